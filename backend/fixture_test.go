@@ -19,7 +19,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -138,8 +138,8 @@ func testColumn(t testing.TB, name, kind string, outside policy.OutsideRule, dom
 }
 
 // measure counts a table's rows by the cells of the named columns.
-func measure(t testing.TB, p *policy.Policy, table string, grain ...string) *planner.Measure {
-	m := &planner.Measure{Table: p.Datasets[0].Table("", table), Counters: []predicate.Pred{nil}, Kind: "count"}
+func measure(t testing.TB, p *policy.Policy, table string, grain ...string) *plans.Measure {
+	m := &plans.Measure{Table: p.Datasets[0].Table("", table), Counters: []predicate.Pred{nil}, Kind: "count"}
 	for _, g := range grain {
 		m.Grain = append(m.Grain, m.Table.Column(g))
 	}
@@ -148,7 +148,7 @@ func measure(t testing.TB, p *policy.Policy, table string, grain ...string) *pla
 	return m
 }
 
-func render(t testing.TB, m *planner.Measure, b Backend) rewrite.Query {
+func render(t testing.TB, m *plans.Measure, b Backend) rewrite.Query {
 	t.Helper()
 	q, err := rewrite.Render(m, b.Dialect())
 	if err != nil {

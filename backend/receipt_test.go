@@ -15,7 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // account is a real ledger with one user who has enough.
@@ -45,7 +45,7 @@ func nearlyExact(cells int) mechanisms.Spec {
 }
 
 // pay charges for a measure and returns its receipt.
-func (a account) pay(t *testing.T, m *planner.Measure, spec mechanisms.Spec) *ledger.Receipt {
+func (a account) pay(t *testing.T, m *plans.Measure, spec mechanisms.Spec) *ledger.Receipt {
 	t.Helper()
 	out, err := a.Charge(context.Background(), ledger.Request{User: "ann", Dataset: "clinic", Statement: ledger.Digest{9}, Items: []ledger.Item{
 		{Digest: m.Digest, Kind: "count", Name: "test", Table: m.Table.Name, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(1000)}, Spec: spec}}})

@@ -52,7 +52,7 @@ var (
 	ErrNotHeld = errors.New("no such release")
 )
 
-// Digest names a measure; it is planner.Digest.
+// Digest names a measure; it is plans.Digest.
 type Digest = [32]byte
 
 // Item is one measure to be paid for.

@@ -7,7 +7,10 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
 // accuracyQuestions are over tables and columns without a declared release that is cheap enough.
@@ -25,7 +28,7 @@ var accuracyQuestions = []string{
 }
 
 // accuracyContext is a context in which anything may be asked at an error.
-func accuracyContext(t *testing.T, a privacy.Accountant, most float64) Context {
+func accuracyContext(t *testing.T, a privacy.Accountant, most float64) reuse.Context {
 	p := testPolicy(t)
 	c := testContext(t, p)
 	c.Dataset.Accountant = a
@@ -37,7 +40,7 @@ func accuracyContext(t *testing.T, a privacy.Accountant, most float64) Context {
 }
 
 // widestOf is the largest half-width of a plan, and whether each shown value is within most.
-func widestOf(p *Plan, spec func(m *Measure) mechanisms.Spec) (width int64) {
+func widestOf(p *plans.Plan, spec func(m *plans.Measure) mechanisms.Spec) (width int64) {
 	for _, l := range p.Leaves {
 		for _, c := range l.Counts {
 			for _, run := range c.Runs {
@@ -68,7 +71,7 @@ func TestLeastCost(t *testing.T) {
 				t.Errorf("seed %d, %s, %s at ±%g: %s", seed, sql, a, most, refusal.Message)
 				continue
 			}
-			if got := widestOf(p, func(m *Measure) mechanisms.Spec { return m.Spec }); float64(got) > most {
+			if got := widestOf(p, func(m *plans.Measure) mechanisms.Spec { return m.Spec }); float64(got) > most {
 				t.Errorf("seed %d, %s, %s: ±%d, asked for ±%g", seed, sql, a, got, most)
 			}
 			sum := privacy.Cost{}
@@ -88,7 +91,7 @@ func TestLeastCost(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				if got := widestOf(p, func(other *Measure) mechanisms.Spec {
+				if got := widestOf(p, func(other *plans.Measure) mechanisms.Spec {
 					if other == m {
 						return cheaper
 					}
@@ -163,7 +166,7 @@ func TestAccuracyBuysTheCheapest(t *testing.T) {
 // TestEpsilonForRho: it buys as much, and a micro-ε less does not.
 func TestEpsilonForRho(t *testing.T) {
 	for _, pico := range []int64{1, 2, 3, 7, 1e6, 123456789, 62831171865, 5e11, 4e17} {
-		e := epsilonFor(privacy.PicoRho(pico))
+		e := choose.EpsilonFor(privacy.PicoRho(pico))
 		if e.Rho().Pico() < pico || e.Micro() > 1 && privacy.MicroEpsilon(e.Micro()-1).Rho().Pico() >= pico {
 			t.Errorf("ρ %d pico: ε %s buys %d", pico, e, e.Rho().Pico())
 		}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -37,7 +39,7 @@ type attribute struct {
 }
 
 // setUp is a table with some attributes and a budget that does not end.
-func setUp(t *testing.T, attributes []attribute, accountant string) Context {
+func setUp(t *testing.T, attributes []attribute, accountant string) reuse.Context {
 	t.Helper()
 	var columns strings.Builder
 	for _, a := range attributes {
@@ -86,7 +88,7 @@ type asked struct {
 
 // spend asks the workload through the planner until the budget holds no more, and tells what was spent and how many
 // questions were answered, with the number of releases bought.
-func spend(t *testing.T, c Context, workload []asked, budget privacy.Cost) (spent privacy.Cost, answered, bought int) {
+func spend(t *testing.T, c reuse.Context, workload []asked, budget privacy.Cost) (spent privacy.Cost, answered, bought int) {
 	t.Helper()
 	parsed := map[string]parse.Statement{}
 	for _, q := range workload {
@@ -103,7 +105,7 @@ func spend(t *testing.T, c Context, workload []asked, budget privacy.Cost) (spen
 			break
 		}
 		p, refusal := Build(s, nil, c)
-		if refusal != nil && refusal.ID == errorDear.ID {
+		if refusal != nil && refusal.ID == "error-too-dear" {
 			continue
 		}
 		if refusal != nil {
@@ -124,9 +126,9 @@ func spend(t *testing.T, c Context, workload []asked, budget privacy.Cost) (spen
 }
 
 // leastFor is the least cost at which a sum of so many cells of a histogram is off by at most that much.
-func leastFor(t *testing.T, c Context, cells int, off int64) privacy.Cost {
+func leastFor(t *testing.T, c reuse.Context, cells int, off int64) privacy.Cost {
 	t.Helper()
-	cost, ok := (&chooser{c: c}).least(func(cost privacy.Cost) bool {
+	cost, ok := (&choose.Optimizer{C: c}).Least(func(cost privacy.Cost) bool {
 		spec, err := mechanisms.Plain(1, cells, c.Dataset.Tables[0].Contribution(), cost)
 		return err == nil && spec.Error([]mechanisms.Span{{From: 0, To: cells}}, c.Settings.Confidence).HalfWidth <= off
 	})
@@ -290,7 +292,7 @@ func laplaceWidth(variance float64) int64 {
 
 // answeredAlone counts the questions that a budget answers one by one, each asked once more for nothing where it was asked
 // at least as exactly.
-func answeredAlone(t *testing.T, c Context, workload []asked, budget float64) (answered int) {
+func answeredAlone(t *testing.T, c reuse.Context, workload []asked, budget float64) (answered int) {
 	t.Helper()
 	had, costs := map[string]int64{}, map[int64]float64{}
 	for _, q := range workload {

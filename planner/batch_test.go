@@ -8,19 +8,23 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/workload"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-func parsedAll(t testing.TB, c Context, text string) (items []BatchItem) {
+func parsedAll(t testing.TB, c reuse.Context, text string) (items []workload.BatchItem) {
 	t.Helper()
 	list, refusal := parse.Parse(text)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
 	for _, s := range list {
-		items = append(items, BatchItem{s, c.Settings})
+		items = append(items, workload.BatchItem{Statement: s, Settings: c.Settings})
 	}
 	return items
 }
@@ -39,7 +43,7 @@ SELECT count(*) FROM people WHERE age BETWEEN 18 AND 30 AND sex = 'Female'`
 func TestBatchIsFreeAfterwards(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	list := parsedAll(t, c, dashboard)
-	b, err := PlanBatch(list, c, epsilon(t, "1"))
+	b, err := workload.PlanBatch(list, c, epsilon(t, "1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,11 +93,11 @@ func TestBatchTwin(t *testing.T) {
 			texts = append(texts, randomSQL(r))
 		}
 		list := parsedAll(t, c, strings.Join(texts, ";\n"))
-		b, err := PlanBatch(list, c, epsilon(t, "0.5"))
+		b, err := workload.PlanBatch(list, c, epsilon(t, "0.5"))
 		if err != nil {
 			t.Fatalf("seed %d, report %d: %v", seed, n, err)
 		}
-		if limit := (&chooser{c: Context{Dataset: c.Dataset, Settings: Settings{Epsilon: epsilon(t, "0.5")}}}).share(1); !b.Cost.Fits(limit) {
+		if limit := (&choose.Optimizer{C: reuse.Context{Dataset: c.Dataset, Settings: plans.Settings{Epsilon: epsilon(t, "0.5")}}}).Share(1); !b.Cost.Fits(limit) {
 			t.Errorf("report %d costs %s", n, b.Cost)
 		}
 		least, taken := math.Inf(1), math.Inf(1)
@@ -118,7 +122,7 @@ func TestBatchTwin(t *testing.T) {
 	}
 }
 
-func checkBought(t *testing.T, c Context, sql string, said BatchStatement, rows []scalar.Row, kinds map[string]int) {
+func checkBought(t *testing.T, c reuse.Context, sql string, said workload.BatchStatement, rows []scalar.Row, kinds map[string]int) {
 	t.Helper()
 	p := planOrRefusal(t, c, sql)
 	if p == nil {
@@ -155,7 +159,7 @@ func TestBatchIsSteady(t *testing.T) {
 	for range 3 {
 		c := testContext(t, testPolicy(t))
 		c.Dataset.Accountant = privacy.ZCDP
-		b, err := PlanBatch(parsedAll(t, c, dashboard), c, epsilon(t, "1"))
+		b, err := workload.PlanBatch(parsedAll(t, c, dashboard), c, epsilon(t, "1"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,13 +177,13 @@ func TestBatchIsSteady(t *testing.T) {
 // TestBatchOfManyRanges: a report of 1,000 ranges is planned within the bounds of the search, which once looked at every two
 // of them and all that was left, again and again. What is counted is cells and comparisons.
 func TestBatchOfManyRanges(t *testing.T) {
-	c, items := testContext(t, testPolicy(t)), []BatchItem(nil)
+	c, items := testContext(t, testPolicy(t)), []workload.BatchItem(nil)
 	r := rand.New(rand.NewSource(15))
 	for range 1000 {
 		from := r.Intn(110)
 		items = append(items, parsedAll(t, c, fmt.Sprintf("SELECT count(*) FROM people WHERE age >= %d AND age < %d", from, from+1+r.Intn(119-from)))...)
 	}
-	b, err := PlanBatch(items, c, privacy.MicroEpsilon(1_000_000))
+	b, err := workload.PlanBatch(items, c, privacy.MicroEpsilon(1_000_000))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -62,7 +64,7 @@ func interval(i int) string {
 
 // manyHeld is a context in which so many releases are held over people, and reading them takes what it takes in a proxy: each
 // once.
-func manyHeld(b testing.TB, static bool, most int) Context {
+func manyHeld(b testing.TB, static bool, most int) reuse.Context {
 	b.Helper()
 	c := testContext(b, testPolicy(b))
 	c.Dataset.Buying.Cells = 0
@@ -81,7 +83,7 @@ func manyHeld(b testing.TB, static bool, most int) Context {
 		if refusal != nil {
 			b.Fatal(refusal)
 		}
-		p, refusal := Build(statements[0], nil, Context{Policy: c.Policy, Dataset: c.Dataset, User: c.User, Settings: c.Settings, Now: c.Now})
+		p, refusal := Build(statements[0], nil, reuse.Context{Policy: c.Policy, Dataset: c.Dataset, User: c.User, Settings: c.Settings, Now: c.Now})
 		if refusal != nil {
 			b.Fatal(sql, refusal)
 		}
@@ -166,7 +168,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func buyOne(b *testing.B, c Context, sql string) {
+func buyOne(b *testing.B, c reuse.Context, sql string) {
 	b.Helper()
 	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
@@ -178,7 +180,7 @@ func buyOne(b *testing.B, c Context, sql string) {
 	}
 	for _, m := range p.Measures {
 		if !m.Held {
-			c.Holdings.(*Inventory).Add(Holding{ID: 20_000, Digest: m.Digest, Spec: m.Spec, Described: m.Describe()})
+			c.Holdings.(*reuse.Index).Add(reuse.Holding{ID: 20_000, Digest: m.Digest, Spec: m.Spec, Described: m.Describe()})
 		}
 	}
 }
@@ -187,11 +189,11 @@ func buyOne(b *testing.B, c Context, sql string) {
 func BenchmarkLinearScan(b *testing.B) {
 	c := manyHeld(b, true, 10_000)
 	people := c.Dataset.Tables[0]
-	list := c.Holdings.(*Inventory).byTable[knownOf(people).fingerprint]
+	list := c.Holdings.(*reuse.Index).ByTable[linear.KnownOf(people).Fingerprint]
 	for b.Loop() {
 		found := 0
 		for _, h := range list {
-			if m := readHeld(h, people); m != nil {
+			if m := reuse.ReadHeld(h, people); m != nil {
 				found++
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
 // TestBenchPlanning prints what planning takes, by the cells of the columns and by the releases held (`make bench-planning`).
@@ -40,7 +42,7 @@ func TestBenchPlanning(t *testing.T) {
 		"SELECT count(*) FROM people WHERE score < 5 AND kids = 3 AND income >= 4711.5",
 	}
 	fmt.Fprintf(&table, "\nms (KiB) to plan, by releases held over the table\n%-10s", "")
-	contexts := make([]Context, len(held))
+	contexts := make([]reuse.Context, len(held))
 	for i, n := range held {
 		fmt.Fprintf(&table, "%16d", n)
 		contexts[i] = manyHeld(t, true, n)
@@ -60,7 +62,7 @@ func TestBenchPlanning(t *testing.T) {
 }
 
 // planningOf is the median time to plan a statement, and what it allocates. The first plan reads what is held.
-func planningOf(t *testing.T, c Context, sql string) string {
+func planningOf(t *testing.T, c reuse.Context, sql string) string {
 	s := parsedText(t, sql)[0]
 	var times []time.Duration
 	var before, after runtime.MemStats

@@ -1,76 +1,62 @@
+// Package planner turns one SELECT into a plan or a refusal: Build parses nothing and runs nothing, it has the statement bound
+// (package bind), the way of each question chosen (choose), and puts the plan together (plans). It is pure: no I/O, it never sees a
+// row, and equal inputs give equal plans. Its rooms, each of which knows only those before it:
+//
+//	refuse, ast, parse     a refusal; trees of the grammar; text → statements
+//	predicate, derived     conditions over cells; tables that joins and sub-queries make
+//	plans                  what a plan is made of
+//	semantics              what an expression over a row means
+//	linear                 an aggregation as a linear map on cells
+//	reuse                  what is held, and what can be read from it
+//	bind                   names, the privacy boundary, a file for each construct
+//	choose, workload       the way of each question; many statements at once
 package planner
 
 import (
-	"time"
-
-	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Context is what a plan may depend on besides the statement: the policy, the analyst's own settings, and what she has
-// paid for. Nothing in it comes from private rows or from another analyst's choices.
-type Context struct {
-	Policy     *policy.Policy
-	Dataset    *policy.Dataset
-	User       string
-	Settings   Settings
-	Holdings   Holdings
-	Public     PublicRows                              // nil: no public table has been copied
-	Found      func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
-	AlarmsLeft func(id int64) int                      // the yes answers left to a run of alarms of hers, 0: it has ended; nil: she has none
-	Left       func(id int64) int                      // the updates left to an online release of hers, 0: it has stopped; nil: none has
-	Now        time.Time
-	Work       *Work // what this one planning may take; nil: the default limits, and nothing that ends it earlier
-
-	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
-}
-
-// Settings are the session's dp.* variables and those that change what SQL means.
-type Settings struct {
-	Epsilon      privacy.Epsilon // dp.epsilon: the most that a statement may cost
-	MaxError     float64         // dp.max_error: the most that a count or sum may be off at the confidence, at the least cost; 0: off
-	Confidence   mechanisms.Confidence
-	ErrorColumns bool
-	Alarms       int  // dp.alarms: the yes answers that a run of alarms is bought for; 0: counts are compared
-	Release      bool // dp.release: an undeclared range may buy a release
-	OffGrid      OffGrid
-	SearchPath   []string
-	Zone         *time.Location
-}
-
-// OffGrid says what becomes of a bound between two steps of a column.
-type OffGrid uint8
-
-// The values. The zero value leaves it to the policy.
-const (
-	OffGridPolicy OffGrid = iota
-	OffGridSnap           // it moves to the step
-	OffGridExact          // it is counted exactly and afresh
-)
-
-// Holdings looks up what the analyst has paid for. Implementations answer from memory.
-type Holdings interface {
-	// Held returns the live releases of that measure that she has paid for, most exact first.
-	Held(d Digest) []Holding
-	// Stock returns what she has paid for over a table; nil is nothing.
-	Stock(table *policy.Table) *Stock
-}
-
-// Holding is one saved release.
-type Holding struct {
-	ID     int64
-	Digest Digest
-	Spec   mechanisms.Spec
-	At     time.Time
-	Ladder Rungs
-	Cost   privacy.Cost // what she paid for it
-	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.
-	Described []byte
-}
-
-// Description is what a client may know of a statement before it runs.
-type Description struct {
-	Params  []policy.Type
-	Columns []OutColumn // nil: the statement returns no rows
+// planOpen binds and plans a statement until nothing of its open columns is missing.
+func planOpen(s parse.Statement, values []policy.Value, c reuse.Context) (*plans.Plan, *refuse.Refusal) {
+	o := &bind.KeyDiscovery{Found: map[*policy.Column]*bind.Finding{}, Values: map[*policy.Column][]string{}}
+	var last *refuse.Refusal
+	for range bind.MostBindings {
+		o.Tables = map[*policy.Table]*policy.Table{}
+		p, refusal := build(s, values, c, o)
+		if refusal != nil && len(refusal.Named) > 0 {
+			last = refusal
+			for _, v := range refusal.Named {
+				o.Values[v.Column] = append(o.Values[v.Column], v.Text)
+			}
+			continue
+		}
+		if refusal != nil && refusal.ID == linear.TooManyCells.ID && !o.Large && c.Dataset != nil && c.Dataset.Threshold {
+			o.Large = true
+			continue
+		}
+		if refusal != nil || len(o.Wanted) == len(o.Found) {
+			if refusal == nil {
+				refusal = o.Finish(p, c)
+			}
+			if refusal != nil {
+				return nil, refusal
+			}
+			return p, nil
+		}
+		for _, column := range o.Wanted {
+			if o.Found[column] != nil {
+				continue
+			}
+			if refusal := o.Find(column, c); refusal != nil {
+				return nil, refusal
+			}
+		}
+	}
+	return nil, last
 }

@@ -4,10 +4,12 @@ import (
 	"math/rand"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
 // staticContext is the tests' context, its tables marked as never changing.
-func staticContext(t *testing.T) Context {
+func staticContext(t *testing.T) reuse.Context {
 	t.Helper()
 	c := testContext(t, testPolicy(t))
 	for _, table := range c.Dataset.Tables {
@@ -18,7 +20,7 @@ func staticContext(t *testing.T) Context {
 }
 
 // buys plans statements and buys what they need.
-func buys(t *testing.T, c Context, statements ...string) {
+func buys(t *testing.T, c reuse.Context, statements ...string) {
 	t.Helper()
 	for _, sql := range statements {
 		p := planOrRefusal(t, c, sql)

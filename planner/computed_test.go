@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // sums are sums and differences of people's columns, with numbers that they are compared with; the last has moments, which an
@@ -29,7 +31,7 @@ var sums = []struct {
 // column of its own, and holds them against the twin, which evaluates them as they are written. What was bought is free again.
 func TestTwinComputed(t *testing.T) {
 	const seed = 59
-	defer func(most, plain int) { maxCells, mostPlain = most, plain }(maxCells, mostPlain)
+	defer func(most, plain int) { plans.MaxCells, linear.MostPlain = most, plain }(plans.MaxCells, linear.MostPlain)
 	r := rand.New(rand.NewSource(seed))
 	c := testContext(t, testPolicy(t))
 	people := c.Dataset.Tables[0]
@@ -54,13 +56,13 @@ func TestTwinComputed(t *testing.T) {
 		if r.Intn(2) == 0 {
 			sql += " GROUP BY " + key()
 		}
-		maxCells = 1 << (9 + r.Intn(12))
-		mostPlain = maxCells / 2
+		plans.MaxCells = 1 << (9 + r.Intn(12))
+		linear.MostPlain = plans.MaxCells / 2
 		p := planOrRefusal(t, c, sql)
 		if p == nil {
 			continue
 		}
-		if answered++; !slices.ContainsFunc(p.Measures, func(m *Measure) bool { _, ok := m.Table.Derived.(*derived.Computed); return ok }) {
+		if answered++; !slices.ContainsFunc(p.Measures, func(m *plans.Measure) bool { _, ok := m.Table.Derived.(*derived.Computed); return ok }) {
 			continue
 		}
 		computed++

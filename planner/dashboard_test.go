@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -30,7 +32,7 @@ func dashboardCharts(t testing.TB) (list []chart) {
 	return list
 }
 
-func dashboardContext(t testing.TB) Context {
+func dashboardContext(t testing.TB) reuse.Context {
 	t.Helper()
 	text, err := os.ReadFile("testdata/dashboard.yaml")
 	if err != nil {
@@ -46,7 +48,7 @@ func dashboardContext(t testing.TB) Context {
 	return c
 }
 
-func answerable(t testing.TB, c Context, sql string) *Plan {
+func answerable(t testing.TB, c reuse.Context, sql string) *plans.Plan {
 	t.Helper()
 	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
@@ -134,7 +136,7 @@ func BenchmarkDashboardTenThousandHeld(b *testing.B) {
 }
 
 // timeCharts plans every chart of the dashboard again and again.
-func timeCharts(b *testing.B, c Context) {
+func timeCharts(b *testing.B, c reuse.Context) {
 	charts := dashboardCharts(b)
 	parsed := make([]parse.Statement, len(charts))
 	for i, chart := range charts {

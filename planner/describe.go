@@ -3,16 +3,20 @@ package planner
 import (
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Describe infers the parameter types (given ones win; 0: infer) and the answer's columns of a Select or Explain. For an
 // outer query whose types only the sandbox knows, Columns is nil and ask is true: describe Build(nil parameters).
-func Describe(s parse.Statement, given []policy.Type, c Context) (d Description, ask bool, refusal *refuse.Refusal) {
-	c = c.limited()
-	defer c.stopped(&refusal)
+func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.Description, ask bool, refusal *refuse.Refusal) {
+	c = c.Limited()
+	defer c.Stopped(&refusal)
 	explain := s.Kind == parse.KindExplain
 	if explain {
 		s = s.Explain.Statement
@@ -20,21 +24,21 @@ func Describe(s parse.Statement, given []policy.Type, c Context) (d Description,
 	if s.Kind != parse.KindSelect {
 		return d, false, nil
 	}
-	b := newBinder(c, &parameters{types: slices.Clone(given), describing: true})
-	b.text, b.top = s.Text, s.Select()
-	outer, columns, refusal := b.bind(b.top)
+	b := bind.NewBinder(c, &semantics.Parameters{Types: slices.Clone(given), Describing: true})
+	b.Text, b.Top = s.Text, s.Select()
+	out, refusal := b.Bind(b.Top)
 	if refusal != nil {
 		return d, false, s.Placed(refusal)
 	}
-	if outer.Tree != nil {
-		b.inferInTree()
+	if out.Tree != nil {
+		b.InferInTree()
 	}
-	d.Params, d.Columns = b.params.inferred(), columns
+	d.Params, d.Columns = b.Params.Inferred(), out.Columns
 	if explain {
-		d.Columns = []OutColumn{{Name: "QUERY PLAN", Type: policy.Text, Typmod: -1}}
+		d.Columns = []plans.OutColumn{{Name: "QUERY PLAN", Type: policy.Text, Typmod: -1}}
 		return d, false, nil
 	}
-	if outer.Tree != nil {
+	if out.Tree != nil {
 		d.Columns = nil
 		return d, true, nil
 	}

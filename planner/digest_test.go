@@ -1,18 +1,22 @@
 package planner
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dpproxy/dpproxy/planner/plans"
+)
 
 // TestDigestIsMeaning: questions that mean the same have one digest, others another.
 func TestDigestIsMeaning(t *testing.T) {
 	c := testContext(t, testPolicy(t))
-	digest := func(sql string) Digest {
+	digest := func(sql string) plans.Digest {
 		p := planOrRefusal(t, c, sql)
 		if p == nil || len(p.Measures) != 1 {
 			t.Fatalf("%s: no single measure", sql)
 		}
 		return p.Measures[0].Digest
 	}
-	seen := map[Digest]string{}
+	seen := map[plans.Digest]string{}
 	for _, same := range [][]string{
 		{"SELECT count(*) FROM people WHERE kids BETWEEN 3 AND 4 AND sex = 'Male'", "SELECT count(1) FROM public.people p WHERE 'Male' = p.sex AND p.kids >= 3 AND NOT 4 < kids",
 			"SELECT count(*) FROM (SELECT sex AS s, kids + 0 AS k FROM people) t WHERE s IN ('Male') AND (k = 3 OR k = 4)", "SELECT sum(1) FROM people WHERE kids = ANY('{4,3}') AND sex LIKE 'Mal_'"},

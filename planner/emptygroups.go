@@ -7,8 +7,11 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -37,11 +40,11 @@ type emptyGroups struct {
 
 // emptySearch is what a walk has in all SELECTs.
 type emptySearch struct {
-	b      *binder
-	plan   *Plan
-	said   *notes
+	b      *bind.Binder
+	plan   assembly
+	said   *semantics.Notes
 	known  map[*pg.SelectStmt]*emptyGroups
-	errors map[*CountColumn]int64
+	errors map[*plans.CountColumn]int64
 	steps  int // expressions that were evaluated
 }
 
@@ -54,18 +57,18 @@ func isCall(n *pg.Node, name string) bool {
 }
 
 // groupsOf tells the groups of a leaf; no rows: every group has somebody in it, or there is one group of everybody.
-func (w *emptyWalk) groupsOf(g *grouping) *emptyGroups {
-	e := &emptyGroups{leaf: g.leaf, error: -1, distinct: isDistinct(g.sel) && len(g.sel.GroupClause) == 0}
-	if g.fanned != nil && g.fanned.race != nil { // the names of the first few are shown
+func (w *emptyWalk) groupsOf(g *bind.Grouping) *emptyGroups {
+	e := &emptyGroups{leaf: g.Leaf, error: -1, distinct: bind.IsDistinct(g.Sel) && len(g.Sel.GroupClause) == 0}
+	if g.Fanned != nil && g.Fanned.Race() != nil { // the names of the first few are shown
 		return e
 	}
 	var names []string
 	declared := false
-	for i, k := range g.q.keys {
-		if k.isConstant() {
+	for i, k := range g.Q.Keys {
+		if k.IsConstant() {
 			continue
 		}
-		if g.fanned != nil || closed(g.rows.table, k) == nil || len(g.q.where) > 0 {
+		if g.Fanned != nil || semantics.Closed(g.Rows.Table, k) == nil || len(g.Q.Where) > 0 {
 			declared = true
 		}
 		names = append(names, w.keyText(g, i))
@@ -73,10 +76,10 @@ func (w *emptyWalk) groupsOf(g *grouping) *emptyGroups {
 	if e.keys = strings.Join(names, ", "); !declared {
 		return e
 	}
-	leaf := w.plan.Leaves[g.leaf]
+	leaf := w.plan.Leaves[g.Leaf]
 	e.rows = int64(leaf.Rows)
-	for i, c := range g.q.counters {
-		if len(c.where) == 0 && c.sum == nil && c.values == nil && c.units == nil && c.choice == nil && c.alarm == nil && c.width == nil {
+	for i, c := range g.Q.Counters {
+		if len(c.Where) == 0 && c.Sum == nil && c.Values == nil && c.Units == nil && c.Choice == nil && c.Alarm == nil && c.Width == nil {
 			e.error = w.columnError(&leaf.Counts[i])
 		}
 	}
@@ -84,37 +87,37 @@ func (w *emptyWalk) groupsOf(g *grouping) *emptyGroups {
 }
 
 // keyText is a key as GROUP BY or DISTINCT names it.
-func (w *emptyWalk) keyText(g *grouping, key int) string {
-	items := g.sel.GroupClause
+func (w *emptyWalk) keyText(g *bind.Grouping, key int) string {
+	items := g.Sel.GroupClause
 	if len(items) == 0 {
-		for _, t := range g.targets {
-			items = append(items, t.node)
+		for _, t := range g.Targets {
+			items = append(items, t.Node)
 		}
 	}
 	for _, n := range items {
-		n, refusal := g.groupItem(n)
+		n, refusal := g.GroupItem(n)
 		if refusal != nil || n.GetGroupingSet() != nil {
 			continue
 		}
-		if e, refusal := g.below("GROUP BY").expr(n); refusal == nil && e.canon == g.q.keys[key].canon {
+		if e, refusal := g.Below("GROUP BY").Expr(n); refusal == nil && e.Canon == g.Q.Keys[key].Canon {
 			if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) > 0 {
 				return names[len(names)-1]
 			}
-			return strings.TrimPrefix(deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}}), "SELECT ")
+			return strings.TrimPrefix(bind.Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}}), "SELECT ")
 		}
 	}
 	var columns []*policy.Column
-	for _, c := range g.q.keys[key].cols {
-		columns = append(columns, g.rows.table.Columns[c])
+	for _, c := range g.Q.Keys[key].Cols {
+		columns = append(columns, g.Rows.Table.Columns[c])
 	}
-	return columnNames(columns)
+	return plans.ColumnNames(columns)
 }
 
 // columnError is the largest half-width in a column.
-func (w *emptySearch) columnError(c *CountColumn) int64 {
+func (w *emptySearch) columnError(c *plans.CountColumn) int64 {
 	widest, seen := w.errors[c]
 	for i := 0; i < len(c.Runs) && !seen; i++ {
-		widest = max(widest, w.plan.runError(&c.Runs[i]).HalfWidth)
+		widest = max(widest, w.plan.RunError(&c.Runs[i]).HalfWidth)
 	}
 	w.errors[c] = widest
 	return widest
@@ -124,27 +127,27 @@ func (w *emptySearch) columnError(c *CountColumn) int64 {
 const farSum = 1 << 40
 
 // atLeaf is the value of an expression above a leaf at a group that nobody is in, nil where it is not known.
-func (w *emptyWalk) atLeaf(g *grouping, n *pg.Node, noise bool) *expr {
-	if w.steps++; n == nil || w.steps > mostEmptySteps || g.alarms != nil {
+func (w *emptyWalk) atLeaf(g *bind.Grouping, n *pg.Node, noise bool) *semantics.Expr {
+	if w.steps++; n == nil || w.steps > mostEmptySteps || g.Alarms != nil {
 		return nil
 	}
-	before := len(g.q.counters)
-	e, refusal := (&translator{env: w.b.env, params: w.b.params, hook: g.hook, place: "SELECT"}).output(n)
-	if g.q.counters = g.q.counters[:before]; refusal != nil {
+	before := len(g.Q.Counters)
+	e, refusal := (&semantics.Translator{Env: w.b.Env, Params: w.b.Params, Hook: g.Hook, Place: "SELECT"}).Output(n)
+	if g.Q.Counters = g.Q.Counters[:before]; refusal != nil {
 		return nil
 	}
-	row, other := make([]policy.Value, len(g.q.keys)+before), make([]policy.Value, len(g.q.keys)+before)
-	for _, c := range e.cols {
-		at := c - len(g.q.keys)
-		if at < 0 || at >= before || g.q.counters[at].choice != nil {
+	row, other := make([]policy.Value, len(g.Q.Keys)+before), make([]policy.Value, len(g.Q.Keys)+before)
+	for _, c := range e.Cols {
+		at := c - len(g.Q.Keys)
+		if at < 0 || at >= before || g.Q.Counters[at].Choice != nil {
 			return nil
 		}
-		counter, value := g.q.counters[at], int64(0)
-		column := &w.plan.Leaves[g.leaf].Counts[at]
+		counter, value := g.Q.Counters[at], int64(0)
+		column := &w.plan.Leaves[g.Leaf].Counts[at]
 		switch {
-		case counter.width != nil && len(column.Runs) > 0:
+		case counter.Width != nil && len(column.Runs) > 0:
 			value = column.Runs[0].Known
-		case noise && counter.sum != nil: // as much of either sign: a value that depends on it is not known
+		case noise && counter.Sum != nil: // as much of either sign: a value that depends on it is not known
 			row[c], other[c] = int64(farSum), int64(-farSum)
 			continue
 		case noise:
@@ -156,12 +159,12 @@ func (w *emptyWalk) atLeaf(g *grouping, n *pg.Node, noise bool) *expr {
 	if again, err2 := e.Eval(other); err != nil || err2 != nil || predicate.Text(again) != predicate.Text(v) {
 		return nil
 	}
-	return constantExpr(v, e.Type(), -1)
+	return semantics.ConstantExpr(v, e.Type(), -1)
 }
 
 // left are the groups that a conjunction leaves: none where a part of it is not true of a group that nobody is in, whatever
 // noise makes of its counts.
-func (w *emptyWalk) left(from []*emptyGroups, at func(n *pg.Node, noise bool) *expr, parts []*pg.Node) []*emptyGroups {
+func (w *emptyWalk) left(from []*emptyGroups, at func(n *pg.Node, noise bool) *semantics.Expr, parts []*pg.Node) []*emptyGroups {
 	out := from
 	for _, n := range parts {
 		if constantOf(at(n, false)) == nil || isTrue(at(n, false)) {
@@ -184,20 +187,20 @@ func (w *emptyWalk) left(from []*emptyGroups, at func(n *pg.Node, noise bool) *e
 }
 
 // constantOf drops what is not a value.
-func constantOf(e *expr) *expr {
-	if e == nil || !e.isConstant() {
+func constantOf(e *semantics.Expr) *semantics.Expr {
+	if e == nil || !e.IsConstant() {
 		return nil
 	}
 	return e
 }
 
-func isTrue(e *expr) bool {
+func isTrue(e *semantics.Expr) bool {
 	v, err := e.Eval(nil)
 	return err == nil && v == true
 }
 
 // isNothing tells NULL, and 0 where zero is said to be nothing too.
-func isNothing(e *expr, zero bool) bool {
+func isNothing(e *semantics.Expr, zero bool) bool {
 	if e == nil {
 		return false
 	}
@@ -210,12 +213,12 @@ func isNothing(e *expr, zero bool) bool {
 }
 
 // at is the value of an expression where one relation's row is of a group that nobody is in, nil where it is not known.
-func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool) *expr {
+func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool) *semantics.Expr {
 	if w.steps++; n == nil || w.steps > mostEmptySteps {
 		return nil
 	}
-	t := &translator{env: w.b.env, params: w.b.params, place: "SELECT"}
-	t.columns = func(fields []string, pos int) (*expr, *refuse.Refusal) {
+	t := &semantics.Translator{Env: w.b.Env, Params: w.b.Params, Place: "SELECT"}
+	t.Columns = func(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
 		if c := find(fields, seen); c != nil && c.of != nil && of != nil && c.of.leaf == of.leaf {
 			if e := c.without; !noise && e != nil {
 				return e, nil
@@ -224,15 +227,15 @@ func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool
 				return e, nil
 			}
 		}
-		return nil, unknownColumn.At(pos, strings.Join(fields, "."))
+		return nil, semantics.UnknownColumn.At(pos, strings.Join(fields, "."))
 	}
-	t.hook = func(n *pg.Node) (*expr, *refuse.Refusal) {
+	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		if n.GetSubLink() != nil {
-			return nil, rowSubquery.At(-1)
+			return nil, semantics.RowSubquery.At(-1)
 		}
 		return nil, nil
 	}
-	e, refusal := t.output(n)
+	e, refusal := t.Output(n)
 	if refusal != nil {
 		return nil
 	}
@@ -240,7 +243,7 @@ func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool
 }
 
 // moved are the groups that an aggregate's value depends on though nobody is in them.
-func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, e *emptyGroups, noise bool) *expr) (out []*emptyGroups) {
+func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr) (out []*emptyGroups) {
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil
@@ -267,7 +270,7 @@ func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, 
 
 // isCount tells an aggregate of a bare column that is a count.
 func isCount(f *pg.FuncCall, seen []groupRows) bool {
-	fields := ast.Strings(firstColumn(f))
+	fields := ast.Strings(bind.FirstColumn(f))
 	if len(fields) == 0 {
 		return false
 	}
@@ -275,15 +278,8 @@ func isCount(f *pg.FuncCall, seen []groupRows) bool {
 	return c != nil && c.counts
 }
 
-func firstColumn(f *pg.FuncCall) []*pg.Node {
-	if len(f.Args) != 1 {
-		return nil
-	}
-	return f.Args[0].GetColumnRef().GetFields()
-}
-
 // fromTheMost tells an order in which groups that nobody is in come last, as far as counts and sums are not below 0.
-func fromTheMost(n *pg.Node, e *emptyGroups, at func(n *pg.Node, e *emptyGroups, noise bool) *expr) bool {
+func fromTheMost(n *pg.Node, e *emptyGroups, at func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr) bool {
 	s := n.GetSortBy()
 	if s == nil || s.SortbyDir != pg.SortByDir_SORTBY_DESC {
 		return false
@@ -301,11 +297,11 @@ func (w *emptyWalk) tell(from []*emptyGroups) {
 		}
 		switch {
 		case !e.filtered:
-			w.said.add("groups of " + e.keys + " that nobody is in take part, as they do not in plain SQL: " + by + " leaves them out")
+			w.said.Add("groups of " + e.keys + " that nobody is in take part, as they do not in plain SQL: " + by + " leaves them out")
 		case e.error > 0:
-			w.said.add("by noise up to half of the groups of " + e.keys + " that nobody is in pass the condition: " + by + " leaves nearly all of them out")
+			w.said.Add("by noise up to half of the groups of " + e.keys + " that nobody is in pass the condition: " + by + " leaves nearly all of them out")
 		default:
-			w.said.add("by noise some groups of " + e.keys + " that nobody is in pass the condition: one on count(*) above its error leaves them out")
+			w.said.Add("by noise some groups of " + e.keys + " that nobody is in pass the condition: one on count(*) above its error leaves them out")
 		}
 	}
 }

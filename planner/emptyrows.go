@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
 // What the walk of emptywalk.go knows of a relation's rows.
@@ -20,10 +21,10 @@ type groupRows struct {
 // groupColumn is a column of such rows.
 type groupColumn struct {
 	name    string
-	of      *emptyGroups // whose count or sum it is computed from alone; nil: not known here
-	without *expr        // its value at a group that nobody is in
-	noise   *expr        // the same, if noise made as much of its counts as their error; nil: not known
-	counts  bool         // it is a count, and so nowhere below 0 in truth
+	of      *emptyGroups    // whose count or sum it is computed from alone; nil: not known here
+	without *semantics.Expr // its value at a group that nobody is in
+	noise   *semantics.Expr // the same, if noise made as much of its counts as their error; nil: not known
+	counts  bool            // it is a count, and so nowhere below 0 in truth
 }
 
 // named gives rows an alias, and their columns the names that it lists.

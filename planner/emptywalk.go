@@ -7,6 +7,9 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -25,12 +28,12 @@ type emptyWalk struct {
 }
 
 // tellEmptyGroups notes where groups that nobody is in decide about what a statement shows.
-func (p *Plan) tellEmptyGroups(b *binder, said *notes) {
+func (p assembly) tellEmptyGroups(b *bind.Binder, said *semantics.Notes) {
 	quiet := *b
-	quiet.env.Asked = new(atomic.Bool)
-	quiet.params = &parameters{values: b.params.values, types: slices.Clone(b.params.types), describing: b.params.describing}
-	search := &emptySearch{b: &quiet, plan: p, said: said, known: map[*pg.SelectStmt]*emptyGroups{}, errors: map[*CountColumn]int64{}}
-	(&emptyWalk{emptySearch: search}).query(b.top)
+	quiet.Env.Asked = new(atomic.Bool)
+	quiet.Params = &semantics.Parameters{Values: b.Params.Values, Types: slices.Clone(b.Params.Types), Describing: b.Params.Describing}
+	search := &emptySearch{b: &quiet, plan: p, said: said, known: map[*pg.SelectStmt]*emptyGroups{}, errors: map[*plans.CountColumn]int64{}}
+	(&emptyWalk{emptySearch: search}).query(b.Top)
 }
 
 // query goes through one SELECT and tells its rows.
@@ -59,7 +62,7 @@ func (w *emptyWalk) query(sel *pg.SelectStmt) (out groupRows) {
 		in.cut(sel, out, []groupRows{out})
 		return out
 	}
-	if g := w.b.groups[sel]; g != nil {
+	if g := w.b.Groups[sel]; g != nil {
 		return in.leaf(g)
 	}
 	var seen []groupRows
@@ -68,7 +71,7 @@ func (w *emptyWalk) query(sel *pg.SelectStmt) (out groupRows) {
 	}
 	in.subQueries(append(append([]*pg.Node{sel.WhereClause, sel.HavingClause}, sel.TargetList...), sel.SortClause...))
 	seen = in.where(sel.WhereClause, seen)
-	if isGrouped(sel) {
+	if bind.IsGrouped(sel) {
 		return in.aggregated(sel, seen)
 	}
 	for _, r := range seen {
@@ -83,28 +86,28 @@ func (w *emptyWalk) query(sel *pg.SelectStmt) (out groupRows) {
 }
 
 // leaf tells the rows of an aggregation over private rows.
-func (w *emptyWalk) leaf(g *grouping) (out groupRows) {
-	e := w.known[g.sel]
+func (w *emptyWalk) leaf(g *bind.Grouping) (out groupRows) {
+	e := w.known[g.Sel]
 	if e == nil {
 		e = w.groupsOf(g)
-		w.known[g.sel] = e
+		w.known[g.Sel] = e
 	}
-	for _, t := range g.targets {
-		column := groupColumn{name: t.label, of: e, without: w.atLeaf(g, t.node, false), noise: w.atLeaf(g, t.node, true)}
-		column.counts = column.without != nil && t.node.GetFuncCall() != nil && column.without.Type() == policy.Int8 && isCall(t.node, "count")
+	for _, t := range g.Targets {
+		column := groupColumn{name: t.Label, of: e, without: w.atLeaf(g, t.Node, false), noise: w.atLeaf(g, t.Node, true)}
+		column.counts = column.without != nil && t.Node.GetFuncCall() != nil && column.without.Type() == policy.Int8 && isCall(t.Node, "count")
 		out.columns = append(out.columns, column)
 	}
 	if e.rows == 0 {
 		return out
 	}
 	out.from = []*emptyGroups{e}
-	if g.sel.HavingClause != nil {
-		out.from = w.left(out.from, func(n *pg.Node, noise bool) *expr { return w.atLeaf(g, n, noise) }, conjunctNodes(g.sel.HavingClause))
+	if g.Sel.HavingClause != nil {
+		out.from = w.left(out.from, func(n *pg.Node, noise bool) *semantics.Expr { return w.atLeaf(g, n, noise) }, ast.Conjuncts(g.Sel.HavingClause))
 	}
 	self := []groupRows{out}
-	at := func(n *pg.Node, _ *emptyGroups, noise bool) *expr { return w.atLeaf(g, n, noise) }
-	w.windowsAt(g.sel, self, at)
-	w.cutAt(g.sel, out, self, at)
+	at := func(n *pg.Node, _ *emptyGroups, noise bool) *semantics.Expr { return w.atLeaf(g, n, noise) }
+	w.windowsAt(g.Sel, self, at)
+	w.cutAt(g.Sel, out, self, at)
 	return out
 }
 
@@ -164,7 +167,7 @@ func (w *emptyWalk) where(condition *pg.Node, seen []groupRows) []groupRows {
 	for i := range out {
 		var from []*emptyGroups
 		for _, e := range out[i].from {
-			from = append(from, w.left([]*emptyGroups{e}, func(n *pg.Node, noise bool) *expr { return w.at(n, seen, e, noise) }, conjunctNodes(condition))...)
+			from = append(from, w.left([]*emptyGroups{e}, func(n *pg.Node, noise bool) *semantics.Expr { return w.at(n, seen, e, noise) }, ast.Conjuncts(condition))...)
 		}
 		out[i].from = from
 	}
@@ -212,7 +215,7 @@ func (w *emptyWalk) aggregated(sel *pg.SelectStmt, seen []groupRows) (out groupR
 	for _, n := range nodes {
 		ast.Holds(n, func(n *pg.Node) bool {
 			if f := n.GetFuncCall(); f != nil && f.Over == nil && ast.IsAggregate(f) {
-				w.tell(w.moved(f, seen, func(n *pg.Node, e *emptyGroups, noise bool) *expr { return w.at(n, seen, e, noise) }))
+				w.tell(w.moved(f, seen, func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr { return w.at(n, seen, e, noise) }))
 			}
 			return false
 		})
@@ -220,7 +223,7 @@ func (w *emptyWalk) aggregated(sel *pg.SelectStmt, seen []groupRows) (out groupR
 	for _, n := range sel.TargetList {
 		out.columns = append(out.columns, groupColumn{name: ast.Label(n.GetResTarget())})
 	}
-	if len(sel.GroupClause) > 0 || isDistinct(sel) {
+	if len(sel.GroupClause) > 0 || bind.IsDistinct(sel) {
 		for _, r := range seen {
 			out.from = append(out.from, r.from...)
 		}
@@ -229,11 +232,11 @@ func (w *emptyWalk) aggregated(sel *pg.SelectStmt, seen []groupRows) (out groupR
 }
 
 func (w *emptyWalk) windows(sel *pg.SelectStmt, seen []groupRows) {
-	w.windowsAt(sel, seen, func(n *pg.Node, e *emptyGroups, noise bool) *expr { return w.at(n, seen, e, noise) })
+	w.windowsAt(sel, seen, func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr { return w.at(n, seen, e, noise) })
 }
 
 // windowsAt tells groups that window functions read. Ranks from the most to the least end with those that nobody is in.
-func (w *emptyWalk) windowsAt(sel *pg.SelectStmt, seen []groupRows, at func(n *pg.Node, e *emptyGroups, noise bool) *expr) {
+func (w *emptyWalk) windowsAt(sel *pg.SelectStmt, seen []groupRows, at func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr) {
 	nodes := slices.Clone(sel.SortClause)
 	for _, n := range sel.TargetList {
 		nodes = append(nodes, n.GetResTarget().Val)
@@ -266,15 +269,15 @@ func (w *emptyWalk) windowsAt(sel *pg.SelectStmt, seen []groupRows, at func(n *p
 }
 
 func (w *emptyWalk) cut(sel *pg.SelectStmt, out groupRows, seen []groupRows) {
-	w.cutAt(sel, out, seen, func(n *pg.Node, e *emptyGroups, noise bool) *expr { return w.at(n, seen, e, noise) })
+	w.cutAt(sel, out, seen, func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr { return w.at(n, seen, e, noise) })
 }
 
 // cutAt tells groups that LIMIT and OFFSET choose among, but from the most down.
-func (w *emptyWalk) cutAt(sel *pg.SelectStmt, out groupRows, seen []groupRows, at func(n *pg.Node, e *emptyGroups, noise bool) *expr) {
-	if sel.LimitCount == nil && sel.LimitOffset == nil || isNoLimit(sel.LimitCount) && sel.LimitOffset == nil {
+func (w *emptyWalk) cutAt(sel *pg.SelectStmt, out groupRows, seen []groupRows, at func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr) {
+	if sel.LimitCount == nil && sel.LimitOffset == nil || bind.IsNoLimit(sel.LimitCount) && sel.LimitOffset == nil {
 		return
 	}
-	limit, refusal := w.b.whole(sel.LimitCount, "LIMIT", -1)
+	limit, refusal := w.b.Whole(sel.LimitCount, "LIMIT", -1)
 	if refusal != nil {
 		return
 	}
@@ -298,11 +301,11 @@ func (w *emptyWalk) cutAt(sel *pg.SelectStmt, out groupRows, seen []groupRows, a
 
 // shownAt is the column of the output that an ORDER BY item names, −1 for none.
 func (w *emptyWalk) shownAt(s *pg.SortBy, out groupRows) int {
-	targets := make([]target, len(out.columns))
+	targets := make([]bind.Target, len(out.columns))
 	for i, c := range out.columns {
-		targets[i].label = c.name
+		targets[i].Label = c.name
 	}
-	i, refusal := sortTarget(s.GetNode(), targets)
+	i, refusal := bind.SortTarget(s.GetNode(), targets)
 	if refusal != nil {
 		return -1
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -35,27 +37,27 @@ func epsilon(t testing.TB, s string) privacy.Epsilon {
 	return e
 }
 
-func testContext(t testing.TB, p *policy.Policy) Context {
+func testContext(t testing.TB, p *policy.Policy) reuse.Context {
 	t.Helper()
 	c, err := mechanisms.NewConfidence(0.95)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: fixedNow, Holdings: &shelf{}, AlarmsLeft: func(int64) int { return 2 },
-		Settings: Settings{Epsilon: epsilon(t, "0.1"), Confidence: c, Zone: time.UTC, SearchPath: []string{"public"}}}
+	return reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: fixedNow, Holdings: &shelf{}, AlarmsLeft: func(int64) int { return 2 },
+		Settings: plans.Settings{Epsilon: epsilon(t, "0.1"), Confidence: c, Zone: time.UTC, SearchPath: []string{"public"}}}
 }
 
 // shelf holds what a test has bought.
 type shelf struct {
-	list []Holding
+	list []reuse.Holding
 	now  time.Time
 
-	inventory *Inventory
+	inventory *reuse.Index
 	read      int // so many of the list are in it
 }
 
-func (s *shelf) Held(d Digest) []Holding {
-	var out []Holding
+func (s *shelf) Held(d plans.Digest) []reuse.Holding {
+	var out []reuse.Holding
 	for _, h := range s.list {
 		if h.Digest == d {
 			out = append(out, h)
@@ -64,9 +66,9 @@ func (s *shelf) Held(d Digest) []Holding {
 	return out
 }
 
-func (s *shelf) Stock(t *policy.Table) *Stock {
+func (s *shelf) Stock(t *policy.Table) *reuse.Views {
 	if s.inventory == nil || s.read > len(s.list) {
-		s.inventory, s.read = NewInventory(), 0
+		s.inventory, s.read = reuse.NewIndex(), 0
 	}
 	for ; s.read < len(s.list); s.read++ {
 		s.inventory.Add(s.list[s.read])
@@ -74,10 +76,10 @@ func (s *shelf) Stock(t *policy.Table) *Stock {
 	return s.inventory.Stock(t)
 }
 
-func (s *shelf) buy(p *Plan) {
+func (s *shelf) buy(p *plans.Plan) {
 	for _, m := range p.Measures {
 		if !m.Held {
-			s.list = append(s.list, Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: m.Spec, Cost: m.Cost, Described: m.Describe(), At: s.now})
+			s.list = append(s.list, reuse.Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: m.Spec, Cost: m.Cost, Described: m.Describe(), At: s.now})
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -31,7 +32,7 @@ func FuzzBuild(f *testing.F) {
 	})
 }
 
-func checkPlan(t *testing.T, text string, p *Plan) {
+func checkPlan(t *testing.T, text string, p *plans.Plan) {
 	t.Helper()
 	if (p.Outer.Direct == nil) == (p.Outer.Tree == nil) {
 		t.Fatalf("%q: not exactly one outer query", text)

@@ -10,7 +10,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -72,7 +74,7 @@ func firstDifference(a, b string) string {
 	return fmt.Sprintf("line %d: more lines", len(x)+1)
 }
 
-func golden(t *testing.T, c *Context, directive, sql string) string {
+func golden(t *testing.T, c *reuse.Context, directive, sql string) string {
 	words := strings.Fields(directive)
 	var params []policy.Value
 	for _, w := range words[1:] {
@@ -87,7 +89,7 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 		case "release":
 			c.Settings.Release = value == "on"
 		case "offgrid":
-			c.Settings.OffGrid = map[string]OffGrid{"snap": OffGridSnap, "exact": OffGridExact}[value]
+			c.Settings.OffGrid = map[string]plans.OffGrid{"snap": plans.OffGridSnap, "exact": plans.OffGridExact}[value]
 		case "alternatives":
 			c.Alternatives = value == "on"
 		case "days":
@@ -149,7 +151,7 @@ func describeRefusal(r *refuse.Refusal) string {
 	return fmt.Sprintf("refused: %s (%s) at %d: %s\n  hint: %s", r.ID, r.SQLState, r.Position, r.Message, r.Hint)
 }
 
-func describeText(s parse.Statement, c Context) string {
+func describeText(s parse.Statement, c reuse.Context) string {
 	d, ask, refusal := Describe(s, nil, c)
 	if refusal != nil {
 		return describeRefusal(refusal)

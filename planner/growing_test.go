@@ -9,6 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -35,7 +37,7 @@ datasets:
 
 // growingContext is alice's on the 15th of March, when 73 days are closed: the 14th closes in the night to the 16th. Each
 // pair of edits changes the policy.
-func growingContext(t testing.TB, edits ...string) (Context, *shelf) {
+func growingContext(t testing.TB, edits ...string) (reuse.Context, *shelf) {
 	t.Helper()
 	text := growingPolicy
 	for i := 0; i < len(edits); i += 2 {
@@ -57,7 +59,7 @@ func growingContext(t testing.TB, edits ...string) (Context, *shelf) {
 const march = 73 // days of 2024 that are closed at fixedNow
 
 // take plans, and buys as the proxy does.
-func (s *shelf) take(t testing.TB, c Context, sql string) *Plan {
+func (s *shelf) take(t testing.TB, c reuse.Context, sql string) *plans.Plan {
 	t.Helper()
 	p := mustBuild(t, c, sql)
 	for _, m := range p.Measures {
@@ -65,13 +67,13 @@ func (s *shelf) take(t testing.TB, c Context, sql string) *Plan {
 			if m.Growth != nil {
 				spec = m.Growth.Spec
 			}
-			s.list = append(s.list, Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: spec, Cost: m.Cost, Described: m.Describe(), At: c.Now})
+			s.list = append(s.list, reuse.Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: spec, Cost: m.Cost, Described: m.Describe(), At: c.Now})
 		}
 	}
 	return p
 }
 
-func mustBuild(t testing.TB, c Context, sql string) *Plan {
+func mustBuild(t testing.TB, c reuse.Context, sql string) *plans.Plan {
 	t.Helper()
 	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
@@ -85,7 +87,7 @@ func mustBuild(t testing.TB, c Context, sql string) *Plan {
 }
 
 // left tells whether a plan notes that days from that one on are left out.
-func left(p *Plan, day string) bool {
+func left(p *plans.Plan, day string) bool {
 	return slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, day+" or later are left out") })
 }
 
@@ -153,7 +155,7 @@ func TestGrowingReleaseGoesFirst(t *testing.T) {
 
 func TestGrowingByThePolicy(t *testing.T) {
 	const open, shut = "SELECT count(*) FROM hires WHERE hired >= DATE '2024-02-01'", "SELECT count(*) FROM hires WHERE hired < DATE '2024-02-01'"
-	grows := func(c Context, sql string) bool { return mustBuild(t, c, sql).Measures[0].Growth != nil }
+	grows := func(c reuse.Context, sql string) bool { return mustBuild(t, c, sql).Measures[0].Growth != nil }
 	c, held := growingContext(t, "appends: hired", "appends: {column: hired, unclosed: count}")
 	if grows(c, open) || !grows(c, shut) {
 		t.Error("unclosed: count")

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
 // randomCase is a CASE of the values 0, 1 and NULL, with constant conditions and CASEs inside CASEs among them.
@@ -49,9 +52,9 @@ func TestTwinSum(t *testing.T) {
 			t.Fatal(err)
 		}
 		sel := parsed.Stmts[0].Stmt.GetSelectStmt()
-		b := newBinder(c, &parameters{})
-		from, _ := b.fromRows(sel, nil)
-		e, refusal := (&translator{env: b.env, params: b.params, columns: from.column}).expr(sel.TargetList[0].GetResTarget().Val)
+		b := bind.NewBinder(c, &semantics.Parameters{})
+		from, _ := b.FromRows(sel, nil)
+		e, refusal := (&semantics.Translator{Env: b.Env, Params: b.Params, Columns: from.Column}).Expr(sel.TargetList[0].GetResTarget().Val)
 		if refusal != nil {
 			t.Fatalf("%s: %v", text, refusal)
 		}

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // largeContext is a policy of a table whose columns have more combinations than one answer has room for.
-func largeContext(t *testing.T, large string) Context {
+func largeContext(t *testing.T, large string) reuse.Context {
 	t.Helper()
 	const text = `
 version: 1
@@ -73,11 +75,11 @@ func TestLargeProducts(t *testing.T) {
 			continue
 		}
 		held := c
-		d, err := mechanisms.NewDiscovery(c.Dataset.Tables[0].Contribution(), (&opening{}).share(c, true, 1))
+		d, err := mechanisms.NewDiscovery(c.Dataset.Tables[0].Contribution(), (&bind.KeyDiscovery{}).Share(c, true, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		held.Holdings = &shelf{list: []Holding{{ID: 3, Digest: p.Finds[0].Digest, Spec: d.Spec(1), At: fixedNow}}}
+		held.Holdings = &shelf{list: []reuse.Holding{{ID: 3, Digest: p.Finds[0].Digest, Spec: d.Spec(1), At: fixedNow}}}
 		held.Found = func(id int64) (mechanisms.Noisy, bool) {
 			return mechanisms.Noisy{Keys: []string{"=17,0", "=17,1", "=9000,2"}, Observations: []int64{70, 80, 90}}, id == 3
 		}
@@ -95,11 +97,11 @@ func TestLargeProducts(t *testing.T) {
 // TestLargeProductsRefuse: without the policy's word too many combinations are refused; with it those are that are not of
 // plain columns.
 func TestLargeProductsRefuse(t *testing.T) {
-	refused := func(c Context, text string) {
+	refused := func(c reuse.Context, text string) {
 		t.Helper()
 		if p, refusal := planned(t, c, text); refusal == nil {
 			t.Errorf("%s: planned for %s", text, p.Cost)
-		} else if refusal.ID != tooManyCells.ID {
+		} else if refusal.ID != "too-many-cells" {
 			t.Errorf("%s: %s: %s", text, refusal.ID, refusal.Message)
 		}
 	}

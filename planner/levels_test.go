@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/choose"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -37,7 +39,7 @@ datasets:
           - {kind: histogram, name: ages, columns: [age], epsilon: 0.5}
 `
 
-func trusting(t *testing.T, level string) (p *policy.Policy, c Context) {
+func trusting(t *testing.T, level string) (p *policy.Policy, c reuse.Context) {
 	t.Helper()
 	p, err := policy.Parse([]byte(strings.ReplaceAll(trustingPolicy, "LEVEL", level)), "policy.yaml")
 	if err != nil {
@@ -57,7 +59,7 @@ func TestReleaseAtALevel(t *testing.T) {
 	if m.Declared == nil || m.Cost.String() != "ρ 0.03125" || !strings.Contains(m.Why, "you have it at level staff: with more noise on top, for 0.5 of its ε") {
 		t.Errorf("%s at %s: %s", m.Name, m.Cost, m.Why)
 	}
-	levels, err := m.Levels()
+	levels, err := reuse.LevelsOf(m)
 	if err != nil || len(levels) != 4 || levels[0].Cost.String() != "ρ 0.125" || levels[2].Cost != m.Cost {
 		t.Errorf("levels %+v, %v", levels, err)
 	}
@@ -82,7 +84,7 @@ func TestReleaseAtALevel(t *testing.T) {
 		t.Error("a level too near the whole")
 	}
 	want := []string{"dataset firm: release hires_hired is not there at level near, staff, guests", "dataset firm: release ages is not there at level near"}
-	if got := LevelNotes(p); !slices.Equal(got, want) {
+	if got := choose.LevelNotes(p); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -55,17 +56,17 @@ func TestMatchedRefuses(t *testing.T) {
 	c.Public = manyRegions{}
 	const kept = `regions r LEFT JOIN visits v ON v.ward = r.code`
 	for text, want := range map[string]string{
-		`SELECT r.label, count(*) FROM ` + kept + ` GROUP BY 1`:                                                     keptPublic.ID,
-		`SELECT count(r.label) FROM ` + kept:                                                                        keptPublic.ID,
-		`SELECT count(DISTINCT r.label) FROM ` + kept:                                                               keptPublic.ID,
-		`SELECT count(*) FROM ` + kept + ` WHERE v.person_id IS NULL`:                                               keptPublic.ID,
-		`SELECT count(*) FILTER (WHERE v.day IS NULL) FROM ` + kept:                                                 keptPublic.ID,
-		`SELECT mode() WITHIN GROUP (ORDER BY r.label) FROM ` + kept:                                                keptPublic.ID,
-		`SELECT count(v.day) FROM (` + kept + `) JOIN people p ON p.person_id = v.person_id`:                        keptJoined.ID,
-		`SELECT n, count(*) FROM (SELECT v.person_id, count(v.day) AS n FROM ` + kept + ` GROUP BY 1) t GROUP BY 1`: keptJoined.ID,
-		`SELECT count(*) FROM people p JOIN regions r ON p.income > length(r.label)`:                                offGrid.ID,
-		`SELECT count(*) FROM people NATURAL JOIN regions`:                                                          naturalCross.ID,
-		`SELECT count(*) FROM people p JOIN regions r ON p.person_id = r.code`:                                      keyOnly.ID,
+		`SELECT r.label, count(*) FROM ` + kept + ` GROUP BY 1`:                                                     "public-outer-join",
+		`SELECT count(r.label) FROM ` + kept:                                                                        "public-outer-join",
+		`SELECT count(DISTINCT r.label) FROM ` + kept:                                                               "public-outer-join",
+		`SELECT count(*) FROM ` + kept + ` WHERE v.person_id IS NULL`:                                               "public-outer-join",
+		`SELECT count(*) FILTER (WHERE v.day IS NULL) FROM ` + kept:                                                 "public-outer-join",
+		`SELECT mode() WITHIN GROUP (ORDER BY r.label) FROM ` + kept:                                                "public-outer-join",
+		`SELECT count(v.day) FROM (` + kept + `) JOIN people p ON p.person_id = v.person_id`:                        "public-outer-join-below",
+		`SELECT n, count(*) FROM (SELECT v.person_id, count(v.day) AS n FROM ` + kept + ` GROUP BY 1) t GROUP BY 1`: "public-outer-join-below",
+		`SELECT count(*) FROM people p JOIN regions r ON p.income > length(r.label)`:                                "off-grid-expression",
+		`SELECT count(*) FROM people NATURAL JOIN regions`:                                                          "natural-join-without-columns",
+		`SELECT count(*) FROM people p JOIN regions r ON p.person_id = r.code`:                                      "join-key-only",
 	} {
 		if p, refusal := planned(t, c, text); refusal == nil {
 			t.Errorf("%s: planned for %s", text, p.Cost)
@@ -74,7 +75,7 @@ func TestMatchedRefuses(t *testing.T) {
 		}
 	}
 	c.Public = crowd(derived.MaxMatches + 1)
-	if _, refusal := planned(t, c, `SELECT count(*) FROM visits v JOIN regions r ON r.code = v.ward`); refusal == nil || refusal.ID != fanOut.ID {
+	if _, refusal := planned(t, c, `SELECT count(*) FROM visits v JOIN regions r ON r.code = v.ward`); refusal == nil || refusal.ID != "public-join-fan-out" {
 		t.Errorf("a row with too many matches: %v", refusal)
 	}
 	c.Public = crowd(derived.MaxMatches)
@@ -97,7 +98,7 @@ func (n crowd) Rows(*policy.Table) ([][]policy.Value, bool) {
 // TestMatchedOrder: the order in which a public table is copied changes nothing, its rows do.
 func TestMatchedOrder(t *testing.T) {
 	c := testContext(t, testPolicy(t))
-	digest := func(rows PublicRows) string {
+	digest := func(rows reuse.PublicRows) string {
 		c.Public = rows
 		p, refusal := planned(t, c, `SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code = v.ward GROUP BY 1`)
 		if refusal != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -31,7 +32,7 @@ func TestTwinClocks(t *testing.T) {
 		c := testContext(t, p)
 		c.Settings.Zone = zone
 		people := c.Dataset.Tables[0]
-		seen := columnIndex(people, people.Column("seen"))
+		seen := plans.ColumnIndex(people, people.Column("seen"))
 		var rows []scalar.Row
 		for at := time.Date(2024, 3, 22, 12, 0, 0, 0, time.UTC); at.Before(time.Date(2024, 3, 26, 0, 0, 0, 0, time.UTC)); at = at.Add(5 * time.Minute) {
 			row := make(scalar.Row, len(people.Columns))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -33,7 +34,7 @@ func mysqlCases(t testing.TB) (statements, comments []string) {
 }
 
 // readAs is a statement as it is read, and whether it is planned then.
-func readAs(c Context, text string) string {
+func readAs(c reuse.Context, text string) string {
 	statements, r := parse.ParseAs(text, parse.MySQL, c.Dataset)
 	if r != nil {
 		return "    refused: " + r.ID + ": " + r.Message + "\n"
@@ -265,7 +266,7 @@ func TestMySQLMutations(t *testing.T) {
 }
 
 // checkMySQL reads and plans a text; a panic inside the translator would show as a refusal that names it.
-func checkMySQL(t testing.TB, c Context, text string) bool {
+func checkMySQL(t testing.TB, c reuse.Context, text string) bool {
 	statements, r := parse.ParseAs(text, parse.MySQL, c.Dataset)
 	if r != nil {
 		if strings.Contains(r.Message, "while it was read") {

@@ -8,38 +8,41 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // naive counts the rows of each key by evaluating the SQL's own expressions.
-func naive(t *testing.T, c Context, sql string, rows []scalar.Row) map[string][]int64 {
+func naive(t *testing.T, c reuse.Context, sql string, rows []scalar.Row) map[string][]int64 {
 	parsed, err := pg.Parse(sql)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sel := parsed.Stmts[0].Stmt.GetSelectStmt()
-	b := newBinder(c, &parameters{})
-	b.asWritten = true
-	from, refusal := b.fromRows(sel, nil)
+	b := bind.NewBinder(c, &semantics.Parameters{})
+	b.AsWritten = true
+	from, refusal := b.FromRows(sel, nil)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	g, refusal := b.group(sel, from)
+	g, refusal := b.Group(sel, from)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	for _, tg := range g.targets {
-		ast.Holds(tg.node, func(n *pg.Node) bool {
+	for _, tg := range g.Targets {
+		ast.Holds(tg.Node, func(n *pg.Node) bool {
 			if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
-				if _, refusal := g.aggregate(f); refusal != nil {
+				if _, refusal := g.Aggregate(f); refusal != nil {
 					t.Fatal(refusal)
 				}
 			}
 			return false
 		})
 	}
-	all := func(list []*expr, row scalar.Row) bool {
+	all := func(list []*semantics.Expr, row scalar.Row) bool {
 		for _, e := range list {
 			if v, err := e.Eval(row); err != nil {
 				t.Fatal(err)
@@ -49,13 +52,13 @@ func naive(t *testing.T, c Context, sql string, rows []scalar.Row) map[string][]
 		}
 		return true
 	}
-	low := func(e *expr, row scalar.Row) policy.Value {
+	low := func(e *semantics.Expr, row scalar.Row) policy.Value {
 		v, err := e.Eval(row)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.form == formColumn {
-			d := g.q.table.Columns[e.cols[0]].Domain
+		if e.Form == semantics.FormColumn {
+			d := g.Q.Table.Columns[e.Cols[0]].Domain
 			cell, _ := d.Cell(v)
 			v = d.Low(cell)
 		}
@@ -63,33 +66,33 @@ func naive(t *testing.T, c Context, sql string, rows []scalar.Row) map[string][]
 	}
 	out, seen := map[string][]int64{}, map[string]bool{}
 	for _, row := range rows {
-		if !all(g.q.where, row) {
+		if !all(g.Q.Where, row) {
 			continue
 		}
-		for s, grouped := range g.q.groupingSets() {
-			values := make([]policy.Value, len(g.q.keys))
-			for k, e := range g.q.keys {
-				if args, ok := g.q.levels[k]; ok {
-					values[k] = levelOf(args, grouped)
+		for s, grouped := range g.Q.GroupingSets() {
+			values := make([]policy.Value, len(g.Q.Keys))
+			for k, e := range g.Q.Keys {
+				if args, ok := g.Q.Levels[k]; ok {
+					values[k] = bind.LevelOf(args, grouped)
 				} else if slices.Contains(grouped, k) {
 					values[k] = low(e, row)
 				}
 			}
-			key := keyText(values)
+			key := semantics.KeyText(values)
 			if out[key] == nil {
-				out[key] = make([]int64, len(g.q.counters))
+				out[key] = make([]int64, len(g.Q.Counters))
 			}
-			for i, n := range g.q.counters {
-				if !all(n.where, row) {
+			for i, n := range g.Q.Counters {
+				if !all(n.Where, row) {
 					continue
 				}
-				if n.values != nil {
+				if n.Values != nil {
 					var list []policy.Value
-					for _, e := range n.values.of {
+					for _, e := range n.Values.Of {
 						list = append(list, low(e, row))
 					}
-					name := fmt.Sprint(s, i, key, keyText(list))
-					if seen[name] || !n.values.row && list[0] == nil {
+					name := fmt.Sprint(s, i, key, semantics.KeyText(list))
+					if seen[name] || !n.Values.Row && list[0] == nil {
 						continue
 					}
 					seen[name] = true

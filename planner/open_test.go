@@ -5,13 +5,16 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // openContext is the test policy with an open column, and δ in the budget or not.
-func openContext(t *testing.T, delta string) Context {
+func openContext(t *testing.T, delta string) reuse.Context {
 	t.Helper()
 	const text = `
 version: 1
@@ -40,7 +43,7 @@ datasets:
 	return c
 }
 
-func planned(t *testing.T, c Context, text string) (*Plan, *refuse.Refusal) {
+func planned(t *testing.T, c reuse.Context, text string) (*plans.Plan, *refuse.Refusal) {
 	t.Helper()
 	s, refusal := parse.Parse(text)
 	if refusal != nil {
@@ -82,12 +85,12 @@ func TestOpenColumns(t *testing.T) {
 			t.Errorf("%s: finds %q, costs %s; want %q, %s", s.text, finds, p.Cost, s.finds, s.cost)
 		}
 		held := c
-		own := keysOf(c.Dataset.Tables[0].Column("zip"))
-		d, err := mechanisms.NewDiscovery(c.Dataset.Tables[0].Contribution(), (&opening{}).share(c, true, 1))
+		own := bind.KeysOf(c.Dataset.Tables[0].Column("zip"))
+		d, err := mechanisms.NewDiscovery(c.Dataset.Tables[0].Contribution(), (&bind.KeyDiscovery{}).Share(c, true, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		held.Holdings = &shelf{list: []Holding{{ID: 3, Digest: own.Digest, Spec: d.Spec(1), At: fixedNow}}}
+		held.Holdings = &shelf{list: []reuse.Holding{{ID: 3, Digest: own.Digest, Spec: d.Spec(1), At: fixedNow}}}
 		held.Found = func(id int64) (mechanisms.Noisy, bool) {
 			return mechanisms.Noisy{Keys: []string{"=12", "=13", "n"}, Observations: []int64{70, 80, 90}}, id == 3
 		}
@@ -109,11 +112,11 @@ func TestOpenColumnsRefuse(t *testing.T) {
 	} {
 		if p, refusal := planned(t, c, text); refusal == nil {
 			t.Errorf("%s: planned for %s", text, p.Cost)
-		} else if refusal.ID != openColumn.ID && !strings.Contains("unit-aggregate no-private-form", refusal.ID) {
+		} else if refusal.ID != "open-column" && !strings.Contains("unit-aggregate no-private-form", refusal.ID) {
 			t.Errorf("%s: %s: %s", text, refusal.ID, refusal.Message)
 		}
 	}
-	if _, refusal := planned(t, poor, `SELECT zip, count(*) FROM people GROUP BY zip`); refusal == nil || refusal.ID != noDelta.ID {
+	if _, refusal := planned(t, poor, `SELECT zip, count(*) FROM people GROUP BY zip`); refusal == nil || refusal.ID != "no-delta" {
 		t.Errorf("without δ: %v", refusal)
 	}
 	if p, refusal := planned(t, poor, `SELECT count(*) FROM people WHERE zip = '1'`); refusal != nil || p.Cost.String() != "ε 0.1" {

@@ -10,9 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/planner/workload"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -20,7 +26,7 @@ import (
 // and holds what is counted against the twin. What a release of pieces answers is held against the twin too.
 func TestTwinPieces(t *testing.T) {
 	const seed = 31
-	defer func(most, plain int) { maxCells, mostPlain = most, plain }(maxCells, mostPlain)
+	defer func(most, plain int) { plans.MaxCells, linear.MostPlain = most, plain }(plans.MaxCells, linear.MostPlain)
 	r := rand.New(rand.NewSource(seed))
 	c := testContext(t, testPolicy(t))
 	people := c.Dataset.Tables[0]
@@ -32,15 +38,15 @@ func TestTwinPieces(t *testing.T) {
 		if n%3 == 0 {
 			sql = randomSQL(r)
 		}
-		maxCells = 1 << (6 + r.Intn(6))
-		mostPlain = maxCells / 2
+		plans.MaxCells = 1 << (6 + r.Intn(6))
+		linear.MostPlain = plans.MaxCells / 2
 		p := planOrRefusal(t, c, sql)
 		if p == nil {
 			continue
 		}
 		answered++
 		rows := randomRows(r, people, 60)
-		if slices.ContainsFunc(p.Measures, func(m *Measure) bool { return m.Cuts != nil }) {
+		if slices.ContainsFunc(p.Measures, func(m *plans.Measure) bool { return m.Cuts != nil }) {
 			pieced++
 		}
 		got := answer(p.Leaves[0], trueVectors(t, p, rows))
@@ -71,19 +77,19 @@ func TestPiecesAreCells(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	people := c.Dataset.Tables[0]
 	env := scalar.Env{Now: c.Now, Zone: c.Settings.Zone}
-	b := newBinder(c, &parameters{})
+	b := bind.NewBinder(c, &semantics.Parameters{})
 	for range 200 {
 		text := condition(r, 2)
 		s := parsedText(t, "SELECT count(*) FROM people WHERE "+text)[0]
-		b.text, b.top = s.Text, s.Select()
-		from, _ := b.fromRows(b.top, nil)
-		e, refusal := (&translator{env: b.env, params: b.params, columns: from.column}).expr(b.top.WhereClause)
-		if refusal != nil || len(e.cols) != 1 {
+		b.Text, b.Top = s.Text, s.Select()
+		from, _ := b.FromRows(b.Top, nil)
+		e, refusal := (&semantics.Translator{Env: b.Env, Params: b.Params, Columns: from.Column}).Expr(b.Top.WhereClause)
+		if refusal != nil || len(e.Cols) != 1 {
 			continue
 		}
-		box, column := newBox(people, env), e.cols[0]
+		box, column := semantics.NewBox(people, env), e.Cols[0]
 		d := people.Columns[column].Domain
-		starts, ok := box.pieces(column, []*expr{e}, nil, d.Size())
+		starts, ok := box.Pieces(column, []*semantics.Expr{e}, nil, d.Size())
 		if !ok {
 			continue
 		}
@@ -92,11 +98,11 @@ func TestPiecesAreCells(t *testing.T) {
 			if i := slices.Index(starts, cell); i >= 0 {
 				piece = i
 			}
-			box.set(column, starts[piece])
-			want, wantSteady, _ := box.value(e)
-			box.set(column, cell)
-			got, steady, _ := box.value(e)
-			if steady != wantSteady || steady && !same(policy.Bool, got, want) {
+			box.Set(column, starts[piece])
+			want, wantSteady, _ := box.Value(e)
+			box.Set(column, cell)
+			got, steady, _ := box.Value(e)
+			if steady != wantSteady || steady && !semantics.Same(policy.Bool, got, want) {
 				t.Fatalf("%s: cell %d is %v (%t), the first of its piece %d is %v (%t)", text, cell, got, steady, starts[piece], want, wantSteady)
 			}
 		}
@@ -104,7 +110,7 @@ func TestPiecesAreCells(t *testing.T) {
 }
 
 // vastContext is a session over orders of a shop whose columns have about so many cells each.
-func vastContext(t testing.TB, cells int64) Context {
+func vastContext(t testing.TB, cells int64) reuse.Context {
 	t.Helper()
 	text := fmt.Sprintf(`
 version: 1
@@ -133,8 +139,8 @@ datasets:
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC), Holdings: &shelf{}}
-	c.Settings = Settings{Epsilon: epsilon(t, "1"), Confidence: c.Dataset.Defaults.Confidence, Zone: time.UTC}
+	c := reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC), Holdings: &shelf{}}
+	c.Settings = plans.Settings{Epsilon: epsilon(t, "1"), Confidence: c.Dataset.Defaults.Confidence, Zone: time.UTC}
 	return c
 }
 
@@ -163,8 +169,8 @@ var large = []string{
 // what enumerates is refused, quickly.
 func TestLargeDomains(t *testing.T) {
 	small, c := vastContext(t, 2_000_000), vastContext(t, 1_000_000_000)
-	steps := func(c Context, sql string) (*Plan, *refuse.Refusal, int64) {
-		c.Work = NewWork(context.Background(), DefaultLimits)
+	steps := func(c reuse.Context, sql string) (*plans.Plan, *refuse.Refusal, int64) {
+		c.Work = reuse.NewWork(context.Background(), reuse.DefaultLimits)
 		p, refusal := Build(parsedText(t, sql)[0], nil, c)
 		return p, refusal, c.Work.Taken().Steps
 	}
@@ -187,7 +193,7 @@ func TestLargeDomains(t *testing.T) {
 	for _, sql := range []string{"SELECT id, count(*) FROM orders GROUP BY 1", "SELECT count(*) FROM orders WHERE id % 7 = 3", "SELECT price + 1, count(*) FROM orders GROUP BY 1",
 		"SELECT count(DISTINCT id) FROM orders", "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY price) FROM orders", "SELECT sum(price * weight + 1) FROM orders"} {
 		_, refusal, taken := steps(c, sql)
-		if refusal == nil || refusal.ID != tooManyCells.ID && refusal.ID != offGrid.ID || taken > 200_000 {
+		if refusal == nil || refusal.ID != "too-many-cells" && refusal.ID != "off-grid-expression" || taken > 200_000 {
 			t.Errorf("%s: %v after %d steps", sql, refusal, taken)
 		}
 	}
@@ -197,7 +203,7 @@ func TestLargeDomains(t *testing.T) {
 func TestWorkEnds(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	s := parsedText(t, "SELECT count(*) FROM people WHERE (hired - date '2000-01-01') % 7 > kids")[0]
-	c.Work = NewWork(context.Background(), DefaultLimits)
+	c.Work = reuse.NewWork(context.Background(), reuse.DefaultLimits)
 	Build(s, nil, c)
 	whole := c.Work.Taken()
 	if whole.Steps < 100_000 {
@@ -206,19 +212,19 @@ func TestWorkEnds(t *testing.T) {
 	cancelled := errors.New("cancelled")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	counted := &countingContext{Context: ctx, after: 5, cancel: func() { cancel(cancelled) }}
-	c.Work = NewWork(counted, DefaultLimits)
-	if _, refusal := Build(s, nil, c); refusal == nil || refusal.ID != planningEnded.ID || refusal.SQLState != "57014" {
+	c.Work = reuse.NewWork(counted, reuse.DefaultLimits)
+	if _, refusal := Build(s, nil, c); refusal == nil || refusal.ID != "planning-ended" || refusal.SQLState != "57014" {
 		t.Errorf("cancelled planning gives %v", refusal)
 	}
 	if taken := c.Work.Taken().Steps; taken > 20_000 {
 		t.Errorf("%d steps were taken, though it was cancelled after some thousand", taken)
 	}
-	c.Work = NewWork(context.Background(), Limits{Steps: 50_000, Bytes: 1 << 30})
-	if _, refusal := Build(s, nil, c); refusal == nil || refusal.ID != planningSteps.ID {
+	c.Work = reuse.NewWork(context.Background(), reuse.Limits{Steps: 50_000, Bytes: 1 << 30})
+	if _, refusal := Build(s, nil, c); refusal == nil || refusal.ID != "planning-limit" {
 		t.Errorf("too many steps give %v", refusal)
 	}
-	c.Work = NewWork(context.Background(), Limits{Steps: 1 << 40, Bytes: 10_000})
-	if _, refusal := Build(s, nil, c); refusal == nil || refusal.ID != planningMemory.ID {
+	c.Work = reuse.NewWork(context.Background(), reuse.Limits{Steps: 1 << 40, Bytes: 10_000})
+	if _, refusal := Build(s, nil, c); refusal == nil || refusal.ID != "planning-memory" {
 		t.Errorf("too many bytes give %v", refusal)
 	}
 	c.Work = nil
@@ -253,7 +259,7 @@ func parsedText(t testing.TB, sql string) []parse.Statement {
 // TestWeightsOfPieces: where a part is made of pieces, what an expression adds is still that of each row's own cell.
 func TestWeightsOfPieces(t *testing.T) {
 	const seed = 12
-	defer func(most, plain int) { maxCells, mostPlain = most, plain }(maxCells, mostPlain)
+	defer func(most, plain int) { plans.MaxCells, linear.MostPlain = most, plain }(plans.MaxCells, linear.MostPlain)
 	r := rand.New(rand.NewSource(seed))
 	c := testContext(t, testPolicy(t))
 	people := c.Dataset.Tables[0]
@@ -287,10 +293,10 @@ func TestWeightsOfPieces(t *testing.T) {
 	} {
 		for _, where := range []string{"", " WHERE age > 30 OR kids > 3", " WHERE CASE WHEN kids > 3 THEN age > 50 ELSE hired > '2010-01-01' END"} {
 			sql := "SELECT sum(" + k.sum + ") FROM people" + where
-			for maxCells = 1 << 5; maxCells <= 1<<20; maxCells *= 4 {
-				mostPlain = maxCells / 2
+			for plans.MaxCells = 1 << 5; plans.MaxCells <= 1<<20; plans.MaxCells *= 4 {
+				linear.MostPlain = plans.MaxCells / 2
 				p := planOrRefusal(t, c, sql)
-				if p == nil || where != "" && maxCells > 1<<12 {
+				if p == nil || where != "" && plans.MaxCells > 1<<12 {
 					continue
 				}
 				m := p.Measures[0]
@@ -303,12 +309,12 @@ func TestWeightsOfPieces(t *testing.T) {
 				for _, row := range randomRows(r, people, 50) {
 					cells := make([]int32, len(m.Grain))
 					for i, g := range m.Grain {
-						cell, _ := g.Domain.Cell(row[columnIndex(people, g)])
+						cell, _ := g.Domain.Cell(row[plans.ColumnIndex(people, g)])
 						cells[i] = int32(m.Piece(i, cell))
 					}
-					grid, counter := m.Sums, slices.IndexFunc(m.Sums, func(s *Sum) bool { return s != nil })
+					grid, counter := m.Sums, slices.IndexFunc(m.Sums, func(s *plans.Sum) bool { return s != nil })
 					if got, want := m.Weigh(cells, counter), k.of(row[age], row[kids]); got != want && len(grid) == 1 {
-						t.Fatalf("%s with %d cells: a row with age %v and kids %v adds %d, want %d", sql, maxCells, row[age], row[kids], got, want)
+						t.Fatalf("%s with %d cells: a row with age %v and kids %v adds %d, want %d", sql, plans.MaxCells, row[age], row[kids], got, want)
 					}
 				}
 			}
@@ -324,14 +330,14 @@ func TestWeightsOfPieces(t *testing.T) {
 func TestClassesOfUnitsTakeMemory(t *testing.T) {
 	c := vastContext(t, 1_000_000_000)
 	for _, sql := range []string{"SELECT count(*) FROM (SELECT customer, id % 7 AS seventh FROM orders GROUP BY 1, 2) q", "SELECT id % 7, count(DISTINCT customer) FROM orders GROUP BY 1"} {
-		c.Work = NewWork(context.Background(), DefaultLimits)
+		c.Work = reuse.NewWork(context.Background(), reuse.DefaultLimits)
 		_, refusal := Build(parsedText(t, sql)[0], nil, c)
-		if taken := c.Work.Taken(); refusal == nil || refusal.ID != planningMemory.ID || taken.Steps > 1_000_000 {
+		if taken := c.Work.Taken(); refusal == nil || refusal.ID != "planning-memory" || taken.Steps > 1_000_000 {
 			t.Errorf("%s: %v after %+v", sql, refusal, taken)
 		}
 	}
 	for _, sql := range []string{"SELECT count(*) FROM (SELECT customer, id > 7 AS late FROM orders GROUP BY 1, 2) q", "SELECT id > 7, count(DISTINCT customer) FROM orders GROUP BY 1"} {
-		c.Work = NewWork(context.Background(), DefaultLimits)
+		c.Work = reuse.NewWork(context.Background(), reuse.DefaultLimits)
 		_, refusal := Build(parsedText(t, sql)[0], nil, c)
 		if taken := c.Work.Taken(); refusal != nil || taken.Steps > 2_000 || taken.Bytes > 10_000 {
 			t.Errorf("%s: %v after %+v", sql, refusal, taken)
@@ -342,7 +348,7 @@ func TestClassesOfUnitsTakeMemory(t *testing.T) {
 // TestBatchesOfLargeDomains: a batch puts no column into its cubes that has more cells than are looked at one by one.
 func TestBatchesOfLargeDomains(t *testing.T) {
 	c := vastContext(t, 1_000_000_000)
-	b, err := PlanBatch(parsedAll(t, c, "SELECT count(*) FROM orders WHERE id < 5; SELECT status, count(*) FROM orders WHERE id > 70 GROUP BY 1"), c, epsilon(t, "1"))
+	b, err := workload.PlanBatch(parsedAll(t, c, "SELECT count(*) FROM orders WHERE id < 5; SELECT status, count(*) FROM orders WHERE id > 70 GROUP BY 1"), c, epsilon(t, "1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +364,7 @@ func TestBatchesOfLargeDomains(t *testing.T) {
 // have room around them differ in one way: a walk finds no room where it would look at more than maxCells combinations.
 func TestTwinEachCell(t *testing.T) {
 	const seed = 51
-	defer func(few int) { fewRegular = few }(fewRegular)
+	defer func(few int) { semantics.FewRegular = few }(semantics.FewRegular)
 	r := rand.New(rand.NewSource(seed))
 	c := testContext(t, testPolicy(t))
 	c.Dataset.Buying.Cells = 0
@@ -378,12 +384,12 @@ func TestTwinEachCell(t *testing.T) {
 		people.Static = n/30%2 == 0
 		c.Holdings, c.Settings.Epsilon = shelf, epsilon(t, []string{"0.5", "0.01"}[n%2])
 		sql := "SELECT " + aggregates[max(r.Intn(3*len(aggregates))-2*len(aggregates), 0)] + " FROM people WHERE " + pool[r.Intn(len(pool))] + keys[r.Intn(2)*(1+n/30%(len(keys)-1))]
-		fewRegular = 16
+		semantics.FewRegular = 16
 		p := planOrRefusal(t, c, sql)
-		fewRegular = 1 << 30
+		semantics.FewRegular = 1 << 30
 		cells, refusal := Build(parsedText(t, sql)[0], nil, c)
 		switch {
-		case p == nil && refusal != nil, refusal != nil && refusal.ID == tooManyCells.ID:
+		case p == nil && refusal != nil, refusal != nil && refusal.ID == "too-many-cells":
 			continue
 		case p == nil || refusal != nil:
 			t.Fatalf("%s is planned by pieces: %t, by cells: %v", sql, p != nil, refusal)
@@ -431,7 +437,7 @@ func TestTwinEachCell(t *testing.T) {
 }
 
 // randomCells are cells that the SQL of a measure may answer with, and a few that it never does.
-func randomCells(r *rand.Rand, m *Measure, n int) (list [][]int32) {
+func randomCells(r *rand.Rand, m *plans.Measure, n int) (list [][]int32) {
 	for range n {
 		cells := make([]int32, len(m.Grain))
 		for i := range cells {

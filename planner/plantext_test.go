@@ -8,12 +8,13 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 )
 
 // Plans as the golden files write them.
 
-func planText(p *Plan) string {
+func planText(p *plans.Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cost %s", p.Cost)
 	for i, m := range p.Measures {
@@ -73,7 +74,7 @@ func planText(p *Plan) string {
 	return b.String()
 }
 
-func leafText(b *strings.Builder, l *Leaf) {
+func leafText(b *strings.Builder, l *plans.Leaf) {
 	fmt.Fprintf(b, "\n%s from measures %v: %d rows", l.Name, l.Measures(), l.Rows)
 	show := func(r int) {
 		var cells []string
@@ -108,7 +109,7 @@ func leafText(b *strings.Builder, l *Leaf) {
 }
 
 // pickText writes how a row of a chosen column is read.
-func pickText(c *CountColumn, row int) string {
+func pickText(c *plans.CountColumn, row int) string {
 	for _, run := range c.Runs {
 		if row >= len(run.Spans) {
 			row -= len(run.Spans)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -35,15 +36,15 @@ func TestPublicRowsAreWork(t *testing.T) {
 		`SELECT count(v.day) FROM regions r LEFT JOIN visits v ON v.ward = r.code`,
 	} {
 		s := parsedText(t, sql)[0]
-		c.Work = NewWork(context.Background(), DefaultLimits)
-		if _, refusal := Build(s, nil, c); refusal != nil && refusal.ID == planningSteps.ID {
+		c.Work = reuse.NewWork(context.Background(), reuse.DefaultLimits)
+		if _, refusal := Build(s, nil, c); refusal != nil && refusal.ID == "planning-limit" {
 			t.Errorf("%s: %v", sql, refusal)
 		}
 		if taken := c.Work.Taken().Steps; taken < rows {
 			t.Errorf("%s: %d rows are %d steps", sql, rows, taken)
 		}
-		c.Work = NewWork(context.Background(), Limits{Steps: rows / 2, Bytes: 1 << 40})
-		if _, refusal := Build(s, nil, c); refusal == nil || refusal.ID != planningSteps.ID {
+		c.Work = reuse.NewWork(context.Background(), reuse.Limits{Steps: rows / 2, Bytes: 1 << 40})
+		if _, refusal := Build(s, nil, c); refusal == nil || refusal.ID != "planning-limit" {
 			t.Errorf("%s in half as many steps as there are rows: %v", sql, refusal)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -37,7 +38,7 @@ func TestPums(t *testing.T) {
 		all++
 		fmt.Fprintf(&out, "%s\n", line)
 		statements, refusal := parse.Parse(line)
-		var plan *Plan
+		var plan *plans.Plan
 		if refusal == nil {
 			plan, refusal = Build(statements[0], nil, c)
 		}

@@ -8,10 +8,11 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
 // refused runs the text as a session would, up to the first refusal.
-func refused(c Context, text string) *refuse.Refusal {
+func refused(c reuse.Context, text string) *refuse.Refusal {
 	dialect := parse.PostgreSQL
 	if rest, ok := strings.CutPrefix(text, "SET dp.dialect = mysql; "); ok {
 		dialect, text = parse.MySQL, rest

@@ -15,7 +15,7 @@ func TestNearestTable(t *testing.T) {
 		{[]string{"foo", "public"}, `Perhaps you meant "people".`},
 	} {
 		c.Settings.SearchPath = e.path
-		if r := refused(c, "SELECT count(*) FROM poeple"); r == nil || r.ID != unknownTable.ID || r.Hint != e.want {
+		if r := refused(c, "SELECT count(*) FROM poeple"); r == nil || r.ID != "unknown-table" || r.Hint != e.want {
 			t.Errorf("search_path %v: %+v, want the hint %s", e.path, r, e.want)
 		}
 	}

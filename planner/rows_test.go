@@ -11,7 +11,7 @@ func TestRowsCompared(t *testing.T) {
 		{"(age, sex) = (30, 'Male')", "Compare column by column: a = 1 AND b = 2.", "age = 30 AND sex = 'Male'"},
 		{"ROW(age, sex) <> ROW(30, 'Male')", "Compare column by column: NOT (a = 1 AND b = 2).", "NOT (age = 30 AND sex = 'Male')"},
 	} {
-		if r := refused(c, "SELECT count(*) FROM people WHERE "+e.rows); r == nil || r.ID != noForm.ID || r.Hint != e.hint {
+		if r := refused(c, "SELECT count(*) FROM people WHERE "+e.rows); r == nil || r.ID != "no-private-form" || r.Hint != e.hint {
 			t.Errorf("%s: %+v, want the hint %s", e.rows, r, e.hint)
 		}
 		if r := refused(c, "SELECT count(*) FROM people WHERE "+e.plain); r != nil {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -27,7 +29,7 @@ func instancePolicy(t *testing.T, releases ...string) *policy.Policy {
 	return p
 }
 
-func planSession(t *testing.T, c Context, sql string) (*Plan, *refuse.Refusal) {
+func planSession(t *testing.T, c reuse.Context, sql string) (*plans.Plan, *refuse.Refusal) {
 	t.Helper()
 	list, refusal := parse.Parse(sql)
 	if refusal != nil {
@@ -92,7 +94,7 @@ func TestOnlineReleasesStop(t *testing.T) {
 		if recount && (refusal != nil || mechanisms.Is[*mechanisms.Online](p.Measures[0].Spec) || p.Cost.IsZero() || !strings.Contains(strings.Join(p.Notes, " "), "has stopped")) {
 			t.Errorf("recounted: %v %+v", refusal, p)
 		}
-		if !recount && (refusal == nil || refusal.ID != sessionStopped.ID || strings.Contains(refusal.Message, "%!")) {
+		if !recount && (refusal == nil || refusal.ID != "online-release-stopped" || strings.Contains(refusal.Message, "%!")) {
 			t.Errorf("stopped: %v %+v", refusal, p)
 		}
 		if _, refusal := planSession(t, c, "SELECT count(*) FROM people WHERE age < 3"); refusal != nil {
@@ -107,7 +109,7 @@ type arriving struct {
 	misses int
 }
 
-func (a *arriving) Held(d Digest) []Holding {
+func (a *arriving) Held(d plans.Digest) []reuse.Holding {
 	if a.misses--; a.misses >= 0 {
 		return nil
 	}
@@ -195,7 +197,7 @@ func TestOnlineReleasesHeldAreExactEnough(t *testing.T) {
 		c.Settings.MaxError, left = by.most, by.left
 		p, refusal := planSession(t, c, q)
 		if by.stops {
-			if refusal == nil || refusal.ID != sessionStopped.ID {
+			if refusal == nil || refusal.ID != "online-release-stopped" {
 				t.Errorf("%+v: %v", by, refusal)
 			}
 			continue

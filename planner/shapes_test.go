@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -19,13 +20,13 @@ var unanswered = map[string]struct {
 	exists bool
 	why    string
 }{
-	"metabase refuse: raw browse":              {rawRows.ID, false, "single rows"},
-	"superset refuse: table chart in raw mode": {rawRows.ID, false, "single rows"},
-	"powerbi refuse: import mode / preview":    {rawRows.ID, false, "single rows"},
+	"metabase refuse: raw browse":              {"raw-rows", false, "single rows"},
+	"superset refuse: table chart in raw mode": {"raw-rows", false, "single rows"},
+	"powerbi refuse: import mode / preview":    {"raw-rows", false, "single rows"},
 	"grafana: timescaledb flavour":             {refuse.UnknownFunction.ID, false, "a function that PostgreSQL does not have either"},
-	"looker: join fan-out":                     {noDistinct.ID, false, "sum(DISTINCT hash of a key): one row more could add any value"},
-	"superset: legacy __timestamp alias":       {privateJoin.ID, true, "the rows of one release decide which rows of another count: two statements do it"},
-	"grafana: $__unixEpochFilter":              {offGrid.ID, true, "the last second of the filter lies inside a declared step, within an expression"},
+	"looker: join fan-out":                     {"distinct-aggregate", false, "sum(DISTINCT hash of a key): one row more could add any value"},
+	"superset: legacy __timestamp alias":       {"private-join", true, "the rows of one release decide which rows of another count: two statements do it"},
+	"grafana: $__unixEpochFilter":              {"off-grid-expression", true, "the last second of the filter lies inside a declared step, within an expression"},
 }
 
 // TestShapes: the analytic shapes that BI tools send are answered, or refused for the reason that their label gives. The
@@ -92,7 +93,7 @@ func labelOf(name string) string {
 }
 
 // columnsText lists the columns of a plan's answer.
-func columnsText(p *Plan) string {
+func columnsText(p *plans.Plan) string {
 	var columns []string
 	for _, c := range p.Columns {
 		columns = append(columns, c.Name+" "+c.Type.Format(c.Typmod))

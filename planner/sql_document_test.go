@@ -11,6 +11,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -103,7 +105,7 @@ func TestSQLDocument(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(sqlHead)
 	b.WriteString("## What is answered, and what one unit can move\n\n" + sqlSensitivities)
-	contexts := make([]Context, len(sqlVariants))
+	contexts := make([]reuse.Context, len(sqlVariants))
 	heads, rule := []string{"statement"}, []string{"---"}
 	for i, v := range sqlVariants {
 		text, err := os.ReadFile("testdata/policy.yaml")
@@ -143,7 +145,7 @@ func TestSQLDocument(t *testing.T) {
 }
 
 // movedText is what one unit moves in the measures of a statement.
-func movedText(t *testing.T, c Context, sql string) string {
+func movedText(t *testing.T, c reuse.Context, sql string) string {
 	t.Helper()
 	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
@@ -168,7 +170,7 @@ func movedText(t *testing.T, c Context, sql string) string {
 }
 
 // counterText is what one counter of a measure is moved by.
-func counterText(m *Measure, counter int) string {
+func counterText(m *plans.Measure, counter int) string {
 	if mechanisms.Is[*mechanisms.Alarm](m.Spec) {
 		return fmt.Sprintf("a run of alarms: each count moves by %d", m.Spec.Kind.(*mechanisms.Alarm).Contribution.Rows)
 	}
@@ -184,7 +186,7 @@ func counterText(m *Measure, counter int) string {
 		text = fmt.Sprintf("%d, %.0f", s.L1, root)
 	}
 	if m.Spec.Counts().Sums != nil && m.Spec.Counts().Sums[counter].Bound != (mechanisms.Bound{Low: 0, High: 1}) {
-		return fmt.Sprintf("%s of [%d, %d]", text, m.Spec.Counts().Sums[counter].Low, m.Spec.Counts().Sums[counter].High)
+		return fmt.Sprintf("%s of [%d, %d]", text, m.Spec.Sums[counter].Low, m.Spec.Sums[counter].High)
 	}
 	return text
 }

@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/workload"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -11,14 +14,14 @@ import (
 // have less error and move bounds further.
 func TestStepChoices(t *testing.T) {
 	c := testContext(t, testPolicy(t))
-	c.Settings.OffGrid = OffGridSnap
+	c.Settings.OffGrid = plans.OffGridSnap
 	cost := privacy.Cost{Epsilon: epsilon(t, "1")}
 	for _, w := range []struct{ column, tenth, declared, tenfold string }{
 		{"age", "", "nothing", "at most 9"}, {"income", "less than 100", "less than 1000", "less than 10000"}, {"hired", "", "nothing", "at most 9 days"},
 		{"seen", "less than 6 minutes", "less than 1 hour", "less than 10 hours"},
 	} {
 		column := columnNamed(t, c, w.column)
-		list := StepChoices(column, cost)
+		list := workload.StepChoices(column, cost)
 		if len(list) != 3 || list[0].Rounding != w.tenth || list[1].Rounding != w.declared || list[2].Rounding != w.tenfold || list[0].Declared || !list[1].Declared {
 			t.Errorf("%s: %+v", w.column, list)
 		}
@@ -29,12 +32,12 @@ func TestStepChoices(t *testing.T) {
 		}
 	}
 	whole := &policy.Domain{Min: int64(0), Step: policy.Step{Whole: 1000}}
-	if text, rows := worstRounding(whole, 500); text != "at most 999" || rows != 499.5 {
+	if text, rows := workload.WorstRounding(whole, 500); text != "at most 999" || rows != 499.5 {
 		t.Errorf("whole numbers in steps of 1000: a bound moves by %s, %g rows", text, rows)
 	}
 }
 
-func columnNamed(t *testing.T, c Context, name string) *policy.Column {
+func columnNamed(t *testing.T, c reuse.Context, name string) *policy.Column {
 	t.Helper()
 	for _, table := range c.Dataset.Tables {
 		for _, column := range table.Columns {

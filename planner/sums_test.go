@@ -10,6 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -76,7 +78,7 @@ func TestMoneyIsPlanned(t *testing.T) {
 }
 
 // checkOff holds the error that is shown, in money, against that of the whole numbers.
-func checkOff(t *testing.T, plan *Plan) {
+func checkOff(t *testing.T, plan *plans.Plan) {
 	t.Helper()
 	off, e := plan.Columns[0].Off, plan.Measures[0].Spec.Error([]mechanisms.Span{{From: 0, To: 1}}, plan.Confidence)
 	if off == nil || off.Cmp(big.NewRat(e.HalfWidth, 100)) != 0 {
@@ -132,7 +134,7 @@ func TestConstantSums(t *testing.T) {
 }
 
 // evaluated is the first column of a direct answer whose leaf has that count everywhere.
-func evaluated(t *testing.T, plan *Plan, count int64) policy.Value {
+func evaluated(t *testing.T, plan *plans.Plan, count int64) policy.Value {
 	t.Helper()
 	leaf := plan.Leaves[plan.Outer.Direct.Leaf]
 	row := make([]policy.Value, len(leaf.Keys)+len(leaf.Counts))
@@ -178,12 +180,12 @@ func TestGridsOfNarrowDomainsFarFromZero(t *testing.T) {
 	} {
 		least, _ := new(big.Rat).SetString(d.least)
 		most, _ := new(big.Rat).SetString(d.most)
-		g, low, high := gridOf(least, most, d.exponent, true, mostAdded)
-		if low >= high || max(-low, high) > mostAdded {
+		g, low, high := semantics.GridOf(least, most, d.exponent, true, semantics.MostAdded)
+		if low >= high || max(-low, high) > semantics.MostAdded {
 			t.Errorf("%s to %s: %+v from %d to %d", d.least, d.most, g, low, high)
 		}
 		for x, k := range map[*big.Rat]int64{least: low, most: high} {
-			if off := new(big.Rat).Sub(power10(g.exponent, g.centre+k), x); off.Abs(off).Cmp(power10(g.exponent, 1)) > 0 {
+			if off := new(big.Rat).Sub(semantics.Power10(g.Exponent, g.Centre+k), x); off.Abs(off).Cmp(semantics.Power10(g.Exponent, 1)) > 0 {
 				t.Errorf("%s to %s: %s is off by %s", d.least, d.most, x.FloatString(0), off.FloatString(9))
 			}
 		}

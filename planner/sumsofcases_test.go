@@ -28,7 +28,7 @@ func TestSumOfCaseBesideTotal(t *testing.T) {
 		for _, counted := range plan.Leaves[0].Counts {
 			run := &counted.Runs[0]
 			if run.Measure >= 0 {
-				widths = append(widths, plan.runError(run).HalfWidth)
+				widths = append(widths, plan.RunError(run).HalfWidth)
 			}
 		}
 		return widths

@@ -7,10 +7,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -27,7 +31,7 @@ func randomRows(r *rand.Rand, t *policy.Table, n int) []scalar.Row {
 			cell := r.Intn(c.Domain.Size())
 			row[j] = c.Domain.Low(cell)
 			if !c.Domain.Single() && cell < c.Domain.Regular && r.Intn(2) == 0 {
-				row[j] = innerOf(c.Domain, cell, lastOf(c.Domain, cell))
+				row[j] = semantics.InnerOf(c.Domain, cell, semantics.LastOf(c.Domain, cell))
 			}
 		}
 		rows[i] = row
@@ -79,7 +83,7 @@ func holdsOn(t *testing.T, p predicate.Pred, row scalar.Row, at map[*policy.Colu
 }
 
 // measureOn is the true vector of a measure: by counter, by cell.
-func measureOn(t *testing.T, m *Measure, rows []scalar.Row) [][]int64 {
+func measureOn(t *testing.T, m *plans.Measure, rows []scalar.Row) [][]int64 {
 	at := map[*policy.Column]int{}
 	for i, c := range m.Table.Columns {
 		at[c] = i
@@ -153,7 +157,7 @@ func withSums(t *testing.T, of *policy.Table, row scalar.Row) scalar.Row {
 		case !sum.Decimal():
 			row = append(row, total.Num().Int64())
 		default:
-			scale := int32(decimalsOf(total))
+			scale := int32(semantics.DecimalsOf(total))
 			scaled := new(big.Rat).Mul(total, new(big.Rat).SetInt(derived.Tens(scale)))
 			row = append(row, policy.Numeric{Coefficient: scaled.Num(), Scale: scale})
 		}
@@ -162,7 +166,7 @@ func withSums(t *testing.T, of *policy.Table, row scalar.Row) scalar.Row {
 }
 
 // trueVectors are those of a plan's measures.
-func trueVectors(t *testing.T, p *Plan, rows []scalar.Row) [][][]int64 {
+func trueVectors(t *testing.T, p *plans.Plan, rows []scalar.Row) [][][]int64 {
 	out := make([][][]int64, len(p.Measures))
 	for i, m := range p.Measures {
 		out[i] = measureOn(t, m, rows)
@@ -171,7 +175,7 @@ func trueVectors(t *testing.T, p *Plan, rows []scalar.Row) [][][]int64 {
 }
 
 // rowsAbove is the number of rows above a run.
-func rowsAbove(l *Leaf, column int, run *Run) (rows int) {
+func rowsAbove(l *plans.Leaf, column int, run *plans.Run) (rows int) {
 	for i := range l.Counts[column].Runs {
 		if &l.Counts[column].Runs[i] == run {
 			break
@@ -182,7 +186,7 @@ func rowsAbove(l *Leaf, column int, run *Run) (rows int) {
 }
 
 // mixedTruth is a row read from several measures; without noise it is a whole number.
-func mixedTruth(row []Term, truth [][][]int64) int64 {
+func mixedTruth(row []plans.Term, truth [][][]int64) int64 {
 	sum := new(big.Rat)
 	for _, t := range row {
 		for _, s := range t.Spans {
@@ -198,7 +202,7 @@ func mixedTruth(row []Term, truth [][][]int64) int64 {
 }
 
 // answer reads a leaf from the true vectors of its measures.
-func answer(l *Leaf, truth [][][]int64) map[string][]int64 {
+func answer(l *plans.Leaf, truth [][][]int64) map[string][]int64 {
 	out := map[string][]int64{}
 	for r := 0; r < l.Rows; r++ {
 		values := make([]policy.Value, len(l.Keys))
@@ -217,7 +221,7 @@ func answer(l *Leaf, truth [][][]int64) map[string][]int64 {
 				}
 			}
 		}
-		out[keyText(values)] = counts
+		out[semantics.KeyText(values)] = counts
 	}
 	return out
 }
@@ -262,14 +266,14 @@ func TestTwinFresh(t *testing.T) {
 	}
 }
 
-func planOrRefusal(t *testing.T, c Context, sql string) *Plan {
+func planOrRefusal(t *testing.T, c reuse.Context, sql string) *plans.Plan {
 	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
 		t.Fatalf("%s: %v", sql, refusal)
 	}
 	p, refusal := Build(statements[0], nil, c)
 	if refusal != nil {
-		if refusal.ID != offGrid.ID && refusal.ID != tooManyCells.ID && refusal.ID != planningSteps.ID {
+		if refusal.ID != "off-grid-expression" && refusal.ID != "too-many-cells" && refusal.ID != "planning-limit" {
 			t.Errorf("%s: %s: %v", sql, refusal.ID, refusal)
 		}
 		return nil
@@ -336,7 +340,7 @@ func TestStatementNeverDearer(t *testing.T) {
 		if p == nil {
 			continue
 		}
-		if limit := (&chooser{c: c}).share(1); !p.Cost.Fits(limit) {
+		if limit := (&choose.Optimizer{C: c}).Share(1); !p.Cost.Fits(limit) {
 			t.Errorf("%s costs %s at dp.epsilon %s", sql, p.Cost, c.Settings.Epsilon)
 		}
 		if r.Intn(3) == 0 {

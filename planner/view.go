@@ -4,102 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
-
-// A SELECT in the place of a table's source (docs/adr/0019). One that is analysed is bound wherever a statement names the
-// table, by what binds an analyst's sub-query, over the dataset's tables: nothing of it is trusted, and what is measured is
-// measured of the tables below. One that is trusted is the owner's own text; what is looked at here is only that it is one
-// SELECT, and which relations it reads.
-
-// viewRows are the private rows of an analysed SELECT, under the columns that the policy lists.
-func (b *binder) viewRows(t *policy.Table, pos int) (*rows, *refuse.Refusal) {
-	if slices.Contains(b.viewing, t) {
-		return nil, viewCircle.At(pos, t.Name)
-	}
-	sel, refusal := viewSelect(t.View.Text)
-	if refusal != nil {
-		return nil, refusal
-	}
-	if pos >= 0 { // what is refused of it is refused of the name that stands for it
-		placedAt(sel.ProtoReflect(), int32(pos))
-	}
-	params, path := b.params, b.c.Settings.SearchPath
-	b.viewing, b.params, b.c.Settings.SearchPath = append(b.viewing, t), &parameters{}, nil
-	found, refusal := b.selectRows(sel, nil)
-	b.viewing, b.params, b.c.Settings.SearchPath = b.viewing[:len(b.viewing)-1], params, path
-	switch {
-	case refusal != nil:
-		return nil, refusal
-	case found == nil:
-		return nil, viewRowsOnly.At(pos, t.Name)
-	case found.fan != nil: // each row of it more than once
-		return nil, rowsCombined.At(pos, "UNION ALL")
-	}
-	return b.viewColumns(t, found, pos)
-}
-
-// viewColumns holds what the SELECT shows against what the policy lists. Join keys need not be listed.
-func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *refuse.Refusal) {
-	out := *found
-	out.names, out.exprs, out.pos = nil, nil, pos
-	for _, c := range t.Columns {
-		at := slices.Index(found.names, c.Name)
-		switch {
-		case at < 0:
-			return nil, viewColumn.At(pos, t.Name, c.Name)
-		case slices.Contains(found.names[at+1:], c.Name):
-			return nil, ambiguous.At(pos, c.Name)
-		}
-		e := found.exprs[at]
-		if e.Type() == policy.Unknown {
-			s, err := b.env.Coerce(e.Expr, policy.Text)
-			if err != nil {
-				return nil, scalarRefusal(err, e.pos)
-			}
-			typed := *e
-			typed.Expr = s
-			e = &typed
-		}
-		if e.Type() != c.Type {
-			return nil, viewType.At(pos, t.Name, c.Name, c.Type.Format(c.Typmod), e.Type().Format(e.Typmod()))
-		}
-		out.names, out.exprs = append(out.names, c.Name), append(out.exprs, e)
-	}
-	for _, k := range t.Keys {
-		if !slices.ContainsFunc(found.keys, func(have key) bool { return have.name == k.Name }) {
-			return nil, viewKey.At(pos, t.Name, k.Name)
-		}
-	}
-	out.parts = []relation{{t.Name, t, 0, len(out.names), 0, len(out.keys)}}
-	return &out, nil
-}
-
-// viewSelect parses the text of a source.
-func viewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
-	sel, refusal := parse.OneSelect(text)
-	if sel == nil && refusal == nil {
-		return nil, viewStatement.At(-1)
-	}
-	return sel, refusal
-}
-
-// placedAt gives every node of a tree one place.
-func placedAt(m protoreflect.Message, pos int32) {
-	ast.Each(m, func(m protoreflect.Message) {
-		if field := m.Descriptor().Fields().ByName("location"); field != nil && field.Kind() == protoreflect.Int32Kind {
-			m.Set(field, protoreflect.ValueOfInt32(pos))
-		}
-	})
-}
 
 // CheckViews checks the SELECTs in a policy that stand in the place of sources. Its error is policy.Problems.
 func CheckViews(p *policy.Policy) error {
@@ -110,7 +23,7 @@ func CheckViews(p *policy.Policy) error {
 			if t.View.Text != "" && t.View.Trusted {
 				problems = append(problems, trustedProblems(p, t, readers)...)
 			} else if t.View.Text != "" {
-				if refusal := analysed(p, t); refusal != nil {
+				if refusal := bind.CheckView(p, t); refusal != nil {
 					problems = append(problems, viewProblem(p, t, refusal.InCharacters(t.View.Text)))
 				}
 			}
@@ -134,34 +47,6 @@ func viewProblem(p *policy.Policy, t *policy.Table, r *refuse.Refusal) policy.Pr
 	return policy.Problem{Path: p.Path, Line: t.View.Line, Column: t.View.Column, Text: text}
 }
 
-// noPublicRows stands for public tables before they are copied.
-type noPublicRows struct{}
-
-func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, true }
-
-// analysed refuses a SELECT whose rows are not a function of each unit's own rows, or whose conditions have no cells.
-func analysed(p *policy.Policy, t *policy.Table) *refuse.Refusal {
-	o := &opening{found: map[*policy.Column]*finding{}, values: map[*policy.Column][]string{}}
-	var last *refuse.Refusal
-	for range mostBindings {
-		o.tables = map[*policy.Table]*policy.Table{}
-		b := newBinder(Context{Policy: p, Dataset: t.Dataset, Public: noPublicRows{}, Settings: Settings{Zone: time.UTC}}, &parameters{})
-		b.open = o
-		found, refusal := b.viewRows(t, -1)
-		if refusal == nil {
-			_, refusal = solve(&question{table: found.table, offGrid: b.c.Settings.OffGrid, where: found.where, counters: []counter{{}}}, b.env, new(notes))
-		}
-		if refusal == nil || len(refusal.Named) == 0 {
-			return refusal
-		}
-		last = refusal
-		for _, v := range refusal.Named {
-			o.values[v.Column] = append(o.values[v.Column], v.Text)
-		}
-	}
-	return last
-}
-
 // trustedProblems says what is wrong with a trusted SELECT: readers are those that read a relation.
 func trustedProblems(p *policy.Policy, t *policy.Table, readers map[string]*policy.Table) policy.Problems {
 	sources, refusal := viewSources(p, t)
@@ -170,7 +55,7 @@ func trustedProblems(p *policy.Policy, t *policy.Table, readers map[string]*poli
 	}
 	var problems policy.Problems
 	tell := func(other *policy.Table) {
-		problems = append(problems, viewProblem(p, t, viewElsewhere.At(-1, other.Name, other.Dataset.ID)))
+		problems = append(problems, viewProblem(p, t, bind.ViewElsewhere.At(-1, other.Name, other.Dataset.ID)))
 	}
 	for _, s := range sources {
 		name := sourceName(p, s)
@@ -208,7 +93,7 @@ func ViewSources(p *policy.Policy, t *policy.Table) []policy.Source {
 // viewSources reads the relations out of a trusted SELECT, each of which must be written in full: the database looks for
 // no name in any schema by itself.
 func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, refusal *refuse.Refusal) {
-	sel, refusal := viewSelect(t.View.Text)
+	sel, refusal := bind.ViewSelect(t.View.Text)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -240,7 +125,7 @@ func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, re
 				return
 			}
 			if n.Schemaname == "" || n.Catalogname != catalog {
-				refusal = viewName.At(int(n.Location), n.Relname, full)
+				refusal = bind.ViewName.At(int(n.Location), n.Relname, full)
 				return
 			}
 			if s := (policy.Source{Schema: n.Schemaname, Name: n.Relname}); !slices.Contains(sources, s) {

@@ -19,8 +19,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -56,12 +56,12 @@ func (f *fakePipeline) find(stmt parse.Statement) (fixture, *refuse.Refusal) {
 	return x, x.refusal
 }
 
-func (f *fakePipeline) Describe(_ context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
+func (f *fakePipeline) Describe(_ context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (plans.Description, *refuse.Refusal) {
 	x, refusal := f.find(stmt)
 	if refusal != nil {
-		return planner.Description{}, refusal
+		return plans.Description{}, refusal
 	}
-	d := planner.Description{Columns: []planner.OutColumn{}}
+	d := plans.Description{Columns: []plans.OutColumn{}}
 	for i, t := range x.params {
 		if i < len(given) && given[i] != 0 {
 			t = given[i]
@@ -69,7 +69,7 @@ func (f *fakePipeline) Describe(_ context.Context, s *pipeline.Session, stmt par
 		d.Params = append(d.Params, t)
 	}
 	for _, c := range x.columns {
-		d.Columns = append(d.Columns, planner.OutColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
+		d.Columns = append(d.Columns, plans.OutColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
 	}
 	return d, nil
 }

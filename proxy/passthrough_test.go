@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -187,13 +187,13 @@ func byDesign(text string) *refuse.Refusal {
 	return nil
 }
 
-func (p *passThrough) Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
+func (p *passThrough) Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (plans.Description, *refuse.Refusal) {
 	if r := byDesign(stmt.Text); r != nil {
-		return planner.Description{}, r
+		return plans.Description{}, r
 	}
 	u, err := p.use(s.User, s.Database, s.PID)
 	if err != nil {
-		return planner.Description{}, refuse.Invalid("08006", err.Error(), "")
+		return plans.Description{}, refuse.Invalid("08006", err.Error(), "")
 	}
 	defer u.mu.Unlock()
 	u.follow(ctx, s)
@@ -202,14 +202,14 @@ func (p *passThrough) Describe(ctx context.Context, s *pipeline.Session, stmt pa
 		f := shown(err, stmt.From)
 		r := refuse.Invalid(f.SQLState, f.Message, f.Hint)
 		r.Detail, r.Position = f.Detail, f.Position
-		return planner.Description{}, r
+		return plans.Description{}, r
 	}
-	d := planner.Description{}
+	d := plans.Description{}
 	for _, oid := range told.ParamOIDs {
 		d.Params = append(d.Params, policy.Type(oid))
 	}
 	for _, f := range told.Fields {
-		d.Columns = append(d.Columns, planner.OutColumn{Name: f.Name, Type: policy.Type(f.DataTypeOID), Typmod: f.TypeModifier})
+		d.Columns = append(d.Columns, plans.OutColumn{Name: f.Name, Type: policy.Type(f.DataTypeOID), Typmod: f.TypeModifier})
 	}
 	return d, nil
 }

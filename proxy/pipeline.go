@@ -7,8 +7,8 @@ package proxy
 import (
 	"context"
 
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -19,7 +19,7 @@ import (
 type Pipeline interface {
 	// Describe infers the types of parameters (given ones win; 0: infer) and columns of a Select, Explain or Show. It is
 	// free and buys nothing.
-	Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal)
+	Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (plans.Description, *refuse.Refusal)
 	// Answer runs a Select, an Explain, or a Show of a dp.* name that is not a setting. Its error is a *refuse.Refusal or a
 	// *Failure; any other error is shown as one constant text. The notices of a Result are sent with an error too.
 	Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error)

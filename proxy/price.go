@@ -13,9 +13,11 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/workload"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -39,8 +41,8 @@ type Pricer struct {
 	Log     *slog.Logger
 
 	settings *settings
-	selects  []planner.BatchItem
-	held     planner.Holdings
+	selects  []workload.BatchItem
+	held     reuse.Holdings
 	bought   []ledger.Release
 	spent    privacy.Cost
 }
@@ -111,8 +113,8 @@ func (p *Pricer) Left() privacy.Cost { return pipeline.Remaining(p.Balance) }
 
 // Batch plans all SELECTs so far together, as `dpproxy release` would buy them: from the policy and the statements alone,
 // whatever she holds.
-func (p *Pricer) Batch(epsilon privacy.Epsilon) (*planner.Batch, error) {
-	return planner.PlanBatch(p.selects, planner.Context{Policy: p.Policy, Dataset: p.Dataset, User: p.User, Settings: p.session().current().Settings, Now: p.Now}, epsilon)
+func (p *Pricer) Batch(epsilon privacy.Epsilon) (*workload.Batch, error) {
+	return workload.PlanBatch(p.selects, reuse.Context{Policy: p.Policy, Dataset: p.Dataset, User: p.User, Settings: p.session().current().Settings, Now: p.Now}, epsilon)
 }
 
 // Script prices the statements of a text.
@@ -186,7 +188,7 @@ func (p *Pricer) assign(k *command) *pgerror.Failure {
 // query prices a SELECT.
 func (p *Pricer) query(ctx context.Context, out Priced, stmt parse.Statement) Priced {
 	s := &pipeline.Session{User: p.User, Database: p.Dataset.ID, Policy: p.Policy, Dataset: p.Dataset, Settings: p.session().current()}
-	p.selects = append(p.selects, planner.BatchItem{Statement: stmt, Settings: s.Settings.Settings})
+	p.selects = append(p.selects, workload.BatchItem{Statement: stmt, Settings: s.Settings.Settings})
 	out.Select = len(p.selects)
 	offer, refusal := pipeline.Estimate{Private: p.Private, Engine: p.Engine, Holdings: p.held, Now: p.Now, Log: p.Log}.Offer(ctx, s, stmt)
 	if refusal != nil {
@@ -221,7 +223,7 @@ func (p *Pricer) refined(id int64) {
 }
 
 // hold makes what a plan buys the user's own, for the statements behind it.
-func (p *Pricer) hold(plan *planner.Plan) {
+func (p *Pricer) hold(plan *plans.Plan) {
 	if plan != nil {
 		for _, m := range plan.Measures {
 			if m.Refines() {

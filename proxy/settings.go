@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -319,11 +319,11 @@ func (s *settings) current() pipeline.Settings {
 	return s.effective
 }
 
-func (s *settings) typed() planner.Settings {
-	t := planner.Settings{
+func (s *settings) typed() plans.Settings {
+	t := plans.Settings{
 		ErrorColumns: s.value("dp.error_columns") == "on",
 		Release:      s.value("dp.release") == "on",
-		OffGrid:      map[string]planner.OffGrid{"snap": planner.OffGridSnap, "exact": planner.OffGridExact}[s.value("dp.offgrid")],
+		OffGrid:      map[string]plans.OffGrid{"snap": plans.OffGridSnap, "exact": plans.OffGridExact}[s.value("dp.offgrid")],
 		SearchPath:   searchPath(s.value("search_path"), s.user),
 		Zone:         time.UTC,
 	}

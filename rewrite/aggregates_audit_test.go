@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
@@ -69,7 +70,7 @@ func TestAuditHoldsEveryAggregate(t *testing.T) {
 }
 
 // measuredBy tells whether a statement is answered from a measure of private rows.
-func measuredBy(t *testing.T, text string, c planner.Context) bool {
+func measuredBy(t *testing.T, text string, c reuse.Context) bool {
 	t.Helper()
 	statements, refusal := parse.Parse(text)
 	if refusal != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -83,7 +83,7 @@ func (db database) streams(t *testing.T, r *rand.Rand, list []measured, replace 
 
 // alarmShare holds the difference of a question's counts against what the run is calibrated to: every count moves by no more
 // than a unit's rows, and when a unit comes, upwards. 1 is what is claimed.
-func alarmShare(m *planner.Measure, with, without int64) float64 {
+func alarmShare(m *plans.Measure, with, without int64) float64 {
 	a := m.Spec.Kind.(*mechanisms.Alarm)
 	if with < without && a.Contribution.Neighbors == privacy.AddRemove {
 		return 100

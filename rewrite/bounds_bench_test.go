@@ -61,9 +61,9 @@ var benchCases = []struct{ name, bounds, text string }{
 	{"visits, at most 2 groups of 2 rows", "max_groups_per_unit: 2\n        max_rows_per_group: 2", `SELECT ward, sum(minutes), count(*) FROM visits GROUP BY ward`},
 }
 
-// plans are the ways to run a statement: the analyst's own SQL, what is sent where a constraint proves the bound, what is
+// planned are the ways to run a statement: the analyst's own SQL, what is sent where a constraint proves the bound, what is
 // sent where not, and the plans that were weighed against it. Where they bound alike they must answer alike.
-func plans(t *testing.T, p *policy.Policy, d dialect.Dialect, text string) (names, sqls []string, args [][]any) {
+func planned(t *testing.T, p *policy.Policy, d dialect.Dialect, text string) (names, sqls []string, args [][]any) {
 	t.Helper()
 	m := measureOf(t, p, text)
 	q, err := rewrite.Render(m, d)
@@ -129,7 +129,7 @@ func benchBound(t *testing.T, d dialect.Dialect, run func(text string, args []an
 	if err != nil {
 		t.Fatal(err)
 	}
-	names, sqls, args := plans(t, p, d, text)
+	names, sqls, args := planned(t, p, d, text)
 	times, answers := make([][]float64, len(names)), make([]string, len(names))
 	for range 3 {
 		for i, text := range sqls {

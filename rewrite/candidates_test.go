@@ -15,6 +15,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -71,17 +73,17 @@ func TestCandidatesCountWhatTheSQLSays(t *testing.T) {
 }
 
 // contextOf is what the statements of these tests are planned under.
-func contextOf(t *testing.T, p *policy.Policy, epsilon privacy.Epsilon) planner.Context {
+func contextOf(t *testing.T, p *policy.Policy, epsilon privacy.Epsilon) reuse.Context {
 	t.Helper()
 	confidence, err := mechanisms.NewConfidence(0.95)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
-		Settings: planner.Settings{Epsilon: epsilon, Confidence: confidence, Zone: time.UTC}}
+	return reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
+		Settings: plans.Settings{Epsilon: epsilon, Confidence: confidence, Zone: time.UTC}}
 }
 
-func planOf(t *testing.T, text string, c planner.Context) *planner.Plan {
+func planOf(t *testing.T, text string, c reuse.Context) *plans.Plan {
 	t.Helper()
 	statements, refusal := parse.Parse(text)
 	if refusal != nil {
@@ -96,7 +98,7 @@ func planOf(t *testing.T, text string, c planner.Context) *planner.Plan {
 
 func candidatesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engine, own texts) {
 	c := contextOf(t, p, p.Datasets[0].Defaults.Epsilon)
-	cellsOf := func(t *testing.T, plan *planner.Plan) [][]int64 {
+	cellsOf := func(t *testing.T, plan *plans.Plan) [][]int64 {
 		cells := make([][]int64, len(plan.Measures))
 		for i, m := range plan.Measures {
 			q, err := rewrite.Render(m, d)
@@ -156,7 +158,7 @@ func candidatesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated e
 }
 
 // scoresOf are the scores that a choice looks at, from exact counts.
-func scoresOf(m *planner.Measure, cells []int64) []int64 {
+func scoresOf(m *plans.Measure, cells []int64) []int64 {
 	ch := m.Spec.Kind.(*mechanisms.Choice)
 	if ch.Kind == mechanisms.Popular {
 		scores := slices.Clone(cells)

@@ -11,6 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -62,8 +64,8 @@ func choicesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engi
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
-			plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0),
-				Settings: planner.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
+			plan, refusal := planner.Build(statements[0], nil, reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0),
+				Settings: plans.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
 			if refusal != nil {
 				t.Fatalf("%s: %s", refusal.ID, refusal.Message)
 			}
@@ -100,7 +102,7 @@ func choicesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engi
 }
 
 // candidates are the true counts of a row's candidates, and their values.
-func candidates(m *planner.Measure, p *planner.Pick, row int, cells []int64) (counts []int64, values []policy.Value) {
+func candidates(m *plans.Measure, p *plans.Pick, row int, cells []int64) (counts []int64, values []policy.Value) {
 	if p.At[row] < 0 {
 		return nil, nil
 	}

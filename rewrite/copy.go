@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -29,7 +29,7 @@ func Copy(t *policy.Table, d dialect.Dialect, most int) (string, error) {
 // Probe writes a query that uses every column of a private table in every way that a measure can. It is prepared and
 // never run: where the database accepts it, it accepts every measure of the table.
 func Probe(t *policy.Table, d dialect.Dialect) (Query, error) {
-	m := &planner.Measure{Table: t, Grain: t.Columns}
+	m := &plans.Measure{Table: t, Grain: t.Columns}
 	for _, c := range t.Columns {
 		if c.Domain == nil {
 			return Query{}, errors.New("rewrite: a private column without a domain")
@@ -43,7 +43,7 @@ func Probe(t *policy.Table, d dialect.Dialect) (Query, error) {
 			pieces = len(cuts)
 		}
 		m.Cuts = append(m.Cuts, cuts)
-		m.Groups = append(m.Groups, planner.Grouping{Columns: 1, Cells: pieces, Classes: pieces})
+		m.Groups = append(m.Groups, plans.Grouping{Columns: 1, Cells: pieces, Classes: pieces})
 		m.Counters = append(m.Counters, predicate.InCells{Column: c, Spans: []mechanisms.Span{{From: c.Domain.Size() / 2, To: c.Domain.Size()}}})
 	}
 	if len(m.Counters) == 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -36,7 +36,7 @@ func TestDecimalDomains(t *testing.T) {
 		table := table(t, &policy.Dataset{Unit: policy.Unit{Row: true}}, fmt.Sprintf("d%d", i), "", 1, []spec{s})
 		c := table.Columns[0]
 		rows := decimalRows(c)
-		m := &planner.Measure{Table: table, Grain: table.Columns, Counters: []predicate.Pred{nil}}
+		m := &plans.Measure{Table: table, Grain: table.Columns, Counters: []predicate.Pred{nil}}
 		q, err := rewrite.Render(m, dialect.DuckDB)
 		if err != nil {
 			t.Errorf("%s from %s to %s: %v", s.kind, s.min, s.max, err)

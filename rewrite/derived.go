@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
@@ -176,7 +175,7 @@ func (w *writer) perUnit(u *derived.PerUnit) string {
 		}
 	}
 	var conditions []string
-	if planner.NullableUnit(u.From) { // such rows are units of their own, and none has a group that names it
+	if derived.NullableUnit(u.From) { // such rows are units of their own, and none has a group that names it
 		conditions = append(conditions, a.alias+".u IS NOT NULL")
 	}
 	if u.Where != nil {

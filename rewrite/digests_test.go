@@ -13,6 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -187,7 +189,7 @@ func TestRule3OneDigestOneAnswer(t *testing.T) {
 		statement string
 		cells     []int64
 	}
-	first, compared := map[planner.Digest]answer{}, 0
+	first, compared := map[plans.Digest]answer{}, 0
 	for _, text := range statements {
 		plan := alikePlan(t, p, text)
 		if plan == nil {
@@ -217,7 +219,7 @@ func TestRule3OneDigestOneAnswer(t *testing.T) {
 }
 
 // alikePlan plans a statement; nil: it compares keys of which nothing is known.
-func alikePlan(t *testing.T, p *policy.Policy, text string) *planner.Plan {
+func alikePlan(t *testing.T, p *policy.Policy, text string) *plans.Plan {
 	t.Helper()
 	parsed, refusal := parse.Parse(text)
 	if refusal != nil {
@@ -227,8 +229,8 @@ func alikePlan(t *testing.T, p *policy.Policy, text string) *planner.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, refusal := planner.Build(parsed[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0),
-		Settings: planner.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
+	plan, refusal := planner.Build(parsed[0], nil, reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0),
+		Settings: plans.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
 	if refusal != nil && refusal.ID != "key-types" {
 		t.Fatalf("%s: %s: %s", text, refusal.ID, refusal.Message)
 	}

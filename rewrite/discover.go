@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -13,7 +13,7 @@ import (
 // discovery writes the query that finds the keys of an open column: each key's text, cut as everywhere else, and the
 // number of units that have it. Of a unit's keys, in the order of a hash of the unit and the key, the first count: how
 // many is what the policy says of its groups, or of its rows.
-func (w *writer) discovery(m *planner.Measure) string {
+func (w *writer) discovery(m *plans.Measure) string {
 	v := w.over(m.Table, "b")
 	v.open = m.Open
 	units := w.output(w.call("count", "*"), "units")

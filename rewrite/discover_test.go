@@ -11,6 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
@@ -29,20 +31,20 @@ func openPolicy(t *testing.T, bounds string) *policy.Policy {
 
 // holdsKeys is a holder of one release of keys.
 type holdsKeys struct {
-	digest planner.Digest
+	digest plans.Digest
 	noisy  mechanisms.Noisy
 }
 
-func (h holdsKeys) Held(d planner.Digest) []planner.Holding {
+func (h holdsKeys) Held(d plans.Digest) []reuse.Holding {
 	if d != h.digest {
 		return nil
 	}
-	return []planner.Holding{{ID: 1, Digest: d, Spec: mechanisms.Spec{Counters: 1, Cells: 1, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 10, Den: 1}}}}}
+	return []reuse.Holding{{ID: 1, Digest: d, Spec: mechanisms.Spec{Counters: 1, Cells: 1, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 10, Den: 1}}}}}
 }
 
-func (holdsKeys) Stock(*policy.Table) *planner.Stock { return nil }
+func (holdsKeys) Stock(*policy.Table) *reuse.Views { return nil }
 
-func openPlan(t *testing.T, p *policy.Policy, text string, held holdsKeys) *planner.Plan {
+func openPlan(t *testing.T, p *policy.Policy, text string, held holdsKeys) *plans.Plan {
 	t.Helper()
 	confidence, err := mechanisms.NewConfidence(0.95)
 	if err != nil {
@@ -52,9 +54,9 @@ func openPlan(t *testing.T, p *policy.Policy, text string, held holdsKeys) *plan
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Holdings: held,
+	plan, refusal := planner.Build(statements[0], nil, reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Holdings: held,
 		Found:    func(int64) (mechanisms.Noisy, bool) { return held.noisy, true },
-		Settings: planner.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
+		Settings: plans.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
 	if refusal != nil {
 		t.Fatalf("%s: %s: %s", text, refusal.ID, refusal.Message)
 	}
@@ -72,7 +74,7 @@ func TestDiscoveryCountsUnits(t *testing.T) {
 	for d, open := range groupDatabases(t) {
 		t.Run(d.String(), func(t *testing.T) {
 			db, r := open(t), rand.New(rand.NewPCG(seed, 1))
-			units := func(m *planner.Measure, rows []visitRow) map[int64]int64 {
+			units := func(m *plans.Measure, rows []visitRow) map[int64]int64 {
 				db.fill(t, rows)
 				q, err := rewrite.Render(m, d)
 				if err != nil {
@@ -93,7 +95,7 @@ func TestDiscoveryCountsUnits(t *testing.T) {
 					}
 				}
 				fewer := slices.DeleteFunc(slices.Clone(rows), func(v visitRow) bool { return v.who == who })
-				for _, m := range []*planner.Measure{tight, loose} {
+				for _, m := range []*plans.Measure{tight, loose} {
 					all, less, changed := units(m, rows), units(m, fewer), 0
 					for k, n := range all {
 						if n-less[k] < 0 || n-less[k] > 1 {
@@ -152,9 +154,9 @@ func TestOpenKeysAreCounted(t *testing.T) {
 }
 
 // foundMeasures are the measures of a column whose keys nobody declared: what finds them, and what counts few and many.
-func foundMeasures(t *testing.T) []*planner.Measure {
+func foundMeasures(t *testing.T) []*plans.Measure {
 	t.Helper()
-	var list []*planner.Measure
+	var list []*plans.Measure
 	for _, bounds := range []string{"max_rows_per_unit: 3", "max_groups_per_unit: 2\n        max_rows_per_group: 2"} {
 		p := openPolicy(t, bounds)
 		find := openPlan(t, p, groupStatements[0], holdsKeys{}).Finds[0]

@@ -16,7 +16,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -60,7 +60,7 @@ func withRandom(t *testing.T) []feature {
 	r := rand.New(rand.NewPCG(seed, 2))
 	for i := range 60 {
 		table := []*policy.Table{people, visits, rows}[i%3]
-		m := &planner.Measure{Table: table, Where: randomPred(r, table, 3), Counters: []predicate.Pred{nil, randomPred(r, table, 2)}}
+		m := &plans.Measure{Table: table, Where: randomPred(r, table, 3), Counters: []predicate.Pred{nil, randomPred(r, table, 2)}}
 		for _, at := range r.Perm(len(table.Columns))[:r.IntN(3)] {
 			m.Grain = append(m.Grain, table.Columns[at])
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -124,14 +124,14 @@ func spans(bounds ...int) []mechanisms.Span {
 // feature is one golden measure.
 type feature struct {
 	name    string
-	measure *planner.Measure
+	measure *plans.Measure
 }
 
 func features(t testing.TB) []feature {
 	people, visits, rows := tables(t)
 	var list []feature
 	add := func(name string, table *policy.Table, grain []string, where predicate.Pred, counters ...predicate.Pred) {
-		m := &planner.Measure{Table: table, Where: where, Counters: counters, Kind: "count"}
+		m := &plans.Measure{Table: table, Where: where, Counters: counters, Kind: "count"}
 		if len(counters) == 0 {
 			m.Counters = []predicate.Pred{nil}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -71,7 +71,7 @@ func TestAuditFoundKeys(t *testing.T) {
 }
 
 // foundEpsilon is a lower bound of what the keys found in two databases tell about which of them it is.
-func foundEpsilon(t *testing.T, m *planner.Measure, d mechanisms.Discovery, sides [2][]privacy.Group, answers int, alarm stattest.Alarm) float64 {
+func foundEpsilon(t *testing.T, m *plans.Measure, d mechanisms.Discovery, sides [2][]privacy.Group, answers int, alarm stattest.Alarm) float64 {
 	t.Helper()
 	units := map[string][2]int64{}
 	for i, groups := range sides {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -20,7 +20,7 @@ func TestGoldenSQL(t *testing.T) {
 	}
 }
 
-func golden(t *testing.T, name string, m *planner.Measure) {
+func golden(t *testing.T, name string, m *plans.Measure) {
 	t.Run(name, func(t *testing.T) {
 		got := ""
 		for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // Where the policy bounds a unit's groups, they are bounded measure by measure, by the groups that are released: bounding
@@ -19,7 +19,7 @@ import (
 const mostRuns = 1 << 12
 
 // groupsBounded tells whether the measure's table bounds groups and no constraint in w.proven does.
-func (w *writer) groupsBounded(m *planner.Measure) bool {
+func (w *writer) groupsBounded(m *plans.Measure) bool {
 	groups := 1
 	for _, g := range m.Groups {
 		groups = max(groups, g.Classes) // more than one if their product is
@@ -28,7 +28,7 @@ func (w *writer) groupsBounded(m *planner.Measure) bool {
 }
 
 // groupedRows writes the bounded rows of a measure, as source does; the measure's condition is in it.
-func (w *writer) groupedRows(m *planner.Measure) (from, bound string) {
+func (w *writer) groupedRows(m *plans.Measure) (from, bound string) {
 	var columns, classes []string
 	for i := range w.table.Columns {
 		columns = append(columns, "g.n"+strconv.Itoa(i+1))
@@ -46,7 +46,7 @@ func (w *writer) groupedRows(m *planner.Measure) (from, bound string) {
 
 // groupedCounts writes a whole query for a measure that only counts rows: how many of them a unit has in a group, and not
 // which, is then all that matters.
-func (w *writer) groupedCounts(m *planner.Measure) string {
+func (w *writer) groupedCounts(m *plans.Measure) string {
 	var items, classes, outer []string
 	for i, g := range m.Groups {
 		f := "s.f" + strconv.Itoa(i+1)
@@ -79,14 +79,14 @@ func (w *writer) groupedCounts(m *planner.Measure) string {
 }
 
 // countsAlone tells whether groupedCounts says all that the measure asks.
-func countsAlone(m *planner.Measure) bool {
+func countsAlone(m *plans.Measure) bool {
 	return len(m.Counters) == 1 && m.Counters[0] == nil && (m.Sums == nil || m.Sums[0] == nil) && m.Weigh == nil &&
-		!slices.ContainsFunc(m.Groups, func(g planner.Grouping) bool { return g.Partly })
+		!slices.ContainsFunc(m.Groups, func(g plans.Grouping) bool { return g.Partly })
 }
 
 // classed writes the table's normalised rows that satisfy the measure's condition, with the class of each grouping, in
 // parentheses. With everything they have all columns and keys, else the unit alone.
-func (w *writer) classed(m *planner.Measure, everything bool) string {
+func (w *writer) classed(m *plans.Measure, everything bool) string {
 	v := w.over(w.table, "b")
 	items := []string{"b.u"}
 	at := 0
@@ -112,7 +112,7 @@ func (w *writer) classed(m *planner.Measure, everything bool) string {
 }
 
 // class writes the first combination of cells of a row's class.
-func (w *writer) class(m *planner.Measure, at int, g planner.Grouping) string {
+func (w *writer) class(m *plans.Measure, at int, g plans.Grouping) string {
 	number := ""
 	for i, c := range m.Grain[at : at+g.Columns] {
 		cell := w.cast(w.piece(m, at+i, w.use(c)), "int4")
@@ -169,7 +169,7 @@ func (w *writer) among(number string, runs []run) string {
 }
 
 // byUnit is the window in which a unit's groups are in their order.
-func (w *writer) byUnit(m *planner.Measure, classes []string) string {
+func (w *writer) byUnit(m *plans.Measure, classes []string) string {
 	sizes := make([]int64, len(m.Groups))
 	for i, g := range m.Groups {
 		sizes[i] = int64(g.Cells)

@@ -17,6 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -78,7 +80,7 @@ func groupsOf(t testing.TB, bounds string) *policy.Policy {
 	return p
 }
 
-func measureOf(t testing.TB, p *policy.Policy, text string) *planner.Measure {
+func measureOf(t testing.TB, p *policy.Policy, text string) *plans.Measure {
 	t.Helper()
 	confidence, err := mechanisms.NewConfidence(0.95)
 	if err != nil {
@@ -88,8 +90,8 @@ func measureOf(t testing.TB, p *policy.Policy, text string) *planner.Measure {
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0),
-		Settings: planner.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
+	plan, refusal := planner.Build(statements[0], nil, reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0),
+		Settings: plans.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
 	if refusal != nil {
 		t.Fatalf("%s: %s: %s", text, refusal.ID, refusal.Message)
 	}
@@ -179,7 +181,7 @@ func groupDatabases(t *testing.T) map[dialect.Dialect]func(t *testing.T) visitDa
 }
 
 // cellsOf runs a measure's SQL and adds the groups up as a release does.
-func cellsOf(t *testing.T, m *planner.Measure, d dialect.Dialect, run engine) []int64 {
+func cellsOf(t *testing.T, m *plans.Measure, d dialect.Dialect, run engine) []int64 {
 	t.Helper()
 	q, err := rewrite.Render(m, d)
 	if err != nil {
@@ -223,7 +225,7 @@ func moved(t *testing.T, open func(t *testing.T) visitDatabase, d dialect.Dialec
 	r := rand.New(rand.NewPCG(seed, 7))
 	db := open(t)
 	out := map[string]*farthest{}
-	measures, claims := map[string]*planner.Measure{}, map[string]privacy.Sensitivity{}
+	measures, claims := map[string]*plans.Measure{}, map[string]privacy.Sensitivity{}
 	for _, text := range groupStatements {
 		out[text], measures[text] = &farthest{}, measureOf(t, run, text)
 		m := measureOf(t, claimed, text)

@@ -12,6 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -59,8 +61,8 @@ func joinsOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engine
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
-			plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
-				Settings: planner.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
+			plan, refusal := planner.Build(statements[0], nil, reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
+				Settings: plans.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
 			if refusal != nil {
 				t.Fatalf("%s: %s", refusal.ID, refusal.Message)
 			}
@@ -91,7 +93,7 @@ func joinsOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engine
 }
 
 // trueCells are a measure's cells without noise, of the rows that its SQL gives.
-func trueCells(m *planner.Measure, q rewrite.Query, rows [][]int64) []int64 {
+func trueCells(m *plans.Measure, q rewrite.Query, rows [][]int64) []int64 {
 	cells, seen := make([]int64, m.Spec.Cells*m.Spec.Counters), map[[2]int]bool{}
 	for _, row := range rows {
 		at := make([]int32, q.Grain())
@@ -119,7 +121,7 @@ func trueCells(m *planner.Measure, q rewrite.Query, rows [][]int64) []int64 {
 }
 
 // leafCount is a count of one row of a leaf.
-func leafCount(c planner.CountColumn, row int, plan *planner.Plan, cells [][]int64) (n int64) {
+func leafCount(c plans.CountColumn, row int, plan *plans.Plan, cells [][]int64) (n int64) {
 	run, spans := c.At(row)
 	for _, s := range spans {
 		for cell := s.From; cell < s.To; cell++ {
@@ -129,7 +131,7 @@ func leafCount(c planner.CountColumn, row int, plan *planner.Plan, cells [][]int
 	return n
 }
 
-func leafCounts(leaf *planner.Leaf, plan *planner.Plan, cells [][]int64) map[string]string {
+func leafCounts(leaf *plans.Leaf, plan *plans.Plan, cells [][]int64) map[string]string {
 	out := map[string]string{}
 	for row := range leaf.Rows {
 		var keys, counts []string
@@ -150,7 +152,7 @@ func leafCounts(leaf *planner.Leaf, plan *planner.Plan, cells [][]int64) map[str
 }
 
 // leafValues evaluates the direct form above the leaf on the exact counts.
-func leafValues(t *testing.T, plan *planner.Plan, cells [][]int64) map[string]string {
+func leafValues(t *testing.T, plan *plans.Plan, cells [][]int64) map[string]string {
 	leaf, out := plan.Leaves[0], map[string]string{}
 	if plan.Outer.Direct == nil {
 		t.Fatal("not a direct form")

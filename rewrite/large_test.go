@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
@@ -43,7 +43,7 @@ func TestCombinationsAreFound(t *testing.T) {
 	for d, open := range groupDatabases(t) {
 		t.Run(d.String(), func(t *testing.T) {
 			db, r := open(t), rand.New(rand.NewPCG(seed, 1))
-			units := func(m *planner.Measure) map[int64]int64 {
+			units := func(m *plans.Measure) map[int64]int64 {
 				q, err := rewrite.Render(m, d)
 				if err != nil {
 					t.Fatal(err)
@@ -56,9 +56,9 @@ func TestCombinationsAreFound(t *testing.T) {
 			for range 40 {
 				rows, who := randomVisits(r, 6, 9), r.IntN(6)
 				fewer := slices.DeleteFunc(slices.Clone(rows), func(v visitRow) bool { return v.who == who })
-				all := map[*planner.Measure]map[int64]int64{}
+				all := map[*plans.Measure]map[int64]int64{}
 				db.fill(t, rows)
-				for _, m := range []*planner.Measure{tight, loose} {
+				for _, m := range []*plans.Measure{tight, loose} {
 					all[m] = units(m)
 				}
 				if want := pairs(db.run(t, plain, nil)); !maps.Equal(all[loose], want) {

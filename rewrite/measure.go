@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -18,7 +18,7 @@ import (
 // maxArguments stays below the 65535 that PostgreSQL's protocol can carry.
 const maxArguments = 60000
 
-func checkMeasure(m *planner.Measure) error {
+func checkMeasure(m *plans.Measure) error {
 	switch {
 	case m == nil || m.Table == nil || m.Table.Dataset == nil:
 		return errors.New("rewrite: a measure without a table")
@@ -57,7 +57,7 @@ func checkMeasure(m *planner.Measure) error {
 }
 
 // checkGroups holds the groups against the grain where they bound anything.
-func checkGroups(m *planner.Measure) error {
+func checkGroups(m *plans.Measure) error {
 	if m.Table.MaxGroups == 0 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func checkGroups(m *planner.Measure) error {
 
 // statement writes the query of a measure. A unique constraint on the unit's column is taken to prove the bound of the
 // tables in proven; the keys in unique are enforced.
-func statement(m *planner.Measure, d dialect.Dialect, proven []*policy.Table, unique []derived.Unique) (text, error) {
+func statement(m *plans.Measure, d dialect.Dialect, proven []*policy.Table, unique []derived.Unique) (text, error) {
 	w := &writer{composed: &composed{dialect: d, proven: proven, unique: unique, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
 	if m.Open != nil {
 		return w.finished(w.discovery(m))
@@ -270,7 +270,7 @@ type composed struct {
 	args    []any
 	seen    map[string]string // argument text -> placeholder
 	depth   int
-	window  *planner.Window // rows outside of which the caller leaves out
+	window  *plans.Window // rows outside of which the caller leaves out
 	err     error
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -216,7 +216,7 @@ func boundings(t *testing.T) (list []bounding) {
 }
 
 // paid is the ε, at the δ of the claim, that a measure costs; unit is the loss of a pair that is as far apart as is claimed.
-func (b bounding) paid(t *testing.T, m *planner.Measure) (paid, unit float64) {
+func (b bounding) paid(t *testing.T, m *plans.Measure) (paid, unit float64) {
 	t.Helper()
 	if b.delta == 0 {
 		return m.Cost.Epsilon.Float(), m.Cost.Epsilon.Float()

@@ -15,6 +15,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -108,7 +110,7 @@ var moreStatements = []string{
 // measured is one measure of a statement, and its SQL: the bounded form, and where people are unique, the proven one.
 type measured struct {
 	statement string
-	measure   *planner.Measure
+	measure   *plans.Measure
 	query     rewrite.Query
 }
 
@@ -135,8 +137,8 @@ func measures(t *testing.T, p *policy.Policy, d dialect.Dialect, statements []st
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
-		plan, refusal := planner.Build(parsed[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
-			Settings: planner.Settings{Epsilon: epsilon, Confidence: confidence, Zone: time.UTC, Release: i%2 == 0}})
+		plan, refusal := planner.Build(parsed[0], nil, reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
+			Settings: plans.Settings{Epsilon: epsilon, Confidence: confidence, Zone: time.UTC, Release: i%2 == 0}})
 		if refusal != nil {
 			t.Errorf("%s: %s: %s", text, refusal.ID, refusal.Message)
 			continue

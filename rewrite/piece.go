@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -16,7 +16,7 @@ import (
 const mostCompared = 64
 
 // checkCuts holds the pieces against their columns.
-func checkCuts(m *planner.Measure) error {
+func checkCuts(m *plans.Measure) error {
 	if m.Cuts != nil && len(m.Cuts) != len(m.Grain) {
 		return errors.New("rewrite: pieces of other columns than the grain's")
 	}
@@ -39,7 +39,7 @@ func checkCuts(m *planner.Measure) error {
 }
 
 // piece writes the number of the cell, or of the piece, of a normalised value n of the i-th column of the grain.
-func (w *writer) piece(m *planner.Measure, i int, n string) string {
+func (w *writer) piece(m *plans.Measure, i int, n string) string {
 	c := m.Grain[i]
 	if m.Cuts == nil || m.Cuts[i] == nil {
 		return w.cell(c, n)

@@ -37,7 +37,7 @@ func TestBenchProven(t *testing.T) {
 	for _, d := range []dialect.Dialect{dialect.DuckDB, dialect.PostgreSQL} {
 		run, cpu := benchEngine(t, d, rows)
 		for _, text := range provenCases {
-			_, sqls, args := plans(t, p, d, text)
+			_, sqls, args := planned(t, p, d, text)
 			var times, works [2][]float64
 			for range 15 {
 				for i := range times {

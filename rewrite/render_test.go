@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -19,43 +19,43 @@ func TestRenderRefuses(t *testing.T) {
 	dialects := []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB}
 	for name, c := range map[string]struct {
 		dialects []dialect.Dialect
-		spoil    func(m *planner.Measure)
+		spoil    func(m *plans.Measure)
 		want     string
 	}{
-		"no table":        {dialects, func(m *planner.Measure) { m.Table = nil }, "without a table"},
-		"public table":    {dialects, func(m *planner.Measure) { m.Table.Public = true }, "public"},
-		"no counters":     {dialects, func(m *planner.Measure) { m.Counters = nil }, "without counters"},
-		"no unit":         {dialects, func(m *planner.Measure) { m.Table.UnitColumn = "" }, "does not name its unit"},
-		"no bound":        {dialects, func(m *planner.Measure) { m.Table.MaxRowsPerUnit = 0 }, "without a bound"},
-		"grain twice":     {dialects, func(m *planner.Measure) { m.Grain = append(m.Grain, m.Grain[0]) }, "twice"},
-		"foreign column":  {dialects, func(m *planner.Measure) { other := *m.Grain[0]; m.Grain[0] = &other }, "does not have"},
-		"empty and":       {dialects, func(m *planner.Measure) { m.Where = predicate.AllOf{} }, "empty"},
-		"no predicate":    {dialects, func(m *planner.Measure) { m.Where = predicate.AnyOf{nil} }, "unknown kind"},
-		"unsorted cells":  {dialects, func(m *planner.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(5, 6, 1, 2)} }, "sorted"},
-		"overlapping":     {dialects, func(m *planner.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(1, 4, 3, 6)} }, "sorted"},
-		"cells beyond":    {dialects, func(m *planner.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(0, 9999)} }, "domain"},
-		"operator":        {dialects, func(m *planner.Measure) { m.Where = predicate.Compare{Column: m.Grain[0], Op: "~", Value: int64(3)} }, "comparison"},
-		"constant's type": {dialects, func(m *planner.Measure) { m.Where = predicate.Compare{Column: m.Grain[0], Op: "<", Value: 3.5} }, "comparison"},
-		"compared text": {dialects, func(m *planner.Measure) {
+		"no table":        {dialects, func(m *plans.Measure) { m.Table = nil }, "without a table"},
+		"public table":    {dialects, func(m *plans.Measure) { m.Table.Public = true }, "public"},
+		"no counters":     {dialects, func(m *plans.Measure) { m.Counters = nil }, "without counters"},
+		"no unit":         {dialects, func(m *plans.Measure) { m.Table.UnitColumn = "" }, "does not name its unit"},
+		"no bound":        {dialects, func(m *plans.Measure) { m.Table.MaxRowsPerUnit = 0 }, "without a bound"},
+		"grain twice":     {dialects, func(m *plans.Measure) { m.Grain = append(m.Grain, m.Grain[0]) }, "twice"},
+		"foreign column":  {dialects, func(m *plans.Measure) { other := *m.Grain[0]; m.Grain[0] = &other }, "does not have"},
+		"empty and":       {dialects, func(m *plans.Measure) { m.Where = predicate.AllOf{} }, "empty"},
+		"no predicate":    {dialects, func(m *plans.Measure) { m.Where = predicate.AnyOf{nil} }, "unknown kind"},
+		"unsorted cells":  {dialects, func(m *plans.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(5, 6, 1, 2)} }, "sorted"},
+		"overlapping":     {dialects, func(m *plans.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(1, 4, 3, 6)} }, "sorted"},
+		"cells beyond":    {dialects, func(m *plans.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(0, 9999)} }, "domain"},
+		"operator":        {dialects, func(m *plans.Measure) { m.Where = predicate.Compare{Column: m.Grain[0], Op: "~", Value: int64(3)} }, "comparison"},
+		"constant's type": {dialects, func(m *plans.Measure) { m.Where = predicate.Compare{Column: m.Grain[0], Op: "<", Value: 3.5} }, "comparison"},
+		"compared text": {dialects, func(m *plans.Measure) {
 			m.Where = predicate.Compare{Column: m.Table.Column("sex"), Op: "<", Value: "M"}
 		}, "comparison"},
-		"NUL in a value":   {dialects, func(m *planner.Measure) { m.Table.Column("sex").Domain.Values[0] = "a\x00b" }, "UTF-8"},
-		"bytes in a value": {dialects, func(m *planner.Measure) { m.Table.Column("sex").Domain.Values[0] = "a\xff" }, "UTF-8"},
-		"NUL in a name":    {dialects, func(m *planner.Measure) { m.Table.Source.Name = "a\x00b" }, "name"},
-		"a long name":      {dialects, func(m *planner.Measure) { m.Grain[0].Source = strings.Repeat("a", 64) }, "name"},
-		"no NULL rule":     {dialects, func(m *planner.Measure) { m.Grain[0].Nulls = 0; m.Grain[0].Domain.Null = -1 }, "NULL cell"},
-		"no outside rule":  {dialects, func(m *planner.Measure) { m.Grain[0].Outside = 0 }, "outside values"},
-		"too fine a float": {dialects, func(m *planner.Measure) {
+		"NUL in a value":   {dialects, func(m *plans.Measure) { m.Table.Column("sex").Domain.Values[0] = "a\x00b" }, "UTF-8"},
+		"bytes in a value": {dialects, func(m *plans.Measure) { m.Table.Column("sex").Domain.Values[0] = "a\xff" }, "UTF-8"},
+		"NUL in a name":    {dialects, func(m *plans.Measure) { m.Table.Source.Name = "a\x00b" }, "name"},
+		"a long name":      {dialects, func(m *plans.Measure) { m.Grain[0].Source = strings.Repeat("a", 64) }, "name"},
+		"no NULL rule":     {dialects, func(m *plans.Measure) { m.Grain[0].Nulls = 0; m.Grain[0].Domain.Null = -1 }, "NULL cell"},
+		"no outside rule":  {dialects, func(m *plans.Measure) { m.Grain[0].Outside = 0 }, "outside values"},
+		"too fine a float": {dialects, func(m *plans.Measure) {
 			c := m.Table.Column("score")
 			c.Domain.Step.Decimal = policy.Numeric{Coefficient: big.NewInt(1), Scale: 30}
 			m.Grain = []*policy.Column{c}
 		}, "too many digits"},
-		"DuckDB's decimals": {dialects[1:], func(m *planner.Measure) { m.Table.Column("income").Typmod = (50<<16 | 2) + 4 }, "38 digits"},
-		"the year 12000":    {dialects, func(m *planner.Measure) { m.Table.Column("hired").Domain.Max = policy.Date(3700000) }, "9999"},
+		"DuckDB's decimals": {dialects[1:], func(m *plans.Measure) { m.Table.Column("income").Typmod = (50<<16 | 2) + 4 }, "38 digits"},
+		"the year 12000":    {dialects, func(m *plans.Measure) { m.Table.Column("hired").Domain.Max = policy.Date(3700000) }, "9999"},
 	} {
 		for _, d := range c.dialects {
 			people, _, _ := tables(t)
-			m := &planner.Measure{Table: people, Grain: []*policy.Column{people.Column("age")}, Counters: []predicate.Pred{nil}}
+			m := &plans.Measure{Table: people, Grain: []*policy.Column{people.Column("age")}, Counters: []predicate.Pred{nil}}
 			c.spoil(m)
 			q, err := rewrite.Render(m, d)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -66,7 +66,7 @@ func TestRenderRefuses(t *testing.T) {
 			}
 		}
 	}
-	if _, err := rewrite.Render(&planner.Measure{}, 0); err == nil {
+	if _, err := rewrite.Render(&plans.Measure{}, 0); err == nil {
 		t.Error("the zero dialect is not refused")
 	}
 }
@@ -78,7 +78,7 @@ func TestNamesAreQuoted(t *testing.T) {
 	visits.UnitColumn = `per"son`
 	visits.Columns[0].Source = `'); --`
 	for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {
-		q, err := rewrite.Render(&planner.Measure{Table: visits, Grain: visits.Columns[:1], Counters: []predicate.Pred{nil}}, d)
+		q, err := rewrite.Render(&plans.Measure{Table: visits, Grain: visits.Columns[:1], Counters: []predicate.Pred{nil}}, d)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,8 +6,8 @@ package rewrite
 import (
 	"errors"
 
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -21,7 +21,7 @@ const Catalog = "private"
 type Query struct {
 	text     text
 	proven   []Shorter
-	digest   planner.Digest
+	digest   plans.Digest
 	sizes    []int
 	counters int
 	signed   []bool // by counter, those that may be below 0; nil: none
@@ -38,7 +38,7 @@ type text struct {
 }
 
 // Render writes the SQL of a measure.
-func Render(m *planner.Measure, d dialect.Dialect) (Query, error) {
+func Render(m *plans.Measure, d dialect.Dialect) (Query, error) {
 	if d != dialect.PostgreSQL && d != dialect.DuckDB {
 		return Query{}, errors.New("rewrite: no such dialect")
 	}
@@ -90,7 +90,7 @@ func (s Shorter) Args() []any { return s.text.args }
 
 // shorten adds the text in which the bounds of the tables in single, and all keys of unique but those in enforced, are taken
 // for proven.
-func (q *Query) shorten(m *planner.Measure, single []*policy.Table, enforced, unique []derived.Unique) error {
+func (q *Query) shorten(m *plans.Measure, single []*policy.Table, enforced, unique []derived.Unique) error {
 	t, err := statement(m, q.dialect, single, enforced)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (q Query) Table() *policy.Table { return q.table }
 func (q Query) Tables() []*policy.Table { return q.table.Base() }
 
 // Digest names the measure.
-func (q Query) Digest() planner.Digest { return q.digest }
+func (q Query) Digest() plans.Digest { return q.digest }
 
 // Grain is the number of leading cell columns, Counters the number of counts after them.
 func (q Query) Grain() int { return len(q.sizes) }

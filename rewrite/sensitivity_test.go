@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -24,7 +24,7 @@ func TestOneUnitMovesAtMostItsBound(t *testing.T) {
 	rows := generate(r, visits, 300, 30)
 	counts := func(rows []stored) map[string]int64 {
 		run := duckEngine(t, append([]string{"CREATE SCHEMA clinic"}, schemaSQL(visits, "person_id", visitsSpecs, rows, true)...))
-		q, err := rewrite.Render(&planner.Measure{Table: visits, Grain: visits.Columns, Counters: []predicate.Pred{nil}}, dialect.DuckDB)
+		q, err := rewrite.Render(&plans.Measure{Table: visits, Grain: visits.Columns, Counters: []predicate.Pred{nil}}, dialect.DuckDB)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -17,7 +17,7 @@ import (
 //	   rules, used or not)
 //	s  b with each unit's rows numbered in the order of a hash of their own contents, of which the first are taken
 //
-// Where the bound of a join relies on a key that no two rows of a unit share (planner.Unique), and no constraint proves it, of
+// Where the bound of a join relies on a key that no two rows of a unit share (derived.Unique), and no constraint proves it, of
 // the rows in b that share it the first is taken before s numbers what is left. If no two share it that leaves out nothing.
 // One after the other: two numberings of the same rows side by side may tell rows apart that tie, each in its own way, and
 // then which of them are first in both depends on how they are stored.
@@ -206,7 +206,7 @@ func (w *writer) numbered() string {
 // countsRows tells whether a measure asks for the number of a bounded table's rows and nothing else: which rows of a unit
 // stay does not matter then. (Counting takes about half as long as numbering where units have several rows, and no less
 // where each has one.)
-func (w *writer) countsRows(m *planner.Measure) bool {
+func (w *writer) countsRows(m *plans.Measure) bool {
 	return len(m.Grain) == 0 && m.Where == nil && m.Table.MaxRowsPerUnit > 1 && countsAlone(m) && m.Table.Derived == nil && !m.Table.Dataset.Unit.Row && !slices.Contains(w.proven, m.Table)
 }
 

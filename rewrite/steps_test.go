@@ -15,6 +15,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -50,12 +52,12 @@ type hire struct {
 const stepDays = 24
 
 // stepRelease is the measure of the release, as it is read when all days are closed.
-func stepRelease(t *testing.T, accountant, schema string) *planner.Measure {
+func stepRelease(t *testing.T, accountant, schema string) *plans.Measure {
 	t.Helper()
 	return stepReleaseOf(t, stepPolicy, accountant, schema)
 }
 
-func stepReleaseOf(t *testing.T, text, accountant, schema string) *planner.Measure {
+func stepReleaseOf(t *testing.T, text, accountant, schema string) *plans.Measure {
 	t.Helper()
 	p, err := policy.Parse([]byte(strings.NewReplacer("ACCOUNTANT", accountant, "SCHEMA", schema).Replace(text)), "policy.yaml")
 	if err != nil {
@@ -70,8 +72,8 @@ func stepReleaseOf(t *testing.T, text, accountant, schema string) *planner.Measu
 		t.Fatal(err)
 	}
 	d := p.Datasets[0]
-	plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: d, User: "alice", Now: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
-		Settings: planner.Settings{Epsilon: d.Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
+	plan, refusal := planner.Build(statements[0], nil, reuse.Context{Policy: p, Dataset: d, User: "alice", Now: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
+		Settings: plans.Settings{Epsilon: d.Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
 	if refusal != nil {
 		t.Fatal(refusal.Message)
 	}
@@ -121,7 +123,7 @@ func (db stepDatabase) fill(rows []hire, through int) {
 var firstByDate = regexp.MustCompile(`ORDER BY b\.n2 ASC NULLS LAST, (.*? NULLS LAST)\)`)
 
 // groups counts by day what a step reads; fault changes the SQL, where it is not nil.
-func (db stepDatabase) groups(t *testing.T, m *planner.Measure, d dialect.Dialect, p mechanisms.Step, fault func(string) string) []privacy.Group {
+func (db stepDatabase) groups(t *testing.T, m *plans.Measure, d dialect.Dialect, p mechanisms.Step, fault func(string) string) []privacy.Group {
 	t.Helper()
 	step, err := m.Step(p)
 	if err != nil {
@@ -240,7 +242,7 @@ func history(random *rand.Rand) (rows []hire) {
 }
 
 // observed is all that a release observes while it grows, without noise. Without a fault, it is held against the twin.
-func (db stepDatabase) observed(t *testing.T, m *planner.Measure, d dialect.Dialect, rows []hire, fault func(string) string, random *rand.Rand) (all []int64) {
+func (db stepDatabase) observed(t *testing.T, m *plans.Measure, d dialect.Dialect, rows []hire, fault func(string) string, random *rand.Rand) (all []int64) {
 	t.Helper()
 	spec := silent(m.Growth.Spec)
 	for from := 0; from < stepDays; from += 4 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -24,7 +24,7 @@ import (
 // Both give what normalising each row would: a cell is a function of the stored value.
 
 // asStored tells whether a measure reads its rows as they are stored.
-func (w *writer) asStored(m *planner.Measure) bool {
+func (w *writer) asStored(m *plans.Measure) bool {
 	return m.Table.Derived == nil && (m.Table.Dataset.Unit.Row || slices.Contains(w.proven, m.Table))
 }
 
@@ -36,8 +36,8 @@ const (
 )
 
 // tallies tells whether rows are counted by their stored values first.
-func (w *writer) tallies(m *planner.Measure) bool {
-	if slices.ContainsFunc(m.Sums, func(s *planner.Sum) bool { return s != nil && len(s.Terms) > 0 }) {
+func (w *writer) tallies(m *plans.Measure) bool {
+	if slices.ContainsFunc(m.Sums, func(s *plans.Sum) bool { return s != nil && len(s.Terms) > 0 }) {
 		return false
 	}
 	product := uint64(1)
@@ -73,7 +73,7 @@ func storedValues(c *policy.Column) uint64 {
 }
 
 // tallied writes the query of a measure that counts rows by their stored values, or counts all of them.
-func (w *writer) tallied(m *planner.Measure) string {
+func (w *writer) tallied(m *plans.Measure) string {
 	var stored, keys, counts, totals, items, outer []string
 	names := map[*policy.Column]string{}
 	for i, c := range m.Grain {

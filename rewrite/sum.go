@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -24,7 +24,7 @@ const mostAdded = 1 << 61
 // mostOver bounds what a square is divided by.
 const mostOver = 1 << 60
 
-func (w *writer) sum(sum *planner.Sum, filter string) string {
+func (w *writer) sum(sum *plans.Sum, filter string) string {
 	terms, size := sum.Terms, new(big.Int)
 	parts := make([]string, len(terms))
 	for i, t := range terms {
@@ -51,7 +51,7 @@ func (w *writer) sum(sum *planner.Sum, filter string) string {
 
 // nearest is n/Over to the nearest whole number, up at the half, of an n from −size to size. Division cuts, and so it is of numbers
 // that are not below 0: n is where the bound begins at 0, and else is moved there by a multiple of Over.
-func (w *writer) nearest(n string, sum *planner.Sum, size int64) string {
+func (w *writer) nearest(n string, sum *plans.Sum, size int64) string {
 	moved := int64(0)
 	if sum.Bound.Low < 0 {
 		moved = size/sum.Over + 1
@@ -64,7 +64,7 @@ func (w *writer) nearest(n string, sum *planner.Sum, size int64) string {
 }
 
 // term is its whole number times the product of its factors, NULL where one of them is.
-func (w *writer) term(t planner.SumTerm) string {
+func (w *writer) term(t plans.SumTerm) string {
 	var product string
 	for i, f := range t.Factors {
 		if i == 0 {
@@ -93,7 +93,7 @@ func (w *writer) cut(each, filter string) string {
 }
 
 // factor is round(n·10^−e) − centre, NULL for NULL.
-func (w *writer) factor(f planner.Factor) string {
+func (w *writer) factor(f plans.Factor) string {
 	n := w.use(f.Column)
 	if w.err != nil {
 		return "NULL"

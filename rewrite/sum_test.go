@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -42,7 +42,7 @@ func TestSumsOfTheSmallestNumbers(t *testing.T) {
 }
 
 // power is the grid of a sum's only factor.
-func power(s *planner.Sum) int64 {
+func power(s *plans.Sum) int64 {
 	n := int64(1)
 	for range s.Terms[0].Factors[0].Exponent {
 		n *= 10
@@ -97,7 +97,7 @@ func TestSquaresAreRounded(t *testing.T) {
 	for d, run := range map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill), dialect.PostgreSQL: postgresEngine(t, fill)} {
 		for text, rows := range map[string][]int64{"m": {125, 99999, 50008, 0}, "m + n": {125, 100699, 150008, 3}} {
 			m := alikePlan(t, p, "SELECT variance("+text+") FROM people").Measures[0]
-			at := slices.IndexFunc(m.Sums, func(s *planner.Sum) bool { return s != nil && s.Over > 1 })
+			at := slices.IndexFunc(m.Sums, func(s *plans.Sum) bool { return s != nil && s.Over > 1 })
 			if at < 0 {
 				t.Fatalf("no square of %s is divided", text)
 			}

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -160,7 +160,7 @@ func inOrder(table *policy.Table, rows []owned) {
 
 // groupedRows are the rows that count where a unit's groups are bounded: of those that the measure asks for, the unit's first
 // groups by the hash of unit and group, and in each its first rows.
-func groupedRows(t testing.TB, m *planner.Measure, rows []stored) [][]policy.Value {
+func groupedRows(t testing.TB, m *plans.Measure, rows []stored) [][]policy.Value {
 	type group struct {
 		hash   int64
 		firsts []int
@@ -198,7 +198,7 @@ func groupedRows(t testing.TB, m *planner.Measure, rows []stored) [][]policy.Val
 }
 
 // classesOf are the first combinations of cells of a row's class in each grouping; false: it is in no group.
-func classesOf(t testing.TB, m *planner.Measure, row []policy.Value) (firsts []int, ok bool) {
+func classesOf(t testing.TB, m *plans.Measure, row []policy.Value) (firsts []int, ok bool) {
 	at := 0
 	for _, g := range m.Groups {
 		combination := 0
@@ -235,7 +235,7 @@ func otherOrders(t *testing.T) (list []feature) {
 		if i%3 > 0 {
 			table.Dataset.Unit.Type = policy.Int8
 		}
-		m := &planner.Measure{Table: table, Counters: []predicate.Pred{nil}}
+		m := &plans.Measure{Table: table, Counters: []predicate.Pred{nil}}
 		if i%3 == 0 {
 			m.Where, m.Counters = randomPred(r, table, 2), []predicate.Pred{nil, randomPred(r, table, 1)}
 		}
@@ -256,7 +256,7 @@ func otherOrders(t *testing.T) (list []feature) {
 }
 
 // classesByCell are the classes of a grouping, one by one.
-func classesByCell(g planner.Grouping) []int32 {
+func classesByCell(g plans.Grouping) []int32 {
 	class := make([]int32, 0, g.Cells)
 	for i := range g.Cells {
 		if g.Runs == nil {
@@ -271,9 +271,9 @@ func classesByCell(g planner.Grouping) []int32 {
 
 // randomGroups puts the columns of a grain into groupings, whose combinations of cells are groups of their own, or, where
 // they are not too many, in classes of several or in none.
-func randomGroups(r *rand.Rand, m *planner.Measure) (list []planner.Grouping) {
+func randomGroups(r *rand.Rand, m *plans.Measure) (list []plans.Grouping) {
 	for at := 0; at < len(m.Grain); {
-		g := planner.Grouping{Columns: 1 + r.IntN(len(m.Grain)-at)}
+		g := plans.Grouping{Columns: 1 + r.IntN(len(m.Grain)-at)}
 		size := 1
 		for i := range g.Columns {
 			size *= m.Size(at + i)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -192,13 +192,13 @@ func cellOf(t testing.TB, c *policy.Column, v policy.Value) int {
 }
 
 // twin answers a measure: counts by cells.
-func twin(t testing.TB, m *planner.Measure, rows []stored) map[string][]int64 {
+func twin(t testing.TB, m *plans.Measure, rows []stored) map[string][]int64 {
 	answer := map[string][]int64{}
 	if len(m.Grain) == 0 {
 		answer[""] = make([]int64, len(m.Counters))
 	}
 	kept := keptRows
-	if slices.ContainsFunc(m.Groups, func(g planner.Grouping) bool { return m.Table.BoundsGroups(g.Classes) }) {
+	if slices.ContainsFunc(m.Groups, func(g plans.Grouping) bool { return m.Table.BoundsGroups(g.Classes) }) {
 		kept = func(_ *policy.Table, rows []stored) [][]policy.Value { return groupedRows(t, m, rows) }
 	}
 	for _, row := range kept(m.Table, rows) {

@@ -6,7 +6,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// A step of a release that grows counts the rows of a few days (planner.Window). The measure's predicate says so, above the
+// A step of a release that grows counts the rows of a few days (plans.Window). The measure's predicate says so, above the
 // rows; what is written here says it again where the rows are read, so that an index on the date finds them. It changes no
 // count: rows are numbered by date first, so that a row's number depends on its unit's earlier rows alone.
 

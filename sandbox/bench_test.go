@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -19,13 +19,13 @@ func BenchmarkEngine(b *testing.B) {
 	leaves, tables, _ := released()
 	const text = "SELECT k, round(100.0 * sum(n) / sum(sum(n)) OVER (), 1) AS share FROM leaf_1 GROUP BY k ORDER BY 2 DESC"
 	both(b, "6 rows", text, leaves, tables[:1])
-	long := &planner.Leaf{Name: "leaf_1", Rows: 1000, Keys: []planner.KeyColumn{{Name: "k", Type: policy.Text, Typmod: -1}},
-		Counts: []planner.CountColumn{{Name: "n"}}}
+	long := &plans.Leaf{Name: "leaf_1", Rows: 1000, Keys: []plans.KeyColumn{{Name: "k", Type: policy.Text, Typmod: -1}},
+		Counts: []plans.CountColumn{{Name: "n"}}}
 	rows := sandbox.Rows{Columns: []sandbox.Column{{Name: "k", Type: policy.Text, Typmod: -1}, {Name: "n", Type: policy.Int8, Typmod: -1}}}
 	for i := range int64(1000) {
 		rows.Data = append(rows.Data, []policy.Value{fmt.Sprint("key ", i%50), i})
 	}
-	both(b, "1000 rows", text, []*planner.Leaf{long}, []sandbox.Table{{Name: "leaf_1", Rows: privacy.Published(rows)}})
+	both(b, "1000 rows", text, []*plans.Leaf{long}, []sandbox.Table{{Name: "leaf_1", Rows: privacy.Published(rows)}})
 }
 
 // BenchmarkCatalog is psql's \dt.
@@ -35,7 +35,7 @@ func BenchmarkCatalog(b *testing.B) {
 		AND pg_catalog.pg_table_is_visible(c.oid) ORDER BY 1, 2`, nil, nil)
 }
 
-func both(b *testing.B, name, text string, leaves []*planner.Leaf, tables []sandbox.Table) {
+func both(b *testing.B, name, text string, leaves []*plans.Leaf, tables []sandbox.Table) {
 	for _, on := range []struct {
 		name string
 		open func(testing.TB) sandbox.Engine

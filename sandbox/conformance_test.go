@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -62,18 +62,18 @@ type conforming struct {
 }
 
 // ask runs a query over leaves; a leaf's table may have no rows.
-func (c *conforming) ask(t *testing.T, text string, leaves []*planner.Leaf, tables ...sandbox.Table) (sandbox.Rows, error) {
+func (c *conforming) ask(t *testing.T, text string, leaves []*plans.Leaf, tables ...sandbox.Table) (sandbox.Rows, error) {
 	t.Helper()
 	plan := sandboxtest.Parse(t, text, leaves...)
 	for _, d := range c.p.Datasets {
 		for _, table := range d.Tables {
 			if table.Public {
-				plan.Outer.Relations = append(plan.Outer.Relations, planner.Relation{Schema: table.Schema, Name: table.Name, Public: table})
+				plan.Outer.Relations = append(plan.Outer.Relations, plans.Relation{Schema: table.Schema, Name: table.Name, Public: table})
 			}
 		}
 	}
 	for _, name := range []string{"budget", "tables", "columns"} {
-		plan.Outer.Relations = append(plan.Outer.Relations, planner.Relation{Schema: "dp", Name: name})
+		plan.Outer.Relations = append(plan.Outer.Relations, plans.Relation{Schema: "dp", Name: name})
 	}
 	q, refusal := outer.Render(plan, c.e.Dialect())
 	if refusal != nil {
@@ -87,7 +87,7 @@ func (c *conforming) ask(t *testing.T, text string, leaves []*planner.Leaf, tabl
 }
 
 // hostileLeaf has a value of each type that is easily lost on the way, and NULL.
-func hostileLeaf() (*planner.Leaf, sandbox.Table) {
+func hostileLeaf() (*plans.Leaf, sandbox.Table) {
 	types := []struct {
 		t      policy.Type
 		mod    int32
@@ -107,11 +107,11 @@ func hostileLeaf() (*planner.Leaf, sandbox.Table) {
 		{policy.TimestampTZ, -1, []policy.Value{policy.Timestamptz(0), policy.Timestamptz(1), policy.Timestamptz(-1), policy.Timestamptz(1709164800000000), nil}},
 		{policy.UUID, -1, []policy.Value{"550e8400-e29b-41d4-a716-446655440000", "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff", "550e8400-e29b-41d4-a716-446655440001", nil}},
 	}
-	leaf := &planner.Leaf{Name: "leaf_1", Rows: 5, Counts: []planner.CountColumn{{Name: "n1"}}}
+	leaf := &plans.Leaf{Name: "leaf_1", Rows: 5, Counts: []plans.CountColumn{{Name: "n1"}}}
 	rows := sandbox.Rows{Data: make([][]policy.Value, 5)}
 	for i, x := range types {
 		name := fmt.Sprintf("k%d", i+1)
-		leaf.Keys = append(leaf.Keys, planner.KeyColumn{Name: name, Type: x.t, Typmod: x.mod, Values: x.values})
+		leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: name, Type: x.t, Typmod: x.mod, Values: x.values})
 		rows.Columns = append(rows.Columns, sandbox.Column{Name: name, Type: x.t, Typmod: x.mod})
 		for r := range rows.Data {
 			rows.Data[r] = append(rows.Data[r], x.values[r])
@@ -127,7 +127,7 @@ func hostileLeaf() (*planner.Leaf, sandbox.Table) {
 // values: what goes in comes out, with its type and modifier.
 func (c *conforming) values(t *testing.T) {
 	leaf, table := hostileLeaf()
-	got, err := c.ask(t, "SELECT * FROM leaf_1 ORDER BY n1", []*planner.Leaf{leaf}, table)
+	got, err := c.ask(t, "SELECT * FROM leaf_1 ORDER BY n1", []*plans.Leaf{leaf}, table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +143,8 @@ func (c *conforming) values(t *testing.T) {
 		}
 	}
 	for _, rows := range []int{0, 3} { // a leaf of no columns is only counted
-		bare := &planner.Leaf{Name: "leaf_1", Rows: rows}
-		got, err := c.ask(t, "SELECT count(*) FROM leaf_1", []*planner.Leaf{bare}, sandbox.Table{Name: "leaf_1",
+		bare := &plans.Leaf{Name: "leaf_1", Rows: rows}
+		got, err := c.ask(t, "SELECT count(*) FROM leaf_1", []*plans.Leaf{bare}, sandbox.Table{Name: "leaf_1",
 			Rows: privacy.Published(sandbox.Rows{Data: make([][]policy.Value, rows)})})
 		if err != nil || got.Data[0][0] != int64(rows) {
 			t.Errorf("%d rows without columns: %v, %v", rows, got.Data, err)
@@ -236,7 +236,7 @@ func (c *conforming) ownTables(t *testing.T) {
 // nothingLeft: the tables of one query are unknown to the next.
 func (c *conforming) nothingLeft(t *testing.T) {
 	leaf, table := hostileLeaf()
-	if _, err := c.ask(t, "SELECT count(*) FROM leaf_1", []*planner.Leaf{leaf}, table); err != nil {
+	if _, err := c.ask(t, "SELECT count(*) FROM leaf_1", []*plans.Leaf{leaf}, table); err != nil {
 		t.Fatal(err)
 	}
 	if rows, err := c.ask(t, "SELECT count(*) FROM pg_catalog.pg_class WHERE relname LIKE 'leaf%'", nil); err != nil || rows.Data[0][0] != int64(0) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -20,18 +20,18 @@ import (
 )
 
 // released are the tables of the differential test: leaves, the SQL that makes them in PostgreSQL, and their rows.
-func released() ([]*planner.Leaf, []sandbox.Table, string) {
-	key := func(name string, t policy.Type, mod int32, values ...policy.Value) planner.KeyColumn {
-		return planner.KeyColumn{Name: name, Type: t, Typmod: mod, Values: values}
+func released() ([]*plans.Leaf, []sandbox.Table, string) {
+	key := func(name string, t policy.Type, mod int32, values ...policy.Value) plans.KeyColumn {
+		return plans.KeyColumn{Name: name, Type: t, Typmod: mod, Values: values}
 	}
-	counts := func(n int) []planner.CountColumn { return []planner.CountColumn{{Name: "n"}} }
+	counts := func(n int) []plans.CountColumn { return []plans.CountColumn{{Name: "n"}} }
 	dec := func(n int64) policy.Value { return policy.NewNumeric(n, 2) }
-	leaves := []*planner.Leaf{
-		{Name: "leaf_1", Rows: 6, Counts: counts(6), Keys: []planner.KeyColumn{key("k", policy.Text, -1, "a", "a", "b", "b", "Ä", nil),
+	leaves := []*plans.Leaf{
+		{Name: "leaf_1", Rows: 6, Counts: counts(6), Keys: []plans.KeyColumn{key("k", policy.Text, -1, "a", "a", "b", "b", "Ä", nil),
 			key("g", policy.Int4, -1, int64(1), int64(2), int64(1), int64(2), int64(3), nil)}},
-		{Name: "leaf_2", Rows: 4, Counts: counts(4), Keys: []planner.KeyColumn{key("d", policy.DateType, -1, policy.Date(19723), policy.Date(19724),
+		{Name: "leaf_2", Rows: 4, Counts: counts(4), Keys: []plans.KeyColumn{key("d", policy.DateType, -1, policy.Date(19723), policy.Date(19724),
 			policy.Date(19753), policy.Date(19782))}},
-		{Name: "leaf_3", Rows: 5, Counts: counts(5), Keys: []planner.KeyColumn{key("p", policy.NumericType, (8<<16|2)+4, dec(150), dec(-225), dec(0), dec(100000), nil),
+		{Name: "leaf_3", Rows: 5, Counts: counts(5), Keys: []plans.KeyColumn{key("p", policy.NumericType, (8<<16|2)+4, dec(150), dec(-225), dec(0), dec(100000), nil),
 			key("f", policy.Float8, -1, 0.1, 1e20, -2.5, 1.0/3, nil), key("b", policy.Bool, -1, true, false, true, nil, false)}},
 	}
 	numbers := [][]int64{{12, 40, 0, -3, 25, 7}, {12, 0, 31, 7}, {12, 40, -3, 25, 7}}

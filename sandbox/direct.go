@@ -5,7 +5,7 @@ import (
 	"sort"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -17,7 +17,7 @@ import (
 // Direct evaluates an outer query that needs no engine over the rows of its leaf; a plan with Leaf −1 reads one empty
 // row, whatever leaf is. A value that cannot be computed is a *scalar.Error. Select-list expressions are evaluated for
 // the rows of the answer alone, after sorting and cutting. When ctx ends the work does, and its cause is the error.
-func Direct(ctx context.Context, d *planner.Direct, columns []Column, leaf privacy.Released[Rows]) (privacy.Released[Rows], error) {
+func Direct(ctx context.Context, d *plans.Direct, columns []Column, leaf privacy.Released[Rows]) (privacy.Released[Rows], error) {
 	if d.Leaf < 0 {
 		leaf = privacy.Published(Rows{Data: [][]policy.Value{nil}})
 	}
@@ -33,7 +33,7 @@ func Direct(ctx context.Context, d *planner.Direct, columns []Column, leaf priva
 	return answer, nil
 }
 
-func direct(ctx context.Context, d *planner.Direct, rows [][]policy.Value) ([][]policy.Value, error) {
+func direct(ctx context.Context, d *plans.Direct, rows [][]policy.Value) ([][]policy.Value, error) {
 	rows, err := having(ctx, d.Having, rows)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func having(ctx context.Context, condition scalar.Expr, rows [][]policy.Value) (
 }
 
 // order sorts stably, so that rows with equal keys stay in the order of the leaf.
-func order(ctx context.Context, keys []planner.SortKey, rows [][]policy.Value) ([][]policy.Value, error) {
+func order(ctx context.Context, keys []plans.SortKey, rows [][]policy.Value) ([][]policy.Value, error) {
 	type keyed struct{ row, by []policy.Value }
 	sorted := make([]keyed, len(rows))
 	for i, row := range rows {
@@ -121,7 +121,7 @@ func order(ctx context.Context, keys []planner.SortKey, rows [][]policy.Value) (
 }
 
 // compare orders two values of one sort key: −1, 0, 1.
-func compare(key planner.SortKey, a, b policy.Value) int {
+func compare(key plans.SortKey, a, b policy.Value) int {
 	switch {
 	case a == nil && b == nil:
 		return 0

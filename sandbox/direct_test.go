@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -43,20 +43,20 @@ func TestDirect(t *testing.T) {
 	all := []scalar.Expr{key, count}
 	for _, c := range []struct {
 		name string
-		d    planner.Direct
+		d    plans.Direct
 		want [][]policy.Value
 	}{
-		{"as it is", planner.Direct{Items: all, Limit: -1}, [][]policy.Value{{"b", int64(2)}, {"a", int64(3)}, {nil, int64(1)}, {"b", nil}}},
-		{"expression", planner.Direct{Items: []scalar.Expr{call(t, "+", count, number(1))}, Limit: -1}, [][]policy.Value{{int64(3)}, {int64(4)}, {int64(2)}, {nil}}},
-		{"having", planner.Direct{Items: all, Having: call(t, ">", count, number(1)), Limit: -1}, [][]policy.Value{{"b", int64(2)}, {"a", int64(3)}}},
-		{"sorted", planner.Direct{Items: all, Sort: []planner.SortKey{{By: key}, {By: count, NullsFirst: true}}, Limit: -1},
+		{"as it is", plans.Direct{Items: all, Limit: -1}, [][]policy.Value{{"b", int64(2)}, {"a", int64(3)}, {nil, int64(1)}, {"b", nil}}},
+		{"expression", plans.Direct{Items: []scalar.Expr{call(t, "+", count, number(1))}, Limit: -1}, [][]policy.Value{{int64(3)}, {int64(4)}, {int64(2)}, {nil}}},
+		{"having", plans.Direct{Items: all, Having: call(t, ">", count, number(1)), Limit: -1}, [][]policy.Value{{"b", int64(2)}, {"a", int64(3)}}},
+		{"sorted", plans.Direct{Items: all, Sort: []plans.SortKey{{By: key}, {By: count, NullsFirst: true}}, Limit: -1},
 			[][]policy.Value{{"a", int64(3)}, {"b", nil}, {"b", int64(2)}, {nil, int64(1)}}},
-		{"descending", planner.Direct{Items: all, Sort: []planner.SortKey{{By: key, Descending: true, NullsFirst: true}, {By: count, Descending: true}}, Limit: -1},
+		{"descending", plans.Direct{Items: all, Sort: []plans.SortKey{{By: key, Descending: true, NullsFirst: true}, {By: count, Descending: true}}, Limit: -1},
 			[][]policy.Value{{nil, int64(1)}, {"b", int64(2)}, {"b", nil}, {"a", int64(3)}}},
-		{"cut", planner.Direct{Items: all, Sort: []planner.SortKey{{By: count}}, Limit: 1, Offset: 1}, [][]policy.Value{{"b", int64(2)}}},
-		{"past the end", planner.Direct{Items: all, Limit: 5, Offset: 9}, [][]policy.Value{}},
-		{"none", planner.Direct{Items: all, Limit: 0}, [][]policy.Value{}},
-		{"no FROM", planner.Direct{Leaf: -1, Items: []scalar.Expr{number(7)}, Limit: -1}, [][]policy.Value{{int64(7)}}},
+		{"cut", plans.Direct{Items: all, Sort: []plans.SortKey{{By: count}}, Limit: 1, Offset: 1}, [][]policy.Value{{"b", int64(2)}}},
+		{"past the end", plans.Direct{Items: all, Limit: 5, Offset: 9}, [][]policy.Value{}},
+		{"none", plans.Direct{Items: all, Limit: 0}, [][]policy.Value{}},
+		{"no FROM", plans.Direct{Leaf: -1, Items: []scalar.Expr{number(7)}, Limit: -1}, [][]policy.Value{{int64(7)}}},
 	} {
 		got, err := sandbox.Direct(context.Background(), &c.d, nil, leaf)
 		if err != nil || !reflect.DeepEqual(got.Value().Data, c.want) {
@@ -71,13 +71,13 @@ func TestDirectErrors(t *testing.T) {
 	leaf := leafOf([]policy.Value{"a", int64(0)}, []policy.Value{"b", int64(5)})
 	divided := call(t, "/", number(10), count)
 	var fault *scalar.Error
-	if _, err := sandbox.Direct(context.Background(), &planner.Direct{Items: []scalar.Expr{divided}, Limit: -1}, nil, leaf); !errors.As(err, &fault) || fault.SQLState != "22012" {
+	if _, err := sandbox.Direct(context.Background(), &plans.Direct{Items: []scalar.Expr{divided}, Limit: -1}, nil, leaf); !errors.As(err, &fault) || fault.SQLState != "22012" {
 		t.Errorf("division by zero: %v", err)
 	}
-	if _, err := sandbox.Direct(context.Background(), &planner.Direct{Items: []scalar.Expr{count}, Sort: []planner.SortKey{{By: divided}}, Limit: -1}, nil, leaf); !errors.As(err, &fault) {
+	if _, err := sandbox.Direct(context.Background(), &plans.Direct{Items: []scalar.Expr{count}, Sort: []plans.SortKey{{By: divided}}, Limit: -1}, nil, leaf); !errors.As(err, &fault) {
 		t.Errorf("in a sort key: %v", err)
 	}
-	got, err := sandbox.Direct(context.Background(), &planner.Direct{Items: []scalar.Expr{divided}, Having: call(t, ">", count, number(0)), Limit: -1}, nil, leaf)
+	got, err := sandbox.Direct(context.Background(), &plans.Direct{Items: []scalar.Expr{divided}, Having: call(t, ">", count, number(0)), Limit: -1}, nil, leaf)
 	if err != nil || !reflect.DeepEqual(got.Value().Data, [][]policy.Value{{int64(2)}}) {
 		t.Errorf("filtered out: %v, %v", got, err)
 	}
@@ -97,9 +97,9 @@ func TestDirectAgainstTwin(t *testing.T) {
 				}
 			}
 		}
-		sort := []planner.SortKey{{By: key, Descending: random.Intn(2) == 0, NullsFirst: random.Intn(2) == 0},
+		sort := []plans.SortKey{{By: key, Descending: random.Intn(2) == 0, NullsFirst: random.Intn(2) == 0},
 			{By: count, Descending: random.Intn(2) == 0, NullsFirst: random.Intn(2) == 0}}
-		d := &planner.Direct{Items: []scalar.Expr{key, count}, Sort: sort, Limit: int64(random.Intn(8) - 1), Offset: int64(random.Intn(4))}
+		d := &plans.Direct{Items: []scalar.Expr{key, count}, Sort: sort, Limit: int64(random.Intn(8) - 1), Offset: int64(random.Intn(4))}
 		got, err := sandbox.Direct(context.Background(), d, nil, leafOf(rows...))
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestDirectAgainstTwin(t *testing.T) {
 	}
 }
 
-func twin(d *planner.Direct, rows [][]policy.Value) [][]policy.Value {
+func twin(d *plans.Direct, rows [][]policy.Value) [][]policy.Value {
 	before := func(i, j int) bool {
 		for c, s := range d.Sort {
 			a, b := rows[i][c], rows[j][c]
@@ -151,7 +151,7 @@ func twin(d *planner.Direct, rows [][]policy.Value) [][]policy.Value {
 
 func BenchmarkDirectOneRow(b *testing.B) {
 	leaf := leafOf([]policy.Value{"a", int64(5)})
-	d := &planner.Direct{Items: []scalar.Expr{count}, Limit: -1}
+	d := &plans.Direct{Items: []scalar.Expr{count}, Limit: -1}
 	for b.Loop() {
 		if _, err := sandbox.Direct(context.Background(), d, nil, leaf); err != nil {
 			b.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -45,7 +45,7 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 	for _, w := range p.Warnings() {
 		log.Warn("policy: " + w)
 	}
-	for _, n := range append(p.Notes(), planner.LevelNotes(p)...) {
+	for _, n := range append(p.Notes(), choose.LevelNotes(p)...) {
 		log.Info("policy: " + n)
 	}
 	s := &Service{log: log}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/workload"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -27,7 +27,7 @@ type batchReport struct {
 	Statements []batchStatement `json:"statements"`
 	Columns    []batchColumn    `json:"discretised_columns,omitempty"`
 
-	batch *planner.Batch
+	batch *workload.Batch
 }
 
 // batchColumn says what a finer and a coarser step of a discretised column would cost and gain.
@@ -107,7 +107,7 @@ type batchStatement struct {
 	words string
 }
 
-func newBatchReport(b *planner.Batch, scripts []pricedScript, d *policy.Dataset, users []string) *batchReport {
+func newBatchReport(b *workload.Batch, scripts []pricedScript, d *policy.Dataset, users []string) *batchReport {
 	cost, unit := proxy.Amount(b.Cost, d.Accountant)
 	alone, _ := proxy.Amount(b.OneByOne, d.Accountant)
 	r := &batchReport{Unit: unit, Cost: cost, OneByOne: alone, Users: users, batch: b, Releases: []batchRelease{}, Statements: []batchStatement{}}
@@ -131,7 +131,7 @@ func newBatchReport(b *planner.Batch, scripts []pricedScript, d *policy.Dataset,
 	}
 	for _, c := range b.Columns {
 		column := batchColumn{Table: c.Table.Name, Column: c.Name}
-		for _, s := range planner.StepChoices(c, b.Cost) {
+		for _, s := range workload.StepChoices(c, b.Cost) {
 			column.Steps = append(column.Steps, batchStep(s))
 		}
 		r.Columns = append(r.Columns, column)
@@ -139,7 +139,7 @@ func newBatchReport(b *planner.Batch, scripts []pricedScript, d *policy.Dataset,
 	return r
 }
 
-func (r *batchReport) statement(script pricedScript, one proxy.Priced, s planner.BatchStatement, a privacy.Accountant) batchStatement {
+func (r *batchReport) statement(script pricedScript, one proxy.Priced, s workload.BatchStatement, a privacy.Accountant) batchStatement {
 	out := batchStatement{File: script.name, Line: proxy.Line(script.text, one.From), Text: one.Text, Values: s.Values, RMSE: s.RMSE, HalfWidth: s.HalfWidth, Sums: s.Sums}
 	switch {
 	case s.Refusal != nil:

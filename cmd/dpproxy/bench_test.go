@@ -19,6 +19,8 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -158,8 +160,8 @@ func measureSQL(t *testing.T, p *policy.Policy, text string, in dialect.Dialect)
 		t.Fatal(refusal)
 	}
 	d := p.Datasets[0]
-	plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: d, User: "analyst", Holdings: nothing{}, Now: time.Now(),
-		Settings: planner.Settings{Epsilon: d.Defaults.Epsilon, Confidence: d.Defaults.Confidence, Zone: time.UTC}})
+	plan, refusal := planner.Build(statements[0], nil, reuse.Context{Policy: p, Dataset: d, User: "analyst", Holdings: nothing{}, Now: time.Now(),
+		Settings: plans.Settings{Epsilon: d.Defaults.Epsilon, Confidence: d.Defaults.Confidence, Zone: time.UTC}})
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -176,8 +178,8 @@ func measureSQL(t *testing.T, p *policy.Policy, text string, in dialect.Dialect)
 // nothing holds nothing.
 type nothing struct{}
 
-func (nothing) Held(planner.Digest) []planner.Holding { return nil }
-func (nothing) Stock(*policy.Table) *planner.Stock    { return nil }
+func (nothing) Held(plans.Digest) []reuse.Holding { return nil }
+func (nothing) Stock(*policy.Table) *reuse.Views  { return nil }
 
 func drain(db *sql.DB, text string, args ...any) error {
 	rows, err := db.Query(text, args...)

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpproxy/dpproxy/backend"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/service"
 )
@@ -62,7 +62,7 @@ func check(cmd *cobra.Command, path string) error {
 	for _, w := range p.Warnings() {
 		fmt.Fprintln(out, "warning:", w)
 	}
-	for _, n := range append(p.Notes(), planner.LevelNotes(p)...) {
+	for _, n := range append(p.Notes(), choose.LevelNotes(p)...) {
 		fmt.Fprintln(out, "note:", n)
 	}
 	if fatal > 0 {

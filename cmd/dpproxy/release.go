@@ -13,7 +13,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/choose"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/workload"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -204,12 +206,12 @@ func (b *builder) declared(ctx context.Context) error {
 }
 
 // declaredPlan is a plan that buys a release which the policy declares.
-func declaredPlan(d *policy.Dataset, r *policy.Release) (*planner.Plan, error) {
-	m, err := planner.DeclaredMeasure(r)
+func declaredPlan(d *policy.Dataset, r *policy.Release) (*plans.Plan, error) {
+	m, err := choose.DeclaredMeasure(r)
 	if err != nil {
 		return nil, err
 	}
-	return (&planner.Batch{Dataset: d, Measures: []*planner.Measure{m}, Cost: m.Cost}).Plan(), nil
+	return (&workload.Batch{Dataset: d, Measures: []*plans.Measure{m}, Cost: m.Cost}).Plan(), nil
 }
 
 // buyDeclared buys a declared release for one user, at her level of trust.
@@ -230,7 +232,7 @@ func (b *builder) buyDeclared(ctx context.Context, user, name string) bool {
 }
 
 // buy buys a plan for one user, and says what it cost.
-func (b *builder) buy(ctx context.Context, user string, plan *planner.Plan) bool {
+func (b *builder) buy(ctx context.Context, user string, plan *plans.Plan) bool {
 	charged, err := b.answers.Purchase(ctx, b.policy, user, plan)
 	var f *pgerror.Failure
 	switch {

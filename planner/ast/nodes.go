@@ -164,3 +164,19 @@ func Location(n *pg.Node) int {
 	}
 	return -1
 }
+
+// Conjuncts flattens ANDs.
+func Conjuncts(n *pg.Node) []*pg.Node {
+	if n == nil {
+		return nil
+	}
+	b := n.GetBoolExpr()
+	if b == nil || b.Boolop != pg.BoolExprType_AND_EXPR {
+		return []*pg.Node{n}
+	}
+	var out []*pg.Node
+	for _, a := range b.Args {
+		out = append(out, Conjuncts(a)...)
+	}
+	return out
+}

@@ -11,7 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -159,7 +159,7 @@ func (p *place) ran() time.Time {
 }
 
 // runs tells whether what is bought of a plan runs queries: all but what refines a release that is held.
-func (a *Answerer) runs(plan *planner.Plan, wanted []int) bool {
+func (a *Answerer) runs(plan *plans.Plan, wanted []int) bool {
 	return a.behind(plan) || slices.ContainsFunc(wanted, func(i int) bool { return !plan.Measures[i].Refines() })
 }
 
@@ -189,7 +189,7 @@ func (p *place) room(ctx context.Context, a *Answerer, step time.Duration, queri
 
 // planned are the queries that buying the wanted measures of a plan runs, which the database is asked to plan before the charge:
 // those of releases that grow too, which are rendered in their last step's form.
-func planned(plan *planner.Plan, queries []rewrite.Query, wanted []int) (list []rewrite.Query) {
+func planned(plan *plans.Plan, queries []rewrite.Query, wanted []int) (list []rewrite.Query) {
 	for i := range queries {
 		if grows := plan.Measures[i].Growth != nil; queries[i].Valid() && (grows || slices.Contains(wanted, i)) {
 			list = append(list, queries[i])

@@ -22,9 +22,10 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -88,7 +89,7 @@ func (a *Answerer) Workers() *admission.Workers { return a.workers }
 func (a *Answerer) Drain() { a.paid.Wait() }
 
 // answer is the way of one SELECT: plan, render, charge, execute, release, save, read, post-process.
-func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, again func(*planner.Plan, purchase, Result)) (Result, error) {
+func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, again func(*plans.Plan, purchase, Result)) (Result, error) {
 	p, refusal := a.ready(ctx, s, stmt, params)
 	if refusal != nil {
 		return Result{}, refusal
@@ -155,8 +156,8 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 
 // reads tells whether private rows are read for a plan, or what was kept of them: a function of the policy, her own history
 // and what she was told.
-func (a *Answerer) reads(plan *planner.Plan) bool {
-	return len(plan.Finds) > 0 || isOnline(plan) || a.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return !m.Held })
+func (a *Answerer) reads(plan *plans.Plan) bool {
+	return len(plan.Finds) > 0 || isOnline(plan) || a.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return !m.Held })
 }
 
 // inForce tells whether the session's policy is still the ledger's. Another proxy may have put another one in force: under
@@ -173,8 +174,8 @@ const purchaseBurst = 10 * time.Second
 const mostPlans = 8
 
 // planContext is what the plan may depend on: the policy, her settings, her holdings; and what ends it.
-func (a *Answerer) planContext(ctx context.Context, s *Session) planner.Context {
-	c := planner.Context{Work: planner.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
+func (a *Answerer) planContext(ctx context.Context, s *Session) reuse.Context {
+	c := reuse.Context{Work: reuse.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
 		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.sessions.left(a, s), a.watches.left(a, s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
@@ -184,8 +185,8 @@ func (a *Answerer) planContext(ctx context.Context, s *Session) planner.Context 
 
 // planningLimits are what planning one statement may take by the policy: its bytes, and so many steps as a core does in its
 // processor time, which are counted and not measured, so that what is refused does not depend on the machine's load.
-func planningLimits(p *policy.Policy) planner.Limits {
-	l := planner.DefaultLimits
+func planningLimits(p *policy.Policy) reuse.Limits {
+	l := reuse.DefaultLimits
 	if p != nil && p.Server.Limits.StatementCPU > 0 {
 		l.Steps = int64(p.Server.Limits.StatementCPU.Seconds() * stepsPerSecond)
 	}
@@ -199,16 +200,16 @@ func planningLimits(p *policy.Policy) planner.Limits {
 const stepsPerSecond = 20e6
 
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
-func (a *Answerer) render(ctx context.Context, plan *planner.Plan) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
+func (a *Answerer) render(ctx context.Context, plan *plans.Plan) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
 	return render(ctx, plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
 }
 
 // render writes a plan's SQL for a private database and a sandbox.
-func render(ctx context.Context, plan *planner.Plan, private, sandboxed dialect.Dialect, log *slog.Logger) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
+func render(ctx context.Context, plan *plans.Plan, private, sandboxed dialect.Dialect, log *slog.Logger) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
 		if ctx.Err() != nil {
-			return nil, outer.Query{}, planner.RefuseEnded(context.Cause(ctx))
+			return nil, outer.Query{}, reuse.RefuseEnded(context.Cause(ctx))
 		}
 		if m.Refines() || m.Held && !mechanisms.Is[*mechanisms.Alarm](m.Spec) {
 			continue
@@ -234,7 +235,7 @@ func render(ctx context.Context, plan *planner.Plan, private, sandboxed dialect.
 
 // tryOuter has the sandbox bind the outer query over leaves without rows before anything is charged, so that what the
 // engine cannot run is refused for free.
-func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query) *refuse.Refusal {
+func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) *refuse.Refusal {
 	if plan.Outer.Direct != nil || plan.Cost.IsZero() {
 		return nil
 	}
@@ -252,7 +253,7 @@ type purchase struct {
 // buy pays for the measures that are not held and has them drawn and saved. The work goes on to its end even when the
 // client stops waiting: what is paid is answered, and saved, so that asking again is free (privacy rule 5). The first
 // purchase of a statement counts against the user's rate.
-func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, queries []rewrite.Query, first bool) (purchase, error) {
+func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, first bool) (purchase, error) {
 	p := purchase{ids: make([]int64, len(plan.Measures))}
 	var wanted []int
 	for i, m := range plan.Measures {
@@ -294,7 +295,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 }
 
 // drawAll charges for the wanted measures in one step, then draws and saves each.
-func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
+func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
 	defer func() {
 		if r := recover(); r != nil {
 			a.log.Error("panic while drawing a release", "panic", fmt.Sprintf("%T", r))
@@ -308,7 +309,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 			return p
 		}
 		it, err := Item(plan.Measures[i]), error(nil)
-		if it.Levels, err = plan.Measures[i].Levels(); err != nil {
+		if it.Levels, err = reuse.LevelsOf(plan.Measures[i]); err != nil {
 			a.log.Error("levels of a release were not found", "measure", plan.Measures[i].Name, "error", err)
 			p.err = errInternal
 			return p
@@ -355,7 +356,7 @@ func (a *Answerer) abandonUnsaved(outcomes []ledger.Outcome) {
 }
 
 // draw runs one paid measure, adds its noise and saves the release.
-func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
 	if mechanisms.Is[*mechanisms.Alarm](m.Spec) {
 		return a.beginWatch(ctx, s, m, receipt)
 	}
@@ -387,7 +388,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, que
 }
 
 // saved saves what was drawn for a measure.
-func (a *Answerer) saved(ctx context.Context, m *planner.Measure, receipt *ledger.Receipt, d drawn) (int64, error) {
+func (a *Answerer) saved(ctx context.Context, m *plans.Measure, receipt *ledger.Receipt, d drawn) (int64, error) {
 	id, err := a.save(ctx, receipt, d)
 	if err != nil {
 		a.log.Error("release was not saved", "measure", m.Name, "error", err)
@@ -427,7 +428,7 @@ func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (
 }
 
 // Item is a measure as the ledger is asked for it.
-func Item(m *planner.Measure) ledger.Item {
+func Item(m *plans.Measure) ledger.Item {
 	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name, Table: m.Table.Schema + "." + m.Table.Name,
 		Shared: m.Shared, Cost: m.Cost, Spec: m.Spec, Described: m.Describe(), Ladder: ladderOf(m)}
 	if m.Growth != nil {
@@ -449,7 +450,7 @@ var (
 
 // chargeFailure says why nothing was charged. An analyst learns her own balance, and of the dataset's cap only that it is
 // spent (privacy rule 1).
-func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *planner.Plan, err error) error {
+func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *plans.Plan, err error) error {
 	switch {
 	case errors.Is(err, ledger.ErrRefined):
 		return err // planned anew

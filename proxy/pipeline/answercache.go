@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/dpproxy/dpproxy/ledger"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -52,7 +52,7 @@ func (c *answerCache) keep(key string, r Result, p *policy.Policy, held []ledger
 }
 
 // repeatable tells whether an answer is worth keeping: it was free, made in Go, and does not depend on the time.
-func repeatable(plan *planner.Plan, bought purchase) bool {
+func repeatable(plan *plans.Plan, bought purchase) bool {
 	if plan.Outer.Direct == nil || isOnline(plan) || len(plan.Measures) == 0 || !bought.charged.IsZero() || !plan.Timeless() {
 		return false
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -23,7 +23,7 @@ const redraws = 200
 // computed column takes the quantiles of its values over redraws of the noise around the released values: a parametric
 // bootstrap, which is post-processing. Rows of a redraw are matched by their columns without noise; where those do not
 // tell rows apart, or a row is seldom there, the bounds are NULL.
-func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
+func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
 	rows := released.Value()
 	if len(rows.Columns) != len(plan.Columns) {
 		return released, nil
@@ -50,7 +50,7 @@ func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *planner.Pla
 }
 
 // errorColumns is the shape of an answer with x_low and x_high.
-func errorColumns(columns []planner.OutColumn) []sandbox.Column {
+func errorColumns(columns []plans.OutColumn) []sandbox.Column {
 	var out []sandbox.Column
 	for _, c := range columns {
 		out = append(out, sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
@@ -63,12 +63,12 @@ func errorColumns(columns []planner.OutColumn) []sandbox.Column {
 
 // needsRedraws: what is computed from a choice or by an online release has no error bars, since noise around it cannot be
 // drawn afresh. What is read from counts, such as a quantile from a range release, has.
-func needsRedraws(plan *planner.Plan) bool {
-	return !hasChoices(plan) && !isOnline(plan) && slices.ContainsFunc(plan.Columns, func(c planner.OutColumn) bool { return c.Noisy && c.Error == nil })
+func needsRedraws(plan *plans.Plan) bool {
+	return !hasChoices(plan) && !isOnline(plan) && slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool { return c.Noisy && c.Error == nil })
 }
 
 // redraw runs the outer query once more on fresh noise around the released values.
-func (a *Answerer) redraw(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query, ids []int64) (privacy.Released[sandbox.Rows], error) {
+func (a *Answerer) redraw(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, ids []int64) (privacy.Released[sandbox.Rows], error) {
 	readings, err := a.readings(s, plan, ids)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
@@ -85,7 +85,7 @@ func (a *Answerer) redraw(ctx context.Context, s *Session, plan *planner.Plan, a
 
 // collect files the rows of one redraw under their columns without noise. A key seen twice in one redraw tells nothing
 // apart and is marked by a nil sample.
-func collect(samples map[string][][]policy.Value, plan *planner.Plan, rows sandbox.Rows) {
+func collect(samples map[string][][]policy.Value, plan *plans.Plan, rows sandbox.Rows) {
 	here := map[string]bool{}
 	for _, row := range rows.Data {
 		key := rowKey(plan, row)
@@ -97,7 +97,7 @@ func collect(samples map[string][][]policy.Value, plan *planner.Plan, rows sandb
 	}
 }
 
-func rowKey(plan *planner.Plan, row []policy.Value) string {
+func rowKey(plan *plans.Plan, row []policy.Value) string {
 	var b strings.Builder
 	for i, c := range plan.Columns {
 		if !c.Noisy {
@@ -107,7 +107,7 @@ func rowKey(plan *planner.Plan, row []policy.Value) string {
 	return b.String()
 }
 
-func addBounds(plan *planner.Plan, rows sandbox.Rows, samples map[string][][]policy.Value) [][]policy.Value {
+func addBounds(plan *plans.Plan, rows sandbox.Rows, samples map[string][][]policy.Value) [][]policy.Value {
 	out := make([][]policy.Value, len(rows.Data))
 	for r, row := range rows.Data {
 		drawn := samples[rowKey(plan, row)]

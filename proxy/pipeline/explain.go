@@ -12,7 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -59,7 +59,7 @@ type explainedColumn struct {
 }
 
 // explain describes a plan.
-func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) (explanation, *refuse.Refusal) {
+func (a *Answerer) explain(ctx context.Context, s *Session, plan *plans.Plan) (explanation, *refuse.Refusal) {
 	queries, above, refusal := a.render(ctx, plan)
 	if refusal != nil {
 		return explanation{}, refusal
@@ -71,7 +71,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) 
 }
 
 // explained describes a plan and its SQL.
-func explained(plan *planner.Plan, queries []rewrite.Query, above outer.Query) explanation {
+func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) explanation {
 	e := explanation{Cost: plan.Cost.String(), Confidence: plan.Confidence.Float(), Outer: outerText(plan), OuterSQL: above.SQL, Notes: plan.Notes, Leaves: []explainedLeaf{}}
 	if plan.Cost.IsZero() {
 		e.Cost = "nothing"
@@ -129,14 +129,14 @@ func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Co
 	return fmt.Sprintf("%s of %s", accounting.Less(left, cost), b.Limit)
 }
 
-func outerText(plan *planner.Plan) string {
+func outerText(plan *plans.Plan) string {
 	if plan.Outer.Direct != nil {
 		return "computed by the proxy from released values; costs nothing"
 	}
 	return "run in the sandbox on released values; costs nothing"
 }
 
-func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.Query) explainedLeaf {
+func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Query) explainedLeaf {
 	m := plan.Measures[measure]
 	e := explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Table: m.Table.Schema + "." + m.Table.Name, Measure: m.Name, Kind: m.Kind, Why: m.Why}
 	e.Source = "a fresh count"
@@ -198,7 +198,7 @@ func boundText(c mechanisms.Contribution) string {
 }
 
 // leafErrors gives, per count, the half-widths over the leaf's rows that are read from a measure.
-func leafErrors(plan *planner.Plan, leaf *planner.Leaf, measure int) []string {
+func leafErrors(plan *plans.Plan, leaf *plans.Leaf, measure int) []string {
 	var lines []string
 	confidence := plan.Confidence
 	if m := plan.Measures[measure]; mechanisms.Is[*mechanisms.Alarm](m.Spec) {
@@ -279,7 +279,7 @@ func together(lines []string) (out []string) {
 }
 
 // rowsOf is the number of a column's rows that are read from a measure.
-func rowsOf(c planner.CountColumn, measure int) (rows int) {
+func rowsOf(c plans.CountColumn, measure int) (rows int) {
 	for _, run := range c.Runs {
 		if readsFrom(&run, measure) {
 			rows += len(run.Spans)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // explainedWay is a way to answer a leaf that was weighed: EXPLAIN (ALTERNATIVES).
@@ -18,7 +18,7 @@ type explainedWay struct {
 	Why   string `json:"Why"`
 }
 
-func explainWays(plan *planner.Plan) []explainedWay {
+func explainWays(plan *plans.Plan) []explainedWay {
 	at := "at " + percent(plan.Confidence)
 	var out []explainedWay
 	for _, a := range plan.Alternatives {

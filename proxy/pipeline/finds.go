@@ -9,7 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -33,7 +35,7 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, 
 			return refusal
 		}
 		if r.errors = errorParts(r.plan); ctx.Err() != nil {
-			return planner.RefuseEnded(context.Cause(ctx))
+			return reuse.RefuseEnded(context.Cause(ctx))
 		}
 		return a.tryOuter(ctx, s, r.plan, r.outer)
 	})
@@ -42,14 +44,14 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, 
 
 // readied is a statement that is planned, and may be paid for.
 type readied struct {
-	plan    *planner.Plan
+	plan    *plans.Plan
 	queries []rewrite.Query
 	outer   outer.Query
 	errors  []string // how exact it will be
 }
 
 // leafBytes is about how much memory the released tables of a plan take, from their numbers of rows and columns.
-func leafBytes(plan *planner.Plan) (bytes int64) {
+func leafBytes(plan *plans.Plan) (bytes int64) {
 	for _, leaf := range plan.Leaves {
 		bytes += int64(leaf.Rows) * int64(sandbox.RowSize(len(leaf.Keys)+len(leaf.Counts)))
 	}
@@ -57,7 +59,7 @@ func leafBytes(plan *planner.Plan) (bytes int64) {
 }
 
 // find buys the keys that a plan needs, if the budget holds the whole of it.
-func (a *Answerer) find(ctx context.Context, s *Session, plan *planner.Plan) (privacy.Cost, error) {
+func (a *Answerer) find(ctx context.Context, s *Session, plan *plans.Plan) (privacy.Cost, error) {
 	first := plan.PlanOfFinds()
 	queries, _, refusal := a.render(ctx, first)
 	if refusal != nil {
@@ -71,7 +73,7 @@ func (a *Answerer) find(ctx context.Context, s *Session, plan *planner.Plan) (pr
 }
 
 // foundNotices are the notices of an answer whose keys were found first.
-func (a *Answerer) foundNotices(ctx context.Context, s *Session, plan *planner.Plan, found privacy.Cost, notices []Notice) []Notice {
+func (a *Answerer) foundNotices(ctx context.Context, s *Session, plan *plans.Plan, found privacy.Cost, notices []Notice) []Notice {
 	if found.IsZero() || len(plan.Measures) > 0 {
 		return notices
 	}
@@ -109,7 +111,7 @@ func specOf(r ledger.Release) mechanisms.Spec {
 }
 
 // explainFinds describes what is found first.
-func (a *Answerer) explainFinds(ctx context.Context, plan *planner.Plan, e *explanation) *refuse.Refusal {
+func (a *Answerer) explainFinds(ctx context.Context, plan *plans.Plan, e *explanation) *refuse.Refusal {
 	first := plan.PlanOfFinds()
 	queries, _, refusal := a.render(ctx, first)
 	if refusal != nil {

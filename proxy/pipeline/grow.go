@@ -9,7 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -17,7 +17,7 @@ import (
 // by whoever reads it first on that day. Growing costs nothing and is not told to anybody (privacy rule 1).
 
 // behind tells whether a release that the plan reads has not grown far enough.
-func (a *Answerer) behind(plan *planner.Plan) bool {
+func (a *Answerer) behind(plan *plans.Plan) bool {
 	for _, m := range plan.Measures {
 		if m.Growth != nil && m.Held && a.ledger.Grown(m.HeldID) < m.Growth.Through {
 			return true
@@ -27,7 +27,7 @@ func (a *Answerer) behind(plan *planner.Plan) bool {
 }
 
 // beginGrowing saves a release that has just been paid for, before anything is counted for it.
-func (a *Answerer) beginGrowing(ctx context.Context, m *planner.Measure, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) beginGrowing(ctx context.Context, m *plans.Measure, receipt *ledger.Receipt) (int64, error) {
 	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
 		a.log.Error("paid release was not begun", "measure", m.Name, "error", err)
 		return 0, errInternal
@@ -41,7 +41,7 @@ func (a *Answerer) beginGrowing(ctx context.Context, m *planner.Measure, receipt
 }
 
 // grow has a release drawn for the cells that have closed since it last grew, and saves that before anything is read.
-func (a *Answerer) grow(ctx context.Context, s *Session, m *planner.Measure, id int64) error {
+func (a *Answerer) grow(ctx context.Context, s *Session, m *plans.Measure, id int64) error {
 	receipt, step, err := a.ledger.Grow(ctx, s.User, id, m.Growth.Through)
 	if err != nil {
 		a.log.Error("release was not grown", "measure", m.Name, "error", err)
@@ -77,7 +77,7 @@ func (a *Answerer) grow(ctx context.Context, s *Session, m *planner.Measure, id 
 }
 
 // growAll grows every release of the plan that grows.
-func (a *Answerer) growAll(ctx context.Context, s *Session, plan *planner.Plan, ids []int64) error {
+func (a *Answerer) growAll(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) error {
 	for i, m := range plan.Measures {
 		if m.Growth == nil {
 			continue
@@ -91,7 +91,7 @@ func (a *Answerer) growAll(ctx context.Context, s *Session, plan *planner.Plan, 
 
 // counted is the measure whose SQL shows how a measure is counted: of a release that grows, the step of the last cell,
 // whatever has been drawn already.
-func counted(m *planner.Measure) (*planner.Measure, error) {
+func counted(m *plans.Measure) (*plans.Measure, error) {
 	if m.Growth != nil {
 		return m.Step(m.Growth.LastStep())
 	}
@@ -99,7 +99,7 @@ func counted(m *planner.Measure) (*planner.Measure, error) {
 }
 
 // growthText names the strategy and the noise of a release that grows, and how exact it is by now.
-func growthText(m *planner.Measure) string {
+func growthText(m *plans.Measure) string {
 	s, days := m.Growth.Spec, m.Growth.Through
 	how := fmt.Sprintf("%s: the band has the length %d", s.Counts().Strategy.Kind, largest(s.Counts().Strategy.Radices))
 	if s.Counts().Strategy.Kind == mechanisms.ContinualTree {
@@ -131,7 +131,7 @@ func largest(list []int) (most int) {
 }
 
 // renderSteps writes the SQL of the releases that grow and have been paid for, for EXPLAIN.
-func (a *Answerer) renderSteps(plan *planner.Plan, queries []rewrite.Query) {
+func (a *Answerer) renderSteps(plan *plans.Plan, queries []rewrite.Query) {
 	for i, m := range plan.Measures {
 		if m.Growth == nil || !m.Held {
 			continue

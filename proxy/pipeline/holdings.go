@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/dpproxy/dpproxy/ledger"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
 // holdingsIndex keeps the planner's inventory of each user and dataset. The ledger hands out one immutable list for them;
@@ -23,10 +24,10 @@ type heldIndex struct {
 type inventoryOf struct {
 	from      []ledger.Release
 	kept      []ledger.Release // of these, those that were not refined: what refines them has taken their place
-	inventory *planner.Inventory
+	inventory *reuse.Index
 }
 
-func (h *holdingsIndex) of(releases []ledger.Release, user, dataset string) *planner.Inventory {
+func (h *holdingsIndex) of(releases []ledger.Release, user, dataset string) *reuse.Index {
 	key := [2]string{user, dataset}
 	got, ok := h.byUser.Load(key)
 	if !ok {
@@ -35,7 +36,7 @@ func (h *holdingsIndex) of(releases []ledger.Release, user, dataset string) *pla
 	return got.(*heldIndex).of(releases)
 }
 
-func (h *heldIndex) of(releases []ledger.Release) *planner.Inventory {
+func (h *heldIndex) of(releases []ledger.Release) *reuse.Index {
 	if now := h.now.Load(); now != nil && sameList(now.from, releases) {
 		return now.inventory
 	}
@@ -48,11 +49,11 @@ func (h *heldIndex) of(releases []ledger.Release) *planner.Inventory {
 	} else if now != nil && isPrefix(kept, now.kept) && len(kept) > 0 {
 		return now.inventory // a list that has grown since
 	} else {
-		next.inventory = planner.NewInventory()
+		next.inventory = reuse.NewIndex()
 	}
 	for _, r := range kept[from:] {
-		next.inventory.Add(planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Cost: r.Item.Cost, Described: r.Item.Described,
-			Ladder: planner.Rungs{Level: r.Item.Ladder.Level, Top: r.Item.Ladder.Finest}})
+		next.inventory.Add(reuse.Holding{ID: r.ID, Digest: plans.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Cost: r.Item.Cost, Described: r.Item.Described,
+			Ladder: plans.Rungs{Level: r.Item.Ladder.Level, Top: r.Item.Ladder.Finest}})
 	}
 	h.now.Store(next)
 	return next.inventory

@@ -5,7 +5,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // TestHoldingsOfALaterVersion: a release by a strategy that this version does not know is left out, the others are found,
@@ -24,7 +24,7 @@ func TestHoldingsOfALaterVersion(t *testing.T) {
 		release(4, mechanisms.Strategy{Kind: mechanisms.PIdentity, Version: 1}, noise(65536)),
 		release(5, mechanisms.Strategy{Kind: 99}, noise(1)),
 	}
-	held := (&holdingsIndex{}).of(releases, "ann", "clinic").Held(planner.Digest{7})
+	held := (&holdingsIndex{}).of(releases, "ann", "clinic").Held(plans.Digest{7})
 	var ids []int64
 	for _, h := range held {
 		ids = append(ids, h.ID)

@@ -8,7 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // Some releases are asked one question after the other: online releases (online.go) and runs of alarms (watch.go). Their
@@ -43,7 +43,7 @@ func (l *live[M]) of(id int64) *instance[M] {
 }
 
 // begin opens a mechanism on a paid receipt, which saves its steps by what it is given, and saves that it is open.
-func (l *live[M]) begin(ctx context.Context, a *Answerer, s *Session, m *planner.Measure, receipt *ledger.Receipt, open func(save func(step []byte) error) (M, error)) (id int64, _ error) {
+func (l *live[M]) begin(ctx context.Context, a *Answerer, s *Session, m *plans.Measure, receipt *ledger.Receipt, open func(save func(step []byte) error) (M, error)) (id int64, _ error) {
 	asked, err := open(func(step []byte) error { return a.extend(s, id, step) })
 	if err != nil {
 		a.log.Error(l.what+" was not opened", "measure", m.Name, "error", err)
@@ -97,8 +97,8 @@ func (a *Answerer) load(ctx context.Context, s *Session, id int64) (ledger.Relea
 }
 
 // runs are all runs of a plan's counts, in the order in which they are read.
-func runs(plan *planner.Plan) iter.Seq[*planner.Run] {
-	return func(yield func(*planner.Run) bool) {
+func runs(plan *plans.Plan) iter.Seq[*plans.Run] {
+	return func(yield func(*plans.Run) bool) {
 		for _, leaf := range plan.Leaves {
 			for c := range leaf.Counts {
 				for r := range leaf.Counts[c].Runs {

@@ -5,14 +5,14 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // readMadeUp reads the cells of the made-up rows that a plan shows: those that a synthetic release drew, or those that the
 // steps of an online release amount to.
-func (a *Answerer) readMadeUp(s *Session, plan *planner.Plan, ids []int64, readings []saved) error {
+func (a *Answerer) readMadeUp(s *Session, plan *plans.Plan, ids []int64, readings []saved) error {
 	for _, leaf := range plan.Leaves {
 		if leaf.MadeUp == nil {
 			continue
@@ -43,7 +43,7 @@ func (a *Answerer) readMadeUp(s *Session, plan *planner.Plan, ids []int64, readi
 }
 
 // madeUpTable is the released table of made-up rows.
-func madeUpTable(leaf *planner.Leaf, cells privacy.Released[[]int32]) sandbox.Table {
+func madeUpTable(leaf *plans.Leaf, cells privacy.Released[[]int32]) sandbox.Table {
 	return sandbox.Table{Name: leaf.Name, Rows: privacy.PostProcess(cells, func(cells []int32) sandbox.Rows {
 		data := make([][]policy.Value, len(cells))
 		for i, c := range cells {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // mechanismText names the strategy, the noise, and for a range release what the strategy gains.
@@ -53,7 +53,7 @@ const mostMarginals = 8
 
 // marginalsText names the marginals of a cube that are observed, and their noise: what is drawn is of one size, and a marginal
 // of which more is to be known is multiplied by its weight before. Residuals are weighted as well, which says nothing by itself.
-func marginalsText(m *planner.Measure) string {
+func marginalsText(m *plans.Measure) string {
 	c, names := m.Spec.Counts(), attributeNames(m)
 	var texts []string
 	residual := false
@@ -97,7 +97,7 @@ func weighedNoise(n mechanisms.Noise, weight float64) string {
 }
 
 // attributeNames are the attributes of a measure's cube, by their columns and numbers of cells.
-func attributeNames(m *planner.Measure) []string {
+func attributeNames(m *plans.Measure) []string {
 	names, at := make([]string, len(m.Spec.Counts().Strategy.Radices)), 0
 	for i, cells := range m.Spec.Counts().Strategy.Radices {
 		names[i] = fmt.Sprintf("%d cells", cells)

@@ -4,12 +4,12 @@ import (
 	"math/big"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // mixedValue reads a row from several releases: the weighted sum of what each says, exact, and then rounded, the half away
 // from zero.
-func mixedValue(row []planner.Term, readings []saved) int64 {
+func mixedValue(row []plans.Term, readings []saved) int64 {
 	sum := new(big.Rat)
 	for _, t := range row {
 		n := readings[t.Measure].estimate.Sum(t.Counter, t.Spans).Value()
@@ -33,7 +33,7 @@ func mixedValue(row []planner.Term, readings []saved) int64 {
 }
 
 // runWidth is the largest half-width over the rows of a run.
-func runWidth(plan *planner.Plan, run *planner.Run, confidence mechanisms.Confidence) int64 {
+func runWidth(plan *plans.Plan, run *plans.Run, confidence mechanisms.Confidence) int64 {
 	if run.Mix == nil {
 		return widestHalfWidth(plan.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, confidence)
 	}
@@ -41,7 +41,7 @@ func runWidth(plan *planner.Plan, run *planner.Run, confidence mechanisms.Confid
 }
 
 // readsFrom tells whether a run is read from a measure.
-func readsFrom(run *planner.Run, measure int) bool {
+func readsFrom(run *plans.Run, measure int) bool {
 	if run.Mix == nil {
 		return run.Measure == measure
 	}
@@ -56,7 +56,7 @@ func readsFrom(run *planner.Run, measure int) bool {
 }
 
 // mixTexts say how a leaf's first row is read from several measures.
-func mixTexts(plan *planner.Plan, leaf *planner.Leaf) (lines []string) {
+func mixTexts(plan *plans.Plan, leaf *plans.Leaf) (lines []string) {
 	for _, c := range leaf.Counts {
 		for _, run := range c.Runs {
 			if len(run.Mix) == 0 {

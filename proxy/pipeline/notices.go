@@ -13,7 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // notices say what an answer cost, what is left and how exact it is. They depend on the plan, the charge and the analyst's
@@ -43,7 +43,7 @@ func (a *Answerer) notices(ctx context.Context, s *Session, p readied, bought pu
 }
 
 // publicParts says what of an answer comes from the policy alone, lest it be taken for what the data say.
-func publicParts(plan *planner.Plan) []string {
+func publicParts(plan *plans.Plan) []string {
 	var parts []string
 	for _, leaf := range plan.Leaves {
 		text := "these are the values that the policy declares, whether rows have them or not"
@@ -108,7 +108,7 @@ func Remaining(b ledger.Balance) privacy.Cost {
 }
 
 // freeOf names what a free answer was read from.
-func freeOf(plan *planner.Plan) string {
+func freeOf(plan *plans.Plan) string {
 	var names []string
 	for _, m := range plan.Measures {
 		names = append(names, m.Name)
@@ -120,7 +120,7 @@ func freeOf(plan *planner.Plan) string {
 }
 
 // firstUses announces releases that are free from now on.
-func firstUses(plan *planner.Plan, bought purchase) []string {
+func firstUses(plan *plans.Plan, bought purchase) []string {
 	if bought.charged.IsZero() {
 		return nil
 	}
@@ -156,7 +156,7 @@ func percent(c mechanisms.Confidence) string {
 // leafErrorText gives the half-width of the counts that a computed answer is made of; dp.error_columns gives that of the
 // computed values themselves. The half-width of a sum, in the whole numbers that it adds up, says nothing of what is
 // computed from it, so it is left out.
-func leafErrorText(plan *planner.Plan, at string) string {
+func leafErrorText(plan *plans.Plan, at string) string {
 	var widest int64 = -1
 	if ofSums(plan) {
 		if plan.ErrorColumns {
@@ -183,15 +183,15 @@ func leafErrorText(plan *planner.Plan, at string) string {
 }
 
 // ofSums tells whether a leaf has sums of other numbers than 0 and 1.
-func ofSums(plan *planner.Plan) bool {
-	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool {
+func ofSums(plan *plans.Plan) bool {
+	return slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool {
 		return slices.ContainsFunc(m.Spec.Counts().Sums, func(s mechanisms.Sum) bool { return s.Bound != mechanisms.Bound{Low: 0, High: 1} })
 	})
 }
 
 // errorParts say how exact an answer will be. They take time, to find half-widths, and belong to planning: what takes too much is
 // refused before the charge.
-func errorParts(plan *planner.Plan) (parts []string) {
+func errorParts(plan *plans.Plan) (parts []string) {
 	if len(plan.Measures) == 0 {
 		return nil
 	}
@@ -202,7 +202,7 @@ func errorParts(plan *planner.Plan) (parts []string) {
 }
 
 // errorText gives the half-widths of the counts in the answer, and of sums in its units.
-func errorText(plan *planner.Plan) string {
+func errorText(plan *plans.Plan) string {
 	var low, high *big.Rat
 	names := map[string]string{}
 	for _, c := range plan.Columns {
@@ -235,7 +235,7 @@ func errorText(plan *planner.Plan) string {
 }
 
 // offBy is a column's half-width in its own units; nil: it is computed otherwise than by constants.
-func offBy(c planner.OutColumn) *big.Rat {
+func offBy(c plans.OutColumn) *big.Rat {
 	if c.Error != nil {
 		return new(big.Rat).SetInt64(c.Error.HalfWidth)
 	}
@@ -258,7 +258,7 @@ func figure(x *big.Rat) string {
 
 // computedText says where the error of columns is shown that are computed from several counts or sums, beside columns whose
 // error the notice tells: it is not theirs.
-func computedText(plan *planner.Plan) string {
+func computedText(plan *plans.Plan) string {
 	computed := 0
 	for _, c := range plan.Columns {
 		if c.Noisy && offBy(c) == nil {
@@ -267,7 +267,7 @@ func computedText(plan *planner.Plan) string {
 	}
 	for _, leaf := range plan.Leaves {
 		for _, c := range leaf.Counts {
-			if slices.ContainsFunc(c.Runs, func(r planner.Run) bool { return r.Pick != nil }) {
+			if slices.ContainsFunc(c.Runs, func(r plans.Run) bool { return r.Pick != nil }) {
 				computed-- // what is chosen has an error of its own kind, which is told
 			}
 		}

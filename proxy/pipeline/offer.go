@@ -8,7 +8,9 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -19,14 +21,14 @@ import (
 type Estimate struct {
 	Private  dialect.Dialect // of the private database
 	Engine   sandbox.Engine  // nil: outer queries are written for PostgreSQL and not tried
-	Holdings planner.Holdings
+	Holdings reuse.Holdings
 	Now      time.Time
 	Log      *slog.Logger
 }
 
 // Offer is by what a SELECT would be answered.
 type Offer struct {
-	Plan   *planner.Plan
+	Plan   *plans.Plan
 	Error  string // of the counts in the answer, in words
 	Leaves []OfferedLeaf
 }
@@ -39,7 +41,7 @@ type OfferedLeaf struct {
 
 // Offer plans a SELECT, writes its SQL and has the sandbox try the outer query.
 func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (Offer, *refuse.Refusal) {
-	plan, refusal := planner.Build(stmt, []policy.Value{}, planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Holdings: e.Holdings, Now: e.Now})
+	plan, refusal := planner.Build(stmt, []policy.Value{}, reuse.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Holdings: e.Holdings, Now: e.Now})
 	if refusal != nil {
 		return Offer{}, refusal
 	}
@@ -62,6 +64,6 @@ func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (
 }
 
 // HoldingsOf are a user's releases of a dataset, as planning reads them.
-func HoldingsOf(releases []ledger.Release, user, dataset string) planner.Holdings {
+func HoldingsOf(releases []ledger.Release, user, dataset string) reuse.Holdings {
 	return (&holdingsIndex{}).of(releases, user, dataset)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
@@ -19,7 +19,7 @@ import (
 // from the steps: one more step, which takes an update, is durable before the cells are read again (privacy rule 18).
 
 // begin opens a session on a paid receipt and saves that it is open; its first question follows.
-func (a *Answerer) begin(ctx context.Context, s *Session, m *planner.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) begin(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
 	truth, err := a.execute(ctx, s, query, receipt)
 	if err != nil {
 		a.log.Error("paid measure was not run", "measure", m.Name, "error", err)
@@ -32,10 +32,10 @@ func (a *Answerer) begin(ctx context.Context, s *Session, m *planner.Measure, qu
 }
 
 // asked are the answers that an online release gave, by run and row.
-type asked map[*planner.Run][]mechanisms.SessionAnswer
+type asked map[*plans.Run][]mechanisms.SessionAnswer
 
 // askSessions asks the online releases of a plan what it reads from them: its rows, in their order.
-func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *planner.Plan, ids []int64) (asked, error) {
+func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (asked, error) {
 	var out asked
 	for run := range runs(plan) {
 		if run.Measure < 0 || run.Pick != nil || !mechanisms.Is[*mechanisms.Online](plan.Measures[run.Measure].Spec) {
@@ -55,7 +55,7 @@ func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *planner.Pl
 
 // ask asks one online release, which is restored first where it does not live. What it has no answer for any more, since it
 // stops at one of the rows, is its hypothesis's.
-func (a *Answerer) ask(ctx context.Context, s *Session, m *planner.Measure, id int64, rows [][]mechanisms.Span) ([]mechanisms.SessionAnswer, error) {
+func (a *Answerer) ask(ctx context.Context, s *Session, m *plans.Measure, id int64, rows [][]mechanisms.Span) ([]mechanisms.SessionAnswer, error) {
 	live := a.sessions.of(id)
 	live.mu.Lock()
 	if live.asked == nil { // who waits in the line keeps nobody from the release: those who have their places may wait for it
@@ -112,7 +112,7 @@ func (a *Answerer) leads(ctx context.Context, id int64) error {
 }
 
 // restore goes on with a session that another process has left. The statement has its place in the line.
-func (a *Answerer) restore(ctx context.Context, s *Session, m *planner.Measure, id int64) (*mechanisms.Session, error) {
+func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id int64) (*mechanisms.Session, error) {
 	query, err := rewrite.Render(m, a.backend.Dialect())
 	if err != nil {
 		a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
@@ -143,7 +143,7 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *planner.Measure, 
 }
 
 // onlineParts says what a statement learnt of its online releases: all of it are released values.
-func (a *Answerer) onlineParts(s *Session, plan *planner.Plan, ids []int64, answers asked) []string {
+func (a *Answerer) onlineParts(s *Session, plan *plans.Plan, ids []int64, answers asked) []string {
 	var parts []string
 	for i, m := range plan.Measures {
 		o, ok := m.Spec.Kind.(*mechanisms.Online)
@@ -193,8 +193,8 @@ func toldToo(notices []Notice, told []string) []Notice {
 }
 
 // isOnline tells a plan that asks an online release, or a run of alarms.
-func isOnline(plan *planner.Plan) bool {
-	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return m.Spec.GoesOn() })
+func isOnline(plan *plans.Plan) bool {
+	return slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return m.Spec.GoesOn() })
 }
 
 // onlineText names an online release's mechanism.

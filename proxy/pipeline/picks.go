@@ -8,17 +8,17 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // hasChoices tells a plan in which something was chosen, and not read from counts.
-func hasChoices(plan *planner.Plan) bool {
-	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return mechanisms.Is[*mechanisms.Choice](m.Spec) })
+func hasChoices(plan *plans.Plan) bool {
+	return slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return mechanisms.Is[*mechanisms.Choice](m.Spec) })
 }
 
 // picked reads a value of a column that is chosen; NULL where there is no candidate, or there seem to be no rows.
-func picked(c *planner.CountColumn, row int, readings []saved) policy.Value {
+func picked(c *plans.CountColumn, row int, readings []saved) policy.Value {
 	for i := range c.Runs {
 		run := &c.Runs[i]
 		if row >= len(run.Spans) {
@@ -46,7 +46,7 @@ func picked(c *planner.CountColumn, row int, readings []saved) policy.Value {
 }
 
 // countedOf reads a value from counts.
-func countedOf(run *planner.Run, row int, e *mechanisms.Estimate) policy.Value {
+func countedOf(run *plans.Run, row int, e *mechanisms.Estimate) policy.Value {
 	p := run.Pick
 	values := p.Values[row]
 	if p.Kind == mechanisms.Largest {
@@ -69,7 +69,7 @@ func countedOf(run *planner.Run, row int, e *mechanisms.Estimate) policy.Value {
 }
 
 // pickText says how far a chosen column is off.
-func pickText(p *planner.Pick, at string) string {
+func pickText(p *plans.Pick, at string) string {
 	rank := int64(math.Ceil(p.Rank))
 	if p.Weighed {
 		return fmt.Sprintf("the score of each that is chosen is at most %s below the best left %s", scoreText(p.Rank), at)
@@ -100,7 +100,7 @@ func scoreText(x float64) string {
 
 // pickErrors says how far the chosen columns of a plan are off, each text once, and of equal errors in rank the one that is
 // the most in values.
-func pickErrors(plan *planner.Plan, at string) []string {
+func pickErrors(plan *plans.Plan, at string) []string {
 	var lines []string
 	type said struct{ line, steps int }
 	ranks := map[string]said{}
@@ -168,7 +168,7 @@ func choiceText(s mechanisms.Spec, ch *mechanisms.Choice) string {
 }
 
 // summedIn is what a row adds to a count column.
-func summedIn(c planner.CountColumn, measure int, m *planner.Measure) mechanisms.Bound {
+func summedIn(c plans.CountColumn, measure int, m *plans.Measure) mechanisms.Bound {
 	for _, run := range c.Runs {
 		if run.Measure == measure && run.Pick == nil && run.Counter < len(m.Spec.Counts().Sums) {
 			return m.Spec.Counts().Sums[run.Counter].Bound

@@ -16,7 +16,7 @@ type PublicRows struct {
 
 type publicName struct{ dataset, schema, table string }
 
-// Rows returns a table's rows; see planner.PublicRows.
+// Rows returns a table's rows; see reuse.PublicRows.
 func (p *PublicRows) Rows(t *policy.Table) ([][]policy.Value, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

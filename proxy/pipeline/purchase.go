@@ -5,13 +5,13 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Purchase buys the measures of a plan for a user ahead of her questions, as buy does for a statement: one charge for all of
 // them, each drawn and saved. What others have had drawn already is joined at its cost, and what she has paid for is free.
-func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, plan *planner.Plan) (privacy.Cost, error) {
+func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) (privacy.Cost, error) {
 	queries, _, refusal := a.render(ctx, plan)
 	if refusal != nil {
 		return privacy.Cost{}, refusal
@@ -24,7 +24,7 @@ func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, 
 }
 
 // MechanismText describes how a measure is taken, for people.
-func MechanismText(m *planner.Measure) string {
+func MechanismText(m *plans.Measure) string {
 	if m.Growth != nil {
 		return growthText(m)
 	}

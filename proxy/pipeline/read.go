@@ -6,7 +6,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -19,7 +19,7 @@ type leafInputs struct {
 }
 
 // read asks the releases of a plan that are asked.
-func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids []int64) (leafInputs, error) {
+func (a *Answerer) read(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (leafInputs, error) {
 	answers, err := a.askSessions(ctx, s, plan, ids)
 	if err != nil {
 		return leafInputs{}, err
@@ -36,7 +36,7 @@ func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids
 }
 
 // readings are the saved releases of a plan's measures.
-func (a *Answerer) readings(s *Session, plan *planner.Plan, ids []int64) ([]saved, error) {
+func (a *Answerer) readings(s *Session, plan *plans.Plan, ids []int64) ([]saved, error) {
 	readings := make([]saved, len(plan.Measures))
 	for i := range readings {
 		var err error
@@ -52,7 +52,7 @@ func (a *Answerer) readings(s *Session, plan *planner.Plan, ids []int64) ([]save
 }
 
 // leafTables makes the released table of each leaf. It ends early when ctx does, and then says so.
-func leafTables(ctx context.Context, plan *planner.Plan, readings []saved, answers asked) ([]sandbox.Table, error) {
+func leafTables(ctx context.Context, plan *plans.Plan, readings []saved, answers asked) ([]sandbox.Table, error) {
 	tables := make([]sandbox.Table, len(plan.Leaves))
 	for i, leaf := range plan.Leaves {
 		if leaf.MadeUp != nil {
@@ -69,8 +69,8 @@ func leafTables(ctx context.Context, plan *planner.Plan, readings []saved, answe
 }
 
 // publicLeaf is a leaf that the policy alone answers: keys of a declared domain, counts of rows that cannot exist.
-func publicLeaf(ctx context.Context, leaf *planner.Leaf) sandbox.Table {
-	none := func(c *planner.CountColumn, row int) policy.Value {
+func publicLeaf(ctx context.Context, leaf *plans.Leaf) sandbox.Table {
+	none := func(c *plans.CountColumn, row int) policy.Value {
 		if run, _ := c.At(row); run != nil && run.Alarm != nil {
 			return false
 		}
@@ -83,8 +83,8 @@ func publicLeaf(ctx context.Context, leaf *planner.Leaf) sandbox.Table {
 }
 
 // leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is post-processing.
-func leafTable(ctx context.Context, leaf *planner.Leaf, readings []saved, answers asked, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
-	value := func(c *planner.CountColumn, row int) policy.Value {
+func leafTable(ctx context.Context, leaf *plans.Leaf, readings []saved, answers asked, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+	value := func(c *plans.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
 		switch {
 		case run != nil && run.Alarm != nil:
@@ -115,7 +115,7 @@ func leafTable(ctx context.Context, leaf *planner.Leaf, readings []saved, answer
 }
 
 // leafRows stops where ctx ends: its caller looks.
-func leafRows(ctx context.Context, leaf *planner.Leaf, value func(c *planner.CountColumn, row int) policy.Value) sandbox.Rows {
+func leafRows(ctx context.Context, leaf *plans.Leaf, value func(c *plans.CountColumn, row int) policy.Value) sandbox.Rows {
 	columns := leafColumns(leaf)
 	data := make([][]policy.Value, leaf.Rows)
 	cells := make([]policy.Value, leaf.Rows*len(columns))
@@ -135,7 +135,7 @@ func leafRows(ctx context.Context, leaf *planner.Leaf, value func(c *planner.Cou
 	return sandbox.Rows{Columns: columns, Data: data}
 }
 
-func leafColumns(leaf *planner.Leaf) []sandbox.Column {
+func leafColumns(leaf *plans.Leaf) []sandbox.Column {
 	columns := make([]sandbox.Column, 0, len(leaf.Keys)+len(leaf.Counts))
 	for _, k := range leaf.Keys {
 		columns = append(columns, sandbox.Column{Name: k.Name, Type: k.Type, Typmod: k.Typmod})
@@ -151,7 +151,7 @@ func leafColumns(leaf *planner.Leaf) []sandbox.Column {
 }
 
 // postProcess runs the outer query over the released tables: in Go where it is trivial, else in the sandbox.
-func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
 	if d := plan.Outer.Direct; d != nil {
 		input := privacy.Published(sandbox.Rows{Data: [][]policy.Value{nil}})
 		if d.Leaf >= 0 {
@@ -172,7 +172,7 @@ func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *planner.Pl
 	return rows, err
 }
 
-func outColumns(plan *planner.Plan) []sandbox.Column {
+func outColumns(plan *plans.Plan) []sandbox.Column {
 	columns := make([]sandbox.Column, len(plan.Columns))
 	for i, c := range plan.Columns {
 		columns[i] = sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}

@@ -10,7 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // drawn is a measure's release, and the finest level where a ladder begins with it.
@@ -27,7 +27,7 @@ type below struct {
 }
 
 // below reads what a measure refines, before anything is charged: after the charge there is always an answer.
-func (a *Answerer) below(ctx context.Context, s *Session, m *planner.Measure) (below, error) {
+func (a *Answerer) below(ctx context.Context, s *Session, m *plans.Measure) (below, error) {
 	if !m.Refines() {
 		return below{}, nil
 	}
@@ -47,7 +47,7 @@ func (a *Answerer) below(ctx context.Context, s *Session, m *planner.Measure) (b
 }
 
 // refine makes a paid level of what is held, without the private database.
-func (b below) refine(m *planner.Measure, receipt *ledger.Receipt, random io.Reader) (drawn, error) {
+func (b below) refine(m *plans.Measure, receipt *ledger.Receipt, random io.Reader) (drawn, error) {
 	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
 		return drawn{}, err
 	}
@@ -57,7 +57,7 @@ func (b below) refine(m *planner.Measure, receipt *ledger.Receipt, random io.Rea
 
 // released is release. What it takes to choose, to find keys or to make up rows depends on the scores that the rows have (how
 // often a candidate is drawn anew): then its end is a multiple of step, as that of the query was.
-func released(m *planner.Measure, levels []mechanisms.Level, truth privacy.Sensitive[[]privacy.Group], random io.Reader, step time.Duration) (drawn, error) {
+func released(m *plans.Measure, levels []mechanisms.Level, truth privacy.Sensitive[[]privacy.Group], random io.Reader, step time.Duration) (drawn, error) {
 	begun := time.Now()
 	d, err := release(m, levels, truth, random)
 	if step > 0 && (mechanisms.Is[*mechanisms.Choice](m.Spec) || mechanisms.Is[*mechanisms.Synthetic](m.Spec) || m.Open != nil) {
@@ -67,7 +67,7 @@ func released(m *planner.Measure, levels []mechanisms.Level, truth privacy.Sensi
 }
 
 // release adds a paid measure's noise to what the private database has counted.
-func release(m *planner.Measure, levels []mechanisms.Level, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (d drawn, err error) {
+func release(m *plans.Measure, levels []mechanisms.Level, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (d drawn, err error) {
 	switch {
 	case len(levels) > 0:
 		d.levels, err = mechanisms.ReleaseLevels(levels, m.Place, mechanisms.Weighed(truth, m.Weigh), random)
@@ -82,7 +82,7 @@ func release(m *planner.Measure, levels []mechanisms.Level, truth privacy.Sensit
 }
 
 // ladderOf is a measure's ladder in the ledger's words.
-func ladderOf(m *planner.Measure) ledger.Ladder {
+func ladderOf(m *plans.Measure) ledger.Ladder {
 	if m.Ladder == nil {
 		return ledger.Ladder{}
 	}
@@ -90,7 +90,7 @@ func ladderOf(m *planner.Measure) ledger.Ladder {
 }
 
 // refinements tell what was refined.
-func refinements(plan *planner.Plan, bought purchase) (lines []string) {
+func refinements(plan *plans.Plan, bought purchase) (lines []string) {
 	if bought.charged.IsZero() {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -15,7 +15,7 @@ import (
 // whatever comes of it; noise on counts takes the same whatever they are, and is not held.
 func TestChoicesEndOnAStep(t *testing.T) {
 	const step = 100 * time.Millisecond
-	for name, m := range map[string]*planner.Measure{
+	for name, m := range map[string]*plans.Measure{
 		"a choice":     {Spec: mechanisms.Spec{Kind: &mechanisms.Choice{}}},
 		"made-up rows": {Spec: mechanisms.Spec{Kind: &mechanisms.Synthetic{}}},
 		"keys":         {Open: &policy.Column{}},

@@ -2,7 +2,7 @@ package pipeline
 
 import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -40,6 +40,6 @@ type Session struct {
 
 // Settings are the session's variables.
 type Settings struct {
-	planner.Settings                   // the dp.* variables, search path and time zone, typed
-	Variables        map[string]string // every variable by lower-case name, for current_setting() and pg_settings
+	plans.Settings                   // the dp.* variables, search path and time zone, typed
+	Variables      map[string]string // every variable by lower-case name, for current_setting() and pg_settings
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -17,14 +19,14 @@ import (
 )
 
 // explainColumn is the one column of EXPLAIN.
-func explainColumn(t policy.Type) []planner.OutColumn {
-	return []planner.OutColumn{{Name: "QUERY PLAN", Type: t, Typmod: -1}}
+func explainColumn(t policy.Type) []plans.OutColumn {
+	return []plans.OutColumn{{Name: "QUERY PLAN", Type: t, Typmod: -1}}
 }
 
 const jsonType policy.Type = 114
 
 // Describe infers the parameters and columns of a statement. It is free and buys nothing.
-func (a *Answerer) Describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (d planner.Description, refusal *refuse.Refusal) {
+func (a *Answerer) Describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (d plans.Description, refusal *refuse.Refusal) {
 	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
 		d, refusal = a.describe(ctx, s, stmt, given)
 		return refusal
@@ -32,25 +34,25 @@ func (a *Answerer) Describe(ctx context.Context, s *Session, stmt parse.Statemen
 	return d, refusal
 }
 
-func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
+func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (plans.Description, *refuse.Refusal) {
 	switch stmt.Kind {
 	case parse.KindShow:
-		return planner.Description{Columns: []planner.OutColumn{{Name: stmt.Name, Type: policy.Text, Typmod: -1}}}, nil
+		return plans.Description{Columns: []plans.OutColumn{{Name: stmt.Name, Type: policy.Text, Typmod: -1}}}, nil
 	case parse.KindExplain:
 		d, _, refusal := planner.Describe(stmt.Explain.Statement, given, a.planContext(ctx, s))
 		if refusal != nil {
-			return planner.Description{}, refusal
+			return plans.Description{}, refusal
 		}
 		t := policy.Text
 		if stmt.Explain.JSON {
 			t = jsonType
 		}
-		return planner.Description{Params: d.Params, Columns: explainColumn(t)}, nil
+		return plans.Description{Params: d.Params, Columns: explainColumn(t)}, nil
 	}
 	c := a.planContext(ctx, s)
 	d, ask, refusal := planner.Describe(stmt, given, c)
 	if refusal != nil {
-		return planner.Description{}, refusal
+		return plans.Description{}, refusal
 	}
 	if ask {
 		return a.askSandbox(ctx, s, stmt, d, c)
@@ -76,8 +78,8 @@ func (a *Answerer) worked(ctx context.Context, s *Session, do func(context.Conte
 }
 
 // withBoundColumns adds x_low and x_high behind each noisy column x.
-func withBoundColumns(columns []planner.OutColumn) []planner.OutColumn {
-	var out []planner.OutColumn
+func withBoundColumns(columns []plans.OutColumn) []plans.OutColumn {
+	var out []plans.OutColumn
 	for _, c := range columns {
 		out = append(out, c)
 		if c.Noisy {
@@ -91,22 +93,22 @@ func withBoundColumns(columns []planner.OutColumn) []planner.OutColumn {
 
 // askSandbox has the sandbox name the columns of an outer query whose types only an engine knows. Its leaves stand there
 // without rows.
-func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statement, d planner.Description, c planner.Context) (planner.Description, *refuse.Refusal) {
+func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (plans.Description, *refuse.Refusal) {
 	plan, refusal := planner.Build(stmt, make([]policy.Value, len(d.Params)), c)
 	if refusal != nil {
-		return planner.Description{}, refusal
+		return plans.Description{}, refusal
 	}
 	above, refusal := outer.Render(plan, a.engine.Dialect())
 	if refusal != nil {
-		return planner.Description{}, refusal
+		return plans.Description{}, refusal
 	}
 	columns, refusal := a.outerColumns(ctx, s, plan, above)
 	if refusal != nil {
-		return planner.Description{}, refusal
+		return plans.Description{}, refusal
 	}
-	d.Columns = make([]planner.OutColumn, len(columns))
+	d.Columns = make([]plans.OutColumn, len(columns))
 	for i, col := range columns {
-		d.Columns[i] = planner.OutColumn{Name: col.Name, Type: col.Type, Typmod: col.Typmod}
+		d.Columns[i] = plans.OutColumn{Name: col.Name, Type: col.Type, Typmod: col.Typmod}
 		if i < len(plan.Columns) {
 			d.Columns[i].Noisy = plan.Columns[i].Noisy
 		}
@@ -118,7 +120,7 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statem
 }
 
 // outerColumns are the columns of an outer query, over leaves without rows.
-func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query) ([]sandbox.Column, *refuse.Refusal) {
+func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) ([]sandbox.Column, *refuse.Refusal) {
 	tables := make([]sandbox.Table, 0, len(plan.Leaves))
 	for _, leaf := range plan.Leaves {
 		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
@@ -161,13 +163,13 @@ func (a *Answerer) Answer(ctx context.Context, s *Session, stmt parse.Statement,
 // answerOrRepeat answers a SELECT, from the kept answers where the same was answered for free before.
 func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
 	if s.Dataset == nil {
-		return a.answer(ctx, s, stmt, params, func(*planner.Plan, purchase, Result) {})
+		return a.answer(ctx, s, stmt, params, func(*plans.Plan, purchase, Result) {})
 	}
 	key, held := answerKey(s, stmt, params, a.public.version()), a.ledger.Holdings(s.User, s.Dataset.ID)
 	if r, ok := a.answers.find(key, s.Policy, held); ok {
 		return r, nil
 	}
-	return a.answer(ctx, s, stmt, params, func(plan *planner.Plan, bought purchase, r Result) {
+	return a.answer(ctx, s, stmt, params, func(plan *plans.Plan, bought purchase, r Result) {
 		if key != "" && repeatable(plan, bought) {
 			a.answers.keep(key, r, s.Policy, held)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
@@ -19,7 +19,7 @@ const mostCharges = 10_000
 
 // ownTables makes the dp.* tables that an outer query reads: the analyst's own account. An admin sees every budget and
 // charge, and no more of the data than she has paid for.
-func (a *Answerer) ownTables(ctx context.Context, s *Session, plan *planner.Plan) ([]sandbox.Table, error) {
+func (a *Answerer) ownTables(ctx context.Context, s *Session, plan *plans.Plan) ([]sandbox.Table, error) {
 	var tables []sandbox.Table
 	seen := map[string]bool{}
 	for _, r := range plan.Outer.Relations {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -19,7 +19,7 @@ import (
 // step, which takes a yes, is durable before the database is asked (privacy rule 18; docs/adr/0030).
 
 // beginWatch opens a run on a paid receipt and saves that it is open. The database is asked nothing yet.
-func (a *Answerer) beginWatch(ctx context.Context, s *Session, m *planner.Measure, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) beginWatch(ctx context.Context, s *Session, m *plans.Measure, receipt *ledger.Receipt) (int64, error) {
 	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
 		a.log.Error("paid run of alarms was not begun", "measure", m.Name, "error", err)
 		return 0, errInternal
@@ -37,7 +37,7 @@ func (a asked) add(alarms asked) {
 }
 
 // askAlarms asks the runs of a plan its questions, in their order, and says what they learnt: all of it is released.
-func (a *Answerer) askAlarms(ctx context.Context, s *Session, plan *planner.Plan, ids []int64) (out asked, told []string, err error) {
+func (a *Answerer) askAlarms(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (out asked, told []string, err error) {
 	for run := range runs(plan) {
 		if run.Alarm == nil || run.Measure < 0 {
 			continue
@@ -64,7 +64,7 @@ func (a *Answerer) askAlarms(ctx context.Context, s *Session, plan *planner.Plan
 	return out, told, nil
 }
 
-func alarmTold(m *planner.Measure, yes bool, left int) string {
+func alarmTold(m *plans.Measure, yes bool, left int) string {
 	positives := m.Spec.Kind.(*mechanisms.Alarm).Positives
 	switch {
 	case yes && left == 0:
@@ -79,7 +79,7 @@ func alarmTold(m *planner.Measure, yes bool, left int) string {
 var errEnded = &pgerror.Failure{SQLState: "40001", Message: "the run of alarms has just ended", Hint: "Ask again: a new run is bought then."}
 
 // askAlarm counts what a question is about and asks one run, which is restored first where it does not live.
-func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure, id int64, q *planner.AlarmQuestion) (yes bool, left int, err error) {
+func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *plans.Measure, id int64, q *plans.AlarmQuestion) (yes bool, left int, err error) {
 	query, err := rewrite.Render(q.Measure, a.backend.Dialect())
 	if err != nil {
 		a.log.Error("measure cannot be rendered", "measure", q.Measure.Name, "error", err)
@@ -154,7 +154,7 @@ func (a *Answerer) restoreWatch(ctx context.Context, s *Session, id int64) (*mec
 }
 
 // renderAlarms writes the questions that a plan has for a run, and returns the first for EXPLAIN.
-func renderAlarms(plan *planner.Plan, measure int, private dialect.Dialect) (first rewrite.Query, err error) {
+func renderAlarms(plan *plans.Plan, measure int, private dialect.Dialect) (first rewrite.Query, err error) {
 	some := false
 	for run := range runs(plan) {
 		if run.Measure != measure || run.Alarm == nil {

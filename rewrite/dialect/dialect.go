@@ -1,6 +1,6 @@
 // Package dialect names the SQL dialects that are written, and quotes names and texts in them. It lies below both writers:
 // that of a measure for the private database (rewrite) and that of an outer query for a sandbox (rewrite/outer), so that
-// neither sees the other. What clients write is another thing, and planner.Dialect.
+// neither sees the other. What clients write is another thing, and parse.Dialect.
 package dialect
 
 import "strings"

@@ -7,7 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -68,13 +68,13 @@ type scope struct {
 
 // binder rewrites one statement.
 type binder struct {
-	plan      *planner.Plan
+	plan      *plans.Plan
 	names     int
 	params    []string
 	relations []string
 }
 
-func newBinder(p *planner.Plan) *binder { return &binder{plan: p} }
+func newBinder(p *plans.Plan) *binder { return &binder{plan: p} }
 
 // fresh returns a name that nothing else has.
 func (b *binder) fresh(prefix string) string {

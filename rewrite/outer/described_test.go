@@ -15,6 +15,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -126,8 +128,8 @@ func ownColumns(t *testing.T, p *policy.Policy, schema, statement string) (colum
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, refusal := planner.Build(parsed[0], []policy.Value{"paid"}, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice",
-		Now: time.Date(2024, 3, 15, 10, 30, 0, 0, time.UTC), Settings: planner.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC, SearchPath: []string{schema}}})
+	plan, refusal := planner.Build(parsed[0], []policy.Value{"paid"}, reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice",
+		Now: time.Date(2024, 3, 15, 10, 30, 0, 0, time.UTC), Settings: plans.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC, SearchPath: []string{schema}}})
 	if refusal != nil {
 		return nil, false
 	}

@@ -9,7 +9,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -20,8 +20,8 @@ var example = regexp.MustCompile(`(?m)^//\t(\S.*)\n//\t⇒ (.*(?:\n//\t  .*)*)$`
 
 // TestHeadsOfFiles: each statement at the head of a file is written as it says there, spaces aside.
 func TestHeadsOfFiles(t *testing.T) {
-	leaf := &planner.Leaf{Name: "leaf_1", Keys: []planner.KeyColumn{{Name: "k", Type: policy.Text, Typmod: -1}, {Name: "g", Type: policy.Int4, Typmod: -1}},
-		Counts: []planner.CountColumn{{Name: "n"}}}
+	leaf := &plans.Leaf{Name: "leaf_1", Keys: []plans.KeyColumn{{Name: "k", Type: policy.Text, Typmod: -1}, {Name: "g", Type: policy.Int4, Typmod: -1}},
+		Counts: []plans.CountColumn{{Name: "n"}}}
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestHeadsOfFiles(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			q, refusal := outer.Render(&planner.Plan{Outer: planner.Outer{Tree: tree.Stmts[0].Stmt}, Leaves: []*planner.Leaf{leaf}}, d)
+			q, refusal := outer.Render(&plans.Plan{Outer: plans.Outer{Tree: tree.Stmts[0].Stmt}, Leaves: []*plans.Leaf{leaf}}, d)
 			if refusal != nil {
 				t.Errorf("%s: %v", file, refusal)
 				continue

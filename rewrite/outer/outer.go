@@ -23,7 +23,7 @@
 package outer
 
 import (
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -47,7 +47,7 @@ type Column struct {
 
 // Render regenerates the outer query of a plan: for PostgreSQL nearly as it is, for DuckDB with names, operators, functions and
 // casts mapped so that they mean what they mean in PostgreSQL. What cannot be mapped is refused.
-func Render(p *planner.Plan, d dialect.Dialect) (q Query, refusal *refuse.Refusal) {
+func Render(p *plans.Plan, d dialect.Dialect) (q Query, refusal *refuse.Refusal) {
 	if p.Outer.Tree == nil {
 		return Query{}, refuse.Sandbox("this query has no outer query to run")
 	}

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
@@ -23,7 +23,7 @@ import (
 //
 //	SELECT k, d.datname FROM leaf_1, pg_catalog.pg_database AS d
 //	⇒ SELECT k, d.datname FROM leaf_1, "pg_catalog.pg_database" d
-func forTwin(p *planner.Plan) (Query, *refuse.Refusal) {
+func forTwin(p *plans.Plan) (Query, *refuse.Refusal) {
 	t := &twin{}
 	for _, r := range p.Outer.Relations {
 		t.reads(r.Schema + "." + r.Name)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -35,7 +35,7 @@ func TestPublicTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := sandboxtest.Parse(t, "SELECT count(*), count(r.name) FROM public.regions r JOIN pg_class c ON c.relname = 'regions'")
-	plan.Outer.Relations = []planner.Relation{{Schema: "public", Name: "regions", Public: regions}}
+	plan.Outer.Relations = []plans.Relation{{Schema: "public", Name: "regions", Public: regions}}
 	q, refusal := outer.Render(plan, dialect.DuckDB)
 	if refusal != nil {
 		t.Fatal(refusal)

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -53,7 +53,7 @@ func OnPostgreSQL(conn *pgx.Conn, query string) string {
 }
 
 // Answered writes an engine's answer, or the SQLSTATE of its error, as OnPostgreSQL does.
-func Answered(t testing.TB, e sandbox.Engine, query string, leaves []*planner.Leaf, tables []sandbox.Table) (answer, refusal string) {
+func Answered(t testing.TB, e sandbox.Engine, query string, leaves []*plans.Leaf, tables []sandbox.Table) (answer, refusal string) {
 	t.Helper()
 	q, no := outer.Render(Parse(t, query, leaves...), e.Dialect())
 	if no != nil && no.SQLState == "DP002" {

@@ -12,7 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -20,13 +22,13 @@ import (
 )
 
 // Parse makes a plan of a text that reads no leaf but those given.
-func Parse(t testing.TB, text string, leaves ...*planner.Leaf) *planner.Plan {
+func Parse(t testing.TB, text string, leaves ...*plans.Leaf) *plans.Plan {
 	t.Helper()
 	tree, err := pg.Parse(text)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	return &planner.Plan{Outer: planner.Outer{Tree: tree.Stmts[0].Stmt}, Leaves: leaves}
+	return &plans.Plan{Outer: plans.Outer{Tree: tree.Stmts[0].Stmt}, Leaves: leaves}
 }
 
 // Ask rewrites and runs a catalog query.
@@ -54,8 +56,8 @@ func Planned(t testing.TB, e sandbox.Engine, p *policy.Policy, text string) (san
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(1_700_000_000, 0),
-		Settings: planner.Settings{Epsilon: privacy.MicroEpsilon(100_000), Confidence: confidence, SearchPath: []string{"public"}, Zone: time.UTC}})
+	plan, refusal := planner.Build(statements[0], nil, reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(1_700_000_000, 0),
+		Settings: plans.Settings{Epsilon: privacy.MicroEpsilon(100_000), Confidence: confidence, SearchPath: []string{"public"}, Zone: time.UTC}})
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/ledger"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/service"
@@ -134,7 +134,7 @@ func (d *dashboard) ask(user, statement string) (counts []float64, notices strin
 	p := d.service.Policy()
 	data := p.Datasets[0]
 	s := &pipeline.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
-	s.Settings.Settings = planner.Settings{Epsilon: data.Defaults.Epsilon, Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
+	s.Settings.Settings = plans.Settings{Epsilon: data.Defaults.Epsilon, Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
 	statements, refusal := parse.Parse(statement)
 	if refusal != nil {
 		d.t.Fatal(refusal)

@@ -14,6 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
@@ -64,10 +66,10 @@ func (g generator) question() string {
 }
 
 // fate is what a question comes to before any row is read: what it costs, or its refusal.
-func fate(sql string, c planner.Context) string {
+func fate(sql string, c reuse.Context) string {
 	statements, refusal := parse.Parse(sql)
 	if refusal == nil && len(statements) == 1 {
-		var plan *planner.Plan
+		var plan *plans.Plan
 		if plan, refusal = planner.Build(statements[0], nil, c); refusal == nil {
 			return fmt.Sprintf("%v, %d measures", plan.Cost, len(plan.Measures))
 		}
@@ -109,15 +111,15 @@ func TestT11ChargesArePublic(t *testing.T) {
 		t.Errorf("%d charges with number 7, %d without, of %d questions; or they differ", len(a.Rows), len(b.Rows), asked)
 	}
 	kit.SameHeard(t, with, without)
-	var sides [2]planner.Context
+	var sides [2]reuse.Context
 	for i, s := range []kit.Side{with, without} {
 		read, err := policy.Read(s.Program.Policy)
 		if err != nil {
 			t.Fatal(err)
 		}
 		d := read.Datasets[0]
-		sides[i] = planner.Context{Policy: read, Dataset: d, User: "alice", Now: time.Unix(1_700_000_000, 0),
-			Settings: planner.Settings{Epsilon: d.Defaults.Epsilon, Confidence: d.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}}
+		sides[i] = reuse.Context{Policy: read, Dataset: d, User: "alice", Now: time.Unix(1_700_000_000, 0),
+			Settings: plans.Settings{Epsilon: d.Defaults.Epsilon, Confidence: d.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}}
 	}
 	var questions []string
 	for range planned {

@@ -22,8 +22,8 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
@@ -190,7 +190,7 @@ func (p *promised) ask(t *testing.T, user int, q question, prefix string) (rows 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Settings.Settings = planner.Settings{Epsilon: e, Confidence: p.data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC, MaxError: q.maxError, Release: q.release}
+	s.Settings.Settings = plans.Settings{Epsilon: e, Confidence: p.data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC, MaxError: q.maxError, Release: q.release}
 	before, err := p.service.Ledger.Balance(ctx, name, p.data.ID)
 	if err != nil {
 		t.Fatal(err)

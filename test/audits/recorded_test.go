@@ -22,6 +22,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/service"
@@ -170,9 +172,9 @@ func recordedSide(t *testing.T, w world, seed uint64, other int) *recordedHouse 
 }
 
 // settings are those of every statement: each is asked by somebody who has asked nothing yet.
-func (s *recordedHouse) settings(number uint64) planner.Settings {
+func (s *recordedHouse) settings(number uint64) plans.Settings {
 	number %= 1 << 20 // whoever asks, she asks alike
-	return planner.Settings{Epsilon: []privacy.Epsilon{privacy.MicroEpsilon(100_000), privacy.MicroEpsilon(500_000), privacy.MicroEpsilon(1_000_000)}[number%3],
+	return plans.Settings{Epsilon: []privacy.Epsilon{privacy.MicroEpsilon(100_000), privacy.MicroEpsilon(500_000), privacy.MicroEpsilon(1_000_000)}[number%3],
 		Confidence: s.service.Policy().Datasets[0].Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC, Release: number%2 == 0}
 }
 
@@ -200,7 +202,7 @@ func (s *recordedHouse) claims(text string, number uint64) map[ledger.Digest]cla
 		return nil
 	}
 	p := s.service.Policy()
-	plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: fmt.Sprintf("u%d", number), Settings: s.settings(number), Public: &s.service.Public, Now: s.service.Ledger.Now()})
+	plan, refusal := planner.Build(statements[0], nil, reuse.Context{Policy: p, Dataset: p.Datasets[0], User: fmt.Sprintf("u%d", number), Settings: s.settings(number), Public: &s.service.Public, Now: s.service.Ledger.Now()})
 	if refusal != nil {
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
@@ -84,8 +84,8 @@ func InProcess(t *testing.T, path string, pipeline proxy.Pipeline, limits proxy.
 type Undescribed struct{}
 
 // Describe refuses.
-func (Undescribed) Describe(context.Context, *pipeline.Session, parse.Statement, []policy.Type) (planner.Description, *refuse.Refusal) {
-	return planner.Description{}, &refuse.Refusal{ID: "stand-in", SQLState: "0A000", Message: "a stand-in describes nothing"}
+func (Undescribed) Describe(context.Context, *pipeline.Session, parse.Statement, []policy.Type) (plans.Description, *refuse.Refusal) {
+	return plans.Description{}, &refuse.Refusal{ID: "stand-in", SQLState: "0A000", Message: "a stand-in describes nothing"}
 }
 
 // TextResult is an answer whose cells are all text.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/service"
 )
@@ -16,7 +16,7 @@ func Unwired(ctx context.Context, h *service.Service, answers *pipeline.Answerer
 	p := h.Policy()
 	data := p.Datasets[0]
 	s := &pipeline.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
-	s.Settings.Settings = planner.Settings{Epsilon: privacy.MicroEpsilon(epsilon * 1e6), Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
+	s.Settings.Settings = plans.Settings{Epsilon: privacy.MicroEpsilon(epsilon * 1e6), Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
 	statements, refusal := parse.Parse(statement)
 	if refusal != nil {
 		return nil, refusal

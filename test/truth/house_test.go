@@ -22,8 +22,8 @@ import (
 	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
@@ -50,7 +50,7 @@ type house struct {
 }
 
 // Describe and Answer make a house the Pipeline of its own server: they lead to the Answerer of the ledger in use.
-func (h *house) Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
+func (h *house) Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (plans.Description, *refuse.Refusal) {
 	return h.now.Load().Describe(ctx, s, stmt, given)
 }
 

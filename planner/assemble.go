@@ -1,0 +1,248 @@
+package planner
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/choose"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Build plans a Select with its parameters.
+func Build(s parse.Statement, params []policy.Value, c reuse.Context) (p *plans.Plan, refusal *refuse.Refusal) {
+	c = c.Limited()
+	defer c.Stopped(&refusal)
+	p, refusal = planOpen(s, params, c)
+	return p, s.Placed(refusal)
+}
+
+func build(s parse.Statement, values []policy.Value, c reuse.Context, o *bind.KeyDiscovery) (*plans.Plan, *refuse.Refusal) {
+	if s.Kind != parse.KindSelect {
+		if refusal := parse.Refuse(s); refusal != nil {
+			return nil, refusal
+		}
+		return nil, s.NotSelect()
+	}
+	b := bind.NewBinder(c, &semantics.Parameters{Values: values, Types: s.ParamTypes, Describing: values == nil})
+	b.Open = o
+	b.Text, b.Top = s.Text, s.Select()
+	out, refusal := b.Bind(b.Top)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if refusal = out.Direct.Failing(); refusal != nil {
+		return nil, refusal
+	}
+	plan := assembly{&plans.Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: out.Columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}}
+	said := slices.Clone(b.Said)
+	ch := &choose.Optimizer{C: c, Now: b.Env.Clock, Stocks: map[*policy.Table]*reuse.Views{}, Open: o}
+	for _, q := range b.Questions {
+		if q.Kept > 0 {
+			if refusal = bind.Unseen(q, b.Env.Work); refusal != nil {
+				return nil, refusal
+			}
+		}
+	}
+	sheets, chosen, refusal := (&choose.LeafPlanner{B: b, Notes: &said, Ch: ch}).Sheets()
+	if refusal != nil {
+		return nil, refusal
+	}
+	if refusal = ch.Tellable(b.Questions); refusal != nil {
+		return nil, refusal
+	}
+	all := append(slices.Clone(sheets), chosen...)
+	ways, refusal := ch.Choose(all)
+	if refusal != nil {
+		return nil, refusal
+	}
+	choose.TellUnclosed(all, ways, &said)
+	for i, sh := range sheets {
+		plan.addLeaf(i, sh, ways[i], &said)
+		for _, a := range sh.Asks {
+			if a.Wanted() {
+				a.TellRules(&said)
+			}
+		}
+		plan.tellFew(plan.Leaves[i], &said)
+	}
+	plan.addChoices(sheets, chosen, ways[len(sheets):])
+	plan.tellEmptyGroups(b, &said)
+	if c.Alternatives {
+		plan.tellAlternatives(ch, append(slices.Clone(sheets), chosen...), ways)
+	}
+	plan.Notes = append(append(said, ch.Dates...), ch.Hints...)
+	if refusal = plan.addMadeUps(b); refusal != nil {
+		return nil, refusal
+	}
+	plan.tellErrors(out.Shown)
+	plan.Statement = plan.digest(s.Text, values)
+	plan.Asked = b.Env.Asked
+	return plan.Plan, nil
+}
+
+// assembly is a plan that is being put together from the ways that were chosen.
+type assembly struct{ *plans.Plan }
+
+// addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
+func (p assembly) addLeaf(i int, sh *choose.LeafPlan, ways []*choose.Path, said *semantics.Notes) {
+	leaf := &plans.Leaf{Name: plans.LeafName(i), SQL: sh.Sql}
+	for k, e := range sh.Keys {
+		leaf.Found = leaf.Found || semantics.Closed(sh.Table, e) != nil
+		leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: plans.KeyName(k), Type: e.Type(), Typmod: e.Typmod()})
+	}
+	for n := range sh.Counters {
+		leaf.Counts = append(leaf.Counts, plans.CountColumn{Name: sh.ColumnName(n), Unit: bind.UnitOf(sh.Counters[n].Sum)})
+	}
+	for s, keys := range sh.Sets {
+		order := sh.Frames[s].RowOrder()
+		leaf.Rows += len(order)
+		for k := range sh.Keys {
+			for _, cell := range order {
+				leaf.Keys[k].Values = append(leaf.Keys[k].Values, sh.ValueOf(k, sh.Frames[s], keys, cell))
+			}
+		}
+		for n := range leaf.Counts {
+			leaf.Counts[n].Runs = append(leaf.Counts[n].Runs, plans.Run{Measure: -1, Spans: make([][]mechanisms.Span, len(order))})
+		}
+		for j, a := range sh.Asks {
+			if ways[j] != nil && ways[j].Contest == nil && slices.Contains(a.Reads, s) {
+				p.fill(leaf, a, ways[j], sh.Frames[s], keys, order)
+			}
+		}
+	}
+	p.fillWidths(leaf, sh, said)
+	if sh.Turned != nil {
+		leaf = sh.Turned.Over(leaf, sh.At)
+		if len(ways) == 1 && ways[0] != nil && ways[0].Contest != nil {
+			p.ranked(leaf, ways[0])
+		}
+	}
+	p.Leaves = append(p.Leaves, leaf)
+}
+
+// fill reads the last runs of the columns that an ask fills.
+func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, frame *linear.Query, keys linear.Set, order []int) {
+	measure, spots := p.measure(w.Measure), a.Spots(frame, keys)
+	for _, f := range a.Fills {
+		c := a.Counting[f.Counter]
+		if c < 0 {
+			continue
+		}
+		runs := leaf.Counts[f.Of].Runs
+		run := &runs[len(runs)-1]
+		if w.Reading == nil {
+			run.Measure = measure
+			p.fillTop(run, a.Query, order)
+			continue
+		}
+		if w.Reading.Mix != nil {
+			run.Measure, run.Mix = measure, make([][]plans.Term, len(order))
+			for r, row := range order {
+				run.Mix[r] = p.mixedRow(w, c, a.CellsOf(f, row, spots))
+			}
+			continue
+		}
+		run.Measure, run.Counter, run.Most = measure, w.Reading.Counters[c], int64(a.Shown(c))
+		for r, row := range order {
+			var list [][]mechanisms.Span
+			for _, cell := range a.CellsOf(f, row, spots) {
+				list = append(list, w.Reading.Spans[c][cell])
+			}
+			run.Spans[r] = plans.JoinSpans(list)
+		}
+	}
+}
+
+// fillWidths fills the columns that are half-widths: in all rows of a grouping set the largest, as the notice tells it.
+func (p assembly) fillWidths(leaf *plans.Leaf, sh *choose.LeafPlan, said *semantics.Notes) {
+	widest := int64(0)
+	for n, c := range sh.Counters {
+		if c.Width == nil {
+			continue
+		}
+		for i := range leaf.Counts[n].Runs {
+			run := &leaf.Counts[n].Runs[i]
+			run.Known = p.RunError(&leaf.Counts[*c.Width].Runs[i]).HalfWidth
+			widest = max(widest, run.Known)
+		}
+	}
+	if widest > 0 {
+		said.Add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + predicate.Text(widest))
+	}
+}
+
+// tellFew notes where the number of different values is lost in its noise.
+func (p assembly) tellFew(leaf *plans.Leaf, said *semantics.Notes) {
+	for _, c := range leaf.Counts {
+		for _, run := range c.Runs {
+			if run.Most == 0 || run.Measure < 0 {
+				continue
+			}
+			if e := p.Measures[run.Measure].Spec.Only(run.Counter).Error(predicate.One(0), p.Confidence); e.HalfWidth >= run.Most {
+				said.Add("there are at most " + predicate.Text(run.Most) + " different values, fewer than the error of their number: GROUP BY tells more")
+			}
+		}
+	}
+}
+
+// measure adds a measure once and returns its index.
+func (p assembly) measure(m *plans.Measure) int {
+	for i, have := range p.Measures {
+		if have == m || have.Held && m.Held && have.HeldID == m.HeldID {
+			return i
+		}
+	}
+	p.first(m)
+	p.Measures = append(p.Measures, m)
+	p.Cost = p.Cost.Plus(m.Cost)
+	return len(p.Measures) - 1
+}
+
+// tellErrors adds to each column that is a count of one leaf its largest expected error.
+func (p assembly) tellErrors(from *bind.Shown) {
+	if from == nil || from.Leaf < 0 {
+		return
+	}
+	leaf := p.Leaves[from.Leaf]
+	for i, linear := range from.Linear {
+		if i < len(p.Columns) && from.Counts[i] < 0 && p.Columns[i].Noisy {
+			p.Columns[i].Off = p.offBy(leaf, linear)
+		}
+	}
+	for i, source := range from.Counts {
+		if source < 0 || i >= len(p.Columns) || leaf.Counts[source].Type != 0 {
+			continue
+		}
+		var e mechanisms.Error // without a measure the count is a public fact
+		for r := range leaf.Counts[source].Runs {
+			if own := p.RunError(&leaf.Counts[source].Runs[r]); own.HalfWidth >= e.HalfWidth {
+				e = own
+			}
+		}
+		p.Columns[i].Error = &e
+	}
+}
+
+// digest names the plan as a whole.
+func (p assembly) digest(text string, values []policy.Value) plans.Digest {
+	h := sha256.New()
+	b := predicate.EncodeText(nil, text)
+	for _, v := range values {
+		b = predicate.EncodeText(b, predicate.Text(v))
+	}
+	for _, m := range p.Measures {
+		b = append(b, m.Digest[:]...)
+		b = predicate.EncodeText(b, m.Cost.String())
+	}
+	h.Write(b)
+	return plans.Digest(h.Sum(nil))
+}

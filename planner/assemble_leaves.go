@@ -1,0 +1,121 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/choose"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// addAlarm puts an alarm into the leaf that shows it.
+func (p assembly) addAlarm(s *linear.Query, w *choose.Path) {
+	column := &p.Leaves[s.Alarm.Sheet].Counts[s.Alarm.Counter]
+	column.Type = policy.Bool
+	run := &column.Runs[0]
+	run.Alarm = &plans.AlarmQuestion{Least: s.Alarm.Least}
+	if w != nil {
+		run.Measure, run.Alarm = p.measure(w.Measure), w.Alarm
+	}
+}
+
+// ranked shows which candidates were chosen, by their rank.
+func (p assembly) ranked(leaf *plans.Leaf, w *choose.Path) {
+	c := w.Contest
+	scale, _ := c.Scale.Float64()
+	run := plans.Run{Measure: p.measure(w.Measure), Spans: make([][]mechanisms.Span, leaf.Rows)}
+	run.Pick = &plans.Pick{Kind: c.Choice.Kind, Top: c.Choice.Most, At: c.At, Weighed: c.Own, Rank: w.Measure.Spec.RankError(p.Confidence) * scale}
+	leaf.Counts[0].Runs = []plans.Run{run}
+}
+
+// addMadeUps puts made-up rows into the plan.
+func (p assembly) addMadeUps(b *bind.Binder) *refuse.Refusal {
+	for _, u := range b.MadeUps {
+		m := &plans.MadeUp{Measure: p.measure(u.Measure), Columns: u.Columns}
+		for _, part := range u.Cells.Parts {
+			m.Sizes = append(m.Sizes, part.Classes)
+			i := slices.Index(u.Release.Columns, u.Release.Table.Columns[part.Columns[0]])
+			m.From = append(m.From, u.Release.Cells(i))
+		}
+		leaf := &plans.Leaf{Name: u.Name, MadeUp: m, Rows: u.Release.Rows, SQL: "made-up rows of " + u.Release.Name}
+		for _, c := range u.Columns {
+			of := -1
+			for i, part := range u.Cells.Parts {
+				if u.Release.Table.Columns[part.Columns[0]] == c {
+					of = i
+				}
+			}
+			m.Of = append(m.Of, of)
+			leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
+		}
+		p.Leaves = append(p.Leaves, leaf)
+		p.Notes = append(p.Notes, fmt.Sprintf("the rows of %s are synthetic: made up by %s, none is that of a %s", u.Release.Name, bind.MadeBy(u.Measure.Spec), u.Release.Table.Dataset.Unit.Name))
+		if !u.Measure.Held && !p.Cost.Fits(b.C.Share(1)) {
+			return bind.UnpaidRows.At(-1, u.Release.Table.Name, u.Release.Name, p.Cost.String())
+		}
+	}
+	return nil
+}
+
+// addChoices puts what is chosen into the leaves that show it: each column of a choice is one run a grouping set.
+func (p assembly) addChoices(sheets, list []*choose.LeafPlan, ways [][]*choose.Path) {
+	for i, own := range list {
+		s, w := own.Asks[0].Query, ways[i][0]
+		if s.Alarm != nil {
+			p.addAlarm(s, w)
+			continue
+		}
+		sh, leaf, measure := sheets[s.Chosen.Sheet], p.Leaves[s.Chosen.Sheet], -1
+		if w != nil {
+			measure = p.measure(w.Measure)
+		}
+		for n, c := range sh.Counters {
+			if c.Choice != nil && c.Choice.Set == s.Chosen.Of {
+				pick := choose.ChosenColumn(s, sh, c.Choice, w, p.Confidence)
+				run := &leaf.Counts[n].Runs[s.Chosen.Set]
+				if run.Measure, run.Pick = measure, pick; w != nil && w.Reading != nil {
+					run.Counter = w.Reading.Counters[0]
+				}
+				leaf.Counts[n].Type = c.Choice.Typ
+			}
+		}
+	}
+}
+
+// first makes a fresh measure the first level of a ladder, where it can be one: of her own, counted, under the pure
+// accountant, and cheaper than the dearest statement.
+func (p assembly) first(m *plans.Measure) {
+	if p.Dataset == nil || p.Dataset.Accountant != privacy.Pure || m.Ladder != nil || m.Held || m.Shared || m.Open != nil || m.Growth != nil {
+		return
+	}
+	level, top := m.Cost.Epsilon, p.Dataset.Defaults.MaxEpsilon
+	if level.Micro() >= top.Micro() {
+		return
+	}
+	if finest, ok := m.Spec.At(level, top); ok && finest.Refinable(m.Spec, finest) {
+		m.Ladder = &plans.Ladder{Level: level, Top: top, Spec: finest}
+	}
+}
+
+// fillTop reads the ranks of the chosen rows.
+func (p assembly) fillTop(run *plans.Run, s *linear.Query, order []int) {
+	run.Pick = &plans.Pick{Kind: mechanisms.Largest, Top: s.First, At: slices.Clone(order), Rank: p.Measures[run.Measure].Spec.RankError(p.Confidence)}
+}
+
+// mixedRow are the terms of a row that is made up of some cells of a question.
+func (p assembly) mixedRow(w *choose.Path, counter int, cells []int) []plans.Term {
+	var row []plans.Term
+	for _, cell := range cells {
+		for _, t := range w.Reading.Mix.Terms[counter][cell] {
+			t.Measure = p.measure(w.Others[t.Measure])
+			row = append(row, t)
+		}
+	}
+	return row
+}

@@ -1,0 +1,172 @@
+package bind
+
+import (
+	"fmt"
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// listing are the aggregates that show each row's value.
+var listing = semantics.WordSet("array_agg string_agg json_agg jsonb_agg json_object_agg jsonb_object_agg xmlagg")
+
+// Aggregate binds an aggregate call to a counter.
+func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
+	if g.Fanned != nil {
+		return g.Fanned.aggregate(f)
+	}
+	pos := int(f.Location)
+	name, refusal := ast.FunctionName(f)
+	if refusal != nil {
+		return nil, refusal
+	}
+	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
+		if ast.HasAggregate(a) {
+			return nil, nested.At(ast.Location(a))
+		}
+		if ast.HasWindow(a) {
+			return nil, semantics.WindowIn.At(ast.Location(a), "an aggregate")
+		}
+	}
+	if pickers[name] {
+		return g.picked(name, f)
+	}
+	if name != "count" && name != "sum" && !moments[name] && !pairs[name] || f.AggWithinGroup {
+		if boolAggregates[name] {
+			return nil, noAggregate.At(pos, name).Hinting("SET dp.alarms = 3 buys a run of yes-or-no questions, in which " + name + " and count(*) > n are answered. Or count: count(*) FILTER (WHERE …).")
+		}
+		if listing[name] {
+			return nil, noList.At(pos, name)
+		}
+		if !ast.Aggregates[name] && !semantics.EngineFunctions[name] {
+			return nil, refuse.UnknownFunction.At(pos, name)
+		}
+		return nil, noAggregate.At(pos, name)
+	}
+	var where []*semantics.Expr
+	t := g.Below("FILTER")
+	if f.AggFilter != nil {
+		e, refusal := t.Condition(f.AggFilter, "FILTER")
+		if refusal != nil {
+			return nil, refusal
+		}
+		where = append(where, linear.Conjuncts([]*semantics.Expr{e})...)
+	}
+	t.Place = "an aggregate"
+	typ := policy.Int8
+	if f.AggDistinct {
+		return g.different(name, f, where, t)
+	}
+	switch {
+	case name == "count" && f.AggStar:
+	case pairs[name] && len(f.Args) == 2 && !f.FuncVariadic:
+		y, refusal := t.Expr(f.Args[0])
+		if refusal != nil {
+			return nil, refusal
+		}
+		x, refusal := t.Expr(f.Args[1])
+		if refusal != nil {
+			return nil, refusal
+		}
+		return g.pair(name, y, x, where, pos)
+	case len(f.Args) != 1 || f.FuncVariadic || pairs[name]:
+		return nil, refuse.UnknownFunction.At(pos, name)
+	case name == "count" && g.isKey(f.Args[0]):
+		k, _ := g.Rows.keyNode(f.Args[0])
+		if !k.Column.Unit && k.Present == 0 {
+			where = append(where, g.Rows.known(k, ast.Location(f.Args[0])))
+		}
+		if present := g.Rows.present(k, ast.Location(f.Args[0])); !present.IsConstant() {
+			where = append(where, present)
+		}
+	case name == "count":
+		arg, refusal := t.Expr(f.Args[0])
+		if refusal != nil {
+			return nil, refusal
+		}
+		arg = t.Settler.Settled(arg)
+		present, refusal := t.Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(arg.Expr), arg.Pos, arg))
+		if refusal != nil {
+			return nil, refusal
+		}
+		if !(arg.IsConstant() && !g.b.Params.Describing && semantics.MustConstant(arg) != nil) {
+			where = append(where, present)
+		}
+	default:
+		var holds *semantics.Expr
+		if name == "sum" {
+			if holds, typ, refusal = g.indicator(f.Args[0], t); refusal != nil {
+				return nil, refusal
+			}
+		}
+		if holds == nil {
+			return g.summed(name, f.Args[0], where, t, pos)
+		}
+		if !holds.IsConstant() || semantics.MustConstant(holds) != true {
+			where = append(where, holds)
+		}
+		if whole, refusal := t.Expr(f.Args[0]); refusal == nil && typ == policy.NumericType { // sum(1.00) is 2.00 over two rows
+			if n := semantics.DecimalsIn(whole, g.Rows.Table); n > 0 {
+				w := &formula{g: g, number: "numeric"}
+				return w.found(fmt.Sprintf("round(%s::numeric, %d)", w.counter(g.Q.CounterFor(where)), n), typ)
+			}
+		}
+	}
+	return &Found{key: -1, counter: g.Q.CounterFor(where), typ: typ}, nil
+}
+
+// summed binds an aggregate of one argument about its values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds.
+func (g *Grouping) summed(name string, n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
+	if name == "sum" {
+		if c := n.GetCaseExpr(); c != nil && c.Arg == nil && len(c.Args) == 1 && g.addsNothing(c.Defresult, t) {
+			w := c.Args[0].GetCaseWhen()
+			holds, refusal := t.Condition(w.Expr, "CASE/WHEN")
+			if refusal != nil {
+				return nil, refusal
+			}
+			if arg, refusal := t.Expr(w.Result); refusal == nil && semantics.Numeric(arg) && (arg.Form == semantics.FormColumn || semantics.ProductOf(arg) != nil) {
+				return g.moment(name, arg, append(slices.Clone(where), linear.Conjuncts([]*semantics.Expr{holds})...), pos)
+			}
+		}
+	}
+	arg, refusal := t.Expr(n)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return g.moment(name, arg, where, pos)
+}
+
+// addsNothing tells what a sum is not changed by: nothing, NULL and zero.
+func (g *Grouping) addsNothing(n *pg.Node, t *semantics.Translator) bool {
+	if n == nil {
+		return true
+	}
+	e, refusal := t.Expr(n)
+	if refusal != nil || !e.IsConstant() || e.Parameter > 0 {
+		return false
+	}
+	v := semantics.MustConstant(e)
+	if v == nil {
+		return true
+	}
+	x, ok := derived.RatOf(v)
+	return ok && x.Sign() == 0
+}
+
+// isKey tells a reference to a join key that is not a column with a domain as well.
+func (g *Grouping) isKey(n *pg.Node) bool {
+	k, refusal := g.Rows.keyNode(n)
+	if k == nil || refusal != nil {
+		return false
+	}
+	_, refusal = g.Rows.Column(ast.Strings(n.GetColumnRef().Fields), ast.Location(n))
+	return refusal != nil
+}

@@ -1,0 +1,28 @@
+package bind
+
+import (
+	"fmt"
+
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+)
+
+// value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
+// What is averaged is added up from its middle, be it a column, a product or a sum: avg(2 * a + 3) errs by twice what avg(a) does.
+func (g *Grouping) value(arg *semantics.Expr, centred bool, u semantics.Use, pos int) (*linear.Argument, *refuse.Refusal) {
+	largest := u.Largest(g.Rows.Table)
+	key := fmt.Sprint(centred, u, largest, arg.Canon)
+	if v := g.values[key]; v != nil {
+		return v, nil
+	}
+	v := &linear.Argument{Arg: arg, Digits: semantics.DecimalsIn(arg, g.Rows.Table), Centred: centred, Use: u, Largest: largest}
+	if refusal := v.Place(g.Rows.Table, g.b.Env, pos, &g.b.Said); refusal != nil {
+		return nil, refusal
+	}
+	if g.values == nil {
+		g.values = map[string]*linear.Argument{}
+	}
+	g.values[key] = v
+	return v, nil
+}

@@ -1,0 +1,388 @@
+// Package bind finds what the names of a statement mean and draws the privacy boundary: aggregations over private rows become
+// questions (package linear), everything above them the outer query. Each construct of SQL has a file. Of
+//
+//	WITH w AS (SELECT ward, count(*) AS n FROM visits v JOIN people p USING (person_id) GROUP BY ward)
+//	SELECT ward FROM w ORDER BY n DESC LIMIT 3
+//
+// the SELECT in WITH becomes a question over a derived table (relation.go, join.go, group.go), and the SELECT below it reads
+// leaf_1 in its place (outer_tree.go).
+package bind
+
+import (
+	"slices"
+	"sync/atomic"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Binder finds the privacy boundary of one SELECT: which parts of it are aggregations over private rows (questions), and
+// what stands above them.
+type Binder struct {
+	C         reuse.Context
+	Text      string         // the statement
+	Top       *pg.SelectStmt // its tree
+	Env       scalar.Env
+	Params    *semantics.Parameters
+	Questions []*linear.Question
+	Said      semantics.Notes // of conditions below a join
+	Groups    groupings
+	relations []plans.Relation
+	MadeUps   []*madeUp
+	Open      *KeyDiscovery   // nil: nothing is known of open columns
+	viewing   []*policy.Table // the sources that are being bound
+	AsWritten bool            // sums of columns stay expressions over them, as the twin of the tests evaluates them
+}
+
+// groupings keep each grouped SELECT, so that it is bound once.
+type groupings map[*pg.SelectStmt]*Grouping
+
+// cte is one WITH query in sight: private rows, or, with rows nil, a released table.
+type cte struct {
+	name string
+	rows *Rows
+	next *cte
+}
+
+func (s *cte) find(name string) *cte {
+	for ; s != nil; s = s.next {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// with adds the WITH queries of a SELECT to those in sight.
+func (b *Binder) with(sel *pg.SelectStmt, scope *cte) (*cte, *refuse.Refusal) {
+	w := sel.WithClause
+	if w == nil {
+		return scope, nil
+	}
+	if w.Recursive {
+		for _, n := range w.Ctes {
+			scope = &cte{n.GetCommonTableExpr().Ctename, nil, scope}
+		}
+	}
+	for _, n := range w.Ctes {
+		c := n.GetCommonTableExpr()
+		query := c.Ctequery.GetSelectStmt()
+		if plans.IsLeafName(c.Ctename) {
+			return nil, refuse.Construct.At(int(c.Location), "a WITH query of the name "+c.Ctename)
+		}
+		if query == nil {
+			return nil, refuse.Writes.At(int(c.Location), "a statement in WITH that changes data")
+		}
+		r, refusal := b.selectRows(query, scope)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if r != nil {
+			if r, refusal = r.aliased(&pg.Alias{Aliasname: c.Ctename, Colnames: c.Aliascolnames}); refusal != nil {
+				return nil, refusal
+			}
+		}
+		scope = &cte{c.Ctename, r, scope}
+	}
+	return scope, nil
+}
+
+// FromRows returns the private rows that a FROM clause is, or nil when it reads released tables alone.
+func (b *Binder) FromRows(sel *pg.SelectStmt, scope *cte) (*Rows, *refuse.Refusal) {
+	var found *Rows
+	var others []*pg.Node
+	for _, n := range sel.FromClause {
+		r, refusal := b.itemRows(n, scope)
+		switch {
+		case refusal != nil:
+			return nil, refusal
+		case r == nil:
+			others = append(others, n)
+		case found == nil:
+			found = r
+		default:
+			if found, refusal = b.pair(found, r, joining{quals: joinNodes(sel.WhereClause), fromWhere: true, pos: r.pos}); refusal != nil {
+				return nil, refusal
+			}
+		}
+	}
+	if found == nil {
+		return nil, nil
+	}
+	for _, n := range others {
+		var refusal *refuse.Refusal
+		if found, refusal = b.lookUp(found, n, scope, joining{quals: joinNodes(sel.WhereClause), fromWhere: true, pos: found.pos}); refusal != nil {
+			return nil, refusal
+		}
+	}
+	out := *found
+	out.scope = scope
+	return &out, nil
+}
+
+func (b *Binder) itemRows(n *pg.Node, scope *cte) (*Rows, *refuse.Refusal) {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_RangeVar:
+		return b.namedRows(v.RangeVar, scope)
+	case *pg.Node_RangeSubselect:
+		query := v.RangeSubselect.Subquery.GetSelectStmt()
+		if query == nil {
+			return nil, refuse.Construct.At(-1, "this sub-query")
+		}
+		r, refusal := b.selectRows(query, scope)
+		if r == nil || refusal != nil {
+			return nil, refusal
+		}
+		return r.aliased(v.RangeSubselect.Alias)
+	case *pg.Node_JoinExpr:
+		return b.joinRows(v.JoinExpr, scope)
+	case *pg.Node_RangeTableSample:
+		r, refusal := b.itemRows(v.RangeTableSample.Relation, scope)
+		if r != nil && refusal == nil {
+			refusal = limitedRows.At(r.pos, "TABLESAMPLE")
+		}
+		return nil, refusal
+	}
+	return nil, nil
+}
+
+func (b *Binder) namedRows(v *pg.RangeVar, scope *cte) (*Rows, *refuse.Refusal) {
+	if v.Schemaname == "" {
+		if c := scope.find(v.Relname); c != nil {
+			if c.rows == nil {
+				return nil, nil
+			}
+			r := *c.rows
+			r.pos = int(v.Location)
+			return r.aliased(v.Alias)
+		}
+	}
+	t, _, refusal := b.resolve(v)
+	if t == nil || refusal != nil {
+		return nil, refusal
+	}
+	if t.Analysed() {
+		r, refusal := b.viewRows(t, int(v.Location))
+		if refusal != nil {
+			return nil, refusal
+		}
+		return r.aliased(v.Alias)
+	}
+	return tableRows(t, int(v.Location)).aliased(v.Alias)
+}
+
+// selectRows returns the private rows that a SELECT without aggregation passes on, nil when it does not pass on any.
+func (b *Binder) selectRows(sel *pg.SelectStmt, scope *cte) (*Rows, *refuse.Refusal) {
+	scope, refusal := b.with(sel, scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if sel.Larg != nil {
+		if r, refusal := b.rowArms(sel, scope); r != nil || refusal != nil {
+			return r, refusal
+		}
+		for _, arm := range []*pg.SelectStmt{sel.Larg, sel.Rarg} {
+			r, refusal := b.selectRows(arm, scope)
+			if refusal != nil {
+				return nil, refusal
+			}
+			if r != nil {
+				return nil, rowsCombined.At(r.pos, setOperation(sel.Op))
+			}
+		}
+		return nil, nil
+	}
+	from, refusal := b.FromRows(sel, scope)
+	switch {
+	case from == nil || refusal != nil:
+		return nil, refusal
+	case IsGrouped(sel):
+		return b.perUnit(sel, from)
+	}
+	return b.project(sel, from, true)
+}
+
+func setOperation(op pg.SetOperation) string {
+	switch op {
+	case pg.SetOperation_SETOP_INTERSECT:
+		return "INTERSECT"
+	case pg.SetOperation_SETOP_EXCEPT:
+		return "EXCEPT"
+	}
+	return "UNION"
+}
+
+// IsGrouped tells a SELECT whose rows are groups.
+func IsGrouped(sel *pg.SelectStmt) bool {
+	if len(sel.GroupClause) > 0 || sel.HavingClause != nil || IsDistinct(sel) {
+		return true
+	}
+	for _, t := range append(append([]*pg.Node{}, sel.TargetList...), sel.SortClause...) {
+		if ast.HasAggregate(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsDistinct tells SELECT DISTINCT, isDistinctOn SELECT DISTINCT ON.
+func IsDistinct(sel *pg.SelectStmt) bool {
+	return len(sel.DistinctClause) > 0 && !isDistinctOn(sel)
+}
+
+func isDistinctOn(sel *pg.SelectStmt) bool {
+	return len(sel.DistinctClause) > 0 && sel.DistinctClause[0].GetNode() != nil
+}
+
+// project narrows and renames rows as a SELECT without aggregation does. What would pick rows by order, number or chance
+// has no place below a leaf (privacy rule 15).
+func (b *Binder) project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *refuse.Refusal) {
+	if refusal := b.rowPickers(sel, below); refusal != nil {
+		return nil, refusal
+	}
+	from, refusal := from.rowByRow("passed on ungrouped")
+	if refusal != nil {
+		return nil, refusal
+	}
+	source := *from
+	out := &Rows{pos: from.pos}
+	t := b.overRows(&source, "WHERE")
+	where := from.where
+	if sel.WhereClause != nil {
+		e, refusal := t.Condition(sel.WhereClause, "WHERE")
+		if refusal != nil {
+			return nil, refusal
+		}
+		where = append(append([]*semantics.Expr{}, where...), e)
+	}
+	if isZero(sel.LimitCount) {
+		where = append(append([]*semantics.Expr{}, where...), semantics.ConstantExpr(false, policy.Bool, -1))
+	}
+	t.Place = "SELECT"
+	for _, n := range sel.TargetList {
+		target := n.GetResTarget()
+		parts, refusal := source.star(target)
+		if refusal != nil {
+			return nil, refusal
+		}
+		for _, i := range source.starred(target, parts) {
+			out.names, out.exprs = append(out.names, source.names[i]), append(out.exprs, source.exprs[i])
+		}
+		for _, p := range parts {
+			out.keys = append(out.keys, source.keys[p.fromKey:p.toKey]...)
+		}
+		if parts != nil {
+			continue
+		}
+		if ast.HasWindow(target.Val) {
+			return nil, windowOnRows.At(ast.Location(target.Val))
+		}
+		k, refusal := source.keyNode(target.Val)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if k != nil {
+			out.keys = append(out.keys, linear.Key{Name: ast.Label(target), Column: k.Column, Present: k.Present})
+		}
+		e, refusal := t.Expr(target.Val)
+		if refusal != nil && (k == nil || refusal.ID != keyOnly.ID) {
+			return nil, refusal
+		}
+		if refusal == nil {
+			out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
+		}
+	}
+	out.Table, out.where, out.equal, out.kept = source.Table, where, source.equal, source.kept
+	out.parts = []relation{{from.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
+	return out, nil
+}
+
+// overRows translates over private rows. A condition may ask whether the unit has rows elsewhere: then the rows get a
+// further column.
+func (b *Binder) overRows(r *Rows, place string) *semantics.Translator {
+	t := b.settles(b.overKeys(r, place), r)
+	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+		if s := n.GetSubLink(); s != nil {
+			if r.fan != nil || r.met {
+				return nil, candidateRows.At(int(s.Location), "asked for what their unit has elsewhere")
+			}
+			if e, refusal := b.listed(r, s); e != nil || refusal != nil {
+				return e, refusal
+			}
+			return b.elsewhere(r, s, slices.Contains(t.Holding, n))
+		}
+		return r.aboutKeys(n)
+	}
+	return t
+}
+
+// overKeys translates over private rows and what may be said of their keys.
+func (b *Binder) overKeys(r *Rows, place string) *semantics.Translator {
+	return &semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Hook: r.aboutKeys, Place: place}
+}
+
+// rowPickers refuses clauses that choose among private rows.
+func (b *Binder) rowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
+	switch {
+	case sel.IntoClause != nil:
+		return refuse.IntoTable.At(-1)
+	case len(sel.LockingClause) > 0:
+		return refuse.RowLocks.At(-1, lockName(sel.LockingClause[0]))
+	case !below:
+		return nil
+	case isDistinctOn(sel):
+		return limitedRows.At(ast.Location(sel.DistinctClause[0]), "DISTINCT ON")
+	case sel.LimitCount != nil && !isZero(sel.LimitCount) && !IsNoLimit(sel.LimitCount):
+		return limitedRows.At(ast.Location(sel.LimitCount), "LIMIT")
+	case sel.LimitOffset != nil && !isZero(sel.LimitOffset) && !IsNoLimit(sel.LimitOffset):
+		return limitedRows.At(ast.Location(sel.LimitOffset), "OFFSET")
+	}
+	return nil
+}
+
+func lockName(n *pg.Node) string {
+	switch n.GetLockingClause().GetStrength() {
+	case pg.LockClauseStrength_LCS_FORKEYSHARE:
+		return "FOR KEY SHARE"
+	case pg.LockClauseStrength_LCS_FORSHARE:
+		return "FOR SHARE"
+	case pg.LockClauseStrength_LCS_FORNOKEYUPDATE:
+		return "FOR NO KEY UPDATE"
+	}
+	return "FOR UPDATE"
+}
+
+// isZero tells the constant 0, isNoLimit LIMIT ALL.
+func isZero(n *pg.Node) bool {
+	c := n.GetAConst()
+	return c != nil && !c.Isnull && c.GetVal() != nil && c.GetFval() == nil && c.GetSval() == nil && c.GetBoolval() == nil && c.GetIval().GetIval() == 0
+}
+
+func IsNoLimit(n *pg.Node) bool { return n.GetAConst().GetIsnull() }
+
+// star tells the relations that * and alias.* stand for; nil for any other target.
+func (r *Rows) star(target *pg.ResTarget) ([]relation, *refuse.Refusal) {
+	ref := target.Val.GetColumnRef()
+	if ref == nil || len(ref.Fields) == 0 || ref.Fields[len(ref.Fields)-1].GetAStar() == nil {
+		return nil, nil
+	}
+	words := ast.Strings(ref.Fields)
+	parts := r.named(words)
+	if len(parts) == 0 {
+		return nil, unknownAlias.At(int(ref.Location), words[len(words)-1])
+	}
+	return parts, nil
+}
+
+func NewBinder(c reuse.Context, params *semantics.Parameters) *Binder {
+	zone := c.Settings.Zone
+	return &Binder{C: c, Env: scalar.Env{Now: c.Now, Zone: zone, Asked: new(atomic.Bool), Work: c.Work}, Params: params, Groups: groupings{}}
+}

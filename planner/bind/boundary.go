@@ -1,0 +1,117 @@
+package bind
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// bound is what a statement is bound to above its questions.
+type bound struct {
+	plans.Outer
+	Columns []plans.OutColumn
+	Shown   *Shown // nil: no column is a count as it is, or none that can be told here
+	Direct  *direct
+}
+
+// Bind plans the outer query of a statement, collecting its questions.
+func (b *Binder) Bind(sel *pg.SelectStmt) (*bound, *refuse.Refusal) {
+	out, refusal := b.outer(sel)
+	return out, b.around(refusal)
+}
+
+func (b *Binder) outer(sel *pg.SelectStmt) (*bound, *refuse.Refusal) {
+	if sel.IntoClause != nil {
+		return nil, refuse.IntoTable.At(-1)
+	}
+	if len(sel.LockingClause) > 0 {
+		return nil, refuse.RowLocks.At(-1, lockName(sel.LockingClause[0]))
+	}
+	sel = b.readArms(sel)
+	d, columns, refusal := b.simple(sel)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if d != nil {
+		return &bound{plans.Outer{Direct: &d.Direct}, columns, &Shown{d.Leaf, d.counts, d.linear}, d}, nil
+	}
+	tree, refusal := b.engineTree(sel)
+	if refusal != nil {
+		return nil, refusal
+	}
+	columns, from := b.treeColumns(sel)
+	if columns == nil {
+		columns = b.outColumns(sel)
+	}
+	return &bound{plans.Outer{Tree: tree, Relations: b.relations}, columns, from, nil}, nil
+}
+
+// simple tries the forms that need no engine: an aggregation over private rows, an empty preview of them, and a SELECT
+// without FROM. A nil Direct sends the statement to the engine.
+func (b *Binder) simple(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse.Refusal) {
+	if sel.Larg != nil || len(sel.ValuesLists) > 0 {
+		return nil, nil, nil
+	}
+	scope, refusal := b.with(sel, nil)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	from, refusal := b.FromRows(sel, scope)
+	switch {
+	case refusal != nil:
+		return nil, nil, refusal
+	case from != nil && !IsGrouped(sel):
+		return b.preview(sel, from)
+	case from != nil:
+		g, refusal := b.Group(sel, from)
+		if refusal != nil {
+			return nil, nil, refusal
+		}
+		return b.direct(sel, g)
+	case semantics.IsBareSelect(sel):
+		return b.direct(sel, nil)
+	case len(sel.FromClause) == 1 && scope == nil:
+		return b.wrapper(sel)
+	}
+	return nil, nil, nil
+}
+
+// preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0); rows themselves are refused.
+func (b *Binder) preview(sel *pg.SelectStmt, from *Rows) (*direct, []plans.OutColumn, *refuse.Refusal) {
+	none := isZero(sel.LimitCount)
+	out, refusal := b.project(sel, from, false)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	for _, e := range linear.Conjuncts(out.where) {
+		if e.IsConstant() && e.Parameter == 0 {
+			v, refusal := e.Value(nil)
+			if refusal != nil {
+				return nil, nil, refusal
+			}
+			none = none || v != true
+		}
+	}
+	if !none && b.isPreview(sel, nil) {
+		return nil, nil, nil
+	}
+	if !none {
+		return nil, nil, rawRows.At(from.pos, from.Table.Name)
+	}
+	d := &direct{Direct: plans.Direct{Leaf: -1, Limit: -1, Having: scalar.Constant(false, policy.Bool)}}
+	columns := make([]plans.OutColumn, len(out.names))
+	for i, e := range out.exprs {
+		t := e.Type()
+		if t == policy.Unknown {
+			t = policy.Text
+		}
+		d.show(b, nullOf(t))
+		columns[i] = plans.OutColumn{Name: out.names[i], Type: t, Typmod: e.Typmod()}
+	}
+	return d, columns, nil
+}

@@ -1,0 +1,239 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// fanned is a grouping of private rows that meet a public list. The SELECT is bound once for any candidate, whose columns
+// stand at virtual positions, and once for each: what differs between them are constants and conditions. What is asked is
+// one question with counters of its own for each candidate; its answer is turned over, so that candidates are rows.
+type fanned struct {
+	g     *Grouping
+	each  []*Grouping         // by candidate: binds over the rows as they meet it
+	where []*semantics.Expr   // of all candidates
+	own   [][]*semantics.Expr // by candidate: conditions of its own
+	keys  []fanKey
+	calls []*pg.Node      // aggregates bound so far
+	found []*Found        // by call
+	race  *linear.Ranking // nil: more is shown than the first candidates
+	label *pg.Node        // of race: stands for their rank
+}
+
+// fanKey is a key: a constant of each candidate, or an expression over the private rows.
+type fanKey struct {
+	values  []policy.Value // nil: it is
+	private *semantics.Expr
+}
+
+// fan binds the conditions of a SELECT for each candidate.
+func (g *Grouping) fan(from *Rows) *refuse.Refusal {
+	f := &fanned{g: g, own: make([][]*semantics.Expr, len(from.fan.rows))}
+	if len(f.own) == 0 {
+		return manyCandidates.At(from.pos, 0, mostCandidates)
+	}
+	for i := range from.fan.rows {
+		met := from.meeting(i)
+		sub := &Grouping{b: g.b, Sel: g.Sel, Rows: met, Q: &linear.Question{Table: from.Table, Apart: true, OffGrid: g.b.C.Settings.OffGrid}, keyAt: map[string]int{}, centred: map[string]bool{}}
+		f.each, f.own[i] = append(f.each, sub), slices.Clone(from.fan.where[i])
+		if g.Sel.WhereClause == nil {
+			continue
+		}
+		e, refusal := g.b.overKeys(met, "WHERE").Condition(g.Sel.WhereClause, "WHERE")
+		if refusal != nil {
+			return refusal
+		}
+		f.own[i] = append(f.own[i], e)
+	}
+	f.own, f.where = InCommon(f.own)
+	f.where = slices.Concat(from.where, f.where)
+	g.Fanned = f
+	return nil
+}
+
+// InCommon takes the conditions that all candidates have out of their own.
+func InCommon(own [][]*semantics.Expr) (rest [][]*semantics.Expr, all []*semantics.Expr) {
+	rest = make([][]*semantics.Expr, len(own))
+	times := map[string]int{}
+	for i, list := range own {
+		rest[i] = linear.Conjuncts(list)
+		here := map[string]bool{}
+		for _, e := range rest[i] {
+			if !here[e.Canon] {
+				here[e.Canon] = true
+				times[e.Canon]++
+			}
+		}
+	}
+	shared := func(e *semantics.Expr) bool { return times[e.Canon] == len(own) }
+	for _, e := range rest[0] {
+		if shared(e) && !slices.ContainsFunc(all, func(have *semantics.Expr) bool { return have.Canon == e.Canon }) {
+			all = append(all, e)
+		}
+	}
+	for i := range rest {
+		rest[i] = slices.DeleteFunc(slices.Clone(rest[i]), shared)
+	}
+	return rest, all
+}
+
+// key binds a key for each candidate.
+func (f *fanned) key(n *pg.Node, pos int) *refuse.Refusal {
+	own, constant, private := make([]*semantics.Expr, len(f.each)), true, true
+	for i, sub := range f.each {
+		e, refusal := sub.Below("GROUP BY").Expr(n)
+		if refusal != nil {
+			return refusal
+		}
+		own[i] = e
+		constant = constant && e.IsConstant()
+		private = private && e.Canon == own[0].Canon
+	}
+	switch {
+	case constant:
+		k := fanKey{values: make([]policy.Value, len(own))}
+		for i, e := range own {
+			var refusal *refuse.Refusal
+			if k.values[i], refusal = e.Value(nil); refusal != nil {
+				return refusal
+			}
+		}
+		f.keys = append(f.keys, k)
+	case private:
+		f.keys = append(f.keys, fanKey{private: own[0]})
+		f.g.b.Open.want(f.g.Rows.Table, own[0].Cols)
+	default:
+		return candidateKeys.At(pos, f.g.Rows.fan.alias)
+	}
+	return nil
+}
+
+// told refuses keys that do not tell the candidates apart: rows that meet two of one key would count twice in it.
+func (f *fanned) told(pos int) *refuse.Refusal {
+	if f.g.Q.Sets != nil {
+		return candidateRows.At(pos, "grouped by GROUPING SETS, ROLLUP or CUBE")
+	}
+	seen := map[string]bool{}
+	for i := range f.each {
+		var values []policy.Value
+		for _, k := range f.keys {
+			if k.values != nil {
+				values = append(values, k.values[i])
+			}
+		}
+		text := semantics.KeyText(values)
+		if len(values) == 0 && len(f.each) > 1 || seen[text] {
+			return candidateKeys.At(pos, f.g.Rows.fan.alias)
+		}
+		seen[text] = true
+	}
+	f.findRace()
+	return nil
+}
+
+// aggregate binds an aggregate for each candidate: the same counters in the same places, which count under conditions of
+// their own.
+func (f *fanned) aggregate(call *pg.FuncCall) (*Found, *refuse.Refusal) {
+	n := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: call}}
+	if at := slices.IndexFunc(f.calls, func(have *pg.Node) bool { return ast.SameTree(have, n) }); at >= 0 {
+		return f.found[at], nil
+	}
+	var first *Found
+	before := len(f.each[0].Q.Counters)
+	for i, sub := range f.each {
+		own, refusal := sub.Aggregate(call)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if i == 0 {
+			first = own
+		}
+		if own.choice || own.typ != first.typ || own.counter != first.counter || (own.formula == nil) != (first.formula == nil) ||
+			own.formula != nil && !ast.SameTree(own.formula, first.formula) || len(sub.Q.Counters) != len(f.each[0].Q.Counters) {
+			return nil, candidateAggregate.At(int(call.Location))
+		}
+	}
+	for _, c := range f.each[0].Q.Counters[before:] {
+		if c.Values != nil || c.Units != nil || c.Choice != nil {
+			return nil, candidateAggregate.At(int(call.Location))
+		}
+	}
+	f.g.Q.Counters = f.each[0].Q.Counters
+	f.calls, f.found = append(f.calls, n), append(f.found, first)
+	return first, nil
+}
+
+// Flat is the question with the counters of all candidates side by side; at says which are whose.
+func (f *fanned) Flat() (q *linear.Question, at [][]int) {
+	q = &linear.Question{Table: f.g.Rows.Table, Where: f.where, Sql: f.g.Q.Sql, Keys: f.privateKeys(), OffGrid: f.g.Q.OffGrid}
+	at = make([][]int, len(f.each))
+	for i, sub := range f.each {
+		for n, c := range sub.Q.Counters {
+			if n == 0 && f.race != nil {
+				at[i] = append(at[i], -1)
+				continue
+			}
+			if c.Width != nil {
+				at[i] = append(at[i], q.WidthOf(at[i][*c.Width]))
+				continue
+			}
+			c.Where = slices.Concat(c.Where, f.own[i])
+			at[i] = append(at[i], q.Add(c))
+		}
+	}
+	return q, at
+}
+
+func (f *fanned) privateKeys() (keys []*semantics.Expr) {
+	for _, k := range f.keys {
+		if k.values == nil {
+			keys = append(keys, k.private)
+		}
+	}
+	return keys
+}
+
+// Race is the score by which the first candidates are shown.
+func (f *fanned) Race() *linear.Ranking { return f.race }
+
+// Over is a leaf of the flat question turned over: its rows once for each candidate.
+func (f *fanned) Over(flat *plans.Leaf, at [][]int) *plans.Leaf {
+	out := &plans.Leaf{Name: flat.Name, SQL: flat.SQL, Found: flat.Found, Rows: flat.Rows * len(f.each)}
+	private := 0
+	for k, key := range f.keys {
+		e := f.g.Q.Keys[k]
+		column := plans.KeyColumn{Name: plans.KeyName(k), Type: e.Type(), Typmod: e.Typmod()}
+		for i := range f.each {
+			if key.values == nil {
+				column.Values = append(column.Values, flat.Keys[private].Values...)
+				continue
+			}
+			column.Values = append(column.Values, slices.Repeat([]policy.Value{key.values[i]}, flat.Rows)...)
+		}
+		if key.values == nil {
+			private++
+		}
+		out.Keys = append(out.Keys, column)
+	}
+	for n := range f.g.Q.Counters {
+		column := plans.CountColumn{Name: f.g.Q.ColumnName(n)}
+		for i := range f.each {
+			if from := at[i][n]; from >= 0 {
+				column.Runs = append(column.Runs, flat.Counts[from].Runs...)
+			} else {
+				column.Runs = append(column.Runs, plans.Run{Measure: -1, Spans: make([][]mechanisms.Span, flat.Rows)})
+			}
+		}
+		out.Counts = append(out.Counts, column)
+	}
+	return out
+}

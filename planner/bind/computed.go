@@ -1,0 +1,81 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A sum of several columns that stands below something else is settled: it becomes a column of its own (Computed), so that
+//
+//	CASE WHEN closed_at - opened_at > interval '1 day' THEN 'late' ELSE 'in time' END
+//
+// reads one column. A comparison is moved over first: l_commitdate < l_receiptdate - 3 is
+// l_commitdate - l_receiptdate < -3. What is only added up stays as it is: the database adds it up term by term (linear.go).
+//
+// That is done only where the columns' cells cannot be looked at together, because there are too many combinations or values
+// vary within them: other expressions are functions of cells that releases hold, and are planned as ever.
+
+// settles gives a translator over the rows a settler. Rows that meet a public list are not the rows' own.
+func (b *Binder) settles(t *semantics.Translator, r *Rows) *semantics.Translator {
+	if r.fan == nil && !r.met && !b.AsWritten {
+		t.Settler = &semantics.Settler{Rows: r, Env: b.Env}
+	}
+	return t
+}
+
+// foresee settles what parts of a statement will ask of the rows, before their table is taken.
+func (b *Binder) foresee(r *Rows, nodes ...*pg.Node) {
+	t := b.settles(&semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Place: "WHERE"}, r)
+	if t.Settler == nil {
+		return
+	}
+	for _, n := range nodes {
+		ast.Holds(n, func(n *pg.Node) bool {
+			if n.GetAExpr() != nil {
+				t.Expr(n)
+			}
+			return false
+		})
+	}
+}
+
+// foreseen is foresee for one side of a join.
+func (b *Binder) foreseen(r *Rows, nodes []*pg.Node) *Rows {
+	own := *r
+	b.foresee(&own, nodes...)
+	return &own
+}
+
+// Own is the table that the rows are of.
+func (r *Rows) Own() *policy.Table { return r.Table }
+
+// Compute gives the rows a computed column.
+func (r *Rows) Compute(terms derived.ComputedColumn) int {
+	if at := derived.ComputedIn(r.Table, terms); at >= 0 {
+		return at
+	}
+	c := &derived.Computed{From: r.Table}
+	if d, ok := r.Table.Derived.(*derived.Computed); ok && !slices.ContainsFunc(terms, func(t derived.ComputedTerm) bool {
+		return slices.Index(r.Table.Columns, t.Column) >= len(d.From.Columns)
+	}) {
+		c = &derived.Computed{From: d.From, Columns: slices.Clone(d.Columns)}
+		own := slices.Clone(terms)
+		for i, t := range own {
+			own[i].Column = d.From.Columns[slices.Index(r.Table.Columns, t.Column)]
+		}
+		terms = own
+	}
+	c.Columns = append(c.Columns, terms)
+	t := derived.NewComputed(c)
+	if t == nil {
+		return -1
+	}
+	r.become(t)
+	return len(t.Columns) - 1
+}

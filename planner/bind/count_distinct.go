@@ -1,0 +1,81 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// different binds count(DISTINCT …).
+func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
+	pos := int(f.Location)
+	switch {
+	case name != "count":
+		return nil, noDistinct.At(pos, name)
+	case len(f.Args) > 1:
+		return nil, refuse.UnknownFunction.At(pos, name).Hinting("Count different rows of columns: count(DISTINCT (a, b)).")
+	case len(f.Args) == 0 || f.FuncVariadic:
+		return nil, refuse.UnknownFunction.At(pos, name)
+	}
+	arg, where, refusal := g.taken(f.Args[0], where, t)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if k, _ := g.Rows.keyNode(arg); k != nil && g.isKey(arg) {
+		return g.differentKeys(k, where, pos)
+	}
+	v := &linear.DistinctValues{}
+	list := []*pg.Node{arg}
+	if r := arg.GetRowExpr(); r != nil {
+		list, v.Row = r.Args, true
+	}
+	for _, n := range list {
+		if k, _ := g.Rows.keyNode(n); k != nil && v.Row && g.isKey(n) {
+			return nil, distinctRow.At(ast.Location(n), k.Name)
+		}
+		e, refusal := t.Expr(n)
+		if refusal != nil {
+			return nil, refusal
+		}
+		v.Of = append(v.Of, t.Settler.Settled(e))
+	}
+	if !v.Row && v.Of[0].IsConstant() && !g.b.Params.Describing && semantics.MustConstant(v.Of[0]) == nil {
+		where = append(where, semantics.ConstantExpr(false, policy.Bool, pos))
+	}
+	return &Found{key: -1, counter: g.Q.Add(linear.Counter{Where: where, Values: v}), typ: policy.Int8}, nil
+}
+
+// taken reads count(DISTINCT CASE WHEN p THEN x END), which is count(DISTINCT x) FILTER (WHERE p).
+func (g *Grouping) taken(n *pg.Node, where []*semantics.Expr, t *semantics.Translator) (*pg.Node, []*semantics.Expr, *refuse.Refusal) {
+	c := n.GetCaseExpr()
+	if c == nil || c.Arg != nil || len(c.Args) != 1 || c.Defresult != nil && !c.Defresult.GetAConst().GetIsnull() {
+		return n, where, nil
+	}
+	w := c.Args[0].GetCaseWhen()
+	e, refusal := t.Condition(w.Expr, "CASE/WHEN")
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	return w.Result, append(slices.Clone(where), linear.Conjuncts([]*semantics.Expr{e})...), nil
+}
+
+// differentKeys counts different units, or values of another join key within each. Where a unit has one row they are rows.
+func (g *Grouping) differentKeys(k *linear.Key, where []*semantics.Expr, pos int) (*Found, *refuse.Refusal) {
+	if present := g.Rows.present(k, pos); !present.IsConstant() {
+		where = append(where, present)
+	}
+	c := linear.Counter{Where: where, Units: &linear.Units{Key: -1}}
+	switch {
+	case k.Column.Unit && g.Rows.Table.MaxRowsPerUnit == 1:
+		c.Units = nil
+	case !k.Column.Unit:
+		c.Units.Key = slices.Index(g.Rows.Table.Keys, k.Column)
+	}
+	return &Found{key: -1, counter: g.Q.Add(c), typ: policy.Int8}, nil
+}

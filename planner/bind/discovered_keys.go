@@ -1,0 +1,225 @@
+package bind
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A column of `keys: discover` has no declared values. A statement works with those that it names and those that were
+// found: with them the column has a domain like any other, in which all else is 'other' (docs/adr/0018). Which they are is
+// known only after the statement has been bound, so it is bound again with what is missing: the constants that an open
+// column is compared with, and, where it is grouped by one, the keys that she has paid for. Where she has not, the plan
+// says what finding them costs, and is made for keys that stand for them; the statement is planned anew once they are
+// there.
+
+// KeyDiscovery is what one binding of a statement knows of open columns, and what it finds missing. Columns are the policy's.
+type KeyDiscovery struct {
+	Found  map[*policy.Column]*Finding
+	Values map[*policy.Column][]string
+	Wanted []*policy.Column
+	Tables map[*policy.Table]*policy.Table
+
+	Large    bool                     // keys with too many combinations are found
+	products map[string]*policy.Table // with a column of combinations
+}
+
+// Finding are the keys of an open column: found, or, where measure is not nil, to be found.
+type Finding struct {
+	policy.Found
+	order   map[string]int // the place of each key in the release, by its text; NULL's is that of privacy.NullKey
+	holding reuse.Holding
+	Measure *plans.Measure
+}
+
+// discoveries is how many discoveries a budget's δ pays for: a public part of it is what each takes.
+const discoveries = 16
+
+// standIns is the number of keys that a plan has in the place of those to be found.
+const standIns = 16
+
+// MostBindings bounds how often a statement is bound; each time more of it is known.
+const MostBindings = 16
+
+// Find looks for the keys of a column among what she has paid for.
+func (o *KeyDiscovery) Find(c *policy.Column, x reuse.Context) *refuse.Refusal {
+	m := KeysOf(c)
+	if x.Holdings != nil && x.Found != nil {
+		for _, h := range x.Holdings.Held(m.Digest) {
+			if noisy, ok := x.Found(h.ID); ok {
+				o.Found[c] = foundIn(noisy, h)
+				return nil
+			}
+		}
+	}
+	budget, ok := x.Dataset.Budget(x.User)
+	if !ok || budget.Cost.Delta.Atto() < discoveries {
+		return noDelta.At(-1, c.Name)
+	}
+	// The most and the least that it may come to cost: both must do.
+	for _, share := range []privacy.Cost{o.Share(x, false, int64(len(o.Wanted))), o.Share(x, true, 1)} {
+		if err := m.Price(share); err != nil {
+			return linear.NoMechanism.At(-1, err.Error())
+		}
+	}
+	f := &Finding{order: map[string]int{}, Measure: m, holding: reuse.Holding{Spec: m.Finding.Spec(standIns)}}
+	for i := range standIns {
+		text := c.Name + " " + predicate.Text(int64(i+1))
+		f.Values = append(f.Values, text)
+		f.order["="+text] = i
+	}
+	slices.Sort(f.Values)
+	o.Found[c] = f
+	return nil
+}
+
+// foundIn reads a release of keys. Of more keys than a statement works with, those are taken that have most units.
+func foundIn(n mechanisms.Noisy, h reuse.Holding) *Finding {
+	f := &Finding{order: map[string]int{}, holding: h}
+	places := semantics.IdentityOf(len(n.Keys))
+	if len(places) > policy.MostKeys {
+		slices.SortStableFunc(places, func(a, b int) int { return int(min(max(n.Observations[b]-n.Observations[a], -1), 1)) })
+		places = places[:policy.MostKeys]
+	}
+	for _, i := range places {
+		f.order[n.Keys[i]] = i
+		if text, ok := strings.CutPrefix(n.Keys[i], "="); ok {
+			f.Values = append(f.Values, text)
+		} else {
+			f.Null = true
+		}
+	}
+	slices.Sort(f.Values)
+	f.holding.Spec.Cells = max(len(n.Keys), 1)
+	return f
+}
+
+// KeysOf is the measure that finds the keys of an open column, without its cost.
+func KeysOf(c *policy.Column) *plans.Measure {
+	t := c.Table
+	m := &plans.Measure{Kind: "keys", Name: t.Name + "_" + c.Name, Table: t, Open: c, Counters: []predicate.Pred{nil}}
+	m.Described = predicate.EncodeText(predicate.EncodeText(predicate.EncodeText(nil, "keys"), linear.KnownOf(t).Fingerprint), c.Name)
+	m.Digest = sha256.Sum256(m.Described)
+	return m
+}
+
+// Finish prices what is to be found: half of what the statement may cost, or all of it where nothing else is bought.
+func (o *KeyDiscovery) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
+	parts := int64(0)
+	for _, column := range o.Wanted {
+		if o.Found[column].Measure != nil {
+			parts++
+		}
+		p.Notes = append(p.Notes, "of "+column.Name+" those keys are shown that enough "+column.Table.Dataset.Unit.Name+"s have, and those that the statement names")
+	}
+	whole := p.Cost.IsZero()
+	for _, column := range o.Wanted {
+		m := o.Found[column].Measure
+		if m == nil {
+			continue
+		}
+		if !whole || parts > 1 {
+			if err := m.Price(o.Share(c, whole, parts)); err != nil {
+				return linear.NoMechanism.At(-1, err.Error())
+			}
+		}
+		p.Finds = append(p.Finds, m)
+		p.Cost = p.Cost.Plus(m.Cost)
+		p.Notes = append(p.Notes, "the keys of "+column.Name+" are found for "+m.Cost.String()+": one is shown that at least about "+predicate.Text(m.Finding.Half())+" "+m.Table.Dataset.Unit.Name+
+			"s have; every question by it uses them from then on")
+	}
+	return nil
+}
+
+// Share is what each of so many discoveries of a statement may cost: all of it together, or half.
+func (o *KeyDiscovery) Share(c reuse.Context, whole bool, parts int64) privacy.Cost {
+	budget, _ := c.Dataset.Budget(c.User)
+	of := parts
+	if !whole {
+		of *= 2
+	}
+	share := c.Share(int(of))
+	share.Delta = privacy.AttoDelta(budget.Cost.Delta.Atto() / discoveries / parts)
+	return share
+}
+
+// table is the table with what is known of its open columns.
+func (o *KeyDiscovery) table(t *policy.Table) *policy.Table {
+	if o == nil || !t.IsOpen() {
+		return t
+	}
+	if known := o.Tables[t]; known != nil {
+		return known
+	}
+	found := map[*policy.Column]policy.Found{}
+	for _, c := range t.Columns {
+		values := slices.Clone(o.Values[c])
+		f := o.Found[c]
+		if c.Open == nil || len(values) == 0 && f == nil {
+			continue
+		}
+		var all policy.Found
+		if f != nil {
+			values, all.Null = append(values, f.Values...), f.Null
+		}
+		slices.Sort(values)
+		all.Values = slices.Compact(values)
+		found[c] = all
+	}
+	known := t
+	if len(found) > 0 {
+		known = t.With(found)
+	}
+	o.Tables[t] = known
+	return known
+}
+
+// want notes that the keys of the open columns among those of a table are needed.
+func (o *KeyDiscovery) want(t *policy.Table, columns []int) {
+	for _, i := range columns {
+		if c := t.Columns[i].Open; c != nil && o != nil && !slices.Contains(o.Wanted, c) {
+			o.Wanted = append(o.Wanted, c)
+		}
+	}
+}
+
+// Held are the numbers of units of found keys, as a measure over the table that counts rows, which is the same where a unit
+// has one.
+func (o *KeyDiscovery) Held(t *policy.Table) []reuse.HeldOn {
+	if o == nil || !t.Opened || t.MaxRowsPerUnit != 1 {
+		return nil
+	}
+	var list []reuse.HeldOn
+	for _, c := range t.Columns {
+		f := o.Found[c.Open]
+		if c.Open == nil || f == nil || len(f.order) == 0 {
+			continue
+		}
+		s := linear.Identity(t, []*policy.Column{c})
+		p := s.Parts[0]
+		for cell := range p.Class {
+			key := privacy.NullKey
+			if cell < c.Domain.Regular {
+				key = "=" + c.Domain.Values[cell]
+			}
+			at, ok := f.order[key]
+			if p.Class[cell] = int32(at); !ok || cell != c.Domain.Null && cell >= c.Domain.Regular {
+				p.Class[cell] = -1
+			}
+		}
+		s.Cells = f.holding.Spec.Cells
+		p.Classes = s.Cells
+		list = append(list, reuse.HeldOn{Holding: f.holding, Measure: &reuse.HeldMeasure{Query: s, Kind: "keys", Name: t.Name + "_" + c.Name, Adds: []string{""}}, Declared: nil})
+	}
+	return list
+}

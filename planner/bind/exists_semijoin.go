@@ -1,0 +1,276 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// aboutKeys translates what may be said of join keys: that two which are equal in each row are, and that one is NULL or
+// not. Nil, nil: the node says nothing of keys.
+func (r *Rows) aboutKeys(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+	pos := ast.Location(n)
+	if l, k := equalKeys(n, r, r); l != nil {
+		if !r.areEqual(l.Column, k.Column) {
+			return nil, keyOnly.At(pos, l.Name, r.Table.Dataset.Unit.Name)
+		}
+		return r.equalPresent(l, k, pos)
+	}
+	if t := n.GetNullTest(); t != nil {
+		k, refusal := r.keyNode(t.Arg)
+		if k == nil || refusal != nil || !k.Column.Unit && k.Present == 0 {
+			return nil, refusal
+		}
+		if _, refusal := r.Column(ast.Strings(t.Arg.GetColumnRef().Fields), pos); refusal == nil {
+			return nil, nil // a column with a domain as well
+		}
+		e := r.present(k, pos)
+		if t.Nulltesttype == pg.NullTestType_IS_NULL {
+			return (&semantics.Translator{}).Not(e)
+		}
+		return e, nil
+	}
+	return nil, nil
+}
+
+// present says that a key is not NULL. The unit's is never, but on the right of an outer join, and where rows without one
+// are units.
+func (r *Rows) present(k *linear.Key, pos int) *semantics.Expr {
+	if k.Present == 0 && k.Column.Unit && derived.NullableUnit(r.Table) { // it has a row of its unit: itself
+		return semantics.ColumnExpr(r.mark(&derived.Marked{From: r.Table, Other: r.Table}), policy.Bool, -1, pos)
+	}
+	if k.Present == 0 {
+		return semantics.ConstantExpr(true, policy.Bool, pos)
+	}
+	return semantics.ColumnExpr(k.Present-1, policy.Bool, -1, pos)
+}
+
+// equalPresent says of two keys that are equal in each row where neither is NULL that they are: true, and NULL in the other
+// rows, so that NOT (a.u = b.u) holds in none.
+func (r *Rows) equalPresent(l, k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
+	t := &semantics.Translator{}
+	out := r.present(l, pos)
+	if also := r.present(k, pos); out.IsConstant() {
+		out = also
+	} else if !also.IsConstant() {
+		var refusal *refuse.Refusal
+		if out, refusal = t.Junction(semantics.FormAnd, pos, out, also); refusal != nil {
+			return nil, refusal
+		}
+	}
+	if out.IsConstant() {
+		return out, nil
+	}
+	return t.Junction(semantics.FormOr, pos, out, semantics.ConstantExpr(nil, policy.Bool, pos))
+}
+
+// elsewhere translates key IN (SELECT key FROM …) and EXISTS (SELECT … WHERE key = key): whether the unit has such rows in
+// another private table. Other sub-queries are translated as they are elsewhere. IN is NULL where its key is, unless it must
+// hold, where false is as good: NOT IN holds then for no row whose key is NULL.
+func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Expr, *refuse.Refusal) {
+	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
+	if sel == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) {
+		return nil, nil
+	}
+	m := &derived.Marked{From: r.Table}
+	var other *Rows
+	var refusal *refuse.Refusal
+	if s.SubLinkType == pg.SubLinkType_ANY_SUBLINK {
+		other, refusal = b.member(r, s, sel, m)
+	} else {
+		other, refusal = b.partners(r, sel, m, pos)
+	}
+	if other == nil || refusal != nil {
+		return nil, refusal
+	}
+	if m.Where, refusal = b.Lowered(other.Table, other.where); refusal != nil {
+		return nil, refusal
+	}
+	m.Other = other.Table
+	found := semantics.ColumnExpr(r.mark(m), policy.Bool, -1, pos)
+	if holding || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK {
+		return found, nil
+	}
+	if others := other.keys[0]; !others.Column.Unit {
+		b.Said.Add("rows of " + other.Table.Name + " whose " + others.Name + " is NULL are nowhere, while in plain SQL NOT IN holds for no row where there is one")
+	}
+	k, refusal := r.keyNode(s.Testexpr)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return r.unlessNull(found, k, pos)
+}
+
+// unlessNull is false or true as a condition on a key says, and NULL where the key is, in which the condition is false.
+func (r *Rows) unlessNull(found *semantics.Expr, k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
+	there := r.present(k, pos)
+	if !k.Column.Unit {
+		there = r.known(k, pos)
+	}
+	if there.IsConstant() {
+		return found, nil
+	}
+	t := &semantics.Translator{}
+	absent, refusal := t.Not(there)
+	if refusal == nil {
+		absent, refusal = t.Junction(semantics.FormAnd, pos, absent, semantics.ConstantExpr(nil, policy.Bool, pos))
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	return t.Junction(semantics.FormOr, pos, found, absent)
+}
+
+// known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row itself.
+func (r *Rows) known(k *linear.Key, pos int) *semantics.Expr {
+	return semantics.ColumnExpr(r.mark(&derived.Marked{From: r.Table, Other: r.Table, On: []derived.Equal{{Left: k.Column, Right: k.Column}}}), policy.Bool, -1, pos)
+}
+
+// mark adds the column of a Marked once, and returns its position.
+func (r *Rows) mark(m *derived.Marked) int {
+	canon := string(predicate.Encode(derived.EncodeEquals([]byte(m.Other.Fingerprint()), m.On), m.Where))
+	for _, have := range r.marks {
+		if have.canon == canon {
+			return have.column
+		}
+	}
+	r.become(derived.NewMarked(m))
+	at := len(r.Table.Columns) - 1
+	r.marks = append(slices.Clone(r.marks), mark{canon, at})
+	return at
+}
+
+// become gives the rows another table whose first columns and whose keys are those of the present one.
+func (r *Rows) become(t *policy.Table) {
+	before := r.Table
+	for i, k := range r.keys {
+		if i == 0 {
+			r.keys = slices.Clone(r.keys)
+		}
+		r.keys[i].Column = keyIn(t, before, 0, k.Column)
+	}
+	for i, e := range r.equal {
+		if i == 0 {
+			r.equal = slices.Clone(r.equal)
+		}
+		r.equal[i] = [2]*policy.Column{keyIn(t, before, 0, e[0]), keyIn(t, before, 0, e[1])}
+	}
+	r.Table = t
+	if r.asked != nil {
+		r.asked.Table = t
+	}
+}
+
+// member finds the rows of key IN (SELECT key FROM …); nil: the left side is no key.
+func (b *Binder) member(r *Rows, s *pg.SubLink, sel *pg.SelectStmt, m *derived.Marked) (*Rows, *refuse.Refusal) {
+	k, refusal := r.keyNode(s.Testexpr)
+	if k == nil || refusal != nil {
+		return nil, refusal
+	}
+	other, refusal := b.selectRows(sel, r.scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	pos := int(s.Location)
+	if other == nil || len(sel.TargetList) != 1 || len(other.keys) == 0 {
+		return nil, crossUnit.At(pos, r.Table.Name, "the sub-query's table", r.Table.Dataset.Unit.Name)
+	}
+	return other, equateMarked(m, k, &other.keys[0], r, other, pos)
+}
+
+// equateMarked asks for rows of Other that equal the row's key.
+func equateMarked(m *derived.Marked, own, others *linear.Key, r, other *Rows, pos int) *refuse.Refusal {
+	if others.Present > 0 {
+		return outerCondition.At(pos)
+	}
+	if !own.Column.Comparable(others.Column) {
+		return keyTypes.At(pos, own.Name, others.Name)
+	}
+	if !(own.Column.Unit && others.Column.Unit) {
+		m.On = append(m.On, derived.Equal{Left: own.Column, Right: others.Column})
+		slices.SortFunc(m.On, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })
+	}
+	if own.Present > 0 {
+		return outerCondition.At(pos)
+	}
+	return nil
+}
+
+// partners finds the rows of EXISTS (SELECT … FROM other WHERE key = outer key AND …).
+func (b *Binder) partners(r *Rows, sel *pg.SelectStmt, m *derived.Marked, pos int) (*Rows, *refuse.Refusal) {
+	if IsGrouped(sel) || sel.Larg != nil {
+		return nil, nil
+	}
+	scope, refusal := b.with(sel, r.scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	from, refusal := b.FromRows(sel, scope)
+	if from == nil || refusal != nil {
+		return nil, refusal
+	}
+	if refusal := b.rowPickers(sel, false); refusal != nil {
+		return nil, refusal
+	}
+	if from, refusal = from.rowByRow("looked for"); refusal != nil {
+		return nil, refusal
+	}
+	other := *from
+	b.foresee(&other, sel.WhereClause)
+	linked := false
+	for _, n := range ast.Conjuncts(sel.WhereClause) {
+		if l, k := equalKeys(n, r, &other); l != nil && !other.sees(n) {
+			if refusal := equateMarked(m, l, k, r, &other, pos); refusal != nil {
+				return nil, refusal
+			}
+			linked = true
+			continue
+		}
+		e, refusal := b.withinSubquery(&other, r).Condition(n, "WHERE")
+		if refusal != nil {
+			return nil, refusal
+		}
+		other.where = append(slices.Clone(other.where), e)
+	}
+	if !linked {
+		return nil, crossUnit.At(pos, r.Table.Name, other.Table.Name, r.Table.Dataset.Unit.Name)
+	}
+	return &other, nil
+}
+
+// withinSubquery translates over a sub-query's own rows, and says so where a condition reads those around it.
+func (b *Binder) withinSubquery(own, around *Rows) *semantics.Translator {
+	t := b.settles(b.overKeys(own, "WHERE"), own)
+	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+		if s := n.GetSubLink(); s != nil {
+			return b.listed(own, s)
+		}
+		return own.aboutKeys(n)
+	}
+	t.Columns = func(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
+		e, refusal := own.Column(fields, pos)
+		if refusal == nil {
+			return e, nil
+		}
+		k, _ := around.key(fields, pos)
+		if _, elsewhere := around.Column(fields, pos); elsewhere == nil || k != nil {
+			return nil, correlated.At(pos, fields[len(fields)-1])
+		}
+		return nil, refusal
+	}
+	return t
+}
+
+// sees tells that both sides of key = key are keys of these rows: then the condition is theirs alone.
+func (r *Rows) sees(n *pg.Node) bool {
+	l, _ := equalKeys(n, r, r)
+	return l != nil
+}

@@ -1,0 +1,370 @@
+package bind
+
+import (
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Grouping is a SELECT that aggregates private rows: a question below, and expressions over its answer above.
+type Grouping struct {
+	b       *Binder
+	Sel     *pg.SelectStmt
+	Rows    *Rows
+	Q       *linear.Question
+	Leaf    int // index of its leaf
+	keyAt   map[string]int
+	placed  map[int]*pg.Node // by key: the item of SELECT that GROUP BY names it by, by place or name
+	twice   *pg.Node         // an item of GROUP BY that names a key by another item of SELECT, which PostgreSQL takes for another key
+	Targets []Target
+	above   bool            // DISTINCT remains above the leaf
+	centred map[string]bool // arguments, by canonical text, of aggregates about a mean
+	values  map[string]*linear.Argument
+	Alarms  map[*pg.Node]*Found // comparisons of a count with a constant, where nothing else is shown
+	Fanned  *fanned             // the rows meet a public list
+}
+
+// Target is one output column.
+type Target struct {
+	Label string
+	Node  *pg.Node
+}
+
+// Group binds a grouped SELECT over private rows.
+func (b *Binder) Group(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Refusal) {
+	if g := b.Groups[sel]; g != nil {
+		return g, nil
+	}
+	if from.matched == nil {
+		return b.groupOf(sel, from)
+	}
+	questions := len(b.Questions)
+	g, refusal := b.groupOf(sel, from)
+	if refusal == nil {
+		if refusal = g.meets(); refusal == nil {
+			return g, nil
+		}
+		delete(b.Groups, sel)
+		b.Questions = b.Questions[:questions]
+	}
+	alone, refusal := from.matched()
+	if refusal != nil {
+		return nil, refusal
+	}
+	return b.groupOf(sel, alone)
+}
+
+func (b *Binder) groupOf(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Refusal) {
+	if refusal := b.rowPickers(sel, false); refusal != nil {
+		return nil, refusal
+	}
+	own := *from
+	g := &Grouping{b: b, Sel: sel, Rows: &own, Q: &linear.Question{Table: from.Table, Kept: from.kept, OffGrid: b.C.Settings.OffGrid}, keyAt: map[string]int{}}
+	own.asked = g.Q
+	t := g.Below("WHERE")
+	g.Q.Where = from.where
+	if sel.WhereClause != nil && ast.HasAggregate(sel.WhereClause) {
+		return nil, refuse.AggregateIn.At(ast.Location(sel.WhereClause), "WHERE")
+	}
+	if from.fan != nil {
+		if refusal := g.fan(from); refusal != nil {
+			return nil, refusal
+		}
+		g.Q.Turned = g.Fanned
+	} else if sel.WhereClause != nil {
+		e, refusal := t.Condition(sel.WhereClause, "WHERE")
+		if refusal != nil {
+			return nil, refusal
+		}
+		g.Q.Where = append(append([]*semantics.Expr{}, from.where...), e)
+	}
+	g.expandTargets()
+	g.findCentred()
+	if refusal := g.findKeys(); refusal != nil {
+		return nil, refusal
+	}
+	g.combine()
+	if g.Fanned != nil {
+		if refusal := g.Fanned.told(ast.Location(sel.FromClause[0])); refusal != nil {
+			return nil, refusal
+		}
+	} else {
+		g.findTop()
+		g.findAlarms()
+	}
+	if g.Q.Sql = b.Text; b.Top != sel {
+		g.Q.Sql = Deparsed(sel)
+	}
+	g.Leaf = len(b.Questions)
+	if g.Fanned != nil {
+		for _, sub := range g.Fanned.each {
+			sub.Leaf = g.Leaf
+		}
+	}
+	b.Questions = append(b.Questions, g.Q)
+	b.Groups[sel] = g
+	return g, nil
+}
+
+// Below translates over the private rows.
+func (g *Grouping) Below(place string) *semantics.Translator { return g.b.overRows(g.Rows, place) }
+
+// expandTargets writes * out.
+func (g *Grouping) expandTargets() {
+	for _, n := range g.Sel.TargetList {
+		t := n.GetResTarget()
+		parts, refusal := g.Rows.star(t)
+		if parts == nil || refusal != nil {
+			g.Targets = append(g.Targets, Target{ast.Label(t), t.Val})
+			continue
+		}
+		pos := ast.Location(t.Val)
+		for _, i := range g.Rows.starred(t, parts) {
+			p := parts[slices.IndexFunc(parts, func(p relation) bool { return i >= p.from && i < p.to })]
+			g.Targets = append(g.Targets, Target{g.Rows.names[i], pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(g.Rows.names[i])}, int32(pos))})
+		}
+	}
+}
+
+// findKeys binds GROUP BY: columns first, then output names and positions, then expressions. SELECT DISTINCT without
+// aggregation groups by what it shows.
+func (g *Grouping) findKeys() *refuse.Refusal {
+	aggregated := g.Sel.HavingClause != nil || len(g.Sel.GroupClause) > 0
+	for _, t := range g.Targets {
+		aggregated = aggregated || ast.HasAggregate(t.Node)
+	}
+	if IsDistinct(g.Sel) && !aggregated {
+		for _, t := range g.Targets {
+			if ast.HasWindow(t.Node) {
+				return windowOnRows.At(ast.Location(t.Node))
+			}
+			if refusal := g.addKey(t.Node); refusal != nil {
+				return refusal
+			}
+		}
+		return nil
+	}
+	g.above = len(g.Sel.DistinctClause) > 0
+	if refusal := g.groupClause(); refusal != nil {
+		return refusal
+	}
+	return g.findLevels()
+}
+
+// GroupItem finds the expression that a GROUP BY item stands for.
+func (g *Grouping) GroupItem(n *pg.Node) (*pg.Node, *refuse.Refusal) {
+	if c := n.GetAConst(); c != nil && c.GetIval() != nil && !c.Isnull {
+		i := int(c.GetIval().Ival)
+		if i < 1 || i > len(g.Targets) {
+			return nil, badOrdinal.At(int(c.Location), "GROUP BY", i)
+		}
+		return g.Targets[i-1].Node, nil
+	}
+	if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) == 1 {
+		if _, refusal := g.Rows.Column(names, ast.Location(n)); refusal != nil && refusal.ID == semantics.UnknownColumn.ID {
+			for _, t := range g.Targets {
+				if t.Label == names[0] {
+					return t.Node, nil
+				}
+			}
+		}
+	}
+	return n, nil
+}
+
+func (g *Grouping) addKey(n *pg.Node) *refuse.Refusal {
+	_, refusal := g.key(n)
+	return refusal
+}
+
+// key is the index of a key, added at first use.
+func (g *Grouping) key(n *pg.Node) (int, *refuse.Refusal) {
+	if ast.HasAggregate(n) {
+		return 0, refuse.AggregateIn.At(ast.Location(n), "GROUP BY")
+	}
+	t := g.Below("GROUP BY")
+	e, refusal := t.Expr(n)
+	if refusal != nil {
+		return 0, refusal
+	}
+	e = t.Settler.Settled(e)
+	if e.Type() == policy.Unknown {
+		s, err := g.b.Env.Coerce(e.Expr, policy.Text)
+		if err != nil {
+			return 0, semantics.ScalarRefusal(err, e.Pos)
+		}
+		typed := *e
+		typed.Expr = s
+		e = &typed
+	}
+	if _, known := g.keyAt[e.Canon]; !known {
+		if g.Fanned != nil {
+			if refusal := g.Fanned.key(n, e.Pos); refusal != nil {
+				return 0, refusal
+			}
+		} else {
+			g.b.Open.want(g.Rows.Table, e.Cols)
+		}
+		g.keyAt[e.Canon] = len(g.Q.Keys)
+		g.Q.Keys = append(g.Q.Keys, e)
+	}
+	return g.keyAt[e.Canon], nil
+}
+
+// Found is what a node above the leaf reads from it: a key, or a counter with the type that SQL gives its aggregate.
+type Found struct {
+	key, counter int      // −1: not that
+	formula      *pg.Node // over the leaf's columns, in neither case
+	typ          policy.Type
+	choice       bool // the counter is a choice, of the type
+}
+
+// look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
+func (g *Grouping) look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
+	if f := g.Alarms[n]; f != nil {
+		return f, nil
+	}
+	if g.Fanned != nil && g.Fanned.race != nil && n == g.Fanned.label {
+		return &Found{key: -1, counter: 0, typ: policy.Int8}, nil
+	}
+	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
+		if place != "" {
+			return nil, refuse.AggregateIn.At(int(f.Location), place)
+		}
+		return g.Aggregate(f)
+	}
+	switch n.GetNode().(type) {
+	case *pg.Node_SubLink:
+		return g.keyElsewhere(n), nil
+	case *pg.Node_AConst, *pg.Node_ParamRef, nil:
+		return nil, nil
+	}
+	if f := n.GetGroupingFunc(); f != nil {
+		return g.level(f)
+	}
+	isColumn := n.GetColumnRef() != nil
+	if !isColumn && (ast.HasAggregate(n) || ast.HasWindow(n)) {
+		return nil, nil
+	}
+	e, refusal := g.Below("SELECT").Expr(n)
+	if refusal != nil {
+		if isColumn {
+			return nil, refusal
+		}
+		return nil, nil
+	}
+	for _, canon := range []string{e.Canon, g.settledCanon(e)} {
+		if k, known := g.keyAt[canon]; known {
+			return &Found{key: k, counter: -1, typ: g.Q.Keys[k].Type()}, nil
+		}
+	}
+	if isColumn {
+		names := ast.Strings(n.GetColumnRef().Fields)
+		return nil, ungrouped.At(ast.Location(n), g.Rows.alias()+"."+names[len(names)-1])
+	}
+	return nil, nil
+}
+
+// keyElsewhere finds the key that a sub-query is; nil: it is none. What it would add to the rows is left out.
+func (g *Grouping) keyElsewhere(n *pg.Node) *Found {
+	own := *g.Rows
+	own.asked = nil
+	e, refusal := g.b.overRows(&own, "SELECT").Expr(n)
+	if refusal != nil {
+		return nil
+	}
+	if k, known := g.keyAt[e.Canon]; known {
+		return &Found{key: k, counter: -1, typ: g.Q.Keys[k].Type()}
+	}
+	return nil
+}
+
+// Hook is look for expressions over the leaf's row: its keys, then its counters.
+func (g *Grouping) Hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+	f, refusal := g.look(n, "")
+	if f == nil || refusal != nil {
+		return nil, refusal
+	}
+	pos := ast.Location(n)
+	if f.formula != nil {
+		return (&semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.leafColumn, Place: "SELECT"}).Expr(f.formula)
+	}
+	if f.key >= 0 {
+		k := g.Q.Keys[f.key]
+		return semantics.ColumnExpr(f.key, k.Type(), k.Typmod(), pos), nil
+	}
+	if f.choice {
+		return semantics.ColumnExpr(len(g.Q.Keys)+f.counter, f.typ, -1, pos), nil
+	}
+	e := semantics.ColumnExpr(len(g.Q.Keys)+f.counter, policy.Int8, -1, pos)
+	if f.typ == policy.Int8 {
+		return e, nil
+	}
+	s, err := g.b.Env.Cast(e.Expr, f.typ, -1)
+	if err != nil {
+		return nil, semantics.ScalarRefusal(err, pos)
+	}
+	return semantics.Node(semantics.FormOther, "cast:"+f.typ.Name(), s, pos, e), nil
+}
+
+// leafColumn resolves a column of the leaf in a formula.
+func (g *Grouping) leafColumn(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
+	for i := range g.Q.Counters {
+		if fields[len(fields)-1] == g.Q.ColumnName(i) {
+			if g.Q.Counters[i].Alarm != nil {
+				return semantics.ColumnExpr(len(g.Q.Keys)+i, policy.Bool, -1, pos), nil
+			}
+			return semantics.ColumnExpr(len(g.Q.Keys)+i, policy.Int8, -1, pos), nil
+		}
+	}
+	return nil, semantics.UnknownColumn.At(pos, strings.Join(fields, "."))
+}
+
+// findCentred notes the arguments of aggregates about a mean: sums of them are added up from the same centre.
+func (g *Grouping) findCentred() {
+	g.centred = map[string]bool{}
+	note := func(n *pg.Node) bool {
+		f := n.GetFuncCall()
+		if f == nil || len(f.Args) == 0 {
+			return false
+		}
+		if name, refusal := ast.FunctionName(f); refusal == nil && (moments[name] || pairs[name]) {
+			for _, a := range f.Args {
+				if e, refusal := g.Below("an aggregate").Expr(a); refusal == nil {
+					g.centred[e.Canon] = true
+				}
+			}
+		}
+		return false
+	}
+	for _, t := range g.Targets {
+		ast.Holds(t.Node, note)
+	}
+	ast.Holds(g.Sel.HavingClause, note)
+	for _, n := range g.Sel.SortClause {
+		ast.Holds(n, note)
+	}
+}
+
+// Deparsed writes a SELECT for people.
+func Deparsed(sel *pg.SelectStmt) string {
+	text, err := pg.Deparse(&pg.ParseResult{Version: ast.GrammarVersion, Stmts: []*pg.RawStmt{{Stmt: ast.Select(sel)}}})
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// settledCanon names a sum of several columns by its computed column, where it is a key by that.
+func (g *Grouping) settledCanon(e *semantics.Expr) string {
+	own := *g.Rows
+	own.asked = nil
+	return g.b.settles(&semantics.Translator{}, &own).Settler.Settled(e).Canon
+}

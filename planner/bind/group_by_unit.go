@@ -1,0 +1,391 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// unitRows binds a sub-query whose groups lie within a unit: SELECT person_id, sum(x) s FROM visits GROUP BY person_id. Its
+// rows are private, and counted above.
+type unitRows struct {
+	b      *Binder
+	source *Rows
+	u      *derived.PerUnit
+	exprs  []*semantics.Expr // of the keys that are not join keys, by derived column
+	keys   []linear.Key
+}
+
+// perUnit returns the rows of a grouped SELECT, or nil when its groups are not within units.
+func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows) (*Rows, *refuse.Refusal) {
+	source := *from
+	g := &unitRows{b: b, source: &source, u: &derived.PerUnit{}}
+	items, refusal := g.items(sel)
+	if refusal != nil || !slices.ContainsFunc(items, func(n *pg.Node) bool { k, _ := source.keyNode(n); return k != nil }) {
+		return nil, nil // what it is, and what is wrong with it, is told when it is bound as a leaf
+	}
+	if alone, refusal := from.rowByRow("grouped by unit"); refusal != nil {
+		return nil, refusal
+	} else if alone != from {
+		return b.perUnit(sel, alone)
+	}
+	if refusal := b.rowPickers(sel, true); refusal != nil {
+		return nil, refusal
+	}
+	if source.kept > 0 {
+		return nil, keptJoined.At(source.pos, source.Table.Name)
+	}
+	if sel.WhereClause != nil {
+		e, refusal := b.overRows(&source, "WHERE").Condition(sel.WhereClause, "WHERE")
+		if refusal != nil {
+			return nil, refusal
+		}
+		source.where = append(slices.Clone(source.where), e)
+	}
+	b.foresee(&source, append(append([]*pg.Node{sel.HavingClause}, items...), sel.TargetList...)...)
+	for _, n := range items {
+		if refusal := g.addKey(n); refusal != nil {
+			return nil, refusal
+		}
+	}
+	return g.derive(sel)
+}
+
+// items are what the SELECT groups by: positions and output names stand for targets.
+func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *refuse.Refusal) {
+	group := &Grouping{b: g.b, Sel: sel, Rows: g.source, Q: &linear.Question{Table: g.source.Table, OffGrid: g.b.C.Settings.OffGrid}}
+	group.expandTargets()
+	if IsDistinct(sel) && len(sel.GroupClause) == 0 && !slices.ContainsFunc(sel.TargetList, ast.HasAggregate) {
+		var all []*pg.Node
+		for _, t := range group.Targets {
+			all = append(all, t.Node)
+		}
+		return all, nil
+	}
+	var out []*pg.Node
+	for _, n := range sel.GroupClause {
+		if n.GetGroupingSet() != nil {
+			return nil, noSets.At(int(n.GetGroupingSet().Location))
+		}
+		node, refusal := group.GroupItem(n)
+		if refusal != nil {
+			return nil, refusal
+		}
+		out = append(out, node)
+	}
+	return out, nil
+}
+
+// addKey adds a key of the groups: a join key, or an expression over one column.
+func (g *unitRows) addKey(n *pg.Node) *refuse.Refusal {
+	k, refusal := g.source.keyNode(n)
+	if refusal != nil {
+		return refusal
+	}
+	if k != nil {
+		if k.Present > 0 {
+			return outerCondition.At(ast.Location(n))
+		}
+		if !k.Column.Unit && !slices.Contains(g.u.JoinKeys, k.Column) {
+			g.u.JoinKeys = append(g.u.JoinKeys, k.Column)
+		}
+		g.keys = append(g.keys, *k)
+		return nil
+	}
+	if ast.HasAggregate(n) {
+		return refuse.AggregateIn.At(ast.Location(n), "GROUP BY")
+	}
+	t := g.b.overRows(g.source, "GROUP BY")
+	e, refusal := t.Expr(n)
+	if refusal != nil {
+		return refusal
+	}
+	e = t.Settler.Settled(e)
+	switch {
+	case semantics.Closed(g.source.Table, e) != nil:
+		return semantics.Closed(g.source.Table, e)
+	case e.IsConstant() || slices.ContainsFunc(g.exprs, func(have *semantics.Expr) bool { return have.Canon == e.Canon }):
+		return nil
+	case len(e.Cols) > 1:
+		return belowJoin.At(e.Pos)
+	}
+	c := g.source.Table.Columns[e.Cols[0]]
+	first := []derived.ClassRun(nil)
+	if e.Form != semantics.FormColumn {
+		if first, refusal = linear.FirstCellsOf(semantics.NewBox(g.source.Table, g.b.Env), e.Cols[0], []*semantics.Expr{e}); refusal != nil {
+			return refusal
+		}
+	}
+	g.exprs = append(g.exprs, e)
+	g.u.Keys = append(g.u.Keys, derived.UnitKey{Column: c, First: first})
+	return nil
+}
+
+// derive binds what the SELECT shows, and makes the table of its rows.
+func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
+	out := &Rows{pos: g.source.pos}
+	t := &semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.ungrouped, Hook: g.hook, Place: "SELECT"}
+	var having *semantics.Expr
+	if sel.HavingClause != nil {
+		e, refusal := t.Condition(sel.HavingClause, "HAVING")
+		if refusal != nil {
+			return nil, refusal
+		}
+		having = e
+	}
+	for _, n := range sel.TargetList {
+		target := n.GetResTarget()
+		if ast.HasWindow(target.Val) {
+			return nil, windowOnRows.At(ast.Location(target.Val))
+		}
+		k, refusal := g.source.keyNode(target.Val)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if k != nil && slices.ContainsFunc(g.keys, func(have linear.Key) bool { return have.Column == k.Column }) {
+			out.keys = append(out.keys, linear.Key{Name: ast.Label(target), Column: k.Column, Present: 0})
+			continue
+		}
+		e, refusal := t.Expr(target.Val)
+		if refusal != nil {
+			return nil, refusal
+		}
+		out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
+	}
+	var refusal *refuse.Refusal
+	if g.u.Where, refusal = g.b.Lowered(g.source.Table, g.source.where); refusal != nil {
+		return nil, refusal
+	}
+	g.u.From = g.source.Table
+	if out.Table = derived.NewPerUnit(g.u); out.Table == nil {
+		return nil, WideAggregate.At(g.source.pos)
+	}
+	for i := range out.keys {
+		out.keys[i].Column = derived.KeyOf(out.Table, g.u, out.keys[i].Column)
+	}
+	if having != nil {
+		out.where = []*semantics.Expr{having}
+	}
+	out.parts = []relation{{g.source.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
+	return out, nil
+}
+
+// ungrouped refuses a column that is neither a key nor inside an aggregate.
+func (g *unitRows) ungrouped(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
+	if _, refusal := g.source.Column(fields, pos); refusal != nil {
+		return nil, refusal
+	}
+	return nil, ungrouped.At(pos, g.source.alias()+"."+fields[len(fields)-1])
+}
+
+// hook translates group keys and aggregates over the derived columns: keys come first, aggregates after them.
+func (g *unitRows) hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
+		return g.aggregate(f)
+	}
+	switch n.GetNode().(type) {
+	case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_SubLink, nil:
+		return nil, nil
+	}
+	if ast.HasAggregate(n) || ast.HasWindow(n) {
+		return nil, nil
+	}
+	t := g.b.settles(g.b.overKeys(g.source, "SELECT"), g.source)
+	e, refusal := t.Expr(n)
+	if refusal != nil {
+		return nil, nil
+	}
+	e = t.Settler.Settled(e)
+	for i, have := range g.exprs {
+		if have.Canon == e.Canon {
+			return have.Moved(i), nil
+		}
+	}
+	return nil, nil
+}
+
+// aggregate binds an aggregate over a unit's rows.
+func (g *unitRows) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
+	pos := int(f.Location)
+	name, refusal := ast.FunctionName(f)
+	if refusal != nil {
+		return nil, refusal
+	}
+	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
+		if ast.HasAggregate(a) {
+			return nil, nested.At(ast.Location(a))
+		}
+		if ast.HasWindow(a) {
+			return nil, semantics.WindowIn.At(ast.Location(a), "an aggregate")
+		}
+	}
+	if f.AggWithinGroup || f.AggDistinct && name != "count" || !slices.Contains([]string{"count", "sum", "min", "max"}, name) || !f.AggStar && len(f.Args) != 1 {
+		return nil, unitAggregate.At(pos, name)
+	}
+	t := g.b.settles(g.b.overKeys(g.source, "an aggregate"), g.source)
+	var where []*semantics.Expr
+	if f.AggFilter != nil {
+		e, refusal := t.Condition(f.AggFilter, "FILTER")
+		if refusal != nil {
+			return nil, refusal
+		}
+		where = linear.Conjuncts([]*semantics.Expr{e})
+	}
+	if f.AggStar {
+		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
+	}
+	if k, _ := g.source.keyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && k.Column.Unit {
+		if k.Present > 0 {
+			where = append(where, g.source.present(k, pos))
+		}
+		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
+	}
+	arg, refusal := t.Expr(f.Args[0])
+	if refusal != nil {
+		return nil, refusal
+	}
+	if name == "sum" && semantics.Numeric(arg) {
+		if c, holds, refusal := g.constantOf(f.Args[0], t); c != nil || refusal != nil {
+			if refusal != nil {
+				return nil, refusal
+			}
+			return g.sumOfConstant(arg, c, holds, where, pos)
+		}
+	}
+	if refusal := semantics.Closed(g.source.Table, arg); refusal != nil && (name != "count" || f.AggDistinct) {
+		return nil, refusal
+	}
+	if name == "count" && !f.AggDistinct {
+		present, refusal := t.Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(arg.Expr), arg.Pos, arg))
+		if refusal != nil {
+			return nil, refusal
+		}
+		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, append(where, present), policy.Int8, pos)
+	}
+	if arg.Form != semantics.FormColumn {
+		return nil, unitAggregate.At(pos, name+" of an expression")
+	}
+	return g.ofColumn(name, g.source.Table.Columns[arg.Cols[0]], where, pos)
+}
+
+// constantOf reads what is summed up over a unit's rows as a constant in those for which a condition holds (nil: in all),
+// and nothing in the others: 5, CASE WHEN p THEN 5 ELSE 0 END. The constant is nil for anything else.
+func (g *unitRows) constantOf(n *pg.Node, t *semantics.Translator) (c, holds *semantics.Expr, refusal *refuse.Refusal) {
+	own := &Grouping{b: g.b}
+	if holds, refusal = own.isOne(n, t); refusal != nil || holds != nil {
+		return semantics.ConstantExpr(int64(1), policy.Int4, ast.Location(n)), holds, refusal
+	}
+	if w := n.GetCaseExpr(); w != nil && w.Arg == nil && len(w.Args) == 1 && own.addsNothing(w.Defresult, t) {
+		if holds, refusal = t.Condition(w.Args[0].GetCaseWhen().Expr, "CASE/WHEN"); refusal != nil {
+			return nil, nil, refusal
+		}
+		n = w.Args[0].GetCaseWhen().Result
+	}
+	if c, refusal = t.Expr(n); refusal != nil || !c.IsConstant() || c.Parameter > 0 || semantics.MustConstant(c) == nil {
+		return nil, nil, refusal
+	}
+	return c, holds, nil
+}
+
+// sumOfConstant is c times the number of a unit's rows for which it is summed up, NULL where the argument is in all of them.
+func (g *unitRows) sumOfConstant(arg, c, holds *semantics.Expr, where []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
+	counted := slices.Clone(where)
+	if holds != nil {
+		counted = append(counted, holds)
+	}
+	typ := momentType("sum", arg.Type())
+	n, refusal := g.add(derived.UnitAggregate{Kind: derived.UnitCount}, counted, typ, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	total := n
+	if c.Canon != semantics.ConstantExpr(int64(1), policy.Int4, -1).Canon {
+		s, err := g.b.Env.Call("*", n.Expr, c.Expr)
+		if err == nil {
+			s, err = g.b.Env.Cast(s, typ, -1)
+		}
+		if err != nil {
+			return nil, semantics.ScalarRefusal(err, pos)
+		}
+		total = semantics.Node(semantics.FormOther, "*", s, pos, n, c)
+	}
+	present, refusal := (&semantics.Translator{}).Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(arg.Expr), arg.Pos, arg))
+	if refusal != nil {
+		return nil, refusal
+	}
+	some := append(slices.Clone(where), present)
+	if where, refusal := g.b.Lowered(g.source.Table, some); refusal != nil || where == nil { // each unit has a row
+		return total, refusal
+	}
+	rows, refusal := g.add(derived.UnitAggregate{Kind: derived.UnitCount}, some, policy.Int8, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	any, err := g.b.Env.Call(">", rows.Expr, scalar.Constant(int64(0), policy.Int4))
+	if err != nil {
+		return nil, semantics.ScalarRefusal(err, pos)
+	}
+	s, err := g.b.Env.Case([]scalar.When{{If: any, Then: total.Expr}}, nil)
+	if err != nil {
+		return nil, semantics.ScalarRefusal(err, pos)
+	}
+	return semantics.Node(semantics.FormOther, "case0", s, pos, semantics.Node(semantics.FormCompare, ">", any, pos, rows, semantics.ConstantExpr(int64(0), policy.Int4, pos)), total), nil
+}
+
+// ofColumn binds count(DISTINCT c), sum(c), min(c) and max(c).
+func (g *unitRows) ofColumn(name string, c *policy.Column, where []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
+	switch {
+	case name == "count":
+		return g.add(derived.UnitAggregate{Kind: derived.UnitDistinct, Column: c}, where, policy.Int8, pos)
+	case name == "sum" && c.Type.Integer():
+		typ := policy.Int8
+		if c.Type == policy.Int8 {
+			typ = policy.NumericType
+		}
+		return g.add(derived.UnitAggregate{Kind: derived.UnitSum, Column: c}, where, typ, pos)
+	case name == "sum" && c.Type == policy.NumericType && c.Domain.Scale >= 0:
+		return g.add(derived.UnitAggregate{Kind: derived.UnitSum, Column: c}, where, policy.NumericType, pos)
+	case name == "min" && c.Domain.Ordered():
+		return g.add(derived.UnitAggregate{Kind: derived.UnitMin, Column: c}, where, c.Type, pos)
+	case name == "max" && c.Domain.Ordered():
+		return g.add(derived.UnitAggregate{Kind: derived.UnitMax, Column: c}, where, c.Type, pos)
+	}
+	return nil, unitAggregate.At(pos, name+"("+c.Name+")")
+}
+
+// add adds an aggregate once, and returns its column, in the type that SQL gives it.
+func (g *unitRows) add(a derived.UnitAggregate, where []*semantics.Expr, typ policy.Type, pos int) (*semantics.Expr, *refuse.Refusal) {
+	var refusal *refuse.Refusal
+	if a.Where, refusal = g.b.Lowered(g.source.Table, where); refusal != nil {
+		return nil, refusal
+	}
+	at := slices.IndexFunc(g.u.Aggregates, func(have derived.UnitAggregate) bool {
+		return have.Kind == a.Kind && have.Column == a.Column && slices.Equal(predicate.Encode(nil, have.Where), predicate.Encode(nil, a.Where))
+	})
+	if at < 0 {
+		at = len(g.u.Aggregates)
+		g.u.Aggregates = append(g.u.Aggregates, a)
+	}
+	c, domain := a.Shown(g.source.Table.MaxRowsPerUnit)
+	if domain == nil {
+		return nil, WideAggregate.At(pos)
+	}
+	e := semantics.ColumnExpr(len(g.exprs)+at, c.Type, c.Typmod, pos)
+	if c.Type == typ {
+		return e, nil
+	}
+	s, err := g.b.Env.Cast(e.Expr, typ, -1)
+	if err != nil {
+		return nil, semantics.ScalarRefusal(err, pos)
+	}
+	return semantics.Node(semantics.FormOther, "cast:"+typ.Name(), s, pos, e), nil
+}

@@ -1,0 +1,142 @@
+package bind
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// indicator finds the condition whose rows a sum counts: sum(CASE WHEN p THEN 1 ELSE 0 END), sum(p::int), sum(1). The
+// condition is nil for any other sum. (A sum over no rows is 0 here, not NULL: whether rows are there is private.)
+func (g *Grouping) indicator(n *pg.Node, t *semantics.Translator) (holds *semantics.Expr, typ policy.Type, refusal *refuse.Refusal) {
+	whole, refusal := t.Expr(n)
+	if refusal != nil {
+		return nil, 0, refusal
+	}
+	switch typ = whole.Type(); typ {
+	case policy.Int2, policy.Int4:
+		typ = policy.Int8
+	case policy.Int8, policy.NumericType:
+		typ = policy.NumericType
+	case policy.Float4, policy.Float8:
+	default:
+		return nil, 0, refuse.UnknownFunction.At(whole.Pos, "sum("+whole.Type().Name()+")")
+	}
+	holds, refusal = g.isOne(n, t)
+	return holds, typ, refusal
+}
+
+// isOne returns the condition under which an expression of the values 0, 1 and NULL is 1, nil where it has others.
+func (g *Grouping) isOne(n *pg.Node, t *semantics.Translator) (*semantics.Expr, *refuse.Refusal) {
+	if c := n.GetTypeCast(); c != nil {
+		if arg, refusal := t.Expr(c.Arg); refusal != nil {
+			return nil, refusal
+		} else if arg.Type() == policy.Bool {
+			return arg, nil
+		}
+		return g.isOne(c.Arg, t)
+	}
+	if c := n.GetCoalesceExpr(); c != nil && len(c.Args) == 2 {
+		if rest, refusal := g.isOne(c.Args[1], t); refusal != nil || rest == nil || !rest.IsConstant() || semantics.MustConstant(rest) != false {
+			return nil, refusal
+		}
+		return g.isOne(c.Args[0], t)
+	}
+	if c := n.GetCaseExpr(); c != nil {
+		return g.caseIsOne(c, t)
+	}
+	e, refusal := t.Expr(n)
+	if refusal != nil || !e.IsConstant() || e.Parameter > 0 {
+		return nil, refusal
+	}
+	v, refusal := e.Value(nil)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if v == nil {
+		return semantics.ConstantExpr(false, policy.Bool, e.Pos), nil
+	}
+	for _, k := range []struct {
+		n    int64
+		want bool
+	}{{0, false}, {1, true}} {
+		s, err := t.Env.Call("=", e.Expr, scalar.Constant(k.n, policy.Int4))
+		if err != nil {
+			return nil, nil
+		}
+		if equal, err := s.Eval(nil); err == nil && equal == true {
+			return semantics.ConstantExpr(k.want, policy.Bool, e.Pos), nil
+		}
+	}
+	return nil, nil
+}
+
+// caseIsOne is the disjunction of the arms that yield 1, each without the arms before it.
+func (g *Grouping) caseIsOne(c *pg.CaseExpr, t *semantics.Translator) (*semantics.Expr, *refuse.Refusal) {
+	pos := int(c.Location)
+	var out, before *semantics.Expr // nil: no arm yet
+	for _, n := range c.Args {
+		w := n.GetCaseWhen()
+		test := w.Expr
+		if c.Arg != nil {
+			test = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, c.Arg, w.Expr, w.Location)
+		}
+		cond, refusal := t.Condition(test, "CASE/WHEN")
+		if refusal != nil {
+			return nil, refusal
+		}
+		s, err := scalar.IsTruth(cond.Expr, true)
+		if err != nil {
+			return nil, semantics.ScalarRefusal(err, pos)
+		}
+		sure := semantics.Node(semantics.FormIs, "istrue", s, pos, cond)
+		sure.Want = true
+		arm, refusal := t.Joined(semantics.FormAnd, pos, before, sure)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if before == nil {
+			arm = cond
+		}
+		var known bool
+		if out, known, refusal = g.orOne(out, w.Result, arm, pos, t); !known {
+			return nil, refusal
+		}
+		fails, refusal := t.Not(sure)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if before, refusal = t.Joined(semantics.FormAnd, pos, before, fails); refusal != nil {
+			return nil, refusal
+		}
+	}
+	out, known, refusal := g.orOne(out, c.Defresult, before, pos, t)
+	if !known || out != nil {
+		return out, refusal
+	}
+	return semantics.ConstantExpr(false, policy.Bool, pos), nil
+}
+
+// orOne adds to the conditions found so far the one under which an arm is taken and yields 1; known is false where it
+// may yield other values than 0, 1 and NULL.
+func (g *Grouping) orOne(out *semantics.Expr, value *pg.Node, taken *semantics.Expr, pos int, t *semantics.Translator) (sum *semantics.Expr, known bool, refusal *refuse.Refusal) {
+	if value == nil {
+		return out, true, nil
+	}
+	one, refusal := g.isOne(value, t)
+	switch {
+	case refusal != nil || one == nil:
+		return nil, false, refusal
+	case one.IsConstant() && semantics.MustConstant(one) != true: // NULL is not 1 either
+		return out, true, nil
+	case !one.IsConstant():
+		if taken, refusal = t.Joined(semantics.FormAnd, pos, taken, one); refusal != nil {
+			return nil, false, refusal
+		}
+	}
+	out, refusal = t.Joined(semantics.FormOr, pos, out, taken)
+	return out, refusal == nil, refusal
+}

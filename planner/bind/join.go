@@ -1,0 +1,409 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// joining is how two relations of FROM are joined.
+type joining struct {
+	quals     []*pg.Node // a conjunction
+	using     []string
+	natural   bool // using is what the sides have in common
+	fromWhere bool // the conditions stand in WHERE, which is bound later
+	outer     bool // rows on the left without a partner stay
+	kept      bool // rows of the public table without a partner stay
+	pos       int
+}
+
+// joinRows are the private rows of a join: pairs of rows of the same unit.
+func (b *Binder) joinRows(j *pg.JoinExpr, scope *cte) (*Rows, *refuse.Refusal) {
+	left, refusal := b.itemRows(j.Larg, scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	right, refusal := b.itemRows(j.Rarg, scope)
+	switch {
+	case refusal != nil:
+		return nil, refusal
+	case left == nil && right == nil:
+		return nil, nil
+	case left == nil || right == nil:
+		return b.joinPublic(j, left, right, scope)
+	}
+	how := joining{quals: ast.Conjuncts(j.Quals), pos: right.pos}
+	if how.using, refusal = usingOf(j, left, right); refusal != nil {
+		return nil, refusal
+	}
+	switch j.Jointype {
+	case pg.JoinType_JOIN_INNER:
+	case pg.JoinType_JOIN_LEFT:
+		how.outer = true
+	case pg.JoinType_JOIN_RIGHT:
+		how.outer = true
+		left, right = right, left
+	default:
+		return nil, refuse.Construct.At(right.pos, "FULL JOIN of private tables")
+	}
+	out, refusal := b.pair(left, right, how)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if j.Jointype == pg.JoinType_JOIN_RIGHT { // * shows the relations in the order of FROM
+		n := len(left.parts)
+		out.parts = append(slices.Clone(out.parts[n:]), out.parts[:n]...)
+	}
+	return out.aliased(j.Alias)
+}
+
+// joinPublic joins private rows with a table that is not private.
+func (b *Binder) joinPublic(j *pg.JoinExpr, left, right *Rows, scope *cte) (*Rows, *refuse.Refusal) {
+	private, public := left, j.Rarg
+	how := joining{quals: ast.Conjuncts(j.Quals), natural: j.IsNatural, using: ast.Strings(j.UsingClause)}
+	if left == nil {
+		private, public = right, j.Larg
+	}
+	how.pos = private.pos
+	switch j.Jointype {
+	case pg.JoinType_JOIN_LEFT:
+		how.outer, how.kept = left != nil, left == nil
+	case pg.JoinType_JOIN_RIGHT:
+		how.outer, how.kept = left == nil, left != nil
+	case pg.JoinType_JOIN_FULL:
+		how.outer, how.kept = true, true
+	}
+	out, refusal := b.lookUp(private, public, scope, how)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if left == nil { // * shows the relations in the order of FROM
+		n := len(private.parts)
+		out.parts = append(slices.Clone(out.parts[n:]), out.parts[:n]...)
+	}
+	return out.aliased(j.Alias)
+}
+
+// pair joins private rows with private rows, along their units.
+func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
+	for _, side := range []*Rows{left, right} {
+		if side.kept > 0 {
+			return nil, keptJoined.At(j.pos, side.Table.Name)
+		}
+	}
+	for _, side := range []**Rows{&left, &right} {
+		if (*side).fan == nil {
+			continue
+		}
+		alone, refusal := (*side).rowByRow("joined with other private rows after it")
+		if refusal != nil {
+			return nil, refusal
+		}
+		*side = alone
+	}
+	if left.Table.Dataset.Unit.Row {
+		return nil, rowUnits.At(j.pos, left.Table.Name, right.Table.Name)
+	}
+	for _, l := range left.parts {
+		for _, r := range right.parts {
+			if l.alias == r.alias {
+				return nil, duplicateAlias.At(j.pos, r.alias)
+			}
+		}
+	}
+	if j.outer {
+		left, right = b.foreseen(left, j.quals), b.foreseen(right, j.quals)
+	}
+	p := &derived.Paired{Left: left.Table, Right: right.Table, Outer: j.outer}
+	units, rest, refusal := equate(p, left, right, j)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if len(units) == 0 && len(p.On) == 0 {
+		return nil, crossUnit.At(j.pos, left.Table.Name, right.Table.Name, left.Table.Dataset.Unit.Name)
+	}
+	onLeft, onRight := unitsPresent(units, j.pos)
+	if j.outer {
+		if refusal := b.outerConditions(p, left, right, rest, onLeft, onRight); refusal != nil {
+			return nil, refusal
+		}
+		rest, onLeft, onRight = nil, nil, nil
+	}
+	t := derived.NewPaired(p)
+	if t == nil {
+		return nil, tooManyRows.At(j.pos, left.Table.Name, right.Table.Name, derived.MaxRows)
+	}
+	out := combined(left, right, t, j.outer)
+	out.merge(j.using, len(left.names), false)
+	for _, e := range p.On {
+		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, p.Left, 0, e.Left), keyIn(t, p.Right, len(p.Left.Keys), e.Right)})
+	}
+	out.where = append(out.where, onLeft...)
+	for _, e := range onRight {
+		out.where = append(out.where, e.Shifted(len(left.Table.Columns)))
+	}
+	if j.fromWhere {
+		return out, nil
+	}
+	translate := b.overRows(out, "ON")
+	for _, n := range rest {
+		e, refusal := translate.Condition(n, "JOIN/ON")
+		if refusal != nil {
+			return nil, refusal
+		}
+		out.where = append(out.where, e)
+	}
+	return out, nil
+}
+
+// unitsPresent says on each side of a join that the units which it equates are not NULL, as an earlier outer join makes them:
+// in a LEFT JOIN b ON b.u = a.u JOIN c ON c.u = b.u a row of a without a partner in b has none in c.
+func unitsPresent(units [][2]*linear.Key, pos int) (onLeft, onRight []*semantics.Expr) {
+	add := func(list []*semantics.Expr, k *linear.Key) []*semantics.Expr {
+		if k.Present == 0 {
+			return list
+		}
+		return append(list, semantics.ColumnExpr(k.Present-1, policy.Bool, -1, pos))
+	}
+	for _, u := range units {
+		onLeft, onRight = add(onLeft, u[0]), add(onRight, u[1])
+	}
+	return onLeft, onRight
+}
+
+// equate finds the keys that the conditions equate. Units are those of them that leave no pair of rows of two units.
+func equate(p *derived.Paired, left, right *Rows, j joining) (units [][2]*linear.Key, rest []*pg.Node, refusal *refuse.Refusal) {
+	add := func(l, r *linear.Key) *refuse.Refusal {
+		if !l.Column.Comparable(r.Column) {
+			return keyTypes.At(j.pos, l.Name, r.Name)
+		}
+		if l.Column.Unit && r.Column.Unit {
+			units = append(units, [2]*linear.Key{l, r})
+			return nil
+		}
+		if e := (derived.Equal{Left: l.Column, Right: r.Column}); !slices.Contains(p.On, e) {
+			p.On = append(p.On, e)
+		}
+		return nil
+	}
+	for _, name := range j.using {
+		l, refusal := left.key([]string{name}, j.pos)
+		if refusal != nil {
+			return nil, nil, refusal
+		}
+		r, refusal := right.key([]string{name}, j.pos)
+		if refusal != nil {
+			return nil, nil, refusal
+		}
+		if l == nil || r == nil {
+			rest = append(rest, equation(left, right, name, j.pos))
+			continue
+		}
+		if refusal := add(l, r); refusal != nil {
+			return nil, nil, refusal
+		}
+	}
+	for _, n := range j.quals {
+		l, r := equalKeys(n, left, right)
+		if l == nil {
+			rest = append(rest, n)
+			continue
+		}
+		if refusal := add(l, r); refusal != nil {
+			return nil, nil, refusal
+		}
+	}
+	slices.SortFunc(p.On, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })
+	return units, rest, nil
+}
+
+// equalKeys reads key = key, one of each side; nil: the node is something else.
+func equalKeys(n *pg.Node, left, right *Rows) (l, r *linear.Key) {
+	e := n.GetAExpr()
+	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(e.Name), []string{"="}) {
+		return nil, nil
+	}
+	for _, sides := range [][2]*pg.Node{{e.Lexpr, e.Rexpr}, {e.Rexpr, e.Lexpr}} {
+		l, lost := left.keyNode(sides[0])
+		r, also := right.keyNode(sides[1])
+		if l != nil && r != nil && lost == nil && also == nil {
+			return l, r
+		}
+	}
+	return nil, nil
+}
+
+// outerConditions folds the conditions of an outer join, with those already known: on its right rows, and on the left rows
+// that find partners.
+func (b *Binder) outerConditions(p *derived.Paired, left, right *Rows, quals []*pg.Node, onLeft, onRight []*semantics.Expr) *refuse.Refusal {
+	for _, e := range right.exprs {
+		if e.Form != semantics.FormColumn {
+			return computedOuter.At(right.pos)
+		}
+	}
+	onRight = append(slices.Clone(right.where), onRight...)
+	for _, n := range quals {
+		if refusal := inSight(n, left, right); refusal != nil {
+			return refusal
+		}
+		e, refusal := b.settles(b.overKeys(right, "ON"), right).Condition(n, "JOIN/ON")
+		if refusal == nil {
+			onRight = append(onRight, e)
+			continue
+		}
+		e, also := b.settles(b.overKeys(left, "ON"), left).Condition(n, "JOIN/ON")
+		if also != nil {
+			return outerCondition.At(ast.Location(n))
+		}
+		onLeft = append(onLeft, e)
+	}
+	var refusal *refuse.Refusal
+	if p.Where, refusal = b.Lowered(right.Table, onRight); refusal != nil {
+		return refusal
+	}
+	p.Only, refusal = b.Lowered(left.Table, onLeft)
+	return refusal
+}
+
+// inSight refuses a condition of a join for a name that neither side has as a column, or both have. A key that is no column
+// is one that may be equated, and nothing else: ON l.order_id = r.order_id AND l.line_no = 2.
+func inSight(n *pg.Node, left, right *Rows) (refusal *refuse.Refusal) {
+	ast.Holds(n, func(n *pg.Node) bool {
+		names := ast.Strings(n.GetColumnRef().GetFields())
+		if len(names) == 0 || refusal != nil {
+			return false
+		}
+		_, first := left.Column(names, ast.Location(n))
+		_, second := right.Column(names, ast.Location(n))
+		switch {
+		case first == nil && second == nil:
+			if len(names) == 1 {
+				refusal = ambiguous.At(ast.Location(n), names[0])
+			}
+		case first == nil || second == nil:
+		case second.ID == unknownAlias.ID || first.ID == keyOnly.ID || first.ID == semantics.UnknownColumn.ID && second.ID == semantics.UnknownColumn.ID && nearer(first, second):
+			refusal = first
+		default:
+			refusal = second
+		}
+		return false
+	})
+	return refusal
+}
+
+// nearer tells whether the first of two refusals of an unknown name knows a like one.
+func nearer(first, second *refuse.Refusal) bool {
+	return first.Hint != semantics.UnknownColumn.Hint || second.Hint == semantics.UnknownColumn.Hint
+}
+
+// Lowered folds conditions into a predicate that the database tests.
+func (b *Binder) Lowered(t *policy.Table, where []*semantics.Expr) (predicate.Pred, *refuse.Refusal) {
+	var out predicate.Pred
+	var said semantics.Notes
+	v := &linear.Solver{Lowerer: semantics.Lowerer{Table: t, Env: b.Env, Box: semantics.NewBox(t, b.Env), Notes: &said, OffGrid: b.C.Settings.OffGrid}}
+	v.Box.Below = true
+	residual, refusal := v.Fold(where, &out)
+	if refusal == nil && len(residual) > 0 {
+		refusal = belowJoin.At(residual[0].Pos)
+	}
+	b.Said = append(b.Said, said...)
+	return out, refusal
+}
+
+// combined puts two relations into sight together, over the table of their pairs.
+func combined(left, right *Rows, t *policy.Table, outer bool) *Rows {
+	out := &Rows{Table: t, pos: left.pos, where: slices.Clone(left.where), parts: slices.Clone(left.parts), hidden: slices.Clone(left.hidden), merged: slices.Clone(left.merged)}
+	for _, i := range right.hidden {
+		out.hidden = append(out.hidden, i+len(left.names))
+	}
+	for _, i := range right.merged {
+		out.merged = append(out.merged, i+len(left.names))
+	}
+	out.names = append(slices.Clone(left.names), right.names...)
+	out.exprs = slices.Clone(left.exprs)
+	present := 0
+	if outer {
+		present = len(t.Columns)
+	}
+	shift := len(left.Table.Columns)
+	for _, e := range right.exprs {
+		out.exprs = append(out.exprs, e.Shifted(shift))
+	}
+	if !outer {
+		for _, e := range right.where {
+			out.where = append(out.where, e.Shifted(shift))
+		}
+	}
+	for _, k := range left.keys {
+		out.keys = append(out.keys, linear.Key{Name: k.Name, Column: keyIn(t, left.Table, 0, k.Column), Present: k.Present})
+	}
+	for _, k := range right.keys {
+		at := present
+		if at == 0 && k.Present > 0 {
+			at = k.Present + shift
+		}
+		out.keys = append(out.keys, linear.Key{Name: k.Name, Column: keyIn(t, right.Table, len(left.Table.Keys), k.Column), Present: at})
+	}
+	for _, p := range right.parts {
+		n, m := len(left.names), len(left.keys)
+		out.parts = append(out.parts, relation{p.alias, p.plain, p.from + n, p.to + n, p.fromKey + m, p.toKey + m})
+	}
+	for _, e := range left.equal {
+		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, left.Table, 0, e[0]), keyIn(t, left.Table, 0, e[1])})
+	}
+	for _, e := range right.equal {
+		n := len(left.Table.Keys)
+		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, right.Table, n, e[0]), keyIn(t, right.Table, n, e[1])})
+	}
+	return out
+}
+
+// keyIn is the key of t that an input's key became; the input's keys begin at from.
+func keyIn(t, input *policy.Table, from int, k *policy.Column) *policy.Column {
+	return t.Keys[from+slices.Index(input.Keys, k)]
+}
+
+// joinNodes are the conditions of WHERE that may join: its conjuncts, and what each arm of an OR among them asks alike.
+func joinNodes(where *pg.Node) []*pg.Node {
+	all := ast.Conjuncts(where)
+	for _, n := range all {
+		if b := n.GetBoolExpr(); b != nil && b.Boolop == pg.BoolExprType_OR_EXPR {
+			all = append(all, common(b.Args)...)
+		}
+	}
+	return all
+}
+
+// common are the conjuncts that all arms have, as they are written.
+func common(arms []*pg.Node) []*pg.Node {
+	count, first := map[string]int{}, map[string]*pg.Node{}
+	var order []string
+	for _, arm := range arms {
+		seen := map[string]bool{}
+		for _, n := range ast.Conjuncts(arm) {
+			text := Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE})
+			if text == "" || seen[text] {
+				continue
+			}
+			if seen[text] = true; count[text] == 0 {
+				first[text], order = n, append(order, text)
+			}
+			count[text]++
+		}
+	}
+	var out []*pg.Node
+	for _, text := range order {
+		if count[text] == len(arms) {
+			out = append(out, first[text])
+		}
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+package bind
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/ast"
+)
+
+// findTop notes that a grouping shows the first n keys alone.
+func (g *Grouping) findTop() {
+	sel := g.Sel
+	if len(g.Q.Keys) == 0 || g.Q.Sets != nil || g.above || sel.HavingClause != nil || sel.LimitOffset != nil || len(sel.SortClause) != 1 ||
+		sel.LimitCount == nil || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES {
+		return
+	}
+	for _, t := range g.Targets {
+		if ast.HasAggregate(t.Node) || ast.HasWindow(t.Node) {
+			return
+		}
+	}
+	by := sel.SortClause[0].GetSortBy()
+	f := by.Node.GetFuncCall()
+	if by.SortbyDir != pg.SortByDir_SORTBY_DESC || f == nil || !ast.IsAggregate(f) || f.AggDistinct {
+		return
+	}
+	if name, refusal := ast.FunctionName(f); refusal != nil || name != "count" {
+		return
+	}
+	if n, refusal := g.b.Whole(sel.LimitCount, "LIMIT", -1); refusal == nil && n >= 1 && n <= mechanisms.MostChosen {
+		g.Q.Top = int(n)
+	}
+}

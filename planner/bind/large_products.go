@@ -1,0 +1,124 @@
+package bind
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A GROUP BY of declared columns whose combinations are too many for one answer is refused, or, where the policy says
+// `large_products: threshold`, answered as one by an open column is (docs/adr/0018): the combinations that enough units
+// have are found, and shown. The column holds the numbers of the cells.
+
+// combine puts a question's keys into one open column of their combinations, where the statement has been found to need
+// too many cells, its keys are bare columns of one table, and these have more combinations than that.
+func (g *Grouping) combine() {
+	o, t := g.b.Open, g.Rows.Table
+	if o == nil || !o.Large || t.Derived != nil || t.Opened || t.IsOpen() || t.Dataset.Unit.Row || g.Fanned != nil || g.Q.Sets != nil || len(g.Q.Keys) < 2 {
+		return
+	}
+	var columns []*policy.Column
+	combinations := 1
+	for _, e := range g.Q.Keys {
+		if e.Form != semantics.FormColumn || slices.Contains(columns, t.Columns[e.Cols[0]]) {
+			return
+		}
+		c := t.Columns[e.Cols[0]]
+		columns = append(columns, c)
+		combinations = min(combinations*c.Domain.Size(), 2*plans.MaxCells)
+	}
+	if combinations <= plans.MaxCells {
+		return
+	}
+	whole := o.product(t, columns)
+	at := len(t.Columns)
+	open := whole.Columns[at]
+	known := whole
+	if f := o.Found[open]; f != nil {
+		known = whole.With(map[*policy.Column]policy.Found{open: {Values: g.within(f.Values, columns)}})
+	}
+	g.Rows.become(known)
+	key := semantics.ColumnExpr(at, policy.Text, -1, g.Q.Keys[0].Pos)
+	for i, e := range g.Q.Keys {
+		part := ofCombination{columns, i, at}
+		g.Q.Keys[i] = semantics.Node(semantics.FormOther, "of "+open.Name+":"+strconv.Itoa(i), part, e.Pos, key)
+	}
+	o.want(known, []int{at})
+}
+
+// product is the table with the column of the combinations of some, the same one each time that the statement is bound.
+func (o *KeyDiscovery) product(t *policy.Table, columns []*policy.Column) *policy.Table {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	name := t.Name + "\x00" + strings.Join(names, "\x00")
+	if o.products[name] == nil {
+		if o.products == nil {
+			o.products = map[string]*policy.Table{}
+		}
+		o.products[name] = t.WithProduct(columns)
+	}
+	return o.products[name]
+}
+
+// within leaves out combinations that the condition excludes.
+func (g *Grouping) within(values []string, columns []*policy.Column) []string {
+	t := g.Rows.Table
+	var deciding []*semantics.Expr
+	for _, e := range linear.Conjuncts(g.Q.Where) {
+		if !slices.ContainsFunc(e.Cols, func(c int) bool {
+			return !slices.Contains(columns, t.Columns[c]) || !t.Columns[c].Domain.Single()
+		}) {
+			deciding = append(deciding, e)
+		}
+	}
+	row := make(scalar.Row, len(t.Columns))
+	return slices.DeleteFunc(slices.Clone(values), func(text string) bool {
+		for i, c := range columns {
+			row[slices.Index(t.Columns, c)] = lowOf(text, columns, i)
+		}
+		for _, e := range deciding {
+			if v, err := e.Eval(row); err == nil && v != true {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// lowOf is the i-th column's value in a combination. A stand-in, which is no combination, has some value.
+func lowOf(text string, columns []*policy.Column, i int) policy.Value {
+	d := columns[i].Domain
+	numbers := strings.Split(text, ",")
+	if len(numbers) == len(columns) {
+		if n, err := strconv.Atoi(numbers[i]); err == nil && n >= 0 && n < d.Size() {
+			return d.Low(n)
+		}
+	}
+	n, _ := strconv.Atoi(text[strings.LastIndexByte(text, ' ')+1:])
+	return d.Low(max(n, 0) % d.Size())
+}
+
+// ofCombination is a column's value in a combination.
+type ofCombination struct {
+	columns []*policy.Column
+	i, at   int
+}
+
+func (k ofCombination) Type() policy.Type { return k.columns[k.i].Type }
+func (k ofCombination) Typmod() int32     { return k.columns[k.i].Typmod }
+
+func (k ofCombination) Eval(row scalar.Row) (policy.Value, error) {
+	text, ok := row[k.at].(string)
+	if !ok {
+		return nil, nil
+	}
+	return lowOf(text, k.columns, k.i), nil
+}

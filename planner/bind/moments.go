@@ -1,0 +1,334 @@
+package bind
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Aggregates other than counts are expressions over counters of the leaf (docs/adr/0013), written as SQL over its columns,
+// which the direct path and the engine both read. With n rows, S the sum of k and Q of k², where a value is
+// x = g·(c + k), g a power of ten and c the centre:
+//
+//	sum = g·(S + c·n)    avg = g·(c + S/n)    variance = g²·(Q − S²/n)/(n − 1)    covariance likewise
+//
+// Products are added up on a coarser grid than sums. A square is computed on a fine grid and then rounded: the square of a
+// rounded value would be off by as much as its distance from the middle times the step, for which the sum, which is not
+// rounded, has no counterpart.
+// What is divided by n is NULL where n is within its own error: at the session's confidence noise alone may have made it.
+// An average is moved into its column's domain, a variance to at least 0, a correlation into [−1, 1]: post-processing.
+//
+// Numeric results end with one division of exact numbers, as PostgreSQL's own aggregates do, so that they show as many
+// digits as there: that number follows from the dividend and the divisor, which are computed from the released counters
+// alone, and so it tells no more of the rows than they do.
+
+// moments are the aggregates that are about distances from a mean.
+var moments = semantics.WordSet("avg stddev stddev_samp stddev_pop variance var_samp var_pop")
+
+// pairs are those over two arguments, the dependent one first.
+var pairs = semantics.WordSet("corr covar_pop covar_samp regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy regr_sxx regr_syy regr_sxy")
+
+// moment binds sum, avg, variance and stddev of an argument.
+func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.Expr, pos int) (*Found, *refuse.Refusal) {
+	if !semantics.Numeric(arg) {
+		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
+	}
+	present, refusal := g.present(arg, where)
+	if refusal != nil {
+		return nil, refusal
+	}
+	centred := moments[name] || g.centred[arg.Canon]
+	x, refusal := g.value(arg, centred, semantics.Alone, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	typ := momentType(name, arg.Type())
+	number := "numeric"
+	if arg.Type().Floating() {
+		number = "float8"
+	}
+	w := &formula{g: g, number: number}
+	if x.IsConstant() {
+		return g.ofConstant(name, x, w, present, typ)
+	}
+	s := w.counter(g.Q.SumFor(present, x.Sum()))
+	if name != "sum" && g.Q.Untold == nil {
+		g.Q.Untold = &linear.Untold{Name: name, Pos: pos}
+	}
+	if name == "sum" {
+		total := s
+		if x.Grid.Centre != 0 {
+			total = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.Grid.Centre, w.counter(g.Q.CounterFor(present)))
+		}
+		return w.found(w.digits(w.times(w.scaled(total, x.Grid.Exponent), x), x), typ)
+	}
+	rows := g.Q.CounterFor(present)
+	n, clear := w.counter(rows), w.clear(rows, 0)
+	if name == "avg" && number == "numeric" {
+		total := w.total(x, s, n)
+		return w.found(fmt.Sprintf("CASE WHEN %[5]s THEN LEAST(%[2]s * %[1]s, GREATEST(%[3]s * %[1]s, %[4]s)) / %[1]s END", n, w.constant(x.Most), w.constant(x.Least), total, clear), typ)
+	}
+	if name == "avg" {
+		mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.Grid.Centre, number, s, n), x.Grid.Exponent), x)
+		return w.found(fmt.Sprintf("CASE WHEN %s THEN LEAST(%s, GREATEST(%s, %s)) END", clear, w.constant(x.Most), w.constant(x.Least), mean), typ)
+	}
+	fine, refusal := g.value(arg, true, semantics.Rounded, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	square, exponent := fine.Square(semantics.Squared.Largest(g.Rows.Table))
+	if square.Over > 1 && number == "numeric" {
+		g.b.Said.Add("the squares of an aggregate's argument are rounded to " + semantics.Literal10(exponent) + " where they are added up: ± does not cover that")
+	}
+	q := w.counter(g.Q.SumFor(present, square))
+	over := n
+	if !strings.HasSuffix(name, "_pop") {
+		clear, over = w.clear(rows, 1), fmt.Sprintf("(%s - 1)", n)
+	}
+	if number == "numeric" {
+		squares := w.scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), exponent)
+		away := fmt.Sprintf("(%s - %s * %s)", w.total(x, s, n), w.constant(semantics.Power10(fine.Grid.Exponent, fine.Grid.Centre)), n)
+		variance := fmt.Sprintf("GREATEST(0::numeric, (%s - %s * %[2]s) / (%[3]s::numeric * %[4]s))", squares, away, n, over)
+		if strings.HasPrefix(name, "stddev") {
+			variance = fmt.Sprintf("round(sqrt(%s), scale(%[1]s))", variance)
+		}
+		return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, variance), typ)
+	}
+	// Both grids are around the middle; what lies between their centres is known.
+	mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.Grid.Centre, number, s, n), x.Grid.Exponent), x)
+	away := fmt.Sprintf("(%s - %s)", mean, w.constant(semantics.Power10(fine.Grid.Exponent, fine.Grid.Centre)))
+	squares := w.scaled(fmt.Sprintf("(%s::%s)", q, number), exponent)
+	variance := fmt.Sprintf("GREATEST(0::%s, (%s - %s * %[3]s * %[4]s) / %[5]s)", number, squares, away, n, over)
+	if strings.HasPrefix(name, "stddev") {
+		variance = "sqrt(" + variance + ")"
+	}
+	return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, variance), typ)
+}
+
+// ofConstant binds an aggregate of an argument that is the same number c in each of n rows: sum(c) is c times count(*),
+// avg(c) is c, and there is no variance. The sensitivity is a count's, and so is the noise, times c.
+func (g *Grouping) ofConstant(name string, x *linear.Argument, w *formula, present []*semantics.Expr, typ policy.Type) (*Found, *refuse.Refusal) {
+	if name == "sum" {
+		rows := g.Q.Add(linear.Counter{Where: present, Worth: new(big.Rat).Abs(x.Most)})
+		n, c := w.counter(rows), w.written(x)
+		return w.found(fmt.Sprintf("(%s::%s * %s)", n, w.number, c), typ)
+	}
+	rows, least := g.Q.CounterFor(present), 1
+	if name == "avg" {
+		return w.found(fmt.Sprintf("CASE WHEN %[4]s THEN (%[1]s::%[2]s * %[3]s) / %[1]s END", w.counter(rows), w.number, w.written(x), w.clear(rows, 0)), typ)
+	}
+	if strings.HasSuffix(name, "_pop") {
+		least = 0
+	}
+	return w.found(fmt.Sprintf("CASE WHEN %s THEN 0::%s END", w.clear(rows, least), w.number), typ)
+}
+
+// pair binds corr, covar_* and regr_* of y and x.
+func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Expr, pos int) (*Found, *refuse.Refusal) {
+	for _, e := range []*semantics.Expr{y, x} {
+		if !semantics.Numeric(e) || e.Form != semantics.FormColumn {
+			return nil, noAggregate.At(pos, name+" of these arguments")
+		}
+	}
+	present, refusal := g.present(y, where)
+	if refusal == nil {
+		present, refusal = g.present(x, present)
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	vy, refusal := g.value(y, true, semantics.Squared, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	vx, refusal := g.value(x, true, semantics.Squared, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	w := &formula{g: g, number: "float8"}
+	rows := g.Q.CounterFor(present)
+	n := w.counter(rows)
+	if name == "regr_count" {
+		return w.found(n, policy.Int8)
+	}
+	if g.Q.Untold == nil {
+		g.Q.Untold = &linear.Untold{Name: name, Pos: pos}
+	}
+	mean := func(v *linear.Argument) string { return w.counter(g.Q.SumFor(present, v.Sum())) + "::float8" }
+	about := func(q, a, b string, exponent int) string {
+		return w.scaled(fmt.Sprintf("(%s::float8 - %s * %s / %s)", q, a, b, n), exponent)
+	}
+	sy, sx := mean(vy), mean(vx)
+	sxx := "GREATEST(0::float8, " + about(w.counter(g.Q.SumFor(present, vx.OwnSquare())), sx, sx, 2*vx.Grid.Exponent) + ")"
+	sxy := about(w.counter(g.Q.SumFor(present, linear.Product2(vy, vx))), sy, sx, vy.Grid.Exponent+vx.Grid.Exponent)
+	syy := func() string {
+		return "GREATEST(0::float8, " + about(w.counter(g.Q.SumFor(present, vy.OwnSquare())), sy, sy, 2*vy.Grid.Exponent) + ")"
+	}
+	avg := func(v *linear.Argument, s string) string {
+		return w.scaled(fmt.Sprintf("(%d::float8 + %s / %s)", v.Grid.Centre, s, n), v.Grid.Exponent)
+	}
+	slope := fmt.Sprintf("%s / NULLIF(%s, 0)", sxy, sxx)
+	text, least := "", 0
+	switch name {
+	case "corr":
+		text = fmt.Sprintf("LEAST(1::float8, GREATEST(-1::float8, %s / NULLIF(sqrt(%s) * sqrt(%s), 0)))", sxy, sxx, syy())
+	case "regr_r2":
+		text = fmt.Sprintf("LEAST(1::float8, %s * %[1]s / NULLIF(%s * %s, 0))", sxy, sxx, syy())
+	case "covar_pop":
+		text = fmt.Sprintf("%s / %s", sxy, n)
+	case "covar_samp":
+		text, least = fmt.Sprintf("%s / (%s - 1)", sxy, n), 1
+	case "regr_slope":
+		text = slope
+	case "regr_intercept":
+		text = fmt.Sprintf("%s - (%s) * %s", avg(vy, sy), slope, avg(vx, sx))
+	case "regr_avgx":
+		text = avg(vx, sx)
+	case "regr_avgy":
+		text = avg(vy, sy)
+	case "regr_sxx":
+		text = sxx
+	case "regr_syy":
+		text = syy()
+	case "regr_sxy":
+		text = sxy
+	}
+	return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", w.clear(rows, least), text), policy.Float8)
+}
+
+// present adds the condition that an argument is not NULL.
+func (g *Grouping) present(arg *semantics.Expr, where []*semantics.Expr) ([]*semantics.Expr, *refuse.Refusal) {
+	if arg.IsConstant() && arg.Parameter == 0 && semantics.MustConstant(arg) != nil {
+		return where, nil
+	}
+	if len(arg.Cols) > 1 && semantics.LinearOf(arg) != nil { // NULL where one of its columns is
+		for _, at := range arg.Cols {
+			var refusal *refuse.Refusal
+			c := g.Rows.Table.Columns[at]
+			if where, refusal = g.present(semantics.ColumnExpr(at, c.Type, c.Typmod, arg.Pos), where); refusal != nil {
+				return nil, refusal
+			}
+		}
+		return where, nil
+	}
+	e, refusal := (&semantics.Translator{}).Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(arg.Expr), arg.Pos, arg))
+	if refusal != nil {
+		return nil, refusal
+	}
+	return append(slices.Clone(where), e), nil
+}
+
+// momentType is the type that SQL gives an aggregate.
+func momentType(name string, t policy.Type) policy.Type {
+	switch {
+	case name == "sum" && (t == policy.Int2 || t == policy.Int4):
+		return policy.Int8
+	case name == "sum" && t == policy.Float4:
+		return policy.Float4
+	case t.Floating():
+		return policy.Float8
+	}
+	return policy.NumericType
+}
+
+// formula writes SQL over the columns of a leaf.
+type formula struct {
+	g      *Grouping
+	number string // the type that is calculated in
+}
+
+func (w *formula) counter(n int) string { return plans.LeafName(w.g.Leaf) + "." + w.g.Q.ColumnName(n) }
+
+// clear is the condition that a counter is above least and above its own error: at no more than that, noise alone may have
+// made it, and what is divided by it is anything (post-processing, as the error is public).
+func (w *formula) clear(counter, least int) string {
+	n, width := w.counter(counter), w.counter(w.g.Q.WidthOf(counter))
+	if least == 0 {
+		return n + " > " + width
+	}
+	return fmt.Sprintf("%s > GREATEST(%d, %s)", n, least, width)
+}
+
+// total is n times the mean of a value with the counters S and n, without a division.
+func (w *formula) total(x *linear.Argument, s, n string) string {
+	text := s + "::numeric"
+	if x.Grid.Centre != 0 {
+		text = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.Grid.Centre, n)
+	}
+	return w.digits(w.times(w.scaled(text, x.Grid.Exponent), x), x)
+}
+
+// digits gives an exact number as many digits after the point as a sum of the argument has in PostgreSQL.
+func (w *formula) digits(text string, x *linear.Argument) string {
+	own := max(-x.Grid.Exponent, 0)
+	if x.Times != nil && x.Times.Cmp(big.NewRat(1, 1)) != 0 {
+		own += semantics.DecimalsOf(x.Times)
+	}
+	if w.number != "numeric" || x.Digits < 0 || x.Digits == own {
+		return text
+	}
+	return fmt.Sprintf("round(%s, %d)", text, x.Digits)
+}
+
+// scaled multiplies by a power of ten.
+func (w *formula) scaled(text string, exponent int) string {
+	if exponent == 0 {
+		return text
+	}
+	if w.number == "float8" && exponent < 0 {
+		return fmt.Sprintf("(%s::float8 / %s::float8)", text, semantics.Literal10(-exponent))
+	}
+	return fmt.Sprintf("(%s::%s * %s::%[2]s)", text, w.number, semantics.Literal10(exponent))
+}
+
+// times multiplies by the constant of a product.
+func (w *formula) times(text string, v *linear.Argument) string {
+	if v.Times == nil || v.Times.Cmp(big.NewRat(1, 1)) == 0 {
+		return text
+	}
+	return fmt.Sprintf("(%s * %s)", text, w.constant(v.Times))
+}
+
+// written is a constant with the digits that it was written with.
+func (w *formula) written(x *linear.Argument) string {
+	switch {
+	case w.number == "float8":
+		f, _ := x.Most.Float64()
+		return "'" + strconv.FormatFloat(f, 'g', -1, 64) + "'::float8"
+	case x.Digits >= 0:
+		return "'" + x.Most.FloatString(x.Digits) + "'::numeric"
+	}
+	return w.constant(x.Most)
+}
+
+func (w *formula) constant(x *big.Rat) string {
+	text := x.FloatString(20)
+	if strings.Contains(text, ".") {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	return "'" + text + "'::" + w.number
+}
+
+// found parses the formula.
+func (w *formula) found(text string, typ policy.Type) (*Found, *refuse.Refusal) {
+	if w.g.b.Params != nil && text != "" {
+		text = "(" + text + ")::" + ast.InternalNames[typ]
+	}
+	tree, err := pg.Parse("SELECT " + text)
+	if err != nil {
+		return nil, semantics.Unsupported.At(-1, "this aggregate cannot be written")
+	}
+	return &Found{key: -1, counter: -1, typ: typ, formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
+}

@@ -1,0 +1,188 @@
+package bind
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// direct is a Direct that is being written, with the structure of its expressions.
+type direct struct {
+	plans.Direct
+	exprs  []*semantics.Expr // by item
+	rest   []*semantics.Expr // of Having and Sort
+	counts []int             // by item, see shown
+	linear [][]WeighedCount  // the same
+}
+
+// direct tries to write the SELECT above a leaf (or, with g nil, a SELECT without FROM) as a projection that needs no
+// engine. A nil Direct without a refusal means that it takes the engine.
+func (b *Binder) direct(sel *pg.SelectStmt, g *Grouping) (*direct, []plans.OutColumn, *refuse.Refusal) {
+	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: "SELECT"}
+	out := &direct{Direct: plans.Direct{Leaf: -1, Limit: -1}}
+	targets := make([]Target, 0, len(sel.TargetList))
+	if g != nil {
+		sel = g.Sel
+		t.Hook, out.Leaf, targets = g.Hook, g.Leaf, g.Targets
+	} else {
+		for _, n := range sel.TargetList {
+			targets = append(targets, Target{ast.Label(n.GetResTarget()), n.GetResTarget().Val})
+		}
+	}
+	if needsEngine(sel, g) {
+		return nil, nil, nil
+	}
+	columns := make([]plans.OutColumn, len(targets))
+	for i, tg := range targets {
+		e, refusal := t.Output(tg.Node)
+		if refusal != nil {
+			return nil, nil, engineCan(refusal)
+		}
+		out.show(b, e)
+		columns[i] = plans.OutColumn{Name: tg.Label, Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(out.Leaf, e)}
+	}
+	if sel.HavingClause != nil {
+		e, refusal := t.Condition(sel.HavingClause, "HAVING")
+		if refusal != nil {
+			return nil, nil, engineCan(refusal)
+		}
+		out.Having, out.rest = e.Expr, append(out.rest, e)
+	}
+	for _, n := range sel.SortClause {
+		key, refusal := out.sortKey(n.GetSortBy(), t, targets)
+		if refusal != nil {
+			return nil, nil, engineCan(refusal)
+		}
+		out.Sort = append(out.Sort, key)
+	}
+	if refusal := b.limits(sel, out); refusal != nil {
+		return nil, nil, refusal
+	}
+	return out, columns, nil
+}
+
+// needsEngine tells what a projection in Go does not do.
+func needsEngine(sel *pg.SelectStmt, g *Grouping) bool {
+	if g != nil && g.above || len(sel.WindowClause) > 0 || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES || len(sel.LockingClause) > 0 || len(sel.TargetList) == 0 {
+		return true
+	}
+	test := func(n *pg.Node) bool {
+		if f := n.GetFuncCall(); f != nil && g == nil && ast.IsAggregate(f) {
+			return true
+		}
+		if s := n.GetSubLink(); s != nil {
+			return s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || !semantics.IsBareSelect(s.Subselect.GetSelectStmt())
+		}
+		f := n.GetFuncCall()
+		return f != nil && f.Over != nil
+	}
+	for _, list := range [][]*pg.Node{sel.TargetList, sel.SortClause, {sel.HavingClause, sel.LimitCount, sel.LimitOffset}} {
+		for _, n := range list {
+			if ast.Holds(n, test) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// engineCan drops a refusal that only says that package scalar does not know the expression: the engine may, or
+// refuses it itself.
+func engineCan(refusal *refuse.Refusal) *refuse.Refusal {
+	switch refusal.ID {
+	case semantics.NoForm.ID, semantics.Unsupported.ID, refuse.UnknownFunction.ID, semantics.NotAllowed.ID, refuse.UnknownType.ID, refuse.BlankPadded.ID, semantics.NoOperator.ID, semantics.RowSubquery.ID:
+		return nil
+	}
+	return refusal
+}
+
+// sortKey binds ORDER BY: a position, an output name, or an expression.
+func (d *direct) sortKey(s *pg.SortBy, t *semantics.Translator, targets []Target) (plans.SortKey, *refuse.Refusal) {
+	key := plans.SortKey{Descending: s.SortbyDir == pg.SortByDir_SORTBY_DESC}
+	if key.NullsFirst = key.Descending; s.SortbyNulls != pg.SortByNulls_SORTBY_NULLS_DEFAULT {
+		key.NullsFirst = s.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST
+	}
+	if s.SortbyDir == pg.SortByDir_SORTBY_USING {
+		return key, semantics.NoForm.At(ast.Location(s.Node), "ORDER BY USING")
+	}
+	at, refusal := SortTarget(s.Node, targets)
+	if refusal != nil {
+		return key, refusal
+	}
+	if at >= 0 {
+		key.By = d.Items[at]
+		return key, nil
+	}
+	e, refusal := t.Output(s.Node)
+	if refusal != nil {
+		return key, refusal
+	}
+	key.By, d.rest = e.Expr, append(d.rest, e)
+	return key, nil
+}
+
+// SortTarget is the output column that an ORDER BY item names, −1 for an expression.
+func SortTarget(n *pg.Node, targets []Target) (int, *refuse.Refusal) {
+	if c := n.GetAConst(); c != nil && c.GetIval() != nil && !c.Isnull {
+		i := int(c.GetIval().Ival)
+		if i < 1 || i > len(targets) {
+			return -1, badOrdinal.At(int(c.Location), "ORDER BY", i)
+		}
+		return i - 1, nil
+	}
+	if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) == 1 && len(n.GetColumnRef().Fields) == 1 {
+		for i, t := range targets {
+			if t.Label == names[0] {
+				return i, nil
+			}
+		}
+	}
+	return -1, nil
+}
+
+// limits reads LIMIT and OFFSET, which are constants.
+func (b *Binder) limits(sel *pg.SelectStmt, out *direct) *refuse.Refusal {
+	limit, refusal := b.Whole(sel.LimitCount, "LIMIT", -1)
+	if refusal != nil {
+		return refusal
+	}
+	offset, refusal := b.Whole(sel.LimitOffset, "OFFSET", 0)
+	out.Limit, out.Offset = limit, offset
+	return refusal
+}
+
+func (b *Binder) Whole(n *pg.Node, clause string, none int64) (int64, *refuse.Refusal) {
+	if n == nil || IsNoLimit(n) {
+		return none, nil
+	}
+	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: clause}
+	e, refusal := t.Expr(n)
+	if refusal != nil {
+		return 0, limitConstant.At(ast.Location(n), clause)
+	}
+	b.Params.Note(e, policy.Int8)
+	s, err := b.Env.Cast(e.Expr, policy.Int8, -1)
+	if err != nil {
+		return 0, semantics.ScalarRefusal(err, ast.Location(n))
+	}
+	v, err := s.Eval(nil)
+	if err != nil {
+		return 0, semantics.ScalarRefusal(err, ast.Location(n))
+	}
+	i, ok := v.(int64)
+	if !ok {
+		return none, nil
+	}
+	if i < 0 {
+		r := negativeLimit.At(ast.Location(n), clause)
+		if clause == "OFFSET" {
+			r.SQLState = "2201X"
+		}
+		return 0, r
+	}
+	return i, nil
+}

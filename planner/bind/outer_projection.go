@@ -1,0 +1,155 @@
+package bind
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// projection are the columns of a sub-query that is itself a projection of a leaf.
+type projection struct {
+	alias string
+	names []string
+	exprs []*semantics.Expr // over the leaf's row
+	types []plans.OutColumn
+}
+
+func (d *projection) column(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
+	name := fields[len(fields)-1]
+	if words := fields[:len(fields)-1]; len(words) > 1 || len(words) == 1 && words[0] != d.alias {
+		return nil, unknownAlias.At(pos, strings.Join(words, "."))
+	}
+	at := -1
+	for i, n := range d.names {
+		if n == name {
+			if at >= 0 {
+				return nil, ambiguous.At(pos, name)
+			}
+			at = i
+		}
+	}
+	if at < 0 {
+		return nil, semantics.UnknownColumn.At(pos, strings.Join(fields, "."))
+	}
+	return d.exprs[at], nil
+}
+
+// wrapper plans SELECT … FROM (SELECT … GROUP BY …) AS t as one projection of the leaf, the way BI tools wrap a query. A
+// nil Direct sends it to the engine.
+func (b *Binder) wrapper(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse.Refusal) {
+	sub := sel.FromClause[0].GetRangeSubselect()
+	query := sub.GetSubquery().GetSelectStmt()
+	if query == nil || sub.Alias == nil || IsGrouped(sel) || isDistinctOn(sel) || needsEngine(sel, nil) || ast.Holds(sel.WhereClause, isSubLink) {
+		return nil, nil, nil
+	}
+	inner, columns, refusal := b.simple(query)
+	if inner == nil || refusal != nil {
+		return nil, nil, refusal
+	}
+	cut := inner.Limit >= 0 || inner.Offset > 0
+	if cut && (sel.WhereClause != nil || len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil) {
+		return nil, nil, nil
+	}
+	d := &projection{alias: sub.Alias.Aliasname, exprs: inner.exprs, types: columns}
+	for _, c := range columns {
+		d.names = append(d.names, c.Name)
+	}
+	for i, name := range ast.Strings(sub.Alias.Colnames) {
+		if i >= len(d.names) {
+			return nil, nil, columnCount.At(-1, d.alias, len(d.names), len(sub.Alias.Colnames))
+		}
+		d.names[i] = name
+	}
+	return b.compose(sel, d, inner)
+}
+
+func isSubLink(n *pg.Node) bool { return n.GetSubLink() != nil }
+
+// compose writes the outer SELECT over the inner one's expressions.
+func (b *Binder) compose(sel *pg.SelectStmt, d *projection, inner *direct) (*direct, []plans.OutColumn, *refuse.Refusal) {
+	t := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: d.column, Place: "SELECT"}
+	out := &direct{Direct: plans.Direct{Leaf: inner.Leaf, Having: inner.Having, Sort: inner.Sort, Limit: inner.Limit, Offset: inner.Offset}, rest: inner.rest}
+	var columns []plans.OutColumn
+	var targets []Target
+	for _, n := range sel.TargetList {
+		r := n.GetResTarget()
+		if ref := r.Val.GetColumnRef(); ref != nil && ref.Fields[len(ref.Fields)-1].GetAStar() != nil {
+			if words := ast.Strings(ref.Fields); len(words) > 0 && words[len(words)-1] != d.alias {
+				return nil, nil, unknownAlias.At(int(ref.Location), words[len(words)-1])
+			}
+			for i, name := range d.names {
+				targets = append(targets, Target{name, nil})
+				out.show(b, d.exprs[i])
+				columns = append(columns, plans.OutColumn{Name: name, Type: d.exprs[i].Type(), Typmod: d.exprs[i].Typmod(), Noisy: d.types[i].Noisy})
+			}
+			continue
+		}
+		e, refusal := t.Output(r.Val)
+		if refusal != nil {
+			return nil, nil, engineCan(refusal)
+		}
+		targets = append(targets, Target{ast.Label(r), r.Val})
+		out.show(b, e)
+		columns = append(columns, plans.OutColumn{Name: ast.Label(r), Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(out.Leaf, e)})
+	}
+	if sel.WhereClause != nil {
+		e, refusal := t.Condition(sel.WhereClause, "WHERE")
+		if refusal != nil {
+			return nil, nil, engineCan(refusal)
+		}
+		out.rest = append(out.rest, e)
+		if out.Having = e.Expr; inner.Having != nil {
+			both, err := scalar.And(inner.Having, e.Expr)
+			if err != nil {
+				return nil, nil, semantics.ScalarRefusal(err, e.Pos)
+			}
+			out.Having = both
+		}
+	}
+	for i, n := range sel.SortClause {
+		if i == 0 {
+			out.Sort = nil
+		}
+		key, refusal := out.sortKey(n.GetSortBy(), t, targets)
+		if refusal != nil {
+			return nil, nil, engineCan(refusal)
+		}
+		out.Sort = append(out.Sort, key)
+	}
+	if sel.LimitCount != nil || sel.LimitOffset != nil {
+		if refusal := b.limits(sel, out); refusal != nil {
+			return nil, nil, refusal
+		}
+	}
+	return out, columns, nil
+}
+
+// show adds an output column.
+func (d *direct) show(b *Binder, e *semantics.Expr) {
+	d.Items, d.exprs = append(d.Items, e.Expr), append(d.exprs, e)
+	d.counts = append(d.counts, b.countShown(d.Leaf, e))
+	d.linear = append(d.linear, b.linearShown(d.Leaf, e))
+}
+
+// countShown is the leaf's count column that an expression is, or −1.
+func (b *Binder) countShown(leaf int, e *semantics.Expr) int {
+	if leaf < 0 || e.Form != semantics.FormColumn || e.Cols[0] < len(b.Questions[leaf].Keys) {
+		return -1
+	}
+	return e.Cols[0] - len(b.Questions[leaf].Keys)
+}
+
+// isNoisy tells whether an expression over a leaf's row reads a count.
+func (b *Binder) isNoisy(leaf int, e *semantics.Expr) bool {
+	return leaf >= 0 && len(e.Cols) > 0 && e.Cols[len(e.Cols)-1] >= len(b.Questions[leaf].Keys)
+}
+
+// nullOf is a NULL of a type, for columns that have no rows.
+func nullOf(t policy.Type) *semantics.Expr { return semantics.ConstantExpr(nil, t, -1) }

@@ -1,0 +1,222 @@
+package bind
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+)
+
+// tree rebuilds an outer query node by node. It knows every node that may reach the sandbox and refuses all others, so
+// nothing passes that is not listed here. Nodes of the statement are never shared with the tree.
+type tree struct {
+	b     *Binder
+	scope *cte
+	g     *Grouping // set above a leaf: keys and aggregates become columns of the leaf
+
+	preview    *preview // set where private rows are made up
+	aggregates bool     // set in a SELECT with aggregates, which may buy made-up rows
+}
+
+// engineTree rebuilds a whole statement.
+func (b *Binder) engineTree(sel *pg.SelectStmt) (*pg.Node, *refuse.Refusal) {
+	out, refusal := (&tree{b: b}).query(sel)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: out}}, nil
+}
+
+// query rebuilds a SELECT in a scope of its own.
+func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *refuse.Refusal) {
+	if sel == nil {
+		return nil, refuse.Construct.At(-1, "this sub-query")
+	}
+	if sel.IntoClause != nil {
+		return nil, refuse.IntoTable.At(-1)
+	}
+	if len(sel.LockingClause) > 0 {
+		return nil, refuse.RowLocks.At(-1, lockName(sel.LockingClause[0]))
+	}
+	in := &tree{b: t.b, scope: t.scope}
+	out := &pg.SelectStmt{LimitOption: sel.LimitOption, Op: sel.Op, All: sel.All, GroupDistinct: sel.GroupDistinct}
+	var refusal *refuse.Refusal
+	if out.WithClause, refusal = in.with(sel.WithClause); refusal != nil {
+		return nil, refusal
+	}
+	if refusal = t.b.failingClause(sel); refusal != nil {
+		return nil, refusal
+	}
+	if sel.Larg != nil {
+		return out, in.setOperation(sel, out)
+	}
+	from, refusal := t.b.FromRows(sel, in.scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	switch {
+	case from != nil && !IsGrouped(sel):
+		refusal = in.emptyRows(sel, from, out)
+	case from != nil:
+		if in.g, refusal = t.b.Group(sel, from); refusal == nil {
+			refusal = in.grouped(out)
+		}
+	default:
+		in.aggregates = IsGrouped(sel) && !IsDistinct(sel)
+		refusal = in.plain(sel, out)
+	}
+	return out, refusal
+}
+
+// with rebuilds the WITH queries that are released tables; private rows are pulled into the leaves that read them.
+func (t *tree) with(w *pg.WithClause) (*pg.WithClause, *refuse.Refusal) {
+	if w == nil {
+		return nil, nil
+	}
+	out := &pg.WithClause{Recursive: w.Recursive}
+	if w.Recursive {
+		for _, n := range w.Ctes {
+			t.scope = &cte{n.GetCommonTableExpr().Ctename, nil, t.scope}
+		}
+	}
+	for _, n := range w.Ctes {
+		c := n.GetCommonTableExpr()
+		one := &pg.SelectStmt{WithClause: &pg.WithClause{Ctes: []*pg.Node{n}, Recursive: w.Recursive}}
+		before := t.scope
+		scope, refusal := t.b.with(one, before)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if scope.rows == nil {
+			if c.SearchClause != nil || c.CycleClause != nil {
+				return nil, refuse.Construct.At(int(c.Location), "SEARCH or CYCLE")
+			}
+			query, refusal := t.query(c.Ctequery.GetSelectStmt())
+			if refusal != nil {
+				return nil, refusal
+			}
+			out.Ctes = append(out.Ctes, &pg.Node{Node: &pg.Node_CommonTableExpr{CommonTableExpr: &pg.CommonTableExpr{
+				Ctename: c.Ctename, Aliascolnames: ast.StringNodes(c.Aliascolnames), Ctematerialized: c.Ctematerialized, Ctequery: ast.Select(query)}}})
+		}
+		t.scope = scope
+	}
+	if len(out.Ctes) == 0 {
+		return nil, nil
+	}
+	return out, nil
+}
+
+func (t *tree) setOperation(sel, out *pg.SelectStmt) (refusal *refuse.Refusal) {
+	if out.Larg, refusal = t.query(sel.Larg); refusal != nil {
+		return refusal
+	}
+	if out.Rarg, refusal = t.query(sel.Rarg); refusal != nil {
+		return refusal
+	}
+	return t.tail(sel, out)
+}
+
+// tail rebuilds ORDER BY, LIMIT and OFFSET.
+func (t *tree) tail(sel, out *pg.SelectStmt) (refusal *refuse.Refusal) {
+	if out.SortClause, refusal = t.nodes(sel.SortClause); refusal != nil {
+		return refusal
+	}
+	if out.LimitCount, refusal = t.node(sel.LimitCount); refusal != nil {
+		return refusal
+	}
+	out.LimitOffset, refusal = t.node(sel.LimitOffset)
+	return refusal
+}
+
+// plain rebuilds a SELECT over released tables.
+func (t *tree) plain(sel, out *pg.SelectStmt) *refuse.Refusal {
+	for _, part := range []struct {
+		from []*pg.Node
+		to   *[]*pg.Node
+	}{{sel.FromClause, &out.FromClause}, {sel.TargetList, &out.TargetList}, {sel.GroupClause, &out.GroupClause},
+		{sel.WindowClause, &out.WindowClause}, {sel.ValuesLists, &out.ValuesLists}, {sel.DistinctClause, &out.DistinctClause}} {
+		list, refusal := t.nodes(part.from)
+		if refusal != nil {
+			return refusal
+		}
+		*part.to = list
+	}
+	for _, part := range []struct {
+		from *pg.Node
+		to   **pg.Node
+	}{{sel.WhereClause, &out.WhereClause}, {sel.HavingClause, &out.HavingClause}} {
+		n, refusal := t.node(part.from)
+		if refusal != nil {
+			return refusal
+		}
+		*part.to = n
+	}
+	return t.tail(sel, out)
+}
+
+// grouped rebuilds an aggregation over private rows as a SELECT over the rows of its leaf: HAVING becomes WHERE.
+func (t *tree) grouped(out *pg.SelectStmt) (refusal *refuse.Refusal) {
+	sel := t.g.Sel
+	name := plans.LeafName(t.g.Leaf)
+	out.FromClause = []*pg.Node{pg.MakeSimpleRangeVarNode(name, -1)}
+	for _, tg := range t.g.Targets {
+		n, refusal := t.node(tg.Node)
+		if refusal != nil {
+			return refusal
+		}
+		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(tg.Label, n, -1))
+	}
+	if out.WhereClause, refusal = t.node(sel.HavingClause); refusal != nil {
+		return refusal
+	}
+	if t.g.above {
+		if out.DistinctClause, refusal = t.nodes(sel.DistinctClause); refusal != nil {
+			return refusal
+		}
+	}
+	if out.WindowClause, refusal = t.nodes(sel.WindowClause); refusal != nil {
+		return refusal
+	}
+	for _, n := range sel.SortClause {
+		s := n.GetSortBy()
+		at, refusal := SortTarget(s.Node, t.g.Targets)
+		if refusal != nil {
+			return refusal
+		}
+		by := pg.MakeAConstIntNode(int64(at+1), -1)
+		if at < 0 {
+			if by, refusal = t.node(s.Node); refusal != nil {
+				return refusal
+			}
+		}
+		if len(s.UseOp) > 0 {
+			return refuse.Construct.At(ast.Location(s.Node), "ORDER BY USING")
+		}
+		out.SortClause = append(out.SortClause, pg.MakeSortByNode(by, s.SortbyDir, s.SortbyNulls, -1))
+	}
+	above := &tree{b: t.b, scope: t.scope}
+	if out.LimitCount, refusal = above.node(sel.LimitCount); refusal != nil {
+		return refusal
+	}
+	out.LimitOffset, refusal = above.node(sel.LimitOffset)
+	return refusal
+}
+
+// emptyRows rebuilds a preview of no private rows as typed NULLs that a false condition hides.
+func (t *tree) emptyRows(sel *pg.SelectStmt, from *Rows, out *pg.SelectStmt) *refuse.Refusal {
+	d, columns, refusal := t.b.preview(sel, from)
+	if refusal != nil {
+		return refusal
+	}
+	if d == nil {
+		return t.madeUpRows(sel, from, out)
+	}
+	out.LimitOption = pg.LimitOption_LIMIT_OPTION_DEFAULT
+	for _, c := range columns {
+		null := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}
+		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(c.Name, ast.Cast(null, c.Type), -1))
+	}
+	out.WhereClause = &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Val: &pg.A_Const_Boolval{Boolval: &pg.Boolean{}}, Location: -1}}}
+	return nil
+}

@@ -1,0 +1,333 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Private rows may meet a public list: FROM t, LATERAL (VALUES ('apple', apple), ('banana', banana)) v(fruit, likes), or
+// FROM prices p JOIN bids b ON b.bid >= p.price. Each row then counts once for each candidate of the list that it meets,
+// which is a counter for each candidate (docs/adr/0020): the private database never sees the list, and how far a unit
+// moves the counters is known. So such rows may only be grouped by the candidates; they pass through no sub-query.
+
+// candidates is a public list that private rows meet. Its columns are constants, or, of LATERAL VALUES, expressions over
+// the private rows.
+type candidates struct {
+	alias  string
+	names  []string
+	types  []policy.Type
+	typmod []int32
+	rows   [][]*semantics.Expr // by candidate
+	where  [][]*semantics.Expr // by candidate: conditions of the join
+	at     int                 // of the list's columns among the rows' names
+}
+
+// mostCandidates bounds a list.
+const mostCandidates = 1 << 10
+
+// virtualColumn is the position of a list's first column where it stands for any candidate.
+const virtualColumn = 1 << 20
+
+// meet joins private rows with a public list.
+func (b *Binder) meet(from *Rows, n *pg.Node, scope *cte, j joining) (*Rows, *refuse.Refusal) {
+	list, refusal := b.candidatesOf(from, n, scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	switch {
+	case list == nil:
+		return nil, privateJoin.At(j.pos, from.Table.Name)
+	case from.fan != nil:
+		return nil, candidateRows.At(j.pos, "joined with a second list")
+	case j.outer:
+		return nil, outerCondition.At(j.pos)
+	case len(j.using) > 0:
+		return nil, candidateRows.At(j.pos, "joined by USING")
+	case slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == list.alias }):
+		return nil, duplicateAlias.At(j.pos, list.alias)
+	}
+	out := *from
+	out.fan, list.at = list, len(from.names)
+	out.names, out.exprs = slices.Concat(from.names, list.names), slices.Clone(from.exprs)
+	for i, t := range list.types {
+		out.exprs = append(out.exprs, virtual(i, t, list.typmod[i]))
+	}
+	out.parts = append(slices.Clone(from.parts), relation{list.alias, nil, len(from.names), len(out.names), 0, 0})
+	list.where = make([][]*semantics.Expr, len(list.rows))
+	if j.fromWhere {
+		return &out, nil
+	}
+	for i := range list.rows {
+		t := b.overKeys(out.meeting(i), "ON")
+		for _, q := range j.quals {
+			e, refusal := t.Condition(q, "JOIN/ON")
+			if refusal != nil {
+				return nil, refusal
+			}
+			list.where[i] = append(list.where[i], e)
+		}
+	}
+	return &out, nil
+}
+
+// meeting are the rows as they meet one candidate.
+func (r *Rows) meeting(candidate int) *Rows {
+	out := *r
+	out.fan, out.met = nil, true
+	out.exprs = slices.Clone(r.exprs)
+	copy(out.exprs[r.fan.at:], r.fan.rows[candidate])
+	out.where = slices.Concat(r.where, r.fan.where[candidate])
+	return &out
+}
+
+// candidatesOf reads a public list: a public table, VALUES, generate_series or unnest of constants, or a projection of
+// one. Nil: it is none of them. From is nil where the list may not read private rows.
+func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *cte) (*candidates, *refuse.Refusal) {
+	var list *candidates
+	var refusal *refuse.Refusal
+	var alias *pg.Alias
+	switch v := n.GetNode().(type) {
+	case *pg.Node_RangeVar:
+		t, _ := b.publicTable(n, scope)
+		if t == nil {
+			return nil, nil
+		}
+		list, refusal = b.tableCandidates(t, int(v.RangeVar.Location))
+		alias = v.RangeVar.Alias
+	case *pg.Node_RangeSubselect:
+		if !v.RangeSubselect.Lateral {
+			from = nil
+		}
+		list, refusal = b.selectCandidates(from, v.RangeSubselect.Subquery.GetSelectStmt(), scope)
+		alias = v.RangeSubselect.Alias
+	case *pg.Node_RangeFunction:
+		f := v.RangeFunction
+		if len(f.Functions) != 1 || f.Ordinality || len(f.Coldeflist) > 0 {
+			return nil, nil
+		}
+		list, refusal = b.seriesCandidates(f.Functions[0].GetList().GetItems()[0].GetFuncCall())
+		if alias = f.Alias; list != nil && alias != nil {
+			list.names[0] = alias.Aliasname
+		}
+	}
+	if list == nil || refusal != nil {
+		return nil, refusal
+	}
+	if alias != nil {
+		list.alias = alias.Aliasname
+		if len(alias.Colnames) > len(list.names) {
+			return nil, columnCount.At(ast.Location(n), list.alias, len(list.names), len(alias.Colnames))
+		}
+		copy(list.names, ast.Strings(alias.Colnames))
+	}
+	if len(list.rows) > mostCandidates {
+		return nil, manyCandidates.At(ast.Location(n), len(list.rows), mostCandidates)
+	}
+	return list, nil
+}
+
+// tableCandidates are the rows of a public table, as it was copied last.
+func (b *Binder) tableCandidates(t *policy.Table, pos int) (*candidates, *refuse.Refusal) {
+	if b.C.Public == nil {
+		return nil, notCopied.At(pos, t.Name)
+	}
+	data, ok := b.C.Public.Rows(t)
+	if !ok {
+		return nil, notCopied.At(pos, t.Name)
+	}
+	list := &candidates{alias: t.Name}
+	for _, c := range t.Columns {
+		list.names, list.types, list.typmod = append(list.names, c.Name), append(list.types, c.Type), append(list.typmod, c.Typmod)
+	}
+	for _, row := range data {
+		exprs := make([]*semantics.Expr, len(row))
+		for i, v := range row {
+			exprs[i] = semantics.ConstantExpr(v, t.Columns[i].Type, pos)
+		}
+		list.rows = append(list.rows, exprs)
+	}
+	return list, nil
+}
+
+// selectCandidates are those of VALUES, or of a SELECT that filters and projects a list; nil for others.
+func (b *Binder) selectCandidates(from *Rows, sel *pg.SelectStmt, scope *cte) (*candidates, *refuse.Refusal) {
+	if sel == nil || sel.Larg != nil || sel.WithClause != nil || sel.IntoClause != nil || len(sel.LockingClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil {
+		return nil, nil
+	}
+	if len(sel.ValuesLists) > 0 {
+		return b.valuesCandidates(from, sel)
+	}
+	if isDistinctOn(sel) || len(sel.GroupClause) > 0 || sel.HavingClause != nil {
+		return nil, nil
+	}
+	if len(sel.FromClause) == 0 && len(sel.TargetList) == 1 && sel.WhereClause == nil {
+		t := sel.TargetList[0].GetResTarget()
+		list, refusal := b.seriesCandidates(t.Val.GetFuncCall())
+		if list != nil {
+			list.names[0] = ast.Label(t)
+		}
+		return list, refusal
+	}
+	if len(sel.FromClause) != 1 {
+		return nil, nil
+	}
+	of, refusal := b.candidatesOf(nil, sel.FromClause[0], scope)
+	if of == nil || refusal != nil {
+		return nil, refusal
+	}
+	return b.projectCandidates(of, sel)
+}
+
+// projectCandidates filters and projects a list of constants.
+func (b *Binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candidates, *refuse.Refusal) {
+	out, seen := &candidates{alias: of.alias}, map[string]bool{}
+	for i := range of.rows {
+		in := &Rows{names: of.names, exprs: of.rows[i], parts: []relation{{of.alias, nil, 0, len(of.names), 0, 0}}}
+		t := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: in.listColumn, Place: "SELECT"}
+		if sel.WhereClause != nil {
+			e, refusal := t.Condition(sel.WhereClause, "WHERE")
+			if refusal != nil {
+				return nil, refusal
+			}
+			if v, refusal := e.Value(nil); refusal != nil {
+				return nil, refusal
+			} else if v != true {
+				continue
+			}
+		}
+		var row []*semantics.Expr
+		var names []string
+		values := make([]policy.Value, 0, len(sel.TargetList))
+		for _, n := range sel.TargetList {
+			target := n.GetResTarget()
+			if ast.HasAggregate(target.Val) || ast.HasWindow(target.Val) || target.Val.GetColumnRef() != nil && isStar(target.Val) {
+				return nil, nil
+			}
+			e, refusal := t.Output(target.Val)
+			if refusal != nil {
+				return nil, refusal
+			}
+			v, refusal := e.Value(nil)
+			if refusal != nil {
+				return nil, refusal
+			}
+			row, names, values = append(row, semantics.ConstantExpr(v, e.Type(), e.Pos)), append(names, ast.Label(target)), append(values, v)
+		}
+		if out.names == nil {
+			out.names = names
+			for _, e := range row {
+				out.types, out.typmod = append(out.types, e.Type()), append(out.typmod, int32(-1))
+			}
+		}
+		if text := semantics.KeyText(values); !seen[text] || !IsDistinct(sel) {
+			seen[text] = true
+			out.rows = append(out.rows, row)
+		}
+	}
+	if out.names == nil {
+		return nil, manyCandidates.At(-1, 0, mostCandidates)
+	}
+	return out, nil
+}
+
+// listColumn resolves a column of a list of constants.
+func (r *Rows) listColumn(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
+	name, words := fields[len(fields)-1], fields[:len(fields)-1]
+	at := slices.Index(r.names, name)
+	if at < 0 || len(words) > 1 || len(words) == 1 && words[0] != r.parts[0].alias {
+		return nil, semantics.UnknownColumn.At(pos, name)
+	}
+	return r.exprs[at], nil
+}
+
+func isStar(n *pg.Node) bool {
+	fields := n.GetColumnRef().GetFields()
+	return len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil
+}
+
+// valuesCandidates are the rows of VALUES, each column of one type.
+func (b *Binder) valuesCandidates(from *Rows, sel *pg.SelectStmt) (*candidates, *refuse.Refusal) {
+	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: "VALUES"}
+	if from != nil {
+		t = b.overKeys(from, "VALUES")
+	}
+	list := &candidates{alias: "*VALUES*"}
+	for _, n := range sel.ValuesLists {
+		row, _, refusal := t.All(n.GetList().GetItems())
+		if refusal != nil {
+			return nil, refusal
+		}
+		if len(list.rows) > 0 && len(row) != len(list.rows[0]) {
+			return nil, refuse.Syntax.At(ast.Location(n), "VALUES lists must all be the same length")
+		}
+		list.rows = append(list.rows, row)
+	}
+	for c := range list.rows[0] {
+		typ, refusal := commonType(list.rows, c)
+		if refusal != nil {
+			return nil, refusal
+		}
+		for _, row := range list.rows {
+			if row[c], refusal = b.asType(row[c], typ); refusal != nil {
+				return nil, refusal
+			}
+		}
+		list.names = append(list.names, "column"+predicate.Text(int64(c+1)))
+		list.types, list.typmod = append(list.types, typ), append(list.typmod, int32(-1))
+	}
+	return list, nil
+}
+
+// numberOrder are the types of numbers, each of which takes the ones before it.
+var numberOrder = []policy.Type{policy.Int2, policy.Int4, policy.Int8, policy.NumericType, policy.Float4, policy.Float8}
+
+// commonType is the type of a column of VALUES: that of its expressions, or the widest of their numbers.
+func commonType(rows [][]*semantics.Expr, c int) (policy.Type, *refuse.Refusal) {
+	typ := policy.Unknown
+	for _, row := range rows {
+		own := row[c].Type()
+		before, after := slices.Index(numberOrder, typ), slices.Index(numberOrder, own)
+		switch {
+		case own == typ || own == policy.Unknown:
+		case typ == policy.Unknown || before >= 0 && after > before:
+			typ = own
+		case before < 0 || after < 0:
+			return 0, mixedValues.At(row[c].Pos, typ.Name(), own.Name())
+		}
+	}
+	if typ == policy.Unknown {
+		typ = policy.Text
+	}
+	return typ, nil
+}
+
+// asType is an expression of VALUES in the type of its column.
+func (b *Binder) asType(e *semantics.Expr, typ policy.Type) (*semantics.Expr, *refuse.Refusal) {
+	if e.Type() == typ {
+		return e, nil
+	}
+	cast := b.Env.Coerce
+	if e.Type() != policy.Unknown {
+		cast = func(s scalar.Expr, t policy.Type) (scalar.Expr, error) { return b.Env.Cast(s, t, -1) }
+	}
+	s, err := cast(e.Expr, typ)
+	if err != nil {
+		return nil, semantics.ScalarRefusal(err, e.Pos)
+	}
+	if e.IsConstant() {
+		v, err := s.Eval(nil)
+		if err != nil {
+			return nil, semantics.ScalarRefusal(err, e.Pos)
+		}
+		return semantics.ConstantExpr(v, typ, e.Pos), nil
+	}
+	return semantics.Node(semantics.FormOther, "cast:"+typ.Name(), s, e.Pos, e), nil
+}

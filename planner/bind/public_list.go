@@ -1,0 +1,246 @@
+package bind
+
+import (
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A sub-query over one public table, in a condition on private rows, is a list that is known when the query is planned:
+// x IN (SELECT y FROM public …) is x IN (values), and EXISTS, or what reads the rows around it, is a condition on these for
+// each public row, joined by OR. The private database sees nothing of it.
+
+// Bounds of what such a sub-query may come to.
+const (
+	mostListed = 4096 // values
+	mostArms   = 256  // conditions that are different
+	perArm     = 200  // steps that translating one condition for one public row stands for
+)
+
+// listed is a sub-query over the rows of a public table.
+type listed struct {
+	b      *Binder
+	around *Rows
+	public *Rows
+	data   [][]policy.Value // that its own conditions keep
+	linked []*pg.Node       // conditions that read the rows around it
+	pos    int
+}
+
+// comparesOtherwise tells comparisons with a sub-query's rows that are not IN, which = ANY is too.
+func comparesOtherwise(s *pg.SubLink) bool {
+	operator := ast.Strings(s.OperName)
+	return len(operator) > 1 || len(operator) == 1 && (operator[0] != "=" || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK)
+}
+
+// listed translates such a sub-query; nil, nil: it is another one.
+func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusal) {
+	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
+	if s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) || !isListing(sel) {
+		return nil, nil
+	}
+	t, alias := b.publicTable(sel.FromClause[0], r.scope)
+	if t == nil {
+		return nil, nil
+	}
+	public, refusal := tableRows(t, pos).aliased(alias)
+	if refusal != nil {
+		return nil, refusal
+	}
+	l := &listed{b: b, around: r, public: public, pos: pos}
+	if refusal := l.read(t, sel.WhereClause); refusal != nil {
+		return nil, refusal
+	}
+	if s.SubLinkType == pg.SubLinkType_EXISTS_SUBLINK {
+		return l.arms(nil, nil)
+	}
+	subject, refusal := b.overRows(r, "WHERE").Expr(s.Testexpr)
+	if refusal != nil {
+		return nil, refusal
+	}
+	value := sel.TargetList[0].GetResTarget().GetVal()
+	if len(sel.TargetList) != 1 || value == nil {
+		return nil, semantics.RowSubquery.At(pos)
+	}
+	if len(l.linked) > 0 {
+		return l.arms(subject, value)
+	}
+	return l.values(subject, value)
+}
+
+// isListing tells a SELECT from one relation that neither groups its rows nor takes some of them.
+func isListing(sel *pg.SelectStmt) bool {
+	if sel == nil || len(sel.FromClause) != 1 || sel.Larg != nil || sel.WithClause != nil || sel.LimitCount != nil || sel.LimitOffset != nil || isDistinctOn(sel) ||
+		len(sel.GroupClause) > 0 || sel.HavingClause != nil || sel.IntoClause != nil || len(sel.LockingClause) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { return ast.HasAggregate(n) || ast.HasWindow(n) })
+}
+
+// read takes the rows that the conditions on the public columns alone keep, and notes the other conditions.
+func (l *listed) read(t *policy.Table, where *pg.Node) *refuse.Refusal {
+	if l.b.C.Public == nil {
+		return notCopied.At(l.pos, t.Name)
+	}
+	data, ok := l.b.C.Public.Rows(t)
+	if !ok {
+		return notCopied.At(l.pos, t.Name)
+	}
+	var own []*semantics.Expr
+	for _, n := range ast.Conjuncts(where) {
+		if e, refusal := l.alone().Condition(n, "WHERE"); refusal == nil {
+			own = append(own, e)
+		} else {
+			l.linked = append(l.linked, n)
+		}
+	}
+	each := workOf(own...)
+	for _, row := range data {
+		l.b.Env.Work.Step(1 + each)
+		keep := true
+		for _, e := range own {
+			v, err := e.Eval(scalar.Row(row))
+			if err != nil {
+				return semantics.ScalarRefusal(err, e.Pos)
+			}
+			keep = keep && v == true
+		}
+		if keep {
+			l.data = append(l.data, row)
+		}
+	}
+	return nil
+}
+
+// alone translates over the public columns.
+func (l *listed) alone() *semantics.Translator {
+	return &semantics.Translator{Env: l.b.Env, Params: l.b.Params, Columns: l.public.Column, Place: "WHERE"}
+}
+
+// on translates over the rows around the sub-query, for one public row.
+func (l *listed) on(row []policy.Value) *semantics.Translator {
+	t := l.b.overKeys(l.around, "WHERE")
+	around := t.Columns
+	t.Columns = func(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
+		e, refusal := l.public.Column(fields, pos)
+		switch {
+		case refusal == nil:
+			return semantics.ConstantExpr(row[e.Cols[0]], e.Type(), pos), nil
+		case refusal.ID == ambiguous.ID:
+			return nil, refusal
+		}
+		return around(fields, pos)
+	}
+	return t
+}
+
+// values is a test for the values of an expression over the public rows.
+func (l *listed) values(subject *semantics.Expr, value *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+	of, refusal := l.alone().Expr(value)
+	if refusal != nil {
+		return nil, refusal
+	}
+	var list []*semantics.Expr
+	for _, row := range l.data {
+		l.b.Env.Work.Step(workOf(of))
+		v, err := of.Eval(scalar.Row(row))
+		if err != nil {
+			return nil, semantics.ScalarRefusal(err, of.Pos)
+		}
+		list = append(list, semantics.ConstantExpr(v, of.Type(), l.pos))
+	}
+	if list = different(list); len(list) == 0 {
+		return semantics.ConstantExpr(false, policy.Bool, l.pos), nil
+	}
+	if len(list) > mostListed {
+		return nil, l.tooMany(mostListed)
+	}
+	plain := make([]scalar.Expr, len(list))
+	for i, e := range list {
+		plain[i] = e.Expr
+	}
+	return l.alone().Member(subject, list, plain, false, l.pos)
+}
+
+// arms is true where, for some public row, the conditions hold and, where there is a subject, the value equals it.
+func (l *listed) arms(subject *semantics.Expr, value *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+	var list []*semantics.Expr
+	for _, row := range l.data {
+		arm, refusal := l.arm(l.on(row), subject, value)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if list = append(list, arm); len(list) < 2*mostArms {
+			continue
+		}
+		if list = different(list); len(list) > mostArms {
+			return nil, l.tooMany(mostArms)
+		}
+	}
+	if list = different(list); len(list) > mostArms {
+		return nil, l.tooMany(mostArms)
+	}
+	out := semantics.ConstantExpr(false, policy.Bool, l.pos)
+	for i, e := range list {
+		var refusal *refuse.Refusal
+		if i == 0 {
+			out = e
+		} else if out, refusal = l.alone().Junction(semantics.FormOr, l.pos, out, e); refusal != nil {
+			return nil, refusal
+		}
+	}
+	return out, nil
+}
+
+// arm is the condition for one public row: that it is among those of the sub-query, which is never NULL, and its value's
+// equality.
+func (l *listed) arm(t *semantics.Translator, subject *semantics.Expr, value *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+	arm := semantics.ConstantExpr(true, policy.Bool, l.pos)
+	for i, n := range l.linked {
+		l.b.Env.Work.Step(perArm)
+		e, refusal := t.Condition(n, "WHERE")
+		if refusal == nil && i > 0 {
+			e, refusal = t.Junction(semantics.FormAnd, l.pos, arm, e)
+		}
+		if arm = e; refusal != nil {
+			return nil, refusal
+		}
+	}
+	l.b.Env.Work.Step(perArm)
+	s, err := scalar.IsTruth(arm.Expr, true)
+	if err != nil {
+		return nil, semantics.ScalarRefusal(err, l.pos)
+	}
+	sure := semantics.Node(semantics.FormIs, "istrue", s, l.pos, arm)
+	sure.Want = true
+	if subject == nil {
+		return sure, nil
+	}
+	of, refusal := t.Expr(value)
+	if refusal != nil {
+		return nil, refusal
+	}
+	equal, refusal := t.Combine("=", l.pos, subject, of)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return t.Junction(semantics.FormAnd, l.pos, sure, equal)
+}
+
+func (l *listed) tooMany(most int) *refuse.Refusal {
+	return semantics.RowSubquery.At(l.pos).Hinting("More than " + predicate.Text(int64(most)) + " rows of the public table are different here: join it, or filter it further.")
+}
+
+// different leaves out what is there twice, and puts the rest into an order that does not depend on the table's.
+func different(list []*semantics.Expr) []*semantics.Expr {
+	slices.SortFunc(list, func(a, b *semantics.Expr) int { return strings.Compare(a.Canon, b.Canon) })
+	return slices.CompactFunc(list, func(a, b *semantics.Expr) bool { return a.Canon == b.Canon })
+}

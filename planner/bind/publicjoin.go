@@ -1,0 +1,305 @@
+package bind
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A public table whose key is unique is a function of the key: joined to private rows, its columns are functions of cells,
+// evaluated when the query is planned. The private database sees nothing of it and sensitivities stay as they are. Others
+// are matched row by row (matchjoin.go).
+
+// publicTable finds the public table that an item of FROM names.
+func (b *Binder) publicTable(n *pg.Node, scope *cte) (t *policy.Table, alias *pg.Alias) {
+	v := n.GetRangeVar()
+	if v == nil || v.Schemaname == "" && scope.find(v.Relname) != nil {
+		return nil, nil
+	}
+	if _, other, refusal := b.resolve(v); refusal == nil && other.Public != nil {
+		return other.Public, v.Alias
+	}
+	return nil, nil
+}
+
+// lookUp joins a public table to private rows.
+func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *cte, j joining) (*Rows, *refuse.Refusal) {
+	t, alias := b.publicTable(n, scope)
+	if t == nil {
+		return b.meet(from, n, scope, j)
+	}
+	from, refusal := from.rowByRow("joined with a public table after it")
+	if refusal != nil {
+		return nil, refusal
+	}
+	public := tableRows(t, ast.Location(n))
+	public, refusal = public.aliased(alias)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == public.alias() }) {
+		return nil, duplicateAlias.At(j.pos, public.alias())
+	}
+	if from.kept > 0 {
+		return nil, keptJoined.At(j.pos, from.Table.Name)
+	}
+	if j.natural {
+		if j.using, refusal = usingOf(&pg.JoinExpr{IsNatural: true}, from, public); refusal != nil {
+			return nil, refusal
+		}
+	}
+	l := &lookup{b: b, public: public, name: t.Name}
+	rest, refusal := l.conditions(from, j)
+	if refusal != nil {
+		return nil, refusal
+	}
+	switch refusal := l.index(t, j.pos); {
+	case refusal != nil && refusal.ID != fanOut.ID:
+		return nil, refusal
+	case refusal == nil && len(l.args) == 0 && !j.kept && !j.outer:
+		return b.meetOrMatch(from, n, scope, j, func() (*Rows, *refuse.Refusal) { return b.match(from, public, t, j, l) })
+	case refusal != nil || len(l.args) == 0 || j.kept || j.outer && len(rest) > 0:
+		out, refusal := b.match(from, public, t, j, l)
+		if refusal == nil && !(j.outer && j.kept) {
+			out.merge(j.using, len(from.names), j.kept)
+		}
+		return out, refusal
+	}
+	out := *from
+	out.names = append(slices.Clone(from.names), public.names...)
+	out.exprs = slices.Clone(from.exprs)
+	for i, c := range t.Columns {
+		out.exprs = append(out.exprs, l.column(i, c))
+	}
+	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
+	out.merge(j.using, len(from.names), false)
+	if !j.outer {
+		out.where = append(slices.Clone(from.where), l.found())
+	}
+	if j.fromWhere {
+		return &out, nil
+	}
+	for _, q := range rest {
+		e, refusal := b.overRows(&out, "ON").Condition(q, "JOIN/ON")
+		if refusal != nil {
+			return nil, refusal
+		}
+		if j.outer {
+			return nil, outerCondition.At(e.Pos)
+		}
+		out.where = append(out.where, e)
+	}
+	return &out, nil
+}
+
+// lookup is a public table as a function of some expressions over private rows.
+type lookup struct {
+	b      *Binder
+	public *Rows
+	name   string
+	args   []*semantics.Expr
+	keys   []int // columns of the public table, by argument
+	filter []*semantics.Expr
+	rows   map[string][]policy.Value
+	digest string
+}
+
+// conditions takes the join's conditions apart: equations of a public column with a private expression, conditions on the
+// public columns alone, and the rest.
+func (l *lookup) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *refuse.Refusal) {
+	for _, name := range j.using {
+		key, refusal := l.public.Column([]string{name}, j.pos)
+		if refusal != nil {
+			return nil, refusal
+		}
+		arg, refusal := from.Column([]string{name}, j.pos)
+		if refusal != nil {
+			return nil, refusal
+		}
+		l.args, l.keys = append(l.args, arg), append(l.keys, key.Cols[0])
+	}
+	for _, n := range j.quals {
+		if l.equation(n, from) {
+			continue
+		}
+		public := &semantics.Translator{Env: l.b.Env, Params: l.b.Params, Columns: l.public.Column, Place: "ON"}
+		if e, refusal := public.Condition(n, "JOIN/ON"); refusal == nil && !e.IsConstant() {
+			l.filter = append(l.filter, e)
+			continue
+		}
+		rest = append(rest, n)
+	}
+	return rest, nil
+}
+
+// equation reads private expression = public column.
+func (l *lookup) equation(n *pg.Node, from *Rows) bool {
+	e := n.GetAExpr()
+	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(e.Name), []string{"="}) {
+		return false
+	}
+	for _, sides := range [][2]*pg.Node{{e.Lexpr, e.Rexpr}, {e.Rexpr, e.Lexpr}} {
+		fields := ast.Strings(sides[1].GetColumnRef().GetFields())
+		if len(fields) == 0 {
+			continue
+		}
+		key, refusal := l.public.Column(fields, -1)
+		if refusal != nil {
+			continue
+		}
+		if len(fields) == 1 {
+			if _, refusal := from.Column(fields, -1); refusal == nil {
+				continue // either side's: SQL calls it ambiguous
+			}
+		}
+		arg, refusal := l.b.overKeys(from, "ON").Expr(sides[0])
+		if refusal != nil || arg.IsConstant() || !comparable(arg.Type(), key.Type()) {
+			continue
+		}
+		l.args, l.keys = append(l.args, arg), append(l.keys, key.Cols[0])
+		return true
+	}
+	return false
+}
+
+// comparable tells types whose equal values have equal key texts.
+func comparable(a, b policy.Type) bool {
+	number := func(t policy.Type) bool { return t.Integer() || t == policy.NumericType }
+	return a == b || number(a) && number(b) || a.Textual() && b.Textual()
+}
+
+// joinText is the key text of a value; false for NULL, which equals nothing.
+func joinText(v policy.Value) (string, bool) {
+	if v == nil {
+		return "", false
+	}
+	if x, ok := derived.RatOf(v); ok {
+		return x.RatString(), true
+	}
+	return predicate.Text(v), true
+}
+
+// bytesOfLooked is about what a public row takes in an index by its key.
+const bytesOfLooked = 96
+
+// index reads the public rows by their keys, which must be unique.
+func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
+	if l.b.C.Public == nil {
+		return notCopied.At(pos, t.Name)
+	}
+	data, ok := l.b.C.Public.Rows(t)
+	if !ok {
+		return notCopied.At(pos, t.Name)
+	}
+	l.b.Env.Work.Take(len(data), bytesOfLooked)
+	l.rows = make(map[string][]policy.Value, len(data))
+	hash := sha256.New()
+	if len(l.keys) == 0 {
+		return nil
+	}
+	each := len(l.keys) + len(t.Columns) + workOf(l.filter...)
+	for _, row := range data {
+		l.b.Env.Work.Step(1 + each)
+		kept := true
+		for _, e := range l.filter {
+			v, refusal := e.Value(row)
+			if refusal != nil {
+				return refusal
+			}
+			kept = kept && v == true
+		}
+		texts := make([]policy.Value, len(l.keys))
+		for i, c := range l.keys {
+			texts[i] = row[c]
+		}
+		key, known := joinKey(texts)
+		if !kept || !known {
+			continue
+		}
+		if _, twice := l.rows[key]; twice {
+			return fanOut.At(pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows) // it is matched row by row then
+		}
+		l.rows[key] = row
+		fmt.Fprintf(hash, "%q", key)
+		for _, v := range row {
+			fmt.Fprintf(hash, " %q", predicate.Text(v))
+		}
+	}
+	l.digest = hex.EncodeToString(hash.Sum(nil)[:16])
+	return nil
+}
+
+// workOf is how many steps one evaluation of each of some expressions takes.
+func workOf(list ...*semantics.Expr) (steps int) {
+	for _, e := range list {
+		steps += max(e.Nodes, 1)
+	}
+	return steps
+}
+
+func joinKey(values []policy.Value) (string, bool) {
+	var b strings.Builder
+	for _, v := range values {
+		text, known := joinText(v)
+		if !known {
+			return "", false
+		}
+		b.Write(predicate.EncodeText(nil, text))
+	}
+	return b.String(), true
+}
+
+// column is a column of the public table as a function of the arguments; NULL where no row is found.
+func (l *lookup) column(i int, c *policy.Column) *semantics.Expr {
+	return l.node(c.Name, looked{l, c.Type, c.Typmod, i})
+}
+
+// found says whether a row is found.
+func (l *lookup) found() *semantics.Expr { return l.node("", looked{l, policy.Bool, -1, -1}) }
+
+func (l *lookup) node(column string, s looked) *semantics.Expr {
+	return semantics.Node(semantics.FormOther, "lookup:"+l.name+":"+l.digest+":"+column, s, l.public.pos, l.args...)
+}
+
+// looked evaluates a lookup.
+type looked struct {
+	from   *lookup
+	typ    policy.Type
+	typmod int32
+	column int // −1: whether a row is found
+}
+
+func (k looked) Type() policy.Type { return k.typ }
+func (k looked) Typmod() int32     { return k.typmod }
+
+func (k looked) Eval(row scalar.Row) (policy.Value, error) {
+	values := make([]policy.Value, len(k.from.args))
+	for i, a := range k.from.args {
+		v, err := a.Eval(row)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = v
+	}
+	key, known := joinKey(values)
+	found, ok := k.from.rows[key]
+	switch {
+	case k.column < 0:
+		return known && ok, nil
+	case !known || !ok:
+		return nil, nil
+	}
+	return found[k.column], nil
+}

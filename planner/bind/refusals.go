@@ -1,0 +1,104 @@
+package bind
+
+import "github.com/dpproxy/dpproxy/planner/refuse"
+
+// Names.
+var (
+	unknownTable    = refuse.New("unknown-table", "42P01", `relation "%s" does not exist`, "SELECT * FROM dp.tables lists the tables.", `SELECT count(*) FROM persons`)
+	unknownDatabase = refuse.New("other-database", "42501", `cross-database references are not permitted: "%s"`, `Name the table without its database.`, `SELECT count(*) FROM other.public.people`)
+	unknownAlias    = refuse.New("unknown-alias", "42P01", `missing FROM-clause entry for table "%s"`, "Name a table or alias of this FROM.", `SELECT count(*) FROM people WHERE p.age > 3`)
+	ambiguous       = refuse.New("ambiguous-column", "42702", `column reference "%s" is ambiguous`, "Write the table or alias before the column.", `SELECT count(*) FROM (SELECT age, income AS age FROM people) t WHERE age > 3`)
+	systemColumn    = refuse.New("system-column", "42501", `system column "%s" is not available`, "Private rows have no identity here: use the declared columns.", `SELECT count(*) FROM people WHERE ctid = '(0,1)'`)
+	badOrdinal      = refuse.New("bad-position", "42P10", "%s position %d is not in select list", "Count the columns of the SELECT from 1.", `SELECT count(*) FROM people GROUP BY 2`)
+	columnCount     = refuse.New("column-aliases", "42P10", `table "%s" has %d columns available but %d columns specified`, "Name at most as many columns as there are.", `SELECT count(*) FROM (SELECT age FROM people) t(a, b)`)
+	duplicateAlias  = refuse.New("duplicate-alias", "42712", `table name "%s" specified more than once`, "Give each table of FROM an alias of its own.", "")
+)
+
+// What SQL itself forbids.
+var (
+	ungrouped     = refuse.New("ungrouped-column", "42803", `column "%s" must appear in the GROUP BY clause or be used in an aggregate function`, "Add it to GROUP BY.", `SELECT sex, count(*) FROM people`)
+	nested        = refuse.New("nested-aggregate", "42803", "aggregate function calls cannot be nested", "Aggregate in a sub-query in FROM, then aggregate its rows.", `SELECT count(count(*)) FROM people`)
+	limitConstant = refuse.New("limit-not-constant", "DP002", "%s must be a constant", "Write a number or a parameter.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT sex`)
+	negativeLimit = refuse.New("negative-limit", "2201W", "%s must not be negative", "Write zero or more.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT -1`)
+)
+
+// What has no private form, or none yet.
+var (
+	noDelta        = refuse.New("no-delta", "DP002", `the keys of column "%s" have to be found, which takes δ, and your budget has none`, "Name the values: WHERE column IN (…) without GROUP BY, or count(*) FILTER (WHERE column = 'value') for each.", "")
+	rawRows        = refuse.New("raw-rows", "42501", "rows of private table %s cannot be read", "Ask for aggregates: SELECT count(*) FROM %[1]s, with WHERE or GROUP BY.", `SELECT * FROM people LIMIT 100`)
+	privateJoin    = refuse.New("private-join", "DP002", "joins of private table %s with this are not answered", "Join public tables by their key; count in a sub-query, and join the counts with anything else.", `SELECT count(*) FROM people, dp.tables`)
+	fanOut         = refuse.New("public-join-fan-out", "DP002", "private rows match too many rows of public table %[1]s: one row more than %[2]d, or all together more than %[3]d, or one unit's rows become more than %[4]d", "Join by a narrower condition, or group the public table's rows in the database first.", "")
+	notCopied      = refuse.New("public-table-not-copied", "DP002", "public table %s has not been copied yet", "Try again later.", "")
+	keptPublic     = refuse.New("public-outer-join", "DP002", "rows of the public table that match no row of %s would be counted here, and that they match none is private", "Count a column of the private side, such as count(its key), which leaves them out, or join without keeping them: groups are shown with zero counts anyway.", `SELECT r.code, count(*) FROM regions r LEFT JOIN people p ON p.sex = r.code GROUP BY 1`)
+	keptJoined     = refuse.New("public-outer-join-below", "DP002", "an outer join that keeps rows of a public table is not answered below another join or a sub-query by unit, here of %s", "Join it last.", `SELECT count(p.age) FROM (regions r LEFT JOIN people p ON p.sex = r.code) JOIN visits v ON v.person_id = p.person_id`)
+	crossUnit      = refuse.New("cross-unit-join", "DP002", "joining %s with %s so would put rows of different %[3]ss together", "Join along the %[3]s: add a condition that equates the %[3]s's key on both sides.", `SELECT count(*) FROM people a JOIN people b ON a.age = b.age`)
+	naturalCross   = refuse.New("natural-join-without-columns", "DP002", "the two sides of this NATURAL JOIN have no column in common", "Write the condition: JOIN … ON ….", `SELECT count(*) FROM people NATURAL JOIN regions`)
+	rowUnits       = refuse.New("rows-are-units", "DP002", "%s and %s cannot be joined: in this dataset each row is a unit of its own", "Count each table in a sub-query of its own, and join the counts.", "")
+	keyOnly        = refuse.New("join-key-only", "42501", `"%s" names rows of one %s: it may join, be counted with DISTINCT, and nothing else`, "Join by it, use count(DISTINCT …), or GROUP BY it in a sub-query whose rows are then counted.", `SELECT count(*) FROM people WHERE person_id = 7`)
+	keyTypes       = refuse.New("key-types", "DP002", `keys "%s" and "%s" are not known to be of types that can be compared`, "The data owner lists both with keys: join and types that compare.", `SELECT count(*) FROM people p JOIN visits v ON p.person_id = v.person_id AND p.person_id = v.referral`)
+	computedOuter  = refuse.New("computed-outer", "DP002", "computed columns on the inner side of an outer join are not answered", "Compute them above the join.", "")
+	outerCondition = refuse.New("outer-condition", "DP002", "this condition of an outer join reads both sides, or a side that may be missing", "Equate keys, and compare the columns of one side with constants.", "")
+	correlated     = refuse.New("correlated-condition", "DP002", `a condition of this sub-query compares its rows with "%s" of the row around it`, "Equate keys of both, and compare the sub-query's own columns with each other and with constants.", `SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.day < v.day)`)
+	countedAround  = refuse.New("correlated-sub-query", "DP002", `this sub-query would be counted for each row of the query around it, whose "%s" it reads`, "Join and group: SELECT r.name, count(*) FROM t JOIN r ON t.code = r.code GROUP BY r.name. Or group in a sub-query of FROM, and join its counts.", `SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r`)
+	belowJoin      = refuse.New("condition-below-join", "DP002", "this condition reads several columns at once, which is not answered below a join or a sub-query of one", "Compare single columns with constants, or move the condition above the join.", "")
+	tooManyRows    = refuse.New("too-many-joined-rows", "DP002", "joining %s with %s, one unit could have more than %[3]d rows", "Aggregate one side in a sub-query first.", "")
+	unitAggregate  = refuse.New("unit-aggregate", "DP002", "%s over the rows of one unit is not answered", "count, count(DISTINCT column), sum of a whole-numbered or numeric column, min and max are.", "")
+	WideAggregate  = refuse.New("unit-aggregate-range", "DP002", "this aggregate over the rows of one unit has no bounded range of values", "Declare narrower bounds for the column, or fewer rows per unit.", "")
+	limitedRows    = refuse.New("limited-rows", "DP002", "%s over private rows has no private form: which rows stay would be told exactly", "Leave it out of the sub-query: SELECT count(*) FROM people, or least(count(*), 1000) for a count that stops at 1000. LIMIT may stand above the aggregation.", `SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`)
+	noAggregate    = refuse.New("aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_*, regr_*, median, percentile_cont, percentile_disc and mode are answered, with FILTER too.", `SELECT bit_xor(kids) FROM people`)
+	noList         = refuse.New("list-of-rows", "DP002", "%s over private rows has no private form: it would list their values one by one", "Group by the column and count: SELECT sex, count(*) FROM people GROUP BY sex. Above that, %[1]s is plain SQL over the keys whose counts are clearly above their error: SELECT array_agg(sex) FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) t WHERE n > 100.", `SELECT array_agg(sex) FROM people`)
+	notRanked      = refuse.New("quantile-type", "DP002", "%s of values of type %s over private rows is not answered", "Quantiles are of numbers, dates and times. For other columns ask for mode() WITHIN GROUP (ORDER BY …), or GROUP BY the column.", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY sex) FROM people`)
+	notShare       = refuse.New("quantile-share", "DP002", "the quantile must be a constant with at most six decimals", "Write a number from 0 to 1, such as 0.5, or an array of such numbers.", `SELECT percentile_cont(sex) WITHIN GROUP (ORDER BY age) FROM people`)
+	shareRange     = refuse.New("quantile-range", "22003", "percentile value %s is not between 0 and 1", "The median is 0.5.", `SELECT percentile_cont(50) WITHIN GROUP (ORDER BY age) FROM people`)
+	noExtremes     = refuse.New("extremes-not-permitted", "42501", "%s is not permitted for column %s: the policy does not declare extremes for it", "Ask for a quantile with rows beyond it: percentile_disc(0.01) WITHIN GROUP (ORDER BY %[2]s) for min, 0.99 for max.", `SELECT max(income) FROM people`)
+	noDistinct     = refuse.New("distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows has no private form: one row more could add any value", "Group by the column in a sub-query, keep the groups whose count is clearly above its error, and aggregate above: SELECT %[1]s(v) FROM (SELECT age AS v, count(*) AS n FROM people GROUP BY 1) t WHERE n > 100. count(DISTINCT …) is answered.", `SELECT sum(DISTINCT age) FROM people`)
+	distinctRow    = refuse.New("distinct-key-row", "DP002", "different rows with join key \"%s\" among their columns are not counted", "Count them in a sub-query: SELECT count(*) FROM (SELECT DISTINCT key, column FROM …) t.", `SELECT count(DISTINCT (person_id, sex)) FROM people`)
+	noSets         = refuse.New("grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over the rows of one unit are not answered", "Group the sub-query by its keys alone; grouping sets may stand above it.", "")
+	manySets       = refuse.New("too-many-grouping-sets", "54000", "the statement has more than %d grouping sets", "Ask for fewer keys in CUBE, or list the sets that you need in GROUPING SETS.", `SELECT count(*) FROM people GROUP BY CUBE (sex, age, kids, active, income, hired, seen)`)
+	notGrouped     = refuse.New("grouping-arguments", "42803", "arguments to GROUPING must be grouping expressions of the associated query level", "Write expressions of GROUP BY.", `SELECT sex, grouping(age), count(*) FROM people GROUP BY ROLLUP (sex)`)
+	rowsCombined   = refuse.New("combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION SELECT age FROM people) t`)
+	ownCatalogue   = refuse.New("relation-not-permitted", "42501", `relation "%s" is not available here`, "Catalogs here show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`)
+	windowOnRows   = refuse.New("window-on-rows", "DP002", "window functions over private rows have no private form", "Aggregate with GROUP BY first; window functions over the counts are answered.", `SELECT row_number() OVER (), age FROM people`)
+)
+
+// What cannot be asked of private rows that meet a public list.
+var (
+	candidateRows      = refuse.New("candidate-rows", "DP002", "private rows that meet a public list cannot be %s", "Join one list in the SELECT that groups by its columns: SELECT c.name, count(*) FROM t, LATERAL (VALUES ('a', x), ('b', y)) c(name, yes) WHERE yes GROUP BY c.name.", `SELECT count(*) FROM (SELECT v.n FROM people, (VALUES (1), (2)) v(n)) t`)
+	candidateKeys      = refuse.New("candidate-keys", "DP002", `GROUP BY does not tell the rows of "%[1]s" apart: a private row would count several times in one group`, `Group by columns of "%[1]s" that differ between all its rows, or take its rows DISTINCT in a sub-query. Where its key is unique, equate it with an expression over the private rows.`, `SELECT count(*) FROM people, (VALUES (10), (20)) v(n) WHERE age > v.n`)
+	candidateAggregate = refuse.New("candidate-aggregate", "DP002", "this aggregate of private rows that meet a public list is not answered", "count(*), count(x), and sums and averages of private columns are.", `SELECT v.n, percentile_disc(0.5) WITHIN GROUP (ORDER BY income) FROM people, (VALUES (10), (20)) v(n) WHERE age > v.n GROUP BY v.n`)
+	manyCandidates     = refuse.New("candidate-number", "54000", "the public list has %d rows, it must have from 1 to %d", "Narrow the list with WHERE in a sub-query, or take coarser steps.", `SELECT v.n, count(*) FROM people, generate_series(1, 5000) v(n) WHERE age > v.n GROUP BY v.n`)
+	timesSeries        = refuse.New("candidate-times", "DP002", "private rows do not meet generate_series of %s", "GROUP BY a column of dates, or its date_trunc, has every day of its domain, with 0 where nobody is: SELECT date_trunc('month', d), count(*) FROM t GROUP BY 1. Or list few dates: (VALUES (date '2024-01-01'), (date '2024-02-01')) v(d).", `SELECT d, count(*) FROM generate_series(date '2024-01-01', date '2024-03-01', interval '1 month') d JOIN people p ON p.hired <= d::date GROUP BY 1`)
+	seriesLong         = refuse.New("series-rows", "54000", "generate_series would make about %s rows, it may make %d", "Take coarser steps, or a shorter range: all rows are made before any is used, so LIMIT does not help.", `SELECT count(*) FROM generate_series(1, 1000000000000)`)
+	mixedValues        = refuse.New("values-types", "42804", "VALUES types %s and %s cannot be matched", "Give all rows of a column the same type: '…'::type.", `SELECT v.n, count(*) FROM people, (VALUES (1), (current_date)) v(n) GROUP BY v.n`)
+)
+
+// What online releases and made-up rows refuse.
+var (
+	UnpaidRows   = refuse.New("unpaid-made-up-rows", "42501", "rows of private table %[1]s cannot be read, and you have not paid for the made-up rows of release %[2]s", "A preview never buys: SET dp.epsilon = %[3]s, then SELECT count(*) FROM dp.%[2]s buys them, and rows of %[1]s are shown from then on. Or ask for aggregates: SELECT count(*) FROM %[1]s.", "")
+	unopenedRows = refuse.New("unopened-online-release", "42501", "you have not opened online release %[1]s, whose hypothesis would tell these rows", "A count by %[2]s opens it, where dp.epsilon is as much as it costs: SELECT * FROM dp.releases.", "")
+	notMadeUp    = refuse.New("column-not-made-up", "DP002", `column "%[1]s" is not in release %[2]s, whose made-up rows stand for the private ones`, "Compare and compute with %[3]s; other columns are shown as NULL.", "")
+)
+
+// What is wrong with a SELECT that the data owner gave as a source. She is told when the policy is checked.
+var (
+	viewStatement = refuse.New("view-statement", "42601", "the source must be one SELECT", "Write a single SELECT, or the name of a table.", "")
+	viewCircle    = refuse.New("view-circle", "42P19", "the source of table %s reads that table itself", "Read the tables below it.", "")
+	viewRowsOnly  = refuse.New("view-rows", "DP002", "the source of table %s passes no rows on that belong to single units: it aggregates over all of them, or reads public tables alone", "Group by the unit's key, project and filter; or mark the table trusted: true, and see to it that each row depends on one unit.", "")
+	viewColumn    = refuse.New("view-column", "42703", `the source of table %s shows no column "%s" that may be seen`, "Show it in the SELECT, or leave it out of the table's columns; a key is listed with keys: join.", "")
+	viewType      = refuse.New("view-type", "42804", `column "%[2]s" of table %[1]s is declared as %[3]s, and its source makes it %[4]s`, "Declare that type, or cast in the SELECT.", "")
+	viewKey       = refuse.New("view-key", "42703", `the source of table %s shows no join key "%s"`, "Show the key in the SELECT under that name.", "")
+	ViewName      = refuse.New("view-name", "42P01", `relation "%s" is not written in full`, "Write %[2]s: the database looks for no name in any schema by itself.", "")
+	ViewElsewhere = refuse.New("view-elsewhere", "42501", "the source reads the relation of table %s in dataset %s: two datasets over one relation would be two budgets over the same rows", "Read relations of one dataset.", "")
+)
+
+// Refusals are all of this package, in the order of the documentation.
+var Refusals = []*refuse.Reason{
+	unknownTable, unknownDatabase, unknownAlias, ambiguous, systemColumn, badOrdinal, columnCount, duplicateAlias,
+	ungrouped, nested, limitConstant, negativeLimit, UnpaidRows, unopenedRows, notMadeUp, rawRows, privateJoin, fanOut,
+	notCopied, keptPublic, keptJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
+	correlated, countedAround, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
+	notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined,
+	ownCatalogue, windowOnRows, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,
+	ViewElsewhere, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong,
+	mixedValues,
+}

@@ -1,0 +1,229 @@
+package bind
+
+import (
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Rows are private rows as a FROM sees them: one table, of the policy or derived, narrowed by conditions and renamed or
+// computed column by column. Projections and filters are pulled up into the leaf, so a nested SELECT asks what the flat one
+// asks.
+type Rows struct {
+	Table          *policy.Table
+	parts          []relation // the names in sight, in the order of FROM
+	names          []string
+	hidden, merged []int             // positions of columns that USING has merged into others, which are seen without their table's name in their place
+	exprs          []*semantics.Expr // over positions of table.Columns
+	where          []*semantics.Expr
+	keys           []linear.Key
+	equal          [][2]*policy.Column             // keys that are known to be equal in each row
+	marks          []mark                          // columns that say whether the unit has rows elsewhere
+	asked          *linear.Question                // what is asked of them, once that is known
+	scope          *cte                            // the WITH queries in sight
+	fan            *candidates                     // the public list that they meet, nil: none
+	met            bool                            // as they meet one candidate of a list
+	matched        func() (*Rows, *refuse.Refusal) // of rows with fan, where there is another way: the rows as they match the list one by one
+	kept           int                             // position, counted from 1, of the column that says which public row it is, where public rows without a private row are among them, as SQL sees it; 0: there are none
+	pos            int
+}
+
+// relation is one name in FROM and the columns and keys that it brings, as ranges of names and keys.
+type relation struct {
+	alias          string
+	plain          *policy.Table // the table itself, which may be named with its schema; nil: anything else
+	from, to       int
+	fromKey, toKey int
+}
+
+// mark is a column of the rows' table that elsewhere added.
+type mark struct {
+	canon  string
+	column int
+}
+
+// tableRows are the rows of a table of the policy.
+func tableRows(t *policy.Table, pos int) *Rows {
+	k := linear.KnownOf(t)
+	r := &Rows{Table: t, pos: pos, names: k.Names, exprs: k.Exprs, keys: k.Keys}
+	r.parts = []relation{{t.Name, t, 0, len(r.names), 0, len(r.keys)}}
+	return r
+}
+
+// aliased gives the rows another name and, where the alias lists them, other column names.
+func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
+	if a == nil {
+		return r, nil
+	}
+	out := *r
+	out.parts = []relation{{a.Aliasname, nil, 0, len(r.names), 0, len(r.keys)}}
+	if len(r.hidden) > 0 { // (a JOIN b USING (x)) AS c: c has what * shows
+		out.names, out.exprs = nil, nil
+		for _, i := range r.starred(starTarget, r.parts) {
+			out.names, out.exprs = append(out.names, r.names[i]), append(out.exprs, r.exprs[i])
+		}
+		out.hidden, out.merged = nil, nil
+		out.parts[0].to = len(out.names)
+	}
+	if names := ast.Strings(a.Colnames); len(names) > len(out.names) {
+		return nil, columnCount.At(r.pos, a.Aliasname, len(out.names), len(names))
+	} else if len(names) > 0 {
+		out.names = append(append([]string{}, names...), out.names[len(names):]...)
+	}
+	return &out, nil
+}
+
+// alias is the name of the rows for messages: that of the first relation.
+func (r *Rows) alias() string { return r.parts[0].alias }
+
+// systemColumns exist in every PostgreSQL table and would tell rows apart.
+var systemColumns = map[string]bool{"ctid": true, "xmin": true, "xmax": true, "cmin": true, "cmax": true, "tableoid": true, "rowid": true}
+
+// Column resolves a reference among the rows' columns.
+func (r *Rows) Column(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
+	name := fields[len(fields)-1]
+	parts := r.named(fields[:len(fields)-1])
+	if len(parts) == 0 {
+		return nil, unknownAlias.At(pos, strings.Join(fields[:len(fields)-1], "."))
+	}
+	found := -1
+	for _, p := range parts {
+		for i := p.from; i < p.to; i++ {
+			if r.names[i] != name || len(fields) == 1 && slices.Contains(r.hidden, i) {
+				continue
+			}
+			if found >= 0 {
+				return nil, ambiguous.At(pos, name)
+			}
+			found = i
+		}
+	}
+	if found < 0 {
+		return nil, r.missing(fields, parts, pos)
+	}
+	e := r.exprs[found]
+	if e.Pos == pos {
+		return e, nil
+	}
+	same := *e
+	same.Pos = pos
+	return &same, nil
+}
+
+// missing refuses a name that is no column: a join key, a system column, or nothing.
+func (r *Rows) missing(fields []string, parts []relation, pos int) *refuse.Refusal {
+	name := fields[len(fields)-1]
+	if k, _ := r.key(fields, pos); k != nil {
+		return keyOnly.At(pos, name, r.Table.Dataset.Unit.Name)
+	}
+	if systemColumns[name] {
+		return systemColumn.At(pos, name)
+	}
+	refusal := semantics.UnknownColumn.At(pos, strings.Join(fields, "."))
+	for _, p := range parts {
+		names := slices.Clone(r.names[p.from:p.to])
+		for _, k := range r.keys[p.fromKey:p.toKey] {
+			names = append(names, k.Name)
+		}
+		if near := nearest(name, names); near != "" {
+			refusal.Hint = `Perhaps you meant to reference the column "` + p.alias + "." + near + `".`
+			break
+		}
+	}
+	return refusal
+}
+
+// key resolves a reference among the join keys in sight; nil: it is none. Of several units' keys, which are equal in each
+// row, the first is taken.
+func (r *Rows) key(fields []string, pos int) (*linear.Key, *refuse.Refusal) {
+	var found *linear.Key
+	for _, p := range r.named(fields[:len(fields)-1]) {
+		for i := p.fromKey; i < p.toKey; i++ {
+			k := &r.keys[i]
+			if k.Name != fields[len(fields)-1] {
+				continue
+			}
+			if found != nil && !r.areEqual(found.Column, k.Column) {
+				return nil, ambiguous.At(pos, k.Name)
+			}
+			if found == nil {
+				found = k
+			}
+		}
+	}
+	return found, nil
+}
+
+// keyNode is key for a node; nil: the node is no reference to a key.
+func (r *Rows) keyNode(n *pg.Node) (*linear.Key, *refuse.Refusal) {
+	ref := n.GetColumnRef()
+	if ref == nil {
+		return nil, nil
+	}
+	fields := ast.Strings(ref.Fields)
+	if len(fields) == 0 || len(fields) < len(ref.Fields) {
+		return nil, nil
+	}
+	return r.key(fields, int(ref.Location))
+}
+
+func (r *Rows) areEqual(a, b *policy.Column) bool {
+	return a == b || a.Unit && b.Unit || slices.Contains(r.equal, [2]*policy.Column{a, b}) || slices.Contains(r.equal, [2]*policy.Column{b, a})
+}
+
+// named lists the relations that the words before a column name name: all of them where there are no words.
+func (r *Rows) named(words []string) []relation {
+	n := len(words)
+	if n == 0 {
+		return r.parts
+	}
+	var found []relation
+	for _, p := range r.parts {
+		if p.alias != words[n-1] {
+			continue
+		}
+		if t := p.plain; n == 1 || t != nil && words[n-2] == t.Schema && (n == 2 || n == 3 && t.Dataset != nil && words[0] == t.Dataset.ID) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// nearest is the known name that is within a third of its length of edits, or "".
+func nearest(name string, known []string) string {
+	best, least := "", len(name)/3+1
+	for _, k := range known {
+		if d := edits(strings.ToLower(name), strings.ToLower(k)); d <= least && (best == "" || d < least) {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance in bytes.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diagonal = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,221 @@
+package bind
+
+import (
+	"fmt"
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// mostSets bounds the grouping sets of a SELECT.
+const mostSets = 64
+
+// groupClause binds GROUP BY. Its grouping sets are all combinations of one set of each item; a plain expression is the
+// set of itself.
+func (g *Grouping) groupClause() *refuse.Refusal {
+	sets, some := []linear.Set{nil}, false
+	for _, n := range g.Sel.GroupClause {
+		item, refusal := g.itemSets(n)
+		if refusal != nil {
+			return refusal
+		}
+		some = some || n.GetGroupingSet() != nil
+		var all []linear.Set
+		for _, a := range sets {
+			for _, b := range item {
+				all = append(all, united(a, b))
+			}
+		}
+		if sets = all; len(sets) > mostSets {
+			return manySets.At(ast.Location(n), mostSets)
+		}
+	}
+	if !some {
+		return nil
+	}
+	if g.twice != nil { // ROLLUP (1, 2) of two equal items: each is NULL in the sets that leave it out
+		return semantics.NoForm.At(ast.Location(g.twice), "a grouping set that names one expression by two columns")
+	}
+	for _, s := range sets {
+		if g.Sel.GroupDistinct && slices.ContainsFunc(g.Q.Sets, func(have linear.Set) bool { return slices.Equal(have, s) }) {
+			continue
+		}
+		g.Q.Sets = append(g.Q.Sets, s)
+	}
+	return nil
+}
+
+// united is the sorted union of two sets.
+func united(a, b linear.Set) linear.Set { return semantics.Union(append([]int{}, a...), b) }
+
+// itemSets are the sets of one item of GROUP BY.
+func (g *Grouping) itemSets(n *pg.Node) ([]linear.Set, *refuse.Refusal) {
+	s := n.GetGroupingSet()
+	if s == nil {
+		keys, refusal := g.itemKeys(n)
+		return []linear.Set{keys}, refusal
+	}
+	if s.Kind == pg.GroupingSetKind_GROUPING_SET_EMPTY {
+		return []linear.Set{{}}, nil
+	}
+	if s.Kind == pg.GroupingSetKind_GROUPING_SET_SETS {
+		var all []linear.Set
+		for _, c := range s.Content {
+			sets, refusal := g.itemSets(c)
+			if refusal != nil {
+				return nil, refusal
+			}
+			if all = append(all, sets...); len(all) > mostSets {
+				return nil, manySets.At(int(s.Location), mostSets)
+			}
+		}
+		return all, nil
+	}
+	parts := make([]linear.Set, len(s.Content))
+	for i, c := range s.Content {
+		var refusal *refuse.Refusal
+		if parts[i], refusal = g.itemKeys(c); refusal != nil {
+			return nil, refusal
+		}
+	}
+	var all []linear.Set
+	if s.Kind == pg.GroupingSetKind_GROUPING_SET_ROLLUP {
+		for n := len(parts); n >= 0; n-- {
+			all = append(all, UnitedAll(parts[:n]))
+		}
+		return all, nil
+	}
+	if len(parts) > 12 || 1<<len(parts) > mostSets {
+		return nil, manySets.At(int(s.Location), mostSets)
+	}
+	for bits := 1<<len(parts) - 1; bits >= 0; bits-- {
+		var chosen []linear.Set
+		for i, p := range parts {
+			if bits>>(len(parts)-1-i)&1 == 1 {
+				chosen = append(chosen, p)
+			}
+		}
+		all = append(all, UnitedAll(chosen))
+	}
+	return all, nil
+}
+
+func UnitedAll(parts []linear.Set) linear.Set {
+	all := linear.Set{}
+	for _, p := range parts {
+		all = united(all, p)
+	}
+	return all
+}
+
+// itemKeys are the keys of an expression, or of several in parentheses.
+func (g *Grouping) itemKeys(n *pg.Node) (linear.Set, *refuse.Refusal) {
+	if r := n.GetRowExpr(); r != nil && r.RowFormat == pg.CoercionForm_COERCE_IMPLICIT_CAST {
+		all := linear.Set{}
+		for _, a := range r.Args {
+			keys, refusal := g.itemKeys(a)
+			if refusal != nil {
+				return nil, refusal
+			}
+			all = united(all, keys)
+		}
+		return all, nil
+	}
+	node, refusal := g.GroupItem(n)
+	if refusal != nil {
+		return nil, refusal
+	}
+	k, refusal := g.key(node)
+	if refusal == nil && node != n {
+		if g.placed == nil {
+			g.placed = map[int]*pg.Node{}
+		}
+		if have := g.placed[k]; have != nil && have != node {
+			g.twice = n
+		}
+		g.placed[k] = node
+	}
+	return linear.Set{k}, refusal
+}
+
+// findLevels gives each grouping(…) a key of its own: which of its arguments a row is not grouped by.
+func (g *Grouping) findLevels() *refuse.Refusal {
+	var refusal *refuse.Refusal
+	note := func(n *pg.Node) bool {
+		f := n.GetGroupingFunc()
+		if f == nil || refusal != nil {
+			return false
+		}
+		var keys linear.Set
+		if keys, refusal = g.levelKeys(f); refusal != nil {
+			return false
+		}
+		name := fmt.Sprint("grouping ", keys)
+		if _, known := g.keyAt[name]; known {
+			return false
+		}
+		if g.Q.Levels == nil {
+			g.Q.Levels = map[int]linear.Set{}
+		}
+		g.keyAt[name] = len(g.Q.Keys)
+		g.Q.Levels[len(g.Q.Keys)] = keys
+		g.Q.Keys = append(g.Q.Keys, semantics.ConstantExpr(int64(0), policy.Int4, int(f.Location)))
+		return false
+	}
+	for _, t := range g.Targets {
+		ast.Holds(t.Node, note)
+	}
+	ast.Holds(g.Sel.HavingClause, note)
+	for _, n := range g.Sel.SortClause {
+		ast.Holds(n, note)
+	}
+	return refusal
+}
+
+// levelKeys are the keys that the arguments of grouping(…) are, in its order.
+func (g *Grouping) levelKeys(f *pg.GroupingFunc) (linear.Set, *refuse.Refusal) {
+	keys := linear.Set{}
+	for _, a := range f.Args {
+		e, refusal := g.Below("GROUPING").Expr(a)
+		if refusal != nil {
+			return nil, refusal
+		}
+		k, known := g.keyAt[e.Canon]
+		if !known {
+			return nil, notGrouped.At(ast.Location(a))
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}
+
+// level finds the key of a grouping(…).
+func (g *Grouping) level(f *pg.GroupingFunc) (*Found, *refuse.Refusal) {
+	keys, refusal := g.levelKeys(f)
+	if refusal != nil {
+		return nil, refusal
+	}
+	k, known := g.keyAt[fmt.Sprint("grouping ", keys)]
+	if !known {
+		return nil, refuse.Construct.At(int(f.Location), "GROUPING in this place")
+	}
+	return &Found{key: k, counter: -1, typ: policy.Int4}, nil
+}
+
+// LevelOf is grouping(keys…) in the rows of a set: a bit for each key, 1 where the rows are not grouped by it.
+func LevelOf(keys, grouped linear.Set) int64 {
+	n := int64(0)
+	for _, k := range keys {
+		n <<= 1
+		if !slices.Contains(grouped, k) {
+			n |= 1
+		}
+	}
+	return n
+}

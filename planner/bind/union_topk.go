@@ -1,0 +1,249 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// SELECT x.name FROM (SELECT 'apple' AS name, count(*) AS n FROM t WHERE apple UNION ALL …) x ORDER BY n DESC LIMIT 1 asks
+// which of several counts of the same rows is the largest, and for no count. It is read as a list of names and conditions
+// that the rows meet, whose first names are shown.
+
+// arm is one SELECT of the UNION ALL.
+type arm struct {
+	sel   *pg.SelectStmt
+	met   []*pg.Node // a conjunction: which rows are counted
+	names []*pg.Node // the constants, by column; nil in the count's place
+}
+
+// readArms rewrites such a statement; any other is returned as it is. Trees of the statement are shared, never changed.
+func (b *Binder) readArms(sel *pg.SelectStmt) *pg.SelectStmt {
+	union, alias, columns := armsOf(sel)
+	if union == nil || len(sel.SortClause) != 1 || sel.LimitCount == nil || sel.LimitOffset != nil || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES ||
+		len(sel.DistinctClause) > 0 || IsGrouped(sel) || sel.WhereClause != nil || len(sel.WindowClause) > 0 {
+		return sel
+	}
+	arms, count := readAll(union, nil)
+	if len(arms) < 2 {
+		return sel
+	}
+	names := make([]string, len(arms[0].sel.TargetList))
+	for i, n := range arms[0].sel.TargetList {
+		if names[i] = ast.Label(n.GetResTarget()); i < len(columns) {
+			names[i] = columns[i]
+		}
+	}
+	by := sel.SortClause[0].GetSortBy()
+	if by.SortbyDir != pg.SortByDir_SORTBY_DESC || by.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST || !refersTo(by.Node, names[count]) ||
+		slices.Index(names, names[count]) != count || slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { return readsColumn(n, names[count]) }) {
+		return sel
+	}
+	quiet := *b
+	if from, refusal := quiet.FromRows(arms[0].sel, nil); from == nil || refusal != nil {
+		return sel
+	}
+	inner := contestOf(arms, names, count, sel.LimitCount)
+	b.Top = inner
+	return &pg.SelectStmt{TargetList: sel.TargetList, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, FromClause: []*pg.Node{
+		{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Subquery: ast.Select(inner), Alias: &pg.Alias{Aliasname: alias}}}}}}
+}
+
+// armsOf finds the UNION ALL that a SELECT reads: a sub-query, or its only WITH query.
+func armsOf(sel *pg.SelectStmt) (union *pg.SelectStmt, alias string, columns []string) {
+	if len(sel.FromClause) != 1 || sel.Larg != nil {
+		return nil, "", nil
+	}
+	if sub := sel.FromClause[0].GetRangeSubselect(); sub != nil && sub.Alias != nil && sel.WithClause == nil {
+		return unionAll(sub.Subquery.GetSelectStmt()), sub.Alias.Aliasname, ast.Strings(sub.Alias.Colnames)
+	}
+	v, w := sel.FromClause[0].GetRangeVar(), sel.WithClause
+	if v == nil || w == nil || w.Recursive || len(w.Ctes) != 1 || v.Schemaname != "" || w.Ctes[0].GetCommonTableExpr().Ctename != v.Relname || len(v.Alias.GetColnames()) > 0 {
+		return nil, "", nil
+	}
+	c := w.Ctes[0].GetCommonTableExpr()
+	if alias = v.Relname; v.Alias != nil {
+		alias = v.Alias.Aliasname
+	}
+	return unionAll(c.Ctequery.GetSelectStmt()), alias, ast.Strings(c.Aliascolnames)
+}
+
+// unionAll returns a UNION ALL that nothing else is done to.
+func unionAll(sel *pg.SelectStmt) *pg.SelectStmt {
+	if sel == nil || sel.Op != pg.SetOperation_SETOP_UNION || !sel.All || len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil || sel.WithClause != nil || len(sel.LockingClause) > 0 {
+		return nil
+	}
+	return sel
+}
+
+// readAll reads the arms of a UNION ALL: counts of the same FROM, in the same column; nil where some is none.
+func readAll(sel *pg.SelectStmt, arms []*arm) ([]*arm, int) {
+	if union := unionAll(sel); union != nil {
+		arms, at := readAll(union.Larg, arms)
+		if arms == nil {
+			return nil, 0
+		}
+		if arms, after := readAll(union.Rarg, arms); after == at {
+			return arms, at
+		}
+		return nil, 0
+	}
+	a, at := readArm(sel)
+	if a == nil || len(arms) > 0 && (!equalTrees(arms[0].sel.FromClause, sel.FromClause) || len(a.names) != len(arms[0].names)) {
+		return nil, 0
+	}
+	return append(arms, a), at
+}
+
+func equalTrees(a, b []*pg.Node) bool { return slices.EqualFunc(a, b, ast.SameTree) }
+
+// readArm reads SELECT constants, count FROM … WHERE …
+func readArm(sel *pg.SelectStmt) (a *arm, count int) {
+	if sel.Op != pg.SetOperation_SETOP_NONE || len(sel.ValuesLists) > 0 || len(sel.GroupClause) > 0 || sel.HavingClause != nil || len(sel.DistinctClause) > 0 ||
+		len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil || sel.WithClause != nil || len(sel.FromClause) == 0 || ast.Holds(sel.WhereClause, isSubLink) {
+		return nil, 0
+	}
+	a, count = &arm{sel: sel, names: make([]*pg.Node, len(sel.TargetList))}, -1
+	if sel.WhereClause != nil {
+		a.met = append(a.met, sel.WhereClause)
+	}
+	for i, n := range sel.TargetList {
+		val := n.GetResTarget().Val
+		if f := val.GetFuncCall(); f != nil && ast.IsAggregate(f) {
+			name, refusal := ast.FunctionName(f)
+			if count >= 0 || refusal != nil || name != "count" || f.AggDistinct || f.Over != nil || !f.AggStar && len(f.Args) != 1 || ast.Holds(val, isSubLink) {
+				return nil, 0
+			}
+			if count = i; f.AggFilter != nil {
+				a.met = append(a.met, f.AggFilter)
+			}
+			if !f.AggStar {
+				a.met = append(a.met, &pg.Node{Node: &pg.Node_NullTest{NullTest: &pg.NullTest{Arg: f.Args[0], Nulltesttype: pg.NullTestType_IS_NOT_NULL, Location: -1}}})
+			}
+			continue
+		}
+		if ast.Holds(val, func(n *pg.Node) bool { return n.GetColumnRef() != nil || isSubLink(n) || n.GetFuncCall() != nil }) {
+			return nil, 0
+		}
+		a.names[i] = val
+	}
+	if count < 0 {
+		return nil, 0
+	}
+	return a, count
+}
+
+// refersTo tells a reference to a column of the sub-query.
+func refersTo(n *pg.Node, name string) bool {
+	fields := ast.Strings(n.GetColumnRef().GetFields())
+	return len(fields) > 0 && len(fields) == len(n.GetColumnRef().Fields) && fields[len(fields)-1] == name
+}
+
+// readsColumn tells whether an expression reads a column of the sub-query, or all of them.
+func readsColumn(n *pg.Node, name string) bool {
+	return ast.Holds(n, func(n *pg.Node) bool { return isStar(n) || refersTo(n, name) || isSubLink(n) })
+}
+
+// The names of the list that arms become, which no column of a policy has.
+const (
+	armList  = "candidates of the union"
+	armPlace = "place in the union"
+	armMet   = "is met"
+)
+
+// contestOf writes the arms as a list.
+func contestOf(arms []*arm, names []string, count int, limit *pg.Node) *pg.SelectStmt {
+	list := &pg.SelectStmt{LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT}
+	column := func(name string) *pg.Node {
+		return pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(armList), pg.MakeStrNode(name)}, -1)
+	}
+	out := &pg.SelectStmt{LimitCount: limit, LimitOption: pg.LimitOption_LIMIT_OPTION_COUNT, WhereClause: column(armMet)}
+	for i, a := range arms {
+		var values []*pg.Node
+		for at, n := range a.names {
+			if at != count {
+				values = append(values, n)
+			}
+		}
+		met := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Val: &pg.A_Const_Boolval{Boolval: &pg.Boolean{Boolval: true}}, Location: -1}}}
+		if len(a.met) == 1 {
+			met = a.met[0]
+		} else if len(a.met) > 1 {
+			met = pg.MakeBoolExprNode(pg.BoolExprType_AND_EXPR, a.met, -1)
+		}
+		list.ValuesLists = append(list.ValuesLists, pg.MakeListNode(append(values, pg.MakeAConstIntNode(int64(i), -1), met)))
+	}
+	var columns []*pg.Node
+	for at, name := range names {
+		if at != count {
+			columns = append(columns, pg.MakeStrNode(name))
+			out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(name, column(name), -1))
+			out.GroupClause = append(out.GroupClause, column(name))
+		}
+	}
+	columns = append(columns, pg.MakeStrNode(armPlace), pg.MakeStrNode(armMet))
+	out.GroupClause = append(out.GroupClause, column(armPlace))
+	out.FromClause = append(slices.Clone(arms[0].sel.FromClause), &pg.Node{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Lateral: true,
+		Subquery: ast.Select(list), Alias: &pg.Alias{Aliasname: armList, Colnames: columns}}}})
+	by := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, Funcformat: pg.CoercionForm_COERCE_EXPLICIT_CALL, Location: -1}}}
+	out.SortClause = []*pg.Node{pg.MakeSortByNode(by, pg.SortByDir_SORTBY_DESC, pg.SortByNulls_SORTBY_NULLS_DEFAULT, -1)}
+	return out
+}
+
+// rowArms are the private rows of a UNION ALL of rows of one table: each row once for each arm that passes it on.
+func (b *Binder) rowArms(sel *pg.SelectStmt, scope *cte) (*Rows, *refuse.Refusal) {
+	var arms []*Rows
+	var read func(sel *pg.SelectStmt) (bool, *refuse.Refusal)
+	read = func(sel *pg.SelectStmt) (bool, *refuse.Refusal) {
+		if union := unionAll(sel); union != nil {
+			if ok, refusal := read(union.Larg); !ok || refusal != nil {
+				return false, refusal
+			}
+			return read(union.Rarg)
+		}
+		if sel.Op != pg.SetOperation_SETOP_NONE {
+			return false, nil
+		}
+		r, refusal := b.selectRows(sel, scope)
+		if r == nil || refusal != nil || r.fan != nil || len(arms) > 0 && (r.Table != arms[0].Table || len(r.names) != len(arms[0].names)) {
+			return false, refusal
+		}
+		arms = append(arms, r)
+		return true, nil
+	}
+	if ok, refusal := read(sel); !ok || refusal != nil {
+		return nil, refusal
+	}
+	list := &candidates{alias: arms[0].alias(), names: arms[0].names}
+	for _, r := range arms {
+		list.rows, list.where = append(list.rows, slices.Clone(r.exprs)), append(list.where, r.where)
+	}
+	out := &Rows{Table: arms[0].Table, names: list.names, fan: list, pos: arms[0].pos}
+	out.parts = []relation{{list.alias, nil, 0, len(out.names), 0, 0}}
+	for c := range list.names {
+		typ, refusal := commonType(list.rows, c)
+		if refusal != nil {
+			return nil, refusal
+		}
+		for _, row := range list.rows {
+			if row[c], refusal = b.asType(row[c], typ); refusal != nil {
+				return nil, refusal
+			}
+		}
+		list.types, list.typmod = append(list.types, typ), append(list.typmod, int32(-1))
+		out.exprs = append(out.exprs, virtual(c, typ, -1))
+	}
+	return out, nil
+}
+
+// virtual is a column of a list for any candidate.
+func virtual(c int, t policy.Type, typmod int32) *semantics.Expr {
+	e := semantics.ColumnExpr(virtualColumn+c, t, typmod, -1)
+	e.Monotone = false
+	return e
+}

@@ -1,0 +1,125 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+)
+
+// USING and NATURAL equate columns of one name, of which one is seen afterwards: that of the side whose rows stay.
+
+// usingOf are the names that a join equates by USING or NATURAL.
+func usingOf(j *pg.JoinExpr, left, right *Rows) ([]string, *refuse.Refusal) {
+	if !j.IsNatural {
+		return ast.Strings(j.UsingClause), nil
+	}
+	var names []string
+	others := right.visible()
+	for _, name := range left.visible() {
+		if slices.Contains(others, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, naturalCross.At(right.pos)
+	}
+	return names, nil
+}
+
+// visible are the names of columns and keys that may be written without a table's.
+func (r *Rows) visible() []string {
+	var names []string
+	for i, name := range r.names {
+		if !slices.Contains(r.hidden, i) {
+			names = append(names, name)
+		}
+	}
+	for _, k := range r.keys {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// place is the position of the only visible column of a name, −1 where there is none or several.
+func (r *Rows) place(name string) int {
+	found := -1
+	for i, have := range r.names {
+		if have != name || slices.Contains(r.hidden, i) {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
+}
+
+// reference writes a visible column with its table's name.
+func (r *Rows) reference(name string, pos int) *pg.Node {
+	fields := []*pg.Node{pg.MakeStrNode(name)}
+	at := r.place(name)
+	for _, p := range r.parts {
+		if at >= p.from && at < p.to {
+			fields = []*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(name)}
+		}
+	}
+	return pg.MakeColumnRefNode(fields, int32(pos))
+}
+
+// equation is the condition that USING stands for.
+func equation(left, right *Rows, name string, pos int) *pg.Node {
+	return pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, left.reference(name, pos), right.reference(name, pos), int32(pos))
+}
+
+// merge lets one column of each name be seen in out: that of the columns from seen on, or of those before it.
+func (out *Rows) merge(using []string, from int, last bool) {
+	var merged, hidden []int
+	for _, name := range using {
+		first, second := -1, -1
+		for i, have := range out.names {
+			switch {
+			case have != name || slices.Contains(out.hidden, i):
+			case i < from:
+				first = i
+			default:
+				second = i
+			}
+		}
+		if first < 0 || second < 0 { // join keys, which are equal
+			continue
+		}
+		if last {
+			first, second = second, first
+		}
+		merged, hidden = append(merged, first), append(hidden, second)
+	}
+	out.hidden = append(slices.Clone(out.hidden), hidden...)
+	out.merged = append(merged, slices.DeleteFunc(slices.Clone(out.merged), func(i int) bool { return slices.Contains(merged, i) || slices.Contains(out.hidden, i) })...)
+}
+
+// starTarget is *.
+var starTarget = &pg.ResTarget{Val: pg.MakeColumnRefNode([]*pg.Node{{Node: &pg.Node_AStar{AStar: &pg.A_Star{}}}}, -1)}
+
+// starred are the positions that * or alias.* stands for: what USING has merged comes first in *.
+func (r *Rows) starred(target *pg.ResTarget, parts []relation) []int {
+	if parts == nil { // it is no star
+		return nil
+	}
+	var list []int
+	bare := len(ast.Strings(target.Val.GetColumnRef().Fields)) == 0
+	if bare {
+		list = slices.Clone(r.merged)
+	}
+	for _, p := range parts {
+		for i := p.from; i < p.to; i++ {
+			if !bare || !slices.Contains(r.hidden, i) && !slices.Contains(r.merged, i) {
+				list = append(list, i)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,212 @@
+package choose
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+)
+
+// additive asks for counts and sums: for counters side by side, or by combination of their conditions; and for each
+// grouping set by itself, or for some whose cells others add up. What has the least expected error is taken.
+func (v *LeafPlanner) additive(sh *LeafPlan, counters []int) *refuse.Refusal {
+	form := func(keys linear.Set) (*Request, *refuse.Refusal) { return v.plain(sh.Question, keys, counters) }
+	best, refusal := v.based(sh, form)
+	if refusal != nil {
+		return refusal
+	}
+	if a, refusal := v.marginal(sh, counters, best); refusal != nil {
+		return refusal
+	} else if a != nil {
+		sh.Asks = append(sh.Asks, a)
+		return nil
+	}
+	if conditional(sh.Question, counters) {
+		form = func(keys linear.Set) (*Request, *refuse.Refusal) {
+			if a := v.split(sh.Question, keys, counters); a != nil {
+				return a, nil
+			}
+			return nil, linear.NoMechanism.At(-1, "conditions")
+		}
+		if other, refusal := v.based(sh, form); refusal == nil && v.preferred(other, best) {
+			best = other
+		}
+	}
+	sh.Asks = append(sh.Asks, best...)
+	return nil
+}
+
+// preferred tells whether some asks are better than others: because she has paid for them, or by their error.
+func (v *LeafPlanner) preferred(some, others []*Request) bool {
+	if some, others := v.Ch.holdsAll(some), v.Ch.holdsAll(others); some != others {
+		return some
+	}
+	return v.error(some) < v.error(others)
+}
+
+// conditional tells counters with different conditions.
+func conditional(q *linear.Question, counters []int) bool {
+	text := func(c int) string { return linear.WhereText(q.Counters[c].Where) }
+	return slices.ContainsFunc(counters, func(c int) bool { return text(c) != text(counters[0]) })
+}
+
+// sumsClearlyWorse is how much more the error of sums of finer groups must be than that of groups asked for by themselves
+// for these to be asked for: totals that are sums add up.
+const sumsClearlyWorse = 1.25
+
+// based chooses the sets that are asked for; the others are read from the one of these with the fewest cells. The sets
+// that no other contains are asked for; then, one by one, the one that lowers the error most.
+func (v *LeafPlanner) based(sh *LeafPlan, form func(linear.Set) (*Request, *refuse.Refusal)) ([]*Request, *refuse.Refusal) {
+	made := map[int]*Request{}
+	var bases, rest []int
+	for s, keys := range sh.Sets {
+		contained := slices.ContainsFunc(sh.Sets, func(other linear.Set) bool { return len(other) > len(keys) && containsSet(other, keys) })
+		again := slices.ContainsFunc(sh.Sets[:s], func(other linear.Set) bool { return slices.Equal(other, keys) })
+		if contained || again {
+			if !again {
+				rest = append(rest, s)
+			}
+			continue
+		}
+		var refusal *refuse.Refusal
+		if made[s], refusal = form(keys); refusal != nil {
+			return nil, refusal
+		}
+		bases = append(bases, s)
+	}
+	best := v.assigned(sh, made, bases)
+	for len(rest) > 0 {
+		next, found := -1, best
+		for i, s := range rest {
+			if made[s] == nil {
+				var refusal *refuse.Refusal
+				if made[s], refusal = form(sh.Sets[s]); refusal != nil {
+					return nil, refusal
+				}
+			}
+			if other := v.assigned(sh, made, append(bases[:len(bases):len(bases)], s)); v.error(other)*sumsClearlyWorse < v.error(best) && v.error(other) < v.error(found) {
+				next, found = i, other
+			}
+		}
+		if next < 0 {
+			break
+		}
+		best, bases, rest = found, append(bases, rest[next]), slices.Delete(rest, next, next+1)
+	}
+	return best, nil
+}
+
+func containsSet(all, some linear.Set) bool {
+	return !slices.ContainsFunc(some, func(k int) bool { return !slices.Contains(all, k) })
+}
+
+// assigned lets each set be read from one of the bases.
+func (v *LeafPlanner) assigned(sh *LeafPlan, made map[int]*Request, bases []int) []*Request {
+	asks := make([]*Request, len(bases))
+	for i, s := range bases {
+		same := *made[s]
+		asks[i] = &same
+	}
+	for s, keys := range sh.Sets {
+		var from *Request
+		for _, a := range asks {
+			if containsSet(a.set, keys) && (from == nil || a.Cells < from.Cells) {
+				from = a
+			}
+		}
+		from.Reads = append(from.Reads, s)
+	}
+	for _, a := range asks {
+		a.weight *= float64(len(a.Reads))
+	}
+	return asks
+}
+
+// weight is the expected squared error of all that one set's rows take from an ask, at the whole cost. An ask of a finer
+// set that is read for a coarser one adds up the same cells, so weighs the same. Sums are measured by their range, as
+// mechanisms.Counter is.
+func (v *LeafPlanner) weight(a *Request) float64 {
+	if !a.Wanted() {
+		return 0
+	}
+	spec, err := a.Fresh(v.nominal())
+	if err != nil {
+		if spec, err = a.Fresh(v.Ch.Share(1)); err != nil {
+			return math.Inf(1)
+		}
+	}
+	total := 0.
+	for _, f := range a.Fills {
+		c := a.Counting[f.Counter]
+		if c < 0 {
+			continue
+		}
+		total += a.WeightOf(c) * v.Ch.variance(spec.Only(c)) * float64(a.CellsWhere(f.condition))
+	}
+	return total
+}
+
+// nominal is the cost at which asks are weighed: the whole, and no more than ε 1 or ρ 1/2. Noise on whole numbers is next to
+// none where a cost is large, which says nothing of what an ask errs by with a part of it.
+func (v *LeafPlanner) nominal() privacy.Cost {
+	c := v.Ch.Share(1)
+	c.Epsilon, c.Rho = privacy.MicroEpsilon(min(c.Epsilon.Micro(), 1_000_000)), privacy.PicoRho(min(c.Rho.Pico(), 500_000_000_000))
+	return c
+}
+
+// order is the power of an ask's share of the cost that its error falls with.
+func (v *LeafPlanner) order() float64 {
+	if v.Ch.C.Dataset.Accountant == privacy.ZCDP {
+		return 1
+	}
+	return 2
+}
+
+// error is the least sum of the asks' errors when they share a cost: with errors w/s^p of shares s that add up to 1, s is
+// in proportion to w^(1/(p+1)).
+func (v *LeafPlanner) error(asks []*Request) float64 {
+	sum := 0.
+	for _, a := range asks {
+		sum += math.Pow(a.weight, 1/(v.order()+1))
+	}
+	return math.Pow(sum, v.order()+1)
+}
+
+// shares are the parts of the cost that a sheet's asks take, in 2^-20ths, those that measure nothing none.
+func (v *LeafPlanner) shares(asks []*Request) []int64 {
+	total, wanted := 0., make([]float64, len(asks))
+	some := 0
+	for i, a := range asks {
+		if a.Wanted() {
+			wanted[i] = math.Pow(max(a.weight, math.SmallestNonzeroFloat64), 1/(v.order()+1))
+			total += wanted[i]
+			some++
+		}
+	}
+	out := make([]int64, len(asks))
+	for i, a := range asks {
+		if a.Wanted() && some == 1 {
+			out[i] = WholeShare
+		} else if a.Wanted() {
+			out[i] = max(1, int64(wanted[i]/total*(WholeShare-float64(some))))
+		}
+	}
+	return out
+}
+
+const WholeShare = 1 << 20
+
+// PartOfCost is so many 2^-20ths of a cost, rounded down.
+func PartOfCost(c privacy.Cost, part int64) privacy.Cost {
+	if part == WholeShare {
+		return c
+	}
+	of := func(n int64) int64 {
+		high, low := bits.Mul64(uint64(n), uint64(part))
+		return int64(high<<44 | low>>20)
+	}
+	return privacy.Cost{Epsilon: privacy.MicroEpsilon(of(c.Epsilon.Micro())), Rho: privacy.PicoRho(of(c.Rho.Pico()))}
+}

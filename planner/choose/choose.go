@@ -1,0 +1,159 @@
+// Package choose finds how each question is answered: from what is held, by a declared release, or by measuring, and what. Each
+// way is a Path {what is measured, how it is read, what that costs, how far it is expected to be off}; sources list them
+// (access_path.go), and the least error within a cost is taken, or the least cost within an error (max_error.go). Of
+//
+//	SELECT sex, count(*) FROM people GROUP BY ROLLUP (sex)
+//
+// the leaf plan has a request for counts by sex and one for the total (leaf_plan.go), which is read from the first (rollup.go).
+// What is looked at is public: the policy, the session's settings, what she has paid for, expected errors.
+package choose
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Path is one answer to a question: the measure that it is read from, and how.
+type Path struct {
+	Measure *plans.Measure
+	Reading *reuse.Reading
+	Alarm   *plans.AlarmQuestion // what a run is asked
+	Others  []*plans.Measure     // all that is read, where that is more than one; measure is the first
+	Contest *linear.TopK         // set: candidates are chosen
+	counts  *linear.Query        // what the measure counts, where that is more than the question
+	share   privacy.Cost         // what it might have cost
+}
+
+// Optimizer finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst
+// has paid for, and expected errors.
+type Optimizer struct {
+	C        reuse.Context
+	Now      func() time.Time // the plan's time; asking for it is noted
+	Stocks   map[*policy.Table]*reuse.Views
+	Open     *bind.KeyDiscovery
+	Hints    semantics.Notes
+	Dates    semantics.Notes // of the stale releases that answer
+	renewals int             // of the last attempt: stale releases bought anew
+}
+
+// Choose picks the ways of all sheets for at most the session's epsilon: k sheets for which something is bought get an
+// equal share each, and k is the smallest number for which that works out.
+func (ch *Optimizer) Choose(sheets []*LeafPlan) ([][]*Path, *refuse.Refusal) {
+	if ch.C.Settings.MaxError > 0 {
+		return ch.accurate(sheets)
+	}
+	most := 0
+	for _, sh := range sheets {
+		if slices.ContainsFunc(sh.Asks, (*Request).Wanted) {
+			most++
+		}
+	}
+	most -= ch.lean(sheets, most)
+	// What was bought for this statement before is found at the share that it was bought for.
+	before, bought, refusal := ch.attempt(sheets, max(most, 1))
+	free, hints, dates := refusal == nil && bought == 0, ch.Hints, ch.Dates
+	if free && len(ch.Dates) == 0 {
+		return before, nil
+	}
+	for k := 1; ; k++ {
+		ways, bought, refusal := ch.attempt(sheets, k)
+		if refusal == nil && bought > k && k < most {
+			continue
+		}
+		if free && (refusal != nil || ch.renewals == 0) {
+			ch.Hints, ch.Dates = hints, dates
+			return before, nil
+		}
+		return ways, refusal
+	}
+}
+
+// attempt picks the ways when each sheet may cost a k-th of the session's epsilon, of which each of its asks has a part.
+func (ch *Optimizer) attempt(sheets []*LeafPlan, k int) (ways [][]*Path, bought int, refusal *refuse.Refusal) {
+	share := ch.Share(k)
+	ch.Hints, ch.Dates, ch.renewals = nil, nil, 0
+	ways = make([][]*Path, len(sheets))
+	buying := map[plans.Digest]*plans.Measure{}
+	var leaning []int
+	for i, sh := range sheets {
+		ways[i] = make([]*Path, len(sh.Asks))
+		parts, buys := (&LeafPlanner{Ch: ch}).shares(sh.Asks), false
+		for j, a := range sh.Asks {
+			if !a.Wanted() {
+				continue
+			}
+			own := PartOfCost(share, parts[j])
+			if own.IsZero() {
+				return nil, 0, epsilonSmall.At(-1, ch.C.Settings.Epsilon.String(), k*len(sh.Asks))
+			}
+			w, refusal := ch.one(a.Query, own)
+			if refusal != nil {
+				return nil, 0, refusal
+			}
+			w = ch.beside(a.Query, w, ways)
+			if w.share = own; sh.base != nil && !w.Measure.Held {
+				leaning = append(leaning, i)
+				continue
+			}
+			if m := w.Measure; !m.Held {
+				if same := buying[m.Digest]; same != nil && same.Shared == m.Shared && same.Kind == m.Kind {
+					if same.Cost.Fits(m.Cost) {
+						same.Spec, same.Cost, same.Ladder = m.Spec, m.Cost, m.Ladder
+					}
+					w.Measure = same
+				} else {
+					buying[m.Digest] = m
+					buys = true
+				}
+			}
+			ways[i][j] = w
+		}
+		if buys {
+			bought++
+		}
+	}
+	for _, i := range leaning {
+		w, refusal := ch.leaning(sheets, ways, sheets[i], buying, share)
+		if refusal != nil {
+			return nil, 0, refusal
+		}
+		if ways[i][0] = w; !w.Measure.Held && buying[w.Measure.Digest] == nil {
+			buying[w.Measure.Digest] = w.Measure
+			bought++
+		}
+	}
+	return ways, bought, nil
+}
+
+// Share is a k-th of what a statement may cost, rounded down.
+func (ch *Optimizer) Share(k int) privacy.Cost {
+	if ch.Open != nil && len(ch.Open.Wanted) > 0 { // the other half is for the keys
+		k *= 2
+	}
+	return ch.C.Share(k)
+}
+
+// variance is the expected squared error of a count of one cell.
+func (ch *Optimizer) variance(spec mechanisms.Spec) float64 {
+	return spec.Error(predicate.One(0), ch.C.Settings.Confidence).Variance
+}
+
+// each is the expected squared error of a cell of a question's own measure, or of the worst row of its marginals.
+func (ch *Optimizer) each(s *linear.Query, spec mechanisms.Spec) float64 {
+	if s.Marginals == nil {
+		return ch.variance(spec)
+	}
+	_, worst := plans.WorstRow(spec, s.Marginals.Rows, ch.C.Settings.Confidence)
+	return worst
+}

@@ -1,0 +1,68 @@
+package choose
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+)
+
+// combined finds the sum or difference of releases of one epoch that answers a question. Of all that do as exactly as
+// asked, those held longest: the same question keeps its answer when more is bought (docs/adr/0022).
+func (ch *Optimizer) combined(q *goal) []alternative {
+	stock := ch.stock(q.Table)
+	if stock == nil || stock.Read() == 0 || q.Marginals != nil || q.Cells*len(q.Counts) > reuse.MostMixedRows || q.Table.MaxGroups > 0 {
+		return nil
+	}
+	find := func() (list []reuse.CombinedReading) {
+		rows := ch.mixings(stock, q)
+		t := &reuse.Combining{Views: stock, Confidence: ch.C.Settings.Confidence}
+		for _, of := range reuse.EpochsOf(rows) {
+			if m := t.Within(q.Query, rows, of); m != nil {
+				list = append(list, *m)
+			}
+		}
+		return list
+	}
+	var found []reuse.CombinedReading
+	if stock.Ages() {
+		found = find()
+	} else {
+		found = stock.Remembered(reuse.MixKey{Of: q.own.Digest, At: fmt.Sprint(q.share, ch.C.Settings.Confidence, ch.C.Settings.MaxError)}, find)
+	}
+	list := make([]alternative, len(found))
+	for i, m := range found {
+		w := &Path{Reading: m.Reading, counts: m.Counts, Others: m.Measures, Measure: m.Measures[0]}
+		list[i] = alternative{way: w, variance: m.Variance, holding: m.Holding, order: m.Order, released: m.Released, enough: m.Enough}
+	}
+	return list
+}
+
+// mixings are the rows of a question; nil where one of them is nothing that releases add up to.
+func (ch *Optimizer) mixings(stock *reuse.Views, q *goal) []reuse.Mixing {
+	var rows []reuse.Mixing
+	for c := range q.Counts {
+		adds, ok := q.AddsUp(c)
+		if !ok {
+			return nil
+		}
+		limit := ch.variance(q.fresh.Only(c))
+		if ch.C.Settings.MaxError != 0 {
+			limit = ch.varianceWithin(ch.bound(q.Query, c))
+		}
+		for cell := range q.Cells {
+			wanted, ok := q.ConditionOf(c, cell)
+			if _, never := wanted.(predicate.Never); !ok || never {
+				return nil
+			}
+			rows = append(rows, reuse.Mixing{Counter: c, Cell: cell, Wanted: wanted, Adds: adds, Limit: limit, Near: nil})
+			last := &rows[len(rows)-1]
+			last.Near = slices.DeleteFunc(stock.Near(wanted), func(s *reuse.View) bool { return ch.isStale(s.Holding, s.Declared) })
+			if len(last.Near) == 0 {
+				return nil
+			}
+		}
+	}
+	return rows
+}

@@ -1,0 +1,104 @@
+package choose
+
+import (
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// What is on offer besides counting afresh: the releases that the policy declares, and a range release of her own.
+
+// declared finds the releases of the policy that she may buy for this: ranges over a column that the question ranges over,
+// and histograms that answer it no worse than counting it alone at that price would.
+func (ch *Optimizer) declared(q *goal) (list []alternative) {
+	columns, ok := q.Columns()
+	if !ok {
+		return nil
+	}
+	bought := false
+	for _, r := range q.Table.Releases {
+		if !reuse.ContainsAll(r.Columns, columns) || len(columns) == 0 && !r.Grows() { // of rows that are added, all are those so far
+			continue
+		}
+		held, spec := ch.ofRelease(r)
+		if held == nil {
+			continue
+		}
+		reading := reuse.Cover(q.Query, held)
+		if reading == nil {
+			continue
+		}
+		w := &Path{Reading: reading, Measure: held.Measure(r.Kind.String(), r.Name)}
+		w.Measure.Shared, w.Measure.Declared, w.Measure.Cost = true, r, r.Cost
+		w.Measure.Why = offered(r)
+		held.Sold(w.Measure, spec)
+		c := alternative{way: w, variance: ch.worst(w.Measure.Spec, reading)}
+		if r.Kind == policy.HistogramRelease {
+			alone, err := mechanisms.Plain(len(q.Counts), q.Cells, q.Contribution(), r.Cost)
+			if err != nil || c.variance > 1.001*ch.variance(alone) {
+				c.not = "further off than counting this alone at its price"
+			}
+		}
+		if c.not == "" && !r.Cost.Fits(q.share) {
+			c.not = "dearer than dp.epsilon lets this question be"
+			ch.Hints.Add(hint(r))
+		}
+		bought = bought || c.not == ""
+		list = append(list, c)
+	}
+	if bought {
+		ch.Hints = nil
+	}
+	return list
+}
+
+// ownRelease buys a range release over the only column that the question reads: SET dp.release = on.
+func (ch *Optimizer) ownRelease(q *goal) []alternative {
+	if !ch.C.Settings.Release && !ch.C.Alternatives {
+		return nil
+	}
+	w := ch.ownRange(q.Query, q.share, q.Table.Appends != nil)
+	if w == nil {
+		return nil
+	}
+	c := alternative{way: w, variance: ch.worst(w.Measure.Spec, w.Reading)}
+	if !ch.C.Settings.Release {
+		c.not = "a release that the policy does not declare is bought with SET dp.release = on"
+	}
+	return []alternative{c}
+}
+
+// ownRange is a range release of her own over the only column that a question reads; one that grows, if that is wanted and
+// the column's can.
+func (ch *Optimizer) ownRange(s *linear.Query, share privacy.Cost, grows bool) *Path {
+	columns, ok := s.Columns()
+	if !ok || len(columns) != 1 || !columns[0].Domain.Ordered() {
+		return nil
+	}
+	if columns[0].Domain.Size() > plans.MaxCells {
+		return nil
+	}
+	held := linear.Identity(s.Table, columns)
+	var spec mechanisms.Spec
+	var err error
+	if grows = grows && s.Table.Grows(columns[0]); grows {
+		if held = growing(s.Table, columns[0], ch.Now()); held.Closed == 0 {
+			return nil
+		}
+		spec, err = reuse.GrowingSpec(s.Table, held.Cells, share)
+	} else {
+		spec, err = mechanisms.Ranges(held.Cells, s.ContributionTo(held.Cells), share)
+	}
+	reading := reuse.Cover(s, held)
+	if err != nil || reading == nil {
+		return nil
+	}
+	w := &Path{Measure: held.Measure("range", s.Table.Name+"_"+columns[0].Name), Reading: reading}
+	w.Measure.Rows, w.Measure.PerGroup = s.Rows, s.PerGroup // as its noise is made for
+	w.Measure.Cost, w.Measure.Why = share, "dp.release is on: every range over "+columns[0].Name+" is free after it"+stale(s.Table, columns)
+	held.Sold(w.Measure, spec)
+	return w
+}

@@ -1,0 +1,138 @@
+package choose
+
+import (
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// What she has paid for is looked at first: the same question, then what releases of finer cells, sums and differences
+// answer (docs/adr/0007, 0022).
+
+// again finds the same question among what she has paid for, at least as exact as asked now (privacy rule 3). A release
+// of this epoch goes before one that has gone stale, of which the latest is read.
+func (ch *Optimizer) again(q *goal) (list []alternative) {
+	if ch.C.Holdings == nil {
+		return nil
+	}
+	current, latest := false, -1
+	for _, h := range ch.C.Holdings.Held(q.own.Digest) {
+		if h.Spec.Cells != q.fresh.Cells || h.Spec.Counters != q.fresh.Counters {
+			continue
+		}
+		w := &Path{Measure: q.Measure(q.own.Kind, q.own.Name), Reading: reuse.OwnReading(q.Query)}
+		release := false
+		if m := reuse.ReadDescribed(h, q.Table); m != nil {
+			w.Measure = q.Measure(m.Kind, m.Name)
+			w.Measure.Shared, release = m.Shared, m.IsRelease()
+			w.Measure.Declared = reuse.DeclaredAs(q.Table, m.Shared, m.Name)
+		} else if shared, kind, name, ok := reuse.DescribedHead(h); ok && shared {
+			w.Measure, release = q.Measure(kind, name), true
+			w.Measure.Shared = true
+		}
+		w.hold(h, "the same question, asked before at least as exactly")
+		c := alternative{way: w, variance: ch.worst(h.Spec, w.Reading), holding: h}
+		switch exact := q.Summed() == nil && c.variance <= ch.each(q.Query, q.fresh) || q.Summed() != nil && ch.exactEnough(q.Query, h.Spec, q.fresh); {
+		case !release && !exact:
+			c.not = "less exact than a fresh count at dp.epsilon"
+		case !ch.isStale(h, w.Measure.Declared):
+			current = true
+		default:
+			if c.not = reuse.OfAnotherEpoch; latest < 0 || h.At.After(list[latest].holding.At) {
+				latest = len(list)
+			}
+		}
+		list = append(list, c)
+	}
+	if !current && latest >= 0 {
+		list[latest].not = ""
+	}
+	q.held = append(q.held, list...)
+	return list
+}
+
+func (w *Path) hold(h reuse.Holding, why string) { reuse.Hold(w.Measure, h, why) }
+
+// reuse finds what she has paid for that answers the question: releases of finer cells, and sums and differences of
+// releases.
+func (ch *Optimizer) reuse(q *goal) []alternative {
+	list := settled(append(ch.reused(q, false), ch.combined(q)...))
+	q.held = append(q.held, list...)
+	return list
+}
+
+// reused are releases of finer cells: those that grow, or the others.
+func (ch *Optimizer) reused(q *goal, grows bool) (list []alternative) {
+	for _, h := range ch.current(ch.finer(q.Query)) {
+		if h.Measure.Grows != grows {
+			continue
+		}
+		r := reuse.CoverHeld(q.Query, h.HeldOn)
+		if r == nil && !h.Holding.Spec.Counts().Strategy.IsCube() {
+			r = reuse.CoverWithin(q.Query, h.Measure.Query)
+		}
+		if r == nil {
+			continue
+		}
+		w := &Path{Reading: r, Measure: h.Measure.Held(), counts: h.Measure.Plain()}
+		w.Measure.Declared = h.Declared
+		w.holdOn(h.HeldOn, "you have paid for "+w.Measure.Kind+" "+w.Measure.Name+", whose cells add up to it")
+		variance := ch.worst(w.Measure.Spec, r)
+		list = append(list, alternative{way: w, variance: variance, holding: h.Holding, order: h.Order, released: h.Measure.IsRelease(), enough: variance <= ch.each(q.Query, q.fresh)})
+	}
+	return list
+}
+
+// settled says which of what is held may be read. Of what is as exact as a fresh count that is what has been held longest, so
+// that the same question keeps its answer when more is bought; where nothing is, any release, whatever its error: it was
+// bought for that.
+func settled(list []alternative) []alternative {
+	first := -1
+	for i, c := range list {
+		if c.enough && (first < 0 || c.order < list[first].order || c.order == list[first].order && c.variance < list[first].variance) {
+			first = i
+		}
+	}
+	for i := range list {
+		switch c := &list[i]; {
+		case first >= 0 && i != first:
+			c.not = "what has been held longer is as exact as asked, and the same question keeps its answer"
+		case first < 0 && !c.released:
+			c.not = "less exact than a fresh count at dp.epsilon"
+		}
+	}
+	return list
+}
+
+// stock is what she holds on a table; nil: nothing.
+func (ch *Optimizer) stock(t *policy.Table) *reuse.Views {
+	if ch.C.Holdings == nil {
+		return nil
+	}
+	s, known := ch.Stocks[t]
+	if !known {
+		s = ch.C.Holdings.Stock(t)
+		ch.Stocks[t] = s
+	}
+	return s
+}
+
+// finer lists the counts by cells of at least a question's columns that she holds, and that can be read now.
+func (ch *Optimizer) finer(s *linear.Query) (list []*reuse.View) {
+	if stock := ch.stock(s.Table); stock != nil {
+		for _, h := range stock.Finer(s) {
+			if h.Measure.Grows || h.Holding.Spec.Grows() {
+				own := *h
+				own.Measure = h.Measure.Copied() // how far it has grown is of this plan
+				if h = &own; !ch.readable(&h.HeldOn) {
+					continue
+				}
+			}
+			list = append(list, h)
+		}
+	}
+	for _, h := range ch.Open.Held(s.Table) {
+		list = append(list, &reuse.View{HeldOn: h})
+	}
+	return list
+}

@@ -1,0 +1,300 @@
+package choose
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// LeafPlan is what becomes of a question: the rows of its leaf, and what is asked to fill them.
+type LeafPlan struct {
+	*linear.Question
+	Sets   []linear.Set
+	Frames []*linear.Query // by set: its rows
+	Asks   []*Request
+	base   *LeafPlan     // whose cells answer it: see lean
+	Turned linear.Turned // nil: not. Its answer is turned over
+	At     [][]int       // by candidate: its counters
+}
+
+// Request is a question in cells of its own, and what it fills of a sheet. Its keys are some of the sheet's, then conditions.
+type Request struct {
+	*linear.Query
+	set    linear.Set
+	Reads  []int // the sheet's sets whose rows its cells add up to
+	Fills  []Projection
+	weight float64 // of its error at the whole cost: the sum over what it fills
+}
+
+// Projection is one counter of the sheet as an ask counts it: in all rows, or where a condition holds.
+type Projection struct {
+	Of        int // the sheet's counter
+	Counter   int // the asked question's
+	condition int // the asked question's key, −1: none
+}
+
+// LeafPlanner turns the questions of a statement into sheets. What it looks at is public: the policy, the statement, and
+// expected errors at the session's epsilon.
+type LeafPlanner struct {
+	B        *bind.Binder
+	Notes    *semantics.Notes
+	Ch       *Optimizer
+	SetBySet bool // grouping sets are not measured at once
+}
+
+// sheet finds what is asked for a question.
+func (v *LeafPlanner) sheet(q *linear.Question) (*LeafPlan, *refuse.Refusal) {
+	if q.Turned != nil {
+		return v.turnedSheet(q.Turned)
+	}
+	sh := &LeafPlan{Question: q, Sets: q.GroupingSets(), Frames: make([]*linear.Query, len(q.GroupingSets()))}
+	var additive, different []int
+	units := map[string][]int{}
+	var order []string
+	for i, c := range q.Counters {
+		switch {
+		case c.Width != nil: // known once it is decided how its counter is read
+		case c.Choice != nil || c.Alarm != nil: // asked by itself
+		case c.Units != nil:
+			name := c.Units.Name()
+			if units[name] == nil {
+				order = append(order, name)
+			}
+			units[name] = append(units[name], i)
+		case c.Values != nil:
+			different = append(different, i)
+		default:
+			additive = append(additive, i)
+		}
+	}
+	if len(additive) > 0 {
+		if refusal := v.additive(sh, additive); refusal != nil {
+			return nil, refusal
+		}
+	}
+	for s := range sh.Sets {
+		if len(different) > 0 {
+			a, refusal := v.plain(q, sh.Sets[s], different)
+			if refusal != nil {
+				return nil, refusal
+			}
+			a.Reads = []int{s}
+			sh.Asks = append(sh.Asks, a)
+		}
+		for _, name := range order {
+			a, refusal := v.perUnit(q, sh.Sets[s], units[name])
+			if refusal != nil {
+				return nil, refusal
+			}
+			a.Reads = []int{s}
+			sh.Asks = append(sh.Asks, a)
+		}
+	}
+	return sh, v.frame(sh)
+}
+
+// frame finds the rows of each set: those of an ask of the same keys, where there is one.
+func (v *LeafPlanner) frame(sh *LeafPlan) *refuse.Refusal {
+	for s, keys := range sh.Sets {
+		if first := slices.IndexFunc(sh.Sets[:s], func(other linear.Set) bool { return slices.Equal(other, keys) }); first >= 0 {
+			sh.Frames[s] = sh.Frames[first]
+			continue
+		}
+		for _, a := range sh.Asks {
+			// An only counter's condition is a condition on its rows where there are no keys: the row is there without them.
+			if a.Table == sh.Table && slices.Equal(a.set, keys) && len(a.Keys) == len(keys) && !(a.Empty && len(keys) == 0) {
+				sh.Frames[s] = a.Query
+				break
+			}
+		}
+		if sh.Frames[s] != nil {
+			continue
+		}
+		var refusal *refuse.Refusal
+		if sh.Frames[s], refusal = linear.Solve(sh.On(keys, nil, nil), v.B.Env, v.Notes); refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+// plain asks for counters side by side.
+func (v *LeafPlanner) plain(q *linear.Question, keys linear.Set, counters []int) (*Request, *refuse.Refusal) {
+	a := &Request{set: keys}
+	list := make([]linear.Counter, len(counters))
+	for i, c := range counters {
+		list[i] = q.Counters[c]
+		a.Fills = append(a.Fills, Projection{c, i, -1})
+	}
+	return v.solved(a, q.On(keys, nil, list))
+}
+
+// Wanted tells whether something has to be counted for the ask: where no cell is read, nothing has.
+func (a *Request) Wanted() bool {
+	return a.Measured() && slices.ContainsFunc(a.Fills, func(f Projection) bool { return a.Counting[f.Counter] >= 0 && a.CellsWhere(f.condition) > 0 })
+}
+
+func (v *LeafPlanner) solved(a *Request, q *linear.Question) (*Request, *refuse.Refusal) {
+	var refusal *refuse.Refusal
+	if a.Query, refusal = linear.Solve(q, v.B.Env, v.Notes); refusal != nil {
+		return nil, refusal
+	}
+	a.weight = v.weight(a)
+	return a, nil
+}
+
+// split asks for what counters count, without their conditions, by combination of whether these hold: nil where that
+// cannot be decided on cells, or needs too many.
+func (v *LeafPlanner) split(q *linear.Question, keys linear.Set, counters []int) *Request {
+	a := &Request{set: keys}
+	var conditions []*semantics.Expr
+	var list []linear.Counter
+	for _, c := range counters {
+		condition, known := v.condition(q.Counters[c].Where, &conditions)
+		if !known {
+			return nil
+		}
+		bare := linear.Counter{Sum: q.Counters[c].Sum}
+		at := slices.IndexFunc(list, func(have linear.Counter) bool { return have.Sum.Name() == bare.Sum.Name() })
+		if at < 0 {
+			at = len(list)
+			list = append(list, bare)
+		}
+		if condition >= 0 {
+			condition += len(keys)
+		}
+		a.Fills = append(a.Fills, Projection{c, at, condition})
+	}
+	quiet := LeafPlanner{B: v.B, Notes: new(semantics.Notes), Ch: v.Ch}
+	a, refusal := quiet.solved(a, q.On(keys, conditions, list))
+	if refusal != nil {
+		return nil
+	}
+	v.Notes.AddAll(*quiet.Notes)
+	return a
+}
+
+// mostConditions bounds the conditions that split a count: their combinations are cells.
+const mostConditions = 64
+
+// condition is the place of a conjunction among the conditions, −1 for one without parts. Not known: it is a constant, or
+// one too many.
+func (v *LeafPlanner) condition(where []*semantics.Expr, conditions *[]*semantics.Expr) (at int, known bool) {
+	if len(where) == 0 {
+		return -1, true
+	}
+	t := &semantics.Translator{Env: v.B.Env, Params: v.B.Params}
+	e := where[0]
+	for _, next := range where[1:] {
+		var refusal *refuse.Refusal
+		if e, refusal = t.Junction(semantics.FormAnd, e.Pos, e, next); refusal != nil {
+			return 0, false
+		}
+	}
+	if at = slices.IndexFunc(*conditions, func(have *semantics.Expr) bool { return have.Canon == e.Canon }); at >= 0 {
+		return at, true
+	}
+	*conditions = append(*conditions, e)
+	return len(*conditions) - 1, !e.IsConstant() && len(*conditions) <= mostConditions
+}
+
+// Spots lists, for each row of a frame, the ask's cells that add up to it; nil: each row is the cell itself.
+func (a *Request) Spots(frame *linear.Query, keys linear.Set) map[int][]int {
+	if a.Query == frame {
+		return nil
+	}
+	rows := map[string]int{}
+	for cell := range frame.Cells {
+		rows[frame.KeysText(cell, semantics.IdentityOf(len(keys)))] = cell
+	}
+	at := make([]int, len(keys))
+	for i, k := range keys {
+		at[i] = slices.Index(a.set, k)
+	}
+	out := map[int][]int{}
+	for cell := range a.Cells {
+		if row, known := rows[a.KeysText(cell, at)]; known {
+			out[row] = append(out[row], cell)
+		}
+	}
+	return out
+}
+
+// CellsOf are the ask's cells that make up a row for a fill.
+func (a *Request) CellsOf(f Projection, row int, spots map[int][]int) []int {
+	cells := []int{row}
+	if spots != nil {
+		cells = spots[row]
+	}
+	if f.condition < 0 {
+		return cells
+	}
+	var out []int
+	for _, cell := range cells {
+		if a.KeyValue(f.condition, cell) == true {
+			out = append(out, cell)
+		}
+	}
+	return out
+}
+
+// turnedSheet is the sheet of the flat question.
+func (v *LeafPlanner) turnedSheet(f linear.Turned) (*LeafPlan, *refuse.Refusal) {
+	flat, at := f.Flat()
+	sh, refusal := v.sheet(flat)
+	if refusal != nil {
+		return nil, refusal
+	}
+	sh.Turned, sh.At = f, at
+	if r := f.Race(); r != nil && len(sh.Asks) == 1 {
+		if c := v.contest(r, flat); c != nil {
+			c.Counted = countedBy(sh)
+			sh.Asks[0].Contest = c
+		}
+	}
+	return sh, nil
+}
+
+// Sheets finds what is asked for the questions of a bound statement, and what is chosen.
+func (v *LeafPlanner) Sheets() (sheets, chosen []*LeafPlan, refusal *refuse.Refusal) {
+	for _, q := range v.B.Questions {
+		for _, set := range q.Choices {
+			if set.Arg == nil {
+				continue
+			}
+			if refusal = semantics.Closed(q.Table, set.Arg); refusal != nil {
+				return nil, nil, refusal
+			}
+		}
+	}
+	sheets = make([]*LeafPlan, len(v.B.Questions))
+	for i, q := range v.B.Questions {
+		if sheets[i], refusal = v.sheet(q); refusal != nil {
+			return nil, nil, refusal
+		}
+		v.tellKeys(q)
+		for _, a := range sheets[i].Asks {
+			a.First = sheets[i].topOf(a)
+		}
+	}
+	if chosen, refusal = v.choices(sheets); refusal != nil {
+		return nil, nil, refusal
+	}
+	alarms, refusal := v.alarms(sheets)
+	return sheets, append(chosen, alarms...), refusal
+}
+
+// ValueOf is the value of key k in a row of a set, which NULL is where the row is not grouped by it.
+func (sh *LeafPlan) ValueOf(k int, frame *linear.Query, keys linear.Set, cell int) policy.Value {
+	if level, ok := sh.Levels[k]; ok {
+		return bind.LevelOf(level, keys)
+	}
+	if at := slices.Index(keys, k); at >= 0 {
+		return frame.KeyValue(at, cell)
+	}
+	return nil
+}

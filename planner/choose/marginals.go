@@ -1,0 +1,158 @@
+package choose
+
+import (
+	"math"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+)
+
+// mostMarginalCells bounds the cells that all keys of a statement's sets make up together where marginals are considered.
+const mostMarginalCells = 1 << 15
+
+// marginal asks for all sets of a sheet at once, by marginals of the cells of all their keys; nil where they cannot be
+// measured so, or where what is asked for set by set is held, or has no larger error.
+func (v *LeafPlanner) marginal(sh *LeafPlan, counters []int, best []*Request) (*Request, *refuse.Refusal) {
+	if v.SetBySet || v.Ch.C.Settings.MaxError > 0 || len(sh.Sets) < 2 {
+		return nil, nil
+	}
+	keys := linear.Set(bind.UnitedAll(slices.Clone(sh.Sets)))
+	quiet := LeafPlanner{B: v.B, Notes: new(semantics.Notes), Ch: v.Ch}
+	a, refusal := quiet.plain(sh.Question, keys, counters)
+	if refusal != nil || !a.Wanted() || a.Cells > mostMarginalCells || len(a.Parts) < 2 || v.Ch.Open != nil && len(v.Ch.Open.Wanted) > 0 {
+		return nil, nil
+	}
+	for _, p := range a.Parts {
+		if p.Classes < 2 || len(p.Keys) == 0 {
+			return nil, nil
+		}
+	}
+	m := a.marginalsOf(sh.Sets)
+	if m == nil || !v.strategy(a, m) {
+		return nil, nil
+	}
+	for s := range sh.Sets {
+		a.Reads = append(a.Reads, s)
+	}
+	switch m.Gain = v.error(best) / a.weight; {
+	case v.Ch.holds(a):
+		return a, nil
+	case m.Gain <= 1 || v.Ch.holdsAll(best):
+		return nil, nil
+	}
+	v.Notes.AddAll(*quiet.Notes)
+	return a, nil
+}
+
+// marginalsOf finds the rows of sets of keys among an ask's cells.
+func (a *Request) marginalsOf(sets []linear.Set) *linear.Marginals {
+	m := &linear.Marginals{}
+	sizes, at := make([]int, len(a.Parts)), make([]int, len(a.Parts))
+	for i, p := range a.Parts {
+		sizes[i] = p.Classes
+	}
+	for n, keys := range sets {
+		if slices.ContainsFunc(sets[:n], func(other linear.Set) bool { return slices.Equal(other, keys) }) {
+			continue
+		}
+		var own []int
+		classes := make([][]int, len(a.Parts)) // by part: the number of the values of the set's keys, by class
+		for i, p := range a.Parts {
+			var shown []int
+			for place, k := range p.Keys {
+				if slices.Contains(keys, a.set[k]) {
+					shown = append(shown, place)
+				}
+			}
+			if len(shown) == 0 {
+				continue
+			}
+			own = append(own, i)
+			classes[i] = make([]int, p.Classes)
+			seen := map[string]int{}
+			for class := range p.Classes {
+				text := ""
+				for _, place := range shown {
+					text += semantics.KeyText(p.Values[class][place:place+1]) + "\x00"
+				}
+				if _, known := seen[text]; !known {
+					seen[text] = len(seen)
+				}
+				classes[i][class] = seen[text]
+			}
+		}
+		rows, order := map[int]*semantics.SpansOf{}, []int{}
+		for cell := range a.Cells {
+			linear.Decode(cell, sizes, at)
+			row := 0
+			for i, class := range at {
+				if classes[i] != nil {
+					row = row*sizes[i] + classes[i][class]
+				}
+			}
+			if rows[row] == nil {
+				rows[row], order = new(semantics.SpansOf), append(order, row)
+			}
+			rows[row].Add(cell)
+		}
+		for _, row := range order {
+			m.Rows, m.Of = append(m.Rows, *rows[row]), append(m.Of, len(m.Sets))
+		}
+		m.Sets = append(m.Sets, own)
+	}
+	return m
+}
+
+// strategy finds the marginals with the least expected error; false where the cells themselves are better.
+func (v *LeafPlanner) strategy(a *Request, m *linear.Marginals) bool {
+	q := mechanisms.Cube{}
+	for _, p := range a.Parts {
+		q.Shape = append(q.Shape, p.Classes)
+	}
+	for i, rows := range m.Rows {
+		q.Asked = append(q.Asked, mechanisms.Asked{Spans: rows, Attributes: m.Sets[m.Of[i]], Weight: 1})
+	}
+	list, err := q.Quick(a.Contribution(), v.Ch.Share(1))
+	if err != nil {
+		return false
+	}
+	best := slices.MinFunc(list, func(x, y mechanisms.Candidate) int {
+		if x.Error < y.Error {
+			return -1
+		}
+		return 1
+	})
+	if best.Spec.Counts().Strategy.Kind != mechanisms.Marginals {
+		return false
+	}
+	m.Strategy = best.Spec.Counts().Strategy
+	a.Marginals = m
+	spec, err := a.Fresh(v.Ch.Share(1))
+	if err != nil {
+		a.Marginals = nil
+		return false
+	}
+	a.weight = 0
+	for _, f := range a.Fills {
+		if c := a.Counting[f.Counter]; c >= 0 {
+			a.weight += a.WeightOf(c) * q.Error(spec.Only(c))
+		}
+	}
+	return a.weight > 0 && !math.IsInf(a.weight, 1)
+}
+
+// holdsAll tells whether all asks are answered by what she has paid for.
+func (ch *Optimizer) holdsAll(asks []*Request) bool {
+	return ch.C.Holdings != nil && !slices.ContainsFunc(asks, func(a *Request) bool { return a.Wanted() && !ch.holds(a) })
+}
+
+// holds tells whether an ask is answered by what she has paid for.
+func (ch *Optimizer) holds(a *Request) bool {
+	quiet := *ch
+	q, refusal := quiet.asking(a.Query, ch.Share(1))
+	return refusal == nil && (least(quiet.again(q)) != nil || least(quiet.reuse(q)) != nil)
+}

@@ -1,0 +1,249 @@
+package choose
+
+import (
+	"cmp"
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// purchase is a question for which nothing exact enough is held, and what may be bought for it.
+type purchase struct {
+	*need
+	fresh    *Path   // at its least cost; nil: it cannot be so exact
+	declared []*Path // the policy's releases that are exact enough
+	stale    *Path   // held and exact enough, of an epoch gone by; nil: nothing is
+}
+
+// accurate picks the ways of all sheets at the least cost for dp.max_error: what she holds where that is exact enough, and
+// of what is to be bought the cheapest together.
+func (ch *Optimizer) accurate(sheets []*LeafPlan) ([][]*Path, *refuse.Refusal) {
+	ways := make([][]*Path, len(sheets))
+	var open []*purchase
+	for _, n := range needs(sheets, ways) {
+		q, refusal := ch.asking(n.Query, ch.Share(1))
+		if refusal != nil {
+			return nil, refusal
+		}
+		current, stale := ch.exactHeld(n, q)
+		if current != nil {
+			n.take(current)
+			continue
+		}
+		if ch.stopped(q); q.refusal != nil {
+			return nil, q.refusal
+		}
+		p := &purchase{need: n, stale: stale, fresh: ch.freshRange(n), declared: ch.exactDeclared(n, q)}
+		if p.fresh == nil {
+			p.fresh = ch.counted(n)
+		}
+		if w := ch.exactRefined(n, q); w != nil && (p.fresh == nil || w.Measure.Cost.Fits(p.fresh.Measure.Cost)) {
+			p.fresh = w
+		}
+		if p.fresh == nil && len(p.declared) == 0 && stale == nil {
+			return nil, linear.NoMechanism.At(-1, "at no cost is it as exact as dp.max_error asks")
+		}
+		open = append(open, p)
+	}
+	ch.Hints = nil
+	slices.SortStableFunc(open, func(a, b *purchase) int { return cmp.Compare(b.alone(), a.alone()) })
+	ch.invest(open)
+	return ways, ch.settle(open)
+}
+
+// take answers the question so.
+func (n *need) take(w *Path) {
+	for _, at := range n.at {
+		*at = w
+	}
+}
+
+// settle buys the cheapest that is exact enough, all questions together. Where that is dearer than dp.epsilon lets a
+// statement be, what she holds of an epoch gone by answers.
+func (ch *Optimizer) settle(open []*purchase) *refuse.Refusal {
+	ways, cost := ch.cheapest(open)
+	if !cost.Fits(ch.Share(1)) {
+		rest := slices.Clone(open)
+		for i, p := range rest {
+			if p.stale != nil {
+				rest[i] = &purchase{need: p.need, stale: p.stale}
+			}
+		}
+		var less privacy.Cost
+		if ways, less = ch.cheapest(rest); !less.Fits(ch.Share(1)) {
+			return ch.dear(cost)
+		}
+	}
+	for i, p := range open {
+		p.take(ways[i])
+		if r := ways[i].Measure.Declared; ways[i] == p.stale {
+			ch.Dates.Add(r.Name + " is of an epoch gone by; it may be bought anew with SET dp.epsilon = " + r.Epsilon.String())
+		}
+	}
+	return nil
+}
+
+// mostTogether bounds the declared releases that are looked at together.
+const mostTogether = 10
+
+// cheapest is the ways that cost least together, and what they do: some declared releases, each of which answers what it
+// can, and fresh counts for the rest. All choices of releases are looked at.
+func (ch *Optimizer) cheapest(open []*purchase) (best []*Path, least privacy.Cost) {
+	var releases []*policy.Release
+	for _, p := range open {
+		for _, w := range p.declared {
+			if !slices.Contains(releases, w.Measure.Declared) && len(releases) < mostTogether {
+				releases = append(releases, w.Measure.Declared)
+			}
+		}
+	}
+	for some := range 1 << len(releases) {
+		ways, cost, ok := ch.with(open, releases, some)
+		if ok && (best == nil || cost.Fits(least)) { // of two that cost the same, the one with more releases: these stay free
+			best, least = ways, cost
+		}
+	}
+	return best, least
+}
+
+// with is the ways with some of the releases: each question from one of them, from what is counted for another question, or
+// counted by itself; false: one has no way.
+func (ch *Optimizer) with(open []*purchase, releases []*policy.Release, some int) (ways []*Path, cost privacy.Cost, ok bool) {
+	bought := map[*policy.Release]*plans.Measure{}
+	ways = make([]*Path, len(open))
+	for i, p := range open {
+		w := p.from(releases, some)
+		if w == nil {
+			w = ch.besides(p, ways[:i])
+		}
+		switch {
+		case w == nil && p.fresh != nil:
+			w = p.fresh
+			cost = cost.Plus(w.Measure.Cost)
+		case w == nil:
+			w = p.stale
+		case w.Measure.Shared && bought[w.Measure.Declared] == nil:
+			bought[w.Measure.Declared] = w.Measure
+			cost = cost.Plus(w.Measure.Cost)
+		case w.Measure.Shared:
+			w = &Path{Measure: bought[w.Measure.Declared], Reading: w.Reading, counts: w.counts}
+		}
+		if w == nil {
+			return nil, cost, false
+		}
+		ways[i] = w
+	}
+	return ways, cost, true
+}
+
+// from is the way that reads a question from one of some releases.
+func (p *purchase) from(releases []*policy.Release, some int) *Path {
+	for _, w := range p.declared {
+		if at := slices.Index(releases, w.Measure.Declared); at >= 0 && some>>at&1 == 1 {
+			return w
+		}
+	}
+	return nil
+}
+
+// besides reads a question from what is counted for another one, where that is exact enough.
+func (ch *Optimizer) besides(p *purchase, ways []*Path) *Path {
+	for _, have := range ways {
+		if have.counts == nil || have.Measure.Held || have.Measure.Shared || have.counts.Table != p.Table {
+			continue
+		}
+		if r := reuse.Cover(p.Query, have.counts); r != nil && ch.within(p.need, have.Measure.Spec, r) {
+			return &Path{Measure: have.Measure, Reading: r, counts: have.counts}
+		}
+	}
+	return nil
+}
+
+// alone is what the question costs without a declared release, for the order in which they are looked at: what is counted
+// for a dear one may do for a cheap one.
+func (p *purchase) alone() int64 {
+	if p.fresh == nil {
+		return 0
+	}
+	return sizeOf(p.fresh.Measure.Cost)
+}
+
+// sizeOf is a cost in the accountant's unit.
+func sizeOf(c privacy.Cost) int64 { return c.Epsilon.Micro() + c.Rho.Pico() }
+
+// dear refuses what costs more than dp.epsilon allows, with what it would cost.
+func (ch *Optimizer) dear(cost privacy.Cost) *refuse.Refusal {
+	needed := cost.Epsilon
+	if cost.Rho.Pico() > 0 {
+		needed = EpsilonFor(cost.Rho)
+	}
+	most := ch.C.Dataset.Defaults.MaxEpsilon
+	refusal := errorDear.At(-1, ch.aim(), cost.String(), ch.Share(1).String())
+	refusal.Hint = "SET dp.epsilon = " + needed.String() + ", or dp.max_error to more."
+	if needed.Micro() > most.Micro() {
+		refusal.Hint = "The policy lets a statement cost ε " + most.String() + " at most: SET dp.max_error to more, or dp.confidence to less."
+	}
+	return refusal
+}
+
+// EpsilonFor is the least dp.epsilon that buys ρ.
+func EpsilonFor(rho privacy.Rho) privacy.Epsilon {
+	n := new(big.Int).Sqrt(new(big.Int).Mul(big.NewInt(2), big.NewInt(rho.Pico()))).Int64()
+	for n = max(n-1, 1); privacy.MicroEpsilon(n).Rho().Pico() < rho.Pico(); n++ {
+	}
+	return privacy.MicroEpsilon(n)
+}
+
+// exactHeld finds what she has paid for that is exact enough, of this epoch and of those gone by: the same question, or what
+// has been held longest, so that the same question keeps its answer.
+func (ch *Optimizer) exactHeld(n *need, q *goal) (current, stale *Path) {
+	type rank struct {
+		order    int
+		variance float64
+	}
+	best := map[bool]rank{false: {math.MaxInt, 0}, true: {math.MaxInt, 0}}
+	for i, from := range []source{(*Optimizer).grown, (*Optimizer).again, (*Optimizer).reuseAny} {
+		if i == 1 && current != nil { // answers that were kept are of earlier days
+			return current, nil
+		}
+		for _, c := range from(ch, q) {
+			own := rank{c.order, c.variance}
+			if i == 1 {
+				own.order = -1
+			}
+			m := c.way.Measure
+			old := ch.isStale(c.holding, m.Declared)
+			have := best[old]
+			if !m.Held || mechanisms.Is[*mechanisms.Choice](m.Spec) || mechanisms.Is[*mechanisms.Online](m.Spec) && c.not != "" || own.order > have.order || own.order == have.order && own.variance >= have.variance || !ch.within(n, m.Spec, c.way.Reading) {
+				continue
+			}
+			best[old] = own
+			if m.Why += ", exact enough for " + ch.aim(); old {
+				m.Why += "; it is of " + reuse.EpochDate(c.holding.At, m.Declared.Refresh)
+				stale = c.way
+			} else {
+				current = c.way
+			}
+		}
+	}
+	return current, stale
+}
+
+// exactDeclared lists the policy's releases that are exact enough, whatever they cost.
+func (ch *Optimizer) exactDeclared(n *need, q *goal) (list []*Path) {
+	for _, c := range ch.declared(q) {
+		if m := c.way.Measure; ch.within(n, m.Spec, c.way.Reading) {
+			m.Why = "release " + m.Name + " is the cheapest that is exact enough for " + ch.aim() + ", and every such question is free after it"
+			list = append(list, c.way)
+		}
+	}
+	return list
+}

@@ -1,0 +1,151 @@
+package choose
+
+import (
+	"fmt"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+)
+
+// An online release answers counting questions that are functions of its cells, one after the other, each analyst's from a
+// session of her own (docs/adr/0024). Whether one is used is decided by public things: the policy, what she has paid for,
+// how many updates her own session has left, and expected errors. Where a plain histogram of its cells would give less error
+// at the same cost, the release is drawn as that histogram, unless the policy insists.
+
+// sessionWay is an online release that a question can be read from, and how her own session of it stands.
+type sessionWay struct {
+	*reuse.OnlineRelease
+	reading *reuse.Reading
+	held    bool
+	holding reuse.Holding
+	left    int // updates of what she holds
+}
+
+// onlineFor lists the online releases that a question can be read from. It looks once for each question: what she holds may
+// change while this is planned, and all sources are to see the same of it. Else one would find that she does not hold a
+// release yet and the next that she does, and she would pay for a fresh count.
+func (ch *Optimizer) onlineFor(q *goal) []sessionWay {
+	if !q.looked {
+		q.sessions, q.looked = ch.lookForSessions(q), true
+	}
+	return q.sessions
+}
+
+func (ch *Optimizer) lookForSessions(q *goal) (list []sessionWay) {
+	columns, ok := q.Columns()
+	if !ok || len(q.Table.Sessions) == 0 || len(columns) == 0 || q.Summed() != nil || q.Table.Derived != nil {
+		return nil
+	}
+	for _, r := range q.Table.Sessions {
+		if !reuse.ContainsAll(r.Columns, columns) {
+			continue
+		}
+		o, err := reuse.OnlineOf(r)
+		if err != nil {
+			ch.Hints.Add("release " + r.Name + " is not used: " + err.Error())
+			continue
+		}
+		if reading := reuse.Cover(q.Query, o.Cells); reading != nil {
+			way := sessionWay{OnlineRelease: o, reading: reading}
+			if way.holding, way.held = ch.holdingOf(o); way.held {
+				way.left = ch.left(way.holding)
+			}
+			list = append(list, way)
+		}
+	}
+	return list
+}
+
+// holdingOf is the session that she has paid for last.
+func (ch *Optimizer) holdingOf(o *reuse.OnlineRelease) (found reuse.Holding, ok bool) {
+	if ch.C.Holdings == nil || o.Drawn {
+		return reuse.Holding{}, false
+	}
+	for _, h := range ch.C.Holdings.Held(o.Measure.Digest) {
+		if mechanisms.Is[*mechanisms.Online](h.Spec) && h.Spec.Cells == o.Cells.Cells && (!ok || h.At.After(found.At)) {
+			found, ok = h, true
+		}
+	}
+	return found, ok
+}
+
+// left is how many updates a held session has left.
+func (ch *Optimizer) left(h reuse.Holding) int {
+	if ch.C.Left == nil {
+		return h.Spec.Kind.(*mechanisms.Online).Updates
+	}
+	return ch.C.Left(h.ID)
+}
+
+// reuseAny finds all that she has paid for and that answers: releases of counts, and sessions that go on.
+func (ch *Optimizer) reuseAny(q *goal) []alternative {
+	list := ch.reuse(q)
+	for _, o := range ch.onlineFor(q) {
+		if !o.held {
+			continue
+		}
+		m := *o.Measure
+		c := alternative{way: &Path{Measure: &m, Reading: o.reading}, variance: ch.worst(o.holding.Spec, o.reading), holding: o.holding, order: len(list)}
+		c.way.hold(o.holding, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, o.left, o.holding.Spec.Kind.(*mechanisms.Online).Updates, o.Figures()))
+		if o.left == 0 {
+			c.not = "it has stopped: its updates are used up"
+			ch.Hints.Add("online release " + o.Name + " has stopped: its updates are used up")
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// openSession finds the online releases that she may open for this.
+func (ch *Optimizer) openSession(q *goal) (list []alternative) {
+	for _, o := range ch.onlineFor(q) {
+		if o.held && !ch.isStale(o.holding, o.Release) {
+			continue
+		}
+		m := *o.Measure
+		switch {
+		case o.Drawn:
+			m.Why = "online release " + o.Name + " is drawn as a plain histogram, which gives less error: " + o.Figures()
+		case o.Plain <= o.Own:
+			m.Why = "the policy insists on online release " + o.Name + ": " + o.Figures()
+		default:
+			m.Why = "online release " + o.Name + " is within dp.epsilon: " + o.Figures()
+		}
+		c := alternative{way: &Path{Measure: &m, Reading: o.reading}, variance: ch.worst(o.Spec, o.reading)}
+		if priced := (privacy.Cost{Epsilon: o.Cost.Epsilon, Rho: o.Cost.Rho}); !priced.Fits(q.share) { // δ is the budget's alone
+			c.not = "dearer than dp.epsilon lets this question be"
+			ch.Hints.Add(fmt.Sprintf("release %s: ε %s makes every count by %s free; SET dp.epsilon = %s", o.Name, o.Epsilon, plans.ColumnNames(o.Columns), o.Epsilon))
+		} else if here, beaten := o.Beaten(o.reading); beaten {
+			c.not = fmt.Sprintf("a plain histogram of its cells would answer this within ±%d at the same cost: %s", here, o.Figures())
+			ch.Hints.Add("online release " + o.Name + " is not opened for this: " + c.not)
+		} else if better := ch.declaredBetter(q, c); better != nil && !o.Insist {
+			c.not = "release " + better.way.Measure.Name + " is no dearer and more exact"
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// declaredBetter is a release of the policy, of another kind, that answers a question more exactly than an online one and
+// costs no more.
+func (ch *Optimizer) declaredBetter(q *goal, online alternative) *alternative {
+	quiet := *ch // what is noted is noted when it is chosen
+	best := least(quiet.declared(q))
+	if best == nil || best.variance > online.variance || !best.way.Measure.Cost.Fits(online.way.Measure.Cost) {
+		return nil
+	}
+	return best
+}
+
+// stopped refuses a question that a stopped session of hers would answer, where the policy does not let it be counted
+// afresh.
+func (ch *Optimizer) stopped(q *goal) []alternative {
+	for _, o := range ch.onlineFor(q) {
+		if o.held && !o.Recount && o.left == 0 {
+			q.refusal = sessionStopped.At(-1, o.Name, o.Updates, q.Table.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package choose
+
+import (
+	"math"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+)
+
+// lean lets a count be read from another count of the same statement whose cells add up to it, such as a total beside the
+// groups: then nothing is paid for it, the others have more, and the answers add up. It tells how many do, of so many that
+// are measured. Whether it is worth it goes by the sum of the mean errors of all counts.
+func (ch *Optimizer) lean(sheets []*LeafPlan, measured int) (leaning int) {
+	v := &LeafPlanner{Ch: ch}
+	for _, sh := range sheets {
+		if !sh.isPlain() {
+			continue
+		}
+		var on *LeafPlan
+		least := math.Inf(1)
+		for _, other := range sheets {
+			if other == sh || other.base != nil || !other.isPlain() || slices.ContainsFunc(sheets, func(s *LeafPlan) bool { return s.base == sh }) {
+				continue
+			}
+			if r := reuse.CoverWithin(sh.Asks[0].Query, other.Asks[0].Query); r != nil {
+				if cells := r.MeanCells(); cells < least {
+					on, least = other, cells
+				}
+			}
+		}
+		if on == nil {
+			continue
+		}
+		rest := 0.
+		for _, other := range sheets {
+			if other != sh && other.base == nil && len(other.Asks) > 0 {
+				rest += v.error(other.Asks) / float64(max(1, other.values()))
+			}
+		}
+		k := float64(measured - leaning)
+		alone := (rest + v.error(sh.Asks)/float64(sh.values())) * math.Pow(k, v.order())
+		one := v.weight(on.Asks[0]) / float64(on.values())
+		if read := (rest + one*least) * math.Pow(k-1, v.order()); read <= alone*sumsClearlyWorse {
+			sh.base = on
+			leaning++
+		}
+	}
+	return leaning
+}
+
+// isPlain tells a sheet of counts of rows that one ask answers.
+func (sh *LeafPlan) isPlain() bool {
+	return len(sh.Asks) == 1 && sh.Asks[0].Wanted() && sh.Asks[0].Summed() == nil && sh.Asks[0].PerGroup == 0 && sh.Asks[0].Marginals == nil && sh.Asks[0].Alarm == nil
+}
+
+// values is the number of counts that a sheet shows.
+func (sh *LeafPlan) values() int {
+	n := 0
+	for s := range sh.Sets {
+		n += len(sh.Frames[s].RowOrder())
+	}
+	counted := 0
+	for _, c := range sh.Counters {
+		if c.Width == nil {
+			counted++
+		}
+	}
+	return n * counted
+}
+
+// leaning reads a sheet from the measure of the one that it leans on, where that is measured as itself.
+func (ch *Optimizer) leaning(sheets []*LeafPlan, ways [][]*Path, sh *LeafPlan, buying map[plans.Digest]*plans.Measure, share privacy.Cost) (*Path, *refuse.Refusal) {
+	m := sh.base.Asks[0].Query
+	if w := ways[slices.Index(sheets, sh.base)][0]; w != nil && w.Measure.Digest == m.Measure("", "").Digest {
+		return &Path{Measure: w.Measure, Reading: reuse.CoverWithin(sh.Asks[0].Query, m)}, nil
+	} else if w != nil && w.counts != nil {
+		own, err := m.Fresh(share)
+		r := reuse.Cover(sh.Asks[0].Query, w.counts)
+		if r != nil && err == nil && ch.worst(w.Measure.Spec, r) <= ch.worst(own, reuse.CoverWithin(sh.Asks[0].Query, m)) {
+			return &Path{Measure: w.Measure, Reading: r, counts: w.counts}, nil
+		}
+	}
+	w, refusal := ch.one(sh.Asks[0].Query, share)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if same := buying[w.Measure.Digest]; same != nil && !w.Measure.Held && same.Shared == w.Measure.Shared && same.Kind == w.Measure.Kind {
+		w.Measure = same
+	}
+	return w, nil
+}

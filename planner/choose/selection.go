@@ -1,0 +1,46 @@
+package choose
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+)
+
+// choices makes a sheet for each choice of each grouping set: what is asked are the argument's cells in each group.
+func (v *LeafPlanner) choices(sheets []*LeafPlan) ([]*LeafPlan, *refuse.Refusal) {
+	var out []*LeafPlan
+	for i, sh := range sheets {
+		for at, keys := range sh.Sets {
+			for n, from := range sh.Question.Choices {
+				own := sh.On(keys, nil, nil)
+				own.Where = append(slices.Clone(own.Where), from.Where...)
+				own.Keys = append(own.Keys, from.Arg)
+				own.CounterFor(nil)
+				s, refusal := linear.Solve(own, v.B.Env, v.Notes)
+				if refusal != nil && refusal.ID == linear.TooManyCells.ID && len(own.Keys) == 1 {
+					refusal = refusal.Hinting("Order by coarser values: floor(x / 100) for numbers, date_trunc('hour', t) for times.")
+				}
+				if refusal != nil {
+					return nil, refusal
+				}
+				s.Chosen = &linear.Chosen{Sheet: i, Set: at, Of: n, Kind: from.Kind, Shares: ascending(from.Shares)}
+				a := &Request{Query: s, set: keys, Fills: []Projection{{0, 0, -1}}}
+				if a.Wanted() {
+					s.Group()
+					s.TellRules(v.Notes)
+				}
+				out = append(out, &LeafPlan{Question: own, Asks: []*Request{a}})
+			}
+		}
+	}
+	return out, nil
+}
+
+// ascending sorts shares.
+func ascending(shares []mechanisms.Share) []mechanisms.Share {
+	out := slices.Clone(shares)
+	slices.SortFunc(out, func(a, b mechanisms.Share) int { return int(a.Num*b.Den - b.Num*a.Den) })
+	return out
+}

@@ -1,0 +1,204 @@
+package choose
+
+import (
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// contest solves a race; nil: it cannot be run.
+func (v *LeafPlanner) contest(r *linear.Ranking, flat *linear.Question) *linear.TopK {
+	weights, scale, ok := r.Weights()
+	if !ok {
+		return nil
+	}
+	quiet := &LeafPlanner{B: v.B, Notes: new(semantics.Notes), Ch: v.Ch}
+	c := quiet.nested(r, flat, weights)
+	if c == nil {
+		c = quiet.overlapping(r, flat, weights)
+	}
+	if c == nil || r.Most >= c.Candidates() {
+		return nil
+	}
+	c.Choice.Most, c.Scale, c.Bound = r.Most, scale, 1
+	for i, t := range r.Terms {
+		c.Own = c.Own || t.Weight.Cmp(big.NewRat(1, 1)) != 0 || t.Sum != nil
+		if c.At[i] >= 0 {
+			c.Bound = max(c.Bound, t.Bound)
+		}
+	}
+	return c
+}
+
+// overlapping counts the rows of each candidate.
+func (v *LeafPlanner) overlapping(r *linear.Ranking, flat *linear.Question, weights []int64) *linear.TopK {
+	q := &linear.Question{Table: flat.Table, Where: flat.Where, Sql: flat.Sql, OffGrid: flat.OffGrid}
+	at := make([]int, len(r.Terms))
+	for i, t := range r.Terms {
+		at[i] = q.SumFor(t.Where, t.Sum)
+	}
+	if len(q.Counters) > mechanisms.MostCounters {
+		return nil
+	}
+	s, refusal := linear.Solve(q, v.B.Env, v.Notes)
+	if refusal != nil || !s.Measured() || s.Cells != 1 {
+		return nil
+	}
+	c := &linear.TopK{Query: s, At: at, Choice: mechanisms.Choice{Kind: mechanisms.Popular, Blocks: []mechanisms.Block{{Groups: 1, Cells: len(s.Counts)}}}}
+	own := slices.Repeat([]int64{-1}, len(s.Counts))
+	for i := range at {
+		if at[i] = s.Counting[at[i]]; at[i] < 0 {
+			continue
+		}
+		if w := own[at[i]]; w >= 0 && w != weights[i] {
+			return nil // one counter, two scores
+		}
+		own[at[i]] = weights[i]
+	}
+	if slices.Max(own) != slices.Min(own) {
+		c.Choice.Weights = own
+	}
+	return c
+}
+
+// mostLevels bounds the work of finding out which candidates each cell meets.
+const mostLevels = 1 << 21
+
+// nested counts rows by how many candidates they meet; nil: the cells do not tell, or the candidates' rows are not nested.
+func (v *LeafPlanner) nested(r *linear.Ranking, flat *linear.Question, weights []int64) *linear.TopK {
+	own := make([][]*semantics.Expr, len(r.Terms))
+	for i, t := range r.Terms {
+		own[i] = t.Where
+		if t.Sum.Name() != r.Terms[0].Sum.Name() {
+			return nil
+		}
+	}
+	own, all := bind.InCommon(own)
+	q := &linear.Question{Table: flat.Table, Where: slices.Concat(flat.Where, all), Sql: flat.Sql, OffGrid: flat.OffGrid}
+	var columns []int
+	for _, list := range own {
+		for _, e := range list {
+			columns = semantics.Union(columns, e.Cols)
+		}
+	}
+	for _, at := range columns {
+		if t := q.Table.Columns[at]; t.Domain == nil || t.Open != nil {
+			return nil
+		}
+		c := q.Table.Columns[at]
+		q.Keys = append(q.Keys, semantics.ColumnExpr(at, c.Type, c.Typmod, -1))
+	}
+	q.SumFor(nil, r.Terms[0].Sum)
+	s, refusal := linear.Solve(q, v.B.Env, v.Notes)
+	if refusal != nil || !s.Measured() || s.Counting[0] < 0 || s.Cells > mostLevels/len(own) {
+		return nil
+	}
+	met := v.meetings(s, own)
+	if met == nil {
+		return nil
+	}
+	return s.Levelled(met, weights)
+}
+
+// meetings tells, by candidate and cell, whether a row in the cell meets the candidate; nil: the cells do not tell.
+func (v *LeafPlanner) meetings(s *linear.Query, own [][]*semantics.Expr) [][]bool {
+	l := &linear.Solver{Lowerer: semantics.Lowerer{Table: s.Table, Env: v.B.Env, Box: semantics.NewBox(s.Table, v.B.Env), Notes: v.Notes, OffGrid: s.OffGrid}, S: s}
+	cellOf := s.FirstCells()
+	met := make([][]bool, len(own))
+	for i, list := range own {
+		var pred predicate.Pred
+		residual, refusal := l.Fold(list, &pred)
+		if _, onGrid := predicate.Columns(pred, nil); refusal != nil || len(residual) > 0 || !onGrid {
+			return nil
+		}
+		met[i] = make([]bool, s.Cells)
+		for cell := range met[i] {
+			met[i][cell] = predicate.Satisfied(pred, func(c *policy.Column) int { return cellOf(c, cell) })
+		}
+	}
+	return met
+}
+
+// oneContest chooses the candidates where she has paid for that, or where it is expected to be nearer than the scores that
+// the way of counting gives; nil: it is not. Counting may have no way.
+func (ch *Optimizer) oneContest(c *linear.TopK, w *Path, share privacy.Cost) *Path {
+	spec, err := c.Spec(share)
+	if err != nil {
+		return nil
+	}
+	own := c.Measure()
+	if w := ch.sameChoice(own, spec); w != nil {
+		w.Contest = c
+		return w
+	}
+	if w != nil {
+		if w.Measure.Held || w.Measure.Declared != nil || w.Measure.Kind == "range" || w.Reading.Mix != nil {
+			return nil
+		}
+		each, err := mechanisms.NewConfidence(1 - (1-ch.C.Settings.Confidence.Float())/float64(c.Candidates()))
+		heaviest := int64(1)
+		if len(c.Choice.Weights) > 0 {
+			heaviest = slices.Max(c.Choice.Weights)
+		}
+		// The score of what is shown first and that of what should have been may both be off.
+		if err != nil || math.Floor(spec.RankError(ch.C.Settings.Confidence)) > 2*float64(heaviest)*float64(c.Counted(w.offAt(each))) {
+			return nil
+		}
+	}
+	own.Spec, own.Cost = spec, share
+	own.Why = "only the names are shown: they are chosen by their scores, at a cost and an error that hardly depend on their number, where counts would share the cost"
+	if c.Level != nil {
+		own.Why = "only the names are shown: they are chosen by their scores, nearer than noisy counts at this price would order them"
+	}
+	return &Path{Measure: own, Contest: c}
+}
+
+// contested is the choice of a contest as one of the ways to answer.
+func (ch *Optimizer) contested(c *linear.TopK, share privacy.Cost) []alternative {
+	spec, err := c.Spec(share)
+	if err != nil {
+		return nil
+	}
+	w := &Path{Measure: c.Measure(), Contest: c}
+	w.Measure.Spec, w.Measure.Cost = spec, share
+	return []alternative{{way: w}}
+}
+
+// mostCounted bounds the counters whose errors are compared.
+const mostCounted = 16
+
+// countedBy tells how far off the candidates' counters are, by how far off cells are.
+func countedBy(sh *LeafPlan) func(off func(counter int, cells []int) int64) int64 {
+	a, keys := sh.Asks[0], sh.Sets[0]
+	return func(off func(counter int, cells []int) int64) (widest int64) {
+		spots := a.Spots(sh.Frames[0], keys)
+		for i, f := range a.Fills {
+			c := a.Counting[f.Counter]
+			if c < 0 || i%(1+len(a.Fills)/mostCounted) != 0 {
+				continue
+			}
+			widest = max(widest, off(c, a.CellsOf(f, 0, spots)))
+		}
+		return widest
+	}
+}
+
+// offAt tells how far off some cells of a counter are at a confidence, read so.
+func (w *Path) offAt(each mechanisms.Confidence) func(counter int, cells []int) int64 {
+	return func(c int, cells []int) int64 {
+		list := make([][]mechanisms.Span, len(cells))
+		for i, cell := range cells {
+			list[i] = w.Reading.Spans[c][cell]
+		}
+		return w.Measure.Spec.Only(w.Reading.Counters[c]).Error(plans.JoinSpans(list), each).HalfWidth
+	}
+}

@@ -1,0 +1,20 @@
+package derived
+
+import "github.com/dpproxy/dpproxy/policy"
+
+// NullableUnit tells whether rows of a table may name no unit: then each is a unit of its own.
+func NullableUnit(t *policy.Table) bool {
+	switch d := t.Derived.(type) {
+	case *Paired:
+		return d.Outer && NullableUnit(d.Left)
+	case *Marked:
+		return NullableUnit(d.From)
+	case *Computed:
+		return NullableUnit(d.From)
+	case *Matched:
+		return NullableUnit(d.From)
+	case nil:
+		return t.NullEach
+	}
+	return false
+}

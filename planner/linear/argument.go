@@ -1,0 +1,209 @@
+package linear
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Argument is an argument on its grid.
+type Argument struct {
+	Arg         *semantics.Expr
+	factor      *plans.Factor    // of a bare column
+	terms       []plans.SumTerm  // of a product, or a sum of products
+	over        int64            // what the sum of terms is divided by, see Sum
+	bound       mechanisms.Bound // of terms, divided
+	Times       *big.Rat         // what a product is multiplied by; nil: one
+	weights     Weights
+	Grid        semantics.Grid
+	Least, Most *big.Rat
+	Digits      int // after the point that a numeric sum of it shows; −1: as many as its grid has
+	Centred     bool
+	Use         semantics.Use
+	Largest     int64
+}
+
+// bytesOfRat is about what a fraction takes.
+const bytesOfRat = 128
+
+// IsConstant tells an argument that has one value wherever it has any: what is summed is a count, and there is nothing else
+// to ask the database for.
+func (v *Argument) IsConstant() bool { return v.Least.Cmp(v.Most) == 0 }
+
+// Place finds the grid, and notes what it rounds.
+func (v *Argument) Place(t *policy.Table, env scalar.Env, pos int, said *semantics.Notes) *refuse.Refusal {
+	if v.Arg.Form == semantics.FormColumn {
+		c := t.Columns[v.Arg.Cols[0]]
+		f, ok := semantics.FactorOf(c, v.Centred, v.Largest)
+		if !ok {
+			return semantics.DomainMissing.At(pos, c.Name)
+		}
+		v.factor, v.Grid = &f, semantics.Grid{Exponent: f.Exponent, Centre: f.Centre}
+		v.Least, _ = derived.RatOf(c.Domain.Min)
+		v.Most, _ = derived.RatOf(c.Domain.Max)
+	} else if !(v.Centred && v.linear(t) || v.multiply(t) || !v.Centred && v.linear(t)) {
+		if refusal := v.weigh(semantics.NewBox(t, env), said); refusal != nil {
+			return refusal
+		}
+	}
+	v.tellRounding(said)
+	return nil
+}
+
+// weigh evaluates an expression on all combinations of its columns' cells, of which one stands for each piece.
+func (v *Argument) weigh(box *semantics.Box, said *semantics.Notes) *refuse.Refusal {
+	combinations, between := 1, false
+	if refusal := semantics.Closed(box.Table, v.Arg); refusal != nil {
+		return refusal
+	}
+	pieces := cutFor(box, v.Arg)
+	if pieces == nil {
+		return TooManyCells.At(v.Arg.Pos, combinationsText(box.Table, v.Arg.Cols), plans.MaxCells)
+	}
+	sizes := pieces.Sizes
+	for _, size := range sizes {
+		combinations *= size
+	}
+	box.Env.Work.Take(combinations, bytesOfRat)
+	values, cells := make([]*big.Rat, combinations), make([]int, len(sizes))
+	exponent := 0
+	for at := range values {
+		Decode(at, sizes, cells)
+		for i, c := range v.Arg.Cols {
+			box.Set(c, pieces.firstOf(i, cells[i]))
+		}
+		between = between || box.IsWide(v.Arg)
+		box.Env.Work.Step(max(v.Arg.Nodes, 1))
+		var refusal *refuse.Refusal
+		if values[at], refusal = box.Middle(v.Arg); refusal != nil {
+			return refusal
+		}
+		if values[at] != nil {
+			exponent = min(exponent, -semantics.DecimalsOf(values[at]))
+		}
+	}
+	if between {
+		said.Add("values inside a step count as the middle of it where an aggregate's argument is an expression")
+	}
+	v.Least, v.Most = semantics.Extremes(values)
+	v.weights = weigh(values, v.Least, v.Most, v.Centred, exponent, v.Largest)
+	v.weights.pieces = pieces
+	v.Grid = v.weights.grid
+	return nil
+}
+
+// Sum is the counter of k.
+func (v *Argument) Sum() *Summand {
+	s := &Summand{canon: fmt.Sprintf("1 %t %d %s", v.Centred, v.Largest, v.Arg.Canon), Unit: semantics.Power10(v.Grid.Exponent, 1)}
+	if v.Times != nil {
+		s.Unit.Mul(s.Unit, new(big.Rat).Abs(v.Times))
+	}
+	switch {
+	case v.factor != nil:
+		s.Terms = plans.One([]plans.Factor{*v.factor})
+		s.Bound, _ = plans.BoundOfTerms(s.Terms)
+	case v.terms != nil:
+		s.Terms, s.Over, s.Bound = v.terms, v.over, v.bound
+	default:
+		s.Expr, s.Weights = v.Arg, v.weights
+	}
+	return s
+}
+
+// Square is the counter of k², divided by the least power of 100 with which it is at most largest², and the exponent of what
+// one of its whole numbers is.
+func (v *Argument) Square(largest int64) (s *Summand, exponent int) {
+	most, over := v.farthest(), int64(1)
+	largest = max(largest, 1)
+	for exponent = 2 * v.Grid.Exponent; semantics.NearestOf(most*most, over) > largest*largest; exponent += 2 {
+		over *= 100
+	}
+	return v.squareOver(over, largest), exponent
+}
+
+// OwnSquare is the counter of k² as it is, of a value whose grid is coarse enough for that.
+func (v *Argument) OwnSquare() *Summand { return v.squareOver(1, v.Largest) }
+
+func (v *Argument) squareOver(over, largest int64) *Summand {
+	most := v.farthest()
+	s := &Summand{canon: fmt.Sprintf("2 %t %d %s", v.Centred, largest, v.Arg.Canon), Over: over, Bound: mechanisms.Bound{High: semantics.NearestOf(most*most, over)}}
+	s.Unit = semantics.Power10(2*v.Grid.Exponent, over)
+	if over > 1 {
+		s.canon += fmt.Sprint(" over ", over)
+	}
+	switch {
+	case v.factor != nil:
+		s.Terms = plans.One([]plans.Factor{*v.factor, *v.factor})
+	case v.terms != nil:
+		s.Terms = squaredTerms(v.terms)
+	default:
+		s.Expr, s.Weights = v.Arg, v.weights.squared(over)
+	}
+	return s
+}
+
+// farthest is how far from 0 the whole numbers of a value lie at most.
+func (v *Argument) farthest() int64 {
+	switch {
+	case v.factor != nil:
+		return max(-v.factor.Low, v.factor.High)
+	case v.terms != nil:
+		return max(-v.bound.Low, v.bound.High)
+	}
+	return max(-v.weights.Bound.Low, v.weights.Bound.High)
+}
+
+// Product2 is the counter of the product of two columns' k.
+func Product2(y, x *Argument) *Summand {
+	if y.Arg.Canon == x.Arg.Canon {
+		return y.OwnSquare()
+	}
+	first, second := y, x
+	if first.factor.Column.Name > second.factor.Column.Name {
+		first, second = second, first
+	}
+	s := &Summand{Terms: plans.One([]plans.Factor{*first.factor, *second.factor}), canon: "product " + first.Arg.Canon + " " + second.Arg.Canon}
+	s.Bound, _ = plans.BoundOfTerms(s.Terms)
+	return s
+}
+
+// tellRounding notes where values are rounded before they are added up, which ± does not cover: sum(price) of a numeric(15,2)
+// up to 10^8 is of tenths, as cents are more than mostAdded, variance(price) up to 10^4 likewise, as squares are. Values without
+// a finest digit, of floating columns, are rounded always: that is told where their domain's steps are finer.
+func (v *Argument) tellRounding(said *semantics.Notes) {
+	if v.IsConstant() || v.Use == semantics.Scored {
+		return
+	}
+	how := " where it is added up: ± does not cover that"
+	if v.Use == semantics.Squared {
+		how = " where its products are added up: ± does not cover that"
+	}
+	factors := []plans.Factor(nil)
+	switch {
+	case v.factor != nil:
+		factors = []plans.Factor{*v.factor}
+	case (v.terms == nil || v.over > 1) && v.Digits >= 0 && v.Grid.Exponent > -v.Digits:
+		said.Add("an aggregate's argument is rounded to " + semantics.Literal10(v.Grid.Exponent) + how)
+	}
+	for _, t := range v.terms {
+		factors = append(factors, t.Factors...)
+	}
+	for _, f := range factors {
+		own, exact := semantics.Finest(f.Column)
+		if !exact {
+			step, ok := derived.RatOf(f.Column.Domain.Step.Decimal)
+			exact = !ok || semantics.Power10(f.Exponent, 1).Cmp(step) > 0
+		}
+		if !exact || f.Exponent <= own {
+			continue
+		}
+		said.Add(f.Column.Name + " is rounded to " + semantics.Literal10(f.Exponent) + how)
+	}
+}

@@ -1,0 +1,274 @@
+package linear
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Columns are all columns that a question reads; ok is false when it compares off the grid.
+func (s *Query) Columns() (columns []*policy.Column, ok bool) {
+	columns, ok = predicate.Columns(s.Filter, nil)
+	for _, p := range s.Counts {
+		var onGrid bool
+		columns, onGrid = predicate.Columns(p, columns)
+		ok = ok && onGrid
+	}
+	for _, c := range s.Grain {
+		columns = predicate.WithColumn(columns, s.Table.Columns[c])
+	}
+	return columns, ok
+}
+
+// Together cuts a column into the pieces of a measure's part, and of what the question says of it: of the cells of a piece
+// either says the same. Nil: one of them tells each cell apart.
+func (s *Query) Together(of *Part, i int, c *policy.Column) []int {
+	if of.Told || of.Cuts == nil || of.Cuts[i] == nil {
+		return of.startsOf(i)
+	}
+	starts := slices.Clone(of.Cuts[i])
+	for _, p := range s.Parts {
+		k := slices.Index(p.Columns, plans.ColumnIndex(s.Table, c))
+		if k < 0 {
+			continue
+		}
+		own := p.startsOf(k)
+		if own == nil {
+			return nil
+		}
+		starts = append(starts, own...)
+	}
+	for _, q := range append([]predicate.Pred{s.Filter}, s.Counts...) {
+		forEachCells(q, c, func(spans []mechanisms.Span) {
+			for _, span := range spans {
+				starts = append(starts, span.From, span.To)
+			}
+		})
+	}
+	starts = slices.DeleteFunc(starts, func(cell int) bool { return cell >= of.Ends[i] })
+	slices.Sort(starts)
+	return slices.Compact(starts)
+}
+
+// startsOf are the first cells of the pieces of the i-th column; nil: each cell is one.
+func (p *Part) startsOf(i int) []int {
+	if p.Cuts == nil {
+		return nil
+	}
+	return p.Cuts[i]
+}
+
+// Divides tells whether a question asks for a part of some piece of cells that the measure does not tell apart: then the
+// measure does not answer it.
+func (s *Query) Divides(m *Query) bool {
+	for _, p := range m.Parts {
+		for i, at := range p.Columns {
+			if !p.Told || p.Cuts[i] == nil {
+				continue
+			}
+			c, divided := m.Table.Columns[at], false
+			cut := func(cell int) {
+				if cell < c.Domain.Size() {
+					divided = divided || p.Cuts[i][p.PieceOf(i, cell)] != cell
+				}
+			}
+			for _, q := range append([]predicate.Pred{s.Filter}, s.Counts...) {
+				forEachCells(q, c, func(spans []mechanisms.Span) {
+					for _, span := range spans {
+						cut(span.From)
+						cut(span.To)
+					}
+				})
+			}
+			for _, own := range s.Parts {
+				k := slices.Index(own.Columns, plans.ColumnIndex(s.Table, c))
+				if k < 0 {
+					continue
+				}
+				if own.startsOf(k) == nil {
+					return true
+				}
+				for _, start := range own.Cuts[k] {
+					cut(start)
+				}
+			}
+			if divided {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Distinctions numbers the pieces of a column, of each of which a cell is known, so that those with one number are alike to
+// the question, whatever the cells of other columns are.
+func (s *Query) Distinctions(c *policy.Column, size int, cell func(piece int) int) []int32 {
+	keys := make([][]byte, size)
+	mark := func(p predicate.Pred) {
+		forEachCells(p, c, func(spans []mechanisms.Span) {
+			for i := range keys {
+				keys[i] = append(keys[i], Bit(predicate.Contains(spans, cell(i))))
+			}
+		})
+	}
+	mark(s.Filter)
+	for _, p := range s.Counts {
+		mark(p)
+	}
+	for _, p := range s.Parts {
+		at := slices.IndexFunc(p.Columns, func(i int) bool { return s.Table.Columns[i] == c })
+		if at < 0 {
+			continue
+		}
+		inner := 1
+		for _, size := range p.Sizes[at+1:] {
+			inner *= size
+		}
+		for n := range keys {
+			piece := p.PieceOf(at, cell(n))
+			for outside := range len(p.Class) / inner / p.Sizes[at] {
+				for i := range inner {
+					i += (outside*p.Sizes[at] + piece) * inner
+					keys[n] = binary.AppendVarint(keys[n], int64(p.Class[i]))
+					for _, mask := range p.Masks {
+						if mask != nil {
+							keys[n] = append(keys[n], Bit(mask[i]))
+						}
+					}
+				}
+			}
+		}
+	}
+	out, seen := make([]int32, len(keys)), map[string]int32{}
+	for i, key := range keys {
+		n, ok := seen[string(key)]
+		if !ok {
+			n = int32(len(seen))
+			seen[string(key)] = n
+		}
+		out[i] = n
+	}
+	return out
+}
+
+// forEachCells calls f for each condition on cells of a column in a predicate.
+func forEachCells(p predicate.Pred, c *policy.Column, f func([]mechanisms.Span)) {
+	switch p := p.(type) {
+	case predicate.AllOf:
+		for _, q := range p {
+			forEachCells(q, c, f)
+		}
+	case predicate.AnyOf:
+		for _, q := range p {
+			forEachCells(q, c, f)
+		}
+	case predicate.InCells:
+		if p.Column == c {
+			f(p.Spans)
+		}
+	}
+}
+
+// ConditionOf is the condition of a counter's row in a cell of a question; false where it is not one on each of its
+// columns.
+func (s *Query) ConditionOf(counter, cell int) (predicate.Pred, bool) {
+	p := predicate.All(s.Filter, s.Counts[counter])
+	for i := len(s.Parts) - 1; i >= 0; i-- {
+		part := s.Parts[i]
+		if len(part.Columns) != 1 {
+			return nil, false
+		}
+		class := int32(cell % part.Classes)
+		cell /= part.Classes
+		var in semantics.SpansOf
+		for c, of := range part.Class {
+			if of == class && (part.Masks[counter] == nil || part.Masks[counter][c]) {
+				s := part.CellsOf(0, c, s.Table.Columns[part.Columns[0]].Domain.Size())
+				in.AddRange(s.From, s.To)
+			}
+		}
+		p = predicate.All(p, predicate.Cells(s.Table.Columns[part.Columns[0]], in))
+	}
+	return p, true
+}
+
+// AddsUp is what a counter adds up, as releases tell it: nothing but rows, or a product of factors. False: something else.
+func (s *Query) AddsUp(counter int) (string, bool) {
+	if s.Values[counter] != nil || s.Sums[counter] != nil && s.Sums[counter].Expr != nil {
+		return "", false
+	}
+	if s.Sums[counter] == nil {
+		return "", true
+	}
+	return string(plans.EncodeSum(nil, s.Summed()[counter])), true
+}
+
+// MostPlain is up to how many combinations each is looked at, without a thought whether some are alike. Tests set it.
+var MostPlain = 1 << 12
+
+// CombinationsOf is the product of sizes, or more than maxCells.
+func CombinationsOf(sizes []int) int {
+	n := 1
+	for _, size := range sizes {
+		if n *= size; n > plans.MaxCells {
+			return plans.MaxCells + 1
+		}
+	}
+	return n
+}
+
+func Bit(yes bool) byte {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// InCells lists the predicates over one column within another.
+func InCells(p predicate.Pred, column *policy.Column, list []predicate.InCells) []predicate.InCells {
+	switch p := p.(type) {
+	case predicate.AllOf:
+		for _, q := range p {
+			list = InCells(q, column, list)
+		}
+	case predicate.AnyOf:
+		for _, q := range p {
+			list = InCells(q, column, list)
+		}
+	case predicate.InCells:
+		if p.Column == column {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// Kind is how a measure of the question's own cells is called.
+func (s *Query) Kind() string {
+	if s.Marginals != nil {
+		return plans.MarginalsKind
+	}
+	if len(s.Grain) > 0 {
+		return "histogram"
+	}
+	return "count"
+}
+
+// About names the columns of a question.
+func (s *Query) About() string {
+	columns, _ := s.Columns()
+	if len(columns) == 0 {
+		return ""
+	}
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	return ": " + strings.Join(names, ", ")
+}

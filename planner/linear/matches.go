@@ -1,0 +1,135 @@
+package linear
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// implied tells whether a condition holds of every pair that there is, by its columns' cells.
+func (v *Solver) implied(e *semantics.Expr) bool {
+	m := derived.MatchedIn(v.Table)
+	if m == nil || m.Outer || !slices.Contains(e.Cols, m.Row()) {
+		return false
+	}
+	sizes, places := make([]int, len(m.Args)), make([]int, len(m.Args))
+	for i, c := range m.Args {
+		sizes[i], places[i] = c.Domain.Size(), slices.Index(m.From.Columns, c)
+	}
+	for _, c := range e.Cols {
+		if c != m.Row() && !slices.Contains(places, c) {
+			return false
+		}
+	}
+	cells := make([]int, len(sizes))
+	for _, match := range m.Matches {
+		Decode(int(match.Combination), sizes, cells)
+		for i, c := range places {
+			v.Box.Set(c, cells[i])
+		}
+		v.Box.Set(m.Row(), int(match.Row))
+		if holds, steady, refusal := v.Box.Value(e); refusal != nil || !steady || holds != true {
+			return false
+		}
+	}
+	return true
+}
+
+// multiply bounds the rows of a unit that are placed, and those placed into one cell, where each row is there once for each
+// match: by the most matches that the conditions on public columns leave, and the most of them that have equal keys.
+//
+// Proof. A unit has at most R rows in From. A row of combination x becomes one row for each match (x, j), of which those
+// are placed whose j satisfies every conjunct of the filter that reads j alone, and whose class, by j and the cells of the
+// part's other columns, is not −1. Their number is at most that over all j and all cells of the other columns, and so is
+// the number of them in one class. A cell is in one class of each part.
+func (v *Solver) multiply() {
+	m := derived.MatchedIn(v.Table)
+	if m == nil || v.S.PerGroup > 0 || v.S.Empty {
+		return
+	}
+	row := v.Table.Columns[m.Row()]
+	var filters []predicate.Pred
+	for _, q := range ConjunctsOf(v.S.Filter) {
+		if columns, onGrid := predicate.Columns(q, nil); onGrid && len(columns) == 1 && columns[0] == row {
+			filters = append(filters, q)
+		}
+	}
+	allowed := func(j int32) bool {
+		return !slices.ContainsFunc(filters, func(q predicate.Pred) bool {
+			return !predicate.Satisfied(q, func(*policy.Column) int { return int(j) })
+		})
+	}
+	placed := m.Most(allowed)
+	each := placed
+	if p := v.partOfColumn(m.Row()); p != nil && !p.Told && p.combinations()/max(row.Domain.Size(), 1)*max(len(m.Matches), 1) <= plans.MaxCells {
+		placed, each = matchClasses(m, p, slices.Index(p.Columns, m.Row()), allowed)
+	}
+	v.S.Rows, v.S.PerGroup = m.From.MaxRowsPerUnit*max(placed, 1), m.From.MaxRowsPerUnit*max(each, 1)
+}
+
+func (v *Solver) partOfColumn(column int) *Part {
+	for _, p := range v.S.Parts {
+		if slices.Contains(p.Columns, column) {
+			return p
+		}
+	}
+	return nil
+}
+
+// matchClasses is the most matches of one combination that are in some class, and the most in one, over all cells of the part's
+// other columns; at is the place of the public row among its columns.
+func matchClasses(m *derived.Matched, p *Part, at int, allowed func(int32) bool) (placed, each int64) {
+	inner, class := 1, p.byCell(p.Class) // combinations of the columns after it
+	for i := at + 1; i < len(p.Sizes); i++ {
+		inner *= p.End(i)
+	}
+	rows := p.End(at)
+	for other := range len(class) / rows {
+		outside, within := other/inner, other%inner
+		for from := 0; from < len(m.Matches); {
+			to := from
+			all, counts := int64(0), map[int32]int64{}
+			for ; to < len(m.Matches) && m.Matches[to].Combination == m.Matches[from].Combination; to++ {
+				j := m.Matches[to].Row
+				class := class[(outside*rows+int(j))*inner+within]
+				if class < 0 || !allowed(j) {
+					continue
+				}
+				all++
+				counts[class]++
+				each = max(each, counts[class])
+			}
+			placed = max(placed, all)
+			from = to
+		}
+	}
+	if m.Outer {
+		placed, each = max(placed, 1), max(each, 1)
+	}
+	return placed, each
+}
+
+// OfRow evaluates a column of the public table by the number of its row.
+type OfRow struct {
+	Rows   [][]policy.Value
+	At     int // the number's column
+	Typ    policy.Type
+	Mod    int32
+	Column int
+}
+
+func (k OfRow) Type() policy.Type { return k.Typ }
+func (k OfRow) Typmod() int32     { return k.Mod }
+
+func (k OfRow) Eval(row scalar.Row) (policy.Value, error) {
+	n, ok := row[k.At].(int64)
+	if !ok || n < 0 || n >= int64(len(k.Rows)) {
+		return nil, nil
+	}
+	return k.Rows[n][k.Column], nil
+}

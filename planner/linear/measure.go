@@ -1,0 +1,152 @@
+package linear
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// known is what the planner keeps of a table of a policy, which never changes.
+type known struct {
+	Fingerprint string // hash of the table's meaning
+	Names       []string
+	Exprs       []*semantics.Expr // its columns
+	Keys        []Key             // its join keys, by each name that they have
+}
+
+var knownTables sync.Map // *policy.Table → *known
+
+func KnownOf(t *policy.Table) *known {
+	if k, ok := knownTables.Load(t); ok {
+		return k.(*known)
+	}
+	hash := sha256.Sum256(t.Fingerprint())
+	k := &known{Fingerprint: string(hash[:])}
+	for i, c := range t.Columns {
+		k.Names = append(k.Names, c.Name)
+		k.Exprs = append(k.Exprs, semantics.ColumnExpr(i, c.Type, c.Typmod, -1))
+		k.Exprs[i].Blanks = c.Blanks
+	}
+	for _, c := range t.Keys {
+		k.Keys = append(k.Keys, Key{c.Name, c, 0})
+	}
+	if t.Derived == nil && !t.Opened { // others live as long as their plan
+		for _, c := range t.Columns {
+			if j := t.Key(c.Name); j != nil && j.Name != c.Name {
+				k.Keys = append(k.Keys, Key{c.Name, j, 0})
+			}
+		}
+		knownTables.Store(t, k)
+	}
+	return k
+}
+
+// meaning is the canonical encoding of what a measure counts. Its hash is the measure's digest.
+func (s *Query) meaning() []byte {
+	b := predicate.EncodeText(nil, KnownOf(s.Table).Fingerprint)
+	b = predicate.Encode(b, s.Filter)
+	b = binary.AppendUvarint(b, uint64(len(s.Counts)))
+	for _, p := range s.Counts {
+		b = predicate.Encode(b, p)
+	}
+	b = binary.AppendUvarint(b, uint64(len(s.Parts)))
+	for _, p := range s.Parts {
+		b = binary.AppendUvarint(b, uint64(len(p.Columns)))
+		for i, c := range p.Columns {
+			b = predicate.EncodeText(b, s.Table.Columns[c].Name)
+			if p.Told && p.Cuts[i] != nil {
+				b = encodeCuts(binary.AppendUvarint(b, 0), p.Cuts[i], p.Ends[i])
+			} else {
+				b = binary.AppendUvarint(b, uint64(p.End(i)))
+			}
+		}
+		b = p.encodeClasses(b, p.Class)
+		for _, mask := range p.Masks {
+			b = p.encodeMask(b, mask)
+		}
+	}
+	for c, sum := range s.Summed() {
+		if sum != nil && sum.Values > 0 {
+			b = s.encodeValues(binary.AppendUvarint(append(b, '#'), uint64(c)), c)
+		} else if sum != nil {
+			b = plans.EncodeSum(binary.AppendUvarint(append(b, '+'), uint64(c)), sum)
+			b = s.encodeWeights(b, c)
+		}
+	}
+	if s.Grows {
+		b = append(b, 'g')
+	}
+	if s.Marginals != nil {
+		b = s.Marginals.encode(b)
+	}
+	return b
+}
+
+// encodeCuts writes the lengths of pieces, in runs of equal ones, behind the number of pieces.
+func encodeCuts(b []byte, starts []int, size int) []byte {
+	b = binary.AppendUvarint(b, uint64(len(starts)))
+	length := func(i int) int {
+		if i+1 < len(starts) {
+			return starts[i+1] - starts[i]
+		}
+		return size - starts[i]
+	}
+	for at := 0; at < len(starts); {
+		end := at + 1
+		for end < len(starts) && length(end) == length(at) {
+			end++
+		}
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(end-at)), uint64(length(at)))
+		at = end
+	}
+	return b
+}
+
+// Measure makes the Measure of a solved question, without noise and cost.
+func (s *Query) Measure(kind, name string) *plans.Measure {
+	m := &plans.Measure{Kind: kind, Name: name, Table: s.Table, Where: s.Filter, Counters: s.Counts, Sums: s.Summed(), Place: s.placement(), Weigh: s.weighing(), Rows: s.Rows, PerGroup: s.PerGroup, Described: s.meaning()}
+	for _, c := range s.Grain {
+		m.Grain = append(m.Grain, s.Table.Columns[c])
+	}
+	for _, p := range s.Parts {
+		if p.Told {
+			if m.Cuts == nil {
+				m.Cuts = make([][]int, len(m.Grain))
+			}
+			copy(m.Cuts[slices.Index(s.Grain, p.Columns[0]):], p.Cuts)
+		}
+		partly := slices.ContainsFunc(p.Masks, func(mask []bool) bool { return mask != nil })
+		group := plans.Grouping{Columns: len(p.Columns), Cells: p.combinations(), Classes: p.Classes, Partly: partly}
+		if s.Table.MaxGroups > 0 {
+			group.Runs = p.runs()
+		}
+		m.Groups = append(m.Groups, group)
+	}
+	m.Digest = sha256.Sum256(m.Described)
+	return m
+}
+
+// Identity is the measure over every cell of some columns: what a declared release holds.
+func Identity(t *policy.Table, columns []*policy.Column) *Query {
+	s := &Query{Question: &Question{Table: t}, Counts: []predicate.Pred{nil}, Sums: []*Summand{nil}, Values: []*DistinctValues{nil}, Cells: 1}
+	for _, c := range columns {
+		at := plans.ColumnIndex(t, c)
+		p := &Part{Columns: []int{at}, Sizes: []int{c.Domain.Size()}, Class: make([]int32, c.Domain.Size()), Classes: c.Domain.Size(), Masks: make([][]bool, 1)}
+		for i := range p.Class {
+			p.Class[i] = int32(i)
+		}
+		s.Parts = append(s.Parts, p)
+		s.Cells *= p.Classes
+	}
+	sortParts(t, s.Parts)
+	for _, p := range s.Parts {
+		s.Grain = append(s.Grain, p.Columns...)
+	}
+	return s
+}

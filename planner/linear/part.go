@@ -1,0 +1,386 @@
+package linear
+
+import (
+	"math/big"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// classify evaluates the part's conditions and keys on every combination of its columns' cells and numbers the
+// combinations of equal keys, in order of their first occurrence.
+func (v *Solver) classify(p *Part) *refuse.Refusal {
+	product := big.NewInt(1)
+	for _, c := range p.Columns {
+		d := v.Table.Columns[c].Domain
+		if d == nil {
+			return semantics.DomainMissing.At(v.PositionOfKeys(), v.Table.Columns[c].Name)
+		}
+		p.Sizes = append(p.Sizes, d.Size())
+		product.Mul(product, big.NewInt(int64(d.Size())))
+	}
+	p.within = v.within(p)
+	tooMany := product.Cmp(big.NewInt(int64(plans.MaxCells))) > 0
+	if !v.cut(p, tooMany) {
+		return TooManyCells.At(v.firstPosition(p), product.String(), plans.MaxCells)
+	}
+	combinations := 1
+	for _, size := range p.Sizes {
+		combinations *= size
+	}
+	v.Env.Work.Take(combinations, 8+len(v.S.Counts))
+	p.Class, p.beyond, p.outside = make([]int32, combinations), make([]int32, combinations), map[string]int32{}
+	p.Masks = make([][]bool, len(v.S.Counts))
+	for c := range p.only {
+		p.Masks[c] = make([]bool, combinations)
+	}
+	seen := map[string]int32{}
+	pieces, cells := make([]int, len(p.Columns)), make([]int, len(p.Columns))
+	for at := range p.Class {
+		Decode(at, p.Sizes, pieces)
+		v.put(p, pieces)
+		for i, piece := range pieces {
+			cells[i] = p.firstOf(i, piece)
+		}
+		if refusal := v.classifyOne(p, at, cells, seen); refusal != nil {
+			return refusal
+		}
+	}
+	p.Classes = len(seen)
+	p.Shows = make([][]int32, len(v.S.Counts))
+	for c, values := range v.S.Values {
+		if columns := values.columns(); len(columns) > 0 && shares(p.Columns, columns) {
+			if refusal := v.show(p, c); refusal != nil {
+				return refusal
+			}
+		}
+	}
+	for _, sum := range v.S.Sums {
+		v.refine(p, sum)
+	}
+	p.Weights = make([][]int64, len(v.S.Counts))
+	for c, sum := range v.S.Sums {
+		if sum != nil && sum.Expr != nil && shares(p.Columns, sum.Expr.Cols) {
+			p.Weights[c] = v.spread(sum, p)
+		}
+	}
+	return nil
+}
+
+// classifyOne handles one combination, to which the box is set; cells are the first ones in it.
+func (v *Solver) classifyOne(p *Part, at int, cells []int, seen map[string]int32) *refuse.Refusal {
+	// Expressions are evaluated on every combination, also where the condition fails: an error must not depend on it.
+	admitted := v.admitted(p, cells)
+	for _, e := range p.filters {
+		holds, refusal := v.decide(e)
+		if refusal != nil {
+			return refusal
+		}
+		admitted = admitted && holds
+	}
+	for c, list := range p.only {
+		counts := true
+		for _, e := range list {
+			holds, refusal := v.decide(e)
+			if refusal != nil {
+				return refusal
+			}
+			counts = counts && holds
+		}
+		p.Masks[c][at] = counts
+	}
+	if v.hidden(p, cells) {
+		p.Class[at] = -1
+		return nil
+	}
+	values, refusal := v.keysOf(p)
+	if refusal != nil {
+		return refusal
+	}
+	p.place(at, values, seen, admitted)
+	return nil
+}
+
+// keysOf evaluates the part's keys on the box.
+func (v *Solver) keysOf(p *Part) ([]policy.Value, *refuse.Refusal) {
+	values := make([]policy.Value, len(p.Keys))
+	for i, k := range p.Keys {
+		value, refusal := v.key(v.S.Keys[k])
+		if refusal != nil {
+			return nil, refusal
+		}
+		if k >= len(v.S.Keys)-v.S.conditions {
+			value = value == true
+		}
+		values[i] = value
+	}
+	return values, nil
+}
+
+// place numbers combinations of equal keys: as a class those that the condition admits, among what is left out the others.
+func (p *Part) place(at int, values []policy.Value, seen map[string]int32, admitted bool) {
+	name, numbers := semantics.KeyText(values), seen
+	if !admitted {
+		numbers = p.outside
+	}
+	number, known := numbers[name]
+	if !known {
+		number = int32(len(numbers))
+		numbers[name] = number
+		if admitted {
+			p.Values = append(p.Values, values)
+		}
+	}
+	if p.Class[at] = number; !admitted {
+		p.Class[at], p.beyond[at] = -1, number
+	}
+}
+
+// admitted tells whether the filter leaves the cells in sight: keys that it excludes are not rows of the answer.
+func (v *Solver) admitted(p *Part, cells []int) bool {
+	for _, q := range p.within {
+		if !predicate.Satisfied(q, func(c *policy.Column) int {
+			return cells[slices.IndexFunc(p.Columns, func(i int) bool { return v.Table.Columns[i] == c })]
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// within are the conjuncts of the filter that the part's cells decide.
+func (v *Solver) within(p *Part) []predicate.Pred {
+	var out []predicate.Pred
+	for _, q := range ConjunctsOf(v.S.Filter) {
+		columns, onGrid := predicate.Columns(q, nil)
+		if onGrid && !slices.ContainsFunc(columns, func(c *policy.Column) bool { return !slices.Contains(p.Columns, plans.ColumnIndex(v.Table, c)) }) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// decidesKeys lists, for each conjunct of the filter over several columns that are all keys', these columns: their cells
+// are looked at together, so that groups in which no row can be are not shown. Where that takes too many combinations,
+// they are shown.
+func (v *Solver) decidesKeys(lists ...[]*semantics.Expr) [][]int {
+	var read, keys []int
+	for i, list := range lists {
+		for _, e := range list {
+			if read = semantics.Union(read, e.Cols); i == 0 {
+				keys = semantics.Union(keys, e.Cols)
+			}
+		}
+	}
+	combinations := 1
+	for _, c := range read {
+		d := v.Table.Columns[c].Domain
+		if d == nil || combinations*d.Size() > plans.MaxCells {
+			return nil
+		}
+		combinations *= d.Size()
+	}
+	var out [][]int
+	for _, q := range ConjunctsOf(v.S.Filter) {
+		columns, onGrid := predicate.Columns(q, nil)
+		var at []int
+		for _, c := range columns {
+			at = semantics.Union(at, []int{plans.ColumnIndex(v.Table, c)})
+		}
+		if onGrid && len(at) > 1 && !slices.ContainsFunc(at, func(c int) bool { return !slices.Contains(keys, c) }) {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// decide evaluates a condition on the box.
+func (v *Solver) decide(e *semantics.Expr) (bool, *refuse.Refusal) {
+	value, steady, refusal := v.Box.Value(e)
+	if refusal != nil {
+		return false, refusal
+	}
+	if !steady {
+		return false, v.Box.Unsteady(e)
+	}
+	return value == true, nil
+}
+
+// key evaluates a group key on the box. A bare column stands for its step, by the step's low end.
+func (v *Solver) key(e *semantics.Expr) (policy.Value, *refuse.Refusal) {
+	if e.Form == semantics.FormColumn {
+		if c := v.Table.Columns[e.Cols[0]]; !c.Domain.Single() {
+			v.Notes.Add(c.Name + " is grouped by its steps of " + semantics.StepOf(c) + ", each shown by its low end")
+		}
+		return v.Box.Low[e.Cols[0]], nil
+	}
+	value, steady, refusal := v.Box.Value(e)
+	if refusal == nil && !steady {
+		refusal = v.Box.Unsteady(e)
+	}
+	return value, refusal
+}
+
+func (v *Solver) firstPosition(p *Part) int {
+	if len(p.Keys) > 0 {
+		return v.S.Keys[p.Keys[0]].Pos
+	}
+	if len(p.filters) > 0 {
+		return p.filters[0].Pos
+	}
+	return -1
+}
+
+// Decode writes the digits of a combination, the first column's slowest.
+func Decode(at int, sizes []int, cells []int) {
+	for i := len(sizes) - 1; i >= 0; i-- {
+		cells[i] = at % sizes[i]
+		at /= sizes[i]
+	}
+}
+
+// placement maps the cells of the grain to a cell of the measure.
+func (s *Query) placement() mechanisms.Placement {
+	parts, values := s.Parts, s.shownValues()
+	return func(cells []int32, counter int) int {
+		out, from, shown := 0, 0, int32(0)
+		for _, p := range parts {
+			at := p.combination(cells[min(from, len(cells)):])
+			if at < 0 {
+				return -1
+			}
+			from += len(p.Sizes)
+			class := p.Class[at]
+			if class < 0 || counter < len(p.Masks) && counter >= 0 && p.Masks[counter] != nil && !p.Masks[counter][at] {
+				return -1
+			}
+			if counter >= 0 && counter < len(p.Shows) && p.Shows[counter] != nil {
+				if shown = p.Shows[counter][at]; shown < 0 {
+					return -1
+				}
+			}
+			out = out*p.Classes + int(class)
+		}
+		if counter >= 0 && counter < len(values) && values[counter] > 0 {
+			return out*values[counter] + int(shown)
+		}
+		return out
+	}
+}
+
+// Spread gives each combination its class and masks, or, where one column is made of long runs of cells, each of these.
+func (p *Part) Spread(runs []derived.ClassRun, masks []string, combinations int) {
+	on := func(mask string, at int) bool { return mask[at/8]>>(at%8)&1 == 1 }
+	starts, at := []int{}, 0
+	for _, run := range runs {
+		starts = append(starts, at)
+		at += run.Length
+	}
+	for _, mask := range masks {
+		for at := 1; at < combinations && mask != ""; at++ {
+			if at%8 == 0 && at+8 < combinations && mask[at/8] == mask[at/8-1] && (mask[at/8] == 0 || mask[at/8] == 0xff) {
+				at += 7
+				continue
+			}
+			if on(mask, at) != on(mask, at-1) {
+				starts = append(starts, at)
+			}
+		}
+	}
+	slices.Sort(starts)
+	if starts = slices.Compact(starts); p.Told || len(p.Columns) != 1 || len(runs) == 0 || len(starts) > combinations/2 {
+		starts = semantics.IdentityOf(combinations)
+	} else {
+		p.Cuts, p.Ends, p.Sizes = [][]int{starts}, []int{combinations}, []int{len(starts)}
+	}
+	p.Class = make([]int32, len(starts))
+	for c, mask := range masks {
+		if mask != "" {
+			p.Masks[c] = make([]bool, len(starts))
+		}
+	}
+	run, end := -1, 0 // the run of a combination, and where it ends
+	for i, at := range starts {
+		for len(runs) > 0 && at >= end {
+			run++
+			end += runs[run].Length
+		}
+		if p.Class[i] = int32(i); run >= 0 {
+			p.Class[i] = runs[run].Class
+		}
+		for c, mask := range masks {
+			if mask != "" {
+				p.Masks[c][i] = on(mask, at)
+			}
+		}
+	}
+	if !p.Told && len(p.Columns) > 1 {
+		p.together()
+	}
+}
+
+// together cuts columns into the longest runs of cells of which all lists say the same, where these are long.
+func (p *Part) together() {
+	for i, size := range p.Sizes {
+		if size <= semantics.FewRegular {
+			continue
+		}
+		inner := 1
+		for _, n := range p.Sizes[i+1:] {
+			inner *= n
+		}
+		starts := []int{0}
+		for cell := 1; cell < size && len(starts) <= size/2; cell++ {
+			alike := true
+			for outside := 0; outside < len(p.Class) && alike; outside += size * inner {
+				at := outside + cell*inner
+				alike = slices.Equal(p.Class[at:at+inner], p.Class[at-inner:at])
+				for _, mask := range p.Masks {
+					alike = alike && (mask == nil || slices.Equal(mask[at:at+inner], mask[at-inner:at]))
+				}
+			}
+			if !alike {
+				starts = append(starts, cell)
+			}
+		}
+		if len(starts) > size/2 {
+			continue
+		}
+		if p.Cuts == nil {
+			p.Cuts, p.Ends = make([][]int, len(p.Columns)), slices.Clone(p.Sizes)
+		}
+		var from []int32
+		for outside := 0; outside < len(p.Class); outside += size * inner {
+			for _, cell := range starts {
+				for k := range inner {
+					from = append(from, int32(outside+cell*inner+k))
+				}
+			}
+		}
+		p.Class = written(p.Class, from)
+		for c := range p.Masks {
+			p.Masks[c] = written(p.Masks[c], from)
+		}
+		p.Sizes[i], p.Cuts[i] = len(starts), starts
+	}
+}
+
+// hidden tells whether the part's keys read an open column in a cell that is no key: what has not been found is not shown.
+func (v *Solver) hidden(p *Part, cells []int) bool {
+	for i, at := range p.Columns {
+		c := v.Table.Columns[at]
+		if c.Open == nil || cells[i] != c.Domain.Other && (cells[i] != c.Domain.Null || c.NullKey) {
+			continue
+		}
+		if slices.ContainsFunc(p.Keys, func(k int) bool { return slices.Contains(v.S.Keys[k].Cols, at) }) {
+			return true
+		}
+	}
+	return false
+}

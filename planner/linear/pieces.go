@@ -1,0 +1,282 @@
+package linear
+
+import (
+	"math/big"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// How the columns of a part are cut into the pieces that pieces.go finds, and which piece a cell is in.
+
+// Pieced tells whether some column of the part is cut into pieces.
+func (p *Part) Pieced() bool {
+	return slices.ContainsFunc(p.Cuts, func(cuts []int) bool { return cuts != nil })
+}
+
+// firstOf is the first cell of a piece of the i-th column.
+func (p *Part) firstOf(i, piece int) int {
+	if p != nil && i < len(p.Cuts) && p.Cuts[i] != nil {
+		return p.Cuts[i][piece]
+	}
+	return piece
+}
+
+// PieceOf is the piece of the i-th column that a cell is in.
+func (p *Part) PieceOf(i, cell int) int {
+	if i >= len(p.Cuts) {
+		return cell
+	}
+	return plans.PieceIn(p.Cuts[i], cell)
+}
+
+// CellsOf are the cells of a piece of the i-th column of so many cells.
+func (p *Part) CellsOf(i, piece, size int) mechanisms.Span {
+	if i >= len(p.Cuts) || p.Cuts[i] == nil {
+		return mechanisms.Span{From: piece, To: piece + 1}
+	}
+	if piece+1 < len(p.Cuts[i]) {
+		size = p.Cuts[i][piece+1]
+	}
+	return mechanisms.Span{From: p.Cuts[i][piece], To: size}
+}
+
+// over collects the largest expressions within some that read a column alone.
+func over(column int, exprs []*semantics.Expr, into []*semantics.Expr) []*semantics.Expr {
+	for _, e := range exprs {
+		switch {
+		case !slices.Contains(e.Cols, column):
+		case len(e.Cols) > 1:
+			into = over(column, e.Args, into)
+		case !slices.ContainsFunc(into, func(have *semantics.Expr) bool { return have.Canon == e.Canon }):
+			into = append(into, e)
+		}
+	}
+	return into
+}
+
+// decided are the expressions that a part's classes, masks and shown values are made of.
+func (v *Solver) decided(p *Part) []*semantics.Expr {
+	list := slices.Clone(p.filters)
+	for _, k := range p.Keys {
+		list = append(list, v.S.Keys[k])
+	}
+	for c := range v.S.Counts {
+		list = append(list, p.only[c]...)
+	}
+	for _, values := range v.S.Values {
+		if shares(p.Columns, values.columns()) {
+			list = append(list, values.parts()...)
+		}
+	}
+	return list
+}
+
+// exprs are those, and what is added up of a part's cells.
+func (v *Solver) exprs(p *Part) []*semantics.Expr {
+	list := v.decided(p)
+	for _, sum := range v.S.Sums {
+		if sum != nil && sum.Expr != nil && shares(p.Columns, sum.Expr.Cols) {
+			list = append(list, sum.Expr)
+		}
+	}
+	return list
+}
+
+// forced are the cells of a column at which conditions begin or end.
+func (p *Part) forced(c *policy.Column) (at []int) {
+	for _, q := range p.within {
+		forEachCells(q, c, func(spans []mechanisms.Span) {
+			for _, s := range spans {
+				at = append(at, s.From, s.To)
+			}
+		})
+	}
+	return slices.DeleteFunc(at, func(cell int) bool { return cell >= c.Domain.Regular })
+}
+
+// cut cuts the part's columns into pieces where they have some, and tells whether few enough combinations are left. Of a
+// part whose cells are too many the SQL tells the pieces apart.
+func (v *Solver) cut(p *Part, tooMany bool) bool {
+	exprs, combinations := v.decided(p), 1
+	if tooMany {
+		exprs = v.exprs(p)
+	}
+	p.Cuts, p.Ends, p.Told = make([][]int, len(p.Columns)), slices.Clone(p.Sizes), tooMany
+	for i, at := range p.Columns {
+		c := v.Table.Columns[at]
+		starts, ok := v.Box.FewPieces(at, over(at, exprs, nil), p.forced(c))
+		if ok && tooMany {
+			starts, ok = evened(starts, c.Domain.Regular)
+		}
+		if ok {
+			p.Cuts[i], p.Sizes[i] = starts, len(starts)
+		}
+		if combinations *= p.Sizes[i]; combinations > plans.MaxCells {
+			return false
+		}
+	}
+	if !p.Pieced() {
+		p.Cuts, p.Ends, p.Told = nil, nil, false
+	}
+	return true
+}
+
+// refine cuts a part as finely as what is added up of its cells asks for, where the SQL does not tell its pieces apart.
+// What is known of a combination holds for those that it is cut into.
+func (v *Solver) refine(p *Part, sum *Summand) {
+	if p.Told || p.Cuts == nil || sum == nil || sum.Expr == nil {
+		return
+	}
+	for k, c := range sum.Expr.Cols {
+		i := slices.Index(p.Columns, c)
+		if i < 0 || p.Cuts == nil || p.Cuts[i] == nil { // of cells: cut so already, perhaps by the column before
+			continue
+		}
+		var starts []int // nil: each cell
+		if of := sum.Weights.pieces; of != nil && of.Cuts[k] != nil {
+			starts = unitedStarts(p.Cuts[i], of.Cuts[k])
+		}
+		p.recut(v.Env.Work, i, starts)
+	}
+}
+
+// recut cuts one column into other pieces, each within one of those that it has; nil: into cells.
+func (p *Part) recut(work *scalar.Work, i int, starts []int) {
+	size := len(starts)
+	if starts == nil {
+		size = p.Ends[i]
+	}
+	inner := 1
+	for _, n := range p.Sizes[i+1:] {
+		inner *= n
+	}
+	outer := len(p.Class) / p.Sizes[i] / inner
+	work.Take(outer*size*inner, 12+len(p.Masks))
+	from := make([]int32, 0, outer*size*inner) // the combination so far
+	for o := range outer {
+		for n := range size {
+			cell := n
+			if starts != nil {
+				cell = starts[n]
+			}
+			at := (o*p.Sizes[i] + p.PieceOf(i, cell)) * inner
+			for k := range inner {
+				from = append(from, int32(at+k))
+			}
+		}
+	}
+	p.Class, p.beyond = written(p.Class, from), written(p.beyond, from)
+	for c := range p.Masks {
+		p.Masks[c] = written(p.Masks[c], from)
+	}
+	for c := range p.Shows {
+		p.Shows[c] = written(p.Shows[c], from)
+	}
+	p.Sizes[i], p.Cuts[i] = size, starts
+	if !p.Pieced() {
+		p.Cuts, p.Ends = nil, nil
+	}
+}
+
+func written[T any](of []T, from []int32) []T {
+	if of == nil {
+		return nil
+	}
+	out := make([]T, len(from))
+	for at, n := range from {
+		out[at] = of[n]
+	}
+	return out
+}
+
+// unitedStarts are the first cells of the pieces that two ways to cut a column have in common.
+func unitedStarts(a, b []int) []int {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// cutFor cuts the columns of an expression that is added up into pieces, where it has some; nil: it has too many.
+func cutFor(b *semantics.Box, e *semantics.Expr) *Part {
+	p, combinations := &Part{Columns: e.Cols}, 1
+	for _, at := range e.Cols {
+		p.Ends = append(p.Ends, b.Table.Columns[at].Domain.Size())
+	}
+	tooMany := CombinationsOf(p.Ends) > plans.MaxCells
+	for i, at := range e.Cols {
+		size := p.Ends[i]
+		starts, ok := []int(nil), false
+		if of := over(at, []*semantics.Expr{e}, nil); tooMany {
+			starts, ok = b.Pieces(at, of, nil, plans.MaxCells)
+		} else {
+			starts, ok = b.FewPieces(at, of, nil)
+		}
+		if !ok {
+			starts = nil
+		} else {
+			size = len(starts)
+		}
+		p.Sizes, p.Cuts = append(p.Sizes, size), append(p.Cuts, starts)
+		if size > plans.MaxCells/combinations {
+			return nil
+		}
+		combinations *= size
+	}
+	return p
+}
+
+// combinationsText is how many combinations of cells columns have.
+func combinationsText(t *policy.Table, columns []int) string {
+	product := big.NewInt(1)
+	for _, c := range columns {
+		product.Mul(product, big.NewInt(int64(t.Columns[c].Domain.Size())))
+	}
+	return product.String()
+}
+
+// evened are pieces that the SQL can tell apart: few, or all of one length but for the first and the last. Others are cut
+// into pieces of the largest length that they are made of.
+func evened(starts []int, regular int) ([]int, bool) {
+	if len(starts) <= semantics.MostCases {
+		return starts, true
+	}
+	length := 0
+	for i := 2; i < len(starts) && starts[i] < regular; i++ {
+		length = divisor(starts[i]-starts[i-1], length)
+	}
+	if length < 2 || regular/length > plans.MaxCells {
+		return nil, false
+	}
+	even := []int{0}
+	for at := starts[1] % length; at < regular; at += length {
+		if at > 0 {
+			even = append(even, at)
+		}
+	}
+	for _, cell := range starts {
+		if cell >= regular {
+			even = append(even, cell)
+		}
+	}
+	return even, true
+}
+
+// divisor is the greatest that both have.
+func divisor(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// put sets the box to the first cells of a combination of the part's pieces.
+func (v *Solver) put(p *Part, pieces []int) {
+	for i, at := range p.Columns {
+		v.Box.Set(at, p.firstOf(i, pieces[i]))
+	}
+}

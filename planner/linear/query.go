@@ -1,0 +1,419 @@
+// Package linear takes an aggregation as a linear map on cells. A Question is what a SELECT asks of a table's rows: conditions,
+// group keys, counters. Solve folds what the database can test into a predicate and evaluates the rest on every combination of
+// cells (or pieces of them) of the columns that it reads: the Query that comes of it says for each group and counter which cells
+// are added up with which weight. Of
+//
+//	SELECT age / 10, count(*), sum(income) FROM people WHERE sex = 'f' GROUP BY 1
+//
+// the grain is age, whose cells fall into twelve classes, one for each key; the filter is a predicate; and there are two
+// counters, of which one adds up a whole number of each row.
+package linear
+
+import (
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Question is one aggregation over the rows of one private table, as the binder found it: what a leaf answers.
+type Question struct {
+	Table    *policy.Table
+	Where    []*semantics.Expr // a conjunction
+	Keys     []*semantics.Expr
+	Counters []Counter
+	Choices  []*ChoiceSet
+	Top      int // above 0: so many keys are shown, in the order of the only counter, which is not
+	Sql      string
+	Turned   Turned // nil: the rows meet no public list
+
+	Sets       []Set       // GROUPING SETS, in keys; nil: one of all
+	Levels     map[int]Set // keys that are grouping(…) of these keys: constants of a set
+	conditions int         // how many of the last keys are conditions, of which it matters whether they hold
+	Kept       int         // as in rows
+	Apart      bool        // equal counters stay apart
+	OffGrid    plans.OffGrid
+	PerGroup   int64   // the most rows of a unit in one group of equal keys; 0: as many as the table has
+	Untold     *Untold // an aggregate whose error cannot be told beforehand
+}
+
+// Counter is one count of rows, or a sum over them.
+type Counter struct {
+	Where []*semantics.Expr // FILTER and the argument's NOT NULL; empty: every row
+	Sum   *Summand
+	Canon string
+	Worth *big.Rat // of rows: what one of them is worth in the answer at most; nil: one
+
+	Values *DistinctValues // of which different ones are counted; nil: rows are
+	Units  *Units          // of which different ones are counted
+	Choice *Choice         // instead of counting
+	Alarm  *Alarmed        // instead of counting
+	Width  *int            // instead of counting: the half-width of the counter of that index, which is public
+}
+
+// CounterFor returns the index of a counter of rows, adding it at first use.
+func (q *Question) CounterFor(where []*semantics.Expr) int { return q.SumFor(where, nil) }
+
+// SumFor returns the index of a sum, adding it at first use.
+func (q *Question) SumFor(where []*semantics.Expr, sum *Summand) int {
+	return q.Add(Counter{Where: where, Sum: sum})
+}
+
+// WidthOf returns the index of the half-width of a counter, adding it at first use: see CountColumn.Known.
+func (q *Question) WidthOf(n int) int {
+	canon := "half-width of " + q.Counters[n].Canon
+	for i, have := range q.Counters {
+		if have.Width != nil && *have.Width == n {
+			return i
+		}
+	}
+	q.Counters = append(q.Counters, Counter{Where: q.Counters[n].Where, Canon: canon, Width: &n})
+	return len(q.Counters) - 1
+}
+
+// ColumnName is the name of a counter's column of the leaf: n1, n2, … for what is counted, w2 for the half-width of n2.
+func (q *Question) ColumnName(n int) string {
+	if of := q.Counters[n].Width; of != nil {
+		return "w" + q.ColumnName(*of)[1:]
+	}
+	counted := 0
+	for _, c := range q.Counters[:n] {
+		if c.Width == nil {
+			counted++
+		}
+	}
+	return plans.CountName(counted)
+}
+
+// Add returns the index of a counter, adding it at first use.
+func (q *Question) Add(c Counter) int {
+	if c.Canon = WhereText(c.Where); c.Sum != nil || c.Values != nil || c.Units != nil {
+		c.Canon = c.Sum.Name() + c.Values.name() + c.Units.Name() + " where " + c.Canon
+	}
+	for i, have := range q.Counters {
+		if have.Canon == c.Canon && !q.Apart {
+			q.Counters[i].Worth = moreWorth(have.Worth, c.Worth)
+			return i
+		}
+	}
+	q.Counters = append(q.Counters, c)
+	return len(q.Counters) - 1
+}
+
+// moreWorth is the larger of two, of which nil is one, and nil for one.
+func moreWorth(a, b *big.Rat) *big.Rat {
+	one := big.NewRat(1, 1)
+	if a == nil {
+		a = one
+	}
+	if b == nil {
+		b = one
+	}
+	if a.Cmp(b) < 0 {
+		a = b
+	}
+	if a.Cmp(one) == 0 {
+		return nil
+	}
+	return a
+}
+
+// WhereText names a conjunction.
+func WhereText(where []*semantics.Expr) string {
+	parts := make([]string, len(where))
+	for i, e := range where {
+		parts[i] = e.Canon
+	}
+	slices.Sort(parts)
+	return strings.Join(slices.Compact(parts), " and ")
+}
+
+// Query is a question in cells: what the private database is asked, and which cells make up each row of the answer.
+type Query struct {
+	*Question
+	Filter    predicate.Pred
+	Counts    []predicate.Pred  // by measured counter
+	Sums      []*Summand        // by measured counter: nil counts rows
+	Worths    []*big.Rat        // by measured counter, none for other questions than those of statements
+	Values    []*DistinctValues // by measured counter: nil counts rows, or adds up
+	Counting  []int             // question's counter → measured counter, −1: it can count nothing
+	Grain     []int             // column positions, by name
+	Parts     []*Part
+	Cells     int
+	Empty     bool // no row can satisfy the condition, whatever the data
+	Chosen    *Chosen
+	Alarm     *AlarmOf   // a yes or no is asked
+	Contest   *TopK      // the names of some counters will do
+	Marginals *Marginals // nil: each cell is counted once
+	Rows      int64      // above 0: the most rows of a unit that are placed at all
+	First     int        // above 0: the numbers of so many cells with the most rows will do
+	Grows     bool       // a release that grows: its cells are closed one by one
+	Closed    int        // of grows: so many are
+	Work      *scalar.Work
+}
+
+// Turned is a question over rows that meet a public list, which is asked with the counters of all candidates side by side;
+// its answer is turned over, so that candidates are rows.
+type Turned interface {
+	// Flat is what is asked; at says by candidate and counter of the question which of its counters are whose.
+	Flat() (q *Question, at [][]int)
+	// Over is a leaf of what was asked turned over: its rows once for each candidate.
+	Over(flat *plans.Leaf, at [][]int) *plans.Leaf
+	// Race is nil where more is shown than the first candidates.
+	Race() *Ranking
+}
+
+// Part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so
+// the cells of the measure are their product.
+type Part struct {
+	Columns []int   // positions in the table
+	Sizes   []int   // of each: how many pieces it has
+	Cuts    [][]int // by column: the first cell of each piece; nil: each cell is one. Below, a combination is one of pieces
+	Ends    []int   // of cuts, by column: how many cells it has
+	Told    bool    // the SQL tells pieces apart, and not cells
+	Class   []int32 // by combination: a class of equal keys, −1 where the condition fails
+	Classes int
+	beyond  []int32          // by combination: a number of equal keys among those where the condition fails
+	outside map[string]int32 // these numbers, by key
+	Masks   [][]bool         // by measured counter (nil: all) and combination: whether the counter counts there
+	Weights [][]int64        // by measured counter: what it adds up of a row in each combination; nil: not decided here
+	Shows   [][]int32        // by measured counter and combination: the number of the value that it counts once, −1: none; nil: not decided here
+	Keys    []int            // question's keys decided here
+	Values  [][]policy.Value
+	filters []*semantics.Expr
+	within  []predicate.Pred          // conjuncts of the filter over these columns alone
+	only    map[int][]*semantics.Expr // counter conditions evaluated here, by measured counter
+}
+
+// Solver solves one question.
+type Solver struct {
+	semantics.Lowerer
+	S *Query
+}
+
+// Solve folds a question's conditions and keys into cells.
+func Solve(q *Question, env scalar.Env, n *semantics.Notes) (*Query, *refuse.Refusal) {
+	own := *q
+	v := &Solver{semantics.Lowerer{Table: q.Table, Env: env, Box: semantics.NewBox(q.Table, env), Notes: n, OffGrid: q.OffGrid}, &Query{Question: &own, Work: env.Work}}
+	residual, refusal := v.Fold(q.Where, &v.S.Filter)
+	if refusal != nil {
+		return nil, refusal
+	}
+	only, refusal := v.foldCounters()
+	if refusal != nil {
+		return nil, refusal
+	}
+	residual, only = v.narrow(residual, only)
+	v.S.Parts = v.split(residual, only)
+	_, v.S.Empty = v.S.Filter.(predicate.Never)
+	v.S.Cells = 1
+	for _, p := range v.S.Parts {
+		if refusal := v.classify(p); refusal != nil {
+			return nil, refusal
+		}
+		v.S.Grain = append(v.S.Grain, p.Columns...)
+		if p.Classes == 0 {
+			v.S.Cells, v.S.Empty = 0, true
+		} else if v.S.Cells *= p.Classes; v.S.Cells > plans.MaxCells {
+			return nil, TooManyCells.At(v.PositionOfKeys(), strconv.Itoa(v.S.Cells), plans.MaxCells)
+		}
+	}
+	if refusal := v.withinCells(); refusal != nil {
+		return nil, refusal
+	}
+	v.multiply()
+	v.S.orderCounters()
+	return v.S, nil
+}
+
+func (v *Solver) PositionOfKeys() int {
+	if len(v.S.Keys) > 0 {
+		return v.S.Keys[0].Pos
+	}
+	return -1
+}
+
+// Fold adds what the database can test to pred and returns the other conditions.
+func (v *Solver) Fold(where []*semantics.Expr, pred *predicate.Pred) (residual []*semantics.Expr, refusal *refuse.Refusal) {
+	for _, e := range Conjuncts(where) {
+		t, ok, refusal := v.Lower(e)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if ok {
+			*pred = predicate.All(*pred, t.Holds)
+		} else if !v.implied(e) {
+			residual = append(residual, e)
+		}
+	}
+	return residual, nil
+}
+
+// Conjuncts flattens ANDs.
+func Conjuncts(where []*semantics.Expr) []*semantics.Expr {
+	var out []*semantics.Expr
+	for _, e := range where {
+		if e.Form == semantics.FormAnd {
+			out = append(out, Conjuncts(e.Args)...)
+		} else {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// split joins keys and conditions that share a column into one part; parts are in the order of their first column's name.
+func (v *Solver) split(residual []*semantics.Expr, only map[int][]*semantics.Expr) []*Part {
+	type item struct {
+		columns []int
+		put     func(p *Part)
+	}
+	var items []item
+	for k, e := range v.S.Keys {
+		if !e.IsConstant() {
+			items = append(items, item{e.Cols, func(p *Part) { p.Keys = append(p.Keys, k) }})
+		}
+	}
+	for _, e := range residual {
+		items = append(items, item{e.Cols, func(p *Part) { p.filters = append(p.filters, e) }})
+	}
+	for _, sum := range v.S.Sums {
+		if sum != nil && sum.Expr != nil {
+			items = append(items, item{sum.Expr.Cols, func(*Part) {}})
+		}
+	}
+	for _, values := range v.S.Values {
+		if columns := values.columns(); len(columns) > 0 {
+			items = append(items, item{columns, func(*Part) {}})
+		}
+	}
+	for c := range v.S.Counts {
+		for _, e := range only[c] {
+			items = append(items, item{e.Cols, func(p *Part) { p.only[c] = append(p.only[c], e) }})
+		}
+	}
+	lists := [][]*semantics.Expr{v.S.Keys, residual}
+	for _, values := range v.S.Values {
+		lists = append(lists, values.parts())
+	}
+	for _, list := range only {
+		lists = append(lists, list)
+	}
+	for _, columns := range v.decidesKeys(lists...) {
+		items = append(items, item{columns, func(*Part) {}})
+	}
+	var parts []*Part
+	for _, it := range items {
+		joined := &Part{Columns: it.columns, only: map[int][]*semantics.Expr{}}
+		it.put(joined)
+		rest := parts[:0:0]
+		for _, p := range parts {
+			if !shares(p.Columns, joined.Columns) {
+				rest = append(rest, p)
+				continue
+			}
+			joined.Columns = semantics.Union(p.Columns, joined.Columns)
+			joined.Keys = append(p.Keys, joined.Keys...)
+			joined.filters = append(p.filters, joined.filters...)
+			for c, list := range p.only {
+				joined.only[c] = append(list, joined.only[c]...)
+			}
+		}
+		parts = append(rest, joined)
+	}
+	for _, p := range parts {
+		slices.Sort(p.Keys)
+	}
+	sortParts(v.Table, parts)
+	return parts
+}
+
+// sortParts orders the columns of each part, and the parts by their first column, by name: a policy may list its columns
+// in any order.
+func sortParts(t *policy.Table, parts []*Part) {
+	byName := func(a, b int) int { return strings.Compare(t.Columns[a].Name, t.Columns[b].Name) }
+	for _, p := range parts {
+		p.Columns = slices.Clone(p.Columns)
+		slices.SortFunc(p.Columns, byName)
+	}
+	slices.SortFunc(parts, func(a, b *Part) int {
+		if len(a.Columns) == 0 || len(b.Columns) == 0 { // of a constant that is added up
+			return len(a.Columns) - len(b.Columns)
+		}
+		return byName(a.Columns[0], b.Columns[0])
+	})
+}
+
+func shares(a, b []int) bool {
+	return slices.ContainsFunc(a, func(c int) bool { return slices.Contains(b, c) })
+}
+
+// Untold is an aggregate whose error depends on the data.
+type Untold struct {
+	Name string
+	Pos  int
+}
+
+// Key is a join key in sight.
+type Key struct {
+	Name    string
+	Column  *policy.Column // of table.Keys
+	Present int            // position, counted from 1, of the boolean column that says whether it is not NULL; 0: it never is
+}
+
+// Set is a grouping set: the question's keys that its rows are grouped by.
+type Set []int
+
+// On is the question over the same rows for some of the keys and conditions.
+func (q *Question) On(keys Set, conditions []*semantics.Expr, counters []Counter) *Question {
+	sub := &Question{Table: q.Table, Where: q.Where, Counters: counters, Sql: q.Sql, conditions: len(conditions), PerGroup: q.PerGroup, OffGrid: q.OffGrid}
+	for _, k := range keys {
+		sub.Keys = append(sub.Keys, q.Keys[k])
+	}
+	sub.Keys = append(sub.Keys, conditions...)
+	return sub
+}
+
+// GroupingSets are the sets of a question; without GROUPING SETS there is one of all keys.
+func (q *Question) GroupingSets() []Set {
+	if q.Sets != nil {
+		return q.Sets
+	}
+	var all Set
+	for k := range q.Keys {
+		if q.Levels[k] == nil {
+			all = append(all, k)
+		}
+	}
+	return []Set{all}
+}
+
+// KeysText names the values of some keys in a cell.
+func (s *Query) KeysText(cell int, keys []int) string {
+	values := make([]policy.Value, len(keys))
+	for i, k := range keys {
+		values[i] = s.KeyValue(k, cell)
+	}
+	return semantics.KeyText(values)
+}
+
+// Units are a counter of different units: of the rows of a table with one row for each unit and group (docs/adr/0012).
+// With a further join key, of different values of it, each within one unit.
+type Units struct {
+	Key int // position in the table's keys; −1: the unit's own
+}
+
+// Name tells counters of units from others; nil is none.
+func (u *Units) Name() string {
+	if u == nil {
+		return ""
+	}
+	return "|units " + strconv.Itoa(u.Key)
+}

@@ -1,0 +1,120 @@
+package linear
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Measured tells whether anything has to be counted: a question without counts, or whose condition no row can satisfy, is
+// answered from public facts.
+func (s *Query) Measured() bool { return !s.Empty && len(s.Counts) > 0 }
+
+// RowOrder lists the question's cells in the order of their keys.
+func (s *Query) RowOrder() []int {
+	if s.Empty && len(s.Keys) > 0 {
+		return nil
+	}
+	if s.Empty {
+		return []int{0}
+	}
+	order := make([]int, s.Cells)
+	for i := range order {
+		order[i] = i
+	}
+	if len(s.Keys) == 0 {
+		return order
+	}
+	ranks := make([][]int, len(s.Keys))
+	for k := range s.Keys {
+		ranks[k] = s.ranks(k)
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		for k := range ranks {
+			if ranks[k] == nil {
+				continue
+			}
+			if d := ranks[k][s.classOf(k, a)] - ranks[k][s.classOf(k, b)]; d != 0 {
+				return d
+			}
+		}
+		return 0
+	})
+	return order
+}
+
+// partOf is the part that decides key k, nil for a constant key.
+func (s *Query) partOf(k int) (p *Part, at int) {
+	for _, p := range s.Parts {
+		if at := slices.Index(p.Keys, k); at >= 0 {
+			return p, at
+		}
+	}
+	return nil, -1
+}
+
+// classOf is the class of key k's part in a cell of the question.
+func (s *Query) classOf(k, cell int) int {
+	for i := len(s.Parts) - 1; i >= 0; i-- {
+		p := s.Parts[i]
+		if slices.Contains(p.Keys, k) {
+			return cell % p.Classes
+		}
+		cell /= p.Classes
+	}
+	return 0
+}
+
+// KeyValue is key k's value in a cell of the question.
+func (s *Query) KeyValue(k, cell int) policy.Value {
+	p, at := s.partOf(k)
+	if p == nil {
+		v, _ := s.Keys[k].Eval(nil)
+		return v
+	}
+	return p.Values[s.classOf(k, cell)][at]
+}
+
+// ranks orders the classes of key k: a bare column by its cells, so that 'other' and NULL come last, any other key by
+// value, NULL last.
+func (s *Query) ranks(k int) []int {
+	p, at := s.partOf(k)
+	if p == nil {
+		return nil
+	}
+	e := s.Keys[k]
+	byClass := make([]int, p.Classes)
+	for i := range byClass {
+		byClass[i] = i
+	}
+	compare := func(a, b policy.Value) int {
+		switch {
+		case a == nil && b == nil:
+			return 0
+		case a == nil:
+			return 1
+		case b == nil:
+			return -1
+		}
+		return scalar.Compare(e.Type(), a, b)
+	}
+	if e.Form == semantics.FormColumn {
+		d := s.Table.Columns[e.Cols[0]].Domain
+		compare = func(a, b policy.Value) int {
+			x, _ := d.Cell(a)
+			y, _ := d.Cell(b)
+			return x - y
+		}
+	}
+	slices.SortStableFunc(byClass, func(a, b int) int { return compare(p.Values[a][at], p.Values[b][at]) })
+	ranks := make([]int, p.Classes)
+	for i, class := range byClass {
+		ranks[class] = i
+		if i > 0 && compare(p.Values[byClass[i-1]][at], p.Values[class][at]) == 0 {
+			ranks[class] = ranks[byClass[i-1]]
+		}
+	}
+	return ranks
+}

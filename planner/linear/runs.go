@@ -1,0 +1,205 @@
+package linear
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// What a part says of its combinations of pieces, written as runs of combinations of cells, which are what the SQL tells
+// apart where pieces are not told: a description, its digest and the SQL do not depend on how pieces were found.
+
+// End is how many cells the i-th column has; where pieces are told, how many of them.
+func (p *Part) End(i int) int {
+	if p.Told || p.Cuts == nil {
+		return p.Sizes[i]
+	}
+	return p.Ends[i]
+}
+
+// combinations is how many combinations the SQL tells apart.
+func (p *Part) combinations() int {
+	n := 1
+	for i := range p.Sizes {
+		n *= p.End(i)
+	}
+	return n
+}
+
+// combination is the combination of pieces of the cells at the head of a list, as the SQL tells them apart; −1: there are none.
+func (p *Part) combination(cells []int32) int {
+	at := 0
+	if len(cells) < len(p.Sizes) {
+		return -1
+	}
+	for i, size := range p.Sizes {
+		piece := int(cells[i])
+		if piece < 0 || piece >= p.End(i) {
+			return -1
+		}
+		if !p.Told {
+			piece = p.PieceOf(i, piece)
+		}
+		at = at*size + piece
+	}
+	return at
+}
+
+// eachRun visits the runs of equal neighbours of a list by combination, in the order of the combinations that the SQL tells
+// apart, the first column's slowest.
+func eachRun[T bool | int32 | int64](p *Part, list []T, visit func(n int, v T)) {
+	n := 0
+	var last T
+	add := func(more int, v T) {
+		if n > 0 && v != last {
+			visit(n, last)
+			n = 0
+		}
+		n, last = n+more, v
+	}
+	if len(list) > 0 {
+		spreadRuns(p, list, 0, p.combinations(), add)
+	}
+	if n > 0 {
+		visit(n, last)
+	}
+}
+
+// spreadRuns adds the combinations of a list from one column on, cells of them. Of what is all equal none is looked at again.
+func spreadRuns[T bool | int32 | int64](p *Part, list []T, column, cells int, add func(n int, v T)) {
+	if p.Told || p.Cuts == nil || column == len(p.Sizes) {
+		for _, v := range list {
+			add(1, v)
+		}
+		return
+	}
+	inner, within := len(list)/p.Sizes[column], cells/p.Ends[column]
+	for piece := range p.Sizes[column] {
+		own := list[piece*inner : (piece+1)*inner]
+		s := p.CellsOf(column, piece, p.Ends[column])
+		if length := s.To - s.From; !slices.ContainsFunc(own[1:], func(v T) bool { return v != own[0] }) {
+			add(length*within, own[0])
+		} else {
+			for range length {
+				spreadRuns(p, own, column+1, within, add)
+			}
+		}
+	}
+}
+
+// byCell is a list by combination of what the SQL tells apart.
+func (p *Part) byCell(list []int32) []int32 {
+	if p.Told || p.Cuts == nil {
+		return list
+	}
+	out := make([]int32, 0, p.combinations())
+	eachRun(p, list, func(n int, v int32) {
+		for range n {
+			out = append(out, v)
+		}
+	})
+	return out
+}
+
+// What a piece of a column takes, and a class with its arm in the SQL, in bytes.
+const (
+	bytesOfFirst = 16
+	bytesOfClass = 512
+)
+
+// FirstCellsOf puts the cells of a column into classes on which all expressions over it are the same, each told by its first
+// cell: of SELECT date_trunc('month', at), count(DISTINCT customer), each month's cells by the month's first one.
+func FirstCellsOf(b *semantics.Box, column int, exprs []*semantics.Expr) (runs []derived.ClassRun, refusal *refuse.Refusal) {
+	d, seen := b.Table.Columns[column].Domain, map[string]int32{}
+	starts, ok := b.FewPieces(column, exprs, nil)
+	if !ok {
+		b.Env.Work.Take(d.Size(), bytesOfFirst+8)
+		starts = semantics.IdentityOf(d.Size())
+	}
+	for i, cell := range starts {
+		b.Env.Work.Take(1, bytesOfFirst)
+		b.Set(column, cell)
+		values := make([]policy.Value, len(exprs))
+		for k, e := range exprs {
+			value, steady, refusal := b.Value(e)
+			if refusal == nil && !steady {
+				refusal = b.Unsteady(e)
+			}
+			if refusal != nil {
+				return nil, refusal
+			}
+			values[k] = value
+		}
+		name := semantics.KeyText(values)
+		if _, known := seen[name]; !known {
+			b.Env.Work.Take(1, bytesOfClass)
+			seen[name] = int32(cell)
+		}
+		end := d.Size()
+		if i+1 < len(starts) {
+			end = starts[i+1]
+		}
+		if n := len(runs); n > 0 && runs[n-1].Class == seen[name] {
+			runs[n-1].Length += end - cell
+		} else {
+			runs = append(runs, derived.ClassRun{Length: end - cell, Class: seen[name]})
+		}
+	}
+	return runs, nil
+}
+
+// runs are the runs of classes; nil: each combination is a class of its own, in their order.
+func (p *Part) runs() (list []derived.ClassRun) {
+	if p.isIdentity(p.Class) {
+		return nil
+	}
+	eachRun(p, p.Class, func(n int, class int32) { list = append(list, derived.ClassRun{Length: n, Class: class}) })
+	return list
+}
+
+// isIdentity tells whether combinations have their own numbers.
+func (p *Part) isIdentity(class []int32) bool {
+	if !p.Told && p.Pieced() {
+		return false
+	}
+	return derived.IsIdentity(class)
+}
+
+// encodeClasses writes runs of equal steps: the identity over any number of cells is one run.
+func (p *Part) encodeClasses(b []byte, class []int32) []byte {
+	if p.isIdentity(class) {
+		return append(b, 'i')
+	}
+	b = append(b, 'r')
+	eachRun(p, class, func(n int, class int32) {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(n)), uint64(class+1))
+	})
+	return b
+}
+
+func (p *Part) encodeMask(b []byte, mask []bool) []byte {
+	if mask == nil {
+		return append(b, 't')
+	}
+	b = append(b, 'm')
+	packed, at := make([]byte, (p.combinations()+7)/8), 0
+	eachRun(p, mask, func(n int, on bool) {
+		for end := at + n; on && at < end; at++ {
+			if at%8 == 0 && end-at >= 8 {
+				packed[at/8] = 0xff
+				at += 7
+				continue
+			}
+			packed[at/8] |= 1 << (at % 8)
+		}
+		if !on {
+			at += n
+		}
+	})
+	return predicate.EncodeText(b, string(packed))
+}

@@ -1,0 +1,225 @@
+package linear
+
+import (
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// price - cost, l_receiptdate - l_shipdate, 2 * a + 3: a sum of products of columns is added up by the database as a sum of
+// products of whole numbers, so that nothing is evaluated on combinations of cells, of which there may be billions.
+//
+// Claim: what a row adds is a whole number in the Bound that is stated with it, or nothing.
+// Proof: each factor is moved into [Low, High] by the database, row by row, whatever the row holds (rewrite/sum.go), so a
+// product lies between the least and the largest product of such ends, times its constant between the times of these, and
+// the sum of terms between the sums of their ends: boundOf and boundOfTerms, in whole numbers below 2^62. The square of a
+// sum of terms is not below 0 and at most the square of the larger end; what is divided by Over and rounded lies
+// between the ends that are divided and rounded, as that keeps the order. A factor is NULL where its column is, and so are the
+// product and the sum, which adds nothing. Only nearness to what SQL means depends on the grids: a column is rounded to its
+// own, which is that of its type where the largest sum has room for it.
+
+// The most terms of a sum that is squared, rounds of looking for a grid, and what a term may be multiplied by.
+const (
+	mostTermsSquared = 4
+	mostLinearRounds = 200
+	mostTimes        = 1 << 31
+)
+
+// splitOf takes constants that are on no grid of their columns out of a product: 2 * (income + 1.5), as which productOf reads
+// 2 * income + 3, is 2 * income and 3 again.
+func splitOf(p semantics.Product, t *policy.Table) []semantics.Product {
+	for i, m := range p.Of {
+		f, ok := semantics.FactorOf(t.Columns[m.Column], false, math.MaxInt64/4)
+		if !ok || new(big.Rat).Mul(m.By, semantics.Power10(-f.Exponent, 1)).IsInt() {
+			continue
+		}
+		bare := slices.Clone(p.Of)
+		bare[i].By = new(big.Rat)
+		rest := semantics.Product{Times: new(big.Rat).Mul(p.Times, new(big.Rat).Neg(m.By)), Of: slices.Delete(slices.Clone(p.Of), i, i+1)}
+		return append(splitOf(semantics.Product{Times: p.Times, Of: bare}, t), splitOf(rest, t)...)
+	}
+	return []semantics.Product{p}
+}
+
+// sumGrid is a sum of products while its grids are looked for.
+type sumGrid struct {
+	table     *policy.Table
+	products  []semantics.Product
+	exponents [][]int // of each product's columns
+}
+
+// linear makes v the value of a sum of products; false where its argument is none, or is on no grid.
+func (v *Argument) linear(t *policy.Table) bool {
+	var products []semantics.Product
+	for _, p := range semantics.LinearOf(v.Arg) {
+		products = append(products, splitOf(p, t)...)
+	}
+	if products == nil || len(products) > semantics.MostTerms || v.Use == semantics.Rounded && len(products) > mostTermsSquared {
+		return false
+	}
+	l := &sumGrid{table: t, products: products, exponents: make([][]int, len(products))}
+	for i, p := range products {
+		for _, m := range p.Of {
+			f, ok := semantics.FactorOf(t.Columns[m.Column], false, math.MaxInt64/4)
+			if !ok {
+				return false
+			}
+			l.exponents[i] = append(l.exponents[i], f.Exponent)
+		}
+	}
+	for range mostLinearRounds {
+		terms, exponent, ok := l.onGrid()
+		if !ok {
+			return false
+		}
+		bound, fits := plans.BoundOfTerms(terms)
+		fits = fits && terms != nil
+		centre := int64(0)
+		if fits && v.Centred {
+			centre = bound.Low + (bound.High-bound.Low)/2
+		}
+		if fits && max(centre-bound.Low, bound.High-centre) <= v.Largest && (v.Use != semantics.Rounded || small(moveTerms(terms, -centre))) {
+			v.settle(moveTerms(terms, -centre), bound, semantics.Grid{Exponent: exponent, Centre: centre})
+			return true
+		}
+		if !l.coarsen() {
+			return false
+		}
+	}
+	return false
+}
+
+// small tells terms whose products with each other add up to what is calculated in.
+func small(terms []plans.SumTerm) bool {
+	size := new(big.Int)
+	for _, t := range terms {
+		least, most := plans.EndsOf(t)
+		if least.CmpAbs(most) > 0 {
+			most = least
+		}
+		size.Add(size, new(big.Int).Abs(most))
+	}
+	return size.Cmp(big.NewInt(semantics.MostSquare)) <= 0
+}
+
+// settle keeps the terms of a value, which are less the grid's centre.
+func (v *Argument) settle(terms []plans.SumTerm, bound mechanisms.Bound, g semantics.Grid) {
+	v.Grid, v.terms = g, terms
+	v.bound = mechanisms.Bound{Low: bound.Low - g.Centre, High: bound.High - g.Centre}
+	v.Least, v.Most = semantics.Power10(g.Exponent, bound.Low), semantics.Power10(g.Exponent, bound.High)
+}
+
+// onGrid are the terms as whole numbers of 10^exponent; nil: some are too large. It is not ok where a constant is on no grid.
+func (l *sumGrid) onGrid() (terms []plans.SumTerm, exponent int, ok bool) {
+	units := make([]*big.Rat, len(l.products))
+	exponent = math.MaxInt32
+	for i, p := range l.products {
+		sum := 0
+		for _, e := range l.exponents[i] {
+			sum += e
+		}
+		units[i] = new(big.Rat).Mul(p.Times, semantics.Power10(sum, 1))
+		if units[i].Sign() == 0 {
+			continue
+		}
+		v, exact := semantics.Valuation(units[i])
+		if !exact {
+			return nil, 0, false
+		}
+		exponent = min(exponent, v)
+	}
+	if exponent == math.MaxInt32 {
+		exponent = 0
+	}
+	for i, p := range l.products {
+		times := new(big.Rat).Quo(units[i], semantics.Power10(exponent, 1))
+		if times.Num().CmpAbs(big.NewInt(mostTimes)) > 0 {
+			return nil, 0, true
+		}
+		t := plans.SumTerm{Times: times.Num().Int64()}
+		for at, m := range p.Of {
+			f, ok := m.Factor(l.table.Columns[m.Column], l.exponents[i][at])
+			if !ok {
+				return nil, 0, false
+			}
+			t.Factors = append(t.Factors, f)
+		}
+		slices.SortFunc(t.Factors, plans.CompareFactors)
+		terms = append(terms, t)
+	}
+	if terms = merged(terms); terms == nil {
+		terms = []plans.SumTerm{}
+	}
+	return terms, exponent, true
+}
+
+// coarsen makes the grid of one column ten times as coarse: the largest of the product that the common grid is as fine for.
+func (l *sumGrid) coarsen() bool {
+	at, least := -1, math.MaxInt32
+	for i, p := range l.products {
+		if p.Times.Sign() == 0 {
+			continue
+		}
+		sum := 0
+		for _, e := range l.exponents[i] {
+			sum += e
+		}
+		if v, exact := semantics.Valuation(new(big.Rat).Mul(p.Times, semantics.Power10(sum, 1))); exact && v < least {
+			at, least = i, v
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	of, largest := -1, int64(0)
+	for i, m := range l.products[at].Of {
+		f, ok := m.Factor(l.table.Columns[m.Column], l.exponents[at][i])
+		if !ok {
+			return false
+		}
+		if size := max(-f.Low, f.High); size > largest {
+			of, largest = i, size
+		}
+	}
+	if of < 0 || largest <= 1 {
+		return false
+	}
+	l.exponents[at][of]++
+	return true
+}
+
+// merged adds up terms of equal products, in a fixed order, and leaves out those of nothing.
+func merged(terms []plans.SumTerm) (out []plans.SumTerm) {
+	terms = slices.Clone(terms)
+	slices.SortStableFunc(terms, func(a, b plans.SumTerm) int { return slices.CompareFunc(a.Factors, b.Factors, plans.CompareFactors) })
+	for _, t := range terms {
+		if n := len(out); n > 0 && slices.Equal(out[n-1].Factors, t.Factors) {
+			out[n-1].Times += t.Times
+			continue
+		}
+		out = append(out, t)
+	}
+	return slices.DeleteFunc(out, func(t plans.SumTerm) bool { return t.Times == 0 })
+}
+
+// moveTerms adds a whole number.
+func moveTerms(terms []plans.SumTerm, by int64) []plans.SumTerm {
+	return merged(append(slices.Clone(terms), plans.SumTerm{Times: by}))
+}
+
+// squaredTerms is the square of a sum of terms.
+func squaredTerms(terms []plans.SumTerm) (out []plans.SumTerm) {
+	for _, a := range terms {
+		for _, b := range terms {
+			factors := append(slices.Clone(a.Factors), b.Factors...)
+			slices.SortFunc(factors, plans.CompareFactors)
+			out = append(out, plans.SumTerm{Times: a.Times * b.Times, Factors: factors})
+		}
+	}
+	return merged(out)
+}

@@ -1,0 +1,196 @@
+package linear
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// mostWidened bounds the combinations of cells that a widened measure is made of, so that planning stays quick. They are no more
+// than a measure that is read back may have.
+const mostWidened = 1 << 14
+
+// Widens tells whether the question is a count of rows by cells of columns whose values are all known.
+func (s *Query) Widens() bool {
+	if s.Summed() != nil || len(s.Counts) != 1 || s.Counts[0] != nil || s.First > 0 || s.PerGroup > 0 || s.Empty || s.Marginals != nil {
+		return false
+	}
+	for _, p := range s.Parts {
+		if p.Masks[0] != nil {
+			return false
+		}
+	}
+	columns, onGrid := s.Columns()
+	return onGrid && !slices.ContainsFunc(columns, func(c *policy.Column) bool { return c.Open != nil })
+}
+
+// Around makes the measure of all rows in which the question's cells are cells: the parts of its keys take in what their
+// conditions leave out, and conditions that are not keys' become parts, of the finest cells that there is room for.
+func (s *Query) Around(most int) *Query {
+	wide := &Query{Question: &Question{Table: s.Table}, Counts: []predicate.Pred{nil}, Sums: []*Summand{nil}, Values: []*DistinctValues{nil}, Cells: 1}
+	conditions, ok := s.conditionsApart()
+	if !ok {
+		return nil
+	}
+	if slices.ContainsFunc(s.Parts, func(p *Part) bool { return p.Told }) {
+		return nil // of more cells than are widened
+	}
+	combinations := 1
+	for _, p := range s.Parts {
+		combinations *= p.combinations()
+		wide.Parts = append(wide.Parts, p.whole())
+	}
+	for _, c := range conditions {
+		if combinations *= len(c.Class); combinations > min(mostWidened, plans.MaxCells) {
+			return nil
+		}
+		wide.Parts = append(wide.Parts, c)
+	}
+	if len(conditions) == 0 && !slices.ContainsFunc(s.Parts, func(p *Part) bool { return slices.Contains(p.Class, -1) }) {
+		return nil
+	}
+	sortParts(s.Table, wide.Parts)
+	// Room goes to the parts with the fewest cells first: they are the likeliest to be asked for again.
+	order := semantics.IdentityOf(len(wide.Parts))
+	slices.SortStableFunc(order, func(a, b int) int { return wide.Parts[a].finest() - wide.Parts[b].finest() })
+	for _, p := range wide.Parts {
+		wide.Cells *= p.Classes + p.coarse()
+		if wide.Cells > most {
+			return nil
+		}
+	}
+	for _, i := range order {
+		p := wide.Parts[i]
+		if room := wide.Cells / (p.Classes + p.coarse()) * p.finest(); room <= most {
+			wide.Cells = room
+			p.fill(true)
+		} else {
+			p.fill(false)
+		}
+	}
+	for _, p := range wide.Parts {
+		wide.Grain = append(wide.Grain, p.Columns...)
+	}
+	return wide
+}
+
+// whole copies a part of keys, without what only the question's answer needs. What is left out is told apart by the keys
+// that it would have.
+func (p *Part) whole() *Part {
+	return &Part{Columns: p.Columns, Sizes: p.Sizes, Cuts: p.Cuts, Ends: p.Ends, Class: slices.Clone(p.Class), Classes: p.Classes, beyond: p.beyond, Masks: make([][]bool, 1)}
+}
+
+// coarse is the number of cells that one more cell for all that is left out takes.
+func (p *Part) coarse() int {
+	if slices.Contains(p.Class, -1) {
+		return 1
+	}
+	return 0
+}
+
+// finest is the number of cells with one for each number of what is left out.
+func (p *Part) finest() int {
+	seen := map[int32]bool{}
+	for i, class := range p.Class {
+		if class < 0 {
+			seen[p.beyond[i]] = true
+		}
+	}
+	return p.Classes + len(seen)
+}
+
+// fill gives cells to the combinations that are left out: one for each number, or one for all.
+func (p *Part) fill(each bool) {
+	first, seen := int32(p.Classes), map[int32]int32{}
+	for i, class := range p.Class {
+		if class >= 0 {
+			continue
+		}
+		number := p.beyond[i]
+		if !each {
+			number = 0
+		}
+		cell, known := seen[number]
+		if !known {
+			cell = first + int32(len(seen))
+			seen[number] = cell
+		}
+		p.Class[i] = cell
+	}
+	p.Classes += len(seen)
+}
+
+// conditionsApart makes parts of the conjuncts of the filter that the question's own parts do not decide; false where one
+// reads a column of theirs and another.
+func (s *Query) conditionsApart() (parts []*Part, ok bool) {
+	type group struct {
+		columns []int
+		preds   []predicate.Pred
+	}
+	var groups []group
+	for _, q := range ConjunctsOf(s.Filter) {
+		var at []int
+		columns, _ := predicate.Columns(q, nil)
+		for _, c := range columns {
+			at = semantics.Union(at, []int{plans.ColumnIndex(s.Table, c)})
+		}
+		if slices.ContainsFunc(s.Parts, func(p *Part) bool { return len(semantics.Union(p.Columns, at)) == len(p.Columns) }) {
+			continue // the part leaves these combinations out itself
+		}
+		if shares(s.Grain, at) || len(at) == 0 {
+			return nil, false
+		}
+		joined := group{at, []predicate.Pred{q}}
+		rest := groups[:0:0]
+		for _, g := range groups {
+			if shares(g.columns, joined.columns) {
+				joined = group{semantics.Union(g.columns, joined.columns), append(g.preds, joined.preds...)}
+			} else {
+				rest = append(rest, g)
+			}
+		}
+		groups = append(rest, joined)
+	}
+	for _, g := range groups {
+		p := &Part{Columns: g.columns, Classes: 1, Masks: make([][]bool, 1)}
+		sortParts(s.Table, []*Part{p})
+		if !p.decide(s.Table, g.preds) {
+			return nil, false
+		}
+		parts = append(parts, p)
+	}
+	return parts, true
+}
+
+// decide puts the combinations that satisfy all conditions into cell 0, and the others nowhere yet; false where there are
+// too many of them.
+func (p *Part) decide(t *policy.Table, conditions []predicate.Pred) bool {
+	combinations := 1
+	for _, c := range p.Columns {
+		p.Sizes = append(p.Sizes, t.Columns[c].Domain.Size())
+		if combinations *= t.Columns[c].Domain.Size(); combinations > min(mostWidened, plans.MaxCells) {
+			return false
+		}
+	}
+	p.Class = make([]int32, combinations)
+	cells := make([]int, len(p.Columns))
+	for at := range p.Class {
+		Decode(at, p.Sizes, cells)
+		for _, q := range conditions {
+			if !predicate.Satisfied(q, func(c *policy.Column) int { return cells[slices.Index(p.Columns, plans.ColumnIndex(t, c))] }) {
+				p.Class[at] = -1
+			}
+		}
+	}
+	p.beyond = make([]int32, combinations)
+	for i := range p.beyond {
+		p.beyond[i] = int32(i)
+	}
+	if len(p.Columns) == 1 {
+		tile(t.Columns[p.Columns[0]].Domain, p.Class, p.beyond)
+	}
+	return slices.Contains(p.Class, 0)
+}

@@ -1,0 +1,74 @@
+package planner
+
+import (
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/plans"
+)
+
+// offBy is the largest half-width over the rows of a leaf of a column that is some of its counts times constants; nil: it is
+// not known. The counts are observed apart from one another, so their errors are those of a mixture.
+func (p assembly) offBy(leaf *plans.Leaf, linear []bind.WeighedCount) *big.Rat {
+	if len(linear) == 0 {
+		return nil
+	}
+	unit := linear[0].Worth
+	for _, w := range linear {
+		if leaf.Counts[w.Column].Type != 0 || len(leaf.Counts[w.Column].Runs) != len(leaf.Counts[linear[0].Column].Runs) {
+			return nil
+		}
+		if w.Worth.Cmp(unit) < 0 {
+			unit = w.Worth
+		}
+	}
+	most := int64(0)
+	for r := range leaf.Counts[linear[0].Column].Runs {
+		width, known := p.runOff(leaf, linear, r, unit)
+		if !known {
+			return nil
+		}
+		most = max(most, width)
+	}
+	return new(big.Rat).Mul(unit, new(big.Rat).SetInt64(most))
+}
+
+// runOff is that of one run, in units.
+func (p assembly) runOff(leaf *plans.Leaf, linear []bind.WeighedCount, r int, unit *big.Rat) (width int64, known bool) {
+	first := &leaf.Counts[linear[0].Column].Runs[r]
+	if len(linear) == 1 {
+		if first.Pick != nil || first.Alarm != nil {
+			return 0, false
+		}
+		return p.RunError(first).HalfWidth, true
+	}
+	row := -1
+	var parts []mechanisms.Weighted
+	for _, w := range linear {
+		run := &leaf.Counts[w.Column].Runs[r]
+		if run.Measure < 0 && run.Pick == nil && run.Mix == nil { // a public fact
+			continue
+		}
+		if run.Mix != nil || run.Pick != nil || run.Alarm != nil || len(run.Spans) != len(first.Spans) || mechanisms.Is[*mechanisms.Online](p.Measures[run.Measure].Spec) {
+			return 0, false
+		}
+		spec := p.Measures[run.Measure].Spec
+		if row < 0 {
+			if row, _ = plans.WorstRow(spec.Only(run.Counter), run.Spans, p.Confidence); row < 0 {
+				return 0, true
+			}
+		}
+		for _, have := range parts {
+			if have.Counter == run.Counter && p.Measures[first.Measure] == p.Measures[run.Measure] {
+				return 0, false
+			}
+		}
+		weight, _ := new(big.Rat).Quo(w.Worth, unit).Float64()
+		parts = append(parts, mechanisms.Weighted{Spec: spec, Counter: run.Counter, Spans: run.Spans[row], Weight: weight})
+	}
+	if len(parts) == 0 {
+		return 0, true
+	}
+	return mechanisms.MixedError(parts, p.Confidence).HalfWidth, true
+}

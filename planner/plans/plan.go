@@ -1,0 +1,266 @@
+// Package plans is what a plan is made of: what is measured, at what cost, which leaves the outer query reads, and how each of
+// their rows is read from a measure. Of
+//
+//	SELECT sex, count(*) AS n FROM people WHERE age >= 30 GROUP BY sex HAVING count(*) > 100
+//
+// there is one Measure, the count of rows with age in [30, 120) by sex, two cells; one Leaf with the key sex and a column of
+// counts, whose two rows are read from a cell each; and the Outer query, a projection of that leaf which keeps n > 100. Whoever
+// runs a plan (rewrite, proxy/pipeline) needs this package and none of those that made it.
+package plans
+
+import (
+	"math/big"
+	"slices"
+	"sync/atomic"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Digest names a measure by its meaning: source, unit, bounds, domains, rules for NULL and outside values, neighbours,
+// predicate, cells. It does not contain the noise: a measure may be held at several exactnesses.
+type Digest [32]byte
+
+// Plan is an answer to one SELECT that costs Cost and no more, whatever the data.
+type Plan struct {
+	Statement    Digest          // of the plan as a whole; receipts and audit lines carry it
+	Dataset      *policy.Dataset // nil for a query without private tables and outside any dataset
+	Measures     []*Measure      // what is bought or read again, each once
+	Leaves       []*Leaf         // what the outer query sees, named leaf_1, leaf_2, …
+	Outer        Outer           // what happens above the boundary
+	Columns      []OutColumn     // of the answer
+	Finds        []*Measure      // keys that are found first: then the statement is planned again, for no more than the rest of Cost
+	Cost         privacy.Cost    // Σ over the measures that are not held, and Finds
+	Notes        []string        // for the NOTICE: off-grid constants, steps, clamping, row bounding, hints
+	Confidence   mechanisms.Confidence
+	Alternatives []Alternative // what was weighed, where the context asks for it
+	Asked        *atomic.Bool  // whether an expression has asked for the time
+	ErrorColumns bool          // SET dp.error_columns = on
+}
+
+// Timeless tells whether the plan, run up to now, has not depended on the time of its making.
+func (p *Plan) Timeless() bool { return p.Asked != nil && !p.Asked.Load() }
+
+// OutColumn is one column of the answer.
+type OutColumn struct {
+	Name   string
+	Type   policy.Type
+	Typmod int32
+	Error  *mechanisms.Error // the largest error over rows where the column is a count read from one leaf; nil: computed
+	Off    *big.Rat          // the largest half-width over rows where the column is computed from counts and sums by constants alone
+	Noisy  bool              // the column depends on released counts, not on keys and constants alone
+}
+
+// Measure is one thing that can be bought: a vector of counts over the cells of a table, with its noise.
+type Measure struct {
+	Digest   Digest
+	Kind     string          // "count", "histogram" or "range"
+	Name     string          // for dp.releases and notices: people_age, or a short description
+	Shared   bool            // a declared release: drawn once for the dataset, paid once by each user
+	Declared *policy.Release // nil unless Shared
+	Table    *policy.Table
+	Grain    []*policy.Column     // the SQL groups by the cells of these; empty: one group
+	Cuts     [][]int              // by column of the grain: the first cell of each piece of cells that the SQL tells apart; nil: each cell
+	Where    predicate.Pred       // nil: every row
+	Counters []predicate.Pred     // one count per counter and group, over the rows where it holds; nil: every row
+	Sums     []*Sum               // by counter, nil counts rows; nil: all of them do
+	Weigh    Weighing             // what a group's rows add to a counter whose Sum has no factors; nil: there is none
+	Place    mechanisms.Placement // from a group to a cell of the spec
+	Groups   []Grouping           // the same, part by part: the SQL bounds a unit's groups by them where the policy says so
+	Rows     int64                // the most rows of a unit that are placed into cells; 0: as many as the table has
+	PerGroup int64                // the most rows of a unit that are placed into one cell; 0: as many as are placed
+	Spec     mechanisms.Spec
+	Cost     privacy.Cost         // what she pays for it, zero when Held
+	Open     *policy.Column       // the measure finds the keys of this column, and nothing of the above but the table holds
+	Finding  mechanisms.Discovery // Open: how
+	Growth   *Growth              // a release that grows; nil: one that is drawn once
+	Window   *Window              // of a step of such a release: where its rows lie
+	Held     bool                 // she has paid for it already: nothing is run
+	HeldID   int64                // Held: the ledger's id of the saved release
+	Ladder   *Ladder              // nil: it stands on none
+	Why      string               // for EXPLAIN: why this way and not another
+
+	Described []byte // the canonical encoding of its meaning
+}
+
+// Contribution is what one unit can put into the measure.
+func (m *Measure) Contribution() mechanisms.Contribution {
+	c := m.Table.ContributionTo(m.Spec.Cells)
+	if m.Rows > 0 {
+		c.Rows = m.Rows
+	}
+	if m.PerGroup > 0 {
+		c.PerGroup = m.PerGroup
+	}
+	return c
+}
+
+// Size is how many cells, or pieces of cells, the SQL tells apart of the i-th column of the grain.
+func (m *Measure) Size(i int) int {
+	if m.Cuts == nil || m.Cuts[i] == nil {
+		return m.Grain[i].Domain.Size()
+	}
+	return len(m.Cuts[i])
+}
+
+// Piece is the number of the piece of the i-th column of the grain that a cell is in: the cell, where each is one.
+func (m *Measure) Piece(i, cell int) int {
+	if m.Cuts == nil {
+		return cell
+	}
+	return PieceIn(m.Cuts[i], cell)
+}
+
+// PieceIn is the number of the piece that a cell is in, by the first cells of pieces; nil: each cell is one.
+func PieceIn(starts []int, cell int) int {
+	if starts == nil {
+		return cell
+	}
+	at, first := slices.BinarySearch(starts, cell)
+	if first {
+		return at
+	}
+	return at - 1
+}
+
+// Grouping is how the cells of some columns of the grain make up the groups that are released: the columns of all
+// groupings, one after the other, are the grain, and two combinations of cells are in one group when they are in one class
+// of each grouping.
+type Grouping struct {
+	Columns int                // of the grain
+	Cells   int                // combinations of their cells
+	Runs    []derived.ClassRun // of these combinations, the first column's slowest, where the policy bounds groups; nil: each is a class of its own
+	Classes int
+	Partly  bool // a counter leaves out some of the combinations
+}
+
+// Weighing is what one row adds to a counter, by the cells of its group. It is a function of public things alone.
+type Weighing func(cells []int32, counter int) int64
+
+// Leaf is a released table that the outer query reads: constant key columns, and counts read from measures.
+type Leaf struct {
+	Name   string
+	Keys   []KeyColumn // values by row
+	Counts []CountColumn
+	Rows   int
+	MadeUp *MadeUp // its rows are made up, and its keys have no values here
+	Found  bool    // some of its keys are of open columns: found, and not declared
+	SQL    string  // the leaf as the analyst wrote it, deparsed, for EXPLAIN
+}
+
+// KeyColumn is one group key; Values has one entry a row.
+type KeyColumn struct {
+	Name   string
+	Type   policy.Type
+	Typmod int32
+	Values []policy.Value
+}
+
+// CountColumn is one column of counts, or of values that were chosen. Its rows are read in runs.
+type CountColumn struct {
+	Name string
+	Type policy.Type // of what is chosen; 0: counts, which are bigint
+	Unit *big.Rat    // what one of a sum's whole numbers is worth in the answer; nil: rows are counted
+	Runs []Run
+}
+
+// Run is how consecutive rows of a column are read, as many as it has Spans: each is the sum of cells of one counter of a
+// measure.
+type Run struct {
+	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are Known, which is public
+	Counter int
+	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+	Known   int64               // of Measure −1: 0, or the half-width of another column
+	Alarm   *AlarmQuestion      // a yes or no is asked instead
+	Mix     [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
+	Pick    *Pick               // the rows are read so instead
+	Most    int64               // above 0: the true value is at most that, and not below 0, which is public
+}
+
+// Measures lists the measures that a leaf is read from, none where the leaf is public.
+func (l *Leaf) Measures() []int {
+	if l.MadeUp != nil {
+		return []int{l.MadeUp.Measure}
+	}
+	var list []int
+	for _, c := range l.Counts {
+		for _, r := range c.Runs {
+			if r.Measure >= 0 && !slices.Contains(list, r.Measure) {
+				list = append(list, r.Measure)
+			}
+			for _, row := range r.Mix {
+				for _, t := range row {
+					if !slices.Contains(list, t.Measure) {
+						list = append(list, t.Measure)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// At is how a row of the column is read.
+func (c *CountColumn) At(row int) (run *Run, spans []mechanisms.Span) {
+	for i := range c.Runs {
+		if run = &c.Runs[i]; row < len(run.Spans) {
+			return run, run.Spans[row]
+		}
+		row -= len(run.Spans)
+	}
+	return nil, nil
+}
+
+// In is the place of a row of the column within a run of it.
+func (c *CountColumn) In(run *Run, row int) int {
+	for i := range c.Runs {
+		if &c.Runs[i] == run {
+			break
+		}
+		row -= len(c.Runs[i].Spans)
+	}
+	return row
+}
+
+// Direct is an outer query that needs no engine: a projection of one leaf, filtered, sorted and cut. Expressions see
+// the row's key columns followed by its count columns. Leaf −1 is the single empty row of a SELECT without FROM.
+type Direct struct {
+	Leaf   int
+	Having scalar.Expr   // nil: every row
+	Items  []scalar.Expr // one per answer column
+	Sort   []SortKey
+	Limit  int64 // −1: none
+	Offset int64
+}
+
+// SortKey is one ORDER BY expression.
+type SortKey struct {
+	By         scalar.Expr
+	Descending bool
+	NullsFirst bool
+}
+
+// MarginalsKind is the kind of a measure of several grouping sets at once.
+const MarginalsKind = "marginals"
+
+// Price plans the discovery for a cost.
+func (m *Measure) Price(cost privacy.Cost) (err error) {
+	if m.Finding, err = mechanisms.NewDiscovery(m.Table.ContributionTo(2), cost); err == nil {
+		m.Cost, m.Spec, m.Why = cost, m.Finding.Spec(1), "the keys of "+m.Open.Name+" are not known yet"
+	}
+	return err
+}
+
+// PlanOfFinds is the plan that buys what a plan finds first.
+func (p *Plan) PlanOfFinds() *Plan {
+	first := &Plan{Dataset: p.Dataset, Measures: p.Finds, Confidence: p.Confidence, Statement: p.Statement}
+	for _, m := range p.Finds {
+		first.Cost = first.Cost.Plus(m.Cost)
+	}
+	return first
+}

@@ -1,0 +1,38 @@
+package plans
+
+import (
+	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Settings are the session's dp.* variables and those that change what SQL means.
+type Settings struct {
+	Epsilon      privacy.Epsilon // dp.epsilon: the most that a statement may cost
+	MaxError     float64         // dp.max_error: the most that a count or sum may be off at the confidence, at the least cost; 0: off
+	Confidence   mechanisms.Confidence
+	ErrorColumns bool
+	Alarms       int  // dp.alarms: the yes answers that a run of alarms is bought for; 0: counts are compared
+	Release      bool // dp.release: an undeclared range may buy a release
+	OffGrid      OffGrid
+	SearchPath   []string
+	Zone         *time.Location
+}
+
+// OffGrid says what becomes of a bound between two steps of a column.
+type OffGrid uint8
+
+// The values. The zero value leaves it to the policy.
+const (
+	OffGridPolicy OffGrid = iota
+	OffGridSnap           // it moves to the step
+	OffGridExact          // it is counted exactly and afresh
+)
+
+// Description is what a client may know of a statement before it runs.
+type Description struct {
+	Params  []policy.Type
+	Columns []OutColumn // nil: the statement returns no rows
+}

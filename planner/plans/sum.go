@@ -1,0 +1,113 @@
+package plans
+
+import (
+	"encoding/binary"
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// SumTerm is a whole number times a product of factors; without factors the whole number alone.
+type SumTerm struct {
+	Times   int64
+	Factors []Factor
+}
+
+// One is the sum of one product.
+func One(factors []Factor) []SumTerm { return []SumTerm{{1, factors}} }
+
+// BoundOfTerms is what the sum of terms may be; false where that is beyond what is calculated in.
+func BoundOfTerms(terms []SumTerm) (mechanisms.Bound, bool) {
+	low, high := new(big.Int), new(big.Int)
+	for _, t := range terms {
+		least, most := EndsOf(t)
+		low.Add(low, least)
+		high.Add(high, most)
+	}
+	most := big.NewInt(derived.MaxMagnitude)
+	if new(big.Int).Abs(low).Cmp(most) > 0 || new(big.Int).Abs(high).Cmp(most) > 0 {
+		return mechanisms.Bound{}, false
+	}
+	return mechanisms.Bound{Low: low.Int64(), High: high.Int64()}, true
+}
+
+// EndsOf are the least and the largest value of a term.
+func EndsOf(t SumTerm) (least, most *big.Int) {
+	least, most = big.NewInt(1), big.NewInt(1)
+	if f := t.Factors; len(f) == 2 && f[0] == f[1] {
+		size := big.NewInt(max(-f[0].Low, f[0].High))
+		least, most = new(big.Int), size.Mul(size, size)
+	} else {
+		for _, f := range t.Factors {
+			least, most = derived.SpanOf(least, most, big.NewInt(f.Low), big.NewInt(f.High))
+		}
+	}
+	times := big.NewInt(t.Times)
+	return derived.SpanOf(least, most, times, times)
+}
+
+func CompareFactors(a, b Factor) int {
+	if by := derived.CompareNames(a.Column, b.Column); by != 0 {
+		return by
+	}
+	for _, pair := range [][2]int64{{int64(a.Exponent), int64(b.Exponent)}, {a.Centre, b.Centre}, {a.Low, b.Low}, {a.High, b.High}} {
+		if pair[0] != pair[1] {
+			return int(min(max(pair[0]-pair[1], -1), 1))
+		}
+	}
+	return 0
+}
+
+// encodeFactors writes the factors of one term.
+func encodeFactors(b []byte, factors []Factor) []byte {
+	b = binary.AppendUvarint(b, uint64(len(factors)))
+	for _, f := range factors {
+		b = predicate.EncodeText(b, f.Column.Name)
+		for _, n := range []int64{int64(f.Exponent), f.Centre, f.Low, f.High} {
+			b = binary.AppendVarint(b, n)
+		}
+	}
+	return b
+}
+
+// Sum is what a counter adds up, a whole number of each row: the sum of Terms, which the database computes, or without
+// Terms a weight of the row's cells, which Measure.Weigh gives.
+type Sum struct {
+	Terms  []SumTerm
+	Over   int64 // above 1: a row adds the sum of Terms divided by Over, to the nearest, up at the half
+	Bound  mechanisms.Bound
+	Values int // above 0: different values of so many are counted, see mechanisms.Sum
+}
+
+// Factor is a column's value x on a grid, as the whole number round(x·10^−Exponent) − Centre, in [Low, High].
+type Factor struct {
+	Column    *policy.Column
+	Exponent  int
+	Centre    int64
+	Low, High int64
+}
+
+// EncodeSum is the canonical encoding of what a counter adds up; nil counts rows.
+func EncodeSum(b []byte, s *Sum) []byte {
+	if s == nil {
+		return append(b, 't')
+	}
+	if s.Over > 1 {
+		b = binary.AppendVarint(append(b, 'q'), s.Over)
+	}
+	switch {
+	case len(s.Terms) == 0:
+		b = encodeFactors(append(b, 's'), nil)
+	case len(s.Terms) == 1 && s.Terms[0].Times == 1:
+		b = encodeFactors(append(b, 's'), s.Terms[0].Factors)
+	default:
+		b = binary.AppendUvarint(append(b, 'l'), uint64(len(s.Terms)))
+		for _, t := range s.Terms {
+			b = encodeFactors(binary.AppendVarint(b, t.Times), t.Factors)
+		}
+	}
+	return binary.AppendVarint(binary.AppendVarint(b, s.Bound.Low), s.Bound.High)
+}

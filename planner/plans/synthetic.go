@@ -1,0 +1,35 @@
+package plans
+
+import "github.com/dpproxy/dpproxy/policy"
+
+// MadeUp is how the rows of a leaf are made of the cells that a release names.
+type MadeUp struct {
+	Measure int // index into Plan.Measures
+	Sizes   []int
+	Of      []int   // by column of the leaf: which dimension; −1: the release does not have it, and it is NULL
+	From    [][]int // by dimension and its cell: the column's first cell in it
+	Columns []*policy.Column
+}
+
+// Values are those of a row, of which the cell is known. Of a cell that holds several values an even spread is shown: which,
+// the number of the row decides.
+func (m *MadeUp) Values(row int, cell int32) []policy.Value {
+	at, rest := make([]int, len(m.Sizes)), int(cell)
+	for i := len(m.Sizes) - 1; i >= 0; i-- {
+		at[i], rest = rest%m.Sizes[i], rest/m.Sizes[i]
+	}
+	out := make([]policy.Value, len(m.Columns))
+	for i, c := range m.Columns {
+		if m.Of[i] < 0 {
+			continue
+		}
+		from := m.From[m.Of[i]]
+		first, end := from[at[m.Of[i]]], c.Domain.Size()
+		if at[m.Of[i]]+1 < len(from) {
+			end = from[at[m.Of[i]]+1]
+		}
+		spread := (uint64(row)*0x9e3779b97f4a7c15 + uint64(i)*0xbf58476d1ce4e5b9) >> 33
+		out[i] = c.Domain.Low(first + int(spread%uint64(end-first)))
+	}
+	return out
+}

@@ -1,0 +1,293 @@
+package reuse
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// To see what releases add up to, the rows of a table are divided into atoms: combinations of blocks of each column's cells
+// that no condition and no release tells apart. What conditions select is a union of atoms, and so is each sum of a
+// release's cells that is looked at.
+//
+// A column's cells lie on an axis. A constant that lies inside a cell has a place of its own there, with places below and
+// above it, so that comparisons off the grid are unions of places too. Cuts divide the axis into runs, which are put into
+// blocks: a block is split by each condition that holds in part of it, and by each cell of a release that lies in several
+// blocks but is not made up of whole ones.
+type axis struct {
+	column    *policy.Column
+	constants []policy.Value // sorted
+	per       int            // places a cell
+	cuts      []int          // places, sorted; the runs lie between
+	block     []int          // by run
+	blocks    int
+	first     []int // by block: a place in it
+}
+
+// Bounds of the search for sums and differences.
+const (
+	mostConstants  = 4   // on an axis
+	mostCuts       = 160 // of an axis
+	mostAtoms      = 512
+	mostGenerators = 64
+	mostMixed      = 24 // releases that are looked at together
+	MostMixedRows  = 64 // of an answer
+)
+
+// place is where a constant lies; false: in no cell.
+func (a *axis) place(v policy.Value) (int, bool) {
+	cell, ok := a.column.Domain.Cell(v)
+	j, known := slices.BinarySearchFunc(a.constants, v, func(x, y policy.Value) int { return scalar.Compare(a.column.Type, x, y) })
+	return cell*a.per + 2*j + 1, ok && known && cell < a.column.Domain.Regular
+}
+
+func (a *axis) cut(at int) {
+	if i, known := slices.BinarySearch(a.cuts, at); !known {
+		a.cuts = slices.Insert(a.cuts, i, at)
+	}
+}
+
+// runs is the number of runs.
+func (a *axis) runs() int { return len(a.cuts) - 1 }
+
+// cells are the cells of a run; whole is false for a run inside one.
+func (a *axis) cells(run int) (s mechanisms.Span, whole bool) {
+	from, to := a.cuts[run], a.cuts[run+1]
+	return mechanisms.Span{From: from / a.per, To: (to + a.per - 1) / a.per}, from%a.per == 0 && to%a.per == 0
+}
+
+// split divides the blocks by whether a run is in a set.
+func (a *axis) split(in func(run int) bool) {
+	renamed := make([][2]int, a.blocks)
+	next := 0
+	for run, b := range a.block {
+		side := 0
+		if in(run) {
+			side = 1
+		}
+		if renamed[b][side] == 0 {
+			next++
+			renamed[b][side] = next
+		}
+		a.block[run] = renamed[b][side] - 1
+	}
+	a.blocks = next
+}
+
+// finish finds a place in each block.
+func (a *axis) finish() {
+	a.first = make([]int, a.blocks)
+	for run := len(a.block) - 1; run >= 0; run-- {
+		a.first[a.block[run]] = a.cuts[run]
+	}
+}
+
+// axes are those of a table's columns that conditions and releases read.
+type axes struct {
+	table    *policy.Table
+	list     []*axis
+	byColumn map[*policy.Column]int
+}
+
+// newAxes makes the axes for conditions and for the parts of releases; nil: there would be too many runs or atoms.
+func newAxes(t *policy.Table, conditions []predicate.Pred, parts []*ofPart) *axes {
+	x := &axes{table: t, byColumn: map[*policy.Column]int{}}
+	for _, p := range conditions {
+		if !x.constants(p) {
+			return nil
+		}
+	}
+	for _, p := range parts {
+		x.of(p.column)
+	}
+	for _, a := range x.list {
+		a.per = 2*len(a.constants) + 1
+		a.cuts = []int{0, a.column.Domain.Size() * a.per}
+		for _, v := range a.constants {
+			at, ok := a.place(v)
+			if !ok {
+				return nil
+			}
+			for _, place := range []int{at / a.per * a.per, at, at + 1, at/a.per*a.per + a.per} {
+				a.cut(place)
+			}
+		}
+	}
+	for _, p := range conditions {
+		x.eachCells(p, func(a *axis, s mechanisms.Span) {
+			a.cut(s.From * a.per)
+			a.cut(s.To * a.per)
+		})
+	}
+	for _, p := range parts {
+		a := x.of(p.column)
+		for piece := 1; piece < len(p.class); piece++ {
+			if p.changes(piece) {
+				if a.cut(p.cells(piece).From * a.per); len(a.cuts) > mostCuts {
+					return nil
+				}
+			}
+		}
+	}
+	return x.blocked(conditions, parts)
+}
+
+// of finds the axis of a column, making it at first use.
+func (x *axes) of(c *policy.Column) *axis {
+	i, known := x.byColumn[c]
+	if !known {
+		i = len(x.list)
+		x.byColumn[c] = i
+		x.list = append(x.list, &axis{column: c})
+	}
+	return x.list[i]
+}
+
+// constants collects the constants of a condition; false: it compares columns with each other, or too many constants.
+func (x *axes) constants(p predicate.Pred) bool {
+	switch p := p.(type) {
+	case predicate.AllOf:
+		return !slices.ContainsFunc(p, func(q predicate.Pred) bool { return !x.constants(q) })
+	case predicate.AnyOf:
+		return !slices.ContainsFunc(p, func(q predicate.Pred) bool { return !x.constants(q) })
+	case predicate.InCells:
+		x.of(p.Column)
+	case predicate.Compare:
+		a := x.of(p.Column)
+		i, known := slices.BinarySearchFunc(a.constants, p.Value, func(v, w policy.Value) int { return scalar.Compare(p.Column.Type, v, w) })
+		if !known {
+			a.constants = slices.Insert(a.constants, i, p.Value)
+		}
+		return len(a.constants) <= mostConstants
+	case predicate.Between:
+		return false
+	}
+	return true
+}
+
+// eachCells visits the spans of all InCells of a condition.
+func (x *axes) eachCells(p predicate.Pred, visit func(*axis, mechanisms.Span)) {
+	switch p := p.(type) {
+	case predicate.AllOf:
+		for _, q := range p {
+			x.eachCells(q, visit)
+		}
+	case predicate.AnyOf:
+		for _, q := range p {
+			x.eachCells(q, visit)
+		}
+	case predicate.InCells:
+		for _, s := range p.Spans {
+			visit(x.of(p.Column), s)
+		}
+	}
+}
+
+// blocked puts the runs into blocks.
+func (x *axes) blocked(conditions []predicate.Pred, parts []*ofPart) *axes {
+	for _, a := range x.list {
+		if len(a.cuts) > mostCuts {
+			return nil
+		}
+		a.block, a.blocks = make([]int, a.runs()), 1
+	}
+	for _, p := range conditions {
+		x.splitBy(p)
+	}
+	for _, p := range parts {
+		a := x.of(p.column)
+		p.read(a)
+		a.split(func(run int) bool { return p.label[run] == noClass })
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, p := range parts {
+			changed = p.isolate(x.of(p.column)) || changed
+		}
+	}
+	atoms := 1
+	for _, a := range x.list {
+		a.finish()
+		if atoms *= a.blocks; atoms > mostAtoms {
+			return nil
+		}
+	}
+	return x
+}
+
+// splitBy splits blocks where some part of a condition changes.
+func (x *axes) splitBy(p predicate.Pred) {
+	switch p := p.(type) {
+	case predicate.AllOf:
+		for _, q := range p {
+			x.splitBy(q)
+		}
+	case predicate.AnyOf:
+		for _, q := range p {
+			x.splitBy(q)
+		}
+	case predicate.InCells, predicate.Compare:
+		var a *axis
+		if in, ok := p.(predicate.InCells); ok {
+			a = x.of(in.Column)
+		} else {
+			a = x.of(p.(predicate.Compare).Column)
+		}
+		a.split(func(run int) bool { return x.holds(p, func(*axis) int { return a.cuts[run] }) })
+	}
+}
+
+// holds evaluates a condition at a place of each axis.
+func (x *axes) holds(p predicate.Pred, place func(*axis) int) bool {
+	switch p := p.(type) {
+	case nil:
+		return true
+	case predicate.AllOf:
+		for _, q := range p {
+			if !x.holds(q, place) {
+				return false
+			}
+		}
+		return true
+	case predicate.AnyOf:
+		for _, q := range p {
+			if x.holds(q, place) {
+				return true
+			}
+		}
+		return false
+	case predicate.InCells:
+		a := x.of(p.Column)
+		return predicate.Contains(p.Spans, place(a)/a.per)
+	case predicate.Compare:
+		a := x.of(p.Column)
+		at, _ := a.place(p.Value)
+		d := place(a) - at
+		if place(a) >= a.column.Domain.Regular*a.per {
+			return false
+		}
+		return map[string]bool{"<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0, "=": d == 0, "<>": d != 0}[p.Op]
+	}
+	return false
+}
+
+// eachAtom visits the atoms, with the block on each axis.
+func (x *axes) eachAtom(visit func(blocks []int)) {
+	blocks := make([]int, len(x.list))
+	for {
+		visit(blocks)
+		i := len(blocks) - 1
+		for ; i >= 0; i-- {
+			if blocks[i]++; blocks[i] < x.list[i].blocks {
+				break
+			}
+			blocks[i] = 0
+		}
+		if i < 0 {
+			return
+		}
+	}
+}

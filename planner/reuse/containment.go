@@ -1,0 +1,251 @@
+package reuse
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Reading tells how a question is read from a measure: by measured counter and cell of the question, the measure's cells
+// whose sum it is.
+type Reading struct {
+	Spans    [][][]mechanisms.Span
+	Counters []int               // the measure's counter to sum, by the question's
+	rows     [][]mechanisms.Span // of marginals: what is looked at, cells by themselves not being read; nil: the cells
+	Open     map[int32]bool      // the question's cells of which days are left out, as they are not closed
+	Note     string              // that says so
+	Mix      *Combination        // it is read from several instead
+}
+
+// Looked are the sums that a counter is read for.
+func (r *Reading) Looked(counter int) [][]mechanisms.Span {
+	if r.rows != nil {
+		return r.rows
+	}
+	return r.Spans[counter]
+}
+
+// OwnReading reads a question from the measure made for it.
+func OwnReading(s *linear.Query) *Reading {
+	r := &Reading{Spans: make([][][]mechanisms.Span, len(s.Counts)), Counters: make([]int, len(s.Counts))}
+	cells := make([][]mechanisms.Span, s.Cells)
+	for i := range cells {
+		cells[i] = predicate.One(i)
+	}
+	for c := range r.Spans {
+		r.Spans[c], r.Counters[c] = cells, c
+	}
+	if s.Marginals != nil {
+		r.rows = s.Marginals.Rows
+	}
+	return r
+}
+
+// Cover tells whether the counts of every row by the cells of m answer s: each cell of m must lie whole inside one cell of
+// s, for each counter, or outside all of them.
+func Cover(s, m *linear.Query) *Reading {
+	columns, ok := s.Columns()
+	if !ok || s.Table != m.Table || s.Summed() != nil || m.Filter != nil {
+		return nil
+	}
+	for _, c := range columns {
+		if !slices.ContainsFunc(m.Grain, func(g int) bool { return m.Table.Columns[g] == c }) {
+			return nil
+		}
+	}
+	if s.Divides(m) {
+		return nil
+	}
+	w := newWalk(s, m)
+	if !w.all() {
+		return nil
+	}
+	r := w.reading()
+	if r.Open = w.open; len(w.open) > 0 {
+		r.Note = m.Unclosed()
+	}
+	return r
+}
+
+// walk goes over all combinations of the cells of a measure's columns.
+type walk struct {
+	s, m     *linear.Query
+	sizes    []int
+	cells    []int
+	byColumn map[*policy.Column]int // place in cells
+	assigned [][]int32              // by counter and cell of m: cell of s, −1 outside, −2 not seen
+	places   [][]int                // by part of s: places of its columns in cells
+	first    [][]int                // by place: the first cell of each piece of cells of which nothing is told apart here; nil: each cell
+	open     map[int32]bool         // cells of s of which some of m's are not closed
+}
+
+func newWalk(s, m *linear.Query) *walk {
+	w := &walk{s: s, m: m, byColumn: map[*policy.Column]int{}, open: map[int32]bool{}}
+	for _, p := range m.Parts {
+		for i, c := range p.Columns {
+			w.byColumn[m.Table.Columns[c]] = len(w.sizes)
+			first := s.Together(p, i, m.Table.Columns[c])
+			if w.first = append(w.first, first); first != nil {
+				w.sizes = append(w.sizes, len(first))
+			} else {
+				w.sizes = append(w.sizes, p.End(i))
+			}
+		}
+	}
+	w.cells = make([]int, len(w.sizes))
+	w.assigned = make([][]int32, len(s.Counts))
+	for c := range w.assigned {
+		s.Work.Take(m.Cells, 4)
+		w.assigned[c] = make([]int32, m.Cells)
+		for i := range w.assigned[c] {
+			w.assigned[c][i] = -2
+		}
+	}
+	for _, p := range s.Parts {
+		places := make([]int, len(p.Columns))
+		for i, c := range p.Columns {
+			places[i] = w.byColumn[s.Table.Columns[c]]
+		}
+		w.places = append(w.places, places)
+	}
+	return w
+}
+
+// visit assigns one combination; false: the measure does not answer the question.
+func (w *walk) visit(at int) bool {
+	linear.Decode(at, w.sizes, w.cells)
+	return w.assign()
+}
+
+// assign assigns the combination of the present cells.
+func (w *walk) assign() bool {
+	w.s.Work.Step(1 + len(w.s.Counts))
+	from, to := w.cellOfMeasure(), w.cellOfQuestion()
+	for c, pred := range w.s.Counts {
+		target := to
+		if to >= 0 && (!w.masked(c) || pred != nil && !predicate.Satisfied(pred, w.cell)) {
+			target = -1
+		}
+		if from < 0 {
+			if target >= 0 {
+				return false
+			}
+			continue
+		}
+		if w.m.Grows && from >= w.m.Closed {
+			if target >= 0 && w.m.Table.Appends.Count {
+				return false
+			}
+			if target >= 0 {
+				w.open[target] = true
+			}
+			continue
+		}
+		if have := w.assigned[c][from]; have != -2 && have != target {
+			return false
+		}
+		w.assigned[c][from] = target
+	}
+	return true
+}
+
+func (w *walk) cell(c *policy.Column) int { return w.cellAt(w.byColumn[c]) }
+
+func (w *walk) cellAt(place int) int { return w.firstAt(place, w.cells[place]) }
+
+// firstAt is a cell at a place: the first one of a piece.
+func (w *walk) firstAt(place, piece int) int {
+	if starts := w.first[place]; starts != nil {
+		return starts[piece]
+	}
+	return piece
+}
+
+func (w *walk) cellOfMeasure() int {
+	out, i := 0, 0
+	for _, p := range w.m.Parts {
+		at := 0
+		for k, size := range p.Sizes {
+			at = at*size + p.PieceOf(k, w.cellAt(i))
+			i++
+		}
+		class := p.Class[at]
+		if class < 0 {
+			return -1
+		}
+		out = out*p.Classes + int(class)
+	}
+	return out
+}
+
+func (w *walk) cellOfQuestion() int32 {
+	if w.s.Filter != nil && !predicate.Satisfied(w.s.Filter, w.cell) {
+		return -1
+	}
+	out := int32(0)
+	for n, p := range w.s.Parts {
+		class := p.Class[w.combination(n, p)]
+		if class < 0 {
+			return -1
+		}
+		out = out*int32(p.Classes) + class
+	}
+	return out
+}
+
+func (w *walk) combination(n int, p *linear.Part) int {
+	at := 0
+	for i, place := range w.places[n] {
+		at = at*p.Sizes[i] + p.PieceOf(i, w.cellAt(place))
+	}
+	return at
+}
+
+// masked tells whether counter c counts at the present cells.
+func (w *walk) masked(c int) bool {
+	for n, p := range w.s.Parts {
+		if p.Masks[c] != nil && !p.Masks[c][w.combination(n, p)] {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *walk) reading() *Reading {
+	r := &Reading{Spans: make([][][]mechanisms.Span, len(w.assigned)), Counters: make([]int, len(w.assigned))}
+	for c, assigned := range w.assigned {
+		rows := make([]semantics.SpansOf, w.s.Cells)
+		for from, to := range assigned {
+			if to >= 0 {
+				rows[to].Add(from)
+			}
+		}
+		r.Spans[c] = make([][]mechanisms.Span, len(rows))
+		for i, s := range rows {
+			r.Spans[c][i] = s
+		}
+	}
+	return r
+}
+
+func AttributesOf(columns []*policy.Column, m *linear.Query) (attributes []int) {
+	for i, p := range m.Parts {
+		if slices.ContainsFunc(p.Columns, func(c int) bool { return slices.Contains(columns, m.Table.Columns[c]) }) {
+			attributes = append(attributes, i)
+		}
+	}
+	return attributes
+}
+
+func ContainsAll(list, wanted []*policy.Column) bool {
+	for _, c := range wanted {
+		if !slices.Contains(list, c) {
+			return false
+		}
+	}
+	return true
+}

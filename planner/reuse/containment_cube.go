@@ -1,0 +1,80 @@
+package reuse
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/linear"
+)
+
+// CoverHeld is cover for a release that is held. Of a cube that need not have been observed cell by cell the question must
+// be about attributes that can be read together.
+func CoverHeld(s *linear.Query, h HeldOn) *Reading {
+	if !h.Holding.Spec.Counts().Strategy.IsCube() {
+		if r := Cover(s, h.Measure.Query); r != nil || h.Measure.Grows {
+			return r
+		}
+		return CoverCube(s, h.Measure.Query)
+	}
+	columns, ok := s.Columns()
+	if !ok {
+		return nil
+	}
+	if !h.Holding.Spec.Reads(AttributesOf(columns, h.Measure.Query)) {
+		return nil
+	}
+	return CoverCube(s, h.Measure.Query)
+}
+
+// CoverCube is cover for a measure each of whose parts is one column, in classes of its cells that all questions of a
+// workload treat alike: what is looked at are classes, of which there may be far fewer than cells.
+func CoverCube(s, m *linear.Query) *Reading {
+	columns, ok := s.Columns()
+	if told := func(p *linear.Part) bool { return p.Told }; !ok || s.Table != m.Table || s.Summed() != nil || slices.ContainsFunc(s.Parts, told) || slices.ContainsFunc(m.Parts, told) {
+		return nil
+	}
+	for _, c := range columns {
+		if !slices.ContainsFunc(m.Parts, func(p *linear.Part) bool { return len(p.Columns) == 1 && m.Table.Columns[p.Columns[0]] == c }) {
+			return nil
+		}
+	}
+	if slices.ContainsFunc(m.Parts, func(p *linear.Part) bool { return len(p.Columns) != 1 || slices.Contains(p.Class, -1) }) {
+		return nil
+	}
+	w := newWalk(s, m)
+	first := make([][]int, len(m.Parts)) // by part and class: a piece of the walk in it
+	sizes := make([]int, len(m.Parts))
+	for i, p := range m.Parts {
+		sizes[i], first[i] = p.Classes, make([]int, p.Classes)
+		class := make([]int32, w.sizes[i])
+		for cell := len(class) - 1; cell >= 0; cell-- {
+			class[cell] = p.Class[p.PieceOf(0, w.firstAt(i, cell))]
+			first[i][class[cell]] = cell
+		}
+		if c := m.Table.Columns[p.Columns[0]]; slices.Contains(columns, c) && !refines(class, s.Distinctions(c, w.sizes[i], func(piece int) int { return w.firstAt(i, piece) })) {
+			return nil
+		}
+	}
+	at := make([]int, len(m.Parts))
+	for cell := range m.Cells {
+		linear.Decode(cell, sizes, at)
+		for i, class := range at {
+			w.cells[i] = first[i][class]
+		}
+		if !w.assign() {
+			return nil
+		}
+	}
+	return w.reading()
+}
+
+// refines tells whether cells of one class are of one kind.
+func refines(class []int32, kinds []int32) bool {
+	of := map[int32]int32{}
+	for cell, k := range class {
+		if have, ok := of[k]; ok && have != kinds[cell] {
+			return false
+		}
+		of[k] = kinds[cell]
+	}
+	return true
+}

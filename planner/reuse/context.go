@@ -1,0 +1,64 @@
+// Package reuse reads a question from what an analyst has paid for already. Index holds her releases by what they can be used
+// for; a release whose cells each lie inside one cell of a question, or outside of all, contains it (containment.go), and several of
+// one epoch may add up to it (linear_combination.go). Who holds counts by age and sex gets
+//
+//	SELECT count(*) FROM people WHERE age BETWEEN 30 AND 39
+//
+// as the sum of twenty cells, for nothing.
+package reuse
+
+import (
+	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Context is what a plan may depend on besides the statement: the policy, the analyst's own settings, and what she has
+// paid for. Nothing in it comes from private rows or from another analyst's choices.
+type Context struct {
+	Policy     *policy.Policy
+	Dataset    *policy.Dataset
+	User       string
+	Settings   plans.Settings
+	Holdings   Holdings
+	Public     PublicRows                              // nil: no public table has been copied
+	Found      func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
+	AlarmsLeft func(id int64) int                      // the yes answers left to a run of alarms of hers, 0: it has ended; nil: she has none
+	Left       func(id int64) int                      // the updates left to an online release of hers, 0: it has stopped; nil: none has
+	Now        time.Time
+	Work       *Work // what this one planning may take; nil: the default limits, and nothing that ends it earlier
+
+	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
+}
+
+// Share is a k-th of what a statement may cost, rounded down.
+func (c Context) Share(k int) privacy.Cost {
+	e := c.Settings.Epsilon
+	if c.Dataset.Accountant == privacy.ZCDP {
+		return privacy.Cost{Rho: privacy.PicoRho(e.Rho().Pico() / int64(k))}
+	}
+	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
+}
+
+// Holdings looks up what the analyst has paid for. Implementations answer from memory.
+type Holdings interface {
+	// Held returns the live releases of that measure that she has paid for, most exact first.
+	Held(d plans.Digest) []Holding
+	// Stock returns what she has paid for over a table; nil is nothing.
+	Stock(table *policy.Table) *Views
+}
+
+// Holding is one saved release.
+type Holding struct {
+	ID     int64
+	Digest plans.Digest
+	Spec   mechanisms.Spec
+	At     time.Time
+	Ladder plans.Rungs
+	Cost   privacy.Cost // what she paid for it
+	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.
+	Described []byte
+}

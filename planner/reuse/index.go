@@ -1,0 +1,314 @@
+package reuse
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Index is what one analyst has paid for, indexed so that planning takes no longer for ten thousand releases than for
+// ten: a description is read once, and a plan looks at the few releases that its question can be made of. It is safe for
+// concurrent use; holdings are only ever added.
+type Index struct {
+	mu       sync.RWMutex
+	byDigest map[plans.Digest][]Holding
+	ByTable  map[string][]Holding // by the fingerprint that their descriptions name, oldest first
+	stocks   map[*policy.Table]*Views
+}
+
+// NewIndex returns an empty one.
+func NewIndex() *Index {
+	return &Index{byDigest: map[plans.Digest][]Holding{}, ByTable: map[string][]Holding{}, stocks: map[*policy.Table]*Views{}}
+}
+
+// Add adds a release that was bought after all that were added before.
+func (v *Index) Add(h Holding) {
+	if h.Spec.Check() != nil {
+		return // saved by a version that knows more strategies: paid for, but not to be read by this one
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	list := append(slices.Clone(v.byDigest[h.Digest]), h)
+	if len(list) > 1 {
+		slices.SortStableFunc(list, func(a, b Holding) int { return cmp.Compare(inexactness(a.Spec), inexactness(b.Spec)) })
+	}
+	v.byDigest[h.Digest] = list
+	r := reader{b: h.Described}
+	if r.byte() == plans.DescribedVersion {
+		r.byte()
+		r.text()
+		r.text()
+		if of := r.text(); !r.failed {
+			v.ByTable[of] = append(v.ByTable[of], h)
+		}
+	}
+}
+
+// inexactness orders releases of one measure: the smaller, the more exact.
+func inexactness(s mechanisms.Spec) float64 {
+	if s.Counts().Strategy.IsCube() { // which reads some sums alone: that of all cells is among them
+		return math.Sqrt(s.Variance([]mechanisms.Span{{From: 0, To: s.Cells}}))
+	}
+	return s.RMSE(mechanisms.AllRanges)
+}
+
+// Held returns the releases of a measure, the most exact first.
+func (v *Index) Held(d plans.Digest) []Holding {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.byDigest[d]
+}
+
+// Bounds of what an inventory keeps and reads at once.
+const (
+	mostStocks    = 256
+	mostTransient = 128 // holdings over a table that lives as long as its plan: they are read anew for each
+)
+
+// Stock returns what is held over a table.
+func (v *Index) Stock(t *policy.Table) *Views {
+	of := linear.KnownOf(t).Fingerprint
+	v.mu.RLock()
+	s, list := v.stocks[t], v.ByTable[of]
+	v.mu.RUnlock()
+	if s != nil && s.Read() == len(list) {
+		return s
+	}
+	if t.Derived != nil || t.Opened {
+		if len(list) > mostTransient {
+			list = list[len(list)-mostTransient:]
+		}
+		s = newViews(t)
+		s.add(list)
+		return s
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if s = v.stocks[t]; s == nil {
+		if len(v.stocks) >= mostStocks { // tables of policies that are no longer in force
+			clear(v.stocks)
+		}
+		s = newViews(t)
+		v.stocks[t] = s
+	}
+	s.add(v.ByTable[of])
+	return s
+}
+
+// Views is what is held over one table, by what it can be used for.
+type Views struct {
+	mu       sync.RWMutex
+	table    *policy.Table
+	aging    bool                          // some become stale with time
+	seen     int                           // so many holdings of the inventory's list have been read
+	wide     map[string]*bucket            // counts of every row by cells of the same columns
+	byFilter map[string]map[string]*bucket // by condition, then by columns of the cells
+	lines    map[string]*line              // see line
+	rents    stockRents
+	found    map[MixKey][]CombinedReading // by combining, since the last was added
+}
+
+// View is a holding that has been read.
+type View struct {
+	HeldOn
+	Order    int    // of what is held over the table, by age
+	columns  string // of its cells
+	inexact  float64
+	conjunct []predicate.Pred // of its condition
+}
+
+// bucket holds releases of one kind: those that a plan looks at are the oldest and the most exact.
+type bucket struct {
+	oldest, best []*View
+}
+
+// mostOfBucket is how many of each are looked at.
+const mostOfBucket = 4
+
+func (b *bucket) add(s *View) {
+	if len(b.oldest) < mostOfBucket {
+		b.oldest = append(b.oldest, s)
+	}
+	at, _ := slices.BinarySearchFunc(b.best, s, func(have, s *View) int { return cmp.Compare(have.inexact, s.inexact) })
+	if at < mostOfBucket {
+		best := slices.Insert(slices.Clone(b.best), at, s)
+		b.best = best[:min(len(best), mostOfBucket)]
+	}
+}
+
+// all lists them, each once, oldest first.
+func (b *bucket) all() []*View {
+	if b == nil {
+		return nil
+	}
+	list := slices.Clone(b.oldest)
+	for _, s := range b.best {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func newViews(t *policy.Table) *Views {
+	return &Views{table: t, wide: map[string]*bucket{}, byFilter: map[string]map[string]*bucket{}, lines: map[string]*line{}, found: map[MixKey][]CombinedReading{}}
+}
+
+func (s *Views) Read() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.seen
+}
+
+// Ages tells whether some of it becomes stale with time.
+func (s *Views) Ages() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.aging
+}
+
+// add reads the holdings of a list behind those that have been.
+func (s *Views) add(list []Holding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen < len(list) {
+		clear(s.found)
+	}
+	for ; s.seen < len(list); s.seen++ {
+		if m := ReadHeld(list[s.seen], s.table); m != nil {
+			s.put(list[s.seen], m)
+		}
+	}
+}
+
+func (s *Views) put(h Holding, m *HeldMeasure) {
+	columns := ColumnsKey(m.Grain)
+	declared := DeclaredAs(s.table, m.Shared, m.Name)
+	s.aging = s.aging || declared != nil && declared.Refresh > 0
+	one := &View{HeldOn: HeldOn{h, m, declared}, Order: s.seen, columns: columns, inexact: inexactness(h.Spec), conjunct: linear.ConjunctsOf(m.Filter)}
+	if m.isPlain() && m.Cells > 1 {
+		bucketOf(s.wide, columns).add(one)
+		s.rents.add(one)
+	}
+	if !m.combines() || h.Spec.Counts().Strategy.IsCube() {
+		return
+	}
+	filter := string(predicate.Encode(nil, m.Filter))
+	if s.byFilter[filter] == nil {
+		s.byFilter[filter] = map[string]*bucket{}
+	}
+	bucketOf(s.byFilter[filter], columns).add(one)
+	for i, p := range one.conjunct {
+		if in, ok := p.(predicate.InCells); ok {
+			key := lineKey(without(one.conjunct, i), in.Column)
+			if s.lines[key] == nil {
+				s.lines[key] = newLine()
+			}
+			s.lines[key].add(in.Spans, one)
+		}
+	}
+}
+
+func bucketOf(m map[string]*bucket, key string) *bucket {
+	if m[key] == nil {
+		m[key] = &bucket{}
+	}
+	return m[key]
+}
+
+// ColumnsKey names a set of columns by their positions.
+func ColumnsKey(columns []int) string {
+	sorted := slices.Clone(columns)
+	slices.Sort(sorted)
+	b := make([]byte, 0, 2*len(sorted))
+	for _, c := range sorted {
+		b = append(b, byte(c>>8), byte(c))
+	}
+	return string(b)
+}
+
+// hasColumns tells whether a set contains another.
+func hasColumns(set, wanted string) bool {
+	at := 0
+	for i := 0; i < len(set) && at < len(wanted); i += 2 {
+		if set[i:i+2] == wanted[at:at+2] {
+			at += 2
+		}
+	}
+	return at == len(wanted)
+}
+
+// without is a list without one of its parts.
+func without(list []predicate.Pred, at int) []predicate.Pred {
+	return slices.Delete(slices.Clone(list), at, at+1)
+}
+
+// Finer lists counts of every row, or of those that a question counts, by cells of at least its columns, oldest first.
+func (s *Views) Finer(q *linear.Query) (found []*View) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	collect := func(sets map[string]*bucket, columns []*policy.Column) {
+		wanted := ColumnsKey(PositionsOf(s.table, columns))
+		for set, b := range sets {
+			if !hasColumns(set, wanted) {
+				continue
+			}
+			for _, h := range b.all() {
+				if len(h.Measure.Adds) == 1 && h.Measure.Adds[0] == "" {
+					found = append(found, h)
+				}
+			}
+		}
+	}
+	columns, _ := q.Columns()
+	collect(s.wide, columns)
+	if q.Filter != nil {
+		bare := *q
+		bare.Filter = nil
+		columns, _ = bare.Columns()
+		collect(s.byFilter[string(predicate.Encode(nil, q.Filter))], columns)
+	}
+	slices.SortFunc(found, func(a, b *View) int { return a.Order - b.Order })
+	return found
+}
+
+// MixKey names a question and how exactly it is asked.
+type MixKey struct {
+	Of plans.Digest
+	At string
+}
+
+// mostRemembered bounds the questions whose combinations are kept.
+const mostRemembered = 1 << 12
+
+// Remembered returns what was found for a question before, while nothing has been added since.
+func (s *Views) Remembered(key MixKey, find func() []CombinedReading) []CombinedReading {
+	s.mu.RLock()
+	list, known := s.found[key]
+	seen := s.seen
+	s.mu.RUnlock()
+	if !known {
+		list = find()
+		s.mu.Lock()
+		if s.seen == seen && len(s.found) < mostRemembered {
+			s.found[key] = list
+		}
+		s.mu.Unlock()
+	}
+	out := slices.Clone(list)
+	for i := range out { // measures are changed when they are taken
+		out[i].Measures = slices.Clone(out[i].Measures)
+		for j, m := range out[i].Measures {
+			own := *m
+			out[i].Measures[j] = &own
+		}
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package reuse
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// CellsOf is the measure over the cells of a release, which may be wider than its columns'.
+func CellsOf(r *policy.Release) *linear.Query {
+	s := linear.Identity(r.Table, r.Columns)
+	for _, p := range s.Parts {
+		for i, c := range r.Columns {
+			if c != r.Table.Columns[p.Columns[0]] {
+				continue
+			}
+			from := r.Cells(i)
+			for at, first := range from {
+				end := len(p.Class)
+				if at+1 < len(from) {
+					end = from[at+1]
+				}
+				for cell := first; cell < end; cell++ {
+					p.Class[cell] = int32(at)
+				}
+			}
+			p.Classes = len(from)
+		}
+	}
+	s.Cells = 1
+	for _, p := range s.Parts {
+		s.Cells *= p.Classes
+	}
+	return s
+}
+
+// sessionSpec is how an online release is measured.
+func sessionSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
+	o := mechanisms.Online{Rule: mechanisms.MultiplicativeWeights, Contribution: r.Table.ContributionTo(cells), Rows: r.Table.ExpectedRows, Updates: r.Updates, Queries: r.Queries, Cost: r.Cost}
+	d := r.Table.Dataset
+	switch r.Mechanism {
+	case "median":
+		o.Rule = mechanisms.Median
+	case "median-basic":
+		o.Rule, o.Rows = mechanisms.MedianBasic, d.Units
+		return mechanisms.NewOnline(o, cells)
+	}
+	if d.Neighbors != privacy.ReplaceOne || !d.Unit.Row {
+		o.Spare = o.Rows // the guess may be half of what is there
+	}
+	return mechanisms.NewOnline(o, cells)
+}
+
+// OnlineRelease is a release as the planner looks at it. It is a function of the policy alone.
+type OnlineRelease struct {
+	*policy.Release
+	Cells   *linear.Query
+	Measure *plans.Measure // not held, at the release's cost
+	Spec    mechanisms.Spec
+	Own     int64           // half-widths at the dataset's confidence: of an answer of the session,
+	Plain   int64           // and of a plain histogram's worst one
+	rival   mechanisms.Spec // that histogram
+	Drawn   bool            // as a plain histogram
+}
+
+// Beaten tells whether the histogram would answer a question at least as exactly as a session that is opened for it: of few
+// cells it adds up little noise. The policy may insist all the same.
+func (o *OnlineRelease) Beaten(r *Reading) (here int64, beaten bool) {
+	if o.Drawn || o.Insist {
+		return 0, false
+	}
+	for c := range r.Spans {
+		here = max(here, plans.LargestError(o.rival, r.Looked(c), o.Table.Dataset.Defaults.Confidence).HalfWidth)
+	}
+	return here, here <= o.Own
+}
+
+// onlineReleases remembers them: *policy.Release → *onlineRelease or error.
+var onlineReleases sync.Map
+
+func OnlineOf(r *policy.Release) (*OnlineRelease, error) {
+	if known, ok := onlineReleases.Load(r); ok {
+		if err, failed := known.(error); failed {
+			return nil, err
+		}
+		return known.(*OnlineRelease), nil
+	}
+	o, err := readOnline(r)
+	if err != nil {
+		onlineReleases.Store(r, err)
+		return nil, err
+	}
+	onlineReleases.Store(r, o)
+	return o, nil
+}
+
+func readOnline(r *policy.Release) (*OnlineRelease, error) {
+	o := &OnlineRelease{Release: r, Cells: CellsOf(r)}
+	var err error
+	if o.Spec, err = sessionSpec(r, o.Cells.Cells); err != nil {
+		return nil, err
+	}
+	if o.Own, o.Plain, err = o.Spec.Rival(r.Table.Dataset.Defaults.Confidence); err != nil {
+		return nil, err
+	}
+	if o.rival, err = mechanisms.Plain(1, o.Cells.Cells, r.Table.ContributionTo(o.Cells.Cells), privacy.Cost{Epsilon: r.Cost.Epsilon, Rho: r.Cost.Rho}); err != nil {
+		return nil, err
+	}
+	kind := policy.OnlineRelease.String()
+	if o.Drawn = !r.Insist && o.Plain <= o.Own; o.Drawn {
+		kind, o.Spec = policy.HistogramRelease.String(), o.rival
+	}
+	m := o.Cells.Measure(kind, r.Name)
+	m.Declared, m.Shared, m.Spec, m.Cost = r, o.Drawn, o.Spec, r.Cost
+	if !o.Drawn {
+		m.Described = predicate.EncodeText(append(m.Described, "online"...), r.Name)
+		m.Digest = sha256.Sum256(m.Described)
+	}
+	o.Measure = m
+	return o, nil
+}
+
+// Figures names what a session and the plain histogram would be off.
+func (o *OnlineRelease) Figures() string {
+	return fmt.Sprintf("its answers are within ±%d at %g %%, a plain histogram of its %d cells would be within ±%d at the same cost", o.Own, 100*o.Table.Dataset.Defaults.Confidence.Float(), o.Cells.Cells, o.Plain)
+}

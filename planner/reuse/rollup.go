@@ -1,0 +1,38 @@
+package reuse
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+)
+
+// CoverWithin is cover where m may count the rows of a condition that s has too.
+func CoverWithin(s, m *linear.Query) *Reading {
+	if len(m.Counts) != 1 || m.Counts[0] != nil || m.Summed() != nil || slices.ContainsFunc(m.Parts, func(p *linear.Part) bool { return p.Masks[0] != nil }) {
+		return nil
+	}
+	if m.Filter != nil {
+		if !slices.Equal(predicate.Encode(nil, m.Filter), predicate.Encode(nil, s.Filter)) {
+			return nil
+		}
+		same, every := *s, *m
+		same.Filter, every.Filter = nil, nil
+		s, m = &same, &every
+	}
+	return Cover(s, m)
+}
+
+// MeanCells is the mean number of cells that a count is read from.
+func (r *Reading) MeanCells() float64 {
+	cells, counts := 0, 0
+	for _, rows := range r.Spans {
+		for _, spans := range rows {
+			counts++
+			for _, s := range spans {
+				cells += s.To - s.From
+			}
+		}
+	}
+	return float64(cells) / float64(max(1, counts))
+}

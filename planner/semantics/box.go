@@ -1,0 +1,405 @@
+package semantics
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Box is a combination of cells, one of each column of a table that an expression reads: the least and the largest
+// values in it. An expression that is constant on every box of its columns is a function of cells, so that counts by
+// cell suffice and the private database never sees it.
+type Box struct {
+	Table *policy.Table
+	Env   scalar.Env
+	Low   scalar.Row
+	High  scalar.Row
+	Inner scalar.Row // high, but a millionth of the step below an open end: what rounds as the step does
+	wide  []bool     // by column: low and high differ
+	Below bool       // its conditions stand below a join or a sub-query of one: each must be the database's
+	other []bool     // by column: the cell stands for values that nobody knows
+
+	granules map[*Expr]*Expr   // of EXTRACTs
+	sides    map[*Expr][]*Expr // of equalities
+}
+
+func NewBox(t *policy.Table, env scalar.Env) *Box {
+	n := len(t.Columns)
+	return &Box{Table: t, Env: env, Low: make(scalar.Row, n), High: make(scalar.Row, n), Inner: make(scalar.Row, n), wide: make([]bool, n), other: make([]bool, n), granules: map[*Expr]*Expr{}, sides: map[*Expr][]*Expr{}}
+}
+
+// Set puts one column into a cell.
+func (b *Box) Set(column, cell int) {
+	b.Env.Work.Step(1)
+	d := b.Table.Columns[column].Domain
+	b.other[column] = b.Table.Columns[column].Open != nil && cell == d.Other
+	b.Low[column] = d.Low(cell)
+	if d.Single() || cell >= d.Regular {
+		b.High[column], b.Inner[column], b.wide[column] = b.Low[column], b.Low[column], false
+		return
+	}
+	b.High[column] = LastOf(d, cell)
+	b.Inner[column] = InnerOf(d, cell, b.High[column])
+	b.wide[column] = scalar.Compare(d.Type, b.Low[column], b.High[column]) != 0
+}
+
+// LastOf is the largest value of a cell. Below an open end it is a value so close to it that no constant of a statement
+// lies between, short of more digits than a numeric column of a database is given.
+func LastOf(d *policy.Domain, cell int) policy.Value {
+	high := d.High(cell)
+	if !d.HighOpen(cell) {
+		return high
+	}
+	switch v := high.(type) {
+	case float64:
+		return math.Nextafter(v, math.Inf(-1))
+	case policy.Numeric:
+		fine := v.Rescale(max(v.Scale, 0) + 20)
+		return policy.Numeric{Coefficient: new(big.Int).Sub(fine.Coefficient, big.NewInt(1)), Scale: fine.Scale}
+	}
+	return high
+}
+
+// InnerOf is a value near the end of a cell whose end is open, where functions that round (numeric division) do not yet
+// round up to the next step.
+func InnerOf(d *policy.Domain, cell int, last policy.Value) policy.Value {
+	if !d.HighOpen(cell) {
+		return last
+	}
+	switch low := d.Low(cell).(type) {
+	case float64:
+		high, ok := d.High(cell).(float64)
+		if inner := high - (high-low)/1e6; ok && inner > low {
+			return inner
+		}
+	case policy.Numeric:
+		if high, ok := d.High(cell).(policy.Numeric); ok {
+			scale := max(low.Scale, high.Scale, 0) + 6
+			width := new(big.Int).Sub(high.At(scale), low.At(scale))
+			width.Quo(width, big.NewInt(1_000_000))
+			return policy.Numeric{Coefficient: width.Sub(high.At(scale), width), Scale: scale}
+		}
+	}
+	return last
+}
+
+// Value evaluates e on the box; steady is false when e is not constant on it, as far as the planner can tell.
+func (b *Box) Value(e *Expr) (v policy.Value, steady bool, refusal *refuse.Refusal) {
+	b.Env.Work.Step(max(e.Nodes, 1))
+	if refusal = b.unknown(e); refusal != nil {
+		return nil, false, refusal
+	}
+	if v, refusal = e.Value(b.Low); refusal != nil || !b.IsWide(e) {
+		return v, true, refusal
+	}
+	steady, refusal = b.steady(e)
+	return v, steady, refusal
+}
+
+func (b *Box) IsWide(e *Expr) bool {
+	for _, c := range e.Cols {
+		if b.wide[c] {
+			return true
+		}
+	}
+	return false
+}
+
+// steady tells whether e is constant on the box: it reads only columns of single values, or is monotone and equal at both
+// ends, or is made of steady parts, or is a field of a date, or several as text, whose unit is steady.
+func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
+	if !b.IsWide(e) {
+		return true, nil
+	}
+	b.Env.Work.Step(max(e.Nodes, 1))
+	if e.Monotone || e.Form == FormIsNull && e.Args[0].Monotone {
+		low, refusal := e.Value(b.Low)
+		if refusal != nil {
+			return false, refusal
+		}
+		end := b.Inner
+		if e.Form == FormCompare && (e.Args[0].Form == FormColumn || e.Args[1].Form == FormColumn) {
+			end = b.High
+		}
+		high, refusal := e.Value(end)
+		if refusal != nil {
+			return false, refusal
+		}
+		return Same(e.Type(), low, high) && b.steadyAtTurns(e, low), nil
+	}
+	if e.Form == formExtract {
+		granule := b.granule(e)
+		if granule == nil {
+			return false, nil
+		}
+		return b.steady(granule)
+	}
+	if e.Form == FormColumn || len(e.Args) == 0 {
+		return false, nil
+	}
+	if sides := b.sidesOf(e); sides != nil {
+		return b.allSteady(sides)
+	}
+	return b.allSteady(e.Args)
+}
+
+func (b *Box) allSteady(list []*Expr) (bool, *refuse.Refusal) {
+	for _, a := range list {
+		if ok, refusal := b.steady(a); !ok || refusal != nil {
+			return false, refusal
+		}
+	}
+	return true, nil
+}
+
+// granule is the unit within which EXTRACT or to_char cannot change, made once; nil: date_trunc has none.
+func (b *Box) granule(e *Expr) *Expr {
+	granule, known := b.granules[e]
+	if !known {
+		at := e.Args[0] // of to_char(at, template)
+		if at.Form == formConstant {
+			at = e.Args[1] // of extract(field FROM at)
+		}
+		if unit, err := b.Env.Call("date_trunc", scalar.Constant(e.Want, policy.Text), at.Expr); err == nil {
+			granule = Node(FormOther, "date_trunc", unit, e.Pos, ConstantExpr(e.Want, policy.Text, e.Pos), at)
+			granule.order(b.Env, "date_trunc")
+		}
+		b.granules[e] = granule
+	}
+	return granule
+}
+
+// steadyAtTurns looks at both sides of each change of a clock inside the box.
+func (b *Box) steadyAtTurns(e *Expr, value policy.Value) bool {
+	var turns []policy.Value
+	if !e.breaks(b.Low, b.High, &turns) {
+		return false
+	}
+	for _, turn := range turns {
+		for _, v := range []policy.Value{before(turn), turn} {
+			row := slices.Clone(b.Low)
+			row[e.Cols[0]] = v
+			if got, err := e.Eval(row); err != nil || !Same(e.Type(), got, value) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// calm tells whether a monotone expression is monotone over all regular cells of its column.
+func (b *Box) calm(e *Expr, column int) bool {
+	b.Set(column, b.Table.Columns[column].Domain.Regular-1)
+	high := b.High[column]
+	b.Set(column, 0)
+	b.High[column] = high
+	return e.calm(b.Low, b.High)
+}
+
+// Same tells equal values, NULL being equal to NULL.
+func Same(t policy.Type, a, b policy.Value) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return scalar.Compare(t, a, b) == 0
+}
+
+// Unsteady refuses an expression that varies within the steps of a column.
+func (b *Box) Unsteady(e *Expr) *refuse.Refusal {
+	for _, c := range e.Cols {
+		if column := b.Table.Columns[c]; !column.Domain.Single() {
+			return offGrid.At(e.Pos, column.Name, StepOf(column))
+		}
+	}
+	return offGrid.At(e.Pos, "?", "?")
+}
+
+// StepOf writes the step of a column for people.
+func StepOf(c *policy.Column) string {
+	d := c.Domain
+	if step, ok := d.Min.(int64); ok && len(derived.OperandsOf(c)) > 0 && isInstant(derived.OperandsOf(c)[0].Type) { // of microseconds
+		return StepText(&policy.Domain{Type: policy.TimestampT, Min: policy.Timestamp(step), Max: policy.Timestamp(d.Max.(int64)), Step: d.Step})
+	}
+	return StepText(d)
+}
+
+// StepText writes the step of an ordered domain for people.
+func StepText(d *policy.Domain) string {
+	switch d.Min.(type) {
+	case policy.Date:
+		return Plural(d.Step.Whole, "day")
+	case policy.Timestamp, policy.Timestamptz:
+		for _, u := range []struct {
+			name   string
+			micros int64
+		}{{"day", 86_400_000_000}, {"hour", 3_600_000_000}, {"minute", 60_000_000}, {"second", 1_000_000}, {"microsecond", 1}} {
+			if d.Step.Whole%u.micros == 0 {
+				return Plural(d.Step.Whole/u.micros, u.name)
+			}
+		}
+	case int64:
+		return predicate.Text(d.Step.Whole)
+	}
+	return predicate.Text(predicate.CanonicalValue(d.Step.Decimal))
+}
+
+func Plural(n int64, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return predicate.Text(n) + " " + unit + "s"
+}
+
+// SpansOf collects cells that come in order into spans.
+type SpansOf []mechanisms.Span
+
+func (s *SpansOf) Add(cell int) { s.AddRange(cell, cell+1) }
+
+func (s *SpansOf) AddRange(from, to int) {
+	if from >= to {
+		return
+	}
+	if n := len(*s); n > 0 && (*s)[n-1].To == from {
+		(*s)[n-1].To = to
+		return
+	}
+	*s = append(*s, mechanisms.Span{From: from, To: to})
+}
+
+// Notes are what the NOTICE will say, each once.
+type Notes []string
+
+func (n *Notes) Add(text string) {
+	for _, have := range *n {
+		if strings.EqualFold(have, text) {
+			return
+		}
+	}
+	*n = append(*n, text)
+}
+
+func (n *Notes) AddAll(texts []string) {
+	for _, text := range texts {
+		n.Add(text)
+	}
+}
+
+// unknown refuses an expression on a cell that stands for values that nobody knows, unless it only compares the column
+// with constants, each of which has a cell of its own. Constants without one are named in the refusal: the statement is
+// then bound again with them.
+func (b *Box) unknown(e *Expr) *refuse.Refusal {
+	for _, i := range e.Cols {
+		if !b.other[i] {
+			continue
+		}
+		var named []refuse.NamedValue
+		if !b.exact(e, &named) {
+			return openColumn.At(e.Pos, b.Table.Columns[i].Name)
+		}
+		if len(named) > 0 {
+			r := openColumn.At(e.Pos, b.Table.Columns[i].Name)
+			r.Named = named
+			return r
+		}
+	}
+	return nil
+}
+
+// exact tells whether e is the same for all values that are not named.
+func (b *Box) exact(e *Expr, named *[]refuse.NamedValue) bool {
+	if !slices.ContainsFunc(e.Cols, func(i int) bool { return b.Table.Columns[i].Open != nil }) {
+		return true
+	}
+	switch e.Form {
+	case FormIsNull:
+		if e.Args[0].Form == FormColumn {
+			return true
+		}
+		fallthrough
+	case FormAnd, FormOr, formNot, FormIs:
+		for _, a := range e.Args {
+			if !b.exact(a, named) {
+				return false
+			}
+		}
+		return true
+	case FormCompare:
+		column, constant := e.Args[0], e.Args[1]
+		if column.IsConstant() {
+			column, constant = constant, column
+		}
+		return (e.Op == "=" || e.Op == "<>") && column.Form == FormColumn && b.names(column, constant, named)
+	case formIn:
+		for _, a := range e.Args[1:] {
+			if e.Args[0].Form != FormColumn || !b.names(e.Args[0], a, named) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// names tells whether e is a constant text, and notes one that has no cell.
+func (b *Box) names(column, e *Expr, named *[]refuse.NamedValue) bool {
+	if !e.IsConstant() {
+		return false
+	}
+	v, err := e.Eval(nil)
+	if err != nil || v == nil {
+		return err == nil
+	}
+	text, ok := v.(string)
+	c := b.Table.Columns[column.Cols[0]]
+	if !ok || text == policy.OtherValue || strings.ContainsRune(text, 0) {
+		return false
+	}
+	if _, known := c.Domain.Cell(text); !known {
+		*named = append(*named, refuse.NamedValue{Column: c.Open, Text: text})
+	}
+	return true
+}
+
+func KeyText(values []policy.Value) string {
+	if len(values) == 1 {
+		if values[0] == nil {
+			return "n"
+		}
+		return "=" + predicate.Text(predicate.CanonicalValue(values[0]))
+	}
+	var b strings.Builder
+	for _, v := range values {
+		text := "n"
+		if v != nil {
+			text = "=" + predicate.Text(predicate.CanonicalValue(v))
+		}
+		b.Write(predicate.EncodeText(nil, text))
+	}
+	return b.String()
+}
+
+func IdentityOf(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// Closed refuses what reads an open column otherwise than by comparing it or grouping by it.
+func Closed(t *policy.Table, e *Expr) *refuse.Refusal {
+	for _, i := range e.Cols {
+		if c := t.Columns[i]; c.Open != nil {
+			return openColumn.At(e.Pos, c.Name)
+		}
+	}
+	return nil
+}

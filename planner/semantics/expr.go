@@ -1,0 +1,180 @@
+// Package semantics knows what an expression over one row means. The grammar's tree becomes a typed Expr (Translator), of
+// which is known what it reads, whether it is monotone, and whether it is constant on a Box of cells; a condition becomes a
+// predicate over cells that the database can test (Lowerer). Of
+//
+//	WHERE date_trunc('month', hired) = '2024-05-01' AND age >= 30
+//
+// the first half is constant on runs of 31 days, and both are conditions on spans of cells of one column each: no row is
+// looked at, and equal conditions get equal predicates however they are written.
+package semantics
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Form is what the planner knows of the top of an expression.
+type Form uint8
+
+const (
+	FormOther Form = iota
+	FormColumn
+	formConstant
+	FormAnd
+	FormOr
+	formNot
+	FormCompare // op, two arguments
+	FormIsNull
+	FormIs // IS TRUE, IS FALSE, IS UNKNOWN: want
+	formIn
+	formExtract // a field of a date, or several as text: want is the unit of date_trunc that fixes it
+)
+
+// Expr is a typed expression over the columns of one row with its structure: what it reads, whether it is monotone, and
+// a canonical text by which equal expressions are told.
+type Expr struct {
+	scalar.Expr
+	Form      Form
+	Op        string
+	Want      policy.Value
+	Args      []*Expr
+	Cols      []int // positions that it reads, sorted
+	Canon     string
+	Pos       int  // byte offset in the text, −1: unknown
+	Monotone  bool // a monotone function of at most one column, on values that are not NULL, if its zones are calm
+	clock     *clock
+	Parameter int // number of a parameter that stands alone, else 0
+	Blanks    int // above 0: a char of that length (char.go)
+	Nodes     int // of its tree, for Work; 0: one
+	affine    *Affine
+	read      bool // affine is what it is, over the table that it was made for
+}
+
+// IsConstant tells that e reads no column.
+func (e *Expr) IsConstant() bool { return len(e.Cols) == 0 }
+
+// Node makes an expression of its parts.
+func Node(f Form, op string, s scalar.Expr, pos int, args ...*Expr) *Expr {
+	e := &Expr{Expr: s, Form: f, Op: op, Args: args, Pos: pos}
+	size := len(op) + 2
+	e.Nodes = 1
+	for _, a := range args {
+		e.Nodes = min(e.Nodes+max(a.Nodes, 1), 1<<20)
+		e.Cols = Union(e.Cols, a.Cols)
+		size += len(a.Canon) + 1
+	}
+	var b strings.Builder
+	b.Grow(size)
+	b.WriteByte('(')
+	b.WriteString(op)
+	for _, a := range args {
+		b.WriteByte(' ')
+		b.WriteString(a.Canon)
+	}
+	b.WriteByte(')')
+	e.Canon = b.String()
+	return e
+}
+
+func ColumnExpr(i int, t policy.Type, typmod int32, pos int) *Expr {
+	return &Expr{Expr: scalar.Column(i, t, typmod), Form: FormColumn, Cols: []int{i}, Canon: "c" + strconv.Itoa(i), Pos: pos, Monotone: true}
+}
+
+func ConstantExpr(v policy.Value, t policy.Type, pos int) *Expr {
+	return &Expr{Expr: scalar.Constant(v, t), Form: formConstant, Canon: canonicalConstant(v, t), Pos: pos, Monotone: true}
+}
+
+func canonicalConstant(v policy.Value, t policy.Type) string {
+	if v == nil {
+		return "null:" + strconv.Itoa(int(t))
+	}
+	return strconv.Quote(predicate.Text(v)) + ":" + strconv.Itoa(int(t))
+}
+
+// Shifted is e over the columns n places further on.
+func (e *Expr) Shifted(n int) *Expr {
+	if n == 0 || e.IsConstant() {
+		return e
+	}
+	same := *e
+	same.affine, same.read = nil, false
+	same.Expr = scalar.Shift(e.Expr, n)
+	same.Cols = make([]int, len(e.Cols))
+	for i, c := range e.Cols {
+		same.Cols[i] = c + n
+	}
+	same.Args = make([]*Expr, len(e.Args))
+	for i, a := range e.Args {
+		same.Args[i] = a.Shifted(n)
+	}
+	if e.Form == FormColumn {
+		same.Canon = "c" + strconv.Itoa(same.Cols[0])
+	} else {
+		same.Canon = Node(e.Form, e.Op, same.Expr, e.Pos, same.Args...).Canon
+	}
+	if e.clock != nil {
+		same.clock = &clock{e.clock.zone, e.clock.from.Shifted(n)}
+	}
+	return &same
+}
+
+// Union merges two sorted lists.
+func Union(a, b []int) []int {
+	switch {
+	case len(a) == 0:
+		return b
+	case len(b) == 0 || slices.Equal(a, b):
+		return a
+	}
+	out := append(slices.Clone(a), b...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Value evaluates e on a row; a failure becomes a refusal at e's place.
+func (e *Expr) Value(row scalar.Row) (policy.Value, *refuse.Refusal) {
+	v, err := e.Eval(row)
+	if err != nil {
+		return nil, ScalarRefusal(err, e.Pos)
+	}
+	return v, nil
+}
+
+// ScalarRefusal turns an error of package scalar into a refusal.
+func ScalarRefusal(err error, pos int) *refuse.Refusal {
+	var e *scalar.Error
+	if !errors.As(err, &e) {
+		return Evaluation.At(pos, "the expression cannot be evaluated")
+	}
+	if strings.HasPrefix(e.SQLState, "0A") { // which pools take for a broken connection
+		return Unsupported.At(pos, e.Message)
+	}
+	r := Evaluation.At(pos, e.Message)
+	r.SQLState = e.SQLState
+	switch e.SQLState {
+	case "42883":
+		r.ID, r.Hint = refuse.UnknownFunction.ID, refuse.UnknownFunction.Hint
+		if strings.HasPrefix(e.Message, "operator") {
+			r.ID, r.Hint = NoOperator.ID, NoOperator.Hint
+		}
+	case "42704":
+		r.ID, r.Hint = refuse.UnknownType.ID, refuse.UnknownType.Hint
+	case "22012":
+		r.Hint = "Some value of the declared domain makes the divisor zero, whatever the data: write NULLIF(divisor, 0)."
+	default:
+		if strings.HasPrefix(e.SQLState, "22") || e.SQLState == "54000" {
+			r.Hint = "This is found on the declared domain, whatever the data: guard the expression with CASE, or correct the constant."
+		}
+	}
+	return r
+}
+
+// Moved is e, which reads one column, over column i.
+func (e *Expr) Moved(i int) *Expr { return e.Shifted(i - e.Cols[0]) }

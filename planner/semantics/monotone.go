@@ -1,0 +1,266 @@
+package semantics
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// steps are the functions that are monotone in their only argument that is not constant.
+var steps = map[string]bool{
+	"floor": true, "ceil": true, "ceiling": true, "round": true, "trunc": true, "date_trunc": true, "width_bucket": true,
+	"+": true, "-": true, "*": true, "/": true, "timezone": true, "date": true, "date_bin": true, "sqrt": true, "exp": true, "ln": true,
+	"int2": true, "int4": true, "int8": true, "float4": true, "float8": true, "numeric": true, "to_timestamp": true, "coalesce": true,
+	"<": true, "<=": true, ">": true, ">=": true,
+}
+
+// granules give, for a field that EXTRACT takes, the unit of date_trunc within which it cannot change.
+var granules = map[string]string{
+	"year": "year", "decade": "year", "century": "year", "millennium": "year", "quarter": "quarter", "month": "month",
+	"isoyear": "week", "week": "week", "day": "day", "doy": "day", "dow": "day", "isodow": "day", "julian": "day",
+	"hour": "hour", "minute": "minute", "second": "second",
+}
+
+// isMonotone tells whether op over args is monotone in one column: at most one argument is not constant, and that one is
+// monotone. Division needs the constant below.
+func isMonotone(op string, args []*Expr) bool {
+	if !steps[op] {
+		return false
+	}
+	varying := -1
+	for i, a := range args {
+		if a.IsConstant() {
+			continue
+		}
+		if varying >= 0 || !a.Monotone {
+			return false
+		}
+		varying = i
+	}
+	switch op {
+	case "/":
+		return varying <= 0
+	case "width_bucket":
+		return varying <= 0
+	}
+	return varying < 0 || len(args[varying].Cols) <= 1
+}
+
+// clock is what a function does with the wall clock of a zone: it reads it off an instant, or finds the instant that it
+// shows. The first goes back where the clocks do, the second is out of order where they change at all; so the function is
+// monotone only over values between which that does not happen.
+type clock struct {
+	zone *time.Location
+	from *Expr // the instant, or the wall clock's time
+}
+
+// order sets whether e, which is op over its arguments, is monotone.
+func (e *Expr) order(env scalar.Env, op string) {
+	e.Monotone = isMonotone(op, e.Args)
+	at := slices.IndexFunc(e.Args, func(a *Expr) bool { return !a.IsConstant() })
+	if !e.Monotone || at < 0 || e.Args[at].isNumber() {
+		return
+	}
+	from, zone := e.Args[at], env.Zone
+	switch op {
+	case "+", "-":
+		for _, a := range e.Args {
+			e.Monotone = e.Monotone && (a.Type() != policy.IntervalT || keepsOrder(from, a, zone))
+		}
+		if sameClock(e, from) || from.Type() == policy.TimestampTZ {
+			return
+		}
+	case "date_bin", "to_timestamp":
+		return
+	case "date_trunc":
+		if zone = env.Zone; len(e.Args) == 3 {
+			zone, e.Monotone = zoneOf(e.Args[2])
+		}
+		if from.Type() != policy.TimestampTZ {
+			return
+		}
+	case "timezone":
+		if e.Args[0].Type() == policy.IntervalT {
+			return
+		}
+		zone, e.Monotone = zoneOf(e.Args[0])
+	default:
+		if sameClock(e, from) {
+			return
+		}
+	}
+	e.setClock(zone, from)
+}
+
+// setClock notes the clock that e reads for an argument. Midnights stay in order whatever the clock does.
+func (e *Expr) setClock(zone *time.Location, from *Expr) {
+	if !isFixed(zone) && from.Type() != policy.DateType {
+		e.clock = &clock{zone, from}
+	}
+}
+
+// isFixed tells zones whose clock never changes.
+func isFixed(zone *time.Location) bool {
+	if zone == nil || zone == time.UTC {
+		return true
+	}
+	_, end := time.Unix(-1<<40, 0).In(zone).ZoneBounds()
+	return end.IsZero()
+}
+
+// isNumber tells types that no clock is read for.
+func (e *Expr) isNumber() bool {
+	switch e.Type() {
+	case policy.DateType, policy.TimestampT, policy.TimestampTZ:
+		return false
+	}
+	return true
+}
+
+// sameClock tells that a comparison, a cast or COALESCE leaves its varying argument the instant, or the wall clock's
+// time, that it is.
+func sameClock(e, from *Expr) bool {
+	local := from.Type() != policy.TimestampTZ
+	for _, t := range append(typesOf(e.Args), e.Type()) {
+		switch t {
+		case policy.TimestampTZ:
+			if local {
+				return false
+			}
+		case policy.DateType, policy.TimestampT:
+			if !local && e.Form != FormCompare { // a comparison turns the constant into an instant
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func typesOf(args []*Expr) []policy.Type {
+	out := make([]policy.Type, len(args))
+	for i, a := range args {
+		out[i] = a.Type()
+	}
+	return out
+}
+
+// keepsOrder tells whether adding a constant interval keeps the order of times: months do not, since they end on days of
+// their own, and of instants in a zone days do not either.
+func keepsOrder(from, interval *Expr, zone *time.Location) bool {
+	if !interval.IsConstant() {
+		return false
+	}
+	v, err := interval.Eval(nil)
+	i, ok := v.(policy.Interval)
+	switch {
+	case err != nil || !ok:
+		return true // it fails, or is NULL, for every row
+	case from.Type() == policy.DateType:
+		return true
+	case from.Type() == policy.TimestampTZ:
+		return i.Months == 0 && (i.Days == 0 || isFixed(zone))
+	}
+	return i.Months == 0
+}
+
+// zoneOf is the zone of a constant name.
+func zoneOf(name *Expr) (zone *time.Location, known bool) {
+	v, err := name.Eval(nil)
+	text, ok := v.(string)
+	if !name.IsConstant() || err != nil || !ok {
+		return nil, false
+	}
+	switch strings.ToUpper(text) {
+	case "UTC", "GMT", "Z", "ZULU":
+		return time.UTC, true
+	}
+	zone, err = time.LoadLocation(text)
+	return zone, err == nil
+}
+
+// calm tells whether e is monotone between two rows: no clock that it reads changes out of order between them.
+func (e *Expr) calm(low, high scalar.Row) bool {
+	for _, a := range e.Args {
+		if !a.calm(low, high) {
+			return false
+		}
+	}
+	return e.clock == nil || len(e.clock.turns(low, high)) == 0
+}
+
+// breaks collects the values of the only column of e, between two rows, at which e may begin to be out of order with what
+// is below them. It is false where it cannot tell them.
+func (e *Expr) breaks(low, high scalar.Row, into *[]policy.Value) bool {
+	for _, a := range e.Args {
+		if !a.breaks(low, high, into) {
+			return false
+		}
+	}
+	if e.clock == nil {
+		return true
+	}
+	turns := e.clock.turns(low, high)
+	*into = append(*into, turns...)
+	return len(turns) == 0 || e.clock.from.Form == FormColumn
+}
+
+// turns are the times between two rows' at which the clock is set: instants at which it is set back, or both ends of what
+// it skips and repeats.
+func (c *clock) turns(low, high scalar.Row) []policy.Value {
+	from, err := c.from.Eval(low)
+	to, failed := c.from.Eval(high)
+	if err != nil || failed != nil || from == nil || to == nil {
+		return nil // the same refusal, or NULL, comes of the expression itself
+	}
+	begin, local := microsOf(from)
+	end, _ := microsOf(to)
+	begin, end = min(begin, end), max(begin, end)
+	var out []policy.Value
+	at := time.UnixMicro(begin).In(c.zone)
+	last := time.UnixMicro(end)
+	if local {
+		at, last = at.AddDate(0, 0, -1), last.AddDate(0, 0, 1) // an instant that shows it is less than a day off
+	}
+	for _, offset := at.Zone(); ; {
+		_, next := at.ZoneBounds()
+		if next.IsZero() || next.After(last) {
+			return out
+		}
+		at = next.In(c.zone)
+		_, then := at.Zone()
+		switch {
+		case local && then != offset:
+			for _, seconds := range []int{offset, then} {
+				if turn := next.UnixMicro() + int64(seconds)*1e6; begin < turn && turn <= end {
+					out = append(out, policy.Timestamp(turn))
+				}
+			}
+		case then < offset && begin < next.UnixMicro():
+			out = append(out, policy.Timestamptz(next.UnixMicro()))
+		}
+		offset = then
+	}
+}
+
+// microsOf are the microseconds of an instant, or of a wall clock's time as if it were UTC's.
+func microsOf(v policy.Value) (micros int64, local bool) {
+	switch v := v.(type) {
+	case policy.Timestamptz:
+		return int64(v), false
+	case policy.Timestamp:
+		return int64(v), true
+	}
+	return 0, true
+}
+
+// before is the value just below a turn.
+func before(turn policy.Value) policy.Value {
+	if t, ok := turn.(policy.Timestamptz); ok {
+		return t - 1
+	}
+	micros, _ := microsOf(turn)
+	return policy.Timestamp(micros - 1)
+}

@@ -1,0 +1,396 @@
+package semantics
+
+import (
+	"sort"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Lowerer folds three-valued conditions on the rows of one table into predicates on cells.
+type Lowerer struct {
+	Table *policy.Table
+	Env   scalar.Env
+	Box   *Box
+	Notes *Notes
+
+	OffGrid plans.OffGrid
+}
+
+// snaps tells whether bounds between two steps of a column move to the step.
+func (l *Lowerer) snaps(c *policy.Column) bool {
+	return l.OffGrid == plans.OffGridSnap || l.OffGrid == plans.OffGridPolicy && c.Snap
+}
+
+// truth says where a condition is true and where it is false; elsewhere it is NULL.
+type truth struct{ Holds, fails predicate.Pred }
+
+// Lower finds the truth of e; ok is false when some part reads several columns at once or varies within a step.
+func (l *Lowerer) Lower(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
+	if e.IsConstant() {
+		v, refusal := e.Value(nil)
+		return truthOf(v), true, refusal
+	}
+	if len(e.Cols) == 1 {
+		if t, ok, refusal = l.overCells(e); ok || refusal != nil {
+			return t, ok, refusal
+		}
+	}
+	switch e.Form {
+	case FormAnd, FormOr:
+		return l.junction(e)
+	case formNot:
+		t, ok, refusal = l.Lower(e.Args[0])
+		return truth{t.fails, t.Holds}, ok, refusal
+	case FormIs:
+		return l.is(e)
+	case formIn:
+		return l.member(e)
+	case FormCompare:
+		return l.compare(e)
+	}
+	return truth{}, false, nil
+}
+
+// truthOf is the truth of a constant.
+func truthOf(v policy.Value) truth {
+	switch v {
+	case true:
+		return truth{nil, predicate.Never{}}
+	case false:
+		return truth{predicate.Never{}, nil}
+	}
+	return truth{predicate.Never{}, predicate.Never{}}
+}
+
+func (l *Lowerer) junction(e *Expr) (truth, bool, *refuse.Refusal) {
+	holds, fails := make([]predicate.Pred, len(e.Args)), make([]predicate.Pred, len(e.Args))
+	for i, a := range e.Args {
+		t, ok, refusal := l.Lower(a)
+		if !ok || refusal != nil {
+			return truth{}, ok, refusal
+		}
+		holds[i], fails[i] = t.Holds, t.fails
+	}
+	if e.Form == FormAnd {
+		return truth{predicate.All(holds...), predicate.Any(fails...)}, true, nil
+	}
+	return truth{predicate.Any(holds...), predicate.All(fails...)}, true, nil
+}
+
+// is folds IS TRUE, IS FALSE and IS UNKNOWN, which are never NULL.
+func (l *Lowerer) is(e *Expr) (truth, bool, *refuse.Refusal) {
+	t, ok, refusal := l.Lower(e.Args[0])
+	if !ok || refusal != nil {
+		return truth{}, ok, refusal
+	}
+	holds := predicate.All(predicate.Not(t.Holds), predicate.Not(t.fails))
+	switch e.Want {
+	case true:
+		holds = t.Holds
+	case false:
+		holds = t.fails
+	}
+	return truth{holds, predicate.Not(holds)}, true, nil
+}
+
+// member is IN over steps: a disjunction of equalities.
+func (l *Lowerer) member(e *Expr) (truth, bool, *refuse.Refusal) {
+	or := &Expr{Form: FormOr, Cols: e.Cols, Pos: e.Pos}
+	for _, v := range e.Args[1:] {
+		s, err := l.Env.Call("=", e.Args[0].Expr, v.Expr)
+		if err != nil {
+			return truth{}, false, ScalarRefusal(err, e.Pos)
+		}
+		or.Args = append(or.Args, Node(FormCompare, "=", s, e.Pos, e.Args[0], v))
+	}
+	return l.junction(or)
+}
+
+// compare is a comparison of a bare column with a constant that lies inside a step: the database makes it.
+func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
+	column, constant, op := e.Args[0], e.Args[1], e.Op
+	if column.IsConstant() {
+		column, constant, op = constant, column, predicate.Mirrored[op]
+	}
+	if column.Form == FormColumn && constant.Form == FormColumn {
+		t, ok := l.between(column.Cols[0], constant.Cols[0], op)
+		return t, ok, nil
+	}
+	if column.Form != FormColumn || !constant.IsConstant() {
+		return truth{}, false, nil
+	}
+	c := l.Table.Columns[column.Cols[0]]
+	typed, err := l.Env.Cast(constant.Expr, c.Type, -1)
+	if err != nil {
+		return truth{}, false, nil
+	}
+	v, evalErr := typed.Eval(nil)
+	if evalErr != nil || v == nil || !c.Domain.Ordered() || !l.equal(constant, typed) {
+		return truth{}, false, nil
+	}
+	if cell, inside := c.Domain.Cell(v); inside && l.snaps(c) && op != "=" && op != "<>" {
+		return l.snap(c, op, cell), true, nil
+	}
+	l.Notes.Add(c.Name + " " + op + " a value inside a step of " + StepOf(c) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
+	holds := predicate.Compare{Column: c, Op: op, Value: v}
+	fails := holds
+	fails.Op = predicate.Opposite[op]
+	return truth{holds, fails}, true, nil
+}
+
+// mostCompared is how many combinations of cells two columns may have to be compared cell by cell, which releases can answer.
+const mostCompared = 1 << 16
+
+// between is a comparison of two bare columns of one type: the database makes it where they have many cells, and where
+// nothing stands above that could make it.
+func (l *Lowerer) between(a, b int, op string) (truth, bool) {
+	left, right := l.Table.Columns[a], l.Table.Columns[b]
+	if left.Domain == nil || right.Domain == nil || !left.Domain.Ordered() || left.Type != right.Type || left.Typmod != right.Typmod ||
+		!l.Box.Below && left.Domain.Size()*right.Domain.Size() <= mostCompared {
+		return truth{}, false
+	}
+	if left.Name > right.Name {
+		left, right, op = right, left, predicate.Mirrored[op]
+	}
+	return truth{predicate.Between{Left: left, Right: right, Op: op}, predicate.Between{Left: left, Right: right, Op: predicate.Opposite[op]}}, true
+}
+
+// equal tells that a constant keeps its value in the column's type: 3.5 compared with an integer column does not.
+func (l *Lowerer) equal(a *Expr, b scalar.Expr) bool {
+	s, err := l.Env.Call("=", a.Expr, b)
+	if err != nil {
+		return false
+	}
+	v, err := s.Eval(nil)
+	return err == nil && v == true
+}
+
+// snap moves the constant down to the start of its step.
+func (l *Lowerer) snap(c *policy.Column, op string, cell int) truth {
+	l.Notes.Add("bounds on " + c.Name + " snap to its steps of " + StepOf(c))
+	below := predicate.Cells(c, predicate.FromTo(0, cell))
+	above := predicate.Cells(c, predicate.FromTo(cell, c.Domain.Regular))
+	if op == "<" || op == "<=" {
+		return truth{below, above}
+	}
+	return truth{above, below}
+}
+
+// overCells evaluates a condition on one column on each of its cells; ok is false when it varies within one.
+func (l *Lowerer) overCells(e *Expr) (truth, bool, *refuse.Refusal) {
+	i := e.Cols[0]
+	c := l.Table.Columns[i]
+	if c.Domain == nil {
+		return truth{}, false, DomainMissing.At(e.Pos, c.Name)
+	}
+	if e.Form == FormCompare && c.Domain.Ordered() && c.Domain.Regular > FewRegular {
+		if e.Op == "=" || e.Op == "<>" {
+			return l.equality(e)
+		}
+		if e.Monotone && l.Box.calm(e, i) {
+			return l.threshold(e, i, c.Domain)
+		}
+	}
+	if e.Form == FormIsNull && e.Args[0].Form == FormColumn && c.Open == nil {
+		return nulls(c), true, nil
+	}
+	if c.Domain.Regular > FewRegular {
+		if t, ok := l.byParts(e); ok {
+			return t, true, nil
+		}
+		if e.Form == formIn && c.Domain.Ordered() && e.Args[0].Monotone {
+			return l.list(e)
+		}
+	}
+	return l.byPieces(e, i)
+}
+
+// byPieces evaluates a condition on one column on each piece of its cells, or on each cell where it has no pieces. Of more
+// cells than a plan looks at one by one it is not ok then.
+func (l *Lowerer) byPieces(e *Expr, i int) (truth, bool, *refuse.Refusal) {
+	c := l.Table.Columns[i]
+	var starts []int
+	pieced := false
+	if c.Domain.Regular > FewRegular {
+		starts, pieced = l.Box.Pieces(i, []*Expr{e}, nil, min(plans.MaxCells, c.Domain.Regular/4))
+	}
+	size := c.Domain.Size()
+	pieces := size
+	if pieced {
+		pieces = len(starts)
+	} else if size > plans.MaxCells {
+		return truth{}, false, nil
+	}
+	var holds, fails SpansOf
+	for n := range pieces {
+		from, to := n, n+1
+		if pieced {
+			if from, to = starts[n], size; n+1 < pieces {
+				to = starts[n+1]
+			}
+		}
+		l.Box.Set(i, from)
+		v, steady, refusal := l.Box.Value(e)
+		if refusal != nil || !steady {
+			return truth{}, false, refusal
+		}
+		switch v {
+		case true:
+			holds.AddRange(from, to)
+		case false:
+			fails.AddRange(from, to)
+		}
+	}
+	l.Env.Work.Take(len(holds)+len(fails), 16)
+	return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, true, nil
+}
+
+// list is x IN (…) for an x that rises or falls with a column: the cells of each equality, put together once.
+func (l *Lowerer) list(e *Expr) (truth, bool, *refuse.Refusal) {
+	c := l.Table.Columns[e.Cols[0]]
+	var all []mechanisms.Span
+	null := false
+	for _, v := range e.Args[1:] {
+		s, err := l.Env.Call("=", e.Args[0].Expr, v.Expr)
+		if err != nil {
+			return truth{}, false, ScalarRefusal(err, e.Pos)
+		}
+		t, ok, refusal := l.equality(Node(FormCompare, "=", s, e.Pos, e.Args[0], v))
+		if !ok || refusal != nil {
+			return truth{}, false, refusal
+		}
+		switch holds := t.Holds.(type) {
+		case nil:
+			all = append(all, mechanisms.Span{From: 0, To: c.Domain.Size()})
+		case predicate.InCells:
+			all = append(all, holds.Spans...)
+		}
+		if _, never := t.fails.(predicate.Never); never {
+			null = true // in no cell is it another value
+		}
+	}
+	all = predicate.Unite(all, nil)
+	fails := predicate.Intersect(predicate.Outside(all, c.Domain.Size()), predicate.FromTo(0, c.Domain.Regular))
+	if null {
+		return l.byPieces(e, e.Cols[0])
+	}
+	return truth{predicate.Cells(c, all), predicate.Cells(c, fails)}, true, nil
+}
+
+// byParts folds AND, OR and NOT of conditions on one column part by part, so that thresholds spare the walk over a long
+// domain; false where a part fails, or varies within a cell, though the whole might not.
+func (l *Lowerer) byParts(e *Expr) (truth, bool) {
+	if e.Form != FormAnd && e.Form != FormOr && e.Form != formNot {
+		return truth{}, false
+	}
+	holds, fails := make([]predicate.Pred, len(e.Args)), make([]predicate.Pred, len(e.Args))
+	for i, a := range e.Args {
+		t, ok := truth{}, true
+		if a.IsConstant() {
+			v, refusal := a.Value(nil)
+			t, ok = truthOf(v), refusal == nil
+		} else if of, steady, refusal := l.overCells(a); refusal != nil || !steady {
+			ok = false
+		} else {
+			t = of
+		}
+		if !ok {
+			return truth{}, false
+		}
+		holds[i], fails[i] = t.Holds, t.fails
+	}
+	switch e.Form {
+	case formNot:
+		return truth{fails[0], holds[0]}, true
+	case FormAnd:
+		return truth{predicate.All(holds...), predicate.Any(fails...)}, true
+	}
+	return truth{predicate.Any(holds...), predicate.All(fails...)}, true
+}
+
+// nulls is IS NULL of a column: one cell at most holds NULL, so that the others need not be walked.
+func nulls(c *policy.Column) truth {
+	null := predicate.Pred(predicate.Never{})
+	if at := c.Domain.Null; at >= 0 {
+		null = predicate.Cells(c, predicate.FromTo(at, at+1))
+	}
+	return truth{null, predicate.Not(null)}
+}
+
+// equality is = or <> as two thresholds, so that long domains need not be walked.
+func (l *Lowerer) equality(e *Expr) (truth, bool, *refuse.Refusal) {
+	least := *e
+	parts := make([]*Expr, 2)
+	for n, op := range []string{">=", "<="} {
+		s, err := l.Env.Call(op, e.Args[0].Expr, e.Args[1].Expr)
+		if err != nil {
+			return truth{}, false, ScalarRefusal(err, e.Pos)
+		}
+		parts[n] = Node(FormCompare, op, s, e.Pos, e.Args...)
+		parts[n].order(l.Env, op)
+		if !parts[n].Monotone {
+			least.Form = FormOther
+			return l.overCells(&least)
+		}
+	}
+	both := &Expr{Form: FormAnd, Cols: e.Cols, Args: parts, Pos: e.Pos}
+	for _, p := range parts {
+		if _, ok, refusal := l.overCells(p); !ok || refusal != nil {
+			return truth{}, false, refusal
+		}
+	}
+	t, ok, refusal := l.junction(both)
+	if e.Op == "<>" {
+		t = truth{t.fails, t.Holds}
+	}
+	return t, ok, refusal
+}
+
+// threshold finds the only cell where a monotone comparison changes.
+func (l *Lowerer) threshold(e *Expr, i int, d *policy.Domain) (truth, bool, *refuse.Refusal) {
+	var failure *refuse.Refusal
+	unsteady := false
+	at := func(cell int) policy.Value {
+		l.Box.Set(i, cell)
+		v, steady, refusal := l.Box.Value(e)
+		if refusal != nil && failure == nil {
+			failure = refusal
+		}
+		unsteady = unsteady || !steady
+		return v
+	}
+	last := d.Regular - 1
+	first, end := at(0), at(last)
+	turn := d.Regular
+	if !Same(policy.Bool, first, end) {
+		turn = sort.Search(last, func(cell int) bool { return !Same(policy.Bool, at(cell), first) })
+		unsteady = false
+		at(turn - 1)
+		at(turn)
+		at(last)
+	}
+	if failure != nil || unsteady {
+		return truth{}, false, failure
+	}
+	var holds, fails SpansOf
+	put := func(v policy.Value, from, to int) {
+		switch v {
+		case true:
+			holds.AddRange(from, to)
+		case false:
+			fails.AddRange(from, to)
+		}
+	}
+	put(first, 0, turn)
+	put(end, turn, d.Regular)
+	for cell := d.Regular; cell < d.Size(); cell++ {
+		put(at(cell), cell, cell+1)
+	}
+	c := l.Table.Columns[i]
+	return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, failure == nil, failure
+}

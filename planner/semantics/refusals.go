@@ -1,0 +1,22 @@
+package semantics
+
+import "github.com/dpproxy/dpproxy/planner/refuse"
+
+// What an expression may not be.
+var (
+	UnknownColumn = refuse.New("unknown-column", "42703", `column "%s" does not exist`, "SELECT * FROM dp.columns lists the columns.", `SELECT count(*) FROM people WHERE agee > 3`)
+	NoOperator    = refuse.New("unknown-operator", "42883", `operator does not exist: %s`, "Casts may help.", `SELECT count(*) FROM people WHERE age ~~~ 3`)
+	NotAllowed    = refuse.New("function-not-permitted", "42501", `function %s is not permitted`, "Only functions that read nothing but their arguments are answered.", `SELECT pg_read_file('x')`)
+	WindowIn      = refuse.New("window-misplaced", "42P20", "window functions are not allowed in %s", "Compute them in a sub-query in FROM.", `SELECT count(*) FROM people WHERE row_number() OVER () > 3`)
+	notBoolean    = refuse.New("not-boolean", "42804", "argument of %s must be type boolean", "Compare the value with something.", `SELECT count(*) FROM people WHERE age`)
+	Evaluation    = refuse.New("evaluation-error", "22000", "%s", "", `SELECT count(*) FROM people WHERE 1 / age > 3`)
+	openColumn    = refuse.New("open-column", "DP002", `the values of column "%s" are not declared: rows can be grouped by it, and it can be compared with constants by =, <> and IN`, "Write column = 'value' or column IN (…), or GROUP BY it and put the condition into HAVING or an outer SELECT.", "")
+	NoForm        = refuse.New("no-private-form", "DP002", "%s over private rows has no private form", "Use comparisons, IN, BETWEEN, LIKE, CASE and functions of the declared columns.", `SELECT count(*) FROM people WHERE ROW(age, sex) IS NULL`)
+	Unsupported   = refuse.New("unsupported-expression", "DP002", "%s", "This form is known to PostgreSQL but has no evaluation on public cells yet; write it with casts, date_trunc, EXTRACT or CASE.", `SELECT count(*) FROM people WHERE to_timestamp(sex, 'YYYY') > now()`)
+	RowSubquery   = refuse.New("subquery-on-rows", "DP002", "a sub-query in a condition on private rows is not available yet", "Use constants, a sub-query over one public table (x IN (SELECT y FROM …), EXISTS), or filter the aggregated result in an outer query.", `SELECT count(*) FROM people WHERE age IN (SELECT 30)`)
+	offGrid       = refuse.New("off-grid-expression", "DP002", `this expression is not constant within the steps of column "%[1]s"`, `Compare the bare column with constants, or use values that fall on its steps of %[2]s.`, `SELECT count(*) FROM people WHERE income * income > 100`)
+	DomainMissing = refuse.New("open-domain", "DP002", `column "%s" has no declared domain`, "The data owner declares a domain in the policy.", "")
+)
+
+// Refusals are all of this package, in the order of the documentation.
+var Refusals = []*refuse.Reason{UnknownColumn, NoOperator, NotAllowed, WindowIn, notBoolean, Evaluation, openColumn, NoForm, Unsupported, RowSubquery, offGrid, DomainMissing}

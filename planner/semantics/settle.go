@@ -1,0 +1,211 @@
+package semantics
+
+import (
+	"math/big"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Settler settles expressions over some rows. Nil settles nothing.
+type Settler struct {
+	Rows computing
+	Env  scalar.Env
+}
+
+// computing are rows that get columns which are sums of theirs.
+type computing interface {
+	Own() *policy.Table
+	// Compute gives the rows a column that is a sum of theirs, once, and returns its position; −1: it would be too large.
+	Compute(terms derived.ComputedColumn) int
+}
+
+func (s *Settler) reader() affineReader { return affineReader{s.Rows.Own(), s.Env.Zone} }
+
+// apart tells columns whose cells are not looked at together.
+func (s *Settler) apart(f *Affine) bool {
+	combinations := 1
+	for _, t := range f.terms {
+		d := s.Rows.Own().Columns[t.column].Domain
+		if !d.Single() || d.Size() > plans.MaxCells/combinations {
+			return true
+		}
+		combinations *= d.Size()
+	}
+	return false
+}
+
+// Settled is an expression, by its computed column where it is the sum of several.
+func (s *Settler) Settled(e *Expr) *Expr {
+	if s == nil || len(e.Cols) < 2 {
+		return e
+	}
+	f := s.reader().of(e)
+	if f == nil || !s.apart(f) {
+		return e
+	}
+	scale := int32(0)
+	switch t := e.Type(); {
+	case t == policy.NumericType:
+		scale = int32(DecimalsIn(e, s.Rows.Own())) // below 0 of columns without a number of digits of their own
+	case t == policy.IntervalT: // others may have been written otherwise than in days and less than a day
+		if e.Op != "-" || slices.ContainsFunc(e.Args, func(a *Expr) bool { return a.Type() == policy.IntervalT }) {
+			return e
+		}
+	case !t.Integer() && t != policy.DateType:
+		return e
+	}
+	at, times := s.column(f)
+	if at < 0 {
+		return e
+	}
+	c := s.Rows.Own().Columns[at]
+	own := ColumnExpr(at, e.Type(), e.Typmod(), e.Pos)
+	bare := f.plus.Sign() == 0 && times.Cmp(big.NewRat(1, 1)) == 0
+	if bare && (e.Type().Integer() || e.Type() == policy.NumericType && c.Domain.Type == policy.NumericType && c.Domain.Scale == scale) {
+		return own
+	}
+	of := ofSum{at, times, f.plus, e.Type(), e.Typmod(), bare, scale}
+	out := Node(FormOther, "sum "+times.RatString()+" "+f.plus.RatString()+" "+predicate.Text(int64(e.Type()))+" "+predicate.Text(int64(scale)), of, e.Pos, own)
+	out.Monotone = true
+	return out
+}
+
+// column is the computed column of a sum, and what it is multiplied by; −1: there is none.
+func (s *Settler) column(f *Affine) (int, *big.Rat) {
+	sum, times, ok := f.whole(s.Rows.Own(), false)
+	if !ok {
+		return -1, nil
+	}
+	return s.Rows.Compute(sum), times
+}
+
+// all settles a list, and tells whether that has changed it.
+func (s *Settler) all(list []*Expr) ([]*Expr, bool) {
+	if s == nil {
+		return list, false
+	}
+	out, changed := make([]*Expr, len(list)), false
+	for i, e := range list {
+		out[i] = s.Settled(e)
+		changed = changed || out[i] != e
+	}
+	return out, changed
+}
+
+// compared moves a comparison of sums over, into one of a computed column with a constant; nil: it is none.
+func (s *Settler) compared(t *Translator, e *Expr) *Expr {
+	if len(e.Cols) < 2 {
+		return nil
+	}
+	a, b := s.sides(t, e)
+	if a == nil || b == nil {
+		return nil
+	}
+	f := a.plusOf(b.scaled(big.NewRat(-1, 1)))
+	if len(f.terms) != len(e.Cols) || len(f.terms) > MostTerms || !s.apart(f) {
+		return nil
+	}
+	// With > and <= the value that is compared with lies on the other side of what is cut than the rest of its cell.
+	sum, times, ok := f.whole(s.Rows.Own(), e.Op == ">" || e.Op == "<=")
+	if !ok {
+		return nil
+	}
+	op, with := e.Op, new(big.Rat).Quo(new(big.Rat).Neg(f.plus), times)
+	if times.Sign() < 0 {
+		op = predicate.Mirrored[op]
+	}
+	op, constant, ok := comparedWith(op, with, sum.Decimal())
+	if !ok {
+		return nil
+	}
+	at := s.Rows.Compute(sum)
+	if at < 0 {
+		return nil
+	}
+	c := s.Rows.Own().Columns[at]
+	out, refusal := t.operation(op, e.Pos, ColumnExpr(at, c.Type, -1, e.Pos), ConstantExpr(constant, c.Type, e.Pos))
+	if refusal != nil {
+		return nil
+	}
+	return out
+}
+
+// sides are both sides of a comparison in one unit; nil: they are of kinds that cannot be moved over.
+func (s *Settler) sides(t *Translator, e *Expr) (a, b *Affine) {
+	r, args := s.reader(), slices.Clone(e.Args)
+	for i, arg := range args { // a literal is of the other side's type
+		if other := args[1-i]; arg.Type() == policy.Unknown && arg.IsConstant() {
+			v, err := t.Env.Coerce(arg.Expr, other.Type())
+			if err != nil {
+				return nil, nil
+			}
+			typed := *arg
+			typed.Expr = v
+			args[i] = &typed
+		}
+	}
+	if a, b = r.of(args[0]), r.of(args[1]); a == nil || b == nil {
+		return nil, nil
+	}
+	ta, tb := args[0].Type(), args[1].Type()
+	switch {
+	case ta == tb, isExact(ta) && isExact(tb):
+	case ta == policy.DateType && tb == policy.TimestampT:
+		a = a.scaled(big.NewRat(microsOfDay, 1))
+	case ta == policy.TimestampT && tb == policy.DateType:
+		b = b.scaled(big.NewRat(microsOfDay, 1))
+	default:
+		return nil, nil
+	}
+	return a, b
+}
+
+// comparedWith makes the number that a column is compared with one of the column's type: between two whole numbers the upper
+// takes its place. It is not ok where that would say something else.
+func comparedWith(op string, with *big.Rat, decimal bool) (string, policy.Value, bool) {
+	if decimal {
+		e, exact := Valuation(with)
+		if !exact {
+			return "", nil, false
+		}
+		scale := int32(max(-e, 0))
+		n, _ := unitsOfRat(with, scale)
+		return op, policy.Numeric{Coefficient: n, Scale: scale}, true
+	}
+	n, whole := unitsOfRat(with, 0)
+	if !n.IsInt64() {
+		return "", nil, false
+	}
+	if !whole {
+		n.Add(n, big.NewInt(1))
+		switch op {
+		case "<", "<=":
+			op = "<"
+		case ">", ">=":
+			op = ">="
+		default:
+			return "", nil, false
+		}
+	}
+	return op, n.Int64(), true
+}
+
+// unitsOfRat is x in units of 10^−scale, rounded down.
+func unitsOfRat(x *big.Rat, scale int32) (n *big.Int, whole bool) {
+	y := new(big.Rat).Mul(x, new(big.Rat).SetInt(derived.Tens(scale)))
+	return new(big.Int).Div(y.Num(), y.Denom()), y.IsInt()
+}
+
+// keeps tells that a cast of a sum is a sum still.
+func (s *Settler) keeps(arg *Expr, t policy.Type, typmod int32) bool {
+	if s == nil || len(arg.Cols) < 2 {
+		return true
+	}
+	c, err := s.Env.Cast(arg.Expr, t, typmod)
+	return err != nil || s.reader().cast(Node(FormOther, "cast:", c, arg.Pos, arg)) != nil
+}

@@ -1,0 +1,362 @@
+package semantics
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Translator turns expressions of the grammar into typed expressions over the columns of one row. What it does not know
+// it refuses.
+type Translator struct {
+	Env     scalar.Env
+	Params  *Parameters
+	Columns func(fields []string, pos int) (*Expr, *refuse.Refusal) // nil: no columns are in sight
+	Hook    func(n *pg.Node) (*Expr, *refuse.Refusal)               // tried first at each node; nil, nil: go on
+	Place   string                                                  // the clause, for messages
+	Settler *Settler                                                // of sums of several columns; nil: none are
+	Holding []*pg.Node                                              // what must hold where a condition does: false there is as good as NULL
+}
+
+func (t *Translator) Expr(n *pg.Node) (*Expr, *refuse.Refusal) {
+	if t.Hook != nil {
+		if e, r := t.Hook(n); e != nil || r != nil {
+			return e, r
+		}
+	}
+	switch v := n.GetNode().(type) {
+	case *pg.Node_AConst:
+		return t.constant(v.AConst)
+	case *pg.Node_ColumnRef:
+		return t.column(v.ColumnRef)
+	case *pg.Node_ParamRef:
+		return t.Params.constant(int(v.ParamRef.Number), t.Env, int(v.ParamRef.Location))
+	case *pg.Node_AExpr:
+		return t.operator(v.AExpr)
+	case *pg.Node_BoolExpr:
+		return t.boolean(v.BoolExpr)
+	case *pg.Node_FuncCall:
+		return t.call(v.FuncCall)
+	case *pg.Node_TypeCast:
+		return t.cast(v.TypeCast)
+	case *pg.Node_NullTest:
+		return t.nullTest(v.NullTest)
+	case *pg.Node_BooleanTest:
+		return t.booleanTest(v.BooleanTest)
+	case *pg.Node_CaseExpr:
+		return t.caseOf(v.CaseExpr)
+	case *pg.Node_CoalesceExpr:
+		return t.variadic("coalesce", v.CoalesceExpr.Args, int(v.CoalesceExpr.Location))
+	case *pg.Node_MinMaxExpr:
+		name := "greatest"
+		if v.MinMaxExpr.Op == pg.MinMaxOp_IS_LEAST {
+			name = "least"
+		}
+		return t.variadic(name, v.MinMaxExpr.Args, int(v.MinMaxExpr.Location))
+	case *pg.Node_SqlvalueFunction:
+		return t.sqlValue(v.SqlvalueFunction)
+	case *pg.Node_SubLink:
+		return t.subLink(v.SubLink)
+	case *pg.Node_CollateClause:
+		return nil, NoForm.At(int(v.CollateClause.Location), "COLLATE")
+	case *pg.Node_AArrayExpr:
+		return nil, NoForm.At(int(v.AArrayExpr.Location), "an array")
+	case *pg.Node_RowExpr:
+		return nil, NoForm.At(int(v.RowExpr.Location), "a row expression")
+	}
+	return nil, NoForm.At(ast.Location(n), "this expression")
+}
+
+// All translates a list.
+func (t *Translator) All(nodes []*pg.Node) ([]*Expr, []scalar.Expr, *refuse.Refusal) {
+	args, plain := make([]*Expr, len(nodes)), make([]scalar.Expr, len(nodes))
+	for i, n := range nodes {
+		e, r := t.Expr(n)
+		if r != nil {
+			return nil, nil, r
+		}
+		e = t.Settler.Settled(e)
+		args[i], plain[i] = e, e.Expr
+	}
+	return args, plain, nil
+}
+
+// Condition translates a predicate.
+func (t *Translator) Condition(n *pg.Node, clause string) (*Expr, *refuse.Refusal) {
+	around := t.Holding
+	t.Holding = ast.Conjuncts(n)
+	e, r := t.Expr(n)
+	t.Holding = around
+	if r != nil {
+		return nil, r
+	}
+	t.Params.Note(e, policy.Bool)
+	if e.Type() == policy.Unknown {
+		s, err := t.Env.Coerce(e.Expr, policy.Bool)
+		if err != nil {
+			return nil, ScalarRefusal(err, e.Pos)
+		}
+		same := *e
+		same.Expr = s
+		e = &same
+	}
+	if e.Type() != policy.Bool {
+		return nil, notBoolean.At(ast.Location(n), clause)
+	}
+	return e, nil
+}
+
+func (t *Translator) constant(c *pg.A_Const) (*Expr, *refuse.Refusal) {
+	pos := int(c.Location)
+	if c.Isnull {
+		return ConstantExpr(nil, policy.Unknown, pos), nil
+	}
+	switch v := c.Val.(type) {
+	case *pg.A_Const_Ival:
+		return ConstantExpr(int64(v.Ival.GetIval()), policy.Int4, pos), nil
+	case *pg.A_Const_Boolval:
+		return ConstantExpr(v.Boolval.GetBoolval(), policy.Bool, pos), nil
+	case *pg.A_Const_Sval:
+		return ConstantExpr(v.Sval.GetSval(), policy.Unknown, pos), nil
+	case *pg.A_Const_Fval:
+		if i, err := strconv.ParseInt(v.Fval.Fval, 0, 64); err == nil {
+			return ConstantExpr(i, policy.Int8, pos), nil
+		}
+		value, err := t.Env.ParseText(policy.NumericType, strings.ReplaceAll(v.Fval.Fval, "_", ""))
+		if err != nil {
+			return nil, ScalarRefusal(err, pos)
+		}
+		return ConstantExpr(value, policy.NumericType, pos), nil
+	}
+	return nil, NoForm.At(pos, "a bit string")
+}
+
+func (t *Translator) column(c *pg.ColumnRef) (*Expr, *refuse.Refusal) {
+	fields := ast.Strings(c.Fields)
+	if len(fields) < len(c.Fields) {
+		return nil, NoForm.At(int(c.Location), "a whole row")
+	}
+	if t.Columns == nil {
+		return nil, UnknownColumn.At(int(c.Location), strings.Join(fields, "."))
+	}
+	return t.Columns(fields, int(c.Location))
+}
+
+func (t *Translator) boolean(b *pg.BoolExpr) (*Expr, *refuse.Refusal) {
+	args, plain, r := t.All(b.Args)
+	if r != nil {
+		return nil, r
+	}
+	for _, a := range args {
+		t.Params.Note(a, policy.Bool)
+	}
+	var s scalar.Expr
+	var err error
+	f, op := formNot, "not"
+	switch b.Boolop {
+	case pg.BoolExprType_AND_EXPR:
+		f, op = FormAnd, "and"
+		s, err = scalar.And(plain...)
+	case pg.BoolExprType_OR_EXPR:
+		f, op = FormOr, "or"
+		s, err = scalar.Or(plain...)
+	default:
+		s, err = scalar.Not(plain[0])
+	}
+	if err != nil {
+		return nil, ScalarRefusal(err, int(b.Location))
+	}
+	return Node(f, op, s, int(b.Location), args...), nil
+}
+
+func (t *Translator) nullTest(n *pg.NullTest) (*Expr, *refuse.Refusal) {
+	arg, r := t.Expr(n.Arg)
+	if r != nil {
+		return nil, r
+	}
+	arg = t.Settler.Settled(arg)
+	e := Node(FormIsNull, "isnull", scalar.IsNull(arg.Expr), int(n.Location), arg)
+	if n.Nulltesttype == pg.NullTestType_IS_NOT_NULL {
+		return t.Not(e)
+	}
+	return e, nil
+}
+
+func (t *Translator) Not(e *Expr) (*Expr, *refuse.Refusal) {
+	s, err := scalar.Not(e.Expr)
+	if err != nil {
+		return nil, ScalarRefusal(err, e.Pos)
+	}
+	return Node(formNot, "not", s, e.Pos, e), nil
+}
+
+func (t *Translator) booleanTest(b *pg.BooleanTest) (*Expr, *refuse.Refusal) {
+	arg, r := t.Expr(b.Arg)
+	if r != nil {
+		return nil, r
+	}
+	t.Params.Note(arg, policy.Bool)
+	var want policy.Value
+	op := "isunknown"
+	switch b.Booltesttype {
+	case pg.BoolTestType_IS_TRUE, pg.BoolTestType_IS_NOT_TRUE:
+		want, op = true, "istrue"
+	case pg.BoolTestType_IS_FALSE, pg.BoolTestType_IS_NOT_FALSE:
+		want, op = false, "isfalse"
+	}
+	s, err := scalar.IsTruth(arg.Expr, want)
+	if err != nil {
+		return nil, ScalarRefusal(err, int(b.Location))
+	}
+	e := Node(FormIs, op, s, int(b.Location), arg)
+	e.Want = want
+	switch b.Booltesttype {
+	case pg.BoolTestType_IS_NOT_TRUE, pg.BoolTestType_IS_NOT_FALSE, pg.BoolTestType_IS_NOT_UNKNOWN:
+		return t.Not(e)
+	}
+	return e, nil
+}
+
+func (t *Translator) cast(c *pg.TypeCast) (*Expr, *refuse.Refusal) {
+	if e := t.char(c); e != nil {
+		return e, nil
+	}
+	typ, typmod, array, r := ast.ScalarType(c.TypeName)
+	if r != nil {
+		return nil, r
+	}
+	if array {
+		return nil, NoForm.At(int(c.Location), "an array")
+	}
+	arg, r := t.Expr(c.Arg)
+	if r != nil {
+		return nil, r
+	}
+	t.Params.Note(arg, typ)
+	if s := c.Arg.GetAConst().GetSval(); s != nil && typ == policy.IntervalT {
+		arg = ConstantExpr(ast.IntervalText(s.Sval, c.TypeName.Typmods), policy.Unknown, arg.Pos)
+	}
+	if !t.Settler.keeps(arg, typ, typmod) {
+		arg = t.Settler.Settled(arg)
+	}
+	s, err := t.Env.Cast(arg.Expr, typ, typmod)
+	if err != nil {
+		return nil, ScalarRefusal(err, int(c.Location))
+	}
+	if !arg.IsConstant() && arg.Type() == typ && arg.Typmod() == typmod && arg.Blanks == 0 {
+		return arg, nil // as in PostgreSQL: GROUP BY GROUPING SETS ((plan, plan::text), (plan)) has one key
+	}
+	e := Node(FormOther, "cast:"+strconv.Itoa(int(typ))+":"+strconv.Itoa(int(typmod)), s, int(c.Location), arg)
+	if e.Monotone = arg.Monotone && ordered(arg.Type()) && ordered(typ); e.Monotone && !arg.isNumber() && !sameClock(e, arg) {
+		e.setClock(t.Env.Zone, arg)
+	}
+	return e, nil
+}
+
+// ordered tells of which types a cast keeps the order.
+func ordered(t policy.Type) bool {
+	switch t {
+	case policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.NumericType, policy.DateType, policy.TimestampT, policy.TimestampTZ:
+		return true
+	}
+	return false
+}
+
+func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
+	var args []*Expr
+	arms := make([]scalar.When, len(c.Args))
+	for i, n := range c.Args {
+		w := n.GetCaseWhen()
+		test := w.Expr
+		if c.Arg != nil {
+			test = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, c.Arg, w.Expr, w.Location)
+		}
+		cond, r := t.Condition(test, "CASE/WHEN")
+		if r != nil {
+			return nil, r
+		}
+		then, r := t.Expr(w.Result)
+		if r != nil {
+			return nil, r
+		}
+		then = t.Settler.Settled(then)
+		arms[i] = scalar.When{If: cond.Expr, Then: then.Expr}
+		args = append(args, cond, then)
+	}
+	var otherwise scalar.Expr
+	if c.Defresult != nil {
+		e, r := t.Expr(c.Defresult)
+		if r != nil {
+			return nil, r
+		}
+		e = t.Settler.Settled(e)
+		args, otherwise = append(args, e), e.Expr
+	}
+	s, err := t.Env.Case(arms, otherwise)
+	if err != nil {
+		return nil, ScalarRefusal(err, int(c.Location))
+	}
+	for i, a := range args {
+		if i%2 == 1 || i == len(args)-1 {
+			t.Params.Note(a, s.Type())
+		}
+	}
+	return Node(FormOther, "case"+strconv.Itoa(len(args)%2), s, int(c.Location), args...), nil
+}
+
+// variadic is COALESCE, GREATEST or LEAST.
+func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *refuse.Refusal) {
+	args, plain, r := t.All(nodes)
+	if r != nil {
+		return nil, r
+	}
+	var s scalar.Expr
+	var err error
+	if name == "coalesce" {
+		s, err = t.Env.Coalesce(plain...)
+	} else {
+		s, err = t.Env.Call(name, plain...)
+	}
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	for _, a := range args {
+		t.Params.Note(a, s.Type())
+	}
+	e := Node(FormOther, name, s, pos, args...)
+	e.order(t.Env, name)
+	if charOrUnknown(args) {
+		e.Blanks = args[slices.IndexFunc(args, func(a *Expr) bool { return a.Blanks > 0 })].Blanks
+	}
+	return e, nil
+}
+
+// Output translates a column of the answer: a literal without a type is text.
+func (t *Translator) Output(n *pg.Node) (*Expr, *refuse.Refusal) {
+	e, refusal := t.Expr(n)
+	if refusal != nil || e.Type() != policy.Unknown {
+		return e, refusal
+	}
+	s, err := t.Env.Coerce(e.Expr, policy.Text)
+	if err != nil {
+		return nil, ScalarRefusal(err, e.Pos)
+	}
+	typed := *e
+	typed.Expr = s
+	return &typed, nil
+}
+
+// Joined is the junction of two parts of which the first may be missing.
+func (t *Translator) Joined(f Form, pos int, a, b *Expr) (*Expr, *refuse.Refusal) {
+	if a == nil {
+		return b, nil
+	}
+	return t.Junction(f, pos, a, b)
+}

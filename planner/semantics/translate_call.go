@@ -1,0 +1,449 @@
+package semantics
+
+import (
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
+	pos := int(a.Location)
+	names := ast.Strings(a.Name)
+	if len(names) == 2 && names[0] != "pg_catalog" || len(names) > 2 || len(names) == 0 {
+		return nil, NoOperator.At(pos, strings.Join(names, "."))
+	}
+	op := names[len(names)-1]
+	if refusal := rowsCompared(op, a); refusal != nil {
+		return nil, refusal
+	}
+	switch a.Kind {
+	case pg.A_Expr_Kind_AEXPR_OP:
+		if a.Lexpr == nil {
+			return t.apply(op, pos, a.Rexpr)
+		}
+		return t.apply(op, pos, a.Lexpr, a.Rexpr)
+	case pg.A_Expr_Kind_AEXPR_LIKE, pg.A_Expr_Kind_AEXPR_ILIKE:
+		return t.like(op, a)
+	case pg.A_Expr_Kind_AEXPR_IN:
+		return t.in(a.Lexpr, a.Rexpr.GetList().GetItems(), op == "<>", pos)
+	case pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN, pg.A_Expr_Kind_AEXPR_BETWEEN_SYM, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
+		return t.between(a)
+	case pg.A_Expr_Kind_AEXPR_OP_ANY, pg.A_Expr_Kind_AEXPR_OP_ALL:
+		return t.anyOf(op, a)
+	case pg.A_Expr_Kind_AEXPR_DISTINCT, pg.A_Expr_Kind_AEXPR_NOT_DISTINCT:
+		return t.distinct(a)
+	case pg.A_Expr_Kind_AEXPR_NULLIF:
+		args, plain, r := t.All([]*pg.Node{a.Lexpr, a.Rexpr})
+		if r != nil {
+			return nil, r
+		}
+		withoutBlanks(args, plain)
+		s, err := t.Env.NullIf(plain[0], plain[1])
+		if err != nil {
+			return nil, ScalarRefusal(err, pos)
+		}
+		return Node(FormOther, "nullif", s, pos, args...), nil
+	}
+	return nil, NoForm.At(pos, "SIMILAR TO")
+}
+
+// rowsCompared refuses a comparison of rows for equality, and says how to write it.
+func rowsCompared(op string, a *pg.A_Expr) *refuse.Refusal {
+	row := a.Lexpr.GetRowExpr()
+	if row == nil || op != "=" && op != "<>" {
+		return nil
+	}
+	same := "a = 1 AND b = 2"
+	switch a.Kind {
+	case pg.A_Expr_Kind_AEXPR_IN:
+		same += " OR a = 3 AND b = 4"
+	case pg.A_Expr_Kind_AEXPR_OP:
+	default:
+		return nil
+	}
+	if op == "<>" {
+		same = "NOT (" + same + ")"
+	}
+	return NoForm.At(int(row.Location), "a row expression").Hinting("Compare column by column: " + same + ".")
+}
+
+// apply translates the operands and calls the operator.
+func (t *Translator) apply(op string, pos int, nodes ...*pg.Node) (*Expr, *refuse.Refusal) {
+	args := make([]*Expr, len(nodes))
+	for i, n := range nodes {
+		var r *refuse.Refusal
+		if args[i], r = t.Expr(n); r != nil {
+			return nil, r
+		}
+	}
+	return t.Combine(op, pos, args...)
+}
+
+// Combine makes an operation, whose operands are settled unless it is a sum itself, or compares two.
+func (t *Translator) Combine(op string, pos int, args ...*Expr) (*Expr, *refuse.Refusal) {
+	e, r := t.operation(op, pos, args...)
+	if r != nil || t.Settler == nil || len(e.Cols) < 2 {
+		return e, r
+	}
+	switch {
+	case e.Form == FormCompare:
+		if moved := t.Settler.compared(t, e); moved != nil {
+			return moved, nil
+		}
+	case e.Op == "+" || e.Op == "-" || e.Op == "*":
+		if e.affine, e.read = t.Settler.reader().of(e), true; e.affine != nil || e.Nodes <= mostProductNodes && LinearOf(e) != nil {
+			return e, nil
+		}
+	}
+	if settled, changed := t.Settler.all(args); changed {
+		return t.operation(op, pos, settled...)
+	}
+	return e, nil
+}
+
+// mostProductNodes is how large an expression is looked at for a sum of products.
+const mostProductNodes = 64
+
+func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refuse.Refusal) {
+	args = slices.Clone(args)
+	if patterns[op] && len(args) == 2 {
+		var r *refuse.Refusal
+		if args[0], r = t.filled(args[0]); r != nil {
+			return nil, r
+		}
+	}
+	plain := make([]scalar.Expr, len(args))
+	for i, a := range args {
+		plain[i] = a.Expr
+	}
+	switch op {
+	case "<", "<=", ">", ">=", "=", "<>", "!=":
+		withoutBlanks(args, plain)
+	}
+	s, err := t.Env.Call(op, plain...)
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	if len(args) == 2 {
+		t.Params.Note(args[0], args[1].Type())
+		t.Params.Note(args[1], args[0].Type())
+	}
+	f := FormOther
+	switch op {
+	case "<", "<=", ">", ">=", "=", "<>", "!=":
+		if f = FormCompare; op == "!=" {
+			op = "<>"
+		}
+	}
+	e := Node(f, op, s, pos, args...)
+	e.order(t.Env, op)
+	return e, nil
+}
+
+func (t *Translator) like(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
+	pos := int(a.Location)
+	left, r := t.Expr(a.Lexpr)
+	if r != nil {
+		return nil, r
+	}
+	t.Params.Note(left, policy.Text)
+	right, r := t.Expr(a.Rexpr)
+	if r != nil {
+		return nil, r
+	}
+	t.Params.Note(right, policy.Text)
+	return t.Combine(op, pos, left, right)
+}
+
+func (t *Translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) (*Expr, *refuse.Refusal) {
+	subject, r := t.Expr(left)
+	if r != nil {
+		return nil, r
+	}
+	subject = t.Settler.Settled(subject)
+	args, plain, r := t.All(items)
+	if r != nil {
+		return nil, r
+	}
+	for _, a := range args {
+		t.Params.Note(a, subject.Type())
+		t.Params.Note(subject, a.Type())
+	}
+	return t.Member(subject, args, plain, negated, pos)
+}
+
+func (t *Translator) Member(subject *Expr, args []*Expr, plain []scalar.Expr, negated bool, pos int) (*Expr, *refuse.Refusal) {
+	all := append([]*Expr{subject}, args...)
+	withoutBlanks(all, append([]scalar.Expr{subject.Expr}, plain...))
+	for i, e := range all[1:] {
+		plain[i] = e.Expr
+	}
+	s, err := t.Env.In(subject.Expr, plain)
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	e := Node(formIn, "in", s, pos, all...)
+	if negated {
+		return t.Not(e)
+	}
+	return e, nil
+}
+
+// between is a AND of two comparisons, as the grammar of PostgreSQL has it.
+func (t *Translator) between(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
+	pos := int(a.Location)
+	bounds := a.Rexpr.GetList().GetItems()
+	if len(bounds) != 2 {
+		return nil, NoForm.At(pos, "BETWEEN")
+	}
+	within := func(low, high *pg.Node) (*Expr, *refuse.Refusal) {
+		from, r := t.apply(">=", pos, a.Lexpr, low)
+		if r != nil {
+			return nil, r
+		}
+		to, r := t.apply("<=", pos, a.Lexpr, high)
+		if r != nil {
+			return nil, r
+		}
+		return t.Junction(FormAnd, pos, from, to)
+	}
+	e, r := within(bounds[0], bounds[1])
+	if r != nil {
+		return nil, r
+	}
+	if a.Kind == pg.A_Expr_Kind_AEXPR_BETWEEN_SYM || a.Kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM {
+		other, r := within(bounds[1], bounds[0])
+		if r != nil {
+			return nil, r
+		}
+		if e, r = t.Junction(FormOr, pos, e, other); r != nil {
+			return nil, r
+		}
+	}
+	if a.Kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN || a.Kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM {
+		return t.Not(e)
+	}
+	return e, nil
+}
+
+// Junction is AND or OR of two translated parts.
+func (t *Translator) Junction(f Form, pos int, a, b *Expr) (*Expr, *refuse.Refusal) {
+	join, op := scalar.And, "and"
+	if f == FormOr {
+		join, op = scalar.Or, "or"
+	}
+	s, err := join(a.Expr, b.Expr)
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	return Node(f, op, s, pos, a, b), nil
+}
+
+// anyOf is e = ANY (array) or e <> ALL (array), the array being a constructor, a literal or a parameter.
+func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
+	pos := int(a.Location)
+	negated := a.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL && op == "<>"
+	if !(a.Kind == pg.A_Expr_Kind_AEXPR_OP_ANY && op == "=") && !negated {
+		return nil, NoForm.At(pos, "this comparison with an array")
+	}
+	array := a.Rexpr
+	for array.GetTypeCast() != nil && len(array.GetTypeCast().TypeName.ArrayBounds) > 0 {
+		array = array.GetTypeCast().Arg
+	}
+	if list := array.GetAArrayExpr(); list != nil {
+		return t.in(a.Lexpr, list.Elements, negated, pos)
+	}
+	subject, r := t.Expr(a.Lexpr)
+	if r != nil {
+		return nil, r
+	}
+	subject = t.Settler.Settled(subject)
+	if p := array.GetParamRef(); p != nil {
+		return t.inParameter(subject, p, negated, pos)
+	}
+	literal := array.GetAConst().GetSval()
+	if literal == nil {
+		return nil, NoForm.At(pos, "this comparison with an array")
+	}
+	elements, ok := SplitArray(literal.Sval)
+	if !ok {
+		r := Evaluation.At(ast.Location(array), "malformed array literal")
+		r.SQLState = "22P02"
+		return nil, r
+	}
+	args, plain := make([]*Expr, len(elements)), make([]scalar.Expr, len(elements))
+	for i, v := range elements {
+		args[i] = ConstantExpr(v, policy.Unknown, pos)
+		plain[i] = args[i].Expr
+	}
+	return t.Member(subject, args, plain, negated, pos)
+}
+
+// inParameter is e = ANY ($n).
+func (t *Translator) inParameter(subject *Expr, p *pg.ParamRef, negated bool, pos int) (*Expr, *refuse.Refusal) {
+	n := int(p.Number)
+	list, r := t.Params.constant(n, t.Env, pos)
+	if r != nil {
+		return nil, r
+	}
+	t.Params.Note(list, ast.ArrayTypes[subject.Type()])
+	var values []policy.Value
+	if !t.Params.Describing {
+		switch v := t.Params.Values[n-1].(type) {
+		case []policy.Value:
+			values = v
+		case string:
+			elements, ok := SplitArray(v)
+			if !ok {
+				return nil, NoForm.At(pos, "this array parameter")
+			}
+			values = elements
+		}
+	}
+	args, plain := make([]*Expr, len(values)), make([]scalar.Expr, len(values))
+	for i, v := range values {
+		if args[i] = ConstantExpr(nil, policy.Unknown, pos); v != nil {
+			args[i] = ConstantExpr(PlainText(t.Env, v), policy.Unknown, pos)
+		}
+		plain[i] = args[i].Expr
+	}
+	if len(args) == 0 || t.Params.Describing {
+		return ConstantExpr(negated, policy.Bool, pos), nil
+	}
+	return t.Member(subject, args, plain, negated, pos)
+}
+
+func (t *Translator) distinct(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
+	args, plain, r := t.All([]*pg.Node{a.Lexpr, a.Rexpr})
+	if r != nil {
+		return nil, r
+	}
+	t.Params.Note(args[0], args[1].Type())
+	t.Params.Note(args[1], args[0].Type())
+	same := a.Kind == pg.A_Expr_Kind_AEXPR_NOT_DISTINCT
+	for i, other := range []*Expr{args[1], args[0]} {
+		if other.Form != formConstant || other.Parameter > 0 || MustConstant(other) != nil {
+			continue
+		}
+		e := Node(FormIsNull, "isnull", scalar.IsNull(plain[i]), int(a.Location), args[i])
+		if same {
+			return e, nil
+		}
+		return t.Not(e)
+	}
+	withoutBlanks(args, plain)
+	s, err := t.Env.IsDistinct(plain[0], plain[1])
+	if err != nil {
+		return nil, ScalarRefusal(err, int(a.Location))
+	}
+	e := Node(FormOther, "isdistinct", s, int(a.Location), args...)
+	if same {
+		return t.Not(e)
+	}
+	return e, nil
+}
+
+// call translates a function call that is not an aggregate.
+func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
+	pos := int(f.Location)
+	name, r := ast.FunctionName(f)
+	if r != nil {
+		return nil, r
+	}
+	if f.Over != nil {
+		return nil, WindowIn.At(pos, t.Place)
+	}
+	if ast.Aggregates[name] || f.AggStar || f.AggDistinct || f.AggFilter != nil || len(f.AggOrder) > 0 || f.AggWithinGroup {
+		return nil, refuse.AggregateIn.At(pos, t.Place)
+	}
+	args, plain, r := t.All(f.Args)
+	if r != nil {
+		return nil, r
+	}
+	if len(args) > 0 && (name == "extract" || name == "date_part" || name == "date_trunc") {
+		t.Params.Note(args[0], policy.Text)
+	}
+	if e := toTime(t.Env, name, args, pos); e != nil {
+		return e, nil
+	}
+	s, err := t.Env.Call(name, plain...)
+	if err != nil {
+		if r := notOverRows(t.Env, name, pos); r != nil {
+			return nil, r
+		}
+		return nil, ScalarRefusal(err, pos)
+	}
+	e := Node(FormOther, name, s, pos, args...)
+	e.order(t.Env, name)
+	if (name == "extract" || name == "date_part") && len(args) == 2 && args[0].Form == formConstant {
+		field := strings.ToLower(predicate.Text(MustConstant(args[0])))
+		elapsed := args[1].Type() == policy.IntervalT // between two moments: whole days, and the rest of one
+		if e.Monotone = args[1].Monotone && (field == "epoch" || field == "year" || field == "day" && elapsed); e.Monotone && args[1].Type() == policy.TimestampTZ {
+			e.setClock(t.Env.Zone, args[1])
+		}
+		if granules[field] != "" && args[1].Monotone {
+			e.Form, e.Want = formExtract, granules[field]
+		}
+	}
+	if name == "to_char" && len(args) == 2 && args[0].Monotone && isDated(args[0].Type()) && args[1].Form == formConstant && MustConstant(args[1]) != nil {
+		if unit := scalar.TemplateUnit(predicate.Text(MustConstant(args[1]))); unit != "" {
+			e.Form, e.Want = formExtract, unit
+		}
+	}
+	return e, nil
+}
+
+// isDated tells the types that name a day.
+func isDated(t policy.Type) bool {
+	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ
+}
+
+// MustConstant is the value of a constant, which cannot fail.
+func MustConstant(e *Expr) policy.Value {
+	v, _ := e.Eval(nil)
+	return v
+}
+
+func (t *Translator) sqlValue(f *pg.SQLValueFunction) (*Expr, *refuse.Refusal) {
+	pos := int(f.Location)
+	now := ConstantExpr(policy.Timestamptz(t.Env.Clock().UnixMicro()), policy.TimestampTZ, pos)
+	target := policy.TimestampTZ
+	switch f.Op {
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP, pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP_N:
+		return now, nil
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_DATE:
+		target = policy.DateType
+	case pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP, pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP_N:
+		target = policy.TimestampT
+	default:
+		return nil, NoForm.At(pos, "a function of the session")
+	}
+	s, err := t.Env.Cast(now.Expr, target, -1)
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	return Node(FormOther, "now:"+target.Name(), s, pos, now), nil
+}
+
+// subLink takes (SELECT constant) for its constant; any other sub-query is not a function of one row.
+func (t *Translator) subLink(s *pg.SubLink) (*Expr, *refuse.Refusal) {
+	sel := s.Subselect.GetSelectStmt()
+	if s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK && IsBareSelect(sel) && len(sel.TargetList) == 1 {
+		return t.Expr(sel.TargetList[0].GetResTarget().Val)
+	}
+	return nil, RowSubquery.At(int(s.Location))
+}
+
+// IsBareSelect tells SELECT expressions without anything else.
+func IsBareSelect(s *pg.SelectStmt) bool {
+	return s != nil && len(s.FromClause) == 0 && s.WhereClause == nil && len(s.GroupClause) == 0 && s.HavingClause == nil && len(s.ValuesLists) == 0 &&
+		s.WithClause == nil && s.Larg == nil && s.LimitCount == nil && s.LimitOffset == nil && len(s.DistinctClause) == 0 && len(s.SortClause) == 0 &&
+		s.IntoClause == nil && len(s.LockingClause) == 0 && len(s.WindowClause) == 0
+}

@@ -1,0 +1,138 @@
+package workload
+
+import (
+	"math"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/choose"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// part of a workload: one ask of one statement, with the values that are read from it.
+type workAsk struct {
+	*linear.Query
+	digest     plans.Digest
+	rows       []workRow
+	id         int
+	statements []int
+	chosen     bool // cells are looked for among counts, as a median is
+}
+
+// workRow is a value of an answer: the sum of cells of one counter.
+type workRow struct {
+	statement int
+	counter   int
+	cells     []int
+	weight    float64
+}
+
+// wholly tells whether an ask is about cells of the grid alone, in counts of rows: what releases of other cells can answer.
+func (a *workAsk) wholly() bool {
+	if a.Table.Derived != nil || a.Table.Opened || a.PerGroup > 0 || a.Summed() != nil {
+		return false
+	}
+	_, ok := a.Columns()
+	return ok
+}
+
+// asksOf lists what a statement asks for, or why it cannot be part of a workload.
+func asksOf(s parse.Statement, at int, c reuse.Context) (asks []*workAsk, refusal *refuse.Refusal) {
+	c.Work = nil // of the statement alone
+	c = c.Limited()
+	defer c.Stopped(&refusal)
+	if s.Kind != parse.KindSelect {
+		return nil, s.NotSelect()
+	}
+	b := bind.NewBinder(c, &semantics.Parameters{Values: []policy.Value{}, Types: s.ParamTypes})
+	o := &bind.KeyDiscovery{Found: map[*policy.Column]*bind.Finding{}, Values: map[*policy.Column][]string{}, Tables: map[*policy.Table]*policy.Table{}}
+	b.Open, b.Text, b.Top = o, s.Text, s.Select()
+	if _, refusal = b.Bind(b.Top); refusal != nil {
+		return nil, s.Placed(refusal)
+	}
+	ch := &choose.Optimizer{C: c, Now: b.Env.Clock, Stocks: map[*policy.Table]*reuse.Views{}, Open: o}
+	sheets, chosen, refusal := (&choose.LeafPlanner{B: b, Notes: new(semantics.Notes), Ch: ch, SetBySet: true}).Sheets()
+	if refusal != nil {
+		return nil, s.Placed(refusal)
+	}
+	for _, sh := range sheets {
+		for _, a := range sh.Asks {
+			if a.Wanted() {
+				asks = append(asks, &workAsk{Query: a.Query, digest: a.Measure(a.Kind(), "").Digest, rows: rowsOf(sh, a, at), statements: []int{at}})
+			}
+		}
+	}
+	for _, sh := range chosen {
+		for _, a := range sh.Asks {
+			if a.Wanted() {
+				asks = append(asks, &workAsk{Query: a.Query, digest: a.ChoiceMeasure().Digest, chosen: true, statements: []int{at}})
+			}
+		}
+	}
+	return asks, nil
+}
+
+// rowsOf lists the values of a sheet that are read from one of its asks, as fill reads them.
+func rowsOf(sh *choose.LeafPlan, a *choose.Request, statement int) (rows []workRow) {
+	for _, s := range a.Reads {
+		frame, keys := sh.Frames[s], sh.Sets[s]
+		spots := a.Spots(frame, keys)
+		for _, row := range frame.RowOrder() {
+			for _, f := range a.Fills {
+				counter, cells := a.Counting[f.Counter], a.CellsOf(f, row, spots)
+				if counter >= 0 && len(cells) > 0 {
+					rows = append(rows, workRow{statement, counter, slices.Clone(cells), 1})
+				}
+			}
+		}
+	}
+	return rows
+}
+
+// alone is the spec that asks for this by itself at a cost.
+func (a *workAsk) alone(cost privacy.Cost) (mechanisms.Spec, error) {
+	if a.chosen {
+		return a.Choice(cost)
+	}
+	return a.Fresh(cost)
+}
+
+// errorAlone is the variance of a value that is read from the ask's own cells.
+func (a *workAsk) errorAlone(r workRow, variances []float64) float64 {
+	return float64(len(r.cells)) * variances[r.counter]
+}
+
+// variances are those of one cell of each counter.
+func variances(spec mechanisms.Spec, confidence mechanisms.Confidence) []float64 {
+	list := make([]float64, spec.Counters)
+	for c := range list {
+		list[c] = spec.Only(c).Errors(confidence).Variance(predicate.One(0))
+	}
+	return list
+}
+
+// order is the power of a part of the cost by which errors grow: noise grows as 1/cost (pure) or 1/√cost (zCDP).
+func order(a privacy.Accountant) float64 {
+	if a == privacy.ZCDP {
+		return 1
+	}
+	return 2
+}
+
+// divided is the least sum of errors w/s^p over shares s of one.
+func divided(weights []float64, p float64) float64 {
+	sum := 0.0
+	for _, w := range weights {
+		sum += math.Pow(w, 1/(p+1))
+	}
+	return math.Pow(sum, p+1)
+}
