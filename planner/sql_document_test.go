@@ -186,7 +186,7 @@ func counterText(m *plans.Measure, counter int) string {
 		text = fmt.Sprintf("%d, %.0f", s.L1, root)
 	}
 	if m.Spec.Counts().Sums != nil && m.Spec.Counts().Sums[counter].Bound != (mechanisms.Bound{Low: 0, High: 1}) {
-		return fmt.Sprintf("%s of [%d, %d]", text, m.Spec.Sums[counter].Low, m.Spec.Sums[counter].High)
+		return fmt.Sprintf("%s of [%d, %d]", text, m.Spec.Counts().Sums[counter].Low, m.Spec.Counts().Sums[counter].High)
 	}
 	return text
 }
