@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online bench-planning clients dashboard audit safety safety-full tpch truth attacks hostile docs deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online bench-planning clients dashboard paths audit safety safety-full tpch truth attacks hostile docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -65,6 +65,10 @@ clients: ## real clients and Apache Superset against the demo and PostgreSQL, in
 
 dashboard: ## a dashboard of 30 charts refreshed 1,000 times by 20 analysts over the wire: what it costs
 	$(GO) test ./test/answers -run '^TestDashboardRefreshed$$' -dashboard-refreshes 1000 -count=1 -timeout 3h -v
+
+paths: deps ## how often each way to answer is possible and taken, over all that people and tools are known to ask: docs/paths.md
+	$(GO) test ./test/paths -run '^TestPaths$$' -paths-whole -paths-questions 2000 -count=1 -timeout 60m -v | grep -v '^=== '
+	$(GO) test ./test/truth -run '^TestPathsOfGenerated$$' -truth-statements $(or $(STATEMENTS),4000) -count=1 -timeout 60m -v | grep -v '^=== '
 
 audit: ## the statistical audits at full length, and the total rate of their false alarms
 	@mkdir -p bin; rm -f bin/alarms

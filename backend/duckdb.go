@@ -11,12 +11,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
 
 	"github.com/dpproxy/dpproxy/internal/scratch"
-	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -24,12 +22,12 @@ import (
 )
 
 // DuckDB is an embedded private database: a DuckDB file, attached read-only, or files read into memory at the start. Its
-// tables lie in the catalog rewrite.Catalog, outside the search path. Once they are there the engine is locked: no file,
+// tables lie in the catalog dialect.Catalog, outside the search path. Once they are there the engine is locked: no file,
 // no extension, no setting can be reached from SQL.
 type DuckDB struct {
-	db        *sql.DB
-	aside     *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
-	executor  executor
+	db    *sql.DB
+	aside *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
+	executor
 	log       *slog.Logger
 	directory string // of what does not fit in memory
 	remove    func() error
@@ -91,11 +89,10 @@ func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Lo
 		b.Close()
 		return nil, err
 	}
-	if b.aside, err = b.db.Conn(ctx); err != nil {
-		b.Close()
-		return nil, ErrUnavailable
+	if b.aside, err = b.db.Conn(ctx); err == nil {
+		b.unique, err = b.uniqueKeys(ctx)
 	}
-	if b.unique, err = b.uniqueKeys(ctx); err != nil {
+	if err != nil {
 		b.Close()
 		return nil, ErrUnavailable
 	}
@@ -115,7 +112,7 @@ func (b *DuckDB) run(ctx context.Context, statements []string) error {
 // fill attaches the file, or reads the policy's files into memory.
 func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error {
 	if file == "" {
-		if _, err := b.db.ExecContext(ctx, "ATTACH ':memory:' AS "+rewrite.Catalog); err != nil {
+		if _, err := b.db.ExecContext(ctx, "ATTACH ':memory:' AS "+dialect.Catalog); err != nil {
 			return ErrUnavailable
 		}
 		return b.load(ctx, p)
@@ -133,7 +130,7 @@ func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error 
 	if _, err := os.Stat(file); err != nil {
 		return err
 	}
-	if _, err := b.db.ExecContext(ctx, "ATTACH "+dialect.QuoteText(file)+" AS "+rewrite.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
+	if _, err := b.db.ExecContext(ctx, "ATTACH "+dialect.QuoteText(file)+" AS "+dialect.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
 		return fmt.Errorf("%s is not a DuckDB file that this version can read, or another process writes to it", file)
 	}
 	return nil
@@ -148,22 +145,6 @@ func (b *DuckDB) Close() error {
 		_ = b.aside.Close() // closed before, or for good
 	}
 	return errors.Join(b.db.Close(), b.remove())
-}
-
-// Admit is described at Backend.
-func (b *DuckDB) Admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
-	return b.executor.admit(ctx, step)
-}
-
-// Places is described at Backend.
-func (b *DuckDB) Places() int { return cap(b.executor.slots) }
-
-// Lines is described at Backend.
-func (b *DuckDB) Lines(step time.Duration) bool { return b.executor.lines(step) }
-
-// Execute is described at Backend.
-func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
-	return b.executor.execute(query, receipt, step)
 }
 
 // Ready is described at Backend.
@@ -219,19 +200,9 @@ func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Gro
 	}
 	defer rows.Close()
 	into := newCollector(query)
-	for query.Keyed() && rows.Next() {
-		var key sql.NullString
-		var units int64
-		if err := rows.Scan(&key, &units); err != nil {
-			return nil, errResult
-		}
-		text := &key.String
-		if !key.Valid {
-			text = nil
-		}
-		if err := into.addKey(text, units); err != nil {
-			return nil, err
-		}
+	if query.Keyed() {
+		err := collectKeys(rows, into)
+		return into.groups, err
 	}
 	values := make([]any, query.Grain()+query.Counters())
 	targets := make([]any, len(values))
@@ -287,11 +258,7 @@ func (b *DuckDB) eachRow(ctx context.Context, text string, add func([]*string) e
 		return err
 	}
 	for rows.Next() {
-		texts := make([]*string, len(names))
-		into := make([]any, len(names))
-		for i := range texts {
-			into[i] = &texts[i]
-		}
+		texts, into := textRow(len(names))
 		if err := rows.Scan(into...); err != nil {
 			return errResult
 		}

@@ -55,7 +55,7 @@ func (b *DuckDB) loadFile(ctx context.Context, s policy.Source, tables []*policy
 		return err
 	}
 	schema, name := rewrite.Relation(s, dialect.DuckDB)
-	within := rewrite.Catalog + "." + dialect.QuoteName(schema)
+	within := dialect.Catalog + "." + dialect.QuoteName(schema)
 	if _, err := b.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+within); err != nil {
 		return errors.New("its schema cannot be created")
 	}
@@ -114,7 +114,7 @@ func (b *DuckDB) stage(ctx context.Context, path, schema string, columns []fileC
 		}
 		at, items = append(at, i), append(items, dialect.QuoteName(column.name)+" VARCHAR")
 	}
-	if _, err := b.db.ExecContext(ctx, "CREATE TABLE "+rewrite.Catalog+"."+dialect.QuoteName(schema)+"."+dialect.QuoteName(staging)+" ("+strings.Join(items, ", ")+")"); err != nil {
+	if _, err := b.db.ExecContext(ctx, "CREATE TABLE "+dialect.Catalog+"."+dialect.QuoteName(schema)+"."+dialect.QuoteName(staging)+" ("+strings.Join(items, ", ")+")"); err != nil {
 		return out, errors.New("its texts cannot be stored")
 	}
 	conn, err := b.db.Conn(ctx)
@@ -123,7 +123,7 @@ func (b *DuckDB) stage(ctx context.Context, path, schema string, columns []fileC
 	}
 	defer conn.Close()
 	err = conn.Raw(func(inner any) (err error) {
-		into, err := duckdb.NewAppender(inner.(driver.Conn), rewrite.Catalog, schema, staging)
+		into, err := duckdb.NewAppender(inner.(driver.Conn), dialect.Catalog, schema, staging)
 		if err != nil {
 			return errors.New("its texts cannot be stored")
 		}
@@ -208,7 +208,7 @@ func storedType(c *policy.Column) (string, error) {
 	case policy.Int4:
 		return "INTEGER", nil
 	}
-	return rewrite.ColumnType(c)
+	return rewrite.ColumnType(c, dialect.DuckDB)
 }
 
 // parquetReader writes the table function that reads a Parquet file.

@@ -35,7 +35,7 @@ func (b *DuckDB) shape(ctx context.Context, places []place) (shape, error) {
 			s[p] = columnShape{kind: *row[4], kindOf: *row[3], scale: -1}
 		}
 		return nil
-	}, rewrite.Catalog)
+	}, dialect.Catalog)
 	return s, err
 }
 
@@ -62,7 +62,7 @@ ORDER BY 1, 2, k.constraint_index`
 		k.columns = append(k.columns, folded(*row[0], *row[1], *row[2]))
 		k.notNull = k.notNull && *row[4] == "false"
 		return nil
-	}, rewrite.Catalog)
+	}, dialect.Catalog)
 	for i := range keys { // a column that was not found would make the rest of its key look unique
 		if strconv.Itoa(len(keys[i].columns)) != wide[i] {
 			return nil, errResult

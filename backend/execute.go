@@ -29,7 +29,7 @@ const (
 	queueing        = 10
 )
 
-// engine is what the two backends do differently when they execute. Its errors stay in this package.
+// engine is what backends do differently when they execute. Its errors stay in this package.
 type engine interface {
 	Dialect() dialect.Dialect
 	groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error)
@@ -43,7 +43,7 @@ var (
 	errUnproven = errors.New("backend: a key that no constraint proves unique")
 )
 
-// executor runs paid queries, so many at a time.
+// executor runs paid queries, so many at a time. It is the part that all backends share.
 type executor struct {
 	engine   engine
 	deadline time.Duration // the owner's, of one query
@@ -115,19 +115,19 @@ func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) 
 	return executor{e, deadline, log, make(chan struct{}, slots), newPlaces(slots)}
 }
 
-// lines is Backend.Lines.
-func (x executor) lines(step time.Duration) bool { return step > x.deadline }
+// Places is described at Backend, as Lines, Admit and Execute are.
+func (x executor) Places() int { return cap(x.slots) }
 
-// admit is Backend.Admit.
-func (x executor) admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
-	if !x.lines(step) {
+func (x executor) Lines(step time.Duration) bool { return step > x.deadline }
+
+func (x executor) Admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
+	if !x.Lines(step) {
 		return func(time.Time) {}, nil
 	}
 	return x.places.admit(ctx, step)
 }
 
-// execute is Backend.Execute.
-func (x executor) execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
+func (x executor) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
 	if !query.Valid() || query.Dialect() != x.engine.Dialect() {
 		return privacy.Sensitive[[]privacy.Group]{}, errors.New("backend: not a query for this database")
 	}

@@ -10,28 +10,6 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// accepted lists, for each declared type, the database's types whose every value is one of it, or becomes one without
-// failing. The first is the declared type itself.
-var accepted = map[dialect.Dialect]map[policy.Type][]string{
-	dialect.PostgreSQL: {
-		policy.Bool: {"boolean"}, policy.Int2: {"smallint", "integer", "bigint"}, policy.Int4: {"integer", "smallint", "bigint"},
-		policy.Int8: {"bigint", "integer", "smallint"}, policy.Float4: {"real"}, policy.Float8: {"double precision", "real"},
-		policy.NumericType: {"numeric", "smallint", "integer", "bigint"}, policy.Text: {"text", "character varying", "character"},
-		policy.Varchar: {"character varying", "text", "character"}, policy.DateType: {"date"}, policy.UUID: {"uuid"},
-		policy.TimestampT: {"timestamp without time zone"}, policy.TimestampTZ: {"timestamp with time zone"},
-	},
-	dialect.DuckDB: {
-		policy.Bool: {"BOOLEAN"}, policy.Int2: {"SMALLINT", "TINYINT", "UTINYINT", "INTEGER", "USMALLINT", "UINTEGER", "BIGINT"},
-		policy.Int4:   {"INTEGER", "TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "UINTEGER", "BIGINT"},
-		policy.Int8:   {"BIGINT", "TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "INTEGER", "UINTEGER", "UBIGINT", "HUGEINT"},
-		policy.Float4: {"FLOAT"}, policy.Float8: {"DOUBLE", "FLOAT"},
-		policy.NumericType: {"DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}, policy.Text: {"VARCHAR", "ENUM"},
-		policy.Varchar: {"VARCHAR", "ENUM"}, policy.DateType: {"DATE"}, policy.UUID: {"UUID"},
-		policy.TimestampT:  {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"},
-		policy.TimestampTZ: {"TIMESTAMP WITH TIME ZONE"},
-	},
-}
-
 // compareTable holds one table against the database's catalog.
 func compareTable(t *policy.Table, have shape, in dialect.Dialect) []Finding {
 	schema, name := relationOf(t, in)
@@ -101,7 +79,7 @@ func compareColumn(c *policy.Column, actual columnShape, in dialect.Dialect) []F
 		return nil
 	}
 	declared := c.Type.Format(c.Typmod)
-	types := accepted[in][c.Type]
+	types := in.Accepts[c.Type]
 	if c.Blanks > 0 {
 		declared = fmt.Sprintf("char(%d)", c.Blanks)
 	}
@@ -113,7 +91,7 @@ func compareColumn(c *policy.Column, actual columnShape, in dialect.Dialect) []F
 		return nil
 	case base == "character":
 		return []Finding{{Text: where + ": declared as char(n), trailing blanks of constants do not count, as they do not there"}}
-	case in == dialect.PostgreSQL && c.Blanks > 0:
+	case c.Blanks > 0 && slices.Contains(types, "character"): // which the database has, and this is none
 		return []Finding{{Text: where + ", where trailing blanks count"}}
 	case at > 0:
 		return []Finding{{Text: where + "; its values are read as the policy says"}}

@@ -53,10 +53,10 @@ func numberFindings(d *policy.Dataset, have shape, in dialect.Dialect) []Finding
 		where := fmt.Sprintf("table %s, column %s (%s), and table %s, column %s (%s)",
 			pair[0].Table.Name, pair[0].Source, types[0], pair[1].Table.Name, pair[1].Source, types[1])
 		switch {
-		case in == dialect.DuckDB:
+		case in.TextKeys():
 			list = append(list, Finding{Text: where + ": keys are compared as text, in which equal numbers of these types differ; give both one type"})
 		case kinds[0] == "floating" || kinds[1] == "floating":
-			list = append(list, Finding{Fatal: true, Text: where + ": PostgreSQL compares them as floating numbers, which takes different keys for equal; give both one type"})
+			list = append(list, Finding{Fatal: true, Text: where + ": " + in.Name + " compares them as floating numbers, which takes different keys for equal; give both one type"})
 		}
 	}
 	return list

@@ -17,7 +17,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
@@ -196,7 +195,7 @@ func TestSortsGoToFiles(t *testing.T) {
 		}
 		defer small.Close()
 		file := dialect.QuoteText(strings.TrimPrefix(h.policy.Backend.URL, "duckdb:"))
-		for _, s := range slices.Concat([]string{"SET GLOBAL memory_limit = '40MB'", "ATTACH " + file + " AS " + rewrite.Catalog + " (TYPE duckdb, READ_ONLY)"}, settled(directory), lockdown) {
+		for _, s := range slices.Concat([]string{"SET GLOBAL memory_limit = '40MB'", "ATTACH " + file + " AS " + dialect.Catalog + " (TYPE duckdb, READ_ONLY)"}, settled(directory), lockdown) {
 			if _, err := small.Exec(s); err != nil {
 				t.Fatal(s, err)
 			}

@@ -107,7 +107,7 @@ func (b *DuckDB) overlapFindings(ctx context.Context, p *policy.Policy, d *polic
 		}
 		texts[*row[0]] = *row[1]
 		return nil
-	}, rewrite.Catalog)
+	}, dialect.Catalog)
 	if err != nil || len(texts) == 0 {
 		return nil, err
 	}

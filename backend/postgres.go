@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -25,10 +24,10 @@ const readyTimeout = 5 * time.Second
 // Postgres is a private PostgreSQL database. What is asked beside paid queries has connections of its own: whether one of
 // theirs is free, or was closed at its deadline, depends on rows, and a wait for it would show before any charge.
 type Postgres struct {
-	pool     *pgxpool.Pool // of paid queries
-	aside    *pgxpool.Pool // of the schema
-	executor executor
-	log      *slog.Logger
+	pool  *pgxpool.Pool // of paid queries
+	aside *pgxpool.Pool // of the schema
+	executor
+	log *slog.Logger
 
 	mu     sync.Mutex
 	pinned map[string]pinnedShape // by dataset, what Inspect saw
@@ -85,22 +84,6 @@ func (b *Postgres) Close() error {
 	b.pool.Close()
 	b.aside.Close()
 	return nil
-}
-
-// Admit is described at Backend.
-func (b *Postgres) Admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
-	return b.executor.admit(ctx, step)
-}
-
-// Places is described at Backend.
-func (b *Postgres) Places() int { return cap(b.executor.slots) }
-
-// Lines is described at Backend.
-func (b *Postgres) Lines(step time.Duration) bool { return b.executor.lines(step) }
-
-// Execute is described at Backend.
-func (b *Postgres) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
-	return b.executor.execute(query, receipt, step)
 }
 
 // Ready is described at Backend.
@@ -200,7 +183,11 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.G
 }
 
 // collectKeys takes every key.
-func collectKeys(rows pgx.Rows, into *collector) error {
+func collectKeys(rows interface {
+	Next() bool
+	Scan(into ...any) error
+	Err() error
+}, into *collector) error {
 	for rows.Next() {
 		var key *string
 		var units int64

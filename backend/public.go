@@ -87,6 +87,15 @@ func publicValue(t policy.Type, text string) (policy.Value, error) {
 	return policy.ParseValue(t, text)
 }
 
+// textRow is a row of texts, and where to scan it into.
+func textRow(n int) (texts []*string, into []any) {
+	texts = make([]*string, n)
+	for i := range texts {
+		into = append(into, &texts[i])
+	}
+	return texts, into
+}
+
 // ReadPublic is described at Backend. A copy may take long: it has a connection of its own.
 func (b *Postgres) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
 	return copyTable(t, dialect.PostgreSQL, func(sql string, add func([]*string) error) error {
@@ -102,11 +111,7 @@ func (b *Postgres) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Rel
 			}
 			defer rows.Close()
 			for rows.Next() {
-				texts := make([]*string, len(rows.FieldDescriptions()))
-				into := make([]any, len(texts))
-				for i := range texts {
-					into[i] = &texts[i]
-				}
+				texts, into := textRow(len(rows.FieldDescriptions()))
 				if err := rows.Scan(into...); err != nil {
 					return errors.Join(errResult, err)
 				}

@@ -9,7 +9,7 @@ import (
 func (p assembly) tellAlternatives(ch *choose.Optimizer, sheets []*choose.LeafPlan, ways [][]*choose.Path) {
 	for i, sh := range sheets {
 		name := plans.LeafName(i)
-		for j, a := range sh.Asks {
+		for j, a := range sh.Requests {
 			w := ways[i][j]
 			if w == nil {
 				continue

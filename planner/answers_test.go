@@ -67,6 +67,7 @@ datasets:
     cap: {epsilon: 100000, delta: 1e-5}
     budgets: {"*": {epsilon: 100000, delta: 1e-5}}
     defaults: {epsilon: 100, max_epsilon: 100}
+    buying: {after: 1}
     tables:
       - name: rows
         source: main.rows
@@ -128,7 +129,7 @@ func spend(t *testing.T, c reuse.Context, workload []asked, budget privacy.Cost)
 // leastFor is the least cost at which a sum of so many cells of a histogram is off by at most that much.
 func leastFor(t *testing.T, c reuse.Context, cells int, off int64) privacy.Cost {
 	t.Helper()
-	cost, ok := (&choose.Optimizer{C: c}).Least(func(cost privacy.Cost) bool {
+	cost, ok := (&choose.Optimizer{Context: c}).Least(func(cost privacy.Cost) bool {
 		spec, err := mechanisms.Plain(1, cells, c.Dataset.Tables[0].Contribution(), cost)
 		return err == nil && spec.Error([]mechanisms.Span{{From: 0, To: cells}}, c.Settings.Confidence).HalfWidth <= off
 	})

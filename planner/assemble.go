@@ -44,7 +44,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *bind.Ke
 	}
 	plan := assembly{&plans.Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: out.Columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}}
 	said := slices.Clone(b.Said)
-	ch := &choose.Optimizer{C: c, Now: b.Env.Clock, Stocks: map[*policy.Table]*reuse.Views{}, Open: o}
+	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Stocks: map[*policy.Table]*reuse.Views{}, Open: o}
 	for _, q := range b.Questions {
 		if q.Kept > 0 {
 			if refusal = bind.Unseen(q, b.Env.Work); refusal != nil {
@@ -52,7 +52,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *bind.Ke
 			}
 		}
 	}
-	sheets, chosen, refusal := (&choose.LeafPlanner{B: b, Notes: &said, Ch: ch}).Sheets()
+	sheets, chosen, refusal := (&choose.LeafPlanner{Binder: b, Notes: &said, Optimizer: ch}).LeafPlans()
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -67,7 +67,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *bind.Ke
 	choose.TellUnclosed(all, ways, &said)
 	for i, sh := range sheets {
 		plan.addLeaf(i, sh, ways[i], &said)
-		for _, a := range sh.Asks {
+		for _, a := range sh.Requests {
 			if a.Wanted() {
 				a.TellRules(&said)
 			}
@@ -113,8 +113,8 @@ func (p assembly) addLeaf(i int, sh *choose.LeafPlan, ways []*choose.Path, said 
 		for n := range leaf.Counts {
 			leaf.Counts[n].Runs = append(leaf.Counts[n].Runs, plans.Run{Measure: -1, Spans: make([][]mechanisms.Span, len(order))})
 		}
-		for j, a := range sh.Asks {
-			if ways[j] != nil && ways[j].Contest == nil && slices.Contains(a.Reads, s) {
+		for j, a := range sh.Requests {
+			if ways[j] != nil && ways[j].TopK == nil && slices.Contains(a.Reads, s) {
 				p.fill(leaf, a, ways[j], sh.Frames[s], keys, order)
 			}
 		}
@@ -122,7 +122,7 @@ func (p assembly) addLeaf(i int, sh *choose.LeafPlan, ways []*choose.Path, said 
 	p.fillWidths(leaf, sh, said)
 	if sh.Turned != nil {
 		leaf = sh.Turned.Over(leaf, sh.At)
-		if len(ways) == 1 && ways[0] != nil && ways[0].Contest != nil {
+		if len(ways) == 1 && ways[0] != nil && ways[0].TopK != nil {
 			p.ranked(leaf, ways[0])
 		}
 	}
@@ -132,7 +132,7 @@ func (p assembly) addLeaf(i int, sh *choose.LeafPlan, ways []*choose.Path, said 
 // fill reads the last runs of the columns that an ask fills.
 func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, frame *linear.Query, keys linear.Set, order []int) {
 	measure, spots := p.measure(w.Measure), a.Spots(frame, keys)
-	for _, f := range a.Fills {
+	for _, f := range a.Projections {
 		c := a.Counting[f.Counter]
 		if c < 0 {
 			continue

@@ -27,7 +27,7 @@ func (p assembly) addAlarm(s *linear.Query, w *choose.Path) {
 
 // ranked shows which candidates were chosen, by their rank.
 func (p assembly) ranked(leaf *plans.Leaf, w *choose.Path) {
-	c := w.Contest
+	c := w.TopK
 	scale, _ := c.Scale.Float64()
 	run := plans.Run{Measure: p.measure(w.Measure), Spans: make([][]mechanisms.Span, leaf.Rows)}
 	run.Pick = &plans.Pick{Kind: c.Choice.Kind, Top: c.Choice.Most, At: c.At, Weighed: c.Own, Rank: w.Measure.Spec.RankError(p.Confidence) * scale}
@@ -56,7 +56,7 @@ func (p assembly) addMadeUps(b *bind.Binder) *refuse.Refusal {
 		}
 		p.Leaves = append(p.Leaves, leaf)
 		p.Notes = append(p.Notes, fmt.Sprintf("the rows of %s are synthetic: made up by %s, none is that of a %s", u.Release.Name, bind.MadeBy(u.Measure.Spec), u.Release.Table.Dataset.Unit.Name))
-		if !u.Measure.Held && !p.Cost.Fits(b.C.Share(1)) {
+		if !u.Measure.Held && !p.Cost.Fits(b.Context.Share(1)) {
 			return bind.UnpaidRows.At(-1, u.Release.Table.Name, u.Release.Name, p.Cost.String())
 		}
 	}
@@ -66,7 +66,7 @@ func (p assembly) addMadeUps(b *bind.Binder) *refuse.Refusal {
 // addChoices puts what is chosen into the leaves that show it: each column of a choice is one run a grouping set.
 func (p assembly) addChoices(sheets, list []*choose.LeafPlan, ways [][]*choose.Path) {
 	for i, own := range list {
-		s, w := own.Asks[0].Query, ways[i][0]
+		s, w := own.Requests[0].Query, ways[i][0]
 		if s.Alarm != nil {
 			p.addAlarm(s, w)
 			continue

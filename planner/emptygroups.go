@@ -59,7 +59,7 @@ func isCall(n *pg.Node, name string) bool {
 // groupsOf tells the groups of a leaf; no rows: every group has somebody in it, or there is one group of everybody.
 func (w *emptyWalk) groupsOf(g *bind.Grouping) *emptyGroups {
 	e := &emptyGroups{leaf: g.Leaf, error: -1, distinct: bind.IsDistinct(g.Sel) && len(g.Sel.GroupClause) == 0}
-	if g.Fanned != nil && g.Fanned.Race() != nil { // the names of the first few are shown
+	if g.Fanned != nil && g.Fanned.Ranking() != nil { // the names of the first few are shown
 		return e
 	}
 	var names []string

@@ -239,7 +239,7 @@ func defaults(f *defaultsT, a privacy.Accountant, at place) Defaults {
 }
 
 func buying(f *buyingT, at place) Buying {
-	b := Buying{Cells: defaultCells, After: 1}
+	b := Buying{Cells: defaultCells}
 	if f.Cells != "" {
 		b.Cells = int(whole64(f.Cells, 0, mostCells, at.key("cells"), "cells"))
 	}

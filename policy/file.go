@@ -141,7 +141,7 @@ type defaultsT struct {
 
 type buyingT struct {
 	Cells integer `yaml:"cells" jsonschema:"default=1024" jsonschema_description:"Most cells of a count that is widened: the rows outside its condition are counted beside it, at the same cost and error. 0: off."`
-	After decimal `yaml:"after" jsonschema:"default=1" jsonschema_description:"Under dp.max_error: a release is bought when what was paid for counts that it would have answered comes to so many times its price. 0: never."`
+	After decimal `yaml:"after" jsonschema:"default=0" jsonschema_description:"Under dp.max_error: a release is bought when what was paid for counts that it would have answered comes to so many times its price, so that a statement may cost more than its counts need. 1 is the best that is known without knowing what will be asked. 0: never."`
 }
 
 type tableT struct {

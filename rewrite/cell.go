@@ -27,17 +27,20 @@ func (w *writer) number(c *policy.Column, n string) string {
 	if !d.Ordered() {
 		return n
 	}
-	switch least := d.Min.(type) {
+	least, most, _ := wholeEnds(d)
+	switch d.Min.(type) {
 	case int64:
-		return w.steps(n, least, d.Max.(int64), d.Step.Whole)
+		return w.steps(n, least, most, d.Step.Whole)
 	case policy.Date:
-		return w.quotient(w.operate(n, "-", w.constant(c, least)), d.Step.Whole)
-	case policy.Timestamp:
-		return w.steps(w.micros(n), int64(least), int64(d.Max.(policy.Timestamp)), d.Step.Whole)
-	case policy.Timestamptz:
-		return w.steps(w.micros(n), int64(least), int64(d.Max.(policy.Timestamptz)), d.Step.Whole)
+		return w.quotient(w.operate(n, "-", w.constant(c, d.Min)), d.Step.Whole)
+	case policy.Timestamp, policy.Timestamptz:
+		return w.steps(w.micros(n), least, most, d.Step.Whole)
 	case policy.Numeric:
-		return w.decimalCell(c, n)
+		if step := d.Step.Decimal.Coefficient; step != nil && step.Sign() > 0 {
+			return w.decimals(c).cell(n)
+		}
+		w.fail("a step that is not positive")
+		return "NULL"
 	case float64:
 		return w.floatCell(c, n)
 	}
@@ -49,16 +52,9 @@ func (w *writer) number(c *policy.Column, n string) string {
 // bits the difference is taken in a wider type.
 func (w *writer) steps(n string, least, most, step int64) string {
 	if new(big.Int).Sub(big.NewInt(most), big.NewInt(least)).IsInt64() {
-		if least != 0 {
-			n = w.operate(n, "-", w.whole(least))
-		}
-		return w.quotient(n, step)
+		return w.quotient(w.above(n, least), step)
 	}
-	if w.dialect == dialect.PostgreSQL {
-		above := w.operate(n, "-", w.literal(strconv.FormatInt(least, 10), "numeric"))
-		return w.call("div", above, w.literal(strconv.FormatInt(step, 10), "numeric"))
-	}
-	return w.quotient(w.operate(w.cast(n, "hugeint"), "-", w.cast(w.whole(least), "hugeint")), step)
+	return dialect.Fill(w.dialect.WideSteps, n, strconv.FormatInt(least, 10), strconv.FormatInt(step, 10))
 }
 
 // quotient is floor(above/step) for integers above ≥ 0 and step ≥ 1.
@@ -74,30 +70,4 @@ func (w *writer) quotient(above string, step int64) string {
 
 // micros is the number of microseconds from 1970 to a finite moment, in UTC for a moment with a zone: the session's
 // zone has no part in it.
-func (w *writer) micros(n string) string {
-	if w.dialect == dialect.DuckDB {
-		return "epoch_us(" + n + ")"
-	}
-	return w.cast(w.operate("EXTRACT(EPOCH FROM "+n+")", "*", w.literal("1000000", "numeric")), "int8")
-}
-
-func (w *writer) decimalCell(c *policy.Column, n string) string {
-	least, step := c.Domain.Min.(policy.Numeric), c.Domain.Step.Decimal
-	if step.Coefficient == nil || step.Coefficient.Sign() <= 0 {
-		w.fail("a step that is not positive")
-		return "NULL"
-	}
-	if w.dialect == dialect.PostgreSQL {
-		return w.call("div", w.operate(n, "-", w.constant(c, least)), w.constant(c, step))
-	}
-	d := w.decimal(c)
-	units := step.At(d.scale)
-	above, kind := d.units(w, c, n)
-	if units.Cmp(big.NewInt(1)) == 0 {
-		return above
-	}
-	if !units.IsInt64() {
-		kind = "hugeint"
-	}
-	return w.operate(above, "/", w.cast("'"+units.String()+"'", kind))
-}
+func (w *writer) micros(n string) string { return dialect.Fill(w.dialect.Micros, n) }

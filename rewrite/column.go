@@ -12,8 +12,8 @@ import (
 // ordered domain, or the cell's number in an enumerated one, whatever is stored: the comparisons here are total and the
 // arithmetic of cells (cell.go) sees bounded values alone.
 //
-// In PostgreSQL a raw column is never cast. Where it is not of the declared type the statement fails when it is parsed,
-// alike for any rows. DuckDB has TRY_CAST, which makes NULL of what does not fit.
+// How a raw column is read is the engine's (dialect.Words.Read): what does not fit the declared type is NULL, or else the
+// statement fails when it is parsed, alike for any rows.
 
 // raw reads the column.
 func (w *writer) raw(c *policy.Column) string {
@@ -25,27 +25,12 @@ func (w *writer) raw(c *policy.Column) string {
 	}
 	column := "t." + w.name(c.Source)
 	if c.Open != nil {
-		return w.call("left", w.text(column), strconv.Itoa(policy.MostKeyLength))
+		return w.call("left", dialect.Fill(w.dialect.ReadText, column), strconv.Itoa(policy.MostKeyLength))
 	}
-	switch {
-	case w.dialect == dialect.DuckDB:
-		kind, err := ColumnType(c)
-		if err != nil {
-			w.fail("%v", err)
-		}
-		return "TRY_CAST(" + column + " AS " + kind + ")"
-	case c.Type.Textual():
-		return w.text(column)
+	if c.Type.Textual() {
+		return dialect.Fill(w.dialect.ReadText, column)
 	}
-	return column
-}
-
-// text reads a column of text as it is stored.
-func (w *writer) text(column string) string {
-	if w.dialect == dialect.DuckDB {
-		return "TRY_CAST(" + column + " AS VARCHAR)"
-	}
-	return `(` + column + ` COLLATE pg_catalog."C")` // bytes decide equality and order
+	return dialect.Fill(w.dialect.Read, column, w.columnType(c))
 }
 
 // missing tells whether the raw value is NULL or NaN.
@@ -61,12 +46,10 @@ func (w *writer) missing(c *policy.Column) string {
 // isNaN is empty for a type without NaN.
 func (w *writer) isNaN(c *policy.Column, raw string) string {
 	switch {
-	case c.Type.Floating() && w.dialect == dialect.DuckDB:
-		return "isnan(" + raw + ")"
 	case c.Type.Floating():
-		return w.operate(raw, "=", w.literal("NaN", "float8"))
-	case c.Type == policy.NumericType && w.dialect == dialect.PostgreSQL:
-		return w.operate(raw, "=", w.literal("NaN", "numeric"))
+		return dialect.Fill(w.dialect.IsNaN, raw, w.dialect.Type("float8"))
+	case c.Type == policy.NumericType && w.dialect.Digits == 0:
+		return dialect.Fill(w.dialect.IsNaN, raw, w.dialect.Type("numeric"))
 	}
 	return ""
 }
@@ -81,9 +64,9 @@ func (w *writer) kept(c *policy.Column) []string {
 		w.fail("a column without a domain")
 		return nil
 	case outside && nulls:
-		return []string{w.declared(c)}
+		return []string{w.declared(c, true)}
 	case outside:
-		return []string{"(" + w.missing(c) + " OR " + w.declared(c) + ")"}
+		return []string{"(" + w.missing(c) + " OR " + w.declared(c, true) + ")"}
 	case nulls:
 		return []string{"NOT " + w.missing(c)}
 	}
@@ -139,13 +122,8 @@ func (w *writer) normalisedEnum(c *policy.Column) string {
 		found := w.operate(w.found(c)+".i", "-", w.literal("1", "int8"))
 		return "COALESCE(" + found + ", CASE WHEN " + raw + " IS NOT NULL THEN " + w.whole(int64(d.Other)) + " END)"
 	}
-	position, values := "list_position", w.values(c, d.Values)
-	list := "[" + strings.Join(values, ", ") + "]"
-	if w.dialect == dialect.PostgreSQL {
-		list, position = "ARRAY"+list, "array_position"
-	}
-	declared := w.operate(w.call(position, list, raw), "-", "1")
-	if len(values) == 0 {
+	declared := w.operate(dialect.Fill(w.dialect.Position, strings.Join(w.values(c, d.Values), ", "), raw), "-", "1")
+	if len(d.Values) == 0 {
 		declared = w.cast("NULL", "int4")
 	}
 	switch {

@@ -1,15 +1,12 @@
 package rewrite
 
 import (
-	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // computed writes the rows of its input with sums of their columns. Nothing can fail: an operand is NULL or within its domain,
@@ -27,12 +24,7 @@ func (w *writer) computed(c *derived.Computed) string {
 			items = append(items, a.computedColumn(sum, column)+" AS n"+strconv.Itoa(at+1))
 		}
 	}
-	if w.table.Dataset.Unit.Row { // whose rows name no unit
-		if items = items[1:]; len(items) == 0 {
-			items = []string{"1 AS one"}
-		}
-	}
-	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + ")"
+	return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + ")"
 }
 
 // computedColumn is the sum, in whole numbers or decimals.
@@ -59,7 +51,11 @@ func (w *writer) computedColumn(sum derived.ComputedColumn, c *policy.Column) st
 			times = max(times, -times)
 		}
 		if times != 1 {
-			value = w.operate(w.times(times, decimal), "*", value)
+			factor := w.whole(times)
+			if decimal {
+				factor = w.decimals(c).times(times)
+			}
+			value = w.operate(factor, "*", value)
 		}
 		if i == 0 {
 			total = value
@@ -71,26 +67,17 @@ func (w *writer) computedColumn(sum derived.ComputedColumn, c *policy.Column) st
 		w.fail("a sum of numbers that are too large")
 		return "NULL"
 	}
-	if decimal && w.dialect == dialect.DuckDB {
-		kind, err := ColumnType(c)
-		if err != nil {
-			w.fail("%v", err)
-		}
-		return w.cast(total, kind)
+	if decimal {
+		return w.decimals(c).settled(total)
 	}
 	return total
 }
 
 // operand is a normalised value as it is added up: as it is, in days since 1970, or in microseconds.
 func (w *writer) operand(c *policy.Column, n string, sum *policy.Column) string {
-	decimal := sum.Type == policy.NumericType
-	switch {
-	case decimal && w.dialect == dialect.DuckDB && (c.Type.Integer() || c.Type == policy.NumericType):
-		return w.cast(n, fmt.Sprintf("DECIMAL(%d,%d)", maxWidth, w.decimal(sum).scale)) // wide enough for every sum on the way
-	case decimal && c.Type.Integer():
-		return w.cast(n, "numeric")
-	case decimal && c.Type == policy.NumericType:
-		return n
+	switch decimal := sum.Type == policy.NumericType; {
+	case decimal && (c.Type.Integer() || c.Type == policy.NumericType):
+		return w.decimals(sum).operand(c, n)
 	case decimal:
 	case c.Type.Integer() || c.Type == policy.DateType:
 		return w.onGrid(c, n, 0)
@@ -101,17 +88,6 @@ func (w *writer) operand(c *policy.Column, n string, sum *policy.Column) string 
 	return "NULL"
 }
 
-// times writes a constant that a sum multiplies by.
-func (w *writer) times(n int64, decimal bool) string {
-	switch {
-	case !decimal:
-		return w.whole(n)
-	case w.dialect == dialect.DuckDB:
-		return w.cast("'"+strconv.FormatInt(n, 10)+"'", "DECIMAL(19,0)")
-	}
-	return w.literal(strconv.FormatInt(n, 10), "numeric")
-}
-
 // sizeOf is the largest size of a column's values, in units of the ends of a sum's domain.
 func sizeOf(c *policy.Column, of *policy.Domain) (*big.Int, bool) {
 	size, scale := new(big.Int), int32(0)
@@ -119,29 +95,15 @@ func sizeOf(c *policy.Column, of *policy.Domain) (*big.Int, bool) {
 		scale = least.Scale
 	}
 	for _, v := range []policy.Value{c.Domain.Min, c.Domain.Max} {
-		own := new(big.Int)
-		switch v := v.(type) {
-		case int64:
-			own.SetInt64(v)
-		case policy.Date:
-			own.SetInt64(int64(v))
-		case policy.Timestamp:
-			own.SetInt64(int64(v))
-		case policy.Timestamptz:
-			own.SetInt64(int64(v))
-		case policy.Numeric:
-			if v.Scale > scale {
-				return nil, false
-			}
-			if own = v.At(scale); own.CmpAbs(size) > 0 {
-				size.Abs(own)
-			}
-			continue
-		default:
+		own, ok := v.(policy.Numeric)
+		if n, whole := wholeOf(v); whole {
+			own, ok = policy.NewNumeric(n, 0), true
+		}
+		if !ok || own.Scale > scale {
 			return nil, false
 		}
-		if own.Mul(own, power(scale)).CmpAbs(size) > 0 {
-			size.Abs(own)
+		if units := own.At(scale); units.CmpAbs(size) > 0 {
+			size.Abs(units)
 		}
 	}
 	return size, true

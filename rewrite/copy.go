@@ -14,7 +14,7 @@ import (
 
 // Copy writes the query that reads a public table: its columns in policy order, as text, at most most rows.
 func Copy(t *policy.Table, d dialect.Dialect, most int) (string, error) {
-	if !t.Public || d != dialect.PostgreSQL && d != dialect.DuckDB {
+	if !t.Public || d.Words == nil {
 		return "", errors.New("rewrite: only public tables are copied")
 	}
 	w := &writer{composed: &composed{dialect: d}, table: t}
@@ -54,9 +54,21 @@ func Probe(t *policy.Table, d dialect.Dialect) (Query, error) {
 
 // DescribeView writes a query that shows all that a trusted SELECT does. It is described and never run.
 func DescribeView(t *policy.Table, d dialect.Dialect) (string, error) {
-	if d != dialect.PostgreSQL && d != dialect.DuckDB {
+	if d.Words == nil {
 		return "", errors.New("rewrite: no such dialect")
 	}
 	w := &writer{composed: &composed{dialect: d}, table: t}
 	return "SELECT t.* FROM " + w.relation(t) + " AS t", w.err
+}
+
+// CompareKeys writes a query that compares two join keys as joins and sub-queries do. A database that accepts it accepts
+// the comparison in every measure. It is prepared and never run.
+func CompareKeys(a, b *policy.Column, d dialect.Dialect) (string, error) {
+	if d.Words == nil {
+		return "", errors.New("rewrite: no such dialect")
+	}
+	w := &writer{composed: &composed{dialect: d, seen: map[string]string{}}, table: a.Table, alias: "a"}
+	sql := "SELECT " + w.equal("a."+w.name(a.Source), "b."+w.name(b.Source)) +
+		" FROM " + w.relation(a.Table) + " AS a, " + w.relation(b.Table) + " AS b"
+	return sql, w.err
 }

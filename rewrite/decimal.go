@@ -3,64 +3,123 @@ package rewrite
 import (
 	"fmt"
 	"math/big"
+	"strconv"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// DuckDB's DECIMAL(width, scale) has at most 38 digits and its arithmetic fails on overflow. A numeric column is read
+// A decimal of limited digits has a type DECIMAL(width, scale), whose arithmetic fails on overflow. A numeric column is read
 // with its declared precision; its bounds, and the differences between values within them, are public and are checked
 // here, so that no stored value can overflow.
 
-const (
-	maxWidth    = 38
-	narrowWidth = 18 // digits that DuckDB holds in 64 bits
-	// looseScale is the number of digits after the point that a numeric column without a declared precision keeps: it is
-	// read as DECIMAL(38,9), or with the domain's digits where those are more. A number that does not fit is NULL.
-	looseScale = 9
-)
+// looseScale is the number of digits after the point that a numeric column without a declared precision keeps: it is
+// read as DECIMAL(38,9), or with the domain's digits where those are more. A number that does not fit is NULL.
+const looseScale = 9
 
-// decimal is how DuckDB holds a numeric column.
-type decimal struct {
+// decimals writes arithmetic on the numbers of a column of type numeric, as far as the engine's limit of digits is seen in it.
+type decimals interface {
+	constant(v policy.Numeric) string
+	compare(n, op string, v policy.Numeric) string // of a normalised value n, as below
+	cell(n string) string                          // the number of its cell
+	limb(n string) limb                            // its part of a row's hash, which counts the last digits that it has on every engine
+	operand(c *policy.Column, n string) string     // another column's number as a part of a sum of this column's type
+	times(n int64) string                          // what such a part is multiplied by
+	settled(sum string) string                     // a sum as a value of the column
+}
+
+func (w *writer) decimals(c *policy.Column) decimals {
+	if w.dialect.Digits == 0 {
+		return numeric{w, c}
+	}
+	d, err := fixedOf(c, w.dialect)
+	if err != nil {
+		w.fail("%v", err)
+	}
+	d.writer = w
+	return d
+}
+
+// numeric is PostgreSQL's type, whose digits have no limit.
+type numeric struct {
+	*writer
+	column *policy.Column
+}
+
+func (d numeric) constant(v policy.Numeric) string { return d.literal(v.String(), "numeric") }
+
+func (d numeric) compare(n, op string, v policy.Numeric) string {
+	return d.operate(n, op, d.constant(v))
+}
+
+func (d numeric) above(n string) string {
+	return d.operate(n, "-", d.constant(d.column.Domain.Min.(policy.Numeric)))
+}
+
+func (d numeric) cell(n string) string {
+	return d.call("div", d.above(n), d.constant(d.column.Domain.Step.Decimal))
+}
+
+func (d numeric) limb(n string) limb {
+	held, err := fixedOf(d.column, dialect.DuckDB)
+	if err != nil { // more digits than DuckDB holds, whose order nobody compares with
+		return limb{}
+	}
+	least, most := held.ends()
+	units := d.operate(d.above(n), "*", d.literal(power(held.scale).String(), "numeric"))
+	if width := most.Sub(most, least); width.IsInt64() {
+		return d.within(d.cast(units, "int8"), width.Int64())
+	}
+	return d.orNull(limb{d.cast(d.operate(d.call("div", units, d.literal("1", "numeric")), "%", d.literal(strconv.Itoa(hashPrime), "numeric")), "int8"), hashPrime})
+}
+
+func (d numeric) operand(c *policy.Column, n string) string {
+	if c.Type.Integer() {
+		return d.cast(n, "numeric")
+	}
+	return n
+}
+
+func (d numeric) times(n int64) string      { return d.literal(strconv.FormatInt(n, 10), "numeric") }
+func (d numeric) settled(sum string) string { return sum }
+
+// fixed is how an engine of limited digits holds a numeric column.
+type fixed struct {
+	*writer
+	column       *policy.Column
 	width, scale int32 // of the raw column
 	wide         int32 // at least width, so that the domain's bounds fit
 }
 
-// ColumnType is the DuckDB type in which a column's values are read.
-func ColumnType(c *policy.Column) (string, error) {
-	switch c.Type {
-	case policy.Bool:
-		return "BOOLEAN", nil
-	case policy.Int2, policy.Int4, policy.Int8:
-		return "BIGINT", nil
-	case policy.Float4:
-		return "FLOAT", nil
-	case policy.Float8:
-		return "DOUBLE", nil
-	case policy.NumericType:
-		d, err := decimalOf(c)
-		return fmt.Sprintf("DECIMAL(%d,%d)", d.width, d.scale), err
-	case policy.Text, policy.Varchar:
-		return "VARCHAR", nil
-	case policy.UUID:
-		return "UUID", nil
-	case policy.DateType:
-		return "DATE", nil
-	case policy.TimestampT:
-		return "TIMESTAMP", nil
-	case policy.TimestampTZ:
-		return "TIMESTAMPTZ", nil
+// ColumnType is the type in which an engine reads a column's values.
+func ColumnType(c *policy.Column, in dialect.Dialect) (string, error) {
+	if c.Type == policy.NumericType && in.Digits > 0 {
+		d, err := fixedOf(c, in)
+		return in.DecimalOf(d.width, d.scale), err
 	}
-	return "", fmt.Errorf("column %s: type %s cannot be read in DuckDB", c.Name, c.Type)
+	kind, ok := kinds[c.Type]
+	if !ok {
+		return "", fmt.Errorf("column %s: type %s cannot be read in %s", c.Name, c.Type, in)
+	}
+	return in.Type(kind), nil
 }
 
-func decimalOf(c *policy.Column) (decimal, error) {
-	width, scale := policy.NumericTypmod(c.Typmod)
-	d := decimal{width: width, scale: scale}
-	if width < 0 {
-		d = decimal{width: maxWidth, scale: looseScale}
+func (w *writer) columnType(c *policy.Column) string {
+	kind, err := ColumnType(c, w.dialect)
+	if err != nil {
+		w.fail("%v", err)
 	}
-	if d.width > maxWidth {
-		return d, fmt.Errorf("column %s: DuckDB holds at most %d digits", c.Name, maxWidth)
+	return kind
+}
+
+func fixedOf(c *policy.Column, in dialect.Dialect) (fixed, error) {
+	width, scale := policy.NumericTypmod(c.Typmod)
+	d := fixed{column: c, width: width, scale: scale}
+	if width < 0 {
+		d.width, d.scale = in.Digits, looseScale
+	}
+	if d.width > in.Digits {
+		return d, fmt.Errorf("column %s: %s holds at most %d digits", c.Name, in, in.Digits)
 	}
 	d.wide = d.width
 	if c.Domain == nil {
@@ -69,65 +128,112 @@ func decimalOf(c *policy.Column) (decimal, error) {
 	least, _ := c.Domain.Min.(policy.Numeric)
 	most, _ := c.Domain.Max.(policy.Numeric)
 	d.scale = max(d.scale, least.Scale, most.Scale, c.Domain.Step.Decimal.Scale)
-	if width >= 0 && d.scale > scale || d.scale > maxWidth {
-		return d, fmt.Errorf("column %s: its domain has more digits after the point than DuckDB would hold", c.Name)
+	if width >= 0 && d.scale > scale || d.scale > in.Digits {
+		return d, fmt.Errorf("column %s: its domain has more digits after the point than %s would hold", c.Name, in)
 	}
 	for _, bound := range []policy.Numeric{least, most} {
 		if digits(bound.At(d.scale)) > d.width {
-			d.wide = maxWidth
+			d.wide = in.Digits
 		}
-		if digits(bound.At(d.scale)) > maxWidth {
-			return d, fmt.Errorf("column %s: its domain has more than %d digits", c.Name, maxWidth)
+		if digits(bound.At(d.scale)) > in.Digits {
+			return d, fmt.Errorf("column %s: its domain has more than %d digits", c.Name, in.Digits)
 		}
 	}
 	return d, nil
 }
 
-func (w *writer) decimal(c *policy.Column) decimal {
-	d, err := decimalOf(c)
-	if err != nil {
-		w.fail("%v", err)
-	}
-	return d
+// ends are those of the domain, in units of 10^−scale.
+func (d fixed) ends() (least, most *big.Int) {
+	return d.column.Domain.Min.(policy.Numeric).At(d.scale), d.column.Domain.Max.(policy.Numeric).At(d.scale)
 }
 
-// literal writes a constant at the column's own scale, which it must fit.
-func (d decimal) literal(w *writer, v policy.Numeric) string {
+// constant writes a constant at the column's own scale, which it must fit.
+func (d fixed) constant(v policy.Numeric) string {
 	fits := v.Rescale(d.scale)
-	if fits.Cmp(v) != 0 || digits(fits.Coefficient) > maxWidth {
-		w.fail("a numeric constant with more digits than DuckDB holds")
+	if fits.Cmp(v) != 0 || digits(fits.Coefficient) > d.dialect.Digits {
+		d.fail("a numeric constant with more digits than %s holds", d.dialect)
 	}
-	return w.cast("'"+fits.String()+"'", fmt.Sprintf("DECIMAL(%d,%d)", d.wide, d.scale))
+	return d.literal(fits.String(), d.dialect.DecimalOf(d.wide, d.scale))
+}
+
+// compare writes a comparison whose constant may have more digits than the column: then it lies between two of
+// the column's values, the lower of which takes its place.
+func (d fixed) compare(n, op string, v policy.Numeric) string {
+	lower := floorAt(v, d.scale)
+	if lower.Cmp(v) == 0 {
+		return d.operate(n, op, d.constant(lower))
+	}
+	switch op {
+	case "<", "<=":
+		return d.operate(n, "<=", d.constant(lower))
+	case ">", ">=":
+		return d.operate(n, ">", d.constant(lower))
+	case "=":
+		return "false"
+	}
+	return n + " IS NOT NULL"
 }
 
 // units writes the distance of a normalised value from the domain's least one as an integer of 10^−scale units. The
 // narrowest decimal that holds the domain keeps the arithmetic within 64 bits where it can be.
-func (d decimal) units(w *writer, c *policy.Column, n string) (above, kind string) {
-	least, most := c.Domain.Min.(policy.Numeric).At(d.scale), c.Domain.Max.(policy.Numeric).At(d.scale)
+func (d fixed) units(n string) (above, kind string) {
+	least, most := d.ends()
 	width := max(digits(least), digits(most), d.scale)
 	var shifted string
 	switch product := width + d.scale + 1; {
-	case product > maxWidth: // no decimal holds n · 10^scale, so the point is taken out of its text
-		shifted = "replace(" + w.cast(n, "text") + ", '.', '')"
-	case product > narrowWidth: // a product of two narrow decimals would overflow rather than become a wide one
-		width = maxWidth
+	case product > d.dialect.Digits: // no decimal holds n · 10^scale, so the point is taken out of its text
+		shifted = d.call("replace", d.cast(n, "text"), "'.'", "''")
+	case product > d.dialect.Narrow: // a product of two narrow decimals would overflow rather than become a wide one
+		width = d.dialect.Digits
 		fallthrough
 	default:
-		shifted = fmt.Sprintf("TRY_CAST(%s AS DECIMAL(%d,%d))", n, width, d.scale)
+		shifted = dialect.Fill(d.dialect.Read, n, d.dialect.DecimalOf(width, d.scale))
 		if d.scale > 0 {
-			shifted = w.operate(shifted, "*", w.cast("'"+power(d.scale).String()+"'", fmt.Sprintf("DECIMAL(%d,0)", d.scale+1)))
+			shifted = d.operate(shifted, "*", d.literal(power(d.scale).String(), d.dialect.DecimalOf(d.scale+1, 0)))
 		}
 	}
-	kind = "hugeint"
+	kind = "wide"
 	if least.IsInt64() && most.IsInt64() && new(big.Int).Sub(most, least).IsInt64() {
 		kind = "int8"
 	}
-	above = "TRY_CAST(" + shifted + " AS " + duckTypes[kind] + ")"
+	above = dialect.Fill(d.dialect.Read, shifted, d.dialect.Type(kind))
 	if least.Sign() != 0 {
-		above = w.operate(above, "-", w.cast("'"+least.String()+"'", kind))
+		above = d.operate(above, "-", d.literal(least.String(), kind))
 	}
 	return above, kind
 }
+
+func (d fixed) cell(n string) string {
+	units := d.column.Domain.Step.Decimal.At(d.scale)
+	above, kind := d.units(n)
+	if units.Cmp(big.NewInt(1)) == 0 {
+		return above
+	}
+	if !units.IsInt64() {
+		kind = "wide"
+	}
+	return d.operate(above, "/", d.literal(units.String(), kind))
+}
+
+func (d fixed) limb(n string) limb {
+	above, _ := d.units(n)
+	least, most := d.ends()
+	if width := most.Sub(most, least); width.IsInt64() && width.Int64() < hashPrime-1 {
+		return d.within(d.cast(above, "int8"), width.Int64())
+	}
+	return d.orNull(limb{d.cast(d.operate(above, "%", d.literal(strconv.Itoa(hashPrime), "wide")), "int8"), hashPrime})
+}
+
+// operand is wide enough for every sum on the way.
+func (d fixed) operand(_ *policy.Column, n string) string {
+	return d.cast(n, d.dialect.DecimalOf(d.dialect.Digits, d.scale))
+}
+
+func (d fixed) times(n int64) string {
+	return d.literal(strconv.FormatInt(n, 10), d.dialect.DecimalOf(19, 0))
+}
+
+func (d fixed) settled(sum string) string { return d.cast(sum, d.columnType(d.column)) }
 
 func digits(n *big.Int) int32 { return int32(len(new(big.Int).Abs(n).String())) }
 

@@ -110,25 +110,19 @@ func (w *writer) hasOther(a, b *writer, m *derived.Marked) string {
 	if m.Other == m.From && len(m.On) == 0 && m.Where == nil { // itself
 		return a.alias + ".u IS NOT NULL"
 	}
-	own, others := []string{a.alias + ".u"}, []string{b.alias + ".u"}
+	own, others := []string{w.joinable(a.alias + ".u")}, []string{w.joinable(b.alias + ".u")}
 	for _, e := range m.On {
-		own, others = append(own, a.useKey(e.Left)), append(others, b.useKey(e.Right))
+		own, others = append(own, w.joinable(a.useKey(e.Left))), append(others, w.joinable(b.useKey(e.Right)))
 	}
 	where := ""
 	if m.Where != nil {
 		where = " WHERE " + b.predicate(m.Where)
 	}
-	if w.dialect == dialect.DuckDB {
-		for i := range own {
-			own[i], others[i] = w.cast(own[i], "text"), w.cast(others[i], "text")
-		}
-		return "(" + strings.Join(own, ", ") + ") IN (SELECT " + strings.Join(others, ", ") + " FROM " + b.input() + where + ")"
+	row := w.dialect.Row
+	if len(own) == 1 {
+		row = w.dialect.RowOfOne
 	}
-	left := own[0]
-	if len(own) > 1 {
-		left = "ROW(" + strings.Join(own, ", ") + ")"
-	}
-	return left + " OPERATOR(pg_catalog.=) ANY (SELECT " + strings.Join(others, ", ") + " FROM " + b.input() + where + ")"
+	return w.inQuery(dialect.Fill(row, strings.Join(own, ", ")), "SELECT "+strings.Join(others, ", ")+" FROM "+b.input()+where)
 }
 
 // passed are the unit, and what is used of an input's first columns and its keys, which keep their places.
@@ -240,10 +234,7 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 
 // unitAggregate is an aggregate over a unit's rows, whose number is bounded, so that no sum overflows.
 func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column) string {
-	filter := ""
-	if g.Where != nil {
-		filter = " FILTER (WHERE " + w.predicate(g.Where) + ")"
-	}
+	filter := w.filter(g.Where)
 	if g.Kind == derived.UnitCount {
 		return w.cast(w.call("count", "*")+filter, "int8")
 	}
@@ -257,17 +248,10 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column) string
 		return w.call("max", n) + filter
 	case derived.UnitSum:
 		sum := w.call("sum", n) + filter
-		switch {
-		case c.Type != policy.NumericType:
-			return w.cast(sum, "int8")
-		case w.dialect == dialect.DuckDB:
-			kind, err := ColumnType(c)
-			if err != nil {
-				w.fail("%v", err)
-			}
-			return w.cast(sum, kind)
+		if c.Type == policy.NumericType {
+			return w.decimals(c).settled(sum)
 		}
-		return sum
+		return w.cast(sum, "int8")
 	}
 	w.fail("an aggregate of an unknown kind")
 	return "NULL"

@@ -54,12 +54,8 @@ func (w *writer) foundValues(c *policy.Column) string {
 	for i, v := range c.Domain.Values {
 		values[i] = w.argument(v, "text")
 	}
-	list, alias := "["+strings.Join(values, ", ")+"]", w.found(c)
-	rows := "(SELECT unnest(" + list + ") AS v, unnest(range(1, " + strconv.Itoa(len(values)+1) + ")) AS i) AS " + alias
-	if w.dialect == dialect.PostgreSQL {
-		rows = w.call("unnest", "ARRAY"+list) + " WITH ORDINALITY AS " + alias + "(v, i)"
-	}
-	return rows + " ON " + w.operate(w.raw(c), "=", alias+".v")
+	rows := dialect.Fill(w.dialect.Numbered, strings.Join(values, ", "), w.found(c), strconv.Itoa(len(values)+1))
+	return rows + " ON " + w.operate(w.raw(c), "=", w.found(c)+".v")
 }
 
 // combination writes the numbers of the cells of several columns as one text.
@@ -71,15 +67,7 @@ func (w *writer) combination(c *policy.Column) string {
 			text = number
 			continue
 		}
-		text = w.operate(w.operate(text, "||", w.comma()), "||", number)
+		text = w.operate(w.operate(text, "||", dialect.Fill(w.dialect.Quoted, ",")), "||", number)
 	}
 	return text
-}
-
-// comma is that text.
-func (w *writer) comma() string {
-	if w.dialect == dialect.DuckDB {
-		return "','"
-	}
-	return "','::pg_catalog.text"
 }

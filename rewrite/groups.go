@@ -52,15 +52,15 @@ func (w *writer) groupedCounts(m *plans.Measure) string {
 		f := "s.f" + strconv.Itoa(i+1)
 		outer, classes = append(outer, f), append(classes, "g.f"+strconv.Itoa(i+1))
 		at := len(items)
-		rest := int64(g.Cells)
+		rest := g.Cells
 		for k := range g.Columns {
 			cell := f
-			size := int64(m.Size(at + k))
+			size := m.Size(at + k)
 			if rest /= size; rest > 1 {
-				cell = w.operate(cell, "/", w.literal(strconv.FormatInt(rest, 10), "int4"))
+				cell = w.operate(cell, "/", w.int4(rest))
 			}
 			if k > 0 {
-				cell = w.operate(cell, "%", w.literal(strconv.FormatInt(size, 10), "int4"))
+				cell = w.operate(cell, "%", w.int4(size))
 			}
 			items = append(items, w.output(cell, "c"+strconv.Itoa(at+k+1)))
 		}
@@ -94,9 +94,9 @@ func (w *writer) classed(m *plans.Measure, everything bool) string {
 		items = append(items, v.class(m, at, g)+" AS f"+strconv.Itoa(i+1))
 		at += g.Columns
 	}
-	where := ""
+	var conditions []string
 	if m.Where != nil {
-		where = "\n  WHERE " + v.predicate(m.Where)
+		conditions = []string{v.predicate(m.Where)}
 	}
 	if everything {
 		for i := range w.table.Columns {
@@ -108,19 +108,14 @@ func (w *writer) classed(m *plans.Measure, everything bool) string {
 			}
 		}
 	}
-	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + v.base(everything) + " AS b" + where + ")"
+	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + v.base(everything) + " AS b" + where("  ", conditions) + ")"
 }
 
 // class writes the first combination of cells of a row's class.
 func (w *writer) class(m *plans.Measure, at int, g plans.Grouping) string {
 	number := ""
 	for i, c := range m.Grain[at : at+g.Columns] {
-		cell := w.cast(w.piece(m, at+i, w.use(c)), "int4")
-		if number == "" {
-			number = cell
-			continue
-		}
-		number = w.operate(w.operate(number, "*", w.literal(strconv.Itoa(m.Size(at+i)), "int4")), "+", cell)
+		number = w.nextDigit(i, number, m.Size(at+i), w.piece(m, at+i, w.use(c)))
 	}
 	first := make([]int, g.Classes)
 	for i := range first {
@@ -161,10 +156,10 @@ func (w *writer) among(number string, runs []run) string {
 		return w.cast("NULL", "int4")
 	}
 	if len(runs) == 1 {
-		return w.literal(strconv.Itoa(runs[0].to), "int4")
+		return w.int4(runs[0].to)
 	}
 	half := len(runs) / 2
-	return "CASE WHEN " + w.operate(number, "<", w.literal(strconv.Itoa(runs[half].from), "int4")) + " THEN " + w.among(number, runs[:half]) +
+	return "CASE WHEN " + w.operate(number, "<", w.int4(runs[half].from)) + " THEN " + w.among(number, runs[:half]) +
 		" ELSE " + w.among(number, runs[half:]) + " END"
 }
 

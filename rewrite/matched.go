@@ -42,19 +42,9 @@ func (w *writer) matched(m *derived.Matched) string {
 		}
 		items = append(items, value+" AS n"+strconv.Itoa(len(m.From.Columns)+i+1))
 	}
-	if w.table.Dataset.Unit.Row { // whose rows name no unit
-		if items = items[1:]; len(items) == 0 {
-			items = []string{"1 AS one"}
-		}
-	}
-	number := w.literal("0", "int4")
+	number := w.int4(0)
 	for i, c := range m.Args {
-		cell := w.cast(a.cell(c, a.use(c)), "int4")
-		if i == 0 {
-			number = cell
-			continue
-		}
-		number = w.operate(w.operate(number, "*", w.literal(strconv.Itoa(c.Domain.Size()), "int4")), "+", cell)
+		number = w.nextDigit(i, number, c.Domain.Size(), a.cell(c, a.use(c)))
 	}
 	var combinations, rows []string
 	for _, match := range m.Matches {
@@ -65,13 +55,28 @@ func (w *writer) matched(m *derived.Matched) string {
 	if m.Outer {
 		join = "LEFT JOIN "
 	}
-	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + "\n  " + join + pairs + "\n    ON " + w.operate(number, "=", alias+".c") + ")"
+	return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + "\n  " + join + pairs + "\n    ON " + w.operate(number, "=", alias+".c") + ")"
 }
 
-// integers is an array of small numbers.
-func (w *writer) integers(list []string) string {
-	if w.dialect == dialect.DuckDB {
-		return w.cast("["+strings.Join(list, ", ")+"]", "INTEGER[]")
+// nextDigit is a number of several cells with one more of them, of so many.
+func (w *writer) nextDigit(i int, number string, size int, cell string) string {
+	if cell = w.cast(cell, "int4"); i == 0 {
+		return cell
 	}
-	return "'{" + strings.Join(list, ",") + "}'::pg_catalog.int4[]"
+	return w.operate(w.operate(number, "*", w.int4(size)), "+", cell)
+}
+
+// named are the items of a table's rows: where a row is the unit, they name none.
+func (w *writer) named(items []string) string {
+	if w.table.Dataset.Unit.Row {
+		if items = items[1:]; len(items) == 0 {
+			return "1 AS one"
+		}
+	}
+	return strings.Join(items, ", ")
+}
+
+// integers is a list of small numbers.
+func (w *writer) integers(list []string) string {
+	return dialect.Fill(w.dialect.Integers, strings.Join(list, w.dialect.Comma))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -118,10 +119,7 @@ func statement(m *plans.Measure, d dialect.Dialect, proven []*policy.Table, uniq
 		}
 	}
 	for i, p := range m.Counters {
-		filter := ""
-		if p != nil {
-			filter = " FILTER (WHERE " + w.predicate(p) + ")"
-		}
+		filter := w.filter(p)
 		count := w.call("count", "*") + filter
 		if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Terms) > 0 {
 			count = w.sum(m.Sums[i], filter)
@@ -144,13 +142,19 @@ func statement(m *plans.Measure, d dialect.Dialect, proven []*policy.Table, uniq
 		conditions = append([]string{bound}, conditions...)
 	}
 	sql := "SELECT " + strings.Join(items, ",\n       ") + "\nFROM " + from + " AS s"
-	if len(conditions) > 0 {
-		sql += "\nWHERE " + strings.Join(conditions, "\n  AND ")
-	}
+	sql += where("", conditions)
 	if len(keys) > 0 {
 		sql += "\nGROUP BY " + strings.Join(keys, ", ")
 	}
 	return w.finished(sql)
+}
+
+// filter says which rows an aggregate sees.
+func (w *writer) filter(p predicate.Pred) string {
+	if p == nil {
+		return ""
+	}
+	return " FILTER (WHERE " + w.predicate(p) + ")"
 }
 
 // finished is the text of a query, if it could be written.
@@ -173,17 +177,21 @@ func (w *writer) output(expression, name string) string {
 	return w.cast(expression, kind) + " AS " + name
 }
 
+// where writes the conditions under which rows are read, below a margin.
+func where(margin string, conditions []string) string {
+	if len(conditions) == 0 {
+		return ""
+	}
+	return "\n" + margin + "WHERE " + strings.Join(conditions, "\n"+margin+"  AND ")
+}
+
 // relation writes a table's name in full.
 func (w *writer) relation(t *policy.Table) string {
 	if t.View.Text != "" {
 		return "(" + w.view(t) + "\n)" // on a line of its own: the text may end with a comment
 	}
 	schema, name := Relation(t.Source, w.dialect)
-	full := w.name(schema) + "." + w.name(name)
-	if w.dialect == dialect.DuckDB {
-		return w.name(Catalog) + "." + full
-	}
-	return full
+	return dialect.Fill(w.dialect.Relation, w.name(schema), w.name(name))
 }
 
 // view is the data owner's own SELECT, which one parser has found to be one.
@@ -197,14 +205,10 @@ func (w *writer) view(t *policy.Table) string {
 // Relation returns the schema and name of a base relation in a database of that dialect. A source without a schema lies
 // in the dialect's default schema.
 func Relation(s policy.Source, d dialect.Dialect) (schema, name string) {
-	switch {
-	case s.Schema != "":
-		return s.Schema, s.Name
-	case d == dialect.DuckDB:
-		return "main", s.Name
-	default:
-		return "public", s.Name
+	if s.Schema == "" {
+		return d.Schema, s.Name
 	}
+	return s.Schema, s.Name
 }
 
 // at is the place of a column in the writer's table.

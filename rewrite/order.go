@@ -11,17 +11,13 @@ import (
 func order(a, b policy.Value) (int, bool) {
 	switch a := a.(type) {
 	case int64:
-		b, ok := b.(int64)
-		return cmp.Compare(a, b), ok
+		return orderAs(a, b)
 	case policy.Date:
-		b, ok := b.(policy.Date)
-		return cmp.Compare(a, b), ok
+		return orderAs(a, b)
 	case policy.Timestamp:
-		b, ok := b.(policy.Timestamp)
-		return cmp.Compare(a, b), ok
+		return orderAs(a, b)
 	case policy.Timestamptz:
-		b, ok := b.(policy.Timestamptz)
-		return cmp.Compare(a, b), ok
+		return orderAs(a, b)
 	case float64:
 		b, ok := b.(float64)
 		if b != b {
@@ -33,6 +29,33 @@ func order(a, b policy.Value) (int, bool) {
 		return a.Cmp(b), ok
 	}
 	return 0, false
+}
+
+func orderAs[T cmp.Ordered](a T, b policy.Value) (int, bool) {
+	v, ok := b.(T)
+	return cmp.Compare(a, v), ok
+}
+
+// wholeOf is a value of a type whose values are whole numbers, of days or microseconds where they are moments.
+func wholeOf(v policy.Value) (n int64, ok bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case policy.Date:
+		return int64(v), true
+	case policy.Timestamp:
+		return int64(v), true
+	case policy.Timestamptz:
+		return int64(v), true
+	}
+	return 0, false
+}
+
+// wholeEnds are the ends of a domain of such a type.
+func wholeEnds(d *policy.Domain) (least, most int64, ok bool) {
+	least, _ = wholeOf(d.Min)
+	most, ok = wholeOf(d.Max)
+	return least, most, ok
 }
 
 // floorAt is the largest number of that scale that is at most v.

@@ -52,9 +52,9 @@ func (w *writer) piece(m *plans.Measure, i int, n string) string {
 	if length, before := evenly(starts, c.Domain.Regular); length > 0 && len(starts) > mostCompared {
 		number = w.cast(w.number(c, n), "int4")
 		if before > 0 {
-			number = w.operate(number, "+", w.literal(strconv.Itoa(before), "int4"))
+			number = w.operate(number, "+", w.int4(before))
 		}
-		number = w.operate(number, "/", w.literal(strconv.Itoa(length), "int4"))
+		number = w.operate(number, "/", w.int4(length))
 	} else {
 		number = w.compared(c, n, starts, 0)
 	}

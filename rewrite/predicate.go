@@ -46,6 +46,21 @@ func (w *writer) join(parts []predicate.Pred, word string) string {
 	return "(" + strings.Join(texts, word) + ")"
 }
 
+// anyOf and allOf write conditions of which there may be one, or none.
+func anyOf(parts []string) string { return several(parts, " OR ", "false") }
+
+func allOf(parts []string, otherwise string) string { return several(parts, " AND ", otherwise) }
+
+func several(parts []string, word, otherwise string) string {
+	switch len(parts) {
+	case 0:
+		return otherwise
+	case 1:
+		return parts[0]
+	}
+	return "(" + strings.Join(parts, word) + ")"
+}
+
 func (w *writer) inCells(p predicate.InCells) string {
 	if w.at(p.Column); w.err != nil {
 		return "false"
@@ -76,13 +91,7 @@ func (w *writer) inCells(p predicate.InCells) string {
 			}
 		}
 	}
-	switch len(parts) {
-	case 0:
-		return "false"
-	case 1:
-		return parts[0]
-	}
-	return "(" + strings.Join(parts, " OR ") + ")"
+	return anyOf(parts)
 }
 
 // valued is the number of cells that are not NULL's, which is the last one.
@@ -108,13 +117,7 @@ func (w *writer) between(c *policy.Column, n string, a, b int) string {
 	if b < valued(c.Domain) {
 		parts = append(parts, w.operate(n, "<", low(b)))
 	}
-	switch len(parts) {
-	case 0:
-		return n + " IS NOT NULL"
-	case 1:
-		return parts[0]
-	}
-	return "(" + parts[0] + " AND " + parts[1] + ")"
+	return allOf(parts, n+" IS NOT NULL")
 }
 
 // cellNumbers compares the number of the cell with a list.
@@ -129,10 +132,7 @@ func (w *writer) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span
 		return "false"
 	}
 	number := w.cast(w.number(c, n), "int4")
-	if w.dialect == dialect.DuckDB {
-		return number + " IN (" + strings.Join(list, ", ") + ")"
-	}
-	return number + " OPERATOR(pg_catalog.=) ANY ('{" + strings.Join(list, ",") + "}'::pg_catalog.int4[])"
+	return dialect.Fill(w.dialect.OneOfNumbers, number, strings.Join(list, w.dialect.Comma))
 }
 
 // compare writes a comparison with a constant. A constant outside the domain decides it for every value that is not
@@ -156,8 +156,8 @@ func (w *writer) compare(p predicate.Compare) string {
 	case above || below:
 		return "false"
 	}
-	if v, isNumeric := p.Value.(policy.Numeric); isNumeric && w.dialect == dialect.DuckDB {
-		return w.compareDecimal(p, n, v)
+	if v, isNumeric := p.Value.(policy.Numeric); isNumeric {
+		return w.decimals(p.Column).compare(n, p.Op, v)
 	}
 	return w.operate(n, p.Op, w.constant(p.Column, p.Value))
 }
@@ -174,24 +174,6 @@ func (w *writer) compareColumns(p predicate.Between) string {
 		return "false"
 	}
 	return w.operate(a, p.Op, b)
-}
-
-// compareDecimal writes a comparison whose constant may have more digits than the column: then it lies between two of
-// the column's values, the lower of which takes its place.
-func (w *writer) compareDecimal(p predicate.Compare, n string, v policy.Numeric) string {
-	lower := floorAt(v, w.decimal(p.Column).scale)
-	if lower.Cmp(v) == 0 {
-		return w.operate(n, p.Op, w.constant(p.Column, lower))
-	}
-	switch p.Op {
-	case "<", "<=":
-		return w.operate(n, "<=", w.constant(p.Column, lower))
-	case ">", ">=":
-		return w.operate(n, ">", w.constant(p.Column, lower))
-	case "=":
-		return "false"
-	}
-	return n + " IS NOT NULL"
 }
 
 func contains(spans []mechanisms.Span, cell int) bool {

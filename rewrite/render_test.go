@@ -66,7 +66,7 @@ func TestRenderRefuses(t *testing.T) {
 			}
 		}
 	}
-	if _, err := rewrite.Render(&plans.Measure{}, 0); err == nil {
+	if _, err := rewrite.Render(&plans.Measure{}, dialect.Dialect{}); err == nil {
 		t.Error("the zero dialect is not refused")
 	}
 }

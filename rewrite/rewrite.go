@@ -12,10 +12,6 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Catalog is the name under which a DuckDB backend attaches the private tables. They lie outside the search path, so
-// nothing that their file defines can take the place of a built-in function.
-const Catalog = "private"
-
 // Query is the SQL of one measure. It returns, per combination of cells with rows, the number of the cell, or of the piece of
 // cells, of each grain column (int4) and then one count (int8) per counter; only total functions occur in it. It is valid only when made by Render.
 type Query struct {
@@ -39,7 +35,7 @@ type text struct {
 
 // Render writes the SQL of a measure.
 func Render(m *plans.Measure, d dialect.Dialect) (Query, error) {
-	if d != dialect.PostgreSQL && d != dialect.DuckDB {
+	if d.Words == nil {
 		return Query{}, errors.New("rewrite: no such dialect")
 	}
 	if err := checkMeasure(m); err != nil {

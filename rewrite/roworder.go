@@ -111,11 +111,7 @@ func (w *writer) hashed(limbs []limb) string {
 
 // round is (state XOR x)·C mod (2^31 − 1).
 func (w *writer) round(state, x string, number int) string {
-	mixed := "xor(" + state + ", " + x + ")"
-	if w.dialect == dialect.PostgreSQL {
-		mixed = w.operate(state, "#", x)
-	}
-	return w.modulo(w.operate(mixed, "*", w.whole(hashConstants[number%4]&hashPrime)))
+	return w.modulo(w.operate(w.operate(state, "#", x), "*", w.whole(hashConstants[number%4]&hashPrime)))
 }
 
 func (w *writer) modulo(n string) string { return w.operate(n, "%", w.whole(hashPrime)) }
@@ -136,22 +132,16 @@ func (w *writer) unitLimb(u string) limb { return w.keyLimb(w.table.UnitType(), 
 // keyLimb is that of a key, of whose values nothing is known but their type, 0 if not even that. In PostgreSQL & is an
 // operator on whole numbers: where the key is something else, the statement fails when it is parsed, alike for any rows.
 func (w *writer) keyLimb(t policy.Type, key string) limb {
-	switch {
-	case !t.Integer():
+	if !t.Integer() {
 		return w.textLimb(key)
-	case w.dialect == dialect.DuckDB:
-		key = "TRY_CAST(" + key + " AS BIGINT)"
 	}
-	return w.folded(key)
+	return w.folded(dialect.Fill(w.dialect.Read, key, w.dialect.Type("int8")))
 }
 
 // textLimb is that of any value, by the beginning of its text: 28 bits of its MD5, which both engines have.
 func (w *writer) textLimb(value string) limb {
 	hex := w.call("left", w.call("md5", w.call("left", w.cast(value, "text"), strconv.Itoa(policy.MostKeyLength))), "7")
-	if w.dialect == dialect.DuckDB {
-		return w.orNull(limb{"TRY_CAST('0x' || " + hex + " AS BIGINT)", 1 << 28})
-	}
-	return w.orNull(limb{w.cast(w.cast(w.operate("'x'::pg_catalog.text", "||", hex), "bit(28)"), "int8"), 1 << 28})
+	return w.orNull(limb{dialect.Fill(w.dialect.HexToWhole, hex), 1 << 28})
 }
 
 // columnLimb is that of a column's normalised value n. It has no size where the contents alone must tell values apart.
@@ -164,21 +154,19 @@ func (w *writer) columnLimb(c *policy.Column, n string) limb {
 	if !d.Ordered() {
 		return w.orNull(limb{w.cast(n, "int8"), int64(d.Size())})
 	}
-	switch least := d.Min.(type) {
+	least, most, _ := wholeEnds(d)
+	switch d.Min.(type) {
 	case int64:
-		width := new(big.Int).Sub(big.NewInt(d.Max.(int64)), big.NewInt(least))
-		if !width.IsInt64() {
+		if width := new(big.Int).Sub(big.NewInt(most), big.NewInt(least)); !width.IsInt64() {
 			return w.folded(n)
 		}
-		return w.within(w.above(n, least), width.Int64())
+		return w.within(w.above(n, least), most-least)
 	case policy.Date:
-		return w.within(w.cast(w.operate(n, "-", w.constant(c, least)), "int8"), int64(d.Max.(policy.Date)-least))
-	case policy.Timestamp:
-		return w.within(w.above(w.micros(n), int64(least)), int64(d.Max.(policy.Timestamp)-least))
-	case policy.Timestamptz:
-		return w.within(w.above(w.micros(n), int64(least)), int64(d.Max.(policy.Timestamptz)-least))
+		return w.within(w.cast(w.operate(n, "-", w.constant(c, d.Min)), "int8"), most-least)
+	case policy.Timestamp, policy.Timestamptz:
+		return w.within(w.above(w.micros(n), least), most-least)
 	case policy.Numeric:
-		return w.decimalLimb(c, n)
+		return w.decimals(c).limb(n)
 	case float64:
 		return w.floatLimb(c, n)
 	}
@@ -200,29 +188,6 @@ func (w *writer) within(n string, width int64) limb {
 		return w.orNull(limb{n, width + 1})
 	}
 	return w.orNull(limb{w.modulo(n), hashPrime})
-}
-
-// decimalLimb counts the last digits that a column of numeric numbers has in both engines.
-func (w *writer) decimalLimb(c *policy.Column, n string) limb {
-	if w.dialect == dialect.DuckDB {
-		above, _ := w.decimal(c).units(w, c, n)
-		least, most := c.Domain.Min.(policy.Numeric).At(w.decimal(c).scale), c.Domain.Max.(policy.Numeric).At(w.decimal(c).scale)
-		if width := new(big.Int).Sub(most, least); width.IsInt64() && width.Int64() < hashPrime-1 {
-			return w.within(w.cast(above, "int8"), width.Int64())
-		}
-		return w.orNull(limb{w.cast(w.operate(above, "%", w.cast("'"+strconv.Itoa(hashPrime)+"'", "hugeint")), "int8"), hashPrime})
-	}
-	d, err := decimalOf(c)
-	if err != nil { // more digits than DuckDB holds, whose order nobody compares with
-		return limb{}
-	}
-	least := c.Domain.Min.(policy.Numeric)
-	width := new(big.Int).Sub(c.Domain.Max.(policy.Numeric).At(d.scale), least.At(d.scale))
-	units := w.operate(w.operate(n, "-", w.constant(c, least)), "*", w.literal("1"+strings.Repeat("0", int(d.scale)), "numeric"))
-	if width.IsInt64() {
-		return w.within(w.cast(units, "int8"), width.Int64())
-	}
-	return w.orNull(limb{w.cast(w.operate(w.call("div", units, w.literal("1", "numeric")), "%", w.literal(strconv.Itoa(hashPrime), "numeric")), "int8"), hashPrime})
 }
 
 // floatLimb is the number in units of 2^−k, as many as a whole number of 62 bits has room for: a product with a power of

@@ -119,10 +119,7 @@ func (w *writer) base(everything bool) string {
 		conditions = append(conditions, w.where)
 	}
 	sql := "(SELECT " + strings.Join(items, ",\n        ") + "\n   FROM " + from
-	if len(conditions) > 0 {
-		sql += "\n   WHERE " + strings.Join(conditions, "\n     AND ")
-	}
-	return sql + ")"
+	return sql + where("   ", conditions) + ")"
 }
 
 // stored is what the rows are read from, and each row's unit.
@@ -157,10 +154,10 @@ func (w *writer) known(unit string) []string {
 // inBytes is a join key as rows are ordered by it: keys that are different differ there, whatever their column's collation
 // takes for equal. The type of a key that is not listed is not known.
 func (w *writer) inBytes(k *policy.Column, name string) string {
-	if w.dialect == dialect.DuckDB || k.Type != 0 && !k.Type.Textual() {
-		return name // DuckDB's tables know no such collation without naming it, and order text by its bytes
+	if k.Type != 0 && !k.Type.Textual() {
+		return name
 	}
-	return "(" + w.cast(name, "text") + ` COLLATE pg_catalog."C")`
+	return dialect.Fill(w.dialect.TextKey, name)
 }
 
 // single is a value, and another for rows that are units of their own because they name none: no bound is for these.
@@ -217,16 +214,16 @@ func (w *writer) unitCounts() string {
 		" AS b\n  GROUP BY b.u) AS s"
 }
 
-// equal compares two keys. They may be of different types in DuckDB, whose conversions can fail but for those to text;
-// in PostgreSQL the statement then fails when it is parsed, alike for any rows.
+// equal compares two keys. Where the engine cannot compare their types the statement fails when it is parsed, alike for any
+// rows.
 func (w *writer) equal(a, b string) string {
 	return w.operate(w.joinable(a), "=", w.joinable(b))
 }
 
 // joinable is a key as joins compare it.
-func (w *writer) joinable(key string) string {
-	if w.dialect == dialect.DuckDB {
-		return w.cast(key, "text")
-	}
-	return key
+func (w *writer) joinable(key string) string { return dialect.Fill(w.dialect.Key, key) }
+
+// inQuery tells whether a value is among the rows of a query.
+func (w *writer) inQuery(value, query string) string {
+	return dialect.Fill(w.dialect.Within, value, query)
 }

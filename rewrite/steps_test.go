@@ -178,7 +178,7 @@ func TestStepsOfNeighbours(t *testing.T) {
 	for d, db := range stepDatabases(t) {
 		for _, accountant := range []string{"pure", "zcdp"} {
 			t.Run(d.String()+" "+accountant, func(t *testing.T) {
-				m, random, beyond := stepRelease(t, accountant, db.schema), rand.New(rand.NewPCG(seed, uint64(d))), map[string]bool{}
+				m, random, beyond := stepRelease(t, accountant, db.schema), rand.New(rand.NewPCG(seed, map[dialect.Dialect]uint64{dialect.PostgreSQL: 1, dialect.DuckDB: 2}[d])), map[string]bool{}
 				limit := m.Growth.Spec.Sensitivity(m.Contribution())
 				for range 12 {
 					rows := history(random)

@@ -59,11 +59,11 @@ func storedValues(c *policy.Column) uint64 {
 		return uint64(len(d.Values)) + 2
 	default:
 		width, most := uint64(0), uint64(0)
-		switch least := d.Min.(type) {
+		switch least, end, _ := wholeEnds(d); d.Min.(type) {
 		case int64:
-			width, most = uint64(d.Max.(int64))-uint64(least), fewWhole
+			width, most = uint64(end)-uint64(least), fewWhole
 		case policy.Date:
-			width, most = uint64(d.Max.(policy.Date)-least), fewDays
+			width, most = uint64(end)-uint64(least), fewDays
 		}
 		if width >= most {
 			return 0
@@ -107,10 +107,7 @@ func (w *writer) tallied(m *plans.Measure) string {
 	if w.where != "" {
 		conditions = append(conditions, w.where)
 	}
-	inner := "SELECT " + strings.Join(append(stored, counts...), ",\n       ") + "\nFROM " + from
-	if len(conditions) > 0 {
-		inner += "\nWHERE " + strings.Join(conditions, "\n  AND ")
-	}
+	inner := "SELECT " + strings.Join(append(stored, counts...), ",\n       ") + "\nFROM " + from + where("", conditions)
 	if len(m.Grain) == 0 {
 		return inner
 	}
@@ -121,10 +118,7 @@ func (w *writer) tallied(m *plans.Measure) string {
 		later = append(later, w.kept(c)...)
 	}
 	sql := "SELECT " + strings.Join(append(items, totals...), ",\n       ") + "\nFROM (" + inner + "\nGROUP BY " + strings.Join(keys, ", ") + ") AS s"
-	if len(later) > 0 {
-		sql += "\nWHERE " + strings.Join(later, "\n  AND ")
-	}
-	return sql + "\nGROUP BY " + strings.Join(outer, ", ")
+	return sql + where("", later) + "\nGROUP BY " + strings.Join(outer, ", ")
 }
 
 // onStored writes a predicate for rows as they are stored.
@@ -141,7 +135,7 @@ func (w *writer) inStored(c *policy.Column, spans []mechanisms.Span) string {
 	if contains(spans, d.Null) {
 		parts = append(parts, w.missing(c))
 		if c.Outside == policy.OutsideOther && d.Other < 0 && c.Type != policy.Bool {
-			parts = append(parts, w.beyond(c))
+			parts = append(parts, w.declared(c, false))
 		}
 	}
 	switch {
@@ -160,13 +154,7 @@ func (w *writer) inStored(c *policy.Column, spans []mechanisms.Span) string {
 	default:
 		parts = append(parts, w.oneOfStored(c, spans)...)
 	}
-	switch len(parts) {
-	case 0:
-		return "false"
-	case 1:
-		return parts[0]
-	}
-	return "(" + strings.Join(parts, " OR ") + ")"
+	return anyOf(parts)
 }
 
 // betweenStored is between (predicate.go) for stored values: the first and the last cell take those beyond them where the
@@ -188,13 +176,7 @@ func (w *writer) betweenStored(c *policy.Column, a, b int) string {
 	case nan != "" && a > 0:
 		parts = append(parts, "NOT "+nan)
 	}
-	switch len(parts) {
-	case 0:
-		return "(NOT " + w.missing(c) + ")"
-	case 1:
-		return parts[0]
-	}
-	return "(" + strings.Join(parts, " AND ") + ")"
+	return allOf(parts, "(NOT "+w.missing(c)+")")
 }
 
 // oneOfStored holds for the stored values of an enumerated column in the cells: 'other' is every value that is not one of
@@ -222,17 +204,14 @@ func (w *writer) oneOfStored(c *policy.Column, spans []mechanisms.Span) []string
 // isOneOf compares a stored value with a list that is not empty; a NULL is neither in it nor outside.
 func (w *writer) isOneOf(c *policy.Column, list []string, in bool) string {
 	raw, values := w.raw(c), w.values(c, list)
-	operator, duck, quantifier := "=", " IN (", " ANY "
+	operator, phrase := "=", w.dialect.OneOf
 	if !in {
-		operator, duck, quantifier = "<>", " NOT IN (", " ALL "
+		operator, phrase = "<>", w.dialect.NoneOf
 	}
-	switch {
-	case len(list) == 1:
+	if len(list) == 1 {
 		return w.operate(raw, operator, values[0])
-	case w.dialect == dialect.DuckDB:
-		return "(" + raw + duck + strings.Join(values, ", ") + "))"
 	}
-	return "(" + raw + " OPERATOR(pg_catalog." + operator + ")" + quantifier + "(ARRAY[" + strings.Join(values, ", ") + "]))"
+	return dialect.Fill(phrase, raw, strings.Join(values, ", "))
 }
 
 // values are the arguments that hold values of an enumerated column.
@@ -248,30 +227,18 @@ func (w *writer) values(c *policy.Column, list []string) []string {
 	return values
 }
 
-// declared holds for the stored values that the domain declares.
-func (w *writer) declared(c *policy.Column) string {
-	switch d := c.Domain; {
-	case c.Type == policy.Bool:
-		return w.raw(c) + " IS NOT NULL"
-	case d.Ordered():
-		raw := w.raw(c)
+// declared holds for the stored values that the domain declares, or else for the others, NaN among them.
+func (w *writer) declared(c *policy.Column, is bool) string {
+	d, raw := c.Domain, w.raw(c)
+	switch {
+	case d.Ordered() && is:
 		return "(" + w.operate(raw, ">=", w.constant(c, d.Min)) + " AND " + w.operate(raw, "<=", w.constant(c, d.Max)) + ")"
-	case len(d.Values) == 0:
-		return "false"
-	default:
-		return w.isOneOf(c, d.Values, true)
-	}
-}
-
-// beyond holds for the stored values that the domain does not declare, NaN among them.
-func (w *writer) beyond(c *policy.Column) string {
-	switch d := c.Domain; {
 	case d.Ordered():
-		raw := w.raw(c)
 		return "(" + w.operate(raw, "<", w.constant(c, d.Min)) + " OR " + w.operate(raw, ">", w.constant(c, d.Max)) + ")"
-	case len(d.Values) == 0:
-		return w.raw(c) + " IS NOT NULL"
-	default:
-		return w.isOneOf(c, d.Values, false)
+	case len(d.Values) == 0 && c.Type != policy.Bool && is:
+		return "false"
+	case len(d.Values) == 0 || c.Type == policy.Bool:
+		return raw + " IS NOT NULL"
 	}
+	return w.isOneOf(c, d.Values, is)
 }

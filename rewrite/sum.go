@@ -8,7 +8,6 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // A sum adds up whole numbers that are bounded row by row, in a type that no number of rows overflows, and is cut at what
@@ -84,12 +83,9 @@ func (w *writer) term(t plans.SumTerm) string {
 
 // cut adds up, and ends where a release does.
 func (w *writer) cut(each, filter string) string {
-	most, kind := strconv.FormatInt(mechanisms.MostCount, 10), "numeric"
-	if w.dialect == dialect.DuckDB {
-		kind = "hugeint"
-	}
-	total := "COALESCE(" + w.call("sum", each) + filter + ", " + w.literal("0", kind) + ")"
-	return "GREATEST(LEAST(" + total + ", " + w.literal(most, kind) + "), " + w.literal("-"+most, kind) + ")"
+	most := strconv.FormatInt(mechanisms.MostCount, 10)
+	total := "COALESCE(" + w.call("sum", each) + filter + ", " + w.literal("0", "wide") + ")"
+	return "GREATEST(LEAST(" + total + ", " + w.literal(most, "wide") + "), " + w.literal("-"+most, "wide") + ")"
 }
 
 // factor is round(n·10^−e) − centre, NULL for NULL.
@@ -122,7 +118,7 @@ func (w *writer) onGrid(c *policy.Column, n string, exponent int) string {
 			return w.operate(w.cast(n, "int8"), "/", w.whole(tenTo(exponent)))
 		}
 		return w.cast(n, "int8")
-	case c.Type == policy.NumericType && w.dialect == dialect.PostgreSQL:
+	case c.Type == policy.NumericType && w.dialect.Digits == 0:
 		if exponent > 0 {
 			return w.cast(w.call("round", w.operate(n, "/", w.literal(power, "numeric"))), "int8")
 		}

@@ -11,10 +11,11 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Names of types, in PostgreSQL's short form, and what DuckDB calls them.
-var duckTypes = map[string]string{
-	"int4": "INTEGER", "int8": "BIGINT", "hugeint": "HUGEINT", "float4": "FLOAT", "float8": "DOUBLE", "text": "VARCHAR",
-	"uuid": "UUID", "bool": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ",
+// kinds are the types in which columns are read, but for decimals of limited digits (decimal.go).
+var kinds = map[policy.Type]string{
+	policy.Bool: "bool", policy.Int2: "int8", policy.Int4: "int8", policy.Int8: "int8", policy.Float4: "float4", policy.Float8: "float8",
+	policy.NumericType: "numeric", policy.Text: "text", policy.Varchar: "text", policy.UUID: "uuid", policy.DateType: "date",
+	policy.TimestampT: "timestamp", policy.TimestampTZ: "timestamptz",
 }
 
 // name quotes an identifier. Names that PostgreSQL would cut or refuse are refused.
@@ -22,46 +23,26 @@ func (w *writer) name(s string) string {
 	if s == "" || len(s) > 63 || strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
 		w.fail("a name of the policy is empty, longer than 63 bytes, or not valid UTF-8")
 	}
-	return dialect.QuoteName(s)
+	return w.dialect.QuoteAs(s)
 }
 
-// operate writes a binary operator, PostgreSQL's own even where others of that name exist.
+// operate writes a binary operator, the system's own even where others of that name exist.
 func (w *writer) operate(left, operator, right string) string {
-	if w.dialect == dialect.PostgreSQL {
-		return "(" + left + " OPERATOR(pg_catalog." + operator + ") " + right + ")"
-	}
-	if operator == "/" {
-		operator = "//"
-	}
-	return "(" + left + " " + operator + " " + right + ")"
+	return w.dialect.Operate(left, operator, right)
 }
 
-// divide is the operator / on floating values, which is another one in DuckDB than on integers.
+// divide is the operator / on floating values, which may be another one than on whole numbers.
 func (w *writer) divide(left, right string) string {
-	if w.dialect == dialect.PostgreSQL {
-		return w.operate(left, "/", right)
-	}
-	return "(" + left + " / " + right + ")"
+	return dialect.Fill(w.dialect.Divide, left, right)
 }
 
 // call writes a function of the system catalog.
 func (w *writer) call(function string, args ...string) string {
-	if w.dialect == dialect.PostgreSQL {
-		function = "pg_catalog." + function
-	}
-	return function + "(" + strings.Join(args, ", ") + ")"
+	return dialect.Fill(w.dialect.Call, function, strings.Join(args, ", "))
 }
 
 // cast converts a value of a known type, which cannot fail.
-func (w *writer) cast(expression, kind string) string {
-	if w.dialect == dialect.PostgreSQL {
-		return "(" + expression + ")::pg_catalog." + kind
-	}
-	if duck, ok := duckTypes[kind]; ok {
-		kind = duck
-	}
-	return "CAST(" + expression + " AS " + kind + ")"
-}
+func (w *writer) cast(expression, kind string) string { return w.dialect.CastTo(expression, kind) }
 
 // literal writes a constant of a type from text that holds digits, letters, and . : + - and spaces alone.
 func (w *writer) literal(s, kind string) string {
@@ -71,14 +52,14 @@ func (w *writer) literal(s, kind string) string {
 			return "NULL"
 		}
 	}
-	if w.dialect == dialect.PostgreSQL {
-		return "'" + s + "'::pg_catalog." + kind
-	}
-	return w.cast("'"+s+"'", kind)
+	return dialect.Fill(w.dialect.Literal, s, w.dialect.Type(kind))
 }
 
 // whole writes an integer constant.
 func (w *writer) whole(n int64) string { return w.literal(strconv.FormatInt(n, 10), "int8") }
+
+// int4 writes a small one, as cells are numbered.
+func (w *writer) int4(n int) string { return w.literal(strconv.Itoa(n), "int4") }
 
 // float writes a floating constant.
 func (w *writer) float(f float64) string {
@@ -96,21 +77,13 @@ func (w *writer) argument(s, kind string) string {
 			w.fail("a text constant that is not valid UTF-8 without NUL")
 		}
 		w.args = append(w.args, s)
-		at = "$" + strconv.Itoa(len(w.args))
+		at = dialect.Fill(w.dialect.Argument, strconv.Itoa(len(w.args)))
 		w.seen[s] = at
 	}
-	if w.dialect == dialect.PostgreSQL {
-		at += "::pg_catalog.text"
-		if kind == "text" {
-			return at
-		}
-		return at + "::pg_catalog." + kind
-	}
-	at = w.cast(at, "text")
 	if kind == "text" {
 		return at
 	}
-	return w.cast(at, kind)
+	return dialect.Fill(w.dialect.Typed, at, w.dialect.Type(kind))
 }
 
 // constant writes a value of an ordered column's type.
@@ -121,10 +94,7 @@ func (w *writer) constant(c *policy.Column, v policy.Value) string {
 	case float64:
 		return w.float(v)
 	case policy.Numeric:
-		if w.dialect == dialect.PostgreSQL {
-			return w.literal(v.String(), "numeric")
-		}
-		return w.decimal(c).literal(w, v)
+		return w.decimals(c).constant(v)
 	case policy.Date:
 		return w.literal(w.instant(int64(v)*86400, 0).Format(time.DateOnly), "date")
 	case policy.Timestamp:

@@ -1,10 +1,6 @@
 package rewrite
 
-import (
-	"strings"
-
-	"github.com/dpproxy/dpproxy/rewrite/dialect"
-)
+import "strings"
 
 // A step of a release that grows counts the rows of a few days (plans.Window). The measure's predicate says so, above the
 // rows; what is written here says it again where the rows are read, so that an index on the date finds them. It changes no
@@ -34,12 +30,8 @@ func (w *writer) windowed(numbered bool) []string {
 		return to
 	}
 	unit := w.name(t.UnitColumn)
-	with := "(SELECT t." + unit + " FROM " + w.relation(t) + " AS t WHERE " + strings.Join(append(from, to...), " AND ") + ")"
-	among := " OPERATOR(pg_catalog.=) ANY "
-	if w.dialect == dialect.DuckDB {
-		among = " IN "
-	}
-	if among = "t." + unit + among + with; t.NullEach { // rows that name nobody are units of their own
+	among := w.inQuery("t."+unit, "SELECT t."+unit+" FROM "+w.relation(t)+" AS t WHERE "+strings.Join(append(from, to...), " AND "))
+	if t.NullEach { // rows that name nobody are units of their own
 		among = "(t." + unit + " IS NULL OR " + among + ")"
 	}
 	return append(to, among)

@@ -123,7 +123,7 @@ func TestBenchFreshLeaf(t *testing.T) {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	// As the proxy has it: the file under the catalog's name that the regenerated SQL uses.
-	for _, set := range []string{fmt.Sprintf("ATTACH '%s' AS %s (READ_ONLY)", copied, rewrite.Catalog), "USE " + rewrite.Catalog} {
+	for _, set := range []string{fmt.Sprintf("ATTACH '%s' AS %s (READ_ONLY)", copied, dialect.Catalog), "USE " + dialect.Catalog} {
 		if _, err := db.Exec(set); err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ import (
 // Binder finds the privacy boundary of one SELECT: which parts of it are aggregations over private rows (questions), and
 // what stands above them.
 type Binder struct {
-	C         reuse.Context
+	Context   reuse.Context
 	Text      string         // the statement
 	Top       *pg.SelectStmt // its tree
 	Env       scalar.Env
@@ -384,5 +384,5 @@ func (r *Rows) star(target *pg.ResTarget) ([]relation, *refuse.Refusal) {
 
 func NewBinder(c reuse.Context, params *semantics.Parameters) *Binder {
 	zone := c.Settings.Zone
-	return &Binder{C: c, Env: scalar.Env{Now: c.Now, Zone: zone, Asked: new(atomic.Bool), Work: c.Work}, Params: params, Groups: groupings{}}
+	return &Binder{Context: c, Env: scalar.Env{Now: c.Now, Zone: zone, Asked: new(atomic.Bool), Work: c.Work}, Params: params, Groups: groupings{}}
 }

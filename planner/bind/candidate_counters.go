@@ -18,15 +18,15 @@ import (
 // stand at virtual positions, and once for each: what differs between them are constants and conditions. What is asked is
 // one question with counters of its own for each candidate; its answer is turned over, so that candidates are rows.
 type fanned struct {
-	g     *Grouping
-	each  []*Grouping         // by candidate: binds over the rows as they meet it
-	where []*semantics.Expr   // of all candidates
-	own   [][]*semantics.Expr // by candidate: conditions of its own
-	keys  []fanKey
-	calls []*pg.Node      // aggregates bound so far
-	found []*Found        // by call
-	race  *linear.Ranking // nil: more is shown than the first candidates
-	label *pg.Node        // of race: stands for their rank
+	g       *Grouping
+	each    []*Grouping         // by candidate: binds over the rows as they meet it
+	where   []*semantics.Expr   // of all candidates
+	own     [][]*semantics.Expr // by candidate: conditions of its own
+	keys    []fanKey
+	calls   []*pg.Node      // aggregates bound so far
+	found   []*Found        // by call
+	ranking *linear.Ranking // nil: more is shown than the first candidates
+	label   *pg.Node        // of ranking: stands for their rank
 }
 
 // fanKey is a key: a constant of each candidate, or an expression over the private rows.
@@ -43,7 +43,7 @@ func (g *Grouping) fan(from *Rows) *refuse.Refusal {
 	}
 	for i := range from.fan.rows {
 		met := from.meeting(i)
-		sub := &Grouping{b: g.b, Sel: g.Sel, Rows: met, Q: &linear.Question{Table: from.Table, Apart: true, OffGrid: g.b.C.Settings.OffGrid}, keyAt: map[string]int{}, centred: map[string]bool{}}
+		sub := &Grouping{b: g.b, Sel: g.Sel, Rows: met, Q: &linear.Question{Table: from.Table, Apart: true, OffGrid: g.b.Context.Settings.OffGrid}, keyAt: map[string]int{}, centred: map[string]bool{}}
 		f.each, f.own[i] = append(f.each, sub), slices.Clone(from.fan.where[i])
 		if g.Sel.WhereClause == nil {
 			continue
@@ -136,7 +136,7 @@ func (f *fanned) told(pos int) *refuse.Refusal {
 		}
 		seen[text] = true
 	}
-	f.findRace()
+	f.findRanking()
 	return nil
 }
 
@@ -178,7 +178,7 @@ func (f *fanned) Flat() (q *linear.Question, at [][]int) {
 	at = make([][]int, len(f.each))
 	for i, sub := range f.each {
 		for n, c := range sub.Q.Counters {
-			if n == 0 && f.race != nil {
+			if n == 0 && f.ranking != nil {
 				at[i] = append(at[i], -1)
 				continue
 			}
@@ -202,8 +202,8 @@ func (f *fanned) privateKeys() (keys []*semantics.Expr) {
 	return keys
 }
 
-// Race is the score by which the first candidates are shown.
-func (f *fanned) Race() *linear.Ranking { return f.race }
+// Ranking is the score by which the first candidates are shown.
+func (f *fanned) Ranking() *linear.Ranking { return f.ranking }
 
 // Over is a leaf of the flat question turned over: its rows once for each candidate.
 func (f *fanned) Over(flat *plans.Leaf, at [][]int) *plans.Leaf {

@@ -43,18 +43,18 @@ var ownRelations = semantics.WordSet(`budget charges releases tables columns`)
 // resolve finds what a name in FROM means: a private table, or a relation of the sandbox.
 func (b *Binder) resolve(v *pg.RangeVar) (private *policy.Table, other plans.Relation, refusal *refuse.Refusal) {
 	pos := int(v.Location)
-	d := b.C.Dataset
+	d := b.Context.Dataset
 	if v.Catalogname != "" && (d == nil || v.Catalogname != d.ID) {
 		return nil, other, unknownDatabase.At(pos, v.Catalogname+"."+v.Schemaname+"."+v.Relname)
 	}
 	if v.Schemaname != "" {
 		return b.resolveIn(v.Schemaname, v.Relname, pos)
 	}
-	path := b.C.Settings.SearchPath
+	path := b.Context.Settings.SearchPath
 	if !slices.Contains(path, "pg_catalog") {
 		path = append([]string{"pg_catalog"}, path...)
 	}
-	if len(b.C.Settings.SearchPath) == 0 {
+	if len(b.Context.Settings.SearchPath) == 0 {
 		path = append(path, "public")
 	}
 	for _, schema := range path {
@@ -91,8 +91,8 @@ func (b *Binder) resolveIn(schema, name string, pos int) (*policy.Table, plans.R
 		return nil, plans.Relation{Schema: schema, Name: name, Release: b.releaseNamed(name)}, nil
 	case schema == "pg_catalog" && strings.HasPrefix(name, "pg_"):
 		return nil, plans.Relation{}, ownCatalogue.At(pos, schema+"."+name)
-	case known == nil && b.C.Dataset != nil:
-		if t := b.C.Dataset.Table(schema, name); t != nil && t.Schema == schema {
+	case known == nil && b.Context.Dataset != nil:
+		if t := b.Context.Dataset.Table(schema, name); t != nil && t.Schema == schema {
 			return b.table(t)
 		}
 	}

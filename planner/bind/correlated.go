@@ -78,7 +78,7 @@ func (b *Binder) shows(sel *pg.SelectStmt, words []string, place int32) (shown b
 			return
 		}
 		if v != nil {
-			t := b.C.Dataset.Table(v.Schemaname, v.Relname)
+			t := b.Context.Dataset.Table(v.Schemaname, v.Relname)
 			shown = shown || t != nil && t.Column(column) != nil
 		}
 		for _, target := range sub.GetSubquery().GetSelectStmt().GetTargetList() {

@@ -66,7 +66,7 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Ref
 		return nil, refusal
 	}
 	own := *from
-	g := &Grouping{b: b, Sel: sel, Rows: &own, Q: &linear.Question{Table: from.Table, Kept: from.kept, OffGrid: b.C.Settings.OffGrid}, keyAt: map[string]int{}}
+	g := &Grouping{b: b, Sel: sel, Rows: &own, Q: &linear.Question{Table: from.Table, Kept: from.kept, OffGrid: b.Context.Settings.OffGrid}, keyAt: map[string]int{}}
 	own.asked = g.Q
 	t := g.Below("WHERE")
 	g.Q.Where = from.where
@@ -231,7 +231,7 @@ func (g *Grouping) look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 	if f := g.Alarms[n]; f != nil {
 		return f, nil
 	}
-	if g.Fanned != nil && g.Fanned.race != nil && n == g.Fanned.label {
+	if g.Fanned != nil && g.Fanned.ranking != nil && n == g.Fanned.label {
 		return &Found{key: -1, counter: 0, typ: policy.Int8}, nil
 	}
 	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {

@@ -62,7 +62,7 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows) (*Rows, *refuse.Refusal
 
 // items are what the SELECT groups by: positions and output names stand for targets.
 func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *refuse.Refusal) {
-	group := &Grouping{b: g.b, Sel: sel, Rows: g.source, Q: &linear.Question{Table: g.source.Table, OffGrid: g.b.C.Settings.OffGrid}}
+	group := &Grouping{b: g.b, Sel: sel, Rows: g.source, Q: &linear.Question{Table: g.source.Table, OffGrid: g.b.Context.Settings.OffGrid}}
 	group.expandTargets()
 	if IsDistinct(sel) && len(sel.GroupClause) == 0 && !slices.ContainsFunc(sel.TargetList, ast.HasAggregate) {
 		var all []*pg.Node

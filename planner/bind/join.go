@@ -308,7 +308,7 @@ func nearer(first, second *refuse.Refusal) bool {
 func (b *Binder) Lowered(t *policy.Table, where []*semantics.Expr) (predicate.Pred, *refuse.Refusal) {
 	var out predicate.Pred
 	var said semantics.Notes
-	v := &linear.Solver{Lowerer: semantics.Lowerer{Table: t, Env: b.Env, Box: semantics.NewBox(t, b.Env), Notes: &said, OffGrid: b.C.Settings.OffGrid}}
+	v := &linear.Solver{Lowerer: semantics.Lowerer{Table: t, Env: b.Env, Box: semantics.NewBox(t, b.Env), Notes: &said, OffGrid: b.Context.Settings.OffGrid}}
 	v.Box.Below = true
 	residual, refusal := v.Fold(where, &out)
 	if refusal == nil && len(residual) > 0 {

@@ -38,8 +38,8 @@ type matcher struct {
 // match joins them.
 func (b *Binder) match(from, public *Rows, t *policy.Table, how joining, equals *lookup) (*Rows, *refuse.Refusal) {
 	m := &matcher{b: b, from: from, public: public, table: t, how: how, equals: equals}
-	if b.C.Public != nil {
-		m.data, _ = b.C.Public.Rows(t)
+	if b.Context.Public != nil {
+		m.data, _ = b.Context.Public.Rows(t)
 	}
 	if refusal := m.conditions(); refusal != nil {
 		return nil, refusal

@@ -136,10 +136,10 @@ func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *cte) (*candidates, 
 
 // tableCandidates are the rows of a public table, as it was copied last.
 func (b *Binder) tableCandidates(t *policy.Table, pos int) (*candidates, *refuse.Refusal) {
-	if b.C.Public == nil {
+	if b.Context.Public == nil {
 		return nil, notCopied.At(pos, t.Name)
 	}
-	data, ok := b.C.Public.Rows(t)
+	data, ok := b.Context.Public.Rows(t)
 	if !ok {
 		return nil, notCopied.At(pos, t.Name)
 	}

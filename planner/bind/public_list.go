@@ -87,10 +87,10 @@ func isListing(sel *pg.SelectStmt) bool {
 
 // read takes the rows that the conditions on the public columns alone keep, and notes the other conditions.
 func (l *listed) read(t *policy.Table, where *pg.Node) *refuse.Refusal {
-	if l.b.C.Public == nil {
+	if l.b.Context.Public == nil {
 		return notCopied.At(l.pos, t.Name)
 	}
-	data, ok := l.b.C.Public.Rows(t)
+	data, ok := l.b.Context.Public.Rows(t)
 	if !ok {
 		return notCopied.At(l.pos, t.Name)
 	}

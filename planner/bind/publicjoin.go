@@ -196,10 +196,10 @@ const bytesOfLooked = 96
 
 // index reads the public rows by their keys, which must be unique.
 func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
-	if l.b.C.Public == nil {
+	if l.b.Context.Public == nil {
 		return notCopied.At(pos, t.Name)
 	}
-	data, ok := l.b.C.Public.Rows(t)
+	data, ok := l.b.Context.Public.Rows(t)
 	if !ok {
 		return notCopied.At(pos, t.Name)
 	}

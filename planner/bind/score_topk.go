@@ -16,9 +16,9 @@ import (
 // score, and no score: the candidates may be chosen (docs/adr/0020). A score is a weight, which is public, times a count or
 // a sum that cannot be below zero.
 
-// findRace notes that a grouping shows the first candidates alone: a first counter stands for their rank, by which the
+// findRanking notes that a grouping shows the first candidates alone: a first counter stands for their rank, by which the
 // answer is sorted before all else. Where they are not chosen it is 0 in all rows.
-func (f *fanned) findRace() {
+func (f *fanned) findRanking() {
 	g := f.g
 	sel := g.Sel
 	if g.above || len(f.privateKeys()) > 0 || sel.HavingClause != nil || sel.LimitOffset != nil || len(sel.SortClause) != 1 || sel.LimitCount == nil ||
@@ -57,7 +57,7 @@ func (f *fanned) findRace() {
 		score = pg.MakeSortByNode(product, by.SortbyDir, by.SortbyNulls, -1)
 	}
 	rank := pg.MakeSortByNode(label, pg.SortByDir_SORTBY_DESC, pg.SortByNulls_SORTBY_NULLS_DEFAULT, -1)
-	g.Sel, f.race = &pg.SelectStmt{DistinctClause: sel.DistinctClause, TargetList: sel.TargetList, FromClause: sel.FromClause, WhereClause: sel.WhereClause,
+	g.Sel, f.ranking = &pg.SelectStmt{DistinctClause: sel.DistinctClause, TargetList: sel.TargetList, FromClause: sel.FromClause, WhereClause: sel.WhereClause,
 		GroupClause: sel.GroupClause, WindowClause: sel.WindowClause, SortClause: []*pg.Node{rank, score}, LimitCount: sel.LimitCount,
 		LimitOption: sel.LimitOption, WithClause: sel.WithClause}, r
 	f.label = label

@@ -118,8 +118,8 @@ func (b *Binder) madeUpOf(r *policy.Release) (m *plans.Measure, cells *linear.Qu
 		m, cells = s.measure, s.cells
 	}
 	var held *reuse.Holding
-	if b.C.Holdings != nil {
-		for _, h := range b.C.Holdings.Held(m.Digest) {
+	if b.Context.Holdings != nil {
+		for _, h := range b.Context.Holdings.Held(m.Digest) {
 			if held == nil || h.At.After(held.At) {
 				held = &h
 			}
@@ -146,10 +146,10 @@ func (b *Binder) addMadeUp(u *madeUp) string {
 
 // releaseNamed finds a release that is a table of schema dp.
 func (b *Binder) releaseNamed(name string) *policy.Release {
-	if b.C.Dataset == nil {
+	if b.Context.Dataset == nil {
 		return nil
 	}
-	for _, t := range b.C.Dataset.Tables {
+	for _, t := range b.Context.Dataset.Tables {
 		for _, r := range append(t.Synthetics[:len(t.Synthetics):len(t.Synthetics)], t.Sessions...) {
 			if r.Name == name {
 				return r
@@ -167,7 +167,7 @@ func (t *tree) madeUpTable(r *policy.Release, pos int) (string, *refuse.Refusal)
 		return "", linear.NoMechanism.At(pos, err.Error())
 	case m == nil || !m.Held && r.Kind == policy.OnlineRelease:
 		return "", unopenedRows.At(pos, r.Name, plans.ColumnNames(r.Columns))
-	case !m.Held && (!t.aggregates || !r.Cost.Fits(t.b.C.Share(1))):
+	case !m.Held && (!t.aggregates || !r.Cost.Fits(t.b.Context.Share(1))):
 		return "", UnpaidRows.At(pos, r.Table.Name, r.Name, r.Epsilon.String())
 	}
 	if !m.Held {
@@ -181,11 +181,11 @@ func (t *tree) madeUpTable(r *policy.Release, pos int) (string, *refuse.Refusal)
 // compares, must be among them.
 func (b *Binder) previewed(from *Rows, out *Rows) (*madeUp, *refuse.Refusal) {
 	table := from.Table
-	if table.Derived != nil || b.C.Dataset == nil {
+	if table.Derived != nil || b.Context.Dataset == nil {
 		return nil, rawRows.At(from.pos, table.Name)
 	}
 	if table.Opened {
-		table = b.C.Dataset.Table(table.Schema, table.Name)
+		table = b.Context.Dataset.Table(table.Schema, table.Name)
 	}
 	var best *madeUp
 	var unpaid *policy.Release

@@ -24,7 +24,7 @@ const mostThreshold = 1 << 53
 
 // findAlarms notes the comparisons of a SELECT that shows nothing else of its rows.
 func (g *Grouping) findAlarms() {
-	if g.b.C.Settings.Alarms == 0 || g.b.C.Settings.MaxError > 0 || len(g.Q.Keys) > 0 || g.Q.Sets != nil || g.above || g.Fanned != nil {
+	if g.b.Context.Settings.Alarms == 0 || g.b.Context.Settings.MaxError > 0 || len(g.Q.Keys) > 0 || g.Q.Sets != nil || g.above || g.Fanned != nil {
 		return
 	}
 	found := map[*pg.Node]*Found{}

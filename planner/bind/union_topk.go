@@ -48,7 +48,7 @@ func (b *Binder) readArms(sel *pg.SelectStmt) *pg.SelectStmt {
 	if from, refusal := quiet.FromRows(arms[0].sel, nil); from == nil || refusal != nil {
 		return sel
 	}
-	inner := contestOf(arms, names, count, sel.LimitCount)
+	inner := topKOf(arms, names, count, sel.LimitCount)
 	b.Top = inner
 	return &pg.SelectStmt{TargetList: sel.TargetList, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, FromClause: []*pg.Node{
 		{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Subquery: ast.Select(inner), Alias: &pg.Alias{Aliasname: alias}}}}}}
@@ -156,8 +156,8 @@ const (
 	armMet   = "is met"
 )
 
-// contestOf writes the arms as a list.
-func contestOf(arms []*arm, names []string, count int, limit *pg.Node) *pg.SelectStmt {
+// topKOf writes the arms as a list.
+func topKOf(arms []*arm, names []string, count int, limit *pg.Node) *pg.SelectStmt {
 	list := &pg.SelectStmt{LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT}
 	column := func(name string) *pg.Node {
 		return pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(armList), pg.MakeStrNode(name)}, -1)

@@ -34,10 +34,10 @@ func (b *Binder) viewRows(t *policy.Table, pos int) (*Rows, *refuse.Refusal) {
 	if pos >= 0 { // what is refused of it is refused of the name that stands for it
 		placedAt(sel.ProtoReflect(), int32(pos))
 	}
-	params, path := b.Params, b.C.Settings.SearchPath
-	b.viewing, b.Params, b.C.Settings.SearchPath = append(b.viewing, t), &semantics.Parameters{}, nil
+	params, path := b.Params, b.Context.Settings.SearchPath
+	b.viewing, b.Params, b.Context.Settings.SearchPath = append(b.viewing, t), &semantics.Parameters{}, nil
 	found, refusal := b.selectRows(sel, nil)
-	b.viewing, b.Params, b.C.Settings.SearchPath = b.viewing[:len(b.viewing)-1], params, path
+	b.viewing, b.Params, b.Context.Settings.SearchPath = b.viewing[:len(b.viewing)-1], params, path
 	switch {
 	case refusal != nil:
 		return nil, refusal
@@ -85,7 +85,7 @@ func (b *Binder) viewColumns(t *policy.Table, found *Rows, pos int) (*Rows, *ref
 	return &out, nil
 }
 
-// viewSelect parses the text of a source.
+// ViewSelect parses the text of a source.
 func ViewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
 	sel, refusal := parse.OneSelect(text)
 	if sel == nil && refusal == nil {
@@ -118,7 +118,7 @@ func CheckView(p *policy.Policy, t *policy.Table) *refuse.Refusal {
 		b.Open = o
 		found, refusal := b.viewRows(t, -1)
 		if refusal == nil {
-			_, refusal = linear.Solve(&linear.Question{Table: found.Table, OffGrid: b.C.Settings.OffGrid, Where: found.where, Counters: []linear.Counter{{}}}, b.Env, new(semantics.Notes))
+			_, refusal = linear.Solve(&linear.Question{Table: found.Table, OffGrid: b.Context.Settings.OffGrid, Where: found.where, Counters: []linear.Counter{{}}}, b.Env, new(semantics.Notes))
 		}
 		if refusal == nil || len(refusal.Named) == 0 {
 			return refusal

@@ -23,7 +23,7 @@ type goal struct {
 	share privacy.Cost
 	held  []alternative // what again and reuse have listed
 
-	sessions []sessionWay // what onlineFor has listed, once it has looked
+	sessions []onlinePath // what onlineFor has listed, once it has looked
 	looked   bool
 
 	choosing mechanisms.Spec // instead of fresh, where the question is a choice
@@ -42,11 +42,25 @@ type alternative struct {
 	enough   bool // it is as exact as counting afresh
 }
 
-// source finds candidates, at most a few. Only what is public is looked at.
-type source func(*Optimizer, *goal) []alternative
+// source finds alternatives, at most a few. Only what is public is looked at.
+type source struct {
+	path string // what Alternative.Path calls those that it finds
+	find func(*Optimizer, *goal) []alternative
+}
 
 // countedFrom are the sources of counts and sums.
-var countedFrom = []source{(*Optimizer).grown, (*Optimizer).again, (*Optimizer).reuseAny, (*Optimizer).openSession, (*Optimizer).declared, (*Optimizer).ownRelease, (*Optimizer).stopped, (*Optimizer).refined, (*Optimizer).widened, (*Optimizer).freshly}
+var countedFrom = []source{
+	{"growing release", (*Optimizer).grown},
+	{"asked before", (*Optimizer).again},
+	{"containment", (*Optimizer).reuseAny},
+	{"online release", (*Optimizer).openSession},
+	{"declared release", (*Optimizer).declared},
+	{"own range release", (*Optimizer).ownRelease},
+	{"stopped online release", (*Optimizer).stopped},
+	{"refining", (*Optimizer).refined},
+	{"widening", (*Optimizer).widened},
+	{"fresh count", (*Optimizer).freshly},
+}
 
 // least is the candidate with the least expected error among those that may be had.
 func least(list []alternative) *alternative {
@@ -59,8 +73,8 @@ func least(list []alternative) *alternative {
 	return best
 }
 
-// asking is what the sources are asked.
-func (ch *Optimizer) asking(s *linear.Query, share privacy.Cost) (*goal, *refuse.Refusal) {
+// goalOf is what the sources are asked.
+func (ch *Optimizer) goalOf(s *linear.Query, share privacy.Cost) (*goal, *refuse.Refusal) {
 	q := &goal{Query: s, share: share}
 	var err error
 	if s.Chosen != nil {
@@ -78,12 +92,12 @@ func (ch *Optimizer) asking(s *linear.Query, share privacy.Cost) (*goal, *refuse
 
 // oneCounted picks the way of one question that counts or adds up.
 func (ch *Optimizer) oneCounted(s *linear.Query, share privacy.Cost) (*Path, *refuse.Refusal) {
-	q, refusal := ch.asking(s, share)
+	q, refusal := ch.goalOf(s, share)
 	if refusal != nil {
 		return nil, refusal
 	}
 	for _, from := range countedFrom {
-		if c := least(from(ch, q)); c != nil {
+		if c := least(from.find(ch, q)); c != nil {
 			if !c.way.Measure.Held {
 				return c.way, nil
 			}
@@ -112,33 +126,40 @@ func (ch *Optimizer) Alternatives(leaf string, s *linear.Query, taken *Path) []p
 	if share.IsZero() {
 		share = ch.Share(1)
 	}
-	all := []alternative{{way: taken}}
+	all, paths := []alternative{{way: taken}}, []string{""}
 	own, sources := plans.Digest{}, countedFrom
 	if s.Chosen != nil {
 		sources = chosenFrom
 	}
-	q, refusal := ch.asking(s, share)
+	q, refusal := ch.goalOf(s, share)
 	if refusal == nil {
 		own = q.own.Digest
 		for _, from := range sources {
-			all = append(all, from(ch, q)...)
+			for _, c := range from.find(ch, q) {
+				all, paths = append(all, c), append(paths, c.path(from.path))
+			}
 		}
 	}
-	if s.Contest != nil {
-		all = append(all, ch.contested(s.Contest, share)...)
+	if s.TopK != nil {
+		for _, c := range ch.topKPaths(s.TopK, share) {
+			all, paths = append(all, c), append(paths, "selection")
+		}
 	}
 	var out []plans.Alternative
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	for i, c := range all {
 		m := c.way.Measure
 		name := string(m.Digest[:]) + m.Kind + m.Cost.String() + predicate.Text(m.HeldID)
-		if seen[name] {
+		if at, known := seen[name]; known {
+			if out[at].Path == "" {
+				out[at].Path = paths[i]
+			}
 			continue
 		}
-		seen[name] = true
-		a := plans.Alternative{Leaf: leaf, Kind: m.Kind, Name: m.Name, Held: m.Held, Cost: m.Cost, Taken: i == 0, Why: m.Why}
+		seen[name] = len(out)
+		a := plans.Alternative{Leaf: leaf, Path: paths[i], Kind: m.Kind, Name: m.Name, Held: m.Held, Cost: m.Cost, Taken: i == 0, Why: m.Why}
 		if a.Error = ch.off(c.way); mechanisms.Is[*mechanisms.Choice](m.Spec) {
-			a.Rank = m.Spec.RankError(ch.C.Settings.Confidence)
+			a.Rank = m.Spec.RankError(ch.Context.Settings.Confidence)
 		}
 		if i > 0 {
 			a.Why = whyNot(c, taken, a.Error, out[0].Error, own)
@@ -146,6 +167,20 @@ func (ch *Optimizer) Alternatives(leaf string, s *linear.Query, taken *Path) []p
 		out = append(out, a)
 	}
 	return out
+}
+
+// path is how what a source finds is called.
+func (c alternative) path(source string) string {
+	switch r := c.way.Reading; {
+	case source != "containment":
+	case r != nil && r.Mix != nil:
+		return "linear combination"
+	case mechanisms.Is[*mechanisms.Online](c.way.Measure.Spec):
+		return "online release"
+	case c.way.Measure.Spec.Counts().Strategy.IsCube():
+		return "containment in marginals"
+	}
+	return source
 }
 
 // whyNot says why a candidate was not taken.
@@ -172,10 +207,10 @@ func (ch *Optimizer) off(w *Path) mechanisms.Error {
 		return most
 	}
 	if w.Reading.Mix != nil {
-		return w.Reading.Mix.Off(ch.C.Settings.Confidence)
+		return w.Reading.Mix.Off(ch.Context.Settings.Confidence)
 	}
 	for c := range w.Reading.Spans {
-		e := plans.LargestError(w.Measure.Spec.Only(w.Reading.Counters[c]), w.Reading.Looked(c), ch.C.Settings.Confidence)
+		e := plans.LargestError(w.Measure.Spec.Only(w.Reading.Counters[c]), w.Reading.Looked(c), ch.Context.Settings.Confidence)
 		if e.Variance > most.Variance {
 			most = e
 		}
@@ -187,7 +222,7 @@ func (ch *Optimizer) off(w *Path) mechanisms.Error {
 func (ch *Optimizer) worst(spec mechanisms.Spec, r *reuse.Reading) float64 {
 	most := 0.0
 	for c := range r.Spans {
-		if _, variance := plans.WorstRow(spec, r.Looked(c), ch.C.Settings.Confidence); variance > most {
+		if _, variance := plans.WorstRow(spec, r.Looked(c), ch.Context.Settings.Confidence); variance > most {
 			most = variance
 		}
 	}

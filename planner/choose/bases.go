@@ -21,7 +21,7 @@ func (v *LeafPlanner) additive(sh *LeafPlan, counters []int) *refuse.Refusal {
 	if a, refusal := v.marginal(sh, counters, best); refusal != nil {
 		return refusal
 	} else if a != nil {
-		sh.Asks = append(sh.Asks, a)
+		sh.Requests = append(sh.Requests, a)
 		return nil
 	}
 	if conditional(sh.Question, counters) {
@@ -35,13 +35,13 @@ func (v *LeafPlanner) additive(sh *LeafPlan, counters []int) *refuse.Refusal {
 			best = other
 		}
 	}
-	sh.Asks = append(sh.Asks, best...)
+	sh.Requests = append(sh.Requests, best...)
 	return nil
 }
 
-// preferred tells whether some asks are better than others: because she has paid for them, or by their error.
+// preferred tells whether some requests are better than others: because she has paid for them, or by their error.
 func (v *LeafPlanner) preferred(some, others []*Request) bool {
-	if some, others := v.Ch.holdsAll(some), v.Ch.holdsAll(others); some != others {
+	if some, others := v.Optimizer.holdsAll(some), v.Optimizer.holdsAll(others); some != others {
 		return some
 	}
 	return v.error(some) < v.error(others)
@@ -125,7 +125,7 @@ func (v *LeafPlanner) assigned(sh *LeafPlan, made map[int]*Request, bases []int)
 	return asks
 }
 
-// weight is the expected squared error of all that one set's rows take from an ask, at the whole cost. An ask of a finer
+// weight is the expected squared error of all that one set's rows take from a request, at the whole cost. An ask of a finer
 // set that is read for a coarser one adds up the same cells, so weighs the same. Sums are measured by their range, as
 // mechanisms.Counter is.
 func (v *LeafPlanner) weight(a *Request) float64 {
@@ -134,38 +134,38 @@ func (v *LeafPlanner) weight(a *Request) float64 {
 	}
 	spec, err := a.Fresh(v.nominal())
 	if err != nil {
-		if spec, err = a.Fresh(v.Ch.Share(1)); err != nil {
+		if spec, err = a.Fresh(v.Optimizer.Share(1)); err != nil {
 			return math.Inf(1)
 		}
 	}
 	total := 0.
-	for _, f := range a.Fills {
+	for _, f := range a.Projections {
 		c := a.Counting[f.Counter]
 		if c < 0 {
 			continue
 		}
-		total += a.WeightOf(c) * v.Ch.variance(spec.Only(c)) * float64(a.CellsWhere(f.condition))
+		total += a.WeightOf(c) * v.Optimizer.variance(spec.Only(c)) * float64(a.CellsWhere(f.condition))
 	}
 	return total
 }
 
-// nominal is the cost at which asks are weighed: the whole, and no more than ε 1 or ρ 1/2. Noise on whole numbers is next to
-// none where a cost is large, which says nothing of what an ask errs by with a part of it.
+// nominal is the cost at which requests are weighed: the whole, and no more than ε 1 or ρ 1/2. Noise on whole numbers is next to
+// none where a cost is large, which says nothing of what a request errs by with a part of it.
 func (v *LeafPlanner) nominal() privacy.Cost {
-	c := v.Ch.Share(1)
+	c := v.Optimizer.Share(1)
 	c.Epsilon, c.Rho = privacy.MicroEpsilon(min(c.Epsilon.Micro(), 1_000_000)), privacy.PicoRho(min(c.Rho.Pico(), 500_000_000_000))
 	return c
 }
 
-// order is the power of an ask's share of the cost that its error falls with.
+// order is the power of a request's share of the cost that its error falls with.
 func (v *LeafPlanner) order() float64 {
-	if v.Ch.C.Dataset.Accountant == privacy.ZCDP {
+	if v.Optimizer.Context.Dataset.Accountant == privacy.ZCDP {
 		return 1
 	}
 	return 2
 }
 
-// error is the least sum of the asks' errors when they share a cost: with errors w/s^p of shares s that add up to 1, s is
+// error is the least sum of the requests' errors when they share a cost: with errors w/s^p of shares s that add up to 1, s is
 // in proportion to w^(1/(p+1)).
 func (v *LeafPlanner) error(asks []*Request) float64 {
 	sum := 0.
@@ -175,7 +175,7 @@ func (v *LeafPlanner) error(asks []*Request) float64 {
 	return math.Pow(sum, v.order()+1)
 }
 
-// shares are the parts of the cost that a sheet's asks take, in 2^-20ths, those that measure nothing none.
+// shares are the parts of the cost that a leaf plan's requests take, in 2^-20ths, those that measure nothing none.
 func (v *LeafPlanner) shares(asks []*Request) []int64 {
 	total, wanted := 0., make([]float64, len(asks))
 	some := 0

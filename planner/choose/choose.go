@@ -30,7 +30,7 @@ type Path struct {
 	Reading *reuse.Reading
 	Alarm   *plans.AlarmQuestion // what a run is asked
 	Others  []*plans.Measure     // all that is read, where that is more than one; measure is the first
-	Contest *linear.TopK         // set: candidates are chosen
+	TopK    *linear.TopK         // set: candidates are chosen
 	counts  *linear.Query        // what the measure counts, where that is more than the question
 	share   privacy.Cost         // what it might have cost
 }
@@ -38,7 +38,7 @@ type Path struct {
 // Optimizer finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst
 // has paid for, and expected errors.
 type Optimizer struct {
-	C        reuse.Context
+	Context  reuse.Context
 	Now      func() time.Time // the plan's time; asking for it is noted
 	Stocks   map[*policy.Table]*reuse.Views
 	Open     *bind.KeyDiscovery
@@ -47,19 +47,19 @@ type Optimizer struct {
 	renewals int             // of the last attempt: stale releases bought anew
 }
 
-// Choose picks the ways of all sheets for at most the session's epsilon: k sheets for which something is bought get an
+// Choose picks the ways of all leaf plans for at most the session's epsilon: k leaf plans for which something is bought get an
 // equal share each, and k is the smallest number for which that works out.
 func (ch *Optimizer) Choose(sheets []*LeafPlan) ([][]*Path, *refuse.Refusal) {
-	if ch.C.Settings.MaxError > 0 {
+	if ch.Context.Settings.MaxError > 0 {
 		return ch.accurate(sheets)
 	}
 	most := 0
 	for _, sh := range sheets {
-		if slices.ContainsFunc(sh.Asks, (*Request).Wanted) {
+		if slices.ContainsFunc(sh.Requests, (*Request).Wanted) {
 			most++
 		}
 	}
-	most -= ch.lean(sheets, most)
+	most -= ch.rollUp(sheets, most)
 	// What was bought for this statement before is found at the share that it was bought for.
 	before, bought, refusal := ch.attempt(sheets, max(most, 1))
 	free, hints, dates := refusal == nil && bought == 0, ch.Hints, ch.Dates
@@ -79,7 +79,7 @@ func (ch *Optimizer) Choose(sheets []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	}
 }
 
-// attempt picks the ways when each sheet may cost a k-th of the session's epsilon, of which each of its asks has a part.
+// attempt picks the ways when each leaf plan may cost a k-th of the session's epsilon, of which each of its requests has a part.
 func (ch *Optimizer) attempt(sheets []*LeafPlan, k int) (ways [][]*Path, bought int, refusal *refuse.Refusal) {
 	share := ch.Share(k)
 	ch.Hints, ch.Dates, ch.renewals = nil, nil, 0
@@ -87,15 +87,15 @@ func (ch *Optimizer) attempt(sheets []*LeafPlan, k int) (ways [][]*Path, bought 
 	buying := map[plans.Digest]*plans.Measure{}
 	var leaning []int
 	for i, sh := range sheets {
-		ways[i] = make([]*Path, len(sh.Asks))
-		parts, buys := (&LeafPlanner{Ch: ch}).shares(sh.Asks), false
-		for j, a := range sh.Asks {
+		ways[i] = make([]*Path, len(sh.Requests))
+		parts, buys := (&LeafPlanner{Optimizer: ch}).shares(sh.Requests), false
+		for j, a := range sh.Requests {
 			if !a.Wanted() {
 				continue
 			}
 			own := PartOfCost(share, parts[j])
 			if own.IsZero() {
-				return nil, 0, epsilonSmall.At(-1, ch.C.Settings.Epsilon.String(), k*len(sh.Asks))
+				return nil, 0, epsilonSmall.At(-1, ch.Context.Settings.Epsilon.String(), k*len(sh.Requests))
 			}
 			w, refusal := ch.one(a.Query, own)
 			if refusal != nil {
@@ -124,7 +124,7 @@ func (ch *Optimizer) attempt(sheets []*LeafPlan, k int) (ways [][]*Path, bought 
 		}
 	}
 	for _, i := range leaning {
-		w, refusal := ch.leaning(sheets, ways, sheets[i], buying, share)
+		w, refusal := ch.rolledUp(sheets, ways, sheets[i], buying, share)
 		if refusal != nil {
 			return nil, 0, refusal
 		}
@@ -141,12 +141,12 @@ func (ch *Optimizer) Share(k int) privacy.Cost {
 	if ch.Open != nil && len(ch.Open.Wanted) > 0 { // the other half is for the keys
 		k *= 2
 	}
-	return ch.C.Share(k)
+	return ch.Context.Share(k)
 }
 
 // variance is the expected squared error of a count of one cell.
 func (ch *Optimizer) variance(spec mechanisms.Spec) float64 {
-	return spec.Error(predicate.One(0), ch.C.Settings.Confidence).Variance
+	return spec.Error(predicate.One(0), ch.Context.Settings.Confidence).Variance
 }
 
 // each is the expected squared error of a cell of a question's own measure, or of the worst row of its marginals.
@@ -154,6 +154,6 @@ func (ch *Optimizer) each(s *linear.Query, spec mechanisms.Spec) float64 {
 	if s.Marginals == nil {
 		return ch.variance(spec)
 	}
-	_, worst := plans.WorstRow(spec, s.Marginals.Rows, ch.C.Settings.Confidence)
+	_, worst := plans.WorstRow(spec, s.Marginals.Rows, ch.Context.Settings.Confidence)
 	return worst
 }

@@ -17,7 +17,7 @@ func (ch *Optimizer) combined(q *goal) []alternative {
 	}
 	find := func() (list []reuse.CombinedReading) {
 		rows := ch.mixings(stock, q)
-		t := &reuse.Combining{Views: stock, Confidence: ch.C.Settings.Confidence}
+		t := &reuse.Combining{Views: stock, Confidence: ch.Context.Settings.Confidence}
 		for _, of := range reuse.EpochsOf(rows) {
 			if m := t.Within(q.Query, rows, of); m != nil {
 				list = append(list, *m)
@@ -29,7 +29,7 @@ func (ch *Optimizer) combined(q *goal) []alternative {
 	if stock.Ages() {
 		found = find()
 	} else {
-		found = stock.Remembered(reuse.MixKey{Of: q.own.Digest, At: fmt.Sprint(q.share, ch.C.Settings.Confidence, ch.C.Settings.MaxError)}, find)
+		found = stock.Remembered(reuse.MixKey{Of: q.own.Digest, At: fmt.Sprint(q.share, ch.Context.Settings.Confidence, ch.Context.Settings.MaxError)}, find)
 	}
 	list := make([]alternative, len(found))
 	for i, m := range found {
@@ -48,7 +48,7 @@ func (ch *Optimizer) mixings(stock *reuse.Views, q *goal) []reuse.Mixing {
 			return nil
 		}
 		limit := ch.variance(q.fresh.Only(c))
-		if ch.C.Settings.MaxError != 0 {
+		if ch.Context.Settings.MaxError != 0 {
 			limit = ch.varianceWithin(ch.bound(q.Query, c))
 		}
 		for cell := range q.Cells {

@@ -82,9 +82,9 @@ func TellUnclosed(sheets []*LeafPlan, ways [][]*Path, said *semantics.Notes) {
 			if w == nil || w.Reading == nil || len(w.Reading.Open) == 0 {
 				continue
 			}
-			a := sheets[i].Asks[j]
+			a := sheets[i].Requests[j]
 			for cell := range w.Reading.Open {
-				if a.Chosen != nil || slices.ContainsFunc(a.Fills, func(f Projection) bool { return f.condition < 0 || a.KeyValue(f.condition, int(cell)) == true }) {
+				if a.Chosen != nil || slices.ContainsFunc(a.Projections, func(f Projection) bool { return f.condition < 0 || a.KeyValue(f.condition, int(cell)) == true }) {
 					said.Add(w.Reading.Note)
 				}
 			}

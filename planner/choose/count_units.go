@@ -21,7 +21,7 @@ import (
 func (v *LeafPlanner) perUnit(q *linear.Question, keys linear.Set, counters []int) (*Request, *refuse.Refusal) {
 	u := &derived.PerUnit{From: q.Table}
 	var refusal *refuse.Refusal
-	if u.Where, refusal = v.B.Lowered(q.Table, q.Where); refusal != nil {
+	if u.Where, refusal = v.Binder.Lowered(q.Table, q.Where); refusal != nil {
 		return nil, refusal
 	}
 	sub := &linear.Question{Sql: q.Sql, PerGroup: 1, OffGrid: q.OffGrid}
@@ -62,8 +62,8 @@ func (v *LeafPlanner) perUnit(q *linear.Question, keys linear.Set, counters []in
 		return nil, refusal
 	}
 	a.set = keys
-	for i := range a.Fills {
-		a.Fills[i].Of = counters[a.Fills[i].Of]
+	for i := range a.Projections {
+		a.Projections[i].Of = counters[a.Projections[i].Of]
 	}
 	return a, nil
 }
@@ -99,7 +99,7 @@ func (v *LeafPlanner) unitKey(q *linear.Question, keys linear.Set, column int) (
 			}
 		}
 	}
-	first, refusal := linear.FirstCellsOf(semantics.NewBox(q.Table, v.B.Env), column, over)
+	first, refusal := linear.FirstCellsOf(semantics.NewBox(q.Table, v.Binder.Env), column, over)
 	return derived.UnitKey{Column: c, First: first}, refusal
 }
 
@@ -108,7 +108,7 @@ func (v *LeafPlanner) some(q *linear.Question, u *derived.PerUnit, where []*sema
 	if len(where) == 0 {
 		return nil, nil
 	}
-	holds, refusal := v.B.Lowered(q.Table, where)
+	holds, refusal := v.Binder.Lowered(q.Table, where)
 	if refusal != nil || holds == nil {
 		return nil, refusal
 	}
@@ -120,7 +120,7 @@ func (v *LeafPlanner) some(q *linear.Question, u *derived.PerUnit, where []*sema
 		u.Aggregates = append(u.Aggregates, derived.UnitAggregate{Kind: derived.UnitCount, Where: holds})
 	}
 	n := semantics.ColumnExpr(len(u.Keys)+at, policy.Int8, -1, where[0].Pos)
-	t := &semantics.Translator{Env: v.B.Env, Params: v.B.Params}
+	t := &semantics.Translator{Env: v.Binder.Env, Params: v.Binder.Params}
 	e, refusal := t.Combine(">", where[0].Pos, n, semantics.ConstantExpr(int64(0), policy.Int8, -1))
 	return []*semantics.Expr{e}, refusal
 }

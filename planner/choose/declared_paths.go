@@ -57,7 +57,7 @@ func (ch *Optimizer) declared(q *goal) (list []alternative) {
 
 // ownRelease buys a range release over the only column that the question reads: SET dp.release = on.
 func (ch *Optimizer) ownRelease(q *goal) []alternative {
-	if !ch.C.Settings.Release && !ch.C.Alternatives {
+	if !ch.Context.Settings.Release && !ch.Context.Alternatives {
 		return nil
 	}
 	w := ch.ownRange(q.Query, q.share, q.Table.Appends != nil)
@@ -65,7 +65,7 @@ func (ch *Optimizer) ownRelease(q *goal) []alternative {
 		return nil
 	}
 	c := alternative{way: w, variance: ch.worst(w.Measure.Spec, w.Reading)}
-	if !ch.C.Settings.Release {
+	if !ch.Context.Settings.Release {
 		c.not = "a release that the policy does not declare is bought with SET dp.release = on"
 	}
 	return []alternative{c}

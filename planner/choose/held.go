@@ -12,11 +12,11 @@ import (
 // again finds the same question among what she has paid for, at least as exact as asked now (privacy rule 3). A release
 // of this epoch goes before one that has gone stale, of which the latest is read.
 func (ch *Optimizer) again(q *goal) (list []alternative) {
-	if ch.C.Holdings == nil {
+	if ch.Context.Holdings == nil {
 		return nil
 	}
 	current, latest := false, -1
-	for _, h := range ch.C.Holdings.Held(q.own.Digest) {
+	for _, h := range ch.Context.Holdings.Held(q.own.Digest) {
 		if h.Spec.Cells != q.fresh.Cells || h.Spec.Counters != q.fresh.Counters {
 			continue
 		}
@@ -106,12 +106,12 @@ func settled(list []alternative) []alternative {
 
 // stock is what she holds on a table; nil: nothing.
 func (ch *Optimizer) stock(t *policy.Table) *reuse.Views {
-	if ch.C.Holdings == nil {
+	if ch.Context.Holdings == nil {
 		return nil
 	}
 	s, known := ch.Stocks[t]
 	if !known {
-		s = ch.C.Holdings.Stock(t)
+		s = ch.Context.Holdings.Stock(t)
 		ch.Stocks[t] = s
 	}
 	return s

@@ -17,10 +17,10 @@ import (
 
 // topOf is how many keys a question shows in the order of its only counter, 0 for others: those whose cells are the rows.
 func (sh *LeafPlan) topOf(a *Request) int {
-	if sh.Question == nil || sh.Top == 0 || len(sh.Asks) != 1 || len(sh.Counters) != 1 || a.Query != sh.Frames[0] || a.Summed() != nil {
+	if sh.Question == nil || sh.Top == 0 || len(sh.Requests) != 1 || len(sh.Counters) != 1 || a.Query != sh.Frames[0] || a.Summed() != nil {
 		return 0
 	}
-	if len(a.Fills) != 1 || a.Fills[0].condition >= 0 || a.Counting[a.Fills[0].Counter] != 0 || len(a.Counts) != 1 || sh.Top >= a.Cells {
+	if len(a.Projections) != 1 || a.Projections[0].condition >= 0 || a.Counting[a.Projections[0].Counter] != 0 || len(a.Counts) != 1 || sh.Top >= a.Cells {
 		return 0
 	}
 	return sh.Top
@@ -35,8 +35,8 @@ func (ch *Optimizer) one(s *linear.Query, share privacy.Cost) (*Path, *refuse.Re
 		return ch.oneAlarm(s, share)
 	}
 	w, refusal := ch.oneCounted(s, share)
-	if s.Contest != nil {
-		if chosen := ch.oneContest(s.Contest, w, share); chosen != nil {
+	if s.TopK != nil {
+		if chosen := ch.oneTopK(s.TopK, w, share); chosen != nil {
 			return chosen, nil
 		}
 	}
@@ -65,8 +65,8 @@ func (ch *Optimizer) oneTop(s *linear.Query, w *Path, share privacy.Cost) *Path 
 		return nil
 	}
 	// The count of a key and that of another may both be off.
-	each, err := mechanisms.NewConfidence(1 - (1-ch.C.Settings.Confidence.Float())/float64(s.Cells))
-	if err != nil || spec.RankError(ch.C.Settings.Confidence) >= 2*float64(w.Measure.Spec.Error(predicate.One(0), each).HalfWidth) {
+	each, err := mechanisms.NewConfidence(1 - (1-ch.Context.Settings.Confidence.Float())/float64(s.Cells))
+	if err != nil || spec.RankError(ch.Context.Settings.Confidence) >= 2*float64(w.Measure.Spec.Error(predicate.One(0), each).HalfWidth) {
 		return nil
 	}
 	own.Spec, own.Cost = spec, share

@@ -13,43 +13,43 @@ import (
 // LeafPlan is what becomes of a question: the rows of its leaf, and what is asked to fill them.
 type LeafPlan struct {
 	*linear.Question
-	Sets   []linear.Set
-	Frames []*linear.Query // by set: its rows
-	Asks   []*Request
-	base   *LeafPlan     // whose cells answer it: see lean
-	Turned linear.Turned // nil: not. Its answer is turned over
-	At     [][]int       // by candidate: its counters
+	Sets     []linear.Set
+	Frames   []*linear.Query // by set: its rows
+	Requests []*Request
+	base     *LeafPlan     // whose cells answer it: see rollUp
+	Turned   linear.Turned // nil: not. Its answer is turned over
+	At       [][]int       // by candidate: its counters
 }
 
-// Request is a question in cells of its own, and what it fills of a sheet. Its keys are some of the sheet's, then conditions.
+// Request is a question in cells of its own, and what it fills of a leaf plan. Its keys are some of the leaf plan's, then conditions.
 type Request struct {
 	*linear.Query
-	set    linear.Set
-	Reads  []int // the sheet's sets whose rows its cells add up to
-	Fills  []Projection
-	weight float64 // of its error at the whole cost: the sum over what it fills
+	set         linear.Set
+	Reads       []int // the leaf plan's sets whose rows its cells add up to
+	Projections []Projection
+	weight      float64 // of its error at the whole cost: the sum over what it fills
 }
 
-// Projection is one counter of the sheet as an ask counts it: in all rows, or where a condition holds.
+// Projection is one counter of the leaf plan as a request counts it: in all rows, or where a condition holds.
 type Projection struct {
-	Of        int // the sheet's counter
+	Of        int // the leaf plan's counter
 	Counter   int // the asked question's
 	condition int // the asked question's key, −1: none
 }
 
-// LeafPlanner turns the questions of a statement into sheets. What it looks at is public: the policy, the statement, and
+// LeafPlanner turns the questions of a statement into leaf plans. What it looks at is public: the policy, the statement, and
 // expected errors at the session's epsilon.
 type LeafPlanner struct {
-	B        *bind.Binder
-	Notes    *semantics.Notes
-	Ch       *Optimizer
-	SetBySet bool // grouping sets are not measured at once
+	Binder    *bind.Binder
+	Notes     *semantics.Notes
+	Optimizer *Optimizer
+	SetBySet  bool // grouping sets are not measured at once
 }
 
-// sheet finds what is asked for a question.
-func (v *LeafPlanner) sheet(q *linear.Question) (*LeafPlan, *refuse.Refusal) {
+// leafPlan finds what is asked for a question.
+func (v *LeafPlanner) leafPlan(q *linear.Question) (*LeafPlan, *refuse.Refusal) {
 	if q.Turned != nil {
-		return v.turnedSheet(q.Turned)
+		return v.turnedLeafPlan(q.Turned)
 	}
 	sh := &LeafPlan{Question: q, Sets: q.GroupingSets(), Frames: make([]*linear.Query, len(q.GroupingSets()))}
 	var additive, different []int
@@ -83,7 +83,7 @@ func (v *LeafPlanner) sheet(q *linear.Question) (*LeafPlan, *refuse.Refusal) {
 				return nil, refusal
 			}
 			a.Reads = []int{s}
-			sh.Asks = append(sh.Asks, a)
+			sh.Requests = append(sh.Requests, a)
 		}
 		for _, name := range order {
 			a, refusal := v.perUnit(q, sh.Sets[s], units[name])
@@ -91,20 +91,20 @@ func (v *LeafPlanner) sheet(q *linear.Question) (*LeafPlan, *refuse.Refusal) {
 				return nil, refusal
 			}
 			a.Reads = []int{s}
-			sh.Asks = append(sh.Asks, a)
+			sh.Requests = append(sh.Requests, a)
 		}
 	}
 	return sh, v.frame(sh)
 }
 
-// frame finds the rows of each set: those of an ask of the same keys, where there is one.
+// frame finds the rows of each set: those of a request of the same keys, where there is one.
 func (v *LeafPlanner) frame(sh *LeafPlan) *refuse.Refusal {
 	for s, keys := range sh.Sets {
 		if first := slices.IndexFunc(sh.Sets[:s], func(other linear.Set) bool { return slices.Equal(other, keys) }); first >= 0 {
 			sh.Frames[s] = sh.Frames[first]
 			continue
 		}
-		for _, a := range sh.Asks {
+		for _, a := range sh.Requests {
 			// An only counter's condition is a condition on its rows where there are no keys: the row is there without them.
 			if a.Table == sh.Table && slices.Equal(a.set, keys) && len(a.Keys) == len(keys) && !(a.Empty && len(keys) == 0) {
 				sh.Frames[s] = a.Query
@@ -115,7 +115,7 @@ func (v *LeafPlanner) frame(sh *LeafPlan) *refuse.Refusal {
 			continue
 		}
 		var refusal *refuse.Refusal
-		if sh.Frames[s], refusal = linear.Solve(sh.On(keys, nil, nil), v.B.Env, v.Notes); refusal != nil {
+		if sh.Frames[s], refusal = linear.Solve(sh.On(keys, nil, nil), v.Binder.Env, v.Notes); refusal != nil {
 			return refusal
 		}
 	}
@@ -128,19 +128,19 @@ func (v *LeafPlanner) plain(q *linear.Question, keys linear.Set, counters []int)
 	list := make([]linear.Counter, len(counters))
 	for i, c := range counters {
 		list[i] = q.Counters[c]
-		a.Fills = append(a.Fills, Projection{c, i, -1})
+		a.Projections = append(a.Projections, Projection{c, i, -1})
 	}
 	return v.solved(a, q.On(keys, nil, list))
 }
 
 // Wanted tells whether something has to be counted for the ask: where no cell is read, nothing has.
 func (a *Request) Wanted() bool {
-	return a.Measured() && slices.ContainsFunc(a.Fills, func(f Projection) bool { return a.Counting[f.Counter] >= 0 && a.CellsWhere(f.condition) > 0 })
+	return a.Measured() && slices.ContainsFunc(a.Projections, func(f Projection) bool { return a.Counting[f.Counter] >= 0 && a.CellsWhere(f.condition) > 0 })
 }
 
 func (v *LeafPlanner) solved(a *Request, q *linear.Question) (*Request, *refuse.Refusal) {
 	var refusal *refuse.Refusal
-	if a.Query, refusal = linear.Solve(q, v.B.Env, v.Notes); refusal != nil {
+	if a.Query, refusal = linear.Solve(q, v.Binder.Env, v.Notes); refusal != nil {
 		return nil, refusal
 	}
 	a.weight = v.weight(a)
@@ -167,9 +167,9 @@ func (v *LeafPlanner) split(q *linear.Question, keys linear.Set, counters []int)
 		if condition >= 0 {
 			condition += len(keys)
 		}
-		a.Fills = append(a.Fills, Projection{c, at, condition})
+		a.Projections = append(a.Projections, Projection{c, at, condition})
 	}
-	quiet := LeafPlanner{B: v.B, Notes: new(semantics.Notes), Ch: v.Ch}
+	quiet := LeafPlanner{Binder: v.Binder, Notes: new(semantics.Notes), Optimizer: v.Optimizer}
 	a, refusal := quiet.solved(a, q.On(keys, conditions, list))
 	if refusal != nil {
 		return nil
@@ -187,7 +187,7 @@ func (v *LeafPlanner) condition(where []*semantics.Expr, conditions *[]*semantic
 	if len(where) == 0 {
 		return -1, true
 	}
-	t := &semantics.Translator{Env: v.B.Env, Params: v.B.Params}
+	t := &semantics.Translator{Env: v.Binder.Env, Params: v.Binder.Params}
 	e := where[0]
 	for _, next := range where[1:] {
 		var refusal *refuse.Refusal
@@ -242,26 +242,26 @@ func (a *Request) CellsOf(f Projection, row int, spots map[int][]int) []int {
 	return out
 }
 
-// turnedSheet is the sheet of the flat question.
-func (v *LeafPlanner) turnedSheet(f linear.Turned) (*LeafPlan, *refuse.Refusal) {
+// turnedLeafPlan is the leaf plan of the flat question.
+func (v *LeafPlanner) turnedLeafPlan(f linear.Turned) (*LeafPlan, *refuse.Refusal) {
 	flat, at := f.Flat()
-	sh, refusal := v.sheet(flat)
+	sh, refusal := v.leafPlan(flat)
 	if refusal != nil {
 		return nil, refusal
 	}
 	sh.Turned, sh.At = f, at
-	if r := f.Race(); r != nil && len(sh.Asks) == 1 {
-		if c := v.contest(r, flat); c != nil {
+	if r := f.Ranking(); r != nil && len(sh.Requests) == 1 {
+		if c := v.topK(r, flat); c != nil {
 			c.Counted = countedBy(sh)
-			sh.Asks[0].Contest = c
+			sh.Requests[0].TopK = c
 		}
 	}
 	return sh, nil
 }
 
-// Sheets finds what is asked for the questions of a bound statement, and what is chosen.
-func (v *LeafPlanner) Sheets() (sheets, chosen []*LeafPlan, refusal *refuse.Refusal) {
-	for _, q := range v.B.Questions {
+// LeafPlans finds what is asked for the questions of a bound statement, and what is chosen.
+func (v *LeafPlanner) LeafPlans() (sheets, chosen []*LeafPlan, refusal *refuse.Refusal) {
+	for _, q := range v.Binder.Questions {
 		for _, set := range q.Choices {
 			if set.Arg == nil {
 				continue
@@ -271,13 +271,13 @@ func (v *LeafPlanner) Sheets() (sheets, chosen []*LeafPlan, refusal *refuse.Refu
 			}
 		}
 	}
-	sheets = make([]*LeafPlan, len(v.B.Questions))
-	for i, q := range v.B.Questions {
-		if sheets[i], refusal = v.sheet(q); refusal != nil {
+	sheets = make([]*LeafPlan, len(v.Binder.Questions))
+	for i, q := range v.Binder.Questions {
+		if sheets[i], refusal = v.leafPlan(q); refusal != nil {
 			return nil, nil, refusal
 		}
 		v.tellKeys(q)
-		for _, a := range sheets[i].Asks {
+		for _, a := range sheets[i].Requests {
 			a.First = sheets[i].topOf(a)
 		}
 	}

@@ -14,16 +14,16 @@ import (
 // mostMarginalCells bounds the cells that all keys of a statement's sets make up together where marginals are considered.
 const mostMarginalCells = 1 << 15
 
-// marginal asks for all sets of a sheet at once, by marginals of the cells of all their keys; nil where they cannot be
+// marginal asks for all sets of a leaf plan at once, by marginals of the cells of all their keys; nil where they cannot be
 // measured so, or where what is asked for set by set is held, or has no larger error.
 func (v *LeafPlanner) marginal(sh *LeafPlan, counters []int, best []*Request) (*Request, *refuse.Refusal) {
-	if v.SetBySet || v.Ch.C.Settings.MaxError > 0 || len(sh.Sets) < 2 {
+	if v.SetBySet || v.Optimizer.Context.Settings.MaxError > 0 || len(sh.Sets) < 2 {
 		return nil, nil
 	}
 	keys := linear.Set(bind.UnitedAll(slices.Clone(sh.Sets)))
-	quiet := LeafPlanner{B: v.B, Notes: new(semantics.Notes), Ch: v.Ch}
+	quiet := LeafPlanner{Binder: v.Binder, Notes: new(semantics.Notes), Optimizer: v.Optimizer}
 	a, refusal := quiet.plain(sh.Question, keys, counters)
-	if refusal != nil || !a.Wanted() || a.Cells > mostMarginalCells || len(a.Parts) < 2 || v.Ch.Open != nil && len(v.Ch.Open.Wanted) > 0 {
+	if refusal != nil || !a.Wanted() || a.Cells > mostMarginalCells || len(a.Parts) < 2 || v.Optimizer.Open != nil && len(v.Optimizer.Open.Wanted) > 0 {
 		return nil, nil
 	}
 	for _, p := range a.Parts {
@@ -39,16 +39,16 @@ func (v *LeafPlanner) marginal(sh *LeafPlan, counters []int, best []*Request) (*
 		a.Reads = append(a.Reads, s)
 	}
 	switch m.Gain = v.error(best) / a.weight; {
-	case v.Ch.holds(a):
+	case v.Optimizer.holds(a):
 		return a, nil
-	case m.Gain <= 1 || v.Ch.holdsAll(best):
+	case m.Gain <= 1 || v.Optimizer.holdsAll(best):
 		return nil, nil
 	}
 	v.Notes.AddAll(*quiet.Notes)
 	return a, nil
 }
 
-// marginalsOf finds the rows of sets of keys among an ask's cells.
+// marginalsOf finds the rows of sets of keys among a request's cells.
 func (a *Request) marginalsOf(sets []linear.Set) *linear.Marginals {
 	m := &linear.Marginals{}
 	sizes, at := make([]int, len(a.Parts)), make([]int, len(a.Parts))
@@ -116,7 +116,7 @@ func (v *LeafPlanner) strategy(a *Request, m *linear.Marginals) bool {
 	for i, rows := range m.Rows {
 		q.Asked = append(q.Asked, mechanisms.Asked{Spans: rows, Attributes: m.Sets[m.Of[i]], Weight: 1})
 	}
-	list, err := q.Quick(a.Contribution(), v.Ch.Share(1))
+	list, err := q.Quick(a.Contribution(), v.Optimizer.Share(1))
 	if err != nil {
 		return false
 	}
@@ -131,13 +131,13 @@ func (v *LeafPlanner) strategy(a *Request, m *linear.Marginals) bool {
 	}
 	m.Strategy = best.Spec.Counts().Strategy
 	a.Marginals = m
-	spec, err := a.Fresh(v.Ch.Share(1))
+	spec, err := a.Fresh(v.Optimizer.Share(1))
 	if err != nil {
 		a.Marginals = nil
 		return false
 	}
 	a.weight = 0
-	for _, f := range a.Fills {
+	for _, f := range a.Projections {
 		if c := a.Counting[f.Counter]; c >= 0 {
 			a.weight += a.WeightOf(c) * q.Error(spec.Only(c))
 		}
@@ -145,14 +145,14 @@ func (v *LeafPlanner) strategy(a *Request, m *linear.Marginals) bool {
 	return a.weight > 0 && !math.IsInf(a.weight, 1)
 }
 
-// holdsAll tells whether all asks are answered by what she has paid for.
+// holdsAll tells whether all requests are answered by what she has paid for.
 func (ch *Optimizer) holdsAll(asks []*Request) bool {
-	return ch.C.Holdings != nil && !slices.ContainsFunc(asks, func(a *Request) bool { return a.Wanted() && !ch.holds(a) })
+	return ch.Context.Holdings != nil && !slices.ContainsFunc(asks, func(a *Request) bool { return a.Wanted() && !ch.holds(a) })
 }
 
-// holds tells whether an ask is answered by what she has paid for.
+// holds tells whether a request is answered by what she has paid for.
 func (ch *Optimizer) holds(a *Request) bool {
 	quiet := *ch
-	q, refusal := quiet.asking(a.Query, ch.Share(1))
+	q, refusal := quiet.goalOf(a.Query, ch.Share(1))
 	return refusal == nil && (least(quiet.again(q)) != nil || least(quiet.reuse(q)) != nil)
 }

@@ -21,7 +21,7 @@ import (
 
 // Tellable refuses what dp.max_error cannot bound beforehand.
 func (ch *Optimizer) Tellable(questions []*linear.Question) *refuse.Refusal {
-	if ch.C.Settings.MaxError == 0 {
+	if ch.Context.Settings.MaxError == 0 {
 		return nil
 	}
 	for _, q := range questions {
@@ -41,11 +41,13 @@ func (ch *Optimizer) Tellable(questions []*linear.Question) *refuse.Refusal {
 }
 
 // most is dp.max_error as it was written.
-func (ch *Optimizer) most() string { return strconv.FormatFloat(ch.C.Settings.MaxError, 'f', -1, 64) }
+func (ch *Optimizer) most() string {
+	return strconv.FormatFloat(ch.Context.Settings.MaxError, 'f', -1, 64)
+}
 
 // aim writes what is asked for.
 func (ch *Optimizer) aim() string {
-	return "±" + ch.most() + " at " + strconv.FormatFloat(100*ch.C.Settings.Confidence.Float(), 'g', 10, 64) + " %"
+	return "±" + ch.most() + " at " + strconv.FormatFloat(100*ch.Context.Settings.Confidence.Float(), 'g', 10, 64) + " %"
 }
 
 // bound is how far the whole numbers of a measured counter may be off.
@@ -75,12 +77,12 @@ type need struct {
 	at    []**Path  // where its way is wanted
 }
 
-// add notes the rows that an ask fills.
+// add notes the rows that a request fills.
 func (n *need) add(sh *LeafPlan, a *Request, at **Path) {
 	n.at = append(n.at, at)
 	for _, s := range a.Reads {
 		spots := a.Spots(sh.Frames[s], sh.Sets[s])
-		for _, f := range a.Fills {
+		for _, f := range a.Projections {
 			c := a.Counting[f.Counter]
 			if c < 0 {
 				continue
@@ -102,8 +104,8 @@ func (n *need) add(sh *LeafPlan, a *Request, at **Path) {
 func needs(sheets []*LeafPlan, ways [][]*Path) (list []*need) {
 	known := map[plans.Digest]*need{}
 	for i, sh := range sheets {
-		ways[i] = make([]*Path, len(sh.Asks))
-		for j, a := range sh.Asks {
+		ways[i] = make([]*Path, len(sh.Requests))
+		for j, a := range sh.Requests {
 			if !a.Wanted() {
 				continue
 			}
@@ -162,7 +164,7 @@ func (ch *Optimizer) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, b
 		row      int
 		variance float64
 	}
-	errors, list := spec.Errors(ch.C.Settings.Confidence), []looked(nil)
+	errors, list := spec.Errors(ch.Context.Settings.Confidence), []looked(nil)
 	for i := 0; i < len(rows); i += errors.Every(len(rows)) {
 		l := looked{i, errors.Variance(rows[i])}
 		if spec.Counts().Strategy.Kind == mechanisms.Identity && len(list) > 0 { // it grows with the number of cells
@@ -193,7 +195,7 @@ func (ch *Optimizer) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, b
 // Least is the least cost at which enough holds, which must hold of each dearer one; false: of none.
 func (ch *Optimizer) Least(enough func(privacy.Cost) bool) (privacy.Cost, bool) {
 	of, most := ch.costOf, int64(1e12)
-	if ch.C.Dataset.Accountant == privacy.ZCDP {
+	if ch.Context.Dataset.Accountant == privacy.ZCDP {
 		most = 1e18
 	}
 	high := int64(1)
@@ -242,7 +244,7 @@ func (ch *Optimizer) leastCounts(n *need) (mechanisms.Spec, privacy.Cost, bool) 
 	bound, cells := ch.bound(n.Query, 0), []mechanisms.Span{{From: 0, To: slices.Max(n.most)}}
 	cost, ok := ch.Least(func(c privacy.Cost) bool {
 		spec, err := n.Fresh(c)
-		return err == nil && spec.Error(cells, ch.C.Settings.Confidence).HalfWidth <= bound
+		return err == nil && spec.Error(cells, ch.Context.Settings.Confidence).HalfWidth <= bound
 	})
 	spec, err := n.Fresh(cost)
 	return spec, cost, ok && err == nil
@@ -256,7 +258,7 @@ func (ch *Optimizer) leastSums(n *need) (spec mechanisms.Spec, sum privacy.Cost,
 		bound, cells := ch.bound(n.Query, c), []mechanisms.Span{{From: 0, To: max(n.most[c], 1)}}
 		costs[c], ok = ch.Least(func(cost privacy.Cost) bool {
 			spec, err := mechanisms.SumsEach(counters[c:c+1], n.Cells, n.Contribution(), []privacy.Cost{cost})
-			return err == nil && spec.Error(cells, ch.C.Settings.Confidence).HalfWidth <= bound
+			return err == nil && spec.Error(cells, ch.Context.Settings.Confidence).HalfWidth <= bound
 		})
 		if !ok {
 			return spec, sum, false
@@ -269,7 +271,7 @@ func (ch *Optimizer) leastSums(n *need) (spec mechanisms.Spec, sum privacy.Cost,
 
 // freshRange is a range release of her own at the least cost, where she has asked for one: SET dp.release = on.
 func (ch *Optimizer) freshRange(n *need) *Path {
-	if !ch.C.Settings.Release || ch.ownRange(n.Query, ch.Share(1), true) == nil {
+	if !ch.Context.Settings.Release || ch.ownRange(n.Query, ch.Share(1), true) == nil {
 		return nil
 	}
 	cost, ok := ch.Least(func(c privacy.Cost) bool {

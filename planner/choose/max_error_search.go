@@ -23,13 +23,13 @@ type purchase struct {
 	stale    *Path   // held and exact enough, of an epoch gone by; nil: nothing is
 }
 
-// accurate picks the ways of all sheets at the least cost for dp.max_error: what she holds where that is exact enough, and
+// accurate picks the ways of all leaf plans at the least cost for dp.max_error: what she holds where that is exact enough, and
 // of what is to be bought the cheapest together.
 func (ch *Optimizer) accurate(sheets []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	ways := make([][]*Path, len(sheets))
 	var open []*purchase
 	for _, n := range needs(sheets, ways) {
-		q, refusal := ch.asking(n.Query, ch.Share(1))
+		q, refusal := ch.goalOf(n.Query, ch.Share(1))
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -185,7 +185,7 @@ func (ch *Optimizer) dear(cost privacy.Cost) *refuse.Refusal {
 	if cost.Rho.Pico() > 0 {
 		needed = EpsilonFor(cost.Rho)
 	}
-	most := ch.C.Dataset.Defaults.MaxEpsilon
+	most := ch.Context.Dataset.Defaults.MaxEpsilon
 	refusal := errorDear.At(-1, ch.aim(), cost.String(), ch.Share(1).String())
 	refusal.Hint = "SET dp.epsilon = " + needed.String() + ", or dp.max_error to more."
 	if needed.Micro() > most.Micro() {
@@ -210,11 +210,11 @@ func (ch *Optimizer) exactHeld(n *need, q *goal) (current, stale *Path) {
 		variance float64
 	}
 	best := map[bool]rank{false: {math.MaxInt, 0}, true: {math.MaxInt, 0}}
-	for i, from := range []source{(*Optimizer).grown, (*Optimizer).again, (*Optimizer).reuseAny} {
+	for i, from := range countedFrom[:3] { // what is held
 		if i == 1 && current != nil { // answers that were kept are of earlier days
 			return current, nil
 		}
-		for _, c := range from(ch, q) {
+		for _, c := range from.find(ch, q) {
 			own := rank{c.order, c.variance}
 			if i == 1 {
 				own.order = -1

@@ -15,7 +15,7 @@ import (
 // at the same cost, the release is drawn as that histogram, unless the policy insists.
 
 // sessionWay is an online release that a question can be read from, and how her own session of it stands.
-type sessionWay struct {
+type onlinePath struct {
 	*reuse.OnlineRelease
 	reading *reuse.Reading
 	held    bool
@@ -26,14 +26,14 @@ type sessionWay struct {
 // onlineFor lists the online releases that a question can be read from. It looks once for each question: what she holds may
 // change while this is planned, and all sources are to see the same of it. Else one would find that she does not hold a
 // release yet and the next that she does, and she would pay for a fresh count.
-func (ch *Optimizer) onlineFor(q *goal) []sessionWay {
+func (ch *Optimizer) onlineFor(q *goal) []onlinePath {
 	if !q.looked {
 		q.sessions, q.looked = ch.lookForSessions(q), true
 	}
 	return q.sessions
 }
 
-func (ch *Optimizer) lookForSessions(q *goal) (list []sessionWay) {
+func (ch *Optimizer) lookForSessions(q *goal) (list []onlinePath) {
 	columns, ok := q.Columns()
 	if !ok || len(q.Table.Sessions) == 0 || len(columns) == 0 || q.Summed() != nil || q.Table.Derived != nil {
 		return nil
@@ -48,7 +48,7 @@ func (ch *Optimizer) lookForSessions(q *goal) (list []sessionWay) {
 			continue
 		}
 		if reading := reuse.Cover(q.Query, o.Cells); reading != nil {
-			way := sessionWay{OnlineRelease: o, reading: reading}
+			way := onlinePath{OnlineRelease: o, reading: reading}
 			if way.holding, way.held = ch.holdingOf(o); way.held {
 				way.left = ch.left(way.holding)
 			}
@@ -60,10 +60,10 @@ func (ch *Optimizer) lookForSessions(q *goal) (list []sessionWay) {
 
 // holdingOf is the session that she has paid for last.
 func (ch *Optimizer) holdingOf(o *reuse.OnlineRelease) (found reuse.Holding, ok bool) {
-	if ch.C.Holdings == nil || o.Drawn {
+	if ch.Context.Holdings == nil || o.Drawn {
 		return reuse.Holding{}, false
 	}
-	for _, h := range ch.C.Holdings.Held(o.Measure.Digest) {
+	for _, h := range ch.Context.Holdings.Held(o.Measure.Digest) {
 		if mechanisms.Is[*mechanisms.Online](h.Spec) && h.Spec.Cells == o.Cells.Cells && (!ok || h.At.After(found.At)) {
 			found, ok = h, true
 		}
@@ -73,10 +73,10 @@ func (ch *Optimizer) holdingOf(o *reuse.OnlineRelease) (found reuse.Holding, ok 
 
 // left is how many updates a held session has left.
 func (ch *Optimizer) left(h reuse.Holding) int {
-	if ch.C.Left == nil {
+	if ch.Context.Left == nil {
 		return h.Spec.Kind.(*mechanisms.Online).Updates
 	}
-	return ch.C.Left(h.ID)
+	return ch.Context.Left(h.ID)
 }
 
 // reuseAny finds all that she has paid for and that answers: releases of counts, and sessions that go on.

@@ -35,7 +35,7 @@ func (c alternative) refinement(level privacy.Epsilon) *Path {
 // refined refines what is held and less exact than a fresh count for the share, where that makes it as exact: of several
 // the cheapest. The sources before it have listed what is held.
 func (ch *Optimizer) refined(q *goal) []alternative {
-	if ch.C.Dataset.Accountant != privacy.Pure {
+	if ch.Context.Dataset.Accountant != privacy.Pure {
 		return nil
 	}
 	var best *alternative
@@ -58,7 +58,7 @@ func (ch *Optimizer) refined(q *goal) []alternative {
 // exactRefined refines what is held to the least level that is exact enough; nil: nothing can be. The sources of what is
 // held have listed it.
 func (ch *Optimizer) exactRefined(n *need, q *goal) (best *Path) {
-	if ch.C.Dataset.Accountant != privacy.Pure {
+	if ch.Context.Dataset.Accountant != privacy.Pure {
 		return nil
 	}
 	for _, c := range q.held {

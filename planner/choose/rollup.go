@@ -10,11 +10,11 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
-// lean lets a count be read from another count of the same statement whose cells add up to it, such as a total beside the
+// rollUp lets a count be read from another count of the same statement whose cells add up to it, such as a total beside the
 // groups: then nothing is paid for it, the others have more, and the answers add up. It tells how many do, of so many that
 // are measured. Whether it is worth it goes by the sum of the mean errors of all counts.
-func (ch *Optimizer) lean(sheets []*LeafPlan, measured int) (leaning int) {
-	v := &LeafPlanner{Ch: ch}
+func (ch *Optimizer) rollUp(sheets []*LeafPlan, measured int) (leaning int) {
+	v := &LeafPlanner{Optimizer: ch}
 	for _, sh := range sheets {
 		if !sh.isPlain() {
 			continue
@@ -25,7 +25,7 @@ func (ch *Optimizer) lean(sheets []*LeafPlan, measured int) (leaning int) {
 			if other == sh || other.base != nil || !other.isPlain() || slices.ContainsFunc(sheets, func(s *LeafPlan) bool { return s.base == sh }) {
 				continue
 			}
-			if r := reuse.CoverWithin(sh.Asks[0].Query, other.Asks[0].Query); r != nil {
+			if r := reuse.CoverWithin(sh.Requests[0].Query, other.Requests[0].Query); r != nil {
 				if cells := r.MeanCells(); cells < least {
 					on, least = other, cells
 				}
@@ -36,13 +36,13 @@ func (ch *Optimizer) lean(sheets []*LeafPlan, measured int) (leaning int) {
 		}
 		rest := 0.
 		for _, other := range sheets {
-			if other != sh && other.base == nil && len(other.Asks) > 0 {
-				rest += v.error(other.Asks) / float64(max(1, other.values()))
+			if other != sh && other.base == nil && len(other.Requests) > 0 {
+				rest += v.error(other.Requests) / float64(max(1, other.values()))
 			}
 		}
 		k := float64(measured - leaning)
-		alone := (rest + v.error(sh.Asks)/float64(sh.values())) * math.Pow(k, v.order())
-		one := v.weight(on.Asks[0]) / float64(on.values())
+		alone := (rest + v.error(sh.Requests)/float64(sh.values())) * math.Pow(k, v.order())
+		one := v.weight(on.Requests[0]) / float64(on.values())
 		if read := (rest + one*least) * math.Pow(k-1, v.order()); read <= alone*sumsClearlyWorse {
 			sh.base = on
 			leaning++
@@ -51,12 +51,12 @@ func (ch *Optimizer) lean(sheets []*LeafPlan, measured int) (leaning int) {
 	return leaning
 }
 
-// isPlain tells a sheet of counts of rows that one ask answers.
+// isPlain tells a leaf plan of counts of rows that one request answers.
 func (sh *LeafPlan) isPlain() bool {
-	return len(sh.Asks) == 1 && sh.Asks[0].Wanted() && sh.Asks[0].Summed() == nil && sh.Asks[0].PerGroup == 0 && sh.Asks[0].Marginals == nil && sh.Asks[0].Alarm == nil
+	return len(sh.Requests) == 1 && sh.Requests[0].Wanted() && sh.Requests[0].Summed() == nil && sh.Requests[0].PerGroup == 0 && sh.Requests[0].Marginals == nil && sh.Requests[0].Alarm == nil
 }
 
-// values is the number of counts that a sheet shows.
+// values is the number of counts that a leaf plan shows.
 func (sh *LeafPlan) values() int {
 	n := 0
 	for s := range sh.Sets {
@@ -71,19 +71,19 @@ func (sh *LeafPlan) values() int {
 	return n * counted
 }
 
-// leaning reads a sheet from the measure of the one that it leans on, where that is measured as itself.
-func (ch *Optimizer) leaning(sheets []*LeafPlan, ways [][]*Path, sh *LeafPlan, buying map[plans.Digest]*plans.Measure, share privacy.Cost) (*Path, *refuse.Refusal) {
-	m := sh.base.Asks[0].Query
+// rolledUp reads a leaf plan from the measure of the one that it is rolled up from, where that is measured as itself.
+func (ch *Optimizer) rolledUp(sheets []*LeafPlan, ways [][]*Path, sh *LeafPlan, buying map[plans.Digest]*plans.Measure, share privacy.Cost) (*Path, *refuse.Refusal) {
+	m := sh.base.Requests[0].Query
 	if w := ways[slices.Index(sheets, sh.base)][0]; w != nil && w.Measure.Digest == m.Measure("", "").Digest {
-		return &Path{Measure: w.Measure, Reading: reuse.CoverWithin(sh.Asks[0].Query, m)}, nil
+		return &Path{Measure: w.Measure, Reading: reuse.CoverWithin(sh.Requests[0].Query, m)}, nil
 	} else if w != nil && w.counts != nil {
 		own, err := m.Fresh(share)
-		r := reuse.Cover(sh.Asks[0].Query, w.counts)
-		if r != nil && err == nil && ch.worst(w.Measure.Spec, r) <= ch.worst(own, reuse.CoverWithin(sh.Asks[0].Query, m)) {
+		r := reuse.Cover(sh.Requests[0].Query, w.counts)
+		if r != nil && err == nil && ch.worst(w.Measure.Spec, r) <= ch.worst(own, reuse.CoverWithin(sh.Requests[0].Query, m)) {
 			return &Path{Measure: w.Measure, Reading: r, counts: w.counts}, nil
 		}
 	}
-	w, refusal := ch.one(sh.Asks[0].Query, share)
+	w, refusal := ch.one(sh.Requests[0].Query, share)
 	if refusal != nil {
 		return nil, refusal
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
-// choices makes a sheet for each choice of each grouping set: what is asked are the argument's cells in each group.
+// choices makes a leaf plan for each choice of each grouping set: what is asked are the argument's cells in each group.
 func (v *LeafPlanner) choices(sheets []*LeafPlan) ([]*LeafPlan, *refuse.Refusal) {
 	var out []*LeafPlan
 	for i, sh := range sheets {
@@ -18,7 +18,7 @@ func (v *LeafPlanner) choices(sheets []*LeafPlan) ([]*LeafPlan, *refuse.Refusal)
 				own.Where = append(slices.Clone(own.Where), from.Where...)
 				own.Keys = append(own.Keys, from.Arg)
 				own.CounterFor(nil)
-				s, refusal := linear.Solve(own, v.B.Env, v.Notes)
+				s, refusal := linear.Solve(own, v.Binder.Env, v.Notes)
 				if refusal != nil && refusal.ID == linear.TooManyCells.ID && len(own.Keys) == 1 {
 					refusal = refusal.Hinting("Order by coarser values: floor(x / 100) for numbers, date_trunc('hour', t) for times.")
 				}
@@ -26,12 +26,12 @@ func (v *LeafPlanner) choices(sheets []*LeafPlan) ([]*LeafPlan, *refuse.Refusal)
 					return nil, refusal
 				}
 				s.Chosen = &linear.Chosen{Sheet: i, Set: at, Of: n, Kind: from.Kind, Shares: ascending(from.Shares)}
-				a := &Request{Query: s, set: keys, Fills: []Projection{{0, 0, -1}}}
+				a := &Request{Query: s, set: keys, Projections: []Projection{{0, 0, -1}}}
 				if a.Wanted() {
 					s.Group()
 					s.TellRules(v.Notes)
 				}
-				out = append(out, &LeafPlan{Question: own, Asks: []*Request{a}})
+				out = append(out, &LeafPlan{Question: own, Requests: []*Request{a}})
 			}
 		}
 	}

@@ -15,22 +15,22 @@ import (
 // chosenFrom are the sources of choices: what she has paid for, a declared release that is worth its price, a release of her
 // own where she asked for that or where it is expected to be nearer, then the choice itself. All that is looked at is public.
 var chosenFrom = []source{
-	func(ch *Optimizer, q *goal) []alternative {
+	{"asked before", func(ch *Optimizer, q *goal) []alternative {
 		return only(ch.sameChoice(q.Query.ChoiceMeasure(), q.choosing))
-	},
-	func(ch *Optimizer, q *goal) []alternative { return only(ch.readChoice(q.Query, q.choosing, q.share)) },
-	func(ch *Optimizer, q *goal) []alternative {
+	}},
+	{"containment", func(ch *Optimizer, q *goal) []alternative { return only(ch.readChoice(q.Query, q.choosing, q.share)) }},
+	{"counts for a choice", func(ch *Optimizer, q *goal) []alternative {
 		if q.Chosen.Kind != mechanisms.Quantiles {
 			return nil
 		}
 		return only(ch.boughtForChoice(q.Query, q.choosing, q.share))
-	},
-	func(_ *Optimizer, q *goal) []alternative {
+	}},
+	{"selection", func(_ *Optimizer, q *goal) []alternative {
 		w := &Path{Measure: q.Query.ChoiceMeasure()}
 		w.Measure.Spec, w.Measure.Cost = q.choosing, q.share
 		w.Measure.Why = "no release that you have paid for tells it, and it is expected to be nearer than counts at this price"
 		return only(w)
-	},
+	}},
 }
 
 // only is the candidate of a source that has compared its own.
@@ -43,12 +43,12 @@ func only(w *Path) []alternative {
 
 // oneChoice picks the way of a choice.
 func (ch *Optimizer) oneChoice(s *linear.Query, share privacy.Cost) (*Path, *refuse.Refusal) {
-	q, refusal := ch.asking(s, share)
+	q, refusal := ch.goalOf(s, share)
 	if refusal != nil {
 		return nil, refusal
 	}
 	for _, from := range chosenFrom {
-		if c := least(from(ch, q)); c != nil {
+		if c := least(from.find(ch, q)); c != nil {
 			return c.way, nil
 		}
 	}
@@ -57,10 +57,10 @@ func (ch *Optimizer) oneChoice(s *linear.Query, share privacy.Cost) (*Path, *ref
 
 // sameChoice finds the same choice among what she has paid for, at least as exact as asked now.
 func (ch *Optimizer) sameChoice(own *plans.Measure, fresh mechanisms.Spec) *Path {
-	if ch.C.Holdings == nil {
+	if ch.Context.Holdings == nil {
 		return nil
 	}
-	for _, h := range ch.C.Holdings.Held(own.Digest) {
+	for _, h := range ch.Context.Holdings.Held(own.Digest) {
 		if held, ok := h.Spec.Kind.(*mechanisms.Choice); ok && fresh.Kind.(*mechanisms.Choice).Cost.Fits(held.Cost) {
 			w := &Path{Measure: own}
 			w.hold(h, "the same question, asked before at least as exactly")
@@ -101,7 +101,7 @@ func (ch *Optimizer) boughtForChoice(s *linear.Query, fresh mechanisms.Spec, sha
 	if w := ch.declaredForChoice(s, fresh, share); w != nil {
 		return w
 	}
-	if w := ch.ownRange(s, share, true); w != nil && ch.C.Settings.Release {
+	if w := ch.ownRange(s, share, true); w != nil && ch.Context.Settings.Release {
 		return w
 	}
 	if w := ch.ownRange(s, share, false); w != nil {
@@ -176,7 +176,7 @@ func (ch *Optimizer) declaredForChoice(s *linear.Query, fresh mechanisms.Spec, s
 func (ch *Optimizer) nearer(s *linear.Query, fresh mechanisms.Spec, variance float64) bool {
 	if s.Chosen.Kind != mechanisms.Quantiles {
 		cells := 1 + len(s.Chosen.Groups[0])
-		return 2*math.Sqrt(variance*math.Log(float64(cells))) < fresh.RankError(ch.C.Settings.Confidence)
+		return 2*math.Sqrt(variance*math.Log(float64(cells))) < fresh.RankError(ch.Context.Settings.Confidence)
 	}
 	return fresh.PreferPrefixes(s.GroupRows(), variance)
 }
@@ -190,7 +190,7 @@ const (
 // prefixVariance is the variance that the sums of a group's first cells have on average; of other choices than quantiles
 // that of single cells.
 func (ch *Optimizer) prefixVariance(s *linear.Query, spec mechanisms.Spec, r *reuse.Reading) float64 {
-	errors := spec.Only(r.Counters[0]).Errors(ch.C.Settings.Confidence)
+	errors := spec.Only(r.Counters[0]).Errors(ch.Context.Settings.Confidence)
 	sum, n := 0.0, 0
 	for g := 0; g < len(s.Chosen.Groups); g += 1 + len(s.Chosen.Groups)/guessedGroups {
 		cells := s.Chosen.Groups[g]

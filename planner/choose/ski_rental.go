@@ -86,7 +86,7 @@ func (ch *Optimizer) invest(open []*purchase) {
 
 // costOf is a number of the accountant's units.
 func (ch *Optimizer) costOf(n int64) privacy.Cost {
-	if ch.C.Dataset.Accountant == privacy.ZCDP {
+	if ch.Context.Dataset.Accountant == privacy.ZCDP {
 		return privacy.Cost{Rho: privacy.PicoRho(n)}
 	}
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(n)}
@@ -94,7 +94,7 @@ func (ch *Optimizer) costOf(n int64) privacy.Cost {
 
 // dueDeclared is a release of the policy that going on renting would cost as much as; nil: none is.
 func (ch *Optimizer) dueDeclared(p *purchase, rent, most privacy.Cost) *Path {
-	after := ch.C.Dataset.Buying.After
+	after := ch.Context.Dataset.Buying.After
 	if after == 0 {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (ch *Optimizer) paidFor(r reuse.Rents) string {
 // purchased is the release that a question is answered by when going on renting would cost as much; nil: not yet. Of two the
 // one over more columns goes first. It costs most at most.
 func (ch *Optimizer) purchased(n *need, rent, most privacy.Cost) *Path {
-	after := ch.C.Dataset.Buying.After
+	after := ch.Context.Dataset.Buying.After
 	columns, ok := n.Columns()
 	if after == 0 || !ok || len(columns) == 0 || !n.Widens() {
 		return nil
@@ -179,7 +179,7 @@ func (ch *Optimizer) offer(n *need, columns []*policy.Column) *offer {
 		return o
 	}
 	unit := privacy.Cost{Epsilon: privacy.MicroEpsilon(1e6)}
-	if ch.C.Dataset.Accountant == privacy.ZCDP {
+	if ch.Context.Dataset.Accountant == privacy.ZCDP {
 		unit = privacy.Cost{Rho: privacy.PicoRho(1e12)}
 	}
 	spec, err := o.spec(unit)
@@ -188,7 +188,7 @@ func (ch *Optimizer) offer(n *need, columns []*policy.Column) *offer {
 		return nil
 	}
 	rows := someRanges(cells)
-	at, variance := plans.WorstRow(held.Seen(spec), rows, ch.C.Settings.Confidence)
+	at, variance := plans.WorstRow(held.Seen(spec), rows, ch.Context.Settings.Confidence)
 	o.worst, o.ratio = rows[at], variance/ch.variance(one)
 	return o
 }
@@ -226,7 +226,7 @@ func (o *offer) kind() string {
 
 // estimate is about what the release costs, in the accountant's unit, where one count as exact costs rent.
 func (o *offer) estimate(ch *Optimizer, rent privacy.Cost) float64 {
-	if ch.C.Dataset.Accountant == privacy.ZCDP {
+	if ch.Context.Dataset.Accountant == privacy.ZCDP {
 		return float64(sizeOf(rent)) * o.ratio
 	}
 	return float64(sizeOf(rent)) * math.Sqrt(o.ratio)
@@ -236,7 +236,7 @@ func (o *offer) estimate(ch *Optimizer, rent privacy.Cost) float64 {
 func (o *offer) enough(ch *Optimizer, n *need, cost privacy.Cost) bool {
 	spec, err := o.spec(cost)
 	spec = o.held.Seen(spec)
-	return err == nil && spec.Error(o.worst, ch.C.Settings.Confidence).HalfWidth <= ch.bound(n.Query, 0) && ch.within(n, spec, o.reading)
+	return err == nil && spec.Error(o.worst, ch.Context.Settings.Confidence).HalfWidth <= ch.bound(n.Query, 0) && ch.within(n, spec, o.reading)
 }
 
 func namesOf(columns []*policy.Column) (names []string) {

@@ -15,13 +15,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// contest solves a race; nil: it cannot be run.
-func (v *LeafPlanner) contest(r *linear.Ranking, flat *linear.Question) *linear.TopK {
+// topK solves a ranking; nil: it cannot be run.
+func (v *LeafPlanner) topK(r *linear.Ranking, flat *linear.Question) *linear.TopK {
 	weights, scale, ok := r.Weights()
 	if !ok {
 		return nil
 	}
-	quiet := &LeafPlanner{B: v.B, Notes: new(semantics.Notes), Ch: v.Ch}
+	quiet := &LeafPlanner{Binder: v.Binder, Notes: new(semantics.Notes), Optimizer: v.Optimizer}
 	c := quiet.nested(r, flat, weights)
 	if c == nil {
 		c = quiet.overlapping(r, flat, weights)
@@ -49,7 +49,7 @@ func (v *LeafPlanner) overlapping(r *linear.Ranking, flat *linear.Question, weig
 	if len(q.Counters) > mechanisms.MostCounters {
 		return nil
 	}
-	s, refusal := linear.Solve(q, v.B.Env, v.Notes)
+	s, refusal := linear.Solve(q, v.Binder.Env, v.Notes)
 	if refusal != nil || !s.Measured() || s.Cells != 1 {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (v *LeafPlanner) nested(r *linear.Ranking, flat *linear.Question, weights [
 		q.Keys = append(q.Keys, semantics.ColumnExpr(at, c.Type, c.Typmod, -1))
 	}
 	q.SumFor(nil, r.Terms[0].Sum)
-	s, refusal := linear.Solve(q, v.B.Env, v.Notes)
+	s, refusal := linear.Solve(q, v.Binder.Env, v.Notes)
 	if refusal != nil || !s.Measured() || s.Counting[0] < 0 || s.Cells > mostLevels/len(own) {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (v *LeafPlanner) nested(r *linear.Ranking, flat *linear.Question, weights [
 
 // meetings tells, by candidate and cell, whether a row in the cell meets the candidate; nil: the cells do not tell.
 func (v *LeafPlanner) meetings(s *linear.Query, own [][]*semantics.Expr) [][]bool {
-	l := &linear.Solver{Lowerer: semantics.Lowerer{Table: s.Table, Env: v.B.Env, Box: semantics.NewBox(s.Table, v.B.Env), Notes: v.Notes, OffGrid: s.OffGrid}, S: s}
+	l := &linear.Solver{Lowerer: semantics.Lowerer{Table: s.Table, Env: v.Binder.Env, Box: semantics.NewBox(s.Table, v.Binder.Env), Notes: v.Notes, OffGrid: s.OffGrid}, S: s}
 	cellOf := s.FirstCells()
 	met := make([][]bool, len(own))
 	for i, list := range own {
@@ -128,29 +128,29 @@ func (v *LeafPlanner) meetings(s *linear.Query, own [][]*semantics.Expr) [][]boo
 	return met
 }
 
-// oneContest chooses the candidates where she has paid for that, or where it is expected to be nearer than the scores that
+// oneTopK chooses the candidates where she has paid for that, or where it is expected to be nearer than the scores that
 // the way of counting gives; nil: it is not. Counting may have no way.
-func (ch *Optimizer) oneContest(c *linear.TopK, w *Path, share privacy.Cost) *Path {
+func (ch *Optimizer) oneTopK(c *linear.TopK, w *Path, share privacy.Cost) *Path {
 	spec, err := c.Spec(share)
 	if err != nil {
 		return nil
 	}
 	own := c.Measure()
 	if w := ch.sameChoice(own, spec); w != nil {
-		w.Contest = c
+		w.TopK = c
 		return w
 	}
 	if w != nil {
 		if w.Measure.Held || w.Measure.Declared != nil || w.Measure.Kind == "range" || w.Reading.Mix != nil {
 			return nil
 		}
-		each, err := mechanisms.NewConfidence(1 - (1-ch.C.Settings.Confidence.Float())/float64(c.Candidates()))
+		each, err := mechanisms.NewConfidence(1 - (1-ch.Context.Settings.Confidence.Float())/float64(c.Candidates()))
 		heaviest := int64(1)
 		if len(c.Choice.Weights) > 0 {
 			heaviest = slices.Max(c.Choice.Weights)
 		}
 		// The score of what is shown first and that of what should have been may both be off.
-		if err != nil || math.Floor(spec.RankError(ch.C.Settings.Confidence)) > 2*float64(heaviest)*float64(c.Counted(w.offAt(each))) {
+		if err != nil || math.Floor(spec.RankError(ch.Context.Settings.Confidence)) > 2*float64(heaviest)*float64(c.Counted(w.offAt(each))) {
 			return nil
 		}
 	}
@@ -159,16 +159,16 @@ func (ch *Optimizer) oneContest(c *linear.TopK, w *Path, share privacy.Cost) *Pa
 	if c.Level != nil {
 		own.Why = "only the names are shown: they are chosen by their scores, nearer than noisy counts at this price would order them"
 	}
-	return &Path{Measure: own, Contest: c}
+	return &Path{Measure: own, TopK: c}
 }
 
-// contested is the choice of a contest as one of the ways to answer.
-func (ch *Optimizer) contested(c *linear.TopK, share privacy.Cost) []alternative {
+// topKPaths is the choice of a top-k as one of the ways to answer.
+func (ch *Optimizer) topKPaths(c *linear.TopK, share privacy.Cost) []alternative {
 	spec, err := c.Spec(share)
 	if err != nil {
 		return nil
 	}
-	w := &Path{Measure: c.Measure(), Contest: c}
+	w := &Path{Measure: c.Measure(), TopK: c}
 	w.Measure.Spec, w.Measure.Cost = spec, share
 	return []alternative{{way: w}}
 }
@@ -178,12 +178,12 @@ const mostCounted = 16
 
 // countedBy tells how far off the candidates' counters are, by how far off cells are.
 func countedBy(sh *LeafPlan) func(off func(counter int, cells []int) int64) int64 {
-	a, keys := sh.Asks[0], sh.Sets[0]
+	a, keys := sh.Requests[0], sh.Sets[0]
 	return func(off func(counter int, cells []int) int64) (widest int64) {
 		spots := a.Spots(sh.Frames[0], keys)
-		for i, f := range a.Fills {
+		for i, f := range a.Projections {
 			c := a.Counting[f.Counter]
-			if c < 0 || i%(1+len(a.Fills)/mostCounted) != 0 {
+			if c < 0 || i%(1+len(a.Projections)/mostCounted) != 0 {
 				continue
 			}
 			widest = max(widest, off(c, a.CellsOf(f, 0, spots)))

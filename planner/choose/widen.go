@@ -13,7 +13,7 @@ import (
 // widened is the fresh measure of a question with the cells around its own, none where that is dearer, means something
 // else, or has nothing to add. Its own cells are whole cells of the measure, so that they err as they would alone.
 func (ch *Optimizer) widened(q *goal) []alternative {
-	most := ch.C.Dataset.Buying.Cells
+	most := ch.Context.Dataset.Buying.Cells
 	if most == 0 || !q.Widens() {
 		return nil
 	}

@@ -150,7 +150,7 @@ type Query struct {
 	Empty     bool // no row can satisfy the condition, whatever the data
 	Chosen    *Chosen
 	Alarm     *AlarmOf   // a yes or no is asked
-	Contest   *TopK      // the names of some counters will do
+	TopK      *TopK      // the names of some counters will do
 	Marginals *Marginals // nil: each cell is counted once
 	Rows      int64      // above 0: the most rows of a unit that are placed at all
 	First     int        // above 0: the numbers of so many cells with the most rows will do
@@ -166,8 +166,8 @@ type Turned interface {
 	Flat() (q *Question, at [][]int)
 	// Over is a leaf of what was asked turned over: its rows once for each candidate.
 	Over(flat *plans.Leaf, at [][]int) *plans.Leaf
-	// Race is nil where more is shown than the first candidates.
-	Race() *Ranking
+	// Ranking is nil where more is shown than the first candidates.
+	Ranking() *Ranking
 }
 
 // Part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so

@@ -12,7 +12,7 @@ type Alarmed struct {
 	Any   bool  // of bool_or: it is enough that a row is there, so noise alone must not say so
 }
 
-// AlarmOf says which column of which sheet shows an alarm.
+// AlarmOf says which column of which leaf plan shows an alarm.
 type AlarmOf struct {
 	Sheet, Counter int
 	*Alarmed

@@ -66,7 +66,7 @@ func (v *Index) Held(d plans.Digest) []Holding {
 	return v.byDigest[d]
 }
 
-// Bounds of what an inventory keeps and reads at once.
+// Bounds of what an index keeps and reads at once.
 const (
 	mostStocks    = 256
 	mostTransient = 128 // holdings over a table that lives as long as its plan: they are read anew for each
@@ -107,7 +107,7 @@ type Views struct {
 	mu       sync.RWMutex
 	table    *policy.Table
 	aging    bool                          // some become stale with time
-	seen     int                           // so many holdings of the inventory's list have been read
+	seen     int                           // so many holdings of the index's list have been read
 	wide     map[string]*bucket            // counts of every row by cells of the same columns
 	byFilter map[string]map[string]*bucket // by condition, then by columns of the cells
 	lines    map[string]*line              // see line

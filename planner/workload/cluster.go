@@ -22,9 +22,9 @@ const (
 	mostBatchWork = 1 << 26
 )
 
-// cluster is a set of asks over one table that one release answers.
+// cluster is a set of requests over one table that one release answers.
 type cluster struct {
-	asks  []*workAsk
+	asks  []*workRequest
 	cells *linear.Query // of the release; nil: the only ask's own
 	cube  mechanisms.Cube
 	work  int                    // cells that were looked at
@@ -37,7 +37,7 @@ func (k *cluster) error() float64 { return k.ways[0].Error }
 // name tells how the cluster is measured.
 func (k *cluster) name() string { return k.ways[0].Name }
 
-// columns are all columns that the asks read, those that ranges are over first, then by name.
+// columns are all columns that the requests read, those that ranges are over first, then by name.
 func (k *cluster) columns() []*policy.Column {
 	var list []*policy.Column
 	for _, a := range k.asks {
@@ -49,13 +49,13 @@ func (k *cluster) columns() []*policy.Column {
 	return list
 }
 
-// aloneCluster is a cluster of one ask, measured by its own cells.
-func aloneCluster(a *workAsk, c reuse.Context, cost privacy.Cost) (*cluster, error) {
+// aloneCluster is a cluster of one request, measured by its own cells.
+func aloneCluster(a *workRequest, c reuse.Context, cost privacy.Cost) (*cluster, error) {
 	spec, err := a.alone(cost)
 	if err != nil {
 		return nil, err
 	}
-	k := &cluster{asks: []*workAsk{a}}
+	k := &cluster{asks: []*workRequest{a}}
 	e := 0.0
 	if a.chosen {
 		e = 1 // there is nothing to compare it with: as exact as alone
@@ -69,8 +69,8 @@ func aloneCluster(a *workAsk, c reuse.Context, cost privacy.Cost) (*cluster, err
 	return k, nil
 }
 
-// jointCluster is a cluster of several asks over one cube: nil where it would be too large, or some ask is none of its cells.
-func jointCluster(asks []*workAsk, cost privacy.Cost, all bool) (k *cluster, work int) {
+// jointCluster is a cluster of several requests over one cube: nil where it would be too large, or some request is none of its cells.
+func jointCluster(asks []*workRequest, cost privacy.Cost, all bool) (k *cluster, work int) {
 	k = &cluster{asks: asks}
 	if !k.lay() {
 		return nil, k.work
@@ -92,7 +92,7 @@ func jointCluster(asks []*workAsk, cost privacy.Cost, all bool) (k *cluster, wor
 	return k, k.work << min(len(k.cells.Parts), 6)
 }
 
-// lay lays out the cells that the asks tell apart; false where they are too many, or some ask is about others.
+// lay lays out the cells that the requests tell apart; false where they are too many, or some request is about others.
 func (k *cluster) lay() bool {
 	asks := k.asks
 	table := asks[0].Table
@@ -138,7 +138,7 @@ func (k *cluster) sort() {
 	slices.SortStableFunc(k.ways, func(a, b mechanisms.Candidate) int { return cmp.Compare(a.Error, b.Error) })
 }
 
-// classes numbers the cells of a column so that the cluster's asks treat cells of one number alike, in the order of their
+// classes numbers the cells of a column so that the cluster's requests treat cells of one number alike, in the order of their
 // first cells.
 func (k *cluster) classes(c *policy.Column) []int32 {
 	out := make([]int32, c.Domain.Size())
@@ -183,8 +183,8 @@ func (k *cluster) read() bool {
 	return true
 }
 
-// attributes are the parts of the cube that decide what an ask counts.
-func (k *cluster) attributes(a *workAsk) []int {
+// attributes are the parts of the cube that decide what a request counts.
+func (k *cluster) attributes(a *workRequest) []int {
 	columns, _ := a.Query.Columns()
 	return reuse.AttributesOf(columns, k.cells)
 }

@@ -52,13 +52,13 @@ const mostCovers = 1 << 16
 
 // bought is a count that is asked for by itself.
 type bought struct {
-	ask       *workAsk
+	ask       *workRequest
 	cost      privacy.Cost
 	statement int
 }
 
 // rowsOf are the values of one statement.
-func (a *workAsk) rowsOf(statement int) (rows []workRow) {
+func (a *workRequest) rowsOf(statement int) (rows []workRow) {
 	for _, r := range a.rows {
 		if r.statement == statement {
 			rows = append(rows, r)
@@ -68,7 +68,7 @@ func (a *workAsk) rowsOf(statement int) (rows []workRow) {
 }
 
 // read adds the errors of a statement's values that are read from a measure, and returns their mean squared error.
-func (w *batch) read(st *BatchStatement, squares *float64, m *plans.Measure, k *cluster, a *workAsk, rows []workRow) float64 {
+func (w *batch) read(st *BatchStatement, squares *float64, m *plans.Measure, k *cluster, a *workRequest, rows []workRow) float64 {
 	if a.chosen || len(rows) == 0 {
 		return 0
 	}
@@ -117,7 +117,7 @@ func (w *batch) read(st *BatchStatement, squares *float64, m *plans.Measure, k *
 }
 
 // alone is what a count costs by itself when its values are to have a mean squared error.
-func (w *batch) alone(a *workAsk, rows []workRow, target float64, share privacy.Cost, before []bought) (cost privacy.Cost, from string) {
+func (w *batch) alone(a *workRequest, rows []workRow, target float64, share privacy.Cost, before []bought) (cost privacy.Cost, from string) {
 	for _, h := range before {
 		if h.ask == a {
 			return privacy.Cost{}, fmt.Sprintf("the same count as in statement %d", h.statement+1)
@@ -189,7 +189,7 @@ func (w *batch) least(from privacy.Cost, do func(privacy.Cost) bool) privacy.Cos
 }
 
 // bare is the ask as a measure that others may be read from; cover refuses what is no plain count of every row.
-func (a *workAsk) bare() *linear.Query {
+func (a *workRequest) bare() *linear.Query {
 	if a.Filter != nil || len(a.Counts) != 1 || a.Counts[0] != nil {
 		return &linear.Query{Question: &linear.Question{}}
 	}

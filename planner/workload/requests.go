@@ -18,8 +18,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// part of a workload: one ask of one statement, with the values that are read from it.
-type workAsk struct {
+// part of a workload: one request of one statement, with the values that are read from it.
+type workRequest struct {
 	*linear.Query
 	digest     plans.Digest
 	rows       []workRow
@@ -36,8 +36,8 @@ type workRow struct {
 	weight    float64
 }
 
-// wholly tells whether an ask is about cells of the grid alone, in counts of rows: what releases of other cells can answer.
-func (a *workAsk) wholly() bool {
+// wholly tells whether a request is about cells of the grid alone, in counts of rows: what releases of other cells can answer.
+func (a *workRequest) wholly() bool {
 	if a.Table.Derived != nil || a.Table.Opened || a.PerGroup > 0 || a.Summed() != nil {
 		return false
 	}
@@ -45,8 +45,8 @@ func (a *workAsk) wholly() bool {
 	return ok
 }
 
-// asksOf lists what a statement asks for, or why it cannot be part of a workload.
-func asksOf(s parse.Statement, at int, c reuse.Context) (asks []*workAsk, refusal *refuse.Refusal) {
+// requestsOf lists what a statement asks for, or why it cannot be part of a workload.
+func requestsOf(s parse.Statement, at int, c reuse.Context) (asks []*workRequest, refusal *refuse.Refusal) {
 	c.Work = nil // of the statement alone
 	c = c.Limited()
 	defer c.Stopped(&refusal)
@@ -59,35 +59,35 @@ func asksOf(s parse.Statement, at int, c reuse.Context) (asks []*workAsk, refusa
 	if _, refusal = b.Bind(b.Top); refusal != nil {
 		return nil, s.Placed(refusal)
 	}
-	ch := &choose.Optimizer{C: c, Now: b.Env.Clock, Stocks: map[*policy.Table]*reuse.Views{}, Open: o}
-	sheets, chosen, refusal := (&choose.LeafPlanner{B: b, Notes: new(semantics.Notes), Ch: ch, SetBySet: true}).Sheets()
+	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Stocks: map[*policy.Table]*reuse.Views{}, Open: o}
+	sheets, chosen, refusal := (&choose.LeafPlanner{Binder: b, Notes: new(semantics.Notes), Optimizer: ch, SetBySet: true}).LeafPlans()
 	if refusal != nil {
 		return nil, s.Placed(refusal)
 	}
 	for _, sh := range sheets {
-		for _, a := range sh.Asks {
+		for _, a := range sh.Requests {
 			if a.Wanted() {
-				asks = append(asks, &workAsk{Query: a.Query, digest: a.Measure(a.Kind(), "").Digest, rows: rowsOf(sh, a, at), statements: []int{at}})
+				asks = append(asks, &workRequest{Query: a.Query, digest: a.Measure(a.Kind(), "").Digest, rows: rowsOf(sh, a, at), statements: []int{at}})
 			}
 		}
 	}
 	for _, sh := range chosen {
-		for _, a := range sh.Asks {
+		for _, a := range sh.Requests {
 			if a.Wanted() {
-				asks = append(asks, &workAsk{Query: a.Query, digest: a.ChoiceMeasure().Digest, chosen: true, statements: []int{at}})
+				asks = append(asks, &workRequest{Query: a.Query, digest: a.ChoiceMeasure().Digest, chosen: true, statements: []int{at}})
 			}
 		}
 	}
 	return asks, nil
 }
 
-// rowsOf lists the values of a sheet that are read from one of its asks, as fill reads them.
+// rowsOf lists the values of a leaf plan that are read from one of its requests, as fill reads them.
 func rowsOf(sh *choose.LeafPlan, a *choose.Request, statement int) (rows []workRow) {
 	for _, s := range a.Reads {
 		frame, keys := sh.Frames[s], sh.Sets[s]
 		spots := a.Spots(frame, keys)
 		for _, row := range frame.RowOrder() {
-			for _, f := range a.Fills {
+			for _, f := range a.Projections {
 				counter, cells := a.Counting[f.Counter], a.CellsOf(f, row, spots)
 				if counter >= 0 && len(cells) > 0 {
 					rows = append(rows, workRow{statement, counter, slices.Clone(cells), 1})
@@ -99,7 +99,7 @@ func rowsOf(sh *choose.LeafPlan, a *choose.Request, statement int) (rows []workR
 }
 
 // alone is the spec that asks for this by itself at a cost.
-func (a *workAsk) alone(cost privacy.Cost) (mechanisms.Spec, error) {
+func (a *workRequest) alone(cost privacy.Cost) (mechanisms.Spec, error) {
 	if a.chosen {
 		return a.Choice(cost)
 	}
@@ -107,7 +107,7 @@ func (a *workAsk) alone(cost privacy.Cost) (mechanisms.Spec, error) {
 }
 
 // errorAlone is the variance of a value that is read from the ask's own cells.
-func (a *workAsk) errorAlone(r workRow, variances []float64) float64 {
+func (a *workRequest) errorAlone(r workRow, variances []float64) float64 {
 	return float64(len(r.cells)) * variances[r.counter]
 }
 

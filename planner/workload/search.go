@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// mostTried bounds the steps that one search looks at: with n asks over one table a round has up to n²/2 of them, each of
+// mostTried bounds the steps that one search looks at: with n requests over one table a round has up to n²/2 of them, each of
 // which takes time in n, so that 1,000 ranges of a report would take hours without it. Where a round ends early, the best
 // step that was seen is the last one: the partitions by columns and by tables have been looked at whatever the number.
 const mostTried = 3000
 
-// mostMoved bounds the asks of a cluster from which one is moved: one of very many changes little, and what is left of them
+// mostMoved bounds the requests of a cluster from which one is moved: one of very many changes little, and what is left of them
 // takes long to look at.
 const mostMoved = 100
 
-// search goes downhill from a partition: it joins two clusters, or moves one ask to another cluster or out of its own, as
+// search goes downhill from a partition: it joins two clusters, or moves one request to another cluster or out of its own, as
 // long as that lowers the error. The best step is taken. At last all ways to measure each cluster are looked at.
 // It looks at up to twice mostTried steps: O(mostTried · n) in time, besides the mostBatchWork cells of all clusters.
 func (w *batch) search(clusters []*cluster) []*cluster {
@@ -86,7 +86,7 @@ func (w *batch) joins(clusters []*cluster) iter.Seq[func() []*cluster] {
 	}
 }
 
-// moves yields the steps that put one ask into another cluster, or into one of its own.
+// moves yields the steps that put one request into another cluster, or into one of its own.
 func (w *batch) moves(clusters []*cluster) iter.Seq[func() []*cluster] {
 	return func(yield func(func() []*cluster) bool) {
 		for i, from := range clusters {
@@ -95,7 +95,7 @@ func (w *batch) moves(clusters []*cluster) iter.Seq[func() []*cluster] {
 			}
 			for n, a := range from.asks {
 				rest := w.of(slices.Delete(slices.Clone(from.asks), n, n+1), false)
-				if !yield(func() []*cluster { return w.moved(clusters, i, -1, rest, []*workAsk{a}) }) {
+				if !yield(func() []*cluster { return w.moved(clusters, i, -1, rest, []*workRequest{a}) }) {
 					return
 				}
 				for j, to := range clusters {
@@ -111,8 +111,8 @@ func (w *batch) moves(clusters []*cluster) iter.Seq[func() []*cluster] {
 	}
 }
 
-// moved is a partition with the rest of a cluster and another one, of the asks, in place of two.
-func (w *batch) moved(clusters []*cluster, i, j int, rest *cluster, asks []*workAsk) []*cluster {
+// moved is a partition with the rest of a cluster and another one, of the requests, in place of two.
+func (w *batch) moved(clusters []*cluster, i, j int, rest *cluster, asks []*workRequest) []*cluster {
 	if rest == nil {
 		return nil
 	}
@@ -123,8 +123,8 @@ func (w *batch) moved(clusters []*cluster, i, j int, rest *cluster, asks []*work
 	return besides(clusters, i, j, rest, k)
 }
 
-// keyOfAsks names a set of asks.
-func keyOfAsks(asks []*workAsk) string {
+// keyOfRequests names a set of requests.
+func keyOfRequests(asks []*workRequest) string {
 	ids := make([]string, len(asks))
 	for i, a := range asks {
 		ids[i] = fmt.Sprintf("%05d", a.id)

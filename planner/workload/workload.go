@@ -63,12 +63,12 @@ type BatchItem struct {
 // PlanBatch plans statements together for an epsilon. Confidence is the context's.
 func PlanBatch(list []BatchItem, c reuse.Context, epsilon privacy.Epsilon) (*Batch, error) {
 	c.Settings.Epsilon = epsilon
-	w := &batch{c: c, cost: (&choose.Optimizer{C: c}).Share(1), p: order(c.Dataset.Accountant), best: map[string]*cluster{}}
+	w := &batch{c: c, cost: (&choose.Optimizer{Context: c}).Share(1), p: order(c.Dataset.Accountant), best: map[string]*cluster{}}
 	b := &Batch{Dataset: c.Dataset, Statements: make([]BatchStatement, len(list))}
 	for i, item := range list {
 		own := c
 		own.Settings = item.Settings // its dp.epsilon too: the statement is taken apart as it will be when it is asked
-		asks, refusal := asksOf(item.Statement, i, own)
+		asks, refusal := requestsOf(item.Statement, i, own)
 		if refusal != nil {
 			b.Statements[i].Refusal = refusal
 			continue
@@ -99,8 +99,8 @@ func PlanBatch(list []BatchItem, c reuse.Context, epsilon privacy.Epsilon) (*Bat
 	return b, nil
 }
 
-// readColumns lists the discretised columns of an ask.
-func (b *Batch) readColumns(a *workAsk) {
+// readColumns lists the discretised columns of a request.
+func (b *Batch) readColumns(a *workRequest) {
 	for _, t := range a.Table.Base() {
 		columns, _ := a.Columns()
 		for _, c := range columns {
@@ -119,17 +119,17 @@ type batch struct {
 	// large costs than at small ones.
 	share privacy.Cost
 	p     float64 // the power of the cost that errors fall with
-	asks  []*workAsk
+	asks  []*workRequest
 	best  map[string]*cluster
 	work  int // cells that were looked at
 
 	covers int // comparisons of a count with one before it
 }
 
-// add adds a statement's asks, each measure once.
-func (w *batch) add(asks []*workAsk) {
+// add adds a statement's requests, each measure once.
+func (w *batch) add(asks []*workRequest) {
 	for _, a := range asks {
-		at := slices.IndexFunc(w.asks, func(have *workAsk) bool { return have.digest == a.digest })
+		at := slices.IndexFunc(w.asks, func(have *workRequest) bool { return have.digest == a.digest })
 		if at < 0 {
 			w.asks = append(w.asks, a)
 			continue
@@ -169,9 +169,9 @@ func (w *batch) weigh() error {
 	return nil
 }
 
-// of is the best cluster of some asks; nil where they cannot be measured together.
-func (w *batch) of(asks []*workAsk, all bool) *cluster {
-	key := fmt.Sprint(all, " ", keyOfAsks(asks))
+// of is the best cluster of some requests; nil where they cannot be measured together.
+func (w *batch) of(asks []*workRequest, all bool) *cluster {
+	key := fmt.Sprint(all, " ", keyOfRequests(asks))
 	if k, known := w.best[key]; known {
 		return k
 	}
@@ -199,15 +199,15 @@ func (w *batch) total(clusters []*cluster) float64 {
 	return divided(weights, w.p)
 }
 
-// partition measures groups of asks, each by its best cluster; what cannot be measured together is measured alone.
-func (w *batch) partition(groups [][]*workAsk, all bool) (clusters []*cluster, err error) {
+// partition measures groups of requests, each by its best cluster; what cannot be measured together is measured alone.
+func (w *batch) partition(groups [][]*workRequest, all bool) (clusters []*cluster, err error) {
 	for _, g := range groups {
 		if k := w.of(g, all); k != nil {
 			clusters = append(clusters, k)
 			continue
 		}
 		for _, a := range g {
-			k := w.of([]*workAsk{a}, all)
+			k := w.of([]*workRequest{a}, all)
 			if k == nil {
 				k, err = aloneCluster(a, w.c, w.share)
 			}
@@ -220,8 +220,8 @@ func (w *batch) partition(groups [][]*workAsk, all bool) (clusters []*cluster, e
 	return clusters, nil
 }
 
-// groups puts asks with one key together, in the order of their first ones.
-func (w *batch) groups(key func(*workAsk) string) (groups [][]*workAsk) {
+// groups puts requests with one key together, in the order of their first ones.
+func (w *batch) groups(key func(*workRequest) string) (groups [][]*workRequest) {
 	at := map[string]int{}
 	for i, a := range w.asks {
 		name := fmt.Sprint("alone ", i)
@@ -258,13 +258,13 @@ func (w *batch) choose(b *Batch) ([]*cluster, error) {
 		}
 	}
 	consider("each statement by itself", alone)
-	columns := w.groups(func(a *workAsk) string { return textOfColumns(a.Query) })
+	columns := w.groups(func(a *workRequest) string { return textOfColumns(a.Query) })
 	own, err := w.partition(columns, true)
 	if err != nil {
 		return nil, err
 	}
 	consider("one release for each set of columns", own)
-	tables, err := w.partition(w.groups(func(*workAsk) string { return "" }), true)
+	tables, err := w.partition(w.groups(func(*workRequest) string { return "" }), true)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +297,7 @@ func textOfColumns(s *linear.Query) string {
 	return strings.Join(names, ",")
 }
 
-// names are those of the ways in which some cluster of several asks can be measured.
+// names are those of the ways in which some cluster of several requests can be measured.
 func (w *batch) names(clusters []*cluster) (names []string) {
 	for _, k := range clusters {
 		for _, way := range k.ways {

@@ -1,31 +1,153 @@
-// Package dialect names the SQL dialects that are written, and quotes names and texts in them. It lies below both writers:
-// that of a measure for the private database (rewrite) and that of an outer query for a sandbox (rewrite/outer), so that
-// neither sees the other. What clients write is another thing, and parse.Dialect.
+// Package dialect holds what the SQL of one engine calls things: a table of words for each, in a file of its own (postgres.go,
+// duckdb.go). It lies below both writers: that of a measure for the private database (rewrite) and that of an outer query for a
+// sandbox (rewrite/outer), so that neither sees the other. What clients write is another thing, and parse.Dialect.
+//
+// A writer says what it means in our names, which are PostgreSQL's, and the table how that is written. The hash of a unit and a row
+// begins with an XOR of whole numbers: Operate("b.n1", "#", "b.n2") is
+//
+//	(b.n1 OPERATOR(pg_catalog.#) b.n2)   in PostgreSQL, by the phrase Operator,
+//	xor(b.n1, b.n2)                      in DuckDB, which writes this one otherwise (Operators).
+//
+// To add an engine: fill in Words in a file of its own, each of them (TestTablesAreWhole), and give it to a variable beside
+// PostgreSQL and DuckDB; write its Backend (package backend) with that Dialect; then list what its SQL calls in the catalogue
+// (rewrite/catalogue.go), with why no stored value makes it fail. Nothing else in rewrite asks which engine it writes for. What all
+// engines so far write alike is not in the table: SELECT, joins, CASE, COALESCE, GREATEST and LEAST, FILTER, windows, NULLS LAST.
 package dialect
 
-import "strings"
+import (
+	"strconv"
+	"strings"
 
-// Dialect is an SQL dialect.
-type Dialect uint8
-
-// The dialects. The zero value is invalid.
-const (
-	PostgreSQL Dialect = 1 + iota
-	DuckDB
+	"github.com/dpproxy/dpproxy/policy"
 )
 
-func (d Dialect) String() string {
-	switch d {
-	case PostgreSQL:
-		return "PostgreSQL"
-	case DuckDB:
-		return "DuckDB"
-	}
-	return "invalid"
+// Dialect is an SQL dialect, by its words. The zero value is none.
+type Dialect struct{ *Words }
+
+// The dialects that are written.
+var (
+	PostgreSQL = Dialect{&postgres}
+	DuckDB     = Dialect{&duckdb}
+)
+
+// Words is how an engine writes what measures say. A phrase holds %1, %2, … where its parts stand. Types go by PostgreSQL's short
+// names (int4, int8, float4, float8, numeric, text, bool, uuid, date, timestamp, timestamptz), and by "wide", of whole numbers that
+// no sum of a table's rows overflows.
+type Words struct {
+	Name string
+
+	// Names.
+	Quote    string // stands around a name, and twice for itself within it
+	Schema   string // of a relation whose schema the policy does not give
+	Relation string // in full: schema %1, name %2, both quoted
+	Argument string // the text argument number %1
+	Typed    string // an argument %1 as a value of type %2
+
+	// Types, operators, calls, casts and literals.
+	Types     map[string]string // that are called otherwise
+	Operator  string            // %1 on the left, %2 its name, %3 on the right
+	Operators map[string]string // phrases of %1 and %3 for those that are written otherwise; / is of whole numbers from 0 on, and cuts
+	Divide    string            // floating numbers %1 / %2
+	Call      string            // function %1 of arguments %2
+	Cast      string            // %1 to type %2; it cannot fail
+	Literal   string            // of digits, letters, and . : + - and spaces %1, of type %2
+	Quoted    string            // text %1 that needs no escaping
+
+	// Columns as they are stored: what does not fit its type becomes NULL, or the statement fails when it is parsed.
+	Read       string // column %1 of type %2
+	ReadText   string // column %1 of text, which compares by its bytes
+	IsNaN      string // whether %1 of type %2 is NaN
+	Key        string // a key %1 as joins compare it
+	TextKey    string // a key %1 of text, or of a type that is not known, as rows are ordered by it
+	Micros     string // microseconds of a finite moment %1 since 1970, in UTC
+	WideSteps  string // whole steps of length %3 from %2 to %1, where %1 − %2 may exceed 64 bits
+	HexToWhole string // the number of the hexadecimal digits %1, seven at most
+
+	// Lists.
+	Position     string // of %2 in the list of values %1, from 1 on; NULL for what is not in it
+	OneOf        string // whether %1 is among the values %2
+	NoneOf       string // whether it is not
+	Within       string // whether %1 is among the rows of a query %2
+	Row          string // of several values %1, as Within compares them
+	RowOfOne     string // of one
+	Comma        string // between whole numbers in a list
+	Integers     string // the list of whole numbers %1
+	OneOfNumbers string // whether %1 is among whole numbers %2
+	Numbered     string // a table %2 of the values %1, called v, each with its place, called i; there are fewer than %3
+
+	// Limits. Without one, decimals are PostgreSQL's numeric, with NaN.
+	Digits  int32  // that a decimal holds
+	Narrow  int32  // that one holds in 64 bits, whose products do not become wide ones
+	Decimal string // the type of %1 digits, %2 of them after the point
+
+	// PostgreSQLs tells that the engine is PostgreSQL, or reads SQL as it does: an outer query is printed for it, rather than bound.
+	PostgreSQLs bool
+
+	// Accepts lists, for each declared type, the engine's types whose every value is one of it, or becomes one without failing. The
+	// first is the declared type itself.
+	Accepts map[policy.Type][]string
 }
 
-// QuoteName writes an identifier, alike in all dialects: O"Hara is "O""Hara". Whether the name may be one is for the caller
-// to see.
+func (d Dialect) String() string {
+	if d.Words == nil {
+		return "invalid"
+	}
+	return d.Name
+}
+
+// Fill writes a phrase with its parts.
+func Fill(phrase string, parts ...string) string {
+	length := len(phrase)
+	for _, p := range parts {
+		length += len(p)
+	}
+	var b strings.Builder
+	for b.Grow(length); ; {
+		at := strings.IndexByte(phrase, '%')
+		if at < 0 {
+			b.WriteString(phrase)
+			return b.String()
+		}
+		b.WriteString(phrase[:at])
+		b.WriteString(parts[phrase[at+1]-'1'])
+		phrase = phrase[at+2:]
+	}
+}
+
+// Type is what the engine calls a type; one that is not ours is its own.
+func (w *Words) Type(kind string) string {
+	if own, ok := w.Types[kind]; ok {
+		return own
+	}
+	return kind
+}
+
+// Operate writes a binary operator, the system's own even where others of that name exist.
+func (w *Words) Operate(left, operator, right string) string {
+	if phrase, ok := w.Operators[operator]; ok {
+		return Fill(phrase, left, "", right)
+	}
+	return Fill(w.Operator, left, operator, right)
+}
+
+// CastTo converts a value of a known type, which cannot fail.
+func (w *Words) CastTo(expression, kind string) string { return Fill(w.Cast, expression, w.Type(kind)) }
+
+// DecimalOf is the type of decimals of so many digits, scale of them after the point.
+func (w *Words) DecimalOf(width, scale int32) string {
+	return Fill(w.Decimal, strconv.Itoa(int(width)), strconv.Itoa(int(scale)))
+}
+
+// QuoteAs quotes a name as the engine does.
+func (w *Words) QuoteAs(name string) string {
+	return w.Quote + strings.ReplaceAll(name, w.Quote, w.Quote+w.Quote) + w.Quote
+}
+
+// TextKeys tells whether joins compare keys as texts.
+func (w *Words) TextKeys() bool { return w.Key != "%1" }
+
+// QuoteName writes an identifier, alike in the sandboxes' dialects: O"Hara is "O""Hara". Whether the name may be one is for the
+// caller to see.
 func QuoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // QuoteText writes a string constant, alike in all dialects, each quote in it twice. A backslash stands for itself, as in

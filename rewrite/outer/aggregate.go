@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -17,23 +18,17 @@ import (
 //	  AS VARCHAR)), CAST(count("t1"."n") AS VARCHAR)) AS "c1" FROM "leaf_1" AS "t1") AS "q2"
 
 // aggregates are the aggregate functions of PostgreSQL that are known by name; some of them are then refused.
-var aggregates = func() map[string]bool {
-	m := map[string]bool{}
-	for name := range strings.FieldsSeq(`count sum avg min max bool_and bool_or every array_agg string_agg percentile_cont
-		percentile_disc mode stddev stddev_pop stddev_samp variance var_pop var_samp corr covar_pop covar_samp regr_slope
-		regr_intercept regr_r2 regr_count regr_avgx regr_avgy bit_and bit_or bit_xor json_agg jsonb_agg json_object_agg
-		jsonb_object_agg xmlagg range_agg any_value`) {
-		m[name] = true
-	}
-	return m
-}()
+var aggregates = strings.Fields(`count sum avg min max bool_and bool_or every array_agg string_agg percentile_cont
+	percentile_disc mode stddev stddev_pop stddev_samp variance var_pop var_samp corr covar_pop covar_samp regr_slope
+	regr_intercept regr_r2 regr_count regr_avgx regr_avgy bit_and bit_or bit_xor json_agg jsonb_agg json_object_agg
+	jsonb_object_agg xmlagg range_agg any_value`)
 
 // aggregate binds an aggregate or window function.
 func (b *binder) aggregate(name string, n *pg.FuncCall, sc *scope) expr {
 	args := b.exprs(n.GetArgs(), sc)
 	for i := range args {
 		if args[i].oid == policy.Unknown {
-			args[i] = b.cast(args[i], textType, false)
+			args[i] = b.cast(args[i], textType)
 		}
 	}
 	tail := ""
@@ -46,7 +41,7 @@ func (b *binder) aggregate(name string, n *pg.FuncCall, sc *scope) expr {
 	if n.GetAggWithinGroup() {
 		return b.orderedSet(name, args, n, sc)
 	}
-	if n.GetOver() != nil && !aggregates[name] {
+	if n.GetOver() != nil && !slices.Contains(aggregates, name) {
 		return b.windowFunction(name, args, tail)
 	}
 	a := call{b: b, tail: tail, distinct: n.GetAggDistinct()}
@@ -71,11 +66,7 @@ type call struct {
 
 // sql writes the call of one of DuckDB's aggregates.
 func (a call) sql(name string, args ...string) string {
-	word := ""
-	if a.distinct {
-		word = "DISTINCT "
-	}
-	return name + "(" + word + strings.Join(args, ", ") + a.order + ")" + a.tail
+	return name + "(" + map[bool]string{true: "DISTINCT "}[a.distinct] + strings.Join(args, ", ") + a.order + ")" + a.tail
 }
 
 func (a call) bind(name string, args []expr) expr {
@@ -94,15 +85,13 @@ func (a call) bind(name string, args []expr) expr {
 	case "bool_or":
 		return expr{sql: a.sql("bool_or", a.b.boolean(x).sql), typed: boolType}
 	case "array_agg":
-		array, ok := arrays[x.oid]
-		if !ok || a.distinct {
-			cannot("array_agg of this type, or with DISTINCT")
+		array := arrayOf(x.oid, "array_agg of this type, or with DISTINCT")
+		if a.distinct {
+			return cannot("array_agg of this type, or with DISTINCT")
 		}
-		return expr{sql: a.sql("list", x.sql), typed: of(array)}
+		return expr{sql: a.sql("list", x.sql), typed: array}
 	case "string_agg":
-		if len(args) != 2 {
-			wrong("42883", "function string_agg does not exist with this number of arguments", 0)
-		}
+		takes(name, args, 2, 2)
 		return expr{sql: a.sql("string_agg", a.b.text(x).sql, a.b.text(args[1]).sql), typed: textType}
 	}
 	if strings.HasPrefix(name, "json_") {
@@ -111,8 +100,7 @@ func (a call) bind(name string, args []expr) expr {
 	if kind := spreads[name]; kind != "" {
 		return a.spread(kind, x)
 	}
-	cannot("aggregate " + name)
-	return expr{}
+	return cannot("aggregate " + name)
 }
 
 // json binds json_agg and json_object_agg over the types whose JSON is the same text in both.
@@ -132,7 +120,7 @@ func (a call) json(name string, args []expr) expr {
 	if name != "json_object_agg" || len(args) != 2 || strings.Contains(a.tail, "FILTER") {
 		cannot("this use of " + name)
 	}
-	key := a.b.cast(args[0], textType, true).sql
+	key := a.b.cast(args[0], textType).sql
 	key = "CASE WHEN " + key + " IS NULL THEN CAST(" + raise("22023", "field name must not be null") + " AS VARCHAR) ELSE CAST(to_json(" + key + ") AS VARCHAR) END"
 	return expr{sql: "('{ ' || " + a.sql("string_agg", "("+key+" || ' : ' || "+a.b.json(value)+")", "', '") + " || ' }')", typed: of(typeJSON)}
 }
@@ -146,7 +134,7 @@ func (a call) spread(kind string, x expr) expr {
 	if a.distinct || !x.oid.Integer() && x.oid != policy.NumericType {
 		cannot(kind + " of this type")
 	}
-	value := a.b.cast(x, of(policy.NumericType), false).sql
+	value := a.b.cast(x, of(policy.NumericType)).sql
 	return expr{sql: "num_spread('" + kind + "', " + a.sql("list", value) + ")", typed: of(policy.NumericType)}
 }
 
@@ -168,8 +156,7 @@ func (a call) sum(x expr) expr {
 			return expr{sql: "num_sum(" + a.sql("list", x.sql) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: x.even}}
 		}
 	}
-	cannot("sum of this type")
-	return expr{}
+	return cannot("sum of this type")
 }
 
 // average divides the sum by the count, as PostgreSQL does.
@@ -213,13 +200,13 @@ func (b *binder) orderedSet(name string, args []expr, n *pg.FuncCall, sc *scope)
 	if n.GetAggFilter() != nil {
 		condition += " AND " + b.condition(n.GetAggFilter(), sc)
 	}
-	fraction := b.cast(args[0], of(policy.Float8), false)
+	fraction := b.cast(args[0], of(policy.Float8))
 	switch name {
 	case "percentile_cont":
 		if !numberLike(x.oid) {
 			cannot("percentile_cont of this type")
 		}
-		value := asArgument(b.cast(x, of(policy.Float8), false))
+		value := asArgument(b.cast(x, of(policy.Float8)))
 		sql := "pg_percentile_cont(" + asArgument(fraction) + ", list(" + value + ") FILTER (WHERE " + condition + "))"
 		return expr{sql: fromResult(sql, policy.Float8), typed: of(policy.Float8)}
 	case "percentile_disc":
@@ -230,6 +217,5 @@ func (b *binder) orderedSet(name string, args []expr, n *pg.FuncCall, sc *scope)
 		at := "greatest(1, CAST(ceil(" + fraction.sql + " * len(" + list + ")) AS BIGINT))"
 		return expr{sql: "(list_sort(" + list + "))[" + at + "]", typed: x.typed}
 	}
-	cannot("aggregate " + name)
-	return expr{}
+	return cannot("aggregate " + name)
 }

@@ -21,11 +21,7 @@ func (b *binder) arrayExpr(nodes []*pg.Node, sc *scope) expr {
 	}
 	parts := b.exprs(nodes, sc)
 	t := b.unify(parts, "ARRAY")
-	array, ok := arrays[t.oid]
-	if !ok {
-		cannot("an ARRAY of type " + typeNameOf(t.oid))
-	}
-	return expr{sql: "[" + joined(parts) + "]", typed: of(array)}
+	return expr{sql: "[" + joined(parts) + "]", typed: arrayOf(t.oid, "an ARRAY of type "+typeNameOf(t.oid))}
 }
 
 // indirection binds subscripts and fields: a[1], a[1:2], (row).field.
@@ -43,11 +39,11 @@ func (b *binder) indirection(n *pg.A_Indirection, sc *scope) expr {
 		}
 		// The vectors of the catalogs count from 0.
 		shift := ""
-		if e.oid == typeInt2Vec || e.oid == typeOidVec {
+		if vectors(e.oid) {
 			shift = " + 1"
 		}
 		bound := func(node *pg.Node) string {
-			return b.cast(b.expr(node, sc), int4Type, false).sql + shift
+			return b.cast(b.expr(node, sc), int4Type).sql + shift
 		}
 		if !index.GetIsSlice() {
 			at := bound(index.GetUidx())
@@ -86,13 +82,10 @@ func (b *binder) slice(list string, index *pg.A_Indices, bound func(*pg.Node) st
 }
 
 func field(e expr, name string) expr {
-	for _, f := range e.fields {
-		if f.name == name {
-			return expr{sql: "(" + e.sql + ")." + f.sql, typed: f.typed}
-		}
+	for _, f := range named(e.fields, name) {
+		return expr{sql: "(" + e.sql + ")." + f.sql, typed: f.typed}
 	}
-	wrong("42703", `column "`+name+`" not found in this data type`, 0)
-	return expr{}
+	return wrong("42703", `column "`+name+`" not found in this data type`, 0)
 }
 
 // textOf writes an array's element as array_to_string does.
@@ -100,17 +93,12 @@ func (b *binder) textOf(sql string, t policy.Type) string {
 	if t == policy.Bool {
 		return "(CASE WHEN " + sql + " THEN 't' ELSE 'f' END)"
 	}
-	return b.cast(expr{sql: sql, typed: of(t)}, textType, true).sql
+	return b.cast(expr{sql: sql, typed: of(t)}, textType).sql
 }
 
 func (b *binder) arrayToString(args []expr) expr {
-	if len(args) < 2 || len(args) > 3 {
-		wrong("42883", "function array_to_string does not exist with this number of arguments", 0)
-	}
-	element, ok := elements[args[0].oid]
-	if !ok {
-		wrong("42883", "function array_to_string is for arrays", 0)
-	}
+	takes("array_to_string", args, 2, 3)
+	element := elementOf(args[0], "42883", "function array_to_string is for arrays")
 	if isNamed(element) {
 		args[0] = expr{sql: b.namesOf(args[0].sql, element), typed: of(typeTextArr)}
 		element = policy.Text
@@ -119,21 +107,17 @@ func (b *binder) arrayToString(args []expr) expr {
 	list := "list_filter(" + args[0].sql + ", lambda x : x IS NOT NULL)"
 	if len(args) == 3 {
 		list = args[0].sql
-		item = "coalesce(" + item + ", " + b.cast(args[2], textType, false).sql + ")"
+		item = "coalesce(" + item + ", " + b.cast(args[2], textType).sql + ")"
 	}
-	sql := "array_to_string(list_transform(" + list + ", lambda x : " + item + "), " + b.cast(args[1], textType, false).sql + ")"
+	sql := "array_to_string(list_transform(" + list + ", lambda x : " + item + "), " + b.cast(args[1], textType).sql + ")"
 	return expr{sql: "(CASE WHEN " + args[0].sql + " IS NOT NULL THEN coalesce(" + sql + ", '') END)", typed: textType}
 }
 
 // arrayBound binds array_length, array_upper and array_lower of the first dimension; there is no other.
 func (b *binder) arrayBound(name string, args []expr) expr {
-	if len(args) != 2 {
-		wrong("42883", "function "+name+" does not exist with this number of arguments", 0)
-	}
-	if _, ok := elements[args[0].oid]; !ok {
-		wrong("42883", "function "+name+" is for arrays", 0)
-	}
-	vector := args[0].oid == typeInt2Vec || args[0].oid == typeOidVec
+	takes(name, args, 2, 2)
+	elementOf(args[0], "42883", "function "+name+" is for arrays")
+	vector := vectors(args[0].oid)
 	value := "CAST(len(" + args[0].sql + ") AS INTEGER)"
 	switch {
 	case name == "array_lower" && vector:
@@ -143,7 +127,7 @@ func (b *binder) arrayBound(name string, args []expr) expr {
 	case name == "array_upper" && vector:
 		value += " - 1"
 	}
-	dimension := b.cast(args[1], int4Type, false).sql
+	dimension := b.cast(args[1], int4Type).sql
 	return expr{sql: "(CASE WHEN " + dimension + " = 1 AND len(" + args[0].sql + ") > 0 THEN " + value + " END)", typed: int4Type}
 }
 
@@ -152,19 +136,19 @@ func (b *binder) arrayPosition(args []expr) expr {
 		cannot("array_position with a start")
 	}
 	element, ok := elements[args[0].oid]
-	if !ok || args[0].oid == typeInt2Vec || args[0].oid == typeOidVec {
+	if !ok || vectors(args[0].oid) {
 		cannot("array_position of this type")
 	}
-	item := b.cast(args[1], of(element), false)
+	item := b.cast(args[1], of(element))
 	return expr{sql: "nullif(CAST(list_position(" + args[0].sql + ", " + item.sql + ") AS INTEGER), 0)", typed: int4Type}
 }
 
 func (b *binder) arrayOperator(op string, l, r expr) expr {
 	if l.oid == policy.Unknown {
-		l = b.cast(l, bare(r.typed), false)
+		l = b.cast(l, bare(r.typed))
 	}
 	if r.oid == policy.Unknown {
-		r = b.cast(r, bare(l.typed), false)
+		r = b.cast(r, bare(l.typed))
 	}
 	el, okL := elements[l.oid]
 	er, okR := elements[r.oid]
@@ -197,16 +181,9 @@ func (b *binder) anyAll(op string, all bool, l expr, node *pg.Node, sc *scope) e
 		if t == policy.Unknown {
 			t = policy.Text
 		}
-		array, ok := arrays[t]
-		if !ok {
-			cannot("ANY over this type")
-		}
-		r = b.cast(r, of(array), false)
+		r = b.cast(r, arrayOf(t, "ANY over this type"))
 	}
-	element, ok := elements[r.oid]
-	if !ok {
-		wrong("42809", "op ANY/ALL (array) requires array on right side", 0)
-	}
+	element := elementOf(r, "42809", "op ANY/ALL (array) requires array on right side")
 	if !(op == "=" && !all || op == "<>" && all) || element == policy.NumericType {
 		cannot("operator " + op + " with ANY or ALL of an array")
 	}
@@ -214,9 +191,5 @@ func (b *binder) anyAll(op string, all bool, l expr, node *pg.Node, sc *scope) e
 	if Storage(l.oid) != Storage(item.oid) {
 		l = expr{sql: "CAST(" + l.sql + " AS " + Storage(item.oid) + ")", typed: item.typed}
 	}
-	sql := "pg_any(" + l.sql + ", " + r.sql + ")"
-	if all {
-		sql = "(NOT " + sql + ")"
-	}
-	return expr{sql: sql, typed: boolType}
+	return truth("pg_any("+l.sql+", "+r.sql+")", all)
 }

@@ -3,7 +3,6 @@ package outer
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -68,13 +67,27 @@ type scope struct {
 
 // binder rewrites one statement.
 type binder struct {
-	plan      *plans.Plan
-	names     int
-	params    []string
-	relations []string
+	asked
+	plan  *plans.Plan
+	names int
 }
 
-func newBinder(p *plans.Plan) *binder { return &binder{plan: p} }
+// asked is what a query asks besides leaves: session parameters, and relations as schema.name.
+type asked struct{ params, relations []string }
+
+// place is the number of a session parameter.
+func (a *asked) place(name string) int {
+	if !slices.Contains(a.params, name) {
+		a.params = append(a.params, name)
+	}
+	return slices.Index(a.params, name) + 1
+}
+
+func (a *asked) reads(relation string) {
+	if !slices.Contains(a.relations, relation) {
+		a.relations = append(a.relations, relation)
+	}
+}
 
 // fresh returns a name that nothing else has.
 func (b *binder) fresh(prefix string) string {
@@ -84,22 +97,8 @@ func (b *binder) fresh(prefix string) string {
 
 // param returns the reference to a session parameter, a text.
 func (b *binder) param(name string) string {
-	i := slices.Index(b.params, name)
-	if i < 0 {
-		i = len(b.params)
-		b.params = append(b.params, name)
-	}
-	return "CAST($" + strconv.Itoa(i+1) + " AS VARCHAR)"
+	return "CAST($" + strconv.Itoa(b.place(name)) + " AS VARCHAR)"
 }
-
-// reads notes that a relation of the catalogs is read.
-func (b *binder) reads(schema, name string) {
-	if full := schema + "." + name; !slices.Contains(b.relations, full) {
-		b.relations = append(b.relations, full)
-	}
-}
-
-func (b *binder) relationNames() []string { return b.relations }
 
 // statement rewrites the whole tree. Types that PostgreSQL shows by name (regclass …) become text only here, so that
 // they sort and compare as the numbers that they are.
@@ -115,11 +114,8 @@ func (b *binder) statement(tree *pg.Node) (string, []Column) {
 		items = append(items, b.shown(c)+" AS "+c.sql)
 		columns = append(columns, Column{Name: c.name, Type: c.oid, Typmod: c.mod})
 	}
-	if len(items) == 0 {
-		items = []string{"true AS c0"}
-	}
 	alias := b.fresh("q")
-	return "SELECT " + strings.Join(items, ", ") + " FROM (" + q.sql + ") AS " + alias + q.orderBy, columns
+	return "SELECT " + orTrue(items) + " FROM (" + q.sql + ") AS " + alias + q.orderBy, columns
 }
 
 // shown is a column of the answer as it is sent.
@@ -190,12 +186,12 @@ func (b *binder) settle(q relation) relation {
 }
 
 func columnList(columns []column) string {
-	if len(columns) == 0 {
-		return "true AS c0"
+	var parts []string
+	for _, c := range columns {
+		parts = append(parts, c.sql)
 	}
-	parts := make([]string, len(columns))
-	for i, c := range columns {
-		parts[i] = c.sql
-	}
-	return strings.Join(parts, ", ")
+	return orTrue(parts)
 }
+
+// columnName is the generated name of a column: "c1", "c2", …
+func columnName(prefix string, i int) string { return `"` + prefix + strconv.Itoa(i+1) + `"` }

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -114,24 +115,21 @@ var builtins = func() map[string]builtin {
 
 // builtin binds a function of the table above.
 func (b *binder) builtin(name string, f builtin, args []expr) expr {
-	if len(args) < f.least || len(args) > f.most {
-		wrong("42883", "function "+name+" does not exist with this number of arguments", 0)
-	}
+	takes(name, args, f.least, f.most)
 	t := of(f.result)
 	for i := range args {
 		switch {
 		case i < len(f.args) && f.args[i] != none:
-			args[i] = b.cast(args[i], of(f.args[i]), false)
+			args[i] = b.cast(args[i], of(f.args[i]))
 		case args[i].oid == policy.Unknown:
-			args[i] = b.cast(args[i], textType, false)
+			args[i] = b.cast(args[i], textType)
 		}
 	}
 	if f.result == none {
 		t = args[0].typed
 	}
 	if f.reads != "" {
-		schema, relation, _ := strings.Cut(f.reads, ".")
-		b.reads(schema, relation)
+		b.reads(f.reads)
 	}
 	out := expr{sql: b.expand(f.sql, args), typed: t}
 	for i := range args {
@@ -142,32 +140,20 @@ func (b *binder) builtin(name string, f builtin, args []expr) expr {
 	return out
 }
 
+// slot is what a template leaves open.
+var slot = regexp.MustCompile(`%last|%[1-9]|\$[a-z]+`)
+
 // expand puts arguments and session parameters into a template.
 func (b *binder) expand(template string, args []expr) string {
-	var out strings.Builder
-	for i := 0; i < len(template); i++ {
-		rest := template[i:]
+	return slot.ReplaceAllStringFunc(template, func(name string) string {
 		switch {
-		case strings.HasPrefix(rest, "%last"):
-			out.WriteString(args[len(args)-1].sql)
-			i += len("%last") - 1
-		case rest[0] == '%' && len(rest) > 1 && rest[1] >= '1' && rest[1] <= '9':
-			if n := int(rest[1] - '1'); n < len(args) {
-				out.WriteString("(" + args[n].sql + ")")
-			} else {
-				out.WriteString("NULL")
-			}
-			i++
-		case rest[0] == '$':
-			end := 1
-			for end < len(rest) && rest[end] >= 'a' && rest[end] <= 'z' {
-				end++
-			}
-			out.WriteString(b.param(rest[1:end]))
-			i += end - 1
-		default:
-			out.WriteByte(rest[0])
+		case name[0] == '$':
+			return b.param(name[1:])
+		case name == "%last":
+			return args[len(args)-1].sql
+		case int(name[1]-'1') < len(args):
+			return "(" + args[name[1]-'1'].sql + ")"
 		}
-	}
-	return out.String()
+		return "NULL"
+	})
 }

@@ -57,11 +57,7 @@ func typeOf(n *pg.TypeName) typed {
 	}
 	t := typed{oid: oid, mod: modifier(oid, n.GetTypmods())}
 	if len(n.GetArrayBounds()) > 0 {
-		array, ok := arrays[oid]
-		if !ok {
-			cannot("an array of type " + last)
-		}
-		t = of(array)
+		t = arrayOf(oid, "an array of type "+last)
 	}
 	return t
 }
@@ -95,13 +91,13 @@ func (b *binder) typeCast(n *pg.TypeCast, sc *scope) expr {
 	if array := n.GetArg().GetAArrayExpr(); array != nil && len(array.GetElements()) == 0 {
 		return expr{sql: "CAST([] AS " + Storage(t.oid) + ")", typed: t}
 	}
-	e := b.cast(b.expr(n.GetArg(), sc), t, true)
+	e := b.cast(b.expr(n.GetArg(), sc), t)
 	e.literal = nil
 	return e
 }
 
-// cast gives an expression a type, explicitly or as PostgreSQL does implicitly.
-func (b *binder) cast(e expr, t typed, explicit bool) expr {
+// cast gives an expression a type.
+func (b *binder) cast(e expr, t typed) expr {
 	switch {
 	case e.null:
 		return expr{sql: "CAST(NULL AS " + Storage(t.oid) + ")", typed: t}
@@ -134,19 +130,11 @@ func (b *binder) cast(e expr, t typed, explicit bool) expr {
 		return expr{sql: b.nameOf(e).sql, typed: t}
 	case textLike(e.oid) && oidLike(t.oid):
 		out.sql = b.findByName(e, t.oid)
-	case oidLike(e.oid) && textLike(t.oid):
-		out.sql = "CAST(" + e.sql + " AS VARCHAR)"
 	case oidLike(e.oid) && (oidLike(t.oid) || t.oid == policy.Int8):
-	case e.oid.Integer() && oidLike(t.oid):
-		out.sql = "CAST(" + e.sql + " AS BIGINT)"
-	case oidLike(e.oid) && t.oid == policy.Int4:
-		out.sql = "CAST(" + e.sql + " AS INTEGER)"
-	case e.oid.Integer() && t.oid.Integer() && ranks[e.oid] < ranks[t.oid]:
+	case oidLike(e.oid) && (textLike(t.oid) || t.oid == policy.Int4),
+		e.oid.Integer() && (oidLike(t.oid) || t.oid.Integer() && ranks[e.oid] < ranks[t.oid] || textLike(t.oid) && t.mod < 0):
 		out.sql = "CAST(" + e.sql + " AS " + Storage(t.oid) + ")"
-	case e.oid.Integer() && textLike(t.oid) && t.mod < 0:
-		out.sql = "CAST(" + e.sql + " AS VARCHAR)"
 	default:
-		_ = explicit
 		return b.castCall(e, t)
 	}
 	return out
@@ -155,7 +143,7 @@ func (b *binder) cast(e expr, t typed, explicit bool) expr {
 // castArray casts arrays element by element; where both sides are stored alike nothing needs be done. A vector stays
 // one, because its subscripts begin at 0.
 func (b *binder) castArray(e expr, from, to policy.Type, t typed) expr {
-	if e.oid == typeInt2Vec || e.oid == typeOidVec {
+	if vectors(e.oid) {
 		if Storage(from) == Storage(to) {
 			return e
 		}
@@ -171,7 +159,7 @@ func (b *binder) castArray(e expr, from, to policy.Type, t typed) expr {
 		return expr{sql: b.namesOf(e.sql, from), typed: t}
 	}
 	x := b.fresh("x")
-	inner := b.cast(expr{sql: x, typed: of(from)}, of(to), true)
+	inner := b.cast(expr{sql: x, typed: of(from)}, of(to))
 	return expr{sql: "list_transform(" + e.sql + ", lambda " + x + " : " + inner.sql + ")", typed: t}
 }
 
@@ -182,7 +170,7 @@ func (b *binder) castArrayText(e expr, t typed) expr {
 		cannot("a cast of type " + typeNameOf(e.oid) + " to " + typeNameOf(t.oid))
 	}
 	open, separator, end := "'{' || ", "','", " || '}'"
-	if e.oid == typeInt2Vec || e.oid == typeOidVec {
+	if vectors(e.oid) {
 		open, separator, end = "", "' '", ""
 	}
 	return expr{sql: "(" + open + "array_to_string(" + e.sql + ", " + separator + ")" + end + ")", typed: t}

@@ -19,13 +19,13 @@ import (
 // matched brings two operands of a comparison to one comparable form.
 func (b *binder) matched(l, r expr) (expr, expr) {
 	if l.oid == policy.Unknown && r.oid == policy.Unknown {
-		return b.cast(l, textType, false), b.cast(r, textType, false)
+		return b.cast(l, textType), b.cast(r, textType)
 	}
 	if l.oid == policy.Unknown {
-		return b.cast(l, bare(r.typed), false), r
+		return b.cast(l, bare(r.typed)), r
 	}
 	if r.oid == policy.Unknown {
-		return l, b.cast(r, bare(l.typed), false)
+		return l, b.cast(r, bare(l.typed))
 	}
 	if l.oid == r.oid || textLike(l.oid) && textLike(r.oid) || l.oid.Integer() && r.oid.Integer() ||
 		(oidLike(l.oid) || l.oid.Integer()) && (oidLike(r.oid) || r.oid.Integer()) {
@@ -47,7 +47,7 @@ func (b *binder) matched(l, r expr) (expr, expr) {
 	if t.oid == policy.Float4 {
 		t = of(policy.Float8)
 	}
-	return b.cast(l, t, false), b.cast(r, t, false)
+	return b.cast(l, t), b.cast(r, t)
 }
 
 // bare is a type without its modifier, for a literal beside a column.
@@ -73,11 +73,7 @@ func (b *binder) compareRows(op string, l, r []expr) expr {
 	for i := range l {
 		parts = append(parts, b.compare("=", l[i], r[i]).sql)
 	}
-	sql := "(" + strings.Join(parts, " AND ") + ")"
-	if op == "<>" {
-		sql = "(NOT " + sql + ")"
-	}
-	return expr{sql: sql, typed: boolType}
+	return truth("("+strings.Join(parts, " AND ")+")", op == "<>")
 }
 
 func (b *binder) in(not bool, n *pg.A_Expr, sc *scope) expr {
@@ -104,10 +100,7 @@ func (b *binder) in(not bool, n *pg.A_Expr, sc *scope) expr {
 		// A long chain of OR would be deeper than the engine's parser goes.
 		sql = "(" + one + " IN (" + strings.Join(items, ", ") + "))"
 	}
-	if not {
-		sql = "(NOT " + sql + ")"
-	}
-	return expr{sql: sql, typed: boolType}
+	return truth(sql, not)
 }
 
 func (b *binder) between(n *pg.A_Expr, sc *scope) expr {
@@ -118,8 +111,5 @@ func (b *binder) between(n *pg.A_Expr, sc *scope) expr {
 	if kind == pg.A_Expr_Kind_AEXPR_BETWEEN_SYM || kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM {
 		sql = "(" + sql + " OR (" + b.compare(">=", e, high).sql + " AND " + b.compare("<=", e, low).sql + "))"
 	}
-	if kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN || kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM {
-		sql = "(NOT " + sql + ")"
-	}
-	return expr{sql: sql, typed: boolType}
+	return truth(sql, kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN || kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM)
 }

@@ -48,16 +48,17 @@ func constant(c *pg.A_Const) expr {
 	case *pg.A_Const_Sval:
 		return untyped(v.Sval.GetSval())
 	}
-	cannot("a bit string")
-	return expr{}
+	return cannot("a bit string")
 }
 
 func untyped(text string) expr {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		wrong("22021", "invalid byte sequence for encoding \"UTF8\"", 0)
 	}
-	return expr{sql: "CAST(" + dialect.QuoteText(text) + " AS VARCHAR)", typed: of(policy.Unknown), literal: &text}
+	return expr{sql: quoted(text), typed: of(policy.Unknown), literal: &text}
 }
+
+func quoted(text string) string { return "CAST(" + dialect.QuoteText(text) + " AS VARCHAR)" }
 
 // literal gives an untyped literal a type.
 func (b *binder) literal(text string, t typed) expr {
@@ -68,14 +69,14 @@ func (b *binder) literal(text string, t typed) expr {
 	switch {
 	case t.oid == typeChar:
 		_, n := utf8.DecodeRuneInString(text)
-		e.sql = "CAST(" + dialect.QuoteText(text[:n]) + " AS VARCHAR)"
+		e.sql = quoted(text[:n])
 	case t.oid == policy.Text, t.oid == typeName, t.oid == policy.Varchar && t.mod < 0:
-		e.sql = "CAST(" + dialect.QuoteText(text) + " AS VARCHAR)"
+		e.sql = quoted(text)
 	case oidLike(t.oid):
 		e.sql = b.oidLiteral(strings.TrimSpace(text), t.oid)
 	case t.oid == policy.TimestampTZ, t.oid == policy.DateType || t.oid == policy.TimestampT, t.mod >= 0 && scalarType(t.oid):
 		// May depend on the session's time zone and clock, or needs its modifier applied: computed when the query runs.
-		e = b.castCall(expr{sql: "CAST(" + dialect.QuoteText(text) + " AS VARCHAR)", typed: textType}, t)
+		e = b.castCall(expr{sql: quoted(text), typed: textType}, t)
 	case scalarType(t.oid):
 		v, err := scalar.Env{Zone: time.UTC}.ParseText(t.oid, text)
 		if err != nil {
@@ -85,13 +86,13 @@ func (b *binder) literal(text string, t typed) expr {
 	case t.oid == typeJSON && !json.Valid([]byte(text)):
 		wrong("22P02", "invalid input syntax for type json", 0)
 	case t.oid == typeBpchar && t.mod >= 4 && utf8.RuneCountInString(text) >= int(t.mod-4):
-		e.sql = "CAST(" + dialect.QuoteText(string([]rune(text)[:t.mod-4])) + " AS VARCHAR)"
+		e.sql = quoted(string([]rune(text)[:t.mod-4]))
 	case t.oid == typeBpchar && t.mod >= 0:
 		cannot("type character(n)")
 	case t.oid == typeBytea, t.oid == 1033:
 		cannot("a constant of type " + typeNameOf(t.oid))
 	default:
-		e.sql = "CAST(" + dialect.QuoteText(text) + " AS VARCHAR)"
+		e.sql = quoted(text)
 	}
 	return e
 }
@@ -134,7 +135,7 @@ func valueText(t policy.Type, v policy.Value) string {
 		return "CAST(" + dialect.QuoteText(strconv.Itoa(int(v.Months))+" months "+strconv.Itoa(int(v.Days))+" days "+
 			strconv.FormatInt(v.Micros, 10)+" microseconds") + " AS INTERVAL)"
 	case string:
-		return "CAST(" + dialect.QuoteText(v) + " AS VARCHAR)"
+		return quoted(v)
 	}
 	cannot("a constant of this type")
 	return ""
@@ -144,7 +145,7 @@ func valueText(t policy.Type, v policy.Value) string {
 func (b *binder) arrayLiteral(text string, t, element typed) expr {
 	body := strings.TrimSpace(text)
 	separator := ","
-	if t.oid == typeInt2Vec || t.oid == typeOidVec {
+	if vectors(t.oid) {
 		separator = " "
 	} else if len(body) < 2 || body[0] != '{' || body[len(body)-1] != '}' {
 		wrong("22P02", "malformed array literal", 0)

@@ -24,6 +24,14 @@ var (
 
 func of(t policy.Type) typed { return typed{oid: t, mod: -1} }
 
+// truth is a condition, or its opposite.
+func truth(sql string, not bool) expr {
+	if not {
+		sql = "(NOT " + sql + ")"
+	}
+	return expr{sql: sql, typed: boolType}
+}
+
 // expr binds an expression.
 func (b *binder) expr(node *pg.Node, sc *scope) expr {
 	switch n := node.GetNode().(type) {
@@ -68,8 +76,7 @@ func (b *binder) expr(node *pg.Node, sc *scope) expr {
 	case *pg.Node_GroupingFunc:
 		return b.grouping(n.GroupingFunc, sc)
 	}
-	cannot("this kind of expression")
-	return expr{}
+	return cannot("this kind of expression")
 }
 
 func (b *binder) exprs(nodes []*pg.Node, sc *scope) []expr {
@@ -83,7 +90,7 @@ func (b *binder) exprs(nodes []*pg.Node, sc *scope) []expr {
 // boolean gives a condition the type boolean.
 func (b *binder) boolean(e expr) expr {
 	if e.oid == policy.Unknown {
-		return b.cast(e, boolType, false)
+		return b.cast(e, boolType)
 	}
 	if e.oid != policy.Bool {
 		wrong("42804", "argument of a condition must be type boolean, not type "+typeNameOf(e.oid), 0)
@@ -94,15 +101,13 @@ func (b *binder) boolean(e expr) expr {
 func (b *binder) boolExpr(n *pg.BoolExpr, sc *scope) expr {
 	var parts []string
 	for _, a := range n.GetArgs() {
-		parts = append(parts, b.boolean(b.expr(a, sc)).sql)
+		parts = append(parts, b.condition(a, sc))
 	}
-	switch n.GetBoolop() {
-	case pg.BoolExprType_AND_EXPR:
-		return expr{sql: "(" + strings.Join(parts, " AND ") + ")", typed: boolType}
-	case pg.BoolExprType_OR_EXPR:
-		return expr{sql: "(" + strings.Join(parts, " OR ") + ")", typed: boolType}
+	word := map[pg.BoolExprType]string{pg.BoolExprType_AND_EXPR: " AND ", pg.BoolExprType_OR_EXPR: " OR "}[n.GetBoolop()]
+	if word == "" {
+		return truth(parts[0], true)
 	}
-	return expr{sql: "(NOT " + parts[0] + ")", typed: boolType}
+	return truth("("+strings.Join(parts, word)+")", false)
 }
 
 func (b *binder) nullTest(n *pg.NullTest, sc *scope) expr {
@@ -110,10 +115,11 @@ func (b *binder) nullTest(n *pg.NullTest, sc *scope) expr {
 	if e.oid == typeRecord {
 		cannot("IS NULL of a row")
 	}
+	word := " IS NOT NULL)"
 	if n.GetNulltesttype() == pg.NullTestType_IS_NULL {
-		return expr{sql: "(" + e.sql + " IS NULL)", typed: boolType}
+		word = " IS NULL)"
 	}
-	return expr{sql: "(" + e.sql + " IS NOT NULL)", typed: boolType}
+	return expr{sql: "(" + e.sql + word, typed: boolType}
 }
 
 func (b *binder) truthTest(n *pg.BooleanTest, sc *scope) expr {
@@ -181,8 +187,7 @@ func (b *binder) collate(n *pg.CollateClause, sc *scope) expr {
 	case "default", "C", "POSIX", "ucs_basic":
 		return b.expr(n.GetArg(), sc)
 	}
-	cannot("COLLATE " + names[len(names)-1])
-	return expr{}
+	return cannot("COLLATE " + names[len(names)-1])
 }
 
 func (b *binder) grouping(n *pg.GroupingFunc, sc *scope) expr {

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -97,7 +98,7 @@ func (b *binder) table(r *pg.RangeVar, sc *scope) item {
 			for _, c := range rel.Public.Columns {
 				columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: c.Typmod, even: c.Typmod >= 0}})
 			}
-			b.reads(rel.Schema, name)
+			b.reads(rel.Schema + "." + name)
 			return b.derived(dialect.QuoteName(rel.Schema+"."+name), rel.Schema, name, columns, r.GetAlias())
 		}
 	}
@@ -108,7 +109,7 @@ func (b *binder) table(r *pg.RangeVar, sc *scope) item {
 	if rel == nil {
 		wrong("42P01", `relation "`+name+`" does not exist`, r.GetLocation())
 	}
-	b.reads(schema, name)
+	b.reads(schema + "." + name)
 	it := b.derived(dialect.QuoteName(schema+"."+name), schema, name, catalogColumns(rel), r.GetAlias())
 	it.entries[0].oid = rel.Oid
 	return it
@@ -133,11 +134,7 @@ func (b *binder) leaf(name string) []column {
 			columns = append(columns, column{k.Name, dialect.QuoteName(k.Name), typed{oid: k.Type, mod: k.Typmod, even: oneScale(k.Values)}})
 		}
 		for _, c := range l.Counts {
-			t := typed{oid: policy.Int8, mod: -1}
-			if c.Type != 0 {
-				t.oid = c.Type
-			}
-			columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), t})
+			columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), of(cmp.Or(c.Type, policy.Int8))})
 		}
 		return columns
 	}
@@ -177,7 +174,7 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) item {
 	using := identifiers(j.GetUsingClause())
 	if j.GetIsNatural() {
 		for _, c := range left.visible {
-			if slices.ContainsFunc(right.visible, func(d column) bool { return d.name == c.name }) {
+			if named(right.visible, c.name) != nil {
 				using = append(using, c.name)
 			}
 		}
@@ -235,12 +232,7 @@ func (b *binder) using(names []string, left, right item, kind pg.JoinType) (stri
 }
 
 func only(columns []column, name string) column {
-	var found []column
-	for _, c := range columns {
-		if c.name == name {
-			found = append(found, c)
-		}
-	}
+	found := named(columns, name)
 	if len(found) != 1 {
 		wrong("42703", `column "`+name+`" of USING must be once in each table`, 0)
 	}

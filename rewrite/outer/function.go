@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -31,7 +32,7 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 			cannot("a named argument")
 		}
 	}
-	if n.GetOver() != nil || aggregates[name] {
+	if n.GetOver() != nil || slices.Contains(aggregates, name) {
 		return b.aggregate(name, n, sc)
 	}
 	if n.GetAggDistinct() || n.GetAggFilter() != nil || len(n.GetAggOrder()) > 0 || n.GetAggStar() {
@@ -83,7 +84,7 @@ func (b *binder) sent(e expr) expr {
 	if e.oid == policy.Bool {
 		return expr{sql: "(CASE WHEN " + e.sql + " THEN 't' WHEN NOT " + e.sql + " THEN 'f' END)", typed: textType}
 	}
-	return b.cast(e, textType, true)
+	return b.cast(e, textType)
 }
 
 // keeping is an expression that does not depend on an argument and is evaluated with it all the same: an aggregate in it
@@ -152,7 +153,7 @@ func (b *binder) jsonObject(args []expr) expr {
 		if i > 0 {
 			parts = append(parts, "', '")
 		}
-		parts = append(parts, "CAST(to_json("+b.cast(args[i], textType, true).sql+") AS VARCHAR)", "' : '", b.json(args[i+1]))
+		parts = append(parts, "CAST(to_json("+b.cast(args[i], textType).sql+") AS VARCHAR)", "' : '", b.json(args[i+1]))
 	}
 	return expr{sql: "(" + strings.Join(append(parts, "'}'"), " || ") + ")", typed: of(typeJSON)}
 }
@@ -163,11 +164,11 @@ func (b *binder) json(e expr) string {
 	case e.oid.Integer() || e.oid == policy.Bool:
 		text = "CAST(" + e.sql + " AS VARCHAR)"
 	case e.oid == policy.NumericType || e.oid.Floating():
-		text = b.cast(e, textType, true).sql
+		text = b.cast(e, textType).sql
 	case e.oid == typeJSON:
 		text = e.sql
 	default:
-		text = "CAST(to_json(" + b.cast(e, textType, true).sql + ") AS VARCHAR)"
+		text = "CAST(to_json(" + b.cast(e, textType).sql + ") AS VARCHAR)"
 	}
 	return "coalesce(" + text + ", 'null')"
 }

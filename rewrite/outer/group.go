@@ -18,39 +18,28 @@ func (b *binder) groupBy(s *pg.SelectStmt, sc *scope, targets []target) string {
 	if s.GetGroupDistinct() {
 		cannot("GROUP BY DISTINCT")
 	}
-	var terms []string
-	for _, node := range s.GetGroupClause() {
-		terms = append(terms, b.groupTerm(node, sc, targets))
-	}
-	if terms == nil {
+	if len(s.GetGroupClause()) == 0 {
 		return ""
 	}
-	return " GROUP BY " + strings.Join(terms, ", ")
+	return " GROUP BY " + b.groupTerms(s.GetGroupClause(), sc, targets)
+}
+
+func (b *binder) groupTerms(nodes []*pg.Node, sc *scope, targets []target) string {
+	var terms []string
+	for _, node := range nodes {
+		terms = append(terms, b.groupTerm(node, sc, targets))
+	}
+	return strings.Join(terms, ", ")
 }
 
 func (b *binder) groupTerm(node *pg.Node, sc *scope, targets []target) string {
 	if set := node.GetGroupingSet(); set != nil {
-		var parts []string
-		for _, n := range set.GetContent() {
-			parts = append(parts, b.groupTerm(n, sc, targets))
-		}
-		list := "(" + strings.Join(parts, ", ") + ")"
-		switch set.GetKind() {
-		case pg.GroupingSetKind_GROUPING_SET_ROLLUP:
-			return "ROLLUP " + list
-		case pg.GroupingSetKind_GROUPING_SET_CUBE:
-			return "CUBE " + list
-		case pg.GroupingSetKind_GROUPING_SET_SETS:
-			return "GROUPING SETS " + list
-		}
-		return list
+		word := map[pg.GroupingSetKind]string{pg.GroupingSetKind_GROUPING_SET_ROLLUP: "ROLLUP ", pg.GroupingSetKind_GROUPING_SET_CUBE: "CUBE ",
+			pg.GroupingSetKind_GROUPING_SET_SETS: "GROUPING SETS "}[set.GetKind()]
+		return word + "(" + b.groupTerms(set.GetContent(), sc, targets) + ")"
 	}
 	if row := node.GetRowExpr(); row != nil {
-		var parts []string
-		for _, n := range row.GetArgs() {
-			parts = append(parts, b.groupTerm(n, sc, targets))
-		}
-		return "(" + strings.Join(parts, ", ") + ")"
+		return "(" + b.groupTerms(row.GetArgs(), sc, targets) + ")"
 	}
 	e := b.groupExpr(node, sc, targets)
 	comparable(e, "GROUP BY")
@@ -71,10 +60,5 @@ func (b *binder) groupExpr(node *pg.Node, sc *scope, targets []target) expr {
 
 // known tells whether the query's own FROM has a column of that name.
 func (b *binder) known(name string, sc *scope) bool {
-	for _, c := range sc.visible {
-		if c.name == name {
-			return true
-		}
-	}
-	return false
+	return named(sc.visible, name) != nil
 }

@@ -1,7 +1,6 @@
 package outer
 
 import (
-	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -20,10 +19,8 @@ func (b *binder) column(ref *pg.ColumnRef, sc *scope) expr {
 	last := names[len(names)-1]
 	if len(names) > 1 {
 		if e := b.entry(names[:len(names)-1], sc); e != nil {
-			for _, c := range e.columns {
-				if c.name == last {
-					return expr{sql: c.sql, typed: c.typed}
-				}
+			for _, c := range named(e.columns, last) {
+				return expr{sql: c.sql, typed: c.typed}
 			}
 			if last == "tableoid" && e.oid != 0 {
 				return expr{sql: valueText(typeOid, e.oid), typed: of(typeOid)}
@@ -33,12 +30,7 @@ func (b *binder) column(ref *pg.ColumnRef, sc *scope) expr {
 		wrong("42P01", `missing FROM-clause entry for table "`+names[len(names)-2]+`"`, ref.GetLocation())
 	}
 	for s := sc; s != nil; s = s.parent {
-		var found []column
-		for _, c := range s.visible {
-			if c.name == last {
-				found = append(found, c)
-			}
-		}
+		found := named(s.visible, last)
 		if len(found) > 1 {
 			wrong("42702", `column reference "`+last+`" is ambiguous`, ref.GetLocation())
 		}
@@ -50,8 +42,17 @@ func (b *binder) column(ref *pg.ColumnRef, sc *scope) expr {
 	if e := b.entry(names, sc); e != nil {
 		return wholeRow(e)
 	}
-	wrong("42703", `column "`+last+`" does not exist`, ref.GetLocation())
-	return expr{}
+	return wrong("42703", `column "`+last+`" does not exist`, ref.GetLocation())
+}
+
+// named are the columns of that name.
+func named(columns []column, name string) (found []column) {
+	for _, c := range columns {
+		if c.name == name {
+			found = append(found, c)
+		}
+	}
+	return found
 }
 
 // wholeRow is a row as a value; a function's only column stands for itself.
@@ -62,7 +63,7 @@ func wholeRow(e *entry) expr {
 	row := expr{typed: typed{oid: typeRecord, mod: -1}}
 	var parts []string
 	for i, c := range e.columns {
-		name := `"f` + strconv.Itoa(i+1) + `"`
+		name := columnName("f", i)
 		row.fields = append(row.fields, column{name: c.name, sql: name, typed: c.typed})
 		parts = append(parts, name+": "+c.sql)
 	}

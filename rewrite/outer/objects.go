@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -16,23 +17,18 @@ import (
 //	SELECT 'pg_class'::regclass
 //	⇒ SELECT pg_class_name("c1") AS "c1" FROM (SELECT CAST(1259 AS BIGINT) AS "c1") AS "q1"
 
-// isNamed tells whether values of t are numbers that are shown as names.
-func isNamed(t policy.Type) bool {
-	switch t {
-	case typeRegclass, typeRegtype, typeRegproc, 2202, typeRegNS, typeRegRole:
-		return true
-	}
-	return false
-}
+// shownAs are the types whose values are numbers that are shown as names, and what our macros call them.
+var shownAs = map[policy.Type]string{typeRegclass: "class", typeRegtype: "type", typeRegproc: "proc", 2202: "proc", typeRegNS: "namespace", typeRegRole: "role"}
+
+func isNamed(t policy.Type) bool { return shownAs[t] != "" }
 
 // nameOf is the text in which a regclass, regtype … is shown.
 func (b *binder) nameOf(e expr) expr {
-	macro := map[policy.Type]string{typeRegclass: "pg_class_name", typeRegtype: "pg_type_name", typeRegproc: "pg_proc_name",
-		2202: "pg_proc_name", typeRegNS: "pg_namespace_name", typeRegRole: "pg_role_name"}[e.oid]
+	args := e.sql
 	if e.oid == typeRegRole {
-		return expr{sql: macro + "(" + e.sql + ", " + b.param("user") + ")", typed: textType}
+		args += ", " + b.param("user")
 	}
-	return expr{sql: macro + "(" + e.sql + ")", typed: textType}
+	return expr{sql: "pg_" + shownAs[e.oid] + "_name(" + args + ")", typed: textType}
 }
 
 // namesOf are the names of the elements of an array. DuckDB allows no look-up in a lambda, so it is a sub-query.
@@ -47,12 +43,8 @@ func (b *binder) findByName(e expr, t policy.Type) string {
 	switch t {
 	case typeRegclass:
 		return "pg_find_class_of(" + e.sql + ")"
-	case typeRegtype:
-		return "pg_find_type(" + e.sql + ")"
-	case typeRegproc, 2202:
-		return "pg_find_proc(" + e.sql + ")"
-	case typeRegNS:
-		return "pg_find_namespace(" + e.sql + ")"
+	case typeRegtype, typeRegproc, 2202, typeRegNS:
+		return "pg_find_" + shownAs[t] + "(" + e.sql + ")"
 	case typeOid:
 		return "CAST(" + e.sql + " AS BIGINT)"
 	}
@@ -71,23 +63,18 @@ func (b *binder) oidLiteral(text string, t policy.Type) string {
 	schema, name := splitName(text)
 	switch t {
 	case typeRegclass:
-		if rel := pgcatalog.Lookup(schema, name); rel != nil {
-			return "CAST(" + strconv.FormatInt(rel.Oid, 10) + " AS BIGINT)"
+		if rel := pgcatalog.Lookup(cmp.Or(schema, "pg_catalog"), name); rel != nil {
+			return valueText(typeOid, rel.Oid)
 		}
-		if rel := pgcatalog.Lookup("pg_catalog", name); rel != nil && schema == "" {
-			return "CAST(" + strconv.FormatInt(rel.Oid, 10) + " AS BIGINT)"
-		}
-		b.reads("pg_catalog", "pg_class")
+		b.reads("pg_catalog.pg_class")
 		return "pg_find_class(" + dialect.QuoteText(schema) + ", " + dialect.QuoteText(name) + ")"
 	case typeRegtype:
 		if n, ok := typeOids[typeKey(text)]; ok {
-			return "CAST(" + strconv.Itoa(int(n)) + " AS BIGINT)"
+			return b.oidOf(n)
 		}
-		return "pg_find_type(" + dialect.QuoteText(name) + ")"
-	case typeRegproc, 2202:
-		return "pg_find_proc(" + dialect.QuoteText(name) + ")"
-	case typeRegNS:
-		return "pg_find_namespace(" + dialect.QuoteText(name) + ")"
+		return b.findByName(expr{sql: dialect.QuoteText(name)}, t)
+	case typeRegproc, 2202, typeRegNS:
+		return b.findByName(expr{sql: dialect.QuoteText(name)}, t)
 	case typeRegRole:
 		cannot("a role by name")
 	}

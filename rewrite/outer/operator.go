@@ -44,7 +44,7 @@ func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 	case pg.A_Expr_Kind_AEXPR_NULLIF:
 		left := b.expr(n.GetLexpr(), sc)
 		if left.oid == policy.Unknown {
-			left = b.cast(left, textType, false)
+			left = b.cast(left, textType)
 		}
 		same := b.compare("=", left, b.expr(n.GetRexpr(), sc))
 		return expr{sql: "(CASE WHEN " + same.sql + " THEN NULL ELSE " + left.sql + " END)", typed: left.typed}
@@ -55,8 +55,7 @@ func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 	case pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN, pg.A_Expr_Kind_AEXPR_BETWEEN_SYM, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
 		return b.between(n, sc)
 	}
-	cannot("operator " + op)
-	return expr{}
+	return cannot("operator " + op)
 }
 
 func (b *binder) unary(op string, e expr) expr {
@@ -116,10 +115,10 @@ func (b *binder) binary(op string, l, r expr) expr {
 // number gives an untyped operand of integer arithmetic the other's type, and an oid an integer one.
 func (b *binder) number(e, other expr) expr {
 	if oidLike(e.oid) {
-		return b.cast(e, int8Type, false)
+		return b.cast(e, int8Type)
 	}
 	if e.oid == policy.Unknown && other.oid.Integer() {
-		return b.cast(e, of(other.oid), false)
+		return b.cast(e, of(other.oid))
 	}
 	return e
 }
@@ -129,10 +128,9 @@ func (b *binder) text(e expr) expr {
 		return e
 	}
 	if e.oid == policy.Unknown {
-		return b.cast(e, textType, false)
+		return b.cast(e, textType)
 	}
-	wrong("42883", "operator does not exist: it is for text, not for "+typeNameOf(e.oid), 0)
-	return e
+	return wrong("42883", "operator does not exist: it is for text, not for "+typeNameOf(e.oid), 0)
 }
 
 // concat binds ||: of texts, of arrays, of arrays and elements.
@@ -142,19 +140,19 @@ func (b *binder) concat(l, r expr) expr {
 	switch {
 	case arrayL && (arrayR || r.literal != nil && strings.HasPrefix(*r.literal, "{")):
 		if !arrayR {
-			r = b.cast(r, l.typed, false)
+			r = b.cast(r, l.typed)
 		} else if Storage(el) != Storage(er) {
 			cannot("|| of two kinds of arrays")
 		}
 		return expr{sql: "list_concat(" + l.sql + ", " + r.sql + ")", typed: l.typed}
 	case arrayL:
-		return expr{sql: "list_append(" + l.sql + ", " + b.cast(r, of(el), false).sql + ")", typed: l.typed}
+		return expr{sql: "list_append(" + l.sql + ", " + b.cast(r, of(el)).sql + ")", typed: l.typed}
 	case arrayR:
-		return expr{sql: "list_prepend(" + b.cast(l, of(er), false).sql + ", " + r.sql + ")", typed: r.typed}
+		return expr{sql: "list_prepend(" + b.cast(l, of(er)).sql + ", " + r.sql + ")", typed: r.typed}
 	}
 	if !textLike(l.oid) && !textLike(r.oid) && l.oid != policy.Unknown && r.oid != policy.Unknown {
 		wrong("42883", "operator does not exist: "+typeNameOf(l.oid)+" || "+typeNameOf(r.oid), 0)
 	}
-	l, r = b.cast(l, textType, true), b.cast(r, textType, true)
+	l, r = b.cast(l, textType), b.cast(r, textType)
 	return expr{sql: "(" + l.sql + " || " + r.sql + ")", typed: textType}
 }

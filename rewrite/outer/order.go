@@ -39,7 +39,7 @@ func (b *binder) orderBy(s *pg.SelectStmt, sc *scope, targets []target) (string,
 	var keys, terms []string
 	for i, node := range s.GetSortClause() {
 		by := node.GetSortBy()
-		name := `"s` + strconv.Itoa(i+1) + `"`
+		name := columnName("s", i)
 		keys = append(keys, b.keyOf(b.output(by.GetNode(), sc, targets, "ORDER BY"))+" AS "+name)
 		terms = append(terms, name+direction(by))
 	}
@@ -71,14 +71,7 @@ func direction(by *pg.SortBy) string {
 	case pg.SortByNulls_SORTBY_NULLS_LAST:
 		first = false
 	}
-	text := " ASC"
-	if descending {
-		text = " DESC"
-	}
-	if first {
-		return text + " NULLS FIRST"
-	}
-	return text + " NULLS LAST"
+	return map[bool]string{false: " ASC", true: " DESC"}[descending] + map[bool]string{false: " NULLS LAST", true: " NULLS FIRST"}[first]
 }
 
 // output binds an item of ORDER BY or DISTINCT ON: the number or name of an output column, or an expression.
@@ -150,14 +143,11 @@ func (b *binder) limits(s *pg.SelectStmt, sc *scope) string {
 		cannot("FETCH … WITH TIES")
 	}
 	outer := &scope{parent: sc.parent, with: sc.with}
-	text := ""
-	if node := s.GetLimitCount(); node != nil && !isNull(node) {
-		text += " LIMIT " + b.cast(b.expr(node, outer), typed{oid: policy.Int8, mod: -1}, false).sql
+	limit := func(word string, node *pg.Node) string {
+		if node == nil || node.GetAConst().GetIsnull() {
+			return ""
+		}
+		return word + b.cast(b.expr(node, outer), int8Type).sql
 	}
-	if node := s.GetLimitOffset(); node != nil && !isNull(node) {
-		text += " OFFSET " + b.cast(b.expr(node, outer), typed{oid: policy.Int8, mod: -1}, false).sql
-	}
-	return text
+	return limit(" LIMIT ", s.GetLimitCount()) + limit(" OFFSET ", s.GetLimitOffset())
 }
-
-func isNull(node *pg.Node) bool { return node.GetAConst() != nil && node.GetAConst().GetIsnull() }

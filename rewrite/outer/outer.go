@@ -60,27 +60,34 @@ func Render(p *plans.Plan, d dialect.Dialect) (q Query, refusal *refuse.Refusal)
 			q, refusal = Query{}, stop.refusal
 		}
 	}()
-	if d == dialect.PostgreSQL {
+	if d.PostgreSQLs {
 		return forTwin(p)
 	}
-	b := newBinder(p)
+	b := &binder{plan: p}
 	sql, columns := b.statement(p.Outer.Tree)
-	return Query{SQL: sql, Params: b.params, Relations: b.relationNames(), Columns: columns}, nil
+	return Query{SQL: sql, Params: b.params, Relations: b.relations, Columns: columns}, nil
 }
 
 // refusing carries a refusal up from the depth of a tree.
 type refusing struct{ refusal *refuse.Refusal }
 
-// cannot ends the rewriting: the query has a part that the embedded sandbox does not run.
-func cannot(what string) {
+// cannot ends the rewriting: the query has a part that the embedded sandbox does not run. It returns to nobody.
+func cannot(what string) expr {
 	panic(&refusing{refuse.Unsupported(what)})
 }
 
-// wrong ends the rewriting: PostgreSQL, too, would refuse the query.
-func wrong(state, message string, location int32) {
+// wrong ends the rewriting: PostgreSQL, too, would refuse the query. It returns to nobody.
+func wrong(state, message string, location int32) expr {
 	r := refuse.Invalid(state, message, "")
 	if location > 0 {
 		r.Position = int(location) + 1
 	}
 	panic(&refusing{r})
+}
+
+// takes holds a call against how many arguments the function has.
+func takes(name string, args []expr, least, most int) {
+	if len(args) < least || len(args) > most {
+		wrong("42883", "function "+name+" does not exist with this number of arguments", 0)
+	}
 }

@@ -37,11 +37,7 @@ func likeSQL(op string, l, r expr) expr {
 	if strings.HasSuffix(op, "*") {
 		word = " ILIKE "
 	}
-	sql := "(" + l.sql + word + r.sql + ` ESCAPE '\')`
-	if strings.HasPrefix(op, "!") {
-		sql = "(NOT " + sql + ")"
-	}
-	return expr{sql: sql, typed: boolType}
+	return truth("("+l.sql+word+r.sql+` ESCAPE '\')`, strings.HasPrefix(op, "!"))
 }
 
 // foreignRegexp finds what PostgreSQL's regular expressions and RE2 read differently.
@@ -65,9 +61,5 @@ func (b *binder) matches(op string, l, r expr) expr {
 	if strings.HasSuffix(op, "*") {
 		flags = "si"
 	}
-	sql := "regexp_matches(" + b.text(l).sql + ", " + dialect.QuoteText(*r.literal) + ", '" + flags + "')"
-	if strings.HasPrefix(op, "!") {
-		sql = "(NOT " + sql + ")"
-	}
-	return expr{sql: sql, typed: boolType}
+	return truth("regexp_matches("+b.text(l).sql+", "+dialect.QuoteText(*r.literal)+", '"+flags+"')", strings.HasPrefix(op, "!"))
 }

@@ -2,7 +2,6 @@ package outer
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 
@@ -77,16 +76,9 @@ func deparsed(tree *pg.Node) (string, error) {
 
 // twin rewrites one statement for a PostgreSQL sandbox.
 type twin struct {
-	params    []string
-	relations []string
-	system    map[*pg.ColumnRef]*twinScope // where columns that PostgreSQL keeps for itself are named
-	labelled  map[string]bool              // names that the statement gives to columns
-}
-
-func (t *twin) reads(name string) {
-	if !slices.Contains(t.relations, name) {
-		t.relations = append(t.relations, name)
-	}
+	asked
+	system   map[*pg.ColumnRef]*twinScope // where columns that PostgreSQL keeps for itself are named
+	labelled map[string]bool              // names that the statement gives to columns
 }
 
 // rewrite changes the tree in place. Columns whose name came from what is replaced keep it.
@@ -113,36 +105,34 @@ func (t *twin) rewrite(tree *pg.Node) {
 
 // renumber leaves out the parameters that no part of the tree reads any more.
 func (t *twin) renumber(tree *pg.Node) {
-	var used []string
+	var used asked
 	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
-		p := n.GetParamRef()
-		if p == nil {
-			return
+		if p := n.GetParamRef(); p != nil {
+			p.Number = int32(used.place(t.params[p.GetNumber()-1]))
 		}
-		name := t.params[p.GetNumber()-1]
-		i := slices.Index(used, name)
-		if i < 0 {
-			i, used = len(used), append(used, name)
-		}
-		p.Number = int32(i + 1)
 	})
-	t.params = used
+	t.params = used.params
 }
 
-// eachNode visits the nodes of a tree, the inner ones first.
-func eachNode(m protoreflect.Message, visit func(*pg.Node)) {
+// children visits the messages in the fields of a message.
+func children(m protoreflect.Message, visit func(protoreflect.Message)) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
 		case f.Message() == nil:
 		case f.IsList():
 			for i := range v.List().Len() {
-				eachNode(v.List().Get(i).Message(), visit)
+				visit(v.List().Get(i).Message())
 			}
 		default:
-			eachNode(v.Message(), visit)
+			visit(v.Message())
 		}
 		return true
 	})
+}
+
+// eachNode visits the nodes of a tree, the inner ones first.
+func eachNode(m protoreflect.Message, visit func(*pg.Node)) {
+	children(m, func(c protoreflect.Message) { eachNode(c, visit) })
 	if n, ok := m.Interface().(*pg.Node); ok {
 		visit(n)
 	}

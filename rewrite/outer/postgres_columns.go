@@ -39,18 +39,7 @@ func (t *twin) scopes(m protoreflect.Message, around *twinScope) {
 			t.system[v] = around
 		}
 	}
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.Message() == nil:
-		case f.IsList():
-			for i := range v.List().Len() {
-				t.scopes(v.List().Get(i).Message(), around)
-			}
-		default:
-			t.scopes(v.Message(), around)
-		}
-		return true
-	})
+	children(m, func(c protoreflect.Message) { t.scopes(c, around) })
 }
 
 func (s *twinScope) add(n *pg.Node) {

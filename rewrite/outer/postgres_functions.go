@@ -133,10 +133,5 @@ func (t *twin) expand(template string, args []*pg.Node) *pg.Node {
 
 // param is the reference to a session parameter, a text.
 func (t *twin) param(name string) *pg.Node {
-	i := slices.Index(t.params, name)
-	if i < 0 {
-		i = len(t.params)
-		t.params = append(t.params, name)
-	}
-	return castTo(&pg.Node{Node: &pg.Node_ParamRef{ParamRef: &pg.ParamRef{Number: int32(i + 1), Location: -1}}}, "text")
+	return castTo(&pg.Node{Node: &pg.Node_ParamRef{ParamRef: &pg.ParamRef{Number: int32(t.place(name)), Location: -1}}}, "text")
 }

@@ -72,14 +72,13 @@ func (b *binder) asScalar(e expr) expr {
 	case e.literal != nil, e.null, scalarType(e.oid) && e.oid != policy.Unknown:
 		return e
 	case plainText(e.oid) || e.oid == policy.Unknown:
-		return b.cast(e, textType, false)
+		return b.cast(e, textType)
 	case isNamed(e.oid):
 		return b.nameOf(e)
 	case oidLike(e.oid):
-		return b.cast(e, int8Type, false)
+		return b.cast(e, int8Type)
 	}
-	cannot("this use of type " + typeNameOf(e.oid))
-	return e
+	return cannot("this use of type " + typeNameOf(e.oid))
 }
 
 // call leaves a function or operator to package scalar.

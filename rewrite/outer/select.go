@@ -1,7 +1,6 @@
 package outer
 
 import (
-	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -40,7 +39,7 @@ func (b *binder) selection(s *pg.SelectStmt, sc *scope) relation {
 	series := false
 	var items []string
 	for i, t := range targets {
-		name := `"c` + strconv.Itoa(i+1) + `"`
+		name := columnName("c", i)
 		q.columns = append(q.columns, column{name: t.name, sql: name, typed: t.expr.typed})
 		items = append(items, t.expr.sql+" AS "+name)
 		series = series || t.expr.series
@@ -84,7 +83,7 @@ func (b *binder) distinct(s *pg.SelectStmt, sc *scope, targets []target, q relat
 	order, keys := b.orderBy(s, sc, targets)
 	var names []string
 	for i, node := range on {
-		name := `"d` + strconv.Itoa(i+1) + `"`
+		name := columnName("d", i)
 		keys = append(keys, b.keyOf(b.output(node, sc, targets, "DISTINCT ON"))+" AS "+name)
 		names = append(names, name)
 	}

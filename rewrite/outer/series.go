@@ -1,8 +1,8 @@
 package outer
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -20,10 +20,7 @@ import (
 
 // series binds a set-returning function as a DuckDB list; the type is that of its elements.
 func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
-	switch name {
-	case "unnest", "generate_series", "generate_subscripts", "_pg_expandarray", "pg_partition_ancestors", "regexp_split_to_table",
-		"string_to_table":
-	default:
+	if !slices.Contains(strings.Fields("unnest generate_series generate_subscripts _pg_expandarray pg_partition_ancestors regexp_split_to_table string_to_table"), name) {
 		return expr{}, false
 	}
 	args := b.exprs(n.GetArgs(), sc)
@@ -40,14 +37,11 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 		low, high := b.arrayBound("array_lower", args[:2]), b.arrayBound("array_upper", slices.Clone(args[:2]))
 		return expr{sql: integers(low.sql, high.sql, "1", policy.Int4), typed: int4Type}, true
 	case "_pg_expandarray":
-		element, ok := elements[args[0].oid]
-		if !ok {
-			wrong("42883", "function _pg_expandarray is for an array", n.GetLocation())
-		}
+		element := elementOf(args[0], "42883", "function _pg_expandarray is for an array")
 		t := typed{oid: typeRecord, mod: -1, fields: []column{{"x", `"x"`, of(element)}, {"n", `"n"`, int4Type}}}
 		return expr{sql: "list_transform(" + args[0].sql + `, lambda x, i : {"x": x, "n": CAST(i AS INTEGER)})`, typed: t}, true
 	case "pg_partition_ancestors":
-		return expr{sql: "[" + b.cast(args[0], of(typeRegclass), false).sql + "]", typed: of(typeRegclass)}, true
+		return expr{sql: "[" + b.cast(args[0], of(typeRegclass)).sql + "]", typed: of(typeRegclass)}, true
 	case "string_to_table":
 		f := builtins["string_to_array"]
 		return expr{sql: b.builtin("string_to_array", f, args).sql, typed: textType}, true
@@ -62,44 +56,35 @@ func integers(low, high, step string, t policy.Type) string {
 
 // generated binds generate_series over integers and timestamps.
 func (b *binder) generated(args []expr) expr {
-	if len(args) < 2 || len(args) > 3 {
-		wrong("42883", "function generate_series does not exist with this number of arguments", 0)
-	}
+	takes("generate_series", args, 2, 3)
 	t := common([]typed{args[0].typed, args[1].typed}, "generate_series")
-	if t.oid == policy.Unknown {
+	if t.oid == policy.Unknown || t.oid == policy.Int2 {
 		t = int4Type
 	}
-	if t.oid == policy.Int2 {
-		t = int4Type
+	if len(args) != 3 && (t.oid == policy.TimestampT || t.oid == policy.TimestampTZ) {
+		wrong("42883", "function generate_series over timestamps needs a step", 0)
 	}
 	switch t.oid {
 	case policy.Int4, policy.Int8:
 		step := expr{sql: "1", typed: int4Type}
 		if len(args) == 3 {
-			step = b.cast(args[2], of(policy.Int8), false)
+			step = b.cast(args[2], of(policy.Int8))
 		}
-		low, high := b.cast(args[0], bare(t), false), b.cast(args[1], bare(t), false)
+		low, high := b.cast(args[0], bare(t)), b.cast(args[1], bare(t))
 		return expr{sql: integers(low.sql, high.sql, step.sql, t.oid), typed: bare(t)}
 	case policy.TimestampTZ:
-		if len(args) != 3 {
-			wrong("42883", "function generate_series over timestamps needs a step", 0)
-		}
-		low, high, step := b.cast(args[0], bare(t), false), b.cast(args[1], bare(t), false), b.cast(args[2], of(policy.IntervalT), false)
+		low, high, step := b.cast(args[0], bare(t)), b.cast(args[1], bare(t)), b.cast(args[2], of(policy.IntervalT))
 		text, x, l := "pg_instants("+asArgument(low)+", "+asArgument(high)+", "+asArgument(step)+")", b.fresh("x"), b.fresh("l")
 		return expr{sql: "(SELECT CASE WHEN " + l + ".v = '' THEN [] ELSE list_transform(string_split(" + l + ".v, ','), lambda " + x + " : " +
 			fromResult(x, t.oid) + ") END FROM (SELECT " + text + " AS v) AS " + l + ")", typed: bare(t)}
 	case policy.TimestampT:
-		if len(args) != 3 {
-			wrong("42883", "function generate_series over timestamps needs a step", 0)
-		}
-		low, high := b.cast(args[0], bare(t), false), b.cast(args[1], bare(t), false)
-		return expr{sql: "generate_series(" + low.sql + ", " + high.sql + ", " + b.cast(args[2], of(policy.IntervalT), false).sql + ")", typed: bare(t)}
+		low, high := b.cast(args[0], bare(t)), b.cast(args[1], bare(t))
+		return expr{sql: "generate_series(" + low.sql + ", " + high.sql + ", " + b.cast(args[2], of(policy.IntervalT)).sql + ")", typed: bare(t)}
 	}
 	if t.oid == policy.Float8 || t.oid == policy.Float4 { // generate_series(1, 10^12): ^ makes double precision of integers
 		wrong("42883", "function generate_series("+typeNameOf(args[0].oid)+", "+typeNameOf(args[1].oid)+") does not exist", 0)
 	}
-	cannot("generate_series over type " + typeNameOf(t.oid))
-	return expr{}
+	return cannot("generate_series over type " + typeNameOf(t.oid))
 }
 
 // setFunctions are the functions of the catalogs that return rows; here they return what the sandbox can say: nothing,
@@ -149,10 +134,11 @@ func (b *binder) rangeFunction(r *pg.RangeFunction, sc *scope) item {
 func (b *binder) lists(name string, lists []expr, r *pg.RangeFunction) item {
 	var items []string
 	var columns []column
+	result := cmp.Or(map[string]string{"pg_partition_ancestors": "relid"}[name], name) // its own name, or that of its one result
 	for i, l := range lists {
-		c := `"c` + strconv.Itoa(i+1) + `"`
+		c := columnName("c", i)
 		items = append(items, "unnest("+l.sql+") AS "+c)
-		columns = append(columns, column{name: resultName(name), sql: c, typed: l.typed})
+		columns = append(columns, column{name: result, sql: c, typed: l.typed})
 	}
 	if r.GetOrdinality() {
 		items = append(items, "unnest(generate_series(1, "+longest(lists)+`)) AS "n"`)
@@ -180,21 +166,13 @@ func (b *binder) lists(name string, lists []expr, r *pg.RangeFunction) item {
 	return b.derived(sql, "", name, columns, r.GetAlias())
 }
 
-// resultName is the column of a function in FROM: its own name, or that of its one result.
-func resultName(function string) string {
-	if function == "pg_partition_ancestors" {
-		return "relid"
-	}
-	return function
-}
-
 func longest(lists []expr) string {
-	if len(lists) == 1 {
-		return "len(" + lists[0].sql + ")"
-	}
 	var parts []string
 	for _, l := range lists {
 		parts = append(parts, "len("+l.sql+")")
+	}
+	if len(parts) == 1 {
+		return parts[0]
 	}
 	return "greatest(" + strings.Join(parts, ", ") + ")"
 }
@@ -203,7 +181,7 @@ func (b *binder) emptySet(name string, columns []column, r *pg.RangeFunction) it
 	columns = slices.Clone(columns)
 	var items []string
 	for i := range columns {
-		columns[i].sql = `"c` + strconv.Itoa(i+1) + `"`
+		columns[i].sql = columnName("c", i)
 		items = append(items, "CAST(NULL AS "+Storage(columns[i].oid)+") AS "+columns[i].sql)
 	}
 	if r.GetOrdinality() {

@@ -34,8 +34,7 @@ func (b *binder) sqlValue(n *pg.SQLValueFunction) expr {
 	case pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP:
 		return b.castCall(b.now(), of(policy.TimestampT))
 	}
-	cannot(strings.ToUpper(ast.SQLValueName(n.GetOp())))
-	return expr{}
+	return cannot(strings.ToUpper(ast.SQLValueName(n.GetOp())))
 }
 
 // now is the start of the query.

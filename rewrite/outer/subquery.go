@@ -16,28 +16,21 @@ import (
 // subLink binds a sub-query in an expression.
 func (b *binder) subLink(n *pg.SubLink, sc *scope) expr {
 	q := b.nested(n.GetSubselect().GetSelectStmt(), sc)
-	switch n.GetSubLinkType() {
+	kind := n.GetSubLinkType()
+	if (kind == pg.SubLinkType_EXPR_SUBLINK || kind == pg.SubLinkType_ARRAY_SUBLINK) && len(q.columns) != 1 {
+		wrong("42601", "subquery must return only one column", n.GetLocation())
+	}
+	switch kind {
 	case pg.SubLinkType_EXISTS_SUBLINK:
 		return expr{sql: "EXISTS (" + q.sql + ")", typed: boolType}
 	case pg.SubLinkType_EXPR_SUBLINK:
-		if len(q.columns) != 1 {
-			wrong("42601", "subquery must return only one column", n.GetLocation())
-		}
 		return expr{sql: "(" + q.sql + ")", typed: q.columns[0].typed}
 	case pg.SubLinkType_ARRAY_SUBLINK:
-		if len(q.columns) != 1 {
-			wrong("42601", "subquery must return only one column", n.GetLocation())
-		}
-		array, ok := arrays[q.columns[0].oid]
-		if !ok {
-			cannot("an ARRAY of this type")
-		}
-		return expr{sql: "ARRAY(" + q.sql + ")", typed: of(array)}
+		return expr{sql: "ARRAY(" + q.sql + ")", typed: arrayOf(q.columns[0].oid, "an ARRAY of this type")}
 	case pg.SubLinkType_ANY_SUBLINK, pg.SubLinkType_ALL_SUBLINK:
 		return b.quantified(n, q, sc)
 	}
-	cannot("this kind of sub-query")
-	return expr{}
+	return cannot("this kind of sub-query")
 }
 
 // quantified binds x IN (SELECT …), x = ANY (SELECT …), x <> ALL (SELECT …).

@@ -1,6 +1,11 @@
 package outer
 
-import "github.com/dpproxy/dpproxy/policy"
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
 
 // Types of PostgreSQL's catalogs, beside those of package policy.
 const (
@@ -44,10 +49,37 @@ var arrays = func() map[policy.Type]policy.Type {
 	return m
 }()
 
+// arrayOf is the type of arrays of a type; what needs one cannot be written where there is none.
+func arrayOf(t policy.Type, what string) typed {
+	array, ok := arrays[t]
+	if !ok {
+		cannot(what)
+	}
+	return of(array)
+}
+
+// elementOf is the type of an array's elements; what is no array is refused.
+func elementOf(e expr, state, message string) policy.Type {
+	element, ok := elements[e.oid]
+	if !ok {
+		wrong(state, message, 0)
+	}
+	return element
+}
+
+// vectors tells whether values of t are arrays whose subscripts begin at 0.
+func vectors(t policy.Type) bool { return t == typeInt2Vec || t == typeOidVec }
+
 // ArrayElement returns the element type of an array or vector type.
 func ArrayElement(t policy.Type) (policy.Type, bool) {
 	e, ok := elements[t]
 	return e, ok
+}
+
+// stored are the types of values that are held as such.
+var stored = map[policy.Type]string{
+	policy.Bool: "bool", policy.Int2: "int2", policy.Int4: "int4", policy.Int8: "int8", policy.Float4: "float4", policy.Float8: "float8",
+	policy.DateType: "date", policy.TimestampT: "timestamp", policy.TimestampTZ: "timestamp", policy.IntervalT: "interval",
 }
 
 // Storage is the DuckDB type in which the embedded sandbox holds values of a PostgreSQL type. Text compares by code
@@ -57,48 +89,25 @@ func Storage(t policy.Type) string {
 	if e, ok := elements[t]; ok {
 		return Storage(e) + "[]"
 	}
-	switch t {
-	case policy.Bool:
-		return "BOOLEAN"
-	case policy.Int2:
-		return "SMALLINT"
-	case policy.Int4:
-		return "INTEGER"
-	case policy.Int8:
-		return "BIGINT"
-	case policy.Float4:
-		return "FLOAT"
-	case policy.Float8:
-		return "DOUBLE"
-	case policy.DateType:
-		return "DATE"
-	case policy.TimestampT, policy.TimestampTZ:
-		return "TIMESTAMP"
-	case policy.IntervalT:
-		return "INTERVAL"
+	kind, ok := stored[t]
+	switch {
+	case ok:
+	case oidLike(t):
+		kind = "int8"
+	default:
+		kind = "text"
 	}
-	if oidLike(t) {
-		return "BIGINT"
-	}
-	return "VARCHAR"
+	return dialect.DuckDB.Type(kind)
 }
 
 // oidLike tells whether values of t are object identifiers.
 func oidLike(t policy.Type) bool {
-	switch t {
-	case typeOid, typeXid, 29, typeRegproc, 2202, 2203, 2204, typeRegclass, typeRegtype, 3734, 3769, typeRegNS, typeRegRole:
-		return true
-	}
-	return false
+	return slices.Contains([]policy.Type{typeOid, typeXid, 29, typeRegproc, 2202, 2203, 2204, typeRegclass, typeRegtype, 3734, 3769, typeRegNS, typeRegRole}, t)
 }
 
 // textLike tells whether values of t are text of some kind, comparable with text.
 func textLike(t policy.Type) bool {
-	switch t {
-	case policy.Text, policy.Varchar, typeName, typeChar, typeBpchar, 2275:
-		return true
-	}
-	return false
+	return slices.Contains([]policy.Type{policy.Text, policy.Varchar, typeName, typeChar, typeBpchar, 2275}, t)
 }
 
 // plainText tells whether a value of t is held as the text that it is shown as.
@@ -112,10 +121,6 @@ func numberLike(t policy.Type) bool {
 
 // scalarType tells whether package scalar computes with values of t.
 func scalarType(t policy.Type) bool {
-	switch t {
-	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.NumericType, policy.Text,
-		policy.Varchar, policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.UUID, policy.Unknown:
-		return true
-	}
-	return false
+	return slices.Contains([]policy.Type{policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.NumericType, policy.Text,
+		policy.Varchar, policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.UUID, policy.Unknown}, t)
 }

@@ -53,10 +53,10 @@ func (b *binder) coerced(q relation, columns []column) relation {
 	for i, c := range q.columns {
 		e := expr{sql: alias + "." + c.sql, typed: c.typed}
 		if e.oid == policy.Unknown {
-			e.typed = typed{oid: policy.Text, mod: -1}
+			e.typed = textType
 		}
 		if columns[i].oid != policy.Unknown {
-			e = b.cast(e, columns[i].typed, true)
+			e = b.cast(e, columns[i].typed)
 		}
 		items = append(items, e.sql+" AS "+c.sql)
 	}
@@ -67,10 +67,7 @@ func (b *binder) coerced(q relation, columns []column) relation {
 func (b *binder) values(s *pg.SelectStmt, sc *scope) relation {
 	var rows [][]expr
 	for _, list := range s.GetValuesLists() {
-		var row []expr
-		for _, node := range list.GetList().GetItems() {
-			row = append(row, b.expr(node, sc))
-		}
+		row := b.exprs(list.GetList().GetItems(), sc)
 		if len(rows) > 0 && len(row) != len(rows[0]) {
 			wrong("42601", "VALUES lists must all be the same length", 0)
 		}
@@ -86,15 +83,11 @@ func (b *binder) values(s *pg.SelectStmt, sc *scope) relation {
 		for k := range rows {
 			rows[k][i] = parts[k]
 		}
-		columns = append(columns, column{name: "column" + strconv.Itoa(i+1), sql: `"c` + strconv.Itoa(i+1) + `"`, typed: t})
+		columns = append(columns, column{name: "column" + strconv.Itoa(i+1), sql: columnName("c", i), typed: t})
 	}
 	var lines []string
 	for _, row := range rows {
-		var cells []string
-		for _, e := range row {
-			cells = append(cells, e.sql)
-		}
-		lines = append(lines, "("+strings.Join(cells, ", ")+")")
+		lines = append(lines, "("+joined(row)+")")
 	}
 	return relation{sql: "SELECT * FROM (VALUES " + strings.Join(lines, ", ") + ") AS " + b.fresh("v") + "(" + columnList(columns) + ")", columns: columns}
 }
@@ -107,11 +100,11 @@ func (b *binder) unify(parts []expr, where string) typed {
 	}
 	t := common(types, where)
 	if t.oid == policy.Unknown && where != "VALUES" {
-		t = typed{oid: policy.Text, mod: -1}
+		t = textType
 	}
 	for i, e := range parts {
 		if t.oid != policy.Unknown {
-			parts[i] = b.cast(e, t, false)
+			parts[i] = b.cast(e, t)
 		}
 	}
 	return t
@@ -123,7 +116,7 @@ var ranks = map[policy.Type]int{policy.Int2: 1, policy.Int4: 2, policy.Int8: 3, 
 
 // common is the type that values of several types are brought to, as PostgreSQL chooses it for CASE, UNION and VALUES.
 func common(types []typed, where string) typed {
-	out := typed{oid: policy.Unknown, mod: -1}
+	out := of(policy.Unknown)
 	for _, t := range types {
 		switch {
 		case t.oid == policy.Unknown:
@@ -146,22 +139,22 @@ func wider(a, c policy.Type, where string) typed {
 	switch {
 	case ra > 0 && rc > 0 && (ra < 10) == (rc < 10):
 		if ra > rc {
-			return typed{oid: a, mod: -1}
+			return of(a)
 		}
-		return typed{oid: c, mod: -1}
+		return of(c)
 	case textLike(a) && textLike(c):
 		// The kinds of text are cast into each other both ways, so that the first one stays; only "char" gives way.
 		if a == typeChar {
-			return typed{oid: c, mod: -1}
+			return of(c)
 		}
-		return typed{oid: a, mod: -1}
+		return of(a)
 	case (oidLike(a) || a.Integer()) && (oidLike(c) || c.Integer()):
-		return typed{oid: typeOid, mod: -1}
+		return of(typeOid)
 	}
 	ea, okA := elements[a]
 	ec, okC := elements[c]
 	if okA && okC && Storage(ea) == Storage(ec) {
-		return typed{oid: a, mod: -1}
+		return of(a)
 	}
 	wrong("42804", where+" types cannot be matched", 0)
 	return typed{}

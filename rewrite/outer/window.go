@@ -18,9 +18,7 @@ import (
 // windowFunction binds the functions that need OVER.
 func (b *binder) windowFunction(name string, args []expr, tail string) expr {
 	plain := func(t typed, count int) expr {
-		if len(args) != count {
-			wrong("42883", "function "+name+" does not exist with this number of arguments", 0)
-		}
+		takes(name, args, count, count)
 		return expr{sql: name + "(" + joined(args) + ")" + tail, typed: t}
 	}
 	switch name {
@@ -37,13 +35,12 @@ func (b *binder) windowFunction(name string, args []expr, tail string) expr {
 		return plain(args[0].typed, 2)
 	case "lag", "lead":
 		if len(args) > 2 {
-			args[2] = b.cast(args[2], bare(args[0].typed), false)
+			args[2] = b.cast(args[2], bare(args[0].typed))
 			args[0].even = args[0].even && args[2].even
 		}
 		return plain(args[0].typed, len(args))
 	}
-	cannot("window function " + name)
-	return expr{}
+	return cannot("window function " + name)
 }
 
 // The bits of WindowDef.frame_options, as the grammar defines them.
@@ -77,8 +74,7 @@ func (b *binder) window(w *pg.WindowDef, sc *scope) string {
 	if w.GetRefname() != "" {
 		cannot("a window that extends another")
 	}
-	var parts []string
-	var keys []string
+	var parts, keys []string
 	for _, node := range w.GetPartitionClause() {
 		keys = append(keys, b.keyOf(b.expr(node, sc)))
 	}
@@ -107,7 +103,7 @@ func (b *binder) frame(w *pg.WindowDef, sc *scope) string {
 			cannot("RANGE with a distance over other types than integers")
 		}
 	}
-	distance := func(node *pg.Node) string { return b.cast(b.expr(node, sc), int8Type, false).sql }
+	distance := func(node *pg.Node) string { return b.cast(b.expr(node, sc), int8Type).sql }
 	bound := func(first, current, before, after int32, node *pg.Node, otherwise string) string {
 		switch {
 		case o&first != 0:

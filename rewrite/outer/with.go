@@ -2,7 +2,6 @@ package outer
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -33,10 +32,7 @@ func (b *binder) withClause(w *pg.WithClause, sc *scope) string {
 			q = b.recursive(cte, query, item, sc)
 		} else {
 			q = b.nested(query, sc)
-			item.columns = renamed(q.columns, cte.GetAliascolnames())
-		}
-		for i := range item.columns {
-			item.columns[i].sql = `"c` + strconv.Itoa(i+1) + `"`
+			item.columns = commonColumns(q.columns, cte)
 		}
 		sc.with = append(sc.with, item)
 		parts = append(parts, item.sql+"("+columnList(orNone(item.columns))+") AS ("+q.sql+")")
@@ -55,16 +51,22 @@ func orNone(columns []column) []column {
 	return columns
 }
 
+// commonColumns are the columns of a table expression under their own names.
+func commonColumns(columns []column, cte *pg.CommonTableExpr) []column {
+	out := renamed(columns, cte.GetAliascolnames())
+	for i := range out {
+		out[i].sql = columnName("c", i)
+	}
+	return out
+}
+
 // recursive binds a recursive table expression: its types are those of the first part.
 func (b *binder) recursive(cte *pg.CommonTableExpr, query *pg.SelectStmt, item *shared, sc *scope) relation {
 	if len(query.GetSortClause()) > 0 || query.GetLimitCount() != nil || query.GetWithClause() != nil {
 		cannot("ORDER BY, LIMIT or WITH in a recursive query")
 	}
 	first := b.nested(query.GetLarg(), sc)
-	item.columns = renamed(first.columns, cte.GetAliascolnames())
-	for i := range item.columns {
-		item.columns[i].sql = `"c` + strconv.Itoa(i+1) + `"`
-	}
+	item.columns = commonColumns(first.columns, cte)
 	inner := &scope{parent: sc, with: []*shared{item}}
 	second := b.settle(b.query(query.GetRarg(), inner))
 	if len(second.columns) != len(first.columns) {

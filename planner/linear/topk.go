@@ -14,7 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TopK is a race in cells: the choice, and what is counted for it. Where the rows that candidates meet are nested, as
+// TopK is a ranking in cells: the choice, and what is counted for it. Where the rows that candidates meet are nested, as
 // bids of at least a price are, rows are counted by how many candidates they meet, each once; else each candidate has a
 // counter, and a row counts in any number of them.
 type TopK struct {
@@ -64,7 +64,7 @@ func (s *Query) FirstCells() func(c *policy.Column, cell int) int {
 	}
 }
 
-// Levelled is the contest of nested candidates; nil: they are not nested.
+// Levelled is the top-k of nested candidates; nil: they are not nested.
 func (s *Query) Levelled(met [][]bool, weights []int64) *TopK {
 	k := len(met)
 	sizes, order := make([]int, k), semantics.IdentityOf(k)

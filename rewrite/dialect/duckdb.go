@@ -1,0 +1,65 @@
+package dialect
+
+import "github.com/dpproxy/dpproxy/policy"
+
+// Catalog is the name under which a DuckDB backend attaches the private tables. They lie outside the search path, so
+// nothing that their file defines can take the place of a built-in function.
+const Catalog = "private"
+
+// A raw column is read by TRY_CAST, which makes NULL of what does not fit. Keys may be of different types, whose conversions
+// can fail but for those to text. Its tables order text by its bytes.
+var duckdb = Words{
+	Name:     "DuckDB",
+	Quote:    `"`,
+	Schema:   "main",
+	Relation: `"` + Catalog + `".%1.%2`,
+	Argument: "CAST($%1 AS VARCHAR)",
+	Typed:    "CAST(%1 AS %2)",
+
+	Types: map[string]string{
+		"int2": "SMALLINT", "int4": "INTEGER", "int8": "BIGINT", "wide": "HUGEINT", "float4": "FLOAT", "float8": "DOUBLE", "text": "VARCHAR",
+		"uuid": "UUID", "bool": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "interval": "INTERVAL",
+	},
+	Operator:  "(%1 %2 %3)",
+	Operators: map[string]string{"/": "(%1 // %3)", "#": "xor(%1, %3)"},
+	Divide:    "(%1 / %2)",
+	Call:      "%1(%2)",
+	Cast:      "CAST(%1 AS %2)",
+	Literal:   "CAST('%1' AS %2)",
+	Quoted:    "'%1'",
+
+	Read:       "TRY_CAST(%1 AS %2)",
+	ReadText:   "TRY_CAST(%1 AS VARCHAR)",
+	IsNaN:      "isnan(%1)",
+	Key:        "CAST(%1 AS VARCHAR)",
+	TextKey:    "%1",
+	Micros:     "epoch_us(%1)",
+	WideSteps:  "((CAST(%1 AS HUGEINT) - CAST(CAST('%2' AS BIGINT) AS HUGEINT)) // CAST('%3' AS BIGINT))",
+	HexToWhole: "TRY_CAST('0x' || %1 AS BIGINT)",
+
+	Position:     "list_position([%1], %2)",
+	OneOf:        "(%1 IN (%2))",
+	NoneOf:       "(%1 NOT IN (%2))",
+	Within:       "%1 IN (%2)",
+	Row:          "(%1)",
+	RowOfOne:     "(%1)",
+	Comma:        ", ",
+	Integers:     "CAST([%1] AS INTEGER[])",
+	OneOfNumbers: "%1 IN (%2)",
+	Numbered:     "(SELECT unnest([%1]) AS v, unnest(range(1, %3)) AS i) AS %2",
+
+	Digits:  38,
+	Narrow:  18,
+	Decimal: "DECIMAL(%1,%2)",
+
+	Accepts: map[policy.Type][]string{
+		policy.Bool: {"BOOLEAN"}, policy.Int2: {"SMALLINT", "TINYINT", "UTINYINT", "INTEGER", "USMALLINT", "UINTEGER", "BIGINT"},
+		policy.Int4:   {"INTEGER", "TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "UINTEGER", "BIGINT"},
+		policy.Int8:   {"BIGINT", "TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "INTEGER", "UINTEGER", "UBIGINT", "HUGEINT"},
+		policy.Float4: {"FLOAT"}, policy.Float8: {"DOUBLE", "FLOAT"},
+		policy.NumericType: {"DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}, policy.Text: {"VARCHAR", "ENUM"},
+		policy.Varchar: {"VARCHAR", "ENUM"}, policy.DateType: {"DATE"}, policy.UUID: {"UUID"},
+		policy.TimestampT:  {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"},
+		policy.TimestampTZ: {"TIMESTAMP WITH TIME ZONE"},
+	},
+}
