@@ -40,8 +40,8 @@ func newAccount(t *testing.T) account {
 
 // nearlyExact is a spec whose noise is zero but with probability below e^−1000.
 func nearlyExact(cells int) mechanisms.Spec {
-	return mechanisms.Spec{Counters: 1, Cells: cells, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity},
-		Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1, Den: 1000}}
+	return mechanisms.Spec{Counters: 1, Cells: cells, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity},
+		Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1, Den: 1000}}}
 }
 
 // pay charges for a measure and returns its receipt.

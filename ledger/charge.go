@@ -81,7 +81,7 @@ func checkRequest(r Request) error {
 		if negative(it.Cost) || free(it.Cost) {
 			return errors.New("ledger: the cost of an item must be greater than zero")
 		}
-		if it.Refresh < 0 || it.Kind == "" || it.Spec.Counters < 1 || it.Spec.Cells < 1 || !hasNoise(it.Spec) {
+		if it.Refresh < 0 || it.Kind == "" || it.Spec.Counters < 1 || it.Spec.Cells < 1 || !it.Spec.HasNoise() {
 			return errors.New("ledger: malformed item")
 		}
 		if err := errors.Join(it.Ladder.sound(it), it.soundLevels()); err != nil {
@@ -92,28 +92,6 @@ func checkRequest(r Request) error {
 		}
 	}
 	return nil
-}
-
-// hasNoise tells whether every counter of a Spec has noise, or whether it chooses at a cost.
-func hasNoise(s mechanisms.Spec) bool {
-	for _, sum := range s.Sums {
-		if sum.Noise.Num <= 0 || sum.Noise.Den <= 0 {
-			return false
-		}
-	}
-	if s.Choice != nil { // which is drawn at random for its cost
-		return !s.Choice.Cost.IsZero()
-	}
-	if s.Alarm != nil {
-		return !s.Alarm.Cost.IsZero()
-	}
-	if s.Online != nil {
-		return !s.Online.Cost.IsZero()
-	}
-	if s.Synthetic != nil {
-		return !s.Synthetic.Cost.IsZero()
-	}
-	return len(s.Sums) > 0 || s.Noise.Num > 0 && s.Noise.Den > 0
 }
 
 // takeOff looks each item up and begins a flight for each that must be paid. If another request is paying for one of them

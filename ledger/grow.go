@@ -196,7 +196,7 @@ func (b *book) endWhatGoesOn() {
 	for id, rec := range b.releases {
 		switch {
 		case rec.Revoked:
-		case rec.Item.Spec.Grows() || goesOn(rec.Item.Spec):
+		case rec.Item.Spec.Grows() || rec.Item.Spec.GoesOn():
 			b.withdraw(rec)
 		case rec.first != 0:
 			next := *rec

@@ -16,8 +16,8 @@ import (
 func growing(n byte) Item {
 	it := shared(n, eps(1e6))
 	it.Kind, it.Name = "range", "people_hired"
-	it.Spec = mechanisms.Spec{Counters: 1, Cells: 10, Strategy: mechanisms.Strategy{Kind: mechanisms.ContinualTree, Radices: []int{3}},
-		Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 2, Den: 1}}
+	it.Spec = mechanisms.Spec{Counters: 1, Cells: 10, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.ContinualTree, Radices: []int{3}},
+		Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 2, Den: 1}}}
 	return it
 }
 
@@ -223,7 +223,7 @@ func TestSessionsEndWithARollback(t *testing.T) {
 	f := open(t, path, Options{})
 	adopt(t, f, census())
 	alarms := item(41, eps(1e5))
-	alarms.Spec = mechanisms.Spec{Counters: 1, Cells: 1, Alarm: &mechanisms.Alarm{Positives: 3, Contribution: privacy.Contribution{Rows: 1}, Cost: eps(1e5)}}
+	alarms.Spec = mechanisms.Spec{Counters: 1, Cells: 1, Kind: &mechanisms.Alarm{Positives: 3, Contribution: privacy.Contribution{Rows: 1}, Cost: eps(1e5)}}
 	session, run := buy(t, f, "alice", onlineItem()), buy(t, f, "alice", alarms)
 	first, _ := begin(t, f, "alice")
 	old := path + ".old"

@@ -96,8 +96,8 @@ func item(n byte, cost privacy.Cost) Item {
 }
 
 func spec(num, den int64) mechanisms.Spec {
-	return mechanisms.Spec{Counters: 1, Cells: 1, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity},
-		Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: num, Den: den}}
+	return mechanisms.Spec{Counters: 1, Cells: 1, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity},
+		Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: num, Den: den}}}
 }
 
 func shared(n byte, cost privacy.Cost) Item {

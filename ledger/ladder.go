@@ -26,7 +26,7 @@ func (l Ladder) sound(it *Item) error {
 	switch {
 	case l == (Ladder{}):
 		return nil
-	case it.Shared || it.Spec.Choice != nil || it.Cost.Epsilon.Micro() == 0 || l.From < 0:
+	case it.Shared || mechanisms.Is[*mechanisms.Choice](it.Spec) || it.Cost.Epsilon.Micro() == 0 || l.From < 0:
 		return errors.New("ledger: such an item has no ladder")
 	case l.Level.Micro() > l.Finest.Micro() || l.From == 0 && l.Level != it.Cost.Epsilon:
 		return errors.New("ledger: malformed ladder")

@@ -19,7 +19,7 @@ import (
 // rung is an item of a ladder up to ε = 1: its first level, or one that refines a release.
 func rung(cost, level, from int64) Item {
 	it := item(1, eps(cost))
-	it.Spec = mechanisms.Spec{Counters: 1, Cells: 2, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1_000_000, Den: level}}
+	it.Spec = mechanisms.Spec{Counters: 1, Cells: 2, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1_000_000, Den: level}}}
 	it.Ladder = Ladder{privacy.MicroEpsilon(1_000_000), privacy.MicroEpsilon(level), from}
 	return it
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -17,7 +18,7 @@ func TestBuyLoadAndReopen(t *testing.T) {
 	adopt(t, f, census())
 	it := item(1, eps(100_000))
 	it.Described = []byte("described")
-	it.Spec.Strategy.Radices = []int{2, 3}
+	it.Spec.Kind.(*mechanisms.Counts).Strategy.Radices = []int{2, 3}
 	id := buy(t, f, "alice", it, 5, -7, 1<<40)
 	for range 2 {
 		got, err := f.Load(ctx, "alice", id)

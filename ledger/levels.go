@@ -27,7 +27,7 @@ func (it *Item) soundLevels() error {
 		return errors.New("ledger: such an item has no levels")
 	}
 	for i, l := range it.Levels {
-		if negative(l.Cost) || l.Cost.Delta.Atto() != 0 || free(l.Cost) || !hasNoise(l.Spec) || i > 0 && (l.Cost == it.Levels[i-1].Cost || !l.Cost.Fits(it.Levels[i-1].Cost)) {
+		if negative(l.Cost) || l.Cost.Delta.Atto() != 0 || free(l.Cost) || !l.Spec.HasNoise() || i > 0 && (l.Cost == it.Levels[i-1].Cost || !l.Cost.Fits(it.Levels[i-1].Cost)) {
 			return errors.New("ledger: malformed levels")
 		}
 	}

@@ -90,7 +90,7 @@ func (f *keeper) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, 
 	if err != nil {
 		return 0, err
 	}
-	if goesOn(r.item.Spec) { // it lives here from now on
+	if r.item.Spec.GoesOn() { // it lives here from now on
 		if err := f.lease(t, row.Seq); err != nil {
 			return 0, err
 		}

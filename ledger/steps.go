@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
-	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
 // A release that goes on after it was drawn has steps: what its mechanism's state has more than before, in the mechanism's
@@ -14,9 +13,6 @@ import (
 
 // mostStep bounds the bytes of a step.
 const mostStep = 1 << 24
-
-// goesOn tells releases that have steps.
-func goesOn(s mechanisms.Spec) bool { return s.Online != nil || s.Alarm != nil }
 
 func encodeStep(id int64, step []byte) []byte {
 	e := chain.Body()
@@ -33,7 +29,7 @@ func (b *book) applyStep(r chain.Row) error {
 		return err
 	}
 	old := b.releases[id]
-	if old == nil || !goesOn(old.Item.Spec) || old.ds != r.DS || old.holder != r.Holder {
+	if old == nil || !old.Item.Spec.GoesOn() || old.ds != r.DS || old.holder != r.Holder {
 		return chain.ErrMalformed
 	}
 	rec := *old
@@ -66,7 +62,7 @@ func (f *keeper) extend(ctx context.Context, user string, id int64, step []byte)
 	}
 	err = f.do(ctx, &job{run: func(t *batch) error {
 		rec = f.book.releases[id]
-		if rec == nil || rec.Revoked || rec.holder != user || !goesOn(rec.Item.Spec) {
+		if rec == nil || rec.Revoked || rec.holder != user || !rec.Item.Spec.GoesOn() {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
 		if err := f.lease(t, id); err != nil {

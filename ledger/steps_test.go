@@ -11,7 +11,7 @@ import (
 func onlineItem() Item {
 	it := item(40, eps(1e6))
 	it.Kind, it.Name = "online", "o"
-	it.Spec = mechanisms.Spec{Counters: 1, Cells: 8, Online: &mechanisms.Online{Rule: mechanisms.MultiplicativeWeights, Rows: 1000, Spare: 1000, Updates: 5,
+	it.Spec = mechanisms.Spec{Counters: 1, Cells: 8, Kind: &mechanisms.Online{Rule: mechanisms.MultiplicativeWeights, Rows: 1000, Spare: 1000, Updates: 5,
 		Contribution: privacy.Contribution{Rows: 2, Groups: 2, PerGroup: 1, Neighbors: privacy.AddRemove}, Cost: eps(1e6)}}
 	return it
 }
@@ -53,7 +53,7 @@ func TestStepsOfAnOnlineRelease(t *testing.T) {
 	for range 2 {
 		got, err := f.Load(ctx, "alice", id)
 		if err != nil || !reflect.DeepEqual(got.Steps, want) || !reflect.DeepEqual(got.Item.Spec, onlineItem().Spec) {
-			t.Errorf("%v: steps %v, want %v; %+v", err, got.Steps, want, got.Item.Spec.Online)
+			t.Errorf("%v: steps %v, want %v; %+v", err, got.Steps, want, got.Item.Spec.Kind.(*mechanisms.Online))
 		}
 		verify(t, f)
 		if out := charge(t, f, request("alice", onlineItem())); out[0].Receipt != nil || out[0].ID != id {

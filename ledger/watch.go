@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
 // Ask hands out a receipt for running one question of a run of alarms that the user has paid for: the measure of that
@@ -11,7 +13,7 @@ import (
 func (f *keeper) Ask(ctx context.Context, user string, id int64, question Digest) (*Receipt, error) {
 	var rec *record
 	err := f.do(ctx, &job{run: func(t *batch) error {
-		if rec = f.book.releases[id]; rec == nil || rec.Revoked || rec.holder != user || rec.Item.Spec.Alarm == nil {
+		if rec = f.book.releases[id]; rec == nil || rec.Revoked || rec.holder != user || !mechanisms.Is[*mechanisms.Alarm](rec.Item.Spec) {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
 		return f.lease(t, id)

@@ -63,7 +63,7 @@ func TestRunsOfAlarms(t *testing.T) {
 	if err != nil || !slices.EqualFunc(release.Steps, [][]byte{{1, 1}, {2, 2}}, slices.Equal) {
 		t.Errorf("after opening again: steps %v (%v)", release.Steps, err)
 	}
-	if left, err := release.Item.Spec.AlarmLeft(release.Steps, true); err != nil || left != 0 {
+	if left, err := release.Item.Spec.LeftAfter(release.Steps, true); err != nil || left != 0 {
 		t.Errorf("%d left (%v), want 0", left, err)
 	}
 	verify(t, f)

@@ -39,16 +39,22 @@ func AlarmFor(positives int, c Contribution, cost privacy.Cost) Alarm {
 // each of the tables that are asked about: sparse.Instance's claim. A count moves by at most Rows: under add-remove that many
 // are there or not, in all counts the same way (monotone); under replace-one at most that many go and at most that many come.
 func NewAlarm(a Alarm) (Spec, error) {
-	s := Spec{Counters: 1, Cells: 1, Alarm: &a}
+	s := Spec{Counters: 1, Cells: 1, Kind: &a}
 	return s, s.check()
 }
 
+// release: counts that are compared one after the other are not drawn.
+func (a *Alarm) release(Spec, Placement, privacy.Sensitive[[]privacy.Group], io.Reader) (none privacy.Released[Noisy], _ error) {
+	return none, errors.New("spec is of a run of alarms, must be opened by OpenWatch")
+}
+
+func (a *Alarm) errors(Spec, Confidence) *Errors { panic(countsNothing) }
+
+func (a *Alarm) hasNoise() bool { return !a.Cost.IsZero() }
+
 // check refuses every run that NewAlarm would not make.
 func (a *Alarm) check(s Spec) error {
-	switch {
-	case s.Choice != nil || s.Online != nil || s.Synthetic != nil || s.Noise != (Noise{}) || s.Sums != nil || s.Strategy.Kind != 0:
-		return errors.New("a run of alarms has a strategy, noise or sums, must have none")
-	case s.Counters != 1 || s.Cells != 1:
+	if s.Counters != 1 || s.Cells != 1 {
 		return fmt.Errorf("number of counters is %d with %d cells, must be one of each", s.Counters, s.Cells)
 	}
 	if err := checkContribution(a.Contribution); err != nil {
@@ -75,24 +81,23 @@ func (a *Alarm) mechanism() (sparse.Mechanism, error) {
 
 // Margin returns how far a count must be from its threshold for the answer to be right at the confidence.
 func (s Spec) Margin(c Confidence) int64 {
-	m, err := s.Alarm.mechanism()
+	m, err := s.Kind.(*Alarm).mechanism()
 	if err != nil {
 		panic("mechanisms: margin of a run that was not planned: " + err.Error())
 	}
 	return int64(math.Ceil(m.Margin(1, noise.Probability(1-c.p))))
 }
 
-// AlarmLeft returns the positives that steps leave to a run: to one that goes on, or to one that is restored first. At 0 it
-// has ended.
-func (s Spec) AlarmLeft(steps [][]byte, restored bool) (int, error) {
+// left returns the positives that steps leave to a run of the Spec; see LeftAfter.
+func (a *Alarm) left(s Spec, steps [][]byte, restored bool) (int, error) {
 	state, err := s.alarmState(steps)
 	if err != nil {
 		return 0, err
 	}
-	left := s.Alarm.Positives - state.Positives
+	left := a.Positives - state.Positives
 	if restored {
 		left--
-		if s.Alarm.Cost.Rho.Pico() == 0 && state.Runs > s.Alarm.Restarts {
+		if a.Cost.Rho.Pico() == 0 && state.Runs > a.Restarts {
 			left = 0
 		}
 	}
@@ -101,10 +106,11 @@ func (s Spec) AlarmLeft(steps [][]byte, restored bool) (int, error) {
 
 // alarmState is the state that a run's last step holds.
 func (s Spec) alarmState(steps [][]byte) (sparse.State, error) {
-	if s.Alarm == nil {
+	a, ok := s.Kind.(*Alarm)
+	if !ok {
 		return sparse.State{}, errors.New("spec is of no run of alarms")
 	}
-	m, err := s.Alarm.mechanism()
+	m, err := a.mechanism()
 	if err != nil {
 		return sparse.State{}, err
 	}
@@ -161,13 +167,14 @@ func RestoreWatch(spec Spec, steps [][]byte, random io.Reader, save func(step []
 }
 
 func (s Spec) watched(save func([]byte) error) (sparse.Mechanism, error) {
-	if s.Alarm == nil || save == nil {
+	a, ok := s.Kind.(*Alarm)
+	if !ok || save == nil {
 		return sparse.Mechanism{}, errors.New("spec is of no run of alarms, or nothing saves its steps")
 	}
 	if err := s.check(); err != nil {
 		return sparse.Mechanism{}, err
 	}
-	return s.Alarm.mechanism()
+	return a.mechanism()
 }
 
 func stepOf(s sparse.State) []byte {

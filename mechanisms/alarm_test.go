@@ -61,7 +61,7 @@ func TestRunsOfAlarms(t *testing.T) {
 		restored bool
 		left     int
 	}{{false, 1}, {true, 0}} {
-		if left, err := s.AlarmLeft(steps, test.restored); err != nil || left != test.left {
+		if left, err := s.LeftAfter(steps, test.restored); err != nil || left != test.left {
 			t.Errorf("restored %v: %d left (%v), want %d", test.restored, left, err, test.left)
 		}
 	}
@@ -86,7 +86,7 @@ func TestRunsGoOn(t *testing.T) {
 		if err != nil || len(steps) != 1 || w.Left() != 2 {
 			t.Fatalf("%s: %v, %d steps", name, err, len(steps))
 		}
-		if left, err := s.AlarmLeft(steps, false); err != nil || left != 2 {
+		if left, err := s.LeftAfter(steps, false); err != nil || left != 2 {
 			t.Errorf("%s: %d left (%v), want 2", name, left, err)
 		}
 		w, err = RestoreWatch(s, nil, rand.NewChaCha8([32]byte{6}), func(step []byte) error {
@@ -104,11 +104,11 @@ func TestRunsGoOn(t *testing.T) {
 	}
 	s := alarmSpec(t, 3, privacy.AddRemove, privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)})
 	for _, steps := range [][][]byte{{nil}, {{1}}, {{1, 2, 3}}, {{0x80, 0x80}}} {
-		if _, err := s.AlarmLeft(steps, false); err == nil {
+		if _, err := s.LeftAfter(steps, false); err == nil {
 			t.Errorf("step %v is read", steps[0])
 		}
 	}
-	if left, err := s.AlarmLeft([][]byte{{1, 2}}, true); err != nil || left != 0 {
+	if left, err := s.LeftAfter([][]byte{{1, 2}}, true); err != nil || left != 0 {
 		t.Errorf("a second restart: %d left (%v), want 0: one is paid for", left, err)
 	}
 }
@@ -126,7 +126,7 @@ func TestAlarmsKeepTheirClaim(t *testing.T) {
 		if bound := alarmsOften(t, s, one, other, audits); bound > 1 || bound < .15 {
 			t.Errorf("%v: ε is at least %.3f, must be at most 1 and not far below", kind, bound)
 		}
-		s.Alarm.Cost.Epsilon = privacy.MicroEpsilon(4_000_000) // noise of a fourth
+		s.Kind.(*Alarm).Cost.Epsilon = privacy.MicroEpsilon(4_000_000) // noise of a fourth
 		if bound := alarmsOften(t, s, one, other, audits); bound <= 1 {
 			t.Errorf("%v: no more than %.3f was found", kind, bound)
 		}

@@ -23,14 +23,7 @@ var (
 // logarithm of its likelihood ratio, which says as much as the answer itself.
 func audited(t *testing.T, s Spec, one, other []privacy.Group, delta float64, answers int) float64 {
 	t.Helper()
-	silentSpec := s
-	silentSpec.Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}
-	if s.Sums != nil {
-		silentSpec.Noise, silentSpec.Sums = Noise{}, nil
-		for _, sum := range s.Sums {
-			silentSpec.Sums = append(silentSpec.Sums, Sum{sum.Bound, Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}, sum.Values})
-		}
-	}
+	silentSpec := s.scaled(func(Noise) Noise { return Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000} })
 	a, b := mustRelease(t, silentSpec, one, seeded(20)).Value().Observations, mustRelease(t, silentSpec, other, seeded(20)).Value().Observations
 	random, width := seeded(21), s.observed()
 	sample := func(groups []privacy.Group) []float64 {
@@ -66,7 +59,7 @@ type neighbors struct {
 
 func fixed(cells int, y Strategy) func(Contribution, privacy.Cost) (Spec, error) {
 	return func(c Contribution, cost privacy.Cost) (Spec, error) {
-		return calibrated(Spec{Counters: 1, Cells: cells, Strategy: y}, c, cost)
+		return OfStrategy(1, cells, y, c, cost)
 	}
 }
 
@@ -197,20 +190,20 @@ func TestAuditsCatchPlantedFaults(t *testing.T) {
 	for _, kind := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {
 		for _, n := range neighboring(kind) {
 			s := must(n.spec(n.c, e))
-			if n.name == "sine" || len(s.Sums) > 0 {
+			if n.name == "sine" || len(s.Counts().Sums) > 0 {
 				continue
 			}
-			s.Noise.Den *= 2
+			s = s.scaled(func(n Noise) Noise { n.Den *= 2; return n })
 			accused(fmt.Sprintf("half of the noise, %s, %s", kind, n.name), s, n.one, n.other, audits)
 		}
 	}
 	two := Contribution{Rows: 2, Neighbors: privacy.AddRemove}
 	count := must(Plain(1, 1, two, e))
-	count.Noise.Num, count.Noise.Den = count.Noise.Num*10, count.Noise.Den*12
+	count = count.scaled(func(n Noise) Noise { n.Num, n.Den = n.Num*10, n.Den*12; return n })
 	accused("a sensitivity off by 1.2", count, groupsOf(10), groupsOf(12), longAudits)
 
 	level := must(fixed(7, weighed3)(two, e))
-	level.Noise.Num = level.Noise.Num * (3 + 4) / (3 + 4 + 5)
+	level = level.scaled(func(n Noise) Noise { n.Num = n.Num * (3 + 4) / (3 + 4 + 5); return n })
 	accused("a level charged too few", level, groupsOf(1, 0, 2, 0), groupsOf(1, 0, 2, 2), audits)
 
 	clamped := must(sums(1, income)(two, e))
@@ -219,13 +212,11 @@ func TestAuditsCatchPlantedFaults(t *testing.T) {
 	accused("a replacement charged as an addition", signs, groupsOf(1200), groupsOf(800), audits)
 
 	shared := must(sums(2, counted, income)(two, e))
-	for i := range shared.Sums {
-		shared.Sums[i].Noise.Den *= 2 // each counter pays with the whole cost
-	}
+	shared = shared.scaled(func(n Noise) Noise { n.Den *= 2; return n }) // each counter pays with the whole cost
 	accused("two counters, the cost paid once for each", shared, beside(groupsOf(10, 4), 300, -20), beside(groupsOf(11, 5), 400, 80), audits)
 
 	fewer := must(different(1, 1)(Contribution{Rows: 2, Neighbors: privacy.AddRemove}, e))
-	fewer.Sums[0].Values = 3 // planned for one value, of which a unit can bring one
+	fewer.Counts().Sums[0].Values = 3 // planned for one value, of which a unit can bring one
 	accused("more values than were planned for", fewer, groupsOf(4, 0, 0), groupsOf(4, 1, 1), audits)
 
 	spread := must(plain(1, 3)(Contribution{Rows: 2, Groups: 2, PerGroup: 1, Neighbors: privacy.AddRemove}, e))

@@ -69,7 +69,7 @@ func NewChoice(ch Choice, c Contribution, cost privacy.Cost) (Spec, error) {
 	if err := checkContribution(c); err != nil {
 		return Spec{}, err
 	}
-	s := Spec{Counters: 1, Choice: &ch}
+	s := Spec{Counters: 1, Kind: &ch}
 	for _, b := range ch.Blocks {
 		s.Cells += b.Groups * b.Cells
 	}
@@ -101,6 +101,10 @@ func (ch *Choice) chosen() int {
 	return ch.Most
 }
 
+func (ch *Choice) errors(Spec, Confidence) *Errors { panic(countsNothing) }
+
+func (ch *Choice) hasNoise() bool { return !ch.Cost.IsZero() }
+
 // check refuses every choice that NewChoice would not make.
 func (ch *Choice) check(s Spec) error {
 	switch {
@@ -108,8 +112,6 @@ func (ch *Choice) check(s Spec) error {
 		return fmt.Errorf("choice is %d, must be from %d to %d", ch.Kind, Quantiles, Dearest)
 	case len(ch.Blocks) == 0:
 		return errors.New("choice has no groups, must have one")
-	case s.Noise != (Noise{}) || s.Sums != nil || s.Strategy.Kind != 0:
-		return errors.New("a choice has a strategy, noise or sums, must have none")
 	case ch.Kind != Quantiles && (ch.Most < 1 || ch.Most > MostChosen):
 		return fmt.Errorf("number of the chosen is %d, must be from 1 to %d", ch.Most, MostChosen)
 	case ch.Kind != Quantiles && ch.groups() > 1 && (ch.Kind != Largest || ch.Most > 1):

@@ -21,7 +21,7 @@ const (
 // Plain returns the Spec that counts each cell once at the given cost.
 // Cost names ε (pure: discrete Laplace) or ρ (zCDP: discrete Gaussian), never both.
 func Plain(counters, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
-	return calibrated(Spec{Counters: counters, Cells: cells, Strategy: Strategy{Kind: Identity}}, c, cost)
+	return OfStrategy(counters, cells, Strategy{Kind: Identity}, c, cost)
 }
 
 // Ranges returns the Spec with the least expected error over all ranges of the cells at the given cost.
@@ -55,7 +55,7 @@ func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, 
 	})
 	if d.Kind > Identity {
 		y := Strategy{Kind: d.Kind, Radices: d.Radices, Weights: d.Weights, Bits: d.Bits, Version: d.Version, Matrix: d.Matrix}
-		s, err := calibrated(Spec{Counters: 1, Cells: cells, Strategy: y}, c, cost)
+		s, err := OfStrategy(1, cells, y, c, cost)
 		if err == nil && s.mean(w) < best.mean(w) {
 			best = s
 		}
@@ -66,8 +66,10 @@ func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, 
 
 // clone returns an equal Spec that shares no slice with s: what is remembered stays as it was calibrated.
 func (s Spec) clone() Spec {
-	s.Strategy.Radices, s.Strategy.Weights, s.Strategy.Matrix = slices.Clone(s.Strategy.Radices), slices.Clone(s.Strategy.Weights), slices.Clone(s.Strategy.Matrix)
-	s.Sums = slices.Clone(s.Sums)
+	own := s.Counts()
+	y := &own.Strategy
+	y.Radices, y.Weights, y.Matrix, own.Sums = slices.Clone(y.Radices), slices.Clone(y.Weights), slices.Clone(y.Matrix), slices.Clone(own.Sums)
+	s.Kind = &own
 	return s
 }
 
@@ -87,7 +89,7 @@ func varianceFor(m moves, cost privacy.Cost) float64 {
 // RMSE returns the root of the expected mean squared error, in rows, of a workload read from a release of the first
 // counter. It needs no data.
 func (s Spec) RMSE(w Workload) float64 {
-	if s.Online != nil || s.Synthetic != nil || s.Choice != nil || s.Alarm != nil {
+	if !Is[*Counts](s) {
 		return 0 // it counts no cells: releases of one measure are of equal worth
 	}
 	return math.Sqrt(s.mean(w))
@@ -115,8 +117,8 @@ func (s Spec) LinearVariance(query []float64) (float64, error) {
 	if err := s.check(); err != nil {
 		return 0, err
 	}
-	if s.Choice != nil {
-		return 0, fmt.Errorf("the release names chosen cells, must count them")
+	if !Is[*Counts](s) {
+		return 0, fmt.Errorf("the release does not count cells, must count them")
 	}
 	if len(query) != s.Cells {
 		return 0, fmt.Errorf("number of coefficients is %d, must be the number of cells, %d", len(query), s.Cells)
@@ -130,7 +132,7 @@ func (s Spec) LinearVariance(query []float64) (float64, error) {
 	if o, ok := s.reader().(*openStrategy); ok {
 		l, ok := o.Strategy.(interface{ LinearVariance(query []float64) float64 })
 		if !ok {
-			return 0, fmt.Errorf("strategy is %s, must be one that tells the variance of any linear answer", s.Strategy.Kind)
+			return 0, fmt.Errorf("strategy is %s, must be one that tells the variance of any linear answer", s.Counts().Strategy.Kind)
 		}
 		return variance * l.LinearVariance(query), nil
 	}

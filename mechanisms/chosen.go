@@ -11,9 +11,11 @@ import (
 
 // What a choice is expected to be off, and how it is read. None of it needs data.
 
+func (s Spec) choosers() ([]chooser, error) { return s.Kind.(*Choice).choosers() }
+
 // Chooser names how one group's cells are chosen.
 func (s Spec) Chooser() string {
-	choosers, err := s.Choice.choosers()
+	choosers, err := s.choosers()
 	if err != nil {
 		panic("mechanisms: a choice that was not planned: " + err.Error())
 	}
@@ -22,7 +24,7 @@ func (s Spec) Chooser() string {
 
 // Spread returns how much further one unit can raise one candidate's score than another's; 0 where quantiles are chosen.
 func (s Spec) Spread() int64 {
-	choosers, err := s.Choice.choosers()
+	choosers, err := s.choosers()
 	if err != nil {
 		panic("mechanisms: a choice that was not planned: " + err.Error())
 	}
@@ -33,7 +35,7 @@ func (s Spec) Spread() int64 {
 // far its rank is from the share's; of Dearest in units of weight times rows; of the others how many rows fewer it has than
 // the best that could have been chosen.
 func (s Spec) RankError(c Confidence) float64 {
-	choosers, err := s.Choice.choosers()
+	choosers, err := s.choosers()
 	if err != nil {
 		panic("mechanisms: error of a choice that was not planned: " + err.Error())
 	}
@@ -47,8 +49,8 @@ func (s Spec) RankError(c Confidence) float64 {
 // ExpectedRank returns the mean rank error of the quantiles of a group with so many rows, spread evenly over the cells: a
 // guess for choosing alone.
 func (s Spec) ExpectedRank(rows int64) float64 {
-	choosers, err := s.Choice.choosers()
-	if err != nil || s.Choice.Kind != Quantiles {
+	choosers, err := s.choosers()
+	if err != nil || s.Kind.(*Choice).Kind != Quantiles {
 		panic("mechanisms: expected rank of a Spec that chooses no quantiles")
 	}
 	return choosers[0].mean(quantiles.ExpectedRows(rows))
@@ -56,8 +58,8 @@ func (s Spec) ExpectedRank(rows int64) float64 {
 
 // PreferPrefixes tells whether quantiles read from prefix sums with such a variance on average are expected to be nearer.
 func (s Spec) PreferPrefixes(rows int64, variance float64) bool {
-	choosers, err := s.Choice.choosers()
-	if err != nil || s.Choice.Kind != Quantiles {
+	choosers, err := s.choosers()
+	if err != nil || s.Kind.(*Choice).Kind != Quantiles {
 		return false
 	}
 	return choosers[0].ranges(quantiles.ExpectedRows(rows), deviation(variance))
@@ -76,7 +78,7 @@ const mostPieces = 64
 func (e *Estimate) CDF(counter int, spans [][]Span) privacy.Released[CDF] {
 	return privacy.PostProcess(e.Sum(counter, nil), func(int64) CDF {
 		prefixes, pieces := make([]float64, len(spans)+1), []Span(nil)
-		joined := e.spec.Strategy.Kind != Identity // whose single cells are rounded
+		joined := e.spec.Counts().Strategy.Kind != Identity // whose single cells are rounded
 		for i, own := range spans {
 			if pieces = joinedTo(pieces, own); len(pieces) > mostPieces {
 				joined = false
@@ -131,7 +133,8 @@ func (c CDF) Cont(share Share, value func(cell int) float64) float64 {
 // Chosen returns the observations of a choice: by group, the numbers of the chosen cells within it.
 func (s Spec) Chosen(released privacy.Released[Noisy]) (privacy.Released[[]int64], error) {
 	var none privacy.Released[[]int64]
-	if s.Choice == nil {
+	ch, ok := s.Kind.(*Choice)
+	if !ok {
 		return none, fmt.Errorf("the release counts cells, must choose them")
 	}
 	if err := s.check(); err != nil {
@@ -140,7 +143,7 @@ func (s Spec) Chosen(released privacy.Released[Noisy]) (privacy.Released[[]int64
 	if !released.Valid() {
 		return none, fmt.Errorf("release was never released")
 	}
-	if n := s.Choice.groups() * s.Choice.chosen(); len(released.Value().Observations) != n {
+	if n := ch.groups() * ch.chosen(); len(released.Value().Observations) != n {
 		return none, fmt.Errorf("number of observations is %d, must be the %d of the spec", len(released.Value().Observations), n)
 	}
 	return privacy.PostProcess(released, func(n Noisy) []int64 { return n.Observations }), nil

@@ -29,12 +29,13 @@ func Continual(cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 		norm = ranges.L2
 	}
 	d := ranges.ChooseContinual(cells, norm)
-	return calibrated(Spec{Counters: 1, Cells: cells, Strategy: Strategy{Kind: d.Kind, Radices: d.Radices, Bits: d.Bits}}, c, cost)
+	return OfStrategy(1, cells, Strategy{Kind: d.Kind, Radices: d.Radices, Bits: d.Bits}, c, cost)
 }
 
 // Grows tells a Spec of a continual release.
 func (s Spec) Grows() bool {
-	return s.Strategy.Kind == ContinualTree || s.Strategy.Kind == ContinualRoot
+	kind := s.Counts().Strategy.Kind
+	return kind == ContinualTree || kind == ContinualRoot
 }
 
 // Through returns the Spec of what is known of a continual release when its first so many cells are complete: the same
@@ -66,8 +67,8 @@ func (s Spec) checkStep(p Step) (ranges.Continual, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	if !s.Grows() || s.Counters != 1 || s.Sums != nil {
-		return nil, fmt.Errorf("strategy is %s of %d counters, must be a continual one that counts rows", s.Strategy.Kind, s.Counters)
+	if !s.Grows() || s.Counters != 1 || s.Counts().Sums != nil {
+		return nil, fmt.Errorf("strategy is %s of %d counters, must be a continual one that counts rows", s.Counts().Strategy.Kind, s.Counters)
 	}
 	if p.From < 0 || p.To <= p.From || p.To > s.Cells {
 		return nil, fmt.Errorf("step is from %d to %d cells, must go on within %d", p.From, p.To, s.Cells)

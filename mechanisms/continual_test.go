@@ -42,8 +42,7 @@ func anySteps(t *rapid.T, cells int) (steps []Step) {
 
 // quietly is a Spec whose noise is 0 but once in e^1,000,000 draws: what is released is what is observed.
 func quietly(s Spec) Spec {
-	s.Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}
-	return s
+	return s.scaled(func(Noise) Noise { return Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000} })
 }
 
 // TestGrowsAsReleased: however the steps are cut, all of them release what a single one would, and what is known in between
@@ -151,7 +150,7 @@ func TestGrowthAudit(t *testing.T) {
 		steps = append(steps, Step{d, d + 1})
 	}
 	quiet := grown(t, quietly(s), steps, func(through int) []privacy.Group { return unit.counted(through, rows) }, seeded(4))
-	scale := float64(s.Noise.Num) / float64(s.Noise.Den)
+	scale := float64(s.Counts().Noise.Num) / float64(s.Counts().Noise.Den)
 	audit := func(times int) float64 {
 		random := seeded(5)
 		sample := func(snapshot func(int) []privacy.Group) []float64 {

@@ -57,7 +57,7 @@ func againstFresh(t *testing.T, days int, times float64) {
 			binary.add(ranges/rangesOf(day), node*float64(dyadic(0, day)))
 			daily.add(variancePer(t, once)*float64(day+2)/3, variancePer(t, once)*float64(day))
 		}
-		t.Logf("%s for %d days: grows (%s) %s; binary mechanism %s; each day once %s; fresh each day %s", total, days, grows.Strategy, ours, binary, daily, fresh)
+		t.Logf("%s for %d days: grows (%s) %s; binary mechanism %s; each day once %s; fresh each day %s", total, days, grows.Counts().Strategy, ours, binary, daily, fresh)
 		if r, s := ours.rmse(); r*times > math.Sqrt(fresh.ranges/fresh.times) || s*times > math.Sqrt(fresh.sofar/fresh.times) {
 			t.Errorf("%s: %s is not %g times nearer than %s", total, ours, times, fresh)
 		}
@@ -87,7 +87,7 @@ func (f overTime) String() string {
 func rangesOf(cells int) float64 { return float64(cells) * float64(cells+1) / 2 }
 
 func variancePer(t *testing.T, s Spec) float64 {
-	d, err := s.Noise.distribution()
+	d, err := s.Counts().Noise.distribution()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,8 +109,8 @@ func TestCoverage(t *testing.T) {
 		return s
 	}
 	ordered := must(Ranges(365, oneRow, epsilon(100_000)))
-	tree := must(calibrated(Spec{Counters: 1, Cells: 365, Strategy: Strategy{Kind: Tree, Radices: []int{20, 19}}}, oneRow, epsilon(100_000)))
-	weighted := must(calibrated(Spec{Counters: 1, Cells: 365, Strategy: Strategy{Kind: Tree, Radices: []int{8, 7, 7}, Weights: []int64{4, 5, 6}}}, oneRow, epsilon(100_000)))
+	tree := must(OfStrategy(1, 365, Strategy{Kind: Tree, Radices: []int{20, 19}}, oneRow, epsilon(100_000)))
+	weighted := must(OfStrategy(1, 365, Strategy{Kind: Tree, Radices: []int{8, 7, 7}, Weights: []int64{4, 5, 6}}, oneRow, epsilon(100_000)))
 	sine := must(Ranges(365, oneRow, rho(5_000_000_000)))
 	average := must(Sums([]Counter{{Bound: counted}, {Bound: Bound{-40, 100}}}, 3, oneRow, epsilon(500_000)))
 	for i, c := range []struct {

@@ -1,7 +1,6 @@
 package mechanisms
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -61,7 +60,7 @@ func (q Cube) candidates(c Contribution, cost privacy.Cost, quick bool) ([]Candi
 	}
 	list := []Candidate{{"one histogram", plain, q.Error(plain)}}
 	add := func(name string, y Strategy, variance func(Spec) float64) {
-		s, err := calibrated(Spec{Counters: 1, Cells: cells, Strategy: y}, c, cost)
+		s, err := OfStrategy(1, cells, y, c, cost)
 		if err != nil {
 			return
 		}
@@ -134,8 +133,8 @@ func (q Cube) line(c Contribution, cost privacy.Cost, norm ranges.Norm, quick bo
 	}
 	if q.Ordered > 0 {
 		for _, w := range []Workload{AllRanges, AllPrefixes} {
-			if s, err := RangesFor(w, cells, c, cost); err == nil && s.Strategy.Kind != Identity {
-				add("ranges", s.Strategy, q.Error)
+			if s, err := RangesFor(w, cells, c, cost); err == nil && s.Counts().Strategy.Kind != Identity {
+				add("ranges", s.Counts().Strategy, q.Error)
 			}
 		}
 	}
@@ -259,7 +258,7 @@ func (s Spec) Variance(spans []Span) float64 {
 
 // Reads tells whether sums of cells that some of a cube's attributes decide can be read from a release.
 func (s Spec) Reads(attributes []int) bool {
-	if s.Choice != nil {
+	if Is[*Choice](s) {
 		return false
 	}
 	return readsAll(s.description(), attributes, 0)
@@ -317,12 +316,4 @@ func cubeText(y Strategy) string {
 		return fmt.Sprintf(" by residuals (%d weighted ones) of the cube %s", residuals, dotted(y.Radices))
 	}
 	return fmt.Sprintf(" (%d weighted ones, %d of them residuals) of the cube %s", len(y.Marginals), residuals, dotted(y.Radices))
-}
-
-// OfStrategy returns the Spec that observes each counter of counts by a strategy at the given cost.
-func OfStrategy(counters, cells int, y Strategy, c Contribution, cost privacy.Cost) (Spec, error) {
-	if counters < 1 {
-		return Spec{}, errors.New("number of counters must be at least 1")
-	}
-	return calibrated(Spec{Counters: counters, Cells: cells, Strategy: y}, c, cost)
 }

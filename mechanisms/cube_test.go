@@ -140,7 +140,7 @@ func TestCubeMoves(t *testing.T) {
 	y := Strategy{Kind: Marginals, Radices: []int{2, 3}, Marginals: []ranges.Marginal{{Residual: true, Weight: 4}, {Attributes: 1, Residual: true, Weight: 2}, {Attributes: 2, Residual: true, Weight: 1}}}
 	for _, neighbors := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {
 		for _, b := range []Bound{{0, 1}, {-3, 5}, {-2, 2}} {
-			s := Spec{Counters: 1, Cells: 6, Strategy: y, Sums: []Sum{{Bound: b, Noise: Noise{Kind: DiscreteGaussian, Num: 1, Den: 1}}}}
+			s := Spec{Counters: 1, Cells: 6, Kind: &Counts{Strategy: y, Sums: []Sum{{Bound: b, Noise: Noise{Kind: DiscreteGaussian, Num: 1, Den: 1}}}}}
 			claim := s.Sensitivity(Contribution{Rows: 2, Neighbors: neighbors})
 			var l1, l2 int64
 			units := unitsOf(b)
@@ -194,9 +194,9 @@ func TestReads(t *testing.T) {
 		}
 		return list
 	}
-	cube := Spec{Counters: 1, Cells: 24, Strategy: Strategy{Kind: Marginals, Radices: []int{2, 3, 4}, Marginals: marginal(3, 4)}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}
-	product := Spec{Counters: 1, Cells: 48, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}, Strategy: Strategy{Kind: Product, Factors: []ranges.Description{
-		{Kind: Identity, Cells: 2}, {Kind: Marginals, Cells: 24, Radices: []int{2, 3, 4}, Marginals: marginal(3, 4)}}}}
+	cube := Spec{Counters: 1, Cells: 24, Kind: &Counts{Strategy: Strategy{Kind: Marginals, Radices: []int{2, 3, 4}, Marginals: marginal(3, 4)}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}}
+	product := Spec{Counters: 1, Cells: 48, Kind: &Counts{Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}, Strategy: Strategy{Kind: Product, Factors: []ranges.Description{
+		{Kind: Identity, Cells: 2}, {Kind: Marginals, Cells: 24, Radices: []int{2, 3, 4}, Marginals: marginal(3, 4)}}}}}
 	for _, c := range []struct {
 		spec       Spec
 		attributes []int
@@ -209,7 +209,7 @@ func TestReads(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := c.spec.Reads(c.attributes); got != c.want {
-			t.Errorf("%s reads %v: %v", c.spec.Strategy, c.attributes, got)
+			t.Errorf("%s reads %v: %v", c.spec.Counts().Strategy, c.attributes, got)
 		}
 	}
 }

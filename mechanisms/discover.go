@@ -79,11 +79,11 @@ func (d Discovery) Noise() string { return d.rule.Kind().String() }
 // Laplace noise that it is cut from, whose errors are no smaller.
 func (d Discovery) Spec(cells int) Spec {
 	num, den := d.rule.Parameter()
-	s := Spec{Counters: 1, Cells: cells, Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: num, Den: den}}
+	n := Noise{Kind: DiscreteLaplace, Num: num, Den: den}
 	if d.rule.Kind() == keys.Gaussian {
-		s.Noise.Kind = DiscreteGaussian
+		n.Kind = DiscreteGaussian
 	}
-	return s
+	return Spec{Counters: 1, Cells: cells, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Noise: n}}
 }
 
 // Discover opens the sealed groups, each of which has a key and its number of units, and returns the keys that are shown,

@@ -56,23 +56,20 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 	if err := s.check(); err != nil {
 		panic("mechanisms: error of a Spec that was not planned: " + err.Error())
 	}
-	if s.Choice != nil || s.Alarm != nil {
-		panic("mechanisms: error of a count by a Spec that counts nothing")
-	}
-	if s.Synthetic != nil {
-		panic("mechanisms: error of a count by a Spec of made-up rows")
-	}
-	if s.Online != nil {
-		own := s.Online.error(s.Cells, confidence)
-		return &Errors{cells: s.Cells, kind: Identity, asked: &own}
-	}
+	return s.Kind.errors(s, confidence)
+}
+
+// countsNothing is what a kind panics with whose releases are not read as counts.
+const countsNothing = "mechanisms: error of a count by a Spec that counts nothing"
+
+func (c *Counts) errors(s Spec, confidence Confidence) *Errors {
 	own := s.noise(0)
 	d, _ := own.distribution()
 	e := &Errors{cells: s.Cells, law: own, noise: d, seen: s.observed(), alpha: noise.Probability(1 - confidence.p)}
 	e.smooth = own.Kind == DiscreteGaussian && own.Num/own.Den >= wideVariance
 	e.prefix = append(binary.AppendVarint(binary.AppendVarint(nil, own.Num), own.Den), byte(own.Kind))
 	e.prefix = binary.BigEndian.AppendUint64(e.prefix, math.Float64bits(confidence.p))
-	e.reader, e.kind = s.reader(), s.Strategy.Kind
+	e.reader, e.kind = s.reader(), s.Counts().Strategy.Kind
 	if e.kind > Tree {
 		e.prefix = append(e.prefix, keyOf(s.description())...)
 	}

@@ -62,14 +62,14 @@ func NewEstimateAs(as Reading, spec Spec, released privacy.Released[Noisy]) (*Es
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
-	if spec.Choice != nil || spec.Alarm != nil || spec.Online != nil || spec.Synthetic != nil {
+	if !Is[*Counts](spec) {
 		return nil, fmt.Errorf("the release has no counts of cells, must have them")
 	}
 	if as > NonNegative {
 		return nil, fmt.Errorf("reading is %d, must be isotonic, unchanged or non-negative", as)
 	}
-	if as == NonNegative && spec.Strategy.Kind != Identity && spec.gram() == nil {
-		return nil, fmt.Errorf("reading of strategy %s is non-negative, must be isotonic or unchanged", spec.Strategy.Kind)
+	if as == NonNegative && spec.Counts().Strategy.Kind != Identity && spec.gram() == nil {
+		return nil, fmt.Errorf("reading of strategy %s is non-negative, must be isotonic or unchanged", spec.Counts().Strategy.Kind)
 	}
 	if !released.Valid() {
 		return nil, fmt.Errorf("release was never released")
@@ -82,7 +82,7 @@ func NewEstimateAs(as Reading, spec Spec, released privacy.Released[Noisy]) (*Es
 	e := &Estimate{spec: spec, as: as}
 	for counter := range spec.Counters {
 		own := observations[counter*width : (counter+1)*width]
-		if spec.Strategy.Kind == Identity {
+		if spec.Counts().Strategy.Kind == Identity {
 			sums := make([]wide, len(own)+1)
 			for i, n := range own {
 				sums[i+1] = sums[i].plus(n)
@@ -98,7 +98,7 @@ func NewEstimateAs(as Reading, spec Spec, released privacy.Released[Noisy]) (*Es
 // smoothed returns the prefix sums of cells, read as they are to be read.
 func (e *Estimate) smoothed(counter int, cells []float64) []float64 {
 	as := e.as
-	if e.spec.bound(counter).signed() || e.spec.Strategy.IsCube() { // the cells of a cube are in no order
+	if e.spec.bound(counter).signed() || e.spec.Counts().Strategy.IsCube() { // the cells of a cube are in no order
 		as = Unchanged
 	}
 	switch as {
@@ -126,7 +126,7 @@ func (e *Estimate) Sum(counter int, spans []Span) privacy.Released[int64] {
 		panic(fmt.Sprintf("mechanisms: sum of counter %d of %d", counter, e.spec.Counters))
 	}
 	spans = normal(spans, e.spec.Cells)
-	if e.spec.Strategy.Kind == Identity {
+	if e.spec.Counts().Strategy.Kind == Identity {
 		sum := wide{}
 		for _, s := range spans {
 			sum = sum.add(e.counts[counter][s.To].minus(e.counts[counter][s.From]))
@@ -157,7 +157,7 @@ func (e *Estimate) Redraw(random RandomSource) *Estimate {
 	width := e.spec.observed()
 	for counter := range e.spec.Counters {
 		own := noise[counter*width : (counter+1)*width]
-		if e.spec.Strategy.Kind == Identity {
+		if e.spec.Counts().Strategy.Kind == Identity {
 			sums, off := make([]wide, len(own)+1), wide{}
 			for i, n := range own {
 				off = off.plus(n)

@@ -24,7 +24,7 @@ func mustEstimate(t testing.TB, s Spec, r privacy.Released[Noisy]) *Estimate {
 
 func TestIdentitySumsAgainstBigIntegers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := Spec{Counters: 2, Cells: rapid.IntRange(1, 9).Draw(t, "cells"), Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}
+		s := Spec{Counters: 2, Cells: rapid.IntRange(1, 9).Draw(t, "cells"), Kind: &Counts{Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}}
 		observations := rapid.SliceOfN(rapid.Int64Range(-MostNoisy, MostNoisy), 2*s.Cells, 2*s.Cells).Draw(t, "observations")
 		e, err := NewEstimate(s, privacy.Published(Noisy{Observations: observations}))
 		if err != nil {
@@ -52,7 +52,7 @@ func TestIdentitySumsAgainstBigIntegers(t *testing.T) {
 
 func TestSumsFollowTheIsotonicPrefix(t *testing.T) {
 	s, err := Ranges(365, oneRow, epsilon(200_000))
-	if err != nil || s.Strategy.Kind == Identity {
+	if err != nil || s.Counts().Strategy.Kind == Identity {
 		t.Fatal(s, err)
 	}
 	e := mustEstimate(t, s, mustRelease(t, s, groupsOf(5, 0, 0, 3), seeded(3)))
@@ -75,7 +75,7 @@ func TestSumsFollowTheIsotonicPrefix(t *testing.T) {
 }
 
 func TestTreeReadsExactCountsExactly(t *testing.T) {
-	s := Spec{Counters: 1, Cells: 10, Strategy: Strategy{Kind: Tree, Radices: []int{2, 3, 2}}, Noise: Noise{Kind: DiscreteGaussian, Num: 1, Den: 1_000_000}}
+	s := Spec{Counters: 1, Cells: 10, Kind: &Counts{Strategy: Strategy{Kind: Tree, Radices: []int{2, 3, 2}}, Noise: Noise{Kind: DiscreteGaussian, Num: 1, Den: 1_000_000}}}
 	e := mustEstimate(t, s, mustRelease(t, s, groupsOf(1, 2, 3, 4, 5, 6, 7, 8, 9, 1_000_000_000_000), rand.Reader))
 	for _, c := range []struct {
 		spans []Span
@@ -91,7 +91,7 @@ func TestTreeReadsExactCountsExactly(t *testing.T) {
 }
 
 func TestEstimateRefuses(t *testing.T) {
-	s := Spec{Counters: 2, Cells: 3, Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}
+	s := Spec{Counters: 2, Cells: 3, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}}
 	if _, err := NewEstimate(s, privacy.Published(Noisy{Observations: make([]int64, 5)})); err == nil || err.Error() != "number of observations is 5, must be the 6 of the spec" {
 		t.Error(err)
 	}
@@ -150,9 +150,9 @@ func TestRedraw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := Spec{Counters: 1, Cells: 40, Strategy: Strategy{Kind: Tree, Radices: []int{7, 6}}, Noise: Noise{Kind: DiscreteGaussian, Num: 100, Den: 1}}
+	tree := Spec{Counters: 1, Cells: 40, Kind: &Counts{Strategy: Strategy{Kind: Tree, Radices: []int{7, 6}}, Noise: Noise{Kind: DiscreteGaussian, Num: 100, Den: 1}}}
 	for _, s := range []Spec{identity, tree} {
-		if s.Strategy.Kind == Tree {
+		if s.Counts().Strategy.Kind == Tree {
 			for i := range int32(40) { // far from 0, so that the isotonic step rests
 				counts = append(counts, privacy.Group{Cells: []int32{i}, Counts: []int64{10_000}})
 			}
@@ -167,7 +167,7 @@ func TestRedraw(t *testing.T) {
 			if math.Abs(x) <= float64(s.Error(spans, sure).HalfWidth) {
 				held++
 			}
-			if len(off) == 1000 && s.Strategy.Kind == Tree {
+			if len(off) == 1000 && s.Counts().Strategy.Kind == Tree {
 				break
 			}
 		}
@@ -177,10 +177,10 @@ func TestRedraw(t *testing.T) {
 		}
 		// Six standard errors: of the mean, and (kurtosis at most 6, rounding adds 1/6 at most) of the square.
 		if math.Abs(mean) > 6*math.Sqrt(variance/float64(len(off))) || math.Abs(square/variance-1) > 6*math.Sqrt(5/float64(len(off)))+.01 {
-			t.Errorf("seed %q: strategy %d: mean %g, square %g of %g", seed, s.Strategy.Kind, mean, square, variance)
+			t.Errorf("seed %q: strategy %d: mean %g, square %g of %g", seed, s.Counts().Strategy.Kind, mean, square, variance)
 		}
 		if err := (stattest.Coverage{Hits: held, Trials: len(off), Claim: .95}).AtLeast(1e-7); err != nil {
-			t.Errorf("seed %q: strategy %d: %v", seed, s.Strategy.Kind, err)
+			t.Errorf("seed %q: strategy %d: %v", seed, s.Counts().Strategy.Kind, err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func ExampleRanges() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%s: %.1f rows; a histogram's sums: %.1f\n", ranges.Strategy.Kind, ranges.RMSE(mechanisms.AllRanges), histogram.RMSE(mechanisms.AllRanges))
+	fmt.Printf("%s: %.1f rows; a histogram's sums: %.1f\n", ranges.Counts().Strategy.Kind, ranges.RMSE(mechanisms.AllRanges), histogram.RMSE(mechanisms.AllRanges))
 	// Output: p-identity: 8.1 rows; a histogram's sums: 12.6
 }
 

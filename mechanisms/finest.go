@@ -29,27 +29,17 @@ const MostRefined = 1 << 16
 // At is the spec whose every noise is as if wanted had been paid where s was made for paid; false where it cannot be a level
 // of a ladder: it has other noise than discrete Laplace, is too large, or is out of range.
 func (s Spec) At(paid, wanted privacy.Epsilon) (Spec, bool) {
-	if s.Choice != nil || s.Online != nil || s.Alarm != nil || s.Synthetic != nil || paid.Micro() <= 0 || wanted.Micro() <= 0 || s.check() != nil || s.Counters*s.observed() > MostRefined {
+	if !Is[*Counts](s) || paid.Micro() <= 0 || wanted.Micro() <= 0 || s.check() != nil || s.Counters*s.observed() > MostRefined {
 		return Spec{}, false
 	}
 	ok := true
-	scaled := func(n Noise) Noise {
+	s = s.scaled(func(n Noise) Noise {
 		value := new(big.Rat).Mul(big.NewRat(n.Num, n.Den), big.NewRat(paid.Micro(), wanted.Micro()))
 		if ok = ok && n.Kind == DiscreteLaplace && value.Num().IsInt64() && value.Denom().IsInt64(); !ok {
 			return n
 		}
 		return Noise{n.Kind, value.Num().Int64(), value.Denom().Int64(), n.Step}
-	}
-	if s.Sums == nil {
-		s.Noise = scaled(s.Noise)
-		return s, ok
-	}
-	sums := make([]Sum, len(s.Sums))
-	for i, sum := range s.Sums {
-		sums[i] = sum
-		sums[i].Noise = scaled(sum.Noise)
-	}
-	s.Sums = sums
+	})
 	return s, ok
 }
 

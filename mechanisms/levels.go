@@ -34,7 +34,7 @@ func Levels(spec Spec, costs []privacy.Cost) ([]Level, error) {
 		return nil, err
 	}
 	levels := []Level{{costs[0], spec}}
-	if spec.Choice != nil || spec.Online != nil || spec.Alarm != nil || spec.Synthetic != nil || spec.Grows() || spec.Counters*spec.observed() > MostRefined {
+	if !Is[*Counts](spec) || spec.Grows() || spec.Counters*spec.observed() > MostRefined {
 		return levels, nil
 	}
 	far := 0.0 // Σ of ln factors by which the last level's law may differ from that of its noise
@@ -76,21 +76,11 @@ func (s Spec) cheaper(paid, wanted privacy.Cost) (Spec, bool) {
 		return Spec{}, false
 	}
 	ok := true
-	scaled := func(n Noise) Noise {
+	s = s.scaled(func(n Noise) Noise {
 		out, err := rational(n.Kind, new(big.Rat).Mul(big.NewRat(n.Num, n.Den), by))
 		out.Step, ok = n.Step, ok && err == nil
 		return out
-	}
-	if s.Sums == nil {
-		s.Noise = scaled(s.Noise)
-	} else {
-		sums := make([]Sum, len(s.Sums))
-		for i, sum := range s.Sums {
-			sums[i] = sum
-			sums[i].Noise = scaled(sum.Noise)
-		}
-		s.Sums = sums
-	}
+	})
 	return s, ok && s.check() == nil
 }
 

@@ -52,7 +52,7 @@ func TestLevelsHaveTheirLaw(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, b := l.Spec.Noise, alone.Noise
+			a, b := l.Spec.Counts().Noise, alone.Counts().Noise
 			if more := float64(a.Num) / float64(a.Den) / (float64(b.Num) / float64(b.Den)); more < 1-1e-15 || more > 1+1e-8 {
 				t.Errorf("level %d has %g of the noise of a release at its cost", i, more)
 			}

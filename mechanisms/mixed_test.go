@@ -36,7 +36,7 @@ func TestMixedError(t *testing.T) {
 		for range draws {
 			sum := 0.
 			for _, p := range parts {
-				d := float64(p.Spec.Noise.Num) / float64(p.Spec.Noise.Den)
+				d := float64(p.Spec.Counts().Noise.Num) / float64(p.Spec.Counts().Noise.Den)
 				for range countOf(p.Spans) {
 					sum += p.Weight * math.Round(laplace(r, d))
 				}

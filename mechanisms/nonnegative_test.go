@@ -11,8 +11,8 @@ import (
 func TestNonNegativeIsNearest(t *testing.T) {
 	random := weak.New(weak.NewPCG(7, 7))
 	for _, s := range []Spec{
-		{Cells: 40, Strategy: Strategy{Kind: Tree, Radices: []int{7, 6}}},
-		{Cells: 60, Strategy: Strategy{Kind: Tree, Radices: []int{4, 4, 4}, Weights: []int64{1, 5, 3}}},
+		{Cells: 40, Kind: &Counts{Strategy: Strategy{Kind: Tree, Radices: []int{7, 6}}}},
+		{Cells: 60, Kind: &Counts{Strategy: Strategy{Kind: Tree, Radices: []int{4, 4, 4}, Weights: []int64{1, 5, 3}}}},
 	} {
 		for range 20 {
 			y := make([]float64, s.Cells)
@@ -27,7 +27,7 @@ func TestNonNegativeIsNearest(t *testing.T) {
 			}
 			for i, slope := range g(off) {
 				if x[i] < 0 || slope < -1e-3 || x[i] > 0 && math.Abs(slope) > 1e-3 {
-					t.Fatalf("%v: cell %d is read as %g, the slope there is %g", s.Strategy, i, x[i], slope)
+					t.Fatalf("%v: cell %d is read as %g, the slope there is %g", s.Counts().Strategy, i, x[i], slope)
 				}
 			}
 		}
@@ -36,7 +36,7 @@ func TestNonNegativeIsNearest(t *testing.T) {
 
 // TestReadings: each keeps its promise, for cells most of which are empty.
 func TestReadings(t *testing.T) {
-	s, err := calibrated(Spec{Counters: 1, Cells: 100, Strategy: Strategy{Kind: Tree, Radices: []int{10, 10}}}, oneRow, epsilon(100_000))
+	s, err := OfStrategy(1, 100, Strategy{Kind: Tree, Radices: []int{10, 10}}, oneRow, epsilon(100_000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestReadings(t *testing.T) {
 func TestLinearVariance(t *testing.T) {
 	sure, _ := NewConfidence(.95)
 	for _, y := range []Strategy{{Kind: Identity}, {Kind: Tree, Radices: []int{4, 5}}, {Kind: Sine, Bits: 20, Version: 1}} {
-		s, err := calibrated(Spec{Counters: 1, Cells: 17, Strategy: y}, oneRow, epsilon(1_000_000))
+		s, err := OfStrategy(1, 17, y, oneRow, epsilon(1_000_000))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -38,23 +39,7 @@ type Counter struct {
 // SumsBy returns the Spec that adds up each counter by a strategy, with the least weighted sum of squared errors at the given
 // cost: the counters share it, each with noise of its own.
 func SumsBy(y Strategy, counters []Counter, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
-	s := Spec{Counters: len(counters), Cells: cells, Strategy: y, Sums: make([]Sum, len(counters))}
-	for i, counter := range counters {
-		s.Sums[i].Bound, s.Sums[i].Values = counter.Bound, counter.Values
-	}
-	if err := s.checkPublic(c); err != nil {
-		return Spec{}, err
-	}
-	shares, err := s.shares(counters, c, cost)
-	if err != nil {
-		return Spec{}, err
-	}
-	for i := range s.Sums {
-		if s.Sums[i].Noise, err = s.calibrateSum(c, s.Sums[i], cost, shares[i]); err != nil {
-			return Spec{}, fmt.Errorf("counter %d: %w", i+1, err)
-		}
-	}
-	return s, s.check()
+	return summed(y, counters, cells, c, func(s Spec) ([]*big.Rat, error) { return s.shares(counters, c, cost) }, func(int) privacy.Cost { return cost })
 }
 
 // SumsEach is Sums with a cost for each counter; what they cost together is the sum.
@@ -62,16 +47,26 @@ func SumsEach(counters []Counter, cells int, c Contribution, costs []privacy.Cos
 	if len(costs) != len(counters) {
 		return Spec{}, fmt.Errorf("number of costs is %d, must be the number of counters, %d", len(costs), len(counters))
 	}
-	s := Spec{Counters: len(counters), Cells: cells, Strategy: Strategy{Kind: Identity}, Sums: make([]Sum, len(counters))}
+	all := func(Spec) ([]*big.Rat, error) { return slices.Repeat([]*big.Rat{whole}, len(costs)), nil }
+	return summed(Strategy{Kind: Identity}, counters, cells, c, all, func(i int) privacy.Cost { return costs[i] })
+}
+
+// summed returns the Spec that adds up each counter with the noise of its share of its cost.
+func summed(y Strategy, counters []Counter, cells int, c Contribution, shares func(Spec) ([]*big.Rat, error), cost func(counter int) privacy.Cost) (Spec, error) {
+	own := &Counts{Strategy: y, Sums: make([]Sum, len(counters))}
 	for i, counter := range counters {
-		s.Sums[i].Bound, s.Sums[i].Values = counter.Bound, counter.Values
+		own.Sums[i].Bound, own.Sums[i].Values = counter.Bound, counter.Values
 	}
+	s := Spec{Counters: len(counters), Cells: cells, Kind: own}
 	if err := s.checkPublic(c); err != nil {
 		return Spec{}, err
 	}
-	for i := range s.Sums {
-		var err error
-		if s.Sums[i].Noise, err = s.calibrateSum(c, s.Sums[i], costs[i], whole); err != nil {
+	parts, err := shares(s)
+	if err != nil {
+		return Spec{}, err
+	}
+	for i, sum := range own.Sums {
+		if own.Sums[i].Noise, err = s.calibrateSum(c, sum, cost(i), parts[i]); err != nil {
 			return Spec{}, fmt.Errorf("counter %d: %w", i+1, err)
 		}
 	}
@@ -129,13 +124,16 @@ func (s Spec) checkPublic(c Contribution) error {
 	return s.checkShape()
 }
 
-// calibrated checks everything that is public about a measurement of counts and gives it the noise of its cost.
-func calibrated(s Spec, c Contribution, cost privacy.Cost) (Spec, error) {
+// OfStrategy returns the Spec that observes each counter of counts by a strategy at the given cost: everything that is public
+// about it is checked, and it has the noise of its cost.
+func OfStrategy(counters, cells int, y Strategy, c Contribution, cost privacy.Cost) (Spec, error) {
+	own := &Counts{Strategy: y}
+	s := Spec{Counters: counters, Cells: cells, Kind: own}
 	if err := s.checkPublic(c); err != nil {
 		return Spec{}, err
 	}
 	var err error
-	if s.Noise, err = calibrate(s.moves(c, counted).times(int64(s.Counters)), cost, whole); err != nil {
+	if own.Noise, err = calibrate(s.moves(c, counted).times(int64(s.Counters)), cost, whole); err != nil {
 		return Spec{}, err
 	}
 	return s, s.check()
@@ -196,28 +194,29 @@ func (n Noise) distribution() (noise.Distribution, error) {
 
 // bound returns what a row adds to a counter.
 func (s Spec) bound(counter int) Bound {
-	if s.Sums == nil {
-		return counted
+	if sums := s.Counts().Sums; sums != nil {
+		return sums[counter].Bound
 	}
-	return s.Sums[counter].Bound
+	return counted
 }
 
 // noise returns the noise of a counter's observations.
 func (s Spec) noise(counter int) Noise {
-	if s.Sums == nil {
-		return s.Noise
+	c := s.Counts()
+	if c.Sums != nil {
+		return c.Sums[counter].Noise
 	}
-	return s.Sums[counter].Noise
+	return c.Noise
 }
 
 // Only returns the Spec of one counter of s alone: its errors are that counter's.
 func (s Spec) Only(counter int) Spec {
-	one := s
-	one.Counters = 1
-	if s.Sums != nil {
-		one.Sums = s.Sums[counter : counter+1]
+	if own := s.Counts(); own.Sums != nil {
+		own.Sums = own.Sums[counter : counter+1]
+		s.Kind = &own
 	}
-	return one
+	s.Counters = 1
+	return s
 }
 
 // Check refuses every Spec that this package would not make, such as one saved by a later version with a strategy that
@@ -225,26 +224,23 @@ func (s Spec) Only(counter int) Spec {
 func (s Spec) Check() error { return s.check() }
 
 func (s Spec) check() error {
-	switch {
-	case s.Choice != nil:
-		return s.Choice.check(s)
-	case s.Online != nil:
-		return s.Online.check(s)
-	case s.Synthetic != nil:
-		return s.Synthetic.check(s)
-	case s.Alarm != nil:
-		return s.Alarm.check(s)
+	if s.Kind == nil {
+		return (&Counts{}).check(s) // which have a strategy
 	}
+	return s.Kind.check(s)
+}
+
+func (c *Counts) check(s Spec) error {
 	if err := s.checkShape(); err != nil {
 		return err
 	}
-	if s.Noise.Step != 0 {
-		return fmt.Errorf("step of the noise is %d, must be absent: counts have none", s.Noise.Step)
+	if c.Noise.Step != 0 {
+		return fmt.Errorf("step of the noise is %d, must be absent: counts have none", c.Noise.Step)
 	}
-	if s.Sums != nil && s.Noise != (Noise{}) {
-		return fmt.Errorf("noise is %v, must be absent: each sum has its own", s.Noise)
+	if c.Sums != nil && c.Noise != (Noise{}) {
+		return fmt.Errorf("noise is %v, must be absent: each sum has its own", c.Noise)
 	}
-	for counter := range max(1, len(s.Sums)) {
+	for counter := range max(1, len(c.Sums)) {
 		if _, err := s.noise(counter).distribution(); err != nil {
 			return err
 		}
@@ -259,18 +255,19 @@ func (s Spec) checkShape() error {
 	if s.Cells < 1 || s.Cells > MostCells {
 		return fmt.Errorf("number of cells is %d, must be from 1 to %d", s.Cells, MostCells)
 	}
-	if s.Sums != nil && len(s.Sums) != s.Counters {
-		return fmt.Errorf("number of sums is %d, must be the number of counters, %d", len(s.Sums), s.Counters)
+	own := s.Counts()
+	if own.Sums != nil && len(own.Sums) != s.Counters {
+		return fmt.Errorf("number of sums is %d, must be the number of counters, %d", len(own.Sums), s.Counters)
 	}
 	if err := s.checkStrategy(); err != nil {
 		return err
 	}
-	for i, sum := range s.Sums {
+	for i, sum := range own.Sums {
 		if err := sum.check(); err != nil {
 			return fmt.Errorf("counter %d: %w", i+1, err)
 		}
-		if sum.signed() && s.matrix() != nil && s.Strategy.Kind != Marginals {
-			return fmt.Errorf("counter %d: bound of a sum is from %d to %d, must not be below 0 in strategy %s", i+1, sum.Low, sum.High, s.Strategy.Kind)
+		if sum.signed() && s.matrix() != nil && own.Strategy.Kind != Marginals {
+			return fmt.Errorf("counter %d: bound of a sum is from %d to %d, must not be below 0 in strategy %s", i+1, sum.Low, sum.High, own.Strategy.Kind)
 		}
 		if err := s.checkValues(sum); err != nil {
 			return fmt.Errorf("counter %d: %w", i+1, err)

@@ -40,7 +40,7 @@ func TestPlainNoise(t *testing.T) {
 		{3, 1, Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, rho(5_000_000_000), Noise{Kind: DiscreteGaussian, Num: 4800, Den: 1}},
 	} {
 		s, err := Plain(c.counters, c.cells, c.contribution, c.cost)
-		want := Spec{Counters: c.counters, Cells: c.cells, Strategy: Strategy{Kind: Identity}, Noise: c.want}
+		want := Spec{Counters: c.counters, Cells: c.cells, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Noise: c.want}}
 		if err != nil || !reflect.DeepEqual(s, want) {
 			t.Errorf("%+v: %+v (%v), want %+v", c, s, err, want)
 		}
@@ -54,12 +54,12 @@ func TestNoiseIsNeverTooLittle(t *testing.T) {
 		counters, cells := rapid.IntRange(1, 100).Draw(t, "counters"), rapid.IntRange(1, 100).Draw(t, "cells")
 		units := rapid.Int64Range(1, 1e13).Draw(t, "units")
 		if s, err := Plain(counters, cells, c, epsilon(units)); err == nil {
-			if got, want := float64(s.Noise.Num)/float64(s.Noise.Den), float64(s.Sensitivity(c).L1)/(float64(units)/1e6); math.Abs(got/want-1) > 1e-12 {
+			if got, want := float64(s.Counts().Noise.Num)/float64(s.Counts().Noise.Den), float64(s.Sensitivity(c).L1)/(float64(units)/1e6); math.Abs(got/want-1) > 1e-12 {
 				t.Fatalf("scale %g, want %g", got, want)
 			}
 		}
 		if s, err := Plain(counters, cells, c, rho(units)); err == nil {
-			got, want := float64(s.Noise.Num)/float64(s.Noise.Den), float64(s.Sensitivity(c).L2Squared)/(2*float64(units)/1e12)
+			got, want := float64(s.Counts().Noise.Num)/float64(s.Counts().Noise.Den), float64(s.Sensitivity(c).L2Squared)/(2*float64(units)/1e12)
 			if got < want*(1-1e-12) || got > want*(1+1e-8) {
 				t.Fatalf("variance %g, want %g", got, want)
 			}
@@ -123,12 +123,12 @@ func TestRangesChooses(t *testing.T) {
 		cost  privacy.Cost
 		want  Spec
 	}{
-		{1, epsilon(1e6), Spec{Counters: 1, Cells: 1, Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}},
-		{20, epsilon(1e6), Spec{Counters: 1, Cells: 20, Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}},
-		{200, epsilon(1e7), Spec{Counters: 1, Cells: 200, Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 10}}},
-		{4096, epsilon(1e6), Spec{Counters: 1, Cells: 4096, Strategy: Strategy{Kind: PIdentity, Version: 1}, Noise: Noise{Kind: DiscreteLaplace, Num: 65536, Den: 1}}},
-		{1 << 20, epsilon(1e6), Spec{Counters: 1, Cells: 1 << 20, Strategy: Strategy{Kind: Tree, Radices: []int{17, 18, 16, 16, 14}}, Noise: Noise{Kind: DiscreteLaplace, Num: 5, Den: 1}}},
-		{120, rho(5e11), Spec{Counters: 1, Cells: 120, Strategy: Strategy{Kind: Sine, Bits: 24, Version: 1}, Noise: Noise{Kind: DiscreteGaussian, Num: 281471800054680, Den: 1}}},
+		{1, epsilon(1e6), Spec{Counters: 1, Cells: 1, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}}},
+		{20, epsilon(1e6), Spec{Counters: 1, Cells: 20, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}}},
+		{200, epsilon(1e7), Spec{Counters: 1, Cells: 200, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 10}}}},
+		{4096, epsilon(1e6), Spec{Counters: 1, Cells: 4096, Kind: &Counts{Strategy: Strategy{Kind: PIdentity, Version: 1}, Noise: Noise{Kind: DiscreteLaplace, Num: 65536, Den: 1}}}},
+		{1 << 20, epsilon(1e6), Spec{Counters: 1, Cells: 1 << 20, Kind: &Counts{Strategy: Strategy{Kind: Tree, Radices: []int{17, 18, 16, 16, 14}}, Noise: Noise{Kind: DiscreteLaplace, Num: 5, Den: 1}}}},
+		{120, rho(5e11), Spec{Counters: 1, Cells: 120, Kind: &Counts{Strategy: Strategy{Kind: Sine, Bits: 24, Version: 1}, Noise: Noise{Kind: DiscreteGaussian, Num: 281471800054680, Den: 1}}}},
 	} {
 		s, err := Ranges(c.cells, oneRow, c.cost)
 		if err != nil || !reflect.DeepEqual(s, c.want) {
@@ -139,7 +139,7 @@ func TestRangesChooses(t *testing.T) {
 
 // anySpec draws a small Spec of either strategy, with noise that does not matter.
 func anySpec(t *rapid.T) Spec {
-	s := Spec{Counters: rapid.IntRange(1, 3).Draw(t, "counters"), Cells: rapid.IntRange(1, 20).Draw(t, "cells"), Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}
+	s := Spec{Counters: rapid.IntRange(1, 3).Draw(t, "counters"), Cells: rapid.IntRange(1, 20).Draw(t, "cells"), Kind: &Counts{Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}}
 	if s.Cells > 1 && rapid.Bool().Draw(t, "tree") {
 		block, below := 1, []int{}
 		for r := rapid.IntRange(2, 4); len(below) < 3; {
@@ -150,7 +150,7 @@ func anySpec(t *rapid.T) Spec {
 				break
 			}
 		}
-		s.Strategy = Strategy{Kind: Tree, Radices: append([]int{(s.Cells + block - 1) / block}, below...)}
+		s.Kind = &Counts{Strategy: Strategy{Kind: Tree, Radices: append([]int{(s.Cells + block - 1) / block}, below...)}}
 	}
 	return s
 }
@@ -187,8 +187,8 @@ func observedOf(s Spec, rows [][]int) []int64 {
 // left to right.
 func spansOf(s Spec) []Span {
 	blocks := []int{1}
-	for i := len(s.Strategy.Radices) - 1; i > 0; i-- {
-		blocks = append([]int{blocks[0] * s.Strategy.Radices[i]}, blocks...)
+	for i := len(s.Counts().Strategy.Radices) - 1; i > 0; i-- {
+		blocks = append([]int{blocks[0] * s.Counts().Strategy.Radices[i]}, blocks...)
 	}
 	spans := []Span{}
 	for _, block := range blocks {
@@ -246,21 +246,22 @@ func TestSensitivityIsAttained(t *testing.T) {
 }
 
 func TestSpecsOfOthersAreChecked(t *testing.T) {
-	good := Spec{Counters: 1, Cells: 4, Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}
+	good := Spec{Counters: 1, Cells: 4, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}}
 	for _, c := range []struct {
-		change func(*Spec)
+		change func(*Spec, *Counts)
 		want   string
 	}{
-		{func(s *Spec) { *s = Spec{} }, "number of counters is 0"},
-		{func(s *Spec) { s.Strategy.Kind = 0 }, "strategy is 0, must be from 1 to 11"},
-		{func(s *Spec) { s.Strategy.Radices = []int{4} }, "radices of the identity strategy are [4], must be none"},
-		{func(s *Spec) { s.Strategy = Strategy{Kind: Tree, Radices: []int{2}} }, "radices are [2], must multiply to at least 4 cells"},
-		{func(s *Spec) { s.Noise = Noise{} }, "noise kind is 0, must be discrete Laplace or discrete Gaussian"},
-		{func(s *Spec) { s.Noise.Num = 0 }, "noise scale is 0/1, must have a numerator and a denominator greater than 0"},
-		{func(s *Spec) { s.Noise.Den = -1 }, "noise scale is 1/-1, must have a numerator and a denominator greater than 0"},
+		{func(s *Spec, _ *Counts) { *s = Spec{} }, "number of counters is 0"},
+		{func(_ *Spec, c *Counts) { c.Strategy.Kind = 0 }, "strategy is 0, must be from 1 to 11"},
+		{func(_ *Spec, c *Counts) { c.Strategy.Radices = []int{4} }, "radices of the identity strategy are [4], must be none"},
+		{func(_ *Spec, c *Counts) { c.Strategy = Strategy{Kind: Tree, Radices: []int{2}} }, "radices are [2], must multiply to at least 4 cells"},
+		{func(_ *Spec, c *Counts) { c.Noise = Noise{} }, "noise kind is 0, must be discrete Laplace or discrete Gaussian"},
+		{func(_ *Spec, c *Counts) { c.Noise.Num = 0 }, "noise scale is 0/1, must have a numerator and a denominator greater than 0"},
+		{func(_ *Spec, c *Counts) { c.Noise.Den = -1 }, "noise scale is 1/-1, must have a numerator and a denominator greater than 0"},
 	} {
-		s := good
-		c.change(&s)
+		s, own := good, good.Counts()
+		s.Kind = &own
+		c.change(&s, &own)
 		if _, err := Release(s, inOrder, privacy.Seal([]privacy.Group{}), nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("release: %v, want %s", err, c.want)
 		}

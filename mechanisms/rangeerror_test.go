@@ -114,7 +114,7 @@ func TestRangeErrorByFormula(t *testing.T) {
 				t.Fatal(err)
 			}
 			ours := s.RMSE(k.workload)
-			t.Logf("%-28s %5d cells: %7.4f, best known %7.4f, limit %7.4f, lecture notes %7.3f; %v", k.name, 1<<depth, ours, k.best[i], k.limit[i], math.Sqrt(lectureTreeMean(t, depth, k.workload, k.cost)), s.Strategy)
+			t.Logf("%-28s %5d cells: %7.4f, best known %7.4f, limit %7.4f, lecture notes %7.3f; %v", k.name, 1<<depth, ours, k.best[i], k.limit[i], math.Sqrt(lectureTreeMean(t, depth, k.workload, k.cost)), s.Counts().Strategy)
 			if ours > 1.005*k.best[i] || ours < k.limit[i]*(1-1e-4) {
 				t.Errorf("%s, %d cells: %.4f, best known %.4f, limit %.4f", k.name, 1<<depth, ours, k.best[i], k.limit[i])
 			}
@@ -128,7 +128,7 @@ func TestRangeErrorByFormula(t *testing.T) {
 					t.Fatal(err)
 				}
 				if ours, best := s.RMSE(k.workload), k.best[i]+between*(k.best[i+1]-k.best[i]); ours > 1.15*best {
-					t.Errorf("%s, %d cells: %.4f, best known about %.4f (%v)", k.name, cells, ours, best, s.Strategy)
+					t.Errorf("%s, %d cells: %.4f, best known about %.4f (%v)", k.name, cells, ours, best, s.Counts().Strategy)
 				}
 			}
 		}
@@ -162,7 +162,7 @@ func TestRangeErrorScales(t *testing.T) {
 				}
 				// Small discrete noise varies by some percent less than continuous, which shows at one row.
 				if ratio := s.RMSE(k.workload) / one.RMSE(k.workload); ratio < c.want*.995 || ratio > c.want*1.03 {
-					t.Errorf("%s, %d cells, %+v: %.4f times the error of one row, want %.4f (%v, %v)", k.name, cells, c.c, ratio, c.want, one.Strategy, s.Strategy)
+					t.Errorf("%s, %d cells, %+v: %.4f times the error of one row, want %.4f (%v, %v)", k.name, cells, c.c, ratio, c.want, one.Counts().Strategy, s.Counts().Strategy)
 				}
 			}
 		}
@@ -200,7 +200,7 @@ func measure(t testing.TB, k figures, depth, trials, constrained int) measured {
 	squares := 0.0
 	for trial := range trials {
 		r := mustRelease(t, s, groupsOf(counts...), random)
-		if s.Strategy.Kind == Identity {
+		if s.Counts().Strategy.Kind == Identity {
 			t.Fatal("identity")
 		}
 		one := mean(ranges.Prefixes(s.reader().Fit(r.Value().Observations)))
@@ -258,7 +258,7 @@ func BenchmarkRangeError(b *testing.B) {
 		for i, depth := range depths {
 			m := measure(b, k, depth, trials, 50)
 			fmt.Fprintf(table, "%6d %9.4f %9.4f %8.4f %9.4f %9.4f %8.4f %8.3f %10.3f %13.2f %8.2f  %v\n", 1<<depth, m.formula, m.ours, m.of, k.best[i], m.formula/k.best[i], k.limit[i],
-				m.isotonic, m.nonNegative, m.lecture, math.Sqrt(lectureTreeMean(b, depth, k.workload, k.cost)), m.spec.Strategy)
+				m.isotonic, m.nonNegative, m.lecture, math.Sqrt(lectureTreeMean(b, depth, k.workload, k.cost)), m.spec.Counts().Strategy)
 			if depth == 12 && k.workload == AllRanges && k.cost == pureOne {
 				b.ReportMetric(m.ours, "rows-RMSE")
 				b.ReportMetric(m.isotonic, "rows-RMSE-isotonic")

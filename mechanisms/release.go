@@ -45,16 +45,10 @@ func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group
 	if !truth.Valid() {
 		return none, errors.New("truth was never sealed")
 	}
-	switch {
-	case spec.Choice != nil:
-		return spec.Choice.release(spec, place, truth, random)
-	case spec.Alarm != nil:
-		return none, errors.New("spec is of a run of alarms, must be opened by OpenWatch")
-	case spec.Online != nil:
-		return none, errors.New("spec is of a session, must be opened by OpenSession")
-	case spec.Synthetic != nil:
-		return spec.Synthetic.release(spec, place, truth, random)
-	}
+	return spec.Kind.release(spec, place, truth, random)
+}
+
+func (c *Counts) release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (none privacy.Released[Noisy], _ error) {
 	observations, err := spec.draw(random)
 	if err != nil {
 		return none, err

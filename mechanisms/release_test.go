@@ -51,7 +51,7 @@ func mustRelease(t testing.TB, s Spec, groups []privacy.Group, random io.Reader)
 func TestReleaseObservesTheTwinsCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anySpec(t)
-		s.Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}
+		s = s.scaled(func(Noise) Noise { return Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000} })
 		rows := [][]int{}
 		groups := []privacy.Group{}
 		for i := range rapid.IntRange(0, 10).Draw(t, "groups") {
@@ -92,7 +92,7 @@ func TestReleaseObservesTheTwinsCounts(t *testing.T) {
 }
 
 func TestSaturation(t *testing.T) {
-	tree := Spec{Counters: 1, Cells: 4, Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}}
+	tree := Spec{Counters: 1, Cells: 4, Kind: &Counts{Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}}}
 	groups := groupsOf(math.MaxInt64, MostCount, math.MinInt64, -7)
 	groups = append(groups, privacy.Group{Cells: []int32{0}, Counts: []int64{math.MaxInt64}}, privacy.Group{Cells: []int32{3}, Counts: []int64{5}})
 	want := []int64{MostCount, 5, MostCount, MostCount, 0, 5}
@@ -124,9 +124,9 @@ func TestSignedSums(t *testing.T) {
 	quiet := Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}
 	both := []Sum{{Bound: counted, Noise: quiet}, {Bound: Bound{-5, 5}, Noise: quiet}}
 	for _, s := range []Spec{
-		{Counters: 2, Cells: 4, Strategy: Strategy{Kind: Identity}, Sums: both},
-		{Counters: 2, Cells: 4, Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}}, Sums: both},
-		{Counters: 2, Cells: 4, Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}, Weights: []int64{3, 1000}}, Sums: both},
+		{Counters: 2, Cells: 4, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Sums: both}},
+		{Counters: 2, Cells: 4, Kind: &Counts{Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}}, Sums: both}},
+		{Counters: 2, Cells: 4, Kind: &Counts{Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}, Weights: []int64{3, 1000}}, Sums: both}},
 	} {
 		rapid.Check(t, func(t *rapid.T) {
 			groups, exact := []privacy.Group{}, make([]*big.Int, 8)
@@ -151,8 +151,8 @@ func TestSignedSums(t *testing.T) {
 					for _, c := range cells[span.From:span.To] {
 						sum.Add(sum, c)
 					}
-					if s.Strategy.Weights != nil {
-						weight = s.Strategy.Weights[min(i/2, 1)]
+					if s.Counts().Strategy.Weights != nil {
+						weight = s.Counts().Strategy.Weights[min(i/2, 1)]
 					}
 					want = append(want, weight*cutBig(sum, MostCount/weight))
 				}

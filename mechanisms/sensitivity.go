@@ -18,14 +18,14 @@ func (s Spec) Sensitivity(c Contribution) privacy.Sensitivity {
 func (s Spec) L2Squared(c Contribution) *big.Int { return s.allMoves(c).squared }
 
 func (s Spec) allMoves(c Contribution) moves {
-	if s.Choice != nil || s.Alarm != nil || s.Online != nil || s.Synthetic != nil { // the counts that it looks at
-		s = Spec{Counters: s.Counters, Cells: s.Cells, Strategy: Strategy{Kind: Identity}}
+	if !Is[*Counts](s) { // the counts that it looks at
+		s = Spec{Counters: s.Counters, Cells: s.Cells, Kind: &Counts{Strategy: Strategy{Kind: Identity}}}
 	}
 	total := moves{new(big.Int), new(big.Int)}
-	for _, sum := range s.Sums {
+	for _, sum := range s.Counts().Sums {
 		total.add(s.movesOf(c, sum))
 	}
-	if len(s.Sums) == 0 {
+	if len(s.Counts().Sums) == 0 {
 		total.add(s.moves(c, counted).times(int64(s.Counters)))
 	}
 	return total

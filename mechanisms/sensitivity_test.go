@@ -39,7 +39,7 @@ func contents(cells int, c Contribution, b Bound) [][]int64 {
 // weighedOf is observedOf for a vector of cells: each observation is its level's weight times the sum of its cells. What a
 // matrix observes has its own twin in package ranges.
 func weighedOf(s Spec, cells []int64) []int64 {
-	if s.Strategy.Kind > Tree {
+	if s.Counts().Strategy.Kind > Tree {
 		return s.matrix().Observe(cells)
 	}
 	all, spans := []int64{}, spansOf(s)
@@ -52,8 +52,8 @@ func weighedOf(s Spec, cells []int64) []int64 {
 		for _, n := range cells[span.From:span.To] {
 			sum += n
 		}
-		if s.Strategy.Weights != nil {
-			sum *= s.Strategy.Weights[level]
+		if s.Counts().Strategy.Weights != nil {
+			sum *= s.Counts().Strategy.Weights[level]
 		}
 		all = append(all, sum)
 	}
@@ -100,7 +100,7 @@ func TestSensitivityAgainstEveryContribution(t *testing.T) {
 		{3, Strategy{Kind: Matrix, Matrix: []int64{1, -2, 0, 3, 3, 1, -1, 0, 5}}, Contribution{Rows: 3}, counted, true},
 		{3, Strategy{Kind: Matrix, Matrix: []int64{1, -2, 0, 3, 3, 1, -1, 0, 5}}, Contribution{Rows: 3, Groups: 3, PerGroup: 1}, Bound{0, 2}, false},
 	} {
-		s := Spec{Counters: 1, Cells: k.cells, Strategy: k.strategy, Sums: []Sum{{Bound: k.b}}}
+		s := Spec{Counters: 1, Cells: k.cells, Kind: &Counts{Strategy: k.strategy, Sums: []Sum{{Bound: k.b}}}}
 		all := [][]int64{}
 		for _, cells := range contents(k.cells, k.c, k.b) {
 			all = append(all, weighedOf(s, cells))
@@ -168,7 +168,7 @@ func TestSumsShareTheCost(t *testing.T) {
 				t.Fatal(err)
 			}
 			total, paid := new(big.Rat), big.NewRat(cost.Epsilon.Micro(), 1e6)
-			for _, sum := range s.Sums {
+			for _, sum := range s.Counts().Sums {
 				one := s.movesBy(c, sum, sum.Noise.step())
 				spent := new(big.Rat).SetInt(one.l1)
 				if cost.Epsilon.Micro() == 0 {
@@ -202,13 +202,13 @@ func TestSumsSplitTheCostBest(t *testing.T) {
 				other, _ := b.distribution()
 				return weights[0]*one.Variance() + weights[1]*other.Variance()
 			}
-			ours := weighed(s.Sums[0].Noise, s.Sums[1].Noise)
+			ours := weighed(s.Counts().Sums[0].Noise, s.Counts().Sums[1].Noise)
 			for part := int64(1); part < 100; part++ {
 				first, err := calibrate(s.moves(c, counted), cost, big.NewRat(part, 100))
 				if err != nil {
 					t.Fatal(err)
 				}
-				second, err := calibrate(s.moves(c, s.Sums[1].Bound), cost, big.NewRat(100-part, 100))
+				second, err := calibrate(s.moves(c, s.Counts().Sums[1].Bound), cost, big.NewRat(100-part, 100))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -238,14 +238,15 @@ func TestSumsRefuse(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", k.counters, err, k.want)
 		}
 	}
-	good := Spec{Counters: 1, Cells: 2, Strategy: Strategy{Kind: Identity}, Sums: []Sum{{Bound: counted, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}}}
-	for want, change := range map[string]func(s *Spec){
-		"number of sums is 1, must be the number of counters, 2":   func(s *Spec) { s.Counters = 2 },
-		"noise is {1 1 1}, must be absent: each sum has its own":   func(s *Spec) { s.Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1} },
-		"noise kind is 0, must be discrete Laplace or discrete Ga": func(s *Spec) { s.Sums = []Sum{{Bound: counted}} },
+	good := Spec{Counters: 1, Cells: 2, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Sums: []Sum{{Bound: counted, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}}}}
+	for want, change := range map[string]func(*Spec, *Counts){
+		"number of sums is 1, must be the number of counters, 2":   func(s *Spec, _ *Counts) { s.Counters = 2 },
+		"noise is {1 1 1}, must be absent: each sum has its own":   func(_ *Spec, c *Counts) { c.Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1} },
+		"noise kind is 0, must be discrete Laplace or discrete Ga": func(_ *Spec, c *Counts) { c.Sums = []Sum{{Bound: counted}} },
 	} {
-		s := good
-		change(&s)
+		s, own := good, good.Counts()
+		s.Kind = &own
+		change(&s, &own)
 		if err := s.check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

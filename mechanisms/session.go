@@ -46,15 +46,20 @@ const onlineMiss = noise.Probability(.05)
 // Claim: all that a session says, and those restored from it, cost o.Cost for o.Contribution: online.Session's claim, whose
 // queries are sums of whole cells, of which a unit's rows move each by at most Contribution.Rows.
 func NewOnline(o Online, cells int) (Spec, error) {
-	s := Spec{Counters: 1, Cells: cells, Online: &o}
+	s := Spec{Counters: 1, Cells: cells, Kind: &o}
 	return s, s.check()
 }
+
+// release: cells that are asked about one after the other are not drawn.
+func (o *Online) release(Spec, Placement, privacy.Sensitive[[]privacy.Group], io.Reader) (none privacy.Released[Noisy], _ error) {
+	return none, errors.New("spec is of a session, must be opened by OpenSession")
+}
+
+func (o *Online) hasNoise() bool { return !o.Cost.IsZero() }
 
 // check refuses every session that NewOnline would not make.
 func (o *Online) check(s Spec) error {
 	switch {
-	case s.Choice != nil || s.Synthetic != nil || s.Noise != (Noise{}) || s.Sums != nil || s.Strategy.Kind != 0:
-		return errors.New("a session has a strategy, noise or sums, must have none")
 	case s.Counters != 1:
 		return fmt.Errorf("number of counters is %d, must be 1", s.Counters)
 	case s.Cells < 1 || s.Cells > MostCells:
@@ -120,6 +125,11 @@ func (o *Online) error(cells int, c Confidence) Error {
 	return e
 }
 
+func (o *Online) errors(s Spec, confidence Confidence) *Errors {
+	own := o.error(s.Cells, confidence)
+	return &Errors{cells: s.Cells, kind: Identity, asked: &own}
+}
+
 // ofSession is the error of one answer: none where no cell is asked about.
 func (e *Errors) ofSession(spans []Span) Error {
 	if len(spans) == 0 {
@@ -131,12 +141,12 @@ func (e *Errors) ofSession(spans []Span) Error {
 // Rival compares a session with a plain histogram of its cells at the same cost: the half-widths of a session's answer, and
 // of the histogram's to the question that it answers worst, that over all cells.
 func (s Spec) Rival(c Confidence) (session, histogram int64, err error) {
-	cost := privacy.Cost{Epsilon: s.Online.Cost.Epsilon, Rho: s.Online.Cost.Rho}
-	plain, err := Plain(1, s.Cells, s.Online.Contribution, cost)
+	o := s.Kind.(*Online)
+	plain, err := Plain(1, s.Cells, o.Contribution, privacy.Cost{Epsilon: o.Cost.Epsilon, Rho: o.Cost.Rho})
 	if err != nil {
 		return 0, 0, err
 	}
-	return s.Online.error(s.Cells, c).HalfWidth, plain.Error([]Span{{0, s.Cells}}, c).HalfWidth, nil
+	return o.error(s.Cells, c).HalfWidth, plain.Error([]Span{{0, s.Cells}}, c).HalfWidth, nil
 }
 
 // Session answers counting queries about cells; see Online. It is safe for concurrent use: questions wait for each other.
@@ -200,21 +210,25 @@ func session(spec Spec, steps [][]byte, place Placement, truth privacy.Sensitive
 
 // session is the mechanism of a session's Spec.
 func (s Spec) session() (sessionMechanism, error) {
-	if s.Online == nil {
+	o, ok := s.Kind.(*Online)
+	if !ok {
 		return nil, errors.New("spec is not of a session")
 	}
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	return s.Online.mechanism(s.Cells)
+	return o.mechanism(s.Cells)
 }
 
 // RestartStep is the step that a restart takes, saved before RestoreSession is called.
 func RestartStep() []byte { return online.RestartStep() }
 
-// LeftAfter returns the updates that steps leave to a session: to one that goes on, or to one that is restored first. At 0
-// the session has stopped.
+// LeftAfter returns the updates that steps leave to a session, or the positives that they leave to a run of alarms: to one that
+// goes on, or to one that is restored first. At 0 it has stopped.
 func (s Spec) LeftAfter(steps [][]byte, restored bool) (int, error) {
+	if a, ok := s.Kind.(*Alarm); ok {
+		return a.left(s, steps, restored)
+	}
 	m, err := s.session()
 	if err != nil {
 		return 0, err

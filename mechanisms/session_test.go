@@ -206,7 +206,7 @@ func TestDawaRowsWhateverComes(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if s.Synthetic.CanRelease(cells) != nil {
+					if s.Kind.(*Synthetic).CanRelease(cells) != nil {
 						continue
 					}
 					planned++

@@ -57,20 +57,6 @@ type Noise struct {
 	Step     int64 // 0: none; else odd and above 1. Only sums have one
 }
 
-// Spec is all of a measurement that is public. Two equal Specs over equal measures are the same release.
-type Spec struct {
-	Counters int      // counts per cell (count(*), count(*) FILTER …) or bounded sums, at least 1
-	Cells    int      // cells per counter, 1 to 2^20
-	Strategy Strategy // how each counter's cells are observed
-	Noise    Noise    // of every observation; none where Sums are given
-	Sums     []Sum    // one for each counter; none where all of them count rows
-	Choice   *Choice  // cells are chosen instead of counted; Strategy, Noise and Sums are absent
-
-	Online    *Online    // the cells are asked about one question after the other; the same are absent
-	Alarm     *Alarm     // one count after the other is compared with a threshold; the same are absent
-	Synthetic *Synthetic // made-up rows are drawn, by their cells; the same are absent
-}
-
 // Sum is a counter that adds up a bounded whole number of each row: a count is the sum of 1, between 0 and 1. With Values
 // above 0 it is the number of different values, of so many, that the rows of a cell have: the placement then says cell and
 // value at once, cell·Values + value, and the Bound is that of a count. Values are told apart in cells counted once each.

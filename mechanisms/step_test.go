@@ -45,7 +45,7 @@ func TestMoneyIsNeverRefused(t *testing.T) {
 							if err != nil {
 								t.Fatalf("%v of %d rows, %d cells, %v: %v", bound, rows, cells, cost, err)
 							}
-							n := s.Sums[0].Noise
+							n := s.Counts().Sums[0].Noise
 							if planned++; n.Step > 1 {
 								stepped++
 							}
@@ -66,7 +66,7 @@ func TestMoneyIsNeverRefused(t *testing.T) {
 func checkWidth(t *testing.T, s Spec, c Contribution, cost privacy.Cost) {
 	t.Helper()
 	spent := 0.
-	for _, sum := range s.Sums {
+	for _, sum := range s.Counts().Sums {
 		n, m := sum.Noise, s.movesBy(c, sum, sum.Noise.step())
 		size := float64(n.Num) / float64(n.Den)
 		l1, _ := m.l1.Float64()
@@ -83,7 +83,7 @@ func checkWidth(t *testing.T, s Spec, c Contribution, cost privacy.Cost) {
 		}
 	}
 	if paid := cost.Epsilon.Float() + cost.Rho.Float(); spent > paid*(1+1e-9) {
-		t.Errorf("%v: the noise costs %g, paid %g", s.Sums, spent, paid)
+		t.Errorf("%v: the noise costs %g, paid %g", s.Counts().Sums, spent, paid)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestStepsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	law := Noise{Kind: DiscreteGaussian, Num: 1 << 40, Den: 1, Step: 1<<12 - 1}
-	s := Spec{Counters: 1, Cells: 16, Strategy: Strategy{Kind: Identity}, Sums: []Sum{{Bound: Bound{0, 1 << 30}, Noise: law}}}
+	s := Spec{Counters: 1, Cells: 16, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Sums: []Sum{{Bound: Bound{0, 1 << 30}, Noise: law}}}}
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestStepsAreTold(t *testing.T) {
 // TestStepsRefine: a sum in steps is shown coarser first and refined, and each level has the variance that it tells.
 func TestStepsRefine(t *testing.T) {
 	fine := Noise{Kind: DiscreteLaplace, Num: 1000, Den: 1, Step: 101}
-	spec := Spec{Counters: 1, Cells: 2000, Strategy: Strategy{Kind: Identity}, Sums: []Sum{{Bound: Bound{0, 1000}, Noise: fine}}}
+	spec := Spec{Counters: 1, Cells: 2000, Kind: &Counts{Strategy: Strategy{Kind: Identity}, Sums: []Sum{{Bound: Bound{0, 1000}, Noise: fine}}}}
 	one, two, ten := epsilonOf(t, "1"), epsilonOf(t, "2"), epsilonOf(t, "10")
 	finest := spec
 	middle, ok := spec.At(ten, two)
@@ -197,8 +197,8 @@ func TestStepsRefine(t *testing.T) {
 		for _, x := range level.of.Value().Observations {
 			squares += float64(x) * float64(x)
 		}
-		if v := squares / 2000; math.Abs(v/level.spec.Sums[0].Noise.variance()-1) > .25 {
-			t.Errorf("level %d: variance %g, told %g", i, v, level.spec.Sums[0].Noise.variance())
+		if v := squares / 2000; math.Abs(v/level.spec.Counts().Sums[0].Noise.variance()-1) > .25 {
+			t.Errorf("level %d: variance %g, told %g", i, v, level.spec.Counts().Sums[0].Noise.variance())
 		}
 	}
 }

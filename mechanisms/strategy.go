@@ -44,22 +44,23 @@ type level struct {
 
 // levels returns the levels of Identity and Tree, from the top. The shape must have been checked.
 func (s Spec) levels() []level {
-	if s.Strategy.Kind == Identity {
+	y := s.Counts().Strategy
+	if y.Kind == Identity {
 		return []level{{1, 1}}
 	}
-	all, block := make([]level, len(s.Strategy.Radices)), 1
+	all, block := make([]level, len(y.Radices)), 1
 	for l := len(all) - 1; l >= 0; l-- {
-		if all[l] = (level{block, 1}); s.Strategy.Weights != nil {
-			all[l].weight = s.Strategy.Weights[l]
+		if all[l] = (level{block, 1}); y.Weights != nil {
+			all[l].weight = y.Weights[l]
 		}
-		block = min(block*s.Strategy.Radices[l], s.Cells)
+		block = min(block*y.Radices[l], s.Cells)
 	}
 	return all
 }
 
 // matrix returns the strategy of a checked Spec where it is neither Identity nor Tree, and nil where it is.
 func (s Spec) matrix() ranges.Strategy {
-	if s.Strategy.Kind == Tree {
+	if s.Counts().Strategy.Kind == Tree {
 		return nil
 	}
 	return s.reader()
@@ -67,7 +68,7 @@ func (s Spec) matrix() ranges.Strategy {
 
 // reader returns the strategy of a checked Spec, nil for Identity, which needs none.
 func (s Spec) reader() ranges.Strategy {
-	if s.Strategy.Kind == Identity {
+	if s.Counts().Strategy.Kind == Identity {
 		return nil
 	}
 	r, err := opened.strategy(s.description())
@@ -78,13 +79,13 @@ func (s Spec) reader() ranges.Strategy {
 }
 
 func (s Spec) description() ranges.Description {
-	y := s.Strategy
+	y := s.Counts().Strategy
 	return ranges.Description{Kind: y.Kind, Cells: s.Cells, Radices: y.Radices, Weights: y.Weights, Bits: y.Bits, Version: y.Version, Matrix: y.Matrix,
 		Marginals: y.Marginals, Factors: y.Factors}
 }
 
 func (s Spec) checkStrategy() error {
-	switch y := s.Strategy; {
+	switch y := s.Counts().Strategy; {
 	case y.Kind == Identity:
 		if len(y.Radices) != 0 {
 			return fmt.Errorf("radices of the identity strategy are %v, must be none", y.Radices)

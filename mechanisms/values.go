@@ -25,10 +25,10 @@ func (s Spec) movesOf(c Contribution, sum Sum) moves {
 
 // values returns how many different values a counter tells apart, 0 for counters of rows and sums.
 func (s Spec) values(counter int) int {
-	if s.Sums == nil {
+	if s.Counts().Sums == nil {
 		return 0
 	}
-	return s.Sums[counter].Values
+	return s.Counts().Sums[counter].Values
 }
 
 func (s Spec) checkValues(sum Sum) error {
@@ -39,8 +39,8 @@ func (s Spec) checkValues(sum Sum) error {
 		return nil
 	case sum.Bound != counted:
 		return fmt.Errorf("bound of a number of values is from %d to %d, must be from 0 to 1", sum.Low, sum.High)
-	case s.Strategy.Kind != Identity:
-		return fmt.Errorf("strategy of a number of values is %s, must be identity", s.Strategy.Kind)
+	case s.Counts().Strategy.Kind != Identity:
+		return fmt.Errorf("strategy of a number of values is %s, must be identity", s.Counts().Strategy.Kind)
 	case sum.Values > MostObservations/s.Cells:
 		return fmt.Errorf("number of values is %d in each of %d cells, must be at most %d together", sum.Values, s.Cells, MostObservations)
 	}

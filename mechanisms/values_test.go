@@ -141,17 +141,17 @@ func TestValuesAreCountedOnce(t *testing.T) {
 }
 
 func TestValuesRefused(t *testing.T) {
-	for want, s := range map[string]Spec{
-		"counter 1: number of values is -1, must not be below 0":                                      {Cells: 2, Sums: []Sum{{Bound: counted, Values: -1}}},
-		"counter 1: bound of a number of values is from 0 to 2, must be from 0 to 1":                  {Cells: 2, Sums: []Sum{{Bound: Bound{0, 2}, Values: 2}}},
-		"counter 1: number of values is 16777216 in each of 2 cells, must be at most 16777216 togeth": {Cells: 2, Sums: []Sum{{Bound: counted, Values: MostObservations}}},
-		"counter 1: strategy of a number of values is tree, must be identity":                         {Cells: 2, Strategy: Strategy{Kind: Tree, Radices: []int{2}}, Sums: []Sum{{Bound: counted, Values: 2}}},
+	for want, c := range map[string]Counts{
+		"counter 1: number of values is -1, must not be below 0":                                      {Sums: []Sum{{Bound: counted, Values: -1}}},
+		"counter 1: bound of a number of values is from 0 to 2, must be from 0 to 1":                  {Sums: []Sum{{Bound: Bound{0, 2}, Values: 2}}},
+		"counter 1: number of values is 16777216 in each of 2 cells, must be at most 16777216 togeth": {Sums: []Sum{{Bound: counted, Values: MostObservations}}},
+		"counter 1: strategy of a number of values is tree, must be identity":                         {Strategy: Strategy{Kind: Tree, Radices: []int{2}}, Sums: []Sum{{Bound: counted, Values: 2}}},
 	} {
-		if s.Counters = 1; s.Strategy.Kind == 0 {
-			s.Strategy.Kind = Identity
+		if c.Strategy.Kind == 0 {
+			c.Strategy.Kind = Identity
 		}
-		s.Sums[0].Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}
-		if err := s.check(); err == nil || !strings.HasPrefix(err.Error(), want) {
+		c.Sums[0].Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}
+		if err := (Spec{1, 2, &c}).check(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -22,7 +22,7 @@ func TestSharesAddUpToTheCost(t *testing.T) {
 				continue
 			}
 			spent := new(big.Rat)
-			for _, sum := range s.Sums {
+			for _, sum := range s.Counts().Sums {
 				large, _ := sum.extremes()
 				spent.Add(spent, new(big.Rat).Mul(big.NewRat(large, 1), big.NewRat(sum.Noise.Den, sum.Noise.Num)))
 			}
@@ -41,16 +41,16 @@ func TestAChosenSpecIsTheCallersOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		radices := len(first.Strategy.Radices)
-		for i := range first.Strategy.Radices {
-			first.Strategy.Radices[i] = 1
+		radices := len(first.Counts().Strategy.Radices)
+		for i := range first.Counts().Strategy.Radices {
+			first.Counts().Strategy.Radices[i] = 1
 		}
-		for i := range first.Strategy.Weights {
-			first.Strategy.Weights[i] = 1 << 30
+		for i := range first.Counts().Strategy.Weights {
+			first.Counts().Strategy.Weights[i] = 1 << 30
 		}
 		again, err := Ranges(cells, Contribution{Rows: 1, Neighbors: privacy.AddRemove}, cost)
-		if err != nil || again.check() != nil || len(again.Strategy.Radices) != radices || radices > 0 && again.Strategy.Radices[0] == 1 {
-			t.Errorf("%d cells: %v %v", cells, again.Strategy, err)
+		if err != nil || again.check() != nil || len(again.Counts().Strategy.Radices) != radices || radices > 0 && again.Counts().Strategy.Radices[0] == 1 {
+			t.Errorf("%d cells: %v %v", cells, again.Counts().Strategy, err)
 		}
 	}
 }

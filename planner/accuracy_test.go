@@ -77,7 +77,7 @@ func TestLeastCost(t *testing.T) {
 			sum := privacy.Cost{}
 			for _, m := range p.Measures {
 				sum = sum.Plus(m.Cost)
-				if m.Spec.Sums != nil { // each counter has a cost of its own: TestLeastCostOfSums
+				if m.Spec.Counts().Sums != nil { // each counter has a cost of its own: TestLeastCostOfSums
 					continue
 				}
 				less := m.Cost
@@ -117,7 +117,7 @@ func TestLeastCostOfSums(t *testing.T) {
 	}
 	m := p.Measures[0]
 	alone := make([]privacy.Cost, 2)
-	for i, sum := range m.Spec.Sums {
+	for i, sum := range m.Spec.Counts().Sums {
 		// A counter's noise has scale L1/ε, and L1 is what one row adds at most.
 		alone[i] = privacy.Cost{Epsilon: privacy.MicroEpsilon(max(-sum.Low, sum.High) * 1_000_000 * sum.Noise.Den / sum.Noise.Num)}
 		less := alone[i]

@@ -138,7 +138,7 @@ func checkBought(t *testing.T, c reuse.Context, sql string, said workload.BatchS
 			for _, spans := range run.Spans {
 				if run.Measure >= 0 {
 					m := p.Measures[run.Measure]
-					kinds[m.Spec.Strategy.Kind.String()]++
+					kinds[m.Spec.Counts().Strategy.Kind.String()]++
 					worst = max(worst, m.Spec.Only(run.Counter).Error(spans, c.Settings.Confidence).Variance)
 				}
 			}

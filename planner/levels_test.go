@@ -66,7 +66,7 @@ func TestReleaseAtALevel(t *testing.T) {
 	alice := testContext(t, p.For("alice"))
 	alice.Dataset, alice.Settings.Epsilon = alice.Policy.Datasets[0], epsilon(t, "0.5")
 	whole := mustBuild(t, alice, ages).Measures[0]
-	if a, b := whole.Spec.Noise, m.Spec.Noise; whole.Cost.String() != "ρ 0.125" || float64(b.Num)/float64(b.Den)/(float64(a.Num)/float64(a.Den)) < 3.99 {
+	if a, b := whole.Spec.Counts().Noise, m.Spec.Counts().Noise; whole.Cost.String() != "ρ 0.125" || float64(b.Num)/float64(b.Den)/(float64(a.Num)/float64(a.Den)) < 3.99 {
 		t.Errorf("noise %v at the whole, %v at half of its ε", a, b)
 	}
 	if whole.Digest != m.Digest || strings.Contains(whole.Why, "level") {

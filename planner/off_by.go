@@ -50,7 +50,7 @@ func (p assembly) runOff(leaf *plans.Leaf, linear []bind.WeighedCount, r int, un
 		if run.Measure < 0 && run.Pick == nil && run.Mix == nil { // a public fact
 			continue
 		}
-		if run.Mix != nil || run.Pick != nil || run.Alarm != nil || len(run.Spans) != len(first.Spans) || p.Measures[run.Measure].Spec.Online != nil {
+		if run.Mix != nil || run.Pick != nil || run.Alarm != nil || len(run.Spans) != len(first.Spans) || mechanisms.Is[*mechanisms.Online](p.Measures[run.Measure].Spec) {
 			return 0, false
 		}
 		spec := p.Measures[run.Measure].Spec

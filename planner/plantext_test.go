@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
@@ -24,8 +25,8 @@ func planText(p *plans.Plan) string {
 		if m.Shared {
 			held += " shared"
 		}
-		fmt.Fprintf(&b, "\nmeasure %d: %s %q cost %s%s cells %d counters %d strategy %v noise %v", i, m.Kind, m.Name, m.Cost, held, m.Spec.Cells, m.Spec.Counters, m.Spec.Strategy, m.Spec.Noise)
-		if ch := m.Spec.Choice; ch != nil {
+		fmt.Fprintf(&b, "\nmeasure %d: %s %q cost %s%s cells %d counters %d strategy %v noise %v", i, m.Kind, m.Name, m.Cost, held, m.Spec.Cells, m.Spec.Counters, m.Spec.Counts().Strategy, m.Spec.Counts().Noise)
+		if ch, ok := m.Spec.Kind.(*mechanisms.Choice); ok {
 			fmt.Fprintf(&b, "\n  %s: kind %d blocks %v shares %v most %d each %+v at %v", m.Spec.Chooser(), ch.Kind, ch.Blocks, ch.Shares, ch.Most, ch.Each, ch.Cost)
 		}
 		fmt.Fprintf(&b, "\n  sensitivity %+v", m.Spec.Sensitivity(m.Contribution()))

@@ -62,7 +62,7 @@ func TestOnlineReleasesAnswerTheirCells(t *testing.T) {
 			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
-		if got := len(p.Measures) == 1 && p.Measures[0].Spec.Online != nil; got != online {
+		if got := len(p.Measures) == 1 && mechanisms.Is[*mechanisms.Online](p.Measures[0].Spec); got != online {
 			t.Errorf("%s: online %v, kind %s", sql, got, p.Measures[0].Kind)
 		}
 	}
@@ -91,7 +91,7 @@ func TestOnlineReleasesStop(t *testing.T) {
 		}
 		left = 0
 		p, refusal = planSession(t, c, q)
-		if recount && (refusal != nil || p.Measures[0].Spec.Online != nil || p.Cost.IsZero() || !strings.Contains(strings.Join(p.Notes, " "), "has stopped")) {
+		if recount && (refusal != nil || mechanisms.Is[*mechanisms.Online](p.Measures[0].Spec) || p.Cost.IsZero() || !strings.Contains(strings.Join(p.Notes, " "), "has stopped")) {
 			t.Errorf("recounted: %v %+v", refusal, p)
 		}
 		if !recount && (refusal == nil || refusal.ID != "online-release-stopped" || strings.Contains(refusal.Message, "%!")) {
@@ -130,7 +130,7 @@ func TestOnlineReleasesBoughtMeanwhile(t *testing.T) {
 		held := c.Holdings.(*shelf)
 		held.buy(p)
 		c.Holdings = &arriving{held, misses}
-		if p, refusal = planSession(t, c, q); refusal != nil || len(p.Measures) != 1 || p.Measures[0].Spec.Online == nil {
+		if p, refusal = planSession(t, c, q); refusal != nil || len(p.Measures) != 1 || !mechanisms.Is[*mechanisms.Online](p.Measures[0].Spec) {
 			t.Errorf("seen from look %d on: %v, %+v", misses+1, refusal, p.Measures)
 		}
 	}
@@ -142,7 +142,7 @@ func TestOnlineReleasesThatAHistogramBeats(t *testing.T) {
 	c := testContext(t, instancePolicy(t, strings.Replace(onlineText, ", insist: true", "", 1)))
 	c.Settings.Epsilon = epsilon(t, "1")
 	p, refusal := planSession(t, c, q)
-	if refusal != nil || p.Measures[0].Spec.Online != nil || p.Measures[0].Spec.Strategy.Kind != mechanisms.Identity || !p.Measures[0].Shared || !strings.Contains(p.Measures[0].Why, "a plain histogram of its 88 cells would be within ±") {
+	if refusal != nil || mechanisms.Is[*mechanisms.Online](p.Measures[0].Spec) || p.Measures[0].Spec.Counts().Strategy.Kind != mechanisms.Identity || !p.Measures[0].Shared || !strings.Contains(p.Measures[0].Why, "a plain histogram of its 88 cells would be within ±") {
 		t.Fatalf("%v %+v", refusal, p.Measures[0])
 	}
 	c.Holdings.(*shelf).buy(p)
@@ -159,13 +159,13 @@ func TestOnlineReleasesAreOpenedWhereTheyWin(t *testing.T) {
 	const ranged = "SELECT count(*) FROM people WHERE age >= 30" // a range release answers this, for less
 	const many, few = "SELECT count(*) FROM people WHERE income >= 1000", "SELECT sex, count(*) FROM people WHERE income < 2000 AND active GROUP BY 1"
 	p, refusal := planSession(t, c, few)
-	if refusal != nil || p.Measures[0].Spec.Online != nil || !strings.Contains(strings.Join(p.Notes, " "), "online release o is not opened for this: a plain histogram of its cells would answer this within ±") {
+	if refusal != nil || mechanisms.Is[*mechanisms.Online](p.Measures[0].Spec) || !strings.Contains(strings.Join(p.Notes, " "), "online release o is not opened for this: a plain histogram of its cells would answer this within ±") {
 		t.Errorf("few cells: %v %+v %q", refusal, p.Measures[0], p.Notes)
 	}
 	if p, refusal = planSession(t, c, ranged); refusal != nil || p.Measures[0].Kind != "range" {
 		t.Errorf("%v %+v", refusal, p.Measures[0])
 	}
-	if p, refusal = planSession(t, c, many); refusal != nil || p.Measures[0].Spec.Online == nil || !strings.Contains(p.Measures[0].Why, "would be within ±") {
+	if p, refusal = planSession(t, c, many); refusal != nil || !mechanisms.Is[*mechanisms.Online](p.Measures[0].Spec) || !strings.Contains(p.Measures[0].Why, "would be within ±") {
 		t.Fatalf("many cells: %v %+v", refusal, p.Measures[0])
 	}
 	c.Holdings.(*shelf).buy(p)
@@ -202,7 +202,7 @@ func TestOnlineReleasesHeldAreExactEnough(t *testing.T) {
 			}
 			continue
 		}
-		if refusal != nil || (p.Measures[0].Spec.Online != nil) != by.online || p.Cost.IsZero() != by.online {
+		if refusal != nil || (mechanisms.Is[*mechanisms.Online](p.Measures[0].Spec)) != by.online || p.Cost.IsZero() != by.online {
 			t.Errorf("%+v: %v %+v", by, refusal, p)
 		}
 	}

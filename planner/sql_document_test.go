@@ -171,13 +171,13 @@ func movedText(t *testing.T, c reuse.Context, sql string) string {
 
 // counterText is what one counter of a measure is moved by.
 func counterText(m *plans.Measure, counter int) string {
-	if m.Spec.Alarm != nil {
-		return fmt.Sprintf("a run of alarms: each count moves by %d", m.Spec.Alarm.Contribution.Rows)
+	if mechanisms.Is[*mechanisms.Alarm](m.Spec) {
+		return fmt.Sprintf("a run of alarms: each count moves by %d", m.Spec.Kind.(*mechanisms.Alarm).Contribution.Rows)
 	}
-	if m.Spec.Choice != nil && m.Spec.Spread() > 0 {
+	if mechanisms.Is[*mechanisms.Choice](m.Spec) && m.Spec.Spread() > 0 {
 		return fmt.Sprintf("a choice: one score moves by %d more than another", m.Spec.Spread())
 	}
-	if m.Spec.Choice != nil {
+	if mechanisms.Is[*mechanisms.Choice](m.Spec) {
 		return fmt.Sprintf("a choice: scores of %d rows", m.Contribution().Rows)
 	}
 	s := m.Spec.Only(counter).Sensitivity(m.Contribution())
@@ -185,8 +185,8 @@ func counterText(m *plans.Measure, counter int) string {
 	if root := math.Sqrt(float64(s.L2Squared)); root == math.Trunc(root) {
 		text = fmt.Sprintf("%d, %.0f", s.L1, root)
 	}
-	if m.Spec.Sums != nil && m.Spec.Sums[counter].Bound != (mechanisms.Bound{Low: 0, High: 1}) {
-		return fmt.Sprintf("%s of [%d, %d]", text, m.Spec.Sums[counter].Low, m.Spec.Sums[counter].High)
+	if m.Spec.Counts().Sums != nil && m.Spec.Counts().Sums[counter].Bound != (mechanisms.Bound{Low: 0, High: 1}) {
+		return fmt.Sprintf("%s of [%d, %d]", text, m.Spec.Counts().Sums[counter].Low, m.Spec.Counts().Sums[counter].High)
 	}
 	return text
 }

@@ -113,7 +113,7 @@ func TestConstantSums(t *testing.T) {
 			continue
 		}
 		m := plan.Measures[0]
-		if len(plan.Measures) != 1 || m.Spec.Sums != nil || m.Weigh != nil || m.Spec.Counters != 1 || m.Spec.Sensitivity(m.Table.ContributionTo(1)) != (privacy.Sensitivity{L1: 1, L2Squared: 1}) {
+		if len(plan.Measures) != 1 || m.Spec.Counts().Sums != nil || m.Weigh != nil || m.Spec.Counters != 1 || m.Spec.Sensitivity(m.Table.ContributionTo(1)) != (privacy.Sensitivity{L1: 1, L2Squared: 1}) {
 			t.Errorf("%s: measures %+v, want one count", sql, m.Spec)
 			continue
 		}

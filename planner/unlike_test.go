@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/linear"
 )
 
@@ -56,7 +57,7 @@ func TestUnlikeCellsTellAsMuchAsAll(t *testing.T) {
 			if len(p.Measures) == 0 { // nothing can be true
 				continue
 			}
-			if i == 0 && p.Measures[0].Spec.Online != nil {
+			if i == 0 && mechanisms.Is[*mechanisms.Online](p.Measures[0].Spec) {
 				online++
 			}
 			seen[i] = []any{p.Cost, len(p.Measures), p.Measures[0].Digest, p.Measures[0].Why, p.Leaves[0].Counts}
@@ -75,7 +76,7 @@ func TestOnlineReleasesOfFineDomains(t *testing.T) {
 	c := testContext(t, instancePolicy(t, "{kind: online, name: o, columns: [sex, {column: score, step: 5}, {column: age, step: 10}, {column: income, step: 100000}], epsilon: 1, updates: 20, insist: true}"))
 	c.Settings.Epsilon = epsilon(t, "1")
 	p, refusal := planSession(t, c, "SELECT sex, count(*) FROM people WHERE income < 100000 AND age >= 40 AND score < 5 GROUP BY 1")
-	if refusal != nil || p.Measures[0].Spec.Online == nil {
+	if refusal != nil || !mechanisms.Is[*mechanisms.Online](p.Measures[0].Spec) {
 		t.Errorf("%v %+v", refusal, p)
 	}
 }

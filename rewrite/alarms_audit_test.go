@@ -84,7 +84,7 @@ func (db database) streams(t *testing.T, r *rand.Rand, list []measured, replace 
 // alarmShare holds the difference of a question's counts against what the run is calibrated to: every count moves by no more
 // than a unit's rows, and when a unit comes, upwards. 1 is what is claimed.
 func alarmShare(m *plans.Measure, with, without int64) float64 {
-	a := m.Spec.Alarm
+	a := m.Spec.Kind.(*mechanisms.Alarm)
 	if with < without && a.Contribution.Neighbors == privacy.AddRemove {
 		return 100
 	}
@@ -153,7 +153,7 @@ func TestAuditAlarmAnswers(t *testing.T) {
 		}
 		spec := list[0].measure.Spec
 		for _, m := range list {
-			if *m.measure.Spec.Alarm != *spec.Alarm {
+			if *m.measure.Spec.Kind.(*mechanisms.Alarm) != *spec.Kind.(*mechanisms.Alarm) {
 				t.Fatalf("%s: another run than the others of its table", m.statement)
 			}
 		}
@@ -162,9 +162,9 @@ func TestAuditAlarmAnswers(t *testing.T) {
 			t.Errorf("%s: ε is at least %.4f, paid are 1: more than that, or the audit is blind", rules, got)
 		}
 		loud := spec
-		run := *spec.Alarm
+		run := *spec.Kind.(*mechanisms.Alarm)
 		run.Cost.Epsilon = privacy.MicroEpsilon(4_000_000)
-		loud.Alarm = &run
+		loud.Kind = &run
 		for name, got := range map[string]float64{"a fourth of the noise": alarmEpsilon(t, list, loud, counts, runs, alarm),
 			"bounding is switched off": alarmEpsilon(t, list, spec, farthest(rowsOff), runs, alarm)} {
 			t.Logf("%s: %s: ε is at least %.3f of 1", rules, name, got)

@@ -122,7 +122,7 @@ func candidatesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated e
 		t.Run(race.statement(), func(t *testing.T) {
 			plan := planOf(t, race.statement(), c)
 			m := plan.Measures[0]
-			if m.Spec.Choice == nil {
+			if !mechanisms.Is[*mechanisms.Choice](m.Spec) {
 				t.Fatalf("it is answered by %s, not by a choice", m.Kind)
 			}
 			scores := scoresOf(m, cellsOf(t, plan)[0])
@@ -159,7 +159,7 @@ func candidatesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated e
 
 // scoresOf are the scores that a choice looks at, from exact counts.
 func scoresOf(m *plans.Measure, cells []int64) []int64 {
-	ch := m.Spec.Choice
+	ch := m.Spec.Kind.(*mechanisms.Choice)
 	if ch.Kind == mechanisms.Popular {
 		scores := slices.Clone(cells)
 		for i := range ch.Weights {
@@ -237,7 +237,7 @@ func (db database) contested(t *testing.T, r *rand.Rand, rounds int, f fault) wo
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.Spec.Choice != nil {
+			if mechanisms.Is[*mechanisms.Choice](m.Spec) {
 				list = append(list, measured{race.statement(), m, q})
 			}
 		}

@@ -117,9 +117,9 @@ func candidates(m *plans.Measure, p *plans.Pick, row int, cells []int64) (counts
 		}
 		return counts, values
 	}
-	each := max(1, len(m.Spec.Choice.Shares))
+	each := max(1, len(m.Spec.Kind.(*mechanisms.Choice).Shares))
 	from, group := 0, p.At[row]/each
-	for _, b := range m.Spec.Choice.Blocks {
+	for _, b := range m.Spec.Kind.(*mechanisms.Choice).Blocks {
 		if group < b.Groups {
 			from += group * b.Cells
 			return cells[from : from+b.Cells], values

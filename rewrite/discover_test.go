@@ -39,7 +39,7 @@ func (h holdsKeys) Held(d plans.Digest) []reuse.Holding {
 	if d != h.digest {
 		return nil
 	}
-	return []reuse.Holding{{ID: 1, Digest: d, Spec: mechanisms.Spec{Counters: 1, Cells: 1, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 10, Den: 1}}}}
+	return []reuse.Holding{{ID: 1, Digest: d, Spec: mechanisms.Spec{Counters: 1, Cells: 1, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 10, Den: 1}}}}}
 }
 
 func (holdsKeys) Stock(*policy.Table) *reuse.Views { return nil }

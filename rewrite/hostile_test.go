@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -239,7 +240,7 @@ func TestHostileRowsFailNoStatement(t *testing.T) {
 					if !ran[m.query.SQL()] {
 						ran[m.query.SQL()] = true
 						for _, proven := range []bool{false, true} {
-							if groups := m.groups(t, db.run, sound, proven); m.measure.Spec.Choice == nil {
+							if groups := m.groups(t, db.run, sound, proven); !mechanisms.Is[*mechanisms.Choice](m.measure.Spec) {
 								m.observed(t, groups)
 							}
 						}

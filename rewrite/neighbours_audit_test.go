@@ -137,7 +137,7 @@ func (db database) farthest(t *testing.T, r *rand.Rand, m measured, replace bool
 func (m measured) loss(t *testing.T, sides [2][]privacy.Group) (loss, places float64) {
 	t.Helper()
 	spec := m.measure.Spec
-	if spec.Choice != nil {
+	if mechanisms.Is[*mechanisms.Choice](spec) {
 		return apart(sides), 1
 	}
 	a, b := m.observed(t, sides[0]), m.observed(t, sides[1])
@@ -152,10 +152,10 @@ func (m measured) loss(t *testing.T, sides [2][]privacy.Group) (loss, places flo
 
 // noiseAt is the noise of an observation, of so many.
 func noiseAt(spec mechanisms.Spec, at, of int) mechanisms.Noise {
-	if spec.Sums != nil {
-		return spec.Sums[at/(of/spec.Counters)].Noise
+	if spec.Counts().Sums != nil {
+		return spec.Counts().Sums[at/(of/spec.Counters)].Noise
 	}
-	return spec.Noise
+	return spec.Counts().Noise
 }
 
 // ratio is the logarithm of the likelihood of the one database over that of the other, negated, by how far an observation is
@@ -260,7 +260,7 @@ func TestAuditReleases(t *testing.T) {
 				if got := judge(m.measure.Spec, pairs[sound.name]); got > paid {
 					t.Errorf("%s: %s: %s\nε is at least %.4f, paid are %.4f", b.name, s.what, m.statement, got, paid)
 				}
-				if m.measure.Spec.Choice == nil {
+				if !mechanisms.Is[*mechanisms.Choice](m.measure.Spec) {
 					if pairs[sound.name].score > 0.9*unit {
 						attained++
 					}
@@ -317,15 +317,7 @@ func halfNoise(s mechanisms.Spec) mechanisms.Spec {
 		}
 		return n
 	}
-	if s.Sums == nil {
-		s.Noise = less(s.Noise)
-		return s
-	}
-	s.Sums = append([]mechanisms.Sum(nil), s.Sums...)
-	for i := range s.Sums {
-		s.Sums[i].Noise = less(s.Sums[i].Noise)
-	}
-	return s
+	return otherNoise(s, less)
 }
 
 // epsilon is a lower bound of what the releases of two databases tell about which of them it is.
@@ -342,7 +334,7 @@ func (m measured) epsilon(t *testing.T, spec mechanisms.Spec, sides [2][]privacy
 			see(noisy.Value().Observations)
 		}
 	}
-	if spec.Choice != nil {
+	if mechanisms.Is[*mechanisms.Choice](spec) {
 		return m.epsilonOfChoice(t, sides, each, delta, alarm)
 	}
 	a, b := m.observed(t, sides[0]), m.observed(t, sides[1])

@@ -158,15 +158,21 @@ func measures(t *testing.T, p *policy.Policy, d dialect.Dialect, statements []st
 // silent is a spec whose noise is 0 but with a probability of 10^-400000: its release is the vector whose sensitivity is
 // claimed.
 func silent(s mechanisms.Spec) mechanisms.Spec {
-	none := mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1, Den: 1_000_000}
-	if s.Sums == nil {
-		s.Noise = none
-		return s
+	return otherNoise(s, func(mechanisms.Noise) mechanisms.Noise {
+		return mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1, Den: 1_000_000}
+	})
+}
+
+// otherNoise is a spec of counts with other noise.
+func otherNoise(s mechanisms.Spec, by func(mechanisms.Noise) mechanisms.Noise) mechanisms.Spec {
+	own := s.Counts()
+	if own.Sums = slices.Clone(own.Sums); own.Sums == nil {
+		own.Noise = by(own.Noise)
 	}
-	s.Sums = slices.Clone(s.Sums)
-	for i := range s.Sums {
-		s.Sums[i].Noise = none
+	for i := range own.Sums {
+		own.Sums[i].Noise = by(own.Sums[i].Noise)
 	}
+	s.Kind = &own
 	return s
 }
 

@@ -244,8 +244,7 @@ func history(random *rand.Rand) (rows []hire) {
 // observed is all that a release observes while it grows, without noise. Without a fault, it is held against the twin.
 func (db stepDatabase) observed(t *testing.T, m *plans.Measure, d dialect.Dialect, rows []hire, fault func(string) string, random *rand.Rand) (all []int64) {
 	t.Helper()
-	spec := m.Growth.Spec
-	spec.Noise = mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1, Den: 1_000_000}
+	spec := silent(m.Growth.Spec)
 	for from := 0; from < stepDays; from += 4 {
 		p := mechanisms.Step{From: from, To: from + 4}
 		db.fill(rows, p.To)

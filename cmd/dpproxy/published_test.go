@@ -22,12 +22,12 @@ var openers = map[string]bool{
 
 // allowed lists every use of an opener in the program, with the reason why it may. A new one must be argued for here.
 var allowed = map[string]string{
-	"mechanisms.Release sealed.Open":                          "the only place that sees true counts: to add their noise",
+	"mechanisms.Counts.release sealed.Open":                   "the only place that sees true counts: to add their noise",
 	"mechanisms.ReleaseFirst sealed.Release":                  "the coarser level that a ladder begins with",
 	"mechanisms.Refine sealed.Open":                           "the finest level, to make the level of it that was paid for",
 	"mechanisms.Refine sealed.Release":                        "a level that was paid for",
 	"mechanisms.Finest.AppendTo sealed.Open":                  "the ledger keeps the finest level beside what was shown of it",
-	"mechanisms.Release sealed.Release":                       "the counts with their noise",
+	"mechanisms.Counts.release sealed.Release":                "the counts with their noise",
 	"mechanisms.Begin sealed.Release":                         "nothing: a release without an observation",
 	"mechanisms.Grow sealed.Open":                             "to add the noise of what a step observes",
 	"mechanisms.Grow sealed.Release":                          "the step's observations with their noise",

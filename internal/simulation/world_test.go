@@ -79,7 +79,7 @@ func newWorld(t testing.TB, seed uint64, shm string) *world {
 	for n := range 10 {
 		m := measure{cost: 1 + w.rng.Int64N(300)}
 		m.item = ledger.Item{Digest: sha256.Sum256([]byte{byte(n)}), Kind: "count", Name: fmt.Sprintf("m%d", n), Table: "public.people", Cost: epsilon(m.cost), Shared: n%3 == 0,
-			Spec: mechanisms.Spec{Counters: 1, Cells: 1, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1, Den: 10}}}
+			Spec: mechanisms.Spec{Counters: 1, Cells: 1, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1, Den: 10}}}}
 		if n%4 == 1 {
 			m.item.Refresh = refresh
 		}

@@ -67,7 +67,7 @@ var Faults = []Fault{
 	{"a message of the database of any length", "backend/postgres_link.go", "\tconfig.MaxProtocolMessageBodyLen = mostMessage\n", "\tconfig.MaxProtocolMessageBodyLen = 0\n", "backend.TestHostileDatabase", true},
 	{"a unit moves half of what it does", "mechanisms/sensitivity.go", "rows, each := unitRows(c, s.Cells), perGroup(c)", "rows, each := max(unitRows(c, s.Cells)/2, 1), perGroup(c)", "test/audits.TestT45Recorded", true},
 	{"a unit's rows are not bounded", "rewrite/source.go", `".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)`, `".r <= " + strconv.FormatInt(1000000*w.table.MaxRowsPerUnit, 10)`, "test/audits.TestT45Recorded", true},
-	{"the noise of a sum is that of the first one", "mechanisms/plan.go", "s.calibrateSum(c, s.Sums[i], cost, shares[i])", "s.calibrateSum(c, s.Sums[0], cost, shares[i])", "test/audits.TestT45Recorded", true},
+	{"the noise of a sum is that of the first one", "mechanisms/plan.go", "s.calibrateSum(c, sum, cost(i), parts[i])", "s.calibrateSum(c, own.Sums[0], cost(i), parts[i])", "test/audits.TestT45Recorded", true},
 	{"answers are not held", "proxy/timing.go", "if p.owed, p.cut = false, false; cut {", "if p.owed, p.cut = false, false; cut || true {", "proxy.TestEveryOutcomeIsHeld", false},
 	{"a result is taken when it is there", "backend/execute.go", "	moment.Until(turn.Add(step), nil)\n	select {\n	case o = <-done:\n	default:\n	}", "	o = <-done", "backend.TestResultsAtAPublicMoment", false},
 	{"a place is free when its query has ended", "backend/execute.go", "	*first = at.Add(step)\n", "", "backend.TestTurnsArePublic", false},

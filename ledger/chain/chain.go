@@ -52,20 +52,6 @@ func (e *Encoder) Cost(c privacy.Cost) {
 	e.Int(c.Delta.Atto())
 }
 
-func (e *Encoder) list(list []int64) {
-	e.Int(int64(len(list)))
-	for _, n := range list {
-		e.Int(n)
-	}
-}
-
-func (e *Encoder) ints(list []int) {
-	e.Int(int64(len(list)))
-	for _, n := range list {
-		e.Int(int64(n))
-	}
-}
-
 // Decoder reads what Encoder wrote. The first fault sticks in err; everything read after it is zero.
 type Decoder struct {
 	b   []byte
@@ -151,26 +137,6 @@ func (d *Decoder) Count() int {
 		return 0
 	}
 	return int(n)
-}
-
-// list and ints read numbers; none is nil.
-func (d *Decoder) list() []int64 {
-	n := d.Count()
-	if n == 0 {
-		return nil
-	}
-	list := make([]int64, n)
-	for i := range list {
-		list[i] = d.Int()
-	}
-	return list
-}
-
-func (d *Decoder) ints() (list []int) {
-	for _, n := range d.list() {
-		list = append(list, int(n))
-	}
-	return list
 }
 
 // End reports the first fault, or that bytes are left over.

@@ -19,225 +19,202 @@ const (
 
 // Spec writes a Spec: its kind, and all that a Spec of the kind has.
 func (e *Encoder) Spec(s mechanisms.Spec) {
-	switch {
-	case s.Choice != nil:
-		e.Int(specChoice)
-		e.choice(s)
-	case s.Alarm != nil:
-		e.Int(specAlarm)
-		e.alarm(s)
-	case s.Online != nil:
-		e.Int(specOnline)
-		e.online(s)
-	case s.Synthetic != nil:
-		e.Int(specSynthetic)
-		e.synthetic(s)
-	default:
+	w := walk{to: e}
+	switch k := s.Kind.(type) {
+	case *mechanisms.Counts:
 		e.Int(specCounts)
-		e.counts(s)
+		w.counts(&s, k)
+	case *mechanisms.Choice:
+		e.Int(specChoice)
+		w.choice(&s, k)
+	case *mechanisms.Alarm:
+		e.Int(specAlarm)
+		w.alarm(&s, k)
+	case *mechanisms.Online:
+		e.Int(specOnline)
+		w.online(&s, k)
+	case *mechanisms.Synthetic:
+		e.Int(specSynthetic)
+		w.synthetic(&s, k)
 	}
 }
 
-func (d *Decoder) Spec() mechanisms.Spec {
+func (d *Decoder) Spec() (s mechanisms.Spec) {
+	w := walk{from: d}
 	switch kind := d.Int(); kind {
 	case specCounts:
-		return d.counts()
+		s.Kind = w.counts(&s, &mechanisms.Counts{})
 	case specChoice:
-		return d.choice()
+		s.Kind = w.choice(&s, &mechanisms.Choice{})
 	case specAlarm:
-		return d.alarm()
+		s.Kind = w.alarm(&s, &mechanisms.Alarm{})
 	case specOnline:
-		return d.online()
+		s.Kind = w.online(&s, &mechanisms.Online{})
 	case specSynthetic:
-		return d.synthetic()
+		s.Kind = w.synthetic(&s, &mechanisms.Synthetic{})
 	default:
 		if d.err == nil {
 			d.err = fmt.Errorf("a measure of kind %d is not known", kind)
 		}
-		return mechanisms.Spec{}
-	}
-}
-
-func (e *Encoder) counts(s mechanisms.Spec) {
-	e.Int(int64(s.Counters))
-	y := s.Strategy
-	e.description(ranges.Description{Kind: y.Kind, Cells: s.Cells, Radices: y.Radices, Weights: y.Weights, Bits: y.Bits, Version: y.Version, Matrix: y.Matrix,
-		Marginals: y.Marginals, Factors: y.Factors})
-	e.noise(s.Noise)
-	e.Int(int64(len(s.Sums)))
-	for _, sum := range s.Sums {
-		e.Int(sum.Low)
-		e.Int(sum.High)
-		e.noise(sum.Noise)
-		e.Int(int64(sum.Values))
-	}
-}
-
-func (d *Decoder) counts() mechanisms.Spec {
-	s := mechanisms.Spec{Counters: int(d.Int())}
-	if s.Counters < 1 {
-		d.fail()
-	}
-	y := d.description(0)
-	s.Cells = y.Cells
-	s.Strategy = mechanisms.Strategy{Kind: y.Kind, Radices: y.Radices, Weights: y.Weights, Bits: y.Bits, Version: y.Version, Matrix: y.Matrix, Marginals: y.Marginals, Factors: y.Factors}
-	s.Noise = d.noise()
-	for range d.Count() {
-		s.Sums = append(s.Sums, mechanisms.Sum{Bound: mechanisms.Bound{Low: d.Int(), High: d.Int()}, Noise: d.noise(), Values: int(d.Int())})
 	}
 	return s
 }
 
-func (e *Encoder) noise(n mechanisms.Noise) {
-	e.Int(int64(n.Kind))
-	e.Int(n.Num)
-	e.Int(n.Den)
-	e.Int(n.Step)
+// walk goes through the fields of a Spec in the order of their bytes, and writes each or sets it to what is read: one of the
+// two is not nil. So the two cannot disagree on what a kind has.
+type walk struct {
+	to   *Encoder
+	from *Decoder
 }
 
-func (d *Decoder) noise() mechanisms.Noise {
-	return mechanisms.Noise{Kind: mechanisms.NoiseKind(d.Int()), Num: d.Int(), Den: d.Int(), Step: d.Int()}
+func number[T ~int | ~int64 | ~uint8 | ~uint64](w walk, fields ...*T) {
+	for _, n := range fields {
+		if w.to != nil {
+			w.to.Int(int64(*n))
+		} else {
+			*n = T(w.from.Int())
+		}
+	}
 }
 
-func (e *Encoder) description(d ranges.Description) {
-	e.Int(int64(d.Kind))
-	e.Int(int64(d.Cells))
-	e.ints(d.Radices)
-	e.list(d.Weights)
-	e.Int(int64(d.Bits))
-	e.Int(int64(d.Version))
-	e.list(d.Matrix)
-	e.Int(int64(len(d.Marginals)))
-	for _, m := range d.Marginals {
-		e.Int(int64(m.Attributes))
-		e.Bool(m.Residual)
-		e.Int(m.Weight)
+// list walks a length, and then each of so many, which take at least eight bytes. None is nil.
+func list[T any](w walk, all *[]T, each func(walk, *T)) {
+	if w.to != nil {
+		w.to.Int(int64(len(*all)))
+		for i := range *all {
+			each(w, &(*all)[i])
+		}
+		return
 	}
-	e.Int(int64(len(d.Factors)))
-	for _, f := range d.Factors {
-		e.description(f)
+	for range w.from.Count() {
+		if w.from.err != nil {
+			return
+		}
+		var one T
+		each(w, &one)
+		*all = append(*all, one)
 	}
+}
+
+func numbers[T ~int | ~int64](w walk, all *[]T) {
+	list(w, all, func(w walk, n *T) { number(w, n) })
+}
+
+// needs has what is read fail unless it is so.
+func (w walk) needs(sound bool) {
+	if w.from != nil && !sound {
+		w.from.fail()
+	}
+}
+
+func (w walk) counts(s *mechanisms.Spec, c *mechanisms.Counts) mechanisms.Kind {
+	number(w, &s.Counters)
+	w.needs(s.Counters >= 1)
+	y := c.Strategy
+	d := ranges.Description{Kind: y.Kind, Cells: s.Cells, Radices: y.Radices, Weights: y.Weights, Bits: y.Bits, Version: y.Version, Matrix: y.Matrix, Marginals: y.Marginals, Factors: y.Factors}
+	w.description(&d, 0)
+	s.Cells = d.Cells
+	c.Strategy = mechanisms.Strategy{Kind: d.Kind, Radices: d.Radices, Weights: d.Weights, Bits: d.Bits, Version: d.Version, Matrix: d.Matrix, Marginals: d.Marginals, Factors: d.Factors}
+	w.noise(&c.Noise)
+	list(w, &c.Sums, func(w walk, sum *mechanisms.Sum) {
+		number(w, &sum.Low, &sum.High)
+		w.noise(&sum.Noise)
+		number(w, &sum.Values)
+	})
+	return c
+}
+
+func (w walk) noise(n *mechanisms.Noise) {
+	number(w, &n.Kind)
+	number(w, &n.Num, &n.Den, &n.Step)
 }
 
 // maxNested bounds how deep descriptions are within each other.
 const maxNested = 4
 
-func (d *Decoder) description(depth int) ranges.Description {
-	y := ranges.Description{Kind: ranges.Kind(d.Int()), Cells: int(d.Int()), Radices: d.ints(), Weights: d.list(), Bits: int(d.Int()), Version: int(d.Int()), Matrix: d.list()}
-	for range d.Count() {
-		y.Marginals = append(y.Marginals, ranges.Marginal{Attributes: uint64(d.Int()), Residual: d.Bool(), Weight: d.Int()})
-	}
-	factors := d.Count()
-	if depth == maxNested && factors > 0 {
-		d.fail()
-		return y
-	}
-	for range factors {
-		if d.err != nil {
-			return y
+func (w walk) description(d *ranges.Description, depth int) {
+	number(w, &d.Kind)
+	number(w, &d.Cells)
+	numbers(w, &d.Radices)
+	numbers(w, &d.Weights)
+	number(w, &d.Bits, &d.Version)
+	numbers(w, &d.Matrix)
+	list(w, &d.Marginals, func(w walk, m *ranges.Marginal) {
+		number(w, &m.Attributes)
+		w.bool(&m.Residual)
+		number(w, &m.Weight)
+	})
+	list(w, &d.Factors, func(w walk, f *ranges.Description) {
+		if w.needs(depth < maxNested); depth < maxNested {
+			w.description(f, depth+1)
 		}
-		y.Factors = append(y.Factors, d.description(depth+1))
+	})
+}
+
+func (w walk) bool(b *bool) {
+	if w.to != nil {
+		w.to.Bool(*b)
+	} else {
+		*b = w.from.Bool()
 	}
+}
+
+func (w walk) choice(s *mechanisms.Spec, ch *mechanisms.Choice) mechanisms.Kind {
+	number(w, &s.Counters, &s.Cells)
+	number(w, &ch.Kind)
+	w.needs(ch.Kind != 0)
+	list(w, &ch.Blocks, func(w walk, b *mechanisms.Block) { number(w, &b.Groups, &b.Cells) })
+	list(w, &ch.Shares, func(w walk, s *mechanisms.Share) { number(w, &s.Num, &s.Den) })
+	number(w, &ch.Most)
+	numbers(w, &ch.Weights)
+	numbers(w, &ch.From)
+	w.contribution(&ch.Each)
+	w.cost(&ch.Cost)
+	return ch
+}
+
+func (w walk) alarm(s *mechanisms.Spec, a *mechanisms.Alarm) mechanisms.Kind {
+	s.Counters, s.Cells = 1, 1
+	number(w, &a.Positives, &a.Restarts)
+	w.needs(a.Positives >= 1)
+	w.contribution(&a.Contribution)
+	w.cost(&a.Cost)
+	return a
+}
+
+func (w walk) online(s *mechanisms.Spec, o *mechanisms.Online) mechanisms.Kind {
+	s.Counters = 1
+	number(w, &s.Cells)
+	number(w, &o.Rule)
+	w.contribution(&o.Contribution)
+	number(w, &o.Rows, &o.Spare)
+	number(w, &o.Updates)
+	number(w, &o.Queries)
+	w.cost(&o.Cost)
+	return o
+}
+
+func (w walk) synthetic(s *mechanisms.Spec, y *mechanisms.Synthetic) mechanisms.Kind {
+	s.Counters = 1
+	number(w, &s.Cells)
+	number(w, &y.Rule)
+	w.contribution(&y.Contribution)
+	numbers(w, &y.Sizes)
+	number(w, &y.Total)
+	number(w, &y.Drawn)
+	w.cost(&y.Cost)
 	return y
 }
 
-func (e *Encoder) choice(s mechanisms.Spec) {
-	e.Int(int64(s.Counters))
-	e.Int(int64(s.Cells))
-	ch := s.Choice
-	e.Int(int64(ch.Kind))
-	e.Int(int64(len(ch.Blocks)))
-	for _, b := range ch.Blocks {
-		e.Int(int64(b.Groups))
-		e.Int(int64(b.Cells))
+func (w walk) contribution(c *mechanisms.Contribution) {
+	number(w, &c.Rows, &c.Groups, &c.PerGroup)
+	number(w, &c.Neighbors)
+}
+
+func (w walk) cost(c *privacy.Cost) {
+	if w.to != nil {
+		w.to.Cost(*c)
+	} else {
+		*c = w.from.Cost()
 	}
-	e.Int(int64(len(ch.Shares)))
-	for _, share := range ch.Shares {
-		e.Int(share.Num)
-		e.Int(share.Den)
-	}
-	e.Int(int64(ch.Most))
-	e.list(ch.Weights)
-	e.list(ch.From)
-	e.contribution(ch.Each)
-	e.Cost(ch.Cost)
-}
-
-func (d *Decoder) choice() mechanisms.Spec {
-	s := mechanisms.Spec{Counters: int(d.Int()), Cells: int(d.Int())}
-	ch := &mechanisms.Choice{Kind: mechanisms.ChoiceKind(d.Int())}
-	if ch.Kind == 0 {
-		d.fail()
-	}
-	for range d.Count() {
-		ch.Blocks = append(ch.Blocks, mechanisms.Block{Groups: int(d.Int()), Cells: int(d.Int())})
-	}
-	for range d.Count() {
-		ch.Shares = append(ch.Shares, mechanisms.Share{Num: d.Int(), Den: d.Int()})
-	}
-	ch.Most, ch.Weights, ch.From, ch.Each, ch.Cost = int(d.Int()), d.list(), d.list(), d.contribution(), d.Cost()
-	s.Choice = ch
-	return s
-}
-
-func (e *Encoder) alarm(s mechanisms.Spec) {
-	a := s.Alarm
-	e.Int(int64(a.Positives))
-	e.Int(int64(a.Restarts))
-	e.contribution(a.Contribution)
-	e.Cost(a.Cost)
-}
-
-func (d *Decoder) alarm() mechanisms.Spec {
-	a := &mechanisms.Alarm{Positives: int(d.Int()), Restarts: int(d.Int()), Contribution: d.contribution(), Cost: d.Cost()}
-	if a.Positives < 1 {
-		d.fail()
-	}
-	return mechanisms.Spec{Counters: 1, Cells: 1, Alarm: a}
-}
-
-func (e *Encoder) online(s mechanisms.Spec) {
-	o := s.Online
-	e.Int(int64(s.Cells))
-	e.Int(int64(o.Rule))
-	e.contribution(o.Contribution)
-	e.Int(o.Rows)
-	e.Int(o.Spare)
-	e.Int(int64(o.Updates))
-	e.Int(o.Queries)
-	e.Cost(o.Cost)
-}
-
-func (d *Decoder) online() mechanisms.Spec {
-	s := mechanisms.Spec{Counters: 1, Cells: int(d.Int())}
-	s.Online = &mechanisms.Online{Rule: mechanisms.OnlineRule(d.Int()), Contribution: d.contribution(), Rows: d.Int(), Spare: d.Int(), Updates: int(d.Int()), Queries: d.Int(), Cost: d.Cost()}
-	return s
-}
-
-func (e *Encoder) synthetic(s mechanisms.Spec) {
-	y := s.Synthetic
-	e.Int(int64(s.Cells))
-	e.Int(int64(y.Rule))
-	e.contribution(y.Contribution)
-	e.ints(y.Sizes)
-	e.Int(y.Total)
-	e.Int(int64(y.Drawn))
-	e.Cost(y.Cost)
-}
-
-func (d *Decoder) synthetic() mechanisms.Spec {
-	s := mechanisms.Spec{Counters: 1, Cells: int(d.Int())}
-	s.Synthetic = &mechanisms.Synthetic{Rule: mechanisms.SyntheticRule(d.Int()), Contribution: d.contribution(), Sizes: d.ints(), Total: d.Int(), Drawn: int(d.Int()), Cost: d.Cost()}
-	return s
-}
-
-func (e *Encoder) contribution(c mechanisms.Contribution) {
-	e.Int(c.Rows)
-	e.Int(c.Groups)
-	e.Int(c.PerGroup)
-	e.Int(int64(c.Neighbors))
-}
-
-func (d *Decoder) contribution() mechanisms.Contribution {
-	return mechanisms.Contribution{Rows: d.Int(), Groups: d.Int(), PerGroup: d.Int(), Neighbors: privacy.Neighbors(d.Int())}
 }

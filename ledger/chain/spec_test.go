@@ -14,8 +14,8 @@ import (
 )
 
 // tree is a tree of 2·3 branches over 6 cells with discrete Gaussian noise 5/2.
-var tree = mechanisms.Spec{Counters: 1, Cells: 6, Strategy: mechanisms.Strategy{Kind: mechanisms.Tree, Radices: []int{2, 3}},
-	Noise: mechanisms.Noise{Kind: mechanisms.DiscreteGaussian, Num: 5, Den: 2}}
+var tree = mechanisms.Spec{Counters: 1, Cells: 6, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Tree, Radices: []int{2, 3}},
+	Noise: mechanisms.Noise{Kind: mechanisms.DiscreteGaussian, Num: 5, Den: 2}}}
 
 // treeBytes are its bytes: what is written today is read by whatever comes later.
 const treeBytes = "0000000000000001" + // counts
@@ -38,24 +38,24 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 	count := mechanisms.Bound{Low: 0, High: 1}
 	specs := []mechanisms.Spec{
 		tree,
-		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace}, {Bound: mechanisms.Bound{Low: -5, High: 1 << 40}, Noise: tree.Noise}}},
-		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace}, {Bound: count, Noise: laplace, Values: 12}}},
-		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace},
-			{Bound: mechanisms.Bound{Low: -5, High: 1 << 40}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 7, Den: 3, Step: 127}}}},
-		{Counters: 1, Cells: 6, Strategy: mechanisms.Strategy{Kind: mechanisms.Tree, Radices: []int{2, 3}, Weights: []int64{9, 7}}, Noise: laplace},
-		{Counters: 1, Cells: 64, Strategy: mechanisms.Strategy{Kind: mechanisms.PIdentity, Version: 1}, Noise: laplace},
-		{Counters: 1, Cells: 64, Strategy: mechanisms.Strategy{Kind: mechanisms.Sine, Bits: 20, Version: 1}, Noise: laplace},
-		{Counters: 1, Cells: 2, Strategy: mechanisms.Strategy{Kind: mechanisms.Matrix, Matrix: []int64{1, -2, 3, 4}}, Noise: laplace},
-		{Counters: 1, Cells: 6, Strategy: mechanisms.Strategy{Kind: mechanisms.Marginals, Radices: []int{2, 3}, Marginals: []ranges.Marginal{{Attributes: 2, Residual: true, Weight: 4}, {Weight: 1}}}, Noise: laplace},
-		{Counters: 1, Cells: 6, Strategy: mechanisms.Strategy{Kind: mechanisms.Product, Factors: []ranges.Description{{Kind: mechanisms.Identity, Cells: 2}, {Kind: mechanisms.Tree, Cells: 3, Radices: []int{3}}}}, Noise: laplace},
-		{Counters: 1, Cells: 9, Choice: &mechanisms.Choice{Kind: mechanisms.Quantiles, Blocks: []mechanisms.Block{{Groups: 2, Cells: 3}, {Groups: 1, Cells: 3}}, Shares: []mechanisms.Share{{Num: 0, Den: 1}, {Num: 1, Den: 2}},
+		{Counters: 2, Cells: 9, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace}, {Bound: mechanisms.Bound{Low: -5, High: 1 << 40}, Noise: tree.Counts().Noise}}}},
+		{Counters: 2, Cells: 9, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace}, {Bound: count, Noise: laplace, Values: 12}}}},
+		{Counters: 2, Cells: 9, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace},
+			{Bound: mechanisms.Bound{Low: -5, High: 1 << 40}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 7, Den: 3, Step: 127}}}}},
+		{Counters: 1, Cells: 6, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Tree, Radices: []int{2, 3}, Weights: []int64{9, 7}}, Noise: laplace}},
+		{Counters: 1, Cells: 64, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.PIdentity, Version: 1}, Noise: laplace}},
+		{Counters: 1, Cells: 64, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Sine, Bits: 20, Version: 1}, Noise: laplace}},
+		{Counters: 1, Cells: 2, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Matrix, Matrix: []int64{1, -2, 3, 4}}, Noise: laplace}},
+		{Counters: 1, Cells: 6, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Marginals, Radices: []int{2, 3}, Marginals: []ranges.Marginal{{Attributes: 2, Residual: true, Weight: 4}, {Weight: 1}}}, Noise: laplace}},
+		{Counters: 1, Cells: 6, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Product, Factors: []ranges.Description{{Kind: mechanisms.Identity, Cells: 2}, {Kind: mechanisms.Tree, Cells: 3, Radices: []int{3}}}}, Noise: laplace}},
+		{Counters: 1, Cells: 9, Kind: &mechanisms.Choice{Kind: mechanisms.Quantiles, Blocks: []mechanisms.Block{{Groups: 2, Cells: 3}, {Groups: 1, Cells: 3}}, Shares: []mechanisms.Share{{Num: 0, Den: 1}, {Num: 1, Den: 2}},
 			Each: mechanisms.Contribution{Rows: 2, Neighbors: privacy.AddRemove}, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(5)}}},
-		{Counters: 3, Cells: 1, Choice: &mechanisms.Choice{Kind: mechanisms.Popular, Blocks: []mechanisms.Block{{Groups: 1, Cells: 3}}, Most: 2,
+		{Counters: 3, Cells: 1, Kind: &mechanisms.Choice{Kind: mechanisms.Popular, Blocks: []mechanisms.Block{{Groups: 1, Cells: 3}}, Most: 2,
 			Each: mechanisms.Contribution{Rows: 4, Groups: 2, PerGroup: 2, Neighbors: privacy.ReplaceOne}, Cost: privacy.Cost{Rho: privacy.PicoRho(7)}}},
-		{Counters: 1, Cells: 1, Alarm: &mechanisms.Alarm{Positives: 3, Restarts: 1, Contribution: mechanisms.Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(7)}}},
-		{Counters: 2, Cells: 1, Choice: &mechanisms.Choice{Kind: mechanisms.Popular, Blocks: []mechanisms.Block{{Groups: 1, Cells: 2}}, Most: 1, Weights: []int64{3, 8},
+		{Counters: 1, Cells: 1, Kind: &mechanisms.Alarm{Positives: 3, Restarts: 1, Contribution: mechanisms.Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(7)}}},
+		{Counters: 2, Cells: 1, Kind: &mechanisms.Choice{Kind: mechanisms.Popular, Blocks: []mechanisms.Block{{Groups: 1, Cells: 2}}, Most: 1, Weights: []int64{3, 8},
 			Each: mechanisms.Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(7)}}},
-		{Counters: 1, Cells: 4, Choice: &mechanisms.Choice{Kind: mechanisms.Dearest, Blocks: []mechanisms.Block{{Groups: 1, Cells: 4}}, Most: 1, Weights: []int64{5, 9}, From: []int64{0, 3},
+		{Counters: 1, Cells: 4, Kind: &mechanisms.Choice{Kind: mechanisms.Dearest, Blocks: []mechanisms.Block{{Groups: 1, Cells: 4}}, Most: 1, Weights: []int64{5, 9}, From: []int64{0, 3},
 			Each: mechanisms.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, Cost: privacy.Cost{Rho: privacy.PicoRho(7)}}},
 	}
 	seen := map[string]bool{}
@@ -90,9 +90,9 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 // TestSpecsOfInstancesRoundTrip: what a synthetic or online release was measured by is read back equal, and equal specs have
 // equal bytes.
 func TestSpecsOfInstancesRoundTrip(t *testing.T) {
-	made := mechanisms.Spec{Counters: 1, Cells: 12, Synthetic: &mechanisms.Synthetic{Rule: mechanisms.SmallDatabase, Sizes: []int{3, 4}, Total: 77, Drawn: 9,
+	made := mechanisms.Spec{Counters: 1, Cells: 12, Kind: &mechanisms.Synthetic{Rule: mechanisms.SmallDatabase, Sizes: []int{3, 4}, Total: 77, Drawn: 9,
 		Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.ReplaceOne}, Cost: privacy.Cost{Rho: privacy.PicoRho(5)}}}
-	online := mechanisms.Spec{Counters: 1, Cells: 8, Online: &mechanisms.Online{Rule: mechanisms.MultiplicativeWeights, Rows: 1000, Spare: 1000, Updates: 5,
+	online := mechanisms.Spec{Counters: 1, Cells: 8, Kind: &mechanisms.Online{Rule: mechanisms.MultiplicativeWeights, Rows: 1000, Spare: 1000, Updates: 5,
 		Contribution: privacy.Contribution{Rows: 2, Groups: 2, PerGroup: 1, Neighbors: privacy.AddRemove}, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(1e6)}}}
 	for _, s := range []mechanisms.Spec{made, online} {
 		var e, again Encoder

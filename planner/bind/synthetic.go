@@ -275,8 +275,8 @@ type preview struct {
 }
 
 func MadeBy(s mechanisms.Spec) string {
-	if s.Online != nil {
-		return "the hypothesis of its " + s.Online.Rule.String()
+	if o, ok := s.Kind.(*mechanisms.Online); ok {
+		return "the hypothesis of its " + o.Rule.String()
 	}
-	return s.Synthetic.Rule.String()
+	return s.Kind.(*mechanisms.Synthetic).Rule.String()
 }

@@ -158,7 +158,7 @@ func (ch *Optimizer) Alternatives(leaf string, s *linear.Query, taken *Path) []p
 		}
 		seen[name] = len(out)
 		a := plans.Alternative{Leaf: leaf, Path: paths[i], Kind: m.Kind, Name: m.Name, Held: m.Held, Cost: m.Cost, Taken: i == 0, Why: m.Why}
-		if a.Error = ch.off(c.way); m.Spec.Choice != nil {
+		if a.Error = ch.off(c.way); mechanisms.Is[*mechanisms.Choice](m.Spec) {
 			a.Rank = m.Spec.RankError(ch.Context.Settings.Confidence)
 		}
 		if i > 0 {
@@ -175,9 +175,9 @@ func (c alternative) path(source string) string {
 	case source != "containment":
 	case r != nil && r.Mix != nil:
 		return "linear combination"
-	case c.way.Measure.Spec.Online != nil:
+	case mechanisms.Is[*mechanisms.Online](c.way.Measure.Spec):
 		return "online release"
-	case c.way.Measure.Spec.Strategy.IsCube():
+	case c.way.Measure.Spec.Counts().Strategy.IsCube():
 		return "containment in marginals"
 	}
 	return source
@@ -203,7 +203,7 @@ func whyNot(c alternative, taken *Path, off, least mechanisms.Error, own plans.D
 // off is the largest expected error over the rows that a way reads.
 func (ch *Optimizer) off(w *Path) mechanisms.Error {
 	var most mechanisms.Error
-	if w.Reading == nil || w.Measure.Spec.Choice != nil {
+	if w.Reading == nil || mechanisms.Is[*mechanisms.Choice](w.Measure.Spec) {
 		return most
 	}
 	if w.Reading.Mix != nil {

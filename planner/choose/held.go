@@ -68,7 +68,7 @@ func (ch *Optimizer) reused(q *goal, grows bool) (list []alternative) {
 			continue
 		}
 		r := reuse.CoverHeld(q.Query, h.HeldOn)
-		if r == nil && !h.Holding.Spec.Strategy.IsCube() {
+		if r == nil && !h.Holding.Spec.Counts().Strategy.IsCube() {
 			r = reuse.CoverWithin(q.Query, h.Measure.Query)
 		}
 		if r == nil {

@@ -126,10 +126,10 @@ func (v *LeafPlanner) strategy(a *Request, m *linear.Marginals) bool {
 		}
 		return 1
 	})
-	if best.Spec.Strategy.Kind != mechanisms.Marginals {
+	if best.Spec.Counts().Strategy.Kind != mechanisms.Marginals {
 		return false
 	}
-	m.Strategy = best.Spec.Strategy
+	m.Strategy = best.Spec.Counts().Strategy
 	a.Marginals = m
 	spec, err := a.Fresh(v.Optimizer.Share(1))
 	if err != nil {

@@ -167,7 +167,7 @@ func (ch *Optimizer) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, b
 	errors, list := spec.Errors(ch.Context.Settings.Confidence), []looked(nil)
 	for i := 0; i < len(rows); i += errors.Every(len(rows)) {
 		l := looked{i, errors.Variance(rows[i])}
-		if spec.Strategy.Kind == mechanisms.Identity && len(list) > 0 { // it grows with the number of cells
+		if spec.Counts().Strategy.Kind == mechanisms.Identity && len(list) > 0 { // it grows with the number of cells
 			if l.variance > list[0].variance {
 				list[0] = l
 			}

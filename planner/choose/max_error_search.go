@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -221,7 +222,7 @@ func (ch *Optimizer) exactHeld(n *need, q *goal) (current, stale *Path) {
 			m := c.way.Measure
 			old := ch.isStale(c.holding, m.Declared)
 			have := best[old]
-			if !m.Held || m.Spec.Choice != nil || m.Spec.Online != nil && c.not != "" || own.order > have.order || own.order == have.order && own.variance >= have.variance || !ch.within(n, m.Spec, c.way.Reading) {
+			if !m.Held || mechanisms.Is[*mechanisms.Choice](m.Spec) || mechanisms.Is[*mechanisms.Online](m.Spec) && c.not != "" || own.order > have.order || own.order == have.order && own.variance >= have.variance || !ch.within(n, m.Spec, c.way.Reading) {
 				continue
 			}
 			best[old] = own

@@ -3,6 +3,7 @@ package choose
 import (
 	"fmt"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
@@ -63,7 +64,7 @@ func (ch *Optimizer) holdingOf(o *reuse.OnlineRelease) (found reuse.Holding, ok 
 		return reuse.Holding{}, false
 	}
 	for _, h := range ch.Context.Holdings.Held(o.Measure.Digest) {
-		if h.Spec.Online != nil && h.Spec.Cells == o.Cells.Cells && (!ok || h.At.After(found.At)) {
+		if mechanisms.Is[*mechanisms.Online](h.Spec) && h.Spec.Cells == o.Cells.Cells && (!ok || h.At.After(found.At)) {
 			found, ok = h, true
 		}
 	}
@@ -73,7 +74,7 @@ func (ch *Optimizer) holdingOf(o *reuse.OnlineRelease) (found reuse.Holding, ok 
 // left is how many updates a held session has left.
 func (ch *Optimizer) left(h reuse.Holding) int {
 	if ch.Context.Left == nil {
-		return h.Spec.Online.Updates
+		return h.Spec.Kind.(*mechanisms.Online).Updates
 	}
 	return ch.Context.Left(h.ID)
 }
@@ -87,7 +88,7 @@ func (ch *Optimizer) reuseAny(q *goal) []alternative {
 		}
 		m := *o.Measure
 		c := alternative{way: &Path{Measure: &m, Reading: o.reading}, variance: ch.worst(o.holding.Spec, o.reading), holding: o.holding, order: len(list)}
-		c.way.hold(o.holding, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, o.left, o.holding.Spec.Online.Updates, o.Figures()))
+		c.way.hold(o.holding, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, o.left, o.holding.Spec.Kind.(*mechanisms.Online).Updates, o.Figures()))
 		if o.left == 0 {
 			c.not = "it has stopped: its updates are used up"
 			ch.Hints.Add("online release " + o.Name + " has stopped: its updates are used up")

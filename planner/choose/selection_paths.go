@@ -61,7 +61,7 @@ func (ch *Optimizer) sameChoice(own *plans.Measure, fresh mechanisms.Spec) *Path
 		return nil
 	}
 	for _, h := range ch.Context.Holdings.Held(own.Digest) {
-		if held := h.Spec.Choice; held != nil && fresh.Choice.Cost.Fits(held.Cost) {
+		if held, ok := h.Spec.Kind.(*mechanisms.Choice); ok && fresh.Kind.(*mechanisms.Choice).Cost.Fits(held.Cost) {
 			w := &Path{Measure: own}
 			w.hold(h, "the same question, asked before at least as exactly")
 			return w

@@ -63,9 +63,9 @@ func (ch *Optimizer) oneAlarm(s *linear.Query, share privacy.Cost) (*Path, *refu
 			break
 		}
 		h := held[0]
-		if h.Spec.Alarm != nil && spec.Alarm.Cost.Fits(h.Spec.Alarm.Cost) && ch.Context.AlarmsLeft != nil && ch.Context.AlarmsLeft(h.ID) > 0 {
+		if held, ok := h.Spec.Kind.(*mechanisms.Alarm); ok && share.Fits(held.Cost) && ch.Context.AlarmsLeft != nil && ch.Context.AlarmsLeft(h.ID) > 0 {
 			w := &Path{Measure: run}
-			w.hold(h, "your run of alarms on this table goes on, and each question of it is free: "+predicate.Text(int64(ch.Context.AlarmsLeft(h.ID)))+" of "+predicate.Text(int64(h.Spec.Alarm.Positives))+" yes answers are left")
+			w.hold(h, "your run of alarms on this table goes on, and each question of it is free: "+predicate.Text(int64(ch.Context.AlarmsLeft(h.ID)))+" of "+predicate.Text(int64(held.Positives))+" yes answers are left")
 			question.Spec = h.Spec
 			w.Alarm = &plans.AlarmQuestion{Measure: question, Least: s.Alarm.Threshold(h.Spec, ch.Context.Settings.Confidence)}
 			return w, nil

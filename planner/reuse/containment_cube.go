@@ -9,7 +9,7 @@ import (
 // CoverHeld is cover for a release that is held. Of a cube that need not have been observed cell by cell the question must
 // be about attributes that can be read together.
 func CoverHeld(s *linear.Query, h HeldOn) *Reading {
-	if !h.Holding.Spec.Strategy.IsCube() {
+	if !h.Holding.Spec.Counts().Strategy.IsCube() {
 		if r := Cover(s, h.Measure.Query); r != nil || h.Measure.Grows {
 			return r
 		}

@@ -84,7 +84,7 @@ func ReadHeld(h Holding, t *policy.Table) *HeldMeasure {
 		return nil
 	}
 	n := r.number()
-	if r.failed || n != h.Spec.Counters || h.Spec.Choice != nil || h.Spec.Online != nil || h.Spec.Synthetic != nil {
+	if r.failed || n != h.Spec.Counters || !mechanisms.Is[*mechanisms.Counts](h.Spec) {
 		return nil
 	}
 	for range n {

@@ -53,7 +53,7 @@ func (v *Index) Add(h Holding) {
 
 // inexactness orders releases of one measure: the smaller, the more exact.
 func inexactness(s mechanisms.Spec) float64 {
-	if s.Strategy.IsCube() { // which reads some sums alone: that of all cells is among them
+	if s.Counts().Strategy.IsCube() { // which reads some sums alone: that of all cells is among them
 		return math.Sqrt(s.Variance([]mechanisms.Span{{From: 0, To: s.Cells}}))
 	}
 	return s.RMSE(mechanisms.AllRanges)
@@ -197,7 +197,7 @@ func (s *Views) put(h Holding, m *HeldMeasure) {
 		bucketOf(s.wide, columns).add(one)
 		s.rents.add(one)
 	}
-	if !m.combines() || h.Spec.Strategy.IsCube() {
+	if !m.combines() || h.Spec.Counts().Strategy.IsCube() {
 		return
 	}
 	filter := string(predicate.Encode(nil, m.Filter))

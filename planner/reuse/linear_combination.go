@@ -109,7 +109,7 @@ type placedGroup struct {
 // one whose column's cells are those that are wanted.
 func (t *Combining) generators(x *axes, goal []float64, s *View, counter int, parts []*ofPart) (out []*generator) {
 	m := s.Measure
-	if s.Holding.Spec.Strategy.Kind != mechanisms.Identity {
+	if s.Holding.Spec.Counts().Strategy.Kind != mechanisms.Identity {
 		g := t.projected(x, goal, s, counter, parts)
 		if g == nil {
 			return nil

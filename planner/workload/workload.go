@@ -365,11 +365,11 @@ func (k *cluster) measure(cost privacy.Cost) (m *plans.Measure, err error) {
 		m.Spec, err = a.alone(cost)
 		m.Why = "part of a batch: nothing measures it better together with others"
 	} else {
-		if k.ways[0].Spec.Strategy.IsCube() {
-			k.cells.Marginals = &linear.Marginals{Strategy: k.ways[0].Spec.Strategy}
+		if k.ways[0].Spec.Counts().Strategy.IsCube() {
+			k.cells.Marginals = &linear.Marginals{Strategy: k.ways[0].Spec.Counts().Strategy}
 		}
 		m = k.cells.Measure(WorkloadKind, "batch of "+k.cells.Table.Name+": "+strings.ReplaceAll(textOfColumns(k.cells), ",", ", "))
-		m.Spec, err = mechanisms.OfStrategy(1, k.cells.Cells, k.ways[0].Spec.Strategy, k.cells.Contribution(), cost)
+		m.Spec, err = mechanisms.OfStrategy(1, k.cells.Cells, k.ways[0].Spec.Counts().Strategy, k.cells.Contribution(), cost)
 		m.Why = fmt.Sprintf("part of a batch: %s for %s", k.name(), semantics.Plural(int64(len(k.asks)), "question"))
 	}
 	m.Shared, m.Cost = true, cost

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
@@ -37,8 +38,8 @@ type Answerer struct {
 	holdings  holdingsIndex
 	estimates estimateCache
 	answers   answerCache
-	sessions  sessions
-	watches   watches
+	sessions  live[*mechanisms.Session]
+	watches   live[*mechanisms.Watch]
 	turns     *admission.Turns // of those who buy
 	workers   *admission.Workers
 	public    *PublicRows
@@ -53,7 +54,8 @@ type Charges interface {
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, charges Charges) *Answerer {
 	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, charges: charges, public: &PublicRows{}, turns: admission.NewTurns(purchaseBurst), workers: admission.NewWorkers(places(e), queriesOf(b)),
-		sessions: sessions{byID: map[int64]*liveSession{}}, watches: watches{byID: map[int64]*liveWatch{}}}
+		sessions: live[*mechanisms.Session]{what: "online release", lost: "steps of an online release cannot be read: it is taken for stopped", byID: map[int64]*instance[*mechanisms.Session]{}},
+		watches:  live[*mechanisms.Watch]{what: "run of alarms", lost: "steps of a run of alarms cannot be read: it is taken for ended", byID: map[int64]*instance[*mechanisms.Watch]{}}}
 }
 
 // places is how many queries a sandbox runs at a time; without one there are none to bound.

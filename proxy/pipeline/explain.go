@@ -143,9 +143,9 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 	switch {
 	case m.Held && m.HeldID == 0:
 		e.Source = "the numbers of the keys that are found first"
-	case m.Held && m.Spec.Alarm != nil:
+	case m.Held && mechanisms.Is[*mechanisms.Alarm](m.Spec):
 		e.Source = "your run of alarms " + m.Name
-	case m.Spec.Alarm != nil:
+	case mechanisms.Is[*mechanisms.Alarm](m.Spec):
 		e.Source = "a new run of alarms, bought by this query"
 	case m.Held:
 		e.Source = "release " + m.Name + ", which you have paid for"
@@ -153,7 +153,7 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 		e.Source = "release " + m.Name + ", which you have paid for, refined"
 	case m.Declared != nil:
 		e.Source = "release " + m.Name + ", bought by this query"
-	case m.Spec.Choice != nil:
+	case mechanisms.Is[*mechanisms.Choice](m.Spec):
 		e.Source = "a fresh choice"
 	case m.Kind == "range":
 		e.Source = "a new range release, bought by this query"
@@ -165,11 +165,11 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 		spec = m.Growth.Spec
 	}
 	of := ""
-	if weighted(m.Spec.Strategy) {
+	if weighted(m.Spec.Counts().Strategy) {
 		of = " of the weighted sums"
 	}
 	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %s)", spec.Sensitivity(contribution).L1, root(spec.L2Squared(contribution)), of, contribution.Neighbors, boundText(contribution))
-	if m.Spec.Choice != nil && m.Spec.Spread() > 0 {
+	if mechanisms.Is[*mechanisms.Choice](m.Spec) && m.Spec.Spread() > 0 {
 		e.Sensitivity = fmt.Sprintf("one %s moves one candidate's score by at most %d more than another's (%s, at most %s)", m.Table.Dataset.Unit.Name, m.Spec.Spread(), contribution.Neighbors, boundText(contribution))
 	}
 	e.Cost = m.Cost.String()
@@ -201,7 +201,7 @@ func boundText(c mechanisms.Contribution) string {
 func leafErrors(plan *plans.Plan, leaf *plans.Leaf, measure int) []string {
 	var lines []string
 	confidence := plan.Confidence
-	if m := plan.Measures[measure]; m.Spec.Alarm != nil {
+	if m := plan.Measures[measure]; mechanisms.Is[*mechanisms.Alarm](m.Spec) {
 		return []string{fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, at %s", m.Spec.Margin(confidence), percent(confidence))}
 	}
 	if leaf.MadeUp != nil {

@@ -101,16 +101,16 @@ func counted(m *plans.Measure) (*plans.Measure, error) {
 // growthText names the strategy and the noise of a release that grows, and how exact it is by now.
 func growthText(m *plans.Measure) string {
 	s, days := m.Growth.Spec, m.Growth.Through
-	how := fmt.Sprintf("%s: the band has the length %d", s.Strategy.Kind, largest(s.Strategy.Radices))
-	if s.Strategy.Kind == mechanisms.ContinualTree {
-		how = fmt.Sprintf("%s of single cells, each once complete", s.Strategy.Kind)
-		if n := len(s.Strategy.Radices); n > 0 {
+	how := fmt.Sprintf("%s: the band has the length %d", s.Counts().Strategy.Kind, largest(s.Counts().Strategy.Radices))
+	if s.Counts().Strategy.Kind == mechanisms.ContinualTree {
+		how = fmt.Sprintf("%s of single cells, each once complete", s.Counts().Strategy.Kind)
+		if n := len(s.Counts().Strategy.Radices); n > 0 {
 			blocks, block := make([]string, n), 1
 			for i := range blocks {
-				block *= s.Strategy.Radices[n-1-i]
+				block *= s.Counts().Strategy.Radices[n-1-i]
 				blocks[i] = fmt.Sprint(block)
 			}
-			how = fmt.Sprintf("%s of single cells and blocks of %s, each once complete", s.Strategy.Kind, strings.Join(blocks, " and "))
+			how = fmt.Sprintf("%s of single cells and blocks of %s, each once complete", s.Counts().Strategy.Kind, strings.Join(blocks, " and "))
 		}
 	}
 	all, err := mechanisms.NewConfidence(.95)
@@ -119,7 +119,7 @@ func growthText(m *plans.Measure) string {
 	}
 	sofar := m.Spec.Error([]mechanisms.Span{{From: 0, To: days}}, all).Variance
 	return fmt.Sprintf("%s; paid for once with all %d cells, of which %d are closed, and each drawn once when it is; %s; ranges of the closed cells have RMSE %.1f, their sum %.1f",
-		how, s.Cells, days, noiseText(s.Noise), m.Spec.RMSE(mechanisms.AllRanges), math.Sqrt(sofar))
+		how, s.Cells, days, noiseText(s.Counts().Noise), m.Spec.RMSE(mechanisms.AllRanges), math.Sqrt(sofar))
 }
 
 // largest is the largest of a few numbers, 0 of none.

@@ -15,7 +15,7 @@ func TestHoldingsOfALaterVersion(t *testing.T) {
 		return mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: num, Den: 1}
 	}
 	release := func(id int64, y mechanisms.Strategy, n mechanisms.Noise) ledger.Release {
-		return ledger.Release{ID: id, Item: ledger.Item{Digest: ledger.Digest{7}, Table: "public.people", Spec: mechanisms.Spec{Counters: 1, Cells: 64, Strategy: y, Noise: n}}}
+		return ledger.Release{ID: id, Item: ledger.Item{Digest: ledger.Digest{7}, Table: "public.people", Spec: mechanisms.Spec{Counters: 1, Cells: 64, Kind: &mechanisms.Counts{Strategy: y, Noise: n}}}}
 	}
 	releases := []ledger.Release{
 		release(1, mechanisms.Strategy{Kind: mechanisms.PIdentity, Version: 1}, noise(655360)), // an error of 55

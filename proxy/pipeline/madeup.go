@@ -18,7 +18,7 @@ func (a *Answerer) readMadeUp(s *Session, plan *plans.Plan, ids []int64, reading
 			continue
 		}
 		i := leaf.MadeUp.Measure
-		if plan.Measures[i].Spec.Online == nil {
+		if !mechanisms.Is[*mechanisms.Online](plan.Measures[i].Spec) {
 			readings[i].rows = privacy.PostProcess(readings[i].noisy, func(n mechanisms.Noisy) []int32 {
 				cells := make([]int32, len(n.Observations))
 				for k, c := range n.Observations {
@@ -28,10 +28,9 @@ func (a *Answerer) readMadeUp(s *Session, plan *plans.Plan, ids []int64, reading
 			})
 			continue
 		}
-		release, err := a.ledger.Load(context.Background(), s.User, ids[i])
+		release, err := a.load(context.Background(), s, ids[i])
 		if err != nil {
-			a.log.Error("saved release cannot be read", "release", ids[i], "error", err)
-			return errLedger
+			return err
 		}
 		belief, err := release.Item.Spec.Believe(release.Steps)
 		if err != nil {

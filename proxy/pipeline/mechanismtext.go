@@ -11,30 +11,36 @@ import (
 
 // mechanismText names the strategy, the noise, and for a range release what the strategy gains.
 func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contribution) string {
-	switch {
-	case s.Choice != nil:
-		return choiceText(s)
-	case s.Alarm != nil:
-		return alarmText(s)
-	case s.Online != nil:
-		return onlineText(s)
-	case s.Synthetic != nil:
-		return syntheticText(s)
+	switch k := s.Kind.(type) {
+	case *mechanisms.Counts:
+		return countsText(s, k, cost, c)
+	case *mechanisms.Choice:
+		return choiceText(s, k)
+	case *mechanisms.Alarm:
+		return alarmText(k)
+	case *mechanisms.Online:
+		return onlineText(s, k)
+	case *mechanisms.Synthetic:
+		return syntheticText(s, k)
 	}
-	noise := noiseText(s.Noise)
-	if s.Sums != nil {
-		noise = sumsText(s.Sums)
+	return ""
+}
+
+func countsText(s mechanisms.Spec, k *mechanisms.Counts, cost privacy.Cost, c mechanisms.Contribution) string {
+	noise := noiseText(k.Noise)
+	if k.Sums != nil {
+		noise = sumsText(k.Sums)
 	}
-	if s.Strategy.Kind == mechanisms.Identity {
+	if k.Strategy.Kind == mechanisms.Identity {
 		if s.Cells > 1 {
 			return fmt.Sprintf("histogram of %d cells; %s", s.Cells, noise)
 		}
 		return noise
 	}
-	if s.Strategy.IsCube() {
-		return fmt.Sprintf("%s, %d cells, least squares; %s", s.Strategy, s.Cells, noise)
+	if k.Strategy.IsCube() {
+		return fmt.Sprintf("%s, %d cells, least squares; %s", k.Strategy, s.Cells, noise)
 	}
-	text := fmt.Sprintf("%s over %d cells, least squares; %s", strategyText(s.Strategy), s.Cells, noise)
+	text := fmt.Sprintf("%s over %d cells, least squares; %s", strategyText(k.Strategy), s.Cells, noise)
 	text += fmt.Sprintf("; all ranges have RMSE %.1f", s.RMSE(mechanisms.AllRanges))
 	if plain, err := mechanisms.Plain(1, s.Cells, c, cost); err == nil {
 		text += fmt.Sprintf(", sums of a histogram's cells %.1f at this price", plain.RMSE(mechanisms.AllRanges))
@@ -48,10 +54,10 @@ const mostMarginals = 8
 // marginalsText names the marginals of a cube that are observed, and their noise: what is drawn is of one size, and a marginal
 // of which more is to be known is multiplied by its weight before. Residuals are weighted as well, which says nothing by itself.
 func marginalsText(m *plans.Measure) string {
-	y, names := m.Spec.Strategy, attributeNames(m)
+	c, names := m.Spec.Counts(), attributeNames(m)
 	var texts []string
 	residual := false
-	for _, one := range y.Marginals {
+	for _, one := range c.Strategy.Marginals {
 		text := "all rows"
 		if one.Attributes != 0 {
 			var own []string
@@ -62,8 +68,8 @@ func marginalsText(m *plans.Measure) string {
 			}
 			text = strings.Join(own, " × ")
 		}
-		if residual = residual || one.Residual; !one.Residual && m.Spec.Sums == nil && one.Weight > 0 {
-			text += " (" + weighedNoise(m.Spec.Noise, float64(one.Weight)) + ")"
+		if residual = residual || one.Residual; !one.Residual && c.Sums == nil && one.Weight > 0 {
+			text += " (" + weighedNoise(c.Noise, float64(one.Weight)) + ")"
 		}
 		texts = append(texts, text)
 	}
@@ -75,7 +81,7 @@ func marginalsText(m *plans.Measure) string {
 		kind = "marginals by residuals"
 	}
 	noise := "discrete Laplace noise"
-	if m.Spec.Noise.Kind == mechanisms.DiscreteGaussian || m.Spec.Sums != nil && m.Spec.Sums[0].Noise.Kind == mechanisms.DiscreteGaussian {
+	if c.Noise.Kind == mechanisms.DiscreteGaussian || c.Sums != nil && c.Sums[0].Noise.Kind == mechanisms.DiscreteGaussian {
 		noise = "discrete Gaussian noise"
 	}
 	return fmt.Sprintf("%s of %d cells, least squares; %s on %s", kind, m.Spec.Cells, noise, strings.Join(texts, ", "))
@@ -92,8 +98,8 @@ func weighedNoise(n mechanisms.Noise, weight float64) string {
 
 // attributeNames are the attributes of a measure's cube, by their columns and numbers of cells.
 func attributeNames(m *plans.Measure) []string {
-	names, at := make([]string, len(m.Spec.Strategy.Radices)), 0
-	for i, cells := range m.Spec.Strategy.Radices {
+	names, at := make([]string, len(m.Spec.Counts().Strategy.Radices)), 0
+	for i, cells := range m.Spec.Counts().Strategy.Radices {
 		names[i] = fmt.Sprintf("%d cells", cells)
 		if i >= len(m.Groups) || len(m.Groups) != len(names) {
 			continue
@@ -155,7 +161,7 @@ func MechanismText(m *plans.Measure) string {
 	if m.Refines() {
 		price.Epsilon = m.Ladder.Level
 	}
-	if m.Spec.Strategy.Kind == mechanisms.Marginals {
+	if m.Spec.Counts().Strategy.Kind == mechanisms.Marginals {
 		return marginalsText(m)
 	}
 	return mechanismText(m.Spec, price, m.Contribution())

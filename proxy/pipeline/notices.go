@@ -116,7 +116,7 @@ func freeOf(plan *plans.Plan) string {
 	for _, m := range plan.Measures {
 		names = append(names, m.Name)
 	}
-	if len(plan.Measures) == 1 && plan.Measures[0].Spec.Alarm != nil {
+	if len(plan.Measures) == 1 && mechanisms.Is[*mechanisms.Alarm](plan.Measures[0].Spec) {
 		return "free: a question of your run " + names[0]
 	}
 	return "free: answered from " + strings.Join(names, ", ") + ", which you have paid for"
@@ -133,17 +133,17 @@ func firstUses(plan *plans.Plan, bought purchase) []string {
 			continue
 		}
 		what := "every count over its columns"
-		if m.Spec.Synthetic != nil {
+		if mechanisms.Is[*mechanisms.Synthetic](m.Spec) {
 			what = "whatever is asked of its made-up rows"
 		}
 		if m.Kind == "range" {
 			what = "every range over " + m.Grain[0].Name
 		}
-		if m.Spec.Alarm != nil {
+		if mechanisms.Is[*mechanisms.Alarm](m.Spec) {
 			continue // what it was asked tells
 		}
-		if m.Spec.Online != nil {
-			lines = append(lines, fmt.Sprintf("first use of online release %s: %s; every count by its cells is free from now on, until its %d updates are used", m.Name, m.Cost, m.Spec.Online.Updates))
+		if o, ok := m.Spec.Kind.(*mechanisms.Online); ok {
+			lines = append(lines, fmt.Sprintf("first use of online release %s: %s; every count by its cells is free from now on, until its %d updates are used", m.Name, m.Cost, o.Updates))
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("first use of release %s: %s; %s is free from now on", m.Name, m.Cost, what))
@@ -188,7 +188,7 @@ func leafErrorText(plan *plans.Plan, at string) string {
 // ofSums tells whether a leaf has sums of other numbers than 0 and 1.
 func ofSums(plan *plans.Plan) bool {
 	return slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool {
-		return slices.ContainsFunc(m.Spec.Sums, func(s mechanisms.Sum) bool { return s.Bound != mechanisms.Bound{Low: 0, High: 1} })
+		return slices.ContainsFunc(m.Spec.Counts().Sums, func(s mechanisms.Sum) bool { return s.Bound != mechanisms.Bound{Low: 0, High: 1} })
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -19,26 +18,6 @@ import (
 // memory alone. Each hard answer is a step in the ledger before it is sent. After a restart the first question goes on
 // from the steps: one more step, which takes an update, is durable before the cells are read again (privacy rule 18).
 
-// sessions are the online releases that live, by the ledger's id. There is one of each: its lock is held while it begins.
-type sessions struct {
-	mu   sync.Mutex
-	byID map[int64]*liveSession
-}
-
-type liveSession struct {
-	mu    sync.Mutex
-	asked *mechanisms.Session // nil: not begun, or lost
-}
-
-func (l *sessions) of(id int64) *liveSession {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byID[id] == nil {
-		l.byID[id] = &liveSession{}
-	}
-	return l.byID[id]
-}
-
 // begin opens a session on a paid receipt and saves that it is open; its first question follows.
 func (a *Answerer) begin(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
 	truth, err := a.execute(ctx, s, query, receipt)
@@ -46,47 +25,10 @@ func (a *Answerer) begin(ctx context.Context, s *Session, m *plans.Measure, quer
 		a.log.Error("paid measure was not run", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
-	var id int64
-	var asked *mechanisms.Session
-	a.workers.Draw(s.User, func() {
-		asked, err = mechanisms.OpenSession(m.Spec, m.Place, truth, a.randomness(s), func(step []byte) error {
-			return a.ledger.Extend(context.Background(), s.User, id, step)
-		})
+	return a.sessions.begin(ctx, a, s, m, receipt, func(save func([]byte) error) (asked *mechanisms.Session, err error) {
+		a.workers.Draw(s.User, func() { asked, err = mechanisms.OpenSession(m.Spec, m.Place, truth, a.randomness(s), save) })
+		return asked, err
 	})
-	if err != nil {
-		a.log.Error("online release was not opened", "measure", m.Name, "error", err)
-		return 0, errInternal
-	}
-	a.sessions.mu.Lock() // once it is saved others may ask it, who would take it for lost and begin a second instance
-	defer a.sessions.mu.Unlock()
-	if id, err = a.save(ctx, receipt, drawn{noisy: asked.Opened()}); err != nil {
-		a.log.Error("online release was not saved", "measure", m.Name, "error", err)
-		return 0, errLedger
-	}
-	a.sessions.byID[id] = &liveSession{asked: asked}
-	return id, nil
-}
-
-// updatesLeft is how many updates an online release of hers has left: as many as a question would find.
-func (a *Answerer) updatesLeft(s *Session) func(id int64) int {
-	return func(id int64) int {
-		live := a.sessions.of(id)
-		live.mu.Lock()
-		defer live.mu.Unlock()
-		if live.asked != nil {
-			return live.asked.Left()
-		}
-		r, err := a.ledger.Load(context.Background(), s.User, id)
-		if err != nil {
-			return 0
-		}
-		left, err := r.Item.Spec.LeftAfter(r.Steps, true)
-		if err != nil {
-			a.log.Error("steps of an online release cannot be read: it is taken for stopped", "release", id, "error", err)
-			return 0
-		}
-		return left
-	}
 }
 
 // asked are the answers that an online release gave, by run and row.
@@ -95,23 +37,18 @@ type asked map[*plans.Run][]mechanisms.SessionAnswer
 // askSessions asks the online releases of a plan what it reads from them: its rows, in their order.
 func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (asked, error) {
 	var out asked
-	for _, leaf := range plan.Leaves {
-		for c := range leaf.Counts {
-			for r := range leaf.Counts[c].Runs {
-				run := &leaf.Counts[c].Runs[r]
-				if run.Measure < 0 || run.Pick != nil || plan.Measures[run.Measure].Spec.Online == nil {
-					continue
-				}
-				if out == nil {
-					out = asked{}
-				}
-				answers, err := a.ask(ctx, s, plan.Measures[run.Measure], ids[run.Measure], run.Spans)
-				if err != nil {
-					return nil, err
-				}
-				out[run] = answers
-			}
+	for run := range runs(plan) {
+		if run.Measure < 0 || run.Pick != nil || !mechanisms.Is[*mechanisms.Online](plan.Measures[run.Measure].Spec) {
+			continue
 		}
+		if out == nil {
+			out = asked{}
+		}
+		answers, err := a.ask(ctx, s, plan.Measures[run.Measure], ids[run.Measure], run.Spans)
+		if err != nil {
+			return nil, err
+		}
+		out[run] = answers
 	}
 	return out, nil
 }
@@ -189,17 +126,14 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id
 		a.log.Error("restart of an online release was not saved", "release", id, "error", err)
 		return nil, errLedger
 	}
-	release, err := a.ledger.Load(ctx, s.User, id)
+	release, err := a.load(ctx, s, id)
 	if err != nil {
-		a.log.Error("saved release cannot be read", "release", id, "error", err)
-		return nil, errLedger
+		return nil, err
 	}
 	truth, err := a.execute(ctx, s, query, receipt)
 	if err == nil {
 		var asked *mechanisms.Session
-		asked, err = mechanisms.RestoreSession(release.Item.Spec, release.Steps, m.Place, truth, a.randomness(s), func(step []byte) error {
-			return a.ledger.Extend(context.Background(), s.User, id, step)
-		})
+		asked, err = mechanisms.RestoreSession(release.Item.Spec, release.Steps, m.Place, truth, a.randomness(s), func(step []byte) error { return a.extend(s, id, step) })
 		if err == nil {
 			return asked, nil
 		}
@@ -212,31 +146,29 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id
 func (a *Answerer) onlineParts(s *Session, plan *plans.Plan, ids []int64, answers asked) []string {
 	var parts []string
 	for i, m := range plan.Measures {
-		if m.Spec.Online == nil {
+		o, ok := m.Spec.Kind.(*mechanisms.Online)
+		if !ok {
 			continue
 		}
 		hard, guessed, asked := 0, 0, false
-		for _, leaf := range plan.Leaves {
-			for c := range leaf.Counts {
-				for r := range leaf.Counts[c].Runs {
-					if run := &leaf.Counts[c].Runs[r]; run.Measure == i {
-						asked = true
-						for _, one := range answers[run] {
-							if one.Guessed {
-								guessed++
-							} else if one.Hard {
-								hard++
-							}
-						}
-					}
+		for run := range runs(plan) {
+			if run.Measure != i {
+				continue
+			}
+			asked = true
+			for _, one := range answers[run] {
+				if one.Guessed {
+					guessed++
+				} else if one.Hard {
+					hard++
 				}
 			}
 		}
 		if !asked {
 			continue // its hypothesis alone is read
 		}
-		left := a.updatesLeft(s)(ids[i])
-		text := fmt.Sprintf("online release %s: %d from the rows, the others from its hypothesis; %d of %d updates left", m.Name, hard, left, m.Spec.Online.Updates)
+		left := a.sessions.left(a, s)(ids[i])
+		text := fmt.Sprintf("online release %s: %d from the rows, the others from its hypothesis; %d of %d updates left", m.Name, hard, left, o.Updates)
 		if guessed > 0 {
 			text += fmt.Sprintf("; it stopped on the way: %d values are its hypothesis's own, and their error is not known", guessed)
 		} else if left == 0 {
@@ -262,17 +194,15 @@ func toldToo(notices []Notice, told []string) []Notice {
 
 // isOnline tells a plan that asks an online release, or a run of alarms.
 func isOnline(plan *plans.Plan) bool {
-	return slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return m.Spec.Online != nil || m.Spec.Alarm != nil })
+	return slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return m.Spec.GoesOn() })
 }
 
 // onlineText names an online release's mechanism.
-func onlineText(s mechanisms.Spec) string {
-	o := s.Online
+func onlineText(s mechanisms.Spec, o *mechanisms.Online) string {
 	return fmt.Sprintf("%s over %d cells: a sparse vector compares each answer of the hypothesis with the rows; up to %d answers come from the rows, with noise of their own", o.Rule, s.Cells, o.Updates)
 }
 
 // syntheticText names how made-up rows came about.
-func syntheticText(s mechanisms.Spec) string {
-	y := s.Synthetic
+func syntheticText(s mechanisms.Spec, y *mechanisms.Synthetic) string {
 	return fmt.Sprintf("%d made-up rows by %s over %d cells", y.Drawn, y.Rule, s.Cells)
 }

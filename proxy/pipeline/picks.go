@@ -14,7 +14,7 @@ import (
 
 // hasChoices tells a plan in which something was chosen, and not read from counts.
 func hasChoices(plan *plans.Plan) bool {
-	return slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return m.Spec.Choice != nil })
+	return slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return mechanisms.Is[*mechanisms.Choice](m.Spec) })
 }
 
 // picked reads a value of a column that is chosen; NULL where there is no candidate, or there seem to be no rows.
@@ -137,8 +137,7 @@ func mechanismOf(k mechanisms.ChoiceKind) string {
 }
 
 // choiceText names a mechanism that chooses.
-func choiceText(s mechanisms.Spec) string {
-	ch := s.Choice
+func choiceText(s mechanisms.Spec, ch *mechanisms.Choice) string {
 	groups, cells := 0, 0
 	for _, b := range ch.Blocks {
 		groups, cells = groups+b.Groups, max(cells, b.Cells)
@@ -171,8 +170,8 @@ func choiceText(s mechanisms.Spec) string {
 // summedIn is what a row adds to a count column.
 func summedIn(c plans.CountColumn, measure int, m *plans.Measure) mechanisms.Bound {
 	for _, run := range c.Runs {
-		if run.Measure == measure && run.Pick == nil && run.Counter < len(m.Spec.Sums) {
-			return m.Spec.Sums[run.Counter].Bound
+		if run.Measure == measure && run.Pick == nil && run.Counter < len(m.Spec.Counts().Sums) {
+			return m.Spec.Counts().Sums[run.Counter].Bound
 		}
 	}
 	return mechanisms.Bound{Low: 0, High: 1}

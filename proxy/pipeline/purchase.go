@@ -152,13 +152,13 @@ func (a *Answerer) randomness(s *Session) io.Reader {
 
 // draw runs one paid measure, adds its noise and saves the release.
 func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
-	if m.Spec.Alarm != nil {
+	if mechanisms.Is[*mechanisms.Alarm](m.Spec) {
 		return a.beginWatch(ctx, s, m, receipt)
 	}
 	if m.Growth != nil {
 		return a.beginGrowing(ctx, m, receipt)
 	}
-	if m.Spec.Online != nil {
+	if mechanisms.Is[*mechanisms.Online](m.Spec) {
 		return a.begin(ctx, s, m, query, receipt)
 	}
 	var d drawn

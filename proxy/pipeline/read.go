@@ -235,19 +235,16 @@ func (a *Answerer) estimate(s *Session, id int64, through int) (saved, error) {
 	if ok {
 		return hit, nil
 	}
-	release, err := a.ledger.Load(context.Background(), s.User, id)
+	release, err := a.load(context.Background(), s, id)
 	if err != nil {
-		a.log.Error("saved release cannot be read", "release", id, "error", err)
-		return saved{}, errLedger
+		return saved{}, err
 	}
 	var e *mechanisms.Estimate
 	seen, noisy := asOf(release, through)
-	switch spec := release.Item.Spec; {
-	case spec.Online != nil || spec.Synthetic != nil || spec.Alarm != nil: // which are asked, or have rows
-	case spec.Choice != nil:
-		_, err = spec.Chosen(release.Noisy)
-	default:
+	if spec := release.Item.Spec; mechanisms.Is[*mechanisms.Counts](spec) { // others are asked, or have rows
 		e, err = mechanisms.NewEstimate(seen, noisy)
+	} else if mechanisms.Is[*mechanisms.Choice](spec) {
+		_, err = spec.Chosen(release.Noisy)
 	}
 	if err != nil {
 		a.log.Error("saved release does not fit its description", "release", id, "error", err)

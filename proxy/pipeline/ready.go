@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -58,7 +59,7 @@ func leafBytes(plan *plans.Plan) (bytes int64) {
 func (a *Answerer) planContext(ctx context.Context, s *Session) reuse.Context {
 	c := reuse.Context{Work: reuse.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
-		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.updatesLeft(s), a.alarmsLeft(s)
+		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.sessions.left(a, s), a.watches.left(a, s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}
 	return c
@@ -92,12 +93,12 @@ func render(ctx context.Context, plan *plans.Plan, private, sandboxed dialect.Di
 		if ctx.Err() != nil {
 			return nil, outer.Query{}, reuse.RefuseEnded(context.Cause(ctx))
 		}
-		if m.Refines() || m.Held && m.Spec.Alarm == nil {
+		if m.Refines() || m.Held && !mechanisms.Is[*mechanisms.Alarm](m.Spec) {
 			continue
 		}
 		run, err := counted(m)
 		switch {
-		case m.Spec.Alarm != nil:
+		case mechanisms.Is[*mechanisms.Alarm](m.Spec):
 			queries[i], err = renderAlarms(plan, i, private)
 		case err == nil:
 			queries[i], err = rewrite.Render(run, private)

@@ -60,7 +60,7 @@ func (b below) refine(m *plans.Measure, receipt *ledger.Receipt, random io.Reade
 func released(m *plans.Measure, levels []mechanisms.Level, truth privacy.Sensitive[[]privacy.Group], random io.Reader, step time.Duration) (drawn, error) {
 	begun := time.Now()
 	d, err := release(m, levels, truth, random)
-	if step > 0 && (m.Spec.Choice != nil || m.Spec.Synthetic != nil || m.Open != nil) {
+	if step > 0 && (mechanisms.Is[*mechanisms.Choice](m.Spec) || mechanisms.Is[*mechanisms.Synthetic](m.Spec) || m.Open != nil) {
 		moment.Until(moment.Next(begun, step), nil)
 	}
 	return d, err

@@ -16,8 +16,8 @@ import (
 func TestChoicesEndOnAStep(t *testing.T) {
 	const step = 100 * time.Millisecond
 	for name, m := range map[string]*plans.Measure{
-		"a choice":     {Spec: mechanisms.Spec{Choice: &mechanisms.Choice{}}},
-		"made-up rows": {Spec: mechanisms.Spec{Synthetic: &mechanisms.Synthetic{}}},
+		"a choice":     {Spec: mechanisms.Spec{Kind: &mechanisms.Choice{}}},
+		"made-up rows": {Spec: mechanisms.Spec{Kind: &mechanisms.Synthetic{}}},
 		"keys":         {Open: &policy.Column{}},
 	} {
 		begun := time.Now()

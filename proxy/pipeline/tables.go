@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
@@ -136,7 +137,7 @@ func releaseRows(s *Session, held []ledger.Release) [][]policy.Value {
 	var rows [][]policy.Value
 	paid := map[string]bool{}
 	for _, r := range held {
-		if r.Item.Shared || r.Item.Spec.Online != nil {
+		if r.Item.Shared || mechanisms.Is[*mechanisms.Online](r.Item.Spec) {
 			paid[r.Item.Name] = true
 		}
 		rows = append(rows, []policy.Value{r.Item.Name, r.Item.Kind, tableName(r.Item.Table), int64(r.Item.Spec.Cells), amount(s.Dataset, r.Item.Cost), r.Item.Shared, true, policy.Timestamptz(r.At.UnixMicro())})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -19,70 +18,15 @@ import (
 // sent; a no is nothing to be remembered. After a restart of the process the first question goes on from the steps: one more
 // step, which takes a yes, is durable before the database is asked (privacy rule 18; docs/adr/0030).
 
-// watches are the runs that live, by the ledger's id. There is one of each: its lock is held while it is asked.
-type watches struct {
-	mu   sync.Mutex
-	byID map[int64]*liveWatch
-}
-
-type liveWatch struct {
-	mu    sync.Mutex
-	asked *mechanisms.Watch // nil: not begun, or lost
-}
-
-func (l *watches) of(id int64) *liveWatch {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byID[id] == nil {
-		l.byID[id] = &liveWatch{}
-	}
-	return l.byID[id]
-}
-
 // beginWatch opens a run on a paid receipt and saves that it is open. The database is asked nothing yet.
 func (a *Answerer) beginWatch(ctx context.Context, s *Session, m *plans.Measure, receipt *ledger.Receipt) (int64, error) {
 	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
 		a.log.Error("paid run of alarms was not begun", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
-	var id int64
-	asked, err := mechanisms.OpenWatch(m.Spec, a.randomness(s), func(step []byte) error {
-		return a.ledger.Extend(context.Background(), s.User, id, step)
+	return a.watches.begin(ctx, a, s, m, receipt, func(save func([]byte) error) (*mechanisms.Watch, error) {
+		return mechanisms.OpenWatch(m.Spec, a.randomness(s), save)
 	})
-	if err != nil {
-		a.log.Error("run of alarms was not opened", "measure", m.Name, "error", err)
-		return 0, errInternal
-	}
-	a.watches.mu.Lock() // once it is saved others may ask it, who would take it for lost and begin a second instance
-	defer a.watches.mu.Unlock()
-	if id, err = a.save(ctx, receipt, drawn{noisy: asked.Opened()}); err != nil {
-		a.log.Error("run of alarms was not saved", "measure", m.Name, "error", err)
-		return 0, errLedger
-	}
-	a.watches.byID[id] = &liveWatch{asked: asked}
-	return id, nil
-}
-
-// alarmsLeft is how many yes answers a run of hers has left: as many as a question would find.
-func (a *Answerer) alarmsLeft(s *Session) func(id int64) int {
-	return func(id int64) int {
-		live := a.watches.of(id)
-		live.mu.Lock()
-		defer live.mu.Unlock()
-		if live.asked != nil {
-			return live.asked.Left()
-		}
-		r, err := a.ledger.Load(context.Background(), s.User, id)
-		if err != nil {
-			return 0
-		}
-		left, err := r.Item.Spec.AlarmLeft(r.Steps, true)
-		if err != nil {
-			a.log.Error("steps of a run of alarms cannot be read: it is taken for ended", "release", id, "error", err)
-			return 0
-		}
-		return left
-	}
 }
 
 // add joins what runs of alarms said.
@@ -94,45 +38,41 @@ func (a asked) add(alarms asked) {
 
 // askAlarms asks the runs of a plan its questions, in their order, and says what they learnt: all of it is released.
 func (a *Answerer) askAlarms(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (out asked, told []string, err error) {
-	for _, leaf := range plan.Leaves {
-		for c := range leaf.Counts {
-			for r := range leaf.Counts[c].Runs {
-				run := &leaf.Counts[c].Runs[r]
-				if run.Alarm == nil || run.Measure < 0 {
-					continue
-				}
-				m := plan.Measures[run.Measure]
-				yes, left, err := a.askAlarm(ctx, s, m, ids[run.Measure], run.Alarm)
-				if err == errEnded && out != nil { // by an answer of this statement
-					out[run] = []mechanisms.SessionAnswer{{Guessed: true}}
-					told = append(told, m.Name+": not asked, since the run ended before: the answer is NULL")
-					continue
-				}
-				if err != nil {
-					return nil, nil, err
-				}
-				if out == nil {
-					out = asked{}
-				}
-				answer := mechanisms.SessionAnswer{Left: left}
-				if told = append(told, alarmTold(m, yes, left)); yes {
-					answer.Value = 1
-				}
-				out[run] = []mechanisms.SessionAnswer{answer}
-			}
+	for run := range runs(plan) {
+		if run.Alarm == nil || run.Measure < 0 {
+			continue
 		}
+		m := plan.Measures[run.Measure]
+		yes, left, err := a.askAlarm(ctx, s, m, ids[run.Measure], run.Alarm)
+		if err == errEnded && out != nil { // by an answer of this statement
+			out[run] = []mechanisms.SessionAnswer{{Guessed: true}}
+			told = append(told, m.Name+": not asked, since the run ended before: the answer is NULL")
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if out == nil {
+			out = asked{}
+		}
+		answer := mechanisms.SessionAnswer{Left: left}
+		if told = append(told, alarmTold(m, yes, left)); yes {
+			answer.Value = 1
+		}
+		out[run] = []mechanisms.SessionAnswer{answer}
 	}
 	return out, told, nil
 }
 
 func alarmTold(m *plans.Measure, yes bool, left int) string {
+	positives := m.Spec.Kind.(*mechanisms.Alarm).Positives
 	switch {
 	case yes && left == 0:
-		return fmt.Sprintf("%s: yes, the last of the run's %d: it has ended, and the next such question buys a new one", m.Name, m.Spec.Alarm.Positives)
+		return fmt.Sprintf("%s: yes, the last of the run's %d: it has ended, and the next such question buys a new one", m.Name, positives)
 	case yes:
-		return fmt.Sprintf("%s: yes; %d of the run's %d are left", m.Name, left, m.Spec.Alarm.Positives)
+		return fmt.Sprintf("%s: yes; %d of the run's %d are left", m.Name, left, positives)
 	}
-	return fmt.Sprintf("%s: no, which is free; %d of the run's %d yes answers are left", m.Name, left, m.Spec.Alarm.Positives)
+	return fmt.Sprintf("%s: no, which is free; %d of the run's %d yes answers are left", m.Name, left, positives)
 }
 
 // errEnded is what a question gets whose run has ended since it was planned: by another question of the same analyst.
@@ -178,7 +118,7 @@ func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *plans.Measure, i
 
 // hold makes a run this proxy's and has it live here, with a receipt for one question. It is restored only when it is this
 // proxy's: before, its last steps might still be another one's to make.
-func (a *Answerer) hold(ctx context.Context, s *Session, id int64, live *liveWatch, question ledger.Digest) (*ledger.Receipt, error) {
+func (a *Answerer) hold(ctx context.Context, s *Session, id int64, live *instance[*mechanisms.Watch], question ledger.Digest) (*ledger.Receipt, error) {
 	receipt, err := a.ledger.Ask(context.WithoutCancel(ctx), s.User, id, question)
 	if errors.Is(err, ledger.ErrElsewhere) {
 		live.asked = nil
@@ -196,14 +136,11 @@ func (a *Answerer) hold(ctx context.Context, s *Session, id int64, live *liveWat
 
 // restoreWatch goes on with a run that another process has left.
 func (a *Answerer) restoreWatch(ctx context.Context, s *Session, id int64) (*mechanisms.Watch, error) {
-	release, err := a.ledger.Load(ctx, s.User, id)
+	release, err := a.load(ctx, s, id)
 	if err != nil {
-		a.log.Error("saved release cannot be read", "release", id, "error", err)
-		return nil, errLedger
+		return nil, err
 	}
-	asked, err := mechanisms.RestoreWatch(release.Item.Spec, release.Steps, a.randomness(s), func(step []byte) error {
-		return a.ledger.Extend(context.Background(), s.User, id, step)
-	})
+	asked, err := mechanisms.RestoreWatch(release.Item.Spec, release.Steps, a.randomness(s), func(step []byte) error { return a.extend(s, id, step) })
 	switch {
 	case errors.Is(err, mechanisms.ErrAlarmsSpent):
 		return nil, errEnded
@@ -219,26 +156,22 @@ func (a *Answerer) restoreWatch(ctx context.Context, s *Session, id int64) (*mec
 // renderAlarms writes the questions that a plan has for a run, and returns the first for EXPLAIN.
 func renderAlarms(plan *plans.Plan, measure int, private dialect.Dialect) (first rewrite.Query, err error) {
 	some := false
-	for _, leaf := range plan.Leaves {
-		for _, c := range leaf.Counts {
-			for _, run := range c.Runs {
-				if run.Measure != measure || run.Alarm == nil {
-					continue
-				}
-				q, err := rewrite.Render(run.Alarm.Measure, private)
-				if err != nil {
-					return first, err
-				}
-				if !some {
-					first, some = q, true
-				}
-			}
+	for run := range runs(plan) {
+		if run.Measure != measure || run.Alarm == nil {
+			continue
+		}
+		q, err := rewrite.Render(run.Alarm.Measure, private)
+		if err != nil {
+			return first, err
+		}
+		if !some {
+			first, some = q, true
 		}
 	}
 	return first, nil
 }
 
 // alarmText names the mechanism of a run of alarms.
-func alarmText(s mechanisms.Spec) string {
-	return fmt.Sprintf("sparse vector (AboveThreshold) with noise of one side on threshold and count: the run ends at yes number %d; each no before that is free", s.Alarm.Positives)
+func alarmText(a *mechanisms.Alarm) string {
+	return fmt.Sprintf("sparse vector (AboveThreshold) with noise of one side on threshold and count: the run ends at yes number %d; each no before that is free", a.Positives)
 }

@@ -26,7 +26,7 @@ func (e *elsewhere) Load(context.Context, string, int64) (ledger.Release, error)
 func TestRunIsHeldBeforeItIsRestored(t *testing.T) {
 	l := &elsewhere{}
 	a := NewAnswerer(nil, l, nil, nil, nil, nil)
-	if _, err := a.hold(t.Context(), &Session{User: "alice"}, 1, &liveWatch{}, ledger.Digest{}); err != errElsewhere || l.loads > 0 {
+	if _, err := a.hold(t.Context(), &Session{User: "alice"}, 1, a.watches.of(1), ledger.Digest{}); err != errElsewhere || l.loads > 0 {
 		t.Errorf("%v, after the steps were read %d times", err, l.loads)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
@@ -208,7 +209,7 @@ func (s *recordedHouse) claims(text string, number uint64) map[ledger.Digest]cla
 	list := map[ledger.Digest]claim{}
 	for _, m := range plan.Measures {
 		d := claimOf(m.Spec, m.Contribution())
-		for c := range m.Spec.Sums {
+		for c := range m.Spec.Counts().Sums {
 			d.byCounter = append(d.byCounter, claimOf(inSteps(m.Spec.Only(c)), m.Contribution()))
 		}
 		list[ledger.Digest(m.Digest)] = d
@@ -274,7 +275,7 @@ func (c *tally) compare(one, other *recorder, text string, plan map[ledger.Diges
 			return // what follows keys that were found may differ as they do
 		}
 		spec := a.item.Spec
-		if a.what != "save" || spec.Choice != nil || spec.Alarm != nil || spec.Online != nil || a.keys != nil || b.keys != nil {
+		if a.what != "save" || mechanisms.Is[*mechanisms.Choice](spec) || mechanisms.Is[*mechanisms.Alarm](spec) || mechanisms.Is[*mechanisms.Online](spec) || a.keys != nil || b.keys != nil {
 			c.chosen += oneIf(a.what == "save")
 			if !reflect.DeepEqual(a.keys, b.keys) {
 				return

@@ -121,11 +121,12 @@ func claimOf(spec mechanisms.Spec, c mechanisms.Contribution) claim {
 
 // inSteps is a sum of which each row adds whole steps of the noise, as many as what it adds begins.
 func inSteps(spec mechanisms.Spec) mechanisms.Spec {
-	sum := spec.Sums[0]
+	own := spec.Counts()
+	sum := own.Sums[0]
 	if step := sum.Noise.Step; step > 1 {
 		sum.Low, sum.High, sum.Noise.Step = -((step - 1 - min(sum.Low, 0)) / step), (max(sum.High, 0)+step-1)/step, 0
 	}
-	spec.Sums = []mechanisms.Sum{sum}
+	own.Sums, spec.Kind = []mechanisms.Sum{sum}, &own
 	return spec
 }
 
@@ -140,9 +141,9 @@ func exceeded(one, other step, d claim) (why string, share float64) {
 		squared := new(big.Int).Mul(move, move)
 		l1.Add(l1, move)
 		l2.Add(l2, squared)
-		n := spec.Noise
-		if spec.Sums != nil {
-			n = spec.Sums[j/width].Noise
+		n := spec.Counts().Noise
+		if spec.Counts().Sums != nil {
+			n = spec.Counts().Sums[j/width].Noise
 		}
 		if n.Step > 1 { // noise in steps hides what moves by a whole number of them
 			move.Add(move, big.NewInt(n.Step-1)).Div(move, big.NewInt(n.Step))
@@ -181,10 +182,10 @@ func miscalibrated(it ledger.Item, d claim) string {
 		return per.Mul(per, new(big.Rat).SetFrac(s.l2Squared, big.NewInt(2)))
 	}
 	sum := new(big.Rat)
-	if it.Spec.Sums == nil {
-		sum = costs(it.Spec.Noise, d)
+	if it.Spec.Counts().Sums == nil {
+		sum = costs(it.Spec.Counts().Noise, d)
 	}
-	for c, s := range it.Spec.Sums {
+	for c, s := range it.Spec.Counts().Sums {
 		sum.Add(sum, costs(s.Noise, d.byCounter[c]))
 	}
 	paid := big.NewRat(it.Cost.Epsilon.Micro(), 1e6)

@@ -114,7 +114,7 @@ func notedScales(t *testing.T, path string, users []string, scales map[ledger.Di
 		}
 		noise := map[time.Time]float64{}
 		for _, r := range l.Holdings(user, "lab") {
-			noise[r.At.UTC()] = float64(r.Item.Spec.Noise.Num) / float64(r.Item.Spec.Noise.Den)
+			noise[r.At.UTC()] = float64(r.Item.Spec.Counts().Noise.Num) / float64(r.Item.Spec.Counts().Noise.Den)
 		}
 		for _, c := range charges {
 			versions[c.Policy]++
