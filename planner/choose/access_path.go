@@ -23,7 +23,7 @@ type goal struct {
 	share privacy.Cost
 	held  []alternative // what again and reuse have listed
 
-	sessions []onlinePath // what onlineFor has listed, once it has looked
+	sessions []*onlinePath // what onlineFor has listed, once it has looked
 	looked   bool
 
 	choosing mechanisms.Spec // instead of fresh, where the question is a choice

@@ -2,6 +2,7 @@ package choose
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -14,26 +15,26 @@ import (
 // how many updates her own session has left, and expected errors. Where a plain histogram of its cells would give less error
 // at the same cost, the release is drawn as that histogram, unless the policy insists.
 
-// sessionWay is an online release that a question can be read from, and how her own session of it stands.
+// onlinePath is an online release whose columns a question reads, and how her own session of it stands.
 type onlinePath struct {
 	*reuse.OnlineRelease
-	reading *reuse.Reading
+	cover   func() *reuse.Reading // nil: the question cannot be read from it. Looked for once, and by whom it concerns: cells may be many
 	held    bool
 	holding reuse.Holding
 	left    int // updates of what she holds
 }
 
-// onlineFor lists the online releases that a question can be read from. It looks once for each question: what she holds may
+// onlineFor lists the online releases that have a question's columns. It looks once for each question: what she holds may
 // change while this is planned, and all sources are to see the same of it. Else one would find that she does not hold a
 // release yet and the next that she does, and she would pay for a fresh count.
-func (ch *Optimizer) onlineFor(q *goal) []onlinePath {
+func (ch *Optimizer) onlineFor(q *goal) []*onlinePath {
 	if !q.looked {
 		q.sessions, q.looked = ch.lookForSessions(q), true
 	}
 	return q.sessions
 }
 
-func (ch *Optimizer) lookForSessions(q *goal) (list []onlinePath) {
+func (ch *Optimizer) lookForSessions(q *goal) (list []*onlinePath) {
 	columns, ok := q.Columns()
 	if !ok || len(q.Table.Sessions) == 0 || len(columns) == 0 || q.Summed() != nil || q.Table.Derived != nil {
 		return nil
@@ -47,13 +48,11 @@ func (ch *Optimizer) lookForSessions(q *goal) (list []onlinePath) {
 			ch.Hints.Add("release " + r.Name + " is not used: " + err.Error())
 			continue
 		}
-		if reading := reuse.Cover(q.Query, o.Cells); reading != nil {
-			way := onlinePath{OnlineRelease: o, reading: reading}
-			if way.holding, way.held = ch.holdingOf(o); way.held {
-				way.left = ch.left(way.holding)
-			}
-			list = append(list, way)
+		way := &onlinePath{OnlineRelease: o, cover: sync.OnceValue(func() *reuse.Reading { return reuse.Cover(q.Query, o.Cells) })}
+		if way.holding, way.held = ch.holdingOf(o); way.held {
+			way.left = ch.left(way.holding)
 		}
+		list = append(list, way)
 	}
 	return list
 }
@@ -83,11 +82,11 @@ func (ch *Optimizer) left(h reuse.Holding) int {
 func (ch *Optimizer) reuseAny(q *goal) []alternative {
 	list := ch.reuse(q)
 	for _, o := range ch.onlineFor(q) {
-		if !o.held {
+		if !o.held || o.cover() == nil {
 			continue
 		}
 		m := *o.Measure
-		c := alternative{way: &Path{Measure: &m, Reading: o.reading}, variance: ch.worst(o.holding.Spec, o.reading), holding: o.holding, order: len(list)}
+		c := alternative{way: &Path{Measure: &m, Reading: o.cover()}, variance: ch.worst(o.holding.Spec, o.cover()), holding: o.holding, order: len(list)}
 		c.way.hold(o.holding, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, o.left, o.holding.Spec.Kind.(*mechanisms.Online).Updates, o.Figures()))
 		if o.left == 0 {
 			c.not = "it has stopped: its updates are used up"
@@ -101,7 +100,7 @@ func (ch *Optimizer) reuseAny(q *goal) []alternative {
 // openSession finds the online releases that she may open for this.
 func (ch *Optimizer) openSession(q *goal) (list []alternative) {
 	for _, o := range ch.onlineFor(q) {
-		if o.held && !ch.isStale(o.holding, o.Release) {
+		if o.held && !ch.isStale(o.holding, o.Release) || o.cover() == nil {
 			continue
 		}
 		m := *o.Measure
@@ -113,11 +112,11 @@ func (ch *Optimizer) openSession(q *goal) (list []alternative) {
 		default:
 			m.Why = "online release " + o.Name + " is within dp.epsilon: " + o.Figures()
 		}
-		c := alternative{way: &Path{Measure: &m, Reading: o.reading}, variance: ch.worst(o.Spec, o.reading)}
+		c := alternative{way: &Path{Measure: &m, Reading: o.cover()}, variance: ch.worst(o.Spec, o.cover())}
 		if priced := (privacy.Cost{Epsilon: o.Cost.Epsilon, Rho: o.Cost.Rho}); !priced.Fits(q.share) { // δ is the budget's alone
 			c.not = "dearer than dp.epsilon lets this question be"
 			ch.Hints.Add(fmt.Sprintf("release %s: ε %s makes every count by %s free; SET dp.epsilon = %s", o.Name, o.Epsilon, plans.ColumnNames(o.Columns), o.Epsilon))
-		} else if here, beaten := o.Beaten(o.reading); beaten {
+		} else if here, beaten := o.Beaten(o.cover()); beaten {
 			c.not = fmt.Sprintf("a plain histogram of its cells would answer this within ±%d at the same cost: %s", here, o.Figures())
 			ch.Hints.Add("online release " + o.Name + " is not opened for this: " + c.not)
 		} else if better := ch.declaredBetter(q, c); better != nil && !o.Insist {
@@ -143,7 +142,7 @@ func (ch *Optimizer) declaredBetter(q *goal, online alternative) *alternative {
 // afresh.
 func (ch *Optimizer) stopped(q *goal) []alternative {
 	for _, o := range ch.onlineFor(q) {
-		if o.held && !o.Recount && o.left == 0 {
+		if o.held && !o.Recount && o.left == 0 && o.cover() != nil {
 			q.refusal = sessionStopped.At(-1, o.Name, o.Updates, q.Table.Name)
 		}
 	}
