@@ -17,25 +17,30 @@ const (
 	specSynthetic                  // rows that are made up
 )
 
-// Spec writes a Spec: its kind, and all that a Spec of the kind has.
+// Spec writes a Spec: its kind, and all that a Spec of the kind has. It walks a copy, as others read the kind meanwhile.
 func (e *Encoder) Spec(s mechanisms.Spec) {
 	w := walk{to: e}
 	switch k := s.Kind.(type) {
 	case *mechanisms.Counts:
 		e.Int(specCounts)
-		w.counts(&s, k)
+		own := *k
+		w.counts(&s, &own)
 	case *mechanisms.Choice:
 		e.Int(specChoice)
-		w.choice(&s, k)
+		own := *k
+		w.choice(&s, &own)
 	case *mechanisms.Alarm:
 		e.Int(specAlarm)
-		w.alarm(&s, k)
+		own := *k
+		w.alarm(&s, &own)
 	case *mechanisms.Online:
 		e.Int(specOnline)
-		w.online(&s, k)
+		own := *k
+		w.online(&s, &own)
 	case *mechanisms.Synthetic:
 		e.Int(specSynthetic)
-		w.synthetic(&s, k)
+		own := *k
+		w.synthetic(&s, &own)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -30,6 +31,18 @@ func TestSpecsBytes(t *testing.T) {
 	var e Encoder
 	if e.Spec(tree); hex.EncodeToString(e.b) != treeBytes {
 		t.Errorf("wrote %x, want %s", e.b, treeBytes)
+	}
+}
+
+// TestSpecsAreWrittenAtOnce: a kind is shared by all that hold the Spec, and writing it leaves it alone (under the race detector).
+func TestSpecsAreWrittenAtOnce(t *testing.T) {
+	for _, kind := range []mechanisms.Kind{tree.Kind, &mechanisms.Choice{Kind: mechanisms.Popular}, &mechanisms.Alarm{Positives: 1}, &mechanisms.Online{}, &mechanisms.Synthetic{}} {
+		s := mechanisms.Spec{Counters: 1, Cells: 6, Kind: kind}
+		var writers sync.WaitGroup
+		for range 2 {
+			writers.Go(func() { new(Encoder).Spec(s) })
+		}
+		writers.Wait()
 	}
 }
 
