@@ -77,7 +77,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *bind.Ke
 	plan.addChoices(sheets, chosen, ways[len(sheets):])
 	plan.tellEmptyGroups(b, &said)
 	if c.Alternatives {
-		plan.tellAlternatives(ch, append(slices.Clone(sheets), chosen...), ways)
+		plan.Alternatives = ch.Alternatives(all, ways)
 	}
 	plan.Notes = append(append(said, ch.Dates...), ch.Hints...)
 	if refusal = plan.addMadeUps(b); refusal != nil {

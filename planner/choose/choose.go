@@ -33,6 +33,7 @@ type Path struct {
 	TopK    *linear.TopK         // set: candidates are chosen
 	counts  *linear.Query        // what the measure counts, where that is more than the question
 	share   privacy.Cost         // what it might have cost
+	name    string               // of the source that it comes from
 }
 
 // Optimizer finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst

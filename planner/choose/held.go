@@ -83,6 +83,9 @@ func (ch *Optimizer) reused(q *goal, grows bool) (list []alternative) {
 	return list
 }
 
+// heldLonger is why something held is not read.
+const heldLonger = "what has been held longer is as exact as asked, and the same question keeps its answer"
+
 // settled says which of what is held may be read. Of what is as exact as a fresh count that is what has been held longest, so
 // that the same question keeps its answer when more is bought; where nothing is, any release, whatever its error: it was
 // bought for that.
@@ -96,7 +99,7 @@ func settled(list []alternative) []alternative {
 	for i := range list {
 		switch c := &list[i]; {
 		case first >= 0 && i != first:
-			c.not = "what has been held longer is as exact as asked, and the same question keeps its answer"
+			c.not = heldLonger
 		case first < 0 && !c.released:
 			c.not = "less exact than a fresh count at dp.epsilon"
 		}

@@ -153,6 +153,6 @@ func (ch *Optimizer) holdsAll(asks []*Request) bool {
 // holds tells whether a request is answered by what she has paid for.
 func (ch *Optimizer) holds(a *Request) bool {
 	quiet := *ch
-	q, refusal := quiet.goalOf(a.Query, ch.Share(1))
-	return refusal == nil && (least(quiet.again(q)) != nil || least(quiet.reuse(q)) != nil)
+	q := quiet.goalOf(a.Query, ch.Share(1))
+	return q.refusal == nil && (least(quiet.again(q)) != nil || least(quiet.reuse(q)) != nil)
 }

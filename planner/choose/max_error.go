@@ -216,8 +216,12 @@ func (ch *Optimizer) Least(enough func(privacy.Cost) bool) (privacy.Cost, bool) 
 	return of(high), true
 }
 
-// counted counts a question afresh at the least cost for its bounds; nil: there is none.
-func (ch *Optimizer) counted(n *need) *Path {
+// exactCount counts a question afresh at the least cost for its bounds, with the rows around its own where that is free.
+func (ch *Optimizer) exactCount(q *goal) []alternative {
+	n := q.need
+	if q.released {
+		return nil
+	}
 	w := &Path{Measure: n.Measure(n.Kind(), n.Table.Name+n.About()), Reading: reuse.OwnReading(n.Query)}
 	var ok bool
 	if n.Summed() == nil {
@@ -236,7 +240,7 @@ func (ch *Optimizer) counted(n *need) *Path {
 		}
 	}
 	w.Measure.Why += "; the least cost for " + ch.aim()
-	return w
+	return []alternative{{way: w}}
 }
 
 // leastCounts is for counts, all with one noise.
@@ -269,9 +273,10 @@ func (ch *Optimizer) leastSums(n *need) (spec mechanisms.Spec, sum privacy.Cost,
 	return spec, sum, err == nil
 }
 
-// freshRange is a range release of her own at the least cost, where she has asked for one: SET dp.release = on.
-func (ch *Optimizer) freshRange(n *need) *Path {
-	if !ch.Context.Settings.Release || ch.ownRange(n.Query, ch.Share(1), true) == nil {
+// exactRelease is a range release of her own at the least cost, where she has asked for one: SET dp.release = on.
+func (ch *Optimizer) exactRelease(q *goal) []alternative {
+	n := q.need
+	if !ch.Context.Settings.Release && !ch.Context.Alternatives || ch.ownRange(n.Query, ch.Share(1), true) == nil {
 		return nil
 	}
 	cost, ok := ch.Least(func(c privacy.Cost) bool {
@@ -283,5 +288,8 @@ func (ch *Optimizer) freshRange(n *need) *Path {
 	}
 	w := ch.ownRange(n.Query, cost, true)
 	w.Measure.Why += "; the least cost for " + ch.aim()
-	return w
+	if q.released = ch.Context.Settings.Release; !q.released {
+		return []alternative{{way: w, not: onlyOnRequest}}
+	}
+	return []alternative{{way: w}}
 }

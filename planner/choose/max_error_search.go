@@ -2,7 +2,6 @@ package choose
 
 import (
 	"cmp"
-	"math"
 	"math/big"
 	"slices"
 
@@ -18,45 +17,69 @@ import (
 // purchase is a question for which nothing exact enough is held, and what may be bought for it.
 type purchase struct {
 	*need
-	fresh    *Path   // at its least cost; nil: it cannot be so exact
+	fresh    *Path   // of its own, the cheapest; nil: it cannot be so exact
 	declared []*Path // the policy's releases that are exact enough
 	stale    *Path   // held and exact enough, of an epoch gone by; nil: nothing is
 }
 
-// accurate picks the ways of all leaf plans at the least cost for dp.max_error: what she holds where that is exact enough, and
+// accurate takes the paths of all leaf plans at the least cost for dp.max_error: what she holds where that is exact enough, and
 // of what is to be bought the cheapest together.
 func (ch *Optimizer) accurate(sheets []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	ways := make([][]*Path, len(sheets))
 	var open []*purchase
 	for _, n := range needs(sheets, ways) {
-		q, refusal := ch.goalOf(n.Query, ch.Share(1))
-		if refusal != nil {
+		current, p, refusal := ch.exact(n)
+		switch {
+		case refusal != nil:
 			return nil, refusal
-		}
-		current, stale := ch.exactHeld(n, q)
-		if current != nil {
+		case current != nil:
 			n.take(current)
-			continue
-		}
-		if ch.stopped(q); q.refusal != nil {
-			return nil, q.refusal
-		}
-		p := &purchase{need: n, stale: stale, fresh: ch.freshRange(n), declared: ch.exactDeclared(n, q)}
-		if p.fresh == nil {
-			p.fresh = ch.counted(n)
-		}
-		if w := ch.exactRefined(n, q); w != nil && (p.fresh == nil || w.Measure.Cost.Fits(p.fresh.Measure.Cost)) {
-			p.fresh = w
-		}
-		if p.fresh == nil && len(p.declared) == 0 && stale == nil {
+		case p.fresh == nil && len(p.declared) == 0 && p.stale == nil:
 			return nil, linear.NoMechanism.At(-1, "at no cost is it as exact as dp.max_error asks")
+		default:
+			open = append(open, p)
 		}
-		open = append(open, p)
 	}
 	ch.Hints = nil
 	slices.SortStableFunc(open, func(a, b *purchase) int { return cmp.Compare(b.alone(), a.alone()) })
 	ch.invest(open)
 	return ways, ch.settle(open)
+}
+
+// exact asks the sources for what is exact enough: what she holds, of which the first answers, or what may be bought.
+func (ch *Optimizer) exact(n *need) (current *Path, p *purchase, refusal *refuse.Refusal) {
+	q := ch.goalOf(n.Query, ch.Share(1))
+	q.need, p = n, &purchase{need: n}
+	for _, from := range sources {
+		if q.refusal != nil {
+			return nil, nil, q.refusal
+		}
+		if from.answers&counts == 0 || from.exact == nil {
+			continue
+		}
+		for _, c := range from.exact(ch, q) {
+			c.way.name = c.path(from.path)
+			switch {
+			case c.not != "":
+			case from.role == held && !c.stale:
+				return c.way, nil, nil
+			case from.role == held:
+				if p.stale == nil {
+					p.stale = c.way
+				}
+			case from.role == onOffer:
+				p.declared = append(p.declared, c.way)
+			case p.fresh == nil || c.way.cheaperThan(p.fresh):
+				p.fresh = c.way
+			}
+		}
+	}
+	return nil, p, q.refusal
+}
+
+// cheaperThan tells whether a path costs less than another, or as much and refines what is held.
+func (w *Path) cheaperThan(other *Path) bool {
+	return w.Measure.Cost.Fits(other.Measure.Cost) && (w.Measure.Refines() || !other.Measure.Cost.Fits(w.Measure.Cost))
 }
 
 // take answers the question so.
@@ -134,7 +157,7 @@ func (ch *Optimizer) with(open []*purchase, releases []*policy.Release, some int
 			bought[w.Measure.Declared] = w.Measure
 			cost = cost.Plus(w.Measure.Cost)
 		case w.Measure.Shared:
-			w = &Path{Measure: bought[w.Measure.Declared], Reading: w.Reading, counts: w.counts}
+			w = &Path{Measure: bought[w.Measure.Declared], Reading: w.Reading, counts: w.counts, name: w.name}
 		}
 		if w == nil {
 			return nil, cost, false
@@ -161,7 +184,7 @@ func (ch *Optimizer) besides(p *purchase, ways []*Path) *Path {
 			continue
 		}
 		if r := reuse.Cover(p.Query, have.counts); r != nil && ch.within(p.need, have.Measure.Spec, r) {
-			return &Path{Measure: have.Measure, Reading: r, counts: have.counts}
+			return &Path{Measure: have.Measure, Reading: r, counts: have.counts, name: fromAnother}
 		}
 	}
 	return nil
@@ -202,48 +225,54 @@ func EpsilonFor(rho privacy.Rho) privacy.Epsilon {
 	return privacy.MicroEpsilon(n)
 }
 
-// exactHeld finds what she has paid for that is exact enough, of this epoch and of those gone by: the same question, or what
-// has been held longest, so that the same question keeps its answer.
-func (ch *Optimizer) exactHeld(n *need, q *goal) (current, stale *Path) {
-	type rank struct {
-		order    int
-		variance float64
-	}
-	best := map[bool]rank{false: {math.MaxInt, 0}, true: {math.MaxInt, 0}}
-	for i, from := range countedFrom[:3] { // what is held
-		if i == 1 && current != nil { // answers that were kept are of earlier days
-			return current, nil
-		}
-		for _, c := range from.find(ch, q) {
-			own := rank{c.order, c.variance}
-			if i == 1 {
-				own.order = -1
-			}
+// exactHeld judges what a source finds held by the error that is asked for, of this epoch and of those gone by: what has been
+// held longest answers, so that the same question keeps its answer.
+func exactHeld(find func(*Optimizer, *goal) []alternative) func(*Optimizer, *goal) []alternative {
+	return func(ch *Optimizer, q *goal) []alternative {
+		list := find(ch, q)
+		best := map[bool]*alternative{} // by stale
+		for i := range list {
+			c := &list[i]
 			m := c.way.Measure
-			old := ch.isStale(c.holding, m.Declared)
-			have := best[old]
-			if !m.Held || mechanisms.Is[*mechanisms.Choice](m.Spec) || mechanisms.Is[*mechanisms.Online](m.Spec) && c.not != "" || own.order > have.order || own.order == have.order && own.variance >= have.variance || !ch.within(n, m.Spec, c.way.Reading) {
-				continue
-			}
-			best[old] = own
-			if m.Why += ", exact enough for " + ch.aim(); old {
-				m.Why += "; it is of " + reuse.EpochDate(c.holding.At, m.Declared.Refresh)
-				stale = c.way
-			} else {
-				current = c.way
+			c.stale = ch.isStale(c.holding, m.Declared)
+			have := best[c.stale]
+			switch {
+			case mechanisms.Is[*mechanisms.Online](m.Spec) && c.not != "": // it has stopped
+			case have != nil && (c.order > have.order || c.order == have.order && c.variance >= have.variance):
+				c.not = heldLonger
+			case !ch.within(q.need, m.Spec, c.way.Reading):
+				c.not = ch.inexact()
+			default:
+				if c.not = ""; have != nil {
+					have.not = heldLonger
+				}
+				best[c.stale] = c
 			}
 		}
+		for stale, c := range best {
+			m := c.way.Measure
+			if m.Why += ", exact enough for " + ch.aim(); stale {
+				m.Why += "; it is of " + reuse.EpochDate(c.holding.At, m.Declared.Refresh)
+			}
+		}
+		return list
 	}
-	return current, stale
 }
 
-// exactDeclared lists the policy's releases that are exact enough, whatever they cost.
-func (ch *Optimizer) exactDeclared(n *need, q *goal) (list []*Path) {
-	for _, c := range ch.declared(q) {
-		if m := c.way.Measure; ch.within(n, m.Spec, c.way.Reading) {
-			m.Why = "release " + m.Name + " is the cheapest that is exact enough for " + ch.aim() + ", and every such question is free after it"
-			list = append(list, c.way)
+// inexact is why a path is not taken for the error that is asked for.
+func (ch *Optimizer) inexact() string { return "not exact enough for " + ch.aim() }
+
+// exactDeclared finds the policy's releases that are exact enough, whatever they cost.
+func (ch *Optimizer) exactDeclared(q *goal) []alternative {
+	list := ch.declared(q)
+	for i := range list {
+		c := &list[i]
+		m := c.way.Measure
+		if c.not = ""; !ch.within(q.need, m.Spec, c.way.Reading) {
+			c.not = ch.inexact()
+			continue
 		}
+		m.Why = "release " + m.Name + " is the cheapest that is exact enough for " + ch.aim() + ", and every such question is free after it"
 	}
 	return list
 }

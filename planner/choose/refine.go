@@ -55,19 +55,19 @@ func (ch *Optimizer) refined(q *goal) []alternative {
 	return []alternative{*best}
 }
 
-// exactRefined refines what is held to the least level that is exact enough; nil: nothing can be. The sources of what is
-// held have listed it.
-func (ch *Optimizer) exactRefined(n *need, q *goal) (best *Path) {
+// exactRefined refines what is held to the least level that is exact enough. The sources of what is held have listed it.
+func (ch *Optimizer) exactRefined(q *goal) []alternative {
 	if ch.Context.Dataset.Accountant != privacy.Pure {
 		return nil
 	}
+	var best *Path
 	for _, c := range q.held {
 		if c.refinement(c.holding.Ladder.Top) == nil {
 			continue
 		}
 		level, ok := ch.Least(func(cost privacy.Cost) bool {
 			spec, ok := c.holding.Spec.At(c.holding.Ladder.Level, cost.Epsilon)
-			return ok && ch.within(n, spec, c.way.Reading)
+			return ok && ch.within(q.need, spec, c.way.Reading)
 		})
 		if !ok {
 			continue
@@ -78,5 +78,8 @@ func (ch *Optimizer) exactRefined(n *need, q *goal) (best *Path) {
 			best.Measure.Why += "; the least cost for " + ch.aim()
 		}
 	}
-	return best
+	if best == nil {
+		return nil
+	}
+	return []alternative{{way: best}}
 }

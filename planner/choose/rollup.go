@@ -75,12 +75,12 @@ func (sh *LeafPlan) values() int {
 func (ch *Optimizer) rolledUp(sheets []*LeafPlan, ways [][]*Path, sh *LeafPlan, buying map[plans.Digest]*plans.Measure, share privacy.Cost) (*Path, *refuse.Refusal) {
 	m := sh.base.Requests[0].Query
 	if w := ways[slices.Index(sheets, sh.base)][0]; w != nil && w.Measure.Digest == m.Measure("", "").Digest {
-		return &Path{Measure: w.Measure, Reading: reuse.CoverWithin(sh.Requests[0].Query, m)}, nil
+		return &Path{Measure: w.Measure, Reading: reuse.CoverWithin(sh.Requests[0].Query, m), name: fromAnother}, nil
 	} else if w != nil && w.counts != nil {
 		own, err := m.Fresh(share)
 		r := reuse.Cover(sh.Requests[0].Query, w.counts)
 		if r != nil && err == nil && ch.worst(w.Measure.Spec, r) <= ch.worst(own, reuse.CoverWithin(sh.Requests[0].Query, m)) {
-			return &Path{Measure: w.Measure, Reading: r, counts: w.counts}, nil
+			return &Path{Measure: w.Measure, Reading: r, counts: w.counts, name: fromAnother}, nil
 		}
 	}
 	w, refusal := ch.one(sh.Requests[0].Query, share)

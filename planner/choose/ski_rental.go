@@ -60,6 +60,9 @@ func (ch *Optimizer) rented(columns []*policy.Column, t *policy.Table) []reuse.R
 	return list
 }
 
+// skiRental names the path.
+const skiRental = "ski rental"
+
 // invest replaces one count that would be made afresh by a release, where that is due and what dp.epsilon leaves is enough.
 func (ch *Optimizer) invest(open []*purchase) {
 	ways, cost := ch.cheapest(open)
@@ -78,6 +81,7 @@ func (ch *Optimizer) invest(open []*purchase) {
 			w = ch.purchased(p.need, rent, most)
 		}
 		if w != nil {
+			w.name = skiRental
 			p.fresh = w
 			return
 		}

@@ -35,6 +35,9 @@ func (ch *Optimizer) widened(q *goal) []alternative {
 	return []alternative{{way: &Path{Measure: m, Reading: r, counts: wide}, variance: ch.worst(spec, r)}}
 }
 
+// fromAnother names the path of a question that is read from what another question of the statement buys.
+const fromAnother = "another question's counts"
+
 // beside reads a question that would be measured from what the statement buys already, where that is no less exact.
 func (ch *Optimizer) beside(s *linear.Query, w *Path, ways [][]*Path) *Path {
 	if w.counts == nil || w.Measure.Held {
@@ -46,7 +49,7 @@ func (ch *Optimizer) beside(s *linear.Query, w *Path, ways [][]*Path) *Path {
 				continue
 			}
 			if r := reuse.Cover(s, have.counts); r != nil && ch.worst(have.Measure.Spec, r) <= ch.worst(w.Measure.Spec, w.Reading) {
-				return &Path{Measure: have.Measure, Reading: r, counts: have.counts}
+				return &Path{Measure: have.Measure, Reading: r, counts: have.counts, name: fromAnother}
 			}
 		}
 	}
