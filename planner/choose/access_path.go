@@ -43,7 +43,7 @@ const (
 
 // source finds alternatives, at most a few.
 type source struct {
-	path    string // what Alternative.Path calls those that it finds
+	name    string // what Alternative.Path calls those that it finds
 	answers questionKind
 	role    role
 	find    func(*Optimizer, *goal) []alternative // at most exact for the goal's share
@@ -96,9 +96,9 @@ type goal struct {
 	refusal *refuse.Refusal // why nothing that comes after a source may answer it
 }
 
-// alternative is one way to answer a question.
+// alternative is one path of a question.
 type alternative struct {
-	way      *Path // its measure's Why says why it would be taken
+	path     *Path // its measure's Why says why it would be taken
 	variance float64
 	holding  reuse.Holding // what is read, where the measure is held
 	not      string        // why it may not be had; empty: it may
@@ -144,10 +144,10 @@ func (ch *Optimizer) one(s *linear.Query, share privacy.Cost) (*Path, *refuse.Re
 		if c == nil {
 			continue
 		}
-		if q.taken = c.way; q.taken.Measure.Held {
+		if q.taken = c.path; q.taken.Measure.Held {
 			q.taken = ch.renewed(q.taken, c.holding, share)
 		}
-		q.taken.name = c.path(from.path)
+		q.taken.name = c.named(from.name)
 		if from.role == contender {
 			break
 		}
@@ -179,10 +179,10 @@ func (ch *Optimizer) freshly(q *goal) []alternative {
 	if q.Marginals != nil {
 		w.Measure.Why += "; " + q.Marginals.Why()
 	}
-	return []alternative{{way: w, variance: ch.worst(q.fresh, w.Reading)}}
+	return []alternative{{path: w, variance: ch.worst(q.fresh, w.Reading)}}
 }
 
-// off is the largest expected error over the rows that a way reads.
+// off is the largest expected error over the rows that a path reads.
 func (ch *Optimizer) off(w *Path) mechanisms.Error {
 	var most mechanisms.Error
 	if w.Reading == nil || mechanisms.Is[*mechanisms.Choice](w.Measure.Spec) {

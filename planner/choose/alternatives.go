@@ -15,17 +15,17 @@ import (
 // what is held, the declared release over age, a range release of her own, the count with the rows around it, a fresh count.
 
 // Alternatives are the paths of all questions of a plan, those that were taken first.
-func (ch *Optimizer) Alternatives(sheets []*LeafPlan, ways [][]*Path) (list []plans.Alternative) {
+func (ch *Optimizer) Alternatives(leaves []*LeafPlan, paths [][]*Path) (list []plans.Alternative) {
 	quiet := *ch // what it notes was noted when the paths were taken
 	wanted := map[plans.Digest]*need{}
 	if ch.Context.Settings.MaxError > 0 {
-		for _, n := range needs(sheets, make([][]*Path, len(sheets))) {
+		for _, n := range needs(leaves, make([][]*Path, len(leaves))) {
 			wanted[n.Measure("", "").Digest] = n
 		}
 	}
-	for i, sh := range sheets {
-		for j, a := range sh.Requests {
-			if taken := ways[i][j]; taken != nil {
+	for i, lp := range leaves {
+		for j, a := range lp.Requests {
+			if taken := paths[i][j]; taken != nil {
 				q := quiet.goalOf(a.Query, taken.shareOr(ch))
 				q.need = wanted[a.Measure("", "").Digest]
 				list = append(list, quiet.alternatives(leafName(i, a.Query), q, taken)...)
@@ -39,9 +39,9 @@ func (ch *Optimizer) Alternatives(sheets []*LeafPlan, ways [][]*Path) (list []pl
 func leafName(i int, s *linear.Query) string {
 	switch {
 	case s.Chosen != nil:
-		i = s.Chosen.Sheet
+		i = s.Chosen.Leaf
 	case s.Alarm != nil:
-		i = s.Alarm.Sheet
+		i = s.Alarm.Leaf
 	}
 	return plans.LeafName(i)
 }
@@ -56,20 +56,20 @@ func (w *Path) shareOr(ch *Optimizer) privacy.Cost {
 
 // alternatives are the paths of a question, of which one was taken.
 func (ch *Optimizer) alternatives(leaf string, q *goal, taken *Path) (out []plans.Alternative) {
-	all, names := []alternative{{way: taken}}, []string{taken.name}
+	all, names := []alternative{{path: taken}}, []string{taken.name}
 	ch.enumerate(q, taken, func(from source, c alternative) {
-		all, names = append(all, c), append(names, c.path(from.path))
+		all, names = append(all, c), append(names, c.named(from.name))
 	})
 	seen := map[string]bool{}
 	for i, c := range all {
-		m := c.way.Measure
+		m := c.path.Measure
 		name := string(m.Digest[:]) + m.Kind + m.Cost.String() + predicate.Text(m.HeldID)
 		if seen[name] {
 			continue
 		}
 		seen[name] = true
 		a := plans.Alternative{Leaf: leaf, Path: names[i], Kind: m.Kind, Name: m.Name, Held: m.Held, Cost: m.Cost, Taken: i == 0, Why: m.Why}
-		if a.Error = ch.off(c.way); mechanisms.Is[*mechanisms.Choice](m.Spec) {
+		if a.Error = ch.off(c.path); mechanisms.Is[*mechanisms.Choice](m.Spec) {
 			a.Rank = m.Spec.RankError(ch.Context.Settings.Confidence)
 		}
 		if i > 0 {
@@ -96,7 +96,7 @@ func (ch *Optimizer) enumerate(q *goal, taken *Path, list func(source, alternati
 		}
 		found := find(ch, q)
 		if c := least(found); q.taken == nil && c != nil {
-			q.taken = c.way
+			q.taken = c.path
 		}
 		for _, c := range found {
 			list(from, c)
@@ -104,17 +104,17 @@ func (ch *Optimizer) enumerate(q *goal, taken *Path, list func(source, alternati
 	}
 }
 
-// path is how what a source finds is called.
-func (c alternative) path(source string) string {
-	switch r := c.way.Reading; {
-	case source == "fresh count" && c.way.counts != nil:
+// named is how what a source finds is called.
+func (c alternative) named(source string) string {
+	switch r := c.path.Reading; {
+	case source == "fresh count" && c.path.counts != nil:
 		return "widening"
 	case source != "containment":
 	case r != nil && r.Mix != nil:
 		return "linear combination"
-	case mechanisms.Is[*mechanisms.Online](c.way.Measure.Spec):
+	case mechanisms.Is[*mechanisms.Online](c.path.Measure.Spec):
 		return "online release"
-	case c.way.Measure.Spec.Counts().Strategy.IsCube():
+	case c.path.Measure.Spec.Counts().Strategy.IsCube():
 		return "containment in marginals"
 	}
 	return source
@@ -122,7 +122,7 @@ func (c alternative) path(source string) string {
 
 // whyNot says why a path was not taken.
 func (ch *Optimizer) whyNot(c alternative, taken *Path, off, least mechanisms.Error, q *goal) string {
-	switch m := c.way.Measure; {
+	switch m := c.path.Measure; {
 	case c.not != "":
 		return c.not
 	case taken.Measure.Held && !m.Held:

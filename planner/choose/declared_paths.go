@@ -32,7 +32,7 @@ func (ch *Optimizer) declared(q *goal) (list []alternative) {
 			continue
 		}
 		w := declaredPath(r, held, spec, reading)
-		c := alternative{way: w, variance: ch.worst(w.Measure.Spec, reading)}
+		c := alternative{path: w, variance: ch.worst(w.Measure.Spec, reading)}
 		if r.Kind == policy.HistogramRelease {
 			alone, err := mechanisms.Plain(len(q.Counts), q.Cells, q.Contribution(), r.Cost)
 			if err != nil || c.variance > 1.001*ch.variance(alone) {
@@ -73,7 +73,7 @@ func (ch *Optimizer) ownRelease(q *goal) []alternative {
 	if w == nil {
 		return nil
 	}
-	c := alternative{way: w, variance: ch.worst(w.Measure.Spec, w.Reading)}
+	c := alternative{path: w, variance: ch.worst(w.Measure.Spec, w.Reading)}
 	if !ch.Context.Settings.Release {
 		c.not = onlyOnRequest
 	}

@@ -13,14 +13,14 @@ import (
 // ranks the chosen rows, n for the first to 1 for the last, and is 0 elsewhere. What stands above does not change.
 
 // topOf is how many keys a question shows in the order of its only counter, 0 for others: those whose cells are the rows.
-func (sh *LeafPlan) topOf(a *Request) int {
-	if sh.Question == nil || sh.Top == 0 || len(sh.Requests) != 1 || len(sh.Counters) != 1 || a.Query != sh.Frames[0] || a.Summed() != nil {
+func (lp *LeafPlan) topOf(a *Request) int {
+	if lp.Question == nil || lp.Top == 0 || len(lp.Requests) != 1 || len(lp.Counters) != 1 || a.Query != lp.Frames[0] || a.Summed() != nil {
 		return 0
 	}
-	if len(a.Projections) != 1 || a.Projections[0].condition >= 0 || a.Counting[a.Projections[0].Counter] != 0 || len(a.Counts) != 1 || sh.Top >= a.Cells {
+	if len(a.Projections) != 1 || a.Projections[0].condition >= 0 || a.Counting[a.Projections[0].Counter] != 0 || len(a.Counts) != 1 || lp.Top >= a.Cells {
 		return 0
 	}
-	return sh.Top
+	return lp.Top
 }
 
 // topKeys chooses the first keys where she has paid for that, or where it is expected to be nearer than fresh counts.
@@ -40,7 +40,7 @@ func (ch *Optimizer) topKeys(q *goal) []alternative {
 	}
 	own.Spec, own.Cost = spec, q.share
 	own.Why = "the keys alone are expected to be nearer when chosen than when sorted by noisy counts at this price"
-	c := alternative{way: &Path{Measure: own}, not: countsServe(q.taken)}
+	c := alternative{path: &Path{Measure: own}, not: countsServe(q.taken)}
 	if q.taken.Measure.Refines() {
 		c.not = "what you have paid for is refined for the difference"
 	}

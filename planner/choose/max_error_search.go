@@ -24,10 +24,10 @@ type purchase struct {
 
 // accurate takes the paths of all leaf plans at the least cost for dp.max_error: what she holds where that is exact enough, and
 // of what is to be bought the cheapest together.
-func (ch *Optimizer) accurate(sheets []*LeafPlan) ([][]*Path, *refuse.Refusal) {
-	ways := make([][]*Path, len(sheets))
+func (ch *Optimizer) accurate(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
+	paths := make([][]*Path, len(leaves))
 	var open []*purchase
-	for _, n := range needs(sheets, ways) {
+	for _, n := range needs(leaves, paths) {
 		current, p, refusal := ch.exact(n)
 		switch {
 		case refusal != nil:
@@ -43,7 +43,7 @@ func (ch *Optimizer) accurate(sheets []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	ch.Hints = nil
 	slices.SortStableFunc(open, func(a, b *purchase) int { return cmp.Compare(b.alone(), a.alone()) })
 	ch.invest(open)
-	return ways, ch.settle(open)
+	return paths, ch.settle(open)
 }
 
 // exact asks the sources for what is exact enough: what she holds, of which the first answers, or what may be bought.
@@ -58,19 +58,19 @@ func (ch *Optimizer) exact(n *need) (current *Path, p *purchase, refusal *refuse
 			continue
 		}
 		for _, c := range from.exact(ch, q) {
-			c.way.name = c.path(from.path)
+			c.path.name = c.named(from.name)
 			switch {
 			case c.not != "":
 			case from.role == held && !c.stale:
-				return c.way, nil, nil
+				return c.path, nil, nil
 			case from.role == held:
 				if p.stale == nil {
-					p.stale = c.way
+					p.stale = c.path
 				}
 			case from.role == onOffer:
-				p.declared = append(p.declared, c.way)
-			case p.fresh == nil || c.way.cheaperThan(p.fresh):
-				p.fresh = c.way
+				p.declared = append(p.declared, c.path)
+			case p.fresh == nil || c.path.cheaperThan(p.fresh):
+				p.fresh = c.path
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func (n *need) take(w *Path) {
 // settle buys the cheapest that is exact enough, all questions together. Where that is dearer than dp.epsilon lets a
 // statement be, what she holds of an epoch gone by answers.
 func (ch *Optimizer) settle(open []*purchase) *refuse.Refusal {
-	ways, cost := ch.cheapest(open)
+	paths, cost := ch.cheapest(open)
 	if !cost.Fits(ch.Share(1)) {
 		rest := slices.Clone(open)
 		for i, p := range rest {
@@ -101,13 +101,13 @@ func (ch *Optimizer) settle(open []*purchase) *refuse.Refusal {
 			}
 		}
 		var less privacy.Cost
-		if ways, less = ch.cheapest(rest); !less.Fits(ch.Share(1)) {
+		if paths, less = ch.cheapest(rest); !less.Fits(ch.Share(1)) {
 			return ch.dear(cost)
 		}
 	}
 	for i, p := range open {
-		p.take(ways[i])
-		if r := ways[i].Measure.Declared; ways[i] == p.stale {
+		p.take(paths[i])
+		if r := paths[i].Measure.Declared; paths[i] == p.stale {
 			ch.Dates.Add(r.Name + " is of an epoch gone by; it may be bought anew with SET dp.epsilon = " + r.Epsilon.String())
 		}
 	}
@@ -117,7 +117,7 @@ func (ch *Optimizer) settle(open []*purchase) *refuse.Refusal {
 // mostTogether bounds the declared releases that are looked at together.
 const mostTogether = 10
 
-// cheapest is the ways that cost least together, and what they do: some declared releases, each of which answers what it
+// cheapest is the paths that cost least together, and what they do: some declared releases, each of which answers what it
 // can, and fresh counts for the rest. All choices of releases are looked at.
 func (ch *Optimizer) cheapest(open []*purchase) (best []*Path, least privacy.Cost) {
 	var releases []*policy.Release
@@ -129,23 +129,23 @@ func (ch *Optimizer) cheapest(open []*purchase) (best []*Path, least privacy.Cos
 		}
 	}
 	for some := range 1 << len(releases) {
-		ways, cost, ok := ch.with(open, releases, some)
+		paths, cost, ok := ch.with(open, releases, some)
 		if ok && (best == nil || cost.Fits(least)) { // of two that cost the same, the one with more releases: these stay free
-			best, least = ways, cost
+			best, least = paths, cost
 		}
 	}
 	return best, least
 }
 
-// with is the ways with some of the releases: each question from one of them, from what is counted for another question, or
-// counted by itself; false: one has no way.
-func (ch *Optimizer) with(open []*purchase, releases []*policy.Release, some int) (ways []*Path, cost privacy.Cost, ok bool) {
+// with is the paths with some of the releases: each question from one of them, from what is counted for another question, or
+// counted by itself; false: one has no path.
+func (ch *Optimizer) with(open []*purchase, releases []*policy.Release, some int) (paths []*Path, cost privacy.Cost, ok bool) {
 	bought := map[*policy.Release]*plans.Measure{}
-	ways = make([]*Path, len(open))
+	paths = make([]*Path, len(open))
 	for i, p := range open {
 		w := p.from(releases, some)
 		if w == nil {
-			w = ch.besides(p, ways[:i])
+			w = ch.besides(p, paths[:i])
 		}
 		switch {
 		case w == nil && p.fresh != nil:
@@ -162,12 +162,12 @@ func (ch *Optimizer) with(open []*purchase, releases []*policy.Release, some int
 		if w == nil {
 			return nil, cost, false
 		}
-		ways[i] = w
+		paths[i] = w
 	}
-	return ways, cost, true
+	return paths, cost, true
 }
 
-// from is the way that reads a question from one of some releases.
+// from is the path that reads a question from one of some releases.
 func (p *purchase) from(releases []*policy.Release, some int) *Path {
 	for _, w := range p.declared {
 		if at := slices.Index(releases, w.Measure.Declared); at >= 0 && some>>at&1 == 1 {
@@ -178,8 +178,8 @@ func (p *purchase) from(releases []*policy.Release, some int) *Path {
 }
 
 // besides reads a question from what is counted for another one, where that is exact enough.
-func (ch *Optimizer) besides(p *purchase, ways []*Path) *Path {
-	for _, have := range ways {
+func (ch *Optimizer) besides(p *purchase, paths []*Path) *Path {
+	for _, have := range paths {
 		if have.counts == nil || have.Measure.Held || have.Measure.Shared || have.counts.Table != p.Table {
 			continue
 		}
@@ -233,14 +233,14 @@ func exactHeld(find func(*Optimizer, *goal) []alternative) func(*Optimizer, *goa
 		best := map[bool]*alternative{} // by stale
 		for i := range list {
 			c := &list[i]
-			m := c.way.Measure
+			m := c.path.Measure
 			c.stale = ch.isStale(c.holding, m.Declared)
 			have := best[c.stale]
 			switch {
 			case mechanisms.Is[*mechanisms.Online](m.Spec) && c.not != "": // it has stopped
 			case have != nil && (c.order > have.order || c.order == have.order && c.variance >= have.variance):
 				c.not = heldLonger
-			case !ch.within(q.need, m.Spec, c.way.Reading):
+			case !ch.within(q.need, m.Spec, c.path.Reading):
 				c.not = ch.inexact()
 			default:
 				if c.not = ""; have != nil {
@@ -250,7 +250,7 @@ func exactHeld(find func(*Optimizer, *goal) []alternative) func(*Optimizer, *goa
 			}
 		}
 		for stale, c := range best {
-			m := c.way.Measure
+			m := c.path.Measure
 			if m.Why += ", exact enough for " + ch.aim(); stale {
 				m.Why += "; it is of " + reuse.EpochDate(c.holding.At, m.Declared.Refresh)
 			}
@@ -267,8 +267,8 @@ func (ch *Optimizer) exactDeclared(q *goal) []alternative {
 	list := ch.declared(q)
 	for i := range list {
 		c := &list[i]
-		m := c.way.Measure
-		if c.not = ""; !ch.within(q.need, m.Spec, c.way.Reading) {
+		m := c.path.Measure
+		if c.not = ""; !ch.within(q.need, m.Spec, c.path.Reading) {
 			c.not = ch.inexact()
 			continue
 		}

@@ -23,7 +23,7 @@ func (ch *Optimizer) chosen(q *goal) []alternative {
 	w := &Path{Measure: q.own}
 	w.Measure.Spec, w.Measure.Cost = q.fresh, q.share
 	w.Measure.Why = "no release that you have paid for tells it, and it is expected to be nearer than counts at this price"
-	return []alternative{{way: w}}
+	return []alternative{{path: w}}
 }
 
 // sameChoice finds the same choice among what she has paid for, at least as exact as asked now.
@@ -36,7 +36,7 @@ func (ch *Optimizer) sameChoice(own *plans.Measure, fresh mechanisms.Spec, of *l
 			same := *own
 			w := &Path{Measure: &same, TopK: of}
 			w.hold(h, "the same question, asked before at least as exactly")
-			return []alternative{{way: w, holding: h}}
+			return []alternative{{path: w, holding: h}}
 		}
 	}
 	return nil
@@ -65,7 +65,7 @@ func (ch *Optimizer) chosenFromHeld(q *goal) []alternative {
 		return nil
 	}
 	best.holdOn(from, "you have paid for "+best.Measure.Kind+" "+best.Measure.Name+", from whose sums it is read")
-	return []alternative{{way: best, variance: least, holding: from.Holding}}
+	return []alternative{{path: best, variance: least, holding: from.Holding}}
 }
 
 // chosenFromCounts buys counts that quantiles are read from: a release of her own with dp.release, or one that is expected to
@@ -76,7 +76,7 @@ func (ch *Optimizer) chosenFromCounts(q *goal) []alternative {
 		return nil
 	}
 	if w := ch.ownRange(s, q.share, true); w != nil && ch.Context.Settings.Release {
-		return []alternative{{way: w}}
+		return []alternative{{path: w}}
 	}
 	if w := ch.ownRange(s, q.share, false); w != nil {
 		return ch.ownPrefixes(s, w, q.fresh, q.share)
@@ -91,7 +91,7 @@ func (ch *Optimizer) chosenFromCounts(q *goal) []alternative {
 	}
 	w.Measure.Spec, w.Measure.Cost = spec, q.share
 	w.Measure.Why = "so few values are expected to be told nearer by their counts"
-	return []alternative{{way: w}}
+	return []alternative{{path: w}}
 }
 
 // ownPrefixes turns a range release of the argument into one that is best for prefixes, where quantiles read from it are
@@ -103,7 +103,7 @@ func (ch *Optimizer) ownPrefixes(s *linear.Query, w *Path, fresh mechanisms.Spec
 	}
 	w.Measure.Spec, w.Measure.Kind = spec, "prefixes"
 	w.Measure.Why = "the quantiles of this question are expected to be nearer when read together from sums of the first cells"
-	return []alternative{{way: w}}
+	return []alternative{{path: w}}
 }
 
 // chosenFromDeclared finds the releases of the policy that quantiles may be read from: ranges over their argument, and
@@ -125,7 +125,7 @@ func (ch *Optimizer) chosenFromDeclared(q *goal) (list []alternative) {
 		if reading == nil {
 			continue
 		}
-		c := alternative{way: declaredPath(r, measured, spec, reading), variance: ch.prefixVariance(q.Query, measured.Seen(spec), reading)}
+		c := alternative{path: declaredPath(r, measured, spec, reading), variance: ch.prefixVariance(q.Query, measured.Seen(spec), reading)}
 		switch {
 		case r.Kind == policy.HistogramRelease && !ch.nearer(q.Query, q.fresh, c.variance):
 			c.not = "further off than choosing at the price of this question"

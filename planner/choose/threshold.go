@@ -14,28 +14,28 @@ import (
 )
 
 // alarms makes a leaf plan for each alarm of each leaf.
-func (v *LeafPlanner) alarms(sheets []*LeafPlan) (out []*LeafPlan, refusal *refuse.Refusal) {
-	for i, sh := range sheets {
-		for n, c := range sh.Counters {
+func (v *LeafPlanner) alarms(leaves []*LeafPlan) (out []*LeafPlan, refusal *refuse.Refusal) {
+	for i, lp := range leaves {
+		for n, c := range lp.Counters {
 			if c.Alarm == nil {
 				continue
 			}
-			own := sh.On(sh.Sets[0], nil, nil)
+			own := lp.On(lp.Sets[0], nil, nil)
 			own.Where = slices.Concat(own.Where, c.Alarm.Where)
 			own.CounterFor(nil)
 			s, refusal := linear.Solve(own, v.Binder.Env, v.Notes)
 			if refusal != nil {
 				return nil, refusal
 			}
-			s.Alarm = &linear.AlarmOf{Sheet: i, Counter: n, Alarmed: c.Alarm}
-			a := &Request{Query: s, set: sh.Sets[0], Projections: []Projection{{0, 0, -1}}}
+			s.Alarm = &linear.AlarmOf{Leaf: i, Counter: n, Alarmed: c.Alarm}
+			a := &Request{Query: s, set: lp.Sets[0], Projections: []Projection{{0, 0, -1}}}
 			if a.Wanted() {
 				s.TellRules(v.Notes)
 			}
 			if c.Alarm.Any {
 				v.Notes.Add("bool_or, bool_and and every are told by counts clearly above what noise alone would make of none: a few rows go unseen")
 			}
-			out = append(out, &LeafPlan{Question: own, Sets: sh.Sets, Frames: []*linear.Query{s}, Requests: []*Request{a}})
+			out = append(out, &LeafPlan{Question: own, Sets: lp.Sets, Frames: []*linear.Query{s}, Requests: []*Request{a}})
 		}
 	}
 	return out, nil
@@ -49,14 +49,14 @@ func (ch *Optimizer) goingRun(q *goal) []alternative {
 	}
 	left, run := int64(ch.Context.AlarmsLeft(h.ID)), h.Spec.Kind.(*mechanisms.Alarm)
 	w.hold(*h, "your run of alarms on this table goes on, and each question of it is free: "+predicate.Text(left)+" of "+predicate.Text(int64(run.Positives))+" yes answers are left")
-	return []alternative{{way: ch.asked(q, w, h.Spec), holding: *h}}
+	return []alternative{{path: ch.asked(q, w, h.Spec), holding: *h}}
 }
 
 // newRun buys one.
 func (ch *Optimizer) newRun(q *goal) []alternative {
 	w, _ := ch.runOf(q)
 	w.Measure.Why = "dp.alarms is on: the answer is yes or no, and a run of such questions is bought, of which each no is free"
-	return []alternative{{way: ch.asked(q, w, q.fresh)}}
+	return []alternative{{path: ch.asked(q, w, q.fresh)}}
 }
 
 // asked puts the question to a run.

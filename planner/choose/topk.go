@@ -147,7 +147,7 @@ func (ch *Optimizer) topCandidates(q *goal) []alternative {
 	if c.Level != nil {
 		own.Why = "only the names are shown: they are chosen by their scores, nearer than noisy counts at this price would order them"
 	}
-	out := alternative{way: &Path{Measure: own, TopK: c}}
+	out := alternative{path: &Path{Measure: own, TopK: c}}
 	if q.taken == nil {
 		return []alternative{out}
 	}
@@ -172,10 +172,10 @@ func (ch *Optimizer) ordersNearer(c *linear.TopK, spec mechanisms.Spec, w *Path)
 const mostCounted = 16
 
 // countedBy tells how far off the candidates' counters are, by how far off cells are.
-func countedBy(sh *LeafPlan) func(off func(counter int, cells []int) int64) int64 {
-	a, keys := sh.Requests[0], sh.Sets[0]
+func countedBy(lp *LeafPlan) func(off func(counter int, cells []int) int64) int64 {
+	a, keys := lp.Requests[0], lp.Sets[0]
 	return func(off func(counter int, cells []int) int64) (widest int64) {
-		spots := a.Spots(sh.Frames[0], keys)
+		spots := a.Spots(lp.Frames[0], keys)
 		for i, f := range a.Projections {
 			c := a.Counting[f.Counter]
 			if c < 0 || i%(1+len(a.Projections)/mostCounted) != 0 {
