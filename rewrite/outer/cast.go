@@ -29,7 +29,8 @@ var typeOids = map[string]policy.Type{
 	"xid": typeXid, "regclass": typeRegclass, "regtype": typeRegtype, "regproc": typeRegproc, "regprocedure": 2202,
 	"regnamespace": typeRegNS, "regrole": typeRegRole, "int2vector": typeInt2Vec, "oidvector": typeOidVec, "json": typeJSON,
 	"pg_node_tree": typeNodeTree, "bytea": typeBytea, "cstring": 2275, "sql_identifier": typeName, "yes_or_no": policy.Varchar,
-	"cardinal_number": policy.Int4, "character_data": policy.Varchar, "aclitem": 1033,
+	"cardinal_number": policy.Int4, "character_data": policy.Varchar, "aclitem": 1033, "pg_type": 71, "pg_attribute": 75, "pg_lsn": 3220,
+	"xid8": 5069, "inet": 869,
 }
 
 func typeKey(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }

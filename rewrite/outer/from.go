@@ -7,9 +7,9 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // Tables of a FROM clause are those of WITH, released leaves, public tables and the catalogs, looked for in this order; each gets
@@ -110,14 +110,14 @@ func (b *binder) table(r *pg.RangeVar, sc *scope) item {
 		wrong("42P01", `relation "`+name+`" does not exist`, r.GetLocation())
 	}
 	b.reads(schema + "." + name)
-	it := b.derived(dialect.QuoteName(schema+"."+name), schema, name, catalogColumns(rel), r.GetAlias())
+	it := b.derived(dialect.QuoteName(schema+"."+name), schema, name, catalogColumns(rel.Columns), r.GetAlias())
 	it.entries[0].oid = rel.Oid
 	return it
 }
 
-func catalogColumns(rel *pgcatalog.Relation) []column {
-	columns := make([]column, len(rel.Columns))
-	for i, c := range rel.Columns {
+func catalogColumns(given []pgcatalog.Column) []column {
+	columns := make([]column, len(given))
+	for i, c := range given {
 		columns[i] = column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: -1}}
 	}
 	return columns

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -45,6 +46,9 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	if f, ok := builtins[name]; ok {
 		return b.builtin(name, f, args)
 	}
+	if known := pgcatalog.Silent(name); known != nil {
+		return b.silent(name, known, args)
+	}
 	switch name {
 	case "now", "transaction_timestamp", "statement_timestamp", "clock_timestamp":
 		return b.now()
@@ -60,6 +64,8 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 		return b.jsonObject(args)
 	case "pg_typeof":
 		return b.keeping(expr{sql: b.oidOf(args[0].oid), typed: of(typeRegtype)}, args[0])
+	case "_pg_truetypid", "_pg_truetypmod":
+		return b.trueType(name, args)
 	case "concat_ws":
 		for i := range args {
 			args[i] = b.sent(args[i])

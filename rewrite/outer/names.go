@@ -19,6 +19,9 @@ func (b *binder) column(ref *pg.ColumnRef, sc *scope) expr {
 	last := names[len(names)-1]
 	if len(names) > 1 {
 		if e := b.entry(names[:len(names)-1], sc); e != nil {
+			if ref.GetFields()[len(names)-1].GetAStar() != nil {
+				return wholeRow(e)
+			}
 			for _, c := range named(e.columns, last) {
 				return expr{sql: c.sql, typed: c.typed}
 			}

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // Types as regclass and regtype are numbers that are shown as names. Here they are numbers until the outermost SELECT shows them,

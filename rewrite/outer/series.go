@@ -8,6 +8,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -90,13 +91,11 @@ func (b *binder) generated(args []expr) expr {
 // setFunctions are the functions of the catalogs that return rows; here they return what the sandbox can say: nothing,
 // or the rows of a table of its own.
 var setFunctions = map[string][]column{
-	"pg_get_keywords":           {{"word", "", textType}, {"catcode", "", of(typeChar)}, {"barelabel", "", boolType}, {"catdesc", "", textType}, {"baredesc", "", textType}},
-	"pg_available_extensions":   {{"name", "", of(typeName)}, {"default_version", "", textType}, {"comment", "", textType}},
-	"pg_timezone_names":         {{"name", "", textType}, {"abbrev", "", textType}, {"utc_offset", "", of(policy.IntervalT)}, {"is_dst", "", boolType}},
-	"pg_options_to_table":       {{"option_name", "", textType}, {"option_value", "", textType}},
-	"pg_partition_tree":         {{"relid", "", of(typeRegclass)}, {"parentrelid", "", of(typeRegclass)}, {"isleaf", "", boolType}, {"level", "", int4Type}},
-	"aclexplode":                {{"grantor", "", of(typeOid)}, {"grantee", "", of(typeOid)}, {"privilege_type", "", textType}, {"is_grantable", "", boolType}},
-	"pg_get_publication_tables": {{"relid", "", of(typeOid)}, {"attrs", "", of(typeInt2Vec)}, {"qual", "", of(typeNodeTree)}},
+	"pg_get_keywords":         {{"word", "", textType}, {"catcode", "", of(typeChar)}, {"barelabel", "", boolType}, {"catdesc", "", textType}, {"baredesc", "", textType}},
+	"pg_available_extensions": {{"name", "", of(typeName)}, {"default_version", "", textType}, {"comment", "", textType}},
+	"pg_options_to_table":     {{"option_name", "", textType}, {"option_value", "", textType}},
+	"pg_partition_tree":       {{"relid", "", of(typeRegclass)}, {"parentrelid", "", of(typeRegclass)}, {"isleaf", "", boolType}, {"level", "", int4Type}},
+	"aclexplode":              {{"grantor", "", of(typeOid)}, {"grantee", "", of(typeOid)}, {"privilege_type", "", textType}, {"is_grantable", "", boolType}},
 }
 
 // rangeFunction binds a function in FROM.
@@ -109,6 +108,20 @@ func (b *binder) rangeFunction(r *pg.RangeFunction, sc *scope) item {
 	call := parts[0].GetFuncCall()
 	if columns, ok := setFunctions[name]; ok && call != nil {
 		return b.emptySet(name, columns, r)
+	}
+	if call != nil {
+		if rel := pgcatalog.RowsOf(name); rel != "" && len(call.GetArgs()) == 0 {
+			alias := r.GetAlias()
+			if alias == nil {
+				alias = &pg.Alias{Aliasname: name}
+			}
+			return b.table(&pg.RangeVar{Schemaname: "pg_catalog", Relname: rel, Alias: alias}, sc)
+		}
+		for _, f := range pgcatalog.Silent(name) {
+			if f.Rows && len(f.Args) == len(call.GetArgs()) {
+				return b.emptySet(name, catalogColumns(f.Columns), r)
+			}
+		}
 	}
 	var lists []expr
 	switch {
@@ -179,13 +192,16 @@ func longest(lists []expr) string {
 
 func (b *binder) emptySet(name string, columns []column, r *pg.RangeFunction) item {
 	columns = slices.Clone(columns)
+	if r.GetOrdinality() {
+		columns = append(columns, column{name: "ordinality", typed: int8Type})
+	}
+	if alias := r.GetAlias(); alias != nil && len(columns) == 1 {
+		columns[0].name = alias.GetAliasname()
+	}
 	var items []string
 	for i := range columns {
 		columns[i].sql = columnName("c", i)
 		items = append(items, "CAST(NULL AS "+Storage(columns[i].oid)+") AS "+columns[i].sql)
-	}
-	if r.GetOrdinality() {
-		cannot("WITH ORDINALITY here")
 	}
 	return b.derived("(SELECT "+strings.Join(items, ", ")+" WHERE false)", "", name, columns, r.GetAlias())
 }

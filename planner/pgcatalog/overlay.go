@@ -7,11 +7,16 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// overlays are the relations of pg_catalog whose rows are the cluster's or other sessions'. The sandbox shows rows of its
-// own in their place, or none.
-var overlays = words(`pg_auth_members pg_cursors pg_database pg_db_role_setting pg_group pg_parameter_acl pg_prepared_statements
-	pg_prepared_xacts pg_replication_origin pg_roles pg_seclabels pg_settings pg_shdepend pg_shdescription pg_shseclabel
-	pg_stat_activity pg_stat_user_tables pg_statio_all_tables pg_subscription pg_subscription_rel pg_tablespace pg_user`)
+// shown are the relations of pg_catalog whose rows are those of the database itself: its schema, which is the policy's, and
+// what is the same in every database. All others tell of the cluster, of other sessions, or of how many rows there are: the
+// sandbox shows rows of its own in their place, or none.
+var shown = words(`pg_aggregate pg_am pg_amop pg_amproc pg_attrdef pg_attribute pg_available_extension_versions pg_available_extensions
+	pg_cast pg_class pg_collation pg_constraint pg_conversion pg_default_acl pg_depend pg_description pg_enum pg_event_trigger pg_extension
+	pg_foreign_data_wrapper pg_foreign_server pg_foreign_table pg_index pg_indexes pg_inherits pg_init_privs pg_language
+	pg_largeobject_metadata pg_matviews pg_namespace pg_opclass pg_operator pg_opfamily pg_partitioned_table pg_policies pg_policy pg_proc
+	pg_publication pg_publication_namespace pg_publication_rel pg_publication_tables pg_range pg_rewrite pg_rules pg_seclabel pg_sequence
+	pg_sequences pg_statistic_ext pg_tables pg_timezone_abbrevs pg_timezone_names pg_transform pg_trigger pg_ts_config pg_ts_config_map
+	pg_ts_dict pg_ts_parser pg_ts_template pg_type pg_views`)
 
 // counted are columns of other relations that tell of sizes, of numbers that the whole cluster counts, or of roles.
 var counted = words(`relpages reltuples relallvisible relfilenode reltoastrelid relfrozenxid relminmxid tableowner viewowner matviewowner
@@ -35,7 +40,7 @@ func Overlaid(schema, name string) bool {
 	case "dp", "information_schema":
 		return true
 	case "pg_catalog":
-		return overlays[name] || slices.ContainsFunc(columnsOf(schema, name), func(c Column) bool { return Masked(c.Name, c.Type) })
+		return !shown[name] || slices.ContainsFunc(columnsOf(schema, name), func(c Column) bool { return Masked(c.Name, c.Type) })
 	}
 	return false
 }
@@ -43,7 +48,8 @@ func Overlaid(schema, name string) bool {
 // Replaced tells whether the rows of an overlaid relation are the sandbox's own, rather than the twin's with some columns
 // masked.
 func Replaced(schema, name string) bool {
-	return schema == "dp" || schema == "pg_catalog" && overlays[name]
+	rel := Lookup(schema, name)
+	return schema == "dp" || schema == "pg_catalog" && !shown[name] || rel != nil && strings.HasPrefix(name, "_pg_")
 }
 
 // Masked tells whether a column of pg_catalog is not shown as it is.

@@ -8,6 +8,7 @@
 package pgcatalog
 
 import (
+	"cmp"
 	_ "embed"
 	"strconv"
 	"strings"
@@ -17,7 +18,8 @@ import (
 )
 
 // catalogText lists the relations of PostgreSQL 15's pg_catalog and information_schema, a column a line: schema,
-// relation, relkind, oid, attnum, column, type oid (of a domain: its base type), NOT NULL. It was read off a server.
+// relation, relkind, oid (0: it differs between servers), attnum, column, type oid (of a domain: its base type), NOT NULL,
+// whether any role may read it. TestFilesAreTheServers writes it.
 //
 //go:embed catalog15.tsv
 var catalogText string
@@ -27,6 +29,7 @@ type Relation struct {
 	Schema, Name string
 	Kind         string // "r" or "v"
 	Oid          int64
+	Readable     bool // by a role that nothing was granted to
 	Columns      []Column
 }
 
@@ -43,7 +46,8 @@ var Relations = sync.OnceValue(func() []Relation {
 	for line := range strings.Lines(catalogText) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(all) == 0 || all[len(all)-1].Name != f[1] || all[len(all)-1].Schema != f[0] {
-			all = append(all, Relation{Schema: f[0], Name: f[1], Kind: f[2], Oid: number(f[3])})
+			all = append(all, Relation{Schema: f[0], Name: f[1], Kind: f[2], Readable: f[8] == "1",
+				Oid: cmp.Or(number(f[3]), firstFreeOid+int64(len(all)))})
 		}
 		last := &all[len(all)-1]
 		last.Columns = append(last.Columns, Column{Name: f[5], Type: policy.Type(number(f[6])), NotNull: f[7] == "1"})
@@ -71,6 +75,9 @@ var catalogByName = sync.OnceValue(func() map[string]*Relation {
 // Lookup returns the relation of that name, or nil. The caller does not change it.
 func Lookup(schema, name string) *Relation { return catalogByName()[schema+"."+name] }
 
+// firstFreeOid begins the numbers of relations that have another one on each server.
+const firstFreeOid = 12000
+
 // ownOids number the tables of schema dp. They lie in the range that PostgreSQL keeps for its own objects, so that no
 // table of a policy has one.
 const ownOids = 16000
@@ -79,7 +86,7 @@ const ownOids = 16000
 func ownRelations() []Relation {
 	text, number, amount := policy.Text, policy.Int8, policy.NumericType
 	relation := func(i int64, name string, columns ...Column) Relation {
-		return Relation{Schema: "dp", Name: name, Kind: "v", Oid: ownOids + i, Columns: columns}
+		return Relation{Schema: "dp", Name: name, Kind: "v", Oid: ownOids + i, Readable: true, Columns: columns}
 	}
 	return []Relation{
 		relation(1, "budget", Column{"user_name", text, true}, Column{"dataset", text, true},
