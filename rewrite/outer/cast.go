@@ -29,8 +29,7 @@ var typeOids = map[string]policy.Type{
 	"xid": typeXid, "regclass": typeRegclass, "regtype": typeRegtype, "regproc": typeRegproc, "regprocedure": 2202,
 	"regnamespace": typeRegNS, "regrole": typeRegRole, "int2vector": typeInt2Vec, "oidvector": typeOidVec, "json": typeJSON,
 	"pg_node_tree": typeNodeTree, "bytea": typeBytea, "cstring": 2275, "sql_identifier": typeName, "yes_or_no": policy.Varchar,
-	"cardinal_number": policy.Int4, "character_data": policy.Varchar, "aclitem": 1033, "pg_type": 71, "pg_attribute": 75, "pg_lsn": 3220,
-	"xid8": 5069, "inet": 869,
+	"cardinal_number": policy.Int4, "character_data": policy.Varchar, "aclitem": 1033, "pg_type": typeTypeRow, "pg_attribute": typeAttributeRow,
 }
 
 func typeKey(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
@@ -92,7 +91,11 @@ func (b *binder) typeCast(n *pg.TypeCast, sc *scope) expr {
 	if array := n.GetArg().GetAArrayExpr(); array != nil && len(array.GetElements()) == 0 {
 		return expr{sql: "CAST([] AS " + Storage(t.oid) + ")", typed: t}
 	}
-	e := b.cast(b.expr(n.GetArg(), sc), t)
+	value := b.expr(n.GetArg(), sc)
+	if (t.oid == typeTypeRow || t.oid == typeAttributeRow) && !value.null {
+		cannot("a cast to a row")
+	}
+	e := b.cast(value, t)
 	e.literal = nil
 	return e
 }

@@ -109,10 +109,24 @@ func (b *binder) table(r *pg.RangeVar, sc *scope) item {
 	if rel == nil {
 		wrong("42P01", `relation "`+name+`" does not exist`, r.GetLocation())
 	}
-	b.reads(schema + "." + name)
-	it := b.derived(dialect.QuoteName(schema+"."+name), schema, name, catalogColumns(rel.Columns), r.GetAlias())
+	columns, table := catalogColumns(rel.Columns), dialect.QuoteName(schema+"."+name)
+	if pgcatalog.Filled(schema, name) {
+		b.reads(schema + "." + name)
+	} else {
+		table = noRows(columns)
+	}
+	it := b.derived(table, schema, name, columns, r.GetAlias())
 	it.entries[0].oid = rel.Oid
 	return it
+}
+
+// noRows is a table expression of those columns.
+func noRows(columns []column) string {
+	var items []string
+	for _, c := range columns {
+		items = append(items, "CAST(NULL AS "+Storage(c.oid)+") AS "+c.sql)
+	}
+	return "(SELECT " + strings.Join(items, ", ") + " WHERE false)"
 }
 
 func catalogColumns(given []pgcatalog.Column) []column {
@@ -191,14 +205,20 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) item {
 	if len(using) == 0 {
 		out.visible = append(slices.Clone(left.visible), right.visible...)
 	}
+	condition := on
 	if on == "true" && word == " JOIN " {
 		word, on = " CROSS JOIN ", ""
 	} else {
-		on = " ON (" + on + ")"
+		on = " ON (" + condition + ")"
 	}
 	if word != " JOIN " && word != " CROSS JOIN " && strings.Contains(on, "(SELECT ") {
 		// DuckDB does not run these, and would say so only after the leaves were paid for.
-		cannot("an outer join on a condition with a sub-query")
+		alias, single := strings.CutPrefix(right.sql[strings.LastIndex(right.sql, " AS ")+1:], "AS ")
+		if word != " LEFT JOIN " || !single || len(right.entries) != 1 || strings.Contains(alias, " ") {
+			cannot("an outer join on a condition with a sub-query")
+		}
+		word, on = " LEFT JOIN LATERAL ", " ON true"
+		right.sql = "(SELECT " + alias + ".* FROM " + right.sql + " WHERE " + condition + ") AS " + alias
 	}
 	out.sql = "(" + left.sql + word + right.sql + on + ")"
 	return out

@@ -21,6 +21,9 @@ import (
 
 // series binds a set-returning function as a DuckDB list; the type is that of its elements.
 func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
+	if columns := emptySetOf(name, len(n.GetArgs())); columns != nil {
+		return b.noneOf(columns, b.exprs(n.GetArgs(), sc)), true
+	}
 	if !slices.Contains(strings.Fields("unnest generate_series generate_subscripts _pg_expandarray pg_partition_ancestors regexp_split_to_table string_to_table"), name) {
 		return expr{}, false
 	}
@@ -98,6 +101,35 @@ var setFunctions = map[string][]column{
 	"aclexplode":              {{"grantor", "", of(typeOid)}, {"grantee", "", of(typeOid)}, {"privilege_type", "", textType}, {"is_grantable", "", boolType}},
 }
 
+// emptySetOf are the columns of a function that returns no rows here; nil for others.
+func emptySetOf(name string, arguments int) []column {
+	for _, f := range pgcatalog.Silent(name) {
+		if f.Rows && len(f.Args) == arguments {
+			return catalogColumns(f.Columns)
+		}
+	}
+	return slices.Clone(setFunctions[name])
+}
+
+// noneOf is the empty list of rows of those columns, whatever the arguments are.
+func (b *binder) noneOf(columns []column, args []expr) expr {
+	row := typed{oid: typeRecord, mod: -1}
+	var fields []string
+	for i, c := range columns {
+		c.sql = columnName("f", i)
+		row.fields = append(row.fields, c)
+		fields = append(fields, c.sql+" "+Storage(c.oid))
+	}
+	out := expr{sql: "CAST([] AS STRUCT(" + strings.Join(fields, ", ") + ")[])", typed: row}
+	if len(columns) == 1 {
+		out = expr{sql: "CAST([] AS " + Storage(columns[0].oid) + "[])", typed: columns[0].typed}
+	}
+	for _, a := range args {
+		out = b.keeping(out, a)
+	}
+	return out
+}
+
 // rangeFunction binds a function in FROM.
 func (b *binder) rangeFunction(r *pg.RangeFunction, sc *scope) item {
 	if len(r.GetFunctions()) != 1 || len(r.GetColdeflist()) > 0 {
@@ -106,9 +138,6 @@ func (b *binder) rangeFunction(r *pg.RangeFunction, sc *scope) item {
 	parts := r.GetFunctions()[0].GetList().GetItems()
 	name, _ := ast.ColumnName(parts[0])
 	call := parts[0].GetFuncCall()
-	if columns, ok := setFunctions[name]; ok && call != nil {
-		return b.emptySet(name, columns, r)
-	}
 	if call != nil {
 		if rel := pgcatalog.RowsOf(name); rel != "" && len(call.GetArgs()) == 0 {
 			alias := r.GetAlias()
@@ -117,10 +146,8 @@ func (b *binder) rangeFunction(r *pg.RangeFunction, sc *scope) item {
 			}
 			return b.table(&pg.RangeVar{Schemaname: "pg_catalog", Relname: rel, Alias: alias}, sc)
 		}
-		for _, f := range pgcatalog.Silent(name) {
-			if f.Rows && len(f.Args) == len(call.GetArgs()) {
-				return b.emptySet(name, catalogColumns(f.Columns), r)
-			}
+		if columns := emptySetOf(name, len(call.GetArgs())); columns != nil {
+			return b.emptySet(name, columns, r)
 		}
 	}
 	var lists []expr
@@ -198,10 +225,8 @@ func (b *binder) emptySet(name string, columns []column, r *pg.RangeFunction) it
 	if alias := r.GetAlias(); alias != nil && len(columns) == 1 {
 		columns[0].name = alias.GetAliasname()
 	}
-	var items []string
 	for i := range columns {
 		columns[i].sql = columnName("c", i)
-		items = append(items, "CAST(NULL AS "+Storage(columns[i].oid)+") AS "+columns[i].sql)
 	}
-	return b.derived("(SELECT "+strings.Join(items, ", ")+" WHERE false)", "", name, columns, r.GetAlias())
+	return b.derived(noRows(columns), "", name, columns, r.GetAlias())
 }
