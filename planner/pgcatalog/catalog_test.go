@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the files from what the server sa
 // relationsSQL asks a server for the lines of catalog15.tsv. What initdb numbers (from 10000 on) differs between its builds. The
 // relations of information_schema that are granted to nobody hold nothing that the others do not.
 const relationsSQL = `SELECT concat_ws(E'\t', n.nspname, c.relname, c.relkind, CASE WHEN c.oid < 10000 THEN c.oid::int8 ELSE 0 END, a.attnum, a.attname,
-		CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, a.attnotnull::int, (has_any_column_privilege('plain', c.oid, 'SELECT') OR n.nspname = 'information_schema')::int)
+		CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END, a.attnotnull::int, (has_any_column_privilege('plain', c.oid, 'SELECT') OR n.nspname = 'information_schema')::int)
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
 	WHERE n.nspname IN ('pg_catalog', 'information_schema') AND c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped
 	ORDER BY n.nspname COLLATE "C", c.relname COLLATE "C", a.attnum`

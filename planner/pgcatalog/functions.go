@@ -51,11 +51,11 @@ var silent = sync.OnceValue(func() map[string][]Function {
 		}
 		for part := range strings.FieldsSeq(fields[4]) {
 			name, t, _ := strings.Cut(part, "=")
-			f.Columns = append(f.Columns, Column{Name: name, Type: policy.Type(number(t))})
+			f.Columns = append(f.Columns, Column{Name: name, Type: policy.Type(number(t)), Typmod: -1})
 		}
 		f.Rows = fields[3] == "1" || len(f.Columns) > 1
 		if f.Columns == nil {
-			f.Columns = []Column{{Name: fields[0], Type: f.Result}}
+			f.Columns = []Column{{Name: fields[0], Type: f.Result, Typmod: -1}}
 		}
 		all[fields[0]] = append(all[fields[0]], f)
 	}

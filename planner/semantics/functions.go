@@ -80,6 +80,8 @@ func notPermitted(name string, pos int) *refuse.Refusal {
 	r := NotAllowed.At(pos, name)
 	if form := parse.FormOfAct(name); form != "" {
 		r.Hint = form
+	} else if strings.HasPrefix(name, "pg_") {
+		r.Hint = "Of the functions of the catalogs those are answered that describe what the policy declares; this one reaches files, settings or sessions of the server."
 	}
 	return r
 }

@@ -132,7 +132,7 @@ func noRows(columns []column) string {
 func catalogColumns(given []pgcatalog.Column) []column {
 	columns := make([]column, len(given))
 	for i, c := range given {
-		columns[i] = column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: -1}}
+		columns[i] = column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: c.Typmod}}
 	}
 	return columns
 }
