@@ -111,8 +111,7 @@ var builtins = func() map[string]builtin {
 	add(`pg_type_is_visible pg_function_is_visible pg_operator_is_visible pg_opclass_is_visible pg_opfamily_is_visible
 		pg_collation_is_visible pg_conversion_is_visible pg_ts_config_is_visible pg_ts_dict_is_visible pg_ts_parser_is_visible
 		pg_ts_template_is_visible pg_statistics_obj_is_visible`, builtin{1, 1, nil, policy.Bool, always, ""})
-	add(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size
-		pg_stat_get_numscans`, builtin{1, 2, nil, policy.Int8, zero, ""})
+	add(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size`, builtin{1, 2, nil, policy.Int8, zero, ""})
 	add(`pg_get_expr pg_get_indexdef pg_get_constraintdef pg_get_viewdef pg_get_ruledef pg_get_triggerdef pg_get_functiondef
 		pg_get_partkeydef pg_get_function_arguments pg_get_function_identity_arguments pg_get_function_result
 		pg_get_function_sqlbody pg_get_statisticsobjdef_columns pg_get_statisticsobjdef

@@ -26,7 +26,7 @@ var typeOids = map[string]policy.Type{
 	"bpchar": typeBpchar, "character": typeBpchar, "date": policy.DateType, "timestamp": policy.TimestampT,
 	"timestamp without time zone": policy.TimestampT, "timestamptz": policy.TimestampTZ,
 	"timestamp with time zone": policy.TimestampTZ, "interval": policy.IntervalT, "uuid": policy.UUID, "oid": typeOid,
-	"xid": typeXid, "regclass": typeRegclass, "regtype": typeRegtype, "regproc": typeRegproc, "regprocedure": 2202,
+	"xid": typeXid, "regclass": typeRegclass, "regtype": typeRegtype, "regproc": typeRegproc, "regprocedure": 2202, "regoperator": 2204,
 	"regnamespace": typeRegNS, "regrole": typeRegRole, "int2vector": typeInt2Vec, "oidvector": typeOidVec, "json": typeJSON,
 	"pg_node_tree": typeNodeTree, "bytea": typeBytea, "cstring": 2275, "sql_identifier": typeName, "yes_or_no": policy.Varchar,
 	"cardinal_number": policy.Int4, "character_data": policy.Varchar, "aclitem": 1033, "pg_type": typeTypeRow, "pg_attribute": typeAttributeRow,

@@ -64,8 +64,7 @@ var twinFunctions = func() map[string]twinFunction {
 		"pg_describe_object": {3, 3, `(CASE WHEN CAST("%1" AS pg_catalog.oid) NOT IN ` + sharedCatalogs + `
 			THEN pg_catalog.pg_describe_object("%1", "%2", "%3") END)`, "", 0},
 	}
-	for n := range strings.FieldsSeq(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size
-		pg_stat_get_numscans`) {
+	for n := range strings.FieldsSeq(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size`) {
 		m[n] = twinFunction{1, 2, `(CASE WHEN "%1" IS NOT NULL THEN CAST(0 AS pg_catalog.int8) END)`, "", 0}
 	}
 	m["current_setting"] = twinFunction{1, 2, settingOf, "pg_catalog.pg_settings", 0}
