@@ -58,3 +58,23 @@ func TestToolsReadTheCatalogs(t *testing.T) {
 		}
 	}
 }
+
+// TestCatalogsTellNothingOfTheServer: neither sandbox says when its server began, how far it has written, who else is there, or
+// how often anything was read.
+func TestCatalogsTellNothingOfTheServer(t *testing.T) {
+	for name, e := range walked(t) {
+		for _, sql := range []string{
+			"SELECT pg_current_wal_lsn() IS NULL AND txid_current() IS NULL AND pg_postmaster_start_time() IS NULL AND pg_conf_load_time() IS NULL",
+			"SELECT pg_relation_filepath('pg_class') IS NULL AND pg_stat_get_live_tuples('pg_class'::regclass) IS NULL AND pg_stat_get_numscans(1259) IS NULL",
+			"SELECT count(*) = 0 FROM pg_stat_get_activity(NULL) a", "SELECT count(*) = 0 FROM pg_stat_get_slru()", "SELECT count(*) = 0 FROM pg_lock_status()",
+			"SELECT count(*) = 0 FROM pg_stat_database", "SELECT count(*) = 0 FROM pg_stat_all_tables", "SELECT count(*) = 0 FROM pg_stats",
+			"SELECT count(*) = 0 FROM pg_locks", "SELECT count(*) = 0 FROM pg_stat_bgwriter", "SELECT count(*) = 1 FROM pg_stat_activity",
+			"SELECT count(*) < 20 FROM pg_show_all_settings()", "SELECT count(*) = 2 FROM pg_roles",
+		} {
+			rows, err := sandboxtest.Planned(t, e, sandboxtest.Census(), sql)
+			if err != nil || len(rows.Data) != 1 || rows.Data[0][0] != true {
+				t.Errorf("%s: %s: %v, %v", name, sql, rows.Data, err)
+			}
+		}
+	}
+}
