@@ -20,7 +20,7 @@ func (sh *LeafPlan) topOf(a *Request) int {
 	if sh.Question == nil || sh.Top == 0 || len(sh.Requests) != 1 || len(sh.Counters) != 1 || a.Query != sh.Frames[0] || a.Summed() != nil {
 		return 0
 	}
-	if len(a.Projections) != 1 || a.Projections[0].condition >= 0 || a.Counting[a.Projections[0].Counter] != 0 || len(a.Counts) != 1 || sh.Top >= a.Cells {
+	if len(a.Projections) != 1 || a.Projections[0].condition >= 0 || a.Counting[a.Projections[0].Counter] != 0 || len(a.Counts) != 1 || sh.Top >= a.Cells || len(a.Concealed()) > 0 {
 		return 0
 	}
 	return sh.Top

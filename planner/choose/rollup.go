@@ -60,7 +60,7 @@ func (sh *LeafPlan) isPlain() bool {
 func (sh *LeafPlan) values() int {
 	n := 0
 	for s := range sh.Sets {
-		n += len(sh.Frames[s].RowOrder())
+		n += len(sh.Frames[s].ShownRows())
 	}
 	counted := 0
 	for _, c := range sh.Counters {

@@ -71,6 +71,9 @@ func domainText(d *policy.Domain) string {
 	}
 	env := scalar.Env{Zone: time.UTC}
 	text := env.FormatText(d.Type, d.Min) + " to " + env.FormatText(d.Type, d.Max)
+	if d.Below != nil {
+		text = env.FormatText(d.Type, d.Min) + " to below " + env.FormatText(d.Type, d.Below)
+	}
 	switch {
 	case d.Type.Integer() && d.Step.Whole != 1:
 		text += ", step " + itoa(d.Step.Whole)
