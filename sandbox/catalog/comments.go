@@ -52,6 +52,9 @@ func ColumnComment(c *policy.Column) string {
 		case policy.OutsideExclude:
 			parts = append(parts, "rows outside are left out")
 		}
+		if c.Hide {
+			parts = append(parts, "values outside have no group of their own")
+		}
 	}
 	return strings.Join(parts, "; ")
 }
