@@ -84,6 +84,7 @@ type settingsT struct {
 	ErrorColumns *bool   `yaml:"error_columns" jsonschema_description:"dp.error_columns: each aggregate x gains x_low and x_high."`
 	Release      *bool   `yaml:"release" jsonschema_description:"dp.release: an undeclared range may buy a release."`
 	Dialect      string  `yaml:"dialect" jsonschema:"enum=postgres,enum=mysql" jsonschema_description:"dp.dialect: the SQL that SELECTs are written in."`
+	Probes       string  `yaml:"probes" jsonschema:"enum=off,enum=empty,default=off" jsonschema_description:"dp.probes: what a SELECT of private rows is answered with. off: a refusal. empty: no rows, or the made-up rows that she has paid for. For tools that look at a table's rows before anything else."`
 	Alarms       integer `yaml:"alarms" jsonschema_description:"dp.alarms: count(*) > n buys a run of such questions that ends at so many yes answers. 0: off."`
 	MaxError     decimal `yaml:"max_error" jsonschema_description:"dp.max_error: the most that a count or sum may be off at the confidence; the least cost for it is found."`
 	Freshness    later   `yaml:"freshness"`
