@@ -5,9 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/linear"
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -34,7 +32,7 @@ func (g *Grouping) presence(arg *pg.Node, e *semantics.Expr, where []*semantics.
 	}
 	c := g.Rows.Table.Columns[e.Cols[0]]
 	d := c.Domain
-	if c.Open != nil || d == nil || !d.Single() || d.Regular > mostPresent || d.Null == 0 || !g.lostInNoise(d.Regular) {
+	if c.Open != nil || d == nil || !d.Single() || d.Regular > mostPresent || d.Null == 0 || !g.b.Context.LostInNoise(g.Rows.Table, d.Regular) {
 		return nil, nil
 	}
 	cells := d.Regular
@@ -57,21 +55,6 @@ func (g *Grouping) presence(arg *pg.Node, e *semantics.Expr, where []*semantics.
 		g.b.Said.Add("values of " + c.Name + " outside its domain count as one")
 	}
 	return w.found(strings.Join(terms, " + "), policy.Int8)
-}
-
-// lostInNoise tells whether a number of at most so many is within twice the error of a count that costs as much as the statement
-// may: a function of the policy and the session's settings.
-func (g *Grouping) lostInNoise(most int) bool {
-	settings := g.b.Context.Settings
-	if settings.MaxError > 0 { // no answer is off by more
-		return float64(most) <= settings.MaxError
-	}
-	if g.b.Context.Dataset == nil {
-		return false
-	}
-	rows := g.Rows.Table.ContributionTo(most)
-	spec, err := mechanisms.Plain(1, 1, rows, g.b.Context.Share(1))
-	return err == nil && int64(most) <= 2*spec.Error(predicate.One(0), settings.Confidence).HalfWidth
 }
 
 // declaredEnd is the least or the largest value of a column whose ends the policy lets stand for those of its rows, which are not
