@@ -144,7 +144,7 @@ func TestLeastCostOfSums(t *testing.T) {
 }
 
 // TestAccuracyBuysTheCheapest: many questions that a declared release answers cost what it costs, few cost less by
-// themselves, and what is left over is counted afresh: checked against all ways to choose.
+// themselves, and what is left over is counted afresh: checked against all paths to choose.
 func TestAccuracyBuysTheCheapest(t *testing.T) {
 	p := testPolicy(t)
 	for n := 1; n <= 12; n++ {

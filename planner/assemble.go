@@ -44,7 +44,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *bind.Ke
 	}
 	plan := assembly{&plans.Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: out.Columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}}
 	said := slices.Clone(b.Said)
-	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Stocks: map[*policy.Table]*reuse.Views{}, Open: o}
+	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: o}
 	for _, q := range b.Questions {
 		if q.Kept > 0 {
 			if refusal = bind.Unseen(q, b.Env.Work); refusal != nil {
@@ -52,32 +52,32 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *bind.Ke
 			}
 		}
 	}
-	sheets, chosen, refusal := (&choose.LeafPlanner{Binder: b, Notes: &said, Optimizer: ch}).LeafPlans()
+	leaves, chosen, refusal := (&choose.LeafPlanner{Binder: b, Notes: &said, Optimizer: ch}).LeafPlans()
 	if refusal != nil {
 		return nil, refusal
 	}
 	if refusal = ch.Tellable(b.Questions); refusal != nil {
 		return nil, refusal
 	}
-	all := append(slices.Clone(sheets), chosen...)
-	ways, refusal := ch.Choose(all)
+	all := append(slices.Clone(leaves), chosen...)
+	paths, refusal := ch.Choose(all)
 	if refusal != nil {
 		return nil, refusal
 	}
-	choose.TellUnclosed(all, ways, &said)
-	for i, sh := range sheets {
-		plan.addLeaf(i, sh, ways[i], &said)
-		for _, a := range sh.Requests {
+	choose.TellUnclosed(all, paths, &said)
+	for i, lp := range leaves {
+		plan.addLeaf(i, lp, paths[i], &said)
+		for _, a := range lp.Requests {
 			if a.Wanted() {
 				a.TellRules(&said)
 			}
 		}
 		plan.tellFew(plan.Leaves[i], &said)
 	}
-	plan.addChoices(sheets, chosen, ways[len(sheets):])
+	plan.addChoices(leaves, chosen, paths[len(leaves):])
 	plan.tellEmptyGroups(b, &said)
 	if c.Alternatives {
-		plan.tellAlternatives(ch, append(slices.Clone(sheets), chosen...), ways)
+		plan.Alternatives = ch.Alternatives(all, paths)
 	}
 	plan.Notes = append(append(said, ch.Dates...), ch.Hints...)
 	if refusal = plan.addMadeUps(b); refusal != nil {
@@ -93,44 +93,44 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *bind.Ke
 	return plan.Plan, nil
 }
 
-// assembly is a plan that is being put together from the ways that were chosen.
+// assembly is a plan that is being put together from the paths that were chosen.
 type assembly struct{ *plans.Plan }
 
 // addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
-func (p assembly) addLeaf(i int, sh *choose.LeafPlan, ways []*choose.Path, said *semantics.Notes) {
-	leaf := &plans.Leaf{Name: plans.LeafName(i), SQL: sh.Sql}
-	for k, e := range sh.Keys {
-		leaf.Found = leaf.Found || semantics.Closed(sh.Table, e) != nil
+func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, said *semantics.Notes) {
+	leaf := &plans.Leaf{Name: plans.LeafName(i), SQL: lp.Sql}
+	for k, e := range lp.Keys {
+		leaf.Found = leaf.Found || semantics.Closed(lp.Table, e) != nil
 		leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: plans.KeyName(k), Type: e.Type(), Typmod: e.Typmod()})
 	}
-	for n := range sh.Counters {
-		leaf.Counts = append(leaf.Counts, plans.CountColumn{Name: sh.ColumnName(n), Unit: bind.UnitOf(sh.Counters[n].Sum)})
+	for n := range lp.Counters {
+		leaf.Counts = append(leaf.Counts, plans.CountColumn{Name: lp.ColumnName(n), Unit: bind.UnitOf(lp.Counters[n].Sum)})
 	}
-	for s, keys := range sh.Sets {
-		order := sh.Frames[s].ShownRows()
-		if hidden := sh.Frames[s].Concealed(); len(hidden) > 0 {
+	for s, keys := range lp.Sets {
+		order := lp.Frames[s].ShownRows()
+		if hidden := lp.Frames[s].Concealed(); len(hidden) > 0 {
 			said.Add("what is outside the domain of " + plans.ColumnNames(hidden) + " has no group of its own, and is in totals")
 		}
 		leaf.Rows += len(order)
-		for k := range sh.Keys {
+		for k := range lp.Keys {
 			for _, cell := range order {
-				leaf.Keys[k].Values = append(leaf.Keys[k].Values, sh.ValueOf(k, sh.Frames[s], keys, cell))
+				leaf.Keys[k].Values = append(leaf.Keys[k].Values, lp.ValueOf(k, lp.Frames[s], keys, cell))
 			}
 		}
 		for n := range leaf.Counts {
 			leaf.Counts[n].Runs = append(leaf.Counts[n].Runs, plans.Run{Measure: -1, Spans: make([][]mechanisms.Span, len(order))})
 		}
-		for j, a := range sh.Requests {
-			if ways[j] != nil && ways[j].TopK == nil && slices.Contains(a.Reads, s) {
-				p.fill(leaf, a, ways[j], sh.Frames[s], keys, order)
+		for j, a := range lp.Requests {
+			if paths[j] != nil && paths[j].TopK == nil && slices.Contains(a.Reads, s) {
+				p.fill(leaf, a, paths[j], lp.Frames[s], keys, order)
 			}
 		}
 	}
-	p.fillWidths(leaf, sh, said)
-	if sh.Turned != nil {
-		leaf = sh.Turned.Over(leaf, sh.At)
-		if len(ways) == 1 && ways[0] != nil && ways[0].TopK != nil {
-			p.ranked(leaf, ways[0])
+	p.fillWidths(leaf, lp, said)
+	if lp.Turned != nil {
+		leaf = lp.Turned.Over(leaf, lp.At)
+		if len(paths) == 1 && paths[0] != nil && paths[0].TopK != nil {
+			p.ranked(leaf, paths[0])
 		}
 	}
 	p.Leaves = append(p.Leaves, leaf)
@@ -170,9 +170,9 @@ func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, fram
 }
 
 // fillWidths fills the columns that are half-widths: in all rows of a grouping set the largest, as the notice tells it.
-func (p assembly) fillWidths(leaf *plans.Leaf, sh *choose.LeafPlan, said *semantics.Notes) {
+func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, said *semantics.Notes) {
 	widest, threshold := int64(0), int64(0)
-	for n, c := range sh.Counters {
+	for n, c := range lp.Counters {
 		if c.Width == nil {
 			continue
 		}

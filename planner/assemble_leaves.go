@@ -16,7 +16,7 @@ import (
 
 // addAlarm puts an alarm into the leaf that shows it.
 func (p assembly) addAlarm(s *linear.Query, w *choose.Path) {
-	column := &p.Leaves[s.Alarm.Sheet].Counts[s.Alarm.Counter]
+	column := &p.Leaves[s.Alarm.Leaf].Counts[s.Alarm.Counter]
 	column.Type = policy.Bool
 	run := &column.Runs[0]
 	run.Alarm = &plans.AlarmQuestion{Least: s.Alarm.Least}
@@ -64,20 +64,20 @@ func (p assembly) addMadeUps(b *bind.Binder) *refuse.Refusal {
 }
 
 // addChoices puts what is chosen into the leaves that show it: each column of a choice is one run a grouping set.
-func (p assembly) addChoices(sheets, list []*choose.LeafPlan, ways [][]*choose.Path) {
+func (p assembly) addChoices(leaves, list []*choose.LeafPlan, paths [][]*choose.Path) {
 	for i, own := range list {
-		s, w := own.Requests[0].Query, ways[i][0]
+		s, w := own.Requests[0].Query, paths[i][0]
 		if s.Alarm != nil {
 			p.addAlarm(s, w)
 			continue
 		}
-		sh, leaf, measure := sheets[s.Chosen.Sheet], p.Leaves[s.Chosen.Sheet], -1
+		lp, leaf, measure := leaves[s.Chosen.Leaf], p.Leaves[s.Chosen.Leaf], -1
 		if w != nil {
 			measure = p.measure(w.Measure)
 		}
-		for n, c := range sh.Counters {
+		for n, c := range lp.Counters {
 			if c.Choice != nil && c.Choice.Set == s.Chosen.Of {
-				pick := choose.ChosenColumn(s, sh, c.Choice, w, p.Confidence)
+				pick := choose.ChosenColumn(s, lp, c.Choice, w, p.Confidence)
 				run := &leaf.Counts[n].Runs[s.Chosen.Set]
 				if run.Measure, run.Pick = measure, pick; w != nil && w.Reading != nil {
 					run.Counter = w.Reading.Counters[0]

@@ -89,7 +89,7 @@ func manyHeld(b testing.TB, static bool, most int) reuse.Context {
 		}
 		shelf.buy(p)
 	}
-	shelf.Stock(c.Dataset.Tables[0])
+	shelf.Views(c.Dataset.Tables[0])
 	c.Holdings = shelf.inventory
 	return c
 }

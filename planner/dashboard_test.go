@@ -124,7 +124,7 @@ func BenchmarkDashboardTenThousandHeld(b *testing.B) {
 						}
 					}
 					for _, t := range c.Dataset.Tables {
-						shelf.Stock(t)
+						shelf.Views(t)
 					}
 					own := c
 					own.Holdings = shelf.inventory

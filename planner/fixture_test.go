@@ -66,14 +66,14 @@ func (s *shelf) Held(d plans.Digest) []reuse.Holding {
 	return out
 }
 
-func (s *shelf) Stock(t *policy.Table) *reuse.Views {
+func (s *shelf) Views(t *policy.Table) *reuse.Views {
 	if s.inventory == nil || s.read > len(s.list) {
 		s.inventory, s.read = reuse.NewIndex(), 0
 	}
 	for ; s.read < len(s.list); s.read++ {
 		s.inventory.Add(s.list[s.read])
 	}
-	return s.inventory.Stock(t)
+	return s.inventory.Views(t)
 }
 
 func (s *shelf) buy(p *plans.Plan) {

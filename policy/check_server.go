@@ -351,7 +351,7 @@ func (c *checker) users(users []userT, at place) {
 			here.key("password").problem("%v", err)
 		}
 		c.policy.Users = append(c.policy.Users, User{
-			Name: u.Name, Verifier: u.Password, Admin: u.Admin, Settings: settings(&u.Settings, here.key("settings")),
+			Name: u.Name, Verifier: u.Password, Admin: u.Admin, Settings: settings(&u.Settings, here.key("settings")), Scoped: u.Scope == "transaction",
 		})
 	}
 }

@@ -76,6 +76,7 @@ type userT struct {
 	Password string    `yaml:"password" jsonschema:"required,pattern=^SCRAM-SHA-256\\$" jsonschema_description:"A SCRAM-SHA-256 verifier, written by dpproxy user add. Never a plain password."`
 	Admin    bool      `yaml:"admin" jsonschema_description:"Sees every budget. May not see more of the data."`
 	Settings settingsT `yaml:"settings" jsonschema_description:"Session settings that this user starts with."`
+	Scope    string    `yaml:"settings_scope" jsonschema:"enum=session,enum=transaction,default=session" jsonschema_description:"How long SET dp.… holds: until the session ends, or only until the transaction does, for users behind a pooler that hands one connection to many clients."`
 }
 
 type settingsT struct {

@@ -89,6 +89,7 @@ type User struct {
 	Verifier string            // SCRAM-SHA-256$…
 	Admin    bool              // sees every budget
 	Settings map[string]string // session defaults: "epsilon" -> "0.05"
+	Scoped   bool              // SET dp.… holds until the end of the transaction only: settings_scope
 }
 
 // Dataset is one database to clients, and the holder of budgets.

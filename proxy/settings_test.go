@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/proxy/settings"
 )
@@ -68,6 +69,8 @@ func TestReported(t *testing.T) {
 		}
 	}
 	check("set timezone = 'UTC'", "TimeZone", "UTC")
+	check("set dp.epsilon = 0.08", "dp.epsilon", "0.08")
+	check("reset dp.epsilon", "dp.epsilon", "0.07")
 	check("begin; set application_name = 'x'", "application_name", "x")
 	check("rollback", "application_name", "grafana")
 	check("reset timezone", "TimeZone", "Europe/Berlin")
@@ -133,4 +136,68 @@ func TestQuietClients(t *testing.T) {
 		one(query("reset client_min_messages; set client_min_messages = debug"), "C(RESET) C(SET) Z(I)"),
 		one(query("select count(*) from people"), "N(00000) T1 D C(SELECT 1) Z(I)"),
 	})
+}
+
+// TestSettingsEndWithTransaction: with settings_scope: transaction nothing that a client set is there for the next one that a pooler gives the
+// connection to, and a SET that would end with itself is refused.
+func TestSettingsEndWithTransaction(t *testing.T) {
+	b := start(t)
+	p := testPolicy(t)
+	p.Users[0].Scoped = true
+	b.policy.Store(p)
+	for _, c := range []struct{ script, want, state, after string }{
+		{"set dp.epsilon = 0.2", "", "25P01", "0.1"},
+		{"begin; set dp.epsilon = 0.2; show dp.epsilon; commit", "0.2", "", "0.1"},
+		{"begin; set dp.epsilon = 0.2; savepoint a; set dp.epsilon = 0.3; rollback to a; show dp.epsilon; rollback", "0.2", "", "0.1"},
+		{"set dp.epsilon = 0.2; show dp.epsilon", "0.2", "", "0.1"},
+		{"begin; set dp.epsilon = 0.2; reset dp.epsilon; show dp.epsilon; commit", "0.1", "", "0.1"},
+		{"begin; set local dp.epsilon = 0.2; show dp.epsilon; commit", "0.2", "", "0.1"},
+		{"set dp.epsilon to default", "", "", "0.1"},
+		{"reset all", "", "", "0.1"},
+	} {
+		r := b.raw(t)
+		got, state := r.last(c.script)
+		if got != c.want || state != c.state {
+			t.Errorf("%s: %q %s, want %q %s", c.script, got, state, c.want, c.state)
+		}
+		if after, _ := r.last("show dp.epsilon"); after != c.after {
+			t.Errorf("after %s: %s, want %s", c.script, after, c.after)
+		}
+	}
+	r := b.raw(t)
+	if got, state := r.last("set timezone = 'Europe/Berlin'; show timezone"); got != "Europe/Berlin" || state != "" {
+		t.Errorf("timezone %s %s", got, state)
+	}
+	if after, _ := r.last("show timezone"); after != "Europe/Berlin" {
+		t.Errorf("timezone %s: what costs nothing lasts as ever", after)
+	}
+}
+
+// TestScopeOfRunningSession: a policy that begins to end settings with the transaction does so for sessions that are there.
+func TestScopeOfRunningSession(t *testing.T) {
+	b := start(t)
+	r := b.raw(t)
+	r.last("set dp.epsilon = 0.2")
+	p := testPolicy(t)
+	p.Users[0].Scoped = true
+	b.policy.Store(p)
+	r.last("select 1")
+	if got, _ := r.last("show dp.epsilon"); got != "0.1" {
+		t.Errorf("dp.epsilon %s, want 0.1", got)
+	}
+}
+
+// last sends a script, and returns its last row's value and the SQLSTATE of its error.
+func (r *raw) last(script string) (value, state string) {
+	r.Send(query(script))
+	r.flush()
+	for msg := r.next(); brief(msg)[0] != 'Z'; msg = r.next() {
+		if v, ok := dataRow(msg); ok {
+			value = v
+		}
+		if e, ok := msg.(*pgproto3.ErrorResponse); ok {
+			state = e.Code
+		}
+	}
+	return value, state
 }

@@ -104,6 +104,8 @@ func (c *session) assigned(stmt parse.Statement, params []policy.Value) ([]parse
 			}
 		} else if _, _, f := c.settings.Check(a.Name, a.Value); f != nil {
 			return nil, f
+		} else if f := c.lasting(a.Name, a.Local); f != nil {
+			return nil, f
 		}
 		list = append(list, a)
 	}
@@ -187,6 +189,9 @@ func (c *session) assign(k *command) error {
 		}
 		c.notify(warning("25P01", what+" can only be used in transaction blocks"))
 	}
+	if f := c.lasting(k.name, k.local); f != nil && !k.standard {
+		return f
+	}
 	if len(k.modes) > 0 {
 		for _, pair := range k.modes {
 			if f := c.settings.Set(pair[0], pair[1], k.local); f != nil {
@@ -199,6 +204,17 @@ func (c *session) assign(k *command) error {
 		return asError(c.settings.Reset(k.name, k.local))
 	}
 	return asError(c.settings.Set(k.name, k.value, k.local))
+}
+
+// lasting refuses SET dp.epsilon = … where it would end with itself: outside a block, for a user whose settings end with the
+// transaction. A quiet no-op would let the next statement cost what nobody asked for.
+func (c *session) lasting(name string, local bool) *pgerror.Failure {
+	if local || c.tx.block || c.several || !c.settings.Scoped(name) {
+		return nil
+	}
+	f := pgerror.New("25P01", fmt.Sprintf("%s can only be set in a transaction block: the policy ends it with the transaction (settings_scope)", strings.ToLower(name)))
+	f.Hint = fmt.Sprintf("BEGIN; SET %s = …; SELECT …; COMMIT, or give it at connection start, or in the user's settings in the policy.", strings.ToLower(name))
+	return f
 }
 
 // asError keeps a nil *Failure from becoming an error that is not nil.

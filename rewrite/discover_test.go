@@ -42,7 +42,7 @@ func (h holdsKeys) Held(d plans.Digest) []reuse.Holding {
 	return []reuse.Holding{{ID: 1, Digest: d, Spec: mechanisms.Spec{Counters: 1, Cells: 1, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 10, Den: 1}}}}}
 }
 
-func (holdsKeys) Stock(*policy.Table) *reuse.Views { return nil }
+func (holdsKeys) Views(*policy.Table) *reuse.Views { return nil }
 
 func openPlan(t *testing.T, p *policy.Policy, text string, held holdsKeys) *plans.Plan {
 	t.Helper()

@@ -179,7 +179,7 @@ func measureSQL(t *testing.T, p *policy.Policy, text string, in dialect.Dialect)
 type nothing struct{}
 
 func (nothing) Held(plans.Digest) []reuse.Holding { return nil }
-func (nothing) Stock(*policy.Table) *reuse.Views  { return nil }
+func (nothing) Views(*policy.Table) *reuse.Views  { return nil }
 
 func drain(db *sql.DB, text string, args ...any) error {
 	rows, err := db.Query(text, args...)

@@ -3,12 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,7 +21,7 @@ func TestBenchConnect(t *testing.T) {
 	server := pgtest.Start(t)
 	direct := scramURL(t, server)
 	sides := []benchSide{{name: "PostgreSQL", url: direct}}
-	if url := bouncer(t, direct); url != "" {
+	if url := kit.Pooler(t, direct, "", "bench"); url != "" {
 		sides = append(sides, benchSide{name: "pgbouncer", url: url})
 	} else {
 		fmt.Println("pgbouncer is not installed: left out")
@@ -100,57 +95,4 @@ func scramURL(t *testing.T, server *pgtest.Server) string {
 	time.Sleep(200 * time.Millisecond) // the server reads its rules after the answer
 	config := conn.Config()
 	return fmt.Sprintf("postgres://bench:bench@127.0.0.1:%d/postgres?sslmode=disable", config.Port)
-}
-
-// bouncer starts pgbouncer in front of a server; empty where it is not installed.
-func bouncer(t *testing.T, server string) (url string) {
-	t.Helper()
-	binary, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		return ""
-	}
-	config, err := pgconn.ParseConfig(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := free.Addr().(*net.TCPAddr).Port
-	free.Close()
-	dir, err := os.MkdirTemp("", "bouncer")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	ini := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port=%d\nauth_type=scram-sha-256\nauth_file=%s/users\n"+
-		"pool_mode=transaction\nunix_socket_dir=\nlogfile=%s/log\n", config.Port, port, dir, dir)
-	for name, text := range map[string]string{"ini": ini, "users": `"bench" "bench"` + "\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{filepath.Join(dir, "ini")}
-	if os.Geteuid() == 0 {
-		args = append([]string{"-u", "postgres"}, args...) // it does not run as root
-	}
-	cmd := exec.Command(binary, args...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
-	url = strings.Replace(server, fmt.Sprint(config.Port), fmt.Sprint(port), 1)
-	for range 50 {
-		if conn, err := pgconn.Connect(t.Context(), url); err == nil {
-			conn.Close(t.Context())
-			return url
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Fatal("pgbouncer does not answer")
-	return ""
 }

@@ -20,7 +20,7 @@ import (
 // hardly ever makes a value of no rows that large, and a value of more rows than twice the threshold is hardly ever missed. One
 // with fewer rows than the threshold may be, and a notice says so. The values are those that the policy declares, so what is done
 // with their released counts is post-processing. Where noise vanishes the number itself is counted, as for columns of many values
-// (docs/adr/0073).
+// (docs/adr/0075).
 
 // mostPresent bounds the values that are counted one by one.
 const mostPresent = 64

@@ -5,61 +5,160 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
 // A question has several answers before there is any data: what she holds, a declared release, a release of her own, a
-// fresh count. Each is a candidate: what is read or bought (way), what that costs, how far it is expected to be off, and why
-// it may not be had. Candidates come from sources, in the order of preference: of the first source with one that may be
-// had, the one with the least expected error is taken. Whoever adds a way to answer adds a source.
+// fresh count, a choice. Each is an access path {what is read or bought, what that costs, how far it is expected to be off, why
+// it may not be had}. Sources enumerate them, in the order of preference, and three objectives take one of them:
+//
+//   - the most exact for a cost (one, below): of the first source that has any, the path with the least expected error;
+//     contenders are then compared with it;
+//   - the cheapest for an error (max_error_search.go): what is held where it is exact enough, else what costs least together
+//     with the statement's other questions;
+//   - the least error of many statements for a cost (package workload), which adds measures of several questions at once.
+//
+// Whoever adds a way to answer adds a source. Only what is public is looked at.
 
-// goal is a question with what may be paid for it.
+// questionKind is what a source can answer; a set of them.
+type questionKind uint8
+
+const (
+	counts  questionKind = 1 << iota // of rows, and sums
+	choices                          // values told by their scores: quantiles, modes
+	orders                           // counts of which only the first ones are shown, and only as an order
+	alarms                           // whether a count is above a threshold
+)
+
+// role is what a source's paths are to the others.
+type role int
+
+const (
+	held      role = iota // paid for
+	onOffer               // offered by the policy
+	bought                // for this question
+	contender             // taken where it beats the path that the sources before it lead to
+)
+
+// source finds alternatives, at most a few.
+type source struct {
+	name    string // what Alternative.Path calls those that it finds
+	answers questionKind
+	role    role
+	find    func(*Optimizer, *goal) []alternative // at most exact for the goal's share
+	exact   func(*Optimizer, *goal) []alternative // exact enough for the goal's need, each at its least cost; nil: none is looked for
+}
+
+// sources are all ways to answer, the most preferred first. It is made at the start: sources look at one another.
+var sources []source
+
+func init() {
+	sources = []source{
+		{"growing release", counts, held, (*Optimizer).grown, exactHeld((*Optimizer).grown)},
+		{"asked before", counts, held, (*Optimizer).again, exactHeld((*Optimizer).again)},
+		{"asked before", choices, held, (*Optimizer).chosenBefore, nil},
+		{"containment", counts, held, (*Optimizer).reuseAny, exactHeld((*Optimizer).reuseAny)},
+		{"containment", choices, held, (*Optimizer).chosenFromHeld, nil},
+		{"run of alarms", alarms, held, (*Optimizer).goingRun, nil},
+		{"online release", counts, onOffer, (*Optimizer).openSession, nil},
+		{"declared release", counts, onOffer, (*Optimizer).declared, (*Optimizer).exactDeclared},
+		{"declared release", choices, onOffer, (*Optimizer).chosenFromDeclared, nil},
+		{"own range release", counts, bought, (*Optimizer).ownRelease, (*Optimizer).exactRelease},
+		{"stopped online release", counts, held, (*Optimizer).stopped, (*Optimizer).stopped},
+		{"refining", counts, bought, (*Optimizer).refined, (*Optimizer).exactRefined},
+		{"widening", counts, bought, (*Optimizer).widened, nil}, // for an error, fresh counts are widened
+		{"fresh count", counts, bought, (*Optimizer).freshly, (*Optimizer).exactCount},
+		{"counts for a choice", choices, bought, (*Optimizer).chosenFromCounts, nil},
+		{"selection", choices, bought, (*Optimizer).chosen, nil},
+		{"run of alarms", alarms, bought, (*Optimizer).newRun, nil},
+		{"selection", orders, contender, (*Optimizer).topCandidates, nil},
+		{"selection", orders, contender, (*Optimizer).topKeys, nil},
+	}
+}
+
+// goal is a question with what may be paid for it, or how exact it has to be.
 type goal struct {
 	*linear.Query
+	kind  questionKind
 	own   *plans.Measure  // of its own cells
-	fresh mechanisms.Spec // of counting these afresh for the share
+	fresh mechanisms.Spec // of measuring these afresh for the share
 	share privacy.Cost
+	need  *need         // set: how exact, under dp.max_error
 	held  []alternative // what again and reuse have listed
+
+	released bool // a range release of her own has been found, which she has asked for
 
 	sessions []*onlinePath // what onlineFor has listed, once it has looked
 	looked   bool
 
-	choosing mechanisms.Spec // instead of fresh, where the question is a choice
-	refusal  *refuse.Refusal // why nothing that comes after a source may answer it
+	taken   *Path           // what the sources so far lead to, for the contenders
+	refusal *refuse.Refusal // why nothing that comes after a source may answer it
 }
 
-// alternative is one way to answer a question.
+// alternative is one path of a question.
 type alternative struct {
-	way      *Path // its measure's Why says why it would be taken
+	path     *Path // its measure's Why says why it would be taken
 	variance float64
 	holding  reuse.Holding // what is read, where the measure is held
 	not      string        // why it may not be had; empty: it may
 
+	stale    bool // it is of an epoch gone by, and exact enough
 	order    int  // of what is held, by age: the youngest that is read
 	released bool // it is read from releases alone, which answer whatever they can
 	enough   bool // it is as exact as counting afresh
 }
 
-// source finds alternatives, at most a few. Only what is public is looked at.
-type source struct {
-	path string // what Alternative.Path calls those that it finds
-	find func(*Optimizer, *goal) []alternative
+// goalOf is what the sources are asked for a question.
+func (ch *Optimizer) goalOf(s *linear.Query, share privacy.Cost) *goal {
+	q := &goal{Query: s, share: share, kind: counts}
+	var err error
+	switch {
+	case s.Chosen != nil:
+		q.kind, q.own = choices, s.ChoiceMeasure()
+		q.fresh, err = s.Choice(share)
+	case s.Alarm != nil:
+		q.kind, q.own = alarms, s.Measure("alarm", s.Table.Name+s.About())
+		q.fresh, err = mechanisms.NewAlarm(mechanisms.AlarmFor(ch.Context.Settings.Alarms, s.Table.ContributionTo(1), share))
+	default:
+		if s.TopK != nil || s.First > 0 {
+			q.kind |= orders
+		}
+		q.own = s.Measure(s.Kind(), s.Table.Name+s.About())
+		q.fresh, err = s.Fresh(share)
+	}
+	if err != nil {
+		q.refusal = linear.NoMechanism.At(-1, err.Error())
+	}
+	return q
 }
 
-// countedFrom are the sources of counts and sums.
-var countedFrom = []source{
-	{"growing release", (*Optimizer).grown},
-	{"asked before", (*Optimizer).again},
-	{"containment", (*Optimizer).reuseAny},
-	{"online release", (*Optimizer).openSession},
-	{"declared release", (*Optimizer).declared},
-	{"own range release", (*Optimizer).ownRelease},
-	{"stopped online release", (*Optimizer).stopped},
-	{"refining", (*Optimizer).refined},
-	{"widening", (*Optimizer).widened},
-	{"fresh count", (*Optimizer).freshly},
+// one takes the most exact path of a question for its share.
+func (ch *Optimizer) one(s *linear.Query, share privacy.Cost) (*Path, *refuse.Refusal) {
+	q := ch.goalOf(s, share)
+	for _, from := range sources {
+		if from.answers&q.kind == 0 || from.role != contender && (q.taken != nil || q.refusal != nil) {
+			continue
+		}
+		c := least(from.find(ch, q))
+		if c == nil {
+			continue
+		}
+		if q.taken = c.path; q.taken.Measure.Held {
+			q.taken = ch.renewed(q.taken, c.holding, share)
+		}
+		q.taken.name = c.named(from.name)
+		if from.role == contender {
+			break
+		}
+	}
+	switch {
+	case q.taken != nil:
+		return q.taken, nil
+	case q.refusal != nil:
+		return nil, q.refusal
+	}
+	return nil, linear.NoMechanism.At(-1, "nothing answers this")
 }
 
 // least is the candidate with the least expected error among those that may be had.
@@ -73,43 +172,6 @@ func least(list []alternative) *alternative {
 	return best
 }
 
-// goalOf is what the sources are asked.
-func (ch *Optimizer) goalOf(s *linear.Query, share privacy.Cost) (*goal, *refuse.Refusal) {
-	q := &goal{Query: s, share: share}
-	var err error
-	if s.Chosen != nil {
-		q.own = s.ChoiceMeasure()
-		q.choosing, err = s.Choice(share)
-	} else {
-		q.own = s.Measure(s.Kind(), s.Table.Name+s.About())
-		q.fresh, err = s.Fresh(share)
-	}
-	if err != nil {
-		return nil, linear.NoMechanism.At(-1, err.Error())
-	}
-	return q, nil
-}
-
-// oneCounted picks the way of one question that counts or adds up.
-func (ch *Optimizer) oneCounted(s *linear.Query, share privacy.Cost) (*Path, *refuse.Refusal) {
-	q, refusal := ch.goalOf(s, share)
-	if refusal != nil {
-		return nil, refusal
-	}
-	for _, from := range countedFrom {
-		if c := least(from.find(ch, q)); c != nil {
-			if !c.way.Measure.Held {
-				return c.way, nil
-			}
-			return ch.renewed(c.way, c.holding, share), nil
-		}
-		if q.refusal != nil {
-			return nil, q.refusal
-		}
-	}
-	return nil, linear.NoMechanism.At(-1, "nothing answers this")
-}
-
 // freshly counts afresh.
 func (ch *Optimizer) freshly(q *goal) []alternative {
 	w := &Path{Measure: q.own, Reading: reuse.OwnReading(q.Query)}
@@ -117,90 +179,10 @@ func (ch *Optimizer) freshly(q *goal) []alternative {
 	if q.Marginals != nil {
 		w.Measure.Why += "; " + q.Marginals.Why()
 	}
-	return []alternative{{way: w, variance: ch.worst(q.fresh, w.Reading)}}
+	return []alternative{{path: w, variance: ch.worst(q.fresh, w.Reading)}}
 }
 
-// Alternatives are the candidates of a question, of which one was taken.
-func (ch *Optimizer) Alternatives(leaf string, s *linear.Query, taken *Path) []plans.Alternative {
-	share := taken.share
-	if share.IsZero() {
-		share = ch.Share(1)
-	}
-	all, paths := []alternative{{way: taken}}, []string{""}
-	own, sources := plans.Digest{}, countedFrom
-	if s.Chosen != nil {
-		sources = chosenFrom
-	}
-	q, refusal := ch.goalOf(s, share)
-	if refusal == nil {
-		own = q.own.Digest
-		for _, from := range sources {
-			for _, c := range from.find(ch, q) {
-				all, paths = append(all, c), append(paths, c.path(from.path))
-			}
-		}
-	}
-	if s.TopK != nil {
-		for _, c := range ch.topKPaths(s.TopK, share) {
-			all, paths = append(all, c), append(paths, "selection")
-		}
-	}
-	var out []plans.Alternative
-	seen := map[string]int{}
-	for i, c := range all {
-		m := c.way.Measure
-		name := string(m.Digest[:]) + m.Kind + m.Cost.String() + predicate.Text(m.HeldID)
-		if at, known := seen[name]; known {
-			if out[at].Path == "" {
-				out[at].Path = paths[i]
-			}
-			continue
-		}
-		seen[name] = len(out)
-		a := plans.Alternative{Leaf: leaf, Path: paths[i], Kind: m.Kind, Name: m.Name, Held: m.Held, Cost: m.Cost, Taken: i == 0, Why: m.Why}
-		if a.Error = ch.off(c.way); mechanisms.Is[*mechanisms.Choice](m.Spec) {
-			a.Rank = m.Spec.RankError(ch.Context.Settings.Confidence)
-		}
-		if i > 0 {
-			a.Why = whyNot(c, taken, a.Error, out[0].Error, own)
-		}
-		out = append(out, a)
-	}
-	return out
-}
-
-// path is how what a source finds is called.
-func (c alternative) path(source string) string {
-	switch r := c.way.Reading; {
-	case source != "containment":
-	case r != nil && r.Mix != nil:
-		return "linear combination"
-	case mechanisms.Is[*mechanisms.Online](c.way.Measure.Spec):
-		return "online release"
-	case c.way.Measure.Spec.Counts().Strategy.IsCube():
-		return "containment in marginals"
-	}
-	return source
-}
-
-// whyNot says why a candidate was not taken.
-func whyNot(c alternative, taken *Path, off, least mechanisms.Error, own plans.Digest) string {
-	switch m := c.way.Measure; {
-	case c.not != "":
-		return c.not
-	case taken.Measure.Held && !m.Held:
-		return "what you have paid for answers it for nothing"
-	case off.Variance > least.Variance:
-		return "expected to be further off"
-	case taken.Measure.Held && taken.Measure.Digest == own && m.Digest != own:
-		return "the same question keeps its answer"
-	case taken.Measure.Declared != nil:
-		return "the release answers more than this question"
-	}
-	return "no nearer than what is taken"
-}
-
-// off is the largest expected error over the rows that a way reads.
+// off is the largest expected error over the rows that a path reads.
 func (ch *Optimizer) off(w *Path) mechanisms.Error {
 	var most mechanisms.Error
 	if w.Reading == nil || mechanisms.Is[*mechanisms.Choice](w.Measure.Spec) {

@@ -12,30 +12,30 @@ import (
 
 // additive asks for counts and sums: for counters side by side, or by combination of their conditions; and for each
 // grouping set by itself, or for some whose cells others add up. What has the least expected error is taken.
-func (v *LeafPlanner) additive(sh *LeafPlan, counters []int) *refuse.Refusal {
-	form := func(keys linear.Set) (*Request, *refuse.Refusal) { return v.plain(sh.Question, keys, counters) }
-	best, refusal := v.based(sh, form)
+func (v *LeafPlanner) additive(lp *LeafPlan, counters []int) *refuse.Refusal {
+	form := func(keys linear.Set) (*Request, *refuse.Refusal) { return v.plain(lp.Question, keys, counters) }
+	best, refusal := v.based(lp, form)
 	if refusal != nil {
 		return refusal
 	}
-	if a, refusal := v.marginal(sh, counters, best); refusal != nil {
+	if a, refusal := v.marginal(lp, counters, best); refusal != nil {
 		return refusal
 	} else if a != nil {
-		sh.Requests = append(sh.Requests, a)
+		lp.Requests = append(lp.Requests, a)
 		return nil
 	}
-	if conditional(sh.Question, counters) {
+	if conditional(lp.Question, counters) {
 		form = func(keys linear.Set) (*Request, *refuse.Refusal) {
-			if a := v.split(sh.Question, keys, counters); a != nil {
+			if a := v.split(lp.Question, keys, counters); a != nil {
 				return a, nil
 			}
 			return nil, linear.NoMechanism.At(-1, "conditions")
 		}
-		if other, refusal := v.based(sh, form); refusal == nil && v.preferred(other, best) {
+		if other, refusal := v.based(lp, form); refusal == nil && v.preferred(other, best) {
 			best = other
 		}
 	}
-	sh.Requests = append(sh.Requests, best...)
+	lp.Requests = append(lp.Requests, best...)
 	return nil
 }
 
@@ -59,12 +59,12 @@ const sumsClearlyWorse = 1.25
 
 // based chooses the sets that are asked for; the others are read from the one of these with the fewest cells. The sets
 // that no other contains are asked for; then, one by one, the one that lowers the error most.
-func (v *LeafPlanner) based(sh *LeafPlan, form func(linear.Set) (*Request, *refuse.Refusal)) ([]*Request, *refuse.Refusal) {
+func (v *LeafPlanner) based(lp *LeafPlan, form func(linear.Set) (*Request, *refuse.Refusal)) ([]*Request, *refuse.Refusal) {
 	made := map[int]*Request{}
 	var bases, rest []int
-	for s, keys := range sh.Sets {
-		contained := slices.ContainsFunc(sh.Sets, func(other linear.Set) bool { return len(other) > len(keys) && containsSet(other, keys) })
-		again := slices.ContainsFunc(sh.Sets[:s], func(other linear.Set) bool { return slices.Equal(other, keys) })
+	for s, keys := range lp.Sets {
+		contained := slices.ContainsFunc(lp.Sets, func(other linear.Set) bool { return len(other) > len(keys) && containsSet(other, keys) })
+		again := slices.ContainsFunc(lp.Sets[:s], func(other linear.Set) bool { return slices.Equal(other, keys) })
 		if contained || again {
 			if !again {
 				rest = append(rest, s)
@@ -77,17 +77,17 @@ func (v *LeafPlanner) based(sh *LeafPlan, form func(linear.Set) (*Request, *refu
 		}
 		bases = append(bases, s)
 	}
-	best := v.assigned(sh, made, bases)
+	best := v.assigned(lp, made, bases)
 	for len(rest) > 0 {
 		next, found := -1, best
 		for i, s := range rest {
 			if made[s] == nil {
 				var refusal *refuse.Refusal
-				if made[s], refusal = form(sh.Sets[s]); refusal != nil {
+				if made[s], refusal = form(lp.Sets[s]); refusal != nil {
 					return nil, refusal
 				}
 			}
-			if other := v.assigned(sh, made, append(bases[:len(bases):len(bases)], s)); v.error(other)*sumsClearlyWorse < v.error(best) && v.error(other) < v.error(found) {
+			if other := v.assigned(lp, made, append(bases[:len(bases):len(bases)], s)); v.error(other)*sumsClearlyWorse < v.error(best) && v.error(other) < v.error(found) {
 				next, found = i, other
 			}
 		}
@@ -104,13 +104,13 @@ func containsSet(all, some linear.Set) bool {
 }
 
 // assigned lets each set be read from one of the bases.
-func (v *LeafPlanner) assigned(sh *LeafPlan, made map[int]*Request, bases []int) []*Request {
+func (v *LeafPlanner) assigned(lp *LeafPlan, made map[int]*Request, bases []int) []*Request {
 	asks := make([]*Request, len(bases))
 	for i, s := range bases {
 		same := *made[s]
 		asks[i] = &same
 	}
-	for s, keys := range sh.Sets {
+	for s, keys := range lp.Sets {
 		var from *Request
 		for _, a := range asks {
 			if containsSet(a.set, keys) && (from == nil || a.Cells < from.Cells) {

@@ -1,6 +1,7 @@
-// Package choose finds how each question is answered: from what is held, by a declared release, or by measuring, and what. Each
-// way is a Path {what is measured, how it is read, what that costs, how far it is expected to be off}; sources list them
-// (access_path.go), and the least error within a cost is taken, or the least cost within an error (max_error.go). Of
+// Package choose is the optimizer: it finds how each question is answered, from what is held, by a declared release or by measuring.
+// An answer is a Path {what is measured, how it is read, what that costs, how far it is expected to be off}; one table of sources
+// lists the paths of every kind of question (access_path.go), and the least error within a cost is taken, or the least cost within
+// an error (max_error_search.go). Of
 //
 //	SELECT sex, count(*) FROM people GROUP BY ROLLUP (sex)
 //
@@ -33,41 +34,42 @@ type Path struct {
 	TopK    *linear.TopK         // set: candidates are chosen
 	counts  *linear.Query        // what the measure counts, where that is more than the question
 	share   privacy.Cost         // what it might have cost
+	name    string               // of the source that it comes from
 }
 
-// Optimizer finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst
+// Optimizer finds the path of each question. What it looks at is public: the policy, the session's settings, what the analyst
 // has paid for, and expected errors.
 type Optimizer struct {
 	Context  reuse.Context
 	Now      func() time.Time // the plan's time; asking for it is noted
-	Stocks   map[*policy.Table]*reuse.Views
+	Views    map[*policy.Table]*reuse.Views
 	Open     *bind.KeyDiscovery
 	Hints    semantics.Notes
 	Dates    semantics.Notes // of the stale releases that answer
 	renewals int             // of the last attempt: stale releases bought anew
 }
 
-// Choose picks the ways of all leaf plans for at most the session's epsilon: k leaf plans for which something is bought get an
+// Choose picks the paths of all leaf plans for at most the session's epsilon: k leaf plans for which something is bought get an
 // equal share each, and k is the smallest number for which that works out.
-func (ch *Optimizer) Choose(sheets []*LeafPlan) ([][]*Path, *refuse.Refusal) {
+func (ch *Optimizer) Choose(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	if ch.Context.Settings.MaxError > 0 {
-		return ch.accurate(sheets)
+		return ch.accurate(leaves)
 	}
 	most := 0
-	for _, sh := range sheets {
-		if slices.ContainsFunc(sh.Requests, (*Request).Wanted) {
+	for _, lp := range leaves {
+		if slices.ContainsFunc(lp.Requests, (*Request).Wanted) {
 			most++
 		}
 	}
-	most -= ch.rollUp(sheets, most)
+	most -= ch.rollUp(leaves, most)
 	// What was bought for this statement before is found at the share that it was bought for.
-	before, bought, refusal := ch.attempt(sheets, max(most, 1))
+	before, bought, refusal := ch.attempt(leaves, max(most, 1))
 	free, hints, dates := refusal == nil && bought == 0, ch.Hints, ch.Dates
 	if free && len(ch.Dates) == 0 {
 		return before, nil
 	}
 	for k := 1; ; k++ {
-		ways, bought, refusal := ch.attempt(sheets, k)
+		paths, bought, refusal := ch.attempt(leaves, k)
 		if refusal == nil && bought > k && k < most {
 			continue
 		}
@@ -75,35 +77,35 @@ func (ch *Optimizer) Choose(sheets []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 			ch.Hints, ch.Dates = hints, dates
 			return before, nil
 		}
-		return ways, refusal
+		return paths, refusal
 	}
 }
 
-// attempt picks the ways when each leaf plan may cost a k-th of the session's epsilon, of which each of its requests has a part.
-func (ch *Optimizer) attempt(sheets []*LeafPlan, k int) (ways [][]*Path, bought int, refusal *refuse.Refusal) {
+// attempt picks the paths when each leaf plan may cost a k-th of the session's epsilon, of which each of its requests has a part.
+func (ch *Optimizer) attempt(leaves []*LeafPlan, k int) (paths [][]*Path, bought int, refusal *refuse.Refusal) {
 	share := ch.Share(k)
 	ch.Hints, ch.Dates, ch.renewals = nil, nil, 0
-	ways = make([][]*Path, len(sheets))
+	paths = make([][]*Path, len(leaves))
 	buying := map[plans.Digest]*plans.Measure{}
-	var leaning []int
-	for i, sh := range sheets {
-		ways[i] = make([]*Path, len(sh.Requests))
-		parts, buys := (&LeafPlanner{Optimizer: ch}).shares(sh.Requests), false
-		for j, a := range sh.Requests {
+	var rollups []int
+	for i, lp := range leaves {
+		paths[i] = make([]*Path, len(lp.Requests))
+		parts, buys := (&LeafPlanner{Optimizer: ch}).shares(lp.Requests), false
+		for j, a := range lp.Requests {
 			if !a.Wanted() {
 				continue
 			}
 			own := PartOfCost(share, parts[j])
 			if own.IsZero() {
-				return nil, 0, epsilonSmall.At(-1, ch.Context.Settings.Epsilon.String(), k*len(sh.Requests))
+				return nil, 0, epsilonSmall.At(-1, ch.Context.Settings.Epsilon.String(), k*len(lp.Requests))
 			}
 			w, refusal := ch.one(a.Query, own)
 			if refusal != nil {
 				return nil, 0, refusal
 			}
-			w = ch.beside(a.Query, w, ways)
-			if w.share = own; sh.base != nil && !w.Measure.Held {
-				leaning = append(leaning, i)
+			w = ch.beside(a.Query, w, paths)
+			if w.share = own; lp.base != nil && !w.Measure.Held {
+				rollups = append(rollups, i)
 				continue
 			}
 			if m := w.Measure; !m.Held {
@@ -117,23 +119,23 @@ func (ch *Optimizer) attempt(sheets []*LeafPlan, k int) (ways [][]*Path, bought 
 					buys = true
 				}
 			}
-			ways[i][j] = w
+			paths[i][j] = w
 		}
 		if buys {
 			bought++
 		}
 	}
-	for _, i := range leaning {
-		w, refusal := ch.rolledUp(sheets, ways, sheets[i], buying, share)
+	for _, i := range rollups {
+		w, refusal := ch.rolledUp(leaves, paths, leaves[i], buying, share)
 		if refusal != nil {
 			return nil, 0, refusal
 		}
-		if ways[i][0] = w; !w.Measure.Held && buying[w.Measure.Digest] == nil {
+		if paths[i][0] = w; !w.Measure.Held && buying[w.Measure.Digest] == nil {
 			buying[w.Measure.Digest] = w.Measure
 			bought++
 		}
 	}
-	return ways, bought, nil
+	return paths, bought, nil
 }
 
 // Share is a k-th of what a statement may cost, rounded down.

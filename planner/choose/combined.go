@@ -11,13 +11,13 @@ import (
 // combined finds the sum or difference of releases of one epoch that answers a question. Of all that do as exactly as
 // asked, those held longest: the same question keeps its answer when more is bought (docs/adr/0022).
 func (ch *Optimizer) combined(q *goal) []alternative {
-	stock := ch.stock(q.Table)
-	if stock == nil || stock.Read() == 0 || q.Marginals != nil || q.Cells*len(q.Counts) > reuse.MostMixedRows || q.Table.MaxGroups > 0 {
+	views := ch.views(q.Table)
+	if views == nil || views.Read() == 0 || q.Marginals != nil || q.Cells*len(q.Counts) > reuse.MostMixedRows || q.Table.MaxGroups > 0 {
 		return nil
 	}
 	find := func() (list []reuse.CombinedReading) {
-		rows := ch.mixings(stock, q)
-		t := &reuse.Combining{Views: stock, Confidence: ch.Context.Settings.Confidence}
+		rows := ch.mixings(views, q)
+		t := &reuse.Combining{Views: views, Confidence: ch.Context.Settings.Confidence}
 		for _, of := range reuse.EpochsOf(rows) {
 			if m := t.Within(q.Query, rows, of); m != nil {
 				list = append(list, *m)
@@ -26,21 +26,21 @@ func (ch *Optimizer) combined(q *goal) []alternative {
 		return list
 	}
 	var found []reuse.CombinedReading
-	if stock.Ages() {
+	if views.Ages() {
 		found = find()
 	} else {
-		found = stock.Remembered(reuse.MixKey{Of: q.own.Digest, At: fmt.Sprint(q.share, ch.Context.Settings.Confidence, ch.Context.Settings.MaxError)}, find)
+		found = views.Remembered(reuse.MixKey{Of: q.own.Digest, At: fmt.Sprint(q.share, ch.Context.Settings.Confidence, ch.Context.Settings.MaxError)}, find)
 	}
 	list := make([]alternative, len(found))
 	for i, m := range found {
 		w := &Path{Reading: m.Reading, counts: m.Counts, Others: m.Measures, Measure: m.Measures[0]}
-		list[i] = alternative{way: w, variance: m.Variance, holding: m.Holding, order: m.Order, released: m.Released, enough: m.Enough}
+		list[i] = alternative{path: w, variance: m.Variance, holding: m.Holding, order: m.Order, released: m.Released, enough: m.Enough}
 	}
 	return list
 }
 
 // mixings are the rows of a question; nil where one of them is nothing that releases add up to.
-func (ch *Optimizer) mixings(stock *reuse.Views, q *goal) []reuse.Mixing {
+func (ch *Optimizer) mixings(views *reuse.Views, q *goal) []reuse.Mixing {
 	var rows []reuse.Mixing
 	for c := range q.Counts {
 		adds, ok := q.AddsUp(c)
@@ -58,7 +58,7 @@ func (ch *Optimizer) mixings(stock *reuse.Views, q *goal) []reuse.Mixing {
 			}
 			rows = append(rows, reuse.Mixing{Counter: c, Cell: cell, Wanted: wanted, Adds: adds, Limit: limit, Near: nil})
 			last := &rows[len(rows)-1]
-			last.Near = slices.DeleteFunc(stock.Near(wanted), func(s *reuse.View) bool { return ch.isStale(s.Holding, s.Declared) })
+			last.Near = slices.DeleteFunc(views.Near(wanted), func(s *reuse.View) bool { return ch.isStale(s.Holding, s.Declared) })
 			if len(last.Near) == 0 {
 				return nil
 			}

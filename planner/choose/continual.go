@@ -75,14 +75,14 @@ func (ch *Optimizer) grown(q *goal) []alternative {
 	return settled(ch.reused(q, true))
 }
 
-// TellUnclosed notes what the ways leave out of the cells that are shown.
-func TellUnclosed(sheets []*LeafPlan, ways [][]*Path, said *semantics.Notes) {
-	for i, list := range ways {
+// TellUnclosed notes what the paths leave out of the cells that are shown.
+func TellUnclosed(leaves []*LeafPlan, paths [][]*Path, said *semantics.Notes) {
+	for i, list := range paths {
 		for j, w := range list {
 			if w == nil || w.Reading == nil || len(w.Reading.Open) == 0 {
 				continue
 			}
-			a := sheets[i].Requests[j]
+			a := leaves[i].Requests[j]
 			for cell := range w.Reading.Open {
 				if a.Chosen != nil || slices.ContainsFunc(a.Projections, func(f Projection) bool { return f.condition < 0 || a.KeyValue(f.condition, int(cell)) == true }) {
 					said.Add(w.Reading.Note)

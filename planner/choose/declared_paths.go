@@ -31,11 +31,8 @@ func (ch *Optimizer) declared(q *goal) (list []alternative) {
 		if reading == nil {
 			continue
 		}
-		w := &Path{Reading: reading, Measure: held.Measure(r.Kind.String(), r.Name)}
-		w.Measure.Shared, w.Measure.Declared, w.Measure.Cost = true, r, r.Cost
-		w.Measure.Why = offered(r)
-		held.Sold(w.Measure, spec)
-		c := alternative{way: w, variance: ch.worst(w.Measure.Spec, reading)}
+		w := declaredPath(r, held, spec, reading)
+		c := alternative{path: w, variance: ch.worst(w.Measure.Spec, reading)}
 		if r.Kind == policy.HistogramRelease {
 			alone, err := mechanisms.Plain(len(q.Counts), q.Cells, q.Contribution(), r.Cost)
 			if err != nil || c.variance > 1.001*ch.variance(alone) {
@@ -55,6 +52,18 @@ func (ch *Optimizer) declared(q *goal) (list []alternative) {
 	return list
 }
 
+// declaredPath reads a question from a release of the policy, bought now.
+func declaredPath(r *policy.Release, measured *linear.Query, spec mechanisms.Spec, reading *reuse.Reading) *Path {
+	w := &Path{Reading: reading, Measure: measured.Measure(r.Kind.String(), r.Name)}
+	w.Measure.Shared, w.Measure.Declared, w.Measure.Cost = true, r, r.Cost
+	w.Measure.Why = offered(r)
+	measured.Sold(w.Measure, spec)
+	return w
+}
+
+// onlyOnRequest is why a release of her own is not bought.
+const onlyOnRequest = "a release that the policy does not declare is bought with SET dp.release = on"
+
 // ownRelease buys a range release over the only column that the question reads: SET dp.release = on.
 func (ch *Optimizer) ownRelease(q *goal) []alternative {
 	if !ch.Context.Settings.Release && !ch.Context.Alternatives {
@@ -64,9 +73,9 @@ func (ch *Optimizer) ownRelease(q *goal) []alternative {
 	if w == nil {
 		return nil
 	}
-	c := alternative{way: w, variance: ch.worst(w.Measure.Spec, w.Reading)}
+	c := alternative{path: w, variance: ch.worst(w.Measure.Spec, w.Reading)}
 	if !ch.Context.Settings.Release {
-		c.not = "a release that the policy does not declare is bought with SET dp.release = on"
+		c.not = onlyOnRequest
 	}
 	return []alternative{c}
 }

@@ -31,7 +31,7 @@ func (ch *Optimizer) again(q *goal) (list []alternative) {
 			w.Measure.Shared = true
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
-		c := alternative{way: w, variance: ch.worst(h.Spec, w.Reading), holding: h}
+		c := alternative{path: w, variance: ch.worst(h.Spec, w.Reading), holding: h}
 		switch exact := q.Summed() == nil && c.variance <= ch.each(q.Query, q.fresh) || q.Summed() != nil && ch.exactEnough(q.Query, h.Spec, q.fresh); {
 		case !release && !exact:
 			c.not = "less exact than a fresh count at dp.epsilon"
@@ -78,10 +78,13 @@ func (ch *Optimizer) reused(q *goal, grows bool) (list []alternative) {
 		w.Measure.Declared = h.Declared
 		w.holdOn(h.HeldOn, "you have paid for "+w.Measure.Kind+" "+w.Measure.Name+", whose cells add up to it")
 		variance := ch.worst(w.Measure.Spec, r)
-		list = append(list, alternative{way: w, variance: variance, holding: h.Holding, order: h.Order, released: h.Measure.IsRelease(), enough: variance <= ch.each(q.Query, q.fresh)})
+		list = append(list, alternative{path: w, variance: variance, holding: h.Holding, order: h.Order, released: h.Measure.IsRelease(), enough: variance <= ch.each(q.Query, q.fresh)})
 	}
 	return list
 }
+
+// heldLonger is why something held is not read.
+const heldLonger = "what has been held longer is as exact as asked, and the same question keeps its answer"
 
 // settled says which of what is held may be read. Of what is as exact as a fresh count that is what has been held longest, so
 // that the same question keeps its answer when more is bought; where nothing is, any release, whatever its error: it was
@@ -96,7 +99,7 @@ func settled(list []alternative) []alternative {
 	for i := range list {
 		switch c := &list[i]; {
 		case first >= 0 && i != first:
-			c.not = "what has been held longer is as exact as asked, and the same question keeps its answer"
+			c.not = heldLonger
 		case first < 0 && !c.released:
 			c.not = "less exact than a fresh count at dp.epsilon"
 		}
@@ -104,23 +107,23 @@ func settled(list []alternative) []alternative {
 	return list
 }
 
-// stock is what she holds on a table; nil: nothing.
-func (ch *Optimizer) stock(t *policy.Table) *reuse.Views {
+// views is what she holds on a table; nil: nothing.
+func (ch *Optimizer) views(t *policy.Table) *reuse.Views {
 	if ch.Context.Holdings == nil {
 		return nil
 	}
-	s, known := ch.Stocks[t]
+	s, known := ch.Views[t]
 	if !known {
-		s = ch.Context.Holdings.Stock(t)
-		ch.Stocks[t] = s
+		s = ch.Context.Holdings.Views(t)
+		ch.Views[t] = s
 	}
 	return s
 }
 
 // finer lists the counts by cells of at least a question's columns that she holds, and that can be read now.
 func (ch *Optimizer) finer(s *linear.Query) (list []*reuse.View) {
-	if stock := ch.stock(s.Table); stock != nil {
-		for _, h := range stock.Finer(s) {
+	if views := ch.views(s.Table); views != nil {
+		for _, h := range views.Finer(s) {
 			if h.Measure.Grows || h.Holding.Spec.Grows() {
 				own := *h
 				own.Measure = h.Measure.Copied() // how far it has grown is of this plan

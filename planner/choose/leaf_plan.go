@@ -51,7 +51,7 @@ func (v *LeafPlanner) leafPlan(q *linear.Question) (*LeafPlan, *refuse.Refusal) 
 	if q.Turned != nil {
 		return v.turnedLeafPlan(q.Turned)
 	}
-	sh := &LeafPlan{Question: q, Sets: q.GroupingSets(), Frames: make([]*linear.Query, len(q.GroupingSets()))}
+	lp := &LeafPlan{Question: q, Sets: q.GroupingSets(), Frames: make([]*linear.Query, len(q.GroupingSets()))}
 	var additive, different []int
 	units, present := map[string][]int{}, map[string][]int{}
 	var order, columns []string
@@ -77,55 +77,55 @@ func (v *LeafPlanner) leafPlan(q *linear.Question) (*LeafPlan, *refuse.Refusal) 
 		}
 	}
 	if len(additive) > 0 {
-		if refusal := v.additive(sh, additive); refusal != nil {
+		if refusal := v.additive(lp, additive); refusal != nil {
 			return nil, refusal
 		}
 	}
 	for _, column := range columns {
-		if refusal := v.additive(sh, present[column]); refusal != nil {
+		if refusal := v.additive(lp, present[column]); refusal != nil {
 			return nil, refusal
 		}
 	}
-	for s := range sh.Sets {
+	for s := range lp.Sets {
 		if len(different) > 0 {
-			a, refusal := v.plain(q, sh.Sets[s], different)
+			a, refusal := v.plain(q, lp.Sets[s], different)
 			if refusal != nil {
 				return nil, refusal
 			}
 			a.Reads = []int{s}
-			sh.Requests = append(sh.Requests, a)
+			lp.Requests = append(lp.Requests, a)
 		}
 		for _, name := range order {
-			a, refusal := v.perUnit(q, sh.Sets[s], units[name])
+			a, refusal := v.perUnit(q, lp.Sets[s], units[name])
 			if refusal != nil {
 				return nil, refusal
 			}
 			a.Reads = []int{s}
-			sh.Requests = append(sh.Requests, a)
+			lp.Requests = append(lp.Requests, a)
 		}
 	}
-	return sh, v.frame(sh)
+	return lp, v.frame(lp)
 }
 
 // frame finds the rows of each set: those of a request of the same keys, where there is one.
-func (v *LeafPlanner) frame(sh *LeafPlan) *refuse.Refusal {
-	for s, keys := range sh.Sets {
-		if first := slices.IndexFunc(sh.Sets[:s], func(other linear.Set) bool { return slices.Equal(other, keys) }); first >= 0 {
-			sh.Frames[s] = sh.Frames[first]
+func (v *LeafPlanner) frame(lp *LeafPlan) *refuse.Refusal {
+	for s, keys := range lp.Sets {
+		if first := slices.IndexFunc(lp.Sets[:s], func(other linear.Set) bool { return slices.Equal(other, keys) }); first >= 0 {
+			lp.Frames[s] = lp.Frames[first]
 			continue
 		}
-		for _, a := range sh.Requests {
+		for _, a := range lp.Requests {
 			// An only counter's condition is a condition on its rows where there are no keys: the row is there without them.
-			if a.Table == sh.Table && slices.Equal(a.set, keys) && len(a.Keys) == len(keys) && !(a.Empty && len(keys) == 0) {
-				sh.Frames[s] = a.Query
+			if a.Table == lp.Table && slices.Equal(a.set, keys) && len(a.Keys) == len(keys) && !(a.Empty && len(keys) == 0) {
+				lp.Frames[s] = a.Query
 				break
 			}
 		}
-		if sh.Frames[s] != nil {
+		if lp.Frames[s] != nil {
 			continue
 		}
 		var refusal *refuse.Refusal
-		if sh.Frames[s], refusal = linear.Solve(sh.On(keys, nil, nil), v.Binder.Env, v.Notes); refusal != nil {
+		if lp.Frames[s], refusal = linear.Solve(lp.On(keys, nil, nil), v.Binder.Env, v.Notes); refusal != nil {
 			return refusal
 		}
 	}
@@ -255,22 +255,22 @@ func (a *Request) CellsOf(f Projection, row int, spots map[int][]int) []int {
 // turnedLeafPlan is the leaf plan of the flat question.
 func (v *LeafPlanner) turnedLeafPlan(f linear.Turned) (*LeafPlan, *refuse.Refusal) {
 	flat, at := f.Flat()
-	sh, refusal := v.leafPlan(flat)
+	lp, refusal := v.leafPlan(flat)
 	if refusal != nil {
 		return nil, refusal
 	}
-	sh.Turned, sh.At = f, at
-	if r := f.Ranking(); r != nil && len(sh.Requests) == 1 && len(sh.Frames[0].Concealed()) == 0 {
+	lp.Turned, lp.At = f, at
+	if r := f.Ranking(); r != nil && len(lp.Requests) == 1 && len(lp.Frames[0].Concealed()) == 0 {
 		if c := v.topK(r, flat); c != nil {
-			c.Counted = countedBy(sh)
-			sh.Requests[0].TopK = c
+			c.Counted = countedBy(lp)
+			lp.Requests[0].TopK = c
 		}
 	}
-	return sh, nil
+	return lp, nil
 }
 
 // LeafPlans finds what is asked for the questions of a bound statement, and what is chosen.
-func (v *LeafPlanner) LeafPlans() (sheets, chosen []*LeafPlan, refusal *refuse.Refusal) {
+func (v *LeafPlanner) LeafPlans() (leaves, chosen []*LeafPlan, refusal *refuse.Refusal) {
 	for _, q := range v.Binder.Questions {
 		for _, set := range q.Choices {
 			if set.Arg == nil {
@@ -281,26 +281,26 @@ func (v *LeafPlanner) LeafPlans() (sheets, chosen []*LeafPlan, refusal *refuse.R
 			}
 		}
 	}
-	sheets = make([]*LeafPlan, len(v.Binder.Questions))
+	leaves = make([]*LeafPlan, len(v.Binder.Questions))
 	for i, q := range v.Binder.Questions {
-		if sheets[i], refusal = v.leafPlan(q); refusal != nil {
+		if leaves[i], refusal = v.leafPlan(q); refusal != nil {
 			return nil, nil, refusal
 		}
 		v.tellKeys(q)
-		for _, a := range sheets[i].Requests {
-			a.First = sheets[i].topOf(a)
+		for _, a := range leaves[i].Requests {
+			a.First = leaves[i].topOf(a)
 		}
 	}
-	if chosen, refusal = v.choices(sheets); refusal != nil {
+	if chosen, refusal = v.choices(leaves); refusal != nil {
 		return nil, nil, refusal
 	}
-	alarms, refusal := v.alarms(sheets)
-	return sheets, append(chosen, alarms...), refusal
+	alarms, refusal := v.alarms(leaves)
+	return leaves, append(chosen, alarms...), refusal
 }
 
 // ValueOf is the value of key k in a row of a set, which NULL is where the row is not grouped by it.
-func (sh *LeafPlan) ValueOf(k int, frame *linear.Query, keys linear.Set, cell int) policy.Value {
-	if level, ok := sh.Levels[k]; ok {
+func (lp *LeafPlan) ValueOf(k int, frame *linear.Query, keys linear.Set, cell int) policy.Value {
+	if level, ok := lp.Levels[k]; ok {
 		return bind.LevelOf(level, keys)
 	}
 	if at := slices.Index(keys, k); at >= 0 {

@@ -16,13 +16,13 @@ const mostMarginalCells = 1 << 15
 
 // marginal asks for all sets of a leaf plan at once, by marginals of the cells of all their keys; nil where they cannot be
 // measured so, or where what is asked for set by set is held, or has no larger error.
-func (v *LeafPlanner) marginal(sh *LeafPlan, counters []int, best []*Request) (*Request, *refuse.Refusal) {
-	if v.SetBySet || v.Optimizer.Context.Settings.MaxError > 0 || len(sh.Sets) < 2 {
+func (v *LeafPlanner) marginal(lp *LeafPlan, counters []int, best []*Request) (*Request, *refuse.Refusal) {
+	if v.SetBySet || v.Optimizer.Context.Settings.MaxError > 0 || len(lp.Sets) < 2 {
 		return nil, nil
 	}
-	keys := linear.Set(bind.UnitedAll(slices.Clone(sh.Sets)))
+	keys := linear.Set(bind.UnitedAll(slices.Clone(lp.Sets)))
 	quiet := LeafPlanner{Binder: v.Binder, Notes: new(semantics.Notes), Optimizer: v.Optimizer}
-	a, refusal := quiet.plain(sh.Question, keys, counters)
+	a, refusal := quiet.plain(lp.Question, keys, counters)
 	if refusal != nil || !a.Wanted() || a.Cells > mostMarginalCells || len(a.Parts) < 2 || v.Optimizer.Open != nil && len(v.Optimizer.Open.Wanted) > 0 {
 		return nil, nil
 	}
@@ -31,11 +31,11 @@ func (v *LeafPlanner) marginal(sh *LeafPlan, counters []int, best []*Request) (*
 			return nil, nil
 		}
 	}
-	m := a.marginalsOf(sh.Sets)
+	m := a.marginalsOf(lp.Sets)
 	if m == nil || !v.strategy(a, m) {
 		return nil, nil
 	}
-	for s := range sh.Sets {
+	for s := range lp.Sets {
 		a.Reads = append(a.Reads, s)
 	}
 	switch m.Gain = v.error(best) / a.weight; {
@@ -153,6 +153,6 @@ func (ch *Optimizer) holdsAll(asks []*Request) bool {
 // holds tells whether a request is answered by what she has paid for.
 func (ch *Optimizer) holds(a *Request) bool {
 	quiet := *ch
-	q, refusal := quiet.goalOf(a.Query, ch.Share(1))
-	return refusal == nil && (least(quiet.again(q)) != nil || least(quiet.reuse(q)) != nil)
+	q := quiet.goalOf(a.Query, ch.Share(1))
+	return q.refusal == nil && (least(quiet.again(q)) != nil || least(quiet.reuse(q)) != nil)
 }

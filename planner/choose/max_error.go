@@ -74,14 +74,14 @@ type need struct {
 	most  []int     // by counter: the most cells that a value adds up
 	each  []bool    // by counter: each cell is a value
 	lists [][][]int // by counter: the cells of the other values
-	at    []**Path  // where its way is wanted
+	at    []**Path  // where its path is wanted
 }
 
 // add notes the rows that a request fills.
-func (n *need) add(sh *LeafPlan, a *Request, at **Path) {
+func (n *need) add(lp *LeafPlan, a *Request, at **Path) {
 	n.at = append(n.at, at)
 	for _, s := range a.Reads {
-		spots := a.Spots(sh.Frames[s], sh.Sets[s])
+		spots := a.Spots(lp.Frames[s], lp.Sets[s])
 		for _, f := range a.Projections {
 			c := a.Counting[f.Counter]
 			if c < 0 {
@@ -91,7 +91,7 @@ func (n *need) add(sh *LeafPlan, a *Request, at **Path) {
 				n.each[c], n.most[c] = true, max(n.most[c], 1)
 				continue
 			}
-			for _, row := range sh.Frames[s].RowOrder() {
+			for _, row := range lp.Frames[s].RowOrder() {
 				cells := a.CellsOf(f, row, spots)
 				n.most[c] = max(n.most[c], len(cells))
 				n.lists[c] = append(n.lists[c], cells)
@@ -101,11 +101,11 @@ func (n *need) add(sh *LeafPlan, a *Request, at **Path) {
 }
 
 // needs lists what is wanted, each question once: two leaves may ask the same.
-func needs(sheets []*LeafPlan, ways [][]*Path) (list []*need) {
+func needs(leaves []*LeafPlan, paths [][]*Path) (list []*need) {
 	known := map[plans.Digest]*need{}
-	for i, sh := range sheets {
-		ways[i] = make([]*Path, len(sh.Requests))
-		for j, a := range sh.Requests {
+	for i, lp := range leaves {
+		paths[i] = make([]*Path, len(lp.Requests))
+		for j, a := range lp.Requests {
 			if !a.Wanted() {
 				continue
 			}
@@ -116,7 +116,7 @@ func needs(sheets []*LeafPlan, ways [][]*Path) (list []*need) {
 				known[digest] = n
 				list = append(list, n)
 			}
-			n.add(sh, a, &ways[i][j])
+			n.add(lp, a, &paths[i][j])
 		}
 	}
 	return list
@@ -216,8 +216,12 @@ func (ch *Optimizer) Least(enough func(privacy.Cost) bool) (privacy.Cost, bool) 
 	return of(high), true
 }
 
-// counted counts a question afresh at the least cost for its bounds; nil: there is none.
-func (ch *Optimizer) counted(n *need) *Path {
+// exactCount counts a question afresh at the least cost for its bounds, with the rows around its own where that is free.
+func (ch *Optimizer) exactCount(q *goal) []alternative {
+	n := q.need
+	if q.released {
+		return nil
+	}
 	w := &Path{Measure: n.Measure(n.Kind(), n.Table.Name+n.About()), Reading: reuse.OwnReading(n.Query)}
 	var ok bool
 	if n.Summed() == nil {
@@ -230,13 +234,13 @@ func (ch *Optimizer) counted(n *need) *Path {
 	}
 	w.Measure.Why = "no release that you have paid for is exact enough"
 	for _, c := range ch.widened(&goal{Query: n.Query, own: w.Measure, fresh: w.Measure.Spec, share: w.Measure.Cost}) {
-		if ch.within(n, c.way.Measure.Spec, c.way.Reading) {
-			w = c.way
+		if ch.within(n, c.path.Measure.Spec, c.path.Reading) {
+			w = c.path
 			w.Measure.Why = "no release that you have paid for is exact enough; the rows around its own are counted too, which costs nothing more"
 		}
 	}
 	w.Measure.Why += "; the least cost for " + ch.aim()
-	return w
+	return []alternative{{path: w}}
 }
 
 // leastCounts is for counts, all with one noise.
@@ -269,9 +273,10 @@ func (ch *Optimizer) leastSums(n *need) (spec mechanisms.Spec, sum privacy.Cost,
 	return spec, sum, err == nil
 }
 
-// freshRange is a range release of her own at the least cost, where she has asked for one: SET dp.release = on.
-func (ch *Optimizer) freshRange(n *need) *Path {
-	if !ch.Context.Settings.Release || ch.ownRange(n.Query, ch.Share(1), true) == nil {
+// exactRelease is a range release of her own at the least cost, where she has asked for one: SET dp.release = on.
+func (ch *Optimizer) exactRelease(q *goal) []alternative {
+	n := q.need
+	if !ch.Context.Settings.Release && !ch.Context.Alternatives || ch.ownRange(n.Query, ch.Share(1), true) == nil {
 		return nil
 	}
 	cost, ok := ch.Least(func(c privacy.Cost) bool {
@@ -283,5 +288,8 @@ func (ch *Optimizer) freshRange(n *need) *Path {
 	}
 	w := ch.ownRange(n.Query, cost, true)
 	w.Measure.Why += "; the least cost for " + ch.aim()
-	return w
+	if q.released = ch.Context.Settings.Release; !q.released {
+		return []alternative{{path: w, not: onlyOnRequest}}
+	}
+	return []alternative{{path: w}}
 }

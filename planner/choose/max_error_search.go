@@ -2,7 +2,6 @@ package choose
 
 import (
 	"cmp"
-	"math"
 	"math/big"
 	"slices"
 
@@ -18,45 +17,69 @@ import (
 // purchase is a question for which nothing exact enough is held, and what may be bought for it.
 type purchase struct {
 	*need
-	fresh    *Path   // at its least cost; nil: it cannot be so exact
+	fresh    *Path   // of its own, the cheapest; nil: it cannot be so exact
 	declared []*Path // the policy's releases that are exact enough
 	stale    *Path   // held and exact enough, of an epoch gone by; nil: nothing is
 }
 
-// accurate picks the ways of all leaf plans at the least cost for dp.max_error: what she holds where that is exact enough, and
+// accurate takes the paths of all leaf plans at the least cost for dp.max_error: what she holds where that is exact enough, and
 // of what is to be bought the cheapest together.
-func (ch *Optimizer) accurate(sheets []*LeafPlan) ([][]*Path, *refuse.Refusal) {
-	ways := make([][]*Path, len(sheets))
+func (ch *Optimizer) accurate(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
+	paths := make([][]*Path, len(leaves))
 	var open []*purchase
-	for _, n := range needs(sheets, ways) {
-		q, refusal := ch.goalOf(n.Query, ch.Share(1))
-		if refusal != nil {
+	for _, n := range needs(leaves, paths) {
+		current, p, refusal := ch.exact(n)
+		switch {
+		case refusal != nil:
 			return nil, refusal
-		}
-		current, stale := ch.exactHeld(n, q)
-		if current != nil {
+		case current != nil:
 			n.take(current)
-			continue
-		}
-		if ch.stopped(q); q.refusal != nil {
-			return nil, q.refusal
-		}
-		p := &purchase{need: n, stale: stale, fresh: ch.freshRange(n), declared: ch.exactDeclared(n, q)}
-		if p.fresh == nil {
-			p.fresh = ch.counted(n)
-		}
-		if w := ch.exactRefined(n, q); w != nil && (p.fresh == nil || w.Measure.Cost.Fits(p.fresh.Measure.Cost)) {
-			p.fresh = w
-		}
-		if p.fresh == nil && len(p.declared) == 0 && stale == nil {
+		case p.fresh == nil && len(p.declared) == 0 && p.stale == nil:
 			return nil, linear.NoMechanism.At(-1, "at no cost is it as exact as dp.max_error asks")
+		default:
+			open = append(open, p)
 		}
-		open = append(open, p)
 	}
 	ch.Hints = nil
 	slices.SortStableFunc(open, func(a, b *purchase) int { return cmp.Compare(b.alone(), a.alone()) })
 	ch.invest(open)
-	return ways, ch.settle(open)
+	return paths, ch.settle(open)
+}
+
+// exact asks the sources for what is exact enough: what she holds, of which the first answers, or what may be bought.
+func (ch *Optimizer) exact(n *need) (current *Path, p *purchase, refusal *refuse.Refusal) {
+	q := ch.goalOf(n.Query, ch.Share(1))
+	q.need, p = n, &purchase{need: n}
+	for _, from := range sources {
+		if q.refusal != nil {
+			return nil, nil, q.refusal
+		}
+		if from.answers&counts == 0 || from.exact == nil {
+			continue
+		}
+		for _, c := range from.exact(ch, q) {
+			c.path.name = c.named(from.name)
+			switch {
+			case c.not != "":
+			case from.role == held && !c.stale:
+				return c.path, nil, nil
+			case from.role == held:
+				if p.stale == nil {
+					p.stale = c.path
+				}
+			case from.role == onOffer:
+				p.declared = append(p.declared, c.path)
+			case p.fresh == nil || c.path.cheaperThan(p.fresh):
+				p.fresh = c.path
+			}
+		}
+	}
+	return nil, p, q.refusal
+}
+
+// cheaperThan tells whether a path costs less than another, or as much and refines what is held.
+func (w *Path) cheaperThan(other *Path) bool {
+	return w.Measure.Cost.Fits(other.Measure.Cost) && (w.Measure.Refines() || !other.Measure.Cost.Fits(w.Measure.Cost))
 }
 
 // take answers the question so.
@@ -69,7 +92,7 @@ func (n *need) take(w *Path) {
 // settle buys the cheapest that is exact enough, all questions together. Where that is dearer than dp.epsilon lets a
 // statement be, what she holds of an epoch gone by answers.
 func (ch *Optimizer) settle(open []*purchase) *refuse.Refusal {
-	ways, cost := ch.cheapest(open)
+	paths, cost := ch.cheapest(open)
 	if !cost.Fits(ch.Share(1)) {
 		rest := slices.Clone(open)
 		for i, p := range rest {
@@ -78,13 +101,13 @@ func (ch *Optimizer) settle(open []*purchase) *refuse.Refusal {
 			}
 		}
 		var less privacy.Cost
-		if ways, less = ch.cheapest(rest); !less.Fits(ch.Share(1)) {
+		if paths, less = ch.cheapest(rest); !less.Fits(ch.Share(1)) {
 			return ch.dear(cost)
 		}
 	}
 	for i, p := range open {
-		p.take(ways[i])
-		if r := ways[i].Measure.Declared; ways[i] == p.stale {
+		p.take(paths[i])
+		if r := paths[i].Measure.Declared; paths[i] == p.stale {
 			ch.Dates.Add(r.Name + " is of an epoch gone by; it may be bought anew with SET dp.epsilon = " + r.Epsilon.String())
 		}
 	}
@@ -94,7 +117,7 @@ func (ch *Optimizer) settle(open []*purchase) *refuse.Refusal {
 // mostTogether bounds the declared releases that are looked at together.
 const mostTogether = 10
 
-// cheapest is the ways that cost least together, and what they do: some declared releases, each of which answers what it
+// cheapest is the paths that cost least together, and what they do: some declared releases, each of which answers what it
 // can, and fresh counts for the rest. All choices of releases are looked at.
 func (ch *Optimizer) cheapest(open []*purchase) (best []*Path, least privacy.Cost) {
 	var releases []*policy.Release
@@ -106,23 +129,23 @@ func (ch *Optimizer) cheapest(open []*purchase) (best []*Path, least privacy.Cos
 		}
 	}
 	for some := range 1 << len(releases) {
-		ways, cost, ok := ch.with(open, releases, some)
+		paths, cost, ok := ch.with(open, releases, some)
 		if ok && (best == nil || cost.Fits(least)) { // of two that cost the same, the one with more releases: these stay free
-			best, least = ways, cost
+			best, least = paths, cost
 		}
 	}
 	return best, least
 }
 
-// with is the ways with some of the releases: each question from one of them, from what is counted for another question, or
-// counted by itself; false: one has no way.
-func (ch *Optimizer) with(open []*purchase, releases []*policy.Release, some int) (ways []*Path, cost privacy.Cost, ok bool) {
+// with is the paths with some of the releases: each question from one of them, from what is counted for another question, or
+// counted by itself; false: one has no path.
+func (ch *Optimizer) with(open []*purchase, releases []*policy.Release, some int) (paths []*Path, cost privacy.Cost, ok bool) {
 	bought := map[*policy.Release]*plans.Measure{}
-	ways = make([]*Path, len(open))
+	paths = make([]*Path, len(open))
 	for i, p := range open {
 		w := p.from(releases, some)
 		if w == nil {
-			w = ch.besides(p, ways[:i])
+			w = ch.besides(p, paths[:i])
 		}
 		switch {
 		case w == nil && p.fresh != nil:
@@ -134,17 +157,17 @@ func (ch *Optimizer) with(open []*purchase, releases []*policy.Release, some int
 			bought[w.Measure.Declared] = w.Measure
 			cost = cost.Plus(w.Measure.Cost)
 		case w.Measure.Shared:
-			w = &Path{Measure: bought[w.Measure.Declared], Reading: w.Reading, counts: w.counts}
+			w = &Path{Measure: bought[w.Measure.Declared], Reading: w.Reading, counts: w.counts, name: w.name}
 		}
 		if w == nil {
 			return nil, cost, false
 		}
-		ways[i] = w
+		paths[i] = w
 	}
-	return ways, cost, true
+	return paths, cost, true
 }
 
-// from is the way that reads a question from one of some releases.
+// from is the path that reads a question from one of some releases.
 func (p *purchase) from(releases []*policy.Release, some int) *Path {
 	for _, w := range p.declared {
 		if at := slices.Index(releases, w.Measure.Declared); at >= 0 && some>>at&1 == 1 {
@@ -155,13 +178,13 @@ func (p *purchase) from(releases []*policy.Release, some int) *Path {
 }
 
 // besides reads a question from what is counted for another one, where that is exact enough.
-func (ch *Optimizer) besides(p *purchase, ways []*Path) *Path {
-	for _, have := range ways {
+func (ch *Optimizer) besides(p *purchase, paths []*Path) *Path {
+	for _, have := range paths {
 		if have.counts == nil || have.Measure.Held || have.Measure.Shared || have.counts.Table != p.Table {
 			continue
 		}
 		if r := reuse.Cover(p.Query, have.counts); r != nil && ch.within(p.need, have.Measure.Spec, r) {
-			return &Path{Measure: have.Measure, Reading: r, counts: have.counts}
+			return &Path{Measure: have.Measure, Reading: r, counts: have.counts, name: fromAnother}
 		}
 	}
 	return nil
@@ -202,48 +225,54 @@ func EpsilonFor(rho privacy.Rho) privacy.Epsilon {
 	return privacy.MicroEpsilon(n)
 }
 
-// exactHeld finds what she has paid for that is exact enough, of this epoch and of those gone by: the same question, or what
-// has been held longest, so that the same question keeps its answer.
-func (ch *Optimizer) exactHeld(n *need, q *goal) (current, stale *Path) {
-	type rank struct {
-		order    int
-		variance float64
-	}
-	best := map[bool]rank{false: {math.MaxInt, 0}, true: {math.MaxInt, 0}}
-	for i, from := range countedFrom[:3] { // what is held
-		if i == 1 && current != nil { // answers that were kept are of earlier days
-			return current, nil
+// exactHeld judges what a source finds held by the error that is asked for, of this epoch and of those gone by: what has been
+// held longest answers, so that the same question keeps its answer.
+func exactHeld(find func(*Optimizer, *goal) []alternative) func(*Optimizer, *goal) []alternative {
+	return func(ch *Optimizer, q *goal) []alternative {
+		list := find(ch, q)
+		best := map[bool]*alternative{} // by stale
+		for i := range list {
+			c := &list[i]
+			m := c.path.Measure
+			c.stale = ch.isStale(c.holding, m.Declared)
+			have := best[c.stale]
+			switch {
+			case mechanisms.Is[*mechanisms.Online](m.Spec) && c.not != "": // it has stopped
+			case have != nil && (c.order > have.order || c.order == have.order && c.variance >= have.variance):
+				c.not = heldLonger
+			case !ch.within(q.need, m.Spec, c.path.Reading):
+				c.not = ch.inexact()
+			default:
+				if c.not = ""; have != nil {
+					have.not = heldLonger
+				}
+				best[c.stale] = c
+			}
 		}
-		for _, c := range from.find(ch, q) {
-			own := rank{c.order, c.variance}
-			if i == 1 {
-				own.order = -1
-			}
-			m := c.way.Measure
-			old := ch.isStale(c.holding, m.Declared)
-			have := best[old]
-			if !m.Held || mechanisms.Is[*mechanisms.Choice](m.Spec) || mechanisms.Is[*mechanisms.Online](m.Spec) && c.not != "" || own.order > have.order || own.order == have.order && own.variance >= have.variance || !ch.within(n, m.Spec, c.way.Reading) {
-				continue
-			}
-			best[old] = own
-			if m.Why += ", exact enough for " + ch.aim(); old {
+		for stale, c := range best {
+			m := c.path.Measure
+			if m.Why += ", exact enough for " + ch.aim(); stale {
 				m.Why += "; it is of " + reuse.EpochDate(c.holding.At, m.Declared.Refresh)
-				stale = c.way
-			} else {
-				current = c.way
 			}
 		}
+		return list
 	}
-	return current, stale
 }
 
-// exactDeclared lists the policy's releases that are exact enough, whatever they cost.
-func (ch *Optimizer) exactDeclared(n *need, q *goal) (list []*Path) {
-	for _, c := range ch.declared(q) {
-		if m := c.way.Measure; ch.within(n, m.Spec, c.way.Reading) {
-			m.Why = "release " + m.Name + " is the cheapest that is exact enough for " + ch.aim() + ", and every such question is free after it"
-			list = append(list, c.way)
+// inexact is why a path is not taken for the error that is asked for.
+func (ch *Optimizer) inexact() string { return "not exact enough for " + ch.aim() }
+
+// exactDeclared finds the policy's releases that are exact enough, whatever they cost.
+func (ch *Optimizer) exactDeclared(q *goal) []alternative {
+	list := ch.declared(q)
+	for i := range list {
+		c := &list[i]
+		m := c.path.Measure
+		if c.not = ""; !ch.within(q.need, m.Spec, c.path.Reading) {
+			c.not = ch.inexact()
+			continue
 		}
+		m.Why = "release " + m.Name + " is the cheapest that is exact enough for " + ch.aim() + ", and every such question is free after it"
 	}
 	return list
 }

@@ -48,11 +48,11 @@ func (ch *Optimizer) lookForSessions(q *goal) (list []*onlinePath) {
 			ch.Hints.Add("release " + r.Name + " is not used: " + err.Error())
 			continue
 		}
-		way := &onlinePath{OnlineRelease: o, cover: sync.OnceValue(func() *reuse.Reading { return reuse.Cover(q.Query, o.Cells) })}
-		if way.holding, way.held = ch.holdingOf(o); way.held {
-			way.left = ch.left(way.holding)
+		path := &onlinePath{OnlineRelease: o, cover: sync.OnceValue(func() *reuse.Reading { return reuse.Cover(q.Query, o.Cells) })}
+		if path.holding, path.held = ch.holdingOf(o); path.held {
+			path.left = ch.left(path.holding)
 		}
-		list = append(list, way)
+		list = append(list, path)
 	}
 	return list
 }
@@ -86,8 +86,8 @@ func (ch *Optimizer) reuseAny(q *goal) []alternative {
 			continue
 		}
 		m := *o.Measure
-		c := alternative{way: &Path{Measure: &m, Reading: o.cover()}, variance: ch.worst(o.holding.Spec, o.cover()), holding: o.holding, order: len(list)}
-		c.way.hold(o.holding, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, o.left, o.holding.Spec.Kind.(*mechanisms.Online).Updates, o.Figures()))
+		c := alternative{path: &Path{Measure: &m, Reading: o.cover()}, variance: ch.worst(o.holding.Spec, o.cover()), holding: o.holding, order: len(list)}
+		c.path.hold(o.holding, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, o.left, o.holding.Spec.Kind.(*mechanisms.Online).Updates, o.Figures()))
 		if o.left == 0 {
 			c.not = "it has stopped: its updates are used up"
 			ch.Hints.Add("online release " + o.Name + " has stopped: its updates are used up")
@@ -112,7 +112,7 @@ func (ch *Optimizer) openSession(q *goal) (list []alternative) {
 		default:
 			m.Why = "online release " + o.Name + " is within dp.epsilon: " + o.Figures()
 		}
-		c := alternative{way: &Path{Measure: &m, Reading: o.cover()}, variance: ch.worst(o.Spec, o.cover())}
+		c := alternative{path: &Path{Measure: &m, Reading: o.cover()}, variance: ch.worst(o.Spec, o.cover())}
 		if priced := (privacy.Cost{Epsilon: o.Cost.Epsilon, Rho: o.Cost.Rho}); !priced.Fits(q.share) { // δ is the budget's alone
 			c.not = "dearer than dp.epsilon lets this question be"
 			ch.Hints.Add(fmt.Sprintf("release %s: ε %s makes every count by %s free; SET dp.epsilon = %s", o.Name, o.Epsilon, plans.ColumnNames(o.Columns), o.Epsilon))
@@ -120,7 +120,7 @@ func (ch *Optimizer) openSession(q *goal) (list []alternative) {
 			c.not = fmt.Sprintf("a plain histogram of its cells would answer this within ±%d at the same cost: %s", here, o.Figures())
 			ch.Hints.Add("online release " + o.Name + " is not opened for this: " + c.not)
 		} else if better := ch.declaredBetter(q, c); better != nil && !o.Insist {
-			c.not = "release " + better.way.Measure.Name + " is no dearer and more exact"
+			c.not = "release " + better.path.Measure.Name + " is no dearer and more exact"
 		}
 		list = append(list, c)
 	}
@@ -132,7 +132,7 @@ func (ch *Optimizer) openSession(q *goal) (list []alternative) {
 func (ch *Optimizer) declaredBetter(q *goal, online alternative) *alternative {
 	quiet := *ch // what is noted is noted when it is chosen
 	best := least(quiet.declared(q))
-	if best == nil || best.variance > online.variance || !best.way.Measure.Cost.Fits(online.way.Measure.Cost) {
+	if best == nil || best.variance > online.variance || !best.path.Measure.Cost.Fits(online.path.Measure.Cost) {
 		return nil
 	}
 	return best

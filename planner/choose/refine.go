@@ -9,10 +9,10 @@ import (
 // was drawn with it and stayed sealed, and a more exact level is made of that, for the difference (privacy rule 17,
 // docs/adr/0023). Nothing is read of the data again: the answer speaks of them as they were at the first draw.
 
-// refinement is the way of a held candidate at another level; nil: it cannot be refined so.
+// refinement is the path of a held candidate at another level; nil: it cannot be refined so.
 func (c alternative) refinement(level privacy.Epsilon) *Path {
 	h := c.holding
-	if h.Ladder == (plans.Rungs{}) || c.way.Reading == nil || c.way.Reading.Mix != nil || c.way.Measure.Shared || level.Micro() <= h.Ladder.Level.Micro() || level.Micro() > h.Ladder.Top.Micro() {
+	if h.Ladder == (plans.Rungs{}) || c.path.Reading == nil || c.path.Reading.Mix != nil || c.path.Measure.Shared || level.Micro() <= h.Ladder.Level.Micro() || level.Micro() > h.Ladder.Top.Micro() {
 		return nil
 	}
 	spec, ok := h.Spec.At(h.Ladder.Level, level)
@@ -22,12 +22,12 @@ func (c alternative) refinement(level privacy.Epsilon) *Path {
 	if finest, ok := h.Spec.At(h.Ladder.Level, h.Ladder.Top); !ok || !spec.Refinable(h.Spec, finest) {
 		return nil
 	}
-	m := *c.way.Measure
+	m := *c.path.Measure
 	m.Held, m.HeldID, m.Spec = false, 0, spec
 	m.Ladder = &plans.Ladder{Level: level, Top: h.Ladder.Top, From: h.ID, Paid: h.Ladder.Level, Spec: h.Spec}
 	m.Cost = privacy.Cost{Epsilon: privacy.MicroEpsilon(level.Micro() - h.Ladder.Level.Micro())}
 	m.Why = "refines what you have, for which you paid ε " + h.Ladder.Level.String() + ": only the difference to ε " + level.String() + " is paid"
-	w := *c.way
+	w := *c.path
 	w.Measure, w.Others = &m, nil
 	return &w
 }
@@ -41,10 +41,10 @@ func (ch *Optimizer) refined(q *goal) []alternative {
 	var best *alternative
 	for _, c := range q.held {
 		w := c.refinement(q.share.Epsilon)
-		if w == nil || best != nil && best.way.Measure.Cost.Fits(w.Measure.Cost) {
+		if w == nil || best != nil && best.path.Measure.Cost.Fits(w.Measure.Cost) {
 			continue
 		}
-		r := alternative{way: w, variance: ch.worst(w.Measure.Spec, w.Reading)}
+		r := alternative{path: w, variance: ch.worst(w.Measure.Spec, w.Reading)}
 		if q.Summed() == nil && r.variance <= ch.each(q.Query, q.fresh) || q.Summed() != nil && ch.exactEnough(q.Query, w.Measure.Spec, q.fresh) {
 			best = &r
 		}
@@ -55,19 +55,19 @@ func (ch *Optimizer) refined(q *goal) []alternative {
 	return []alternative{*best}
 }
 
-// exactRefined refines what is held to the least level that is exact enough; nil: nothing can be. The sources of what is
-// held have listed it.
-func (ch *Optimizer) exactRefined(n *need, q *goal) (best *Path) {
+// exactRefined refines what is held to the least level that is exact enough. The sources of what is held have listed it.
+func (ch *Optimizer) exactRefined(q *goal) []alternative {
 	if ch.Context.Dataset.Accountant != privacy.Pure {
 		return nil
 	}
+	var best *Path
 	for _, c := range q.held {
 		if c.refinement(c.holding.Ladder.Top) == nil {
 			continue
 		}
 		level, ok := ch.Least(func(cost privacy.Cost) bool {
 			spec, ok := c.holding.Spec.At(c.holding.Ladder.Level, cost.Epsilon)
-			return ok && ch.within(n, spec, c.way.Reading)
+			return ok && ch.within(q.need, spec, c.path.Reading)
 		})
 		if !ok {
 			continue
@@ -78,5 +78,8 @@ func (ch *Optimizer) exactRefined(n *need, q *goal) (best *Path) {
 			best.Measure.Why += "; the least cost for " + ch.aim()
 		}
 	}
-	return best
+	if best == nil {
+		return nil
+	}
+	return []alternative{{path: best}}
 }

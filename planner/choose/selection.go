@@ -9,12 +9,12 @@ import (
 )
 
 // choices makes a leaf plan for each choice of each grouping set: what is asked are the argument's cells in each group.
-func (v *LeafPlanner) choices(sheets []*LeafPlan) ([]*LeafPlan, *refuse.Refusal) {
+func (v *LeafPlanner) choices(leaves []*LeafPlan) ([]*LeafPlan, *refuse.Refusal) {
 	var out []*LeafPlan
-	for i, sh := range sheets {
-		for at, keys := range sh.Sets {
-			for n, from := range sh.Question.Choices {
-				own := sh.On(keys, nil, nil)
+	for i, lp := range leaves {
+		for at, keys := range lp.Sets {
+			for n, from := range lp.Question.Choices {
+				own := lp.On(keys, nil, nil)
 				own.Where = append(slices.Clone(own.Where), from.Where...)
 				own.Keys = append(own.Keys, from.Arg)
 				own.CounterFor(nil)
@@ -25,7 +25,7 @@ func (v *LeafPlanner) choices(sheets []*LeafPlan) ([]*LeafPlan, *refuse.Refusal)
 				if refusal != nil {
 					return nil, refusal
 				}
-				s.Chosen = &linear.Chosen{Sheet: i, Set: at, Of: n, Kind: from.Kind, Shares: ascending(from.Shares)}
+				s.Chosen = &linear.Chosen{Leaf: i, Set: at, Of: n, Kind: from.Kind, Shares: ascending(from.Shares)}
 				a := &Request{Query: s, set: keys, Projections: []Projection{{0, 0, -1}}}
 				if a.Wanted() {
 					s.Group()

@@ -12,13 +12,13 @@ import (
 )
 
 // ChosenColumn is one column of a choice, for the rows of the set that shows it.
-func ChosenColumn(s *linear.Query, sh *LeafPlan, c *linear.Choice, w *Path, confidence mechanisms.Confidence) *plans.Pick {
-	frame, keys := sh.Frames[s.Chosen.Set], semantics.IdentityOf(len(sh.Sets[s.Chosen.Set]))
+func ChosenColumn(s *linear.Query, lp *LeafPlan, c *linear.Choice, w *Path, confidence mechanisms.Confidence) *plans.Pick {
+	frame, keys := lp.Frames[s.Chosen.Set], semantics.IdentityOf(len(lp.Sets[s.Chosen.Set]))
 	order := frame.ShownRows()
 	out := &plans.Pick{Kind: s.Chosen.Kind, Between: c.Between, At: make([]int, len(order)), Values: make([][]policy.Value, len(order))}
 	each, share := 1, 0
 	if out.Kind == mechanisms.Quantiles {
-		out.Share = sh.Question.Choices[c.Set].Shares[c.At]
+		out.Share = lp.Question.Choices[c.Set].Shares[c.At]
 		each, share = len(s.Chosen.Shares), slices.Index(s.Chosen.Shares, out.Share)
 	}
 	if w != nil && w.Reading != nil {
@@ -71,7 +71,7 @@ func shownAs(to policy.Type, v policy.Value, from policy.Type) policy.Value {
 	return v
 }
 
-// rankOf is how many rows a way is expected to be off at most: of counts, in the sum of half of the first group's cells.
+// rankOf is how many rows a path is expected to be off at most: of counts, in the sum of half of the first group's cells.
 func rankOf(s *linear.Query, w *Path, confidence mechanisms.Confidence) float64 {
 	if w.Reading == nil {
 		return w.Measure.Spec.RankError(confidence)

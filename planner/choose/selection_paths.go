@@ -7,72 +7,45 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
-	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// chosenFrom are the sources of choices: what she has paid for, a declared release that is worth its price, a release of her
-// own where she asked for that or where it is expected to be nearer, then the choice itself. All that is looked at is public.
-var chosenFrom = []source{
-	{"asked before", func(ch *Optimizer, q *goal) []alternative {
-		return only(ch.sameChoice(q.Query.ChoiceMeasure(), q.choosing))
-	}},
-	{"containment", func(ch *Optimizer, q *goal) []alternative { return only(ch.readChoice(q.Query, q.choosing, q.share)) }},
-	{"counts for a choice", func(ch *Optimizer, q *goal) []alternative {
-		if q.Chosen.Kind != mechanisms.Quantiles {
-			return nil
-		}
-		return only(ch.boughtForChoice(q.Query, q.choosing, q.share))
-	}},
-	{"selection", func(_ *Optimizer, q *goal) []alternative {
-		w := &Path{Measure: q.Query.ChoiceMeasure()}
-		w.Measure.Spec, w.Measure.Cost = q.choosing, q.share
-		w.Measure.Why = "no release that you have paid for tells it, and it is expected to be nearer than counts at this price"
-		return only(w)
-	}},
-}
+// A choice, such as percentile_cont(0.5) WITHIN GROUP (ORDER BY age), is the same one asked before, is read from counts by finer
+// cells that are held, from a declared release, from counts bought for it where these are expected to tell it nearer, or is
+// made by the exponential mechanism. All that is looked at is public.
 
-// only is the candidate of a source that has compared its own.
-func only(w *Path) []alternative {
-	if w == nil {
-		return nil
-	}
-	return []alternative{{way: w}}
-}
+// chosenBefore is the same choice, asked before.
+func (ch *Optimizer) chosenBefore(q *goal) []alternative { return ch.sameChoice(q.own, q.fresh, nil) }
 
-// oneChoice picks the way of a choice.
-func (ch *Optimizer) oneChoice(s *linear.Query, share privacy.Cost) (*Path, *refuse.Refusal) {
-	q, refusal := ch.goalOf(s, share)
-	if refusal != nil {
-		return nil, refusal
-	}
-	for _, from := range chosenFrom {
-		if c := least(from.find(ch, q)); c != nil {
-			return c.way, nil
-		}
-	}
-	return nil, linear.NoMechanism.At(-1, "nothing answers this")
+// chosen is the choice itself.
+func (ch *Optimizer) chosen(q *goal) []alternative {
+	w := &Path{Measure: q.own}
+	w.Measure.Spec, w.Measure.Cost = q.fresh, q.share
+	w.Measure.Why = "no release that you have paid for tells it, and it is expected to be nearer than counts at this price"
+	return []alternative{{path: w}}
 }
 
 // sameChoice finds the same choice among what she has paid for, at least as exact as asked now.
-func (ch *Optimizer) sameChoice(own *plans.Measure, fresh mechanisms.Spec) *Path {
+func (ch *Optimizer) sameChoice(own *plans.Measure, fresh mechanisms.Spec, of *linear.TopK) []alternative {
 	if ch.Context.Holdings == nil {
 		return nil
 	}
 	for _, h := range ch.Context.Holdings.Held(own.Digest) {
 		if held, ok := h.Spec.Kind.(*mechanisms.Choice); ok && fresh.Kind.(*mechanisms.Choice).Cost.Fits(held.Cost) {
-			w := &Path{Measure: own}
+			same := *own
+			w := &Path{Measure: &same, TopK: of}
 			w.hold(h, "the same question, asked before at least as exactly")
-			return w
+			return []alternative{{path: w, holding: h}}
 		}
 	}
 	return nil
 }
 
-// readChoice finds the counts by finer cells that she has paid for and that tell a choice nearest. Counts of her own, bought
+// chosenFromHeld finds the counts by finer cells that she has paid for and that tell a choice nearest. Counts of her own, bought
 // for another question, must be expected to be at least as near as the choice itself.
-func (ch *Optimizer) readChoice(s *linear.Query, fresh mechanisms.Spec, share privacy.Cost) *Path {
+func (ch *Optimizer) chosenFromHeld(q *goal) []alternative {
+	s := q.Query
 	var best *Path
 	var from reuse.HeldOn
 	least := math.Inf(1)
@@ -82,7 +55,7 @@ func (ch *Optimizer) readChoice(s *linear.Query, fresh mechanisms.Spec, share pr
 			continue
 		}
 		variance := ch.prefixVariance(s, h.Measure.Seen(h.Holding.Spec), reading)
-		if variance >= least || !h.Measure.IsRelease() && !ch.nearer(s, fresh, variance) {
+		if variance >= least || !h.Measure.IsRelease() && !ch.nearer(s, q.fresh, variance) {
 			continue
 		}
 		best, from, least = &Path{Reading: reading, Measure: h.Measure.Measure(h.Measure.Kind, h.Measure.Name)}, h.HeldOn, variance
@@ -92,84 +65,77 @@ func (ch *Optimizer) readChoice(s *linear.Query, fresh mechanisms.Spec, share pr
 		return nil
 	}
 	best.holdOn(from, "you have paid for "+best.Measure.Kind+" "+best.Measure.Name+", from whose sums it is read")
-	return ch.renewed(best, from.Holding, share)
+	return []alternative{{path: best, variance: least, holding: from.Holding}}
 }
 
-// boughtForChoice buys counts that quantiles are read from: a declared release, one of her own with dp.release, or one that
-// is expected to be nearer than the choice at the same price.
-func (ch *Optimizer) boughtForChoice(s *linear.Query, fresh mechanisms.Spec, share privacy.Cost) *Path {
-	if w := ch.declaredForChoice(s, fresh, share); w != nil {
-		return w
+// chosenFromCounts buys counts that quantiles are read from: a release of her own with dp.release, or one that is expected to
+// be nearer than the choice at the same price.
+func (ch *Optimizer) chosenFromCounts(q *goal) []alternative {
+	s := q.Query
+	if s.Chosen.Kind != mechanisms.Quantiles {
+		return nil
 	}
-	if w := ch.ownRange(s, share, true); w != nil && ch.Context.Settings.Release {
-		return w
+	if w := ch.ownRange(s, q.share, true); w != nil && ch.Context.Settings.Release {
+		return []alternative{{path: w}}
 	}
-	if w := ch.ownRange(s, share, false); w != nil {
-		return ch.ownPrefixes(s, w, fresh, share)
+	if w := ch.ownRange(s, q.share, false); w != nil {
+		return ch.ownPrefixes(s, w, q.fresh, q.share)
 	}
-	spec, err := mechanisms.Plain(1, s.Cells, s.Contribution(), share)
+	spec, err := mechanisms.Plain(1, s.Cells, s.Contribution(), q.share)
 	if err != nil {
 		return nil
 	}
 	w := &Path{Measure: s.Measure("histogram", s.Table.Name+s.About()), Reading: reuse.OwnReading(s)}
-	if !ch.nearer(s, fresh, ch.prefixVariance(s, spec, w.Reading)) {
+	if !ch.nearer(s, q.fresh, ch.prefixVariance(s, spec, w.Reading)) {
 		return nil
 	}
-	w.Measure.Spec, w.Measure.Cost = spec, share
+	w.Measure.Spec, w.Measure.Cost = spec, q.share
 	w.Measure.Why = "so few values are expected to be told nearer by their counts"
-	return w
+	return []alternative{{path: w}}
 }
 
 // ownPrefixes turns a range release of the argument into one that is best for prefixes, where quantiles read from it are
 // expected to be nearer than the choice. It is no release by name: she has not asked for one.
-func (ch *Optimizer) ownPrefixes(s *linear.Query, w *Path, fresh mechanisms.Spec, share privacy.Cost) *Path {
+func (ch *Optimizer) ownPrefixes(s *linear.Query, w *Path, fresh mechanisms.Spec, share privacy.Cost) []alternative {
 	spec, err := mechanisms.RangesFor(mechanisms.AllPrefixes, w.Measure.Spec.Cells, w.Measure.Contribution(), share)
 	if err != nil || !ch.nearer(s, fresh, ch.prefixVariance(s, spec, w.Reading)) {
 		return nil
 	}
 	w.Measure.Spec, w.Measure.Kind = spec, "prefixes"
 	w.Measure.Why = "the quantiles of this question are expected to be nearer when read together from sums of the first cells"
-	return w
+	return []alternative{{path: w}}
 }
 
-// declaredForChoice finds a release of the policy that she may buy for quantiles: a range over their argument, or a
-// histogram that is expected to be nearer than the choice.
-func (ch *Optimizer) declaredForChoice(s *linear.Query, fresh mechanisms.Spec, share privacy.Cost) *Path {
-	columns, ok := s.Columns()
-	if !ok {
+// chosenFromDeclared finds the releases of the policy that quantiles may be read from: ranges over their argument, and
+// histograms that are expected to be nearer than the choice.
+func (ch *Optimizer) chosenFromDeclared(q *goal) (list []alternative) {
+	columns, ok := q.Columns()
+	if !ok || q.Chosen.Kind != mechanisms.Quantiles {
 		return nil
 	}
-	var best *Path
-	least := math.Inf(1)
-	for _, r := range s.Table.Releases {
+	for _, r := range q.Table.Releases {
 		if !reuse.ContainsAll(r.Columns, columns) {
 			continue
 		}
-		held, spec := ch.ofRelease(r)
-		if held == nil {
+		measured, spec := ch.ofRelease(r)
+		if measured == nil {
 			continue
 		}
-		reading := reuse.Cover(s, held)
+		reading := reuse.Cover(q.Query, measured)
 		if reading == nil {
 			continue
 		}
-		variance := ch.prefixVariance(s, held.Seen(spec), reading)
-		if r.Kind == policy.HistogramRelease && !ch.nearer(s, fresh, variance) {
-			continue
-		}
-		if !r.Cost.Fits(share) {
+		c := alternative{path: declaredPath(r, measured, spec, reading), variance: ch.prefixVariance(q.Query, measured.Seen(spec), reading)}
+		switch {
+		case r.Kind == policy.HistogramRelease && !ch.nearer(q.Query, q.fresh, c.variance):
+			c.not = "further off than choosing at the price of this question"
+		case !r.Cost.Fits(q.share):
+			c.not = "dearer than dp.epsilon lets this question be"
 			ch.Hints.Add(hint(r))
-			continue
 		}
-		if variance >= least {
-			continue
-		}
-		best, least = &Path{Reading: reading, Measure: held.Measure(r.Kind.String(), r.Name)}, variance
-		best.Measure.Shared, best.Measure.Declared, best.Measure.Cost = true, r, r.Cost
-		held.Sold(best.Measure, spec)
-		best.Measure.Why = offered(r)
+		list = append(list, c)
 	}
-	return best
+	return list
 }
 
 // nearer tells whether reading from counts, whose sums have such a variance, is expected to be nearer than the choice.

@@ -36,11 +36,11 @@ import (
 // counts by. A release ends the rents that it would have been instead of.
 func (ch *Optimizer) rented(columns []*policy.Column, t *policy.Table) []reuse.Rents {
 	list := []reuse.Rents{{Columns: columns}, {Columns: columns}}
-	stock := ch.stock(t)
-	if stock == nil {
+	views := ch.views(t)
+	if views == nil {
 		return list[:1]
 	}
-	open, last := stock.Rented()
+	open, last := views.Rented()
 	for _, r := range open {
 		for _, c := range r.Columns {
 			list[1].Columns = predicate.WithColumn(list[1].Columns[:len(list[1].Columns):len(list[1].Columns)], c)
@@ -60,14 +60,17 @@ func (ch *Optimizer) rented(columns []*policy.Column, t *policy.Table) []reuse.R
 	return list
 }
 
+// skiRental names the path.
+const skiRental = "ski rental"
+
 // invest replaces one count that would be made afresh by a release, where that is due and what dp.epsilon leaves is enough.
 func (ch *Optimizer) invest(open []*purchase) {
-	ways, cost := ch.cheapest(open)
+	paths, cost := ch.cheapest(open)
 	if !cost.Fits(ch.Share(1)) {
 		return
 	}
 	for i, p := range open {
-		if p.fresh == nil || ways[i] != p.fresh {
+		if p.fresh == nil || paths[i] != p.fresh {
 			continue
 		}
 		rent := p.fresh.Measure.Cost
@@ -78,6 +81,7 @@ func (ch *Optimizer) invest(open []*purchase) {
 			w = ch.purchased(p.need, rent, most)
 		}
 		if w != nil {
+			w.name = skiRental
 			p.fresh = w
 			return
 		}

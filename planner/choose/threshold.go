@@ -6,72 +6,85 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
 // alarms makes a leaf plan for each alarm of each leaf.
-func (v *LeafPlanner) alarms(sheets []*LeafPlan) (out []*LeafPlan, refusal *refuse.Refusal) {
-	for i, sh := range sheets {
-		for n, c := range sh.Counters {
+func (v *LeafPlanner) alarms(leaves []*LeafPlan) (out []*LeafPlan, refusal *refuse.Refusal) {
+	for i, lp := range leaves {
+		for n, c := range lp.Counters {
 			if c.Alarm == nil {
 				continue
 			}
-			own := sh.On(sh.Sets[0], nil, nil)
+			own := lp.On(lp.Sets[0], nil, nil)
 			own.Where = slices.Concat(own.Where, c.Alarm.Where)
 			own.CounterFor(nil)
 			s, refusal := linear.Solve(own, v.Binder.Env, v.Notes)
 			if refusal != nil {
 				return nil, refusal
 			}
-			s.Alarm = &linear.AlarmOf{Sheet: i, Counter: n, Alarmed: c.Alarm}
-			a := &Request{Query: s, set: sh.Sets[0], Projections: []Projection{{0, 0, -1}}}
+			s.Alarm = &linear.AlarmOf{Leaf: i, Counter: n, Alarmed: c.Alarm}
+			a := &Request{Query: s, set: lp.Sets[0], Projections: []Projection{{0, 0, -1}}}
 			if a.Wanted() {
 				s.TellRules(v.Notes)
 			}
 			if c.Alarm.Any {
 				v.Notes.Add("bool_or, bool_and and every are told by counts clearly above what noise alone would make of none: a few rows go unseen")
 			}
-			out = append(out, &LeafPlan{Question: own, Sets: sh.Sets, Frames: []*linear.Query{s}, Requests: []*Request{a}})
+			out = append(out, &LeafPlan{Question: own, Sets: lp.Sets, Frames: []*linear.Query{s}, Requests: []*Request{a}})
 		}
 	}
 	return out, nil
 }
 
-// oneAlarm finds the run that is asked: one of hers on the table that is as exact as asked now and has a yes left, else a new
-// one, which is bought.
-func (ch *Optimizer) oneAlarm(s *linear.Query, share privacy.Cost) (*Path, *refuse.Refusal) {
-	each := s.Table.ContributionTo(1)
-	spec, err := mechanisms.NewAlarm(mechanisms.AlarmFor(ch.Context.Settings.Alarms, each, share))
-	if err != nil {
-		return nil, linear.NoMechanism.At(-1, err.Error())
+// goingRun finds the run that is asked: one of hers on the table that is as exact as asked now and has a yes left.
+func (ch *Optimizer) goingRun(q *goal) []alternative {
+	w, h := ch.runOf(q)
+	if h == nil {
+		return nil
 	}
-	question := s.Measure("alarm", s.Table.Name+s.About())
-	run := &plans.Measure{Kind: "alarms", Name: s.Table.Name + "_alarms", Table: s.Table, Counters: []predicate.Pred{nil}, Spec: spec, Cost: share}
+	left, run := int64(ch.Context.AlarmsLeft(h.ID)), h.Spec.Kind.(*mechanisms.Alarm)
+	w.hold(*h, "your run of alarms on this table goes on, and each question of it is free: "+predicate.Text(left)+" of "+predicate.Text(int64(run.Positives))+" yes answers are left")
+	return []alternative{{path: ch.asked(q, w, h.Spec), holding: *h}}
+}
+
+// newRun buys one.
+func (ch *Optimizer) newRun(q *goal) []alternative {
+	w, _ := ch.runOf(q)
+	w.Measure.Why = "dp.alarms is on: the answer is yes or no, and a run of such questions is bought, of which each no is free"
+	return []alternative{{path: ch.asked(q, w, q.fresh)}}
+}
+
+// asked puts the question to a run.
+func (ch *Optimizer) asked(q *goal, w *Path, run mechanisms.Spec) *Path {
+	q.own.Spec = run
+	w.Alarm = &plans.AlarmQuestion{Measure: q.own, Least: q.Alarm.Threshold(run, ch.Context.Settings.Confidence)}
+	return w
+}
+
+// runOf is the first run of alarms on a question's table that she does not hold, or that she holds and may ask: then it comes
+// with what she paid.
+func (ch *Optimizer) runOf(q *goal) (*Path, *reuse.Holding) {
+	each := q.Table.ContributionTo(1)
+	run := &plans.Measure{Kind: "alarms", Name: q.Table.Name + "_alarms", Table: q.Table, Counters: []predicate.Pred{nil}, Spec: q.fresh, Cost: q.share}
 	for n := 0; ; n++ {
-		b := predicate.EncodeText(predicate.EncodeText(nil, "run of alarms"), linear.KnownOf(s.Table).Fingerprint)
+		b := predicate.EncodeText(predicate.EncodeText(nil, "run of alarms"), linear.KnownOf(q.Table).Fingerprint)
 		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, each.Rows), int64(each.Neighbors)), int64(n))
 		run.Described, run.Digest = b, sha256.Sum256(b)
 		if ch.Context.Holdings == nil {
-			break
+			return &Path{Measure: run}, nil
 		}
-		held := ch.Context.Holdings.Held(run.Digest)
-		if len(held) == 0 {
-			break
+		list := ch.Context.Holdings.Held(run.Digest)
+		if len(list) == 0 {
+			return &Path{Measure: run}, nil
 		}
-		h := held[0]
-		if held, ok := h.Spec.Kind.(*mechanisms.Alarm); ok && share.Fits(held.Cost) && ch.Context.AlarmsLeft != nil && ch.Context.AlarmsLeft(h.ID) > 0 {
-			w := &Path{Measure: run}
-			w.hold(h, "your run of alarms on this table goes on, and each question of it is free: "+predicate.Text(int64(ch.Context.AlarmsLeft(h.ID)))+" of "+predicate.Text(int64(held.Positives))+" yes answers are left")
-			question.Spec = h.Spec
-			w.Alarm = &plans.AlarmQuestion{Measure: question, Least: s.Alarm.Threshold(h.Spec, ch.Context.Settings.Confidence)}
-			return w, nil
+		h := list[0]
+		if held, ok := h.Spec.Kind.(*mechanisms.Alarm); ok && q.share.Fits(held.Cost) && ch.Context.AlarmsLeft != nil && ch.Context.AlarmsLeft(h.ID) > 0 {
+			return &Path{Measure: run}, &h
 		}
 	}
-	run.Why = "dp.alarms is on: the answer is yes or no, and a run of such questions is bought, of which each no is free"
-	question.Spec = spec
-	return &Path{Measure: run, Alarm: &plans.AlarmQuestion{Measure: question, Least: s.Alarm.Threshold(spec, ch.Context.Settings.Confidence)}}, nil
 }

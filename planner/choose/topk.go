@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -128,59 +127,55 @@ func (v *LeafPlanner) meetings(s *linear.Query, own [][]*semantics.Expr) [][]boo
 	return met
 }
 
-// oneTopK chooses the candidates where she has paid for that, or where it is expected to be nearer than the scores that
-// the way of counting gives; nil: it is not. Counting may have no way.
-func (ch *Optimizer) oneTopK(c *linear.TopK, w *Path, share privacy.Cost) *Path {
-	spec, err := c.Spec(share)
+// topCandidates chooses the candidates where she has paid for that, or where it is expected to be nearer than the scores that
+// the path of counting gives. Counting may have no path.
+func (ch *Optimizer) topCandidates(q *goal) []alternative {
+	c := q.TopK
+	if c == nil {
+		return nil
+	}
+	spec, err := c.Spec(q.share)
 	if err != nil {
 		return nil
 	}
 	own := c.Measure()
-	if w := ch.sameChoice(own, spec); w != nil {
-		w.TopK = c
-		return w
+	if same := ch.sameChoice(own, spec, c); same != nil {
+		return same
 	}
-	if w != nil {
-		if w.Measure.Held || w.Measure.Declared != nil || w.Measure.Kind == "range" || w.Reading.Mix != nil {
-			return nil
-		}
-		each, err := mechanisms.NewConfidence(1 - (1-ch.Context.Settings.Confidence.Float())/float64(c.Candidates()))
-		heaviest := int64(1)
-		if len(c.Choice.Weights) > 0 {
-			heaviest = slices.Max(c.Choice.Weights)
-		}
-		// The score of what is shown first and that of what should have been may both be off.
-		if err != nil || math.Floor(spec.RankError(ch.Context.Settings.Confidence)) > 2*float64(heaviest)*float64(c.Counted(w.offAt(each))) {
-			return nil
-		}
-	}
-	own.Spec, own.Cost = spec, share
+	own.Spec, own.Cost = spec, q.share
 	own.Why = "only the names are shown: they are chosen by their scores, at a cost and an error that hardly depend on their number, where counts would share the cost"
 	if c.Level != nil {
 		own.Why = "only the names are shown: they are chosen by their scores, nearer than noisy counts at this price would order them"
 	}
-	return &Path{Measure: own, TopK: c}
+	out := alternative{path: &Path{Measure: own, TopK: c}}
+	if q.taken == nil {
+		return []alternative{out}
+	}
+	if out.not = countsServe(q.taken); out.not == "" && !ch.ordersNearer(c, spec, q.taken) {
+		out.not = orderedByCounts
+	}
+	return []alternative{out}
 }
 
-// topKPaths is the choice of a top-k as one of the ways to answer.
-func (ch *Optimizer) topKPaths(c *linear.TopK, share privacy.Cost) []alternative {
-	spec, err := c.Spec(share)
-	if err != nil {
-		return nil
+// ordersNearer tells whether choosing the candidates is expected to err less than sorting them by their counts.
+func (ch *Optimizer) ordersNearer(c *linear.TopK, spec mechanisms.Spec, w *Path) bool {
+	each, err := ch.eachOf(c.Candidates())
+	heaviest := int64(1)
+	if len(c.Choice.Weights) > 0 {
+		heaviest = slices.Max(c.Choice.Weights)
 	}
-	w := &Path{Measure: c.Measure(), TopK: c}
-	w.Measure.Spec, w.Measure.Cost = spec, share
-	return []alternative{{way: w}}
+	// The score of what is shown first and that of what should have been may both be off.
+	return err == nil && math.Floor(spec.RankError(ch.Context.Settings.Confidence)) <= 2*float64(heaviest)*float64(c.Counted(w.offAt(each)))
 }
 
 // mostCounted bounds the counters whose errors are compared.
 const mostCounted = 16
 
 // countedBy tells how far off the candidates' counters are, by how far off cells are.
-func countedBy(sh *LeafPlan) func(off func(counter int, cells []int) int64) int64 {
-	a, keys := sh.Requests[0], sh.Sets[0]
+func countedBy(lp *LeafPlan) func(off func(counter int, cells []int) int64) int64 {
+	a, keys := lp.Requests[0], lp.Sets[0]
 	return func(off func(counter int, cells []int) int64) (widest int64) {
-		spots := a.Spots(sh.Frames[0], keys)
+		spots := a.Spots(lp.Frames[0], keys)
 		for i, f := range a.Projections {
 			c := a.Counting[f.Counter]
 			if c < 0 || i%(1+len(a.Projections)/mostCounted) != 0 {

@@ -32,21 +32,24 @@ func (ch *Optimizer) widened(q *goal) []alternative {
 	m := wide.Measure("histogram", q.own.Name)
 	m.Spec, m.Cost = spec, q.share
 	m.Why = "no release that you have paid for answers it as exactly; the rows around its own are counted too, which costs nothing more"
-	return []alternative{{way: &Path{Measure: m, Reading: r, counts: wide}, variance: ch.worst(spec, r)}}
+	return []alternative{{path: &Path{Measure: m, Reading: r, counts: wide}, variance: ch.worst(spec, r)}}
 }
 
+// fromAnother names the path of a question that is read from what another question of the statement buys.
+const fromAnother = "another question's counts"
+
 // beside reads a question that would be measured from what the statement buys already, where that is no less exact.
-func (ch *Optimizer) beside(s *linear.Query, w *Path, ways [][]*Path) *Path {
+func (ch *Optimizer) beside(s *linear.Query, w *Path, paths [][]*Path) *Path {
 	if w.counts == nil || w.Measure.Held {
 		return w
 	}
-	for _, list := range ways {
+	for _, list := range paths {
 		for _, have := range list {
 			if have == nil || have.counts == nil || have.Measure.Held || have.counts.Table != s.Table {
 				continue
 			}
 			if r := reuse.Cover(s, have.counts); r != nil && ch.worst(have.Measure.Spec, r) <= ch.worst(w.Measure.Spec, w.Reading) {
-				return &Path{Measure: have.Measure, Reading: r, counts: have.counts}
+				return &Path{Measure: have.Measure, Reading: r, counts: have.counts, name: fromAnother}
 			}
 		}
 	}

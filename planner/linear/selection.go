@@ -31,7 +31,7 @@ type Choice struct {
 
 // Chosen is what makes a question a choice: its cells are those of its argument within the groups of another question.
 type Chosen struct {
-	Sheet  int // that shows it
+	Leaf   int // that shows it
 	Set    int // of the leaf plan's
 	Of     int // of the question's choices
 	Kind   mechanisms.ChoiceKind

@@ -14,7 +14,7 @@ type Alarmed struct {
 
 // AlarmOf says which column of which leaf plan shows an alarm.
 type AlarmOf struct {
-	Sheet, Counter int
+	Leaf, Counter int
 	*Alarmed
 }
 

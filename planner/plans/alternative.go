@@ -8,7 +8,7 @@ import (
 // Alternative is a way to answer a leaf that was weighed, for EXPLAIN (ALTERNATIVES).
 type Alternative struct {
 	Leaf  string
-	Path  string // the access path: the source that it comes from; empty where none lists it, as of purchases under dp.max_error
+	Path  string // the access path: the source that it comes from
 	Kind  string
 	Name  string
 	Held  bool

@@ -61,8 +61,8 @@ func (c Context) LostInNoise(t *policy.Table, most int) bool {
 type Holdings interface {
 	// Held returns the live releases of that measure that she has paid for, most exact first.
 	Held(d plans.Digest) []Holding
-	// Stock returns what she has paid for over a table; nil is nothing.
-	Stock(table *policy.Table) *Views
+	// Views returns what she has paid for over a table; nil is nothing.
+	Views(table *policy.Table) *Views
 }
 
 // Holding is one saved release.

@@ -72,8 +72,8 @@ const (
 	mostTransient = 128 // holdings over a table that lives as long as its plan: they are read anew for each
 )
 
-// Stock returns what is held over a table.
-func (v *Index) Stock(t *policy.Table) *Views {
+// Views returns what is held over a table.
+func (v *Index) Views(t *policy.Table) *Views {
 	of := linear.KnownOf(t).Fingerprint
 	v.mu.RLock()
 	s, list := v.stocks[t], v.ByTable[of]

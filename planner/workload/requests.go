@@ -59,20 +59,20 @@ func requestsOf(s parse.Statement, at int, c reuse.Context) (asks []*workRequest
 	if _, refusal = b.Bind(b.Top); refusal != nil {
 		return nil, s.Placed(refusal)
 	}
-	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Stocks: map[*policy.Table]*reuse.Views{}, Open: o}
-	sheets, chosen, refusal := (&choose.LeafPlanner{Binder: b, Notes: new(semantics.Notes), Optimizer: ch, SetBySet: true}).LeafPlans()
+	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: o}
+	leaves, chosen, refusal := (&choose.LeafPlanner{Binder: b, Notes: new(semantics.Notes), Optimizer: ch, SetBySet: true}).LeafPlans()
 	if refusal != nil {
 		return nil, s.Placed(refusal)
 	}
-	for _, sh := range sheets {
-		for _, a := range sh.Requests {
+	for _, lp := range leaves {
+		for _, a := range lp.Requests {
 			if a.Wanted() {
-				asks = append(asks, &workRequest{Query: a.Query, digest: a.Measure(a.Kind(), "").Digest, rows: rowsOf(sh, a, at), statements: []int{at}})
+				asks = append(asks, &workRequest{Query: a.Query, digest: a.Measure(a.Kind(), "").Digest, rows: rowsOf(lp, a, at), statements: []int{at}})
 			}
 		}
 	}
-	for _, sh := range chosen {
-		for _, a := range sh.Requests {
+	for _, lp := range chosen {
+		for _, a := range lp.Requests {
 			if a.Wanted() {
 				asks = append(asks, &workRequest{Query: a.Query, digest: a.ChoiceMeasure().Digest, chosen: true, statements: []int{at}})
 			}
@@ -82,9 +82,9 @@ func requestsOf(s parse.Statement, at int, c reuse.Context) (asks []*workRequest
 }
 
 // rowsOf lists the values of a leaf plan that are read from one of its requests, as fill reads them.
-func rowsOf(sh *choose.LeafPlan, a *choose.Request, statement int) (rows []workRow) {
+func rowsOf(lp *choose.LeafPlan, a *choose.Request, statement int) (rows []workRow) {
 	for _, s := range a.Reads {
-		frame, keys := sh.Frames[s], sh.Sets[s]
+		frame, keys := lp.Frames[s], lp.Sets[s]
 		spots := a.Spots(frame, keys)
 		for _, row := range frame.RowOrder() {
 			for _, f := range a.Projections {

@@ -46,6 +46,7 @@ func (v values) without(name string) values {
 type Settings struct {
 	user    string
 	secure  bool // the server speaks TLS
+	scoped  bool // SET dp.… holds until the transaction ends: settings_scope
 	dataset *policy.Dataset
 	given   values // by the policy
 	started values // at start-up
@@ -65,7 +66,7 @@ func New(user string, secure bool) *Settings { return &Settings{user: user, secu
 
 // Adopt takes the defaults of a policy.
 func (s *Settings) Adopt(d *policy.Dataset, u *policy.User) {
-	s.dataset = d
+	s.dataset, s.scoped = d, u.Scoped
 	given := values{"session_authorization": u.Name, "ssl": onOff(s.secure), "dp.epsilon": d.Defaults.Epsilon.String(),
 		"dp.confidence": strconv.FormatFloat(d.Defaults.Confidence.Float(), 'g', -1, 64)}
 	for name, value := range u.Settings {
@@ -80,6 +81,13 @@ func (s *Settings) Adopt(d *policy.Dataset, u *policy.User) {
 		}
 	}
 	s.given = given
+	if s.scoped { // it is so since now, perhaps
+		for name := range s.state.session {
+			if s.Scoped(name) {
+				s.state.session = s.state.session.without(name)
+			}
+		}
+	}
 	s.changed()
 }
 
@@ -161,7 +169,7 @@ func (s *Settings) Set(name, value string, local bool) *pgerror.Failure {
 	if f != nil {
 		return f
 	}
-	if local || ofTransaction(name) {
+	if local || ofTransaction(name) || s.Scoped(name) {
 		s.state.local = s.state.local.with(name, value)
 	} else {
 		s.state.session = s.state.session.with(name, value)
@@ -169,6 +177,12 @@ func (s *Settings) Set(name, value string, local bool) *pgerror.Failure {
 	}
 	s.changed()
 	return nil
+}
+
+// Scoped tells whether the policy lets a variable hold until the end of the transaction only: a pooler hands the session to the
+// next client then, who must not pay by what this one has set.
+func (s *Settings) Scoped(name string) bool {
+	return s.scoped && strings.HasPrefix(strings.ToLower(name), "dp.")
 }
 
 // Reset gives a variable the value that it had at start-up.

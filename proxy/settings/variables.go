@@ -51,17 +51,18 @@ var known = index(concat(dpVariables, meant, fixedVariables, harmless, plannerVa
 // mostAlarms is the largest dp.alarms.
 const mostAlarms = 1000
 
-// dpVariables are ours. Their standard values come from the policy.
+// dpVariables are ours. Their standard values come from the policy. Clients are told of them, so that a pooler can give each of its clients her
+// own (track_extra_parameters of pgbouncer).
 var dpVariables = []variable{
-	{name: "dp.epsilon", kind: special, about: "The most that one statement may cost."},
-	{name: "dp.confidence", kind: special, about: "The probability that a stated interval holds the true value."},
-	{name: "dp.max_error", kind: special, standard: "off", about: "The most that a count or sum may be off at dp.confidence; the least cost for it is found."},
-	{name: "dp.error_columns", kind: boolean, standard: "off", about: "Adds x_low and x_high to each aggregate x."},
-	{name: "dp.alarms", kind: whole, standard: "0", high: mostAlarms, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
-	{name: "dp.release", kind: boolean, standard: "off", about: "Lets an undeclared range buy a release."},
-	{name: "dp.offgrid", kind: choice, standard: "policy", choices: []string{"policy", "snap", "exact"}, about: "A bound between two steps moves to the step, is counted exactly, or as the policy says."},
-	{name: "dp.probes", kind: choice, standard: "off", choices: []string{"off", "empty"}, about: "What a SELECT of private rows is answered with: off refuses it, empty has no rows, or the made-up rows that were paid for."},
-	{name: "dp.dialect", kind: choice, standard: "postgres", choices: parse.Dialects, about: "The SQL that SELECTs are written in."},
+	{name: "dp.epsilon", kind: special, reported: true, about: "The most that one statement may cost."},
+	{name: "dp.confidence", kind: special, reported: true, about: "The probability that a stated interval holds the true value."},
+	{name: "dp.max_error", kind: special, standard: "off", reported: true, about: "The most that a count or sum may be off at dp.confidence; the least cost for it is found."},
+	{name: "dp.error_columns", kind: boolean, standard: "off", reported: true, about: "Adds x_low and x_high to each aggregate x."},
+	{name: "dp.alarms", kind: whole, standard: "0", high: mostAlarms, reported: true, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
+	{name: "dp.release", kind: boolean, standard: "off", reported: true, about: "Lets an undeclared range buy a release."},
+	{name: "dp.offgrid", kind: choice, standard: "policy", choices: []string{"policy", "snap", "exact"}, reported: true, about: "A bound between two steps moves to the step, is counted exactly, or as the policy says."},
+	{name: "dp.probes", kind: choice, standard: "off", choices: []string{"off", "empty"}, reported: true, about: "What a SELECT of private rows is answered with: off refuses it, empty has no rows, or the made-up rows that were paid for."},
+	{name: "dp.dialect", kind: choice, standard: "postgres", choices: parse.Dialects, reported: true, about: "The SQL that SELECTs are written in."},
 }
 
 // laterVariables are announced and not there yet.

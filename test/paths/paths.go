@@ -96,6 +96,7 @@ func (a *Analyst) plan(s parse.Statement, params []policy.Value, keep bool) {
 		a.tally.Refused++
 		return
 	}
+	a.tally.byError = a.Context.Settings.MaxError > 0
 	a.tally.add(p)
 	if !keep {
 		return
@@ -192,6 +193,7 @@ type Tally struct {
 	Questions  int // of these: what had to be measured, each with its paths
 	Refused    int
 	Batches    int
+	byError    bool // of the statement that is counted: dp.max_error was set
 	counts     map[string]*Count
 }
 
@@ -244,11 +246,11 @@ func (t *Tally) add(p *plans.Plan) {
 func (t *Tally) question(list []plans.Alternative) {
 	t.Questions++
 	taken := list[0]
-	possible := map[string]bool{pathOf(taken): true}
+	possible := map[string]bool{t.pathOf(taken): true}
 	next, costs := math.Inf(1), false
 	for _, a := range list[1:] {
-		possible[pathOf(a)] = true
-		if pathOf(a) == pathOf(taken) {
+		possible[t.pathOf(a)] = true
+		if t.pathOf(a) == t.pathOf(taken) {
 			continue
 		}
 		next = min(next, off(a))
@@ -257,7 +259,7 @@ func (t *Tally) question(list []plans.Alternative) {
 	for path := range possible {
 		t.of(path).Possible++
 	}
-	c := t.of(pathOf(taken))
+	c := t.of(t.pathOf(taken))
 	c.take(next / off(taken))
 	if taken.Held {
 		if c.free++; costs {
@@ -277,37 +279,17 @@ func off(a plans.Alternative) float64 {
 	return math.Sqrt(a.Error.Variance)
 }
 
-// pathOf is the path of an alternative; what no source lists is told by its kind and by why it was taken.
-func pathOf(a plans.Alternative) string {
-	kind := ""
-	if k := a.Kind; a.Path == "selection" || a.Path == "declared release" || a.Path == "fresh count" {
-		kind = ": " + k
+// pathOf is how the path of an alternative is counted: with what is measured, where that differs.
+func (t *Tally) pathOf(a plans.Alternative) string {
+	path := a.Path
+	switch path {
+	case "selection", "declared release", "fresh count", "ski rental":
+		path += ": " + a.Kind
 	}
-	switch why := a.Why; {
-	case a.Path != "":
-		return a.Path + kind
-	case a.Kind == "alarms":
-		return "alarms"
-	case strings.Contains(why, "you have paid") && strings.Contains(why, "this release makes"):
-		return "ski rental: " + a.Kind
-	case strings.HasPrefix(why, "refines"):
-		return "refining"
-	case strings.Contains(why, "exact enough for") && a.Held:
-		return "held, under dp.max_error"
-	case strings.Contains(why, "cheapest that is exact enough"):
-		return "declared release, under dp.max_error"
-	case strings.Contains(why, "rows around"):
-		return "widening, under dp.max_error"
-	case strings.Contains(why, "least cost for"):
-		return "fresh, under dp.max_error: " + a.Kind
-	case strings.Contains(why, "bought anew"):
-		return "refresh of a release"
-	case a.Held:
-		return "held"
-	case a.Kind == "top":
-		return "selection: top"
+	if t.byError && !a.Held {
+		path += ", for an error"
 	}
-	return "else: " + a.Kind
+	return path
 }
 
 // Table is the counts as text.
