@@ -38,7 +38,7 @@ sequences sql_features sql_implementation_info sql_parts sql_sizing table_constr
 triggered_update_columns triggers udt_privileges usage_privileges user_defined_types view_column_usage view_routine_usage
 view_table_usage views`)
 
-var ownRelations = semantics.WordSet(`budget charges releases tables columns`)
+var ownRelations = semantics.WordSet(`budget charges releases tables columns last`)
 
 // resolve finds what a name in FROM means: a private table, or a relation of the sandbox.
 func (b *Binder) resolve(v *pg.RangeVar) (private *policy.Table, other plans.Relation, refusal *refuse.Refusal) {

@@ -100,5 +100,7 @@ func ownRelations() []Relation {
 		relation(5, "columns", Column{"table_schema", text, true}, Column{"table_name", text, true},
 			Column{"column_name", text, true}, Column{"data_type", text, true}, Column{"domain", text, false},
 			Column{"cells", number, false}, Column{"nulls", text, false}, Column{"outside", text, false}),
+		relation(6, "last", Column{"cost", amount, false}, Column{"remaining", amount, false}, Column{"budget", amount, false},
+			Column{"error", amount, false}, Column{"confidence", amount, false}, Column{"notice", text, false}, Column{"detail", text, false}),
 	}
 }
