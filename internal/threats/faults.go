@@ -126,6 +126,8 @@ var Faults = []Fault{
 	{"a table draws for a source of fixed work", "mechanisms/noise/tables.go", "	if r.fixed {\n", "	if r.fixed && len(out) == 0 {\n", "mechanisms/noise.TestFixedWorkGoesWithTheSource", false},
 	{"the policy's sampling is read and not kept", "policy/check_server.go", "to.FixedWork = s.Sampling == \"fixed-work\"", "to.FixedWork = false", "test/audits.TestFixedWorkThroughSQL", true},
 	{"a level of fixed work draws where it moves alone", "mechanisms/ladders/between.go", "	if reader.FixedWork() {\n", "	if reader.FixedWork() && fine > mostNoisy {\n", "mechanisms/ladders.TestStepInFixedWork", false},
+	{"a threshold of fixed work is tossed coin by coin", "mechanisms/online/basic.go", "	if random.FixedWork() {\n", "	if random.FixedWork() && most < 0 {\n", "mechanisms/online.TestTossesInFixedWork", false},
+	{"a number of another kind is read as one of this", "ledger/chain/spec.go", "			w.needs(int64(*n) == v) // 256 more is no other kind, rule or relation\n", "", "ledger/chain.TestSpecsKeepAllOfThem", false},
 	{"failing randomness is not noticed", "mechanisms/release.go", "	if err := reader.Err(); err != nil {\n		return nil, err\n	}\n	return drawn, nil", "	return drawn, nil", "test/audits.TestT20NoRandomnessNoAnswer", true},
 	{"NaN is a number like others", "rewrite/column.go", "return \"(\" + null + \" OR \" + nan + \")\"", "return null", "rewrite.TestHostileRowsLieInGosCells", false},
 	{"a unit has a row more than its bound", "rewrite/source.go", "w.alias + \".r <= \" + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)", "w.alias + \".r <= \" + strconv.FormatInt(w.table.MaxRowsPerUnit+1, 10)", "rewrite.TestAuditNeighbours", false},
