@@ -22,7 +22,7 @@ import (
 // with their released counts is post-processing. Where noise vanishes the number itself is counted, as for columns of many values
 // (docs/adr/0075).
 
-// mostPresent bounds the values that are counted one by one.
+// mostPresent bounds the cells of a column whose values are counted one by one: a leaf plan splits by so many conditions.
 const mostPresent = 64
 
 // presence counts the values of a column that enough rows have; nil: their number is to be counted as it is.
@@ -32,7 +32,7 @@ func (g *Grouping) presence(arg *pg.Node, e *semantics.Expr, where []*semantics.
 	}
 	c := g.Rows.Table.Columns[e.Cols[0]]
 	d := c.Domain
-	if c.Open != nil || d == nil || !d.Single() || d.Regular > mostPresent || d.Null == 0 || !g.b.Context.LostInNoise(g.Rows.Table, d.Regular) {
+	if c.Open != nil || d == nil || !d.Single() || d.Size() > mostPresent || !g.b.Context.LostInNoise(g.Rows.Table, d.Regular) {
 		return nil, nil
 	}
 	cells := d.Regular
