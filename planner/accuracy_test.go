@@ -44,6 +44,9 @@ func widestOf(p *plans.Plan, spec func(m *plans.Measure) mechanisms.Spec) (width
 	for _, l := range p.Leaves {
 		for _, c := range l.Counts {
 			for _, run := range c.Runs {
+				if run.Measure < 0 { // known: a threshold
+					continue
+				}
 				m := p.Measures[run.Measure]
 				for _, spans := range run.Spans {
 					width = max(width, spec(m).Only(run.Counter).Error(spans, p.Confidence).HalfWidth)

@@ -83,6 +83,10 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *bind.Ke
 	if refusal = plan.addMadeUps(b); refusal != nil {
 		return nil, refusal
 	}
+	for _, t := range b.Probed {
+		plan.Probed = append(plan.Probed, t.Name)
+		plan.Notes = append(plan.Notes, "a SELECT of rows of "+t.Name+" has none, by dp.probes = empty; count(*), sums and the like are answered")
+	}
 	plan.tellErrors(out.Shown)
 	plan.Statement = plan.digest(s.Text, values)
 	plan.Asked = b.Env.Asked
@@ -103,7 +107,10 @@ func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, said
 		leaf.Counts = append(leaf.Counts, plans.CountColumn{Name: lp.ColumnName(n), Unit: bind.UnitOf(lp.Counters[n].Sum)})
 	}
 	for s, keys := range lp.Sets {
-		order := lp.Frames[s].RowOrder()
+		order := lp.Frames[s].ShownRows()
+		if hidden := lp.Frames[s].Concealed(); len(hidden) > 0 {
+			said.Add("what is outside the domain of " + plans.ColumnNames(hidden) + " has no group of its own, and is in totals")
+		}
 		leaf.Rows += len(order)
 		for k := range lp.Keys {
 			for _, cell := range order {
@@ -164,7 +171,7 @@ func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, fram
 
 // fillWidths fills the columns that are half-widths: in all rows of a grouping set the largest, as the notice tells it.
 func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, said *semantics.Notes) {
-	widest := int64(0)
+	widest, threshold := int64(0), int64(0)
 	for n, c := range lp.Counters {
 		if c.Width == nil {
 			continue
@@ -172,8 +179,16 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, said *semant
 		for i := range leaf.Counts[n].Runs {
 			run := &leaf.Counts[n].Runs[i]
 			run.Known = p.RunError(&leaf.Counts[*c.Width].Runs[i]).HalfWidth
+			if c.Twice {
+				run.Known *= 2
+				threshold = max(threshold, run.Known)
+				continue
+			}
 			widest = max(widest, run.Known)
 		}
+	}
+	if threshold > 0 {
+		said.Add("count(DISTINCT …) is the number of declared values that more than " + predicate.Text(threshold) + " rows have, which is twice the error of their counts: it may miss rarer ones, and GROUP BY shows the counts")
 	}
 	if widest > 0 {
 		said.Add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + predicate.Text(widest))

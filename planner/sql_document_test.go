@@ -280,7 +280,12 @@ only the keys that occur. Where such groups decide about what is shown without b
 so, and which condition leaves them out: HAVING count(*) > 0 where noise vanishes, else count(*) above its own error. With that
 condition the answer is plain SQL's, as far as the noise lets it be. Sums of counts need none, nor does an aggregate whose
 FILTER or argument leaves such groups out. In the policy ` + "`nulls: exclude` and `outside: exclude`" + ` take the two extra rows away
-(docs/adr/0055).
+(docs/adr/0055), and ` + "`other: hide`" + ` hides the second while its rows stay in totals (docs/adr/0074).
+
+The number of different values of a column that has few declared ones would be lost in its noise. It is then made of the counts
+of each, at the cost of a GROUP BY: how many values have more rows than twice the error of their counts, which the notice says. It
+may miss rarer ones. Where the number itself is exact enough, it is counted; ` + "`min` and `max`" + ` of a column with ` + "`extremes: declared`" + ` are
+the ends of its domain, and cost nothing.
 
 `,
 	"Sums, averages and what is made of them": `A sum to which no row belongs is 0, where PostgreSQL says NULL: whether a row belongs to it is private. Squares, of which

@@ -31,12 +31,14 @@ func columns(t *Table, list *tableT, at place) {
 		if f.Keys == "join" && !c.Join { // a column with cells that rows are joined by too
 			t.addKey(c.Source, c.Type, c.Typmod)
 		}
-		if c.Extreme = list.Extremes; f.Extremes != nil {
-			c.Extreme = *f.Extremes
+		extremes := list.Extremes
+		if f.Extremes != "" {
+			extremes = f.Extremes
 			if c.Domain == nil || !c.Domain.Ordered() {
 				here.name("extremes").problem("extremes is for private columns with a domain from min to max")
 			}
 		}
+		c.Extreme, c.Ends = extremes == "true", extremes == "declared"
 		if c.Join {
 			t.Keys = append(t.Keys, c)
 		} else {
@@ -71,7 +73,7 @@ func column(t *Table, f *columnT, at place) *Column {
 	if f.Keys == "join" && f.Domain.empty() {
 		col.Join = true
 		for key, given := range map[string]bool{
-			"outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "",
+			"outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "", "other": f.Other != "",
 		} {
 			if given {
 				at.name(key).problem("%s is given, but without a domain rows are only joined by this column: it has no cells", key)
@@ -85,7 +87,7 @@ func column(t *Table, f *columnT, at place) *Column {
 	}
 	if t.Public {
 		for key, given := range map[string]bool{
-			"domain": !f.Domain.empty(), "outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "",
+			"domain": !f.Domain.empty(), "outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "", "other": f.Other != "",
 		} {
 			if given {
 				at.name(key).problem("%s is for columns of private tables, and this table is public", key)
@@ -110,10 +112,34 @@ func column(t *Table, f *columnT, at place) *Column {
 	if col.Domain != nil && !col.Domain.Ordered() && f.Offgrid != "" {
 		at.name("offgrid").problem("offgrid is for ordered columns")
 	}
+	hide(col, f, at)
 	return col
 }
 
-func (f *domainT) empty() bool { return f.Values == nil && f.Min == "" && f.Max == "" && f.Step == "" }
+// hide reads `other: hide`. The group that it hides must hold nothing but values outside the domain: neither a value that is
+// declared nor, in columns that are not text, NULLs of the database.
+func hide(col *Column, f *columnT, at place) {
+	if f.Other != "hide" || col.Domain == nil {
+		return
+	}
+	switch d := col.Domain; {
+	case col.Outside != OutsideOther || col.Type == Bool:
+		at.name("other").problem("other is hide, but no group holds the values outside this domain")
+	case d.Other >= 0 && d.Other < d.Regular:
+		at.name("other").problem("other is hide, but the value %q is declared, and its group has its rows too", OtherValue)
+	case d.Other < 0 && col.Nulls != NullExclude:
+		at.name("other").problem("other is hide, but values outside the domain of a column of %s are in the group of NULL: nulls: exclude leaves NULLs out of it", col.Type)
+	default:
+		col.Hide = true
+	}
+}
+
+// asked tells whether extremes are answered.
+func (e extremesT) asked() bool { return e != "" && e != "false" }
+
+func (f *domainT) empty() bool {
+	return f.Values == nil && f.Min == "" && f.Max == "" && f.Below == "" && f.Step == ""
+}
 
 // domain reads a private column's domain; nil after a problem.
 func domain(col *Column, f *domainT, at place) *Domain {
@@ -131,9 +157,13 @@ func domain(col *Column, f *domainT, at place) *Domain {
 		return nil
 	}
 	least, ok1 := bound(col.Type, f.Min, here, "min")
-	most, ok2 := bound(col.Type, f.Max, here, "max")
+	most, beyond, ok2 := end(col, f, here)
 	step, ok3 := stepOf(col.Type, f.Step, here)
 	if !ok1 || !ok2 || !ok3 {
+		return nil
+	}
+	if beyond != nil && sameKind(least, beyond) && compare(beyond, least) <= 0 {
+		here.key("below").problem("below is %s, must be greater than min, which is %s", FormatValue(col.Type, beyond), FormatValue(col.Type, least))
 		return nil
 	}
 	d, err := Steps(col.Type, col.Typmod, least, most, step, rules)
@@ -141,12 +171,32 @@ func domain(col *Column, f *domainT, at place) *Domain {
 		here.problem("%v", err)
 		return nil
 	}
+	d.Below = beyond
 	return d
+}
+
+// end reads where an ordered domain ends: at max, which is in it, or before below (nil: max is given).
+func end(col *Column, f *domainT, here place) (most, beyond Value, ok bool) {
+	if f.Below == "" {
+		most, ok = bound(col.Type, f.Max, here, "max")
+		return most, nil, ok
+	}
+	if f.Max != "" {
+		here.key("below").problem("max and below are both given: below takes the place of max")
+		return nil, nil, false
+	}
+	if beyond, ok = bound(col.Type, f.Below, here, "below"); !ok {
+		return nil, nil, false
+	}
+	if most, ok = before(col.Type, col.Typmod, beyond); !ok {
+		here.key("below").problem("below is for whole numbers, dates, times and numeric(p,s), where a greatest value lies before it; %s takes max", col.Type.Format(col.Typmod))
+	}
+	return most, beyond, ok
 }
 
 func enumerated(col *Column, f *domainT, rules Rules, at place) *Domain {
 	here := at.key("domain")
-	if f.Min != "" || f.Max != "" || f.Step != "" {
+	if f.Min != "" || f.Max != "" || f.Below != "" || f.Step != "" {
 		here.problem("min, max and step are for ordered columns; %s takes values", col.Type)
 		return nil
 	}

@@ -381,6 +381,9 @@ func settings(s *settingsT, at place) map[string]string {
 		}
 		set["alarms"] = string(s.Alarms)
 	}
+	if s.Probes != "" {
+		set["probes"] = s.Probes
+	}
 	switch s.Dialect {
 	case "":
 	case "postgres", "mysql":

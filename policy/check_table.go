@@ -122,7 +122,7 @@ func (c *checker) relation(t *Table, at place) {
 
 func publicTable(t *Table, f *tableT, at place) {
 	for key, given := range map[string]bool{
-		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "unique": len(f.Unique) > 0, "extremes": f.Extremes, "static": f.Static,
+		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "unique": len(f.Unique) > 0, "extremes": f.Extremes.asked(), "static": f.Static,
 		"max_groups_per_unit": f.MaxGroupsPerUnit != "", "max_rows_per_group": f.MaxRowsPerGroup != "",
 		"appends": f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "",
 	} {

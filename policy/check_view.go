@@ -30,7 +30,7 @@ func analysedTable(t *Table, f *tableT, at place) {
 	for key, given := range map[string]bool{
 		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "max_groups_per_unit": f.MaxGroupsPerUnit != "",
 		"max_rows_per_group": f.MaxRowsPerGroup != "", "max_rows": f.MaxRows != "", "expected_rows": f.ExpectedRows != "",
-		"extremes": f.Extremes, "releases": len(f.Releases) > 0,
+		"extremes": f.Extremes.asked(), "releases": len(f.Releases) > 0,
 		"rows_per_unit_total": f.RowsPerUnitTotal != "",
 	} {
 		if given {
@@ -43,7 +43,7 @@ func analysedTable(t *Table, f *tableT, at place) {
 func viewColumn(col *Column, f *columnT, at place) {
 	for key, given := range map[string]bool{
 		"source": f.Source != "", "domain": !f.Domain.empty(), "outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "",
-		"extremes": f.Extremes != nil,
+		"extremes": f.Extremes != "", "other": f.Other != "",
 	} {
 		if given {
 			at.name(key).problem("%s is given, but the column is what the SELECT in source makes it; give it to the columns that the SELECT reads", key)

@@ -22,6 +22,7 @@ type Domain struct {
 	Values  []string // enumerated text, uuid and boolean domains: the values, in order ("false", "true" for boolean)
 	Min     Value    // ordered domains: the least value (Int8-ish int64, Numeric, float64, Date, Timestamp, Timestamptz)
 	Max     Value    // ordered domains: the largest value, inclusive
+	Below   Value    // ordered domains that are declared so: the least value beyond Max, for people; nil: Max is declared
 	Step    Step     // ordered domains
 	Scale   int32    // numeric(p,s) columns: s, so that values come in units of 10^−s; −1: any number of digits
 	Regular int      // number of declared cells

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -217,4 +218,34 @@ func (d *Domain) WithNull() *Domain {
 	same := *d
 	same.Null = d.Size()
 	return &same
+}
+
+// HiddenCell is the cell that no row of a GROUP BY shows by itself, −1: there is none.
+func (c *Column) HiddenCell() int {
+	switch {
+	case !c.Hide || c.Domain == nil:
+		return -1
+	case c.Domain.Other >= 0:
+		return c.Domain.Other
+	}
+	return c.Domain.Null
+}
+
+// before is the greatest value of a type that is less than v; not ok: there is none.
+func before(t Type, typmod int32, v Value) (Value, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v - 1, v > math.MinInt64
+	case Date:
+		return v - 1, true
+	case Timestamp:
+		return v - 1, true
+	case Timestamptz:
+		return v - 1, true
+	case Numeric:
+		if _, scale := NumericTypmod(typmod); t == NumericType && scale >= 0 && v.Scale <= scale {
+			return Numeric{new(big.Int).Sub(v.At(scale), big.NewInt(1)), scale}, true
+		}
+	}
+	return nil, false
 }

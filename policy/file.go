@@ -85,6 +85,7 @@ type settingsT struct {
 	ErrorColumns *bool   `yaml:"error_columns" jsonschema_description:"dp.error_columns: each aggregate x gains x_low and x_high."`
 	Release      *bool   `yaml:"release" jsonschema_description:"dp.release: an undeclared range may buy a release."`
 	Dialect      string  `yaml:"dialect" jsonschema:"enum=postgres,enum=mysql" jsonschema_description:"dp.dialect: the SQL that SELECTs are written in."`
+	Probes       string  `yaml:"probes" jsonschema:"enum=off,enum=empty,default=off" jsonschema_description:"dp.probes: what a SELECT of private rows is answered with. off: a refusal. empty: no rows, or the made-up rows that she has paid for. For tools that look at a table's rows before anything else."`
 	Alarms       integer `yaml:"alarms" jsonschema_description:"dp.alarms: count(*) > n buys a run of such questions that ends at so many yes answers. 0: off."`
 	MaxError     decimal `yaml:"max_error" jsonschema_description:"dp.max_error: the most that a count or sum may be off at the confidence; the least cost for it is found."`
 	Freshness    later   `yaml:"freshness"`
@@ -166,12 +167,15 @@ type tableT struct {
 	NullUnit         string     `yaml:"null_unit" jsonschema:"enum=exclude,enum=each" jsonschema_description:"Rows of this table whose unit is NULL: left out, or each a unit of its own (assumed). Without it what the dataset says."`
 	Unique           []uniqueT  `yaml:"unique" jsonschema_description:"Keys of which no two rows of a unit have the same value: a column, or a list of columns. A join that equates one meets at most one row. A constraint proves it, or of rows that share a key one is taken in joins."`
 	Appends          appendsT   `yaml:"appends" jsonschema_description:"The date column by which rows are only ever added. Range releases over it grow as days close, at no further cost."`
-	Extremes         bool       `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered, as extreme quantiles: they tell where the outermost rows lie."`
+	Extremes         extremesT  `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered: true, as extreme quantiles, which tell where the outermost rows lie; declared, by the ends of the domain, which cost nothing and tell nothing of the rows."`
 	Limits           later      `yaml:"limits"`
 }
 
 // uniqueT is a column's name or a list of names; see its schema.
 type uniqueT []string
+
+// extremesT is true, false or declared; see its schema.
+type extremesT string
 
 // appendsT is a column's name or a mapping; see its schema.
 type appendsT struct {
@@ -181,22 +185,24 @@ type appendsT struct {
 }
 
 type columnT struct {
-	Name     string  `yaml:"name" jsonschema:"required" jsonschema_description:"What analysts see."`
-	Source   string  `yaml:"source" jsonschema_description:"The column in the private database. Without it the same name."`
-	Type     string  `yaml:"type" jsonschema:"required" jsonschema_description:"boolean, smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), char(n), date, timestamp, timestamptz or uuid."`
-	Domain   domainT `yaml:"domain" jsonschema_description:"The public values: min, max, step of an ordered column, or values."`
-	Outside  string  `yaml:"outside" jsonschema:"enum=clamp,enum=other,enum=exclude,default=other" jsonschema_description:"What a value outside the domain becomes: the nearest end, the text other (NULL in columns that are not text), or a row left out."`
-	Nulls    string  `yaml:"nulls" jsonschema:"enum=cell,enum=exclude,default=cell" jsonschema_description:"What NULL becomes: a cell of its own, or a row left out."`
-	Offgrid  string  `yaml:"offgrid" jsonschema:"enum=exact,enum=snap,default=exact" jsonschema_description:"What a constant between two steps does in a query: counted exactly and afresh, or moved to the step."`
-	Comment  string  `yaml:"comment" jsonschema_description:"A description for the catalog."`
-	Keys     string  `yaml:"keys" jsonschema:"enum=join,enum=discover" jsonschema_description:"join: rows may be joined by this column; without a domain it is never shown. discover: a text column without a domain, of whose values those are found that enough units have."`
-	Extremes *bool   `yaml:"extremes" jsonschema_description:"min and max of this column are answered, as extreme quantiles. Without it what the table says."`
+	Name     string    `yaml:"name" jsonschema:"required" jsonschema_description:"What analysts see."`
+	Source   string    `yaml:"source" jsonschema_description:"The column in the private database. Without it the same name."`
+	Type     string    `yaml:"type" jsonschema:"required" jsonschema_description:"boolean, smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), char(n), date, timestamp, timestamptz or uuid."`
+	Domain   domainT   `yaml:"domain" jsonschema_description:"The public values: min, max, step of an ordered column, or values."`
+	Outside  string    `yaml:"outside" jsonschema:"enum=clamp,enum=other,enum=exclude,default=other" jsonschema_description:"What a value outside the domain becomes: the nearest end, the text other (NULL in columns that are not text), or a row left out."`
+	Nulls    string    `yaml:"nulls" jsonschema:"enum=cell,enum=exclude,default=cell" jsonschema_description:"What NULL becomes: a cell of its own, or a row left out."`
+	Offgrid  string    `yaml:"offgrid" jsonschema:"enum=exact,enum=snap,default=exact" jsonschema_description:"What a constant between two steps does in a query: counted exactly and afresh, or moved to the step."`
+	Comment  string    `yaml:"comment" jsonschema_description:"A description for the catalog."`
+	Keys     string    `yaml:"keys" jsonschema:"enum=join,enum=discover" jsonschema_description:"join: rows may be joined by this column; without a domain it is never shown. discover: a text column without a domain, of whose values those are found that enough units have."`
+	Extremes extremesT `yaml:"extremes" jsonschema_description:"min and max of this column are answered: true, as extreme quantiles; declared, by the ends of its domain. Without it what the table says."`
+	Other    string    `yaml:"other" jsonschema:"enum=show,enum=hide,default=show" jsonschema_description:"What GROUP BY does with the group of values outside the domain: a row of the answer, or none. They are counted wherever nothing is grouped by the column."`
 }
 
 type domainT struct {
 	Values []scalar `yaml:"values" jsonschema_description:"Every value, for text, varchar and uuid columns."`
 	Min    scalar   `yaml:"min" jsonschema_description:"The least value."`
 	Max    scalar   `yaml:"max" jsonschema_description:"The largest value, inclusive."`
+	Below  scalar   `yaml:"below" jsonschema_description:"Instead of max: the least value beyond the domain, such as 2026-07-01 for times up to the end of June."`
 	Step   scalar   `yaml:"step" jsonschema_description:"Width of a cell: a number, or 1 day, 15 minutes, 1 second. 1 for integers and 1 day for dates if left out."`
 }
 

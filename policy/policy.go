@@ -216,7 +216,9 @@ type Column struct {
 	Outside OutsideRule
 	Snap    bool      // offgrid: snap
 	Product []*Column // of an open column made by WithProduct: those whose combinations are its values
-	Extreme bool      // extremes: min and max are answered
+	Extreme bool      // extremes: true: min and max are answered as quantiles
+	Ends    bool      // extremes: declared: min and max are the ends of the domain
+	Hide    bool      // other: hide: GROUP BY has no row for the values outside the domain
 	Join    bool      // one of Table.Keys: rows may be joined by it, and nothing else
 	Unit    bool      // of Keys: it names the row's unit
 	Open    *Column   // keys: discover: the policy's own column; its values are public once they are found (docs/adr/0018)

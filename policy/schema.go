@@ -67,6 +67,11 @@ func (uniqueT) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: &jsonschema.Schema{Type: "string"}}}}
 }
 
+// JSONSchema says that extremes are a boolean or the word declared.
+func (extremesT) JSONSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "boolean"}, {Type: "string", Enum: []any{"declared"}}}}
+}
+
 // JSONSchema says that appends is a column's name or a mapping.
 func (appendsT) JSONSchema() *jsonschema.Schema {
 	type mapping appendsT

@@ -62,6 +62,9 @@ func alternative(n *yaml.Node, rules []*jsonschema.Schema) *jsonschema.Schema {
 func forms(rules []*jsonschema.Schema) string {
 	var names []string
 	for _, rule := range rules {
+		if rule.Type == "boolean" {
+			names = append(names, "true", "false")
+		}
 		for _, v := range rule.Enum {
 			names = append(names, fmt.Sprint(v))
 		}

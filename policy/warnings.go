@@ -92,7 +92,7 @@ func (p *Policy) Notes() []string {
 			}
 			for _, c := range t.Columns {
 				if c.Domain != nil && endsAtMidnight(c.Domain.Max) {
-					say("column %s.%s ends at the first instant of %s: what comes later on that day is outside", t.Name, c.Name, FormatValue(c.Type, c.Domain.Max)[:10])
+					say("column %s.%s ends at the first instant of %s: what comes later on that day is outside; below in the place of max ends it before that instant, so that no last bucket holds it alone", t.Name, c.Name, FormatValue(c.Type, c.Domain.Max)[:10])
 				}
 			}
 		}

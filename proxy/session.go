@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -38,6 +39,7 @@ type session struct {
 	dataset        *policy.Dataset
 	settings       *settings.Settings
 	tx             transaction
+	last           atomic.Pointer[pipeline.Last] // what dp.last shows
 	statements     map[string]*prepared
 	portals        map[string]*portal
 	opened         uint64 // portals so far
@@ -302,7 +304,7 @@ func (c *session) current() *pipeline.Session {
 	if c.view == nil || c.viewed != c.settings.Epoch() || len(cursors)+len(c.view.Cursors) > 0 || !slices.Equal(c.view.Prepared, statements) {
 		c.viewed = c.settings.Epoch()
 		c.view = &pipeline.Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: inForce(c.settings),
-			Cursors: cursors, Prepared: statements, Clients: func() []sandbox.Client { return c.server.keys.of(c.user) }}
+			Cursors: cursors, Prepared: statements, Clients: func() []sandbox.Client { return c.server.keys.of(c.user) }, Last: c.last.Load}
 	}
 	return c.view
 }
@@ -360,6 +362,9 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 	case o := <-done:
 		if o.err != nil && ctx.Err() != nil {
 			return pipeline.Result{}, c.cutShort(ctx)
+		}
+		if o.result.Last != nil {
+			c.last.Store(o.result.Last)
 		}
 		return o.result, o.err
 	case <-ctx.Done():

@@ -237,6 +237,7 @@ func (c *session) discard(what string) (string, error) {
 		c.dropStatements()
 		c.closePortals()
 		c.settings.ResetAll()
+		c.last.Store(nil)
 		return "DISCARD ALL", nil
 	case "temp", "temporary":
 		return "DISCARD TEMP", nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -61,8 +62,12 @@ func joinsOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engine
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
+			epsilon := p.Datasets[0].Defaults.Epsilon
+			if strings.Contains(text, "count(DISTINCT ") { // where their number is lost in noise, each of few values is counted by itself
+				epsilon = privacy.MicroEpsilon(100_000_000)
+			}
 			plan, refusal := planner.Build(statements[0], nil, reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
-				Settings: plans.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
+				Settings: plans.Settings{Epsilon: epsilon, Confidence: confidence, Zone: time.UTC}})
 			if refusal != nil {
 				t.Fatalf("%s: %s", refusal.ID, refusal.Message)
 			}

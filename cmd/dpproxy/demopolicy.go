@@ -31,12 +31,12 @@ datasets:
         expected_rows: %d
         max_rows_per_unit: 1
         columns:
-          - {name: age,       type: integer, domain: {min: 0, max: 109, step: 1}, outside: clamp, comment: "years"}
-          - {name: sex,       type: text,    domain: {values: [Female, Male]}}
-          - {name: education, type: text,    domain: {values: [none, school, college, bachelor, master]}}
+          - {name: age,       type: integer, domain: {min: 0, max: 109, step: 1}, outside: clamp, extremes: declared, comment: "years"}
+          - {name: sex,       type: text,    domain: {values: [Female, Male]}, nulls: exclude, other: hide}   # charts have no bars for nobody
+          - {name: education, type: text,    domain: {values: [none, school, college, bachelor, master]}, nulls: exclude, other: hide}
           - {name: income,    type: integer, domain: {min: 0, max: 250000, step: 1000}, outside: clamp, extremes: true, comment: "a year"}
-          - {name: hired,     type: date,    domain: {min: 2000-01-01, max: 2026-12-31, step: 1 day}}
-          - {name: region,    type: text,    domain: {values: [north, south, east, west, islands]}}
+          - {name: hired,     type: date,    domain: {min: 2000-01-01, max: 2026-12-31, step: 1 day}, extremes: declared}   # NULL: never hired
+          - {name: region,    type: text,    domain: {values: [north, south, east, west, islands]}, nulls: exclude, other: hide}
         releases:                                 # each user pays for one once; then it is free
           - {kind: range,     columns: [age],            epsilon: 0.5}
           - {kind: range,     columns: [income],         epsilon: 0.5}
@@ -51,9 +51,9 @@ datasets:
         expected_rows: %d
         max_rows_per_unit: 8                      # enforced: the rest of a person's rows are left out
         columns:
-          - {name: visited_at, type: timestamptz, domain: {min: 2024-01-01, max: 2026-07-01, step: 1 hour}}
-          - {name: kind,       type: text,        domain: {values: [checkup, lab, vaccination, emergency]}}
-          - {name: minutes,    type: integer,     domain: {min: 0, max: 240, step: 1}, outside: clamp}
+          - {name: visited_at, type: timestamptz, domain: {min: 2024-01-01, below: 2026-07-01, step: 1 hour}, nulls: exclude, other: hide, extremes: declared}
+          - {name: kind,       type: text,        domain: {values: [checkup, lab, vaccination, emergency]}, nulls: exclude, other: hide}
+          - {name: minutes,    type: integer,     domain: {min: 0, max: 240, step: 1}, outside: clamp, extremes: declared}
       - name: bids                                # what people would pay for a year's ferry ticket
         source: main.bids
         unit: bids.person_id = people.person_id

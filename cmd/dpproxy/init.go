@@ -333,9 +333,9 @@ func firstDomain(c schemaColumn) (typ, domain string) {
 	case base == "date":
 		return c.typ, "{min: 2000-01-01, max: 2029-12-31, step: 1 day}   # EDIT"
 	case c.typ == "timestamp without time zone":
-		return "timestamp", "{min: 2020-01-01, max: 2030-01-01, step: 1 day}   # EDIT"
+		return "timestamp", "{min: 2020-01-01, below: 2030-01-01, step: 1 day}   # EDIT"
 	case c.typ == "timestamp with time zone":
-		return "timestamptz", "{min: 2020-01-01, max: 2030-01-01, step: 1 day}   # EDIT"
+		return "timestamptz", "{min: 2020-01-01, below: 2030-01-01, step: 1 day}   # EDIT"
 	case base == "character" && c.typ != base:
 		return "char" + strings.TrimPrefix(c.typ, base), "{values: [first, second]}   # EDIT: the public list of values"
 	case base == "text", base == "character varying", base == "character":

@@ -37,6 +37,7 @@ type Binder struct {
 	Groups    groupings
 	relations []plans.Relation
 	MadeUps   []*madeUp
+	Probed    []*policy.Table // whose rows were asked for: none are shown
 	Open      *KeyDiscovery   // nil: nothing is known of open columns
 	viewing   []*policy.Table // the sources that are being bound
 	AsWritten bool            // sums of columns stay expressions over them, as the twin of the tests evaluates them

@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"slices"
+
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/linear"
@@ -81,9 +83,10 @@ func (b *Binder) simple(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse
 	return nil, nil, nil
 }
 
-// preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0); rows themselves are refused.
+// preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0); rows themselves are refused, or there
+// are none of them: see probes.
 func (b *Binder) preview(sel *pg.SelectStmt, from *Rows) (*direct, []plans.OutColumn, *refuse.Refusal) {
-	none := isZero(sel.LimitCount)
+	none := isZero(sel.LimitCount) || b.Top != nil && isZero(b.Top.LimitCount) // then nothing is shown, whatever stands below
 	out, refusal := b.project(sel, from, false)
 	if refusal != nil {
 		return nil, nil, refusal
@@ -95,6 +98,17 @@ func (b *Binder) preview(sel *pg.SelectStmt, from *Rows) (*direct, []plans.OutCo
 				return nil, nil, refusal
 			}
 			none = none || v != true
+		}
+	}
+	if !none && b.probes(sel, from, out) {
+		none = true
+		for _, at := range []*pg.SelectStmt{sel, b.Top} { // LIMIT $1 has a parameter all the same
+			if _, refusal := b.Whole(at.LimitCount, "LIMIT", -1); refusal != nil {
+				return nil, nil, refusal
+			}
+			if _, refusal := b.Whole(at.LimitOffset, "OFFSET", 0); refusal != nil {
+				return nil, nil, refusal
+			}
 		}
 	}
 	if !none && b.isPreview(sel, nil) {
@@ -114,4 +128,24 @@ func (b *Binder) preview(sel *pg.SelectStmt, from *Rows) (*direct, []plans.OutCo
 		columns[i] = plans.OutColumn{Name: out.names[i], Type: t, Typmod: e.Typmod()}
 	}
 	return d, columns, nil
+}
+
+// probes tells whether a statement that shows private rows as they are is answered with none, since the session has dp.probes =
+// empty and no made-up rows that stand for them. What is made of rows is not: a count of none would be 0 (privacy rule 15). It is
+// told by the statement, the settings and what she holds.
+func (b *Binder) probes(sel *pg.SelectStmt, from, out *Rows) bool {
+	if !b.Context.Settings.Probes || sel != b.Top && !b.isPreview(b.Top, nil) {
+		return false
+	}
+	if b.isPreview(sel, nil) {
+		said := len(b.Said)
+		_, refusal := b.previewed(from, out)
+		if b.Said = b.Said[:said]; refusal == nil {
+			return false
+		}
+	}
+	if !slices.Contains(b.Probed, from.Table) {
+		b.Probed = append(b.Probed, from.Table)
+	}
+	return true
 }

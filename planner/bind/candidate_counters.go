@@ -163,7 +163,7 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*Found, *refuse.Refusal) {
 		}
 	}
 	for _, c := range f.each[0].Q.Counters[before:] {
-		if c.Values != nil || c.Units != nil || c.Choice != nil {
+		if c.Values != nil || c.Units != nil || c.Choice != nil || c.Presence != "" {
 			return nil, candidateAggregate.At(int(call.Location))
 		}
 	}

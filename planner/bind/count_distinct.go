@@ -45,6 +45,11 @@ func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Exp
 		}
 		v.Of = append(v.Of, t.Settler.Settled(e))
 	}
+	if !v.Row {
+		if found, refusal := g.presence(arg, v.Of[0], where, t); found != nil || refusal != nil {
+			return found, refusal
+		}
+	}
 	if !v.Row && v.Of[0].IsConstant() && !g.b.Params.Describing && semantics.MustConstant(v.Of[0]) == nil {
 		where = append(where, semantics.ConstantExpr(false, policy.Bool, pos))
 	}

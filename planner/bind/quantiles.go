@@ -39,6 +39,9 @@ func (g *Grouping) picked(name string, f *pg.FuncCall) (*Found, *refuse.Refusal)
 	if same, refusal := g.sameInAll(name, f); same != nil || refusal != nil {
 		return same, refusal
 	}
+	if end, refusal := g.declaredEnd(name, f); end != nil || refusal != nil {
+		return end, refusal
+	}
 	arg, descending, refusal := g.pickedArgument(name, f)
 	if refusal != nil {
 		return nil, refusal

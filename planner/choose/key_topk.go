@@ -17,7 +17,7 @@ func (lp *LeafPlan) topOf(a *Request) int {
 	if lp.Question == nil || lp.Top == 0 || len(lp.Requests) != 1 || len(lp.Counters) != 1 || a.Query != lp.Frames[0] || a.Summed() != nil {
 		return 0
 	}
-	if len(a.Projections) != 1 || a.Projections[0].condition >= 0 || a.Counting[a.Projections[0].Counter] != 0 || len(a.Counts) != 1 || lp.Top >= a.Cells {
+	if len(a.Projections) != 1 || a.Projections[0].condition >= 0 || a.Counting[a.Projections[0].Counter] != 0 || len(a.Counts) != 1 || lp.Top >= a.Cells || len(a.Concealed()) > 0 {
 		return 0
 	}
 	return lp.Top

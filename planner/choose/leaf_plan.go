@@ -53,12 +53,17 @@ func (v *LeafPlanner) leafPlan(q *linear.Question) (*LeafPlan, *refuse.Refusal) 
 	}
 	lp := &LeafPlan{Question: q, Sets: q.GroupingSets(), Frames: make([]*linear.Query, len(q.GroupingSets()))}
 	var additive, different []int
-	units := map[string][]int{}
-	var order []string
+	units, present := map[string][]int{}, map[string][]int{}
+	var order, columns []string
 	for i, c := range q.Counters {
 		switch {
 		case c.Width != nil: // known once it is decided how its counter is read
 		case c.Choice != nil || c.Alarm != nil: // asked by itself
+		case c.Presence != "":
+			if !slices.Contains(columns, c.Presence) {
+				columns = append(columns, c.Presence)
+			}
+			present[c.Presence] = append(present[c.Presence], i)
 		case c.Units != nil:
 			name := c.Units.Name()
 			if units[name] == nil {
@@ -73,6 +78,11 @@ func (v *LeafPlanner) leafPlan(q *linear.Question) (*LeafPlan, *refuse.Refusal) 
 	}
 	if len(additive) > 0 {
 		if refusal := v.additive(lp, additive); refusal != nil {
+			return nil, refusal
+		}
+	}
+	for _, column := range columns {
+		if refusal := v.additive(lp, present[column]); refusal != nil {
 			return nil, refusal
 		}
 	}
@@ -250,7 +260,7 @@ func (v *LeafPlanner) turnedLeafPlan(f linear.Turned) (*LeafPlan, *refuse.Refusa
 		return nil, refusal
 	}
 	lp.Turned, lp.At = f, at
-	if r := f.Ranking(); r != nil && len(lp.Requests) == 1 {
+	if r := f.Ranking(); r != nil && len(lp.Requests) == 1 && len(lp.Frames[0].Concealed()) == 0 {
 		if c := v.topK(r, flat); c != nil {
 			c.Counted = countedBy(lp)
 			lp.Requests[0].TopK = c

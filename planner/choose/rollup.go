@@ -60,7 +60,7 @@ func (lp *LeafPlan) isPlain() bool {
 func (lp *LeafPlan) values() int {
 	n := 0
 	for s := range lp.Sets {
-		n += len(lp.Frames[s].RowOrder())
+		n += len(lp.Frames[s].ShownRows())
 	}
 	counted := 0
 	for _, c := range lp.Counters {

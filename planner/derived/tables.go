@@ -43,6 +43,9 @@ func NewPaired(p *Paired) *policy.Table {
 			}
 			p.Origins = append(p.Origins, Origin{side == 1, c})
 			addColumn(t, c, in, domain)
+			if own := t.Columns[len(t.Columns)-1]; side == 1 && p.Outer && own.HiddenCell() == domain.Null { // rows that met none are NULL too
+				own.Hide = false
+			}
 		}
 		for _, k := range in.Keys {
 			p.KeyOrigins = append(p.KeyOrigins, Origin{side == 1, k})

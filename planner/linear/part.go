@@ -104,7 +104,25 @@ func (v *Solver) classifyOne(p *Part, at int, cells []int, seen map[string]int32
 		return refusal
 	}
 	p.place(at, values, seen, admitted)
+	if class := p.Class[at]; class >= 0 && !v.concealed(p, cells) {
+		p.shown[class] = true
+	}
 	return nil
+}
+
+// concealed tells whether the part's keys read a column in the cell of what is outside its domain, which the policy hides: a
+// group all of whose cells are so is measured like any other, and is no row of the answer. Totals have its rows. What is left
+// out is decided by the policy and the statement: post-processing.
+func (v *Solver) concealed(p *Part, cells []int) bool {
+	for i, at := range p.Columns {
+		if cell := v.Table.Columns[at].HiddenCell(); cell < 0 || cells[i] != cell {
+			continue
+		}
+		if slices.ContainsFunc(p.Keys, func(k int) bool { return slices.Contains(v.S.Keys[k].Cols, at) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // keysOf evaluates the part's keys on the box.
@@ -134,7 +152,7 @@ func (p *Part) place(at int, values []policy.Value, seen map[string]int32, admit
 		number = int32(len(numbers))
 		numbers[name] = number
 		if admitted {
-			p.Values = append(p.Values, values)
+			p.Values, p.shown = append(p.Values, values), append(p.shown, false)
 		}
 	}
 	if p.Class[at] = number; !admitted {

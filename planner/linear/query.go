@@ -56,6 +56,9 @@ type Counter struct {
 	Choice *Choice         // instead of counting
 	Alarm  *Alarmed        // instead of counting
 	Width  *int            // instead of counting: the half-width of the counter of that index, which is public
+	Twice  bool            // of Width: twice the half-width
+
+	Presence string // it says whether a value of this column has rows: counted with those of its other values
 }
 
 // CounterFor returns the index of a counter of rows, adding it at first use.
@@ -67,20 +70,32 @@ func (q *Question) SumFor(where []*semantics.Expr, sum *Summand) int {
 }
 
 // WidthOf returns the index of the half-width of a counter, adding it at first use: see CountColumn.Known.
-func (q *Question) WidthOf(n int) int {
+func (q *Question) WidthOf(n int) int { return q.widthOf(n, false) }
+
+// ThresholdOf is WidthOf of twice the half-width: more rows than that are there.
+func (q *Question) ThresholdOf(n int) int { return q.widthOf(n, true) }
+
+func (q *Question) widthOf(n int, twice bool) int {
 	canon := "half-width of " + q.Counters[n].Canon
+	if twice {
+		canon = "twice the " + canon
+	}
 	for i, have := range q.Counters {
-		if have.Width != nil && *have.Width == n {
+		if have.Width != nil && *have.Width == n && have.Twice == twice {
 			return i
 		}
 	}
-	q.Counters = append(q.Counters, Counter{Where: q.Counters[n].Where, Canon: canon, Width: &n})
+	q.Counters = append(q.Counters, Counter{Where: q.Counters[n].Where, Canon: canon, Width: &n, Twice: twice})
 	return len(q.Counters) - 1
 }
 
-// ColumnName is the name of a counter's column of the leaf: n1, n2, … for what is counted, w2 for the half-width of n2.
+// ColumnName is the name of a counter's column of the leaf: n1, n2, … for what is counted, w2 for the half-width of n2, t2 for
+// twice that.
 func (q *Question) ColumnName(n int) string {
 	if of := q.Counters[n].Width; of != nil {
+		if q.Counters[n].Twice {
+			return "t" + q.ColumnName(*of)[1:]
+		}
 		return "w" + q.ColumnName(*of)[1:]
 	}
 	counted := 0
@@ -187,6 +202,7 @@ type Part struct {
 	Shows   [][]int32        // by measured counter and combination: the number of the value that it counts once, −1: none; nil: not decided here
 	Keys    []int            // question's keys decided here
 	Values  [][]policy.Value
+	shown   []bool // by class: it is more than what the policy hides
 	filters []*semantics.Expr
 	within  []predicate.Pred          // conjuncts of the filter over these columns alone
 	only    map[int][]*semantics.Expr // counter conditions evaluated here, by measured counter

@@ -45,6 +45,39 @@ func (s *Query) RowOrder() []int {
 	return order
 }
 
+// Concealed are the columns because of which some groups of the question are not shown: see Solver.concealed.
+func (s *Query) Concealed() (columns []*policy.Column) {
+	for _, p := range s.Parts {
+		if !slices.Contains(p.shown, false) {
+			continue
+		}
+		for _, at := range p.Columns {
+			if c := s.Table.Columns[at]; c.HiddenCell() >= 0 {
+				columns = append(columns, c)
+			}
+		}
+	}
+	return columns
+}
+
+// ShownRows is RowOrder without the groups that the policy hides.
+func (s *Query) ShownRows() []int {
+	order := s.RowOrder()
+	if len(s.Concealed()) == 0 {
+		return order
+	}
+	return slices.DeleteFunc(order, func(cell int) bool {
+		for i := len(s.Parts) - 1; i >= 0; i-- {
+			p := s.Parts[i]
+			if len(p.shown) > 0 && !p.shown[cell%p.Classes] {
+				return true
+			}
+			cell /= p.Classes
+		}
+		return false
+	})
+}
+
 // partOf is the part that decides key k, nil for a constant key.
 func (s *Query) partOf(k int) (p *Part, at int) {
 	for _, p := range s.Parts {

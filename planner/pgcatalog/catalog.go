@@ -108,5 +108,7 @@ func ownRelations() []Relation {
 		relation(5, "columns", Column{"table_schema", text, -1, true}, Column{"table_name", text, -1, true},
 			Column{"column_name", text, -1, true}, Column{"data_type", text, -1, true}, Column{"domain", text, -1, false},
 			Column{"cells", number, -1, false}, Column{"nulls", text, -1, false}, Column{"outside", text, -1, false}),
+		relation(6, "last", Column{"cost", amount, -1, false}, Column{"remaining", amount, -1, false}, Column{"budget", amount, -1, false},
+			Column{"error", amount, -1, false}, Column{"confidence", amount, -1, false}, Column{"notice", text, -1, false}, Column{"detail", text, -1, false}),
 	}
 }

@@ -40,6 +40,7 @@ type Plan struct {
 	Alternatives []Alternative // what was weighed, where the context asks for it
 	Asked        *atomic.Bool  // whether an expression has asked for the time
 	ErrorColumns bool          // SET dp.error_columns = on
+	Probed       []string      // private tables whose rows were asked for and of which none are shown: SET dp.probes = empty
 }
 
 // Timeless tells whether the plan, run up to now, has not depended on the time of its making.

@@ -16,6 +16,7 @@ type Settings struct {
 	ErrorColumns bool
 	Alarms       int  // dp.alarms: the yes answers that a run of alarms is bought for; 0: counts are compared
 	Release      bool // dp.release: an undeclared range may buy a release
+	Probes       bool // dp.probes = empty: a SELECT of private rows has none, in the place of a refusal
 	OffGrid      OffGrid
 	SearchPath   []string
 	Zone         *time.Location

@@ -13,6 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -41,6 +42,19 @@ func (c Context) Share(k int) privacy.Cost {
 		return privacy.Cost{Rho: privacy.PicoRho(e.Rho().Pico() / int64(k))}
 	}
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
+}
+
+// LostInNoise tells whether a number of at most so many is within twice the error of a count of a table's rows that costs as much
+// as a statement may: a function of the policy and the session's settings.
+func (c Context) LostInNoise(t *policy.Table, most int) bool {
+	if c.Settings.MaxError > 0 { // no answer is off by more
+		return float64(most) <= c.Settings.MaxError
+	}
+	if c.Dataset == nil {
+		return false
+	}
+	spec, err := mechanisms.Plain(1, 1, t.ContributionTo(most), c.Share(1))
+	return err == nil && int64(most) <= 2*spec.Error(predicate.One(0), c.Settings.Confidence).HalfWidth
 }
 
 // Holdings looks up what the analyst has paid for. Implementations answer from memory.

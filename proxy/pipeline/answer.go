@@ -100,12 +100,14 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 		return Result{}, err
 	}
 	result := Result{Tag: "SELECT", Notices: a.notices(ctx, s, p, bought)} // the cost is told even if what follows fails
+	result.Last = a.lastOf(ctx, s, p, bought, result.Notices)
 	in, err := a.read(ctx, s, p.plan, bought.ids)
 	placeOf(ctx).done()
 	if err != nil {
 		return result, err
 	}
 	result.Notices = toldToo(result.Notices, in.told)
+	result.Last.tell(result.Notices)
 	if result.Rows, err = a.rows(ctx, s, p, bought.ids, in); err != nil {
 		return result, err
 	}

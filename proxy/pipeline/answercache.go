@@ -106,7 +106,7 @@ func answerKey(s *Session, stmt parse.Statement, params []policy.Value, copies i
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(set.Confidence.Float()))
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(set.MaxError))
 	b = binary.AppendVarint(b, int64(set.Alarms))
-	b = append(b, flag(set.ErrorColumns), flag(set.Release), byte(set.OffGrid))
+	b = append(b, flag(set.ErrorColumns), flag(set.Release), flag(set.Probes), byte(set.OffGrid))
 	if set.Zone != nil {
 		text(set.Zone.String())
 	}

@@ -48,6 +48,9 @@ func (a *Answerer) notices(ctx context.Context, s *Session, p readied, bought pu
 // publicParts says what of an answer comes from the policy alone, lest it be taken for what the data say.
 func publicParts(plan *plans.Plan) []string {
 	var parts []string
+	for _, table := range plan.Probed {
+		parts = append(parts, "no rows of "+table+" are shown, whether there are any or not: they are private, and dp.probes is empty")
+	}
 	for _, leaf := range plan.Leaves {
 		text := "these are the values that the policy declares, whether rows have them or not"
 		switch {

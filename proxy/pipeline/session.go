@@ -13,6 +13,7 @@ type Result struct {
 	Rows    privacy.Released[sandbox.Rows]
 	Tag     string // "SELECT", "EXPLAIN" or "SHOW"; the session adds the row count to SELECT
 	Notices []Notice
+	Last    *Last // what dp.last shows of it; nil: what it shows stays
 
 	repeatable bool // the same again would be the same: see answerCache
 }
@@ -38,6 +39,7 @@ type Session struct {
 	Cursors  []sandbox.Cursor // for pg_cursors and pg_prepared_statements
 	Prepared []*sandbox.Prepared
 	Clients  func() []sandbox.Client // the sessions of the user, for pg_stat_activity
+	Last     func() *Last            // what dp.last shows, nil before the first answer; nil: nothing ever
 }
 
 // Settings are the session's variables.

@@ -43,7 +43,7 @@ func (a *Answerer) ownTables(ctx context.Context, s *Session, plan *plans.Plan) 
 	return tables, nil
 }
 
-// ownRows are the rows of dp.budget, dp.charges or dp.releases; dp.tables and dp.columns come from the policy, so the
+// ownRows are the rows of dp.budget, dp.charges, dp.releases or dp.last; dp.tables and dp.columns come from the policy, so the
 // sandbox makes them itself.
 func (a *Answerer) ownRows(ctx context.Context, s *Session, name string) (rows [][]policy.Value, made bool, err error) {
 	if s.Dataset == nil {
@@ -54,6 +54,8 @@ func (a *Answerer) ownRows(ctx context.Context, s *Session, name string) (rows [
 		rows, err = a.budgetRows(ctx, s)
 	case "charges":
 		rows, err = a.chargeRows(ctx, s)
+	case "last":
+		rows, err = a.lastRows(ctx, s)
 	case "releases":
 		rows = releaseRows(s, a.ledger.Holdings(s.User, s.Dataset.ID))
 	default:

@@ -45,6 +45,7 @@ func (s *Settings) read() plans.Settings {
 	t := plans.Settings{
 		ErrorColumns: s.Value("dp.error_columns") == "on",
 		Release:      s.Value("dp.release") == "on",
+		Probes:       s.Value("dp.probes") == "empty",
 		OffGrid:      map[string]plans.OffGrid{"snap": plans.OffGridSnap, "exact": plans.OffGridExact}[s.Value("dp.offgrid")],
 		SearchPath:   searchPath(s.Value("search_path"), s.user),
 		Zone:         time.UTC,

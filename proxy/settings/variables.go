@@ -61,6 +61,7 @@ var dpVariables = []variable{
 	{name: "dp.alarms", kind: whole, standard: "0", high: mostAlarms, reported: true, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
 	{name: "dp.release", kind: boolean, standard: "off", reported: true, about: "Lets an undeclared range buy a release."},
 	{name: "dp.offgrid", kind: choice, standard: "policy", choices: []string{"policy", "snap", "exact"}, reported: true, about: "A bound between two steps moves to the step, is counted exactly, or as the policy says."},
+	{name: "dp.probes", kind: choice, standard: "off", choices: []string{"off", "empty"}, reported: true, about: "What a SELECT of private rows is answered with: off refuses it, empty has no rows, or the made-up rows that were paid for."},
 	{name: "dp.dialect", kind: choice, standard: "postgres", choices: parse.Dialects, reported: true, about: "The SQL that SELECTs are written in."},
 }
 

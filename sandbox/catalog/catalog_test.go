@@ -79,7 +79,7 @@ func TestCatalogSaysWhatThePolicySays(t *testing.T) {
 		{"SELECT datname FROM pg_database ORDER BY 1", "census"},
 		{"SELECT relname FROM pg_class WHERE oid >= 16384 ORDER BY 1", "people visits"},
 		{"SELECT table_schema || '.' || table_name FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1",
-			"clinic.visits dp.budget dp.charges dp.columns dp.releases dp.tables public.people"},
+			"clinic.visits dp.budget dp.charges dp.columns dp.last dp.releases dp.tables public.people"},
 		{"SELECT column_name || ' ' || data_type || ' ' || is_nullable FROM information_schema.columns WHERE table_name = 'people' ORDER BY ordinal_position", "age integer YES sex text NO"},
 		{"SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'clinic.visits'::regclass", "character varying(10)"},
 		{"SELECT 'people'::regclass", "people"},

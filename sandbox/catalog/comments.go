@@ -52,6 +52,9 @@ func ColumnComment(c *policy.Column) string {
 		case policy.OutsideExclude:
 			parts = append(parts, "rows outside are left out")
 		}
+		if c.Hide {
+			parts = append(parts, "values outside have no group of their own")
+		}
 	}
 	return strings.Join(parts, "; ")
 }
@@ -71,6 +74,9 @@ func domainText(d *policy.Domain) string {
 	}
 	env := scalar.Env{Zone: time.UTC}
 	text := env.FormatText(d.Type, d.Min) + " to " + env.FormatText(d.Type, d.Max)
+	if d.Below != nil {
+		text = env.FormatText(d.Type, d.Min) + " to below " + env.FormatText(d.Type, d.Below)
+	}
 	switch {
 	case d.Type.Integer() && d.Step.Whole != 1:
 		text += ", step " + itoa(d.Step.Whole)

@@ -211,7 +211,7 @@ public class JdbcClient {
             java.io.StringWriter sheet = new java.io.StringWriter();
             long copied = c.unwrap(org.postgresql.PGConnection.class).getCopyAPI()
                 .copyOut("COPY (SELECT sex, count(*) FROM people GROUP BY sex) TO STDOUT WITH CSV HEADER", sheet);
-            check("copy", copied >= 3 && sheet.toString().startsWith("sex,count\n"));
+            check("copy", copied >= 2 && sheet.toString().startsWith("sex,count\n"));
         }
         try (Connection c = open(user, "autosave", "always")) {
             c.setAutoCommit(false);

@@ -115,7 +115,7 @@ with psycopg.connect("", autocommit=True) as c:
         with c.cursor().copy("COPY (SELECT sex, count(*) FROM people GROUP BY sex) TO STDOUT" + how) as copy:
             if not how.endswith("HEADER)"):
                 copy.set_types(["text", "int8"])
-                check("copied rows", len(list(copy.rows())) >= 3)
+                check("copied rows", len(list(copy.rows())) >= 2)
             else:
                 check("copied bytes", bytes(b"".join(copy)).startswith(b"sex,count\n"))
     print("did queries")
