@@ -112,7 +112,7 @@ func encodeTerms(t DatasetTerms) []byte {
 func decodeTerms(b []byte) (t DatasetTerms, err error) {
 	d := chain.Read(b)
 	t.ID = d.Text()
-	t.Accountant, t.Neighbors = privacy.Accountant(d.Int()), privacy.Neighbors(d.Int())
+	t.Accountant, t.Neighbors = privacy.Accountant(d.Small()), privacy.Neighbors(d.Small())
 	t.Unit = d.Text()
 	t.Relations = readRelations(&d)
 	t.Cap = d.Cost()

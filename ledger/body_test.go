@@ -98,6 +98,16 @@ func TestBodiesBytes(t *testing.T) {
 	if got, err := decodeTerms(encodeTerms(terms)); err != nil || !reflect.DeepEqual(got, terms) {
 		t.Errorf("read %+v (%v), want %+v", got, err, terms)
 	}
+	for _, wrong := range [][2]string{{"101", "2"}, {"1", "102"}} { // 256 more is no other accountant or relation
+		body, err := hex.DecodeString(strings.Replace(termsBytes, numbers("1", "2"), numbers(wrong[0], wrong[1]), 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := decodeTerms(body); err == nil {
+			t.Errorf("%v are read as %s and %s", wrong, got.Accountant, got.Neighbors)
+		}
+	}
+
 	for i, body := range []string{chargeBytes, saveBytes, termsBytes} {
 		whole, err := hex.DecodeString(body)
 		if err != nil {

@@ -120,15 +120,11 @@ func timesStep(z, step int64) int64 {
 	return (int64(low) ^ sign) - sign
 }
 
-// addFar is a+b, cut at the int64 range.
+// addFar is a+b, cut at the int64 range, without a branch on either: see noise.FixedWork.
 func addFar(a, b int64) int64 {
-	switch {
-	case b > 0 && a > math.MaxInt64-b:
-		return math.MaxInt64
-	case b < 0 && a < math.MinInt64-b:
-		return math.MinInt64
-	}
-	return a + b
+	sum := a + b
+	over := (a ^ sum) & (b ^ sum) >> 63 // all ones where both have the sign that the sum has not
+	return sum&^over | (math.MaxInt64^a>>63)&over
 }
 
 // variance is that of one noise; of Noise that was planned.

@@ -211,3 +211,21 @@ func epsilonOf(t *testing.T, text string) privacy.Epsilon {
 	}
 	return e
 }
+
+// TestAddFar: a sum at the ends of the range is the exact one, cut.
+func TestAddFar(t *testing.T) {
+	ends := []int64{0, 1, -1, 2, -2, math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64/2 + 1, math.MinInt64, math.MinInt64 + 1, math.MinInt64 / 2}
+	for _, a := range ends {
+		for _, b := range ends {
+			want := new(big.Int).Add(big.NewInt(a), big.NewInt(b))
+			for _, end := range []int64{math.MaxInt64, math.MinInt64} {
+				if !want.IsInt64() && (want.Sign() > 0) == (end > 0) {
+					want.SetInt64(end)
+				}
+			}
+			if got := addFar(a, b); got != want.Int64() {
+				t.Errorf("%d + %d: %d, want %d", a, b, got, want)
+			}
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -97,6 +98,15 @@ func (d *Decoder) Int() int64 {
 		return 0
 	}
 	return int64(binary.BigEndian.Uint64(p))
+}
+
+// Small reads a number of a few kinds: 256 more is no other kind.
+func (d *Decoder) Small() uint8 {
+	v := d.Int()
+	if v < 0 || v > math.MaxUint8 {
+		d.fail()
+	}
+	return uint8(v)
 }
 
 func (d *Decoder) Digest() (v [32]byte) {

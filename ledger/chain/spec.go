@@ -77,7 +77,9 @@ func number[T ~int | ~int64 | ~uint8 | ~uint64](w walk, fields ...*T) {
 		if w.to != nil {
 			w.to.Int(int64(*n))
 		} else {
-			*n = T(w.from.Int())
+			v := w.from.Int()
+			*n = T(v)
+			w.needs(int64(*n) == v) // 256 more is no other kind, rule or relation
 		}
 	}
 }

@@ -83,6 +83,7 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 			t.Errorf("%+v is written as another", s)
 		}
 		seen[string(e.b)] = true
+		damaged(t, s, e.b)
 		for cut := range len(e.b) {
 			d := Decoder{b: e.b[:cut]}
 			if d.Spec(); d.End() == nil {
@@ -96,6 +97,26 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 		d := Decoder{b: append(e.b, make([]byte, 256)...)}
 		if d.Spec(); d.End() == nil || !strings.Contains(d.End().Error(), fmt.Sprintf("kind %d is not known", kind)) {
 			t.Errorf("kind %d: %v", kind, d.End())
+		}
+	}
+}
+
+// damaged: whatever byte of a Spec is another one, what is read is written as it was read, or nothing is.
+func damaged(t *testing.T, s mechanisms.Spec, written []byte) {
+	t.Helper()
+	for at := range written {
+		for _, flip := range []byte{1, 0x80} {
+			b := bytes.Clone(written)
+			b[at] ^= flip
+			d := Decoder{b: b}
+			got := d.Spec()
+			if d.End() != nil {
+				continue
+			}
+			var again Encoder
+			if again.Spec(got); !bytes.Equal(again.b, b) {
+				t.Errorf("%+v with byte %d wrong is read as %+v", s, at, got)
+			}
 		}
 	}
 }
@@ -115,6 +136,7 @@ func TestSpecsOfInstancesRoundTrip(t *testing.T) {
 		if got := d.Spec(); d.End() != nil || !reflect.DeepEqual(got, s) || !bytes.Equal(e.b, again.b) {
 			t.Errorf("%+v (%v), want %+v", got, d.err, s)
 		}
+		damaged(t, s, e.b)
 		for cut := range e.b {
 			d := Decoder{b: e.b[:cut]}
 			d.Spec()

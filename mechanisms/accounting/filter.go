@@ -13,7 +13,8 @@ import (
 // choices, (ε, δ)-DP where the limit names ε and δ; where it names ρ and δ they are δ-approximately ρ-zCDP, hence
 // (ε', δ' + δ)-DP for every pair (ε', δ') that ρ-zCDP implies. Both also where some of what was charged are interactive
 // mechanisms without a δ of their own, charged in full when they are opened, that are alive at the same time, their queries
-// interleaved and chosen after each other's answers.
+// interleaved and chosen after each other's answers. Where the limit names ε they may have a δ too, if it is of the kind that the
+// last proof is about: online.Basic's is.
 // Neighbours: those of all costs charged, which must be of one relation.
 //
 // Proof for pure, without δ: a limit that names ε has 0 for ρ, so that it holds no charge of ρ. The probability of a
@@ -37,9 +38,18 @@ import (
 // ρ_i-zCDP, on this pair, to which the theorem applies. From ρ and (ε', δ'):
 // (1−δ)P'(O)+δ ≤ (1−δ)(e^ε' Q'(O)+δ')+δ ≤ e^ε' M(D')(O) + δ'+δ.
 //
+// Proof for interactive mechanisms with a δ_i, under ε. Fix D and D'. Of mechanism i some outcomes of its coins on D are bad, such
+// that, against whoever asks, they have a probability of at most δ_i given what was before it was opened, and that every
+// transcript of it is with good coins on D at most exp(ε_i) times as likely as with any on D'. Online.Basic is such: bad are
+// coins by which more than B easy answers had a threshold that was not good, and its bound on their probability goes from
+// question to question given the past, others' answers in it. A release as above is, too: R is what is bad, and
+// (1−δ_i)P' ≤ exp(ε_i)(1−δ_i)Q' ≤ exp(ε_i)M(D'). Between D, all coins good, and D' the choices cancel and factors are at most exp(ε_i),
+// as in the proof for pure; some mechanism's coins are bad with at most E Σδ_i ≤ δ. So M(D)(O) ≤ e^ε M(D')(O) + δ.
+//
 // Limits: the limit is fixed before the first release, or changed by the owner for reasons that are not in the data; where it
 // was lowered below what was spent by then, that takes its place in the claim, in its unit. An interactive mechanism must
-// stop by itself, and one with a δ of its own cannot be charged. What is left may be shown to those who chose, if costs are
+// stop by itself, and one with a δ of its own is proved for a limit of ε alone: nothing is said of one that is still asked when
+// its dataset has become a zCDP one, where no policy has it. What is left may be shown to those who chose, if costs are
 // functions of public things and of answers. A Filter is a value: whoever keeps it must make one charge at a time of it, and
 // make it durable before the draw.
 type Filter struct {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"math/big"
+	"math/bits"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
@@ -150,8 +151,12 @@ func (p BasicPlan) agrees(rows int, answer int64) bool {
 	return off.Mul(off, big.NewInt(50)).Cmp(size.Mul(size, big.NewInt(p.spec.Width))) <= 0
 }
 
-// tosses counts heads before the first tail, up to most.
+// tosses counts heads before the first tail, up to most, at most 62. From a source of fixed work it tosses all of so many
+// coins and looks at no single one: how long it takes does not tell where the threshold lies.
 func tosses(random *noise.Reader, most int64) int64 {
+	if random.FixedWork() {
+		return int64(bits.TrailingZeros64(^random.Below(1 << most)))
+	}
 	n := int64(0)
 	for n < most && random.Coin() {
 		n++

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"math/bits"
 	weak "math/rand/v2"
 	"slices"
 	"strings"
@@ -283,5 +284,22 @@ func TestBasicHaltsAtItsCap(t *testing.T) {
 	}
 	if hard != p.spec.Hard {
 		t.Errorf("%d hard answers, declared %d", hard, p.spec.Hard)
+	}
+}
+
+// TestTossesInFixedWork: from a source of fixed work all coins of a threshold are tossed at once, so that no loop ends where it lies:
+// it is the number of heads at the end of so many fair coins, which has the law of those before the first tail.
+func TestTossesInFixedWork(t *testing.T) {
+	for _, most := range []int64{0, 1, 7, 14, 20, 40, 62} {
+		fixed, same := noise.NewReader(noise.FixedWork(seeded(111))), noise.NewReader(seeded(111))
+		for range 1000 {
+			coins := same.Below(1 << most)
+			if got, want := tosses(fixed, most), int64(bits.TrailingZeros64(^coins)); got != want || got > most {
+				t.Fatalf("%d of the %d coins %b, want %d", got, most, coins, want)
+			}
+		}
+		if err := fixed.Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
