@@ -46,6 +46,9 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 		if listing[name] {
 			return nil, noList.At(pos, name)
 		}
+		if name == "any_value" {
+			return nil, noAnyValue.At(pos, name)
+		}
 		if !ast.Aggregates[name] && !semantics.EngineFunctions[name] {
 			return nil, refuse.UnknownFunction.At(pos, name)
 		}

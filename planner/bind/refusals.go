@@ -47,6 +47,7 @@ var (
 	limitedRows    = refuse.New("limited-rows", "DP002", "%s over private rows has no private form: which rows stay would be told exactly", "Leave it out of the sub-query: SELECT count(*) FROM people, or least(count(*), 1000) for a count that stops at 1000. LIMIT may stand above the aggregation.", `SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`)
 	noAggregate    = refuse.New("aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_*, regr_*, median, percentile_cont, percentile_disc and mode are answered, with FILTER too.", `SELECT bit_xor(kids) FROM people`)
 	noList         = refuse.New("list-of-rows", "DP002", "%s over private rows has no private form: it would list their values one by one", "Group by the column and count: SELECT sex, count(*) FROM people GROUP BY sex. Above that, %[1]s is plain SQL over the keys whose counts are clearly above their error: SELECT array_agg(sex) FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) t WHERE n > 100.", `SELECT array_agg(sex) FROM people`)
+	noAnyValue     = refuse.New("any-value-of-rows", "DP002", "%s over private rows has no private form: it would show the value of one row", "Ask for the value that most rows have: SELECT mode() WITHIN GROUP (ORDER BY sex) FROM people.", `SELECT any_value(sex) FROM people`)
 	notRanked      = refuse.New("quantile-type", "DP002", "%s of values of type %s over private rows is not answered", "Quantiles are of numbers, dates and times. For other columns ask for mode() WITHIN GROUP (ORDER BY …), or GROUP BY the column.", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY sex) FROM people`)
 	notShare       = refuse.New("quantile-share", "DP002", "the quantile must be a constant with at most six decimals", "Write a number from 0 to 1, such as 0.5, or an array of such numbers.", `SELECT percentile_cont(sex) WITHIN GROUP (ORDER BY age) FROM people`)
 	shareRange     = refuse.New("quantile-range", "22003", "percentile value %s is not between 0 and 1", "The median is 0.5.", `SELECT percentile_cont(50) WITHIN GROUP (ORDER BY age) FROM people`)
@@ -97,7 +98,7 @@ var Refusals = []*refuse.Reason{
 	ungrouped, nested, limitConstant, negativeLimit, UnpaidRows, unopenedRows, notMadeUp, rawRows, privateJoin, fanOut,
 	notCopied, keptPublic, keptJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
 	correlated, countedAround, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
-	notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined,
+	noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined,
 	ownCatalogue, windowOnRows, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,
 	ViewElsewhere, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong,
 	mixedValues,

@@ -50,25 +50,37 @@ func TestCatalogMatchesServer(t *testing.T) {
 	for _, sql := range catalogSQL {
 		got = append(got, s.column(t, replace.Replace(sql))...)
 	}
-	var have, comments []string
+	var have, waiting []string
+	comments := map[string][]string{} // by the kind of fact that they stand before
 	for line := range strings.SplitSeq(strings.TrimSpace(catalogText), "\n") {
 		if line[0] == '#' {
-			comments = append(comments, line)
-		} else {
-			have = append(have, line)
+			waiting = append(waiting, line)
+			continue
 		}
+		if len(waiting) > 0 {
+			comments[kindOf(line)], waiting = waiting, nil
+		}
+		have = append(have, line)
 	}
 	if strings.Join(got, "\n") == strings.Join(have, "\n") {
 		return
 	}
 	if *update {
-		text := strings.Join(append(comments, got...), "\n") + "\n"
-		if err := os.WriteFile("catalog.txt", []byte(text), 0o644); err != nil {
+		var text []string
+		for _, line := range got {
+			text = append(append(text, comments[kindOf(line)]...), line)
+			delete(comments, kindOf(line))
+		}
+		if err := os.WriteFile("catalog.txt", []byte(strings.Join(text, "\n")+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		return
 	}
 	t.Errorf("catalog.txt is not what the server says: %d lines, the server %d", len(have), len(got))
 }
+
+// kindOf is the first word of a fact: type, cast, function or operator.
+func kindOf(line string) string { return line[:strings.IndexByte(line, ' ')] }
 
 func (s *server) column(t *testing.T, sql string) (out []string) {
 	results, err := s.conn.Exec(context.Background(), sql).ReadAll()

@@ -22,6 +22,8 @@ func (r registry) numericPowers() {
 	n := policy.NumericType
 	r.one("sqrt", n, on1(sqrtNumeric))
 	r.one("scale", n, on1(func(v numeric) (policy.Value, error) { return int64(v.Scale), nil }))
+	r.one("min_scale", n, on1(func(v numeric) (policy.Value, error) { return int64(trimScale(v).Scale), nil }))
+	r.one("trim_scale", n, on1(func(v numeric) (policy.Value, error) { return trimScale(v), nil }))
 	r.one("ln", n, on1(lnNumeric))
 	r.one("exp", n, on1(expNumeric))
 	for _, name := range []string{"log", "log10"} {
@@ -31,6 +33,22 @@ func (r registry) numericPowers() {
 	for _, name := range []string{"power", "pow", "^"} {
 		r.two(name, n, n, on2(powerNumeric))
 	}
+}
+
+// trimScale is v without the zeros at the end of its fraction.
+func trimScale(v numeric) numeric {
+	if v.Coefficient.Sign() == 0 {
+		return numericOf(0)
+	}
+	c, digit := new(big.Int).Set(v.Coefficient), new(big.Int)
+	for ; v.Scale > 0; v.Scale-- {
+		q, _ := new(big.Int).QuoRem(c, pow10(1), digit)
+		if digit.Sign() != 0 {
+			break
+		}
+		c = q
+	}
+	return newNumeric(c, v.Scale)
 }
 
 // shown limits a scale that aims at sixteen significant digits.

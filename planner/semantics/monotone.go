@@ -11,7 +11,7 @@ import (
 
 // steps are the functions that are monotone in their only argument that is not constant.
 var steps = map[string]bool{
-	"floor": true, "ceil": true, "ceiling": true, "round": true, "trunc": true, "date_trunc": true, "width_bucket": true,
+	"floor": true, "ceil": true, "ceiling": true, "round": true, "trunc": true, "trim_scale": true, "date_trunc": true, "width_bucket": true,
 	"+": true, "-": true, "*": true, "/": true, "timezone": true, "date": true, "date_bin": true, "sqrt": true, "exp": true, "ln": true,
 	"int2": true, "int4": true, "int8": true, "float4": true, "float8": true, "numeric": true, "to_timestamp": true, "coalesce": true,
 	"<": true, "<=": true, ">": true, ">=": true,

@@ -176,6 +176,7 @@ SELECT (ARRAY[1,2,3,4])[2:3], (ARRAY[1,2,3])[:2], (ARRAY[1,2,3])[2:], (ARRAY['a'
 SELECT (ARRAY[1,2,3])[NULL:2], (ARRAY[1,2,3])[2:NULL], (ARRAY[1,2,3])[1:n::int] FROM leaf_1 ORDER BY n, k
 SELECT (string_to_array('a.b.c', '.'))[2:3], array_length((ARRAY[1,2,3])[2:], 1)
 SELECT scale(p), scale(p * 2.500) FROM leaf_3 ORDER BY n
+SELECT trim_scale(p), trim_scale(p * 2.500), min_scale(p * 2.500), trim_scale(n), trim_scale(avg(n) OVER ()) FROM leaf_3 ORDER BY n
 SELECT (ARRAY[1,2,3])[1:2][1]
 SELECT json_agg(n ORDER BY n), json_agg(k ORDER BY n, k), json_agg(k) FILTER (WHERE false) FROM leaf_1
 SELECT g, json_object_agg(k || g, n ORDER BY n) FROM leaf_1 WHERE k IS NOT NULL GROUP BY g ORDER BY g
