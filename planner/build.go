@@ -2,6 +2,7 @@
 // (package bind), the way of each question chosen (choose), and puts the plan together (plans). It is pure: no I/O, it never sees a
 // row, and equal inputs give equal plans. Its rooms, each of which knows only those before it:
 //
+//	pgcatalog              PostgreSQL's own relations and functions, and what of them is shown
 //	refuse, ast, parse     a refusal; trees of the grammar; text → statements
 //	predicate, derived     conditions over cells; tables that joins and sub-queries make
 //	plans                  what a plan is made of

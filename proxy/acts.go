@@ -29,6 +29,9 @@ func (c *session) act(ctx context.Context, stmt parse.Statement, assigned []pars
 		return r, nil
 	}
 	shown := map[int]policy.Value{}
+	if len(r.Rows.Value().Data) == 0 {
+		assigned = nil
+	}
 	for _, a := range assigned {
 		value, err := c.assignOne(a)
 		if err != nil {

@@ -57,7 +57,7 @@ var (
 	manySets       = refuse.New("too-many-grouping-sets", "54000", "the statement has more than %d grouping sets", "Ask for fewer keys in CUBE, or list the sets that you need in GROUPING SETS.", `SELECT count(*) FROM people GROUP BY CUBE (sex, age, kids, active, income, hired, seen)`)
 	notGrouped     = refuse.New("grouping-arguments", "42803", "arguments to GROUPING must be grouping expressions of the associated query level", "Write expressions of GROUP BY.", `SELECT sex, grouping(age), count(*) FROM people GROUP BY ROLLUP (sex)`)
 	rowsCombined   = refuse.New("combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION SELECT age FROM people) t`)
-	ownCatalogue   = refuse.New("relation-not-permitted", "42501", `relation "%s" is not available here`, "Catalogs here show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`)
+	ownCatalogue   = refuse.New("relation-not-permitted", "42501", `relation "%s" is not available here`, "PostgreSQL shows it to administrators alone. The other catalogs are answered: they show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`)
 	windowOnRows   = refuse.New("window-on-rows", "DP002", "window functions over private rows have no private form", "Aggregate with GROUP BY first; window functions over the counts are answered.", `SELECT row_number() OVER (), age FROM people`)
 )
 

@@ -18,7 +18,7 @@ const (
 	maxNesting = 200  // ( [ and CASE
 	maxChain   = 200  // operators, casts, NOT, IS … between two commas, clause words, AND or OR, with what hangs below
 	maxDepth   = 500  // all of them along one path of the tree
-	maxUnions  = 25   // set operations at one level: as many as a catalog query of pgjdbc has, the most of the clients recorded
+	maxUnions  = 35   // set operations at one level: as many as pgAdmin's search for an object has, the most of the clients recorded
 	maxJoins   = 200  // joins at one level
 	maxList    = 1000 // values after IN
 	maxName    = 63

@@ -78,7 +78,7 @@ func TestLimitsRefuse(t *testing.T) {
 		"too-many-tokens":         {"SELECT 1" + many(MaxTokens, ",1")},
 		"chain-too-long":          {"SELECT 1" + many(300, "+1"), "SELECT 1" + many(300, "::int"), "SELECT " + many(300, "NOT ") + "true", "SELECT " + many(300, "- ") + "1", "SELECT 1" + many(300, " IS NULL"), "SELECT 1 FROM t" + many(300, " JOIN t ON a"), "SELECT 'x'" + many(300, ` COLLATE "C"`)},
 		"nesting-too-deep":        {"SELECT " + many(300, "(") + "1" + many(300, ")"), "SELECT " + many(300, "CASE WHEN true THEN ") + "1" + many(300, " END"), "SELECT a" + many(300, "[a") + many(300, "]")},
-		"too-many-set-operations": {"SELECT 1" + many(26, " UNION SELECT 1")},
+		"too-many-set-operations": {"SELECT 1" + many(36, " UNION SELECT 1")},
 		"list-too-long":           {"SELECT 1 IN (1" + many(1000, ",1") + ")"},
 		"name-too-long":           {"SELECT " + many(64, "x"), `SELECT "` + many(64, "x") + `"`},
 		"invalid-text":            {"SELECT '\x00'", "SELECT '\xff'"},

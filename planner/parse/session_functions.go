@@ -57,7 +57,7 @@ func FormOfAct(name string) string { return actForms[name] }
 
 // takeActs puts the arguments in the place of the calls. Calls anywhere else stay, and are refused.
 func (s *Statement) takeActs(q *pg.SelectStmt) {
-	if !readsActivityAtMost(q) {
+	if len(q.FromClause) == 0 && q.WhereClause != nil || !readsAtMost(q, "pg_stat_activity", "") {
 		return
 	}
 	for column, item := range q.TargetList {
@@ -79,16 +79,18 @@ func (s *Statement) takeActs(q *pg.SelectStmt) {
 	}
 }
 
-// readsActivityAtMost tells a SELECT that reads nothing, or pg_stat_activity alone, row by row.
-func readsActivityAtMost(q *pg.SelectStmt) bool {
-	if q.Op != pg.SetOperation_SETOP_NONE || len(q.ValuesLists)+len(q.GroupClause)+len(q.SortClause)+len(q.DistinctClause)+
-		len(q.LockingClause)+len(q.WindowClause) > 0 || q.HavingClause != nil || q.WithClause != nil || q.LimitCount != nil ||
-		q.LimitOffset != nil || q.IntoClause != nil || len(q.FromClause) > 1 || len(q.FromClause) == 0 && q.WhereClause != nil {
+// readsAtMost tells a SELECT that reads nothing, or that relation of pg_catalog alone, by its name or by a function's, row by row.
+func readsAtMost(q *pg.SelectStmt, relation, function string) bool {
+	if !rowByRow(q) || len(q.WindowClause) > 0 || len(q.FromClause) > 1 {
 		return false
 	}
 	for _, from := range q.FromClause {
-		r := from.GetRangeVar()
-		if r.GetRelname() != "pg_stat_activity" || r.GetCatalogname() != "" || r.GetSchemaname() != "" && r.GetSchemaname() != "pg_catalog" {
+		names := []string{from.GetRangeVar().GetCatalogname() + from.GetRangeVar().GetSchemaname(), from.GetRangeVar().GetRelname()}
+		wanted := relation
+		if f := from.GetRangeFunction().GetFunctions(); len(f) == 1 && len(f[0].GetList().GetItems()) > 0 {
+			names, wanted = ast.Strings(f[0].GetList().GetItems()[0].GetFuncCall().GetFuncname()), function
+		}
+		if n := len(names); n == 0 || n > 2 || names[n-1] != wanted || n == 2 && names[0] != "" && names[0] != "pg_catalog" {
 			return false
 		}
 	}
@@ -104,6 +106,12 @@ func readsActivityAtMost(q *pg.SelectStmt) bool {
 		}
 	})
 	return plain
+}
+
+// rowByRow tells a SELECT of which each column is an expression over a row of FROM, if there is one, but for aggregates and windows.
+func rowByRow(q *pg.SelectStmt) bool {
+	return q.Op == pg.SetOperation_SETOP_NONE && len(q.ValuesLists)+len(q.GroupClause)+len(q.SortClause)+len(q.DistinctClause)+
+		len(q.LockingClause) == 0 && q.HavingClause == nil && q.WithClause == nil && q.LimitCount == nil && q.LimitOffset == nil && q.IntoClause == nil
 }
 
 func plainCall(f *pg.FuncCall) bool {

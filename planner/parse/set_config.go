@@ -8,8 +8,12 @@ import (
 	"github.com/dpproxy/dpproxy/planner/ast"
 )
 
-// Assignment is a call of set_config with constant arguments among the columns of a SELECT that reads no table. It does
-// what SET does, so the session runs it once the SELECT is answered; to the plan it is the value that was given.
+// Assignment is a call of set_config with constant arguments among the columns of a SELECT that reads no table but pg_settings.
+// It does what SET does, so the session runs it once the SELECT is answered, and only if that has a row; to the plan it is the
+// value that was given.
+//
+//	SELECT set_config('bytea_output', 'hex', false) FROM pg_show_all_settings() WHERE name = 'bytea_output'
+//	⇒ SELECT 'hex'::text AS set_config FROM pg_show_all_settings() WHERE name = 'bytea_output'
 type Assignment struct {
 	Name, Value string // no Name: it is NULL
 	Param       int    // the parameter that holds the value, from 1; 0: Value does
@@ -20,9 +24,8 @@ type Assignment struct {
 
 // takeAssignments puts the given values in the place of calls of set_config. Calls anywhere else stay, and are refused.
 func (s *Statement) takeAssignments(q *pg.SelectStmt) {
-	if q.Op != pg.SetOperation_SETOP_NONE || len(q.FromClause)+len(q.ValuesLists)+len(q.GroupClause)+len(q.SortClause)+
-		len(q.DistinctClause)+len(q.LockingClause) > 0 || q.WhereClause != nil || q.HavingClause != nil || q.WithClause != nil ||
-		q.LimitCount != nil || q.LimitOffset != nil || q.IntoClause != nil {
+	alone := len(q.FromClause) == 0 && q.WhereClause == nil && rowByRow(q)
+	if !alone && (len(q.FromClause) == 0 || !readsAtMost(q, "pg_settings", "pg_show_all_settings")) {
 		return
 	}
 	for column, item := range q.TargetList {
@@ -52,10 +55,10 @@ func assignmentOf(f *pg.FuncCall) (a Assignment, value *pg.Node, ok bool) {
 		return a, nil, false
 	}
 	local, isConstant := settingValue(f.Args[2])
-	if isNull(f.Args[2]) {
+	if isNull(uncast(f.Args[2])) {
 		local, isConstant = "off", true
 	}
-	if a.Name, ok = textConstant(f.Args[0]); !ok && !isNull(f.Args[0]) || !isConstant {
+	if a.Name, ok = textConstant(f.Args[0]); !ok && !isNull(uncast(f.Args[0])) || !isConstant {
 		return a, nil, false
 	}
 	switch strings.ToLower(local) {
@@ -66,10 +69,7 @@ func assignmentOf(f *pg.FuncCall) (a Assignment, value *pg.Node, ok bool) {
 		return a, nil, false
 	}
 	value = f.Args[1]
-	inner := value
-	if c := value.GetTypeCast(); c != nil {
-		inner = c.Arg
-	}
+	inner := uncast(value)
 	if p := inner.GetParamRef(); p != nil && p.Number > 0 {
 		a.Param = int(p.Number)
 		return a, value, true
@@ -82,14 +82,19 @@ func assignmentOf(f *pg.FuncCall) (a Assignment, value *pg.Node, ok bool) {
 	return a, value, ok
 }
 
+// uncast is what a cast is of, or the node itself.
+func uncast(n *pg.Node) *pg.Node {
+	if c := n.GetTypeCast(); c != nil {
+		return c.Arg
+	}
+	return n
+}
+
 func isNull(n *pg.Node) bool { return n.GetAConst().GetIsnull() }
 
 // textConstant is a string constant, with or without a cast.
 func textConstant(n *pg.Node) (string, bool) {
-	if c := n.GetTypeCast(); c != nil {
-		n = c.Arg
-	}
-	s, ok := n.GetAConst().GetVal().(*pg.A_Const_Sval)
+	s, ok := uncast(n).GetAConst().GetVal().(*pg.A_Const_Sval)
 	if !ok {
 		return "", false
 	}

@@ -149,8 +149,13 @@ func local(t policy.Timestamptz, zone *time.Location) (policy.Timestamp, error) 
 
 // offsetAt is a zone's distance from UTC in seconds, east positive.
 func offsetAt(t policy.Timestamptz, zone *time.Location) int {
-	_, offset := time.Unix(floorDiv64(int64(t), microsPerSecond), 0).In(zone).Zone()
+	_, offset := zoneAt(t, zone)
 	return offset
+}
+
+// zoneAt is also the zone's abbreviation then.
+func zoneAt(t policy.Timestamptz, zone *time.Location) (name string, offset int) {
+	return time.Unix(floorDiv64(int64(t), microsPerSecond), 0).In(zone).Zone()
 }
 
 func formatDate(d policy.Date) string {

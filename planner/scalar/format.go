@@ -17,7 +17,8 @@ func (r registry) formats() {
 		if err != nil {
 			return nil, err
 		}
-		face := clockFace{wall: wall, zoned: true, offset: offsetAt(v.(policy.Timestamptz), env.zone())}
+		zone, offset := zoneAt(v.(policy.Timestamptz), env.zone())
+		face := clockFace{wall: wall, zoned: true, offset: offset, zone: zone}
 		return writeTemplate(format.(string), face)
 	})
 	r.two("to_char", policy.IntervalT, t, on2(func(v interval, format string) (policy.Value, error) {
@@ -34,6 +35,7 @@ type clockFace struct {
 	wall   policy.Timestamp
 	zoned  bool
 	offset int // seconds east of UTC
+	zone   string
 }
 
 func writeTemplate(format string, face clockFace) (policy.Value, error) {
@@ -246,6 +248,14 @@ func (f clockFace) offsetField(p piece) (string, bool) {
 		sign, distance = "-", -distance
 	}
 	switch strings.ToUpper(p.field) {
+	case "TZ":
+		if strings.Trim(f.zone, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+			return "", false // a zone without a name of its own
+		}
+		if p.field == "tz" {
+			return strings.ToLower(f.zone), true
+		}
+		return f.zone, true
 	case "TZH":
 		return fmt.Sprintf("%s%02d", sign, distance/3600), true
 	case "TZM":

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
@@ -56,15 +57,16 @@ pg_indexes_size pg_database_size pg_tablespace_size pg_size_pretty pg_size_bytes
 pg_timezone_names pg_has_role has_any_column_privilege has_column_privilege has_database_privilege has_foreign_data_wrapper_privilege
 has_function_privilege has_language_privilege has_schema_privilege has_sequence_privilege has_server_privilege has_table_privilege
 has_tablespace_privilege has_type_privilege to_regclass to_regcollation to_regnamespace to_regoper to_regoperator to_regproc
-to_regprocedure to_regrole to_regtype parse_ident aclexplode acldefault makeaclitem aclitemeq _pg_expandarray _pg_char_max_length
+to_regprocedure to_regrole to_regtype parse_ident aclexplode acldefault makeaclitem aclitemeq _pg_expandarray _pg_char_max_length _pg_char_octet_length
 _pg_numeric_precision _pg_numeric_precision_radix _pg_numeric_scale _pg_datetime_precision _pg_interval_type _pg_truetypid
-_pg_truetypmod _pg_index_position array_in regclassin hashtext
+_pg_truetypmod _pg_index_position array_in regclassin hashtext nameconcatoid row_security_active has_parameter_privilege pg_wal_lsn_diff
+pg_get_replica_identity_index pg_column_compression pg_trigger_depth
 `)
 
 // EngineFunction checks the function of an outer query.
 func EngineFunction(f *pg.FuncCall) *refuse.Refusal {
 	name, refusal := ast.FunctionName(f)
-	if refusal != nil || EngineFunctions[name] {
+	if refusal != nil || EngineFunctions[name] || pgcatalog.Silent(name) != nil || pgcatalog.RowsOf(name) != "" {
 		return refusal
 	}
 	if serverFunction(name) {
@@ -78,6 +80,8 @@ func notPermitted(name string, pos int) *refuse.Refusal {
 	r := NotAllowed.At(pos, name)
 	if form := parse.FormOfAct(name); form != "" {
 		r.Hint = form
+	} else if strings.HasPrefix(name, "pg_") {
+		r.Hint = "Of the functions of the catalogs those are answered that describe what the policy declares; this one reaches files, settings or sessions of the server."
 	}
 	return r
 }

@@ -54,6 +54,7 @@ var widths = map[policy.Type]int16{
 	policy.DateType: 4, policy.TimestampT: 8, policy.TimestampTZ: 8, policy.IntervalT: 16, policy.UUID: 16,
 	oidChar: 1, oidName: 64, oidOid: 4, oidXid: 4, oidCid: 4, oidRegproc: 4, oidRegclass: 4, oidRegtype: 4,
 	oidRegNS: 4, oidRegRole: 4, 1033: 12, oidVoid: 4,
+	27: 6, 2202: 4, 2203: 4, 2204: 4, 3220: 8, 3734: 4, 3769: 4, 4191: 4, 5069: 8, // tid, the other names of objects, pg_lsn, xid8
 }
 
 // WireType is the type that a client is told: an untyped literal is text.

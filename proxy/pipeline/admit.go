@@ -31,8 +31,10 @@ type place struct {
 	giveBack []func(last time.Time)
 	done     func() // ends the first of the holders
 
-	ticket bool         // it has had its user's ticket
-	found  privacy.Cost // what keys have cost that it found
+	ticket  bool         // it has had its user's ticket
+	found   privacy.Cost // what keys have cost that it found
+	charged privacy.Cost // all that the statement has been charged
+	away    time.Time    // when the ledger first failed to save what it has drawn
 }
 
 type placeKey struct{}

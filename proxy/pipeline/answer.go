@@ -131,7 +131,7 @@ const purchaseBurst = 10 * time.Second
 
 var (
 	errInternal  = &pgerror.Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log"}
-	errRefined   = &pgerror.Failure{SQLState: "DP003", Message: "what you have was refined by other sessions again and again; nothing was charged", Hint: "Ask again."}
+	errOvertaken = &pgerror.Failure{SQLState: "DP003", Message: "other sessions of yours changed what you have again and again; nothing more was charged", Hint: "Ask again."}
 	errPolicy    = &pgerror.Failure{SQLState: "DP003", Message: "the policy has just changed; nothing was charged", Hint: "Ask again."}
 	errElsewhere = &pgerror.Failure{SQLState: "55006", Message: "this session or run of alarms is open in another proxy; nothing was asked", Hint: "Ask through that proxy. When it has ended, the next question here goes on, at one update."}
 	errLedger    = &pgerror.Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free."}

@@ -34,14 +34,21 @@ func (a *Answerer) find(ctx context.Context, s *Session, plan *plans.Plan) error
 	return errFound
 }
 
-// foundAlone tells the cost of keys that were found for a statement that is not answered after all: what they were found for
-// does not fit the cap, or is too much for one answer.
-func (a *Answerer) foundAlone(ctx context.Context, s *Session) Result {
-	found := placeOf(ctx).found
-	if found.IsZero() {
+// unanswered tells the cost of a statement that is not answered after all: keys were found for what does not fit the cap, or is too much for
+// one answer, or something that was paid for was not drawn or saved.
+func (a *Answerer) unanswered(ctx context.Context, s *Session) Result {
+	p := placeOf(ctx)
+	p.mu.Lock()
+	found, charged := p.found, p.charged
+	p.mu.Unlock()
+	if charged.IsZero() {
 		return Result{}
 	}
-	return Result{Notices: []Notice{{Message: "cost " + a.costText(ctx, s, found) + "; the keys that were found are yours, and free from now on"}}}
+	kept := "what was saved of it is yours, and free from now on"
+	if charged == found {
+		kept = "the keys that were found are yours, and free from now on"
+	}
+	return Result{Notices: []Notice{{Message: "cost " + a.costText(ctx, s, charged) + "; " + kept}}}
 }
 
 // keysHeld reads the keys of a release.

@@ -14,18 +14,37 @@ import (
 // Some releases are asked one question after the other: online releases (online.go) and runs of alarms (watch.go). Their
 // mechanism lives in this process, which alone knows its noisy threshold, from its first question on.
 
-// live are the mechanisms of one kind that live, by the ledger's id. There is one of each: its lock is held while it begins.
+// live are the mechanisms of one kind that live, by the ledger's id. There is one of each.
 type live[M mechanism] struct {
-	what string // for the log
-	lost string // of steps that cannot be read, for the log
-	mu   sync.Mutex
-	byID map[int64]*instance[M]
+	what    string       // for the log
+	lost    string       // of steps that cannot be read, for the log
+	opening sync.RWMutex // held for reading by those that are being opened and have no id yet
+	mu      sync.Mutex
+	byID    map[int64]*instance[M]
 }
 
+// instance is one of them. Who asks it holds it, for as long as the database takes; who only plans waits for that no longer than her
+// client does.
 type instance[M mechanism] struct {
-	mu    sync.Mutex
-	asked M // nil: not begun, or lost
+	held  chan struct{} // of one place
+	asked M             // nil: not begun, or lost
 }
+
+func newInstance[M mechanism](asked M) *instance[M] {
+	return &instance[M]{held: make(chan struct{}, 1), asked: asked}
+}
+
+// hold waits for it until the statement ends.
+func (i *instance[M]) hold(ctx context.Context) error {
+	select {
+	case i.held <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (i *instance[M]) release() { <-i.held }
 
 type mechanism interface {
 	*mechanisms.Session | *mechanisms.Watch
@@ -33,12 +52,24 @@ type mechanism interface {
 	Opened() privacy.Released[mechanisms.Noisy]
 }
 
+// of is the instance of an id. One that is not there may be about to be: whoever took it for lost would begin a second one.
 func (l *live[M]) of(id int64) *instance[M] {
+	if one := l.known(id); one != nil {
+		return one
+	}
+	l.opening.Lock()
+	defer l.opening.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byID[id] == nil {
-		l.byID[id] = &instance[M]{}
+		l.byID[id] = newInstance[M](nil)
 	}
+	return l.byID[id]
+}
+
+func (l *live[M]) known(id int64) *instance[M] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.byID[id]
 }
 
@@ -49,26 +80,31 @@ func (l *live[M]) begin(ctx context.Context, a *Answerer, s *Session, m *plans.M
 		a.log.Error(l.what+" was not opened", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
-	l.mu.Lock() // once it is saved others may ask it, who would take it for lost and begin a second instance
-	defer l.mu.Unlock()
+	l.opening.RLock()
+	defer l.opening.RUnlock()
 	if id, err = a.save(ctx, receipt, drawn{noisy: asked.Opened()}); err != nil {
 		a.log.Error(l.what+" was not saved", "measure", m.Name, "error", err)
 		return 0, errLedger
 	}
-	l.byID[id] = &instance[M]{asked: asked}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.byID[id] = newInstance(asked)
 	return id, nil
 }
 
-// left is how much a release of hers has left, updates or yes answers: as many as a question would find.
-func (l *live[M]) left(a *Answerer, s *Session) func(id int64) int {
+// left is how much a release of hers has left, updates or yes answers: as many as a question would find. It is 0 to a statement that
+// has been cancelled meanwhile.
+func (l *live[M]) left(ctx context.Context, a *Answerer, s *Session) func(id int64) int {
 	return func(id int64) int {
 		one := l.of(id)
-		one.mu.Lock()
-		defer one.mu.Unlock()
+		if one.hold(ctx) != nil {
+			return 0
+		}
+		defer one.release()
 		if one.asked != nil {
 			return one.asked.Left()
 		}
-		r, err := a.ledger.Load(context.Background(), s.User, id)
+		r, err := a.ledger.Load(ctx, s.User, id)
 		if err != nil {
 			return 0
 		}

@@ -57,9 +57,11 @@ func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *plans.Plan
 // stops at one of the rows, is its hypothesis's.
 func (a *Answerer) ask(ctx context.Context, s *Session, m *plans.Measure, id int64, rows [][]mechanisms.Span) ([]mechanisms.SessionAnswer, error) {
 	live := a.sessions.of(id)
-	live.mu.Lock()
+	if err := live.hold(ctx); err != nil {
+		return nil, err
+	}
 	if live.asked == nil { // who waits in the line keeps nobody from the release: those who have their places may wait for it
-		live.mu.Unlock()
+		live.release()
 		query, err := rewrite.Render(m, a.backend.Dialect())
 		if err != nil {
 			a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
@@ -68,9 +70,11 @@ func (a *Answerer) ask(ctx context.Context, s *Session, m *plans.Measure, id int
 		if err := a.admit(ctx, s, []rewrite.Query{query}, "the session was not asked, and what was paid for it stays good"); err != nil {
 			return nil, err
 		}
-		live.mu.Lock()
+		if err := live.hold(ctx); err != nil {
+			return nil, err
+		}
 	}
-	defer live.mu.Unlock()
+	defer live.release()
 	if live.asked == nil {
 		restored, err := a.restore(ctx, s, m, id)
 		if err != nil {
@@ -143,7 +147,7 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id
 }
 
 // onlineParts says what a statement learnt of its online releases: all of it are released values.
-func (a *Answerer) onlineParts(s *Session, plan *plans.Plan, ids []int64, answers asked) []string {
+func (a *Answerer) onlineParts(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, answers asked) []string {
 	var parts []string
 	for i, m := range plan.Measures {
 		o, ok := m.Spec.Kind.(*mechanisms.Online)
@@ -167,7 +171,7 @@ func (a *Answerer) onlineParts(s *Session, plan *plans.Plan, ids []int64, answer
 		if !asked {
 			continue // its hypothesis alone is read
 		}
-		left := a.sessions.left(a, s)(ids[i])
+		left := a.sessions.left(ctx, a, s)(ids[i])
 		text := fmt.Sprintf("online release %s: %d from the rows, the others from its hypothesis; %d of %d updates left", m.Name, hard, left, o.Updates)
 		if guessed > 0 {
 			text += fmt.Sprintf("; it stopped on the way: %d values are its hypothesis's own, and their error is not known", guessed)

@@ -42,7 +42,8 @@ type purchase struct {
 // buy pays for the measures that are not held and has them drawn and saved. The work goes on to its end even when the
 // client stops waiting: what is paid is answered, and saved, so that asking again is free (privacy rule 5).
 func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query) (purchase, error) {
-	p := purchase{ids: make([]int64, len(plan.Measures)), charged: placeOf(ctx).found}
+	held := placeOf(ctx)
+	p := purchase{ids: make([]int64, len(plan.Measures)), charged: held.found}
 	var wanted []int
 	for i, m := range plan.Measures {
 		p.ids[i] = m.HeldID
@@ -64,7 +65,6 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, querie
 			return p, err
 		}
 	}
-	held := placeOf(ctx)
 	held.hold()
 	done := make(chan purchase, 1)
 	a.paid.Add(1)
@@ -81,14 +81,9 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, querie
 	}
 }
 
-// drawAll charges for the wanted measures in one step, then draws and saves each.
+// drawAll charges for the wanted measures in one step, then draws and saves each, whatever becomes of the others.
 func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
-	defer func() {
-		if r := recover(); r != nil {
-			a.log.Error("panic while drawing a release", "panic", fmt.Sprintf("%T", r))
-			out.err = errInternal
-		}
-	}()
+	defer a.recovered(&out.err)
 	request := ledger.Request{User: s.User, Dataset: s.Dataset.ID, Statement: ledger.Digest(plan.Statement), PolicyDigest: s.Policy.Digest}
 	lower := make([]below, len(plan.Measures))
 	for _, i := range wanted {
@@ -120,17 +115,41 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 			a.charges.Charged(s.Dataset.ID, plan.Measures[i].Kind)
 		}
 	}
+	placeOf(ctx).pays(p.charged)
 	for k, i := range wanted {
 		if outcomes[k].Receipt == nil {
 			continue
 		}
-		if p.ids[i], err = a.draw(ctx, s, plan.Measures[i], queries[i], lower[i], outcomes[k].Receipt); err != nil {
+		id, err := a.drawOne(ctx, s, plan.Measures[i], queries[i], lower[i], outcomes[k].Receipt)
+		if p.ids[i] = id; err != nil && p.err == nil {
 			p.err = err
-			return p
 		}
 	}
-	p.err = a.growAll(ctx, s, plan, p.ids)
+	if p.err == nil {
+		p.err = a.growAll(ctx, s, plan, p.ids)
+	}
 	return p
+}
+
+// pays notes what the statement has been charged by now.
+func (p *place) pays(charged privacy.Cost) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.charged = charged
+}
+
+// recovered turns a panic into an error. Its text may hold values and is not logged.
+func (a *Answerer) recovered(err *error) {
+	if r := recover(); r != nil {
+		a.log.Error("panic while drawing a release", "panic", fmt.Sprintf("%T", r))
+		*err = errInternal
+	}
+}
+
+// drawOne draws and saves one measure: a fault in it is no reason not to answer the others, which are paid for too (privacy rule 5).
+func (a *Answerer) drawOne(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (id int64, err error) {
+	defer a.recovered(&err)
+	return a.draw(ctx, s, m, query, lower, receipt)
 }
 
 // abandonUnsaved lets others ask again for what was charged and not saved, whatever the reason. A saved receipt is closed.
@@ -192,8 +211,8 @@ func (a *Answerer) saved(ctx context.Context, m *plans.Measure, receipt *ledger.
 	return id, nil
 }
 
-// savePatience is how long a drawn release waits for a ledger that is away: as long as a standby takes to be promoted. The
-// charge is durable by then, so what is given up here is paid and lost.
+// savePatience is how long the drawn releases of a statement wait together for a ledger that is away: as long as a standby takes to be
+// promoted. The charge is durable by then, so what is given up here is paid and lost.
 const (
 	savePatience = time.Minute
 	savePause    = 2 * time.Second // at most, between two tries
@@ -201,7 +220,6 @@ const (
 
 // save saves what was drawn. Saving again stores the same draw, never another one.
 func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (id int64, err error) {
-	begun := time.Now()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, savePause) {
 		switch {
 		case d.levels != nil:
@@ -212,14 +230,32 @@ func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (
 			id, err = a.ledger.Save(ctx, receipt, d.noisy)
 		}
 		if err == nil {
+			placeOf(ctx).back()
 			return id, nil
 		}
 		away := errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrFull)
-		if !away || time.Since(begun) > savePatience {
+		if !away || placeOf(ctx).waited() > savePatience {
 			return 0, err
 		}
 		time.Sleep(pause)
 	}
+}
+
+// waited is how long a statement has waited by now for a ledger that does not save.
+func (p *place) waited() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.away.IsZero() {
+		p.away = time.Now()
+	}
+	return time.Since(p.away)
+}
+
+// back notes that it saves again.
+func (p *place) back() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.away = time.Time{}
 }
 
 // Item is a measure as the ledger is asked for it.

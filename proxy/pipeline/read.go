@@ -32,7 +32,7 @@ func (a *Answerer) read(ctx context.Context, s *Session, plan *plans.Plan, ids [
 		answers = asked{}
 	}
 	answers.add(alarms)
-	return leafInputs{answers, append(a.onlineParts(s, plan, ids, answers), told...)}, nil
+	return leafInputs{answers, append(a.onlineParts(ctx, s, plan, ids, answers), told...)}, nil
 }
 
 // rows are an answer's, made of what was released: the tables of the leaves, and the outer query over them.

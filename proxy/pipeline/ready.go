@@ -59,7 +59,7 @@ func leafBytes(plan *plans.Plan) (bytes int64) {
 func (a *Answerer) planContext(ctx context.Context, s *Session) reuse.Context {
 	c := reuse.Context{Work: reuse.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
-		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.sessions.left(a, s), a.watches.left(a, s)
+		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.sessions.left(ctx, a, s), a.watches.left(ctx, a, s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}
 	return c

@@ -194,10 +194,10 @@ func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement
 			continue
 		}
 		if overtaken {
-			err = errRefined
+			err = errOvertaken
 		}
 		if err != nil && len(r.Notices) == 0 {
-			r = a.foundAlone(ctx, s)
+			r = a.unanswered(ctx, s)
 		}
 		return r, err
 	}

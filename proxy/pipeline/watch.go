@@ -89,8 +89,10 @@ func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *plans.Measure, i
 		return false, 0, err
 	}
 	live := a.watches.of(id)
-	live.mu.Lock()
-	defer live.mu.Unlock()
+	if err := live.hold(ctx); err != nil {
+		return false, 0, err
+	}
+	defer live.release()
 	receipt, err := a.hold(ctx, s, id, live, ledger.Digest(q.Measure.Digest))
 	if err != nil {
 		return false, 0, err

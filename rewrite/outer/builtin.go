@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -32,6 +33,19 @@ const (
 	zero               = "CAST(0 AS BIGINT)"
 )
 
+// schemaFunctions are the functions over which information_schema describes a column's type, of its oid and modifier.
+var schemaFunctions = map[string]string{
+	"_pg_char_max_length": "(CASE WHEN %2 = -1 THEN NULL WHEN %1 IN (1042, 1043) THEN %2 - 4 WHEN %1 IN (1560, 1562) THEN %2 END)",
+	"_pg_char_octet_length": `(CASE WHEN %1 NOT IN (25, 1042, 1043) THEN NULL WHEN %2 = -1 THEN 1073741824 WHEN %1 = 25 THEN NULL
+		ELSE (%2 - 4) * 4 END)`,
+	"_pg_numeric_precision": `(CASE %1 WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24 WHEN 701 THEN 53
+		WHEN 1700 THEN (CASE WHEN %2 <> -1 THEN ((%2 - 4) >> 16) & 65535 END) END)`,
+	"_pg_numeric_precision_radix": "(CASE WHEN %1 IN (20, 21, 23, 700, 701) THEN 2 WHEN %1 = 1700 THEN 10 END)",
+	"_pg_numeric_scale":           "(CASE WHEN %1 IN (20, 21, 23) THEN 0 WHEN %1 = 1700 AND %2 <> -1 THEN (%2 - 4) & 65535 END)",
+	"_pg_datetime_precision": `(CASE WHEN %1 = 1082 THEN 0 WHEN %1 IN (1083, 1114, 1184, 1266) THEN (CASE WHEN %2 < 0 THEN 6 ELSE %2 END)
+		WHEN %1 = 1186 THEN (CASE WHEN %2 < 0 OR %2 & 65535 = 65535 THEN 6 ELSE %2 & 65535 END) END)`,
+}
+
 // builtins are found by name, then by number of arguments.
 var builtins = func() map[string]builtin {
 	m := map[string]builtin{
@@ -46,9 +60,6 @@ var builtins = func() map[string]builtin {
 		"set_config":          {3, 3, []policy.Type{policy.Text, policy.Text, policy.Bool}, policy.Text, "%2", ""},
 		"pg_is_in_recovery":   {0, 0, nil, policy.Bool, "false", ""},
 		"pg_my_temp_schema":   {0, 0, nil, typeOid, zero, ""},
-		"inet_server_addr":    {0, 0, nil, 869, absent, ""},
-		"inet_client_addr":    {0, 0, nil, 869, absent, ""},
-		"inet_server_port":    {0, 0, nil, policy.Int4, "CAST(NULL AS INTEGER)", ""},
 		"getdatabaseencoding": {0, 0, nil, typeName, "CAST('UTF8' AS VARCHAR)", ""},
 		"pg_client_encoding":  {0, 0, nil, typeName, "pg_setting('client_encoding', false)", "pg_catalog.pg_settings"},
 		"pg_encoding_to_char": {1, 1, []policy.Type{policy.Int4}, typeName, "(CASE %1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END)", ""},
@@ -73,22 +84,24 @@ var builtins = func() map[string]builtin {
 		"array_ndims":         {1, 1, nil, policy.Int4, "(CASE WHEN len(%1) > 0 THEN 1 END)", ""},
 		"string_to_array": {2, 2, []policy.Type{policy.Text, policy.Text}, typeTextArr,
 			"(CASE WHEN %1 = '' THEN [] WHEN %2 = '' THEN [%1] ELSE string_split(%1, %2) END)", ""},
-		"pg_relation_filenode":         {1, 1, nil, typeOid, "CAST(NULL AS BIGINT)", ""},
-		"acldefault":                   {2, 2, nil, 1034, "CAST(NULL AS VARCHAR[])", ""},
-		"pg_index_column_has_property": {3, 3, nil, policy.Bool, "CAST(NULL AS BOOLEAN)", ""},
-		"pg_indexam_has_property":      {2, 2, nil, policy.Bool, "CAST(NULL AS BOOLEAN)", ""},
-		"pg_tablespace_location":       {1, 1, nil, policy.Text, "CAST('' AS VARCHAR)", ""},
-		"pg_describe_object":           {3, 3, nil, policy.Text, absent, ""},
-		"pg_collation_for":             {1, 1, nil, policy.Text, absent, ""},
-		"pg_relation_is_publishable":   {1, 1, nil, policy.Bool, "false", ""},
-		"pg_column_is_updatable":       {3, 3, nil, policy.Bool, "false", ""},
-		"pg_relation_is_updatable":     {2, 2, nil, policy.Int4, "CAST(0 AS INTEGER)", ""},
-		"pg_is_other_temp_schema":      {1, 1, nil, policy.Bool, "false", ""},
-		"pg_has_role":                  {2, 3, nil, policy.Bool, "false", ""},
-		"row_security_active":          {1, 1, nil, policy.Bool, "false", ""},
-		"pg_get_serial_sequence":       {2, 2, nil, policy.Text, absent, ""},
-		"pg_table_is_visible":          {1, 1, []policy.Type{typeOid}, policy.Bool, "pg_class_visible(%1)", "pg_catalog.pg_class"},
-		"pg_advisory_unlock_all":       {0, 0, nil, typeVoid, "CAST('' AS VARCHAR)", ""},
+		"acldefault":                          {2, 2, nil, 1034, "CAST(NULL AS VARCHAR[])", ""},
+		"pg_index_column_has_property":        {3, 3, nil, policy.Bool, "CAST(NULL AS BOOLEAN)", ""},
+		"pg_indexam_has_property":             {2, 2, nil, policy.Bool, "CAST(NULL AS BOOLEAN)", ""},
+		"pg_tablespace_location":              {1, 1, nil, policy.Text, "CAST('' AS VARCHAR)", ""},
+		"pg_describe_object":                  {3, 3, nil, policy.Text, absent, ""},
+		"pg_collation_for":                    {1, 1, nil, policy.Text, absent, ""},
+		"pg_relation_is_publishable":          {1, 1, nil, policy.Bool, "false", ""},
+		"pg_column_is_updatable":              {3, 3, nil, policy.Bool, "false", ""},
+		"pg_relation_is_updatable":            {2, 2, nil, policy.Int4, "CAST(0 AS INTEGER)", ""},
+		"pg_is_other_temp_schema":             {1, 1, nil, policy.Bool, "false", ""},
+		"pg_has_role":                         {2, 3, nil, policy.Bool, "false", ""},
+		"row_security_active":                 {1, 1, nil, policy.Bool, "false", ""},
+		"pg_get_serial_sequence":              {2, 2, nil, policy.Text, absent, ""},
+		"pg_table_is_visible":                 {1, 1, []policy.Type{typeOid}, policy.Bool, "pg_class_visible(%1)", "pg_catalog.pg_class"},
+		"pg_get_statisticsobjdef_expressions": {1, 1, nil, typeTextArr, "CAST(NULL AS VARCHAR[])", ""},
+		"pg_get_replica_identity_index":       {1, 1, nil, typeRegclass, "CAST(NULL AS BIGINT)", ""},
+		"pg_trigger_depth":                    {0, 0, nil, policy.Int4, "CAST(0 AS INTEGER)", ""},
+		"pg_advisory_unlock_all":              {0, 0, nil, typeVoid, "CAST('' AS VARCHAR)", ""},
 	}
 	add := func(names string, f builtin) {
 		for name := range strings.FieldsSeq(names) {
@@ -98,12 +111,17 @@ var builtins = func() map[string]builtin {
 	add(`pg_type_is_visible pg_function_is_visible pg_operator_is_visible pg_opclass_is_visible pg_opfamily_is_visible
 		pg_collation_is_visible pg_conversion_is_visible pg_ts_config_is_visible pg_ts_dict_is_visible pg_ts_parser_is_visible
 		pg_ts_template_is_visible pg_statistics_obj_is_visible`, builtin{1, 1, nil, policy.Bool, always, ""})
-	add(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size
-		pg_stat_get_numscans pg_stat_get_live_tuples pg_stat_get_tuples_inserted`, builtin{1, 2, nil, policy.Int8, zero, ""})
+	add(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size`, builtin{1, 2, nil, policy.Int8, zero, ""})
 	add(`pg_get_expr pg_get_indexdef pg_get_constraintdef pg_get_viewdef pg_get_ruledef pg_get_triggerdef pg_get_functiondef
 		pg_get_partkeydef pg_get_function_arguments pg_get_function_identity_arguments pg_get_function_result
-		pg_get_function_sqlbody pg_get_statisticsobjdef_columns pg_get_statisticsobjdef pg_get_statisticsobjdef_expressions
+		pg_get_function_sqlbody pg_get_statisticsobjdef_columns pg_get_statisticsobjdef
 		pg_get_partition_constraintdef pg_get_function_arg_default`, builtin{1, 3, nil, policy.Text, absent, ""})
+	for name, sql := range schemaFunctions {
+		m[name] = builtin{2, 2, []policy.Type{typeOid, policy.Int4}, policy.Int4, sql, ""}
+	}
+	m["_pg_interval_type"] = builtin{2, 2, []policy.Type{typeOid, policy.Int4}, policy.Text, absent, ""}
+	m["_pg_index_position"] = builtin{2, 2, []policy.Type{typeOid, policy.Int2}, policy.Int4, "CAST(NULL AS INTEGER)", ""}
+	m["nameconcatoid"] = builtin{2, 2, []policy.Type{typeName, typeOid}, typeName, "(left(%1, 62 - length(CAST(%2 AS VARCHAR))) || '_' || CAST(%2 AS VARCHAR))", ""}
 	// The last argument names the privilege: what is here can be read and used, and nothing else.
 	add(`has_table_privilege has_schema_privilege has_database_privilege has_function_privilege has_any_column_privilege
 		has_type_privilege has_sequence_privilege has_language_privilege has_tablespace_privilege has_server_privilege
@@ -112,6 +130,41 @@ var builtins = func() map[string]builtin {
 	add("has_column_privilege", builtin{3, 4, nil, policy.Bool, "pg_allowed(%last)", ""})
 	return m
 }()
+
+// trueType binds _pg_truetypid and _pg_truetypmod of a row of pg_attribute and one of pg_type: what a domain stands for, but
+// there are no domains.
+func (b *binder) trueType(name string, args []expr) expr {
+	takes(name, args, 2, 2)
+	t, column := of(typeOid), "atttypid"
+	if name == "_pg_truetypmod" {
+		t, column = int4Type, "atttypmod"
+	}
+	if args[0].fields == nil {
+		return b.cast(expr{null: true}, t)
+	}
+	return field(args[0], column)
+}
+
+// silent binds a function that tells nothing, but still is evaluated with its arguments.
+func (b *binder) silent(name string, known []pgcatalog.Function, args []expr) expr {
+	for _, f := range known {
+		if len(f.Args) != len(args) {
+			continue
+		}
+		if f.Rows {
+			cannot("function " + name + " outside FROM")
+		}
+		out := expr{sql: "CAST(NULL AS " + Storage(f.Result) + ")", typed: of(f.Result)}
+		for i := range args {
+			if args[i].oid == policy.Unknown {
+				args[i] = b.cast(args[i], of(f.Args[i]))
+			}
+			out = b.keeping(out, args[i])
+		}
+		return out
+	}
+	return wrong("42883", "function "+name+" does not exist with this number of arguments", 0)
+}
 
 // builtin binds a function of the table above.
 func (b *binder) builtin(name string, f builtin, args []expr) expr {
@@ -132,6 +185,9 @@ func (b *binder) builtin(name string, f builtin, args []expr) expr {
 		b.reads(f.reads)
 	}
 	out := expr{sql: b.expand(f.sql, args), typed: t}
+	if schemaFunctions[name] != "" {
+		out.sql = "CAST(" + out.sql + " AS INTEGER)"
+	}
 	for i := range args {
 		if !strings.Contains(f.sql, "%"+strconv.Itoa(i+1)) && !(i == len(args)-1 && strings.Contains(f.sql, "%last")) {
 			out = b.keeping(out, args[i])

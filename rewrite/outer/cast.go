@@ -26,10 +26,10 @@ var typeOids = map[string]policy.Type{
 	"bpchar": typeBpchar, "character": typeBpchar, "date": policy.DateType, "timestamp": policy.TimestampT,
 	"timestamp without time zone": policy.TimestampT, "timestamptz": policy.TimestampTZ,
 	"timestamp with time zone": policy.TimestampTZ, "interval": policy.IntervalT, "uuid": policy.UUID, "oid": typeOid,
-	"xid": typeXid, "regclass": typeRegclass, "regtype": typeRegtype, "regproc": typeRegproc, "regprocedure": 2202,
+	"xid": typeXid, "regclass": typeRegclass, "regtype": typeRegtype, "regproc": typeRegproc, "regprocedure": 2202, "regoperator": 2204,
 	"regnamespace": typeRegNS, "regrole": typeRegRole, "int2vector": typeInt2Vec, "oidvector": typeOidVec, "json": typeJSON,
 	"pg_node_tree": typeNodeTree, "bytea": typeBytea, "cstring": 2275, "sql_identifier": typeName, "yes_or_no": policy.Varchar,
-	"cardinal_number": policy.Int4, "character_data": policy.Varchar, "aclitem": 1033,
+	"cardinal_number": policy.Int4, "character_data": policy.Varchar, "aclitem": 1033, "pg_type": typeTypeRow, "pg_attribute": typeAttributeRow,
 }
 
 func typeKey(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
@@ -91,7 +91,11 @@ func (b *binder) typeCast(n *pg.TypeCast, sc *scope) expr {
 	if array := n.GetArg().GetAArrayExpr(); array != nil && len(array.GetElements()) == 0 {
 		return expr{sql: "CAST([] AS " + Storage(t.oid) + ")", typed: t}
 	}
-	e := b.cast(b.expr(n.GetArg(), sc), t)
+	value := b.expr(n.GetArg(), sc)
+	if (t.oid == typeTypeRow || t.oid == typeAttributeRow) && !value.null {
+		cannot("a cast to a row")
+	}
+	e := b.cast(value, t)
 	e.literal = nil
 	return e
 }

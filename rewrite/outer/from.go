@@ -7,9 +7,9 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // Tables of a FROM clause are those of WITH, released leaves, public tables and the catalogs, looked for in this order; each gets
@@ -109,16 +109,30 @@ func (b *binder) table(r *pg.RangeVar, sc *scope) item {
 	if rel == nil {
 		wrong("42P01", `relation "`+name+`" does not exist`, r.GetLocation())
 	}
-	b.reads(schema + "." + name)
-	it := b.derived(dialect.QuoteName(schema+"."+name), schema, name, catalogColumns(rel), r.GetAlias())
+	columns, table := catalogColumns(rel.Columns), dialect.QuoteName(schema+"."+name)
+	if pgcatalog.Filled(schema, name) {
+		b.reads(schema + "." + name)
+	} else {
+		table = noRows(columns)
+	}
+	it := b.derived(table, schema, name, columns, r.GetAlias())
 	it.entries[0].oid = rel.Oid
 	return it
 }
 
-func catalogColumns(rel *pgcatalog.Relation) []column {
-	columns := make([]column, len(rel.Columns))
-	for i, c := range rel.Columns {
-		columns[i] = column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: -1}}
+// noRows is a table expression of those columns.
+func noRows(columns []column) string {
+	var items []string
+	for _, c := range columns {
+		items = append(items, "CAST(NULL AS "+Storage(c.oid)+") AS "+c.sql)
+	}
+	return "(SELECT " + strings.Join(items, ", ") + " WHERE false)"
+}
+
+func catalogColumns(given []pgcatalog.Column) []column {
+	columns := make([]column, len(given))
+	for i, c := range given {
+		columns[i] = column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: c.Typmod}}
 	}
 	return columns
 }
@@ -191,14 +205,20 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) item {
 	if len(using) == 0 {
 		out.visible = append(slices.Clone(left.visible), right.visible...)
 	}
+	condition := on
 	if on == "true" && word == " JOIN " {
 		word, on = " CROSS JOIN ", ""
 	} else {
-		on = " ON (" + on + ")"
+		on = " ON (" + condition + ")"
 	}
 	if word != " JOIN " && word != " CROSS JOIN " && strings.Contains(on, "(SELECT ") {
 		// DuckDB does not run these, and would say so only after the leaves were paid for.
-		cannot("an outer join on a condition with a sub-query")
+		alias, single := strings.CutPrefix(right.sql[strings.LastIndex(right.sql, " AS ")+1:], "AS ")
+		if word != " LEFT JOIN " || !single || len(right.entries) != 1 || strings.Contains(alias, " ") {
+			cannot("an outer join on a condition with a sub-query")
+		}
+		word, on = " LEFT JOIN LATERAL ", " ON true"
+		right.sql = "(SELECT " + alias + ".* FROM " + right.sql + " WHERE " + condition + ") AS " + alias
 	}
 	out.sql = "(" + left.sql + word + right.sql + on + ")"
 	return out

@@ -1,11 +1,13 @@
 package outer
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -45,6 +47,9 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	if f, ok := builtins[name]; ok {
 		return b.builtin(name, f, args)
 	}
+	if known := pgcatalog.Silent(name); known != nil {
+		return b.silent(name, known, args)
+	}
 	switch name {
 	case "now", "transaction_timestamp", "statement_timestamp", "clock_timestamp":
 		return b.now()
@@ -58,8 +63,18 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 		return b.arrayPosition(args)
 	case "json_build_object", "jsonb_build_object":
 		return b.jsonObject(args)
+	case "row_to_json", "to_json":
+		if len(args) == 1 && args[0].fields != nil {
+			return b.jsonRow(args[0])
+		}
+	case "substring", "regexp_match":
+		if len(args) == 2 && (args[1].null || args[1].literal != nil || textLike(args[1].oid)) {
+			return b.extracted(name, args[0], args[1])
+		}
 	case "pg_typeof":
 		return b.keeping(expr{sql: b.oidOf(args[0].oid), typed: of(typeRegtype)}, args[0])
+	case "_pg_truetypid", "_pg_truetypmod":
+		return b.trueType(name, args)
 	case "concat_ws":
 		for i := range args {
 			args[i] = b.sent(args[i])
@@ -154,6 +169,23 @@ func (b *binder) jsonObject(args []expr) expr {
 			parts = append(parts, "', '")
 		}
 		parts = append(parts, "CAST(to_json("+b.cast(args[i], textType).sql+") AS VARCHAR)", "' : '", b.json(args[i+1]))
+	}
+	return expr{sql: "(" + strings.Join(append(parts, "'}'"), " || ") + ")", typed: of(typeJSON)}
+}
+
+// jsonRow writes a row as PostgreSQL's row_to_json does.
+func (b *binder) jsonRow(e expr) expr {
+	parts := []string{"'{'"}
+	for i, f := range e.fields {
+		separator := ""
+		if i > 0 {
+			separator = ","
+		}
+		name, err := json.Marshal(f.name)
+		if err != nil || strings.ContainsAny(f.name, "<>&\u2028\u2029") {
+			cannot("JSON of a column of this name")
+		}
+		parts = append(parts, dialect.QuoteText(separator+string(name)+":"), b.json(expr{sql: "(" + e.sql + ")." + f.sql, typed: f.typed}))
 	}
 	return expr{sql: "(" + strings.Join(append(parts, "'}'"), " || ") + ")", typed: of(typeJSON)}
 }

@@ -19,11 +19,16 @@ func (b *binder) column(ref *pg.ColumnRef, sc *scope) expr {
 	last := names[len(names)-1]
 	if len(names) > 1 {
 		if e := b.entry(names[:len(names)-1], sc); e != nil {
+			if ref.GetFields()[len(names)-1].GetAStar() != nil {
+				return wholeRow(e)
+			}
 			for _, c := range named(e.columns, last) {
 				return expr{sql: c.sql, typed: c.typed}
 			}
-			if last == "tableoid" && e.oid != 0 {
-				return expr{sql: valueText(typeOid, e.oid), typed: of(typeOid)}
+			if e.oid != 0 {
+				if value, ok := systemColumnOf(last, e); ok {
+					return value
+				}
 			}
 			wrong("42703", "column "+strings.Join(names, ".")+" does not exist", ref.GetLocation())
 		}
@@ -38,11 +43,31 @@ func (b *binder) column(ref *pg.ColumnRef, sc *scope) expr {
 			return expr{sql: found[0].sql, typed: found[0].typed}
 		}
 	}
+	for s := sc; s != nil; s = s.parent {
+		if len(s.entries) == 1 && s.entries[0].oid != 0 {
+			if value, ok := systemColumnOf(last, s.entries[0]); ok {
+				return value
+			}
+		}
+	}
 	// The name of a table means its whole row.
 	if e := b.entry(names, sc); e != nil {
 		return wholeRow(e)
 	}
 	return wrong("42703", `column "`+last+`" does not exist`, ref.GetLocation())
+}
+
+// systemColumnOf is a column that PostgreSQL keeps for itself, of a relation of the catalogs: its rows are all frozen.
+func systemColumnOf(name string, e *entry) (expr, bool) {
+	switch name {
+	case "tableoid":
+		return expr{sql: valueText(typeOid, e.oid), typed: of(typeOid)}, true
+	case "xmin", "xmax":
+		return expr{sql: valueText(typeXid, int64(2)), typed: of(typeXid)}, true
+	case "cmin", "cmax":
+		return expr{sql: valueText(typeXid, int64(0)), typed: of(29)}, true
+	}
+	return expr{}, false
 }
 
 // named are the columns of that name.

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // Types as regclass and regtype are numbers that are shown as names. Here they are numbers until the outermost SELECT shows them,
@@ -18,7 +18,8 @@ import (
 //	⇒ SELECT pg_class_name("c1") AS "c1" FROM (SELECT CAST(1259 AS BIGINT) AS "c1") AS "q1"
 
 // shownAs are the types whose values are numbers that are shown as names, and what our macros call them.
-var shownAs = map[policy.Type]string{typeRegclass: "class", typeRegtype: "type", typeRegproc: "proc", 2202: "proc", typeRegNS: "namespace", typeRegRole: "role"}
+var shownAs = map[policy.Type]string{typeRegclass: "class", typeRegtype: "type", typeRegproc: "proc", 2202: "proc", typeRegNS: "namespace", typeRegRole: "role",
+	2204: "operator"}
 
 func isNamed(t policy.Type) bool { return shownAs[t] != "" }
 

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,6 +33,24 @@ func (b *binder) sorted(s *pg.SelectStmt, q relation, sc *scope) relation {
 	q.sql = "SELECT " + alias + ".*, " + strings.Join(keys, ", ") + " FROM (" + q.sql + ") AS " + alias
 	q.orderBy = order + b.limits(s, sc)
 	return q
+}
+
+// sortedByTargets numbers the sort keys of a SELECT DISTINCT that are expressions of its select list, as all must be.
+func (b *binder) sortedByTargets(s *pg.SelectStmt, sc *scope, targets []target) *pg.SelectStmt {
+	out := &pg.SelectStmt{LimitOption: s.GetLimitOption(), LimitCount: s.GetLimitCount(), LimitOffset: s.GetLimitOffset()}
+	for _, node := range s.GetSortClause() {
+		by := node.GetSortBy()
+		if numbered(by.GetNode(), targets, "ORDER BY") == nil && called(simpleName(by.GetNode()), targets, "ORDER BY") == nil {
+			key := b.expr(by.GetNode(), sc).sql
+			i := slices.IndexFunc(targets, func(t target) bool { return t.expr.sql == key })
+			if i < 0 {
+				wrong("42P10", "for SELECT DISTINCT, ORDER BY expressions must appear in select list", 0)
+			}
+			by = &pg.SortBy{Node: pg.MakeAConstIntNode(int64(i+1), -1), SortbyDir: by.GetSortbyDir(), SortbyNulls: by.GetSortbyNulls(), UseOp: by.GetUseOp()}
+		}
+		out.SortClause = append(out.SortClause, &pg.Node{Node: &pg.Node_SortBy{SortBy: by}})
+	}
+	return out
 }
 
 // orderBy returns the ORDER BY over hidden columns s1, s2, … and the select items that make them.

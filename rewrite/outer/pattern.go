@@ -2,6 +2,9 @@ package outer
 
 import (
 	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -43,6 +46,73 @@ func likeSQL(op string, l, r expr) expr {
 // foreignRegexp finds what PostgreSQL's regular expressions and RE2 read differently.
 var foreignRegexp = regexp.MustCompile(`\\[^.\\$^*+?()\[\]{}|/\-_ dswDSW]|\(\?|^\*\*\*|\[\[|\[\.|\[=|\{,`)
 
+// extracted binds substring(text FROM pattern) and regexp_match: what a constant pattern finds, where there is one way to find it.
+func (b *binder) extracted(name string, text, pattern expr) expr {
+	result := textType
+	if name == "regexp_match" {
+		result = of(typeTextArr)
+	}
+	if pattern.null {
+		return b.keeping(expr{sql: "CAST(NULL AS " + Storage(result.oid) + ")", typed: result}, text)
+	}
+	if pattern.literal == nil {
+		cannot("a regular expression that is not a constant")
+	}
+	found := b.matches("~", text, pattern)
+	tree, err := syntax.Parse(*pattern.literal, syntax.Perl|syntax.DotNL)
+	if err != nil || !oneWay(tree) {
+		cannot("this regular expression")
+	}
+	group := func(i int) string {
+		return "regexp_extract(" + b.text(text).sql + ", " + dialect.QuoteText(*pattern.literal) + ", " + strconv.Itoa(i) + ", 's')"
+	}
+	out := group(min(tree.MaxCap(), 1))
+	if name == "regexp_match" {
+		parts := []string{}
+		for i := min(tree.MaxCap(), 1); i <= tree.MaxCap(); i++ {
+			parts = append(parts, group(i))
+		}
+		out = "[" + strings.Join(parts, ", ") + "]"
+	}
+	return expr{sql: "(CASE WHEN " + found.sql + " THEN " + out + " END)", typed: result}
+}
+
+// oneWay tells a pattern of which PostgreSQL, which takes the longest match, and RE2, which takes the first that it finds when
+// each repetition takes what it can, find the same: single characters, repeated or not, and groups of them that are not.
+func oneWay(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpConcat, syntax.OpCapture:
+		return !slices.ContainsFunc(re.Sub, func(part *syntax.Regexp) bool { return !oneWay(part) })
+	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat:
+		return re.Flags&syntax.NonGreedy == 0 && oneCharacter(re.Sub[0])
+	case syntax.OpAlternate: // of words none of which begins another
+		first := map[rune]bool{}
+		for _, word := range re.Sub {
+			if word.Op != syntax.OpLiteral || first[word.Rune[0]] {
+				return false
+			}
+			first[word.Rune[0]] = true
+		}
+		return true
+	case syntax.OpLiteral, syntax.OpEmptyMatch, syntax.OpBeginText, syntax.OpEndText, syntax.OpBeginLine, syntax.OpEndLine:
+		return true
+	}
+	return oneCharacter(re)
+}
+
+func oneCharacter(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return len(re.Rune) == 1
+	case syntax.OpCharClass, syntax.OpAnyChar:
+		return true
+	}
+	return false
+}
+
+// plainClass is a class of characters that stand for themselves or for a range.
+var plainClass = regexp.MustCompile(`\[\^?[^\[\]\\]+\]`)
+
 // matches binds the operators of regular expressions, for constant patterns that mean the same in RE2.
 func (b *binder) matches(op string, l, r expr) expr {
 	if r.literal == nil {
@@ -51,7 +121,7 @@ func (b *binder) matches(op string, l, r expr) expr {
 		}
 		cannot("a regular expression that is not a constant")
 	}
-	if foreignRegexp.MatchString(*r.literal) {
+	if foreignRegexp.MatchString(plainClass.ReplaceAllString(*r.literal, "x")) {
 		cannot("this regular expression")
 	}
 	if _, err := regexp.Compile(*r.literal); err != nil {

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // forTwin regenerates the outer query for a PostgreSQL sandbox. Names, types and functions mean there what they mean
@@ -79,12 +79,14 @@ type twin struct {
 	asked
 	system   map[*pg.ColumnRef]*twinScope // where columns that PostgreSQL keeps for itself are named
 	labelled map[string]bool              // names that the statement gives to columns
+	bound    map[*pg.FuncCall]bool        // calls that stay as they are, where they are never made
 }
 
 // rewrite changes the tree in place. Columns whose name came from what is replaced keep it.
 func (t *twin) rewrite(tree *pg.Node) {
 	labels := map[*pg.ResTarget]string{}
-	t.system, t.labelled = map[*pg.ColumnRef]*twinScope{}, map[string]bool{}
+	t.system, t.labelled, t.bound = map[*pg.ColumnRef]*twinScope{}, map[string]bool{}, map[*pg.FuncCall]bool{}
+	eachNode(tree.ProtoReflect(), t.sets)
 	t.scopes(tree.ProtoReflect(), nil)
 	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
 		target := n.GetResTarget()
@@ -145,14 +147,18 @@ func (t *twin) node(n *pg.Node) {
 	case *pg.Node_RangeFunction:
 		for _, f := range v.RangeFunction.GetFunctions() {
 			if items := f.GetList().GetItems(); len(items) > 0 && !callable(items[0]) {
-				cannot("this function in FROM")
+				t.oneRow(n, v.RangeFunction)
+				return
 			}
 		}
 	case *pg.Node_ColumnRef:
 		t.column(n, v.ColumnRef)
 	case *pg.Node_FuncCall:
-		if f, ok := twinFunctions[lastName(v.FuncCall.GetFuncname())]; ok {
+		name := lastName(v.FuncCall.GetFuncname())
+		if f, ok := twinFunctions[name]; ok {
 			n.Node = t.call(f, v.FuncCall).Node
+		} else if pgcatalog.Silent(name) != nil {
+			t.silent(n, v.FuncCall)
 		}
 	case *pg.Node_SqlvalueFunction:
 		if name, ok := twinValues[v.SqlvalueFunction.GetOp()]; ok {

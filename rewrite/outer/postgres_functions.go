@@ -7,7 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 )
 
 // Functions that tell of the session, the server or the cluster are answered from the session's parameters, or as if there were
@@ -47,16 +47,9 @@ var twinFunctions = func() map[string]twinFunction {
 	m := map[string]twinFunction{
 		"current_database": name("database"), "current_catalog": name("database"),
 		"current_user": name("user"), "session_user": name("user"), "current_role": name("user"), "user": name("user"),
-		"version":                  {0, 0, `"$version"`, "", 0},
-		"pg_backend_pid":           {0, 0, `CAST("$pid" AS pg_catalog.int4)`, "", 0},
-		"inet_client_addr":         {0, 0, `CAST(NULL AS pg_catalog.inet)`, "", 0},
-		"inet_server_addr":         {0, 0, `CAST(NULL AS pg_catalog.inet)`, "", 0},
-		"inet_client_port":         {0, 0, `CAST(NULL AS pg_catalog.int4)`, "", 0},
-		"inet_server_port":         {0, 0, `CAST(NULL AS pg_catalog.int4)`, "", 0},
-		"pg_postmaster_start_time": {0, 0, `CAST(NULL AS pg_catalog.timestamptz)`, "", 0},
-		"pg_conf_load_time":        {0, 0, `CAST(NULL AS pg_catalog.timestamptz)`, "", 0},
-		"pg_is_in_recovery":        {0, 0, `false`, "", 0},
-		"txid_current_if_assigned": {0, 0, `CAST(NULL AS pg_catalog.int8)`, "", 0},
+		"version":           {0, 0, `"$version"`, "", 0},
+		"pg_backend_pid":    {0, 0, `CAST("$pid" AS pg_catalog.int4)`, "", 0},
+		"pg_is_in_recovery": {0, 0, `false`, "", 0},
 		"pg_get_userbyid": {1, 1, `CAST(CASE WHEN "%1" IS NULL THEN NULL WHEN CAST("%1" AS pg_catalog.oid) = 10 THEN '` + pgcatalog.OwnerName + `'
 			WHEN CAST("%1" AS pg_catalog.oid) = CAST("$useroid" AS pg_catalog.oid) THEN "$user"
 			ELSE 'unknown (OID=' || CAST(CAST("%1" AS pg_catalog.oid) AS pg_catalog.text) || ')' END AS pg_catalog.name)`, "", 0},
@@ -71,13 +64,12 @@ var twinFunctions = func() map[string]twinFunction {
 		"pg_describe_object": {3, 3, `(CASE WHEN CAST("%1" AS pg_catalog.oid) NOT IN ` + sharedCatalogs + `
 			THEN pg_catalog.pg_describe_object("%1", "%2", "%3") END)`, "", 0},
 	}
-	for n := range strings.FieldsSeq(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size
-		pg_stat_get_numscans`) {
+	for n := range strings.FieldsSeq(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size`) {
 		m[n] = twinFunction{1, 2, `(CASE WHEN "%1" IS NOT NULL THEN CAST(0 AS pg_catalog.int8) END)`, "", 0}
 	}
 	m["current_setting"] = twinFunction{1, 2, settingOf, "pg_catalog.pg_settings", 0}
 	for n := range strings.FieldsSeq(`has_any_column_privilege has_foreign_data_wrapper_privilege has_function_privilege has_language_privilege
-		has_schema_privilege has_sequence_privilege has_server_privilege has_table_privilege has_type_privilege`) {
+		has_schema_privilege has_sequence_privilege has_server_privilege has_table_privilege has_type_privilege has_parameter_privilege`) {
 		m[n] = twinFunction{2, 3, "", "", 3}
 	}
 	m["has_column_privilege"] = twinFunction{3, 4, "", "", 4}

@@ -78,7 +78,7 @@ func (b *binder) distinct(s *pg.SelectStmt, sc *scope, targets []target, q relat
 			comparable(t.expr, "DISTINCT")
 		}
 		q.sql = "SELECT DISTINCT " + orTrue(items) + tail
-		return b.sorted(s, q, sc)
+		return b.sorted(b.sortedByTargets(s, sc, targets), q, sc)
 	}
 	order, keys := b.orderBy(s, sc, targets)
 	var names []string

@@ -8,6 +8,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -20,6 +21,9 @@ import (
 
 // series binds a set-returning function as a DuckDB list; the type is that of its elements.
 func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
+	if columns := emptySetOf(name, len(n.GetArgs())); columns != nil {
+		return b.noneOf(columns, b.exprs(n.GetArgs(), sc)), true
+	}
 	if !slices.Contains(strings.Fields("unnest generate_series generate_subscripts _pg_expandarray pg_partition_ancestors regexp_split_to_table string_to_table"), name) {
 		return expr{}, false
 	}
@@ -90,13 +94,40 @@ func (b *binder) generated(args []expr) expr {
 // setFunctions are the functions of the catalogs that return rows; here they return what the sandbox can say: nothing,
 // or the rows of a table of its own.
 var setFunctions = map[string][]column{
-	"pg_get_keywords":           {{"word", "", textType}, {"catcode", "", of(typeChar)}, {"barelabel", "", boolType}, {"catdesc", "", textType}, {"baredesc", "", textType}},
-	"pg_available_extensions":   {{"name", "", of(typeName)}, {"default_version", "", textType}, {"comment", "", textType}},
-	"pg_timezone_names":         {{"name", "", textType}, {"abbrev", "", textType}, {"utc_offset", "", of(policy.IntervalT)}, {"is_dst", "", boolType}},
-	"pg_options_to_table":       {{"option_name", "", textType}, {"option_value", "", textType}},
-	"pg_partition_tree":         {{"relid", "", of(typeRegclass)}, {"parentrelid", "", of(typeRegclass)}, {"isleaf", "", boolType}, {"level", "", int4Type}},
-	"aclexplode":                {{"grantor", "", of(typeOid)}, {"grantee", "", of(typeOid)}, {"privilege_type", "", textType}, {"is_grantable", "", boolType}},
-	"pg_get_publication_tables": {{"relid", "", of(typeOid)}, {"attrs", "", of(typeInt2Vec)}, {"qual", "", of(typeNodeTree)}},
+	"pg_get_keywords":         {{"word", "", textType}, {"catcode", "", of(typeChar)}, {"barelabel", "", boolType}, {"catdesc", "", textType}, {"baredesc", "", textType}},
+	"pg_available_extensions": {{"name", "", of(typeName)}, {"default_version", "", textType}, {"comment", "", textType}},
+	"pg_options_to_table":     {{"option_name", "", textType}, {"option_value", "", textType}},
+	"pg_partition_tree":       {{"relid", "", of(typeRegclass)}, {"parentrelid", "", of(typeRegclass)}, {"isleaf", "", boolType}, {"level", "", int4Type}},
+	"aclexplode":              {{"grantor", "", of(typeOid)}, {"grantee", "", of(typeOid)}, {"privilege_type", "", textType}, {"is_grantable", "", boolType}},
+}
+
+// emptySetOf are the columns of a function that returns no rows here; nil for others.
+func emptySetOf(name string, arguments int) []column {
+	for _, f := range pgcatalog.Silent(name) {
+		if f.Rows && len(f.Args) == arguments {
+			return catalogColumns(f.Columns)
+		}
+	}
+	return slices.Clone(setFunctions[name])
+}
+
+// noneOf is the empty list of rows of those columns, whatever the arguments are.
+func (b *binder) noneOf(columns []column, args []expr) expr {
+	row := typed{oid: typeRecord, mod: -1}
+	var fields []string
+	for i, c := range columns {
+		c.sql = columnName("f", i)
+		row.fields = append(row.fields, c)
+		fields = append(fields, c.sql+" "+Storage(c.oid))
+	}
+	out := expr{sql: "CAST([] AS STRUCT(" + strings.Join(fields, ", ") + ")[])", typed: row}
+	if len(columns) == 1 {
+		out = expr{sql: "CAST([] AS " + Storage(columns[0].oid) + "[])", typed: columns[0].typed}
+	}
+	for _, a := range args {
+		out = b.keeping(out, a)
+	}
+	return out
 }
 
 // rangeFunction binds a function in FROM.
@@ -107,8 +138,17 @@ func (b *binder) rangeFunction(r *pg.RangeFunction, sc *scope) item {
 	parts := r.GetFunctions()[0].GetList().GetItems()
 	name, _ := ast.ColumnName(parts[0])
 	call := parts[0].GetFuncCall()
-	if columns, ok := setFunctions[name]; ok && call != nil {
-		return b.emptySet(name, columns, r)
+	if call != nil {
+		if rel := pgcatalog.RowsOf(name); rel != "" && len(call.GetArgs()) == 0 {
+			alias := r.GetAlias()
+			if alias == nil {
+				alias = &pg.Alias{Aliasname: name}
+			}
+			return b.table(&pg.RangeVar{Schemaname: "pg_catalog", Relname: rel, Alias: alias}, sc)
+		}
+		if columns := emptySetOf(name, len(call.GetArgs())); columns != nil {
+			return b.emptySet(name, columns, r)
+		}
 	}
 	var lists []expr
 	switch {
@@ -179,13 +219,14 @@ func longest(lists []expr) string {
 
 func (b *binder) emptySet(name string, columns []column, r *pg.RangeFunction) item {
 	columns = slices.Clone(columns)
-	var items []string
+	if r.GetOrdinality() {
+		columns = append(columns, column{name: "ordinality", typed: int8Type})
+	}
+	if alias := r.GetAlias(); alias != nil && len(columns) == 1 {
+		columns[0].name = alias.GetAliasname()
+	}
 	for i := range columns {
 		columns[i].sql = columnName("c", i)
-		items = append(items, "CAST(NULL AS "+Storage(columns[i].oid)+") AS "+columns[i].sql)
 	}
-	if r.GetOrdinality() {
-		cannot("WITH ORDINALITY here")
-	}
-	return b.derived("(SELECT "+strings.Join(items, ", ")+" WHERE false)", "", name, columns, r.GetAlias())
+	return b.derived(noRows(columns), "", name, columns, r.GetAlias())
 }

@@ -27,7 +27,10 @@ const (
 	typeRegRole  policy.Type = 4096
 	typeTextArr  policy.Type = 1009
 	typeVoid     policy.Type = 2278
-	typeRecord   policy.Type = 2249
+	// The rows of pg_type and pg_attribute.
+	typeTypeRow      policy.Type = 71
+	typeAttributeRow policy.Type = 75
+	typeRecord       policy.Type = 2249
 )
 
 // elements maps array types to the types of their elements.

@@ -10,9 +10,9 @@ package catalog
 import (
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 

@@ -11,9 +11,9 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
 

@@ -1,8 +1,8 @@
 package catalog
 
 import (
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // How one relation is described: a table orders(id int4, paid numeric) is a row of pg_class, two of pg_attribute, one of

@@ -1,8 +1,8 @@
 package catalog
 
 import (
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 

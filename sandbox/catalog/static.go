@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -21,7 +21,8 @@ import (
 //go:embed postgres15
 var files embed.FS
 
-// Static are all relations of the catalogs for a database of that name, with the rows that every database has.
+// Static are the relations of the catalogs that have rows in a database of that name or in a session there, with the rows that
+// every database has.
 func Static(database string) ([]Table, error) {
 	procs, err := readRows("pg_proc", nil)
 	if err != nil {
@@ -33,7 +34,9 @@ func Static(database string) ([]Table, error) {
 	}
 	var all []Table
 	for _, rel := range pgcatalog.Relations() {
-		all = append(all, newTable(rel.Schema, rel.Name))
+		if pgcatalog.Filled(rel.Schema, rel.Name) {
+			all = append(all, newTable(rel.Schema, rel.Name))
+		}
 	}
 	for _, name := range []string{"pg_type", "pg_range", "pg_am", "pg_language", "pg_collation", "pg_proc"} {
 		rows, err := readRows(name, procNumbers)

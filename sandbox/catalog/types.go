@@ -5,9 +5,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // Built-in types: their names, their rows of pg_type, and what information_schema.columns says of columns of them.

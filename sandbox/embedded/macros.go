@@ -3,8 +3,8 @@ package embedded
 import (
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
 
@@ -51,6 +51,7 @@ func macros() []string {
 			WHEN o = 1114 AND m >= 0 THEN 'timestamp(' || m || ') without time zone'
 			WHEN o = 1184 AND m >= 0 THEN 'timestamp(' || m || ') with time zone'
 			ELSE coalesce((SELECT m_t.name FROM "` + catalog.TypeNames + `" AS m_t WHERE m_t.oid = o LIMIT 1), '???') END`,
+		"CREATE MACRO pg_operator_name(o) AS CAST(o AS VARCHAR)", // no operator is listed
 		`CREATE MACRO pg_type_name(o) AS pg_format_type(o, -1)`,
 		`CREATE MACRO pg_description_of(o, c) AS (SELECT m_d.description FROM "pg_catalog.pg_description" AS m_d
 			WHERE m_d.objoid = o AND m_d.objsubid = 0 AND (c IS NULL OR m_d.classoid =

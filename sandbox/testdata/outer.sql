@@ -199,3 +199,15 @@ SELECT parse_ident('"".a')
 SELECT parse_ident('1a')
 SELECT parse_ident('Ä.ß')
 SELECT i, quote_ident(i) FROM unnest(parse_ident('"a b".c')) AS i
+
+-- substring and regexp_match by a pattern
+SELECT substring('fillfactor=70,autovacuum_enabled=false' FROM 'fillfactor=([0-9]*)'), substring('a=1.5x' from '[0-9]*[.]?[0-9]+'), substring('WHEN (x) EXECUTE FUNCTION' from 'WHEN (.*) EXECUTE (PROCEDURE|FUNCTION)'), substring('abc' from 'z'), substring('abc' from 2), substring(NULL from 'a')
+SELECT regexp_match('foo=12;bar=7', 'foo=([0-9]+);(b[a-z]*)'), regexp_match('abc', 'b'), regexp_match('abc', 'x'), regexp_match('aab', 'a*b?')
+SELECT row_to_json(t) FROM (SELECT 1 AS "Total", 'x"y' AS b, NULL::int AS c, true AS d, 1.50 AS e) t
+SELECT row_to_json(t) FROM (SELECT k, n FROM leaf_1) t WHERE n > 20 ORDER BY n
+SELECT to_char(timestamptz '2024-07-01 12:00+00', 'YYYY-MM-DD HH24:MI:SS TZ'), to_char(timestamptz '2024-01-01 12:00+00', 'HH24 tz')
+SELECT DISTINCT a.k, a.g + 1 FROM leaf_1 a ORDER BY a.k, a.g + 1 DESC
+SELECT DISTINCT a.k AS x FROM leaf_1 a ORDER BY a.g
+SELECT a.k, b.n FROM leaf_1 a LEFT JOIN leaf_1 b ON b.k = a.k AND b.n = (SELECT max(c.n) FROM leaf_1 c) ORDER BY 1, 2
+SELECT a.k, b.n FROM leaf_1 a LEFT JOIN leaf_1 AS b ON b.k = a.k AND b.n IN (SELECT max(c.n) FROM leaf_1 c WHERE c.g = a.g) ORDER BY 1, 2
+SELECT a.n, d.n FROM leaf_1 a LEFT JOIN (SELECT k, n FROM leaf_1 WHERE n > 0) d ON EXISTS (SELECT 1 FROM leaf_2 c WHERE c.n = d.n) AND d.k = a.k ORDER BY 1, 2

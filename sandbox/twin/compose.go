@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
@@ -27,6 +27,9 @@ type column struct {
 	oid  policy.Type // of a domain: of its base type
 	text string      // the type as format_type writes it
 }
+
+// typeAnyArray is the type of the values in pg_stats, which differs from row to row.
+const typeAnyArray policy.Type = 2277
 
 // composer puts the table expressions of one query in front of it: released tables as arrays, and relations of the
 // catalogs that are not shown as they are.
@@ -109,7 +112,9 @@ func (c *composer) table(name string, rows sandbox.Rows) {
 		u := "c" + strconv.Itoa(k+1)
 		shown, array := typeText(col), "pg_catalog.text[]"
 		item := "u." + u
-		if simple(col.Type) {
+		if col.Type == typeAnyArray {
+			item = "(SELECT s.most_common_vals FROM pg_catalog.pg_stats AS s WHERE false)" // no text can be cast to it
+		} else if simple(col.Type) {
 			array = shown + "[]"
 			if col.Typmod >= 0 {
 				array = typeText(sandbox.Column{Type: col.Type, Typmod: -1}) + "[]"

@@ -9,9 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
-	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
 

@@ -156,7 +156,7 @@ func TestT67AttackSearch(t *testing.T) {
 	generations, size, users, last := kit.Length(2, 6, 120), kit.Length(4, 8, 20), kit.Length(24, 40, 60), kit.Length(200, 400, 4000)
 	r := rand.New(rand.NewPCG(seed, 1))
 	start := func(n int) (*kit.Program, *kit.Program) {
-		l := kit.Lab{Users: n, People: 60, Change: kit.Undeclared, Budgets: kit.Budgets{User: "1", Cap: "900000"}}
+		l := kit.Lab{Users: n, People: 60, Keyed: true, Change: kit.Undeclared, Budgets: kit.Budgets{User: "1", Cap: "900000"}}
 		with, without := l.Pair(t)
 		return with.Program, without.Program
 	}

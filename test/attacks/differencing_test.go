@@ -152,7 +152,7 @@ func TestT66Clones(t *testing.T) {
 	kit.Beside(t)
 	const clones = 10
 	n := kit.Length(60, 500, 2000)
-	l := kit.Lab{Users: 2 * n, People: 60, Change: kit.Undeclared}
+	l := kit.Lab{Users: 2 * n, People: 60, Keyed: true, Change: kit.Undeclared}
 	with, without := l.Pair(t)
 	var cloned, paired []kit.Probe
 	for i := range clones {

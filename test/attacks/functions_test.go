@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -58,7 +59,7 @@ func catalogFunctions(t *testing.T, w *watched) (calls map[string]string, effect
 	return calls, effects
 }
 
-// harmless are functions without a fixed value that may be called above the counts: they tell the time, or are random, or
+// harmless are, beside those that tell nothing (package pgcatalog), functions without a fixed value that may be called above the counts: they tell the time, or are random, or
 // tell of the sandbox's own empty relations, or are answered by the proxy for the session itself.
 var harmless = []string{"pg_sleep", "pg_cancel_backend", "pg_terminate_backend",
 	"random", "clock_timestamp", "timeofday", "pg_advisory_unlock_all", "pg_database_size", "pg_indexes_size", "pg_total_relation_size",
@@ -103,6 +104,9 @@ func TestEveryFunctionOfTheCatalogs(t *testing.T) {
 		before = w.logged()
 		if a := ask(`SELECT ` + strings.NewReplacer("note", "NULL", "age", "NULL", "hiv", "NULL").Replace(text)); a.Err == nil {
 			above[name] = true
+			if pgcatalog.Silent(name) != nil && len(a.Rows) > 0 && a.Rows[0][0] != "NULL" {
+				t.Errorf("%s tells %q", text, a.Rows)
+			}
 		}
 		if w.logged() != before {
 			t.Errorf("%s above the counts asks the database: %.300s", text, w.since(before))
@@ -114,7 +118,7 @@ func TestEveryFunctionOfTheCatalogs(t *testing.T) {
 		}
 	}
 	for name := range above {
-		if (effects[name] || reaching.MatchString(name)) && !slices.Contains(harmless, name) {
+		if (effects[name] || reaching.MatchString(name)) && !slices.Contains(harmless, name) && pgcatalog.Silent(name) == nil {
 			t.Errorf("%s is called above the counts", name)
 		}
 	}

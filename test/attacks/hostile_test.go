@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +27,7 @@ import (
 // answered, and the process lives.
 func TestT49DeepSQL(t *testing.T) {
 	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "1000", Cap: "1000"}, 0))
-	deep(p, []int{1_000, 10_000, 28_000, 60_000}).None(t)
+	deep(p, slices.Sorted(maps.Keys(deepShapes)), []int{1_000, 10_000, 28_000, 60_000}).None(t)
 	huge, longest := 0, time.Duration(0)
 	for _, size := range []int{70 << 10, 1 << 20, threats.Length(2<<20, 16<<20)} {
 		for name, shape := range deepShapes {
@@ -54,17 +56,22 @@ func tooLarge(p *kit.Program, text string) string {
 	return complaint(w)
 }
 
-// TestT49CatchesBareParser: a proxy that hands the text to the grammar without limits dies, and is found.
+// TestT49CatchesBareParser: a proxy that hands the text to the grammar without limits answers what it must refuse, and dies of a
+// chain of additions. One such shape shows it; over the others the bare grammar takes a minute.
 func TestT49CatchesBareParser(t *testing.T) {
-	deep(kit.Start(t, "bare-parser", ""), []int{1_000, 28_000, 60_000}).Some(t, "a parser without limits")
+	found := deep(kit.Start(t, "bare-parser", ""), []string{"plus"}, []int{1_000, 28_000, 60_000})
+	found.Some(t, "a parser without limits")
+	if !strings.Contains(strings.Join(found, "\n"), "the process died") {
+		t.Errorf("a parser without limits lives: %.1000q", found)
+	}
 }
 
-// deep sends texts that are nested or chained so many times.
-func deep(p *kit.Program, sizes []int) (found kit.Findings) {
+// deep sends texts that are nested or chained so many times, of the shapes named.
+func deep(p *kit.Program, names []string, sizes []int) (found kit.Findings) {
 	w := p.Connect("alice", "lab")
-	for name, shape := range deepShapes {
+	for _, name := range names {
 		for _, n := range sizes {
-			sql := shape(n)
+			sql := deepShapes[name](n)
 			if len(sql) > 900_000 {
 				continue
 			}

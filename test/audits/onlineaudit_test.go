@@ -19,7 +19,7 @@ import (
 // suggests, and returns a number that tells the whole transcript coarsely. Between two sessions the release is revoked.
 func adaptively(t *testing.T, without, sessions int, epsilon string) []float64 {
 	t.Helper()
-	path := kit.DuckDBReleasing(t, without, "          - {kind: online, name: o, columns: [{column: age, step: 60}, hiv], epsilon: "+epsilon+", updates: 2, insist: true}\n")
+	path := kit.Keyed(t, kit.DuckDBReleasing(t, without, "          - {kind: online, name: o, columns: [{column: age, step: 60}, hiv], epsilon: "+epsilon+", updates: 2, insist: true}\n"))
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -78,6 +78,26 @@ func DuckDBIn(t *testing.T, dir string, b Budgets, without int) string {
 	return WritePolicy(t, dir, "duckdb:lab.duckdb", "main", b)
 }
 
+// Keyed gives people of a DuckDB fixture a primary key, and returns the path of its policy: whoever asks thousands of times for
+// the noise, and not for how rows are bounded, takes half of the time.
+func Keyed(t *testing.T, path string) string {
+	t.Helper()
+	db, err := sql.Open("duckdb", filepath.Join(filepath.Dir(path), "lab.duckdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	keyed(t, db)
+	return path
+}
+
+func keyed(t *testing.T, db *sql.DB) {
+	t.Helper()
+	if _, err := db.Exec("ALTER TABLE people ADD PRIMARY KEY (uid)"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // DuckDBReleasing is the fixture with more releases.
 func DuckDBReleasing(t *testing.T, without int, releases string) string {
 	t.Helper()

@@ -25,6 +25,7 @@ type Lab struct {
 	Users   int    // probe users u0, u1, … beside alice, bob and the admin
 	People  int    // 1000 if 0
 	Events  int    // of number 7; 7 if 0
+	Keyed   bool   // people has a primary key on DuckDB too, as it always has on PostgreSQL: rows that need no bounding take half of the time
 	Timing  string // server.timing, if not empty
 	Change  []string
 	With    []string // SQL that only the side with number 7 runs, before it is served
@@ -119,6 +120,9 @@ func (l Lab) Lay(t *testing.T, without int) (s Side, path string) {
 			if _, err := db.Exec(text); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if l.Keyed {
+			keyed(t, db)
 		}
 		if err := db.Close(); err != nil {
 			t.Fatal(err)

@@ -13,15 +13,7 @@ import (
 
 // Unwired asks without the wire and returns the whole numbers of the answer's last column.
 func Unwired(ctx context.Context, h *service.Service, answers *pipeline.Answerer, user, statement string, epsilon int64) ([]int64, error) {
-	p := h.Policy()
-	data := p.Datasets[0]
-	s := &pipeline.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
-	s.Settings.Settings = plans.Settings{Epsilon: privacy.MicroEpsilon(epsilon * 1e6), Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
-	statements, refusal := parse.Parse(statement)
-	if refusal != nil {
-		return nil, refusal
-	}
-	r, err := answers.Answer(ctx, s, statements[0], nil)
+	r, err := UnwiredResult(ctx, h, answers, user, statement, epsilon)
 	if err != nil {
 		return nil, err
 	}
@@ -30,4 +22,17 @@ func Unwired(ctx context.Context, h *service.Service, answers *pipeline.Answerer
 		counts = append(counts, row[len(row)-1].(int64))
 	}
 	return counts, nil
+}
+
+// UnwiredResult is the whole of such an answer, its notices too.
+func UnwiredResult(ctx context.Context, h *service.Service, answers *pipeline.Answerer, user, statement string, epsilon int64) (pipeline.Result, error) {
+	p := h.Policy()
+	data := p.Datasets[0]
+	s := &pipeline.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
+	s.Settings.Settings = plans.Settings{Epsilon: privacy.MicroEpsilon(epsilon * 1e6), Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
+	statements, refusal := parse.Parse(statement)
+	if refusal != nil {
+		return pipeline.Result{}, refusal
+	}
+	return answers.Answer(ctx, s, statements[0], nil)
 }

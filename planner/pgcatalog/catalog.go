@@ -8,6 +8,7 @@
 package pgcatalog
 
 import (
+	"cmp"
 	_ "embed"
 	"strconv"
 	"strings"
@@ -17,7 +18,8 @@ import (
 )
 
 // catalogText lists the relations of PostgreSQL 15's pg_catalog and information_schema, a column a line: schema,
-// relation, relkind, oid, attnum, column, type oid (of a domain: its base type), NOT NULL. It was read off a server.
+// relation, relkind, oid (0: it differs between servers), attnum, column, type oid and modifier (of a domain: its base type's), NOT NULL,
+// whether any role may read it. TestFilesAreTheServers writes it.
 //
 //go:embed catalog15.tsv
 var catalogText string
@@ -27,6 +29,7 @@ type Relation struct {
 	Schema, Name string
 	Kind         string // "r" or "v"
 	Oid          int64
+	Readable     bool // by a role that nothing was granted to
 	Columns      []Column
 }
 
@@ -34,6 +37,7 @@ type Relation struct {
 type Column struct {
 	Name    string
 	Type    policy.Type
+	Typmod  int32
 	NotNull bool
 }
 
@@ -43,10 +47,11 @@ var Relations = sync.OnceValue(func() []Relation {
 	for line := range strings.Lines(catalogText) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(all) == 0 || all[len(all)-1].Name != f[1] || all[len(all)-1].Schema != f[0] {
-			all = append(all, Relation{Schema: f[0], Name: f[1], Kind: f[2], Oid: number(f[3])})
+			all = append(all, Relation{Schema: f[0], Name: f[1], Kind: f[2], Readable: f[9] == "1",
+				Oid: cmp.Or(number(f[3]), firstFreeOid+int64(len(all)))})
 		}
 		last := &all[len(all)-1]
-		last.Columns = append(last.Columns, Column{Name: f[5], Type: policy.Type(number(f[6])), NotNull: f[7] == "1"})
+		last.Columns = append(last.Columns, Column{Name: f[5], Type: policy.Type(number(f[6])), Typmod: int32(number(f[7])), NotNull: f[8] == "1"})
 	}
 	return append(all, ownRelations()...)
 })
@@ -71,6 +76,9 @@ var catalogByName = sync.OnceValue(func() map[string]*Relation {
 // Lookup returns the relation of that name, or nil. The caller does not change it.
 func Lookup(schema, name string) *Relation { return catalogByName()[schema+"."+name] }
 
+// firstFreeOid begins the numbers of relations that have another one on each server.
+const firstFreeOid = 12000
+
 // ownOids number the tables of schema dp. They lie in the range that PostgreSQL keeps for its own objects, so that no
 // table of a policy has one.
 const ownOids = 16000
@@ -79,26 +87,26 @@ const ownOids = 16000
 func ownRelations() []Relation {
 	text, number, amount := policy.Text, policy.Int8, policy.NumericType
 	relation := func(i int64, name string, columns ...Column) Relation {
-		return Relation{Schema: "dp", Name: name, Kind: "v", Oid: ownOids + i, Columns: columns}
+		return Relation{Schema: "dp", Name: name, Kind: "v", Oid: ownOids + i, Readable: true, Columns: columns}
 	}
 	return []Relation{
-		relation(1, "budget", Column{"user_name", text, true}, Column{"dataset", text, true},
-			Column{"accountant", text, true}, Column{"spent", amount, true}, Column{"budget", amount, true},
-			Column{"remaining", amount, true}, Column{"window_ends", policy.TimestampTZ, false},
-			Column{"lifetime_spent", amount, false}, Column{"lifetime_budget", amount, false}),
-		relation(2, "charges", Column{"charge", number, true}, Column{"at", policy.TimestampTZ, true},
-			Column{"user_name", text, true}, Column{"kind", text, true}, Column{"name", text, true},
-			Column{"cost", amount, true}),
-		relation(3, "releases", Column{"name", text, true}, Column{"kind", text, true},
-			Column{"table_name", text, true}, Column{"cells", number, true}, Column{"cost", amount, true},
-			Column{"shared", policy.Bool, true}, Column{"paid", policy.Bool, true},
-			Column{"released_at", policy.TimestampTZ, false}),
-		relation(4, "tables", Column{"table_schema", text, true}, Column{"table_name", text, true},
-			Column{"public", policy.Bool, true}, Column{"unit", text, false},
-			Column{"expected_rows", number, false}, Column{"max_rows_per_unit", number, false},
-			Column{"trusted", policy.Bool, true}),
-		relation(5, "columns", Column{"table_schema", text, true}, Column{"table_name", text, true},
-			Column{"column_name", text, true}, Column{"data_type", text, true}, Column{"domain", text, false},
-			Column{"cells", number, false}, Column{"nulls", text, false}, Column{"outside", text, false}),
+		relation(1, "budget", Column{"user_name", text, -1, true}, Column{"dataset", text, -1, true},
+			Column{"accountant", text, -1, true}, Column{"spent", amount, -1, true}, Column{"budget", amount, -1, true},
+			Column{"remaining", amount, -1, true}, Column{"window_ends", policy.TimestampTZ, -1, false},
+			Column{"lifetime_spent", amount, -1, false}, Column{"lifetime_budget", amount, -1, false}),
+		relation(2, "charges", Column{"charge", number, -1, true}, Column{"at", policy.TimestampTZ, -1, true},
+			Column{"user_name", text, -1, true}, Column{"kind", text, -1, true}, Column{"name", text, -1, true},
+			Column{"cost", amount, -1, true}),
+		relation(3, "releases", Column{"name", text, -1, true}, Column{"kind", text, -1, true},
+			Column{"table_name", text, -1, true}, Column{"cells", number, -1, true}, Column{"cost", amount, -1, true},
+			Column{"shared", policy.Bool, -1, true}, Column{"paid", policy.Bool, -1, true},
+			Column{"released_at", policy.TimestampTZ, -1, false}),
+		relation(4, "tables", Column{"table_schema", text, -1, true}, Column{"table_name", text, -1, true},
+			Column{"public", policy.Bool, -1, true}, Column{"unit", text, -1, false},
+			Column{"expected_rows", number, -1, false}, Column{"max_rows_per_unit", number, -1, false},
+			Column{"trusted", policy.Bool, -1, true}),
+		relation(5, "columns", Column{"table_schema", text, -1, true}, Column{"table_name", text, -1, true},
+			Column{"column_name", text, -1, true}, Column{"data_type", text, -1, true}, Column{"domain", text, -1, false},
+			Column{"cells", number, -1, false}, Column{"nulls", text, -1, false}, Column{"outside", text, -1, false}),
 	}
 }
