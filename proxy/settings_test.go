@@ -187,6 +187,26 @@ func TestScopeOfRunningSession(t *testing.T) {
 	}
 }
 
+// TestScopeOfOpenBlock: a block that was open when the policy began to end settings with the transaction brings nothing back when it ends.
+func TestScopeOfOpenBlock(t *testing.T) {
+	scoped := testPolicy(t)
+	scoped.Users[0].Scoped = true
+	for _, end := range []string{"rollback", "select 1/0; rollback", "rollback to a; commit", "rollback and chain; commit"} {
+		b := start(t)
+		r := b.raw(t)
+		r.last("set dp.epsilon = 0.2")
+		r.last("begin; savepoint a")
+		b.policy.Store(scoped)
+		r.last("select 1")
+		for _, part := range strings.Split(end, "; ") {
+			r.last(part)
+		}
+		if got, _ := r.last("show dp.epsilon"); got != "0.1" {
+			t.Errorf("after %s: dp.epsilon %s, want 0.1", end, got)
+		}
+	}
+}
+
 // last sends a script, and returns its last row's value and the SQLSTATE of its error.
 func (r *raw) last(script string) (value, state string) {
 	r.Send(query(script))

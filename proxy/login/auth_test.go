@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +76,23 @@ func TestVerifiers(t *testing.T) {
 		if _, err := credentials(bad); err == nil {
 			t.Errorf("%q accepted", bad)
 		}
+	}
+}
+
+// TestBrakeKeepsShortNames: failures are kept by names that anybody may send before a password, as long as a start-up packet.
+func TestBrakeKeepsShortNames(t *testing.T) {
+	b := NewBrake()
+	long := strings.Repeat("x", maxStartupPacket)
+	for range freeFailures + 1 {
+		b.Failed(long, "10.0.0.1", time.Unix(0, 0))
+	}
+	for key := range b.failures {
+		if len(key) > 128 {
+			t.Errorf("a key of %d bytes", len(key))
+		}
+	}
+	if b.Delay(long, "10.0.0.1", time.Unix(0, 0)) == 0 {
+		t.Error("guesses at a long name are not slowed")
 	}
 }
 

@@ -23,7 +23,11 @@ const (
 	longestDelay  = 4 * time.Second // below the time that a login may take
 	forgetAfter   = 10 * time.Minute
 	mostBrakeKeys = 20_000
+	longestName   = 64 // of a name that is told apart: a start-up packet holds some of ten thousand bytes
 )
+
+// of is the key of a user at an address.
+func of(user, ip string) string { return ip + "\x00" + user[:min(len(user), longestName)] }
 
 // NewBrake has no failures.
 func NewBrake() *Brake { return &Brake{failures: map[string]*failures{}} }
@@ -34,7 +38,7 @@ func (b *Brake) Delay(user, ip string, now time.Time) time.Duration {
 	defer b.mu.Unlock()
 	var longest time.Duration
 	// An address may belong to many people, so it is slowed later than one name on it.
-	for key, free := range map[string]int{ip + "\x00" + user: freeFailures, ip: 10 * freeFailures} {
+	for key, free := range map[string]int{of(user, ip): freeFailures, ip: 10 * freeFailures} {
 		f := b.failures[key]
 		if f == nil || now.Sub(f.last) > forgetAfter || f.count <= free {
 			continue
@@ -62,7 +66,7 @@ func (b *Brake) Failed(user, ip string, now time.Time) {
 			clear(b.failures) // memory stays bounded, whatever is tried
 		}
 	}
-	for _, key := range []string{ip + "\x00" + user, ip} {
+	for _, key := range []string{of(user, ip), ip} {
 		f := b.failures[key]
 		if f == nil || now.Sub(f.last) > forgetAfter {
 			f = &failures{}
@@ -76,6 +80,6 @@ func (b *Brake) Failed(user, ip string, now time.Time) {
 // Succeeded forgets those of the user from there.
 func (b *Brake) Succeeded(user, ip string) {
 	b.mu.Lock()
-	delete(b.failures, ip+"\x00"+user)
+	delete(b.failures, of(user, ip))
 	b.mu.Unlock()
 }

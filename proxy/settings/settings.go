@@ -81,14 +81,18 @@ func (s *Settings) Adopt(d *policy.Dataset, u *policy.User) {
 		}
 	}
 	s.given = given
-	if s.scoped { // it is so since now, perhaps
-		for name := range s.state.session {
-			if s.Scoped(name) {
-				s.state.session = s.state.session.without(name)
-			}
+	s.state.session = s.lasting(s.state.session)
+	s.changed()
+}
+
+// lasting are those of a session's values that the policy lets outlive a transaction. They may have been set before it said so.
+func (s *Settings) lasting(v values) values {
+	for name := range v {
+		if s.Scoped(name) {
+			v = v.without(name)
 		}
 	}
-	s.changed()
+	return v
 }
 
 func (s *Settings) changed() { s.fresh = false; s.epoch++ }
@@ -211,9 +215,9 @@ func (s *Settings) ResetAll() {
 // State and Restore are what transactions need.
 func (s *Settings) State() State { return s.state }
 
-// Restore goes back to a State.
+// Restore goes back to a State. It may be of a time at which another policy was in force.
 func (s *Settings) Restore(state State) {
-	s.state = state
+	s.state = State{s.lasting(state.session), state.local}
 	s.changed()
 }
 
