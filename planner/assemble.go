@@ -7,6 +7,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/choose"
+	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -25,7 +26,7 @@ func Build(s parse.Statement, params []policy.Value, c reuse.Context) (p *plans.
 	return p, s.Placed(refusal)
 }
 
-func build(s parse.Statement, values []policy.Value, c reuse.Context, o *bind.KeyDiscovery) (*plans.Plan, *refuse.Refusal) {
+func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discovery.Keys) (*plans.Plan, *refuse.Refusal) {
 	if s.Kind != parse.KindSelect {
 		if refusal := parse.Refuse(s); refusal != nil {
 			return nil, refusal

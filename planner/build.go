@@ -9,12 +9,13 @@
 //	semantics              what an expression over a row means
 //	linear                 an aggregation as a linear map on cells
 //	reuse                  what is held, and what can be read from it
+//	discovery              the keys of columns whose values nobody declared
 //	bind                   names, the privacy boundary, a file for each construct
 //	choose, workload       the way of each question; many statements at once
 package planner
 
 import (
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -25,9 +26,9 @@ import (
 
 // planOpen binds and plans a statement until nothing of its open columns is missing.
 func planOpen(s parse.Statement, values []policy.Value, c reuse.Context) (*plans.Plan, *refuse.Refusal) {
-	o := &bind.KeyDiscovery{Found: map[*policy.Column]*bind.Finding{}, Values: map[*policy.Column][]string{}}
+	o := &discovery.Keys{Found: map[*policy.Column]*discovery.Finding{}, Values: map[*policy.Column][]string{}}
 	var last *refuse.Refusal
-	for range bind.MostBindings {
+	for range discovery.MostBindings {
 		o.Tables = map[*policy.Table]*policy.Table{}
 		p, refusal := build(s, values, c, o)
 		if refusal != nil && len(refusal.Named) > 0 {

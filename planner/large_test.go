@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -75,7 +75,7 @@ func TestLargeProducts(t *testing.T) {
 			continue
 		}
 		held := c
-		d, err := mechanisms.NewDiscovery(c.Dataset.Tables[0].Contribution(), (&bind.KeyDiscovery{}).Share(c, true, 1))
+		d, err := mechanisms.NewDiscovery(c.Dataset.Tables[0].Contribution(), (&discovery.Keys{}).Share(c, true, 1))
 		if err != nil {
 			t.Fatal(err)
 		}

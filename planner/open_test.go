@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -85,8 +85,8 @@ func TestOpenColumns(t *testing.T) {
 			t.Errorf("%s: finds %q, costs %s; want %q, %s", s.text, finds, p.Cost, s.finds, s.cost)
 		}
 		held := c
-		own := bind.KeysOf(c.Dataset.Tables[0].Column("zip"))
-		d, err := mechanisms.NewDiscovery(c.Dataset.Tables[0].Contribution(), (&bind.KeyDiscovery{}).Share(c, true, 1))
+		own := discovery.KeysOf(c.Dataset.Tables[0].Column("zip"))
+		d, err := mechanisms.NewDiscovery(c.Dataset.Tables[0].Contribution(), (&discovery.Keys{}).Share(c, true, 1))
 		if err != nil {
 			t.Fatal(err)
 		}

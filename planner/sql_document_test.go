@@ -39,6 +39,7 @@ var documented = []struct {
 		`SELECT sum(age - 2 * kids + 3) FROM people`,
 		`SELECT avg(hired - DATE '2000-01-01') FROM people`,
 		`SELECT corr(age, income), regr_slope(income, age) FROM people`,
+		`SELECT bit_or(kids), bit_and(kids) FROM people`,
 	}},
 	{"Sums and differences of columns in conditions and keys", []string{
 		`SELECT count(*) FROM people WHERE income > age * 1000`,
@@ -299,6 +300,10 @@ An average is a sum divided by a count. Where that count is at most its own erro
 may have made it: avg, variance, stddev, corr, covar and regr of such a group are NULL, and the notice says how many rows that
 is. Divisions that you write yourself are as you write them. Where noise vanishes only groups without rows are NULL, as in
 PostgreSQL.
+
+bit_and and bit_or of a column of whole numbers are told digit by digit, by a count for each binary digit that the domain leaves
+open: a digit is told where the rows that have it (bit_and: have it not) are above twice their own error, so that one that few rows
+have goes unseen.
 
 `,
 }

@@ -36,6 +36,7 @@ var released = []struct {
 	{"avg", `SELECT kind, count(*), avg(secs) FROM calls GROUP BY 1`, true, false},
 	{"stddev, variance", `SELECT stddev(minutes), variance(minutes) FROM visits`, true, true},
 	{"corr, regr_slope", `SELECT corr(minutes, room), regr_slope(room, minutes) FROM visits`, true, true},
+	{"bit_and, bit_or", `SELECT bit_and(minutes), bit_or(room) FROM visits`, true, true},
 	{"count(DISTINCT unit)", `SELECT ward, count(DISTINCT who) FROM visits GROUP BY 1`, false, false},
 	{"count(DISTINCT column)", `SELECT count(DISTINCT room) FROM visits`, true, false},
 	{"grouping sets", `SELECT ward, room, count(*) FROM visits GROUP BY GROUPING SETS ((ward), (room), ())`, true, false},

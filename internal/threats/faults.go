@@ -121,6 +121,7 @@ var Faults = []Fault{
 	{"a role's synchronous_commit = off is passed over", "ledger/postgres/site.go", "case sync == \"off\":", "case sync == \"none\":", "ledger.TestT30CarelessServers", false},
 	{"the data role may reach the ledger", "ledger/postgres/site.go", "for _, role := range s.site.dataRoles {", "for _, role := range s.site.dataRoles[:0] {", "test/durability.TestT39DataRoleAtTheLedger", true},
 	{"noise is four times too small", "mechanisms/plan.go", "new(big.Rat).Mul(big.NewRat(e, 1e6), share)", "new(big.Rat).Mul(big.NewRat(4*e, 1e6), share)", "test/attacks.TestT64Differencing", true},
+	{"a digit is read inverted", "planner/bind/digits.go", "if has == d.sign {", "if has != d.sign {", "rewrite.TestJoinsCountWhatTheSQLSays", false},
 	{"a fault stops the other draws", "proxy/pipeline/purchase.go", "		if p.ids[i] = id; err != nil && p.err == nil {\n			p.err = err\n		}", "		if p.ids[i] = id; err != nil {\n			p.err = err\n			return p\n		}", "test/audits.TestOneFaultLeavesTheOthersAnswered", false},
 	{"what is paid is left when its analyst goes", "proxy/pipeline/purchase.go", "a.drawAll(context.WithoutCancel(ctx), s", "a.drawAll(ctx, s", "internal/simulation/whole.TestWhole", true},
 	{"half the noise", "mechanisms/plan.go", "Num: num.Int64(), Den: den.Int64()}, nil", "Num: num.Int64(), Den: 2 * den.Int64()}, nil", "test/audits.TestT21LowerBounds", true},

@@ -39,7 +39,7 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	if pickers[name] {
 		return g.picked(name, f)
 	}
-	if name != "count" && name != "sum" && !moments[name] && !pairs[name] || f.AggWithinGroup {
+	if name != "count" && name != "sum" && !moments[name] && !pairs[name] && !digitAggregates[name] || f.AggWithinGroup {
 		if boolAggregates[name] {
 			return nil, noAggregate.At(pos, name).Hinting("SET dp.alarms = 3 buys a run of yes-or-no questions, in which " + name + " and count(*) > n are answered. Or count: count(*) FILTER (WHERE …).")
 		}
@@ -65,6 +65,9 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	}
 	t.Place = "an aggregate"
 	typ := policy.Int8
+	if digitAggregates[name] {
+		return g.digits(name, f, where, t)
+	}
 	if f.AggDistinct {
 		return g.different(name, f, where, t)
 	}

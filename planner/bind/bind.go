@@ -15,6 +15,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -38,7 +39,7 @@ type Binder struct {
 	relations []plans.Relation
 	MadeUps   []*madeUp
 	Probed    []*policy.Table // whose rows were asked for: none are shown
-	Open      *KeyDiscovery   // nil: nothing is known of open columns
+	Open      *discovery.Keys // nil: nothing is known of open columns
 	viewing   []*policy.Table // the sources that are being bound
 	AsWritten bool            // sums of columns stay expressions over them, as the twin of the tests evaluates them
 }

@@ -110,7 +110,7 @@ func (f *fanned) key(n *pg.Node, pos int) *refuse.Refusal {
 		f.keys = append(f.keys, k)
 	case private:
 		f.keys = append(f.keys, fanKey{private: own[0]})
-		f.g.b.Open.want(f.g.Rows.Table, own[0].Cols)
+		f.g.b.Open.Want(f.g.Rows.Table, own[0].Cols)
 	default:
 		return candidateKeys.At(pos, f.g.Rows.fan.alias)
 	}

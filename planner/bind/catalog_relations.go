@@ -77,5 +77,5 @@ func (b *Binder) table(t *policy.Table) (*policy.Table, plans.Relation, *refuse.
 	if t.Public {
 		return nil, plans.Relation{Schema: t.Schema, Name: t.Name, Public: t}, nil
 	}
-	return b.Open.table(t), plans.Relation{}, nil
+	return b.Open.Table(t), plans.Relation{}, nil
 }

@@ -210,7 +210,7 @@ func (g *Grouping) key(n *pg.Node) (int, *refuse.Refusal) {
 				return 0, refusal
 			}
 		} else {
-			g.b.Open.want(g.Rows.Table, e.Cols)
+			g.b.Open.Want(g.Rows.Table, e.Cols)
 		}
 		g.keyAt[e.Canon] = len(g.Q.Keys)
 		g.Q.Keys = append(g.Q.Keys, e)

@@ -36,7 +36,7 @@ func (g *Grouping) combine() {
 	if combinations <= plans.MaxCells {
 		return
 	}
-	whole := o.product(t, columns)
+	whole := o.Product(t, columns)
 	at := len(t.Columns)
 	open := whole.Columns[at]
 	known := whole
@@ -49,23 +49,7 @@ func (g *Grouping) combine() {
 		part := ofCombination{columns, i, at}
 		g.Q.Keys[i] = semantics.Node(semantics.FormOther, "of "+open.Name+":"+strconv.Itoa(i), part, e.Pos, key)
 	}
-	o.want(known, []int{at})
-}
-
-// product is the table with the column of the combinations of some, the same one each time that the statement is bound.
-func (o *KeyDiscovery) product(t *policy.Table, columns []*policy.Column) *policy.Table {
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.Name
-	}
-	name := t.Name + "\x00" + strings.Join(names, "\x00")
-	if o.products[name] == nil {
-		if o.products == nil {
-			o.products = map[string]*policy.Table{}
-		}
-		o.products[name] = t.WithProduct(columns)
-	}
-	return o.products[name]
+	o.Want(known, []int{at})
 }
 
 // within leaves out combinations that the condition excludes.

@@ -1,6 +1,9 @@
 package bind
 
-import "github.com/dpproxy/dpproxy/planner/refuse"
+import (
+	"github.com/dpproxy/dpproxy/planner/discovery"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+)
 
 // Names.
 var (
@@ -24,7 +27,6 @@ var (
 
 // What has no private form, or none yet.
 var (
-	noDelta        = refuse.New("no-delta", "DP002", `the keys of column "%s" have to be found, which takes δ, and your budget has none`, "Name the values: WHERE column IN (…) without GROUP BY, or count(*) FILTER (WHERE column = 'value') for each.", "")
 	rawRows        = refuse.New("raw-rows", "42501", "rows of private table %s cannot be read", "Ask for aggregates: SELECT count(*) FROM %[1]s, with WHERE or GROUP BY.", `SELECT * FROM people LIMIT 100`)
 	privateJoin    = refuse.New("private-join", "DP002", "joins of private table %s with this are not answered", "Join public tables by their key; count in a sub-query, and join the counts with anything else.", `SELECT count(*) FROM people, dp.tables`)
 	fanOut         = refuse.New("public-join-fan-out", "DP002", "private rows match too many rows of public table %[1]s: one row more than %[2]d, or all together more than %[3]d, or one unit's rows become more than %[4]d", "Join by a narrower condition, or group the public table's rows in the database first.", "")
@@ -45,7 +47,7 @@ var (
 	unitAggregate  = refuse.New("unit-aggregate", "DP002", "%s over the rows of one unit is not answered", "count, count(DISTINCT column), sum of a whole-numbered or numeric column, min and max are.", "")
 	WideAggregate  = refuse.New("unit-aggregate-range", "DP002", "this aggregate over the rows of one unit has no bounded range of values", "Declare narrower bounds for the column, or fewer rows per unit.", "")
 	limitedRows    = refuse.New("limited-rows", "DP002", "%s over private rows has no private form: which rows stay would be told exactly", "Leave it out of the sub-query: SELECT count(*) FROM people, or least(count(*), 1000) for a count that stops at 1000. LIMIT may stand above the aggregation.", `SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`)
-	noAggregate    = refuse.New("aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_*, regr_*, median, percentile_cont, percentile_disc and mode are answered, with FILTER too.", `SELECT bit_xor(kids) FROM people`)
+	noAggregate    = refuse.New("aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_*, regr_*, median, percentile_cont, percentile_disc, mode, and bit_and and bit_or of a column are answered, with FILTER too.", `SELECT bit_xor(kids) FROM people`)
 	noList         = refuse.New("list-of-rows", "DP002", "%s over private rows has no private form: it would list their values one by one", "Group by the column and count: SELECT sex, count(*) FROM people GROUP BY sex. Above that, %[1]s is plain SQL over the keys whose counts are clearly above their error: SELECT array_agg(sex) FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) t WHERE n > 100.", `SELECT array_agg(sex) FROM people`)
 	noAnyValue     = refuse.New("any-value-of-rows", "DP002", "%s over private rows has no private form: it would show the value of one row", "Ask for the value that most rows have: SELECT mode() WITHIN GROUP (ORDER BY sex) FROM people.", `SELECT any_value(sex) FROM people`)
 	notRanked      = refuse.New("quantile-type", "DP002", "%s of values of type %s over private rows is not answered", "Quantiles are of numbers, dates and times. For other columns ask for mode() WITHIN GROUP (ORDER BY …), or GROUP BY the column.", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY sex) FROM people`)
@@ -100,6 +102,6 @@ var Refusals = []*refuse.Reason{
 	correlated, countedAround, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
 	noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined,
 	ownCatalogue, windowOnRows, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,
-	ViewElsewhere, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong,
+	ViewElsewhere, discovery.NoDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong,
 	mixedValues,
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -110,9 +111,9 @@ func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, t
 
 // analysed refuses a SELECT whose rows are not a function of each unit's own rows, or whose conditions have no cells.
 func CheckView(p *policy.Policy, t *policy.Table) *refuse.Refusal {
-	o := &KeyDiscovery{Found: map[*policy.Column]*Finding{}, Values: map[*policy.Column][]string{}}
+	o := &discovery.Keys{Found: map[*policy.Column]*discovery.Finding{}, Values: map[*policy.Column][]string{}}
 	var last *refuse.Refusal
-	for range MostBindings {
+	for range discovery.MostBindings {
 		o.Tables = map[*policy.Table]*policy.Table{}
 		b := NewBinder(reuse.Context{Policy: p, Dataset: t.Dataset, Public: noPublicRows{}, Settings: plans.Settings{Zone: time.UTC}}, &semantics.Parameters{})
 		b.Open = o

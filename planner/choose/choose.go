@@ -15,7 +15,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
@@ -43,7 +43,7 @@ type Optimizer struct {
 	Context  reuse.Context
 	Now      func() time.Time // the plan's time; asking for it is noted
 	Views    map[*policy.Table]*reuse.Views
-	Open     *bind.KeyDiscovery
+	Open     *discovery.Keys
 	Hints    semantics.Notes
 	Dates    semantics.Notes // of the stale releases that answer
 	renewals int             // of the last attempt: stale releases bought anew

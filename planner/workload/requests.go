@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/choose"
+	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -54,7 +55,7 @@ func requestsOf(s parse.Statement, at int, c reuse.Context) (asks []*workRequest
 		return nil, s.NotSelect()
 	}
 	b := bind.NewBinder(c, &semantics.Parameters{Values: []policy.Value{}, Types: s.ParamTypes})
-	o := &bind.KeyDiscovery{Found: map[*policy.Column]*bind.Finding{}, Values: map[*policy.Column][]string{}, Tables: map[*policy.Table]*policy.Table{}}
+	o := &discovery.Keys{Found: map[*policy.Column]*discovery.Finding{}, Values: map[*policy.Column][]string{}, Tables: map[*policy.Table]*policy.Table{}}
 	b.Open, b.Text, b.Top = o, s.Text, s.Select()
 	if _, refusal = b.Bind(b.Top); refusal != nil {
 		return nil, s.Placed(refusal)

@@ -694,6 +694,10 @@ func (g *grammar) measure(p place) (string, role) {
 		return "count(*)" + filter, countRole
 	case k == 6:
 		return "count(" + any.name + ")" + filter, countRole
+	case k == 7:
+		if c, ok := g.pick(p.columns, wholeKind); ok {
+			return g.one("bit_and(", "bit_or(", "bit_or(DISTINCT ") + c.name + ")" + filter, valueRole
+		}
 	case k == 8 && p.unit != "":
 		return "count(DISTINCT " + p.unit + ")" + filter, countRole
 	case k == 9:

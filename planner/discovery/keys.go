@@ -1,4 +1,11 @@
-package bind
+// Package discovery is what a statement knows of columns of `keys: discover`, whose values nobody has declared: the keys that she has paid for,
+// those that the statement names, and those that are still to be found (partition selection). Of
+//
+//	SELECT zip, count(*) FROM people GROUP BY zip
+//
+// the binder asks for the keys of zip (Want); they are looked for among what she holds (Find), and where they are not there the plan
+// says what finding them costs (Finish) and is made for keys that stand for them.
+package discovery
 
 import (
 	"crypto/sha256"
@@ -23,8 +30,8 @@ import (
 // says what finding them costs, and is made for keys that stand for them; the statement is planned anew once they are
 // there.
 
-// KeyDiscovery is what one binding of a statement knows of open columns, and what it finds missing. Columns are the policy's.
-type KeyDiscovery struct {
+// Keys is what one binding of a statement knows of open columns, and what it finds missing. Columns are the policy's.
+type Keys struct {
 	Found  map[*policy.Column]*Finding
 	Values map[*policy.Column][]string
 	Wanted []*policy.Column
@@ -52,7 +59,7 @@ const standIns = 16
 const MostBindings = 16
 
 // Find looks for the keys of a column among what she has paid for.
-func (o *KeyDiscovery) Find(c *policy.Column, x reuse.Context) *refuse.Refusal {
+func (o *Keys) Find(c *policy.Column, x reuse.Context) *refuse.Refusal {
 	m := KeysOf(c)
 	if x.Holdings != nil && x.Found != nil {
 		for _, h := range x.Holdings.Held(m.Digest) {
@@ -64,7 +71,7 @@ func (o *KeyDiscovery) Find(c *policy.Column, x reuse.Context) *refuse.Refusal {
 	}
 	budget, ok := x.Dataset.Budget(x.User)
 	if !ok || budget.Cost.Delta.Atto() < discoveries {
-		return noDelta.At(-1, c.Name)
+		return NoDelta.At(-1, c.Name)
 	}
 	// The most and the least that it may come to cost: both must do.
 	for _, share := range []privacy.Cost{o.Share(x, false, int64(len(o.Wanted))), o.Share(x, true, 1)} {
@@ -114,7 +121,7 @@ func KeysOf(c *policy.Column) *plans.Measure {
 }
 
 // Finish prices what is to be found: half of what the statement may cost, or all of it where nothing else is bought.
-func (o *KeyDiscovery) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
+func (o *Keys) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
 	parts := int64(0)
 	for _, column := range o.Wanted {
 		if o.Found[column].Measure != nil {
@@ -142,7 +149,7 @@ func (o *KeyDiscovery) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
 }
 
 // Share is what each of so many discoveries of a statement may cost: all of it together, or half.
-func (o *KeyDiscovery) Share(c reuse.Context, whole bool, parts int64) privacy.Cost {
+func (o *Keys) Share(c reuse.Context, whole bool, parts int64) privacy.Cost {
 	budget, _ := c.Dataset.Budget(c.User)
 	of := parts
 	if !whole {
@@ -153,8 +160,8 @@ func (o *KeyDiscovery) Share(c reuse.Context, whole bool, parts int64) privacy.C
 	return share
 }
 
-// table is the table with what is known of its open columns.
-func (o *KeyDiscovery) table(t *policy.Table) *policy.Table {
+// Table is the table with what is known of its open columns.
+func (o *Keys) Table(t *policy.Table) *policy.Table {
 	if o == nil || !t.IsOpen() {
 		return t
 	}
@@ -184,8 +191,8 @@ func (o *KeyDiscovery) table(t *policy.Table) *policy.Table {
 	return known
 }
 
-// want notes that the keys of the open columns among those of a table are needed.
-func (o *KeyDiscovery) want(t *policy.Table, columns []int) {
+// Want notes that the keys of the open columns among those of a table are needed.
+func (o *Keys) Want(t *policy.Table, columns []int) {
 	for _, i := range columns {
 		if c := t.Columns[i].Open; c != nil && o != nil && !slices.Contains(o.Wanted, c) {
 			o.Wanted = append(o.Wanted, c)
@@ -195,7 +202,7 @@ func (o *KeyDiscovery) want(t *policy.Table, columns []int) {
 
 // Held are the numbers of units of found keys, as a measure over the table that counts rows, which is the same where a unit
 // has one.
-func (o *KeyDiscovery) Held(t *policy.Table) []reuse.HeldOn {
+func (o *Keys) Held(t *policy.Table) []reuse.HeldOn {
 	if o == nil || !t.Opened || t.MaxRowsPerUnit != 1 {
 		return nil
 	}
@@ -223,3 +230,22 @@ func (o *KeyDiscovery) Held(t *policy.Table) []reuse.HeldOn {
 	}
 	return list
 }
+
+// Product is the table with the column of the combinations of some, the same one each time that the statement is bound.
+func (o *Keys) Product(t *policy.Table, columns []*policy.Column) *policy.Table {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	name := t.Name + "\x00" + strings.Join(names, "\x00")
+	if o.products[name] == nil {
+		if o.products == nil {
+			o.products = map[string]*policy.Table{}
+		}
+		o.products[name] = t.WithProduct(columns)
+	}
+	return o.products[name]
+}
+
+// NoDelta is refused for whoever has no δ to find keys with.
+var NoDelta = refuse.New("no-delta", "DP002", `the keys of column "%s" have to be found, which takes δ, and your budget has none`, "Name the values: WHERE column IN (…) without GROUP BY, or count(*) FILTER (WHERE column = 'value') for each.", "")
