@@ -47,7 +47,7 @@ func Render(m *plans.Measure, d dialect.Dialect) (Query, error) {
 	}
 	var single []*policy.Table
 	for _, t := range m.Table.Base() {
-		if provable(t) && (m.Table.Derived == nil || t.MaxRowsPerUnit == 1) {
+		if !d.Ready && provable(t) && (m.Table.Derived == nil || t.MaxRowsPerUnit == 1) {
 			single = append(single, t)
 		}
 	}
