@@ -64,6 +64,9 @@ func Open(ctx context.Context, p *policy.Policy, log *slog.Logger) (Backend, err
 	if file, ok := strings.CutPrefix(p.Backend.URL, "duckdb:"); ok {
 		return opened(openDuckDB(ctx, p, file, log))
 	}
+	if p.Backend.Snapshot != nil {
+		return opened(openSnapshots(ctx, p, log))
+	}
 	return opened(openPostgres(ctx, p, log))
 }
 

@@ -125,6 +125,9 @@ func keyKind(t policy.Type) FieldKind {
 	return Words
 }
 
+// Copied is the name of a private table of the policy in a snapshot. Snapshots that have all names that a policy needs serve it.
+func Copied(t *policy.Table) string { return copyName(t) }
+
 // copyName is the name of a table in a snapshot. It tells tables of one name apart whose rows mean something else, but for what is
 // not in the copy: the bounds, which are r's, and the keys of open columns, which are found later.
 func copyName(t *policy.Table) string {
