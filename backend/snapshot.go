@@ -74,9 +74,13 @@ func (b *Snapshots) Close() error {
 // Ready is described at Backend. It looks at the copy alone.
 func (b *Snapshots) Ready(caller context.Context, queries ...rewrite.Query) error {
 	c := b.enter(queries...)
-	if c == nil {
-		b.log.Error("no snapshot in force has the tables that a query reads")
+	switch {
+	case c == nil && b.AsOf().IsZero():
+		b.log.Error("no snapshot is in force")
 		return ErrUnavailable
+	case c == nil:
+		b.log.Error("no snapshot in force has the tables that a query reads; nothing was charged for it")
+		return ErrUnplanned
 	}
 	defer b.leave(c)
 	return c.ready(caller, b.log, queries, func(rewrite.Query) bool { return true }) // units were found when it was made
