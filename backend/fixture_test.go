@@ -15,6 +15,7 @@ import (
 	"time"
 
 	_ "github.com/duckdb/duckdb-go/v2"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -47,6 +48,10 @@ type house struct {
 	log    *logBook
 	change func(statement string) // runs a statement as the owner; nil where the database cannot change
 	crash  func()
+	source func(statement string) // change, of what a snapshot is of
+	gone   func()                 // crash, of what a snapshot is of
+	lock   func(table string) func()
+	role   string
 }
 
 func (h *house) executor() *executor {
@@ -247,6 +252,17 @@ func postgresHouseOf(t *testing.T, s *policy.Snapshot) *house {
 	h.crash = func() { // no connection is let in any more
 		server.Exec(t, "postgres", "ALTER ROLE "+role+" NOLOGIN",
 			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '"+role+"'")
+	}
+	h.source, h.gone, h.role = h.change, h.crash, role
+	h.lock = func(table string) func() {
+		conn, err := pgconn.Connect(context.Background(), server.URLFor("postgres", database))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(context.Background(), "BEGIN; LOCK TABLE "+table).ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+		return func() { conn.Close(context.Background()) }
 	}
 	return h
 }

@@ -35,6 +35,7 @@ type Snapshots struct {
 
 	mu     sync.Mutex
 	copies []*copied // those in force, the newest first; a second one only after a change of the policy
+	left   []*copied // those no longer in force that somebody reads
 }
 
 var _ Backend = (*Snapshots)(nil)
@@ -63,7 +64,7 @@ func (b *Snapshots) Dialect() dialect.Dialect { return dialect.Snapshot }
 func (b *Snapshots) Close() error {
 	b.mu.Lock()
 	copies := b.copies
-	b.copies = nil
+	b.copies, b.left = nil, slices.Concat(b.left, copies)
 	b.mu.Unlock()
 	for _, c := range copies {
 		b.leave(c)
@@ -75,7 +76,7 @@ func (b *Snapshots) Close() error {
 func (b *Snapshots) Ready(caller context.Context, queries ...rewrite.Query) error {
 	c := b.enter(queries...)
 	switch {
-	case c == nil && b.AsOf().IsZero():
+	case c == nil && b.AsOf() == 0:
 		b.log.Error("no snapshot is in force")
 		return ErrUnavailable
 	case c == nil:
@@ -115,29 +116,64 @@ func (b *Snapshots) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dat
 	return append(findings, own...), err
 }
 
-// AsOf is the moment of the rows that queries read; the zero time before the first copy.
-func (b *Snapshots) AsOf() time.Time {
+// AsOf is described at Backend.
+func (b *Snapshots) AsOf() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.copies) == 0 {
-		return time.Time{}
+		return 0
 	}
-	return b.copies[0].at
+	return b.copies[0].at.Unix()
 }
 
-// enter is the newest copy in force that has the tables of queries, which stays open until leave; nil: there is none.
+// Admit is described at Backend. Who is admitted keeps the copies open that are in force now.
+func (b *Snapshots) Admit(ctx context.Context, step time.Duration) (func(last time.Time), error) {
+	inner, err := b.executor.Admit(ctx, step)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	kept := slices.Clone(b.copies)
+	for _, c := range kept {
+		c.users++
+	}
+	b.mu.Unlock()
+	return func(last time.Time) {
+		inner(last)
+		for _, c := range kept {
+			b.leave(c)
+		}
+	}, nil
+}
+
+// enter is the copy that queries name, or the newest in force that has their tables; it stays open until leave. nil: there is none.
 func (b *Snapshots) enter(queries ...rewrite.Query) *copied {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, c := range b.copies {
-		if !slices.ContainsFunc(queries, func(q rewrite.Query) bool {
-			return slices.ContainsFunc(q.Tables(), func(t *policy.Table) bool { return !c.names[rewrite.Copied(t)] })
-		}) {
-			c.users++
-			return c
+	var newest *copied
+	for _, c := range slices.Concat(b.copies, b.left) {
+		if !c.serves(queries) {
+			continue
+		}
+		if newest == nil {
+			newest = c
+		}
+		if len(queries) > 0 && c.at.Unix() == queries[0].AsOf() {
+			newest = c
+			break
 		}
 	}
-	return nil
+	if newest != nil {
+		newest.users++
+	}
+	return newest
+}
+
+// serves tells whether a copy has the tables of queries.
+func (c *copied) serves(queries []rewrite.Query) bool {
+	return !slices.ContainsFunc(queries, func(q rewrite.Query) bool {
+		return slices.ContainsFunc(q.Tables(), func(t *policy.Table) bool { return !c.names[rewrite.Copied(t)] })
+	})
 }
 
 // leave closes a copy that is no longer in force when its last query ends.
@@ -145,6 +181,9 @@ func (b *Snapshots) leave(c *copied) {
 	b.mu.Lock()
 	c.users--
 	last := c.users == 0
+	if last {
+		b.left = slices.DeleteFunc(b.left, func(o *copied) bool { return o == c })
+	}
 	b.mu.Unlock()
 	if last {
 		c.discard(b.log)
@@ -159,9 +198,12 @@ func (b *Snapshots) putInForce(c *copied, only bool) {
 	if !only && len(old) > 0 {
 		b.copies, old = append(b.copies, old[0]), old[1:]
 	}
-	b.mu.Unlock()
 	for _, o := range old {
 		o.superseded = true
+	}
+	b.left = append(b.left, old...)
+	b.mu.Unlock()
+	for _, o := range old {
 		b.leave(o)
 	}
 	b.log.Info("snapshot in force", "as of", c.at.Format(time.RFC3339))
@@ -198,7 +240,7 @@ func (b *Snapshots) Prepare(ctx context.Context, p *policy.Policy) error {
 // Keep makes copies at their times until ctx ends, for the policy that is in force then.
 func (b *Snapshots) Keep(ctx context.Context, current func() *policy.Policy) {
 	next := b.plan.Next(time.Now())
-	if b.AsOf().Add(b.plan.Every).Before(next) { // one was missed
+	if time.Unix(b.AsOf(), 0).Add(b.plan.Every).Before(next) { // one was missed
 		next = time.Now()
 	}
 	for ; ; next = b.plan.Next(time.Now()) {
@@ -210,7 +252,7 @@ func (b *Snapshots) Keep(ctx context.Context, current func() *policy.Policy) {
 		case <-timer.C:
 		}
 		if err := b.renew(ctx, next.Add(b.plan.Within), current); err != nil && ctx.Err() == nil {
-			b.log.Error("no new snapshot; the last one stays in force", "as of", b.AsOf().Format(time.RFC3339), "error", err)
+			b.log.Error("no new snapshot; the last one stays in force", "as of", time.Unix(b.AsOf(), 0).UTC().Format(time.RFC3339), "error", err)
 		}
 	}
 }

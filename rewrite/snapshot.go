@@ -85,7 +85,7 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 	}
 	source, unit := w.stored(false)
 	if !t.Dataset.Unit.Row {
-		add("u", unit, unitKind(t))
+		add("u", w.short(unit, unitKind(t)), unitKind(t))
 		conditions = append(conditions, w.known(unit)...)
 	}
 	for i, c := range t.Columns {
@@ -103,7 +103,7 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 	}
 	for i, k := range t.Keys {
 		if !k.Unit {
-			add("j"+strconv.Itoa(i+1), "t."+w.name(k.Source), keyKind(k.Type))
+			add("j"+strconv.Itoa(i+1), w.short("t."+w.name(k.Source), keyKind(k.Type)), keyKind(k.Type))
 		}
 	}
 	if len(items) == 0 {
@@ -127,6 +127,22 @@ func keyKind(t policy.Type) FieldKind {
 
 // Copied is the name of a private table of the policy in a snapshot. Snapshots that have all names that a policy needs serve it.
 func Copied(t *policy.Table) string { return copyName(t) }
+
+// longestKey is the most characters of a key that is a text as it is: one cell is not to be what a message, or a row of DuckDB, is
+// too long by.
+const longestKey = 1000
+
+// short is a key of a snapshot. Of a longer text it is the beginning and a hash of all, longer than any short one: different keys stay
+// different.
+func (w *writer) short(key string, kind FieldKind) string {
+	if kind != Words {
+		return key
+	}
+	text := w.cast(key, "text")
+	most := strconv.Itoa(longestKey)
+	long := w.operate(w.call("left", text, most), "||", dialect.Fill(w.dialect.Sum256, text))
+	return "CASE WHEN " + w.operate(w.call("length", text), ">", most) + " THEN " + long + " ELSE " + text + " END"
+}
 
 // copyName is the name of a table in a snapshot. It tells tables of one name apart whose rows mean something else, but for what is
 // not in the copy: the bounds, which are r's, and the keys of open columns, which are found later.

@@ -63,6 +63,7 @@ type Words struct {
 	Micros     string // microseconds of a finite moment %1 since 1970, in UTC
 	WideSteps  string // whole steps of length %3 from %2 to %1, where %1 − %2 may exceed 64 bits
 	HexToWhole string // the number of the hexadecimal digits %1, seven at most
+	Sum256     string // the hexadecimal digits of the SHA-256 of a text %1
 
 	// Lists.
 	Position     string // of %2 in the list of values %1, from 1 on; NULL for what is not in it
