@@ -93,6 +93,56 @@ func TestSnapshotStays(t *testing.T) {
 	}
 }
 
+// TestSnapshotsAreKept: they are made at the times of the policy, in force after what it says, of the policy that is in force; one that
+// fails is told of, and the next one is made.
+func TestSnapshotsAreKept(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	b := h.Backend.(*Snapshots)
+	b.plan.Every, b.plan.Within = 2*time.Second, time.Second
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.Keep(ctx, func() *policy.Policy { return h.policy })
+	}()
+	next := func() int64 {
+		was := b.AsOf()
+		for begun := time.Now(); b.AsOf() == was; time.Sleep(10 * time.Millisecond) {
+			if time.Since(begun) > 30*time.Second {
+				t.Fatal(h.log)
+			}
+		}
+		return b.AsOf()
+	}
+	h.source("DELETE FROM people WHERE person_id <= 10")
+	next()
+	next()
+	if got := people(t, h); got != "[]: [30]" {
+		t.Errorf("two snapshots later: %s", got)
+	}
+	h.source("ALTER TABLE people RENAME TO folk")
+	for begun := time.Now(); !strings.Contains(h.log.String(), "no new snapshot; the last one stays in force"); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > 30*time.Second {
+			t.Fatal(h.log)
+		}
+	}
+	h.source("ALTER TABLE folk RENAME TO people; DELETE FROM people WHERE person_id <= 20")
+	next()
+	next()
+	if got := people(t, h); got != "[]: [20]" {
+		t.Errorf("after one that failed: %s", got)
+	}
+	if at := next(); at%2 != 0 {
+		t.Errorf("as of %d, which is no time of the policy", at)
+	}
+	stop()
+	<-ended
+	if names := filesIn(t, b.plan.Dir); len(names) != 1 {
+		t.Errorf("left: %v", names)
+	}
+}
+
 // TestSnapshotIsTakenUp: a start takes the newest whole snapshot that the same policy made, and none of another meaning.
 func TestSnapshotIsTakenUp(t *testing.T) {
 	t.Parallel()
