@@ -58,7 +58,7 @@ func (a *Answerer) dated(s *Session, plan *plans.Plan, ids []int64, notices []No
 		if err != nil || release.asOf == 0 {
 			continue
 		}
-		if at := time.Unix(release.asOf, 0).UTC().Format("2006-01-02 15:04") + " UTC"; !slices.Contains(moments, at) {
+		if at := dateOf(release.asOf); !slices.Contains(moments, at) {
 			moments = append(moments, at)
 		}
 	}
@@ -69,6 +69,14 @@ func (a *Answerer) dated(s *Session, plan *plans.Plan, ids []int64, notices []No
 	out := slices.Clone(notices)
 	out[0].Message += "; as of " + strings.Join(moments, " and ")
 	return out
+}
+
+// dateOf writes the moment of a snapshot; 0: nothing.
+func dateOf(asOf int64) string {
+	if asOf == 0 {
+		return ""
+	}
+	return time.Unix(asOf, 0).UTC().Format("2006-01-02 15:04") + " UTC"
 }
 
 // publicParts says what of an answer comes from the policy alone, lest it be taken for what the data say.

@@ -56,6 +56,9 @@ func TestKilledWhileItIsMade(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(a.Notes), "; as of 2") {
 		t.Errorf("no notice says of which moment the rows are: %v", a.Notes)
 	}
+	if plan := fmt.Sprint(w.Ask("EXPLAIN SELECT count(*) FROM people WHERE age > 30").Rows); !strings.Contains(plan, "Rows: as of 2") {
+		t.Errorf("EXPLAIN does not say of which moment the rows are: %s", plan)
+	}
 	if names := entries(t, dir); len(names) != 1 || !strings.HasSuffix(names[0], ".duckdb") {
 		t.Errorf("left: %v", names)
 	}
