@@ -41,6 +41,16 @@ func (v values) without(name string) values {
 	return c
 }
 
+// only are those of some names.
+func (v values) only(keep func(name string) bool) (kept values) {
+	for name, value := range v {
+		if keep(name) {
+			kept = kept.with(name, value)
+		}
+	}
+	return kept
+}
+
 // Settings are a session's variables in layers: what the policy gives, what the client asked for at start-up, what it
 // SET, and what holds until the transaction ends. RESET goes back to the first two.
 type Settings struct {
@@ -136,7 +146,7 @@ func (s *Settings) Check(name, value string) (string, string, *pgerror.Failure) 
 	}
 	v := known[name]
 	if v == nil {
-		if len(value) > mostValueBytes || s.customs() >= mostCustom {
+		if len(value) > mostValueBytes || s.customs(name) >= mostCustom {
 			return "", "", pgerror.New("53400", "too many or too long variables of the client's own")
 		}
 		return name, value, nil
@@ -145,16 +155,18 @@ func (s *Settings) Check(name, value string) (string, string, *pgerror.Failure) 
 	return name, value, f
 }
 
-func (s *Settings) customs() int {
-	n := 0
+// customs counts the variables of the client's own invention, but for one that is about to be set: in however many layers each has
+// a value, it is one.
+func (s *Settings) customs(but string) int {
+	names := map[string]bool{}
 	for _, layer := range []values{s.started, s.state.session, s.state.local} {
 		for name := range layer {
-			if known[name] == nil {
-				n++
+			if known[name] == nil && name != but {
+				names[name] = true
 			}
 		}
 	}
-	return n
+	return len(names)
 }
 
 // Start sets a variable at start-up.
@@ -206,9 +218,10 @@ func (s *Settings) Reset(name string, local bool) *pgerror.Failure {
 	return nil
 }
 
-// ResetAll goes back to what was at start-up.
+// ResetAll goes back to what was at start-up. The modes of a transaction that runs stay, as in PostgreSQL; so would the role and the
+// session's user, which nobody can change here.
 func (s *Settings) ResetAll() {
-	s.state = State{}
+	s.state = State{local: s.state.local.only(ofTransaction)}
 	s.changed()
 }
 
