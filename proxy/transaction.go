@@ -22,6 +22,7 @@ type savepoint struct {
 	name   string
 	state  settings.State
 	opened uint64 // portals opened before it
+	kept   int64  // bytes that it counts for
 }
 
 func (t *transaction) status() byte {
@@ -91,6 +92,7 @@ func (c *session) finish(commit bool) {
 	} else {
 		c.settings.Restore(c.tx.start)
 	}
+	c.dropSavepoints(0)
 	c.tx = transaction{}
 	c.endPortals(commit)
 }
@@ -135,18 +137,39 @@ func (c *session) savepoint(name string) error {
 	if len(c.tx.savepoints) >= mostSavepoints {
 		return pgerror.New("54000", "too many savepoints")
 	}
-	c.tx.savepoints = append(c.tx.savepoints, savepoint{name, c.settings.State(), c.opened})
+	before := c.tx.start
+	if n := len(c.tx.savepoints); n > 0 {
+		before = c.tx.savepoints[n-1].state
+	}
+	state := c.settings.State()
+	kept := savepointSize + int64(len(name)) + state.Beside(before)
+	if err := c.keep(kept); err != nil {
+		return err
+	}
+	c.tx.savepoints = append(c.tx.savepoints, savepoint{name, state, c.opened, kept})
 	return nil
 }
 
-const mostSavepoints = 10_000
+const (
+	mostSavepoints = 10_000
+	savepointSize  = 128 // bytes of one, roughly and at most, with what the list grows by
+)
+
+// dropSavepoints forgets those from an index on.
+func (c *session) dropSavepoints(from int) {
+	for _, s := range c.tx.savepoints[from:] {
+		c.forget(s.kept)
+	}
+	clear(c.tx.savepoints[from:])
+	c.tx.savepoints = c.tx.savepoints[:from]
+}
 
 func (c *session) releaseSavepoint(name string) error {
 	at, err := c.findSavepoint(name, "RELEASE SAVEPOINT")
 	if err != nil {
 		return err
 	}
-	c.tx.savepoints = c.tx.savepoints[:at]
+	c.dropSavepoints(at)
 	return nil
 }
 
@@ -157,7 +180,7 @@ func (c *session) rollbackTo(name string) error {
 		return err
 	}
 	back := c.tx.savepoints[at]
-	c.tx.savepoints = c.tx.savepoints[:at+1]
+	c.dropSavepoints(at + 1)
 	c.tx.failed = false
 	c.settings.Restore(back.state)
 	for portalName, p := range c.portals {

@@ -69,7 +69,32 @@ type Settings struct {
 }
 
 // State is the part that transactions restore.
-type State struct{ session, local values }
+type State struct {
+	session, local values
+	epoch          uint64 // of the settings, when it was taken
+}
+
+// entryBytes is what a variable in a map takes beside its value, roughly and at most.
+const entryBytes = 128
+
+// Beside is how many bytes a State keeps that an older one does not: its maps, unless nothing was set between the two, and the values
+// that differ.
+func (s State) Beside(older State) int64 {
+	if s.epoch == older.epoch {
+		return 0
+	}
+	return s.session.beside(older.session) + s.local.beside(older.local)
+}
+
+func (v values) beside(older values) (bytes int64) {
+	for name, value := range v {
+		bytes += entryBytes
+		if was, ok := older[name]; !ok || was != value {
+			bytes += int64(len(name) + len(value))
+		}
+	}
+	return bytes
+}
 
 // New are the settings of a user's session; secure says that the server speaks TLS. Adopt comes first.
 func New(user string, secure bool) *Settings { return &Settings{user: user, secure: secure} }
@@ -226,11 +251,11 @@ func (s *Settings) ResetAll() {
 }
 
 // State and Restore are what transactions need.
-func (s *Settings) State() State { return s.state }
+func (s *Settings) State() State { return State{s.state.session, s.state.local, s.epoch} }
 
 // Restore goes back to a State. It may be of a time at which another policy was in force.
 func (s *Settings) Restore(state State) {
-	s.state = State{s.lasting(state.session), state.local}
+	s.state = State{session: s.lasting(state.session), local: state.local}
 	s.changed()
 }
 
