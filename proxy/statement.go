@@ -177,8 +177,7 @@ func (c *session) chain(k *command, modes [][2]string) error {
 	if !k.chain {
 		return nil
 	}
-	c.enter()
-	return c.begin(modes)
+	return c.tx.chained(c.settings, modes)
 }
 
 func (c *session) assign(k *command) error {
@@ -206,10 +205,18 @@ func (c *session) assign(k *command) error {
 	return asError(c.settings.Set(k.name, k.value, k.local))
 }
 
-// lasting refuses SET dp.epsilon = … where it would end with itself: outside a block, for a user whose settings end with the
-// transaction. A quiet no-op would let the next statement cost what nobody asked for.
+// lasting refuses SET dp.epsilon = … where it would end with itself.
 func (c *session) lasting(name string, local bool) *pgerror.Failure {
-	if local || c.tx.block || c.several || !c.settings.Scoped(name) {
+	if c.tx.block || c.several {
+		return nil
+	}
+	return vanishing(c.settings, name, local)
+}
+
+// vanishing refuses SET dp.epsilon = … outside a block, for a user whose settings end with the transaction. A quiet no-op would let the next
+// statement cost what nobody asked for.
+func vanishing(s *settings.Settings, name string, local bool) *pgerror.Failure {
+	if local || !s.Scoped(name) {
 		return nil
 	}
 	f := pgerror.New("25P01", fmt.Sprintf("%s can only be set in a transaction block: the policy ends it with the transaction (settings_scope)", strings.ToLower(name)))
