@@ -16,11 +16,16 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// check refuses what cannot run in the state of the transaction, and brings the session up to the policy in force.
+// check brings the session up to the policy in force, and refuses what cannot run in the state of the transaction.
 func (c *session) check(kind parse.StatementKind) error {
 	if err := c.refresh(); err != nil {
 		return err
 	}
+	return c.may(kind)
+}
+
+// may refuses what cannot run in the state of the transaction.
+func (c *session) may(kind parse.StatementKind) error {
 	switch kind {
 	case parse.KindCommit, parse.KindRollback, parse.KindRollbackTo:
 		return nil
@@ -31,9 +36,10 @@ func (c *session) check(kind parse.StatementKind) error {
 	return nil
 }
 
-// perform runs one command. The result has rows if the command returns rows, and its tag in any case.
+// perform runs one command, under the policy that it was read, or bound, under. The result has rows if the command returns rows, and
+// its tag in any case.
 func (c *session) perform(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
-	if err := c.check(k.Kind); err != nil {
+	if err := c.may(k.Kind); err != nil {
 		return pipeline.Result{}, err
 	}
 	c.pace.apart()
