@@ -72,7 +72,7 @@ func (b *Snapshots) make(ctx context.Context, want extractions) (*copied, error)
 	if err := os.MkdirAll(b.plan.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
-	b.sweep(want)
+	b.sweep()
 	directory, remove, err := scratch.New(b.plan.Dir, makingName)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
@@ -97,8 +97,9 @@ func (b *Snapshots) make(ctx context.Context, want extractions) (*copied, error)
 	return openCopy(ctx, path, b.key)
 }
 
-// sweep removes what no process makes any more, and whole snapshots older than those in force that nothing has open.
-func (b *Snapshots) sweep(want extractions) {
+// sweep removes what no process makes any more, and whole snapshots, of whichever policy, that are older than what is in force here.
+// Where another process has one of them open it stays open.
+func (b *Snapshots) sweep() {
 	scratch.Sweep(b.plan.Dir, makingName)
 	list, err := os.ReadDir(b.plan.Dir)
 	if err != nil {
@@ -115,7 +116,7 @@ func (b *Snapshots) sweep(want extractions) {
 	}
 	for _, e := range list {
 		path := filepath.Join(b.plan.Dir, e.Name())
-		if at, digest, ok := parseName(e.Name()); ok && !kept[path] && digest == want.digest && at.Before(b.copies[0].at) {
+		if at, _, ok := parseName(e.Name()); ok && !kept[path] && at.Before(b.copies[0].at) {
 			_ = os.Remove(path) // another process may have done so
 		}
 	}

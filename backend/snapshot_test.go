@@ -173,6 +173,39 @@ func TestSnapshotIsTakenUp(t *testing.T) {
 	}
 }
 
+// TestSnapshotsOfAPolicyThatChanges: a policy that needs other tables has its snapshot before it is in force, what was asked under the
+// one before it is answered meanwhile, and going back makes none anew.
+func TestSnapshotsOfAPolicyThatChanges(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	b := h.Backend.(*Snapshots)
+	before := render(t, measure(t, h.policy, "people"), h).Of(b.AsOf())
+	h.source("DELETE FROM people WHERE person_id <= 10")
+	for time.Now().Unix() == b.AsOf() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	old, next := h.policy, testPolicy(t, h.policy.Backend.URL)
+	next.Backend.Snapshot, next.Datasets[0].Tables[0].Columns[0].Outside = old.Backend.Snapshot, policy.OutsideOther
+	h.policy = next
+	prepare(t, h)
+	after := render(t, measure(t, next, "people"), h)
+	if one, other := counts(t, h, before), counts(t, h, after); !slices.Equal(one, []string{"[]: [40]"}) || !slices.Equal(other, []string{"[]: [30]"}) {
+		t.Errorf("of the old policy %v, of the new one %v", one, other)
+	}
+	h.policy = old
+	at := b.AsOf()
+	prepare(t, h)
+	if b.AsOf() >= at || len(filesIn(t, b.plan.Dir)) != 2 {
+		t.Errorf("back again: as of %d after %d, files %v", b.AsOf(), at, filesIn(t, b.plan.Dir))
+	}
+	if err := renewed(t, h, 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if names := filesIn(t, b.plan.Dir); len(names) != 1 {
+		t.Errorf("left: %v", names)
+	}
+}
+
 // TestSnapshotFails: what fails a snapshot leaves the last one in force, and nothing behind.
 func TestSnapshotFails(t *testing.T) {
 	t.Parallel()
