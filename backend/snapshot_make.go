@@ -232,18 +232,19 @@ func (m *maker) stage(ctx context.Context, i int, e rewrite.Extraction, fill fun
 
 // arrange puts what was staged in order.
 func (m *maker) arrange(ctx context.Context, list []rewrite.Extraction) error {
-	byUnit := map[string][]string{} // the staged tables whose units are texts, by dataset
+	byUnit := map[string][]rewrite.Staged{} // what names units by texts, by dataset
 	first := map[string]*policy.Table{}
 	for i, e := range list {
-		if d := e.Table.Dataset; !d.Unit.Row && e.TextUnits() {
-			byUnit[d.ID] = append(byUnit[d.ID], stagedTable(i))
-			first[d.ID] = e.Table
+		for _, f := range e.Fields {
+			if id := e.Table.Dataset.ID; f.OfUnit {
+				byUnit[id], first[id] = append(byUnit[id], rewrite.Staged{Table: stagedTable(i), Field: f.Name}), e.Table
+			}
 		}
 	}
 	numbers := map[string]string{}
-	for id, tables := range byUnit {
+	for id, fields := range byUnit {
 		numbers[id] = fmt.Sprintf("staged.main.units%d", len(numbers))
-		text, err := rewrite.Number(first[id], tables, numbers[id])
+		text, err := rewrite.Number(first[id], fields, numbers[id])
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func snapshotOf(t *testing.T, from dialect.Dialect, read rowsOf, tables ...*poli
 	t.Helper()
 	db := duckDB(t, []string{"CREATE SCHEMA stage"})
 	var extractions []rewrite.Extraction
-	var texts []string
+	var texts []rewrite.Staged
 	for i, table := range tables {
 		e, err := rewrite.Extract(table, from)
 		if err != nil {
@@ -39,8 +39,10 @@ func snapshotOf(t *testing.T, from dialect.Dialect, read rowsOf, tables ...*poli
 			exec(t, db, "INSERT INTO "+name+" VALUES (?"+strings.Repeat(", ?", len(row)-1)+")", row...)
 		}
 		extractions = append(extractions, e)
-		if e.TextUnits() && !table.Dataset.Unit.Row {
-			texts = append(texts, name)
+		for _, f := range e.Fields {
+			if f.OfUnit {
+				texts = append(texts, rewrite.Staged{Table: name, Field: f.Name})
+			}
 		}
 	}
 	numbers := "private.stage.units"
