@@ -204,7 +204,7 @@ func stagedTable(i int) string { return fmt.Sprintf("staged.main.t%d", i) }
 
 // stage makes the table for the rows of an extraction and tells where to append them.
 func (m *maker) stage(ctx context.Context, i int, e rewrite.Extraction, fill func(add *duckdb.Appender) error) error {
-	types := map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR"}
+	types := map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR", rewrite.Fixed: "BIGINT"}
 	var fields []string
 	for _, f := range e.Fields {
 		fields = append(fields, f.Name+" "+types[f.Kind])

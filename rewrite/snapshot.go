@@ -39,13 +39,15 @@ const (
 	Whole FieldKind = 1 + iota // int8
 	Real                       // float8
 	Words                      // text
+	Fixed                      // numeric, of which floor(value · 10^Scale) is kept: an int8
 )
 
 // Field is a column of an extraction.
 type Field struct {
 	Name   string // its name until the rows are arranged
 	Kind   FieldKind
-	OfUnit bool // it names a unit by a text, which gets a number
+	Scale  int32 // of a Fixed one
+	OfUnit bool  // it names a unit by a text, which gets a number
 }
 
 // Extraction is the query that reads a table for a snapshot.
@@ -78,7 +80,7 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 	e := Extraction{Table: t, required: Required(t)}
 	var items, conditions []string
 	add := func(name, expression string, kind FieldKind) {
-		items = append(items, w.cast(expression, map[FieldKind]string{Whole: "int8", Real: "float8", Words: "text"}[kind])+" AS "+w.name(name))
+		items = append(items, w.cast(expression, map[FieldKind]string{Whole: "int8", Real: "float8", Words: "text", Fixed: "numeric"}[kind])+" AS "+w.name(name))
 		e.Fields = append(e.Fields, Field{Name: name, Kind: kind})
 	}
 	addKey := func(name, expression string, kind FieldKind, ofUnit bool) {
@@ -99,8 +101,9 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 			}
 			continue
 		}
-		value, kind := w.extracted(c)
+		value, kind, scale := w.extracted(c)
 		add(name, value, kind)
+		e.Fields[len(e.Fields)-1].Scale = scale
 		conditions = append(conditions, w.kept(c)...)
 	}
 	for i, k := range t.Keys {
@@ -182,34 +185,34 @@ func copyName(t *policy.Table) string {
 }
 
 // extracted is the normalised value of a column as it comes from the source: the number of a cell, of days or microseconds since
-// 1970, of the last digits that a snapshot keeps of a decimal.
-func (w *writer) extracted(c *policy.Column) (string, FieldKind) {
+// 1970, or a decimal, and how many of its digits after the point are kept.
+func (w *writer) extracted(c *policy.Column) (value string, kind FieldKind, scale int32) {
 	n, d := "("+w.normalised(c)+")", c.Domain
 	if !d.Ordered() {
-		return n, Whole
+		return n, Whole, 0
 	}
 	switch d.Min.(type) {
 	case int64:
-		return n, Whole
+		return n, Whole, 0
 	case policy.Date:
-		return w.operate(n, "-", w.constant(c, policy.Date(0))), Whole
+		return w.operate(n, "-", w.constant(c, policy.Date(0))), Whole, 0
 	case policy.Timestamp, policy.Timestamptz:
-		return w.micros(n), Whole
+		return w.micros(n), Whole, 0
 	case float64:
-		return n, Real
+		return n, Real, 0
 	case policy.Numeric:
 		held, err := fixedOf(c, dialect.Snapshot)
 		if err != nil {
 			w.fail("%v", err)
-			return "NULL", Whole
+			return "NULL", Whole, 0
 		}
 		if least, most := held.ends(); w.dialect.Digits > 0 || !least.IsInt64() || !most.IsInt64() {
-			return n, Words
+			return n, Words, 0
 		}
-		return w.call("floor", w.operate(n, "*", w.literal(power(held.scale).String(), "numeric"))), Whole
+		return n, Fixed, held.scale
 	}
 	w.fail("a domain of a type that is not ordered")
-	return "NULL", Whole
+	return "NULL", Whole, 0
 }
 
 // Arrange writes the statement that puts the rows of an extraction, staged in a table of its fields, into the snapshot. With units
