@@ -104,4 +104,6 @@ func (e *evaluated) decide(x *semantics.Expr) (bool, *refuse.Refusal) {
 	return value == true, refusal
 }
 
-func (e *evaluated) key(x *semantics.Expr) (policy.Value, *refuse.Refusal) { return e.value(x, e.v.key) }
+func (e *evaluated) key(x *semantics.Expr) (policy.Value, *refuse.Refusal) {
+	return e.value(x, e.v.key)
+}
