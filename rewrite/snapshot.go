@@ -40,13 +40,14 @@ const (
 	Real                       // float8
 	Words                      // text
 	Fixed                      // numeric, of which floor(value · 10^Scale) is kept: an int8
+	Long                       // numeric, of which the text of floor(value · 10^Scale) / 10^Scale is kept
 )
 
 // Field is a column of an extraction.
 type Field struct {
 	Name   string // its name until the rows are arranged
 	Kind   FieldKind
-	Scale  int32 // of a Fixed one
+	Scale  int32 // of one that is Fixed or Long
 	OfUnit bool  // it names a unit by a text, which gets a number
 }
 
@@ -80,7 +81,7 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 	e := Extraction{Table: t, required: Required(t)}
 	var items, conditions []string
 	add := func(name, expression string, kind FieldKind) {
-		items = append(items, w.cast(expression, map[FieldKind]string{Whole: "int8", Real: "float8", Words: "text", Fixed: "numeric"}[kind])+" AS "+w.name(name))
+		items = append(items, w.cast(expression, map[FieldKind]string{Whole: "int8", Real: "float8", Words: "text", Fixed: "numeric", Long: "numeric"}[kind])+" AS "+w.name(name))
 		e.Fields = append(e.Fields, Field{Name: name, Kind: kind})
 	}
 	addKey := func(name, expression string, kind FieldKind, ofUnit bool) {
@@ -132,6 +133,19 @@ func keyKind(k *policy.Column) (kind FieldKind, ofUnit bool) {
 		return unitKind(to.Table), true
 	}
 	return kindOf(to.Type), false
+}
+
+// WholeKey tells whether a source column of the table that names units or joins rows comes as whole numbers.
+func WholeKey(t *policy.Table, source string) bool {
+	if source == t.UnitColumn {
+		return unitKind(t) == Whole
+	}
+	i := slices.IndexFunc(t.Keys, func(k *policy.Column) bool { return k.Source == source })
+	if i < 0 {
+		return false
+	}
+	kind, _ := keyKind(t.Keys[i])
+	return kind == Whole
 }
 
 func kindOf(t policy.Type) FieldKind {
@@ -206,8 +220,11 @@ func (w *writer) extracted(c *policy.Column) (value string, kind FieldKind, scal
 			w.fail("%v", err)
 			return "NULL", Whole, 0
 		}
-		if least, most := held.ends(); w.dialect.Digits > 0 || !least.IsInt64() || !most.IsInt64() {
-			return n, Words, 0
+		if w.dialect.Digits > 0 {
+			return n, Words, 0 // which has no more digits than a snapshot holds
+		}
+		if least, most := held.ends(); !least.IsInt64() || !most.IsInt64() {
+			return n, Long, held.scale
 		}
 		return n, Fixed, held.scale
 	}
@@ -287,7 +304,7 @@ func (w *writer) arranged(c *policy.Column, field string, kind FieldKind) string
 			return "NULL"
 		}
 		to := w.dialect.DecimalOf(held.wide, held.scale)
-		if kind == Words {
+		if kind == Words || kind == Long {
 			return "TRY_CAST(" + field + " AS " + to + ")"
 		}
 		if held.scale == 0 {
