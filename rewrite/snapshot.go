@@ -27,7 +27,8 @@ import (
 // order once they are in DuckDB.
 //
 // Claim. A count over a snapshot's table is a count over the same rows as over the source's at the moment of the snapshot, and which
-// of a unit's rows have which rank is a function of that unit's rows alone. Proof. Units, values and rules are written by what writes
+// of a unit's rows have which rank is a function of that unit's rows alone (the same one, but in a dataset of which only some tables say
+// that units are whole numbers: there all are taken for texts). Proof. Units, values and rules are written by what writes
 // them for a query on the source (stored, normalised, kept), and the rank is the row_number by which such a query numbers rows. The
 // number of a unit depends on the other units in bits that are compared for equality alone: groupOrder and discovery take the hash's.
 
@@ -123,9 +124,16 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 }
 
 // unitKind and keyKind are how units and keys come: whole numbers, or texts. Those of a type that the policy does not give are texts.
-// Keys are of the kind of what they lead to, so that those that may be compared (policy.Comparable) are of one; ofUnit tells that
+// Units are whole numbers where all private tables of the dataset say so. Keys are of the kind of what they lead to, so that those that may be compared (policy.Comparable) are of one; ofUnit tells that
 // this is a unit.
-func unitKind(t *policy.Table) FieldKind { return kindOf(t.UnitType()) }
+func unitKind(t *policy.Table) FieldKind {
+	for _, other := range slices.Concat(t.Dataset.Tables, []*policy.Table{t}) { // which may be joined with each other by them
+		if !other.Public && other.Derived == nil && !other.Analysed() && kindOf(other.UnitType()) != Whole {
+			return Words
+		}
+	}
+	return Whole
+}
 
 func keyKind(k *policy.Column) (kind FieldKind, ofUnit bool) {
 	to := k.Origin()
