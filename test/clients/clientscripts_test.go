@@ -90,6 +90,7 @@ var pythonScripts = []struct{ name, file, modules string }{
 	{"psycopg", "psycopg_client.py", "psycopg"},
 	{"asyncpg", "asyncpg_client.py", "asyncpg"},
 	{"sqlalchemy", "sqlalchemy_client.py", "sqlalchemy, psycopg2"},
+	{"django", "django_client.py", "django, psycopg"},
 	{"pyodbc", "odbc_client.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()"},
 }
 
