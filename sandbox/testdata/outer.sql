@@ -212,3 +212,6 @@ SELECT DISTINCT a.k AS x FROM leaf_1 a ORDER BY a.g
 SELECT a.k, b.n FROM leaf_1 a LEFT JOIN leaf_1 b ON b.k = a.k AND b.n = (SELECT max(c.n) FROM leaf_1 c) ORDER BY 1, 2
 SELECT a.k, b.n FROM leaf_1 a LEFT JOIN leaf_1 AS b ON b.k = a.k AND b.n IN (SELECT max(c.n) FROM leaf_1 c WHERE c.g = a.g) ORDER BY 1, 2
 SELECT a.n, d.n FROM leaf_1 a LEFT JOIN (SELECT k, n FROM leaf_1 WHERE n > 0) d ON EXISTS (SELECT 1 FROM leaf_2 c WHERE c.n = d.n) AND d.k = a.k ORDER BY 1, 2
+
+-- answered: from here on a refusal is a fault. Patterns that have a type, as those that come as parameters do
+SELECT k ~ '^[ab]$'::text, k !~ CAST('a' AS varchar), k ~* '''|A'::text, 'it''s' ~ '''s$'::text, 'x' ~ NULL::text, k OPERATOR(pg_catalog.~) '^(b)$'::text COLLATE pg_catalog.default, substring('a=7' FROM '[0-9]+'::text) FROM leaf_1 ORDER BY n, k
