@@ -91,6 +91,7 @@ var pythonScripts = []struct{ name, file, modules string }{
 	{"asyncpg", "asyncpg_client.py", "asyncpg"},
 	{"sqlalchemy", "sqlalchemy_client.py", "sqlalchemy, psycopg2"},
 	{"django", "django_client.py", "django, psycopg"},
+	{"pgcli", "pgcli_client.py", "pgcli"},
 	{"pyodbc", "odbc_client.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()"},
 }
 
