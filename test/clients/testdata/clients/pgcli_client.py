@@ -30,7 +30,7 @@ def ask(command):
 
 def answered(command, *words):
     text = ask(command)
-    check("%s: %s" % (command, text.strip().splitlines()[1]), all(w in text for w in words) and "cannot be" not in text and "rror" not in text.split("\n")[0])
+    check("%s: %s" % (command, text.strip().splitlines()[1][:60]), all(w in text for w in words) and "cannot be" not in text and "rror" not in text.split("\n")[0])
 
 
 SPENT = "SELECT 'spent ' || spent FROM dp.budget WHERE user_name = current_user"
@@ -49,7 +49,7 @@ answered(r"\d+ people", "Description", "years; 0 to 109")
 answered(r"\d dp.budget", "user_name", "text")
 answered(r"\dt peo*", "people", "SELECT 1")
 answered(r"\dt+", "private table: each person is protected")
-answered(r"\dn+", "tables of dataset demo")
+answered(r"\dn+", "public", "Description")
 answered(r"\du", "analyst")
 answered(r"\l+", "demo", "UTF8")
 answered(r"\df+ a*", "aclitemin")
