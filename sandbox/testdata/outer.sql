@@ -215,3 +215,8 @@ SELECT a.n, d.n FROM leaf_1 a LEFT JOIN (SELECT k, n FROM leaf_1 WHERE n > 0) d 
 
 -- answered: from here on a refusal is a fault. Patterns that have a type, as those that come as parameters do
 SELECT k ~ '^[ab]$'::text, k !~ CAST('a' AS varchar), k ~* '''|A'::text, 'it''s' ~ '''s$'::text, 'x' ~ NULL::text, k OPERATOR(pg_catalog.~) '^(b)$'::text COLLATE pg_catalog.default, substring('a=7' FROM '[0-9]+'::text) FROM leaf_1 ORDER BY n, k
+-- names of a row's parts, which a tool has quoted
+SELECT ('"pg_catalog"."' || t || '"')::regtype::text FROM (VALUES ('int4'), ('timestamptz'), ('text'), ('_int4')) AS v(t)
+SELECT (quote_ident(s) || '.' || quote_ident(r))::regclass::oid, (s || '.' || r)::regclass::text FROM (VALUES ('pg_catalog', 'pg_class'), ('pg_catalog', 'pg_type')) AS v(s, r)
+SELECT (quote_ident(current_database()) || '.' || quote_ident(s) || '.' || quote_ident(r))::regclass::oid FROM (VALUES ('pg_catalog', 'pg_class')) AS v(s, r)
+SELECT ('"pg_catalog"."' || t || '"')::regtype::text FROM (VALUES ('no_type')) AS v(t)
