@@ -113,6 +113,7 @@ func clientScripts() []script {
 		script{"isql", []string{"sh", "isql_client.sh"}, []string{"sh", "-c", "command -v isql && grep -q '^\\[PostgreSQL Unicode' /etc/odbcinst.ini"}},
 		script{"node-postgres", []string{"node", "node_client.js"}, []string{"node", "-e", "require('pg')"}},
 		script{"postgres.js", []string{"node", "postgresjs_client.js"}, []string{"node", "-e", "require('postgres')"}},
+		script{"typeorm", []string{"node", "typeorm_client.js"}, []string{"node", "-e", "require('typeorm'); require('pg')"}},
 		script{"pgjdbc", []string{"java", "-cp", jdbcJar, "JdbcClient.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}})
 	if clientsDir != "" {
 		superset := filepath.Join(clientsDir, "superset", "bin", "python")
