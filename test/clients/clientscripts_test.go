@@ -114,6 +114,7 @@ func clientScripts() []script {
 		script{"node-postgres", []string{"node", "node_client.js"}, []string{"node", "-e", "require('pg')"}},
 		script{"postgres.js", []string{"node", "postgresjs_client.js"}, []string{"node", "-e", "require('postgres')"}},
 		script{"typeorm", []string{"node", "typeorm_client.js"}, []string{"node", "-e", "require('typeorm'); require('pg')"}},
+		script{"drizzle", []string{"node", "drizzle_client.js"}, []string{"node", "-e", "require('drizzle-orm/node-postgres'); require('drizzle-kit')"}},
 		script{"pgjdbc", []string{"java", "-cp", jdbcJar, "JdbcClient.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}})
 	if clientsDir != "" {
 		superset := filepath.Join(clientsDir, "superset", "bin", "python")
