@@ -220,3 +220,8 @@ SELECT ('"pg_catalog"."' || t || '"')::regtype::text FROM (VALUES ('int4'), ('ti
 SELECT (quote_ident(s) || '.' || quote_ident(r))::regclass::oid, (s || '.' || r)::regclass::text FROM (VALUES ('pg_catalog', 'pg_class'), ('pg_catalog', 'pg_type')) AS v(s, r)
 SELECT (quote_ident(current_database()) || '.' || quote_ident(s) || '.' || quote_ident(r))::regclass::oid FROM (VALUES ('pg_catalog', 'pg_class')) AS v(s, r)
 SELECT ('"pg_catalog"."' || t || '"')::regtype::text FROM (VALUES ('no_type')) AS v(t)
+-- shifts, as jOOQ's code generator reads modifiers
+SELECT (-8) >> 1, 1703937 >> 16, (7::smallint >> 1), (-7::smallint) >> 20, 5::bigint >> 40, (-5)::bigint >> 65, 9 >> 33, 9 >> (-1), n >> 1, '9' >> 1 FROM leaf_1 ORDER BY n, k
+SELECT 1 >> 2::bigint
+SELECT (-7) >> 2::smallint, 1 >> 2::int8::int4
+SELECT pg_typeof(7::smallint >> 1), pg_typeof(7::bigint >> 1), NULL >> 1, 1 >> NULL
