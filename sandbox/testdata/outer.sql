@@ -225,3 +225,6 @@ SELECT (-8) >> 1, 1703937 >> 16, (7::smallint >> 1), (-7::smallint) >> 20, 5::bi
 SELECT 1 >> 2::bigint
 SELECT (-7) >> 2::smallint, 1 >> 2::int8::int4
 SELECT pg_typeof(7::smallint >> 1), pg_typeof(7::bigint >> 1), NULL >> 1, 1 >> NULL
+-- indexes, of which there are none
+SELECT i.indoption::int[] AS asc_or_desc, array(SELECT pg_get_indexdef(i.indexrelid, k + 1, true) FROM generate_subscripts(i.indkey, 1) AS k ORDER BY k) AS columns FROM pg_catalog.pg_index AS i WHERE i.indrelid = 0
+SELECT NULL::int2vector::int[]

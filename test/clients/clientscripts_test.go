@@ -118,7 +118,9 @@ func clientScripts() []script {
 		script{"pgjdbc", []string{"java", "-cp", jdbcJar, "JdbcClient.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}})
 	if clientsDir != "" {
 		superset := filepath.Join(clientsDir, "superset", "bin", "python")
+		jars := filepath.Join(clientsDir, "java", "*")
 		all = append(all,
+			script{"jooq", []string{"java", "-cp", jars, "JooqClient.java"}, []string{"sh", "-c", "java --version && ls " + filepath.Join(clientsDir, "java") + "/jooq-codegen-*"}},
 			script{"lib/pq", []string{filepath.Join(clientsDir, "libpq")}, []string{"test", "-x", filepath.Join(clientsDir, "libpq")}},
 			script{"superset", []string{superset, "superset_client.py"}, []string{superset, "-c",
 				"import superset, selenium, shutil, os; assert shutil.which('chromedriver') and os.path.exists(os.environ['SUPERSET_TEMPLATE'])"}})
