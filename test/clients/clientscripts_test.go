@@ -121,6 +121,8 @@ func clientScripts() []script {
 		jars := filepath.Join(clientsDir, "java", "*")
 		all = append(all,
 			script{"jooq", []string{"java", "-cp", jars, "JooqClient.java"}, []string{"sh", "-c", "java --version && ls " + filepath.Join(clientsDir, "java") + "/jooq-codegen-*"}},
+			script{"hibernate", []string{"sh", "-c", `d=$(mktemp -d) && javac -cp "$0" -d "$d" HibernateClient.java && java -cp "$d:$0" HibernateClient; s=$?; rm -r "$d"; exit $s`, jars},
+				[]string{"sh", "-c", "javac --version && ls " + filepath.Join(clientsDir, "java") + "/hibernate-core-*"}},
 			script{"lib/pq", []string{filepath.Join(clientsDir, "libpq")}, []string{"test", "-x", filepath.Join(clientsDir, "libpq")}},
 			script{"superset", []string{superset, "superset_client.py"}, []string{superset, "-c",
 				"import superset, selenium, shutil, os; assert shutil.which('chromedriver') and os.path.exists(os.environ['SUPERSET_TEMPLATE'])"}})
