@@ -92,6 +92,7 @@ var pythonScripts = []struct{ name, file, modules string }{
 	{"sqlalchemy", "sqlalchemy_client.py", "sqlalchemy, psycopg2"},
 	{"django", "django_client.py", "django, psycopg"},
 	{"pgcli", "pgcli_client.py", "pgcli"},
+	{"ibis", "ibis_client.py", "ibis.backends.postgres"},
 	{"pyodbc", "odbc_client.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()"},
 }
 
