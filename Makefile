@@ -59,7 +59,7 @@ bench-bounds: ## what bounding a unit's rows and groups costs over 10,000,000 ro
 	DPPROXY_BENCH=1 $(GO) test ./rewrite -run '^TestBench(Proven|Bounds)$$' -count=1 -timeout 60m -v | grep -v '^=== '
 
 bench-snapshot: deps ## questions over a snapshot of 10,000,000 rows beside the analyst's own SQL on PostgreSQL and DuckDB, and what making it takes
-	DPPROXY_BENCH=1 $(GO) test ./test/snapshots -run '^TestBenchSnapshot$$' -count=1 -timeout 60m -v | grep -v '^=== '
+	DPPROXY_BENCH=1 $(GO) test ./test/snapshots -run '^TestBench' -count=1 -timeout 60m -v | grep -v '^=== '
 
 bench-error: ## error of ranges: ours, the lecture notes', the best known, the certified limit
 	$(GO) test -run '^$$' -bench RangeError -benchtime 1x ./mechanisms/...

@@ -34,7 +34,7 @@ type Snapshots struct {
 	making sync.Mutex // one copy at a time
 
 	mu     sync.Mutex
-	copies []*copied // those in force, the newest first; a second one only after a change of the policy
+	copies []*copied // those in force, that of the newest policy first; a second one only after a change of the policy
 	left   []*copied // those no longer in force that somebody reads
 }
 
@@ -216,14 +216,11 @@ func (b *Snapshots) Prepare(ctx context.Context, p *policy.Policy) error {
 	if err != nil {
 		return err
 	}
-	b.mu.Lock()
-	have := len(b.copies) > 0 && b.copies[0].digest == want.digest
-	b.mu.Unlock()
-	if have {
-		return nil
-	}
 	b.making.Lock()
 	defer b.making.Unlock()
+	if b.first(want.digest) {
+		return nil
+	}
 	if c := b.newest(ctx, want); c != nil {
 		b.putInForce(c, false)
 		return nil
@@ -235,6 +232,17 @@ func (b *Snapshots) Prepare(ctx context.Context, p *policy.Policy) error {
 	}
 	b.putInForce(c, false)
 	return nil
+}
+
+// first puts a copy that is in force before the others, where one was made by this SQL.
+func (b *Snapshots) first(digest string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.copies, func(c *copied) bool { return c.digest == digest })
+	if i > 0 {
+		b.copies[0], b.copies[i] = b.copies[i], b.copies[0]
+	}
+	return i >= 0
 }
 
 // Keep makes copies at their times until ctx ends, for the policy that is in force then.

@@ -72,7 +72,7 @@ func (b *Snapshots) make(ctx context.Context, want extractions) (*copied, error)
 	if err := os.MkdirAll(b.plan.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
-	b.sweep(want)
+	b.sweep()
 	directory, remove, err := scratch.New(b.plan.Dir, makingName)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
@@ -97,8 +97,9 @@ func (b *Snapshots) make(ctx context.Context, want extractions) (*copied, error)
 	return openCopy(ctx, path, b.key)
 }
 
-// sweep removes what no process makes any more, and whole snapshots older than those in force that nothing has open.
-func (b *Snapshots) sweep(want extractions) {
+// sweep removes what no process makes any more, and whole snapshots, of whichever policy, that are older than what is in force here.
+// Where another process has one of them open it stays open.
+func (b *Snapshots) sweep() {
 	scratch.Sweep(b.plan.Dir, makingName)
 	list, err := os.ReadDir(b.plan.Dir)
 	if err != nil {
@@ -115,7 +116,7 @@ func (b *Snapshots) sweep(want extractions) {
 	}
 	for _, e := range list {
 		path := filepath.Join(b.plan.Dir, e.Name())
-		if at, digest, ok := parseName(e.Name()); ok && !kept[path] && digest == want.digest && at.Before(b.copies[0].at) {
+		if at, _, ok := parseName(e.Name()); ok && !kept[path] && at.Before(b.copies[0].at) {
 			_ = os.Remove(path) // another process may have done so
 		}
 	}
@@ -203,7 +204,7 @@ func stagedTable(i int) string { return fmt.Sprintf("staged.main.t%d", i) }
 
 // stage makes the table for the rows of an extraction and tells where to append them.
 func (m *maker) stage(ctx context.Context, i int, e rewrite.Extraction, fill func(add *duckdb.Appender) error) error {
-	types := map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR"}
+	types := map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR", rewrite.Fixed: "BIGINT"}
 	var fields []string
 	for _, f := range e.Fields {
 		fields = append(fields, f.Name+" "+types[f.Kind])
@@ -231,18 +232,19 @@ func (m *maker) stage(ctx context.Context, i int, e rewrite.Extraction, fill fun
 
 // arrange puts what was staged in order.
 func (m *maker) arrange(ctx context.Context, list []rewrite.Extraction) error {
-	byUnit := map[string][]string{} // the staged tables whose units are texts, by dataset
+	byUnit := map[string][]rewrite.Staged{} // what names units by texts, by dataset
 	first := map[string]*policy.Table{}
 	for i, e := range list {
-		if d := e.Table.Dataset; !d.Unit.Row && e.TextUnits() {
-			byUnit[d.ID] = append(byUnit[d.ID], stagedTable(i))
-			first[d.ID] = e.Table
+		for _, f := range e.Fields {
+			if id := e.Table.Dataset.ID; f.OfUnit {
+				byUnit[id], first[id] = append(byUnit[id], rewrite.Staged{Table: stagedTable(i), Field: f.Name}), e.Table
+			}
 		}
 	}
 	numbers := map[string]string{}
-	for id, tables := range byUnit {
+	for id, fields := range byUnit {
 		numbers[id] = fmt.Sprintf("staged.main.units%d", len(numbers))
-		text, err := rewrite.Number(first[id], tables, numbers[id])
+		text, err := rewrite.Number(first[id], fields, numbers[id])
 		if err != nil {
 			return err
 		}

@@ -115,6 +115,13 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add *duckdb.
 				row[i] = nil
 			case kind == rewrite.Words:
 				row[i] = string(v)
+			case kind == rewrite.Fixed:
+				n, ok := fixed(v, int(e.Fields[i].Scale))
+				if !ok {
+					_, _ = rows.Close()
+					return errResult
+				}
+				row[i] = n
 			case len(v) != 8:
 				_, _ = rows.Close()
 				return errResult
@@ -132,6 +139,57 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add *duckdb.
 	_, err := rows.Close()
 	return err
 }
+
+// fixed is floor(value · 10^scale) of a numeric as PostgreSQL sends it in binary: the number of its digits to the base 10,000, the
+// power of the first, the sign, and the digits. NaN, infinities and what no int64 holds are none: no domain that is Fixed has them.
+func fixed(v []byte, scale int) (n int64, ok bool) {
+	if len(v) < 8 {
+		return 0, false
+	}
+	digits, weight, sign := int(binary.BigEndian.Uint16(v)), int(int16(binary.BigEndian.Uint16(v[2:]))), binary.BigEndian.Uint16(v[4:])
+	const negative = 0x4000
+	if sign != 0 && sign != negative || len(v) != 8+2*digits {
+		return 0, false
+	}
+	cut := false // something is left out below the last digit that is kept
+	for i := range digits {
+		d := int64(binary.BigEndian.Uint16(v[8+2*i:]))
+		switch power := 4*(weight-i) + scale; {
+		case d == 0:
+		case power > 18:
+			return 0, false
+		case power >= 0:
+			if d > (math.MaxInt64-n)/powers[power] {
+				return 0, false
+			}
+			n += d * powers[power]
+		case power > -4:
+			kept := d / powers[-power]
+			cut = cut || kept*powers[-power] != d
+			if kept > math.MaxInt64-n {
+				return 0, false
+			}
+			n += kept
+		default:
+			cut = true
+		}
+	}
+	if sign == negative {
+		if n = -n; cut {
+			n--
+		}
+	}
+	return n, true
+}
+
+// powers are those of ten.
+var powers = func() (list [19]int64) {
+	list[0] = 1
+	for i := range list[1:] {
+		list[i+1] = 10 * list[i]
+	}
+	return list
+}()
 
 // deterministicSQL asks whether a column's texts are equal where their bytes are.
 const deterministicSQL = `SELECT c.collisdeterministic

@@ -3,16 +3,23 @@ package backend
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -170,6 +177,39 @@ func TestSnapshotIsTakenUp(t *testing.T) {
 	}
 	if got := people(t, again()); got != "[]: [40]" {
 		t.Errorf("beside a damaged one: %s", got)
+	}
+}
+
+// TestSnapshotsOfAPolicyThatChanges: a policy that needs other tables has its snapshot before it is in force, what was asked under the
+// one before it is answered meanwhile, and going back makes none anew.
+func TestSnapshotsOfAPolicyThatChanges(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	b := h.Backend.(*Snapshots)
+	before := render(t, measure(t, h.policy, "people"), h).Of(b.AsOf())
+	h.source("DELETE FROM people WHERE person_id <= 10")
+	for time.Now().Unix() == b.AsOf() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	old, next := h.policy, testPolicy(t, h.policy.Backend.URL)
+	next.Backend.Snapshot, next.Datasets[0].Tables[0].Columns[0].Outside = old.Backend.Snapshot, policy.OutsideOther
+	h.policy = next
+	prepare(t, h)
+	after := render(t, measure(t, next, "people"), h)
+	if one, other := counts(t, h, before), counts(t, h, after); !slices.Equal(one, []string{"[]: [40]"}) || !slices.Equal(other, []string{"[]: [30]"}) {
+		t.Errorf("of the old policy %v, of the new one %v", one, other)
+	}
+	h.policy = old
+	at := b.AsOf()
+	prepare(t, h)
+	if b.AsOf() >= at || len(filesIn(t, b.plan.Dir)) != 2 {
+		t.Errorf("back again: as of %d after %d, files %v", b.AsOf(), at, filesIn(t, b.plan.Dir))
+	}
+	if err := renewed(t, h, 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if names := filesIn(t, b.plan.Dir); len(names) != 1 {
+		t.Errorf("left: %v", names)
 	}
 }
 
@@ -340,5 +380,57 @@ func TestSnapshotKeys(t *testing.T) {
 				t.Errorf("findings: %q", text)
 			}
 		})
+	}
+}
+
+// TestFixedNumbers: of a numeric as PostgreSQL sends it are kept the digits that its own floor keeps.
+func TestFixedNumbers(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	conn, err := pgconn.Connect(t.Context(), server.URLFor("postgres", server.Database(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	const seed = 1812
+	r := rand.New(rand.NewPCG(seed, 0))
+	t.Log("seed", seed)
+	numbers := []string{"0", "-0.00", "1", "-1", "0.01", "-0.01", "0.009", "-0.009", "9999", "10000", "-10000.0001", "99990000", "0.00001", "-0.00001", "92233720368547758.07", "-92233720368547758.07"}
+	for range 2000 {
+		text := strconv.Itoa(r.IntN(2)*2 - 1)[:1]
+		if text == "1" {
+			text = ""
+		}
+		for range 1 + r.IntN(16) {
+			text += strconv.Itoa(r.IntN(10) * r.IntN(2))
+		}
+		text += "."
+		for range 1 + r.IntN(12) {
+			text += strconv.Itoa(r.IntN(10) * r.IntN(2))
+		}
+		numbers = append(numbers, text)
+	}
+	for scale := range 3 {
+		text := fmt.Sprintf("SELECT x::numeric, floor(x::numeric * 10 ^ %d::numeric)::int8 FROM unnest($1::text[]) WITH ORDINALITY AS s(x, i) ORDER BY i", scale)
+		got := conn.ExecParams(t.Context(), text, [][]byte{[]byte("{" + strings.Join(numbers, ",") + "}")}, nil, nil, []int16{1}).Read()
+		if got.Err != nil || len(got.Rows) != len(numbers) {
+			t.Fatal(got.Err)
+		}
+		for i, row := range got.Rows {
+			if n, ok := fixed(row[0], scale); !ok || n != int64(binary.BigEndian.Uint64(row[1])) {
+				t.Errorf("%s at scale %d: %d %t, want %d", numbers[i], scale, n, ok, int64(binary.BigEndian.Uint64(row[1])))
+			}
+		}
+	}
+	other := conn.ExecParams(t.Context(), "SELECT unnest('{NaN,Infinity,-Infinity,1e19,92233720368547758.08}'::numeric[])", nil, nil, nil, []int16{1}).Read()
+	for i, row := range other.Rows {
+		if n, ok := fixed(row[0], 2); ok {
+			t.Errorf("number %d has the value %d", i, n)
+		}
+	}
+	for _, bad := range [][]byte{nil, {0, 1}, {0, 1, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 1}} {
+		if _, ok := fixed(bad, 2); ok {
+			t.Errorf("%v is a number", bad)
+		}
 	}
 }

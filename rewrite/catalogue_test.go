@@ -95,8 +95,8 @@ func copying(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 			}
 			texts = append(texts, text)
 		}
-		if e.TextUnits() && !table.Dataset.Unit.Row {
-			text, err := rewrite.Number(table, []string{"a", "b"}, "v")
+		if slices.ContainsFunc(e.Fields, func(f rewrite.Field) bool { return f.OfUnit }) {
+			text, err := rewrite.Number(table, []rewrite.Staged{{Table: "a", Field: "u"}, {Table: "b", Field: "j1"}}, "v")
 			if err != nil {
 				t.Fatal(err)
 			}

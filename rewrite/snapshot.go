@@ -39,12 +39,15 @@ const (
 	Whole FieldKind = 1 + iota // int8
 	Real                       // float8
 	Words                      // text
+	Fixed                      // numeric, of which floor(value · 10^Scale) is kept: an int8
 )
 
 // Field is a column of an extraction.
 type Field struct {
-	Name string // its name until the rows are arranged
-	Kind FieldKind
+	Name   string // its name until the rows are arranged
+	Kind   FieldKind
+	Scale  int32 // of a Fixed one
+	OfUnit bool  // it names a unit by a text, which gets a number
 }
 
 // Extraction is the query that reads a table for a snapshot.
@@ -65,9 +68,6 @@ func (e Extraction) Args() []any { return e.text.args }
 // Required are the keys through which units are found: the query must not run where no constraint proves them.
 func (e Extraction) Required() []Unique { return e.required }
 
-// TextUnits tells whether units are texts, which get numbers.
-func (e Extraction) TextUnits() bool { return unitKind(e.Table) == Words }
-
 // Extract writes the query that reads a private table of the policy for a snapshot.
 func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 	switch {
@@ -80,12 +80,16 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 	e := Extraction{Table: t, required: Required(t)}
 	var items, conditions []string
 	add := func(name, expression string, kind FieldKind) {
-		items = append(items, w.cast(expression, map[FieldKind]string{Whole: "int8", Real: "float8", Words: "text"}[kind])+" AS "+w.name(name))
-		e.Fields = append(e.Fields, Field{name, kind})
+		items = append(items, w.cast(expression, map[FieldKind]string{Whole: "int8", Real: "float8", Words: "text", Fixed: "numeric"}[kind])+" AS "+w.name(name))
+		e.Fields = append(e.Fields, Field{Name: name, Kind: kind})
+	}
+	addKey := func(name, expression string, kind FieldKind, ofUnit bool) {
+		add(name, w.short(expression, kind), kind)
+		e.Fields[len(e.Fields)-1].OfUnit = ofUnit && kind == Words
 	}
 	source, unit := w.stored(false)
 	if !t.Dataset.Unit.Row {
-		add("u", w.short(unit, unitKind(t)), unitKind(t))
+		addKey("u", unit, unitKind(t), true)
 		conditions = append(conditions, w.known(unit)...)
 	}
 	for i, c := range t.Columns {
@@ -97,13 +101,15 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 			}
 			continue
 		}
-		value, kind := w.extracted(c)
+		value, kind, scale := w.extracted(c)
 		add(name, value, kind)
+		e.Fields[len(e.Fields)-1].Scale = scale
 		conditions = append(conditions, w.kept(c)...)
 	}
 	for i, k := range t.Keys {
 		if !k.Unit {
-			add("j"+strconv.Itoa(i+1), w.short("t."+w.name(k.Source), keyKind(k.Type)), keyKind(k.Type))
+			kind, ofUnit := keyKind(k)
+			addKey("j"+strconv.Itoa(i+1), "t."+w.name(k.Source), kind, ofUnit)
 		}
 	}
 	if len(items) == 0 {
@@ -116,9 +122,19 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 }
 
 // unitKind and keyKind are how units and keys come: whole numbers, or texts. Those of a type that the policy does not give are texts.
-func unitKind(t *policy.Table) FieldKind { return keyKind(t.UnitType()) }
+// Keys are of the kind of what they lead to, so that those that may be compared (policy.Comparable) are of one; ofUnit tells that
+// this is a unit.
+func unitKind(t *policy.Table) FieldKind { return kindOf(t.UnitType()) }
 
-func keyKind(t policy.Type) FieldKind {
+func keyKind(k *policy.Column) (kind FieldKind, ofUnit bool) {
+	to := k.Origin()
+	if to.Unit {
+		return unitKind(to.Table), true
+	}
+	return kindOf(to.Type), false
+}
+
+func kindOf(t policy.Type) FieldKind {
 	if t.Integer() {
 		return Whole
 	}
@@ -169,34 +185,34 @@ func copyName(t *policy.Table) string {
 }
 
 // extracted is the normalised value of a column as it comes from the source: the number of a cell, of days or microseconds since
-// 1970, of the last digits that a snapshot keeps of a decimal.
-func (w *writer) extracted(c *policy.Column) (string, FieldKind) {
+// 1970, or a decimal, and how many of its digits after the point are kept.
+func (w *writer) extracted(c *policy.Column) (value string, kind FieldKind, scale int32) {
 	n, d := "("+w.normalised(c)+")", c.Domain
 	if !d.Ordered() {
-		return n, Whole
+		return n, Whole, 0
 	}
 	switch d.Min.(type) {
 	case int64:
-		return n, Whole
+		return n, Whole, 0
 	case policy.Date:
-		return w.operate(n, "-", w.constant(c, policy.Date(0))), Whole
+		return w.operate(n, "-", w.constant(c, policy.Date(0))), Whole, 0
 	case policy.Timestamp, policy.Timestamptz:
-		return w.micros(n), Whole
+		return w.micros(n), Whole, 0
 	case float64:
-		return n, Real
+		return n, Real, 0
 	case policy.Numeric:
 		held, err := fixedOf(c, dialect.Snapshot)
 		if err != nil {
 			w.fail("%v", err)
-			return "NULL", Whole
+			return "NULL", Whole, 0
 		}
 		if least, most := held.ends(); w.dialect.Digits > 0 || !least.IsInt64() || !most.IsInt64() {
-			return n, Words
+			return n, Words, 0
 		}
-		return w.call("floor", w.operate(n, "*", w.literal(power(held.scale).String(), "numeric"))), Whole
+		return n, Fixed, held.scale
 	}
 	w.fail("a domain of a type that is not ordered")
-	return "NULL", Whole
+	return "NULL", Whole, 0
 }
 
 // Arrange writes the statement that puts the rows of an extraction, staged in a table of its fields, into the snapshot. With units
@@ -210,20 +226,23 @@ func (e Extraction) Arrange(staged, numbers string, single bool) (string, error)
 		values = append(values, w.arranged(c, "s."+n, e.kind(n))+" AS "+n)
 		items = append(items, "b."+n+" AS "+w.copied(c))
 	}
+	from := staged + " AS s"
+	numbered := func(field string) string {
+		if !e.Fields[e.at(field)].OfUnit {
+			return "s." + field
+		}
+		from += "\n  LEFT JOIN " + numbers + " AS v" + field + " ON v" + field + ".v = s." + field
+		return "v" + field + ".u"
+	}
 	for i, k := range t.Keys {
 		if !k.Unit {
 			j := "j" + strconv.Itoa(i+1)
-			values = append(values, "s."+j)
+			values = append(values, numbered(j)+" AS "+j)
 			items = append(items, "b."+j+" AS "+w.copiedKey(k))
 		}
 	}
-	from := staged + " AS s"
 	if !t.Dataset.Unit.Row {
-		unit, rank := "s.u", w.call("row_number")+" OVER (PARTITION BY b.u"+w.rowOrder("b")+")"
-		if e.TextUnits() {
-			unit = "v.u"
-			from += "\n  LEFT JOIN " + numbers + " AS v ON v.v = s.u"
-		}
+		unit, rank := numbered("u"), w.call("row_number")+" OVER (PARTITION BY b.u"+w.rowOrder("b")+")"
 		if single {
 			rank = "1"
 		}
@@ -240,10 +259,12 @@ func (e Extraction) Arrange(staged, numbers string, single bool) (string, error)
 	return sql, w.err
 }
 
-// kind is how a field comes.
-func (e Extraction) kind(field string) FieldKind {
-	return e.Fields[slices.IndexFunc(e.Fields, func(f Field) bool { return f.Name == field })].Kind
+// at is where a field is, kind how it comes.
+func (e Extraction) at(field string) int {
+	return slices.IndexFunc(e.Fields, func(f Field) bool { return f.Name == field })
 }
+
+func (e Extraction) kind(field string) FieldKind { return e.Fields[e.at(field)].Kind }
 
 // arranged is the value of a field in the type that queries read.
 func (w *writer) arranged(c *policy.Column, field string, kind FieldKind) string {
@@ -279,13 +300,16 @@ func (w *writer) arranged(c *policy.Column, field string, kind FieldKind) string
 	return "NULL"
 }
 
-// Number writes the statement that numbers the units of a dataset whose keys are texts, from the tables that hold them as u: each
-// number ends in the unit's part of a hash.
-func Number(t *policy.Table, staged []string, into string) (string, error) {
+// Staged is a field of an extraction's rows where they wait.
+type Staged struct{ Table, Field string }
+
+// Number writes the statement that numbers the units of a dataset that are texts, from all fields that name them: each number ends in
+// the unit's part of a hash.
+func Number(t *policy.Table, fields []Staged, into string) (string, error) {
 	w := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: t, alias: "v"}
-	list := make([]string, len(staged))
-	for i, s := range staged {
-		list[i] = "SELECT u AS v FROM " + s
+	list := make([]string, len(fields))
+	for i, f := range fields {
+		list[i] = "SELECT " + f.Field + " AS v FROM " + f.Table
 	}
 	sql := "CREATE TABLE " + into + " AS SELECT v.v, row_number() OVER () * " + w.whole(unitMask+1) + " + " + w.textLimb("v.v").sql +
 		" AS u\nFROM (SELECT DISTINCT v FROM (" + strings.Join(list, " UNION ALL ") + ") WHERE v IS NOT NULL) AS v"

@@ -4,11 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -23,7 +25,7 @@ func snapshotOf(t *testing.T, from dialect.Dialect, read rowsOf, tables ...*poli
 	t.Helper()
 	db := duckDB(t, []string{"CREATE SCHEMA stage"})
 	var extractions []rewrite.Extraction
-	var texts []string
+	var texts []rewrite.Staged
 	for i, table := range tables {
 		e, err := rewrite.Extract(table, from)
 		if err != nil {
@@ -31,16 +33,23 @@ func snapshotOf(t *testing.T, from dialect.Dialect, read rowsOf, tables ...*poli
 		}
 		var fields []string
 		for _, f := range e.Fields {
-			fields = append(fields, f.Name+" "+map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR"}[f.Kind])
+			fields = append(fields, f.Name+" "+map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR", rewrite.Fixed: "BIGINT"}[f.Kind])
 		}
 		name := fmt.Sprintf("private.stage.t%d", i)
 		exec(t, db, "CREATE TABLE "+name+" ("+strings.Join(fields, ", ")+")")
 		for _, row := range read(t, e.SQL(), e.Args()) {
+			for at, f := range e.Fields {
+				if n, ok := row[at].(pgtype.Numeric); ok && f.Kind == rewrite.Fixed {
+					row[at] = floored(n, f.Scale)
+				}
+			}
 			exec(t, db, "INSERT INTO "+name+" VALUES (?"+strings.Repeat(", ?", len(row)-1)+")", row...)
 		}
 		extractions = append(extractions, e)
-		if e.TextUnits() && !table.Dataset.Unit.Row {
-			texts = append(texts, name)
+		for _, f := range e.Fields {
+			if f.OfUnit {
+				texts = append(texts, rewrite.Staged{Table: name, Field: f.Name})
+			}
 		}
 	}
 	numbers := "private.stage.units"
@@ -59,6 +68,20 @@ func snapshotOf(t *testing.T, from dialect.Dialect, read rowsOf, tables ...*poli
 		exec(t, db, arrange)
 	}
 	return db
+}
+
+// floored is floor(n · 10^scale).
+func floored(n pgtype.Numeric, scale int32) any {
+	if !n.Valid {
+		return nil
+	}
+	x := new(big.Rat).SetInt(n.Int)
+	power := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(n.Exp+scale, -n.Exp-scale))), nil))
+	if n.Exp+scale < 0 {
+		power.Inv(power)
+	}
+	x.Mul(x, power)
+	return new(big.Int).Div(x.Num(), x.Denom()).Int64() // Euclid's: the denominator is positive
 }
 
 func exec(t *testing.T, db *sql.DB, text string, args ...any) {
