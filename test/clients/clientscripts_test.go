@@ -116,6 +116,7 @@ func clientScripts() []script {
 		script{"postgres.js", []string{"node", "postgresjs_client.js"}, []string{"node", "-e", "require('postgres')"}},
 		script{"typeorm", []string{"node", "typeorm_client.js"}, []string{"node", "-e", "require('typeorm'); require('pg')"}},
 		script{"drizzle", []string{"node", "drizzle_client.js"}, []string{"node", "-e", "require('drizzle-orm/node-postgres'); require('drizzle-kit')"}},
+		script{"prisma", []string{"node", "prisma_client.js"}, []string{"node", "-e", "require('@prisma/adapter-pg'); require.resolve('prisma/package.json')"}},
 		script{"pgjdbc", []string{"java", "-cp", jdbcJar, "JdbcClient.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}})
 	if clientsDir != "" {
 		dbt := filepath.Join(clientsDir, "dbt", "bin", "python")
