@@ -344,7 +344,9 @@ func (b *Binder) rowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
 		return limitedRows.At(ast.Location(sel.DistinctClause[0]), "DISTINCT ON")
 	case sel.LimitCount != nil && !isZero(sel.LimitCount) && !IsNoLimit(sel.LimitCount):
 		return limitedRows.At(ast.Location(sel.LimitCount), "LIMIT")
-	case sel.LimitOffset != nil && !isZero(sel.LimitOffset) && !IsNoLimit(sel.LimitOffset):
+	}
+	// OFFSET $1 with 0 leaves all rows, as Prisma asks for every count. When it is described, the number is not known yet.
+	if n, refusal := b.Whole(sel.LimitOffset, "OFFSET", 0); refusal != nil || n != 0 {
 		return limitedRows.At(ast.Location(sel.LimitOffset), "OFFSET")
 	}
 	return nil

@@ -83,6 +83,11 @@ func TestCatalogSaysWhatThePolicySays(t *testing.T) {
 		{"SELECT column_name || ' ' || data_type || ' ' || is_nullable FROM information_schema.columns WHERE table_name = 'people' ORDER BY ordinal_position", "age integer YES sex text NO"},
 		{"SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'clinic.visits'::regclass", "character varying(10)"},
 		{"SELECT 'people'::regclass", "people"},
+		// A table brings a type of its rows and one of lists of them.
+		{"SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE nspname IN ('public', 'clinic') AND reltype > 0 ORDER BY 1", "people visits"},
+		{"SELECT t.typname || ' ' || t.typtype || ' ' || t.typinput || ' ' || format_type(t.oid, -1) || ' ' || t.typrelid::regclass FROM pg_class c JOIN pg_type t ON t.oid = c.reltype WHERE relname IN ('people', 'visits', 'budget') ORDER BY 1",
+			"budget c record_in dp.budget dp.budget people c record_in people people visits c record_in clinic.visits clinic.visits"},
+		{"SELECT a.typname || ' ' || a.oid::regtype || ' ' || (a.typelem = t.oid)::text FROM pg_type a JOIN pg_type t ON t.typarray = a.oid WHERE t.typname = 'people'", "_people people[] true"},
 		{"SELECT oid::regclass FROM pg_class WHERE relname = 'visits'", "clinic.visits"},
 		{"SELECT rolname FROM pg_roles ORDER BY 1", "alice dpproxy"},
 		{"SELECT usename FROM pg_stat_activity", "alice"},

@@ -26,7 +26,8 @@ func Dataset(p *policy.Policy, dataset string) []Table {
 			all.schema(d.ID, t.Schema, schemas[t.Schema])
 		}
 		r := relation{database: d.ID, schema: t.Schema, namespace: schemas[t.Schema], name: t.Name, kind: "r",
-			oid: oids.of("table " + d.ID + "." + t.Schema + "." + t.Name), comment: TableComment(t)}
+			oid: oids.of("table " + d.ID + "." + t.Schema + "." + t.Name), comment: TableComment(t),
+			rowType: oids.pair("type " + d.ID + "." + t.Schema + "." + t.Name)}
 		for _, c := range t.Columns {
 			r.columns = append(r.columns, attribute{name: c.Name, oid: c.Type, typmod: c.Typmod, comment: ColumnComment(c),
 				notNull: c.Nulls == policy.NullExclude})
@@ -59,6 +60,16 @@ func (n numbers) of(name string) int64 {
 	}
 	n.used[oid] = true
 	return oid
+}
+
+// pair gives two objects that come together a number each, and returns the second.
+func (n numbers) pair(name string) int64 {
+	for oid := n.of(name); ; oid = n.of(name) {
+		if !n.used[oid+1] {
+			n.used[oid+1] = true
+			return oid + 1
+		}
+	}
 }
 
 // Oid is the number by which catalogs know what has no table: a role, a database. It depends on the name alone.
