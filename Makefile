@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online bench-planning clients dashboard paths audit safety safety-full tpch truth attacks hostile docs deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot bench-error bench-samplers bench-online bench-planning clients dashboard paths audit safety safety-full tpch truth attacks hostile docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -57,6 +57,9 @@ bench: ## speed: answers a second, a fresh leaf, durable charges, beside Postgre
 
 bench-bounds: ## what bounding a unit's rows and groups costs over 10,000,000 rows, by plan, on both engines
 	DPPROXY_BENCH=1 $(GO) test ./rewrite -run '^TestBench(Proven|Bounds)$$' -count=1 -timeout 60m -v | grep -v '^=== '
+
+bench-snapshot: deps ## questions over a snapshot of 10,000,000 rows beside the analyst's own SQL on PostgreSQL and DuckDB, and what making it takes
+	DPPROXY_BENCH=1 $(GO) test ./test/snapshots -run '^TestBench' -count=1 -timeout 60m -v | grep -v '^=== '
 
 bench-error: ## error of ranges: ours, the lecture notes', the best known, the certified limit
 	$(GO) test -run '^$$' -bench RangeError -benchtime 1x ./mechanisms/...

@@ -28,6 +28,9 @@ type Backend interface {
 	// each of which has its turn within three steps, and then calls leave with the moment at which the last one returned, the
 	// zero time if she ran none. With a step of at most the deadline there is no such line, and no wait.
 	Admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error)
+	// AsOf is the moment of the rows that queries read which are admitted now, in seconds since 1970; 0: they are read live. Queries
+	// name it (rewrite.Query.Of), and read those rows until the last statement leaves that was admitted before others came.
+	AsOf() int64
 	// Places is how many paid queries run at a time, and Lines tells whether there is a line before them with such a step.
 	Places() int
 	Lines(step time.Duration) bool
@@ -63,6 +66,9 @@ var (
 func Open(ctx context.Context, p *policy.Policy, log *slog.Logger) (Backend, error) {
 	if file, ok := strings.CutPrefix(p.Backend.URL, "duckdb:"); ok {
 		return opened(openDuckDB(ctx, p, file, log))
+	}
+	if p.Backend.Snapshot != nil {
+		return opened(openSnapshots(ctx, p, log))
 	}
 	return opened(openPostgres(ctx, p, log))
 }

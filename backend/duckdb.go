@@ -2,8 +2,6 @@ package backend
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,9 +10,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/duckdb/duckdb-go/v2"
-
-	"github.com/dpproxy/dpproxy/internal/scratch"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -25,88 +20,35 @@ import (
 // tables lie in the catalog dialect.Catalog, outside the search path. Once they are there the engine is locked: no file,
 // no extension, no setting can be reached from SQL.
 type DuckDB struct {
-	db    *sql.DB
-	aside *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
+	*instance
 	executor
-	log       *slog.Logger
-	directory string // of what does not fit in memory
-	remove    func() error
-	leftOut   []leftOut   // of the files
-	unique    []uniqueKey // what constraints prove; the schema cannot change any more
+	log     *slog.Logger
+	leftOut []leftOut   // of the files
+	unique  []uniqueKey // what constraints prove; the schema cannot change any more
 }
 
 var _ Backend = (*DuckDB)(nil)
 
-// settled are DuckDB's settings, before any row is read. What is sorted and grouped beyond the memory goes to files in a
-// directory of this process's own, which is gone with it (or with the next one's start, where it was killed): without one, a unit with enough rows would decide whether a query
-// ends (privacy rule 24). The files are encrypted with a key that nobody keeps; DuckDB calls the randomness of the module that
-// is built in unsafe, so this is no more than a help against what a crash leaves behind. The other values are DuckDB's own
-// defaults: nothing but a new version of it could change them.
-func settled(directory string) []string {
-	return []string{
-		"SET GLOBAL TimeZone = 'UTC'", // text without a zone is UTC's
-		"SET GLOBAL temp_directory = " + dialect.QuoteText(directory),
-		"SET GLOBAL force_mbedtls_unsafe = true",
-		"SET GLOBAL temp_file_encryption = true",
-		fmt.Sprintf("SET GLOBAL threads = %d", runtime.GOMAXPROCS(0)),
-		"SET GLOBAL default_collation = ''", "SET GLOBAL default_null_order = 'NULLS_LAST'", "SET GLOBAL default_order = 'ASCENDING'",
-		"SET GLOBAL integer_division = false", "SET GLOBAL ieee_floating_point_ops = true", "SET GLOBAL old_implicit_casting = false",
-		"SET GLOBAL preserve_insertion_order = true", "SET GLOBAL scalar_subquery_error_on_multiple_rows = true",
-		"SET GLOBAL autoload_known_extensions = false",
-		"SET GLOBAL autoinstall_known_extensions = false",
-		"SET GLOBAL allow_community_extensions = false",
-	}
-}
-
-// lockdown is run once the data are there.
-var lockdown = []string{
-	"SET GLOBAL enable_external_access = false",
-	"SET GLOBAL lock_configuration = true",
-}
-
 func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Logger) (*DuckDB, error) {
-	connector, err := duckdb.NewConnector("", func(driver.ExecerContext) error { return nil })
+	engine, err := startInstance(ctx, os.TempDir())
 	if err != nil {
-		return nil, errors.New("the embedded DuckDB does not start")
-	}
-	const prefix = "dpproxy-spill-"
-	scratch.Sweep(os.TempDir(), prefix)
-	directory, remove, err := scratch.New(os.TempDir(), prefix)
-	if err != nil {
-		return nil, fmt.Errorf("there is no room for the files of large sorts: %w", err)
-	}
-	b := &DuckDB{db: sql.OpenDB(connector), log: log, directory: directory, remove: remove}
-	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
-	if err := b.run(ctx, settled(directory)); err != nil {
-		b.Close()
 		return nil, err
 	}
+	b := &DuckDB{instance: engine, log: log}
+	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
 	if err := b.fill(ctx, p, file); err != nil {
 		b.Close()
 		return nil, err
 	}
-	if err := b.run(ctx, lockdown); err != nil {
+	if err := b.lock(ctx); err != nil {
 		b.Close()
 		return nil, err
 	}
-	if b.aside, err = b.db.Conn(ctx); err == nil {
-		b.unique, err = b.uniqueKeys(ctx)
-	}
-	if err != nil {
+	if b.unique, err = b.uniqueKeys(ctx); err != nil {
 		b.Close()
 		return nil, ErrUnavailable
 	}
 	return b, nil
-}
-
-// run runs statements that settle the engine.
-func (b *DuckDB) run(ctx context.Context, statements []string) error {
-	for _, s := range statements {
-		if _, err := b.db.ExecContext(ctx, s); err != nil {
-			return errors.New("DuckDB cannot be locked down")
-		}
-	}
-	return nil
 }
 
 // fill attaches the file, or reads the policy's files into memory.
@@ -139,50 +81,9 @@ func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error 
 // Dialect is described at Backend.
 func (b *DuckDB) Dialect() dialect.Dialect { return dialect.DuckDB }
 
-// Close frees the embedded database, and removes what it left in files.
-func (b *DuckDB) Close() error {
-	if b.aside != nil {
-		_ = b.aside.Close() // closed before, or for good
-	}
-	return errors.Join(b.db.Close(), b.remove())
-}
-
 // Ready is described at Backend.
 func (b *DuckDB) Ready(caller context.Context, queries ...rewrite.Query) error {
-	ctx, cancel := context.WithTimeout(caller, readyTimeout)
-	defer cancel()
-	if _, err := b.aside.ExecContext(ctx, "SELECT 1"); err != nil {
-		if caller.Err() != nil {
-			return ErrUnavailable // the caller stopped waiting: that says nothing of the database
-		}
-		b.log.Warn("the private database is not ready", "cause", cause(err))
-		return ErrUnavailable
-	}
-	for _, q := range queries {
-		err := b.bind(ctx, q)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return ErrUnavailable
-		case err != nil || !b.proven(q.Required()):
-			b.log.Error("the private database does not plan a query; nothing was charged for it", "table", q.Table().Name, "cause", cause(err))
-			return ErrUnplanned
-		}
-	}
-	return nil
-}
-
-// bind binds every text that a query may run as, and reads no row.
-func (b *DuckDB) bind(ctx context.Context, q rewrite.Query) error {
-	for _, f := range forms(q) {
-		statement, err := b.aside.PrepareContext(ctx, f.sql)
-		if err == nil {
-			err = statement.Close()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.ready(caller, b.log, queries, func(q rewrite.Query) bool { return b.proven(q.Required()) })
 }
 
 // groups runs a query.
@@ -194,44 +95,7 @@ func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Gro
 	if err != nil {
 		return nil, err
 	}
-	rows, err := b.db.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	into := newCollector(query)
-	if query.Keyed() {
-		err := collectKeys(rows, into)
-		return into.groups, err
-	}
-	values := make([]any, query.Grain()+query.Counters())
-	targets := make([]any, len(values))
-	for i := range values {
-		targets[i] = &values[i]
-	}
-	cells, counts := make([]int32, query.Grain()), make([]int64, query.Counters())
-	for rows.Next() {
-		if err := rows.Scan(targets...); err != nil {
-			return nil, errResult
-		}
-		fits := true
-		for i, v := range values {
-			var ok bool
-			if i < len(cells) {
-				cells[i], ok = v.(int32)
-			} else {
-				counts[i-len(cells)], ok = v.(int64)
-			}
-			fits = fits && ok
-		}
-		if !fits {
-			return nil, errResult
-		}
-		if err := into.add(cells, counts); err != nil {
-			return nil, err
-		}
-	}
-	return into.groups, rows.Err()
+	return b.answer(ctx, query, text, args)
 }
 
 // folded names a column as DuckDB compares names: without regard to case.
@@ -244,29 +108,6 @@ func (b *DuckDB) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Relea
 	return copyTable(t, dialect.DuckDB, func(text string, add func([]*string) error) error {
 		return b.eachRow(ctx, text, add)
 	})
-}
-
-// eachRow runs a query whose columns are all text.
-func (b *DuckDB) eachRow(ctx context.Context, text string, add func([]*string) error, args ...any) error {
-	rows, err := b.db.QueryContext(ctx, text, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	names, err := rows.Columns()
-	if err != nil {
-		return err
-	}
-	for rows.Next() {
-		texts, into := textRow(len(names))
-		if err := rows.Scan(into...); err != nil {
-			return errResult
-		}
-		if err := add(texts); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
 
 // Inspect is described at Backend. The schema cannot change below a running backend: a file is attached read-only, and

@@ -118,6 +118,9 @@ func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) 
 // Places is described at Backend, as Lines, Admit and Execute are.
 func (x executor) Places() int { return cap(x.slots) }
 
+// AsOf is described at Backend.
+func (x executor) AsOf() int64 { return 0 }
+
 func (x executor) Lines(step time.Duration) bool { return step > x.deadline }
 
 func (x executor) Admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {

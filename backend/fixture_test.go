@@ -15,6 +15,7 @@ import (
 	"time"
 
 	_ "github.com/duckdb/duckdb-go/v2"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -47,10 +48,17 @@ type house struct {
 	log    *logBook
 	change func(statement string) // runs a statement as the owner; nil where the database cannot change
 	crash  func()
+	source func(statement string) // change, of what a snapshot is of
+	gone   func()                 // crash, of what a snapshot is of
+	lock   func(table string) func()
+	role   string
 }
 
 func (h *house) executor() *executor {
-	if b, ok := h.Backend.(*DuckDB); ok {
+	switch b := h.Backend.(type) {
+	case *DuckDB:
+		return &b.executor
+	case *Snapshots:
 		return &b.executor
 	}
 	return &h.Backend.(*Postgres).executor
@@ -168,10 +176,11 @@ func counts(t testing.TB, h *house, q rewrite.Query) []string {
 	return list
 }
 
-// eachBackend runs a test on both databases.
+// eachBackend runs a test on both databases, and on a snapshot of PostgreSQL.
 func eachBackend(t *testing.T, test func(t *testing.T, h *house)) {
 	t.Run("DuckDB", func(t *testing.T) { test(t, duckHouse(t)) })
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, postgresHouse(t)) })
+	t.Run("snapshot", func(t *testing.T) { test(t, snapshotHouse(t)) })
 }
 
 func duckHouse(t *testing.T) *house { return duckHouseWith(t) }
@@ -202,7 +211,32 @@ func duckHouseWith(t *testing.T, more ...string) *house {
 	return h
 }
 
-func postgresHouse(t *testing.T) *house {
+// snapshotHouse is a snapshot of postgresHouse's database, which does not change.
+func snapshotHouse(t *testing.T) *house {
+	t.Helper()
+	h := postgresHouseOf(t, &policy.Snapshot{Dir: filepath.Join(t.TempDir(), "snapshots"), Every: 24 * time.Hour, Within: time.Hour})
+	b := h.Backend.(*Snapshots)
+	prepare(t, h)
+	h.change, h.crash = nil, func() { b.copies[0].Close() }
+	return h
+}
+
+func prepare(t *testing.T, h *house) {
+	t.Helper()
+	for _, d := range h.policy.Datasets {
+		findings, err := h.Inspect(context.Background(), h.policy, d)
+		if err != nil || fatal(findings) {
+			t.Fatal(findings, err)
+		}
+	}
+	if err := h.Backend.(*Snapshots).Prepare(context.Background(), h.policy); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func postgresHouse(t *testing.T) *house { return postgresHouseOf(t, nil) }
+
+func postgresHouseOf(t *testing.T, s *policy.Snapshot) *house {
 	t.Helper()
 	server := pgtest.Shared(t)
 	role := server.Role(t, "")
@@ -211,11 +245,24 @@ func postgresHouse(t *testing.T) *house {
 		server.Exec(t, database, fmt.Sprintf(s, "public."))
 	}
 	server.Exec(t, database, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
-	h := open(t, testPolicy(t, server.URLFor(role, database)))
+	p := testPolicy(t, server.URLFor(role, database))
+	p.Backend.Snapshot = s
+	h := open(t, p)
 	h.change = func(statement string) { server.Exec(t, database, statement) }
 	h.crash = func() { // no connection is let in any more
 		server.Exec(t, "postgres", "ALTER ROLE "+role+" NOLOGIN",
 			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '"+role+"'")
+	}
+	h.source, h.gone, h.role = h.change, h.crash, role
+	h.lock = func(table string) func() {
+		conn, err := pgconn.Connect(context.Background(), server.URLFor("postgres", database))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(context.Background(), "BEGIN; LOCK TABLE "+table).ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+		return func() { conn.Close(context.Background()) }
 	}
 	return h
 }

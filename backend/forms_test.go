@@ -16,7 +16,7 @@ func TestEveryFormIsPlanned(t *testing.T) {
 	t.Parallel()
 	eachBackend(t, func(t *testing.T, h *house) {
 		q := render(t, measure(t, h.policy, "people"), h)
-		if len(q.Proven()) == 0 {
+		if len(q.Proven()) == 0 && !h.Dialect().Ready {
 			t.Fatal("the query has one text alone")
 		}
 		planned := map[string]bool{}

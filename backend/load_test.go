@@ -200,7 +200,7 @@ func TestSortsGoToFiles(t *testing.T) {
 				t.Fatal(s, err)
 			}
 		}
-		groups, err := (&DuckDB{db: small, log: discard()}).groups(t.Context(), q)
+		groups, err := (&DuckDB{instance: &instance{db: small}, log: discard()}).groups(t.Context(), q)
 		if (err == nil && len(groups) > 0) != works {
 			t.Errorf("directory %q: %d groups, %v", directory, len(groups), err)
 		}

@@ -69,7 +69,7 @@ func TestUniqueKeysAreProved(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			duck := &DuckDB{db: db}
+			duck := &DuckDB{instance: &instance{db: db}}
 			if duck.unique, err = duck.uniqueKeys(context.Background()); err != nil {
 				t.Fatal(err)
 			}

@@ -73,6 +73,7 @@ func (s *saveBody) encode() []byte {
 	e.Spec(s.item.Spec)
 	e.Blob(s.item.Described)
 	e.Int(int64(s.item.Refresh))
+	e.Int(s.item.AsOf)
 	writeLadder(&e, s.item.Ladder)
 	e.Digest(s.family)
 	e.Int(s.of)
@@ -83,7 +84,7 @@ func decodeSave(b []byte) (s saveBody, err error) {
 	d := chain.Read(b)
 	s.charge, s.at, s.key, s.noisy = d.Int(), d.Int(), store.Key(d.Digest()), d.Digest()
 	s.item = Item{Digest: d.Digest(), Kind: d.Text(), Name: d.Text(), Table: d.Text(), Shared: d.Bool(), Cost: d.Cost(), Spec: d.Spec(),
-		Described: d.Blob(), Refresh: time.Duration(d.Int()), Ladder: readLadder(&d)}
+		Described: d.Blob(), Refresh: time.Duration(d.Int()), AsOf: d.Int(), Ladder: readLadder(&d)}
 	s.family, s.of = d.Digest(), d.Int()
 	return s, d.End()
 }

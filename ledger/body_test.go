@@ -72,9 +72,9 @@ func TestBodiesBytes(t *testing.T) {
 	alarm := &mechanisms.Alarm{Positives: 5, Restarts: 6, Contribution: mechanisms.Contribution{Rows: 7, Groups: 8, PerGroup: 9, Neighbors: 2}, Cost: cost(0xa)}
 	save := saveBody{charge: 0x51, at: 0x52, key: store.Key(digest(0xb1)), noisy: digest(0xb2), family: digest(0xb3), of: 0x53,
 		item: Item{Digest: digest(0xb4), Kind: "alarms", Name: "people_alarms", Table: "people", Shared: true, Cost: cost(0x61),
-			Spec: mechanisms.Spec{Counters: 1, Cells: 1, Kind: alarm}, Described: []byte("described"), Refresh: 0x62, Ladder: ladder}}
+			Spec: mechanisms.Spec{Counters: 1, Cells: 1, Kind: alarm}, Described: []byte("described"), Refresh: 0x62, AsOf: 0x64, Ladder: ladder}}
 	saveBytes := "01" + numbers("51", "52") + digestBytes("b1") + digestBytes("b2") + digestBytes("b4") + textBytes("alarms") + textBytes("people_alarms") + textBytes("people") +
-		numbers("1") + numbers("61", "62", "63") + numbers("3", "5", "6", "7", "8", "9", "2", "a", "b", "c") + textBytes("described") + numbers("62") + ladderBytes +
+		numbers("1") + numbers("61", "62", "63") + numbers("3", "5", "6", "7", "8", "9", "2", "a", "b", "c") + textBytes("described") + numbers("62", "64") + ladderBytes +
 		digestBytes("b3") + numbers("53")
 	isWhole(t, save)
 	isWhole(t, save.item, "Levels") // each of them has a save of its own

@@ -197,6 +197,7 @@ func (c *checker) backend(b *backendT, at place) {
 	} else {
 		to.Deadline = duration(b.Deadline, defaultDeadline, at.key("deadline"), "deadline")
 	}
+	c.snapshot(b.Snapshot, at.key("snapshot"))
 	if len(b.Files) == 0 {
 		return
 	}

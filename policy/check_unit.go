@@ -125,12 +125,12 @@ func (t *Table) sourceKey(source string) *Column {
 // Comparable tells whether join keys may be compared: both name units, one leads to the other, or both are declared with
 // types that compare. Of other keys nothing is known, and a comparison that the database refuses would be found too late.
 func (c *Column) Comparable(other *Column) bool {
-	a, b := c.origin(), other.origin()
+	a, b := c.Origin(), other.Origin()
 	return a == b || a.Unit && b.Unit || a.Type != 0 && b.Type != 0 && a.Type.family() == b.Type.family()
 }
 
-// origin is the key that c's values lead to.
-func (c *Column) origin() *Column {
+// Origin is the key that c's values lead to. Keys that may be compared lead to one, or to units, or to keys of like types.
+func (c *Column) Origin() *Column {
 	for c.Refers != nil {
 		c = c.Refers
 	}

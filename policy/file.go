@@ -60,6 +60,15 @@ type backendT struct {
 	URL      string            `yaml:"url" jsonschema:"required" jsonschema_description:"postgres://… or duckdb: (in memory) or duckdb:file.duckdb. ${NAME} is taken from the environment."`
 	Files    map[string]string `yaml:"files" jsonschema_description:"duckdb only: table name to CSV or Parquet file, relative to the policy."`
 	Deadline string            `yaml:"deadline" jsonschema:"default=2m" jsonschema_description:"How long one query on the private database may take, such as 2m."`
+	Snapshot *snapshotT        `yaml:"snapshot" jsonschema_description:"PostgreSQL only: the private tables are copied at public times, and every query reads the copy. Without it they are read live."`
+}
+
+type snapshotT struct {
+	Dir    string `yaml:"dir" jsonschema:"required" jsonschema_description:"Directory of the copies, relative to the policy. It holds private rows."`
+	Every  string `yaml:"every" jsonschema:"required" jsonschema_description:"How often a copy is made, such as 6h: a part of a day without a rest, or whole days."`
+	At     string `yaml:"at" jsonschema:"default=00:00" jsonschema_description:"Hour and minute, in UTC, from which every is counted."`
+	Within string `yaml:"within" jsonschema_description:"How long after its time a copy comes into force, whatever its rows. One that is not made by then is given up, and the last one stays. By default a quarter of every, at most 1h."`
+	Key    string `yaml:"key" jsonschema_description:"File with the key that copies are encrypted with, relative to the policy: 32 characters or more, readable by its owner alone."`
 }
 
 type sandboxT struct {

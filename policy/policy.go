@@ -72,6 +72,23 @@ type Backend struct {
 	URL      string            // postgres://… or duckdb:[path], ${NAME} already replaced
 	Files    map[string]string // duckdb only: source name -> absolute path of a CSV or Parquet file
 	Deadline time.Duration     // the owner's deadline of one leaf
+	Snapshot *Snapshot         // nil: private tables are read live
+}
+
+// Snapshot says when the private tables are copied, and where to. Its times are public.
+type Snapshot struct {
+	Dir    string        // absolute
+	Every  time.Duration // a part of a day without a rest, or whole days
+	At     time.Duration // since midnight, UTC
+	Within time.Duration // after which a copy comes into force
+	Key    string        // file with the key that copies are encrypted with; empty: they are not
+}
+
+// Next is the first time after a moment at which a copy is made: At and a multiple of Every since 1970.
+func (s *Snapshot) Next(after time.Time) time.Time {
+	begun := time.Unix(0, 0).Add(s.At)
+	past := after.Sub(begun)
+	return begun.Add(past - past%s.Every + s.Every).UTC()
 }
 
 // Sandbox says where outer queries run.

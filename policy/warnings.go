@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -51,7 +52,7 @@ func (p *Policy) reads(file string) bool {
 
 // Notes says what the policy assumes and grants, in plain words: true of every policy of its kind, and nothing to mend.
 func (p *Policy) Notes() []string {
-	notes := append(append(p.limitNotes(), p.timingNotes()...), p.samplingNotes()...)
+	notes := slices.Concat(p.limitNotes(), p.timingNotes(), p.samplingNotes(), p.snapshotNotes())
 	for _, d := range p.Datasets {
 		say := func(format string, args ...any) {
 			notes = append(notes, "dataset "+d.ID+": "+fmt.Sprintf(format, args...))
@@ -129,6 +130,20 @@ func (p *Policy) timingNotes() []string {
 	}
 	return append(notes, fmt.Sprintf("timing: a query that takes longer than backend.deadline, %s, is answered by noise around zero, which shows that it did: let none come near, whoever's rows are there; each has one of the database's places for %s, so that all users together have as many answers from it in that time as it has places",
 		p.Backend.Deadline, t.Fresh))
+}
+
+// snapshotNotes says when copies are made, and when they are read.
+func (p *Policy) snapshotNotes() []string {
+	s := p.Backend.Snapshot
+	if s == nil {
+		return nil
+	}
+	locked := "not encrypted"
+	if s.Key != "" {
+		locked = "encrypted"
+	}
+	return []string{fmt.Sprintf("snapshot: the private tables are copied to %s, %s, every %s from %s UTC on; a copy is in force %s after its time, so that answers are of rows up to %s old",
+		s.Dir, locked, s.Every, time.Time{}.Add(s.At).Format("15:04"), s.Within, s.Every+s.Within)}
 }
 
 // samplingNotes says what fixed work is for, and what it leaves to see.

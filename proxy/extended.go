@@ -19,6 +19,7 @@ import (
 // prepared is a statement of the extended protocol.
 type prepared struct {
 	command *command      // nil: the empty statement
+	read    reading       // how its text was read
 	given   []policy.Type // as Parse named them
 	params  []policy.Type
 	told    []policy.Type    // the same, as Describe found them: unknown where nothing tells
@@ -61,11 +62,14 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 		return err
 	}
 	c.source = m.Query
-	commands, err := c.read(ctx, m.Query)
+	if err := c.refresh(); err != nil {
+		return err
+	}
+	commands, under, err := c.read(ctx, m.Query)
 	if err != nil {
 		return err
 	}
-	stmt := &prepared{}
+	stmt := &prepared{read: under}
 	for _, oid := range m.ParameterOIDs {
 		stmt.given = append(stmt.given, policy.Type(oid))
 	}
@@ -73,7 +77,7 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 	case 0:
 	case 1:
 		stmt.command = &commands[0]
-		if err := c.check(stmt.command.Kind); err != nil {
+		if err := c.may(stmt.command.Kind); err != nil {
 			return err
 		}
 		if err := c.infer(ctx, stmt); err != nil {
@@ -169,6 +173,9 @@ func (c *session) renew(ctx context.Context, stmt *prepared) error {
 	if stmt.policy == c.policy && stmt.epoch == c.settings.Epoch() {
 		return nil
 	}
+	if err := c.readAgain(stmt); err != nil {
+		return err
+	}
 	params := stmt.params
 	if len(params) > 0 {
 		stmt.given = stmt.told
@@ -179,6 +186,27 @@ func (c *session) renew(ctx context.Context, stmt *prepared) error {
 	if !slices.Equal(params, stmt.params) {
 		return staleStatement("its parameters")
 	}
+	return nil
+}
+
+// readAgain reads a prepared statement in its dialect by the names of the dataset as it is now, where it was read by others.
+func (c *session) readAgain(stmt *prepared) error {
+	if stmt.read.dataset == nil || stmt.read.dataset == c.dataset {
+		return nil
+	}
+	commands, refusal := parseCommandsAs(stmt.listed.Statement, stmt.read.dialect, c.dataset)
+	if refusal != nil {
+		return refusal
+	}
+	if len(commands) != 1 {
+		return staleStatement("what it was prepared beside")
+	}
+	if k := &commands[0]; k.Kind == parse.KindPrepare {
+		stmt.command = &command{Statement: *k.Inner}
+	} else {
+		stmt.command = k
+	}
+	stmt.read.dataset = c.dataset
 	return nil
 }
 
@@ -321,6 +349,12 @@ func (c *session) draw(ctx context.Context, p *portal) error {
 	p.run = true
 	p.stmt.ran(len(p.params))
 	c.source = p.stmt.listed.Statement
+	if err := c.refresh(); err != nil {
+		return err
+	}
+	if err := c.readAgain(p.stmt); err != nil {
+		return err
+	}
 	var err error
 	p.result, err = c.perform(ctx, p.stmt.command, p.params)
 	for _, n := range p.result.Notices {

@@ -74,6 +74,75 @@ func TestKeptIsBounded(t *testing.T) {
 	}
 }
 
+// TestSavepointsAreKept: the settings that savepoints would bring back count as the user's, and no longer once they are gone; savepoints
+// over which nothing is set take little.
+func TestSavepointsAreKept(t *testing.T) {
+	b := start(t)
+	b.limit(t, policy.Limits{Connections: 100, UserConnections: 100, UserStatements: 64, UserMemory: 4 << 20})
+	c, err := pgconn.Connect(t.Context(), b.url("alice", "wonderland", "census", "sslmode=disable"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(context.Background()) })
+	ask := func(sql string) string {
+		var e *pgconn.PgError
+		if err := c.Exec(t.Context(), sql).Close(); errors.As(err, &e) {
+			return e.Code
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		return ""
+	}
+	kept := func() int64 {
+		const room = 1 << 40
+		low, high := int64(0), int64(room)
+		for low < high { // the least that is not refused beside 1 byte more
+			if middle := (low + high) / 2; b.workers.Keep("alice", 1, middle+1) == nil {
+				_ = b.workers.Keep("alice", -1, 0)
+				high = middle
+			} else {
+				low = middle + 1
+			}
+		}
+		return low
+	}
+	for i := range 60 {
+		ask(fmt.Sprintf("SET my.v%d = '%s'", i, strings.Repeat("x", 1000)))
+	}
+	before := kept()
+	ask("BEGIN")
+	for i := range 2000 {
+		if got := ask("SAVEPOINT a"); got != "" {
+			t.Fatalf("savepoint %d over unchanged settings: %s", i, got)
+		}
+	}
+	ask("RELEASE a")
+	few := kept() - before
+	ask("ROLLBACK")
+	if got := kept() - before; few < 1999*100 || few > 1<<20 || got != 0 {
+		t.Errorf("1,999 savepoints keep %d bytes, none %d", few, got)
+	}
+	ask("BEGIN")
+	refused, many := "", 0
+	for ; many < 3000 && refused == ""; many++ {
+		if refused = ask(fmt.Sprintf("SET LOCAL my.v%d = '%d'", many%60, many)); refused == "" {
+			refused = ask("SAVEPOINT a")
+		}
+	}
+	if refused != "53200" || kept() < 3<<20 {
+		t.Errorf("after %d savepoints with settings between them: %q, %d bytes", many, refused, kept())
+	}
+	for _, end := range []string{"ROLLBACK TO a", "RELEASE a", "COMMIT"} {
+		was := kept()
+		if got := ask(end); got != "" || end != "ROLLBACK TO a" && kept() >= was {
+			t.Errorf("%s: %q, %d bytes were kept, now %d", end, got, was, kept())
+		}
+	}
+	if got := kept(); got != before {
+		t.Errorf("%d bytes are kept, %d were", got, before)
+	}
+}
+
 // TestLostClient: a statement whose client has gone ends.
 func TestLostClient(t *testing.T) {
 	b := start(t)

@@ -19,7 +19,7 @@ func (c *session) prepareNamed(ctx context.Context, k *command) error {
 	if err := c.mayPrepare(); err != nil {
 		return err
 	}
-	stmt := &prepared{command: &command{Statement: *k.Inner}, given: k.ParamTypes}
+	stmt := &prepared{read: c.reading(), command: &command{Statement: *k.Inner}, given: k.ParamTypes}
 	if err := c.infer(ctx, stmt); err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ import (
 // Pricer tells which statements of a script would be answered, by what, at what cost and with what error. It plans each as
 // a session would, with the user's own settings, history and balance, and stops there: nothing is charged, and the private
 // database is not known to it. What one statement would buy, the next ones hold, unless Each.
+// Each statement is a message of its own, as psql sends them. A refusal ends no block: the statements behind it are priced as if it had
+// not been there, so that one run names all that is refused.
 type Pricer struct {
 	Policy  *policy.Policy
 	Dataset *policy.Dataset
@@ -42,6 +44,8 @@ type Pricer struct {
 	Log     *slog.Logger
 
 	settings *settings.Settings
+	tx       transaction
+	prepared map[string]parse.Statement // by PREPARE
 	selects  []workload.BatchItem
 	held     reuse.Holdings
 	bought   []ledger.Release
@@ -157,43 +161,54 @@ func (p *Pricer) piece(ctx context.Context, text string, dialect parse.Dialect) 
 	}
 	k := &commands[0]
 	out.ReadAs = k.Translation()
+	inBlock := p.tx.block
+	p.tx.enter(p.session())
+	defer func() {
+		if !p.tx.block {
+			p.tx.end(p.settings, true)
+		}
+	}()
 	switch {
 	case k.Kind == parse.KindExplain:
 		out.Status = PricedSession
 		return out
-	case !k.own() && k.Kind == parse.KindSelect:
-		return p.query(ctx, out, k.Statement)
+	case !k.own() && k.Kind == parse.KindSelect, k.Kind == parse.KindCopy:
+		return p.query(ctx, out, k.asked())
+	case k.Kind == parse.KindDeclare: // which draws and pays, and FETCH is free
+		if !k.Cursor.Hold && !inBlock {
+			return out.refused(outsideBlock("DECLARE CURSOR"))
+		}
+		return p.query(ctx, out, k.asked())
+	case k.Kind == parse.KindExecute:
+		return p.execute(ctx, out, k)
 	case k.refusal != nil:
 		return out.refused(k.refusal)
 	}
 	out.Status = PricedSession
-	if f := p.assign(k); f != nil {
-		return out.refused(f)
+	if err := p.control(k); err != nil {
+		return out.refused(err)
 	}
 	return out
 }
 
-// assign does what SET and RESET do to the statements behind them.
-func (p *Pricer) assign(k *command) *pgerror.Failure {
-	switch {
-	case k.Kind == parse.KindReset && k.name == "" || k.Kind == parse.KindDiscard && k.name == "":
-		p.session().ResetAll()
-	case k.Kind == parse.KindReset || k.Kind == parse.KindSet && k.standard:
-		return p.session().Reset(k.name, false)
-	case k.Kind == parse.KindSet && len(k.modes) == 0:
-		return p.session().Set(k.name, k.value, false)
-	}
-	return nil
-}
-
-// query prices a SELECT.
+// query prices a SELECT, and sets what it sets.
 func (p *Pricer) query(ctx context.Context, out Priced, stmt parse.Statement) Priced {
+	for _, a := range stmt.Assignments {
+		if f := p.assignable(a); f != nil {
+			return out.refused(f)
+		}
+	}
 	s := &pipeline.Session{User: p.User, Database: p.Dataset.ID, Policy: p.Policy, Dataset: p.Dataset, Settings: inForce(p.session())}
 	p.selects = append(p.selects, workload.BatchItem{Statement: stmt, Settings: s.Settings.Settings})
 	out.Select = len(p.selects)
 	offer, refusal := pipeline.Estimate{Private: p.Private, Engine: p.Engine, Holdings: p.held, Now: p.Now, Log: p.Log}.Offer(ctx, s, stmt)
 	if refusal != nil {
 		return out.refused(refusal)
+	}
+	for _, a := range stmt.Assignments {
+		if err := p.assign(a); err != nil {
+			return out.refused(err)
+		}
 	}
 	plan := offer.Plan
 	out.Status, out.Cost, out.Error, out.Notes, out.Leaves = PricedAnswered, plan.Cost, offer.Error, plan.Notes, offer.Leaves

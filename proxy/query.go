@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -40,22 +41,25 @@ func (c *session) query(text string) error {
 	return c.ready()
 }
 
-// statementsOf runs the statements of a text. Each is read in the dialect that those before it leave in force.
+// statementsOf runs the statements of a text. Each is read in the dialect that those before it, and the policy, leave in force.
 func (c *session) statementsOf(ctx context.Context, text string) error {
 	for from, some := 0, false; ; {
+		if err := c.refresh(); err != nil {
+			return err
+		}
 		part := c.readable(text[from:])
 		blank := utf8.RuneCountInString(text[:from]) // keeps positions in errors those of the whole text
-		commands, err := c.read(ctx, strings.Repeat(" ", blank)+part)
+		commands, under, err := c.read(ctx, strings.Repeat(" ", blank)+part)
 		if err != nil {
 			return err
 		}
 		some = some || len(commands) > 0
 		c.several = c.several || len(commands) > 1 || len(commands) > 0 && from+len(part) < len(text)
-		next, err := c.runAll(ctx, commands)
+		next, err := c.runAll(ctx, commands, under)
 		if err != nil {
 			return err
 		}
-		if next > 0 {
+		if next < len(commands) {
 			from += commands[next].From - blank
 			continue
 		}
@@ -78,46 +82,63 @@ func (c *session) readable(text string) string {
 	return text
 }
 
-// runAll answers commands up to one after which the dialect is another, and returns the index of the next then, else 0.
-func (c *session) runAll(ctx context.Context, commands []command) (next int, err error) {
-	dialect := c.settings.Dialect()
+// runAll answers commands, up to one that must be read again: those before it have changed the dialect, or the policy has.
+func (c *session) runAll(ctx context.Context, commands []command, under reading) (next int, err error) {
 	for i := range commands {
-		if i > 0 && c.settings.Dialect() != dialect {
+		if err := c.refresh(); err != nil {
+			return 0, err
+		}
+		if under != c.reading() {
 			return i, nil
 		}
 		if err := c.answer(ctx, &commands[i]); err != nil {
 			return 0, err
 		}
 	}
-	return 0, nil
+	return len(commands), nil
+}
+
+// reading is what the tree of a statement depends on beside its text.
+type reading struct {
+	dialect parse.Dialect
+	dataset *policy.Dataset // whose names MySQL's are looked up in; nil for a dialect that looks nothing up
+}
+
+func (c *session) reading() reading {
+	r := reading{dialect: c.settings.Dialect()}
+	if r.dialect != parse.PostgreSQL {
+		r.dataset = c.dataset
+	}
+	return r
 }
 
 // longText is the length from which on a text takes long enough to be parsed that a user's sessions do it in turn.
 const longText = 4 << 10
 
-// read parses the text of a message.
-func (c *session) read(ctx context.Context, text string) ([]command, error) {
+// read parses the text of a message, in the dialect that is in force once the session is up to the policy.
+func (c *session) read(ctx context.Context, text string) ([]command, reading, error) {
+	under := c.reading()
 	if !utf8.ValidString(text) {
-		return nil, pgerror.New("22021", `invalid byte sequence for encoding "UTF8"`)
+		return nil, under, pgerror.New("22021", `invalid byte sequence for encoding "UTF8"`)
 	}
 	var commands []command
 	var refusal *refuse.Refusal
 	work := func() {
-		if dialect := c.settings.Dialect(); dialect == parse.PostgreSQL {
+		if under.dialect == parse.PostgreSQL {
 			commands, refusal = c.server.parse(text)
 		} else {
-			commands, refusal = parseCommandsAs(text, dialect, c.dataset)
+			commands, refusal = parseCommandsAs(text, under.dialect, under.dataset)
 		}
 	}
 	if len(text) < longText {
 		work()
 	} else if err := c.server.workers.Briefly(ctx, c.user, work); err != nil {
-		return nil, interrupted(ctx)
+		return nil, under, interrupted(ctx)
 	}
 	if refusal != nil {
-		return nil, refusal
+		return nil, under, refusal
 	}
-	return commands, nil
+	return commands, under, nil
 }
 
 func (c *session) answer(ctx context.Context, k *command) error {

@@ -16,11 +16,16 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// check refuses what cannot run in the state of the transaction, and brings the session up to the policy in force.
+// check brings the session up to the policy in force, and refuses what cannot run in the state of the transaction.
 func (c *session) check(kind parse.StatementKind) error {
 	if err := c.refresh(); err != nil {
 		return err
 	}
+	return c.may(kind)
+}
+
+// may refuses what cannot run in the state of the transaction.
+func (c *session) may(kind parse.StatementKind) error {
 	switch kind {
 	case parse.KindCommit, parse.KindRollback, parse.KindRollbackTo:
 		return nil
@@ -31,9 +36,10 @@ func (c *session) check(kind parse.StatementKind) error {
 	return nil
 }
 
-// perform runs one command. The result has rows if the command returns rows, and its tag in any case.
+// perform runs one command, under the policy that it was read, or bound, under. The result has rows if the command returns rows, and
+// its tag in any case.
 func (c *session) perform(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
-	if err := c.check(k.Kind); err != nil {
+	if err := c.may(k.Kind); err != nil {
 		return pipeline.Result{}, err
 	}
 	c.pace.apart()
@@ -177,8 +183,7 @@ func (c *session) chain(k *command, modes [][2]string) error {
 	if !k.chain {
 		return nil
 	}
-	c.enter()
-	return c.begin(modes)
+	return c.tx.chained(c.settings, modes)
 }
 
 func (c *session) assign(k *command) error {
@@ -206,10 +211,18 @@ func (c *session) assign(k *command) error {
 	return asError(c.settings.Set(k.name, k.value, k.local))
 }
 
-// lasting refuses SET dp.epsilon = … where it would end with itself: outside a block, for a user whose settings end with the
-// transaction. A quiet no-op would let the next statement cost what nobody asked for.
+// lasting refuses SET dp.epsilon = … where it would end with itself.
 func (c *session) lasting(name string, local bool) *pgerror.Failure {
-	if local || c.tx.block || c.several || !c.settings.Scoped(name) {
+	if c.tx.block || c.several {
+		return nil
+	}
+	return vanishing(c.settings, name, local)
+}
+
+// vanishing refuses SET dp.epsilon = … outside a block, for a user whose settings end with the transaction. A quiet no-op would let the next
+// statement cost what nobody asked for.
+func vanishing(s *settings.Settings, name string, local bool) *pgerror.Failure {
+	if local || !s.Scoped(name) {
 		return nil
 	}
 	f := pgerror.New("25P01", fmt.Sprintf("%s can only be set in a transaction block: the policy ends it with the transaction (settings_scope)", strings.ToLower(name)))

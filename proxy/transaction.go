@@ -22,6 +22,7 @@ type savepoint struct {
 	name   string
 	state  settings.State
 	opened uint64 // portals opened before it
+	kept   int64  // bytes that it counts for
 }
 
 func (t *transaction) status() byte {
@@ -39,11 +40,58 @@ func errAborted() *pgerror.Failure {
 }
 
 // enter marks the start of a statement.
-func (c *session) enter() {
-	if !c.tx.block && !c.tx.implicit {
-		c.tx.implicit, c.tx.start = true, c.settings.State()
+func (t *transaction) enter(s *settings.Settings) {
+	if !t.block && !t.implicit {
+		t.implicit, t.start = true, s.State()
 	}
 }
+
+// begin opens a block, in the modes that BEGIN names.
+func (t *transaction) begin(s *settings.Settings, modes [][2]string) error {
+	t.block = true
+	for _, pair := range modes {
+		if f := s.Set(pair[0], pair[1], true); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// end ends the block or implicit transaction.
+func (t *transaction) end(s *settings.Settings, commit bool) {
+	if commit {
+		s.EndTransaction()
+	} else {
+		s.Restore(t.start)
+	}
+	*t = transaction{}
+}
+
+// chained opens the next transaction of AND CHAIN, in the modes of the last.
+func (t *transaction) chained(s *settings.Settings, modes [][2]string) error {
+	t.enter(s)
+	return t.begin(s, modes)
+}
+
+// find is the index of a savepoint.
+func (t *transaction) find(name, command string) (int, error) {
+	if !t.block {
+		return 0, outsideBlock(command)
+	}
+	for i := len(t.savepoints) - 1; i >= 0; i-- {
+		if t.savepoints[i].name == name {
+			return i, nil
+		}
+	}
+	return 0, pgerror.New("3B001", fmt.Sprintf("savepoint %q does not exist", name))
+}
+
+func outsideBlock(command string) error {
+	return pgerror.New("25P01", command+" can only be used in transaction blocks")
+}
+
+// enter marks the start of a statement.
+func (c *session) enter() { c.tx.enter(c.settings) }
 
 // abort is what an error does to the transaction.
 func (c *session) abort() {
@@ -86,12 +134,8 @@ func (c *session) endImplicit() {
 
 // finish ends the block or implicit transaction.
 func (c *session) finish(commit bool) {
-	if commit {
-		c.settings.EndTransaction()
-	} else {
-		c.settings.Restore(c.tx.start)
-	}
-	c.tx = transaction{}
+	c.dropSavepoints(0)
+	c.tx.end(c.settings, commit)
 	c.endPortals(commit)
 }
 
@@ -99,13 +143,7 @@ func (c *session) begin(characteristics [][2]string) error {
 	if c.tx.block {
 		c.notify(warning("25001", "there is already a transaction in progress"))
 	}
-	c.tx.block = true
-	for _, pair := range characteristics {
-		if f := c.settings.Set(pair[0], pair[1], true); f != nil {
-			return f
-		}
-	}
-	return nil
+	return c.tx.begin(c.settings, characteristics)
 }
 
 // commit returns the tag of COMMIT: in a failed block it is a ROLLBACK.
@@ -135,29 +173,50 @@ func (c *session) savepoint(name string) error {
 	if len(c.tx.savepoints) >= mostSavepoints {
 		return pgerror.New("54000", "too many savepoints")
 	}
-	c.tx.savepoints = append(c.tx.savepoints, savepoint{name, c.settings.State(), c.opened})
+	before := c.tx.start
+	if n := len(c.tx.savepoints); n > 0 {
+		before = c.tx.savepoints[n-1].state
+	}
+	state := c.settings.State()
+	kept := savepointSize + int64(len(name)) + state.Beside(before)
+	if err := c.keep(kept); err != nil {
+		return err
+	}
+	c.tx.savepoints = append(c.tx.savepoints, savepoint{name, state, c.opened, kept})
 	return nil
 }
 
-const mostSavepoints = 10_000
+const (
+	mostSavepoints = 10_000
+	savepointSize  = 128 // bytes of one, roughly and at most, with what the list grows by
+)
+
+// dropSavepoints forgets those from an index on.
+func (c *session) dropSavepoints(from int) {
+	for _, s := range c.tx.savepoints[from:] {
+		c.forget(s.kept)
+	}
+	clear(c.tx.savepoints[from:])
+	c.tx.savepoints = c.tx.savepoints[:from]
+}
 
 func (c *session) releaseSavepoint(name string) error {
-	at, err := c.findSavepoint(name, "RELEASE SAVEPOINT")
+	at, err := c.tx.find(name, "RELEASE SAVEPOINT")
 	if err != nil {
 		return err
 	}
-	c.tx.savepoints = c.tx.savepoints[:at]
+	c.dropSavepoints(at)
 	return nil
 }
 
 // rollbackTo goes back to a savepoint, which stays. A charge made since stays as well.
 func (c *session) rollbackTo(name string) error {
-	at, err := c.findSavepoint(name, "ROLLBACK TO SAVEPOINT")
+	at, err := c.tx.find(name, "ROLLBACK TO SAVEPOINT")
 	if err != nil {
 		return err
 	}
 	back := c.tx.savepoints[at]
-	c.tx.savepoints = c.tx.savepoints[:at+1]
+	c.dropSavepoints(at + 1)
 	c.tx.failed = false
 	c.settings.Restore(back.state)
 	for portalName, p := range c.portals {
@@ -166,20 +225,4 @@ func (c *session) rollbackTo(name string) error {
 		}
 	}
 	return nil
-}
-
-func (c *session) findSavepoint(name, command string) (int, error) {
-	if !c.tx.block {
-		return 0, outsideBlock(command)
-	}
-	for i := len(c.tx.savepoints) - 1; i >= 0; i-- {
-		if c.tx.savepoints[i].name == name {
-			return i, nil
-		}
-	}
-	return 0, pgerror.New("3B001", fmt.Sprintf("savepoint %q does not exist", name))
-}
-
-func outsideBlock(command string) error {
-	return pgerror.New("25P01", command+" can only be used in transaction blocks")
 }

@@ -76,6 +76,53 @@ func everyQuery(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 	return fixture, clinic
 }
 
+// copying is what is written of a snapshot: in PostgreSQL the queries that read the tables, in DuckDB what puts them in order and
+// all queries over them.
+func copying(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
+	t.Helper()
+	of := func(table *policy.Table) (texts []string) {
+		e, err := rewrite.Extract(table, dialect.PostgreSQL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d == dialect.PostgreSQL {
+			return []string{e.SQL()}
+		}
+		for _, single := range []bool{false, true} {
+			text, err := e.Arrange("s", "v", single)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, text)
+		}
+		if slices.ContainsFunc(e.Fields, func(f rewrite.Field) bool { return f.OfUnit }) {
+			text, err := rewrite.Number(table, []rewrite.Staged{{Table: "a", Field: "u"}, {Table: "b", Field: "j1"}}, "v")
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, text)
+		}
+		for i, text := range texts {
+			_, texts[i], _ = strings.Cut(text, " AS ")
+		}
+		return texts
+	}
+	_, visits, people := tables(t)
+	fixture = append(of(visits), of(people)...)
+	for _, p := range variants(t, dialect.PostgreSQL) {
+		for _, table := range p.Datasets[0].Tables {
+			if !table.Public && !written(table) {
+				clinic = append(clinic, of(table)...)
+			}
+		}
+	}
+	if d == dialect.DuckDB {
+		first, second := everyQuery(t, dialect.Snapshot)
+		fixture, clinic = append(fixture, first...), append(clinic, second...)
+	}
+	return fixture, clinic
+}
+
 // written tells whether a table is a SELECT of the data owner, whose text is hers.
 func written(t *policy.Table) bool { return t.View.Text != "" }
 
@@ -294,6 +341,8 @@ func TestCatalogue(t *testing.T) {
 	clinic := postgresConn(t, neighbourTables)
 	for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {
 		first, second := everyQuery(t, d)
+		more, others := copying(t, d)
+		first, second = append(first, more...), append(second, others...)
 		texts := 0
 		used := map[string]bool{}
 		for i, list := range [][]string{first, second} {

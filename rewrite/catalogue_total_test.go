@@ -122,10 +122,14 @@ func totalDuck() map[string]string {
 	return queries
 }
 
+// hashed is a hash of the worst texts.
+var hashed = "SELECT count(pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(x, 'UTF8')), 'hex')) FROM " + valuesOf(worstPostgres["text"], "text", "a")
+
 // alsoTotal are calls of entries whose arguments have no one type, or none: of each dialect, the entry and a query.
 var alsoTotal = map[dialect.Dialect]map[string]string{
 	dialect.PostgreSQL: {
 		"array_position(anycompatiblearray,anycompatible)": "SELECT count(pg_catalog.array_position(ARRAY['a', '']::text[], x)) FROM " + valuesOf(worstPostgres["text"], "text", "a"),
+		"convert_to(text,name)":                            hashed, "sha256(bytea)": hashed, "encode(bytea,text)": hashed,
 		"unnest(anyarray)": "SELECT count(x) FROM pg_catalog.unnest(ARRAY[NULL, '', 'a']::text[]) AS x",
 		"count()":          "SELECT pg_catalog.count(*) FROM " + valuesOf(worstPostgres["numeric"], "numeric", "a"),
 		`count("any")`:     "SELECT pg_catalog.count(x), pg_catalog.count(DISTINCT x) FROM " + valuesOf(worstPostgres["double precision"], "double precision", "a"),

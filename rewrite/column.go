@@ -23,6 +23,12 @@ func (w *writer) raw(c *policy.Column) string {
 	if len(c.Product) > 0 {
 		return w.combination(c)
 	}
+	if w.dialect.Ready {
+		if c.Open == nil {
+			w.fail("a value that a snapshot has normalised is read as it was stored")
+		}
+		return "t." + w.copied(c)
+	}
 	column := "t." + w.name(c.Source)
 	if c.Open != nil {
 		return w.call("left", dialect.Fill(w.dialect.ReadText, column), strconv.Itoa(policy.MostKeyLength))
@@ -78,6 +84,9 @@ func (w *writer) kept(c *policy.Column) []string {
 func (w *writer) normalised(c *policy.Column) string {
 	if c.Domain.Null < 0 && (c.Nulls != policy.NullExclude || c.Outside == policy.OutsideOther && c.Domain.Ordered()) {
 		w.fail("a column whose rules reach a NULL cell that its domain lacks")
+	}
+	if w.dialect.Ready && c.Open == nil {
+		return "t." + w.copied(c)
 	}
 	if !c.Domain.Ordered() {
 		return w.normalisedEnum(c)

@@ -42,10 +42,19 @@ func TestEnginesAgreeWithTheTwin(t *testing.T) {
 		list = append(list, schemaSQL(people, "person_id", peopleSpecs, peopleRows, duck)...)
 		return append(list, schemaSQL(visits, "person_id", visitsSpecs, visitsRows, duck)...)
 	}
-	engines := map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill(true))}
+	duck := duckDB(t, fill(true))
+	engines := map[dialect.Dialect]engine{dialect.DuckDB: duckQueries(duck)}
+	list := append(withRandom(t), otherOrders(t)...)
 	t.Run("PostgreSQL", func(t *testing.T) {
-		engines[dialect.PostgreSQL] = postgresEngine(t, fill(false))
+		conn := postgresConn(t, fill(false))
+		engines[dialect.PostgreSQL] = postgresQueries(conn)
 		compareAll(t, dialect.PostgreSQL, engines, peopleRows, visitsRows)
+		engines[dialect.Snapshot] = duckQueries(snapshotOf(t, dialect.PostgreSQL, postgresRows(conn), tablesOf(list)...))
+		t.Run("snapshot", func(t *testing.T) { compareAll(t, dialect.Snapshot, engines, peopleRows, visitsRows) })
+	})
+	t.Run("snapshot of DuckDB", func(t *testing.T) {
+		engines[dialect.Snapshot] = duckQueries(snapshotOf(t, dialect.DuckDB, duckRows(duck), tablesOf(list)...))
+		compareAll(t, dialect.Snapshot, engines, peopleRows, visitsRows)
 	})
 	t.Run("DuckDB", func(t *testing.T) { compareAll(t, dialect.DuckDB, engines, peopleRows, visitsRows) })
 	threats.Reached(t, "T50", "%d measures on %d engines count what Go counts: expressions are evaluated in Go alone", len(withRandom(t))+len(otherOrders(t)), len(engines))
@@ -122,6 +131,19 @@ func compareAll(t *testing.T, d dialect.Dialect, engines map[dialect.Dialect]eng
 			}
 		})
 	}
+}
+
+// tablesOf are the tables that measures read, each meaning once.
+func tablesOf(list []feature) (tables []*policy.Table) {
+	seen := map[string]bool{}
+	for _, f := range list {
+		for _, t := range f.measure.Table.Base() {
+			if e, err := rewrite.Extract(t, dialect.DuckDB); err == nil && !seen[e.Name] {
+				tables, seen[e.Name] = append(tables, t), true
+			}
+		}
+	}
+	return tables
 }
 
 func difference(got, want map[string][]int64) string {

@@ -99,6 +99,9 @@ func (w *writer) classed(m *plans.Measure, everything bool) string {
 		conditions = []string{v.predicate(m.Where)}
 	}
 	if everything {
+		if w.dialect.Ready {
+			items = append(items, "b.r")
+		}
 		for i := range w.table.Columns {
 			items = append(items, "b.n"+strconv.Itoa(i+1))
 		}

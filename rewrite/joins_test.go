@@ -1,6 +1,7 @@
 package rewrite_test
 
 import (
+	"database/sql"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -33,6 +36,24 @@ func TestJoinsCountWhatTheSQLSays(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		joinsOn(t, parsedFor(t, joinPolicy, dialect.PostgreSQL), dialect.PostgreSQL, postgresEngine(t, fill), postgresTexts(t, fill), all)
 	})
+	for name, unit := range map[string]string{"snapshot": "", "snapshot, units of a declared type": ", type: integer"} {
+		t.Run(name, func(t *testing.T) {
+			p := parsedFor(t, strings.Replace(joinPolicy, "key: people.person_id", "key: people.person_id"+unit, 1), dialect.PostgreSQL)
+			joinsOn(t, p, dialect.Snapshot, duckQueries(copied(t, p, postgresConn(t, fill))), postgresTexts(t, fill), all)
+		})
+	}
+}
+
+// copied is a snapshot of a policy's private tables in PostgreSQL.
+func copied(t *testing.T, p *policy.Policy, from *pgx.Conn) *sql.DB {
+	t.Helper()
+	var tables []*policy.Table
+	for _, table := range p.Datasets[0].Tables {
+		if !table.Public && !table.Analysed() {
+			tables = append(tables, table)
+		}
+	}
+	return snapshotOf(t, dialect.PostgreSQL, postgresRows(from), tables...)
 }
 
 // parsedFor reads a policy whose trusted SELECTs are written for DuckDB, as the dialect writes them.

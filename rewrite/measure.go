@@ -187,6 +187,9 @@ func where(margin string, conditions []string) string {
 
 // relation writes a table's name in full.
 func (w *writer) relation(t *policy.Table) string {
+	if w.dialect.Ready {
+		return dialect.Fill(w.dialect.Relation, dialect.QuoteName(w.dialect.Schema), dialect.QuoteName(copyName(t)))
+	}
 	if t.View.Text != "" {
 		return "(" + w.view(t) + "\n)" // on a line of its own: the text may end with a comment
 	}
@@ -264,6 +267,7 @@ type writer struct {
 	where    string // a condition on rows as they are stored (stored.go)
 	onRaw    bool   // predicates are written for rows as they are stored
 	tally    map[*policy.Column]string
+	copying  bool // a snapshot is written: open columns are texts
 }
 
 // composed is what has been written of one query. The first failure is kept in err; what is written after it is void.

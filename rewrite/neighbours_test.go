@@ -252,6 +252,61 @@ func postgresDatabase(t *testing.T) database {
 	})
 }
 
+// snapshotDatabase has, beside the rows, a snapshot of them under all variants of the policy, made anew when rows are loaded.
+func snapshotDatabase(t *testing.T) database {
+	db := duckDB(t, append(slices.Clone(neighbourTables), "CREATE SCHEMA stage"))
+	var list []rewrite.Extraction
+	var fields []rewrite.Staged
+	seen := map[string]bool{}
+	for _, p := range variants(t, dialect.DuckDB) {
+		for _, table := range p.Datasets[0].Tables {
+			if table.Public || table.Analysed() || seen[rewrite.Copied(table)] {
+				continue
+			}
+			seen[rewrite.Copied(table)] = true
+			e, err := rewrite.Extract(table, dialect.DuckDB)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range e.Fields {
+				if f.OfUnit {
+					fields = append(fields, rewrite.Staged{Table: fmt.Sprintf("private.stage.t%d", len(list)), Field: f.Name})
+				}
+			}
+			list = append(list, e)
+		}
+	}
+	var copying []string
+	const units = "private.stage.units"
+	for i, e := range list {
+		text := e.SQL()
+		for at, arg := range slices.Backward(e.Args()) {
+			text = strings.ReplaceAll(text, fmt.Sprintf("$%d", at+1), dialect.QuoteText(fmt.Sprint(arg)))
+		}
+		copying = append(copying, fmt.Sprintf("CREATE OR REPLACE TABLE private.stage.t%d AS %s", i, text))
+	}
+	number, err := rewrite.Number(list[0].Table, fields, units)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copying = append(copying, strings.Replace(number, "CREATE TABLE", "CREATE OR REPLACE TABLE", 1))
+	for i, e := range list {
+		arrange, err := e.Arrange(fmt.Sprintf("private.stage.t%d", i), units, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copying = append(copying, strings.Replace(arrange, "CREATE TABLE", "CREATE OR REPLACE TABLE", 1))
+	}
+	return remembering(dialect.Snapshot, duckQueries(db), func(script string) error {
+		for _, text := range append([]string{script}, copying...) {
+			if _, err := db.Exec(text); err != nil {
+				return fmt.Errorf("%w\n%.600s", err, text)
+			}
+		}
+		return nil
+	})
+}
+
 // remembering has a query run once on the rows that are loaded: many statements are counted by the same SQL.
 func remembering(d dialect.Dialect, run engine, load func(script string) error) database {
 	known := map[string][][]int64{}
@@ -336,7 +391,7 @@ func TestAuditNeighbours(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rounds := stattest.Length(len(variantNames), 1200)
 	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements)
-	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase} {
+	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase, "snapshot": snapshotDatabase} {
 		t.Run(name, func(t *testing.T) {
 			found := open(t).compare(t, rand.New(rand.NewPCG(seed, uint64(len(name)))), rounds, statements, sound, variantNames)
 			attained, half := 0, 0
@@ -398,14 +453,20 @@ var faults = []fault{
 		[]string{moreStatements[1]}},
 }
 
+// inSnapshots is how many of the faults are in the SQL of a query over a snapshot.
+const inSnapshots = 2
+
 // TestAuditNeighboursFindsFaults plants the faults that the comparison is there for: each must move some statements beyond
 // their claim.
 func TestAuditNeighboursFindsFaults(t *testing.T) {
 	const seed = 77
 	t.Logf("seed %d", seed)
-	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase} {
+	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase, "snapshot": snapshotDatabase} {
 		db := open(t)
-		for _, f := range faults {
+		for i, f := range faults {
+			if db.dialect.Ready && i >= inSnapshots {
+				continue // it is in what makes a snapshot, or in how texts are compared
+			}
 			t.Run(name+", "+f.name, func(t *testing.T) {
 				found := db.compare(t, rand.New(rand.NewPCG(seed, 5)), 16, f.required, f, variantNames[:2])
 				for _, s := range f.required {

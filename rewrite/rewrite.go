@@ -25,6 +25,7 @@ type Query struct {
 	dialect  dialect.Dialect
 	made     bool
 	keyed    bool
+	asOf     int64
 }
 
 // text is SQL and its arguments.
@@ -47,7 +48,7 @@ func Render(m *plans.Measure, d dialect.Dialect) (Query, error) {
 	}
 	var single []*policy.Table
 	for _, t := range m.Table.Base() {
-		if provable(t) && (m.Table.Derived == nil || t.MaxRowsPerUnit == 1) {
+		if !d.Ready && provable(t) && (m.Table.Derived == nil || t.MaxRowsPerUnit == 1) {
 			single = append(single, t)
 		}
 	}
@@ -166,6 +167,15 @@ func (q Query) Counters() int { return q.counters }
 
 // Size is the number of cells of the i-th grain column.
 func (q Query) Size(i int) int { return q.sizes[i] }
+
+// Of is q over the rows of a snapshot, which AsOf names by its moment, in seconds since 1970; 0: over those of now.
+func (q Query) Of(asOf int64) Query {
+	q.asOf = asOf
+	return q
+}
+
+// AsOf is described at Of.
+func (q Query) AsOf() int64 { return q.asOf }
 
 // Valid tells whether Render made q.
 func (q Query) Valid() bool { return q.made }

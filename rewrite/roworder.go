@@ -45,6 +45,9 @@ type limb struct {
 
 // rowOrder writes what a unit's rows, under an alias, are ordered by. It is empty where they are all alike.
 func (w *writer) rowOrder(alias string) string {
+	if w.dialect.Ready && !w.copying {
+		return " ORDER BY " + alias + ".r"
+	}
 	var first, contents []string
 	limbs := []limb{w.unitLimb(alias + ".u")}
 	for i, c := range w.table.Columns {
@@ -54,6 +57,10 @@ func (w *writer) rowOrder(alias string) string {
 			continue
 		}
 		contents = append(contents, n)
+		if c.Open != nil && w.copying {
+			limbs = append(limbs, w.textLimb(n))
+			continue
+		}
 		if x := w.columnLimb(c, n); x.size > 0 {
 			limbs = append(limbs, x)
 		}
@@ -127,7 +134,12 @@ func (w *writer) orNull(x limb) limb {
 }
 
 // unitLimb is that of the column that names the unit.
-func (w *writer) unitLimb(u string) limb { return w.keyLimb(w.table.UnitType(), u) }
+func (w *writer) unitLimb(u string) limb {
+	if w.dialect.Ready && unitKind(w.table) == Words {
+		return w.numberedLimb(u)
+	}
+	return w.keyLimb(w.table.UnitType(), u)
+}
 
 // keyLimb is that of a key, of whose values nothing is known but their type, 0 if not even that. In PostgreSQL & is an
 // operator on whole numbers: where the key is something else, the statement fails when it is parsed, alike for any rows.

@@ -36,6 +36,8 @@ func (w *writer) source() (from, bound string) {
 	switch {
 	case w.table.Derived != nil:
 		return w.derived(), ""
+	case w.dialect.Ready && !w.table.Dataset.Unit.Row && len(w.enforced()) == 0:
+		return w.ready(false, w.table.MaxRowsPerUnit), ""
 	case w.table.Dataset.Unit.Row || slices.Contains(w.proven, w.table):
 		return w.base(false), ""
 	}
@@ -88,6 +90,9 @@ func provable(t *policy.Table) bool {
 
 // base writes a table's normalised rows: what is used, or, to number them, everything.
 func (w *writer) base(everything bool) string {
+	if w.dialect.Ready {
+		return w.ready(everything, 0)
+	}
 	t := w.table
 	var items, conditions []string
 	from, unit := w.stored(everything)
@@ -204,7 +209,7 @@ func (w *writer) numbered() string {
 // stay does not matter then. (Counting takes about half as long as numbering where units have several rows, and no less
 // where each has one.)
 func (w *writer) countsRows(m *plans.Measure) bool {
-	return len(m.Grain) == 0 && m.Where == nil && m.Table.MaxRowsPerUnit > 1 && countsAlone(m) && m.Table.Derived == nil && !m.Table.Dataset.Unit.Row && !slices.Contains(w.proven, m.Table)
+	return !w.dialect.Ready && len(m.Grain) == 0 && m.Where == nil && m.Table.MaxRowsPerUnit > 1 && countsAlone(m) && m.Table.Derived == nil && !m.Table.Dataset.Unit.Row && !slices.Contains(w.proven, m.Table)
 }
 
 // unitCounts writes the query of such a measure.

@@ -25,7 +25,7 @@ import (
 
 // asStored tells whether a measure reads its rows as they are stored.
 func (w *writer) asStored(m *plans.Measure) bool {
-	return m.Table.Derived == nil && (m.Table.Dataset.Unit.Row || slices.Contains(w.proven, m.Table))
+	return m.Table.Derived == nil && !w.dialect.Ready && (m.Table.Dataset.Unit.Row || slices.Contains(w.proven, m.Table))
 }
 
 // Rows are counted by their stored values where the domains, which are public, suggest that these are few.

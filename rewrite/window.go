@@ -22,6 +22,13 @@ func (w *writer) windowed(numbered bool) []string {
 		}
 		return from, to
 	}
+	if w.dialect.Ready {
+		from, to := within(w.normalised(v.Column))
+		if !numbered {
+			return append(from, to...)
+		}
+		return to
+	}
 	from, to := within(w.raw(v.Column))
 	if !numbered {
 		return append(from, to...)

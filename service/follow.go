@@ -66,6 +66,9 @@ func (s *Service) adopt(ctx context.Context, p *policy.Policy) error {
 	if err := inspect(ctx, s.Backend, p, s.log); err != nil {
 		return err
 	}
+	if err := s.copyTables(ctx, p); err != nil {
+		return err
+	}
 	if err := s.Ledger.Adopt(ctx, terms(p)); err != nil {
 		return err
 	}

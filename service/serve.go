@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
@@ -55,6 +56,9 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 	go s.watch(ctx, path, workers)
 	go s.renew(ctx, server)
 	go s.refresh(ctx)
+	if b, ok := s.Backend.(*backend.Snapshots); ok {
+		go b.Keep(ctx, s.Policy)
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(ctx) }()
 	select {

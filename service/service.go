@@ -67,6 +67,10 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		s.Close()
 		return nil, err
 	}
+	if err := s.copyTables(ctx, p); err != nil {
+		s.Close()
+		return nil, err
+	}
 	if s.Engine, err = openSandbox(ctx, p, log); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("sandbox: %w", err)
@@ -76,6 +80,14 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		return nil, err
 	}
 	return s, nil
+}
+
+// copyTables has a snapshot of a policy's tables in force, where it wants one.
+func (s *Service) copyTables(ctx context.Context, p *policy.Policy) error {
+	if b, ok := s.Backend.(*backend.Snapshots); ok {
+		return b.Prepare(ctx, p)
+	}
+	return nil
 }
 
 // inspect refuses to serve over a database that is not as the policy says.

@@ -133,6 +133,45 @@ func TestPriceDialects(t *testing.T) {
 	}
 }
 
+// TestPriceTransactions: what a script sets, prepares and takes back holds for the statements behind it as it does in a session.
+func TestPriceTransactions(t *testing.T) {
+	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)
+	const ask = "SELECT count(*) FROM people WHERE hiv"
+	for _, c := range []struct{ script, want string }{
+		{"BEGIN; SET LOCAL dp.epsilon = 0.3; ASK; COMMIT; ASK", "session, session, answered 0.3, session, answered 0.1"},
+		{"BEGIN; SET dp.epsilon = 0.3; ROLLBACK; ASK", "session, session, session, answered 0.1"},
+		{"BEGIN; SET dp.epsilon = 0.3; COMMIT; ASK", "session, session, session, answered 0.3"},
+		{"SET LOCAL dp.epsilon = 0.3; ASK", "session, answered 0.1"},
+		{"BEGIN; SAVEPOINT a; SET dp.epsilon = 0.3; ROLLBACK TO a; ASK", "session, session, session, session, answered 0.1"},
+		{"BEGIN; SAVEPOINT a; SET dp.epsilon = 0.3; RELEASE a; ASK", "session, session, session, session, answered 0.3"},
+		{"SAVEPOINT a; ROLLBACK TO b; COMMIT AND CHAIN; BEGIN; ROLLBACK TO b; DISCARD ALL", "refused, refused, refused, session, refused, refused"},
+		{"BEGIN; SET LOCAL dp.epsilon = 0.3; ROLLBACK AND CHAIN; ASK", "session, session, session, answered 0.1"},
+		{"SELECT set_config('dp.epsilon', '0.3', false); ASK", "answered 0, answered 0.3"},
+		{"SELECT set_config('dp.epsilon', '0.3', true); ASK", "answered 0, answered 0.1"},
+		{"SELECT set_config('dp.epsilon', '9', false); ASK", "refused, answered 0.1"},
+		{"COPY (ASK) TO STDOUT; DECLARE c CURSOR FOR ASK", "answered 0.1, refused"},
+		{"BEGIN; DECLARE c CURSOR FOR ASK; FETCH c", "session, answered 0.1, session"},
+		{"PREPARE p AS ASK; EXECUTE p; EXECUTE p; DEALLOCATE p; EXECUTE p", "session, answered 0.1, answered 0.1, session, refused"},
+	} {
+		script, code := strings.ReplaceAll(c.script, "ASK", ask), 0
+		if strings.Contains(c.want, "refused") {
+			code = 3
+		}
+		var got []string
+		for _, one := range priced(t, code, "--policy", path, "--user", "alice", "--each", writeScript(t, script)).Statements {
+			got = append(got, strings.TrimSpace(string(one.Status)+" "+one.Cost))
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %s, want %s", c.script, strings.Join(got, ", "), c.want)
+		}
+	}
+	kit.Edit(t, path, "- {name: bob, ", "- {name: bob, settings_scope: transaction, ")
+	r := priced(t, 3, "--policy", path, "--user", "bob", "--each", writeScript(t, "SET dp.epsilon = 0.3; "+ask+"; BEGIN; SET dp.epsilon = 0.3; "+ask+"; COMMIT; "+ask))
+	if got := r.outcomes(); got != "1 refused, 1 answered 0.1, 1 session, 1 session, 1 answered 0.3, 1 session, 1 answered 0.1" {
+		t.Errorf("settings that end with the transaction: %s", got)
+	}
+}
+
 // TestPriceUsage: exit codes and words of wrong usage, standard input, and the text form.
 func TestPriceUsage(t *testing.T) {
 	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)

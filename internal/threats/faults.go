@@ -161,7 +161,7 @@ var Faults = []Fault{
 	{"one relation has two units", "policy/check_unit.go", "if c.samePath(a, b) {", "if c.samePath(a, b) || true {", "policy.TestBadPolicies", false},
 	{"a partition beside its parent is another relation", "backend/overlap.go", "case d.Unit.Row, !path:", "case d.Unit.Row, !path && view:", "backend.TestTablesThatShareRows", false},
 	{"a quote of one line takes the lines after it", "backend/csv.go", "		if err != nil {\n			return 0, badQuote{begins}", "		if err != nil {\n			return 0, nil", "backend.TestBrokenFilesAreRefusedWithoutTheirContents", false},
-	{"a unit's rows fill the memory", "backend/duckdb.go", `"SET GLOBAL temp_directory = " + dialect.QuoteText(directory)`, `"SET GLOBAL temp_directory = ''"`, "backend.TestSortsGoToFiles", true},
+	{"a unit's rows fill the memory", "backend/instance.go", `"SET GLOBAL temp_directory = " + dialect.QuoteText(directory)`, `"SET GLOBAL temp_directory = ''"`, "backend.TestSortsGoToFiles", true},
 	{"a constraint is believed whose rows lie elsewhere", "backend/proof.go", " AND NOT EXISTS (SELECT FROM pg_catalog.pg_extension x WHERE x.extname = 'citus')", "", "backend.TestProofsOfOtherEngines", false},
 	{"a summed constant is lost", "planner/bind/moments.go", "n, c := w.counter(rows), w.written(x)", "n, c := w.counter(rows), \"1\"", "planner.TestConstantSums", false},
 	{"a term loses its sign", "rewrite/sum.go", "return w.operate(w.whole(t.Times), \"*\", product)", "return w.operate(w.whole(max(t.Times, -t.Times)), \"*\", product)", "rewrite.TestTermsAreAddedUp", false},

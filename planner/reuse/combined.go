@@ -52,11 +52,14 @@ func EpochsOf(rows []Mixing) (list []string) {
 }
 
 // epoch names what a release may be combined with: what was drawn from the same rows. These are all releases of a table that
-// does not change, the draws of releases bought anew at the same times, and the cells of one draw.
+// does not change, those of one snapshot's table, the draws of releases bought anew at the same times, and the cells of one draw.
+// Public rows that are joined are of no snapshot.
 func (s *View) epoch() string {
 	switch r := s.Declared; {
 	case s.Measure.Table.Static:
 		return "static"
+	case s.Holding.AsOf != 0 && s.Measure.Table.Derived == nil:
+		return fmt.Sprint("as of ", s.Holding.AsOf)
 	case r != nil && r.Refresh > 0:
 		return fmt.Sprint(r.Refresh, EpochOf(s.Holding.At, r.Refresh))
 	}

@@ -27,6 +27,7 @@ type place struct {
 	over     func()               // gives the turn back; nil: it has none
 	leave    func(last time.Time) // gives the place back; nil: it has none
 	last     time.Time            // when its last query returned
+	asOf     int64                // of the rows that its queries read
 	bytes    int64                // that are reserved for its results
 	giveBack []func(last time.Time)
 	done     func() // ends the first of the holders
@@ -104,8 +105,13 @@ func (a *Answerer) admit(ctx context.Context, s *Session, queries []rewrite.Quer
 		if leave, err = a.inTurn(ctx, s); err != nil {
 			return err
 		}
+		p.asOf = a.backend.AsOf()
 	} else if len(queries) == 0 {
 		return nil
+	}
+	queries = slices.Clone(queries)
+	for i := range queries {
+		queries[i] = queries[i].Of(p.asOf)
 	}
 	err := p.room(ctx, a, s.Policy.Server.Timing.Fresh, queries)
 	if err == nil {
@@ -162,7 +168,14 @@ func (a *Answerer) execute(ctx context.Context, s *Session, query rewrite.Query,
 		defer p.mu.Unlock()
 		p.last = time.Now()
 	}()
-	return a.backend.Execute(query, receipt, timing.Fresh)
+	return a.backend.Execute(query.Of(p.rows()), receipt, timing.Fresh)
+}
+
+// rows is the moment of the rows that the statement's queries read.
+func (p *place) rows() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asOf
 }
 
 // ran is when the last query of a statement returned, the zero time if it has run none.

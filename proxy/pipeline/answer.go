@@ -111,6 +111,8 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 	if result.Rows, err = a.rows(ctx, s, p, bought.ids, in); err != nil {
 		return result, err
 	}
+	result.Notices = a.dated(s, p.plan, bought.ids, result.Notices)
+	result.Last.tell(result.Notices)
 	result.Columns, result.repeatable = result.Rows.Value().Columns, repeatable(p.plan, bought)
 	return result, nil
 }

@@ -24,6 +24,7 @@ type explanation struct {
 	ReadAs     string            `json:"Read As,omitempty"`
 	Cost       string            `json:"Cost"`
 	Balance    string            `json:"Balance After,omitempty"`
+	AsOf       string            `json:"Rows As Of,omitempty"`
 	Confidence float64           `json:"Confidence"`
 	Outer      string            `json:"Outer Query"`
 	OuterSQL   string            `json:"Outer SQL,omitempty"`
@@ -67,6 +68,9 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *plans.Plan) (e
 	a.renderSteps(plan, queries)
 	e := explained(plan, queries, above)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
+	if a.reads(plan) && a.backend != nil {
+		e.AsOf = dateOf(a.backend.AsOf())
+	}
 	return e, a.explainFinds(ctx, plan, &e)
 }
 
@@ -338,6 +342,9 @@ func (e explanation) lines() []string {
 	out = append(out, "Cost: "+e.Cost)
 	if e.Balance != "" {
 		out = append(out, "Balance after: "+e.Balance)
+	}
+	if e.AsOf != "" {
+		out = append(out, "Rows: as of "+e.AsOf)
 	}
 	out = append(out, "Outer query: "+e.Outer)
 	if e.OuterSQL != "" {

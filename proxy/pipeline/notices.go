@@ -45,6 +45,40 @@ func (a *Answerer) notices(ctx context.Context, s *Session, p readied, bought pu
 	return []Notice{n}
 }
 
+// dated adds of which moment the rows are that were counted, where those are a snapshot's: "cost ε 0.1; …; as of 2026-11-23 02:00 UTC".
+// The releases are those of an answer that has just been made of them.
+func (a *Answerer) dated(s *Session, plan *plans.Plan, ids []int64, notices []Notice) []Notice {
+	var moments []string
+	for i, m := range plan.Measures {
+		through := 0
+		if m.Growth != nil {
+			through = m.Growth.Through
+		}
+		release, err := a.estimate(s, ids[i], through)
+		if err != nil || release.asOf == 0 {
+			continue
+		}
+		if at := dateOf(release.asOf); !slices.Contains(moments, at) {
+			moments = append(moments, at)
+		}
+	}
+	if len(moments) == 0 || len(notices) == 0 {
+		return notices
+	}
+	slices.Sort(moments)
+	out := slices.Clone(notices)
+	out[0].Message += "; as of " + strings.Join(moments, " and ")
+	return out
+}
+
+// dateOf writes the moment of a snapshot; 0: nothing.
+func dateOf(asOf int64) string {
+	if asOf == 0 {
+		return ""
+	}
+	return time.Unix(asOf, 0).UTC().Format("2006-01-02 15:04") + " UTC"
+}
+
 // publicParts says what of an answer comes from the policy alone, lest it be taken for what the data say.
 func publicParts(plan *plans.Plan) []string {
 	var parts []string

@@ -96,6 +96,10 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 			p.err = errInternal
 			return p
 		}
+		it.AsOf = lower[i].asOf
+		if readsOnce(plan.Measures[i]) {
+			it.AsOf = placeOf(ctx).rows()
+		}
 		request.Items = append(request.Items, it)
 	}
 	var outcomes []ledger.Outcome
@@ -256,6 +260,11 @@ func (p *place) back() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.away = time.Time{}
+}
+
+// readsOnce tells whether all that is released of a measure comes from rows that are read when it is bought.
+func readsOnce(m *plans.Measure) bool {
+	return !m.Refines() && m.Growth == nil && !mechanisms.Is[*mechanisms.Online](m.Spec) && !mechanisms.Is[*mechanisms.Alarm](m.Spec)
 }
 
 // Item is a measure as the ledger is asked for it.

@@ -208,6 +208,7 @@ type saved struct {
 	estimate *mechanisms.Estimate
 	noisy    privacy.Released[mechanisms.Noisy]
 	rows     privacy.Released[[]int32] // of made-up rows: their cells
+	asOf     int64                     // of the rows that it was drawn from; 0: they were read live
 }
 
 // estimateCache keeps the readings of releases; the least-squares step of a large range release takes a millisecond.
@@ -250,7 +251,7 @@ func (a *Answerer) estimate(s *Session, id int64, through int) (saved, error) {
 		a.log.Error("saved release does not fit its description", "release", id, "error", err)
 		return saved{}, errLedger
 	}
-	hit = saved{estimate: e, noisy: noisy}
+	hit = saved{estimate: e, noisy: noisy, asOf: release.Item.AsOf}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cells > mostCachedCells || c.byID == nil {

@@ -24,6 +24,7 @@ type drawn struct {
 type below struct {
 	shown  privacy.Released[mechanisms.Noisy]
 	finest mechanisms.Finest
+	asOf   int64 // of its rows
 }
 
 // below reads what a measure refines, before anything is charged: after the charge there is always an answer.
@@ -35,7 +36,7 @@ func (a *Answerer) below(ctx context.Context, s *Session, m *plans.Measure) (bel
 	if err == nil {
 		var b below
 		if b.finest, err = a.ledger.Finest(ctx, s.User, m.Ladder.From); err == nil {
-			b.shown = held.Noisy
+			b.shown, b.asOf = held.Noisy, held.Item.AsOf
 			return b, nil
 		}
 	}

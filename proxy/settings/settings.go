@@ -41,6 +41,16 @@ func (v values) without(name string) values {
 	return c
 }
 
+// only are those of some names.
+func (v values) only(keep func(name string) bool) (kept values) {
+	for name, value := range v {
+		if keep(name) {
+			kept = kept.with(name, value)
+		}
+	}
+	return kept
+}
+
 // Settings are a session's variables in layers: what the policy gives, what the client asked for at start-up, what it
 // SET, and what holds until the transaction ends. RESET goes back to the first two.
 type Settings struct {
@@ -59,7 +69,32 @@ type Settings struct {
 }
 
 // State is the part that transactions restore.
-type State struct{ session, local values }
+type State struct {
+	session, local values
+	epoch          uint64 // of the settings, when it was taken
+}
+
+// entryBytes is what a variable in a map takes beside its value, roughly and at most.
+const entryBytes = 128
+
+// Beside is how many bytes a State keeps that an older one does not: its maps, unless nothing was set between the two, and the values
+// that differ.
+func (s State) Beside(older State) int64 {
+	if s.epoch == older.epoch {
+		return 0
+	}
+	return s.session.beside(older.session) + s.local.beside(older.local)
+}
+
+func (v values) beside(older values) (bytes int64) {
+	for name, value := range v {
+		bytes += entryBytes
+		if was, ok := older[name]; !ok || was != value {
+			bytes += int64(len(name) + len(value))
+		}
+	}
+	return bytes
+}
 
 // New are the settings of a user's session; secure says that the server speaks TLS. Adopt comes first.
 func New(user string, secure bool) *Settings { return &Settings{user: user, secure: secure} }
@@ -136,7 +171,7 @@ func (s *Settings) Check(name, value string) (string, string, *pgerror.Failure) 
 	}
 	v := known[name]
 	if v == nil {
-		if len(value) > mostValueBytes || s.customs() >= mostCustom {
+		if len(value) > mostValueBytes || s.customs(name) >= mostCustom {
 			return "", "", pgerror.New("53400", "too many or too long variables of the client's own")
 		}
 		return name, value, nil
@@ -145,16 +180,18 @@ func (s *Settings) Check(name, value string) (string, string, *pgerror.Failure) 
 	return name, value, f
 }
 
-func (s *Settings) customs() int {
-	n := 0
+// customs counts the variables of the client's own invention, but for one that is about to be set: in however many layers each has
+// a value, it is one.
+func (s *Settings) customs(but string) int {
+	names := map[string]bool{}
 	for _, layer := range []values{s.started, s.state.session, s.state.local} {
 		for name := range layer {
-			if known[name] == nil {
-				n++
+			if known[name] == nil && name != but {
+				names[name] = true
 			}
 		}
 	}
-	return n
+	return len(names)
 }
 
 // Start sets a variable at start-up.
@@ -206,18 +243,19 @@ func (s *Settings) Reset(name string, local bool) *pgerror.Failure {
 	return nil
 }
 
-// ResetAll goes back to what was at start-up.
+// ResetAll goes back to what was at start-up. The modes of a transaction that runs stay, as in PostgreSQL; so would the role and the
+// session's user, which nobody can change here.
 func (s *Settings) ResetAll() {
-	s.state = State{}
+	s.state = State{local: s.state.local.only(ofTransaction)}
 	s.changed()
 }
 
 // State and Restore are what transactions need.
-func (s *Settings) State() State { return s.state }
+func (s *Settings) State() State { return State{s.state.session, s.state.local, s.epoch} }
 
 // Restore goes back to a State. It may be of a time at which another policy was in force.
 func (s *Settings) Restore(state State) {
-	s.state = State{s.lasting(state.session), state.local}
+	s.state = State{session: s.lasting(state.session), local: state.local}
 	s.changed()
 }
 

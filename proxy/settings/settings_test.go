@@ -67,6 +67,16 @@ func TestVariables(t *testing.T) {
 			t.Fatalf("variable %d: %v", i, f)
 		}
 	}
+	if f := s.Set("my.var0", "y", false); f != nil {
+		t.Errorf("a variable that is there cannot be set again: %v", f)
+	}
+	if f := s.Set("my.var0", "z", true); f != nil {
+		t.Errorf("nor in a transaction: %v", f)
+	}
+	s.EndTransaction()
+	if f := s.Set("my.more", "x", true); f == nil {
+		t.Error("one more is taken")
+	}
 	for name, hint := range map[string]string{"dp.epsilom": "Perhaps you meant dp.epsilon.", "dp.budgt": "Perhaps you meant dp.budget."} {
 		if f := Unknown(name, "dp.budget"); f.SQLState != "42704" || f.Hint != hint {
 			t.Errorf("SHOW %s: %+v, want the hint %s", name, f, hint)
@@ -113,4 +123,30 @@ func TestSearchPath(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
+}
+
+// TestResetAll: the modes of a transaction outlive it, as they do in PostgreSQL, beside which the frames of test/clients ask.
+func TestResetAll(t *testing.T) {
+	s := censusOf(t)
+	set := func(name, value string, local bool) {
+		if f := s.Set(name, value, local); f != nil {
+			t.Fatal(f)
+		}
+	}
+	check := func(when string, want map[string]string) {
+		t.Helper()
+		for name, value := range want {
+			if got, _ := s.Show(name); got != value {
+				t.Errorf("%s: %s is %s, want %s", when, name, got, value)
+			}
+		}
+	}
+	set("work_mem", "8MB", false)
+	set("dp.epsilon", "0.2", false)
+	set("transaction_isolation", "serializable", true)
+	set("jit", "on", true)
+	s.ResetAll()
+	check("after RESET ALL", map[string]string{"work_mem": "4MB", "dp.epsilon": "0.1", "transaction_isolation": "serializable", "jit": "off"})
+	s.EndTransaction()
+	check("in the next transaction", map[string]string{"transaction_isolation": "read committed"})
 }

@@ -28,6 +28,7 @@ type Dialect struct{ *Words }
 var (
 	PostgreSQL = Dialect{&postgres}
 	DuckDB     = Dialect{&duckdb}
+	Snapshot   = Dialect{&snapshot} // DuckDB over tables that a snapshot has made ready
 )
 
 // Words is how an engine writes what measures say. A phrase holds %1, %2, … where its parts stand. Types go by PostgreSQL's short
@@ -62,6 +63,7 @@ type Words struct {
 	Micros     string // microseconds of a finite moment %1 since 1970, in UTC
 	WideSteps  string // whole steps of length %3 from %2 to %1, where %1 − %2 may exceed 64 bits
 	HexToWhole string // the number of the hexadecimal digits %1, seven at most
+	Sum256     string // the hexadecimal digits of the SHA-256 of a text %1
 
 	// Lists.
 	Position     string // of %2 in the list of values %1, from 1 on; NULL for what is not in it
@@ -79,6 +81,9 @@ type Words struct {
 	Digits  int32  // that a decimal holds
 	Narrow  int32  // that one holds in 64 bits, whose products do not become wide ones
 	Decimal string // the type of %1 digits, %2 of them after the point
+
+	// Ready tells that the tables are a snapshot's: rows have their unit's number, their rank within it and normalised values.
+	Ready bool
 
 	// PostgreSQLs tells that the engine is PostgreSQL, or reads SQL as it does: an outer query is printed for it, rather than bound.
 	PostgreSQLs bool

@@ -190,13 +190,13 @@ func TestT2NoCellInAnyText(t *testing.T) {
 	kit.Beside(t)
 	n := kit.Length(500, 2000, 10_000)
 	failed, hits := 0, 0
-	for _, engine := range []string{"duckdb", "postgres"} {
+	for _, engine := range []string{"duckdb", "postgres", "snapshot"} {
 		admin := freeAddress(t)
 		l := kit.Lab{Engine: engine, Change: []string{`server: {`, fmt.Sprintf("server: {admin: %q, ", admin)}}
 		s := l.Serve(t, 0, "--log-level", "debug")
 		w := s.Connect("alice", "lab")
 		g := generator{rand.New(rand.NewPCG(36, 2))}
-		for of := failed; failed < of+n/2; {
+		for of := failed; failed < of+n/3; {
 			sql := g.failing()
 			a := w.Ask(sql)
 			if a.Err == nil {
@@ -220,5 +220,5 @@ func TestT2NoCellInAnyText(t *testing.T) {
 			}
 		}
 	}
-	threats.Reached(t, "T2", "%d failing queries on 2 engines: a cell %d times in frames, logs, metrics, charges", failed, hits)
+	threats.Reached(t, "T2", "%d failing queries on 2 engines and a snapshot: a cell %d times in frames, logs, metrics, charges", failed, hits)
 }

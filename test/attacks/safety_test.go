@@ -84,12 +84,12 @@ func errorOracle(p pair, forms []string) (found kit.Findings, refused, answered 
 	return found, refused, answered
 }
 
-// TestT1ErrorOracle: on both engines each form in each place is refused, or answered alike on neighbours; no text holds a cell (T2);
+// TestT1ErrorOracle: on both engines, and on a snapshot, each form in each place is refused, or answered alike on neighbours; no text holds a cell (T2);
 // charges are equal, and so is what the database sees, in which nothing fails.
 func TestT1ErrorOracle(t *testing.T) {
 	kit.Beside(t)
 	forms, refused, answered, errors := 0, 0, 0, 0
-	for _, engine := range []string{"duckdb", "postgres"} {
+	for _, engine := range []string{"duckdb", "postgres", "snapshot"} {
 		with, without := kit.Lab{Engine: engine, Budgets: kit.Budgets{User: "1000", Cap: "1000"}}.Pair(t)
 		p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
 		found, no, yes := errorOracle(p, errorForms)

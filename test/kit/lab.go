@@ -20,7 +20,7 @@ import (
 // Lab is the fixture of the procedures: a thousand people, each with up to 40 events, and the same without number 7, whose
 // cells are the canaries. There is one proxy on each, with one policy and equal fresh ledgers.
 type Lab struct {
-	Engine  string // duckdb or postgres
+	Engine  string // duckdb, postgres, or snapshot, of a PostgreSQL
 	Budgets Budgets
 	Users   int    // probe users u0, u1, … beside alice, bob and the admin
 	People  int    // 1000 if 0
@@ -87,10 +87,13 @@ func (l Lab) Try(t *testing.T, without int, args ...string) (Side, error) {
 	s, path := l.Lay(t, without)
 	s.Program = &Program{T: t, Policy: path, Args: append([]string{"serve", "--policy", path}, args...)}
 	t.Cleanup(func() { s.Program.Stop(syscall.SIGKILL) })
+	if s.Server != nil {
+		s.seen = len(Statements(t, s.Server))
+	}
 	if err := s.Program.TryStart(); err != nil {
 		return s, err
 	}
-	if s.Server != nil {
+	if l.Engine == "postgres" { // what makes a snapshot is among what it hears
 		s.seen = len(Statements(t, s.Server))
 	}
 	return s, nil
@@ -104,7 +107,7 @@ func (l Lab) Lay(t *testing.T, without int) (s Side, path string) {
 	if without == 0 {
 		script = append(script, l.With...)
 	}
-	if l.Engine == "postgres" {
+	if l.Engine != "duckdb" && l.Engine != "" {
 		s.Server = pgtest.Start(t, Logged...)
 		role := s.Server.Role(t, "")
 		s.Database = s.Server.Database(t)
@@ -140,7 +143,7 @@ func (l Lab) policy(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := map[bool]string{true: "public", false: "main"}[l.Engine == "postgres"]
+	schema := map[bool]string{true: "public", false: "main"}[l.Engine != "duckdb" && l.Engine != ""]
 	var users strings.Builder
 	for i := range l.Users {
 		fmt.Fprintf(&users, "  - {name: u%d, password: %q}\n", i, Verifier(t, "probe"))
@@ -148,6 +151,9 @@ func (l Lab) policy(t *testing.T, path string) {
 	out := string(text) + fmt.Sprintf(labTables, schema)
 	out = strings.Replace(out, "datasets:\n", users.String()+"datasets:\n", 1)
 	out = strings.Replace(out, "        columns:\n", "        columns:\n          - {name: uid, type: bigint, keys: join}\n", 1)
+	if l.Engine == "snapshot" {
+		out = strings.Replace(out, "backend: {", "backend: {snapshot: {dir: snapshots, every: 1d}, ", 1)
+	}
 	if l.Timing != "" {
 		out = strings.Replace(out, "server: {", "server: {timing: "+l.Timing+", ", 1)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -97,13 +98,15 @@ func (w *Wire) Hear() (Answer, error) {
 	}
 }
 
-// frameText writes a frame for comparison: all of it, but the cells of data rows.
+// frameText writes a frame for comparison: all of it, but the cells of data rows, and when the snapshot of this side was begun.
 func frameText(m pgproto3.BackendMessage) string {
 	if row, ok := m.(*pgproto3.DataRow); ok {
 		return fmt.Sprintf("DataRow of %d", len(row.Values))
 	}
-	return fmt.Sprintf("%T %+v", m, m)
+	return moments.ReplaceAllString(fmt.Sprintf("%T %+v", m, m), "as of its moment")
 }
+
+var moments = regexp.MustCompile(`as of \d{4}-\d\d-\d\d \d\d:\d\d UTC`)
 
 // Bare is a connection of alice's that sends what it is told to, and can be cut off.
 func Bare(t *testing.T, p *Program) *pgconn.PgConn {

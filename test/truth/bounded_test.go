@@ -9,7 +9,7 @@ import (
 // TestBoundedRowsLikeASample: where a unit has more rows than are counted, those that are counted are like the others. Once they were
 // those of the lowest values, so that every average was low and a group of the highest values nearly gone.
 func TestBoundedRowsLikeASample(t *testing.T) {
-	for _, engine := range []string{"postgres", "duckdb"} {
+	for _, engine := range []string{"postgres", "duckdb", "snapshot"} {
 		p := pairOver(t, shop(*seed), engine, func(s *schema) { s.table("lineitem").bound = 3 })
 		got := p.ask(`SELECT count(*), avg(line_no) FROM lineitem`)
 		want := p.plain.ask(`SELECT sum(least(n, 3)), (SELECT avg(line_no) FROM lineitem) FROM (SELECT customer_id, count(*) AS n FROM lineitem JOIN orders USING (order_id) GROUP BY 1) q`)

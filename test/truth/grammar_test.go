@@ -165,8 +165,8 @@ func (s *statement) clearOf(said []string) *statement {
 	c := *s
 	c.outs, c.union = slices.Clone(s.outs), slices.Clone(s.union)
 	for _, o := range s.outs {
-		if m := s.few(o); m != "" {
-			c.outs = append(c.outs, output{sql: "CASE WHEN count" + m + " > " + rows[1] + " THEN 1 END", name: "clear_" + o.name, role: windowRole})
+		if behind := s.behind(o, rows[1]); behind != "" {
+			c.outs = append(c.outs, output{sql: behind, name: "clear_" + o.name, role: windowRole})
 		}
 	}
 	for i, u := range c.union {
@@ -176,6 +176,28 @@ func (s *statement) clearOf(said []string) *statement {
 	}
 	return &c
 }
+
+// behind is the column that says how clear an output is, where counts may be off by so many rows: whether an average's rows are more,
+// which digits of bit_and or bit_or are not told by few rows.
+func (s *statement) behind(o output, rows string) string {
+	if m := s.few(o); m != "" {
+		return "CASE WHEN count" + m + " > " + rows + " THEN 1 END"
+	}
+	m := digitwise.FindStringSubmatch(o.sql)
+	if m == nil || o.role != valueRole {
+		return ""
+	}
+	var digits []string
+	for d := range 31 {
+		digit := 1 << d
+		digits = append(digits, fmt.Sprintf("CASE WHEN count(CASE WHEN %s & %d %s 0 THEN 1 END)%s BETWEEN 1 AND 2 * %s THEN 0 ELSE %[2]d END",
+			m[2], digit, map[string]string{"and": "=", "or": "<>"}[m[1]], m[3], rows))
+	}
+	return "(" + strings.Join(digits, " + ") + ")"
+}
+
+// digitwise is an aggregate that is told digit by digit: which, of what, and its FILTER.
+var digitwise = regexp.MustCompile(`^bit_(and|or)\((?:DISTINCT )?([\w.]+)\)(.*)$`)
 
 // few is what an average's or a variance's rows are counted by; empty: the output is neither.
 func (s *statement) few(o output) string {

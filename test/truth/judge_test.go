@@ -112,6 +112,7 @@ func (j *judged) sameRow(a, b []string) bool {
 		case same(a[i], b[i], j.want.columns[i].DataTypeOID, j.scale[i]):
 		case j.rounded(i, a[i], b[i]), j.product(i, a[i], b[i]):
 		case a[i] == null && j.unclear(i, b):
+		case j.digits(i, a[i], b):
 		case b[i] == null && isZero(a[i]) && j.sum(i):
 			nothing = true
 		default:
@@ -167,16 +168,29 @@ func (j *judged) rounded(i int, a, b string) bool {
 // unclear tells an average or a variance of so few rows that it may be NULL: PostgreSQL's row says so behind its own columns
 // (clearOf), in the order of the averages.
 func (j *judged) unclear(i int, b []string) bool {
+	return i < len(j.s.outs) && j.s.few(j.s.outs[i]) != "" && j.behind(i, b) == null
+}
+
+// digits tells two values of bit_and or bit_or apart by no more than digits that few rows tell.
+func (j *judged) digits(i int, a string, b []string) bool {
+	mask, err := strconv.ParseInt(j.behind(i, b), 10, 64)
+	x, err1 := strconv.ParseInt(a, 10, 64)
+	y, err2 := strconv.ParseInt(b[i], 10, 64)
+	return err == nil && err1 == nil && err2 == nil && digitwise.MatchString(j.s.outs[i].sql) && x&mask == y&mask
+}
+
+// behind is what PostgreSQL's row says of how clear its i-th value is, behind its own columns.
+func (j *judged) behind(i int, b []string) string {
 	at := len(j.want.columns)
-	if j.s.fixed || len(b) == at || i >= len(j.s.outs) || j.s.few(j.s.outs[i]) == "" {
-		return false
+	if j.s.fixed || len(b) == at || i >= len(j.s.outs) || j.s.behind(j.s.outs[i], "0") == "" {
+		return ""
 	}
 	for _, o := range j.s.outs[:i] {
-		if j.s.few(o) != "" {
+		if j.s.behind(o, "0") != "" {
 			at++
 		}
 	}
-	return b[at] == null
+	return b[at]
 }
 
 // product tells a sum of products that are rounded row by row, to a power of ten with which the largest is at most 2^31: each

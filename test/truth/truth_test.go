@@ -49,13 +49,13 @@ type pair struct {
 // schemas are built of one seed.
 var schemas = []func(uint64) *schema{shop, rental, hospital, telemetry}
 
-// engines are where the rows are and what answers above the counts: PostgreSQL or DuckDB with the embedded sandbox, and PostgreSQL
-// with a twin, at full length.
+// engines are where the rows are and what answers above the counts: PostgreSQL, DuckDB or a snapshot of PostgreSQL with the embedded
+// sandbox, and PostgreSQL with a twin, at full length.
 func engines() []string {
 	if *statements >= 5000 || strings.Contains(*only, "twin") {
-		return []string{"postgres", "duckdb", "twin"}
+		return []string{"postgres", "duckdb", "snapshot", "twin"}
 	}
-	return []string{"postgres", "duckdb"}
+	return []string{"postgres", "duckdb", "snapshot"}
 }
 
 // pairs opens every schema on every engine.
@@ -82,6 +82,11 @@ func pairOver(t *testing.T, s *schema, engine string, change func(*schema)) *pai
 	if engine != "duckdb" {
 		backend = func(string) string { return fmt.Sprintf("{url: %q}", server.URLFor(role, database)) }
 	}
+	if engine == "snapshot" {
+		backend = func(string) string {
+			return fmt.Sprintf("{url: %q, snapshot: {dir: snapshots, every: 1d}}", server.URLFor(role, database))
+		}
+	}
 	if engine == "twin" {
 		sandbox = twinURL(t, server, s.name)
 	}
@@ -101,7 +106,7 @@ func twinURL(t *testing.T, server *pgtest.Server, schema string) string {
 
 func chosen(schema, engine string) bool {
 	s, e, both := strings.Cut(*only, "/")
-	return *only == "" || both && s == schema && (engine == "" || e == engine) || !both && (*only == schema || *only == engine || engine == "" && slices.Contains([]string{"postgres", "duckdb", "twin"}, *only))
+	return *only == "" || both && s == schema && (engine == "" || e == engine) || !both && (*only == schema || *only == engine || engine == "" && slices.Contains([]string{"postgres", "duckdb", "snapshot", "twin"}, *only))
 }
 
 // fresh begins with nothing spent and nothing held.

@@ -188,6 +188,8 @@ func (d *database) Places() int { return 3 }
 
 func (d *database) Lines(time.Duration) bool { return false }
 
+func (d *database) AsOf() int64 { return 0 }
+
 func (d *database) Admit(context.Context, time.Duration) (leave func(time.Time), err error) {
 	d.admitted.Add(1)
 	return func(time.Time) { d.admitted.Add(-1) }, nil

@@ -1,0 +1,206 @@
+package backend
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/dpproxy/dpproxy/internal/scratch"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// instance is a DuckDB within this process. Once its data are there it is locked.
+type instance struct {
+	db        *sql.DB
+	aside     *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
+	directory string    // of what does not fit in memory
+	remove    func() error
+}
+
+// settled are DuckDB's settings, before any row is read. What is sorted and grouped beyond the memory goes to files in a
+// directory of this process's own, which is gone with it (or with the next one's start, where it was killed): without one, a unit with enough rows would decide whether a query
+// ends (privacy rule 24). The files are encrypted with a key that nobody keeps; DuckDB calls the randomness of the module that
+// is built in unsafe, so this is no more than a help against what a crash leaves behind. The other values are DuckDB's own
+// defaults: nothing but a new version of it could change them.
+func settled(directory string) []string {
+	return []string{
+		"SET GLOBAL TimeZone = 'UTC'", // text without a zone is UTC's
+		"SET GLOBAL temp_directory = " + dialect.QuoteText(directory),
+		"SET GLOBAL force_mbedtls_unsafe = true",
+		"SET GLOBAL temp_file_encryption = true",
+		fmt.Sprintf("SET GLOBAL threads = %d", runtime.GOMAXPROCS(0)),
+		"SET GLOBAL default_collation = ''", "SET GLOBAL default_null_order = 'NULLS_LAST'", "SET GLOBAL default_order = 'ASCENDING'",
+		"SET GLOBAL integer_division = false", "SET GLOBAL ieee_floating_point_ops = true", "SET GLOBAL old_implicit_casting = false",
+		"SET GLOBAL preserve_insertion_order = true", "SET GLOBAL scalar_subquery_error_on_multiple_rows = true",
+		"SET GLOBAL autoload_known_extensions = false",
+		"SET GLOBAL autoinstall_known_extensions = false",
+		"SET GLOBAL allow_community_extensions = false",
+	}
+}
+
+// lockdown is run once the data are there.
+var lockdown = []string{
+	"SET GLOBAL enable_external_access = false",
+	"SET GLOBAL lock_configuration = true",
+}
+
+// startInstance starts a DuckDB with its settings, which keeps what does not fit in memory in a directory below root.
+func startInstance(ctx context.Context, root string) (*instance, error) {
+	connector, err := duckdb.NewConnector("", func(driver.ExecerContext) error { return nil })
+	if err != nil {
+		return nil, errors.New("the embedded DuckDB does not start")
+	}
+	const prefix = "dpproxy-spill-"
+	scratch.Sweep(root, prefix)
+	directory, remove, err := scratch.New(root, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("there is no room for the files of large sorts: %w", err)
+	}
+	i := &instance{db: sql.OpenDB(connector), directory: directory, remove: remove}
+	if err := i.run(ctx, settled(directory)); err != nil {
+		i.Close()
+		return nil, err
+	}
+	return i, nil
+}
+
+// run runs statements that settle the engine.
+func (i *instance) run(ctx context.Context, statements []string) error {
+	for _, s := range statements {
+		if _, err := i.db.ExecContext(ctx, s); err != nil {
+			return errors.New("DuckDB cannot be locked down")
+		}
+	}
+	return nil
+}
+
+// lock locks the engine, whose data are there.
+func (i *instance) lock(ctx context.Context) error {
+	if err := i.run(ctx, lockdown); err != nil {
+		return err
+	}
+	var err error
+	if i.aside, err = i.db.Conn(ctx); err != nil {
+		return ErrUnavailable
+	}
+	return nil
+}
+
+// Close frees the embedded database, and removes what it left in files.
+func (i *instance) Close() error {
+	if i.aside != nil {
+		_ = i.aside.Close() // closed before, or for good
+	}
+	return errors.Join(i.db.Close(), i.remove())
+}
+
+// ready is Backend.Ready, where proven tells whether constraints prove what a query needs.
+func (i *instance) ready(caller context.Context, log *slog.Logger, queries []rewrite.Query, proven func(rewrite.Query) bool) error {
+	ctx, cancel := context.WithTimeout(caller, readyTimeout)
+	defer cancel()
+	if _, err := i.aside.ExecContext(ctx, "SELECT 1"); err != nil {
+		if caller.Err() != nil {
+			return ErrUnavailable // the caller stopped waiting: that says nothing of the database
+		}
+		log.Warn("the private database is not ready", "cause", cause(err))
+		return ErrUnavailable
+	}
+	for _, q := range queries {
+		err := i.bind(ctx, q)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return ErrUnavailable
+		case err != nil || !proven(q):
+			log.Error("the private database does not plan a query; nothing was charged for it", "table", q.Table().Name, "cause", cause(err))
+			return ErrUnplanned
+		}
+	}
+	return nil
+}
+
+// bind binds every text that a query may run as, and reads no row.
+func (i *instance) bind(ctx context.Context, q rewrite.Query) error {
+	for _, f := range forms(q) {
+		statement, err := i.aside.PrepareContext(ctx, f.sql)
+		if err == nil {
+			err = statement.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer runs a query by one of its texts.
+func (i *instance) answer(ctx context.Context, query rewrite.Query, text string, args []any) ([]privacy.Group, error) {
+	rows, err := i.db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	into := newCollector(query)
+	if query.Keyed() {
+		err := collectKeys(rows, into)
+		return into.groups, err
+	}
+	values := make([]any, query.Grain()+query.Counters())
+	targets := make([]any, len(values))
+	for i := range values {
+		targets[i] = &values[i]
+	}
+	cells, counts := make([]int32, query.Grain()), make([]int64, query.Counters())
+	for rows.Next() {
+		if err := rows.Scan(targets...); err != nil {
+			return nil, errResult
+		}
+		fits := true
+		for i, v := range values {
+			var ok bool
+			if i < len(cells) {
+				cells[i], ok = v.(int32)
+			} else {
+				counts[i-len(cells)], ok = v.(int64)
+			}
+			fits = fits && ok
+		}
+		if !fits {
+			return nil, errResult
+		}
+		if err := into.add(cells, counts); err != nil {
+			return nil, err
+		}
+	}
+	return into.groups, rows.Err()
+}
+
+// eachRow runs a query whose columns are all text.
+func (i *instance) eachRow(ctx context.Context, text string, add func([]*string) error, args ...any) error {
+	rows, err := i.db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		texts, into := textRow(len(names))
+		if err := rows.Scan(into...); err != nil {
+			return errResult
+		}
+		if err := add(texts); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

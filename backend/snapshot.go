@@ -1,0 +1,290 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dpproxy/dpproxy/internal/moment"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// Snapshots is a private PostgreSQL database whose private tables are copied at public times (docs/adr/0078). Every paid query reads
+// a copy: a DuckDB file in which values are normalised, units are numbers and each row has its rank (package rewrite, snapshot.go).
+// The schema and public tables are PostgreSQL's own.
+//
+// Claim. When a copy is begun and when it comes into force is public: it is begun at a time that the policy names, or at a start,
+// and is in force Within later, to the microseconds of package moment. Which rows there are decides no more than whether it is made
+// within that time at all, as of a query whether it ends within the owner's deadline (privacy rule 5). What fails it otherwise (the
+// network, a full disk, another schema) is not for one row to say: the SQL that reads the rows holds total functions alone, and
+// what it returns is bounded by the columns' types. A failed copy is the operator's to hear of, and leaves the last one in force.
+type Snapshots struct {
+	executor
+	source *Postgres
+	plan   policy.Snapshot
+	key    string
+	log    *slog.Logger
+	making sync.Mutex // one copy at a time
+
+	mu     sync.Mutex
+	copies []*copied // those in force, that of the newest policy first; a second one only after a change of the policy
+	left   []*copied // those no longer in force that somebody reads
+}
+
+var _ Backend = (*Snapshots)(nil)
+
+// errGone says that no copy has a query's tables.
+var errGone = errors.New("backend: no snapshot has the tables")
+
+func openSnapshots(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Snapshots, error) {
+	key, err := readKey(p.Backend.Snapshot.Key)
+	if err != nil {
+		return nil, err
+	}
+	source, err := openPostgres(ctx, p, log)
+	if err != nil {
+		return nil, err
+	}
+	b := &Snapshots{source: source, plan: *p.Backend.Snapshot, key: key, log: log}
+	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
+	return b, nil
+}
+
+// Dialect is described at Backend.
+func (b *Snapshots) Dialect() dialect.Dialect { return dialect.Snapshot }
+
+// Close is described at Backend.
+func (b *Snapshots) Close() error {
+	b.mu.Lock()
+	copies := b.copies
+	b.copies, b.left = nil, slices.Concat(b.left, copies)
+	b.mu.Unlock()
+	for _, c := range copies {
+		b.leave(c)
+	}
+	return b.source.Close()
+}
+
+// Ready is described at Backend. It looks at the copy alone.
+func (b *Snapshots) Ready(caller context.Context, queries ...rewrite.Query) error {
+	c := b.enter(queries...)
+	switch {
+	case c == nil && b.AsOf() == 0:
+		b.log.Error("no snapshot is in force")
+		return ErrUnavailable
+	case c == nil:
+		b.log.Error("no snapshot in force has the tables that a query reads; nothing was charged for it")
+		return ErrUnplanned
+	}
+	defer b.leave(c)
+	return c.ready(caller, b.log, queries, func(rewrite.Query) bool { return true }) // units were found when it was made
+}
+
+// groups runs a query.
+func (b *Snapshots) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
+	c := b.enter(query)
+	if c == nil {
+		return nil, errGone
+	}
+	defer b.leave(c)
+	text, args, err := shortest(query, func(needs []rewrite.Unique) (bool, error) { return c.proven(needs), nil })
+	if err != nil {
+		return nil, err
+	}
+	return c.answer(ctx, query, text, args)
+}
+
+// ReadPublic is described at Backend: public tables are read live.
+func (b *Snapshots) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
+	return b.source.ReadPublic(ctx, t)
+}
+
+// Inspect is described at Backend.
+func (b *Snapshots) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error) {
+	findings, err := b.source.Inspect(ctx, p, d)
+	if err != nil || fatal(findings) {
+		return findings, err
+	}
+	own, err := b.source.copyFindings(ctx, d)
+	return append(findings, own...), err
+}
+
+// AsOf is described at Backend.
+func (b *Snapshots) AsOf() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.copies) == 0 {
+		return 0
+	}
+	return b.copies[0].at.Unix()
+}
+
+// Admit is described at Backend. Who is admitted keeps the copies open that are in force now.
+func (b *Snapshots) Admit(ctx context.Context, step time.Duration) (func(last time.Time), error) {
+	inner, err := b.executor.Admit(ctx, step)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	kept := slices.Clone(b.copies)
+	for _, c := range kept {
+		c.users++
+	}
+	b.mu.Unlock()
+	return func(last time.Time) {
+		inner(last)
+		for _, c := range kept {
+			b.leave(c)
+		}
+	}, nil
+}
+
+// enter is the copy that queries name, or the newest in force that has their tables; it stays open until leave. nil: there is none.
+func (b *Snapshots) enter(queries ...rewrite.Query) *copied {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var newest *copied
+	for _, c := range slices.Concat(b.copies, b.left) {
+		if !c.serves(queries) {
+			continue
+		}
+		if newest == nil {
+			newest = c
+		}
+		if len(queries) > 0 && c.at.Unix() == queries[0].AsOf() {
+			newest = c
+			break
+		}
+	}
+	if newest != nil {
+		newest.users++
+	}
+	return newest
+}
+
+// serves tells whether a copy has the tables of queries.
+func (c *copied) serves(queries []rewrite.Query) bool {
+	return !slices.ContainsFunc(queries, func(q rewrite.Query) bool {
+		return slices.ContainsFunc(q.Tables(), func(t *policy.Table) bool { return !c.names[rewrite.Copied(t)] })
+	})
+}
+
+// leave closes a copy that is no longer in force when its last query ends.
+func (b *Snapshots) leave(c *copied) {
+	b.mu.Lock()
+	c.users--
+	last := c.users == 0
+	if last {
+		b.left = slices.DeleteFunc(b.left, func(o *copied) bool { return o == c })
+	}
+	b.mu.Unlock()
+	if last {
+		c.discard(b.log)
+	}
+}
+
+// putInForce puts a copy in force, and with only the one before it out of force.
+func (b *Snapshots) putInForce(c *copied, only bool) {
+	b.mu.Lock()
+	old := b.copies
+	b.copies = []*copied{c}
+	if !only && len(old) > 0 {
+		b.copies, old = append(b.copies, old[0]), old[1:]
+	}
+	for _, o := range old {
+		o.superseded = true
+	}
+	b.left = append(b.left, old...)
+	b.mu.Unlock()
+	for _, o := range old {
+		b.leave(o)
+	}
+	b.log.Info("snapshot in force", "as of", c.at.Format(time.RFC3339))
+}
+
+// Prepare has a copy of a policy's tables in force before the policy is: the newest that lies there, or one made now. What queries of
+// the policy before it read stays until the next copy comes into force.
+func (b *Snapshots) Prepare(ctx context.Context, p *policy.Policy) error {
+	want, err := extractionsOf(p)
+	if err != nil {
+		return err
+	}
+	b.making.Lock()
+	defer b.making.Unlock()
+	if b.first(want.digest) {
+		return nil
+	}
+	if c := b.newest(ctx, want); c != nil {
+		b.putInForce(c, false)
+		return nil
+	}
+	b.log.Info("the private tables are copied: dpproxy serves when that is done")
+	c, err := b.make(ctx, want)
+	if err != nil {
+		return err
+	}
+	b.putInForce(c, false)
+	return nil
+}
+
+// first puts a copy that is in force before the others, where one was made by this SQL.
+func (b *Snapshots) first(digest string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.copies, func(c *copied) bool { return c.digest == digest })
+	if i > 0 {
+		b.copies[0], b.copies[i] = b.copies[i], b.copies[0]
+	}
+	return i >= 0
+}
+
+// Keep makes copies at their times until ctx ends, for the policy that is in force then.
+func (b *Snapshots) Keep(ctx context.Context, current func() *policy.Policy) {
+	next := b.plan.Next(time.Now())
+	if time.Unix(b.AsOf(), 0).Add(b.plan.Every).Before(next) { // one was missed
+		next = time.Now()
+	}
+	for ; ; next = b.plan.Next(time.Now()) {
+		timer := time.NewTimer(time.Until(next))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if err := b.renew(ctx, next.Add(b.plan.Within), current); err != nil && ctx.Err() == nil {
+			b.log.Error("no new snapshot; the last one stays in force", "as of", time.Unix(b.AsOf(), 0).UTC().Format(time.RFC3339), "error", err)
+		}
+	}
+}
+
+// renew makes a copy and puts it in force at a moment.
+func (b *Snapshots) renew(ctx context.Context, force time.Time, current func() *policy.Policy) error {
+	b.making.Lock()
+	defer b.making.Unlock()
+	want, err := extractionsOf(current())
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithDeadline(ctx, force)
+	defer cancel()
+	c, err := b.make(within, want)
+	if err != nil {
+		return err
+	}
+	moment.Until(force, ctx.Done())
+	if now, err := extractionsOf(current()); ctx.Err() != nil || err != nil || now.digest != want.digest {
+		c.superseded = true
+		b.leave(c)
+		return errors.New("the policy changed meanwhile")
+	}
+	b.putInForce(c, true)
+	return nil
+}

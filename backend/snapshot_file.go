@@ -1,0 +1,183 @@
+package backend
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// Snapshots lie in their directory as
+//
+//	20261123T020000Z-6f1c….duckdb   a whole one: the moment of its rows, and the digest of the SQL that makes one
+//	making-1234567/                 what is being made, of a process that holds its lock (package scratch)
+//
+// A file gets its name when all of it is on the disk: one that has such a name is whole.
+
+const (
+	fileTime   = "20060102T150405Z"
+	fileEnd    = ".duckdb"
+	makingName = "making-"
+)
+
+// leastKey is the least length of a key.
+const leastKey = 32
+
+// readKey reads the key of copies; without a file there is none.
+func readKey(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", fmt.Errorf("snapshot: the key cannot be read: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("snapshot: %s may be read by others than its owner: chmod 600 %[1]s", file)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("snapshot: the key cannot be read: %w", err)
+	}
+	key := strings.TrimSpace(string(text))
+	if len(key) < leastKey {
+		return "", fmt.Errorf("snapshot: %s holds fewer than %d characters: make one with openssl rand -base64 32", file, leastKey)
+	}
+	return key, nil
+}
+
+// attach writes the statement that attaches a DuckDB file.
+func attach(file, as, key string, readOnly bool) string {
+	options := []string{"TYPE duckdb"}
+	if readOnly {
+		options = append(options, "READ_ONLY")
+	}
+	if key != "" {
+		options = append(options, "ENCRYPTION_KEY "+dialect.QuoteText(key))
+	}
+	return "ATTACH " + dialect.QuoteText(file) + " AS " + as + " (" + strings.Join(options, ", ") + ")"
+}
+
+// copied is a snapshot that is open.
+type copied struct {
+	*instance
+	at         time.Time
+	digest     string
+	path       string
+	names      map[string]bool // of its tables
+	unique     []string        // what constraints proved of the source in its moment
+	users      int             // queries that run on it, and one while it is in force
+	superseded bool            // its file is of no use any more
+}
+
+// openCopy opens a whole snapshot.
+func openCopy(ctx context.Context, path, key string) (*copied, error) {
+	at, digest, ok := parseName(filepath.Base(path))
+	if !ok {
+		return nil, errors.New("backend: not the name of a snapshot")
+	}
+	engine, err := startInstance(ctx, os.TempDir())
+	if err != nil {
+		return nil, err
+	}
+	c := &copied{instance: engine, at: at, digest: digest, path: path, names: map[string]bool{}, users: 1}
+	if err := c.read(ctx, key); err != nil {
+		engine.Close()
+		return nil, fmt.Errorf("snapshot %s cannot be opened: %w", filepath.Base(path), err)
+	}
+	return c, nil
+}
+
+func (c *copied) read(ctx context.Context, key string) error {
+	if _, err := c.db.ExecContext(ctx, attach(c.path, dialect.Catalog, key, true)); err != nil {
+		return errors.New("not a file of this version of DuckDB, damaged, or of another key")
+	}
+	err := c.eachRow(ctx, "SELECT table_name FROM duckdb_tables() WHERE database_name = $1 AND schema_name = 'main'", func(row []*string) error {
+		if row[0] == nil {
+			return errResult
+		}
+		c.names[*row[0]] = true
+		return nil
+	}, dialect.Catalog)
+	if err != nil {
+		return errors.New("its tables cannot be listed")
+	}
+	err = c.eachRow(ctx, "SELECT key FROM "+dialect.Catalog+"."+provenTable, func(row []*string) error {
+		if row[0] == nil {
+			return errResult
+		}
+		c.unique = append(c.unique, *row[0])
+		return nil
+	})
+	if err != nil {
+		return errors.New("what was proved of it cannot be read")
+	}
+	return c.lock(ctx)
+}
+
+// provenTable lists the keys that constraints proved unique.
+const provenTable = "dpproxy.proven"
+
+// proven tells whether constraints proved, in the moment of the snapshot, all that is needed.
+func (c *copied) proven(needs []rewrite.Unique) bool {
+	return !slices.ContainsFunc(needs, func(u rewrite.Unique) bool { return !slices.Contains(c.unique, keyName(u)) })
+}
+
+// keyName names what a constraint may prove of a table in a snapshot.
+func keyName(u rewrite.Unique) string {
+	return fmt.Sprintf("%q %q %t", rewrite.Copied(u.Table), u.Columns, u.Nullable)
+}
+
+// discard closes a snapshot, and removes its file where another has taken its place.
+func (c *copied) discard(log *slog.Logger) {
+	if err := c.Close(); err != nil {
+		log.Warn("a snapshot did not close cleanly", "error", err)
+	}
+	if !c.superseded {
+		return
+	}
+	if err := os.Remove(c.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		log.Warn("a snapshot that is no longer in force cannot be removed", "error", err)
+	}
+}
+
+// fileName and parseName are the name of a snapshot's file.
+func fileName(at time.Time, digest string) string {
+	return at.UTC().Format(fileTime) + "-" + digest + fileEnd
+}
+
+func parseName(name string) (at time.Time, digest string, ok bool) {
+	first, rest, _ := strings.Cut(name, "-")
+	digest, whole := strings.CutSuffix(rest, fileEnd)
+	at, err := time.Parse(fileTime, first)
+	raw, bad := hex.DecodeString(digest)
+	return at, digest, whole && err == nil && bad == nil && len(raw) == digestLength
+}
+
+// newest opens the newest snapshot that was made by the same SQL; nil: there is none that can be opened.
+func (b *Snapshots) newest(ctx context.Context, want extractions) *copied {
+	list, err := os.ReadDir(b.plan.Dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range slices.Backward(list) { // names are in the order of their moments
+		if _, digest, ok := parseName(e.Name()); !ok || digest != want.digest {
+			continue
+		}
+		c, err := openCopy(ctx, filepath.Join(b.plan.Dir, e.Name()), b.key)
+		if err == nil {
+			return c
+		}
+		b.log.Warn("a snapshot is left out", "error", err)
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package backend
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql/driver"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/dpproxy/dpproxy/internal/scratch"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// A snapshot is made in a directory of its own, in this order: the rows of each private table as its extraction gives them, in one
+// transaction of the source, into tables of a file that is thrown away; the numbers of units that are texts; each table in order,
+// into the file that stays; then that file is flushed and gets its name.
+//
+//	staged.t0      n1, n2, u                                  visits, as read
+//	private.main."visits@1f…"   "1:minutes", "2:ward", u, r   in order
+
+// makingMemory is the most memory that DuckDB takes while it makes a snapshot. What is sorted beyond it goes to files.
+const makingMemory = "1GiB"
+
+// digestLength is how many bytes of a digest a file's name has.
+const digestLength = 16
+
+// extractions are the tables of a snapshot.
+type extractions struct {
+	list   []rewrite.Extraction
+	digest string // of the SQL that reads and arranges them
+}
+
+// extractionsOf lists the private tables of a policy, those of one meaning once.
+func extractionsOf(p *policy.Policy) (extractions, error) {
+	var all extractions
+	seen := map[string]bool{}
+	h := sha256.New()
+	for _, d := range p.Datasets {
+		for _, t := range d.Tables {
+			if t.Public || t.Analysed() || seen[rewrite.Copied(t)] {
+				continue
+			}
+			seen[rewrite.Copied(t)] = true
+			e, err := rewrite.Extract(t, dialect.PostgreSQL)
+			if err != nil {
+				return all, fmt.Errorf("table %s: %w", t.Name, err)
+			}
+			arrange, err := e.Arrange("s", "v", false)
+			if err != nil {
+				return all, fmt.Errorf("table %s: %w", t.Name, err)
+			}
+			fmt.Fprintf(h, "%q %q %q %q\n", d.ID, e.SQL(), e.Args(), arrange)
+			all.list = append(all.list, e)
+		}
+	}
+	all.digest = hex.EncodeToString(h.Sum(nil)[:digestLength])
+	return all, nil
+}
+
+// make makes a snapshot and opens it. What it began is gone when it fails.
+func (b *Snapshots) make(ctx context.Context, want extractions) (*copied, error) {
+	if err := os.MkdirAll(b.plan.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	b.sweep()
+	directory, remove, err := scratch.New(b.plan.Dir, makingName)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	defer func() {
+		if err := remove(); err != nil {
+			b.log.Warn("what a snapshot was made in cannot be removed", "error", err)
+		}
+	}()
+	at := time.Now().UTC()
+	whole := filepath.Join(directory, "snapshot"+fileEnd)
+	if err := b.write(ctx, want, directory, whole); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	path := filepath.Join(b.plan.Dir, fileName(at, want.digest))
+	if err := settle(whole, path); err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	return openCopy(ctx, path, b.key)
+}
+
+// sweep removes what no process makes any more, and whole snapshots, of whichever policy, that are older than what is in force here.
+// Where another process has one of them open it stays open.
+func (b *Snapshots) sweep() {
+	scratch.Sweep(b.plan.Dir, makingName)
+	list, err := os.ReadDir(b.plan.Dir)
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.copies) == 0 {
+		return
+	}
+	kept := map[string]bool{}
+	for _, c := range b.copies {
+		kept[c.path] = true
+	}
+	for _, e := range list {
+		path := filepath.Join(b.plan.Dir, e.Name())
+		if at, _, ok := parseName(e.Name()); ok && !kept[path] && at.Before(b.copies[0].at) {
+			_ = os.Remove(path) // another process may have done so
+		}
+	}
+}
+
+// settle gives a file its name once all of it is on the disk.
+func settle(from, to string) error {
+	if err := os.Chmod(from, 0o600); err != nil {
+		return err
+	}
+	for _, path := range []string{from, filepath.Dir(to)} {
+		if path != from {
+			if err := os.Rename(from, to); err != nil {
+				return err
+			}
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a snapshot into a file.
+func (b *Snapshots) write(ctx context.Context, want extractions, directory, whole string) error {
+	engine, err := startInstance(ctx, directory)
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	m := &maker{instance: engine, log: b.log, proven: map[string]bool{}}
+	for _, text := range []string{
+		"SET GLOBAL memory_limit = '" + makingMemory + "'",
+		"SET GLOBAL preserve_insertion_order = false", // rows have an order of their own
+		attach(filepath.Join(directory, "staged"+fileEnd), "staged", b.key, false),
+		attach(whole, dialect.Catalog, b.key, false),
+		"CREATE SCHEMA " + dialect.Catalog + ".dpproxy",
+		"CREATE TABLE " + dialect.Catalog + "." + provenTable + " (key VARCHAR)",
+	} {
+		if err := m.exec(ctx, text); err != nil {
+			return err
+		}
+	}
+	if err := b.source.extract(ctx, want.list, m); err != nil {
+		return err
+	}
+	if err := m.arrange(ctx, want.list); err != nil {
+		return err
+	}
+	for _, text := range []string{"CHECKPOINT " + dialect.Catalog, "DETACH " + dialect.Catalog} {
+		if err := m.exec(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maker puts a snapshot together.
+type maker struct {
+	*instance
+	log    *slog.Logger
+	proven map[string]bool // keys, by name, that constraints proved
+}
+
+// errMaking says nothing of the rows, which DuckDB's own text may show.
+var errMaking = errors.New("the copy cannot be written: is there room on its disk?")
+
+func (m *maker) exec(ctx context.Context, text string) error {
+	if _, err := m.db.ExecContext(ctx, text); err != nil {
+		var full *duckdb.Error
+		if errors.As(err, &full) && full.Type == duckdb.ErrorTypeOutOfMemory {
+			return errors.New("the copy does not fit in " + makingMemory + " of memory")
+		}
+		return errMaking
+	}
+	return nil
+}
+
+// stagedTable is where the rows of the i-th extraction wait.
+func stagedTable(i int) string { return fmt.Sprintf("staged.main.t%d", i) }
+
+// stage makes the table for the rows of an extraction and tells where to append them.
+func (m *maker) stage(ctx context.Context, i int, e rewrite.Extraction, fill func(add *duckdb.Appender) error) error {
+	types := map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR", rewrite.Fixed: "BIGINT"}
+	var fields []string
+	for _, f := range e.Fields {
+		fields = append(fields, f.Name+" "+types[f.Kind])
+	}
+	if err := m.exec(ctx, "CREATE TABLE "+stagedTable(i)+" ("+strings.Join(fields, ", ")+")"); err != nil {
+		return err
+	}
+	conn, err := m.db.Conn(ctx)
+	if err != nil {
+		return errMaking
+	}
+	defer conn.Close()
+	return conn.Raw(func(inner any) error {
+		into, err := duckdb.NewAppender(inner.(driver.Conn), "staged", "main", fmt.Sprintf("t%d", i))
+		if err != nil {
+			return errMaking
+		}
+		err = fill(into)
+		if closed := into.Close(); err == nil && closed != nil {
+			err = errMaking
+		}
+		return err
+	})
+}
+
+// arrange puts what was staged in order.
+func (m *maker) arrange(ctx context.Context, list []rewrite.Extraction) error {
+	byUnit := map[string][]rewrite.Staged{} // what names units by texts, by dataset
+	first := map[string]*policy.Table{}
+	for i, e := range list {
+		for _, f := range e.Fields {
+			if id := e.Table.Dataset.ID; f.OfUnit {
+				byUnit[id], first[id] = append(byUnit[id], rewrite.Staged{Table: stagedTable(i), Field: f.Name}), e.Table
+			}
+		}
+	}
+	numbers := map[string]string{}
+	for id, fields := range byUnit {
+		numbers[id] = fmt.Sprintf("staged.main.units%d", len(numbers))
+		text, err := rewrite.Number(first[id], fields, numbers[id])
+		if err != nil {
+			return err
+		}
+		if err := m.exec(ctx, text); err != nil {
+			return err
+		}
+	}
+	for i, e := range list {
+		single := e.Table.UnitColumn != "" && m.proven[keyName(rewrite.Unique{Table: e.Table, Columns: []string{e.Table.UnitColumn}})]
+		text, err := e.Arrange(stagedTable(i), numbers[e.Table.Dataset.ID], single)
+		if err != nil {
+			return err
+		}
+		if err := m.exec(ctx, text); err != nil {
+			return err
+		}
+		if err := m.exec(ctx, "DROP TABLE "+stagedTable(i)); err != nil {
+			return err
+		}
+		m.log.Info("snapshot: table in order", "table", e.Table.Name, "of", len(list), "done", i+1)
+	}
+	for key, sound := range m.proven {
+		if sound {
+			if err := m.exec(ctx, "INSERT INTO "+dialect.Catalog+"."+provenTable+" VALUES ("+dialect.QuoteText(key)+")"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,436 @@
+package backend
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// filesIn lists what lies in a directory of snapshots.
+func filesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// people counts the people of the snapshot that is in force.
+func people(t *testing.T, h *house) string {
+	t.Helper()
+	return strings.Join(counts(t, h, render(t, measure(t, h.policy, "people"), h)), ",")
+}
+
+// renewed makes a new snapshot, in force after so long.
+func renewed(t *testing.T, h *house, after time.Duration) error {
+	t.Helper()
+	b := h.Backend.(*Snapshots)
+	for time.Now().Unix() == b.AsOf() { // names tell seconds apart
+		time.Sleep(10 * time.Millisecond)
+	}
+	return b.renew(t.Context(), time.Now().Add(after), func() *policy.Policy { return h.policy })
+}
+
+// TestSnapshotStays: what changes in the source shows with the next snapshot and not before; the one before it stays for whoever was
+// admitted under it, and is gone when the last of them is.
+func TestSnapshotStays(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	b := h.Backend.(*Snapshots)
+	change := h.source
+	first := b.AsOf()
+	if got := people(t, h); got != "[]: [40]" {
+		t.Fatal(got)
+	}
+	change("DELETE FROM people WHERE person_id <= 10")
+	if got := people(t, h); got != "[]: [40]" {
+		t.Errorf("a live row shows: %s", got)
+	}
+	leave, err := b.Admit(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if err := renewed(t, h, 3*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if time.Since(begun) < 3*time.Second {
+		t.Error("in force before its moment")
+	}
+	if got := people(t, h); got != "[]: [30]" {
+		t.Errorf("after the next snapshot: %s", got)
+	}
+	if b.AsOf() <= first {
+		t.Errorf("as of %d after %d", b.AsOf(), first)
+	}
+	q := render(t, measure(t, h.policy, "people"), h).Of(first)
+	if got := counts(t, h, q); !slices.Equal(got, []string{"[]: [40]"}) {
+		t.Errorf("who was admitted before reads %v", got)
+	}
+	if n := len(filesIn(t, b.plan.Dir)); n != 2 {
+		t.Errorf("%d files while the first is read", n)
+	}
+	leave(time.Time{})
+	if names := filesIn(t, b.plan.Dir); len(names) != 1 || !strings.HasPrefix(names[0], time.Unix(b.AsOf(), 0).UTC().Format(fileTime)) {
+		t.Errorf("left: %v", names)
+	}
+	if got := counts(t, h, q); !slices.Equal(got, []string{"[]: [30]"}) {
+		t.Errorf("of a snapshot that is gone: %v", got)
+	}
+}
+
+// TestSnapshotsAreKept: they are made at the times of the policy, in force after what it says, of the policy that is in force; one that
+// fails is told of, and the next one is made.
+func TestSnapshotsAreKept(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	b := h.Backend.(*Snapshots)
+	b.plan.Every, b.plan.Within = 2*time.Second, time.Second
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.Keep(ctx, func() *policy.Policy { return h.policy })
+	}()
+	next := func() int64 {
+		was := b.AsOf()
+		for begun := time.Now(); b.AsOf() == was; time.Sleep(10 * time.Millisecond) {
+			if time.Since(begun) > 30*time.Second {
+				t.Fatal(h.log)
+			}
+		}
+		return b.AsOf()
+	}
+	h.source("DELETE FROM people WHERE person_id <= 10")
+	next()
+	next()
+	if got := people(t, h); got != "[]: [30]" {
+		t.Errorf("two snapshots later: %s", got)
+	}
+	h.source("ALTER TABLE people RENAME TO folk")
+	for begun := time.Now(); !strings.Contains(h.log.String(), "no new snapshot; the last one stays in force"); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > 30*time.Second {
+			t.Fatal(h.log)
+		}
+	}
+	h.source("ALTER TABLE folk RENAME TO people; DELETE FROM people WHERE person_id <= 20")
+	next()
+	next()
+	if got := people(t, h); got != "[]: [20]" {
+		t.Errorf("after one that failed: %s", got)
+	}
+	if at := next(); at%2 != 0 {
+		t.Errorf("as of %d, which is no time of the policy", at)
+	}
+	stop()
+	<-ended
+	if names := filesIn(t, b.plan.Dir); len(names) != 1 {
+		t.Errorf("left: %v", names)
+	}
+}
+
+// TestSnapshotIsTakenUp: a start takes the newest whole snapshot that the same policy made, and none of another meaning.
+func TestSnapshotIsTakenUp(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	b := h.Backend.(*Snapshots)
+	h.source("DELETE FROM people")
+	again := func() *house {
+		p := *h.policy
+		next := open(t, &p)
+		prepare(t, next)
+		return next
+	}
+	if got := people(t, again()); got != "[]: [40]" {
+		t.Errorf("taken up: %s", got)
+	}
+	rules := h.policy.Datasets[0].Tables[0].Columns[0]
+	rules.Outside = policy.OutsideOther
+	if got := people(t, again()); got != "[]: [0]" && got != "" {
+		t.Errorf("of another meaning: %s", got)
+	}
+	damaged := filepath.Join(b.plan.Dir, fileName(time.Now().Add(time.Hour), b.copies[0].digest))
+	rules.Outside = policy.OutsideClamp
+	if err := os.WriteFile(damaged, []byte("no database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := people(t, again()); got != "[]: [40]" {
+		t.Errorf("beside a damaged one: %s", got)
+	}
+}
+
+// TestSnapshotsOfAPolicyThatChanges: a policy that needs other tables has its snapshot before it is in force, what was asked under the
+// one before it is answered meanwhile, and going back makes none anew.
+func TestSnapshotsOfAPolicyThatChanges(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	b := h.Backend.(*Snapshots)
+	before := render(t, measure(t, h.policy, "people"), h).Of(b.AsOf())
+	h.source("DELETE FROM people WHERE person_id <= 10")
+	for time.Now().Unix() == b.AsOf() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	old, next := h.policy, testPolicy(t, h.policy.Backend.URL)
+	next.Backend.Snapshot, next.Datasets[0].Tables[0].Columns[0].Outside = old.Backend.Snapshot, policy.OutsideOther
+	h.policy = next
+	prepare(t, h)
+	after := render(t, measure(t, next, "people"), h)
+	if one, other := counts(t, h, before), counts(t, h, after); !slices.Equal(one, []string{"[]: [40]"}) || !slices.Equal(other, []string{"[]: [30]"}) {
+		t.Errorf("of the old policy %v, of the new one %v", one, other)
+	}
+	h.policy = old
+	at := b.AsOf()
+	prepare(t, h)
+	if b.AsOf() >= at || len(filesIn(t, b.plan.Dir)) != 2 {
+		t.Errorf("back again: as of %d after %d, files %v", b.AsOf(), at, filesIn(t, b.plan.Dir))
+	}
+	if err := renewed(t, h, 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if names := filesIn(t, b.plan.Dir); len(names) != 1 {
+		t.Errorf("left: %v", names)
+	}
+}
+
+// TestSnapshotFails: what fails a snapshot leaves the last one in force, and nothing behind.
+func TestSnapshotFails(t *testing.T) {
+	t.Parallel()
+	for name, disturb := range map[string]func(h *house){
+		"a column is gone":          func(h *house) { h.source("ALTER TABLE people DROP COLUMN income") },
+		"a key is unproven":         func(h *house) { h.source("ALTER TABLE people DROP CONSTRAINT people_pkey") },
+		"the source is gone":        func(h *house) { h.gone() },
+		"it takes too long":         func(h *house) { h.source("BEGIN; LOCK TABLE visits") },
+		"temporary files are bound": func(h *house) { h.source("ALTER ROLE " + h.role + " SET temp_file_limit = '1MB'") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := snapshotHouse(t)
+			b := h.Backend.(*Snapshots)
+			before := filesIn(t, b.plan.Dir)
+			if name == "a key is unproven" {
+				h.policy.Datasets[0].Tables[1].Via = &policy.Via{Column: "person_id", Key: "person_id", Table: h.policy.Datasets[0].Tables[0]}
+			}
+			if name == "it takes too long" {
+				locked := h.lock("visits")
+				defer locked()
+			} else {
+				disturb(h)
+			}
+			if err := renewed(t, h, 2*time.Second); err == nil {
+				t.Error("made all the same")
+			} else if strings.Contains(err.Error(), canary) {
+				t.Errorf("it tells a value: %v", err)
+			}
+			if got := people(t, h); got != "[]: [40]" {
+				t.Errorf("the last snapshot answers %s", got)
+			}
+			if after := filesIn(t, b.plan.Dir); !slices.Equal(before, after) {
+				t.Errorf("left: %v, before %v", after, before)
+			}
+		})
+	}
+}
+
+// TestSnapshotOnAFullDisk: a snapshot that its disk does not hold leaves the last one in force, and gives the disk back.
+func TestSnapshotOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk).CombinedOutput(); err != nil {
+		t.Skipf("a disk of its own cannot be mounted here: %s", out)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	h := postgresHouseOf(t, &policy.Snapshot{Dir: filepath.Join(disk, "snapshots"), Every: 24 * time.Hour, Within: time.Hour})
+	prepare(t, h)
+	h.source("INSERT INTO visits SELECT 1 + i % 40, md5(i::text), i % 60 FROM generate_series(1, 2000000) AS s(i)")
+	if err := renewed(t, h, 30*time.Second); !errors.Is(err, errMaking) {
+		t.Errorf("it ends with %v", err)
+	}
+	if got := people(t, h); got != "[]: [40]" {
+		t.Errorf("the last snapshot answers %s", got)
+	}
+	if names := filesIn(t, filepath.Join(disk, "snapshots")); len(names) != 1 {
+		t.Errorf("left: %v", names)
+	}
+}
+
+// TestSnapshotOfLongTexts: one row's long text fails nothing, wherever it stands.
+func TestSnapshotOfLongTexts(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	h.source("ALTER TABLE visits ADD COLUMN other text; UPDATE visits SET clinic = repeat('x', 5000000), other = repeat('y', 5000000 + person_id::int) WHERE minutes = 7")
+	h.policy.Datasets[0].Tables[1].Keys = []*policy.Column{{Name: "other", Source: "other", Type: policy.Text, Typmod: -1, Table: h.policy.Datasets[0].Tables[1]}}
+	prepare(t, h)
+	if err := renewed(t, h, 3*time.Second); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSnapshotIsItsOwners: its files can be read by their owner alone, and with a key by nobody without it.
+func TestSnapshotIsItsOwners(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	key := filepath.Join(dir, "key")
+	if err := os.WriteFile(key, []byte(strings.Repeat("k", 40)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"", key} {
+		h := postgresHouseOf(t, &policy.Snapshot{Dir: filepath.Join(dir, "of"+filepath.Base(file)), Every: 24 * time.Hour, Within: time.Hour, Key: file})
+		column := h.policy.Datasets[0].Tables[0].Column("sex")
+		found := *column
+		found.Domain, found.Open = nil, column
+		prepare(t, h)
+		if got := people(t, h); got != "[]: [40]" {
+			t.Fatal(got)
+		}
+		b := h.Backend.(*Snapshots)
+		info, err := os.Stat(b.copies[0].path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v %v", info, err)
+		}
+		if dirInfo, err := os.Stat(b.plan.Dir); err != nil || dirInfo.Mode().Perm() != 0o700 {
+			t.Errorf("%v %v", dirInfo, err)
+		}
+		data, err := os.ReadFile(b.copies[0].path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plain := bytes.Contains(data, []byte("1:age")); plain != (file == "") {
+			t.Errorf("key %q: names of columns are in the file: %v", file, plain)
+		}
+		if file == "" {
+			continue
+		}
+		if _, err := openCopy(t.Context(), b.copies[0].path, strings.Repeat("l", 40)); err == nil {
+			t.Error("opened with another key")
+		}
+		if _, err := openCopy(t.Context(), b.copies[0].path, ""); err == nil {
+			t.Error("opened without a key")
+		}
+	}
+	for text, mode := range map[string]os.FileMode{"short": 0o600, strings.Repeat("k", 40): 0o640} {
+		if err := os.WriteFile(key, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(key, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readKey(key); err == nil {
+			t.Errorf("a key of %d characters, mode %o", len(text), mode)
+		}
+	}
+}
+
+// TestSnapshotKeys: keys that a snapshot would compare otherwise than PostgreSQL does are refused before one is made.
+func TestSnapshotKeys(t *testing.T) {
+	t.Parallel()
+	for kind, refused := range map[string]string{
+		"text":                     "",
+		"numeric(8,2)":             "has numeric",
+		"numeric":                  "equal values may have different texts",
+		"float8":                   "equal values may have different texts",
+		"text COLLATE insensitive": "not deterministic",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := postgresHouseOf(t, &policy.Snapshot{Dir: t.TempDir(), Every: 24 * time.Hour, Within: time.Hour})
+			h.source("CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+			h.source("ALTER TABLE visits ADD COLUMN other " + kind)
+			d := h.policy.Datasets[0]
+			typ, _, err := policy.ParseType(strings.Fields(kind)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := &policy.Column{Name: "other", Source: "other", Type: typ, Typmod: -1, Table: d.Tables[1]}
+			d.Tables[1].Keys = append(d.Tables[1].Keys, other)
+			findings, err := h.Inspect(context.Background(), h.policy, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, f := range findings {
+				if f.Fatal {
+					text += f.Text + "\n"
+				}
+			}
+			if refused == "has numeric" {
+				refused = ""
+			}
+			if refused == "" && text != "" || !strings.Contains(text, refused) {
+				t.Errorf("findings: %q", text)
+			}
+		})
+	}
+}
+
+// TestFixedNumbers: of a numeric as PostgreSQL sends it are kept the digits that its own floor keeps.
+func TestFixedNumbers(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	conn, err := pgconn.Connect(t.Context(), server.URLFor("postgres", server.Database(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	const seed = 1812
+	r := rand.New(rand.NewPCG(seed, 0))
+	t.Log("seed", seed)
+	numbers := []string{"0", "-0.00", "1", "-1", "0.01", "-0.01", "0.009", "-0.009", "9999", "10000", "-10000.0001", "99990000", "0.00001", "-0.00001", "92233720368547758.07", "-92233720368547758.07"}
+	for range 2000 {
+		text := strconv.Itoa(r.IntN(2)*2 - 1)[:1]
+		if text == "1" {
+			text = ""
+		}
+		for range 1 + r.IntN(16) {
+			text += strconv.Itoa(r.IntN(10) * r.IntN(2))
+		}
+		text += "."
+		for range 1 + r.IntN(12) {
+			text += strconv.Itoa(r.IntN(10) * r.IntN(2))
+		}
+		numbers = append(numbers, text)
+	}
+	for scale := range 3 {
+		text := fmt.Sprintf("SELECT x::numeric, floor(x::numeric * 10 ^ %d::numeric)::int8 FROM unnest($1::text[]) WITH ORDINALITY AS s(x, i) ORDER BY i", scale)
+		got := conn.ExecParams(t.Context(), text, [][]byte{[]byte("{" + strings.Join(numbers, ",") + "}")}, nil, nil, []int16{1}).Read()
+		if got.Err != nil || len(got.Rows) != len(numbers) {
+			t.Fatal(got.Err)
+		}
+		for i, row := range got.Rows {
+			if n, ok := fixed(row[0], scale); !ok || n != int64(binary.BigEndian.Uint64(row[1])) {
+				t.Errorf("%s at scale %d: %d %t, want %d", numbers[i], scale, n, ok, int64(binary.BigEndian.Uint64(row[1])))
+			}
+		}
+	}
+	other := conn.ExecParams(t.Context(), "SELECT unnest('{NaN,Infinity,-Infinity,1e19,92233720368547758.08}'::numeric[])", nil, nil, nil, []int16{1}).Read()
+	for i, row := range other.Rows {
+		if n, ok := fixed(row[0], 2); ok {
+			t.Errorf("number %d has the value %d", i, n)
+		}
+	}
+	for _, bad := range [][]byte{nil, {0, 1}, {0, 1, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 1}} {
+		if _, ok := fixed(bad, 2); ok {
+			t.Errorf("%v is a number", bad)
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package snapshots
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	_ "github.com/duckdb/duckdb-go/v2"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+// benchSQL is a clinic of ROWS visits, about ten a person, of people whose keys are texts in one of the two schemas.
+const benchSQL = `CREATE FUNCTION h(x bigint) RETURNS bigint LANGUAGE sql AS 'SELECT (hashint8extended(x, 0) >> 33) + 2147483648';
+CREATE TABLE people AS SELECT i::KEY AS person_id, CASE WHEN h(i) % 2 = 0 THEN 'f' ELSE 'm' END AS sex, (h(i + 7) % 100)::integer AS age, ((h(i + 8) % 10000000) / 100.0)::numeric(12,2) AS income
+  FROM generate_series(1::bigint, ROWS / 10) AS s(i);
+ALTER TABLE people ADD PRIMARY KEY (person_id);
+CREATE TABLE visits AS SELECT i AS visit, (1 + (h(i) * (h(i + 1) % 1000) / 1000) % (ROWS / 10))::KEY AS who, substr('ABCD', (1 + h(i + 2) % 4)::int, 1) AS ward, (h(i + 3) % 60)::integer AS minutes,
+    DATE '2024-01-01' + (h(i + 4) % 730)::int AS day, ((h(i + 5) % 100000) / 100.0)::numeric(10,2) AS fee
+  FROM generate_series(1::bigint, ROWS) AS s(i);
+VACUUM ANALYZE`
+
+const benchPolicy = `version: 1
+server: {listen: "127.0.0.1:0"}
+backend: {url: %q, deadline: 10m, snapshot: {dir: snapshots, every: 1d}}
+ledger: {url: "sqlite:ledger.db"}
+users:
+%s
+datasets:
+  - id: clinic
+    unit: {name: person, key: people.person_id, type: %s}
+    accountant: pure
+    cap: {epsilon: 1000}
+    budgets: {"*": {epsilon: 100}}
+    tables:
+      - name: people
+        max_rows_per_unit: 1
+        columns:
+          - {name: sex, type: text, domain: {values: [f, m]}}
+          - {name: age, type: integer, domain: {min: 0, max: 119, step: 1}}
+          - {name: income, type: "numeric(12,2)", domain: {min: 0, max: 100000, step: 1000}}
+      - name: visits
+        unit: visits.who = people.person_id
+        max_rows_per_unit: %d
+        columns:
+          - {name: ward, type: text, domain: {values: [A, B, C, D]}}
+          - {name: minutes, type: integer, domain: {min: 0, max: 59, step: 1}}
+          - {name: day, type: date, domain: {min: 2024-01-01, max: 2025-12-31, step: 1 day}}
+          - {name: fee, type: "numeric(10,2)", domain: {min: 0, max: 1000, step: 10}}
+`
+
+// benchStatements are what an analyst asks of a large table.
+var benchStatements = []string{
+	`SELECT count(*) FROM visits`,
+	`SELECT count(*) FROM visits WHERE minutes > 20`,
+	`SELECT count(*) FROM visits WHERE ward IN ('A', 'C') AND day >= '2024-06-01' AND minutes BETWEEN 10 AND 39`,
+	`SELECT ward, count(*) FROM visits GROUP BY ward`,
+	`SELECT ward, minutes, count(*) FROM visits GROUP BY ward, minutes`,
+	`SELECT ward, sum(minutes) FROM visits GROUP BY ward`,
+	`SELECT sum(fee) FROM visits WHERE day < '2025-01-01'`,
+	`SELECT count(DISTINCT who) FROM visits WHERE minutes > 50`,
+	`SELECT p.sex, count(*) FROM visits v JOIN people p ON p.person_id = v.who GROUP BY p.sex`,
+	`SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.who = p.person_id AND v.minutes > 50)`,
+	`SELECT count(*) FROM people WHERE age > 40`,
+	`SELECT sex, avg(income) FROM people GROUP BY sex`,
+}
+
+// TestBenchSnapshot prints what a question costs over a snapshot, beside the analyst's own SQL on the PostgreSQL behind it and on
+// DuckDB over the raw columns, and what making one costs beside COPY. It asserts nothing of time.
+func TestBenchSnapshot(t *testing.T) {
+	if os.Getenv("DPPROXY_BENCH") == "" {
+		t.Skip("a benchmark: make bench-snapshot")
+	}
+	rows := cmp.Or(os.Getenv("DPPROXY_BENCH_ROWS"), "10000000")
+	for _, key := range strings.Fields(cmp.Or(os.Getenv("DPPROXY_BENCH_KEYS"), "bigint text")) {
+		t.Run(key, func(t *testing.T) {
+			server := pgtest.Start(t, "max_wal_size=8GB", "shared_buffers=2GB", "synchronous_commit=off")
+			database := server.Database(t)
+			role := server.Role(t, "")
+			fill := strings.NewReplacer("ROWS", rows, "::KEY", "::"+key).Replace(benchSQL)
+			server.Exec(t, database, append(strings.Split(fill, ";\n"), "GRANT SELECT ON people, visits TO "+role)...)
+			t.Cleanup(func() { server.Exec(t, database, "REVOKE ALL ON people, visits FROM "+role) })
+			plain := connect(t, server.URLFor("postgres", database))
+			duck := raw(t, plain, key)
+			benchCopy(t, plain, "first")
+			for _, bound := range []int{1, 2, 10} {
+				p := benchServe(t, server.URLFor(role, database), key, bound)
+				if bound == 1 {
+					benchMaking(t, p, plain, rows)
+				}
+				for _, text := range benchStatements {
+					benchStatement(t, p, plain, duck, bound, text)
+				}
+				p.Stop(9)
+			}
+		})
+	}
+}
+
+const benchUsers = 3
+
+func benchServe(t *testing.T, url, key string, bound int) *kit.Program {
+	t.Helper()
+	var users []string
+	for i := range benchUsers {
+		name := fmt.Sprint("u", i)
+		users = append(users, fmt.Sprintf("  - {name: %s, password: %q}", name, kit.Verifier(t, name)))
+	}
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(path, fmt.Appendf(nil, benchPolicy, url, strings.Join(users, "\n"), key, bound), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return kit.Serve(t, path)
+}
+
+func connect(t *testing.T, url string) *pgconn.PgConn {
+	t.Helper()
+	conn, err := pgconn.Connect(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+// raw is a DuckDB with the tables as they are.
+func raw(t *testing.T, plain *pgconn.PgConn, key string) *sql.DB {
+	t.Helper()
+	dir := t.TempDir()
+	db, err := sql.Open("duckdb", filepath.Join(dir, "raw.duckdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	for table, unit := range map[string]string{"people": "person_id", "visits": "who"} {
+		file := filepath.Join(dir, table+".csv")
+		f, err := os.Create(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := plain.CopyTo(context.Background(), f, "COPY "+table+" TO STDOUT (FORMAT csv, HEADER)"); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if _, err := db.Exec("CREATE TABLE " + table + " AS SELECT * FROM read_csv('" + file + "', types = {'" + unit + "': '" + strings.NewReplacer("text", "VARCHAR").Replace(key) + "'})"); err != nil {
+			t.Fatal(err)
+		}
+		os.Remove(file)
+	}
+	return db
+}
+
+// timed is the median of n runs, in milliseconds.
+func timed(n int, run func(i int)) float64 {
+	var list []float64
+	for i := range n {
+		begun := time.Now()
+		run(i)
+		list = append(list, float64(time.Since(begun).Microseconds())/1000)
+	}
+	slices.Sort(list)
+	return list[n/2]
+}
+
+func ask(t *testing.T, conn *pgconn.PgConn, text string) {
+	t.Helper()
+	if _, err := conn.Exec(context.Background(), text).ReadAll(); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// benchStatement asks a question as so many analysts, each of whom pays for an answer of her own.
+func benchStatement(t *testing.T, p *kit.Program, plain *pgconn.PgConn, duck *sql.DB, bound int, text string) {
+	t.Helper()
+	var conns []*pgconn.PgConn
+	for i := range benchUsers {
+		conns = append(conns, connect(t, p.URL(fmt.Sprint("u", i), "clinic")))
+	}
+	ours := timed(benchUsers, func(i int) { ask(t, conns[i], text) })
+	own := timed(3, func(int) { ask(t, plain, text) })
+	native := timed(3, func(int) {
+		rows, err := duck.Query(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+		}
+		rows.Close()
+	})
+	fmt.Printf("at most %2d rows: ours %6.0f ms, PostgreSQL %6.0f ms (%.2f ×, aim 0.25), DuckDB over raw columns %5.0f ms (%.2f ×, aim 1.3): %s\n", bound, ours, own, ours/own, native, ours/native, text)
+	for _, c := range conns {
+		c.Close(context.Background())
+	}
+}
+
+func benchCopy(t *testing.T, plain *pgconn.PgConn, what string) (seconds float64) {
+	t.Helper()
+	begun := time.Now()
+	for _, text := range []string{"COPY (SELECT person_id, sex, age, income FROM people) TO STDOUT", "COPY (SELECT who, ward, minutes, day, fee FROM visits) TO STDOUT"} {
+		if _, err := plain.CopyTo(context.Background(), io.Discard, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return time.Since(begun).Seconds()
+}
+
+var loggedTime = regexp.MustCompile(`time=(\S+) .*msg="(the private tables are copied|snapshot in force)`)
+
+// benchMaking prints what making the snapshot took, from the program's log.
+func benchMaking(t *testing.T, p *kit.Program, plain *pgconn.PgConn, rows string) {
+	t.Helper()
+	copied := timed(3, func(int) { benchCopy(t, plain, "") }) / 1000
+	var times []time.Time
+	for _, m := range loggedTime.FindAllStringSubmatch(p.LogText(), -1) {
+		at, err := time.Parse(time.RFC3339Nano, m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		times = append(times, at)
+	}
+	if len(times) != 2 {
+		t.Fatal(p.LogText())
+	}
+	n, _ := strconv.ParseFloat(rows, 64)
+	n *= 1.1
+	seconds := times[1].Sub(times[0]).Seconds()
+	var size int64
+	files, _ := filepath.Glob(filepath.Join(filepath.Dir(p.Policy), "snapshots", "*.duckdb"))
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			size += info.Size()
+		}
+	}
+	result, err := plain.Exec(context.Background(), "SELECT pg_total_relation_size('people') + pg_total_relation_size('visits')").ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _ := strconv.ParseFloat(string(result[0].Rows[0][0]), 64)
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Cmd.Process.Pid))
+	peak := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+	kib := 0.0
+	if peak != nil {
+		kib, _ = strconv.ParseFloat(string(peak[1]), 64)
+	}
+	fmt.Printf("making: %.0f rows a second, COPY TO %.0f (%.2f ×, aim 0.5); %.0f MiB beside a table of %.0f MiB (%.2f ×); at most %.0f MiB of memory in all\n",
+		n/seconds, n/copied, copied/seconds, float64(size)/(1<<20), table/(1<<20), float64(size)/table, kib/1024)
+	fmt.Println(strings.Join(strings.Split(p.LogText(), "\n"), "\n"))
+}
