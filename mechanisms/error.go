@@ -29,6 +29,7 @@ type Errors struct {
 	law      Noise
 	noise    noise.Distribution // in the law's steps
 	seen     int                // observations
+	shaped   ranges.Shaped      // the reader, where it tells variance and shape at once; else nil
 	mixtures *noise.Mixtures    // half-widths by variance and shape, where sums of wide Laplace noise are read
 	smooth   bool               // the noise is Gaussian and wide: its sums are as good as continuous
 	alpha    noise.Probability
@@ -85,8 +86,10 @@ func (c *Counts) errors(s Spec, confidence Confidence) *Errors {
 	e.reader, e.kind = s.reader(), s.Counts().Strategy.Kind
 	if e.kind > Tree {
 		e.prefix = append(e.prefix, keyOf(s.description())...)
-		if _, shaped := e.reader.(ranges.Shaped); shaped && own.Kind == DiscreteLaplace {
-			e.mixtures = mixturesOf(e.alpha)
+		if open, ok := e.reader.(*openStrategy); ok && own.Kind == DiscreteLaplace {
+			if e.shaped, ok = open.Strategy.(ranges.Shaped); ok {
+				e.mixtures = mixturesOf(e.alpha)
+			}
 		}
 	}
 	return e
@@ -127,13 +130,22 @@ func (e *Errors) inSteps(spans []Span) Error {
 		squares := e.reader.Variance(same)
 		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.smoothHalfWidth(squares)}
 	}
-	if e.mixtures != nil {
-		squares, fourths := ranges.Shape(e.reader, same)
+	if e.shaped != nil {
+		squares, fourths := e.shaped.Shape(same)
 		if k, proved := e.mixtures.HalfWidth(e.noise, squares, fourths); proved {
 			return Error{Variance: squares * e.noise.Variance(), HalfWidth: k}
 		}
 	}
-	width := e.remembered(keyOfSpans(same), func() int64 { return e.noise.HalfWidthOf(e.reader.Terms(same), e.alpha) })
+	width := e.remembered(keyOfSpans(same), func() int64 {
+		terms := e.reader.Terms(same)
+		if e.shaped != nil { // of the terms the fourth powers are exact
+			squares, fourths := evenPowers(terms)
+			if k, proved := e.mixtures.HalfWidth(e.noise, squares, fourths); proved {
+				return k
+			}
+		}
+		return e.noise.HalfWidthOf(terms, e.alpha)
+	})
 	return Error{Variance: e.reader.Variance(same) * e.noise.Variance(), HalfWidth: width}
 }
 
@@ -183,6 +195,15 @@ func (e *Errors) smoothHalfWidth(squares float64) int64 {
 	quantile := math.Sqrt2 * math.Erfcinv(float64(e.alpha)*(1-1e-13))
 	reach := quantile*w*math.Sqrt(e.noise.Variance()+s*s) + 8*s*w
 	return int64(max(0, math.Ceil(reach*(1+1e-12)-.5)))
+}
+
+func evenPowers(terms []noise.Term) (squares, fourths float64) {
+	for _, t := range terms {
+		square := t.Weight * t.Weight
+		squares += float64(t.Count) * square
+		fourths += float64(t.Count) * square * square
+	}
+	return squares, fourths
 }
 
 func countOf(spans []Span) (count int) {

@@ -2,6 +2,7 @@ package ranges
 
 import (
 	"math"
+	"sync/atomic"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
@@ -14,20 +15,12 @@ import (
 // Proof: with the letters of pidentityread.go, the weights of the sums are MΘU·wanted, linear in what is wanted, so that their
 // squares and fourth powers are exact; Σ w² is |v|² − v'Θ'MΘv. The weights of the cells are linear too: in a block of cells
 // they are the sum of those of the prefixes, with their signs, and ‖Σ w‖₄ ≤ Σ ‖w‖₄ (Minkowski). The blocks' fourth powers add up.
-// Limits: of spans beyond mostPrefixSpans and of strategies beyond mostPrefixed nothing is kept.
+// Limits: of spans beyond mostPrefixSpans and of strategies beyond mostPrefixed nothing is kept, nor of any beyond mostKept.
 
 // Shaped is a Strategy that finds the shape of a reading without its terms.
 type Shaped interface {
 	// Shape returns the sum of the squares of the weights of Terms, and a bound from above of that of their fourth powers.
 	Shape(spans []Span) (squares, fourths float64)
-}
-
-// Shape is Shaped's, by the terms where a strategy has nothing better.
-func Shape(s Strategy, spans []Span) (squares, fourths float64) {
-	if shaped, ok := s.(Shaped); ok {
-		return shaped.Shape(spans)
-	}
-	return evenPowers(s.Terms(spans))
 }
 
 func evenPowers(terms []noise.Term) (squares, fourths float64) {
@@ -40,16 +33,22 @@ func evenPowers(terms []noise.Term) (squares, fourths float64) {
 }
 
 const (
-	prefixBlock     = 64      // cells
 	mostPrefixSpans = 8       // more of them are read cell by cell
-	mostPrefixed    = 1 << 22 // numbers that the prefixes of a strategy may take: 32 MiB
+	mostPrefixed    = 1 << 23 // numbers that the prefixes of a strategy may take: 64 MiB
+	mostKept        = 1 << 23 // and those of all
 )
+
+// prefixesKept counts numbers that are kept, until strategies are forgotten.
+var prefixesKept atomic.Int64
 
 // prefix is what is kept of one: its reading's weights of the sums, and the norms of those of the cells, by blocks.
 type prefix struct{ sums, norms []float64 }
 
+// block is how many cells have one norm.
+func (s *pIdentity) block() int { return max(4, s.cells/256) }
+
 func (s *pIdentity) prefixed(spans []Span) bool {
-	return len(spans) <= mostPrefixSpans && (s.cells+1)*(len(s.rows)+s.cells/prefixBlock+1) <= mostPrefixed
+	return len(spans) <= mostPrefixSpans && (s.cells+1)*(len(s.rows)+s.cells/s.block()+1) <= mostPrefixed
 }
 
 // prefix returns that of so many cells.
@@ -59,16 +58,19 @@ func (s *pIdentity) prefix(cells int) *prefix {
 		return p
 	}
 	weights := s.weights(indicator(s.cells, []Span{{0, cells}}))
-	p := &prefix{sums: weights[s.cells:], norms: make([]float64, 0, s.cells/prefixBlock+1)}
-	for from := 0; from < s.cells; from += prefixBlock {
+	block := s.block()
+	p := &prefix{norms: make([]float64, 0, s.cells/block+1)}
+	for from := 0; from < s.cells; from += block {
 		fourths := 0.0
-		for _, w := range weights[from:min(from+prefixBlock, s.cells)] {
+		for _, w := range weights[from:min(from+block, s.cells)] {
 			fourths += w * w * w * w
 		}
 		p.norms = append(p.norms, math.Sqrt(math.Sqrt(fourths)))
 	}
-	p.sums = append([]float64(nil), p.sums...) // not the weights of the cells beside them
-	slot.Store(p)                              // of two that found it at once either is right
+	p.sums = append(p.sums, weights[s.cells:]...) // not the weights of the cells beside them
+	if prefixesKept.Add(int64(len(p.sums)+len(p.norms))) <= mostKept {
+		slot.Store(p) // of two that found it at once either is right
+	}
 	return p
 }
 
@@ -83,7 +85,7 @@ func (s *pIdentity) Shape(spans []Span) (squares, fourths float64) {
 		squares -= m * s.rows[k].over(spans)
 		fourths += m * m * m * m
 	}
-	norms := make([]float64, s.cells/prefixBlock+1)
+	norms := make([]float64, s.cells/s.block()+1)
 	for _, span := range spans {
 		for _, end := range [2]int{span.From, span.To} {
 			for b, norm := range s.prefix(end).norms {
