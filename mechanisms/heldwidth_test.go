@@ -10,7 +10,7 @@ import (
 
 // TestWidthsOfRandomRanges compares the errors of random ranges of p-identity releases, which are read off a table by variance
 // and shape, with the terms themselves: the variance with their squares, the half-width with the inversion's, which is smoothed
-// by up to 1 % of the deviation or of itself and so may be above it by 2 %.
+// by up to 1 % of the deviation or of itself and rounded up: it may be above by 2 % and an integer or two.
 func TestWidthsOfRandomRanges(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 4))
 	for _, cells := range []int{110, 251, 1024, 4096} {
@@ -47,7 +47,7 @@ func TestWidthsOfRandomRanges(t *testing.T) {
 				continue
 			}
 			table++
-			if steps := e.inSteps(spans).HalfWidth; steps < exact-exact/1000 || steps > inverted+inverted/100+1 || steps < inverted-inverted/40-1 {
+			if steps := e.inSteps(spans).HalfWidth; steps < exact-exact/1000 || steps > inverted+inverted/100+1 || steps < inverted-inverted/40-2 {
 				t.Errorf("%d cells, %v: half-width %d, by the exact shape %d, inverted %d", cells, spans, steps, exact, inverted)
 			}
 		}
