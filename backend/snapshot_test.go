@@ -439,7 +439,7 @@ func TestSnapshotOfAnotherPolicyHasItsMoment(t *testing.T) {
 	t.Parallel()
 	h := snapshotHouse(t)
 	b := h.Backend.(*Snapshots)
-	was, old := b.AsOf(), render(t, measure(t, h.policy, "people"), h)
+	old := render(t, measure(t, h.policy, "people"), h)
 	h.source("DELETE FROM people WHERE person_id <= 10")
 	begun, done := time.Now(), make(chan error, 1)
 	go func() {
@@ -452,8 +452,7 @@ func TestSnapshotOfAnotherPolicyHasItsMoment(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	was = b.AsOf()
-	next := testPolicyLike(t, h)
+	was, next := b.AsOf(), testPolicyLike(t, h)
 	next.Datasets[0].Tables[0].Columns[0].Outside = policy.OutsideOther
 	begun = time.Now()
 	if err := b.Prepare(t.Context(), next); err != nil || time.Since(begun) < b.plan.Within {
