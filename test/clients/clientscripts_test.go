@@ -113,6 +113,8 @@ func clientScripts() []script {
 		script{"postgres.js", []string{"node", "postgresjs_client.js"}, []string{"node", "-e", "require('postgres')"}},
 		script{"pgjdbc", []string{"java", "-cp", jdbcJar, "JdbcClient.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}})
 	if clientsDir != "" {
+		ibis := filepath.Join(clientsDir, "ibis", "bin", "python")
+		all = append(all, script{"ibis", []string{ibis, "ibis_client.py"}, []string{ibis, "-c", "import ibis.backends.postgres"}})
 		superset := filepath.Join(clientsDir, "superset", "bin", "python")
 		all = append(all,
 			script{"lib/pq", []string{filepath.Join(clientsDir, "libpq")}, []string{"test", "-x", filepath.Join(clientsDir, "libpq")}},
