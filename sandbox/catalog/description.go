@@ -14,6 +14,7 @@ type relation struct {
 	database, schema, name string
 	namespace, oid         int64
 	kind                   string // "r" or "v"
+	rowType                int64  // what a row of it is; 0 for the catalogs' own
 	comment                string
 	columns                []attribute
 }
@@ -60,7 +61,7 @@ func (d *description) add(r relation) {
 	if r.kind == "v" {
 		access, yes = 0, "VIEW"
 	}
-	d.put("pg_catalog", "pg_class", record{"oid": r.oid, "relname": r.name, "relnamespace": r.namespace, "relowner": OwnerOid,
+	d.put("pg_catalog", "pg_class", record{"oid": r.oid, "relname": r.name, "relnamespace": r.namespace, "reltype": r.rowType, "relowner": OwnerOid,
 		"relam": access, "relfilenode": int64(0), "reltuples": float64(-1), "relpersistence": "p", "relkind": r.kind,
 		"relnatts": int64(len(r.columns)), "relispopulated": true, "relreplident": "d"})
 	d.put("information_schema", "tables", record{"table_catalog": r.database, "table_schema": r.schema, "table_name": r.name,
@@ -75,6 +76,11 @@ func (d *description) add(r relation) {
 	} else {
 		d.put("pg_catalog", "pg_tables", record{"schemaname": r.schema, "tablename": r.name, "tableowner": ownerName,
 			"hasindexes": false, "hasrules": false, "hastriggers": false, "rowsecurity": false})
+	}
+	if r.rowType != 0 {
+		d.put("pg_catalog", "pg_type", record{"oid": r.rowType, "typname": r.name, "typnamespace": r.namespace, "typowner": OwnerOid, "typlen": int64(-1),
+			"typtype": "c", "typcategory": "C", "typisdefined": true, "typdelim": ",", "typrelid": r.oid, "typinput": int64(2290), "typoutput": int64(2291),
+			"typreceive": int64(2402), "typsend": int64(2403), "typalign": "d", "typstorage": "x", "typtypmod": int64(-1)}) // record_in, _out, _recv, _send
 	}
 	d.comment(r.oid, 0, r.comment)
 	for i, a := range r.columns {

@@ -3,6 +3,7 @@ package catalog
 import (
 	"hash/fnv"
 	"strconv"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -18,6 +19,7 @@ func Dataset(p *policy.Policy, dataset string) []Table {
 	}
 	oids := numbers{used: map[int64]bool{}}
 	var all description
+	var names [][]policy.Value // of the types of rows
 	schemas := map[string]int64{"public": oidPublic}
 	all.schema(d.ID, "public", oidPublic)
 	for _, t := range d.Tables {
@@ -26,7 +28,9 @@ func Dataset(p *policy.Policy, dataset string) []Table {
 			all.schema(d.ID, t.Schema, schemas[t.Schema])
 		}
 		r := relation{database: d.ID, schema: t.Schema, namespace: schemas[t.Schema], name: t.Name, kind: "r",
-			oid: oids.of("table " + d.ID + "." + t.Schema + "." + t.Name), comment: TableComment(t)}
+			oid: oids.of("table " + d.ID + "." + t.Schema + "." + t.Name), comment: TableComment(t),
+			rowType: oids.of("type " + d.ID + "." + t.Schema + "." + t.Name)}
+		names = append(names, []policy.Value{r.rowType, strings.TrimPrefix(t.Schema+"."+t.Name, "public.")})
 		for _, c := range t.Columns {
 			r.columns = append(r.columns, attribute{name: c.Name, oid: c.Type, typmod: c.Typmod, comment: ColumnComment(c),
 				notNull: c.Nulls == policy.NullExclude})
@@ -37,7 +41,7 @@ func Dataset(p *policy.Policy, dataset string) []Table {
 		all.put("pg_catalog", "pg_description", record{"objoid": oid, "classoid": int64(2615), "objsubid": int64(0),
 			"description": "tables of dataset " + d.ID + " in schema " + name})
 	}
-	return append(all.tables(), dpTables(d), dpColumns(d))
+	return append(all.tables(), namesOfTypes(names), dpTables(d), dpColumns(d))
 }
 
 func datasetOf(p *policy.Policy, id string) *policy.Dataset {

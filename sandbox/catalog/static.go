@@ -48,11 +48,15 @@ func Static(database string) ([]Table, error) {
 		all = append(all, t)
 	}
 	all = append(all, ownSchema(database)...)
-	names := Table{Name: TypeNames, Rows: sandbox.Rows{Columns: []sandbox.Column{{Name: "oid", Type: 26, Typmod: -1}, {Name: "name", Type: policy.Text, Typmod: -1}}}}
+	var names [][]policy.Value
 	for oid, name := range typeNameRows() {
-		names.Rows.Data = append(names.Rows.Data, []policy.Value{int64(oid), name})
+		names = append(names, []policy.Value{int64(oid), name})
 	}
-	return append(all, names), nil
+	return append(all, namesOfTypes(names)), nil
+}
+
+func namesOfTypes(rows [][]policy.Value) Table {
+	return Table{Name: TypeNames, Rows: sandbox.Rows{Columns: []sandbox.Column{{Name: "oid", Type: 26, Typmod: -1}, {Name: "name", Type: policy.Text, Typmod: -1}}, Data: rows}}
 }
 
 // ownSchema describes the catalogs themselves: the namespaces, relations and columns of pg_catalog, information_schema

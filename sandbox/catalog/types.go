@@ -12,7 +12,7 @@ import (
 
 // Built-in types: their names, their rows of pg_type, and what information_schema.columns says of columns of them.
 
-// TypeNames is a table of our own: the oid and the name of each built-in type, for format_type in the embedded engine.
+// TypeNames is a table of our own: the oid and the name of each built-in type and of each table's rows, for format_type in the embedded engine.
 const TypeNames = "dpproxy.types"
 
 // TypeName is a built-in type's name as format_type writes it.
