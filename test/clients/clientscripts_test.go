@@ -115,6 +115,8 @@ func clientScripts() []script {
 	if clientsDir != "" {
 		ibis := filepath.Join(clientsDir, "ibis", "bin", "python")
 		all = append(all, script{"ibis", []string{ibis, "ibis_client.py"}, []string{ibis, "-c", "import ibis.backends.postgres"}})
+		dbt := filepath.Join(clientsDir, "dbt", "bin", "python")
+		all = append(all, script{"dbt", []string{dbt, "dbt_client.py"}, []string{dbt, "-c", "import dbt.adapters.postgres"}})
 		superset := filepath.Join(clientsDir, "superset", "bin", "python")
 		all = append(all,
 			script{"lib/pq", []string{filepath.Join(clientsDir, "libpq")}, []string{"test", "-x", filepath.Join(clientsDir, "libpq")}},
