@@ -123,12 +123,16 @@ func (x executor) AsOf() int64 { return 0 }
 
 func (x executor) Lines(step time.Duration) bool { return step > x.deadline }
 
-func (x executor) Admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
+func (x executor) Admit(ctx context.Context, step time.Duration) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
 	if !x.Lines(step) {
-		return func(time.Time) {}, nil
+		return live, func(time.Time) {}, nil
 	}
-	return x.places.admit(ctx, step)
+	leave, err = x.places.admit(ctx, step)
+	return live, leave, err
 }
+
+// live is the moment of rows that are read as they are.
+func live(...rewrite.Query) int64 { return 0 }
 
 func (x executor) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
 	if !query.Valid() || query.Dialect() != x.engine.Dialect() {

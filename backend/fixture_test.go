@@ -214,7 +214,7 @@ func duckHouseWith(t *testing.T, more ...string) *house {
 // snapshotHouse is a snapshot of postgresHouse's database, which does not change.
 func snapshotHouse(t *testing.T) *house {
 	t.Helper()
-	h := postgresHouseOf(t, &policy.Snapshot{Dir: filepath.Join(t.TempDir(), "snapshots"), Every: 24 * time.Hour, Within: time.Hour})
+	h := postgresHouseOf(t, &policy.Snapshot{Dir: filepath.Join(t.TempDir(), "snapshots"), Every: 24 * time.Hour, Within: 3 * time.Second})
 	b := h.Backend.(*Snapshots)
 	prepare(t, h)
 	h.change, h.crash = nil, func() { b.copies[0].Close() }

@@ -120,17 +120,24 @@ func (b *Snapshots) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dat
 func (b *Snapshots) AsOf() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.copies) == 0 {
-		return 0
-	}
-	return b.copies[0].at.Unix()
+	return momentOf(b.copies)
 }
 
-// Admit is described at Backend. Who is admitted keeps the copies open that are in force now.
-func (b *Snapshots) Admit(ctx context.Context, step time.Duration) (func(last time.Time), error) {
-	inner, err := b.executor.Admit(ctx, step)
+// momentOf is that of the first copy that serves queries; 0: there is none.
+func momentOf(copies []*copied, queries ...rewrite.Query) int64 {
+	for _, c := range copies {
+		if c.serves(queries) {
+			return c.at.UnixNano()
+		}
+	}
+	return 0
+}
+
+// Admit is described at Backend. The copies that are in force stay open until she leaves.
+func (b *Snapshots) Admit(ctx context.Context, step time.Duration) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
+	_, inner, err := b.executor.Admit(ctx, step)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	b.mu.Lock()
 	kept := slices.Clone(b.copies)
@@ -138,7 +145,7 @@ func (b *Snapshots) Admit(ctx context.Context, step time.Duration) (func(last ti
 		c.users++
 	}
 	b.mu.Unlock()
-	return func(last time.Time) {
+	return func(queries ...rewrite.Query) int64 { return momentOf(kept, queries...) }, func(last time.Time) {
 		inner(last)
 		for _, c := range kept {
 			b.leave(c)
@@ -146,27 +153,19 @@ func (b *Snapshots) Admit(ctx context.Context, step time.Duration) (func(last ti
 	}, nil
 }
 
-// enter is the copy that queries name, or the newest in force that has their tables; it stays open until leave. nil: there is none.
+// enter is the copy that queries name, or, where they name none, the first in force that has their tables; it stays open until leave.
+// nil: there is none.
 func (b *Snapshots) enter(queries ...rewrite.Query) *copied {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var newest *copied
 	for _, c := range slices.Concat(b.copies, b.left) {
-		if !c.serves(queries) {
+		if !c.serves(queries) || len(queries) > 0 && queries[0].AsOf() != 0 && queries[0].AsOf() != c.at.UnixNano() {
 			continue
 		}
-		if newest == nil {
-			newest = c
-		}
-		if len(queries) > 0 && c.at.Unix() == queries[0].AsOf() {
-			newest = c
-			break
-		}
+		c.users++
+		return c
 	}
-	if newest != nil {
-		newest.users++
-	}
-	return newest
+	return nil
 }
 
 // serves tells whether a copy has the tables of queries.
@@ -206,15 +205,20 @@ func (b *Snapshots) putInForce(c *copied, only bool) {
 	for _, o := range old {
 		b.leave(o)
 	}
+	b.sweep()
 	b.log.Info("snapshot in force", "as of", c.at.Format(time.RFC3339))
 }
 
-// Prepare has a copy of a policy's tables in force before the policy is: the newest that lies there, or one made now. What queries of
-// the policy before it read stays until the next copy comes into force.
+// Prepare has a copy of a policy's tables in force before the policy is: one that is, the newest that lies there, or one made now,
+// which is in force Within after it was begun where another one is already, and at once at a start. What queries of the policy before
+// it read stays until the next copy comes into force.
 func (b *Snapshots) Prepare(ctx context.Context, p *policy.Policy) error {
-	want, err := extractionsOf(p)
+	want, err := b.extractions(p)
 	if err != nil {
 		return err
+	}
+	if b.first(want.digest) {
+		return nil
 	}
 	b.making.Lock()
 	defer b.making.Unlock()
@@ -225,10 +229,27 @@ func (b *Snapshots) Prepare(ctx context.Context, p *policy.Policy) error {
 		b.putInForce(c, false)
 		return nil
 	}
-	b.log.Info("the private tables are copied: dpproxy serves when that is done")
-	c, err := b.make(ctx, want)
+	if b.AsOf() == 0 {
+		b.log.Info("the private tables are copied: dpproxy serves when that is done")
+		c, err := b.make(ctx, want)
+		if err != nil {
+			return err
+		}
+		b.putInForce(c, false)
+		return nil
+	}
+	force := time.Now().Add(b.plan.Within)
+	b.log.Info("the private tables are copied for another policy", "in force", force.UTC().Format(time.RFC3339))
+	within, cancel := context.WithDeadline(ctx, force)
+	defer cancel()
+	c, err := b.make(within, want)
 	if err != nil {
 		return err
+	}
+	if moment.Until(force, ctx.Done()); ctx.Err() != nil {
+		c.superseded = true
+		b.leave(c)
+		return ctx.Err()
 	}
 	b.putInForce(c, false)
 	return nil
@@ -248,10 +269,13 @@ func (b *Snapshots) first(digest string) bool {
 // Keep makes copies at their times until ctx ends, for the policy that is in force then.
 func (b *Snapshots) Keep(ctx context.Context, current func() *policy.Policy) {
 	next := b.plan.Next(time.Now())
-	if time.Unix(b.AsOf(), 0).Add(b.plan.Every).Before(next) { // one was missed
+	if time.Unix(0, b.AsOf()).Add(b.plan.Every).Before(next) { // one was missed
 		next = time.Now()
 	}
-	for ; ; next = b.plan.Next(time.Now()) {
+	for ; ; next = b.plan.Next(next) { // at once where the time has come meanwhile
+		for time.Since(next) > b.plan.Every {
+			next = b.plan.Next(next)
+		}
 		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-ctx.Done():
@@ -260,7 +284,7 @@ func (b *Snapshots) Keep(ctx context.Context, current func() *policy.Policy) {
 		case <-timer.C:
 		}
 		if err := b.renew(ctx, next.Add(b.plan.Within), current); err != nil && ctx.Err() == nil {
-			b.log.Error("no new snapshot; the last one stays in force", "as of", time.Unix(b.AsOf(), 0).UTC().Format(time.RFC3339), "error", err)
+			b.log.Error("no new snapshot; the last one stays in force", "as of", time.Unix(0, b.AsOf()).UTC().Format(time.RFC3339), "error", err)
 		}
 	}
 }
@@ -269,7 +293,7 @@ func (b *Snapshots) Keep(ctx context.Context, current func() *policy.Policy) {
 func (b *Snapshots) renew(ctx context.Context, force time.Time, current func() *policy.Policy) error {
 	b.making.Lock()
 	defer b.making.Unlock()
-	want, err := extractionsOf(current())
+	want, err := b.extractions(current())
 	if err != nil {
 		return err
 	}
@@ -280,7 +304,7 @@ func (b *Snapshots) renew(ctx context.Context, force time.Time, current func() *
 		return err
 	}
 	moment.Until(force, ctx.Done())
-	if now, err := extractionsOf(current()); ctx.Err() != nil || err != nil || now.digest != want.digest {
+	if now, err := b.extractions(current()); ctx.Err() != nil || err != nil || now.digest != want.digest {
 		c.superseded = true
 		b.leave(c)
 		return errors.New("the policy changed meanwhile")

@@ -18,13 +18,13 @@ import (
 
 // Snapshots lie in their directory as
 //
-//	20261123T020000Z-6f1c….duckdb   a whole one: the moment of its rows, and the digest of the SQL that makes one
+//	20261123T020000.004211907Z-6f1c….duckdb   a whole one: the moment of its rows, and the digest of the SQL that makes one
 //	making-1234567/                 what is being made, of a process that holds its lock (package scratch)
 //
 // A file gets its name when all of it is on the disk: one that has such a name is whole.
 
 const (
-	fileTime   = "20060102T150405Z"
+	fileTime   = "20060102T150405.000000000Z"
 	fileEnd    = ".duckdb"
 	makingName = "making-"
 )

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,14 +38,16 @@ const digestLength = 16
 // extractions are the tables of a snapshot.
 type extractions struct {
 	list   []rewrite.Extraction
-	digest string // of the SQL that reads and arranges them
+	digest string // of the database, and of the SQL that reads and arranges them
 }
 
-// extractionsOf lists the private tables of a policy, those of one meaning once.
-func extractionsOf(p *policy.Policy) (extractions, error) {
+// extractions lists the private tables of a policy, those of one meaning once.
+func (b *Snapshots) extractions(p *policy.Policy) (extractions, error) {
 	var all extractions
 	seen := map[string]bool{}
 	h := sha256.New()
+	source := b.source.pool.Config().ConnConfig
+	fmt.Fprintf(h, "%q %d %q %t\n", source.Host, source.Port, source.Database, b.key != "") // whose rows, and whether a file is encrypted
 	for _, d := range p.Datasets {
 		for _, t := range d.Tables {
 			if t.Public || t.Analysed() || seen[rewrite.Copied(t)] {
@@ -72,7 +75,7 @@ func (b *Snapshots) make(ctx context.Context, want extractions) (*copied, error)
 	if err := os.MkdirAll(b.plan.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
-	b.sweep()
+	scratch.Sweep(b.plan.Dir, makingName)
 	directory, remove, err := scratch.New(b.plan.Dir, makingName)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
@@ -94,13 +97,17 @@ func (b *Snapshots) make(ctx context.Context, want extractions) (*copied, error)
 	if err := settle(whole, path); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
-	return openCopy(ctx, path, b.key)
+	c, err := openCopy(ctx, path, b.key)
+	if err != nil {
+		_ = os.Remove(path) // what is given up is nobody's to take up
+		return nil, err
+	}
+	return c, nil
 }
 
-// sweep removes what no process makes any more, and whole snapshots, of whichever policy, that are older than what is in force here.
-// Where another process has one of them open it stays open.
+// sweep removes whole snapshots, of whichever policy, that are older than what is in force here. Where another process has one of them
+// open it stays open.
 func (b *Snapshots) sweep() {
-	scratch.Sweep(b.plan.Dir, makingName)
 	list, err := os.ReadDir(b.plan.Dir)
 	if err != nil {
 		return
@@ -111,7 +118,7 @@ func (b *Snapshots) sweep() {
 		return
 	}
 	kept := map[string]bool{}
-	for _, c := range b.copies {
+	for _, c := range slices.Concat(b.copies, b.left) {
 		kept[c.path] = true
 	}
 	for _, e := range list {
@@ -204,7 +211,7 @@ func stagedTable(i int) string { return fmt.Sprintf("staged.main.t%d", i) }
 
 // stage makes the table for the rows of an extraction and tells where to append them.
 func (m *maker) stage(ctx context.Context, i int, e rewrite.Extraction, fill func(add *duckdb.Appender) error) error {
-	types := map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR"}
+	types := map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR", rewrite.Fixed: "BIGINT", rewrite.Long: "VARCHAR"}
 	var fields []string
 	for _, f := range e.Fields {
 		fields = append(fields, f.Name+" "+types[f.Kind])

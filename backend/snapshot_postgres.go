@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"strings"
 	"time"
 
@@ -115,6 +116,20 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add *duckdb.
 				row[i] = nil
 			case kind == rewrite.Words:
 				row[i] = string(v)
+			case kind == rewrite.Fixed:
+				n, ok := fixed(v, int(e.Fields[i].Scale))
+				if !ok {
+					_, _ = rows.Close()
+					return errResult
+				}
+				row[i] = n
+			case kind == rewrite.Long:
+				text, ok := long(v, int(e.Fields[i].Scale))
+				if !ok {
+					_, _ = rows.Close()
+					return errResult
+				}
+				row[i] = text
 			case len(v) != 8:
 				_, _ = rows.Close()
 				return errResult
@@ -133,6 +148,107 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add *duckdb.
 	return err
 }
 
+// fixed is floor(value · 10^scale) of a numeric as PostgreSQL sends it in binary: the number of its digits to the base 10,000, the
+// power of the first, the sign, and the digits. NaN, infinities and what no int64 holds are none: no domain that is Fixed has them.
+func fixed(v []byte, scale int) (n int64, ok bool) {
+	digits, weight, negative, ok := numericParts(v)
+	if !ok {
+		return 0, false
+	}
+	cut := false // something is left out below the last digit that is kept
+	for i := range digits {
+		d := digit(v, i)
+		switch power := 4*(weight-i) + scale; {
+		case d == 0:
+		case power > 18:
+			return 0, false
+		case power >= 0:
+			if d > (math.MaxInt64-n)/powers[power] {
+				return 0, false
+			}
+			n += d * powers[power]
+		case power > -4:
+			kept := d / powers[-power]
+			cut = cut || kept*powers[-power] != d
+			if kept > math.MaxInt64-n {
+				return 0, false
+			}
+			n += kept
+		default:
+			cut = true
+		}
+	}
+	if negative {
+		if n = -n; cut {
+			n--
+		}
+	}
+	return n, true
+}
+
+// mostPower bounds the powers of ten of a Long one, whose domain has at most 38 digits.
+const mostPower = 100
+
+// long is the text of floor(value · 10^scale) / 10^scale of such a numeric.
+func long(v []byte, scale int) (text string, ok bool) {
+	digits, weight, negative, ok := numericParts(v)
+	if !ok || scale < 0 || 4*weight+scale > mostPower {
+		return "", false
+	}
+	n, ten, cut := new(big.Int), big.NewInt(10), false
+	for i := range digits {
+		d := big.NewInt(digit(v, i))
+		switch power := 4*(weight-i) + scale; {
+		case power >= 0:
+			n.Add(n, d.Mul(d, new(big.Int).Exp(ten, big.NewInt(int64(power)), nil)))
+		case power > -4:
+			rest := new(big.Int)
+			d.QuoRem(d, big.NewInt(powers[-power]), rest)
+			n.Add(n, d)
+			cut = cut || rest.Sign() != 0
+		default:
+			cut = cut || d.Sign() != 0
+		}
+	}
+	if negative {
+		if n.Neg(n); cut {
+			n.Sub(n, big.NewInt(1))
+		}
+	}
+	sign, whole := "", n.String()
+	if n.Sign() < 0 {
+		sign, whole = "-", whole[1:]
+	}
+	whole = strings.Repeat("0", max(0, scale+1-len(whole))) + whole
+	if scale == 0 {
+		return sign + whole, true
+	}
+	return sign + whole[:len(whole)-scale] + "." + whole[len(whole)-scale:], true
+}
+
+// numericParts are the number of a numeric's digits, the power of the first, and its sign.
+func numericParts(v []byte) (digits, weight int, negative, ok bool) {
+	if len(v) < 8 {
+		return 0, 0, false, false
+	}
+	digits, weight = int(binary.BigEndian.Uint16(v)), int(int16(binary.BigEndian.Uint16(v[2:])))
+	const below = 0x4000
+	sign := binary.BigEndian.Uint16(v[4:])
+	return digits, weight, sign == below, (sign == 0 || sign == below) && len(v) == 8+2*digits
+}
+
+// digit is the i-th digit.
+func digit(v []byte, i int) int64 { return int64(binary.BigEndian.Uint16(v[8+2*i:])) }
+
+// powers are those of ten.
+var powers = func() (list [19]int64) {
+	list[0] = 1
+	for i := range list[1:] {
+		list[i+1] = 10 * list[i]
+	}
+	return list
+}()
+
 // deterministicSQL asks whether a column's texts are equal where their bytes are.
 const deterministicSQL = `SELECT c.collisdeterministic
 FROM pg_catalog.pg_namespace n
@@ -141,49 +257,52 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attname = $3::pg_cata
 JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
 WHERE n.nspname = $1::pg_catalog.name`
 
+// viewCollationSQL asks it of a column of a trusted SELECT, of which no row is read.
+const viewCollationSQL = `SELECT COALESCE((SELECT c.collisdeterministic FROM pg_catalog.pg_collation c
+  WHERE c.oid = pg_catalog.pg_collation_for((SELECT v.%s FROM (%s) AS v WHERE false))::pg_catalog.regcollation), true)`
+
 // copyFindings refuses keys that a snapshot would compare otherwise: there units and keys that are no whole numbers are texts, which
 // are equal where their bytes are.
 func (b *Postgres) copyFindings(ctx context.Context, d *policy.Dataset) (list []Finding, err error) {
+	refuse := func(format string, args ...any) {
+		list = append(list, Finding{Fatal: true, Text: fmt.Sprintf(format, args...)})
+	}
 	err = b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
 		have, err := datasetShape(ctx, tx, d)
 		if err != nil {
 			return err
 		}
+		shapeOf := func(t *policy.Table, key string) columnShape {
+			schema, name := relationOf(t, dialect.PostgreSQL)
+			return have[place{schema, name, key}]
+		}
 		for _, t := range d.Tables {
 			if t.Public || t.Analysed() {
 				continue
 			}
-			schema, name := relationOf(t, dialect.PostgreSQL)
 			for _, key := range keyColumns(t) {
-				why := ""
-				c := have[place{schema, name, key}]
-				switch kind := strings.ToLower(c.kindOf); {
-				case numberKind(kind) == "floating", kind == "citext", kind == "numeric" && c.scale < 0:
-					why = "is " + c.kindOf
-				case t.View.Text == "":
-					deterministic := true
-					if err := tx.QueryRow(ctx, deterministicSQL, schema, name, key).Scan(&deterministic); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+				c := shapeOf(t, key)
+				switch class := keyClass(c); {
+				case class == "":
+					refuse("table %s: the key %s is %s, of which equal values may have different texts; backend.snapshot compares texts: give it another type, or read live", t.Name, key, c.kindOf)
+				case class != "whole" && rewrite.WholeKey(t, key):
+					refuse("table %s: the key %s is %s, and the policy says that it is a whole number: with backend.snapshot it must be one", t.Name, key, c.kindOf)
+				case class == "text":
+					sound, err := deterministic(ctx, tx, t, key)
+					if err != nil {
 						return err
 					}
-					if !deterministic {
-						why = "has a collation that is not deterministic"
+					if !sound {
+						refuse("table %s: the key %s has a collation that is not deterministic, by which different texts are equal; backend.snapshot compares their bytes: give it another collation, or read live", t.Name, key)
 					}
-				}
-				if why != "" {
-					list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: the key %s %s, of which equal values may have different texts; backend.snapshot compares texts: "+
-						"give it another type or collation, or read live", t.Name, key, why)})
 				}
 			}
 		}
 		for _, pair := range comparedKeys(d) {
-			var types [2]string
-			for i, k := range pair {
-				schema, name := relationOf(k.Table, dialect.PostgreSQL)
-				types[i] = have[place{schema, name, k.Source}].kindOf
-			}
-			if a, b := numberKind(types[0]), numberKind(types[1]); a != b && a != "" && b != "" {
-				list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s, column %s (%s), and table %s, column %s (%s): backend.snapshot compares them as texts, in which equal numbers of these types differ; "+
-					"give both one type, or read live", pair[0].Table.Name, pair[0].Source, types[0], pair[1].Table.Name, pair[1].Source, types[1])})
+			one, other := shapeOf(pair[0].Table, pair[0].Source), shapeOf(pair[1].Table, pair[1].Source)
+			if keyClass(one) != keyClass(other) {
+				refuse("table %s, column %s (%s), and table %s, column %s (%s): backend.snapshot compares them as texts, in which equal values of these types differ; give both one type, or read live",
+					pair[0].Table.Name, pair[0].Source, one.kindOf, pair[1].Table.Name, pair[1].Source, other.kindOf)
 			}
 		}
 		return nil
@@ -193,4 +312,40 @@ func (b *Postgres) copyFindings(ctx context.Context, d *policy.Dataset) (list []
 		return nil, ErrUnavailable
 	}
 	return list, nil
+}
+
+// keyClass names the types whose values are equal where their texts are, one name for all that PostgreSQL compares with each other so;
+// empty: of this type it is not known.
+func keyClass(c columnShape) string {
+	switch c.kindOf {
+	case "smallint", "integer", "bigint":
+		return "whole"
+	case "text", "character varying", "character", "name":
+		return "text"
+	case "numeric":
+		if c.scale < 0 {
+			return ""
+		}
+		return fmt.Sprint("numeric of scale ", c.scale)
+	case "uuid", "boolean", "date", "timestamp without time zone", "timestamp with time zone", "bytea":
+		return c.kindOf
+	}
+	return ""
+}
+
+// deterministic tells whether a key's texts are equal where their bytes are.
+func deterministic(ctx context.Context, tx pgx.Tx, t *policy.Table, key string) (sound bool, err error) {
+	if t.View.Text != "" {
+		view, err := rewrite.DescribeView(t, dialect.PostgreSQL)
+		if err == nil {
+			err = tx.QueryRow(ctx, fmt.Sprintf(viewCollationSQL, dialect.QuoteName(key), view)).Scan(&sound)
+		}
+		return sound, err
+	}
+	schema, name := relationOf(t, dialect.PostgreSQL)
+	err = tx.QueryRow(ctx, deterministicSQL, schema, name, key).Scan(&sound)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return true, nil // no text
+	}
+	return sound, err
 }

@@ -3,16 +3,23 @@ package backend
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -39,9 +46,6 @@ func people(t *testing.T, h *house) string {
 func renewed(t *testing.T, h *house, after time.Duration) error {
 	t.Helper()
 	b := h.Backend.(*Snapshots)
-	for time.Now().Unix() == b.AsOf() { // names tell seconds apart
-		time.Sleep(10 * time.Millisecond)
-	}
 	return b.renew(t.Context(), time.Now().Add(after), func() *policy.Policy { return h.policy })
 }
 
@@ -60,7 +64,7 @@ func TestSnapshotStays(t *testing.T) {
 	if got := people(t, h); got != "[]: [40]" {
 		t.Errorf("a live row shows: %s", got)
 	}
-	leave, err := b.Admit(t.Context(), 0)
+	_, leave, err := b.Admit(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +89,11 @@ func TestSnapshotStays(t *testing.T) {
 		t.Errorf("%d files while the first is read", n)
 	}
 	leave(time.Time{})
-	if names := filesIn(t, b.plan.Dir); len(names) != 1 || !strings.HasPrefix(names[0], time.Unix(b.AsOf(), 0).UTC().Format(fileTime)) {
+	if names := filesIn(t, b.plan.Dir); len(names) != 1 || !strings.HasPrefix(names[0], time.Unix(0, b.AsOf()).UTC().Format(fileTime)) {
 		t.Errorf("left: %v", names)
 	}
-	if got := counts(t, h, q); !slices.Equal(got, []string{"[]: [30]"}) {
-		t.Errorf("of a snapshot that is gone: %v", got)
+	if b.enter(q) != nil {
+		t.Error("a snapshot that is gone is read")
 	}
 }
 
@@ -133,8 +137,8 @@ func TestSnapshotsAreKept(t *testing.T) {
 	if got := people(t, h); got != "[]: [20]" {
 		t.Errorf("after one that failed: %s", got)
 	}
-	if at := next(); at%2 != 0 {
-		t.Errorf("as of %d, which is no time of the policy", at)
+	if at := time.Unix(0, next()); at.Sub(at.Truncate(2*time.Second)) > time.Second {
+		t.Errorf("as of %v, which is no time of the policy", at)
 	}
 	stop()
 	<-ended
@@ -158,18 +162,16 @@ func TestSnapshotIsTakenUp(t *testing.T) {
 	if got := people(t, again()); got != "[]: [40]" {
 		t.Errorf("taken up: %s", got)
 	}
-	rules := h.policy.Datasets[0].Tables[0].Columns[0]
-	rules.Outside = policy.OutsideOther
-	if got := people(t, again()); got != "[]: [0]" && got != "" {
-		t.Errorf("of another meaning: %s", got)
-	}
 	damaged := filepath.Join(b.plan.Dir, fileName(time.Now().Add(time.Hour), b.copies[0].digest))
-	rules.Outside = policy.OutsideClamp
 	if err := os.WriteFile(damaged, []byte("no database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := people(t, again()); got != "[]: [40]" {
 		t.Errorf("beside a damaged one: %s", got)
+	}
+	h.policy.Datasets[0].Tables[0].Columns[0].Outside = policy.OutsideOther
+	if got := people(t, again()); got != "[]: [0]" && got != "" {
+		t.Errorf("of another meaning: %s", got)
 	}
 }
 
@@ -181,9 +183,6 @@ func TestSnapshotsOfAPolicyThatChanges(t *testing.T) {
 	b := h.Backend.(*Snapshots)
 	before := render(t, measure(t, h.policy, "people"), h).Of(b.AsOf())
 	h.source("DELETE FROM people WHERE person_id <= 10")
-	for time.Now().Unix() == b.AsOf() {
-		time.Sleep(10 * time.Millisecond)
-	}
 	old, next := h.policy, testPolicy(t, h.policy.Backend.URL)
 	next.Backend.Snapshot, next.Datasets[0].Tables[0].Columns[0].Outside = old.Backend.Snapshot, policy.OutsideOther
 	h.policy = next
@@ -253,7 +252,7 @@ func TestSnapshotOnAFullDisk(t *testing.T) {
 		t.Skipf("a disk of its own cannot be mounted here: %s", out)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
-	h := postgresHouseOf(t, &policy.Snapshot{Dir: filepath.Join(disk, "snapshots"), Every: 24 * time.Hour, Within: time.Hour})
+	h := postgresHouseOf(t, &policy.Snapshot{Dir: filepath.Join(disk, "snapshots"), Every: 24 * time.Hour, Within: 3 * time.Second})
 	prepare(t, h)
 	h.source("INSERT INTO visits SELECT 1 + i % 40, md5(i::text), i % 60 FROM generate_series(1, 2000000) AS s(i)")
 	if err := renewed(t, h, 30*time.Second); !errors.Is(err, errMaking) {
@@ -334,44 +333,267 @@ func TestSnapshotIsItsOwners(t *testing.T) {
 	}
 }
 
-// TestSnapshotKeys: keys that a snapshot would compare otherwise than PostgreSQL does are refused before one is made.
+// TestSnapshotKeys: keys that a snapshot would compare otherwise than PostgreSQL does are refused before one is made, and so are those
+// of which one row could fail it.
 func TestSnapshotKeys(t *testing.T) {
 	t.Parallel()
-	for kind, refused := range map[string]string{
-		"text":                     "",
-		"numeric(8,2)":             "has numeric",
-		"numeric":                  "equal values may have different texts",
-		"float8":                   "equal values may have different texts",
-		"text COLLATE insensitive": "not deterministic",
+	const texts, collation, types = "equal values may have different texts", "not deterministic", "give both one type"
+	for name, c := range map[string]struct {
+		kinds    []string // of the key in visits, and in people
+		declared policy.Type
+		refused  string
+	}{
+		"text":                    {[]string{"text"}, 0, ""},
+		"char":                    {[]string{"char(8)", "text"}, 0, ""},
+		"a scale":                 {[]string{"numeric(8,2)"}, 0, ""},
+		"uuid":                    {[]string{"uuid"}, 0, ""},
+		"whole numbers":           {[]string{"smallint", "bigint"}, policy.Int8, ""},
+		"no scale":                {[]string{"numeric"}, 0, texts},
+		"floating":                {[]string{"float8"}, 0, texts},
+		"interval":                {[]string{"interval"}, 0, texts},
+		"jsonb":                   {[]string{"jsonb"}, 0, texts},
+		"array":                   {[]string{"numeric[]"}, 0, texts},
+		"a domain":                {[]string{"loose"}, 0, texts},
+		"a collation":             {[]string{"text COLLATE insensitive"}, 0, collation},
+		"two scales":              {[]string{"numeric(8,2)", "numeric(8,4)"}, 0, types},
+		"a number and a decimal":  {[]string{"bigint", "numeric(8,2)"}, 0, types},
+		"date and timestamp":      {[]string{"date", "timestamp"}, 0, types},
+		"with and without a zone": {[]string{"timestamp", "timestamptz"}, 0, types},
+		"declared otherwise":      {[]string{"numeric(30,0)"}, policy.Int8, "PostgreSQL does not accept its queries"},
 	} {
-		t.Run(kind, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := postgresHouseOf(t, &policy.Snapshot{Dir: t.TempDir(), Every: 24 * time.Hour, Within: time.Hour})
-			h.source("CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
-			h.source("ALTER TABLE visits ADD COLUMN other " + kind)
+			h := postgresHouseOf(t, &policy.Snapshot{Dir: t.TempDir(), Every: 24 * time.Hour, Within: 3 * time.Second})
+			h.source("CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false); CREATE DOMAIN loose AS numeric")
 			d := h.policy.Datasets[0]
-			typ, _, err := policy.ParseType(strings.Fields(kind)[0])
-			if err != nil {
-				t.Fatal(err)
+			for i, kind := range c.kinds {
+				table := d.Tables[1-i]
+				h.source("ALTER TABLE " + table.Name + " ADD COLUMN k " + kind)
+				table.UnitColumn = "k"
+				table.Keys = append(table.Keys, &policy.Column{Name: "k", Source: "k", Type: c.declared, Typmod: -1, Table: table, Join: true, Unit: true})
 			}
-			other := &policy.Column{Name: "other", Source: "other", Type: typ, Typmod: -1, Table: d.Tables[1]}
-			d.Tables[1].Keys = append(d.Tables[1].Keys, other)
-			findings, err := h.Inspect(context.Background(), h.policy, d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := ""
-			for _, f := range findings {
-				if f.Fatal {
-					text += f.Text + "\n"
-				}
-			}
-			if refused == "has numeric" {
-				refused = ""
-			}
-			if refused == "" && text != "" || !strings.Contains(text, refused) {
-				t.Errorf("findings: %q", text)
-			}
+			h.fatal(t, c.refused)
 		})
+	}
+	t.Run("of a trusted SELECT", func(t *testing.T) {
+		t.Parallel()
+		for collate, refused := range map[string]string{"": "", " COLLATE insensitive": collation} {
+			h := postgresHouseOf(t, &policy.Snapshot{Dir: t.TempDir(), Every: 24 * time.Hour, Within: 3 * time.Second})
+			h.source("CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+			h.source("ALTER TABLE visits ADD COLUMN k text" + collate)
+			table := h.policy.Datasets[0].Tables[1]
+			table.UnitColumn, table.View = "k", policy.View{Text: "SELECT k, clinic, minutes FROM public.visits", Trusted: true}
+			h.fatal(t, refused)
+		}
+	})
+}
+
+// fatal has the database inspected, which must be refused by such words; empty: not at all.
+func (h *house) fatal(t *testing.T, words string) {
+	t.Helper()
+	findings, err := h.Inspect(context.Background(), h.policy, h.policy.Datasets[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	for _, f := range findings {
+		if f.Fatal {
+			text += f.Text + "\n"
+		}
+	}
+	if words == "" && text != "" || !strings.Contains(text, words) {
+		t.Errorf("findings: %q, must say %q", text, words)
+	}
+}
+
+// TestSnapshotIsOfItsDatabase: a file is taken up by who reads the same database, and with a key only where it is encrypted.
+func TestSnapshotIsOfItsDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in := func(key string) *policy.Snapshot {
+		return &policy.Snapshot{Dir: filepath.Join(dir, "snapshots"), Every: 24 * time.Hour, Within: 3 * time.Second, Key: key}
+	}
+	h, other := postgresHouseOf(t, in("")), postgresHouseOf(t, in(""))
+	other.source("DELETE FROM people WHERE person_id > 5")
+	prepare(t, h)
+	prepare(t, other)
+	if got := people(t, other); got != "[]: [5]" {
+		t.Errorf("of another database: %s", got)
+	}
+	key := filepath.Join(dir, "key")
+	if err := os.WriteFile(key, []byte(strings.Repeat("k", 40)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := *h.policy
+	p.Backend.Snapshot = in(key)
+	locked := open(t, &p)
+	prepare(t, locked)
+	if locked.AsOf() == h.AsOf() {
+		t.Error("with a key, a file that is not encrypted is read")
+	}
+}
+
+// TestSnapshotOfAnotherPolicyHasItsMoment: a change of the policy that needs no other tables waits for nothing, one that does for a public
+// moment; who is admitted under the old policy meanwhile reads rows of the moment that she is told.
+func TestSnapshotOfAnotherPolicyHasItsMoment(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	b := h.Backend.(*Snapshots)
+	was, old := b.AsOf(), render(t, measure(t, h.policy, "people"), h)
+	h.source("DELETE FROM people WHERE person_id <= 10")
+	begun, done := time.Now(), make(chan error, 1)
+	go func() {
+		done <- b.renew(t.Context(), time.Now().Add(4*time.Second), func() *policy.Policy { return testPolicyLike(t, h) })
+	}()
+	time.Sleep(200 * time.Millisecond)
+	if err := b.Prepare(t.Context(), h.policy); err != nil || time.Since(begun) > 3*time.Second {
+		t.Errorf("a policy of the same tables waited %v (%v)", time.Since(begun), err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	was = b.AsOf()
+	next := testPolicyLike(t, h)
+	next.Datasets[0].Tables[0].Columns[0].Outside = policy.OutsideOther
+	begun = time.Now()
+	if err := b.Prepare(t.Context(), next); err != nil || time.Since(begun) < b.plan.Within {
+		t.Errorf("in force after %v (%v)", time.Since(begun), err)
+	}
+	asOf, leave, err := b.Admit(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave(time.Time{})
+	if asOf(old) != was || asOf(render(t, measure(t, next, "people"), h)) != b.AsOf() || b.AsOf() == was {
+		t.Errorf("the old policy's rows are as of %d, must be %d; the new one's of %d", asOf(old), was, b.AsOf())
+	}
+	if b.enter(old.Of(b.AsOf())) != nil {
+		t.Error("a query reads a snapshot of another moment than it names")
+	}
+}
+
+// testPolicyLike is a policy like a house's, of its own tables.
+func testPolicyLike(t *testing.T, h *house) *policy.Policy {
+	p := testPolicy(t, h.policy.Backend.URL)
+	p.Backend.Snapshot = h.policy.Backend.Snapshot
+	return p
+}
+
+// TestSnapshotsOfTwoProcesses: two that make one at a time have a file each.
+func TestSnapshotsOfTwoProcesses(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	p := *h.policy
+	other := open(t, &p)
+	prepare(t, other)
+	a, b := h.Backend.(*Snapshots), other.Backend.(*Snapshots)
+	force, errs := time.Now().Add(3*time.Second), make(chan error, 2)
+	for _, one := range []*Snapshots{a, b} {
+		go func() { errs <- one.renew(t.Context(), force, func() *policy.Policy { return h.policy }) }()
+	}
+	if err := errors.Join(<-errs, <-errs); err != nil {
+		t.Fatal(err)
+	}
+	if a.AsOf() == b.AsOf() || people(t, h) != "[]: [40]" || people(t, other) != "[]: [40]" {
+		t.Errorf("as of %d and %d: %s and %s", a.AsOf(), b.AsOf(), people(t, h), people(t, other))
+	}
+}
+
+// TestSnapshotsOfEveryStep: where one comes into force when the next is begun, none is left out.
+func TestSnapshotsOfEveryStep(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	b := h.Backend.(*Snapshots)
+	b.plan.Every, b.plan.Within = 3*time.Second, 3*time.Second
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.Keep(ctx, func() *policy.Policy { return h.policy })
+	}()
+	var moments []int64
+	for begun := time.Now(); len(moments) < 5 && time.Since(begun) < time.Minute; time.Sleep(10 * time.Millisecond) {
+		if at := b.AsOf(); !slices.Contains(moments, at) {
+			moments = append(moments, at)
+		}
+	}
+	stop()
+	<-ended
+	if apart := time.Duration(moments[len(moments)-1] - moments[len(moments)-2]); len(moments) < 5 || apart > 4*time.Second {
+		t.Errorf("%d snapshots, the last two %v apart", len(moments), apart)
+	}
+}
+
+// TestSnapshotKeepsNoMoreDigits: digits beyond those that a snapshot holds are cut off, and move no value into another cell.
+func TestSnapshotKeepsNoMoreDigits(t *testing.T) {
+	t.Parallel()
+	for _, most := range []string{"10000000000", "1000000000"} { // the first is beyond 64 bits with its digits
+		var got [2]string
+		for i, s := range []*policy.Snapshot{nil, {Dir: t.TempDir(), Every: 24 * time.Hour, Within: 3 * time.Second}} {
+			h := postgresHouseOf(t, s)
+			h.source("ALTER TABLE people ALTER COLUMN income TYPE numeric; UPDATE people SET income = 999999.9999999999")
+			table := h.policy.Datasets[0].Tables[0]
+			table.Columns[2] = testColumn(t, "income", "numeric", policy.OutsideClamp, "0", most, "1000000")
+			table.Columns[2].Table = table
+			if s != nil {
+				prepare(t, h)
+			}
+			got[i] = strings.Join(counts(t, h, render(t, measure(t, h.policy, "people", "income"), h)), ",")
+		}
+		if got[0] != got[1] {
+			t.Errorf("up to %s: live %s, of a snapshot %s", most, got[0], got[1])
+		}
+	}
+}
+
+// TestFixedNumbers: of a numeric as PostgreSQL sends it are kept the digits that its own floor keeps.
+func TestFixedNumbers(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	conn, err := pgconn.Connect(t.Context(), server.URLFor("postgres", server.Database(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	const seed = 1812
+	r := rand.New(rand.NewPCG(seed, 0))
+	t.Log("seed", seed)
+	numbers := []string{"0", "-0.00", "1", "-1", "0.01", "-0.01", "0.009", "-0.009", "9999", "10000", "-10000.0001", "99990000", "0.00001", "-0.00001", "92233720368547758.07", "-92233720368547758.07"}
+	for range 2000 {
+		text := strconv.Itoa(r.IntN(2)*2 - 1)[:1]
+		if text == "1" {
+			text = ""
+		}
+		for range 1 + r.IntN(16) {
+			text += strconv.Itoa(r.IntN(10) * r.IntN(2))
+		}
+		text += "."
+		for range 1 + r.IntN(12) {
+			text += strconv.Itoa(r.IntN(10) * r.IntN(2))
+		}
+		numbers = append(numbers, text)
+	}
+	for scale := range 3 {
+		text := fmt.Sprintf("SELECT x::numeric, floor(x::numeric * 10 ^ %d::numeric)::int8 FROM unnest($1::text[]) WITH ORDINALITY AS s(x, i) ORDER BY i", scale)
+		got := conn.ExecParams(t.Context(), text, [][]byte{[]byte("{" + strings.Join(numbers, ",") + "}")}, nil, nil, []int16{1}).Read()
+		if got.Err != nil || len(got.Rows) != len(numbers) {
+			t.Fatal(got.Err)
+		}
+		for i, row := range got.Rows {
+			if n, ok := fixed(row[0], scale); !ok || n != int64(binary.BigEndian.Uint64(row[1])) {
+				t.Errorf("%s at scale %d: %d %t, want %d", numbers[i], scale, n, ok, int64(binary.BigEndian.Uint64(row[1])))
+			}
+		}
+	}
+	other := conn.ExecParams(t.Context(), "SELECT unnest('{NaN,Infinity,-Infinity,1e19,92233720368547758.08}'::numeric[])", nil, nil, nil, []int16{1}).Read()
+	for i, row := range other.Rows {
+		if n, ok := fixed(row[0], 2); ok {
+			t.Errorf("number %d has the value %d", i, n)
+		}
+	}
+	for _, bad := range [][]byte{nil, {0, 1}, {0, 1, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 1}} {
+		if _, ok := fixed(bad, 2); ok {
+			t.Errorf("%v is a number", bad)
+		}
 	}
 }

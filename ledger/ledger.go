@@ -66,7 +66,7 @@ type Item struct {
 	Spec      mechanisms.Spec
 	Described []byte        // the planner's description of the measure
 	Refresh   time.Duration // 0: the release never goes stale
-	AsOf      int64         // seconds since 1970: of the snapshot whose rows are drawn from; 0: they are read live
+	AsOf      int64         // nanoseconds since 1970: of the snapshot whose rows are drawn from; 0: they are read live
 	Ladder    Ladder
 	Levels    []mechanisms.Level // of a draw for several levels of trust, the finest first; Cost and Spec are one of them
 }

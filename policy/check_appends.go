@@ -17,8 +17,8 @@ func totalRows(t *Table, f *tableT, at place) {
 	t.MaxRowsPerUnit = max(1, whole64(f.RowsPerUnitTotal, 1, maxRowsPerUnit, at.key("rows_per_unit_total"), "rows_per_unit_total"))
 }
 
-// appends reads the column by which a table's rows are added.
-func appends(t *Table, f *tableT, at place) {
+// appends reads the column by which a table's rows are added, to a database that is not read by snapshots.
+func appends(t *Table, f *tableT, snapshot *Snapshot, at place) {
 	if f.Appends.Column == "" || t.Public || t.View.Text != "" {
 		return
 	}
@@ -41,6 +41,9 @@ func appends(t *Table, f *tableT, at place) {
 		return
 	case t.View.Text != "":
 		at.problem("appends: the source is a SELECT, whose rows may go when others come; name a table")
+		return
+	case snapshot != nil:
+		at.problem("appends: days close by the clock, and backend.snapshot reads rows of an earlier moment, in which a day may not have closed: leave out one of the two")
 		return
 	case t.MaxGroups > 0:
 		at.problem("appends: a unit's rows are bounded by groups, must be by rows_per_unit_total")

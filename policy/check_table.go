@@ -34,7 +34,7 @@ func (c *checker) table(d *Dataset, f *tableT, at place) {
 		privateTable(t, f, at)
 	}
 	columns(t, f, at.key("columns"))
-	appends(t, f, at)
+	appends(t, f, c.policy.Backend.Snapshot, at)
 	for i := range f.Releases {
 		release(t, &f.Releases[i], at.key("releases").item(i))
 	}

@@ -36,9 +36,10 @@ func TestJoinsCountWhatTheSQLSays(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		joinsOn(t, parsedFor(t, joinPolicy, dialect.PostgreSQL), dialect.PostgreSQL, postgresEngine(t, fill), postgresTexts(t, fill), all)
 	})
-	for name, unit := range map[string]string{"snapshot": "", "snapshot, units of a declared type": ", type: integer"} {
+	for name, change := range map[string][2]string{"snapshot": {}, "snapshot, units of a declared type": {"key: people.person_id", "key: people.person_id, type: integer"},
+		"snapshot, units of a type that one table declares": {"          - {name: age,", "          - {name: person_id, type: integer, keys: join}\n          - {name: age,"}} {
 		t.Run(name, func(t *testing.T) {
-			p := parsedFor(t, strings.Replace(joinPolicy, "key: people.person_id", "key: people.person_id"+unit, 1), dialect.PostgreSQL)
+			p := parsedFor(t, strings.Replace(joinPolicy, change[0], change[1], 1), dialect.PostgreSQL)
 			joinsOn(t, p, dialect.Snapshot, duckQueries(copied(t, p, postgresConn(t, fill))), postgresTexts(t, fill), all)
 		})
 	}

@@ -168,7 +168,7 @@ func (q Query) Counters() int { return q.counters }
 // Size is the number of cells of the i-th grain column.
 func (q Query) Size(i int) int { return q.sizes[i] }
 
-// Of is q over the rows of a snapshot, which AsOf names by its moment, in seconds since 1970; 0: over those of now.
+// Of is q over the rows of a snapshot, which AsOf names by its moment, in nanoseconds since 1970; 0: over those of now.
 func (q Query) Of(asOf int64) Query {
 	q.asOf = asOf
 	return q

@@ -27,7 +27,8 @@ import (
 // order once they are in DuckDB.
 //
 // Claim. A count over a snapshot's table is a count over the same rows as over the source's at the moment of the snapshot, and which
-// of a unit's rows have which rank is a function of that unit's rows alone. Proof. Units, values and rules are written by what writes
+// of a unit's rows have which rank is a function of that unit's rows alone (the same one, but in a dataset of which only some tables say
+// that units are whole numbers: there all are taken for texts). Proof. Units, values and rules are written by what writes
 // them for a query on the source (stored, normalised, kept), and the rank is the row_number by which such a query numbers rows. The
 // number of a unit depends on the other units in bits that are compared for equality alone: groupOrder and discovery take the hash's.
 
@@ -39,13 +40,16 @@ const (
 	Whole FieldKind = 1 + iota // int8
 	Real                       // float8
 	Words                      // text
+	Fixed                      // numeric, of which floor(value · 10^Scale) is kept: an int8
+	Long                       // numeric, of which the text of floor(value · 10^Scale) / 10^Scale is kept
 )
 
 // Field is a column of an extraction.
 type Field struct {
 	Name   string // its name until the rows are arranged
 	Kind   FieldKind
-	OfUnit bool // it names a unit by a text, which gets a number
+	Scale  int32 // of one that is Fixed or Long
+	OfUnit bool  // it names a unit by a text, which gets a number
 }
 
 // Extraction is the query that reads a table for a snapshot.
@@ -78,7 +82,7 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 	e := Extraction{Table: t, required: Required(t)}
 	var items, conditions []string
 	add := func(name, expression string, kind FieldKind) {
-		items = append(items, w.cast(expression, map[FieldKind]string{Whole: "int8", Real: "float8", Words: "text"}[kind])+" AS "+w.name(name))
+		items = append(items, w.cast(expression, map[FieldKind]string{Whole: "int8", Real: "float8", Words: "text", Fixed: "numeric", Long: "numeric"}[kind])+" AS "+w.name(name))
 		e.Fields = append(e.Fields, Field{Name: name, Kind: kind})
 	}
 	addKey := func(name, expression string, kind FieldKind, ofUnit bool) {
@@ -99,8 +103,9 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 			}
 			continue
 		}
-		value, kind := w.extracted(c)
+		value, kind, scale := w.extracted(c)
 		add(name, value, kind)
+		e.Fields[len(e.Fields)-1].Scale = scale
 		conditions = append(conditions, w.kept(c)...)
 	}
 	for i, k := range t.Keys {
@@ -119,9 +124,16 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 }
 
 // unitKind and keyKind are how units and keys come: whole numbers, or texts. Those of a type that the policy does not give are texts.
-// Keys are of the kind of what they lead to, so that those that may be compared (policy.Comparable) are of one; ofUnit tells that
+// Units are whole numbers where all private tables of the dataset say so. Keys are of the kind of what they lead to, so that those that may be compared (policy.Comparable) are of one; ofUnit tells that
 // this is a unit.
-func unitKind(t *policy.Table) FieldKind { return kindOf(t.UnitType()) }
+func unitKind(t *policy.Table) FieldKind {
+	for _, other := range slices.Concat(t.Dataset.Tables, []*policy.Table{t}) { // which may be joined with each other by them
+		if !other.Public && other.Derived == nil && !other.Analysed() && kindOf(other.UnitType()) != Whole {
+			return Words
+		}
+	}
+	return Whole
+}
 
 func keyKind(k *policy.Column) (kind FieldKind, ofUnit bool) {
 	to := k.Origin()
@@ -129,6 +141,19 @@ func keyKind(k *policy.Column) (kind FieldKind, ofUnit bool) {
 		return unitKind(to.Table), true
 	}
 	return kindOf(to.Type), false
+}
+
+// WholeKey tells whether a source column of the table that names units or joins rows comes as whole numbers.
+func WholeKey(t *policy.Table, source string) bool {
+	if source == t.UnitColumn {
+		return unitKind(t) == Whole
+	}
+	i := slices.IndexFunc(t.Keys, func(k *policy.Column) bool { return k.Source == source })
+	if i < 0 {
+		return false
+	}
+	kind, _ := keyKind(t.Keys[i])
+	return kind == Whole
 }
 
 func kindOf(t policy.Type) FieldKind {
@@ -182,34 +207,37 @@ func copyName(t *policy.Table) string {
 }
 
 // extracted is the normalised value of a column as it comes from the source: the number of a cell, of days or microseconds since
-// 1970, of the last digits that a snapshot keeps of a decimal.
-func (w *writer) extracted(c *policy.Column) (string, FieldKind) {
+// 1970, or a decimal, and how many of its digits after the point are kept.
+func (w *writer) extracted(c *policy.Column) (value string, kind FieldKind, scale int32) {
 	n, d := "("+w.normalised(c)+")", c.Domain
 	if !d.Ordered() {
-		return n, Whole
+		return n, Whole, 0
 	}
 	switch d.Min.(type) {
 	case int64:
-		return n, Whole
+		return n, Whole, 0
 	case policy.Date:
-		return w.operate(n, "-", w.constant(c, policy.Date(0))), Whole
+		return w.operate(n, "-", w.constant(c, policy.Date(0))), Whole, 0
 	case policy.Timestamp, policy.Timestamptz:
-		return w.micros(n), Whole
+		return w.micros(n), Whole, 0
 	case float64:
-		return n, Real
+		return n, Real, 0
 	case policy.Numeric:
 		held, err := fixedOf(c, dialect.Snapshot)
 		if err != nil {
 			w.fail("%v", err)
-			return "NULL", Whole
+			return "NULL", Whole, 0
 		}
-		if least, most := held.ends(); w.dialect.Digits > 0 || !least.IsInt64() || !most.IsInt64() {
-			return n, Words
+		if w.dialect.Digits > 0 {
+			return n, Words, 0 // which has no more digits than a snapshot holds
 		}
-		return w.call("floor", w.operate(n, "*", w.literal(power(held.scale).String(), "numeric"))), Whole
+		if least, most := held.ends(); !least.IsInt64() || !most.IsInt64() {
+			return n, Long, held.scale
+		}
+		return n, Fixed, held.scale
 	}
 	w.fail("a domain of a type that is not ordered")
-	return "NULL", Whole
+	return "NULL", Whole, 0
 }
 
 // Arrange writes the statement that puts the rows of an extraction, staged in a table of its fields, into the snapshot. With units
@@ -284,7 +312,7 @@ func (w *writer) arranged(c *policy.Column, field string, kind FieldKind) string
 			return "NULL"
 		}
 		to := w.dialect.DecimalOf(held.wide, held.scale)
-		if kind == Words {
+		if kind == Words || kind == Long {
 			return "TRY_CAST(" + field + " AS " + to + ")"
 		}
 		if held.scale == 0 {

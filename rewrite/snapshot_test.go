@@ -4,11 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -31,11 +33,22 @@ func snapshotOf(t *testing.T, from dialect.Dialect, read rowsOf, tables ...*poli
 		}
 		var fields []string
 		for _, f := range e.Fields {
-			fields = append(fields, f.Name+" "+map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR"}[f.Kind])
+			fields = append(fields, f.Name+" "+map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR", rewrite.Fixed: "BIGINT", rewrite.Long: "VARCHAR"}[f.Kind])
 		}
 		name := fmt.Sprintf("private.stage.t%d", i)
 		exec(t, db, "CREATE TABLE "+name+" ("+strings.Join(fields, ", ")+")")
 		for _, row := range read(t, e.SQL(), e.Args()) {
+			for at, f := range e.Fields {
+				n, ok := row[at].(pgtype.Numeric)
+				switch {
+				case ok && f.Kind == rewrite.Fixed && n.Valid:
+					row[at] = floored(n, f.Scale).Int64()
+				case ok && f.Kind == rewrite.Long && n.Valid:
+					row[at] = new(big.Rat).SetFrac(floored(n, f.Scale), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(f.Scale)), nil)).FloatString(int(f.Scale))
+				case ok:
+					row[at] = nil
+				}
+			}
 			exec(t, db, "INSERT INTO "+name+" VALUES (?"+strings.Repeat(", ?", len(row)-1)+")", row...)
 		}
 		extractions = append(extractions, e)
@@ -61,6 +74,17 @@ func snapshotOf(t *testing.T, from dialect.Dialect, read rowsOf, tables ...*poli
 		exec(t, db, arrange)
 	}
 	return db
+}
+
+// floored is floor(n · 10^scale).
+func floored(n pgtype.Numeric, scale int32) *big.Int {
+	x := new(big.Rat).SetInt(n.Int)
+	power := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(n.Exp+scale, -n.Exp-scale))), nil))
+	if n.Exp+scale < 0 {
+		power.Inv(power)
+	}
+	x.Mul(x, power)
+	return new(big.Int).Div(x.Num(), x.Denom()) // Euclid's: the denominator is positive
 }
 
 func exec(t *testing.T, db *sql.DB, text string, args ...any) {

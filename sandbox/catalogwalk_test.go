@@ -109,11 +109,6 @@ const callsSQL = `SELECT n.nspname || '.' || p.proname || '(' || coalesce((SELEC
 	FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS a(t, k)), '') || ')'
 	FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE $which ORDER BY 1`
 
-// notEmbedded are functions that the embedded sandbox refuses, and why.
-var notEmbedded = map[string]string{
-	"pg_catalog.regexp_match(NULL::text, NULL::text)": "of several matches PostgreSQL takes the longest, DuckDB the first that it finds",
-}
-
 // TestEveryFunctionOfTheViews: each function that the catalogs' own views call has the same columns in both sandboxes as on
 // PostgreSQL, and answers where PostgreSQL does.
 func TestEveryFunctionOfTheViews(t *testing.T) {
@@ -135,12 +130,6 @@ func TestEveryFunctionOfTheViews(t *testing.T) {
 			}
 			rows, err := sandboxtest.Planned(t, e, sandboxtest.Census(), sql)
 			rows.Data = nil
-			if why := notEmbedded[call]; why != "" && name == "embedded" {
-				if sandboxtest.StateOf(err) != "DP002" {
-					t.Errorf("%s is answered, though %s", call, why)
-				}
-				continue
-			}
 			if got := sandboxtest.Written(rows); err != nil || got != want {
 				missing = append(missing, fmt.Sprintf("%s: %v: got %s, want %s", call, err, got, want))
 				continue

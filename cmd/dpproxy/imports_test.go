@@ -71,7 +71,7 @@ var picture = map[string][]string{
 	"internal/threats/report":    {"internal/threats"},
 	"internal/processor":         {},
 	"sandbox":                    {"rewrite/outer", "rewrite/dialect", "planner/plans", "planner/scalar", "policy", "mechanisms/privacy"},
-	"sandbox/catalog":            {"sandbox", "rewrite/outer", "planner/pgcatalog", "planner/scalar", "policy"},
+	"sandbox/catalog":            {"sandbox", "rewrite/outer", "rewrite/dialect", "planner/pgcatalog", "planner/scalar", "policy"},
 	"sandbox/embedded":           {"sandbox", "sandbox/catalog", "rewrite/outer", "rewrite/dialect", "planner/pgcatalog", "planner/scalar", "policy", "mechanisms/privacy", "internal/processor"},
 	"sandbox/twin":               {"sandbox", "sandbox/catalog", "rewrite/outer", "rewrite/dialect", "planner/pgcatalog", "planner/scalar", "policy", "mechanisms/privacy"},
 	"sandbox/sandboxtest":        {"sandbox", "sandbox/embedded", "sandbox/twin", "rewrite/outer", "planner", "planner/plans", "planner/reuse", "planner/refuse", "planner/parse", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy", "backend/pgtest", "internal/material"},

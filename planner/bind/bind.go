@@ -344,16 +344,12 @@ func (b *Binder) rowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
 		return limitedRows.At(ast.Location(sel.DistinctClause[0]), "DISTINCT ON")
 	case sel.LimitCount != nil && !isZero(sel.LimitCount) && !IsNoLimit(sel.LimitCount):
 		return limitedRows.At(ast.Location(sel.LimitCount), "LIMIT")
-	case !b.skipsNone(sel.LimitOffset):
+	}
+	// OFFSET $1 with 0 leaves all rows, as Prisma asks for every count. When it is described, the number is not known yet.
+	if n, refusal := b.Whole(sel.LimitOffset, "OFFSET", 0); refusal != nil || n != 0 {
 		return limitedRows.At(ast.Location(sel.LimitOffset), "OFFSET")
 	}
 	return nil
-}
-
-// skipsNone tells whether an OFFSET leaves out no row: a parameter that is 0 says so as the constant does.
-func (b *Binder) skipsNone(offset *pg.Node) bool {
-	n, refusal := b.Whole(offset, "OFFSET", 0)
-	return refusal == nil && n == 0
 }
 
 func lockName(n *pg.Node) string {

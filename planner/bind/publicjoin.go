@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -184,6 +185,9 @@ func comparable(a, b policy.Type) bool {
 func joinText(v policy.Value) (string, bool) {
 	if v == nil {
 		return "", false
+	}
+	if n, ok := v.(int64); ok { // as below
+		return strconv.FormatInt(n, 10), true
 	}
 	if x, ok := derived.RatOf(v); ok {
 		return x.RatString(), true

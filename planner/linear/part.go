@@ -41,14 +41,13 @@ func (v *Solver) classify(p *Part) *refuse.Refusal {
 		p.Masks[c] = make([]bool, combinations)
 	}
 	seen := map[string]int32{}
-	pieces, cells := make([]int, len(p.Columns)), make([]int, len(p.Columns))
+	cells, on := make([]int, len(p.Columns)), v.evaluated(p)
 	for at := range p.Class {
-		Decode(at, p.Sizes, pieces)
-		v.put(p, pieces)
-		for i, piece := range pieces {
+		Decode(at, p.Sizes, on.pieces)
+		for i, piece := range on.pieces {
 			cells[i] = p.firstOf(i, piece)
 		}
-		if refusal := v.classifyOne(p, at, cells, seen); refusal != nil {
+		if refusal := v.classifyOne(p, on, at, cells, seen); refusal != nil {
 			return refusal
 		}
 	}
@@ -73,12 +72,12 @@ func (v *Solver) classify(p *Part) *refuse.Refusal {
 	return nil
 }
 
-// classifyOne handles one combination, to which the box is set; cells are the first ones in it.
-func (v *Solver) classifyOne(p *Part, at int, cells []int, seen map[string]int32) *refuse.Refusal {
+// classifyOne handles one combination; cells are the first ones in it.
+func (v *Solver) classifyOne(p *Part, on *evaluated, at int, cells []int, seen map[string]int32) *refuse.Refusal {
 	// Expressions are evaluated on every combination, also where the condition fails: an error must not depend on it.
 	admitted := v.admitted(p, cells)
 	for _, e := range p.filters {
-		holds, refusal := v.decide(e)
+		holds, refusal := on.decide(e)
 		if refusal != nil {
 			return refusal
 		}
@@ -87,7 +86,7 @@ func (v *Solver) classifyOne(p *Part, at int, cells []int, seen map[string]int32
 	for c, list := range p.only {
 		counts := true
 		for _, e := range list {
-			holds, refusal := v.decide(e)
+			holds, refusal := on.decide(e)
 			if refusal != nil {
 				return refusal
 			}
@@ -99,7 +98,7 @@ func (v *Solver) classifyOne(p *Part, at int, cells []int, seen map[string]int32
 		p.Class[at] = -1
 		return nil
 	}
-	values, refusal := v.keysOf(p)
+	values, refusal := v.keysOf(p, on)
 	if refusal != nil {
 		return refusal
 	}
@@ -125,11 +124,11 @@ func (v *Solver) concealed(p *Part, cells []int) bool {
 	return false
 }
 
-// keysOf evaluates the part's keys on the box.
-func (v *Solver) keysOf(p *Part) ([]policy.Value, *refuse.Refusal) {
+// keysOf evaluates the part's keys.
+func (v *Solver) keysOf(p *Part, on *evaluated) ([]policy.Value, *refuse.Refusal) {
 	values := make([]policy.Value, len(p.Keys))
 	for i, k := range p.Keys {
-		value, refusal := v.key(v.S.Keys[k])
+		value, refusal := on.key(v.S.Keys[k])
 		if refusal != nil {
 			return nil, refusal
 		}

@@ -102,10 +102,11 @@ func (a *Answerer) admit(ctx context.Context, s *Session, queries []rewrite.Quer
 	leave := p.leave
 	if leave == nil {
 		var err error
-		if leave, err = a.inTurn(ctx, s); err != nil {
+		var asOf func(...rewrite.Query) int64
+		if asOf, leave, err = a.inTurn(ctx, s); err != nil {
 			return err
 		}
-		p.asOf = a.backend.AsOf()
+		p.asOf = asOf(queries...)
 	} else if len(queries) == 0 {
 		return nil
 	}
@@ -139,18 +140,18 @@ func (a *Answerer) admit(ctx context.Context, s *Session, queries []rewrite.Quer
 }
 
 // inTurn waits until the private database has a place for a statement of this user, and until it is admitted to the line.
-func (a *Answerer) inTurn(ctx context.Context, s *Session) (leave func(last time.Time), err error) {
+func (a *Answerer) inTurn(ctx context.Context, s *Session) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
 	step := s.Policy.Server.Timing.Fresh
 	done, err := a.workers.Query(ctx, s.User, step, a.backend.Lines(step))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	left, err := a.backend.Admit(ctx, step)
+	asOf, left, err := a.backend.Admit(ctx, step)
 	if err != nil {
 		done(time.Time{})
-		return nil, err
+		return nil, nil, err
 	}
-	return func(last time.Time) {
+	return asOf, func(last time.Time) {
 		left(last)
 		done(last)
 	}, nil

@@ -76,7 +76,7 @@ func dateOf(asOf int64) string {
 	if asOf == 0 {
 		return ""
 	}
-	return time.Unix(asOf, 0).UTC().Format("2006-01-02 15:04") + " UTC"
+	return time.Unix(0, asOf).UTC().Format("2006-01-02 15:04") + " UTC"
 }
 
 // publicParts says what of an answer comes from the policy alone, lest it be taken for what the data say.

@@ -79,6 +79,11 @@ func (b *binder) binary(op string, l, r expr) expr {
 		return likeSQL(op, b.text(l), b.text(r))
 	case "~", "!~", "~*", "!~*":
 		return b.matches(op, l, r)
+	case ">>":
+		known := l.oid.Integer() || r.oid.Integer() // of one, the other may be an untyped literal
+		if known && (l.oid.Integer() || l.oid == policy.Unknown) && (r.oid.Integer() && r.oid != policy.Int8 || r.oid == policy.Unknown) {
+			return b.shiftRight(b.number(l, r), r)
+		}
 	case "||":
 		return b.concat(l, r)
 	case "@>", "<@", "&&":
@@ -97,6 +102,8 @@ func (b *binder) binary(op string, l, r expr) expr {
 		return expr{sql: "CAST(NULL AS " + Storage(t.oid) + ")", typed: t}
 	}
 	switch op {
+	case "<<", "#": // which package scalar does not know
+		cannot("operator " + op)
 	case "+", "-", "*":
 		return expr{sql: "(" + l.sql + " " + op + " " + r.sql + ")", typed: t}
 	case "&", "|":
@@ -110,6 +117,19 @@ func (b *binder) binary(op string, l, r expr) expr {
 		return expr{sql: "CAST(" + sql + " AS " + Storage(t.oid) + ")", typed: t}
 	}
 	return b.call(op, l, r)
+}
+
+// shiftRight binds >> of whole numbers. PostgreSQL's processor reads as many digits of the count as the number's type needs, DuckDB
+// shifts by a larger one to 0; a smallint is shifted as an integer.
+func (b *binder) shiftRight(l, r expr) expr {
+	wide, digits := "INTEGER", "31"
+	if l.oid == policy.Int8 {
+		wide, digits = "BIGINT", "63"
+	}
+	if r = b.cast(r, int4Type); l.null {
+		return expr{sql: "CAST(NULL AS " + Storage(l.oid) + ")", typed: of(l.oid)}
+	}
+	return expr{sql: "CAST((CAST(" + l.sql + " AS " + wide + ") >> CAST((" + r.sql + " & " + digits + ") AS " + wide + ")) AS " + Storage(l.oid) + ")", typed: of(l.oid)}
 }
 
 // number gives an untyped operand of integer arithmetic the other's type, and an oid an integer one.

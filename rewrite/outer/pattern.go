@@ -52,19 +52,17 @@ func (b *binder) extracted(name string, text, pattern expr) expr {
 	if name == "regexp_match" {
 		result = of(typeTextArr)
 	}
-	if pattern.null {
+	if isNull(pattern) {
 		return b.keeping(expr{sql: "CAST(NULL AS " + Storage(result.oid) + ")", typed: result}, text)
 	}
-	if pattern.literal == nil {
-		cannot("a regular expression that is not a constant")
-	}
+	constant := constantText(pattern)
 	found := b.matches("~", text, pattern)
-	tree, err := syntax.Parse(*pattern.literal, syntax.Perl|syntax.DotNL)
+	tree, err := syntax.Parse(constant, syntax.Perl|syntax.DotNL)
 	if err != nil || !oneWay(tree) {
 		cannot("this regular expression")
 	}
 	group := func(i int) string {
-		return "regexp_extract(" + b.text(text).sql + ", " + dialect.QuoteText(*pattern.literal) + ", " + strconv.Itoa(i) + ", 's')"
+		return "regexp_extract(" + b.text(text).sql + ", " + dialect.QuoteText(constant) + ", " + strconv.Itoa(i) + ", 's')"
 	}
 	out := group(min(tree.MaxCap(), 1))
 	if name == "regexp_match" {
@@ -110,26 +108,43 @@ func oneCharacter(re *syntax.Regexp) bool {
 	return false
 }
 
+// constantText is the text of a constant pattern, typed or not: what came as a parameter has been given a type.
+func constantText(e expr) string {
+	if e.literal != nil {
+		return *e.literal
+	}
+	if inner, ok := strings.CutPrefix(e.sql, "CAST('"); ok && textLike(e.oid) && e.oid != typeBpchar {
+		if inner, ok = strings.CutSuffix(inner, "' AS VARCHAR)"); ok {
+			if text := strings.ReplaceAll(inner, "''", "'"); quoted(text) == e.sql {
+				return text
+			}
+		}
+	}
+	cannot("a regular expression that is not a constant")
+	return ""
+}
+
+// isNull tells the NULL of no type, or of a text's.
+func isNull(e expr) bool { return e.null || textLike(e.oid) && e.sql == "CAST(NULL AS VARCHAR)" }
+
 // plainClass is a class of characters that stand for themselves or for a range.
 var plainClass = regexp.MustCompile(`\[\^?[^\[\]\\]+\]`)
 
 // matches binds the operators of regular expressions, for constant patterns that mean the same in RE2.
 func (b *binder) matches(op string, l, r expr) expr {
-	if r.literal == nil {
-		if r.null {
-			return expr{sql: "CAST(NULL AS BOOLEAN)", typed: boolType}
-		}
-		cannot("a regular expression that is not a constant")
+	if isNull(r) {
+		return expr{sql: "CAST(NULL AS BOOLEAN)", typed: boolType}
 	}
-	if foreignRegexp.MatchString(plainClass.ReplaceAllString(*r.literal, "x")) {
+	constant := constantText(r)
+	if foreignRegexp.MatchString(plainClass.ReplaceAllString(constant, "x")) {
 		cannot("this regular expression")
 	}
-	if _, err := regexp.Compile(*r.literal); err != nil {
+	if _, err := regexp.Compile(constant); err != nil {
 		wrong("2201B", "invalid regular expression", 0)
 	}
 	flags := "s"
 	if strings.HasSuffix(op, "*") {
 		flags = "si"
 	}
-	return truth("regexp_matches("+b.text(l).sql+", "+dialect.QuoteText(*r.literal)+", '"+flags+"')", strings.HasPrefix(op, "!"))
+	return truth("regexp_matches("+b.text(l).sql+", "+dialect.QuoteText(constant)+", '"+flags+"')", strings.HasPrefix(op, "!"))
 }

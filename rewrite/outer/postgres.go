@@ -165,8 +165,11 @@ func (t *twin) node(n *pg.Node) {
 			n.Node = t.expand(`CAST("$`+name+`" AS pg_catalog.name)`, nil).Node
 		}
 	case *pg.Node_TypeCast:
-		if lastName(v.TypeCast.GetTypeName().GetNames()) == "regrole" {
+		switch lastName(v.TypeCast.GetTypeName().GetNames()) {
+		case "regrole":
 			cannot("a cast to regrole")
+		case "regclass":
+			t.className(v.TypeCast)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"regexp"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -110,4 +111,22 @@ func (t *twin) systemColumn(n *pg.Node, fields []*pg.Node, s *twinScope) {
 		value = "CAST(CAST(" + dialect.QuoteText(dialect.QuoteName(schema)+"."+dialect.QuoteName(name)) + " AS pg_catalog.regclass) AS pg_catalog.oid)"
 	}
 	n.Node = t.expand(value, nil).Node
+}
+
+// database finds the name of a database before those of a schema and of a relation.
+const database = `^(?:"[^"]+"|[^".]+)\.((?:"[^"]+"|[^".]+)\.(?:"[^"]+"|[^".]+))$`
+
+var databaseBefore = regexp.MustCompile(database)
+
+// className leaves out the name of the database before that of a relation, which would be the sandbox's own: in a text as it
+// stands, and where one is put together of parts, as TypeORM does of table_catalog, table_schema and table_name.
+//
+//	SELECT 'demo.public.people'::regclass
+//	⇒ SELECT 'public.people'::regclass
+func (t *twin) className(c *pg.TypeCast) {
+	if text := c.GetArg().GetAConst().GetSval(); text != nil {
+		text.Sval = databaseBefore.ReplaceAllString(text.Sval, "$1")
+	} else if joined := c.GetArg().GetAExpr(); joined != nil && lastName(joined.GetName()) == "||" && len(c.GetTypeName().GetArrayBounds()) == 0 {
+		c.Arg = t.expand(`pg_catalog.regexp_replace("%1", `+dialect.QuoteText(database)+`, '\1')`, []*pg.Node{c.GetArg()})
+	}
 }

@@ -1,8 +1,13 @@
 package catalog
 
 import (
+	"maps"
+	"regexp"
+	"slices"
+
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // How one relation is described: a table orders(id int4, paid numeric) is a row of pg_class, two of pg_attribute, one of
@@ -13,8 +18,8 @@ import (
 type relation struct {
 	database, schema, name string
 	namespace, oid         int64
+	rowType                int64  // the number of the type of its rows, 0 where none is listed; that of a list of them is one less
 	kind                   string // "r" or "v"
-	rowType                int64  // what a row of it is; 0 for the catalogs' own
 	comment                string
 	columns                []attribute
 }
@@ -29,7 +34,10 @@ type attribute struct {
 }
 
 // description collects the rows of the relations that describe schemas, tables and columns.
-type description struct{ rows map[string][]record }
+type description struct {
+	rows  map[string][]record
+	shown [][]policy.Value // rows of TypeNames
+}
 
 func (d *description) put(schema, name string, r record) {
 	if d.rows == nil {
@@ -46,6 +54,11 @@ func (d *description) tables() []Table {
 			all = append(all, newTable(rel.Schema, rel.Name, records...))
 		}
 	}
+	if d.shown != nil {
+		names := typeNamesTable()
+		names.Rows.Data = d.shown
+		all = append(all, names)
+	}
 	return all
 }
 
@@ -61,8 +74,8 @@ func (d *description) add(r relation) {
 	if r.kind == "v" {
 		access, yes = 0, "VIEW"
 	}
-	d.put("pg_catalog", "pg_class", record{"oid": r.oid, "relname": r.name, "relnamespace": r.namespace, "reltype": r.rowType, "relowner": OwnerOid,
-		"relam": access, "relfilenode": int64(0), "reltuples": float64(-1), "relpersistence": "p", "relkind": r.kind,
+	d.put("pg_catalog", "pg_class", record{"oid": r.oid, "relname": r.name, "relnamespace": r.namespace, "relowner": OwnerOid,
+		"reltype": r.rowType, "relam": access, "relfilenode": int64(0), "reltuples": float64(-1), "relpersistence": "p", "relkind": r.kind,
 		"relnatts": int64(len(r.columns)), "relispopulated": true, "relreplident": "d"})
 	d.put("information_schema", "tables", record{"table_catalog": r.database, "table_schema": r.schema, "table_name": r.name,
 		"table_type": yes, "is_insertable_into": "NO", "is_typed": "NO"})
@@ -78,9 +91,7 @@ func (d *description) add(r relation) {
 			"hasindexes": false, "hasrules": false, "hastriggers": false, "rowsecurity": false})
 	}
 	if r.rowType != 0 {
-		d.put("pg_catalog", "pg_type", record{"oid": r.rowType, "typname": r.name, "typnamespace": r.namespace, "typowner": OwnerOid, "typlen": int64(-1),
-			"typtype": "c", "typcategory": "C", "typisdefined": true, "typdelim": ",", "typrelid": r.oid, "typinput": int64(2290), "typoutput": int64(2291),
-			"typreceive": int64(2402), "typsend": int64(2403), "typalign": "d", "typstorage": "x", "typtypmod": int64(-1)}) // record_in, _out, _recv, _send
+		d.types(r)
 	}
 	d.comment(r.oid, 0, r.comment)
 	for i, a := range r.columns {
@@ -88,6 +99,39 @@ func (d *description) add(r relation) {
 		d.comment(r.oid, int64(i+1), a.comment)
 	}
 }
+
+// types describes the types that a table brings with it: that of its rows, and that of lists of them. Prisma, for one, takes a
+// relation without one for no table.
+func (d *description) types(r relation) {
+	const (
+		arrayIn, recordIn = 750, 2290 // each followed by its sister that writes
+		arrayReceive      = 2400      // followed by array_send, record_recv and record_send
+	)
+	common := record{"typnamespace": r.namespace, "typowner": OwnerOid, "typlen": int64(-1), "typisdefined": true, "typdelim": ",", "typalign": "d",
+		"typstorage": "x", "typtypmod": int64(-1)}
+	row, list := maps.Clone(common), maps.Clone(common)
+	maps.Copy(row, record{"oid": r.rowType, "typname": r.name, "typtype": "c", "typcategory": "C", "typrelid": r.oid, "typarray": r.rowType - 1,
+		"typinput": int64(recordIn), "typoutput": int64(recordIn + 1), "typreceive": int64(arrayReceive + 2), "typsend": int64(arrayReceive + 3)})
+	maps.Copy(list, record{"oid": r.rowType - 1, "typname": "_" + r.name, "typtype": "b", "typcategory": "A", "typelem": r.rowType, "typsubscript": int64(6179),
+		"typanalyze": int64(3816), "typinput": int64(arrayIn), "typoutput": int64(arrayIn + 1), "typreceive": int64(arrayReceive), "typsend": int64(arrayReceive + 1)})
+	d.put("pg_catalog", "pg_type", row)
+	d.put("pg_catalog", "pg_type", list)
+	name := quoteIdentifier(r.name)
+	if r.schema != "public" {
+		name = quoteIdentifier(r.schema) + "." + name
+	}
+	d.shown = append(d.shown, []policy.Value{r.rowType, name}, []policy.Value{r.rowType - 1, name + "[]"})
+}
+
+// quoteIdentifier quotes a name as PostgreSQL shows it: where it needs quotes.
+func quoteIdentifier(name string) string {
+	if plainName.MatchString(name) && !slices.Contains(Keywords(), name) {
+		return name
+	}
+	return dialect.QuoteName(name)
+}
+
+var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
 func (d *description) comment(oid, column int64, text string) {
 	if text != "" {

@@ -3,7 +3,6 @@ package catalog
 import (
 	"hash/fnv"
 	"strconv"
-	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -19,7 +18,6 @@ func Dataset(p *policy.Policy, dataset string) []Table {
 	}
 	oids := numbers{used: map[int64]bool{}}
 	var all description
-	var names [][]policy.Value // of the types of rows
 	schemas := map[string]int64{"public": oidPublic}
 	all.schema(d.ID, "public", oidPublic)
 	for _, t := range d.Tables {
@@ -29,8 +27,7 @@ func Dataset(p *policy.Policy, dataset string) []Table {
 		}
 		r := relation{database: d.ID, schema: t.Schema, namespace: schemas[t.Schema], name: t.Name, kind: "r",
 			oid: oids.of("table " + d.ID + "." + t.Schema + "." + t.Name), comment: TableComment(t),
-			rowType: oids.of("type " + d.ID + "." + t.Schema + "." + t.Name)}
-		names = append(names, []policy.Value{r.rowType, strings.TrimPrefix(t.Schema+"."+t.Name, "public.")})
+			rowType: oids.pair("type " + d.ID + "." + t.Schema + "." + t.Name)}
 		for _, c := range t.Columns {
 			r.columns = append(r.columns, attribute{name: c.Name, oid: c.Type, typmod: c.Typmod, comment: ColumnComment(c),
 				notNull: c.Nulls == policy.NullExclude})
@@ -41,7 +38,7 @@ func Dataset(p *policy.Policy, dataset string) []Table {
 		all.put("pg_catalog", "pg_description", record{"objoid": oid, "classoid": int64(2615), "objsubid": int64(0),
 			"description": "tables of dataset " + d.ID + " in schema " + name})
 	}
-	return append(all.tables(), namesOfTypes(names), dpTables(d), dpColumns(d))
+	return append(all.tables(), dpTables(d), dpColumns(d))
 }
 
 func datasetOf(p *policy.Policy, id string) *policy.Dataset {
@@ -63,6 +60,16 @@ func (n numbers) of(name string) int64 {
 	}
 	n.used[oid] = true
 	return oid
+}
+
+// pair gives two objects that come together a number each, and returns the second.
+func (n numbers) pair(name string) int64 {
+	for oid := n.of(name); ; oid = n.of(name) {
+		if !n.used[oid+1] {
+			n.used[oid+1] = true
+			return oid + 1
+		}
+	}
 }
 
 // Oid is the number by which catalogs know what has no table: a role, a database. It depends on the name alone.

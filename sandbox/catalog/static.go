@@ -9,7 +9,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
-	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // What the catalogs hold in every database: PostgreSQL 15's types, functions and access methods, from files, and the catalogs'
@@ -48,15 +47,11 @@ func Static(database string) ([]Table, error) {
 		all = append(all, t)
 	}
 	all = append(all, ownSchema(database)...)
-	var names [][]policy.Value
+	names := typeNamesTable()
 	for oid, name := range typeNameRows() {
-		names = append(names, []policy.Value{int64(oid), name})
+		names.Rows.Data = append(names.Rows.Data, []policy.Value{int64(oid), name})
 	}
-	return append(all, namesOfTypes(names)), nil
-}
-
-func namesOfTypes(rows [][]policy.Value) Table {
-	return Table{Name: TypeNames, Rows: sandbox.Rows{Columns: []sandbox.Column{{Name: "oid", Type: 26, Typmod: -1}, {Name: "name", Type: policy.Text, Typmod: -1}}, Data: rows}}
+	return append(all, names), nil
 }
 
 // ownSchema describes the catalogs themselves: the namespaces, relations and columns of pg_catalog, information_schema
@@ -66,6 +61,9 @@ func ownSchema(database string) []Table {
 	var d description
 	for _, rel := range pgcatalog.Relations() {
 		r := relation{database: database, schema: rel.Schema, namespace: namespaces[rel.Schema], name: rel.Name, oid: rel.Oid, kind: rel.Kind}
+		if rel.Schema == "dp" {
+			r.rowType = numbers{used: map[int64]bool{}}.pair("type dp." + rel.Name)
+		}
 		for _, c := range rel.Columns {
 			r.columns = append(r.columns, attribute{name: c.Name, oid: c.Type, typmod: -1, notNull: c.NotNull})
 		}

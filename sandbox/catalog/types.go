@@ -8,12 +8,18 @@ import (
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // Built-in types: their names, their rows of pg_type, and what information_schema.columns says of columns of them.
 
-// TypeNames is a table of our own: the oid and the name of each built-in type and of each table's rows, for format_type in the embedded engine.
+// TypeNames is a table of our own: the oid and the name of each built-in type, for format_type in the embedded engine.
 const TypeNames = "dpproxy.types"
+
+// typeNamesTable is TypeNames without rows.
+func typeNamesTable() Table {
+	return Table{Name: TypeNames, Rows: sandbox.Rows{Columns: []sandbox.Column{{Name: "oid", Type: 26, Typmod: -1}, {Name: "name", Type: policy.Text, Typmod: -1}}}}
+}
 
 // TypeName is a built-in type's name as format_type writes it.
 func TypeName(t policy.Type) (string, bool) {

@@ -25,11 +25,14 @@ func macros() []string {
 	find := func(macro, or, relation, column, what string) []string {
 		return []string{
 			"CREATE MACRO " + or + `(n) AS (SELECT m_2.oid FROM "` + relation + `" AS m_2 WHERE m_2."` + column + `" = n ORDER BY m_2.oid LIMIT 1)`,
-			"CREATE MACRO " + macro + "(n) AS CASE WHEN n IS NULL THEN NULL ELSE coalesce(" + or + "(n), " + missing("42704", what+" does not exist") + ") END",
+			"CREATE MACRO " + macro + "(n) AS CASE WHEN n IS NULL THEN NULL ELSE coalesce(" + or + "(n), " + or + "(pg_last_name(n)), " + missing("42704", what+" does not exist") + ") END",
 		}
 	}
 	const class = `"pg_catalog.pg_class" AS m_c JOIN "pg_catalog.pg_namespace" AS m_n ON m_n.oid = m_c.relnamespace`
+	const part = `("[^"]+"|[^".]+)`
 	all := []string{
+		`CREATE MACRO pg_last_name(n) AS CASE WHEN regexp_full_match(n, '(` + part + `\.)?` + part + `')
+			THEN replace(regexp_extract(n, '` + part + `$'), '"', '') END`,
 		`CREATE MACRO pg_quote_ident(x) AS CASE WHEN regexp_full_match(x, '[a-z_][a-z0-9_]*') AND x NOT IN (` + keywords + `) THEN x
 			ELSE '"' || replace(x, '"', '""') || '"' END`,
 		`CREATE MACRO pg_quote_literal(x) AS CASE WHEN contains(x, '\') THEN 'E' ELSE '' END || '''' ||
@@ -40,8 +43,11 @@ func macros() []string {
 			CAST(o AS VARCHAR)) END`,
 		`CREATE MACRO pg_class_or_null(n) AS (SELECT m_c.oid FROM ` + class + ` WHERE m_n.nspname IN ('pg_catalog', 'public') AND m_c.relname = n
 			OR m_n.nspname || '.' || m_c.relname = n ORDER BY m_n.nspname LIMIT 1)`,
+		// A name put together of a row's columns may have its parts quoted, and the database before them, which is this one.
+		`CREATE MACRO pg_unquoted_name(n) AS CASE WHEN regexp_full_match(n, '` + part + `(\.` + part + `){0,2}')
+			THEN replace(regexp_extract(n, '(` + part + `\.)?` + part + `$'), '"', '') END`,
 		`CREATE MACRO pg_find_class_of(n) AS CASE WHEN n IS NULL THEN NULL WHEN regexp_full_match(n, '[0-9]+') THEN CAST(n AS BIGINT)
-			ELSE coalesce(pg_class_or_null(n), ` + missing("42P01", "relation does not exist") + `) END`,
+			ELSE coalesce(pg_class_or_null(n), pg_class_or_null(pg_unquoted_name(n)), ` + missing("42P01", "relation does not exist") + `) END`,
 		`CREATE MACRO pg_find_class(s, n) AS pg_find_class_of(CASE WHEN s = '' THEN n ELSE s || '.' || n END)`,
 		`CREATE MACRO pg_role_name(o, u) AS CASE o WHEN 10 THEN '` + pgcatalog.OwnerName + `' WHEN 0 THEN 'unknown (OID=0)' ELSE u END`,
 		`CREATE MACRO pg_format_type(o, m) AS CASE WHEN o IS NULL THEN NULL WHEN o = 0 THEN '-'

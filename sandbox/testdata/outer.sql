@@ -212,3 +212,19 @@ SELECT DISTINCT a.k AS x FROM leaf_1 a ORDER BY a.g
 SELECT a.k, b.n FROM leaf_1 a LEFT JOIN leaf_1 b ON b.k = a.k AND b.n = (SELECT max(c.n) FROM leaf_1 c) ORDER BY 1, 2
 SELECT a.k, b.n FROM leaf_1 a LEFT JOIN leaf_1 AS b ON b.k = a.k AND b.n IN (SELECT max(c.n) FROM leaf_1 c WHERE c.g = a.g) ORDER BY 1, 2
 SELECT a.n, d.n FROM leaf_1 a LEFT JOIN (SELECT k, n FROM leaf_1 WHERE n > 0) d ON EXISTS (SELECT 1 FROM leaf_2 c WHERE c.n = d.n) AND d.k = a.k ORDER BY 1, 2
+
+-- answered: from here on a refusal is a fault. Patterns that have a type, as those that come as parameters do
+SELECT k ~ '^[ab]$'::text, k !~ CAST('a' AS varchar), k ~* '''|A'::text, 'it''s' ~ '''s$'::text, 'x' ~ NULL::text, k OPERATOR(pg_catalog.~) '^(b)$'::text COLLATE pg_catalog.default, substring('a=7' FROM '[0-9]+'::text) FROM leaf_1 ORDER BY n, k
+-- names of a row's parts, which a tool has quoted
+SELECT ('"pg_catalog"."' || t || '"')::regtype::text FROM (VALUES ('int4'), ('timestamptz'), ('text'), ('_int4')) AS v(t)
+SELECT (quote_ident(s) || '.' || quote_ident(r))::regclass::oid, (s || '.' || r)::regclass::text FROM (VALUES ('pg_catalog', 'pg_class'), ('pg_catalog', 'pg_type')) AS v(s, r)
+SELECT (quote_ident(current_database()) || '.' || quote_ident(s) || '.' || quote_ident(r))::regclass::oid FROM (VALUES ('pg_catalog', 'pg_class')) AS v(s, r)
+SELECT ('"pg_catalog"."' || t || '"')::regtype::text FROM (VALUES ('no_type')) AS v(t)
+-- shifts, as jOOQ's code generator reads modifiers
+SELECT (-8) >> 1, 1703937 >> 16, (7::smallint >> 1), (-7::smallint) >> 20, 5::bigint >> 40, (-5)::bigint >> 65, 9 >> 33, 9 >> (-1), n >> 1, '9' >> 1 FROM leaf_1 ORDER BY n, k
+SELECT 1 >> 2::bigint
+SELECT (-7) >> 2::smallint, 1 >> 2::int8::int4
+SELECT pg_typeof(7::smallint >> 1), pg_typeof(7::bigint >> 1), NULL >> 1, 1 >> NULL
+-- indexes, of which there are none
+SELECT i.indoption::int[] AS asc_or_desc, array(SELECT pg_get_indexdef(i.indexrelid, k + 1, true) FROM generate_subscripts(i.indkey, 1) AS k ORDER BY k) AS columns FROM pg_catalog.pg_index AS i WHERE i.indrelid = 0
+SELECT NULL::int2vector::int[]

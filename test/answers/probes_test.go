@@ -102,3 +102,33 @@ func TestProbesOfADriver(t *testing.T) {
 		t.Errorf("%q, %v", names, rows.Err())
 	}
 }
+
+// TestOffsetOfNothing: a count over rows from which OFFSET $1 takes none, as Prisma asks it, is the count; one that takes some is refused.
+func TestOffsetOfNothing(t *testing.T) {
+	kit.Beside(t)
+	s := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.URL("alice", "lab"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	var plain int64
+	if err := conn.QueryRow(ctx, `SELECT count(*) FROM people WHERE age >= $1`, 30).Scan(&plain); err != nil {
+		t.Fatal(err)
+	}
+	const sql = `SELECT count(*) AS "_count" FROM (SELECT "public"."people"."age" FROM "public"."people" WHERE age >= $1 OFFSET $2) AS "sub"`
+	for _, none := range []any{0, nil} {
+		var n int64
+		if err := conn.QueryRow(ctx, sql, 30, none).Scan(&n); err != nil || n != plain {
+			t.Errorf("OFFSET %v: %d, %v, want %d", none, n, err, plain)
+		}
+	}
+	var n int64
+	for _, some := range []int{1, -1} {
+		if err := conn.QueryRow(ctx, sql, 30, some).Scan(&n); err == nil || !strings.Contains(err.Error(), "OFFSET over private rows") {
+			t.Errorf("OFFSET %d: %d, %v", some, n, err)
+		}
+	}
+}

@@ -90,6 +90,9 @@ var pythonScripts = []struct{ name, file, modules string }{
 	{"psycopg", "psycopg_client.py", "psycopg"},
 	{"asyncpg", "asyncpg_client.py", "asyncpg"},
 	{"sqlalchemy", "sqlalchemy_client.py", "sqlalchemy, psycopg2"},
+	{"django", "django_client.py", "django, psycopg"},
+	{"pgcli", "pgcli_client.py", "pgcli"},
+	{"ibis", "ibis_client.py", "ibis.backends.postgres"},
 	{"pyodbc", "odbc_client.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()"},
 }
 
@@ -111,14 +114,19 @@ func clientScripts() []script {
 		script{"isql", []string{"sh", "isql_client.sh"}, []string{"sh", "-c", "command -v isql && grep -q '^\\[PostgreSQL Unicode' /etc/odbcinst.ini"}},
 		script{"node-postgres", []string{"node", "node_client.js"}, []string{"node", "-e", "require('pg')"}},
 		script{"postgres.js", []string{"node", "postgresjs_client.js"}, []string{"node", "-e", "require('postgres')"}},
+		script{"typeorm", []string{"node", "typeorm_client.js"}, []string{"node", "-e", "require('typeorm'); require('pg')"}},
+		script{"drizzle", []string{"node", "drizzle_client.js"}, []string{"node", "-e", "require('drizzle-orm/node-postgres'); require('drizzle-kit')"}},
+		script{"prisma", []string{"node", "prisma_client.js"}, []string{"node", "-e", "require('@prisma/adapter-pg'); require.resolve('prisma/package.json')"}},
 		script{"pgjdbc", []string{"java", "-cp", jdbcJar, "JdbcClient.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}})
 	if clientsDir != "" {
-		ibis := filepath.Join(clientsDir, "ibis", "bin", "python")
-		all = append(all, script{"ibis", []string{ibis, "ibis_client.py"}, []string{ibis, "-c", "import ibis.backends.postgres"}})
 		dbt := filepath.Join(clientsDir, "dbt", "bin", "python")
-		all = append(all, script{"dbt", []string{dbt, "dbt_client.py"}, []string{dbt, "-c", "import dbt.adapters.postgres"}})
 		superset := filepath.Join(clientsDir, "superset", "bin", "python")
+		jars := filepath.Join(clientsDir, "java", "*")
 		all = append(all,
+			script{"jooq", []string{"java", "-cp", jars, "JooqClient.java"}, []string{"sh", "-c", "java --version && ls " + filepath.Join(clientsDir, "java") + "/jooq-codegen-*"}},
+			script{"hibernate", []string{"sh", "-c", `d=$(mktemp -d) && javac -cp "$0" -d "$d" HibernateClient.java && java -cp "$d:$0" HibernateClient; s=$?; rm -r "$d"; exit $s`, jars},
+				[]string{"sh", "-c", "javac --version && ls " + filepath.Join(clientsDir, "java") + "/hibernate-core-*"}},
+			script{"dbt", []string{dbt, "dbt_client.py"}, []string{dbt, "-c", "import dbt.adapters.postgres"}},
 			script{"lib/pq", []string{filepath.Join(clientsDir, "libpq")}, []string{"test", "-x", filepath.Join(clientsDir, "libpq")}},
 			script{"superset", []string{superset, "superset_client.py"}, []string{superset, "-c",
 				"import superset, selenium, shutil, os; assert shutil.which('chromedriver') and os.path.exists(os.environ['SUPERSET_TEMPLATE'])"}})

@@ -188,9 +188,11 @@ func (d *database) Places() int { return 3 }
 
 func (d *database) Lines(time.Duration) bool { return false }
 
-func (d *database) Admit(context.Context, time.Duration) (leave func(time.Time), err error) {
+func (d *database) AsOf() int64 { return 0 }
+
+func (d *database) Admit(context.Context, time.Duration) (asOf func(...rewrite.Query) int64, leave func(time.Time), err error) {
 	d.admitted.Add(1)
-	return func(time.Time) { d.admitted.Add(-1) }, nil
+	return func(...rewrite.Query) int64 { return 0 }, func(time.Time) { d.admitted.Add(-1) }, nil
 }
 
 func (d *database) Execute(query rewrite.Query, receipt *ledger.Receipt, _ time.Duration) (none privacy.Sensitive[[]privacy.Group], _ error) {
