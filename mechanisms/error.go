@@ -23,16 +23,18 @@ func (s Spec) Error(spans []Span, confidence Confidence) Error { return s.Errors
 // isotonic step is part of neither: it lowers the error on the whole, by how much depends on the counts.
 // It is safe for concurrent use.
 type Errors struct {
-	cells  int
-	reader ranges.Strategy // nil for Identity
-	kind   StrategyKind
-	law    Noise
-	noise  noise.Distribution // in the law's steps
-	seen   int                // observations
-	smooth bool               // the noise is Gaussian and wide: its sums are as good as continuous
-	alpha  noise.Probability
-	prefix []byte // of the keys in widths: the noise, the confidence, and the strategy but for trees
-	asked  *Error // of a session: that of every answer
+	cells    int
+	reader   ranges.Strategy // nil for Identity
+	kind     StrategyKind
+	law      Noise
+	noise    noise.Distribution // in the law's steps
+	seen     int                // observations
+	shaped   ranges.Shaped      // the reader, where it tells variance and shape at once; else nil
+	mixtures *noise.Mixtures    // half-widths by variance and shape, where sums of wide Laplace noise are read
+	smooth   bool               // the noise is Gaussian and wide: its sums are as good as continuous
+	alpha    noise.Probability
+	prefix   []byte // of the keys in widths: the noise, the confidence, and the strategy but for trees
+	asked    *Error // of a session: that of every answer
 }
 
 // widths remembers half-widths for the whole process: each is a function of its key alone, which names noise, confidence
@@ -47,6 +49,18 @@ type halfWidths struct {
 
 // mostWidthBytes bounds the memory of remembered half-widths; beyond it they are forgotten, all at once.
 const mostWidthBytes = 32 << 20
+
+// mixtures are the tables of half-widths, by alpha. They take milliseconds to make and two kilobytes.
+var mixtures = remembered[noise.Probability, *noise.Mixtures]{most: mostOfRemembered}
+
+func mixturesOf(alpha noise.Probability) *noise.Mixtures {
+	m, known := mixtures.load(alpha)
+	if !known {
+		m = noise.NewMixtures(alpha)
+		mixtures.store(alpha, m)
+	}
+	return m
+}
 
 // Errors prepares to tell expected errors. It panics on a Spec that was not planned and on the zero Confidence.
 func (s Spec) Errors(confidence Confidence) *Errors {
@@ -72,6 +86,11 @@ func (c *Counts) errors(s Spec, confidence Confidence) *Errors {
 	e.reader, e.kind = s.reader(), s.Counts().Strategy.Kind
 	if e.kind > Tree {
 		e.prefix = append(e.prefix, keyOf(s.description())...)
+		if open, ok := e.reader.(*openStrategy); ok && own.Kind == DiscreteLaplace {
+			if e.shaped, ok = open.Strategy.(ranges.Shaped); ok {
+				e.mixtures = mixturesOf(e.alpha)
+			}
+		}
 	}
 	return e
 }
@@ -107,12 +126,27 @@ func (e *Errors) inSteps(spans []Span) Error {
 		squares, key := keyOfTerms(terms)
 		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.remembered(key, func() int64 { return e.noise.HalfWidthOf(terms, e.alpha) })}
 	}
-	squares := e.reader.Variance(same)
 	if e.smooth {
+		squares := e.reader.Variance(same)
 		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.smoothHalfWidth(squares)}
 	}
-	width := e.remembered(keyOfSpans(same), func() int64 { return e.noise.HalfWidthOf(e.reader.Terms(same), e.alpha) })
-	return Error{Variance: squares * e.noise.Variance(), HalfWidth: width}
+	if e.shaped != nil {
+		squares, fourths := e.shaped.Shape(same)
+		if k, proved := e.mixtures.HalfWidth(e.noise, squares, fourths); proved {
+			return Error{Variance: squares * e.noise.Variance(), HalfWidth: k}
+		}
+	}
+	width := e.remembered(keyOfSpans(same), func() int64 {
+		terms := e.reader.Terms(same)
+		if e.shaped != nil { // of the terms the fourth powers are exact
+			squares, fourths := evenPowers(terms)
+			if k, proved := e.mixtures.HalfWidth(e.noise, squares, fourths); proved {
+				return k
+			}
+		}
+		return e.noise.HalfWidthOf(terms, e.alpha)
+	})
+	return Error{Variance: e.reader.Variance(same) * e.noise.Variance(), HalfWidth: width}
 }
 
 // Variance returns the variance of Of alone, which is faster to find.
@@ -161,6 +195,15 @@ func (e *Errors) smoothHalfWidth(squares float64) int64 {
 	quantile := math.Sqrt2 * math.Erfcinv(float64(e.alpha)*(1-1e-13))
 	reach := quantile*w*math.Sqrt(e.noise.Variance()+s*s) + 8*s*w
 	return int64(max(0, math.Ceil(reach*(1+1e-12)-.5)))
+}
+
+func evenPowers(terms []noise.Term) (squares, fourths float64) {
+	for _, t := range terms {
+		square := t.Weight * t.Weight
+		squares += float64(t.Count) * square
+		fourths += float64(t.Count) * square * square
+	}
+	return squares, fourths
 }
 
 func countOf(spans []Span) (count int) {

@@ -71,9 +71,10 @@ func (s *openStrategy) MeanVariance(w Workload) float64 {
 	return mean
 }
 
-// Variance returns the strategy's; that of a tree takes no longer than a look-up.
+// Variance returns the strategy's; that of a tree and of what tells shapes takes no longer than a look-up.
 func (s *openStrategy) Variance(spans []ranges.Span) float64 {
-	if _, ok := s.Strategy.(ranges.Tree); ok {
+	switch s.Strategy.(type) {
+	case ranges.Tree, ranges.Shaped:
 		return s.Strategy.Variance(spans)
 	}
 	key := string(keyOfSpans(spans))

@@ -2,6 +2,7 @@ package ranges
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -29,6 +30,9 @@ type pIdentity struct {
 	// For reading, with u = 1/b and Θ = T·diag(u): the Cholesky factor of I + ΘΘ'.
 	inverse []float64 // u
 	factor  mat.Cholesky
+	// For the errors of ranges: prefixes of u², and what is known of the prefixes that were asked (pidentityprefix.go).
+	squares  []float64
+	prefixes []atomic.Pointer[prefix]
 }
 
 // band is a row of weights that are 0 outside of from to from+len(weights).
@@ -84,6 +88,7 @@ func newPIdentity(cells int, rows []band) (*pIdentity, error) {
 		}
 	}
 	s.norms = greatest(sums, squares)
+	s.prefixes = make([]atomic.Pointer[prefix], cells+1)
 	return s, s.prepare()
 }
 

@@ -92,6 +92,7 @@ func (o *openedPIdentities) get(key pIdentityKey) (*pIdentity, error) {
 	}
 	if o.cells += key.cells; o.known == nil || o.cells > mostOpened {
 		o.known, o.cells = map[pIdentityKey]*pIdentity{}, key.cells
+		prefixesKept.Store(0)
 	}
 	o.known[key] = s
 	return s, nil

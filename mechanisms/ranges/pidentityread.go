@@ -14,8 +14,10 @@ import (
 
 // prepare factorises I + ΘΘ' and sums the weights up.
 func (s *pIdentity) prepare() error {
+	s.squares = make([]float64, s.cells+1)
 	for i, b := range s.own {
-		s.inverse[i] = 1 / float64(b)
+		u := 1 / float64(b)
+		s.inverse[i], s.squares[i+1] = u, s.squares[i]+u*u
 	}
 	for k := range s.rows {
 		r := &s.rows[k]
@@ -99,6 +101,13 @@ func (s *pIdentity) Fit(observations []int64) []float64 {
 
 // Variance returns |v|² − v'Θ'MΘv for v = U·wanted.
 func (s *pIdentity) Variance(spans []Span) float64 {
+	if s.prefixed(spans) {
+		variance, weights := s.combined(spans)
+		for k, m := range weights {
+			variance -= m * s.rows[k].over(spans)
+		}
+		return variance
+	}
 	sums := make([]float64, len(s.rows))
 	for k := range s.rows {
 		sums[k] = s.rows[k].over(spans)

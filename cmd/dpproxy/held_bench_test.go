@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+// TestBenchHeldRanges prints how many ranges a second of a held release of 4,096 cells are answered, each asked for the first time
+// but for one in a few hundred, and the same few again and again, beside pgbench -S on PostgreSQL by turns: prepared, 8 clients.
+func TestBenchHeldRanges(t *testing.T) {
+	benchOnly(t)
+	server, bench, dir := pgtest.Start(t), pgbenchPath(t), t.TempDir()
+	direct := server.URL()
+	if out, err := exec.Command(bench, "-i", "-q", "-s", "10", direct).CombinedOutput(); err != nil {
+		t.Fatalf("pgbench -i: %v\n%s", err, out)
+	}
+	p := kit.Demo(t, dir, "100000")
+	p.Stop(syscall.SIGTERM)
+	kit.Edit(t, filepath.Join(dir, "policy.yaml"), "{min: 0, max: 250000, step: 1000}", "{min: 0, max: 4095, step: 1}", "{column: income, step: 10000}, ", "",
+		"type: integer, domain: {min: 0, max: 4095, step: 1}", "type: integer, nulls: exclude, domain: {min: 0, max: 4095, step: 1}")
+	p.Start([]string{"serve", "--policy", filepath.Join(dir, "policy.yaml")})
+	w := p.Connect("analyst", "demo")
+	w.Ask(`SET dp.epsilon = 0.5`)
+	if a := w.Ask(`SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000`); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	script := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const asked = "SELECT count(*) FROM people WHERE income BETWEEN :a AND :b;\n"
+	first := script("first.sql", "\\set a random(0, 4094)\n\\set b random(:a + 1, 4095)\n"+asked)
+	again := script("again.sql", "\\set a 100 * random(0, 19)\n\\set b :a + 100 * random(1, 20)\n"+asked)
+	var fresh, warm, postgres []float64
+	run := func(args ...string) float64 {
+		return tps(t, bench, append([]string{"-n", "-M", "prepared", "-c", "8", "-j", "2", "-T", "4"}, args...)...)
+	}
+	for range 3 {
+		postgres = append(postgres, run("-S", direct))
+		fresh = append(fresh, run("-f", first, p.URL("analyst", "demo")))
+		warm = append(warm, run("-f", again, p.URL("analyst", "demo")))
+	}
+	fmt.Printf("ranges of a held release of 4,096 cells a second, prepared, 8 clients: asked for the first time %.0f, asked before %.0f / pgbench -S on PostgreSQL %.0f = %.2f (aim: 0.6), %.2f (aim: 1.2)\n",
+		median(fresh), median(warm), median(postgres), median(fresh)/median(postgres), median(warm)/median(postgres))
+}
