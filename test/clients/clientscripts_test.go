@@ -93,6 +93,7 @@ var pythonScripts = []struct{ name, file, modules string }{
 	{"django", "django_client.py", "django, psycopg"},
 	{"pgcli", "pgcli_client.py", "pgcli"},
 	{"ibis", "ibis_client.py", "ibis.backends.postgres"},
+	{"polars", "polars_client.py", "polars, psycopg"},
 	{"pyodbc", "odbc_client.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()"},
 }
 
