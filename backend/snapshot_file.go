@@ -170,7 +170,8 @@ func (b *Snapshots) newest(ctx context.Context, want extractions) *copied {
 		return nil
 	}
 	for _, e := range slices.Backward(list) { // names are in the order of their moments
-		if _, digest, ok := parseName(e.Name()); !ok || digest != want.digest {
+		at, digest, ok := parseName(e.Name())
+		if !ok || digest != want.digest || time.Until(at) > time.Minute { // which a clock that was wrong has named
 			continue
 		}
 		c, err := openCopy(ctx, filepath.Join(b.plan.Dir, e.Name()), b.key)

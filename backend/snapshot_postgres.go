@@ -155,35 +155,40 @@ func fixed(v []byte, scale int) (n int64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	cut := false // something is left out below the last digit that is kept
+	const most = 1 << 63          // of the distance from 0: that of the least int64
+	size, cut := uint64(0), false // cut: something is left out below the last digit that is kept
 	for i := range digits {
-		d := digit(v, i)
+		d, factor := uint64(digit(v, i)), uint64(1)
 		switch power := 4*(weight-i) + scale; {
 		case d == 0:
+			continue
 		case power > 18:
 			return 0, false
 		case power >= 0:
-			if d > (math.MaxInt64-n)/powers[power] {
-				return 0, false
-			}
-			n += d * powers[power]
+			factor = uint64(powers[power])
 		case power > -4:
-			kept := d / powers[-power]
-			cut = cut || kept*powers[-power] != d
-			if kept > math.MaxInt64-n {
-				return 0, false
-			}
-			n += kept
+			whole := d / uint64(powers[-power])
+			cut = cut || whole*uint64(powers[-power]) != d
+			d = whole
 		default:
 			cut = true
+			continue
 		}
+		if d > (most-size)/factor {
+			return 0, false
+		}
+		size += d * factor
+	}
+	switch {
+	case negative && cut && size < most:
+		size++
+	case negative && cut, !negative && size == most:
+		return 0, false
 	}
 	if negative {
-		if n = -n; cut {
-			n--
-		}
+		return -int64(size), true // of 2^63 as well, which wraps twice
 	}
-	return n, true
+	return int64(size), true
 }
 
 // mostPower bounds the powers of ten of a Long one, whose domain has at most 38 digits.

@@ -146,6 +146,21 @@ func (p *Policy) snapshotNotes() []string {
 		s.Dir, locked, s.Every, time.Time{}.Add(s.At).Format("15:04"), s.Within, s.Every+s.Within)}
 }
 
+// snapshotWarnings says which releases are bought anew before there are other rows.
+func (p *Policy) snapshotWarnings(d *Dataset, say func(string, ...any)) {
+	s := p.Backend.Snapshot
+	if s == nil {
+		return
+	}
+	for _, t := range d.Tables {
+		for _, r := range t.Releases {
+			if r.Refresh > 0 && r.Refresh < s.Every {
+				say("table %s: a release has refresh: %s, and backend.snapshot new rows every %s: the same rows are paid for again", t.Name, r.Refresh, s.Every)
+			}
+		}
+	}
+}
+
 // samplingNotes says what fixed work is for, and what it leaves to see.
 func (p *Policy) samplingNotes() []string {
 	if !p.Server.FixedWork {
@@ -160,6 +175,7 @@ func (p *Policy) samplingNotes() []string {
 
 func (p *Policy) datasetWarnings(d *Dataset, say func(string, ...any)) {
 	p.budgetWarnings(d, say)
+	p.snapshotWarnings(d, say)
 	if b, ok := d.Budgets["*"]; ok && b.Level == "" && len(d.Levels) > 0 {
 		say("budgets: * names no level: whoever has no budget of her own has declared releases as exactly as the most trusted")
 	}
