@@ -27,10 +27,11 @@ type Backend interface {
 	// runs at a time, or until ctx ends, whose error it then returns. Who is admitted runs her queries one after the other,
 	// each of which has its turn within three steps, and then calls leave with the moment at which the last one returned, the
 	// zero time if she ran none. With a step of at most the deadline there is no such line, and no wait. asOf is the moment of the
-	// rows that queries of hers read (rewrite.Query.Of names it to them), in nanoseconds since 1970; 0: they are read live.
-	Admit(ctx context.Context, step time.Duration) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error)
-	// AsOf is the moment of the rows that are read by whoever is admitted now, as asOf is.
-	AsOf() int64
+	// rows that queries of hers read, planned under a policy (rewrite.Query.Of names it to them), in nanoseconds since 1970; 0: they
+	// are read live.
+	Admit(ctx context.Context, step time.Duration, of *policy.Policy) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error)
+	// AsOf is the moment of the rows that are read by whoever is admitted now under a policy, as asOf is.
+	AsOf(of *policy.Policy) int64
 	// Places is how many paid queries run at a time, and Lines tells whether there is a line before them with such a step.
 	Places() int
 	Lines(step time.Duration) bool

@@ -17,7 +17,7 @@ func TestCharFindings(t *testing.T) {
 		{0, "text", ""}, {6, "character", ""}, {0, "character", "trailing blanks of constants do not count"}, {6, "text", "where trailing blanks count"}, {6, "integer", "the policy says char(6)"},
 	} {
 		c := &policy.Column{Table: &policy.Table{Name: "sales"}, Name: "store", Type: policy.Text, Typmod: -1, Blanks: at.blanks}
-		list := compareColumn(c, columnShape{kindOf: at.database}, dialect.PostgreSQL)
+		list := compareColumn(c, columnShape{kindOf: at.database, base: at.database}, dialect.PostgreSQL)
 		if len(list) != min(len(at.says), 1) || len(list) > 0 && !strings.Contains(list[0].Text, at.says) {
 			t.Errorf("%d blanks, %s: %+v", at.blanks, at.database, list)
 		}

@@ -32,7 +32,7 @@ func (b *DuckDB) shape(ctx context.Context, places []place) (shape, error) {
 			}
 		}
 		for _, p := range wanted[folded(*row[0], *row[1], *row[2])] {
-			s[p] = columnShape{kind: *row[4], kindOf: *row[3], scale: -1}
+			s[p] = columnShape{kind: *row[4], kindOf: *row[3], base: *row[3], scale: -1}
 		}
 		return nil
 	}, dialect.Catalog)

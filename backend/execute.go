@@ -15,6 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -119,11 +120,11 @@ func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) 
 func (x executor) Places() int { return cap(x.slots) }
 
 // AsOf is described at Backend.
-func (x executor) AsOf() int64 { return 0 }
+func (x executor) AsOf(*policy.Policy) int64 { return 0 }
 
 func (x executor) Lines(step time.Duration) bool { return step > x.deadline }
 
-func (x executor) Admit(ctx context.Context, step time.Duration) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
+func (x executor) Admit(ctx context.Context, step time.Duration, _ *policy.Policy) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
 	if !x.Lines(step) {
 		return live, func(time.Time) {}, nil
 	}

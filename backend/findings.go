@@ -39,7 +39,7 @@ func compareTable(t *policy.Table, have shape, in dialect.Dialect) []Finding {
 		if actual, ok := at(key); !ok {
 			list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: the %s %s does not exist in the database", t.Name, what, key)})
 		} else if key == t.UnitColumn {
-			list = append(list, unitTypeFindings(t, actual)...)
+			list = append(list, unitTypeFindings(t, actual, in)...)
 		}
 	}
 	for _, c := range t.Columns {
@@ -67,7 +67,7 @@ var decimalType = regexp.MustCompile(`^DECIMAL\(\d+,(\d+)\)$`)
 
 // compareColumn holds one column's type against the policy's.
 func compareColumn(c *policy.Column, actual columnShape, in dialect.Dialect) []Finding {
-	base, scale := actual.kindOf, actual.scale
+	base, scale := actual.base, actual.scale
 	if m := decimalType.FindStringSubmatch(base); m != nil {
 		base = "DECIMAL"
 		scale, _ = strconv.Atoi(m[1])

@@ -229,9 +229,16 @@ func prepare(t *testing.T, h *house) {
 			t.Fatal(findings, err)
 		}
 	}
-	if err := h.Backend.(*Snapshots).Prepare(context.Background(), h.policy); err != nil {
+	if err := adopted(h.Backend.(*Snapshots), h.policy); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// adopted has a policy's copy in force.
+func adopted(b *Snapshots, p *policy.Policy) error {
+	copies, err := b.Prepare(context.Background(), p)
+	copies.PutInForce()
+	return err
 }
 
 func postgresHouse(t *testing.T) *house { return postgresHouseOf(t, nil) }

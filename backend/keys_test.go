@@ -46,11 +46,22 @@ func TestKeysThatDoNotCompareAreFatal(t *testing.T) {
 		{"all floating", "double precision", "real", "integer", "integer", "integer", "integer", "the unit's column id is double precision, of which equal values may have different texts"},
 		{"a unit of numbers with and without a scale", "numeric(9,0)", "numeric", "integer", "integer", "integer", "integer", "table visits: the unit's column who is numeric, of which"},
 		{"a unit of numbers with a scale", "numeric(9,0)", "numeric(9,0)", "integer", "integer", "integer", "integer", ""},
+		{"a unit of a domain over floating ones", "floats", "floats", "integer", "integer", "integer", "integer", "the unit's column id is public.floats, of which equal values may have different texts"},
+		{"a unit of a domain over a domain with a scale", "cents", "numeric(9,2)", "integer", "integer", "integer", "integer", ""},
+		{"a unit of a domain without one", "anys", "numeric(9,2)", "integer", "integer", "integer", "integer", "the unit's column id is public.anys, of which"},
+		{"a domain over floating ones as a path", "integer", "integer", "integer", "floats", "integer", "integer", "table visits, column visit (integer), and table doses, column visit (public.floats)"},
+		{"a unit of intervals", "interval", "interval", "integer", "integer", "integer", "integer", "the unit's column id is interval, of which"},
+		{"a unit of jsonb", "jsonb", "jsonb", "integer", "integer", "integer", "integer", "the unit's column id is jsonb, of which"},
+		{"a unit of arrays", "numeric[]", "numeric[]", "integer", "integer", "integer", "integer", "the unit's column id is numeric[], of which"},
+		{"a unit of enumerated values", "grade", "grade", "integer", "integer", "integer", "integer", ""},
+		{"a unit whose case does not count", "text COLLATE ci", "text COLLATE ci", "integer", "integer", "integer", "integer", "the unit's column id is text under a collation that is not deterministic, of which"},
 		{"no equality at all", "integer", "integer", "integer", "integer", "json", "integer", "table visits, column room, and table visits, column room"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			role, database := server.Role(t, ""), server.Database(t)
-			server.Exec(t, database, fmt.Sprintf(`CREATE TABLE people (id %s PRIMARY KEY, sex text)`, c.id),
+			server.Exec(t, database, `CREATE DOMAIN floats AS float8`, `CREATE DOMAIN twos AS numeric(9,2)`, `CREATE DOMAIN cents AS twos`, `CREATE DOMAIN anys AS numeric`,
+				`CREATE TYPE grade AS ENUM ('a', 'b')`, `CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`,
+				fmt.Sprintf(`CREATE TABLE people (id %s PRIMARY KEY, sex text)`, c.id),
 				fmt.Sprintf(`CREATE TABLE visits (visit %s PRIMARY KEY, who %s, ward text, room %s)`, c.visit, c.who, c.room),
 				fmt.Sprintf(`CREATE TABLE doses (visit %s, drug text, room %s)`, c.through, c.other), `GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
 			p, err := policy.Parse(fmt.Appendf(nil, keysPolicy, server.URLFor(role, database)), "policy.yaml")

@@ -27,14 +27,44 @@ func numberKind(kindOf string) string {
 
 // unitTypeFindings refuses units of which equal values may have different texts, as 0 and −0, 1 and 1.0, or a citext's. Which
 // of a unit's keys and groups stay within its bounds is said by a hash of that text, and of equal ones a database shows the
-// one that it met first: other units' rows could decide it (privacy rule 10).
-func unitTypeFindings(t *policy.Table, actual columnShape) []Finding {
-	switch base := strings.ToLower(actual.kindOf); {
-	case numberKind(base) == "floating", base == "citext", base == "numeric" && actual.scale < 0:
-		return []Finding{{Fatal: true, Text: fmt.Sprintf("table %s: the unit's column %s is %s, of which equal values may have different texts; give it a type of whole numbers, "+
-			"numeric with a scale, text or uuid", t.Name, t.UnitColumn, actual.kindOf)}}
+// one that it met first: other units' rows could decide it (privacy rule 10). DuckDB is made to compare texts.
+func unitTypeFindings(t *policy.Table, actual columnShape, in dialect.Dialect) []Finding {
+	if in.TextKeys() && numberKind(actual.base) != "floating" || !in.TextKeys() && exactClass(actual) != "" {
+		return nil
 	}
-	return nil
+	return []Finding{{Fatal: true, Text: fmt.Sprintf("table %s: the unit's column %s is %s, of which equal values may have different texts; give it a type of whole numbers, "+
+		"numeric with a scale, text or uuid", t.Name, t.UnitColumn, actual.keyed())}}
+}
+
+// keyed names the type of a column that is a key.
+func (c columnShape) keyed() string {
+	if c.loose {
+		return c.kindOf + " under a collation that is not deterministic"
+	}
+	return c.kindOf
+}
+
+// exactClass names the types of PostgreSQL whose values are equal where their texts are, one name for all that it compares with each
+// other so; empty: of this type it is not known.
+func exactClass(c columnShape) string {
+	switch c.base {
+	case "smallint", "integer", "bigint":
+		return "whole"
+	case "text", "character varying", "character", "name":
+		if !c.loose {
+			return "text"
+		}
+	case "numeric":
+		if c.scale >= 0 {
+			return fmt.Sprint("numeric of scale ", c.scale)
+		}
+	case "enum":
+		return c.kindOf
+	case "uuid", "boolean", "date", "timestamp without time zone", "timestamp with time zone", "time without time zone", "bytea", "oid", "inet", "cidr",
+		"macaddr", "macaddr8", "bit", "bit varying":
+		return c.base
+	}
+	return ""
 }
 
 // numberFindings holds the types of keys that measures may compare against each other.
@@ -44,8 +74,8 @@ func numberFindings(d *policy.Dataset, have shape, in dialect.Dialect) []Finding
 		var kinds, types [2]string
 		for i, k := range pair {
 			schema, name := relationOf(k.Table, in)
-			types[i] = have[place{schema, name, k.Source}].kindOf
-			kinds[i] = numberKind(types[i])
+			at := have[place{schema, name, k.Source}]
+			types[i], kinds[i] = at.kindOf, numberKind(at.base)
 		}
 		if kinds[0] == "" || kinds[1] == "" || kinds[0] == kinds[1] {
 			continue

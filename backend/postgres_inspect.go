@@ -18,13 +18,19 @@ import (
 const shapeSQL = `SELECT w.s, w.t, w.a, c.oid::int8,
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
     WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' ELSE 'relation of another kind' END,
-  pg_catalog.format_type(a.atttypid, NULL),
-  CASE WHEN a.atttypid = 'pg_catalog.numeric'::pg_catalog.regtype AND a.atttypmod >= 4 THEN (a.atttypmod - 4) & 2047 ELSE -1 END, a.attnotnull,
+  pg_catalog.format_type(a.atttypid, NULL), CASE WHEN b.enum THEN 'enum' ELSE pg_catalog.format_type(b.type, NULL) END,
+  CASE WHEN b.type = 'pg_catalog.numeric'::pg_catalog.regtype AND b.mod >= 4 THEN (b.mod - 4) & 2047 ELSE -1 END,
+  COALESCE((SELECT NOT l.collisdeterministic FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation), false), a.attnotnull,
   c.relrowsecurity, pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')
 FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS w(s, t, a)
 JOIN pg_catalog.pg_namespace n ON n.nspname = w.s
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t
-JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = w.a AND a.attnum > 0 AND NOT a.attisdropped`
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = w.a AND a.attnum > 0 AND NOT a.attisdropped
+CROSS JOIN LATERAL (WITH RECURSIVE below(type, mod) AS (
+    SELECT a.atttypid, a.atttypmod
+    UNION ALL SELECT y.typbasetype, CASE WHEN y.typtypmod < 0 THEN below.mod ELSE y.typtypmod END
+      FROM below JOIN pg_catalog.pg_type y ON y.oid = below.type AND y.typtype = 'd')
+  SELECT below.type, below.mod, y.typtype = 'e' AS enum FROM below JOIN pg_catalog.pg_type y ON y.oid = below.type AND y.typtype <> 'd') AS b`
 
 // oldestVersion is the first PostgreSQL whose EXTRACT is exact and whose array_position takes any text type.
 const oldestVersion = 140000
@@ -45,7 +51,7 @@ func collectShape(rows pgx.Rows) (shape, error) {
 	for rows.Next() {
 		var at place
 		var c columnShape
-		if err := rows.Scan(&at.schema, &at.table, &at.column, &c.relation, &c.kind, &c.kindOf, &c.scale, &c.notNull, &c.secured, &c.readable); err != nil {
+		if err := rows.Scan(&at.schema, &at.table, &at.column, &c.relation, &c.kind, &c.kindOf, &c.base, &c.scale, &c.loose, &c.notNull, &c.secured, &c.readable); err != nil {
 			return nil, errResult
 		}
 		s[at] = c

@@ -16,8 +16,10 @@ type place struct{ schema, table, column string }
 type columnShape struct {
 	relation int64  // the relation's number, which a replaced table does not keep
 	kind     string // "table", "partitioned table", "view", "foreign table", …
-	kindOf   string // the column's type: "integer", "DECIMAL(12,2)"
+	kindOf   string // the column's type: "integer", "DECIMAL(12,2)", "email"
+	base     string // the type that a domain is over, kindOf itself where it is none; "enum" for every enumerated type
 	scale    int    // of a numeric column, −1: none
+	loose    bool   // its collation takes different texts for equal
 	notNull  bool
 	secured  bool // the relation has row-level security
 	readable bool // by dpproxy's role

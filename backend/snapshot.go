@@ -76,7 +76,7 @@ func (b *Snapshots) Close() error {
 func (b *Snapshots) Ready(caller context.Context, queries ...rewrite.Query) error {
 	c := b.enter(queries...)
 	switch {
-	case c == nil && b.AsOf() == 0:
+	case c == nil && b.AsOf(nil) == 0:
 		b.log.Error("no snapshot is in force")
 		return ErrUnavailable
 	case c == nil:
@@ -117,10 +117,23 @@ func (b *Snapshots) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dat
 }
 
 // AsOf is described at Backend.
-func (b *Snapshots) AsOf() int64 {
+func (b *Snapshots) AsOf(of *policy.Policy) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return momentOf(b.copies)
+	return momentOf(ofPolicy(b.copies, of))
+}
+
+// ofPolicy puts the copies first that were made for a policy. A session's policy may be the one before the newest.
+func ofPolicy(copies []*copied, p *policy.Policy) []*copied {
+	var its, others []*copied
+	for _, c := range copies {
+		if c.policies[p] {
+			its = append(its, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	return append(its, others...)
 }
 
 // momentOf is that of the first copy that serves queries; 0: there is none.
@@ -134,13 +147,13 @@ func momentOf(copies []*copied, queries ...rewrite.Query) int64 {
 }
 
 // Admit is described at Backend. The copies that are in force stay open until she leaves.
-func (b *Snapshots) Admit(ctx context.Context, step time.Duration) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
-	_, inner, err := b.executor.Admit(ctx, step)
+func (b *Snapshots) Admit(ctx context.Context, step time.Duration, of *policy.Policy) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
+	_, inner, err := b.executor.Admit(ctx, step, of)
 	if err != nil {
 		return nil, nil, err
 	}
 	b.mu.Lock()
-	kept := slices.Clone(b.copies)
+	kept := ofPolicy(b.copies, of)
 	for _, c := range kept {
 		c.users++
 	}
@@ -189,10 +202,11 @@ func (b *Snapshots) leave(c *copied) {
 	}
 }
 
-// putInForce puts a copy in force, and with only the one before it out of force.
-func (b *Snapshots) putInForce(c *copied, only bool) {
+// putInForce puts a copy in force for a policy, and with only the one before it out of force.
+func (b *Snapshots) putInForce(c *copied, of *policy.Policy, only bool) {
 	b.mu.Lock()
 	old := b.copies
+	c.policies[of] = true
 	b.copies = []*copied{c}
 	if !only && len(old) > 0 {
 		b.copies, old = append(b.copies, old[0]), old[1:]
@@ -209,67 +223,111 @@ func (b *Snapshots) putInForce(c *copied, only bool) {
 	b.log.Info("snapshot in force", "as of", c.at.Format(time.RFC3339))
 }
 
-// Prepare has a copy of a policy's tables in force before the policy is: one that is, the newest that lies there, or one made now,
-// which is in force Within after it was begun where another one is already, and at once at a start. What queries of the policy before
-// it read stays until the next copy comes into force.
-func (b *Snapshots) Prepare(ctx context.Context, p *policy.Policy) error {
+// Prepared is a copy of a policy's tables that waits for the policy: the ledger may yet refuse that.
+type Prepared struct {
+	backend *Snapshots
+	copy    *copied
+	policy  *policy.Policy
+	made    bool // for this policy, just now
+}
+
+// PutInForce puts it in force. What queries of the policy before it read stays until the next copy comes into force. It does nothing
+// where there are no copies.
+func (p *Prepared) PutInForce() {
+	if p == nil {
+		return
+	}
+	b, c := p.backend, p.copy
+	b.mu.Lock()
+	i := slices.IndexFunc(b.copies, func(o *copied) bool { return o.digest == c.digest }) // itself, or one that came into force while it waited
+	if i >= 0 {
+		b.copies[0], b.copies[i] = b.copies[i], b.copies[0]
+		b.copies[0].policies[p.policy] = true
+		c.superseded = c.superseded || b.copies[0] != c
+	}
+	b.mu.Unlock()
+	if i >= 0 {
+		b.leave(c)
+		return
+	}
+	b.putInForce(c, p.policy, false)
+}
+
+// GiveUp is called instead where the policy does not come into force.
+func (p *Prepared) GiveUp() {
+	if p == nil {
+		return
+	}
+	p.backend.mu.Lock()
+	p.copy.superseded = p.copy.superseded || p.made
+	p.backend.mu.Unlock()
+	p.backend.leave(p.copy)
+}
+
+// Prepare has a copy of a policy's tables before the policy is in force: one that is in force, the newest that lies there, or one made
+// now, which it returns Within after that was begun where another one is in force, and at once at a start. It ends with ctx.
+func (b *Snapshots) Prepare(ctx context.Context, p *policy.Policy) (*Prepared, error) {
 	want, err := b.extractions(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if b.first(want.digest) {
-		return nil
+	if c := b.have(want.digest); c != nil {
+		return &Prepared{b, c, p, false}, nil
 	}
+	c, force, err := b.prepare(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	prepared := &Prepared{b, c, p, !force.IsZero()}
+	if prepared.made {
+		moment.Until(force, ctx.Done())
+	}
+	if ctx.Err() != nil {
+		prepared.GiveUp()
+		return nil, ctx.Err()
+	}
+	return prepared, nil
+}
+
+// prepare finds or makes a copy, and tells when it may come into force; the zero time: at once.
+func (b *Snapshots) prepare(ctx context.Context, want extractions) (c *copied, force time.Time, err error) {
 	b.making.Lock()
 	defer b.making.Unlock()
-	if b.first(want.digest) {
-		return nil
+	if c := b.have(want.digest); c != nil {
+		return c, force, nil
 	}
 	if c := b.newest(ctx, want); c != nil {
-		b.putInForce(c, false)
-		return nil
+		return c, force, nil
 	}
-	if b.AsOf() == 0 {
+	if b.AsOf(nil) == 0 {
 		b.log.Info("the private tables are copied: dpproxy serves when that is done")
-		c, err := b.make(ctx, want)
-		if err != nil {
-			return err
-		}
-		b.putInForce(c, false)
-		return nil
+		c, err = b.make(ctx, want)
+		return c, force, err
 	}
-	force := time.Now().Add(b.plan.Within)
+	force = time.Now().Add(b.plan.Within)
 	b.log.Info("the private tables are copied for another policy", "in force", force.UTC().Format(time.RFC3339))
 	within, cancel := context.WithDeadline(ctx, force)
 	defer cancel()
-	c, err := b.make(within, want)
-	if err != nil {
-		return err
-	}
-	if moment.Until(force, ctx.Done()); ctx.Err() != nil {
-		c.superseded = true
-		b.leave(c)
-		return ctx.Err()
-	}
-	b.putInForce(c, false)
-	return nil
+	c, err = b.make(within, want)
+	return c, force, err
 }
 
-// first puts a copy that is in force before the others, where one was made by this SQL.
-func (b *Snapshots) first(digest string) bool {
+// have is the copy in force that was made by this SQL, which stays open until leave; nil: there is none.
+func (b *Snapshots) have(digest string) *copied {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.copies, func(c *copied) bool { return c.digest == digest })
-	if i > 0 {
-		b.copies[0], b.copies[i] = b.copies[i], b.copies[0]
+	if i < 0 {
+		return nil
 	}
-	return i >= 0
+	b.copies[i].users++
+	return b.copies[i]
 }
 
 // Keep makes copies at their times until ctx ends, for the policy that is in force then.
 func (b *Snapshots) Keep(ctx context.Context, current func() *policy.Policy) {
 	next := b.plan.Next(time.Now())
-	if time.Unix(0, b.AsOf()).Add(b.plan.Every).Before(next) { // one was missed
+	if time.Unix(0, b.AsOf(nil)).Add(b.plan.Every).Before(next) { // one was missed
 		next = time.Now()
 	}
 	for ; ; next = b.plan.Next(next) { // at once where the time has come meanwhile
@@ -284,7 +342,7 @@ func (b *Snapshots) Keep(ctx context.Context, current func() *policy.Policy) {
 		case <-timer.C:
 		}
 		if err := b.renew(ctx, next.Add(b.plan.Within), current); err != nil && ctx.Err() == nil {
-			b.log.Error("no new snapshot; the last one stays in force", "as of", time.Unix(0, b.AsOf()).UTC().Format(time.RFC3339), "error", err)
+			b.log.Error("no new snapshot; the last one stays in force", "as of", time.Unix(0, b.AsOf(nil)).UTC().Format(time.RFC3339), "error", err)
 		}
 	}
 }
@@ -304,11 +362,13 @@ func (b *Snapshots) renew(ctx context.Context, force time.Time, current func() *
 		return err
 	}
 	moment.Until(force, ctx.Done())
-	if now, err := b.extractions(current()); ctx.Err() != nil || err != nil || now.digest != want.digest {
+	p := current()
+	now, err := b.extractions(p)
+	if ctx.Err() != nil || err != nil || now.digest != want.digest {
 		c.superseded = true
 		b.leave(c)
 		return errors.New("the policy changed meanwhile")
 	}
-	b.putInForce(c, true)
+	b.putInForce(c, p, true)
 	return nil
 }

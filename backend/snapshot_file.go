@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -73,10 +74,11 @@ type copied struct {
 	at         time.Time
 	digest     string
 	path       string
-	names      map[string]bool // of its tables
-	unique     []string        // what constraints proved of the source in its moment
-	users      int             // queries that run on it, and one while it is in force
-	superseded bool            // its file is of no use any more
+	names      map[string]bool         // of its tables
+	unique     []string                // what constraints proved of the source in its moment
+	policies   map[*policy.Policy]bool // for which it came into force
+	users      int                     // queries that run on it, and one while it is in force
+	superseded bool                    // its file is of no use any more
 }
 
 // openCopy opens a whole snapshot.
@@ -89,7 +91,7 @@ func openCopy(ctx context.Context, path, key string) (*copied, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &copied{instance: engine, at: at, digest: digest, path: path, names: map[string]bool{}, users: 1}
+	c := &copied{instance: engine, at: at, digest: digest, path: path, names: map[string]bool{}, policies: map[*policy.Policy]bool{}, users: 1}
 	if err := c.read(ctx, key); err != nil {
 		engine.Close()
 		return nil, fmt.Errorf("snapshot %s cannot be opened: %w", filepath.Base(path), err)
@@ -98,6 +100,9 @@ func openCopy(ctx context.Context, path, key string) (*copied, error) {
 }
 
 func (c *copied) read(ctx context.Context, key string) error {
+	if err := c.halve(ctx); err != nil {
+		return err
+	}
 	if _, err := c.db.ExecContext(ctx, attach(c.path, dialect.Catalog, key, true)); err != nil {
 		return errors.New("not a file of this version of DuckDB, damaged, or of another key")
 	}
@@ -122,6 +127,24 @@ func (c *copied) read(ctx context.Context, key string) error {
 		return errors.New("what was proved of it cannot be read")
 	}
 	return c.lock(ctx)
+}
+
+// halve has an open copy take half of the memory that DuckDB would take of the machine, beyond which its sorts go to files: two are
+// open while one takes another's place.
+func (c *copied) halve(ctx context.Context) error {
+	var text, unit string
+	var size float64
+	err := c.db.QueryRowContext(ctx, "SELECT current_setting('memory_limit')").Scan(&text)
+	if err == nil {
+		_, err = fmt.Sscanf(text, "%g %s", &size, &unit) // 18.7 GiB
+	}
+	if err == nil {
+		_, err = c.db.ExecContext(ctx, "SET GLOBAL memory_limit = "+dialect.QuoteText(fmt.Sprintf("%.2f%s", size/2, unit)))
+	}
+	if err != nil {
+		return errors.New("its memory cannot be bounded")
+	}
+	return nil
 }
 
 // provenTable lists the keys that constraints proved unique.

@@ -85,7 +85,7 @@ func (b *Snapshots) make(ctx context.Context, want extractions) (*copied, error)
 			b.log.Warn("what a snapshot was made in cannot be removed", "error", err)
 		}
 	}()
-	at := time.Now().UTC()
+	at := b.next(time.Now()).UTC()
 	whole := filepath.Join(directory, "snapshot"+fileEnd)
 	if err := b.write(ctx, want, directory, whole); err != nil {
 		if ctx.Err() != nil {
@@ -103,6 +103,19 @@ func (b *Snapshots) make(ctx context.Context, want extractions) (*copied, error)
 		return nil, err
 	}
 	return c, nil
+}
+
+// next is the moment of a copy that is begun now. Moments grow, also where the clock was set back: what is saved of one must not be
+// taken for another's.
+func (b *Snapshots) next(now time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range slices.Concat(b.copies, b.left) {
+		if !now.After(c.at) {
+			now = c.at.Add(1)
+		}
+	}
+	return now
 }
 
 // sweep removes whole snapshots, of whichever policy, that are older than what is in force here. Where another process has one of them

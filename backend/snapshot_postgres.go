@@ -254,18 +254,6 @@ var powers = func() (list [19]int64) {
 	return list
 }()
 
-// deterministicSQL asks whether a column's texts are equal where their bytes are.
-const deterministicSQL = `SELECT c.collisdeterministic
-FROM pg_catalog.pg_namespace n
-JOIN pg_catalog.pg_class r ON r.relnamespace = n.oid AND r.relname = $2::pg_catalog.name
-JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attname = $3::pg_catalog.name AND NOT a.attisdropped
-JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
-WHERE n.nspname = $1::pg_catalog.name`
-
-// viewCollationSQL asks it of a column of a trusted SELECT, of which no row is read.
-const viewCollationSQL = `SELECT COALESCE((SELECT c.collisdeterministic FROM pg_catalog.pg_collation c
-  WHERE c.oid = pg_catalog.pg_collation_for((SELECT v.%s FROM (%s) AS v WHERE false))::pg_catalog.regcollation), true)`
-
 // copyFindings refuses keys that a snapshot would compare otherwise: there units and keys that are no whole numbers are texts, which
 // are equal where their bytes are.
 func (b *Postgres) copyFindings(ctx context.Context, d *policy.Dataset) (list []Finding, err error) {
@@ -287,25 +275,17 @@ func (b *Postgres) copyFindings(ctx context.Context, d *policy.Dataset) (list []
 			}
 			for _, key := range keyColumns(t) {
 				c := shapeOf(t, key)
-				switch class := keyClass(c); {
+				switch class := exactClass(c); {
 				case class == "":
-					refuse("table %s: the key %s is %s, of which equal values may have different texts; backend.snapshot compares texts: give it another type, or read live", t.Name, key, c.kindOf)
+					refuse("table %s: the key %s is %s, of which equal values may have different texts; backend.snapshot compares texts: give it another type, or read live", t.Name, key, c.keyed())
 				case class != "whole" && rewrite.WholeKey(t, key):
 					refuse("table %s: the key %s is %s, and the policy says that it is a whole number: with backend.snapshot it must be one", t.Name, key, c.kindOf)
-				case class == "text":
-					sound, err := deterministic(ctx, tx, t, key)
-					if err != nil {
-						return err
-					}
-					if !sound {
-						refuse("table %s: the key %s has a collation that is not deterministic, by which different texts are equal; backend.snapshot compares their bytes: give it another collation, or read live", t.Name, key)
-					}
 				}
 			}
 		}
 		for _, pair := range comparedKeys(d) {
 			one, other := shapeOf(pair[0].Table, pair[0].Source), shapeOf(pair[1].Table, pair[1].Source)
-			if keyClass(one) != keyClass(other) {
+			if exactClass(one) != exactClass(other) {
 				refuse("table %s, column %s (%s), and table %s, column %s (%s): backend.snapshot compares them as texts, in which equal values of these types differ; give both one type, or read live",
 					pair[0].Table.Name, pair[0].Source, one.kindOf, pair[1].Table.Name, pair[1].Source, other.kindOf)
 			}
@@ -317,40 +297,4 @@ func (b *Postgres) copyFindings(ctx context.Context, d *policy.Dataset) (list []
 		return nil, ErrUnavailable
 	}
 	return list, nil
-}
-
-// keyClass names the types whose values are equal where their texts are, one name for all that PostgreSQL compares with each other so;
-// empty: of this type it is not known.
-func keyClass(c columnShape) string {
-	switch c.kindOf {
-	case "smallint", "integer", "bigint":
-		return "whole"
-	case "text", "character varying", "character", "name":
-		return "text"
-	case "numeric":
-		if c.scale < 0 {
-			return ""
-		}
-		return fmt.Sprint("numeric of scale ", c.scale)
-	case "uuid", "boolean", "date", "timestamp without time zone", "timestamp with time zone", "bytea":
-		return c.kindOf
-	}
-	return ""
-}
-
-// deterministic tells whether a key's texts are equal where their bytes are.
-func deterministic(ctx context.Context, tx pgx.Tx, t *policy.Table, key string) (sound bool, err error) {
-	if t.View.Text != "" {
-		view, err := rewrite.DescribeView(t, dialect.PostgreSQL)
-		if err == nil {
-			err = tx.QueryRow(ctx, fmt.Sprintf(viewCollationSQL, dialect.QuoteName(key), view)).Scan(&sound)
-		}
-		return sound, err
-	}
-	schema, name := relationOf(t, dialect.PostgreSQL)
-	err = tx.QueryRow(ctx, deterministicSQL, schema, name, key).Scan(&sound)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return true, nil // no text
-	}
-	return sound, err
 }

@@ -3,6 +3,7 @@ package backend
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func TestSnapshotStays(t *testing.T) {
 	h := snapshotHouse(t)
 	b := h.Backend.(*Snapshots)
 	change := h.source
-	first := b.AsOf()
+	first := b.AsOf(nil)
 	if got := people(t, h); got != "[]: [40]" {
 		t.Fatal(got)
 	}
@@ -64,7 +65,7 @@ func TestSnapshotStays(t *testing.T) {
 	if got := people(t, h); got != "[]: [40]" {
 		t.Errorf("a live row shows: %s", got)
 	}
-	_, leave, err := b.Admit(t.Context(), 0)
+	_, leave, err := b.Admit(t.Context(), 0, h.policy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +79,8 @@ func TestSnapshotStays(t *testing.T) {
 	if got := people(t, h); got != "[]: [30]" {
 		t.Errorf("after the next snapshot: %s", got)
 	}
-	if b.AsOf() <= first {
-		t.Errorf("as of %d after %d", b.AsOf(), first)
+	if b.AsOf(nil) <= first {
+		t.Errorf("as of %d after %d", b.AsOf(nil), first)
 	}
 	q := render(t, measure(t, h.policy, "people"), h).Of(first)
 	if got := counts(t, h, q); !slices.Equal(got, []string{"[]: [40]"}) {
@@ -89,7 +90,7 @@ func TestSnapshotStays(t *testing.T) {
 		t.Errorf("%d files while the first is read", n)
 	}
 	leave(time.Time{})
-	if names := filesIn(t, b.plan.Dir); len(names) != 1 || !strings.HasPrefix(names[0], time.Unix(0, b.AsOf()).UTC().Format(fileTime)) {
+	if names := filesIn(t, b.plan.Dir); len(names) != 1 || !strings.HasPrefix(names[0], time.Unix(0, b.AsOf(nil)).UTC().Format(fileTime)) {
 		t.Errorf("left: %v", names)
 	}
 	if b.enter(q) != nil {
@@ -111,13 +112,13 @@ func TestSnapshotsAreKept(t *testing.T) {
 		b.Keep(ctx, func() *policy.Policy { return h.policy })
 	}()
 	next := func() int64 {
-		was := b.AsOf()
-		for begun := time.Now(); b.AsOf() == was; time.Sleep(10 * time.Millisecond) {
+		was := b.AsOf(nil)
+		for begun := time.Now(); b.AsOf(nil) == was; time.Sleep(10 * time.Millisecond) {
 			if time.Since(begun) > 30*time.Second {
 				t.Fatal(h.log)
 			}
 		}
-		return b.AsOf()
+		return b.AsOf(nil)
 	}
 	h.source("DELETE FROM people WHERE person_id <= 10")
 	next()
@@ -181,7 +182,7 @@ func TestSnapshotsOfAPolicyThatChanges(t *testing.T) {
 	t.Parallel()
 	h := snapshotHouse(t)
 	b := h.Backend.(*Snapshots)
-	before := render(t, measure(t, h.policy, "people"), h).Of(b.AsOf())
+	before := render(t, measure(t, h.policy, "people"), h).Of(b.AsOf(nil))
 	h.source("DELETE FROM people WHERE person_id <= 10")
 	old, next := h.policy, testPolicy(t, h.policy.Backend.URL)
 	next.Backend.Snapshot, next.Datasets[0].Tables[0].Columns[0].Outside = old.Backend.Snapshot, policy.OutsideOther
@@ -192,10 +193,10 @@ func TestSnapshotsOfAPolicyThatChanges(t *testing.T) {
 		t.Errorf("of the old policy %v, of the new one %v", one, other)
 	}
 	h.policy = old
-	at := b.AsOf()
+	at := b.AsOf(nil)
 	prepare(t, h)
-	if b.AsOf() >= at || len(filesIn(t, b.plan.Dir)) != 2 {
-		t.Errorf("back again: as of %d after %d, files %v", b.AsOf(), at, filesIn(t, b.plan.Dir))
+	if b.AsOf(nil) >= at || len(filesIn(t, b.plan.Dir)) != 2 {
+		t.Errorf("back again: as of %d after %d, files %v", b.AsOf(nil), at, filesIn(t, b.plan.Dir))
 	}
 	if err := renewed(t, h, 2*time.Second); err != nil {
 		t.Fatal(err)
@@ -428,7 +429,7 @@ func TestSnapshotIsOfItsDatabase(t *testing.T) {
 	p.Backend.Snapshot = in(key)
 	locked := open(t, &p)
 	prepare(t, locked)
-	if locked.AsOf() == h.AsOf() {
+	if locked.AsOf(nil) == h.AsOf(nil) {
 		t.Error("with a key, a file that is not encrypted is read")
 	}
 }
@@ -446,28 +447,88 @@ func TestSnapshotOfAnotherPolicyHasItsMoment(t *testing.T) {
 		done <- b.renew(t.Context(), time.Now().Add(4*time.Second), func() *policy.Policy { return testPolicyLike(t, h) })
 	}()
 	time.Sleep(200 * time.Millisecond)
-	if err := b.Prepare(t.Context(), h.policy); err != nil || time.Since(begun) > 3*time.Second {
+	if err := adopted(b, h.policy); err != nil || time.Since(begun) > 3*time.Second {
 		t.Errorf("a policy of the same tables waited %v (%v)", time.Since(begun), err)
 	}
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	was, next := b.AsOf(), testPolicyLike(t, h)
+	was, next := b.AsOf(nil), testPolicyLike(t, h)
 	next.Datasets[0].Tables[0].Columns[0].Outside = policy.OutsideOther
 	begun = time.Now()
-	if err := b.Prepare(t.Context(), next); err != nil || time.Since(begun) < b.plan.Within {
+	if err := adopted(b, next); err != nil || time.Since(begun) < b.plan.Within {
 		t.Errorf("in force after %v (%v)", time.Since(begun), err)
 	}
-	asOf, leave, err := b.Admit(t.Context(), 0)
+	asOf, leave, err := b.Admit(t.Context(), 0, h.policy)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer leave(time.Time{})
-	if asOf(old) != was || asOf(render(t, measure(t, next, "people"), h)) != b.AsOf() || b.AsOf() == was {
-		t.Errorf("the old policy's rows are as of %d, must be %d; the new one's of %d", asOf(old), was, b.AsOf())
+	if asOf(old) != was || asOf(render(t, measure(t, next, "people"), h)) != b.AsOf(nil) || b.AsOf(nil) == was {
+		t.Errorf("the old policy's rows are as of %d, must be %d; the new one's of %d", asOf(old), was, b.AsOf(nil))
 	}
-	if b.enter(old.Of(b.AsOf())) != nil {
+	if b.enter(old.Of(b.AsOf(nil))) != nil {
 		t.Error("a query reads a snapshot of another moment than it names")
+	}
+}
+
+// TestSnapshotOfAPolicyThatIsRefused: until a policy is in force its copy is nobody's, and what is admitted then has the copy of its
+// session's policy, whether it has queries or not (an alarm has none yet).
+func TestSnapshotOfAPolicyThatIsRefused(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	b := h.Backend.(*Snapshots)
+	b.plan.Within = 2 * time.Second
+	first := h.policy
+	was, old, next := b.AsOf(first), render(t, measure(t, h.policy, "people"), h), testPolicyLike(t, h)
+	next.Datasets[0].Tables[0].Columns[0].Outside = policy.OutsideOther
+	asks := func(of *policy.Policy, want int64) {
+		t.Helper()
+		asOf, leave, err := b.Admit(t.Context(), 0, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave(time.Time{})
+		if asOf() != want || b.AsOf(of) != want {
+			t.Errorf("admitted as of %d, told %d, want %d", asOf(), b.AsOf(of), want)
+		}
+		if got := counts(t, h, old.Of(asOf())); of == first && !slices.Equal(got, []string{"[]: [40]"}) {
+			t.Errorf("a paid query reads %v", got)
+		}
+	}
+	refused, err := b.Prepare(t.Context(), next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks(h.policy, was)
+	refused.GiveUp()
+	if names := filesIn(t, b.plan.Dir); len(names) != 1 {
+		t.Errorf("files %v after a policy that was refused", names)
+	}
+	taken, err := b.Prepare(t.Context(), next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := renewed(t, h, 3*time.Second); err != nil { // of the policy before, meanwhile
+		t.Fatal(err)
+	}
+	was = b.AsOf(h.policy)
+	taken.PutInForce()
+	asks(h.policy, was)
+	asks(next, taken.copy.at.UnixNano())
+	h.policy = next
+	again, err := b.Prepare(t.Context(), next)
+	if err != nil || again.copy != taken.copy {
+		t.Error("a copy that is in force is made again", err)
+	}
+	if err := renewed(t, h, 3*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	newer := b.AsOf(next)
+	again.PutInForce() // while it waited a newer one came into force
+	asks(next, newer)
+	if names := filesIn(t, b.plan.Dir); newer <= taken.copy.at.UnixNano() || len(names) != 1 {
+		t.Errorf("as of %d after %v, files %v", newer, taken.copy.at, names)
 	}
 }
 
@@ -493,8 +554,8 @@ func TestSnapshotsOfTwoProcesses(t *testing.T) {
 	if err := errors.Join(<-errs, <-errs); err != nil {
 		t.Fatal(err)
 	}
-	if a.AsOf() == b.AsOf() || people(t, h) != "[]: [40]" || people(t, other) != "[]: [40]" {
-		t.Errorf("as of %d and %d: %s and %s", a.AsOf(), b.AsOf(), people(t, h), people(t, other))
+	if a.AsOf(nil) == b.AsOf(nil) || people(t, h) != "[]: [40]" || people(t, other) != "[]: [40]" {
+		t.Errorf("as of %d and %d: %s and %s", a.AsOf(nil), b.AsOf(nil), people(t, h), people(t, other))
 	}
 }
 
@@ -512,7 +573,7 @@ func TestSnapshotsOfEveryStep(t *testing.T) {
 	}()
 	var moments []int64
 	for begun := time.Now(); len(moments) < 5 && time.Since(begun) < time.Minute; time.Sleep(10 * time.Millisecond) {
-		if at := b.AsOf(); !slices.Contains(moments, at) {
+		if at := b.AsOf(nil); !slices.Contains(moments, at) {
 			moments = append(moments, at)
 		}
 	}
@@ -594,5 +655,32 @@ func TestFixedNumbers(t *testing.T) {
 		if _, ok := fixed(bad, 2); ok {
 			t.Errorf("%v is a number", bad)
 		}
+	}
+}
+
+// TestMemoryOfOpenSnapshots: one that is open is bounded.
+func TestMemoryOfOpenSnapshots(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	limit := func(db *sql.DB) (text string) {
+		if err := db.QueryRow("SELECT current_setting('memory_limit')").Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	plain, err := sql.Open("duckdb", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	t.Log(limit(plain), limit(h.Backend.(*Snapshots).copies[0].db))
+	of := func(text string) (gib float64) {
+		if _, err := fmt.Sscanf(text, "%g GiB", &gib); err != nil {
+			t.Skip(text, err)
+		}
+		return gib
+	}
+	if share := of(limit(h.Backend.(*Snapshots).copies[0].db)) / of(limit(plain)); share < 0.49 || share > 0.51 {
+		t.Errorf("a share of %g of what DuckDB takes by itself", share)
 	}
 }

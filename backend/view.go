@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -36,6 +37,14 @@ func viewed(t *policy.Table) []string {
 	return list
 }
 
+// typeSQL names a type, and what columnShape calls its base: PostgreSQL describes a column of a domain by the type below it.
+const typeSQL = `SELECT pg_catalog.format_type(y.oid, NULL), CASE y.typtype WHEN 'e' THEN 'enum' ELSE pg_catalog.format_type(y.oid, NULL) END
+FROM pg_catalog.pg_type y WHERE y.oid = $1::pg_catalog.text::pg_catalog.oid`
+
+// viewCollationSQL asks whether a collation takes different texts of a SELECT's column for equal. No row is read.
+const viewCollationSQL = `SELECT COALESCE((SELECT NOT c.collisdeterministic FROM pg_catalog.pg_collation c
+  WHERE c.oid = pg_catalog.pg_collation_for((SELECT v.%s FROM (%s) AS v WHERE false))::pg_catalog.regcollation), false)`
+
 // viewShape adds what a trusted SELECT would show. One that PostgreSQL does not accept shows nothing. It is described within
 // a transaction of its own, which a failure does not end.
 func viewShape(ctx context.Context, tx pgx.Tx, t *policy.Table, into shape) error {
@@ -59,8 +68,13 @@ func viewShape(ctx context.Context, tx pgx.Tx, t *policy.Table, into shape) erro
 			continue
 		}
 		c := columnShape{kind: kindTrusted, scale: -1}
-		if err := inner.QueryRow(ctx, "SELECT pg_catalog.format_type($1::pg_catalog.text::pg_catalog.oid, NULL)", strconv.FormatUint(uint64(f.DataTypeOID), 10)).Scan(&c.kindOf); err != nil {
+		if err := inner.QueryRow(ctx, typeSQL, strconv.FormatUint(uint64(f.DataTypeOID), 10)).Scan(&c.kindOf, &c.base); err != nil {
 			return errResult
+		}
+		if slices.Contains(keyColumns(t), f.Name) {
+			if err := inner.QueryRow(ctx, fmt.Sprintf(viewCollationSQL, dialect.QuoteName(f.Name), whole)).Scan(&c.loose); err != nil {
+				return errResult
+			}
 		}
 		if f.TypeModifier >= 4 && c.kindOf == "numeric" {
 			c.scale = int((f.TypeModifier - 4) & 2047)
@@ -88,7 +102,7 @@ func (b *DuckDB) viewShape(ctx context.Context, t *policy.Table, into shape) {
 			return errResult
 		}
 		if slices.Contains(wanted, *row[0]) {
-			into[place{schema, name, *row[0]}] = columnShape{kind: kindTrusted, kindOf: *row[1], scale: -1}
+			into[place{schema, name, *row[0]}] = columnShape{kind: kindTrusted, kindOf: *row[1], base: *row[1], scale: -1}
 		}
 		return nil
 	})

@@ -19,8 +19,9 @@ const settle = 200 * time.Millisecond
 // it), after each change and at each signal; a policy that passes is handed to onChange, which compares digests. A file
 // that cannot be read or does not pass, and an error of onChange, go to onError, and whatever was in force stays in
 // force. The directory is watched rather than the file, so that a rename over it is seen, and so is a swapped symbolic
-// link. Calls are made one after the other, from this goroutine.
-func Watch(ctx context.Context, path string, signals <-chan os.Signal, onChange func(*Policy) error, onError func(error)) error {
+// link. Calls of onChange are made one after the other: what one waits for may end with its context, which is over when the file
+// holds another policy.
+func Watch(ctx context.Context, path string, signals <-chan os.Signal, onChange func(context.Context, *Policy) error, onError func(error)) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return err
@@ -30,7 +31,8 @@ func Watch(ctx context.Context, path string, signals <-chan os.Signal, onChange 
 		return err
 	}
 	w := &follower{path: path, onChange: onChange, onError: onError}
-	w.reload(false)
+	defer w.end()
+	w.reload(ctx, false)
 	timer := time.NewTimer(settle)
 	timer.Stop()
 	defer timer.Stop()
@@ -39,9 +41,9 @@ func Watch(ctx context.Context, path string, signals <-chan os.Signal, onChange 
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-signals:
-			w.reload(true)
+			w.reload(ctx, true)
 		case <-timer.C:
-			w.reload(false)
+			w.reload(ctx, false)
 		case event, open := <-watcher.Events:
 			if !open {
 				return errors.New("policy: the file watcher ended")
@@ -73,12 +75,15 @@ func concerns(name, path string) bool {
 type follower struct {
 	path     string
 	last     [sha256.Size]byte
-	onChange func(*Policy) error
+	judged   [sha256.Size]byte // of what onChange has, or had last
+	cancel   context.CancelFunc
+	ended    chan struct{} // closed when onChange returned; nil: it was never called
+	onChange func(context.Context, *Policy) error
 	onError  func(error)
 }
 
 // reload reads the file, and judges it again even where nothing changed if asked to.
-func (w *follower) reload(again bool) {
+func (w *follower) reload(ctx context.Context, again bool) {
 	data, err := load(w.path)
 	if err != nil {
 		w.last = [sha256.Size]byte{}
@@ -86,15 +91,40 @@ func (w *follower) reload(again bool) {
 		return
 	}
 	digest := sha256.Sum256(data)
-	if digest == w.last && !again {
+	same := digest == w.last && !again || digest == w.judged && w.judging()
+	if w.last = digest; same {
 		return
 	}
-	w.last = digest
 	p, err := Parse(data, w.path)
-	if err == nil {
-		err = w.onChange(p)
-	}
 	if err != nil {
 		w.onError(err)
+		return
+	}
+	w.end()
+	waits, cancel := context.WithCancel(ctx)
+	w.judged, w.cancel, w.ended = digest, cancel, make(chan struct{})
+	go func(ended chan struct{}) {
+		defer close(ended)
+		if err := w.onChange(waits, p); err != nil && (waits.Err() == nil || !errors.Is(err, context.Canceled)) {
+			w.onError(err)
+		}
+	}(w.ended)
+}
+
+// judging tells whether onChange has not returned yet.
+func (w *follower) judging() bool {
+	select {
+	case <-w.ended:
+		return false
+	default:
+		return w.ended != nil
+	}
+}
+
+// end has onChange return.
+func (w *follower) end() {
+	if w.ended != nil {
+		w.cancel()
+		<-w.ended
 	}
 }

@@ -3,9 +3,11 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +30,7 @@ func watch(t *testing.T, path string) *watched {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- Watch(ctx, path, w.signals, func(p *Policy) error {
+		done <- Watch(ctx, path, w.signals, func(_ context.Context, p *Policy) error {
 			w.policies <- p
 			return nil
 		}, func(err error) { w.failures <- err })
@@ -161,7 +163,7 @@ func TestWatchRefusedPolicy(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- Watch(ctx, path, signals, func(*Policy) error { return refused }, func(err error) { failures <- err })
+		done <- Watch(ctx, path, signals, func(context.Context, *Policy) error { return refused }, func(err error) { failures <- err })
 	}()
 	for range 2 {
 		if err := <-failures; !errors.Is(err, refused) {
@@ -175,6 +177,58 @@ func TestWatchRefusedPolicy(t *testing.T) {
 	}
 	stop()
 	<-done
+}
+
+// TestWatchWaits: what waits for a policy ends when the file holds another, is left alone when it holds the same or nothing that
+// passes, and never runs beside another.
+func TestWatchWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	put(t, path, withCap(t, "20"))
+	signals, begun, failures := make(chan os.Signal), make(chan int64, 10), make(chan error, 10)
+	var running atomic.Int32
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- Watch(ctx, path, signals, func(waits context.Context, p *Policy) error {
+			if running.Add(1) > 1 {
+				t.Error("two at a time")
+			}
+			defer running.Add(-1)
+			begun <- p.Dataset("census").Cap.Epsilon.Micro()
+			<-waits.Done()
+			return fmt.Errorf("given up: %w", waits.Err())
+		}, func(err error) { failures <- err })
+	}()
+	want := func(micro int64) {
+		t.Helper()
+		select {
+		case got := <-begun:
+			if got != micro {
+				t.Errorf("cap is %d, want %d", got, micro)
+			}
+		case <-time.After(limit):
+			t.Fatal("no policy came")
+		}
+	}
+	want(20e6)
+	signals <- syscall.SIGHUP
+	put(t, path, withCap(t, "-1"))
+	if err := <-failures; errors.Is(err, context.Canceled) {
+		t.Error("a policy that does not pass ends what waits")
+	}
+	put(t, path, withCap(t, "20"))
+	signals <- syscall.SIGHUP // by the second one the first has been read
+	signals <- syscall.SIGHUP
+	if len(begun) != 0 {
+		t.Error("begun again for the same policy")
+	}
+	put(t, path, withCap(t, "21"))
+	want(21e6)
+	stop()
+	<-done
+	if len(failures) != 0 {
+		t.Errorf("what was given up for another policy is told as a failure: %v", <-failures)
+	}
 }
 
 func TestWatchNeedsADirectory(t *testing.T) {

@@ -37,8 +37,8 @@ func (s *Service) watch(ctx context.Context, path string, workers *admission.Wor
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	err := policy.Watch(ctx, path, hup, func(p *policy.Policy) error {
-		if err := s.adopt(ctx, p); err != nil {
+	err := policy.Watch(ctx, path, hup, func(waits context.Context, p *policy.Policy) error {
+		if err := s.adopt(ctx, waits, p); err != nil {
 			return err
 		}
 		s.bound(p, workers)
@@ -51,8 +51,9 @@ func (s *Service) watch(ctx context.Context, path string, workers *admission.Wor
 	}
 }
 
-// adopt puts a new policy in force: the ledger's consent first, then the sandbox, then the swap that sessions see.
-func (s *Service) adopt(ctx context.Context, p *policy.Policy) error {
+// adopt puts a new policy in force: the ledger's consent first, then the sandbox, then the swap that sessions see. What it waits for
+// before ends with waits.
+func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error) {
 	old := s.current.Load()
 	if p.Digest == old.Digest {
 		return nil
@@ -66,15 +67,22 @@ func (s *Service) adopt(ctx context.Context, p *policy.Policy) error {
 	if err := inspect(ctx, s.Backend, p, s.log); err != nil {
 		return err
 	}
-	if err := s.copyTables(ctx, p); err != nil {
+	copies, err := s.copyTables(waits, p)
+	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			copies.GiveUp()
+		}
+	}()
 	if err := s.Ledger.Adopt(ctx, terms(p)); err != nil {
 		return err
 	}
 	if err := s.furnish(ctx, p); err != nil {
 		return err
 	}
+	copies.PutInForce()
 	s.current.Store(p)
 	s.log.Info("policy reloaded", "path", p.Path)
 	return nil

@@ -67,10 +67,12 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		s.Close()
 		return nil, err
 	}
-	if err := s.copyTables(ctx, p); err != nil {
+	copies, err := s.copyTables(ctx, p)
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
+	copies.PutInForce()
 	if s.Engine, err = openSandbox(ctx, p, log); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("sandbox: %w", err)
@@ -82,12 +84,12 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 	return s, nil
 }
 
-// copyTables has a snapshot of a policy's tables in force, where it wants one.
-func (s *Service) copyTables(ctx context.Context, p *policy.Policy) error {
+// copyTables has a snapshot of a policy's tables, where it wants one.
+func (s *Service) copyTables(ctx context.Context, p *policy.Policy) (*backend.Prepared, error) {
 	if b, ok := s.Backend.(*backend.Snapshots); ok {
 		return b.Prepare(ctx, p)
 	}
-	return nil
+	return nil, nil
 }
 
 // inspect refuses to serve over a database that is not as the policy says.

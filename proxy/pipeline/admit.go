@@ -146,7 +146,7 @@ func (a *Answerer) inTurn(ctx context.Context, s *Session) (asOf func(...rewrite
 	if err != nil {
 		return nil, nil, err
 	}
-	asOf, left, err := a.backend.Admit(ctx, step)
+	asOf, left, err := a.backend.Admit(ctx, step, s.Policy)
 	if err != nil {
 		done(time.Time{})
 		return nil, nil, err

@@ -69,7 +69,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *plans.Plan) (e
 	e := explained(plan, queries, above)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
 	if a.reads(plan) && a.backend != nil {
-		e.AsOf = dateOf(a.backend.AsOf())
+		e.AsOf = dateOf(a.backend.AsOf(s.Policy))
 	}
 	return e, a.explainFinds(ctx, plan, &e)
 }

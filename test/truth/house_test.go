@@ -156,9 +156,11 @@ func open(t testing.TB, s *schema, backendText func(dir string) string, sandboxU
 	t.Cleanup(func() { _ = h.backend.Close() })
 	h.inspect(ctx)
 	if b, ok := h.backend.(*backend.Snapshots); ok {
-		if err := b.Prepare(ctx, h.policy); err != nil {
+		copies, err := b.Prepare(ctx, h.policy)
+		if err != nil {
 			t.Fatal(err)
 		}
+		copies.PutInForce()
 	}
 	if sandboxURL != "" {
 		h.engine, err = twin.Open(sandboxURL, sandbox.Options{Log: h.log})

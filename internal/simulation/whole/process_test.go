@@ -188,9 +188,9 @@ func (d *database) Places() int { return 3 }
 
 func (d *database) Lines(time.Duration) bool { return false }
 
-func (d *database) AsOf() int64 { return 0 }
+func (d *database) AsOf(*policy.Policy) int64 { return 0 }
 
-func (d *database) Admit(context.Context, time.Duration) (asOf func(...rewrite.Query) int64, leave func(time.Time), err error) {
+func (d *database) Admit(context.Context, time.Duration, *policy.Policy) (asOf func(...rewrite.Query) int64, leave func(time.Time), err error) {
 	d.admitted.Add(1)
 	return func(...rewrite.Query) int64 { return 0 }, func(time.Time) { d.admitted.Add(-1) }, nil
 }
