@@ -1,8 +1,6 @@
 package bind
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -113,8 +111,7 @@ type lookup struct {
 	args   []*semantics.Expr
 	keys   []int // columns of the public table, by argument
 	filter []*semantics.Expr
-	rows   map[string][]policy.Value
-	digest string
+	rows   *keyed
 }
 
 // conditions takes the join's conditions apart: equations of a public column with a private expression, conditions on the
@@ -195,10 +192,8 @@ func joinText(v policy.Value) (string, bool) {
 	return predicate.Text(v), true
 }
 
-// bytesOfLooked is about what a public row takes in an index by its key.
-const bytesOfLooked = 96
-
-// index reads the public rows by their keys, which must be unique.
+// index reads the public rows by their keys, which must be unique. An index over all rows of a copy is made once: two plans that
+// join the same table, SELECT … FROM lineitem JOIN part ON l_partkey = p_partkey say, look into the same one.
 func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 	if l.b.Context.Public == nil {
 		return notCopied.At(pos, t.Name)
@@ -208,41 +203,53 @@ func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 		return notCopied.At(pos, t.Name)
 	}
 	l.b.Env.Work.Take(len(data), bytesOfLooked)
-	l.rows = make(map[string][]policy.Value, len(data))
-	hash := sha256.New()
 	if len(l.keys) == 0 {
+		l.rows = &keyed{}
 		return nil
 	}
-	each := len(l.keys) + len(t.Columns) + workOf(l.filter...)
+	each, name := 1+len(l.keys)+len(t.Columns), fmt.Sprint("by ", l.keys)
+	if len(l.filter) == 0 {
+		if l.rows, _ = l.b.Context.Public.Kept(t, data, name).(*keyed); l.rows != nil {
+			l.b.Env.Work.Step(len(data) * each) // what is refused must not depend on who planned before
+		}
+	}
+	if l.rows == nil {
+		rows := data
+		if len(l.filter) > 0 {
+			var refusal *refuse.Refusal
+			if rows, refusal = l.filtered(data); refusal != nil {
+				return refusal
+			}
+		}
+		l.rows = keyedBy(rows, l.keys, func() { l.b.Env.Work.Step(each) })
+		if len(l.filter) == 0 {
+			l.b.Context.Public.Keep(t, data, name, l.rows)
+		}
+	}
+	if l.rows.twice {
+		return fanOut.At(pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows) // it is matched row by row then
+	}
+	return nil
+}
+
+// filtered are the rows for which the join's conditions on public columns hold.
+func (l *lookup) filtered(data [][]policy.Value) (rows [][]policy.Value, refusal *refuse.Refusal) {
+	each := workOf(l.filter...)
 	for _, row := range data {
-		l.b.Env.Work.Step(1 + each)
+		l.b.Env.Work.Step(each)
 		kept := true
 		for _, e := range l.filter {
 			v, refusal := e.Value(row)
 			if refusal != nil {
-				return refusal
+				return nil, refusal
 			}
 			kept = kept && v == true
 		}
-		texts := make([]policy.Value, len(l.keys))
-		for i, c := range l.keys {
-			texts[i] = row[c]
-		}
-		key, known := joinKey(texts)
-		if !kept || !known {
-			continue
-		}
-		if _, twice := l.rows[key]; twice {
-			return fanOut.At(pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows) // it is matched row by row then
-		}
-		l.rows[key] = row
-		fmt.Fprintf(hash, "%q", key)
-		for _, v := range row {
-			fmt.Fprintf(hash, " %q", predicate.Text(v))
+		if kept {
+			rows = append(rows, row)
 		}
 	}
-	l.digest = hex.EncodeToString(hash.Sum(nil)[:16])
-	return nil
+	return rows, nil
 }
 
 // workOf is how many steps one evaluation of each of some expressions takes.
@@ -274,7 +281,7 @@ func (l *lookup) column(i int, c *policy.Column) *semantics.Expr {
 func (l *lookup) found() *semantics.Expr { return l.node("", looked{l, policy.Bool, -1, -1}) }
 
 func (l *lookup) node(column string, s looked) *semantics.Expr {
-	return semantics.Node(semantics.FormOther, "lookup:"+l.name+":"+l.digest+":"+column, s, l.public.pos, l.args...)
+	return semantics.Node(semantics.FormOther, "lookup:"+l.name+":"+l.rows.digest+":"+column, s, l.public.pos, l.args...)
 }
 
 // looked evaluates a lookup.
@@ -297,12 +304,11 @@ func (k looked) Eval(row scalar.Row) (policy.Value, error) {
 		}
 		values[i] = v
 	}
-	key, known := joinKey(values)
-	found, ok := k.from.rows[key]
+	found := k.from.rows.find(values)
 	switch {
 	case k.column < 0:
-		return known && ok, nil
-	case !known || !ok:
+		return found != nil, nil
+	case found == nil:
 		return nil, nil
 	}
 	return found[k.column], nil

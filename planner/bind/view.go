@@ -105,7 +105,7 @@ func placedAt(m protoreflect.Message, pos int32) {
 }
 
 // noPublicRows stands for public tables before they are copied.
-type noPublicRows struct{}
+type noPublicRows struct{ reuse.NothingKept }
 
 func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, true }
 

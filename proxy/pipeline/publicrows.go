@@ -10,9 +10,18 @@ import (
 // PublicRows holds the public tables' rows as they were copied last, for plans that join them to private rows.
 type PublicRows struct {
 	mu     sync.RWMutex
-	tables map[publicName][][]policy.Value
+	tables map[publicName]publicCopy
 	copies int64
 }
+
+// publicCopy is one copy of a public table, with what plans have made of it.
+type publicCopy struct {
+	rows [][]policy.Value
+	made map[string]any
+}
+
+// mostMade bounds what is kept of one copy: some ten megabytes each for a table of 100,000 rows.
+const mostMade = 8
 
 type publicName struct{ dataset, schema, table string }
 
@@ -20,8 +29,34 @@ type publicName struct{ dataset, schema, table string }
 func (p *PublicRows) Rows(t *policy.Table) ([][]policy.Value, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	rows, ok := p.tables[publicName{t.Dataset.ID, t.Schema, t.Name}]
-	return rows, ok
+	have, ok := p.tables[nameOf(t)]
+	return have.rows, ok
+}
+
+func nameOf(t *policy.Table) publicName { return publicName{t.Dataset.ID, t.Schema, t.Name} }
+
+// Kept returns what was made of a copy; see reuse.PublicRows.
+func (p *PublicRows) Kept(t *policy.Table, rows [][]policy.Value, name string) any {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if have := p.tables[nameOf(t)]; sameList(have.rows, rows) {
+		return have.made[name]
+	}
+	return nil
+}
+
+// Keep keeps what was made of a copy; see reuse.PublicRows.
+func (p *PublicRows) Keep(t *policy.Table, rows [][]policy.Value, name string, made any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	have := p.tables[nameOf(t)]
+	if !sameList(have.rows, rows) || have.made == nil {
+		return
+	}
+	if len(have.made) >= mostMade {
+		clear(have.made)
+	}
+	have.made[name] = made
 }
 
 // version changes with each copy: what was made from an earlier one is out of date.
@@ -36,9 +71,9 @@ func (p *PublicRows) Set(t *policy.Table, rows privacy.Released[[][]policy.Value
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tables == nil {
-		p.tables = map[publicName][][]policy.Value{}
+		p.tables = map[publicName]publicCopy{}
 	}
-	p.tables[publicName{t.Dataset.ID, t.Schema, t.Name}] = rows.Value()
+	p.tables[nameOf(t)] = publicCopy{rows.Value(), map[string]any{}}
 	p.copies++
 }
 

@@ -1,0 +1,98 @@
+package bind
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// keyed are the rows of a public table by the values of some of its columns, no two of them by the same. A plan looks into it once for
+// each cell: of lineitem JOIN part ON l_partkey = p_partkey 100,000 times, so that keys which are whole numbers near one another, as
+// serial ones are, are places in a list.
+type keyed struct {
+	twice  bool // two rows have the same key: there is nothing to look up in
+	digest string
+	byText map[string][]policy.Value
+	dense  [][]policy.Value // by the key, from first on; nil: by text
+	first  int64
+}
+
+// bytesOfLooked is about what a public row takes in an index by its key.
+const bytesOfLooked = 96
+
+// sparsest is how many places a list may have for each row.
+const sparsest = 4
+
+// keyedBy reads rows by their keys, a step each; rows of which one is NULL are left out.
+func keyedBy(rows [][]policy.Value, keys []int, step func()) *keyed {
+	k := &keyed{byText: make(map[string][]policy.Value, len(rows))}
+	hash := sha256.New()
+	values := make([]policy.Value, len(keys))
+	whole, least, most := len(keys) == 1, int64(0), int64(0)
+	for _, row := range rows {
+		step()
+		for i, c := range keys {
+			values[i] = row[c]
+		}
+		key, known := joinKey(values)
+		if !known {
+			continue
+		}
+		if k.byText[key] != nil {
+			return &keyed{twice: true}
+		}
+		if n, ok := values[0].(int64); !ok {
+			whole = false
+		} else if len(k.byText) == 0 {
+			least, most = n, n
+		} else {
+			least, most = min(least, n), max(most, n)
+		}
+		k.byText[key] = row
+		fmt.Fprintf(hash, "%q", key)
+		for _, v := range row {
+			fmt.Fprintf(hash, " %q", predicate.Text(v))
+		}
+	}
+	k.digest = hex.EncodeToString(hash.Sum(nil)[:16])
+	if span := uint64(most) - uint64(least); whole && span < uint64(sparsest*len(k.byText)) {
+		k.first, k.dense = least, make([][]policy.Value, span+1)
+		for _, row := range k.byText {
+			k.dense[row[keys[0]].(int64)-least] = row
+		}
+		k.byText = nil
+	}
+	return k
+}
+
+// find is the row with a key, nil where there is none.
+func (k *keyed) find(key []policy.Value) []policy.Value {
+	if k.dense == nil {
+		text, known := joinKey(key)
+		if !known {
+			return nil
+		}
+		return k.byText[text]
+	}
+	n, ok := wholeOf(key[0])
+	if !ok || n < k.first || uint64(n)-uint64(k.first) >= uint64(len(k.dense)) {
+		return nil
+	}
+	return k.dense[n-k.first]
+}
+
+// wholeOf is a value as the whole number that it equals, as joinText has them equal.
+func wholeOf(v policy.Value) (int64, bool) {
+	if n, ok := v.(int64); ok || v == nil {
+		return n, ok
+	}
+	x, ok := derived.RatOf(v)
+	if !ok || !x.IsInt() || !x.Num().IsInt64() {
+		return 0, false
+	}
+	return x.Num().Int64(), true
+}
