@@ -2,10 +2,12 @@ package proxy
 
 import (
 	"container/list"
+	"context"
 	"net"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/login"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
@@ -20,7 +22,9 @@ type gate struct {
 
 type early struct {
 	conn    net.Conn
-	ip      string
+	ip      string          // or network
+	evicted context.Context // ends when it must go
+	evict   context.CancelFunc
 	inAll   *list.Element
 	inGroup *list.Element
 }
@@ -31,7 +35,8 @@ func newGate(most, each int) *gate {
 
 // enter lets a connection wait for its login, and closes an older one if it must.
 func (g *gate) enter(conn net.Conn) *early {
-	e := &early{conn: conn, ip: addressOf(conn)}
+	e := &early{conn: conn, ip: login.Origin(addressOf(conn))}
+	e.evicted, e.evict = context.WithCancel(context.Background())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	group := g.byIP[e.ip]
@@ -52,6 +57,7 @@ func (g *gate) enter(conn net.Conn) *early {
 func (g *gate) evict(oldest *list.Element) {
 	if e, ok := oldest.Value.(*early); ok {
 		g.remove(e)
+		e.evict()
 		e.conn.Close()
 	}
 }
@@ -74,6 +80,7 @@ func (g *gate) leave(e *early) {
 	g.mu.Lock()
 	g.remove(e)
 	g.mu.Unlock()
+	e.evict()
 }
 
 func addressOf(conn net.Conn) string {

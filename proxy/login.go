@@ -48,7 +48,8 @@ func (s *Server) serve(raw net.Conn, waiting *early) {
 			s.logPanic(r, "session")
 		}
 	}()
-	if err := raw.SetDeadline(time.Now().Add(s.config.Limits.LoginTime)); err != nil {
+	opened := time.Now()
+	if err := raw.SetDeadline(opened.Add(s.config.Limits.LoginTime)); err != nil {
 		return
 	}
 	if s.draining.Load() {
@@ -69,7 +70,11 @@ func (s *Server) serve(raw net.Conn, waiting *early) {
 	back := pgproto3.NewBackend(o.Conn, out)
 	back.SetMaxBodyLen(bodyBeforeLogin)
 	c := &session{server: s, conn: o.Conn, back: back, log: log, statements: map[string]*prepared{}, portals: map[string]*portal{}}
-	if err := c.login(p, &o); err != nil {
+	// What waits for its turn gives up while it can still say so, and when its connection had to go for another's.
+	patience, enough := context.WithDeadline(s.base, opened.Add(s.config.Limits.LoginTime*9/10))
+	defer enough()
+	defer context.AfterFunc(waiting.evicted, enough)()
+	if err := c.login(patience, p, &o); err != nil {
 		c.end(err)
 		return
 	}
@@ -84,7 +89,7 @@ func (s *Server) serve(raw net.Conn, waiting *early) {
 }
 
 // login brings a client from its start-up packet to its first ReadyForQuery.
-func (c *session) login(p login.Packet, o *login.Opening) error {
+func (c *session) login(ctx context.Context, p login.Packet, o *login.Opening) error {
 	st, err := login.ParseStartup(p)
 	if err != nil {
 		return err
@@ -97,7 +102,7 @@ func (c *session) login(p login.Packet, o *login.Opening) error {
 	if !o.Secure() && !isLoopback(address) {
 		return pgerror.New("28000", "connections from other machines must be encrypted").WithHint("Set sslmode=require.").Fatal()
 	}
-	if err := c.authenticate(o, address); err != nil {
+	if err := c.authenticate(ctx, o, address); err != nil {
 		return err
 	}
 	if err := c.admit(st); err != nil {
@@ -106,24 +111,17 @@ func (c *session) login(p login.Packet, o *login.Opening) error {
 	return c.greet(st)
 }
 
-func (c *session) authenticate(o *login.Opening, address string) error {
+func (c *session) authenticate(ctx context.Context, o *login.Opening, address string) error {
 	s := c.server
-	if d := s.brake.Delay(c.user, address, time.Now()); d > 0 {
-		select {
-		case <-time.After(d):
-		case <-s.base.Done():
-			return login.ErrSilent
-		}
-	}
-	err := s.auth.Exchange(c.back, c.user, login.ChannelBinding(o.Config, o.Secure()))
+	err := s.auth.Exchange(c.back, c.user, login.ChannelBinding(o.Config, o.Secure()), func(right func() bool) (bool, error) {
+		return s.brake.Guess(ctx, c.user, login.Origin(address), right)
+	})
 	switch {
 	case err == nil:
-		s.brake.Succeeded(c.user, address)
 		s.metrics.logins.WithLabelValues("ok").Inc()
+	case s.base.Err() != nil:
+		return login.ErrSilent
 	case !errors.Is(err, login.ErrSilent):
-		if pgerror.Describe(err).SQLState == login.StateWrongPassword {
-			s.brake.Failed(c.user, address, time.Now())
-		}
 		s.metrics.logins.WithLabelValues("failed").Inc()
 		c.log.Warn("login failed")
 	}

@@ -9,7 +9,7 @@ var protocol = []Row{
 	{"T56", "plain bytes before TLS", "1,000 splits: 0 bytes read, closed", []string{"proxy.TestPlainBytesBeforeTLS"}, ""},
 	{"T57", "TLS taken away", "plain log-ins from elsewhere refused; a database of the wrong authority refused", []string{"proxy.TestPlainFromElsewhere", "backend.TestLinkToAnImpostor"}, ""},
 	{"T58", "SCRAM weakened", "12 cases: 12 right refusals; 1,000 tampered messages refused", []string{"proxy/login.TestTamperedExchange", "proxy.TestChannelBindingFlags", "test/clients.TestCertificateRenewed"}, ""},
-	{"T59", "which users exist, guessing", "frames of equal length; timing AUC within 0.05; a removed user refused at once", []string{"proxy.TestUnknownUsersLookLikeOthers", "proxy.TestPolicyChange"}, ""},
+	{"T59", "which users exist, guessing", "frames of equal length; timing AUC within 0.05; a removed user refused at once; many guesses at once are as slow as one after another", []string{"proxy.TestUnknownUsersLookLikeOthers", "proxy/login.TestMocksHaveTheUsersShapes", "proxy/login.TestGuessesAtOnce", "proxy/login.TestOtherNamesClearNothing", "proxy.TestPolicyChange"}, ""},
 	{"T60", "cancel keys", "100,000 guesses: 0 cancels, equal replies", []string{"proxy.TestCancelGuesses"}, ""},
 	{"T61", "slow and half-open clients", "2,000 slow sockets: a new log-in within 1 s", []string{"proxy.TestSlowClients", "proxy.TestReaderThatNeverReads"}, "1.5 s was the longest where 2,000 slow clients and other programs shared two cores: 30 of 694 log-ins needed a second try"},
 	{"T62", "a hostile database", "40 scripts: 0 panics, refused or answered by rule 5, the charge kept", []string{"backend.TestHostileDatabase"}, ""},

@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/tls"
@@ -8,8 +9,10 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/xdg-go/scram"
@@ -21,7 +24,9 @@ import (
 const (
 	mechanism     = "SCRAM-SHA-256"
 	mechanismPlus = "SCRAM-SHA-256-PLUS"
-	saltBytes     = 16
+	saltBytes     = 16 // of the mocks where there is no user
+	// leastIterations are those of the mocks there.
+	leastIterations = 4096
 )
 
 // StateWrongPassword is the SQLSTATE of an exchange that failed by the password, or by the name.
@@ -56,31 +61,76 @@ func credentials(verifier string) (scram.StoredCredentials, error) {
 type Passwords struct {
 	Secret []byte
 	Policy func() *policy.Policy
+
+	verifiers atomic.Pointer[verifiers]
+}
+
+// verifiers are those of a policy, read once, so that a name which is found takes no longer than another.
+type verifiers struct {
+	policy *policy.Policy
+	users  map[string]scram.StoredCredentials
+	shapes []shape // in one order whatever the order of the users
+	all    int     // users in all shapes
+}
+
+// shape is what an exchange shows of a verifier before any proof, but for the salt's bytes, and how many users have it.
+type shape struct{ iterations, salt, users int }
+
+// inForce returns the verifiers of the policy in force.
+func (a *Passwords) inForce() *verifiers {
+	p := a.Policy()
+	if v := a.verifiers.Load(); v != nil && v.policy == p {
+		return v
+	}
+	v := &verifiers{policy: p, users: map[string]scram.StoredCredentials{}}
+	counts := map[shape]int{}
+	for _, u := range p.Users {
+		if c, err := credentials(u.Verifier); err == nil {
+			v.users[u.Name] = c
+			counts[shape{iterations: c.Iters, salt: len(c.Salt)}]++
+		}
+	}
+	for s, users := range counts {
+		s.users = users
+		v.shapes = append(v.shapes, s)
+		v.all += users
+	}
+	slices.SortFunc(v.shapes, func(a, b shape) int {
+		return cmp.Or(cmp.Compare(a.iterations, b.iterations), cmp.Compare(a.salt, b.salt))
+	})
+	a.verifiers.Store(v)
+	return v
 }
 
 // lookup returns the credentials of a user, and whether she exists.
 func (a *Passwords) lookup(name string) (scram.StoredCredentials, bool) {
-	p := a.Policy()
-	mock := a.mock(p, name) // made in either case, to take the same time
-	if u := p.User(name); u != nil {
-		if c, err := credentials(u.Verifier); err == nil {
-			return c, true
-		}
+	v := a.inForce()
+	mock := a.mock(v, name) // made in either case, to take the same time
+	if c, known := v.users[name]; known {
+		return c, true
 	}
 	return mock, false
 }
 
-func (a *Passwords) mock(p *policy.Policy, name string) scram.StoredCredentials {
-	salt := a.keyed("salt", name)
-	iterations := 4096
-	if n := len(p.Users); n > 0 {
-		pick := binary.BigEndian.Uint32(a.keyed("iterations", name)) % uint32(n)
-		if c, err := credentials(p.Users[pick].Verifier); err == nil {
-			iterations = c.Iters
+// mock makes up credentials for a name that does not exist. Names that do not exist have each shape as often as users have it, so that
+// a shape tells nothing of whether a name exists. Where the users' shapes change, that of a few such names does, and their salts with
+// it: what is seen is what a user's new password would show.
+func (a *Passwords) mock(v *verifiers, name string) scram.StoredCredentials {
+	s := shape{iterations: leastIterations, salt: saltBytes}
+	if v.all > 0 {
+		place := int(uint64(binary.BigEndian.Uint32(a.keyed("iterations", name))) * uint64(v.all) >> 32)
+		for _, s = range v.shapes {
+			if place -= s.users; place < 0 {
+				break
+			}
 		}
 	}
+	var salt []byte
+	for block := 0; len(salt) < s.salt; block++ {
+		salt = append(salt, a.keyed(fmt.Sprintf("salt %d %d %d", s.iterations, s.salt, block), name)...)
+	}
 	return scram.StoredCredentials{
-		KeyFactors: scram.KeyFactors{Salt: string(salt[:saltBytes]), Iters: iterations},
+		KeyFactors: scram.KeyFactors{Salt: string(salt[:s.salt]), Iters: s.iterations},
 		StoredKey:  a.keyed("stored", name), ServerKey: a.keyed("server", name),
 	}
 }
@@ -91,8 +141,11 @@ func (a *Passwords) keyed(purpose, name string) []byte {
 	return m.Sum(nil)
 }
 
+// Turn makes a guess when its turn has come (Brake.Guess).
+type Turn func(right func() bool) (bool, error)
+
 // Exchange authenticates the user of a start-up packet on that connection. Any message but the ones expected ends it.
-func (a *Passwords) Exchange(back *pgproto3.Backend, user string, binding scram.ChannelBinding) error {
+func (a *Passwords) Exchange(back *pgproto3.Backend, user string, binding scram.ChannelBinding, turn Turn) error {
 	back.Send(&pgproto3.AuthenticationSASL{AuthMechanisms: offered(binding)})
 	if err := back.Flush(); err != nil {
 		return ErrSilent
@@ -132,8 +185,16 @@ func (a *Passwords) Exchange(back *pgproto3.Backend, user string, binding scram.
 	if !ok {
 		return pgerror.New("08P01", "expected a SASL response").Fatal()
 	}
-	final, err := talk.Step(string(response.Data))
-	if err != nil || !talk.Valid() || !known {
+	var final string
+	right, err := turn(func() bool {
+		var wrong error
+		final, wrong = talk.Step(string(response.Data))
+		return wrong == nil && talk.Valid() && known
+	})
+	switch {
+	case err != nil:
+		return pgerror.New("53300", err.Error()).WithHint("Try again in a few seconds.").Fatal()
+	case !right:
 		return rejected(user)
 	}
 	back.Send(&pgproto3.AuthenticationSASLFinal{Data: []byte(final)})

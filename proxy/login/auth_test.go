@@ -2,11 +2,11 @@ package login
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"math/rand"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/xdg-go/scram"
 
@@ -79,57 +79,59 @@ func TestVerifiers(t *testing.T) {
 	}
 }
 
-// TestBrakeKeepsShortNames: failures are kept by names that anybody may send before a password, as long as a start-up packet.
-func TestBrakeKeepsShortNames(t *testing.T) {
-	b := NewBrake()
-	long := strings.Repeat("x", maxStartupPacket)
-	for range freeFailures + 1 {
-		b.Failed(long, "10.0.0.1", time.Unix(0, 0))
+// TestMocksHaveTheUsersShapes: where users' verifiers differ in iterations and length of salt, names that do not exist have each shape as
+// often as users have it, keep theirs, and where a new user changes it, change the salt with it.
+func TestMocksHaveTheUsersShapes(t *testing.T) {
+	shaped := func(name string, iterations, salt int) policy.User {
+		encode := base64.StdEncoding.EncodeToString
+		key := encode(make([]byte, sha256.Size))
+		return policy.User{Name: name, Verifier: fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", iterations, encode(make([]byte, salt)), key, key)}
 	}
-	for key := range b.failures {
-		if len(key) > 128 {
-			t.Errorf("a key of %d bytes", len(key))
+	p := &policy.Policy{}
+	for i := range 30 {
+		p.Users = append(p.Users, shaped(fmt.Sprint("a", i), 4096, 16))
+	}
+	for i := range 10 {
+		p.Users = append(p.Users, shaped(fmt.Sprint("b", i), 600_000, 48))
+	}
+	a := &Passwords{Secret: []byte("x"), Policy: func() *policy.Policy { return p }}
+	const names = 4000
+	before, strong := map[string]scram.StoredCredentials{}, 0
+	for i := range names {
+		name := fmt.Sprint("nobody", i)
+		c, known := a.lookup(name)
+		again, _ := a.lookup(name)
+		if known || c.Salt != again.Salt || c.Iters != again.Iters {
+			t.Fatalf("%s: %+v, then %+v", name, c, again)
+		}
+		switch {
+		case c.Iters == 600_000 && len(c.Salt) == 48:
+			strong++
+		case c.Iters != 4096 || len(c.Salt) != 16:
+			t.Fatalf("%s has %d iterations and a salt of %d bytes, which no user has", name, c.Iters, len(c.Salt))
+		}
+		before[name] = c
+	}
+	if strong < names/4-120 || strong > names/4+120 { // 4 standard deviations
+		t.Errorf("%d of %d names have the iterations that a fourth of the users have", strong, names)
+	}
+	changed := *p
+	changed.Users = append([]policy.User{shaped("new", 600_000, 48)}, p.Users...)
+	p = &changed
+	moved := 0
+	for name, was := range before {
+		now, _ := a.lookup(name)
+		if now.Iters != was.Iters {
+			moved++
+		}
+		if (now.Iters == was.Iters) != (now.Salt == was.Salt) {
+			t.Fatalf("%s: %+v, then %+v", name, was, now)
 		}
 	}
-	if b.Delay(long, "10.0.0.1", time.Unix(0, 0)) == 0 {
-		t.Error("guesses at a long name are not slowed")
+	if moved > names/20 {
+		t.Errorf("one more user changed the iterations of %d of %d names", moved, names)
 	}
-}
-
-func TestBrake(t *testing.T) {
-	b, now := NewBrake(), time.Unix(0, 0)
-	for range freeFailures {
-		b.Failed("alice", "10.0.0.1", now)
-	}
-	if d := b.Delay("alice", "10.0.0.1", now); d != 0 {
-		t.Errorf("%v after %d failures", d, freeFailures)
-	}
-	var last time.Duration
-	for range 10 {
-		b.Failed("alice", "10.0.0.1", now)
-		d := b.Delay("alice", "10.0.0.1", now)
-		if d < last || d == 0 || d > longestDelay {
-			t.Errorf("%v after %v", d, last)
-		}
-		last = d
-	}
-	if last != longestDelay {
-		t.Errorf("longest delay %v", last)
-	}
-	if d := b.Delay("alice", "10.0.0.2", now) + b.Delay("bob", "10.0.0.1", now); d != 0 {
-		t.Errorf("others wait %v", d)
-	}
-	if d := b.Delay("alice", "10.0.0.1", now.Add(forgetAfter+1)); d != 0 {
-		t.Errorf("not forgotten: %v", d)
-	}
-	b.Succeeded("alice", "10.0.0.1")
-	if d := b.Delay("alice", "10.0.0.1", now); d != 0 {
-		t.Errorf("not forgiven: %v", d)
-	}
-	for i := range 2 * mostBrakeKeys {
-		b.Failed(fmt.Sprint(i), "10.0.0.3", now)
-	}
-	if n := len(b.failures); n > mostBrakeKeys+2 {
-		t.Errorf("%d kept", n)
+	if c, known := a.lookup("new"); !known || c.Iters != 600_000 {
+		t.Errorf("the policy in force is not read: %+v", c)
 	}
 }
