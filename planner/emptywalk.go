@@ -93,7 +93,10 @@ func (w *emptyWalk) leaf(g *bind.Grouping) (out groupRows) {
 		w.known[g.Sel] = e
 	}
 	for _, t := range g.Targets {
-		column := groupColumn{name: t.Label, of: e, without: w.atLeaf(g, t.Node, false), noise: w.atLeaf(g, t.Node, true)}
+		column := groupColumn{name: t.Label, of: e, without: w.atLeaf(g, t.Node, false)}
+		if e.rows > 0 { // else there is no such group: how far noise reaches is not asked
+			column.noise = w.atLeaf(g, t.Node, true)
+		}
 		column.counts = column.without != nil && t.Node.GetFuncCall() != nil && column.without.Type() == policy.Int8 && isCall(t.Node, "count")
 		out.columns = append(out.columns, column)
 	}

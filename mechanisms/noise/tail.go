@@ -108,7 +108,13 @@ func summands(parts []Part) []summand {
 		}
 	}
 	slices.SortFunc(sum, func(a, b summand) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), a.of.compare(b.of))
+		switch { // thousands of noises have weights of their own
+		case a.weight > b.weight:
+			return -1
+		case a.weight < b.weight:
+			return 1
+		}
+		return a.of.compare(b.of)
 	})
 	merged := sum[:0]
 	for _, s := range sum {

@@ -9,14 +9,15 @@ import (
 )
 
 // combined finds the sum or difference of releases of one epoch that answers a question. Of all that do as exactly as
-// asked, those held longest: the same question keeps its answer when more is bought (docs/adr/0022).
-func (ch *Optimizer) combined(q *goal) []alternative {
+// asked, those held longest: the same question keeps its answer when more is bought (docs/adr/0022). Nothing younger than oldest is
+// looked at; where that leaves one release, which does by itself, there is nothing to combine it with.
+func (ch *Optimizer) combined(q *goal, oldest int) []alternative {
 	views := ch.views(q.Table)
 	if views == nil || views.Read() == 0 || q.Marginals != nil || q.Cells*len(q.Counts) > reuse.MostMixedRows || q.Table.MaxGroups > 0 {
 		return nil
 	}
 	find := func() (list []reuse.CombinedReading) {
-		rows := ch.mixings(views, q)
+		rows := ch.mixings(views, q, oldest)
 		t := &reuse.Combining{Views: views, Confidence: ch.Context.Settings.Confidence}
 		for _, of := range reuse.EpochsOf(rows) {
 			if m := t.Within(q.Query, rows, of); m != nil {
@@ -26,10 +27,13 @@ func (ch *Optimizer) combined(q *goal) []alternative {
 		return list
 	}
 	var found []reuse.CombinedReading
+	if views.Eldest() == oldest {
+		return nil
+	}
 	if views.Ages() {
 		found = find()
 	} else {
-		found = views.Remembered(reuse.MixKey{Of: q.own.Digest, At: fmt.Sprint(q.share, ch.Context.Settings.Confidence, ch.Context.Settings.MaxError)}, find)
+		found = views.Remembered(reuse.MixKey{Of: q.own.Digest, At: fmt.Sprint(q.share, ch.Context.Settings.Confidence, ch.Context.Settings.MaxError, oldest)}, find)
 	}
 	list := make([]alternative, len(found))
 	for i, m := range found {
@@ -40,7 +44,7 @@ func (ch *Optimizer) combined(q *goal) []alternative {
 }
 
 // mixings are the rows of a question; nil where one of them is nothing that releases add up to.
-func (ch *Optimizer) mixings(views *reuse.Views, q *goal) []reuse.Mixing {
+func (ch *Optimizer) mixings(views *reuse.Views, q *goal, oldest int) []reuse.Mixing {
 	var rows []reuse.Mixing
 	for c := range q.Counts {
 		adds, ok := q.AddsUp(c)
@@ -58,7 +62,7 @@ func (ch *Optimizer) mixings(views *reuse.Views, q *goal) []reuse.Mixing {
 			}
 			rows = append(rows, reuse.Mixing{Counter: c, Cell: cell, Wanted: wanted, Adds: adds, Limit: limit, Near: nil})
 			last := &rows[len(rows)-1]
-			last.Near = slices.DeleteFunc(views.Near(wanted), func(s *reuse.View) bool { return ch.isStale(s.Holding, s.Declared) })
+			last.Near = slices.DeleteFunc(views.Near(wanted), func(s *reuse.View) bool { return s.Order > oldest || ch.isStale(s.Holding, s.Declared) })
 			if len(last.Near) == 0 {
 				return nil
 			}

@@ -1,6 +1,9 @@
 package choose
 
 import (
+	"math"
+	"slices"
+
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -56,9 +59,35 @@ func (w *Path) hold(h reuse.Holding, why string) { reuse.Hold(w.Measure, h, why)
 // reuse finds what she has paid for that answers the question: releases of finer cells, and sums and differences of
 // releases.
 func (ch *Optimizer) reuse(q *goal) []alternative {
-	list := settled(append(ch.reused(q, false), ch.combined(q)...))
+	list := ch.reused(q, false)
+	if !ch.aloneIn(q.Table, list) {
+		list = append(list, ch.combined(q, ch.oldestEnough(list))...)
+	}
+	list = settled(list)
 	q.held = append(q.held, list...)
 	return list
+}
+
+// aloneIn tells whether the one release that could stand in sums and differences answers by itself: it is read as exactly as can be.
+func (ch *Optimizer) aloneIn(t *policy.Table, list []alternative) bool {
+	views := ch.views(t)
+	if views == nil || ch.Context.Alternatives {
+		return false
+	}
+	only, alone := views.Alone()
+	return alone && slices.ContainsFunc(list, func(c alternative) bool { return c.holding.ID == only && c.not == "" })
+}
+
+// oldestEnough is the age of the oldest of what is held that is as exact as asked; MaxInt: there is none, or all is to be listed. No
+// combination with anything younger is taken then (settled).
+func (ch *Optimizer) oldestEnough(list []alternative) int {
+	oldest := math.MaxInt
+	for _, c := range list {
+		if c.enough && !ch.Context.Alternatives {
+			oldest = min(oldest, c.order)
+		}
+	}
+	return oldest
 }
 
 // reused are releases of finer cells: those that grow, or the others.

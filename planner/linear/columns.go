@@ -32,7 +32,18 @@ func (s *Query) Together(of *Part, i int, c *policy.Column) []int {
 	if of.Told || of.Cuts == nil || of.Cuts[i] == nil {
 		return of.startsOf(i)
 	}
-	starts := slices.Clone(of.Cuts[i])
+	own, ok := s.ToldApart(c)
+	if !ok {
+		return nil
+	}
+	starts := slices.DeleteFunc(append(slices.Clone(of.Cuts[i]), own...), func(cell int) bool { return cell >= of.Ends[i] })
+	slices.Sort(starts)
+	return slices.Compact(starts)
+}
+
+// ToldApart are the cells of a column at which what the question says of it may change, in no order; false: it tells each cell apart.
+// The question compares on the grid.
+func (s *Query) ToldApart(c *policy.Column) (starts []int, ok bool) {
 	for _, p := range s.Parts {
 		k := slices.Index(p.Columns, plans.ColumnIndex(s.Table, c))
 		if k < 0 {
@@ -40,7 +51,7 @@ func (s *Query) Together(of *Part, i int, c *policy.Column) []int {
 		}
 		own := p.startsOf(k)
 		if own == nil {
-			return nil
+			return nil, false
 		}
 		starts = append(starts, own...)
 	}
@@ -51,9 +62,7 @@ func (s *Query) Together(of *Part, i int, c *policy.Column) []int {
 			}
 		})
 	}
-	starts = slices.DeleteFunc(starts, func(cell int) bool { return cell >= of.Ends[i] })
-	slices.Sort(starts)
-	return slices.Compact(starts)
+	return starts, true
 }
 
 // startsOf are the first cells of the pieces of the i-th column; nil: each cell is one.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -61,6 +62,10 @@ func Cover(s, m *linear.Query) *Reading {
 		return nil
 	}
 	w := newWalk(s, m)
+	if starts := w.lastPieces(); starts != nil {
+		return w.byRuns(starts)
+	}
+	w.assignEach()
 	if !w.all() {
 		return nil
 	}
@@ -97,14 +102,6 @@ func newWalk(s, m *linear.Query) *walk {
 		}
 	}
 	w.cells = make([]int, len(w.sizes))
-	w.assigned = make([][]int32, len(s.Counts))
-	for c := range w.assigned {
-		s.Work.Take(m.Cells, 4)
-		w.assigned[c] = make([]int32, m.Cells)
-		for i := range w.assigned[c] {
-			w.assigned[c][i] = -2
-		}
-	}
 	for _, p := range s.Parts {
 		places := make([]int, len(p.Columns))
 		for i, c := range p.Columns {
@@ -113,6 +110,76 @@ func newWalk(s, m *linear.Query) *walk {
 		w.places = append(w.places, places)
 	}
 	return w
+}
+
+// assignEach prepares to assign the measure's cells one by one.
+func (w *walk) assignEach() {
+	w.assigned = make([][]int32, len(w.s.Counts))
+	for c := range w.assigned {
+		w.s.Work.Take(w.m.Cells, 4)
+		w.assigned[c] = make([]int32, w.m.Cells)
+		for i := range w.assigned[c] {
+			w.assigned[c][i] = -2
+		}
+	}
+}
+
+// lastPieces cuts the measure's last column into pieces of which the question says the same; nil: the measure does not tell each
+// combination of its columns' cells apart, or the question does so in that column.
+func (w *walk) lastPieces() []int {
+	last := len(w.m.Parts) - 1
+	if last < 0 || w.m.Grows {
+		return nil
+	}
+	for _, p := range w.m.Parts {
+		if len(p.Columns) != 1 || p.Cuts != nil || !derived.IsIdentity(p.Class) {
+			return nil
+		}
+	}
+	size := w.sizes[last]
+	starts, ok := w.s.ToldApart(w.m.Table.Columns[w.m.Parts[last].Columns[0]])
+	if !ok {
+		return nil
+	}
+	starts = slices.DeleteFunc(append(starts, 0), func(cell int) bool { return cell >= size })
+	slices.Sort(starts)
+	if starts = slices.Compact(starts); len(starts) > size/2 {
+		return nil
+	}
+	return starts
+}
+
+// byRuns reads a question from a measure that tells each combination of its columns' cells apart, a run of its last column's cells at a
+// time: of a release of 4,096 cells WHERE income BETWEEN 20 AND 3000 has three. It reads what assigning each cell reads.
+func (w *walk) byRuns(starts []int) *Reading {
+	last := len(w.sizes) - 1
+	end := w.sizes[last]
+	w.first[last], w.sizes[last] = starts, len(starts)
+	combinations := 1
+	for _, size := range w.sizes {
+		combinations *= size
+	}
+	rows := make([][]semantics.SpansOf, len(w.s.Counts))
+	for c := range rows {
+		w.s.Work.Take(w.s.Cells, 24)
+		rows[c] = make([]semantics.SpansOf, w.s.Cells)
+	}
+	for at := range combinations {
+		linear.Decode(at, w.sizes, w.cells)
+		w.s.Work.Step(1 + len(w.s.Counts))
+		piece, to := w.cells[last], w.cellOfQuestion()
+		next := end
+		if piece+1 < len(starts) {
+			next = starts[piece+1]
+		}
+		from := w.cellOfMeasure()
+		for c := range rows {
+			if target := w.counted(c, to); target >= 0 {
+				rows[c][target].AddRange(from, from+next-starts[piece])
+			}
+		}
+	}
+	return readingOf(rows)
 }
 
 // visit assigns one combination; false: the measure does not answer the question.
@@ -125,11 +192,8 @@ func (w *walk) visit(at int) bool {
 func (w *walk) assign() bool {
 	w.s.Work.Step(1 + len(w.s.Counts))
 	from, to := w.cellOfMeasure(), w.cellOfQuestion()
-	for c, pred := range w.s.Counts {
-		target := to
-		if to >= 0 && (!w.masked(c) || pred != nil && !predicate.Satisfied(pred, w.cell)) {
-			target = -1
-		}
+	for c := range w.s.Counts {
+		target := w.counted(c, to)
 		if from < 0 {
 			if target >= 0 {
 				return false
@@ -151,6 +215,14 @@ func (w *walk) assign() bool {
 		w.assigned[c][from] = target
 	}
 	return true
+}
+
+// counted is the cell of s that a counter counts the present cells in, which are of one; −1: in none.
+func (w *walk) counted(c int, of int32) int32 {
+	if pred := w.s.Counts[c]; of >= 0 && (!w.masked(c) || pred != nil && !predicate.Satisfied(pred, w.cell)) {
+		return -1
+	}
+	return of
 }
 
 func (w *walk) cell(c *policy.Column) int { return w.cellAt(w.byColumn[c]) }
@@ -216,16 +288,24 @@ func (w *walk) masked(c int) bool {
 }
 
 func (w *walk) reading() *Reading {
-	r := &Reading{Spans: make([][][]mechanisms.Span, len(w.assigned)), Counters: make([]int, len(w.assigned))}
+	rows := make([][]semantics.SpansOf, len(w.assigned))
 	for c, assigned := range w.assigned {
-		rows := make([]semantics.SpansOf, w.s.Cells)
+		rows[c] = make([]semantics.SpansOf, w.s.Cells)
 		for from, to := range assigned {
 			if to >= 0 {
-				rows[to].Add(from)
+				rows[c][to].Add(from)
 			}
 		}
-		r.Spans[c] = make([][]mechanisms.Span, len(rows))
-		for i, s := range rows {
+	}
+	return readingOf(rows)
+}
+
+// readingOf reads cells of a question, by counter, from these cells of a measure.
+func readingOf(rows [][]semantics.SpansOf) *Reading {
+	r := &Reading{Spans: make([][][]mechanisms.Span, len(rows)), Counters: make([]int, len(rows))}
+	for c := range rows {
+		r.Spans[c] = make([][]mechanisms.Span, len(rows[c]))
+		for i, s := range rows[c] {
 			r.Spans[c][i] = s
 		}
 	}

@@ -41,6 +41,7 @@ func CoverCube(s, m *linear.Query) *Reading {
 		return nil
 	}
 	w := newWalk(s, m)
+	w.assignEach()
 	first := make([][]int, len(m.Parts)) // by part and class: a piece of the walk in it
 	sizes := make([]int, len(m.Parts))
 	for i, p := range m.Parts {

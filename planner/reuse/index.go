@@ -107,6 +107,9 @@ type Views struct {
 	mu       sync.RWMutex
 	table    *policy.Table
 	aging    bool                          // some become stale with time
+	eldest   int                           // of those that combine: the age of the oldest, −1: none
+	combine  int                           // how many these are
+	only     int64                         // the first of them
 	seen     int                           // so many holdings of the index's list have been read
 	wide     map[string]*bucket            // counts of every row by cells of the same columns
 	byFilter map[string]map[string]*bucket // by condition, then by columns of the cells
@@ -158,13 +161,27 @@ func (b *bucket) all() []*View {
 }
 
 func newViews(t *policy.Table) *Views {
-	return &Views{table: t, wide: map[string]*bucket{}, byFilter: map[string]map[string]*bucket{}, lines: map[string]*line{}, found: map[MixKey][]CombinedReading{}}
+	return &Views{table: t, eldest: -1, wide: map[string]*bucket{}, byFilter: map[string]map[string]*bucket{}, lines: map[string]*line{}, found: map[MixKey][]CombinedReading{}}
 }
 
 func (s *Views) Read() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.seen
+}
+
+// Eldest is the age of the oldest that can stand in sums and differences; −1: none can.
+func (s *Views) Eldest() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.eldest
+}
+
+// Alone is the only holding that can stand in sums and differences; false: there are others, or none.
+func (s *Views) Alone() (id int64, alone bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.only, s.combine == 1
 }
 
 // Ages tells whether some of it becomes stale with time.
@@ -199,6 +216,9 @@ func (s *Views) put(h Holding, m *HeldMeasure) {
 	}
 	if !m.combines() || h.Spec.Counts().Strategy.IsCube() {
 		return
+	}
+	if s.combine++; s.combine == 1 {
+		s.eldest, s.only = one.Order, h.ID
 	}
 	filter := string(predicate.Encode(nil, m.Filter))
 	if s.byFilter[filter] == nil {
