@@ -3,6 +3,7 @@ package rewrite_test
 import (
 	"math/big"
 
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -188,7 +189,7 @@ var usingStatements = []string{
 }
 
 // publicRows are the rows of the public tables.
-type publicRows struct{}
+type publicRows struct{ reuse.NothingKept }
 
 func (publicRows) Rows(t *policy.Table) ([][]policy.Value, bool) {
 	tenths := func(n int64) policy.Value { return policy.Numeric{Coefficient: big.NewInt(n), Scale: 1} }
