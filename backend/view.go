@@ -37,9 +37,9 @@ func viewed(t *policy.Table) []string {
 	return list
 }
 
-// typeSQL names a type, and what columnShape calls its base: PostgreSQL describes a column of a domain by the type below it.
-const typeSQL = `SELECT pg_catalog.format_type(y.oid, NULL), CASE y.typtype WHEN 'e' THEN 'enum' ELSE pg_catalog.format_type(y.oid, NULL) END
-FROM pg_catalog.pg_type y WHERE y.oid = $1::pg_catalog.text::pg_catalog.oid`
+// typeSQL names a type, what columnShape calls its base, and whether its values have a collation: PostgreSQL describes a column of a domain by the type below it.
+const typeSQL = `SELECT pg_catalog.format_type(y.oid, NULL), CASE y.typtype WHEN 'e' THEN 'enum' ELSE pg_catalog.format_type(y.oid, NULL) END,
+y.typcollation <> 0 FROM pg_catalog.pg_type y WHERE y.oid = $1::pg_catalog.text::pg_catalog.oid`
 
 // viewCollationSQL asks whether a collation takes different texts of a SELECT's column for equal. No row is read.
 const viewCollationSQL = `SELECT COALESCE((SELECT NOT c.collisdeterministic FROM pg_catalog.pg_collation c
@@ -68,10 +68,11 @@ func viewShape(ctx context.Context, tx pgx.Tx, t *policy.Table, into shape) erro
 			continue
 		}
 		c := columnShape{kind: kindTrusted, scale: -1}
-		if err := inner.QueryRow(ctx, typeSQL, strconv.FormatUint(uint64(f.DataTypeOID), 10)).Scan(&c.kindOf, &c.base); err != nil {
+		collated := false
+		if err := inner.QueryRow(ctx, typeSQL, strconv.FormatUint(uint64(f.DataTypeOID), 10)).Scan(&c.kindOf, &c.base, &collated); err != nil {
 			return errResult
 		}
-		if slices.Contains(keyColumns(t), f.Name) {
+		if collated && slices.Contains(keyColumns(t), f.Name) {
 			if err := inner.QueryRow(ctx, fmt.Sprintf(viewCollationSQL, dialect.QuoteName(f.Name), whole)).Scan(&c.loose); err != nil {
 				return errResult
 			}

@@ -89,6 +89,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 		plan.Notes = append(plan.Notes, "a SELECT of rows of "+t.Name+" has none, by dp.probes = empty; count(*), sums and the like are answered")
 	}
 	plan.tellErrors(out.Shown)
+	plan.Outputs = outputs(b, b.Top)
 	plan.Statement = plan.digest(s.Text, values)
 	plan.Asked = b.Env.Asked
 	return plan.Plan, nil

@@ -38,6 +38,7 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 		d.Columns = []plans.OutColumn{{Name: "QUERY PLAN", Type: policy.Text, Typmod: -1}}
 		return d, false, nil
 	}
+	d.Outputs = outputs(b, b.Top)
 	if out.Tree != nil {
 		d.Columns = nil
 		return d, true, nil

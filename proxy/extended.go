@@ -152,7 +152,7 @@ func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *parse.S
 	}
 	stmt.columns = make([]sandbox.Column, len(d.Columns))
 	for i, col := range d.Columns {
-		stmt.columns[i] = sandbox.Column{Name: col.Name, Type: col.Type, Typmod: col.Typmod}
+		stmt.columns[i] = sandbox.Column{Name: col.Name, Type: col.Type, Typmod: col.Typmod, Number: col.Number}
 	}
 	stmt.columns = actColumns(asked.Acts, stmt.columns)
 	return nil

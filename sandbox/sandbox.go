@@ -13,6 +13,7 @@ import (
 	"context"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -23,6 +24,7 @@ type Column struct {
 	Name   string
 	Type   policy.Type
 	Typmod int32
+	Number pgcatalog.Number // what catalogs know it by, where it is a table's
 }
 
 // Rows is a result: columns, and rows of values in their order.
@@ -56,6 +58,8 @@ type Engine interface {
 	Query(ctx context.Context, s Session, q outer.Query, tables []Table) (privacy.Released[Rows], error)
 	// Describe returns the columns of an outer query without running it.
 	Describe(ctx context.Context, s Session, q outer.Query, tables []Table) ([]Column, error)
+	// Numbers are those by which the catalogs of a dataset know columns. The caller does not change them.
+	Numbers(dataset string) pgcatalog.Numbers
 	// Places is how many queries run at a time, each user's in turn; 0: any number.
 	Places() int
 	Close() error

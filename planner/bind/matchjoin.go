@@ -186,7 +186,7 @@ func (m *matcher) matches(d *derived.Matched) *refuse.Refusal {
 
 // sorted puts the public rows into the order of their values, whatever order they were copied in.
 func (m *matcher) sorted() {
-	m.b.Env.Work.Take(len(m.data), bytesOfLooked)
+	m.b.Env.Work.Take(len(m.data), derived.BytesKeyed)
 	texts := make(map[*policy.Value]string, len(m.data))
 	m.data = slices.Clone(m.data)
 	for _, row := range m.data {
@@ -217,7 +217,7 @@ func (m *matcher) finder() func(*semantics.Box) ([]int, *refuse.Refusal) {
 		for k, c := range m.equals.keys {
 			values[k] = row[c]
 		}
-		if key, known := joinKey(values); known {
+		if key, known := derived.JoinKey(values); known {
 			index[key] = append(index[key], i)
 		}
 	}
@@ -233,7 +233,7 @@ func (m *matcher) finder() func(*semantics.Box) ([]int, *refuse.Refusal) {
 			}
 			values[k] = v
 		}
-		key, _ := joinKey(values)
+		key, _ := derived.JoinKey(values)
 		return index[key], nil
 	}
 }

@@ -3,14 +3,11 @@ package bind
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -111,7 +108,7 @@ type lookup struct {
 	args   []*semantics.Expr
 	keys   []int // columns of the public table, by argument
 	filter []*semantics.Expr
-	rows   *keyed
+	rows   *derived.Keyed
 }
 
 // conditions takes the join's conditions apart: equations of a public column with a private expression, conditions on the
@@ -178,20 +175,6 @@ func comparable(a, b policy.Type) bool {
 	return a == b || number(a) && number(b) || a.Textual() && b.Textual()
 }
 
-// joinText is the key text of a value; false for NULL, which equals nothing.
-func joinText(v policy.Value) (string, bool) {
-	if v == nil {
-		return "", false
-	}
-	if n, ok := v.(int64); ok { // as below
-		return strconv.FormatInt(n, 10), true
-	}
-	if x, ok := derived.RatOf(v); ok {
-		return x.RatString(), true
-	}
-	return predicate.Text(v), true
-}
-
 // index reads the public rows by their keys, which must be unique. An index over all rows of a copy is made once: two plans that
 // join the same table, SELECT … FROM lineitem JOIN part ON l_partkey = p_partkey say, look into the same one.
 func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
@@ -202,14 +185,14 @@ func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 	if !ok {
 		return notCopied.At(pos, t.Name)
 	}
-	l.b.Env.Work.Take(len(data), bytesOfLooked)
+	l.b.Env.Work.Take(len(data), derived.BytesKeyed)
 	if len(l.keys) == 0 {
-		l.rows = &keyed{}
+		l.rows = &derived.Keyed{}
 		return nil
 	}
 	each, name := 1+len(l.keys)+len(t.Columns), fmt.Sprint("by ", l.keys)
 	if len(l.filter) == 0 {
-		if l.rows, _ = l.b.Context.Public.Kept(t, data, name).(*keyed); l.rows != nil {
+		if l.rows, _ = l.b.Context.Public.Kept(t, data, name).(*derived.Keyed); l.rows != nil {
 			l.b.Env.Work.Step(len(data) * each) // what is refused must not depend on who planned before
 		}
 	}
@@ -221,12 +204,12 @@ func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 				return refusal
 			}
 		}
-		l.rows = keyedBy(rows, l.keys, func() { l.b.Env.Work.Step(each) })
+		l.rows = derived.KeyedBy(rows, l.keys, func() { l.b.Env.Work.Step(each) })
 		if len(l.filter) == 0 {
 			l.b.Context.Public.Keep(t, data, name, l.rows)
 		}
 	}
-	if l.rows.twice {
+	if l.rows.Twice {
 		return fanOut.At(pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows) // it is matched row by row then
 	}
 	return nil
@@ -260,18 +243,6 @@ func workOf(list ...*semantics.Expr) (steps int) {
 	return steps
 }
 
-func joinKey(values []policy.Value) (string, bool) {
-	var b strings.Builder
-	for _, v := range values {
-		text, known := joinText(v)
-		if !known {
-			return "", false
-		}
-		b.Write(predicate.EncodeText(nil, text))
-	}
-	return b.String(), true
-}
-
 // column is a column of the public table as a function of the arguments; NULL where no row is found.
 func (l *lookup) column(i int, c *policy.Column) *semantics.Expr {
 	return l.node(c.Name, looked{l, c.Type, c.Typmod, i})
@@ -281,7 +252,7 @@ func (l *lookup) column(i int, c *policy.Column) *semantics.Expr {
 func (l *lookup) found() *semantics.Expr { return l.node("", looked{l, policy.Bool, -1, -1}) }
 
 func (l *lookup) node(column string, s looked) *semantics.Expr {
-	return semantics.Node(semantics.FormOther, "lookup:"+l.name+":"+l.rows.digest+":"+column, s, l.public.pos, l.args...)
+	return semantics.Node(semantics.FormOther, "lookup:"+l.name+":"+l.rows.Digest+":"+column, s, l.public.pos, l.args...)
 }
 
 // looked evaluates a lookup.
@@ -304,7 +275,7 @@ func (k looked) Eval(row scalar.Row) (policy.Value, error) {
 		}
 		values[i] = v
 	}
-	found := k.from.rows.find(values)
+	found := k.from.rows.Find(values)
 	switch {
 	case k.column < 0:
 		return found != nil, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -33,6 +34,7 @@ type Plan struct {
 	Leaves       []*Leaf         // what the outer query sees, named leaf_1, leaf_2, …
 	Outer        Outer           // what happens above the boundary
 	Columns      []OutColumn     // of the answer
+	Outputs      []Output        // its columns as the statement names them; nil: not all are known
 	Finds        []*Measure      // keys that are found first: then the statement is planned again, for no more than the rest of Cost
 	Cost         privacy.Cost    // Σ over the measures that are not held, and Finds
 	Notes        []string        // for the NOTICE: off-grid constants, steps, clamping, row bounding, hints
@@ -53,6 +55,7 @@ type OutColumn struct {
 	Typmod int32
 	Error  *mechanisms.Error // the largest error over rows where the column is a count read from one leaf; nil: computed
 	Off    *big.Rat          // the largest half-width over rows where the column is computed from counts and sums by constants alone
+	Number pgcatalog.Number  // what catalogs know it by, where it is a table's
 	Noisy  bool              // the column depends on released counts, not on keys and constants alone
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -36,4 +37,11 @@ const (
 type Description struct {
 	Params  []policy.Type
 	Columns []OutColumn // nil: the statement returns no rows
+	Outputs []Output    // nil: not all are known
+}
+
+// Output is a column of an answer: its name, and the column of a table that it is; the zero Origin: it is computed.
+type Output struct {
+	Name string
+	Of   pgcatalog.Origin
 }

@@ -65,7 +65,7 @@ func WireType(t policy.Type) policy.Type {
 	return t
 }
 
-// RowDescription describes columns. No column names a table: clients would look it up after every query.
+// RowDescription describes columns, each with the numbers by which catalogs know it where it is a table's.
 func RowDescription(columns []sandbox.Column, formats []int16) *pgproto3.RowDescription {
 	fields := make([]pgproto3.FieldDescription, len(columns))
 	for i, c := range columns {
@@ -79,7 +79,7 @@ func RowDescription(columns []sandbox.Column, formats []int16) *pgproto3.RowDesc
 			typmod = -1
 		}
 		fields[i] = pgproto3.FieldDescription{Name: []byte(CString(c.Name)), DataTypeOID: uint32(t), DataTypeSize: width,
-			TypeModifier: typmod, Format: Format(formats, i)}
+			TypeModifier: typmod, TableOID: c.Number.Table, TableAttributeNumber: uint16(c.Number.Attribute), Format: Format(formats, i)}
 	}
 	return &pgproto3.RowDescription{Fields: fields}
 }

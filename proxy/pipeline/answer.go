@@ -113,7 +113,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 	}
 	result.Notices = a.dated(s, p.plan, bought.ids, result.Notices)
 	result.Last.tell(result.Notices)
-	result.Columns, result.repeatable = result.Rows.Value().Columns, repeatable(p.plan, bought)
+	result.Columns, result.repeatable = a.numbered(s, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought)
 	return result, nil
 }
 

@@ -29,7 +29,9 @@ const jsonType policy.Type = 114
 // Describe infers the parameters and columns of a statement. It is free and buys nothing.
 func (a *Answerer) Describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (d plans.Description, refusal *refuse.Refusal) {
 	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
-		d, refusal = a.describe(ctx, s, stmt, given)
+		if d, refusal = a.describe(ctx, s, stmt, given); refusal == nil && stmt.Kind == parse.KindSelect {
+			d.Columns = a.described(s, d.Outputs, d.Columns)
+		}
 		return refusal
 	})
 	return d, refusal

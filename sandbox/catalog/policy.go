@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"strconv"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -16,21 +17,14 @@ func Dataset(p *policy.Policy, dataset string) []Table {
 	if d == nil {
 		return nil
 	}
-	oids := numbers{used: map[int64]bool{}}
 	var all description
-	schemas := map[string]int64{"public": oidPublic}
+	schemas, relations := relationsOf(d)
+	told := map[string]bool{"public": true}
 	all.schema(d.ID, "public", oidPublic)
-	for _, t := range d.Tables {
-		if _, ok := schemas[t.Schema]; !ok {
-			schemas[t.Schema] = oids.of("schema " + d.ID + "." + t.Schema)
-			all.schema(d.ID, t.Schema, schemas[t.Schema])
-		}
-		r := relation{database: d.ID, schema: t.Schema, namespace: schemas[t.Schema], name: t.Name, kind: "r",
-			oid: oids.of("table " + d.ID + "." + t.Schema + "." + t.Name), comment: TableComment(t),
-			rowType: oids.pair("type " + d.ID + "." + t.Schema + "." + t.Name)}
-		for _, c := range t.Columns {
-			r.columns = append(r.columns, attribute{name: c.Name, oid: c.Type, typmod: c.Typmod, comment: ColumnComment(c),
-				notNull: c.Nulls == policy.NullExclude})
+	for _, r := range relations {
+		if !told[r.schema] {
+			all.schema(d.ID, r.schema, r.namespace)
+			told[r.schema] = true
 		}
 		all.add(r)
 	}
@@ -39,6 +33,45 @@ func Dataset(p *policy.Policy, dataset string) []Table {
 			"description": "tables of dataset " + d.ID + " in schema " + name})
 	}
 	return append(all.tables(), dpTables(d), dpColumns(d))
+}
+
+// relationsOf are a dataset's tables and the numbers of their schemas.
+func relationsOf(d *policy.Dataset) (schemas map[string]int64, relations []relation) {
+	oids := numbers{used: map[int64]bool{}}
+	schemas = map[string]int64{"public": oidPublic}
+	for _, t := range d.Tables {
+		if _, ok := schemas[t.Schema]; !ok {
+			schemas[t.Schema] = oids.of("schema " + d.ID + "." + t.Schema)
+		}
+		r := relation{database: d.ID, schema: t.Schema, namespace: schemas[t.Schema], name: t.Name, kind: "r",
+			oid: oids.of("table " + d.ID + "." + t.Schema + "." + t.Name), comment: TableComment(t),
+			rowType: oids.pair("type " + d.ID + "." + t.Schema + "." + t.Name)}
+		for _, c := range t.Columns {
+			r.columns = append(r.columns, attribute{name: c.Name, oid: c.Type, typmod: c.Typmod, comment: ColumnComment(c),
+				notNull: c.Nulls == policy.NullExclude})
+		}
+		relations = append(relations, r)
+	}
+	return schemas, relations
+}
+
+// Numbers are those by which the catalogs of a dataset know the columns of its tables, and their own.
+func Numbers(p *policy.Policy, dataset string) pgcatalog.Numbers {
+	all := pgcatalog.Numbers{}
+	for _, r := range pgcatalog.Relations() {
+		for i, c := range r.Columns {
+			all[pgcatalog.Origin{Schema: r.Schema, Relation: r.Name, Column: c.Name}] = pgcatalog.Number{Table: uint32(r.Oid), Attribute: int16(i + 1)}
+		}
+	}
+	if d := datasetOf(p, dataset); d != nil {
+		_, relations := relationsOf(d)
+		for _, r := range relations {
+			for i, c := range r.columns {
+				all[pgcatalog.Origin{Schema: r.schema, Relation: r.name, Column: c.name}] = pgcatalog.Number{Table: uint32(r.oid), Attribute: int16(i + 1)}
+			}
+		}
+	}
+	return all
 }
 
 func datasetOf(p *policy.Policy, id string) *policy.Dataset {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -35,6 +36,7 @@ type engine struct {
 	mu       sync.Mutex
 	limits   sandbox.Limits
 	policy   *policy.Policy
+	numbers  map[string]pgcatalog.Numbers        // by dataset, of the policy; made when they are asked for
 	public   map[string]map[string]sandbox.Table // by dataset and name
 	version  int64                               // of what datasets hold
 	closed   bool
@@ -66,7 +68,19 @@ func (e *engine) Catalog(_ context.Context, p *policy.Policy) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.policy, e.limits, e.version = p, e.options.Limits(p), e.version+1
+	e.numbers = map[string]pgcatalog.Numbers{}
 	return nil
+}
+
+func (e *engine) Numbers(dataset string) pgcatalog.Numbers {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	have, known := e.numbers[dataset]
+	if !known && e.numbers != nil {
+		have = catalog.Numbers(e.policy, dataset)
+		e.numbers[dataset] = have
+	}
+	return have
 }
 
 func (e *engine) Load(_ context.Context, dataset string, t sandbox.Table) error {

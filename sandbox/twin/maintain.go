@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -27,23 +28,23 @@ const (
 
 // maintain makes the twin database of a dataset, or brings it in step, and returns what its catalogs look like. Several
 // proxies may do so at once; what two of them make at the same moment, a role or a database, is tried again.
-func (t *engine) maintain(ctx context.Context, name string, d *policy.Dataset) (own shapes, err error) {
+func (t *engine) maintain(ctx context.Context, name string, d *policy.Dataset) (own shapes, numbers pgcatalog.Numbers, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maintainTimeout)
 	defer cancel()
 	for try := 0; ; try++ {
-		own, err = t.maintainOnce(ctx, name, d)
+		own, numbers, err = t.maintainOnce(ctx, name, d)
 		if err == nil || try == 3 || !lacks(err, "42710") && !lacks(err, "23505") && !lacks(err, "55006") && !lacks(err, "XX000") {
-			return own, err
+			return own, numbers, err
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, err
+			return nil, nil, err
 		}
 	}
 }
 
-func (t *engine) maintainOnce(ctx context.Context, name string, d *policy.Dataset) (shapes, error) {
+func (t *engine) maintainOnce(ctx context.Context, name string, d *policy.Dataset) (own shapes, numbers pgcatalog.Numbers, err error) {
 	conn, err := t.owner(ctx, name)
 	if lacks(err, "3D000") {
 		if err = t.create(ctx, name); err == nil {
@@ -51,10 +52,9 @@ func (t *engine) maintainOnce(ctx context.Context, name string, d *policy.Datase
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	var own shapes
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		// One proxy at a time; the others find all done.
 		if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock(7254201)"); err != nil {
@@ -75,10 +75,12 @@ func (t *engine) maintainOnce(ctx context.Context, name string, d *policy.Datase
 		if err := t.checkRights(ctx, tx); err != nil {
 			return err
 		}
-		own, err = readCatalog(ctx, tx)
+		if own, err = readCatalog(ctx, tx); err == nil {
+			numbers, err = readNumbers(ctx, tx)
+		}
 		return err
 	})
-	return own, err
+	return own, numbers, err
 }
 
 // owner connects the URL's own role, which makes the twin's tables, to a database of the server.
@@ -210,6 +212,26 @@ func columnNames(r sandbox.Rows) string {
 func literal(text string) string {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "'", "''"), `\`, `\\`)
 	return "E'" + text + "'"
+}
+
+// readNumbers reads the numbers by which the twin knows the columns of all its relations.
+func readNumbers(ctx context.Context, tx pgx.Tx) (pgcatalog.Numbers, error) {
+	rows, err := tx.Query(ctx, `SELECT n.nspname::text, c.relname::text, a.attname::text, c.oid::int8, a.attnum FROM pg_catalog.pg_attribute a
+		JOIN pg_catalog.pg_class c ON c.oid = a.attrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped`)
+	if err != nil {
+		return nil, err
+	}
+	all := pgcatalog.Numbers{}
+	var of pgcatalog.Origin
+	var oid int64
+	var n pgcatalog.Number
+	_, err = pgx.ForEachRow(rows, []any{&of.Schema, &of.Relation, &of.Column, &oid, &n.Attribute}, func() error {
+		n.Table = uint32(oid)
+		all[of] = n
+		return nil
+	})
+	return all, err
 }
 
 // readCatalog reads the columns of the twin's own catalogs.

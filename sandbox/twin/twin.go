@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -49,6 +50,7 @@ type database struct {
 	name    string
 	pool    *pgxpool.Pool
 	catalog shapes
+	numbers pgcatalog.Numbers
 }
 
 // Open starts the engine of the server that a URL names, with the database that becomes the twin. It has no catalog yet.
@@ -66,6 +68,15 @@ func Open(url string, options sandbox.Options) (sandbox.Engine, error) {
 	return t, nil
 }
 
+func (t *engine) Numbers(dataset string) pgcatalog.Numbers {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if db := t.databases[dataset]; db != nil {
+		return db.numbers
+	}
+	return nil
+}
+
 func (t *engine) Places() int { return connections }
 
 func (t *engine) Dialect() dialect.Dialect { return dialect.PostgreSQL }
@@ -78,11 +89,11 @@ func (t *engine) Catalog(ctx context.Context, p *policy.Policy) error {
 		if len(p.Datasets) > 1 {
 			name = shorten(name, "_"+d.ID)
 		}
-		own, err := t.maintain(ctx, name, d)
+		own, numbers, err := t.maintain(ctx, name, d)
 		if err != nil {
 			return fmt.Errorf("twin database %s: %w", name, err)
 		}
-		made[d.ID] = &database{name: name, catalog: own}
+		made[d.ID] = &database{name: name, catalog: own, numbers: numbers}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

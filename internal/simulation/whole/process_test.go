@@ -15,6 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/simulation"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -226,6 +227,7 @@ type noEngine struct{}
 var errNoEngine = errors.New("no engine in the simulation")
 
 func (noEngine) Dialect() dialect.Dialect                          { return dialect.DuckDB }
+func (noEngine) Numbers(string) pgcatalog.Numbers                  { return nil }
 func (noEngine) Places() int                                       { return 0 }
 func (noEngine) Catalog(context.Context, *policy.Policy) error     { return nil }
 func (noEngine) Load(context.Context, string, sandbox.Table) error { return errNoEngine }

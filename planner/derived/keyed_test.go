@@ -1,4 +1,4 @@
-package bind
+package derived
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestKeyedRows holds what is found by a key against a search through all rows by joinKey, for keys near one another, far apart, of
+// TestKeyedRows holds what is found by a key against a search through all rows by JoinKey, for keys near one another, far apart, of
 // several columns, of texts, of numbers of other types, and NULL.
 func TestKeyedRows(t *testing.T) {
 	const seed = 1404
@@ -43,7 +43,7 @@ func TestKeyedRows(t *testing.T) {
 					row[c] = draw()
 				}
 				row[columns] = int64(len(rows))
-				if key, known := joinKey(row[:columns]); known && taken[key] {
+				if key, known := JoinKey(row[:columns]); known && taken[key] {
 					continue
 				} else if known {
 					taken[key] = true
@@ -51,9 +51,9 @@ func TestKeyedRows(t *testing.T) {
 				rows = append(rows, row)
 			}
 			steps := 0
-			k := keyedBy(rows, keys, func() { steps++ })
-			if k.twice || steps != len(rows) {
-				t.Fatalf("%s: twice %t, %d steps for %d rows", name, k.twice, steps, len(rows))
+			k := KeyedBy(rows, keys, func() { steps++ })
+			if k.Twice || steps != len(rows) {
+				t.Fatalf("%s: twice %t, %d steps for %d rows", name, k.Twice, steps, len(rows))
 			}
 			if (k.dense != nil) != (columns == 1 && (name == "near" || name == "null")) {
 				t.Errorf("%s over %d columns: a list: %t", name, columns, k.dense != nil)
@@ -71,19 +71,19 @@ func TestKeyedRows(t *testing.T) {
 					}
 				}
 				var want []policy.Value
-				if wanted, known := joinKey(key); known {
+				if wanted, known := JoinKey(key); known {
 					for _, row := range rows {
-						if have, known := joinKey(row[:columns]); known && have == wanted {
+						if have, known := JoinKey(row[:columns]); known && have == wanted {
 							want = row
 						}
 					}
 				}
-				if got := k.find(key); (got == nil) != (want == nil) || got != nil && got[columns] != want[columns] {
+				if got := k.Find(key); (got == nil) != (want == nil) || got != nil && got[columns] != want[columns] {
 					t.Fatalf("%s: %v finds %v, must be %v", name, key, got, want)
 				}
 			}
-			if again := append(rows, rows[len(rows)-1]); rows[len(rows)-1][0] != nil && !keyedBy(again, keys, func() {}).twice {
-				if _, known := joinKey(rows[len(rows)-1][:columns]); known {
+			if again := append(rows, rows[len(rows)-1]); rows[len(rows)-1][0] != nil && !KeyedBy(again, keys, func() {}).Twice {
+				if _, known := JoinKey(rows[len(rows)-1][:columns]); known {
 					t.Errorf("%s: a key that two rows have is not seen", name)
 				}
 			}

@@ -1,49 +1,53 @@
-package bind
+package derived
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
+	"strings"
 
-	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// keyed are the rows of a public table by the values of some of its columns, no two of them by the same. A plan looks into it once for
+// Keyed are the rows of a public table by the values of some of its columns, no two of them by the same. A plan looks into it once for
 // each cell: of lineitem JOIN part ON l_partkey = p_partkey 100,000 times, so that keys which are whole numbers near one another, as
 // serial ones are, are places in a list.
-type keyed struct {
-	twice  bool // two rows have the same key: there is nothing to look up in
-	digest string
+type Keyed struct {
+	Twice  bool // two rows have the same key: there is nothing to look up in
+	Digest string
 	byText map[string][]policy.Value
 	dense  [][]policy.Value // by the key, from first on; nil: by text
 	first  int64
 }
 
-// bytesOfLooked is about what a public row takes in an index by its key.
-const bytesOfLooked = 96
+// BytesKeyed is about what a public row takes in an index by its key.
+const BytesKeyed = 96
 
 // sparsest is how many places a list may have for each row.
 const sparsest = 4
 
-// keyedBy reads rows by their keys, a step each; rows of which one is NULL are left out.
-func keyedBy(rows [][]policy.Value, keys []int, step func()) *keyed {
-	k := &keyed{byText: make(map[string][]policy.Value, len(rows))}
+// KeyedBy reads rows by their keys, a step each, whatever the keys are; rows of which one is NULL are left out.
+func KeyedBy(rows [][]policy.Value, keys []int, step func()) *Keyed {
+	k := &Keyed{byText: make(map[string][]policy.Value, len(rows))}
 	hash := sha256.New()
 	values := make([]policy.Value, len(keys))
 	whole, least, most := len(keys) == 1, int64(0), int64(0)
 	for _, row := range rows {
-		step()
+		if step(); k.Twice {
+			continue
+		}
 		for i, c := range keys {
 			values[i] = row[c]
 		}
-		key, known := joinKey(values)
+		key, known := JoinKey(values)
 		if !known {
 			continue
 		}
 		if k.byText[key] != nil {
-			return &keyed{twice: true}
+			k.Twice, k.byText = true, nil
+			continue
 		}
 		if n, ok := values[0].(int64); !ok {
 			whole = false
@@ -58,7 +62,10 @@ func keyedBy(rows [][]policy.Value, keys []int, step func()) *keyed {
 			fmt.Fprintf(hash, " %q", predicate.Text(v))
 		}
 	}
-	k.digest = hex.EncodeToString(hash.Sum(nil)[:16])
+	if k.Twice {
+		return k
+	}
+	k.Digest = hex.EncodeToString(hash.Sum(nil)[:16])
 	if span := uint64(most) - uint64(least); whole && span < uint64(sparsest*len(k.byText)) {
 		k.first, k.dense = least, make([][]policy.Value, span+1)
 		for _, row := range k.byText {
@@ -69,10 +76,10 @@ func keyedBy(rows [][]policy.Value, keys []int, step func()) *keyed {
 	return k
 }
 
-// find is the row with a key, nil where there is none.
-func (k *keyed) find(key []policy.Value) []policy.Value {
+// Find is the row with a key, nil where there is none.
+func (k *Keyed) Find(key []policy.Value) []policy.Value {
 	if k.dense == nil {
-		text, known := joinKey(key)
+		text, known := JoinKey(key)
 		if !known {
 			return nil
 		}
@@ -90,9 +97,36 @@ func wholeOf(v policy.Value) (int64, bool) {
 	if n, ok := v.(int64); ok || v == nil {
 		return n, ok
 	}
-	x, ok := derived.RatOf(v)
+	x, ok := RatOf(v)
 	if !ok || !x.IsInt() || !x.Num().IsInt64() {
 		return 0, false
 	}
 	return x.Num().Int64(), true
+}
+
+// JoinKey is the key text of values that are equal where their texts are; false where one is NULL, which equals nothing.
+func JoinKey(values []policy.Value) (string, bool) {
+	var b strings.Builder
+	for _, v := range values {
+		text, known := joinText(v)
+		if !known {
+			return "", false
+		}
+		b.Write(predicate.EncodeText(nil, text))
+	}
+	return b.String(), true
+}
+
+// joinText is the key text of a value; false for NULL, which equals nothing.
+func joinText(v policy.Value) (string, bool) {
+	if v == nil {
+		return "", false
+	}
+	if n, ok := v.(int64); ok { // as below
+		return strconv.FormatInt(n, 10), true
+	}
+	if x, ok := RatOf(v); ok {
+		return x.RatString(), true
+	}
+	return predicate.Text(v), true
 }
