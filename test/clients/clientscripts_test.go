@@ -118,7 +118,11 @@ func clientScripts() []script {
 		script{"typeorm", []string{"node", "typeorm_client.js"}, []string{"node", "-e", "require('typeorm'); require('pg')"}},
 		script{"drizzle", []string{"node", "drizzle_client.js"}, []string{"node", "-e", "require('drizzle-orm/node-postgres'); require('drizzle-kit')"}},
 		script{"prisma", []string{"node", "prisma_client.js"}, []string{"node", "-e", "require('@prisma/adapter-pg'); require.resolve('prisma/package.json')"}},
-		script{"pgjdbc", []string{"java", "-cp", jdbcJar, "JdbcClient.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}})
+		script{"pgjdbc", []string{"java", "-cp", jdbcJar, "JdbcClient.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}},
+		script{"Perl's DBD::Pg", []string{"perl", "perl_client.pl"}, []string{"perl", "-MDBD::Pg", "-e", "1"}},
+		script{"PHP's pgsql and PDO", []string{"php", "php_client.php"}, []string{"php", "-r", "exit(extension_loaded('pgsql') && extension_loaded('pdo_pgsql') ? 0 : 1);"}},
+		script{"Ruby's pg", []string{"ruby", "ruby_client.rb"}, []string{"ruby", "-rpg", "-e", "1"}},
+		script{"RPostgreSQL", []string{"Rscript", "r_client.R"}, []string{"Rscript", "-e", "library(RPostgreSQL)"}})
 	if clientsDir != "" {
 		dbt := filepath.Join(clientsDir, "dbt", "bin", "python")
 		superset := filepath.Join(clientsDir, "superset", "bin", "python")
@@ -128,6 +132,8 @@ func clientScripts() []script {
 			script{"hibernate", []string{"sh", "-c", `d=$(mktemp -d) && javac -cp "$0" -d "$d" HibernateClient.java && java -cp "$d:$0" HibernateClient; s=$?; rm -r "$d"; exit $s`, jars},
 				[]string{"sh", "-c", "javac --version && ls " + filepath.Join(clientsDir, "java") + "/hibernate-core-*"}},
 			script{"dbt", []string{dbt, "dbt_client.py"}, []string{dbt, "-c", "import dbt.adapters.postgres"}},
+			script{"tokio-postgres", []string{filepath.Join(clientsDir, "rust_client"), "tokio"}, []string{"test", "-x", filepath.Join(clientsDir, "rust_client")}},
+			script{"sqlx", []string{filepath.Join(clientsDir, "rust_client"), "sqlx"}, []string{"test", "-x", filepath.Join(clientsDir, "rust_client")}},
 			script{"lib/pq", []string{filepath.Join(clientsDir, "libpq")}, []string{"test", "-x", filepath.Join(clientsDir, "libpq")}},
 			script{"superset", []string{superset, "superset_client.py"}, []string{superset, "-c",
 				"import superset, selenium, shutil, os; assert shutil.which('chromedriver') and os.path.exists(os.environ['SUPERSET_TEMPLATE'])"}})

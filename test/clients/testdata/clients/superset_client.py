@@ -226,6 +226,7 @@ def look(number, ids, picture):
                     alerts = [e.text for e in holder.find_elements(By.CSS_SELECTOR, "[role=alert], .ant-alert-error") if e.text]
                     if alerts:
                         refused[name] = alerts[0]
+                        drawn.pop(name, None) # what turned while it waited
                     elif holder.find_elements(By.CSS_SELECTOR, "svg:not([role=img]), canvas, table, .header-line") and name not in drawn:
                         drawn[name] = True
         browser.execute_script("window.scrollTo(0, 0)")
