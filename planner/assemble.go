@@ -43,7 +43,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	if refusal = out.Direct.Failing(); refusal != nil {
 		return nil, refusal
 	}
-	plan := assembly{&plans.Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: out.Columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}}
+	plan := assembly{&plans.Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: plans.Bounded(out.Columns, s.Bounds), Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns, Bounds: s.Bounds}}
 	said := slices.Clone(b.Said)
 	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: o}
 	for _, q := range b.Questions {

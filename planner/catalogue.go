@@ -14,7 +14,7 @@ import (
 
 // catalogue lists every refusal, in the order of the documentation.
 func catalogue() []*refuse.Reason {
-	several := []*refuse.Reason{refuse.UnknownFunction, refuse.UnknownType, refuse.BlankPadded, refuse.UnknownParam, refuse.AggregateIn, refuse.Construct}
+	several := []*refuse.Reason{refuse.UnknownFunction, refuse.BoundPlace, refuse.UnknownType, refuse.BlankPadded, refuse.UnknownParam, refuse.AggregateIn, refuse.Construct}
 	return slices.Concat(reuse.Refusals, parse.RefusedTexts, parse.RefusedStatements, several, semantics.Refusals, bind.Refusals, linear.Refusals,
 		choose.Refusals, refuse.AfterPlanning, parse.RefusedMySQL)
 }

@@ -33,7 +33,7 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 	if out.Tree != nil {
 		b.InferInTree()
 	}
-	d.Params, d.Columns = b.Params.Inferred(), out.Columns
+	d.Params, d.Columns = b.Params.Inferred(), plans.Bounded(out.Columns, s.Bounds)
 	if explain {
 		d.Columns = []plans.OutColumn{{Name: "QUERY PLAN", Type: policy.Text, Typmod: -1}}
 		return d, false, nil

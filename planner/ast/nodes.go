@@ -37,6 +37,9 @@ func FunctionName(f *pg.FuncCall) (string, *refuse.Refusal) {
 	case len(names) == 2 && (names[0] == "pg_catalog" || names[0] == "information_schema"):
 		return names[1], nil
 	}
+	if name := strings.Join(names, "."); name == "dp.low" || name == "dp.high" {
+		return "", refuse.BoundPlace.At(int(f.Location), name)
+	}
 	return "", refuse.UnknownFunction.At(int(f.Location), strings.Join(names, ".")+"()")
 }
 

@@ -75,6 +75,7 @@ func (s *Statement) classify() {
 		s.Kind = KindSelect
 		s.takeAssignments(n.SelectStmt)
 		s.takeActs(n.SelectStmt)
+		s.takeBounds(n.SelectStmt)
 	case *pg.Node_ExplainStmt:
 		s.explain(n.ExplainStmt)
 	case *pg.Node_VariableSetStmt:

@@ -30,6 +30,7 @@ type Statement struct {
 
 	Assignments []Assignment // Select: what it sets
 	Acts        []Act        // Select: what it does besides
+	Bounds      []Bound      // Select: of which columns it wants an end of their interval
 
 	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is unknown.
 	ParamTypes []policy.Type

@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -42,6 +43,7 @@ type Plan struct {
 	Alternatives []Alternative // what was weighed, where the context asks for it
 	Asked        *atomic.Bool  // whether an expression has asked for the time
 	ErrorColumns bool          // SET dp.error_columns = on
+	Bounds       []parse.Bound // dp.low(x) and dp.high(x)
 	Probed       []string      // private tables whose rows were asked for and of which none are shown: SET dp.probes = empty
 }
 
@@ -57,7 +59,35 @@ type OutColumn struct {
 	Off    *big.Rat          // the largest half-width over rows where the column is computed from counts and sums by constants alone
 	Number pgcatalog.Number  // what catalogs know it by, where it is a table's
 	Noisy  bool              // the column depends on released counts, not on keys and constants alone
+	Bound  Bound             // whether it is shown itself
 }
+
+// Bound is what is shown of a column.
+type Bound uint8
+
+// The bounds: a column itself, or an end of its interval, by dp.low(x) and dp.high(x).
+const (
+	Unbounded Bound = iota
+	LowBound
+	HighBound
+)
+
+// Bounded are columns of which some are asked for by their bounds.
+func Bounded(columns []OutColumn, asked []parse.Bound) []OutColumn {
+	if len(asked) == 0 || len(columns) == 0 {
+		return columns
+	}
+	columns = slices.Clone(columns)
+	for _, b := range asked {
+		if columns[b.Column].Bound = LowBound; b.High {
+			columns[b.Column].Bound = HighBound
+		}
+	}
+	return columns
+}
+
+// WantsErrors tells whether the answer shows errors of its columns.
+func (p *Plan) WantsErrors() bool { return p.ErrorColumns || len(p.Bounds) > 0 }
 
 // Measure is one thing that can be bought: a vector of counts over the cells of a table, with its noise.
 type Measure struct {

@@ -19,14 +19,15 @@ import (
 // redraws is the number of times that the outer query is run again on noise drawn afresh around the released values.
 const redraws = 200
 
-// withErrors gives each noisy column x two more, x_low and x_high. A count read from a leaf takes its exact half-width. A
+// withErrors gives each noisy column x two more, x_low and x_high, and puts the bounds of what dp.low and dp.high are asked of in its
+// place. A count read from a leaf takes its exact half-width. A
 // computed column takes the quantiles of its values over redraws of the noise around the released values: a parametric
 // bootstrap, which is post-processing. Rows of a redraw are matched by their columns without noise; where those do not
 // tell rows apart, or a row is seldom there, the bounds are NULL.
 func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
 	rows := released.Value()
 	if len(rows.Columns) != len(plan.Columns) {
-		return released, nil
+		return privacy.PostProcess(released, func(rows sandbox.Rows) sandbox.Rows { return withoutBounds(plan, rows) }), nil
 	}
 	samples := map[string][][]policy.Value{}
 	if needsRedraws(plan) {
@@ -45,16 +46,31 @@ func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *plans.Plan,
 		}
 	}
 	return privacy.PostProcess(released, func(rows sandbox.Rows) sandbox.Rows {
-		return sandbox.Rows{Columns: errorColumns(plan.Columns), Data: addBounds(plan, rows, samples)}
+		return sandbox.Rows{Columns: errorColumns(plan), Data: addBounds(plan, rows, samples)}
 	}), nil
 }
 
+// withoutBounds are the rows of an answer of which no column's error is known: its bounds are NULL.
+func withoutBounds(plan *plans.Plan, rows sandbox.Rows) sandbox.Rows {
+	if len(plan.Bounds) == 0 {
+		return rows
+	}
+	out := sandbox.Rows{Columns: rows.Columns, Data: make([][]policy.Value, len(rows.Data))}
+	for r, row := range rows.Data {
+		out.Data[r] = slices.Clone(row)
+		for _, b := range plan.Bounds {
+			out.Data[r][b.Column] = nil
+		}
+	}
+	return out
+}
+
 // errorColumns is the shape of an answer with x_low and x_high.
-func errorColumns(columns []plans.OutColumn) []sandbox.Column {
+func errorColumns(plan *plans.Plan) []sandbox.Column {
 	var out []sandbox.Column
-	for _, c := range columns {
+	for _, c := range plan.Columns {
 		out = append(out, sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
-		if c.Noisy {
+		if plan.ErrorColumns && c.Noisy && c.Bound == plans.Unbounded {
 			out = append(out, sandbox.Column{Name: c.Name + "_low", Type: c.Type, Typmod: c.Typmod}, sandbox.Column{Name: c.Name + "_high", Type: c.Type, Typmod: c.Typmod})
 		}
 	}
@@ -64,7 +80,9 @@ func errorColumns(columns []plans.OutColumn) []sandbox.Column {
 // needsRedraws: what is computed from a choice or by an online release has no error bars, since noise around it cannot be
 // drawn afresh. What is read from counts, such as a quantile from a range release, has.
 func needsRedraws(plan *plans.Plan) bool {
-	return !hasChoices(plan) && !isOnline(plan) && slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool { return c.Noisy && c.Error == nil })
+	return !hasChoices(plan) && !isOnline(plan) && slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool {
+		return c.Noisy && c.Error == nil && (plan.ErrorColumns || c.Bound != plans.Unbounded)
+	})
 }
 
 // redraw runs the outer query once more on fresh noise around the released values.
@@ -112,8 +130,10 @@ func addBounds(plan *plans.Plan, rows sandbox.Rows, samples map[string][][]polic
 	for r, row := range rows.Data {
 		drawn := samples[rowKey(plan, row)]
 		for i, c := range plan.Columns {
-			out[r] = append(out[r], row[i])
-			if !c.Noisy {
+			if c.Bound == plans.Unbounded || !c.Noisy {
+				out[r] = append(out[r], row[i])
+			}
+			if !c.Noisy || !plan.ErrorColumns && c.Bound == plans.Unbounded {
 				continue
 			}
 			low, high := policy.Value(nil), policy.Value(nil)
@@ -122,7 +142,14 @@ func addBounds(plan *plans.Plan, rows sandbox.Rows, samples map[string][][]polic
 			} else if c.Error == nil {
 				low, high = quantiles(c.Type, drawn, i, plan.Confidence.Float())
 			}
-			out[r] = append(out[r], low, high)
+			switch c.Bound {
+			case plans.Unbounded:
+				out[r] = append(out[r], low, high)
+			case plans.LowBound:
+				out[r] = append(out[r], low)
+			case plans.HighBound:
+				out[r] = append(out[r], high)
+			}
 		}
 	}
 	return out

@@ -37,8 +37,8 @@ func (a *Answerer) notices(ctx context.Context, s *Session, p readied, bought pu
 		parts = append(parts, "cost "+a.costText(ctx, s, bought.charged))
 	}
 	parts = append(parts, p.errors...)
-	if plan.ErrorColumns && hasChoices(plan) {
-		parts = append(parts, "_low and _high of what is chosen are NULL: it is near in rows, and how far that is in values the rows alone know")
+	if plan.WantsErrors() && hasChoices(plan) {
+		parts = append(parts, "bounds of what is chosen are NULL: it is near in rows, and how far that is in values the rows alone know")
 	}
 	n := Notice{Message: strings.Join(parts, "; ")}
 	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), refinements(plan, bought), public, plan.Notes), "\n")
@@ -301,7 +301,7 @@ func figure(x *big.Rat) string {
 func computedText(plan *plans.Plan) string {
 	computed := 0
 	for _, c := range plan.Columns {
-		if c.Noisy && offBy(c) == nil {
+		if c.Noisy && c.Bound == plans.Unbounded && offBy(c) == nil {
 			computed++
 		}
 	}

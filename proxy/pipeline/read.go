@@ -46,7 +46,7 @@ func (a *Answerer) rows(ctx context.Context, s *Session, p readied, ids []int64,
 		if err != nil {
 			return err
 		}
-		if rows, err = a.postProcess(ctx, s, p.plan, p.outer, leaves); err == nil && p.plan.ErrorColumns && len(p.plan.Leaves) > 0 {
+		if rows, err = a.postProcess(ctx, s, p.plan, p.outer, leaves); err == nil && p.plan.WantsErrors() && len(p.plan.Leaves) > 0 {
 			rows, err = a.withErrors(ctx, s, p.plan, p.outer, ids, rows)
 		}
 		return err

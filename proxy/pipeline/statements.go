@@ -85,7 +85,7 @@ func withBoundColumns(columns []plans.OutColumn) []plans.OutColumn {
 	var out []plans.OutColumn
 	for _, c := range columns {
 		out = append(out, c)
-		if c.Noisy {
+		if c.Noisy && c.Bound == plans.Unbounded {
 			low, high := c, c
 			low.Name, high.Name = c.Name+"_low", c.Name+"_high"
 			out = append(out, low, high)
@@ -113,7 +113,7 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statem
 	for i, col := range columns {
 		d.Columns[i] = plans.OutColumn{Name: col.Name, Type: col.Type, Typmod: col.Typmod}
 		if i < len(plan.Columns) {
-			d.Columns[i].Noisy = plan.Columns[i].Noisy
+			d.Columns[i].Noisy, d.Columns[i].Bound = plan.Columns[i].Noisy, plan.Columns[i].Bound
 		}
 	}
 	if c.Settings.ErrorColumns && len(plan.Leaves) > 0 && len(plan.Columns) == len(columns) {
