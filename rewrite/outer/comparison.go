@@ -54,13 +54,13 @@ func (b *binder) matched(l, r expr) (expr, expr) {
 }
 
 // padded are the sides of a comparison of character(n) with another kind of text: varchar is compared as character(n), in which
-// blanks at the end say nothing, text as text, in which they do.
+// blanks at the end say nothing, text, name and "char" as text, in which they do.
 func padded(l, r expr) (expr, expr) {
 	for _, e := range []*expr{&l, &r} {
 		switch e.oid {
 		case policy.Varchar:
 			e.typed = of(typeBpchar)
-		case typeBpchar, policy.Text:
+		case typeBpchar, policy.Text, typeName, typeChar:
 		default:
 			cannot("a comparison of character(n) with type " + typeNameOf(e.oid))
 		}

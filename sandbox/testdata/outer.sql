@@ -230,6 +230,7 @@ SELECT i.indoption::int[] AS asc_or_desc, array(SELECT pg_get_indexdef(i.indexre
 SELECT NULL::int2vector::int[]
 -- character(n), whose blanks at its end say nothing
 SELECT bpchar('1'::"char") = '1'::bpchar, 'a  '::char(3) = 'a', 'a'::bpchar = 'a '::bpchar, 'a '::char(2) = 'a '::text, 'a'::char(3) <> 'a '::varchar, 'a '::bpchar < 'a'::bpchar, 'ab'::char = 'a', 'x'::char IN ('x', 'y '), NULL::bpchar = 'a'
+SELECT 'm'::"char" = 'm '::char(2), 'ab'::name = 'ab '::bpchar, 'ab '::bpchar = 'ab '::text
 SELECT 'a'::char(3), 'abcde'::char(3), 'a '::char(3)::text || '|', 'a'::char(3) || '|', concat('a'::char(3), '|'), format('%s|', 'a'::char(3)), length('a'::char(3)), upper('a'::char(3)) || '|', 'a '::bpchar, n::char(4), 12::bpchar, true::char(5), ('12 '::char(4))::int, 'äöü'::char(2) FROM leaf_1 ORDER BY n, k
 SELECT pg_typeof('a'::char(3)), pg_typeof(bpchar(k)), bpchar(k)::varchar(1), text(k), k::char(2) LIKE 'a ', k::char(2) ~ 'a $', text(n) FROM leaf_1 ORDER BY n, k
 SELECT DISTINCT k::char(3)::bpchar = 'b', count(*) FROM leaf_1 GROUP BY k::char(3) ORDER BY 2, 1

@@ -121,6 +121,7 @@ func clientScripts() []script {
 		script{"pgjdbc", []string{"java", "-cp", jdbcJar, "JdbcClient.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}})
 	if clientsDir != "" {
 		dbt := filepath.Join(clientsDir, "dbt", "bin", "python")
+		pgadmin := filepath.Join(clientsDir, "pgadmin", "bin", "python")
 		superset := filepath.Join(clientsDir, "superset", "bin", "python")
 		jars := filepath.Join(clientsDir, "java", "*")
 		all = append(all,
@@ -129,6 +130,8 @@ func clientScripts() []script {
 				[]string{"sh", "-c", "javac --version && ls " + filepath.Join(clientsDir, "java") + "/hibernate-core-*"}},
 			script{"dbt", []string{dbt, "dbt_client.py"}, []string{dbt, "-c", "import dbt.adapters.postgres"}},
 			script{"lib/pq", []string{filepath.Join(clientsDir, "libpq")}, []string{"test", "-x", filepath.Join(clientsDir, "libpq")}},
+			script{"pgAdmin", []string{pgadmin, "pgadmin_client.py"}, []string{pgadmin, "-c",
+				"import importlib.util, selenium, shutil; assert importlib.util.find_spec('pgadmin4') and shutil.which('chromedriver')"}},
 			script{"superset", []string{superset, "superset_client.py"}, []string{superset, "-c",
 				"import superset, selenium, shutil, os; assert shutil.which('chromedriver') and os.path.exists(os.environ['SUPERSET_TEMPLATE'])"}})
 	}
