@@ -60,7 +60,7 @@ has_tablespace_privilege has_type_privilege to_regclass to_regcollation to_regna
 to_regprocedure to_regrole to_regtype parse_ident aclexplode acldefault makeaclitem aclitemeq _pg_expandarray _pg_char_max_length _pg_char_octet_length
 _pg_numeric_precision _pg_numeric_precision_radix _pg_numeric_scale _pg_datetime_precision _pg_interval_type _pg_truetypid
 _pg_truetypmod _pg_index_position array_in regclassin hashtext nameconcatoid row_security_active has_parameter_privilege pg_wal_lsn_diff
-pg_get_replica_identity_index pg_column_compression pg_trigger_depth
+pg_get_replica_identity_index pg_column_compression pg_trigger_depth oidvectortypes ts_token_type
 `)
 
 // EngineFunction checks the function of an outer query.

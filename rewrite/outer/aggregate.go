@@ -85,14 +85,22 @@ func (a call) bind(name string, args []expr) expr {
 	case "bool_or":
 		return expr{sql: a.sql("bool_or", a.b.boolean(x).sql), typed: boolType}
 	case "array_agg":
-		array := arrayOf(x.oid, "array_agg of this type, or with DISTINCT")
-		if a.distinct {
-			return cannot("array_agg of this type, or with DISTINCT")
+		array := arrayOf(x.oid, "array_agg of this type")
+		if a.distinct && a.b.keyOf(x) != x.sql {
+			return cannot("array_agg of this type with DISTINCT")
+		}
+		if a.distinct && a.order == "" { // PostgreSQL finds what is distinct by sorting
+			a.order = " ORDER BY " + x.sql + " ASC NULLS LAST"
 		}
 		return expr{sql: a.sql("list", x.sql), typed: array}
 	case "string_agg":
 		takes(name, args, 2, 2)
-		return expr{sql: a.sql("string_agg", a.b.text(x).sql, a.b.text(args[1]).sql), typed: textType}
+		for i := range args {
+			if args[i].oid == typeBpchar {
+				args[i] = a.b.cast(args[i], textType)
+			}
+		}
+		return expr{sql: a.sql("string_agg", a.b.text(args[0]).sql, a.b.text(args[1]).sql), typed: textType}
 	}
 	if strings.HasPrefix(name, "json_") {
 		return a.json(name, args)
@@ -182,6 +190,8 @@ func (a call) end(name string, x expr) expr {
 		plain := a
 		plain.distinct = false
 		return expr{sql: side + "(" + plain.sql("list", x.sql) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: x.even}}
+	case x.oid == typeBpchar:
+		cannot(name + " of type character(n)") // of two that differ in their blanks alone, which one is not said
 	case textLike(x.oid):
 		return expr{sql: a.sql(name, x.sql), typed: textType}
 	case x.oid == policy.Bool || x.oid == policy.UUID || x.oid == typeJSON || x.oid == typeRecord:

@@ -88,14 +88,6 @@ func field(e expr, name string) expr {
 	return wrong("42703", `column "`+name+`" not found in this data type`, 0)
 }
 
-// textOf writes an array's element as array_to_string does.
-func (b *binder) textOf(sql string, t policy.Type) string {
-	if t == policy.Bool {
-		return "(CASE WHEN " + sql + " THEN 't' ELSE 'f' END)"
-	}
-	return b.cast(expr{sql: sql, typed: of(t)}, textType).sql
-}
-
 func (b *binder) arrayToString(args []expr) expr {
 	takes("array_to_string", args, 2, 3)
 	element := elementOf(args[0], "42883", "function array_to_string is for arrays")
@@ -103,7 +95,7 @@ func (b *binder) arrayToString(args []expr) expr {
 		args[0] = expr{sql: b.namesOf(args[0].sql, element), typed: of(typeTextArr)}
 		element = policy.Text
 	}
-	item := b.textOf("x", element)
+	item := b.sent(expr{sql: "x", typed: of(element)}).sql
 	list := "list_filter(" + args[0].sql + ", lambda x : x IS NOT NULL)"
 	if len(args) == 3 {
 		list = args[0].sql
@@ -188,7 +180,11 @@ func (b *binder) anyAll(op string, all bool, l expr, node *pg.Node, sc *scope) e
 		cannot("operator " + op + " with ANY or ALL of an array")
 	}
 	l, item := b.matched(l, expr{typed: of(element)})
-	if Storage(l.oid) != Storage(item.oid) {
+	switch {
+	case Storage(l.oid) == Storage(item.oid):
+	case (oidLike(l.oid) || l.oid == policy.Int8) && item.oid.Integer(), l.oid == policy.Int4 && item.oid == policy.Int2:
+		r.sql = "CAST(" + r.sql + " AS " + Storage(l.oid) + "[])" // the wider of the two, or an oid would not fit
+	default:
 		l = expr{sql: "CAST(" + l.sql + " AS " + Storage(item.oid) + ")", typed: item.typed}
 	}
 	return truth("pg_any("+l.sql+", "+r.sql+")", all)

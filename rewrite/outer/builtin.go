@@ -101,7 +101,12 @@ var builtins = func() map[string]builtin {
 		"pg_get_statisticsobjdef_expressions": {1, 1, nil, typeTextArr, "CAST(NULL AS VARCHAR[])", ""},
 		"pg_get_replica_identity_index":       {1, 1, nil, typeRegclass, "CAST(NULL AS BIGINT)", ""},
 		"pg_trigger_depth":                    {0, 0, nil, policy.Int4, "CAST(0 AS INTEGER)", ""},
-		"pg_advisory_unlock_all":              {0, 0, nil, typeVoid, "CAST('' AS VARCHAR)", ""},
+		"oidvectortypes": {1, 1, []policy.Type{typeOidVec}, policy.Text, "(CASE WHEN %1 IS NOT NULL THEN array_to_string(ARRAY(" +
+			"SELECT pg_format_type(m_v.v, NULL) FROM (SELECT unnest(%1) AS v) AS m_v), ', ') END)", "pg_catalog.pg_type"},
+		// No bytea that is held here has a value: what is never there is encoded, anything else is refused.
+		"encode": {2, 2, []policy.Type{typeBytea, policy.Text}, policy.Text, "(CASE WHEN %1 IS NOT NULL AND %2 IS NOT NULL THEN CAST(" +
+			raise("0A000", "encode of a value cannot be run by the sandbox") + " AS VARCHAR) END)", ""},
+		"pg_advisory_unlock_all": {0, 0, nil, typeVoid, "CAST('' AS VARCHAR)", ""},
 	}
 	add := func(names string, f builtin) {
 		for name := range strings.FieldsSeq(names) {

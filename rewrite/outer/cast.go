@@ -114,9 +114,6 @@ func (b *binder) cast(e expr, t typed) expr {
 		return e
 	}
 	out := expr{sql: e.sql, typed: t, series: e.series}
-	if t.oid == typeBpchar || e.oid == typeBpchar {
-		cannot("type character(n)")
-	}
 	from, arrayFrom := elements[e.oid]
 	to, arrayTo := elements[t.oid]
 	switch {
@@ -124,6 +121,11 @@ func (b *binder) cast(e expr, t typed) expr {
 		return b.castArray(e, from, to, t)
 	case arrayFrom || arrayTo:
 		return b.castArrayText(e, t)
+	case t.oid == typeBpchar:
+		return b.castPadded(e, t)
+	case e.oid == typeBpchar:
+		// Only the text without its blanks at the end is another type's.
+		return b.cast(expr{sql: "rtrim(" + e.sql + ", ' ')", typed: textType, series: e.series}, t)
 	case plainText(e.oid) && t.oid == policy.Text:
 	case textLike(e.oid) && t.oid == typeChar:
 		out.sql = "left(" + e.sql + ", 1)"
@@ -142,6 +144,18 @@ func (b *binder) cast(e expr, t typed) expr {
 		return b.castCall(e, t)
 	}
 	return out
+}
+
+// castPadded casts to character(n), which is cut or filled with blanks, and to the same without a length, which is left as it is.
+func (b *binder) castPadded(e expr, t typed) expr {
+	if !textLike(e.oid) {
+		e = b.cast(e, textType)
+	}
+	if t.mod >= 4 {
+		n := strconv.Itoa(int(t.mod - 4))
+		e.sql = "rpad(left(" + e.sql + ", " + n + "), " + n + ", ' ')"
+	}
+	return expr{sql: e.sql, typed: t, series: e.series}
 }
 
 // castArray casts arrays element by element; where both sides are stored alike nothing needs be done. A vector stays

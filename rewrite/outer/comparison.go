@@ -27,6 +27,9 @@ func (b *binder) matched(l, r expr) (expr, expr) {
 	if r.oid == policy.Unknown {
 		return l, b.cast(r, bare(l.typed))
 	}
+	if (l.oid == typeBpchar) != (r.oid == typeBpchar) && textLike(l.oid) && textLike(r.oid) {
+		return padded(l, r)
+	}
 	if l.oid == r.oid || textLike(l.oid) && textLike(r.oid) || l.oid.Integer() && r.oid.Integer() ||
 		(oidLike(l.oid) || l.oid.Integer()) && (oidLike(r.oid) || r.oid.Integer()) {
 		return l, r
@@ -48,6 +51,21 @@ func (b *binder) matched(l, r expr) (expr, expr) {
 		t = of(policy.Float8)
 	}
 	return b.cast(l, t), b.cast(r, t)
+}
+
+// padded are the sides of a comparison of character(n) with another kind of text: varchar is compared as character(n), in which
+// blanks at the end say nothing, text, name and "char" as text, in which they do.
+func padded(l, r expr) (expr, expr) {
+	for _, e := range []*expr{&l, &r} {
+		switch e.oid {
+		case policy.Varchar:
+			e.typed = of(typeBpchar)
+		case typeBpchar, policy.Text, typeName, typeChar:
+		default:
+			cannot("a comparison of character(n) with type " + typeNameOf(e.oid))
+		}
+	}
+	return l, r
 }
 
 // bare is a type without its modifier, for a literal beside a column.

@@ -85,10 +85,8 @@ func (b *binder) literal(text string, t typed) expr {
 		e.sql, e.even = valueText(t.oid, v), t.oid == policy.NumericType
 	case t.oid == typeJSON && !json.Valid([]byte(text)):
 		wrong("22P02", "invalid input syntax for type json", 0)
-	case t.oid == typeBpchar && t.mod >= 4 && utf8.RuneCountInString(text) >= int(t.mod-4):
-		e.sql = quoted(string([]rune(text)[:t.mod-4]))
-	case t.oid == typeBpchar && t.mod >= 0:
-		cannot("type character(n)")
+	case t.oid == typeBpchar:
+		e = b.castPadded(expr{sql: quoted(text), typed: textType}, t)
 	case t.oid == typeBytea, t.oid == 1033:
 		cannot("a constant of type " + typeNameOf(t.oid))
 	default:
@@ -182,6 +180,9 @@ func arrayParts(body string, separator byte) []expr {
 			i++
 			part.WriteByte(body[i])
 		case c == '"':
+			if !wasQuoted && strings.TrimSpace(part.String()) == "" {
+				part.Reset() // blanks before a quoted element
+			}
 			quoted, wasQuoted = !quoted, true
 		case quoted:
 			part.WriteByte(c)
@@ -189,6 +190,7 @@ func arrayParts(body string, separator byte) []expr {
 			cannot("a nested array literal")
 		case c == separator:
 			finish()
+		case wasQuoted && strings.ContainsRune(" \t\n\r\v\f", rune(c)): // and behind one
 		default:
 			part.WriteByte(c)
 		}

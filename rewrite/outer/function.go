@@ -71,6 +71,10 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 		if len(args) == 2 && (args[1].null || args[1].literal != nil || textLike(args[1].oid)) {
 			return b.extracted(name, args[0], args[1])
 		}
+	case "bpchar", "text", "varchar", "name": // a type's name calls its cast
+		if len(args) == 1 {
+			return b.cast(args[0], of(typeOids[name]))
+		}
 	case "pg_typeof":
 		return b.keeping(expr{sql: b.oidOf(args[0].oid), typed: of(typeRegtype)}, args[0])
 	case "_pg_truetypid", "_pg_truetypmod":
@@ -98,6 +102,9 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 func (b *binder) sent(e expr) expr {
 	if e.oid == policy.Bool {
 		return expr{sql: "(CASE WHEN " + e.sql + " THEN 't' WHEN NOT " + e.sql + " THEN 'f' END)", typed: textType}
+	}
+	if e.oid == typeBpchar {
+		return expr{sql: e.sql, typed: textType}
 	}
 	return b.cast(e, textType)
 }
@@ -200,7 +207,7 @@ func (b *binder) json(e expr) string {
 	case e.oid == typeJSON:
 		text = e.sql
 	default:
-		text = "CAST(to_json(" + b.cast(e, textType).sql + ") AS VARCHAR)"
+		text = "CAST(to_json(" + b.sent(e).sql + ") AS VARCHAR)"
 	}
 	return "coalesce(" + text + ", 'null')"
 }

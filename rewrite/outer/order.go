@@ -148,6 +148,8 @@ func (b *binder) keyOf(e expr) string {
 	switch {
 	case e.oid == policy.NumericType:
 		return numericKey(e.sql)
+	case e.oid == typeBpchar: // blanks at its end say nothing
+		return "rtrim(" + e.sql + ", ' ')"
 	case e.oid == typeRecord:
 		cannot("ordering by rows")
 	}

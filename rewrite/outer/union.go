@@ -55,7 +55,11 @@ func (b *binder) coerced(q relation, columns []column) relation {
 		if e.oid == policy.Unknown {
 			e.typed = textType
 		}
-		if columns[i].oid != policy.Unknown {
+		if _, array := elements[columns[i].oid]; array && c.oid == policy.Unknown {
+			// NULL, which stands under arrays; a literal of an array would have had to be read as one.
+			e = expr{sql: "(CASE WHEN " + e.sql + " IS NOT NULL THEN " + raise("0A000", "an untyped literal under an array cannot be run by the sandbox") +
+				" ELSE CAST(NULL AS " + Storage(columns[i].oid) + ") END)", typed: columns[i].typed}
+		} else if columns[i].oid != policy.Unknown {
 			e = b.cast(e, columns[i].typed)
 		}
 		items = append(items, e.sql+" AS "+c.sql)
@@ -101,6 +105,11 @@ func (b *binder) unify(parts []expr, where string) typed {
 	t := common(types, where)
 	if t.oid == policy.Unknown && where != "VALUES" {
 		t = textType
+	}
+	for _, e := range parts {
+		if e.literal != nil && e.oid == policy.Unknown { // it is read as the type without a modifier, neither cut nor rounded
+			t.mod, t.even = -1, false
+		}
 	}
 	for i, e := range parts {
 		if t.oid != policy.Unknown {

@@ -228,3 +228,23 @@ SELECT pg_typeof(7::smallint >> 1), pg_typeof(7::bigint >> 1), NULL >> 1, 1 >> N
 -- indexes, of which there are none
 SELECT i.indoption::int[] AS asc_or_desc, array(SELECT pg_get_indexdef(i.indexrelid, k + 1, true) FROM generate_subscripts(i.indkey, 1) AS k ORDER BY k) AS columns FROM pg_catalog.pg_index AS i WHERE i.indrelid = 0
 SELECT NULL::int2vector::int[]
+-- character(n), whose blanks at its end say nothing
+SELECT bpchar('1'::"char") = '1'::bpchar, 'a  '::char(3) = 'a', 'a'::bpchar = 'a '::bpchar, 'a '::char(2) = 'a '::text, 'a'::char(3) <> 'a '::varchar, 'a '::bpchar < 'a'::bpchar, 'ab'::char = 'a', 'x'::char IN ('x', 'y '), NULL::bpchar = 'a'
+SELECT 'm'::"char" = 'm '::char(2), 'ab'::name = 'ab '::bpchar, 'ab '::bpchar = 'ab '::text
+SELECT 'a'::char(3), 'abcde'::char(3), 'a '::char(3)::text || '|', 'a'::char(3) || '|', concat('a'::char(3), '|'), format('%s|', 'a'::char(3)), length('a'::char(3)), upper('a'::char(3)) || '|', 'a '::bpchar, n::char(4), 12::bpchar, true::char(5), ('12 '::char(4))::int, 'äöü'::char(2) FROM leaf_1 ORDER BY n, k
+SELECT pg_typeof('a'::char(3)), pg_typeof(bpchar(k)), bpchar(k)::varchar(1), text(k), k::char(2) LIKE 'a ', k::char(2) ~ 'a $', text(n) FROM leaf_1 ORDER BY n, k
+SELECT DISTINCT k::char(3)::bpchar = 'b', count(*) FROM leaf_1 GROUP BY k::char(3) ORDER BY 2, 1
+SELECT string_agg(k::char(3), ',' ORDER BY n), array_to_string(ARRAY['a'::char(2), NULL, 'b'], ','), array_to_string(ARRAY[true, NULL, false], ',', 'n') FROM leaf_1
+SELECT row_to_json(t) FROM (SELECT 'a'::char(3) AS c) t
+-- distinct elements are sorted
+SELECT array_agg(DISTINCT k), array_agg(DISTINCT g), array_agg(DISTINCT n), array_agg(DISTINCT k) FILTER (WHERE n > 100), array_agg(DISTINCT k ORDER BY k DESC) FROM leaf_1
+SELECT g, array_agg(DISTINCT k) FROM leaf_1 GROUP BY g ORDER BY g
+-- an array beside NULL, and numbers of several widths
+SELECT '{ a, "b c" , NULL, " d" }'::text[], '{ }'::int[], '{ 1 , 2 }'::int2[]
+SELECT ARRAY['a'] AS x UNION ALL SELECT NULL
+SELECT NULL AS x UNION ALL SELECT ARRAY[1, 2] UNION ALL SELECT NULL
+SELECT 70000::oid = ANY('{1,2}'::int2[]), 2::oid = ANY('{1,2}'::int2[]), 70000 = ANY('{1}'::int2[]), 7000000000 = ANY('{1}'::int4[]), 1::int2 = ANY('{1}'::int8[]), 1 <> ALL('{2,3}'::int8[]), NULL::oid = ANY('{1}'::int2[])
+-- what tools ask of triggers, rules and functions
+SELECT encode(NULL::bytea, 'escape'), (string_to_array(encode(NULL::bytea, 'escape'), E'\\000')::text[])[1:2]
+SELECT oidvectortypes('23 25 1042 1009'::oidvector), oidvectortypes(''::oidvector), oidvectortypes(NULL), oidvectortypes('1043 1184'::oidvector)
+SELECT CASE WHEN n > 20 THEN 'a'::varchar(1) ELSE 'bcd' END, CASE WHEN n > 20 THEN 1.5::numeric(3,1) ELSE '1.555' END, ARRAY['a'::char(2), 'bcd'] FROM leaf_1 ORDER BY n, k

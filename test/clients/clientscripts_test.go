@@ -125,6 +125,7 @@ func clientScripts() []script {
 		script{"RPostgreSQL", []string{"Rscript", "r_client.R"}, []string{"Rscript", "-e", "library(RPostgreSQL)"}})
 	if clientsDir != "" {
 		dbt := filepath.Join(clientsDir, "dbt", "bin", "python")
+		pgadmin := filepath.Join(clientsDir, "pgadmin", "bin", "python")
 		superset := filepath.Join(clientsDir, "superset", "bin", "python")
 		jars := filepath.Join(clientsDir, "java", "*")
 		all = append(all,
@@ -135,6 +136,8 @@ func clientScripts() []script {
 			script{"tokio-postgres", []string{filepath.Join(clientsDir, "rust_client"), "tokio"}, []string{"test", "-x", filepath.Join(clientsDir, "rust_client")}},
 			script{"sqlx", []string{filepath.Join(clientsDir, "rust_client"), "sqlx"}, []string{"test", "-x", filepath.Join(clientsDir, "rust_client")}},
 			script{"lib/pq", []string{filepath.Join(clientsDir, "libpq")}, []string{"test", "-x", filepath.Join(clientsDir, "libpq")}},
+			script{"pgAdmin", []string{pgadmin, "pgadmin_client.py"}, []string{pgadmin, "-c",
+				"import importlib.util, selenium, shutil; assert importlib.util.find_spec('pgadmin4') and shutil.which('chromedriver')"}},
 			script{"superset", []string{superset, "superset_client.py"}, []string{superset, "-c",
 				"import superset, selenium, shutil, os; assert shutil.which('chromedriver') and os.path.exists(os.environ['SUPERSET_TEMPLATE'])"}})
 	}
