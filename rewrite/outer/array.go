@@ -91,7 +91,7 @@ func field(e expr, name string) expr {
 // textOf writes an array's element as array_to_string does.
 func (b *binder) textOf(sql string, t policy.Type) string {
 	if t == policy.Bool {
-		return "(CASE WHEN " + sql + " THEN 't' ELSE 'f' END)"
+		return "(CASE WHEN " + sql + " THEN 't' WHEN NOT " + sql + " THEN 'f' END)"
 	}
 	return b.cast(expr{sql: sql, typed: of(t)}, textType).sql
 }
@@ -103,14 +103,12 @@ func (b *binder) arrayToString(args []expr) expr {
 		args[0] = expr{sql: b.namesOf(args[0].sql, element), typed: of(typeTextArr)}
 		element = policy.Text
 	}
-	item := b.textOf("x", element)
-	list := "list_filter(" + args[0].sql + ", lambda x : x IS NOT NULL)"
+	missing := "CAST(NULL AS VARCHAR)"
 	if len(args) == 3 {
-		list = args[0].sql
-		item = "coalesce(" + item + ", " + b.cast(args[2], textType).sql + ")"
+		missing = b.cast(args[2], textType).sql
 	}
-	sql := "array_to_string(list_transform(" + list + ", lambda x : " + item + "), " + b.cast(args[1], textType).sql + ")"
-	return expr{sql: "(CASE WHEN " + args[0].sql + " IS NOT NULL THEN coalesce(" + sql + ", '') END)", typed: textType}
+	list := "list_transform(" + args[0].sql + ", lambda x : " + b.textOf("x", element) + ")"
+	return expr{sql: "pg_join(" + b.cast(args[1], textType).sql + ", " + missing + ", " + list + ")", typed: textType}
 }
 
 // arrayBound binds array_length, array_upper and array_lower of the first dimension; there is no other.
@@ -159,7 +157,11 @@ func (b *binder) arrayOperator(op string, l, r expr) expr {
 	if op == "<@" {
 		name, l, r = "list_has_all", r, l
 	}
-	return expr{sql: name + "(" + l.sql + ", " + r.sql + ")", typed: boolType}
+	sql := name + "(" + l.sql + ", " + r.sql + ")"
+	if name == "list_has_all" { // no array has a NULL, which equals nothing
+		sql = "(" + sql + " AND len(" + r.sql + ") = list_count(" + r.sql + "))"
+	}
+	return expr{sql: sql, typed: boolType}
 }
 
 // anyAll binds x op ANY (array) and x op ALL (array).

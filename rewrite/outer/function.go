@@ -44,6 +44,9 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 		return expr{sql: "unnest(" + series.sql + ")", typed: series.typed, series: true}
 	}
 	args := b.exprs(n.GetArgs(), sc)
+	if name == "parse_ident" && len(args) == 2 {
+		cannot("parse_ident that is not strict")
+	}
 	if f, ok := builtins[name]; ok {
 		return b.builtin(name, f, args)
 	}
@@ -61,7 +64,7 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 		return b.concat(args[0], args[1])
 	case "array_position":
 		return b.arrayPosition(args)
-	case "json_build_object", "jsonb_build_object":
+	case "json_build_object":
 		return b.jsonObject(args)
 	case "row_to_json", "to_json":
 		if len(args) == 1 && args[0].fields != nil {
@@ -124,7 +127,10 @@ func (b *binder) format(args []expr) expr {
 	rest := *args[0].literal
 	for rest != "" {
 		i := strings.IndexByte(rest, '%')
-		if i < 0 || i+1 == len(rest) {
+		if i >= 0 && i+1 == len(rest) {
+			wrong("22023", "unterminated format() type specifier", 0)
+		}
+		if i < 0 {
 			parts = append(parts, dialect.QuoteText(rest))
 			break
 		}
@@ -195,8 +201,19 @@ func (b *binder) json(e expr) string {
 	switch {
 	case e.oid.Integer() || e.oid == policy.Bool:
 		text = "CAST(" + e.sql + " AS VARCHAR)"
-	case e.oid == policy.NumericType || e.oid.Floating():
+	case e.oid == policy.NumericType:
 		text = b.cast(e, textType).sql
+	case e.oid.Floating(): // what is no number is a string
+		text = b.cast(e, textType).sql
+		text = "(CASE WHEN isfinite(" + e.sql + ") THEN " + text + " ELSE '\"' || " + text + " || '\"' END)"
+	case e.oid == policy.TimestampT, e.oid == policy.TimestampTZ:
+		text = "regexp_replace(" + b.cast(e, textType).sql + ", ' ', 'T')"
+		if e.oid == policy.TimestampTZ {
+			text = "regexp_replace(" + text + ", '([+-][0-9][0-9])( BC)?$', '\\1:00\\2')"
+		}
+		text = "'\"' || " + text + " || '\"'"
+	case elements[e.oid] != 0 || e.oid == typeRecord || e.oid == typeBytea:
+		cannot("JSON of type " + typeNameOf(e.oid))
 	case e.oid == typeJSON:
 		text = e.sql
 	default:

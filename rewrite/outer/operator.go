@@ -113,7 +113,7 @@ func (b *binder) binary(op string, l, r expr) expr {
 			op = "//"
 		}
 		// DuckDB answers NULL for a division by zero.
-		sql := "(CASE WHEN " + r.sql + " = 0 THEN " + raise("22012", "division by zero") + " ELSE " + l.sql + " " + op + " " + r.sql + " END)"
+		sql := "(CASE WHEN " + l.sql + " IS NULL THEN NULL WHEN " + r.sql + " = 0 THEN " + raise("22012", "division by zero") + " ELSE " + l.sql + " " + op + " " + r.sql + " END)"
 		return expr{sql: "CAST(" + sql + " AS " + Storage(t.oid) + ")", typed: t}
 	}
 	return b.call(op, l, r)

@@ -124,6 +124,15 @@ func constantText(e expr) string {
 	return ""
 }
 
+// constantSQL tells a text that is written in the query.
+func constantSQL(e expr) bool {
+	inner, ok := strings.CutPrefix(e.sql, "CAST('")
+	if ok {
+		inner, ok = strings.CutSuffix(inner, "' AS VARCHAR)")
+	}
+	return ok && quoted(strings.ReplaceAll(inner, "''", "'")) == e.sql || isNull(e)
+}
+
 // isNull tells the NULL of no type, or of a text's.
 func isNull(e expr) bool { return e.null || textLike(e.oid) && e.sql == "CAST(NULL AS VARCHAR)" }
 
@@ -136,6 +145,9 @@ func (b *binder) matches(op string, l, r expr) expr {
 		return expr{sql: "CAST(NULL AS BOOLEAN)", typed: boolType}
 	}
 	constant := constantText(r)
+	if strings.Contains(constant, "[[") || strings.Contains(strings.ToLower(constant), `\w`) { // what is a letter is the locale's to say
+		cannot("this regular expression")
+	}
 	if foreignRegexp.MatchString(plainClass.ReplaceAllString(constant, "x")) {
 		cannot("this regular expression")
 	}

@@ -55,7 +55,11 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 }
 
 func integers(low, high, step string, t policy.Type) string {
-	return "CAST(generate_series(CAST(" + low + " AS BIGINT), CAST(" + high + " AS BIGINT), CAST(" + step + " AS BIGINT)) AS " + Storage(t) + "[])"
+	by := "CAST(" + step + " AS BIGINT)"
+	if step != "1" {
+		by = "(CASE WHEN " + by + " = 0 THEN CAST(" + raise("22023", "step size cannot equal zero") + " AS BIGINT) ELSE " + by + " END)"
+	}
+	return "CAST(generate_series(CAST(" + low + " AS BIGINT), CAST(" + high + " AS BIGINT), " + by + ") AS " + Storage(t) + "[])"
 }
 
 // generated binds generate_series over integers and timestamps.

@@ -32,6 +32,9 @@ func (b *binder) windowFunction(name string, args []expr, tail string) expr {
 	case "first_value", "last_value":
 		return plain(args[0].typed, 1)
 	case "nth_value":
+		takes(name, args, 2, 2)
+		args[1] = b.cast(args[1], int4Type)
+		args[1].sql = "(CASE WHEN " + args[1].sql + " < 1 THEN CAST(" + raise("22016", "argument of nth_value must be greater than zero") + " AS BIGINT) ELSE " + args[1].sql + " END)"
 		return plain(args[0].typed, 2)
 	case "lag", "lead":
 		if len(args) > 2 {
@@ -76,7 +79,7 @@ func (b *binder) window(w *pg.WindowDef, sc *scope) string {
 	}
 	var parts, keys []string
 	for _, node := range w.GetPartitionClause() {
-		keys = append(keys, b.keyOf(b.expr(node, sc)))
+		keys = append(keys, b.orderKey(b.expr(node, sc)))
 	}
 	if keys != nil {
 		parts = append(parts, "PARTITION BY "+strings.Join(keys, ", "))
