@@ -39,6 +39,8 @@ var catalogue = []Safe{
 	{"NaN", nil, []string{"isnan(FLOAT)", "isnan(DOUBLE)"}, true, "PostgreSQL compares with NaN instead."},
 	{"the place in a list", []string{"array_position(anycompatiblearray,anycompatible)", "ARRAYEXPR"}, []string{"list_position(VARCHAR[], VARCHAR)", "list_position(UUID[], UUID)", "list_value"}, true,
 		"NULL for what is not in it. The list is of the policy's values."},
+	{"whether a cell is one of many", nil, []string{"get_bit(BIT, INTEGER)", "CAST(constant AS BIT)"}, false,
+		"The place is brought between the first and the last bit before it is looked at; NULL, which LEAST leaves out, is at the last, a 0."},
 	{"the found values of a column", []string{"unnest(anyarray)", "RANGETBLFUNCTION"}, []string{"unnest", "range(BIGINT, BIGINT)"}, true, "Lists of the policy's and of released values."},
 	{"casts that lose nothing", []string{"int8(integer)", "int8(smallint)", "float8(real)", "float8(integer)", `"numeric"(bigint)`, `"numeric"(integer)`, "RELABELTYPE"}, nil, true,
 		"Every value of the one type is one of the other."},

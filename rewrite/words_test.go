@@ -27,7 +27,7 @@ var third = dialect.Dialect{Words: &dialect.Words{
 	Read: "MAYBE_%2(%1)", ReadText: "MAYBE_STR(%1)", IsNaN: "IS_%2_NAN(%1)", Key: "%1", TextKey: "BYTES(%1)", Micros: "MICROS(%1)",
 	WideSteps: "STEPS(%1, %2, %3)", HexToWhole: "UNHEX(%1)", Sum256: "SUM(%1)",
 	Position: "PLACE({%1}, %2)", OneOf: "ONE(%1, {%2})", NoneOf: "NONE(%1, {%2})", Within: "FOUND(%1, (%2))", Row: "TUPLE(%1)", RowOfOne: "TUPLE(%1,)",
-	Comma: "; ", Integers: "I32{%1}", OneOfNumbers: "ONE(%1, I32{%2})", Numbered: "PLACES({%1}) AS %2",
+	Comma: "; ", Integers: "I32{%1}", OneOfNumbers: "ONE(%1, I32{%2})", OneOfMany: "MANY(%1, I32{%2})", Numbered: "PLACES({%1}) AS %2",
 	Digits: 40, Narrow: 40, Decimal: "DEC_%1_%2",
 	Accepts: map[policy.Type][]string{policy.Int8: {"I64"}},
 }}

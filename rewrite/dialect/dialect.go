@@ -75,6 +75,7 @@ type Words struct {
 	Comma        string // between whole numbers in a list
 	Integers     string // the list of whole numbers %1
 	OneOfNumbers string // whether %1 is among whole numbers %2
+	OneOfMany    string // the same of many of them from 0 on; the 1s of the bits %3 stand at their places, and at the last place, %4, is a 0
 	Numbered     string // a table %2 of the values %1, called v, each with its place, called i; there are fewer than %3
 
 	// Limits. Without one, decimals are PostgreSQL's numeric, with NaN.

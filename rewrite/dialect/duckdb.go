@@ -47,6 +47,7 @@ var duckdb = Words{
 	Comma:        ", ",
 	Integers:     "CAST([%1] AS INTEGER[])",
 	OneOfNumbers: "%1 IN (%2)",
+	OneOfMany:    "get_bit(CAST('%3' AS BIT), GREATEST(LEAST(%1, %4), 0)) = 1", // IN compares with one after the other; NULL is at the last place
 	Numbered:     "(SELECT unnest([%1]) AS v, unnest(range(1, %3)) AS i) AS %2",
 
 	Digits:  38,

@@ -40,6 +40,7 @@ var postgres = Words{
 	Comma:        ",",
 	Integers:     "'{%1}'::pg_catalog.int4[]",
 	OneOfNumbers: "%1 OPERATOR(pg_catalog.=) ANY ('{%2}'::pg_catalog.int4[])",
+	OneOfMany:    "%1 OPERATOR(pg_catalog.=) ANY ('{%2}'::pg_catalog.int4[])", // which are hashed
 	Numbered:     "pg_catalog.unnest(ARRAY[%1]) WITH ORDINALITY AS %2(v, i)",
 
 	PostgreSQLs: true,
