@@ -464,7 +464,7 @@ func (d *drawing) filled(form string) string {
 
 // TestDrawnAgainstPostgreSQL holds drawn statements against a server. DPPROXY_SEED and DPPROXY_DRAWS choose others and more.
 func TestDrawnAgainstPostgreSQL(t *testing.T) {
-	seed, draws := fromEnv(t, "DPPROXY_SEED", 178), fromEnv(t, "DPPROXY_DRAWS", 3)
+	seed, draws := fromEnv(t, "DPPROXY_SEED", 178), fromEnv(t, "DPPROXY_DRAWS", 2)
 	for i, zone := range []string{"UTC", "Europe/Berlin"} {
 		t.Logf("seed %d, %d draws of each, %s", seed, draws, zone)
 		d := newDrawing(t, uint64(seed+i), zone)

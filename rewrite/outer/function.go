@@ -50,6 +50,9 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	if f, ok := builtins[name]; ok {
 		return b.builtin(name, f, args)
 	}
+	if e, ok := b.regexpFunction(name, args); ok {
+		return e
+	}
 	if known := pgcatalog.Silent(name); known != nil {
 		return b.silent(name, known, args)
 	}
@@ -70,9 +73,9 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 		if len(args) == 1 && args[0].fields != nil {
 			return b.jsonRow(args[0])
 		}
-	case "substring", "regexp_match":
+	case "substring":
 		if len(args) == 2 && (args[1].null || args[1].literal != nil || textLike(args[1].oid)) {
-			return b.extracted(name, args[0], args[1])
+			return expr{sql: b.regexp("part", args[0], args[1], untyped("")), typed: textType}
 		}
 	case "pg_typeof":
 		return b.keeping(expr{sql: b.oidOf(args[0].oid), typed: of(typeRegtype)}, args[0])

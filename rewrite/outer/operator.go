@@ -52,6 +52,8 @@ func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 		return b.in(op == "<>", n, sc)
 	case pg.A_Expr_Kind_AEXPR_LIKE, pg.A_Expr_Kind_AEXPR_ILIKE:
 		return b.like(op, b.expr(n.GetLexpr(), sc), n.GetRexpr(), sc)
+	case pg.A_Expr_Kind_AEXPR_SIMILAR:
+		return b.similarTo(n, sc)
 	case pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN, pg.A_Expr_Kind_AEXPR_BETWEEN_SYM, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
 		return b.between(n, sc)
 	}

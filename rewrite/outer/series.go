@@ -24,7 +24,7 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 	if columns := emptySetOf(name, len(n.GetArgs())); columns != nil {
 		return b.noneOf(columns, b.exprs(n.GetArgs(), sc)), true
 	}
-	if !slices.Contains(strings.Fields("unnest generate_series generate_subscripts _pg_expandarray pg_partition_ancestors regexp_split_to_table string_to_table"), name) {
+	if !slices.Contains(strings.Fields("unnest generate_series generate_subscripts _pg_expandarray pg_partition_ancestors regexp_split_to_table regexp_matches string_to_table"), name) {
 		return expr{}, false
 	}
 	args := b.exprs(n.GetArgs(), sc)
@@ -46,6 +46,18 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 		return expr{sql: "list_transform(" + args[0].sql + `, lambda x, i : {"x": x, "n": CAST(i AS INTEGER)})`, typed: t}, true
 	case "pg_partition_ancestors":
 		return expr{sql: "[" + b.cast(args[0], of(typeRegclass)).sql + "]", typed: of(typeRegclass)}, true
+	case "regexp_split_to_table", "regexp_matches":
+		takes(name, args, 2, 3)
+		flags := untyped("")
+		if len(args) > 2 {
+			flags = args[2]
+		}
+		if name == "regexp_split_to_table" {
+			return expr{sql: b.listOf(b.regexp("split", args[0], args[1], flags)), typed: textType}, true
+		}
+		x := b.fresh("x")
+		return expr{sql: "list_transform(list_filter(string_split(" + b.regexp("matches", args[0], args[1], flags) + ", chr(30)), lambda " + x + " : " + x +
+			" <> ''), lambda " + x + " : " + b.listOf(x) + ")", typed: of(typeTextArr)}, true
 	case "string_to_table":
 		f := builtins["string_to_array"]
 		return expr{sql: b.builtin("string_to_array", f, args).sql, typed: textType}, true

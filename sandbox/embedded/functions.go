@@ -64,6 +64,7 @@ func (i *instance) register(ctx context.Context, conn *sql.Conn) error {
 		"pg_call":              {inputs: []string{"text"}, variadic: true, row: i.call},
 		"pg_instants":          {inputs: []string{"text", "text", "text"}, row: i.instants},
 		"pg_ident":             {inputs: []string{"text"}, row: parseIdent},
+		"pg_regexp":            {inputs: []string{"text", "text", "text", "text"}, variadic: true, row: i.regexps},
 		"pg_join":              {inputs: []string{"text", "text", "list"}, row: join},
 		"pg_array_text":        {inputs: []string{"list"}, row: arrayText},
 		"pg_interval_min":      {inputs: []string{"list"}, row: intervalEnd(-1, true)},
