@@ -50,7 +50,6 @@ type parser struct {
 	text    []rune
 	at      int
 	groups  int // opened so far
-	closed  int // groups are closed in an order of their own; back references count those
 	bodies  map[int]*node
 	looking int // inside look-around: groups capture nothing
 	nodes   int

@@ -159,7 +159,7 @@ func (b *binder) arrayOperator(op string, l, r expr) expr {
 	}
 	sql := name + "(" + l.sql + ", " + r.sql + ")"
 	if name == "list_has_all" { // no array has a NULL, which equals nothing
-		sql = "(" + sql + " AND len(" + r.sql + ") = list_count(" + r.sql + "))"
+		sql = "(CASE WHEN " + l.sql + " IS NOT NULL AND len(" + r.sql + ") > list_count(" + r.sql + ") THEN false ELSE " + sql + " END)"
 	}
 	return expr{sql: sql, typed: boolType}
 }

@@ -79,7 +79,7 @@ var builtins = func() map[string]builtin {
 		"to_regproc":          {1, 1, []policy.Type{policy.Text}, typeRegproc, "pg_proc_or_null(%1)", ""},
 		"to_regnamespace":     {1, 1, []policy.Type{policy.Text}, typeRegNS, "pg_namespace_or_null(%1)", ""},
 		"array_remove":        {2, 2, nil, none, "list_filter(%1, lambda x : x IS DISTINCT FROM %2)", ""},
-		"array_cat":           {2, 2, nil, none, "list_concat(%1, %2)", ""},
+		"array_cat":           {2, 2, nil, none, "(CASE WHEN %1 IS NULL THEN %2 WHEN %2 IS NULL THEN %1 ELSE list_concat(%1, %2) END)", ""},
 		"cardinality":         {1, 1, nil, policy.Int4, "CAST(len(%1) AS INTEGER)", ""},
 		"array_ndims":         {1, 1, nil, policy.Int4, "(CASE WHEN len(%1) > 0 THEN 1 END)", ""},
 		"string_to_array": {2, 3, []policy.Type{policy.Text, policy.Text, policy.Text}, typeTextArr,

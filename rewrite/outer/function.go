@@ -144,7 +144,7 @@ func (b *binder) format(args []expr) expr {
 			parts = append(parts, "'%'")
 			continue
 		}
-		macro := map[byte]string{'s': "coalesce(%, '')", 'I': "pg_quote_ident(%)", 'L': "coalesce(pg_quote_literal(%), 'NULL')"}[verb]
+		macro := map[byte]string{'s': "coalesce(%, '')", 'I': "coalesce(pg_quote_ident(%), CAST(" + raise("22004", "null values cannot be formatted as an SQL identifier") + " AS VARCHAR))", 'L': "coalesce(pg_quote_literal(%), 'NULL')"}[verb]
 		if macro == "" || next >= len(args) {
 			cannot("this format")
 		}

@@ -78,6 +78,9 @@ func integers(low, high, step string, t policy.Type) string {
 func (b *binder) generated(args []expr) expr {
 	takes("generate_series", args, 2, 3)
 	t := common([]typed{args[0].typed, args[1].typed}, "generate_series")
+	if len(args) == 3 && (numberLike(t.oid) || t.oid == policy.Unknown) && numberLike(args[2].oid) {
+		t = common([]typed{t, args[2].typed}, "generate_series")
+	}
 	if t.oid == policy.Unknown || t.oid == policy.Int2 {
 		t = int4Type
 	}
@@ -99,7 +102,9 @@ func (b *binder) generated(args []expr) expr {
 			fromResult(x, t.oid) + ") END FROM (SELECT " + text + " AS v) AS " + l + ")", typed: bare(t)}
 	case policy.TimestampT:
 		low, high := b.cast(args[0], bare(t)), b.cast(args[1], bare(t))
-		return expr{sql: "generate_series(" + low.sql + ", " + high.sql + ", " + b.cast(args[2], of(policy.IntervalT)).sql + ")", typed: bare(t)}
+		step := b.cast(args[2], of(policy.IntervalT)).sql
+		step = "(CASE WHEN " + step + " = INTERVAL '0 days' THEN CAST(" + raise("22023", "step size cannot equal zero") + " AS INTERVAL) ELSE " + step + " END)"
+		return expr{sql: "generate_series(" + low.sql + ", " + high.sql + ", " + step + ")", typed: bare(t)}
 	}
 	if t.oid == policy.Float8 || t.oid == policy.Float4 { // generate_series(1, 10^12): ^ makes double precision of integers
 		wrong("42883", "function generate_series("+typeNameOf(args[0].oid)+", "+typeNameOf(args[1].oid)+") does not exist", 0)

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"regexp"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -93,6 +94,9 @@ func (b *binder) window(w *pg.WindowDef, sc *scope) string {
 	return strings.Join(parts, " ")
 }
 
+// constantNumber is a number, not negative, that is written in the query.
+var constantNumber = regexp.MustCompile(`^CAST\(CAST\([0-9]+ AS INTEGER\) AS BIGINT\)$`)
+
 func (b *binder) frame(w *pg.WindowDef, sc *scope) string {
 	o := w.GetFrameOptions()
 	unit := "RANGE"
@@ -106,7 +110,14 @@ func (b *binder) frame(w *pg.WindowDef, sc *scope) string {
 			cannot("RANGE with a distance over other types than integers")
 		}
 	}
-	distance := func(node *pg.Node) string { return b.cast(b.expr(node, sc), int8Type).sql }
+	distance := func(node *pg.Node) string {
+		n := b.cast(b.expr(node, sc), int8Type).sql
+		if constantNumber.MatchString(n) {
+			return n
+		}
+		return "(CASE WHEN " + n + " IS NULL THEN CAST(" + raise("22004", "a frame's offset must not be null") + " AS BIGINT) WHEN " + n + " < 0 THEN CAST(" +
+			raise("22013", "a frame's offset must not be negative") + " AS BIGINT) ELSE " + n + " END)"
+	}
 	bound := func(first, current, before, after int32, node *pg.Node, otherwise string) string {
 		switch {
 		case o&first != 0:
