@@ -24,5 +24,8 @@ func Invalid(sqlState, message, hint string) *Refusal {
 	return r
 }
 
+// TwinHint is what an analyst is told where the embedded sandbox finds only in a query's values that it cannot run it.
+func TwinHint() string { return sandboxUnsupported.Hint }
+
 // Unrendered refuses a measure whose SQL cannot be written.
 func Unrendered() *Refusal { return unrendered.At(-1) }

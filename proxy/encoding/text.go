@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -51,26 +52,27 @@ func appendFloat(dst []byte, f float64, single bool, extra int) []byte {
 	case math.IsInf(f, -1):
 		return append(dst, "-Infinity"...)
 	}
-	bits, digits, fixedBelow := 64, 15, 15
-	if single {
-		bits, digits, fixedBelow = 32, 6, 6
-	}
-	precision := -1
-	if extra <= 0 {
-		precision = max(1, digits+extra)
-		fixedBelow = precision
-		// The significant digits are those of %g: trailing zeros go.
-		shorter, err := strconv.ParseFloat(strconv.FormatFloat(f, 'e', precision-1, bits), bits)
-		if err == nil {
-			f = shorter
+	if extra > 0 { // as PostgreSQL finds them, which casts to text do as well
+		t := policy.Float8
+		if single {
+			t = policy.Float4
 		}
-		precision = -1
+		return append(dst, scalar.Env{}.FormatText(t, f)...)
 	}
-	scientific := strconv.FormatFloat(f, 'e', precision, bits)
+	bits, digits := 64, 15
+	if single {
+		bits, digits = 32, 6
+	}
+	fixedBelow := max(1, digits+extra)
+	// The significant digits are those of %g: trailing zeros go.
+	if shorter, err := strconv.ParseFloat(strconv.FormatFloat(f, 'e', fixedBelow-1, bits), bits); err == nil {
+		f = shorter
+	}
+	scientific := strconv.FormatFloat(f, 'e', -1, bits)
 	at := strings.IndexByte(scientific, 'e')
 	exponent, err := strconv.Atoi(scientific[at+1:])
 	if err == nil && exponent >= -4 && exponent < fixedBelow {
-		return strconv.AppendFloat(dst, f, 'f', precision, bits)
+		return strconv.AppendFloat(dst, f, 'f', -1, bits)
 	}
 	return append(dst, scientific...)
 }

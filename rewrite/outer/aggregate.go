@@ -19,7 +19,7 @@ import (
 
 // aggregates are the aggregate functions of PostgreSQL that are known by name; some of them are then refused.
 var aggregates = strings.Fields(`count sum avg min max bool_and bool_or every array_agg string_agg percentile_cont
-	percentile_disc mode stddev stddev_pop stddev_samp variance var_pop var_samp corr covar_pop covar_samp regr_slope
+	percentile_disc mode stddev stddev_pop stddev_samp variance var_pop var_samp corr covar_pop covar_samp regr_slope regr_sxx regr_sxy regr_syy
 	regr_intercept regr_r2 regr_count regr_avgx regr_avgy bit_and bit_or bit_xor json_agg jsonb_agg json_object_agg
 	jsonb_object_agg xmlagg range_agg any_value`)
 
@@ -99,6 +99,11 @@ func (a call) bind(name string, args []expr) expr {
 			if args[i].oid == typeBpchar {
 				args[i] = a.b.cast(args[i], textType)
 			}
+		}
+		if separator := a.b.text(args[1]); !constantSQL(separator) {
+			cannot("string_agg with a separator that is not a constant")
+		} else if isNull(separator) {
+			args[1] = a.b.cast(untyped(""), textType)
 		}
 		return expr{sql: a.sql("string_agg", a.b.text(args[0]).sql, a.b.text(args[1]).sql), typed: textType}
 	}
@@ -192,6 +197,12 @@ func (a call) end(name string, x expr) expr {
 		return expr{sql: side + "(" + plain.sql("list", x.sql) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: x.even}}
 	case x.oid == typeBpchar:
 		cannot(name + " of type character(n)") // of two that differ in their blanks alone, which one is not said
+	case x.oid == policy.IntervalT:
+		plain := a
+		plain.distinct = false
+		return expr{sql: fromResult("pg_interval_"+name+"("+plain.sql("list", asArgument(x))+")", x.oid), typed: x.typed}
+	case elements[x.oid] != 0:
+		cannot(name + " of arrays")
 	case textLike(x.oid):
 		return expr{sql: a.sql(name, x.sql), typed: textType}
 	case x.oid == policy.Bool || x.oid == policy.UUID || x.oid == typeJSON || x.oid == typeRecord:

@@ -95,14 +95,12 @@ func (b *binder) arrayToString(args []expr) expr {
 		args[0] = expr{sql: b.namesOf(args[0].sql, element), typed: of(typeTextArr)}
 		element = policy.Text
 	}
-	item := b.sent(expr{sql: "x", typed: of(element)}).sql
-	list := "list_filter(" + args[0].sql + ", lambda x : x IS NOT NULL)"
+	missing := "CAST(NULL AS VARCHAR)"
 	if len(args) == 3 {
-		list = args[0].sql
-		item = "coalesce(" + item + ", " + b.cast(args[2], textType).sql + ")"
+		missing = b.cast(args[2], textType).sql
 	}
-	sql := "array_to_string(list_transform(" + list + ", lambda x : " + item + "), " + b.cast(args[1], textType).sql + ")"
-	return expr{sql: "(CASE WHEN " + args[0].sql + " IS NOT NULL THEN coalesce(" + sql + ", '') END)", typed: textType}
+	list := "list_transform(" + args[0].sql + ", lambda x : " + b.sent(expr{sql: "x", typed: of(element)}).sql + ")"
+	return expr{sql: "pg_join(" + b.cast(args[1], textType).sql + ", " + missing + ", " + list + ")", typed: textType}
 }
 
 // arrayBound binds array_length, array_upper and array_lower of the first dimension; there is no other.
@@ -151,7 +149,11 @@ func (b *binder) arrayOperator(op string, l, r expr) expr {
 	if op == "<@" {
 		name, l, r = "list_has_all", r, l
 	}
-	return expr{sql: name + "(" + l.sql + ", " + r.sql + ")", typed: boolType}
+	sql := name + "(" + l.sql + ", " + r.sql + ")"
+	if name == "list_has_all" { // no array has a NULL, which equals nothing
+		sql = "(CASE WHEN " + l.sql + " IS NOT NULL AND len(" + r.sql + ") > list_count(" + r.sql + ") THEN false ELSE " + sql + " END)"
+	}
+	return expr{sql: sql, typed: boolType}
 }
 
 // anyAll binds x op ANY (array) and x op ALL (array).

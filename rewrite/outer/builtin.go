@@ -79,11 +79,12 @@ var builtins = func() map[string]builtin {
 		"to_regproc":          {1, 1, []policy.Type{policy.Text}, typeRegproc, "pg_proc_or_null(%1)", ""},
 		"to_regnamespace":     {1, 1, []policy.Type{policy.Text}, typeRegNS, "pg_namespace_or_null(%1)", ""},
 		"array_remove":        {2, 2, nil, none, "list_filter(%1, lambda x : x IS DISTINCT FROM %2)", ""},
-		"array_cat":           {2, 2, nil, none, "list_concat(%1, %2)", ""},
+		"array_cat":           {2, 2, nil, none, "(CASE WHEN %1 IS NULL THEN %2 WHEN %2 IS NULL THEN %1 ELSE list_concat(%1, %2) END)", ""},
 		"cardinality":         {1, 1, nil, policy.Int4, "CAST(len(%1) AS INTEGER)", ""},
 		"array_ndims":         {1, 1, nil, policy.Int4, "(CASE WHEN len(%1) > 0 THEN 1 END)", ""},
-		"string_to_array": {2, 2, []policy.Type{policy.Text, policy.Text}, typeTextArr,
-			"(CASE WHEN %1 = '' THEN [] WHEN %2 = '' THEN [%1] ELSE string_split(%1, %2) END)", ""},
+		"string_to_array": {2, 3, []policy.Type{policy.Text, policy.Text, policy.Text}, typeTextArr,
+			`list_transform((CASE WHEN %1 IS NULL THEN NULL WHEN %1 = '' THEN [] WHEN %2 IS NULL THEN regexp_extract_all(%1, '(?s:.)') WHEN %2 = '' THEN [%1]
+			ELSE string_split(%1, %2) END), lambda x : nullif(x, %3))`, ""},
 		"acldefault":                          {2, 2, nil, 1034, "CAST(NULL AS VARCHAR[])", ""},
 		"pg_index_column_has_property":        {3, 3, nil, policy.Bool, "CAST(NULL AS BOOLEAN)", ""},
 		"pg_indexam_has_property":             {2, 2, nil, policy.Bool, "CAST(NULL AS BOOLEAN)", ""},
@@ -188,6 +189,11 @@ func (b *binder) builtin(name string, f builtin, args []expr) expr {
 	}
 	if f.reads != "" {
 		b.reads(f.reads)
+	}
+	for _, a := range args {
+		if strings.Contains(f.sql, "lambda") && strings.Contains(a.sql, "SELECT ") { // which DuckDB has no sub-query in
+			cannot(name + " of a sub-query")
+		}
 	}
 	out := expr{sql: b.expand(f.sql, args), typed: t}
 	if schemaFunctions[name] != "" {

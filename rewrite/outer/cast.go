@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -100,6 +101,9 @@ func (b *binder) typeCast(n *pg.TypeCast, sc *scope) expr {
 	return e
 }
 
+// plainNumber is a constant that is not negative.
+var plainNumber = regexp.MustCompile(`^CAST\([0-9]+ AS INTEGER\)$`)
+
 // cast gives an expression a type.
 func (b *binder) cast(e expr, t typed) expr {
 	switch {
@@ -136,9 +140,20 @@ func (b *binder) cast(e expr, t typed) expr {
 		return expr{sql: b.nameOf(e).sql, typed: t}
 	case textLike(e.oid) && oidLike(t.oid):
 		out.sql = b.findByName(e, t.oid)
+	case e.oid == typeXid && t.oid != typeXid:
+		cannot("this cast of type xid")
 	case oidLike(e.oid) && (oidLike(t.oid) || t.oid == policy.Int8):
-	case oidLike(e.oid) && (textLike(t.oid) || t.oid == policy.Int4),
-		e.oid.Integer() && (oidLike(t.oid) || t.oid.Integer() && ranks[e.oid] < ranks[t.oid] || textLike(t.oid) && t.mod < 0):
+	case e.oid == policy.Int8 && oidLike(t.oid):
+		out.sql = "(CASE WHEN " + e.sql + " BETWEEN 0 AND 4294967295 THEN " + e.sql + " WHEN " + e.sql + " IS NOT NULL THEN CAST(" + raise("22003", "OID out of range") + " AS BIGINT) END)"
+	case e.oid.Integer() && oidLike(t.oid) && plainNumber.MatchString(e.sql):
+		out.sql = "CAST(" + e.sql + " AS BIGINT)"
+	case e.oid.Integer() && oidLike(t.oid): // a negative number is the oid of the same bits
+		out.sql = "((CAST(" + e.sql + " AS BIGINT) + 4294967296) % 4294967296)"
+	case oidLike(e.oid) && t.oid == policy.Int4:
+		out.sql = "CAST((CASE WHEN " + e.sql + " > 2147483647 THEN " + e.sql + " - 4294967296 ELSE " + e.sql + " END) AS INTEGER)"
+	case oidLike(e.oid) && !textLike(t.oid):
+		wrong("42846", "cannot cast type "+typeNameOf(e.oid)+" to "+typeNameOf(t.oid), 0)
+	case oidLike(e.oid) && textLike(t.oid), e.oid.Integer() && (t.oid.Integer() && ranks[e.oid] < ranks[t.oid] || textLike(t.oid) && t.mod < 0):
 		out.sql = "CAST(" + e.sql + " AS " + Storage(t.oid) + ")"
 	default:
 		return b.castCall(e, t)
@@ -172,7 +187,7 @@ func (b *binder) castArray(e expr, from, to policy.Type, t typed) expr {
 		return expr{sql: "(CASE WHEN len(" + e.sql + ") > 0 THEN " + raise("0A000", "this cast of a vector cannot be run by the sandbox") +
 			" WHEN " + e.sql + " IS NOT NULL THEN CAST([] AS " + Storage(t.oid) + ") END)", typed: t}
 	}
-	if Storage(from) == Storage(to) && !isNamed(from) {
+	if from == to || textLike(from) && textLike(to) && t.mod < 0 || oidLike(from) && oidLike(to) && !isNamed(from) {
 		return expr{sql: e.sql, typed: t}
 	}
 	if isNamed(from) {
@@ -186,15 +201,15 @@ func (b *binder) castArray(e expr, from, to policy.Type, t typed) expr {
 	return expr{sql: "list_transform(" + e.sql + ", lambda " + x + " : " + inner.sql + ")", typed: t}
 }
 
-// castArrayText writes an array of numbers as text; other arrays would need PostgreSQL's quoting.
+// castArrayText writes an array as text, in PostgreSQL's quotes where an element needs them.
 func (b *binder) castArrayText(e expr, t typed) expr {
 	element, ok := elements[e.oid]
-	if !ok || !textLike(t.oid) || !(element.Integer() || element == typeOid) {
+	if !ok || !textLike(t.oid) || t.mod >= 0 || element == typeBpchar || element == 1033 || isNamed(element) {
 		cannot("a cast of type " + typeNameOf(e.oid) + " to " + typeNameOf(t.oid))
 	}
-	open, separator, end := "'{' || ", "','", " || '}'"
 	if vectors(e.oid) {
-		open, separator, end = "", "' '", ""
+		return expr{sql: "array_to_string(" + e.sql + ", ' ')", typed: t}
 	}
-	return expr{sql: "(" + open + "array_to_string(" + e.sql + ", " + separator + ")" + end + ")", typed: t}
+	x := b.fresh("x")
+	return expr{sql: "pg_array_text(list_transform(" + e.sql + ", lambda " + x + " : " + b.sent(expr{sql: x, typed: of(element)}).sql + "))", typed: t}
 }

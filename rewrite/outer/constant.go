@@ -96,10 +96,10 @@ func (b *binder) literal(text string, t typed) expr {
 }
 
 // unresolved ends the rewriting where package scalar does not know a function: PostgreSQL may well know it.
-func unresolved(name string, err error) {
+func unresolved(name string, args int, err error) {
 	var fault *scalar.Error
 	named := name != "" && (name[0] >= 'a' && name[0] <= 'z' || name[0] == '_')
-	if errors.As(err, &fault) && (fault.SQLState == "0A000" || named && fault.SQLState == "42883") {
+	if errors.As(err, &fault) && (fault.SQLState == "0A000" || fault.SQLState == "42883" && (named || !compileEnv.Exists(name, args))) {
 		if named {
 			cannot("this use of function " + name)
 		}
@@ -111,8 +111,11 @@ func unresolved(name string, err error) {
 // scalarFault ends the rewriting with an error of package scalar.
 func scalarFault(err error) {
 	var fault *scalar.Error
-	if errors.As(err, &fault) {
+	if errors.As(err, &fault) && fault.SQLState != "0A000" {
 		wrong(fault.SQLState, fault.Message, 0)
+	}
+	if fault != nil {
+		cannot(strings.TrimSuffix(fault.Message, " is not supported"))
 	}
 	cannot("this expression")
 }

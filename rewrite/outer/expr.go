@@ -165,6 +165,12 @@ func (b *binder) caseExpr(n *pg.CaseExpr, sc *scope) expr {
 func (b *binder) variadic(name string, nodes []*pg.Node, sc *scope) expr {
 	args := b.exprs(nodes, sc)
 	t := b.unify(args, strings.ToUpper(name))
+	if t.oid == policy.IntervalT && name != "coalesce" {
+		for i := range args {
+			args[i].sql = asArgument(args[i])
+		}
+		return expr{sql: fromResult("pg_interval_"+name+"(["+joined(args)+"])", t.oid), typed: t}
+	}
 	if t.oid == policy.NumericType && name != "coalesce" {
 		// Lists leave NULLs out, as GREATEST and LEAST do.
 		return expr{sql: "num_" + name + "([" + joined(args) + "])", typed: of(policy.NumericType)}

@@ -44,8 +44,14 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 		return expr{sql: "unnest(" + series.sql + ")", typed: series.typed, series: true}
 	}
 	args := b.exprs(n.GetArgs(), sc)
+	if name == "parse_ident" && len(args) == 2 {
+		cannot("parse_ident that is not strict")
+	}
 	if f, ok := builtins[name]; ok {
 		return b.builtin(name, f, args)
+	}
+	if e, ok := b.regexpFunction(name, args); ok {
+		return e
 	}
 	if known := pgcatalog.Silent(name); known != nil {
 		return b.silent(name, known, args)
@@ -61,15 +67,15 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 		return b.concat(args[0], args[1])
 	case "array_position":
 		return b.arrayPosition(args)
-	case "json_build_object", "jsonb_build_object":
+	case "json_build_object":
 		return b.jsonObject(args)
 	case "row_to_json", "to_json":
 		if len(args) == 1 && args[0].fields != nil {
 			return b.jsonRow(args[0])
 		}
-	case "substring", "regexp_match":
+	case "substring":
 		if len(args) == 2 && (args[1].null || args[1].literal != nil || textLike(args[1].oid)) {
-			return b.extracted(name, args[0], args[1])
+			return expr{sql: b.regexp("part", args[0], args[1], untyped("")), typed: textType}
 		}
 	case "bpchar", "text", "varchar", "name": // a type's name calls its cast
 		if len(args) == 1 {
@@ -131,7 +137,10 @@ func (b *binder) format(args []expr) expr {
 	rest := *args[0].literal
 	for rest != "" {
 		i := strings.IndexByte(rest, '%')
-		if i < 0 || i+1 == len(rest) {
+		if i >= 0 && i+1 == len(rest) {
+			wrong("22023", "unterminated format() type specifier", 0)
+		}
+		if i < 0 {
 			parts = append(parts, dialect.QuoteText(rest))
 			break
 		}
@@ -142,7 +151,7 @@ func (b *binder) format(args []expr) expr {
 			parts = append(parts, "'%'")
 			continue
 		}
-		macro := map[byte]string{'s': "coalesce(%, '')", 'I': "pg_quote_ident(%)", 'L': "coalesce(pg_quote_literal(%), 'NULL')"}[verb]
+		macro := map[byte]string{'s': "coalesce(%, '')", 'I': "coalesce(pg_quote_ident(%), CAST(" + raise("22004", "null values cannot be formatted as an SQL identifier") + " AS VARCHAR))", 'L': "coalesce(pg_quote_literal(%), 'NULL')"}[verb]
 		if macro == "" || next >= len(args) {
 			cannot("this format")
 		}
@@ -202,8 +211,19 @@ func (b *binder) json(e expr) string {
 	switch {
 	case e.oid.Integer() || e.oid == policy.Bool:
 		text = "CAST(" + e.sql + " AS VARCHAR)"
-	case e.oid == policy.NumericType || e.oid.Floating():
+	case e.oid == policy.NumericType:
 		text = b.cast(e, textType).sql
+	case e.oid.Floating(): // what is no number is a string
+		text = b.cast(e, textType).sql
+		text = "(CASE WHEN isfinite(" + e.sql + ") THEN " + text + " ELSE '\"' || " + text + " || '\"' END)"
+	case e.oid == policy.TimestampT, e.oid == policy.TimestampTZ:
+		text = "regexp_replace(" + b.cast(e, textType).sql + ", ' ', 'T')"
+		if e.oid == policy.TimestampTZ {
+			text = "regexp_replace(" + text + ", '([+-][0-9][0-9])( BC)?$', '\\1:00\\2')"
+		}
+		text = "'\"' || " + text + " || '\"'"
+	case elements[e.oid] != 0 || e.oid == typeRecord || e.oid == typeBytea:
+		cannot("JSON of type " + typeNameOf(e.oid))
 	case e.oid == typeJSON:
 		text = e.sql
 	default:

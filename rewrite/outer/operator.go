@@ -52,6 +52,8 @@ func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 		return b.in(op == "<>", n, sc)
 	case pg.A_Expr_Kind_AEXPR_LIKE, pg.A_Expr_Kind_AEXPR_ILIKE:
 		return b.like(op, b.expr(n.GetLexpr(), sc), n.GetRexpr(), sc)
+	case pg.A_Expr_Kind_AEXPR_SIMILAR:
+		return b.similarTo(n, sc)
 	case pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN, pg.A_Expr_Kind_AEXPR_BETWEEN_SYM, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
 		return b.between(n, sc)
 	}
@@ -112,8 +114,12 @@ func (b *binder) binary(op string, l, r expr) expr {
 		if op == "/" {
 			op = "//"
 		}
+		whole := l.sql + " " + op + " " + r.sql
+		if op == "%" { // which would overflow for the least number
+			whole = "CASE WHEN " + r.sql + " = -1 THEN 0 ELSE " + whole + " END"
+		}
 		// DuckDB answers NULL for a division by zero.
-		sql := "(CASE WHEN " + r.sql + " = 0 THEN " + raise("22012", "division by zero") + " ELSE " + l.sql + " " + op + " " + r.sql + " END)"
+		sql := "(CASE WHEN " + l.sql + " IS NULL THEN NULL WHEN " + r.sql + " = 0 THEN " + raise("22012", "division by zero") + " ELSE " + whole + " END)"
 		return expr{sql: "CAST(" + sql + " AS " + Storage(t.oid) + ")", typed: t}
 	}
 	return b.call(op, l, r)
@@ -150,6 +156,9 @@ func (b *binder) text(e expr) expr {
 	if e.oid == policy.Unknown {
 		return b.cast(e, textType)
 	}
+	if e.oid == typeBytea {
+		return cannot("this operator of type bytea")
+	}
 	return wrong("42883", "operator does not exist: it is for text, not for "+typeNameOf(e.oid), 0)
 }
 
@@ -164,7 +173,7 @@ func (b *binder) concat(l, r expr) expr {
 		} else if Storage(el) != Storage(er) {
 			cannot("|| of two kinds of arrays")
 		}
-		return expr{sql: "list_concat(" + l.sql + ", " + r.sql + ")", typed: l.typed}
+		return expr{sql: "(CASE WHEN " + l.sql + " IS NULL THEN " + r.sql + " WHEN " + r.sql + " IS NULL THEN " + l.sql + " ELSE list_concat(" + l.sql + ", " + r.sql + ") END)", typed: l.typed}
 	case arrayL:
 		return expr{sql: "list_append(" + l.sql + ", " + b.cast(r, of(el)).sql + ")", typed: l.typed}
 	case arrayR:

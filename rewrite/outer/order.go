@@ -72,7 +72,7 @@ func (b *binder) orderBy(s *pg.SelectStmt, sc *scope, targets []target) (string,
 func (b *binder) ordering(nodes []*pg.Node, sc *scope) string {
 	var parts []string
 	for _, node := range nodes {
-		parts = append(parts, b.keyOf(b.expr(node.GetSortBy().GetNode(), sc))+direction(node.GetSortBy()))
+		parts = append(parts, b.orderKey(b.expr(node.GetSortBy().GetNode(), sc))+direction(node.GetSortBy()))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -152,8 +152,19 @@ func (b *binder) keyOf(e expr) string {
 		return "rtrim(" + e.sql + ", ' ')"
 	case e.oid == typeRecord:
 		cannot("ordering by rows")
+	case elements[e.oid] == policy.NumericType:
+		x := b.fresh("x")
+		return "list_transform(" + e.sql + ", lambda " + x + " : " + numericKey(x) + ")"
 	}
 	return e.sql
+}
+
+// orderKey is keyOf in a window or an aggregate: DuckDB takes a value back from the key that it sorts by, which knows no −0.
+func (b *binder) orderKey(e expr) string {
+	if e.oid.Floating() {
+		return "(CASE WHEN " + e.sql + " = 0 THEN 0 ELSE " + e.sql + " END)"
+	}
+	return b.keyOf(e)
 }
 
 func numericKey(sql string) string { return "split_part(" + sql + ", '|', 1)" }
@@ -167,6 +178,9 @@ func (b *binder) limits(s *pg.SelectStmt, sc *scope) string {
 	limit := func(word string, node *pg.Node) string {
 		if node == nil || node.GetAConst().GetIsnull() {
 			return ""
+		}
+		if node.GetAConst().GetIval().GetIval() < 0 {
+			wrong(map[string]string{" LIMIT ": "2201W", " OFFSET ": "2201X"}[word], strings.TrimSpace(word)+" must not be negative", 0)
 		}
 		return word + b.cast(b.expr(node, outer), int8Type).sql
 	}

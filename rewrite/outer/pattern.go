@@ -1,23 +1,24 @@
 package outer
 
 import (
-	"regexp"
-	"regexp/syntax"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/rewrite/are"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// LIKE and ILIKE are DuckDB's, with PostgreSQL's escape. Regular expressions are DuckDB's where both read the pattern alike, and
-// refused where they do not or where the pattern is not a constant.
+// LIKE and ILIKE are DuckDB's, with PostgreSQL's escape. Regular expressions are computed by package are, which the engine calls
+// through pg_regexp: DuckDB reads them otherwise (ADR 79).
 //
 //	SELECT k FROM leaf_1 WHERE k LIKE 'a%' OR k ~ '^b'
 //	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."k" AS "c1" FROM "leaf_1" AS "t1" WHERE (("t1"."k" LIKE CAST('a%' AS VARCHAR)
-//	  ESCAPE '\') OR regexp_matches("t1"."k", '^b', 's'))) AS "q2"
+//	  ESCAPE '\') OR CAST(pg_regexp('is', "t1"."k", CAST('^b' AS VARCHAR),
+//	  CAST('' AS VARCHAR)) AS BOOLEAN))) AS "q2"
 
 // like binds LIKE and ILIKE, with ESCAPE where one is given.
 func (b *binder) like(op string, l expr, pattern *pg.Node, sc *scope) expr {
@@ -43,108 +44,142 @@ func likeSQL(op string, l, r expr) expr {
 	return truth("("+l.sql+word+r.sql+` ESCAPE '\')`, strings.HasPrefix(op, "!"))
 }
 
-// foreignRegexp finds what PostgreSQL's regular expressions and RE2 read differently.
-var foreignRegexp = regexp.MustCompile(`\\[^.\\$^*+?()\[\]{}|/\-_ dswDSW]|\(\?|^\*\*\*|\[\[|\[\.|\[=|\{,`)
+// InvalidRegexp is what an analyst is told of a pattern that is none.
+const InvalidRegexp = "invalid regular expression"
 
-// extracted binds substring(text FROM pattern) and regexp_match: what a constant pattern finds, where there is one way to find it.
-func (b *binder) extracted(name string, text, pattern expr) expr {
-	result := textType
-	if name == "regexp_match" {
-		result = of(typeTextArr)
+// checked refuses, where a pattern is written in the query, what is no regular expression or not run here.
+func checked(pattern, flags expr, rest ...expr) {
+	if slices.ContainsFunc(rest, func(e expr) bool { return e.null || strings.HasPrefix(e.sql, "CAST(NULL AS ") }) { // of which the answer is NULL, whatever the pattern is
+		return
 	}
-	if isNull(pattern) {
-		return b.keeping(expr{sql: "CAST(NULL AS " + Storage(result.oid) + ")", typed: result}, text)
+	text, known := literalText(pattern)
+	letters, flagged := literalText(flags)
+	if !known || !flagged {
+		return
 	}
-	constant := constantText(pattern)
-	found := b.matches("~", text, pattern)
-	tree, err := syntax.Parse(constant, syntax.Perl|syntax.DotNL)
-	if err != nil || !oneWay(tree) {
-		cannot("this regular expression")
+	f, err := are.ParseFlags(letters)
+	if err == nil {
+		_, err = are.Compile(text, f)
 	}
-	group := func(i int) string {
-		return "regexp_extract(" + b.text(text).sql + ", " + dialect.QuoteText(constant) + ", " + strconv.Itoa(i) + ", 's')"
+	switch {
+	case errors.Is(err, are.ErrFlag):
+		wrong("22023", "invalid regular expression option", 0)
+	case errors.Is(err, are.ErrInvalid):
+		wrong("2201B", InvalidRegexp, 0)
+	case err != nil:
+		cannot(err.Error())
 	}
-	out := group(min(tree.MaxCap(), 1))
-	if name == "regexp_match" {
-		parts := []string{}
-		for i := min(tree.MaxCap(), 1); i <= tree.MaxCap(); i++ {
-			parts = append(parts, group(i))
-		}
-		out = "[" + strings.Join(parts, ", ") + "]"
-	}
-	return expr{sql: "(CASE WHEN " + found.sql + " THEN " + out + " END)", typed: result}
 }
 
-// oneWay tells a pattern of which PostgreSQL, which takes the longest match, and RE2, which takes the first that it finds when
-// each repetition takes what it can, find the same: single characters, repeated or not, and groups of them that are not.
-func oneWay(re *syntax.Regexp) bool {
-	switch re.Op {
-	case syntax.OpConcat, syntax.OpCapture:
-		return !slices.ContainsFunc(re.Sub, func(part *syntax.Regexp) bool { return !oneWay(part) })
-	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat:
-		return re.Flags&syntax.NonGreedy == 0 && oneCharacter(re.Sub[0])
-	case syntax.OpAlternate: // of words none of which begins another
-		first := map[rune]bool{}
-		for _, word := range re.Sub {
-			if word.Op != syntax.OpLiteral || first[word.Rune[0]] {
-				return false
-			}
-			first[word.Rune[0]] = true
-		}
-		return true
-	case syntax.OpLiteral, syntax.OpEmptyMatch, syntax.OpBeginText, syntax.OpEndText, syntax.OpBeginLine, syntax.OpEndLine:
-		return true
-	}
-	return oneCharacter(re)
-}
-
-func oneCharacter(re *syntax.Regexp) bool {
-	switch re.Op {
-	case syntax.OpLiteral:
-		return len(re.Rune) == 1
-	case syntax.OpCharClass, syntax.OpAnyChar:
-		return true
-	}
-	return false
-}
-
-// constantText is the text of a constant pattern, typed or not: what came as a parameter has been given a type.
-func constantText(e expr) string {
+// literalText is a text that is written in the query.
+func literalText(e expr) (string, bool) {
 	if e.literal != nil {
-		return *e.literal
+		return *e.literal, true
 	}
-	if inner, ok := strings.CutPrefix(e.sql, "CAST('"); ok && textLike(e.oid) && e.oid != typeBpchar {
-		if inner, ok = strings.CutSuffix(inner, "' AS VARCHAR)"); ok {
-			if text := strings.ReplaceAll(inner, "''", "'"); quoted(text) == e.sql {
-				return text
-			}
-		}
+	inner, ok := strings.CutPrefix(e.sql, "CAST('")
+	if ok {
+		inner, ok = strings.CutSuffix(inner, "' AS VARCHAR)")
 	}
-	cannot("a regular expression that is not a constant")
-	return ""
+	text := strings.ReplaceAll(inner, "''", "'")
+	return text, ok && quoted(text) == e.sql
+}
+
+// constantSQL tells a text that is written in the query, or NULL.
+func constantSQL(e expr) bool {
+	_, known := literalText(e)
+	return known || isNull(e)
 }
 
 // isNull tells the NULL of no type, or of a text's.
 func isNull(e expr) bool { return e.null || textLike(e.oid) && e.sql == "CAST(NULL AS VARCHAR)" }
 
-// plainClass is a class of characters that stand for themselves or for a range.
-var plainClass = regexp.MustCompile(`\[\^?[^\[\]\\]+\]`)
+// regexp writes a call of the sandbox's pg_regexp, which computes it with package are.
+func (b *binder) regexp(op string, text, pattern, flags expr, rest ...expr) string {
+	checked(pattern, flags, append(rest, text)...)
+	sql := "pg_regexp('" + op + "', " + b.text(text).sql + ", " + b.text(pattern).sql + ", " + b.text(flags).sql
+	for _, r := range rest {
+		sql += ", " + b.cast(r, textType).sql
+	}
+	return sql + ")"
+}
 
-// matches binds the operators of regular expressions, for constant patterns that mean the same in RE2.
+// listOf reads the text in which pg_regexp gives a list.
+func (b *binder) listOf(sql string) string {
+	x := b.fresh("x")
+	return "list_transform(list_filter(string_split(" + sql + ", chr(31)), lambda " + x + " : " + x + " <> ''), lambda " + x +
+		" : (CASE WHEN " + x + " <> '-' THEN substr(" + x + ", 2) END))"
+}
+
+// matches binds the operators of regular expressions.
 func (b *binder) matches(op string, l, r expr) expr {
-	if isNull(r) {
-		return expr{sql: "CAST(NULL AS BOOLEAN)", typed: boolType}
-	}
-	constant := constantText(r)
-	if foreignRegexp.MatchString(plainClass.ReplaceAllString(constant, "x")) {
-		cannot("this regular expression")
-	}
-	if _, err := regexp.Compile(constant); err != nil {
-		wrong("2201B", "invalid regular expression", 0)
-	}
-	flags := "s"
+	flags := untyped("")
 	if strings.HasSuffix(op, "*") {
-		flags = "si"
+		flags = untyped("i")
 	}
-	return truth("regexp_matches("+b.text(l).sql+", "+dialect.QuoteText(constant)+", '"+flags+"')", strings.HasPrefix(op, "!"))
+	return truth("CAST("+b.regexp("is", l, r, flags)+" AS BOOLEAN)", strings.HasPrefix(op, "!"))
+}
+
+// similarTo binds SIMILAR TO: its pattern is similar_to_escape(pattern) or similar_to_escape(pattern, escape).
+func (b *binder) similarTo(n *pg.A_Expr, sc *scope) expr {
+	args := b.exprs(n.GetRexpr().GetFuncCall().GetArgs(), sc)
+	escape := untyped(`\`)
+	if len(args) > 1 {
+		escape = args[1]
+	}
+	if len(args) == 0 {
+		return cannot("this SIMILAR TO")
+	}
+	text := b.text(b.expr(n.GetLexpr(), sc)).sql
+	sql := "CAST(pg_regexp('similar', " + text + ", " + b.text(args[0]).sql + ", '', " + b.text(escape).sql + ") AS BOOLEAN)"
+	return truth(sql, lastName(n.GetName()) == "!~")
+}
+
+// regexpFunction binds the functions of regular expressions that return one value; false: it is none of them.
+func (b *binder) regexpFunction(name string, args []expr) (expr, bool) {
+	op, least, most := "", 2, 3
+	switch name {
+	case "regexp_match", "regexp_like", "regexp_split_to_array":
+		op = map[string]string{"regexp_match": "match", "regexp_like": "is", "regexp_split_to_array": "split"}[name]
+	case "regexp_replace":
+		op, least, most = "replace", 3, 6
+	case "regexp_count":
+		op, most = "count", 4
+	case "regexp_substr":
+		op, most = "substr", 6
+	case "regexp_instr":
+		op, most = "instr", 7
+	default:
+		return expr{}, false
+	}
+	takes(name, args, least, most)
+	at := func(i int, otherwise expr) expr {
+		if i < len(args) {
+			return args[i]
+		}
+		return otherwise
+	}
+	whole := func(i, otherwise int) expr {
+		return b.cast(at(i, expr{sql: "CAST(" + strconv.Itoa(otherwise) + " AS INTEGER)", typed: int4Type}), int4Type)
+	}
+	none := untyped("")
+	switch op {
+	case "match", "split":
+		return expr{sql: b.listOf(b.regexp(op, args[0], args[1], at(2, none))), typed: of(typeTextArr)}, true
+	case "is":
+		return expr{sql: "CAST(" + b.regexp(op, args[0], args[1], at(2, none)) + " AS BOOLEAN)", typed: boolType}, true
+	case "replace":
+		if len(args) > 4 || len(args) == 4 && args[3].oid.Integer() {
+			rest := []expr{args[2], whole(3, 1)}
+			if len(args) > 4 {
+				rest = append(rest, whole(4, 1))
+			}
+			return expr{sql: b.regexp(op, args[0], args[1], at(5, none), rest...), typed: textType}, true
+		}
+		return expr{sql: b.regexp(op, args[0], args[1], at(3, none), args[2]), typed: textType}, true
+	case "count":
+		return expr{sql: "CAST(" + b.regexp(op, args[0], args[1], at(3, none), whole(2, 1)) + " AS INTEGER)", typed: int4Type}, true
+	case "substr":
+		return expr{sql: b.regexp(op, args[0], args[1], at(4, none), whole(2, 1), whole(3, 1), whole(len(args), 0), whole(5, 0)), typed: textType}, true
+	}
+	return expr{sql: "CAST(" + b.regexp(op, args[0], args[1], at(5, none), whole(2, 1), whole(3, 1), whole(4, 0), whole(6, 0)) + " AS INTEGER)", typed: int4Type}, true
 }

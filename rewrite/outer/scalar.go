@@ -71,6 +71,8 @@ func (b *binder) asScalar(e expr) expr {
 	switch {
 	case e.literal != nil, e.null, scalarType(e.oid) && e.oid != policy.Unknown:
 		return e
+	case e.oid == typeBytea || e.oid == typeJSON:
+		cannot("this use of type " + typeNameOf(e.oid))
 	case plainText(e.oid) || e.oid == policy.Unknown:
 		return b.cast(e, textType)
 	case isNamed(e.oid):
@@ -106,7 +108,7 @@ func (b *binder) scalar(c ScalarCall, args []expr) expr {
 	}
 	resolved, err := c.Expr(compileEnv)
 	if err != nil {
-		unresolved(c.Name, err)
+		unresolved(c.Name, len(args), err)
 	}
 	t := typed{oid: resolved.Type(), mod: resolved.Typmod()}
 	t.even = t.oid == policy.NumericType && t.mod >= 0

@@ -24,7 +24,7 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 	if columns := emptySetOf(name, len(n.GetArgs())); columns != nil {
 		return b.noneOf(columns, b.exprs(n.GetArgs(), sc)), true
 	}
-	if !slices.Contains(strings.Fields("unnest generate_series generate_subscripts _pg_expandarray pg_partition_ancestors regexp_split_to_table string_to_table"), name) {
+	if !slices.Contains(strings.Fields("unnest generate_series generate_subscripts _pg_expandarray pg_partition_ancestors regexp_split_to_table regexp_matches string_to_table"), name) {
 		return expr{}, false
 	}
 	args := b.exprs(n.GetArgs(), sc)
@@ -46,6 +46,18 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 		return expr{sql: "list_transform(" + args[0].sql + `, lambda x, i : {"x": x, "n": CAST(i AS INTEGER)})`, typed: t}, true
 	case "pg_partition_ancestors":
 		return expr{sql: "[" + b.cast(args[0], of(typeRegclass)).sql + "]", typed: of(typeRegclass)}, true
+	case "regexp_split_to_table", "regexp_matches":
+		takes(name, args, 2, 3)
+		flags := untyped("")
+		if len(args) > 2 {
+			flags = args[2]
+		}
+		if name == "regexp_split_to_table" {
+			return expr{sql: b.listOf(b.regexp("split", args[0], args[1], flags)), typed: textType}, true
+		}
+		x := b.fresh("x")
+		return expr{sql: "list_transform(list_filter(string_split(" + b.regexp("matches", args[0], args[1], flags) + ", chr(30)), lambda " + x + " : " + x +
+			" <> ''), lambda " + x + " : " + b.listOf(x) + ")", typed: of(typeTextArr)}, true
 	case "string_to_table":
 		f := builtins["string_to_array"]
 		return expr{sql: b.builtin("string_to_array", f, args).sql, typed: textType}, true
@@ -55,13 +67,20 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 }
 
 func integers(low, high, step string, t policy.Type) string {
-	return "CAST(generate_series(CAST(" + low + " AS BIGINT), CAST(" + high + " AS BIGINT), CAST(" + step + " AS BIGINT)) AS " + Storage(t) + "[])"
+	by := "CAST(" + step + " AS BIGINT)"
+	if step != "1" {
+		by = "(CASE WHEN " + by + " = 0 THEN CAST(" + raise("22023", "step size cannot equal zero") + " AS BIGINT) ELSE " + by + " END)"
+	}
+	return "CAST(generate_series(CAST(" + low + " AS BIGINT), CAST(" + high + " AS BIGINT), " + by + ") AS " + Storage(t) + "[])"
 }
 
 // generated binds generate_series over integers and timestamps.
 func (b *binder) generated(args []expr) expr {
 	takes("generate_series", args, 2, 3)
 	t := common([]typed{args[0].typed, args[1].typed}, "generate_series")
+	if len(args) == 3 && (numberLike(t.oid) || t.oid == policy.Unknown) && numberLike(args[2].oid) {
+		t = common([]typed{t, args[2].typed}, "generate_series")
+	}
 	if t.oid == policy.Unknown || t.oid == policy.Int2 {
 		t = int4Type
 	}
@@ -83,7 +102,9 @@ func (b *binder) generated(args []expr) expr {
 			fromResult(x, t.oid) + ") END FROM (SELECT " + text + " AS v) AS " + l + ")", typed: bare(t)}
 	case policy.TimestampT:
 		low, high := b.cast(args[0], bare(t)), b.cast(args[1], bare(t))
-		return expr{sql: "generate_series(" + low.sql + ", " + high.sql + ", " + b.cast(args[2], of(policy.IntervalT)).sql + ")", typed: bare(t)}
+		step := b.cast(args[2], of(policy.IntervalT)).sql
+		step = "(CASE WHEN " + step + " = INTERVAL '0 days' THEN CAST(" + raise("22023", "step size cannot equal zero") + " AS INTERVAL) ELSE " + step + " END)"
+		return expr{sql: "generate_series(" + low.sql + ", " + high.sql + ", " + step + ")", typed: bare(t)}
 	}
 	if t.oid == policy.Float8 || t.oid == policy.Float4 { // generate_series(1, 10^12): ^ makes double precision of integers
 		wrong("42883", "function generate_series("+typeNameOf(args[0].oid)+", "+typeNameOf(args[1].oid)+") does not exist", 0)

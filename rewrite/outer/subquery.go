@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -74,8 +75,8 @@ func (b *binder) rowParts(node *pg.Node, sc *scope) []expr {
 
 func (b *binder) rowExpr(n *pg.RowExpr, sc *scope) expr {
 	e := &entry{alias: "\x00"}
-	for _, a := range b.exprs(n.GetArgs(), sc) {
-		e.columns = append(e.columns, column{name: "f", sql: a.sql, typed: a.typed})
+	for i, a := range b.exprs(n.GetArgs(), sc) {
+		e.columns = append(e.columns, column{name: "f" + strconv.Itoa(i+1), sql: a.sql, typed: a.typed})
 	}
 	return wholeRow(e)
 }

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"regexp"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -32,6 +33,9 @@ func (b *binder) windowFunction(name string, args []expr, tail string) expr {
 	case "first_value", "last_value":
 		return plain(args[0].typed, 1)
 	case "nth_value":
+		takes(name, args, 2, 2)
+		args[1] = b.cast(args[1], int4Type)
+		args[1].sql = "(CASE WHEN " + args[1].sql + " < 1 THEN CAST(" + raise("22016", "argument of nth_value must be greater than zero") + " AS BIGINT) ELSE " + args[1].sql + " END)"
 		return plain(args[0].typed, 2)
 	case "lag", "lead":
 		if len(args) > 2 {
@@ -76,7 +80,7 @@ func (b *binder) window(w *pg.WindowDef, sc *scope) string {
 	}
 	var parts, keys []string
 	for _, node := range w.GetPartitionClause() {
-		keys = append(keys, b.keyOf(b.expr(node, sc)))
+		keys = append(keys, b.orderKey(b.expr(node, sc)))
 	}
 	if keys != nil {
 		parts = append(parts, "PARTITION BY "+strings.Join(keys, ", "))
@@ -89,6 +93,9 @@ func (b *binder) window(w *pg.WindowDef, sc *scope) string {
 	}
 	return strings.Join(parts, " ")
 }
+
+// constantNumber is a number, not negative, that is written in the query.
+var constantNumber = regexp.MustCompile(`^CAST\(CAST\([0-9]+ AS INTEGER\) AS BIGINT\)$`)
 
 func (b *binder) frame(w *pg.WindowDef, sc *scope) string {
 	o := w.GetFrameOptions()
@@ -103,7 +110,14 @@ func (b *binder) frame(w *pg.WindowDef, sc *scope) string {
 			cannot("RANGE with a distance over other types than integers")
 		}
 	}
-	distance := func(node *pg.Node) string { return b.cast(b.expr(node, sc), int8Type).sql }
+	distance := func(node *pg.Node) string {
+		n := b.cast(b.expr(node, sc), int8Type).sql
+		if constantNumber.MatchString(n) {
+			return n
+		}
+		return "(CASE WHEN " + n + " IS NULL THEN CAST(" + raise("22004", "a frame's offset must not be null") + " AS BIGINT) WHEN " + n + " < 0 THEN CAST(" +
+			raise("22013", "a frame's offset must not be negative") + " AS BIGINT) ELSE " + n + " END)"
+	}
 	bound := func(first, current, before, after int32, node *pg.Node, otherwise string) string {
 		switch {
 		case o&first != 0:

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"math"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
@@ -61,17 +61,24 @@ func (f function) Executor() duckdb.ScalarFuncExecutor {
 // register adds our functions to an instance.
 func (i *instance) register(ctx context.Context, conn *sql.Conn) error {
 	for name, f := range map[string]function{
-		"pg_call":            {inputs: []string{"text"}, variadic: true, row: i.call},
-		"pg_instants":        {inputs: []string{"text", "text", "text"}, row: i.instants},
-		"pg_ident":           {inputs: []string{"text"}, row: parseIdent},
-		"num_in":             {inputs: []string{"text"}, row: numericIn},
-		"num_sum":            {inputs: []string{"list"}, row: numericSum},
-		"num_least":          {inputs: []string{"list"}, row: numericEnd(-1, false)},
-		"num_greatest":       {inputs: []string{"list"}, row: numericEnd(1, false)},
-		"num_min":            {inputs: []string{"list"}, row: numericEnd(-1, true)},
-		"num_max":            {inputs: []string{"list"}, row: numericEnd(1, true)},
-		"num_spread":         {inputs: []string{"text", "list"}, row: numericSpread},
-		"pg_percentile_cont": {inputs: []string{"text", "list"}, row: percentile},
+		"pg_call":              {inputs: []string{"text"}, variadic: true, row: i.call},
+		"pg_instants":          {inputs: []string{"text", "text", "text"}, row: i.instants},
+		"pg_ident":             {inputs: []string{"text"}, row: parseIdent},
+		"pg_regexp":            {inputs: []string{"text", "text", "text", "text"}, variadic: true, row: i.regexps},
+		"pg_join":              {inputs: []string{"text", "text", "list"}, row: join},
+		"pg_array_text":        {inputs: []string{"list"}, row: arrayText},
+		"pg_interval_min":      {inputs: []string{"list"}, row: intervalEnd(-1, true)},
+		"pg_interval_max":      {inputs: []string{"list"}, row: intervalEnd(1, true)},
+		"pg_interval_least":    {inputs: []string{"list"}, row: intervalEnd(-1, false)},
+		"pg_interval_greatest": {inputs: []string{"list"}, row: intervalEnd(1, false)},
+		"num_in":               {inputs: []string{"text"}, row: numericIn},
+		"num_sum":              {inputs: []string{"list"}, row: numericSum},
+		"num_least":            {inputs: []string{"list"}, row: numericEnd(-1, false)},
+		"num_greatest":         {inputs: []string{"list"}, row: numericEnd(1, false)},
+		"num_min":              {inputs: []string{"list"}, row: numericEnd(-1, true)},
+		"num_max":              {inputs: []string{"list"}, row: numericEnd(1, true)},
+		"num_spread":           {inputs: []string{"text", "list"}, row: numericSpread},
+		"pg_percentile_cont":   {inputs: []string{"text", "list"}, row: percentile},
 	} {
 		if err := duckdb.RegisterScalarUDF(conn, name, f); err != nil {
 			return err
@@ -157,7 +164,7 @@ func percentile(args []driver.Value) (any, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
-	sort.Float64s(values)
+	slices.SortFunc(values, func(a, b float64) int { return scalar.Compare(policy.Float8, a, b) })
 	at := p * float64(len(values)-1)
 	low, high := int(math.Floor(at)), int(math.Ceil(at))
 	if low == high {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/are"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
@@ -26,6 +27,7 @@ type instance struct {
 	db        *sql.DB
 	env       scalar.Env
 	calls     map[string]*resolved
+	patterns  map[string]*are.Expression // compiled, of one query and the next
 }
 
 // lockdown is what an instance is told before anything of an analyst's reaches it. One thread: results come in a fixed

@@ -66,8 +66,10 @@ func macros() []string {
 			WHERE m_d.objoid = o AND m_d.objsubid = k AND m_d.classoid = 1259 LIMIT 1)`,
 		`CREATE MACRO pg_any(x, l) AS CASE WHEN l IS NULL THEN NULL WHEN len(l) = 0 THEN false WHEN x IS NULL THEN NULL
 			WHEN list_contains(l, x) THEN true WHEN len(list_filter(l, lambda m_e : m_e IS NULL)) > 0 THEN NULL ELSE false END`,
-		`CREATE MACRO pg_pretty(b) AS CASE WHEN abs(b) < 10240 THEN b || ' bytes' WHEN abs(b) < 10485248 THEN ((b + 512) // 1024) || ' kB'
-			WHEN abs(b) < 10736893952 THEN ((b + 524288) // 1048576) || ' MB' ELSE ((b + 536870912) // 1073741824) || ' GB' END`,
+		`CREATE MACRO pg_pretty_size(b) AS CASE WHEN b < 10240 THEN b || ' bytes' WHEN b // 512 < 20479 THEN ((b // 512 + 1) // 2) || ' kB'
+			WHEN b // 524288 < 20479 THEN ((b // 524288 + 1) // 2) || ' MB' WHEN b // 536870912 < 20479 THEN ((b // 536870912 + 1) // 2) || ' GB'
+			WHEN b // 549755813888 < 20479 THEN ((b // 549755813888 + 1) // 2) || ' TB' ELSE ((b // 562949953421312 + 1) // 2) || ' PB' END`,
+		`CREATE MACRO pg_pretty(b) AS CASE WHEN b < 0 THEN '-' || pg_pretty_size(-CAST(b AS HUGEINT)) ELSE pg_pretty_size(CAST(b AS HUGEINT)) END`,
 		`CREATE MACRO pg_allowed(p) AS regexp_matches(p, 'select|usage|connect|execute', 'i')`,
 		`CREATE MACRO pg_setting(n, lenient) AS CASE WHEN n IS NULL THEN NULL ELSE coalesce(
 			(SELECT m_s.setting FROM "pg_catalog.pg_settings" AS m_s WHERE m_s.name = lower(n) LIMIT 1),

@@ -120,7 +120,12 @@ func (t *engine) create(ctx context.Context, name string) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'")
+	for _, letters := range []string{"C.UTF-8", "C"} { // the first, where the server's system has it: upper('ä') is 'Ä', as everywhere here
+		_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE '"+letters+"'")
+		if !lacks(err, "42809") { // an invalid locale name
+			break
+		}
+	}
 	switch {
 	case lacks(err, "42P04"), lacks(err, "23505"): // another proxy was faster
 		return nil
