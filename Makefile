@@ -36,11 +36,11 @@ test: deps lint ## everything that CI runs; `go test` prints how long each packa
 	$(GO) test -vet=off -timeout 30m ./test/timing # beside other work it would see less
 
 # What one goroutine does at a time, thousands of times, is run without the detector; a part of the seeds with it.
-ALONE := ^(TestSharedSimulated|TestDamageIsFoundOrHarmless)$$
+ALONE := ^(TestSharedSimulated|TestDamageIsFoundOrHarmless|TestSandboxesDocument)$$
 
 race: ## the packages with concurrency, under the race detector
 	$(GO) list ./... | grep -E '$(RACED)' | xargs $(GO) test -race -skip '$(ALONE)' $(TOGETHER) -timeout 30m
-	$(GO) test -vet=off -run '$(ALONE)' -timeout 30m ./ledger
+	$(GO) test -vet=off -run '$(ALONE)' -timeout 30m ./ledger ./sandbox
 	$(GO) test -race -vet=off -run '^TestSharedSimulated$$' -timeout 20m ./ledger -seeds 300
 	$(GO) test -race -vet=off -run '^TestReplays$$' -timeout 20m ./internal/simulation/... # goroutines run in random order there
 

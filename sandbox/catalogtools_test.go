@@ -23,7 +23,7 @@ var toolStatements = []string{
 	"=SELECT c.relname FROM pg_class c WHERE c.relhasrules AND EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = c.oid AND bpchar(r.ev_type) = '1'::bpchar) AND c.relkind = 'm'::char",
 	"=SELECT t.tgname, t.tgenabled, (string_to_array(encode(t.tgargs, 'escape'), E'\\\\000')::text[])[1:t.tgnargs] AS args, coalesce(substring(pg_get_triggerdef(t.oid, true), 'WHEN (.*) EXECUTE (PROCEDURE|FUNCTION)'), '') FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE NOT t.tgisinternal",
 	"=SELECT oidvectortypes('23 25 1042'::oidvector), 70000::oid = ANY('{1,2}'::int2[]), CASE WHEN a.x = 0::oid THEN '' ELSE 'f' END FROM (SELECT 0::oid AS x) a",
-	"=SELECT 'a' AS kind, ARRAY['x']::text[] AS path UNION ALL SELECT 'b', NULL UNION ALL SELECT 'c', '{ y , \"z\" }'",
+	"=SELECT 'a' AS kind, ARRAY['x']::text[] AS path UNION ALL SELECT 'b', NULL UNION ALL SELECT 'c', '{ y , \"z\" }'::text[]",
 	"SELECT p.proname, oidvectortypes(p.proargtypes), p.proargmodes, (SELECT array_agg(DISTINCT e.extname) FROM pg_depend d JOIN pg_extension e ON d.refobjid = e.oid WHERE d.objid = p.oid) AS extensions FROM pg_proc p WHERE p.prokind IN ('f', 'w') LIMIT 3",
 	"SELECT gss_authenticated, encrypted FROM pg_stat_gssapi WHERE pid = pg_backend_pid()",
 	"SELECT sum(xact_commit) + sum(xact_rollback), sum(blks_hit) FROM pg_stat_database WHERE datname = current_database()",

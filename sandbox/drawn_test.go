@@ -344,7 +344,11 @@ func (d *drawing) aggregated(c callable) string {
 		}
 		rows = append(rows, "("+strings.Join(row, ", ")+")")
 	}
-	call := c.Name + "(" + strings.Join(columns, ", ")
+	given := columns
+	if c.Name == "string_agg" && len(rows) > 1 { // its separator is a constant for most people
+		given = []string{"x", d.argument("", 0, c.Args[1])}
+	}
+	call := c.Name + "(" + strings.Join(given, ", ")
 	if len(columns) == 0 {
 		call = c.Name + "(*"
 	}
