@@ -15,14 +15,14 @@ rescue PG::Error => e
 end
 
 $stdout.sync = true
-db = PG.connect("")
+db = PG.connect
 puts "version #{PG::VERSION}"
 told = []
 db.set_notice_processor { |text| told << text }
 check("the server's version", db.server_version >= 150000 && db.internal_encoding)
 puts "did connects"
 
-spent = -> { db.exec("SELECT coalesce(sum(spent), 0) FROM dp.budget WHERE user_name = current_user").getvalue(0, 0) }
+spent = -> { db.exec("SELECT coalesce(sum(spent), 0)::text FROM dp.budget WHERE user_name = current_user").getvalue(0, 0) }
 before = spent.call
 columns = db.exec_params("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = $1", ["people"]).values
 check("#{columns.size} columns", columns.include?(%w[age integer]))

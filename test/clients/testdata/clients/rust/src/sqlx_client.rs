@@ -32,7 +32,7 @@ pub async fn run() -> Result<(), Box<dyn std::error::Error>> {
     check(format!("{} columns", columns.len()), columns.contains(&("age".into(), "integer".into())));
     // What the query! macros ask while a program is compiled.
     for text in ["SELECT sex, count(*) AS n FROM people WHERE age > $1 GROUP BY sex", "SELECT * FROM people LIMIT 0", "SELECT ARRAY[region], 'a'::name FROM people GROUP BY region",
-                 "SELECT p.sex, r.region, count(*) FROM people p JOIN regions r ON r.region = p.region GROUP BY 1, 2"] {
+                 "SELECT p.sex, r.name, count(*) FROM people p JOIN regions r ON r.code = p.region GROUP BY 1, 2"] {
         let described = (&pool).describe(text).await?;
         check(format!("{:?}", described.columns().iter().map(|c| format!("{} {}", c.name(), c.type_info().name())).collect::<Vec<_>>()), !described.columns().is_empty());
     }
