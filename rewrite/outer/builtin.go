@@ -68,6 +68,8 @@ var builtins = func() map[string]builtin {
 		"format_type":         {2, 2, []policy.Type{typeOid, policy.Int4}, policy.Text, "pg_format_type(%1, %2)", "pg_catalog.pg_type"},
 		"obj_description":     {1, 2, []policy.Type{typeOid, typeName}, policy.Text, "pg_description_of(%1, %2)", "pg_catalog.pg_description"},
 		"col_description":     {2, 2, []policy.Type{typeOid, policy.Int4}, policy.Text, "pg_column_description(%1, %2)", "pg_catalog.pg_description"},
+		"pg_get_viewdef":      {1, 2, []policy.Type{typeOid, policy.Bool}, policy.Text, "pg_view_definition(%1)", "pg_catalog.pg_views"},
+		"pg_get_ruledef":      {1, 2, []policy.Type{typeOid, policy.Bool}, policy.Text, "pg_rule_definition(%1)", "pg_catalog.pg_views"},
 		"shobj_description":   {2, 2, []policy.Type{typeOid, typeName}, policy.Text, absent, ""},
 		"pg_size_pretty":      {1, 1, []policy.Type{policy.Int8}, policy.Text, "pg_pretty(%1)", ""},
 		"quote_ident":         {1, 1, []policy.Type{policy.Text}, policy.Text, "pg_quote_ident(%1)", "pg_catalog.pg_class"},
@@ -118,7 +120,7 @@ var builtins = func() map[string]builtin {
 		pg_collation_is_visible pg_conversion_is_visible pg_ts_config_is_visible pg_ts_dict_is_visible pg_ts_parser_is_visible
 		pg_ts_template_is_visible pg_statistics_obj_is_visible`, builtin{1, 1, nil, policy.Bool, always, ""})
 	add(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size`, builtin{1, 2, nil, policy.Int8, zero, ""})
-	add(`pg_get_expr pg_get_indexdef pg_get_constraintdef pg_get_viewdef pg_get_ruledef pg_get_triggerdef pg_get_functiondef
+	add(`pg_get_expr pg_get_indexdef pg_get_constraintdef pg_get_triggerdef pg_get_functiondef
 		pg_get_partkeydef pg_get_function_arguments pg_get_function_identity_arguments pg_get_function_result
 		pg_get_function_sqlbody pg_get_statisticsobjdef_columns pg_get_statisticsobjdef
 		pg_get_partition_constraintdef pg_get_function_arg_default`, builtin{1, 3, nil, policy.Text, absent, ""})

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
@@ -76,13 +77,15 @@ func (d *description) add(r relation) {
 	}
 	d.put("pg_catalog", "pg_class", record{"oid": r.oid, "relname": r.name, "relnamespace": r.namespace, "relowner": OwnerOid,
 		"reltype": r.rowType, "relam": access, "relfilenode": int64(0), "reltuples": float64(-1), "relpersistence": "p", "relkind": r.kind,
-		"relnatts": int64(len(r.columns)), "relispopulated": true, "relreplident": "d"})
+		"relnatts": int64(len(r.columns)), "relhasrules": r.kind == "v", "relispopulated": true, "relreplident": "d"})
 	d.put("information_schema", "tables", record{"table_catalog": r.database, "table_schema": r.schema, "table_name": r.name,
 		"table_type": yes, "is_insertable_into": "NO", "is_typed": "NO"})
 	d.put("information_schema", "table_privileges", record{"grantor": ownerName, "grantee": "PUBLIC", "table_catalog": r.database,
 		"table_schema": r.schema, "table_name": r.name, "privilege_type": "SELECT", "is_grantable": "NO", "with_hierarchy": "YES"})
 	if r.kind == "v" {
-		d.put("pg_catalog", "pg_views", record{"schemaname": r.schema, "viewname": r.name, "viewowner": ownerName})
+		// A view is its rule: pgAdmin, for one, shows no view without.
+		d.put("pg_catalog", "pg_rewrite", record{"oid": Oid("rule " + r.schema + "." + r.name), "rulename": "_RETURN", "ev_class": r.oid, "ev_type": "1", "ev_enabled": "O", "is_instead": true})
+		d.put("pg_catalog", "pg_views", record{"schemaname": r.schema, "viewname": r.name, "viewowner": ownerName, "definition": viewDefinition(r)})
 		d.put("information_schema", "views", record{"table_catalog": r.database, "table_schema": r.schema, "table_name": r.name,
 			"check_option": "NONE", "is_updatable": "NO", "is_insertable_into": "NO", "is_trigger_updatable": "NO",
 			"is_trigger_deletable": "NO", "is_trigger_insertable_into": "NO"})
@@ -98,6 +101,19 @@ func (d *description) add(r relation) {
 		d.column(r, int64(i+1), a)
 		d.comment(r.oid, int64(i+1), a.comment)
 	}
+}
+
+// viewDefinition is what a view of the program's own is to a server, the twin among them: columns without rows.
+func viewDefinition(r relation) string {
+	var items []string
+	for _, c := range r.columns {
+		item := "NULL"
+		if name, ok := TypeName(c.oid); ok {
+			item += "::" + name
+		}
+		items = append(items, item+" AS "+quoteIdentifier(c.name))
+	}
+	return " SELECT " + strings.Join(items, ",\n    ") + "\n  WHERE false;"
 }
 
 // types describes the types that a table brings with it: that of its rows, and that of lists of them. Prisma, for one, takes a

@@ -64,6 +64,11 @@ func macros() []string {
 			(SELECT m_c.oid FROM "pg_catalog.pg_class" AS m_c WHERE m_c.relname = c AND m_c.relnamespace = 11 LIMIT 1)) LIMIT 1)`,
 		`CREATE MACRO pg_column_description(o, k) AS (SELECT m_d.description FROM "pg_catalog.pg_description" AS m_d
 			WHERE m_d.objoid = o AND m_d.objsubid = k AND m_d.classoid = 1259 LIMIT 1)`,
+		`CREATE MACRO pg_view_definition(o) AS (SELECT m_v.definition FROM ` + class + ` JOIN "pg_catalog.pg_views" AS m_v
+			ON m_v.viewname = m_c.relname AND m_v.schemaname = m_n.nspname WHERE m_c.oid = o LIMIT 1)`,
+		`CREATE MACRO pg_rule_definition(o) AS (SELECT 'CREATE RULE "_RETURN" AS' || chr(10) || '    ON SELECT TO ' || pg_quote_ident(m_n.nspname) || '.' ||
+			pg_quote_ident(m_c.relname) || ' DO INSTEAD ' || pg_view_definition(m_c.oid)
+			FROM "pg_catalog.pg_rewrite" AS m_r JOIN ` + class + ` ON m_c.oid = m_r.ev_class WHERE m_r.oid = o LIMIT 1)`,
 		`CREATE MACRO pg_any(x, l) AS CASE WHEN l IS NULL THEN NULL WHEN len(l) = 0 THEN false WHEN x IS NULL THEN NULL
 			WHEN list_contains(l, x) THEN true WHEN len(list_filter(l, lambda m_e : m_e IS NULL)) > 0 THEN NULL ELSE false END`,
 		`CREATE MACRO pg_pretty_size(b) AS CASE WHEN b < 10240 THEN b || ' bytes' WHEN b // 512 < 20479 THEN ((b // 512 + 1) // 2) || ' kB'
