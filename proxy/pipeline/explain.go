@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/big"
@@ -21,6 +22,7 @@ import (
 // explanation is the plan of a SELECT as EXPLAIN shows it, in text and JSON alike. It is made without a charge and
 // without the private database.
 type explanation struct {
+	planNode
 	ReadAs     string            `json:"Read As,omitempty"`
 	Cost       string            `json:"Cost"`
 	Balance    string            `json:"Balance After,omitempty"`
@@ -28,16 +30,37 @@ type explanation struct {
 	Confidence float64           `json:"Confidence"`
 	Outer      string            `json:"Outer Query"`
 	OuterSQL   string            `json:"Outer SQL,omitempty"`
-	Leaves     []explainedLeaf   `json:"Leaves"`
+	Leaves     []explainedLeaf   `json:"Plans"`
 	Columns    []explainedColumn `json:"Columns"`
 	Ways       []explainedWay    `json:"Alternatives,omitempty"`
 	Notes      []string          `json:"Notes,omitempty"`
 }
 
+// planNode is what pgAdmin, DBeaver and their kin read of a node when they draw the tree of EXPLAIN (FORMAT JSON): the names are
+// PostgreSQL's, a cost is ε or ρ, and rows are those that the policy's domains allow.
+type planNode struct {
+	Type         string      `json:"Node Type"`
+	Relationship string      `json:"Parent Relationship,omitempty"`
+	Relation     string      `json:"Relation Name,omitempty"`
+	Alias        string      `json:"Alias,omitempty"`
+	StartupCost  json.Number `json:"Startup Cost"`
+	TotalCost    json.Number `json:"Total Cost"`
+	Rows         int         `json:"Plan Rows"`
+	Width        int         `json:"Plan Width"` // 0: not estimated
+}
+
+// priced is what a node costs, as a number.
+func priced(c privacy.Cost) json.Number {
+	if c.Rho.Pico() != 0 {
+		return json.Number(c.Rho.String())
+	}
+	return json.Number(c.Epsilon.String())
+}
+
 type explainedLeaf struct {
+	planNode
 	Name        string   `json:"Name"`
 	SQL         string   `json:"Leaf,omitempty"`
-	Rows        int      `json:"Rows"`
 	Table       string   `json:"Table"`
 	Measure     string   `json:"Measure"`
 	Kind        string   `json:"Kind"`
@@ -76,14 +99,15 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *plans.Plan) (e
 
 // explained describes a plan and its SQL.
 func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) explanation {
-	e := explanation{Cost: plan.Cost.String(), Confidence: plan.Confidence.Float(), Outer: outerText(plan), OuterSQL: above.SQL, Notes: plan.Notes, Leaves: []explainedLeaf{}}
+	e := explanation{planNode: planNode{Type: "Result", StartupCost: "0", TotalCost: priced(plan.Cost)}, Cost: plan.Cost.String(), Confidence: plan.Confidence.Float(), Outer: outerText(plan), OuterSQL: above.SQL, Notes: plan.Notes, Leaves: []explainedLeaf{}}
 	if plan.Cost.IsZero() {
 		e.Cost = "nothing"
 	}
 	for _, leaf := range plan.Leaves {
+		e.Rows = max(e.Rows, leaf.Rows)
 		measures := leaf.Measures()
 		if len(measures) == 0 {
-			e.Leaves = append(e.Leaves, explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Kind: "public rows", Source: "the policy alone", Cost: "nothing", Errors: []string{"none"}})
+			e.Leaves = append(e.Leaves, explainedLeaf{planNode: leafNode(leaf, "Values Scan"), Name: leaf.Name, SQL: leaf.SQL, Kind: "public rows", Source: "the policy alone", Cost: "nothing", Errors: []string{"none"}})
 			continue
 		}
 		for i, m := range measures { // a leaf that is read from several measures has an entry for each
@@ -142,7 +166,8 @@ func outerText(plan *plans.Plan) string {
 
 func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Query) explainedLeaf {
 	m := plan.Measures[measure]
-	e := explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Table: m.Table.Schema + "." + m.Table.Name, Measure: m.Name, Kind: m.Kind, Why: m.Why}
+	e := explainedLeaf{planNode: leafNode(leaf, "Aggregate"), Name: leaf.Name, SQL: leaf.SQL, Table: m.Table.Schema + "." + m.Table.Name, Measure: m.Name, Kind: m.Kind, Why: m.Why}
+	e.Relation, e.TotalCost = m.Table.Name, priced(m.Cost)
 	e.Source = "a fresh count"
 	switch {
 	case m.Held && m.HeldID == 0:
@@ -178,7 +203,7 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 	}
 	e.Cost = m.Cost.String()
 	if m.Held {
-		e.Cost = "nothing"
+		e.Cost, e.TotalCost = "nothing", "0"
 	}
 	e.Errors = leafErrors(plan, leaf, measure)
 	if q.Valid() {
@@ -188,6 +213,11 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 		}
 	}
 	return e
+}
+
+// leafNode is the node of a leaf below the outer query's.
+func leafNode(leaf *plans.Leaf, kind string) planNode {
+	return planNode{Type: kind, Relationship: "Outer", Alias: leaf.Name, StartupCost: "0", TotalCost: "0", Rows: leaf.Rows}
 }
 
 func boundText(c mechanisms.Contribution) string {

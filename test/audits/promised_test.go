@@ -227,7 +227,7 @@ type told struct {
 		Leaves []struct {
 			Kind string
 			From string `json:"Answered From"`
-		}
+		} `json:"Plans"`
 		Columns []struct {
 			Name  string
 			Error string `json:"Expected Error"`
