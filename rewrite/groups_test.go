@@ -15,6 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -260,7 +261,7 @@ func TestGroupBoundsHoldOnNeighbours(t *testing.T) {
 	for d, open := range groupDatabases(t) {
 		t.Run(d.String(), func(t *testing.T) {
 			reached := 0
-			for text, f := range moved(t, open, d, 500, 11, inline(bounds), inline(bounds)) {
+			for text, f := range moved(t, open, d, stattest.Length(150, 500), 11, inline(bounds), inline(bounds)) {
 				if f.l1 > 1 || f.l2 > 1 {
 					t.Errorf("%s: a unit moves the cells by %.3g times the declared L1 and %.3g times the squared L2", text, f.l1, f.l2)
 				}
