@@ -155,20 +155,27 @@ func addBounds(plan *plans.Plan, rows sandbox.Rows, samples map[string][][]polic
 	return out
 }
 
-// quantiles are the two ends of the middle share of a column's redrawn values; NULL where a redraw gave NULL, or rows could
-// not be told apart, or fewer than half of the redraws hold the row.
+// quantiles are the two ends of the middle share of a column's redrawn values. A redraw that gave NULL, such as an average over a count
+// that came out within its own error, may be beyond either end and counts as beyond both. NULL where more such redraws than an end leaves
+// out are among them, where rows could not be told apart, or where fewer than half of the redraws hold the row.
 func quantiles(t policy.Type, drawn [][]policy.Value, column int, share float64) (policy.Value, policy.Value) {
 	if len(drawn) < redraws/2 {
 		return nil, nil
 	}
+	beyond := int(math.Floor(float64(len(drawn)) * (1 - share) / 2)) // at each end
 	values := make([]policy.Value, 0, len(drawn))
 	for _, row := range drawn {
-		if row == nil || row[column] == nil {
+		switch {
+		case row == nil:
 			return nil, nil
+		case row[column] != nil:
+			values = append(values, row[column])
+		case beyond == 0:
+			return nil, nil
+		default:
+			beyond--
 		}
-		values = append(values, row[column])
 	}
 	slices.SortFunc(values, func(x, y policy.Value) int { return scalar.Compare(t, x, y) })
-	cut := int(math.Floor(float64(len(values)) * (1 - share) / 2))
-	return values[cut], values[len(values)-1-cut]
+	return values[beyond], values[len(values)-1-beyond]
 }
