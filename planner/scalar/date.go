@@ -15,6 +15,9 @@ func (r registry) dates() {
 	}))
 	r.two("-", ts, ts, on2(func(a, b policy.Timestamp) (policy.Value, error) { return elapsed(int64(a), int64(b)) }))
 	r.two("-", tz, tz, on2(func(a, b policy.Timestamptz) (policy.Value, error) { return elapsed(int64(a), int64(b)) }))
+	for _, t := range []policy.Type{d, ts, tz, iv} { // what is infinite is refused where it is read
+		r.one("isfinite", t, func(*Env, policy.Value) (policy.Value, error) { return true, nil })
+	}
 	for name, sign := range map[string]int64{"+": 1, "-": -1} {
 		r.two(name, d, iv, on2(func(v policy.Date, by interval) (policy.Value, error) {
 			local, err := dateToTimestamp(v)

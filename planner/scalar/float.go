@@ -35,6 +35,9 @@ func (r registry) floats() {
 			return math.Sqrt(v), nil
 		}))
 	}
+	const degree = 0.0174532925199432957692 // in radians
+	r.one("radians", policy.Float8, on1(func(v float64) (policy.Value, error) { return floatProduct(false)(v, degree) }))
+	r.one("degrees", policy.Float8, on1(func(v float64) (policy.Value, error) { return floatQuotient(false)(v, degree) }))
 	r[keyOf("pi", nil)] = &body{none: func(*Env) (policy.Value, error) { return math.Pi, nil }}
 	r.transcendental()
 }

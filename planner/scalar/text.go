@@ -1,6 +1,10 @@
 package scalar
 
 import (
+	"crypto/md5" // md5() is what people call it
+	"encoding/hex"
+	"math"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -59,7 +63,15 @@ func (r registry) texts() {
 		}
 		return strings.Repeat(s, int(n)), nil
 	}))
+	r.one("md5", t, on1(func(s string) (policy.Value, error) {
+		sum := md5.Sum([]byte(s))
+		return hex.EncodeToString(sum[:]), nil
+	}))
+	for kind, bits := range map[policy.Type]int64{i4: math.MaxUint32, policy.Int8: -1} {
+		r.one("to_hex", kind, on1(func(n int64) (policy.Value, error) { return strconv.FormatUint(uint64(n&bits), 16), nil }))
+	}
 	r.substrings()
+	r.overlays()
 	r.replacements()
 	r.concatenations()
 }
@@ -161,6 +173,30 @@ func (r registry) substrings() {
 		})
 		r.two(name, t, i4, on2(func(s string, n int64) (policy.Value, error) { return pad(s, " ", n, leftSide) }))
 	}
+}
+
+// overlays are overlay('abcd' PLACING 'XY' FROM 2 FOR 1), which is aXYcd; without FOR as many are replaced as come.
+func (r registry) overlays() {
+	t, i4 := policy.Text, policy.Int4
+	overlay := func(s, with string, from, length int64) (policy.Value, error) {
+		switch rest := from + length; {
+		case from <= 0:
+			return nil, fail(stateSubstring, "negative substring length not allowed")
+		case rest > math.MaxInt32 || rest < math.MinInt32:
+			return nil, outOfRange(i4)
+		case len(s)+len(with) > maxText:
+			return nil, errTextLength
+		default:
+			return firstRunes(s, int(from-1)) + with + s[len(firstRunes(s, int(max(rest-1, 0)))):], nil
+		}
+	}
+	r.many("overlay", []policy.Type{t, t, i4, i4}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		return overlay(a[0].(string), a[1].(string), a[2].(int64), a[3].(int64))
+	})
+	r.many("overlay", []policy.Type{t, t, i4}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		with := a[1].(string)
+		return overlay(a[0].(string), with, a[2].(int64), int64(utf8.RuneCountInString(with)))
+	})
 }
 
 func splitPart(s, separator string, n int64) (policy.Value, error) {
