@@ -16,6 +16,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
@@ -67,7 +68,7 @@ func withRandom(t *testing.T) []feature {
 	const seed = 77
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
-	for i := range 60 {
+	for i := range stattest.Length(24, 60) {
 		table := []*policy.Table{people, visits, rows}[i%3]
 		m := &plans.Measure{Table: table, Where: randomPred(r, table, 3), Counters: []predicate.Pred{nil, randomPred(r, table, 2)}}
 		for _, at := range r.Perm(len(table.Columns))[:r.IntN(3)] {

@@ -389,11 +389,20 @@ func TestAuditNeighbours(t *testing.T) {
 	t.Parallel()
 	const seed = 4411
 	t.Logf("seed %d", seed)
-	rounds := stattest.Length(len(variantNames), 1200)
+	rounds := stattest.Length(len(variantNames)/2, 1200)
 	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements)
 	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase, "snapshot": snapshotDatabase} {
 		t.Run(name, func(t *testing.T) {
-			found := open(t).compare(t, rand.New(rand.NewPCG(seed, uint64(len(name)))), rounds, statements, sound, variantNames)
+			names := variantNames
+			if rounds < len(names) { // half of them on PostgreSQL and in snapshots, the other half on DuckDB
+				names = nil
+				for i, variant := range variantNames {
+					if (i%4 == 1 || i%4 == 2) == (name == "DuckDB") {
+						names = append(names, variant)
+					}
+				}
+			}
+			found := open(t).compare(t, rand.New(rand.NewPCG(seed, uint64(len(name)))), rounds, statements, sound, names)
 			attained, half := 0, 0
 			for _, s := range statements {
 				switch share := found[s]; {

@@ -202,7 +202,7 @@ func withFault(t *testing.T, f Fault) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-run", "^"+test+"$", "./"+pkg)
 	cmd.Dir = root
 	// The overlay goes by the environment: tests that run dpproxy build it, with the fault, themselves.
-	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+file), "DPPROXY_SAFETY=", "DPPROXY_SAFETY_LENGTH=") // its figures are a fault's, and the short length must find it
+	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+file), "DPPROXY_SAFETY="+filepath.Join(directory, "figures"), "DPPROXY_SAFETY_LENGTH=") // its figures are a fault's; the length that fits CI must find it
 	out, err := cmd.CombinedOutput()
 	switch {
 	case err == nil:

@@ -32,10 +32,13 @@ func (t Audit) Epsilon(a Alarm) (float64, error) {
 	return t.epsilon(a)
 }
 
+// LeastAnswers are so many answers a side that a bound says something.
+const LeastAnswers = 1000
+
 func (t Audit) epsilon(a Alarm) (float64, error) {
 	n := min(len(t.One), len(t.Other))
-	if n < 1000 {
-		return 0, fmt.Errorf("audit: %d answers a side, must be at least 1000", n)
+	if n < LeastAnswers {
+		return 0, fmt.Errorf("audit: %d answers a side, must be at least %d", n, LeastAnswers)
 	}
 	first := n / 4
 	rule := t.choose(ladderOf(t.One[:first], t.Other[:first]), a)

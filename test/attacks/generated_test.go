@@ -92,7 +92,7 @@ func unfiltered(a kit.Answer) kit.Answer {
 // the wire, charges and all; of the bulk by the planner, which sees the policy alone, asked in another order by another.
 func TestT11ChargesArePublic(t *testing.T) {
 	kit.Beside(t)
-	planned, asked, differences := kit.Length(2000, 10_000, 100_000), kit.Length(150, 400, 2000), 0
+	planned, asked, differences := kit.Length(1000, 10_000, 100_000), kit.Length(60, 400, 2000), 0
 	g := generator{rand.New(rand.NewPCG(36, 11))}
 	with, without := kit.Lab{Engine: "postgres", Change: []string{"defaults: {", "defaults: {freshness: 1h, "}}.Pair(t)
 	p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
@@ -188,7 +188,7 @@ var cellsOf7 = []string{"abc", "Zzyzx", "1.234567"}
 // talkative, the metrics, or the ledger's charges.
 func TestT2NoCellInAnyText(t *testing.T) {
 	kit.Beside(t)
-	n := kit.Length(500, 2000, 10_000)
+	n := kit.Length(150, 2000, 10_000)
 	failed, hits := 0, 0
 	for _, engine := range []string{"duckdb", "postgres", "snapshot"} {
 		admin := freeAddress(t)

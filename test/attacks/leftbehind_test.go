@@ -77,7 +77,7 @@ var choosing = regexp.MustCompile(`(?i)\bHAVING\b|\bLIMIT\b|\bFETCH FIRST\b|\bOF
 // of groups is ever in the database's SQL.
 func TestT12OrderIsOfNoisyNumbers(t *testing.T) {
 	kit.Beside(t)
-	n := kit.Length(400, 1500, 10_000)
+	n := kit.Length(150, 1500, 10_000)
 	const epsilon = 0.1
 	l := kit.Lab{Engine: "postgres", Users: n, People: 60, Change: kit.Undeclared}
 	s := l.Serve(t, 0)

@@ -7,13 +7,13 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
-// Length is how much a test does: little in `make test`, and where a planted fault is to be found; what fits CI in `make safety`; all of it
-// in `make safety-full`.
-func Length(little, ci, full int) int {
+// Length is how much a test does: little in `make test`, which shows that it works and finds gross faults; some in `make safety`, where a
+// planted fault is found; all of it in `make safety-full`.
+func Length(little, some, full int) int {
 	if os.Getenv("DPPROXY_SAFETY") == "" {
-		ci = little
+		some = little
 	}
-	return threats.Length(ci, full)
+	return threats.Length(some, full)
 }
 
 // Beside has a test run at the same time as others that call it, after all that do not: those measure times, count what this
