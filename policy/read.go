@@ -28,14 +28,30 @@ func Read(path string) (*Policy, error) {
 	return Parse(data, path)
 }
 
-// load reads a file to one byte more than Parse takes.
+// load reads a file to one byte more than Parse takes. Where somebody wrote meanwhile that is an error: the first half of a
+// policy may be one that passes, and lacks the rest.
 func load(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFile+1))
+	before, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	after, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if before.Mode().IsRegular() && (!after.ModTime().Equal(before.ModTime()) || after.Size() != before.Size() || int64(len(data)) != min(after.Size(), maxFile+1)) {
+		return nil, fmt.Errorf("%s was written to while it was read", path)
+	}
+	return data, nil
 }
 
 // Parse checks the text of a policy file. Relative paths in it are relative to path's directory; ${NAME} comes from the

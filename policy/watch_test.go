@@ -81,6 +81,15 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
+// swap replaces the file, so that who reads meanwhile reads the one or the other.
+func swap(t *testing.T, path, text string) {
+	t.Helper()
+	put(t, path+".next", text)
+	if err := os.Rename(path+".next", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // withCap is the base policy with another cap.
 func withCap(t *testing.T, epsilon string) string {
 	return strings.Replace(base(t), "cap: {epsilon: 20", "cap: {epsilon: "+epsilon, 1)
@@ -183,7 +192,7 @@ func TestWatchRefusedPolicy(t *testing.T) {
 // passes, and never runs beside another.
 func TestWatchWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
-	put(t, path, withCap(t, "20"))
+	swap(t, path, withCap(t, "20"))
 	signals, begun, failures := make(chan os.Signal), make(chan int64, 10), make(chan error, 10)
 	var running atomic.Int32
 	ctx, stop := context.WithCancel(context.Background())
@@ -212,17 +221,17 @@ func TestWatchWaits(t *testing.T) {
 	}
 	want(20e6)
 	signals <- syscall.SIGHUP
-	put(t, path, withCap(t, "-1"))
+	swap(t, path, withCap(t, "-1"))
 	if err := <-failures; errors.Is(err, context.Canceled) {
 		t.Error("a policy that does not pass ends what waits")
 	}
-	put(t, path, withCap(t, "20"))
+	swap(t, path, withCap(t, "20"))
 	signals <- syscall.SIGHUP // by the second one the first has been read
 	signals <- syscall.SIGHUP
 	if len(begun) != 0 {
 		t.Error("begun again for the same policy")
 	}
-	put(t, path, withCap(t, "21"))
+	swap(t, path, withCap(t, "21"))
 	want(21e6)
 	stop()
 	<-done
