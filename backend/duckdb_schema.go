@@ -41,7 +41,8 @@ func (b *DuckDB) shape(ctx context.Context, places []place) (shape, error) {
 
 // uniqueKeys are the columns of each PRIMARY KEY and UNIQUE constraint.
 func (b *DuckDB) uniqueKeys(ctx context.Context) ([]uniqueKey, error) {
-	const text = `SELECT k.schema_name, k.table_name, c.column_name, k.constraint_index::VARCHAR, c.is_nullable::VARCHAR, len(k.constraint_column_names)::VARCHAR
+	const text = `SELECT k.schema_name, k.table_name, c.column_name, k.constraint_index::VARCHAR, c.is_nullable::VARCHAR, len(k.constraint_column_names)::VARCHAR,
+  regexp_full_match(c.data_type, '(U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER)')::VARCHAR
 FROM duckdb_constraints() k
 JOIN duckdb_columns() c ON c.database_name = k.database_name AND c.schema_name = k.schema_name AND c.table_name = k.table_name
   AND list_contains(k.constraint_column_names, c.column_name)
@@ -59,7 +60,11 @@ ORDER BY 1, 2, k.constraint_index`
 			keys, last, wide = append(keys, uniqueKey{notNull: true}), at, append(wide, *row[5])
 		}
 		k := &keys[len(keys)-1]
-		k.columns = append(k.columns, folded(*row[0], *row[1], *row[2]))
+		at := folded(*row[0], *row[1], *row[2])
+		k.columns = append(k.columns, at)
+		if *row[6] != "true" {
+			k.broken = append(k.broken, at)
+		}
 		k.notNull = k.notNull && *row[4] == "false"
 		return nil
 	}, dialect.Catalog)

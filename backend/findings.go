@@ -33,8 +33,11 @@ func compareTable(t *policy.Table, have shape, in dialect.Dialect) []Finding {
 	list := kindFindings(t, relation.kind)
 	for _, key := range keyColumns(t) {
 		what := "join key"
-		if key == t.UnitColumn {
+		switch key {
+		case t.UnitColumn:
 			what = "unit's column"
+		case t.RowRank:
+			what = "row_rank"
 		}
 		if actual, ok := at(key); !ok {
 			list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: the %s %s does not exist in the database", t.Name, what, key)})
@@ -110,6 +113,8 @@ func boundFinding(t *policy.Table, proven bool) []Finding {
 	switch {
 	case t.Public || t.Dataset.Unit.Row:
 		return nil
+	case t.RowRank != "":
+		return []Finding{{Note: true, Text: fmt.Sprintf("table %s: %s numbers the rows of each %s; each query reads those from 1 to %d", t.Name, t.RowRank, t.Dataset.Unit.Name, t.MaxRowsPerUnit)}}
 	case proven:
 		return []Finding{{Note: true, Text: fmt.Sprintf("table %s: a unique constraint on %s proves one row per %s, so no rows are left out", t.Name, t.UnitColumn, t.Dataset.Unit.Name)}}
 	case t.MaxGroups > 0:

@@ -153,7 +153,7 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 			}
 			findings = append(findings, compareTable(t, have, dialect.PostgreSQL)...)
 			findings = append(findings, boundFinding(t, single)...)
-			findings = append(findings, pathFinding(t, sound)...)
+			findings = append(findings, requiredFinding(t, sound)...)
 			keys, err := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return proven(ctx, tx, []rewrite.Unique{u}) })
 			if err != nil {
 				return err

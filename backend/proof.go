@@ -15,7 +15,7 @@ import (
 
 // uniqueSQL asks whether no two rows share the values of some columns: the relation is a plain table without children, and has
 // a unique index that is valid, immediate, total, on some of the columns ($3) or of them and the unit's ($4), and compares as
-// PARTITION BY would. Unless rows with NULL do not matter ($5), all of its columns are NOT NULL. It runs with an empty
+// PARTITION BY would. Unless rows with NULL do not matter ($5), all of its columns are NOT NULL; one of them ($6) is int2, int4 or int8. It runs with an empty
 // search_path, so that its operators are pg_catalog's. It is believed of PostgreSQL itself alone, whose snapshot holds the
 // constraint and the rows: where Citus or another engine keeps the rows, each part of the table has a moment of its own
 // (privacy rule 25).
@@ -33,7 +33,8 @@ const uniqueSQL = `SELECT EXISTS (
         JOIN pg_catalog.pg_opclass o ON o.oid = i.indclass[k]
         WHERE a.attrelid = c.oid AND a.attnum = i.indkey[k] AND i.indcollation[k] = a.attcollation AND o.opcdefault
           AND (a.attname::pg_catalog.text = ANY ($3::pg_catalog.text[]) OR a.attname::pg_catalog.text = $4::pg_catalog.text)
-          AND (a.attnotnull OR $5::pg_catalog.bool))))`
+          AND (a.attnotnull OR $5::pg_catalog.bool)
+          AND (a.attname::pg_catalog.text <> $6::pg_catalog.text OR a.atttypid = ANY ('{20,21,23}'::pg_catalog.oid[])))))`
 
 // onlyPostgres tells whether the rows lie in PostgreSQL's own storage, and not in that of an engine that speaks as it does.
 const onlyPostgres = `pg_catalog.version() LIKE 'PostgreSQL %' AND pg_catalog.version() NOT LIKE '%-YB-%' AND pg_catalog.version() NOT LIKE '%Greenplum%'
@@ -46,7 +47,7 @@ func uniqueArguments(u rewrite.Unique) []any {
 	if u.Nullable && u.Table.UnitColumn != "" { // rows are joined within a unit
 		unit = u.Table.UnitColumn
 	}
-	return []any{schema, name, u.Columns, unit, u.Nullable}
+	return []any{schema, name, u.Columns, unit, u.Nullable, u.Whole}
 }
 
 // proven tells whether constraints prove, in tx's snapshot, all that is needed.
@@ -77,7 +78,8 @@ func shortest(query rewrite.Query, proven func([]rewrite.Unique) (bool, error)) 
 // uniqueKey is what a constraint of DuckDB says: no two rows share the values of its columns.
 type uniqueKey struct {
 	columns []place
-	notNull bool // all of them
+	notNull bool    // all of them
+	broken  []place // those whose values need not be whole numbers
 }
 
 // proven tells whether constraints prove all that is needed. In DuckDB they hold in every snapshot: the schema cannot change.
@@ -92,13 +94,17 @@ func (b *DuckDB) proven(needs []rewrite.Unique) bool {
 			columns = append(columns, folded(schema, name, u.Table.UnitColumn))
 		}
 		return u.Table.View.Text != "" || !slices.ContainsFunc(b.unique, func(k uniqueKey) bool {
-			return (k.notNull || u.Nullable) && !slices.ContainsFunc(k.columns, func(p place) bool { return !slices.Contains(columns, p) })
+			return (k.notNull || u.Nullable) && (u.Whole == "" || !slices.Contains(k.broken, folded(schema, name, u.Whole))) && !slices.ContainsFunc(k.columns, func(p place) bool { return !slices.Contains(columns, p) })
 		})
 	})
 }
 
-// pathFinding says what a table whose units are found through another lacks.
-func pathFinding(t *policy.Table, proven bool) []Finding {
+// requiredFinding says what a table lacks whose units are found through another, or whose rows have a rank.
+func requiredFinding(t *policy.Table, proven bool) []Finding {
+	if t.RowRank != "" && !proven {
+		return []Finding{{Fatal: true, Text: fmt.Sprintf("table %s: no unique constraint on %s and %s, of which the latter is a smallint, integer or bigint, proves that no two rows of a %s have the same row_rank; dpproxy prepare prints the SQL that makes one",
+			t.Name, t.UnitColumn, t.RowRank, t.Dataset.Unit.Name)}}
+	}
 	if t.Via == nil || proven {
 		return nil
 	}

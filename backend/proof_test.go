@@ -1,8 +1,10 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,31 +19,37 @@ import (
 func keysOf(table string) map[string]rewrite.Unique {
 	t := &policy.Table{Name: table, Source: policy.Source{Name: table}, UnitColumn: "who"}
 	return map[string]rewrite.Unique{"a": {Table: t, Columns: []string{"a"}, Nullable: true}, "a, b": {Table: t, Columns: []string{"a", "b"}, Nullable: true},
-		"a, strictly": {Table: t, Columns: []string{"a"}}}
+		"a, strictly": {Table: t, Columns: []string{"a"}}, "a, whole": {Table: t, Columns: []string{"a"}, Nullable: true, Whole: "a"}}
 }
 
 // TestUniqueKeysAreProved: by constraints on some of the columns, or of them and the unit's, and by nothing else.
 func TestUniqueKeysAreProved(t *testing.T) {
 	for _, c := range []struct {
 		constraint string
-		duck       bool // DuckDB knows it too
+		kind       string // of a; empty: integer
+		duck       bool   // DuckDB knows it too
 		want       map[string]bool
 	}{
-		{"", true, map[string]bool{}},
-		{"UNIQUE (a)", true, map[string]bool{"a": true, "a, b": true}},
-		{"PRIMARY KEY (a)", true, map[string]bool{"a": true, "a, b": true, "a, strictly": true}},
-		{"PRIMARY KEY (a, b)", true, map[string]bool{"a, b": true}},
-		{"PRIMARY KEY (who, a)", true, map[string]bool{"a": true, "a, b": true}},
-		{"UNIQUE (who, b, a)", true, map[string]bool{"a, b": true}},
-		{"UNIQUE (a, c)", true, map[string]bool{}},
-		{"UNIQUE (a, b) DEFERRABLE", false, map[string]bool{}},
-		{"EXCLUDE (a WITH =)", false, map[string]bool{}},
+		{"", "", true, map[string]bool{}},
+		{"UNIQUE (a)", "", true, map[string]bool{"a": true, "a, whole": true, "a, b": true}},
+		{"PRIMARY KEY (a)", "", true, map[string]bool{"a": true, "a, whole": true, "a, b": true, "a, strictly": true}},
+		{"PRIMARY KEY (a, b)", "", true, map[string]bool{"a, b": true}},
+		{"PRIMARY KEY (who, a)", "", true, map[string]bool{"a": true, "a, whole": true, "a, b": true}},
+		{"UNIQUE (who, b, a)", "", true, map[string]bool{"a, b": true}},
+		{"UNIQUE (a, c)", "", true, map[string]bool{}},
+		{"UNIQUE (a, b) DEFERRABLE", "", false, map[string]bool{}},
+		{"UNIQUE (who, a)", "smallint", true, map[string]bool{"a": true, "a, whole": true, "a, b": true}},
+		{"UNIQUE (who, a)", "bigint", true, map[string]bool{"a": true, "a, whole": true, "a, b": true}},
+		{"UNIQUE (who, a)", "numeric", true, map[string]bool{"a": true, "a, b": true}},
+		{"UNIQUE (who, a)", "double precision", true, map[string]bool{"a": true, "a, b": true}},
+		{"UNIQUE (who, a)", "text", true, map[string]bool{"a": true, "a, b": true}},
+		{"EXCLUDE (a WITH =)", "", false, map[string]bool{}},
 	} {
-		create := "(who int, a int, b int, c int"
+		create := "(who int, a " + cmp.Or(c.kind, "int") + ", b int, c int"
 		if c.constraint != "" {
 			create += ", " + c.constraint
 		}
-		t.Run(c.constraint, func(t *testing.T) {
+		t.Run(strings.TrimSpace(c.constraint+" "+c.kind), func(t *testing.T) {
 			h := postgresHouse(t)
 			h.change("CREATE TABLE lines " + create + ")")
 			for name, u := range keysOf("lines") {

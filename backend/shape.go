@@ -60,5 +60,8 @@ func keyColumns(t *policy.Table) []string {
 			list = append(list, k.Source)
 		}
 	}
+	if t.RowRank != "" && !slices.Contains(list, t.RowRank) {
+		list = append(list, t.RowRank)
+	}
 	return list
 }

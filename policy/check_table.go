@@ -124,7 +124,7 @@ func publicTable(t *Table, f *tableT, at place) {
 	for key, given := range map[string]bool{
 		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "unique": len(f.Unique) > 0, "extremes": f.Extremes.asked(), "static": f.Static,
 		"max_groups_per_unit": f.MaxGroupsPerUnit != "", "max_rows_per_group": f.MaxRowsPerGroup != "",
-		"appends": f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "",
+		"appends": f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
 	} {
 		if given {
 			at.name(key).problem("%s is for private tables, and this one is public", key)
@@ -184,6 +184,9 @@ func privateTable(t *Table, f *tableT, at place) {
 	t.MaxRowsPerUnit = whole64(f.MaxRowsPerUnit, 1, maxRowsPerUnit, at.key("max_rows_per_unit"), "max_rows_per_unit")
 	d := t.Dataset
 	if d.Unit.Row {
+		if f.RowRank != "" {
+			at.name("row_rank").problem("row_rank is given, but in this dataset each row is a unit")
+		}
 		if f.Unit != "" {
 			at.name("unit").problem("unit is given, but in this dataset each row is a unit")
 		}

@@ -27,6 +27,7 @@ func unitPaths(d *Dataset, f *datasetT, at place) {
 	}
 	for i, t := range d.Tables {
 		nullUnit(t, f, &f.Tables[i], at.item(i).within("table", f.Tables[i].Name))
+		rowRank(t, &f.Tables[i], at.item(i).within("table", f.Tables[i].Name))
 	}
 	for i, t := range d.Tables {
 		seen := map[*Table]bool{}
@@ -110,6 +111,30 @@ func nullUnit(t *Table, d *datasetT, f *tableT, at place) {
 		at.name("null_unit").problem("null_unit is for tables in which a column names the unit")
 	}
 	t.NullEach = own && (f.NullUnit == "each" || f.NullUnit == "" && d.NullUnit == "each")
+}
+
+// rowRank reads the column that numbers each unit's rows. It bounds rows alone, of units that the table itself names.
+func rowRank(t *Table, f *tableT, at place) {
+	here := at.key("row_rank")
+	switch {
+	case f.RowRank == "":
+		return
+	case t.UnitColumn == "" || t.View.Text != "":
+		here.problem("row_rank is for tables in which a column names the unit, and which are no SELECT")
+		return
+	case t.NullEach:
+		here.problem("row_rank is given, but with null_unit: each rows name no unit, and no constraint bounds them")
+		return
+	case f.MaxRowsPerUnit == "" || t.Appends != nil:
+		here.problem("row_rank goes with max_rows_per_unit alone: groups, and the first rows by date, are chosen by what rows hold")
+		return
+	case strings.EqualFold(f.RowRank, t.UnitColumn):
+		here.problem("row_rank is the unit's column, which numbers no rows")
+		return
+	}
+	if checkName(f.RowRank, here, "row_rank") {
+		t.RowRank = f.RowRank
+	}
 }
 
 // sourceKey is the join key of a source column.

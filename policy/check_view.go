@@ -31,7 +31,7 @@ func analysedTable(t *Table, f *tableT, at place) {
 		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "max_groups_per_unit": f.MaxGroupsPerUnit != "",
 		"max_rows_per_group": f.MaxRowsPerGroup != "", "max_rows": f.MaxRows != "", "expected_rows": f.ExpectedRows != "",
 		"extremes": f.Extremes.asked(), "releases": len(f.Releases) > 0,
-		"rows_per_unit_total": f.RowsPerUnitTotal != "",
+		"rows_per_unit_total": f.RowsPerUnitTotal != "", "row_rank": f.RowRank != "",
 	} {
 		if given {
 			at.name(key).problem("%s is given, but the SELECT in source and the tables that it reads decide that; give it there, or mark the table trusted: true", key)

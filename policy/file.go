@@ -166,6 +166,7 @@ type tableT struct {
 	Static           bool       `yaml:"static" jsonschema_description:"Its rows never change, so that releases drawn at different times may be added up and subtracted. Assumed, not checked."`
 	ExpectedRows     integer    `yaml:"expected_rows" jsonschema_description:"A public guess at the number of rows. The true number is never read."`
 	MaxRowsPerUnit   integer    `yaml:"max_rows_per_unit" jsonschema_description:"Most rows that one unit has; more are left out."`
+	RowRank          string     `yaml:"row_rank" jsonschema_description:"The column that numbers each unit's rows 1, 2, 3 and so on: those up to max_rows_per_unit are read, and no query numbers rows. It is a whole number; a unique constraint on it and the unit's column is required, and checked in each query's own moment. dpproxy prepare prints the SQL that makes one."`
 	MaxGroupsPerUnit integer    `yaml:"max_groups_per_unit" jsonschema_description:"Instead of max_rows_per_unit, with max_rows_per_group: most groups of one answer that one unit is counted in."`
 	MaxRowsPerGroup  integer    `yaml:"max_rows_per_group" jsonschema_description:"Instead of max_rows_per_unit, with max_groups_per_unit: most rows of one unit that are counted in one group."`
 	MaxRows          integer    `yaml:"max_rows" jsonschema_description:"Public tables: most rows that are copied (100000)."`

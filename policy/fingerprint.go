@@ -44,7 +44,9 @@ func (t *Table) Fingerprint() []byte {
 			line("null unit", "each")
 		}
 		line("rows", fmt.Sprint(t.MaxRowsPerUnit))
-		if t.Dataset != nil && !t.Dataset.Unit.Row && t.Derived == nil {
+		if t.RowRank != "" {
+			line("rank", t.RowRank)
+		} else if t.Dataset != nil && !t.Dataset.Unit.Row && t.Derived == nil {
 			line("order", RowOrder, fmt.Sprint(t.UnitType().Integer()))
 		}
 		if t.MaxGroups > 0 {

@@ -178,6 +178,7 @@ type Table struct {
 	UnitColumn     string // source column that names the unit; empty when a row is the unit, or it is found through Via
 	NullEach       bool   // null_unit: each: a row whose unit is NULL is a unit of its own; else it is left out
 	Via            *Via   // how the unit is found in another table; nil: in UnitColumn
+	RowRank        string // source column that numbers each unit's rows, unique with the unit: rows beyond MaxRowsPerUnit are left out by it; empty: none
 	MaxRowsPerUnit int64  // at least 1; with the two below, their product
 	MaxGroups      int64  // most groups of one measure that a unit is in; 0: as many as it has rows
 	MaxPerGroup    int64  // most rows of a unit in one group; 0: MaxRowsPerUnit

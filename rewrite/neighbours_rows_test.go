@@ -12,9 +12,9 @@ import (
 var neighbourTables = []string{
 	"CREATE SCHEMA clinic",
 	"CREATE TABLE clinic.people (person_id int, age int, sex text)",
-	"CREATE TABLE clinic.visits (visit int PRIMARY KEY, who int, ward text, minutes int, cost numeric(6,2), day date, room int)",
+	"CREATE TABLE clinic.visits (visit int PRIMARY KEY, who int, ward text, minutes int, cost numeric(6,2), day date, room int, rank int)",
 	"CREATE TABLE clinic.doses (visit int, drug text)",
-	"CREATE TABLE clinic.calls (who int, visit int, secs double precision, paid bigint, moment timestamp, kind text)",
+	"CREATE TABLE clinic.calls (who int, visit int, secs double precision, paid bigint, moment timestamp, kind text, rank bigint)",
 }
 
 // tuples are rows by table, each written as SQL.
@@ -25,6 +25,8 @@ func (a tuples) add(b tuples) {
 		a[table] = append(a[table], rows...)
 	}
 }
+
+// A person's visits and calls have ranks from 0 on, each once.
 
 // visitsOf is how many visits' numbers belong to each person, so that visits stay unique.
 const visitsOf = 100
@@ -53,13 +55,13 @@ func person(r *rand.Rand, id int, most int, unique bool) tuples {
 	for i := range r.IntN(most + 1) {
 		next()
 		visit := id*visitsOf + numbers[i]
-		out["visits"] = append(out["visits"], fmt.Sprintf("(%d, %d, %s, %s, %s, %s, %s)", visit, id, d.text("A", "B", "C"), d.integer(-5, 9), d.cost(), d.day(), d.integer(0, 9)))
+		out["visits"] = append(out["visits"], fmt.Sprintf("(%d, %d, %s, %s, %s, %s, %s, %d)", visit, id, d.text("A", "B", "C"), d.integer(-5, 9), d.cost(), d.day(), d.integer(0, 9), i))
 		for range r.IntN(4) {
 			next()
 			out["doses"] = append(out["doses"], fmt.Sprintf("(%d, %s)", visit, d.text("x", "y")))
 		}
 	}
-	for range r.IntN(most + 1) {
+	for i := range r.IntN(most + 1) {
 		next()
 		visit := fmt.Sprint(r.IntN(4) * visitsOf)
 		switch r.IntN(4) {
@@ -68,7 +70,7 @@ func person(r *rand.Rand, id int, most int, unique bool) tuples {
 		case 1, 2:
 			visit = fmt.Sprint(id*visitsOf + numbers[r.IntN(2)])
 		}
-		out["calls"] = append(out["calls"], fmt.Sprintf("(%d, %s, %s, %s, %s, %s)", id, visit, d.secs(), d.bigint(), d.moment(), d.text("in", "out")))
+		out["calls"] = append(out["calls"], fmt.Sprintf("(%d, %s, %s, %s, %s, %s, %d)", id, visit, d.secs(), d.bigint(), d.moment(), d.text("in", "out"), i))
 	}
 	return out
 }
@@ -78,11 +80,11 @@ func nobody(r *rand.Rand, persons int) tuples {
 	d := drawer{r, true}
 	out := tuples{"people": {"(NULL, 3, 'f')"}}
 	for range r.IntN(6) {
-		out["calls"] = append(out["calls"], fmt.Sprintf("(NULL, %d, %s, %s, %s, 'in')", r.IntN(persons)*visitsOf, d.secs(), d.bigint(), d.moment()))
+		out["calls"] = append(out["calls"], fmt.Sprintf("(NULL, %d, %s, %s, %s, 'in', 1)", r.IntN(persons)*visitsOf, d.secs(), d.bigint(), d.moment()))
 		out["doses"] = append(out["doses"], fmt.Sprintf("(%d, %s)", r.IntN(persons*visitsOf), d.text("x", "y")), "(NULL, 'x')")
 	}
 	for i := range r.IntN(4) {
-		out["visits"] = append(out["visits"], fmt.Sprintf("(%d, NULL, 'A', 1, 1, DATE '2025-01-01', 1)", -1-i))
+		out["visits"] = append(out["visits"], fmt.Sprintf("(%d, NULL, 'A', 1, 1, DATE '2025-01-01', 1, 1)", -1-i))
 	}
 	return out
 }
@@ -94,9 +96,9 @@ func stranger(r *rand.Rand) tuples {
 	case 0:
 		return tuples{"people": {fmt.Sprintf("(NULL, %s, %s)", d.integer(0, 9), d.text("f", "m"))}}
 	case 1:
-		return tuples{"visits": {fmt.Sprintf("(-100, NULL, %s, %s, %s, %s, %s)", d.text("A", "B", "C"), d.integer(-5, 9), d.cost(), d.day(), d.integer(0, 9))}}
+		return tuples{"visits": {fmt.Sprintf("(-100, NULL, %s, %s, %s, %s, %s, 1)", d.text("A", "B", "C"), d.integer(-5, 9), d.cost(), d.day(), d.integer(0, 9))}}
 	}
-	return tuples{"calls": {fmt.Sprintf("(NULL, %d, %s, %s, %s, %s)", r.IntN(4)*visitsOf, d.secs(), d.bigint(), d.moment(), d.text("in", "out"))}}
+	return tuples{"calls": {fmt.Sprintf("(NULL, %d, %s, %s, %s, %s, 1)", r.IntN(4)*visitsOf, d.secs(), d.bigint(), d.moment(), d.text("in", "out"))}}
 }
 
 // script replaces all rows, which are stored in an order of their own.

@@ -54,6 +54,7 @@ func variants(t *testing.T, d dialect.Dialect) map[string]*policy.Policy {
 	shared := strings.NewReplacer("        source: clinic.calls\n", "        source: clinic.calls\n        unique: [visit]\n")
 	composite := strings.NewReplacer("        source: clinic.calls\n", "        source: clinic.calls\n        unique: [[kind, visit]]\n",
 		"        source: clinic.doses\n", "        source: clinic.doses\n        unique: [visit]\n")
+	ranked := strings.NewReplacer("max_rows_per_unit: 4\n", "max_rows_per_unit: 4\n        row_rank: rank\n", "max_rows_per_unit: 3\n", "max_rows_per_unit: 3\n        row_rank: rank\n")
 	list := map[string]*policy.Policy{}
 	for name, text := range map[string]string{"add-remove": neighbourPolicy, "replace-one": replaceOne.Replace(neighbourPolicy),
 		"add-remove, other rules": ruled.Replace(neighbourPolicy), "replace-one, other rules": ruled.Replace(replaceOne.Replace(neighbourPolicy)),
@@ -61,6 +62,7 @@ func variants(t *testing.T, d dialect.Dialect) map[string]*policy.Policy {
 		"add-remove, no units, groups": strings.Replace(grouped.Replace(neighbourPolicy), "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
 		"add-remove, no units, unique": strings.Replace(shared.Replace(neighbourPolicy), "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
 		"add-remove, unique":           shared.Replace(neighbourPolicy), "replace-one, unique": composite.Replace(replaceOne.Replace(neighbourPolicy)),
+		"add-remove, ranked": ranked.Replace(neighbourPolicy), "replace-one, ranked": ranked.Replace(replaceOne.Replace(neighbourPolicy)),
 		"add-remove, groups": grouped.Replace(neighbourPolicy), "replace-one, groups": grouped.Replace(replaceOne.Replace(neighbourPolicy))} {
 		list[name] = parsedFor(t, text, d)
 	}
@@ -381,7 +383,7 @@ func (db database) compare(t *testing.T, r *rand.Rand, rounds int, statements []
 	return found
 }
 
-var variantNames = []string{"add-remove", "replace-one", "add-remove, other rules", "replace-one, other rules", "add-remove, groups", "replace-one, groups", "add-remove, no units", "add-remove, no units, groups", "add-remove, unique", "replace-one, unique"}
+var variantNames = []string{"add-remove", "replace-one", "add-remove, other rules", "replace-one, other rules", "add-remove, groups", "replace-one, groups", "add-remove, no units", "add-remove, no units, groups", "add-remove, unique", "replace-one, unique", "add-remove, ranked", "replace-one, ranked"}
 
 // TestAuditNeighbours: what a unit's rows move, whatever they are, is at most what the plan claims, in every statement, on
 // both engines, under both relations of neighbours.

@@ -94,7 +94,7 @@ func (q *Query) shorten(m *plans.Measure, single []*policy.Table, enforced, uniq
 	}
 	s := Shorter{text: t}
 	for _, t := range single {
-		s.Needs = append(s.Needs, Unique{t, []string{t.UnitColumn}, false})
+		s.Needs = append(s.Needs, Unique{Table: t, Columns: []string{t.UnitColumn}})
 	}
 	for _, u := range unique {
 		need := Unique{Table: u.Table, Nullable: true}
@@ -124,10 +124,11 @@ type Unique struct {
 	Table    *policy.Table
 	Columns  []string // source columns
 	Nullable bool     // rows in which one of them is NULL do not matter
+	Whole    string   // the one of Columns that must hold whole numbers; empty: none
 }
 
-// Required lists what the query itself needs proof of: the keys through which units are found. Without it the query must
-// not run.
+// Required lists what the query itself needs proof of: the keys through which units are found, and that a rank is each unit's
+// own. Without it the query must not run.
 func (q Query) Required() []Unique { return Required(q.table) }
 
 // Required lists what every query over the table needs proof of.
@@ -135,7 +136,10 @@ func Required(t *policy.Table) []Unique {
 	var list []Unique
 	for _, base := range t.Base() {
 		if base.Via != nil {
-			list = append(list, Unique{base.Via.Table, []string{base.Via.Key}, false})
+			list = append(list, Unique{Table: base.Via.Table, Columns: []string{base.Via.Key}})
+		}
+		if base.RowRank != "" {
+			list = append(list, Unique{Table: base, Columns: []string{base.RowRank}, Nullable: true, Whole: base.RowRank})
 		}
 	}
 	return list

@@ -38,7 +38,7 @@ func (w *writer) source() (from, bound string) {
 		return w.derived(), ""
 	case w.dialect.Ready && !w.table.Dataset.Unit.Row && len(w.enforced()) == 0:
 		return w.ready(false, w.table.MaxRowsPerUnit), ""
-	case w.table.Dataset.Unit.Row || slices.Contains(w.proven, w.table):
+	case w.table.Dataset.Unit.Row || w.settled(w.table) && len(w.enforced()) == 0:
 		return w.base(false), ""
 	}
 	return w.numbered(), w.alias + ".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)
@@ -148,12 +148,29 @@ func (w *writer) stored(everything bool) (from, unit string) {
 	return from, unit
 }
 
-// known is the condition that a row has a unit; the constraint that proves a bound proves that as well.
+// settled tells whether no query has to choose which of a unit's rows stay: a constraint proves that a unit has one row, or
+// the policy names the column that numbers them.
+func (w *writer) settled(t *policy.Table) bool {
+	return t.RowRank != "" || slices.Contains(w.proven, t)
+}
+
+// known are the conditions that a row has a unit, which the constraint that proves a bound proves as well, and is among the rows of
+// it that are read.
+//
+// Where the policy names a rank, `row_rank: visit`, they are t.visit >= 1 AND t.visit <= k. Claim: a unit has at most k such
+// rows, and which they are hangs on that unit's own rows alone (privacy rule 10). Proof: the query runs only where a
+// constraint shows, in its own snapshot, that no two rows share unit and rank, NULL aside, and that the rank is a whole number
+// (Required): k ranks are k rows. The rank is a value of the row, so a neighbour's rows are the same with and without another unit's.
 func (w *writer) known(unit string) []string {
-	if slices.Contains(w.proven, w.table) || w.table.NullEach {
-		return nil
+	var list []string
+	if !slices.Contains(w.proven, w.table) && !w.table.NullEach {
+		list = []string{unit + " IS NOT NULL"}
 	}
-	return []string{unit + " IS NOT NULL"}
+	if rank := w.table.RowRank; rank != "" {
+		rank = "t." + w.name(rank)
+		list = append(list, w.operate(rank, ">=", w.whole(1)), w.operate(rank, "<=", w.whole(w.table.MaxRowsPerUnit)))
+	}
+	return list
 }
 
 // inBytes is a join key as rows are ordered by it: keys that are different differ there, whatever their column's collation
@@ -209,7 +226,7 @@ func (w *writer) numbered() string {
 // stay does not matter then. (Counting takes about half as long as numbering where units have several rows, and no less
 // where each has one.)
 func (w *writer) countsRows(m *plans.Measure) bool {
-	return !w.dialect.Ready && len(m.Grain) == 0 && m.Where == nil && m.Table.MaxRowsPerUnit > 1 && countsAlone(m) && m.Table.Derived == nil && !m.Table.Dataset.Unit.Row && !slices.Contains(w.proven, m.Table)
+	return !w.dialect.Ready && len(m.Grain) == 0 && m.Where == nil && m.Table.MaxRowsPerUnit > 1 && countsAlone(m) && m.Table.Derived == nil && !m.Table.Dataset.Unit.Row && !w.settled(m.Table)
 }
 
 // unitCounts writes the query of such a measure.

@@ -13,7 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Where no row has to be numbered (a row is the unit, or a constraint proves that a unit has one row), a measure reads rows
+// Where no row has to be numbered (a row is the unit, a constraint proves that a unit has one row, or the policy names a rank), a measure reads rows
 // as they are stored, as her own SQL would:
 //
 //   - a set of cells is written as comparisons of the stored value that hold for just the values whose normalised value
@@ -25,7 +25,7 @@ import (
 
 // asStored tells whether a measure reads its rows as they are stored.
 func (w *writer) asStored(m *plans.Measure) bool {
-	return m.Table.Derived == nil && !w.dialect.Ready && (m.Table.Dataset.Unit.Row || slices.Contains(w.proven, m.Table))
+	return m.Table.Derived == nil && !w.dialect.Ready && (m.Table.Dataset.Unit.Row || w.settled(m.Table))
 }
 
 // Rows are counted by their stored values where the domains, which are public, suggest that these are few.

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/service"
+)
+
+func prepareCommand() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "prepare --policy policy.yaml [table…]",
+		Short: "Print the SQL that numbers each unit's rows in the database, so that no query has to",
+		Long: `Prints SQL for the tables' owner to read and run: a column that numbers each unit's rows, a unique constraint on the unit and that column, and a
+trigger that numbers new rows. row_rank in the policy then names the column, and a question reads the rows up to max_rows_per_unit without numbering
+them. It connects to no database. Without names it is for each private table of which a unit may have several rows and that has no row_rank.
+The first rows are numbered in the order of a hash of what they hold, so that those beyond the bound are not of one kind; new rows are the last of
+their unit. A deleted row's number is given again only where it was the last.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := service.ReadPolicy(path)
+			if err != nil {
+				return exitCode{3, err}
+			}
+			return prepare(cmd.OutOrStdout(), p, args)
+		},
+	}
+	policyFlag(cmd, &path)
+	return cmd
+}
+
+// prepare writes the SQL for the tables that are named, or for all that it helps.
+func prepare(out io.Writer, p *policy.Policy, tables []string) error {
+	if strings.HasPrefix(p.Backend.URL, "duckdb:") {
+		return exitCode{2, errors.New("prepare is for PostgreSQL: a table of DuckDB is made with its constraints, UNIQUE (unit, rank) among them")}
+	}
+	found, written := map[string]bool{}, 0
+	for _, d := range p.Datasets {
+		for _, t := range d.Tables {
+			named := len(tables) == 0
+			for _, name := range tables {
+				if name == t.Name || name == t.Schema+"."+t.Name {
+					named, found[name] = true, true
+				}
+			}
+			if !named {
+				continue
+			}
+			why := unranked(t)
+			switch {
+			case why == "":
+				writeRank(out, t)
+				written++
+			case len(tables) > 0:
+				return exitCode{2, fmt.Errorf("table %s: %s", t.Name, why)}
+			}
+		}
+	}
+	for _, name := range tables {
+		if !found[name] {
+			return exitCode{2, fmt.Errorf("the policy has no table %s", name)}
+		}
+	}
+	if written == 0 {
+		fmt.Fprintln(out, "-- No table of the policy would be read faster by a row_rank.")
+	}
+	return nil
+}
+
+// unranked says why a rank would not help a table; empty: it would.
+func unranked(t *policy.Table) string {
+	switch {
+	case t.Public || t.Dataset.Unit.Row:
+		return "none of its rows are left out"
+	case t.RowRank != "":
+		return "row_rank is " + t.RowRank + " already"
+	case t.UnitColumn == "" || t.View.Text != "" || t.NullEach:
+		return "row_rank is for tables in which a column names each row's unit"
+	case t.MaxGroups > 0 || t.Appends != nil:
+		return "row_rank goes with max_rows_per_unit alone"
+	case t.MaxRowsPerUnit == 1:
+		return "a unique constraint on " + t.UnitColumn + " does what row_rank would: each unit has one row"
+	}
+	return ""
+}
+
+// rankSQL makes the column dp_rank: $table is `clinic.visits`, $unit its column that names the unit.
+const rankSQL = `-- Table $name: the rows of each $what from 1 to $most are read. Then write into the policy: row_rank: dp_rank
+BEGIN;
+LOCK TABLE $table IN SHARE ROW EXCLUSIVE MODE;
+ALTER TABLE $table ADD COLUMN dp_rank bigint;
+UPDATE $table AS t SET dp_rank = n.rank
+  FROM (SELECT r.ctid, row_number() OVER (PARTITION BY r.$unit ORDER BY md5(r::text)) AS rank FROM $table AS r WHERE r.$unit IS NOT NULL) AS n
+  WHERE n.ctid = t.ctid;
+ALTER TABLE $table ADD CONSTRAINT $constraint UNIQUE ($unit, dp_rank);
+CREATE FUNCTION $function() RETURNS trigger LANGUAGE plpgsql AS $body$
+BEGIN
+  IF TG_OP = 'INSERT' OR NEW.$unit IS DISTINCT FROM OLD.$unit THEN
+    PERFORM pg_advisory_xact_lock(hashtext($text), hashtext(NEW.$unit::text)); -- rows of one unit that come at once wait for each other
+    NEW.dp_rank := (SELECT coalesce(max(r.dp_rank), 0) + 1 FROM $table AS r WHERE r.$unit = NEW.$unit);
+  END IF;
+  RETURN NEW;
+END $body$;
+CREATE TRIGGER dp_rank BEFORE INSERT OR UPDATE ON $table FOR EACH ROW EXECUTE FUNCTION $function();
+COMMIT;
+`
+
+// writeRank writes the SQL of one table.
+func writeRank(out io.Writer, t *policy.Table) {
+	table := dialect.QuoteName(t.Source.Schema) + "." + dialect.QuoteName(t.Source.Name)
+	fmt.Fprint(out, strings.NewReplacer(
+		"$name", t.Name, "$what", t.Dataset.Unit.Name, "$most", fmt.Sprint(t.MaxRowsPerUnit), "$table", table, "$unit", dialect.QuoteName(t.UnitColumn),
+		"$constraint", dialect.QuoteName(cut(t.Source.Name, "_dp_rank_key")), "$text", dialect.QuoteText(table),
+		"$function", dialect.QuoteName(t.Source.Schema)+"."+dialect.QuoteName(cut(t.Source.Name, "_dp_rank")), "$body$", "$dp_rank$").Replace(rankSQL))
+}
+
+// cut is a name with an ending, of at most the 63 bytes that PostgreSQL keeps.
+func cut(name, ending string) string {
+	return strings.ToValidUTF8(name[:min(len(name), 63-len(ending))], "") + ending
+}
