@@ -180,12 +180,12 @@ var hostileClinic = map[string][][]string{
 	"people": {{"0", "1", "NULL", "2147483647", "-2147483648"}, {"0", "9", "NULL", "2147483647", "-2147483648", "-1", "10"}, {"'f'", "'m'", "''", "NULL", "HUGE"}},
 	"visits": {{"VISIT"}, {"0", "1", "NULL", "2147483647", "-2147483648"}, {"'A'", "'B'", "''", "NULL", "HUGE"}, {"-5", "9", "NULL", "2147483647", "-2147483648"},
 		{"0", "10", "NULL", "9999.99", "-9999.99", "NUMERIC_NAN", "10.01"}, {"DATE '2025-01-01'", "DATE '2025-03-31'", "NULL", "DATE 'infinity'", "DATE '-infinity'", "LASTDAY", "FIRSTDAY"},
-		{"0", "9", "NULL", "2147483647", "-2147483648"}},
+		{"0", "9", "NULL", "2147483647", "-2147483648"}, {"1", "2", "3", "NULL", "2147483647", "-2147483648"}},
 	"doses": {{"0", "7", "NULL", "2147483647", "-2147483648", "3"}, {"'x'", "'y'", "''", "NULL", "HUGE"}},
 	"calls": {{"0", "1", "NULL", "2147483647", "-2147483648"}, {"0", "7", "NULL", "2147483647", "-2147483648"},
 		{"'NaN'::double precision", "'Infinity'::double precision", "'-Infinity'::double precision", "5e-324::double precision", "(-0.0)::double precision", "1.7976931348623157e308::double precision", "-1.7976931348623157e308::double precision", "NULL", "60", "0"},
 		{"9223372036854775807", "(-9223372036854775807 - 1)", "NULL", "1000", "-1000", "0", "1001"},
-		{"TIMESTAMP 'infinity'", "TIMESTAMP '-infinity'", "NULL", "LASTMOMENT", "FIRSTMOMENT", "TIMESTAMP '2025-01-01 00:00'", "TIMESTAMP '2025-01-07 23:59:59.999999'"}, {"'in'", "'out'", "''", "NULL", "HUGE"}},
+		{"TIMESTAMP 'infinity'", "TIMESTAMP '-infinity'", "NULL", "LASTMOMENT", "FIRSTMOMENT", "TIMESTAMP '2025-01-01 00:00'", "TIMESTAMP '2025-01-07 23:59:59.999999'"}, {"'in'", "'out'", "''", "NULL", "HUGE"}, {"1", "2", "3", "NULL", "9223372036854775807", "(-9223372036854775807 - 1)"}},
 }
 
 // hostileScript fills the neighbour tables: each value of a column meets each other column's at different strides.

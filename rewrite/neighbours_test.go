@@ -54,7 +54,7 @@ func variants(t *testing.T, d dialect.Dialect) map[string]*policy.Policy {
 	shared := strings.NewReplacer("        source: clinic.calls\n", "        source: clinic.calls\n        unique: [visit]\n")
 	composite := strings.NewReplacer("        source: clinic.calls\n", "        source: clinic.calls\n        unique: [[kind, visit]]\n",
 		"        source: clinic.doses\n", "        source: clinic.doses\n        unique: [visit]\n")
-	ranked := strings.NewReplacer("max_rows_per_unit: 4\n", "max_rows_per_unit: 4\n        row_rank: rank\n", "max_rows_per_unit: 3\n", "max_rows_per_unit: 3\n        row_rank: rank\n")
+	ranked := strings.NewReplacer("visits.who = people.person_id\n", "visits.who = people.person_id\n        row_rank: rank\n", "calls.who = people.person_id\n", "calls.who = people.person_id\n        row_rank: rank\n")
 	list := map[string]*policy.Policy{}
 	for name, text := range map[string]string{"add-remove": neighbourPolicy, "replace-one": replaceOne.Replace(neighbourPolicy),
 		"add-remove, other rules": ruled.Replace(neighbourPolicy), "replace-one, other rules": ruled.Replace(replaceOne.Replace(neighbourPolicy)),

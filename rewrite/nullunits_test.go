@@ -61,9 +61,9 @@ func TestNullUnitsAreNotOneUnit(t *testing.T) {
 			db := open(t)
 			m := measures(t, variants(t, db.dialect)["add-remove, no units"], db.dialect, statements, privacy.MicroEpsilon(100_000))[0]
 			r := rand.New(rand.NewPCG(5, 5))
-			both := tuples{"calls": {"(NULL, 1, 1, 1, TIMESTAMP '2025-01-01', 'in')"}}
+			both := tuples{"calls": {"(NULL, 1, 1, 1, TIMESTAMP '2025-01-01', 'in', 1)"}}
 			one := tuples{"calls": slices.Clone(both["calls"])}
-			one.add(tuples{"calls": {"(NULL, 2, 2, 2, TIMESTAMP '2025-01-02', 'out')"}})
+			one.add(tuples{"calls": {"(NULL, 2, 2, 2, TIMESTAMP '2025-01-02', 'out', 2)"}})
 			for _, f := range []fault{sound, together} {
 				var observed [2][]int64
 				for i, side := range []tuples{both, one} {

@@ -17,6 +17,7 @@ func prepareCommand() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:   "prepare --policy policy.yaml [table…]",
+		Args:  cobra.ArbitraryArgs,
 		Short: "Print the SQL that numbers each unit's rows in the database, so that no query has to",
 		Long: `Prints SQL for the tables' owner to read and run: a column that numbers each unit's rows, a unique constraint on the unit and that column, and a
 trigger that numbers new rows. row_rank in the policy then names the column, and a question reads the rows up to max_rows_per_unit without numbering
@@ -99,11 +100,11 @@ UPDATE $table AS t SET dp_rank = n.rank
   FROM (SELECT r.ctid, row_number() OVER (PARTITION BY r.$unit ORDER BY md5(r::text)) AS rank FROM $table AS r WHERE r.$unit IS NOT NULL) AS n
   WHERE n.ctid = t.ctid;
 ALTER TABLE $table ADD CONSTRAINT $constraint UNIQUE ($unit, dp_rank);
-CREATE FUNCTION $function() RETURNS trigger LANGUAGE plpgsql AS $body$
+CREATE FUNCTION $function() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $body$ -- writers need not be able to read
 BEGIN
   IF TG_OP = 'INSERT' OR NEW.$unit IS DISTINCT FROM OLD.$unit THEN
     PERFORM pg_advisory_xact_lock(hashtext($text), hashtext(NEW.$unit::text)); -- rows of one unit that come at once wait for each other
-    NEW.dp_rank := (SELECT coalesce(max(r.dp_rank), 0) + 1 FROM $table AS r WHERE r.$unit = NEW.$unit);
+    NEW.dp_rank := CASE WHEN NEW.$unit IS NOT NULL THEN (SELECT coalesce(max(r.dp_rank), 0) + 1 FROM $table AS r WHERE r.$unit = NEW.$unit) END;
   END IF;
   RETURN NEW;
 END $body$;
