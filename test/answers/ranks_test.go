@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -105,5 +106,15 @@ func TestStoredRanks(t *testing.T) {
 	s.Server.Exec(t, s.Database, `ALTER TABLE events ADD CONSTRAINT `+constraint+` UNIQUE (uid, dp_rank)`)
 	if got := alice.Ask(probe); got.Err != nil {
 		t.Errorf("with the constraint again: %v", got.Err)
+	}
+
+	// A snapshot copies the same rows, on the same proof.
+	kit.Edit(t, path, "backend: {", "backend: {snapshot: {dir: snapshots, every: 1d}, ")
+	s.Stop(syscall.SIGTERM)
+	s.Restart()
+	const copied = `SELECT count(*) FROM events WHERE amount >= 7`
+	got := s.Connect("alice", "lab").Ask(copied)
+	if plain := s.Query(t, copied+` AND dp_rank <= 5`); got.Err != nil || len(got.Rows) != 1 || got.Rows[0][0] != plain {
+		t.Errorf("over a snapshot: %q, %v; plain SQL says %s", got.Rows, got.Err, plain)
 	}
 }
