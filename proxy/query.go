@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -115,9 +116,24 @@ func (c *session) reading() reading {
 // longText is the length from which on a text takes long enough to be parsed that a user's sessions do it in turn.
 const longText = 4 << 10
 
+// shortText is the length up to which the last text that was parsed is kept with what it became, for a client that sends it again:
+// what looks whether a connection is alive (SELECT 1), a chart that is refreshed. Nothing writes to a tree: a prepared
+// statement's is run many times too.
+const shortText = 512
+
+// parsed is a text that was read, and what it became.
+type parsed struct {
+	text     string
+	under    reading
+	commands []command
+}
+
 // read parses the text of a message, in the dialect that is in force once the session is up to the policy.
 func (c *session) read(ctx context.Context, text string) ([]command, reading, error) {
 	under := c.reading()
+	if text == c.parsed.text && under == c.parsed.under && text != "" {
+		return slices.Clone(c.parsed.commands), under, nil
+	}
 	if !utf8.ValidString(text) {
 		return nil, under, pgerror.New("22021", `invalid byte sequence for encoding "UTF8"`)
 	}
@@ -137,6 +153,9 @@ func (c *session) read(ctx context.Context, text string) ([]command, reading, er
 	}
 	if refusal != nil {
 		return nil, under, refusal
+	}
+	if len(text) <= shortText {
+		c.parsed = parsed{text, under, slices.Clone(commands)}
 	}
 	return commands, under, nil
 }

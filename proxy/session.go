@@ -55,6 +55,7 @@ type session struct {
 	view     *pipeline.Session // of the current policy and settings
 	viewed   uint64
 	source   string // the message that is handled, as written
+	parsed   parsed // the last short text
 	list     []*sandbox.Prepared
 	listed   bool // list is up to date
 	buffer   []byte
