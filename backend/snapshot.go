@@ -16,9 +16,9 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Snapshots is a private PostgreSQL database whose private tables are copied at public times (docs/adr/0078). Every paid query reads
+// Snapshots is a private database whose private tables are copied at public times (docs/adr/0078). Every paid query reads
 // a copy: a DuckDB file in which values are normalised, units are numbers and each row has its rank (package rewrite, snapshot.go).
-// The schema and public tables are PostgreSQL's own.
+// The schema and public tables are the database's own (source).
 //
 // Claim. When a copy is begun and when it comes into force is public: it is begun at a time that the policy names, or at a start,
 // and is in force Within later, to the microseconds of package moment. Which rows there are decides no more than whether it is made
@@ -27,7 +27,7 @@ import (
 // what it returns is bounded by the columns' types. A failed copy is the operator's to hear of, and leaves the last one in force.
 type Snapshots struct {
 	executor
-	source *Postgres
+	source source
 	plan   policy.Snapshot
 	key    string
 	log    *slog.Logger
@@ -48,7 +48,7 @@ func openSnapshots(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Sn
 	if err != nil {
 		return nil, err
 	}
-	source, err := openPostgres(ctx, p, log)
+	source, err := openSource(ctx, p, log)
 	if err != nil {
 		return nil, err
 	}

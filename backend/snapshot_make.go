@@ -3,7 +3,6 @@ package backend
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql/driver"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
@@ -46,15 +44,14 @@ func (b *Snapshots) extractions(p *policy.Policy) (extractions, error) {
 	var all extractions
 	seen := map[string]bool{}
 	h := sha256.New()
-	source := b.source.pool.Config().ConnConfig
-	fmt.Fprintf(h, "%q %d %q %t\n", source.Host, source.Port, source.Database, b.key != "") // whose rows, and whether a file is encrypted
+	fmt.Fprintf(h, "%s %t\n", b.source.identity(), b.key != "") // whose rows, and whether a file is encrypted
 	for _, d := range p.Datasets {
 		for _, t := range d.Tables {
 			if t.Public || t.Analysed() || seen[rewrite.Copied(t)] {
 				continue
 			}
 			seen[rewrite.Copied(t)] = true
-			e, err := rewrite.Extract(t, dialect.PostgreSQL)
+			e, err := rewrite.Extract(t, b.source.Dialect())
 			if err != nil {
 				return all, fmt.Errorf("table %s: %w", t.Name, err)
 			}
@@ -184,7 +181,7 @@ func (b *Snapshots) write(ctx context.Context, want extractions, directory, whol
 			return err
 		}
 	}
-	if err := b.source.extract(ctx, want.list, m); err != nil {
+	if err := m.read(ctx, want.list, b.source); err != nil {
 		return err
 	}
 	if err := m.arrange(ctx, want.list); err != nil {
@@ -217,37 +214,6 @@ func (m *maker) exec(ctx context.Context, text string) error {
 		return errMaking
 	}
 	return nil
-}
-
-// stagedTable is where the rows of the i-th extraction wait.
-func stagedTable(i int) string { return fmt.Sprintf("staged.main.t%d", i) }
-
-// stage makes the table for the rows of an extraction and tells where to append them.
-func (m *maker) stage(ctx context.Context, i int, e rewrite.Extraction, fill func(add *duckdb.Appender) error) error {
-	types := map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR", rewrite.Fixed: "BIGINT", rewrite.Long: "VARCHAR"}
-	var fields []string
-	for _, f := range e.Fields {
-		fields = append(fields, f.Name+" "+types[f.Kind])
-	}
-	if err := m.exec(ctx, "CREATE TABLE "+stagedTable(i)+" ("+strings.Join(fields, ", ")+")"); err != nil {
-		return err
-	}
-	conn, err := m.db.Conn(ctx)
-	if err != nil {
-		return errMaking
-	}
-	defer conn.Close()
-	return conn.Raw(func(inner any) error {
-		into, err := duckdb.NewAppender(inner.(driver.Conn), "staged", "main", fmt.Sprintf("t%d", i))
-		if err != nil {
-			return errMaking
-		}
-		err = fill(into)
-		if closed := into.Close(); err == nil && closed != nil {
-			err = errMaking
-		}
-		return err
-	})
 }
 
 // arrange puts what was staged in order.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duckdb/duckdb-go/v2"
 	"github.com/jackc/pgx/v5"
 
 	"database/sql/driver"
@@ -23,8 +22,14 @@ import (
 // longestCopy bounds the copy that a start waits for.
 const longestCopy = 24 * time.Hour
 
-// extract reads tables for a snapshot in one transaction, on a connection of its own, and tells what constraints prove in it.
-func (b *Postgres) extract(ctx context.Context, list []rewrite.Extraction, into *maker) error {
+// identity is described at source.
+func (b *Postgres) identity() string {
+	at := b.pool.Config().ConnConfig
+	return fmt.Sprintf("%q %d %q", at.Host, at.Port, at.Database)
+}
+
+// consistent is described at source: it is one transaction, on a connection of its own.
+func (b *Postgres) consistent(ctx context.Context, do func(reading) error) error {
 	limit := longestCopy
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline)
@@ -34,9 +39,8 @@ func (b *Postgres) extract(ctx context.Context, list []rewrite.Extraction, into 
 		return ErrUnavailable
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	shapes := b.shapes()
 	err = within(ctx, conn, limit, func(tx pgx.Tx) error {
-		found, err := lookAgain(ctx, tx, shapes, nil)
+		found, err := lookAgain(ctx, tx, b.shapes(), nil)
 		switch {
 		case err != nil:
 			return err
@@ -45,21 +49,7 @@ func (b *Postgres) extract(ctx context.Context, list []rewrite.Extraction, into 
 		case found.drifted:
 			return ErrDrift
 		}
-		for i, e := range list {
-			if sound, err := proven(ctx, tx, e.Required()); err != nil || !sound {
-				return errors.Join(err, errUnproven)
-			}
-			if err := into.prove(e.Table, func(u rewrite.Unique) (bool, error) { return proven(ctx, tx, []rewrite.Unique{u}) }); err != nil {
-				return err
-			}
-			begun := time.Now()
-			err := into.stage(ctx, i, e, func(add *duckdb.Appender) error { return copyRows(ctx, tx, e, add) })
-			if err != nil {
-				return err
-			}
-			into.log.Info("snapshot: table read", "table", e.Table.Name, "of", len(list), "done", i+1, "seconds", int(time.Since(begun).Seconds()))
-		}
-		return nil
+		return do(postgresReading{tx})
 	})
 	switch {
 	case err == nil, errors.Is(err, ErrDrift), errors.Is(err, errMaking):
@@ -70,30 +60,21 @@ func (b *Postgres) extract(ctx context.Context, list []rewrite.Extraction, into 
 	return fmt.Errorf("the private tables cannot be read (%s)", cause(err))
 }
 
-// prove notes what constraints prove of a table: one row a unit, and the keys that the policy declares unique.
-func (m *maker) prove(t *policy.Table, proven func(rewrite.Unique) (bool, error)) error {
-	if t.View.Text != "" {
-		return nil
-	}
-	var list []rewrite.Unique
-	if t.UnitColumn != "" {
-		list = append(list, rewrite.Unique{Table: t, Columns: []string{t.UnitColumn}})
-	}
-	for _, columns := range t.Unique {
-		list = append(list, rewrite.Unique{Table: t, Columns: columns, Nullable: true})
-	}
-	for _, u := range list {
-		sound, err := proven(u)
-		if err != nil {
-			return err
-		}
-		m.proven[keyName(u)] = sound
-	}
-	return nil
+// postgresReading is a transaction.
+type postgresReading struct{ tx pgx.Tx }
+
+// proven is described at reading.
+func (r postgresReading) proven(ctx context.Context, needs []rewrite.Unique) (bool, error) {
+	return proven(ctx, r.tx, needs)
+}
+
+// rows is described at reading.
+func (r postgresReading) rows(ctx context.Context, e rewrite.Extraction, into *staged) error {
+	return into.fill(ctx, func(add func(row ...driver.Value) error) error { return copyRows(ctx, r.tx, e, add) })
 }
 
 // copyRows appends the rows of an extraction, which come in binary.
-func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add *duckdb.Appender) error {
+func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add func(row ...driver.Value) error) error {
 	args := make([][]byte, len(e.Args()))
 	for i, a := range e.Args() {
 		text, ok := a.(string)
@@ -139,9 +120,9 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add *duckdb.
 				row[i] = math.Float64frombits(binary.BigEndian.Uint64(v))
 			}
 		}
-		if err := add.AppendRow(row...); err != nil {
+		if err := add(row...); err != nil {
 			_, _ = rows.Close()
-			return errMaking
+			return err
 		}
 	}
 	_, err := rows.Close()

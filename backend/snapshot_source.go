@@ -1,0 +1,144 @@
+package backend
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// source is a private database that snapshots are made of. To add one: its words (package dialect), what its catalog says of the
+// schema, and a consistent read; then name it in openSource.
+type source interface {
+	// Dialect is that of the extractions that it reads.
+	Dialect() dialect.Dialect
+	// identity names the database: a file that was made of another one is not taken up.
+	identity() string
+	// Inspect is Backend's, copyFindings what a snapshot of a dataset's tables refuses beyond it: keys and units of which equal values
+	// may have different texts, or of which one row could fail each copy.
+	Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error)
+	copyFindings(ctx context.Context, d *policy.Dataset) ([]Finding, error)
+	// ReadPublic is Backend's.
+	ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error)
+	// consistent runs do once over rows of one moment, until ctx ends. The schema in that moment is the one that Inspect saw last; its
+	// error is ErrDrift where it is not, and otherwise do's, or one that holds no text of the database.
+	consistent(ctx context.Context, do func(reading) error) error
+	Close() error
+}
+
+// reading is a source in one moment.
+type reading interface {
+	// proven tells whether constraints prove, in that moment, all that is needed.
+	proven(ctx context.Context, needs []rewrite.Unique) (bool, error)
+	// rows puts the rows of an extraction into a table. No value may fail it.
+	rows(ctx context.Context, e rewrite.Extraction, into *staged) error
+}
+
+// openSource connects to the database that a policy names.
+func openSource(ctx context.Context, p *policy.Policy, log *slog.Logger) (source, error) {
+	b, err := openPostgres(ctx, p, log)
+	if err != nil {
+		return nil, err // and not a source that is a nil pointer
+	}
+	return b, nil
+}
+
+// staged is the table of a file that is thrown away in which the rows of an extraction wait to be put in order.
+type staged struct {
+	*maker
+	name string // in the catalog staged
+}
+
+// stagedTable is where the rows of the i-th extraction wait.
+func stagedTable(i int) string { return fmt.Sprintf("staged.main.t%d", i) }
+
+// stage makes the table of the i-th extraction.
+func (m *maker) stage(ctx context.Context, i int, e rewrite.Extraction) (*staged, error) {
+	types := map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR", rewrite.Fixed: "BIGINT", rewrite.Long: "VARCHAR"}
+	var fields []string
+	for _, f := range e.Fields {
+		fields = append(fields, f.Name+" "+types[f.Kind])
+	}
+	return &staged{m, fmt.Sprintf("t%d", i)}, m.exec(ctx, "CREATE TABLE "+stagedTable(i)+" ("+strings.Join(fields, ", ")+")")
+}
+
+// fill has do add rows: of each field an int64, a float64 or a string by its kind, or nil. Several may fill one table at a time.
+func (s *staged) fill(ctx context.Context, do func(add func(row ...driver.Value) error) error) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return errMaking
+	}
+	defer conn.Close()
+	return conn.Raw(func(inner any) error {
+		into, err := duckdb.NewAppender(inner.(driver.Conn), "staged", "main", s.name)
+		if err != nil {
+			return errMaking
+		}
+		err = do(func(row ...driver.Value) error {
+			if err := into.AppendRow(row...); err != nil {
+				return errMaking
+			}
+			return nil
+		})
+		if closed := into.Close(); err == nil && closed != nil {
+			err = errMaking
+		}
+		return err
+	})
+}
+
+// read reads the tables of a snapshot, and notes what constraints prove of them.
+func (m *maker) read(ctx context.Context, list []rewrite.Extraction, from source) error {
+	return from.consistent(ctx, func(r reading) error {
+		for i, e := range list {
+			if sound, err := r.proven(ctx, e.Required()); err != nil || !sound {
+				return errors.Join(err, errUnproven)
+			}
+			if err := m.prove(ctx, e.Table, r); err != nil {
+				return err
+			}
+			begun := time.Now()
+			into, err := m.stage(ctx, i, e)
+			if err == nil {
+				err = r.rows(ctx, e, into)
+			}
+			if err != nil {
+				return err
+			}
+			m.log.Info("snapshot: table read", "table", e.Table.Name, "of", len(list), "done", i+1, "seconds", int(time.Since(begun).Seconds()))
+		}
+		return nil
+	})
+}
+
+// prove notes what constraints prove of a table: one row a unit, and the keys that the policy declares unique.
+func (m *maker) prove(ctx context.Context, t *policy.Table, r reading) error {
+	if t.View.Text != "" {
+		return nil
+	}
+	var list []rewrite.Unique
+	if t.UnitColumn != "" {
+		list = append(list, rewrite.Unique{Table: t, Columns: []string{t.UnitColumn}})
+	}
+	for _, columns := range t.Unique {
+		list = append(list, rewrite.Unique{Table: t, Columns: columns, Nullable: true})
+	}
+	for _, u := range list {
+		sound, err := r.proven(ctx, []rewrite.Unique{u})
+		if err != nil {
+			return err
+		}
+		m.proven[keyName(u)] = sound
+	}
+	return nil
+}
