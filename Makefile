@@ -52,29 +52,30 @@ simulate: ## a hundred thousand seeds of the simulation (docs/adr/0035); SEEDS=n
 fuzz: ## ten minutes of fuzzing a target
 	@./scripts/fuzz 10m
 
-bench: ## speed: answers a second, a fresh leaf, durable charges, beside PostgreSQL in the same run
-	@./scripts/bench
+# Sections of docs/benchmarks.md: test/figures/sections_test.go has their names and commands.
+bench: deps ## measure and write docs/benchmarks.md: its short sections, ONLY="ranges fresh" for some, ONLY=all for hours
+	$(GO) test ./test/figures -run '^TestMeasure$$' -measure "$(or $(ONLY),short)" -count=1 -timeout 24h -v | grep -v '^=== '
 
 bench-bounds: ## what bounding a unit's rows and groups costs over 10,000,000 rows, by plan, on both engines
-	DPPROXY_BENCH=1 $(GO) test ./rewrite -run '^TestBench(Proven|Bounds)$$' -count=1 -timeout 60m -v | grep -v '^=== '
+	@$(MAKE) --no-print-directory bench ONLY="proven bounds"
 
-bench-snapshot: deps ## questions over a snapshot of 10,000,000 rows beside the analyst's own SQL on PostgreSQL and DuckDB, and what making it takes
-	DPPROXY_BENCH=1 $(GO) test ./test/snapshots -run '^TestBench' -count=1 -timeout 60m -v | grep -v '^=== '
+bench-snapshot: ## questions over a snapshot of 10,000,000 rows beside the analyst's own SQL on PostgreSQL and DuckDB, and what making it takes
+	@$(MAKE) --no-print-directory bench ONLY="snapshot shop"
 
 bench-error: ## error of ranges: ours, the lecture notes', the best known, the certified limit
-	$(GO) test -run '^$$' -bench RangeError -benchtime 1x ./mechanisms/...
+	@$(MAKE) --no-print-directory bench ONLY=error
 
 bench-samplers: ## ns and random words a sample: ours, the entropy source's floor, google/differential-privacy
-	$(GO) test -run '^$$' -bench Samplers ./mechanisms/noise
+	@$(MAKE) --no-print-directory bench ONLY=samplers
 
 bench-answers: ## what a budget buys on the published set-ups of Turbo and DProvDB, through the planner
-	DPPROXY_BENCH=1 $(GO) test ./planner -run '^TestBench(Turbo|Ranges)$$' -count=1 -timeout 60m -v | grep -v '^=== '
+	@$(MAKE) --no-print-directory bench ONLY=budget
 
 bench-planning: ## what planning takes by the cells of the columns, 10^3 to 10^9, and by the releases held
-	DPPROXY_BENCH=1 $(GO) test ./planner -run '^TestBenchPlanning$$' -count=1 -timeout 60m -v | grep -v '^=== '
+	@$(MAKE) --no-print-directory bench ONLY="held charts planning"
 
 bench-online: ## multiplicative weights and median on the Covid-like set-up, beside the plain histogram
-	$(GO) test -run '^$$' -bench CovidLike -benchtime 1x -timeout 2h ./mechanisms/online
+	@$(MAKE) --no-print-directory bench ONLY=online
 
 clients: ## real clients and Apache Superset against the demo and PostgreSQL, installed where they can be had: who can do what
 	@./scripts/clients

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -57,7 +58,13 @@ func againstFresh(t *testing.T, days int, times float64) {
 			binary.add(ranges/rangesOf(day), node*float64(dyadic(0, day)))
 			daily.add(variancePer(t, once)*float64(day+2)/3, variancePer(t, once)*float64(day))
 		}
-		t.Logf("%s for %d days: grows (%s) %s; binary mechanism %s; each day once %s; fresh each day %s", total, days, grows.Counts().Strategy, ours, binary, daily, fresh)
+		for _, side := range []struct {
+			name string
+			of   overTime
+		}{{"release that grows", ours}, {"binary mechanism, as published", binary}, {"each day counted once", daily}, {"fresh range release each day", fresh}} {
+			ranges, sofar := side.of.rmse()
+			figures.Row(fmt.Sprintf("RMSE in rows, %d days", days), side.name, total.String()+": all ranges", figures.Number(ranges), total.String()+": so far", figures.Number(sofar))
+		}
 		if r, s := ours.rmse(); r*times > math.Sqrt(fresh.ranges/fresh.times) || s*times > math.Sqrt(fresh.sofar/fresh.times) {
 			t.Errorf("%s: %s is not %g times nearer than %s", total, ours, times, fresh)
 		}

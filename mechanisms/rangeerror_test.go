@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
@@ -19,9 +20,9 @@ var (
 	zcdpOne = rho(500_000_000_000)
 )
 
-// figures are what to stand beside, from the literature, for D = 64, 256, 1024, 4096 cells, one row a unit, add-remove: the
+// published is what to stand beside, from the literature, for D = 64, 256, 1024, 4096 cells, one row a unit, add-remove: the
 // root mean squared error of the best strategy found anywhere, and a bound below which no matrix mechanism goes.
-type figures struct {
+type published struct {
 	name        string
 	workload    Workload
 	cost        privacy.Cost
@@ -31,7 +32,7 @@ type figures struct {
 
 var depths = [4]int{6, 8, 10, 12}
 
-var known = []figures{
+var known = []published{
 	{"all ranges, pure, epsilon 1", AllRanges, pureOne, [4]float64{5.552, 8.057, 11.018, 14.277}, [4]float64{3.256, 4.103, 4.971, 5.846}, "p-identity"},
 	{"prefixes, pure, epsilon 1", AllPrefixes, pureOne, [4]float64{5.322, 7.348, 9.520, 12.199}, [4]float64{2.970, 3.570, 4.180, 4.794}, "p-identity"},
 	{"all ranges, zCDP, rho 1/2", AllRanges, zcdpOne, [4]float64{2.3024, 2.9016, 3.5152, 4.1340}, [4]float64{2.3022, 2.9014, 3.5151, 4.1339}, "sine strategy"},
@@ -188,7 +189,7 @@ func smoothHistogram(cells int) (counts []int64, prefixes []float64) {
 }
 
 // measure releases trials times; of these, the first few are also read as non-negative.
-func measure(t testing.TB, k figures, depth, trials, constrained int) measured {
+func measure(t testing.TB, k published, depth, trials, constrained int) measured {
 	t.Helper()
 	s, err := RangesFor(k.workload, 1<<depth, oneRow, k.cost)
 	if err != nil {
@@ -265,7 +266,7 @@ func BenchmarkRangeError(b *testing.B) {
 			}
 		}
 	}
-	fmt.Print(table) // b.Log would keep ten lines of it
+	figures.Text(table.String()) // b.Log would keep ten lines of it
 	s, err := Ranges(4096, oneRow, pureOne)
 	if err != nil {
 		b.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/choose"
@@ -237,12 +238,12 @@ func TestBenchTurbo(t *testing.T) {
 		}
 		cached := one.Epsilon.Micro() * int64(len(distinct))
 		t.Logf("%s: %d queries of a pool of %d over %d cells, %d rows, within %g with probability %g: one count costs L = ε %s", w.name, w.asked, len(pool), cells, w.rows, alpha, 1-beta, one.Epsilon)
-		t.Logf("  Laplace, each different query once   ε %s", privacy.MicroEpsilon(cached))
-		t.Logf("  histogram of all cells               ε %s", whole.Epsilon)
+		published := ""
 		if w.paper != "" {
-			t.Logf("  published                            ε %s (%s)", privacy.MicroEpsilon(2452*one.Epsilon.Micro()), w.paper)
+			published = fmt.Sprintf("ε %s (%s)", privacy.MicroEpsilon(2452*one.Epsilon.Micro()), w.paper)
 		}
-		t.Logf("  dpproxy                              ε %s, %d releases bought", spent.Epsilon, bought)
+		figures.Row("Turbo (SOSP 2023)", w.name, "asked", fmt.Sprintf("%d queries of %d over %d cells, %d rows", w.asked, len(pool), cells, w.rows), "Laplace, each different query once", "ε "+privacy.MicroEpsilon(cached).String(),
+			"histogram of all cells", "ε "+whole.Epsilon.String(), "published", published, "dpproxy", fmt.Sprintf("ε %s, %d releases", spent.Epsilon, bought))
 		if answered != w.asked {
 			t.Errorf("%s: %d of %d answered", w.name, answered, w.asked)
 		}
@@ -279,7 +280,7 @@ func TestBenchRanges(t *testing.T) {
 			ours += answered
 			cached += answeredAlone(t, c, workloads[who], own)
 		}
-		t.Logf("ε %.1f: of %d range counts answered: Laplace with an exact cache %d, dpproxy %d", budget, 2*n, cached, ours)
+		figures.Row("DProvDB (SIGMOD 2024)", fmt.Sprintf("ε %.1f", budget), fmt.Sprintf("Laplace, exact cache: answered of %d", 2*n), fmt.Sprint(cached), "dpproxy", fmt.Sprint(ours), "ratio", fmt.Sprintf("%.1f", float64(ours)/float64(cached)))
 		if ours < cached {
 			t.Errorf("ε %.1f: %d answered, fewer than %d", budget, ours, cached)
 		}

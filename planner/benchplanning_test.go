@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
@@ -58,7 +59,7 @@ func TestBenchPlanning(t *testing.T) {
 	for i, sql := range asked {
 		fmt.Fprintf(&table, "%4d  %s\n", i+1, sql)
 	}
-	t.Log(table.String())
+	figures.Text(table.String())
 }
 
 // planningOf is the median time to plan a statement, and what it allocates. The first plan reads what is held.

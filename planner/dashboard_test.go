@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
@@ -128,7 +129,7 @@ func BenchmarkDashboardTenThousandHeld(b *testing.B) {
 					}
 					own := c
 					own.Holdings = shelf.inventory
-					timeCharts(b, own)
+					timeCharts(b, own, state)
 				})
 			}
 		})
@@ -136,7 +137,7 @@ func BenchmarkDashboardTenThousandHeld(b *testing.B) {
 }
 
 // timeCharts plans every chart of the dashboard again and again.
-func timeCharts(b *testing.B, c reuse.Context) {
+func timeCharts(b *testing.B, c reuse.Context, state string) {
 	charts := dashboardCharts(b)
 	parsed := make([]parse.Statement, len(charts))
 	for i, chart := range charts {
@@ -163,8 +164,8 @@ func timeCharts(b *testing.B, c reuse.Context) {
 		if all += spent[i]; spent[i] > spent[most] {
 			most = i
 		}
-		if testing.Verbose() {
-			b.Logf("%.3f ms %s", spent[i].Seconds()*1000/float64(rounds), charts[i].name)
+		if os.Getenv("DPPROXY_BENCH") != "" {
+			figures.Row("processor time a plan", charts[i].name, state, fmt.Sprintf("%.2f ms", spent[i].Seconds()*1000/float64(rounds)))
 		}
 	}
 	b.ReportMetric(all.Seconds()*1000/float64(rounds*len(charts)), "cpu-ms/chart")

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -116,14 +117,14 @@ func TestBenchBounds(t *testing.T) {
 		t.Run(d.String(), func(t *testing.T) {
 			run, _ := benchEngine(t, d, rows)
 			for _, c := range benchCases {
-				t.Run(c.name+": "+c.text, func(t *testing.T) { benchBound(t, d, run, c.bounds, c.text) })
+				t.Run(c.name+": "+c.text, func(t *testing.T) { benchBound(t, d, run, c.name, c.bounds, c.text) })
 			}
 		})
 	}
 }
 
 // benchBound prints the medians of three runs of each plan, by turns.
-func benchBound(t *testing.T, d dialect.Dialect, run func(text string, args []any) string, bounds, text string) {
+func benchBound(t *testing.T, d dialect.Dialect, run func(text string, args []any) string, title, bounds, text string) {
 	head, _, _ := strings.Cut(groupPolicy, "datasets:")
 	p, err := policy.Parse([]byte(head+"datasets:"+strings.Replace(benchColumns, "BOUNDS", bounds, 1)), "policy.yaml")
 	if err != nil {
@@ -145,19 +146,21 @@ func benchBound(t *testing.T, d dialect.Dialect, run func(text string, args []an
 			times[i] = append(times[i], float64(time.Since(start).Microseconds())/1000)
 		}
 	}
-	line := t.Name() + "\n "
 	first := 0.0
 	for i, name := range names {
 		slices.Sort(times[i])
 		if i == 0 {
 			first = times[i][1]
 		}
-		line += fmt.Sprintf("  %s %.0f ms (%.1f ×)", name, times[i][1], times[i][1]/first)
+		column, how, told := strings.Cut(name, ": ")
+		if told {
+			how += ": "
+		}
+		figures.Row(benchRows(t)+" rows, "+d.String(), title+": `"+text+"`", column, fmt.Sprintf("%s%s ms (%.1f ×)", how, figures.Number(times[i][1]), times[i][1]/first))
 		if strings.HasPrefix(name, "numbered where") && answers[i] != answers[i-1] {
 			t.Errorf("%s: %s answers %s, must be %s", text, name, answers[i], answers[i-1])
 		}
 	}
-	fmt.Println(line)
 }
 
 // benchRows is the number of rows to measure with.

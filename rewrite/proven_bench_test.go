@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -50,8 +51,8 @@ func TestBenchProven(t *testing.T) {
 				slices.Sort(times[i])
 				slices.Sort(works[i])
 			}
-			fmt.Printf("%s: %s: her own %.1f ms, processors %.1f ms; ours %.1f ms, processors %.1f ms: %.2f ×, processors %.2f × (aim 1.1)\n",
-				d, text, times[0][7], works[0][7], times[1][7], works[1][7], times[1][7]/times[0][7], works[1][7]/works[0][7])
+			figures.Row(rows+" people of one row", "`"+text+"`", d.String()+": own, ours (of processor time)", fmt.Sprintf("%s, %s ms: %.2f × (%.2f ×)", figures.Number(times[0][7]), figures.Number(times[1][7]),
+				times[1][7]/times[0][7], works[1][7]/works[0][7]))
 		}
 	}
 }

@@ -63,8 +63,7 @@ func TestBenchFreshLeafPostgres(t *testing.T) {
 				return nil
 			}))
 		}
-		fmt.Printf("fresh leaf over 10,000,000 rows, PostgreSQL: through dpproxy %.1f ms / the regenerated SQL directly %.1f ms = %.2f (aim: 1.05 plus one durable write); the analyst's own SQL directly %.1f ms\n  %s\n",
-			median(through), median(direct), median(through)/median(direct), median(own), fmt.Sprintf(shape, 0))
+		freshRow("PostgreSQL", shape, through, direct, own)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -66,15 +67,19 @@ func TestBenchAnswersFromRelease(t *testing.T) {
 	w = padded.Connect("analyst", "demo")
 	w.Ask(`SET dp.epsilon = 0.5`)
 	w.Ask(`SELECT count(*) FROM people WHERE age BETWEEN 20 AND 30`)
-	held := tps(t, bench, "-n", "-f", script, "-M", "prepared", "-c", "8", "-j", "2", "-T", "4", padded.URL("analyst", "demo"))
-	fmt.Printf("the same with every answer held to a multiple of %s: %.0f a second (8 clients can have at most 400)\n", grid, held)
+	grown := tps(t, bench, "-n", "-f", script, "-M", "prepared", "-c", "8", "-j", "2", "-T", "4", padded.URL("analyst", "demo"))
 	var ours, postgres []float64
 	for range 5 {
 		postgres = append(postgres, tps(t, bench, "-n", "-S", "-M", "prepared", "-c", "8", "-j", "2", "-T", "4", direct))
 		ours = append(ours, tps(t, bench, "-n", "-f", script, "-M", "prepared", "-c", "8", "-j", "2", "-T", "4", p.URL("analyst", "demo")))
 	}
-	fmt.Printf("answers a second from a saved range release, prepared, 8 clients: ours %.0f / pgbench -S on PostgreSQL %.0f = %.2f (aim: at least 1.5)\n",
-		median(ours), median(postgres), median(ours)/median(postgres))
+	const table = "8 clients, prepared, a held range release of 110 cells"
+	for _, side := range []struct {
+		name string
+		list []float64
+	}{{"ranges drawn at random", ours}, {"the same with `server: {timing: {grid: " + grid + "}}`, which allows 400", []float64{grown}}, {"`pgbench -S` on PostgreSQL", postgres}} {
+		figures.Row(table, side.name, "answers a second", figures.Number(median(side.list)), "× `pgbench -S`", fmt.Sprintf("%.2f", median(side.list)/median(postgres)))
+	}
 }
 
 func pgbenchPath(t *testing.T) string {
@@ -147,9 +152,14 @@ func TestBenchFreshLeaf(t *testing.T) {
 				return err
 			}))
 		}
-		fmt.Printf("fresh leaf over 10,000,000 rows, DuckDB: through dpproxy %.1f ms / the regenerated SQL directly %.1f ms = %.2f (aim: 1.05 plus one durable write); the analyst's own SQL directly %.1f ms\n  %s\n",
-			median(through), median(direct), median(through)/median(direct), median(own), fmt.Sprintf(shape, 0))
+		freshRow("DuckDB", shape, through, direct, own)
 	}
+}
+
+// freshRow prints what a fresh leaf over 10,000,000 rows takes.
+func freshRow(engine, shape string, through, direct, own []float64) {
+	figures.Row("a fresh leaf over 10,000,000 rows", engine+": `"+fmt.Sprintf(shape, 0)+"`", "through dpproxy", figures.Number(median(through))+" ms", "the regenerated SQL directly (aim 1.05 and a durable write)",
+		fmt.Sprintf("%s ms, %.2f ×", figures.Number(median(direct)), median(through)/median(direct)), "her own SQL directly", fmt.Sprintf("%s ms, %.2f ×", figures.Number(median(own)), median(through)/median(own)))
 }
 
 // measureSQL is the SQL of the one fresh measure of a statement.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -49,8 +50,8 @@ func TestBenchConnect(t *testing.T) {
 		}
 	}
 	for _, s := range sides {
-		fmt.Printf("%s: connecting with SCRAM %.2f ms (%.2f of PostgreSQL's), SELECT 1 %.3f ms (%.2f)\n", s.name, median(s.connects),
-			median(s.connects)/median(sides[0].connects), median(s.asks), median(s.asks)/median(sides[0].asks))
+		figures.Row("one client, plain text", s.name, "log-in with SCRAM-SHA-256", fmt.Sprintf("%.2f ms (%.2f ×)", median(s.connects), median(s.connects)/median(sides[0].connects)),
+			"`SELECT 1`, sent again and again", fmt.Sprintf("%.3f ms (%.2f ×)", median(s.asks), median(s.asks)/median(sides[0].asks)))
 	}
 }
 

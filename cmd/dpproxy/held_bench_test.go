@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -50,6 +51,12 @@ func TestBenchHeldRanges(t *testing.T) {
 		fresh = append(fresh, run("-f", first, p.URL("analyst", "demo")))
 		warm = append(warm, run("-f", again, p.URL("analyst", "demo")))
 	}
-	fmt.Printf("ranges of a held release of 4,096 cells a second, prepared, 8 clients: asked for the first time %.0f, asked before %.0f / pgbench -S on PostgreSQL %.0f = %.2f (aim: 0.6), %.2f (aim: 1.2)\n",
-		median(fresh), median(warm), median(postgres), median(fresh)/median(postgres), median(warm)/median(postgres))
+	const table = "8 clients, prepared, a held range release of 4,096 cells"
+	for _, side := range []struct {
+		name string
+		list []float64
+		aim  string
+	}{{"each range asked for the first time", fresh, "0.6"}, {"the same few again and again", warm, "1.2"}, {"`pgbench -S` on PostgreSQL", postgres, ""}} {
+		figures.Row(table, side.name, "answers a second", figures.Number(median(side.list)), "× `pgbench -S`", fmt.Sprintf("%.2f", median(side.list)/median(postgres)), "aim", side.aim)
+	}
 }

@@ -5,10 +5,11 @@ import (
 	"io"
 	"math"
 	weak "math/rand/v2"
-	"os"
+	"strings"
 	"testing"
 	"text/tabwriter"
 
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -130,9 +131,11 @@ func rowsOfTable() []row {
 // "used" what as many updates as were needed would have cost. Errors are shares of the rows.
 func BenchmarkCovidLike(b *testing.B) {
 	for b.Loop() {
-		if err := covidTable(os.Stdout); err != nil {
+		var table strings.Builder
+		if err := covidTable(&table); err != nil {
 			b.Fatal(err)
 		}
+		figures.Text(table.String())
 	}
 }
 

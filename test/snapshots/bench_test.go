@@ -20,6 +20,7 @@ import (
 	_ "github.com/duckdb/duckdb-go/v2"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -99,10 +100,10 @@ func TestBenchSnapshot(t *testing.T) {
 			for _, bound := range []int{1, 2, 10} {
 				p := benchServe(t, server.URLFor(role, database), key, bound)
 				if bound == 1 {
-					benchMaking(t, p, plain, rows)
+					benchMaking(t, p, plain, rows, key)
 				}
 				for _, text := range benchStatements {
-					benchStatement(t, p, plain, duck, bound, text)
+					benchStatement(t, p, plain, duck, rows, key, bound, text)
 				}
 				p.Stop(9)
 			}
@@ -183,7 +184,7 @@ func ask(t *testing.T, conn *pgconn.PgConn, text string) {
 }
 
 // benchStatement asks a question as so many analysts, each of whom pays for an answer of her own.
-func benchStatement(t *testing.T, p *kit.Program, plain *pgconn.PgConn, duck *sql.DB, bound int, text string) {
+func benchStatement(t *testing.T, p *kit.Program, plain *pgconn.PgConn, duck *sql.DB, rows, key string, bound int, text string) {
 	t.Helper()
 	var conns []*pgconn.PgConn
 	for i := range benchUsers {
@@ -200,7 +201,8 @@ func benchStatement(t *testing.T, p *kit.Program, plain *pgconn.PgConn, duck *sq
 		}
 		rows.Close()
 	})
-	fmt.Printf("at most %2d rows: ours %6.0f ms, PostgreSQL %6.0f ms (%.2f ×, aim 0.25), DuckDB over raw columns %5.0f ms (%.2f ×, aim 1.3): %s\n", bound, ours, own, ours/own, native, ours/native, text)
+	figures.Row(rows+" rows, "+key+" keys: ms, × PostgreSQL, × DuckDB", "`"+text+"`", fmt.Sprintf("at most %d of a person", bound), fmt.Sprintf("%.0f, %.2f ×, %.2f ×", ours, ours/own, ours/native),
+		"own SQL on PostgreSQL", fmt.Sprintf("%.0f", own), "DuckDB over raw columns", fmt.Sprintf("%.0f", native))
 	for _, c := range conns {
 		c.Close(context.Background())
 	}
@@ -220,7 +222,7 @@ func benchCopy(t *testing.T, plain *pgconn.PgConn, what string) (seconds float64
 var loggedTime = regexp.MustCompile(`time=(\S+) .*msg="(the private tables are copied|snapshot in force)`)
 
 // benchMaking prints what making the snapshot took, from the program's log.
-func benchMaking(t *testing.T, p *kit.Program, plain *pgconn.PgConn, rows string) {
+func benchMaking(t *testing.T, p *kit.Program, plain *pgconn.PgConn, rows, key string) {
 	t.Helper()
 	copied := timed(3, func(int) { benchCopy(t, plain, "") }) / 1000
 	var times []time.Time
@@ -255,7 +257,7 @@ func benchMaking(t *testing.T, p *kit.Program, plain *pgconn.PgConn, rows string
 	if peak != nil {
 		kib, _ = strconv.ParseFloat(string(peak[1]), 64)
 	}
-	fmt.Printf("making: %.0f rows a second, COPY TO %.0f (%.2f ×, aim 0.5); %.0f MiB beside a table of %.0f MiB (%.2f ×); at most %.0f MiB of memory in all\n",
-		n/seconds, n/copied, copied/seconds, float64(size)/(1<<20), table/(1<<20), float64(size)/table, kib/1024)
+	figures.Row("making it", key+" keys", "rows a second", figures.Number(n/seconds), "`COPY … TO` of the same columns", fmt.Sprintf("%s (%.2f ×, aim 0.5)", figures.Number(n/copied), copied/seconds),
+		"file, table", fmt.Sprintf("%.0f MiB, %.0f MiB (%.2f ×)", float64(size)/(1<<20), table/(1<<20), float64(size)/table), "most memory of the process", fmt.Sprintf("%.0f MiB", kib/1024))
 	fmt.Println(strings.Join(strings.Split(p.LogText(), "\n"), "\n"))
 }

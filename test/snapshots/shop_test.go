@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/figures"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -131,11 +132,11 @@ func TestBenchShop(t *testing.T) {
 				ours := timed(benchUsers, func(i int) { ask(t, conns[i], query) })
 				own := timed(3, func(int) { ask(t, plain, query) })
 				ratios = append(ratios, ours/own)
-				fmt.Printf("%s: ours %6.0f ms, PostgreSQL %6.0f ms (%.2f ×): %s\n", what, ours, own, ours/own, name)
+				figures.Row("a shop of "+figures.Number(6_000_000*scale)+" lines, "+what, name, "ours", fmt.Sprintf("%.0f ms", ours), "PostgreSQL", fmt.Sprintf("%.0f ms", own), "ratio", fmt.Sprintf("%.2f ×", ours/own))
 			}
 		}
 		slices.Sort(ratios)
-		fmt.Printf("%s: %d statements, median %.2f × (aim 1), most %.2f × (aim 3)\n", what, len(ratios), ratios[len(ratios)/2], ratios[len(ratios)-1])
+		figures.Row("all of them, "+what, fmt.Sprint(len(ratios), " statements"), "median (aim 1)", fmt.Sprintf("%.2f ×", ratios[len(ratios)/2]), "most (aim 3)", fmt.Sprintf("%.2f ×", ratios[len(ratios)-1]))
 		p.Stop(9)
 	}
 }
