@@ -177,7 +177,7 @@ func TestDocument(t *testing.T) {
 		}
 		age := known.age(m[1])
 		if age < 0 {
-			t.Errorf("%s: HEAD does not go back to %s", s.name, m[1])
+			t.Errorf("%s: HEAD does not go back to %s: measured before a rebase?", s.name, m[1])
 		} else if age > oldest {
 			t.Errorf("%s is %d commits old, more than %d: make bench ONLY=%s", s.name, age, oldest, s.name)
 		}
