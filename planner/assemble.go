@@ -44,16 +44,16 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 		return nil, refusal
 	}
 	plan := assembly{&plans.Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: plans.Bounded(out.Columns, s.Bounds), Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns, Bounds: s.Bounds}}
-	said := slices.Clone(b.Said)
+	notes := slices.Clone(b.Notes)
 	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: o}
 	for _, q := range b.Questions {
-		if q.Kept > 0 {
+		if q.Preserved > 0 {
 			if refusal = bind.Unseen(q, b.Env.Work); refusal != nil {
 				return nil, refusal
 			}
 		}
 	}
-	leaves, chosen, refusal := (&choose.LeafPlanner{Binder: b, Notes: &said, Optimizer: ch}).LeafPlans()
+	leaves, chosen, refusal := (&choose.LeafPlanner{Binder: b, Notes: &notes, Optimizer: ch}).LeafPlans()
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -65,30 +65,30 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	if refusal != nil {
 		return nil, refusal
 	}
-	choose.TellUnclosed(all, paths, &said)
+	choose.NoteUnclosed(all, paths, &notes)
 	for i, lp := range leaves {
-		plan.addLeaf(i, lp, paths[i], &said)
+		plan.addLeaf(i, lp, paths[i], &notes)
 		for _, a := range lp.Requests {
 			if a.Wanted() {
-				a.TellRules(&said)
+				a.NoteRules(&notes)
 			}
 		}
-		plan.tellFew(plan.Leaves[i], &said)
+		plan.noteFew(plan.Leaves[i], &notes)
 	}
 	plan.addChoices(leaves, chosen, paths[len(leaves):])
-	plan.tellEmptyGroups(b, &said)
+	plan.noteEmptyGroups(b, &notes)
 	if c.Alternatives {
 		plan.Alternatives = ch.Alternatives(all, paths)
 	}
-	plan.Notes = append(append(said, ch.Dates...), ch.Hints...)
-	if refusal = plan.addMadeUps(b); refusal != nil {
+	plan.Notes = append(append(notes, ch.Dates...), ch.Hints...)
+	if refusal = plan.addSyntheticRows(b); refusal != nil {
 		return nil, refusal
 	}
 	for _, t := range b.Probed {
 		plan.Probed = append(plan.Probed, t.Name)
 		plan.Notes = append(plan.Notes, "a SELECT of rows of "+t.Name+" has none, by dp.probes = empty; count(*), sums and the like are answered")
 	}
-	plan.tellErrors(out.Shown)
+	plan.noteErrors(out.Shown)
 	plan.Outputs = outputs(b, b.Top)
 	plan.Statement = plan.digest(s.Text, values)
 	plan.Asked = b.Env.Asked
@@ -99,7 +99,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 type assembly struct{ *plans.Plan }
 
 // addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
-func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, said *semantics.Notes) {
+func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, notes *semantics.Notes) {
 	leaf := &plans.Leaf{Name: plans.LeafName(i), SQL: lp.Sql}
 	for k, e := range lp.Keys {
 		leaf.Found = leaf.Found || semantics.Closed(lp.Table, e) != nil
@@ -111,7 +111,7 @@ func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, said
 	for s, keys := range lp.Sets {
 		order := lp.Frames[s].ShownRows()
 		if hidden := lp.Frames[s].Concealed(); len(hidden) > 0 {
-			said.Add("what is outside the domain of " + plans.ColumnNames(hidden) + " has no group of its own, and is in totals")
+			notes.Add("what is outside the domain of " + plans.ColumnNames(hidden) + " has no group of its own, and is in totals")
 		}
 		leaf.Rows += len(order)
 		for k := range lp.Keys {
@@ -128,7 +128,7 @@ func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, said
 			}
 		}
 	}
-	p.fillWidths(leaf, lp, said)
+	p.fillWidths(leaf, lp, notes)
 	if lp.Turned != nil {
 		leaf = lp.Turned.Over(leaf, lp.At)
 		if len(paths) == 1 && paths[0] != nil && paths[0].TopK != nil {
@@ -172,7 +172,7 @@ func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, fram
 }
 
 // fillWidths fills the columns that are half-widths: in all rows of a grouping set the largest, as the notice tells it.
-func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, said *semantics.Notes) {
+func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *semantics.Notes) {
 	widest, threshold := int64(0), int64(0)
 	for n, c := range lp.Counters {
 		if c.Width == nil {
@@ -190,22 +190,22 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, said *semant
 		}
 	}
 	if threshold > 0 {
-		said.Add("count(DISTINCT …) is the number of declared values that more than " + predicate.Text(threshold) + " rows have, which is twice the error of their counts: it may miss rarer ones, and GROUP BY shows the counts")
+		notes.Add("count(DISTINCT …) is the number of declared values that more than " + predicate.Text(threshold) + " rows have, which is twice the error of their counts: it may miss rarer ones, and GROUP BY shows the counts")
 	}
 	if widest > 0 {
-		said.Add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + predicate.Text(widest))
+		notes.Add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + predicate.Text(widest))
 	}
 }
 
-// tellFew notes where the number of different values is lost in its noise.
-func (p assembly) tellFew(leaf *plans.Leaf, said *semantics.Notes) {
+// noteFew notes where the number of different values is lost in its noise.
+func (p assembly) noteFew(leaf *plans.Leaf, notes *semantics.Notes) {
 	for _, c := range leaf.Counts {
 		for _, run := range c.Runs {
 			if run.Most == 0 || run.Measure < 0 {
 				continue
 			}
 			if e := p.Measures[run.Measure].Spec.Only(run.Counter).Error(predicate.One(0), p.Confidence); e.HalfWidth >= run.Most {
-				said.Add("there are at most " + predicate.Text(run.Most) + " different values, fewer than the error of their number: GROUP BY tells more")
+				notes.Add("there are at most " + predicate.Text(run.Most) + " different values, fewer than the error of their number: GROUP BY tells more")
 			}
 		}
 	}
@@ -224,8 +224,8 @@ func (p assembly) measure(m *plans.Measure) int {
 	return len(p.Measures) - 1
 }
 
-// tellErrors adds to each column that is a count of one leaf its largest expected error.
-func (p assembly) tellErrors(from *bind.Shown) {
+// noteErrors adds to each column that is a count of one leaf its largest expected error.
+func (p assembly) noteErrors(from *bind.Shown) {
 	if from == nil || from.Leaf < 0 {
 		return
 	}

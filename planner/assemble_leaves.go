@@ -16,12 +16,12 @@ import (
 
 // addAlarm puts an alarm into the leaf that shows it.
 func (p assembly) addAlarm(s *linear.Query, w *choose.Path) {
-	column := &p.Leaves[s.Alarm.Leaf].Counts[s.Alarm.Counter]
+	column := &p.Leaves[s.Threshold.Leaf].Counts[s.Threshold.Counter]
 	column.Type = policy.Bool
 	run := &column.Runs[0]
-	run.Alarm = &plans.AlarmQuestion{Least: s.Alarm.Least}
+	run.Threshold = &plans.ThresholdQuestion{Least: s.Threshold.Least}
 	if w != nil {
-		run.Measure, run.Alarm = p.measure(w.Measure), w.Alarm
+		run.Measure, run.Threshold = p.measure(w.Measure), w.Threshold
 	}
 }
 
@@ -30,23 +30,23 @@ func (p assembly) ranked(leaf *plans.Leaf, w *choose.Path) {
 	c := w.TopK
 	scale, _ := c.Scale.Float64()
 	run := plans.Run{Measure: p.measure(w.Measure), Spans: make([][]mechanisms.Span, leaf.Rows)}
-	run.Pick = &plans.Pick{Kind: c.Choice.Kind, Top: c.Choice.Most, At: c.At, Weighed: c.Own, Rank: w.Measure.Spec.RankError(p.Confidence) * scale}
+	run.Selected = &plans.SelectedValue{Kind: c.Choice.Kind, Top: c.Choice.Most, At: c.At, Weighed: c.Own, Rank: w.Measure.Spec.RankError(p.Confidence) * scale}
 	leaf.Counts[0].Runs = []plans.Run{run}
 }
 
-// addMadeUps puts made-up rows into the plan.
-func (p assembly) addMadeUps(b *bind.Binder) *refuse.Refusal {
-	for _, u := range b.MadeUps {
-		m := &plans.MadeUp{Measure: p.measure(u.Measure), Columns: u.Columns}
-		for _, part := range u.Cells.Parts {
+// addSyntheticRows puts made-up rows into the plan.
+func (p assembly) addSyntheticRows(b *bind.Binder) *refuse.Refusal {
+	for _, u := range b.Synthetic {
+		m := &plans.SyntheticRows{Measure: p.measure(u.Measure), Columns: u.Columns}
+		for _, part := range u.Cells.Factors {
 			m.Sizes = append(m.Sizes, part.Classes)
 			i := slices.Index(u.Release.Columns, u.Release.Table.Columns[part.Columns[0]])
 			m.From = append(m.From, u.Release.Cells(i))
 		}
-		leaf := &plans.Leaf{Name: u.Name, MadeUp: m, Rows: u.Release.Rows, SQL: "made-up rows of " + u.Release.Name}
+		leaf := &plans.Leaf{Name: u.Name, Synthetic: m, Rows: u.Release.Rows, SQL: "made-up rows of " + u.Release.Name}
 		for _, c := range u.Columns {
 			of := -1
-			for i, part := range u.Cells.Parts {
+			for i, part := range u.Cells.Factors {
 				if u.Release.Table.Columns[part.Columns[0]] == c {
 					of = i
 				}
@@ -67,7 +67,7 @@ func (p assembly) addMadeUps(b *bind.Binder) *refuse.Refusal {
 func (p assembly) addChoices(leaves, list []*choose.LeafPlan, paths [][]*choose.Path) {
 	for i, own := range list {
 		s, w := own.Requests[0].Query, paths[i][0]
-		if s.Alarm != nil {
+		if s.Threshold != nil {
 			p.addAlarm(s, w)
 			continue
 		}
@@ -79,7 +79,7 @@ func (p assembly) addChoices(leaves, list []*choose.LeafPlan, paths [][]*choose.
 			if c.Choice != nil && c.Choice.Set == s.Chosen.Of {
 				pick := choose.ChosenColumn(s, lp, c.Choice, w, p.Confidence)
 				run := &leaf.Counts[n].Runs[s.Chosen.Set]
-				if run.Measure, run.Pick = measure, pick; w != nil && w.Reading != nil {
+				if run.Measure, run.Selected = measure, pick; w != nil && w.Reading != nil {
 					run.Counter = w.Reading.Counters[0]
 				}
 				leaf.Counts[n].Type = c.Choice.Typ
@@ -91,7 +91,7 @@ func (p assembly) addChoices(leaves, list []*choose.LeafPlan, paths [][]*choose.
 // first makes a fresh measure the first level of a ladder, where it can be one: of her own, counted, under the pure
 // accountant, and cheaper than the dearest statement.
 func (p assembly) first(m *plans.Measure) {
-	if p.Dataset == nil || p.Dataset.Accountant != privacy.Pure || m.Ladder != nil || m.Held || m.Shared || m.Open != nil || m.Growth != nil {
+	if p.Dataset == nil || p.Dataset.Accountant != privacy.Pure || m.Refinement != nil || m.Held || m.Shared || m.Open != nil || m.Continual != nil {
 		return
 	}
 	level, top := m.Cost.Epsilon, p.Dataset.Defaults.MaxEpsilon
@@ -99,13 +99,13 @@ func (p assembly) first(m *plans.Measure) {
 		return
 	}
 	if finest, ok := m.Spec.At(level, top); ok && finest.Refinable(m.Spec, finest) {
-		m.Ladder = &plans.Ladder{Level: level, Top: top, Spec: finest}
+		m.Refinement = &plans.Refinement{Level: level, Top: top, Spec: finest}
 	}
 }
 
 // fillTop reads the ranks of the chosen rows.
 func (p assembly) fillTop(run *plans.Run, s *linear.Query, order []int) {
-	run.Pick = &plans.Pick{Kind: mechanisms.Largest, Top: s.First, At: slices.Clone(order), Rank: p.Measures[run.Measure].Spec.RankError(p.Confidence)}
+	run.Selected = &plans.SelectedValue{Kind: mechanisms.Largest, Top: s.First, At: slices.Clone(order), Rank: p.Measures[run.Measure].Spec.RankError(p.Confidence)}
 }
 
 // mixedRow are the terms of a row that is made up of some cells of a question.

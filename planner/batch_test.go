@@ -122,7 +122,7 @@ func TestBatchTwin(t *testing.T) {
 	}
 }
 
-func checkBought(t *testing.T, c reuse.Context, sql string, said workload.BatchStatement, rows []scalar.Row, kinds map[string]int) {
+func checkBought(t *testing.T, c reuse.Context, sql string, notes workload.BatchStatement, rows []scalar.Row, kinds map[string]int) {
 	t.Helper()
 	p := planOrRefusal(t, c, sql)
 	if p == nil {
@@ -147,7 +147,7 @@ func checkBought(t *testing.T, c reuse.Context, sql string, said workload.BatchS
 	if math.IsInf(worst, 1) {
 		t.Errorf("%s is read from sums that cannot be read", sql)
 	}
-	if half := float64(said.HalfWidth); said.Values > 0 && worst > 1 && half < .9*math.Sqrt(worst) {
+	if half := float64(notes.HalfWidth); notes.Values > 0 && worst > 1 && half < .9*math.Sqrt(worst) {
 		t.Errorf("%s: at most ±%g was said, and a value has deviation %g", sql, half, math.Sqrt(worst))
 	}
 	agree(t, sql, answer(p.Leaves[0], trueVectors(t, p, rows)), naive(t, c, sql, rows))

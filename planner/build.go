@@ -28,7 +28,7 @@ import (
 func planOpen(s parse.Statement, values []policy.Value, c reuse.Context) (*plans.Plan, *refuse.Refusal) {
 	o := &discovery.Keys{Found: map[*policy.Column]*discovery.Finding{}, Values: map[*policy.Column][]string{}}
 	var last *refuse.Refusal
-	for range discovery.MostBindings {
+	for range discovery.MaxBindings {
 		o.Tables = map[*policy.Table]*policy.Table{}
 		p, refusal := build(s, values, c, o)
 		if refusal != nil && len(refusal.Named) > 0 {

@@ -31,7 +31,7 @@ var sums = []struct {
 // column of its own, and holds them against the twin, which evaluates them as they are written. What was bought is free again.
 func TestTwinComputed(t *testing.T) {
 	const seed = 59
-	defer func(most, plain int) { plans.MaxCells, linear.MostPlain = most, plain }(plans.MaxCells, linear.MostPlain)
+	defer func(most, plain int) { plans.MaxCells, linear.MaxPlain = most, plain }(plans.MaxCells, linear.MaxPlain)
 	r := rand.New(rand.NewSource(seed))
 	c := testContext(t, testPolicy(t))
 	people := c.Dataset.Tables[0]
@@ -57,7 +57,7 @@ func TestTwinComputed(t *testing.T) {
 			sql += " GROUP BY " + key()
 		}
 		plans.MaxCells = 1 << (9 + r.Intn(12))
-		linear.MostPlain = plans.MaxCells / 2
+		linear.MaxPlain = plans.MaxCells / 2
 		p := planOrRefusal(t, c, sql)
 		if p == nil {
 			continue

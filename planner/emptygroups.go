@@ -42,14 +42,14 @@ type emptyGroups struct {
 type emptySearch struct {
 	b      *bind.Binder
 	plan   assembly
-	said   *semantics.Notes
+	notes  *semantics.Notes
 	known  map[*pg.SelectStmt]*emptyGroups
 	errors map[*plans.CountColumn]int64
 	steps  int // expressions that were evaluated
 }
 
-// mostEmptySteps bounds the expressions that are evaluated for a statement; what is beyond counts as not known.
-const mostEmptySteps = 1 << 13
+// maxEmptySteps bounds the expressions that are evaluated for a statement; what is beyond counts as not known.
+const maxEmptySteps = 1 << 13
 
 func isCall(n *pg.Node, name string) bool {
 	called, refusal := ast.FunctionName(n.GetFuncCall())
@@ -79,7 +79,7 @@ func (w *emptyWalk) groupsOf(g *bind.Grouping) *emptyGroups {
 	leaf := w.plan.Leaves[g.Leaf]
 	e.rows = int64(leaf.Rows)
 	for i, c := range g.Q.Counters {
-		if len(c.Where) == 0 && c.Sum == nil && c.Values == nil && c.Units == nil && c.Choice == nil && c.Alarm == nil && c.Width == nil {
+		if len(c.Where) == 0 && c.Sum == nil && c.Values == nil && c.Units == nil && c.Choice == nil && c.Threshold == nil && c.Width == nil {
 			e.error = w.columnError(&leaf.Counts[i])
 		}
 	}
@@ -128,7 +128,7 @@ const farSum = 1 << 40
 
 // atLeaf is the value of an expression above a leaf at a group that nobody is in, nil where it is not known.
 func (w *emptyWalk) atLeaf(g *bind.Grouping, n *pg.Node, noise bool) *semantics.Expr {
-	if w.steps++; n == nil || w.steps > mostEmptySteps || g.Alarms != nil {
+	if w.steps++; n == nil || w.steps > maxEmptySteps || g.Alarms != nil {
 		return nil
 	}
 	before := len(g.Q.Counters)
@@ -214,7 +214,7 @@ func isNothing(e *semantics.Expr, zero bool) bool {
 
 // at is the value of an expression where one relation's row is of a group that nobody is in, nil where it is not known.
 func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool) *semantics.Expr {
-	if w.steps++; n == nil || w.steps > mostEmptySteps {
+	if w.steps++; n == nil || w.steps > maxEmptySteps {
 		return nil
 	}
 	t := &semantics.Translator{Env: w.b.Env, Params: w.b.Params, Place: "SELECT"}
@@ -297,11 +297,11 @@ func (w *emptyWalk) tell(from []*emptyGroups) {
 		}
 		switch {
 		case !e.filtered:
-			w.said.Add("groups of " + e.keys + " that nobody is in take part, as they do not in plain SQL: " + by + " leaves them out")
+			w.notes.Add("groups of " + e.keys + " that nobody is in take part, as they do not in plain SQL: " + by + " leaves them out")
 		case e.error > 0:
-			w.said.Add("by noise up to half of the groups of " + e.keys + " that nobody is in pass the condition: " + by + " leaves nearly all of them out")
+			w.notes.Add("by noise up to half of the groups of " + e.keys + " that nobody is in pass the condition: " + by + " leaves nearly all of them out")
 		default:
-			w.said.Add("by noise some groups of " + e.keys + " that nobody is in pass the condition: one on count(*) above its error leaves them out")
+			w.notes.Add("by noise some groups of " + e.keys + " that nobody is in pass the condition: one on count(*) above its error leaves them out")
 		}
 	}
 }

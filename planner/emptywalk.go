@@ -27,12 +27,12 @@ type emptyWalk struct {
 	with []groupRows
 }
 
-// tellEmptyGroups notes where groups that nobody is in decide about what a statement shows.
-func (p assembly) tellEmptyGroups(b *bind.Binder, said *semantics.Notes) {
+// noteEmptyGroups notes where groups that nobody is in decide about what a statement shows.
+func (p assembly) noteEmptyGroups(b *bind.Binder, notes *semantics.Notes) {
 	quiet := *b
 	quiet.Env.Asked = new(atomic.Bool)
 	quiet.Params = &semantics.Parameters{Values: b.Params.Values, Types: slices.Clone(b.Params.Types), Describing: b.Params.Describing}
-	search := &emptySearch{b: &quiet, plan: p, said: said, known: map[*pg.SelectStmt]*emptyGroups{}, errors: map[*plans.CountColumn]int64{}}
+	search := &emptySearch{b: &quiet, plan: p, notes: notes, known: map[*pg.SelectStmt]*emptyGroups{}, errors: map[*plans.CountColumn]int64{}}
 	(&emptyWalk{emptySearch: search}).query(b.Top)
 }
 

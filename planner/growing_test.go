@@ -64,8 +64,8 @@ func (s *shelf) take(t testing.TB, c reuse.Context, sql string) *plans.Plan {
 	p := mustBuild(t, c, sql)
 	for _, m := range p.Measures {
 		if spec := m.Spec; !m.Held {
-			if m.Growth != nil {
-				spec = m.Growth.Spec
+			if m.Continual != nil {
+				spec = m.Continual.Spec
 			}
 			s.list = append(s.list, reuse.Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: spec, Cost: m.Cost, Described: m.Describe(), At: c.Now})
 		}
@@ -95,8 +95,8 @@ func TestGrowingRelease(t *testing.T) {
 	c, held := growingContext(t)
 	first := held.take(t, c, "SELECT count(*) FROM hires WHERE hired >= DATE '2024-02-01'")
 	m := first.Measures[0]
-	if m.Growth == nil || m.Growth.Through != march || m.Growth.Spec.Cells != 366 || m.Spec.Cells != march || !m.Shared || m.Cost != first.Cost || first.Cost != (privacy.Cost{Epsilon: epsilon(t, "0.5")}) {
-		t.Fatalf("measure %+v with growth %+v", m, m.Growth)
+	if m.Continual == nil || m.Continual.Through != march || m.Continual.Spec.Cells != 366 || m.Spec.Cells != march || !m.Shared || m.Cost != first.Cost || first.Cost != (privacy.Cost{Epsilon: epsilon(t, "0.5")}) {
+		t.Fatalf("measure %+v with growth %+v", m, m.Continual)
 	}
 	if !left(first, "2024-03-14") {
 		t.Errorf("notes %q", first.Notes)
@@ -117,7 +117,7 @@ func TestGrowingRelease(t *testing.T) {
 		"SELECT count(*) FILTER (WHERE hired < DATE '2024-02-01'), count(*) FILTER (WHERE hired < DATE '2024-03-01') FROM hires": false,
 	} {
 		p := mustBuild(t, later, sql)
-		if !p.Cost.IsZero() || len(p.Measures) != 1 || p.Measures[0].Growth == nil || p.Measures[0].Growth.Through != march+10 || !p.Measures[0].Held {
+		if !p.Cost.IsZero() || len(p.Measures) != 1 || p.Measures[0].Continual == nil || p.Measures[0].Continual.Through != march+10 || !p.Measures[0].Held {
 			t.Errorf("%s costs %s", sql, p.Cost)
 		}
 		if left(p, "2024-03-24") != note {
@@ -128,7 +128,7 @@ func TestGrowingRelease(t *testing.T) {
 		}
 	}
 	for _, sql := range []string{"SELECT ward, count(*) FROM hires GROUP BY 1", "SELECT count(*) FROM hires WHERE hired < DATE '2024-02-01' AND ward = 'a'"} {
-		if p := mustBuild(t, later, sql); p.Cost.IsZero() || p.Measures[0].Growth != nil {
+		if p := mustBuild(t, later, sql); p.Cost.IsZero() || p.Measures[0].Continual != nil {
 			t.Errorf("%s was read from the release", sql)
 		}
 	}
@@ -139,29 +139,29 @@ func TestGrowingReleaseGoesFirst(t *testing.T) {
 	c, held := growingContext(t)
 	const sql = "SELECT count(*) FROM hires WHERE hired >= DATE '2024-02-01'"
 	c.Settings.Epsilon = epsilon(t, "0.3")
-	if p := held.take(t, c, sql); p.Measures[0].Growth != nil || !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "SET dp.epsilon = 0.5") }) {
+	if p := held.take(t, c, sql); p.Measures[0].Continual != nil || !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "SET dp.epsilon = 0.5") }) {
 		t.Fatalf("bought above dp.epsilon: %v", p.Notes)
 	}
 	c.Settings.Epsilon = epsilon(t, "0.5")
 	held.take(t, c, "SELECT count(*) FROM hires WHERE hired < DATE '2024-01-20'")
-	if p := mustBuild(t, c, sql); p.Measures[0].Growth == nil || !p.Cost.IsZero() {
+	if p := mustBuild(t, c, sql); p.Measures[0].Continual == nil || !p.Cost.IsZero() {
 		t.Errorf("read from %s", p.Measures[0].Why)
 	}
 	c.Settings.MaxError = 200
-	if p := mustBuild(t, c, sql); p.Measures[0].Growth == nil || !p.Cost.IsZero() {
+	if p := mustBuild(t, c, sql); p.Measures[0].Continual == nil || !p.Cost.IsZero() {
 		t.Errorf("with dp.max_error read from %s", p.Measures[0].Why)
 	}
 }
 
 func TestGrowingByThePolicy(t *testing.T) {
 	const open, shut = "SELECT count(*) FROM hires WHERE hired >= DATE '2024-02-01'", "SELECT count(*) FROM hires WHERE hired < DATE '2024-02-01'"
-	grows := func(c reuse.Context, sql string) bool { return mustBuild(t, c, sql).Measures[0].Growth != nil }
+	grows := func(c reuse.Context, sql string) bool { return mustBuild(t, c, sql).Measures[0].Continual != nil }
 	c, held := growingContext(t, "appends: hired", "appends: {column: hired, unclosed: count}")
 	if grows(c, open) || !grows(c, shut) {
 		t.Error("unclosed: count")
 	}
 	held.take(t, c, shut)
-	if p := mustBuild(t, c, open); p.Cost.IsZero() || p.Measures[0].Growth != nil {
+	if p := mustBuild(t, c, open); p.Cost.IsZero() || p.Measures[0].Continual != nil {
 		t.Error("unclosed: count, with the release held")
 	}
 	if c, _ = growingContext(t, "nulls: exclude, ", ""); grows(c, "SELECT hired, count(*) FROM hires GROUP BY 1") || !grows(c, open) {
@@ -181,13 +181,13 @@ func TestGrowingByThePolicy(t *testing.T) {
 	}
 	longer, _ := growingContext(t, "max: 2024-12-31", "max: 2025-12-31")
 	longer.Holdings = bought
-	if p := mustBuild(t, longer, shut); p.Cost.IsZero() || p.Measures[0].Growth == nil {
+	if p := mustBuild(t, longer, shut); p.Cost.IsZero() || p.Measures[0].Continual == nil {
 		t.Error("a longer horizon is another release, charged anew")
 	}
-	if old.Now = time.Date(2024, 1, 2, 23, 0, 0, 0, time.UTC); mustBuild(t, old, open).Measures[0].Growth != nil {
+	if old.Now = time.Date(2024, 1, 2, 23, 0, 0, 0, time.UTC); mustBuild(t, old, open).Measures[0].Continual != nil {
 		t.Error("read before any day is closed")
 	}
-	if old.Now = time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC); mustBuild(t, old, open).Measures[0].Growth.Through != 366 || left(mustBuild(t, old, open), "") {
+	if old.Now = time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC); mustBuild(t, old, open).Measures[0].Continual.Through != 366 || left(mustBuild(t, old, open), "") {
 		t.Error("read after the horizon")
 	}
 	if c, _ = growingContext(t, "        releases: [{kind: range, columns: [hired], epsilon: 0.5}]\n", ""); grows(c, shut) {

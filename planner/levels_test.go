@@ -72,7 +72,7 @@ func TestReleaseAtALevel(t *testing.T) {
 	if whole.Digest != m.Digest || strings.Contains(whole.Why, "level") {
 		t.Errorf("the measure at the whole: %s", whole.Why)
 	}
-	if mustBuild(t, alice, days).Measures[0].Growth == nil || mustBuild(t, bob, days).Measures[0].Declared != nil {
+	if mustBuild(t, alice, days).Measures[0].Continual == nil || mustBuild(t, bob, days).Measures[0].Declared != nil {
 		t.Error("a release that grows, at a level")
 	}
 	const byAge = "SELECT age, count(*) FROM hires GROUP BY 1"

@@ -11,7 +11,7 @@ import (
 )
 
 // manyRegions has two rows of A, of one label, and one of B.
-type manyRegions struct{ reuse.NothingKept }
+type manyRegions struct{ reuse.NoCache }
 
 func (manyRegions) Rows(*policy.Table) ([][]policy.Value, bool) {
 	return [][]policy.Value{{"A", "north"}, {"B", "south"}, {"A", "north"}, {"A", "west"}, {"Z", "none"}, {nil, "nowhere"}}, true
@@ -86,7 +86,7 @@ func TestMatchedRefuses(t *testing.T) {
 
 // crowd is so many rows of one key.
 type crowd struct {
-	reuse.NothingKept
+	reuse.NoCache
 	n int
 }
 
@@ -121,7 +121,7 @@ func TestMatchedOrder(t *testing.T) {
 	}
 }
 
-type reversed struct{ reuse.NothingKept }
+type reversed struct{ reuse.NoCache }
 
 func (reversed) Rows(t *policy.Table) ([][]policy.Value, bool) {
 	list, _ := manyRegions{}.Rows(t)

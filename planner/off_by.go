@@ -38,7 +38,7 @@ func (p assembly) offBy(leaf *plans.Leaf, linear []bind.WeighedCount) *big.Rat {
 func (p assembly) runOff(leaf *plans.Leaf, linear []bind.WeighedCount, r int, unit *big.Rat) (width int64, known bool) {
 	first := &leaf.Counts[linear[0].Column].Runs[r]
 	if len(linear) == 1 {
-		if first.Pick != nil || first.Alarm != nil {
+		if first.Selected != nil || first.Threshold != nil {
 			return 0, false
 		}
 		return p.RunError(first).HalfWidth, true
@@ -47,10 +47,10 @@ func (p assembly) runOff(leaf *plans.Leaf, linear []bind.WeighedCount, r int, un
 	var parts []mechanisms.Weighted
 	for _, w := range linear {
 		run := &leaf.Counts[w.Column].Runs[r]
-		if run.Measure < 0 && run.Pick == nil && run.Mix == nil { // a public fact
+		if run.Measure < 0 && run.Selected == nil && run.Mix == nil { // a public fact
 			continue
 		}
-		if run.Mix != nil || run.Pick != nil || run.Alarm != nil || len(run.Spans) != len(first.Spans) || mechanisms.Is[*mechanisms.Online](p.Measures[run.Measure].Spec) {
+		if run.Mix != nil || run.Selected != nil || run.Threshold != nil || len(run.Spans) != len(first.Spans) || mechanisms.Is[*mechanisms.Online](p.Measures[run.Measure].Spec) {
 			return 0, false
 		}
 		spec := p.Measures[run.Measure].Spec

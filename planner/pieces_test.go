@@ -26,7 +26,7 @@ import (
 // and holds what is counted against the twin. What a release of pieces answers is held against the twin too.
 func TestTwinPieces(t *testing.T) {
 	const seed = 31
-	defer func(most, plain int) { plans.MaxCells, linear.MostPlain = most, plain }(plans.MaxCells, linear.MostPlain)
+	defer func(most, plain int) { plans.MaxCells, linear.MaxPlain = most, plain }(plans.MaxCells, linear.MaxPlain)
 	r := rand.New(rand.NewSource(seed))
 	c := testContext(t, testPolicy(t))
 	people := c.Dataset.Tables[0]
@@ -39,7 +39,7 @@ func TestTwinPieces(t *testing.T) {
 			sql = randomSQL(r)
 		}
 		plans.MaxCells = 1 << (6 + r.Intn(6))
-		linear.MostPlain = plans.MaxCells / 2
+		linear.MaxPlain = plans.MaxCells / 2
 		p := planOrRefusal(t, c, sql)
 		if p == nil {
 			continue
@@ -259,7 +259,7 @@ func parsedText(t testing.TB, sql string) []parse.Statement {
 // TestWeightsOfPieces: where a part is made of pieces, what an expression adds is still that of each row's own cell.
 func TestWeightsOfPieces(t *testing.T) {
 	const seed = 12
-	defer func(most, plain int) { plans.MaxCells, linear.MostPlain = most, plain }(plans.MaxCells, linear.MostPlain)
+	defer func(most, plain int) { plans.MaxCells, linear.MaxPlain = most, plain }(plans.MaxCells, linear.MaxPlain)
 	r := rand.New(rand.NewSource(seed))
 	c := testContext(t, testPolicy(t))
 	people := c.Dataset.Tables[0]
@@ -294,7 +294,7 @@ func TestWeightsOfPieces(t *testing.T) {
 		for _, where := range []string{"", " WHERE age > 30 OR kids > 3", " WHERE CASE WHEN kids > 3 THEN age > 50 ELSE hired > '2010-01-01' END"} {
 			sql := "SELECT sum(" + k.sum + ") FROM people" + where
 			for plans.MaxCells = 1 << 5; plans.MaxCells <= 1<<20; plans.MaxCells *= 4 {
-				linear.MostPlain = plans.MaxCells / 2
+				linear.MaxPlain = plans.MaxCells / 2
 				p := planOrRefusal(t, c, sql)
 				if p == nil || where != "" && plans.MaxCells > 1<<12 {
 					continue

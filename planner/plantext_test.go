@@ -115,12 +115,12 @@ func pickText(c *plans.CountColumn, row int) string {
 			row -= len(run.Spans)
 			continue
 		}
-		if q := run.Alarm; q != nil && q.Measure != nil {
+		if q := run.Threshold; q != nil && q.Measure != nil {
 			return fmt.Sprintf("whether %d of %s, where %s, asked of %d", q.Least, q.Measure.Name, predText(q.Measure.Where), run.Measure)
 		} else if q != nil {
 			return "no"
 		}
-		p := run.Pick
+		p := run.Selected
 		if run.Measure < 0 || p.At[row] < 0 {
 			return c.Type.Name() + " NULL"
 		}

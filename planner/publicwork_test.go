@@ -11,7 +11,7 @@ import (
 
 // longList is a public table of so many rows, each with a key of its own.
 type longList struct {
-	reuse.NothingKept
+	reuse.NoCache
 	n int
 }
 

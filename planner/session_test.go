@@ -222,7 +222,7 @@ func TestMadeUpValues(t *testing.T) {
 		t.Fatal(refusal)
 	}
 	leaf := plan.Leaves[0]
-	m, table := leaf.MadeUp, p.Datasets[0].Tables[0]
+	m, table := leaf.Synthetic, p.Datasets[0].Tables[0]
 	seen := map[policy.Value]bool{}
 	for cell := range plan.Measures[m.Measure].Spec.Cells {
 		for row := range 30 {

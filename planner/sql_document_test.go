@@ -95,7 +95,7 @@ var sqlVariants = []struct{ title, old, new string }{
 	{"add-remove, 3 groups of 1 row", "max_rows_per_unit: 3", "max_groups_per_unit: 3\n        max_rows_per_group: 1"},
 }
 
-type regionRows struct{ reuse.NothingKept }
+type regionRows struct{ reuse.NoCache }
 
 func (regionRows) Rows(*policy.Table) ([][]policy.Value, bool) {
 	return [][]policy.Value{{"A", "north"}, {"B", "south"}}, true

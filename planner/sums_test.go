@@ -180,8 +180,8 @@ func TestGridsOfNarrowDomainsFarFromZero(t *testing.T) {
 	} {
 		least, _ := new(big.Rat).SetString(d.least)
 		most, _ := new(big.Rat).SetString(d.most)
-		g, low, high := semantics.GridOf(least, most, d.exponent, true, semantics.MostAdded)
-		if low >= high || max(-low, high) > semantics.MostAdded {
+		g, low, high := semantics.GridOf(least, most, d.exponent, true, semantics.MaxAdded)
+		if low >= high || max(-low, high) > semantics.MaxAdded {
 			t.Errorf("%s to %s: %+v from %d to %d", d.least, d.most, g, low, high)
 		}
 		for x, k := range map[*big.Rat]int64{least: low, most: high} {

@@ -15,7 +15,7 @@ import (
 // TestUnlikeCellsTellAsMuchAsAll: whatever is asked of a release, it is read in the same way, or not at all, when one of each
 // kind of cells is looked at as when all are.
 func TestUnlikeCellsTellAsMuchAsAll(t *testing.T) {
-	defer func(was int) { linear.MostPlain = was }(linear.MostPlain)
+	defer func(was int) { linear.MaxPlain = was }(linear.MaxPlain)
 	c := testContext(t, instancePolicy(t, onlineText))
 	c.Settings.Epsilon = epsilon(t, "1")
 	bought, refusal := planSession(t, c, "SELECT count(*) FROM people WHERE income < 50000")
@@ -48,7 +48,7 @@ func TestUnlikeCellsTellAsMuchAsAll(t *testing.T) {
 		q := fmt.Sprintf(forms[random.IntN(len(forms))], condition())
 		var seen [2]any
 		for i, most := range []int{math.MaxInt, 0} {
-			linear.MostPlain = most
+			linear.MaxPlain = most
 			p, refusal := planSession(t, c, q)
 			if refusal != nil {
 				seen[i] = refusal.ID

@@ -243,7 +243,7 @@ func (p *Pricer) hold(plan *plans.Plan) {
 	if plan != nil {
 		for _, m := range plan.Measures {
 			if m.Refines() {
-				p.refined(m.Ladder.From)
+				p.refined(m.Refinement.From)
 			}
 			if !m.Held {
 				p.bought = append(p.bought, ledger.Release{ID: -1 - int64(len(p.bought)), Item: pipeline.Item(m), At: p.Now})

@@ -41,14 +41,14 @@ func alarmsOf(t *testing.T, p *policy.Policy, d dialect.Dialect, statements []st
 		found := 0
 		for _, column := range plan.Leaves[0].Counts {
 			for _, run := range column.Runs {
-				if run.Alarm == nil || run.Alarm.Measure == nil {
+				if run.Threshold == nil || run.Threshold.Measure == nil {
 					continue
 				}
-				q, err := rewrite.Render(run.Alarm.Measure, d)
+				q, err := rewrite.Render(run.Threshold.Measure, d)
 				if err != nil {
 					t.Fatal(err)
 				}
-				found, list = found+1, append(list, measured{text, run.Alarm.Measure, q})
+				found, list = found+1, append(list, measured{text, run.Threshold.Measure, q})
 			}
 		}
 		if found == 0 {

@@ -126,7 +126,7 @@ func candidatesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated e
 				t.Fatalf("it is answered by %s, not by a choice", m.Kind)
 			}
 			scores := scoresOf(m, cellsOf(t, plan)[0])
-			pick, keys := plan.Leaves[0].Counts[0].Runs[0].Pick, plan.Leaves[0].Keys
+			pick, keys := plan.Leaves[0].Counts[0].Runs[0].Selected, plan.Leaves[0].Keys
 			want := map[string]*big.Rat{}
 			for _, row := range own(t, fmt.Sprintf("SELECT %s, %s FROM %s", race.keys, race.score, race.from)) {
 				if x, ok := new(big.Rat).SetString(row[1]); ok && x.Sign() != 0 {

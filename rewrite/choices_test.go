@@ -81,7 +81,7 @@ func choicesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engi
 				for _, k := range leaf.Keys {
 					keys = append(keys, valueText(k.Values[row]))
 				}
-				counts, values := candidates(m, leaf.Counts[0].Runs[0].Pick, row, cells)
+				counts, values := candidates(m, leaf.Counts[0].Runs[0].Selected, row, cells)
 				expected, known := want[strings.Join(keys, "|")]
 				if n := total(counts); n == 0 {
 					if known && expected != "NULL" {
@@ -102,7 +102,7 @@ func choicesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engi
 }
 
 // candidates are the true counts of a row's candidates, and their values.
-func candidates(m *plans.Measure, p *plans.Pick, row int, cells []int64) (counts []int64, values []policy.Value) {
+func candidates(m *plans.Measure, p *plans.SelectedValue, row int, cells []int64) (counts []int64, values []policy.Value) {
 	if p.At[row] < 0 {
 		return nil, nil
 	}

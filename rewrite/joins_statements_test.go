@@ -189,7 +189,7 @@ var usingStatements = []string{
 }
 
 // publicRows are the rows of the public tables.
-type publicRows struct{ reuse.NothingKept }
+type publicRows struct{ reuse.NoCache }
 
 func (publicRows) Rows(t *policy.Table) ([][]policy.Value, bool) {
 	tenths := func(n int64) policy.Value { return policy.Numeric{Coefficient: big.NewInt(n), Scale: 1} }

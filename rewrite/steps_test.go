@@ -77,8 +77,8 @@ func stepReleaseOf(t *testing.T, text, accountant, schema string) *plans.Measure
 	if refusal != nil {
 		t.Fatal(refusal.Message)
 	}
-	if m := plan.Measures[0]; m.Growth == nil || m.Growth.Through != stepDays {
-		t.Fatalf("measure %s has growth %+v", m.Name, m.Growth)
+	if m := plan.Measures[0]; m.Continual == nil || m.Continual.Through != stepDays {
+		t.Fatalf("measure %s has growth %+v", m.Name, m.Continual)
 	}
 	return plan.Measures[0]
 }
@@ -179,7 +179,7 @@ func TestStepsOfNeighbours(t *testing.T) {
 		for _, accountant := range []string{"pure", "zcdp"} {
 			t.Run(d.String()+" "+accountant, func(t *testing.T) {
 				m, random, beyond := stepRelease(t, accountant, db.schema), rand.New(rand.NewPCG(seed, map[dialect.Dialect]uint64{dialect.PostgreSQL: 1, dialect.DuckDB: 2}[d])), map[string]bool{}
-				limit := m.Growth.Spec.Sensitivity(m.Contribution())
+				limit := m.Continual.Spec.Sensitivity(m.Contribution())
 				for range 12 {
 					rows := history(random)
 					others := slices.DeleteFunc(slices.Clone(rows), func(h hire) bool { return h.uid == 1 })
@@ -244,7 +244,7 @@ func history(random *rand.Rand) (rows []hire) {
 // observed is all that a release observes while it grows, without noise. Without a fault, it is held against the twin.
 func (db stepDatabase) observed(t *testing.T, m *plans.Measure, d dialect.Dialect, rows []hire, fault func(string) string, random *rand.Rand) (all []int64) {
 	t.Helper()
-	spec := silent(m.Growth.Spec)
+	spec := silent(m.Continual.Spec)
 	for from := 0; from < stepDays; from += 4 {
 		p := mechanisms.Step{From: from, To: from + 4}
 		db.fill(rows, p.To)

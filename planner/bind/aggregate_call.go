@@ -36,8 +36,8 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 			return nil, semantics.WindowIn.At(ast.Location(a), "an aggregate")
 		}
 	}
-	if pickers[name] {
-		return g.picked(name, f)
+	if selections[name] {
+		return g.selected(name, f)
 	}
 	if name != "count" && name != "sum" && !moments[name] && !pairs[name] && !digitAggregates[name] || f.AggWithinGroup {
 		if boolAggregates[name] {

@@ -17,7 +17,7 @@ func (g *Grouping) value(arg *semantics.Expr, centred bool, u semantics.Use, pos
 		return v, nil
 	}
 	v := &linear.Argument{Arg: arg, Digits: semantics.DecimalsIn(arg, g.Rows.Table), Centred: centred, Use: u, Largest: largest}
-	if refusal := v.Place(g.Rows.Table, g.b.Env, pos, &g.b.Said); refusal != nil {
+	if refusal := v.Place(g.Rows.Table, g.b.Env, pos, &g.b.Notes); refusal != nil {
 		return nil, refusal
 	}
 	if g.values == nil {

@@ -34,10 +34,10 @@ type Binder struct {
 	Env       scalar.Env
 	Params    *semantics.Parameters
 	Questions []*linear.Question
-	Said      semantics.Notes // of conditions below a join
+	Notes     semantics.Notes // of conditions below a join
 	Groups    groupings
 	relations []plans.Relation
-	MadeUps   []*madeUp
+	Synthetic []*SyntheticTable
 	Probed    []*policy.Table // whose rows were asked for: none are shown
 	Open      *discovery.Keys // nil: nothing is known of open columns
 	viewing   []*policy.Table // the sources that are being bound
@@ -188,11 +188,11 @@ func (b *Binder) selectRows(sel *pg.SelectStmt, scope *cte) (*Rows, *refuse.Refu
 		return nil, refusal
 	}
 	if sel.Larg != nil {
-		if r, refusal := b.rowArms(sel, scope); r != nil || refusal != nil {
+		if r, refusal := b.branchRows(sel, scope); r != nil || refusal != nil {
 			return r, refusal
 		}
-		for _, arm := range []*pg.SelectStmt{sel.Larg, sel.Rarg} {
-			r, refusal := b.selectRows(arm, scope)
+		for _, branch := range []*pg.SelectStmt{sel.Larg, sel.Rarg} {
+			r, refusal := b.selectRows(branch, scope)
 			if refusal != nil {
 				return nil, refusal
 			}
@@ -302,7 +302,7 @@ func (b *Binder) project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 			out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
 		}
 	}
-	out.Table, out.where, out.equal, out.kept = source.Table, where, source.equal, source.kept
+	out.Table, out.where, out.equal, out.preserved = source.Table, where, source.equal, source.preserved
 	out.parts = []relation{{from.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
 	return out, nil
 }

@@ -34,7 +34,7 @@ func (b *Binder) outer(sel *pg.SelectStmt) (*bound, *refuse.Refusal) {
 	if len(sel.LockingClause) > 0 {
 		return nil, refuse.RowLocks.At(-1, lockName(sel.LockingClause[0]))
 	}
-	sel = b.readArms(sel)
+	sel = b.readBranches(sel)
 	d, columns, refusal := b.simple(sel)
 	if refusal != nil {
 		return nil, refusal
@@ -138,9 +138,9 @@ func (b *Binder) probes(sel *pg.SelectStmt, from, out *Rows) bool {
 		return false
 	}
 	if b.isPreview(sel, nil) {
-		said := len(b.Said)
+		notes := len(b.Notes)
 		_, refusal := b.previewed(from, out)
-		if b.Said = b.Said[:said]; refusal == nil {
+		if b.Notes = b.Notes[:notes]; refusal == nil {
 			return false
 		}
 	}

@@ -39,7 +39,7 @@ type fanKey struct {
 func (g *Grouping) fan(from *Rows) *refuse.Refusal {
 	f := &fanned{g: g, own: make([][]*semantics.Expr, len(from.fan.rows))}
 	if len(f.own) == 0 {
-		return manyCandidates.At(from.pos, 0, mostCandidates)
+		return manyCandidates.At(from.pos, 0, maxCandidates)
 	}
 	for i := range from.fan.rows {
 		met := from.meeting(i)

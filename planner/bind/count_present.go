@@ -22,8 +22,8 @@ import (
 // with their released counts is post-processing. Where noise vanishes the number itself is counted, as for columns of many values
 // (docs/adr/0074).
 
-// mostPresent bounds the cells of a column whose values are counted one by one: a leaf plan splits by so many conditions.
-const mostPresent = 64
+// maxPresent bounds the cells of a column whose values are counted one by one: a leaf plan splits by so many conditions.
+const maxPresent = 64
 
 // presence counts the values of a column that enough rows have; nil: their number is to be counted as it is.
 func (g *Grouping) presence(arg *pg.Node, e *semantics.Expr, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
@@ -32,7 +32,7 @@ func (g *Grouping) presence(arg *pg.Node, e *semantics.Expr, where []*semantics.
 	}
 	c := g.Rows.Table.Columns[e.Cols[0]]
 	d := c.Domain
-	if c.Open != nil || d == nil || !d.Single() || d.Size() > mostPresent || !g.b.Context.LostInNoise(g.Rows.Table, d.Regular) {
+	if c.Open != nil || d == nil || !d.Single() || d.Size() > maxPresent || !g.b.Context.LostInNoise(g.Rows.Table, d.Regular) {
 		return nil, nil
 	}
 	cells := d.Regular
@@ -52,7 +52,7 @@ func (g *Grouping) presence(arg *pg.Node, e *semantics.Expr, where []*semantics.
 		terms[cell] = "CASE WHEN " + w.counter(n) + " > " + w.counter(g.Q.ThresholdOf(n)) + " THEN 1 ELSE 0 END"
 	}
 	if d.Other >= d.Regular && !c.Hide {
-		g.b.Said.Add("values of " + c.Name + " outside its domain count as one")
+		g.b.Notes.Add("values of " + c.Name + " outside its domain count as one")
 	}
 	return w.found(strings.Join(terms, " + "), policy.Int8)
 }
@@ -75,7 +75,7 @@ func (g *Grouping) declaredEnd(name string, f *pg.FuncCall) (*Found, *refuse.Ref
 	if name == "max" {
 		end = c.Domain.Max
 	}
-	g.b.Said.Add("min and max of " + c.Name + " are the ends of the domain that the policy declares, whatever rows there are")
+	g.b.Notes.Add("min and max of " + c.Name + " are the ends of the domain that the policy declares, whatever rows there are")
 	w := &formula{g: g}
 	return w.found("'"+policy.FormatValue(c.Type, end)+"'::"+c.Type.Format(c.Typmod), c.Type)
 }

@@ -103,10 +103,10 @@ func (g *Grouping) digits(name string, f *pg.FuncCall, where []*semantics.Expr, 
 		}
 		terms = append(terms, fmt.Sprintf("CASE WHEN %s > 2 * %s THEN '%s'::int8 ELSE '%s'::int8 END", w.counter(counter), w.counter(g.Q.WidthOf(counter)), seen, unseen))
 	}
-	if g.Q.Untold == nil {
-		g.Q.Untold = &linear.Untold{Name: name, Pos: pos}
+	if g.Q.UnknownError == nil {
+		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
-	g.b.Said.Add("bit_and and bit_or are told digit by digit, by counts above twice their own error: a digit that few rows have, or few have not, goes unseen")
+	g.b.Notes.Add("bit_and and bit_or are told digit by digit, by counts above twice their own error: a digit that few rows have, or few have not, goes unseen")
 	return w.found(fmt.Sprintf("CASE WHEN %s THEN (%s)::%s END", w.clear(g.Q.CounterFor(present), 0), strings.Join(terms, " + "), ast.InternalNames[arg.Type()]), arg.Type())
 }
 

@@ -100,7 +100,7 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 		return found, nil
 	}
 	if others := other.keys[0]; !others.Column.Unit {
-		b.Said.Add("rows of " + other.Table.Name + " whose " + others.Name + " is NULL are nowhere, while in plain SQL NOT IN holds for no row where there is one")
+		b.Notes.Add("rows of " + other.Table.Name + " whose " + others.Name + " is NULL are nowhere, while in plain SQL NOT IN holds for no row where there is one")
 	}
 	k, refusal := r.keyNode(s.Testexpr)
 	if refusal != nil {

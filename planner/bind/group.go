@@ -66,7 +66,7 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Ref
 		return nil, refusal
 	}
 	own := *from
-	g := &Grouping{b: b, Sel: sel, Rows: &own, Q: &linear.Question{Table: from.Table, Kept: from.kept, OffGrid: b.Context.Settings.OffGrid}, keyAt: map[string]int{}}
+	g := &Grouping{b: b, Sel: sel, Rows: &own, Q: &linear.Question{Table: from.Table, Preserved: from.preserved, OffGrid: b.Context.Settings.OffGrid}, keyAt: map[string]int{}}
 	own.asked = g.Q
 	t := g.Below("WHERE")
 	g.Q.Where = from.where
@@ -97,7 +97,7 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Ref
 		}
 	} else {
 		g.findTop()
-		g.findAlarms()
+		g.findThresholds()
 	}
 	if g.Q.Sql = b.Text; b.Top != sel {
 		g.Q.Sql = Deparsed(sel)
@@ -318,7 +318,7 @@ func (g *Grouping) Hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 func (g *Grouping) leafColumn(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
 	for i := range g.Q.Counters {
 		if fields[len(fields)-1] == g.Q.ColumnName(i) {
-			if g.Q.Counters[i].Alarm != nil {
+			if g.Q.Counters[i].Threshold != nil {
 				return semantics.ColumnExpr(len(g.Q.Keys)+i, policy.Bool, -1, pos), nil
 			}
 			return semantics.ColumnExpr(len(g.Q.Keys)+i, policy.Int8, -1, pos), nil

@@ -41,8 +41,8 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows) (*Rows, *refuse.Refusal
 	if refusal := b.rowPickers(sel, true); refusal != nil {
 		return nil, refusal
 	}
-	if source.kept > 0 {
-		return nil, keptJoined.At(source.pos, source.Table.Name)
+	if source.preserved > 0 {
+		return nil, preservedJoined.At(source.pos, source.Table.Name)
 	}
 	if sel.WhereClause != nil {
 		e, refusal := b.overRows(&source, "WHERE").Condition(sel.WhereClause, "WHERE")

@@ -94,15 +94,15 @@ func (g *Grouping) caseIsOne(c *pg.CaseExpr, t *semantics.Translator) (*semantic
 		}
 		sure := semantics.Node(semantics.FormIs, "istrue", s, pos, cond)
 		sure.Want = true
-		arm, refusal := t.Joined(semantics.FormAnd, pos, before, sure)
+		branch, refusal := t.Joined(semantics.FormAnd, pos, before, sure)
 		if refusal != nil {
 			return nil, refusal
 		}
 		if before == nil {
-			arm = cond
+			branch = cond
 		}
 		var known bool
-		if out, known, refusal = g.orOne(out, w.Result, arm, pos, t); !known {
+		if out, known, refusal = g.orOne(out, w.Result, branch, pos, t); !known {
 			return nil, refusal
 		}
 		fails, refusal := t.Not(sure)

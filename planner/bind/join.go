@@ -21,7 +21,7 @@ type joining struct {
 	natural   bool // using is what the sides have in common
 	fromWhere bool // the conditions stand in WHERE, which is bound later
 	outer     bool // rows on the left without a partner stay
-	kept      bool // rows of the public table without a partner stay
+	preserved bool // rows of the public table without a partner stay
 	pos       int
 }
 
@@ -75,11 +75,11 @@ func (b *Binder) joinPublic(j *pg.JoinExpr, left, right *Rows, scope *cte) (*Row
 	how.pos = private.pos
 	switch j.Jointype {
 	case pg.JoinType_JOIN_LEFT:
-		how.outer, how.kept = left != nil, left == nil
+		how.outer, how.preserved = left != nil, left == nil
 	case pg.JoinType_JOIN_RIGHT:
-		how.outer, how.kept = left == nil, left != nil
+		how.outer, how.preserved = left == nil, left != nil
 	case pg.JoinType_JOIN_FULL:
-		how.outer, how.kept = true, true
+		how.outer, how.preserved = true, true
 	}
 	out, refusal := b.lookUp(private, public, scope, how)
 	if refusal != nil {
@@ -95,8 +95,8 @@ func (b *Binder) joinPublic(j *pg.JoinExpr, left, right *Rows, scope *cte) (*Row
 // pair joins private rows with private rows, along their units.
 func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	for _, side := range []*Rows{left, right} {
-		if side.kept > 0 {
-			return nil, keptJoined.At(j.pos, side.Table.Name)
+		if side.preserved > 0 {
+			return nil, preservedJoined.At(j.pos, side.Table.Name)
 		}
 	}
 	for _, side := range []**Rows{&left, &right} {
@@ -307,14 +307,14 @@ func nearer(first, second *refuse.Refusal) bool {
 // Lowered folds conditions into a predicate that the database tests.
 func (b *Binder) Lowered(t *policy.Table, where []*semantics.Expr) (predicate.Pred, *refuse.Refusal) {
 	var out predicate.Pred
-	var said semantics.Notes
-	v := &linear.Solver{Lowerer: semantics.Lowerer{Table: t, Env: b.Env, Box: semantics.NewBox(t, b.Env), Notes: &said, OffGrid: b.Context.Settings.OffGrid}}
+	var notes semantics.Notes
+	v := &linear.Solver{Lowerer: semantics.Lowerer{Table: t, Env: b.Env, Box: semantics.NewBox(t, b.Env), Notes: &notes, OffGrid: b.Context.Settings.OffGrid}}
 	v.Box.Below = true
 	residual, refusal := v.Fold(where, &out)
 	if refusal == nil && len(residual) > 0 {
 		refusal = belowJoin.At(residual[0].Pos)
 	}
-	b.Said = append(b.Said, said...)
+	b.Notes = append(b.Notes, notes...)
 	return out, refusal
 }
 
@@ -383,12 +383,12 @@ func joinNodes(where *pg.Node) []*pg.Node {
 }
 
 // common are the conjuncts that all arms have, as they are written.
-func common(arms []*pg.Node) []*pg.Node {
+func common(branches []*pg.Node) []*pg.Node {
 	count, first := map[string]int{}, map[string]*pg.Node{}
 	var order []string
-	for _, arm := range arms {
+	for _, branch := range branches {
 		seen := map[string]bool{}
-		for _, n := range ast.Conjuncts(arm) {
+		for _, n := range ast.Conjuncts(branch) {
 			text := Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE})
 			if text == "" || seen[text] {
 				continue
@@ -401,7 +401,7 @@ func common(arms []*pg.Node) []*pg.Node {
 	}
 	var out []*pg.Node
 	for _, text := range order {
-		if count[text] == len(arms) {
+		if count[text] == len(branches) {
 			out = append(out, first[text])
 		}
 	}

@@ -44,7 +44,7 @@ func (b *Binder) match(from, public *Rows, t *policy.Table, how joining, equals 
 	if refusal := m.conditions(); refusal != nil {
 		return nil, refusal
 	}
-	d := &derived.Matched{From: from.Table, Outer: how.outer, Kept: how.kept}
+	d := &derived.Matched{From: from.Table, Outer: how.outer, Preserved: how.preserved}
 	if refusal := m.matches(d); refusal != nil {
 		return nil, refusal
 	}
@@ -62,15 +62,15 @@ func (b *Binder) match(from, public *Rows, t *policy.Table, how joining, equals 
 	}
 	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
 	out.where = append(slices.Clone(from.where), m.private...)
-	if how.kept {
-		out.kept = d.Row() + 1
+	if how.preserved {
+		out.preserved = d.Row() + 1
 		out.keys = slices.Clone(out.keys)
 		for i := range out.keys {
 			out.keys[i].Present = d.Row() + 2
 		}
 	}
 	if most := d.Most(func(int32) bool { return true }); most > 1 {
-		b.Said.Add("rows of " + from.Table.Name + " count once for each row of " + t.Name + " that they match, at most " + predicate.Text(most))
+		b.Notes.Add("rows of " + from.Table.Name + " count once for each row of " + t.Name + " that they match, at most " + predicate.Text(most))
 	}
 	return &out, nil
 }
@@ -116,7 +116,7 @@ func (m *matcher) conditions() *refuse.Refusal {
 		case m.how.fromWhere && !public:
 		case refusal != nil:
 			return refusal
-		case public || m.how.outer || m.how.kept:
+		case public || m.how.outer || m.how.preserved:
 			m.conds = append(m.conds, e)
 		default:
 			m.private = append(m.private, e)
@@ -175,7 +175,7 @@ func (m *matcher) matches(d *derived.Matched) *refuse.Refusal {
 			return fanOut.At(m.how.pos, m.table.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows)
 		}
 	}
-	if d.Rows = len(m.data); !m.how.kept {
+	if d.Rows = len(m.data); !m.how.preserved {
 		m.renumber(d)
 	}
 	if d.Rows > derived.MaxPairs {
@@ -290,7 +290,7 @@ func (m *matcher) digest() string {
 // Unseen refuses a question that counts public rows without a match: whether there is one, of a unit, is what would be
 // told. Aggregates of private columns leave them out, as conditions on these do.
 func Unseen(q *linear.Question, work *scalar.Work) *refuse.Refusal {
-	columns, at := q.Table.Columns, q.Kept-1
+	columns, at := q.Table.Columns, q.Preserved-1
 	row := make(scalar.Row, len(columns))
 	row[at+1] = false // it is of the private table
 	all := func(where []*semantics.Expr) bool {
@@ -309,12 +309,12 @@ func Unseen(q *linear.Question, work *scalar.Work) *refuse.Refusal {
 		}
 		for _, c := range q.Counters {
 			if c.Choice == nil && c.Units == nil && all(c.Where) && !missingOf(c.Values, row) {
-				return keptPublic.At(-1, q.Table.Name)
+				return preservedPublic.At(-1, q.Table.Name)
 			}
 		}
 		for _, set := range q.Choices {
 			if all(set.Where) && set.Arg != nil && !missing(set.Arg, row) {
-				return keptPublic.At(-1, q.Table.Name)
+				return preservedPublic.At(-1, q.Table.Name)
 			}
 		}
 	}

@@ -64,8 +64,8 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		return g.ofConstant(name, x, w, present, typ)
 	}
 	s := w.counter(g.Q.SumFor(present, x.Sum()))
-	if name != "sum" && g.Q.Untold == nil {
-		g.Q.Untold = &linear.Untold{Name: name, Pos: pos}
+	if name != "sum" && g.Q.UnknownError == nil {
+		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
 	if name == "sum" {
 		total := s
@@ -90,7 +90,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	}
 	square, exponent := fine.Square(semantics.Squared.Largest(g.Rows.Table))
 	if square.Over > 1 && number == "numeric" {
-		g.b.Said.Add("the squares of an aggregate's argument are rounded to " + semantics.Literal10(exponent) + " where they are added up: ± does not cover that")
+		g.b.Notes.Add("the squares of an aggregate's argument are rounded to " + semantics.Literal10(exponent) + " where they are added up: ± does not cover that")
 	}
 	q := w.counter(g.Q.SumFor(present, square))
 	over := n
@@ -163,8 +163,8 @@ func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Ex
 	if name == "regr_count" {
 		return w.found(n, policy.Int8)
 	}
-	if g.Q.Untold == nil {
-		g.Q.Untold = &linear.Untold{Name: name, Pos: pos}
+	if g.Q.UnknownError == nil {
+		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
 	mean := func(v *linear.Argument) string { return w.counter(g.Q.SumFor(present, v.Sum())) + "::float8" }
 	about := func(q, a, b string, exponent int) string {

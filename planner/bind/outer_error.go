@@ -43,7 +43,7 @@ func (b *Binder) linearShown(leaf int, e *semantics.Expr) (out []WeighedCount) {
 			break
 		}
 		n, ok := semantics.MustConstant(e.Args[1]).(int64)
-		if !ok || n < 0 || n > semantics.MostDecimals {
+		if !ok || n < 0 || n > semantics.MaxDecimals {
 			return nil
 		}
 		decimals, e = int(n), e.Args[0]

@@ -210,7 +210,7 @@ func (t *tree) emptyRows(sel *pg.SelectStmt, from *Rows, out *pg.SelectStmt) *re
 		return refusal
 	}
 	if d == nil {
-		return t.madeUpRows(sel, from, out)
+		return t.syntheticRows(sel, from, out)
 	}
 	out.LimitOption = pg.LimitOption_LIMIT_OPTION_DEFAULT
 	for _, c := range columns {

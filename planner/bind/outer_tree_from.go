@@ -63,7 +63,7 @@ func (t *tree) relation(v *pg.RangeVar) (*pg.Node, *refuse.Refusal) {
 		return nil, privateJoin.At(int(v.Location), private.Name)
 	}
 	if other.Release != nil {
-		leaf, refusal := t.madeUpTable(other.Release, int(v.Location))
+		leaf, refusal := t.syntheticTable(other.Release, int(v.Location))
 		return t.leafAs(node, v.Relname, leaf), refusal
 	}
 	out.Schemaname = other.Schema

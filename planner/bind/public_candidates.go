@@ -30,8 +30,8 @@ type candidates struct {
 	at     int                 // of the list's columns among the rows' names
 }
 
-// mostCandidates bounds a list.
-const mostCandidates = 1 << 10
+// maxCandidates bounds a list.
+const maxCandidates = 1 << 10
 
 // virtualColumn is the position of a list's first column where it stands for any candidate.
 const virtualColumn = 1 << 20
@@ -128,8 +128,8 @@ func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *cte) (*candidates, 
 		}
 		copy(list.names, ast.Strings(alias.Colnames))
 	}
-	if len(list.rows) > mostCandidates {
-		return nil, manyCandidates.At(ast.Location(n), len(list.rows), mostCandidates)
+	if len(list.rows) > maxCandidates {
+		return nil, manyCandidates.At(ast.Location(n), len(list.rows), maxCandidates)
 	}
 	return list, nil
 }
@@ -233,7 +233,7 @@ func (b *Binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candida
 		}
 	}
 	if out.names == nil {
-		return nil, manyCandidates.At(-1, 0, mostCandidates)
+		return nil, manyCandidates.At(-1, 0, maxCandidates)
 	}
 	return out, nil
 }

@@ -20,9 +20,9 @@ import (
 
 // Bounds of what such a sub-query may come to.
 const (
-	mostListed = 4096 // values
-	mostArms   = 256  // conditions that are different
-	perArm     = 200  // steps that translating one condition for one public row stands for
+	maxListed     = 4096 // values
+	maxConditions = 256  // conditions that are different
+	perBranch     = 200  // steps that translating one condition for one public row stands for
 )
 
 // listed is a sub-query over the rows of a public table.
@@ -60,7 +60,7 @@ func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 		return nil, refusal
 	}
 	if s.SubLinkType == pg.SubLinkType_EXISTS_SUBLINK {
-		return l.arms(nil, nil)
+		return l.anyRow(nil, nil)
 	}
 	subject, refusal := b.overRows(r, "WHERE").Expr(s.Testexpr)
 	if refusal != nil {
@@ -71,7 +71,7 @@ func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 		return nil, semantics.RowSubquery.At(pos)
 	}
 	if len(l.linked) > 0 {
-		return l.arms(subject, value)
+		return l.anyRow(subject, value)
 	}
 	return l.values(subject, value)
 }
@@ -160,8 +160,8 @@ func (l *listed) values(subject *semantics.Expr, value *pg.Node) (*semantics.Exp
 	if list = different(list); len(list) == 0 {
 		return semantics.ConstantExpr(false, policy.Bool, l.pos), nil
 	}
-	if len(list) > mostListed {
-		return nil, l.tooMany(mostListed)
+	if len(list) > maxListed {
+		return nil, l.tooMany(maxListed)
 	}
 	plain := make([]scalar.Expr, len(list))
 	for i, e := range list {
@@ -170,23 +170,23 @@ func (l *listed) values(subject *semantics.Expr, value *pg.Node) (*semantics.Exp
 	return l.alone().Member(subject, list, plain, false, l.pos)
 }
 
-// arms is true where, for some public row, the conditions hold and, where there is a subject, the value equals it.
-func (l *listed) arms(subject *semantics.Expr, value *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+// anyRow is true where, for some public row, the conditions hold and, where there is a subject, the value equals it.
+func (l *listed) anyRow(subject *semantics.Expr, value *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	var list []*semantics.Expr
 	for _, row := range l.data {
-		arm, refusal := l.arm(l.on(row), subject, value)
+		branch, refusal := l.oneRow(l.on(row), subject, value)
 		if refusal != nil {
 			return nil, refusal
 		}
-		if list = append(list, arm); len(list) < 2*mostArms {
+		if list = append(list, branch); len(list) < 2*maxConditions {
 			continue
 		}
-		if list = different(list); len(list) > mostArms {
-			return nil, l.tooMany(mostArms)
+		if list = different(list); len(list) > maxConditions {
+			return nil, l.tooMany(maxConditions)
 		}
 	}
-	if list = different(list); len(list) > mostArms {
-		return nil, l.tooMany(mostArms)
+	if list = different(list); len(list) > maxConditions {
+		return nil, l.tooMany(maxConditions)
 	}
 	out := semantics.ConstantExpr(false, policy.Bool, l.pos)
 	for i, e := range list {
@@ -200,26 +200,26 @@ func (l *listed) arms(subject *semantics.Expr, value *pg.Node) (*semantics.Expr,
 	return out, nil
 }
 
-// arm is the condition for one public row: that it is among those of the sub-query, which is never NULL, and its value's
+// oneRow is the condition for one public row: that it is among those of the sub-query, which is never NULL, and its value's
 // equality.
-func (l *listed) arm(t *semantics.Translator, subject *semantics.Expr, value *pg.Node) (*semantics.Expr, *refuse.Refusal) {
-	arm := semantics.ConstantExpr(true, policy.Bool, l.pos)
+func (l *listed) oneRow(t *semantics.Translator, subject *semantics.Expr, value *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+	branch := semantics.ConstantExpr(true, policy.Bool, l.pos)
 	for i, n := range l.linked {
-		l.b.Env.Work.Step(perArm)
+		l.b.Env.Work.Step(perBranch)
 		e, refusal := t.Condition(n, "WHERE")
 		if refusal == nil && i > 0 {
-			e, refusal = t.Junction(semantics.FormAnd, l.pos, arm, e)
+			e, refusal = t.Junction(semantics.FormAnd, l.pos, branch, e)
 		}
-		if arm = e; refusal != nil {
+		if branch = e; refusal != nil {
 			return nil, refusal
 		}
 	}
-	l.b.Env.Work.Step(perArm)
-	s, err := scalar.IsTruth(arm.Expr, true)
+	l.b.Env.Work.Step(perBranch)
+	s, err := scalar.IsTruth(branch.Expr, true)
 	if err != nil {
 		return nil, semantics.ScalarRefusal(err, l.pos)
 	}
-	sure := semantics.Node(semantics.FormIs, "istrue", s, l.pos, arm)
+	sure := semantics.Node(semantics.FormIs, "istrue", s, l.pos, branch)
 	sure.Want = true
 	if subject == nil {
 		return sure, nil

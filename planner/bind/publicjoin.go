@@ -48,8 +48,8 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *cte, j joining) (*Rows, *
 	if slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == public.alias() }) {
 		return nil, duplicateAlias.At(j.pos, public.alias())
 	}
-	if from.kept > 0 {
-		return nil, keptJoined.At(j.pos, from.Table.Name)
+	if from.preserved > 0 {
+		return nil, preservedJoined.At(j.pos, from.Table.Name)
 	}
 	if j.natural {
 		if j.using, refusal = usingOf(&pg.JoinExpr{IsNatural: true}, from, public); refusal != nil {
@@ -64,12 +64,12 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *cte, j joining) (*Rows, *
 	switch refusal := l.index(t, j.pos); {
 	case refusal != nil && refusal.ID != fanOut.ID:
 		return nil, refusal
-	case refusal == nil && len(l.args) == 0 && !j.kept && !j.outer:
+	case refusal == nil && len(l.args) == 0 && !j.preserved && !j.outer:
 		return b.meetOrMatch(from, n, scope, j, func() (*Rows, *refuse.Refusal) { return b.match(from, public, t, j, l) })
-	case refusal != nil || len(l.args) == 0 || j.kept || j.outer && len(rest) > 0:
+	case refusal != nil || len(l.args) == 0 || j.preserved || j.outer && len(rest) > 0:
 		out, refusal := b.match(from, public, t, j, l)
-		if refusal == nil && !(j.outer && j.kept) {
-			out.merge(j.using, len(from.names), j.kept)
+		if refusal == nil && !(j.outer && j.preserved) {
+			out.merge(j.using, len(from.names), j.preserved)
 		}
 		return out, refusal
 	}
@@ -192,7 +192,7 @@ func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 	}
 	each, name := 1+len(l.keys)+len(t.Columns), fmt.Sprint("by ", l.keys)
 	if len(l.filter) == 0 {
-		if l.rows, _ = l.b.Context.Public.Kept(t, data, name).(*derived.Keyed); l.rows != nil {
+		if l.rows, _ = l.b.Context.Public.Cached(t, data, name).(*derived.Keyed); l.rows != nil {
 			l.b.Env.Work.Step(len(data) * each) // what is refused must not depend on who planned before
 		}
 	}
@@ -206,7 +206,7 @@ func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 		}
 		l.rows = derived.KeyedBy(rows, l.keys, func() { l.b.Env.Work.Step(each) })
 		if len(l.filter) == 0 {
-			l.b.Context.Public.Keep(t, data, name, l.rows)
+			l.b.Context.Public.Cache(t, data, name, l.rows)
 		}
 	}
 	if l.rows.Twice {

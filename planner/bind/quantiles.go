@@ -23,11 +23,11 @@ import (
 // A grouping asks for them by choiceSets, one for each argument and condition, which are solved as questions of their own
 // (picked.go); the leaf shows them in the places of counters.
 
-// pickers are the aggregates that are choices.
-var pickers = semantics.WordSet("percentile_cont percentile_disc median mode min max")
+// selections are the aggregates that are choices.
+var selections = semantics.WordSet("percentile_cont percentile_disc median mode min max")
 
-// picked binds percentile_cont, percentile_disc, median, mode, min and max.
-func (g *Grouping) picked(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) {
+// selected binds percentile_cont, percentile_disc, median, mode, min and max.
+func (g *Grouping) selected(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	pos := int(f.Location)
 	if name == "median" {
 		written, refusal := medianWritten(f)
@@ -42,12 +42,12 @@ func (g *Grouping) picked(name string, f *pg.FuncCall) (*Found, *refuse.Refusal)
 	if end, refusal := g.declaredEnd(name, f); end != nil || refusal != nil {
 		return end, refusal
 	}
-	arg, descending, refusal := g.pickedArgument(name, f)
+	arg, descending, refusal := g.selectedArgument(name, f)
 	if refusal != nil {
 		return nil, refusal
 	}
-	if g.Q.Untold == nil {
-		g.Q.Untold = &linear.Untold{Name: name, Pos: pos}
+	if g.Q.UnknownError == nil {
+		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
 	var where []*semantics.Expr
 	if f.AggFilter != nil {
@@ -61,7 +61,7 @@ func (g *Grouping) picked(name string, f *pg.FuncCall) (*Found, *refuse.Refusal)
 		return nil, refusal
 	}
 	if name == "mode" {
-		return g.pickFor(mechanisms.Largest, arg, where, mechanisms.Share{}, arg.Type(), false), nil
+		return g.selectionFor(mechanisms.Largest, arg, where, mechanisms.Share{}, arg.Type(), false), nil
 	}
 	if refusal := rankable(name, arg, pos); refusal != nil {
 		return nil, refusal
@@ -85,7 +85,7 @@ func (g *Grouping) picked(name string, f *pg.FuncCall) (*Found, *refuse.Refusal)
 				return nil, refusal
 			}
 		}
-		last = g.pickFor(mechanisms.Quantiles, arg, where, share, typ, between)
+		last = g.selectionFor(mechanisms.Quantiles, arg, where, share, typ, between)
 		columns = append(columns, plans.LeafName(g.Leaf)+"."+g.Q.ColumnName(last.counter))
 	}
 	if !array {
@@ -129,8 +129,8 @@ func (g *Grouping) sameInAll(name string, f *pg.FuncCall) (*Found, *refuse.Refus
 	return w.found(w.constant(x), arg.Type())
 }
 
-// pickedArgument is what is ordered, and whether from the largest on.
-func (g *Grouping) pickedArgument(name string, f *pg.FuncCall) (arg *semantics.Expr, descending bool, refusal *refuse.Refusal) {
+// selectedArgument is what is ordered, and whether from the largest on.
+func (g *Grouping) selectedArgument(name string, f *pg.FuncCall) (arg *semantics.Expr, descending bool, refusal *refuse.Refusal) {
 	pos := int(f.Location)
 	t := g.Below("an aggregate")
 	if name == "min" || name == "max" {
@@ -188,7 +188,7 @@ func (g *Grouping) permitted(name string, f *pg.FuncCall, arg *semantics.Expr) *
 			return noExtremes.At(int(f.Location), name, called)
 		}
 	}
-	g.b.Said.Add("min and max are extreme quantiles here: about where the outermost rows lie, never an outermost row itself")
+	g.b.Notes.Add("min and max are extreme quantiles here: about where the outermost rows lie, never an outermost row itself")
 	return nil
 }
 
@@ -268,8 +268,8 @@ func (g *Grouping) share(n *pg.Node) (mechanisms.Share, *refuse.Refusal) {
 	return mechanisms.Share{Num: r.Num().Int64(), Den: r.Denom().Int64()}, nil
 }
 
-// pickFor returns the leaf's column of a choice, adding it at first use.
-func (g *Grouping) pickFor(kind mechanisms.ChoiceKind, arg *semantics.Expr, where []*semantics.Expr, share mechanisms.Share, typ policy.Type, between bool) *Found {
+// selectionFor returns the leaf's column of a choice, adding it at first use.
+func (g *Grouping) selectionFor(kind mechanisms.ChoiceKind, arg *semantics.Expr, where []*semantics.Expr, share mechanisms.Share, typ policy.Type, between bool) *Found {
 	parts := make([]string, len(where))
 	for i, e := range where {
 		parts[i] = e.Canon

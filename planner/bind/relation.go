@@ -31,7 +31,7 @@ type Rows struct {
 	fan            *candidates                     // the public list that they meet, nil: none
 	met            bool                            // as they meet one candidate of a list
 	matched        func() (*Rows, *refuse.Refusal) // of rows with fan, where there is another way: the rows as they match the list one by one
-	kept           int                             // position, counted from 1, of the column that says which public row it is, where public rows without a private row are among them, as SQL sees it; 0: there are none
+	preserved      int                             // position, counted from 1, of the column that says which public row it is, where public rows without a private row are among them, as SQL sees it; 0: there are none
 	pos            int
 }
 

@@ -92,8 +92,8 @@ func (b *Binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *refu
 		return nil, semantics.Evaluation.At(int(f.Location), "step size cannot equal zero")
 	}
 	for x := numbers[0]; x.Cmp(numbers[1])*step.Sign() <= 0; x = new(big.Int).Add(x, step) {
-		if len(list.rows) > mostCandidates {
-			return nil, manyCandidates.At(int(f.Location), len(list.rows), mostCandidates)
+		if len(list.rows) > maxCandidates {
+			return nil, manyCandidates.At(int(f.Location), len(list.rows), maxCandidates)
 		}
 		v := policy.Value(policy.Numeric{Coefficient: x, Scale: scale})
 		if typ.Integer() {
@@ -109,9 +109,9 @@ func (c *candidates) typed(t policy.Type) *candidates {
 	return c
 }
 
-// mostSeriesRows bounds what one generate_series of an outer query makes: a year of minutes has 527,040. Both engines make
+// maxSeriesRows bounds what one generate_series of an outer query makes: a year of minutes has 527,040. Both engines make
 // all rows before any is used, so that LIMIT does not help.
-const mostSeriesRows = 1 << 20
+const maxSeriesRows = 1 << 20
 
 // seriesBounded refuses generate_series with constant ends that makes more rows. What its ends are only when it runs is
 // bounded by the sandbox's time and memory.
@@ -158,9 +158,9 @@ func (b *Binder) seriesBounded(f *pg.FuncCall) *refuse.Refusal {
 	if step.Sign() == 0 || span.Sign()*step.Sign() < 0 {
 		return nil // PostgreSQL's error, or no rows
 	}
-	if span.Quo(span, step).Cmp(big.NewRat(mostSeriesRows-1, 1)) > 0 {
+	if span.Quo(span, step).Cmp(big.NewRat(maxSeriesRows-1, 1)) > 0 {
 		rows := new(big.Int).Quo(span.Num(), span.Denom())
-		return seriesLong.At(int(f.Location), rows.Add(rows, big.NewInt(1)), mostSeriesRows)
+		return seriesLong.At(int(f.Location), rows.Add(rows, big.NewInt(1)), maxSeriesRows)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// mostSets bounds the grouping sets of a SELECT.
-const mostSets = 64
+// maxSets bounds the grouping sets of a SELECT.
+const maxSets = 64
 
 // groupClause binds GROUP BY. Its grouping sets are all combinations of one set of each item; a plain expression is the
 // set of itself.
@@ -32,8 +32,8 @@ func (g *Grouping) groupClause() *refuse.Refusal {
 				all = append(all, united(a, b))
 			}
 		}
-		if sets = all; len(sets) > mostSets {
-			return manySets.At(ast.Location(n), mostSets)
+		if sets = all; len(sets) > maxSets {
+			return manySets.At(ast.Location(n), maxSets)
 		}
 	}
 	if !some {
@@ -71,8 +71,8 @@ func (g *Grouping) itemSets(n *pg.Node) ([]linear.Set, *refuse.Refusal) {
 			if refusal != nil {
 				return nil, refusal
 			}
-			if all = append(all, sets...); len(all) > mostSets {
-				return nil, manySets.At(int(s.Location), mostSets)
+			if all = append(all, sets...); len(all) > maxSets {
+				return nil, manySets.At(int(s.Location), maxSets)
 			}
 		}
 		return all, nil
@@ -91,8 +91,8 @@ func (g *Grouping) itemSets(n *pg.Node) ([]linear.Set, *refuse.Refusal) {
 		}
 		return all, nil
 	}
-	if len(parts) > 12 || 1<<len(parts) > mostSets {
-		return nil, manySets.At(int(s.Location), mostSets)
+	if len(parts) > 12 || 1<<len(parts) > maxSets {
+		return nil, manySets.At(int(s.Location), maxSets)
 	}
 	for bits := 1<<len(parts) - 1; bits >= 0; bits-- {
 		var chosen []linear.Set

@@ -57,7 +57,7 @@ func readSynthetic(r *policy.Release) (*syntheticRelease, error) {
 	case "dawa":
 		y.Rule = mechanisms.DAWA
 	}
-	for _, p := range s.cells.Parts {
+	for _, p := range s.cells.Factors {
 		y.Sizes = append(y.Sizes, p.Classes)
 	}
 	spec, err := mechanisms.NewSynthetic(y)
@@ -96,8 +96,8 @@ func InstanceOf(r *policy.Release) (*plans.Measure, error) {
 	return &m, nil
 }
 
-// madeUp is a table of made-up rows that a statement reads.
-type madeUp struct {
+// SyntheticTable is a table of made-up rows that a statement reads.
+type SyntheticTable struct {
 	Release *policy.Release
 	Measure *plans.Measure
 	Cells   *linear.Query
@@ -105,8 +105,8 @@ type madeUp struct {
 	Name    string // of its leaf
 }
 
-// madeUpOf finds the rows of a release that she holds; nil: she does not.
-func (b *Binder) madeUpOf(r *policy.Release) (m *plans.Measure, cells *linear.Query, err error) {
+// syntheticOf finds the rows of a release that she holds; nil: she does not.
+func (b *Binder) syntheticOf(r *policy.Release) (m *plans.Measure, cells *linear.Query, err error) {
 	if r.Kind == policy.OnlineRelease {
 		o, err := reuse.OnlineOf(r)
 		if err != nil || o.Drawn {
@@ -135,15 +135,15 @@ func (b *Binder) madeUpOf(r *policy.Release) (m *plans.Measure, cells *linear.Qu
 	return &same, cells, nil
 }
 
-// addMadeUp adds a table of made-up rows once, and returns its leaf's name.
-func (b *Binder) addMadeUp(u *madeUp) string {
-	for _, have := range b.MadeUps {
+// addSynthetic adds a table of made-up rows once, and returns its leaf's name.
+func (b *Binder) addSynthetic(u *SyntheticTable) string {
+	for _, have := range b.Synthetic {
 		if have.Release == u.Release && len(have.Columns) == len(u.Columns) {
 			return have.Name
 		}
 	}
-	u.Name = "leaf_0" + strconv.Itoa(len(b.MadeUps)+1) // no question's leaf has a name with a zero in front
-	b.MadeUps = append(b.MadeUps, u)
+	u.Name = "leaf_0" + strconv.Itoa(len(b.Synthetic)+1) // no question's leaf has a name with a zero in front
+	b.Synthetic = append(b.Synthetic, u)
 	return u.Name
 }
 
@@ -162,9 +162,9 @@ func (b *Binder) releaseNamed(name string) *policy.Release {
 	return nil
 }
 
-// madeUpTable is the table dp.name of a release. A SELECT with an aggregate buys it.
-func (t *tree) madeUpTable(r *policy.Release, pos int) (string, *refuse.Refusal) {
-	m, cells, err := t.b.madeUpOf(r)
+// syntheticTable is the table dp.name of a release. A SELECT with an aggregate buys it.
+func (t *tree) syntheticTable(r *policy.Release, pos int) (string, *refuse.Refusal) {
+	m, cells, err := t.b.syntheticOf(r)
 	switch {
 	case err != nil:
 		return "", linear.NoMechanism.At(pos, err.Error())
@@ -176,13 +176,13 @@ func (t *tree) madeUpTable(r *policy.Release, pos int) (string, *refuse.Refusal)
 	if !m.Held {
 		m.Why = "release " + r.Name + " is within dp.epsilon, and whatever is asked of its rows is free after it"
 	}
-	return t.b.addMadeUp(&madeUp{Release: r, Measure: m, Cells: cells, Columns: r.Columns}), nil
+	return t.b.addSynthetic(&SyntheticTable{Release: r, Measure: m, Cells: cells, Columns: r.Columns}), nil
 }
 
 // previewed finds the release whose made-up rows stand for a table's in a SELECT without aggregates: of those that she holds
 // the one with the most columns, a synthetic one before an online one. The columns that the statement computes with, or
 // compares, must be among them.
-func (b *Binder) previewed(from *Rows, out *Rows) (*madeUp, *refuse.Refusal) {
+func (b *Binder) previewed(from *Rows, out *Rows) (*SyntheticTable, *refuse.Refusal) {
 	table := from.Table
 	if table.Derived != nil || b.Context.Dataset == nil {
 		return nil, rawRows.At(from.pos, table.Name)
@@ -190,10 +190,10 @@ func (b *Binder) previewed(from *Rows, out *Rows) (*madeUp, *refuse.Refusal) {
 	if table.Opened {
 		table = b.Context.Dataset.Table(table.Schema, table.Name)
 	}
-	var best *madeUp
+	var best *SyntheticTable
 	var unpaid *policy.Release
 	for _, r := range append(table.Synthetics[:len(table.Synthetics):len(table.Synthetics)], table.Sessions...) {
-		m, cells, err := b.madeUpOf(r)
+		m, cells, err := b.syntheticOf(r)
 		if err != nil || m == nil {
 			continue
 		}
@@ -204,7 +204,7 @@ func (b *Binder) previewed(from *Rows, out *Rows) (*madeUp, *refuse.Refusal) {
 			continue
 		}
 		if best == nil || len(r.Columns) > len(best.Release.Columns) {
-			best = &madeUp{Release: r, Measure: m, Cells: cells, Columns: table.Columns}
+			best = &SyntheticTable{Release: r, Measure: m, Cells: cells, Columns: table.Columns}
 		}
 	}
 	switch {
@@ -222,7 +222,7 @@ func (b *Binder) previewed(from *Rows, out *Rows) (*madeUp, *refuse.Refusal) {
 	for _, e := range computed {
 		for _, at := range e.Cols {
 			if c := table.Columns[at]; !slices.Contains(best.Release.Columns, c) {
-				return nil, notMadeUp.At(e.Pos, c.Name, best.Release.Name, plans.ColumnNames(best.Release.Columns))
+				return nil, notSynthetic.At(e.Pos, c.Name, best.Release.Name, plans.ColumnNames(best.Release.Columns))
 			}
 		}
 	}
@@ -233,7 +233,7 @@ func (b *Binder) previewed(from *Rows, out *Rows) (*madeUp, *refuse.Refusal) {
 		}
 	}
 	if len(missing) > 0 {
-		b.Said.Add(plans.ColumnNames(missing) + ": not in release " + best.Release.Name + ", shown as NULL")
+		b.Notes.Add(plans.ColumnNames(missing) + ": not in release " + best.Release.Name + ", shown as NULL")
 	}
 	return best, nil
 }
@@ -254,8 +254,8 @@ func (b *Binder) isPreview(sel *pg.SelectStmt, scope *cte) bool {
 	return refusal == nil && t != nil
 }
 
-// madeUpRows rebuilds a preview over made-up rows in the place of the private table's.
-func (t *tree) madeUpRows(sel *pg.SelectStmt, from *Rows, out *pg.SelectStmt) *refuse.Refusal {
+// syntheticRows rebuilds a preview over made-up rows in the place of the private table's.
+func (t *tree) syntheticRows(sel *pg.SelectStmt, from *Rows, out *pg.SelectStmt) *refuse.Refusal {
 	shown, refusal := t.b.project(sel, from, false)
 	if refusal != nil {
 		return refusal
@@ -264,7 +264,7 @@ func (t *tree) madeUpRows(sel *pg.SelectStmt, from *Rows, out *pg.SelectStmt) *r
 	if refusal != nil {
 		return refusal
 	}
-	t.preview = &preview{u.Release.Table, t.b.addMadeUp(u)}
+	t.preview = &preview{u.Release.Table, t.b.addSynthetic(u)}
 	return t.plain(sel, out)
 }
 

@@ -19,11 +19,11 @@ import (
 // least a number, and for no count. With SET dp.alarms = n they are answered by a sparse vector (docs/adr/0030): what it
 // costs pays for a run, which is the analyst's own on that table and ends at its n-th yes; each no before that is free.
 
-// mostThreshold bounds thresholds.
-const mostThreshold = 1 << 53
+// maxThreshold bounds thresholds.
+const maxThreshold = 1 << 53
 
-// findAlarms notes the comparisons of a SELECT that shows nothing else of its rows.
-func (g *Grouping) findAlarms() {
+// findThresholds notes the comparisons of a SELECT that shows nothing else of its rows.
+func (g *Grouping) findThresholds() {
 	if g.b.Context.Settings.Alarms == 0 || g.b.Context.Settings.MaxError > 0 || len(g.Q.Keys) > 0 || g.Q.Sets != nil || g.above || g.Fanned != nil {
 		return
 	}
@@ -37,7 +37,7 @@ func (g *Grouping) findAlarms() {
 		nodes = append(nodes, n.GetSortBy().GetNode())
 	}
 	for _, n := range nodes {
-		if !g.alarmsIn(n, found) {
+		if !g.thresholdsIn(n, found) {
 			g.Q.Counters = counters
 			return
 		}
@@ -45,12 +45,12 @@ func (g *Grouping) findAlarms() {
 	g.Alarms = found
 }
 
-// alarmsIn collects the comparisons of an expression; false: it reads its rows otherwise too.
-func (g *Grouping) alarmsIn(n *pg.Node, into map[*pg.Node]*Found) bool {
+// thresholdsIn collects the comparisons of an expression; false: it reads its rows otherwise too.
+func (g *Grouping) thresholdsIn(n *pg.Node, into map[*pg.Node]*Found) bool {
 	if n.GetNode() == nil || !ast.HasAggregate(n) {
 		return true
 	}
-	if f := g.alarm(n); f != nil {
+	if f := g.thresholdTest(n); f != nil {
 		into[n] = f
 		return true
 	}
@@ -58,17 +58,17 @@ func (g *Grouping) alarmsIn(n *pg.Node, into map[*pg.Node]*Found) bool {
 		return false
 	}
 	for _, c := range ast.Children(n) {
-		if !g.alarmsIn(c, into) {
+		if !g.thresholdsIn(c, into) {
 			return false
 		}
 	}
 	return true
 }
 
-// alarm reads count(…) > constant, bool_or, bool_and or every; nil: it is none.
-func (g *Grouping) alarm(n *pg.Node) *Found {
+// thresholdTest reads count(…) > constant, bool_or, bool_and or every; nil: it is none.
+func (g *Grouping) thresholdTest(n *pg.Node) *Found {
 	if f := n.GetFuncCall(); f != nil {
-		return g.boolAlarm(f)
+		return g.boolThreshold(f)
 	}
 	e := n.GetAExpr()
 	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 {
@@ -93,7 +93,7 @@ func (g *Grouping) alarm(n *pg.Node) *Found {
 		return nil
 	}
 	x, ok := derived.RatOf(v)
-	if !ok || x.Cmp(big.NewRat(mostThreshold, 1)) > 0 || x.Cmp(big.NewRat(-mostThreshold, 1)) < 0 {
+	if !ok || x.Cmp(big.NewRat(maxThreshold, 1)) > 0 || x.Cmp(big.NewRat(-maxThreshold, 1)) < 0 {
 		return nil
 	}
 	least := new(big.Int).Quo(new(big.Int).Sub(x.Num(), new(big.Int).Mod(x.Num(), x.Denom())), x.Denom()) // rounded down
@@ -106,9 +106,9 @@ func (g *Grouping) alarm(n *pg.Node) *Found {
 	}
 	switch op {
 	case ">", ">=":
-		return g.alarmFor(linear.Alarmed{Where: where, Least: least.Int64(), Any: false}, false)
+		return g.thresholdFor(linear.ThresholdTest{Where: where, Least: least.Int64(), Any: false}, false)
 	case "<", "<=":
-		return g.alarmFor(linear.Alarmed{Where: where, Least: least.Int64(), Any: false}, true)
+		return g.thresholdFor(linear.ThresholdTest{Where: where, Least: least.Int64(), Any: false}, true)
 	}
 	return nil
 }
@@ -125,8 +125,8 @@ func (g *Grouping) countedWhere(call *pg.FuncCall) ([]*semantics.Expr, bool) {
 	return c.Where, c.Sum == nil && c.Values == nil && c.Units == nil && c.Choice == nil
 }
 
-// boolAlarm is bool_or: whether a row has it; bool_and and every: whether none has the opposite.
-func (g *Grouping) boolAlarm(f *pg.FuncCall) *Found {
+// boolThreshold is bool_or: whether a row has it; bool_and and every: whether none has the opposite.
+func (g *Grouping) boolThreshold(f *pg.FuncCall) *Found {
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil || !boolAggregates[name] || len(f.Args) != 1 || f.Over != nil || f.AggWithinGroup {
 		return nil
@@ -149,13 +149,13 @@ func (g *Grouping) boolAlarm(f *pg.FuncCall) *Found {
 			return nil
 		}
 	}
-	return g.alarmFor(linear.Alarmed{Where: append(where, linear.Conjuncts([]*semantics.Expr{arg})...), Least: 1, Any: true}, name != "bool_or")
+	return g.thresholdFor(linear.ThresholdTest{Where: append(where, linear.Conjuncts([]*semantics.Expr{arg})...), Least: 1, Any: true}, name != "bool_or")
 }
 
 var boolAggregates = semantics.WordSet("bool_or bool_and every")
 
-// alarmFor is the leaf's column of an alarm, added at first use; not: the opposite is shown.
-func (g *Grouping) alarmFor(a linear.Alarmed, not bool) *Found {
+// thresholdFor is the leaf's column of an alarm, added at first use; not: the opposite is shown.
+func (g *Grouping) thresholdFor(a linear.ThresholdTest, not bool) *Found {
 	canon := "at least " + predicate.Text(a.Least) + " where " + linear.WhereText(a.Where)
 	if a.Any {
 		canon = "any of " + canon
@@ -163,7 +163,7 @@ func (g *Grouping) alarmFor(a linear.Alarmed, not bool) *Found {
 	at := slices.IndexFunc(g.Q.Counters, func(c linear.Counter) bool { return c.Canon == canon })
 	if at < 0 {
 		at = len(g.Q.Counters)
-		g.Q.Counters = append(g.Q.Counters, linear.Counter{Alarm: &a, Canon: canon})
+		g.Q.Counters = append(g.Q.Counters, linear.Counter{Threshold: &a, Canon: canon})
 	}
 	if not {
 		tree, err := pg.Parse("SELECT NOT " + plans.LeafName(len(g.b.Questions)) + "." + g.Q.ColumnName(at))

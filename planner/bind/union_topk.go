@@ -15,26 +15,26 @@ import (
 // which of several counts of the same rows is the largest, and for no count. It is read as a list of names and conditions
 // that the rows meet, whose first names are shown.
 
-// arm is one SELECT of the UNION ALL.
-type arm struct {
+// branch is one SELECT of the UNION ALL.
+type branch struct {
 	sel   *pg.SelectStmt
 	met   []*pg.Node // a conjunction: which rows are counted
 	names []*pg.Node // the constants, by column; nil in the count's place
 }
 
-// readArms rewrites such a statement; any other is returned as it is. Trees of the statement are shared, never changed.
-func (b *Binder) readArms(sel *pg.SelectStmt) *pg.SelectStmt {
-	union, alias, columns := armsOf(sel)
+// readBranches rewrites such a statement; any other is returned as it is. Trees of the statement are shared, never changed.
+func (b *Binder) readBranches(sel *pg.SelectStmt) *pg.SelectStmt {
+	union, alias, columns := branchesOf(sel)
 	if union == nil || len(sel.SortClause) != 1 || sel.LimitCount == nil || sel.LimitOffset != nil || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES ||
 		len(sel.DistinctClause) > 0 || IsGrouped(sel) || sel.WhereClause != nil || len(sel.WindowClause) > 0 {
 		return sel
 	}
-	arms, count := readAll(union, nil)
-	if len(arms) < 2 {
+	branches, count := readAll(union, nil)
+	if len(branches) < 2 {
 		return sel
 	}
-	names := make([]string, len(arms[0].sel.TargetList))
-	for i, n := range arms[0].sel.TargetList {
+	names := make([]string, len(branches[0].sel.TargetList))
+	for i, n := range branches[0].sel.TargetList {
 		if names[i] = ast.Label(n.GetResTarget()); i < len(columns) {
 			names[i] = columns[i]
 		}
@@ -45,17 +45,17 @@ func (b *Binder) readArms(sel *pg.SelectStmt) *pg.SelectStmt {
 		return sel
 	}
 	quiet := *b
-	if from, refusal := quiet.FromRows(arms[0].sel, nil); from == nil || refusal != nil {
+	if from, refusal := quiet.FromRows(branches[0].sel, nil); from == nil || refusal != nil {
 		return sel
 	}
-	inner := topKOf(arms, names, count, sel.LimitCount)
+	inner := topKOf(branches, names, count, sel.LimitCount)
 	b.Top = inner
 	return &pg.SelectStmt{TargetList: sel.TargetList, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, FromClause: []*pg.Node{
 		{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Subquery: ast.Select(inner), Alias: &pg.Alias{Aliasname: alias}}}}}}
 }
 
-// armsOf finds the UNION ALL that a SELECT reads: a sub-query, or its only WITH query.
-func armsOf(sel *pg.SelectStmt) (union *pg.SelectStmt, alias string, columns []string) {
+// branchesOf finds the UNION ALL that a SELECT reads: a sub-query, or its only WITH query.
+func branchesOf(sel *pg.SelectStmt) (union *pg.SelectStmt, alias string, columns []string) {
 	if len(sel.FromClause) != 1 || sel.Larg != nil {
 		return nil, "", nil
 	}
@@ -82,33 +82,33 @@ func unionAll(sel *pg.SelectStmt) *pg.SelectStmt {
 }
 
 // readAll reads the arms of a UNION ALL: counts of the same FROM, in the same column; nil where some is none.
-func readAll(sel *pg.SelectStmt, arms []*arm) ([]*arm, int) {
+func readAll(sel *pg.SelectStmt, branches []*branch) ([]*branch, int) {
 	if union := unionAll(sel); union != nil {
-		arms, at := readAll(union.Larg, arms)
-		if arms == nil {
+		branches, at := readAll(union.Larg, branches)
+		if branches == nil {
 			return nil, 0
 		}
-		if arms, after := readAll(union.Rarg, arms); after == at {
-			return arms, at
+		if branches, after := readAll(union.Rarg, branches); after == at {
+			return branches, at
 		}
 		return nil, 0
 	}
-	a, at := readArm(sel)
-	if a == nil || len(arms) > 0 && (!equalTrees(arms[0].sel.FromClause, sel.FromClause) || len(a.names) != len(arms[0].names)) {
+	a, at := readBranch(sel)
+	if a == nil || len(branches) > 0 && (!equalTrees(branches[0].sel.FromClause, sel.FromClause) || len(a.names) != len(branches[0].names)) {
 		return nil, 0
 	}
-	return append(arms, a), at
+	return append(branches, a), at
 }
 
 func equalTrees(a, b []*pg.Node) bool { return slices.EqualFunc(a, b, ast.SameTree) }
 
-// readArm reads SELECT constants, count FROM … WHERE …
-func readArm(sel *pg.SelectStmt) (a *arm, count int) {
+// readBranch reads SELECT constants, count FROM … WHERE …
+func readBranch(sel *pg.SelectStmt) (a *branch, count int) {
 	if sel.Op != pg.SetOperation_SETOP_NONE || len(sel.ValuesLists) > 0 || len(sel.GroupClause) > 0 || sel.HavingClause != nil || len(sel.DistinctClause) > 0 ||
 		len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil || sel.WithClause != nil || len(sel.FromClause) == 0 || ast.Holds(sel.WhereClause, isSubLink) {
 		return nil, 0
 	}
-	a, count = &arm{sel: sel, names: make([]*pg.Node, len(sel.TargetList))}, -1
+	a, count = &branch{sel: sel, names: make([]*pg.Node, len(sel.TargetList))}, -1
 	if sel.WhereClause != nil {
 		a.met = append(a.met, sel.WhereClause)
 	}
@@ -151,19 +151,19 @@ func readsColumn(n *pg.Node, name string) bool {
 
 // The names of the list that arms become, which no column of a policy has.
 const (
-	armList  = "candidates of the union"
-	armPlace = "place in the union"
-	armMet   = "is met"
+	branchList  = "candidates of the union"
+	branchPlace = "place in the union"
+	branchMet   = "is met"
 )
 
 // topKOf writes the arms as a list.
-func topKOf(arms []*arm, names []string, count int, limit *pg.Node) *pg.SelectStmt {
+func topKOf(branches []*branch, names []string, count int, limit *pg.Node) *pg.SelectStmt {
 	list := &pg.SelectStmt{LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT}
 	column := func(name string) *pg.Node {
-		return pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(armList), pg.MakeStrNode(name)}, -1)
+		return pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(branchList), pg.MakeStrNode(name)}, -1)
 	}
-	out := &pg.SelectStmt{LimitCount: limit, LimitOption: pg.LimitOption_LIMIT_OPTION_COUNT, WhereClause: column(armMet)}
-	for i, a := range arms {
+	out := &pg.SelectStmt{LimitCount: limit, LimitOption: pg.LimitOption_LIMIT_OPTION_COUNT, WhereClause: column(branchMet)}
+	for i, a := range branches {
 		var values []*pg.Node
 		for at, n := range a.names {
 			if at != count {
@@ -186,18 +186,18 @@ func topKOf(arms []*arm, names []string, count int, limit *pg.Node) *pg.SelectSt
 			out.GroupClause = append(out.GroupClause, column(name))
 		}
 	}
-	columns = append(columns, pg.MakeStrNode(armPlace), pg.MakeStrNode(armMet))
-	out.GroupClause = append(out.GroupClause, column(armPlace))
-	out.FromClause = append(slices.Clone(arms[0].sel.FromClause), &pg.Node{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Lateral: true,
-		Subquery: ast.Select(list), Alias: &pg.Alias{Aliasname: armList, Colnames: columns}}}})
+	columns = append(columns, pg.MakeStrNode(branchPlace), pg.MakeStrNode(branchMet))
+	out.GroupClause = append(out.GroupClause, column(branchPlace))
+	out.FromClause = append(slices.Clone(branches[0].sel.FromClause), &pg.Node{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Lateral: true,
+		Subquery: ast.Select(list), Alias: &pg.Alias{Aliasname: branchList, Colnames: columns}}}})
 	by := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, Funcformat: pg.CoercionForm_COERCE_EXPLICIT_CALL, Location: -1}}}
 	out.SortClause = []*pg.Node{pg.MakeSortByNode(by, pg.SortByDir_SORTBY_DESC, pg.SortByNulls_SORTBY_NULLS_DEFAULT, -1)}
 	return out
 }
 
-// rowArms are the private rows of a UNION ALL of rows of one table: each row once for each arm that passes it on.
-func (b *Binder) rowArms(sel *pg.SelectStmt, scope *cte) (*Rows, *refuse.Refusal) {
-	var arms []*Rows
+// branchRows are the private rows of a UNION ALL of rows of one table: each row once for each arm that passes it on.
+func (b *Binder) branchRows(sel *pg.SelectStmt, scope *cte) (*Rows, *refuse.Refusal) {
+	var branches []*Rows
 	var read func(sel *pg.SelectStmt) (bool, *refuse.Refusal)
 	read = func(sel *pg.SelectStmt) (bool, *refuse.Refusal) {
 		if union := unionAll(sel); union != nil {
@@ -210,20 +210,20 @@ func (b *Binder) rowArms(sel *pg.SelectStmt, scope *cte) (*Rows, *refuse.Refusal
 			return false, nil
 		}
 		r, refusal := b.selectRows(sel, scope)
-		if r == nil || refusal != nil || r.fan != nil || len(arms) > 0 && (r.Table != arms[0].Table || len(r.names) != len(arms[0].names)) {
+		if r == nil || refusal != nil || r.fan != nil || len(branches) > 0 && (r.Table != branches[0].Table || len(r.names) != len(branches[0].names)) {
 			return false, refusal
 		}
-		arms = append(arms, r)
+		branches = append(branches, r)
 		return true, nil
 	}
 	if ok, refusal := read(sel); !ok || refusal != nil {
 		return nil, refusal
 	}
-	list := &candidates{alias: arms[0].alias(), names: arms[0].names}
-	for _, r := range arms {
+	list := &candidates{alias: branches[0].alias(), names: branches[0].names}
+	for _, r := range branches {
 		list.rows, list.where = append(list.rows, slices.Clone(r.exprs)), append(list.where, r.where)
 	}
-	out := &Rows{Table: arms[0].Table, names: list.names, fan: list, pos: arms[0].pos}
+	out := &Rows{Table: branches[0].Table, names: list.names, fan: list, pos: branches[0].pos}
 	out.parts = []relation{{list.alias, nil, 0, len(out.names), 0, 0}}
 	for c := range list.names {
 		typ, refusal := commonType(list.rows, c)

@@ -105,7 +105,7 @@ func placedAt(m protoreflect.Message, pos int32) {
 }
 
 // noPublicRows stands for public tables before they are copied.
-type noPublicRows struct{ reuse.NothingKept }
+type noPublicRows struct{ reuse.NoCache }
 
 func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, true }
 
@@ -113,7 +113,7 @@ func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, t
 func CheckView(p *policy.Policy, t *policy.Table) *refuse.Refusal {
 	o := &discovery.Keys{Found: map[*policy.Column]*discovery.Finding{}, Values: map[*policy.Column][]string{}}
 	var last *refuse.Refusal
-	for range discovery.MostBindings {
+	for range discovery.MaxBindings {
 		o.Tables = map[*policy.Table]*policy.Table{}
 		b := NewBinder(reuse.Context{Policy: p, Dataset: t.Dataset, Public: noPublicRows{}, Settings: plans.Settings{Zone: time.UTC}}, &semantics.Parameters{})
 		b.Open = o

@@ -55,7 +55,7 @@ var sources []source
 
 func init() {
 	sources = []source{
-		{"growing release", counts, held, (*Optimizer).grown, exactHeld((*Optimizer).grown)},
+		{"growing release", counts, held, (*Optimizer).continual, exactHeld((*Optimizer).continual)},
 		{"asked before", counts, held, (*Optimizer).again, exactHeld((*Optimizer).again)},
 		{"asked before", choices, held, (*Optimizer).chosenBefore, nil},
 		{"containment", counts, held, (*Optimizer).reuseAny, exactHeld((*Optimizer).reuseAny)},
@@ -117,7 +117,7 @@ func (ch *Optimizer) goalOf(s *linear.Query, share privacy.Cost) *goal {
 	case s.Chosen != nil:
 		q.kind, q.own = choices, s.ChoiceMeasure()
 		q.fresh, err = s.Choice(share)
-	case s.Alarm != nil:
+	case s.Threshold != nil:
 		q.kind, q.own = alarms, s.Measure("alarm", s.Table.Name+s.About())
 		q.fresh, err = mechanisms.NewAlarm(mechanisms.AlarmFor(ch.Context.Settings.Alarms, s.Table.ContributionTo(1), share))
 	default:

@@ -40,8 +40,8 @@ func leafName(i int, s *linear.Query) string {
 	switch {
 	case s.Chosen != nil:
 		i = s.Chosen.Leaf
-	case s.Alarm != nil:
-		i = s.Alarm.Leaf
+	case s.Threshold != nil:
+		i = s.Threshold.Leaf
 	}
 	return plans.LeafName(i)
 }

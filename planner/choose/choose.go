@@ -27,14 +27,14 @@ import (
 
 // Path is one answer to a question: the measure that it is read from, and how.
 type Path struct {
-	Measure *plans.Measure
-	Reading *reuse.Reading
-	Alarm   *plans.AlarmQuestion // what a run is asked
-	Others  []*plans.Measure     // all that is read, where that is more than one; measure is the first
-	TopK    *linear.TopK         // set: candidates are chosen
-	counts  *linear.Query        // what the measure counts, where that is more than the question
-	share   privacy.Cost         // what it might have cost
-	name    string               // of the source that it comes from
+	Measure   *plans.Measure
+	Reading   *reuse.Reading
+	Threshold *plans.ThresholdQuestion // what a run is asked
+	Others    []*plans.Measure         // all that is read, where that is more than one; measure is the first
+	TopK      *linear.TopK             // set: candidates are chosen
+	counts    *linear.Query            // what the measure counts, where that is more than the question
+	share     privacy.Cost             // what it might have cost
+	name      string                   // of the source that it comes from
 }
 
 // Optimizer finds the path of each question. What it looks at is public: the policy, the session's settings, what the analyst
@@ -111,7 +111,7 @@ func (ch *Optimizer) attempt(leaves []*LeafPlan, k int) (paths [][]*Path, bought
 			if m := w.Measure; !m.Held {
 				if same := buying[m.Digest]; same != nil && same.Shared == m.Shared && same.Kind == m.Kind {
 					if same.Cost.Fits(m.Cost) {
-						same.Spec, same.Cost, same.Ladder = m.Spec, m.Cost, m.Ladder
+						same.Spec, same.Cost, same.Refinement = m.Spec, m.Cost, m.Refinement
 					}
 					w.Measure = same
 				} else {

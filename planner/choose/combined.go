@@ -13,7 +13,7 @@ import (
 // looked at; where that leaves one release, which does by itself, there is nothing to combine it with.
 func (ch *Optimizer) combined(q *goal, oldest int) []alternative {
 	views := ch.views(q.Table)
-	if views == nil || views.Read() == 0 || q.Marginals != nil || q.Cells*len(q.Counts) > reuse.MostMixedRows || q.Table.MaxGroups > 0 {
+	if views == nil || views.Read() == 0 || q.Marginals != nil || q.Cells*len(q.Counts) > reuse.MaxMixedRows || q.Table.MaxGroups > 0 {
 		return nil
 	}
 	find := func() (list []reuse.CombinedReading) {

@@ -19,12 +19,12 @@ import (
 // but for NULL; closed is 0 where there is nothing to read yet.
 func growing(t *policy.Table, c *policy.Column, at time.Time) *linear.Query {
 	s := linear.Identity(t, []*policy.Column{c})
-	p := s.Parts[0]
+	p := s.Factors[0]
 	p.Classes = c.Domain.Regular
 	for i := p.Classes; i < len(p.Class); i++ {
 		p.Class[i] = -1
 	}
-	s.Cells, s.Grows, s.Closed = p.Classes, true, t.Appends.Closed(at)
+	s.Cells, s.Continual, s.Closed = p.Classes, true, t.Appends.Closed(at)
 	return s
 }
 
@@ -46,10 +46,10 @@ func (ch *Optimizer) ofRelease(r *policy.Release) (*linear.Query, mechanisms.Spe
 // readable prepares a held release that grows for reading, and tells whether it can be read.
 func (ch *Optimizer) readable(h *reuse.HeldOn) bool {
 	m := h.Measure
-	if m.Grows != h.Holding.Spec.Grows() {
+	if m.Continual != h.Holding.Spec.Grows() {
 		return false
 	}
-	if !m.Grows {
+	if !m.Continual {
 		return true
 	}
 	c := m.Table.Columns[m.Grain[0]]
@@ -66,17 +66,17 @@ func (w *Path) holdOn(h reuse.HeldOn, why string) {
 	h.Measure.Sold(w.Measure, h.Holding.Spec)
 }
 
-// grown finds the releases that grow among what she has paid for. They go before the answers that she has kept: those are
+// continual finds the releases that grow among what she has paid for. They go before the answers that she has kept: those are
 // of the days that had passed when they were counted.
-func (ch *Optimizer) grown(q *goal) []alternative {
+func (ch *Optimizer) continual(q *goal) []alternative {
 	if q.Table.Appends == nil {
 		return nil
 	}
 	return settled(ch.reused(q, true))
 }
 
-// TellUnclosed notes what the paths leave out of the cells that are shown.
-func TellUnclosed(leaves []*LeafPlan, paths [][]*Path, said *semantics.Notes) {
+// NoteUnclosed notes what the paths leave out of the cells that are shown.
+func NoteUnclosed(leaves []*LeafPlan, paths [][]*Path, notes *semantics.Notes) {
 	for i, list := range paths {
 		for j, w := range list {
 			if w == nil || w.Reading == nil || len(w.Reading.Open) == 0 {
@@ -85,7 +85,7 @@ func TellUnclosed(leaves []*LeafPlan, paths [][]*Path, said *semantics.Notes) {
 			a := leaves[i].Requests[j]
 			for cell := range w.Reading.Open {
 				if a.Chosen != nil || slices.ContainsFunc(a.Projections, func(f Projection) bool { return f.condition < 0 || a.KeyValue(f.condition, int(cell)) == true }) {
-					said.Add(w.Reading.Note)
+					notes.Add(w.Reading.Note)
 				}
 			}
 		}

@@ -97,7 +97,7 @@ func (ch *Optimizer) ownRange(s *linear.Query, share privacy.Cost, grows bool) *
 		if held = growing(s.Table, columns[0], ch.Now()); held.Closed == 0 {
 			return nil
 		}
-		spec, err = reuse.GrowingSpec(s.Table, held.Cells, share)
+		spec, err = reuse.ContinualSpec(s.Table, held.Cells, share)
 	} else {
 		spec, err = mechanisms.Ranges(held.Cells, s.ContributionTo(held.Cells), share)
 	}

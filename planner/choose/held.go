@@ -93,7 +93,7 @@ func (ch *Optimizer) oldestEnough(list []alternative) int {
 // reused are releases of finer cells: those that grow, or the others.
 func (ch *Optimizer) reused(q *goal, grows bool) (list []alternative) {
 	for _, h := range ch.current(ch.finer(q.Query)) {
-		if h.Measure.Grows != grows {
+		if h.Measure.Continual != grows {
 			continue
 		}
 		r := reuse.CoverHeld(q.Query, h.HeldOn)
@@ -153,7 +153,7 @@ func (ch *Optimizer) views(t *policy.Table) *reuse.Views {
 func (ch *Optimizer) finer(s *linear.Query) (list []*reuse.View) {
 	if views := ch.views(s.Table); views != nil {
 		for _, h := range views.Finer(s) {
-			if h.Measure.Grows || h.Holding.Spec.Grows() {
+			if h.Measure.Continual || h.Holding.Spec.Grows() {
 				own := *h
 				own.Measure = h.Measure.Copied() // how far it has grown is of this plan
 				if h = &own; !ch.readable(&h.HeldOn) {

@@ -58,7 +58,7 @@ func (v *LeafPlanner) leafPlan(q *linear.Question) (*LeafPlan, *refuse.Refusal) 
 	for i, c := range q.Counters {
 		switch {
 		case c.Width != nil: // known once it is decided how its counter is read
-		case c.Choice != nil || c.Alarm != nil: // asked by itself
+		case c.Choice != nil || c.Threshold != nil: // asked by itself
 		case c.Presence != "":
 			if !slices.Contains(columns, c.Presence) {
 				columns = append(columns, c.Presence)
@@ -188,8 +188,8 @@ func (v *LeafPlanner) split(q *linear.Question, keys linear.Set, counters []int)
 	return a
 }
 
-// mostConditions bounds the conditions that split a count: their combinations are cells.
-const mostConditions = 64
+// maxConditions bounds the conditions that split a count: their combinations are cells.
+const maxConditions = 64
 
 // condition is the place of a conjunction among the conditions, −1 for one without parts. Not known: it is a constant, or
 // one too many.
@@ -209,7 +209,7 @@ func (v *LeafPlanner) condition(where []*semantics.Expr, conditions *[]*semantic
 		return at, true
 	}
 	*conditions = append(*conditions, e)
-	return len(*conditions) - 1, !e.IsConstant() && len(*conditions) <= mostConditions
+	return len(*conditions) - 1, !e.IsConstant() && len(*conditions) <= maxConditions
 }
 
 // Spots lists, for each row of a frame, the ask's cells that add up to it; nil: each row is the cell itself.

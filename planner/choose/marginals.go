@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// mostMarginalCells bounds the cells that all keys of a statement's sets make up together where marginals are considered.
-const mostMarginalCells = 1 << 15
+// maxMarginalCells bounds the cells that all keys of a statement's sets make up together where marginals are considered.
+const maxMarginalCells = 1 << 15
 
 // marginal asks for all sets of a leaf plan at once, by marginals of the cells of all their keys; nil where they cannot be
 // measured so, or where what is asked for set by set is held, or has no larger error.
@@ -23,10 +23,10 @@ func (v *LeafPlanner) marginal(lp *LeafPlan, counters []int, best []*Request) (*
 	keys := linear.Set(bind.UnitedAll(slices.Clone(lp.Sets)))
 	quiet := LeafPlanner{Binder: v.Binder, Notes: new(semantics.Notes), Optimizer: v.Optimizer}
 	a, refusal := quiet.plain(lp.Question, keys, counters)
-	if refusal != nil || !a.Wanted() || a.Cells > mostMarginalCells || len(a.Parts) < 2 || v.Optimizer.Open != nil && len(v.Optimizer.Open.Wanted) > 0 {
+	if refusal != nil || !a.Wanted() || a.Cells > maxMarginalCells || len(a.Factors) < 2 || v.Optimizer.Open != nil && len(v.Optimizer.Open.Wanted) > 0 {
 		return nil, nil
 	}
-	for _, p := range a.Parts {
+	for _, p := range a.Factors {
 		if p.Classes < 2 || len(p.Keys) == 0 {
 			return nil, nil
 		}
@@ -51,8 +51,8 @@ func (v *LeafPlanner) marginal(lp *LeafPlan, counters []int, best []*Request) (*
 // marginalsOf finds the rows of sets of keys among a request's cells.
 func (a *Request) marginalsOf(sets []linear.Set) *linear.Marginals {
 	m := &linear.Marginals{}
-	sizes, at := make([]int, len(a.Parts)), make([]int, len(a.Parts))
-	for i, p := range a.Parts {
+	sizes, at := make([]int, len(a.Factors)), make([]int, len(a.Factors))
+	for i, p := range a.Factors {
 		sizes[i] = p.Classes
 	}
 	for n, keys := range sets {
@@ -60,8 +60,8 @@ func (a *Request) marginalsOf(sets []linear.Set) *linear.Marginals {
 			continue
 		}
 		var own []int
-		classes := make([][]int, len(a.Parts)) // by part: the number of the values of the set's keys, by class
-		for i, p := range a.Parts {
+		classes := make([][]int, len(a.Factors)) // by factor: the number of the values of the set's keys, by class
+		for i, p := range a.Factors {
 			var shown []int
 			for place, k := range p.Keys {
 				if slices.Contains(keys, a.set[k]) {
@@ -110,7 +110,7 @@ func (a *Request) marginalsOf(sets []linear.Set) *linear.Marginals {
 // strategy finds the marginals with the least expected error; false where the cells themselves are better.
 func (v *LeafPlanner) strategy(a *Request, m *linear.Marginals) bool {
 	q := mechanisms.Cube{}
-	for _, p := range a.Parts {
+	for _, p := range a.Factors {
 		q.Shape = append(q.Shape, p.Classes)
 	}
 	for i, rows := range m.Rows {

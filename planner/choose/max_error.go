@@ -25,8 +25,8 @@ func (ch *Optimizer) Tellable(questions []*linear.Question) *refuse.Refusal {
 		return nil
 	}
 	for _, q := range questions {
-		if q.Untold != nil {
-			return errorUntold.At(q.Untold.Pos, q.Untold.Name)
+		if q.UnknownError != nil {
+			return unknownError.At(q.UnknownError.Pos, q.UnknownError.Name)
 		}
 	}
 	if ch.Open == nil {
@@ -154,8 +154,8 @@ func (ch *Optimizer) within(n *need, spec mechanisms.Spec, r *reuse.Reading) boo
 	return true
 }
 
-// mostWidths bounds the values whose half-widths are computed: those with the largest variances.
-const mostWidths = 8
+// maxWidths bounds the values whose half-widths are computed: those with the largest variances.
+const maxWidths = 8
 
 // allWithin tells whether the half-widths over the rows of a count are within a bound. A cost is sought by halving, some
 // hundred of them: where one row is off by more, the others are not looked at.
@@ -184,7 +184,7 @@ func (ch *Optimizer) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, b
 		}
 		return 1
 	})
-	for _, l := range list[:min(len(list), mostWidths)] {
+	for _, l := range list[:min(len(list), maxWidths)] {
 		if errors.Of(rows[l.row]).HalfWidth > bound {
 			return false
 		}

@@ -114,8 +114,8 @@ func (ch *Optimizer) settle(open []*purchase) *refuse.Refusal {
 	return nil
 }
 
-// mostTogether bounds the declared releases that are looked at together.
-const mostTogether = 10
+// maxTogether bounds the declared releases that are looked at together.
+const maxTogether = 10
 
 // cheapest is the paths that cost least together, and what they do: some declared releases, each of which answers what it
 // can, and fresh counts for the rest. All choices of releases are looked at.
@@ -123,7 +123,7 @@ func (ch *Optimizer) cheapest(open []*purchase) (best []*Path, least privacy.Cos
 	var releases []*policy.Release
 	for _, p := range open {
 		for _, w := range p.declared {
-			if !slices.Contains(releases, w.Measure.Declared) && len(releases) < mostTogether {
+			if !slices.Contains(releases, w.Measure.Declared) && len(releases) < maxTogether {
 				releases = append(releases, w.Measure.Declared)
 			}
 		}

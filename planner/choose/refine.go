@@ -12,21 +12,21 @@ import (
 // refinement is the path of a held candidate at another level; nil: it cannot be refined so.
 func (c alternative) refinement(level privacy.Epsilon) *Path {
 	h := c.holding
-	if h.Ladder == (plans.Rungs{}) || c.path.Reading == nil || c.path.Reading.Mix != nil || c.path.Measure.Shared || level.Micro() <= h.Ladder.Level.Micro() || level.Micro() > h.Ladder.Top.Micro() {
+	if h.Refinable == (plans.RefinableLevels{}) || c.path.Reading == nil || c.path.Reading.Mix != nil || c.path.Measure.Shared || level.Micro() <= h.Refinable.Level.Micro() || level.Micro() > h.Refinable.Top.Micro() {
 		return nil
 	}
-	spec, ok := h.Spec.At(h.Ladder.Level, level)
+	spec, ok := h.Spec.At(h.Refinable.Level, level)
 	if !ok {
 		return nil
 	}
-	if finest, ok := h.Spec.At(h.Ladder.Level, h.Ladder.Top); !ok || !spec.Refinable(h.Spec, finest) {
+	if finest, ok := h.Spec.At(h.Refinable.Level, h.Refinable.Top); !ok || !spec.Refinable(h.Spec, finest) {
 		return nil
 	}
 	m := *c.path.Measure
 	m.Held, m.HeldID, m.Spec = false, 0, spec
-	m.Ladder = &plans.Ladder{Level: level, Top: h.Ladder.Top, From: h.ID, Paid: h.Ladder.Level, Spec: h.Spec}
-	m.Cost = privacy.Cost{Epsilon: privacy.MicroEpsilon(level.Micro() - h.Ladder.Level.Micro())}
-	m.Why = "refines what you have, for which you paid ε " + h.Ladder.Level.String() + ": only the difference to ε " + level.String() + " is paid"
+	m.Refinement = &plans.Refinement{Level: level, Top: h.Refinable.Top, From: h.ID, Paid: h.Refinable.Level, Spec: h.Spec}
+	m.Cost = privacy.Cost{Epsilon: privacy.MicroEpsilon(level.Micro() - h.Refinable.Level.Micro())}
+	m.Why = "refines what you have, for which you paid ε " + h.Refinable.Level.String() + ": only the difference to ε " + level.String() + " is paid"
 	w := *c.path
 	w.Measure, w.Others = &m, nil
 	return &w
@@ -62,11 +62,11 @@ func (ch *Optimizer) exactRefined(q *goal) []alternative {
 	}
 	var best *Path
 	for _, c := range q.held {
-		if c.refinement(c.holding.Ladder.Top) == nil {
+		if c.refinement(c.holding.Refinable.Top) == nil {
 			continue
 		}
 		level, ok := ch.Least(func(cost privacy.Cost) bool {
-			spec, ok := c.holding.Spec.At(c.holding.Ladder.Level, cost.Epsilon)
+			spec, ok := c.holding.Spec.At(c.holding.Refinable.Level, cost.Epsilon)
 			return ok && ch.within(q.need, spec, c.path.Reading)
 		})
 		if !ok {

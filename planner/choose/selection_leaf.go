@@ -12,10 +12,10 @@ import (
 )
 
 // ChosenColumn is one column of a choice, for the rows of the set that shows it.
-func ChosenColumn(s *linear.Query, lp *LeafPlan, c *linear.Choice, w *Path, confidence mechanisms.Confidence) *plans.Pick {
+func ChosenColumn(s *linear.Query, lp *LeafPlan, c *linear.Choice, w *Path, confidence mechanisms.Confidence) *plans.SelectedValue {
 	frame, keys := lp.Frames[s.Chosen.Set], semantics.IdentityOf(len(lp.Sets[s.Chosen.Set]))
 	order := frame.ShownRows()
-	out := &plans.Pick{Kind: s.Chosen.Kind, Between: c.Between, At: make([]int, len(order)), Values: make([][]policy.Value, len(order))}
+	out := &plans.SelectedValue{Kind: s.Chosen.Kind, Between: c.Between, At: make([]int, len(order)), Values: make([][]policy.Value, len(order))}
 	each, share := 1, 0
 	if out.Kind == mechanisms.Quantiles {
 		out.Share = lp.Question.Choices[c.Set].Shares[c.At]

@@ -179,7 +179,7 @@ func (ch *Optimizer) offer(n *need, columns []*policy.Column) *offer {
 	if o.reading == nil || n.Table.BoundsGroups(n.Cells) != n.Table.BoundsGroups(cells) {
 		return nil
 	}
-	if o.ranges = held.Grows || len(columns) == 1 && columns[0].Domain.Ordered() && cells > 2; !o.ranges {
+	if o.ranges = held.Continual || len(columns) == 1 && columns[0].Domain.Ordered() && cells > 2; !o.ranges {
 		return o
 	}
 	unit := privacy.Cost{Epsilon: privacy.MicroEpsilon(1e6)}
@@ -212,8 +212,8 @@ func someRanges(cells int) (rows [][]mechanisms.Span) {
 // spec is how the release is measured at a cost.
 func (o *offer) spec(cost privacy.Cost) (mechanisms.Spec, error) {
 	c := o.held.ContributionTo(o.held.Cells)
-	if o.held.Grows {
-		return reuse.GrowingSpec(o.held.Table, o.held.Cells, cost)
+	if o.held.Continual {
+		return reuse.ContinualSpec(o.held.Table, o.held.Cells, cost)
 	}
 	if o.ranges {
 		return mechanisms.Ranges(o.held.Cells, c, cost)

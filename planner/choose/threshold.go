@@ -17,22 +17,22 @@ import (
 func (v *LeafPlanner) alarms(leaves []*LeafPlan) (out []*LeafPlan, refusal *refuse.Refusal) {
 	for i, lp := range leaves {
 		for n, c := range lp.Counters {
-			if c.Alarm == nil {
+			if c.Threshold == nil {
 				continue
 			}
 			own := lp.On(lp.Sets[0], nil, nil)
-			own.Where = slices.Concat(own.Where, c.Alarm.Where)
+			own.Where = slices.Concat(own.Where, c.Threshold.Where)
 			own.CounterFor(nil)
 			s, refusal := linear.Solve(own, v.Binder.Env, v.Notes)
 			if refusal != nil {
 				return nil, refusal
 			}
-			s.Alarm = &linear.AlarmOf{Leaf: i, Counter: n, Alarmed: c.Alarm}
+			s.Threshold = &linear.ThresholdColumn{Leaf: i, Counter: n, ThresholdTest: c.Threshold}
 			a := &Request{Query: s, set: lp.Sets[0], Projections: []Projection{{0, 0, -1}}}
 			if a.Wanted() {
-				s.TellRules(v.Notes)
+				s.NoteRules(v.Notes)
 			}
-			if c.Alarm.Any {
+			if c.Threshold.Any {
 				v.Notes.Add("bool_or, bool_and and every are told by counts clearly above what noise alone would make of none: a few rows go unseen")
 			}
 			out = append(out, &LeafPlan{Question: own, Sets: lp.Sets, Frames: []*linear.Query{s}, Requests: []*Request{a}})
@@ -62,7 +62,7 @@ func (ch *Optimizer) newRun(q *goal) []alternative {
 // asked puts the question to a run.
 func (ch *Optimizer) asked(q *goal, w *Path, run mechanisms.Spec) *Path {
 	q.own.Spec = run
-	w.Alarm = &plans.AlarmQuestion{Measure: q.own, Least: q.Alarm.Threshold(run, ch.Context.Settings.Confidence)}
+	w.Threshold = &plans.ThresholdQuestion{Measure: q.own, Least: q.Threshold.Bound(run, ch.Context.Settings.Confidence)}
 	return w
 }
 

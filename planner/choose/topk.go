@@ -69,8 +69,8 @@ func (v *LeafPlanner) overlapping(r *linear.Ranking, flat *linear.Question, weig
 	return c
 }
 
-// mostLevels bounds the work of finding out which candidates each cell meets.
-const mostLevels = 1 << 21
+// maxLevels bounds the work of finding out which candidates each cell meets.
+const maxLevels = 1 << 21
 
 // nested counts rows by how many candidates they meet; nil: the cells do not tell, or the candidates' rows are not nested.
 func (v *LeafPlanner) nested(r *linear.Ranking, flat *linear.Question, weights []int64) *linear.TopK {
@@ -98,7 +98,7 @@ func (v *LeafPlanner) nested(r *linear.Ranking, flat *linear.Question, weights [
 	}
 	q.SumFor(nil, r.Terms[0].Sum)
 	s, refusal := linear.Solve(q, v.Binder.Env, v.Notes)
-	if refusal != nil || !s.Measured() || s.Counting[0] < 0 || s.Cells > mostLevels/len(own) {
+	if refusal != nil || !s.Measured() || s.Counting[0] < 0 || s.Cells > maxLevels/len(own) {
 		return nil
 	}
 	met := v.meetings(s, own)
@@ -168,8 +168,8 @@ func (ch *Optimizer) ordersNearer(c *linear.TopK, spec mechanisms.Spec, w *Path)
 	return err == nil && math.Floor(spec.RankError(ch.Context.Settings.Confidence)) <= 2*float64(heaviest)*float64(c.Counted(w.offAt(each)))
 }
 
-// mostCounted bounds the counters whose errors are compared.
-const mostCounted = 16
+// maxCounted bounds the counters whose errors are compared.
+const maxCounted = 16
 
 // countedBy tells how far off the candidates' counters are, by how far off cells are.
 func countedBy(lp *LeafPlan) func(off func(counter int, cells []int) int64) int64 {
@@ -178,7 +178,7 @@ func countedBy(lp *LeafPlan) func(off func(counter int, cells []int) int64) int6
 		spots := a.Spots(lp.Frames[0], keys)
 		for i, f := range a.Projections {
 			c := a.Counting[f.Counter]
-			if c < 0 || i%(1+len(a.Projections)/mostCounted) != 0 {
+			if c < 0 || i%(1+len(a.Projections)/maxCounted) != 0 {
 				continue
 			}
 			widest = max(widest, off(c, a.CellsOf(f, 0, spots)))

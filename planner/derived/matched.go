@@ -12,12 +12,12 @@ import (
 // alone, of combinations and of public rows. A row is there as often as its combination has matches, so a unit's rows are
 // multiplied by the most matches that one combination has, and by no more.
 type Matched struct {
-	From    *policy.Table
-	Args    []*policy.Column // of From, by name
-	Matches []Match          // by combination, then row
-	Rows    int              // of the public table, as far as they are numbered
-	Outer   bool             // rows of From without a match stay, with NULL for the public row
-	Kept    bool             // rows of the public table without a match are to be seen: a further column says that a row is of From
+	From      *policy.Table
+	Args      []*policy.Column // of From, by name
+	Matches   []Match          // by combination, then row
+	Rows      int              // of the public table, as far as they are numbered
+	Outer     bool             // rows of From without a match stay, with NULL for the public row
+	Preserved bool             // rows of the public table without a match are to be seen: a further column says that a row is of From
 }
 
 // Match is a combination of the arguments' cells, the first column's slowest, and a public row that it matches.
@@ -43,7 +43,7 @@ func (m *Matched) Meaning() []byte {
 	for _, match := range m.Matches {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(match.Combination)), uint64(match.Row))
 	}
-	for _, flag := range []bool{m.Outer, m.Kept} {
+	for _, flag := range []bool{m.Outer, m.Preserved} {
 		if b = append(b, 'n'); flag {
 			b[len(b)-1] = 'y'
 		}
@@ -88,7 +88,7 @@ func NewMatched(m *Matched, public string) *policy.Table {
 		return nil
 	}
 	addColumn(t, &policy.Column{Name: "row of " + public, Type: policy.Int4, Typmod: -1}, m.From, domain)
-	if m.Kept {
+	if m.Preserved {
 		addColumn(t, &policy.Column{Name: "has " + m.From.Name, Type: policy.Bool, Typmod: -1}, m.From, truths())
 	}
 	return t

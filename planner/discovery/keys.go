@@ -55,8 +55,8 @@ const discoveries = 16
 // standIns is the number of keys that a plan has in the place of those to be found.
 const standIns = 16
 
-// MostBindings bounds how often a statement is bound; each time more of it is known.
-const MostBindings = 16
+// MaxBindings bounds how often a statement is bound; each time more of it is known.
+const MaxBindings = 16
 
 // Find looks for the keys of a column among what she has paid for.
 func (o *Keys) Find(c *policy.Column, x reuse.Context) *refuse.Refusal {
@@ -213,7 +213,7 @@ func (o *Keys) Held(t *policy.Table) []reuse.HeldOn {
 			continue
 		}
 		s := linear.Identity(t, []*policy.Column{c})
-		p := s.Parts[0]
+		p := s.Factors[0]
 		for cell := range p.Class {
 			key := privacy.NullKey
 			if cell < c.Domain.Regular {

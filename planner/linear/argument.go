@@ -38,7 +38,7 @@ const bytesOfRat = 128
 func (v *Argument) IsConstant() bool { return v.Least.Cmp(v.Most) == 0 }
 
 // Place finds the grid, and notes what it rounds.
-func (v *Argument) Place(t *policy.Table, env scalar.Env, pos int, said *semantics.Notes) *refuse.Refusal {
+func (v *Argument) Place(t *policy.Table, env scalar.Env, pos int, notes *semantics.Notes) *refuse.Refusal {
 	if v.Arg.Form == semantics.FormColumn {
 		c := t.Columns[v.Arg.Cols[0]]
 		f, ok := semantics.FactorOf(c, v.Centred, v.Largest)
@@ -49,16 +49,16 @@ func (v *Argument) Place(t *policy.Table, env scalar.Env, pos int, said *semanti
 		v.Least, _ = derived.RatOf(c.Domain.Min)
 		v.Most, _ = derived.RatOf(c.Domain.Max)
 	} else if !(v.Centred && v.linear(t) || v.multiply(t) || !v.Centred && v.linear(t)) {
-		if refusal := v.weigh(semantics.NewBox(t, env), said); refusal != nil {
+		if refusal := v.weigh(semantics.NewBox(t, env), notes); refusal != nil {
 			return refusal
 		}
 	}
-	v.tellRounding(said)
+	v.noteRounding(notes)
 	return nil
 }
 
 // weigh evaluates an expression on all combinations of its columns' cells, of which one stands for each piece.
-func (v *Argument) weigh(box *semantics.Box, said *semantics.Notes) *refuse.Refusal {
+func (v *Argument) weigh(box *semantics.Box, notes *semantics.Notes) *refuse.Refusal {
 	combinations, between := 1, false
 	if refusal := semantics.Closed(box.Table, v.Arg); refusal != nil {
 		return refusal
@@ -90,7 +90,7 @@ func (v *Argument) weigh(box *semantics.Box, said *semantics.Notes) *refuse.Refu
 		}
 	}
 	if between {
-		said.Add("values inside a step count as the middle of it where an aggregate's argument is an expression")
+		notes.Add("values inside a step count as the middle of it where an aggregate's argument is an expression")
 	}
 	v.Least, v.Most = semantics.Extremes(values)
 	v.weights = weigh(values, v.Least, v.Most, v.Centred, exponent, v.Largest)
@@ -174,10 +174,10 @@ func Product2(y, x *Argument) *Summand {
 	return s
 }
 
-// tellRounding notes where values are rounded before they are added up, which ± does not cover: sum(price) of a numeric(15,2)
+// noteRounding notes where values are rounded before they are added up, which ± does not cover: sum(price) of a numeric(15,2)
 // up to 10^8 is of tenths, as cents are more than mostAdded, variance(price) up to 10^4 likewise, as squares are. Values without
 // a finest digit, of floating columns, are rounded always: that is told where their domain's steps are finer.
-func (v *Argument) tellRounding(said *semantics.Notes) {
+func (v *Argument) noteRounding(notes *semantics.Notes) {
 	if v.IsConstant() || v.Use == semantics.Scored {
 		return
 	}
@@ -190,7 +190,7 @@ func (v *Argument) tellRounding(said *semantics.Notes) {
 	case v.factor != nil:
 		factors = []plans.Factor{*v.factor}
 	case (v.terms == nil || v.over > 1) && v.Digits >= 0 && v.Grid.Exponent > -v.Digits:
-		said.Add("an aggregate's argument is rounded to " + semantics.Literal10(v.Grid.Exponent) + how)
+		notes.Add("an aggregate's argument is rounded to " + semantics.Literal10(v.Grid.Exponent) + how)
 	}
 	for _, t := range v.terms {
 		factors = append(factors, t.Factors...)
@@ -204,6 +204,6 @@ func (v *Argument) tellRounding(said *semantics.Notes) {
 		if !exact || f.Exponent <= own {
 			continue
 		}
-		said.Add(f.Column.Name + " is rounded to " + semantics.Literal10(f.Exponent) + how)
+		notes.Add(f.Column.Name + " is rounded to " + semantics.Literal10(f.Exponent) + how)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TellRules notes how rows and values were bounded before they were counted (privacy rule 22).
-func (s *Query) TellRules(said *semantics.Notes) {
+// NoteRules notes how rows and values were bounded before they were counted (privacy rule 22).
+func (s *Query) NoteRules(notes *semantics.Notes) {
 	if unit := s.Table.Dataset.Unit; !unit.Row {
 		groups := s.Table.BoundsGroups(s.Cells)
 		below, leftOut, own := boundedIn(s.Table), false, s.Table
@@ -18,18 +18,18 @@ func (s *Query) TellRules(said *semantics.Notes) {
 		switch rows := s.Table.MaxRowsPerUnit; {
 		case own.Derived == nil || len(below) == 1 && rows == below[0].MaxRowsPerUnit: // said below
 		case rows == 1:
-			said.Add("one row of each " + unit.Name + " is counted in " + s.Table.Name)
+			notes.Add("one row of each " + unit.Name + " is counted in " + s.Table.Name)
 		default:
-			said.Add("at most " + predicate.Text(rows) + " rows of each " + unit.Name + " are counted in " + s.Table.Name)
+			notes.Add("at most " + predicate.Text(rows) + " rows of each " + unit.Name + " are counted in " + s.Table.Name)
 		}
 		for _, t := range below {
 			if t == own || t.MaxRowsPerUnit > 1 {
-				said.Add(boundTold(t, groups))
+				notes.Add(boundNote(t, groups))
 			}
 			leftOut = leftOut || t.MaxRowsPerUnit > 1 || groups
 		}
 		if leftOut {
-			said.Add("counts and sums are of the rows that are counted: ± does not cover what is left out")
+			notes.Add("counts and sums are of the rows that are counted: ± does not cover what is left out")
 		}
 	}
 	columns, _ := s.Columns()
@@ -38,7 +38,7 @@ func (s *Query) TellRules(said *semantics.Notes) {
 	}
 	for _, c := range columns {
 		if c.Outside == policy.OutsideClamp {
-			said.Add("values of " + c.Name + " outside its domain count as its nearest end")
+			notes.Add("values of " + c.Name + " outside its domain count as its nearest end")
 		}
 	}
 }
@@ -54,9 +54,9 @@ func boundedIn(t *policy.Table) (list []*policy.Table) {
 	return list
 }
 
-// boundTold says how a table's rows are bounded. Noise is then not all that an answer differs from the table by; what is left
+// boundNote says how a table's rows are bounded. Noise is then not all that an answer differs from the table by; what is left
 // out is a private number, so that no error can be shown for it.
-func boundTold(t *policy.Table, groups bool) string {
+func boundNote(t *policy.Table, groups bool) string {
 	unit := t.Dataset.Unit.Name
 	if t.MaxRowsPerUnit == 1 && !groups {
 		return "one row of each " + unit + " is counted in " + t.Name

@@ -26,10 +26,10 @@ func (s *Query) Columns() (columns []*policy.Column, ok bool) {
 	return columns, ok
 }
 
-// Together cuts a column into the pieces of a measure's part, and of what the question says of it: of the cells of a piece
+// Together cuts a column into the pieces of a measure's factor, and of what the question says of it: of the cells of a piece
 // either says the same. Nil: one of them tells each cell apart.
-func (s *Query) Together(of *Part, i int, c *policy.Column) []int {
-	if of.Told || of.Cuts == nil || of.Cuts[i] == nil {
+func (s *Query) Together(of *Factor, i int, c *policy.Column) []int {
+	if of.PiecesInSQL || of.Cuts == nil || of.Cuts[i] == nil {
 		return of.startsOf(i)
 	}
 	own, ok := s.ToldApart(c)
@@ -44,7 +44,7 @@ func (s *Query) Together(of *Part, i int, c *policy.Column) []int {
 // ToldApart are the cells of a column at which what the question says of it may change, in no order; false: it tells each cell apart.
 // The question compares on the grid.
 func (s *Query) ToldApart(c *policy.Column) (starts []int, ok bool) {
-	for _, p := range s.Parts {
+	for _, p := range s.Factors {
 		k := slices.Index(p.Columns, plans.ColumnIndex(s.Table, c))
 		if k < 0 {
 			continue
@@ -66,7 +66,7 @@ func (s *Query) ToldApart(c *policy.Column) (starts []int, ok bool) {
 }
 
 // startsOf are the first cells of the pieces of the i-th column; nil: each cell is one.
-func (p *Part) startsOf(i int) []int {
+func (p *Factor) startsOf(i int) []int {
 	if p.Cuts == nil {
 		return nil
 	}
@@ -76,9 +76,9 @@ func (p *Part) startsOf(i int) []int {
 // Divides tells whether a question asks for a part of some piece of cells that the measure does not tell apart: then the
 // measure does not answer it.
 func (s *Query) Divides(m *Query) bool {
-	for _, p := range m.Parts {
+	for _, p := range m.Factors {
 		for i, at := range p.Columns {
-			if !p.Told || p.Cuts[i] == nil {
+			if !p.PiecesInSQL || p.Cuts[i] == nil {
 				continue
 			}
 			c, divided := m.Table.Columns[at], false
@@ -95,7 +95,7 @@ func (s *Query) Divides(m *Query) bool {
 					}
 				})
 			}
-			for _, own := range s.Parts {
+			for _, own := range s.Factors {
 				k := slices.Index(own.Columns, plans.ColumnIndex(s.Table, c))
 				if k < 0 {
 					continue
@@ -130,7 +130,7 @@ func (s *Query) Distinctions(c *policy.Column, size int, cell func(piece int) in
 	for _, p := range s.Counts {
 		mark(p)
 	}
-	for _, p := range s.Parts {
+	for _, p := range s.Factors {
 		at := slices.IndexFunc(p.Columns, func(i int) bool { return s.Table.Columns[i] == c })
 		if at < 0 {
 			continue
@@ -188,8 +188,8 @@ func forEachCells(p predicate.Pred, c *policy.Column, f func([]mechanisms.Span))
 // columns.
 func (s *Query) ConditionOf(counter, cell int) (predicate.Pred, bool) {
 	p := predicate.All(s.Filter, s.Counts[counter])
-	for i := len(s.Parts) - 1; i >= 0; i-- {
-		part := s.Parts[i]
+	for i := len(s.Factors) - 1; i >= 0; i-- {
+		part := s.Factors[i]
 		if len(part.Columns) != 1 {
 			return nil, false
 		}
@@ -218,8 +218,8 @@ func (s *Query) AddsUp(counter int) (string, bool) {
 	return string(plans.EncodeSum(nil, s.Summed()[counter])), true
 }
 
-// MostPlain is up to how many combinations each is looked at, without a thought whether some are alike. Tests set it.
-var MostPlain = 1 << 12
+// MaxPlain is up to how many combinations each is looked at, without a thought whether some are alike. Tests set it.
+var MaxPlain = 1 << 12
 
 // CombinationsOf is the product of sizes, or more than maxCells.
 func CombinationsOf(sizes []int) int {

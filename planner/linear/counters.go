@@ -103,7 +103,7 @@ func (s *Query) orderCounters() {
 	order := []int{}
 	for c, pred := range s.Counts {
 		b, counts := predicate.Encode(nil, pred), true
-		for _, p := range s.Parts {
+		for _, p := range s.Factors {
 			counts = p.trim(c) && counts
 			b = p.encodeMask(b, p.Masks[c])
 		}
@@ -137,14 +137,14 @@ func (s *Query) orderCounters() {
 	}
 	s.Counts, s.Sums, s.Values = pick(s.Counts, kept), pick(s.Sums, kept), pick(s.Values, kept)
 	s.Worths = pick(s.Worths, kept)
-	for _, p := range s.Parts {
+	for _, p := range s.Factors {
 		p.Masks, p.Weights, p.Shows = pick(p.Masks, kept), pick(p.Weights, kept), pick(p.Shows, kept)
 	}
 }
 
-// trim makes a counter's mask canonical: false where the part's condition fails, nil where it would say nothing. It tells
+// trim makes a counter's mask canonical: false where the factor's condition fails, nil where it would say nothing. It tells
 // whether the counter counts anywhere.
-func (p *Part) trim(counter int) bool {
+func (p *Factor) trim(counter int) bool {
 	mask := p.Masks[counter]
 	if mask == nil {
 		return true

@@ -51,9 +51,9 @@ func (v *DistinctValues) columns() []int {
 	return out
 }
 
-// show numbers the different values of a counter over the combinations of a part's cells, in order of their first
+// show numbers the different values of a counter over the combinations of a factor's cells, in order of their first
 // occurrence among those where the counter counts.
-func (v *Solver) show(p *Part, counter int) *refuse.Refusal {
+func (v *Solver) show(p *Factor, counter int) *refuse.Refusal {
 	shows, seen := make([]int32, len(p.Class)), map[string]int32{}
 	for _, e := range v.S.Values[counter].Of {
 		if e.Form == semantics.FormColumn && v.Table.Columns[e.Cols[0]].Domain.Other >= 0 {
@@ -107,8 +107,8 @@ func (s *Query) Shown(counter int) int {
 	if s.Values[counter] == nil {
 		return 0
 	}
-	most := int32(0) // of a constant, which no part decides, there is one
-	for _, p := range s.Parts {
+	most := int32(0) // of a constant, which no factor decides, there is one
+	for _, p := range s.Factors {
 		if p.Shows[counter] == nil {
 			continue
 		}
@@ -144,7 +144,7 @@ func (v *Solver) withinCells() *refuse.Refusal {
 // encodeValues adds which combinations show which value to a description.
 func (s *Query) encodeValues(b []byte, counter int) []byte {
 	b = binary.AppendUvarint(b, uint64(s.Shown(counter)))
-	for i, p := range s.Parts {
+	for i, p := range s.Factors {
 		if p.Shows[counter] != nil {
 			b = p.encodeClasses(binary.AppendUvarint(b, uint64(i)), p.Shows[counter])
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// evaluated is what a part's conditions and keys come to on combinations of its columns' cells. An expression that reads some of the
+// evaluated is what a factor's conditions and keys come to on combinations of its columns' cells. An expression that reads some of the
 // columns is evaluated once on each combination of theirs: of
 //
 //	SELECT sum(CASE WHEN p_type LIKE 'PROMO%' THEN l_extendedprice * (1 - l_discount) END) FROM lineitem JOIN part ON l_partkey = p_partkey
@@ -17,7 +17,7 @@ import (
 // expression fails is the same as if all were evaluated.
 type evaluated struct {
 	v      *Solver
-	p      *Part
+	p      *Factor
 	pieces []int // of the combination that is looked at
 	set    []int // what the box is set to; −1: nothing yet
 	known  map[*semantics.Expr]*valuesOf
@@ -25,12 +25,12 @@ type evaluated struct {
 
 // valuesOf are the values of an expression by the pieces of the columns that it reads.
 type valuesOf struct {
-	columns []int // places among the part's
+	columns []int // places among the factor's
 	done    []bool
 	values  []policy.Value
 }
 
-func (v *Solver) evaluated(p *Part) *evaluated {
+func (v *Solver) evaluated(p *Factor) *evaluated {
 	e := &evaluated{v: v, p: p, pieces: make([]int, len(p.Columns)), set: make([]int, len(p.Columns)), known: map[*semantics.Expr]*valuesOf{}}
 	for i := range e.set {
 		e.set[i] = -1
@@ -58,7 +58,7 @@ func (e *evaluated) value(x *semantics.Expr, evaluate func(*semantics.Expr) (pol
 	return table.values[at], nil
 }
 
-// tableOf is where the values of an expression are kept; nil: it reads all columns, or others than the part's.
+// tableOf is where the values of an expression are kept; nil: it reads all columns, or others than the factor's.
 func (e *evaluated) tableOf(x *semantics.Expr) *valuesOf {
 	table, met := e.known[x]
 	if met {

@@ -11,7 +11,7 @@ import (
 // in common and where they differ, all at once. Then every set is read from all that is measured, and they add up.
 type Marginals struct {
 	Strategy mechanisms.Strategy
-	Sets     [][]int             // by wanted set: the parts that its keys are decided by
+	Sets     [][]int             // by wanted set: the factors that its keys are decided by
 	Rows     [][]mechanisms.Span // of all sets: the cells of each row
 	Of       []int               // by row: its set
 	Gain     float64             // how many times the error by sets alone is

@@ -45,8 +45,8 @@ func (v *Solver) implied(e *semantics.Expr) bool {
 //
 // Proof. A unit has at most R rows in From. A row of combination x becomes one row for each match (x, j), of which those
 // are placed whose j satisfies every conjunct of the filter that reads j alone, and whose class, by j and the cells of the
-// part's other columns, is not −1. Their number is at most that over all j and all cells of the other columns, and so is
-// the number of them in one class. A cell is in one class of each part.
+// factor's other columns, is not −1. Their number is at most that over all j and all cells of the other columns, and so is
+// the number of them in one class. A cell is in one class of each factor.
 func (v *Solver) multiply() {
 	m := derived.MatchedIn(v.Table)
 	if m == nil || v.S.PerGroup > 0 || v.S.Empty {
@@ -66,14 +66,14 @@ func (v *Solver) multiply() {
 	}
 	placed := m.Most(allowed)
 	each := placed
-	if p := v.partOfColumn(m.Row()); p != nil && !p.Told && p.combinations()/max(row.Domain.Size(), 1)*max(len(m.Matches), 1) <= plans.MaxCells {
+	if p := v.partOfColumn(m.Row()); p != nil && !p.PiecesInSQL && p.combinations()/max(row.Domain.Size(), 1)*max(len(m.Matches), 1) <= plans.MaxCells {
 		placed, each = matchClasses(m, p, slices.Index(p.Columns, m.Row()), allowed)
 	}
 	v.S.Rows, v.S.PerGroup = m.From.MaxRowsPerUnit*max(placed, 1), m.From.MaxRowsPerUnit*max(each, 1)
 }
 
-func (v *Solver) partOfColumn(column int) *Part {
-	for _, p := range v.S.Parts {
+func (v *Solver) partOfColumn(column int) *Factor {
+	for _, p := range v.S.Factors {
 		if slices.Contains(p.Columns, column) {
 			return p
 		}
@@ -81,9 +81,9 @@ func (v *Solver) partOfColumn(column int) *Part {
 	return nil
 }
 
-// matchClasses is the most matches of one combination that are in some class, and the most in one, over all cells of the part's
+// matchClasses is the most matches of one combination that are in some class, and the most in one, over all cells of the factor's
 // other columns; at is the place of the public row among its columns.
-func matchClasses(m *derived.Matched, p *Part, at int, allowed func(int32) bool) (placed, each int64) {
+func matchClasses(m *derived.Matched, p *Factor, at int, allowed func(int32) bool) (placed, each int64) {
 	inner, class := 1, p.byCell(p.Class) // combinations of the columns after it
 	for i := at + 1; i < len(p.Sizes); i++ {
 		inner *= p.End(i)

@@ -55,12 +55,12 @@ func (s *Query) meaning() []byte {
 	for _, p := range s.Counts {
 		b = predicate.Encode(b, p)
 	}
-	b = binary.AppendUvarint(b, uint64(len(s.Parts)))
-	for _, p := range s.Parts {
+	b = binary.AppendUvarint(b, uint64(len(s.Factors)))
+	for _, p := range s.Factors {
 		b = binary.AppendUvarint(b, uint64(len(p.Columns)))
 		for i, c := range p.Columns {
 			b = predicate.EncodeText(b, s.Table.Columns[c].Name)
-			if p.Told && p.Cuts[i] != nil {
+			if p.PiecesInSQL && p.Cuts[i] != nil {
 				b = encodeCuts(binary.AppendUvarint(b, 0), p.Cuts[i], p.Ends[i])
 			} else {
 				b = binary.AppendUvarint(b, uint64(p.End(i)))
@@ -79,7 +79,7 @@ func (s *Query) meaning() []byte {
 			b = s.encodeWeights(b, c)
 		}
 	}
-	if s.Grows {
+	if s.Continual {
 		b = append(b, 'g')
 	}
 	if s.Marginals != nil {
@@ -114,8 +114,8 @@ func (s *Query) Measure(kind, name string) *plans.Measure {
 	for _, c := range s.Grain {
 		m.Grain = append(m.Grain, s.Table.Columns[c])
 	}
-	for _, p := range s.Parts {
-		if p.Told {
+	for _, p := range s.Factors {
+		if p.PiecesInSQL {
 			if m.Cuts == nil {
 				m.Cuts = make([][]int, len(m.Grain))
 			}
@@ -137,15 +137,15 @@ func Identity(t *policy.Table, columns []*policy.Column) *Query {
 	s := &Query{Question: &Question{Table: t}, Counts: []predicate.Pred{nil}, Sums: []*Summand{nil}, Values: []*DistinctValues{nil}, Cells: 1}
 	for _, c := range columns {
 		at := plans.ColumnIndex(t, c)
-		p := &Part{Columns: []int{at}, Sizes: []int{c.Domain.Size()}, Class: make([]int32, c.Domain.Size()), Classes: c.Domain.Size(), Masks: make([][]bool, 1)}
+		p := &Factor{Columns: []int{at}, Sizes: []int{c.Domain.Size()}, Class: make([]int32, c.Domain.Size()), Classes: c.Domain.Size(), Masks: make([][]bool, 1)}
 		for i := range p.Class {
 			p.Class[i] = int32(i)
 		}
-		s.Parts = append(s.Parts, p)
+		s.Factors = append(s.Factors, p)
 		s.Cells *= p.Classes
 	}
-	sortParts(t, s.Parts)
-	for _, p := range s.Parts {
+	sortFactors(t, s.Factors)
+	for _, p := range s.Factors {
 		s.Grain = append(s.Grain, p.Columns...)
 	}
 	return s

@@ -11,15 +11,15 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// How the columns of a part are cut into the pieces that pieces.go finds, and which piece a cell is in.
+// How the columns of a factor are cut into the pieces that pieces.go finds, and which piece a cell is in.
 
-// Pieced tells whether some column of the part is cut into pieces.
-func (p *Part) Pieced() bool {
+// Pieced tells whether some column of the factor is cut into pieces.
+func (p *Factor) Pieced() bool {
 	return slices.ContainsFunc(p.Cuts, func(cuts []int) bool { return cuts != nil })
 }
 
 // firstOf is the first cell of a piece of the i-th column.
-func (p *Part) firstOf(i, piece int) int {
+func (p *Factor) firstOf(i, piece int) int {
 	if p != nil && i < len(p.Cuts) && p.Cuts[i] != nil {
 		return p.Cuts[i][piece]
 	}
@@ -27,7 +27,7 @@ func (p *Part) firstOf(i, piece int) int {
 }
 
 // PieceOf is the piece of the i-th column that a cell is in.
-func (p *Part) PieceOf(i, cell int) int {
+func (p *Factor) PieceOf(i, cell int) int {
 	if i >= len(p.Cuts) {
 		return cell
 	}
@@ -35,7 +35,7 @@ func (p *Part) PieceOf(i, cell int) int {
 }
 
 // CellsOf are the cells of a piece of the i-th column of so many cells.
-func (p *Part) CellsOf(i, piece, size int) mechanisms.Span {
+func (p *Factor) CellsOf(i, piece, size int) mechanisms.Span {
 	if i >= len(p.Cuts) || p.Cuts[i] == nil {
 		return mechanisms.Span{From: piece, To: piece + 1}
 	}
@@ -59,8 +59,8 @@ func over(column int, exprs []*semantics.Expr, into []*semantics.Expr) []*semant
 	return into
 }
 
-// decided are the expressions that a part's classes, masks and shown values are made of.
-func (v *Solver) decided(p *Part) []*semantics.Expr {
+// decided are the expressions that a factor's classes, masks and shown values are made of.
+func (v *Solver) decided(p *Factor) []*semantics.Expr {
 	list := slices.Clone(p.filters)
 	for _, k := range p.Keys {
 		list = append(list, v.S.Keys[k])
@@ -76,8 +76,8 @@ func (v *Solver) decided(p *Part) []*semantics.Expr {
 	return list
 }
 
-// exprs are those, and what is added up of a part's cells.
-func (v *Solver) exprs(p *Part) []*semantics.Expr {
+// exprs are those, and what is added up of a factor's cells.
+func (v *Solver) exprs(p *Factor) []*semantics.Expr {
 	list := v.decided(p)
 	for _, sum := range v.S.Sums {
 		if sum != nil && sum.Expr != nil && shares(p.Columns, sum.Expr.Cols) {
@@ -88,7 +88,7 @@ func (v *Solver) exprs(p *Part) []*semantics.Expr {
 }
 
 // forced are the cells of a column at which conditions begin or end.
-func (p *Part) forced(c *policy.Column) (at []int) {
+func (p *Factor) forced(c *policy.Column) (at []int) {
 	for _, q := range p.within {
 		forEachCells(q, c, func(spans []mechanisms.Span) {
 			for _, s := range spans {
@@ -99,14 +99,14 @@ func (p *Part) forced(c *policy.Column) (at []int) {
 	return slices.DeleteFunc(at, func(cell int) bool { return cell >= c.Domain.Regular })
 }
 
-// cut cuts the part's columns into pieces where they have some, and tells whether few enough combinations are left. Of a
-// part whose cells are too many the SQL tells the pieces apart.
-func (v *Solver) cut(p *Part, tooMany bool) bool {
+// cut cuts the factor's columns into pieces where they have some, and tells whether few enough combinations are left. Of a
+// factor whose cells are too many the SQL tells the pieces apart.
+func (v *Solver) cut(p *Factor, tooMany bool) bool {
 	exprs, combinations := v.decided(p), 1
 	if tooMany {
 		exprs = v.exprs(p)
 	}
-	p.Cuts, p.Ends, p.Told = make([][]int, len(p.Columns)), slices.Clone(p.Sizes), tooMany
+	p.Cuts, p.Ends, p.PiecesInSQL = make([][]int, len(p.Columns)), slices.Clone(p.Sizes), tooMany
 	for i, at := range p.Columns {
 		c := v.Table.Columns[at]
 		starts, ok := v.Box.FewPieces(at, over(at, exprs, nil), p.forced(c))
@@ -121,15 +121,15 @@ func (v *Solver) cut(p *Part, tooMany bool) bool {
 		}
 	}
 	if !p.Pieced() {
-		p.Cuts, p.Ends, p.Told = nil, nil, false
+		p.Cuts, p.Ends, p.PiecesInSQL = nil, nil, false
 	}
 	return true
 }
 
-// refine cuts a part as finely as what is added up of its cells asks for, where the SQL does not tell its pieces apart.
+// refine cuts a factor as finely as what is added up of its cells asks for, where the SQL does not tell its pieces apart.
 // What is known of a combination holds for those that it is cut into.
-func (v *Solver) refine(p *Part, sum *Summand) {
-	if p.Told || p.Cuts == nil || sum == nil || sum.Expr == nil {
+func (v *Solver) refine(p *Factor, sum *Summand) {
+	if p.PiecesInSQL || p.Cuts == nil || sum == nil || sum.Expr == nil {
 		return
 	}
 	for k, c := range sum.Expr.Cols {
@@ -146,7 +146,7 @@ func (v *Solver) refine(p *Part, sum *Summand) {
 }
 
 // recut cuts one column into other pieces, each within one of those that it has; nil: into cells.
-func (p *Part) recut(work *scalar.Work, i int, starts []int) {
+func (p *Factor) recut(work *scalar.Work, i int, starts []int) {
 	size := len(starts)
 	if starts == nil {
 		size = p.Ends[i]
@@ -202,8 +202,8 @@ func unitedStarts(a, b []int) []int {
 }
 
 // cutFor cuts the columns of an expression that is added up into pieces, where it has some; nil: it has too many.
-func cutFor(b *semantics.Box, e *semantics.Expr) *Part {
-	p, combinations := &Part{Columns: e.Cols}, 1
+func cutFor(b *semantics.Box, e *semantics.Expr) *Factor {
+	p, combinations := &Factor{Columns: e.Cols}, 1
 	for _, at := range e.Cols {
 		p.Ends = append(p.Ends, b.Table.Columns[at].Domain.Size())
 	}
@@ -242,7 +242,7 @@ func combinationsText(t *policy.Table, columns []int) string {
 // evened are pieces that the SQL can tell apart: few, or all of one length but for the first and the last. Others are cut
 // into pieces of the largest length that they are made of.
 func evened(starts []int, regular int) ([]int, bool) {
-	if len(starts) <= semantics.MostCases {
+	if len(starts) <= semantics.MaxCases {
 		return starts, true
 	}
 	length := 0
@@ -274,8 +274,8 @@ func divisor(a, b int) int {
 	return a
 }
 
-// put sets the box to the first cells of a combination of the part's pieces.
-func (v *Solver) put(p *Part, pieces []int) {
+// put sets the box to the first cells of a combination of the factor's pieces.
+func (v *Solver) put(p *Factor, pieces []int) {
 	for i, at := range p.Columns {
 		v.Box.Set(at, p.firstOf(i, pieces[i]))
 	}

@@ -34,14 +34,14 @@ type Question struct {
 	Sql      string
 	Turned   Turned // nil: the rows meet no public list
 
-	Sets       []Set       // GROUPING SETS, in keys; nil: one of all
-	Levels     map[int]Set // keys that are grouping(…) of these keys: constants of a set
-	conditions int         // how many of the last keys are conditions, of which it matters whether they hold
-	Kept       int         // as in rows
-	Apart      bool        // equal counters stay apart
-	OffGrid    plans.OffGrid
-	PerGroup   int64   // the most rows of a unit in one group of equal keys; 0: as many as the table has
-	Untold     *Untold // an aggregate whose error cannot be told beforehand
+	Sets         []Set       // GROUPING SETS, in keys; nil: one of all
+	Levels       map[int]Set // keys that are grouping(…) of these keys: constants of a set
+	conditions   int         // how many of the last keys are conditions, of which it matters whether they hold
+	Preserved    int         // as in rows
+	Apart        bool        // equal counters stay apart
+	OffGrid      plans.OffGrid
+	PerGroup     int64         // the most rows of a unit in one group of equal keys; 0: as many as the table has
+	UnknownError *UnknownError // an aggregate whose error cannot be told beforehand
 }
 
 // Counter is one count of rows, or a sum over them.
@@ -51,12 +51,12 @@ type Counter struct {
 	Canon string
 	Worth *big.Rat // of rows: what one of them is worth in the answer at most; nil: one
 
-	Values *DistinctValues // of which different ones are counted; nil: rows are
-	Units  *Units          // of which different ones are counted
-	Choice *Choice         // instead of counting
-	Alarm  *Alarmed        // instead of counting
-	Width  *int            // instead of counting: the half-width of the counter of that index, which is public
-	Twice  bool            // of Width: twice the half-width
+	Values    *DistinctValues // of which different ones are counted; nil: rows are
+	Units     *Units          // of which different ones are counted
+	Choice    *Choice         // instead of counting
+	Threshold *ThresholdTest  // instead of counting
+	Width     *int            // instead of counting: the half-width of the counter of that index, which is public
+	Twice     bool            // of Width: twice the half-width
 
 	Presence string // it says whether a value of this column has rows: counted with those of its other values
 }
@@ -160,17 +160,17 @@ type Query struct {
 	Values    []*DistinctValues // by measured counter: nil counts rows, or adds up
 	Counting  []int             // question's counter → measured counter, −1: it can count nothing
 	Grain     []int             // column positions, by name
-	Parts     []*Part
+	Factors   []*Factor
 	Cells     int
 	Empty     bool // no row can satisfy the condition, whatever the data
 	Chosen    *Chosen
-	Alarm     *AlarmOf   // a yes or no is asked
-	TopK      *TopK      // the names of some counters will do
-	Marginals *Marginals // nil: each cell is counted once
-	Rows      int64      // above 0: the most rows of a unit that are placed at all
-	First     int        // above 0: the numbers of so many cells with the most rows will do
-	Grows     bool       // a release that grows: its cells are closed one by one
-	Closed    int        // of grows: so many are
+	Threshold *ThresholdColumn // a yes or no is asked
+	TopK      *TopK            // the names of some counters will do
+	Marginals *Marginals       // nil: each cell is counted once
+	Rows      int64            // above 0: the most rows of a unit that are placed at all
+	First     int              // above 0: the numbers of so many cells with the most rows will do
+	Continual bool             // a release that grows: its cells are closed one by one
+	Closed    int              // of grows: so many are
 	Work      *scalar.Work
 }
 
@@ -185,27 +185,27 @@ type Turned interface {
 	Ranking() *Ranking
 }
 
-// Part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so
+// Factor is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so
 // the cells of the measure are their product.
-type Part struct {
-	Columns []int   // positions in the table
-	Sizes   []int   // of each: how many pieces it has
-	Cuts    [][]int // by column: the first cell of each piece; nil: each cell is one. Below, a combination is one of pieces
-	Ends    []int   // of cuts, by column: how many cells it has
-	Told    bool    // the SQL tells pieces apart, and not cells
-	Class   []int32 // by combination: a class of equal keys, −1 where the condition fails
-	Classes int
-	beyond  []int32          // by combination: a number of equal keys among those where the condition fails
-	outside map[string]int32 // these numbers, by key
-	Masks   [][]bool         // by measured counter (nil: all) and combination: whether the counter counts there
-	Weights [][]int64        // by measured counter: what it adds up of a row in each combination; nil: not decided here
-	Shows   [][]int32        // by measured counter and combination: the number of the value that it counts once, −1: none; nil: not decided here
-	Keys    []int            // question's keys decided here
-	Values  [][]policy.Value
-	shown   []bool // by class: it is more than what the policy hides
-	filters []*semantics.Expr
-	within  []predicate.Pred          // conjuncts of the filter over these columns alone
-	only    map[int][]*semantics.Expr // counter conditions evaluated here, by measured counter
+type Factor struct {
+	Columns     []int   // positions in the table
+	Sizes       []int   // of each: how many pieces it has
+	Cuts        [][]int // by column: the first cell of each piece; nil: each cell is one. Below, a combination is one of pieces
+	Ends        []int   // of cuts, by column: how many cells it has
+	PiecesInSQL bool    // the SQL tells pieces apart, and not cells
+	Class       []int32 // by combination: a class of equal keys, −1 where the condition fails
+	Classes     int
+	beyond      []int32          // by combination: a number of equal keys among those where the condition fails
+	outside     map[string]int32 // these numbers, by key
+	Masks       [][]bool         // by measured counter (nil: all) and combination: whether the counter counts there
+	Weights     [][]int64        // by measured counter: what it adds up of a row in each combination; nil: not decided here
+	Shows       [][]int32        // by measured counter and combination: the number of the value that it counts once, −1: none; nil: not decided here
+	Keys        []int            // question's keys decided here
+	Values      [][]policy.Value
+	shown       []bool // by class: it is more than what the policy hides
+	filters     []*semantics.Expr
+	within      []predicate.Pred          // conjuncts of the filter over these columns alone
+	only        map[int][]*semantics.Expr // counter conditions evaluated here, by measured counter
 }
 
 // Solver solves one question.
@@ -227,10 +227,10 @@ func Solve(q *Question, env scalar.Env, n *semantics.Notes) (*Query, *refuse.Ref
 		return nil, refusal
 	}
 	residual, only = v.narrow(residual, only)
-	v.S.Parts = v.split(residual, only)
+	v.S.Factors = v.split(residual, only)
 	_, v.S.Empty = v.S.Filter.(predicate.Never)
 	v.S.Cells = 1
-	for _, p := range v.S.Parts {
+	for _, p := range v.S.Factors {
 		if refusal := v.classify(p); refusal != nil {
 			return nil, refusal
 		}
@@ -285,34 +285,34 @@ func Conjuncts(where []*semantics.Expr) []*semantics.Expr {
 	return out
 }
 
-// split joins keys and conditions that share a column into one part; parts are in the order of their first column's name.
-func (v *Solver) split(residual []*semantics.Expr, only map[int][]*semantics.Expr) []*Part {
+// split joins keys and conditions that share a column into one factor; factors are in the order of their first column's name.
+func (v *Solver) split(residual []*semantics.Expr, only map[int][]*semantics.Expr) []*Factor {
 	type item struct {
 		columns []int
-		put     func(p *Part)
+		put     func(p *Factor)
 	}
 	var items []item
 	for k, e := range v.S.Keys {
 		if !e.IsConstant() {
-			items = append(items, item{e.Cols, func(p *Part) { p.Keys = append(p.Keys, k) }})
+			items = append(items, item{e.Cols, func(p *Factor) { p.Keys = append(p.Keys, k) }})
 		}
 	}
 	for _, e := range residual {
-		items = append(items, item{e.Cols, func(p *Part) { p.filters = append(p.filters, e) }})
+		items = append(items, item{e.Cols, func(p *Factor) { p.filters = append(p.filters, e) }})
 	}
 	for _, sum := range v.S.Sums {
 		if sum != nil && sum.Expr != nil {
-			items = append(items, item{sum.Expr.Cols, func(*Part) {}})
+			items = append(items, item{sum.Expr.Cols, func(*Factor) {}})
 		}
 	}
 	for _, values := range v.S.Values {
 		if columns := values.columns(); len(columns) > 0 {
-			items = append(items, item{columns, func(*Part) {}})
+			items = append(items, item{columns, func(*Factor) {}})
 		}
 	}
 	for c := range v.S.Counts {
 		for _, e := range only[c] {
-			items = append(items, item{e.Cols, func(p *Part) { p.only[c] = append(p.only[c], e) }})
+			items = append(items, item{e.Cols, func(p *Factor) { p.only[c] = append(p.only[c], e) }})
 		}
 	}
 	lists := [][]*semantics.Expr{v.S.Keys, residual}
@@ -323,11 +323,11 @@ func (v *Solver) split(residual []*semantics.Expr, only map[int][]*semantics.Exp
 		lists = append(lists, list)
 	}
 	for _, columns := range v.decidesKeys(lists...) {
-		items = append(items, item{columns, func(*Part) {}})
+		items = append(items, item{columns, func(*Factor) {}})
 	}
-	var parts []*Part
+	var parts []*Factor
 	for _, it := range items {
-		joined := &Part{Columns: it.columns, only: map[int][]*semantics.Expr{}}
+		joined := &Factor{Columns: it.columns, only: map[int][]*semantics.Expr{}}
 		it.put(joined)
 		rest := parts[:0:0]
 		for _, p := range parts {
@@ -347,19 +347,19 @@ func (v *Solver) split(residual []*semantics.Expr, only map[int][]*semantics.Exp
 	for _, p := range parts {
 		slices.Sort(p.Keys)
 	}
-	sortParts(v.Table, parts)
+	sortFactors(v.Table, parts)
 	return parts
 }
 
-// sortParts orders the columns of each part, and the parts by their first column, by name: a policy may list its columns
+// sortFactors orders the columns of each factor, and the factors by their first column, by name: a policy may list its columns
 // in any order.
-func sortParts(t *policy.Table, parts []*Part) {
+func sortFactors(t *policy.Table, parts []*Factor) {
 	byName := func(a, b int) int { return strings.Compare(t.Columns[a].Name, t.Columns[b].Name) }
 	for _, p := range parts {
 		p.Columns = slices.Clone(p.Columns)
 		slices.SortFunc(p.Columns, byName)
 	}
-	slices.SortFunc(parts, func(a, b *Part) int {
+	slices.SortFunc(parts, func(a, b *Factor) int {
 		if len(a.Columns) == 0 || len(b.Columns) == 0 { // of a constant that is added up
 			return len(a.Columns) - len(b.Columns)
 		}
@@ -371,8 +371,8 @@ func shares(a, b []int) bool {
 	return slices.ContainsFunc(a, func(c int) bool { return slices.Contains(b, c) })
 }
 
-// Untold is an aggregate whose error depends on the data.
-type Untold struct {
+// UnknownError is an aggregate whose error depends on the data.
+type UnknownError struct {
 	Name string
 	Pos  int
 }

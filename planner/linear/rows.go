@@ -47,7 +47,7 @@ func (s *Query) RowOrder() []int {
 
 // Concealed are the columns because of which some groups of the question are not shown: see Solver.concealed.
 func (s *Query) Concealed() (columns []*policy.Column) {
-	for _, p := range s.Parts {
+	for _, p := range s.Factors {
 		if !slices.Contains(p.shown, false) {
 			continue
 		}
@@ -67,8 +67,8 @@ func (s *Query) ShownRows() []int {
 		return order
 	}
 	return slices.DeleteFunc(order, func(cell int) bool {
-		for i := len(s.Parts) - 1; i >= 0; i-- {
-			p := s.Parts[i]
+		for i := len(s.Factors) - 1; i >= 0; i-- {
+			p := s.Factors[i]
 			if len(p.shown) > 0 && !p.shown[cell%p.Classes] {
 				return true
 			}
@@ -78,9 +78,9 @@ func (s *Query) ShownRows() []int {
 	})
 }
 
-// partOf is the part that decides key k, nil for a constant key.
-func (s *Query) partOf(k int) (p *Part, at int) {
-	for _, p := range s.Parts {
+// factorOf is the factor that decides key k, nil for a constant key.
+func (s *Query) factorOf(k int) (p *Factor, at int) {
+	for _, p := range s.Factors {
 		if at := slices.Index(p.Keys, k); at >= 0 {
 			return p, at
 		}
@@ -88,10 +88,10 @@ func (s *Query) partOf(k int) (p *Part, at int) {
 	return nil, -1
 }
 
-// classOf is the class of key k's part in a cell of the question.
+// classOf is the class of key k's factor in a cell of the question.
 func (s *Query) classOf(k, cell int) int {
-	for i := len(s.Parts) - 1; i >= 0; i-- {
-		p := s.Parts[i]
+	for i := len(s.Factors) - 1; i >= 0; i-- {
+		p := s.Factors[i]
 		if slices.Contains(p.Keys, k) {
 			return cell % p.Classes
 		}
@@ -102,7 +102,7 @@ func (s *Query) classOf(k, cell int) int {
 
 // KeyValue is key k's value in a cell of the question.
 func (s *Query) KeyValue(k, cell int) policy.Value {
-	p, at := s.partOf(k)
+	p, at := s.factorOf(k)
 	if p == nil {
 		v, _ := s.Keys[k].Eval(nil)
 		return v
@@ -113,7 +113,7 @@ func (s *Query) KeyValue(k, cell int) policy.Value {
 // ranks orders the classes of key k: a bare column by its cells, so that 'other' and NULL come last, any other key by
 // value, NULL last.
 func (s *Query) ranks(k int) []int {
-	p, at := s.partOf(k)
+	p, at := s.factorOf(k)
 	if p == nil {
 		return nil
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// What a part says of its combinations of pieces, written as runs of combinations of cells, which are what the SQL tells
+// What a factor says of its combinations of pieces, written as runs of combinations of cells, which are what the SQL tells
 // apart where pieces are not told: a description, its digest and the SQL do not depend on how pieces were found.
 
 // End is how many cells the i-th column has; where pieces are told, how many of them.
-func (p *Part) End(i int) int {
-	if p.Told || p.Cuts == nil {
+func (p *Factor) End(i int) int {
+	if p.PiecesInSQL || p.Cuts == nil {
 		return p.Sizes[i]
 	}
 	return p.Ends[i]
 }
 
 // combinations is how many combinations the SQL tells apart.
-func (p *Part) combinations() int {
+func (p *Factor) combinations() int {
 	n := 1
 	for i := range p.Sizes {
 		n *= p.End(i)
@@ -32,7 +32,7 @@ func (p *Part) combinations() int {
 }
 
 // combination is the combination of pieces of the cells at the head of a list, as the SQL tells them apart; −1: there are none.
-func (p *Part) combination(cells []int32) int {
+func (p *Factor) combination(cells []int32) int {
 	at := 0
 	if len(cells) < len(p.Sizes) {
 		return -1
@@ -42,7 +42,7 @@ func (p *Part) combination(cells []int32) int {
 		if piece < 0 || piece >= p.End(i) {
 			return -1
 		}
-		if !p.Told {
+		if !p.PiecesInSQL {
 			piece = p.PieceOf(i, piece)
 		}
 		at = at*size + piece
@@ -52,7 +52,7 @@ func (p *Part) combination(cells []int32) int {
 
 // eachRun visits the runs of equal neighbours of a list by combination, in the order of the combinations that the SQL tells
 // apart, the first column's slowest.
-func eachRun[T bool | int32 | int64](p *Part, list []T, visit func(n int, v T)) {
+func eachRun[T bool | int32 | int64](p *Factor, list []T, visit func(n int, v T)) {
 	n := 0
 	var last T
 	add := func(more int, v T) {
@@ -71,8 +71,8 @@ func eachRun[T bool | int32 | int64](p *Part, list []T, visit func(n int, v T)) 
 }
 
 // spreadRuns adds the combinations of a list from one column on, cells of them. Of what is all equal none is looked at again.
-func spreadRuns[T bool | int32 | int64](p *Part, list []T, column, cells int, add func(n int, v T)) {
-	if p.Told || p.Cuts == nil || column == len(p.Sizes) {
+func spreadRuns[T bool | int32 | int64](p *Factor, list []T, column, cells int, add func(n int, v T)) {
+	if p.PiecesInSQL || p.Cuts == nil || column == len(p.Sizes) {
 		for _, v := range list {
 			add(1, v)
 		}
@@ -93,8 +93,8 @@ func spreadRuns[T bool | int32 | int64](p *Part, list []T, column, cells int, ad
 }
 
 // byCell is a list by combination of what the SQL tells apart.
-func (p *Part) byCell(list []int32) []int32 {
-	if p.Told || p.Cuts == nil {
+func (p *Factor) byCell(list []int32) []int32 {
+	if p.PiecesInSQL || p.Cuts == nil {
 		return list
 	}
 	out := make([]int32, 0, p.combinations())
@@ -154,7 +154,7 @@ func FirstCellsOf(b *semantics.Box, column int, exprs []*semantics.Expr) (runs [
 }
 
 // runs are the runs of classes; nil: each combination is a class of its own, in their order.
-func (p *Part) runs() (list []derived.ClassRun) {
+func (p *Factor) runs() (list []derived.ClassRun) {
 	if p.isIdentity(p.Class) {
 		return nil
 	}
@@ -163,15 +163,15 @@ func (p *Part) runs() (list []derived.ClassRun) {
 }
 
 // isIdentity tells whether combinations have their own numbers.
-func (p *Part) isIdentity(class []int32) bool {
-	if !p.Told && p.Pieced() {
+func (p *Factor) isIdentity(class []int32) bool {
+	if !p.PiecesInSQL && p.Pieced() {
 		return false
 	}
 	return derived.IsIdentity(class)
 }
 
 // encodeClasses writes runs of equal steps: the identity over any number of cells is one run.
-func (p *Part) encodeClasses(b []byte, class []int32) []byte {
+func (p *Factor) encodeClasses(b []byte, class []int32) []byte {
 	if p.isIdentity(class) {
 		return append(b, 'i')
 	}
@@ -182,7 +182,7 @@ func (p *Part) encodeClasses(b []byte, class []int32) []byte {
 	return b
 }
 
-func (p *Part) encodeMask(b []byte, mask []bool) []byte {
+func (p *Factor) encodeMask(b []byte, mask []bool) []byte {
 	if mask == nil {
 		return append(b, 't')
 	}

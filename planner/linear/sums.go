@@ -49,9 +49,9 @@ func (s *Query) ownTerms(terms []plans.SumTerm) []plans.SumTerm {
 	return out
 }
 
-// encodeWeights adds the weights of a counter to a description, and which part they are of: two parts may be alike.
+// encodeWeights adds the weights of a counter to a description, and which factor they are of: two factors may be alike.
 func (s *Query) encodeWeights(b []byte, counter int) []byte {
-	for i, p := range s.Parts {
+	for i, p := range s.Factors {
 		w := p.Weights[counter]
 		if w != nil {
 			b = binary.AppendUvarint(b, uint64(i))
@@ -63,8 +63,8 @@ func (s *Query) encodeWeights(b []byte, counter int) []byte {
 	return b
 }
 
-// spread are a summand's weights by combination of a part, whose pieces lie within those of its expression.
-func (v *Solver) spread(sum *Summand, p *Part) []int64 {
+// spread are a summand's weights by combination of a factor, whose pieces lie within those of its expression.
+func (v *Solver) spread(sum *Summand, p *Factor) []int64 {
 	out := make([]int64, len(p.Class))
 	cells := make([]int, len(p.Columns))
 	for at := range out {
@@ -93,7 +93,7 @@ func (s *Query) weighing() plans.Weighing {
 	if !some {
 		return nil
 	}
-	parts := s.Parts
+	parts := s.Factors
 	return func(cells []int32, counter int) int64 {
 		weight, from := int64(1), 0
 		for _, p := range parts {

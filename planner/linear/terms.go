@@ -25,9 +25,9 @@ import (
 
 // The most terms of a sum that is squared, rounds of looking for a grid, and what a term may be multiplied by.
 const (
-	mostTermsSquared = 4
-	mostLinearRounds = 200
-	mostTimes        = 1 << 31
+	maxTermsSquared = 4
+	maxLinearRounds = 200
+	maxTimes        = 1 << 31
 )
 
 // splitOf takes constants that are on no grid of their columns out of a product: 2 * (income + 1.5), as which productOf reads
@@ -59,7 +59,7 @@ func (v *Argument) linear(t *policy.Table) bool {
 	for _, p := range semantics.LinearOf(v.Arg) {
 		products = append(products, splitOf(p, t)...)
 	}
-	if products == nil || len(products) > semantics.MostTerms || v.Use == semantics.Rounded && len(products) > mostTermsSquared {
+	if products == nil || len(products) > semantics.MaxTerms || v.Use == semantics.Rounded && len(products) > maxTermsSquared {
 		return false
 	}
 	l := &sumGrid{table: t, products: products, exponents: make([][]int, len(products))}
@@ -72,7 +72,7 @@ func (v *Argument) linear(t *policy.Table) bool {
 			l.exponents[i] = append(l.exponents[i], f.Exponent)
 		}
 	}
-	for range mostLinearRounds {
+	for range maxLinearRounds {
 		terms, exponent, ok := l.onGrid()
 		if !ok {
 			return false
@@ -104,7 +104,7 @@ func small(terms []plans.SumTerm) bool {
 		}
 		size.Add(size, new(big.Int).Abs(most))
 	}
-	return size.Cmp(big.NewInt(semantics.MostSquare)) <= 0
+	return size.Cmp(big.NewInt(semantics.MaxSquare)) <= 0
 }
 
 // settle keeps the terms of a value, which are less the grid's centre.
@@ -138,7 +138,7 @@ func (l *sumGrid) onGrid() (terms []plans.SumTerm, exponent int, ok bool) {
 	}
 	for i, p := range l.products {
 		times := new(big.Rat).Quo(units[i], semantics.Power10(exponent, 1))
-		if times.Num().CmpAbs(big.NewInt(mostTimes)) > 0 {
+		if times.Num().CmpAbs(big.NewInt(maxTimes)) > 0 {
 			return nil, 0, true
 		}
 		t := plans.SumTerm{Times: times.Num().Int64()}

@@ -38,8 +38,8 @@ func (c *TopK) Candidates() int {
 
 // FirstCells tells the cell of a column in a cell of a question whose keys are bare columns: the first of its class.
 func (s *Query) FirstCells() func(c *policy.Column, cell int) int {
-	first := make([][]int, len(s.Parts))
-	for i, p := range s.Parts {
+	first := make([][]int, len(s.Factors))
+	for i, p := range s.Factors {
 		first[i] = slices.Repeat([]int{-1}, p.Classes)
 		for at, class := range p.Class {
 			if class >= 0 && first[i][class] < 0 {
@@ -48,8 +48,8 @@ func (s *Query) FirstCells() func(c *policy.Column, cell int) int {
 		}
 	}
 	return func(c *policy.Column, cell int) int {
-		for i := len(s.Parts) - 1; i >= 0; i-- {
-			p := s.Parts[i]
+		for i := len(s.Factors) - 1; i >= 0; i-- {
+			p := s.Factors[i]
 			at := first[i][cell%p.Classes]
 			cell /= p.Classes
 			k := slices.IndexFunc(p.Columns, func(at int) bool { return s.Table.Columns[at] == c })

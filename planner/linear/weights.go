@@ -22,7 +22,7 @@ func (s *Query) CellsWhere(condition int) int {
 	if condition < 0 {
 		return s.Cells
 	}
-	p, at := s.partOf(condition)
+	p, at := s.factorOf(condition)
 	if p == nil || p.Classes == 0 {
 		return 0
 	}
@@ -51,7 +51,7 @@ type Weights struct {
 	grid   semantics.Grid
 	values []int64
 	Bound  mechanisms.Bound
-	pieces *Part // whose combinations they are of
+	pieces *Factor // whose combinations they are of
 }
 
 // weigh puts values (nil: nothing is added) on a grid.

@@ -9,16 +9,16 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// mostWidened bounds the combinations of cells that a widened measure is made of, so that planning stays quick. They are no more
+// maxWidened bounds the combinations of cells that a widened measure is made of, so that planning stays quick. They are no more
 // than a measure that is read back may have.
-const mostWidened = 1 << 14
+const maxWidened = 1 << 14
 
 // Widens tells whether the question is a count of rows by cells of columns whose values are all known.
 func (s *Query) Widens() bool {
 	if s.Summed() != nil || len(s.Counts) != 1 || s.Counts[0] != nil || s.First > 0 || s.PerGroup > 0 || s.Empty || s.Marginals != nil {
 		return false
 	}
-	for _, p := range s.Parts {
+	for _, p := range s.Factors {
 		if p.Masks[0] != nil {
 			return false
 		}
@@ -27,72 +27,72 @@ func (s *Query) Widens() bool {
 	return onGrid && !slices.ContainsFunc(columns, func(c *policy.Column) bool { return c.Open != nil })
 }
 
-// Around makes the measure of all rows in which the question's cells are cells: the parts of its keys take in what their
-// conditions leave out, and conditions that are not keys' become parts, of the finest cells that there is room for.
+// Around makes the measure of all rows in which the question's cells are cells: the factors of its keys take in what their
+// conditions leave out, and conditions that are not keys' become factors, of the finest cells that there is room for.
 func (s *Query) Around(most int) *Query {
 	wide := &Query{Question: &Question{Table: s.Table}, Counts: []predicate.Pred{nil}, Sums: []*Summand{nil}, Values: []*DistinctValues{nil}, Cells: 1}
 	conditions, ok := s.conditionsApart()
 	if !ok {
 		return nil
 	}
-	if slices.ContainsFunc(s.Parts, func(p *Part) bool { return p.Told }) {
+	if slices.ContainsFunc(s.Factors, func(p *Factor) bool { return p.PiecesInSQL }) {
 		return nil // of more cells than are widened
 	}
 	combinations := 1
-	for _, p := range s.Parts {
+	for _, p := range s.Factors {
 		combinations *= p.combinations()
-		wide.Parts = append(wide.Parts, p.whole())
+		wide.Factors = append(wide.Factors, p.whole())
 	}
 	for _, c := range conditions {
-		if combinations *= len(c.Class); combinations > min(mostWidened, plans.MaxCells) {
+		if combinations *= len(c.Class); combinations > min(maxWidened, plans.MaxCells) {
 			return nil
 		}
-		wide.Parts = append(wide.Parts, c)
+		wide.Factors = append(wide.Factors, c)
 	}
-	if len(conditions) == 0 && !slices.ContainsFunc(s.Parts, func(p *Part) bool { return slices.Contains(p.Class, -1) }) {
+	if len(conditions) == 0 && !slices.ContainsFunc(s.Factors, func(p *Factor) bool { return slices.Contains(p.Class, -1) }) {
 		return nil
 	}
-	sortParts(s.Table, wide.Parts)
-	// Room goes to the parts with the fewest cells first: they are the likeliest to be asked for again.
-	order := semantics.IdentityOf(len(wide.Parts))
-	slices.SortStableFunc(order, func(a, b int) int { return wide.Parts[a].finest() - wide.Parts[b].finest() })
-	for _, p := range wide.Parts {
+	sortFactors(s.Table, wide.Factors)
+	// Room goes to the factors with the fewest cells first: they are the likeliest to be asked for again.
+	order := semantics.IdentityOf(len(wide.Factors))
+	slices.SortStableFunc(order, func(a, b int) int { return wide.Factors[a].finestCells() - wide.Factors[b].finestCells() })
+	for _, p := range wide.Factors {
 		wide.Cells *= p.Classes + p.coarse()
 		if wide.Cells > most {
 			return nil
 		}
 	}
 	for _, i := range order {
-		p := wide.Parts[i]
-		if room := wide.Cells / (p.Classes + p.coarse()) * p.finest(); room <= most {
+		p := wide.Factors[i]
+		if room := wide.Cells / (p.Classes + p.coarse()) * p.finestCells(); room <= most {
 			wide.Cells = room
 			p.fill(true)
 		} else {
 			p.fill(false)
 		}
 	}
-	for _, p := range wide.Parts {
+	for _, p := range wide.Factors {
 		wide.Grain = append(wide.Grain, p.Columns...)
 	}
 	return wide
 }
 
-// whole copies a part of keys, without what only the question's answer needs. What is left out is told apart by the keys
+// whole copies a factor of keys, without what only the question's answer needs. What is left out is told apart by the keys
 // that it would have.
-func (p *Part) whole() *Part {
-	return &Part{Columns: p.Columns, Sizes: p.Sizes, Cuts: p.Cuts, Ends: p.Ends, Class: slices.Clone(p.Class), Classes: p.Classes, beyond: p.beyond, Masks: make([][]bool, 1)}
+func (p *Factor) whole() *Factor {
+	return &Factor{Columns: p.Columns, Sizes: p.Sizes, Cuts: p.Cuts, Ends: p.Ends, Class: slices.Clone(p.Class), Classes: p.Classes, beyond: p.beyond, Masks: make([][]bool, 1)}
 }
 
 // coarse is the number of cells that one more cell for all that is left out takes.
-func (p *Part) coarse() int {
+func (p *Factor) coarse() int {
 	if slices.Contains(p.Class, -1) {
 		return 1
 	}
 	return 0
 }
 
-// finest is the number of cells with one for each number of what is left out.
-func (p *Part) finest() int {
+// finestCells is the number of cells with one for each number of what is left out.
+func (p *Factor) finestCells() int {
 	seen := map[int32]bool{}
 	for i, class := range p.Class {
 		if class < 0 {
@@ -103,7 +103,7 @@ func (p *Part) finest() int {
 }
 
 // fill gives cells to the combinations that are left out: one for each number, or one for all.
-func (p *Part) fill(each bool) {
+func (p *Factor) fill(each bool) {
 	first, seen := int32(p.Classes), map[int32]int32{}
 	for i, class := range p.Class {
 		if class >= 0 {
@@ -123,9 +123,9 @@ func (p *Part) fill(each bool) {
 	p.Classes += len(seen)
 }
 
-// conditionsApart makes parts of the conjuncts of the filter that the question's own parts do not decide; false where one
+// conditionsApart makes factors of the conjuncts of the filter that the question's own factors do not decide; false where one
 // reads a column of theirs and another.
-func (s *Query) conditionsApart() (parts []*Part, ok bool) {
+func (s *Query) conditionsApart() (parts []*Factor, ok bool) {
 	type group struct {
 		columns []int
 		preds   []predicate.Pred
@@ -137,8 +137,8 @@ func (s *Query) conditionsApart() (parts []*Part, ok bool) {
 		for _, c := range columns {
 			at = semantics.Union(at, []int{plans.ColumnIndex(s.Table, c)})
 		}
-		if slices.ContainsFunc(s.Parts, func(p *Part) bool { return len(semantics.Union(p.Columns, at)) == len(p.Columns) }) {
-			continue // the part leaves these combinations out itself
+		if slices.ContainsFunc(s.Factors, func(p *Factor) bool { return len(semantics.Union(p.Columns, at)) == len(p.Columns) }) {
+			continue // the factor leaves these combinations out itself
 		}
 		if shares(s.Grain, at) || len(at) == 0 {
 			return nil, false
@@ -155,8 +155,8 @@ func (s *Query) conditionsApart() (parts []*Part, ok bool) {
 		groups = append(rest, joined)
 	}
 	for _, g := range groups {
-		p := &Part{Columns: g.columns, Classes: 1, Masks: make([][]bool, 1)}
-		sortParts(s.Table, []*Part{p})
+		p := &Factor{Columns: g.columns, Classes: 1, Masks: make([][]bool, 1)}
+		sortFactors(s.Table, []*Factor{p})
 		if !p.decide(s.Table, g.preds) {
 			return nil, false
 		}
@@ -167,11 +167,11 @@ func (s *Query) conditionsApart() (parts []*Part, ok bool) {
 
 // decide puts the combinations that satisfy all conditions into cell 0, and the others nowhere yet; false where there are
 // too many of them.
-func (p *Part) decide(t *policy.Table, conditions []predicate.Pred) bool {
+func (p *Factor) decide(t *policy.Table, conditions []predicate.Pred) bool {
 	combinations := 1
 	for _, c := range p.Columns {
 		p.Sizes = append(p.Sizes, t.Columns[c].Domain.Size())
-		if combinations *= t.Columns[c].Domain.Size(); combinations > min(mostWidened, plans.MaxCells) {
+		if combinations *= t.Columns[c].Domain.Size(); combinations > min(maxWidened, plans.MaxCells) {
 			return false
 		}
 	}

@@ -27,8 +27,8 @@ func negated(n *pg.Node) *pg.Node {
 	return numberNode("-" + text)
 }
 
-// mostScale is the largest number of digits that MySQL keeps behind the point.
-const mostScale = 30
+// maxScale is the largest number of digits that MySQL keeps behind the point.
+const maxScale = 30
 
 // divisionDigits is how many digits MySQL's division adds to its dividend's.
 const divisionDigits = 4
@@ -54,7 +54,7 @@ func (t *translator) arithmetic(n *sqlparser.BinaryExpr, sc *scope) value {
 		return value{operator(n.Operator, a.node, b.node), out}
 	case sqlparser.MultStr:
 		if out.class == decimal && out.scale >= 0 {
-			out.scale = min(a.scale+b.scale, mostScale)
+			out.scale = min(a.scale+b.scale, maxScale)
 		}
 		return value{operator("*", a.node, b.node), out}
 	case sqlparser.DivStr:
@@ -90,7 +90,7 @@ func divide(a, b value, out kind) value {
 		if a.scale < 0 {
 			bail(Untyped, "/ of a number whose digits are not declared", "ROUND(a / b, 4), or RESET dp.dialect.")
 		}
-		return value{operator("/", toNumeric(a.node), nullIfZero(b.node)), kind{class: decimal, scale: min(a.scale+divisionDigits, mostScale), quotient: true}}
+		return value{operator("/", toNumeric(a.node), nullIfZero(b.node)), kind{class: decimal, scale: min(a.scale+divisionDigits, maxScale), quotient: true}}
 	}
 	bail(Untyped, "/", "The digits that MySQL gives depend on the types: CAST both AS DECIMAL(…), or RESET dp.dialect.")
 	return value{}

@@ -101,7 +101,7 @@ func (t *translator) aggregate(name string, f *sqlparser.FuncExpr, sc *scope) va
 			if v.class == decimal && v.scale < 0 {
 				bail(Untyped, "AVG of numbers whose digits are not declared", "AVG(CAST(x AS DECIMAL(20, 4))).")
 			}
-			out = kind{class: decimal, scale: min(v.scale+divisionDigits, mostScale), quotient: true}
+			out = kind{class: decimal, scale: min(v.scale+divisionDigits, maxScale), quotient: true}
 		case populations[name] != "":
 			fn, out = populations[name], kind{class: float}
 		}
@@ -238,7 +238,7 @@ func rounded(name string, v, digits value) (value, bool) {
 		bail(Untyped, strings.ToUpper(name)+" of a floating-point number", "Its halves round differently: ROUND(CAST(x AS DECIMAL(20, 6)), "+strconv.Itoa(n)+").")
 	case v.class == integer && n >= 0:
 		return v, true
-	case n > mostScale || n < -mostScale:
+	case n > maxScale || n < -maxScale:
 		return value{}, false
 	}
 	fn := map[string]string{"round": "round", "truncate": "trunc"}[name]
@@ -292,7 +292,7 @@ func (t *translator) toDecimal(v value, typ *sqlparser.ConvertType) value {
 	if typ.Scale != nil {
 		scale, _ = strconv.Atoi(string(typ.Scale.Val))
 	}
-	if scale > mostScale || precision < max(scale, 1) || precision > mostPrecision {
+	if scale > maxScale || precision < max(scale, 1) || precision > maxPrecision {
 		bail(Construct, "so many digits", "DECIMAL(p, s) has p from 1 to 65 digits, s of them behind the point and 30 at most.")
 	}
 	most := strings.Repeat("9", precision-scale)
@@ -304,4 +304,4 @@ func (t *translator) toDecimal(v value, typ *sqlparser.ConvertType) value {
 	return value{cut, kind{class: decimal, scale: scale}}
 }
 
-const mostPrecision = 65
+const maxPrecision = 65

@@ -89,15 +89,15 @@ func mayMeet(a, b []rune) bool {
 	return row[0]
 }
 
-// mostCompared bounds the values that are compared with each other.
-const mostCompared = 2000
+// maxCompared bounds the values that are compared with each other.
+const maxCompared = 2000
 
 // distinctTexts refuses to group texts of which MySQL may take two for one.
 func distinctTexts(v value) {
 	if v.class != text || v.key || v.binary || v.caseless || v.literal != nil {
 		return
 	}
-	if v.values == nil || len(v.values) > mostCompared {
+	if v.values == nil || len(v.values) > maxCompared {
 		bail(Collation, "grouping by these texts", "GROUP BY BINARY column groups by the bytes; so does SELECT DISTINCT BINARY column.")
 	}
 	exotic := []string{}

@@ -68,7 +68,7 @@ var intervals = map[string]struct {
 	"day": {"days", true, 1}, "week": {"days", true, 7}, "month": {"months", true, 1}, "quarter": {"months", true, 3}, "year": {"years", true, 1},
 }
 
-const mostInterval = 1_000_000
+const maxInterval = 1_000_000
 
 // shift is d ± INTERVAL n unit.
 func (t *translator) shift(d value, i *sqlparser.IntervalExpr, op string, sc *scope) value {
@@ -85,7 +85,7 @@ func (t *translator) shift(d value, i *sqlparser.IntervalExpr, op string, sc *sc
 		amount = strconv.Itoa(int(v.node.GetAConst().GetIval().Ival))
 	}
 	n, err := strconv.ParseInt(amount, 10, 64)
-	if err != nil || n > mostInterval || n < -mostInterval {
+	if err != nil || n > maxInterval || n < -maxInterval {
 		bail(Construct, "this INTERVAL", "Write a whole number: INTERVAL 7 DAY.")
 	}
 	interval := cast(textNode(strconv.FormatInt(n*unit.times, 10)+" "+unit.text), "pg_catalog", "interval")

@@ -91,32 +91,32 @@ func (p *Plan) WantsErrors() bool { return p.ErrorColumns || len(p.Bounds) > 0 }
 
 // Measure is one thing that can be bought: a vector of counts over the cells of a table, with its noise.
 type Measure struct {
-	Digest   Digest
-	Kind     string          // "count", "histogram" or "range"
-	Name     string          // for dp.releases and notices: people_age, or a short description
-	Shared   bool            // a declared release: drawn once for the dataset, paid once by each user
-	Declared *policy.Release // nil unless Shared
-	Table    *policy.Table
-	Grain    []*policy.Column     // the SQL groups by the cells of these; empty: one group
-	Cuts     [][]int              // by column of the grain: the first cell of each piece of cells that the SQL tells apart; nil: each cell
-	Where    predicate.Pred       // nil: every row
-	Counters []predicate.Pred     // one count per counter and group, over the rows where it holds; nil: every row
-	Sums     []*Sum               // by counter, nil counts rows; nil: all of them do
-	Weigh    Weighing             // what a group's rows add to a counter whose Sum has no factors; nil: there is none
-	Place    mechanisms.Placement // from a group to a cell of the spec
-	Groups   []Grouping           // the same, part by part: the SQL bounds a unit's groups by them where the policy says so
-	Rows     int64                // the most rows of a unit that are placed into cells; 0: as many as the table has
-	PerGroup int64                // the most rows of a unit that are placed into one cell; 0: as many as are placed
-	Spec     mechanisms.Spec
-	Cost     privacy.Cost         // what she pays for it, zero when Held
-	Open     *policy.Column       // the measure finds the keys of this column, and nothing of the above but the table holds
-	Finding  mechanisms.Discovery // Open: how
-	Growth   *Growth              // a release that grows; nil: one that is drawn once
-	Window   *Window              // of a step of such a release: where its rows lie
-	Held     bool                 // she has paid for it already: nothing is run
-	HeldID   int64                // Held: the ledger's id of the saved release
-	Ladder   *Ladder              // nil: it stands on none
-	Why      string               // for EXPLAIN: why this way and not another
+	Digest     Digest
+	Kind       string          // "count", "histogram" or "range"
+	Name       string          // for dp.releases and notices: people_age, or a short description
+	Shared     bool            // a declared release: drawn once for the dataset, paid once by each user
+	Declared   *policy.Release // nil unless Shared
+	Table      *policy.Table
+	Grain      []*policy.Column     // the SQL groups by the cells of these; empty: one group
+	Cuts       [][]int              // by column of the grain: the first cell of each piece of cells that the SQL tells apart; nil: each cell
+	Where      predicate.Pred       // nil: every row
+	Counters   []predicate.Pred     // one count per counter and group, over the rows where it holds; nil: every row
+	Sums       []*Sum               // by counter, nil counts rows; nil: all of them do
+	Weigh      Weighing             // what a group's rows add to a counter whose Sum has no factors; nil: there is none
+	Place      mechanisms.Placement // from a group to a cell of the spec
+	Groups     []Grouping           // the same, part by part: the SQL bounds a unit's groups by them where the policy says so
+	Rows       int64                // the most rows of a unit that are placed into cells; 0: as many as the table has
+	PerGroup   int64                // the most rows of a unit that are placed into one cell; 0: as many as are placed
+	Spec       mechanisms.Spec
+	Cost       privacy.Cost         // what she pays for it, zero when Held
+	Open       *policy.Column       // the measure finds the keys of this column, and nothing of the above but the table holds
+	Finding    mechanisms.Discovery // Open: how
+	Continual  *Continual           // a release that grows; nil: one that is drawn once
+	Window     *Window              // of a step of such a release: where its rows lie
+	Held       bool                 // she has paid for it already: nothing is run
+	HeldID     int64                // Held: the ledger's id of the saved release
+	Refinement *Refinement          // nil: it stands on none
+	Why        string               // for EXPLAIN: why this way and not another
 
 	Described []byte // the canonical encoding of its meaning
 }
@@ -177,13 +177,13 @@ type Weighing func(cells []int32, counter int) int64
 
 // Leaf is a released table that the outer query reads: constant key columns, and counts read from measures.
 type Leaf struct {
-	Name   string
-	Keys   []KeyColumn // values by row
-	Counts []CountColumn
-	Rows   int
-	MadeUp *MadeUp // its rows are made up, and its keys have no values here
-	Found  bool    // some of its keys are of open columns: found, and not declared
-	SQL    string  // the leaf as the analyst wrote it, deparsed, for EXPLAIN
+	Name      string
+	Keys      []KeyColumn // values by row
+	Counts    []CountColumn
+	Rows      int
+	Synthetic *SyntheticRows // its rows are made up, and its keys have no values here
+	Found     bool           // some of its keys are of open columns: found, and not declared
+	SQL       string         // the leaf as the analyst wrote it, deparsed, for EXPLAIN
 }
 
 // KeyColumn is one group key; Values has one entry a row.
@@ -205,20 +205,20 @@ type CountColumn struct {
 // Run is how consecutive rows of a column are read, as many as it has Spans: each is the sum of cells of one counter of a
 // measure.
 type Run struct {
-	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are Known, which is public
-	Counter int
-	Spans   [][]mechanisms.Span // by row; disjoint, sorted
-	Known   int64               // of Measure −1: 0, or the half-width of another column
-	Alarm   *AlarmQuestion      // a yes or no is asked instead
-	Mix     [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
-	Pick    *Pick               // the rows are read so instead
-	Most    int64               // above 0: the true value is at most that, and not below 0, which is public
+	Measure   int // index into Plan.Measures; −1: nothing is counted, the rows are Known, which is public
+	Counter   int
+	Spans     [][]mechanisms.Span // by row; disjoint, sorted
+	Known     int64               // of Measure −1: 0, or the half-width of another column
+	Threshold *ThresholdQuestion  // a yes or no is asked instead
+	Mix       [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
+	Selected  *SelectedValue      // the rows are read so instead
+	Most      int64               // above 0: the true value is at most that, and not below 0, which is public
 }
 
 // Measures lists the measures that a leaf is read from, none where the leaf is public.
 func (l *Leaf) Measures() []int {
-	if l.MadeUp != nil {
-		return []int{l.MadeUp.Measure}
+	if l.Synthetic != nil {
+		return []int{l.Synthetic.Measure}
 	}
 	var list []int
 	for _, c := range l.Counts {

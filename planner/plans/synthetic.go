@@ -2,8 +2,8 @@ package plans
 
 import "github.com/dpproxy/dpproxy/policy"
 
-// MadeUp is how the rows of a leaf are made of the cells that a release names.
-type MadeUp struct {
+// Synthetic is how the rows of a leaf are made of the cells that a release names.
+type SyntheticRows struct {
 	Measure int // index into Plan.Measures
 	Sizes   []int
 	Of      []int   // by column of the leaf: which dimension; −1: the release does not have it, and it is NULL
@@ -13,7 +13,7 @@ type MadeUp struct {
 
 // Values are those of a row, of which the cell is known. Of a cell that holds several values an even spread is shown: which,
 // the number of the row decides.
-func (m *MadeUp) Values(row int, cell int32) []policy.Value {
+func (m *SyntheticRows) Values(row int, cell int32) []policy.Value {
 	at, rest := make([]int, len(m.Sizes)), int(cell)
 	for i := len(m.Sizes) - 1; i >= 0; i-- {
 		at[i], rest = rest%m.Sizes[i], rest/m.Sizes[i]

@@ -29,12 +29,12 @@ type axis struct {
 
 // Bounds of the search for sums and differences.
 const (
-	mostConstants  = 4   // on an axis
-	mostCuts       = 160 // of an axis
-	mostAtoms      = 512
-	mostGenerators = 64
-	mostMixed      = 24 // releases that are looked at together
-	MostMixedRows  = 64 // of an answer
+	maxConstants  = 4   // on an axis
+	maxCuts       = 160 // of an axis
+	maxAtoms      = 512
+	maxGenerators = 64
+	maxMixed      = 24 // releases that are looked at together
+	MaxMixedRows  = 64 // of an answer
 )
 
 // place is where a constant lies; false: in no cell.
@@ -92,7 +92,7 @@ type axes struct {
 	byColumn map[*policy.Column]int
 }
 
-// newAxes makes the axes for conditions and for the parts of releases; nil: there would be too many runs or atoms.
+// newAxes makes the axes for conditions and for the factors of releases; nil: there would be too many runs or atoms.
 func newAxes(t *policy.Table, conditions []predicate.Pred, parts []*ofPart) *axes {
 	x := &axes{table: t, byColumn: map[*policy.Column]int{}}
 	for _, p := range conditions {
@@ -126,7 +126,7 @@ func newAxes(t *policy.Table, conditions []predicate.Pred, parts []*ofPart) *axe
 		a := x.of(p.column)
 		for piece := 1; piece < len(p.class); piece++ {
 			if p.changes(piece) {
-				if a.cut(p.cells(piece).From * a.per); len(a.cuts) > mostCuts {
+				if a.cut(p.cells(piece).From * a.per); len(a.cuts) > maxCuts {
 					return nil
 				}
 			}
@@ -161,7 +161,7 @@ func (x *axes) constants(p predicate.Pred) bool {
 		if !known {
 			a.constants = slices.Insert(a.constants, i, p.Value)
 		}
-		return len(a.constants) <= mostConstants
+		return len(a.constants) <= maxConstants
 	case predicate.Between:
 		return false
 	}
@@ -189,7 +189,7 @@ func (x *axes) eachCells(p predicate.Pred, visit func(*axis, mechanisms.Span)) {
 // blocked puts the runs into blocks.
 func (x *axes) blocked(conditions []predicate.Pred, parts []*ofPart) *axes {
 	for _, a := range x.list {
-		if len(a.cuts) > mostCuts {
+		if len(a.cuts) > maxCuts {
 			return nil
 		}
 		a.block, a.blocks = make([]int, a.runs()), 1
@@ -211,7 +211,7 @@ func (x *axes) blocked(conditions []predicate.Pred, parts []*ofPart) *axes {
 	atoms := 1
 	for _, a := range x.list {
 		a.finish()
-		if atoms *= a.blocks; atoms > mostAtoms {
+		if atoms *= a.blocks; atoms > maxAtoms {
 			return nil
 		}
 	}

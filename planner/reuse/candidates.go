@@ -11,17 +11,17 @@ import (
 // combines tells whether a measure's cells can stand in sums and differences: each of its columns is put into classes by
 // itself, and what is counted of a unit does not depend on how the rows are grouped.
 func (m *HeldMeasure) combines() bool {
-	if m.Grows || m.Table.MaxGroups > 0 || m.Cells > mostStockedCells {
+	if m.Continual || m.Table.MaxGroups > 0 || m.Cells > maxStockedCells {
 		return false
 	}
-	return !slices.ContainsFunc(m.Parts, func(p *linear.Part) bool { return len(p.Columns) != 1 })
+	return !slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return len(p.Columns) != 1 })
 }
 
-// mostStockedCells bounds the cells of a release that stands in sums and differences.
-const mostStockedCells = 1 << 17
+// maxStockedCells bounds the cells of a release that stands in sums and differences.
+const maxStockedCells = 1 << 17
 
-// mostConjuncts bounds the conditions of which each combination is looked up.
-const mostConjuncts = 4
+// maxConjuncts bounds the conditions of which each combination is looked up.
+const maxConjuncts = 4
 
 // Near lists the releases that the rows of a condition may be combined from, oldest first: those whose conditions are some
 // of its own, or its own with the cells of one column changed, or its own turned about by the rules of AND, OR and NOT.
@@ -79,8 +79,8 @@ func (f *finder) lines(parts []predicate.Pred) {
 	}
 }
 
-// mostColumnSets is how many sets of columns are looked at of one condition: those with the fewest columns that do not matter.
-const mostColumnSets = 6
+// maxColumnSets is how many sets of columns are looked at of one condition: those with the fewest columns that do not matter.
+const maxColumnSets = 6
 
 // filter adds the releases with a condition.
 func (f *finder) filter(p predicate.Pred) {
@@ -98,7 +98,7 @@ func (f *finder) filter(p predicate.Pred) {
 		}
 		return slices.Compare([]byte(a), []byte(b))
 	})
-	for _, set := range sets[:min(len(sets), mostColumnSets)] {
+	for _, set := range sets[:min(len(sets), maxColumnSets)] {
 		f.add(byColumns[set].all())
 	}
 }
@@ -116,13 +116,13 @@ func beside(set, other string) (n int) {
 // turned looks up NOT of the conditions and of each, and both sides of each OR, and the OR of each two.
 func (f *finder) turned(parts []predicate.Pred) {
 	f.filter(predicate.Not(predicate.All(parts...)))
-	if len(parts) > mostConjuncts {
+	if len(parts) > maxConjuncts {
 		return
 	}
 	for i, p := range parts {
 		rest := without(parts, i)
 		f.filter(predicate.All(append(slices.Clone(rest), predicate.Not(p))...))
-		if or, ok := p.(predicate.AnyOf); ok && len(or) <= mostConjuncts {
+		if or, ok := p.(predicate.AnyOf); ok && len(or) <= maxConjuncts {
 			for _, some := range subsets(or) {
 				f.filter(predicate.All(append(slices.Clone(rest), some...)...))
 			}
@@ -136,7 +136,7 @@ func (f *finder) turned(parts []predicate.Pred) {
 
 // subsets are all subsets of a few conditions; of many those of none, one, all but one, and all.
 func subsets(parts []predicate.Pred) (out [][]predicate.Pred) {
-	if n := len(parts); n > mostConjuncts {
+	if n := len(parts); n > maxConjuncts {
 		out = append(out, nil, parts)
 		for i := range parts {
 			out = append(out, parts[i:i+1], without(parts, i))

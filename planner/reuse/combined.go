@@ -105,7 +105,7 @@ func (t *Combining) enough(rows []Mixing, all []*View) ([]*mixture, bool) {
 		}
 		return m, true
 	}
-	n := min(len(all), mostMixed)
+	n := min(len(all), maxMixed)
 	found, ok := does(n)
 	if !ok {
 		return nil, false
@@ -129,10 +129,10 @@ func (t *Combining) mixtures(rows []Mixing, some []*View) []*mixture {
 		near := r.Near
 		if some != nil {
 			near = slices.DeleteFunc(slices.Clone(near), func(s *View) bool { return !slices.Contains(some, s) })
-		} else if len(near) > mostMixed {
+		} else if len(near) > maxMixed {
 			near = slices.Clone(near)
 			slices.SortStableFunc(near, func(a, b *View) int { return int(math.Copysign(1, a.inexact-b.inexact)) })
-			near = near[:mostMixed]
+			near = near[:maxMixed]
 		}
 		if len(near) == 0 {
 			return nil

@@ -83,14 +83,14 @@ type walk struct {
 	cells    []int
 	byColumn map[*policy.Column]int // place in cells
 	assigned [][]int32              // by counter and cell of m: cell of s, −1 outside, −2 not seen
-	places   [][]int                // by part of s: places of its columns in cells
+	places   [][]int                // by factor of s: places of its columns in cells
 	first    [][]int                // by place: the first cell of each piece of cells of which nothing is told apart here; nil: each cell
 	open     map[int32]bool         // cells of s of which some of m's are not closed
 }
 
 func newWalk(s, m *linear.Query) *walk {
 	w := &walk{s: s, m: m, byColumn: map[*policy.Column]int{}, open: map[int32]bool{}}
-	for _, p := range m.Parts {
+	for _, p := range m.Factors {
 		for i, c := range p.Columns {
 			w.byColumn[m.Table.Columns[c]] = len(w.sizes)
 			first := s.Together(p, i, m.Table.Columns[c])
@@ -102,7 +102,7 @@ func newWalk(s, m *linear.Query) *walk {
 		}
 	}
 	w.cells = make([]int, len(w.sizes))
-	for _, p := range s.Parts {
+	for _, p := range s.Factors {
 		places := make([]int, len(p.Columns))
 		for i, c := range p.Columns {
 			places[i] = w.byColumn[s.Table.Columns[c]]
@@ -127,17 +127,17 @@ func (w *walk) assignEach() {
 // lastPieces cuts the measure's last column into pieces of which the question says the same; nil: the measure does not tell each
 // combination of its columns' cells apart, or the question does so in that column.
 func (w *walk) lastPieces() []int {
-	last := len(w.m.Parts) - 1
-	if last < 0 || w.m.Grows {
+	last := len(w.m.Factors) - 1
+	if last < 0 || w.m.Continual {
 		return nil
 	}
-	for _, p := range w.m.Parts {
+	for _, p := range w.m.Factors {
 		if len(p.Columns) != 1 || p.Cuts != nil || !derived.IsIdentity(p.Class) {
 			return nil
 		}
 	}
 	size := w.sizes[last]
-	starts, ok := w.s.ToldApart(w.m.Table.Columns[w.m.Parts[last].Columns[0]])
+	starts, ok := w.s.ToldApart(w.m.Table.Columns[w.m.Factors[last].Columns[0]])
 	if !ok {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (w *walk) assign() bool {
 			}
 			continue
 		}
-		if w.m.Grows && from >= w.m.Closed {
+		if w.m.Continual && from >= w.m.Closed {
 			if target >= 0 && w.m.Table.Appends.Count {
 				return false
 			}
@@ -239,7 +239,7 @@ func (w *walk) firstAt(place, piece int) int {
 
 func (w *walk) cellOfMeasure() int {
 	out, i := 0, 0
-	for _, p := range w.m.Parts {
+	for _, p := range w.m.Factors {
 		at := 0
 		for k, size := range p.Sizes {
 			at = at*size + p.PieceOf(k, w.cellAt(i))
@@ -259,7 +259,7 @@ func (w *walk) cellOfQuestion() int32 {
 		return -1
 	}
 	out := int32(0)
-	for n, p := range w.s.Parts {
+	for n, p := range w.s.Factors {
 		class := p.Class[w.combination(n, p)]
 		if class < 0 {
 			return -1
@@ -269,7 +269,7 @@ func (w *walk) cellOfQuestion() int32 {
 	return out
 }
 
-func (w *walk) combination(n int, p *linear.Part) int {
+func (w *walk) combination(n int, p *linear.Factor) int {
 	at := 0
 	for i, place := range w.places[n] {
 		at = at*p.Sizes[i] + p.PieceOf(i, w.cellAt(place))
@@ -279,7 +279,7 @@ func (w *walk) combination(n int, p *linear.Part) int {
 
 // masked tells whether counter c counts at the present cells.
 func (w *walk) masked(c int) bool {
-	for n, p := range w.s.Parts {
+	for n, p := range w.s.Factors {
 		if p.Masks[c] != nil && !p.Masks[c][w.combination(n, p)] {
 			return false
 		}
@@ -313,7 +313,7 @@ func readingOf(rows [][]semantics.SpansOf) *Reading {
 }
 
 func AttributesOf(columns []*policy.Column, m *linear.Query) (attributes []int) {
-	for i, p := range m.Parts {
+	for i, p := range m.Factors {
 		if slices.ContainsFunc(p.Columns, func(c int) bool { return slices.Contains(columns, m.Table.Columns[c]) }) {
 			attributes = append(attributes, i)
 		}

@@ -10,7 +10,7 @@ import (
 // be about attributes that can be read together.
 func CoverHeld(s *linear.Query, h HeldOn) *Reading {
 	if !h.Holding.Spec.Counts().Strategy.IsCube() {
-		if r := Cover(s, h.Measure.Query); r != nil || h.Measure.Grows {
+		if r := Cover(s, h.Measure.Query); r != nil || h.Measure.Continual {
 			return r
 		}
 		return CoverCube(s, h.Measure.Query)
@@ -25,26 +25,26 @@ func CoverHeld(s *linear.Query, h HeldOn) *Reading {
 	return CoverCube(s, h.Measure.Query)
 }
 
-// CoverCube is cover for a measure each of whose parts is one column, in classes of its cells that all questions of a
+// CoverCube is cover for a measure each of whose factors is one column, in classes of its cells that all questions of a
 // workload treat alike: what is looked at are classes, of which there may be far fewer than cells.
 func CoverCube(s, m *linear.Query) *Reading {
 	columns, ok := s.Columns()
-	if told := func(p *linear.Part) bool { return p.Told }; !ok || s.Table != m.Table || s.Summed() != nil || slices.ContainsFunc(s.Parts, told) || slices.ContainsFunc(m.Parts, told) {
+	if told := func(p *linear.Factor) bool { return p.PiecesInSQL }; !ok || s.Table != m.Table || s.Summed() != nil || slices.ContainsFunc(s.Factors, told) || slices.ContainsFunc(m.Factors, told) {
 		return nil
 	}
 	for _, c := range columns {
-		if !slices.ContainsFunc(m.Parts, func(p *linear.Part) bool { return len(p.Columns) == 1 && m.Table.Columns[p.Columns[0]] == c }) {
+		if !slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return len(p.Columns) == 1 && m.Table.Columns[p.Columns[0]] == c }) {
 			return nil
 		}
 	}
-	if slices.ContainsFunc(m.Parts, func(p *linear.Part) bool { return len(p.Columns) != 1 || slices.Contains(p.Class, -1) }) {
+	if slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return len(p.Columns) != 1 || slices.Contains(p.Class, -1) }) {
 		return nil
 	}
 	w := newWalk(s, m)
 	w.assignEach()
-	first := make([][]int, len(m.Parts)) // by part and class: a piece of the walk in it
-	sizes := make([]int, len(m.Parts))
-	for i, p := range m.Parts {
+	first := make([][]int, len(m.Factors)) // by factor and class: a piece of the walk in it
+	sizes := make([]int, len(m.Factors))
+	for i, p := range m.Factors {
 		sizes[i], first[i] = p.Classes, make([]int, p.Classes)
 		class := make([]int32, w.sizes[i])
 		for cell := len(class) - 1; cell >= 0; cell-- {
@@ -55,7 +55,7 @@ func CoverCube(s, m *linear.Query) *Reading {
 			return nil
 		}
 	}
-	at := make([]int, len(m.Parts))
+	at := make([]int, len(m.Factors))
 	for cell := range m.Cells {
 		linear.Decode(cell, sizes, at)
 		for i, class := range at {

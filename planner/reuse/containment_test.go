@@ -27,7 +27,7 @@ func TestCoverByRuns(t *testing.T) {
 			size := 1 + r.IntN(30)
 			table.Columns = append(table.Columns, &policy.Column{Name: string(rune('a' + i)), Table: table, Domain: &policy.Domain{Regular: size, Other: -1, Null: -1}})
 			m.Grain = append(m.Grain, i)
-			m.Parts = append(m.Parts, &linear.Part{Columns: []int{i}, Sizes: []int{size}, Class: identity(size), Classes: size})
+			m.Factors = append(m.Factors, &linear.Factor{Columns: []int{i}, Sizes: []int{size}, Class: identity(size), Classes: size})
 			m.Cells *= size
 		}
 		s := drawnQuestion(r, table)
@@ -42,7 +42,7 @@ func TestCoverByRuns(t *testing.T) {
 			t.Fatal("a measure of all cells does not answer a question")
 		}
 		if got, want := fast.byRuns(starts).Spans, slow.reading().Spans; !alike(got, want) {
-			t.Fatalf("filter %v, parts %+v: by runs %v, by cells %v", s.Filter, s.Parts, got, want)
+			t.Fatalf("filter %v, parts %+v: by runs %v, by cells %v", s.Filter, s.Factors, got, want)
 		}
 	}
 	if byRuns < 500 {
@@ -70,7 +70,7 @@ func drawnQuestion(r *rand.Rand, table *policy.Table) *linear.Query {
 			s.Counts[r.IntN(len(s.Counts))] = predicate.Any(cells(c), cells(table.Columns[r.IntN(len(table.Columns))]))
 		case 2:
 			size := c.Domain.Size()
-			p := &linear.Part{Columns: []int{i}, Sizes: []int{size}, Masks: make([][]bool, len(s.Counts))}
+			p := &linear.Factor{Columns: []int{i}, Sizes: []int{size}, Masks: make([][]bool, len(s.Counts))}
 			if r.IntN(3) > 0 { // in pieces
 				starts := []int{0}
 				for range r.IntN(4) {
@@ -92,7 +92,7 @@ func drawnQuestion(r *rand.Rand, table *policy.Table) *linear.Query {
 					}
 				}
 			}
-			s.Parts, s.Grain = append(s.Parts, p), append(s.Grain, i)
+			s.Factors, s.Grain = append(s.Factors, p), append(s.Grain, i)
 			s.Cells *= p.Classes
 		}
 	}

@@ -67,13 +67,13 @@ type Holdings interface {
 
 // Holding is one saved release.
 type Holding struct {
-	ID     int64
-	Digest plans.Digest
-	Spec   mechanisms.Spec
-	At     time.Time
-	AsOf   int64 // nanoseconds since 1970: of the snapshot that it was drawn from; 0: its rows were read live
-	Ladder plans.Rungs
-	Cost   privacy.Cost // what she paid for it
+	ID        int64
+	Digest    plans.Digest
+	Spec      mechanisms.Spec
+	At        time.Time
+	AsOf      int64 // nanoseconds since 1970: of the snapshot that it was drawn from; 0: its rows were read live
+	Refinable plans.RefinableLevels
+	Cost      privacy.Cost // what she paid for it
 	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.
 	Described []byte
 }

@@ -45,7 +45,7 @@ func ReleaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
 // specFor is how a release is measured at a cost.
 func specFor(r *policy.Release, cells int, cost privacy.Cost) (mechanisms.Spec, error) {
 	if r.Grows() {
-		return GrowingSpec(r.Table, cells, cost)
+		return ContinualSpec(r.Table, cells, cost)
 	}
 	if r.Kind == policy.OnlineRelease {
 		o, err := OnlineOf(r)
@@ -60,7 +60,7 @@ func specFor(r *policy.Release, cells int, cost privacy.Cost) (mechanisms.Spec, 
 	return mechanisms.Plain(1, cells, r.Table.ContributionTo(cells), cost)
 }
 
-// GrowingSpec is the Spec of a release over all cells of a column that come one by one.
-func GrowingSpec(t *policy.Table, cells int, cost privacy.Cost) (mechanisms.Spec, error) {
+// ContinualSpec is the Spec of a release over all cells of a column that come one by one.
+func ContinualSpec(t *policy.Table, cells int, cost privacy.Cost) (mechanisms.Spec, error) {
 	return mechanisms.Continual(cells, t.Contribution(), cost)
 }

@@ -26,7 +26,7 @@ type HeldMeasure struct {
 
 // isPlain tells a count of every row by cells.
 func (m *HeldMeasure) isPlain() bool {
-	return m.Filter == nil && len(m.Counts) == 1 && m.Counts[0] == nil && m.Adds[0] == "" && !slices.ContainsFunc(m.Parts, func(p *linear.Part) bool { return p.Masks[0] != nil })
+	return m.Filter == nil && len(m.Counts) == 1 && m.Counts[0] == nil && m.Adds[0] == "" && !slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return p.Masks[0] != nil })
 }
 
 // Copied is a copy that can be changed.
@@ -95,14 +95,14 @@ func ReadHeld(h Holding, t *policy.Table) *HeldMeasure {
 		if p == nil {
 			return nil
 		}
-		s.Parts = append(s.Parts, p)
+		s.Factors = append(s.Factors, p)
 		s.Grain = append(s.Grain, p.Columns...)
 		if s.Cells *= p.Classes; s.Cells > plans.MaxCells || s.Cells == 0 {
 			return nil
 		}
 	}
 	if len(r.b) == 1 && r.b[0] == 'g' {
-		s.Grows, r.b = true, nil
+		s.Continual, r.b = true, nil
 	}
 	s.Sums, s.Values, m.Adds = make([]*linear.Summand, n), make([]*linear.DistinctValues, n), make([]string, n)
 	m.Query = s
@@ -205,11 +205,11 @@ func (r *reader) text() string {
 	return s
 }
 
-// mostNested bounds the depth of a predicate that is read back.
-const mostNested = 16
+// maxNested bounds the depth of a predicate that is read back.
+const maxNested = 16
 
 // pred reads a predicate.
-func (r *reader) pred() predicate.Pred { return r.nested(mostNested) }
+func (r *reader) pred() predicate.Pred { return r.nested(maxNested) }
 
 func (r *reader) nested(depth int) predicate.Pred {
 	if r.failed = r.failed || depth == 0; r.failed {

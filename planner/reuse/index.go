@@ -20,12 +20,12 @@ type Index struct {
 	mu       sync.RWMutex
 	byDigest map[plans.Digest][]Holding
 	ByTable  map[string][]Holding // by the fingerprint that their descriptions name, oldest first
-	stocks   map[*policy.Table]*Views
+	views    map[*policy.Table]*Views
 }
 
 // NewIndex returns an empty one.
 func NewIndex() *Index {
-	return &Index{byDigest: map[plans.Digest][]Holding{}, ByTable: map[string][]Holding{}, stocks: map[*policy.Table]*Views{}}
+	return &Index{byDigest: map[plans.Digest][]Holding{}, ByTable: map[string][]Holding{}, views: map[*policy.Table]*Views{}}
 }
 
 // Add adds a release that was bought after all that were added before.
@@ -68,22 +68,22 @@ func (v *Index) Held(d plans.Digest) []Holding {
 
 // Bounds of what an index keeps and reads at once.
 const (
-	mostStocks    = 256
-	mostTransient = 128 // holdings over a table that lives as long as its plan: they are read anew for each
+	maxStocks    = 256
+	maxTransient = 128 // holdings over a table that lives as long as its plan: they are read anew for each
 )
 
 // Views returns what is held over a table.
 func (v *Index) Views(t *policy.Table) *Views {
 	of := linear.KnownOf(t).Fingerprint
 	v.mu.RLock()
-	s, list := v.stocks[t], v.ByTable[of]
+	s, list := v.views[t], v.ByTable[of]
 	v.mu.RUnlock()
 	if s != nil && s.Read() == len(list) {
 		return s
 	}
 	if t.Derived != nil || t.Opened {
-		if len(list) > mostTransient {
-			list = list[len(list)-mostTransient:]
+		if len(list) > maxTransient {
+			list = list[len(list)-maxTransient:]
 		}
 		s = newViews(t)
 		s.add(list)
@@ -91,12 +91,12 @@ func (v *Index) Views(t *policy.Table) *Views {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if s = v.stocks[t]; s == nil {
-		if len(v.stocks) >= mostStocks { // tables of policies that are no longer in force
-			clear(v.stocks)
+	if s = v.views[t]; s == nil {
+		if len(v.views) >= maxStocks { // tables of policies that are no longer in force
+			clear(v.views)
 		}
 		s = newViews(t)
-		v.stocks[t] = s
+		v.views[t] = s
 	}
 	s.add(v.ByTable[of])
 	return s
@@ -114,7 +114,7 @@ type Views struct {
 	wide     map[string]*bucket            // counts of every row by cells of the same columns
 	byFilter map[string]map[string]*bucket // by condition, then by columns of the cells
 	lines    map[string]*line              // see line
-	rents    stockRents
+	rents    rentViews
 	found    map[MixKey][]CombinedReading // by combining, since the last was added
 }
 
@@ -132,17 +132,17 @@ type bucket struct {
 	oldest, best []*View
 }
 
-// mostOfBucket is how many of each are looked at.
-const mostOfBucket = 4
+// maxOfBucket is how many of each are looked at.
+const maxOfBucket = 4
 
 func (b *bucket) add(s *View) {
-	if len(b.oldest) < mostOfBucket {
+	if len(b.oldest) < maxOfBucket {
 		b.oldest = append(b.oldest, s)
 	}
 	at, _ := slices.BinarySearchFunc(b.best, s, func(have, s *View) int { return cmp.Compare(have.inexact, s.inexact) })
-	if at < mostOfBucket {
+	if at < maxOfBucket {
 		best := slices.Insert(slices.Clone(b.best), at, s)
-		b.best = best[:min(len(best), mostOfBucket)]
+		b.best = best[:min(len(best), maxOfBucket)]
 	}
 }
 
@@ -305,8 +305,8 @@ type MixKey struct {
 	At string
 }
 
-// mostRemembered bounds the questions whose combinations are kept.
-const mostRemembered = 1 << 12
+// maxRemembered bounds the questions whose combinations are kept.
+const maxRemembered = 1 << 12
 
 // Remembered returns what was found for a question before, while nothing has been added since.
 func (s *Views) Remembered(key MixKey, find func() []CombinedReading) []CombinedReading {
@@ -317,7 +317,7 @@ func (s *Views) Remembered(key MixKey, find func() []CombinedReading) []Combined
 	if !known {
 		list = find()
 		s.mu.Lock()
-		if s.seen == seen && len(s.found) < mostRemembered {
+		if s.seen == seen && len(s.found) < maxRemembered {
 			s.found[key] = list
 		}
 		s.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 
 // What was paid for single questions by cells of the same columns since a release over these columns: see rents. It is added
 // up as releases are read, so that it need not be for each plan.
-type stockRents struct {
+type rentViews struct {
 	open []Rents                 // by columns
 	last map[string]privacy.Cost // of her own release over exactly these columns
 }
 
 // add notes a count of every row by cells.
-func (r *stockRents) add(s *View) {
+func (r *rentViews) add(s *View) {
 	var columns []*policy.Column
 	for _, g := range s.Measure.Grain {
 		columns = append(columns, s.Measure.Table.Columns[g])

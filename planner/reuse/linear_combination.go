@@ -54,8 +54,8 @@ func combination(t *Combining, wanted predicate.Pred, adds string, from []*View)
 				continue
 			}
 			of := counterOf{s, c, nil}
-			for _, p := range s.Measure.Parts {
-				of.parts = append(of.parts, newOfPart(s.Measure.Table, p, c))
+			for _, p := range s.Measure.Factors {
+				of.parts = append(of.parts, newOfFactor(s.Measure.Table, p, c))
 			}
 			conditions, parts = append(conditions, pred), append(parts, of.parts...)
 			counters = append(counters, of)
@@ -72,7 +72,7 @@ func combination(t *Combining, wanted predicate.Pred, adds string, from []*View)
 	var all []*generator
 	for _, c := range counters {
 		all = append(all, t.generators(x, goal, c.s, c.counter, c.parts)...)
-		if len(all) > mostGenerators {
+		if len(all) > maxGenerators {
 			return nil
 		}
 	}
@@ -85,7 +85,7 @@ type Combining struct {
 	Confidence mechanisms.Confidence
 }
 
-// vector is 1 on the atoms where a condition and another hold and each part is in its group.
+// vector is 1 on the atoms where a condition and another hold and each factor is in its group.
 func (x *axes) vector(p, q predicate.Pred, groups []placedGroup) []float64 {
 	var out []float64
 	x.eachAtom(func(blocks []int) {
@@ -119,7 +119,7 @@ func (t *Combining) generators(x *axes, goal []float64, s *View, counter int, pa
 	each := t.errors(s, counter).Variance(predicate.One(0))
 	combinations := 1
 	for _, p := range parts {
-		if combinations *= len(p.groups); combinations > mostGenerators {
+		if combinations *= len(p.groups); combinations > maxGenerators {
 			return nil
 		}
 	}

@@ -42,14 +42,14 @@ func (l *line) add(spans []mechanisms.Span, s *View) {
 
 // Bounds of what is looked at on a line.
 const (
-	mostWhole = 24 // a line of so few different spans is looked at whole
-	mostMeets = 4
-	mostChain = 24
+	maxWhole = 24 // a line of so few different spans is looked at whole
+	maxMeets = 4
+	maxChain = 24
 )
 
 // near lists what may add up to the cells of spans, of so many in all.
 func (l *line) near(spans []mechanisms.Span, size int) (found []*View) {
-	if len(l.bySpans) <= mostWhole {
+	if len(l.bySpans) <= maxWhole {
 		for _, b := range l.bySpans {
 			found = append(found, b.all()...)
 		}
@@ -82,7 +82,7 @@ func (l *line) meets(from, to int) (found []*View) {
 		}
 		return a - b
 	})
-	for _, place := range places[:min(len(places), mostMeets)] {
+	for _, place := range places[:min(len(places), maxMeets)] {
 		found = append(append(found, near[place].all()...), far[place].all()...)
 	}
 	return found
@@ -92,7 +92,7 @@ func reachOf(place, from, to int) int { return max(from-place, place-to, 0) }
 
 // chain lists spans that follow each other from one end to the other, the longest first.
 func (l *line) chain(from, to int) (found []*View) {
-	for range mostChain {
+	for range maxChain {
 		next := from
 		for end := range l.ends[from] {
 			if end > next && end <= to {

@@ -16,7 +16,7 @@ import (
 // CellsOf is the measure over the cells of a release, which may be wider than its columns'.
 func CellsOf(r *policy.Release) *linear.Query {
 	s := linear.Identity(r.Table, r.Columns)
-	for _, p := range s.Parts {
+	for _, p := range s.Factors {
 		for i, c := range r.Columns {
 			if c != r.Table.Columns[p.Columns[0]] {
 				continue
@@ -35,7 +35,7 @@ func CellsOf(r *policy.Release) *linear.Query {
 		}
 	}
 	s.Cells = 1
-	for _, p := range s.Parts {
+	for _, p := range s.Factors {
 		s.Cells *= p.Classes
 	}
 	return s

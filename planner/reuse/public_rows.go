@@ -6,17 +6,17 @@ import "github.com/dpproxy/dpproxy/policy"
 type PublicRows interface {
 	// Rows returns a table's rows in the order of its columns, and false before the first copy.
 	Rows(t *policy.Table) ([][]policy.Value, bool)
-	// Kept returns what was made under a name of the rows that Rows returns, if that is kept; Keep keeps it, as long as these are
+	// Cached returns what was made under a name of the rows that Rows returns, if that is kept; Keep keeps it, as long as these are
 	// the table's rows. Neither changes what a plan is.
-	Kept(t *policy.Table, rows [][]policy.Value, name string) any
-	Keep(t *policy.Table, rows [][]policy.Value, name string, made any)
+	Cached(t *policy.Table, rows [][]policy.Value, name string) any
+	Cache(t *policy.Table, rows [][]policy.Value, name string, made any)
 }
 
-// NothingKept is for PublicRows that keep nothing.
-type NothingKept struct{}
+// NoCache is for PublicRows that keep nothing.
+type NoCache struct{}
 
-// Kept is described at PublicRows.
-func (NothingKept) Kept(*policy.Table, [][]policy.Value, string) any { return nil }
+// Cached is described at PublicRows.
+func (NoCache) Cached(*policy.Table, [][]policy.Value, string) any { return nil }
 
-// Keep is described at PublicRows.
-func (NothingKept) Keep(*policy.Table, [][]policy.Value, string, any) {}
+// Cache is described at PublicRows.
+func (NoCache) Cache(*policy.Table, [][]policy.Value, string, any) {}

@@ -14,7 +14,7 @@ import (
 // of a column that nothing tells apart one is looked at, which makes a fine domain as small as what is asked of it.
 func (w *walk) all() bool {
 	combinations := linear.CombinationsOf(w.sizes)
-	if combinations <= linear.MostPlain {
+	if combinations <= linear.MaxPlain {
 		for at := range combinations {
 			if !w.visit(at) {
 				return false
@@ -43,12 +43,12 @@ func (w *walk) all() bool {
 }
 
 // unlike lists, for each column, one of each kind of its cells. Two are of a kind if the measure has them in one class, every
-// predicate of the question says the same of both, and every part of the question has them in one class, under the same
-// counters: assign, which looks at no more of a cell, does the same then. Columns of parts with several keep all cells.
+// predicate of the question says the same of both, and every factor of the question has them in one class, under the same
+// counters: assign, which looks at no more of a cell, does the same then. Columns of factors with several keep all cells.
 func (w *walk) unlike() [][]int {
 	lists := make([][]int, len(w.sizes))
 	column := 0
-	for _, p := range w.m.Parts {
+	for _, p := range w.m.Factors {
 		for _, c := range p.Columns {
 			lists[column] = w.kinds(column, w.m.Table.Columns[c], p)
 			column++
@@ -57,9 +57,9 @@ func (w *walk) unlike() [][]int {
 	return lists
 }
 
-func (w *walk) kinds(at int, column *policy.Column, of *linear.Part) (list []int) {
-	parts, alone := []*linear.Part{of}, len(of.Columns) == 1
-	for n, p := range w.s.Parts {
+func (w *walk) kinds(at int, column *policy.Column, of *linear.Factor) (list []int) {
+	parts, alone := []*linear.Factor{of}, len(of.Columns) == 1
+	for n, p := range w.s.Factors {
 		if slices.Contains(w.places[n], at) {
 			parts, alone = append(parts, p), alone && len(p.Columns) == 1
 		}

@@ -9,7 +9,7 @@ import (
 
 // CoverWithin is cover where m may count the rows of a condition that s has too.
 func CoverWithin(s, m *linear.Query) *Reading {
-	if len(m.Counts) != 1 || m.Counts[0] != nil || m.Summed() != nil || slices.ContainsFunc(m.Parts, func(p *linear.Part) bool { return p.Masks[0] != nil }) {
+	if len(m.Counts) != 1 || m.Counts[0] != nil || m.Summed() != nil || slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return p.Masks[0] != nil }) {
 		return nil
 	}
 	if m.Filter != nil {

@@ -17,10 +17,10 @@ const (
 	epoch2000       = daysTo2000 * microsPerDay
 	julianOf1970    = 2440588
 
-	leastDate     = -julianOf1970              // 4714-11-24 BC
-	mostDate      = 2147483493 - julianOf1970  // 5874897-12-31
-	leastMicros   = leastDate * microsPerDay   // of a timestamp
-	mostTimestamp = int64(9223371331200000000) // past it the values do not fit policy's 1970-based microseconds
+	leastDate    = -julianOf1970              // 4714-11-24 BC
+	maxDate      = 2147483493 - julianOf1970  // 5874897-12-31
+	leastMicros  = leastDate * microsPerDay   // of a timestamp
+	maxTimestamp = int64(9223371331200000000) // past it the values do not fit policy's 1970-based microseconds
 )
 
 // civil is a date of the proleptic Gregorian calendar; year 0 is 1 BC.
@@ -84,28 +84,28 @@ func split(micros int64) (days, ofDay int64) {
 
 // timestampOf puts day and time together, within the type's range.
 func timestampOf(days, ofDay int64) (policy.Timestamp, error) {
-	if days < leastDate-1 || days > mostTimestamp/microsPerDay+1 {
+	if days < leastDate-1 || days > maxTimestamp/microsPerDay+1 {
 		return 0, errTimestamp
 	}
 	return checkTimestamp(addInt64(days*microsPerDay, ofDay))
 }
 
 func checkTimestamp(micros int64, ok bool) (policy.Timestamp, error) {
-	if !ok || micros < leastMicros || micros >= mostTimestamp {
+	if !ok || micros < leastMicros || micros >= maxTimestamp {
 		return 0, errTimestamp
 	}
 	return policy.Timestamp(micros), nil
 }
 
 func checkDate(days int64) (policy.Date, error) {
-	if days < leastDate || days > mostDate {
+	if days < leastDate || days > maxDate {
 		return 0, errDate
 	}
 	return policy.Date(days), nil
 }
 
 func dateToTimestamp(d policy.Date) (policy.Timestamp, error) {
-	if int64(d) > mostTimestamp/microsPerDay {
+	if int64(d) > maxTimestamp/microsPerDay {
 		return 0, fail(stateDateOverflow, "date out of range for timestamp")
 	}
 	return policy.Timestamp(int64(d) * microsPerDay), nil

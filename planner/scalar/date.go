@@ -204,7 +204,7 @@ func makeDate(year, month, day int64) (policy.Value, error) {
 		return nil, bad
 	}
 	days := daysOf(civil{int(year), int(month), int(day)})
-	if days < leastDate || days > mostDate {
+	if days < leastDate || days > maxDate {
 		return nil, errDate
 	}
 	return policy.Date(days), nil

@@ -59,8 +59,8 @@ func goldenEntry(sql string, outcomes []outcome, t policy.Type, typmod int32) st
 	return b.String()
 }
 
-// mostRefused is how many expressions of the golden file this package refuses on some row.
-const mostRefused = 27
+// maxRefused is how many expressions of the golden file this package refuses on some row.
+const maxRefused = 27
 
 // TestGolden holds the expressions against what a PostgreSQL 15 server said when the golden file was written.
 func TestGolden(t *testing.T) {
@@ -87,8 +87,8 @@ func TestGolden(t *testing.T) {
 		}
 		got.WriteString(entry)
 	}
-	if refused > mostRefused {
-		t.Errorf("%d expressions are refused on some row, %d before", refused, mostRefused)
+	if refused > maxRefused {
+		t.Errorf("%d expressions are refused on some row, %d before", refused, maxRefused)
 	}
 	want := strings.Split(string(text), "\n")
 	for i, line := range strings.Split(got.String(), "\n") {

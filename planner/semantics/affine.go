@@ -31,7 +31,7 @@ type affineTerm struct {
 const microsOfDay = 86_400_000_000
 
 // Dates and moments beyond these are not calculated with: PostgreSQL has an end of time.
-const mostDays = 10_000_000
+const maxDays = 10_000_000
 
 // affineReader reads expressions over a table's columns.
 type affineReader struct {
@@ -68,7 +68,7 @@ func (r affineReader) of(e *Expr) *Affine {
 			f = a.scaled(b.plus)
 		}
 	}
-	if f == nil || len(f.terms) > MostTerms || len(f.terms) != len(e.Cols) || !r.within(f, e.Type()) {
+	if f == nil || len(f.terms) > MaxTerms || len(f.terms) != len(e.Cols) || !r.within(f, e.Type()) {
 		return nil
 	}
 	return f
@@ -173,9 +173,9 @@ func (r affineReader) within(f *Affine, t policy.Type) bool {
 	case t == policy.Int4:
 		most = big.NewInt(math.MaxInt32)
 	case t == policy.DateType:
-		most = big.NewInt(mostDays)
+		most = big.NewInt(maxDays)
 	case isInstant(t) || t == policy.IntervalT:
-		most = big.NewInt(mostDays * microsOfDay)
+		most = big.NewInt(maxDays * microsOfDay)
 	default:
 		most = big.NewInt(derived.MaxMagnitude)
 	}

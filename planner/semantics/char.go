@@ -77,11 +77,11 @@ func (t *Translator) char(c *pg.TypeCast) *Expr {
 	if name != "bpchar" || s == nil || len(c.TypeName.ArrayBounds) > 0 || t.Place != "WHERE" && t.Place != "FILTER" {
 		return nil
 	}
-	text, length := s.Sval, mostCharLength
+	text, length := s.Sval, maxCharLength
 	if len(c.TypeName.Typmods) == 1 {
 		length = int(c.TypeName.Typmods[0].GetAConst().GetIval().GetIval())
 	}
-	if length < 1 || length > mostCharLength || len(c.TypeName.Typmods) > 1 {
+	if length < 1 || length > maxCharLength || len(c.TypeName.Typmods) > 1 {
 		return nil
 	}
 	if utf8.RuneCountInString(text) > length {
@@ -92,5 +92,5 @@ func (t *Translator) char(c *pg.TypeCast) *Expr {
 	return e
 }
 
-// mostCharLength is PostgreSQL's bound of char(n).
-const mostCharLength = 10485760
+// maxCharLength is PostgreSQL's bound of char(n).
+const maxCharLength = 10485760

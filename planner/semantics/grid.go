@@ -24,22 +24,22 @@ const (
 // The largest whole numbers that are added up: 2^30 rows of them stay within what a release says (mechanisms.MostCount),
 // those of one unit within 2^40, so that at each cost that a session may ask for there is noise for them. A score is smaller.
 const (
-	MostAdded  = 1 << 31
-	mostOfUnit = 1 << 40
-	mostScored = 1 << 26
-	MostSquare = 1 << 30
+	MaxAdded  = 1 << 31
+	maxOfUnit = 1 << 40
+	maxScored = 1 << 26
+	MaxSquare = 1 << 30
 )
 
 // Largest is how large the whole numbers may be.
 func (u Use) Largest(t *policy.Table) int64 {
-	most := min(MostAdded, mostOfUnit/max(t.Contribution().Rows, 1))
+	most := min(MaxAdded, maxOfUnit/max(t.Contribution().Rows, 1))
 	switch u {
 	case Squared:
 		return int64(math.Sqrt(float64(most)))
 	case Rounded:
-		return MostSquare
+		return MaxSquare
 	case Scored:
-		return min(mostScored, most)
+		return min(maxScored, most)
 	}
 	return most
 }
@@ -154,19 +154,19 @@ func NearestOf(n, over int64) int64 {
 	return n / over
 }
 
-// MostDecimals is how many digits after the point are looked at.
-const MostDecimals = 18
+// MaxDecimals is how many digits after the point are looked at.
+const MaxDecimals = 18
 
 // DecimalsOf is how many digits after the point a number has, at most mostDecimals.
 func DecimalsOf(x *big.Rat) int {
 	scaled, ten := new(big.Rat).Set(x), big.NewRat(10, 1)
-	for n := range MostDecimals {
+	for n := range MaxDecimals {
 		if scaled.IsInt() {
 			return n
 		}
 		scaled.Mul(scaled, ten)
 	}
-	return MostDecimals
+	return MaxDecimals
 }
 
 // DecimalsIn is how many digits after the point PostgreSQL gives a sum of e, by its rules for numeric operators; −1: it is no

@@ -8,11 +8,11 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// MostTerms are the terms that a sum may have.
-const MostTerms = 8
+// MaxTerms are the terms that a sum may have.
+const MaxTerms = 8
 
-// mostTermDecimals is how many digits after the point constants may have.
-const mostTermDecimals = 30
+// maxTermDecimals is how many digits after the point constants may have.
+const maxTermDecimals = 30
 
 // LinearOf reads an expression as a sum of products; nil: it is none, or too long.
 func LinearOf(e *Expr) []Product {
@@ -38,7 +38,7 @@ func LinearOf(e *Expr) []Product {
 		if e.Op == "-" {
 			b = negated(b)
 		}
-		if a = append(slices.Clone(a), b...); len(a) <= MostTerms {
+		if a = append(slices.Clone(a), b...); len(a) <= MaxTerms {
 			return a
 		}
 	}
@@ -59,12 +59,12 @@ func negated(list []Product) []Product {
 }
 
 func multiplied(a, b []Product) (out []Product) {
-	if len(a)*len(b) > MostTerms {
+	if len(a)*len(b) > MaxTerms {
 		return nil
 	}
 	for _, p := range a {
 		for _, q := range b {
-			if len(p.Of)+len(q.Of) > mostFactors {
+			if len(p.Of)+len(q.Of) > maxFactors {
 				return nil
 			}
 			out = append(out, Product{new(big.Rat).Mul(p.Times, q.Times), append(slices.Clone(p.Of), q.Of...)})
@@ -77,13 +77,13 @@ func multiplied(a, b []Product) (out []Product) {
 func Valuation(x *big.Rat) (e int, exact bool) {
 	ten, y := big.NewRat(10, 1), new(big.Rat).Set(x)
 	for ; !y.IsInt(); e-- {
-		if e < -mostTermDecimals {
+		if e < -maxTermDecimals {
 			return 0, false
 		}
 		y.Mul(y, ten)
 	}
 	rest := new(big.Int)
-	for n := y.Num(); e < mostTermDecimals; e++ {
+	for n := y.Num(); e < maxTermDecimals; e++ {
 		q, r := new(big.Int).QuoRem(n, big.NewInt(10), rest)
 		if r.Sign() != 0 {
 			break

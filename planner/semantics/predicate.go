@@ -143,15 +143,15 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 	return truth{holds, fails}, true, nil
 }
 
-// mostCompared is how many combinations of cells two columns may have to be compared cell by cell, which releases can answer.
-const mostCompared = 1 << 16
+// maxCompared is how many combinations of cells two columns may have to be compared cell by cell, which releases can answer.
+const maxCompared = 1 << 16
 
 // between is a comparison of two bare columns of one type: the database makes it where they have many cells, and where
 // nothing stands above that could make it.
 func (l *Lowerer) between(a, b int, op string) (truth, bool) {
 	left, right := l.Table.Columns[a], l.Table.Columns[b]
 	if left.Domain == nil || right.Domain == nil || !left.Domain.Ordered() || left.Type != right.Type || left.Typmod != right.Typmod ||
-		!l.Box.Below && left.Domain.Size()*right.Domain.Size() <= mostCompared {
+		!l.Box.Below && left.Domain.Size()*right.Domain.Size() <= maxCompared {
 		return truth{}, false
 	}
 	if left.Name > right.Name {

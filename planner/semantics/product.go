@@ -14,8 +14,8 @@ import (
 // numbers; where that is larger than what is added up, divided by a power of ten and rounded, row by row. Other expressions are
 // added up by cells, where a value inside a step counts as its middle.
 
-// mostFactors is how many columns a product may have.
-const mostFactors = 3
+// maxFactors is how many columns a product may have.
+const maxFactors = 3
 
 // moved is a column less a constant.
 type moved struct {
@@ -89,7 +89,7 @@ func (p *Product) plus(q *Product) *Product {
 // Factors puts the columns on grids of at most each steps, as fine as the product of the largest values is at most most; false
 // where a constant is not on its column's grid.
 func (p *Product) Factors(t *policy.Table, each, most int64) ([]plans.Factor, bool) {
-	if len(p.Of) == 0 || len(p.Of) > mostFactors {
+	if len(p.Of) == 0 || len(p.Of) > maxFactors {
 		return nil, false
 	}
 	exponents := make([]int, len(p.Of))

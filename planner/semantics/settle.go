@@ -107,7 +107,7 @@ func (s *Settler) compared(t *Translator, e *Expr) *Expr {
 		return nil
 	}
 	f := a.plusOf(b.scaled(big.NewRat(-1, 1)))
-	if len(f.terms) != len(e.Cols) || len(f.terms) > MostTerms || !s.apart(f) {
+	if len(f.terms) != len(e.Cols) || len(f.terms) > MaxTerms || !s.apart(f) {
 		return nil
 	}
 	// With > and <= the value that is compared with lies on the other side of what is cut than the rest of its cell.

@@ -98,7 +98,7 @@ func (t *Translator) Combine(op string, pos int, args ...*Expr) (*Expr, *refuse.
 			return moved, nil
 		}
 	case e.Op == "+" || e.Op == "-" || e.Op == "*":
-		if e.affine, e.read = t.Settler.reader().of(e), true; e.affine != nil || e.Nodes <= mostProductNodes && LinearOf(e) != nil {
+		if e.affine, e.read = t.Settler.reader().of(e), true; e.affine != nil || e.Nodes <= maxProductNodes && LinearOf(e) != nil {
 			return e, nil
 		}
 	}
@@ -108,8 +108,8 @@ func (t *Translator) Combine(op string, pos int, args ...*Expr) (*Expr, *refuse.
 	return e, nil
 }
 
-// mostProductNodes is how large an expression is looked at for a sum of products.
-const mostProductNodes = 64
+// maxProductNodes is how large an expression is looked at for a sum of products.
+const maxProductNodes = 64
 
 func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refuse.Refusal) {
 	args = slices.Clone(args)

@@ -14,12 +14,12 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// mostCubeCells bounds the cells of a release for several statements, mostCubeWork the cells that all values together are
-// sums of: planning looks at each. mostBatchWork bounds what is looked at for a whole batch.
+// maxCubeCells bounds the cells of a release for several statements, maxCubeWork the cells that all values together are
+// sums of: planning looks at each. maxBatchWork bounds what is looked at for a whole batch.
 const (
-	mostCubeCells = 1 << 17
-	mostCubeWork  = 1 << 20
-	mostBatchWork = 1 << 26
+	maxCubeCells = 1 << 17
+	maxCubeWork  = 1 << 20
+	maxBatchWork = 1 << 26
 )
 
 // cluster is a set of requests over one table that one release answers.
@@ -89,7 +89,7 @@ func jointCluster(asks []*workRequest, cost privacy.Cost, all bool) (k *cluster,
 		return nil, k.work
 	}
 	k.sort()
-	return k, k.work << min(len(k.cells.Parts), 6)
+	return k, k.work << min(len(k.cells.Factors), 6)
 }
 
 // lay lays out the cells that the requests tell apart; false where they are too many, or some request is about others.
@@ -122,15 +122,15 @@ func (k *cluster) lay() bool {
 	slices.SortFunc(ordered, byName)
 	slices.SortFunc(other, byName)
 	for _, c := range slices.Concat(ordered, other) {
-		p := &linear.Part{Columns: []int{plans.ColumnIndex(table, c)}, Sizes: []int{c.Domain.Size()}, Class: classes[c], Classes: int(slices.Max(classes[c])) + 1, Masks: make([][]bool, 1)}
-		k.cells.Parts, k.cells.Grain = append(k.cells.Parts, p), append(k.cells.Grain, p.Columns...)
+		p := &linear.Factor{Columns: []int{plans.ColumnIndex(table, c)}, Sizes: []int{c.Domain.Size()}, Class: classes[c], Classes: int(slices.Max(classes[c])) + 1, Masks: make([][]bool, 1)}
+		k.cells.Factors, k.cells.Grain = append(k.cells.Factors, p), append(k.cells.Grain, p.Columns...)
 		k.cube.Shape = append(k.cube.Shape, p.Classes)
-		if k.cells.Cells *= p.Classes; k.cells.Cells > mostCubeCells {
+		if k.cells.Cells *= p.Classes; k.cells.Cells > maxCubeCells {
 			return false
 		}
 	}
 	k.cube.Ordered = len(ordered)
-	return len(k.cells.Parts) > 0
+	return len(k.cells.Factors) > 0
 }
 
 // sort puts the way with the least error first.
@@ -161,7 +161,7 @@ func (k *cluster) classes(c *policy.Column) []int32 {
 
 // read finds which cells of the cube each value is the sum of.
 func (k *cluster) read() bool {
-	most := k.work + mostCubeWork
+	most := k.work + maxCubeWork
 	for _, a := range k.asks {
 		k.work += k.cells.Cells
 		r := reuse.CoverCube(a.Query, k.cells)

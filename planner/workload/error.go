@@ -13,7 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
-// tellErrors finds, for each statement, how far its values are expected to be off, and what the same error costs when its
+// noteErrors finds, for each statement, how far its values are expected to be off, and what the same error costs when its
 // counts are asked for by themselves: nothing where a count before, as exact as that one has to be, answers it.
 func (w *batch) tellErrors(b *Batch, clusters []*cluster) {
 	squares := make([]float64, len(b.Statements))
@@ -46,9 +46,9 @@ func (w *batch) tellErrors(b *Batch, clusters []*cluster) {
 	}
 }
 
-// mostCovers bounds how often one count is compared with one before it: so many that the first 360 statements of a report
+// maxCovers bounds how often one count is compared with one before it: so many that the first 360 statements of a report
 // are all compared with each other. What is left out makes asking one by one look as dear as it would be without re-use.
-const mostCovers = 1 << 16
+const maxCovers = 1 << 16
 
 // bought is a count that is asked for by itself.
 type bought struct {
@@ -131,7 +131,7 @@ func (w *batch) alone(a *workRequest, rows []workRow, target float64, share priv
 	}
 	if a.wholly() {
 		for _, h := range before {
-			if w.covers++; w.covers > mostCovers {
+			if w.covers++; w.covers > maxCovers {
 				break
 			}
 			if h.ask.chosen || !h.ask.wholly() {
@@ -193,7 +193,7 @@ func (a *workRequest) bare() *linear.Query {
 	if a.Filter != nil || len(a.Counts) != 1 || a.Counts[0] != nil {
 		return &linear.Query{Question: &linear.Question{}}
 	}
-	for _, p := range a.Parts {
+	for _, p := range a.Factors {
 		if p.Masks[0] != nil {
 			return &linear.Query{Question: &linear.Question{}}
 		}

@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// mostTried bounds the steps that one search looks at: with n requests over one table a round has up to n²/2 of them, each of
+// maxTried bounds the steps that one search looks at: with n requests over one table a round has up to n²/2 of them, each of
 // which takes time in n, so that 1,000 ranges of a report would take hours without it. Where a round ends early, the best
 // step that was seen is the last one: the partitions by columns and by tables have been looked at whatever the number.
-const mostTried = 3000
+const maxTried = 3000
 
-// mostMoved bounds the requests of a cluster from which one is moved: one of very many changes little, and what is left of them
+// maxMoved bounds the requests of a cluster from which one is moved: one of very many changes little, and what is left of them
 // takes long to look at.
-const mostMoved = 100
+const maxMoved = 100
 
 // search goes downhill from a partition: it joins two clusters, or moves one request to another cluster or out of its own, as
 // long as that lowers the error. The best step is taken. At last all ways to measure each cluster are looked at.
-// It looks at up to twice mostTried steps: O(mostTried · n) in time, besides the mostBatchWork cells of all clusters.
+// It looks at up to twice maxTried steps: O(maxTried · n) in time, besides the maxBatchWork cells of all clusters.
 func (w *batch) search(clusters []*cluster) []*cluster {
 	clusters = slices.Clone(clusters)
-	for tried := 0; tried < mostTried; {
+	for tried := 0; tried < maxTried; {
 		best, least := []*cluster(nil), w.total(clusters)*(1-1e-9)
 		for _, steps := range []func([]*cluster) iter.Seq[func() []*cluster]{w.joins, w.moves} {
 			for step := range steps(clusters) {
-				if tried++; tried >= 2*mostTried {
+				if tried++; tried >= 2*maxTried {
 					break
 				}
 				next := step()
@@ -90,7 +90,7 @@ func (w *batch) joins(clusters []*cluster) iter.Seq[func() []*cluster] {
 func (w *batch) moves(clusters []*cluster) iter.Seq[func() []*cluster] {
 	return func(yield func(func() []*cluster) bool) {
 		for i, from := range clusters {
-			if len(from.asks) < 2 || len(from.asks) > mostMoved {
+			if len(from.asks) < 2 || len(from.asks) > maxMoved {
 				continue
 			}
 			for n, a := range from.asks {

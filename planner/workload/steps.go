@@ -21,8 +21,8 @@ type StepChoice struct {
 	Not      string  // why there is no such step
 }
 
-// mostSteps bounds the cells of a step that is considered.
-const mostSteps = 1 << 17
+// maxSteps bounds the cells of a step that is considered.
+const maxSteps = 1 << 17
 
 // StepChoices tells of a column's declared step, a tenth and ten times of it, for a range release at a cost.
 func StepChoices(c *policy.Column, cost privacy.Cost) []StepChoice {
@@ -53,7 +53,7 @@ func stepChoice(c *policy.Column, tenths int64, cost privacy.Cost) StepChoice {
 	extra := int64(c.Domain.Size() - c.Domain.Regular)
 	out.Step, out.Cells = semantics.StepText(&scaled), int(cells+extra)
 	out.Rounding, out.Rows = WorstRounding(&scaled, float64(c.Table.ExpectedRows)/float64(cells))
-	if out.Cells > mostSteps {
+	if out.Cells > maxSteps {
 		out.Not = "more cells than a release has"
 		return out
 	}

@@ -176,7 +176,7 @@ func (w *batch) of(asks []*workRequest, all bool) *cluster {
 		return k
 	}
 	var k *cluster
-	if w.work < mostBatchWork {
+	if w.work < maxBatchWork {
 		var work int
 		k, work = jointCluster(asks, w.share, all)
 		w.work += work

@@ -219,7 +219,7 @@ func (p *place) room(ctx context.Context, a *Answerer, step time.Duration, queri
 // those of releases that grow too, which are rendered in their last step's form.
 func planned(plan *plans.Plan, queries []rewrite.Query, wanted []int) (list []rewrite.Query) {
 	for i := range queries {
-		if grows := plan.Measures[i].Growth != nil; queries[i].Valid() && (grows || slices.Contains(wanted, i)) {
+		if grows := plan.Measures[i].Continual != nil; queries[i].Valid() && (grows || slices.Contains(wanted, i)) {
 			list = append(list, queries[i])
 		}
 	}

@@ -190,8 +190,8 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 	contribution := m.Contribution()
 	e.Mechanism = MechanismText(m)
 	spec := m.Spec
-	if m.Growth != nil {
-		spec = m.Growth.Spec
+	if m.Continual != nil {
+		spec = m.Continual.Spec
 	}
 	of := ""
 	if weighted(m.Spec.Counts().Strategy) {
@@ -238,7 +238,7 @@ func leafErrors(plan *plans.Plan, leaf *plans.Leaf, measure int) []string {
 	if m := plan.Measures[measure]; mechanisms.Is[*mechanisms.Alarm](m.Spec) {
 		return []string{fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, at %s", m.Spec.Margin(confidence), percent(confidence))}
 	}
-	if leaf.MadeUp != nil {
+	if leaf.Synthetic != nil {
 		return []string{"none is promised of made-up rows"}
 	}
 	for _, c := range leaf.Counts {
@@ -247,8 +247,8 @@ func leafErrors(plan *plans.Plan, leaf *plans.Leaf, measure int) []string {
 			if !readsFrom(&run, measure) || len(run.Spans) == 0 {
 				continue
 			}
-			if run.Pick != nil {
-				lines = append(lines, c.Name+": "+pickText(run.Pick, "at "+percent(confidence)))
+			if run.Selected != nil {
+				lines = append(lines, c.Name+": "+pickText(run.Selected, "at "+percent(confidence)))
 				continue
 			}
 			widest = max(widest, runWidth(plan, &run, confidence))

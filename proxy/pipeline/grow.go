@@ -19,7 +19,7 @@ import (
 // behind tells whether a release that the plan reads has not grown far enough.
 func (a *Answerer) behind(plan *plans.Plan) bool {
 	for _, m := range plan.Measures {
-		if m.Growth != nil && m.Held && a.ledger.Grown(m.HeldID) < m.Growth.Through {
+		if m.Continual != nil && m.Held && a.ledger.Grown(m.HeldID) < m.Continual.Through {
 			return true
 		}
 	}
@@ -32,7 +32,7 @@ func (a *Answerer) beginGrowing(ctx context.Context, m *plans.Measure, receipt *
 		a.log.Error("paid release was not begun", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
-	begun, err := mechanisms.Begin(m.Growth.Spec)
+	begun, err := mechanisms.Begin(m.Continual.Spec)
 	if err != nil {
 		a.log.Error("paid release was not begun", "measure", m.Name, "error", err)
 		return 0, errInternal
@@ -42,7 +42,7 @@ func (a *Answerer) beginGrowing(ctx context.Context, m *plans.Measure, receipt *
 
 // grow has a release drawn for the cells that have closed since it last grew, and saves that before anything is read.
 func (a *Answerer) grow(ctx context.Context, s *Session, m *plans.Measure, id int64) error {
-	receipt, step, err := a.ledger.Grow(ctx, s.User, id, m.Growth.Through)
+	receipt, step, err := a.ledger.Grow(ctx, s.User, id, m.Continual.Through)
 	if err != nil {
 		a.log.Error("release was not grown", "measure", m.Name, "error", err)
 		return errLedger
@@ -67,7 +67,7 @@ func (a *Answerer) grow(ctx context.Context, s *Session, m *plans.Measure, id in
 		return errInternal
 	}
 	var part privacy.Released[mechanisms.Noisy]
-	a.workers.Draw(s.User, func() { part, err = mechanisms.Grow(m.Growth.Spec, step, counted.Place, truth, a.randomness(s)) })
+	a.workers.Draw(s.User, func() { part, err = mechanisms.Grow(m.Continual.Spec, step, counted.Place, truth, a.randomness(s)) })
 	if err != nil {
 		a.log.Error("no step was drawn", "measure", m.Name, "error", err)
 		return errInternal
@@ -79,7 +79,7 @@ func (a *Answerer) grow(ctx context.Context, s *Session, m *plans.Measure, id in
 // growAll grows every release of the plan that grows.
 func (a *Answerer) growAll(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) error {
 	for i, m := range plan.Measures {
-		if m.Growth == nil {
+		if m.Continual == nil {
 			continue
 		}
 		if err := a.grow(ctx, s, m, ids[i]); err != nil {
@@ -92,15 +92,15 @@ func (a *Answerer) growAll(ctx context.Context, s *Session, plan *plans.Plan, id
 // counted is the measure whose SQL shows how a measure is counted: of a release that grows, the step of the last cell,
 // whatever has been drawn already.
 func counted(m *plans.Measure) (*plans.Measure, error) {
-	if m.Growth != nil {
-		return m.Step(m.Growth.LastStep())
+	if m.Continual != nil {
+		return m.Step(m.Continual.LastStep())
 	}
 	return m, nil
 }
 
 // growthText names the strategy and the noise of a release that grows, and how exact it is by now.
 func growthText(m *plans.Measure) string {
-	s, days := m.Growth.Spec, m.Growth.Through
+	s, days := m.Continual.Spec, m.Continual.Through
 	how := fmt.Sprintf("%s: the band has the length %d", s.Counts().Strategy.Kind, largest(s.Counts().Strategy.Radices))
 	if s.Counts().Strategy.Kind == mechanisms.ContinualTree {
 		how = fmt.Sprintf("%s of single cells, each once complete", s.Counts().Strategy.Kind)
@@ -133,7 +133,7 @@ func largest(list []int) (most int) {
 // renderSteps writes the SQL of the releases that grow and have been paid for, for EXPLAIN.
 func (a *Answerer) renderSteps(plan *plans.Plan, queries []rewrite.Query) {
 	for i, m := range plan.Measures {
-		if m.Growth == nil || !m.Held {
+		if m.Continual == nil || !m.Held {
 			continue
 		}
 		step, err := counted(m)

@@ -53,7 +53,7 @@ func (h *heldIndex) of(releases []ledger.Release) *reuse.Index {
 	}
 	for _, r := range kept[from:] {
 		next.inventory.Add(reuse.Holding{ID: r.ID, Digest: plans.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, AsOf: r.Item.AsOf, Cost: r.Item.Cost, Described: r.Item.Described,
-			Ladder: plans.Rungs{Level: r.Item.Ladder.Level, Top: r.Item.Ladder.Finest}})
+			Refinable: plans.RefinableLevels{Level: r.Item.Ladder.Level, Top: r.Item.Ladder.Finest}})
 	}
 	h.now.Store(next)
 	return next.inventory

@@ -154,12 +154,12 @@ func ratio(n mechanisms.Noise) string {
 
 // MechanismText describes how a measure is taken, for people.
 func MechanismText(m *plans.Measure) string {
-	if m.Growth != nil {
+	if m.Continual != nil {
 		return growthText(m)
 	}
 	price := m.Cost
 	if m.Refines() {
-		price.Epsilon = m.Ladder.Level
+		price.Epsilon = m.Refinement.Level
 	}
 	if m.Spec.Counts().Strategy.Kind == mechanisms.Marginals {
 		return marginalsText(m)

@@ -51,8 +51,8 @@ func (a *Answerer) dated(s *Session, plan *plans.Plan, ids []int64, notices []No
 	var moments []string
 	for i, m := range plan.Measures {
 		through := 0
-		if m.Growth != nil {
-			through = m.Growth.Through
+		if m.Continual != nil {
+			through = m.Continual.Through
 		}
 		release, err := a.estimate(s, ids[i], through)
 		if err != nil || release.asOf == 0 {
@@ -207,10 +207,10 @@ func leafErrorText(plan *plans.Plan, at string) string {
 	for _, leaf := range plan.Leaves {
 		for _, c := range leaf.Counts {
 			for _, run := range c.Runs {
-				if run.Alarm != nil && run.Measure >= 0 {
+				if run.Threshold != nil && run.Measure >= 0 {
 					return fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, %s", plan.Measures[run.Measure].Spec.Margin(plan.Confidence), at)
 				}
-				if run.Measure >= 0 && run.Pick == nil {
+				if run.Measure >= 0 && run.Selected == nil {
 					widest = max(widest, runWidth(plan, &run, plan.Confidence))
 				}
 			}
@@ -307,7 +307,7 @@ func computedText(plan *plans.Plan) string {
 	}
 	for _, leaf := range plan.Leaves {
 		for _, c := range leaf.Counts {
-			if slices.ContainsFunc(c.Runs, func(r plans.Run) bool { return r.Pick != nil }) {
+			if slices.ContainsFunc(c.Runs, func(r plans.Run) bool { return r.Selected != nil }) {
 				computed-- // what is chosen has an error of its own kind, which is told
 			}
 		}

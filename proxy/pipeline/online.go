@@ -38,7 +38,7 @@ type asked map[*plans.Run][]mechanisms.SessionAnswer
 func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (asked, error) {
 	var out asked
 	for run := range runs(plan) {
-		if run.Measure < 0 || run.Pick != nil || !mechanisms.Is[*mechanisms.Online](plan.Measures[run.Measure].Spec) {
+		if run.Measure < 0 || run.Selected != nil || !mechanisms.Is[*mechanisms.Online](plan.Measures[run.Measure].Spec) {
 			continue
 		}
 		if out == nil {

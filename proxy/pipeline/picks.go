@@ -25,7 +25,7 @@ func picked(c *plans.CountColumn, row int, readings []saved) policy.Value {
 			row -= len(run.Spans)
 			continue
 		}
-		p := run.Pick
+		p := run.Selected
 		if p != nil && p.Top > 0 {
 			at := slices.Index(readings[run.Measure].noisy.Value().Observations, int64(p.At[row]))
 			return int64((p.Top - at) % (p.Top + 1)) // of −1, which is not chosen: 0
@@ -47,7 +47,7 @@ func picked(c *plans.CountColumn, row int, readings []saved) policy.Value {
 
 // countedOf reads a value from counts.
 func countedOf(run *plans.Run, row int, e *mechanisms.Estimate) policy.Value {
-	p := run.Pick
+	p := run.Selected
 	values := p.Values[row]
 	if p.Kind == mechanisms.Largest {
 		best, most := policy.Value(nil), int64(0)
@@ -69,7 +69,7 @@ func countedOf(run *plans.Run, row int, e *mechanisms.Estimate) policy.Value {
 }
 
 // pickText says how far a chosen column is off.
-func pickText(p *plans.Pick, at string) string {
+func pickText(p *plans.SelectedValue, at string) string {
 	rank := int64(math.Ceil(p.Rank))
 	if p.Weighed {
 		return fmt.Sprintf("the score of each that is chosen is at most %s below the best left %s", scoreText(p.Rank), at)
@@ -107,12 +107,12 @@ func pickErrors(plan *plans.Plan, at string) []string {
 	for _, leaf := range plan.Leaves {
 		for _, c := range leaf.Counts {
 			for _, run := range c.Runs {
-				if run.Pick == nil || run.Measure < 0 {
+				if run.Selected == nil || run.Measure < 0 {
 					continue
 				}
-				text := pickText(run.Pick, at)
+				text := pickText(run.Selected, at)
 				rank, _, _ := strings.Cut(text, " (")
-				steps, _, _ := run.Pick.Steps()
+				steps, _, _ := run.Selected.Steps()
 				switch before, ok := ranks[rank]; {
 				case !ok:
 					ranks[rank] = said{len(lines), steps}
@@ -170,7 +170,7 @@ func choiceText(s mechanisms.Spec, ch *mechanisms.Choice) string {
 // summedIn is what a row adds to a count column.
 func summedIn(c plans.CountColumn, measure int, m *plans.Measure) mechanisms.Bound {
 	for _, run := range c.Runs {
-		if run.Measure == measure && run.Pick == nil && run.Counter < len(m.Spec.Counts().Sums) {
+		if run.Measure == measure && run.Selected == nil && run.Counter < len(m.Spec.Counts().Sums) {
 			return m.Spec.Counts().Sums[run.Counter].Bound
 		}
 	}

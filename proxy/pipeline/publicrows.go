@@ -35,8 +35,8 @@ func (p *PublicRows) Rows(t *policy.Table) ([][]policy.Value, bool) {
 
 func nameOf(t *policy.Table) publicName { return publicName{t.Dataset.ID, t.Schema, t.Name} }
 
-// Kept returns what was made of a copy; see reuse.PublicRows.
-func (p *PublicRows) Kept(t *policy.Table, rows [][]policy.Value, name string) any {
+// Cached returns what was made of a copy; see reuse.PublicRows.
+func (p *PublicRows) Cached(t *policy.Table, rows [][]policy.Value, name string) any {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if have := p.tables[nameOf(t)]; sameList(have.rows, rows) {
@@ -45,8 +45,8 @@ func (p *PublicRows) Kept(t *policy.Table, rows [][]policy.Value, name string) a
 	return nil
 }
 
-// Keep keeps what was made of a copy; see reuse.PublicRows.
-func (p *PublicRows) Keep(t *policy.Table, rows [][]policy.Value, name string, made any) {
+// Cache keeps what was made of a copy; see reuse.PublicRows.
+func (p *PublicRows) Cache(t *policy.Table, rows [][]policy.Value, name string, made any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	have := p.tables[nameOf(t)]

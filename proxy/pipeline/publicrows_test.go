@@ -12,23 +12,23 @@ import (
 func TestKeptOfACopy(t *testing.T) {
 	p, table := &PublicRows{}, &policy.Table{Name: "part", Dataset: &policy.Dataset{ID: "shop"}}
 	one := [][]policy.Value{{int64(1)}}
-	p.Keep(table, one, "by key", "early")
+	p.Cache(table, one, "by key", "early")
 	p.Set(table, privacy.Published(one))
-	if p.Kept(table, one, "by key") != nil {
+	if p.Cached(table, one, "by key") != nil {
 		t.Error("something is kept of a copy that there was not")
 	}
-	p.Keep(table, one, "by key", "made")
-	if p.Kept(table, one, "by key") != "made" || p.Kept(table, one, "by name") != nil {
+	p.Cache(table, one, "by key", "made")
+	if p.Cached(table, one, "by key") != "made" || p.Cached(table, one, "by name") != nil {
 		t.Error("what was made is not found under its name alone")
 	}
 	two := [][]policy.Value{{int64(1)}}
 	p.Set(table, privacy.Published(two))
-	p.Keep(table, one, "by key", "late")
-	if p.Kept(table, two, "by key") != nil || p.Kept(table, one, "by key") != nil {
+	p.Cache(table, one, "by key", "late")
+	if p.Cached(table, two, "by key") != nil || p.Cached(table, one, "by key") != nil {
 		t.Error("what was made of an earlier copy is found")
 	}
 	for i := range 3 * mostMade {
-		p.Keep(table, two, string(rune('a'+i)), i)
+		p.Cache(table, two, string(rune('a'+i)), i)
 	}
 	if n := len(p.tables[nameOf(table)].made); n > mostMade {
 		t.Errorf("%d are kept of one copy, at most %d may be", n, mostMade)

@@ -178,7 +178,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query
 	if mechanisms.Is[*mechanisms.Alarm](m.Spec) {
 		return a.beginWatch(ctx, s, m, receipt)
 	}
-	if m.Growth != nil {
+	if m.Continual != nil {
 		return a.beginGrowing(ctx, m, receipt)
 	}
 	if mechanisms.Is[*mechanisms.Online](m.Spec) {
@@ -264,15 +264,15 @@ func (p *place) back() {
 
 // readsOnce tells whether all that is released of a measure comes from rows that are read when it is bought.
 func readsOnce(m *plans.Measure) bool {
-	return !m.Refines() && m.Growth == nil && !mechanisms.Is[*mechanisms.Online](m.Spec) && !mechanisms.Is[*mechanisms.Alarm](m.Spec)
+	return !m.Refines() && m.Continual == nil && !mechanisms.Is[*mechanisms.Online](m.Spec) && !mechanisms.Is[*mechanisms.Alarm](m.Spec)
 }
 
 // Item is a measure as the ledger is asked for it.
 func Item(m *plans.Measure) ledger.Item {
 	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name, Table: m.Table.Schema + "." + m.Table.Name,
 		Shared: m.Shared, Cost: m.Cost, Spec: m.Spec, Described: m.Describe(), Ladder: ladderOf(m)}
-	if m.Growth != nil {
-		it.Spec = m.Growth.Spec
+	if m.Continual != nil {
+		it.Spec = m.Continual.Spec
 	}
 	if m.Declared != nil {
 		it.Refresh = m.Declared.Refresh

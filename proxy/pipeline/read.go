@@ -60,22 +60,22 @@ func (a *Answerer) readings(s *Session, plan *plans.Plan, ids []int64) ([]saved,
 	for i := range readings {
 		var err error
 		through := 0
-		if g := plan.Measures[i].Growth; g != nil {
+		if g := plan.Measures[i].Continual; g != nil {
 			through = g.Through
 		}
 		if readings[i], err = a.estimate(s, ids[i], through); err != nil {
 			return nil, err
 		}
 	}
-	return readings, a.readMadeUp(s, plan, ids, readings)
+	return readings, a.readSynthetic(s, plan, ids, readings)
 }
 
 // leafTables makes the released table of each leaf. It ends early when ctx does, and then says so.
 func leafTables(ctx context.Context, plan *plans.Plan, readings []saved, answers asked) ([]sandbox.Table, error) {
 	tables := make([]sandbox.Table, len(plan.Leaves))
 	for i, leaf := range plan.Leaves {
-		if leaf.MadeUp != nil {
-			tables[i] = madeUpTable(leaf, readings[leaf.MadeUp.Measure].rows)
+		if leaf.Synthetic != nil {
+			tables[i] = syntheticTable(leaf, readings[leaf.Synthetic.Measure].rows)
 			continue
 		}
 		if measures := leaf.Measures(); len(measures) == 0 {
@@ -90,7 +90,7 @@ func leafTables(ctx context.Context, plan *plans.Plan, readings []saved, answers
 // publicLeaf is a leaf that the policy alone answers: keys of a declared domain, counts of rows that cannot exist.
 func publicLeaf(ctx context.Context, leaf *plans.Leaf) sandbox.Table {
 	none := func(c *plans.CountColumn, row int) policy.Value {
-		if run, _ := c.At(row); run != nil && run.Alarm != nil {
+		if run, _ := c.At(row); run != nil && run.Threshold != nil {
 			return false
 		}
 		if c.Type != 0 {
@@ -106,12 +106,12 @@ func leafTable(ctx context.Context, leaf *plans.Leaf, readings []saved, answers 
 	value := func(c *plans.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
 		switch {
-		case run != nil && run.Alarm != nil:
+		case run != nil && run.Threshold != nil:
 			if answers[run] == nil || answers[run][0].Guessed {
 				return nil
 			}
 			return answers[run][0].Value != 0
-		case c.Type != 0 || run != nil && run.Pick != nil:
+		case c.Type != 0 || run != nil && run.Selected != nil:
 			return picked(c, row, readings)
 		case run == nil:
 			return int64(0)

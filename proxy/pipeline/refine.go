@@ -32,10 +32,10 @@ func (a *Answerer) below(ctx context.Context, s *Session, m *plans.Measure) (bel
 	if !m.Refines() {
 		return below{}, nil
 	}
-	held, err := a.ledger.Load(ctx, s.User, m.Ladder.From)
+	held, err := a.ledger.Load(ctx, s.User, m.Refinement.From)
 	if err == nil {
 		var b below
-		if b.finest, err = a.ledger.Finest(ctx, s.User, m.Ladder.From); err == nil {
+		if b.finest, err = a.ledger.Finest(ctx, s.User, m.Refinement.From); err == nil {
 			b.shown, b.asOf = held.Noisy, held.Item.AsOf
 			return b, nil
 		}
@@ -52,7 +52,7 @@ func (b below) refine(m *plans.Measure, receipt *ledger.Receipt, random io.Reade
 	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
 		return drawn{}, err
 	}
-	noisy, err := mechanisms.Refine(m.Ladder.Spec, b.shown, m.Spec, b.finest, random)
+	noisy, err := mechanisms.Refine(m.Refinement.Spec, b.shown, m.Spec, b.finest, random)
 	return drawn{noisy: noisy}, err
 }
 
@@ -74,8 +74,8 @@ func release(m *plans.Measure, levels []mechanisms.Level, truth privacy.Sensitiv
 		d.levels, err = mechanisms.ReleaseLevels(levels, m.Place, mechanisms.Weighed(truth, m.Weigh), random)
 	case m.Open != nil:
 		d.noisy, err = mechanisms.Discover(m.Finding, truth, random)
-	case m.Ladder != nil:
-		d.noisy, d.finest, err = mechanisms.ReleaseFirst(m.Spec, m.Ladder.Spec, m.Place, mechanisms.Weighed(truth, m.Weigh), random)
+	case m.Refinement != nil:
+		d.noisy, d.finest, err = mechanisms.ReleaseFirst(m.Spec, m.Refinement.Spec, m.Place, mechanisms.Weighed(truth, m.Weigh), random)
 	default:
 		d.noisy, err = mechanisms.Release(m.Spec, m.Place, mechanisms.Weighed(truth, m.Weigh), random)
 	}
@@ -84,10 +84,10 @@ func release(m *plans.Measure, levels []mechanisms.Level, truth privacy.Sensitiv
 
 // ladderOf is a measure's ladder in the ledger's words.
 func ladderOf(m *plans.Measure) ledger.Ladder {
-	if m.Ladder == nil {
+	if m.Refinement == nil {
 		return ledger.Ladder{}
 	}
-	return ledger.Ladder{Finest: m.Ladder.Top, Level: m.Ladder.Level, From: m.Ladder.From}
+	return ledger.Ladder{Finest: m.Refinement.Top, Level: m.Refinement.Level, From: m.Refinement.From}
 }
 
 // refinements tell what was refined.
@@ -97,7 +97,7 @@ func refinements(plan *plans.Plan, bought purchase) (lines []string) {
 	}
 	for _, m := range plan.Measures {
 		if m.Refines() {
-			lines = append(lines, m.Name+" refines what you had: ε "+m.Ladder.Paid.String()+" was paid for it, ε "+m.Ladder.Level.String()+
+			lines = append(lines, m.Name+" refines what you had: ε "+m.Refinement.Paid.String()+" was paid for it, ε "+m.Refinement.Level.String()+
 				" now in all; it tells of the data as they were then")
 		}
 	}

@@ -39,11 +39,11 @@ func (a asked) add(alarms asked) {
 // askAlarms asks the runs of a plan its questions, in their order, and says what they learnt: all of it is released.
 func (a *Answerer) askAlarms(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (out asked, told []string, err error) {
 	for run := range runs(plan) {
-		if run.Alarm == nil || run.Measure < 0 {
+		if run.Threshold == nil || run.Measure < 0 {
 			continue
 		}
 		m := plan.Measures[run.Measure]
-		yes, left, err := a.askAlarm(ctx, s, m, ids[run.Measure], run.Alarm)
+		yes, left, err := a.askAlarm(ctx, s, m, ids[run.Measure], run.Threshold)
 		if err == errEnded && out != nil { // by an answer of this statement
 			out[run] = []mechanisms.SessionAnswer{{Guessed: true}}
 			told = append(told, m.Name+": not asked, since the run ended before: the answer is NULL")
@@ -79,7 +79,7 @@ func alarmTold(m *plans.Measure, yes bool, left int) string {
 var errEnded = &pgerror.Failure{SQLState: "40001", Message: "the run of alarms has just ended", Hint: "Ask again: a new run is bought then."}
 
 // askAlarm counts what a question is about and asks one run, which is restored first where it does not live.
-func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *plans.Measure, id int64, q *plans.AlarmQuestion) (yes bool, left int, err error) {
+func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *plans.Measure, id int64, q *plans.ThresholdQuestion) (yes bool, left int, err error) {
 	query, err := rewrite.Render(q.Measure, a.backend.Dialect())
 	if err != nil {
 		a.log.Error("measure cannot be rendered", "measure", q.Measure.Name, "error", err)
@@ -159,10 +159,10 @@ func (a *Answerer) restoreWatch(ctx context.Context, s *Session, id int64) (*mec
 func renderAlarms(plan *plans.Plan, measure int, private dialect.Dialect) (first rewrite.Query, err error) {
 	some := false
 	for run := range runs(plan) {
-		if run.Measure != measure || run.Alarm == nil {
+		if run.Measure != measure || run.Threshold == nil {
 			continue
 		}
-		q, err := rewrite.Render(run.Alarm.Measure, private)
+		q, err := rewrite.Render(run.Threshold.Measure, private)
 		if err != nil {
 			return first, err
 		}

@@ -110,8 +110,8 @@ func (a *Analyst) buy(list []*plans.Measure) {
 			continue
 		}
 		h := reuse.Holding{ID: int64(len(a.list) + 1), Digest: m.Digest, Spec: m.Spec, Cost: m.Cost, Described: m.Describe(), At: a.Context.Now}
-		if m.Ladder != nil {
-			h.Ladder = plans.Rungs{Level: m.Ladder.Level, Top: m.Ladder.Top}
+		if m.Refinement != nil {
+			h.Refinable = plans.RefinableLevels{Level: m.Refinement.Level, Top: m.Refinement.Top}
 		}
 		a.list = append(a.list, h)
 		a.Context.Holdings.(*reuse.Index).Add(h)
@@ -223,7 +223,7 @@ func (t *Tally) add(p *plans.Plan) {
 		c.take(math.NaN())
 	}
 	for _, leaf := range p.Leaves {
-		if leaf.MadeUp != nil {
+		if leaf.Synthetic != nil {
 			t.Questions++
 			c := t.of("synthetic rows")
 			c.Possible++

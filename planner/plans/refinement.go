@@ -5,9 +5,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Ladder says that a measure is a level of a ladder: the first, with which the finest is drawn, or one that refines what is
+// Refinement says that a measure is a level of a ladder: the first, with which the finest is drawn, or one that refines what is
 // held.
-type Ladder struct {
+type Refinement struct {
 	Level privacy.Epsilon // what is paid for it in all
 	Top   privacy.Epsilon // the finest level
 	From  int64           // the ledger's id of the release that it refines; 0: it is drawn of the data
@@ -16,7 +16,7 @@ type Ladder struct {
 }
 
 // Refines tells a measure that is made of what is held, without the data.
-func (m *Measure) Refines() bool { return m.Ladder != nil && m.Ladder.From != 0 }
+func (m *Measure) Refines() bool { return m.Refinement != nil && m.Refinement.From != 0 }
 
-// Rungs are the levels of a holding that can be refined; zero where it cannot.
-type Rungs struct{ Level, Top privacy.Epsilon }
+// RefinableLevels are the levels of a holding that can be refined; zero where it cannot.
+type RefinableLevels struct{ Level, Top privacy.Epsilon }

@@ -6,11 +6,11 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
-// A part of a measure read back from its description: classes and masks by combination, of pieces where cells are alike.
+// A factor of a measure read back from its description: classes and masks by combination, of pieces where cells are alike.
 
-// part reads one part of a measure of so many counters.
-func (r *reader) part(counters int) *linear.Part {
-	p := &linear.Part{Masks: make([][]bool, counters), Weights: make([][]int64, counters), Shows: make([][]int32, counters)}
+// factor reads one factor of a measure of so many counters.
+func (r *reader) part(counters int) *linear.Factor {
+	p := &linear.Factor{Masks: make([][]bool, counters), Weights: make([][]int64, counters), Shows: make([][]int32, counters)}
 	combinations := 1
 	for n := r.number(); n > 0 && !r.failed; n-- {
 		c := r.column()
@@ -33,7 +33,7 @@ func (r *reader) part(counters int) *linear.Part {
 			return nil
 		}
 	}
-	if p.Told = p.Pieced(); !p.Told {
+	if p.PiecesInSQL = p.Pieced(); !p.PiecesInSQL {
 		p.Cuts, p.Ends = nil, nil
 	}
 	runs, ok := r.classes(p, combinations)
@@ -83,7 +83,7 @@ func (r *reader) cuts(size int) []int {
 }
 
 // classes reads the runs of equal classes; none: each combination is one.
-func (r *reader) classes(p *linear.Part, combinations int) (runs []derived.ClassRun, ok bool) {
+func (r *reader) classes(p *linear.Factor, combinations int) (runs []derived.ClassRun, ok bool) {
 	switch r.byte() {
 	case 'i':
 		p.Classes = combinations

@@ -12,8 +12,8 @@ import (
 // ofPart is how the cells of one column are put into classes by a counter of a release.
 type ofPart struct {
 	column  *policy.Column
-	pieces  *linear.Part // of the column
-	class   []int32      // by piece; −1: not counted
+	pieces  *linear.Factor // of the column
+	class   []int32        // by piece; −1: not counted
 	classes int
 	own     bool    // each counted cell is a class of its own
 	label   []int32 // by run
@@ -26,14 +26,14 @@ const (
 	eachClass = -2
 )
 
-// classGroup is some classes of a part, which together make up whole blocks.
+// classGroup is some classes of a factor, which together make up whole blocks.
 type classGroup struct {
 	classes []mechanisms.Span
 	blocks  []bool
 }
 
-// newOfPart reads a part of a release's counter.
-func newOfPart(t *policy.Table, p *linear.Part, counter int) *ofPart {
+// newOfFactor reads a factor of a release's counter.
+func newOfFactor(t *policy.Table, p *linear.Factor, counter int) *ofPart {
 	o := &ofPart{column: t.Columns[p.Columns[0]], pieces: p, class: p.Class, classes: p.Classes, own: true}
 	if mask := p.Masks[counter]; mask != nil {
 		o.class = slices.Clone(p.Class)

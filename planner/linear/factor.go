@@ -13,9 +13,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// classify evaluates the part's conditions and keys on every combination of its columns' cells and numbers the
+// classify evaluates the factor's conditions and keys on every combination of its columns' cells and numbers the
 // combinations of equal keys, in order of their first occurrence.
-func (v *Solver) classify(p *Part) *refuse.Refusal {
+func (v *Solver) classify(p *Factor) *refuse.Refusal {
 	product := big.NewInt(1)
 	for _, c := range p.Columns {
 		d := v.Table.Columns[c].Domain
@@ -73,7 +73,7 @@ func (v *Solver) classify(p *Part) *refuse.Refusal {
 }
 
 // classifyOne handles one combination; cells are the first ones in it.
-func (v *Solver) classifyOne(p *Part, on *evaluated, at int, cells []int, seen map[string]int32) *refuse.Refusal {
+func (v *Solver) classifyOne(p *Factor, on *evaluated, at int, cells []int, seen map[string]int32) *refuse.Refusal {
 	// Expressions are evaluated on every combination, also where the condition fails: an error must not depend on it.
 	admitted := v.admitted(p, cells)
 	for _, e := range p.filters {
@@ -109,10 +109,10 @@ func (v *Solver) classifyOne(p *Part, on *evaluated, at int, cells []int, seen m
 	return nil
 }
 
-// concealed tells whether the part's keys read a column in the cell of what is outside its domain, which the policy hides: a
+// concealed tells whether the factor's keys read a column in the cell of what is outside its domain, which the policy hides: a
 // group all of whose cells are so is measured like any other, and is no row of the answer. Totals have its rows. What is left
 // out is decided by the policy and the statement: post-processing.
-func (v *Solver) concealed(p *Part, cells []int) bool {
+func (v *Solver) concealed(p *Factor, cells []int) bool {
 	for i, at := range p.Columns {
 		if cell := v.Table.Columns[at].HiddenCell(); cell < 0 || cells[i] != cell {
 			continue
@@ -124,8 +124,8 @@ func (v *Solver) concealed(p *Part, cells []int) bool {
 	return false
 }
 
-// keysOf evaluates the part's keys.
-func (v *Solver) keysOf(p *Part, on *evaluated) ([]policy.Value, *refuse.Refusal) {
+// keysOf evaluates the factor's keys.
+func (v *Solver) keysOf(p *Factor, on *evaluated) ([]policy.Value, *refuse.Refusal) {
 	values := make([]policy.Value, len(p.Keys))
 	for i, k := range p.Keys {
 		value, refusal := on.key(v.S.Keys[k])
@@ -141,7 +141,7 @@ func (v *Solver) keysOf(p *Part, on *evaluated) ([]policy.Value, *refuse.Refusal
 }
 
 // place numbers combinations of equal keys: as a class those that the condition admits, among what is left out the others.
-func (p *Part) place(at int, values []policy.Value, seen map[string]int32, admitted bool) {
+func (p *Factor) place(at int, values []policy.Value, seen map[string]int32, admitted bool) {
 	name, numbers := semantics.KeyText(values), seen
 	if !admitted {
 		numbers = p.outside
@@ -160,7 +160,7 @@ func (p *Part) place(at int, values []policy.Value, seen map[string]int32, admit
 }
 
 // admitted tells whether the filter leaves the cells in sight: keys that it excludes are not rows of the answer.
-func (v *Solver) admitted(p *Part, cells []int) bool {
+func (v *Solver) admitted(p *Factor, cells []int) bool {
 	for _, q := range p.within {
 		if !predicate.Satisfied(q, func(c *policy.Column) int {
 			return cells[slices.IndexFunc(p.Columns, func(i int) bool { return v.Table.Columns[i] == c })]
@@ -171,8 +171,8 @@ func (v *Solver) admitted(p *Part, cells []int) bool {
 	return true
 }
 
-// within are the conjuncts of the filter that the part's cells decide.
-func (v *Solver) within(p *Part) []predicate.Pred {
+// within are the conjuncts of the filter that the factor's cells decide.
+func (v *Solver) within(p *Factor) []predicate.Pred {
 	var out []predicate.Pred
 	for _, q := range ConjunctsOf(v.S.Filter) {
 		columns, onGrid := predicate.Columns(q, nil)
@@ -244,7 +244,7 @@ func (v *Solver) key(e *semantics.Expr) (policy.Value, *refuse.Refusal) {
 	return value, refusal
 }
 
-func (v *Solver) firstPosition(p *Part) int {
+func (v *Solver) firstPosition(p *Factor) int {
 	if len(p.Keys) > 0 {
 		return v.S.Keys[p.Keys[0]].Pos
 	}
@@ -264,7 +264,7 @@ func Decode(at int, sizes []int, cells []int) {
 
 // placement maps the cells of the grain to a cell of the measure.
 func (s *Query) placement() mechanisms.Placement {
-	parts, values := s.Parts, s.shownValues()
+	parts, values := s.Factors, s.shownValues()
 	return func(cells []int32, counter int) int {
 		out, from, shown := 0, 0, int32(0)
 		for _, p := range parts {
@@ -292,7 +292,7 @@ func (s *Query) placement() mechanisms.Placement {
 }
 
 // Spread gives each combination its class and masks, or, where one column is made of long runs of cells, each of these.
-func (p *Part) Spread(runs []derived.ClassRun, masks []string, combinations int) {
+func (p *Factor) Spread(runs []derived.ClassRun, masks []string, combinations int) {
 	on := func(mask string, at int) bool { return mask[at/8]>>(at%8)&1 == 1 }
 	starts, at := []int{}, 0
 	for _, run := range runs {
@@ -311,7 +311,7 @@ func (p *Part) Spread(runs []derived.ClassRun, masks []string, combinations int)
 		}
 	}
 	slices.Sort(starts)
-	if starts = slices.Compact(starts); p.Told || len(p.Columns) != 1 || len(runs) == 0 || len(starts) > combinations/2 {
+	if starts = slices.Compact(starts); p.PiecesInSQL || len(p.Columns) != 1 || len(runs) == 0 || len(starts) > combinations/2 {
 		starts = semantics.IdentityOf(combinations)
 	} else {
 		p.Cuts, p.Ends, p.Sizes = [][]int{starts}, []int{combinations}, []int{len(starts)}
@@ -337,13 +337,13 @@ func (p *Part) Spread(runs []derived.ClassRun, masks []string, combinations int)
 			}
 		}
 	}
-	if !p.Told && len(p.Columns) > 1 {
+	if !p.PiecesInSQL && len(p.Columns) > 1 {
 		p.together()
 	}
 }
 
 // together cuts columns into the longest runs of cells of which all lists say the same, where these are long.
-func (p *Part) together() {
+func (p *Factor) together() {
 	for i, size := range p.Sizes {
 		if size <= semantics.FewRegular {
 			continue
@@ -388,8 +388,8 @@ func (p *Part) together() {
 	}
 }
 
-// hidden tells whether the part's keys read an open column in a cell that is no key: what has not been found is not shown.
-func (v *Solver) hidden(p *Part, cells []int) bool {
+// hidden tells whether the factor's keys read an open column in a cell that is no key: what has not been found is not shown.
+func (v *Solver) hidden(p *Factor, cells []int) bool {
 	for i, at := range p.Columns {
 		c := v.Table.Columns[at]
 		if c.Open == nil || cells[i] != c.Domain.Other && (cells[i] != c.Domain.Null || c.NullKey) {

@@ -10,14 +10,14 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// readMadeUp reads the cells of the made-up rows that a plan shows: those that a synthetic release drew, or those that the
+// readSynthetic reads the cells of the made-up rows that a plan shows: those that a synthetic release drew, or those that the
 // steps of an online release amount to.
-func (a *Answerer) readMadeUp(s *Session, plan *plans.Plan, ids []int64, readings []saved) error {
+func (a *Answerer) readSynthetic(s *Session, plan *plans.Plan, ids []int64, readings []saved) error {
 	for _, leaf := range plan.Leaves {
-		if leaf.MadeUp == nil {
+		if leaf.Synthetic == nil {
 			continue
 		}
-		i := leaf.MadeUp.Measure
+		i := leaf.Synthetic.Measure
 		if !mechanisms.Is[*mechanisms.Online](plan.Measures[i].Spec) {
 			readings[i].rows = privacy.PostProcess(readings[i].noisy, func(n mechanisms.Noisy) []int32 {
 				cells := make([]int32, len(n.Observations))
@@ -42,12 +42,12 @@ func (a *Answerer) readMadeUp(s *Session, plan *plans.Plan, ids []int64, reading
 	return nil
 }
 
-// madeUpTable is the released table of made-up rows.
-func madeUpTable(leaf *plans.Leaf, cells privacy.Released[[]int32]) sandbox.Table {
+// syntheticTable is the released table of made-up rows.
+func syntheticTable(leaf *plans.Leaf, cells privacy.Released[[]int32]) sandbox.Table {
 	return sandbox.Table{Name: leaf.Name, Rows: privacy.PostProcess(cells, func(cells []int32) sandbox.Rows {
 		data := make([][]policy.Value, len(cells))
 		for i, c := range cells {
-			data[i] = leaf.MadeUp.Values(i, c)
+			data[i] = leaf.Synthetic.Values(i, c)
 		}
 		return sandbox.Rows{Columns: leafColumns(leaf), Data: data}
 	})}

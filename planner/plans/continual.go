@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Growth says that a measure is a release that grows, and how far it must have grown to be read.
-type Growth struct {
+// Continual says that a measure is a release that grows, and how far it must have grown to be read.
+type Continual struct {
 	Spec    mechanisms.Spec // of the whole release: what is paid for
 	Through int             // the first so many cells are closed
 }
@@ -21,7 +21,7 @@ type Window struct {
 // Step is the measure of what a step of a growing release must count: the rows of the cells that its new observations
 // reach, by cell.
 func (m *Measure) Step(p mechanisms.Step) (*Measure, error) {
-	reach, err := m.Growth.Spec.Reach(p)
+	reach, err := m.Continual.Spec.Reach(p)
 	if err != nil {
 		return nil, err
 	}
@@ -30,12 +30,12 @@ func (m *Measure) Step(p mechanisms.Step) (*Measure, error) {
 	step.Digest = Digest(p.Digest(m.Digest))
 	step.Where = predicate.InCells{Column: c, Spans: []mechanisms.Span{{From: reach, To: p.To}}}
 	step.Window = &Window{Column: c, From: reach, To: p.To}
-	step.Spec = m.Growth.Spec
+	step.Spec = m.Continual.Spec
 	return &step, nil
 }
 
 // LastStep is the step that closes the last cell that is read: what is run when nothing was missed before.
-func (g *Growth) LastStep() mechanisms.Step {
+func (g *Continual) LastStep() mechanisms.Step {
 	to := max(1, g.Through)
 	return mechanisms.Step{From: to - 1, To: to}
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// AlarmQuestion is what a run of alarms is asked.
-type AlarmQuestion struct {
+// ThresholdQuestion is what a run of alarms is asked.
+type ThresholdQuestion struct {
 	Measure *Measure // counts the rows; nil: no row can be counted, whatever the data
 	Least   int64    // whether there are so many
 }
 
-// Pick reads rows of a leaf's column from a choice, or from counts that tell it.
-type Pick struct {
+// SelectedValue reads rows of a leaf's column from a choice, or from counts that tell it.
+type SelectedValue struct {
 	Kind    mechanisms.ChoiceKind
 	At      []int                 // by row: which observation names the candidate; −1: there is none, and the value is NULL
 	Values  [][]policy.Value      // by row: of the candidates
@@ -29,7 +29,7 @@ type Pick struct {
 
 // Steps is by how many of its candidates a column is off at most, were the guessed rows spread evenly over them; false
 // where there is no guess.
-func (p *Pick) Steps() (steps, candidates int, ok bool) {
+func (p *SelectedValue) Steps() (steps, candidates int, ok bool) {
 	for _, values := range p.Values {
 		candidates = max(candidates, len(values))
 	}

@@ -11,7 +11,7 @@ import (
 
 // Seen is the Spec of what can be read of a release of such a measure.
 func (s *Query) Seen(spec mechanisms.Spec) mechanisms.Spec {
-	if s.Grows {
+	if s.Continual {
 		return spec.Through(s.Closed)
 	}
 	return spec
@@ -19,8 +19,8 @@ func (s *Query) Seen(spec mechanisms.Spec) mechanisms.Spec {
 
 // Sold gives a measure the Spec of its release.
 func (s *Query) Sold(m *plans.Measure, spec mechanisms.Spec) {
-	if m.Spec = s.Seen(spec); s.Grows {
-		m.Growth = &plans.Growth{Spec: spec, Through: s.Closed}
+	if m.Spec = s.Seen(spec); s.Continual {
+		m.Continual = &plans.Continual{Spec: spec, Through: s.Closed}
 	}
 }
 
