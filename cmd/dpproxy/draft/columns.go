@@ -1,0 +1,346 @@
+package draft
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// listing is a column's line in the policy, or why it has none.
+type listing struct {
+	typ    string // as the policy declares it
+	rules  string // "domain: {min: 0, max: 119}", "keys: join"
+	decide string // what the owner must decide: the line is marked EDIT
+	remark string // what she may know
+	hidden string // why the column is not listed
+}
+
+// firstDay and lastDay are the ends of dates that nothing is known of.
+const (
+	firstDay, lastDay   = "2000-01-01", "2039-12-31"
+	firstBorn, lastBorn = "1900-01-01", "2029-12-31"
+)
+
+// Keys are the keys of a public table that a foreign key leads to: the ends of whole numbers, or all values.
+type Keys struct {
+	Min, Max string
+	Values   []string
+}
+
+// column decides on a column of a table whose rows lead to the unit.
+func (d *drafter) column(p *part, c *Column) listing {
+	t := p.table
+	if c.Name == d.unit.Column && t == d.unit.Table {
+		return listing{hidden: "it names the " + d.unitName() + "; rows are joined by it all the same"}
+	}
+	if p.role == private && c.Name == p.paths[0].column && d.direct(p) {
+		return listing{hidden: "it names the " + d.unitName() + "; rows are joined by it all the same"}
+	}
+	if why := personal(c); why != "" {
+		return listing{hidden: why}
+	}
+	if t.ofItself(c.Name) {
+		return listing{hidden: "it names another row of this table, mostly another " + d.unitName() + "'s"}
+	}
+	for _, r := range t.references() {
+		if r.column == c.Name {
+			return d.asKey(p, c, d.foreign(c, r))
+		}
+	}
+	if slices.Contains(t.Primary, c.Name) && len(t.Primary) == 1 || c.Type == "uuid" {
+		return joinKey(c)
+	}
+	about, as := t.counterpart(c.Name)
+	if as == nil {
+		about, as = t, c
+	}
+	return d.asKey(p, c, d.values(about, as))
+}
+
+// asKey lets rows be joined by a column that is a part of a key: of the table's own, or of one elsewhere that it names.
+func (d *drafter) asKey(p *part, c *Column, l listing) listing {
+	_, elsewhere := p.table.counterpart(c.Name)
+	if (elsewhere != nil || slices.Contains(p.table.Primary, c.Name)) && l.hidden == "" && !strings.Contains(l.rules, "keys: ") {
+		l.rules += ", keys: join"
+	}
+	return l
+}
+
+func unlistedRow(r reference) string {
+	return "it names a row of " + r.to.Name + ", which is left out"
+}
+
+// joinKey lists a column for joins alone.
+func joinKey(c *Column) listing {
+	if c.Domain != "" || len(c.Labels) > 0 {
+		return listing{hidden: "a key of a type that the database made"}
+	}
+	if _, _, err := policy.ParseType(declared(c)); err != nil {
+		return listing{hidden: "a key of type " + c.Type}
+	}
+	return listing{typ: declared(c), rules: "keys: join", remark: "rows are joined by it; it is never shown"}
+}
+
+// foreign decides on a column that names a row elsewhere.
+func (d *drafter) foreign(c *Column, r reference) listing {
+	switch to := d.part(r.to); to.role {
+	case unitTable, private, backward:
+		return joinKey(c)
+	case leftOut:
+		return listing{hidden: unlistedRow(r)}
+	}
+	keys, err := d.keys(r)
+	switch {
+	case err != nil:
+		return listing{hidden: err.Error()}
+	case whole(c) && keys.Max != "":
+		return listing{typ: c.Type, rules: fmt.Sprintf("domain: {min: %s, max: %s}", keys.Min, keys.Max), remark: "the keys of " + r.to.Name}
+	case whole(c):
+		most := "1000000"
+		if c.Type == "smallint" {
+			most = "32767"
+		}
+		return listing{typ: c.Type, rules: "domain: {min: 1, max: " + most + "}", decide: "the least and the largest " + r.to.Name + "." + r.key + ", or init --read-public"}
+	case len(keys.Values) > 0:
+		return listing{typ: declared(c), rules: valueList(keys.Values), remark: "the keys of " + r.to.Name}
+	}
+	l := d.values(r.to, c)
+	l.remark = "it names a row of " + r.to.Name
+	return l
+}
+
+// values decides on a column by what it holds.
+func (d *drafter) values(t *Table, c *Column) listing {
+	b := learn(t, c)
+	switch {
+	case len(c.Labels) > 0 || c.Domain != "":
+		return madeType(c, d.plain(c, b))
+	default:
+		return d.plain(c, b)
+	}
+}
+
+// madeType is a column of a type that the database made, which a policy cannot declare yet.
+func madeType(c *Column, l listing) listing {
+	name := "the domain " + c.Domain
+	if c.Domain == "" {
+		name = "the enum " + c.Type
+	}
+	if l.hidden == "" {
+		l.hidden = fmt.Sprintf("its type is %s; with a view as source that casts it: {name: %s, type: %q, %s}", name, quote(c.Name), l.typ, l.rules)
+	}
+	return l
+}
+
+// plain decides by type, constraints, comment and name.
+func (d *drafter) plain(c *Column, b bounds) listing {
+	base, _, _ := strings.Cut(c.Type, "(")
+	switch {
+	case len(c.Labels) > 0:
+		return listing{typ: "text", rules: valueList(c.Labels)}
+	case c.Type == "boolean":
+		return listing{typ: c.Type}
+	case whole(c), fractional(c):
+		return number(c, b)
+	case dated(c):
+		return d.day(c, b)
+	case base == "text", base == "character varying", base == "character":
+		return text(c, b)
+	}
+	return listing{hidden: "no domain can be guessed for " + c.Type}
+}
+
+// text decides on text: a list of values where one is known; else they are found, unless it is free text.
+func text(c *Column, b bounds) listing {
+	padded := strings.HasPrefix(c.Type, "character(") && c.Type != "character(1)"
+	switch {
+	case len(b.values) > 0:
+		return listing{typ: declared(c), rules: valueList(b.values)}
+	case freeWords.names(c.Name):
+		return listing{hidden: "free text, which may hold anything"}
+	case padded:
+		return listing{hidden: fmt.Sprintf("nothing says what values it has; with their list: {name: %s, type: %q, domain: {values: [first, second]}}", quote(c.Name), declared(c))}
+	}
+	typ := declared(c)
+	if base, _, _ := strings.Cut(c.Type, "("); base == "character" {
+		typ = "text"
+	}
+	return listing{typ: typ, rules: "keys: discover", remark: "its values are found where enough units have them; a list answers more"}
+}
+
+// ends are the usual least and largest value of what a name says.
+type ends struct{ low, high string }
+
+var usual = map[string]ends{
+	"age": {"0", "119"}, "year": {"1900", "2100"}, "month": {"1", "12"}, "quarter": {"1", "4"}, "week": {"1", "53"}, "weekday": {"0", "7"},
+	"percent": {"0", "100"}, "percentage": {"0", "100"}, "pct": {"0", "100"},
+	"rating": {"0", "10"}, "semester": {"1", "20"}, "term": {"1", "20"}, "star": {"0", "10"}, "priority": {"0", "10"}, "severity": {"0", "10"},
+}
+
+// shareWords are names of what is mostly a part of one.
+var shareWords = vocabularyOf("discount rate tax vat share ratio fraction probability")
+
+// number decides on a number. Constraints know best, then the comment, then the name, and then only the owner does.
+func number(c *Column, b bounds) listing {
+	typ, step, most, parts := declared(c), "1", "1000", false // parts of a whole: digits enough for 0 to 9
+	if fractional(c) {
+		if p, s, ok := digits(c.Type); ok {
+			step = fraction(s)
+			if n := p - s; n < 3 {
+				most, parts = "1"+strings.Repeat("0", n), n < 2
+			}
+		}
+	}
+	l := listing{typ: typ}
+	b.enumerate()
+	known := b.low != "" && (b.high != "" || b.below != "")
+	guess, named := ends{"0", most}, false
+	if list := words(c.Name); len(list) > 0 { // year_of_study is no year, release_year is one
+		if e, ok := usual[list[len(list)-1]]; ok {
+			guess, named = e, true
+		} else if parts && shareWords[list[len(list)-1]] {
+			guess, named = ends{"0", "1"}, true
+		}
+	}
+	low, high := guess.low, "max: "+guess.high
+	if b.low != "" {
+		low = b.low
+	}
+	switch {
+	case b.high != "":
+		high = "max: " + b.high
+	case b.below != "" && c.Type != "real" && c.Type != "double precision":
+		high = "below: " + b.below
+	}
+	if !ordered(low, high) {
+		low, high, known = guess.low, "max: "+guess.high, false
+	}
+	if !known && !named {
+		l.decide = "its least and largest value; they bound what one row adds to a sum"
+	} else if !known {
+		l.remark = "as its name says"
+	}
+	l.rules = fmt.Sprintf("domain: {min: %s, %s, step: %s}", low, high, step)
+	if !known {
+		l.rules += ", outside: clamp"
+	}
+	return l
+}
+
+// ordered tells whether a lower end is below an upper one, "max: 10" or "below: 10".
+func ordered(low, high string) bool {
+	_, end, _ := strings.Cut(high, ": ")
+	a, okA := new(big.Rat).SetString(low)
+	z, okZ := new(big.Rat).SetString(end)
+	return okA && okZ && a.Cmp(z) < 0
+}
+
+// digits are the precision and scale of numeric(p,s).
+func digits(typ string) (precision, scale int, ok bool) {
+	inner, found := strings.CutPrefix(typ, "numeric(")
+	if !found {
+		return 0, 0, false
+	}
+	p, s, _ := strings.Cut(strings.TrimSuffix(inner, ")"), ",")
+	precision, err := strconv.Atoi(p)
+	scale, err2 := strconv.Atoi(s)
+	return precision, scale, err == nil && err2 == nil && scale >= 0 && scale <= precision
+}
+
+// fraction is 10^-scale, of which money has two; finer ones are cut to four.
+func fraction(scale int) string {
+	if scale = min(scale, 4); scale == 0 {
+		return "1"
+	}
+	return "0." + strings.Repeat("0", scale-1) + "1"
+}
+
+// day decides on a date or a moment.
+func (d *drafter) day(c *Column, b bounds) listing {
+	from, until, remark := d.options.From, d.options.Until, "as --from and --until say"
+	if from == "" {
+		from, until, remark = firstDay, lastDay, "a guess"
+	}
+	if birthWords.in(c.Name) {
+		from, until, remark = firstBorn, lastBorn, "as its name says"
+	}
+	if isDay(b.low) {
+		from = b.low
+	}
+	if isDay(b.high) {
+		until = b.high
+	}
+	if from >= until {
+		from, until = firstDay, lastDay
+	}
+	switch c.Type {
+	case "date":
+		return listing{typ: "date", rules: fmt.Sprintf("domain: {min: %s, max: %s}", from, until), remark: remark}
+	case "timestamp with time zone":
+		return listing{typ: "timestamptz", rules: fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, until), remark: remark}
+	case "timestamp without time zone":
+		return listing{typ: "timestamp", rules: fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, until), remark: remark}
+	}
+	return listing{hidden: "no domain can be guessed for " + c.Type}
+}
+
+func isDay(s string) bool {
+	return len(s) == 10 && s[4] == '-' && s[7] == '-'
+}
+
+// declared is a column's type as a policy names it.
+func declared(c *Column) string {
+	base, rest, found := strings.Cut(c.Type, "(")
+	switch base {
+	case "character varying":
+		if found {
+			return "varchar(" + rest
+		}
+		return "text"
+	case "character":
+		if found {
+			return "char(" + rest
+		}
+		return "text"
+	case "timestamp without time zone":
+		return "timestamp"
+	case "timestamp with time zone":
+		return "timestamptz"
+	}
+	return c.Type
+}
+
+func valueList(values []string) string {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = quote(v)
+	}
+	return "domain: {values: [" + strings.Join(quoted, ", ") + "]}"
+}
+
+// quote writes a name or value as YAML: as it is where no reader takes it for anything else.
+func quote(s string) string {
+	for i, r := range s {
+		if i > 0 && (r == '.' || r >= '0' && r <= '9') {
+			continue
+		}
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_') {
+			return strconv.Quote(s)
+		}
+	}
+	switch strings.ToLower(s) {
+	case "", "yes", "no", "on", "off", "true", "false", "null", "y", "n":
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// declarable tells whether a public table may have a column of a type.
+func declarable(typ string) bool {
+	_, _, err := policy.ParseType(typ)
+	return err == nil
+}

@@ -1,0 +1,376 @@
+package draft
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Options are what the owner says beside the schema.
+type Options struct {
+	Dataset     string                                  // its id
+	URL         string                                  // of the database, without a password
+	Unit        string                                  // table.column; "": the likeliest
+	From, Until string                                  // dates that columns of dates may have; "": unknown
+	Named       bool                                    // the tables were named one by one: each gets its place, though nothing leads to it
+	Keys        func(t *Table, c *Column) (Keys, error) // reads a public table's keys; nil: no row is read
+}
+
+// Draft is a first policy.
+type Draft struct {
+	Text     string
+	Unit     Candidate
+	Others   []Candidate // tables that might have been the unit
+	Warnings []string    // what must be edited before it loads
+	Edits    int         // lines marked EDIT
+	Private  int
+	Public   int
+	LeftOut  int
+}
+
+// drafter writes one.
+type drafter struct {
+	options Options
+	unit    Candidate
+	parts   []*part
+	out     strings.Builder
+	made    *Draft
+}
+
+// Write drafts a policy. Where the schema does not tell whom the budget protects, the error is a Doubt.
+func Write(s *Schema, o Options) (*Draft, error) {
+	unit, err := choose(s, o.Unit)
+	if err != nil {
+		return nil, err
+	}
+	d := &drafter{options: o, unit: unit, parts: assign(s, unit), made: &Draft{Unit: unit}}
+	for _, c := range Candidates(s) {
+		if c.Table != unit.Table && c.score >= 100 {
+			d.made.Others = append(d.made.Others, c)
+		}
+	}
+	d.tables()
+	body := d.out.String()
+	d.out.Reset()
+	d.head()
+	d.made.Edits = strings.Count(body, "# EDIT") + strings.Count(d.out.String(), "# EDIT") - strings.Count(d.out.String(), "marked # EDIT")
+	d.made.Text = d.out.String() + body
+	return d.made, nil
+}
+
+// unitName is what one unit is called: the singular of its table's name.
+func (d *drafter) unitName() string {
+	if list := words(d.unit.Table.Name); len(list) > 0 && protectedWords[list[len(list)-1]] && list[len(list)-1] != "people" {
+		return list[len(list)-1]
+	}
+	return "person"
+}
+
+func (d *drafter) unitKey() string { return d.unit.Table.Name + "." + d.unit.Column }
+
+func (d *drafter) part(t *Table) *part {
+	return d.parts[slices.IndexFunc(d.parts, func(p *part) bool { return p.table == t })]
+}
+
+// keys are the keys of a public table, where the owner lets them be read.
+func (d *drafter) keys(r reference) (Keys, error) {
+	if d.options.Keys == nil {
+		return Keys{}, nil
+	}
+	return d.options.Keys(r.to, r.to.column(r.key))
+}
+
+// head is everything above the tables.
+func (d *drafter) head() {
+	typ := ""
+	if c := d.unit.Table.column(d.unit.Column); whole(c) && c.Domain == "" {
+		typ = ", type: " + c.Type
+	}
+	fmt.Fprintf(&d.out, `# A first policy, written from the schema alone. Decide what the lines marked # EDIT ask; then: dpproxy check --policy this-file
+version: 1
+server:
+  listen: 127.0.0.1:6432          # TLS is required on any other than a loopback address
+backend:
+  url: %s     # a role that may only SELECT; its password in ${NAME} or ~/.pgpass
+ledger:
+  url: sqlite:dpproxy.ledger
+users: []                         # dpproxy user add NAME --policy this-file
+datasets:
+  - id: %s
+    unit: {name: %s, key: %s%s}   # EDIT: whom the budget protects. %s
+`, quote(d.options.URL), quote(d.options.Dataset), d.unitName(), quote(d.unitKey()), typ, capital(d.unit.Why))
+	for _, c := range d.made.Others[:min(len(d.made.Others), 3)] {
+		fmt.Fprintf(&d.out, "    # or --unit %s: %s\n", c.Name(), c.Why)
+	}
+	d.out.WriteString(`    neighbors: add-remove
+    accountant: zcdp
+    cap: {epsilon: 10, delta: 1e-6}          # EDIT: everybody together, for life
+    budgets:
+      "*": {epsilon: 1, delta: 1e-7}         # EDIT: each user, for life
+    defaults: {epsilon: 0.02, max_epsilon: 1, confidence: 0.95}   # of one question; dpproxy check says how many fit
+    tables:
+`)
+	if d.options.From == "" {
+		fmt.Fprintf(&d.out, "      # Columns of dates and times have %s to %s, a guess: init --from 2020-01-01 --until 2029-12-31 gives them yours.\n", firstDay, lastDay)
+	}
+}
+
+// tables writes the unit's table first, then those that lead to it, then the public ones, and says which are left out.
+func (d *drafter) tables() {
+	for _, r := range []role{unitTable, private, backward, lookup, leftOut} {
+		for _, p := range d.parts {
+			if p.role != r {
+				continue
+			}
+			switch {
+			case r == lookup:
+				d.made.Public++
+				d.public(p)
+			case r == leftOut && !d.options.Named:
+				d.made.LeftOut++
+				fmt.Fprintf(&d.out, "      # %s.%s is left out: %s\n", p.table.Schema, p.table.Name, p.why)
+			default:
+				d.made.Private++
+				d.private(p)
+			}
+		}
+	}
+}
+
+// private writes a table whose rows lead to the unit.
+func (d *drafter) private(p *part) {
+	t := p.table
+	fmt.Fprintf(&d.out, "      - name: %s\n", quote(t.Name))
+	if p.role == backward {
+		fmt.Fprintf(&d.out, "        trusted: true                   # assumed: each row depends on one %s alone; %s\n        source: >-\n          %s\n", d.unitName(), p.why, d.joined(p))
+	} else {
+		fmt.Fprintf(&d.out, "        source: %s\n", quote(t.Schema+"."+t.Name))
+	}
+	d.out.WriteString("        expected_rows: 100000           # a public guess; never counted\n")
+	d.path(p)
+	if rows := d.rows(p); rows == 1 {
+		d.out.WriteString("        max_rows_per_unit: 1\n")
+	} else {
+		fmt.Fprintf(&d.out, "        max_rows_per_unit: %d           # a guess: more rows of one %s are left out, and noise grows with it\n", rows, d.unitName())
+	}
+	lines := d.columns(p)
+	d.unique(p, lines)
+	d.out.WriteString("        columns:\n")
+	shown := false
+	for i, c := range t.Columns {
+		shown = shown || lines[i].hidden == ""
+		d.line(c, lines[i])
+	}
+	if !shown {
+		d.warn(t, "has no column that can be listed: declare one, or it does not load")
+	}
+}
+
+// columns decides on each column of a table.
+func (d *drafter) columns(p *part) []listing {
+	lines := make([]listing, len(p.table.Columns))
+	for i, c := range p.table.Columns {
+		if lines[i] = d.column(p, c); p.role == backward && c.Name == d.ownColumn(p) {
+			lines[i] = listing{hidden: "another column of this name leads to the " + d.unitName()}
+		}
+	}
+	return lines
+}
+
+// line writes a column, in a comment where it is not listed.
+func (d *drafter) line(c *Column, l listing) {
+	if l.hidden != "" {
+		fmt.Fprintf(&d.out, "          # %s: not listed: %s\n", c.Name, l.hidden)
+		return
+	}
+	entry := fmt.Sprintf("          - {name: %s, type: %q", quote(c.Name), l.typ)
+	if l.rules != "" {
+		entry += ", " + l.rules
+	}
+	if c.Comment != "" {
+		entry += ", comment: " + fmt.Sprintf("%q", c.Comment)
+	}
+	entry += "}"
+	switch {
+	case l.decide != "":
+		entry += "   # EDIT: " + l.decide
+	case l.remark != "":
+		entry += "   # " + l.remark
+	}
+	d.out.WriteString(entry + "\n")
+}
+
+// rows guesses how many rows one unit has: one where the schema says so, and more the farther the unit is.
+func (d *drafter) rows(p *part) int {
+	switch p.role {
+	case unitTable:
+		return 1
+	case backward:
+		return d.rows(p.from)
+	case leftOut:
+		return 10
+	}
+	first := p.paths[0]
+	above := d.part(first.to)
+	switch {
+	case p.table.isUnique(first.column):
+		return d.rows(above)
+	case above.role == unitTable:
+		return 10
+	}
+	return 3 * d.rows(above)
+}
+
+// path writes how a table's rows name their unit.
+func (d *drafter) path(p *part) {
+	t := p.table
+	switch p.role {
+	case unitTable:
+		return
+	case backward:
+		fmt.Fprintf(&d.out, "        unit: %s\n", quote(t.Name+"."+d.ownColumn(p)+" = "+d.pathEnd(p.from)))
+		return
+	case leftOut:
+		d.warn(t, "has no foreign key to "+d.unitKey()+": write its unit: where the policy says EDIT, or it does not load")
+		fmt.Fprintf(&d.out, "        # unit: %s   # EDIT: no foreign key says which column names the unit; write it, or public: true for a table about nobody\n",
+			quote(t.Name+".COLUMN = "+d.unitKey()))
+		return
+	}
+	mark := ""
+	if len(p.paths) > 1 {
+		mark = "   # EDIT: or the next line; a row belongs to one " + d.unitName()
+		d.warn(t, fmt.Sprintf("has %d foreign keys to %s: the policy takes the first one as its unit; choose", len(p.paths), d.unitKey()))
+	}
+	fmt.Fprintf(&d.out, "        unit: %s%s\n", quote(pathText(t, p.paths[0])), mark)
+	for _, r := range p.paths[1:] {
+		fmt.Fprintf(&d.out, "        # unit: %s\n", quote(pathText(t, r)))
+	}
+}
+
+func pathText(t *Table, r reference) string {
+	return t.Name + "." + r.column + " = " + r.to.Name + "." + r.key
+}
+
+// ownColumn is the column by which the rows that lead to a table name their unit.
+func (d *drafter) ownColumn(p *part) string {
+	if p.from.role == unitTable {
+		return d.unit.Column
+	}
+	return p.from.paths[0].column
+}
+
+// direct tells whether a column of a table names the unit, and not a row of another table that does.
+func (d *drafter) direct(p *part) bool {
+	return p.paths[0].to == d.unit.Table && p.paths[0].key == d.unit.Column
+}
+
+// pathEnd is what that column equals.
+func (d *drafter) pathEnd(from *part) string {
+	if from.role == unitTable {
+		return d.unitKey()
+	}
+	return from.paths[0].to.Name + "." + from.paths[0].key
+}
+
+// joined is the SELECT that gives each row of a table about people the unit of the row that leads to it.
+func (d *drafter) joined(p *part) string {
+	own := d.ownColumn(p)
+	items := []string{"f." + identifier(own)}
+	for _, c := range p.table.Columns {
+		if c.Name != own && d.column(p, c).hidden == "" {
+			items = append(items, "t."+identifier(c.Name))
+		}
+	}
+	return fmt.Sprintf("SELECT %s FROM %s AS f JOIN %s AS t ON t.%s = f.%s", strings.Join(items, ", "), relation(p.from.table), relation(p.table), identifier(p.of.key), identifier(p.of.column))
+}
+
+// unique writes the keys whose columns are all listed, without the unit's own.
+func (d *drafter) unique(p *part, lines []listing) {
+	if p.role == backward {
+		return
+	}
+	own := "" // the unit's own column, which need not be named
+	if p.role == private && d.direct(p) {
+		own = p.paths[0].column
+	} else if p.role == unitTable {
+		own = d.unit.Column
+	}
+	var keys []string
+	for _, u := range p.table.Unique {
+		var names []string
+		for i, c := range p.table.Columns {
+			switch {
+			case !slices.Contains(u, c.Name) || c.Name == own:
+				continue
+			case lines[i].hidden != "":
+				names = nil
+			default:
+				names = append(names, quote(c.Name))
+				continue
+			}
+			break
+		}
+		if len(names) > 0 && len(names) >= len(u)-1 && (len(names) == len(u) || slices.Contains(u, own)) {
+			keys = append(keys, "["+strings.Join(names, ", ")+"]")
+		}
+	}
+	if len(keys) > 0 {
+		fmt.Fprintf(&d.out, "        unique: [%s]   # as constraints say: joins along them are bounded by the other side\n", strings.Join(keys, ", "))
+	}
+}
+
+// public writes a lookup table, all of it but what tells of people.
+func (d *drafter) public(p *part) {
+	t := p.table
+	if d.made.Public == 1 {
+		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees all rows of the public tables below, exactly; strike each of which any row is about a %s\n", d.unitName())
+	}
+	fmt.Fprintf(&d.out, "      - name: %s\n        source: %s\n        public: true\n        columns:\n", quote(t.Name), quote(t.Schema+"."+t.Name))
+	shown := false
+	for _, c := range t.Columns {
+		l := listing{typ: declared(c)}
+		if why := personal(c); why != "" {
+			l.hidden = why
+		} else if why := d.namesUnlisted(t, c); why != "" {
+			l.hidden = why
+		} else if len(c.Labels) > 0 || c.Domain != "" {
+			l = madeType(c, listing{typ: l.typ, rules: "…"})
+		} else if !declarable(l.typ) {
+			if strings.HasPrefix(l.typ, "char(") {
+				l.typ = "text"
+			} else {
+				l.hidden = "its type is " + c.Type
+			}
+		}
+		shown = shown || l.hidden == ""
+		d.line(c, l)
+	}
+	if !shown {
+		d.warn(t, "has no column that can be listed: declare one, or it does not load")
+	}
+}
+
+// namesUnlisted says that a column of a public table names a row of a table that is not public; "": it does not.
+func (d *drafter) namesUnlisted(t *Table, c *Column) string {
+	for _, r := range t.references() {
+		if r.column == c.Name && d.part(r.to).role != lookup {
+			return unlistedRow(r)
+		}
+	}
+	return ""
+}
+
+func (d *drafter) warn(t *Table, text string) {
+	d.made.Warnings = append(d.made.Warnings, "table "+t.Name+" "+text)
+}
+
+func relation(t *Table) string { return identifier(t.Schema) + "." + identifier(t.Name) }
+
+func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -1,0 +1,156 @@
+package draft
+
+import (
+	"fmt"
+	"slices"
+)
+
+// role is what a table is for the policy.
+type role int
+
+const (
+	leftOut role = iota
+	unitTable
+	private  // its rows lead to the unit
+	backward // the unit's rows, or those of a private table, lead to its rows, which are about people all the same
+	lookup   // public
+)
+
+// part is one table's place in the policy.
+type part struct {
+	table *Table
+	role  role
+	paths []reference // private: how its rows lead to the unit, the first is taken
+	from  *part       // backward: whose rows lead to it, by column of
+	of    reference
+	why   string // left out or backward: why
+}
+
+// assign gives each table its role.
+func assign(s *Schema, unit Candidate) []*part {
+	parts := make([]*part, len(s.Tables))
+	for i, t := range s.Tables {
+		p := &part{table: t}
+		parts[i] = p
+		if t == unit.Table {
+			p.role = unitTable
+		} else if p.paths = pathsTo(t, unit.Table); len(p.paths) > 0 {
+			p.role = private
+		}
+	}
+	for changed := true; changed; { // a public table may make others public
+		changed = false
+		for _, p := range parts {
+			if p.role == leftOut {
+				p.rest(parts)
+				changed = changed || p.role != leftOut
+			}
+		}
+	}
+	unlist(parts)
+	return parts
+}
+
+// rest gives a role to a table whose rows do not lead to the unit.
+func (p *part) rest(parts []*part) {
+	var from []*part // private tables that lead here, at once
+	var by []reference
+	led := false // from a private or a public table, at once
+	for _, other := range parts {
+		for _, r := range other.table.references() {
+			if r.to != p.table || other.role == leftOut {
+				continue
+			}
+			led = true
+			if other.role == unitTable || other.role == private {
+				from, by = append(from, other), append(by, r)
+			}
+		}
+	}
+	about, others := p.about()
+	switch {
+	case about == "" && (led && !p.single(from, by) || p.links(parts)):
+		p.role, p.why = lookup, ""
+	case !led && about == "":
+		p.why = "no foreign key leads from its rows to the unit, nor to it; give it unit:, or public: true"
+	case !led:
+		p.why = about + ", and no foreign key says whom; give it unit:"
+	case others:
+		p.why = about + ": people whom this budget does not protect"
+	case about == "":
+		p.turn(from, by, "each of its rows belongs to one row of "+from[0].table.Name)
+	default:
+		p.turn(from, by, about)
+	}
+}
+
+// links tells whether a table says nothing but which rows of public tables belong together: film_category(film_id, category_id).
+func (p *part) links(parts []*part) bool {
+	list := p.table.references()
+	for _, r := range list {
+		if i := slices.IndexFunc(parts, func(o *part) bool { return o.table == r.to }); parts[i].role != lookup {
+			// Its other end may become public by it: category is led to by film_category alone.
+			if about, _ := parts[i].about(); about != "" || len(parts[i].table.references()) > 0 || parts[i].role != leftOut {
+				return false
+			}
+		}
+	}
+	return len(list) > 0 && slices.ContainsFunc(list, func(r reference) bool {
+		return slices.ContainsFunc(parts, func(o *part) bool { return o.table == r.to && o.role == lookup })
+	}) && !slices.ContainsFunc(p.table.Columns, func(c *Column) bool { return dated(c) && !upkeepWords.in(c.Name) })
+}
+
+// single tells whether each row of a table belongs to one row of a private table, as a constraint says.
+func (p *part) single(from []*part, by []reference) bool {
+	for i, r := range by {
+		if from[i].table.isUnique(r.column) {
+			return true
+		}
+	}
+	return false
+}
+
+// turn makes a table about people one that is read with the rows that lead to it, where that is one table by one column.
+func (p *part) turn(from []*part, by []reference, about string) {
+	p.why = about
+	if len(from) == 1 && (from[0].role == unitTable || from[0].role == private && len(from[0].paths) == 1) {
+		p.role, p.from, p.of = backward, from[0], by[0]
+	} else if len(from) > 1 {
+		p.why += fmt.Sprintf(", and %s and %s lead to it: a SELECT as source would say whose its rows are", from[0].table.Name, from[1].table.Name)
+	}
+}
+
+// about says why a table is not public, and whether it is about people of another kind than the unit; "": nothing says so.
+func (p *part) about() (why string, others bool) {
+	t := p.table
+	if people, why := peopled(t); people > 0 {
+		return why, protectedWords.names(t.Name) || workingWords.names(t.Name)
+	}
+	if eventWords.names(t.Name) {
+		return "its name is that of something that happens to people", false
+	}
+	for _, c := range t.Columns {
+		if dated(c) && c.Type != "date" && !upkeepWords.in(c.Name) {
+			return "its column " + c.Name + " says when something happened", false
+		}
+	}
+	if len(t.Primary) == 0 {
+		return "it has no primary key, as a list of facts has none", false
+	}
+	return "", false
+}
+
+// unlist leaves out what a public table leads to, if that is about people: a public table may not reach private rows.
+func unlist(parts []*part) {
+	for _, p := range parts {
+		if p.role != backward {
+			continue
+		}
+		for _, other := range parts {
+			if other.role == lookup && len(pathsTo(other.table, p.table)) > 0 {
+				p.role, p.why = leftOut, p.why+fmt.Sprintf("; a SELECT as source would read it with the rows of %s, but %s, which is public, leads to it too", p.from.table.Name, other.table.Name)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,124 @@
+// Package draft writes a first policy from a database's schema, as its owner would who knows what a policy is: whom the
+// budget protects, how each table's rows lead to them, what is a public lookup table, what no analyst should see, and what
+// values a column may have. It reads names, types, constraints and comments, never a row.
+//
+//	customer(customer_id, email, city)          the unit; email is left out
+//	orders(order_id, customer_id → customer)    private, its rows name their unit
+//	lines(order_id → orders, product_id → product, quantity CHECK (quantity BETWEEN 1 AND 99))   private, through orders
+//	product(product_id, title)                  public
+//
+// Whatever only the owner can know is marked EDIT in the text, with what to decide.
+package draft
+
+import "slices"
+
+// Schema is what a database's catalog says of its tables.
+type Schema struct {
+	Tables []*Table
+}
+
+// Table is a table with its constraints.
+type Table struct {
+	Schema, Name string
+	Comment      string
+	Columns      []*Column
+	Primary      []string   // columns of the primary key; none: nil
+	Unique       [][]string // columns of the primary key and of unique constraints that hold at once
+	Foreign      []Foreign
+	Checks       []string // conditions of CHECK constraints, as SQL
+}
+
+// Column is a column of a table.
+type Column struct {
+	Name    string
+	Type    string   // as the database writes it, of a domain what it is over: "integer", "numeric(12,2)"
+	Domain  string   // the name of the domain that its type is
+	Labels  []string // of an enumerated type, in its order
+	Checks  []string // conditions of its domain, over VALUE
+	Comment string
+}
+
+// Foreign is a foreign key: Columns[i] names To.Keys[i].
+type Foreign struct {
+	Columns []string
+	To      *Table
+	Keys    []string
+}
+
+// column finds a column by name.
+func (t *Table) column(name string) *Column {
+	for _, c := range t.Columns {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// key is the column of a primary key of one column.
+func (t *Table) key() string {
+	if len(t.Primary) == 1 {
+		return t.Primary[0]
+	}
+	return ""
+}
+
+// isUnique tells whether no two rows have the same value of a column.
+func (t *Table) isUnique(column string) bool {
+	return slices.ContainsFunc(t.Unique, func(u []string) bool { return len(u) == 1 && u[0] == column })
+}
+
+// reference is one column that names a row of another table, by that one's column.
+type reference struct {
+	column string
+	to     *Table
+	key    string
+}
+
+// counterpart is the column elsewhere that a column of a key of several columns has the values of.
+func (t *Table) counterpart(column string) (*Table, *Column) {
+	for _, f := range t.Foreign {
+		for i, c := range f.Columns {
+			if c == column && len(f.Columns) > 1 {
+				return f.To, f.To.column(f.Keys[i])
+			}
+		}
+	}
+	return nil, nil
+}
+
+// ofItself tells whether a column names a row of the table that it is in: employee.manager_id.
+func (t *Table) ofItself(column string) bool {
+	for _, f := range t.Foreign {
+		if f.To == t && slices.Contains(f.Columns, column) {
+			return true
+		}
+	}
+	return false
+}
+
+// references are the columns of a table that name rows elsewhere. A foreign key of several columns gives those of its columns
+// whose counterpart names rows itself: returned(order_id, line_no) → lines(order_id, line_no), where lines.order_id →
+// orders.order_id, gives returned.order_id → orders.order_id.
+func (t *Table) references() []reference {
+	var list []reference
+	add := func(r reference) {
+		if r.to != t && !slices.Contains(list, r) {
+			list = append(list, r)
+		}
+	}
+	for _, f := range t.Foreign {
+		if len(f.Columns) == 1 {
+			add(reference{f.Columns[0], f.To, f.Keys[0]})
+			continue
+		}
+		for i, key := range f.Keys {
+			for _, further := range f.To.Foreign {
+				if len(further.Columns) == 1 && further.Columns[0] == key {
+					add(reference{f.Columns[i], further.To, further.Keys[0]})
+				}
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,169 @@
+package draft
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The unit is the table of people that most tables lead to. People are told by what a table is called and by the columns that
+// only people have; how many tables lead there, along any number of foreign keys, decides among them.
+
+// Candidate is a table that may be whom the budget protects.
+type Candidate struct {
+	Table  *Table
+	Column string // names the unit
+	Why    string // in words
+	score  int
+}
+
+// Name is the candidate as --unit takes it.
+func (c Candidate) Name() string { return c.Table.Name + "." + c.Column }
+
+// Doubt is returned where several tables may be the unit and nothing tells which.
+type Doubt struct {
+	Candidates []Candidate // the likeliest first
+}
+
+func (d Doubt) Error() string {
+	var b strings.Builder
+	if len(d.Candidates) == 0 {
+		return "no table has a primary key of one column that could name whom the budget protects; say which column does: --unit table.column"
+	}
+	b.WriteString("whom shall the budget protect? The schema does not tell. Say one of these:")
+	for _, c := range d.Candidates {
+		fmt.Fprintf(&b, "\n  --unit %s   %s", c.Name(), c.Why)
+	}
+	return b.String()
+}
+
+// Candidates ranks the tables that may be the unit, the likeliest first.
+func Candidates(s *Schema) []Candidate {
+	var list []Candidate
+	for _, t := range s.Tables {
+		if t.key() == "" || refersByKey(t) {
+			continue
+		}
+		c := Candidate{Table: t, Column: t.key()}
+		people, why := peopled(t)
+		reached := reaching(s, t)
+		c.score = people*100 + min(reached, 50)
+		c.Why = fmt.Sprintf("%s; %s", why, counted(reached, "table leads there", "tables lead there"))
+		list = append(list, c)
+	}
+	slices.SortStableFunc(list, func(a, b Candidate) int { return cmp.Compare(b.score, a.score) })
+	return list
+}
+
+// choose takes the likeliest candidate where it is clearly so, or the one that the owner named.
+func choose(s *Schema, named string) (Candidate, error) {
+	if named != "" {
+		return byName(s, named)
+	}
+	list := Candidates(s)
+	if len(list) == 0 || list[0].score < 100 && len(list) > 1 || len(list) > 1 && list[1].score >= 100 && list[0].score-list[1].score < 2 {
+		return Candidate{}, Doubt{list[:min(len(list), 5)]}
+	}
+	return list[0], nil
+}
+
+func byName(s *Schema, named string) (Candidate, error) {
+	dot := strings.LastIndex(named, ".")
+	if dot < 0 {
+		return Candidate{}, fmt.Errorf("--unit is %.120q, must be table.column", named)
+	}
+	for _, t := range s.Tables {
+		if (t.Name == named[:dot] || t.Schema+"."+t.Name == named[:dot]) && t.column(named[dot+1:]) != nil {
+			return Candidate{Table: t, Column: named[dot+1:], Why: "as --unit says"}, nil
+		}
+	}
+	return Candidate{}, fmt.Errorf("--unit is %.120q, and no table that was named has that column", named)
+}
+
+// peopled tells how much a table looks like one of people, from 0 to 7, and by what.
+func peopled(t *Table) (score int, why string) {
+	switch {
+	case protectedWords.names(t.Name):
+		score, why = 4, "its name is that of people"
+	case workingWords.names(t.Name):
+		score, why = 2, "its name is that of people at work"
+	}
+	var columns []string
+	for _, c := range t.Columns {
+		if personal(c) != "" || birthWords.in(c.Name) {
+			columns = append(columns, c.Name)
+		}
+	}
+	score += min(len(columns), 3)
+	switch {
+	case len(columns) > 0 && why != "":
+		why += ", and it has " + strings.Join(columns[:min(len(columns), 3)], ", ")
+	case len(columns) > 0:
+		why = "it has " + strings.Join(columns[:min(len(columns), 3)], ", ")
+	case why == "":
+		why = "nothing says that it is about people"
+	}
+	return score, why
+}
+
+// refersByKey tells whether a table's primary key is itself a foreign key: then its rows belong to another table's.
+func refersByKey(t *Table) bool {
+	return slices.ContainsFunc(t.references(), func(r reference) bool { return r.column == t.key() })
+}
+
+// reaching counts the tables from which foreign keys lead to a table.
+func reaching(s *Schema, to *Table) int {
+	n := 0
+	for _, t := range s.Tables {
+		if t != to && len(pathsTo(t, to)) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// pathsTo are the references of a table that are the first of a shortest way to another table, in the table's order.
+func pathsTo(from, to *Table) []reference {
+	var best []reference
+	least := 1 << 30
+	for _, r := range from.references() {
+		n, ok := distance(r.to, to, map[*Table]bool{from: true})
+		switch {
+		case !ok || n > least:
+		case n < least:
+			best, least = []reference{r}, n
+		default:
+			best = append(best, r)
+		}
+	}
+	return best
+}
+
+// distance is how many references lead from a table to another.
+func distance(from, to *Table, seen map[*Table]bool) (int, bool) {
+	for edge, n := []*Table{from}, 0; len(edge) > 0; n++ {
+		var next []*Table
+		for _, t := range edge {
+			if t == to {
+				return n, true
+			}
+			if seen[t] {
+				continue
+			}
+			seen[t] = true
+			for _, r := range t.references() {
+				next = append(next, r.to)
+			}
+		}
+		edge = next
+	}
+	return 0, false
+}
+
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+var updateSchemas = flag.Bool("update-schemas", false, "write the policies that init drafts into testdata/schemas")
+
+// TestInitSchemas: from three schemas as people have them init writes a policy that check accepts as it stands, with few marks,
+// and that serve answers over. The policies are golden. No row of a private table is in them.
+func TestInitSchemas(t *testing.T) {
+	server := pgtest.Shared(t)
+	for _, c := range []struct {
+		name  string
+		unit  string
+		rows  []string // rows of lookups, and a canary in a private table
+		marks int
+		ask   string
+	}{
+		{"rental", "customer.customer_id", []string{
+			`INSERT INTO country VALUES (1, 'CH'), (2, 'DE')`, `INSERT INTO city VALUES (1, 'Bern', 1), (2, 'Bonn', 2)`, `INSERT INTO address VALUES (1, 'canary', 'x', 1)`,
+			`ALTER TABLE store DISABLE TRIGGER ALL`, `INSERT INTO store VALUES (1, 1, 1), (2, 1, 1)`, `INSERT INTO staff (staff_id, first_name) VALUES (1, 'canary')`,
+			`INSERT INTO customer (customer_id, store_id, first_name, address_id) VALUES (7, 1, 'canary', 1)`,
+			`INSERT INTO film (film_id, title) VALUES (1, 'A'), (2, 'B')`, `INSERT INTO inventory VALUES (11, 1, 1), (15, 2, 2)`,
+			`INSERT INTO rental VALUES (1, '2024-02-03', 11, 7, '2024-02-04', 1)`},
+			5, `SELECT f.title, count(*) FROM rental r JOIN inventory i ON i.inventory_id = r.inventory_id JOIN film f ON f.film_id = i.film_id GROUP BY 1`},
+		{"shop", "customers.customer_id", []string{
+			`INSERT INTO regions VALUES (1, 'north'), (2, 'south')`, `INSERT INTO nations VALUES (3, 1, 'ch', 'one'), (4, 2, 'de', 'two')`, `INSERT INTO products VALUES (5, 'a', 1, 'x'), (9, 'b', 2, 'y')`,
+			`INSERT INTO addresses VALUES (1, 'canary', 'canary', 3)`, `INSERT INTO customers (customer_id, full_name, home_address) VALUES (7, 'canary', 1)`,
+			`INSERT INTO orders (order_id, customer_id, status, placed, priority) VALUES (1, 7, 'F', '2024-01-01', 'canary')`, `INSERT INTO order_lines VALUES (1, 1, 5, NULL, 3, 2.5, 0.1, NULL)`},
+			7, `SELECT o.status, sum(l.quantity) FROM order_lines l JOIN orders o ON o.order_id = l.order_id GROUP BY 1`},
+		{"university", "Student.StudentId", []string{
+			`INSERT INTO "Department" VALUES ('ab', 'x'), ('cd', 'y')`, `INSERT INTO "Course" VALUES (1, 'a', 5), (4, 'b', 6)`, `INSERT INTO "Student" VALUES (7, 'canary', 'canary')`, `INSERT INTO "Enrolment" VALUES (7, 1, 2, 5.5)`},
+			6, `SELECT "Semester", count(*) FROM "Enrolment" GROUP BY 1`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			role, database := server.Role(t, ""), server.Database(t)
+			sql, err := os.ReadFile(filepath.Join("testdata", "schemas", c.name+".sql"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			server.Exec(t, database, append([]string{string(sql)}, c.rows...)...)
+			server.Exec(t, database, `GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
+			path := filepath.Join(t.TempDir(), "policy.yaml")
+			out := kit.Run(t, "", "init", server.URLFor(role, database), "--all", "--read-public", "--from", "2020-01-01", "--until", "2029-12-31", "--out", path)
+			if out.Code != 0 || !strings.Contains(out.Stderr, "protects each "+c.unit) {
+				t.Fatalf("exit %d: %s", out.Code, out.Stderr)
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), "canary") {
+				t.Errorf("a private row is in the policy:\n%s", text)
+			}
+			if marks := strings.Count(string(text), "# EDIT") - 1; marks != c.marks || !strings.Contains(out.Stderr, fmt.Sprintf("%d lines marked EDIT", marks)) { // one is the head's word for them
+				t.Errorf("%d marks, want %d; init said %s", marks, c.marks, out.Stderr)
+			}
+			golden(t, filepath.Join("testdata", "schemas", c.name+".yaml"), strings.Replace(string(text), lineWith(string(text), "  url: \"postgres:"), "  url: postgres://…\n", 1))
+			kit.Edit(t, path, "/"+database, "/"+database+"?sslmode=disable", "listen: 127.0.0.1:6432", "listen: 127.0.0.1:0")
+			if out := kit.Run(t, "alice\n", "user", "add", "alice", "--policy", path); out.Code != 0 {
+				t.Fatalf("user add: exit %d: %s", out.Code, out.Stderr)
+			}
+			if out := kit.Run(t, "", "check", "--policy", path); out.Code != 0 {
+				t.Fatalf("check: exit %d: %s%s", out.Code, out.Stdout, out.Stderr)
+			}
+			w, err := kit.Serve(t, path).Dial("alice", "data")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := w.Ask(c.ask); r.Err != nil || len(r.Rows) == 0 {
+				t.Errorf("%s: %v, %d rows", c.ask, r.Err, len(r.Rows))
+			}
+		})
+	}
+}
+
+// TestInitAsks: where two tables may be whom the budget protects, init writes nothing and shows both.
+func TestInitAsks(t *testing.T) {
+	server := pgtest.Shared(t)
+	database := server.Database(t)
+	server.Exec(t, database, `CREATE TABLE patients (id int PRIMARY KEY, email text, active boolean)`, `CREATE TABLE customers (id int PRIMARY KEY, email text, active boolean)`)
+	url, path := server.URLFor("postgres", database), filepath.Join(t.TempDir(), "policy.yaml")
+	out := kit.Run(t, "", "init", url, "--all", "--out", path)
+	if out.Code != 2 || !strings.Contains(out.Stderr, "--unit patients.id") || !strings.Contains(out.Stderr, "--unit customers.id") {
+		t.Errorf("exit %d: %s", out.Code, out.Stderr)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a policy was written")
+	}
+	if out := kit.Run(t, "", "init", url, "--all", "--unit", "patients.id", "--out", path); out.Code != 0 {
+		t.Errorf("exit %d: %s", out.Code, out.Stderr)
+	}
+	if p, err := policy.Read(path); err != nil || p.Datasets[0].Unit.Table != "patients" {
+		t.Errorf("%+v: %v", p, err)
+	}
+	for _, wrong := range [][]string{{"--all", "--table", "patients"}, {"--all", "--from", "2020-01-01"}, {"--all", "--schema", "nosuch"}} {
+		if out := kit.Run(t, "", append([]string{"init", url}, wrong...)...); out.Code == 0 || out.Stdout != "" {
+			t.Errorf("%v: exit %d: %s", wrong, out.Code, out.Stderr)
+		}
+	}
+}
+
+// golden holds a text against a file.
+func golden(t *testing.T, path, text string) {
+	t.Helper()
+	if *updateSchemas {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(path); err != nil || string(want) != text {
+		t.Errorf("%s is not what init writes (%v); -update-schemas writes it", path, err)
+	}
+}
+
+// lineWith is the first line of a text that begins so.
+func lineWith(text, prefix string) string {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, prefix) {
+			return line
+		}
+	}
+	return prefix
+}
