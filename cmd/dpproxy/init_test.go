@@ -40,7 +40,7 @@ func TestInitSchemas(t *testing.T) {
 			7, `SELECT o.status, sum(l.quantity) FROM order_lines l JOIN orders o ON o.order_id = l.order_id GROUP BY 1`},
 		{"university", "Student.StudentId", []string{
 			`INSERT INTO "Department" VALUES ('ab', 'x'), ('cd', 'y')`, `INSERT INTO "Course" VALUES (1, 'a', 5), (4, 'b', 6)`, `INSERT INTO "Student" VALUES (7, 'canary', 'canary')`, `INSERT INTO "Enrolment" VALUES (7, 1, 2, 5.5)`},
-			6, `SELECT "Semester", count(*) FROM "Enrolment" GROUP BY 1`},
+			7, `SELECT "Semester", count(*) FROM "Enrolment" GROUP BY 1`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			role, database := server.Role(t, ""), server.Database(t)
