@@ -62,6 +62,7 @@ var picture = map[string][]string{
 	"internal/scratch":           {},
 	"internal/structure":         {},
 	"internal/memory":            {"internal/scratch"},
+	"internal/figures":           {},
 	"internal/material":          {},
 	"internal/seeds":             {},
 	"backend":                    {"rewrite", "rewrite/dialect", "policy", "ledger", "mechanisms", "mechanisms/privacy", "internal/moment", "internal/scratch"},
