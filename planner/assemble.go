@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
@@ -36,7 +37,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	b := bind.NewBinder(c, &semantics.Parameters{Values: values, Types: s.ParamTypes, Describing: values == nil})
 	b.Open = o
 	b.Text, b.Top = s.Text, s.Select()
-	out, refusal := b.Bind(b.Top)
+	out, refusal := outerquery.Bind(b)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -81,10 +82,10 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 		plan.Alternatives = ch.Alternatives(all, paths)
 	}
 	plan.Notes = append(append(notes, ch.Dates...), ch.Hints...)
-	if refusal = plan.addSyntheticRows(b); refusal != nil {
+	if refusal = plan.addSyntheticRows(out.Synthetic, c); refusal != nil {
 		return nil, refusal
 	}
-	for _, t := range b.Probed {
+	for _, t := range out.Probed {
 		plan.Probed = append(plan.Probed, t.Name)
 		plan.Notes = append(plan.Notes, "a SELECT of rows of "+t.Name+" has none, by dp.probes = empty; count(*), sums and the like are answered")
 	}
@@ -106,7 +107,7 @@ func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, note
 		leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: plans.KeyName(k), Type: e.Type(), Typmod: e.Typmod()})
 	}
 	for n := range lp.Counters {
-		leaf.Counts = append(leaf.Counts, plans.CountColumn{Name: lp.ColumnName(n), Unit: bind.UnitOf(lp.Counters[n].Sum)})
+		leaf.Counts = append(leaf.Counts, plans.CountColumn{Name: lp.ColumnName(n), Unit: linear.UnitOf(lp.Counters[n].Sum)})
 	}
 	for s, keys := range lp.Sets {
 		order := lp.Frames[s].ShownRows()
@@ -225,7 +226,7 @@ func (p assembly) measure(m *plans.Measure) int {
 }
 
 // noteErrors adds to each column that is a count of one leaf its largest expected error.
-func (p assembly) noteErrors(from *bind.Shown) {
+func (p assembly) noteErrors(from *outerquery.Shown) {
 	if from == nil || from.Leaf < 0 {
 		return
 	}

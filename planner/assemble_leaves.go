@@ -6,11 +6,12 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -35,8 +36,8 @@ func (p assembly) ranked(leaf *plans.Leaf, w *choose.Path) {
 }
 
 // addSyntheticRows puts made-up rows into the plan.
-func (p assembly) addSyntheticRows(b *bind.Binder) *refuse.Refusal {
-	for _, u := range b.Synthetic {
+func (p assembly) addSyntheticRows(tables []*outerquery.SyntheticTable, c reuse.Context) *refuse.Refusal {
+	for _, u := range tables {
 		m := &plans.SyntheticRows{Measure: p.measure(u.Measure), Columns: u.Columns}
 		for _, part := range u.Cells.Factors {
 			m.Sizes = append(m.Sizes, part.Classes)
@@ -44,20 +45,20 @@ func (p assembly) addSyntheticRows(b *bind.Binder) *refuse.Refusal {
 			m.From = append(m.From, u.Release.Cells(i))
 		}
 		leaf := &plans.Leaf{Name: u.Name, Synthetic: m, Rows: u.Release.Rows, SQL: "made-up rows of " + u.Release.Name}
-		for _, c := range u.Columns {
+		for _, column := range u.Columns {
 			of := -1
 			for i, part := range u.Cells.Factors {
-				if u.Release.Table.Columns[part.Columns[0]] == c {
+				if u.Release.Table.Columns[part.Columns[0]] == column {
 					of = i
 				}
 			}
 			m.Of = append(m.Of, of)
-			leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
+			leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: column.Name, Type: column.Type, Typmod: column.Typmod})
 		}
 		p.Leaves = append(p.Leaves, leaf)
-		p.Notes = append(p.Notes, fmt.Sprintf("the rows of %s are synthetic: made up by %s, none is that of a %s", u.Release.Name, bind.MadeBy(u.Measure.Spec), u.Release.Table.Dataset.Unit.Name))
-		if !u.Measure.Held && !p.Cost.Fits(b.Context.Share(1)) {
-			return bind.UnpaidRows.At(-1, u.Release.Table.Name, u.Release.Name, p.Cost.String())
+		p.Notes = append(p.Notes, fmt.Sprintf("the rows of %s are synthetic: made up by %s, none is that of a %s", u.Release.Name, reuse.MadeBy(u.Measure.Spec), u.Release.Table.Dataset.Unit.Name))
+		if !u.Measure.Held && !p.Cost.Fits(c.Share(1)) {
+			return outerquery.UnpaidRows.At(-1, u.Release.Table.Name, u.Release.Name, p.Cost.String())
 		}
 	}
 	return nil

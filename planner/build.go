@@ -1,5 +1,5 @@
 // Package planner turns one SELECT into a plan or a refusal: Build parses nothing and runs nothing, it has the statement bound
-// (package bind), the way of each question chosen (choose), and puts the plan together (plans). It is pure: no I/O, it never sees a
+// (packages bind and outerquery), an access path of each question chosen (choose), and puts the plan together (plans). It is pure: no I/O, it never sees a
 // row, and equal inputs give equal plans. Its rooms, each of which knows only those before it:
 //
 //	pgcatalog              PostgreSQL's own relations and functions, and what of them is shown
@@ -10,8 +10,9 @@
 //	linear                 an aggregation as a linear map on cells
 //	reuse                  what is held, and what can be read from it
 //	discovery              the keys of columns whose values nobody declared
-//	bind                   names, the privacy boundary, a file for each construct
-//	choose, workload       the way of each question; many statements at once
+//	bind                   names and rows below the privacy boundary, a file for each construct
+//	outerquery             the cut at the boundary, and what stands above the questions
+//	choose, workload       access paths, and which is taken; many statements at once
 package planner
 
 import (

@@ -6,6 +6,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
@@ -15,6 +16,6 @@ import (
 // catalogue lists every refusal, in the order of the documentation.
 func catalogue() []*refuse.Reason {
 	several := []*refuse.Reason{refuse.UnknownFunction, refuse.BoundPlace, refuse.UnknownType, refuse.BlankPadded, refuse.UnknownParam, refuse.AggregateIn, refuse.Construct}
-	return slices.Concat(reuse.Refusals, parse.RefusedTexts, parse.RefusedStatements, several, semantics.Refusals, bind.Refusals, linear.Refusals,
+	return slices.Concat(reuse.Refusals, parse.RefusedTexts, parse.RefusedStatements, several, semantics.Refusals, bind.Refusals, outerquery.Refusals, linear.Refusals,
 		choose.Refusals, refuse.AfterPlanning, parse.RefusedMySQL)
 }

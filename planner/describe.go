@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -26,7 +27,7 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 	}
 	b := bind.NewBinder(c, &semantics.Parameters{Types: slices.Clone(given), Describing: true})
 	b.Text, b.Top = s.Text, s.Select()
-	out, refusal := b.Bind(b.Top)
+	out, refusal := outerquery.Bind(b)
 	if refusal != nil {
 		return d, false, s.Placed(refusal)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -308,7 +309,7 @@ func (w *emptyWalk) shownAt(s *pg.SortBy, out groupRows) int {
 	for i, c := range out.columns {
 		targets[i].Label = c.name
 	}
-	i, refusal := bind.SortTarget(s.GetNode(), targets)
+	i, refusal := outerquery.SortTarget(s.GetNode(), targets)
 	if refusal != nil {
 		return -1
 	}

@@ -4,13 +4,13 @@ import (
 	"math/big"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // offBy is the largest half-width over the rows of a leaf of a column that is some of its counts times constants; nil: it is
 // not known. The counts are observed apart from one another, so their errors are those of a mixture.
-func (p assembly) offBy(leaf *plans.Leaf, linear []bind.WeighedCount) *big.Rat {
+func (p assembly) offBy(leaf *plans.Leaf, linear []outerquery.WeighedCount) *big.Rat {
 	if len(linear) == 0 {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (p assembly) offBy(leaf *plans.Leaf, linear []bind.WeighedCount) *big.Rat {
 }
 
 // runOff is that of one run, in units.
-func (p assembly) runOff(leaf *plans.Leaf, linear []bind.WeighedCount, r int, unit *big.Rat) (width int64, known bool) {
+func (p assembly) runOff(leaf *plans.Leaf, linear []outerquery.WeighedCount, r int, unit *big.Rat) (width int64, known bool) {
 	first := &leaf.Counts[linear[0].Column].Runs[r]
 	if len(linear) == 1 {
 		if first.Selected != nil || first.Threshold != nil {

@@ -48,3 +48,6 @@ func Each(m protoreflect.Message, visit func(protoreflect.Message)) {
 		return true
 	})
 }
+
+// IsSubLink tells a sub-query of an expression.
+func IsSubLink(n *pg.Node) bool { return n.GetSubLink() != nil }

@@ -126,7 +126,7 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 			}
 		}
 	}
-	return &Found{key: -1, counter: g.Q.CounterFor(where), typ: typ}, nil
+	return &Found{Key: -1, Counter: g.Q.CounterFor(where), Type: typ}, nil
 }
 
 // summed binds an aggregate of one argument about its values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds.

@@ -1,11 +1,11 @@
-// Package bind finds what the names of a statement mean and draws the privacy boundary: aggregations over private rows become
-// questions (package linear), everything above them the outer query. Each construct of SQL has a file. Of
+// Package bind finds what the names of a statement mean below the privacy boundary: private rows and aggregations over them, which become
+// questions (package linear). What stands above is package outerquery's. Each construct of SQL has a file. Of
 //
 //	WITH w AS (SELECT ward, count(*) AS n FROM visits v JOIN people p USING (person_id) GROUP BY ward)
 //	SELECT ward FROM w ORDER BY n DESC LIMIT 3
 //
-// the SELECT in WITH becomes a question over a derived table (relation.go, join.go, group.go), and the SELECT below it reads
-// leaf_1 in its place (outer_tree.go).
+// the SELECT in WITH becomes a question over a derived table (relation.go, join.go, group.go); the SELECT below it reads leaf_1 in
+// its place, in the outer query.
 package bind
 
 import (
@@ -25,8 +25,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Binder finds the privacy boundary of one SELECT: which parts of it are aggregations over private rows (questions), and
-// what stands above them.
+// Binder binds the SELECTs of one statement that read private rows; Questions are what they ask.
 type Binder struct {
 	Context   reuse.Context
 	Text      string         // the statement
@@ -36,9 +35,6 @@ type Binder struct {
 	Questions []*linear.Question
 	Notes     semantics.Notes // of conditions below a join
 	Groups    groupings
-	relations []plans.Relation
-	Synthetic []*SyntheticTable
-	Probed    []*policy.Table // whose rows were asked for: none are shown
 	Open      *discovery.Keys // nil: nothing is known of open columns
 	viewing   []*policy.Table // the sources that are being bound
 	AsWritten bool            // sums of columns stay expressions over them, as the twin of the tests evaluates them
@@ -47,14 +43,17 @@ type Binder struct {
 // groupings keep each grouped SELECT, so that it is bound once.
 type groupings map[*pg.SelectStmt]*Grouping
 
-// cte is one WITH query in sight: private rows, or, with rows nil, a released table.
-type cte struct {
+// Scope is one WITH query in sight: private rows, or, with rows nil, a released table.
+type Scope struct {
 	name string
-	rows *Rows
-	next *cte
+	Rows *Rows
+	next *Scope
 }
 
-func (s *cte) find(name string) *cte {
+// Released puts a WITH query that is a released table in sight.
+func (s *Scope) Released(name string) *Scope { return &Scope{name, nil, s} }
+
+func (s *Scope) Find(name string) *Scope {
 	for ; s != nil; s = s.next {
 		if s.name == name {
 			return s
@@ -63,15 +62,15 @@ func (s *cte) find(name string) *cte {
 	return nil
 }
 
-// with adds the WITH queries of a SELECT to those in sight.
-func (b *Binder) with(sel *pg.SelectStmt, scope *cte) (*cte, *refuse.Refusal) {
+// With adds the WITH queries of a SELECT to those in sight.
+func (b *Binder) With(sel *pg.SelectStmt, scope *Scope) (*Scope, *refuse.Refusal) {
 	w := sel.WithClause
 	if w == nil {
 		return scope, nil
 	}
 	if w.Recursive {
 		for _, n := range w.Ctes {
-			scope = &cte{n.GetCommonTableExpr().Ctename, nil, scope}
+			scope = scope.Released(n.GetCommonTableExpr().Ctename)
 		}
 	}
 	for _, n := range w.Ctes {
@@ -92,13 +91,13 @@ func (b *Binder) with(sel *pg.SelectStmt, scope *cte) (*cte, *refuse.Refusal) {
 				return nil, refusal
 			}
 		}
-		scope = &cte{c.Ctename, r, scope}
+		scope = &Scope{c.Ctename, r, scope}
 	}
 	return scope, nil
 }
 
 // FromRows returns the private rows that a FROM clause is, or nil when it reads released tables alone.
-func (b *Binder) FromRows(sel *pg.SelectStmt, scope *cte) (*Rows, *refuse.Refusal) {
+func (b *Binder) FromRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
 	var found *Rows
 	var others []*pg.Node
 	for _, n := range sel.FromClause {
@@ -130,7 +129,7 @@ func (b *Binder) FromRows(sel *pg.SelectStmt, scope *cte) (*Rows, *refuse.Refusa
 	return &out, nil
 }
 
-func (b *Binder) itemRows(n *pg.Node, scope *cte) (*Rows, *refuse.Refusal) {
+func (b *Binder) itemRows(n *pg.Node, scope *Scope) (*Rows, *refuse.Refusal) {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_RangeVar:
 		return b.namedRows(v.RangeVar, scope)
@@ -156,18 +155,18 @@ func (b *Binder) itemRows(n *pg.Node, scope *cte) (*Rows, *refuse.Refusal) {
 	return nil, nil
 }
 
-func (b *Binder) namedRows(v *pg.RangeVar, scope *cte) (*Rows, *refuse.Refusal) {
+func (b *Binder) namedRows(v *pg.RangeVar, scope *Scope) (*Rows, *refuse.Refusal) {
 	if v.Schemaname == "" {
-		if c := scope.find(v.Relname); c != nil {
-			if c.rows == nil {
+		if c := scope.Find(v.Relname); c != nil {
+			if c.Rows == nil {
 				return nil, nil
 			}
-			r := *c.rows
+			r := *c.Rows
 			r.pos = int(v.Location)
 			return r.aliased(v.Alias)
 		}
 	}
-	t, _, refusal := b.resolve(v)
+	t, _, refusal := b.Resolve(v)
 	if t == nil || refusal != nil {
 		return nil, refusal
 	}
@@ -182,8 +181,8 @@ func (b *Binder) namedRows(v *pg.RangeVar, scope *cte) (*Rows, *refuse.Refusal) 
 }
 
 // selectRows returns the private rows that a SELECT without aggregation passes on, nil when it does not pass on any.
-func (b *Binder) selectRows(sel *pg.SelectStmt, scope *cte) (*Rows, *refuse.Refusal) {
-	scope, refusal := b.with(sel, scope)
+func (b *Binder) selectRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
+	scope, refusal := b.With(sel, scope)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -209,7 +208,7 @@ func (b *Binder) selectRows(sel *pg.SelectStmt, scope *cte) (*Rows, *refuse.Refu
 	case IsGrouped(sel):
 		return b.perUnit(sel, from)
 	}
-	return b.project(sel, from, true)
+	return b.Project(sel, from, true)
 }
 
 func setOperation(op pg.SetOperation) string {
@@ -235,18 +234,18 @@ func IsGrouped(sel *pg.SelectStmt) bool {
 	return false
 }
 
-// IsDistinct tells SELECT DISTINCT, isDistinctOn SELECT DISTINCT ON.
+// IsDistinct tells SELECT DISTINCT, IsDistinctOn SELECT DISTINCT ON.
 func IsDistinct(sel *pg.SelectStmt) bool {
-	return len(sel.DistinctClause) > 0 && !isDistinctOn(sel)
+	return len(sel.DistinctClause) > 0 && !IsDistinctOn(sel)
 }
 
-func isDistinctOn(sel *pg.SelectStmt) bool {
+func IsDistinctOn(sel *pg.SelectStmt) bool {
 	return len(sel.DistinctClause) > 0 && sel.DistinctClause[0].GetNode() != nil
 }
 
-// project narrows and renames rows as a SELECT without aggregation does. What would pick rows by order, number or chance
+// Project narrows and renames rows as a SELECT without aggregation does. What would pick rows by order, number or chance
 // has no place below a leaf (privacy rule 15).
-func (b *Binder) project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *refuse.Refusal) {
+func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *refuse.Refusal) {
 	if refusal := b.rowPickers(sel, below); refusal != nil {
 		return nil, refusal
 	}
@@ -265,7 +264,7 @@ func (b *Binder) project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 		}
 		where = append(append([]*semantics.Expr{}, where...), e)
 	}
-	if isZero(sel.LimitCount) {
+	if IsZero(sel.LimitCount) {
 		where = append(append([]*semantics.Expr{}, where...), semantics.ConstantExpr(false, policy.Bool, -1))
 	}
 	t.Place = "SELECT"
@@ -337,12 +336,12 @@ func (b *Binder) rowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
 	case sel.IntoClause != nil:
 		return refuse.IntoTable.At(-1)
 	case len(sel.LockingClause) > 0:
-		return refuse.RowLocks.At(-1, lockName(sel.LockingClause[0]))
+		return refuse.RowLocks.At(-1, LockName(sel.LockingClause[0]))
 	case !below:
 		return nil
-	case isDistinctOn(sel):
+	case IsDistinctOn(sel):
 		return limitedRows.At(ast.Location(sel.DistinctClause[0]), "DISTINCT ON")
-	case sel.LimitCount != nil && !isZero(sel.LimitCount) && !IsNoLimit(sel.LimitCount):
+	case sel.LimitCount != nil && !IsZero(sel.LimitCount) && !IsNoLimit(sel.LimitCount):
 		return limitedRows.At(ast.Location(sel.LimitCount), "LIMIT")
 	}
 	// OFFSET $1 with 0 leaves all rows, as Prisma asks for every count. When it is described, the number is not known yet.
@@ -352,7 +351,7 @@ func (b *Binder) rowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
 	return nil
 }
 
-func lockName(n *pg.Node) string {
+func LockName(n *pg.Node) string {
 	switch n.GetLockingClause().GetStrength() {
 	case pg.LockClauseStrength_LCS_FORKEYSHARE:
 		return "FOR KEY SHARE"
@@ -364,8 +363,8 @@ func lockName(n *pg.Node) string {
 	return "FOR UPDATE"
 }
 
-// isZero tells the constant 0, isNoLimit LIMIT ALL.
-func isZero(n *pg.Node) bool {
+// IsZero tells the constant 0, isNoLimit LIMIT ALL.
+func IsZero(n *pg.Node) bool {
 	c := n.GetAConst()
 	return c != nil && !c.Isnull && c.GetVal() != nil && c.GetFval() == nil && c.GetSval() == nil && c.GetBoolval() == nil && c.GetIval().GetIval() == 0
 }
@@ -381,7 +380,7 @@ func (r *Rows) star(target *pg.ResTarget) ([]relation, *refuse.Refusal) {
 	words := ast.Strings(ref.Fields)
 	parts := r.named(words)
 	if len(parts) == 0 {
-		return nil, unknownAlias.At(int(ref.Location), words[len(words)-1])
+		return nil, UnknownAlias.At(int(ref.Location), words[len(words)-1])
 	}
 	return parts, nil
 }
@@ -389,4 +388,37 @@ func (r *Rows) star(target *pg.ResTarget) ([]relation, *refuse.Refusal) {
 func NewBinder(c reuse.Context, params *semantics.Parameters) *Binder {
 	zone := c.Settings.Zone
 	return &Binder{Context: c, Env: scalar.Env{Now: c.Now, Zone: zone, Asked: new(atomic.Bool), Work: c.Work}, Params: params, Groups: groupings{}}
+}
+
+// Whole reads the number of LIMIT or OFFSET, which is a constant; none where there is no clause.
+func (b *Binder) Whole(n *pg.Node, clause string, none int64) (int64, *refuse.Refusal) {
+	if n == nil || IsNoLimit(n) {
+		return none, nil
+	}
+	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: clause}
+	e, refusal := t.Expr(n)
+	if refusal != nil {
+		return 0, limitConstant.At(ast.Location(n), clause)
+	}
+	b.Params.Note(e, policy.Int8)
+	s, err := b.Env.Cast(e.Expr, policy.Int8, -1)
+	if err != nil {
+		return 0, semantics.ScalarRefusal(err, ast.Location(n))
+	}
+	v, err := s.Eval(nil)
+	if err != nil {
+		return 0, semantics.ScalarRefusal(err, ast.Location(n))
+	}
+	i, ok := v.(int64)
+	if !ok {
+		return none, nil
+	}
+	if i < 0 {
+		r := negativeLimit.At(ast.Location(n), clause)
+		if clause == "OFFSET" {
+			r.SQLState = "2201X"
+		}
+		return 0, r
+	}
+	return i, nil
 }

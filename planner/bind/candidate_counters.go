@@ -157,8 +157,8 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*Found, *refuse.Refusal) {
 		if i == 0 {
 			first = own
 		}
-		if own.choice || own.typ != first.typ || own.counter != first.counter || (own.formula == nil) != (first.formula == nil) ||
-			own.formula != nil && !ast.SameTree(own.formula, first.formula) || len(sub.Q.Counters) != len(f.each[0].Q.Counters) {
+		if own.choice || own.Type != first.Type || own.Counter != first.Counter || (own.Formula == nil) != (first.Formula == nil) ||
+			own.Formula != nil && !ast.SameTree(own.Formula, first.Formula) || len(sub.Q.Counters) != len(f.each[0].Q.Counters) {
 			return nil, candidateAggregate.At(int(call.Location))
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// resolve finds what a name in FROM means: a private table, or a relation of the sandbox.
-func (b *Binder) resolve(v *pg.RangeVar) (private *policy.Table, other plans.Relation, refusal *refuse.Refusal) {
+// Resolve finds what a name in FROM means: a private table, or a relation of the sandbox.
+func (b *Binder) Resolve(v *pg.RangeVar) (private *policy.Table, other plans.Relation, refusal *refuse.Refusal) {
 	pos := int(v.Location)
 	d := b.Context.Dataset
 	if v.Catalogname != "" && (d == nil || v.Catalogname != d.ID) {
@@ -75,7 +75,7 @@ func (b *Binder) resolveIn(schema, name string, pos int) (*policy.Table, plans.R
 
 // Named is the relation that a name in FROM means, and its columns; nil: it is not known by its columns.
 func (b *Binder) Named(v *pg.RangeVar) (schema, name string, columns []string) {
-	t, other, refusal := b.resolve(v)
+	t, other, refusal := b.Resolve(v)
 	if refusal != nil {
 		return "", "", nil
 	}
@@ -102,4 +102,19 @@ func (b *Binder) table(t *policy.Table) (*policy.Table, plans.Relation, *refuse.
 		return nil, plans.Relation{Schema: t.Schema, Name: t.Name, Public: t}, nil
 	}
 	return b.Open.Table(t), plans.Relation{}, nil
+}
+
+// releaseNamed finds a release that is a table of schema dp.
+func (b *Binder) releaseNamed(name string) *policy.Release {
+	if b.Context.Dataset == nil {
+		return nil
+	}
+	for _, t := range b.Context.Dataset.Tables {
+		for _, r := range append(t.Synthetics[:len(t.Synthetics):len(t.Synthetics)], t.Sessions...) {
+			if r.Name == name {
+				return r
+			}
+		}
+	}
+	return nil
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// around says of a name that is not found whether the query around has it: the sub-query is then counted for each row of
+// Around says of a name that is not found whether the query around has it: the sub-query is then counted for each row of
 // that query, which is no single question, and what is wrong is not the name.
-func (b *Binder) around(refusal *refuse.Refusal) *refuse.Refusal {
+func (b *Binder) Around(refusal *refuse.Refusal) *refuse.Refusal {
 	if refusal != nil && refusal.ID == refuse.UnknownFunction.ID && refusal.Hint == refuse.UnknownFunction.Hint {
 		return b.otherwiseNamed(refusal)
 	}
-	if refusal == nil || refusal.Position == 0 || refusal.ID != unknownAlias.ID && refusal.ID != semantics.UnknownColumn.ID {
+	if refusal == nil || refusal.Position == 0 || refusal.ID != UnknownAlias.ID && refusal.ID != semantics.UnknownColumn.ID {
 		return refusal
 	}
 	words, enclosing := reference(b.Top.ProtoReflect(), int32(refusal.Position-1))

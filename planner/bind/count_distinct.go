@@ -53,7 +53,7 @@ func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Exp
 	if !v.Row && v.Of[0].IsConstant() && !g.b.Params.Describing && semantics.MustConstant(v.Of[0]) == nil {
 		where = append(where, semantics.ConstantExpr(false, policy.Bool, pos))
 	}
-	return &Found{key: -1, counter: g.Q.Add(linear.Counter{Where: where, Values: v}), typ: policy.Int8}, nil
+	return &Found{Key: -1, Counter: g.Q.Add(linear.Counter{Where: where, Values: v}), Type: policy.Int8}, nil
 }
 
 // taken reads count(DISTINCT CASE WHEN p THEN x END), which is count(DISTINCT x) FILTER (WHERE p).
@@ -82,5 +82,5 @@ func (g *Grouping) differentKeys(k *linear.Key, where []*semantics.Expr, pos int
 	case !k.Column.Unit:
 		c.Units.Key = slices.Index(g.Rows.Table.Keys, k.Column)
 	}
-	return &Found{key: -1, counter: g.Q.Add(c), typ: policy.Int8}, nil
+	return &Found{Key: -1, Counter: g.Q.Add(c), Type: policy.Int8}, nil
 }

@@ -209,7 +209,7 @@ func (b *Binder) partners(r *Rows, sel *pg.SelectStmt, m *derived.Marked, pos in
 	if IsGrouped(sel) || sel.Larg != nil {
 		return nil, nil
 	}
-	scope, refusal := b.with(sel, r.scope)
+	scope, refusal := b.With(sel, r.scope)
 	if refusal != nil {
 		return nil, refusal
 	}

@@ -24,7 +24,7 @@ type Grouping struct {
 	placed  map[int]*pg.Node // by key: the item of SELECT that GROUP BY names it by, by place or name
 	twice   *pg.Node         // an item of GROUP BY that names a key by another item of SELECT, which PostgreSQL takes for another key
 	Targets []Target
-	above   bool            // DISTINCT remains above the leaf
+	Above   bool            // DISTINCT remains above the leaf
 	centred map[string]bool // arguments, by canonical text, of aggregates about a mean
 	values  map[string]*linear.Argument
 	Alarms  map[*pg.Node]*Found // comparisons of a count with a constant, where nothing else is shown
@@ -151,7 +151,7 @@ func (g *Grouping) findKeys() *refuse.Refusal {
 		}
 		return nil
 	}
-	g.above = len(g.Sel.DistinctClause) > 0
+	g.Above = len(g.Sel.DistinctClause) > 0
 	if refusal := g.groupClause(); refusal != nil {
 		return refusal
 	}
@@ -163,7 +163,7 @@ func (g *Grouping) GroupItem(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	if c := n.GetAConst(); c != nil && c.GetIval() != nil && !c.Isnull {
 		i := int(c.GetIval().Ival)
 		if i < 1 || i > len(g.Targets) {
-			return nil, badOrdinal.At(int(c.Location), "GROUP BY", i)
+			return nil, BadOrdinal.At(int(c.Location), "GROUP BY", i)
 		}
 		return g.Targets[i-1].Node, nil
 	}
@@ -220,19 +220,19 @@ func (g *Grouping) key(n *pg.Node) (int, *refuse.Refusal) {
 
 // Found is what a node above the leaf reads from it: a key, or a counter with the type that SQL gives its aggregate.
 type Found struct {
-	key, counter int      // −1: not that
-	formula      *pg.Node // over the leaf's columns, in neither case
-	typ          policy.Type
+	Key, Counter int      // −1: not that
+	Formula      *pg.Node // over the leaf's columns, in neither case
+	Type         policy.Type
 	choice       bool // the counter is a choice, of the type
 }
 
-// look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
-func (g *Grouping) look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
+// Look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
+func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 	if f := g.Alarms[n]; f != nil {
 		return f, nil
 	}
 	if g.Fanned != nil && g.Fanned.ranking != nil && n == g.Fanned.label {
-		return &Found{key: -1, counter: 0, typ: policy.Int8}, nil
+		return &Found{Key: -1, Counter: 0, Type: policy.Int8}, nil
 	}
 	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
 		if place != "" {
@@ -262,7 +262,7 @@ func (g *Grouping) look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 	}
 	for _, canon := range []string{e.Canon, g.settledCanon(e)} {
 		if k, known := g.keyAt[canon]; known {
-			return &Found{key: k, counter: -1, typ: g.Q.Keys[k].Type()}, nil
+			return &Found{Key: k, Counter: -1, Type: g.Q.Keys[k].Type()}, nil
 		}
 	}
 	if isColumn {
@@ -281,37 +281,37 @@ func (g *Grouping) keyElsewhere(n *pg.Node) *Found {
 		return nil
 	}
 	if k, known := g.keyAt[e.Canon]; known {
-		return &Found{key: k, counter: -1, typ: g.Q.Keys[k].Type()}
+		return &Found{Key: k, Counter: -1, Type: g.Q.Keys[k].Type()}
 	}
 	return nil
 }
 
 // Hook is look for expressions over the leaf's row: its keys, then its counters.
 func (g *Grouping) Hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
-	f, refusal := g.look(n, "")
+	f, refusal := g.Look(n, "")
 	if f == nil || refusal != nil {
 		return nil, refusal
 	}
 	pos := ast.Location(n)
-	if f.formula != nil {
-		return (&semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.leafColumn, Place: "SELECT"}).Expr(f.formula)
+	if f.Formula != nil {
+		return (&semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.leafColumn, Place: "SELECT"}).Expr(f.Formula)
 	}
-	if f.key >= 0 {
-		k := g.Q.Keys[f.key]
-		return semantics.ColumnExpr(f.key, k.Type(), k.Typmod(), pos), nil
+	if f.Key >= 0 {
+		k := g.Q.Keys[f.Key]
+		return semantics.ColumnExpr(f.Key, k.Type(), k.Typmod(), pos), nil
 	}
 	if f.choice {
-		return semantics.ColumnExpr(len(g.Q.Keys)+f.counter, f.typ, -1, pos), nil
+		return semantics.ColumnExpr(len(g.Q.Keys)+f.Counter, f.Type, -1, pos), nil
 	}
-	e := semantics.ColumnExpr(len(g.Q.Keys)+f.counter, policy.Int8, -1, pos)
-	if f.typ == policy.Int8 {
+	e := semantics.ColumnExpr(len(g.Q.Keys)+f.Counter, policy.Int8, -1, pos)
+	if f.Type == policy.Int8 {
 		return e, nil
 	}
-	s, err := g.b.Env.Cast(e.Expr, f.typ, -1)
+	s, err := g.b.Env.Cast(e.Expr, f.Type, -1)
 	if err != nil {
 		return nil, semantics.ScalarRefusal(err, pos)
 	}
-	return semantics.Node(semantics.FormOther, "cast:"+f.typ.Name(), s, pos, e), nil
+	return semantics.Node(semantics.FormOther, "cast:"+f.Type.Name(), s, pos, e), nil
 }
 
 // leafColumn resolves a column of the leaf in a formula.

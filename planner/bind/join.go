@@ -26,7 +26,7 @@ type joining struct {
 }
 
 // joinRows are the private rows of a join: pairs of rows of the same unit.
-func (b *Binder) joinRows(j *pg.JoinExpr, scope *cte) (*Rows, *refuse.Refusal) {
+func (b *Binder) joinRows(j *pg.JoinExpr, scope *Scope) (*Rows, *refuse.Refusal) {
 	left, refusal := b.itemRows(j.Larg, scope)
 	if refusal != nil {
 		return nil, refusal
@@ -66,7 +66,7 @@ func (b *Binder) joinRows(j *pg.JoinExpr, scope *cte) (*Rows, *refuse.Refusal) {
 }
 
 // joinPublic joins private rows with a table that is not private.
-func (b *Binder) joinPublic(j *pg.JoinExpr, left, right *Rows, scope *cte) (*Rows, *refuse.Refusal) {
+func (b *Binder) joinPublic(j *pg.JoinExpr, left, right *Rows, scope *Scope) (*Rows, *refuse.Refusal) {
 	private, public := left, j.Rarg
 	how := joining{quals: ast.Conjuncts(j.Quals), natural: j.IsNatural, using: ast.Strings(j.UsingClause)}
 	if left == nil {
@@ -286,10 +286,10 @@ func inSight(n *pg.Node, left, right *Rows) (refusal *refuse.Refusal) {
 		switch {
 		case first == nil && second == nil:
 			if len(names) == 1 {
-				refusal = ambiguous.At(ast.Location(n), names[0])
+				refusal = Ambiguous.At(ast.Location(n), names[0])
 			}
 		case first == nil || second == nil:
-		case second.ID == unknownAlias.ID || first.ID == keyOnly.ID || first.ID == semantics.UnknownColumn.ID && second.ID == semantics.UnknownColumn.ID && nearer(first, second):
+		case second.ID == UnknownAlias.ID || first.ID == keyOnly.ID || first.ID == semantics.UnknownColumn.ID && second.ID == semantics.UnknownColumn.ID && nearer(first, second):
 			refusal = first
 		default:
 			refusal = second

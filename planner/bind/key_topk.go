@@ -10,7 +10,7 @@ import (
 // findTop notes that a grouping shows the first n keys alone.
 func (g *Grouping) findTop() {
 	sel := g.Sel
-	if len(g.Q.Keys) == 0 || g.Q.Sets != nil || g.above || sel.HavingClause != nil || sel.LimitOffset != nil || len(sel.SortClause) != 1 ||
+	if len(g.Q.Keys) == 0 || g.Q.Sets != nil || g.Above || sel.HavingClause != nil || sel.LimitOffset != nil || len(sel.SortClause) != 1 ||
 		sel.LimitCount == nil || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES {
 		return
 	}

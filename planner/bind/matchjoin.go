@@ -83,12 +83,12 @@ func (m *matcher) conditions() *refuse.Refusal {
 		other, also := m.public.Column(fields, pos)
 		switch {
 		case missing == nil && also == nil:
-			return nil, ambiguous.At(pos, fields[len(fields)-1])
+			return nil, Ambiguous.At(pos, fields[len(fields)-1])
 		case missing == nil:
 			return own, nil
 		case also == nil:
 			return other.Shifted(n), nil
-		case missing.ID == unknownAlias.ID:
+		case missing.ID == UnknownAlias.ID:
 			return nil, also
 		}
 		return nil, missing
@@ -334,7 +334,7 @@ func missingOf(v *linear.DistinctValues, row scalar.Row) bool {
 
 // meetOrMatch joins rows with a list that no equation ties to them: side by side, where the SELECT allows that, else row by
 // row.
-func (b *Binder) meetOrMatch(from *Rows, n *pg.Node, scope *cte, how joining, match func() (*Rows, *refuse.Refusal)) (*Rows, *refuse.Refusal) {
+func (b *Binder) meetOrMatch(from *Rows, n *pg.Node, scope *Scope, how joining, match func() (*Rows, *refuse.Refusal)) (*Rows, *refuse.Refusal) {
 	out, refusal := b.meet(from, n, scope, how)
 	if refusal != nil {
 		if alone, other := match(); other == nil {

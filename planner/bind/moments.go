@@ -330,5 +330,5 @@ func (w *formula) found(text string, typ policy.Type) (*Found, *refuse.Refusal) 
 	if err != nil {
 		return nil, semantics.Unsupported.At(-1, "this aggregate cannot be written")
 	}
-	return &Found{key: -1, counter: -1, typ: typ, formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
+	return &Found{Key: -1, Counter: -1, Type: typ, Formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
 }

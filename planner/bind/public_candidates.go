@@ -37,14 +37,14 @@ const maxCandidates = 1 << 10
 const virtualColumn = 1 << 20
 
 // meet joins private rows with a public list.
-func (b *Binder) meet(from *Rows, n *pg.Node, scope *cte, j joining) (*Rows, *refuse.Refusal) {
+func (b *Binder) meet(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
 	list, refusal := b.candidatesOf(from, n, scope)
 	if refusal != nil {
 		return nil, refusal
 	}
 	switch {
 	case list == nil:
-		return nil, privateJoin.At(j.pos, from.Table.Name)
+		return nil, PrivateJoin.At(j.pos, from.Table.Name)
 	case from.fan != nil:
 		return nil, candidateRows.At(j.pos, "joined with a second list")
 	case j.outer:
@@ -90,7 +90,7 @@ func (r *Rows) meeting(candidate int) *Rows {
 
 // candidatesOf reads a public list: a public table, VALUES, generate_series or unnest of constants, or a projection of
 // one. Nil: it is none of them. From is nil where the list may not read private rows.
-func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *cte) (*candidates, *refuse.Refusal) {
+func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *Scope) (*candidates, *refuse.Refusal) {
 	var list *candidates
 	var refusal *refuse.Refusal
 	var alias *pg.Alias
@@ -124,7 +124,7 @@ func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *cte) (*candidates, 
 	if alias != nil {
 		list.alias = alias.Aliasname
 		if len(alias.Colnames) > len(list.names) {
-			return nil, columnCount.At(ast.Location(n), list.alias, len(list.names), len(alias.Colnames))
+			return nil, ColumnCount.At(ast.Location(n), list.alias, len(list.names), len(alias.Colnames))
 		}
 		copy(list.names, ast.Strings(alias.Colnames))
 	}
@@ -158,14 +158,14 @@ func (b *Binder) tableCandidates(t *policy.Table, pos int) (*candidates, *refuse
 }
 
 // selectCandidates are those of VALUES, or of a SELECT that filters and projects a list; nil for others.
-func (b *Binder) selectCandidates(from *Rows, sel *pg.SelectStmt, scope *cte) (*candidates, *refuse.Refusal) {
+func (b *Binder) selectCandidates(from *Rows, sel *pg.SelectStmt, scope *Scope) (*candidates, *refuse.Refusal) {
 	if sel == nil || sel.Larg != nil || sel.WithClause != nil || sel.IntoClause != nil || len(sel.LockingClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil {
 		return nil, nil
 	}
 	if len(sel.ValuesLists) > 0 {
 		return b.valuesCandidates(from, sel)
 	}
-	if isDistinctOn(sel) || len(sel.GroupClause) > 0 || sel.HavingClause != nil {
+	if IsDistinctOn(sel) || len(sel.GroupClause) > 0 || sel.HavingClause != nil {
 		return nil, nil
 	}
 	if len(sel.FromClause) == 0 && len(sel.TargetList) == 1 && sel.WhereClause == nil {

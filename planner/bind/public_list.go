@@ -78,7 +78,7 @@ func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 
 // isListing tells a SELECT from one relation that neither groups its rows nor takes some of them.
 func isListing(sel *pg.SelectStmt) bool {
-	if sel == nil || len(sel.FromClause) != 1 || sel.Larg != nil || sel.WithClause != nil || sel.LimitCount != nil || sel.LimitOffset != nil || isDistinctOn(sel) ||
+	if sel == nil || len(sel.FromClause) != 1 || sel.Larg != nil || sel.WithClause != nil || sel.LimitCount != nil || sel.LimitOffset != nil || IsDistinctOn(sel) ||
 		len(sel.GroupClause) > 0 || sel.HavingClause != nil || sel.IntoClause != nil || len(sel.LockingClause) > 0 {
 		return false
 	}
@@ -134,7 +134,7 @@ func (l *listed) on(row []policy.Value) *semantics.Translator {
 		switch {
 		case refusal == nil:
 			return semantics.ConstantExpr(row[e.Cols[0]], e.Type(), pos), nil
-		case refusal.ID == ambiguous.ID:
+		case refusal.ID == Ambiguous.ID:
 			return nil, refusal
 		}
 		return around(fields, pos)

@@ -19,19 +19,19 @@ import (
 // are matched row by row (matchjoin.go).
 
 // publicTable finds the public table that an item of FROM names.
-func (b *Binder) publicTable(n *pg.Node, scope *cte) (t *policy.Table, alias *pg.Alias) {
+func (b *Binder) publicTable(n *pg.Node, scope *Scope) (t *policy.Table, alias *pg.Alias) {
 	v := n.GetRangeVar()
-	if v == nil || v.Schemaname == "" && scope.find(v.Relname) != nil {
+	if v == nil || v.Schemaname == "" && scope.Find(v.Relname) != nil {
 		return nil, nil
 	}
-	if _, other, refusal := b.resolve(v); refusal == nil && other.Public != nil {
+	if _, other, refusal := b.Resolve(v); refusal == nil && other.Public != nil {
 		return other.Public, v.Alias
 	}
 	return nil, nil
 }
 
 // lookUp joins a public table to private rows.
-func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *cte, j joining) (*Rows, *refuse.Refusal) {
+func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
 	t, alias := b.publicTable(n, scope)
 	if t == nil {
 		return b.meet(from, n, scope, j)

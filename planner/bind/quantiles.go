@@ -86,7 +86,7 @@ func (g *Grouping) selected(name string, f *pg.FuncCall) (*Found, *refuse.Refusa
 			}
 		}
 		last = g.selectionFor(mechanisms.Quantiles, arg, where, share, typ, between)
-		columns = append(columns, plans.LeafName(g.Leaf)+"."+g.Q.ColumnName(last.counter))
+		columns = append(columns, plans.LeafName(g.Leaf)+"."+g.Q.ColumnName(last.Counter))
 	}
 	if !array {
 		return last, nil
@@ -95,7 +95,7 @@ func (g *Grouping) selected(name string, f *pg.FuncCall) (*Found, *refuse.Refusa
 	if err != nil {
 		return nil, semantics.Unsupported.At(pos, "this aggregate cannot be written")
 	}
-	return &Found{key: -1, counter: -1, typ: typ, formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
+	return &Found{Key: -1, Counter: -1, Type: typ, Formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
 }
 
 // medianWritten is median(x), which other databases have, as PostgreSQL writes it: percentile_cont(0.5) WITHIN GROUP (ORDER BY x).
@@ -293,7 +293,7 @@ func (g *Grouping) selectionFor(kind mechanisms.ChoiceKind, arg *semantics.Expr,
 		at = len(g.Q.Counters)
 		g.Q.Counters = append(g.Q.Counters, linear.Counter{Choice: own, Canon: canon})
 	}
-	return &Found{key: -1, counter: at, typ: typ, choice: true}
+	return &Found{Key: -1, Counter: at, Type: typ, choice: true}
 }
 
 func FirstColumn(f *pg.FuncCall) []*pg.Node {

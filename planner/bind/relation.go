@@ -27,7 +27,7 @@ type Rows struct {
 	equal          [][2]*policy.Column             // keys that are known to be equal in each row
 	marks          []mark                          // columns that say whether the unit has rows elsewhere
 	asked          *linear.Question                // what is asked of them, once that is known
-	scope          *cte                            // the WITH queries in sight
+	scope          *Scope                          // the WITH queries in sight
 	fan            *candidates                     // the public list that they meet, nil: none
 	met            bool                            // as they meet one candidate of a list
 	matched        func() (*Rows, *refuse.Refusal) // of rows with fan, where there is another way: the rows as they match the list one by one
@@ -48,6 +48,13 @@ type mark struct {
 	canon  string
 	column int
 }
+
+// Names are the columns' names, Exprs what each of them is over the table's columns, Where the conditions that narrow the rows, and Pos
+// is where the statement names them.
+func (r *Rows) Names() []string          { return r.names }
+func (r *Rows) Exprs() []*semantics.Expr { return r.exprs }
+func (r *Rows) Where() []*semantics.Expr { return r.where }
+func (r *Rows) Pos() int                 { return r.pos }
 
 // tableRows are the rows of a table of the policy.
 func tableRows(t *policy.Table, pos int) *Rows {
@@ -73,7 +80,7 @@ func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
 		out.parts[0].to = len(out.names)
 	}
 	if names := ast.Strings(a.Colnames); len(names) > len(out.names) {
-		return nil, columnCount.At(r.pos, a.Aliasname, len(out.names), len(names))
+		return nil, ColumnCount.At(r.pos, a.Aliasname, len(out.names), len(names))
 	} else if len(names) > 0 {
 		out.names = append(append([]string{}, names...), out.names[len(names):]...)
 	}
@@ -91,7 +98,7 @@ func (r *Rows) Column(fields []string, pos int) (*semantics.Expr, *refuse.Refusa
 	name := fields[len(fields)-1]
 	parts := r.named(fields[:len(fields)-1])
 	if len(parts) == 0 {
-		return nil, unknownAlias.At(pos, strings.Join(fields[:len(fields)-1], "."))
+		return nil, UnknownAlias.At(pos, strings.Join(fields[:len(fields)-1], "."))
 	}
 	found := -1
 	for _, p := range parts {
@@ -100,7 +107,7 @@ func (r *Rows) Column(fields []string, pos int) (*semantics.Expr, *refuse.Refusa
 				continue
 			}
 			if found >= 0 {
-				return nil, ambiguous.At(pos, name)
+				return nil, Ambiguous.At(pos, name)
 			}
 			found = i
 		}
@@ -151,7 +158,7 @@ func (r *Rows) key(fields []string, pos int) (*linear.Key, *refuse.Refusal) {
 				continue
 			}
 			if found != nil && !r.areEqual(found.Column, k.Column) {
-				return nil, ambiguous.At(pos, k.Name)
+				return nil, Ambiguous.At(pos, k.Name)
 			}
 			if found == nil {
 				found = k

@@ -21,7 +21,7 @@ import (
 func (f *fanned) findRanking() {
 	g := f.g
 	sel := g.Sel
-	if g.above || len(f.privateKeys()) > 0 || sel.HavingClause != nil || sel.LimitOffset != nil || len(sel.SortClause) != 1 || sel.LimitCount == nil ||
+	if g.Above || len(f.privateKeys()) > 0 || sel.HavingClause != nil || sel.LimitOffset != nil || len(sel.SortClause) != 1 || sel.LimitCount == nil ||
 		sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES {
 		return
 	}
@@ -118,7 +118,7 @@ func (g *Grouping) term(call *pg.FuncCall, factors []*pg.Node) *linear.Term {
 	scratch := *g
 	scratch.Q = &linear.Question{Table: g.Rows.Table}
 	found, refusal := scratch.Aggregate(call)
-	if refusal != nil || found.formula != nil || found.counter < 0 || len(scratch.Q.Counters) != 1 {
+	if refusal != nil || found.Formula != nil || found.Counter < 0 || len(scratch.Q.Counters) != 1 {
 		return nil
 	}
 	c := scratch.Q.Counters[0]

@@ -113,9 +113,9 @@ func (c *candidates) typed(t policy.Type) *candidates {
 // all rows before any is used, so that LIMIT does not help.
 const maxSeriesRows = 1 << 20
 
-// seriesBounded refuses generate_series with constant ends that makes more rows. What its ends are only when it runs is
+// SeriesBounded refuses generate_series with constant ends that makes more rows. What its ends are only when it runs is
 // bounded by the sandbox's time and memory.
-func (b *Binder) seriesBounded(f *pg.FuncCall) *refuse.Refusal {
+func (b *Binder) SeriesBounded(f *pg.FuncCall) *refuse.Refusal {
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil || name != "generate_series" || len(f.Args) < 2 || len(f.Args) > 3 {
 		return nil

@@ -205,7 +205,7 @@ func (g *Grouping) level(f *pg.GroupingFunc) (*Found, *refuse.Refusal) {
 	if !known {
 		return nil, refuse.Construct.At(int(f.Location), "GROUPING in this place")
 	}
-	return &Found{key: k, counter: -1, typ: policy.Int4}, nil
+	return &Found{Key: k, Counter: -1, Type: policy.Int4}, nil
 }
 
 // LevelOf is grouping(keys…) in the rows of a set: a bit for each key, 1 where the rows are not grouped by it.

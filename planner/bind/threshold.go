@@ -24,7 +24,7 @@ const maxThreshold = 1 << 53
 
 // findThresholds notes the comparisons of a SELECT that shows nothing else of its rows.
 func (g *Grouping) findThresholds() {
-	if g.b.Context.Settings.Alarms == 0 || g.b.Context.Settings.MaxError > 0 || len(g.Q.Keys) > 0 || g.Q.Sets != nil || g.above || g.Fanned != nil {
+	if g.b.Context.Settings.Alarms == 0 || g.b.Context.Settings.MaxError > 0 || len(g.Q.Keys) > 0 || g.Q.Sets != nil || g.Above || g.Fanned != nil {
 		return
 	}
 	found := map[*pg.Node]*Found{}
@@ -118,7 +118,7 @@ func (g *Grouping) countedWhere(call *pg.FuncCall) ([]*semantics.Expr, bool) {
 	scratch := *g
 	scratch.Q = &linear.Question{Table: g.Rows.Table}
 	found, refusal := scratch.Aggregate(call)
-	if refusal != nil || found.formula != nil || found.counter != 0 || len(scratch.Q.Counters) != 1 {
+	if refusal != nil || found.Formula != nil || found.Counter != 0 || len(scratch.Q.Counters) != 1 {
 		return nil, false
 	}
 	c := scratch.Q.Counters[0]
@@ -170,7 +170,7 @@ func (g *Grouping) thresholdFor(a linear.ThresholdTest, not bool) *Found {
 		if err != nil {
 			return nil
 		}
-		return &Found{key: -1, counter: -1, typ: policy.Bool, formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}
+		return &Found{Key: -1, Counter: -1, Type: policy.Bool, Formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}
 	}
-	return &Found{key: -1, counter: at, typ: policy.Bool, choice: true}
+	return &Found{Key: -1, Counter: at, Type: policy.Bool, choice: true}
 }

@@ -22,8 +22,8 @@ type branch struct {
 	names []*pg.Node // the constants, by column; nil in the count's place
 }
 
-// readBranches rewrites such a statement; any other is returned as it is. Trees of the statement are shared, never changed.
-func (b *Binder) readBranches(sel *pg.SelectStmt) *pg.SelectStmt {
+// TopOfUnion rewrites such a statement; any other is returned as it is. Trees of the statement are shared, never changed.
+func (b *Binder) TopOfUnion(sel *pg.SelectStmt) *pg.SelectStmt {
 	union, alias, columns := branchesOf(sel)
 	if union == nil || len(sel.SortClause) != 1 || sel.LimitCount == nil || sel.LimitOffset != nil || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES ||
 		len(sel.DistinctClause) > 0 || IsGrouped(sel) || sel.WhereClause != nil || len(sel.WindowClause) > 0 {
@@ -105,7 +105,7 @@ func equalTrees(a, b []*pg.Node) bool { return slices.EqualFunc(a, b, ast.SameTr
 // readBranch reads SELECT constants, count FROM … WHERE …
 func readBranch(sel *pg.SelectStmt) (a *branch, count int) {
 	if sel.Op != pg.SetOperation_SETOP_NONE || len(sel.ValuesLists) > 0 || len(sel.GroupClause) > 0 || sel.HavingClause != nil || len(sel.DistinctClause) > 0 ||
-		len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil || sel.WithClause != nil || len(sel.FromClause) == 0 || ast.Holds(sel.WhereClause, isSubLink) {
+		len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil || sel.WithClause != nil || len(sel.FromClause) == 0 || ast.Holds(sel.WhereClause, ast.IsSubLink) {
 		return nil, 0
 	}
 	a, count = &branch{sel: sel, names: make([]*pg.Node, len(sel.TargetList))}, -1
@@ -116,7 +116,7 @@ func readBranch(sel *pg.SelectStmt) (a *branch, count int) {
 		val := n.GetResTarget().Val
 		if f := val.GetFuncCall(); f != nil && ast.IsAggregate(f) {
 			name, refusal := ast.FunctionName(f)
-			if count >= 0 || refusal != nil || name != "count" || f.AggDistinct || f.Over != nil || !f.AggStar && len(f.Args) != 1 || ast.Holds(val, isSubLink) {
+			if count >= 0 || refusal != nil || name != "count" || f.AggDistinct || f.Over != nil || !f.AggStar && len(f.Args) != 1 || ast.Holds(val, ast.IsSubLink) {
 				return nil, 0
 			}
 			if count = i; f.AggFilter != nil {
@@ -127,7 +127,7 @@ func readBranch(sel *pg.SelectStmt) (a *branch, count int) {
 			}
 			continue
 		}
-		if ast.Holds(val, func(n *pg.Node) bool { return n.GetColumnRef() != nil || isSubLink(n) || n.GetFuncCall() != nil }) {
+		if ast.Holds(val, func(n *pg.Node) bool { return n.GetColumnRef() != nil || ast.IsSubLink(n) || n.GetFuncCall() != nil }) {
 			return nil, 0
 		}
 		a.names[i] = val
@@ -146,7 +146,7 @@ func refersTo(n *pg.Node, name string) bool {
 
 // readsColumn tells whether an expression reads a column of the sub-query, or all of them.
 func readsColumn(n *pg.Node, name string) bool {
-	return ast.Holds(n, func(n *pg.Node) bool { return isStar(n) || refersTo(n, name) || isSubLink(n) })
+	return ast.Holds(n, func(n *pg.Node) bool { return isStar(n) || refersTo(n, name) || ast.IsSubLink(n) })
 }
 
 // The names of the list that arms become, which no column of a policy has.
@@ -196,7 +196,7 @@ func topKOf(branches []*branch, names []string, count int, limit *pg.Node) *pg.S
 }
 
 // branchRows are the private rows of a UNION ALL of rows of one table: each row once for each arm that passes it on.
-func (b *Binder) branchRows(sel *pg.SelectStmt, scope *cte) (*Rows, *refuse.Refusal) {
+func (b *Binder) branchRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
 	var branches []*Rows
 	var read func(sel *pg.SelectStmt) (bool, *refuse.Refusal)
 	read = func(sel *pg.SelectStmt) (bool, *refuse.Refusal) {

@@ -60,7 +60,7 @@ func (b *Binder) viewColumns(t *policy.Table, found *Rows, pos int) (*Rows, *ref
 		case at < 0:
 			return nil, viewColumn.At(pos, t.Name, c.Name)
 		case slices.Contains(found.names[at+1:], c.Name):
-			return nil, ambiguous.At(pos, c.Name)
+			return nil, Ambiguous.At(pos, c.Name)
 		}
 		e := found.exprs[at]
 		if e.Type() == policy.Unknown {

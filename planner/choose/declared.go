@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
@@ -77,7 +76,7 @@ func hint(r *policy.Release) string {
 // that grows is drawn when it is read, by the clock.
 func DeclaredMeasure(r *policy.Release) (*plans.Measure, error) {
 	if r.Kind == policy.OnlineRelease || r.Kind == policy.SyntheticRelease {
-		return bind.InstanceOf(r)
+		return reuse.InstanceOf(r)
 	}
 	s := linear.Identity(r.Table, r.Columns)
 	if r.Grows() {

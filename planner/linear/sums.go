@@ -2,6 +2,7 @@ package linear
 
 import (
 	"encoding/binary"
+	"math/big"
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -147,3 +148,11 @@ func CountersOf(sums []*plans.Sum) []mechanisms.Counter {
 // squared range (mechanisms.Counter): a mean m = S/n errs by (δS − m·δn)/n, and m², in units of the squared half-range, is
 // a third on average over the range.
 const countWeight = 1. / 3
+
+// UnitOf is what one of the whole numbers of a sum is worth.
+func UnitOf(s *Summand) *big.Rat {
+	if s == nil {
+		return nil
+	}
+	return s.Unit
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
@@ -57,7 +58,7 @@ func requestsOf(s parse.Statement, at int, c reuse.Context) (asks []*workRequest
 	b := bind.NewBinder(c, &semantics.Parameters{Values: []policy.Value{}, Types: s.ParamTypes})
 	o := &discovery.Keys{Found: map[*policy.Column]*discovery.Finding{}, Values: map[*policy.Column][]string{}, Tables: map[*policy.Table]*policy.Table{}}
 	b.Open, b.Text, b.Top = o, s.Text, s.Select()
-	if _, refusal = b.Bind(b.Top); refusal != nil {
+	if _, refusal = outerquery.Bind(b); refusal != nil {
 		return nil, s.Placed(refusal)
 	}
 	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: o}

@@ -1,4 +1,4 @@
-package bind
+package outerquery
 
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -33,7 +33,7 @@ func (d *direct) Failing() *refuse.Refusal {
 }
 
 // failingClause finds constant errors in the clauses of a SELECT that goes to the engine.
-func (b *Binder) failingClause(sel *pg.SelectStmt) *refuse.Refusal {
+func (b *Query) failingClause(sel *pg.SelectStmt) *refuse.Refusal {
 	for _, list := range [][]*pg.Node{sel.TargetList, sel.GroupClause, sel.SortClause, {sel.WhereClause, sel.HavingClause}} {
 		for _, n := range list {
 			if refusal := b.failingNode(n); refusal != nil {
@@ -53,7 +53,7 @@ func (b *Binder) failingClause(sel *pg.SelectStmt) *refuse.Refusal {
 }
 
 // failingNode looks for the largest constant parts of an expression. It does not look below what may cut them off.
-func (b *Binder) failingNode(n *pg.Node) *refuse.Refusal {
+func (b *Query) failingNode(n *pg.Node) *refuse.Refusal {
 	if n.GetNode() == nil {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (b *Binder) failingNode(n *pg.Node) *refuse.Refusal {
 
 // constantAt is a node as a constant expression, nil where it is none or package scalar does not know it. A parameter
 // without a value says nothing.
-func (b *Binder) constantAt(n *pg.Node) *semantics.Expr {
+func (b *Query) constantAt(n *pg.Node) *semantics.Expr {
 	switch n.GetNode().(type) {
 	case *pg.Node_AExpr, *pg.Node_BoolExpr, *pg.Node_FuncCall, *pg.Node_TypeCast, *pg.Node_CaseExpr, *pg.Node_CoalesceExpr, *pg.Node_MinMaxExpr, *pg.Node_AConst, *pg.Node_ParamRef:
 	default:

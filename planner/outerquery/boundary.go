@@ -1,10 +1,18 @@
-package bind
+// Package outerquery cuts a statement at the privacy boundary and binds what stands above it: a projection that Go evaluates, where that is
+// enough, or a tree for the sandbox, in which nothing stands that is not on the list. The SELECTs below the boundary are package bind's. Of
+//
+//	SELECT ward, n * 2 FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t ORDER BY n DESC LIMIT 3
+//
+// the sub-query becomes a question (bind), and the SELECT around it a projection of leaf_1 (projection.go), with two columns, an order and
+// a limit. Had it a window function, tree.go would write it for an engine.
+package outerquery
 
 import (
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -13,34 +21,49 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// bound is what a statement is bound to above its questions.
-type bound struct {
+// Query binds what stands above the questions of one statement, over what the Binder makes of the SELECTs below.
+type Query struct {
+	*bind.Binder
+	relations []plans.Relation
+	synthetic []*SyntheticTable
+	probed    []*policy.Table
+}
+
+// Bound is what a statement is bound to above its questions.
+type Bound struct {
 	plans.Outer
-	Columns []plans.OutColumn
-	Shown   *Shown // nil: no column is a count as it is, or none that can be told here
-	Direct  *direct
+	Columns   []plans.OutColumn
+	Shown     *Shown // nil: no column is a count as it is, or none that can be told here
+	Direct    *direct
+	Synthetic []*SyntheticTable
+	Probed    []*policy.Table // whose rows were asked for: none are shown
 }
 
-// Bind plans the outer query of a statement, collecting its questions.
-func (b *Binder) Bind(sel *pg.SelectStmt) (*bound, *refuse.Refusal) {
-	out, refusal := b.outer(sel)
-	return out, b.around(refusal)
+// Bind plans the outer query of the binder's statement, which collects its questions.
+func Bind(b *bind.Binder) (*Bound, *refuse.Refusal) {
+	q := &Query{Binder: b}
+	out, refusal := q.outer(b.Top)
+	if refusal != nil {
+		return nil, b.Around(refusal)
+	}
+	out.Synthetic, out.Probed = q.synthetic, q.probed
+	return out, nil
 }
 
-func (b *Binder) outer(sel *pg.SelectStmt) (*bound, *refuse.Refusal) {
+func (b *Query) outer(sel *pg.SelectStmt) (*Bound, *refuse.Refusal) {
 	if sel.IntoClause != nil {
 		return nil, refuse.IntoTable.At(-1)
 	}
 	if len(sel.LockingClause) > 0 {
-		return nil, refuse.RowLocks.At(-1, lockName(sel.LockingClause[0]))
+		return nil, refuse.RowLocks.At(-1, bind.LockName(sel.LockingClause[0]))
 	}
-	sel = b.readBranches(sel)
+	sel = b.TopOfUnion(sel)
 	d, columns, refusal := b.simple(sel)
 	if refusal != nil {
 		return nil, refusal
 	}
 	if d != nil {
-		return &bound{plans.Outer{Direct: &d.Direct}, columns, &Shown{d.Leaf, d.counts, d.linear}, d}, nil
+		return &Bound{Outer: plans.Outer{Direct: &d.Direct}, Columns: columns, Shown: &Shown{d.Leaf, d.counts, d.linear}, Direct: d}, nil
 	}
 	tree, refusal := b.engineTree(sel)
 	if refusal != nil {
@@ -50,16 +73,16 @@ func (b *Binder) outer(sel *pg.SelectStmt) (*bound, *refuse.Refusal) {
 	if columns == nil {
 		columns = b.outColumns(sel)
 	}
-	return &bound{plans.Outer{Tree: tree, Relations: b.relations}, columns, from, nil}, nil
+	return &Bound{Outer: plans.Outer{Tree: tree, Relations: b.relations}, Columns: columns, Shown: from}, nil
 }
 
 // simple tries the forms that need no engine: an aggregation over private rows, an empty preview of them, and a SELECT
 // without FROM. A nil Direct sends the statement to the engine.
-func (b *Binder) simple(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse.Refusal) {
+func (b *Query) simple(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse.Refusal) {
 	if sel.Larg != nil || len(sel.ValuesLists) > 0 {
 		return nil, nil, nil
 	}
-	scope, refusal := b.with(sel, nil)
+	scope, refusal := b.With(sel, nil)
 	if refusal != nil {
 		return nil, nil, refusal
 	}
@@ -67,7 +90,7 @@ func (b *Binder) simple(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse
 	switch {
 	case refusal != nil:
 		return nil, nil, refusal
-	case from != nil && !IsGrouped(sel):
+	case from != nil && !bind.IsGrouped(sel):
 		return b.preview(sel, from)
 	case from != nil:
 		g, refusal := b.Group(sel, from)
@@ -85,13 +108,13 @@ func (b *Binder) simple(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse
 
 // preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0); rows themselves are refused, or there
 // are none of them: see probes.
-func (b *Binder) preview(sel *pg.SelectStmt, from *Rows) (*direct, []plans.OutColumn, *refuse.Refusal) {
-	none := isZero(sel.LimitCount) || b.Top != nil && isZero(b.Top.LimitCount) // then nothing is shown, whatever stands below
-	out, refusal := b.project(sel, from, false)
+func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.OutColumn, *refuse.Refusal) {
+	none := bind.IsZero(sel.LimitCount) || b.Top != nil && bind.IsZero(b.Top.LimitCount) // then nothing is shown, whatever stands below
+	out, refusal := b.Project(sel, from, false)
 	if refusal != nil {
 		return nil, nil, refusal
 	}
-	for _, e := range linear.Conjuncts(out.where) {
+	for _, e := range linear.Conjuncts(out.Where()) {
 		if e.IsConstant() && e.Parameter == 0 {
 			v, refusal := e.Value(nil)
 			if refusal != nil {
@@ -115,17 +138,17 @@ func (b *Binder) preview(sel *pg.SelectStmt, from *Rows) (*direct, []plans.OutCo
 		return nil, nil, nil
 	}
 	if !none {
-		return nil, nil, rawRows.At(from.pos, from.Table.Name)
+		return nil, nil, rawRows.At(from.Pos(), from.Table.Name)
 	}
 	d := &direct{Direct: plans.Direct{Leaf: -1, Limit: -1, Having: scalar.Constant(false, policy.Bool)}}
-	columns := make([]plans.OutColumn, len(out.names))
-	for i, e := range out.exprs {
+	columns := make([]plans.OutColumn, len(out.Names()))
+	for i, e := range out.Exprs() {
 		t := e.Type()
 		if t == policy.Unknown {
 			t = policy.Text
 		}
 		d.show(b, nullOf(t))
-		columns[i] = plans.OutColumn{Name: out.names[i], Type: t, Typmod: e.Typmod()}
+		columns[i] = plans.OutColumn{Name: out.Names()[i], Type: t, Typmod: e.Typmod()}
 	}
 	return d, columns, nil
 }
@@ -133,7 +156,7 @@ func (b *Binder) preview(sel *pg.SelectStmt, from *Rows) (*direct, []plans.OutCo
 // probes tells whether a statement that shows private rows as they are is answered with none, since the session has dp.probes =
 // empty and no made-up rows that stand for them. What is made of rows is not: a count of none would be 0 (privacy rule 15). It is
 // told by the statement, the settings and what she holds.
-func (b *Binder) probes(sel *pg.SelectStmt, from, out *Rows) bool {
+func (b *Query) probes(sel *pg.SelectStmt, from, out *bind.Rows) bool {
 	if !b.Context.Settings.Probes || sel != b.Top && !b.isPreview(b.Top, nil) {
 		return false
 	}
@@ -144,8 +167,8 @@ func (b *Binder) probes(sel *pg.SelectStmt, from, out *Rows) bool {
 			return false
 		}
 	}
-	if !slices.Contains(b.Probed, from.Table) {
-		b.Probed = append(b.Probed, from.Table)
+	if !slices.Contains(b.probed, from.Table) {
+		b.probed = append(b.probed, from.Table)
 	}
 	return true
 }

@@ -1,4 +1,4 @@
-package bind
+package outerquery
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -16,11 +17,11 @@ import (
 // outputs tells the columns of a query that goes to the engine, and which of them depend on released counts. It follows
 // sub-queries, WITH and set operations; where some type is not known here it tells nothing, and the sandbox says the rest.
 type outputs struct {
-	b     *Binder
+	b     *Query
 	known []relationOut // of FROM, the innermost query's last
 	with  []relationOut
 	noisy []bool // by position of a column in the expressions
-	cte   *cte
+	cte   *bind.Scope
 }
 
 // relationOut is a relation as FROM sees it. Its rows are noisy when released counts decide which ones are there.
@@ -35,11 +36,12 @@ type relationOut struct {
 const noisyMark = 1 << 30
 
 // outColumns are the columns of the statement, nil where they are not known.
-func (b *Binder) outColumns(sel *pg.SelectStmt) []plans.OutColumn {
+func (b *Query) outColumns(sel *pg.SelectStmt) []plans.OutColumn {
 	if len(b.Questions) == 0 {
 		return nil
 	}
-	quiet := *b
+	binder := *b.Binder
+	quiet := Query{Binder: &binder}
 	quiet.Params = &semantics.Parameters{Values: b.Params.Values, Types: slices.Clone(b.Params.Types), Describing: b.Params.Describing}
 	out, ok := (&outputs{b: &quiet}).query(sel)
 	if !ok {
@@ -89,11 +91,11 @@ func (o *outputs) withQueries(sel *pg.SelectStmt) bool {
 	}
 	for _, n := range w.Ctes {
 		c := n.GetCommonTableExpr()
-		scope, refusal := o.b.with(&pg.SelectStmt{WithClause: &pg.WithClause{Ctes: []*pg.Node{n}}}, o.cte)
+		scope, refusal := o.b.With(&pg.SelectStmt{WithClause: &pg.WithClause{Ctes: []*pg.Node{n}}}, o.cte)
 		if refusal != nil {
 			return false
 		}
-		if scope.rows == nil {
+		if scope.Rows == nil {
 			r, ok := o.query(c.Ctequery.GetSelectStmt())
 			if !ok {
 				return false
@@ -175,7 +177,7 @@ func (o *outputs) named(v *pg.RangeVar) relationOut {
 		}
 	}
 	out := relationOut{alias: v.Relname}
-	if _, other, refusal := o.b.resolve(v); refusal == nil && other.Public != nil {
+	if _, other, refusal := o.b.Resolve(v); refusal == nil && other.Public != nil {
 		for _, c := range other.Public.Columns {
 			out.columns = append(out.columns, plans.OutColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
 		}

@@ -1,13 +1,13 @@
-package bind
+package outerquery
 
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
-	"github.com/dpproxy/dpproxy/policy"
 )
 
 // direct is a Direct that is being written, with the structure of its expressions.
@@ -21,16 +21,16 @@ type direct struct {
 
 // direct tries to write the SELECT above a leaf (or, with g nil, a SELECT without FROM) as a projection that needs no
 // engine. A nil Direct without a refusal means that it takes the engine.
-func (b *Binder) direct(sel *pg.SelectStmt, g *Grouping) (*direct, []plans.OutColumn, *refuse.Refusal) {
+func (b *Query) direct(sel *pg.SelectStmt, g *bind.Grouping) (*direct, []plans.OutColumn, *refuse.Refusal) {
 	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: "SELECT"}
 	out := &direct{Direct: plans.Direct{Leaf: -1, Limit: -1}}
-	targets := make([]Target, 0, len(sel.TargetList))
+	targets := make([]bind.Target, 0, len(sel.TargetList))
 	if g != nil {
 		sel = g.Sel
 		t.Hook, out.Leaf, targets = g.Hook, g.Leaf, g.Targets
 	} else {
 		for _, n := range sel.TargetList {
-			targets = append(targets, Target{ast.Label(n.GetResTarget()), n.GetResTarget().Val})
+			targets = append(targets, bind.Target{Label: ast.Label(n.GetResTarget()), Node: n.GetResTarget().Val})
 		}
 	}
 	if needsEngine(sel, g) {
@@ -66,8 +66,8 @@ func (b *Binder) direct(sel *pg.SelectStmt, g *Grouping) (*direct, []plans.OutCo
 }
 
 // needsEngine tells what a projection in Go does not do.
-func needsEngine(sel *pg.SelectStmt, g *Grouping) bool {
-	if g != nil && g.above || len(sel.WindowClause) > 0 || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES || len(sel.LockingClause) > 0 || len(sel.TargetList) == 0 {
+func needsEngine(sel *pg.SelectStmt, g *bind.Grouping) bool {
+	if g != nil && g.Above || len(sel.WindowClause) > 0 || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES || len(sel.LockingClause) > 0 || len(sel.TargetList) == 0 {
 		return true
 	}
 	test := func(n *pg.Node) bool {
@@ -101,7 +101,7 @@ func engineCan(refusal *refuse.Refusal) *refuse.Refusal {
 }
 
 // sortKey binds ORDER BY: a position, an output name, or an expression.
-func (d *direct) sortKey(s *pg.SortBy, t *semantics.Translator, targets []Target) (plans.SortKey, *refuse.Refusal) {
+func (d *direct) sortKey(s *pg.SortBy, t *semantics.Translator, targets []bind.Target) (plans.SortKey, *refuse.Refusal) {
 	key := plans.SortKey{Descending: s.SortbyDir == pg.SortByDir_SORTBY_DESC}
 	if key.NullsFirst = key.Descending; s.SortbyNulls != pg.SortByNulls_SORTBY_NULLS_DEFAULT {
 		key.NullsFirst = s.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST
@@ -126,11 +126,11 @@ func (d *direct) sortKey(s *pg.SortBy, t *semantics.Translator, targets []Target
 }
 
 // SortTarget is the output column that an ORDER BY item names, −1 for an expression.
-func SortTarget(n *pg.Node, targets []Target) (int, *refuse.Refusal) {
+func SortTarget(n *pg.Node, targets []bind.Target) (int, *refuse.Refusal) {
 	if c := n.GetAConst(); c != nil && c.GetIval() != nil && !c.Isnull {
 		i := int(c.GetIval().Ival)
 		if i < 1 || i > len(targets) {
-			return -1, badOrdinal.At(int(c.Location), "ORDER BY", i)
+			return -1, bind.BadOrdinal.At(int(c.Location), "ORDER BY", i)
 		}
 		return i - 1, nil
 	}
@@ -145,7 +145,7 @@ func SortTarget(n *pg.Node, targets []Target) (int, *refuse.Refusal) {
 }
 
 // limits reads LIMIT and OFFSET, which are constants.
-func (b *Binder) limits(sel *pg.SelectStmt, out *direct) *refuse.Refusal {
+func (b *Query) limits(sel *pg.SelectStmt, out *direct) *refuse.Refusal {
 	limit, refusal := b.Whole(sel.LimitCount, "LIMIT", -1)
 	if refusal != nil {
 		return refusal
@@ -153,36 +153,4 @@ func (b *Binder) limits(sel *pg.SelectStmt, out *direct) *refuse.Refusal {
 	offset, refusal := b.Whole(sel.LimitOffset, "OFFSET", 0)
 	out.Limit, out.Offset = limit, offset
 	return refusal
-}
-
-func (b *Binder) Whole(n *pg.Node, clause string, none int64) (int64, *refuse.Refusal) {
-	if n == nil || IsNoLimit(n) {
-		return none, nil
-	}
-	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: clause}
-	e, refusal := t.Expr(n)
-	if refusal != nil {
-		return 0, limitConstant.At(ast.Location(n), clause)
-	}
-	b.Params.Note(e, policy.Int8)
-	s, err := b.Env.Cast(e.Expr, policy.Int8, -1)
-	if err != nil {
-		return 0, semantics.ScalarRefusal(err, ast.Location(n))
-	}
-	v, err := s.Eval(nil)
-	if err != nil {
-		return 0, semantics.ScalarRefusal(err, ast.Location(n))
-	}
-	i, ok := v.(int64)
-	if !ok {
-		return none, nil
-	}
-	if i < 0 {
-		r := negativeLimit.At(ast.Location(n), clause)
-		if clause == "OFFSET" {
-			r.SQLState = "2201X"
-		}
-		return 0, r
-	}
-	return i, nil
 }

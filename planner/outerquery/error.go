@@ -1,10 +1,9 @@
-package bind
+package outerquery
 
 import (
 	"math/big"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
@@ -17,16 +16,8 @@ type WeighedCount struct {
 	Worth  *big.Rat
 }
 
-// UnitOf is what one of the whole numbers of a sum is worth.
-func UnitOf(s *linear.Summand) *big.Rat {
-	if s == nil {
-		return nil
-	}
-	return s.Unit
-}
-
 // linearShown reads an expression over a leaf's row as count columns times constants; nil: it is something else.
-func (b *Binder) linearShown(leaf int, e *semantics.Expr) (out []WeighedCount) {
+func (b *Query) linearShown(leaf int, e *semantics.Expr) (out []WeighedCount) {
 	if leaf < 0 {
 		return nil
 	}

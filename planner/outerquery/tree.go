@@ -1,9 +1,10 @@
-package bind
+package outerquery
 
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
@@ -11,16 +12,16 @@ import (
 // tree rebuilds an outer query node by node. It knows every node that may reach the sandbox and refuses all others, so
 // nothing passes that is not listed here. Nodes of the statement are never shared with the tree.
 type tree struct {
-	b     *Binder
-	scope *cte
-	g     *Grouping // set above a leaf: keys and aggregates become columns of the leaf
+	b     *Query
+	scope *bind.Scope
+	g     *bind.Grouping // set above a leaf: keys and aggregates become columns of the leaf
 
 	preview    *preview // set where private rows are made up
 	aggregates bool     // set in a SELECT with aggregates, which may buy made-up rows
 }
 
 // engineTree rebuilds a whole statement.
-func (b *Binder) engineTree(sel *pg.SelectStmt) (*pg.Node, *refuse.Refusal) {
+func (b *Query) engineTree(sel *pg.SelectStmt) (*pg.Node, *refuse.Refusal) {
 	out, refusal := (&tree{b: b}).query(sel)
 	if refusal != nil {
 		return nil, refusal
@@ -37,7 +38,7 @@ func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *refuse.Refusal) {
 		return nil, refuse.IntoTable.At(-1)
 	}
 	if len(sel.LockingClause) > 0 {
-		return nil, refuse.RowLocks.At(-1, lockName(sel.LockingClause[0]))
+		return nil, refuse.RowLocks.At(-1, bind.LockName(sel.LockingClause[0]))
 	}
 	in := &tree{b: t.b, scope: t.scope}
 	out := &pg.SelectStmt{LimitOption: sel.LimitOption, Op: sel.Op, All: sel.All, GroupDistinct: sel.GroupDistinct}
@@ -56,14 +57,14 @@ func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *refuse.Refusal) {
 		return nil, refusal
 	}
 	switch {
-	case from != nil && !IsGrouped(sel):
+	case from != nil && !bind.IsGrouped(sel):
 		refusal = in.emptyRows(sel, from, out)
 	case from != nil:
 		if in.g, refusal = t.b.Group(sel, from); refusal == nil {
 			refusal = in.grouped(out)
 		}
 	default:
-		in.aggregates = IsGrouped(sel) && !IsDistinct(sel)
+		in.aggregates = bind.IsGrouped(sel) && !bind.IsDistinct(sel)
 		refusal = in.plain(sel, out)
 	}
 	return out, refusal
@@ -77,18 +78,18 @@ func (t *tree) with(w *pg.WithClause) (*pg.WithClause, *refuse.Refusal) {
 	out := &pg.WithClause{Recursive: w.Recursive}
 	if w.Recursive {
 		for _, n := range w.Ctes {
-			t.scope = &cte{n.GetCommonTableExpr().Ctename, nil, t.scope}
+			t.scope = t.scope.Released(n.GetCommonTableExpr().Ctename)
 		}
 	}
 	for _, n := range w.Ctes {
 		c := n.GetCommonTableExpr()
 		one := &pg.SelectStmt{WithClause: &pg.WithClause{Ctes: []*pg.Node{n}, Recursive: w.Recursive}}
 		before := t.scope
-		scope, refusal := t.b.with(one, before)
+		scope, refusal := t.b.With(one, before)
 		if refusal != nil {
 			return nil, refusal
 		}
-		if scope.rows == nil {
+		if scope.Rows == nil {
 			if c.SearchClause != nil || c.CycleClause != nil {
 				return nil, refuse.Construct.At(int(c.Location), "SEARCH or CYCLE")
 			}
@@ -170,7 +171,7 @@ func (t *tree) grouped(out *pg.SelectStmt) (refusal *refuse.Refusal) {
 	if out.WhereClause, refusal = t.node(sel.HavingClause); refusal != nil {
 		return refusal
 	}
-	if t.g.above {
+	if t.g.Above {
 		if out.DistinctClause, refusal = t.nodes(sel.DistinctClause); refusal != nil {
 			return refusal
 		}
@@ -204,7 +205,7 @@ func (t *tree) grouped(out *pg.SelectStmt) (refusal *refuse.Refusal) {
 }
 
 // emptyRows rebuilds a preview of no private rows as typed NULLs that a false condition hides.
-func (t *tree) emptyRows(sel *pg.SelectStmt, from *Rows, out *pg.SelectStmt) *refuse.Refusal {
+func (t *tree) emptyRows(sel *pg.SelectStmt, from *bind.Rows, out *pg.SelectStmt) *refuse.Refusal {
 	d, columns, refusal := t.b.preview(sel, from)
 	if refusal != nil {
 		return refusal

@@ -1,4 +1,4 @@
-package bind
+package outerquery
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -49,10 +50,10 @@ func aliasCopy(a *pg.Alias) *pg.Alias {
 func (t *tree) relation(v *pg.RangeVar) (*pg.Node, *refuse.Refusal) {
 	out := &pg.RangeVar{Relname: v.Relname, Inh: true, Relpersistence: "p", Alias: aliasCopy(v.Alias), Location: -1}
 	node := &pg.Node{Node: &pg.Node_RangeVar{RangeVar: out}}
-	if v.Schemaname == "" && t.scope.find(v.Relname) != nil {
+	if v.Schemaname == "" && t.scope.Find(v.Relname) != nil {
 		return node, nil
 	}
-	private, other, refusal := t.b.resolve(v)
+	private, other, refusal := t.b.Resolve(v)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -60,7 +61,7 @@ func (t *tree) relation(v *pg.RangeVar) (*pg.Node, *refuse.Refusal) {
 		return t.leafAs(node, v.Relname, t.preview.leaf), nil
 	}
 	if private != nil {
-		return nil, privateJoin.At(int(v.Location), private.Name)
+		return nil, bind.PrivateJoin.At(int(v.Location), private.Name)
 	}
 	if other.Release != nil {
 		leaf, refusal := t.syntheticTable(other.Release, int(v.Location))
@@ -90,7 +91,7 @@ func (t *tree) call(f *pg.FuncCall) (*pg.Node, *refuse.Refusal) {
 	if refusal := semantics.EngineFunction(f); refusal != nil {
 		return nil, refusal
 	}
-	if refusal := t.b.seriesBounded(f); refusal != nil {
+	if refusal := t.b.SeriesBounded(f); refusal != nil {
 		return nil, refusal
 	}
 	args, refusal := t.nodes(f.Args)

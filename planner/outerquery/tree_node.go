@@ -1,9 +1,10 @@
-package bind
+package outerquery
 
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -32,7 +33,7 @@ func (t *tree) node(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 		return nil, nil
 	}
 	if t.g != nil {
-		f, refusal := t.g.look(n, "")
+		f, refusal := t.g.Look(n, "")
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -196,19 +197,19 @@ func (t *tree) bare(fields []*pg.Node) ([]*pg.Node, *refuse.Refusal) {
 }
 
 // leafColumn refers to a key or count of the leaf.
-func (t *tree) leafColumn(f *Found) *pg.Node {
-	if f.formula != nil {
-		return f.formula
+func (t *tree) leafColumn(f *bind.Found) *pg.Node {
+	if f.Formula != nil {
+		return f.Formula
 	}
 	name := ""
-	if f.key >= 0 {
-		name = plans.KeyName(f.key)
+	if f.Key >= 0 {
+		name = plans.KeyName(f.Key)
 	} else {
-		name = t.g.Q.ColumnName(f.counter)
+		name = t.g.Q.ColumnName(f.Counter)
 	}
 	ref := pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(plans.LeafName(t.g.Leaf)), pg.MakeStrNode(name)}, -1)
-	if f.counter >= 0 && f.typ != policy.Int8 {
-		return ast.Cast(ref, f.typ)
+	if f.Counter >= 0 && f.Type != policy.Int8 {
+		return ast.Cast(ref, f.Type)
 	}
 	return ref
 }

@@ -1,9 +1,10 @@
-package bind
+package outerquery
 
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -25,7 +26,7 @@ var windowTypes = map[string]policy.Type{
 
 // treeColumns tells the columns of an aggregation that goes to the engine for its window functions or DISTINCT, where all
 // types can be told here; nil otherwise.
-func (b *Binder) treeColumns(sel *pg.SelectStmt) ([]plans.OutColumn, *Shown) {
+func (b *Query) treeColumns(sel *pg.SelectStmt) ([]plans.OutColumn, *Shown) {
 	g := b.Groups[sel]
 	if g == nil {
 		return nil, nil
@@ -33,7 +34,7 @@ func (b *Binder) treeColumns(sel *pg.SelectStmt) ([]plans.OutColumn, *Shown) {
 	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: "SELECT"}
 	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		if f := n.GetFuncCall(); f != nil && f.Over != nil {
-			return g.window(t, f)
+			return windowCall(g, t, f)
 		}
 		if s := n.GetSubLink(); s != nil && s.Testexpr == nil {
 			return (&outputs{b: b}).subLink(s, t)
@@ -52,8 +53,8 @@ func (b *Binder) treeColumns(sel *pg.SelectStmt) ([]plans.OutColumn, *Shown) {
 	return columns, from
 }
 
-// window stands for a window function: an expression of its type that reads the counts where its operands do.
-func (g *Grouping) window(t *semantics.Translator, f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
+// windowCall stands for a window function: an expression of its type that reads the counts where its operands do.
+func windowCall(g *bind.Grouping, t *semantics.Translator, f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, refusal

@@ -1,4 +1,4 @@
-package bind
+package outerquery
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -24,13 +25,13 @@ type projection struct {
 func (d *projection) column(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
 	name := fields[len(fields)-1]
 	if words := fields[:len(fields)-1]; len(words) > 1 || len(words) == 1 && words[0] != d.alias {
-		return nil, unknownAlias.At(pos, strings.Join(words, "."))
+		return nil, bind.UnknownAlias.At(pos, strings.Join(words, "."))
 	}
 	at := -1
 	for i, n := range d.names {
 		if n == name {
 			if at >= 0 {
-				return nil, ambiguous.At(pos, name)
+				return nil, bind.Ambiguous.At(pos, name)
 			}
 			at = i
 		}
@@ -43,10 +44,10 @@ func (d *projection) column(fields []string, pos int) (*semantics.Expr, *refuse.
 
 // wrapper plans SELECT … FROM (SELECT … GROUP BY …) AS t as one projection of the leaf, the way BI tools wrap a query. A
 // nil Direct sends it to the engine.
-func (b *Binder) wrapper(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse.Refusal) {
+func (b *Query) wrapper(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse.Refusal) {
 	sub := sel.FromClause[0].GetRangeSubselect()
 	query := sub.GetSubquery().GetSelectStmt()
-	if query == nil || sub.Alias == nil || IsGrouped(sel) || isDistinctOn(sel) || needsEngine(sel, nil) || ast.Holds(sel.WhereClause, isSubLink) {
+	if query == nil || sub.Alias == nil || bind.IsGrouped(sel) || bind.IsDistinctOn(sel) || needsEngine(sel, nil) || ast.Holds(sel.WhereClause, ast.IsSubLink) {
 		return nil, nil, nil
 	}
 	inner, columns, refusal := b.simple(query)
@@ -63,29 +64,27 @@ func (b *Binder) wrapper(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refus
 	}
 	for i, name := range ast.Strings(sub.Alias.Colnames) {
 		if i >= len(d.names) {
-			return nil, nil, columnCount.At(-1, d.alias, len(d.names), len(sub.Alias.Colnames))
+			return nil, nil, bind.ColumnCount.At(-1, d.alias, len(d.names), len(sub.Alias.Colnames))
 		}
 		d.names[i] = name
 	}
 	return b.compose(sel, d, inner)
 }
 
-func isSubLink(n *pg.Node) bool { return n.GetSubLink() != nil }
-
 // compose writes the outer SELECT over the inner one's expressions.
-func (b *Binder) compose(sel *pg.SelectStmt, d *projection, inner *direct) (*direct, []plans.OutColumn, *refuse.Refusal) {
+func (b *Query) compose(sel *pg.SelectStmt, d *projection, inner *direct) (*direct, []plans.OutColumn, *refuse.Refusal) {
 	t := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: d.column, Place: "SELECT"}
 	out := &direct{Direct: plans.Direct{Leaf: inner.Leaf, Having: inner.Having, Sort: inner.Sort, Limit: inner.Limit, Offset: inner.Offset}, rest: inner.rest}
 	var columns []plans.OutColumn
-	var targets []Target
+	var targets []bind.Target
 	for _, n := range sel.TargetList {
 		r := n.GetResTarget()
 		if ref := r.Val.GetColumnRef(); ref != nil && ref.Fields[len(ref.Fields)-1].GetAStar() != nil {
 			if words := ast.Strings(ref.Fields); len(words) > 0 && words[len(words)-1] != d.alias {
-				return nil, nil, unknownAlias.At(int(ref.Location), words[len(words)-1])
+				return nil, nil, bind.UnknownAlias.At(int(ref.Location), words[len(words)-1])
 			}
 			for i, name := range d.names {
-				targets = append(targets, Target{name, nil})
+				targets = append(targets, bind.Target{Label: name, Node: nil})
 				out.show(b, d.exprs[i])
 				columns = append(columns, plans.OutColumn{Name: name, Type: d.exprs[i].Type(), Typmod: d.exprs[i].Typmod(), Noisy: d.types[i].Noisy})
 			}
@@ -95,7 +94,7 @@ func (b *Binder) compose(sel *pg.SelectStmt, d *projection, inner *direct) (*dir
 		if refusal != nil {
 			return nil, nil, engineCan(refusal)
 		}
-		targets = append(targets, Target{ast.Label(r), r.Val})
+		targets = append(targets, bind.Target{Label: ast.Label(r), Node: r.Val})
 		out.show(b, e)
 		columns = append(columns, plans.OutColumn{Name: ast.Label(r), Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(out.Leaf, e)})
 	}
@@ -132,14 +131,14 @@ func (b *Binder) compose(sel *pg.SelectStmt, d *projection, inner *direct) (*dir
 }
 
 // show adds an output column.
-func (d *direct) show(b *Binder, e *semantics.Expr) {
+func (d *direct) show(b *Query, e *semantics.Expr) {
 	d.Items, d.exprs = append(d.Items, e.Expr), append(d.exprs, e)
 	d.counts = append(d.counts, b.countShown(d.Leaf, e))
 	d.linear = append(d.linear, b.linearShown(d.Leaf, e))
 }
 
 // countShown is the leaf's count column that an expression is, or −1.
-func (b *Binder) countShown(leaf int, e *semantics.Expr) int {
+func (b *Query) countShown(leaf int, e *semantics.Expr) int {
 	if leaf < 0 || e.Form != semantics.FormColumn || e.Cols[0] < len(b.Questions[leaf].Keys) {
 		return -1
 	}
@@ -147,7 +146,7 @@ func (b *Binder) countShown(leaf int, e *semantics.Expr) int {
 }
 
 // isNoisy tells whether an expression over a leaf's row reads a count.
-func (b *Binder) isNoisy(leaf int, e *semantics.Expr) bool {
+func (b *Query) isNoisy(leaf int, e *semantics.Expr) bool {
 	return leaf >= 0 && len(e.Cols) > 0 && e.Cols[len(e.Cols)-1] >= len(b.Questions[leaf].Keys)
 }
 

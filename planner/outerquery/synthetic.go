@@ -1,18 +1,14 @@
-package bind
+package outerquery
 
 import (
-	"crypto/sha256"
-	"errors"
 	"slices"
 	"strconv"
-	"sync"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -24,78 +20,6 @@ import (
 // anything may be asked: it is post-processing. The first aggregate over dp.name buys a synthetic release; a preview, which
 // has none, never buys (docs/adr/0031).
 
-// syntheticRelease is a synthetic release as the planner looks at it, a function of the policy alone.
-type syntheticRelease struct {
-	cells   *linear.Query
-	measure *plans.Measure
-}
-
-var syntheticReleases sync.Map // *policy.Release → *syntheticRelease or error
-
-func syntheticOf(r *policy.Release) (*syntheticRelease, error) {
-	if known, ok := syntheticReleases.Load(r); ok {
-		if err, failed := known.(error); failed {
-			return nil, err
-		}
-		return known.(*syntheticRelease), nil
-	}
-	s, err := readSynthetic(r)
-	if err != nil {
-		syntheticReleases.Store(r, err)
-		return nil, err
-	}
-	syntheticReleases.Store(r, s)
-	return s, nil
-}
-
-func readSynthetic(r *policy.Release) (*syntheticRelease, error) {
-	s := &syntheticRelease{cells: reuse.CellsOf(r)}
-	y := mechanisms.Synthetic{Rule: mechanisms.MWEM, Contribution: r.Table.ContributionTo(s.cells.Cells), Total: r.Table.ExpectedRows, Drawn: r.Rows, Cost: r.Cost}
-	switch r.Mechanism {
-	case "small-database":
-		y.Rule = mechanisms.SmallDatabase
-	case "dawa":
-		y.Rule = mechanisms.DAWA
-	}
-	for _, p := range s.cells.Factors {
-		y.Sizes = append(y.Sizes, p.Classes)
-	}
-	spec, err := mechanisms.NewSynthetic(y)
-	if err == nil {
-		err = y.CanRelease(spec.Cells)
-	}
-	if err != nil {
-		return nil, err
-	}
-	m := s.cells.Measure(r.Kind.String(), r.Name)
-	m.Declared, m.Shared, m.Spec, m.Cost = r, true, spec, r.Cost
-	m.Described = predicate.EncodeText(append(m.Described, "synthetic"...), r.Name)
-	m.Digest = sha256.Sum256(m.Described)
-	s.measure = m
-	return s, nil
-}
-
-// InstanceOf is the measure of a synthetic release, or of an online one that is drawn as a histogram.
-func InstanceOf(r *policy.Release) (*plans.Measure, error) {
-	if r.Kind == policy.SyntheticRelease {
-		s, err := syntheticOf(r)
-		if err != nil {
-			return nil, err
-		}
-		m := *s.measure
-		return &m, nil
-	}
-	o, err := reuse.OnlineOf(r)
-	if err != nil {
-		return nil, err
-	}
-	if !o.Drawn {
-		return nil, errors.New("an online release is opened by its first question")
-	}
-	m := *o.Measure
-	return &m, nil
-}
-
 // SyntheticTable is a table of made-up rows that a statement reads.
 type SyntheticTable struct {
 	Release *policy.Release
@@ -106,7 +30,7 @@ type SyntheticTable struct {
 }
 
 // syntheticOf finds the rows of a release that she holds; nil: she does not.
-func (b *Binder) syntheticOf(r *policy.Release) (m *plans.Measure, cells *linear.Query, err error) {
+func (b *Query) syntheticOf(r *policy.Release) (m *plans.Measure, cells *linear.Query, err error) {
 	if r.Kind == policy.OnlineRelease {
 		o, err := reuse.OnlineOf(r)
 		if err != nil || o.Drawn {
@@ -114,11 +38,11 @@ func (b *Binder) syntheticOf(r *policy.Release) (m *plans.Measure, cells *linear
 		}
 		m, cells = o.Measure, o.Cells
 	} else {
-		s, err := syntheticOf(r)
+		s, err := reuse.SyntheticOf(r)
 		if err != nil {
 			return nil, nil, err
 		}
-		m, cells = s.measure, s.cells
+		m, cells = s.Measure, s.Cells
 	}
 	var held *reuse.Holding
 	if b.Context.Holdings != nil {
@@ -136,30 +60,15 @@ func (b *Binder) syntheticOf(r *policy.Release) (m *plans.Measure, cells *linear
 }
 
 // addSynthetic adds a table of made-up rows once, and returns its leaf's name.
-func (b *Binder) addSynthetic(u *SyntheticTable) string {
-	for _, have := range b.Synthetic {
+func (b *Query) addSynthetic(u *SyntheticTable) string {
+	for _, have := range b.synthetic {
 		if have.Release == u.Release && len(have.Columns) == len(u.Columns) {
 			return have.Name
 		}
 	}
-	u.Name = "leaf_0" + strconv.Itoa(len(b.Synthetic)+1) // no question's leaf has a name with a zero in front
-	b.Synthetic = append(b.Synthetic, u)
+	u.Name = "leaf_0" + strconv.Itoa(len(b.synthetic)+1) // no question's leaf has a name with a zero in front
+	b.synthetic = append(b.synthetic, u)
 	return u.Name
-}
-
-// releaseNamed finds a release that is a table of schema dp.
-func (b *Binder) releaseNamed(name string) *policy.Release {
-	if b.Context.Dataset == nil {
-		return nil
-	}
-	for _, t := range b.Context.Dataset.Tables {
-		for _, r := range append(t.Synthetics[:len(t.Synthetics):len(t.Synthetics)], t.Sessions...) {
-			if r.Name == name {
-				return r
-			}
-		}
-	}
-	return nil
 }
 
 // syntheticTable is the table dp.name of a release. A SELECT with an aggregate buys it.
@@ -182,10 +91,10 @@ func (t *tree) syntheticTable(r *policy.Release, pos int) (string, *refuse.Refus
 // previewed finds the release whose made-up rows stand for a table's in a SELECT without aggregates: of those that she holds
 // the one with the most columns, a synthetic one before an online one. The columns that the statement computes with, or
 // compares, must be among them.
-func (b *Binder) previewed(from *Rows, out *Rows) (*SyntheticTable, *refuse.Refusal) {
+func (b *Query) previewed(from *bind.Rows, out *bind.Rows) (*SyntheticTable, *refuse.Refusal) {
 	table := from.Table
 	if table.Derived != nil || b.Context.Dataset == nil {
-		return nil, rawRows.At(from.pos, table.Name)
+		return nil, rawRows.At(from.Pos(), table.Name)
 	}
 	if table.Opened {
 		table = b.Context.Dataset.Table(table.Schema, table.Name)
@@ -209,12 +118,12 @@ func (b *Binder) previewed(from *Rows, out *Rows) (*SyntheticTable, *refuse.Refu
 	}
 	switch {
 	case best == nil && unpaid != nil:
-		return nil, UnpaidRows.At(from.pos, table.Name, unpaid.Name, unpaid.Epsilon.String())
+		return nil, UnpaidRows.At(from.Pos(), table.Name, unpaid.Name, unpaid.Epsilon.String())
 	case best == nil:
-		return nil, rawRows.At(from.pos, table.Name)
+		return nil, rawRows.At(from.Pos(), table.Name)
 	}
-	computed := slices.Clone(out.where)
-	for _, e := range out.exprs {
+	computed := slices.Clone(out.Where())
+	for _, e := range out.Exprs() {
 		if e.Form != semantics.FormColumn {
 			computed = append(computed, e)
 		}
@@ -227,7 +136,7 @@ func (b *Binder) previewed(from *Rows, out *Rows) (*SyntheticTable, *refuse.Refu
 		}
 	}
 	var missing []*policy.Column
-	for _, e := range out.exprs {
+	for _, e := range out.Exprs() {
 		if e.Form == semantics.FormColumn && !slices.Contains(best.Release.Columns, table.Columns[e.Cols[0]]) && !slices.Contains(missing, table.Columns[e.Cols[0]]) {
 			missing = append(missing, table.Columns[e.Cols[0]])
 		}
@@ -239,24 +148,24 @@ func (b *Binder) previewed(from *Rows, out *Rows) (*SyntheticTable, *refuse.Refu
 }
 
 // isPreview tells a SELECT without aggregates over one private table, or over such a SELECT.
-func (b *Binder) isPreview(sel *pg.SelectStmt, scope *cte) bool {
-	if sel == nil || sel.Larg != nil || IsGrouped(sel) || len(sel.FromClause) != 1 || sel.WithClause != nil {
+func (b *Query) isPreview(sel *pg.SelectStmt, scope *bind.Scope) bool {
+	if sel == nil || sel.Larg != nil || bind.IsGrouped(sel) || len(sel.FromClause) != 1 || sel.WithClause != nil {
 		return false
 	}
 	if s := sel.FromClause[0].GetRangeSubselect(); s != nil {
 		return !s.Lateral && b.isPreview(s.Subquery.GetSelectStmt(), scope)
 	}
 	v := sel.FromClause[0].GetRangeVar()
-	if v == nil || v.Schemaname == "" && scope.find(v.Relname) != nil {
+	if v == nil || v.Schemaname == "" && scope.Find(v.Relname) != nil {
 		return false
 	}
-	t, _, refusal := b.resolve(v)
+	t, _, refusal := b.Resolve(v)
 	return refusal == nil && t != nil
 }
 
 // syntheticRows rebuilds a preview over made-up rows in the place of the private table's.
-func (t *tree) syntheticRows(sel *pg.SelectStmt, from *Rows, out *pg.SelectStmt) *refuse.Refusal {
-	shown, refusal := t.b.project(sel, from, false)
+func (t *tree) syntheticRows(sel *pg.SelectStmt, from *bind.Rows, out *pg.SelectStmt) *refuse.Refusal {
+	shown, refusal := t.b.Project(sel, from, false)
 	if refusal != nil {
 		return refusal
 	}
@@ -272,11 +181,4 @@ func (t *tree) syntheticRows(sel *pg.SelectStmt, from *Rows, out *pg.SelectStmt)
 type preview struct {
 	table *policy.Table
 	leaf  string
-}
-
-func MadeBy(s mechanisms.Spec) string {
-	if o, ok := s.Kind.(*mechanisms.Online); ok {
-		return "the hypothesis of its " + o.Rule.String()
-	}
-	return s.Kind.(*mechanisms.Synthetic).Rule.String()
 }
