@@ -152,6 +152,8 @@ type Ledger interface {
 	// Follow takes in what other proxies have written to a shared ledger until now; of a ledger of one process there is
 	// nothing to take in.
 	Follow(ctx context.Context) error
+	// Sound tells, by ErrUnavailable or what else is wrong, that nothing can be charged now, after trying to mend it.
+	Sound(ctx context.Context) error
 	// Load returns a saved release that the user has paid for.
 	Load(ctx context.Context, user string, id int64) (Release, error)
 	// Revoke withdraws a saved release from everybody, for the operator. Nothing is given back.

@@ -257,6 +257,17 @@ func (f *keeper) ready() error {
 	return nil
 }
 
+// Sound is described at Ledger. After a fault a job that writes nothing has the writer open the ledger again, if it can.
+func (f *keeper) Sound(ctx context.Context) error {
+	if err := f.Follow(ctx); err != nil {
+		return err
+	}
+	if f.fault.Load() == nil {
+		return nil
+	}
+	return f.do(ctx, &job{run: func(*batch) error { return nil }})
+}
+
 // fail closes the store. Nothing is written until ready has opened and compared it again.
 func (f *keeper) fail(err error) {
 	f.shut()

@@ -24,7 +24,7 @@ type fileT struct {
 
 type serverT struct {
 	Listen string  `yaml:"listen" jsonschema:"default=127.0.0.1:6432" jsonschema_description:"host:port. Any other than a loopback address needs tls."`
-	Admin  string  `yaml:"admin" jsonschema_description:"host:port of /metrics and /healthz. Without it there are none."`
+	Admin  string  `yaml:"admin" jsonschema_description:"host:port of /metrics, /livez, /readyz and /healthz. Without it there are none."`
 	TLS    *tlsT   `yaml:"tls" jsonschema_description:"The certificate that clients see."`
 	Timing timingT `yaml:"timing" jsonschema_description:"The grid on which everything leaves that a question brings. Without it nothing is held."`
 

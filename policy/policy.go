@@ -27,7 +27,7 @@ type Policy struct {
 // Server says where the proxy listens.
 type Server struct {
 	Listen string // host:port
-	Admin  string // host:port of /metrics and /healthz; empty: none
+	Admin  string // host:port of the operator's pages; empty: none
 	TLS    *TLS
 	Timing Timing
 	Limits Limits

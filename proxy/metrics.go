@@ -1,14 +1,9 @@
 package proxy
 
 import (
-	"context"
 	"errors"
-	"net"
-	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -24,6 +19,9 @@ type Metrics struct {
 	errors      *prometheus.CounterVec
 	refusals    *prometheus.CounterVec
 	charges     *prometheus.CounterVec
+	reloads     *prometheus.CounterVec
+	sound       *prometheus.GaugeVec
+	snapshot    prometheus.Gauge
 }
 
 // NewMetrics makes a set of counters with a registry of their own.
@@ -31,21 +29,50 @@ func NewMetrics() *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "dpproxy", Name: name, Help: help}, labels)
 	}
+	gauge := func(name, help string) prometheus.GaugeOpts {
+		return prometheus.GaugeOpts{Namespace: "dpproxy", Name: name, Help: help}
+	}
 	m := &Metrics{
 		registry:    prometheus.NewRegistry(),
-		connections: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "dpproxy", Name: "connections", Help: "Sessions now."}),
+		connections: prometheus.NewGauge(gauge("connections", "Sessions now.")),
 		logins:      counter("logins_total", "Logins by outcome.", "outcome"),
 		statements:  counter("statements_total", "Statements by kind.", "kind"),
 		errors:      counter("errors_total", "Errors sent to clients by SQLSTATE.", "sqlstate"),
 		refusals:    counter("refusals_total", "Refusals by catalogue id.", "id"),
 		charges:     counter("charges_total", "Charges by dataset and kind.", "dataset", "kind"),
+		reloads:     counter("policy_reloads_total", "Changes of the policy file by outcome: ok, or failed, which leaves the old one in force.", "outcome"),
+		sound:       prometheus.NewGaugeVec(gauge("ready", "What a question needs: 1 where it answers, 0 where it does not."), []string{"part"}),
+		snapshot:    prometheus.NewGauge(gauge("snapshot_timestamp_seconds", "The moment of the snapshot in force, in seconds since 1970; 0: the database is read live.")),
 	}
-	m.registry.MustRegister(m.connections, m.logins, m.statements, m.errors, m.refusals, m.charges)
+	m.registry.MustRegister(m.connections, m.logins, m.statements, m.errors, m.refusals, m.charges, m.reloads, m.sound, m.snapshot)
 	return m
 }
 
 // Charged counts a charge.
 func (m *Metrics) Charged(dataset, kind string) { m.charges.WithLabelValues(dataset, kind).Inc() }
+
+// Reloaded counts a change of the policy file.
+func (m *Metrics) Reloaded(err error) {
+	outcome := "ok"
+	if err != nil {
+		outcome = "failed"
+	}
+	m.reloads.WithLabelValues(outcome).Inc()
+}
+
+// looked takes in what a look at the parts found.
+func (m *Metrics) looked(parts []Part) {
+	for _, p := range parts {
+		value := 1.0
+		if p.Err != nil {
+			value = 0
+		}
+		m.sound.WithLabelValues(p.Name).Set(value)
+		if !p.AsOf.IsZero() {
+			m.snapshot.Set(float64(p.AsOf.Unix()))
+		}
+	}
+}
 
 func (m *Metrics) failed(err error, f *pgerror.Failure) {
 	m.errors.WithLabelValues(f.SQLState).Inc()
@@ -71,35 +98,4 @@ func (m *Metrics) ran(kind parse.StatementKind) {
 		name = "other"
 	}
 	m.statements.WithLabelValues(name).Inc()
-}
-
-// admin serves /metrics and /healthz to the operator.
-type admin struct{ server *http.Server }
-
-const adminTimeout = 10 * time.Second
-
-func newAdmin(m *Metrics, healthy func() bool) *admin {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		if !healthy() {
-			http.Error(w, "shutting down", http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = w.Write([]byte("ok\n")) // a client that is gone needs no answer
-	})
-	return &admin{&http.Server{Handler: mux, ReadTimeout: adminTimeout, WriteTimeout: adminTimeout, MaxHeaderBytes: 1 << 14}}
-}
-
-func (a *admin) serve(l net.Listener) error {
-	if err := a.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
-func (a *admin) stop(ctx context.Context) {
-	if err := a.server.Shutdown(ctx); err != nil {
-		_ = a.server.Close() // the deadline is over
-	}
 }

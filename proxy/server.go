@@ -55,7 +55,7 @@ func (l Limits) withDefaults() Limits {
 // Config is what a Server needs.
 type Config struct {
 	Listen   string      // host:port; empty: the policy's
-	Admin    string      // host:port of /metrics and /healthz; empty: the policy's
+	Admin    string      // host:port of /metrics, /livez and /readyz; empty: the policy's
 	TLS      *tls.Config // nil: the policy's files
 	Policy   func() *policy.Policy
 	Pipeline Pipeline
@@ -63,6 +63,7 @@ type Config struct {
 	Limits   Limits
 	Workers  *admission.Workers // the pipeline's; nil: some of the server's own
 	Metrics  *Metrics           // nil: a new set
+	Health   Health             // what /readyz says; nil: nothing but that the process serves
 	// Secret fixes the salts that unknown users are shown; with an empty one they change at each start.
 	Secret []byte
 }
@@ -176,7 +177,7 @@ func (s *Server) serveAdmin() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	a := newAdmin(s.metrics, func() bool { return !s.draining.Load() })
+	a := newAdmin(s.metrics, s.config.Health, s.draining.Load)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

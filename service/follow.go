@@ -33,7 +33,7 @@ func (s *Service) renew(ctx context.Context, server *proxy.Server) {
 }
 
 // watch follows the policy file and SIGHUP. A policy that cannot be adopted leaves the old one in force.
-func (s *Service) watch(ctx context.Context, path string, workers *admission.Workers) {
+func (s *Service) watch(ctx context.Context, path string, workers *admission.Workers, metrics *proxy.Metrics) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -42,8 +42,10 @@ func (s *Service) watch(ctx context.Context, path string, workers *admission.Wor
 			return err
 		}
 		s.bound(p, workers)
+		metrics.Reloaded(nil)
 		return nil
 	}, func(err error) {
+		metrics.Reloaded(err)
 		s.log.Error("policy not reloaded; the old one stays in force", "error", err)
 	})
 	if err != nil && ctx.Err() == nil {

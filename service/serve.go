@@ -46,14 +46,14 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 	answers := pipeline.NewAnswerer(s.Backend, s.Ledger, s.Engine, rand.Reader, log, metrics)
 	answers.UsePublic(&s.Public)
 	workers := answers.Workers()
-	server, err := proxy.New(proxy.Config{Policy: s.Policy, Pipeline: answers, Workers: workers, Log: log, Metrics: metrics, Secret: secret})
+	server, err := proxy.New(proxy.Config{Policy: s.Policy, Pipeline: answers, Workers: workers, Log: log, Metrics: metrics, Health: s.health, Secret: secret})
 	if err != nil {
 		return err
 	}
 	s.bound(s.current.Load(), workers)
 	admission.SpareThreads()
 	go workers.Watch(ctx)
-	go s.watch(ctx, path, workers)
+	go s.watch(ctx, path, workers, metrics)
 	go s.renew(ctx, server)
 	go s.refresh(ctx)
 	if b, ok := s.Backend.(*backend.Snapshots); ok {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -170,17 +169,6 @@ func metricsOf(t *testing.T, address string) string {
 	return string(text)
 }
 
-// freeAddress is one that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer free.Close()
-	return free.Addr().String()
-}
-
 // cells of number 7, which no text may hold.
 var cellsOf7 = []string{"abc", "Zzyzx", "1.234567"}
 
@@ -191,7 +179,7 @@ func TestT2NoCellInAnyText(t *testing.T) {
 	n := kit.Length(150, 2000, 10_000)
 	failed, hits := 0, 0
 	for _, engine := range []string{"duckdb", "postgres", "snapshot"} {
-		admin := freeAddress(t)
+		admin := kit.FreeAddress(t)
 		l := kit.Lab{Engine: engine, Change: []string{`server: {`, fmt.Sprintf("server: {admin: %q, ", admin)}}
 		s := l.Serve(t, 0, "--log-level", "debug")
 		w := s.Connect("alice", "lab")

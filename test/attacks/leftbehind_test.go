@@ -131,7 +131,7 @@ func ahead(epsilon float64) float64 {
 func TestT13TrueAggregates(t *testing.T) {
 	kit.Beside(t)
 	const planted = 20
-	admin := freeAddress(t)
+	admin := kit.FreeAddress(t)
 	l := kit.Lab{Engine: "postgres", People: 30_000, Change: []string{`server: {`, fmt.Sprintf("server: {admin: %q, ", admin)}}
 	s := l.Serve(t, 0, "--log-level", "debug")
 	truths := strings.Fields(s.Query(t, `SELECT string_agg(x, ' ') FROM (SELECT sum(income)::bigint::text AS x FROM people WHERE age BETWEEN 18 AND 37 GROUP BY age) t`))

@@ -4,16 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
@@ -235,20 +236,78 @@ func TestSandboxDies(t *testing.T) {
 	}
 }
 
+// TestReadyzFollowsTheParts: each thing that a question needs goes away and comes back; /readyz and the metrics say which one
+// within five seconds, and without a restart that it is back. /livez says all the time that the process serves.
+func TestReadyzFollowsTheParts(t *testing.T) {
+	disk := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk).CombinedOutput(); err != nil {
+		t.Skipf("no small file system can be mounted here: %v: %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", "-l", disk).Run() })
+	server := pgtest.Start(t)
+	path, database := kit.Postgres(t, server, kit.Budgets{User: "1000", Cap: "1000"}, 0)
+	admin := kit.FreeAddress(t)
+	kit.Edit(t, path, "sqlite:ledger.db", "sqlite:"+filepath.Join(disk, "ledger.db"), `listen: "127.0.0.1:0"`, fmt.Sprintf(`listen: "127.0.0.1:0", admin: %q`, admin))
+	p := kit.Serve(t, path)
+	w := p.Connect("alice", "lab")
+	get := func(page string) (int, string) {
+		response, err := http.Get("http://" + admin + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, _ := io.ReadAll(response.Body)
+		return response.StatusCode, string(text)
+	}
+	within := func(part string, ready bool) {
+		t.Helper()
+		value := map[bool]string{true: "1", false: "0"}[ready]
+		kit.Eventually(t, part+" ready: "+value, func() bool {
+			code, text := get("/readyz")
+			_, metrics := get("/metrics")
+			told := code == 503 && strings.Contains(text, part+": ") || ready && code == 200 && text == "ok\n"
+			return told && strings.Contains(metrics, fmt.Sprintf("dpproxy_ready{part=%q} %s\n", part, value))
+		})
+		if code, _ := get("/livez"); code != 200 {
+			t.Errorf("%s away: /livez says %d", part, code)
+		}
+	}
+	within("database", true)
+	server.Exec(t, "postgres", fmt.Sprintf(`ALTER DATABASE %s ALLOW_CONNECTIONS false`, database), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '`+database+`'`)
+	within("database", false)
+	server.Exec(t, "postgres", fmt.Sprintf(`ALTER DATABASE %s ALLOW_CONNECTIONS true`, database))
+	within("database", true)
+
+	filler := fill(t, disk)
+	var enough atomic.Bool
+	asked := make(chan struct{})
+	go func() { // a question that was charged waits until its answer is saved
+		defer close(asked)
+		for q := 0; q < 2000 && !enough.Load() && w.Ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age > %d AND income < %d`, q%100, 1000*(q/100+1))).Err == nil; q++ {
+		}
+	}()
+	within("ledger", false)
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	enough.Store(true)
+	within("ledger", true)
+	<-asked
+	if !p.Alive() || p.Connect("bob", "lab").Ask(`SELECT count(*) FROM people WHERE hiv`).Err != nil {
+		t.Error("nothing is answered after all parts are back")
+	}
+}
+
 // TestAdminAddress: /healthz says that the proxy serves, /metrics counts charges, and neither holds a value of the data or an
 // answer. Without the key there is no such listener.
 func TestAdminAddress(t *testing.T) {
 	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10", Cap: "20"}, 0)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
-	kit.Edit(t, path, `listen: "127.0.0.1:0"`, fmt.Sprintf(`listen: "127.0.0.1:0", admin: %q`, free.Addr()))
+	admin := kit.FreeAddress(t)
+	kit.Edit(t, path, `listen: "127.0.0.1:0"`, fmt.Sprintf(`listen: "127.0.0.1:0", admin: %q`, admin))
 	w := kit.Serve(t, path).Connect("alice", "lab")
 	answers := w.Ask(`SELECT city, count(*) FROM people WHERE city <> 'other' GROUP BY city`).Rows
 	get := func(page string) string {
-		response, err := http.Get("http://" + free.Addr().String() + page)
+		response, err := http.Get("http://" + admin + page)
 		if err != nil {
 			t.Fatal(err)
 		}

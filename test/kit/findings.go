@@ -2,6 +2,7 @@ package kit
 
 import (
 	"fmt"
+	"net"
 	"testing"
 	"time"
 )
@@ -33,6 +34,17 @@ func (f Findings) Some(t *testing.T, fault string) {
 		return
 	}
 	t.Logf("%s: %d findings, the first: %.300s", fault, len(f), f[0])
+}
+
+// FreeAddress is one that nobody listens on.
+func FreeAddress(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	return free.Addr().String()
 }
 
 // Eventually asks until ok or ten seconds are over.
