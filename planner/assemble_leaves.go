@@ -16,11 +16,11 @@ import (
 )
 
 // addAlarm puts an alarm into the leaf that shows it.
-func (p assembly) addAlarm(s *linear.Query, w *choose.Path) {
-	column := &p.Leaves[s.Threshold.Leaf].Counts[s.Threshold.Counter]
+func (p assembly) addAlarm(c *linear.ThresholdColumn, w *choose.Path) {
+	column := &p.Leaves[c.Leaf].Counts[c.Counter]
 	column.Type = policy.Bool
 	run := &column.Runs[0]
-	run.Threshold = &plans.ThresholdQuestion{Least: s.Threshold.Least}
+	run.Threshold = &plans.ThresholdQuestion{Least: c.Least}
 	if w != nil {
 		run.Measure, run.Threshold = p.measure(w.Measure), w.Threshold
 	}
@@ -64,27 +64,35 @@ func (p assembly) addSyntheticRows(tables []*outerquery.SyntheticTable, c reuse.
 	return nil
 }
 
-// addChoices puts what is chosen into the leaves that show it: each column of a choice is one run a grouping set.
+// addChoices puts what is asked by itself, choices and comparisons, into the leaves that show it.
 func (p assembly) addChoices(leaves, list []*choose.LeafPlan, paths [][]*choose.Path) {
 	for i, own := range list {
 		s, w := own.Requests[0].Query, paths[i][0]
-		if s.Threshold != nil {
-			p.addAlarm(s, w)
-			continue
+		switch asked := s.Asked.(type) {
+		case *linear.ThresholdColumn:
+			p.addAlarm(asked, w)
+		case *linear.Chosen:
+			p.addChoice(leaves[asked.Leaf], s, w)
+		case linear.Counted: // is in a leaf plan of its own question
 		}
-		lp, leaf, measure := leaves[s.Chosen.Leaf], p.Leaves[s.Chosen.Leaf], -1
-		if w != nil {
-			measure = p.measure(w.Measure)
-		}
-		for n, c := range lp.Counters {
-			if c.Choice != nil && c.Choice.Set == s.Chosen.Of {
-				pick := choose.ChosenColumn(s, lp, c.Choice, w, p.Confidence)
-				run := &leaf.Counts[n].Runs[s.Chosen.Set]
-				if run.Measure, run.Selected = measure, pick; w != nil && w.Reading != nil {
-					run.Counter = w.Reading.Counters[0]
-				}
-				leaf.Counts[n].Type = c.Choice.Typ
+	}
+}
+
+// addChoice fills the columns of a choice: each is one run a grouping set.
+func (p assembly) addChoice(lp *choose.LeafPlan, s *linear.Query, w *choose.Path) {
+	asked, measure := s.Chosen(), -1
+	if w != nil {
+		measure = p.measure(w.Measure)
+	}
+	leaf := p.Leaves[asked.Leaf]
+	for n, c := range lp.Counters {
+		if c.Choice != nil && c.Choice.Set == asked.Of {
+			selected := choose.ChosenColumn(s, lp, c.Choice, w, p.Confidence)
+			run := &leaf.Counts[n].Runs[asked.Set]
+			if run.Measure, run.Selected = measure, selected; w != nil && w.Reading != nil {
+				run.Counter = w.Reading.Counters[0]
 			}
+			leaf.Counts[n].Type = c.Choice.Typ
 		}
 	}
 }
@@ -106,7 +114,7 @@ func (p assembly) first(m *plans.Measure) {
 
 // fillTop reads the ranks of the chosen rows.
 func (p assembly) fillTop(run *plans.Run, s *linear.Query, order []int) {
-	run.Selected = &plans.SelectedValue{Kind: mechanisms.Largest, Top: s.First, At: slices.Clone(order), Rank: p.Measures[run.Measure].Spec.RankError(p.Confidence)}
+	run.Selected = &plans.SelectedValue{Kind: mechanisms.Largest, Top: s.Counted().First, At: slices.Clone(order), Rank: p.Measures[run.Measure].Spec.RankError(p.Confidence)}
 }
 
 // mixedRow are the terms of a row that is made up of some cells of a question.

@@ -11,13 +11,22 @@ import (
 	"testing"
 )
 
-// TestKindsAreToldApartOnce: a package that tells the kinds of Specs apart does so in one type switch, which names all of them.
-// So whoever adds a kind finds every place that has to know it. In mechanisms itself the compiler says so: a kind has methods.
+// TestKindsAreToldApartOnce: a package that tells the kinds of Specs apart, or what is asked of a query, does so in one type switch,
+// which names all of them. So whoever adds a kind finds every place that has to know it. In the package of the kinds the compiler
+// says so: a kind has methods.
 func TestKindsAreToldApartOnce(t *testing.T) {
+	t.Run("Spec", func(t *testing.T) {
+		toldApartOnce(t, "mechanisms", "hasNoise", 5, "../../ledger/chain", "../../proxy/pipeline")
+	})
+	t.Run("Asked", func(t *testing.T) { toldApartOnce(t, "linear", "asked", 3, "../../planner", "../../planner/choose") })
+}
+
+// toldApartOnce reads the program for type switches over the types of a package that have a method; places are where there must be one.
+func toldApartOnce(t *testing.T, pkg, seal string, least int, places ...string) {
 	var files []*ast.File
 	var paths []string
 	read(t, ".go", func(path, text string) {
-		if strings.HasSuffix(path, "_test.go") || !strings.Contains(text, "mechanisms") {
+		if strings.HasSuffix(path, "_test.go") || !strings.Contains(text, pkg) {
 			return
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), path, text, 0)
@@ -28,15 +37,15 @@ func TestKindsAreToldApartOnce(t *testing.T) {
 	})
 	kinds := map[string]bool{}
 	for _, f := range files {
-		if f.Name.Name == "mechanisms" {
+		if f.Name.Name == pkg {
 			for _, d := range f.Decls {
-				if method, ok := d.(*ast.FuncDecl); ok && method.Recv != nil && method.Name.Name == "hasNoise" {
-					kinds[method.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name] = true
+				if method, ok := d.(*ast.FuncDecl); ok && method.Recv != nil && method.Name.Name == seal {
+					kinds[pointed(method.Recv.List[0].Type).(*ast.Ident).Name] = true
 				}
 			}
 		}
 	}
-	if len(kinds) < 5 {
+	if len(kinds) < least {
 		t.Fatalf("kinds are %v", slices.Sorted(maps.Keys(kinds)))
 	}
 	switches := map[string]int{}
@@ -49,11 +58,7 @@ func TestKindsAreToldApartOnce(t *testing.T) {
 			named := map[string]bool{}
 			for _, clause := range s.Body.List {
 				for _, e := range clause.(*ast.CaseClause).List {
-					star, _ := e.(*ast.StarExpr)
-					if star == nil {
-						continue
-					}
-					if sel, ok := star.X.(*ast.SelectorExpr); ok && sel.X.(*ast.Ident).Name == "mechanisms" && kinds[sel.Sel.Name] {
+					if sel, ok := pointed(e).(*ast.SelectorExpr); ok && sel.X.(*ast.Ident).Name == pkg && kinds[sel.Sel.Name] {
 						named[sel.Sel.Name] = true
 					}
 				}
@@ -62,7 +67,7 @@ func TestKindsAreToldApartOnce(t *testing.T) {
 				return true
 			}
 			if switches[paths[i]]++; switches[paths[i]] > 1 {
-				t.Errorf("%s tells the kinds of Specs apart in more than one place", paths[i])
+				t.Errorf("%s tells kinds of %s apart in more than one place", paths[i], pkg)
 			}
 			if !maps.Equal(named, kinds) {
 				t.Errorf("%s tells the kinds %v apart, must tell all of %v", paths[i], slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(kinds)))
@@ -70,9 +75,17 @@ func TestKindsAreToldApartOnce(t *testing.T) {
 			return true
 		})
 	}
-	for _, path := range []string{"../../ledger/chain", "../../proxy/pipeline"} {
+	for _, path := range places {
 		if switches[path] != 1 {
 			t.Errorf("%s tells kinds apart in %d places, must be 1: %v", path, switches[path], switches)
 		}
 	}
+}
+
+// pointed is the type that a pointer points to, or the type itself.
+func pointed(e ast.Expr) ast.Expr {
+	if star, ok := e.(*ast.StarExpr); ok {
+		return star.X
+	}
+	return e
 }

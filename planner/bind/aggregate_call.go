@@ -15,6 +15,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Aggregate calls. Of SELECT count(*) FILTER (WHERE active), sum(income) FROM people the first adds a counter of rows with a condition, the
+// second one of a sum; avg and the like are arithmetic over several counters (moments.go), and what does not add up is chosen
+// (quantiles.go).
+
 // listing are the aggregates that show each row's value.
 var listing = semantics.WordSet("array_agg string_agg json_agg jsonb_agg json_object_agg jsonb_object_agg xmlagg")
 

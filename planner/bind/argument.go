@@ -8,6 +8,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
+// The argument of a sum. sum(income) adds up whole numbers of a column's grid in the database; of sum(2 * income + 3) the values are
+// computed here, on each cell. One argument is placed on a grid once, however many aggregates of it a SELECT has.
+
 // value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
 // What is averaged is added up from its middle, be it a column, a product or a sum: avg(2 * a + 3) errs by twice what avg(a) does.
 func (g *Grouping) value(arg *semantics.Expr, centred bool, u semantics.Use, pos int) (*linear.Argument, *refuse.Refusal) {

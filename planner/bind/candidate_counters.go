@@ -14,6 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Aggregates of rows that meet a public list. SELECT v.n, count(*) FROM people, (VALUES (10), (20)) v(n) WHERE age > v.n GROUP BY v.n is
+// asked as two counters of one group, age > 10 and age > 20; the answer is turned over, so that candidates are rows.
+
 // fanned is a grouping of private rows that meet a public list. The SELECT is bound once for any candidate, whose columns
 // stand at virtual positions, and once for each: what differs between them are constants and conditions. What is asked is
 // one question with counters of its own for each candidate; its answer is turned over, so that candidates are rows.
@@ -117,8 +120,8 @@ func (f *fanned) key(n *pg.Node, pos int) *refuse.Refusal {
 	return nil
 }
 
-// told refuses keys that do not tell the candidates apart: rows that meet two of one key would count twice in it.
-func (f *fanned) told(pos int) *refuse.Refusal {
+// tellsApart refuses keys that do not tell the candidates apart: rows that meet two of one key would count twice in it.
+func (f *fanned) tellsApart(pos int) *refuse.Refusal {
 	if f.g.Q.Sets != nil {
 		return candidateRows.At(pos, "grouped by GROUPING SETS, ROLLUP or CUBE")
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// What a name in FROM means. FROM people is a private table, FROM regions a public one, FROM pg_class and FROM dp.tables are relations of
+// the sandbox, and FROM dp.my_rows the made-up rows of a release.
+
 // Resolve finds what a name in FROM means: a private table, or a relation of the sandbox.
 func (b *Binder) Resolve(v *pg.RangeVar) (private *policy.Table, other plans.Relation, refusal *refuse.Refusal) {
 	pos := int(v.Location)

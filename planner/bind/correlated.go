@@ -9,6 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
+// Names that only an enclosing query has. In SELECT (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id) FROM people p the
+// sub-query would be counted for each row of people, which is no single question: it is refused as that, and not for an unknown name.
+
 // Around says of a name that is not found whether the query around has it: the sub-query is then counted for each row of
 // that query, which is no single question, and what is wrong is not the name.
 func (b *Binder) Around(refusal *refuse.Refusal) *refuse.Refusal {

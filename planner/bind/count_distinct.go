@@ -12,6 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// count(DISTINCT …). SELECT count(DISTINCT person_id) FROM visits counts units, of which each is in one row of a derived table;
+// SELECT count(DISTINCT city) FROM people counts those of the declared values that have rows.
+
 // different binds count(DISTINCT …).
 func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
 	pos := int(f.Location)

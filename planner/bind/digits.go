@@ -14,6 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// bit_and and bit_or. SELECT bit_or(flags) FROM people is told digit by digit: a digit of the result is 1 where clearly more rows than noise
+// makes have it, so each digit that the domain leaves open has a counter.
+
 // bit_and and bit_or of a column of whole numbers are told by a counter for each binary digit that the domain leaves open:
 // of the rows that have it (bit_or), or do not have it (bit_and). With values from 8 to 15 those are three, and
 //

@@ -14,6 +14,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// EXISTS and IN over private rows. SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND
+// v.kind = 'x') marks each row of people by whether its unit has such a row of visits: a column of a derived table, and so a
+// condition like any other.
+
 // aboutKeys translates what may be said of join keys: that two which are equal in each row are, and that one is NULL or
 // not. Nil, nil: the node says nothing of keys.
 func (r *Rows) aboutKeys(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {

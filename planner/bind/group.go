@@ -13,6 +13,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// A SELECT that aggregates private rows. SELECT age / 10, count(*) FROM people GROUP BY 1 HAVING count(*) > 5 becomes a question with the
+// key age / 10 and one counter; what is said of the answer, here HAVING, stands above it.
+
 // Grouping is a SELECT that aggregates private rows: a question below, and expressions over its answer above.
 type Grouping struct {
 	b       *Binder
@@ -92,7 +95,7 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Ref
 	}
 	g.combine()
 	if g.Fanned != nil {
-		if refusal := g.Fanned.told(ast.Location(sel.FromClause[0])); refusal != nil {
+		if refusal := g.Fanned.tellsApart(ast.Location(sel.FromClause[0])); refusal != nil {
 			return nil, refusal
 		}
 	} else {

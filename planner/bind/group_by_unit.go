@@ -15,6 +15,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Sub-queries whose groups lie within a unit. In SELECT avg(s) FROM (SELECT person_id, sum(price) AS s FROM visits GROUP BY person_id) t the
+// sub-query has one row for each unit, which is as private as any row: a derived table, over which the SELECT above is asked.
+
 // unitRows binds a sub-query whose groups lie within a unit: SELECT person_id, sum(x) s FROM visits GROUP BY person_id. Its
 // rows are private, and counted above.
 type unitRows struct {

@@ -11,6 +11,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Types of parameters that only the sandbox will use. In SELECT relname FROM pg_class WHERE oid = $1 LIMIT $2, which a client describes
+// before it binds, $1 is an oid and $2 a bigint.
+
 // The oids of types that only catalog queries use.
 const (
 	oidType      policy.Type = 26

@@ -14,6 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Joins of private tables. FROM visits v JOIN people p ON p.person_id = v.person_id AND v.price > 10 pairs rows of the same unit: the
+// equation of keys is what makes it a join, the rest of ON are conditions on the side that they read, or on the pair.
+
 // joining is how two relations of FROM are joined.
 type joining struct {
 	quals     []*pg.Node // a conjunction

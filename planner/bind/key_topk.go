@@ -7,6 +7,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/ast"
 )
 
+// SELECT city FROM people GROUP BY city ORDER BY count(*) DESC LIMIT 3 shows an order and no count: the question says that the first three
+// keys will do, so that they may be chosen instead of counted.
+
 // findTop notes that a grouping shows the first n keys alone.
 func (g *Grouping) findTop() {
 	sel := g.Sel

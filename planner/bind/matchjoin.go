@@ -20,6 +20,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Joins with a public table of which a private row may match several rows, or whose own rows stay: SELECT r.name, count(p.age) FROM ranges r
+// LEFT JOIN people p ON p.age BETWEEN r.low AND r.high GROUP BY 1. Which rows match is a function of the cells of p.age, evaluated
+// when the statement is planned.
+
 // matcher joins private rows with a public table of which a row may match several rows, or whose own rows stay: by any
 // condition that the cells of the private columns decide.
 type matcher struct {
@@ -30,7 +34,7 @@ type matcher struct {
 	data    [][]policy.Value
 	how     joining
 	conds   []*semantics.Expr // over From's columns, then the public ones
-	private []*semantics.Expr // conditions of ON on private rows alone, where these are not kept
+	private []*semantics.Expr // conditions of ON on private rows alone, where rows that match nothing do not stay
 	equals  *lookup           // equations, by which matches are looked up
 	args    []int             // positions that the conditions read
 }

@@ -21,7 +21,7 @@ import (
 
 // Quantiles and the most frequent value do not add up: they are chosen among the cells of their argument, in each group.
 // A grouping asks for them by choiceSets, one for each argument and condition, which are solved as questions of their own
-// (picked.go); the leaf shows them in the places of counters.
+// (package choose); the leaf shows them in the places of counters.
 
 // selections are the aggregates that are choices.
 var selections = semantics.WordSet("percentile_cont percentile_disc median mode min max")

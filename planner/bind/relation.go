@@ -13,6 +13,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Private rows as FROM sees them. FROM (SELECT age AS years FROM people WHERE active) t are the rows of people, with a column years and
+// the condition active: names are looked up here, and what stands below is pulled up into one question.
+
 // Rows are private rows as a FROM sees them: one table, of the policy or derived, narrowed by conditions and renamed or
 // computed column by column. Projections and filters are pulled up into the leaf, so a nested SELECT asks what the flat one
 // asks.

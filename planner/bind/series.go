@@ -12,6 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// generate_series as a public list. FROM generate_series(10, 50, 10) v(n) JOIN people p ON p.age >= v.n has five candidates; above the
+// counts a series may stand as it is, if it does not make too many rows.
+
 // seriesCandidates are the values of generate_series of numbers, or of unnest of an array; nil for other functions.
 func (b *Binder) seriesCandidates(f *pg.FuncCall) (*candidates, *refuse.Refusal) {
 	if f == nil || f.AggFilter != nil || f.Over != nil || f.AggDistinct || f.FuncVariadic || len(f.AggOrder) > 0 {

@@ -81,7 +81,7 @@ func unionAll(sel *pg.SelectStmt) *pg.SelectStmt {
 	return sel
 }
 
-// readAll reads the arms of a UNION ALL: counts of the same FROM, in the same column; nil where some is none.
+// readAll reads the branches of a UNION ALL: counts of the same FROM, in the same column; nil where some is none.
 func readAll(sel *pg.SelectStmt, branches []*branch) ([]*branch, int) {
 	if union := unionAll(sel); union != nil {
 		branches, at := readAll(union.Larg, branches)
@@ -149,14 +149,14 @@ func readsColumn(n *pg.Node, name string) bool {
 	return ast.Holds(n, func(n *pg.Node) bool { return isStar(n) || refersTo(n, name) || ast.IsSubLink(n) })
 }
 
-// The names of the list that arms become, which no column of a policy has.
+// The names of the list that branches become, which no column of a policy has.
 const (
 	branchList  = "candidates of the union"
 	branchPlace = "place in the union"
 	branchMet   = "is met"
 )
 
-// topKOf writes the arms as a list.
+// topKOf writes the branches as a list.
 func topKOf(branches []*branch, names []string, count int, limit *pg.Node) *pg.SelectStmt {
 	list := &pg.SelectStmt{LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT}
 	column := func(name string) *pg.Node {
@@ -195,7 +195,7 @@ func topKOf(branches []*branch, names []string, count int, limit *pg.Node) *pg.S
 	return out
 }
 
-// branchRows are the private rows of a UNION ALL of rows of one table: each row once for each arm that passes it on.
+// branchRows are the private rows of a UNION ALL of rows of one table: each row once for each branch that passes it on.
 func (b *Binder) branchRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
 	var branches []*Rows
 	var read func(sel *pg.SelectStmt) (bool, *refuse.Refusal)

@@ -113,15 +113,15 @@ type alternative struct {
 func (ch *Optimizer) goalOf(s *linear.Query, share privacy.Cost) *goal {
 	q := &goal{Query: s, share: share, kind: counts}
 	var err error
-	switch {
-	case s.Chosen != nil:
+	switch asked := s.Asked.(type) {
+	case *linear.Chosen:
 		q.kind, q.own = choices, s.ChoiceMeasure()
 		q.fresh, err = s.Choice(share)
-	case s.Threshold != nil:
+	case *linear.ThresholdColumn:
 		q.kind, q.own = alarms, s.Measure("alarm", s.Table.Name+s.About())
 		q.fresh, err = mechanisms.NewAlarm(mechanisms.AlarmFor(ch.Context.Settings.Alarms, s.Table.ContributionTo(1), share))
-	default:
-		if s.TopK != nil || s.First > 0 {
+	case linear.Counted:
+		if asked.Ranked() {
 			q.kind |= orders
 		}
 		q.own = s.Measure(s.Kind(), s.Table.Name+s.About())

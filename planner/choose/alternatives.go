@@ -3,7 +3,6 @@ package choose
 import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 )
@@ -28,22 +27,11 @@ func (ch *Optimizer) Alternatives(leaves []*LeafPlan, paths [][]*Path) (list []p
 			if taken := paths[i][j]; taken != nil {
 				q := quiet.goalOf(a.Query, taken.shareOr(ch))
 				q.need = wanted[a.Measure("", "").Digest]
-				list = append(list, quiet.alternatives(leafName(i, a.Query), q, taken)...)
+				list = append(list, quiet.alternatives(plans.LeafName(a.Asked.ShownBy(i)), q, taken)...)
 			}
 		}
 	}
 	return list
-}
-
-// leafName is the name of the leaf that shows what is asked.
-func leafName(i int, s *linear.Query) string {
-	switch {
-	case s.Chosen != nil:
-		i = s.Chosen.Leaf
-	case s.Threshold != nil:
-		i = s.Threshold.Leaf
-	}
-	return plans.LeafName(i)
 }
 
 // shareOr is what the path might have cost.

@@ -84,7 +84,7 @@ func NoteUnclosed(leaves []*LeafPlan, paths [][]*Path, notes *semantics.Notes) {
 			}
 			a := leaves[i].Requests[j]
 			for cell := range w.Reading.Open {
-				if a.Chosen != nil || slices.ContainsFunc(a.Projections, func(f Projection) bool { return f.condition < 0 || a.KeyValue(f.condition, int(cell)) == true }) {
+				if a.Chooses() || slices.ContainsFunc(a.Projections, func(f Projection) bool { return f.condition < 0 || a.KeyValue(f.condition, int(cell)) == true }) {
 					notes.Add(w.Reading.Note)
 				}
 			}

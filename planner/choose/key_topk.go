@@ -25,15 +25,16 @@ func (lp *LeafPlan) topOf(a *Request) int {
 
 // topKeys chooses the first keys where she has paid for that, or where it is expected to be nearer than fresh counts.
 func (ch *Optimizer) topKeys(q *goal) []alternative {
-	if q.First == 0 || q.taken == nil {
+	first := q.Counted().First
+	if first == 0 || q.taken == nil {
 		return nil
 	}
-	spec, err := mechanisms.NewChoice(mechanisms.Choice{Kind: mechanisms.Largest, Blocks: []mechanisms.Block{{Groups: 1, Cells: q.Cells}}, Most: q.First}, q.Contribution(), q.share)
+	spec, err := mechanisms.NewChoice(mechanisms.Choice{Kind: mechanisms.Largest, Blocks: []mechanisms.Block{{Groups: 1, Cells: q.Cells}}, Most: first}, q.Contribution(), q.share)
 	if err != nil {
 		return nil
 	}
 	own := q.Measure("top", q.Table.Name+q.About())
-	own.Described = binary.AppendUvarint(append(own.Described, "top"...), uint64(q.First))
+	own.Described = binary.AppendUvarint(append(own.Described, "top"...), uint64(first))
 	own.Digest = sha256.Sum256(own.Described)
 	if same := ch.sameChoice(own, spec, nil); same != nil {
 		return same

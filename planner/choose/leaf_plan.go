@@ -263,7 +263,7 @@ func (v *LeafPlanner) turnedLeafPlan(f linear.Turned) (*LeafPlan, *refuse.Refusa
 	if r := f.Ranking(); r != nil && len(lp.Requests) == 1 && len(lp.Frames[0].Concealed()) == 0 {
 		if c := v.topK(r, flat); c != nil {
 			c.Counted = countedBy(lp)
-			lp.Requests[0].TopK = c
+			lp.Requests[0].Asked = linear.Counted{TopK: c}
 		}
 	}
 	return lp, nil
@@ -288,7 +288,7 @@ func (v *LeafPlanner) LeafPlans() (leaves, chosen []*LeafPlan, refusal *refuse.R
 		}
 		v.tellKeys(q)
 		for _, a := range leaves[i].Requests {
-			a.First = leaves[i].topOf(a)
+			a.Asked = linear.Counted{First: leaves[i].topOf(a), TopK: a.Counted().TopK}
 		}
 	}
 	if chosen, refusal = v.choices(leaves); refusal != nil {

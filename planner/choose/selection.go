@@ -25,7 +25,7 @@ func (v *LeafPlanner) choices(leaves []*LeafPlan) ([]*LeafPlan, *refuse.Refusal)
 				if refusal != nil {
 					return nil, refusal
 				}
-				s.Chosen = &linear.Chosen{Leaf: i, Set: at, Of: n, Kind: from.Kind, Shares: ascending(from.Shares)}
+				s.Asked = &linear.Chosen{Leaf: i, Set: at, Of: n, Kind: from.Kind, Shares: ascending(from.Shares)}
 				a := &Request{Query: s, set: keys, Projections: []Projection{{0, 0, -1}}}
 				if a.Wanted() {
 					s.Group()

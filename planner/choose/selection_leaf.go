@@ -13,13 +13,13 @@ import (
 
 // ChosenColumn is one column of a choice, for the rows of the set that shows it.
 func ChosenColumn(s *linear.Query, lp *LeafPlan, c *linear.Choice, w *Path, confidence mechanisms.Confidence) *plans.SelectedValue {
-	frame, keys := lp.Frames[s.Chosen.Set], semantics.IdentityOf(len(lp.Sets[s.Chosen.Set]))
+	frame, keys := lp.Frames[s.Chosen().Set], semantics.IdentityOf(len(lp.Sets[s.Chosen().Set]))
 	order := frame.ShownRows()
-	out := &plans.SelectedValue{Kind: s.Chosen.Kind, Between: c.Between, At: make([]int, len(order)), Values: make([][]policy.Value, len(order))}
+	out := &plans.SelectedValue{Kind: s.Chosen().Kind, Between: c.Between, At: make([]int, len(order)), Values: make([][]policy.Value, len(order))}
 	each, share := 1, 0
 	if out.Kind == mechanisms.Quantiles {
 		out.Share = lp.Question.Choices[c.Set].Shares[c.At]
-		each, share = len(s.Chosen.Shares), slices.Index(s.Chosen.Shares, out.Share)
+		each, share = len(s.Chosen().Shares), slices.Index(s.Chosen().Shares, out.Share)
 	}
 	if w != nil && w.Reading != nil {
 		out.Spans = make([][][]mechanisms.Span, len(order))
@@ -30,7 +30,7 @@ func ChosenColumn(s *linear.Query, lp *LeafPlan, c *linear.Choice, w *Path, conf
 		shown = shownCandidates(s, c.Typ)
 	}
 	for r, cell := range order {
-		g, known := s.Chosen.ByKeys[frame.KeysText(cell, keys)]
+		g, known := s.Chosen().ByKeys[frame.KeysText(cell, keys)]
 		if out.At[r] = -1; w == nil || !known {
 			continue
 		}
@@ -38,7 +38,7 @@ func ChosenColumn(s *linear.Query, lp *LeafPlan, c *linear.Choice, w *Path, conf
 		if out.Spans == nil {
 			continue
 		}
-		for _, own := range s.Chosen.Groups[g] {
+		for _, own := range s.Chosen().Groups[g] {
 			out.Spans[r] = append(out.Spans[r], w.Reading.Spans[0][own])
 		}
 	}
@@ -47,10 +47,10 @@ func ChosenColumn(s *linear.Query, lp *LeafPlan, c *linear.Choice, w *Path, conf
 
 // shownCandidates are the values of each group's cells, in the type of their column.
 func shownCandidates(s *linear.Query, typ policy.Type) [][]policy.Value {
-	out, from := make([][]policy.Value, len(s.Chosen.Groups)), s.Keys[len(s.Keys)-1].Type()
-	for g, cells := range s.Chosen.Groups {
+	out, from := make([][]policy.Value, len(s.Chosen().Groups)), s.Keys[len(s.Keys)-1].Type()
+	for g, cells := range s.Chosen().Groups {
 		for _, cell := range cells {
-			out[g] = append(out[g], shownAs(typ, s.Chosen.Values[cell], from))
+			out[g] = append(out[g], shownAs(typ, s.Chosen().Values[cell], from))
 		}
 	}
 	return out
@@ -76,8 +76,8 @@ func rankOf(s *linear.Query, w *Path, confidence mechanisms.Confidence) float64 
 	if w.Reading == nil {
 		return w.Measure.Spec.RankError(confidence)
 	}
-	cells := s.Chosen.Groups[0]
-	if s.Chosen.Kind == mechanisms.Quantiles {
+	cells := s.Chosen().Groups[0]
+	if s.Chosen().Kind == mechanisms.Quantiles {
 		cells = cells[:(len(cells)+1)/2]
 	} else {
 		cells = cells[:1]

@@ -72,7 +72,7 @@ func (ch *Optimizer) chosenFromHeld(q *goal) []alternative {
 // be nearer than the choice at the same price.
 func (ch *Optimizer) chosenFromCounts(q *goal) []alternative {
 	s := q.Query
-	if s.Chosen.Kind != mechanisms.Quantiles {
+	if s.Chosen().Kind != mechanisms.Quantiles {
 		return nil
 	}
 	if w := ch.ownRange(s, q.share, true); w != nil && ch.Context.Settings.Release {
@@ -110,7 +110,7 @@ func (ch *Optimizer) ownPrefixes(s *linear.Query, w *Path, fresh mechanisms.Spec
 // histograms that are expected to be nearer than the choice.
 func (ch *Optimizer) chosenFromDeclared(q *goal) (list []alternative) {
 	columns, ok := q.Columns()
-	if !ok || q.Chosen.Kind != mechanisms.Quantiles {
+	if !ok || q.Chosen().Kind != mechanisms.Quantiles {
 		return nil
 	}
 	for _, r := range q.Table.Releases {
@@ -140,8 +140,8 @@ func (ch *Optimizer) chosenFromDeclared(q *goal) (list []alternative) {
 
 // nearer tells whether reading from counts, whose sums have such a variance, is expected to be nearer than the choice.
 func (ch *Optimizer) nearer(s *linear.Query, fresh mechanisms.Spec, variance float64) bool {
-	if s.Chosen.Kind != mechanisms.Quantiles {
-		cells := 1 + len(s.Chosen.Groups[0])
+	if s.Chosen().Kind != mechanisms.Quantiles {
+		cells := 1 + len(s.Chosen().Groups[0])
 		return 2*math.Sqrt(variance*math.Log(float64(cells))) < fresh.RankError(ch.Context.Settings.Confidence)
 	}
 	return fresh.PreferPrefixes(s.GroupRows(), variance)
@@ -158,11 +158,11 @@ const (
 func (ch *Optimizer) prefixVariance(s *linear.Query, spec mechanisms.Spec, r *reuse.Reading) float64 {
 	errors := spec.Only(r.Counters[0]).Errors(ch.Context.Settings.Confidence)
 	sum, n := 0.0, 0
-	for g := 0; g < len(s.Chosen.Groups); g += 1 + len(s.Chosen.Groups)/guessedGroups {
-		cells := s.Chosen.Groups[g]
+	for g := 0; g < len(s.Chosen().Groups); g += 1 + len(s.Chosen().Groups)/guessedGroups {
+		cells := s.Chosen().Groups[g]
 		var spans []mechanisms.Span
 		for i, cell := range cells {
-			if s.Chosen.Kind != mechanisms.Quantiles {
+			if s.Chosen().Kind != mechanisms.Quantiles {
 				spans = nil
 			}
 			spans = append(spans, r.Spans[0][cell]...)

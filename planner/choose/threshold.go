@@ -27,7 +27,7 @@ func (v *LeafPlanner) alarms(leaves []*LeafPlan) (out []*LeafPlan, refusal *refu
 			if refusal != nil {
 				return nil, refusal
 			}
-			s.Threshold = &linear.ThresholdColumn{Leaf: i, Counter: n, ThresholdTest: c.Threshold}
+			s.Asked = &linear.ThresholdColumn{Leaf: i, Counter: n, ThresholdTest: c.Threshold}
 			a := &Request{Query: s, set: lp.Sets[0], Projections: []Projection{{0, 0, -1}}}
 			if a.Wanted() {
 				s.NoteRules(v.Notes)
@@ -62,7 +62,7 @@ func (ch *Optimizer) newRun(q *goal) []alternative {
 // asked puts the question to a run.
 func (ch *Optimizer) asked(q *goal, w *Path, run mechanisms.Spec) *Path {
 	q.own.Spec = run
-	w.Threshold = &plans.ThresholdQuestion{Measure: q.own, Least: q.Threshold.Bound(run, ch.Context.Settings.Confidence)}
+	w.Threshold = &plans.ThresholdQuestion{Measure: q.own, Least: q.Threshold().Bound(run, ch.Context.Settings.Confidence)}
 	return w
 }
 

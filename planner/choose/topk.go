@@ -130,7 +130,7 @@ func (v *LeafPlanner) meetings(s *linear.Query, own [][]*semantics.Expr) [][]boo
 // topCandidates chooses the candidates where she has paid for that, or where it is expected to be nearer than the scores that
 // the path of counting gives. Counting may have no path.
 func (ch *Optimizer) topCandidates(q *goal) []alternative {
-	c := q.TopK
+	c := q.Counted().TopK
 	if c == nil {
 		return nil
 	}

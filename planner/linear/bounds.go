@@ -7,6 +7,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// What is said of bounds: that at most five rows of each person are counted in visits, or that incomes outside the domain count as its nearest
+// end.
+
 // NoteRules notes how rows and values were bounded before they were counted (privacy rule 22).
 func (s *Query) NoteRules(notes *semantics.Notes) {
 	if unit := s.Table.Dataset.Unit; !unit.Row {

@@ -13,6 +13,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// The factors of a query. SELECT age / 10, sex, count(*) FROM people WHERE income > 100 GROUP BY 1, 2 has two: age, whose cells fall into classes of
+// equal age / 10, and sex. Cells of the query are pairs of a class of each; income is the filter's alone.
+
 // classify evaluates the factor's conditions and keys on every combination of its columns' cells and numbers the
 // combinations of equal keys, in order of their first occurrence.
 func (v *Solver) classify(p *Factor) *refuse.Refusal {

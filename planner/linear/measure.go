@@ -134,7 +134,7 @@ func (s *Query) Measure(kind, name string) *plans.Measure {
 
 // Identity is the measure over every cell of some columns: what a declared release holds.
 func Identity(t *policy.Table, columns []*policy.Column) *Query {
-	s := &Query{Question: &Question{Table: t}, Counts: []predicate.Pred{nil}, Sums: []*Summand{nil}, Values: []*DistinctValues{nil}, Cells: 1}
+	s := &Query{Question: &Question{Table: t}, Asked: Counted{}, Counts: []predicate.Pred{nil}, Sums: []*Summand{nil}, Values: []*DistinctValues{nil}, Cells: 1}
 	for _, c := range columns {
 		at := plans.ColumnIndex(t, c)
 		p := &Factor{Columns: []int{at}, Sizes: []int{c.Domain.Size()}, Class: make([]int32, c.Domain.Size()), Classes: c.Domain.Size(), Masks: make([][]bool, 1)}

@@ -163,14 +163,11 @@ type Query struct {
 	Factors   []*Factor
 	Cells     int
 	Empty     bool // no row can satisfy the condition, whatever the data
-	Chosen    *Chosen
-	Threshold *ThresholdColumn // a yes or no is asked
-	TopK      *TopK            // the names of some counters will do
-	Marginals *Marginals       // nil: each cell is counted once
-	Rows      int64            // above 0: the most rows of a unit that are placed at all
-	First     int              // above 0: the numbers of so many cells with the most rows will do
-	Continual bool             // a release that grows: its cells are closed one by one
-	Closed    int              // of grows: so many are
+	Asked     Asked
+	Marginals *Marginals // nil: each cell is counted once
+	Rows      int64      // above 0: the most rows of a unit that are placed at all
+	Continual bool       // a release that grows: its cells are closed one by one
+	Closed    int        // of grows: so many are
 	Work      *scalar.Work
 }
 
@@ -217,7 +214,7 @@ type Solver struct {
 // Solve folds a question's conditions and keys into cells.
 func Solve(q *Question, env scalar.Env, n *semantics.Notes) (*Query, *refuse.Refusal) {
 	own := *q
-	v := &Solver{semantics.Lowerer{Table: q.Table, Env: env, Box: semantics.NewBox(q.Table, env), Notes: n, OffGrid: q.OffGrid}, &Query{Question: &own, Work: env.Work}}
+	v := &Solver{semantics.Lowerer{Table: q.Table, Env: env, Box: semantics.NewBox(q.Table, env), Notes: n, OffGrid: q.OffGrid}, &Query{Question: &own, Asked: Counted{}, Work: env.Work}}
 	residual, refusal := v.Fold(q.Where, &v.S.Filter)
 	if refusal != nil {
 		return nil, refusal

@@ -12,6 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// What is chosen and not counted: of SELECT sex, percentile_disc(0.5) WITHIN GROUP (ORDER BY age) FROM people GROUP BY sex the cells are ages within
+// each sex, in order.
+
 // ChoiceSet is what is to be chosen of the values of one argument.
 type ChoiceSet struct {
 	Kind   mechanisms.ChoiceKind
@@ -44,7 +47,7 @@ type Chosen struct {
 
 // Group sorts the cells of a choice by group and value.
 func (s *Query) Group() {
-	c, last := s.Chosen, len(s.Keys)-1
+	c, last := s.Chosen(), len(s.Keys)-1
 	c.ByKeys, c.Values = map[string]int{}, make([]policy.Value, s.Cells)
 	ranks := make([][]int, last)
 	for k := range ranks {
@@ -82,7 +85,7 @@ func (s *Query) differ(ranks [][]int, a, b int) bool {
 
 // Choice is the Spec of a choice at a cost.
 func (s *Query) Choice(cost privacy.Cost) (mechanisms.Spec, error) {
-	ch := mechanisms.Choice{Kind: s.Chosen.Kind, Blocks: s.Chosen.blocks, Shares: s.Chosen.Shares}
+	ch := mechanisms.Choice{Kind: s.Chosen().Kind, Blocks: s.Chosen().blocks, Shares: s.Chosen().Shares}
 	if ch.Kind != mechanisms.Quantiles {
 		ch.Most = 1
 	}
@@ -92,13 +95,13 @@ func (s *Query) Choice(cost privacy.Cost) (mechanisms.Spec, error) {
 // ChoiceMeasure is the measure of a choice: the same counts as the question's, placed in the order of groups and values.
 func (s *Query) ChoiceMeasure() *plans.Measure {
 	kind, name := "quantile", s.Table.Name+s.About()
-	if s.Chosen.Kind == mechanisms.Largest {
+	if s.Chosen().Kind == mechanisms.Largest {
 		kind = "mode"
 	}
 	m := s.Measure(kind, name)
 	order, place := make([]int32, s.Cells), m.Place
 	at := int32(0)
-	for _, cells := range s.Chosen.Groups {
+	for _, cells := range s.Chosen().Groups {
 		for _, cell := range cells {
 			order[cell] = at
 			at++
@@ -110,12 +113,12 @@ func (s *Query) ChoiceMeasure() *plans.Measure {
 		}
 		return -1
 	}
-	b := binary.AppendUvarint(append(m.Described, "choice"...), uint64(s.Chosen.Kind))
-	for _, share := range s.Chosen.Shares {
+	b := binary.AppendUvarint(append(m.Described, "choice"...), uint64(s.Chosen().Kind))
+	for _, share := range s.Chosen().Shares {
 		b = binary.AppendUvarint(binary.AppendUvarint(append(b, '/'), uint64(share.Num)), uint64(share.Den))
 	}
 	hash := sha256.New()
-	for _, block := range s.Chosen.blocks {
+	for _, block := range s.Chosen().blocks {
 		fmt.Fprintf(hash, "%d of %d\n", block.Groups, block.Cells)
 	}
 	_ = binary.Write(hash, binary.BigEndian, order)
@@ -125,4 +128,4 @@ func (s *Query) ChoiceMeasure() *plans.Measure {
 }
 
 // GroupRows is the public guess of the rows in one group.
-func (s *Query) GroupRows() int64 { return s.Table.ExpectedRows / int64(len(s.Chosen.Groups)) }
+func (s *Query) GroupRows() int64 { return s.Table.ExpectedRows / int64(len(s.Chosen().Groups)) }

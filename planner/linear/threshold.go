@@ -5,6 +5,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
+// SELECT count(*) > 500 FROM visits WHERE …, with dp.alarms on, compares a count with a constant and tells yes or no.
+
 // ThresholdTest is a comparison of a count with a constant.
 type ThresholdTest struct {
 	Where []*semantics.Expr

@@ -14,6 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Rankings of candidates in cells: SELECT p.price FROM prices p JOIN bids b ON b.bid >= p.price GROUP BY 1 ORDER BY p.price * count(*) DESC LIMIT 1
+// asks for the best of public candidates by a score that is linear in counts.
+
 // TopK is a ranking in cells: the choice, and what is counted for it. Where the rows that candidates meet are nested, as
 // bids of at least a price are, rows are counted by how many candidates they meet, each once; else each candidate has a
 // counter, and a row counts in any number of them.

@@ -15,7 +15,7 @@ const maxWidened = 1 << 14
 
 // Widens tells whether the question is a count of rows by cells of columns whose values are all known.
 func (s *Query) Widens() bool {
-	if s.Summed() != nil || len(s.Counts) != 1 || s.Counts[0] != nil || s.First > 0 || s.PerGroup > 0 || s.Empty || s.Marginals != nil {
+	if s.Summed() != nil || len(s.Counts) != 1 || s.Counts[0] != nil || s.Asked.(Counted).First > 0 || s.PerGroup > 0 || s.Empty || s.Marginals != nil {
 		return false
 	}
 	for _, p := range s.Factors {
@@ -30,7 +30,7 @@ func (s *Query) Widens() bool {
 // Around makes the measure of all rows in which the question's cells are cells: the factors of its keys take in what their
 // conditions leave out, and conditions that are not keys' become factors, of the finest cells that there is room for.
 func (s *Query) Around(most int) *Query {
-	wide := &Query{Question: &Question{Table: s.Table}, Counts: []predicate.Pred{nil}, Sums: []*Summand{nil}, Values: []*DistinctValues{nil}, Cells: 1}
+	wide := &Query{Question: &Question{Table: s.Table}, Asked: Counted{}, Counts: []predicate.Pred{nil}, Sums: []*Summand{nil}, Values: []*DistinctValues{nil}, Cells: 1}
 	conditions, ok := s.conditionsApart()
 	if !ok {
 		return nil

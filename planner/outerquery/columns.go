@@ -14,6 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Names and types of the columns of a query for an engine, and which of them depend on released counts: of SELECT ward, sum(n) OVER () FROM
+// (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t the second does, and is shown as noisy.
+
 // outputs tells the columns of a query that goes to the engine, and which of them depend on released counts. It follows
 // sub-queries, WITH and set operations; where some type is not known here it tells nothing, and the sandbox says the rest.
 type outputs struct {

@@ -10,6 +10,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
+// A projection of one leaf that Go evaluates, without an engine: SELECT ward, count(*) * 2 FROM visits GROUP BY ward HAVING count(*) > 5
+// ORDER BY 2 DESC LIMIT 3 is two expressions, a condition, an order and a limit over the rows of leaf_1.
+
 // direct is a Direct that is being written, with the structure of its expressions.
 type direct struct {
 	plans.Direct

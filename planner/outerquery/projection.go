@@ -14,6 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// A projection of a projection, as BI tools wrap a query: SELECT t.ward, t.n FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t WHERE
+// t.n > 5 LIMIT 1000 is one projection of leaf_1, and needs no engine.
+
 // projection are the columns of a sub-query that is itself a projection of a leaf.
 type projection struct {
 	alias string

@@ -9,6 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
+// The tree of an outer query for an engine. Of SELECT ward, rank() OVER (ORDER BY n DESC) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY
+// ward) t everything is rebuilt but the sub-query, which becomes SELECT k1, n1 FROM leaf_1.
+
 // tree rebuilds an outer query node by node. It knows every node that may reach the sandbox and refuses all others, so
 // nothing passes that is not listed here. Nodes of the statement are never shared with the tree.
 type tree struct {

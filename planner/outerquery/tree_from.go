@@ -12,6 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// FROM and calls in the tree for an engine: FROM pg_class c keeps its name and gets its schema, FROM dp.my_rows becomes a leaf, and a call
+// is rebuilt where its function is on the list.
+
 // fromItem rebuilds an item of FROM, in which no private rows are left.
 func (t *tree) fromItem(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	switch v := n.Node.(type) {

@@ -10,6 +10,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// The nodes that may reach an engine, each rebuilt by itself; a node that is not listed here is refused. n + 1 becomes a new node with two
+// new operands, count(*) a column of the leaf.
+
 func (t *tree) nodes(list []*pg.Node) ([]*pg.Node, *refuse.Refusal) {
 	if list == nil {
 		return nil, nil

@@ -11,6 +11,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// The columns of one aggregation that needs an engine, and the types of window functions: in SELECT ward, count(*), rank() OVER (ORDER BY
+// count(*) DESC) FROM visits GROUP BY ward the third is a bigint that depends on the counts, the second a count as it is.
+
 // Shown says which output columns are counts of one leaf as they are.
 type Shown struct {
 	Leaf   int

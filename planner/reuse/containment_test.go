@@ -21,7 +21,7 @@ func TestCoverByRuns(t *testing.T) {
 	byRuns := 0
 	for range 3000 {
 		table := &policy.Table{Name: "t"}
-		m := &linear.Query{Question: &linear.Question{Table: table}, Cells: 1}
+		m := &linear.Query{Question: &linear.Question{Table: table}, Asked: linear.Counted{}, Cells: 1}
 		columns := 1 + r.IntN(3)
 		for i := range columns {
 			size := 1 + r.IntN(30)
@@ -60,7 +60,7 @@ func drawnQuestion(r *rand.Rand, table *policy.Table) *linear.Query {
 		}
 		return predicate.Cells(c, predicate.Unite(on, nil))
 	}
-	s := &linear.Query{Question: &linear.Question{Table: table}, Cells: 1}
+	s := &linear.Query{Question: &linear.Question{Table: table}, Asked: linear.Counted{}, Cells: 1}
 	s.Counts = make([]predicate.Pred, 1+r.IntN(2))
 	for i, c := range table.Columns {
 		switch r.IntN(4) {

@@ -79,7 +79,7 @@ func ReadHeld(h Holding, t *policy.Table) *HeldMeasure {
 	if r.failed || plans.Digest(sha256.Sum256(r.b)) != h.Digest || r.text() != linear.KnownOf(t).Fingerprint {
 		return nil
 	}
-	s := &linear.Query{Question: &linear.Question{Table: t}, Cells: 1}
+	s := &linear.Query{Question: &linear.Question{Table: t}, Asked: linear.Counted{}, Cells: 1}
 	if s.Filter = r.pred(); r.failed {
 		return nil
 	}

@@ -102,7 +102,7 @@ func (k *cluster) lay() bool {
 			return false
 		}
 	}
-	k.cells = &linear.Query{Question: &linear.Question{Table: table}, Counts: []predicate.Pred{nil}, Sums: []*linear.Summand{nil}, Values: []*linear.DistinctValues{nil}, Cells: 1}
+	k.cells = &linear.Query{Question: &linear.Question{Table: table}, Asked: linear.Counted{}, Counts: []predicate.Pred{nil}, Sums: []*linear.Summand{nil}, Values: []*linear.DistinctValues{nil}, Cells: 1}
 	classes := map[*policy.Column][]int32{}
 	for _, c := range k.columns() {
 		if c.Domain.Size() > plans.MaxCells { // of which nobody looks at each

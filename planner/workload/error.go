@@ -191,11 +191,11 @@ func (w *batch) least(from privacy.Cost, do func(privacy.Cost) bool) privacy.Cos
 // bare is the ask as a measure that others may be read from; cover refuses what is no plain count of every row.
 func (a *workRequest) bare() *linear.Query {
 	if a.Filter != nil || len(a.Counts) != 1 || a.Counts[0] != nil {
-		return &linear.Query{Question: &linear.Question{}}
+		return &linear.Query{Question: &linear.Question{}, Asked: linear.Counted{}}
 	}
 	for _, p := range a.Factors {
 		if p.Masks[0] != nil {
-			return &linear.Query{Question: &linear.Question{}}
+			return &linear.Query{Question: &linear.Question{}, Asked: linear.Counted{}}
 		}
 	}
 	return a.Query
