@@ -15,8 +15,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// addAlarm puts an alarm into the leaf that shows it.
-func (p assembly) addAlarm(c *linear.ThresholdColumn, w *choose.Path) {
+// addThreshold puts an alarm into the leaf that shows it.
+func (p assembly) addThreshold(c *linear.ThresholdColumn, w *choose.Path) {
 	column := &p.Leaves[c.Leaf].Counts[c.Counter]
 	column.Type = policy.Bool
 	run := &column.Runs[0]
@@ -70,7 +70,7 @@ func (p assembly) addChoices(leaves, list []*choose.LeafPlan, paths [][]*choose.
 		s, w := own.Requests[0].Query, paths[i][0]
 		switch asked := s.Asked.(type) {
 		case *linear.ThresholdColumn:
-			p.addAlarm(asked, w)
+			p.addThreshold(asked, w)
 		case *linear.Chosen:
 			p.addChoice(leaves[asked.Leaf], s, w)
 		case linear.Counted: // is in a leaf plan of its own question

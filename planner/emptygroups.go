@@ -128,7 +128,7 @@ const farSum = 1 << 40
 
 // atLeaf is the value of an expression above a leaf at a group that nobody is in, nil where it is not known.
 func (w *emptyWalk) atLeaf(g *bind.Grouping, n *pg.Node, noise bool) *semantics.Expr {
-	if w.steps++; n == nil || w.steps > maxEmptySteps || g.Alarms != nil {
+	if w.steps++; n == nil || w.steps > maxEmptySteps || g.Thresholds != nil {
 		return nil
 	}
 	before := len(g.Q.Counters)

@@ -18,20 +18,20 @@ import (
 
 // Grouping is a SELECT that aggregates private rows: a question below, and expressions over its answer above.
 type Grouping struct {
-	b       *Binder
-	Sel     *pg.SelectStmt
-	Rows    *Rows
-	Q       *linear.Question
-	Leaf    int // index of its leaf
-	keyAt   map[string]int
-	placed  map[int]*pg.Node // by key: the item of SELECT that GROUP BY names it by, by place or name
-	twice   *pg.Node         // an item of GROUP BY that names a key by another item of SELECT, which PostgreSQL takes for another key
-	Targets []Target
-	Above   bool            // DISTINCT remains above the leaf
-	centred map[string]bool // arguments, by canonical text, of aggregates about a mean
-	values  map[string]*linear.Argument
-	Alarms  map[*pg.Node]*Found // comparisons of a count with a constant, where nothing else is shown
-	Fanned  *fanned             // the rows meet a public list
+	b          *Binder
+	Sel        *pg.SelectStmt
+	Rows       *Rows
+	Q          *linear.Question
+	Leaf       int // index of its leaf
+	keyAt      map[string]int
+	placed     map[int]*pg.Node // by key: the item of SELECT that GROUP BY names it by, by place or name
+	twice      *pg.Node         // an item of GROUP BY that names a key by another item of SELECT, which PostgreSQL takes for another key
+	Targets    []Target
+	Above      bool            // DISTINCT remains above the leaf
+	centred    map[string]bool // arguments, by canonical text, of aggregates about a mean
+	values     map[string]*linear.Argument
+	Thresholds map[*pg.Node]*Found // comparisons of a count with a constant, where nothing else is shown
+	Fanned     *fanned             // the rows meet a public list
 }
 
 // Target is one output column.
@@ -231,7 +231,7 @@ type Found struct {
 
 // Look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
 func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
-	if f := g.Alarms[n]; f != nil {
+	if f := g.Thresholds[n]; f != nil {
 		return f, nil
 	}
 	if g.Fanned != nil && g.Fanned.ranking != nil && n == g.Fanned.label {

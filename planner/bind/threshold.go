@@ -42,7 +42,7 @@ func (g *Grouping) findThresholds() {
 			return
 		}
 	}
-	g.Alarms = found
+	g.Thresholds = found
 }
 
 // thresholdsIn collects the comparisons of an expression; false: it reads its rows otherwise too.

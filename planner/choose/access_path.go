@@ -25,10 +25,10 @@ import (
 type questionKind uint8
 
 const (
-	counts  questionKind = 1 << iota // of rows, and sums
-	choices                          // values told by their scores: quantiles, modes
-	orders                           // counts of which only the first ones are shown, and only as an order
-	alarms                           // whether a count is above a threshold
+	counts     questionKind = 1 << iota // of rows, and sums
+	choices                             // values told by their scores: quantiles, modes
+	orders                              // counts of which only the first ones are shown, and only as an order
+	thresholds                          // whether a count is above a threshold
 )
 
 // role is what a source's paths are to the others.
@@ -60,8 +60,8 @@ func init() {
 		{"asked before", choices, held, (*Optimizer).chosenBefore, nil},
 		{"containment", counts, held, (*Optimizer).reuseAny, exactHeld((*Optimizer).reuseAny)},
 		{"containment", choices, held, (*Optimizer).chosenFromHeld, nil},
-		{"run of alarms", alarms, held, (*Optimizer).goingRun, nil},
-		{"online release", counts, onOffer, (*Optimizer).openSession, nil},
+		{"run of alarms", thresholds, held, (*Optimizer).goingRun, nil},
+		{"online release", counts, onOffer, (*Optimizer).openOnline, nil},
 		{"declared release", counts, onOffer, (*Optimizer).declared, (*Optimizer).exactDeclared},
 		{"declared release", choices, onOffer, (*Optimizer).chosenFromDeclared, nil},
 		{"own range release", counts, bought, (*Optimizer).ownRelease, (*Optimizer).exactRelease},
@@ -71,7 +71,7 @@ func init() {
 		{"fresh count", counts, bought, (*Optimizer).freshly, (*Optimizer).exactCount},
 		{"counts for a choice", choices, bought, (*Optimizer).chosenFromCounts, nil},
 		{"selection", choices, bought, (*Optimizer).chosen, nil},
-		{"run of alarms", alarms, bought, (*Optimizer).newRun, nil},
+		{"run of alarms", thresholds, bought, (*Optimizer).newRun, nil},
 		{"selection", orders, contender, (*Optimizer).topCandidates, nil},
 		{"selection", orders, contender, (*Optimizer).topKeys, nil},
 	}
@@ -118,7 +118,7 @@ func (ch *Optimizer) goalOf(s *linear.Query, share privacy.Cost) *goal {
 		q.kind, q.own = choices, s.ChoiceMeasure()
 		q.fresh, err = s.Choice(share)
 	case *linear.ThresholdColumn:
-		q.kind, q.own = alarms, s.Measure("alarm", s.Table.Name+s.About())
+		q.kind, q.own = thresholds, s.Measure("alarm", s.Table.Name+s.About())
 		q.fresh, err = mechanisms.NewAlarm(mechanisms.AlarmFor(ch.Context.Settings.Alarms, s.Table.ContributionTo(1), share))
 	case linear.Counted:
 		if asked.Ranked() {

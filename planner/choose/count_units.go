@@ -125,8 +125,8 @@ func (v *LeafPlanner) some(q *linear.Question, u *derived.PerUnit, where []*sema
 	return []*semantics.Expr{e}, refusal
 }
 
-// tellKeys notes what a number of different values of a join key is.
-func (v *LeafPlanner) tellKeys(q *linear.Question) {
+// noteKeys notes what a number of different values of a join key is.
+func (v *LeafPlanner) noteKeys(q *linear.Question) {
 	for _, c := range q.Counters {
 		if c.Units != nil && c.Units.Key >= 0 {
 			name := q.Table.Keys[c.Units.Key].Name

@@ -286,7 +286,7 @@ func (v *LeafPlanner) LeafPlans() (leaves, chosen []*LeafPlan, refusal *refuse.R
 		if leaves[i], refusal = v.leafPlan(q); refusal != nil {
 			return nil, nil, refusal
 		}
-		v.tellKeys(q)
+		v.noteKeys(q)
 		for _, a := range leaves[i].Requests {
 			a.Asked = linear.Counted{First: leaves[i].topOf(a), TopK: a.Counted().TopK}
 		}
@@ -294,8 +294,8 @@ func (v *LeafPlanner) LeafPlans() (leaves, chosen []*LeafPlan, refusal *refuse.R
 	if chosen, refusal = v.choices(leaves); refusal != nil {
 		return nil, nil, refusal
 	}
-	alarms, refusal := v.alarms(leaves)
-	return leaves, append(chosen, alarms...), refusal
+	thresholds, refusal := v.thresholds(leaves)
+	return leaves, append(chosen, thresholds...), refusal
 }
 
 // ValueOf is the value of key k in a row of a set, which NULL is where the row is not grouped by it.

@@ -97,8 +97,8 @@ func (ch *Optimizer) reuseAny(q *goal) []alternative {
 	return list
 }
 
-// openSession finds the online releases that she may open for this.
-func (ch *Optimizer) openSession(q *goal) (list []alternative) {
+// openOnline finds the online releases that she may open for this.
+func (ch *Optimizer) openOnline(q *goal) (list []alternative) {
 	for _, o := range ch.onlineFor(q) {
 		if o.held && !ch.isStale(o.holding, o.Release) || o.cover() == nil {
 			continue

@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
-// alarms makes a leaf plan for each alarm of each leaf.
-func (v *LeafPlanner) alarms(leaves []*LeafPlan) (out []*LeafPlan, refusal *refuse.Refusal) {
+// thresholds makes a leaf plan for each alarm of each leaf.
+func (v *LeafPlanner) thresholds(leaves []*LeafPlan) (out []*LeafPlan, refusal *refuse.Refusal) {
 	for i, lp := range leaves {
 		for n, c := range lp.Counters {
 			if c.Threshold == nil {
