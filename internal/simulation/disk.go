@@ -104,6 +104,15 @@ type Mount struct {
 	dieAt int    // operations until the process dies; 0: none is set
 	power bool   // it dies of a power cut
 	dead  bool
+	done  [naming + 1]int64 // operations
+	bytes int64             // by which files were written
+}
+
+// Done is what the process has done so far: flushes, writes, and their bytes.
+func (m *Mount) Done() (flushes, writes, bytes int64) {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	return m.done[flushing], m.done[writing], m.bytes
 }
 
 // die ends the process. The disk's mutex is held.
@@ -211,6 +220,7 @@ func (m *Mount) do(op operation, f *inode, grows int64, work func() error) error
 	if err := m.failing(op, f, grows, work); err != nil {
 		return err
 	}
+	m.done[op]++
 	return work()
 }
 
@@ -360,7 +370,7 @@ func (h *handle) WriteAt(p []byte, off int64) (int, error) {
 	h.m.disk.mu.Lock()
 	grows := max(0, off+int64(len(p))-int64(len(h.f.cache)))
 	h.m.disk.mu.Unlock()
-	if err := h.m.do(writing, h.f, grows, func() error { h.f.write(p, off); return nil }); err != nil {
+	if err := h.m.do(writing, h.f, grows, func() error { h.f.write(p, off); h.m.bytes += int64(len(p)); return nil }); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // How far a sum of noises may be off, for EXPLAIN, notices and error columns. An example: SELECT count(*) … WHERE age < 40
@@ -13,7 +14,7 @@ import (
 // Three bounds, each proved by itself; the least of them is returned:
 //   - nothing: where all noises together are 0 but with probability alpha, the half-width is 0;
 //   - Chernoff's (reach.go), of a few hundred evaluations;
-//   - the inverted characteristic function (inversion.go): exact on a lattice, smoothed otherwise.
+//   - the allInversions characteristic function (inversion.go): exact on a lattice, smoothed otherwise.
 //
 // And each of them for what is left when noises of great weight that are seldom not 0 are taken for lost (drops).
 // Work: whatever the scales, weights and counts, at most mostTerms different terms, mostFrequencies frequencies and
@@ -54,8 +55,15 @@ func (d Distribution) HalfWidthOf(terms []Term, alpha Probability) int64 {
 // the integers is the greatest of them.
 func HalfWidthOfParts(parts []Part, alpha Probability) int64 {
 	w := widening{}
+	defer func() { allInversions.Add(int64(w.inversions)) }()
 	return w.of(parts, alpha)
 }
+
+// allInversions counts the inversions of characteristic functions, each of which takes milliseconds, since the process began.
+var allInversions atomic.Int64
+
+// Inversions is for tests that count what a plan takes.
+func Inversions() int64 { return allInversions.Load() }
 
 // widening is the search for one half-width; it counts what it does.
 type widening struct {
