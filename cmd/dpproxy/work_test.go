@@ -144,9 +144,9 @@ func readWork(t *testing.T) map[string]float64 {
 }
 
 func TestWork(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties pools
 	was, text, now := readWork(t), &strings.Builder{}, map[string]float64{}
 	cases := workCases(t)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties pools
 	for _, c := range cases {
 		for _, f := range c.measured(0) {
 			name := c.name + "\t" + f.name
