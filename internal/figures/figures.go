@@ -87,7 +87,7 @@ func Read(from io.Reader) ([]*Table, error) {
 		}
 		if _, rest, ok := strings.Cut(line, text); ok {
 			t := of(laid)
-			t.Text = append(t.Text, rest)
+			t.Text = append(t.Text, strings.TrimRight(rest, " "))
 			continue
 		}
 		// What a benchmark prints itself stands between its name and its figures.
