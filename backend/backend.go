@@ -1,5 +1,6 @@
 // Package backend runs the SQL of paid measures on the private database and seals what comes back. It is the only
-// package that sees private rows. Two implementations of one interface: PostgreSQL through pgx, and embedded DuckDB.
+// package that sees private rows. Three implementations of one interface: PostgreSQL through pgx, embedded DuckDB, and
+// snapshots of what a source reads (snapshot.go).
 package backend
 
 import (
@@ -65,11 +66,11 @@ var (
 
 // Open connects to the private database that a policy names.
 func Open(ctx context.Context, p *policy.Policy, log *slog.Logger) (Backend, error) {
-	if file, ok := strings.CutPrefix(p.Backend.URL, "duckdb:"); ok {
-		return opened(openDuckDB(ctx, p, file, log))
-	}
-	if p.Backend.Snapshot != nil {
+	switch {
+	case p.Backend.Snapshot != nil:
 		return opened(openSnapshots(ctx, p, log))
+	case strings.HasPrefix(p.Backend.URL, "duckdb:"):
+		return opened(openDuckDB(ctx, p, log))
 	}
 	return opened(openPostgres(ctx, p, log))
 }

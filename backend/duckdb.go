@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -29,14 +30,14 @@ type DuckDB struct {
 
 var _ Backend = (*DuckDB)(nil)
 
-func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Logger) (*DuckDB, error) {
+func openDuckDB(ctx context.Context, p *policy.Policy, log *slog.Logger) (*DuckDB, error) {
 	engine, err := startInstance(ctx, os.TempDir())
 	if err != nil {
 		return nil, err
 	}
 	b := &DuckDB{instance: engine, log: log}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
-	if err := b.fill(ctx, p, file); err != nil {
+	if err := b.fill(ctx, p, tablesOf(p), whole); err != nil {
 		b.Close()
 		return nil, err
 	}
@@ -44,38 +45,60 @@ func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Lo
 		b.Close()
 		return nil, err
 	}
-	if b.unique, err = b.uniqueKeys(ctx); err != nil {
-		b.Close()
-		return nil, ErrUnavailable
-	}
 	return b, nil
 }
 
-// fill attaches the file, or reads the policy's files into memory.
-func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error {
-	if file == "" {
-		if _, err := b.db.ExecContext(ctx, "ATTACH ':memory:' AS "+dialect.Catalog); err != nil {
-			return ErrUnavailable
-		}
-		return b.load(ctx, p)
+// fill attaches the policy's file, or brings in the files of tables.
+func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, tables []*policy.Table, how loading) (err error) {
+	if file := duckFile(p); file != "" {
+		err = b.attach(ctx, file, tables)
+	} else if _, err = b.db.ExecContext(ctx, "ATTACH ':memory:' AS "+dialect.Catalog); err != nil {
+		err = ErrUnavailable
+	} else {
+		files := loader{instance: b.instance, how: how}
+		err = files.load(ctx, tables)
+		b.leftOut = files.leftOut
 	}
-	for _, d := range p.Datasets {
-		for _, t := range d.Tables {
-			if t.File != "" {
-				return errors.New("files are read into an embedded database in memory: use the url duckdb: without a file")
-			}
-		}
+	if err != nil {
+		return err
 	}
-	if !filepath.IsAbs(file) {
+	if b.unique, err = b.uniqueKeys(ctx); err != nil {
+		return ErrUnavailable
+	}
+	return nil
+}
+
+// duckFile is the path of the file that the policy's URL names; empty: its tables have files of their own.
+func duckFile(p *policy.Policy) string {
+	file := strings.TrimPrefix(p.Backend.URL, "duckdb:")
+	if file != "" && !filepath.IsAbs(file) {
 		file = filepath.Join(filepath.Dir(p.Path), file)
+	}
+	return file
+}
+
+// attach attaches a DuckDB file.
+func (b *DuckDB) attach(ctx context.Context, file string, tables []*policy.Table) error {
+	if slices.ContainsFunc(tables, func(t *policy.Table) bool { return t.File != "" }) {
+		return errors.New("files are read into an embedded database in memory: use the url duckdb: without a file")
 	}
 	if _, err := os.Stat(file); err != nil {
 		return err
 	}
-	if _, err := b.db.ExecContext(ctx, "ATTACH "+dialect.QuoteText(file)+" AS "+dialect.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
-		return fmt.Errorf("%s is not a DuckDB file that this version can read, or another process writes to it", file)
+	if _, err := b.db.ExecContext(ctx, attach(file, dialect.Catalog, "", true)); err != nil {
+		return unreadable{file, strings.Contains(err.Error(), "lock")}
 	}
 	return nil
+}
+
+// unreadable says that a DuckDB file cannot be attached.
+type unreadable struct {
+	file   string
+	locked bool
+}
+
+func (u unreadable) Error() string {
+	return u.file + " is not a DuckDB file that this version can read, or another process writes to it"
 }
 
 // Dialect is described at Backend.
@@ -113,15 +136,9 @@ func (b *DuckDB) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Relea
 // Inspect is described at Backend. The schema cannot change below a running backend: a file is attached read-only, and
 // memory belongs to this process.
 func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error) {
-	have, err := b.shape(ctx, placesOf(d, dialect.DuckDB))
+	have, err := b.datasetShape(ctx, d)
 	if err != nil {
-		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
-		return nil, ErrUnavailable
-	}
-	for _, t := range d.Tables {
-		if t.View.Trusted {
-			b.viewShape(ctx, t, have)
-		}
+		return nil, err
 	}
 	var findings []Finding
 	for _, t := range d.Tables {
@@ -149,4 +166,19 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 		return nil, ErrUnavailable
 	}
 	return append(append(findings, overlaps...), numberFindings(d, have, dialect.DuckDB)...), nil
+}
+
+// datasetShape is what the catalog says of a dataset's tables, and what its trusted SELECTs would show.
+func (b *DuckDB) datasetShape(ctx context.Context, d *policy.Dataset) (shape, error) {
+	have, err := b.shape(ctx, placesOf(d, dialect.DuckDB))
+	if err != nil {
+		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
+		return nil, ErrUnavailable
+	}
+	for _, t := range d.Tables {
+		if t.View.Trusted {
+			b.viewShape(ctx, t, have)
+		}
+	}
+	return have, nil
 }

@@ -22,67 +22,101 @@ import (
 // (privacy rule 12). A text that is no value of its column's type is NULL, in CSV and Parquet alike. Columns that the policy
 // does not name are not read into the database at all.
 
-// load reads the files of all tables; two tables may share one.
-func (b *DuckDB) load(ctx context.Context, p *policy.Policy) error {
+// loading is how files come into an engine.
+type loading uint8
+
+const (
+	whole loading = iota // their rows, into memory
+	bare                 // their columns alone
+	shown                // as views, of Parquet files over themselves, of CSV files over their texts, which lie in the catalog staged
+)
+
+// loader brings files into the catalog of private tables.
+type loader struct {
+	*instance
+	how     loading
+	leftOut []leftOut
+	files   int // of CSV, that are shown
+}
+
+// load reads the files of tables; two may share one.
+func (l *loader) load(ctx context.Context, tables []*policy.Table) error {
 	sources := map[policy.Source][]*policy.Table{}
 	var order []policy.Source
-	for _, d := range p.Datasets {
-		for _, t := range d.Tables {
-			if t.View.Text != "" {
-				continue
-			}
-			if t.File == "" {
-				return fmt.Errorf("table %s has no file, and the database duckdb: in memory has nothing else", t.Name)
-			}
-			if sources[t.Source] == nil {
-				order = append(order, t.Source)
-			}
-			sources[t.Source] = append(sources[t.Source], t)
+	for _, t := range tables {
+		if t.View.Text != "" {
+			continue
 		}
+		if t.File == "" {
+			return fmt.Errorf("table %s has no file, and the database duckdb: in memory has nothing else", t.Name)
+		}
+		if sources[t.Source] == nil {
+			order = append(order, t.Source)
+		}
+		sources[t.Source] = append(sources[t.Source], t)
 	}
 	for _, s := range order {
-		if err := b.loadFile(ctx, s, sources[s]); err != nil {
+		if err := l.loadFile(ctx, s, sources[s]); err != nil {
 			return fmt.Errorf("file of table %s: %w", sources[s][0].Name, err)
 		}
 	}
 	return nil
 }
 
-func (b *DuckDB) loadFile(ctx context.Context, s policy.Source, tables []*policy.Table) error {
+// tablesOf are all of a policy.
+func tablesOf(p *policy.Policy) (list []*policy.Table) {
+	for _, d := range p.Datasets {
+		list = append(list, d.Tables...)
+	}
+	return list
+}
+
+func (l *loader) loadFile(ctx context.Context, s policy.Source, tables []*policy.Table) error {
 	file := tables[0].File
-	columns, err := fileColumns(tables)
+	columns, err := fileColumns(tables, l.how != whole)
 	if err != nil {
 		return err
 	}
 	schema, name := rewrite.Relation(s, dialect.DuckDB)
 	within := dialect.Catalog + "." + dialect.QuoteName(schema)
-	if _, err := b.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+within); err != nil {
+	if _, err := l.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+within); err != nil {
 		return errors.New("its schema cannot be created")
 	}
 	var items []string
 	for _, c := range columns {
 		items = append(items, "TRY_CAST("+dialect.QuoteName(c.name)+" AS "+c.kind+") AS "+dialect.QuoteName(c.name))
 	}
-	create := "CREATE TABLE " + within + "." + dialect.QuoteName(name) + " AS SELECT " + strings.Join(items, ", ") + " FROM "
+	kind, end := "TABLE ", ""
+	switch l.how {
+	case bare:
+		end = " LIMIT 0"
+	case shown:
+		kind = "VIEW "
+	}
+	create := "CREATE " + kind + within + "." + dialect.QuoteName(name) + " AS SELECT " + strings.Join(items, ", ") + " FROM "
+	from, drop := "", ""
 	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
-		reader, err := parquetReader(file)
+		if from, err = parquetReader(file); err != nil {
+			return err
+		}
+	} else {
+		at := texts{dialect.Catalog, schema, staging}
+		drop = "DROP TABLE " + at.quoted()
+		if l.how == shown {
+			at, drop = texts{"staged", "main", fmt.Sprint("texts", l.files)}, ""
+			l.files++
+		}
+		from = at.quoted()
+		lines, err := l.stage(ctx, file, at, columns)
 		if err != nil {
 			return err
 		}
-		if _, err := b.db.ExecContext(ctx, create+reader); err != nil {
-			return errors.New("cannot be read with the policy's columns")
+		if lines.all > 0 {
+			l.leftOut = append(l.leftOut, leftOut{tables[0].Source, lines})
 		}
-		return nil
 	}
-	staged, err := b.stage(ctx, file, schema, columns)
-	if err != nil {
-		return err
-	}
-	if staged.all > 0 {
-		b.leftOut = append(b.leftOut, leftOut{tables[0].Source, staged})
-	}
-	for _, sql := range []string{create + within + "." + dialect.QuoteName(staging), "DROP TABLE " + within + "." + dialect.QuoteName(staging)} {
-		if _, err := b.db.ExecContext(ctx, sql); err != nil {
+	for _, sql := range []string{create + from + end, drop} {
+		if _, err := l.db.ExecContext(ctx, sql); sql != "" && err != nil {
 			return errors.New("cannot be read with the policy's columns")
 		}
 	}
@@ -98,8 +132,15 @@ type leftOut struct {
 	lines  ragged
 }
 
-// stage copies the texts of a CSV file's columns into the database. It returns the lines that it leaves out.
-func (b *DuckDB) stage(ctx context.Context, path, schema string, columns []fileColumn) (out ragged, err error) {
+// texts names a table in which the texts of a file wait.
+type texts struct{ catalog, schema, table string }
+
+func (t texts) quoted() string {
+	return dialect.QuoteName(t.catalog) + "." + dialect.QuoteName(t.schema) + "." + dialect.QuoteName(t.table)
+}
+
+// stage copies the texts of a CSV file's columns into a table of the engine. It returns the lines that it leaves out.
+func (l *loader) stage(ctx context.Context, path string, into texts, columns []fileColumn) (out ragged, err error) {
 	c, err := openCSV(path)
 	if err != nil {
 		return out, err
@@ -114,25 +155,28 @@ func (b *DuckDB) stage(ctx context.Context, path, schema string, columns []fileC
 		}
 		at, items = append(at, i), append(items, dialect.QuoteName(column.name)+" VARCHAR")
 	}
-	if _, err := b.db.ExecContext(ctx, "CREATE TABLE "+dialect.Catalog+"."+dialect.QuoteName(schema)+"."+dialect.QuoteName(staging)+" ("+strings.Join(items, ", ")+")"); err != nil {
+	if _, err := l.db.ExecContext(ctx, "CREATE TABLE "+into.quoted()+" ("+strings.Join(items, ", ")+")"); err != nil {
 		return out, errors.New("its texts cannot be stored")
 	}
-	conn, err := b.db.Conn(ctx)
+	if l.how == bare {
+		return out, nil
+	}
+	conn, err := l.db.Conn(ctx)
 	if err != nil {
 		return out, ErrUnavailable
 	}
 	defer conn.Close()
 	err = conn.Raw(func(inner any) (err error) {
-		into, err := duckdb.NewAppender(inner.(driver.Conn), dialect.Catalog, schema, staging)
+		add, err := duckdb.NewAppender(inner.(driver.Conn), into.catalog, into.schema, into.table)
 		if err != nil {
 			return errors.New("its texts cannot be stored")
 		}
 		defer func() {
-			if closed := into.Close(); err == nil && closed != nil {
+			if closed := add.Close(); err == nil && closed != nil {
 				err = errors.New("its texts cannot be stored")
 			}
 		}()
-		out, err = c.appendTo(ctx, into, at)
+		out, err = c.appendTo(ctx, add, at)
 		return err
 	})
 	return out, err
@@ -167,8 +211,9 @@ func (c *csvFile) appendTo(ctx context.Context, into *duckdb.Appender, at []int)
 type fileColumn struct{ name, kind string }
 
 // fileColumns are the columns that the tables of one file name. Where two tables disagree on a type, and for a unit column
-// that is not declared, it is read as text; queries cast it.
-func fileColumns(tables []*policy.Table) ([]fileColumn, error) {
+// that is not declared, it is read as text; queries cast it. With copied, for a snapshot, keys that the policy says are whole numbers
+// are: what is none is NULL there.
+func fileColumns(tables []*policy.Table, copied bool) ([]fileColumn, error) {
 	var list []fileColumn
 	at := map[string]int{}
 	add := func(name, kind string) {
@@ -188,6 +233,13 @@ func fileColumns(tables []*policy.Table) ([]fileColumn, error) {
 				return nil, err
 			}
 			add(c.Source, kind)
+		}
+	}
+	for _, t := range tables {
+		for _, k := range t.Keys {
+			if _, declared := at[strings.ToLower(k.Source)]; copied && !declared && rewrite.WholeKey(t, k.Source) {
+				add(k.Source, "BIGINT")
+			}
 		}
 	}
 	for _, t := range tables {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -176,17 +177,26 @@ func counts(t testing.TB, h *house, q rewrite.Query) []string {
 	return list
 }
 
-// eachBackend runs a test on both databases, and on a snapshot of PostgreSQL.
+// eachBackend runs a test on both databases, and on a snapshot of each source.
 func eachBackend(t *testing.T, test func(t *testing.T, h *house)) {
 	t.Run("DuckDB", func(t *testing.T) { test(t, duckHouse(t)) })
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, postgresHouse(t)) })
 	t.Run("snapshot", func(t *testing.T) { test(t, snapshotHouse(t)) })
+	t.Run("snapshot of DuckDB", func(t *testing.T) { test(t, duckSnapshotHouse(t)) })
 }
 
 func duckHouse(t *testing.T) *house { return duckHouseWith(t) }
 
 // duckHouseWith has more in its file.
 func duckHouseWith(t *testing.T, more ...string) *house {
+	t.Helper()
+	h := open(t, testPolicy(t, "duckdb:"+duckFileWith(t, more...)))
+	h.crash = func() { h.Close() }
+	return h
+}
+
+// duckFileWith is a file of the rows, and more.
+func duckFileWith(t *testing.T, more ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "it's private.duckdb")
 	db, err := sql.Open("duckdb", file)
@@ -206,19 +216,84 @@ func duckHouseWith(t *testing.T, more ...string) *house {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h := open(t, testPolicy(t, "duckdb:"+file))
-	h.crash = func() { h.Close() }
+	return file
+}
+
+// ofSnapshots is a house of which a snapshot is in force.
+func ofSnapshots(t *testing.T, h *house) *house {
+	t.Helper()
+	prepare(t, h)
+	b := h.Backend.(*Snapshots)
+	h.change, h.crash = nil, func() { b.copies[0].Close() }
 	return h
+}
+
+// duckSnapshotHouse is a snapshot of duckHouse's file.
+func duckSnapshotHouse(t *testing.T) *house {
+	t.Helper()
+	file := duckFileWith(t)
+	p := testPolicy(t, "duckdb:"+file)
+	p.Backend.Snapshot = testSnapshot(t)
+	h := open(t, p)
+	h.source = func(statement string) { runDuck(t, file, statement) }
+	h.gone = func() { remove(t, file) }
+	return ofSnapshots(t, h)
+}
+
+// filesHouse is a snapshot of the same rows in a Parquet file and two of CSV; source writes them anew after a statement.
+func filesHouse(t *testing.T) *house {
+	t.Helper()
+	file, dir := duckFileWith(t), t.TempDir()
+	p := testPolicy(t, "duckdb:")
+	p.Backend.Snapshot, p.Backend.Files = testSnapshot(t), map[string]string{}
+	for _, table := range p.Datasets[0].Tables {
+		table.Source.Schema, table.File = "main", filepath.Join(dir, table.Name+".csv")
+		if table.Name == "people" {
+			table.File = filepath.Join(dir, "people.parquet")
+		}
+		p.Backend.Files[table.Name] = table.File
+	}
+	write := func(statement string) {
+		runDuck(t, file, statement)
+		for name, to := range p.Backend.Files {
+			runDuck(t, file, "COPY "+name+" TO '"+to+".new' (FORMAT "+strings.TrimPrefix(filepath.Ext(to), ".")+")")
+			if err := os.Rename(to+".new", to); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write("SELECT 1")
+	h := open(t, p)
+	h.source, h.gone = write, func() { remove(t, p.Backend.Files["people"]) }
+	return ofSnapshots(t, h)
+}
+
+func testSnapshot(t *testing.T) *policy.Snapshot {
+	return &policy.Snapshot{Dir: filepath.Join(t.TempDir(), "snapshots"), Every: 24 * time.Hour, Within: 3 * time.Second}
+}
+
+func runDuck(t *testing.T, file, statement string) {
+	t.Helper()
+	db, err := sql.Open("duckdb", file)
+	if err == nil {
+		_, err = db.Exec(statement)
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, file string) {
+	if err := os.Remove(file); err != nil {
+		t.Error(err)
+	}
 }
 
 // snapshotHouse is a snapshot of postgresHouse's database, which does not change.
 func snapshotHouse(t *testing.T) *house {
 	t.Helper()
-	h := postgresHouseOf(t, &policy.Snapshot{Dir: filepath.Join(t.TempDir(), "snapshots"), Every: 24 * time.Hour, Within: 3 * time.Second})
-	b := h.Backend.(*Snapshots)
-	prepare(t, h)
-	h.change, h.crash = nil, func() { b.copies[0].Close() }
-	return h
+	return ofSnapshots(t, postgresHouseOf(t, testSnapshot(t)))
 }
 
 func prepare(t *testing.T, h *house) {

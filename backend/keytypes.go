@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
@@ -87,6 +88,40 @@ func numberFindings(d *policy.Dataset, have shape, in dialect.Dialect) []Finding
 			list = append(list, Finding{Text: where + ": keys are compared as text, in which equal numbers of these types differ; give both one type"})
 		case kinds[0] == "floating" || kinds[1] == "floating":
 			list = append(list, Finding{Fatal: true, Text: where + ": " + in.Name + " compares them as floating numbers, which takes different keys for equal; give both one type"})
+		}
+	}
+	return list
+}
+
+// keyCopyFindings refuses keys that a snapshot would compare otherwise: there units and keys that are no whole numbers are texts, which
+// are equal where their bytes are. class is exactClass, or that of another database.
+func keyCopyFindings(d *policy.Dataset, have shape, in dialect.Dialect, class func(columnShape) string) (list []Finding) {
+	refuse := func(format string, args ...any) {
+		list = append(list, Finding{Fatal: true, Text: fmt.Sprintf(format, args...)})
+	}
+	shapeOf := func(t *policy.Table, key string) columnShape {
+		schema, name := relationOf(t, in)
+		return have[place{schema, name, key}]
+	}
+	for _, t := range d.Tables {
+		if t.Public || t.Analysed() {
+			continue
+		}
+		for _, key := range keyColumns(t) {
+			c := shapeOf(t, key)
+			switch class := class(c); {
+			case class == "":
+				refuse("table %s: the key %s is %s, of which equal values may have different texts; backend.snapshot compares texts: give it another type, or read live", t.Name, key, c.keyed())
+			case class != "whole" && rewrite.WholeKey(t, key):
+				refuse("table %s: the key %s is %s, and the policy says that it is a whole number: with backend.snapshot it must be one", t.Name, key, c.kindOf)
+			}
+		}
+	}
+	for _, pair := range comparedKeys(d) {
+		one, other := shapeOf(pair[0].Table, pair[0].Source), shapeOf(pair[1].Table, pair[1].Source)
+		if class(one) != class(other) {
+			refuse("table %s, column %s (%s), and table %s, column %s (%s): backend.snapshot compares them as texts, in which equal values of these types differ; give both one type, or read live",
+				pair[0].Table.Name, pair[0].Source, one.kindOf, pair[1].Table.Name, pair[1].Source, other.kindOf)
 		}
 	}
 	return list

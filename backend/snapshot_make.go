@@ -168,45 +168,53 @@ func (b *Snapshots) write(ctx context.Context, want extractions, directory, whol
 		return err
 	}
 	defer engine.Close()
-	m := &maker{instance: engine, log: b.log, proven: map[string]bool{}}
-	for _, text := range []string{
-		"SET GLOBAL memory_limit = '" + makingMemory + "'",
+	m := &maker{instance: engine, log: b.log, list: want.list, proven: map[string]bool{}}
+	err = m.exec(ctx,
+		"SET GLOBAL memory_limit = '"+makingMemory+"'",
 		"SET GLOBAL preserve_insertion_order = false", // rows have an order of their own
-		attach(filepath.Join(directory, "staged"+fileEnd), "staged", b.key, false),
+		attach(filepath.Join(directory, "staged"+fileEnd), "staged", b.key, false))
+	if err != nil {
+		return err
+	}
+	if err := m.read(ctx, b.source); err != nil {
+		return err
+	}
+	err = m.exec(ctx,
 		attach(whole, dialect.Catalog, b.key, false),
-		"CREATE SCHEMA " + dialect.Catalog + ".dpproxy",
-		"CREATE TABLE " + dialect.Catalog + "." + provenTable + " (key VARCHAR)",
-	} {
-		if err := m.exec(ctx, text); err != nil {
-			return err
-		}
-	}
-	if err := m.read(ctx, want.list, b.source); err != nil {
+		"CREATE SCHEMA "+dialect.Catalog+".dpproxy",
+		"CREATE TABLE "+dialect.Catalog+"."+provenTable+" (key VARCHAR)")
+	if err != nil {
 		return err
 	}
-	if err := m.arrange(ctx, want.list); err != nil {
+	if err := m.arrange(ctx); err != nil {
 		return err
 	}
-	for _, text := range []string{"CHECKPOINT " + dialect.Catalog, "DETACH " + dialect.Catalog} {
-		if err := m.exec(ctx, text); err != nil {
-			return err
-		}
-	}
-	return nil
+	return m.exec(ctx, "CHECKPOINT "+dialect.Catalog, "DETACH "+dialect.Catalog)
 }
 
 // maker puts a snapshot together.
 type maker struct {
 	*instance
 	log    *slog.Logger
+	list   []rewrite.Extraction
 	proven map[string]bool // keys, by name, that constraints proved
 }
 
 // errMaking says nothing of the rows, which DuckDB's own text may show.
 var errMaking = errors.New("the copy cannot be written: is there room on its disk?")
 
-func (m *maker) exec(ctx context.Context, text string) error {
-	if _, err := m.db.ExecContext(ctx, text); err != nil {
+func (m *maker) exec(ctx context.Context, texts ...string) error {
+	for _, text := range texts {
+		if _, err := m.db.ExecContext(ctx, text); err != nil {
+			return m.failed(err)
+		}
+	}
+	return nil
+}
+
+// failed is what is said of an error of DuckDB's.
+func (m *maker) failed(err error) error {
+	if err != nil {
 		var full *duckdb.Error
 		if errors.As(err, &full) && full.Type == duckdb.ErrorTypeOutOfMemory {
 			return errors.New("the copy does not fit in " + makingMemory + " of memory")
@@ -217,10 +225,10 @@ func (m *maker) exec(ctx context.Context, text string) error {
 }
 
 // arrange puts what was staged in order.
-func (m *maker) arrange(ctx context.Context, list []rewrite.Extraction) error {
+func (m *maker) arrange(ctx context.Context) error {
 	byUnit := map[string][]rewrite.Staged{} // what names units by texts, by dataset
 	first := map[string]*policy.Table{}
-	for i, e := range list {
+	for i, e := range m.list {
 		for _, f := range e.Fields {
 			if id := e.Table.Dataset.ID; f.OfUnit {
 				byUnit[id], first[id] = append(byUnit[id], rewrite.Staged{Table: stagedTable(i), Field: f.Name}), e.Table
@@ -238,7 +246,7 @@ func (m *maker) arrange(ctx context.Context, list []rewrite.Extraction) error {
 			return err
 		}
 	}
-	for i, e := range list {
+	for i, e := range m.list {
 		single := e.Table.UnitColumn != "" && m.proven[keyName(rewrite.Unique{Table: e.Table, Columns: []string{e.Table.UnitColumn}})]
 		text, err := e.Arrange(stagedTable(i), numbers[e.Table.Dataset.ID], single)
 		if err != nil {
@@ -250,7 +258,7 @@ func (m *maker) arrange(ctx context.Context, list []rewrite.Extraction) error {
 		if err := m.exec(ctx, "DROP TABLE "+stagedTable(i)); err != nil {
 			return err
 		}
-		m.log.Info("snapshot: table in order", "table", e.Table.Name, "of", len(list), "done", i+1)
+		m.log.Info("snapshot: table in order", "table", e.Table.Name, "of", len(m.list), "done", i+1)
 	}
 	for key, sound := range m.proven {
 		if sound {

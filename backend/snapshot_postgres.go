@@ -29,7 +29,7 @@ func (b *Postgres) identity() string {
 }
 
 // consistent is described at source: it is one transaction, on a connection of its own.
-func (b *Postgres) consistent(ctx context.Context, do func(reading) error) error {
+func (b *Postgres) consistent(ctx context.Context, _ *maker, do func(reading) error) error {
 	limit := longestCopy
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline)
@@ -235,43 +235,12 @@ var powers = func() (list [19]int64) {
 	return list
 }()
 
-// copyFindings refuses keys that a snapshot would compare otherwise: there units and keys that are no whole numbers are texts, which
-// are equal where their bytes are.
+// copyFindings is described at source.
 func (b *Postgres) copyFindings(ctx context.Context, d *policy.Dataset) (list []Finding, err error) {
-	refuse := func(format string, args ...any) {
-		list = append(list, Finding{Fatal: true, Text: fmt.Sprintf(format, args...)})
-	}
 	err = b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
 		have, err := datasetShape(ctx, tx, d)
-		if err != nil {
-			return err
-		}
-		shapeOf := func(t *policy.Table, key string) columnShape {
-			schema, name := relationOf(t, dialect.PostgreSQL)
-			return have[place{schema, name, key}]
-		}
-		for _, t := range d.Tables {
-			if t.Public || t.Analysed() {
-				continue
-			}
-			for _, key := range keyColumns(t) {
-				c := shapeOf(t, key)
-				switch class := exactClass(c); {
-				case class == "":
-					refuse("table %s: the key %s is %s, of which equal values may have different texts; backend.snapshot compares texts: give it another type, or read live", t.Name, key, c.keyed())
-				case class != "whole" && rewrite.WholeKey(t, key):
-					refuse("table %s: the key %s is %s, and the policy says that it is a whole number: with backend.snapshot it must be one", t.Name, key, c.kindOf)
-				}
-			}
-		}
-		for _, pair := range comparedKeys(d) {
-			one, other := shapeOf(pair[0].Table, pair[0].Source), shapeOf(pair[1].Table, pair[1].Source)
-			if exactClass(one) != exactClass(other) {
-				refuse("table %s, column %s (%s), and table %s, column %s (%s): backend.snapshot compares them as texts, in which equal values of these types differ; give both one type, or read live",
-					pair[0].Table.Name, pair[0].Source, one.kindOf, pair[1].Table.Name, pair[1].Source, other.kindOf)
-			}
-		}
-		return nil
+		list = keyCopyFindings(d, have, dialect.PostgreSQL, exactClass)
+		return err
 	})
 	if err != nil {
 		b.log.Warn("the private database's keys cannot be read", "cause", cause(err))

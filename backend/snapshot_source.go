@@ -30,9 +30,10 @@ type source interface {
 	copyFindings(ctx context.Context, d *policy.Dataset) ([]Finding, error)
 	// ReadPublic is Backend's.
 	ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error)
-	// consistent runs do once over rows of one moment, until ctx ends. The schema in that moment is the one that Inspect saw last; its
-	// error is ErrDrift where it is not, and otherwise do's, or one that holds no text of the database.
-	consistent(ctx context.Context, do func(reading) error) error
+	// consistent runs do once over rows of one moment, until ctx ends: those of the tables that into is to have. The schema in that
+	// moment is the one that Inspect saw last; its error is ErrDrift where it is not, and otherwise do's, or one that holds no text of
+	// the database.
+	consistent(ctx context.Context, into *maker, do func(reading) error) error
 	Close() error
 }
 
@@ -46,6 +47,9 @@ type reading interface {
 
 // openSource connects to the database that a policy names.
 func openSource(ctx context.Context, p *policy.Policy, log *slog.Logger) (source, error) {
+	if strings.HasPrefix(p.Backend.URL, "duckdb:") {
+		return &duckSource{policy: p, log: log, seen: map[string]pinnedShape{}}, nil
+	}
 	b, err := openPostgres(ctx, p, log)
 	if err != nil {
 		return nil, err // and not a source that is a nil pointer
@@ -98,9 +102,9 @@ func (s *staged) fill(ctx context.Context, do func(add func(row ...driver.Value)
 }
 
 // read reads the tables of a snapshot, and notes what constraints prove of them.
-func (m *maker) read(ctx context.Context, list []rewrite.Extraction, from source) error {
-	return from.consistent(ctx, func(r reading) error {
-		for i, e := range list {
+func (m *maker) read(ctx context.Context, from source) error {
+	return from.consistent(ctx, m, func(r reading) error {
+		for i, e := range m.list {
 			if sound, err := r.proven(ctx, e.Required()); err != nil || !sound {
 				return errors.Join(err, errUnproven)
 			}
@@ -115,7 +119,7 @@ func (m *maker) read(ctx context.Context, list []rewrite.Extraction, from source
 			if err != nil {
 				return err
 			}
-			m.log.Info("snapshot: table read", "table", e.Table.Name, "of", len(list), "done", i+1, "seconds", int(time.Since(begun).Seconds()))
+			m.log.Info("snapshot: table read", "table", e.Table.Name, "of", len(m.list), "done", i+1, "seconds", int(time.Since(begun).Seconds()))
 		}
 		return nil
 	})

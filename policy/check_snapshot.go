@@ -13,10 +13,6 @@ func (c *checker) snapshot(s *snapshotT, at place) {
 	if s == nil {
 		return
 	}
-	if c.embedded() {
-		at.problem("snapshot is for a postgres:// backend: duckdb: reads its own tables as fast")
-		return
-	}
 	to := &Snapshot{Every: duration(s.Every, 0, at.key("every"), "every"), Dir: c.resolve(expand(s.Dir, at.key("dir"), "dir"))}
 	c.policy.Backend.Snapshot = to
 	if s.Dir == "" {

@@ -33,7 +33,7 @@ func TestSnapshotTimes(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 		}
 	}
-	if _, err := Parse([]byte(strings.Replace(strings.Replace(snapshotPolicy, "SNAPSHOT", "{dir: s, every: 6h}", 1), "postgres://dpproxy@127.0.0.1/shop", "duckdb:a.duckdb", 1)), "policy.yaml"); err == nil || !strings.Contains(err.Error(), "postgres://") {
+	if _, err := Parse([]byte(strings.Replace(strings.Replace(snapshotPolicy, "SNAPSHOT", "{dir: s, every: 6h}", 1), "postgres://dpproxy@127.0.0.1/shop", "duckdb:a.duckdb", 1)), "policy.yaml"); err != nil {
 		t.Errorf("of DuckDB: %v", err)
 	}
 	p, err := Parse([]byte(strings.Replace(snapshotPolicy, "SNAPSHOT", `{dir: snapshots, every: 6h, at: "02:00"}`, 1)), "/srv/policy.yaml")
