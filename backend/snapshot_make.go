@@ -55,7 +55,7 @@ func (b *Snapshots) extractions(p *policy.Policy) (extractions, error) {
 			if err != nil {
 				return all, fmt.Errorf("table %s: %w", t.Name, err)
 			}
-			arrange, err := e.Arrange("s", "v", false)
+			arrange, err := e.Arrange(rewrite.Arrangement{Staged: "s", Numbers: "v", Heavy: "h"})
 			if err != nil {
 				return all, fmt.Errorf("table %s: %w", t.Name, err)
 			}
@@ -248,14 +248,11 @@ func (m *maker) arrange(ctx context.Context) error {
 	}
 	for i, e := range m.list {
 		single := e.Table.UnitColumn != "" && m.proven[keyName(rewrite.Unique{Table: e.Table, Columns: []string{e.Table.UnitColumn}})]
-		text, err := e.Arrange(stagedTable(i), numbers[e.Table.Dataset.ID], single)
+		texts, err := e.Arrange(rewrite.Arrangement{Staged: stagedTable(i), Numbers: numbers[e.Table.Dataset.ID], Heavy: stagedTable(i) + "_heavy", Single: single})
 		if err != nil {
 			return err
 		}
-		if err := m.exec(ctx, text); err != nil {
-			return err
-		}
-		if err := m.exec(ctx, "DROP TABLE "+stagedTable(i)); err != nil {
+		if err := m.exec(ctx, append(texts, "DROP TABLE "+stagedTable(i))...); err != nil {
 			return err
 		}
 		m.log.Info("snapshot: table in order", "table", e.Table.Name, "of", len(m.list), "done", i+1)

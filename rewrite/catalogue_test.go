@@ -81,19 +81,20 @@ func everyQuery(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 func copying(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 	t.Helper()
 	of := func(table *policy.Table) (texts []string) {
-		e, err := rewrite.Extract(table, dialect.PostgreSQL)
+		e, err := rewrite.Extract(table, d)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if d == dialect.PostgreSQL {
 			return []string{e.SQL()}
 		}
+		read := e.SQL()
 		for _, single := range []bool{false, true} {
-			text, err := e.Arrange("s", "v", single)
+			list, err := e.Arrange(rewrite.Arrangement{Staged: "s", Numbers: "v", Heavy: "h", Single: single})
 			if err != nil {
 				t.Fatal(err)
 			}
-			texts = append(texts, text)
+			texts = append(texts, list...)
 		}
 		if slices.ContainsFunc(e.Fields, func(f rewrite.Field) bool { return f.OfUnit }) {
 			text, err := rewrite.Number(table, []rewrite.Staged{{Table: "a", Field: "u"}, {Table: "b", Field: "j1"}}, "v")
@@ -103,9 +104,10 @@ func copying(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 			texts = append(texts, text)
 		}
 		for i, text := range texts {
-			_, texts[i], _ = strings.Cut(text, " AS ")
+			_, query, _ := strings.Cut(text, "SELECT ")
+			texts[i] = "SELECT " + query
 		}
-		return texts
+		return append(texts, read)
 	}
 	_, visits, people := tables(t)
 	fixture = append(of(visits), of(people)...)

@@ -139,11 +139,13 @@ var alsoTotal = map[dialect.Dialect]map[string]string{
 	dialect.DuckDB: {
 		"list_position(VARCHAR[], VARCHAR)": "SELECT count(list_position(['a', '', NULL], x)) FROM " + valuesOf(worstDuck["VARCHAR"], "VARCHAR", "a"),
 		"list_position(UUID[], UUID)":       "SELECT count(list_position(CAST(['00000000-0000-0000-0000-000000000000'] AS UUID[]), x)) FROM " + valuesOf(worstDuck["UUID"], "UUID", "a"),
-		"range(BIGINT, BIGINT)":             "SELECT count(x) FROM (SELECT unnest(range(0, 1000)) AS x)",
-		"count(*)":                          "SELECT count(*) FROM " + valuesOf(worstDuck["DOUBLE"], "DOUBLE", "a"),
-		"count(ANY)":                        "SELECT count(x), count(DISTINCT x) FROM " + valuesOf(worstDuck["DOUBLE"], "DOUBLE", "a"),
-		"row_number()":                      "SELECT count(r) FROM (SELECT row_number() OVER (PARTITION BY x ORDER BY x) AS r FROM " + valuesOf(worstDuck["VARCHAR"], "VARCHAR", "a") + ")",
-		"dense_rank()":                      "SELECT count(r) FROM (SELECT dense_rank() OVER (ORDER BY x) AS r FROM " + valuesOf(worstDuck["DOUBLE"], "DOUBLE", "a") + ")",
+		"round(DECIMAL)": "SELECT count(round(CAST(x AS DECIMAL(38,2)))), count(round(CAST(TRY_CAST(x AS DECIMAL(18,2)) AS DECIMAL(18,2)))), count(round(TRY_CAST(x AS DECIMAL(38,37)))) FROM " +
+			"(VALUES ('999999999999999999999999999999999999.99'), ('-999999999999999999999999999999999999.99'), ('9999999999999999.99'), ('-9999999999999999.99'), ('9.9999999999999999999999999999999999999'), ('0.5'), (NULL)) AS a(x)",
+		"range(BIGINT, BIGINT)": "SELECT count(x) FROM (SELECT unnest(range(0, 1000)) AS x)",
+		"count(*)":              "SELECT count(*) FROM " + valuesOf(worstDuck["DOUBLE"], "DOUBLE", "a"),
+		"count(ANY)":            "SELECT count(x), count(DISTINCT x) FROM " + valuesOf(worstDuck["DOUBLE"], "DOUBLE", "a"),
+		"row_number()":          "SELECT count(r) FROM (SELECT row_number() OVER (PARTITION BY x ORDER BY x) AS r FROM " + valuesOf(worstDuck["VARCHAR"], "VARCHAR", "a") + ")",
+		"dense_rank()":          "SELECT count(r) FROM (SELECT dense_rank() OVER (ORDER BY x) AS r FROM " + valuesOf(worstDuck["DOUBLE"], "DOUBLE", "a") + ")",
 	},
 }
 

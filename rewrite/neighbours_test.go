@@ -293,11 +293,13 @@ func snapshotDatabase(t *testing.T) database {
 	}
 	copying = append(copying, strings.Replace(number, "CREATE TABLE", "CREATE OR REPLACE TABLE", 1))
 	for i, e := range list {
-		arrange, err := e.Arrange(fmt.Sprintf("private.stage.t%d", i), units, false)
+		arrange, err := e.Arrange(rewrite.Arrangement{Staged: fmt.Sprintf("private.stage.t%d", i), Numbers: units, Heavy: "private.stage.heavy", Most: int64(i%2) * 2})
 		if err != nil {
 			t.Fatal(err)
 		}
-		copying = append(copying, strings.Replace(arrange, "CREATE TABLE", "CREATE OR REPLACE TABLE", 1))
+		for _, text := range arrange {
+			copying = append(copying, strings.Replace(text, "CREATE TABLE", "CREATE OR REPLACE TABLE", 1))
+		}
 	}
 	return remembering(dialect.Snapshot, duckQueries(db), func(script string) error {
 		for _, text := range append([]string{script}, copying...) {

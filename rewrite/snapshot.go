@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -240,9 +241,30 @@ func (w *writer) extracted(c *policy.Column) (value string, kind FieldKind, scal
 	return "NULL", Whole, 0
 }
 
-// Arrange writes the statement that puts the rows of an extraction, staged in a table of its fields, into the snapshot. With units
-// that are texts, numbers is the table of their numbers (Number). With single, a constraint proves that a unit has one row.
-func (e Extraction) Arrange(staged, numbers string, single bool) (string, error) {
+// mostRanked is the most rows of a unit that DuckDB ranks by themselves, which it holds in memory for that. Which units have more decides
+// how their rows are ranked and not which rank they have.
+const mostRanked = 1 << 16
+
+// Arrangement is where the rows of an extraction are and go.
+type Arrangement struct {
+	Staged  string // the table of its fields
+	Numbers string // with units that are texts, the table of their numbers (Number)
+	Heavy   string // a table that is made of the units with very many rows
+	Single  bool   // a constraint proves that a unit has one row
+	Most    int64  // rows of a unit that are ranked by themselves; 0: mostRanked
+}
+
+// Arrange writes the statements that put the rows of an extraction into the snapshot. Of units that have many rows the rows are all
+// sorted by unit and order, on the disk where the memory does not hold them, and numbered from one end to the other: the rank is that
+// number less the number of rows of the units before. For visits:
+//
+//	CREATE TABLE heavy AS SELECT h.u, sum(h.k) OVER (ORDER BY h.u) - h.k AS before FROM (SELECT s.u, count(*) AS k … HAVING …) AS h
+//	CREATE TABLE "visits@1f…" AS SELECT b.u AS u, row_number() OVER (PARTITION BY b.u ORDER BY …) AS r, … WHERE s.u NOT IN (… heavy)
+//	INSERT INTO "visits@1f…" SELECT b.u AS u, b.at - b.before AS r, … FROM (SELECT b.*, row_number() OVER () AS at FROM (… ORDER BY b.before, …))
+//
+// Claim. The rank is one and the same. Proof. Both go by rowOrder, in which rows that tie are alike; before is the same for the rows of
+// one unit and grows from unit to unit, so that the rows of one lie together and those of the others before it are as many as it says.
+func (e Extraction) Arrange(in Arrangement) ([]string, error) {
 	t := e.Table
 	w := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: t, alias: "b", copying: true}
 	var values, items []string
@@ -251,12 +273,12 @@ func (e Extraction) Arrange(staged, numbers string, single bool) (string, error)
 		values = append(values, w.arranged(c, "s."+n, e.kind(n))+" AS "+n)
 		items = append(items, "b."+n+" AS "+w.copied(c))
 	}
-	from := staged + " AS s"
+	from := in.Staged + " AS s"
 	numbered := func(field string) string {
 		if !e.Fields[e.at(field)].OfUnit {
 			return "s." + field
 		}
-		from += "\n  LEFT JOIN " + numbers + " AS v" + field + " ON v" + field + ".v = s." + field
+		from += "\n  LEFT JOIN " + in.Numbers + " AS v" + field + " ON v" + field + ".v = s." + field
 		return "v" + field + ".u"
 	}
 	for i, k := range t.Keys {
@@ -266,22 +288,46 @@ func (e Extraction) Arrange(staged, numbers string, single bool) (string, error)
 			items = append(items, "b."+j+" AS "+w.copiedKey(k))
 		}
 	}
-	if !t.Dataset.Unit.Row {
-		unit, rank := numbered("u"), w.call("row_number")+" OVER (PARTITION BY b.u"+w.rowOrder("b")+")"
-		if single {
-			rank = "1"
+	if t.Dataset.Unit.Row {
+		if len(items) == 0 {
+			values, items = []string{"1 AS one"}, []string{"b.one AS one"}
 		}
-		values = append([]string{unit + " AS u"}, values...)
-		items = append([]string{"b.u AS u", w.single("b.u", "1", rank) + " AS r"}, items...)
+		rows := "SELECT " + strings.Join(items, ", ") + "\nFROM (SELECT " + strings.Join(values, ", ") + "\n  FROM " + from + ") AS b"
+		return []string{"CREATE TABLE " + w.relation(t) + " AS " + rows}, w.settledText()
 	}
-	if len(items) == 0 {
-		values, items = []string{"1 AS one"}, []string{"b.one AS one"}
+	values = append([]string{numbered("u") + " AS u"}, values...)
+	ranked := func(rank string) string {
+		return "SELECT " + strings.Join(append([]string{"b.u AS u", rank + " AS r"}, items...), ", ") + "\nFROM "
 	}
-	sql := "CREATE TABLE " + w.relation(t) + " AS SELECT " + strings.Join(items, ", ") + "\nFROM (SELECT " + strings.Join(values, ", ") + "\n  FROM " + from + ") AS b"
+	rows := func(more, condition string) string {
+		return "(SELECT " + strings.Join(values, ", ") + more + condition + ") AS b"
+	}
+	from = "\n  FROM " + from
+	create, insert := "CREATE TABLE "+w.relation(t)+" AS ", "INSERT INTO "+w.relation(t)+" "
+	if in.Single {
+		return []string{create + ranked(w.whole(1)) + rows(from, "")}, w.settledText()
+	}
+	order, row := w.rowOrder("b"), w.call("row_number")
+	_, then, _ := strings.Cut(order, " ORDER BY ")
+	sorted := "(SELECT b.* FROM " + rows(", h.before AS before"+from+"\n  JOIN "+in.Heavy+" AS h ON h.u = s.u", "") + "\n  ORDER BY " + strings.TrimSuffix("b.before, "+then, ", ") + ") AS b"
+	list := []string{
+		"CREATE TABLE " + in.Heavy + " AS SELECT h.u AS u, " + w.cast(w.call("sum", "h.k")+" OVER (ORDER BY h.u)", "int8") + " - h.k AS before\nFROM (SELECT s.u AS u, " + w.call("count", "*") + " AS k\n  FROM " + in.Staged +
+			" AS s\n  WHERE s.u IS NOT NULL\n  GROUP BY s.u\n  HAVING " + w.call("count", "*") + " > " + w.whole(cmp.Or(in.Most, mostRanked)) + ") AS h",
+		create + ranked(row+" OVER (PARTITION BY b.u"+order+")") + rows(from, "\n  WHERE s.u IS NOT NULL AND s.u NOT IN (SELECT h.u FROM "+in.Heavy+" AS h)"),
+		insert + ranked(w.operate("b.at", "-", "b.before")) + "(SELECT b.*, " + row + " OVER () AS at\n  FROM " + sorted + ") AS b",
+	}
+	if t.NullEach { // each of these rows is a unit of its own
+		list = append(list, insert+ranked(w.whole(1))+rows(from, "\n  WHERE s.u IS NULL"))
+	}
+	return list, w.settledText()
+}
+
+// settledText is what is wrong with what was written, which has no arguments.
+func (w *writer) settledText() error {
 	if len(w.args) > 0 {
 		w.fail("a snapshot's statement with arguments")
 	}
-	return sql, w.err
+	return w.err
 }
 
 // at is where a field is, kind how it comes.

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"fmt"
 	"math/big"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -67,11 +69,13 @@ func snapshotOf(t *testing.T, from dialect.Dialect, read rowsOf, tables ...*poli
 		exec(t, db, number)
 	}
 	for i, e := range extractions {
-		arrange, err := e.Arrange(fmt.Sprintf("private.stage.t%d", i), numbers, false)
+		arrange, err := e.Arrange(rewrite.Arrangement{Staged: fmt.Sprintf("private.stage.t%d", i), Numbers: numbers, Heavy: fmt.Sprintf("private.stage.h%d", i), Most: int64(i%2) * 2})
 		if err != nil {
 			t.Fatal(err)
 		}
-		exec(t, db, arrange)
+		for _, text := range arrange {
+			exec(t, db, text)
+		}
 	}
 	return db
 }
@@ -130,5 +134,69 @@ func postgresRows(conn *pgx.Conn) rowsOf {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		return slices.Clone(list)
+	}
+}
+
+// TestRanksOfHeavyUnits: rows of units that have many are ranked by another statement, and each has the rank that it would have had.
+func TestRanksOfHeavyUnits(t *testing.T) {
+	t.Parallel()
+	const seed = 65536
+	r := rand.New(rand.NewPCG(seed, 0))
+	t.Log("seed", seed)
+	for _, c := range []struct{ kind, unit string }{{"bigint", "type: bigint"}, {"text", "type: text"}, {"bigint, null_unit: each", "type: bigint"}} {
+		kind, each, _ := strings.Cut(c.kind, ",")
+		text := strings.Replace(alikePolicy, "key: people.person_id}", "key: people.person_id, "+c.unit+"}", 1)
+		text = strings.Replace(text, "max_rows_per_unit: 3", "max_rows_per_unit: 3\n       "+each, 1)
+		p, err := policy.Parse([]byte(text), "policy.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		visits := p.Datasets[0].Tables[1]
+		rows := []string{"CREATE SCHEMA clinic", "CREATE SCHEMA stage", "CREATE TABLE clinic.people (person_id " + kind + ", a int, b int)", "CREATE TABLE clinic.visits (who " + kind + ", c int, d int, k int, l int)"}
+		for range 400 {
+			who := strconv.Itoa(r.IntN(1 + r.IntN(30)))
+			if r.IntN(20) == 0 {
+				who = "NULL"
+			}
+			rows = append(rows, fmt.Sprintf("INSERT INTO clinic.visits VALUES (%s, %d, %d, %d, %d)", who, r.IntN(4), r.IntN(4), r.IntN(3), r.IntN(2)))
+		}
+		db := duckDB(t, rows)
+		e, err := rewrite.Extract(visits, dialect.DuckDB)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, db, "CREATE TABLE stage.t AS "+e.SQL(), e.Args()...)
+		number, err := rewrite.Number(visits, []rewrite.Staged{{Table: "stage.t", Field: "u"}}, "stage.units")
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, db, number)
+		var want []string
+		for _, most := range []int64{1000, 1, 5, 40} {
+			texts, err := e.Arrange(rewrite.Arrangement{Staged: "stage.t", Numbers: "stage.units", Heavy: "stage.heavy", Most: most})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range texts {
+				exec(t, db, text)
+			}
+			var got []string
+			table := `main."` + rewrite.Copied(visits) + `"`
+			for _, row := range duckRows(db)(t, "SELECT * FROM "+table, nil) {
+				got = append(got, fmt.Sprint(row...))
+			}
+			slices.Sort(got)
+			if want == nil {
+				want = got
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: units of more than %d rows are ranked otherwise", c.kind, most)
+			}
+			exec(t, db, "DROP TABLE "+table)
+			exec(t, db, "DROP TABLE stage.heavy")
+		}
+		if none := kind == "bigint" && each != ""; (len(want) == 400) != none {
+			t.Errorf("%s: %d rows of 400", c.kind, len(want))
+		}
 	}
 }

@@ -1,11 +1,16 @@
 package rewrite_test
 
 import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -144,4 +149,116 @@ func TestProductsAreRounded(t *testing.T) {
 			t.Errorf("products in dialect %v: %d, want %d", d, cells, want)
 		}
 	}
+}
+
+// sumsPolicy is alikePolicy's people with other columns.
+func sumsPolicy(t *testing.T, columns ...string) *policy.Policy {
+	t.Helper()
+	text := strings.Replace(alikePolicy, "{name: a, type: integer, domain: {min: 0, max: 3, step: 1}, nulls: exclude, outside: exclude}", strings.Join(columns, "\n          - "), 1)
+	p, err := policy.Parse([]byte(text), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestSumsOfSnapshots: what a snapshot adds up is what exact arithmetic on the factors is, also where the ends of a factor are nearer
+// than the domain's, and no decimal becomes a floating number where the domain is within them.
+func TestSumsOfSnapshots(t *testing.T) {
+	const seed = 8917
+	r := rand.New(rand.NewPCG(seed, 0))
+	t.Log("seed", seed)
+	for _, c := range []struct{ kind, domain string }{
+		{"numeric(9,2)", "{min: 0, max: 1000, step: 0.01}"}, {"numeric(9,2)", "{min: -1000, max: 1000, step: 10}"}, {"numeric(12,4)", "{min: -3.5, max: 20.25, step: 0.0005}"},
+		{"numeric(30,2)", "{min: 0, max: 100000000000000, step: 1000000}"}, {"numeric(5,0)", "{min: -7, max: 99, step: 1}"}, {"numeric(38,9)", "{min: 0, max: 100, step: 0.25}"},
+		{"integer", "{min: -9, max: 100, step: 1}"}, {"bigint", "{min: -4000000000, max: 4000000000, step: 1000000}"}, {"date", "{min: 2024-01-01, max: 2024-12-31}"},
+	} {
+		p := sumsPolicy(t, "{name: x, type: \""+c.kind+"\", domain: "+c.domain+", outside: clamp}")
+		x := p.Datasets[0].Tables[0].Column("x")
+		rows := []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int, x " + c.kind + ", b int)", "CREATE TABLE clinic.visits (who int, c int, d int, k int, l int)"}
+		values := []*big.Rat{}
+		for i := range 60 {
+			var text string
+			if c.kind == "date" {
+				n := r.IntN(366)
+				text = "DATE '2024-01-01' + " + strconv.Itoa(n)
+				values = append(values, new(big.Rat).SetInt64(19723+int64(n)))
+			} else {
+				low, high := valueRat(x.Domain.Min), valueRat(x.Domain.Max)
+				_, digits := policy.NumericTypmod(x.Typmod)
+				if c.kind[0] != 'n' {
+					digits = 0
+				}
+				v := new(big.Rat).Sub(high, low)
+				v.Add(low, v.Mul(v, big.NewRat(int64(r.IntN(1_000_001)), 1_000_000)))
+				text = v.FloatString(int(min(digits, 9)))
+				if i%7 == 0 && digits > 0 { // a half, which is rounded away from zero
+					text = text[:strings.IndexByte(text, '.')] + ".5" + strings.Repeat("0", int(min(digits, 9))-1)
+				}
+				v.SetString(text)
+				if v.Cmp(low) < 0 {
+					v.Set(low)
+				} else if v.Cmp(high) > 0 {
+					v.Set(high)
+				}
+				values = append(values, v)
+			}
+			rows = append(rows, fmt.Sprintf("INSERT INTO clinic.people VALUES (%d, %s, 1)", i, text))
+		}
+		rows = append(rows, "INSERT INTO clinic.people VALUES (1000, NULL, 2)")
+		db := snapshotOf(t, dialect.DuckDB, duckRows(duckDB(t, rows)), p.Datasets[0].Tables[0])
+		for _, text := range []string{"SELECT sum(x) FROM people", "SELECT avg(x) FROM people"} {
+			if c.kind == "date" {
+				text = strings.ReplaceAll(text, "x)", "x - DATE '2024-01-01')")
+			}
+			m := alikePlan(t, p, text).Measures[0]
+			for _, narrow := range []int64{0, 1, 40} { // ends that the domain does not prove
+				for i, s := range m.Sums {
+					if s == nil || len(s.Terms) != 1 || len(s.Terms[0].Factors) != 1 || s.Over > 1 {
+						continue
+					}
+					f := &s.Terms[0].Factors[0]
+					was := *f
+					f.High, f.Low = f.High-narrow*(f.High-f.Low)/100, f.Low+narrow*(f.High-f.Low)/200
+					q, err := rewrite.Render(m, dialect.Snapshot)
+					if err != nil {
+						t.Fatal(err)
+					}
+					want := int64(0)
+					for _, v := range values {
+						want += s.Terms[0].Times * factorOf(*f, v)
+					}
+					if got := trueCells(m, q, duckQueries(db)(t, q.SQL(), q.Args())); got[i] != want {
+						t.Errorf("%s %s, %s, exponent %d, within [%d, %d]: %d, want %d\n%s", c.kind, c.domain, text, f.Exponent, f.Low, f.High, got[i], want, q.SQL())
+					}
+					_, digits := policy.NumericTypmod(x.Typmod)
+					proved := narrow == 0 && (f.Exponent == 0 || f.Exponent < 0 && -f.Exponent >= int(digits))
+					if cut := strings.Contains(q.SQL(), strconv.FormatInt(f.High, 10)+"' AS BIGINT)), CAST"); cut == proved {
+						t.Errorf("%s %s, narrowed by %d %%: ends are written: %t\n%s", c.kind, c.domain, narrow, cut, q.SQL())
+					}
+					*f = was
+				}
+			}
+		}
+	}
+}
+
+// factorOf is a factor of a value, exactly.
+func factorOf(f plans.Factor, v *big.Rat) int64 {
+	x := new(big.Rat).Mul(v, semantics.Power10(-f.Exponent, 1))
+	half := big.NewRat(int64(x.Sign()), 2)
+	x.Add(x, half)
+	k := new(big.Int).Quo(x.Num(), x.Denom()).Int64() - f.Centre
+	return max(min(k, f.High), f.Low)
+}
+
+func valueRat(v policy.Value) *big.Rat {
+	switch v := v.(type) {
+	case int64:
+		return new(big.Rat).SetInt64(v)
+	case policy.Date:
+		return new(big.Rat).SetInt64(int64(v))
+	}
+	r, _ := new(big.Rat).SetString(v.(policy.Numeric).String())
+	return r
 }
