@@ -27,7 +27,9 @@ type Postgres struct {
 	pool  *pgxpool.Pool // of paid queries
 	aside *pgxpool.Pool // of the schema
 	executor
-	log *slog.Logger
+	log       *slog.Logger
+	readers   int   // connections that read the tables of a snapshot
+	partPages int64 // of which each reads at least so many pages of a table at a time
 
 	mu     sync.Mutex
 	pinned map[string]pinnedShape // by dataset, what Inspect saw
@@ -48,7 +50,10 @@ func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Pos
 	if _, given := config.ConnConfig.RuntimeParams["application_name"]; !given {
 		config.ConnConfig.RuntimeParams["application_name"] = "dpproxy"
 	}
-	b := &Postgres{log: log, pinned: map[string]pinnedShape{}}
+	b := &Postgres{log: log, pinned: map[string]pinnedShape{}, partPages: 1 << 12} // 32 MiB
+	if p.Backend.Snapshot != nil {
+		b.readers = p.Backend.Snapshot.Connections
+	}
 	quarter := max(config.MaxConns/4, 1)
 	if b.aside, err = poolOf(ctx, config, quarter); err != nil {
 		return nil, err
@@ -143,7 +148,7 @@ func transaction(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, d
 // within is transaction on a connection.
 func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx pgx.Tx) error) error {
 	var inside bool
-	err := pgx.BeginTxFunc(ctx, conn, begun(conn, limit), func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, conn, begun(conn, limit, ""), func(tx pgx.Tx) error {
 		inside = true
 		return do(tx)
 	})

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -139,9 +141,14 @@ var settingsSQL = func() map[int]string {
 	return texts
 }()
 
-// begun begins a read-only transaction with one snapshot and gives it its settings, in one round trip.
-func begun(conn *pgx.Conn, limit time.Duration) pgx.TxOptions {
-	return pgx.TxOptions{BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " +
+// begun begins a read-only transaction with one snapshot, its own or one that another transaction exported, and gives it its
+// settings, in one round trip.
+func begun(conn *pgx.Conn, limit time.Duration, snapshot string) pgx.TxOptions {
+	begin := "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+	if snapshot != "" {
+		begin += "SET TRANSACTION SNAPSHOT " + dialect.QuoteText(snapshot) + "; "
+	}
+	return pgx.TxOptions{BeginQuery: begin +
 		fmt.Sprintf(settingsSQL[majorVersion(conn)], max(limit.Milliseconds(), 1))}
 }
 

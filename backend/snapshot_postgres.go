@@ -8,6 +8,8 @@ import (
 	"math"
 	"math/big"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,7 +31,7 @@ func (b *Postgres) identity() string {
 }
 
 // consistent is described at source: it is one transaction, on a connection of its own.
-func (b *Postgres) consistent(ctx context.Context, _ *maker, do func(reading) error) error {
+func (b *Postgres) consistent(ctx context.Context, into *maker, do func(reading) error) error {
 	limit := longestCopy
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline)
@@ -49,7 +51,12 @@ func (b *Postgres) consistent(ctx context.Context, _ *maker, do func(reading) er
 		case found.drifted:
 			return ErrDrift
 		}
-		return do(postgresReading{tx})
+		r := &postgresReading{into: into, first: tx, all: []pgx.Tx{tx}, part: b.partPages}
+		defer r.leave(context.WithoutCancel(ctx))
+		if err := r.join(ctx, b, limit); err != nil {
+			return err
+		}
+		return do(r)
 	})
 	switch {
 	case err == nil, errors.Is(err, ErrDrift), errors.Is(err, errMaking):
@@ -60,17 +67,129 @@ func (b *Postgres) consistent(ctx context.Context, _ *maker, do func(reading) er
 	return fmt.Errorf("the private tables cannot be read (%s)", cause(err))
 }
 
-// postgresReading is a transaction.
-type postgresReading struct{ tx pgx.Tx }
-
-// proven is described at reading.
-func (r postgresReading) proven(ctx context.Context, needs []rewrite.Unique) (bool, error) {
-	return proven(ctx, r.tx, needs)
+// postgresReading is transactions of one snapshot: the first one's, which the others were given. PostgreSQL evaluates each on a processor
+// of its own.
+type postgresReading struct {
+	into  *maker
+	first pgx.Tx
+	all   []pgx.Tx
+	part  int64 // how many pages a part has at least
 }
 
-// rows is described at reading.
-func (r postgresReading) rows(ctx context.Context, e rewrite.Extraction, into *staged) error {
-	return into.fill(ctx, func(add func(row ...driver.Value) error) error { return copyRows(ctx, r.tx, e, add) })
+// join begins the other transactions. Where the server or the role lets no more connections in there are fewer.
+func (r *postgresReading) join(ctx context.Context, b *Postgres, limit time.Duration) error {
+	if b.readers < 2 {
+		return nil
+	}
+	var alone bool
+	if err := r.first.QueryRow(ctx, "SELECT "+onlyPostgres).Scan(&alone); err != nil || !alone {
+		return err
+	}
+	var snapshot string
+	if err := r.first.QueryRow(ctx, "SELECT pg_catalog.pg_export_snapshot()").Scan(&snapshot); err != nil {
+		return err
+	}
+	for len(r.all) < b.readers {
+		conn, err := pgx.ConnectConfig(ctx, b.aside.Config().ConnConfig)
+		if err == nil {
+			var tx pgx.Tx
+			if tx, err = conn.BeginTx(ctx, begun(conn, limit, snapshot)); err == nil {
+				r.all = append(r.all, tx)
+				continue
+			}
+			conn.Close(context.WithoutCancel(ctx))
+		}
+		b.log.Warn("snapshot: fewer connections read the private tables than the policy says", "connections", len(r.all), "cause", cause(err))
+		return nil
+	}
+	return nil
+}
+
+// leave ends the other transactions, and their connections.
+func (r *postgresReading) leave(ctx context.Context) {
+	for _, tx := range r.all[1:] {
+		tx.Conn().Close(ctx)
+	}
+}
+
+// proven is described at reading.
+func (r *postgresReading) proven(ctx context.Context, needs []rewrite.Unique) (bool, error) {
+	return proven(ctx, r.first, needs)
+}
+
+// rows is described at reading: each transaction reads one part of the table after the other.
+func (r *postgresReading) rows(ctx context.Context, e rewrite.Extraction, into *staged) error {
+	parts, err := r.parts(ctx, e)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	left := make(chan rewrite.Extraction, len(parts))
+	for _, part := range parts {
+		left <- part
+	}
+	close(left)
+	var done atomic.Int32
+	var all sync.WaitGroup
+	for _, tx := range r.all[:min(len(r.all), len(parts))] {
+		all.Go(func() {
+			for part := range left {
+				if ctx.Err() != nil {
+					return
+				}
+				if err := into.fill(ctx, func(add func(row ...driver.Value) error) error { return copyRows(ctx, tx, part, add) }); err != nil {
+					cancel(err) // the first one's is the cause
+					return
+				}
+				if n := done.Add(1); len(parts) > 1 {
+					r.into.log.Info("snapshot: reading", "table", e.Table.Name, "parts", len(parts), "done", n)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// sizeSQL is the number of pages of a plain table of PostgreSQL's own storage.
+const sizeSQL = `SELECT pg_catalog.pg_relation_size(c.oid) / pg_catalog.current_setting('block_size')::pg_catalog.int8
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace JOIN pg_catalog.pg_am m ON m.oid = c.relam
+WHERE s.nspname = $1::pg_catalog.name AND c.relname = $2::pg_catalog.name AND c.relkind = 'r' AND m.amname = 'heap'`
+
+// parts are the parts in which a table is read: of a SELECT, a view or a partitioned table there is one. The first transaction has the table
+// parsed before, by which it is locked against being written anew (VACUUM FULL) between its parts: then a row would have another place.
+func (r *postgresReading) parts(ctx context.Context, e rewrite.Extraction) ([]rewrite.Extraction, error) {
+	if len(r.all) < 2 || e.Table.View.Text != "" {
+		return []rewrite.Extraction{e}, nil
+	}
+	if _, err := r.first.Conn().PgConn().Prepare(ctx, "", e.SQL(), nil); err != nil {
+		return nil, err
+	}
+	schema, name := rewrite.Relation(e.Table.Source, dialect.PostgreSQL)
+	var pages int64
+	if err := r.first.QueryRow(ctx, sizeSQL, schema, name).Scan(&pages); errors.Is(err, pgx.ErrNoRows) {
+		return []rewrite.Extraction{e}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	n := min(pages/r.part, int64(8*len(r.all)))
+	if e.Table.Via != nil { // each part joins the other table anew
+		n = min(n, int64(len(r.all)))
+	}
+	var list []rewrite.Extraction
+	for i := range max(n, 1) {
+		p := rewrite.Pages{First: uint32(pages * i / max(n, 1)), End: uint32(pages * (i + 1) / max(n, 1))}
+		if i == max(n, 1)-1 {
+			p.End = 0 // whatever came since
+		}
+		part, err := e.Part(p)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, part)
+	}
+	return list, nil
 }
 
 // copyRows appends the rows of an extraction, which come in binary.

@@ -684,3 +684,51 @@ func TestMemoryOfOpenSnapshots(t *testing.T) {
 		t.Errorf("a share of %g of what DuckDB takes by itself", share)
 	}
 }
+
+// TestSnapshotOfSeveralConnections: several connections read the parts of one table, and what they put together is of one moment, while
+// rows are moved, added and taken away; rows of an inheritance child are read once; what the role may not open is done without.
+func TestSnapshotOfSeveralConnections(t *testing.T) {
+	t.Parallel()
+	h := snapshotHouse(t)
+	b := h.Backend.(*Snapshots)
+	source := b.source.(*Postgres)
+	source.readers, source.partPages = 4, 3
+	d := h.policy.Datasets[0]
+	d.Tables[1].MaxRowsPerUnit = 1_000_000
+	h.source("TRUNCATE visits; INSERT INTO visits SELECT i % 40, CASE WHEN i % 2 = 0 THEN 'north' ELSE 'south' END, i % 60 FROM generate_series(1, 40000) AS s(i)")
+	h.source("CREATE TABLE more () INHERITS (visits); INSERT INTO more SELECT 1, 'north', 1 FROM generate_series(1, 5000)")
+	h.source("GRANT SELECT ON more TO " + h.role)
+	ctx, stop := context.WithCancel(t.Context())
+	moved := make(chan int)
+	go func() { // each transaction moves as many rows to the north as to the south, and a row from one end of the table to the other
+		n := 0
+		for ; ctx.Err() == nil; n++ {
+			h.source(fmt.Sprintf("BEGIN; UPDATE ONLY visits SET clinic = CASE clinic WHEN 'north' THEN 'south' ELSE 'north' END WHERE ctid IN (SELECT ctid FROM ONLY visits WHERE clinic = 'north' LIMIT 50) OR ctid IN (SELECT ctid FROM ONLY visits WHERE clinic = 'south' LIMIT 50); "+
+				"DELETE FROM ONLY visits WHERE ctid = (SELECT min(ctid) FROM ONLY visits WHERE clinic = 'south'); INSERT INTO visits VALUES (%d, 'south', 1); COMMIT", n%40))
+		}
+		moved <- n
+	}()
+	for range 3 {
+		if err := renewed(t, h, 5*time.Second); err != nil {
+			t.Error(err, h.log)
+		}
+		got := counts(t, h, render(t, measure(t, h.policy, "visits", "clinic"), h))
+		if !slices.Equal(got, []string{"[0]: [25000]", "[1]: [20000]"}) {
+			t.Errorf("of no one moment: %v", got)
+		}
+	}
+	stop()
+	if n := <-moved; n < 3 {
+		t.Errorf("%d transactions beside three copies", n)
+	}
+	if !strings.Contains(h.log.String(), "parts=") {
+		t.Error("it is read in one piece")
+	}
+	h.source("ALTER ROLE " + h.role + " CONNECTION LIMIT 3")
+	if err := renewed(t, h, 5*time.Second); err != nil || !strings.Contains(h.log.String(), "fewer connections") {
+		t.Errorf("with few connections: %v", err)
+	}
+	if got := counts(t, h, render(t, measure(t, h.policy, "visits", "clinic"), h)); !slices.Equal(got, []string{"[0]: [25000]", "[1]: [20000]"}) {
+		t.Errorf("with few connections: %v", got)
+	}
+}

@@ -38,6 +38,10 @@ func (c *checker) snapshot(s *snapshotT, at place) {
 			at.key("within").problem("within is %.40q, must be at most every", s.Within)
 		}
 	}
+	to.Connections = 2
+	if s.Connections != "" {
+		to.Connections = int(whole64(s.Connections, 1, 16, at.key("connections"), "connections"))
+	}
 	if s.Key != "" {
 		to.Key = c.resolve(expand(s.Key, at.key("key"), "key"))
 	}

@@ -69,6 +69,8 @@ type snapshotT struct {
 	At     string `yaml:"at" jsonschema:"default=00:00" jsonschema_description:"Hour and minute, in UTC, from which every is counted."`
 	Within string `yaml:"within" jsonschema_description:"How long after its time a copy comes into force, whatever its rows. One that is not made by then is given up, and the last one stays. By default a quarter of every, at most 1h."`
 	Key    string `yaml:"key" jsonschema_description:"File with the key that copies are encrypted with, relative to the policy: 32 characters or more, readable by its owner alone."`
+
+	Connections integer `yaml:"connections" jsonschema:"default=2" jsonschema_description:"How many connections read the tables of a PostgreSQL server at a time, 1 to 16. Each keeps one of its processors busy."`
 }
 
 type sandboxT struct {

@@ -82,6 +82,8 @@ type Snapshot struct {
 	At     time.Duration // since midnight, UTC
 	Within time.Duration // after which a copy comes into force
 	Key    string        // file with the key that copies are encrypted with; empty: they are not
+
+	Connections int // most that read a server's tables at a time
 }
 
 // Next is the first time after a moment at which a copy is made: At and a multiple of Every since 1970.

@@ -27,6 +27,9 @@ func TestSnapshotTimes(t *testing.T) {
 		{`{dir: snapshots, every: 6h, at: "25:00"}`, "hour and minute"},
 		{`{dir: snapshots, every: 6h, within: 7h}`, "at most every"},
 		{`{dir: snapshots, every: 6h, often: 2}`, "often"},
+		{`{dir: snapshots, every: 6h, connections: 8}`, ""},
+		{`{dir: snapshots, every: 6h, connections: 0}`, "connections"},
+		{`{dir: snapshots, every: 6h, connections: 17}`, "connections"},
 	} {
 		_, err := Parse([]byte(strings.Replace(snapshotPolicy, "SNAPSHOT", c.text, 1)), filepath.Join(t.TempDir(), "policy.yaml"))
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -58,6 +58,7 @@ type Extraction struct {
 	Table    *policy.Table
 	Name     string // of the table in the snapshot; another where the table's meaning is another
 	Fields   []Field
+	from     dialect.Dialect
 	text     text
 	required []Unique
 }
@@ -71,8 +72,21 @@ func (e Extraction) Args() []any { return e.text.args }
 // Required are the keys through which units are found: the query must not run where no constraint proves them.
 func (e Extraction) Required() []Unique { return e.required }
 
+// Pages are those of a PostgreSQL table's file from First to below End; an End of 0 is behind all.
+type Pages struct{ First, End uint32 }
+
+// Part is the extraction of the rows that lie in some pages. Claim. Parts whose pages follow one another from 0 on to the end have
+// every row once. Proof. Each row version that a snapshot sees has one place, in one page; rows of an inheritance child have places of their own file.
+func (e Extraction) Part(p Pages) (Extraction, error) {
+	return extract(e.Table, e.from, p)
+}
+
 // Extract writes the query that reads a private table of the policy for a snapshot.
 func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
+	return extract(t, from, Pages{})
+}
+
+func extract(t *policy.Table, from dialect.Dialect, pages Pages) (Extraction, error) {
 	switch {
 	case from.Words == nil || from.Ready:
 		return Extraction{}, errors.New("rewrite: not a dialect that a snapshot is made from")
@@ -80,7 +94,7 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 		return Extraction{}, errors.New("rewrite: only private tables of the policy are in a snapshot")
 	}
 	w := &writer{composed: &composed{dialect: from, seen: map[string]string{}}, table: t, alias: "s"}
-	e := Extraction{Table: t, required: Required(t)}
+	e := Extraction{Table: t, from: from, required: Required(t)}
 	var items, conditions []string
 	add := func(name, expression string, kind FieldKind) {
 		items = append(items, w.cast(expression, map[FieldKind]string{Whole: "int8", Real: "float8", Words: "text", Fixed: "numeric", Long: "numeric"}[kind])+" AS "+w.name(name))
@@ -118,10 +132,31 @@ func Extract(t *policy.Table, from dialect.Dialect) (Extraction, error) {
 	if len(items) == 0 {
 		add("one", w.whole(1), Whole)
 	}
+	conditions = append(conditions, w.inPages(pages)...)
 	var err error
 	e.text, err = w.finished("SELECT " + strings.Join(items, ",\n       ") + "\nFROM " + source + where("", conditions))
 	e.Name = copyName(t)
 	return e, err
+}
+
+// inPages are the conditions that a row lies in some pages.
+func (w *writer) inPages(p Pages) (list []string) {
+	if p == (Pages{}) {
+		return nil
+	}
+	if !w.dialect.PostgreSQLs || w.table.View.Text != "" || p.End > 0 && p.End <= p.First {
+		w.fail("pages of what has none")
+	}
+	at := func(page uint32) string {
+		return dialect.Fill(w.dialect.Literal, "("+strconv.FormatUint(uint64(page), 10)+",0)", w.dialect.Type("tid"))
+	}
+	if p.First > 0 {
+		list = append(list, w.operate("t.ctid", ">=", at(p.First)))
+	}
+	if p.End > 0 {
+		list = append(list, w.operate("t.ctid", "<", at(p.End)))
+	}
+	return list
 }
 
 // unitKind and keyKind are how units and keys come: whole numbers, or texts. Those of a type that the policy does not give are texts.

@@ -60,6 +60,8 @@ var Faults = []Fault{
 	{"a key of any width is taken for an int8", "backend/snapshot_duckdb.go", "return \"wide whole\"", "return \"whole\"", "backend.TestSnapshotKeysOfDuckDB", false},
 	{"a snapshot's sum is not cut at ends that its domain does not prove", "rewrite/sum.go", "if k == nil || k.Sub(k, big.NewInt(f.Centre)).Cmp(big.NewInt(f.Low)) < 0 || k.Cmp(big.NewInt(f.High)) > 0 {", "if k == nil {", "rewrite.TestSumsOfSnapshots", false},
 	{"rows of a heavy unit are ranked with those of others", "rewrite/snapshot.go", "ranked(w.operate(\"b.at\", \"-\", \"b.before\"))", "ranked(\"b.at\")", "rewrite.TestRanksOfHeavyUnits", false},
+	{"connections that read one snapshot have each its own", "backend/snapshot_postgres.go", "begun(conn, limit, snapshot)", "begun(conn, limit, snapshot[:0])", "backend.TestSnapshotOfSeveralConnections", false},
+	{"the last part of a table ends at its size", "backend/snapshot_postgres.go", "p.End = 0 // whatever", "p.End-- // whatever", "backend.TestSnapshotOfSeveralConnections", false},
 	{"results are not reserved", "proxy/admission/memory.go", "limit == 0 || m.results == 0 || ", "limit != 0 || ", "proxy/admission.TestResultsAreReserved", false},
 	{"rows of a public list are no work", "planner/bind/public_list.go", "		l.b.Env.Work.Step(1 + each)\n", "		_ = each\n", "planner.TestPublicRowsAreWork", false},
 	{"rows of a public table are no work", "planner/bind/publicjoin.go", "func() { l.b.Env.Work.Step(each) })", "func() { l.b.Env.Work.Step(0) })", "planner.TestPublicRowsAreWork", false},
