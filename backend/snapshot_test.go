@@ -732,3 +732,28 @@ func TestSnapshotOfSeveralConnections(t *testing.T) {
 		t.Errorf("with few connections: %v", got)
 	}
 }
+
+// TestSnapshotOfALostConnection: connections that are lost while tables are read end the copy, and the next one is made.
+func TestSnapshotOfALostConnection(t *testing.T) {
+	t.Parallel()
+	for _, readers := range []int{1, 3} {
+		h := snapshotHouse(t)
+		b := h.Backend.(*Snapshots)
+		b.source.(*Postgres).readers, b.source.(*Postgres).partPages = readers, 1
+		free := h.lock("visits") // people is read, and visits waits
+		done := make(chan error, 1)
+		go func() { done <- renewed(t, h, 20*time.Second) }()
+		time.Sleep(time.Second)
+		h.source("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + h.role + "' AND wait_event_type = 'Lock'")
+		if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%d connections: %v", readers, err)
+		}
+		free()
+		if names := filesIn(t, b.plan.Dir); len(names) != 1 {
+			t.Errorf("left: %v", names)
+		}
+		if err := renewed(t, h, 5*time.Second); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+	}
+}

@@ -54,6 +54,8 @@ var catalogue = []Safe{
 		"Fixed by the plan, whatever the rows are; the policy and the plan were checked."},
 	{"a long key, in a snapshot", []string{"length(text)", "sha256(bytea)", "convert_to(text,name)", "encode(bytea,text)"}, []string{"length(VARCHAR)", "sha256(VARCHAR)"}, true,
 		"Every text has a length, and bytes in UTF-8, which is the database's own encoding; of all bytes there is a hash."},
+	{"the place of a row, where a snapshot reads a table in parts", []string{"tidge(tid,tid)", "tidlt(tid,tid)"}, nil, false,
+		"Places are compared with constants, which are numbers of pages."},
 	{"a value of a snapshot, of the whole number that it came as", nil, []string{"CAST(… AS DATE)", "CAST(… AS DECIMAL)", "CAST(… AS INTEGER)", "make_timestamp(BIGINT)", "timezone(VARCHAR, TIMESTAMP)"}, false,
 		"The number is of a value in the domain, whose ends the policy has checked. It is made before any query, and charges nothing."},
 	{"rounding", []string{"floor(double precision)", "floor(numeric)", "round(double precision)", "round(numeric)", "abs(double precision)"}, []string{"floor(DOUBLE)", "round(DOUBLE)", "round(DECIMAL)", "abs(DOUBLE)"}, true,

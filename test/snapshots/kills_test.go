@@ -77,8 +77,42 @@ func entries(t *testing.T, dir string) (names []string) {
 	return names
 }
 
+// TestStoppedWhileItIsMade: a process that is told to stop while it makes a snapshot ends soon, and leaves nothing; the next start
+// begins anew, for what was read is of a moment that no later transaction sees again. The same of files.
+func TestStoppedWhileItIsMade(t *testing.T) {
+	kit.Beside(t)
+	server := pgtest.Shared(t)
+	path, database := kit.Postgres(t, server, kit.Budgets{User: "1000", Cap: "1000"}, 0)
+	server.Exec(t, database, "INSERT INTO people SELECT i, i % 100, 0, 'n1', 'c' || i % 4, false FROM generate_series(1001, 300000) AS s(i)")
+	kit.Edit(t, path, "backend: {", "backend: {snapshot: {dir: snapshots, every: 1d}, ", "max_epsilon: 1,", "max_epsilon: 100,")
+	dir := filepath.Join(filepath.Dir(path), "snapshots")
+	for _, after := range []time.Duration{0, 200 * time.Millisecond, 500 * time.Millisecond} {
+		begun := time.Now()
+		endedAfter(t, path, after, syscall.SIGTERM)
+		t.Logf("ended %v after it was begun", time.Since(begun))
+		for _, name := range entries(t, dir) {
+			if strings.HasPrefix(name, "making-") {
+				t.Errorf("left: %s", name)
+			} else if err := os.Remove(filepath.Join(dir, name)); err != nil { // it was whole
+				t.Fatal(err)
+			}
+		}
+	}
+	w := kit.Serve(t, path).Connect("alice", "lab")
+	w.Ask("SET dp.epsilon = 100")
+	if n := kit.Count(t, w.Ask("SELECT count(*) FROM people")); n < 299_990 || n > 300_010 {
+		t.Errorf("%d of 300,000", n)
+	}
+}
+
 // killedAfter starts the program and kills it so long after it has begun a snapshot.
 func killedAfter(t *testing.T, path string, after time.Duration) {
+	t.Helper()
+	endedAfter(t, path, after, syscall.SIGKILL)
+}
+
+// endedAfter starts the program and sends it a signal so long after it has begun a snapshot.
+func endedAfter(t *testing.T, path string, after time.Duration, by syscall.Signal) {
 	t.Helper()
 	executable, err := kit.Executable()
 	if err != nil {
@@ -99,7 +133,7 @@ func killedAfter(t *testing.T, path string, after time.Duration) {
 		}
 	}
 	time.Sleep(after)
-	_ = cmd.Process.Signal(syscall.SIGKILL)
+	_ = cmd.Process.Signal(by)
 	for lines.Scan() {
 	}
 	_ = cmd.Wait()
