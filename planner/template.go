@@ -63,7 +63,7 @@ func TemplateOf(s parse.Statement, params []policy.Value, p *plans.Plan, c reuse
 
 // readAlone tells whether a measure is a release that is all that is held over its table, and stays as it is.
 func readAlone(m *plans.Measure, held reuse.Holdings) bool {
-	if !m.Held || m.Growth != nil || m.Window != nil || m.Open != nil || m.Kind != "range" || m.Declared != nil && m.Declared.Refresh > 0 || !mechanisms.Is[*mechanisms.Counts](m.Spec) {
+	if !m.Held || m.Continual != nil || m.Window != nil || m.Open != nil || m.Kind != "range" || m.Declared != nil && m.Declared.Refresh > 0 || !mechanisms.Is[*mechanisms.Counts](m.Spec) {
 		return false
 	}
 	views := held.Views(m.Table)
@@ -80,11 +80,11 @@ func soleRun(p *plans.Plan) *plans.Run {
 		return nil
 	}
 	leaf := p.Leaves[0]
-	if leaf.Rows != 1 || leaf.MadeUp != nil || len(leaf.Keys) > 0 || len(leaf.Counts) != 1 || leaf.Counts[0].Type != 0 || len(leaf.Counts[0].Runs) != 1 {
+	if leaf.Rows != 1 || leaf.Synthetic != nil || len(leaf.Keys) > 0 || len(leaf.Counts) != 1 || leaf.Counts[0].Type != 0 || len(leaf.Counts[0].Runs) != 1 {
 		return nil
 	}
 	run := &leaf.Counts[0].Runs[0]
-	if run.Measure != 0 || run.Alarm != nil || run.Mix != nil || run.Pick != nil || run.Most != 0 || len(run.Spans) != 1 {
+	if run.Measure != 0 || run.Threshold != nil || run.Mix != nil || run.Selected != nil || run.Most != 0 || len(run.Spans) != 1 {
 		return nil
 	}
 	return run
