@@ -106,6 +106,11 @@ func (w *widening) of(parts []Part, alpha Probability) int64 {
 
 // summands lists what parts add up, each distribution and weight once, the greatest weights first.
 func summands(parts []Part) []summand {
+	if len(parts) == 1 {
+		if sum, ok := singles(parts[0]); ok {
+			return sum
+		}
+	}
 	var sum []summand
 	for _, p := range parts {
 		unit := p.Of.Variance()
@@ -133,6 +138,30 @@ func summands(parts []Part) []summand {
 		merged = append(merged, s)
 	}
 	return merged
+}
+
+// singles is summands of one distribution whose terms are one noise each, as in the reading of a release of thousands of cells: numbers
+// alone are sorted. False: there are terms of several.
+func singles(p Part) ([]summand, bool) {
+	weights := make([]float64, 0, len(p.Terms))
+	for _, t := range p.Terms {
+		if t.Count > 1 || math.IsNaN(t.Weight) {
+			return nil, false
+		}
+		if t.Weight != 0 && t.Count > 0 {
+			weights = append(weights, math.Abs(t.Weight))
+		}
+	}
+	slices.Sort(weights)
+	sum, unit := make([]summand, 0, len(weights)), p.Of.Variance()
+	for i, weight := range slices.Backward(weights) {
+		if last := len(sum) - 1; i+1 < len(weights) && weights[i+1] == weight {
+			sum[last].count++
+			continue
+		}
+		sum = append(sum, summand{of: p.Of, weight: weight, count: 1, unit: unit})
+	}
+	return sum, true
 }
 
 // compare orders distributions, to put those that are the same beside each other.

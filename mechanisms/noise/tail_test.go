@@ -3,6 +3,7 @@ package noise
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -209,6 +210,20 @@ func TestKaiserTransform(t *testing.T) {
 			if got := kaiserTransform(beta, x); math.Abs(got-sum/mass) > 1e-5*math.Exp(-beta/4) {
 				t.Errorf("β %g at %g: %g, integrated %g", beta, x, got, sum/mass)
 			}
+		}
+	}
+}
+
+// TestSinglesAreSummands: terms of one noise each are listed as terms of several would be.
+func TestSinglesAreSummands(t *testing.T) {
+	d := scaled(t, Laplace, 7)
+	terms := []Term{{.5, 1}, {-.25, 1}, {0, 1}, {.5, 1}, {2, 1}, {-.5, 1}, {.25, 0}, {1e-9, 1}, {2, 1}}
+	for n := range len(terms) + 1 {
+		own, want := summands([]Part{{d, terms[:n]}}), summands([]Part{{d, terms[:n/2]}, {d, terms[n/2 : n]}})
+		if !slices.EqualFunc(own, want, func(a, b summand) bool {
+			return a.of == b.of && a.weight == b.weight && a.count == b.count && a.unit == b.unit
+		}) {
+			t.Errorf("%v: %v, of two parts %v", terms[:n], own, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package ranges
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"gonum.org/v1/gonum/mat"
@@ -33,6 +34,8 @@ type pIdentity struct {
 	// For the errors of ranges: prefixes of u², and what is known of the prefixes that were asked (pidentityprefix.go).
 	squares  []float64
 	prefixes []atomic.Pointer[prefix]
+	tabling  sync.Once
+	table    []float64 // the weights of the sums of every prefix; nil: each is solved for
 }
 
 // band is a row of weights that are 0 outside of from to from+len(weights).

@@ -132,27 +132,47 @@ func (s *pIdentity) LinearVariance(query []float64) float64 {
 
 // Terms returns the reading of the sum of the cells in spans as a sum of one term an observation.
 func (s *pIdentity) Terms(spans []Span) []noise.Term {
-	return eachOnce(s.weights(indicator(s.cells, spans)))
+	wanted := indicator(s.cells, spans)
+	if s.prefixed(spans) {
+		_, m := s.combined(spans)
+		return eachOnce(append(s.weightsOf(wanted, m), m...))
+	}
+	return eachOnce(s.weights(wanted))
 }
 
 // weights returns B(B'B)⁻¹·wanted: v − Θ'm for the cells and m for the weighted sums, v = U·wanted, m = MΘv.
 func (s *pIdentity) weights(wanted []float64) []float64 {
-	weights, scaled := make([]float64, s.cells, s.Observations()), make([]float64, s.cells)
+	m := s.solvedFor(wanted)
+	return append(s.weightsOf(wanted, m), m...)
+}
+
+// solvedFor returns m.
+func (s *pIdentity) solvedFor(wanted []float64) []float64 {
+	scaled := make([]float64, s.cells)
 	for i, u := range s.inverse {
-		weights[i], scaled[i] = u*wanted[i], u*u*wanted[i]
+		scaled[i] = u * u * wanted[i]
 	}
 	sums := make([]float64, len(s.rows))
 	for k := range s.rows {
 		sums[k] = s.rows[k].dot(scaled)
 	}
-	m := s.solve(sums)
+	return s.solve(sums)
+}
+
+// weightsOf returns v − Θ'm.
+func (s *pIdentity) weightsOf(wanted, m []float64) []float64 {
+	weights := make([]float64, s.cells, s.Observations())
 	for k := range s.rows {
-		r := &s.rows[k]
+		r, own := &s.rows[k], m[k]
+		cells := weights[r.from : r.from+len(r.weights)]
 		for i, w := range r.weights {
-			weights[r.from+i] -= s.inverse[r.from+i] * float64(w) * m[k]
+			cells[i] -= float64(w) * own
 		}
 	}
-	return append(weights, m...)
+	for i, u := range s.inverse {
+		weights[i] = u * (wanted[i] + weights[i])
+	}
+	return weights
 }
 
 // MeanVariance returns tr((B'B)⁻¹G)/queries = (Σ u²·G_jj − tr(M·K))/queries, K = ΘU·G·UΘ' (see template).

@@ -184,6 +184,13 @@ func (s *Views) Alone() (id int64, alone bool) {
 	return s.only, s.combine == 1
 }
 
+// Sole is the only holding over the table, where that can stand in sums and differences; false: there are others, or none.
+func (s *Views) Sole() (id int64, sole bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.only, s.combine == 1 && s.seen == 1
+}
+
 // Ages tells whether some of it becomes stale with time.
 func (s *Views) Ages() bool {
 	s.mu.RLock()

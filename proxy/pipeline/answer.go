@@ -38,6 +38,7 @@ type Answerer struct {
 	holdings  holdingsIndex
 	estimates estimateCache
 	answers   answerCache
+	templates templateCache
 	sessions  live[*mechanisms.Session]
 	watches   live[*mechanisms.Watch]
 	turns     *admission.Turns // of those who buy

@@ -64,20 +64,10 @@ func repeatable(plan *plans.Plan, bought purchase) bool {
 	return true
 }
 
-// answerKey is everything that an answer depends on besides the policy and the holdings: who asks, what, with which
-// parameters and settings, over which copies of the public tables. It is empty for parameters of rare types, whose answers are not kept.
+// answerKey is everything that an answer depends on besides the policy and the holdings: a statement, and its parameters. It is empty
+// for parameters of rare types, whose answers are not kept.
 func answerKey(s *Session, stmt parse.Statement, params []policy.Value, copies int64) string {
-	b := binary.AppendVarint(make([]byte, 0, 256), copies)
-	text := func(t string) {
-		b = binary.AppendUvarint(b, uint64(len(t)))
-		b = append(b, t...)
-	}
-	text(s.User)
-	text(s.Dataset.ID)
-	text(stmt.Text)
-	for _, t := range stmt.ParamTypes {
-		b = binary.AppendUvarint(b, uint64(t))
-	}
+	b := statementKey(s, stmt, copies)
 	for _, v := range params {
 		switch v := v.(type) {
 		case nil:
@@ -87,8 +77,7 @@ func answerKey(s *Session, stmt parse.Statement, params []policy.Value, copies i
 		case bool:
 			b = fmt.Appendf(b, "b%t", v)
 		case string:
-			b = append(b, 's')
-			text(v)
+			b = append(binary.AppendUvarint(append(b, 's'), uint64(len(v))), v...)
 		case float64:
 			b = binary.BigEndian.AppendUint64(append(b, 'f'), math.Float64bits(v))
 		case policy.Date:
@@ -101,6 +90,23 @@ func answerKey(s *Session, stmt parse.Statement, params []policy.Value, copies i
 			return ""
 		}
 	}
+	return string(b)
+}
+
+// statementKey is who asks, what, with which types of parameters and settings, over which copies of the public tables.
+func statementKey(s *Session, stmt parse.Statement, copies int64) []byte {
+	b := binary.AppendVarint(make([]byte, 0, 256), copies)
+	text := func(t string) {
+		b = binary.AppendUvarint(b, uint64(len(t)))
+		b = append(b, t...)
+	}
+	text(s.User)
+	text(s.Dataset.ID)
+	text(stmt.Text)
+	b = binary.AppendUvarint(b, uint64(len(stmt.ParamTypes)))
+	for _, t := range stmt.ParamTypes {
+		b = binary.AppendUvarint(b, uint64(t))
+	}
 	set := &s.Settings.Settings
 	b = binary.AppendVarint(append(b, '|'), set.Epsilon.Micro())
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(set.Confidence.Float()))
@@ -110,10 +116,11 @@ func answerKey(s *Session, stmt parse.Statement, params []policy.Value, copies i
 	if set.Zone != nil {
 		text(set.Zone.String())
 	}
+	b = binary.AppendUvarint(b, uint64(len(set.SearchPath)))
 	for _, schema := range set.SearchPath {
 		text(schema)
 	}
-	return string(b)
+	return b
 }
 
 func flag(on bool) byte {

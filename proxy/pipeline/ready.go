@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -21,7 +20,7 @@ import (
 // for free, also where keys stand in for those to be found.
 func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r readied, refusal *refuse.Refusal) {
 	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
-		if r.plan, refusal = planner.Build(stmt, params, a.planContext(ctx, s)); refusal != nil {
+		if r.plan, refusal = a.plan(ctx, s, stmt, params); refusal != nil {
 			return refusal
 		}
 		if most := s.Policy.Server.Limits.StatementMemory / 2; most > 0 && leafBytes(r.plan) > most {

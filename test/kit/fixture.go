@@ -200,3 +200,17 @@ func Edit(t *testing.T, path string, oldNew ...string) {
 		t.Fatal(err)
 	}
 }
+
+// Edited is the policy that a file would be after such an edit; the file stays.
+func Edited(t *testing.T, path string, oldNew ...string) *policy.Policy {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Parse([]byte(strings.NewReplacer(oldNew...).Replace(string(text))), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

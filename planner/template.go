@@ -1,0 +1,232 @@
+package planner
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A prepared count over a range that a held release answers is planned once. An example, prepared by a chart that is moved about:
+//
+//	SELECT count(*) FROM people WHERE income BETWEEN $1 AND $2
+//
+// Of its plan only three things are functions of the parameters: which cells are added up, how far their sum may be off, and the digest
+// that names the plan. A Template is a plan with those left out.
+//
+// Claim: where Plan returns a plan, Build would return the same, given the context that the template's own plan was built in.
+// Why: (1) each parameter of the statement stands once, as an end of the range of one column whose cells are single values, so
+// Build's reading of the condition is InCells of that range: for a range within the inner cells that has the three pieces below,
+// within and above, whatever its ends. The template's own plan is compared with that. (2) What is held over the table is one release,
+// which is read alone (Views.Sole), so no other path is looked at before it, and none is preferred for its error: it is a release, and answers
+// whatever it can. (3) The release neither grows nor becomes stale, and no expression has asked for the time. (4) Everything else that Build
+// reads is the statement's text, the policy, the settings and what is held, which whoever keeps a template compares
+// (proxy/pipeline/templates.go). TestTemplatesArePlans holds it against Build, and FuzzTemplates.
+//
+// Limits: one count(*) of one table; ends that are parameters of the column's own kind of value, without casts; integers and dates in steps of
+// one; no dp.max_error. All else, and every parameter outside of the inner cells, is planned.
+
+// Template is such a plan. It is immutable, and safe for concurrent use.
+type Template struct {
+	of     *plans.Plan
+	text   string
+	ends   rangeEnds
+	errors *mechanisms.Errors
+}
+
+// TemplateOf returns the template of a plan that Build made of a statement with these parameters in this context; nil: it has none.
+func TemplateOf(s parse.Statement, params []policy.Value, p *plans.Plan, c reuse.Context) *Template {
+	if !p.Timeless() || !p.Cost.IsZero() || p.Outer.Direct == nil || c.Holdings == nil || c.Settings.MaxError != 0 || c.Alternatives || s.Translation() != "" ||
+		len(p.Measures) != 1 || len(p.Finds)+len(p.Alternatives)+len(p.Probed) > 0 || !readAlone(p.Measures[0], c.Holdings) {
+		return nil
+	}
+	m := p.Measures[0]
+	run := soleRun(p)
+	if run == nil || len(m.Grain) != 1 || m.Cuts != nil || m.Spec.Cells != m.Grain[0].Domain.Size() {
+		return nil
+	}
+	ends, ok := endsOf(s.Select(), m.Table, m.Grain[0])
+	if !ok {
+		return nil
+	}
+	cells, ok := ends.cells(params)
+	if !ok || !slices.Equal(run.Spans[0], []mechanisms.Span{cells}) {
+		return nil
+	}
+	return &Template{of: p, text: s.Text, ends: ends, errors: m.Spec.Only(run.Counter).Errors(p.Confidence)}
+}
+
+// readAlone tells whether a measure is a release that is all that is held over its table, and stays as it is.
+func readAlone(m *plans.Measure, held reuse.Holdings) bool {
+	if !m.Held || m.Continual != nil || m.Window != nil || m.Open != nil || m.Kind != "range" || m.Declared != nil && m.Declared.Refresh > 0 || !mechanisms.Is[*mechanisms.Counts](m.Spec) {
+		return false
+	}
+	views := held.Views(m.Table)
+	if views == nil {
+		return false
+	}
+	id, sole := views.Sole()
+	return sole && id == m.HeldID
+}
+
+// soleRun is how the one count of a plan is read; nil: there is more.
+func soleRun(p *plans.Plan) *plans.Run {
+	if len(p.Leaves) != 1 || len(p.Columns) != 1 || p.Columns[0].Error == nil || p.Columns[0].Off != nil {
+		return nil
+	}
+	leaf := p.Leaves[0]
+	if leaf.Rows != 1 || leaf.Synthetic != nil || len(leaf.Keys) > 0 || len(leaf.Counts) != 1 || leaf.Counts[0].Type != 0 || len(leaf.Counts[0].Runs) != 1 {
+		return nil
+	}
+	run := &leaf.Counts[0].Runs[0]
+	if run.Measure != 0 || run.Threshold != nil || run.Mix != nil || run.Selected != nil || run.Most != 0 || len(run.Spans) != 1 {
+		return nil
+	}
+	return run
+}
+
+// Plan is the plan of the statement with these parameters; nil: it is to be built.
+func (t *Template) Plan(params []policy.Value) *plans.Plan {
+	cells, ok := t.ends.cells(params)
+	if !ok {
+		return nil
+	}
+	p, leaf, m := *t.of, *t.of.Leaves[0], *t.of.Measures[0]
+	leaf.Counts = slices.Clone(leaf.Counts)
+	run := leaf.Counts[0].Runs[0]
+	run.Spans = [][]mechanisms.Span{{cells}}
+	leaf.Counts[0].Runs = []plans.Run{run}
+	off := t.errors.Of(run.Spans[0])
+	p.Columns = slices.Clone(p.Columns)
+	p.Columns[0].Error = &off
+	p.Leaves, p.Measures = []*plans.Leaf{&leaf}, []*plans.Measure{&m}
+	p.Statement = assembly{&p}.digest(t.text, params)
+	return &p
+}
+
+// rangeEnds is a condition on one column: parameters between which its values are.
+type rangeEnds struct {
+	domain      *policy.Domain
+	params      int // of the statement
+	low, high   int // the parameters, −1: none
+	above, less bool
+}
+
+// cells are those of the range; false: they are not all inner ones, or none.
+func (r *rangeEnds) cells(params []policy.Value) (mechanisms.Span, bool) {
+	if len(params) != r.params {
+		return mechanisms.Span{}, false
+	}
+	span, ok := mechanisms.Span{From: 0, To: r.domain.Regular}, true
+	if r.low >= 0 {
+		if span.From, ok = r.domain.Cell(params[r.low]); !ok || params[r.low] == nil {
+			return span, false
+		}
+		if r.above {
+			span.From++
+		}
+	}
+	if r.high >= 0 {
+		if span.To, ok = r.domain.Cell(params[r.high]); !ok || params[r.high] == nil {
+			return span, false
+		}
+		if !r.less {
+			span.To++
+		}
+	}
+	inner := span.From < span.To && (r.low < 0 || span.From > 0) && (r.high < 0 || span.To < r.domain.Regular)
+	return span, inner
+}
+
+// endsOf reads SELECT count(*) FROM table WHERE …, the condition being a range of one column between parameters; false: it is something
+// else.
+func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column) (r rangeEnds, ok bool) {
+	d := column.Domain
+	switch {
+	case s == nil || d == nil || !d.Ordered() || !d.Single() || column.Type != policy.Int2 && column.Type != policy.Int4 && column.Type != policy.Int8 && column.Type != policy.DateType:
+		return r, false
+	case len(s.TargetList) != 1 || len(s.FromClause) != 1 || s.WhereClause == nil || s.WithClause != nil || s.HavingClause != nil || s.LimitCount != nil || s.LimitOffset != nil || s.IntoClause != nil ||
+		len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause)+len(s.ValuesLists) > 0 || s.Op != pg.SetOperation_SETOP_NONE:
+		return r, false
+	}
+	from, call := s.FromClause[0].GetRangeVar(), s.TargetList[0].GetResTarget().GetVal().GetFuncCall()
+	if from == nil || from.Relname != table.Name || !isCountOfRows(call) {
+		return r, false
+	}
+	names := []string{column.Name, from.Relname}
+	if from.Alias != nil {
+		names[1] = from.Alias.Aliasname
+	}
+	r = rangeEnds{domain: d, low: -1, high: -1}
+	ok = (from.Alias == nil || len(from.Alias.Colnames) == 0) && r.read(s.WhereClause, names) && r.params > 0 && max(r.low, r.high) < r.params
+	return r, ok
+}
+
+// isCountOfRows tells count(*).
+func isCountOfRows(f *pg.FuncCall) bool {
+	return f != nil && f.AggStar && len(f.Funcname) == 1 && f.Funcname[0].GetString_().GetSval() == "count" && f.AggFilter == nil && f.Over == nil && !f.AggDistinct && len(f.AggOrder)+len(f.Args) == 0
+}
+
+// read takes in one condition, or several that hold together.
+func (r *rangeEnds) read(n *pg.Node, column []string) bool {
+	if b := n.GetBoolExpr(); b != nil {
+		return b.Boolop == pg.BoolExprType_AND_EXPR && !slices.ContainsFunc(b.Args, func(a *pg.Node) bool { return !r.read(a, column) })
+	}
+	a := n.GetAExpr()
+	if a == nil || len(a.Name) != 1 {
+		return false
+	}
+	switch a.Kind {
+	case pg.A_Expr_Kind_AEXPR_BETWEEN:
+		ends := a.Rexpr.GetList().GetItems()
+		return isColumn(a.Lexpr, column) && len(ends) == 2 && r.end(">=", ends[0]) && r.end("<=", ends[1])
+	case pg.A_Expr_Kind_AEXPR_OP:
+		op := a.Name[0].GetString_().GetSval()
+		if isColumn(a.Lexpr, column) {
+			return r.end(op, a.Rexpr)
+		}
+		return isColumn(a.Rexpr, column) && r.end(turned[op], a.Lexpr)
+	}
+	return false
+}
+
+// turned are the comparisons with their sides exchanged.
+var turned = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+// end takes in one end, a parameter that stands nowhere else.
+func (r *rangeEnds) end(op string, n *pg.Node) bool {
+	p := n.GetParamRef()
+	at := int(p.GetNumber()) - 1
+	if p == nil || at < 0 || at == r.low || at == r.high {
+		return false
+	}
+	switch {
+	case (op == ">" || op == ">=") && r.low < 0:
+		r.low, r.above = at, op == ">"
+	case (op == "<" || op == "<=") && r.high < 0:
+		r.high, r.less = at, op == "<"
+	default:
+		return false
+	}
+	r.params++
+	return true
+}
+
+// isColumn tells a column by its name, alone or behind that of its table.
+func isColumn(n *pg.Node, names []string) bool {
+	fields := n.GetColumnRef().GetFields()
+	if len(fields) == 0 || len(fields) > len(names) {
+		return false
+	}
+	for i, f := range fields {
+		if f.GetString_().GetSval() != names[len(fields)-1-i] {
+			return false
+		}
+	}
+	return true
+}

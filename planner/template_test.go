@@ -1,0 +1,222 @@
+package planner
+
+import (
+	"fmt"
+	"math/rand"
+	"reflect"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// oneHeld is a context in which the one thing that is held over people is a release that answers ranges of a column.
+func oneHeld(t testing.TB, column string) reuse.Context {
+	t.Helper()
+	c := testContext(t, testPolicy(t))
+	c.Settings.Epsilon = epsilon(t, "0.8")
+	c.Settings.Release = true
+	shelf := c.Holdings.(*shelf)
+	condition := map[string]string{"age": "age BETWEEN 20 AND 30", "hired": "hired BETWEEN '2001-05-01' AND '2003-04-01'"}[column]
+	p := builtFree(t, c, "SELECT count(*) FROM people WHERE "+condition)
+	shelf.buy(p)
+	if len(shelf.list) != 1 || p.Measures[0].Kind != "range" {
+		t.Fatalf("%s: %s", column, planText(p))
+	}
+	c.Settings.Release = false
+	c.Settings.Epsilon = epsilon(t, "0.1")
+	return c
+}
+
+func parsedOne(t testing.TB, sql string) parse.Statement {
+	t.Helper()
+	statements, refusal := parse.Parse(sql)
+	if refusal != nil || len(statements) != 1 {
+		t.Fatal(sql, refusal)
+	}
+	return statements[0]
+}
+
+func builtFree(t testing.TB, c reuse.Context, sql string) *plans.Plan {
+	t.Helper()
+	p, refusal := Build(parsedOne(t, sql), nil, c)
+	if refusal != nil {
+		t.Fatal(sql, refusal)
+	}
+	return p
+}
+
+// sameAsBuilt holds the plan of a template against the one that Build makes.
+func sameAsBuilt(t *testing.T, c reuse.Context, s parse.Statement, template *Template, params []policy.Value) (answered bool) {
+	t.Helper()
+	own := template.Plan(params)
+	if own == nil {
+		return false
+	}
+	want, refusal := Build(s, params, c)
+	if refusal != nil {
+		t.Fatalf("%s %v: refused, and not by its template: %v", s.Text, params, refusal)
+	}
+	if a, b := planText(own), planText(want); a != b {
+		t.Fatalf("%s %v\n%s\nbut built anew\n%s", s.Text, params, a, b)
+	}
+	for _, pair := range [][2]any{{own.Statement, want.Statement}, {own.Columns, want.Columns}, {own.Leaves, want.Leaves}, {own.Notes, want.Notes}, {own.Outputs, want.Outputs}, {own.Bounds, want.Bounds},
+		{own.ErrorColumns, want.ErrorColumns}, {own.Confidence, want.Confidence}, {own.Measures[0].Describe(), want.Measures[0].Describe()}, {own.Measures[0].HeldID, want.Measures[0].HeldID}, {own.Timeless(), want.Timeless()}} {
+		if !reflect.DeepEqual(pair[0], pair[1]) {
+			t.Fatalf("%s %v: %+v, built anew %+v", s.Text, params, pair[0], pair[1])
+		}
+	}
+	return true
+}
+
+// templateShapes have ends of a range of a column between parameters, or something that a template must leave to Build.
+var templateShapes = []struct {
+	sql       string
+	templated bool
+}{
+	{"SELECT count(*) FROM people WHERE %s BETWEEN $1 AND $2", true},
+	{"SELECT count(*) AS n FROM people WHERE %s >= $1 AND $2 >= %[1]s", true},
+	{"SELECT count(*) FROM people p WHERE %s > $2 AND %[1]s < $1", true},
+	{"SELECT count(*) FROM people WHERE $1 < %s AND %[1]s <= $2", true},
+	{"SELECT count(*) FROM public.people WHERE %s <= $1", true},
+	{"SELECT count(*) FROM people WHERE %s >= $1", true},
+	{"SELECT count(*) FROM people p WHERE p.%s >= $1 AND p.%[1]s <= $2", true},
+	{"SELECT count(*) FROM people WHERE people.%s >= $1", true},
+	{"SELECT count(*) FROM people WHERE %s < $1", true},
+	{"SELECT dp.low(count(*)) FROM people WHERE %s < $1", true},
+	{"SELECT count(*) FROM people WHERE %s BETWEEN SYMMETRIC $1 AND $2", false},
+	{"SELECT count(*) FROM people WHERE %s NOT BETWEEN $1 AND $2", false},
+	{"SELECT count(*) FROM people WHERE NOT %s >= $1", false},
+	{"SELECT count(*) FROM people WHERE %s >= $1 OR %[1]s <= $2", false},
+	{"SELECT count(*) FROM people WHERE %s >= $1 AND %[1]s >= $2", false},
+	{"SELECT count(*) FROM people WHERE %s BETWEEN $1 AND $1", false},
+	{"SELECT count(*) FROM people WHERE %s <> $1", false},
+	{"SELECT count(*) FROM people WHERE %s = $1", false},
+	{"SELECT count(*) FROM people WHERE %s BETWEEN $1 AND $2 AND sex = 'Female'", false},
+	{"SELECT count(*) + 1 FROM people WHERE %s BETWEEN $1 AND $2", false},
+	{"SELECT count(*) FROM people WHERE %s BETWEEN $1 AND $2 LIMIT 1", false},
+	{"SELECT count(%s) FROM people WHERE %[1]s BETWEEN $1 AND $2", false},
+	{"SELECT count(*) FILTER (WHERE sex = 'Male') FROM people WHERE %s BETWEEN $1 AND $2", false},
+	{"SELECT sex, count(*) FROM people WHERE %s BETWEEN $1 AND $2 GROUP BY sex", false},
+	{"SELECT count(*) FROM people WHERE %s BETWEEN $1 AND $2 HAVING count(*) > 3", false},
+	{"SELECT count(*) FROM (SELECT * FROM people) people WHERE %s BETWEEN $1 AND $2", false},
+}
+
+// endsFor draws parameters: inner ones, at the edges, beyond, none, and of other kinds.
+func endsFor(r *rand.Rand, column *policy.Column, n int) []policy.Value {
+	params := make([]policy.Value, n)
+	for i := range params {
+		d := column.Domain
+		switch r.Intn(9) {
+		case 0:
+			params[i] = d.Low([]int{0, 1, d.Regular - 2, d.Regular - 1}[r.Intn(4)])
+		case 1:
+			params[i] = []policy.Value{nil, int64(-1), int64(1) << 40, int64(120), policy.Date(-1), policy.Date(1 << 20), "3", 2.5, true}[r.Intn(9)]
+		default:
+			params[i] = d.Low(r.Intn(d.Regular))
+		}
+	}
+	return params
+}
+
+// TestTemplatesArePlans: what a template makes of parameters is what Build makes of them, of the answers' every part; and what it does not
+// know how to make it leaves to Build.
+func TestTemplatesArePlans(t *testing.T) {
+	r := rand.New(rand.NewSource(86))
+	for _, name := range []string{"age", "hired"} {
+		c := oneHeld(t, name)
+		column := c.Dataset.Tables[0].Column(name)
+		for _, shape := range templateShapes {
+			s := parsedOne(t, fmt.Sprintf(shape.sql, name))
+			n := 2
+			if _, refusal := Build(s, []policy.Value{column.Domain.Low(3)}, c); refusal == nil {
+				n = 1
+			}
+			made, answered, left := 0, 0, 0
+			for range 20 {
+				witness := endsFor(r, column, n)
+				p, refusal := Build(s, witness, c)
+				if refusal != nil {
+					continue
+				}
+				template := TemplateOf(s, witness, p, c)
+				if template == nil {
+					continue
+				}
+				made++
+				for range 20 {
+					if sameAsBuilt(t, c, s, template, endsFor(r, column, n)) {
+						answered++
+					} else {
+						left++
+					}
+				}
+			}
+			if shape.templated != (made > 0 && answered > 0 && left > 0) {
+				t.Errorf("%s: %d templates, which answer %d and leave %d", s.Text, made, answered, left)
+			}
+		}
+	}
+}
+
+// TestTemplatesOfOtherHoldings: where more is held over the table than one release, or another answers, nothing is made of a plan.
+func TestTemplatesOfOtherHoldings(t *testing.T) {
+	const sql = "SELECT count(*) FROM people WHERE age BETWEEN $1 AND $2"
+	params := []policy.Value{int64(30), int64(40)}
+	templated := func(c reuse.Context) bool {
+		s := parsedOne(t, sql)
+		p, refusal := Build(s, params, c)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		return TemplateOf(s, params, p, c) != nil
+	}
+	c := oneHeld(t, "age")
+	if !templated(c) {
+		t.Fatal("no template where one release is held")
+	}
+	other := c
+	other.Settings.MaxError = 1e6
+	if templated(other) {
+		t.Error("a template under dp.max_error, by which paths are chosen by how exact they are")
+	}
+	other = c
+	other.Alternatives = true
+	if templated(other) {
+		t.Error("a template of a plan that lists what was weighed")
+	}
+	c.Holdings.(*shelf).buy(builtFree(t, c, "SELECT sex, count(*) FROM people GROUP BY sex"))
+	if templated(c) {
+		t.Error("a template where two releases are held")
+	}
+	if c = testContext(t, testPolicy(t)); templated(c) {
+		t.Error("a template where nothing is held, and the answer is bought")
+	}
+}
+
+// FuzzTemplates: whatever the condition and its parameters, a template makes what Build makes, or nothing.
+func FuzzTemplates(f *testing.F) {
+	for _, s := range templateShapes {
+		f.Add(fmt.Sprintf(s.sql, "age"), int64(20), int64(40), int64(30), int64(31))
+	}
+	c := oneHeld(f, "age")
+	f.Fuzz(func(t *testing.T, sql string, a, b, x, y int64) {
+		statements, refusal := parse.Parse(sql)
+		if refusal != nil || len(statements) != 1 || statements[0].Kind != parse.KindSelect {
+			return
+		}
+		for n := range 3 {
+			witness, params := []policy.Value{a, b}[:n], []policy.Value{x, y}[:n]
+			p, refusal := Build(statements[0], witness, c)
+			if refusal != nil {
+				continue
+			}
+			if template := TemplateOf(statements[0], witness, p, c); template != nil {
+				sameAsBuilt(t, c, statements[0], template, params)
+				sameAsBuilt(t, c, statements[0], template, witness)
+			}
+		}
+	})
+}
