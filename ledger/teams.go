@@ -26,8 +26,8 @@ import (
 // the longer contains the other: what X knows is, for each A, one amount (in each unit), and what two accounts know together
 // is the larger amount of each A. The claim holds while nothing changes: X pays for what it is shown. When she leaves
 // a group, her account comes to know all that the group's knows; since she came, hers has paid nothing, and the
-// group's has known all of hers. When she joins one, the group's account comes to know all that hers knows. Leaving comes first,
-// of all accounts as they stood before, so that who leaves takes nothing of who comes at that time. What was chosen by what somebody saw,
+// group's has known all of hers. When she joins one, the group's account comes to know all that hers knows. All leave
+// before anybody joins, so that who leaves takes nothing of who comes at that time. What was chosen by what somebody saw,
 // was chosen by members of an account from what that account knew: a prefix that X knows has come about by knowledge that X
 // has too. Sums are over different accounts' charges, so nothing is counted twice, and to join and to leave again by a mistake
 // costs nothing. A change after which an account would know more than its limit is refused (ErrBound), when it joins: so the sum
@@ -180,18 +180,12 @@ func moves(old, now map[string]string) (leave, join []move) {
 // than its limit.
 func (b *book) regroup(ds int64, old, now map[string]string, at int64) error {
 	leave, join := moves(old, now)
-	before := map[string]prefixes{}
 	for _, m := range leave {
-		if before[m.from] == nil {
-			before[m.from] = b.known(holderKey{ds, m.from})
-		}
-	}
-	for _, m := range leave {
-		b.learn(ds, m, before[m.from], at)
+		b.learn(ds, m, at)
 	}
 	for _, m := range join {
 		key := store.AccountKey{DS: ds, Scope: store.ScopeLife, Holder: m.to}
-		more := b.learn(ds, m, b.known(holderKey{ds, m.from}), at)
+		more := b.learn(ds, m, at)
 		if a := b.accounts[key]; more != (accounting.Charge{}) && !a.Spent.Cost.Fits(a.Limit) {
 			return errBoundBy("%s cannot join group %s in dataset %s: what they have both been shown comes to %s, and the group's lifetime is %s",
 				m.from, AccountName(m.to), b.sets[ds].id, b.sets[ds].shown(a.Spent.Cost), a.Limit)
@@ -201,9 +195,9 @@ func (b *book) regroup(ds int64, old, now map[string]string, at int64) error {
 }
 
 // learn charges an account for what another knows, hands it the releases, and returns the charge.
-func (b *book) learn(ds int64, m move, all prefixes, at int64) accounting.Charge {
+func (b *book) learn(ds int64, m move, at int64) accounting.Charge {
 	to := holderKey{ds, m.to}
-	more, next := b.learns(to, all)
+	more, next := b.learns(to, b.known(holderKey{ds, m.from}))
 	if more != (accounting.Charge{}) {
 		key := store.AccountKey{DS: ds, Scope: store.ScopeLife, Holder: m.to}
 		a, ok := b.accounts[key]
