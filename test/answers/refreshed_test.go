@@ -151,7 +151,7 @@ func TestDashboardOfATeam(t *testing.T) {
 	kit.Beside(t)
 	charts := dashboardCharts(t)
 	// serve starts a proxy for the dashboard, of which so many analysts are a group.
-	serve := func(together int) *kit.Process {
+	serve := func(together int) *kit.Program {
 		t.Helper()
 		path, members := shopFixture(t), ""
 		for i := range together {
@@ -167,7 +167,7 @@ func TestDashboardOfATeam(t *testing.T) {
 		}
 		return kit.Serve(t, path)
 	}
-	refresh := func(p *kit.Process, i int) (rows [][][]string, budget []string) {
+	refresh := func(p *kit.Program, i int) (rows [][][]string, budget []string) {
 		w := p.Connect(analystNamed(i), "shop")
 		for _, sql := range charts {
 			a, err := w.TryAsk(sql)
