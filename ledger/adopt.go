@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -98,6 +99,9 @@ func (a *adoption) dataset(t DatasetTerms) (int64, error) {
 			return ds, nil
 		}
 		if err := set.change(t); err != nil {
+			return 0, refusal{fmt.Errorf("ledger: %w", err)}
+		}
+		if err := a.book.draft().applyTerms(chain.Row{DS: ds, At: a.now, Body: body}); errors.Is(err, ErrBound) {
 			return 0, refusal{fmt.Errorf("ledger: %w", err)}
 		}
 	}

@@ -20,6 +20,7 @@ type chargeBody struct {
 	joins             int64 // the saved shared release that the user pays her share of; 0: a draw follows
 	ladder            Ladder
 	pool              privacy.Cost // what the cap pays, if it does
+	by                string       // of a group: the member who asked; empty: whose account it is
 }
 
 func (c *chargeBody) encode() []byte {
@@ -35,6 +36,9 @@ func (c *chargeBody) encode() []byte {
 	e.Int(c.joins)
 	writeLadder(&e, c.ladder)
 	e.Cost(c.pool)
+	if c.by != "" { // left out else, as rows were before there were groups
+		e.Text(c.by)
+	}
 	return e.Bytes()
 }
 
@@ -44,6 +48,11 @@ func decodeCharge(b []byte) (c chargeBody, err error) {
 	c.kind, c.name, c.table = d.Text(), d.Text(), d.Text()
 	c.cost, c.capped, c.joins = d.Cost(), d.Bool(), d.Int()
 	c.ladder, c.pool = readLadder(&d), d.Cost()
+	if d.More() {
+		if c.by = d.Text(); c.by == "" {
+			return c, chain.ErrMalformed
+		}
+	}
 	return c, d.End()
 }
 
@@ -107,6 +116,9 @@ func encodeTerms(t DatasetTerms) []byte {
 		e.Int(int64(b.Refresh))
 		e.Cost(b.Lifetime)
 	}
+	if len(t.Groups) > 0 { // left out else, as rows were before there were groups
+		writeGroups(&e, t.Groups)
+	}
 	return e.Bytes()
 }
 
@@ -122,6 +134,11 @@ func decodeTerms(b []byte) (t DatasetTerms, err error) {
 	for range n {
 		user := d.Text()
 		t.Budgets[user] = BudgetTerms{Limit: d.Cost(), Refresh: time.Duration(d.Int()), Lifetime: d.Cost()}
+	}
+	if d.More() {
+		if t.Groups = readGroups(&d); len(t.Groups) == 0 {
+			return t, chain.ErrMalformed
+		}
 	}
 	return t, d.End()
 }

@@ -56,9 +56,11 @@ func TestBodiesBytes(t *testing.T) {
 	ladder := Ladder{Finest: privacy.MicroEpsilon(0x31), Level: privacy.MicroEpsilon(0x32), From: 0x33}
 	ladderBytes := numbers("31", "32", "33")
 	charge := chargeBody{statement: digest(0xa1), policy: digest(0xa2), digest: digest(0xa3), kind: "count", name: "people_1", table: "people", cost: cost(0x11),
-		capped: true, joins: 0x21, ladder: ladder, pool: cost(0x41)}
+		capped: true, joins: 0x21, ladder: ladder, pool: cost(0x41), by: "bob"}
 	chargeBytes := "01" + digestBytes("a1") + digestBytes("a2") + digestBytes("a3") + textBytes("count") + textBytes("people_1") + textBytes("people") +
 		numbers("11", "12", "13") + numbers("1") + numbers("21") + ladderBytes + numbers("41", "42", "43")
+	alone := len(chargeBytes) / 2 // where a charge of somebody in no group ends
+	chargeBytes += textBytes("bob")
 	isWhole(t, charge)
 	isWhole(t, ladder)
 	if got := hex.EncodeToString(charge.encode()); got != chargeBytes {
@@ -86,10 +88,13 @@ func TestBodiesBytes(t *testing.T) {
 	}
 
 	terms := DatasetTerms{ID: "census", Accountant: 1, Neighbors: 2, Unit: "person", Relations: []string{"public.homes", "public.people"}, Cap: cost(0x71),
-		Budgets: map[string]BudgetTerms{"*": {Limit: cost(0x81), Refresh: time.Duration(0x82), Lifetime: cost(0x83)}, "alice": {Limit: cost(0x91), Refresh: time.Duration(0x92), Lifetime: cost(0x93)}}}
+		Budgets: map[string]BudgetTerms{"*": {Limit: cost(0x81), Refresh: time.Duration(0x82), Lifetime: cost(0x83)}, "alice": {Limit: cost(0x91), Refresh: time.Duration(0x92), Lifetime: cost(0x93)}},
+		Groups:  map[string][]string{"team": {"bob", "eve"}}}
 	termsBytes := "01" + textBytes("census") + numbers("1", "2") + textBytes("person") + numbers("2") + textBytes("public.homes") + textBytes("public.people") +
 		numbers("71", "72", "73") + numbers("2") + textBytes("*") + numbers("81", "82", "83", "82", "83", "84", "85") + textBytes("alice") +
 		numbers("91", "92", "93", "92", "93", "94", "95")
+	ungrouped := len(termsBytes) / 2
+	termsBytes += numbers("1") + textBytes("team") + numbers("2") + textBytes("bob") + textBytes("eve")
 	isWhole(t, terms, "RenamedFrom") // a row of its own says so
 	isWhole(t, terms.Budgets["*"])
 	if got := hex.EncodeToString(encodeTerms(terms)); got != termsBytes {
@@ -115,7 +120,7 @@ func TestBodiesBytes(t *testing.T) {
 		}
 		read := []func([]byte) error{func(b []byte) error { _, err := decodeCharge(b); return err }, func(b []byte) error { _, err := decodeSave(b); return err }, func(b []byte) error { _, err := decodeTerms(b); return err }}[i]
 		for cut := range whole {
-			if read(whole[:cut]) == nil {
+			if shorter := i == 0 && cut == alone || i == 2 && cut == ungrouped; shorter != (read(whole[:cut]) == nil) {
 				t.Fatalf("body %d, cut after %d bytes, is read", i, cut)
 			}
 		}

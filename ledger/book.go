@@ -28,7 +28,9 @@ type book struct {
 	lostAll bool             // … or nobody knows how much
 
 	accounts  map[store.AccountKey]store.Account
-	open      map[int64]openCharge // charges whose draw is not saved
+	brought   map[holderKey]prefixes                // of each account, what it has not paid itself: see teams.go
+	caused    map[holderKey]map[string]privacy.Cost // of each group, what its members have spent, as it was priced then
+	open      map[int64]openCharge                  // charges whose draw is not saved
 	releases  map[int64]*record
 	byCharge  map[int64]int64
 	byMeasure map[measureKey][]*record // live
@@ -43,7 +45,8 @@ type book struct {
 type dataset struct {
 	id      string
 	terms   DatasetTerms
-	encoded string // the terms' canonical bytes
+	encoded string            // the terms' canonical bytes
+	groups  map[string]string // by member, the account of her group
 	charged bool
 	delta   bool // a charge named δ
 }
@@ -87,16 +90,17 @@ type (
 func newBook() *book {
 	return &book{
 		active: map[int64]bool{}, ids: map[string]int64{}, sets: map[int64]*dataset{}, bound: map[string]int64{},
-		accounts: map[store.AccountKey]store.Account{}, open: map[int64]openCharge{}, releases: map[int64]*record{}, byCharge: map[int64]int64{},
+		accounts: map[store.AccountKey]store.Account{}, brought: map[holderKey]prefixes{}, caused: map[holderKey]map[string]privacy.Cost{}, open: map[int64]openCharge{}, releases: map[int64]*record{}, byCharge: map[int64]int64{},
 		byMeasure: map[measureKey][]*record{}, paid: map[paidKey]struct{}{}, refined: map[int64]bool{}, held: map[holderKey][]Release{},
 	}
 }
 
-// draft is a copy on which rows about datasets and accounts can be tried; releases are shared with the original.
+// draft is a copy on which rows about datasets, accounts and groups can be tried; releases are shared with the original.
 func (b *book) draft() *book {
 	c := *b
 	c.active, c.ids, c.bound = maps.Clone(b.active), maps.Clone(b.ids), maps.Clone(b.bound)
-	c.sets, c.accounts = maps.Clone(b.sets), maps.Clone(b.accounts)
+	c.sets, c.accounts, c.brought = maps.Clone(b.sets), maps.Clone(b.accounts), maps.Clone(b.brought)
+	c.paid, c.held = maps.Clone(b.paid), maps.Clone(b.held) // which a change of groups adds to
 	return &c
 }
 
@@ -232,6 +236,7 @@ func (b *book) applyCharge(r chain.Row) error {
 		next.charged, next.delta = true, next.delta || c.cost.Delta.Atto() != 0
 		b.sets[r.DS] = &next
 	}
+	b.note(holderKey{r.DS, r.Holder}, c.by, c.cost)
 	cost := c.cost
 	if c.capped {
 		cost = c.pool // a rollback that loses the charge loses that

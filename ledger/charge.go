@@ -43,12 +43,12 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		parts, ds, wait, err := f.takeOff(r)
+		parts, payer, wait, err := f.takeOff(r)
 		if err != nil {
 			return nil, err
 		}
 		if wait == nil {
-			out, err := f.pay(ctx, r, ds, parts, wary)
+			out, err := f.pay(ctx, r, payer, parts, wary)
 			switch {
 			case errors.Is(err, errOutdated):
 				continue
@@ -70,7 +70,7 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 }
 
 func checkRequest(r Request) error {
-	if r.User == "" || r.User == "*" || r.Dataset == "" || len(r.Items) == 0 {
+	if r.User == "" || r.User == "*" || isGroup(r.User) || r.Dataset == "" || len(r.Items) == 0 {
 		return errors.New("ledger: a request needs a user, a dataset and items")
 	}
 	if len(r.Items) > 1<<12 {
@@ -96,34 +96,34 @@ func checkRequest(r Request) error {
 
 // takeOff looks each item up and begins a flight for each that must be paid. If another request is paying for one of them
 // it begins none and returns that flight to wait for.
-func (f *keeper) takeOff(r Request) (parts []part, ds int64, wait *flight, err error) {
+func (f *keeper) takeOff(r Request) (parts []part, payer holderKey, wait *flight, err error) {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if f.flights.closed {
-		return nil, 0, nil, ErrClosed
+		return nil, payer, nil, ErrClosed
 	}
 	now := max(f.tick(), f.book.last.At) // as the writer dates rows, or it would find this look outdated again and again
-	if ds, err = f.book.lookup(r); err != nil {
-		return nil, 0, nil, err
+	if payer, err = f.book.lookup(r); err != nil {
+		return nil, payer, nil, err
 	}
 	parts = make([]part, len(r.Items))
 	started := map[store.Key]bool{}
 	for i := range r.Items {
 		p := &parts[i]
-		*p = f.book.part(ds, r.User, &r.Items[i], now)
+		*p = f.book.part(payer, &r.Items[i], now)
 		if p.free != 0 {
 			continue
 		}
 		if fl := f.flights.running[p.key]; fl != nil {
-			return nil, 0, fl, nil
+			return nil, payer, fl, nil
 		}
-		if err := f.book.refines(ds, r.User, &r.Items[i]); err != nil {
-			return nil, 0, nil, err
+		if err := f.book.refines(payer, &r.Items[i]); err != nil {
+			return nil, payer, nil, err
 		}
 		if started[p.key] {
-			return nil, 0, nil, errors.New("ledger: one item twice in a request")
+			return nil, payer, nil, errors.New("ledger: one item twice in a request")
 		}
 		started[p.key] = true
 	}
@@ -133,33 +133,35 @@ func (f *keeper) takeOff(r Request) (parts []part, ds int64, wait *flight, err e
 			f.flights.running[p.key] = p.flight
 		}
 	}
-	return parts, ds, nil, nil
+	return parts, payer, nil, nil
 }
 
-// lookup finds the dataset and checks that the request was planned under the policy in force.
-func (b *book) lookup(r Request) (int64, error) {
+// lookup finds the dataset and the account that pays, and checks that the request was planned under the policy in force.
+func (b *book) lookup(r Request) (payer holderKey, _ error) {
 	if !b.ruled || b.policy != r.PolicyDigest {
-		return 0, fmt.Errorf("ledger: %w", ErrPolicy)
+		return payer, fmt.Errorf("ledger: %w", ErrPolicy)
 	}
 	ds, ok := b.find(r.Dataset)
 	if !ok || !b.active[ds] {
-		return 0, fmt.Errorf("ledger: %w: no dataset %s in it", ErrPolicy, r.Dataset)
+		return payer, fmt.Errorf("ledger: %w: no dataset %s in it", ErrPolicy, r.Dataset)
 	}
 	for i := range r.Items {
 		it := &r.Items[i]
 		if err := errors.Join(measures(b.sets[ds].terms.Accountant, it.Cost), measures(b.sets[ds].terms.Accountant, it.pool())); err != nil {
-			return 0, fmt.Errorf("ledger: item %s: %w", it.Name, err)
+			return payer, fmt.Errorf("ledger: item %s: %w", it.Name, err)
 		}
 	}
-	if _, ok := b.sets[ds].budget(r.User); !ok {
-		return 0, fmt.Errorf("ledger: %w: no budget in dataset %s", ErrExhausted, r.Dataset)
+	payer = holderKey{ds, b.sets[ds].holder(r.User)}
+	if _, ok := b.sets[ds].budget(payer.user); !ok {
+		return payer, fmt.Errorf("ledger: %w: no budget in dataset %s", ErrExhausted, r.Dataset)
 	}
-	return ds, nil
+	return payer, nil
 }
 
 // part tells how one item would be served: free, by joining a saved shared release, or by a new draw.
-func (b *book) part(ds int64, user string, it *Item, now int64) part {
+func (b *book) part(payer holderKey, it *Item, now int64) part {
 	p := part{item: it, cost: it.Cost, pool: it.pool()}
+	ds, user := payer.ds, payer.user
 	holder := user
 	if it.Shared {
 		holder = ""
@@ -206,13 +208,13 @@ func (r *record) current(it *Item, now int64) bool {
 }
 
 // pay charges for the parts that are not free. Whatever fails, their flights end here.
-func (f *keeper) pay(ctx context.Context, r Request, ds int64, parts []part, wary bool) ([]Outcome, error) {
+func (f *keeper) pay(ctx context.Context, r Request, payer holderKey, parts []part, wary bool) ([]Outcome, error) {
 	var at int64
 	err := error(nil)
 	if slices.ContainsFunc(parts, func(p part) bool { return p.free == 0 }) {
 		err = f.do(ctx, &job{wary: wary, run: func(t *batch) error {
 			at = t.now
-			return f.charge(t, r, ds, parts)
+			return f.charge(t, r, payer, parts)
 		}})
 	}
 	out := make([]Outcome, len(parts))
@@ -227,7 +229,7 @@ func (f *keeper) pay(ctx context.Context, r Request, ds int64, parts []part, war
 			out[i] = Outcome{ID: p.joins, Charged: p.item.Cost}
 			f.flights.land(p.flight)
 		default:
-			receipt := &Receipt{digest: p.item.Digest, charge: p.charge, fence: p.fence, at: at, key: p.key, flight: p.flight, ds: ds, user: r.User, item: *p.item}
+			receipt := &Receipt{digest: p.item.Digest, charge: p.charge, fence: p.fence, at: at, key: p.key, flight: p.flight, ds: payer.ds, user: payer.user, item: *p.item}
 			receipt.state.Store(receiptFresh)
 			out[i] = Outcome{Receipt: receipt, Charged: p.item.Cost}
 		}
@@ -243,15 +245,15 @@ func (f *keeper) pay(ctx context.Context, r Request, ds int64, parts []part, war
 var errOutdated = errors.New("looked up too early")
 
 // outdated tells whether a part would be served otherwise now.
-func (b *book) outdated(ds int64, user string, p *part, now int64) bool {
-	again := b.part(ds, user, p.item, now)
+func (b *book) outdated(payer holderKey, p *part, now int64) bool {
+	again := b.part(payer, p.item, now)
 	return again.free != 0 || again.joins != p.joins || again.key != p.key
 }
 
 // charge is the writer's part: one conditional update for each account, and the rows. f.book is the writer's to read.
-func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
-	b := f.book
-	if now, err := b.lookup(r); err != nil || now != ds {
+func (f *keeper) charge(t *batch, r Request, payer holderKey, parts []part) error {
+	b, ds := f.book, payer.ds
+	if now, err := b.lookup(r); err != nil || now != payer {
 		return refusal{errors.Join(err, ErrPolicy)}
 	}
 	if err := f.bind(t, ds); err != nil {
@@ -264,10 +266,10 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 		if p.free != 0 {
 			continue
 		}
-		if b.outdated(ds, r.User, p, t.now) {
+		if b.outdated(payer, p, t.now) {
 			return refusal{errOutdated}
 		}
-		if err := b.refines(ds, r.User, p.item); err != nil {
+		if err := b.refines(payer, p.item); err != nil {
 			return refusal{err}
 		}
 		all, whole = all.Plus(p.item.Ladder.price(p.cost)), accounting.Sum(whole, p.pool)
@@ -281,7 +283,7 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 		}
 	}
 	var moves []store.Move
-	for _, key := range b.payers(ds, r.User, !drawn.Cost.IsZero()) {
+	for _, key := range b.payers(ds, payer.user, !drawn.Cost.IsZero()) {
 		m := store.Move{Key: key, Charge: all, Ends: b.ends(key, t.now)}
 		if key.Scope == store.ScopeCap {
 			m.Charge = drawn
@@ -306,7 +308,7 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 	if whole != drawn.Cost && !b.capHolds(ds, whole, t.now) {
 		return refusal{fmt.Errorf("ledger: %w", ErrCap)}
 	}
-	return addCharges(t, r, ds, parts)
+	return addCharges(t, r, payer, parts)
 }
 
 // spentOf is the error of an account that does not hold a cost.
@@ -329,15 +331,19 @@ func (b *book) capHolds(ds int64, all privacy.Cost, now int64) bool {
 	return a.Holds(all)
 }
 
-func addCharges(t *batch, r Request, ds int64, parts []part) error {
+func addCharges(t *batch, r Request, payer holderKey, parts []part) error {
+	by := r.User
+	if by == payer.user {
+		by = ""
+	}
 	for i := range parts {
 		p := &parts[i]
 		if p.free != 0 {
 			continue
 		}
 		body := chargeBody{statement: r.Statement, policy: r.PolicyDigest, digest: p.item.Digest, kind: p.item.Kind, name: p.item.Name,
-			table: p.item.Table, cost: p.item.Cost, capped: p.joins == 0, pool: p.item.pool(), joins: p.joins, ladder: p.item.Ladder}
-		row, err := t.add(chain.RowCharge, ds, r.User, body.encode())
+			table: p.item.Table, cost: p.item.Cost, capped: p.joins == 0, pool: p.item.pool(), joins: p.joins, ladder: p.item.Ladder, by: by}
+		row, err := t.add(chain.RowCharge, payer.ds, payer.user, body.encode())
 		if err != nil {
 			return err
 		}

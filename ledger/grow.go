@@ -95,8 +95,8 @@ func (f *keeper) takeStep(user string, id int64, through int) (*Receipt, *flight
 	if f.flights.closed {
 		return nil, nil, ErrClosed
 	}
-	rec := f.book.releases[id]
-	if _, paid := f.book.paid[paidKey{id, user}]; rec == nil || rec.Revoked || !paid || !rec.Item.Spec.Grows() {
+	rec, paid := f.book.heldBy(user, id)
+	if rec == nil || rec.Revoked || !paid || !rec.Item.Spec.Grows() {
 		return nil, nil, fmt.Errorf("ledger: %w", ErrNotHeld)
 	}
 	step := mechanisms.Step{From: rec.through(), To: min(through, rec.Item.Spec.Cells)}
@@ -112,7 +112,7 @@ func (f *keeper) takeStep(user string, id int64, through int) (*Receipt, *flight
 	}
 	fl := &flight{key: key, done: make(chan struct{})}
 	f.flights.running[key] = fl
-	r := &Receipt{digest: step.Digest(rec.Item.Digest), at: now, key: key, flight: fl, ds: rec.ds, user: user, item: rec.Item, grows: id, step: step}
+	r := &Receipt{digest: step.Digest(rec.Item.Digest), at: now, key: key, flight: fl, ds: rec.ds, user: f.book.sets[rec.ds].holder(user), item: rec.Item, grows: id, step: step}
 	r.state.Store(receiptFresh)
 	return r, nil, nil
 }

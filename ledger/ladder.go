@@ -51,8 +51,8 @@ func (l Ladder) whole(cost privacy.Cost) privacy.Cost {
 
 // refines tells whether an item may refine the release that it says: one that the user has paid for, that nobody has
 // refined, whose finest level is there, at the price of the difference.
-func (b *book) refines(ds int64, user string, it *Item) error {
-	l := it.Ladder
+func (b *book) refines(payer holderKey, it *Item) error {
+	l, ds, user := it.Ladder, payer.ds, payer.user
 	if l == (Ladder{}) {
 		return nil
 	}
@@ -137,8 +137,7 @@ func (f *keeper) SaveFirst(ctx context.Context, r *Receipt, noisy privacy.Releas
 // Finest reads the finest level of a ladder.
 func (f *keeper) Finest(ctx context.Context, user string, id int64) (mechanisms.Finest, error) {
 	f.mu.RLock()
-	rec := f.book.releases[id]
-	_, paid := f.book.paid[paidKey{id, user}]
+	rec, paid := f.book.heldBy(user, id)
 	var first *record
 	if rec != nil && paid && !rec.Revoked && !rec.topped && rec.first != 0 {
 		first = f.book.releases[rec.first]

@@ -71,7 +71,7 @@ type Item struct {
 	Levels    []mechanisms.Level // of a draw for several levels of trust, the finest first; Cost and Spec are one of them
 }
 
-// Request charges a user for all items of a statement at once, or for none.
+// Request charges a user, or the group that she is in, for all items of a statement at once, or for none.
 type Request struct {
 	User, Dataset string
 	Statement     Digest
@@ -97,20 +97,28 @@ type Release struct {
 	Steps   [][]byte // of an online release: what happened since; only Load sets it
 }
 
-// Balance is a user's account in one dataset.
+// Balance is an account in one dataset: a user's, or that of the group that she is in.
 type Balance struct {
-	User, Dataset string
+	User, Dataset string // User: the group's name, where it is one's
+	Group         bool
+	Members       []Share      // of a group: what its members have spent for life, by name
 	Spent, Limit  privacy.Cost // of the current window, or of life where there is none
 	WindowEnds    time.Time    // zero: no window
 	LifeSpent     privacy.Cost
 	LifeLimit     privacy.Cost
 }
 
+// Share is what one member of a group has spent, as it was priced when she did.
+type Share struct {
+	User  string
+	Spent privacy.Cost
+}
+
 // Charge is one line of the account.
 type Charge struct {
 	Seq           int64
 	At            time.Time
-	User, Dataset string
+	User, Dataset string // User: who asked, also where the group that she was in has paid
 	Kind, Name    string
 	Cost          privacy.Cost
 	Policy        Digest // of the policy that it was charged under
@@ -194,7 +202,8 @@ type DatasetTerms struct {
 	Unit            string   // canonical text of the privacy unit
 	Relations       []string // base relations, canonical: "schema.name" or the file's path
 	Cap             privacy.Cost
-	Budgets         map[string]BudgetTerms // by user; "*" for each other
+	Budgets         map[string]BudgetTerms // by user, by GroupAccount of a group; "*" for each other user or group
+	Groups          map[string][]string    // members by name of the group: users with one account
 }
 
 // BudgetTerms are one user's terms.

@@ -27,6 +27,8 @@ var conformance = []struct {
 	{"LevelsAndTheCap", TestLevelsAndTheCap}, {"LevelsAtOnce", TestLevelsAtOnce}, {"LevelsAreChecked", TestLevelsAreChecked},
 	{"StepsOfAnOnlineRelease", TestStepsOfAnOnlineRelease}, {"RevokedOnlineReleaseTakesNoStep", TestRevokedOnlineReleaseTakesNoStep},
 	{"RunsOfAlarms", TestRunsOfAlarms}, {"Twin", TestTwin}, {"UpdateIsTheFilter", TestUpdateIsTheFilter}, {"ClockGames", TestT36ClockGames},
+	{"GroupIsOneAccount", TestGroupIsOneAccount}, {"GroupsRemember", TestRule8GroupsRemember}, {"GroupsTwin", TestGroupsTwin},
+	{"MembersAtOnce", TestMembersAtOnce}, {"GroupsLeaveNoTrace", TestRule1GroupsLeaveNoTrace},
 }
 
 func TestOnPostgres(t *testing.T) {

@@ -25,7 +25,7 @@ func (f *keeper) Holdings(user, dataset string) []Release {
 	if !ok {
 		return nil
 	}
-	list := f.book.held[holderKey{ds, user}]
+	list := f.book.held[holderKey{ds, f.book.sets[ds].holder(user)}]
 	return list[:len(list):len(list)]
 }
 
@@ -38,17 +38,18 @@ func (f *keeper) Balance(_ context.Context, user, dataset string) (Balance, erro
 	if !ok {
 		return Balance{}, fmt.Errorf("ledger: no dataset %s", dataset)
 	}
-	if _, ok := f.book.sets[ds].budget(user); !ok {
+	account := f.book.sets[ds].holder(user)
+	if _, ok := f.book.sets[ds].budget(account); !ok {
 		return Balance{}, fmt.Errorf("ledger: no budget in dataset %s", dataset)
 	}
-	return f.book.balance(ds, user, now), nil
+	return f.book.balance(ds, account, now), nil
 }
 
 func (b *book) balance(ds int64, user string, now int64) Balance {
 	set := b.sets[ds]
 	terms, _ := set.budget(user)
 	life := b.account(store.AccountKey{DS: ds, Scope: store.ScopeLife, Holder: user}, now)
-	out := Balance{User: user, Dataset: set.id, LifeSpent: set.shown(life.Spent.Cost), LifeLimit: life.Limit}
+	out := Balance{User: AccountName(user), Group: isGroup(user), Members: b.members(holderKey{ds, user}), Dataset: set.id, LifeSpent: set.shown(life.Spent.Cost), LifeLimit: life.Limit}
 	out.Spent, out.Limit = out.LifeSpent, out.LifeLimit
 	if terms.Refresh > 0 {
 		window := b.account(store.AccountKey{DS: ds, Scope: store.ScopeWindow, Holder: user}, now)
@@ -96,7 +97,7 @@ func (f *keeper) Balances(_ context.Context, dataset string) ([]Balance, error) 
 			users = append(users, key.Holder)
 		}
 	}
-	slices.Sort(users)
+	slices.SortFunc(users, byName)
 	var out []Balance
 	for _, user := range slices.Compact(users) {
 		out = append(out, f.book.balance(ds, user, now))
@@ -121,6 +122,9 @@ func (f *keeper) Charges(ctx context.Context, user, dataset string, limit int) (
 	f.mu.RLock()
 	ds, ok := f.book.find(dataset)
 	upTo := f.book.last.Seq
+	if ok && user != "" {
+		user = f.book.sets[ds].holder(user)
+	}
 	f.mu.RUnlock()
 	if !ok {
 		return nil, fmt.Errorf("ledger: no dataset %s", dataset)
@@ -136,7 +140,11 @@ func (f *keeper) Charges(ctx context.Context, user, dataset string, limit int) (
 		if err != nil {
 			return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.Seq, err)
 		}
-		out = append(out, Charge{Seq: r.Seq, At: time.Unix(0, r.At).UTC(), User: r.Holder, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost,
+		by := c.by
+		if by == "" {
+			by = r.Holder
+		}
+		out = append(out, Charge{Seq: r.Seq, At: time.Unix(0, r.At).UTC(), User: by, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost,
 			Policy: c.policy})
 		return ctx.Err()
 	})

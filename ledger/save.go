@@ -112,8 +112,7 @@ func (f *keeper) Abandon(r *Receipt) {
 // Load returns a saved release.
 func (f *keeper) Load(ctx context.Context, user string, id int64) (Release, error) {
 	f.mu.RLock()
-	rec := f.book.releases[id]
-	_, paid := f.book.paid[paidKey{id, user}]
+	rec, paid := f.book.heldBy(user, id)
 	f.mu.RUnlock()
 	if rec == nil || rec.Revoked || !paid {
 		return Release{}, fmt.Errorf("ledger: %w", ErrNotHeld)

@@ -51,7 +51,7 @@ func (f *keeper) Resume(ctx context.Context, user string, id int64, step []byte)
 	if err != nil {
 		return nil, err
 	}
-	r := &Receipt{digest: rec.Item.Digest, ds: rec.ds, user: user, item: rec.Item}
+	r := &Receipt{digest: rec.Item.Digest, ds: rec.ds, user: rec.holder, item: rec.Item}
 	r.state.Store(receiptFresh)
 	return r, nil
 }
@@ -62,13 +62,13 @@ func (f *keeper) extend(ctx context.Context, user string, id int64, step []byte)
 	}
 	err = f.do(ctx, &job{run: func(t *batch) error {
 		rec = f.book.releases[id]
-		if rec == nil || rec.Revoked || rec.holder != user || !rec.Item.Spec.GoesOn() {
+		if rec == nil || rec.Revoked || rec.holder != f.book.sets[rec.ds].holder(user) || !rec.Item.Spec.GoesOn() {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
 		if err := f.lease(t, id); err != nil {
 			return err
 		}
-		_, err := t.add(chain.RowStep, rec.ds, user, encodeStep(id, step))
+		_, err := t.add(chain.RowStep, rec.ds, rec.holder, encodeStep(id, step))
 		return err
 	}})
 	return rec, err

@@ -15,7 +15,7 @@ func errBoundBy(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBound, fmt.Sprintf(format, args...))
 }
 
-// budget returns the terms that bind a user, "*" standing for each one who is not named.
+// budget returns the terms that bind an account, "*" standing for each one that is not named.
 func (d *dataset) budget(user string) (BudgetTerms, bool) {
 	if t, ok := d.terms.Budgets[user]; ok {
 		return t, true
@@ -120,12 +120,15 @@ func (b *book) applyTerms(r chain.Row) error {
 		return err
 	}
 	next := *set
-	next.terms, next.encoded = t, string(r.Body)
+	next.terms, next.encoded, next.groups = t, string(r.Body), membership(t.Groups)
 	b.sets[r.DS] = &next
 	for key, a := range b.accounts {
 		if key.DS == r.DS {
 			b.regrant(key, a, set.terms, r.At)
 		}
+	}
+	if err := b.regroup(r.DS, set.groups, next.groups, r.At); err != nil {
+		return err
 	}
 	key := store.AccountKey{DS: r.DS, Scope: store.ScopeCap, Holder: ""}
 	if _, ok := b.accounts[key]; !ok {
@@ -146,6 +149,9 @@ func (b *book) regrant(key store.AccountKey, a store.Account, old DatasetTerms, 
 		a.Ends = ends
 	}
 	a.Spent = repriced(a.Spent, old, b.sets[key.DS].terms)
+	if key.Scope == store.ScopeLife {
+		b.brought[holderKey{key.DS, key.Holder}] = b.brought[holderKey{key.DS, key.Holder}].repriced(old, b.sets[key.DS].terms)
+	}
 	b.accounts[key] = a.Limited(b.limit(key))
 }
 
@@ -208,6 +214,9 @@ func (t DatasetTerms) sound() error {
 	}
 	if err := measures(t.Accountant, t.Cap); err != nil {
 		return fail("cap: %v", err)
+	}
+	if err := soundGroups(t.Groups); err != nil {
+		return fail("%v", err)
 	}
 	for user, b := range t.Budgets {
 		if user == "" {

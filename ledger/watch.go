@@ -13,7 +13,7 @@ import (
 func (f *keeper) Ask(ctx context.Context, user string, id int64, question Digest) (*Receipt, error) {
 	var rec *record
 	err := f.do(ctx, &job{run: func(t *batch) error {
-		if rec = f.book.releases[id]; rec == nil || rec.Revoked || rec.holder != user || !mechanisms.Is[*mechanisms.Alarm](rec.Item.Spec) {
+		if rec = f.book.releases[id]; rec == nil || rec.Revoked || rec.holder != f.book.sets[rec.ds].holder(user) || !mechanisms.Is[*mechanisms.Alarm](rec.Item.Spec) {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
 		return f.lease(t, id)
@@ -21,7 +21,7 @@ func (f *keeper) Ask(ctx context.Context, user string, id int64, question Digest
 	if err != nil {
 		return nil, err
 	}
-	r := &Receipt{digest: question, ds: rec.ds, user: user, item: rec.Item}
+	r := &Receipt{digest: question, ds: rec.ds, user: rec.holder, item: rec.Item}
 	r.state.Store(receiptFresh)
 	return r, nil
 }

@@ -22,7 +22,7 @@ const (
 
 func (c *checker) dataset(f *datasetT, at place) {
 	at = at.within("dataset", f.ID)
-	d := &Dataset{ID: f.ID, RenamedFrom: f.RenamedFrom, Neighbors: privacy.AddRemove, Accountant: privacy.Pure}
+	d := &Dataset{ID: f.ID, RenamedFrom: f.RenamedFrom, Neighbors: privacy.AddRemove, Accountant: privacy.Pure, groups: c.policy.membership()}
 	if c.policy.Dataset(f.ID) != nil {
 		at.key("id").problem("id is given twice")
 	}
@@ -187,7 +187,10 @@ func (c *checker) budgets(d *Dataset, f *datasetT, at place) {
 	}
 	for user, b := range f.Budgets {
 		here := at.key(user).within("budget of", user)
-		if user != "*" && c.policy.User(user) == nil {
+		switch group := d.Holder(user); {
+		case group != user:
+			at.name(user).within("budget of", user).problem("user is in group %.63q: the budget is the group's", group)
+		case user != "*" && c.policy.User(user) == nil && c.policy.Group(user) == nil:
 			at.name(user).within("budget of", user).problem("no such user; users are named under users, and * is each other user")
 		}
 		out := Budget{Allowance: allowance(&b.allowanceT, d.Accountant, here)}

@@ -18,6 +18,7 @@ type fileT struct {
 	Sandbox  sandboxT   `yaml:"sandbox" jsonschema_description:"The engine for everything above the privacy boundary. It never sees a private row."`
 	Ledger   ledgerT    `yaml:"ledger" jsonschema_description:"Where budgets, charges and bought releases are kept."`
 	Users    []userT    `yaml:"users" jsonschema_description:"Who may log in."`
+	Groups   []groupT   `yaml:"groups" jsonschema_description:"Users who are one team: they hold one account in each dataset, and what one of them buys all of them have."`
 	Datasets []datasetT `yaml:"datasets" jsonschema:"required" jsonschema_description:"Each dataset is a database to clients and the holder of budgets."`
 	Limits   later      `yaml:"limits"`
 }
@@ -90,6 +91,12 @@ type userT struct {
 	Scope    string    `yaml:"settings_scope" jsonschema:"enum=session,enum=transaction,default=session" jsonschema_description:"How long SET dp.… holds: until the session ends, or only until the transaction does, for users behind a pooler that hands one connection to many clients."`
 }
 
+type groupT struct {
+	Name     string    `yaml:"name" jsonschema:"required" jsonschema_description:"The name by which budgets speak of the group. It is nobody's login."`
+	Members  []string  `yaml:"members" jsonschema:"required" jsonschema_description:"Users. One is in one group at most; her budget is the group's."`
+	Settings settingsT `yaml:"settings" jsonschema_description:"Session settings that each member starts with; her own come first."`
+}
+
 type settingsT struct {
 	Epsilon      decimal `yaml:"epsilon" jsonschema_description:"dp.epsilon: the most that a statement may cost."`
 	Confidence   decimal `yaml:"confidence" jsonschema_description:"dp.confidence: of error bars, in (0, 1)."`
@@ -111,7 +118,7 @@ type datasetT struct {
 	Accountant  string             `yaml:"accountant" jsonschema:"required,enum=pure,enum=zcdp" jsonschema_description:"How costs add up: pure adds epsilon; zcdp adds rho, converted once from (epsilon, delta)."`
 	Sharing     string             `yaml:"sharing" jsonschema:"enum=declared,default=declared" jsonschema_extras:"x-later=all" jsonschema_description:"Who may reuse bought releases: declared shares those declared below."`
 	Cap         *allowanceT        `yaml:"cap" jsonschema:"required" jsonschema_description:"What everybody together may spend, for life."`
-	Budgets     map[string]budgetT `yaml:"budgets" jsonschema:"required" jsonschema_description:"What each user may spend, by name. * is each other user, separately. A user without a budget does not see the dataset."`
+	Budgets     map[string]budgetT `yaml:"budgets" jsonschema:"required" jsonschema_description:"What each user or group may spend, by name. * is each other one, separately. A user without a budget does not see the dataset."`
 	Levels      map[string]decimal `yaml:"levels" jsonschema_description:"Levels of trust, by name: the share of a declared release's epsilon at which those of the level have it, below 1. One draw serves all levels, and the cap pays it once."`
 	Defaults    defaultsT          `yaml:"defaults" jsonschema_description:"What sessions start with, and their ceiling."`
 	Buying      buyingT            `yaml:"buying" jsonschema_description:"What the planner buys beside what is asked, so that later questions are free."`

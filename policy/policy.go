@@ -19,6 +19,7 @@ type Policy struct {
 	Sandbox  Sandbox
 	Ledger   Ledger
 	Users    []User
+	Groups   []Group
 	Datasets []*Dataset
 
 	views map[string]*Policy // by the levels of a user in each dataset; see For
@@ -111,6 +112,12 @@ type User struct {
 	Scoped   bool              // SET dp.… holds until the end of the transaction only: settings_scope
 }
 
+// Group is users who hold one account in each dataset (docs/adr/0101): what one of them buys all of them have.
+type Group struct {
+	Name    string
+	Members []string
+}
+
 // Dataset is one database to clients, and the holder of budgets.
 type Dataset struct {
 	ID          string
@@ -120,7 +127,8 @@ type Dataset struct {
 	Units       int64 // replace-one: the public number of units
 	Accountant  privacy.Accountant
 	Cap         Allowance
-	Budgets     map[string]Budget // by user name, "*" for each other user
+	Budgets     map[string]Budget // by name of the user or group, "*" for each other one
+	groups      map[string]string // by member, the name of her group
 	Levels      []TrustLevel      // most trusted first; the whole is not among them
 	Level       *TrustLevel       // of those for whom the policy is written; nil: the whole. See For
 	Defaults    Defaults
@@ -285,6 +293,16 @@ func (p *Policy) Dataset(id string) *Dataset {
 	return nil
 }
 
+// Group returns the group of that name, or nil.
+func (p *Policy) Group(name string) *Group {
+	for i := range p.Groups {
+		if p.Groups[i].Name == name {
+			return &p.Groups[i]
+		}
+	}
+	return nil
+}
+
 // User returns the user of that name, or nil.
 func (p *Policy) User(name string) *User {
 	for i := range p.Users {
@@ -295,8 +313,17 @@ func (p *Policy) User(name string) *User {
 	return nil
 }
 
+// Holder is whose budget binds a user: her group's name, or her own.
+func (d *Dataset) Holder(user string) string {
+	if group, ok := d.groups[user]; ok {
+		return group
+	}
+	return user
+}
+
 // Budget returns the budget that binds the user in d, and whether she has one.
 func (d *Dataset) Budget(user string) (Budget, bool) {
+	user = d.Holder(user)
 	if b, ok := d.Budgets[user]; ok {
 		return b, true
 	}

@@ -182,6 +182,7 @@ func (c *checker) file(f *fileT, at place) {
 	c.backend(&f.Backend, at.key("backend"))
 	c.stores(f, at)
 	c.users(f.Users, at.key("users"))
+	c.groups(f.Groups, at.key("groups"))
 	if len(f.Datasets) == 0 {
 		at.key("datasets").problem("datasets is empty, must have at least one")
 	}

@@ -52,7 +52,7 @@ func (p *Policy) reads(file string) bool {
 
 // Notes says what the policy assumes and grants, in plain words: true of every policy of its kind, and nothing to mend.
 func (p *Policy) Notes() []string {
-	notes := slices.Concat(p.limitNotes(), p.timingNotes(), p.samplingNotes(), p.snapshotNotes())
+	notes := slices.Concat(p.limitNotes(), p.timingNotes(), p.samplingNotes(), p.snapshotNotes(), p.groupNotes())
 	for _, d := range p.Datasets {
 		say := func(format string, args ...any) {
 			notes = append(notes, "dataset "+d.ID+": "+fmt.Sprintf(format, args...))
@@ -248,11 +248,16 @@ func (p *Policy) budgetWarnings(d *Dataset, say func(string, ...any)) {
 	}
 }
 
-// others is the number of users that "*" stands for.
+// others is the number of users and groups that "*" stands for.
 func (p *Policy) others(d *Dataset) int64 {
 	n := int64(0)
 	for _, u := range p.Users {
-		if _, own := d.Budgets[u.Name]; !own {
+		if _, own := d.Budgets[u.Name]; !own && d.Holder(u.Name) == u.Name {
+			n++
+		}
+	}
+	for _, g := range p.Groups {
+		if _, own := d.Budgets[g.Name]; !own {
 			n++
 		}
 	}

@@ -22,7 +22,7 @@ func terms(p *policy.Policy) ledger.Terms {
 
 func datasetTerms(p *policy.Policy, d *policy.Dataset) ledger.DatasetTerms {
 	t := ledger.DatasetTerms{ID: d.ID, RenamedFrom: d.RenamedFrom, Accountant: d.Accountant, Neighbors: d.Neighbors, Unit: unitText(d),
-		Cap: d.Cap.Cost, Budgets: map[string]ledger.BudgetTerms{}}
+		Cap: d.Cap.Cost, Budgets: map[string]ledger.BudgetTerms{}, Groups: map[string][]string{}}
 	for _, table := range d.Tables {
 		if !table.Public {
 			t.Relations = append(t.Relations, relations(p, table)...)
@@ -33,7 +33,13 @@ func datasetTerms(p *policy.Policy, d *policy.Dataset) ledger.DatasetTerms {
 		if b.Lifetime != nil {
 			limits.Lifetime = b.Lifetime.Cost
 		}
+		if p.Group(user) != nil {
+			user = ledger.GroupAccount(user)
+		}
 		t.Budgets[user] = limits
+	}
+	for _, g := range p.Groups {
+		t.Groups[g.Name] = g.Members
 	}
 	return t
 }

@@ -20,7 +20,7 @@ func budgetCommand() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:   "budget --policy policy.yaml",
-		Short: "Show every user's budget and each dataset's cap (the policy alone grants them)",
+		Short: "Show the budget of every user and group and each dataset's cap (the policy alone grants them)",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := logger(cmd)
@@ -50,14 +50,18 @@ func withLedger(ctx context.Context, path string, log *slog.Logger, do func(*pol
 	return do(p, l)
 }
 
-// withUnspent adds the users whose budget is that of "*" and who have not spent anything: the ledger has not met them.
+// withUnspent adds the users and groups whose budget is that of "*" and who have not spent anything: the ledger has not met them.
 func withUnspent(p *policy.Policy, d *policy.Dataset, balances []ledger.Balance) []ledger.Balance {
 	for _, u := range p.Users {
 		b, ok := d.Budget(u.Name)
-		if !ok || slices.ContainsFunc(balances, func(known ledger.Balance) bool { return known.User == u.Name }) {
+		if !ok {
 			continue
 		}
-		balances = append(balances, ledger.Balance{User: u.Name, Dataset: d.ID, Limit: b.Cost})
+		holder := d.Holder(u.Name)
+		if at := slices.IndexFunc(balances, func(known ledger.Balance) bool { return known.User == holder }); at >= 0 {
+			continue
+		}
+		balances = append(balances, ledger.Balance{User: holder, Group: holder != u.Name, Dataset: d.ID, Limit: b.Cost})
 	}
 	slices.SortFunc(balances, func(a, b ledger.Balance) int { return strings.Compare(a.User, b.User) })
 	return balances
@@ -77,6 +81,9 @@ func showBudgets(ctx context.Context, out io.Writer, p *policy.Policy, l ledger.
 				ends, life, lifeSpent = b.WindowEnds.UTC().Format("2006-01-02"), b.LifeLimit.String(), b.LifeSpent.String()
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, b.User, b.Spent, b.Limit, ends, lifeSpent, life)
+			for _, m := range b.Members {
+				fmt.Fprintf(w, "%s\t  %s (in %s)\t%s\t\t\t\t\n", d.ID, m.User, b.User, m.Spent)
+			}
 		}
 		spent, limit, err := l.Cap(ctx, d.ID)
 		if err != nil {

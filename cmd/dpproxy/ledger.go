@@ -106,7 +106,13 @@ func listReleases(ctx context.Context, out io.Writer, p *policy.Policy, l ledger
 			return err
 		}
 		for _, b := range balances {
-			for _, r := range l.Holdings(b.User, d.ID) {
+			account := b.User
+			if b.Group {
+				account = ledger.GroupAccount(b.User)
+			} else if d.Holder(b.User) != b.User {
+				continue // what she held before she joined her group, the group holds
+			}
+			for _, r := range l.Holdings(account, d.ID) {
 				fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, d.ID, b.User, r.At.UTC().Format(time.DateTime), r.Item.Table, r.Item.Kind, r.Item.Name, r.Item.Cost)
 			}
 		}

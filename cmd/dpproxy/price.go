@@ -170,7 +170,7 @@ func (o pricing) pricer(ctx context.Context, p *policy.Policy, log *slog.Logger)
 	}
 	b, _ := d.Budget(o.user)
 	pricer := &proxy.Pricer{Policy: p, Dataset: d, User: o.user, Each: o.each, Now: time.Now(), Log: log, Private: dialect.PostgreSQL,
-		Balance: ledger.Balance{User: o.user, Dataset: d.ID, Limit: b.Cost}}
+		Balance: ledger.Balance{User: d.Holder(o.user), Dataset: d.ID, Limit: b.Cost}}
 	if b.Lifetime != nil {
 		pricer.Balance.LifeLimit = b.Lifetime.Cost
 	}

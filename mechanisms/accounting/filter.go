@@ -72,6 +72,23 @@ func (c Charge) Plus(d Charge) Charge {
 	return Charge{Sum(c.Cost, d.Cost), privacy.PicoRho(plus(c.Converted.Pico(), d.Converted.Pico()))}
 }
 
+// Less takes off what is a part of a charge, unit by unit, and never below zero.
+func (c Charge) Less(d Charge) Charge {
+	return Charge{Less(c.Cost, d.Cost), privacy.PicoRho(max(0, c.Converted.Pico()-d.Converted.Pico()))}
+}
+
+// Longer is the larger of two sums of the first charges of one account, unit by unit: one of them contains the other.
+func (c Charge) Longer(d Charge) Charge {
+	return Charge{
+		Cost: privacy.Cost{
+			Epsilon: privacy.MicroEpsilon(max(c.Cost.Epsilon.Micro(), d.Cost.Epsilon.Micro())),
+			Rho:     privacy.PicoRho(max(c.Cost.Rho.Pico(), d.Cost.Rho.Pico())),
+			Delta:   privacy.AttoDelta(max(c.Cost.Delta.Atto(), d.Cost.Delta.Atto())),
+		},
+		Converted: privacy.PicoRho(max(c.Converted.Pico(), d.Converted.Pico())),
+	}
+}
+
 // Holds tells whether a cost, which must not be negative, fits into what is left: the filter's condition. Nothing always
 // fits: a unit that a cost does not name cannot refuse it, even where more was spent than a limit that was lowered since.
 // Limits and spendings are at least zero, so the differences cannot overflow.

@@ -145,6 +145,86 @@ func TestDashboardRefreshed(t *testing.T) {
 		"%d free answers in %s, %.0f a second", dashboardAnalysts, *dashboardRefreshes, len(charts), first[0], shared, cap, shared, asked, took.Round(time.Second), float64(asked)/took.Seconds())
 }
 
+// TestDashboardOfATeam: the twenty analysts are one group. All of them together cost the group, and the cap, what the
+// dashboard costs one analyst; each sees who of them asked for what, and the same numbers.
+func TestDashboardOfATeam(t *testing.T) {
+	kit.Beside(t)
+	charts := dashboardCharts(t)
+	// serve starts a proxy for the dashboard, of which so many analysts are a group.
+	serve := func(together int) *kit.Program {
+		t.Helper()
+		path, members := shopFixture(t), ""
+		for i := range together {
+			members += ", " + analystNamed(i)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grouped := strings.Replace(string(text), "\ndatasets:\n", fmt.Sprintf("\ngroups:\n  - {name: team, members: [%s]}\ndatasets:\n", members[2:]), 1)
+		if err := os.WriteFile(path, []byte(grouped), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return kit.Serve(t, path)
+	}
+	refresh := func(p *kit.Program, i int) (rows [][][]string, budget []string) {
+		w := p.Connect(analystNamed(i), "shop")
+		for _, sql := range charts {
+			a, err := w.TryAsk(sql)
+			if err != nil || a.Err != nil {
+				t.Errorf("%s: %.80s: %v %v", analystNamed(i), sql, err, a.Err)
+				return nil, nil
+			}
+			rows = append(rows, a.Rows)
+		}
+		a, err := w.TryAsk(`SELECT user_name, spent FROM dp.budget`)
+		if err != nil || len(a.Rows) != 1 {
+			t.Errorf("%s: no balance: %v %v", analystNamed(i), err, a.Err)
+			return nil, nil
+		}
+		return rows, a.Rows[0]
+	}
+
+	alone := serve(1)
+	_, one := refresh(alone, 0)
+	oneCap := capSpent(t, alone.Connect("dba", "shop"))
+
+	team := serve(dashboardAnalysts)
+	var running sync.WaitGroup
+	for i := range dashboardAnalysts {
+		running.Go(func() { refresh(team, i) })
+	}
+	running.Wait()
+	seen, budget := refresh(team, 0)
+	for i := range dashboardAnalysts {
+		if rows, b := refresh(team, i); fmt.Sprint(rows) != fmt.Sprint(seen) || fmt.Sprint(b) != fmt.Sprint(budget) {
+			t.Errorf("%s sees %v and %v, another %v and %v", analystNamed(i), rows, b, seen, budget)
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	cap := capSpent(t, team.Connect("dba", "shop"))
+	names := map[string]bool{}
+	for _, row := range team.Connect(analystNamed(1), "shop").Ask(`SELECT user_name FROM dp.charges`).Rows {
+		names[row[0]] = true
+	}
+	if len(names) == 0 || names["team"] {
+		t.Errorf("charges are named %v", names)
+	}
+	number := func(text string) float64 {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	if budget[0] != "team" || one[0] != "team" || number(budget[1]) > 1.1*number(one[1]) || number(cap) > 1.1*number(oneCap) {
+		t.Errorf("one analyst spends %v, the cap %s; a team of twenty %v, the cap %s", one, oneCap, budget, cap)
+	}
+	t.Logf("a dashboard of %d charts: one analyst has spent ε %s, the cap %s; a team of %d who ask at once ε %s, the cap %s: %.3f ×", len(charts), one[1], oneCap, dashboardAnalysts, budget[1], cap, number(cap)/number(oneCap))
+}
+
 // decimal writes a number of a balance with one digit.
 func decimal(text string) string {
 	f, err := strconv.ParseFloat(text, 64)
