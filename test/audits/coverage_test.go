@@ -15,7 +15,7 @@ import (
 // exact figures are tested in package mechanisms.
 func TestStatedErrorCoversTruth(t *testing.T) {
 	kit.Beside(t)
-	w := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "1000", Cap: "1000"}, 0)).Connect("alice", "lab")
+	w := kit.Serve(t, kit.Keyed(t, kit.DuckDB(t, kit.Budgets{User: "1000", Cap: "1000"}, 0))).Connect("alice", "lab")
 	width := regexp.MustCompile(`error ±(\d+)`)
 	inside, asked := 0, 0
 	for age := 20; age < 30; age++ {

@@ -318,7 +318,7 @@ func oneIf(is bool) int {
 func TestT45Recorded(t *testing.T) {
 	const seed = 450
 	t.Logf("seed %d", seed)
-	statements, neighbours := kit.Length(60, 100, 2500), kit.Length(2, 3, 20)
+	statements, neighbours := kit.Length(40, 100, 2500), kit.Length(2, 3, 20)
 	var sum tally
 	for n, w := range worlds {
 		sides := []*recordedHouse{recordedSide(t, w, seed+uint64(n), -1)}

@@ -2,6 +2,8 @@ package kit
 
 import (
 	"bytes"
+	"io"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -29,14 +31,20 @@ func Statements(t *testing.T, s *pgtest.Server) []string {
 // StatementsSince are those from a place of the log on, and the place where it ends now.
 func StatementsSince(t *testing.T, s *pgtest.Server, at int) (lines []string, end int) {
 	t.Helper()
-	text, err := os.ReadFile(s.Log())
+	log, err := os.Open(s.Log())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if end = bytes.LastIndexByte(text, '\n') + 1; end == at {
-		return nil, end
+	defer log.Close()
+	text, err := io.ReadAll(io.NewSectionReader(log, int64(at), math.MaxInt64-int64(at)))
+	if err != nil {
+		t.Fatal(err)
 	}
-	text = text[at:end]
+	whole := bytes.LastIndexByte(text, '\n') + 1
+	if whole == 0 {
+		return nil, at
+	}
+	text, end = text[:whole], at+whole
 	lines = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	for i := range lines {
 		lines[i] = braced.ReplaceAllStringFunc(lines[i], func(list string) string {

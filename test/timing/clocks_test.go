@@ -13,6 +13,7 @@ import (
 // (one fresh step, then the next point), not the moment at which the rows had been counted and the answer drawn; so does the
 // clock of the message's next statement.
 func TestT6ClocksInAnswers(t *testing.T) {
+	kit.Beside(t)
 	const grid = 300 * time.Millisecond
 	l := kit.Lab{Engine: "duckdb", Timing: "{grid: 300ms, fresh: 300ms}",
 		Change: []string{"backend: {url:", "backend: {deadline: 200ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}

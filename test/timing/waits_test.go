@@ -18,6 +18,7 @@ import (
 // TestT7DeadlineOnOneSide: where every query runs over the owner's deadline on one side and none on the other, answers have the
 // same frames, cost the same, and leave at the same time.
 func TestT7DeadlineOnOneSide(t *testing.T) {
+	kit.Beside(t)
 	if testing.Short() {
 		t.Skip("waits for many deadlines")
 	}
@@ -139,6 +140,7 @@ func cancel(p *kit.Program, key pgproto3.BackendKeyData) error {
 // side as on the other, and what is charged is saved on both. Requests to a second pair over the same rows, whose
 // results are taken when they are there, do tell them apart: else the run says nothing.
 func TestT8CancelAsAProbe(t *testing.T) {
+	kit.Beside(t)
 	if testing.Short() {
 		t.Skip("cancels many times")
 	}
