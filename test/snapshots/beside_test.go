@@ -35,9 +35,9 @@ func TestBenchBeside(t *testing.T) {
 			for i := range benchUsers {
 				fmt.Fprintf(&users, "  - {name: u%d, password: %q}\n", i, kit.Verifier(t, fmt.Sprint("u", i)))
 			}
-			text := fmt.Sprintf(benchPolicy, server.URLFor(role, database)+fmt.Sprintf("&pool_max_conns=%d", conn), users.String(), "bigint", 10)
+			text := fmt.Sprintf(benchPolicy, server.URLFor(role, database)+fmt.Sprintf("&pool_max_conns=%d", conn), 1, users.String(), "bigint", 10)
 			if !snapshot {
-				text = strings.Replace(text, ", snapshot: {dir: snapshots, every: 1d}", "", 1)
+				text = strings.Replace(text, ", snapshot: {dir: snapshots, every: 1d, connections: 1}", "", 1)
 			}
 			path := t.TempDir() + "/policy.yaml"
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
