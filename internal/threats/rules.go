@@ -9,14 +9,14 @@ type Rule struct {
 
 // Rules are all of them.
 var Rules = []Rule{
-	{1, "nobody's choices leak unpaid", []string{"test/attacks.TestRule1NobodysChoicesLeak", "test/attacks.TestRule1AtTheCap", "ledger.TestRule1CapTellsNothingOfChoices"}},
+	{1, "nobody's choices leak unpaid", []string{"test/attacks.TestRule1NobodysChoicesLeak", "test/attacks.TestRule1AtTheCap", "ledger.TestRule1CapTellsNothingOfChoices", "ledger.TestRule1GroupsLeaveNoTrace"}},
 	{2, "the first use pays", []string{"test/attacks.TestRule2FirstUsePays", "ledger.TestRule2EachUserPaysOnceTheCapOnce"}},
 	{3, "a saved answer is used for its own question only", []string{"test/attacks.TestRule3SavedAnswerIsAsExactAsAsked", "test/attacks.TestRule3ChangedMeaningHidesTheRelease", "rewrite.TestRule3OneDigestOneAnswer", "policy.TestRule3OtherMeaningOtherFingerprint"}},
 	{4, "charge, draw, save, send", []string{"test/attacks.TestRule4SavedBeforeSent", "test/durability.TestRule4OneDrawsTheOthersWait", "ledger.TestRule4ChargeDrawSaveSend"}},
 	{5, "after the charge the only outcome is an answer", []string{"test/attacks.TestRule5AfterTheChargeOnlyAnAnswer", "test/attacks.TestRule5UnreachableBeforeDispatch"}},
 	{6, "δ is spent once", []string{"test/attacks.TestRule6DeltaIsSpentOnce", "ledger.TestRule6DeltaIsAnAccountOfItsOwn"}},
 	{7, "refreshed budgets name their lifetime", []string{"test/attacks.TestRule7RefreshNeedsLifetime", "ledger.TestRule7WindowsAndTheLedgersTime"}},
-	{8, "budgets hang on identities that cannot be reset", []string{"test/attacks.TestRule8IdentityCannotBeReset", "ledger.TestRule8ForbiddenChanges", "ledger.TestRule8Repricing", "ledger.TestRule8Grants"}},
+	{8, "budgets hang on identities that cannot be reset", []string{"test/attacks.TestRule8IdentityCannotBeReset", "ledger.TestRule8ForbiddenChanges", "ledger.TestRule8Repricing", "ledger.TestRule8Grants", "ledger.TestRule8GroupsRemember", "ledger.TestGroupsTwin"}},
 	{9, "the unit stands at the dataset", []string{"test/attacks.TestRule9UnitStandsAtTheDataset", "test/attacks.TestRule9RowsWithoutAUnitAreExcluded", "test/attacks.TestRule9LeavesStayInTheirDataset", "policy.TestBadPolicies", "backend.TestTablesThatShareRows"}},
 	{10, "rows and groups of a unit are bounded by its own rows alone", []string{"rewrite.TestGroupBoundsHoldOnNeighbours", "rewrite.TestGroupBoundsAreTheUnitsOwn"}},
 	{11, "what proves a bound", []string{"backend.TestProofReplacesTheBound"}},
