@@ -52,8 +52,8 @@ type Engine interface {
 	Dialect() dialect.Dialect
 	// Catalog replaces what the analysts' catalogs are generated from; it is called at load and on policy reload.
 	Catalog(ctx context.Context, p *policy.Policy) error
-	// Load keeps a public table of a dataset, in place of an earlier copy, until Close.
-	Load(ctx context.Context, dataset string, t Table) error
+	// Load keeps public tables of a dataset, in place of earlier copies, until Close.
+	Load(ctx context.Context, dataset string, tables ...Table) error
 	// Query runs an outer query for a session. Its error is a *scalar.Error or the context's.
 	Query(ctx context.Context, s Session, q outer.Query, tables []Table) (privacy.Released[Rows], error)
 	// Describe returns the columns of an outer query without running it.

@@ -115,7 +115,7 @@ func (s *Service) refresh(ctx context.Context) {
 					continue
 				}
 				copied[d.ID] = now
-				if err := s.loadAllPublic(ctx, d); err != nil {
+				if err := s.loadPublic(ctx, d); err != nil {
 					s.log.Error("public tables not refreshed; the earlier copies stay", "dataset", d.ID, "error", err)
 				}
 			}

@@ -129,20 +129,11 @@ func (s *Service) furnish(ctx context.Context, p *policy.Policy) error {
 		return fmt.Errorf("sandbox: %w", err)
 	}
 	for _, d := range p.Datasets {
-		if err := s.loadAllPublic(ctx, d); err != nil {
+		if err := s.loadPublic(ctx, d); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (s *Service) loadPublic(ctx context.Context, d *policy.Dataset, t *policy.Table) error {
-	rows, err := s.Backend.ReadPublic(ctx, t)
-	if err != nil {
-		return err
-	}
-	s.Public.Set(t, rows)
-	return s.Engine.Load(ctx, d.ID, PublicTable(t, rows))
 }
 
 // PublicTable gives the rows of a public table their columns.
@@ -156,15 +147,24 @@ func PublicTable(t *policy.Table, rows privacy.Released[[][]policy.Value]) sandb
 	})}
 }
 
-func (s *Service) loadAllPublic(ctx context.Context, d *policy.Dataset) error {
+// loadPublic copies the public tables of a dataset, and gives them to plans and to the sandbox, which takes all of them in at once.
+func (s *Service) loadPublic(ctx context.Context, d *policy.Dataset) error {
+	var tables []sandbox.Table
 	for _, t := range d.Tables {
-		if t.Public {
-			if err := s.loadPublic(ctx, d, t); err != nil {
-				return fmt.Errorf("public table %s: %w", t.Name, err)
-			}
+		if !t.Public {
+			continue
 		}
+		rows, err := s.Backend.ReadPublic(ctx, t)
+		if err != nil {
+			return fmt.Errorf("public table %s: %w", t.Name, err)
+		}
+		s.Public.Set(t, rows)
+		tables = append(tables, PublicTable(t, rows))
 	}
-	return nil
+	if len(tables) == 0 {
+		return nil
+	}
+	return s.Engine.Load(ctx, d.ID, tables...)
 }
 
 // Close closes what was opened.

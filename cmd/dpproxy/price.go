@@ -262,10 +262,14 @@ func pricingEngine(ctx context.Context, p *policy.Policy, log *slog.Logger) (san
 		err = engine.Catalog(ctx, p)
 	}
 	for _, d := range p.Datasets {
+		var tables []sandbox.Table
 		for _, t := range d.Tables {
-			if t.Public && err == nil {
-				err = engine.Load(ctx, d.ID, service.PublicTable(t, privacy.Published([][]policy.Value{})))
+			if t.Public {
+				tables = append(tables, service.PublicTable(t, privacy.Published([][]policy.Value{})))
 			}
+		}
+		if err == nil && len(tables) > 0 {
+			err = engine.Load(ctx, d.ID, tables...)
 		}
 	}
 	if err != nil && engine != nil {

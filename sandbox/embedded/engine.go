@@ -32,13 +32,16 @@ type engine struct {
 	options sandbox.Options
 	idle    chan *child // children that wait for work
 	done    chan struct{}
+	ahead   sync.Mutex // one child at a time is furnished ahead, so that the others answer
 
 	mu       sync.Mutex
 	limits   sandbox.Limits
 	policy   *policy.Policy
 	numbers  map[string]pgcatalog.Numbers        // by dataset, of the policy; made when they are asked for
 	public   map[string]map[string]sandbox.Table // by dataset and name
-	version  int64                               // of what datasets hold
+	version  int64                               // grows with whatever a child is to hold
+	versions map[string]int64                    // by dataset: when its public tables changed last
+	catalog  int64                               // when the policy did
 	closed   bool
 	children []*child
 }
@@ -46,7 +49,7 @@ type engine struct {
 // Start starts an embedded engine. It has no catalog yet.
 func Start(ctx context.Context, options sandbox.Options) (sandbox.Engine, error) {
 	options = options.WithDefaults()
-	e := &engine{options: options, limits: options.Limits(nil), public: map[string]map[string]sandbox.Table{}, version: 1}
+	e := &engine{options: options, limits: options.Limits(nil), public: map[string]map[string]sandbox.Table{}, versions: map[string]int64{}}
 	e.idle, e.done = make(chan *child, e.options.Children), make(chan struct{})
 	for range e.options.Children {
 		c := &child{options: e.options}
@@ -68,6 +71,7 @@ func (e *engine) Catalog(_ context.Context, p *policy.Policy) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.policy, e.limits, e.version = p, e.options.Limits(p), e.version+1
+	e.catalog = e.version
 	e.numbers = map[string]pgcatalog.Numbers{}
 	return nil
 }
@@ -83,19 +87,42 @@ func (e *engine) Numbers(dataset string) pgcatalog.Numbers {
 	return have
 }
 
-func (e *engine) Load(_ context.Context, dataset string, t sandbox.Table) error {
+func (e *engine) Load(_ context.Context, dataset string, given ...sandbox.Table) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !t.Rows.Valid() {
-		return sandbox.ErrBroken
-	}
 	tables := maps.Clone(e.public[dataset])
 	if tables == nil {
 		tables = map[string]sandbox.Table{}
 	}
-	tables[t.Qualified()] = t
-	e.public[dataset], e.version = tables, e.version+1
+	for _, t := range given {
+		if !t.Rows.Valid() {
+			return sandbox.ErrBroken
+		}
+		tables[t.Qualified()] = t
+	}
+	e.version++
+	e.public[dataset], e.versions[dataset] = tables, e.version
+	go e.furnishAhead(dataset)
 	return nil
+}
+
+// furnishAhead gives a dataset's public tables to the children that wait for work, one after another: the first statement that
+// reads a million rows of parts and suppliers would wait a second for each child to take them in. Who is at work takes them in
+// before its next query.
+func (e *engine) furnishAhead(dataset string) {
+	e.ahead.Lock()
+	defer e.ahead.Unlock()
+	for range e.options.Children {
+		select {
+		case c := <-e.idle:
+			if open, version, _, err := e.open(c, dataset); err == nil && open != nil && e.furnish(context.Background(), c, open, version) != nil {
+				e.restart(c)
+			}
+			e.idle <- c
+		case <-e.done:
+			return
+		}
+	}
 }
 
 func (e *engine) Query(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
@@ -212,14 +239,15 @@ func (e *engine) open(c *child, dataset string) (*request, int64, sandbox.Limits
 	if e.closed {
 		return nil, 0, sandbox.Limits{}, sandbox.ErrClosed
 	}
-	if c.holds[dataset] == e.version {
-		return nil, e.version, e.limits, nil
+	version := max(e.versions[dataset], e.catalog)
+	if have, holds := c.holds[dataset]; holds && have == version {
+		return nil, version, e.limits, nil
 	}
 	r := &request{kind: askOpen, dataset: dataset, memory: int64(e.limits.Memory), tables: wired(catalog.Dataset(e.policy, dataset))}
 	for _, name := range slices.Sorted(maps.Keys(e.public[dataset])) {
 		r.tables = append(r.tables, table{name: name, rows: e.public[dataset][name].Rows.Value()})
 	}
-	return r, e.version, e.limits, nil
+	return r, version, e.limits, nil
 }
 
 // renew puts another process in a child's place, and furnishes it while the place is still that of who made it necessary.

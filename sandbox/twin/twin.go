@@ -129,16 +129,21 @@ func shorten(name, suffix string) string {
 	return (name + suffix)[:most-len(number)] + number
 }
 
-// Load replaces the rows of a public table. Queries that run meanwhile see the earlier rows.
-func (t *engine) Load(ctx context.Context, dataset string, public sandbox.Table) error {
+// Load replaces the rows of public tables, one after another. Queries that run meanwhile see the earlier rows.
+func (t *engine) Load(ctx context.Context, dataset string, tables ...sandbox.Table) error {
 	db, _, _, err := t.database(dataset)
 	if err != nil {
 		return err
 	}
-	if !public.Rows.Valid() {
-		return sandbox.ErrBroken
+	for _, public := range tables {
+		if !public.Rows.Valid() {
+			return sandbox.ErrBroken
+		}
+		if err := t.copyIn(ctx, db.name, public); err != nil {
+			return err
+		}
 	}
-	return t.copyIn(ctx, db.name, public)
+	return nil
 }
 
 func (t *engine) Query(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
