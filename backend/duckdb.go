@@ -91,7 +91,7 @@ func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Gro
 	if !b.proven(query.Required()) {
 		return nil, errUnproven
 	}
-	text, args, err := shortest(query, func(needs []rewrite.Unique) (bool, error) { return b.proven(needs), nil })
+	text, args, err := shortest(query, b.provenForm)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func TestEveryFormIsPlanned(t *testing.T) {
 			planned[f.sql+fmt.Sprint(f.args)] = true
 		}
 		for _, holds := range []bool{false, true} {
-			text, args, err := shortest(q, func([]rewrite.Unique) (bool, error) { return holds, nil })
+			text, args, err := shortest(q, func(rewrite.Shorter) (bool, error) { return holds, nil })
 			if err != nil || !planned[text+fmt.Sprint(args)] {
 				t.Errorf("constraints prove the bound: %v; what runs then is not planned (%v):\n%s", holds, err, text)
 			}

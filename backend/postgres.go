@@ -165,7 +165,7 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.G
 		if sound, err := proven(ctx, tx, query.Required()); err != nil || !sound {
 			return cmp.Or(err, errUnproven)
 		}
-		text, args, err := shortest(query, func(needs []rewrite.Unique) (bool, error) { return proven(ctx, tx, needs) })
+		text, args, err := shortest(query, func(s rewrite.Shorter) (bool, error) { return provenForm(ctx, tx, s) })
 		if err != nil {
 			return err
 		}

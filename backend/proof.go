@@ -50,6 +50,45 @@ func uniqueArguments(u rewrite.Unique) []any {
 	return []any{schema, name, u.Columns, unit, u.Nullable, u.Whole}
 }
 
+// rankSQL asks whether CHECK constraints say of a column of whole numbers ($3) what rewrite.Rank does, beside the unit's column ($4), where $5 is 0 or the
+// most that it may be. A constraint is known by its text, as the server writes the expression that it checks: with an empty search_path an
+// operator without a schema is pg_catalog's, and a constant of another type than integer would have its type beside it. One that is not valid was not
+// held against the rows that were there before it.
+const rankSQL = `SELECT EXISTS (
+  SELECT FROM pg_catalog.pg_class c
+  JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
+  JOIN pg_catalog.pg_attribute r ON r.attrelid = c.oid AND r.attname::pg_catalog.text = $3::pg_catalog.text AND r.atttypid = ANY ('{20,21,23}'::pg_catalog.oid[])
+  JOIN pg_catalog.pg_attribute u ON u.attrelid = c.oid AND u.attname::pg_catalog.text = $4::pg_catalog.text
+  CROSS JOIN LATERAL (SELECT ARRAY(SELECT pg_catalog.pg_get_expr(k.conbin, k.conrelid) FROM pg_catalog.pg_constraint k
+    WHERE k.conrelid = c.oid AND k.contype = 'c' AND k.convalidated) AS said) k
+  WHERE s.nspname = $1::pg_catalog.name AND c.relname = $2::pg_catalog.name AND c.relkind = 'r'
+    AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid)
+    AND ` + onlyPostgres + `
+    AND k.said && ARRAY[pg_catalog.format('(%I >= 1)', r.attname), pg_catalog.format('(%I > 0)', r.attname)]
+    AND (u.attnotnull OR k.said && ARRAY[pg_catalog.format('((%I IS NULL) OR (%I IS NOT NULL))', r.attname, u.attname)])
+    AND ($5::pg_catalog.int8 = 0 OR r.attnotnull AND k.said && ARRAY[pg_catalog.format('(%I <= %s)', r.attname, $5::pg_catalog.int8)]))`
+
+// rankArguments are those of rankSQL.
+func rankArguments(r rewrite.Rank) []any {
+	schema, name := rewrite.Relation(r.Table.Source, dialect.PostgreSQL)
+	most := int64(0)
+	if r.Within {
+		most = r.Table.MaxRowsPerUnit
+	}
+	return []any{schema, name, r.Table.RowRank, r.Table.UnitColumn, most}
+}
+
+// provenForm tells whether constraints prove, in tx's snapshot, what a shorter text takes for proven.
+func provenForm(ctx context.Context, tx pgx.Tx, s rewrite.Shorter) (bool, error) {
+	for _, r := range s.Ranks {
+		var holds bool
+		if err := tx.QueryRow(ctx, rankSQL, rankArguments(r)...).Scan(&holds); err != nil || !holds {
+			return false, err
+		}
+	}
+	return proven(ctx, tx, s.Needs)
+}
+
 // proven tells whether constraints prove, in tx's snapshot, all that is needed.
 func proven(ctx context.Context, tx pgx.Tx, needs []rewrite.Unique) (bool, error) {
 	for _, u := range needs {
@@ -62,13 +101,13 @@ func proven(ctx context.Context, tx pgx.Tx, needs []rewrite.Unique) (bool, error
 }
 
 // shortest is the text of a query and its arguments, the shortest of those whose needs the snapshot proves.
-func shortest(query rewrite.Query, proven func([]rewrite.Unique) (bool, error)) (text string, args []any, err error) {
+func shortest(query rewrite.Query, proven func(rewrite.Shorter) (bool, error)) (text string, args []any, err error) {
 	for _, s := range query.Proven() {
-		unique, err := proven(s.Needs)
+		holds, err := proven(s)
 		if err != nil {
 			return "", nil, err
 		}
-		if unique {
+		if holds {
 			return s.SQL(), s.Args(), nil
 		}
 	}
@@ -80,6 +119,12 @@ type uniqueKey struct {
 	columns []place
 	notNull bool    // all of them
 	broken  []place // those whose values need not be whole numbers
+}
+
+// provenForm tells whether constraints prove what a shorter text takes for proven. Its CHECKs are not read: by its statistics DuckDB leaves most
+// comparisons out that hold of every row.
+func (b *DuckDB) provenForm(s rewrite.Shorter) (bool, error) {
+	return len(s.Ranks) == 0 && b.proven(s.Needs), nil
 }
 
 // proven tells whether constraints prove all that is needed. In DuckDB they hold in every snapshot: the schema cannot change.

@@ -89,3 +89,47 @@ func TestUniqueKeysAreProved(t *testing.T) {
 		})
 	}
 }
+
+// TestRanksAreProved: by CHECK constraints that are valid, over the very columns, and by no others.
+func TestRanksAreProved(t *testing.T) {
+	table := &policy.Table{Name: "lines", Source: policy.Source{Name: "lines"}, UnitColumn: "who", RowRank: "Rank of \"it\"", MaxRowsPerUnit: 10}
+	const rank = `"Rank of ""it"""`
+	for _, c := range []struct {
+		columns, then    string // then: what is run after the table is there
+		positive, within bool
+	}{
+		{"who int, RANK int", "", false, false},
+		{"who int, RANK int, CHECK (RANK >= 1)", "", false, false},
+		{"who int, RANK int, CHECK (RANK >= 1), CHECK (RANK IS NULL OR who IS NOT NULL)", "", true, false},
+		{"who int NOT NULL, RANK smallint, CHECK (RANK > 0)", "", true, false},
+		{"who int NOT NULL, RANK bigint, CHECK (RANK >= 1)", "", true, false},
+		{"who int NOT NULL, RANK int, CHECK (RANK >= 0)", "", false, false},
+		{"who int NOT NULL, RANK int, CHECK (RANK >= 1 OR who > 3)", "", false, false},
+		{"who int NOT NULL, RANK int, c int, CHECK (c >= 1)", "", false, false},
+		{"who int NOT NULL, RANK int, CHECK (RANK >= 1)", "CREATE TABLE more () INHERITS (lines)", false, false},
+		{"who int NOT NULL, RANK int", "ALTER TABLE lines ADD CHECK (RANK >= 1) NOT VALID", false, false},
+		{"who int NOT NULL, RANK numeric, CHECK (RANK >= 1)", "", false, false},
+		{"who int NOT NULL, RANK int", "CREATE FUNCTION yes(int, int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT true'; CREATE OPERATOR >= (LEFTARG = int, RIGHTARG = int, FUNCTION = yes); ALTER TABLE lines ADD CHECK (RANK OPERATOR(public.>=) 1)", false, false},
+		{"who int NOT NULL, RANK int NOT NULL, CHECK (RANK >= 1), CHECK (RANK <= 10)", "", true, true},
+		{"who int NOT NULL, RANK int, CHECK (RANK >= 1), CHECK (RANK <= 10)", "", true, false},
+		{"who int NOT NULL, RANK int NOT NULL, CHECK (RANK >= 1), CHECK (RANK <= 11)", "", true, false},
+		{"who int NOT NULL, RANK int NOT NULL, CHECK (RANK <= 10)", "", false, false},
+	} {
+		t.Run(c.columns+c.then, func(t *testing.T) {
+			h := postgresHouse(t)
+			h.change(strings.ReplaceAll("CREATE TABLE lines ("+c.columns+"); "+c.then, "RANK", rank))
+			err := h.Backend.(*Postgres).look(context.Background(), time.Minute, func(tx pgx.Tx) error {
+				for within, want := range map[bool]bool{false: c.positive, true: c.within} {
+					got, err := provenForm(context.Background(), tx, rewrite.Shorter{Ranks: []rewrite.Rank{{Table: table, Within: within}}})
+					if err != nil || got != want {
+						t.Errorf("within %t: %t, %v", within, got, err)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}

@@ -94,7 +94,7 @@ func (b *Snapshots) groups(ctx context.Context, query rewrite.Query) ([]privacy.
 		return nil, errGone
 	}
 	defer b.leave(c)
-	text, args, err := shortest(query, func(needs []rewrite.Unique) (bool, error) { return c.proven(needs), nil })
+	text, args, err := shortest(query, func(s rewrite.Shorter) (bool, error) { return c.proven(s.Needs), nil })
 	if err != nil {
 		return nil, err
 	}

@@ -90,10 +90,9 @@ func checkGroups(m *plans.Measure) error {
 	return nil
 }
 
-// statement writes the query of a measure. A unique constraint on the unit's column is taken to prove the bound of the
-// tables in proven; the keys in unique are enforced.
-func statement(m *plans.Measure, d dialect.Dialect, proven []*policy.Table, unique []derived.Unique) (text, error) {
-	w := &writer{composed: &composed{dialect: d, proven: proven, unique: unique, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
+// statement writes the query of a measure, which takes for proven what is assumed.
+func statement(m *plans.Measure, d dialect.Dialect, a assumed) (text, error) {
+	w := &writer{composed: &composed{dialect: d, proven: a.single, unique: a.enforced, ranks: a.ranks, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
 	if m.Open != nil {
 		return w.finished(w.discovery(m))
 	}
@@ -275,6 +274,7 @@ type composed struct {
 	dialect dialect.Dialect
 	proven  []*policy.Table
 	unique  []derived.Unique
+	ranks   rankProof
 	args    []any
 	seen    map[string]string // argument text -> placeholder
 	depth   int

@@ -5,6 +5,7 @@ package rewrite
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -48,7 +49,7 @@ func Render(m *plans.Measure, d dialect.Dialect) (Query, error) {
 	}
 	var single []*policy.Table
 	for _, t := range m.Table.Base() {
-		if !d.Ready && provable(t) && (m.Table.Derived == nil || t.MaxRowsPerUnit == 1) {
+		if !d.Ready && provable(t) && t.RowRank == "" && (m.Table.Derived == nil || t.MaxRowsPerUnit == 1) {
 			single = append(single, t)
 		}
 	}
@@ -57,16 +58,21 @@ func Render(m *plans.Measure, d dialect.Dialect) (Query, error) {
 	}
 	var err error
 	unique := derived.UniquesOf(m.Table)
-	if q.text, err = statement(m, d, nil, unique); err != nil {
+	if q.text, err = statement(m, d, assumed{enforced: unique}); err != nil {
 		return Query{}, err
 	}
+	forms := []assumed{}
 	if len(single) > 0 {
-		if err := q.shorten(m, single, nil, unique); err != nil {
-			return Query{}, err
-		}
+		forms = append(forms, assumed{single: single})
 	}
 	if len(unique) > 0 {
-		if err := q.shorten(m, nil, nil, unique); err != nil {
+		forms = append(forms, assumed{})
+	}
+	if !d.Ready && len(ranked(m.Table)) > 0 {
+		forms = append([]assumed{{single: single, ranks: ranksWithin}, {single: single, ranks: ranksPositive}}, forms...)
+	}
+	for _, a := range forms {
+		if err := q.shorten(m, a, unique); err != nil {
 			return Query{}, err
 		}
 	}
@@ -77,6 +83,7 @@ func Render(m *plans.Measure, d dialect.Dialect) (Query, error) {
 type Shorter struct {
 	text  text
 	Needs []Unique
+	Ranks []Rank
 }
 
 // SQL and Args are those of Query.
@@ -85,15 +92,30 @@ func (s Shorter) SQL() string { return s.text.sql }
 // Args is described at Query.
 func (s Shorter) Args() []any { return s.text.args }
 
-// shorten adds the text in which the bounds of the tables in single, and all keys of unique but those in enforced, are taken
-// for proven.
-func (q *Query) shorten(m *plans.Measure, single []*policy.Table, enforced, unique []derived.Unique) error {
-	t, err := statement(m, q.dialect, single, enforced)
+// assumed is what a text takes for proven.
+type assumed struct {
+	single   []*policy.Table  // a unit has one row of each
+	enforced []derived.Unique // not for proven: of keys that are declared unique, those that the text enforces
+	ranks    rankProof        // of each table whose rows have a rank
+}
+
+// rankProof is what constraints say of the column row_rank of a table in every row.
+type rankProof int
+
+const (
+	ranksAny      rankProof = iota // nothing but what Required does
+	ranksPositive                  // it is 1 or more where it is not NULL, and NULL where the unit is
+	ranksWithin                    // and it is not NULL, and at most max_rows_per_unit
+)
+
+// shorten adds the text in which what is assumed is taken for proven, and all keys of unique.
+func (q *Query) shorten(m *plans.Measure, a assumed, unique []derived.Unique) error {
+	t, err := statement(m, q.dialect, a)
 	if err != nil {
 		return err
 	}
 	s := Shorter{text: t}
-	for _, t := range single {
+	for _, t := range a.single {
 		s.Needs = append(s.Needs, Unique{Table: t, Columns: []string{t.UnitColumn}})
 	}
 	for _, u := range unique {
@@ -103,8 +125,31 @@ func (q *Query) shorten(m *plans.Measure, single []*policy.Table, enforced, uniq
 		}
 		s.Needs = append(s.Needs, need)
 	}
+	if a.ranks != ranksAny {
+		for _, t := range ranked(m.Table) {
+			s.Ranks = append(s.Ranks, Rank{Table: t, Within: a.ranks == ranksWithin})
+		}
+	}
 	q.proven = append(q.proven, s)
 	return nil
+}
+
+// ranked lists the tables whose rows a query over t reads by their rank, each once: not those that units are found through alone.
+func ranked(t *policy.Table) (list []*policy.Table) {
+	if t.Derived == nil {
+		if t.RowRank != "" {
+			list = append(list, t)
+		}
+		return list
+	}
+	for _, in := range t.Derived.Inputs() {
+		for _, r := range ranked(in) {
+			if !slices.Contains(list, r) {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
 }
 
 // SQL is the text, Args its arguments ($1, $2, …).
@@ -125,6 +170,17 @@ type Unique struct {
 	Columns  []string // source columns
 	Nullable bool     // rows in which one of them is NULL do not matter
 	Whole    string   // the one of Columns that must hold whole numbers; empty: none
+}
+
+// Rank says of a table's column row_rank, of a type of whole numbers, that in every row it is NULL or 1 or more, and that it is NULL where the
+// unit is. Within says as well that it is in no row NULL or above max_rows_per_unit. CHECK constraints prove it that are written so:
+//
+//	CHECK (dp_rank >= 1)                                  -- or > 0
+//	CHECK (dp_rank IS NULL OR who IS NOT NULL)            -- or who is NOT NULL
+//	CHECK (dp_rank <= 10), and dp_rank NOT NULL           -- where Within
+type Rank struct {
+	Table  *policy.Table
+	Within bool
 }
 
 // Required lists what the query itself needs proof of: the keys through which units are found, and that a rank is each unit's

@@ -161,14 +161,22 @@ func (w *writer) settled(t *policy.Table) bool {
 // rows, and which they are hangs on that unit's own rows alone (privacy rule 10). Proof: the query runs only where a
 // constraint shows, in its own snapshot, that no two rows share unit and rank, NULL aside, and that the rank is a whole number
 // (Required): k ranks are k rows. The rank is a value of the row, so a neighbour's rows are the same with and without another unit's.
+//
+// Where CHECK constraints show in that snapshot what one of these conditions says of every row (Rank), it is left out: it holds of each
+// row that is read.
 func (w *writer) known(unit string) []string {
 	var list []string
-	if !slices.Contains(w.proven, w.table) && !w.table.NullEach {
+	if !slices.Contains(w.proven, w.table) && !w.table.NullEach && (w.table.RowRank == "" || w.ranks == ranksAny) {
 		list = []string{unit + " IS NOT NULL"}
 	}
 	if rank := w.table.RowRank; rank != "" {
 		rank = "t." + w.name(rank)
-		list = append(list, w.operate(rank, ">=", w.whole(1)), w.operate(rank, "<=", w.whole(w.table.MaxRowsPerUnit)))
+		if w.ranks == ranksAny {
+			list = append(list, w.operate(rank, ">=", w.whole(1)))
+		}
+		if w.ranks != ranksWithin {
+			list = append(list, w.operate(rank, "<=", w.whole(w.table.MaxRowsPerUnit)))
+		}
 	}
 	return list
 }

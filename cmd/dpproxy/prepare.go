@@ -19,7 +19,7 @@ func prepareCommand() *cobra.Command {
 		Use:   "prepare --policy policy.yaml [table…]",
 		Args:  cobra.ArbitraryArgs,
 		Short: "Print the SQL that numbers each unit's rows in the database, so that no query has to",
-		Long: `Prints SQL for the tables' owner to read and run: a column that numbers each unit's rows, a unique constraint on the unit and that column, and a
+		Long: `Prints SQL for the tables' owner to read and run: a column that numbers each unit's rows, constraints on the unit and that column, and a
 trigger that numbers new rows. row_rank in the policy then names the column, and a question reads the rows up to max_rows_per_unit without numbering
 them. It connects to no database. Without names it is for each private table of which a unit may have several rows and that has no row_rank.
 The first rows are numbered in the order of a hash of what they hold, so that those beyond the bound are not of one kind; new rows are the last of
@@ -100,6 +100,7 @@ UPDATE $table AS t SET dp_rank = n.rank
   FROM (SELECT r.ctid, row_number() OVER (PARTITION BY r.$unit ORDER BY md5(r::text)) AS rank FROM $table AS r WHERE r.$unit IS NOT NULL) AS n
   WHERE n.ctid = t.ctid;
 ALTER TABLE $table ADD CONSTRAINT $constraint UNIQUE ($unit, dp_rank);
+ALTER TABLE $table ADD CHECK (dp_rank >= 1), ADD CHECK (dp_rank IS NULL OR $unit IS NOT NULL); -- spare each query two comparisons a row
 CREATE FUNCTION $function() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $body$ -- writers need not be able to read
 BEGIN
   IF TG_OP = 'INSERT' OR NEW.$unit IS DISTINCT FROM OLD.$unit THEN

@@ -89,7 +89,19 @@ func TestStoredRanks(t *testing.T) {
 		if strings.Contains(line, "row_number") && strings.Contains(line, "events") {
 			t.Errorf("rows are numbered: %s", line)
 		}
+		if !strings.Contains(line, "EXPLAIN") && strings.Contains(line, `"dp_rank" OPERATOR(pg_catalog.>=)`) {
+			t.Errorf("the CHECK that ranks are 1 or more is not believed: %s", line)
+		}
 	}
+	for _, check := range strings.Fields(s.Query(t, `SELECT string_agg(conname, ' ') FROM pg_constraint WHERE contype = 'c' AND conrelid = 'events'::regclass AND pg_get_constraintdef(oid) LIKE '%dp_rank%'`)) {
+		s.Server.Exec(t, s.Database, `ALTER TABLE events DROP CONSTRAINT `+check)
+	}
+	s.Server.Exec(t, s.Database, `INSERT INTO events (uid, day, amount) SELECT 905, '2024-03-01', 30 FROM generate_series(1, 40)`, `UPDATE events SET dp_rank = -dp_rank WHERE uid = 905`)
+	const negative = `SELECT count(*) FROM events WHERE amount = 30`
+	if got, plain := alice.Ask(negative), s.Query(t, negative+` AND dp_rank BETWEEN 1 AND 5`); got.Err != nil || got.Rows[0][0] != plain {
+		t.Errorf("without the CHECKs %v, %v: ranks below 1 are not left out; plain SQL says %s", got.Rows, got.Err, plain)
+	}
+	s.Server.Exec(t, s.Database, `DELETE FROM events WHERE uid = 905`)
 	const probe = `SELECT count(*) FROM events WHERE amount < 7`
 	spent := fmt.Sprint(alice.Ask(`SELECT * FROM dp.charges`).Rows)
 	constraint := s.Query(t, `SELECT conname FROM pg_constraint WHERE contype = 'u' AND conrelid = 'events'::regclass`)
