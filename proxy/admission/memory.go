@@ -151,6 +151,17 @@ func (m *memory) reserve(ctx context.Context, bytes int64) (giveBack func(), err
 	}
 }
 
+// spare is reserve for what can be done without, and is had at once or not at all.
+func (m *memory) spare(bytes int64) (giveBack func(), had bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if limit := m.limit.Load(); limit > 0 && m.results+bytes > limit/resultShare {
+		return nil, false
+	}
+	m.results += bytes
+	return func() { m.giveBack(bytes) }, true
+}
+
 func (m *memory) giveBack(bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

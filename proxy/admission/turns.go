@@ -117,6 +117,20 @@ func (t *Turns) Wait(ctx context.Context, user string, most int) (done func(), e
 	return nil, context.Cause(ctx)
 }
 
+// Spare is a place that nobody waits for, had at once or not at all.
+func (t *Turns) Spare(user string, most int) (done func(), had bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.of(user)
+	l.most = most
+	if !l.mayRun() || t.waiting > 0 || !t.room() {
+		return nil, false
+	}
+	l.running++
+	t.running++
+	return func() { t.leave(user) }, true
+}
+
 func (l *line) mayRun() bool { return l.most <= 0 || l.running < l.most }
 
 func (t *Turns) room() bool { return t.all <= 0 || t.running < t.all }

@@ -173,15 +173,26 @@ func (w *Workers) Draw(user string, do func()) {
 // Query has a statement wait for one of the private database's places, of which its user has all but one. On a grid a place
 // that read rows is free again on it, as that of the line is.
 func (w *Workers) Query(ctx context.Context, user string, step time.Duration, lined bool) (leave func(last time.Time), err error) {
-	places := w.queries
-	if lined {
-		places = w.lined
-	}
+	places := w.placesOf(lined)
 	done, err := places.Wait(ctx, user, places.share(0))
 	if err != nil {
 		return nil, err
 	}
 	return OnGrid(step, done), nil
+}
+
+// Spare is one more of these places for a statement that has one, for a query beside its first, where nobody waits for it.
+func (w *Workers) Spare(user string, step time.Duration, lined bool) (leave func(last time.Time), had bool) {
+	places := w.placesOf(lined)
+	done, had := places.Spare(user, places.share(0))
+	return OnGrid(step, done), had
+}
+
+func (w *Workers) placesOf(lined bool) *Turns {
+	if lined {
+		return w.lined
+	}
+	return w.queries
 }
 
 // OnGrid gives something back to others: at once, or, where rows were read with a step, at a multiple of it since the last query
@@ -204,6 +215,9 @@ func (w *Workers) Keep(user string, bytes, most int64) error { return w.kept.add
 func (w *Workers) Reserve(ctx context.Context, bytes int64) (giveBack func(), err error) {
 	return w.memory.reserve(ctx, bytes)
 }
+
+// ReserveSpare takes such memory where there is some at once, for results that wait beside a statement's first.
+func (w *Workers) ReserveSpare(bytes int64) (giveBack func(), had bool) { return w.memory.spare(bytes) }
 
 // kept counts the bytes that each user's sessions keep between statements, or until a client has read them: rows of cursors
 // and portals, prepared statements, parameters.

@@ -30,6 +30,7 @@ type place struct {
 	asOf     int64                // of the rows that its queries read
 	bytes    int64                // that are reserved for its results
 	giveBack []func(last time.Time)
+	beside   int    // how many of its queries may run beside the first of them
 	done     func() // ends the first of the holders
 
 	ticket  bool         // it has had its user's ticket
@@ -65,7 +66,7 @@ func (p *place) release() {
 	if p.over != nil {
 		p.over()
 	}
-	p.leave, p.over, p.last, p.giveBack, p.bytes = nil, nil, time.Time{}, nil, 0
+	p.leave, p.over, p.last, p.giveBack, p.bytes, p.beside = nil, nil, time.Time{}, nil, 0, 0
 }
 
 // hold is for what a statement begins and does not wait for to its end: it calls release.

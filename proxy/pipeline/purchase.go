@@ -64,6 +64,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, querie
 		if err := a.admit(ctx, s, planned(plan, queries, wanted), "nothing was charged"); err != nil {
 			return p, err
 		}
+		a.widen(ctx, s, plan, queries, wanted)
 	}
 	held.hold()
 	done := make(chan purchase, 1)
@@ -120,11 +121,12 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 		}
 	}
 	placeOf(ctx).pays(p.charged)
+	rows := a.readBeside(ctx, s, plan, queries, wanted, outcomes)
 	for k, i := range wanted {
 		if outcomes[k].Receipt == nil {
 			continue
 		}
-		id, err := a.drawOne(ctx, s, plan.Measures[i], queries[i], lower[i], outcomes[k].Receipt)
+		id, err := a.drawOne(ctx, s, plan.Measures[i], queries[i], rows(k), lower[i], outcomes[k].Receipt)
 		if p.ids[i] = id; err != nil && p.err == nil {
 			p.err = err
 		}
@@ -151,9 +153,10 @@ func (a *Answerer) recovered(err *error) {
 }
 
 // drawOne draws and saves one measure: a fault in it is no reason not to answer the others, which are paid for too (privacy rule 5).
-func (a *Answerer) drawOne(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (id int64, err error) {
+func (a *Answerer) drawOne(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, rows trueCounts, lower below, receipt *ledger.Receipt) (id int64, err error) {
+	defer rows.over()
 	defer a.recovered(&err)
-	return a.draw(ctx, s, m, query, lower, receipt)
+	return a.draw(ctx, s, m, query, rows, lower, receipt)
 }
 
 // abandonUnsaved lets others ask again for what was charged and not saved, whatever the reason. A saved receipt is closed.
@@ -174,7 +177,7 @@ func (a *Answerer) randomness(s *Session) io.Reader {
 }
 
 // draw runs one paid measure, adds its noise and saves the release.
-func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, rows trueCounts, lower below, receipt *ledger.Receipt) (int64, error) {
 	if mechanisms.Is[*mechanisms.Alarm](m.Spec) {
 		return a.beginWatch(ctx, s, m, receipt)
 	}
@@ -189,7 +192,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query
 	if m.Refines() {
 		a.workers.Draw(s.User, func() { d, err = lower.refine(m, receipt, a.randomness(s)) })
 	} else {
-		truth, failed := a.execute(ctx, s, query, receipt)
+		truth, failed := rows.groups()
 		if failed != nil {
 			a.log.Error("paid measure was not run", "measure", m.Name, "error", failed)
 			return 0, errInternal

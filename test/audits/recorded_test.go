@@ -266,10 +266,11 @@ func (c *tally) recordOnce(sides []*recordedHouse, text string, number uint64) {
 
 // compare holds two sides' steps against each other.
 func (c *tally) compare(one, other *recorder, text string, plan map[ledger.Digest]claim) {
-	for i := range min(len(one.steps), len(other.steps)) {
-		a, b := one.steps[i], other.steps[i]
+	mine, others := one.ordered(), other.ordered()
+	for i := range min(len(mine), len(others)) {
+		a, b := mine[i], others[i]
 		if a.what != b.what {
-			if i > 0 && one.steps[i-1].keys == nil {
+			if i > 0 && mine[i-1].keys == nil {
 				c.Add("%s\n%s\n%s", text, a.what, b.what)
 			}
 			return // what follows keys that were found may differ as they do

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math/big"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +52,35 @@ func (r *recorder) add(s step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.steps = append(r.steps, s)
+}
+
+// ordered are the steps with the queries of each charge right after it, sorted: a statement's run side by side (pipeline/beside.go), so that which of
+// them begins first, and whether a release is saved before another's query begins, is chance. Saves have an order of their own.
+func (r *recorder) ordered() (list []step) {
+	rank := func(s step) int {
+		switch {
+		case strings.HasPrefix(s.what, "charge"):
+			return 0
+		case strings.HasPrefix(s.what, "run "):
+			return 1
+		}
+		return 2
+	}
+	for rest := r.steps; len(rest) > 0; {
+		end := 1
+		for end < len(rest) && (!strings.HasPrefix(rest[end].what, "charge ") || strings.HasPrefix(rest[end-1].what, "charge ")) {
+			end++
+		}
+		part := slices.Clone(rest[:end])
+		slices.SortStableFunc(part, func(a, b step) int {
+			if c := rank(a) - rank(b); c != 0 || rank(a) != 1 {
+				return c
+			}
+			return strings.Compare(a.what, b.what)
+		})
+		list, rest = append(list, part...), rest[end:]
+	}
+	return list
 }
 
 // Read is the randomness of the pipeline.

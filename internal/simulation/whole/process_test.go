@@ -226,12 +226,12 @@ type noEngine struct{}
 
 var errNoEngine = errors.New("no engine in the simulation")
 
-func (noEngine) Dialect() dialect.Dialect                          { return dialect.DuckDB }
-func (noEngine) Numbers(string) pgcatalog.Numbers                  { return nil }
-func (noEngine) Places() int                                       { return 0 }
-func (noEngine) Catalog(context.Context, *policy.Policy) error     { return nil }
-func (noEngine) Load(context.Context, string, sandbox.Table) error { return errNoEngine }
-func (noEngine) Close() error                                      { return nil }
+func (noEngine) Dialect() dialect.Dialect                             { return dialect.DuckDB }
+func (noEngine) Numbers(string) pgcatalog.Numbers                     { return nil }
+func (noEngine) Places() int                                          { return 0 }
+func (noEngine) Catalog(context.Context, *policy.Policy) error        { return nil }
+func (noEngine) Load(context.Context, string, ...sandbox.Table) error { return errNoEngine }
+func (noEngine) Close() error                                         { return nil }
 func (noEngine) Query(context.Context, sandbox.Session, outer.Query, []sandbox.Table) (none privacy.Released[sandbox.Rows], _ error) {
 	return none, errNoEngine
 }
