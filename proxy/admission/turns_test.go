@@ -76,3 +76,49 @@ func TestTickets(t *testing.T) {
 		t.Error("no rate is not any number")
 	}
 }
+
+// TestSpare: a spare place is had at once, of those that are free, within the user's share, and where nobody waits.
+func TestSpare(t *testing.T) {
+	turns := fairTurns(3)
+	first, err := turns.Wait(t.Context(), "alice", turns.share(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, had := turns.Spare("alice", turns.share(0))
+	if !had {
+		t.Fatal("no spare place of two that are free")
+	}
+	if _, had := turns.Spare("alice", turns.share(0)); had {
+		t.Error("one user has every place")
+	}
+	third, had := turns.Spare("bob", turns.share(0))
+	if !had {
+		t.Fatal("another has no spare place")
+	}
+	if _, had := turns.Spare("carol", turns.share(0)); had {
+		t.Error("a fourth place of three")
+	}
+	came := make(chan func(), 1)
+	go func() {
+		done, err := turns.Wait(context.Background(), "alice", turns.share(0))
+		if err != nil {
+			t.Error(err)
+		}
+		came <- done
+	}()
+	for waits := false; !waits; time.Sleep(time.Millisecond) {
+		turns.mu.Lock()
+		waits = turns.waiting == 1
+		turns.mu.Unlock()
+	}
+	third()
+	if _, had := turns.Spare("carol", turns.share(0)); had {
+		t.Error("a spare place was had though a statement waits")
+	}
+	second()
+	(<-came)()
+	first()
+	if _, had := turns.Spare("carol", turns.share(0)); !had {
+		t.Error("no spare place of three that are free")
+	}
+}
