@@ -24,8 +24,8 @@ type Backend interface {
 	// its error is shown before any charge, without the database's text.
 	Ready(ctx context.Context, queries ...rewrite.Query) error
 	// Admit waits, before anything is charged, until the statement is one of at most three for each query that the database
-	// runs at a time, or until ctx ends, whose error it then returns. Who is admitted runs her queries one after the other,
-	// each of which has its turn within three steps, and then calls leave with the moment at which the last one returned, the
+	// runs at a time, or until ctx ends, whose error it then returns. Who is admitted runs her queries one after the other (and is admitted
+	// once for each that is to run beside another), each of which has its turn within three steps, and then calls leave with the moment at which the last one returned, the
 	// zero time if she ran none. With a step of at most the deadline there is no such line, and no wait. asOf is the moment of the
 	// rows that queries of hers read, planned under a policy (rewrite.Query.Of names it to them), in nanoseconds since 1970; 0: they
 	// are read live.

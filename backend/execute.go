@@ -89,8 +89,8 @@ func (p *places) admit(ctx context.Context, step time.Duration) (leave func(last
 }
 
 // turn takes the place that is free first, for a step, and tells from when on. All of n places are taken for three steps only by
-// 3n queries, and there are at most 3n-1 others, since each of 3n statements that were admitted has one in the line at a time:
-// the turn comes within three steps.
+// 3n queries, and there are at most 3n-1 others, since each of 3n that were admitted has one in the line at a time (a statement is admitted once for each
+// query that it runs beside another): the turn comes within three steps.
 func (p *places) turn(now time.Time, step time.Duration) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
