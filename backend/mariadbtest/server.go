@@ -252,10 +252,21 @@ func (s *Server) Kill() error {
 // Exec runs statements as root.
 func (s *Server) Exec(t testing.TB, statements ...string) {
 	t.Helper()
+	s.ExecIn(t, "mysql", statements...)
+}
+
+// ExecIn runs statements as root in a database.
+func (s *Server) ExecIn(t testing.TB, database string, statements ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	for _, text := range statements {
-		if _, err := s.root.ExecContext(ctx, text); err != nil {
+	conn, err := s.root.Conn(ctx)
+	if err != nil {
+		t.Fatalf("mariadbtest: %v", err)
+	}
+	defer conn.Close()
+	for _, text := range append([]string{"USE " + database}, statements...) {
+		if _, err := conn.ExecContext(ctx, text); err != nil {
 			t.Fatalf("mariadbtest: %v\n%s", err, text)
 		}
 	}
