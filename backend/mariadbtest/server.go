@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -255,7 +256,7 @@ func (s *Server) Exec(t testing.TB, statements ...string) {
 	s.ExecIn(t, "mysql", statements...)
 }
 
-// ExecIn runs statements as root in a database.
+// ExecIn runs statements as root in a database, on a connection of their own.
 func (s *Server) ExecIn(t testing.TB, database string, statements ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -264,7 +265,7 @@ func (s *Server) ExecIn(t testing.TB, database string, statements ...string) {
 	if err != nil {
 		t.Fatalf("mariadbtest: %v", err)
 	}
-	defer conn.Close()
+	defer conn.Raw(func(any) error { return driver.ErrBadConn }) // what they set is nobody else's
 	for _, text := range append([]string{"USE " + database}, statements...) {
 		if _, err := conn.ExecContext(ctx, text); err != nil {
 			t.Fatalf("mariadbtest: %v\n%s", err, text)
