@@ -146,7 +146,7 @@ func nextOf(t *policy.Table) *policy.Table {
 func (s *mysqlSource) within(ctx context.Context, tables []*policy.Table, pinned bool, do func(*mysqlReading) error) error {
 	limit := longestCopy
 	if deadline, ok := ctx.Deadline(); ok {
-		limit = time.Until(deadline)
+		limit = time.Until(deadline) + time.Minute // ctx ends it sooner, and the server is told
 	}
 	guard, err := connectMySQL(ctx, s.config, limit)
 	if err != nil {

@@ -303,7 +303,7 @@ func TestMySQLSettingsOfOthers(t *testing.T) {
 		"sql_mode": "'ANSI,PAD_CHAR_TO_FULL_LENGTH,NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ZERO_DATE'", "time_zone": "'-11:00'", "max_statement_time": "0.01", "net_write_timeout": "1",
 		"net_read_timeout": "1", "wait_timeout": "1", "lock_wait_timeout": "0", "max_join_size": "1", "sql_big_selects": "0", "group_concat_max_len": "4", "idle_transaction_timeout": "1",
 		"idle_readonly_transaction_timeout": "1", "query_cache_type": "1", "div_precision_increment": "0", "sql_select_limit": "1", "old_mode": "'ZERO_DATE_TIME_CAST'", "big_tables": "1",
-		"max_recursive_iterations": "0", "tmp_table_size": "1024", "max_heap_table_size": "16384", "sort_buffer_size": "1024", "max_sort_length": "8", "sql_safe_updates": "1",
+		"max_recursive_iterations": "0", "tmp_table_size": "1024", "max_heap_table_size": "16384", "sort_buffer_size": "1024", "max_sort_length": "64", "sql_safe_updates": "1",
 	} {
 		server.Exec(t, "SET GLOBAL "+name+" = "+value)
 	}

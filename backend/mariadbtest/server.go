@@ -141,7 +141,7 @@ func launch(options []string) (*Server, error) {
 
 // own are the options of each server. Its data are thrown away: nothing of them has to outlast the machine.
 func (s *Server) own() []string {
-	return []string{"--no-defaults", "--datadir=" + filepath.Join(s.dir, "data"), "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M",
+	return []string{"--no-defaults", "--datadir=" + filepath.Join(s.dir, "data"), "--tmpdir=" + s.dir, "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M",
 		"--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync", "--skip-log-bin"}
 }
 
@@ -324,6 +324,9 @@ func (s *Server) Port() int { return s.port }
 
 // Socket is the path of the Unix socket.
 func (s *Server) Socket() string { return filepath.Join(s.dir, "socket") }
+
+// Dir is the server's directory; its data lie in data.
+func (s *Server) Dir() string { return s.dir }
 
 // Log is the path of the server's log.
 func (s *Server) Log() string { return filepath.Join(s.dir, "server.log") }
