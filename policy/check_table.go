@@ -62,6 +62,9 @@ func (c *checker) source(t *Table, f *tableT, at place) {
 		text, here = t.Name, at.key("name")
 	}
 	if isSelect(text) {
+		if f.Trusted && c.policy.Backend.MySQL() {
+			here.problem("source is a SELECT that is trusted, which nobody runs on MySQL: create a view of it there, and name that")
+		}
 		view(t, f, here, at)
 		return
 	}
