@@ -351,7 +351,7 @@ func postgresHouseOf(t *testing.T, s *policy.Snapshot) *house {
 	return h
 }
 
-func open(t *testing.T, p *policy.Policy) *house {
+func open(t testing.TB, p *policy.Policy) *house {
 	t.Helper()
 	h := &house{policy: p, log: &logBook{}}
 	var err error

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -79,28 +80,75 @@ func TestMySQLOneMoment(t *testing.T) {
 	}
 }
 
-// TestMySQLKeyOfALaterMoment: a key that was made after the moment of the rows says nothing of them. A server that takes the snapshot
-// first and locks definitions later shows rows of before, in which the key does not hold, under a catalog of after; with the guard
-// there is no such moment, because the definition is held before the snapshot begins.
-func TestMySQLKeyOfALaterMoment(t *testing.T) {
+// meddler is a connection before each of whose statements somebody else does something.
+type meddler struct {
+	driver.Conn
+	before func(text string)
+}
+
+func (m meddler) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	m.before(text)
+	return m.Conn.(driver.ExecerContext).ExecContext(ctx, text, args)
+}
+
+func (m meddler) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	m.before(text)
+	return m.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)
+}
+
+// TestMySQLDefinitionsOfOneMoment: no definition changes from before the moment of the rows on. The naive reader, which begins its
+// snapshot first, sees a key that was made after it, over rows in which it does not hold.
+func TestMySQLDefinitionsOfOneMoment(t *testing.T) {
 	t.Parallel()
-	h, database := clinicHouse(t, "CREATE TABLE orders (o int, who int)", "INSERT INTO orders VALUES (1, 1), (1, 2)")
+	h, database := clinicHouse(t)
+	prepare(t, h)
 	s := sourceOf(h)
-	c, err := connectMySQL(t.Context(), s.config, time.Minute)
-	if err != nil {
+	change := func(statement string) error {
+		conn, err := mariadbtest.Shared(t).DB().Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Raw(func(any) error { return driver.ErrBadConn })
+		for _, text := range []string{"USE " + database, "SET SESSION lock_wait_timeout = 1", statement} {
+			if _, err = conn.ExecContext(t.Context(), text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	open := func() *mysqlConn {
+		c, err := connectMySQL(t.Context(), s.config, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	guard, reader := open(), open()
+	tried := 0
+	reader.Conn = meddler{reader.Conn, func(text string) {
+		if strings.HasPrefix(text, "START TRANSACTION") || strings.Contains(text, "`visits` LIMIT 0") {
+			if err := change("ALTER TABLE visits DROP PRIMARY KEY, ADD PRIMARY KEY (who, visit)"); err == nil {
+				t.Errorf("a definition changes before %s", text)
+			}
+			tried++
+		}
+	}}
+	r := &mysqlReading{mysqlConn: reader, source: s}
+	if err := r.begin(t.Context(), guard, privateTables(h), true); err != nil || tried != 2 {
+		t.Fatalf("tried %d times: %v", tried, err)
+	}
+
+	naive := open()
+	if err := naive.exec(t.Context(), "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	if err := c.exec(t.Context(), "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
+	if err := change("CREATE TABLE later (a int PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
 	}
-	h.source("DELETE FROM orders WHERE who = 2")
-	h.source("ALTER TABLE orders ADD UNIQUE (o), ALGORITHM = INPLACE")
-	rows, err := c.texts(t.Context(), "SELECT count(*) FROM "+database+".orders FORCE INDEX () WHERE o = 1")
-	t.Logf("without the guard: %v, %v", rows, err)
-	keys, err := c.texts(t.Context(), "SELECT count(*) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = 'orders'", database)
-	if err != nil || keys[0][0] != "1" {
-		t.Fatalf("the catalog is of the snapshot's moment: %v, %v", keys, err)
+	have, err := naive.texts(t.Context(), mysqlPrimarySQL, database, "later")
+	if err != nil || len(have) != 1 {
+		t.Errorf("a catalog of the snapshot's moment: %v, %v", have, err)
 	}
 }
 

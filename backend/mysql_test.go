@@ -58,7 +58,7 @@ func maria(t *testing.T, unit, tables string, statements ...string) (h *house, d
 	return h, database
 }
 
-func mariaPolicy(t *testing.T, url, unit, tables string) *house {
+func mariaPolicy(t testing.TB, url, unit, tables string) *house {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	text := fmt.Sprintf(`version: 1

@@ -6,7 +6,7 @@ import "github.com/dpproxy/dpproxy/policy"
 // a snapshot runs there. So its words are DuckDB's, but for the types that MySQL's catalog names.
 var mysql = func() Words {
 	w := duckdb
-	w.Name, w.Schema = "MySQL", ""
+	w.Name = "MySQL"
 	whole := []string{"tinyint", "smallint", "mediumint", "int", "bigint", "year"}
 	texts := []string{"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 	w.Accepts = map[policy.Type][]string{
