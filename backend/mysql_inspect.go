@@ -99,9 +99,7 @@ func (s *mysqlSource) Inspect(ctx context.Context, p *policy.Policy, d *policy.D
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		s.seen[d.ID] = have
-		s.mu.Unlock()
+		s.pin(have)
 		if findings, err = c.roleFindings(ctx); err != nil {
 			return err
 		}
@@ -232,16 +230,21 @@ func columnFindingsMySQL(c *policy.Column, at mysqlShape) []Finding {
 }
 
 // copyFindings is described at source.
-func (s *mysqlSource) copyFindings(_ context.Context, d *policy.Dataset) (list []Finding, err error) {
+func (s *mysqlSource) copyFindings(_ context.Context, d *policy.Dataset) ([]Finding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range keyCopyFindings(d, s.seen[d.ID].shape, dialect.MySQL, func(c columnShape) string { return mysqlKeyClass(c.mysql) }) {
+	return keysOfMySQL(d, s.seen.shape), nil
+}
+
+// keysOfMySQL refuses keys of which it is not known that they are one text where they are equal.
+func keysOfMySQL(d *policy.Dataset, have shape) (list []Finding) {
+	for _, f := range keyCopyFindings(d, have, dialect.MySQL, func(c columnShape) string { return mysqlKeyClass(c.mysql) }) {
 		f.Text = strings.Replace(f.Text, "give it another type, or read live",
 			fmt.Sprintf("give it whole numbers, decimal, date, binary, uuid, or a text of at most %d characters in a _bin collation such as utf8mb4_bin", longestMySQLKey), 1)
 		f.Text = strings.Replace(f.Text, ", or read live", "", 1)
 		list = append(list, f)
 	}
-	return list, nil
+	return list
 }
 
 var grantForm = regexp.MustCompile(`^GRANT (.*?) ON (.*?) TO `)

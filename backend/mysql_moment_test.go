@@ -208,6 +208,33 @@ func TestMySQLDrift(t *testing.T) {
 	}
 }
 
+// TestMySQLOfAnotherPolicy: a policy that was looked at meanwhile, and needs other columns, does not keep the one in force from its
+// copies; nor does it let through what check would refuse now.
+func TestMySQLOfAnotherPolicy(t *testing.T) {
+	t.Parallel()
+	h, _ := clinicHouse(t)
+	prepare(t, h)
+	d := *h.policy.Datasets[0]
+	table := *d.Tables[0]
+	d.Tables = []*policy.Table{&table}
+	look := func() {
+		if _, err := h.Inspect(t.Context(), h.policy, &d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table.Columns = nil
+	look()
+	if err := renewed(t, h, 2*time.Second); err != nil {
+		t.Error(err)
+	}
+	table.Columns = h.policy.Datasets[0].Tables[0].Columns
+	h.source("ALTER TABLE people MODIFY age varchar(20)")
+	look()
+	if err := renewed(t, h, 2*time.Second); !errors.Is(err, ErrDrift) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestMySQLFindings: what check says of tables, accounts and links.
 func TestMySQLFindings(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,7 @@ var mysqlGivens = []string{
 	// How texts and moments are read.
 	"character_set_client = utf8mb4", "character_set_connection = utf8mb4", "character_set_results = utf8mb4", "collation_connection = utf8mb4_bin",
 	"time_zone = '+00:00'", "sql_mode = ''", "lc_time_names = 'en_US'", "default_week_format = 0", "div_precision_increment = 4",
-	"group_concat_max_len = 1048576", "explicit_defaults_for_timestamp = 1",
+	"group_concat_max_len = 1048576",
 	// Which rows are there, and how many of them come.
 	"sql_auto_is_null = 0", "sql_select_limit = 18446744073709551615", "sql_big_selects = 1", "max_join_size = 18446744073709551615", "sql_safe_updates = 0",
 	// What ends a statement early.
@@ -86,7 +86,7 @@ func (f mysqlFlavor) settings(limit time.Duration) []string {
 // mariaIdle are the variables of MariaDB's sessions that decide nothing, by the reason.
 var mariaIdle = map[string]string{
 	"is about statements that write or define": `alter_algorithm analyze_max_length analyze_sample_percentage aria_repair_threads aria_sort_buffer_size aria_stats_method
-		auto_increment_increment auto_increment_offset binlog_alter_two_phase binlog_annotate_row_events binlog_direct_non_transactional_updates binlog_format
+		auto_increment_increment auto_increment_offset explicit_defaults_for_timestamp binlog_alter_two_phase binlog_annotate_row_events binlog_direct_non_transactional_updates binlog_format
 		binlog_row_image bulk_insert_buffer_size check_constraint_checks column_compression_threshold column_compression_zlib_level
 		column_compression_zlib_strategy column_compression_zlib_wrap default_storage_engine default_tmp_storage_engine storage_engine enforce_storage_engine
 		foreign_key_checks unique_checks gtid_domain_id gtid_seq_no identity insert_id last_gtid last_insert_id innodb_compression_default
