@@ -182,7 +182,7 @@ func policyType(data, full string) string {
 	return data
 }
 
-// enumLabels are the labels of an ENUM, as SQL writes them: enum('new','it''s').
+// enumLabels are the labels of an ENUM, as SQL writes them: enum('new','it”s').
 func enumLabels(data, full string) string {
 	if data != "enum" {
 		return ""
@@ -213,4 +213,3 @@ func mysqlKeys(ctx context.Context, c *backend.MySQLCatalog, t *draft.Table, k *
 	}
 	return keys, nil
 }
-
