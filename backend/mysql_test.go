@@ -173,6 +173,8 @@ func TestMySQLKeys(t *testing.T) {
 	for name, c := range map[string]struct{ column, values, refused string }{
 		"bigint":            {"bigint", "(-9223372036854775808), (9223372036854775807), (0)", ""},
 		"bigint unsigned":   {"bigint unsigned", "(18446744073709551615), (9223372036854775808), (9223372036854775807), (0)", ""},
+		"whole, unsigned":   {"bigint unsigned", "(18446744073709551615), (9223372036854775808), (9223372036854775807), (0)", ""},
+		"whole":             {"bigint", "(-9223372036854775808), (9223372036854775807), (0)", ""},
 		"decimal":           {"decimal(10,2)", "(0), (-0.00), (1.5), (1.50), (-1.5)", ""},
 		"zerofill":          {"decimal(10,2) zerofill", "(0), (1.5), (100)", ""},
 		"bytes of a text":   {"varchar(40) COLLATE utf8mb4_bin", "('a'), ('A'), ('a  '), ('ä'), (concat('a', char(0))), (concat(char(0), '61')), ('')", ""},
@@ -192,7 +194,11 @@ func TestMySQLKeys(t *testing.T) {
 		"longtext":          {"longtext COLLATE utf8mb4_bin", "('a')", "in a _bin collation"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, database := maria(t, "{name: person, key: people.id}", `
+			unit := "{name: person, key: people.id}"
+			if strings.HasPrefix(name, "whole") {
+				unit = "{name: person, key: people.id, type: bigint}"
+			}
+			h, database := maria(t, unit, `
       - {name: people, max_rows_per_unit: 1, columns: [{name: age, type: integer, domain: {min: 0, max: 9, step: 1}}]}
       - {name: visits, unit: visits.who = people.id, max_rows_per_unit: 2, columns: [{name: n, type: integer, domain: {min: 0, max: 9, step: 1}}]}
 `, "SET SESSION sql_mode = 'NO_ENGINE_SUBSTITUTION'",
