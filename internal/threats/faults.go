@@ -73,7 +73,6 @@ var Faults = []Fault{
 	{"blanks at the end of a padded key tell units apart", "backend/mysql_cells.go", "text = strings.TrimRight(text, \" \")", "text = strings.TrimRight(text, \"\")", "backend.TestMySQLKeys", false},
 	{"keys beyond int8 are one", "backend/mysql_cells.go", "return int64(n)\n", "return int64(n >> 63)\n", "backend.TestMySQLKeys", false},
 	{"a limit of the server's cuts the rows of a copy", "backend/mysql_settings.go", "\"sql_select_limit = 18446744073709551615\", ", "", "backend.TestMySQLSettingsOfOthers", false},
-	{"a copy that is over runs on in MySQL", "backend/mysql.go", "_ = s.kill(late, reader.id)", "_ = late", "backend.TestMySQLCancel", false},
 	{"results are not reserved", "proxy/admission/memory.go", "limit == 0 || m.results == 0 || ", "limit != 0 || ", "proxy/admission.TestResultsAreReserved", false},
 	{"rows of a public list are no work", "planner/bind/public_list.go", "		l.b.Env.Work.Step(1 + each)\n", "		_ = each\n", "planner.TestPublicRowsAreWork", false},
 	{"rows of a public table are no work", "planner/bind/publicjoin.go", "func() { l.b.Env.Work.Step(each) })", "func() { l.b.Env.Work.Step(0) })", "planner.TestPublicRowsAreWork", false},
