@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/internal/moment"
@@ -257,11 +258,16 @@ func run(ctx context.Context, e engine, query rewrite.Query) (o outcome) {
 // cause names a fault without a byte of the database's text.
 func cause(err error) string {
 	var server *pgconn.PgError
+	var other *mysql.MySQLError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline"
 	case errors.As(err, &server) && len(server.Code) == 5:
 		return "SQLSTATE class " + class(server.Code) + classes[class(server.Code)]
+	case errors.As(err, &other):
+		return fmt.Sprintf("error %d, SQLSTATE class %s", other.Number, class(string(other.SQLState[:])))
+	case errors.Is(err, errFlavor):
+		return err.Error()
 	case errors.Is(err, errResult):
 		return "unexpected result"
 	case errors.Is(err, errUnproven):

@@ -18,6 +18,7 @@ import (
 	_ "github.com/duckdb/duckdb-go/v2"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpproxy/dpproxy/backend/mariadbtest"
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -27,7 +28,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(mariadbtest.Main(pgtest.Main(m))) }
 
 // canary stands in every row of the test data; no log line and no error may hold it.
 const canary = "Zyxomma-4711"
@@ -183,6 +184,7 @@ func eachBackend(t *testing.T, test func(t *testing.T, h *house)) {
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, postgresHouse(t)) })
 	t.Run("snapshot", func(t *testing.T) { test(t, snapshotHouse(t)) })
 	t.Run("snapshot of DuckDB", func(t *testing.T) { test(t, duckSnapshotHouse(t)) })
+	t.Run("snapshot of MariaDB", func(t *testing.T) { test(t, mariaHouse(t)) })
 }
 
 func duckHouse(t *testing.T) *house { return duckHouseWith(t) }
@@ -349,7 +351,7 @@ func postgresHouseOf(t *testing.T, s *policy.Snapshot) *house {
 	return h
 }
 
-func open(t *testing.T, p *policy.Policy) *house {
+func open(t testing.TB, p *policy.Policy) *house {
 	t.Helper()
 	h := &house{policy: p, log: &logBook{}}
 	var err error

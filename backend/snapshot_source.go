@@ -50,6 +50,13 @@ func openSource(ctx context.Context, p *policy.Policy, log *slog.Logger) (source
 	if strings.HasPrefix(p.Backend.URL, "duckdb:") {
 		return &duckSource{policy: p, log: log, seen: map[string]pinnedShape{}}, nil
 	}
+	if p.Backend.MySQL() {
+		s, err := openMySQL(ctx, p, log)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
 	b, err := openPostgres(ctx, p, log)
 	if err != nil {
 		return nil, err // and not a source that is a nil pointer

@@ -74,9 +74,9 @@ func trustedProblems(p *policy.Policy, t *policy.Table, readers map[string]*poli
 	return problems
 }
 
-// sourceName is one name for however a relation is spelled: DuckDB does not tell capitals apart.
+// sourceName is one name for however a relation is spelled: DuckDB does not tell capitals apart, and MySQL not everywhere.
 func sourceName(p *policy.Policy, s policy.Source) string {
-	if embedded(p) {
+	if p.Backend.Folds() {
 		return strings.ToLower(s.Schema + "\x00" + s.Name)
 	}
 	return s.Schema + "\x00" + s.Name

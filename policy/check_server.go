@@ -198,6 +198,9 @@ func (c *checker) backend(b *backendT, at place) {
 		to.Deadline = duration(b.Deadline, defaultDeadline, at.key("deadline"), "deadline")
 	}
 	c.snapshot(b.Snapshot, at.key("snapshot"))
+	if to.MySQL() && b.Snapshot == nil {
+		at.name("url").problem("a mysql:// backend needs snapshot, such as {dir: snapshots, every: 6h}: its tables are copied at public times, and no query is sent to it")
+	}
 	if len(b.Files) == 0 {
 		return
 	}
@@ -227,20 +230,44 @@ func (c *checker) backend(b *backendT, at place) {
 // embedded tells whether the backend is DuckDB.
 func (c *checker) embedded() bool { return strings.HasPrefix(c.policy.Backend.URL, "duckdb:") }
 
+// MySQL tells whether the private rows are in MySQL or MariaDB.
+func (b Backend) MySQL() bool { return strings.HasPrefix(b.URL, mysqlScheme) }
+
+// Folds tells whether the database may take names for one that differ by case alone: DuckDB does, and MySQL of columns, and on some
+// systems of tables.
+func (b Backend) Folds() bool { return strings.HasPrefix(b.URL, "duckdb:") || b.MySQL() }
+
+const mysqlScheme = "mysql://"
+
 // databaseURL checks a backend's URL, whose text is never repeated: it may hold a password.
-func (c *checker) databaseURL(url string, at place) string {
-	if strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://") {
-		return url
+func (c *checker) databaseURL(text string, at place) string {
+	if strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://") {
+		return text
 	}
-	file, ok := strings.CutPrefix(url, "duckdb:")
+	if strings.HasPrefix(text, mysqlScheme) {
+		if parsed, err := url.Parse(text); err != nil || parsed.Host == "" || mysqlDatabase(text) == "" {
+			at.problem("url must be mysql://user@host:port/database")
+		}
+		return text
+	}
+	file, ok := strings.CutPrefix(text, "duckdb:")
 	if !ok {
-		at.problem("url must begin with postgres:// or duckdb:")
-		return url
+		at.problem("url must begin with postgres://, mysql:// or duckdb:")
+		return text
 	}
 	if file == "" {
-		return url
+		return text
 	}
 	return "duckdb:" + c.resolve(file)
+}
+
+// mysqlDatabase is the database that a mysql:// URL names, in which tables lie whose schema a policy does not give.
+func mysqlDatabase(text string) string {
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(parsed.Path, "/")
 }
 
 // stores checks the sandbox and the ledger.

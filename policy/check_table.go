@@ -62,6 +62,9 @@ func (c *checker) source(t *Table, f *tableT, at place) {
 		text, here = t.Name, at.key("name")
 	}
 	if isSelect(text) {
+		if f.Trusted && c.policy.Backend.MySQL() {
+			here.problem("source is a SELECT that is trusted, which nobody runs on MySQL: create a view of it there, and name that")
+		}
 		view(t, f, here, at)
 		return
 	}
@@ -69,8 +72,11 @@ func (c *checker) source(t *Table, f *tableT, at place) {
 		at.name("trusted").problem("trusted is for a SELECT as source, and this one names a table")
 	}
 	t.Source = Source{Schema: "public", Name: text}
-	if c.embedded() {
+	switch {
+	case c.embedded():
 		t.Source.Schema = "main"
+	case c.policy.Backend.MySQL():
+		t.Source.Schema = mysqlDatabase(c.policy.Backend.URL)
 	}
 	schema, name, qualified := strings.Cut(text, ".")
 	if qualified {
@@ -98,8 +104,8 @@ func (c *checker) relation(t *Table, at place) {
 		return
 	}
 	key := t.Source.Schema + "\x00" + t.Source.Name
-	if c.embedded() {
-		key = strings.ToLower(key) // as DuckDB compares names
+	if c.policy.Backend.Folds() {
+		key = strings.ToLower(key)
 	}
 	if t.File != "" {
 		key = t.File

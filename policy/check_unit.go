@@ -92,7 +92,7 @@ func (c *checker) samePath(a, b *Table) bool {
 
 // sameName compares names as the database does.
 func (c *checker) sameName(a, b string) bool {
-	return a == b || c.embedded() && strings.EqualFold(a, b)
+	return a == b || c.policy.Backend.Folds() && strings.EqualFold(a, b)
 }
 
 // pathText is how a table's rows name their unit.

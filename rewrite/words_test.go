@@ -112,7 +112,7 @@ func TestOnlyWordsTellEnginesApart(t *testing.T) {
 
 // TestTablesAreWhole: an engine has all words, but for a limit that it does not have.
 func TestTablesAreWhole(t *testing.T) {
-	for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB, third} {
+	for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB, dialect.MySQL, third} {
 		v := reflect.ValueOf(*d.Words)
 		for i := range v.NumField() {
 			name, field := v.Type().Field(i).Name, v.Field(i)

@@ -87,7 +87,7 @@ func relation(p *policy.Policy, t *policy.Table) string {
 		return "file " + t.File
 	}
 	name := t.Source.Schema + "." + t.Source.Name
-	if strings.HasPrefix(p.Backend.URL, "duckdb:") {
+	if p.Backend.Folds() {
 		return strings.ToLower(name)
 	}
 	return name

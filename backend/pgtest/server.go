@@ -21,7 +21,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/dpproxy/dpproxy/internal/memory"
+	"github.com/dpproxy/dpproxy/internal/daemon"
 )
 
 // ErrNoBinaries says that no PostgreSQL server is installed.
@@ -76,7 +76,7 @@ func launch(initialise func(*Server, string, *syscall.Credential) error, setting
 	if err != nil {
 		return nil, err
 	}
-	owner, err := serverUser()
+	owner, err := daemon.Owner("postgres", "nobody")
 	if err != nil {
 		return nil, err
 	}
@@ -100,13 +100,10 @@ func launch(initialise func(*Server, string, *syscall.Credential) error, setting
 
 // directory makes a directory for a server.
 func directory() (dir string, remove func() error, err error) {
-	if dir, remove, err = memory.New(); err == nil {
-		return dir, remove, nil
-	}
-	if dir, err = os.MkdirTemp("", "dpproxy-pgtest-"); err != nil {
+	if dir, remove, err = daemon.Directory("dpproxy-pgtest-"); err != nil {
 		return "", nil, fmt.Errorf("pgtest: %w", err)
 	}
-	return dir, func() error { return os.RemoveAll(dir) }, nil
+	return dir, remove, nil
 }
 
 // initialise makes the data directory: a copy of one that initdb has made, if this binary has one.
@@ -129,10 +126,7 @@ func (s *Server) initialise(bin string, owner *syscall.Credential) error {
 
 // own gives a directory to the user that the server runs as.
 func own(dir string, owner *syscall.Credential) error {
-	if owner == nil {
-		return nil
-	}
-	if err := os.Chown(dir, int(owner.Uid), int(owner.Gid)); err != nil {
+	if err := daemon.Own(dir, owner); err != nil {
 		return fmt.Errorf("pgtest: %w", err)
 	}
 	return nil
@@ -146,7 +140,7 @@ func (s *Server) initdb(bin string, owner *syscall.Credential) error {
 func (s *Server) fill(bin string, owner *syscall.Credential, program string, args ...string) error {
 	cmd := exec.Command(filepath.Join(bin, program), args...)
 	cmd.Dir = s.dir
-	cmd.SysProcAttr = processAttr(owner)
+	cmd.SysProcAttr = daemon.Attr(owner, syscall.SIGINT)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgtest: %s: %w\n%s", program, err, out)
 	}
@@ -155,9 +149,9 @@ func (s *Server) fill(bin string, owner *syscall.Credential, program string, arg
 
 // run starts the server's process on a free port and waits until it answers.
 func (s *Server) run(bin string, owner *syscall.Credential, settings []string) error {
-	port, err := freePort()
+	port, err := daemon.FreePort()
 	if err != nil {
-		return err
+		return fmt.Errorf("pgtest: %w", err)
 	}
 	s.port = port
 	args := []string{"-D", s.data(), "-k", s.dir}
@@ -173,9 +167,9 @@ func (s *Server) run(bin string, owner *syscall.Credential, settings []string) e
 	s.cmd = exec.Command(filepath.Join(bin, "postgres"), args...)
 	s.cmd.Dir = s.dir
 	s.cmd.Stdout, s.cmd.Stderr = log, log
-	s.cmd.SysProcAttr = processAttr(owner)
+	s.cmd.SysProcAttr = daemon.Attr(owner, syscall.SIGINT)
 	s.exited = make(chan struct{})
-	if err := startTied(s.cmd, s.exited); err != nil {
+	if err := daemon.StartTied(s.cmd, s.exited); err != nil {
 		return fmt.Errorf("pgtest: %w", err)
 	}
 	if err := s.await(); err != nil {
@@ -259,12 +253,3 @@ func (s *Server) SocketDir() string { return s.dir }
 func (s *Server) Log() string { return filepath.Join(s.dir, "server.log") }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("pgtest: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}

@@ -19,29 +19,33 @@ import (
 
 // initFlags are what the owner says beside the schema.
 type initFlags struct {
-	tables     []string
-	all        bool
-	schemas    []string
-	readPublic bool
-	out        string
+	tables      []string
+	all         bool
+	schemas     []string
+	schemaGiven bool
+	readPublic  bool
+	out         string
 	draft.Options
 }
 
 func initCommand() *cobra.Command {
 	var f initFlags
 	cmd := &cobra.Command{
-		Use:   "init postgres://…/prod --all",
+		Use:   "init postgres://…/prod|mysql://…/prod --all",
 		Short: "Write a first policy from a database's schema, with comments (never from private rows)",
 		Long: `Reads the names, types, constraints and comments of tables, and writes a policy: whom the budget protects, how the rows of
 each table lead to them, which tables are public, which columns no analyst should see, and the values of the others. What
 only you can know is marked EDIT. No row is read, unless --read-public: then the keys of the tables that become public.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return runInit(cmd, args[0], f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.schemaGiven = cmd.Flags().Changed("schema")
+			return runInit(cmd, args[0], f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.tables, "table", nil, "a table, schema.name or name; may be repeated")
 	flags.BoolVar(&f.all, "all", false, "all tables of the schema")
-	flags.StringArrayVar(&f.schemas, "schema", []string{"public"}, "with --all: the schema; may be repeated")
+	flags.StringArrayVar(&f.schemas, "schema", []string{"public"}, "with --all: the schema, of MySQL the database, by default the URL's; may be repeated")
 	flags.StringVar(&f.Unit, "unit", "", "table.column that names whom the budget protects, where the schema does not tell")
 	flags.StringVar(&f.From, "from", "", "first date of columns of dates, such as 2020-01-01")
 	flags.StringVar(&f.Until, "until", "", "last date of columns of dates")
@@ -60,7 +64,7 @@ func runInit(cmd *cobra.Command, database string, f initFlags) error {
 	case (f.From == "") != (f.Until == ""), f.From != "" && f.From >= f.Until:
 		return exitCode{2, errors.New("--from and --until go together, the earlier one first: --from 2020-01-01 --until 2029-12-31")}
 	case strings.HasPrefix(database, "duckdb:"):
-		return exitCode{2, errors.New("init reads the schema of a PostgreSQL database; for DuckDB, CSV and Parquet begin with the policy that dpproxy demo writes, and docs/policy.md")}
+		return exitCode{2, errors.New("init reads the schema of a PostgreSQL, MySQL or MariaDB database; for DuckDB, CSV and Parquet begin with the policy that dpproxy demo writes, and docs/policy.md")}
 	}
 	made, err := firstPolicy(cmd.Context(), database, f)
 	var doubt draft.Doubt
@@ -99,6 +103,9 @@ func writeNew(stdout io.Writer, path, text string) error {
 
 // firstPolicy reads the catalog and drafts a policy.
 func firstPolicy(ctx context.Context, database string, f initFlags) (*draft.Draft, error) {
+	if strings.HasPrefix(database, "mysql://") {
+		return firstMySQLPolicy(ctx, database, f)
+	}
 	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)

@@ -41,6 +41,9 @@ func prepare(out io.Writer, p *policy.Policy, tables []string) error {
 	if strings.HasPrefix(p.Backend.URL, "duckdb:") {
 		return exitCode{2, errors.New("prepare is for PostgreSQL: a table of DuckDB is made with its constraints, UNIQUE (unit, rank) among them")}
 	}
+	if p.Backend.MySQL() {
+		return exitCode{2, errors.New("prepare is for PostgreSQL: a snapshot of MySQL numbers each unit's rows itself")}
+	}
 	found, written := map[string]bool{}, 0
 	for _, d := range p.Datasets {
 		for _, t := range d.Tables {

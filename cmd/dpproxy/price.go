@@ -174,7 +174,10 @@ func (o pricing) pricer(ctx context.Context, p *policy.Policy, log *slog.Logger)
 	if b.Lifetime != nil {
 		pricer.Balance.LifeLimit = b.Lifetime.Cost
 	}
-	if strings.HasPrefix(p.Backend.URL, "duckdb") {
+	switch {
+	case p.Backend.Snapshot != nil:
+		pricer.Private = dialect.Snapshot
+	case strings.HasPrefix(p.Backend.URL, "duckdb"):
 		pricer.Private = dialect.DuckDB
 	}
 	if !o.fresh {

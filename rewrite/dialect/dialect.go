@@ -29,6 +29,7 @@ var (
 	PostgreSQL = Dialect{&postgres}
 	DuckDB     = Dialect{&duckdb}
 	Snapshot   = Dialect{&snapshot} // DuckDB over tables that a snapshot has made ready
+	MySQL      = Dialect{&mysql}    // DuckDB over tables that were read from MySQL
 )
 
 // Words is how an engine writes what measures say. A phrase holds %1, %2, … where its parts stand. Types go by PostgreSQL's short

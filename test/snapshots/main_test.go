@@ -6,7 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/backend/mariadbtest"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-func TestMain(m *testing.M) { os.Exit(kit.Main(m, nil)) }
+func TestMain(m *testing.M) { os.Exit(mariadbtest.Main(kit.Main(m, nil))) }

@@ -12,6 +12,7 @@ type Options struct {
 	URL         string                                  // of the database, without a password
 	Unit        string                                  // table.column; "": the likeliest
 	From, Until string                                  // dates that columns of dates may have; "": unknown
+	Copied      bool                                    // the backend's tables are copied: a snapshot is needed, and no SELECT can be a source
 	Named       bool                                    // the tables were named one by one: each gets its place, though nothing leads to it
 	Keys        func(t *Table, c *Column) (Keys, error) // reads a public table's keys; nil: no row is read
 }
@@ -80,6 +81,14 @@ func (d *drafter) keys(r reference) (Keys, error) {
 	return d.options.Keys(r.to, r.to.column(r.key))
 }
 
+// backend is where the rows are.
+func (d *drafter) backend() string {
+	if d.options.Copied {
+		return fmt.Sprintf("  url: %s     # an account that may only SELECT; its password in ${NAME}\n  snapshot: {dir: snapshots, every: 6h}   # EDIT: when the tables are copied\n", quote(d.options.URL))
+	}
+	return fmt.Sprintf("  url: %s     # a role that may only SELECT; its password in ${NAME} or ~/.pgpass\n", quote(d.options.URL))
+}
+
 // head is everything above the tables.
 func (d *drafter) head() {
 	typ := ""
@@ -91,14 +100,13 @@ version: 1
 server:
   listen: 127.0.0.1:6432          # TLS is required on any other than a loopback address
 backend:
-  url: %s     # a role that may only SELECT; its password in ${NAME} or ~/.pgpass
-ledger:
+%sledger:
   url: sqlite:dpproxy.ledger
 users: []                         # dpproxy user add NAME --policy this-file
 datasets:
   - id: %s
     unit: {name: %s, key: %s%s}   # EDIT: whom the budget protects. %s
-`, quote(d.options.URL), quote(d.options.Dataset), d.unitName(), quote(d.unitKey()), typ, capital(d.unit.Why))
+`, d.backend(), quote(d.options.Dataset), d.unitName(), quote(d.unitKey()), typ, capital(d.unit.Why))
 	for _, c := range d.made.Others[:min(len(d.made.Others), 3)] {
 		fmt.Fprintf(&d.out, "    # or --unit %s: %s\n", c.Name(), c.Why)
 	}
@@ -126,6 +134,9 @@ func (d *drafter) tables() {
 			case r == lookup:
 				d.made.Public++
 				d.public(p)
+			case r == backward && d.options.Copied:
+				d.made.LeftOut++
+				fmt.Fprintf(&d.out, "      # %s.%s is left out: %s; a view that joins them could be listed\n", p.table.Schema, p.table.Name, p.why)
 			case r == leftOut && !d.options.Named:
 				d.made.LeftOut++
 				fmt.Fprintf(&d.out, "      # %s.%s is left out: %s\n", p.table.Schema, p.table.Name, p.why)

@@ -1,0 +1,459 @@
+package backend
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duckdb/duckdb-go/v2"
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// mysqlSource is a MySQL or MariaDB database, of which snapshots are made (docs/adr/0092). No measure is ever sent to it: the declared
+// columns of its private tables are read, cell by cell (mysql_cells.go), into DuckDB tables of the same names in a file that is
+// thrown away, where the extractions run that make a snapshot of them.
+//
+//	SELECT t.`person_id`, LEFT(t.`ward`, 7) FROM `shop`.`visits` AS t     in MySQL, for the extraction of
+//	SELECT … FROM "private"."shop"."visits" AS t                         in DuckDB
+//
+// Claim. What is read is the rows of one moment, under a schema that did not change between then and the end. Proof. InnoDB's
+// consistent snapshot holds for all its tables, and others are refused. A definition is not in it: a key that was added a moment
+// later says nothing of the snapshot's rows. So a first connection, the guard, opens a transaction and looks at each table, whose definition
+// nobody can change until that transaction ends (a metadata lock); only then the second begins its snapshot and locks the same tables; the
+// schema is held against what was inspected after that, and the guard is asked whether it is still there.
+type mysqlSource struct {
+	config *mysql.Config
+	weak   bool
+	log    *slog.Logger
+
+	mu   sync.Mutex
+	seen mysqlSeen // what Inspect saw last of each relation, for whichever policy
+}
+
+// mysqlSeen is what the catalog says of tables.
+type mysqlSeen struct {
+	shape shape
+	keys  map[place]bool // the columns of primary keys
+}
+
+var _ source = (*mysqlSource)(nil)
+
+func openMySQL(ctx context.Context, p *policy.Policy, log *slog.Logger) (*mysqlSource, error) {
+	config, weak, err := mysqlConfig(p.Backend.URL)
+	if err != nil {
+		return nil, err
+	}
+	s := &mysqlSource{config: config, weak: weak, log: log, seen: mysqlSeen{shape{}, map[place]bool{}}}
+	return s, s.beside(ctx, func(*mysqlConn) error { return nil })
+}
+
+// Dialect is described at source.
+func (s *mysqlSource) Dialect() dialect.Dialect { return dialect.MySQL }
+
+// Close is described at source: nothing stays open.
+func (s *mysqlSource) Close() error { return nil }
+
+// identity is described at source.
+func (s *mysqlSource) identity() string {
+	return fmt.Sprintf("mysql %q %q %q", s.config.Net, s.config.Addr, s.config.DBName)
+}
+
+// mysqlAside bounds what is asked beside copies.
+const mysqlAside = time.Minute
+
+// beside runs do on a connection of its own. Its error holds no text of the server's.
+func (s *mysqlSource) beside(ctx context.Context, do func(*mysqlConn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, mysqlAside)
+	defer cancel()
+	c, err := connectMySQL(ctx, s.config, mysqlAside)
+	if err == nil {
+		defer c.Close()
+		err = do(c)
+	}
+	if err == nil || errors.Is(err, errFlavor) {
+		return err
+	}
+	s.log.Warn("the private database does not answer", "cause", cause(err))
+	return ErrUnavailable
+}
+
+// ReadPublic is described at Backend. The rows go the way of private ones, so that their values mean the same.
+func (s *mysqlSource) ReadPublic(ctx context.Context, t *policy.Table) (rows privacy.Released[[][]policy.Value], err error) {
+	engine, err := startInstance(ctx, os.TempDir())
+	if err != nil {
+		return rows, err
+	}
+	defer engine.Close()
+	err = s.within(ctx, []*policy.Table{t}, false, func(r *mysqlReading) error {
+		into := &maker{instance: engine, log: s.log}
+		if err := into.exec(ctx, "ATTACH ':memory:' AS "+dialect.Catalog); err != nil {
+			return err
+		}
+		return r.bring(ctx, into, t, true, nil, t.MaxRows+1)
+	})
+	if err != nil {
+		return rows, err
+	}
+	return copyTable(t, dialect.MySQL, func(text string, add func([]*string) error) error { return engine.eachRow(ctx, text, add) })
+}
+
+// consistent is described at source.
+func (s *mysqlSource) consistent(ctx context.Context, into *maker, do func(reading) error) error {
+	var tables []*policy.Table
+	for _, e := range into.list {
+		for t := e.Table; t != nil; t = nextOf(t) {
+			if !slices.Contains(tables, t) {
+				tables = append(tables, t)
+			}
+		}
+	}
+	err := into.exec(ctx, attach(filepath.Join(into.directory, "read"+fileEnd), dialect.Catalog, rand.Text(), false)) // by a key that nobody keeps
+	if err != nil {
+		return err
+	}
+	if err := s.within(ctx, tables, true, func(r *mysqlReading) error { return do(r) }); err != nil {
+		return err
+	}
+	return into.exec(ctx, "DETACH "+dialect.Catalog)
+}
+
+// nextOf is the table through which a table's units are found; nil: its rows name them.
+func nextOf(t *policy.Table) *policy.Table {
+	if t.Via == nil {
+		return nil
+	}
+	return t.Via.Table
+}
+
+// within runs do over rows of one moment, of tables whose schema, with pinned, is that which Inspect saw. Its error is do's, one of
+// this package, or says a cause without the server's text.
+func (s *mysqlSource) within(ctx context.Context, tables []*policy.Table, pinned bool, do func(*mysqlReading) error) error {
+	limit := longestCopy
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = time.Until(deadline) + time.Minute // ctx ends it sooner, and the server is told
+	}
+	guard, err := connectMySQL(ctx, s.config, limit)
+	if err != nil {
+		s.log.Warn("the private database does not answer", "cause", cause(err))
+		return ErrUnavailable
+	}
+	defer guard.Close()
+	reader, err := connectMySQL(ctx, s.config, limit)
+	if err != nil {
+		s.log.Warn("the private database does not answer", "cause", cause(err))
+		return ErrUnavailable
+	}
+	defer reader.Close()
+	defer func() {
+		if ctx.Err() != nil { // who left ends what the server still does for it
+			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+			defer cancel()
+			_ = s.kill(late, reader.id)
+		}
+	}()
+	r := &mysqlReading{mysqlConn: reader, source: s}
+	err = r.begin(ctx, guard, tables, pinned)
+	if err == nil {
+		err = do(r)
+	}
+	var server *mysql.MySQLError
+	switch {
+	case errors.As(err, &server) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, errResult):
+		return fmt.Errorf("the tables cannot be read (%s)", cause(err))
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// kill ends another connection of the same account.
+func (s *mysqlSource) kill(ctx context.Context, id string) error {
+	c, err := connectMySQL(ctx, s.config, readyTimeout)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.exec(ctx, "KILL CONNECTION "+id)
+}
+
+// mysqlReading is a transaction with one snapshot.
+type mysqlReading struct {
+	*mysqlConn
+	source *mysqlSource
+	shape  shape
+	keys   map[place]bool
+}
+
+// begin is described at mysqlSource.
+func (r *mysqlReading) begin(ctx context.Context, guard *mysqlConn, tables []*policy.Table, pinned bool) error {
+	var looks []string
+	for _, t := range tables {
+		looks = append(looks, "SELECT 1 FROM "+relationMySQL(t)+" LIMIT 0")
+	}
+	lock := func(c *mysqlConn, begin string) error {
+		if err := c.exec(ctx, begin); err != nil {
+			return err
+		}
+		for _, look := range looks {
+			if _, err := c.texts(ctx, look); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := lock(guard, "START TRANSACTION READ ONLY"); err != nil {
+		return err
+	}
+	if err := lock(r.mysqlConn, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
+		return err
+	}
+	seen := map[*policy.Dataset]bool{}
+	r.shape, r.keys = shape{}, map[place]bool{}
+	for _, t := range tables {
+		if d := t.Dataset; !seen[d] {
+			seen[d] = true
+			if err := r.unchanged(ctx, d, pinned); err != nil {
+				return err
+			}
+		}
+	}
+	held, err := guard.texts(ctx, "SELECT connection_id()")
+	if err != nil || len(held) != 1 || held[0][0] != guard.id {
+		return errors.Join(err, errResult)
+	}
+	return nil
+}
+
+// unchanged looks at a dataset's schema again.
+func (r *mysqlReading) unchanged(ctx context.Context, d *policy.Dataset, pinned bool) error {
+	have, err := r.look(ctx, d)
+	if err != nil {
+		return err
+	}
+	if pinned && (r.source.differs(have) || unfit(d, have)) {
+		return ErrDrift
+	}
+	maps.Copy(r.shape, have.shape)
+	maps.Copy(r.keys, have.keys)
+	return nil
+}
+
+// pin notes what Inspect saw, in the place of what it saw before of these relations.
+func (s *mysqlSource) pin(have mysqlSeen) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at := range have.shape {
+		maps.DeleteFunc(s.seen.keys, func(k place, _ bool) bool { return k.schema == at.schema && k.table == at.table })
+	}
+	maps.Copy(s.seen.shape, have.shape)
+	maps.Copy(s.seen.keys, have.keys)
+}
+
+// differs tells whether something is not as Inspect saw it.
+func (s *mysqlSource) differs(have mysqlSeen) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	read := map[place]bool{}
+	for at, c := range have.shape {
+		if seen, ok := s.seen.shape[at]; !ok || seen != c {
+			return true
+		}
+		read[place{at.schema, at.table, ""}] = true
+	}
+	keys := maps.Clone(s.seen.keys)
+	maps.DeleteFunc(keys, func(k place, _ bool) bool { return !read[place{k.schema, k.table, ""}] })
+	return !maps.Equal(keys, have.keys)
+}
+
+// unfit tells whether check would refuse a dataset's tables as they are. What Inspect saw last may have been for another policy, which
+// was refused.
+func unfit(d *policy.Dataset, have mysqlSeen) bool {
+	list := keysOfMySQL(d, have.shape)
+	for _, t := range d.Tables {
+		if t.View.Text == "" {
+			list = append(list, tableFindingsMySQL(t, have)...)
+		}
+	}
+	return fatal(list)
+}
+
+// proven is described at reading. A primary key alone is believed: InnoDB keeps its rows by it. Other unique keys are not checked
+// where a session has switched that off (unique_checks), and what such sessions leave is not to be seen.
+func (r *mysqlReading) proven(_ context.Context, needs []rewrite.Unique) (bool, error) {
+	return !slices.ContainsFunc(needs, func(u rewrite.Unique) bool { return !provenMySQL(r.shape, r.keys, u) }), nil
+}
+
+func provenMySQL(have shape, keys map[place]bool, u rewrite.Unique) bool {
+	columns := []string{}
+	for _, c := range u.Columns {
+		columns = append(columns, strings.ToLower(c))
+	}
+	if u.Nullable && u.Table.UnitColumn != "" { // rows are joined within a unit
+		columns = append(columns, strings.ToLower(u.Table.UnitColumn))
+	}
+	any := false
+	for at := range keys {
+		if at.schema == u.Table.Source.Schema && at.table == u.Table.Source.Name {
+			if !slices.Contains(columns, at.column) {
+				return false
+			}
+			any = true
+		}
+	}
+	whole := u.Whole == "" || strings.HasPrefix(mysqlKeyClass(have[place{u.Table.Source.Schema, u.Table.Source.Name, u.Whole}].mysql), "whole")
+	return any && whole && u.Table.View.Text == ""
+}
+
+// rows is described at reading.
+func (r *mysqlReading) rows(ctx context.Context, e rewrite.Extraction, into *staged) error {
+	keys := map[*policy.Table][]string{}
+	for t := e.Table; t != nil; t = nextOf(t) {
+		if t == e.Table {
+			keys[t] = keyColumns(t)
+		}
+		if t.UnitColumn != "" {
+			keys[t] = append(keys[t], t.UnitColumn)
+		}
+		if t.Via != nil {
+			keys[t], keys[t.Via.Table] = append(keys[t], t.Via.Column), append(keys[t.Via.Table], t.Via.Key)
+		}
+	}
+	for t := e.Table; t != nil; t = nextOf(t) {
+		if err := r.bring(ctx, into.maker, t, t == e.Table, keys[t], 0); err != nil {
+			return err
+		}
+	}
+	_, err := into.db.ExecContext(ctx, "INSERT INTO staged.main."+into.name+" "+e.SQL(), e.Args()...)
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), into.failed(err))
+	}
+	for t := e.Table; t != nil; t = nextOf(t) {
+		if err := into.exec(ctx, "DROP TABLE "+relationDuck(t)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func relationMySQL(t *policy.Table) string {
+	return quoteMySQL(t.Source.Schema) + "." + quoteMySQL(t.Source.Name)
+}
+
+func relationDuck(t *policy.Table) string {
+	return dialect.Catalog + "." + dialect.QuoteName(t.Source.Schema) + "." + dialect.QuoteName(t.Source.Name)
+}
+
+// columns plans how a table is read: its keys, and the columns that the policy shows, if it is not read for the keys alone.
+func (r *mysqlReading) columns(t *policy.Table, visible bool, keys []string) (list []mysqlColumn, err error) {
+	uses := map[string][]*policy.Column{}
+	var order []string
+	use := func(name string, c *policy.Column) {
+		if i := slices.IndexFunc(order, func(o string) bool { return strings.EqualFold(o, name) }); i < 0 {
+			order = append(order, name)
+		} else {
+			name = order[i]
+		}
+		if c != nil {
+			uses[name] = append(uses[name], c)
+		}
+	}
+	for _, c := range t.Columns {
+		if visible && len(c.Product) == 0 {
+			use(c.Source, c)
+		}
+	}
+	for _, k := range keys {
+		use(k, nil)
+	}
+	for _, name := range order {
+		at, ok := r.shape[place{t.Source.Schema, t.Source.Name, name}]
+		if !ok {
+			return nil, ErrDrift
+		}
+		key := slices.ContainsFunc(keys, func(k string) bool { return strings.EqualFold(k, name) })
+		c, err := mysqlColumnOf(name, at.mysql, uses[name], key, rewrite.WholeKey(t, name) || name == t.RowRank)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// errPacket says that a row might be more than the server sends.
+var errPacket = errors.New("the private database's max_allowed_packet is less than a row of the policy's columns may take: raise it")
+
+// bring reads a table into a DuckDB table of its name; most, if not 0, bounds the rows.
+func (r *mysqlReading) bring(ctx context.Context, into *maker, t *policy.Table, visible bool, keys []string, most int) error {
+	list, err := r.columns(t, visible, keys)
+	if err != nil {
+		return err
+	}
+	var items, fields []string
+	bytes := 64
+	for _, c := range list {
+		items, fields = append(items, c.item), append(fields, dialect.QuoteName(c.name)+" "+c.kind)
+		bytes += c.most
+	}
+	if len(list) == 0 {
+		items, fields = []string{"1"}, []string{"one BIGINT"}
+		list = []mysqlColumn{{value: wholeCell}}
+	}
+	packet, err := r.texts(ctx, "SELECT @@max_allowed_packet < "+fmt.Sprint(bytes))
+	if err != nil || len(packet) != 1 || packet[0][0] != "0" {
+		return cmp.Or(err, errPacket)
+	}
+	err = into.exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+dialect.Catalog+"."+dialect.QuoteName(t.Source.Schema),
+		"CREATE TABLE "+relationDuck(t)+" ("+strings.Join(fields, ", ")+")")
+	if err != nil {
+		return err
+	}
+	conn, err := into.db.Conn(ctx)
+	if err != nil {
+		return errMaking
+	}
+	defer conn.Close()
+	text := "SELECT " + strings.Join(items, ", ") + " FROM " + relationMySQL(t) + " AS t"
+	if most > 0 {
+		text += " LIMIT " + fmt.Sprint(most)
+	}
+	return conn.Raw(func(inner any) error {
+		add, err := duckdb.NewAppender(inner.(driver.Conn), dialect.Catalog, t.Source.Schema, t.Source.Name)
+		if err != nil {
+			return errMaking
+		}
+		row := make([]driver.Value, len(list))
+		err = r.each(ctx, text, nil, func(values []driver.Value) error {
+			if len(values) != len(row) {
+				return errResult
+			}
+			for i, v := range values {
+				row[i] = list[i].value(v)
+			}
+			if add.AppendRow(row...) != nil {
+				return errMaking
+			}
+			return nil
+		})
+		if closed := add.Close(); err == nil && closed != nil {
+			err = errMaking
+		}
+		return err
+	})
+}

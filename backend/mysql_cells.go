@@ -1,0 +1,365 @@
+package backend
+
+import (
+	"database/sql/driver"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// A cell of MySQL's becomes a value of the type that the policy declares, here and not in SQL, so that each has one meaning and none
+// fails: what is no value of the type is NULL. Of `SELECT t.born, LEFT(t.name, 7) FROM shop.people AS t` the cell 0000-00-00 is NULL,
+// 2021-02-31 is NULL, and of a name so many characters come as tell it from all declared ones.
+//
+// Claim. The value is a function of the cell and of the schema alone, total, and for keys one to one: two keys are one text here if and
+// only if MySQL takes them for equal. Proof of the last, by type: whole numbers of 64 bits are taken as int64, those without a sign
+// modulo 2^64; decimals of one scale have one text each; texts are in a _bin collation, which compares code points, with blanks at the
+// end left out where it pads them, and are encoded one to one; bytes are written in hexadecimal digits; moments, and numbers of bits, have one form for each
+// precision, and labels of one ENUM differ. Keys of other types are refused (mysqlKeyClass), and so is comparing two of different classes.
+
+// mysqlColumn is a column of a relation as it is read.
+type mysqlColumn struct {
+	name  string // as the policy writes it
+	kind  string // DuckDB's type of its values
+	item  string // what is selected
+	most  int    // bytes that a cell has in a row
+	value func(driver.Value) driver.Value
+}
+
+// longestMySQLKey is the most characters that the type of a key that is a text may allow.
+const longestMySQLKey = 4096
+
+// mysqlColumnOf plans how a column is read for those that the policy makes of it, and as a key.
+func mysqlColumnOf(name string, at mysqlShape, columns []*policy.Column, key, whole bool) (mysqlColumn, error) {
+	c := mysqlColumn{name: name, item: "t." + quoteMySQL(name), most: 64}
+	switch {
+	case len(columns) > 0 && columns[0].Table.Public: // one row of those may be as long as it likes, and a value of another type is told of
+		c.kind, c.value = "VARCHAR", publicCell(columns[0].Type)
+	case key && whole:
+		c.kind, c.value = "BIGINT", wholeKey
+	case key:
+		c.kind, c.value, c.most = "VARCHAR", textKey(at), 4*longestMySQLKey+64
+	default:
+		kind := ""
+		for _, column := range columns {
+			own, err := rewrite.ColumnType(column, dialect.MySQL)
+			if err != nil {
+				return c, err
+			}
+			if kind != "" && own != kind { // two tables show it as two types: each reads the text
+				own = "VARCHAR"
+			}
+			kind = own
+		}
+		c.kind, c.value = kind, valueOf(kind, at)
+		if kind == "VARCHAR" && at.textual() {
+			n := mostCharacters(columns)
+			c.item, c.most = fmt.Sprintf("LEFT(t.%s, %d)", quoteMySQL(name), n), 4*n+64
+		}
+	}
+	return c, nil
+}
+
+// mostCharacters is how many of a text's tell it from every other that some column does not take for the same.
+func mostCharacters(columns []*policy.Column) int {
+	most := 64 // of a text that is read as a number or a moment
+	for _, c := range columns {
+		if c.Open != nil || c.Domain == nil {
+			most = max(most, policy.MostKeyLength)
+			continue
+		}
+		for _, v := range c.Domain.Values {
+			most = max(most, utf8.RuneCountInString(v))
+		}
+	}
+	return most + 1
+}
+
+// valueOf makes a value of DuckDB's type of a cell.
+func valueOf(kind string, at mysqlShape) func(driver.Value) driver.Value {
+	var width, scale int32
+	if _, err := fmt.Sscanf(kind, "DECIMAL(%d,%d)", &width, &scale); err == nil {
+		return func(v driver.Value) driver.Value { return decimalCell(v, width, scale) }
+	}
+	switch kind {
+	case "BIGINT":
+		return wholeCell
+	case "FLOAT", "DOUBLE":
+		return floatCell(kind)
+	case "BOOLEAN":
+		return boolCell
+	case "DATE", "TIMESTAMP", "TIMESTAMPTZ":
+		return momentCell
+	case "UUID":
+		return uuidCell
+	}
+	return textCell
+}
+
+// wholeCell is a whole number; one beyond int64 is the nearest, which lies beyond a domain's end as it does.
+func wholeCell(v driver.Value) driver.Value {
+	text, ok := cellText(v)
+	if !ok {
+		return nil
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	if _, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return int64(math.MaxInt64)
+	}
+	return nil
+}
+
+// wholeKey is a whole number that is a key. Those beyond int64 are below 0: keys are compared for equality alone.
+func wholeKey(v driver.Value) driver.Value {
+	text, ok := cellText(v)
+	if !ok {
+		return nil
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return int64(n)
+	}
+	return nil
+}
+
+func floatCell(kind string) func(driver.Value) driver.Value {
+	return func(v driver.Value) driver.Value {
+		var f float64
+		switch v := v.(type) {
+		case float32:
+			f = float64(v)
+		case float64:
+			f = v
+		default:
+			return nil
+		}
+		if kind == "FLOAT" {
+			return float32(f)
+		}
+		return f
+	}
+}
+
+// boolCell is true of every number but 0, as in MySQL's conditions.
+func boolCell(v driver.Value) driver.Value {
+	switch v := v.(type) {
+	case int64:
+		return v != 0
+	case []byte: // of BIT
+		return slices.ContainsFunc(v, func(b byte) bool { return b != 0 })
+	}
+	return nil
+}
+
+// decimalCell is a decimal of so many digits, scale of them after the point, of which MySQL has no more than that (Inspect sees to
+// it). One with more digits before the point is the nearest.
+func decimalCell(v driver.Value, width, scale int32) driver.Value {
+	text, ok := cellText(v)
+	if !ok {
+		return nil
+	}
+	digits, negative := strings.CutPrefix(strings.TrimPrefix(text, "+"), "-")
+	before, after, _ := strings.Cut(digits, ".")
+	if len(after) > int(scale) || len(before) > 100 {
+		return nil
+	}
+	n, ok := new(big.Int).SetString(before+after+strings.Repeat("0", int(scale)-len(after)), 10)
+	if !ok || n.Sign() < 0 {
+		return nil
+	}
+	most := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(width)), nil)
+	if n.Cmp(most) >= 0 {
+		n.Sub(most, big.NewInt(1))
+	}
+	if negative {
+		n.Neg(n)
+	}
+	if width <= 18 {
+		return n.Int64() // as DuckDB holds it
+	}
+	return n
+}
+
+// momentCell is a date or a moment, of what MySQL writes: 2024-02-29, 2024-02-29 13:59:59.5. It may write what is none: 0000-00-00,
+// 2024-00-10, and where a mode allowed it 2024-02-31.
+func momentCell(v driver.Value) driver.Value {
+	text, ok := cellText(v)
+	if !ok || len(text) < len(time.DateOnly) || len(text) > len("2024-02-29 13:59:59.000000") {
+		return nil
+	}
+	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04:05.999999"} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at
+		}
+	}
+	return nil
+}
+
+// publicCell is the text of a value of a public table, as publicValue reads it. What MySQL writes for no date is NULL.
+func publicCell(t policy.Type) func(driver.Value) driver.Value {
+	return func(v driver.Value) driver.Value {
+		text := textCell(v)
+		switch {
+		case t == policy.Bool && boolCell(v) != nil:
+			return strconv.FormatBool(boolCell(v).(bool))
+		case (t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ) && strings.HasPrefix(fmt.Sprint(text), "0000-00-00"):
+			return nil
+		case t == policy.TimestampTZ && text != nil:
+			return text.(string) + "+00"
+		case t == policy.UUID:
+			if id, ok := uuidCell(v).(duckdb.UUID); ok {
+				return id.String()
+			}
+		}
+		return text
+	}
+}
+
+// uuidCell is a UUID, of its text or of 16 bytes.
+func uuidCell(v driver.Value) driver.Value {
+	raw, ok := v.([]byte)
+	if !ok {
+		return nil
+	}
+	if len(raw) != 16 {
+		text := string(raw)
+		if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
+			return nil
+		}
+		var err error
+		if raw, err = hex.DecodeString(strings.ReplaceAll(text, "-", "")); err != nil || len(raw) != 16 {
+			return nil
+		}
+	}
+	return duckdb.UUID(raw)
+}
+
+// textCell is a text. Bytes that are no UTF-8, which MySQL keeps where nobody looked, become the character for that.
+func textCell(v driver.Value) driver.Value {
+	text, ok := cellText(v)
+	if !ok {
+		switch v := v.(type) {
+		case float32:
+			return strconv.FormatFloat(float64(v), 'g', -1, 32)
+		case float64:
+			return strconv.FormatFloat(v, 'g', -1, 64)
+		}
+		return nil
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// textKey is the text that a key is compared by.
+func textKey(at mysqlShape) func(driver.Value) driver.Value {
+	return func(v driver.Value) driver.Value {
+		text, ok := cellText(v)
+		switch {
+		case !ok:
+			return nil
+		case at.bytes():
+			return hex.EncodeToString([]byte(text))
+		case at.pads:
+			text = strings.TrimRight(text, " ")
+		case at.data == "decimal":
+			text = plainDecimal(text)
+		}
+		if !utf8.ValidString(text) || strings.HasPrefix(text, "\x00") {
+			return "\x00" + hex.EncodeToString([]byte(text))
+		}
+		return text
+	}
+}
+
+// plainDecimal leaves out what ZEROFILL and a negative zero write.
+func plainDecimal(text string) string {
+	digits, negative := strings.CutPrefix(text, "-")
+	digits = strings.TrimLeft(digits, "0")
+	if digits == "" || digits[0] == '.' {
+		digits = "0" + digits
+	}
+	if negative && strings.Trim(digits, "0.") != "" {
+		return "-" + digits
+	}
+	return digits
+}
+
+// mysqlKeyClass names the types whose values are one text if and only if they are equal, one name for all that MySQL compares with
+// each other so; empty: of this type it is not known.
+func mysqlKeyClass(at mysqlShape) string {
+	switch at.data {
+	case "tinyint", "smallint", "mediumint", "int", "year":
+		return "whole"
+	case "bigint":
+		if at.unsigned {
+			return "whole without a sign"
+		}
+		return "whole"
+	case "decimal":
+		return "decimal of scale " + strconv.Itoa(at.scale)
+	case "char", "varchar", "tinytext", "text":
+		if !at.exact || at.length > longestMySQLKey {
+			return ""
+		}
+		if at.pads {
+			return "text that is padded"
+		}
+		return "text"
+	case "binary":
+		return fmt.Sprint("binary of length ", at.length) // which is filled up with bytes of 0
+	case "varbinary":
+		if at.length > longestMySQLKey {
+			return ""
+		}
+		return "varbinary"
+	case "enum":
+		if !at.exact {
+			return ""
+		}
+		return at.full
+	case "date", "datetime", "timestamp", "bit", "uuid":
+		return at.full
+	}
+	return ""
+}
+
+// mysqlShape is what MySQL's catalog says of a column.
+type mysqlShape struct {
+	data, full string // "varchar", "varchar(20)"
+	unsigned   bool
+	precision  int  // of a decimal
+	scale      int  // of a decimal, −1: none
+	length     int  // in characters, of a text, or in bytes
+	exact      bool // texts are equal where their code points are, but for blanks at the end where
+	pads       bool // it pads them
+	computed   bool // when it is read
+	collation  string
+}
+
+// textual tells whether LEFT cuts it. ENUM and SET are among them: their labels are texts.
+func (s mysqlShape) textual() bool {
+	return strings.HasSuffix(s.data, "text") || strings.HasSuffix(s.data, "blob") || slices.Contains([]string{"char", "varchar", "binary", "varbinary", "enum", "set"}, s.data)
+}
+
+// bytes tells whether it holds bytes, and not characters.
+func (s mysqlShape) bytes() bool {
+	return s.data == "binary" || s.data == "varbinary" || s.data == "bit"
+}
+
+// quoteMySQL quotes a name.
+func quoteMySQL(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

@@ -1,0 +1,282 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// The queries here read MySQL's information_schema alone, which shows what the account may see.
+
+const (
+	mysqlColumnsSQL = `SELECT t.TABLE_TYPE, t.ENGINE, c.COLUMN_NAME, lower(c.DATA_TYPE), lower(c.COLUMN_TYPE), c.COLLATION_NAME, c.IS_NULLABLE, c.NUMERIC_PRECISION, c.NUMERIC_SCALE,
+  c.CHARACTER_MAXIMUM_LENGTH, c.EXTRA, c.PRIVILEGES, c.COLUMN_KEY
+FROM information_schema.TABLES AS t JOIN information_schema.COLUMNS AS c ON c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME
+WHERE t.TABLE_SCHEMA = ? AND t.TABLE_NAME = ?`
+	mysqlRefersSQL  = `SELECT 1 FROM information_schema.KEY_COLUMN_USAGE AS k WHERE k.TABLE_SCHEMA = ? AND k.TABLE_NAME = ? AND k.REFERENCED_TABLE_NAME IS NOT NULL LIMIT 1`
+	mysqlPrimarySQL = `SELECT k.COLUMN_NAME FROM information_schema.STATISTICS AS k WHERE k.TABLE_SCHEMA = ? AND k.TABLE_NAME = ? AND k.INDEX_NAME = 'PRIMARY'`
+)
+
+// exactCharacters are the character sets of which each text has one in Unicode, and no two the same.
+var exactCharacters = []string{"utf8mb4", "utf8mb3", "utf8", "ascii", "latin1"}
+
+// look reads what the catalog says of a dataset's tables.
+func (c *mysqlConn) look(ctx context.Context, d *policy.Dataset) (mysqlSeen, error) {
+	have := mysqlSeen{shape{}, map[place]bool{}}
+	for _, t := range d.Tables {
+		if t.View.Text != "" {
+			continue
+		}
+		schema, name := t.Source.Schema, t.Source.Name
+		rows, err := c.texts(ctx, mysqlColumnsSQL, schema, name)
+		if err != nil {
+			return have, err
+		}
+		wanted := keyColumns(t)
+		for _, column := range t.Columns {
+			wanted = append(wanted, column.Source)
+		}
+		for _, row := range rows {
+			if len(row) != 13 {
+				return have, errResult
+			}
+			for _, as := range wanted { // keeps the policy's spelling, whose case MySQL disregards
+				if strings.EqualFold(as, row[2]) {
+					have.shape[place{schema, name, as}] = mysqlShapeOf(row)
+				}
+			}
+		}
+		keys, err := c.texts(ctx, mysqlPrimarySQL, schema, name)
+		if err != nil {
+			return have, err
+		}
+		for _, row := range keys {
+			have.keys[place{schema, name, strings.ToLower(row[0])}] = true
+		}
+	}
+	return have, nil
+}
+
+func mysqlShapeOf(row []string) columnShape {
+	number := func(text string, none int) int {
+		if n, err := strconv.Atoi(text); err == nil {
+			return n
+		}
+		return none
+	}
+	s := mysqlShape{data: row[3], full: row[4], collation: row[5], precision: number(row[7], 0), scale: -1, length: number(row[9], 0)}
+	if s.data == "decimal" {
+		s.scale = number(row[8], -1)
+	}
+	s.unsigned = strings.Contains(s.full, "unsigned")
+	characters, _, _ := strings.Cut(s.collation, "_")
+	s.exact = strings.HasSuffix(s.collation, "_bin") && slices.Contains(exactCharacters, characters)
+	s.pads = s.collation != "" && !strings.Contains(s.collation, "nopad") && !strings.Contains(s.collation, "_0900_")
+	extra := strings.ToUpper(row[10])
+	s.computed = strings.Contains(extra, "GENERATED") && !strings.Contains(extra, "STORED") && !strings.Contains(extra, "PERSISTENT") && !strings.Contains(extra, "DEFAULT_GENERATED")
+	kind := map[string]string{"BASE TABLE": "table", "SYSTEM VERSIONED": "table", "VIEW": "view"}[row[0]]
+	if kind == "" {
+		kind = "relation of another kind"
+	}
+	if kind == "table" && !strings.EqualFold(row[1], "InnoDB") {
+		kind = strings.ToLower(row[1]) + " table"
+	}
+	return columnShape{kind: kind, kindOf: s.full, base: s.data, scale: s.scale, loose: s.collation != "" && !s.exact, notNull: row[6] == "NO",
+		readable: slices.Contains(strings.Split(row[11], ","), "select"), mysql: s}
+}
+
+// Inspect is described at source.
+func (s *mysqlSource) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) (findings []Finding, err error) {
+	err = s.beside(ctx, func(c *mysqlConn) error {
+		have, err := c.look(ctx, d)
+		if err != nil {
+			return err
+		}
+		s.pin(have)
+		if findings, err = c.roleFindings(ctx); err != nil {
+			return err
+		}
+		if s.weak {
+			findings = append(findings, Finding{Text: "the connection to the database may be unencrypted or to an impostor: add ssl-mode=VERIFY_IDENTITY to the url"})
+		}
+		if !c.flavor.maria {
+			findings = append(findings, Finding{Note: true, Text: "the database is MySQL; dpproxy's own tests run against MariaDB, whose types and snapshots are the same as far as dpproxy uses them"})
+		}
+		for _, t := range d.Tables {
+			if t.Public {
+				refers, err := c.texts(ctx, mysqlRefersSQL, t.Source.Schema, t.Source.Name)
+				if err != nil {
+					return err
+				}
+				if len(refers) > 0 {
+					findings = append(findings, Finding{Text: fmt.Sprintf("public table %s has a foreign key: that no private table can be told from it is assumed, not enforced", t.Name)})
+				}
+			}
+			if t.View.Text == "" {
+				findings = append(findings, tableFindingsMySQL(t, have)...)
+			}
+		}
+		return nil
+	})
+	return findings, err
+}
+
+// tableFindingsMySQL holds one table against the catalog.
+func tableFindingsMySQL(t *policy.Table, have mysqlSeen) (list []Finding) {
+	add := func(fatal bool, format string, args ...any) {
+		list = append(list, Finding{Fatal: fatal, Text: fmt.Sprintf(format, args...)})
+	}
+	at := func(column string) (columnShape, bool) {
+		c, ok := have.shape[place{t.Source.Schema, t.Source.Name, column}]
+		return c, ok
+	}
+	kind := ""
+	one := func(source, what string) {
+		switch c, ok := at(source); {
+		case !ok:
+			add(true, "table %s: %s does not exist in the database, or dpproxy's account may not see it", t.Name, what)
+			return
+		case !c.readable:
+			add(true, "table %s: dpproxy's account may not read %s", t.Name, what)
+		case c.mysql.computed:
+			add(true, "table %s: %s is computed when it is read, which could fail at a row: make it STORED", t.Name, what)
+		default:
+			kind = c.kind
+		}
+	}
+	for _, key := range keyColumns(t) {
+		what := "the join key "
+		switch key {
+		case t.UnitColumn:
+			what = "the unit's column "
+		case t.RowRank:
+			what = "the row_rank "
+		}
+		one(key, what+key)
+	}
+	for _, c := range t.Columns {
+		if len(c.Product) == 0 {
+			one(c.Source, fmt.Sprintf("column %s (%s)", c.Name, c.Source))
+		}
+	}
+	switch {
+	case kind == "":
+	case kind == "view" && !t.Public:
+		add(false, "table %s is a view: that no value makes its SELECT fail, that it reads tables of InnoDB alone, that it shows no rows of another table of the policy, and that each of its rows depends on one %s's rows alone is assumed, not enforced",
+			t.Name, unitOf(t.Dataset))
+	case kind == "view", kind == "relation of another kind":
+		add(true, "table %s is a %s; only a table will do", t.Name, kind)
+	case kind != "table" && !t.Static && !t.Public:
+		add(true, "table %s is of the engine %s, which has no snapshot: its rows would be of another moment than the others'. Give it InnoDB, or say static: true if its rows never change", t.Name, strings.TrimSuffix(kind, " table"))
+	}
+	for _, c := range t.Columns {
+		if actual, ok := at(c.Source); ok && len(c.Product) == 0 {
+			list = append(list, columnFindingsMySQL(c, actual.mysql)...)
+		}
+	}
+	if t.Public {
+		return list
+	}
+	proven := func(u rewrite.Unique) bool { return provenMySQL(have.shape, have.keys, u) }
+	list = append(list, boundFinding(t, t.UnitColumn != "" && proven(rewrite.Unique{Table: t, Columns: []string{t.UnitColumn}}))...)
+	keys, _ := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return proven(u), nil })
+	list = append(list, keys...)
+	for _, f := range requiredFinding(t, !slices.ContainsFunc(rewrite.Required(t), func(u rewrite.Unique) bool { return !proven(u) })) {
+		f.Text += "; of MySQL a PRIMARY KEY alone is believed, since sessions may switch the check of other unique keys off"
+		list = append(list, f)
+	}
+	return list
+}
+
+// columnFindingsMySQL holds one column's type against the policy's.
+func columnFindingsMySQL(c *policy.Column, at mysqlShape) []Finding {
+	where := fmt.Sprintf("table %s, column %s: the policy says %s, the database says %s", c.Table.Name, c.Name, c.Type.Format(c.Typmod), at.full)
+	accepted := slices.Contains(dialect.MySQL.Accepts[c.Type], at.data)
+	if at.data == "binary" && c.Type == policy.UUID {
+		accepted = at.length == 16
+	}
+	if !accepted {
+		if c.Type == policy.TimestampT && at.data == "timestamp" {
+			where += ", whose moments are timestamptz"
+		}
+		if c.Type == policy.TimestampTZ && at.data == "datetime" {
+			where += ", which has no time zone: timestamp"
+		}
+		return []Finding{{Fatal: true, Text: where}}
+	}
+	if c.Type != policy.NumericType {
+		return nil
+	}
+	kind, err := rewrite.ColumnType(c, dialect.MySQL)
+	var width, scale int
+	if _, bad := fmt.Sscanf(kind, "DECIMAL(%d,%d)", &width, &scale); err != nil || bad != nil {
+		return []Finding{{Fatal: true, Text: fmt.Sprintf("%s: %v", where, err)}}
+	}
+	declared, _ := policy.NumericTypmod(c.Typmod)
+	switch {
+	case at.scale > scale:
+		return []Finding{{Fatal: true, Text: where + fmt.Sprintf(", of whose digits after the point %d would be kept: declare numeric(p,s) with as many as it has", scale)}}
+	case declared >= 0 && at.data == "decimal" && at.precision-at.scale > width-scale:
+		return []Finding{{Fatal: true, Text: where + ", which has more digits before the point: declare as many"}}
+	}
+	return nil
+}
+
+// copyFindings is described at source.
+func (s *mysqlSource) copyFindings(_ context.Context, d *policy.Dataset) ([]Finding, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return keysOfMySQL(d, s.seen.shape), nil
+}
+
+// keysOfMySQL refuses keys of which it is not known that they are one text where they are equal.
+func keysOfMySQL(d *policy.Dataset, have shape) (list []Finding) {
+	for _, f := range keyCopyFindings(d, have, dialect.MySQL, func(c columnShape) string { return mysqlKeyClass(c.mysql) }) {
+		f.Text = strings.Replace(f.Text, "give it another type, or read live",
+			fmt.Sprintf("give it whole numbers, decimal, date, binary, uuid, or a text of at most %d characters in a _bin collation such as utf8mb4_bin", longestMySQLKey), 1)
+		f.Text = strings.Replace(f.Text, ", or read live", "", 1)
+		list = append(list, f)
+	}
+	return list
+}
+
+var grantForm = regexp.MustCompile(`^GRANT (.*?) ON (.*?) TO `)
+
+// roleFindings says where dpproxy's account is stronger than its work needs.
+func (c *mysqlConn) roleFindings(ctx context.Context) (list []Finding, err error) {
+	rows, err := c.texts(ctx, "SHOW GRANTS")
+	if err != nil {
+		return nil, err
+	}
+	var strong []string
+	for _, row := range rows {
+		match := grantForm.FindStringSubmatch(row[0])
+		if match == nil {
+			if strings.HasPrefix(row[0], "GRANT ") {
+				list = append(list, Finding{Fatal: true, Text: "dpproxy's account has a role, whose rights may change without it: REVOKE it, and GRANT SELECT on the policy's tables to the account itself"})
+			}
+			continue
+		}
+		granted := regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(match[1], "")
+		if strings.Contains(row[0], "WITH GRANT OPTION") {
+			granted += ", GRANT OPTION"
+		}
+		for _, right := range strings.Split(granted, ",") {
+			right = strings.ToUpper(strings.TrimSpace(right))
+			if !slices.Contains([]string{"SELECT", "USAGE", "SHOW VIEW", "SHOW DATABASES"}, right) && !slices.Contains(strong, right) {
+				strong = append(strong, right)
+			}
+		}
+	}
+	if len(strong) > 0 {
+		list = append(list, Finding{Fatal: true, Text: "dpproxy's account has the rights " + strings.Join(strong, ", ") + "; it needs SELECT on the policy's tables and nothing else"})
+	}
+	return list, nil
+}

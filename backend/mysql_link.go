@@ -1,0 +1,249 @@
+package backend
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// errMySQLURL and errMySQLLink say what is wrong with a URL, whose text may hold a password.
+var (
+	errMySQLURL = errors.New("the url is not mysql://user:password@host:port/database, with socket, ssl-mode, ssl-ca, ssl-cert and ssl-key as its options")
+	// ErrMySQLLink says that the owner has not said how the way to the database is protected.
+	ErrMySQLLink = errors.New("the database is on another machine and the url does not say how the way there is protected: " +
+		"add ssl-mode=VERIFY_IDENTITY, or another ssl-mode if the network is trusted")
+)
+
+// mysqlConfig reads a URL. The options go by the names of MySQL's own clients. A way over a network is encrypted to the right server
+// unless the owner names something weaker; a password is never sent as it is; the server gets no file of this machine.
+func mysqlConfig(text string) (config *mysql.Config, weak bool, err error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "mysql" || u.Hostname() == "" || len(u.Path) < 2 {
+		return nil, false, errMySQLURL
+	}
+	config = mysql.NewConfig()
+	config.User, config.DBName = u.User.Username(), u.Path[1:]
+	config.Passwd, _ = u.User.Password()
+	config.Net, config.Addr = "tcp", addressOf(u)
+	config.ConnectionAttributes = "program_name:dpproxy"
+	config.Collation, config.Logger, config.Timeout = "", &mysql.NopLogger{}, readyTimeout
+	options := map[string]string{}
+	for name, values := range u.Query() {
+		if name = strings.ToLower(name); options[name] != "" || len(values) != 1 {
+			return nil, false, errMySQLURL
+		}
+		options[name] = values[0]
+	}
+	local := isLoopback(u.Hostname())
+	if socket := options["socket"]; socket != "" {
+		config.Net, config.Addr, local = "unix", socket, true
+	}
+	mode := strings.ToUpper(options["ssl-mode"])
+	if mode == "" && !local {
+		return nil, false, ErrMySQLLink
+	}
+	config.TLS, err = mysqlTLS(mode, u.Hostname(), options)
+	for _, known := range []string{"socket", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"} {
+		delete(options, known)
+	}
+	if err == nil && len(options) > 0 {
+		err = errMySQLURL
+	}
+	return config, !local && (mode == "DISABLED" || mode == "REQUIRED"), err
+}
+
+func addressOf(u *url.URL) string {
+	if u.Port() == "" {
+		return u.Host + ":3306"
+	}
+	return u.Host
+}
+
+func isLoopback(host string) bool {
+	return host == "localhost" || strings.HasPrefix(host, "127.") || host == "::1"
+}
+
+// mysqlTLS is how a way is encrypted; nil: it is not.
+func mysqlTLS(mode, host string, options map[string]string) (*tls.Config, error) {
+	config := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
+	if file := options["ssl-ca"]; file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, errors.New("the file of ssl-ca cannot be read")
+		}
+		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, errors.New("the file of ssl-ca holds no certificate")
+		}
+	}
+	if options["ssl-cert"] != "" || options["ssl-key"] != "" {
+		own, err := tls.LoadX509KeyPair(options["ssl-cert"], options["ssl-key"])
+		if err != nil {
+			return nil, errors.New("the files of ssl-cert and ssl-key are not a certificate and its key")
+		}
+		config.Certificates = []tls.Certificate{own}
+	}
+	switch mode {
+	case "", "DISABLED":
+		if config.RootCAs != nil || config.Certificates != nil {
+			return nil, errors.New("ssl-ca, ssl-cert and ssl-key need ssl-mode=REQUIRED, VERIFY_CA or VERIFY_IDENTITY")
+		}
+		return nil, nil
+	case "REQUIRED":
+		config.InsecureSkipVerify = true
+	case "VERIFY_CA":
+		config.InsecureSkipVerify = true // but for what follows, which leaves the name out
+		config.VerifyConnection = func(s tls.ConnectionState) error {
+			between := x509.NewCertPool()
+			for _, c := range s.PeerCertificates[1:] {
+				between.AddCert(c)
+			}
+			_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: config.RootCAs, Intermediates: between})
+			return err
+		}
+	case "VERIFY_IDENTITY":
+	default:
+		return nil, errors.New("ssl-mode must be DISABLED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY")
+	}
+	return config, nil
+}
+
+// mysqlConn is one connection, used by one goroutine. It is the driver's own, without a pool.
+type mysqlConn struct {
+	driver.Conn
+	flavor mysqlFlavor
+	id     string // by which the server ends it
+}
+
+// safely keeps a server that is not what it says from ending the process.
+func safely(do func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errResult
+		}
+	}()
+	return do()
+}
+
+// connectMySQL connects, finds out which engine it is, and gives the session its settings; statements have the time limit.
+func connectMySQL(ctx context.Context, config *mysql.Config, limit time.Duration) (c *mysqlConn, err error) {
+	err = safely(func() error {
+		connector, err := mysql.NewConnector(config)
+		if err != nil {
+			return err
+		}
+		conn, err := connector.Connect(ctx)
+		if err != nil {
+			return err
+		}
+		c = &mysqlConn{Conn: conn}
+		return c.settle(ctx, limit)
+	})
+	if err != nil && c != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, err
+}
+
+// settle is connectMySQL's second half.
+func (c *mysqlConn) settle(ctx context.Context, limit time.Duration) error {
+	facts, err := c.texts(ctx, "SELECT version(), connection_id(), @@version_comment")
+	if err != nil || len(facts) != 1 {
+		return errors.Join(err, errResult)
+	}
+	if c.flavor, err = flavorOf(facts[0][0], facts[0][2]); err != nil {
+		return err
+	}
+	if _, err := strconv.ParseUint(facts[0][1], 10, 64); err != nil {
+		return errResult
+	}
+	c.id = facts[0][1]
+	return c.exec(ctx, c.flavor.settings(limit)...)
+}
+
+// exec runs statements that have no result.
+func (c *mysqlConn) exec(ctx context.Context, texts ...string) error {
+	return safely(func() error {
+		for _, text := range texts {
+			if _, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, text, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// texts runs a query whose values are texts; NULL is the empty one.
+func (c *mysqlConn) texts(ctx context.Context, text string, args ...string) (rows [][]string, err error) {
+	err = c.each(ctx, text, args, func(values []driver.Value) error {
+		row := make([]string, len(values))
+		for i, v := range values {
+			row[i], _ = cellText(v)
+		}
+		rows = append(rows, row)
+		return nil
+	})
+	return rows, err
+}
+
+// each runs a query as a prepared statement, so that numbers come in binary, and hands out row after row. What a value refers to is
+// gone with the next row.
+func (c *mysqlConn) each(ctx context.Context, text string, args []string, do func([]driver.Value) error) error {
+	return safely(func() (err error) {
+		statement, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)
+		if err != nil {
+			return err
+		}
+		defer statement.Close()
+		named := make([]driver.NamedValue, len(args))
+		for i, a := range args {
+			named[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+		}
+		rows, err := statement.(driver.StmtQueryContext).QueryContext(ctx, named)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if closed := rows.Close(); err == nil {
+				err = closed
+			}
+		}()
+		values := make([]driver.Value, len(rows.Columns()))
+		for {
+			switch err := rows.Next(values); {
+			case err == io.EOF:
+				return nil
+			case err != nil:
+				return err
+			}
+			if err := do(values); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// cellText is the text of a value of the driver's; false: NULL, or none of its types.
+func cellText(v driver.Value) (string, bool) {
+	switch v := v.(type) {
+	case []byte:
+		return string(v), true
+	case string:
+		return v, true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case uint64:
+		return strconv.FormatUint(v, 10), true
+	}
+	return "", false
+}
