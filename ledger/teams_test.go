@@ -201,7 +201,7 @@ func (w *knowing) limit(account string) int64 {
 
 func (w *knowing) buy(t *rapid.T) {
 	user := rapid.SampledFrom(people).Draw(t, "user")
-	micro := rapid.Int64Range(1, 4e5).Draw(t, "cost")
+	micro := rapid.Int64Range(1, 15e5).Draw(t, "cost")
 	n, account := len(w.cost), w.account(user)
 	it := item(0, eps(micro))
 	it.Digest = Digest{byte(n), byte(n >> 8), 1}

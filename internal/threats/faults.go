@@ -121,7 +121,7 @@ var Faults = []Fault{
 	{"who leaves a group leaves what she was shown", "ledger/teams.go", "leave = append(leave, move{was, user})", "_ = user", "ledger.TestRule8GroupsRemember", false},
 	{"who joins a group brings nothing", "ledger/teams.go", "join = append(join, move{user, is})", "_ = is", "ledger.TestRule8GroupsRemember", false},
 	{"what two accounts know is counted twice", "ledger/teams.go", "longer := had.Longer(c)", "longer := had.Plus(c)", "ledger.TestGroupsTwin", false},
-	{"a group may know more than its lifetime", "ledger/teams.go", "more != (accounting.Charge{}) && !a.Spent.Cost.Fits(a.Limit)", "more != (accounting.Charge{}) && false && a.Limit.IsZero()", "ledger.TestGroupsTwin", false},
+	{"a group may know more than its lifetime", "ledger/teams.go", "more != (accounting.Charge{}) && !a.Spent.Cost.Fits(a.Limit)", "more != (accounting.Charge{}) && false && a.Limit.IsZero()", "ledger.TestRule8GroupsRemember", false},
 	{"a user has the account of a group of her name", "ledger/teams.go", `const groupMark = "\x01"`, `const groupMark = ""`, "ledger.TestGroupIsOneAccount", false},
 	{"a charge is not flushed before it is acknowledged", "ledger/sqlite/store.go", `{"PRAGMA synchronous = full", ""}, {"PRAGMA synchronous", "2"}`, `{"PRAGMA synchronous = normal", ""}, {"PRAGMA synchronous", "1"}`, "internal/simulation.TestLedger", false},
 	{"the ledger's time follows the clock back", "ledger/writer.go", "max(f.tick(), t.last.At)", "func() int64 {\n\t\t\tn := max(0, f.opts.Clock().UnixNano())\n\t\t\tf.seen.Store(n)\n\t\t\tt.last.At, f.book.last.At = min(t.last.At, n), min(f.book.last.At, n)\n\t\t\treturn n\n\t\t}()", "internal/simulation.TestLedger", false},
