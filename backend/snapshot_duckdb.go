@@ -21,7 +21,7 @@ import (
 
 // duckSource is a DuckDB file, or CSV and Parquet files, of which snapshots are made (docs/adr/0089). Nothing is kept open between them,
 // so that the owner can write to the file, or put other files in their places; a copy is of one moment because the file is attached
-// while it is read, which locks writers out, and of several files because none is another one after all have been read than before.
+// while it is read, which locks writers out, and because no file is another one after all have been read than before.
 type duckSource struct {
 	policy *policy.Policy
 	log    *slog.Logger
@@ -110,7 +110,7 @@ func (s *duckSource) consistent(ctx context.Context, into *maker, do func(readin
 			}
 		}
 	}
-	before, err := identities(tables)
+	before, err := s.identities(tables)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *duckSource) consistent(ctx context.Context, into *maker, do func(readin
 	if err := do(duckReading{b}); err != nil {
 		return err
 	}
-	after, err := identities(tables)
+	after, err := s.identities(tables)
 	switch {
 	case err != nil:
 		return err
@@ -174,13 +174,18 @@ func (s *duckSource) unchanged(ctx context.Context, b *DuckDB, list []rewrite.Ex
 	return nil
 }
 
-// identities are those of the tables' files.
-func identities(tables []*policy.Table) (list []os.FileInfo, err error) {
+// identities are those of the files that are read. A DuckDB file is one of them: its lock keeps DuckDB's writers out, and nobody who
+// copies another file over it, whose blocks are as whole as its own.
+func (s *duckSource) identities(tables []*policy.Table) (list []os.FileInfo, err error) {
+	files := []string{duckFile(s.policy)}
 	for _, t := range tables {
-		if t.File == "" {
+		files = append(files, t.File)
+	}
+	for _, file := range files {
+		if file == "" {
 			continue
 		}
-		info, err := os.Stat(t.File)
+		info, err := os.Stat(file)
 		if err != nil {
 			return nil, err
 		}

@@ -173,6 +173,35 @@ func TestSnapshotOfFilesThatChange(t *testing.T) {
 	}
 }
 
+// TestSnapshotOfADuckDBFileThatIsCopiedOver: a DuckDB file over which another one is copied while it is read is of no one moment: its lock is
+// between DuckDB's processes alone.
+func TestSnapshotOfADuckDBFileThatIsCopiedOver(t *testing.T) {
+	t.Parallel()
+	h := duckSnapshotHouse(t)
+	b := h.Backend.(*Snapshots)
+	want, err := b.extractions(h.policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.ReadFile(duckFileWith(t, "DELETE FROM visits"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	engine, err := startInstance(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	m := &maker{instance: engine, log: b.log, list: want.list, proven: map[string]bool{}}
+	if err := m.exec(t.Context(), attach(filepath.Join(dir, "staged"), "staged", "", false)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.source.consistent(t.Context(), m, func(reading) error { return os.WriteFile(duckFile(h.policy), other, 0o600) }); err == nil {
+		t.Error("taken for one moment")
+	}
+}
+
 // TestOneCellFailsNoSnapshotOfFiles: whatever a cell holds, a snapshot is made, and other rows are read as before.
 func TestOneCellFailsNoSnapshotOfFiles(t *testing.T) {
 	t.Parallel()

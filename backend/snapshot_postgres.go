@@ -56,10 +56,13 @@ func (b *Postgres) consistent(ctx context.Context, into *maker, do func(reading)
 		if err := r.join(ctx, b, limit); err != nil {
 			return err
 		}
-		return do(r)
+		if err := do(r); err != nil {
+			return err
+		}
+		return r.inPlace(ctx)
 	})
 	switch {
-	case err == nil, errors.Is(err, ErrDrift), errors.Is(err, errMaking):
+	case err == nil, errors.Is(err, ErrDrift), errors.Is(err, errMaking), errors.Is(err, errReplaced):
 		return err
 	case errors.Is(err, errSettings):
 		return ErrSettings
@@ -110,6 +113,34 @@ func (r *postgresReading) leave(ctx context.Context) {
 	for _, tx := range r.all[1:] {
 		tx.Conn().Close(ctx)
 	}
+}
+
+// errReplaced is an owner's TRUNCATE, or another statement that gives a table new storage, in the middle of a copy.
+var errReplaced = errors.New("a private table was emptied or written anew (TRUNCATE, ALTER TABLE, REFRESH, VACUUM FULL) while it was read")
+
+// replacedSQL counts the relations with rows that this transaction has locked, by reading them, of which the storage is another one than
+// in its snapshot: pg_relation_filenode tells what is read, pg_class, as the snapshot shows it, what was.
+const replacedSQL = `SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation
+WHERE l.locktype = 'relation' AND l.pid = pg_catalog.pg_backend_pid() AND c.relkind IN ('r', 'm') AND c.relfilenode <> 0
+    AND pg_catalog.pg_relation_filenode(c.oid) IS DISTINCT FROM c.relfilenode`
+
+// inPlace tells, once all tables are read, whether each was read where its rows lay in the moment of the snapshot. A table is locked against
+// being replaced when it is first read, and not before: BEGIN; TRUNCATE visits; COPY visits …; COMMIT, between the two, leaves it empty for
+// every older snapshot, since its new rows came later and its old ones have no storage. The first transaction has parsed or read each table,
+// and what a view or a partitioned table stands for, so that it holds the locks of all to its end, and nothing changes after this look.
+func (r *postgresReading) inPlace(ctx context.Context) error {
+	var alone bool
+	if err := r.first.QueryRow(ctx, "SELECT "+onlyPostgres).Scan(&alone); err != nil || !alone {
+		return err // other storage has no such numbers
+	}
+	var replaced int64
+	if err := r.first.QueryRow(ctx, replacedSQL).Scan(&replaced); err != nil {
+		return err
+	}
+	if replaced > 0 {
+		return errReplaced
+	}
+	return nil
 }
 
 // proven is described at reading.

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -754,6 +755,46 @@ func TestSnapshotOfALostConnection(t *testing.T) {
 		}
 		if err := renewed(t, h, 5*time.Second); err != nil {
 			t.Errorf("the next one: %v", err)
+		}
+	}
+}
+
+// TestSnapshotOfATableThatIsReplaced: a table that its owner empties and fills anew, or writes anew, in one transaction that ends after the
+// moment of the copy and before the table is read, has no rows in that moment any more: the copy is given up, and the last one stays.
+func TestSnapshotOfATableThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, change string
+		fails          bool
+	}{
+		"emptied and filled": {"", "TRUNCATE visits; INSERT INTO visits SELECT i % 40, 'north', 7 FROM generate_series(1, 80) AS s(i)", true},
+		"a child":            {"CREATE TABLE more () INHERITS (visits); INSERT INTO more VALUES (1, 'north', 1); GRANT SELECT ON more TO ROLE_", "TRUNCATE more", true},
+		"its rows deleted":   {"", "DELETE FROM visits", false},
+		"another's index":    {"CREATE INDEX by_person ON visits (person_id)", "REINDEX INDEX by_person", false},
+	} {
+		for _, readers := range []int{1, 3} {
+			if readers == 1 && !c.fails {
+				continue
+			}
+			h := snapshotHouse(t)
+			b := h.Backend.(*Snapshots)
+			b.source.(*Postgres).readers, b.source.(*Postgres).partPages = readers, 1
+			h.source(strings.ReplaceAll(cmp.Or(c.before, "SELECT 1"), "ROLE_", h.role))
+			free := h.lock("people") // which is read first: the moment is chosen, and visits not yet read
+			done := make(chan error, 1)
+			go func() { done <- renewed(t, h, 8*time.Second) }()
+			pgtest.Shared(t).Until(t, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = '"+h.role+"' AND wait_event_type = 'Lock')")
+			h.source("BEGIN; " + c.change + "; COMMIT")
+			free()
+			if err := <-done; (err != nil) != c.fails || err != nil && !errors.Is(err, errReplaced) {
+				t.Errorf("%s, %d connections: %v", name, readers, err)
+			}
+			if !c.fails {
+				continue
+			}
+			if got := counts(t, h, render(t, measure(t, h.policy, "visits"), h)); slices.Equal(got, []string{"[]: [0]"}) {
+				t.Errorf("%s: an empty table is in force: %v", name, got)
+			}
 		}
 	}
 }

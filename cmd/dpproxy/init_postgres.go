@@ -30,11 +30,11 @@ CROSS JOIN LATERAL (WITH RECURSIVE below(type, mod) AS (SELECT a.atttypid, a.att
   SELECT below.type, below.mod FROM below JOIN pg_catalog.pg_type y ON y.oid = below.type AND y.typtype <> 'd') AS b
 WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 
-	constraintsSQL = `SELECT k.contype::text, coalesce(k.confrelid, 0), k.condeferrable,
+	constraintsSQL = `SELECT k.contype::text, coalesce(k.confrelid, 0), k.condeferrable, k.convalidated,
   ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.conkey) WITH ORDINALITY AS w(n, i) JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = w.n ORDER BY w.i),
   ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY AS w(n, i) JOIN pg_catalog.pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = w.n ORDER BY w.i),
   CASE WHEN k.contype = 'c' THEN pg_catalog.pg_get_expr(k.conbin, k.conrelid) ELSE '' END
-FROM pg_catalog.pg_constraint k WHERE k.conrelid = $1 AND k.contype IN ('p', 'u', 'f', 'c') AND k.convalidated ORDER BY k.contype = 'p' DESC, k.conkey, k.conname`
+FROM pg_catalog.pg_constraint k WHERE k.conrelid = $1 AND k.contype IN ('p', 'u', 'f', 'c') AND (k.convalidated OR k.contype = 'f') ORDER BY k.contype = 'p' DESC, k.conkey, k.conname`
 )
 
 // readCatalog reads the tables that the flags name.
@@ -113,17 +113,19 @@ func readConstraints(ctx context.Context, conn *pgx.Conn, oid uint32, t *draft.T
 	for rows.Next() {
 		var kind, condition string
 		var to uint32
-		var deferrable bool
+		var deferrable, valid bool
 		var columns, keys []string
-		if err := rows.Scan(&kind, &to, &deferrable, &columns, &keys, &condition); err != nil {
+		if err := rows.Scan(&kind, &to, &deferrable, &valid, &columns, &keys, &condition); err != nil {
 			return err
 		}
 		switch kind {
 		case "c":
 			t.Checks = append(t.Checks, condition)
 		case "f":
-			if byOID[to] != nil {
+			if byOID[to] != nil && valid {
 				t.Foreign = append(t.Foreign, draft.Foreign{Columns: columns, To: byOID[to], Keys: keys})
+			} else {
+				t.Unsure = append(t.Unsure, columns...)
 			}
 		default:
 			if kind == "p" {

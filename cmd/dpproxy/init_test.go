@@ -110,6 +110,22 @@ func TestInitAsks(t *testing.T) {
 	}
 }
 
+// TestInitOfKeysThatAreNotSure: a table with a foreign key that is not valid yet, or that leads to a table that init was not told to read, is
+// not public, and its keys are not read.
+func TestInitOfKeysThatAreNotSure(t *testing.T) {
+	server := pgtest.Shared(t)
+	database := server.Database(t)
+	server.Exec(t, database, `CREATE SCHEMA crm`, `CREATE TABLE crm.owners (id int PRIMARY KEY)`, `INSERT INTO crm.owners VALUES (7)`,
+		`CREATE TABLE customers (id int PRIMARY KEY, email text, active boolean)`,
+		`CREATE TABLE bags (code varchar(9) PRIMARY KEY, bearer int)`, `INSERT INTO bags VALUES ('canary', 7)`, `ALTER TABLE bags ADD FOREIGN KEY (bearer) REFERENCES customers NOT VALID`,
+		`CREATE TABLE plots (code varchar(9) PRIMARY KEY, lord int REFERENCES crm.owners)`, `INSERT INTO plots VALUES ('canary', 7)`,
+		`CREATE TABLE stays (id int PRIMARY KEY, customer int REFERENCES customers, bag varchar(9) REFERENCES bags, plot varchar(9) REFERENCES plots)`)
+	out := kit.Run(t, "", "init", server.URLFor("postgres", database), "--all", "--read-public")
+	if out.Code != 0 || strings.Contains(out.Stdout, "public: true") || strings.Contains(out.Stdout, "canary") || !strings.Contains(out.Stdout, "name: stays") {
+		t.Errorf("exit %d: %s%s", out.Code, out.Stderr, out.Stdout)
+	}
+}
+
 // golden holds a text against a file.
 func golden(t *testing.T, path, text string) {
 	t.Helper()

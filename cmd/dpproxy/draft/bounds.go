@@ -163,7 +163,7 @@ func constant(n *pgquery.Node) string {
 	case c.GetFval() != nil:
 		return c.GetFval().Fval
 	case c.GetSval() != nil:
-		return c.GetSval().Sval
+		return c.GetSval().Sval // of an enumeration, a date, or a number that PostgreSQL prints as one
 	}
 	return ""
 }

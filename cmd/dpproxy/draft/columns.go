@@ -1,11 +1,13 @@
 package draft
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -40,8 +42,11 @@ func (d *drafter) column(p *part, c *Column) listing {
 	if p.role == private && c.Name == p.paths[0].column && d.direct(p) {
 		return listing{hidden: "it names the " + d.unitName() + "; rows are joined by it all the same"}
 	}
-	if why := personal(c); why != "" {
+	if why := cmp.Or(unnamed(c), personal(c)); why != "" {
 		return listing{hidden: why}
+	}
+	if slices.Contains(t.Unsure, c.Name) {
+		return listing{hidden: "its foreign key is not valid, or leads to a table that was not read"}
 	}
 	if t.ofItself(c.Name) {
 		return listing{hidden: "it names another row of this table, mostly another " + d.unitName() + "'s"}
@@ -59,6 +64,14 @@ func (d *drafter) column(p *part, c *Column) listing {
 		about, as = t, c
 	}
 	return d.asKey(p, c, d.values(about, as))
+}
+
+// unnamed says that a policy cannot write a column's name; "": it can.
+func unnamed(c *Column) string {
+	if strings.ContainsFunc(c.Name, unprintable) {
+		return "its name has a character that no policy can write"
+	}
+	return ""
 }
 
 // asKey lets rows be joined by a column that is a part of a key: of the table's own, or of one elsewhere that it names.
@@ -224,6 +237,7 @@ func number(c *Column, b bounds) listing {
 	} else if !known {
 		l.remark = "as its name says"
 	}
+	low, high, step = fit(c, low, high, step)
 	l.rules = fmt.Sprintf("domain: {min: %s, %s, step: %s}", low, high, step)
 	if !known {
 		l.rules += ", outside: clamp"
@@ -237,6 +251,74 @@ func ordered(low, high string) bool {
 	a, okA := new(big.Rat).SetString(low)
 	z, okZ := new(big.Rat).SetString(end)
 	return okA && okZ && a.Cmp(z) < 0
+}
+
+// fit has the ends of a domain within its type and on its steps, which are made larger where there would be more cells than a domain has:
+// CHECK (price > 0.5 AND price < 50000000) of numeric(12,2) gives 0 to 50000000 in steps of 0.1.
+func fit(c *Column, low, high, step string) (string, string, string) {
+	word, end, _ := strings.Cut(high, ": ")
+	a, z, s := new(big.Rat), new(big.Rat), new(big.Rat)
+	for to, text := range map[*big.Rat]string{a: low, z: end, s: step} {
+		if _, ok := to.SetString(text); !ok {
+			return low, high, step
+		}
+	}
+	most := mostOf(c, s)
+	if most != nil {
+		least := new(big.Rat).Neg(most)
+		if a.Cmp(least) < 0 {
+			a = least
+		}
+		if z.Cmp(most) > 0 {
+			z, word = most, "max" // below would be beyond the type
+		}
+	}
+	ten := big.NewRat(10, 1)
+	for {
+		from, to := onStep(a, s, false), onStep(z, s, true)
+		if most != nil && to.Cmp(most) > 0 {
+			to = onStep(z, s, false)
+		}
+		cells := new(big.Rat).Sub(to, from)
+		if cells.Quo(cells, s); cells.Cmp(big.NewRat(policy.MaxDomain-1, 1)) < 0 {
+			return plainNumber(low, from), word + ": " + plainNumber(end, to), plainNumber(step, s)
+		}
+		s = new(big.Rat).Mul(s, ten)
+	}
+}
+
+// mostOf is the largest number of a column's type that is on a step; nil: no bound is known.
+func mostOf(c *Column, step *big.Rat) *big.Rat {
+	bits := map[string]uint{"smallint": 15, "integer": 31, "bigint": 63}
+	p, s, ok := digits(c.Type)
+	switch {
+	case bits[c.Type] > 0:
+		most := new(big.Int).Lsh(big.NewInt(1), bits[c.Type])
+		return new(big.Rat).SetInt(most.Sub(most, big.NewInt(1)))
+	case ok:
+		most := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(p-s)), nil))
+		return most.Sub(most, step)
+	}
+	return nil
+}
+
+// onStep is the next multiple of a step, down or up.
+func onStep(x, step *big.Rat, up bool) *big.Rat {
+	q := new(big.Rat).Quo(x, step)
+	n := new(big.Int).Div(q.Num(), q.Denom()) // which rounds down
+	if up && !q.IsInt() {
+		n.Add(n, big.NewInt(1))
+	}
+	return q.Mul(new(big.Rat).SetInt(n), step)
+}
+
+// plainNumber writes a number, as it was where it is the same one and has no exponent.
+func plainNumber(was string, n *big.Rat) string {
+	if r, ok := new(big.Rat).SetString(was); ok && r.Cmp(n) == 0 && !strings.ContainsAny(was, "eE/_xX") {
+		return was
+	}
+	digits, _ := n.FloatPrec()
+	return n.FloatString(digits)
 }
 
 // digits are the precision and scale of numeric(p,s).
@@ -289,7 +371,8 @@ func (d *drafter) day(c *Column, b bounds) listing {
 }
 
 func isDay(s string) bool {
-	return len(s) == 10 && s[4] == '-' && s[7] == '-'
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil
 }
 
 // declared is a column's type as a policy names it.

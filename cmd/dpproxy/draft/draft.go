@@ -1,9 +1,11 @@
 package draft
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Options are what the owner says beside the schema.
@@ -40,12 +42,14 @@ type drafter struct {
 
 // Write drafts a policy. Where the schema does not tell whom the budget protects, the error is a Doubt.
 func Write(s *Schema, o Options) (*Draft, error) {
-	unit, err := choose(s, o.Unit)
+	s.settle()
+	list := candidates(s)
+	unit, err := choose(s, list, o.Unit)
 	if err != nil {
 		return nil, err
 	}
 	d := &drafter{options: o, unit: unit, parts: assign(s, unit), made: &Draft{Unit: unit}}
-	for _, c := range Candidates(s) {
+	for _, c := range list {
 		if c.Table != unit.Table && c.score >= 100 {
 			d.made.Others = append(d.made.Others, c)
 		}
@@ -67,11 +71,9 @@ func (d *drafter) unitName() string {
 	return "person"
 }
 
-func (d *drafter) unitKey() string { return d.unit.Table.Name + "." + d.unit.Column }
+func (d *drafter) unitKey() string { return d.unit.Table.called + "." + d.unit.Column }
 
-func (d *drafter) part(t *Table) *part {
-	return d.parts[slices.IndexFunc(d.parts, func(p *part) bool { return p.table == t })]
-}
+func (d *drafter) part(t *Table) *part { return d.parts[t.at] }
 
 // keys are the keys of a public table, where the owner lets them be read.
 func (d *drafter) keys(r reference) (Keys, error) {
@@ -106,9 +108,9 @@ users: []                         # dpproxy user add NAME --policy this-file
 datasets:
   - id: %s
     unit: {name: %s, key: %s%s}   # EDIT: whom the budget protects. %s
-`, d.backend(), quote(d.options.Dataset), d.unitName(), quote(d.unitKey()), typ, capital(d.unit.Why))
+`, d.backend(), quote(d.options.Dataset), d.unitName(), quote(d.unitKey()), typ, plainText(capital(d.unit.Why)))
 	for _, c := range d.made.Others[:min(len(d.made.Others), 3)] {
-		fmt.Fprintf(&d.out, "    # or --unit %s: %s\n", c.Name(), c.Why)
+		fmt.Fprintf(&d.out, "    # or --unit %s: %s\n", plainText(c.Name()), plainText(c.Why))
 	}
 	d.out.WriteString(`    neighbors: add-remove
     accountant: zcdp
@@ -130,16 +132,20 @@ func (d *drafter) tables() {
 			if p.role != r {
 				continue
 			}
+			if r == backward && !slices.ContainsFunc(d.columns(p), func(l listing) bool { return l.hidden == "" }) {
+				p.role, p.why = leftOut, p.why+"; none of its columns can be listed" // told with the others
+				continue
+			}
 			switch {
 			case r == lookup:
 				d.made.Public++
 				d.public(p)
 			case r == backward && d.options.Copied:
 				d.made.LeftOut++
-				fmt.Fprintf(&d.out, "      # %s.%s is left out: %s; a view that joins them could be listed\n", p.table.Schema, p.table.Name, p.why)
-			case r == leftOut && !d.options.Named:
+				fmt.Fprintf(&d.out, "      # %s.%s is left out: %s; a view that joins them could be listed\n", plainText(p.table.Schema), plainText(p.table.Name), plainText(p.why))
+			case r == leftOut && (!d.options.Named || !p.table.nameable()):
 				d.made.LeftOut++
-				fmt.Fprintf(&d.out, "      # %s.%s is left out: %s\n", p.table.Schema, p.table.Name, p.why)
+				fmt.Fprintf(&d.out, "      # %s.%s is left out: %s\n", plainText(p.table.Schema), plainText(p.table.Name), plainText(p.why))
 			default:
 				d.made.Private++
 				d.private(p)
@@ -151,9 +157,9 @@ func (d *drafter) tables() {
 // private writes a table whose rows lead to the unit.
 func (d *drafter) private(p *part) {
 	t := p.table
-	fmt.Fprintf(&d.out, "      - name: %s\n", quote(t.Name))
+	fmt.Fprintf(&d.out, "      - name: %s\n", quote(t.called))
 	if p.role == backward {
-		fmt.Fprintf(&d.out, "        trusted: true                   # assumed: each row depends on one %s alone; %s\n        source: >-\n          %s\n", d.unitName(), p.why, d.joined(p))
+		fmt.Fprintf(&d.out, "        trusted: true                   # assumed: each row depends on one %s alone; %s\n        source: >-\n          %s\n", d.unitName(), plainText(p.why), d.joined(p))
 	} else {
 		fmt.Fprintf(&d.out, "        source: %s\n", quote(t.Schema+"."+t.Name))
 	}
@@ -191,7 +197,7 @@ func (d *drafter) columns(p *part) []listing {
 // line writes a column, in a comment where it is not listed.
 func (d *drafter) line(c *Column, l listing) {
 	if l.hidden != "" {
-		fmt.Fprintf(&d.out, "          # %s: not listed: %s\n", c.Name, l.hidden)
+		fmt.Fprintf(&d.out, "          # %s: not listed: %s\n", plainText(c.Name), plainText(l.hidden))
 		return
 	}
 	entry := fmt.Sprintf("          - {name: %s, type: %q", quote(c.Name), l.typ)
@@ -204,9 +210,9 @@ func (d *drafter) line(c *Column, l listing) {
 	entry += "}"
 	switch {
 	case l.decide != "":
-		entry += "   # EDIT: " + l.decide
+		entry += "   # EDIT: " + plainText(l.decide)
 	case l.remark != "":
-		entry += "   # " + l.remark
+		entry += "   # " + plainText(l.remark)
 	}
 	d.out.WriteString(entry + "\n")
 }
@@ -229,8 +235,11 @@ func (d *drafter) rows(p *part) int {
 	case above.role == unitTable:
 		return 10
 	}
-	return 3 * d.rows(above)
+	return min(3*d.rows(above), mostRows)
 }
+
+// mostRows is the most rows of one unit that is guessed.
+const mostRows = 1000
 
 // path writes how a table's rows name their unit.
 func (d *drafter) path(p *part) {
@@ -239,12 +248,12 @@ func (d *drafter) path(p *part) {
 	case unitTable:
 		return
 	case backward:
-		fmt.Fprintf(&d.out, "        unit: %s\n", quote(t.Name+"."+d.ownColumn(p)+" = "+d.pathEnd(p.from)))
+		fmt.Fprintf(&d.out, "        unit: %s\n", quote(t.called+"."+d.ownColumn(p)+" = "+d.pathEnd(p.from)))
 		return
 	case leftOut:
 		d.warn(t, "has no foreign key to "+d.unitKey()+": write its unit: where the policy says EDIT, or it does not load")
 		fmt.Fprintf(&d.out, "        # unit: %s   # EDIT: no foreign key says which column names the unit; write it, or public: true for a table about nobody\n",
-			quote(t.Name+".COLUMN = "+d.unitKey()))
+			quote(t.called+".COLUMN = "+d.unitKey()))
 		return
 	}
 	mark := ""
@@ -256,10 +265,15 @@ func (d *drafter) path(p *part) {
 	for _, r := range p.paths[1:] {
 		fmt.Fprintf(&d.out, "        # unit: %s\n", quote(pathText(t, r)))
 	}
+	for _, r := range t.references() { // longer ways: payment.rental_id, beside payment.customer_id
+		if to := d.part(r.to).role; to == private && !slices.Contains(p.paths, r) {
+			fmt.Fprintf(&d.out, "        # assumed: the row of %s that %s names is the same %s's\n", plainText(r.to.called), plainText(r.column), d.unitName())
+		}
+	}
 }
 
 func pathText(t *Table, r reference) string {
-	return t.Name + "." + r.column + " = " + r.to.Name + "." + r.key
+	return t.called + "." + r.column + " = " + r.to.called + "." + r.key
 }
 
 // ownColumn is the column by which the rows that lead to a table name their unit.
@@ -280,7 +294,7 @@ func (d *drafter) pathEnd(from *part) string {
 	if from.role == unitTable {
 		return d.unitKey()
 	}
-	return from.paths[0].to.Name + "." + from.paths[0].key
+	return from.paths[0].to.called + "." + from.paths[0].key
 }
 
 // joined is the SELECT that gives each row of a table about people the unit of the row that leads to it.
@@ -336,11 +350,11 @@ func (d *drafter) public(p *part) {
 	if d.made.Public == 1 {
 		fmt.Fprintf(&d.out, "      # EDIT: every analyst sees all rows of the public tables below, exactly; strike each of which any row is about a %s\n", d.unitName())
 	}
-	fmt.Fprintf(&d.out, "      - name: %s\n        source: %s\n        public: true\n        columns:\n", quote(t.Name), quote(t.Schema+"."+t.Name))
+	fmt.Fprintf(&d.out, "      - name: %s\n        source: %s\n        public: true\n        columns:\n", quote(t.called), quote(t.Schema+"."+t.Name))
 	shown := false
 	for _, c := range t.Columns {
 		l := listing{typ: declared(c)}
-		if why := personal(c); why != "" {
+		if why := cmp.Or(unnamed(c), personal(c)); why != "" {
 			l.hidden = why
 		} else if why := d.namesUnlisted(t, c); why != "" {
 			l.hidden = why
@@ -372,7 +386,18 @@ func (d *drafter) namesUnlisted(t *Table, c *Column) string {
 }
 
 func (d *drafter) warn(t *Table, text string) {
-	d.made.Warnings = append(d.made.Warnings, "table "+t.Name+" "+text)
+	d.made.Warnings = append(d.made.Warnings, "table "+plainText(t.called+" "+text))
+}
+
+// plainText is text as it may stand in a comment or on a terminal: names are whatever somebody called something, and a line's end in one would
+// end the comment.
+func plainText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
 }
 
 func relation(t *Table) string { return identifier(t.Schema) + "." + identifier(t.Name) }

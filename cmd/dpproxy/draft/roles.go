@@ -28,13 +28,13 @@ type part struct {
 
 // assign gives each table its role.
 func assign(s *Schema, unit Candidate) []*part {
-	parts := make([]*part, len(s.Tables))
+	parts, distances := make([]*part, len(s.Tables)), s.distances(unit.Table)
 	for i, t := range s.Tables {
 		p := &part{table: t}
 		parts[i] = p
 		if t == unit.Table {
 			p.role = unitTable
-		} else if p.paths = pathsTo(t, unit.Table); len(p.paths) > 0 {
+		} else if p.paths = t.paths(distances); len(p.paths) > 0 {
 			p.role = private
 		}
 	}
@@ -47,7 +47,7 @@ func assign(s *Schema, unit Candidate) []*part {
 			}
 		}
 	}
-	unlist(parts)
+	s.unlist(parts)
 	return parts
 }
 
@@ -56,8 +56,12 @@ func (p *part) rest(parts []*part) {
 	var from []*part // private tables that lead here, at once
 	var by []reference
 	led := false // from a private or a public table, at once
-	for _, other := range parts {
-		for _, r := range other.table.references() {
+	for i, t := range p.table.from {
+		other := parts[t.at]
+		if slices.Contains(p.table.from[:i], t) {
+			continue
+		}
+		for _, r := range t.references() {
 			if r.to != p.table || other.role == leftOut {
 				continue
 			}
@@ -88,16 +92,18 @@ func (p *part) rest(parts []*part) {
 func (p *part) links(parts []*part) bool {
 	list := p.table.references()
 	for _, r := range list {
-		if i := slices.IndexFunc(parts, func(o *part) bool { return o.table == r.to }); parts[i].role != lookup {
+		if o := parts[r.to.at]; o.role != lookup {
 			// Its other end may become public by it: category is led to by film_category alone.
-			if about, _ := parts[i].about(); about != "" || len(parts[i].table.references()) > 0 || parts[i].role != leftOut {
+			if about, _ := o.about(); about != "" || len(r.to.references()) > 0 || o.role != leftOut {
 				return false
 			}
 		}
 	}
-	return len(list) > 0 && slices.ContainsFunc(list, func(r reference) bool {
-		return slices.ContainsFunc(parts, func(o *part) bool { return o.table == r.to && o.role == lookup })
-	}) && !slices.ContainsFunc(p.table.Columns, func(c *Column) bool { return dated(c) && !upkeepWords.in(c.Name) })
+	// Any other column says more: line(line_id, order_no, product_id → product) is a list of sales, of which no constraint says whose.
+	more := func(c *Column) bool {
+		return !upkeepWords.in(c.Name) && c.Name != p.table.key() && !slices.ContainsFunc(list, func(r reference) bool { return r.column == c.Name })
+	}
+	return slices.ContainsFunc(list, func(r reference) bool { return parts[r.to.at].role == lookup }) && !slices.ContainsFunc(p.table.Columns, more)
 }
 
 // single tells whether each row of a table belongs to one row of a private table, as a constraint says.
@@ -126,10 +132,20 @@ func (p *part) about() (why string, others bool) {
 	if people, why := peopled(t); people > 0 {
 		return why, protectedWords.names(t.Name) || workingWords.names(t.Name)
 	}
-	if eventWords.names(t.Name) {
+	switch {
+	case !t.nameable():
+		return "a policy cannot write its name; give it a view", false
+	case len(t.Unsure) > 0:
+		return "its column " + t.Unsure[0] + " has a foreign key that is not valid, or leads to a table that was not read", false
+	case eventWords.names(t.Name):
 		return "its name is that of something that happens to people", false
+	case identityWords.names(t.Name), ownedWords.names(t.Name):
+		return "its name is that of something that people have", false
 	}
 	for _, c := range t.Columns {
+		if named(c) && !slices.ContainsFunc(t.references(), func(r reference) bool { return r.column == c.Name }) {
+			return "its column " + c.Name + " names people, though no foreign key says so", false
+		}
 		if dated(c) && c.Type != "date" && !upkeepWords.in(c.Name) {
 			return "its column " + c.Name + " says when something happened", false
 		}
@@ -141,13 +157,14 @@ func (p *part) about() (why string, others bool) {
 }
 
 // unlist leaves out what a public table leads to, if that is about people: a public table may not reach private rows.
-func unlist(parts []*part) {
+func (s *Schema) unlist(parts []*part) {
 	for _, p := range parts {
 		if p.role != backward {
 			continue
 		}
+		distances := s.distances(p.table)
 		for _, other := range parts {
-			if other.role == lookup && len(pathsTo(other.table, p.table)) > 0 {
+			if other.role == lookup && distances[other.table.at] > 0 {
 				p.role, p.why = leftOut, p.why+fmt.Sprintf("; a SELECT as source would read it with the rows of %s, but %s, which is public, leads to it too", p.from.table.Name, other.table.Name)
 				break
 			}

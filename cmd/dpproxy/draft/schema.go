@@ -10,11 +10,69 @@
 // Whatever only the owner can know is marked EDIT in the text, with what to decide.
 package draft
 
-import "slices"
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
 
 // Schema is what a database's catalog says of its tables.
 type Schema struct {
 	Tables []*Table
+}
+
+// settle notes what is found of all tables together, before any is looked at. Foreign keys of which a policy cannot write a name are unsure.
+func (s *Schema) settle() {
+	names := map[string]int{}
+	for i, t := range s.Tables {
+		t.at, t.refs, t.from, t.called = i, nil, nil, t.Name
+		names[t.Name]++
+	}
+	for _, t := range s.Tables {
+		if names[t.Name] > 1 {
+			t.called = t.Schema + "." + t.Name
+		}
+		t.Foreign = slices.DeleteFunc(slices.Clone(t.Foreign), func(f Foreign) bool {
+			unsure := !t.nameable() || !f.To.nameable() || slices.ContainsFunc(slices.Concat(f.Columns, f.Keys), func(c string) bool { return !nameable(c) })
+			if unsure {
+				t.Unsure = append(t.Unsure, f.Columns...)
+			}
+			return unsure
+		})
+	}
+	for _, t := range s.Tables {
+		for _, r := range t.references() {
+			r.to.from = append(r.to.from, t)
+		}
+	}
+}
+
+// nameable tells whether a policy can write a name in a path, table.column = table.column, and a table's behind its schema.
+func nameable(name string) bool {
+	return !strings.ContainsAny(name, ".= ") && !strings.ContainsFunc(name, unprintable)
+}
+
+// nameable tells whether a policy can write a table's name.
+func (t *Table) nameable() bool { return nameable(t.Name) && nameable(t.Schema) }
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+// distances are how many references lead from each table to one; −1: none do.
+func (s *Schema) distances(to *Table) []int {
+	list := make([]int, len(s.Tables))
+	for i := range list {
+		list[i] = -1
+	}
+	list[to.at] = 0
+	for edge := []*Table{to}; len(edge) > 0; edge = edge[1:] {
+		for _, t := range edge[0].from {
+			if list[t.at] < 0 {
+				list[t.at] = list[edge[0].at] + 1
+				edge = append(edge, t)
+			}
+		}
+	}
+	return list
 }
 
 // Table is a table with its constraints.
@@ -26,6 +84,12 @@ type Table struct {
 	Unique       [][]string // columns of the primary key and of unique constraints that hold at once
 	Foreign      []Foreign
 	Checks       []string // conditions of CHECK constraints, as SQL
+	Unsure       []string // columns of foreign keys that are not valid, or lead to tables that were not read
+
+	at     int          // in its schema
+	called string       // in the policy: with its schema, where another table has its name
+	refs   *[]reference // references, once they were asked for
+	from   []*Table     // whose references lead here
 }
 
 // Column is a column of a table.
@@ -101,7 +165,11 @@ func (t *Table) ofItself(column string) bool {
 // whose counterpart names rows itself: returned(order_id, line_no) → lines(order_id, line_no), where lines.order_id →
 // orders.order_id, gives returned.order_id → orders.order_id.
 func (t *Table) references() []reference {
+	if t.refs != nil {
+		return *t.refs
+	}
 	var list []reference
+	t.refs = &list
 	add := func(r reference) {
 		if r.to != t && !slices.Contains(list, r) {
 			list = append(list, r)
@@ -114,7 +182,7 @@ func (t *Table) references() []reference {
 		}
 		for i, key := range f.Keys {
 			for _, further := range f.To.Foreign {
-				if len(further.Columns) == 1 && further.Columns[0] == key {
+				if len(further.Columns) == 1 && further.Columns[0] == key && further.To.nameable() && nameable(further.Keys[0]) {
 					add(reference{f.Columns[i], further.To, further.Keys[0]})
 				}
 			}

@@ -19,7 +19,7 @@ type Candidate struct {
 }
 
 // Name is the candidate as --unit takes it.
-func (c Candidate) Name() string { return c.Table.Name + "." + c.Column }
+func (c Candidate) Name() string { return c.Table.called + "." + c.Column }
 
 // Doubt is returned where several tables may be the unit and nothing tells which.
 type Doubt struct {
@@ -33,16 +33,16 @@ func (d Doubt) Error() string {
 	}
 	b.WriteString("whom shall the budget protect? The schema does not tell. Say one of these:")
 	for _, c := range d.Candidates {
-		fmt.Fprintf(&b, "\n  --unit %s   %s", c.Name(), c.Why)
+		fmt.Fprintf(&b, "\n  --unit %s   %s", plainText(c.Name()), plainText(c.Why))
 	}
 	return b.String()
 }
 
-// Candidates ranks the tables that may be the unit, the likeliest first.
-func Candidates(s *Schema) []Candidate {
+// candidates ranks the tables that may be the unit, the likeliest first.
+func candidates(s *Schema) []Candidate {
 	var list []Candidate
 	for _, t := range s.Tables {
-		if t.key() == "" || refersByKey(t) {
+		if t.key() == "" || refersByKey(t) || !t.nameable() || !nameable(t.key()) {
 			continue
 		}
 		c := Candidate{Table: t, Column: t.key()}
@@ -57,11 +57,10 @@ func Candidates(s *Schema) []Candidate {
 }
 
 // choose takes the likeliest candidate where it is clearly so, or the one that the owner named.
-func choose(s *Schema, named string) (Candidate, error) {
+func choose(s *Schema, list []Candidate, named string) (Candidate, error) {
 	if named != "" {
 		return byName(s, named)
 	}
-	list := Candidates(s)
 	if len(list) == 0 || list[0].score < 100 && len(list) > 1 || len(list) > 1 && list[1].score >= 100 && list[0].score-list[1].score < 2 {
 		return Candidate{}, Doubt{list[:min(len(list), 5)]}
 	}
@@ -74,7 +73,10 @@ func byName(s *Schema, named string) (Candidate, error) {
 		return Candidate{}, fmt.Errorf("--unit is %.120q, must be table.column", named)
 	}
 	for _, t := range s.Tables {
-		if (t.Name == named[:dot] || t.Schema+"."+t.Name == named[:dot]) && t.column(named[dot+1:]) != nil {
+		if (t.called == named[:dot] || t.Schema+"."+t.Name == named[:dot]) && t.column(named[dot+1:]) != nil {
+			if !t.nameable() || !nameable(named[dot+1:]) {
+				return Candidate{}, fmt.Errorf("--unit is %.120q: a policy cannot write that name; give the table a view", named)
+			}
 			return Candidate{Table: t, Column: named[dot+1:], Why: "as --unit says"}, nil
 		}
 	}
@@ -115,50 +117,22 @@ func refersByKey(t *Table) bool {
 // reaching counts the tables from which foreign keys lead to a table.
 func reaching(s *Schema, to *Table) int {
 	n := 0
-	for _, t := range s.Tables {
-		if t != to && len(pathsTo(t, to)) > 0 {
+	for _, d := range s.distances(to) {
+		if d > 0 {
 			n++
 		}
 	}
 	return n
 }
 
-// pathsTo are the references of a table that are the first of a shortest way to another table, in the table's order.
-func pathsTo(from, to *Table) []reference {
-	var best []reference
-	least := 1 << 30
-	for _, r := range from.references() {
-		n, ok := distance(r.to, to, map[*Table]bool{from: true})
-		switch {
-		case !ok || n > least:
-		case n < least:
-			best, least = []reference{r}, n
-		default:
+// paths are the references of a table that are the first of a shortest way to where distances lead, in the table's order.
+func (t *Table) paths(distances []int) (best []reference) {
+	for _, r := range t.references() {
+		if n := distances[r.to.at]; n >= 0 && n == distances[t.at]-1 {
 			best = append(best, r)
 		}
 	}
 	return best
-}
-
-// distance is how many references lead from a table to another.
-func distance(from, to *Table, seen map[*Table]bool) (int, bool) {
-	for edge, n := []*Table{from}, 0; len(edge) > 0; n++ {
-		var next []*Table
-		for _, t := range edge {
-			if t == to {
-				return n, true
-			}
-			if seen[t] {
-				continue
-			}
-			seen[t] = true
-			for _, r := range t.references() {
-				next = append(next, r.to)
-			}
-		}
-		edge = next
-	}
-	return 0, false
 }
 
 func counted(n int, one, more string) string {

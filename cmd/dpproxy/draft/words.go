@@ -77,6 +77,8 @@ var (
 	identityWords = vocabularyOf("email mail phone telephone mobile cell fax firstname lastname fullname surname forename givenname username login nickname street address address2 postcode zip zipcode plate url website ip mac imei latitude longitude lat lon lng avatar photo picture")
 	freeWords     = vocabularyOf("note comment description text body message remark content bio summary subject title detail instruction reason feedback review")
 	eventWords    = vocabularyOf("event log visit session message payment invoice ticket cart basket transaction booking reservation appointment claim loan purchase order review comment complaint call search click login audit history response answer enrollment admission diagnosis prescription")
+	ownedWords    = vocabularyOf("profile family home dwelling apartment contract subscription mandate case vehicle car device record wallet preference")
+	keyWords      = vocabularyOf("id no nr num number key code ref reference uuid guid")
 	upkeepWords   = vocabularyOf("update updated created modified inserted changed load loaded")
 	birthWords    = vocabularyOf("birth born dob birthday birthdate")
 )
@@ -93,6 +95,9 @@ func personal(c *Column) string {
 	}
 	return ""
 }
+
+// named tells whether a column names people by a key: customer_id, PatientNo.
+func named(c *Column) bool { return protectedWords.in(c.Name) && keyWords.names(c.Name) }
 
 // nameOfPerson tells whether a name's words are those of a person's: first_name, last_name, contact_name.
 func nameOfPerson(list []string) bool {
