@@ -57,6 +57,7 @@ type (
 		user   string
 		digest Digest
 		at     int64
+		also   []string // accounts that were charged for it when groups changed before it was saved; replaced, never changed
 	}
 	measureKey struct {
 		ds     int64
@@ -100,7 +101,7 @@ func (b *book) draft() *book {
 	c := *b
 	c.active, c.ids, c.bound = maps.Clone(b.active), maps.Clone(b.ids), maps.Clone(b.bound)
 	c.sets, c.accounts, c.brought = maps.Clone(b.sets), maps.Clone(b.accounts), maps.Clone(b.brought)
-	c.paid, c.held = maps.Clone(b.paid), maps.Clone(b.held) // which a change of groups adds to
+	c.paid, c.held, c.open = maps.Clone(b.paid), maps.Clone(b.held), maps.Clone(b.open) // which a change of groups adds to
 	return &c
 }
 
@@ -230,7 +231,7 @@ func (b *book) applyCharge(r chain.Row) error {
 			return err
 		}
 	} else {
-		b.open[r.Seq] = openCharge{r.DS, r.Holder, c.digest, r.At}
+		b.open[r.Seq] = openCharge{ds: r.DS, user: r.Holder, digest: c.digest, at: r.At}
 	}
 	if next := *set; !next.charged || c.cost.Delta.Atto() != 0 && !next.delta {
 		next.charged, next.delta = true, next.delta || c.cost.Delta.Atto() != 0
@@ -263,7 +264,11 @@ func (b *book) applySave(r chain.Row) error {
 	if err := b.climb(b.keep(r, s)); err != nil {
 		return err
 	}
-	return b.pay(o.user, r.Seq, s.at)
+	if err := b.pay(o.user, r.Seq, s.at); err != nil {
+		return err
+	}
+	b.handLate(o, r.Seq)
+	return nil
 }
 
 // keep notes a saved release.
@@ -321,6 +326,7 @@ func (b *book) withdraw(old *record) {
 	for k, list := range b.held {
 		if _, ok := b.paid[paidKey{id, k.user}]; ok && k.ds == rec.ds {
 			b.held[k] = slices.DeleteFunc(slices.Clone(list), func(o Release) bool { return o.ID == id })
+			b.outgrow(k, &rec)
 		}
 	}
 	b.fall(&rec)

@@ -203,7 +203,7 @@ func (b *book) endWhatGoesOn() {
 			next.topped = true
 			b.releases[id] = &next
 			if !b.refined[id] {
-				b.leave(&next, false)
+				b.leave(&next)
 			}
 		}
 	}

@@ -92,36 +92,31 @@ func (b *book) climb(rec *record) error {
 	}
 	rec.first = below.first
 	b.refined[l.From] = true
-	b.leave(below, true)
+	b.leave(below)
 	return nil
 }
 
 // leave takes what a user holds off its ladder: it cannot be refined any more, because it was, or because the finest level
 // is gone.
-func (b *book) leave(rec *record, refined bool) {
+func (b *book) leave(rec *record) {
 	k := holderKey{rec.ds, rec.holder}
 	list := slices.Clone(b.held[k])
 	for i := range list {
 		if list[i].ID == rec.ID {
-			list[i].Item.Ladder, list[i].Refined = Ladder{}, refined
+			list[i].Item.Ladder = Ladder{}
 		}
 	}
 	b.held[k] = list
 }
 
-// fall notes that a release was withdrawn: what it refined is held again, and what was made of its finest level cannot be
-// refined any more.
+// fall notes that a release was withdrawn: what was made of its finest level cannot be refined any more.
 func (b *book) fall(rec *record) {
-	l := rec.Item.Ladder
-	if below := b.releases[l.From]; l.From != 0 && below != nil {
-		b.leave(below, false)
-	}
 	if rec.first != rec.ID {
 		return
 	}
 	for _, o := range b.releases {
 		if o.first == rec.ID && !b.refined[o.ID] {
-			b.leave(o, false)
+			b.leave(o)
 		}
 	}
 }

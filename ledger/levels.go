@@ -144,19 +144,39 @@ func (b *book) levelsOf(rec *record) []*record {
 	return slices.DeleteFunc(slices.Clone(b.byMeasure[measureKey{rec.ds, rec.holder, rec.Item.Digest}]), func(o *record) bool { return o.root() != rec.root() })
 }
 
-// outgrow notes that of the levels of one draw that a user holds only the finest is read: they are no independent answers.
+// outgrow notes that of the levels of one draw, or of one ladder, that an account holds only the finest is read: they are no
+// independent answers. It looks again when one comes, and when one was withdrawn.
 func (b *book) outgrow(k holderKey, rec *record) {
-	if rec.family == (Digest{}) {
-		return
+	if rec.family == (Digest{}) && (rec.first == 0 || rec.first == rec.ID && !b.refined[rec.ID]) {
+		return // it has no other level
 	}
 	list, finest := slices.Clone(b.held[k]), -1
 	for i := range list {
-		if o := b.releases[list[i].ID]; o.family == rec.family && o.root() == rec.root() {
-			if list[i].Refined = true; finest < 0 || list[finest].Item.Cost.Fits(list[i].Item.Cost) {
-				finest = i
-			}
+		if !rec.drawnWith(b.releases[list[i].ID]) {
+			continue
+		}
+		if list[i].Refined = true; finest < 0 || b.releases[list[finest].ID].coarser(b.releases[list[i].ID]) {
+			finest = i
 		}
 	}
-	list[finest].Refined = false
-	b.held[k] = list
+	if finest >= 0 {
+		list[finest].Refined = false
+		b.held[k] = list
+	}
+}
+
+// drawnWith tells whether two releases are levels of one draw or of one ladder.
+func (r *record) drawnWith(o *record) bool {
+	if r.family == (Digest{}) {
+		return r.first != 0 && r.first == o.first
+	}
+	return r.family == o.family && r.root() == o.root()
+}
+
+// coarser tells whether of two levels the other is the finer one.
+func (r *record) coarser(o *record) bool {
+	if r.first != 0 {
+		return r.Item.Ladder.Level.Micro() < o.Item.Ladder.Level.Micro()
+	}
+	return r.Item.Cost.Fits(o.Item.Cost)
 }

@@ -33,7 +33,8 @@ import (
 // costs nothing. A change after which an account would know more than its limit is refused (ErrBound), when it joins: so the sum
 // is within the largest lifetime of the accounts that X's people have been in, as the guarantee says.
 //
-// Releases go the same way as what is known of them: who is charged for them holds them. A renamed group is one that all
+// Releases go the same way as what is known of them: who is charged for them holds them, if they are drawn and saved after the
+// change as well. A renamed group is one that all
 // leave and a new one that all join.
 //
 // Limits: windows are not carried over; the guarantee names the lifetime. That a change is refused tells whoever sees it of
@@ -221,21 +222,49 @@ func whole(c accounting.Charge) privacy.Cost {
 	return c.Cost
 }
 
-// hand gives an account the live releases that another holds.
+// hand gives an account the live releases that another holds, and those that are drawn and saved later on its charges until now.
 func (b *book) hand(ds int64, m move) {
-	k := holderKey{ds, m.to}
 	for _, held := range b.held[holderKey{ds, m.from}] {
-		rec := b.releases[held.ID]
-		if _, has := b.paid[paidKey{held.ID, m.to}]; has || held.Item.Spec.GoesOn() {
-			continue
+		b.handOne(holderKey{ds, m.to}, held)
+	}
+	for seq, o := range b.open {
+		if o.ds == ds && o.of(m.from) && !o.of(m.to) {
+			o.also = append(slices.Clip(o.also), m.to)
+			b.open[seq] = o
 		}
-		b.paid[paidKey{held.ID, m.to}] = struct{}{}
-		if rec.holder != "" {
-			held.Item.Ladder = Ladder{} // it is refined by whom it was drawn for
+	}
+}
+
+// of tells whether an account was charged for what is being drawn.
+func (o openCharge) of(account string) bool { return o.user == account || slices.Contains(o.also, account) }
+
+// handOne gives an account a release that another holds.
+func (b *book) handOne(to holderKey, held Release) {
+	if _, has := b.paid[paidKey{held.ID, to.user}]; has || held.Item.Spec.GoesOn() {
+		return
+	}
+	rec := b.releases[held.ID]
+	b.paid[paidKey{held.ID, to.user}] = struct{}{}
+	if rec.holder != "" {
+		held.Item.Ladder = Ladder{} // it is refined by whom it was drawn for
+	}
+	list := b.held[to]
+	b.held[to] = append(list[:len(list):len(list)], held)
+	b.outgrow(to, rec)
+}
+
+// handLate gives a release that was saved just now to the accounts that were charged for it meanwhile: without it who asked for it,
+// and left her group before it was drawn, would not be answered (privacy rule 5).
+func (b *book) handLate(o openCharge, id int64) {
+	if len(o.also) == 0 {
+		return
+	}
+	for _, held := range b.held[holderKey{o.ds, o.user}] {
+		for _, account := range o.also {
+			if held.ID == id {
+				b.handOne(holderKey{o.ds, account}, held)
+			}
 		}
-		list := b.held[k]
-		b.held[k] = append(list[:len(list):len(list)], held)
-		b.outgrow(k, rec)
 	}
 }
 

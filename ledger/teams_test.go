@@ -451,3 +451,76 @@ func TestRule8GroupsRepriced(t *testing.T) {
 	want("bob")
 	verify(t, f)
 }
+
+// What is charged and not drawn yet when groups change is held by all whose accounts are charged for it (privacy rule 5): by who has
+// asked, though she left meanwhile, and by the group that she came to.
+func TestRule5GroupsChangeBeforeTheDraw(t *testing.T) {
+	team := func(members ...string) DatasetTerms { return grouped(map[string][]string{"team": members}) }
+	f := fresh(t, Options{}, team("alice", "bob"))
+	asked := charge(t, f, request("alice", item(1, eps(1e6))))[0].Receipt
+	joint := charge(t, f, request("alice", shared(2, eps(1e6))))[0].Receipt
+	own := charge(t, f, request("carol", item(3, eps(1e6))))[0].Receipt
+	adopt(t, f, team("bob", "carol"))
+	path := pathOf(f)
+	ids := []int64{keep(t, f, asked, 1), keep(t, f, joint, 2), keep(t, f, own, 3)}
+	check := func() {
+		t.Helper()
+		wantLife(t, f, "alice", 2e6)
+		wantLife(t, f, "bob", 3e6)
+		for user, held := range map[string][]int64{"alice": ids[:2], "bob": ids, "carol": ids} {
+			for _, id := range held {
+				if _, err := f.Load(ctx, user, id); err != nil {
+					t.Errorf("%s, release %d: %v", user, id, err)
+				}
+			}
+			if got := f.Holdings(user, "census"); len(got) != len(held) {
+				t.Errorf("%s holds %+v", user, got)
+			}
+		}
+		verify(t, f)
+	}
+	check()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f = open(t, path, Options{})
+	check()
+	adopt(t, f, team("bob"))
+	wantLife(t, f, "carol", 3e6)
+}
+
+// A release and what refines it are one answer, also for those who were handed both, in whatever order: what is refined is not
+// read beside it as if it were another (privacy rule 22). When the refinement is withdrawn the earlier level is read again.
+func TestHandedLevelsAreOneAnswer(t *testing.T) {
+	team := func(members ...string) DatasetTerms { return grouped(map[string][]string{"team": members, "other": {"dave"}}) }
+	f := fresh(t, Options{}, team("bob"))
+	first, _ := begin(t, f, "alice")
+	adopt(t, f, team("bob", "alice"))
+	adopt(t, f, team("bob"))
+	next := buy(t, f, "alice", rung(200_000, 300_000, first), 1, 2)
+	read := func(user string) (ids []int64) {
+		for _, h := range f.Holdings(user, "census") {
+			if !h.Refined {
+				ids = append(ids, h.ID)
+			}
+		}
+		return ids
+	}
+	want := func(user string, id int64) {
+		t.Helper()
+		if got := read(user); len(got) != 1 || got[0] != id {
+			t.Errorf("%s reads %v, must read %d alone: %+v", user, got, id, f.Holdings(user, "census"))
+		}
+	}
+	want("alice", next)
+	want("bob", first)
+	adopt(t, f, team("bob", "alice"))
+	want("bob", next)
+	if err := f.Revoke(ctx, next); err != nil {
+		t.Fatal(err)
+	}
+	want("bob", first)
+	adopt(t, f, team("bob"))
+	want("alice", first)
+	verify(t, f)
+}
