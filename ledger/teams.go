@@ -236,7 +236,9 @@ func (b *book) hand(ds int64, m move) {
 }
 
 // of tells whether an account was charged for what is being drawn.
-func (o openCharge) of(account string) bool { return o.user == account || slices.Contains(o.also, account) }
+func (o openCharge) of(account string) bool {
+	return o.user == account || slices.Contains(o.also, account)
+}
 
 // handOne gives an account a release that another holds.
 func (b *book) handOne(to holderKey, held Release) {

@@ -492,7 +492,9 @@ func TestRule5GroupsChangeBeforeTheDraw(t *testing.T) {
 // A release and what refines it are one answer, also for those who were handed both, in whatever order: what is refined is not
 // read beside it as if it were another (privacy rule 22). When the refinement is withdrawn the earlier level is read again.
 func TestHandedLevelsAreOneAnswer(t *testing.T) {
-	team := func(members ...string) DatasetTerms { return grouped(map[string][]string{"team": members, "other": {"dave"}}) }
+	team := func(members ...string) DatasetTerms {
+		return grouped(map[string][]string{"team": members, "other": {"dave"}})
+	}
 	f := fresh(t, Options{}, team("bob"))
 	first, _ := begin(t, f, "alice")
 	adopt(t, f, team("bob", "alice"))

@@ -46,9 +46,7 @@ func (h *heldIndex) of(releases []ledger.Release) *reuse.Index {
 	next, from := &inventoryOf{from: releases, kept: kept}, 0
 	if now := h.now.Load(); now != nil && isPrefix(now.kept, kept) {
 		next.inventory, from = now.inventory, len(now.kept)
-	} else if now != nil && isPrefix(kept, now.kept) && len(kept) > 0 {
-		return now.inventory // a list that has grown since
-	} else {
+	} else { // something has gone, be it the last of them: it was withdrawn, or she has left a group
 		next.inventory = reuse.NewIndex()
 	}
 	for _, r := range kept[from:] {

@@ -33,3 +33,31 @@ func TestHoldingsOfALaterVersion(t *testing.T) {
 		t.Errorf("held are %v, want 4, 1, 3", ids)
 	}
 }
+
+// TestHoldingsThatWereWithdrawn: what is gone from the list is not found any more, be it the last that was in it, and what comes
+// after it is.
+func TestHoldingsThatWereWithdrawn(t *testing.T) {
+	release := func(id int64) ledger.Release {
+		return ledger.Release{ID: id, Item: ledger.Item{Digest: ledger.Digest{7}, Table: "public.people", Spec: mechanisms.Spec{Counters: 1, Cells: 64,
+			Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1, Den: 1}}}}}
+	}
+	h := &holdingsIndex{}
+	for _, ids := range [][]int64{{1, 3}, {1}, {1, 4}, {4}, {}, {5}} {
+		var list []ledger.Release
+		for _, id := range ids {
+			list = append(list, release(id))
+		}
+		found := map[int64]bool{}
+		for _, held := range h.of(list, "ann", "clinic").Held(plans.Digest{7}) {
+			found[held.ID] = true
+		}
+		for _, id := range ids {
+			if !found[id] {
+				t.Errorf("of %v, %d is not found", ids, id)
+			}
+		}
+		if len(found) != len(ids) {
+			t.Errorf("of %v, %v are found", ids, found)
+		}
+	}
+}

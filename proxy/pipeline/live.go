@@ -28,6 +28,7 @@ type live[M mechanism] struct {
 type instance[M mechanism] struct {
 	held  chan struct{} // of one place
 	asked M             // nil: not begun, or lost
+	by    *Session      // who asks it, or asked it last: steps are made in her name
 }
 
 func newInstance[M mechanism](asked M) *instance[M] {
@@ -42,6 +43,15 @@ func (i *instance[M]) hold(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// holdFor is hold for who asks it. Its steps are hers from now on: of a group's, whoever has opened it may have left since.
+func (i *instance[M]) holdFor(ctx context.Context, s *Session) error {
+	if err := i.hold(ctx); err != nil {
+		return err
+	}
+	i.by = s
+	return nil
 }
 
 func (i *instance[M]) release() { <-i.held }
@@ -75,7 +85,9 @@ func (l *live[M]) known(id int64) *instance[M] {
 
 // begin opens a mechanism on a paid receipt, which saves its steps by what it is given, and saves that it is open.
 func (l *live[M]) begin(ctx context.Context, a *Answerer, s *Session, m *plans.Measure, receipt *ledger.Receipt, open func(save func(step []byte) error) (M, error)) (id int64, _ error) {
-	asked, err := open(func(step []byte) error { return a.extend(s, id, step) })
+	one := newInstance[M](nil)
+	one.by = s
+	asked, err := open(func(step []byte) error { return a.extend(one.by, id, step) })
 	if err != nil {
 		a.log.Error(l.what+" was not opened", "measure", m.Name, "error", err)
 		return 0, errInternal
@@ -88,7 +100,8 @@ func (l *live[M]) begin(ctx context.Context, a *Answerer, s *Session, m *plans.M
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.byID[id] = newInstance(asked)
+	one.asked = asked
+	l.byID[id] = one
 	return id, nil
 }
 

@@ -57,7 +57,7 @@ func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *plans.Plan
 // stops at one of the rows, is its hypothesis's.
 func (a *Answerer) ask(ctx context.Context, s *Session, m *plans.Measure, id int64, rows [][]mechanisms.Span) ([]mechanisms.SessionAnswer, error) {
 	live := a.sessions.of(id)
-	if err := live.hold(ctx); err != nil {
+	if err := live.holdFor(ctx, s); err != nil {
 		return nil, err
 	}
 	if live.asked == nil { // who waits in the line keeps nobody from the release: those who have their places may wait for it
@@ -70,13 +70,13 @@ func (a *Answerer) ask(ctx context.Context, s *Session, m *plans.Measure, id int
 		if err := a.admit(ctx, s, []rewrite.Query{query}, "the session was not asked, and what was paid for it stays good"); err != nil {
 			return nil, err
 		}
-		if err := live.hold(ctx); err != nil {
+		if err := live.holdFor(ctx, s); err != nil {
 			return nil, err
 		}
 	}
 	defer live.release()
 	if live.asked == nil {
-		restored, err := a.restore(ctx, s, m, id)
+		restored, err := a.restore(ctx, s, m, id, live)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (a *Answerer) leads(ctx context.Context, id int64) error {
 }
 
 // restore goes on with a session that another process has left. The statement has its place in the line.
-func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id int64) (*mechanisms.Session, error) {
+func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id int64, live *instance[*mechanisms.Session]) (*mechanisms.Session, error) {
 	query, err := rewrite.Render(m, a.backend.Dialect())
 	if err != nil {
 		a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
@@ -137,7 +137,7 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id
 	truth, err := a.execute(ctx, s, query, receipt)
 	if err == nil {
 		var asked *mechanisms.Session
-		asked, err = mechanisms.RestoreSession(release.Item.Spec, release.Steps, m.Place, truth, a.randomness(s), func(step []byte) error { return a.extend(s, id, step) })
+		asked, err = mechanisms.RestoreSession(release.Item.Spec, release.Steps, m.Place, truth, a.randomness(s), func(step []byte) error { return a.extend(live.by, id, step) })
 		if err == nil {
 			return asked, nil
 		}

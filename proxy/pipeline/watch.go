@@ -89,7 +89,7 @@ func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *plans.Measure, i
 		return false, 0, err
 	}
 	live := a.watches.of(id)
-	if err := live.hold(ctx); err != nil {
+	if err := live.holdFor(ctx, s); err != nil {
 		return false, 0, err
 	}
 	defer live.release()
@@ -131,18 +131,18 @@ func (a *Answerer) hold(ctx context.Context, s *Session, id int64, live *instanc
 		return nil, errLedger
 	}
 	if live.asked == nil {
-		live.asked, err = a.restoreWatch(ctx, s, id)
+		live.asked, err = a.restoreWatch(ctx, s, id, live)
 	}
 	return receipt, err
 }
 
 // restoreWatch goes on with a run that another process has left.
-func (a *Answerer) restoreWatch(ctx context.Context, s *Session, id int64) (*mechanisms.Watch, error) {
+func (a *Answerer) restoreWatch(ctx context.Context, s *Session, id int64, live *instance[*mechanisms.Watch]) (*mechanisms.Watch, error) {
 	release, err := a.load(ctx, s, id)
 	if err != nil {
 		return nil, err
 	}
-	asked, err := mechanisms.RestoreWatch(release.Item.Spec, release.Steps, a.randomness(s), func(step []byte) error { return a.extend(s, id, step) })
+	asked, err := mechanisms.RestoreWatch(release.Item.Spec, release.Steps, a.randomness(s), func(step []byte) error { return a.extend(live.by, id, step) })
 	switch {
 	case errors.Is(err, mechanisms.ErrAlarmsSpent):
 		return nil, errEnded
