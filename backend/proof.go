@@ -33,8 +33,13 @@ const uniqueSQL = `SELECT EXISTS (
         JOIN pg_catalog.pg_opclass o ON o.oid = i.indclass[k]
         WHERE a.attrelid = c.oid AND a.attnum = i.indkey[k] AND i.indcollation[k] = a.attcollation AND o.opcdefault
           AND (a.attname::pg_catalog.text = ANY ($3::pg_catalog.text[]) OR a.attname::pg_catalog.text = $4::pg_catalog.text)
-          AND (a.attnotnull OR $5::pg_catalog.bool)
+          AND ($5::pg_catalog.bool OR a.attnotnull AND ` + wholly + `)
           AND (a.attname::pg_catalog.text <> $6::pg_catalog.text OR a.atttypid = ANY ('{20,21,23}'::pg_catalog.oid[])))))`
+
+// wholly tells whether the NOT NULL of column a was held against the rows that were there before it: since PostgreSQL 18 such a constraint
+// may be NOT VALID, and attnotnull does not tell. Before, NOT NULL of a table has no row there.
+const wholly = `NOT EXISTS (SELECT FROM pg_catalog.pg_constraint v WHERE v.conrelid = a.attrelid AND v.contype = 'n' AND NOT v.convalidated
+            AND a.attnum = ANY (v.conkey))`
 
 // onlyPostgres tells whether the rows lie in PostgreSQL's own storage, and not in that of an engine that speaks as it does.
 const onlyPostgres = `pg_catalog.version() LIKE 'PostgreSQL %' AND pg_catalog.version() NOT LIKE '%-YB-%' AND pg_catalog.version() NOT LIKE '%Greenplum%'
@@ -65,8 +70,8 @@ const rankSQL = `SELECT EXISTS (
     AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid)
     AND ` + onlyPostgres + `
     AND k.said && ARRAY[pg_catalog.format('(%I >= 1)', r.attname), pg_catalog.format('(%I > 0)', r.attname)]
-    AND (u.attnotnull OR k.said && ARRAY[pg_catalog.format('((%I IS NULL) OR (%I IS NOT NULL))', r.attname, u.attname)])
-    AND ($5::pg_catalog.int8 = 0 OR r.attnotnull AND k.said && ARRAY[pg_catalog.format('(%I <= %s)', r.attname, $5::pg_catalog.int8)]))`
+    AND (EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = u.attnum AND a.attnotnull AND ` + wholly + `) OR k.said && ARRAY[pg_catalog.format('((%I IS NULL) OR (%I IS NOT NULL))', r.attname, u.attname)])
+    AND ($5::pg_catalog.int8 = 0 OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = r.attnum AND a.attnotnull AND ` + wholly + `) AND k.said && ARRAY[pg_catalog.format('(%I <= %s)', r.attname, $5::pg_catalog.int8)]))`
 
 // rankArguments are those of rankSQL.
 func rankArguments(r rewrite.Rank) []any {
