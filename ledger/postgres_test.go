@@ -29,6 +29,7 @@ var conformance = []struct {
 	{"RunsOfAlarms", TestRunsOfAlarms}, {"Twin", TestTwin}, {"UpdateIsTheFilter", TestUpdateIsTheFilter}, {"ClockGames", TestT36ClockGames},
 	{"GroupIsOneAccount", TestGroupIsOneAccount}, {"GroupsRemember", TestRule8GroupsRemember}, {"GroupsTwin", TestGroupsTwin},
 	{"MembersAtOnce", TestMembersAtOnce}, {"GroupsLeaveNoTrace", TestRule1GroupsLeaveNoTrace},
+	{"GroupsChangeBeforeTheDraw", TestRule5GroupsChangeBeforeTheDraw},
 }
 
 func TestOnPostgres(t *testing.T) {

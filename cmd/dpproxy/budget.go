@@ -58,7 +58,7 @@ func withUnspent(p *policy.Policy, d *policy.Dataset, balances []ledger.Balance)
 			continue
 		}
 		holder := d.Holder(u.Name)
-		if at := slices.IndexFunc(balances, func(known ledger.Balance) bool { return known.User == holder }); at >= 0 {
+		if at := slices.IndexFunc(balances, func(known ledger.Balance) bool { return known.User == holder && known.Group == (holder != u.Name) }); at >= 0 {
 			continue
 		}
 		balances = append(balances, ledger.Balance{User: holder, Group: holder != u.Name, Dataset: d.ID, Limit: b.Cost})

@@ -13,7 +13,7 @@ var Rules = []Rule{
 	{2, "the first use pays", []string{"test/attacks.TestRule2FirstUsePays", "ledger.TestRule2EachUserPaysOnceTheCapOnce"}},
 	{3, "a saved answer is used for its own question only", []string{"test/attacks.TestRule3SavedAnswerIsAsExactAsAsked", "test/attacks.TestRule3ChangedMeaningHidesTheRelease", "rewrite.TestRule3OneDigestOneAnswer", "policy.TestRule3OtherMeaningOtherFingerprint"}},
 	{4, "charge, draw, save, send", []string{"test/attacks.TestRule4SavedBeforeSent", "test/durability.TestRule4OneDrawsTheOthersWait", "ledger.TestRule4ChargeDrawSaveSend"}},
-	{5, "after the charge the only outcome is an answer", []string{"test/attacks.TestRule5AfterTheChargeOnlyAnAnswer", "test/attacks.TestRule5UnreachableBeforeDispatch"}},
+	{5, "after the charge the only outcome is an answer", []string{"test/attacks.TestRule5AfterTheChargeOnlyAnAnswer", "test/attacks.TestRule5UnreachableBeforeDispatch", "ledger.TestRule5GroupsChangeBeforeTheDraw"}},
 	{6, "δ is spent once", []string{"test/attacks.TestRule6DeltaIsSpentOnce", "ledger.TestRule6DeltaIsAnAccountOfItsOwn"}},
 	{7, "refreshed budgets name their lifetime", []string{"test/attacks.TestRule7RefreshNeedsLifetime", "ledger.TestRule7WindowsAndTheLedgersTime"}},
 	{8, "budgets hang on identities that cannot be reset", []string{"test/attacks.TestRule8IdentityCannotBeReset", "ledger.TestRule8ForbiddenChanges", "ledger.TestRule8Repricing", "ledger.TestRule8Grants", "ledger.TestRule8GroupsRemember", "ledger.TestGroupsTwin"}},
