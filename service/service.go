@@ -150,6 +150,7 @@ func PublicTable(t *policy.Table, rows privacy.Released[[][]policy.Value]) sandb
 // loadPublic copies the public tables of a dataset, and gives them to plans and to the sandbox, which takes all of them in at once.
 func (s *Service) loadPublic(ctx context.Context, d *policy.Dataset) error {
 	var tables []sandbox.Table
+	var copied []func() // for plans; once all tables are read, or both sides keep their earlier copies
 	for _, t := range d.Tables {
 		if !t.Public {
 			continue
@@ -158,11 +159,14 @@ func (s *Service) loadPublic(ctx context.Context, d *policy.Dataset) error {
 		if err != nil {
 			return fmt.Errorf("public table %s: %w", t.Name, err)
 		}
-		s.Public.Set(t, rows)
+		copied = append(copied, func() { s.Public.Set(t, rows) })
 		tables = append(tables, PublicTable(t, rows))
 	}
 	if len(tables) == 0 {
 		return nil
+	}
+	for _, set := range copied {
+		set()
 	}
 	return s.Engine.Load(ctx, d.ID, tables...)
 }
