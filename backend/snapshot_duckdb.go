@@ -110,12 +110,9 @@ func (s *duckSource) consistent(ctx context.Context, into *maker, do func(readin
 			}
 		}
 	}
-	before, err := s.identities(tables)
-	if err != nil {
-		return err
-	}
 	b := &DuckDB{instance: into.instance, log: s.log}
-	if err := s.fillWhenFree(ctx, b, tables); err != nil {
+	before, err := s.fillWhenFree(ctx, b, tables)
+	if err != nil {
 		return err
 	}
 	for _, l := range b.leftOut {
@@ -137,17 +134,19 @@ func (s *duckSource) consistent(ctx context.Context, into *maker, do func(readin
 	return into.exec(ctx, "DETACH "+dialect.Catalog)
 }
 
-// fillWhenFree waits for who writes to the DuckDB file, where there is a time until which it can.
-func (s *duckSource) fillWhenFree(ctx context.Context, b *DuckDB, tables []*policy.Table) error {
+// fillWhenFree waits for who writes to the DuckDB file, where there is a time until which it can, and tells which files were taken.
+func (s *duckSource) fillWhenFree(ctx context.Context, b *DuckDB, tables []*policy.Table) (taken []os.FileInfo, err error) {
 	for {
-		err := b.fill(ctx, s.policy, tables, shown)
+		if taken, err = s.identities(tables); err == nil {
+			err = b.fill(ctx, s.policy, tables, shown)
+		}
 		var u unreadable
 		if _, bound := ctx.Deadline(); !errors.As(err, &u) || !u.locked || !bound {
-			return err
+			return taken, err
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return taken, err
 		case <-time.After(time.Second):
 		}
 	}

@@ -263,7 +263,7 @@ func fit(c *Column, low, high, step string) (string, string, string) {
 			return low, high, step
 		}
 	}
-	most := mostOf(c, s)
+	most := mostOf(c)
 	if most != nil {
 		least := new(big.Rat).Neg(most)
 		if a.Cmp(least) < 0 {
@@ -287,19 +287,14 @@ func fit(c *Column, low, high, step string) (string, string, string) {
 	}
 }
 
-// mostOf is the largest number of a column's type that is on a step; nil: no bound is known.
-func mostOf(c *Column, step *big.Rat) *big.Rat {
-	bits := map[string]uint{"smallint": 15, "integer": 31, "bigint": 63}
-	p, s, ok := digits(c.Type)
-	switch {
-	case bits[c.Type] > 0:
-		most := new(big.Int).Lsh(big.NewInt(1), bits[c.Type])
-		return new(big.Rat).SetInt(most.Sub(most, big.NewInt(1)))
-	case ok:
-		most := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(p-s)), nil))
-		return most.Sub(most, step)
+// mostOf is the largest number of a whole type; nil: it is none.
+func mostOf(c *Column) *big.Rat {
+	bits := map[string]uint{"smallint": 15, "integer": 31, "bigint": 63}[c.Type]
+	if bits == 0 {
+		return nil
 	}
-	return nil
+	most := new(big.Int).Lsh(big.NewInt(1), bits)
+	return new(big.Rat).SetInt(most.Sub(most, big.NewInt(1)))
 }
 
 // onStep is the next multiple of a step, down or up.

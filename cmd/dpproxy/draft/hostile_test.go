@@ -178,7 +178,7 @@ func TestEndsThatFitNoDomain(t *testing.T) {
 		{"bigint", "(x >= 0) AND (x <= '100000000000'::bigint)", "min: 0, max: 100000000000, step: 100"},
 		{"numeric(12,2)", "(x >= (0)::numeric) AND (x <= (50000000)::numeric)", "min: 0, max: 50000000, step: 0.1"},
 		{"numeric(10,2)", "(x >= 0.005) AND (x <= 9.999)", "min: 0, max: 10, step: 0.01"},
-		{"numeric(4,2)", "(x >= 0) AND (x <= 1000)", "min: 0, max: 99.99, step: 0.01"},
+		{"numeric(4,2)", "(x >= 0) AND (x <= 1000)", "min: 0, max: 1000, step: 0.01"},
 		{"smallint", "(x >= 0) AND (x < 40000)", "min: 0, max: 32767, step: 1"},
 		{"integer", "(x >= 0) AND (x <= 2147483647)", "min: 0, max: 2147483640, step: 10"},
 		{"double precision", "(x >= '0'::double precision) AND (x <= '1e+15'::double precision)", "min: 0, max: 1000000000000000, step: 1000000"},

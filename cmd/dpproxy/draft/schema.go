@@ -53,7 +53,13 @@ func nameable(name string) bool {
 }
 
 // nameable tells whether a policy can write a table's name.
-func (t *Table) nameable() bool { return nameable(t.Name) && nameable(t.Schema) }
+func (t *Table) nameable() bool {
+	schema := t.Schema // of which a path has none, where no other table has the name
+	if t.called == t.Name {
+		schema = strings.NewReplacer(" ", "", "=", "").Replace(schema)
+	}
+	return nameable(t.Name) && nameable(schema)
+}
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
