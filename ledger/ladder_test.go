@@ -259,3 +259,24 @@ func TestSaveFirstNeedsALadder(t *testing.T) {
 		t.Error("a finest level that was never drawn")
 	}
 }
+
+// TestRevokedRungIsNoSecondAnswer: when a release between two levels is withdrawn, the lower one stays unread beside the higher, of which
+// it is made; when the higher is gone too, it is read again.
+func TestRevokedRungIsNoSecondAnswer(t *testing.T) {
+	f := fresh(t, Options{}, census())
+	ids := []int64{0, 0, 0}
+	ids[0], _ = begin(t, f, "alice")
+	ids[1] = buy(t, f, "alice", rung(200_000, 300_000, ids[0]), 1, 2)
+	ids[2] = buy(t, f, "alice", rung(400_000, 700_000, ids[1]), 3, 4)
+	for _, c := range []struct{ revoked, read int64 }{{ids[1], ids[2]}, {ids[2], ids[0]}} {
+		if err := f.Revoke(ctx, c.revoked); err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range f.Holdings("alice", "census") {
+			if h.Refined == (h.ID == c.read) {
+				t.Errorf("after %d was revoked: %d is read: %t", c.revoked, h.ID, !h.Refined)
+			}
+		}
+	}
+	verify(t, f)
+}
