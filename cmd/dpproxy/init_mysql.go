@@ -125,6 +125,7 @@ func readMySQLTable(ctx context.Context, c *backend.MySQLCatalog, s *draft.Schem
 	for _, row := range found[2] {
 		at := slices.IndexFunc(s.Tables, func(o *draft.Table) bool { return o.Schema == row[2] && o.Name == row[3] })
 		if at < 0 {
+			t.Unsure = append(t.Unsure, row[1])
 			continue
 		}
 		if row[0] != last {
