@@ -92,7 +92,7 @@ func TestSnapshotOfADuckDBFileInUse(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "held\n" {
 		t.Fatal(line, err)
 	}
-	if err := renewed(t, h, 2*time.Second); err == nil {
+	if err := h.Backend.(*Snapshots).renew(t.Context(), time.Now().Add(2*time.Second), func() *policy.Policy { return h.policy }); err == nil {
 		t.Error("made while another process may write")
 	}
 	done := make(chan error, 1)
