@@ -98,10 +98,10 @@ func (f *faultyFile) Sync(flags vfs.SyncFlag) error {
 	return f.v.hit(true, func() error { return f.File.Sync(flags) })
 }
 
-// patiently repeats a call that fails because the ledger is not available, for some seconds.
+// patiently repeats a call that fails because the ledger is not available, for a minute at most.
 func patiently(t *testing.T, do func() error) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); ; {
+	for end := time.Now().Add(60 * time.Second); ; {
 		err := do()
 		if err == nil {
 			return

@@ -69,7 +69,7 @@ func TestRandomFrames(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	_ = other.conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = other.conn.SetDeadline(time.Now().Add(60 * time.Second))
 	other.play("other", []step{one(query("select 1"), "T1 D C(SELECT 1) Z(I)")})
 	panics := strings.Count(b.log.String(), "panic")
 	if panics > 0 {

@@ -184,7 +184,7 @@ func TestShutdown(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 		defer cancel()
 		ended <- b.Shutdown(ctx)
 	}()

@@ -197,7 +197,7 @@ func (p *scriptPlayer) conn(name string) (*scriptConn, error) {
 	if c := p.conns[name]; c != nil {
 		return c, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
 	conn, err := pgconn.Connect(ctx, p.url)
 	if err != nil {
@@ -270,7 +270,7 @@ func (c *scriptConn) sendAll(lines []string) error {
 // wait plays "until" or "receive".
 func (p *scriptPlayer) wait(c *scriptConn, b scriptBlock) error {
 	var lines, all []string
-	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(40 * time.Second)); err != nil {
 		return err
 	}
 	for _, kind := range b.input {

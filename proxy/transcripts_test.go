@@ -130,7 +130,7 @@ func replayClient(t *testing.T, exchanges []exchange) (done int) {
 	b.pipeline.fixtures = learned(exchanges)
 	b.Server.parse = lenientParse
 	r := b.raw(t, "client_min_messages", "error")
-	_ = r.conn.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = r.conn.SetDeadline(time.Now().Add(40 * time.Second))
 	for _, x := range exchanges {
 		if skipped(x) {
 			continue

@@ -27,7 +27,7 @@ func frame(kind byte, body string) []byte {
 // complaint reads until an error, the end of an answer or the connection's end, and returns the error's SQLSTATE.
 func complaint(w *kit.Wire) string {
 	w.T.Helper()
-	_ = w.Conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = w.Conn.SetReadDeadline(time.Now().Add(60 * time.Second))
 	for {
 		m, err := w.Receive()
 		switch m := m.(type) {
@@ -118,7 +118,7 @@ func TestStartupThatNeverEnds(t *testing.T) {
 		}
 		defer conn.Close()
 		fmt.Fprint(conn, begin)
-		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(60 * time.Second))
 		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: still open", name)
 		}

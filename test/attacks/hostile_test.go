@@ -194,7 +194,7 @@ func TestT52Edges(t *testing.T) {
 		if _, err := w.Conn.Write(head); err != nil {
 			t.Fatal(err)
 		}
-		_ = w.Conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = w.Conn.SetReadDeadline(time.Now().Add(60 * time.Second))
 		if _, err := io.Copy(io.Discard, w.Conn); err != nil && strings.Contains(err.Error(), "timeout") {
 			t.Errorf("length %d: the connection is still open", n)
 			continue

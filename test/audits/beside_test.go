@@ -38,7 +38,7 @@ func (g *gathering) Execute(q rewrite.Query, receipt *ledger.Receipt, hold time.
 	g.mu.Unlock()
 	select {
 	case <-g.met:
-	case <-time.After(10 * time.Second):
+	case <-time.After(60 * time.Second):
 	}
 	time.Sleep(50 * time.Millisecond) // one more would be seen
 	defer func() {
