@@ -90,7 +90,7 @@ func simpleUpdate(b *testing.B) func(clients int) float64 {
 	if len(bins) == 0 {
 		return nil
 	}
-	at := []string{"-h", "127.0.0.1", "-p", strconv.Itoa(s.Port()), "-U", "postgres", s.Database(b)}
+	at := []string{"-h", "127.0.0.1", "-p", strconv.Itoa(s.Port), "-U", "postgres", s.Database(b)}
 	pgbench := func(args ...string) []byte {
 		out, err := exec.Command(bins[0], append(args, at...)...).CombinedOutput()
 		if err != nil {

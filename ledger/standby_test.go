@@ -16,7 +16,7 @@ func pair(t *testing.T) (primary, standby *pgtest.Server, url string) {
 	primary = pgtest.Start(t, "fsync=on", "full_page_writes=on")
 	standby = primary.Standby(t, "fsync=on", "full_page_writes=on")
 	return primary, standby, fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/postgres?sslmode=disable&target_session_attrs=read-write",
-		primary.Port(), standby.Port())
+		primary.Port, standby.Port)
 }
 
 // sent waits until the standby has on its disk what the primary has.

@@ -134,7 +134,7 @@ func suiteServers(t *testing.T) (db *pgtest.Server, proxyPort int) {
 		}
 		db.Exec(t, "postgres", "CREATE DATABASE direct_"+name+" OWNER "+name)
 	}
-	p := newPassThrough(func(user, database string) string { return passURL(db.Port(), user, database) })
+	p := newPassThrough(func(user, database string) string { return passURL(db.Port, user, database) })
 	policies := suitePolicy(t)
 	b := start(t, func(c *Config) {
 		c.Pipeline, c.Policy = p, func() *policy.Policy { return policies }
@@ -168,7 +168,7 @@ func TestSuitesInside(t *testing.T) {
 	}
 	db, port := suiteServers(t)
 	if os.Getenv("DPPROXY_SUITES") == "serve" {
-		fmt.Printf("PostgreSQL on port %d, the pass-through on port %d; users %v, password %s\n", db.Port(), port, suiteUsers, suitePassword)
+		fmt.Printf("PostgreSQL on port %d, the pass-through on port %d; users %v, password %s\n", db.Port, port, suiteUsers, suitePassword)
 		ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
 		defer stop()
 		<-ctx.Done()

@@ -359,7 +359,7 @@ func playScripts(t *testing.T, db *pgtest.Server, port int) {
 			t.Fatal(err)
 		}
 		blocks, players := readScript(string(text)), make([]*scriptPlayer, 2)
-		for i, url := range []string{passURL(db.Port(), user, "direct_"+user), passURL(port, user, user)} {
+		for i, url := range []string{passURL(db.Port, user, "direct_"+user), passURL(port, user, user)} {
 			db.Exec(t, []string{"direct_" + user, user}[i], "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 			players[i] = &scriptPlayer{url: url, crdb: !strings.HasSuffix(path, ".pt"), conns: map[string]*scriptConn{}}
 			if err := players[i].play(blocks); err != nil {

@@ -10,7 +10,7 @@ func TestServer(t *testing.T) {
 	var dir string
 	t.Run("server", func(t *testing.T) {
 		s := Start(t, "sql_mode=ANSI")
-		dir = s.dir
+		dir = s.Dir
 		database := s.Database(t)
 		role := s.Role(t, database)
 		s.Exec(t, "CREATE TABLE "+database+".t (a int)", "INSERT INTO "+database+".t VALUES (1), (2)")

@@ -2,42 +2,23 @@ package pgtest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/internal/daemon"
 )
 
-// shared is the server of this test binary.
-var shared struct {
-	sync.Mutex
-	server  *Server
-	err     error
-	started bool
-	names   int
-}
+var shared daemon.Shared[*Server]
 
 // Shared returns the one server of this test binary, started by the first test that asks. The binary's TestMain must
 // end with os.Exit(pgtest.Main(m)).
 func Shared(t testing.TB) *Server {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	if !shared.started {
-		shared.server, shared.err = Launch()
-		shared.started = true
-	}
-	if errors.Is(shared.err, ErrNoBinaries) {
-		t.Skip(shared.err)
-	}
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	return shared.server
+	return shared.Get(t, func() (*Server, error) { return Launch() }, ErrNoBinaries)
 }
 
 // pristine is a data directory as initdb makes it, of which the servers of a test binary with Main begin with copies.
@@ -60,14 +41,14 @@ func (c *copies) data(bin string, owner *syscall.Credential) (string, error) {
 		return c.made.data(), nil
 	}
 	s, err := &Server{}, error(nil)
-	if s.dir, s.remove, err = directory(); err != nil {
+	if s.Dir, s.Remove, err = directory(); err != nil {
 		return "", err
 	}
-	if err = own(s.dir, owner); err == nil {
+	if err = own(s.Dir, owner); err == nil {
 		err = s.initdb(bin, owner)
 	}
 	if err != nil {
-		_ = s.remove()
+		_ = s.Remove()
 		return "", err
 	}
 	c.made = s
@@ -79,28 +60,18 @@ func Main(m *testing.M) int {
 	pristine.wanted = true
 	code := m.Run()
 	if pristine.made != nil {
-		_ = pristine.made.remove()
+		_ = pristine.made.Remove()
 	}
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.server != nil {
-		if err := shared.server.Stop(); err != nil {
-			fmt.Println(err)
-			code = max(code, 1)
-		}
-	}
-	return code
+	return shared.Stop(code)
 }
 
 // Database creates an empty database with a name of its own, drops it at the test's end, and returns its name.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	name := s.unused("test")
+	name := shared.Name("test")
 	s.Exec(t, "postgres", "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
 	t.Cleanup(func() {
-		select {
-		case <-s.exited:
-		default:
+		if !s.Gone() {
 			s.Exec(t, "postgres", "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
 		}
 	})
@@ -111,23 +82,14 @@ func (s *Server) Database(t testing.TB) string {
 // test's end, and returns its name. What it owns or was granted must be gone by then: create the role before the database.
 func (s *Server) Role(t testing.TB, options string) string {
 	t.Helper()
-	name := s.unused("role")
+	name := shared.Name("role")
 	s.Exec(t, "postgres", "CREATE ROLE "+pgx.Identifier{name}.Sanitize()+" LOGIN "+options)
 	t.Cleanup(func() {
-		select {
-		case <-s.exited:
-		default:
+		if !s.Gone() {
 			s.Exec(t, "postgres", "DROP ROLE IF EXISTS "+pgx.Identifier{name}.Sanitize())
 		}
 	})
 	return name
-}
-
-func (s *Server) unused(kind string) string {
-	shared.Lock()
-	defer shared.Unlock()
-	shared.names++
-	return fmt.Sprintf("%s_%d", kind, shared.names)
 }
 
 // Exec runs SQL as superuser in a database; one text may hold several statements.

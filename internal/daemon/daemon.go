@@ -3,15 +3,18 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/dpproxy/dpproxy/internal/memory"
 )
@@ -60,8 +63,8 @@ func Own(dir string, owner *syscall.Credential) error {
 	return os.Chown(dir, int(owner.Uid), int(owner.Gid))
 }
 
-// FreePort is a port that nobody listens at. Another process may take it before the server does.
-func FreePort() (int, error) {
+// freePort is a port that nobody listens at. Another process may take it before the server does.
+func freePort() (int, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
@@ -70,19 +73,113 @@ func FreePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// StartTied starts cmd from a thread of its own that lives as long as the process, because the kernel ties the signal at
-// the parent's death to the thread that forked.
-func StartTied(cmd *exec.Cmd, exited chan<- struct{}) error {
+const (
+	startWait = 60 * time.Second
+	stopWait  = 30 * time.Second
+)
+
+// Process is a server's process, with its directory and its port of the loopback address.
+type Process struct {
+	Dir    string
+	Remove func() error // removes Dir
+	Port   int
+	Exited chan struct{} // closed when the process has ended
+	cmd    *exec.Cmd
+}
+
+// Log is the path of the server's log.
+func (p *Process) Log() string { return filepath.Join(p.Dir, "server.log") }
+
+// Gone tells whether the process has ended.
+func (p *Process) Gone() bool {
+	select {
+	case <-p.Exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// Run starts the process of a server at a free port, of which command makes its command, and waits until it answers. Another process may
+// take that port between the look and the server's: then it is tried again.
+func (p *Process) Run(attr *syscall.SysProcAttr, command func() *exec.Cmd, answers func() error) (err error) {
+	for range 3 {
+		if p.Port, err = freePort(); err != nil {
+			return err
+		}
+		if err = p.run(attr, command(), answers); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (p *Process) run(attr *syscall.SysProcAttr, cmd *exec.Cmd, answers func() error) error {
+	log, err := os.OpenFile(p.Log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	p.cmd, p.Exited = cmd, make(chan struct{})
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.Dir, log, log, attr
+	if err := p.start(); err != nil {
+		return err
+	}
+	if err = p.await(answers); err != nil {
+		_ = p.End(syscall.SIGQUIT)
+		text, _ := os.ReadFile(p.Log())
+		return fmt.Errorf("%w\n%s", err, text)
+	}
+	return nil
+}
+
+func (p *Process) await(answers func() error) error {
+	for deadline := time.Now().Add(startWait); time.Now().Before(deadline); {
+		select {
+		case <-p.Exited:
+			return errors.New("the server ended at its start")
+		case <-time.After(20 * time.Millisecond):
+		}
+		if answers() == nil {
+			return nil
+		}
+	}
+	return errors.New("the server did not answer")
+}
+
+// start starts the process from a thread that lives as long as it does, because the kernel ties the signal at the parent's death to the
+// thread that forked.
+func (p *Process) start() error {
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait()
-			close(exited)
+			_ = p.cmd.Wait()
+			close(p.Exited)
 		}
 	}()
 	return <-started
+}
+
+// Signal sends the process a signal.
+func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
+
+// End sends a process that is there a signal, and returns when it has ended: killed, where that takes too long.
+func (p *Process) End(s syscall.Signal) error {
+	if p.Gone() {
+		return nil
+	}
+	if err := p.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.Exited:
+	case <-time.After(stopWait):
+		_ = p.Signal(syscall.SIGKILL)
+		<-p.Exited
+	}
+	return nil
 }

@@ -23,7 +23,7 @@ func TestT30PromotedUnderAProxy(t *testing.T) {
 			standby := primary.Standby(t, "fsync=on", "full_page_writes=on")
 			policy := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "100"}, 0)
 			kit.Edit(t, policy, "sqlite:ledger.db", fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/postgres?sslmode=disable&target_session_attrs=read-write",
-				primary.Port(), standby.Port()))
+				primary.Port, standby.Port))
 			p := kit.Serve(t, policy)
 			w := p.Connect("alice", "lab")
 			sent := func() {

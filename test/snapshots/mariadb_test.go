@@ -232,7 +232,7 @@ func TestMariaDBNeighbours(t *testing.T) {
 		}
 		p := kit.Serve(t, path)
 		sides[i].w = p.Connect("alice", "shop")
-		text, err := os.ReadFile(filepath.Join(server.Dir(), "data", log))
+		text, err := os.ReadFile(filepath.Join(server.Dir, "data", log))
 		if err != nil {
 			t.Fatal(err)
 		}
