@@ -33,6 +33,17 @@ func clinicHouse(t *testing.T, more ...string) (*house, string) {
 
 func sourceOf(h *house) *mysqlSource { return h.Backend.(*Snapshots).source.(*mysqlSource) }
 
+// connected is a connection of a source's account.
+func connected(t *testing.T, s *mysqlSource) *mysqlConn {
+	t.Helper()
+	c, err := connectMySQL(t.Context(), s.config, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
 // privateTables are the tables of the policy.
 func privateTables(h *house) []*policy.Table { return h.policy.Datasets[0].Tables }
 
@@ -116,15 +127,7 @@ func TestMySQLDefinitionsOfOneMoment(t *testing.T) {
 		}
 		return nil
 	}
-	open := func() *mysqlConn {
-		c, err := connectMySQL(t.Context(), s.config, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
-	guard, reader := open(), open()
+	guard, reader := connected(t, s), connected(t, s)
 	tried := 0
 	reader.Conn = meddler{reader.Conn, func(text string) {
 		if strings.HasPrefix(text, "START TRANSACTION") || strings.Contains(text, "`visits` LIMIT 0") {
@@ -139,7 +142,7 @@ func TestMySQLDefinitionsOfOneMoment(t *testing.T) {
 		t.Fatalf("tried %d times: %v", tried, err)
 	}
 
-	naive := open()
+	naive := connected(t, s)
 	if err := naive.exec(t.Context(), "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
 		t.Fatal(err)
 	}
@@ -158,20 +161,12 @@ func TestMySQLGuardIsNeeded(t *testing.T) {
 	h, _ := clinicHouse(t)
 	prepare(t, h)
 	s := sourceOf(h)
-	open := func() *mysqlConn {
-		c, err := connectMySQL(t.Context(), s.config, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
-	guard, reader := open(), open()
+	guard, reader := connected(t, s), connected(t, s)
 	r := &mysqlReading{mysqlConn: reader, source: s}
 	if err := r.begin(t.Context(), guard, privateTables(h), true); err != nil {
 		t.Fatal(err)
 	}
-	dead, reader := open(), open()
+	dead, reader := connected(t, s), connected(t, s)
 	dead.Close()
 	r = &mysqlReading{mysqlConn: reader, source: s}
 	if err := r.begin(t.Context(), dead, privateTables(h), true); err == nil {
