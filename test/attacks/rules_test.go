@@ -17,10 +17,28 @@ import (
 // The tests here are named after the rules of privacy.md that bind the main job, and drive a real proxy over the wire.
 
 // TestRule1NobodysChoicesLeak: bob asks much on one proxy and nothing on the other; what alice sees is the same, byte for
-// byte, but for noised cells and her own clock.
+// byte, but for noised cells and her own clock. So too where each of them is of a group of one account.
 func TestRule1NobodysChoicesLeak(t *testing.T) {
-	kit.Beside(t)
-	busy, idle := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0)), kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0))
+	for name, groups := range map[string]string{"alone": "", "of two groups": "groups:\n  - {name: hers, members: [alice]}\n  - {name: his, members: [bob, dba]}\n"} {
+		t.Run(name, func(t *testing.T) {
+			kit.Beside(t)
+			serve := func() *kit.Program {
+				path := kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0)
+				text, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(strings.Replace(string(text), "\ndatasets:\n", "\n"+groups+"datasets:\n", 1)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return kit.Serve(t, path)
+			}
+			nobodysChoicesLeak(t, serve(), serve())
+		})
+	}
+}
+
+func nobodysChoicesLeak(t *testing.T, busy, idle *kit.Program) {
 	bob := busy.Connect("bob", "lab")
 	bob.Ask(`SET dp.epsilon = 1`)
 	for age := range 4 {
