@@ -37,22 +37,22 @@ COMPILERS = $(shell $(GO) env GOFLAGS) '-toolexec=env GOGC=400' $(if $(shell com
 test: export GOFLAGS = $(COMPILERS)
 test: deps lint ## everything that CI runs; `go test` prints how long each package's tests took
 	$(MAKE) --no-print-directory -j2 plain race
-	$(GO) test -vet=off -parallel 4 -timeout 30m ./test/timing # beside other work it would see less
+	$(GO) test -vet=off -parallel 4 -timeout 60m ./test/timing # beside other work it would see less
 
 # What one goroutine does at a time, thousands of times, is run without the detector; a part of the seeds with it.
 ALONE := ^(TestSharedSimulated|TestDamageIsFoundOrHarmless|TestSandboxesDocument)$$
 
 .PHONY: plain
 plain:
-	{ printf '$(shell $(GO) list -m)/%s\n' $(LONGEST); $(GO) list ./... | grep -vE '/test/timing$$|$(RACED)'; } | awk '!seen[$$0]++' | xargs $(GO) test $(TOGETHER) -timeout 30m
-	$(GO) test -vet=off -run '$(ALONE)' -timeout 30m ./ledger ./sandbox
+	{ printf '$(shell $(GO) list -m)/%s\n' $(LONGEST); $(GO) list ./... | grep -vE '/test/timing$$|$(RACED)'; } | awk '!seen[$$0]++' | xargs $(GO) test $(TOGETHER) -timeout 60m
+	$(GO) test -vet=off -run '$(ALONE)' -timeout 60m ./ledger ./sandbox
 
 # SQLite is C that was made Go of, and nothing in it begins a goroutine or waits for one: the detector sees the driver around it, not
 # what it does with its own memory, as it sees no C either. The grammar, which is C, takes half as long to compile.
 RACE := env CGO_CFLAGS=-O1 $(GO) test -race -gcflags='github.com/ncruces/go-sqlite3-wasm/v3=-race=false'
 
 race: ## the packages with concurrency, under the race detector
-	$(GO) list ./... | grep -E '$(RACED)' | xargs $(RACE) -vet=off -p $(PROCESSORS) -skip '$(ALONE)' -timeout 30m
+	$(GO) list ./... | grep -E '$(RACED)' | xargs $(RACE) -vet=off -p $(PROCESSORS) -skip '$(ALONE)' -timeout 60m
 	$(RACE) -vet=off -run '^TestSharedSimulated$$' -timeout 20m ./ledger -seeds 300
 	$(RACE) -vet=off -run '^TestReplays$$' -timeout 20m ./internal/simulation/... # goroutines run in random order there
 

@@ -94,6 +94,9 @@ func openCopy(ctx context.Context, path, key string) (*copied, error) {
 	c := &copied{instance: engine, at: at, digest: digest, path: path, names: map[string]bool{}, policies: map[*policy.Policy]bool{}, users: 1}
 	if err := c.read(ctx, key); err != nil {
 		engine.Close()
+		if ctx.Err() != nil {
+			err = ctx.Err() // and nothing is wrong with the file
+		}
 		return nil, fmt.Errorf("snapshot %s cannot be opened: %w", filepath.Base(path), err)
 	}
 	return c, nil

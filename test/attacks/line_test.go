@@ -77,7 +77,7 @@ func TestLineBeforeTheCharge(t *testing.T) {
 func TestLineAndTurns(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "2") // as many places has DuckDB
 	path := openKeysFixture(t)
-	kit.Edit(t, path, "backend: {url:", "backend: {deadline: 500ms, url:", "server: {", "server: {timing: {grid: 20ms, fresh: 520ms}, limits: {user_connections: 100, user_statements: 100, user_purchases: 2}, ")
+	kit.Edit(t, path, "backend: {url:", "backend: {deadline: 1500ms, url:", "server: {", "server: {timing: {grid: 20ms, fresh: 1520ms}, limits: {user_connections: 100, user_statements: 100, user_purchases: 2}, ")
 	p := kit.Serve(t, path)
 	const asked = 16
 	ended := make(chan error, asked)
