@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -83,11 +84,16 @@ func compareColumn(c *policy.Column, actual columnShape, in dialect.Dialect) []F
 	}
 	declared := c.Type.Format(c.Typmod)
 	types := in.Accepts[c.Type]
+	if c.Enum {
+		declared, types = "enum", []string{"enum", "ENUM"}
+	}
 	if c.Blanks > 0 {
 		declared = fmt.Sprintf("char(%d)", c.Blanks)
 	}
 	where := fmt.Sprintf("table %s, column %s: the policy says %s, the database says %s", c.Table.Name, c.Name, declared, actual.kindOf)
 	switch at := slices.Index(types, base); {
+	case at < 0 && strings.EqualFold(base, "enum") && c.Type == policy.Text:
+		return []Finding{{Fatal: true, Text: where + ", an enumerated type, whose labels are texts: declare it as enum"}}
 	case at < 0:
 		return []Finding{{Fatal: true, Text: where}}
 	case base == "character" && c.Blanks > 0:
@@ -96,7 +102,7 @@ func compareColumn(c *policy.Column, actual columnShape, in dialect.Dialect) []F
 		return []Finding{{Text: where + ": declared as char(n), trailing blanks of constants do not count, as they do not there"}}
 	case c.Blanks > 0 && slices.Contains(types, "character"): // which the database has, and this is none
 		return []Finding{{Text: where + ", where trailing blanks count"}}
-	case at > 0:
+	case at > 0 && !c.Enum:
 		return []Finding{{Text: where + "; its values are read as the policy says"}}
 	}
 	if c.Type != policy.NumericType || c.Typmod < 0 {

@@ -54,13 +54,16 @@ func column(t *Table, f *columnT, at place) *Column {
 	} else {
 		checkName(f.Source, at.key("source"), "source")
 	}
-	var err error
-	if col.Type, col.Typmod, col.Blanks, err = parseColumnType(f.Type); err != nil {
+	if err := col.parseType(f.Type); err != nil {
 		at.key("type").problem("%v", err)
 		return col
 	}
 	if col.Blanks > 0 && (t.Public || f.Domain.empty()) {
 		at.key("type").problem("char(n) is for private columns with values; text reads one too")
+		return col
+	}
+	if col.Enum && t.Public {
+		at.key("type").problem("enum is for private columns; text reads a public one")
 		return col
 	}
 	if t.Analysed() {

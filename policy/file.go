@@ -206,7 +206,7 @@ type appendsT struct {
 type columnT struct {
 	Name     string    `yaml:"name" jsonschema:"required" jsonschema_description:"What analysts see."`
 	Source   string    `yaml:"source" jsonschema_description:"The column in the private database. Without it the same name."`
-	Type     string    `yaml:"type" jsonschema:"required" jsonschema_description:"boolean, smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), char(n), date, timestamp, timestamptz or uuid."`
+	Type     string    `yaml:"type" jsonschema:"required" jsonschema_description:"boolean, smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), char(n), enum, date, timestamp, timestamptz or uuid."`
 	Domain   domainT   `yaml:"domain" jsonschema_description:"The public values: min, max, step of an ordered column, or values."`
 	Outside  string    `yaml:"outside" jsonschema:"enum=clamp,enum=other,enum=exclude,default=other" jsonschema_description:"What a value outside the domain becomes: the nearest end, the text other (NULL in columns that are not text), or a row left out."`
 	Nulls    string    `yaml:"nulls" jsonschema:"enum=cell,enum=exclude,default=cell" jsonschema_description:"What NULL becomes: a cell of its own, or a row left out."`

@@ -34,7 +34,7 @@ var typeTable = map[Type]typeInfo{
 }
 
 // columnTypes lists the spellings that a policy's error messages offer.
-const columnTypes = "boolean, smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), char(n), " +
+const columnTypes = "boolean, smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), char(n), enum, " +
 	"date, timestamp, timestamptz, uuid"
 
 // Name is the type's name as PostgreSQL's format_type writes it without a modifier: "integer", "double precision".

@@ -29,12 +29,15 @@ func (w *writer) raw(c *policy.Column) string {
 		}
 		return "t." + w.copied(c)
 	}
-	column := "t." + w.name(c.Source)
+	column, readText := "t."+w.name(c.Source), w.dialect.ReadText
+	if c.Enum {
+		readText = w.dialect.ReadEnum
+	}
 	if c.Open != nil {
-		return w.call("left", dialect.Fill(w.dialect.ReadText, column), strconv.Itoa(policy.MostKeyLength))
+		return w.call("left", dialect.Fill(readText, column), strconv.Itoa(policy.MostKeyLength))
 	}
 	if c.Type.Textual() {
-		return dialect.Fill(w.dialect.ReadText, column)
+		return dialect.Fill(readText, column)
 	}
 	return dialect.Fill(w.dialect.Read, column, w.columnType(c))
 }

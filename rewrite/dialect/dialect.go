@@ -57,6 +57,7 @@ type Words struct {
 
 	// Columns as they are stored: what does not fit its type becomes NULL, or the statement fails when it is parsed.
 	Read       string // column %1 of type %2
+	ReadEnum   string // column %1 of an enumerated type, as text does; of no other type
 	ReadText   string // column %1 of text, which compares by its bytes
 	IsNaN      string // whether %1 of type %2 is NaN
 	Key        string // a key %1 as joins compare it

@@ -29,6 +29,7 @@ var duckdb = Words{
 	Quoted:    "'%1'",
 
 	Read:       "TRY_CAST(%1 AS %2)",
+	ReadEnum:   "TRY_CAST(%1 AS VARCHAR)",
 	ReadText:   "TRY_CAST(%1 AS VARCHAR)",
 	IsNaN:      "isnan(%1)",
 	Key:        "CAST(%1 AS VARCHAR)",

@@ -22,6 +22,7 @@ var postgres = Words{
 	Quoted:    "'%1'::pg_catalog.text",
 
 	Read:       "%1",
+	ReadEnum:   `((pg_catalog.enum_out(%1))::pg_catalog.text COLLATE pg_catalog."C")`,
 	ReadText:   `(%1 COLLATE pg_catalog."C")`, // bytes decide equality and order
 	IsNaN:      "(%1 OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.%2)",
 	Key:        "%1",

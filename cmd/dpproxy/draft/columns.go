@@ -126,35 +126,13 @@ func (d *drafter) foreign(c *Column, r reference) listing {
 	return l
 }
 
-// values decides on a column by what it holds.
+// values decides on a column by its type, constraints, comment and name.
 func (d *drafter) values(t *Table, c *Column) listing {
 	b := learn(t, c)
-	switch {
-	case len(c.Labels) > 0 || c.Domain != "":
-		return madeType(c, d.plain(c, b))
-	default:
-		return d.plain(c, b)
-	}
-}
-
-// madeType is a column of a type that the database made, which a policy cannot declare yet.
-func madeType(c *Column, l listing) listing {
-	name := "the domain " + c.Domain
-	if c.Domain == "" {
-		name = "the enum " + c.Type
-	}
-	if l.hidden == "" {
-		l.hidden = fmt.Sprintf("its type is %s; with a view as source that casts it: {name: %s, type: %q, %s}", name, quote(c.Name), l.typ, l.rules)
-	}
-	return l
-}
-
-// plain decides by type, constraints, comment and name.
-func (d *drafter) plain(c *Column, b bounds) listing {
 	base, _, _ := strings.Cut(c.Type, "(")
 	switch {
 	case len(c.Labels) > 0:
-		return listing{typ: "text", rules: valueList(c.Labels)}
+		return listing{typ: "enum", rules: valueList(c.Labels)}
 	case c.Type == "boolean":
 		return listing{typ: c.Type}
 	case whole(c), fractional(c):

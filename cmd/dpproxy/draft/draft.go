@@ -358,8 +358,8 @@ func (d *drafter) public(p *part) {
 			l.hidden = why
 		} else if why := d.namesUnlisted(t, c); why != "" {
 			l.hidden = why
-		} else if len(c.Labels) > 0 || c.Domain != "" {
-			l = madeType(c, listing{typ: l.typ, rules: "…"})
+		} else if len(c.Labels) > 0 {
+			l.typ = "text" // as which its rows are copied
 		} else if !declarable(l.typ) {
 			if strings.HasPrefix(l.typ, "char(") {
 				l.typ = "text"
