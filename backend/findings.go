@@ -92,6 +92,8 @@ func compareColumn(c *policy.Column, actual columnShape, in dialect.Dialect) []F
 	}
 	where := fmt.Sprintf("table %s, column %s: the policy says %s, the database says %s", c.Table.Name, c.Name, declared, actual.kindOf)
 	switch at := slices.Index(types, base); {
+	case base == "domain of an enum":
+		return []Finding{{Fatal: true, Text: where + ", a domain over an enumerated type, which a view as source can cast to text"}}
 	case at < 0 && strings.EqualFold(base, "enum") && c.Type == policy.Text:
 		return []Finding{{Fatal: true, Text: where + ", an enumerated type, whose labels are texts: declare it as enum"}}
 	case at < 0:

@@ -59,7 +59,7 @@ func exactClass(c columnShape) string {
 		if c.scale >= 0 {
 			return fmt.Sprint("numeric of scale ", c.scale)
 		}
-	case "enum":
+	case "enum", "domain of an enum":
 		return c.kindOf
 	case "uuid", "boolean", "date", "timestamp without time zone", "timestamp with time zone", "time without time zone", "bytea", "oid", "inet", "cidr",
 		"macaddr", "macaddr8", "bit", "bit varying":

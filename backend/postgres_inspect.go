@@ -18,7 +18,7 @@ import (
 const shapeSQL = `SELECT w.s, w.t, w.a, c.oid::int8,
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
     WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' ELSE 'relation of another kind' END,
-  pg_catalog.format_type(a.atttypid, NULL), CASE WHEN b.enum THEN 'enum' ELSE pg_catalog.format_type(b.type, NULL) END,
+  pg_catalog.format_type(a.atttypid, NULL), CASE WHEN b.enum AND b.type = a.atttypid THEN 'enum' WHEN b.enum THEN 'domain of an enum' ELSE pg_catalog.format_type(b.type, NULL) END,
   CASE WHEN b.type = 'pg_catalog.numeric'::pg_catalog.regtype AND b.mod >= 4 THEN (b.mod - 4) & 2047 ELSE -1 END,
   COALESCE((SELECT NOT l.collisdeterministic FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation), false), a.attnotnull,
   c.relrowsecurity, pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')

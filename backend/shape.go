@@ -17,7 +17,7 @@ type columnShape struct {
 	relation int64  // the relation's number, which a replaced table does not keep
 	kind     string // "table", "partitioned table", "view", "foreign table", …
 	kindOf   string // the column's type: "integer", "DECIMAL(12,2)", "email"
-	base     string // the type that a domain is over, kindOf itself where it is none; "enum" for every enumerated type
+	base     string // the type that a domain is over, kindOf itself where it is none; "enum" for every enumerated type, "domain of an enum" for one over it
 	scale    int    // of a numeric column, −1: none
 	loose    bool   // its collation takes different texts for equal
 	notNull  bool

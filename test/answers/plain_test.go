@@ -17,19 +17,25 @@ import (
 )
 
 // plainSQL is a small database without a constraint: people of whom some have no unit, visits of which some are of nobody,
-// of people who are not there or of NULL, and several items a visit; a public list in which towns repeat.
+// of people who are not there or of NULL, and several items a visit; a public list in which towns repeat. Some of its types its owner made.
 const plainSQL = `
-CREATE TABLE people AS SELECT CASE WHEN i % 40 = 0 THEN NULL ELSE i END AS person_id, CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN 'f' ELSE 'm' END AS sex,
-  CASE WHEN i % 11 = 0 THEN NULL ELSE i % 90 END AS age, (i % 5 = 0) AS active, DATE '2020-01-01' + i % 366 AS joined, CASE i % 3 WHEN 0 THEN 'Rome' WHEN 1 THEN 'Oslo' END AS town
+CREATE TYPE sexes AS ENUM ('m', 'f', 'x');
+CREATE TYPE wards_of AS ENUM ('D', 'C', 'B', 'A');
+CREATE DOMAIN minutes AS integer CHECK (VALUE < 100);
+CREATE DOMAIN town AS text CHECK (VALUE <> '');
+CREATE DOMAIN euros AS numeric(6,1);
+CREATE DOMAIN paid AS euros;
+CREATE TABLE people AS SELECT CASE WHEN i % 40 = 0 THEN NULL ELSE i END AS person_id, CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN 'f' ELSE 'm' END::sexes AS sex,
+  CASE WHEN i % 11 = 0 THEN NULL ELSE i % 90 END AS age, (i % 5 = 0) AS active, DATE '2020-01-01' + i % 366 AS joined, CASE i % 3 WHEN 0 THEN 'Rome' WHEN 1 THEN 'Oslo' END::town AS town
   FROM generate_series(1, 300) AS s(i);
 CREATE TABLE visits AS SELECT i AS visit_id, CASE WHEN i % 13 = 0 THEN NULL WHEN i % 17 = 0 THEN 1000 + i ELSE 1 + (i * 7) % 250 END AS who,
-  (ARRAY['A', 'B', 'C', NULL])[1 + i % 4] AS ward, (i * 31) % 60 - 5 AS minutes, CASE WHEN i % 9 = 0 THEN NULL ELSE ((i * 7) % 1000) / 10.0 END::numeric(6,1) AS cost,
+  ((ARRAY['A', 'B', 'C', NULL])[1 + i % 4])::wards_of AS ward, ((i * 31) % 60 - 5)::minutes AS minutes, CASE WHEN i % 9 = 0 THEN NULL ELSE ((i * 7) % 1000) / 10.0 END::paid AS cost,
   TIMESTAMP '2024-01-01' + make_interval(hours => (i * 5) % 2000) AS at FROM generate_series(1, 900) AS s(i);
 ALTER TABLE visits ADD PRIMARY KEY (visit_id);
 CREATE TABLE items AS SELECT CASE WHEN i % 19 = 0 THEN NULL ELSE 1 + (i * 11) % 950 END AS visit, (i % 6) AS kind, (i * 3) % 10 AS n FROM generate_series(1, 1500) AS s(i);
 CREATE TABLE towns (town text, country text, size int);
 INSERT INTO towns VALUES ('Rome', 'it', 3), ('Oslo', 'no', 1), ('Rome', 'us', 2), ('Bern', 'ch', 1), (NULL, 'xx', 0);
-CREATE TABLE wards (ward text PRIMARY KEY, floor int, head text);
+CREATE TABLE wards (ward wards_of PRIMARY KEY, floor int, head text);
 INSERT INTO wards VALUES ('A', 1, 'x'), ('B', 1, 'y'), ('D', 2, NULL)`
 
 const plainPolicy = `version: 1
@@ -48,7 +54,7 @@ datasets:
       - name: people
         max_rows_per_unit: 1
         columns:
-          - {name: sex, type: text, domain: {values: [f, m]}}
+          - {name: sex, type: enum, domain: {values: [f, m]}}
           - {name: age, type: integer, domain: {min: 0, max: 99}}
           - {name: active, type: boolean}
           - {name: joined, type: date, domain: {min: 2020-01-01, max: 2020-12-31}}
@@ -57,7 +63,7 @@ datasets:
         unit: visits.who = people.person_id
         max_rows_per_unit: 5
         columns:
-          - {name: ward, type: text, domain: {values: [A, B, C]}}
+          - {name: ward, type: enum, domain: {values: [A, B, C]}}
           - {name: minutes, type: integer, domain: {min: -10, max: 60}}
           - {name: cost, type: "numeric(6,1)", domain: {min: 0, max: 100, step: 0.1}}
           - {name: at, type: timestamp, domain: {min: "2024-01-01 00:00:00", max: "2024-03-31 23:00:00", step: 1 hour}}
@@ -76,13 +82,13 @@ datasets:
         columns: [{name: ward, type: text}, {name: floor, type: integer}, {name: head, type: text}]
 `
 
-// withoutUnits takes from the tables the rows that have no unit, as the policy does.
+// withoutUnits takes from the tables the rows that have no unit, and from their values the types that their owner made, as the policy does.
 const withoutUnits = `CREATE SCHEMA plain;
-CREATE VIEW plain.people AS SELECT * FROM public.people WHERE person_id IS NOT NULL;
-CREATE VIEW plain.visits AS SELECT * FROM public.visits WHERE who IS NOT NULL;
+CREATE VIEW plain.people AS SELECT person_id, sex::text, age, active, joined, town::text FROM public.people WHERE person_id IS NOT NULL;
+CREATE VIEW plain.visits AS SELECT visit_id, who, ward::text, minutes::int, cost::numeric(6,1), at FROM public.visits WHERE who IS NOT NULL;
 CREATE VIEW plain.items AS SELECT i.*, v.who FROM public.items i JOIN public.visits v ON v.visit_id = i.visit WHERE v.who IS NOT NULL;
 CREATE VIEW plain.towns AS SELECT * FROM public.towns;
-CREATE VIEW plain.wards AS SELECT * FROM public.wards`
+CREATE VIEW plain.wards AS SELECT ward::text, floor, head FROM public.wards`
 
 // plainFixture is the small database, and how to ask a proxy over it that has spent nothing, and the database itself.
 func plainFixture(t *testing.T) (fresh func() *kit.Wire, direct *pgx.Conn) {

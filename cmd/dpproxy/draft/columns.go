@@ -131,6 +131,8 @@ func (d *drafter) values(t *Table, c *Column) listing {
 	b := learn(t, c)
 	base, _, _ := strings.Cut(c.Type, "(")
 	switch {
+	case len(c.Labels) > 0 && c.Domain != "":
+		return listing{hidden: "its type is a domain over an enumerated type, which a view as source can cast to text"}
 	case len(c.Labels) > 0:
 		return listing{typ: "enum", rules: valueList(c.Labels)}
 	case c.Type == "boolean":
