@@ -51,9 +51,10 @@ type Backend interface {
 
 // Finding is one thing that `dpproxy check` says about the database's schema.
 type Finding struct {
-	Fatal bool // serve refuses to start
-	Note  bool // nothing that the owner need change
-	Text  string
+	Fatal    bool // serve refuses to start
+	Note     bool // nothing that the owner need change
+	Text     string
+	Numbered string // the table of which each live query numbers all rows, which takes long where there are many
 }
 
 // The errors of Ready and Open. They never hold the database's own text.

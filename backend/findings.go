@@ -126,13 +126,13 @@ func boundFinding(t *policy.Table, proven bool) []Finding {
 	case proven:
 		return []Finding{{Note: true, Text: fmt.Sprintf("table %s: a unique constraint on %s proves one row per %s, so no rows are left out", t.Name, t.UnitColumn, t.Dataset.Unit.Name)}}
 	case t.MaxGroups > 0:
-		return []Finding{{Note: true, Text: fmt.Sprintf("table %s: no constraint proves the rows per %s; each query keeps %d of its groups, and %d rows of each, both in the order of a fixed hash",
+		return []Finding{{Note: true, Numbered: t.Name, Text: fmt.Sprintf("table %s: no constraint proves the rows per %s; each query keeps %d of its groups, and %d rows of each, both in the order of a fixed hash",
 			t.Name, t.Dataset.Unit.Name, t.MaxGroups, t.MaxPerGroup)}}
 	case t.MaxRowsPerUnit == 1 && t.UnitColumn != "" && t.View.Text == "":
-		return []Finding{{Text: fmt.Sprintf("table %s: no constraint proves one row per %s; each query sorts the rows to keep one (a unique constraint on %s would spare that)",
+		return []Finding{{Numbered: t.Name, Text: fmt.Sprintf("table %s: no constraint proves one row per %s; each query sorts the rows to keep one (a unique constraint on %s would spare that)",
 			t.Name, t.Dataset.Unit.Name, t.UnitColumn)}}
 	}
-	return []Finding{{Note: true, Text: fmt.Sprintf("table %s: no constraint proves the rows per %s; each query keeps the first %d in the order of a fixed hash",
+	return []Finding{{Note: true, Numbered: t.Name, Text: fmt.Sprintf("table %s: no constraint proves the rows per %s; each query keeps the first %d in the order of a fixed hash",
 		t.Name, t.Dataset.Unit.Name, t.MaxRowsPerUnit)}}
 }
 

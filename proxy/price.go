@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -72,6 +73,7 @@ type Priced struct {
 	Status    PricedStatus
 	Cost      privacy.Cost // zero: free
 	Error     string       // of the counts in the answer, in words
+	HalfWidth *big.Rat     // the largest of a column, in its own unit; nil: none is known by constants
 	Leaves    []pipeline.OfferedLeaf
 	Notes     []string
 	RefusalID string           // of the catalogue, where it comes from there
@@ -211,7 +213,7 @@ func (p *Pricer) query(ctx context.Context, out Priced, stmt parse.Statement) Pr
 		}
 	}
 	plan := offer.Plan
-	out.Status, out.Cost, out.Error, out.Notes, out.Leaves = PricedAnswered, plan.Cost, offer.Error, plan.Notes, offer.Leaves
+	out.Status, out.Cost, out.Error, out.HalfWidth, out.Notes, out.Leaves = PricedAnswered, plan.Cost, offer.Error, offer.HalfWidth, plan.Notes, offer.Leaves
 	left := p.Left()
 	if !p.Each {
 		left = accounting.Less(left, p.spent)

@@ -70,15 +70,26 @@ func TestInitSchemas(t *testing.T) {
 			if out := kit.Run(t, "alice\n", "user", "add", "alice", "--policy", path); out.Code != 0 {
 				t.Fatalf("user add: exit %d: %s", out.Code, out.Stderr)
 			}
-			if out := kit.Run(t, "", "check", "--policy", path); out.Code != 0 {
-				t.Fatalf("check: exit %d: %s%s", out.Code, out.Stdout, out.Stderr)
+			checked := kit.Run(t, "", "check", "--policy", path)
+			if checked.Code != 0 {
+				t.Fatalf("check: exit %d: %s%s", checked.Code, checked.Stdout, checked.Stderr)
 			}
+			_, typical, _ := strings.Cut(checked.Stdout, "note: slow")
+			typical, _, _ = strings.Cut(typical[strings.Index(typical, "typical questions"):], "ok: serve")
+			golden(t, filepath.Join("testdata", "schemas", c.name+".questions.txt"), typical)
 			w, err := kit.Serve(t, path).Dial("alice", "data")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if r := w.Ask(c.ask); r.Err != nil || len(r.Rows) == 0 {
 				t.Errorf("%s: %v, %d rows", c.ask, r.Err, len(r.Rows))
+			}
+			for line := range strings.Lines(typical) {
+				if sql, _, asked := strings.Cut(strings.TrimSpace(line), "  "); asked {
+					if r := w.Ask(sql); r.Err != nil {
+						t.Errorf("%s: %v", sql, r.Err)
+					}
+				}
 			}
 		})
 	}

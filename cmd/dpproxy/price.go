@@ -168,18 +168,8 @@ func (o pricing) pricer(ctx context.Context, p *policy.Policy, log *slog.Logger)
 	if err != nil {
 		return nil, err
 	}
-	b, _ := d.Budget(o.user)
-	pricer := &proxy.Pricer{Policy: p, Dataset: d, User: o.user, Each: o.each, Now: time.Now(), Log: log, Private: dialect.PostgreSQL,
-		Balance: ledger.Balance{User: d.Holder(o.user), Dataset: d.ID, Limit: b.Cost}}
-	if b.Lifetime != nil {
-		pricer.Balance.LifeLimit = b.Lifetime.Cost
-	}
-	switch {
-	case p.Backend.Snapshot != nil:
-		pricer.Private = dialect.Snapshot
-	case strings.HasPrefix(p.Backend.URL, "duckdb"):
-		pricer.Private = dialect.DuckDB
-	}
+	pricer := newPricer(p, d, o.user, log)
+	pricer.Each = o.each
 	if !o.fresh {
 		o.remember(ctx, pricer, log)
 	}
@@ -197,6 +187,23 @@ func (o pricing) pricer(ctx context.Context, p *policy.Policy, log *slog.Logger)
 		}
 	}
 	return pricer, nil
+}
+
+// newPricer makes the session of a user who has spent nothing.
+func newPricer(p *policy.Policy, d *policy.Dataset, user string, log *slog.Logger) *proxy.Pricer {
+	b, _ := d.Budget(user)
+	pricer := &proxy.Pricer{Policy: p, Dataset: d, User: user, Now: time.Now(), Log: log, Private: dialect.PostgreSQL,
+		Balance: ledger.Balance{User: d.Holder(user), Dataset: d.ID, Limit: b.Cost}}
+	if b.Lifetime != nil {
+		pricer.Balance.LifeLimit = b.Lifetime.Cost
+	}
+	switch {
+	case p.Backend.Snapshot != nil:
+		pricer.Private = dialect.Snapshot
+	case strings.HasPrefix(p.Backend.URL, "duckdb"):
+		pricer.Private = dialect.DuckDB
+	}
+	return pricer
 }
 
 // chosen is the dataset that is priced for.

@@ -243,8 +243,24 @@ func errorParts(plan *plans.Plan) (parts []string) {
 
 // errorText gives the half-widths of the counts in the answer, and of sums in its units.
 func errorText(plan *plans.Plan) string {
-	var low, high *big.Rat
-	names := map[string]string{}
+	low, high, names := halfWidths(plan)
+	at := "at " + percent(plan.Confidence)
+	if high == nil {
+		return leafErrorText(plan, at)
+	}
+	switch least, most := figure(low), figure(high); {
+	case least == most && computedText(plan) != "":
+		return fmt.Sprintf("error ±%s a value (%s) %s", most, names[most], at) + computedText(plan)
+	case least == most:
+		return fmt.Sprintf("error ±%s a value %s", most, at)
+	default:
+		return fmt.Sprintf("error ±%s (%s) to ±%s (%s) a value %s", least, names[least], most, names[most], at) + computedText(plan)
+	}
+}
+
+// halfWidths are the least and the largest half-width of a plan's columns, nil where none is known by constants, and a column of each.
+func halfWidths(plan *plans.Plan) (low, high *big.Rat, names map[string]string) {
+	names = map[string]string{}
 	for _, c := range plan.Columns {
 		own := offBy(c)
 		if own == nil {
@@ -260,18 +276,7 @@ func errorText(plan *plans.Plan) string {
 			names[figure(own)] = c.Name
 		}
 	}
-	at := "at " + percent(plan.Confidence)
-	if high == nil {
-		return leafErrorText(plan, at)
-	}
-	switch least, most := figure(low), figure(high); {
-	case least == most && computedText(plan) != "":
-		return fmt.Sprintf("error ±%s a value (%s) %s", most, names[most], at) + computedText(plan)
-	case least == most:
-		return fmt.Sprintf("error ±%s a value %s", most, at)
-	default:
-		return fmt.Sprintf("error ±%s (%s) to ±%s (%s) a value %s", least, names[least], most, names[most], at) + computedText(plan)
-	}
+	return low, high, names
 }
 
 // offBy is a column's half-width in its own units; nil: it is computed otherwise than by constants.

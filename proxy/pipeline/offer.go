@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"log/slog"
+	"math/big"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
@@ -28,9 +29,10 @@ type Estimate struct {
 
 // Offer is by what a SELECT would be answered.
 type Offer struct {
-	Plan   *plans.Plan
-	Error  string // of the counts in the answer, in words
-	Leaves []OfferedLeaf
+	Plan      *plans.Plan
+	Error     string   // of the counts in the answer, in words
+	HalfWidth *big.Rat // the largest of a column, in its own unit; nil: none is known by constants
+	Leaves    []OfferedLeaf
 }
 
 // OfferedLeaf is how one aggregation is answered.
@@ -57,6 +59,7 @@ func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (
 		return Offer{}, refusal
 	}
 	offer := Offer{Plan: plan, Error: errorText(plan)}
+	_, offer.HalfWidth, _ = halfWidths(plan)
 	for _, l := range explained(plan, queries, above).Leaves {
 		offer.Leaves = append(offer.Leaves, OfferedLeaf{SQL: l.SQL, Table: l.Table, Kind: l.Kind, Source: l.Source, Mechanism: l.Mechanism, Cost: l.Cost, Errors: l.Errors})
 	}

@@ -111,7 +111,7 @@ func viewDefinition(r relation) string {
 		if name, ok := TypeName(c.oid); ok {
 			item += "::" + name
 		}
-		items = append(items, item+" AS "+quoteIdentifier(c.name))
+		items = append(items, item+" AS "+QuoteIdentifier(c.name))
 	}
 	return " SELECT " + strings.Join(items, ",\n    ") + "\n  WHERE false;"
 }
@@ -132,15 +132,15 @@ func (d *description) types(r relation) {
 		"typanalyze": int64(3816), "typinput": int64(arrayIn), "typoutput": int64(arrayIn + 1), "typreceive": int64(arrayReceive), "typsend": int64(arrayReceive + 1)})
 	d.put("pg_catalog", "pg_type", row)
 	d.put("pg_catalog", "pg_type", list)
-	name := quoteIdentifier(r.name)
+	name := QuoteIdentifier(r.name)
 	if r.schema != "public" {
-		name = quoteIdentifier(r.schema) + "." + name
+		name = QuoteIdentifier(r.schema) + "." + name
 	}
 	d.shown = append(d.shown, []policy.Value{r.rowType, name}, []policy.Value{r.rowType - 1, name + "[]"})
 }
 
-// quoteIdentifier quotes a name as PostgreSQL shows it: where it needs quotes.
-func quoteIdentifier(name string) string {
+// QuoteIdentifier quotes a name as PostgreSQL shows it: where it needs quotes.
+func QuoteIdentifier(name string) string {
 	if plainName.MatchString(name) && !slices.Contains(Keywords(), name) {
 		return name
 	}
