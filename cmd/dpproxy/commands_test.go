@@ -16,7 +16,7 @@ import (
 
 // TestHelp: every command explains itself and exits with 0; wrong usage exits with 2.
 func TestHelp(t *testing.T) {
-	for _, line := range []string{"", "demo", "serve", "check", "init", "user", "user add", "budget", "ledger", "ledger verify", "ledger backup", "ledger restore", "query", "schema"} {
+	for _, line := range []string{"", "demo", "serve", "check", "init", "user", "user add", "budget", "ledger", "ledger verify", "ledger backup", "ledger restore", "query", "schema", "version"} {
 		out := kit.Run(t, "", append(strings.Fields(line), "--help")...)
 		if out.Code != 0 || !strings.Contains(out.Stdout, "Usage:") || out.Stderr != "" {
 			t.Errorf("%q --help: exit %d: %s%s", line, out.Code, out.Stdout, out.Stderr)

@@ -91,6 +91,7 @@ var picture = map[string][]string{
 	"cmd/dpproxy":                {"*"},
 	"cmd/dpproxy/draft":          {"policy"},
 	"examples/attacks":           {},
+	"packaging/licences":         {},
 	"test/kit":                   {"*", "internal/memory", "internal/threats"},
 	"test/paths":                 {"planner", "planner/parse", "planner/plans", "planner/reuse", "planner/workload", "policy", "mechanisms/privacy"},
 	"test/truth":                 {},
