@@ -505,32 +505,29 @@ func TestGuessesElsewhere(t *testing.T) {
 	b := NewBrake()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var running, most, ofName, mostOfName atomic.Int32
-	done := make(chan struct{})
-	for n := range 12 {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			user := fmt.Sprint("u", n%6)
-			_, _, err := b.GuessElsewhere(ctx, user, "here", func(context.Context) (bool, bool) {
-				most.Store(max(most.Load(), running.Add(1)))
-				if n%6 == 0 {
-					mostOfName.Store(max(mostOfName.Load(), ofName.Add(1)))
-					defer ofName.Add(-1)
+	for names, want := range map[int]int32{12: elsewherePerOrigin, 1: 1} {
+		var running, most atomic.Int32
+		done := make(chan struct{})
+		for n := range 12 {
+			go func() {
+				defer func() { done <- struct{}{} }()
+				_, _, err := b.GuessElsewhere(ctx, fmt.Sprint("u", n%names), "here", func(context.Context) (bool, bool) {
+					most.Store(max(most.Load(), running.Add(1)))
+					time.Sleep(5 * time.Millisecond)
+					running.Add(-1)
+					return true, true
+				})
+				if err != nil {
+					t.Error(err)
 				}
-				time.Sleep(5 * time.Millisecond)
-				running.Add(-1)
-				return true, true
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		}()
-	}
-	for range 12 {
-		<-done
-	}
-	if most.Load() > elsewherePerOrigin || mostOfName.Load() > 1 {
-		t.Errorf("%d guesses of an origin at a time, %d of a name", most.Load(), mostOfName.Load())
+			}()
+		}
+		for range 12 {
+			<-done
+		}
+		if most.Load() > want {
+			t.Errorf("of %d names of one origin %d guesses are made at a time", names, most.Load())
+		}
 	}
 	wrong := func(known bool) error {
 		short, cancel := context.WithTimeout(ctx, 90*time.Millisecond) // shorter than the first wait
