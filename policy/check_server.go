@@ -36,9 +36,10 @@ func (c *checker) server(s *serverT, at place) {
 	c.timing(&s.Timing, at.key("timing"))
 	to.FixedWork = s.Sampling == "fixed-work"
 	if s.TLS != nil {
-		to.TLS = &TLS{Cert: c.resolve(s.TLS.Cert), Key: c.resolve(s.TLS.Key)}
+		file := func(name, key string) string { return c.resolve(c.elsewhere(name, at.key("tls").key(key), key)) }
+		to.TLS = &TLS{Cert: file(s.TLS.Cert, "cert"), Key: file(s.TLS.Key, "key")}
 		if s.TLS.Clients != "" {
-			to.TLS.Clients = c.resolve(s.TLS.Clients)
+			to.TLS.Clients = file(s.TLS.Clients, "clients")
 		}
 		if s.TLS.Cert == "" || s.TLS.Key == "" {
 			at.key("tls").problem("tls: cert and key must name files")
@@ -239,7 +240,7 @@ func loopback(address string) bool {
 
 func (c *checker) backend(b *backendT, at place) {
 	to := &c.policy.Backend
-	to.URL = c.databaseURL(expand(b.URL, at.key("url"), "url"), at.key("url"))
+	to.URL = c.databaseURL(c.elsewhere(b.URL, at.key("url"), "url"), at.key("url"))
 	if d, ok := brief(b.Deadline); ok && d > 0 {
 		to.Deadline = d
 	} else {
@@ -266,7 +267,7 @@ func (c *checker) backend(b *backendT, at place) {
 		} else {
 			folded[low] = true
 		}
-		path = expand(path, files.key(name), "file of "+name)
+		path = c.elsewhere(path, files.key(name), "file of "+name)
 		low := strings.ToLower(path)
 		if !strings.HasSuffix(low, ".csv") && !strings.HasSuffix(low, ".parquet") {
 			files.key(name).problem("file of %s must end in .csv or .parquet", name)
@@ -323,7 +324,7 @@ func (c *checker) stores(f *fileT, at place) {
 	c.policy.Sandbox.URL = defaultSandbox
 	if f.Sandbox.URL != "" {
 		here := at.key("sandbox").key("url")
-		switch text := expand(f.Sandbox.URL, here, "url"); {
+		switch text := c.elsewhere(f.Sandbox.URL, here, "url"); {
 		case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
 			c.policy.Sandbox.URL = text
 			c.twin(text, here)

@@ -125,3 +125,35 @@ func TestLogins(t *testing.T) {
 		t.Errorf("a directory on this machine: %v", err)
 	}
 }
+
+// TestReadForLedger: who looks after the ledger needs no variable that names something else, such as the database's password; serve does.
+func TestReadForLedger(t *testing.T) {
+	for _, url := range []string{"postgres://proxy:${DPPROXY_TEST_UNSET}@127.0.0.1/prod", "${DPPROXY_TEST_UNSET}"} {
+		text := regexp.MustCompile(`(?m)^backend:.*\n(  .*\n)*`).ReplaceAllLiteralString(base(t), "backend: {url: \""+url+"\"}\n")
+		text = regexp.MustCompile(`(?m)^server:.*\n(  .*\n)*`).ReplaceAllLiteralString(text, "server: {tls: {cert: \"${DPPROXY_TEST_UNSET}/a\", key: \"${DPPROXY_TEST_UNSET}/b\"}}\n")
+		path := filepath.Join(t.TempDir(), "policy.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), "DPPROXY_TEST_UNSET is not set") {
+			t.Errorf("%s: %v", url, err)
+		}
+		p, err := ReadForLedger(path)
+		if err != nil {
+			t.Fatalf("%s: %v", url, err)
+		}
+		t.Setenv("DPPROXY_TEST_UNSET", "postgres://x@127.0.0.1/y")
+		whole, err := Read(path)
+		if err == nil && (whole.Digest != p.Digest || whole.Ledger != p.Ledger) {
+			t.Errorf("%s: the ledger is another", url)
+		}
+		os.Unsetenv("DPPROXY_TEST_UNSET")
+		ledger := regexp.MustCompile(`(?m)^ledger:.*\n(  .*\n)*`).ReplaceAllLiteralString(text, "") + "ledger: {url: \"sqlite:${DPPROXY_TEST_UNSET}\"}\n"
+		if err := os.WriteFile(path, []byte(ledger), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadForLedger(path); err == nil || !strings.Contains(err.Error(), "DPPROXY_TEST_UNSET is not set") {
+			t.Errorf("the ledger's own: %v", err)
+		}
+	}
+}

@@ -77,6 +77,10 @@ func TestPeopleInARunningProxy(t *testing.T) {
 	if err := ask("alice"); err != nil {
 		t.Fatal(err)
 	}
+	logged("msg=charged user=alice dataset=lab")
+	if strings.Contains(p.LogText(), "count(*)") {
+		t.Errorf("the log has the statement:\n%s", p.LogText())
+	}
 	spent := kit.Run(t, "", "budget", "--policy", path).Stdout
 	open := p.Connect("alice", "lab")
 	user("", "disable", "alice")

@@ -54,7 +54,7 @@ func userCommand() *cobra.Command {
 		&cobra.Command{
 			Use: "list --policy policy.yaml", Short: "List the users: how they log in, their groups, and where they have a budget", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				p, err := service.ReadPolicy(path)
+				p, err := service.ReadPolicyForLedger(path)
 				if err != nil {
 					return err
 				}
