@@ -52,6 +52,14 @@ func made(t *testing.T, version, kinds string) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	script, err := os.ReadFile(filepath.Join(root, "scripts/dist"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nfpm := regexp.MustCompile(`(?m)^nfpm=(\S+)`).FindSubmatch(script)
+	if out, err := exec.CommandContext(t.Context(), "go", "run", string(nfpm[1]), "--version").CombinedOutput(); err != nil {
+		t.Skipf("nfpm cannot be had from here: %v\n%.400s", err, out)
+	}
 	dir = t.TempDir()
 	command(t, []string{"PROGRAM=" + program, "VERSION=" + version, "TO=" + dir, "KINDS=" + kinds}, "./scripts/dist")
 	return dir
