@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot bench-error bench-samplers bench-online bench-planning clients dashboard paths audit safety safety-full tpch truth attacks hostile docs deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot bench-error bench-samplers bench-online bench-planning clients dashboard paths audit safety safety-full tpch truth attacks hostile docs dist deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -127,5 +127,8 @@ hostile: deps ## a hostile analyst's hour beside another's dashboard: what she w
 docs: build ## regenerate the documents that hold real output, and the golden files behind the others
 	@./scripts/docs
 
+dist: ## archive, .deb and .rpm for this machine's kind in dist/, with a bill of materials and sums; VERSION=1.2.3
+	@./scripts/dist
+
 clean:
-	rm -rf bin demo
+	rm -rf bin demo dist

@@ -86,7 +86,7 @@ func (b *DuckDB) attach(ctx context.Context, file string, tables []*policy.Table
 		return err
 	}
 	if _, err := b.db.ExecContext(ctx, attach(file, dialect.Catalog, "", true)); err != nil {
-		return unreadable{file, strings.Contains(err.Error(), "lock")}
+		return unreadable{file, strings.Contains(err.Error(), "set lock on file")}
 	}
 	return nil
 }
@@ -98,6 +98,9 @@ type unreadable struct {
 }
 
 func (u unreadable) Error() string {
+	if text := otherVersion(u.file); text != "" && !u.locked {
+		return text
+	}
 	return u.file + " is not a DuckDB file that this version can read, or another process writes to it"
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -35,12 +36,60 @@ func (c *checker) server(s *serverT, at place) {
 	c.timing(&s.Timing, at.key("timing"))
 	to.FixedWork = s.Sampling == "fixed-work"
 	if s.TLS != nil {
-		to.TLS = &TLS{Cert: c.resolve(s.TLS.Cert), Key: c.resolve(s.TLS.Key)}
+		file := func(name, key string) string { return c.resolve(c.elsewhere(name, at.key("tls").key(key), key)) }
+		to.TLS = &TLS{Cert: file(s.TLS.Cert, "cert"), Key: file(s.TLS.Key, "key")}
+		if s.TLS.Clients != "" {
+			to.TLS.Clients = file(s.TLS.Clients, "clients")
+		}
 		if s.TLS.Cert == "" || s.TLS.Key == "" {
 			at.key("tls").problem("tls: cert and key must name files")
 		}
 	} else if whole && !loopback(to.Listen) {
 		at.key("listen").problem("listen is %.80q: any other than a loopback address needs tls: {cert: …, key: …}", to.Listen)
+	}
+	c.logins(&s.Login, at.key("login"))
+}
+
+// logins reads who else says that users are who they say. Passwords and tokens go to them, so nobody may listen between.
+func (c *checker) logins(l *loginT, at place) {
+	file := func(name string) string {
+		if name == "" {
+			return ""
+		}
+		return c.resolve(name)
+	}
+	if l.LDAP != nil {
+		here := at.key("ldap")
+		secureURL(l.LDAP.URL, "ldaps", "ldap", here.key("url"), "ldap: url")
+		if strings.Count(l.LDAP.Bind, UserMark) != 1 {
+			here.key("bind").problem("ldap: bind is %.80q, must have %s once", l.LDAP.Bind, UserMark)
+		}
+		c.policy.Server.LDAP = &LDAP{URL: l.LDAP.URL, Bind: l.LDAP.Bind, CA: file(l.LDAP.CA)}
+	}
+	if l.OIDC != nil {
+		here := at.key("oidc")
+		secureURL(l.OIDC.Issuer, "https", "http", here.key("issuer"), "oidc: issuer")
+		if l.OIDC.Audience == "" {
+			here.key("audience").problem("oidc: audience is empty: tokens for anybody would let in")
+		}
+		c.policy.Server.OIDC = &OIDC{Issuer: l.OIDC.Issuer, Audience: l.OIDC.Audience, Claim: cmp.Or(l.OIDC.Claim, "sub"), Scope: cmp.Or(l.OIDC.Scope, "openid"), CA: file(l.OIDC.CA)}
+	}
+}
+
+// secureURL checks an address of which the plain scheme is for this machine alone.
+func secureURL(text, secure, plain string, at place, what string) {
+	u, err := url.Parse(text)
+	host := ""
+	if err == nil {
+		if host = u.Host; u.Port() == "" {
+			host += ":0"
+		}
+	}
+	switch {
+	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		at.problem("%s is no address such as %s://host", what, secure)
+	case u.Scheme != secure && !(u.Scheme == plain && loopback(host)):
+		at.problem("%s must begin with %s://; %s:// is for a loopback address", what, secure, plain)
 	}
 }
 
@@ -191,7 +240,7 @@ func loopback(address string) bool {
 
 func (c *checker) backend(b *backendT, at place) {
 	to := &c.policy.Backend
-	to.URL = c.databaseURL(expand(b.URL, at.key("url"), "url"), at.key("url"))
+	to.URL = c.databaseURL(c.elsewhere(b.URL, at.key("url"), "url"), at.key("url"))
 	if d, ok := brief(b.Deadline); ok && d > 0 {
 		to.Deadline = d
 	} else {
@@ -218,7 +267,7 @@ func (c *checker) backend(b *backendT, at place) {
 		} else {
 			folded[low] = true
 		}
-		path = expand(path, files.key(name), "file of "+name)
+		path = c.elsewhere(path, files.key(name), "file of "+name)
 		low := strings.ToLower(path)
 		if !strings.HasSuffix(low, ".csv") && !strings.HasSuffix(low, ".parquet") {
 			files.key(name).problem("file of %s must end in .csv or .parquet", name)
@@ -275,7 +324,7 @@ func (c *checker) stores(f *fileT, at place) {
 	c.policy.Sandbox.URL = defaultSandbox
 	if f.Sandbox.URL != "" {
 		here := at.key("sandbox").key("url")
-		switch text := expand(f.Sandbox.URL, here, "url"); {
+		switch text := c.elsewhere(f.Sandbox.URL, here, "url"); {
 		case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
 			c.policy.Sandbox.URL = text
 			c.twin(text, here)
@@ -364,7 +413,7 @@ func sameServer(a, b *url.URL) bool {
 }
 
 func (c *checker) users(users []userT, at place) {
-	seen := map[string]bool{}
+	seen, identities := map[string]bool{}, map[string]bool{}
 	for i := range users {
 		u, here := &users[i], at.item(i).within("user", users[i].Name)
 		checkName(u.Name, here.key("name"), "name")
@@ -375,12 +424,46 @@ func (c *checker) users(users []userT, at place) {
 			here.key("name").problem("name is given twice")
 		}
 		seen[u.Name] = true
+		login := loginMethods[u.Login]
+		c.userLogin(u, login, here)
+		if who := login.String() + " " + cmp.Or(u.Identity, u.Name); login != ByPassword {
+			if identities[who] {
+				here.key("identity").problem("identity is another user's already: one person would have two budgets")
+			}
+			identities[who] = true
+		}
+		c.policy.Users = append(c.policy.Users, User{
+			Name: u.Name, Login: login, Verifier: u.Password, Identity: cmp.Or(u.Identity, u.Name), Disabled: u.Disabled, Admin: u.Admin, Settings: settings(&u.Settings, here.key("settings")), Scoped: u.Scope == "transaction",
+		})
+	}
+}
+
+// userLogin checks that a user can log in by what she is to log in by, and by nothing else.
+func (c *checker) userLogin(u *userT, login LoginMethod, here place) {
+	s := &c.policy.Server
+	if login == ByPassword {
 		if err := checkVerifier(u.Password); err != nil {
 			here.key("password").problem("%v", err)
 		}
-		c.policy.Users = append(c.policy.Users, User{
-			Name: u.Name, Verifier: u.Password, Admin: u.Admin, Settings: settings(&u.Settings, here.key("settings")), Scoped: u.Scope == "transaction",
-		})
+		if u.Identity != "" {
+			here.key("identity").problem("identity is for users with another login than password")
+		}
+		return
+	}
+	if u.Password != "" {
+		here.key("password").problem("password is given, but login is %s: one of the two would let her in behind the other's back", login)
+	}
+	missing := ""
+	switch {
+	case login == ByCertificate && (s.TLS == nil || s.TLS.Clients == ""):
+		missing = "server.tls.clients"
+	case login == ByLDAP && s.LDAP == nil:
+		missing = "server.login.ldap"
+	case login == ByOIDC && s.OIDC == nil:
+		missing = "server.login.oidc"
+	}
+	if missing != "" {
+		here.key("login").problem("login is %s, and there is no %s", login, missing)
 	}
 }
 

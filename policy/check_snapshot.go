@@ -13,7 +13,7 @@ func (c *checker) snapshot(s *snapshotT, at place) {
 	if s == nil {
 		return
 	}
-	to := &Snapshot{Every: duration(s.Every, 0, at.key("every"), "every"), Dir: c.resolve(expand(s.Dir, at.key("dir"), "dir"))}
+	to := &Snapshot{Every: duration(s.Every, 0, at.key("every"), "every"), Dir: c.resolve(c.elsewhere(s.Dir, at.key("dir"), "dir"))}
 	c.policy.Backend.Snapshot = to
 	if s.Dir == "" {
 		at.key("dir").problem("snapshot needs dir, the directory of the copies")
@@ -43,6 +43,6 @@ func (c *checker) snapshot(s *snapshotT, at place) {
 		to.Connections = int(whole64(s.Connections, 1, 16, at.key("connections"), "connections"))
 	}
 	if s.Key != "" {
-		to.Key = c.resolve(expand(s.Key, at.key("key"), "key"))
+		to.Key = c.resolve(c.elsewhere(s.Key, at.key("key"), "key"))
 	}
 }

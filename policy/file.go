@@ -27,6 +27,7 @@ type serverT struct {
 	Listen string  `yaml:"listen" jsonschema:"default=127.0.0.1:6432" jsonschema_description:"host:port. Any other than a loopback address needs tls."`
 	Admin  string  `yaml:"admin" jsonschema_description:"host:port of /metrics, /livez, /readyz and /healthz. Without it there are none."`
 	TLS    *tlsT   `yaml:"tls" jsonschema_description:"The certificate that clients see."`
+	Login  loginT  `yaml:"login" jsonschema_description:"Who says that users are who they say, beside the verifiers of their passwords below."`
 	Timing timingT `yaml:"timing" jsonschema_description:"The grid on which everything leaves that a question brings. Without it nothing is held."`
 
 	Sampling string `yaml:"sampling" jsonschema:"enum=fast,enum=fixed-work,default=fast" jsonschema_description:"How noise is drawn, always from the same distribution: by tables, which is fastest, or in fixed work, so that the time of a draw does not tell how large the noise is."`
@@ -55,6 +56,27 @@ type limitsT struct {
 type tlsT struct {
 	Cert string `yaml:"cert" jsonschema:"required" jsonschema_description:"Certificate file (PEM), relative to the policy."`
 	Key  string `yaml:"key" jsonschema:"required" jsonschema_description:"Private key file (PEM), relative to the policy."`
+
+	Clients string `yaml:"clients" jsonschema_description:"Certificates (PEM) of those who sign the certificates of users with login: certificate, relative to the policy."`
+}
+
+type loginT struct {
+	LDAP *ldapT `yaml:"ldap" jsonschema_description:"A directory that users with login: ldap are bound to."`
+	OIDC *oidcT `yaml:"oidc" jsonschema_description:"An OpenID provider whose tokens users with login: oidc bring."`
+}
+
+type ldapT struct {
+	URL  string `yaml:"url" jsonschema:"required" jsonschema_description:"ldaps://host[:port]; ldap:// only to a loopback address."`
+	Bind string `yaml:"bind" jsonschema:"required" jsonschema_description:"The distinguished name to bind as, with {user} for the user's identity, such as uid={user},ou=people,dc=example,dc=org."`
+	CA   string `yaml:"ca" jsonschema_description:"Certificates (PEM) that the directory's is signed by, relative to the policy. Without it those of the system."`
+}
+
+type oidcT struct {
+	Issuer   string `yaml:"issuer" jsonschema:"required" jsonschema_description:"https:// address of the provider, as its tokens name it; http:// only on a loopback address."`
+	Audience string `yaml:"audience" jsonschema:"required" jsonschema_description:"What tokens must be made out to: the client id of dpproxy at the provider."`
+	Claim    string `yaml:"claim" jsonschema:"default=sub" jsonschema_description:"The claim that holds a user's identity, such as sub or email. Choose one that the provider alone sets and never gives to somebody else."`
+	Scope    string `yaml:"scope" jsonschema:"default=openid" jsonschema_description:"What clients ask the provider for."`
+	CA       string `yaml:"ca" jsonschema_description:"Certificates (PEM) that the provider's is signed by, relative to the policy. Without it those of the system."`
 }
 
 type backendT struct {
@@ -85,7 +107,10 @@ type ledgerT struct {
 
 type userT struct {
 	Name     string    `yaml:"name" jsonschema:"required" jsonschema_description:"The name to log in with."`
-	Password string    `yaml:"password" jsonschema:"required,pattern=^SCRAM-SHA-256\\$" jsonschema_description:"A SCRAM-SHA-256 verifier, written by dpproxy user add. Never a plain password."`
+	Password string    `yaml:"password" jsonschema:"pattern=^SCRAM-SHA-256\\$" jsonschema_description:"A SCRAM-SHA-256 verifier, written by dpproxy user add. Never a plain password. Required where login is password."`
+	Login    string    `yaml:"login" jsonschema:"enum=password,enum=certificate,enum=ldap,enum=oidc,default=password" jsonschema_description:"How she proves who she is: by the verifier above, a client certificate (server.tls.clients), or server.login's directory or provider."`
+	Identity string    `yaml:"identity" jsonschema_description:"Her name there: the certificate's common name, what stands for {user}, or the claim's value. Without it her name here."`
+	Disabled bool      `yaml:"disabled" jsonschema_description:"She may not log in, and her sessions end with their next statement. What she holds and has spent stays hers."`
 	Admin    bool      `yaml:"admin" jsonschema_description:"Sees every budget. May not see more of the data."`
 	Settings settingsT `yaml:"settings" jsonschema_description:"Session settings that this user starts with."`
 	Scope    string    `yaml:"settings_scope" jsonschema:"enum=session,enum=transaction,default=session" jsonschema_description:"How long SET dp.… holds: until the session ends, or only until the transaction does, for users behind a pooler that hands one connection to many clients."`

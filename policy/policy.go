@@ -30,6 +30,8 @@ type Server struct {
 	Listen string // host:port
 	Admin  string // host:port of the operator's pages; empty: none
 	TLS    *TLS
+	LDAP   *LDAP // nil: no user logs in by a directory
+	OIDC   *OIDC // nil: nor by a provider
 	Timing Timing
 	Limits Limits
 
@@ -65,8 +67,42 @@ func (l Limits) UserWorked() int {
 	return int(max(l.UserMemory/l.StatementMemory, 1))
 }
 
-// TLS names the certificate files, absolute paths.
-type TLS struct{ Cert, Key string }
+// TLS names the certificate files, absolute paths. Clients signs users' certificates; empty: they have none.
+type TLS struct{ Cert, Key, Clients string }
+
+// LDAP is a directory that binds users.
+type LDAP struct {
+	URL  string
+	Bind string // with UserMark for the identity
+	CA   string // file, absolute; empty: the system's
+}
+
+// UserMark stands for a user's identity in LDAP.Bind.
+const UserMark = "{user}"
+
+// OIDC is a provider of tokens.
+type OIDC struct {
+	Issuer, Audience, Claim, Scope string
+	CA                             string // file, absolute; empty: the system's
+}
+
+// LoginMethod is how a user proves who she is.
+type LoginMethod uint8
+
+// The methods. The zero value is the verifier of her password.
+const (
+	ByPassword LoginMethod = iota
+	ByCertificate
+	ByLDAP
+	ByOIDC
+)
+
+// loginMethods are the words of the policy file.
+var loginMethods = map[string]LoginMethod{"": ByPassword, "password": ByPassword, "certificate": ByCertificate, "ldap": ByLDAP, "oidc": ByOIDC}
+
+func (m LoginMethod) String() string {
+	return [...]string{"password", "certificate", "ldap", "oidc"}[m]
+}
 
 // Backend says where the private rows are.
 type Backend struct {
@@ -106,7 +142,10 @@ type Ledger struct {
 // User may log in.
 type User struct {
 	Name     string
-	Verifier string            // SCRAM-SHA-256$…
+	Login    LoginMethod
+	Verifier string            // SCRAM-SHA-256$…; ByPassword alone
+	Identity string            // what the certificate, the directory or the provider calls her
+	Disabled bool              // she may not log in
 	Admin    bool              // sees every budget
 	Settings map[string]string // session defaults: "epsilon" -> "0.05"
 	Scoped   bool              // SET dp.… holds until the end of the transaction only: settings_scope

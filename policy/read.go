@@ -28,6 +28,17 @@ func Read(path string) (*Policy, error) {
 	return Parse(data, path)
 }
 
+// ReadForLedger reads and checks a file for who looks after its ledger and nothing else: environment variables that are not set (a
+// password of the database, a service's credentials) may stay so, but for those that name the ledger. Where they are used is then not what serve
+// would use.
+func ReadForLedger(path string) (*Policy, error) {
+	data, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(data, path, true)
+}
+
 // load reads a file to one byte more than Parse takes. Where somebody wrote meanwhile that is an error: the first half of a
 // policy may be one that passes, and lacks the rest.
 func load(path string) ([]byte, error) {
@@ -56,7 +67,9 @@ func load(path string) ([]byte, error) {
 
 // Parse checks the text of a policy file. Relative paths in it are relative to path's directory; ${NAME} comes from the
 // environment. Nothing but the environment is read.
-func Parse(data []byte, path string) (*Policy, error) {
+func Parse(data []byte, path string) (*Policy, error) { return parse(data, path, false) }
+
+func parse(data []byte, path string, ledgerAlone bool) (*Policy, error) {
 	found := &findings{path: path}
 	if len(data) > maxFile {
 		found.add(nil, fmt.Sprintf("file has more than %d bytes", maxFile))
@@ -80,7 +93,7 @@ func Parse(data []byte, path string) (*Policy, error) {
 		return nil, err
 	}
 	read := func(of map[string]string) *Policy {
-		c := &checker{directory: directory, policy: &Policy{Path: path, Digest: sha256.Sum256(data)}, relations: map[string]*Table{}, levels: of}
+		c := &checker{directory: directory, policy: &Policy{Path: path, Digest: sha256.Sum256(data)}, relations: map[string]*Table{}, levels: of, ledgerAlone: ledgerAlone}
 		c.file(&file, place{node: root, found: found})
 		return c.policy
 	}
@@ -172,6 +185,8 @@ type checker struct {
 	relations map[string]*Table // by base relation, the first table over it
 	twice     []twiceListed     // each further table over a relation of its dataset
 	levels    map[string]string // by dataset, the level of those for whom the policy is read; none: the whole
+
+	ledgerAlone bool // the database and the sandbox will not be opened: see ReadForLedger
 }
 
 func (c *checker) file(f *fileT, at place) {
@@ -196,6 +211,22 @@ func (c *checker) file(f *fileT, at place) {
 var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// elsewhere is expand where what is named is not the ledger's: for who looks after that alone, a variable that is not set is anything.
+func (c *checker) elsewhere(text string, at place, what string) string {
+	if c.ledgerAlone {
+		text = variable.ReplaceAllStringFunc(text, func(use string) string {
+			if _, ok := os.LookupEnv(use[2 : len(use)-1]); ok {
+				return use
+			}
+			if use == text {
+				return "postgres://unset@127.0.0.1/unset"
+			}
+			return "unset"
+		})
+	}
+	return expand(text, at, what)
+}
 
 // expand replaces ${NAME} by the environment's value.
 func expand(text string, at place, what string) string {

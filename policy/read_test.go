@@ -130,7 +130,7 @@ ledger: {url: "sqlite:${DPPROXY_TEST_DIR}/ledger"}`,
 	).Replace(base(t))
 	p := parsed(t, text)
 	d := p.Dataset("census")
-	if p.Backend.URL != "duckdb:/etc/dpproxy/warehouse.duckdb" || p.Ledger.URL != "sqlite:/data/ledger" || *p.Server.TLS != (TLS{"/etc/dpproxy/tls/cert.pem", "/keys/key.pem"}) {
+	if p.Backend.URL != "duckdb:/etc/dpproxy/warehouse.duckdb" || p.Ledger.URL != "sqlite:/data/ledger" || *p.Server.TLS != (TLS{Cert: "/etc/dpproxy/tls/cert.pem", Key: "/keys/key.pem"}) {
 		t.Errorf("%+v", p)
 	}
 	if people := d.Table("", "people"); people.File != "/etc/dpproxy/people.csv" || people.Source != (Source{"main", "people"}) {

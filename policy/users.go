@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -225,7 +226,8 @@ func hasUser(data []byte, name, verifier string) error {
 	return nil
 }
 
-// replaceFile puts text in the place of a file, whole or not at all, with the file's own mode.
+// replaceFile puts text in the place of a file, whole or not at all, with the file's own mode and owner: a service that runs as
+// another user than the operator must still be able to read it.
 func replaceFile(path string, text []byte) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -239,6 +241,11 @@ func replaceFile(path string, text []byte) error {
 		return err
 	}
 	defer os.Remove(f.Name())
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
+		if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
+			return fmt.Errorf("%s belongs to somebody else, and would no longer: %w", path, err)
+		}
+	}
 	_, err = f.Write(text)
 	err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
 	if err != nil {

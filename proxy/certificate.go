@@ -41,5 +41,12 @@ func (s *Server) certificate() (*tls.Config, error) {
 	if old := s.tls.Load(); old != nil && !bytes.Equal(old.Certificates[0].Certificate[0], pair.Certificate[0]) {
 		s.config.Log.Info("new connections are shown another certificate", "file", files.Cert, "until", pair.Leaf.NotAfter)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
+	config := &tls.Config{Certificates: []tls.Certificate{pair}}
+	if files.Clients != "" { // a client that has a certificate must have a good one; one that has none may log in by something else
+		if config.ClientCAs, err = login.Certificates(files.Clients); err != nil {
+			return nil, fmt.Errorf("certificates of clients: %w", err)
+		}
+		config.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	return config, nil
 }

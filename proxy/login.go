@@ -113,9 +113,10 @@ func (c *session) login(ctx context.Context, p login.Packet, o *login.Opening) e
 
 func (c *session) authenticate(ctx context.Context, o *login.Opening, address string) error {
 	s := c.server
-	err := s.auth.Exchange(c.back, c.user, login.ChannelBinding(o.Config, o.Secure()), func(right func() bool) (bool, error) {
-		return s.brake.Guess(ctx, c.user, login.Origin(address), right)
-	})
+	err := s.auth.Authenticate(ctx, c.back, login.Claimant{User: c.user, Origin: login.Origin(address), Opening: o}, s.brake)
+	if cause := login.Cause(err); cause != nil {
+		c.log.Error("nobody can be let in by it", "cause", cause)
+	}
 	switch {
 	case err == nil:
 		s.metrics.logins.WithLabelValues("ok").Inc()
@@ -179,7 +180,7 @@ func (c *session) refresh() error {
 		return nil
 	}
 	u, d := p.User(c.user), p.Dataset(c.database)
-	if u == nil {
+	if u == nil || u.Disabled {
 		return pgerror.New("28000", "this user is no longer known").Fatal()
 	}
 	if d == nil || !mayEnter(d, c.user) {

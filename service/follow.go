@@ -86,7 +86,7 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 	}
 	copies.PutInForce()
 	s.current.Store(p)
-	s.log.Info("policy reloaded", "path", p.Path)
+	s.log.Info("policy reloaded", append([]any{"path", p.Path}, changes(old, p)...)...)
 	return nil
 }
 

@@ -15,8 +15,16 @@ import (
 )
 
 // ReadPolicy reads the policy of a command, and says what to do where there is none.
-func ReadPolicy(path string) (*policy.Policy, error) {
-	p, err := policy.Read(path)
+func ReadPolicy(path string) (*policy.Policy, error) { return readPolicy(path, policy.Read) }
+
+// ReadPolicyForLedger reads it for a command that opens the ledger alone: what names the database or a file of the service may be left
+// out of the environment.
+func ReadPolicyForLedger(path string) (*policy.Policy, error) {
+	return readPolicy(path, policy.ReadForLedger)
+}
+
+func readPolicy(path string, read func(string) (*policy.Policy, error)) (*policy.Policy, error) {
+	p, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no policy %s: name one by --policy, write a first one with dpproxy init, or try dpproxy demo", path)
 	}

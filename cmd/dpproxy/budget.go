@@ -38,7 +38,7 @@ func budgetCommand() *cobra.Command {
 
 // withLedger opens a policy's ledger for reading, beside a proxy that may be running.
 func withLedger(ctx context.Context, path string, log *slog.Logger, do func(*policy.Policy, ledger.Ledger) error) error {
-	p, err := service.ReadPolicy(path)
+	p, err := service.ReadPolicyForLedger(path)
 	if err != nil {
 		return err
 	}

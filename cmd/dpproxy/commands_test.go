@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -8,6 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/policy"
@@ -16,7 +20,7 @@ import (
 
 // TestHelp: every command explains itself and exits with 0; wrong usage exits with 2.
 func TestHelp(t *testing.T) {
-	for _, line := range []string{"", "demo", "serve", "check", "init", "user", "user add", "budget", "ledger", "ledger verify", "ledger backup", "ledger restore", "query", "schema"} {
+	for _, line := range []string{"", "demo", "serve", "check", "init", "user", "user add", "user list", "user password", "user disable", "user enable", "user remove", "budget", "ledger", "ledger verify", "ledger backup", "ledger restore", "query", "login", "schema", "version"} {
 		out := kit.Run(t, "", append(strings.Fields(line), "--help")...)
 		if out.Code != 0 || !strings.Contains(out.Stdout, "Usage:") || out.Stderr != "" {
 			t.Errorf("%q --help: exit %d: %s%s", line, out.Code, out.Stdout, out.Stderr)
@@ -35,6 +39,92 @@ func TestHelp(t *testing.T) {
 	}
 	if out := kit.Run(t, "", "--version"); out.Code != 0 || !strings.Contains(out.Stdout, version) {
 		t.Errorf("--version: %s", out.Stdout)
+	}
+}
+
+// TestPeopleInARunningProxy: who is disabled, removed or given another password is so in the proxy that runs, whose log says it once, and says no
+// password; what she had spent is what she has spent when she comes back.
+func TestPeopleInARunningProxy(t *testing.T) {
+	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)
+	p := kit.Serve(t, path)
+	user := func(input string, args ...string) string {
+		t.Helper()
+		out := kit.Run(t, input, append(append([]string{"user"}, args...), "--policy", path)...)
+		if out.Code != 0 {
+			t.Fatalf("user %v: exit %d: %s", args, out.Code, out.Stderr)
+		}
+		return out.Stdout
+	}
+	logged := func(text string) {
+		t.Helper()
+		for !strings.Contains(p.LogText(), text) {
+			if !p.Alive() || t.Context().Err() != nil {
+				t.Fatalf("the log has no %q:\n%s", text, p.LogText())
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	ask := func(password string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		conn, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://alice:%s@%s/lab?sslmode=disable", password, p.Address))
+		if err != nil {
+			return err
+		}
+		defer conn.Close(ctx)
+		return conn.Exec(ctx, "SELECT count(*) FROM people").Close()
+	}
+	if err := ask("alice"); err != nil {
+		t.Fatal(err)
+	}
+	logged("msg=charged user=alice dataset=lab")
+	if strings.Contains(p.LogText(), "count(*)") {
+		t.Errorf("the log has the statement:\n%s", p.LogText())
+	}
+	spent := kit.Run(t, "", "budget", "--policy", path).Stdout
+	open := p.Connect("alice", "lab")
+	user("", "disable", "alice")
+	logged("users_disabled=[alice]")
+	if err := ask("alice"); err == nil || !strings.Contains(err.Error(), "password authentication failed") {
+		t.Errorf("disabled, she is told %v", err)
+	}
+	if told, _ := open.TryAsk("SELECT 1"); told.Err == nil || told.Err.Code != "28000" || told.Err.Severity != "FATAL" { // and then the connection ends
+		t.Errorf("her open session is told %+v", told)
+	}
+	if list := user("", "list"); !strings.Contains(list, "disabled") {
+		t.Errorf("list:\n%s", list)
+	}
+	user("", "enable", "alice")
+	logged("users_enabled=[alice]")
+	if err := ask("alice"); err != nil {
+		t.Error(err)
+	}
+	user("brandnew\n", "password", "alice")
+	logged("passwords_changed=[alice]")
+	if err := ask("alice"); err == nil {
+		t.Error("the old password lets in")
+	}
+	if err := ask("brandnew"); err != nil {
+		t.Error(err)
+	}
+	user("", "remove", "alice")
+	logged("users_removed=[alice]")
+	if err := ask("brandnew"); err == nil {
+		t.Error("removed, she is let in")
+	}
+	user("again\n", "add", "alice")
+	logged("users_added=[alice]")
+	if err := ask("again"); err != nil {
+		t.Error(err)
+	}
+	if now := kit.Run(t, "", "budget", "--policy", path).Stdout; !strings.Contains(spent, "ε 0.1") || strings.Count(now, "ε 0.1") < 1 {
+		t.Errorf("what she had spent was\n%s\nand is\n%s", spent, now)
+	}
+	if log := p.LogText(); strings.Contains(log, "brandnew") || strings.Contains(log, "SCRAM-SHA-256") {
+		t.Errorf("a password or a verifier is in the log:\n%s", log)
+	}
+	if out := kit.Run(t, "", "user", "remove", "nobody", "--policy", path); out.Code != 1 || !strings.Contains(out.Stderr, "no such user") {
+		t.Errorf("remove nobody: exit %d: %s", out.Code, out.Stderr)
 	}
 }
 

@@ -91,6 +91,7 @@ var picture = map[string][]string{
 	"cmd/dpproxy":                {"*"},
 	"cmd/dpproxy/draft":          {"policy"},
 	"examples/attacks":           {},
+	"packaging/licences":         {},
 	"test/kit":                   {"*", "internal/memory", "internal/threats"},
 	"test/paths":                 {"planner", "planner/parse", "planner/plans", "planner/reuse", "planner/workload", "policy", "mechanisms/privacy"},
 	"test/truth":                 {},
@@ -103,6 +104,9 @@ var foreign = map[string][]string{
 	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "proxy/encoding", "proxy/login", "sandbox/twin", "cmd/dpproxy", "test/kit"},
 	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},
 	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "ledger/postgres", "sandbox/twin", "sandbox/sandboxtest", "proxy", "service", "cmd/dpproxy", "examples/attacks", "test/kit"},
+	"github.com/go-ldap/ldap":          {"proxy/login"},
+	"github.com/coreos/go-oidc":        {"proxy/login", "cmd/dpproxy"},
+	"golang.org/x/oauth2":              {"cmd/dpproxy"},
 	"github.com/go-sql-driver/mysql":   {"backend", "backend/mariadbtest"},
 	"github.com/duckdb":                {"backend", "sandbox/embedded", "cmd/dpproxy"},
 	"github.com/ncruces":               {"ledger/sqlite", "internal/simulation"},
@@ -111,7 +115,7 @@ var foreign = map[string][]string{
 	"unsafe":                           {},
 	"database/sql":                     {"backend", "backend/mariadbtest", "sandbox/embedded", "cmd/dpproxy", "test/kit"},
 	"net":                              {"proxy", "proxy/login", "cmd/dpproxy", "backend/pgtest", "internal/daemon", "test/kit"},
-	"net/url":                          {"ledger/sqlite", "backend", "backend/pgtest", "backend/mariadbtest", "policy", "proxy", "cmd/dpproxy"},
+	"net/url":                          {"packaging/licences", "ledger/sqlite", "backend", "backend/pgtest", "backend/mariadbtest", "policy", "proxy", "cmd/dpproxy"},
 }
 
 // TestImports reads every non-test file with go/parser and holds it against the picture.

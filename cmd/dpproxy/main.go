@@ -21,9 +21,6 @@ import (
 	"github.com/dpproxy/dpproxy/service"
 )
 
-// version is what `dpproxy --version` prints; a release build sets it.
-var version = "0.1.0"
-
 func main() {
 	embedded.ChildMain() // the sandbox's child and the parser's self-test are this program, run again
 	service.ChildMain()
@@ -106,7 +103,7 @@ Every flag can also be set by the environment: --policy by DPPROXY_POLICY, and s
 	}
 	root.PersistentFlags().String("log-level", "info", "debug, info, warn or error")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitCode{2, err} })
-	root.AddCommand(demoCommand(), serveCommand(), checkCommand(), initCommand(), userCommand(), priceCommand(), prepareCommand(), releaseCommand(), budgetCommand(), ledgerCommand(), queryCommand(), schemaCommand())
+	root.AddCommand(demoCommand(), serveCommand(), checkCommand(), initCommand(), userCommand(), priceCommand(), prepareCommand(), releaseCommand(), budgetCommand(), ledgerCommand(), queryCommand(), loginCommand(), schemaCommand(), versionCommand(), manualCommand())
 	strictUsage(root)
 	return root
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"text/tabwriter"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,8 +17,9 @@ func queryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   `query "SELECT …"`,
 		Short: "Ask a running proxy, on a machine that has no psql",
-		Long:  `Connects as psql would: by --url, or by PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE. Notices go to standard error.`,
-		Args:  cobra.ExactArgs(1),
+		Long: `Connects as psql would: by --url, or by PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE; with
+DPPROXY_TOKEN by the token that dpproxy login has fetched. Notices go to standard error.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return query(cmd.Context(), url, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -30,6 +32,9 @@ func query(ctx context.Context, url, text string, out, notices io.Writer) error 
 	config, err := pgconn.ParseConfig(url)
 	if err != nil {
 		return exitCode{2, err}
+	}
+	if token, ok := os.LookupEnv(tokenVariable); ok { // of a user who logs in by her provider
+		config.OAuthTokenProvider = func(context.Context) (string, error) { return token, nil }
 	}
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		printMessage(notices, (*pgconn.PgError)(n))

@@ -19,7 +19,10 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return service.Run(cmd.Context(), path, trust, log, func(address string) { log.Info("listening", "address", address) })
+			return service.Run(cmd.Context(), path, trust, log, func(address string) {
+				log.Info("listening", "address", address)
+				notify("READY=1")
+			})
 		},
 	}
 	policyFlag(cmd, &path)

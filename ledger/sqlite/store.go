@@ -225,3 +225,21 @@ func Fault(err error) error {
 	}
 	return nil
 }
+
+// Version is that of the SQLite that is built in, such as 3.53.2.
+func Version() (version string, err error) {
+	conn, err := sqlite3.Open(":memory:")
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	st, _, err := conn.Prepare("SELECT sqlite_version()")
+	if err != nil {
+		return "", err
+	}
+	defer st.Close()
+	if st.Step() {
+		version = st.ColumnText(0)
+	}
+	return version, st.Err()
+}

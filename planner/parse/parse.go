@@ -46,6 +46,15 @@ func Parse(text string) ([]Statement, *refuse.Refusal) {
 	return statements, nil
 }
 
+// GrammarVersion is the version of PostgreSQL whose grammar is built in, such as 17.7.
+func GrammarVersion() string {
+	tree, err := pg.Parse("SELECT 1")
+	if err != nil {
+		return "unknown"
+	}
+	return strconv.Itoa(int(tree.Version/10_000)) + "." + strconv.Itoa(int(tree.Version%10_000))
+}
+
 // syntaxRefusal relays the grammar's own message, which quotes the statement alone. Its place, like others, is one of bytes:
 // the grammar counts the characters of a text whose comments are spaces, one for each of their bytes.
 func syntaxRefusal(err error, text string) *refuse.Refusal {

@@ -69,12 +69,19 @@ type Passwords struct {
 type verifiers struct {
 	policy *policy.Policy
 	users  map[string]scram.StoredCredentials
-	shapes []shape // in one order whatever the order of the users
-	all    int     // users in all shapes
+	others map[string]policy.User // who logs in by something else than a password of ours
+	shapes []shape                // in one order whatever the order of the users
+	all    int                    // users in all shapes
+
+	directory *directory // nil: none
+	issuer    *issuer    // nil: none
 }
 
-// shape is what an exchange shows of a verifier before any proof, but for the salt's bytes, and how many users have it.
-type shape struct{ iterations, salt, users int }
+// shape is what an exchange shows of a user before any proof, but for the salt's bytes, and how many users have it.
+type shape struct {
+	method                  policy.LoginMethod
+	iterations, salt, users int
+}
 
 // inForce returns the verifiers of the policy in force.
 func (a *Passwords) inForce() *verifiers {
@@ -82,10 +89,17 @@ func (a *Passwords) inForce() *verifiers {
 	if v := a.verifiers.Load(); v != nil && v.policy == p {
 		return v
 	}
-	v := &verifiers{policy: p, users: map[string]scram.StoredCredentials{}}
+	v := &verifiers{policy: p, users: map[string]scram.StoredCredentials{}, others: map[string]policy.User{}}
+	v.directory, v.issuer = newDirectory(p.Server.LDAP), newIssuer(p.Server.OIDC)
 	counts := map[shape]int{}
 	for _, u := range p.Users {
-		if c, err := credentials(u.Verifier); err == nil {
+		c, err := credentials(u.Verifier)
+		switch {
+		case u.Disabled: // like a name that does not exist
+		case u.Login != policy.ByPassword:
+			v.others[u.Name] = u
+			counts[shape{method: u.Login}]++
+		case err == nil:
 			v.users[u.Name] = c
 			counts[shape{iterations: c.Iters, salt: len(c.Salt)}]++
 		}
@@ -96,7 +110,7 @@ func (a *Passwords) inForce() *verifiers {
 		v.all += users
 	}
 	slices.SortFunc(v.shapes, func(a, b shape) int {
-		return cmp.Or(cmp.Compare(a.iterations, b.iterations), cmp.Compare(a.salt, b.salt))
+		return cmp.Or(cmp.Compare(a.method, b.method), cmp.Compare(a.iterations, b.iterations), cmp.Compare(a.salt, b.salt))
 	})
 	a.verifiers.Store(v)
 	return v
@@ -116,6 +130,19 @@ func (a *Passwords) lookup(name string) (scram.StoredCredentials, bool) {
 // a shape tells nothing of whether a name exists. Where the users' shapes change, that of a few such names does, and their salts with
 // it: what is seen is what a user's new password would show.
 func (a *Passwords) mock(v *verifiers, name string) scram.StoredCredentials {
+	s := a.mockShape(v, name)
+	var salt []byte
+	for block := 0; len(salt) < s.salt; block++ {
+		salt = append(salt, a.keyed(fmt.Sprintf("salt %d %d %d", s.iterations, s.salt, block), name)...)
+	}
+	return scram.StoredCredentials{
+		KeyFactors: scram.KeyFactors{Salt: string(salt[:s.salt]), Iters: s.iterations},
+		StoredKey:  a.keyed("stored", name), ServerKey: a.keyed("server", name),
+	}
+}
+
+// mockShape is that of a name that does not exist.
+func (a *Passwords) mockShape(v *verifiers, name string) shape {
 	s := shape{iterations: leastIterations, salt: saltBytes}
 	if v.all > 0 {
 		place := int(uint64(binary.BigEndian.Uint32(a.keyed("iterations", name))) * uint64(v.all) >> 32)
@@ -125,14 +152,7 @@ func (a *Passwords) mock(v *verifiers, name string) scram.StoredCredentials {
 			}
 		}
 	}
-	var salt []byte
-	for block := 0; len(salt) < s.salt; block++ {
-		salt = append(salt, a.keyed(fmt.Sprintf("salt %d %d %d", s.iterations, s.salt, block), name)...)
-	}
-	return scram.StoredCredentials{
-		KeyFactors: scram.KeyFactors{Salt: string(salt[:s.salt]), Iters: s.iterations},
-		StoredKey:  a.keyed("stored", name), ServerKey: a.keyed("server", name),
-	}
+	return s
 }
 
 func (a *Passwords) keyed(purpose, name string) []byte {

@@ -22,8 +22,9 @@ import (
 // cannot clear it.
 type Brake struct {
 	mu      sync.Mutex
-	names   failureTable // of a name at an origin
-	origins failureTable // an origin may be many people's, so it is slowed later and less
+	running map[string]int // guesses that are being made elsewhere (GuessElsewhere), by name and by origin
+	names   failureTable   // of a name at an origin
+	origins failureTable   // an origin may be many people's, so it is slowed later and less
 }
 
 const (

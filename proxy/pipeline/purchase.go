@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
@@ -120,6 +121,9 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 			a.charges.Charged(s.Dataset.ID, plan.Measures[i].Kind)
 		}
 	}
+	if !p.charged.IsZero() {
+		a.audit(s, plan, wanted, p)
+	}
 	placeOf(ctx).pays(p.charged)
 	rows := a.readBeside(ctx, s, plan, queries, wanted, outcomes)
 	for k, i := range wanted {
@@ -135,6 +139,20 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 		p.err = a.growAll(ctx, s, plan, p.ids)
 	}
 	return p
+}
+
+// audit tells the operator's log what was charged, to whom, for what kind of thing over which tables: nothing of the statement, whose words
+// are hers, and nothing that hangs on rows. The ledger has the same for good; the log is for who follows it as it happens.
+func (a *Answerer) audit(s *Session, plan *plans.Plan, wanted []int, p purchase) {
+	var kinds, tables []string
+	var releases []int64
+	for _, i := range wanted {
+		kinds, releases = append(kinds, plan.Measures[i].Kind), append(releases, p.ids[i])
+		if name := plan.Measures[i].Table.Name; !slices.Contains(tables, name) {
+			tables = append(tables, name)
+		}
+	}
+	a.log.Info("charged", "user", s.User, "dataset", s.Dataset.ID, "pid", s.PID, "cost", p.charged.String(), "kinds", kinds, "tables", tables, "releases", releases)
 }
 
 // pays notes what the statement has been charged by now.
