@@ -325,7 +325,13 @@ func (b *Binder) overRows(r *Rows, place string) *semantics.Translator {
 			if e, refusal := b.listed(r, s); e != nil || refusal != nil {
 				return e, refusal
 			}
+			if e, refusal := b.existsCompared(r, s, t); e != nil || refusal != nil {
+				return e, refusal
+			}
 			if e, refusal := b.elsewhere(r, s, slices.Contains(t.Holding, n)); e != nil || refusal != nil {
+				return e, refusal
+			}
+			if e, refusal := b.ofUnit(r, s); e != nil || refusal != nil {
 				return e, refusal
 			}
 			return b.answeredFirst(s, t, r)

@@ -37,4 +37,27 @@ SELECT v.ward, count(*) FROM visits v JOIN wards w ON w.ward = v.ward WHERE v.mi
 SELECT count(DISTINCT who) FROM visits WHERE minutes > (SELECT avg(minutes) FROM visits);
 SELECT count(*) FROM people WHERE active = (SELECT count(*) > 10 FROM visits);
 SELECT count(*) FROM people WHERE town IN (SELECT town FROM people WHERE age > (SELECT avg(age) FROM people) AND town IS NOT NULL GROUP BY town HAVING count(*) > 20);
-SELECT count(*) FROM visits WHERE at >= (SELECT date_trunc('day', max(at)) FROM (SELECT at, count(*) AS n FROM visits GROUP BY at HAVING count(*) > 0) t)
+SELECT count(*) FROM visits WHERE at >= (SELECT date_trunc('day', max(at)) FROM (SELECT at, count(*) AS n FROM visits GROUP BY at HAVING count(*) > 0) t);
+SELECT count(*) FROM people p WHERE (SELECT count(*) FROM visits v WHERE v.who = p.person_id) >= 3;
+SELECT count(*) FROM people p WHERE (SELECT count(*) FROM visits v WHERE v.who = p.person_id AND v.ward = 'A') = 0;
+SELECT (SELECT count(*) FROM visits WHERE who = p.person_id) AS n, count(*) FROM people p GROUP BY 1 HAVING count(*) > 0 ORDER BY 1;
+SELECT avg((SELECT count(*) FROM visits v WHERE v.who = p.person_id)) FROM people p;
+SELECT sum((SELECT sum(minutes) FROM visits v WHERE v.who = p.person_id)) FROM people p WHERE active;
+SELECT count(*) FROM people p WHERE (SELECT sum(minutes) FROM visits v WHERE v.who = p.person_id) IS NULL;
+SELECT count(*) FROM people p WHERE coalesce((SELECT sum(minutes) FROM visits v WHERE v.who = p.person_id AND minutes > 30), 0) < 50;
+SELECT count(*) FROM people p WHERE (SELECT max(at) FROM visits v WHERE v.who = p.person_id) > '2024-02-01';
+SELECT sex, count(*) FROM people p WHERE (SELECT count(DISTINCT ward) FROM visits v WHERE v.who = p.person_id) = 2 AND sex IS NOT NULL GROUP BY 1 ORDER BY 1;
+SELECT count(*) FROM people p WHERE (SELECT count(*) FILTER (WHERE ward = 'A') - count(*) FILTER (WHERE ward = 'B') FROM visits v WHERE v.who = p.person_id) > 0;
+SELECT count(*) FROM people p WHERE (SELECT count(*) FROM visits v WHERE v.who = p.person_id) > (SELECT count(*) FROM visits v WHERE v.who = p.person_id AND minutes < 20) + 1;
+SELECT count(*) FROM visits v WHERE v.at = (SELECT max(o.at) FROM visits o WHERE o.who = v.who);
+SELECT count(*) FROM visits v WHERE (SELECT count(*) FROM items i WHERE i.visit = v.visit_id) > 1;
+SELECT ward, sum((SELECT sum(n) FROM items i WHERE i.visit = v.visit_id)) FROM visits v WHERE ward IS NOT NULL GROUP BY 1 HAVING count(*) > 0 ORDER BY 1;
+SELECT count(*) FROM people p WHERE (SELECT count(*) FROM visits v JOIN items i ON i.visit = v.visit_id WHERE v.who = p.person_id AND i.kind = 3) > 0;
+SELECT count(*) FROM people p WHERE (SELECT count(*) FROM visits v WHERE v.who = p.person_id AND minutes > (SELECT avg(minutes) FROM visits)) > 1;
+SELECT count(*) FROM (SELECT p.active AS a, (SELECT count(*) FROM visits v WHERE v.who = p.person_id) AS n FROM people p) t WHERE a AND n > 2;
+SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.at < v.at);
+SELECT count(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.minutes > v.minutes);
+SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND v.minutes <> o.minutes AND o.ward = 'A') AND ward IS NOT NULL GROUP BY 1 HAVING count(*) > 0 ORDER BY 1;
+SELECT count(*) FROM visits v WHERE EXISTS (SELECT * FROM visits o WHERE v.who = o.who AND o.minutes >= v.minutes + 10);
+SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = p.person_id AND o.minutes > p.age);
+SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM items i WHERE i.visit = v.visit_id AND i.n > v.minutes)
