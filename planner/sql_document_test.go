@@ -87,6 +87,12 @@ var documented = []struct {
 		`SELECT avg(n) FROM (SELECT person_id, count(DISTINCT ward) AS n FROM visits GROUP BY person_id) t`,
 		`SELECT ward, count(*) FROM (SELECT DISTINCT person_id, ward FROM visits) t GROUP BY ward`,
 	}},
+	{"Sub-queries over the row's own unit", []string{
+		`SELECT count(*) FROM people p WHERE (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'A') > 1`,
+		`SELECT (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id) AS n, count(*) FROM people p GROUP BY 1`,
+		`SELECT count(*) FROM visits v WHERE v.day = (SELECT min(day) FROM visits o WHERE o.person_id = v.person_id)`,
+		`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.day < v.day) GROUP BY 1`,
+	}},
 	{"Above the counts: any SQL", []string{
 		`SELECT sex, count(*) * 100.0 / sum(count(*)) OVER () AS share FROM people GROUP BY sex`,
 		`WITH w AS (SELECT ward, count(*) AS n FROM visits GROUP BY ward) SELECT ward, rank() OVER (ORDER BY n DESC) FROM w WHERE n > 10`,
@@ -269,6 +275,10 @@ databases that differ in one unit, on both engines.
 
 // sqlNotes are what stands before the examples of a title.
 var sqlNotes = map[string]string{
+	"Sub-queries over the row's own unit": `Count, count(DISTINCT column), sum, min and max over the rows whose key equals that of the row around them: 0 or NULL where there are none. EXISTS may also compare one
+column of numbers or times with the row around it, by ` + "`<`, `<=`, `>`, `>=` or `<>`" + `.
+
+`,
 	"Sub-queries that are answered first": `A sub-query in a condition on private rows, in FILTER, in an aggregate's argument or in GROUP BY, that reads no row around it, is a statement of its own: it is
 answered first, with noise, and the rest is counted for what was released of it. Each of them has an equal part of ` + "`dp.epsilon`" + `, and the notice tells the released values. EXPLAIN and the
 budget's check take the rest at its whole part, the most that it may cost; asked again, all of it is free. What comes first is spent where the released value makes the rest fail

@@ -167,6 +167,8 @@ var Faults = []Fault{
 	{"what stands around a sub-query may cost as much as the statement", "planner/inner.go", "part := c.Part(parts)", "part := c.Part(1 + 0*parts)", "planner.TestPartsOfAStatement", false},
 	{"a part of a statement hangs on what is held", "planner/inner.go", "if in.answers[key] = a; a.Private {", "if in.answers[key] = a; a.Private && a.Standing {", "planner.TestPartsOfAStatement", false},
 	{"a sub-query has no part where nothing can be counted for it", "planner/plans/inner.go", "return len(p.Leaves)+len(p.Inner) > 0", "return len(p.Measures)+len(p.Inner) > 0", "planner.TestPartsOfAStatement", false},
+	{"a count of a unit's rows elsewhere is NULL where there are none", "planner/bind/unit_value.go", `name != "count" {`, `name != "" {`, "rewrite.TestJoinsCountWhatTheSQLSays", false},
+	{"a value differs from others where the least of them does", "planner/bind/unit_value.go", `"<>": {"min", "max"}}`, `"<>": {"min"}}`, "rewrite.TestJoinsCountWhatTheSQLSays", false},
 	{"the budget is asked for what comes first alone", "proxy/pipeline/inner.go", "!b.Spent.Plus(plan.Cost).Fits(b.Limit)", "!b.Spent.Plus(plan.Inmost()[0].Plan.Cost).Fits(b.Limit)", "test/answers.TestSubqueriesCost", true},
 	{"keys are shown from one unit on", "mechanisms/keys/release.go", "n >= threshold {", "n >= min(threshold, 1) {", "mechanisms/keys.TestT4KeysOfOneUnit", false},
 	{"a sampler of fixed work stops where it has found", "mechanisms/noise/fixed.go", "		k += 1 - borrow\n", "		if k += 1 - borrow; borrow == 1 {\n			break\n		}\n", "mechanisms/noise.TestT19SamplerTime", false},
