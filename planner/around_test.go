@@ -11,10 +11,12 @@ import (
 func TestNamesOfTheQueryAround(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	for _, q := range []struct{ sql, id string }{
-		{"SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r", "correlated-sub-query"},
-		{"SELECT label, (SELECT count(*) FROM visits WHERE ward = code) FROM regions", "correlated-sub-query"},
+		{"SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r", ""},
+		{"SELECT label, (SELECT count(*) FROM visits WHERE ward = code) FROM regions", ""},
+		{"SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward < r.code) FROM regions r", "correlated-sub-query"},
+		{"SELECT label, (SELECT count(*) + 1 FROM visits WHERE ward = code) FROM regions", "correlated-sub-query"},
 		{"SELECT r.label, x.n FROM regions r, LATERAL (SELECT count(*) AS n FROM visits v WHERE v.ward = r.code) x", "correlated-sub-query"},
-		{"SELECT label FROM (SELECT code AS c, label FROM regions) r WHERE 5 < (SELECT count(*) FROM visits WHERE ward = c)", "correlated-sub-query"},
+		{"SELECT label FROM (SELECT code AS c, label FROM regions) r WHERE 5 < (SELECT count(*) FROM visits WHERE ward = c)", ""},
 		{"SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = q.code) FROM regions r", "unknown-alias"},
 		{"SELECT label, (SELECT count(*) FROM visits WHERE ward = cod) FROM regions", "unknown-column"},
 		{"SELECT count(*) FROM visits v WHERE r.code = 'A'", "unknown-alias"},

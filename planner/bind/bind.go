@@ -408,6 +408,16 @@ func (r *Rows) star(target *pg.ResTarget) ([]relation, *refuse.Refusal) {
 	return parts, nil
 }
 
+// Forget drops the questions from a number on, which what was refused has asked.
+func (b *Binder) Forget(from int) {
+	b.Questions = b.Questions[:from]
+	for sel, g := range b.Groups {
+		if g.Leaf >= from {
+			delete(b.Groups, sel)
+		}
+	}
+}
+
 func NewBinder(c reuse.Context, params *semantics.Parameters) *Binder {
 	zone := c.Settings.Zone
 	return &Binder{Context: c, Env: scalar.Env{Now: c.Now, Zone: zone, Asked: new(atomic.Bool), Work: c.Work}, Params: params, Groups: groupings{}}

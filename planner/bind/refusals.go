@@ -40,7 +40,7 @@ var (
 	computedOuter   = refuse.New("computed-outer", "DP002", "computed columns on the inner side of an outer join are not answered", "Compute them above the join.", "")
 	outerCondition  = refuse.New("outer-condition", "DP002", "this condition of an outer join reads both sides, or a side that may be missing", "Equate keys, and compare the columns of one side with constants.", "")
 	correlated      = refuse.New("correlated-condition", "DP002", `a condition of this sub-query compares its rows with "%s" of the row around it`, "Equate keys of both, and compare the sub-query's own columns with each other and with constants; one column of numbers or times with the row around it.", `SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.ward <> v.ward)`)
-	countedAround   = refuse.New("correlated-sub-query", "DP002", `this sub-query would be counted for each row of the query around it, whose "%s" it reads`, "Join and group: SELECT r.name, count(*) FROM t JOIN r ON t.code = r.code GROUP BY r.name. Or group in a sub-query of FROM, and join its counts.", `SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r`)
+	CountedAround   = refuse.New("correlated-sub-query", "DP002", `this sub-query would be counted for each row of the query around it, whose "%s" it reads`, "Join and group: SELECT r.name, count(*) FROM t JOIN r ON t.code = r.code GROUP BY r.name. Or group in a sub-query of FROM, and join its counts.", `SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward < r.code) FROM regions r`)
 	subqueryRows    = refuse.New("subquery-rows", "21000", "more than one row returned by a subquery used as an expression", "Aggregate without GROUP BY, or write x IN (SELECT …).", `SELECT count(*) FROM people WHERE age > (SELECT age FROM people GROUP BY age)`)
 	subqueryColumns = refuse.New("subquery-columns", "42601", "subquery must return only one column", "Compare with one column.", `SELECT count(*) FROM people WHERE age > (SELECT avg(age), count(*) FROM people)`)
 	SubqueryType    = refuse.New("subquery-type", "DP002", "the type of this sub-query's column is not known before it is answered", "Cast it in the sub-query: SELECT (…)::numeric FROM ….", "")
@@ -95,7 +95,7 @@ var Refusals = []*refuse.Reason{
 	unknownTable, unknownDatabase, UnknownAlias, Ambiguous, systemColumn, BadOrdinal, ColumnCount, duplicateAlias,
 	ungrouped, nested, limitConstant, negativeLimit, PrivateJoin, fanOut,
 	notCopied, preservedPublic, preservedJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
-	correlated, countedAround, subqueryRows, subqueryColumns, SubqueryType, SubqueryDepth, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
+	correlated, CountedAround, subqueryRows, subqueryColumns, SubqueryType, SubqueryDepth, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
 	noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined,
 	ownCatalogue, windowOnRows, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,
 	ViewElsewhere, discovery.NoDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong,

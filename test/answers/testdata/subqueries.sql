@@ -60,4 +60,13 @@ SELECT count(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits o WHERE o.w
 SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND v.minutes <> o.minutes AND o.ward = 'A') AND ward IS NOT NULL GROUP BY 1 HAVING count(*) > 0 ORDER BY 1;
 SELECT count(*) FROM visits v WHERE EXISTS (SELECT * FROM visits o WHERE v.who = o.who AND o.minutes >= v.minutes + 10);
 SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = p.person_id AND o.minutes > p.age);
-SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM items i WHERE i.visit = v.visit_id AND i.n > v.minutes)
+SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM items i WHERE i.visit = v.visit_id AND i.n > v.minutes);
+SELECT w.ward, (SELECT count(*) FROM visits v WHERE v.ward = w.ward) AS n FROM wards w ORDER BY 1;
+SELECT ward, head FROM wards w WHERE (SELECT avg(minutes) FROM visits v WHERE v.ward = w.ward) > 20 ORDER BY 1;
+SELECT country, (SELECT sum(age) FROM people p WHERE p.town = t.town AND p.active) AS s FROM towns t ORDER BY 1;
+SELECT w.ward, (SELECT sum(minutes) FROM visits v WHERE v.ward = w.ward AND minutes > 1000) AS s FROM wards w ORDER BY 1;
+SELECT w.ward, (SELECT sum(minutes) FROM visits v WHERE v.ward = w.ward AND minutes > 58 AND cost > 99) AS s FROM wards w ORDER BY 1;
+SELECT t.country, (SELECT count(*) FROM people p WHERE p.town = t.town AND p.age > (SELECT avg(age) FROM people)) AS n FROM towns t ORDER BY 1;
+SELECT country FROM towns t WHERE t.town IN (SELECT town FROM towns WHERE size = 3) AND (SELECT count(*) FROM people p WHERE p.town = t.town) > 20 ORDER BY 1;
+SELECT floor, sum((SELECT count(*) FROM visits v WHERE v.ward = w.ward)) AS n FROM wards w GROUP BY floor ORDER BY 1;
+SELECT country FROM towns WHERE town IN (SELECT town FROM towns t WHERE (SELECT count(*) FROM people p WHERE p.town = t.town AND p.active) > 5) ORDER BY 1
