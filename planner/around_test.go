@@ -3,7 +3,12 @@ package planner
 import (
 	"testing"
 
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // TestNamesOfTheQueryAround: a sub-query that is counted for each row of the query around it is refused for that, not for
@@ -41,4 +46,44 @@ func TestNamesOfTheQueryAround(t *testing.T) {
 			t.Errorf("%s\nis refused by %s: %s, want %q", q.sql, refusal.ID, refusal.Message, q.id)
 		}
 	}
+}
+
+// TestForgotten: a sub-query that is rewritten since it was refused costs what it asks then, and nothing that the refused attempt had asked.
+func TestForgotten(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	for _, sql := range []string{
+		"SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r",
+		"SELECT r.label, (WITH w AS (SELECT count(*) AS n FROM people GROUP BY sex) SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r",
+	} {
+		statements, refusal := parse.Parse(sql)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		p, refusal := Build(statements[0], nil, c)
+		if refusal != nil {
+			t.Errorf("%s: %s", sql, refusal.Message)
+			continue
+		}
+		read := map[int]bool{}
+		for _, r := range leavesOf(p) {
+			read[r] = true
+		}
+		if len(read) != len(p.Leaves) {
+			t.Errorf("%s: %d leaves are read of %d that are asked", sql, len(read), len(p.Leaves))
+		}
+	}
+}
+
+// leavesOf are the leaves that the tree of a plan reads.
+func leavesOf(p *plans.Plan) (list []int) {
+	ast.Each(p.Outer.Tree.ProtoReflect(), func(m protoreflect.Message) {
+		if v, ok := m.Interface().(*pg.RangeVar); ok {
+			for i := range p.Leaves {
+				if v.Relname == plans.LeafName(i) {
+					list = append(list, i)
+				}
+			}
+		}
+	})
+	return list
 }

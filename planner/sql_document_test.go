@@ -94,6 +94,7 @@ var documented = []struct {
 		`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.day < v.day) GROUP BY 1`,
 	}},
 	{"Above the counts: any SQL", []string{
+		`SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r`,
 		`SELECT sex, count(*) * 100.0 / sum(count(*)) OVER () AS share FROM people GROUP BY sex`,
 		`WITH w AS (SELECT ward, count(*) AS n FROM visits GROUP BY ward) SELECT ward, rank() OVER (ORDER BY n DESC) FROM w WHERE n > 10`,
 		`SELECT 'people' AS what, count(*) FROM people UNION ALL SELECT 'visits', count(*) FROM visits`,

@@ -169,6 +169,8 @@ var Faults = []Fault{
 	{"a sub-query has no part where nothing can be counted for it", "planner/plans/inner.go", "return len(p.Leaves)+len(p.Inner) > 0", "return len(p.Measures)+len(p.Inner) > 0", "planner.TestPartsOfAStatement", false},
 	{"a count of a unit's rows elsewhere is NULL where there are none", "planner/bind/unit_value.go", `name != "count" {`, `name != "" {`, "rewrite.TestJoinsCountWhatTheSQLSays", false},
 	{"a value differs from others where the least of them does", "planner/bind/unit_value.go", `"<>": {"min", "max"}}`, `"<>": {"min"}}`, "rewrite.TestJoinsCountWhatTheSQLSays", false},
+	{"a sum of nothing under a public row is 0", "planner/bind/public_around.go", "!isCount { // a group", "false { // a group", "test/answers.TestSubqueriesAreThoseOfPlainSQL", true},
+	{"what a refused sub-query has asked is paid for", "planner/bind/bind.go", "b.Questions = b.Questions[:from]", "_ = b.Questions[:from]", "planner.TestForgotten", false},
 	{"the budget is asked for what comes first alone", "proxy/pipeline/inner.go", "!b.Spent.Plus(plan.Cost).Fits(b.Limit)", "!b.Spent.Plus(plan.Inmost()[0].Plan.Cost).Fits(b.Limit)", "test/answers.TestSubqueriesCost", true},
 	{"keys are shown from one unit on", "mechanisms/keys/release.go", "n >= threshold {", "n >= min(threshold, 1) {", "mechanisms/keys.TestT4KeysOfOneUnit", false},
 	{"a sampler of fixed work stops where it has found", "mechanisms/noise/fixed.go", "		k += 1 - borrow\n", "		if k += 1 - borrow; borrow == 1 {\n			break\n		}\n", "mechanisms/noise.TestT19SamplerTime", false},
