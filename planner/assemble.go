@@ -23,11 +23,11 @@ import (
 func Build(s parse.Statement, params []policy.Value, c reuse.Context) (p *plans.Plan, refusal *refuse.Refusal) {
 	c = c.Limited()
 	defer c.Stopped(&refusal)
-	p, refusal = planOpen(s, params, c)
+	p, refusal = planWithin(s, params, c, 0)
 	return p, s.Placed(refusal)
 }
 
-func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discovery.Keys) (*plans.Plan, *refuse.Refusal) {
+func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discovery.Keys, in *inners) (*plans.Plan, *refuse.Refusal) {
 	if s.Kind != parse.KindSelect {
 		if refusal := parse.Refuse(s); refusal != nil {
 			return nil, refusal
@@ -35,7 +35,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 		return nil, s.NotSelect()
 	}
 	b := bind.NewBinder(c, &semantics.Parameters{Values: values, Types: s.ParamTypes, Describing: values == nil})
-	b.Open = o
+	b.Open, b.Inner = o, in.answer
 	b.Text, b.Top = s.Text, s.Select()
 	out, refusal := outerquery.Bind(b)
 	if refusal != nil {

@@ -26,12 +26,12 @@ import (
 )
 
 // planOpen binds and plans a statement until nothing of its open columns is missing.
-func planOpen(s parse.Statement, values []policy.Value, c reuse.Context) (*plans.Plan, *refuse.Refusal) {
+func planOpen(s parse.Statement, values []policy.Value, c reuse.Context, in *inners) (*plans.Plan, *refuse.Refusal) {
 	o := &discovery.Keys{Found: map[*policy.Column]*discovery.Finding{}, Values: map[*policy.Column][]string{}}
 	var last *refuse.Refusal
 	for range discovery.MaxBindings {
 		o.Tables = map[*policy.Table]*policy.Table{}
-		p, refusal := build(s, values, c, o)
+		p, refusal := build(s, values, c, o, in)
 		if refusal != nil && len(refusal.Named) > 0 {
 			last = refusal
 			for _, v := range refusal.Named {

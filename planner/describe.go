@@ -27,6 +27,7 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 	}
 	b := bind.NewBinder(c, &semantics.Parameters{Types: slices.Clone(given), Describing: true})
 	b.Text, b.Top = s.Text, s.Select()
+	b.Inner = describing(b, 1)
 	out, refusal := outerquery.Bind(b)
 	if refusal != nil {
 		return d, false, s.Placed(refusal)

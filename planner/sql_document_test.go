@@ -76,12 +76,25 @@ var documented = []struct {
 		`SELECT sex, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'B') GROUP BY 1`,
 		`SELECT count(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)`,
 	}},
+	{"Sub-queries that are answered first", []string{
+		`SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)`,
+		`SELECT sex, count(*) FILTER (WHERE age > (SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY age) FROM people)) FROM people GROUP BY sex`,
+		`SELECT count(*) FROM visits WHERE ward IN (SELECT ward FROM visits GROUP BY 1 ORDER BY count(*) DESC LIMIT 2)`,
+		`SELECT count(*) FROM people WHERE age < ALL (SELECT avg(age) FROM people GROUP BY sex)`,
+	}},
 	{"Aggregates of each unit's rows", []string{
 		`SELECT n, count(*) FROM (SELECT person_id, count(*) AS n FROM visits GROUP BY person_id) t GROUP BY n`,
 		`SELECT avg(n) FROM (SELECT person_id, count(DISTINCT ward) AS n FROM visits GROUP BY person_id) t`,
 		`SELECT ward, count(*) FROM (SELECT DISTINCT person_id, ward FROM visits) t GROUP BY ward`,
 	}},
+	{"Sub-queries over the row's own unit", []string{
+		`SELECT count(*) FROM people p WHERE (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'A') > 1`,
+		`SELECT (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id) AS n, count(*) FROM people p GROUP BY 1`,
+		`SELECT count(*) FROM visits v WHERE v.day = (SELECT min(day) FROM visits o WHERE o.person_id = v.person_id)`,
+		`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.day < v.day) GROUP BY 1`,
+	}},
 	{"Above the counts: any SQL", []string{
+		`SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r`,
 		`SELECT sex, count(*) * 100.0 / sum(count(*)) OVER () AS share FROM people GROUP BY sex`,
 		`WITH w AS (SELECT ward, count(*) AS n FROM visits GROUP BY ward) SELECT ward, rank() OVER (ORDER BY n DESC) FROM w WHERE n > 10`,
 		`SELECT 'people' AS what, count(*) FROM people UNION ALL SELECT 'visits', count(*) FROM visits`,
@@ -158,7 +171,7 @@ func movedText(t *testing.T, c reuse.Context, sql string) string {
 		return "refused"
 	}
 	var all []string
-	for _, m := range plan.Measures {
+	for _, m := range plan.Bought() {
 		var counters []string
 		for i := range m.Spec.Counters {
 			if text := counterText(m, i); !slices.Contains(counters, text) {
@@ -263,6 +276,16 @@ databases that differ in one unit, on both engines.
 
 // sqlNotes are what stands before the examples of a title.
 var sqlNotes = map[string]string{
+	"Sub-queries over the row's own unit": `Count, count(DISTINCT column), sum, min and max over the rows whose key equals that of the row around them: 0 or NULL where there are none. EXISTS may also compare one
+column of numbers or times with the row around it, by ` + "`<`, `<=`, `>`, `>=` or `<>`" + `.
+
+`,
+	"Sub-queries that are answered first": `A sub-query in a condition on private rows, in FILTER, in an aggregate's argument or in GROUP BY, that reads no row around it, is a statement of its own: it is
+answered first, with noise, and the rest is counted for what was released of it. Each of them has an equal part of ` + "`dp.epsilon`" + `, and the notice tells the released values. EXPLAIN and the
+budget's check take the rest at its whole part, the most that it may cost; asked again, all of it is free. What comes first is spent where the released value makes the rest fail
+(a division by it). Up to three stand in one another. A sub-query above the counts (in SELECT, HAVING, a condition on counts) is counted beside them. In the table, what comes first stands first.
+
+`,
 	"Sums and differences of columns in conditions and keys": `Sums of whole numbers, numerics, dates and moments, each times a constant, are columns of their own where their columns' cells are too
 many to look at together (more than 2^20 combinations), or hold several values each: they are exact whatever the columns' steps are, are
 NULL where one of them is, cost what a column costs, and what is bought over one answers later statements over it, however it is written:

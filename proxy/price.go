@@ -243,7 +243,7 @@ func (p *Pricer) refined(id int64) {
 // hold makes what a plan buys the user's own, for the statements behind it.
 func (p *Pricer) hold(plan *plans.Plan) {
 	if plan != nil {
-		for _, m := range plan.Measures {
+		for _, m := range plan.Bought() {
 			if m.Refines() {
 				p.refined(m.Refinement.From)
 			}

@@ -123,6 +123,11 @@ var joinStatements = []string{
 	// Sums and differences of columns whose cells cannot be looked at together become columns.
 	`SELECT ward, count(*) FROM visits WHERE cost > minutes GROUP BY 1`,
 	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND 2 * o.cost - o.room >= 3) GROUP BY 1`,
+	`SELECT (SELECT count(*) FROM visits v WHERE v.who = p.person_id AND v.ward = 'B') AS n, count(*) FROM people p GROUP BY 1`,
+	`SELECT sex, count(*) FROM people p WHERE (SELECT sum(minutes) FROM visits v WHERE v.who = p.person_id) > 3 GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE (SELECT count(*) FROM doses d WHERE d.visit = v.visit) > 1 GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.minutes < v.minutes) GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.minutes <> v.minutes AND o.ward = 'B') GROUP BY 1`,
 	`SELECT n, count(*) FROM (SELECT who, count(*) FILTER (WHERE cost - minutes < 2.25) AS n FROM visits GROUP BY who) t GROUP BY n`,
 	`SELECT sex, count(*) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.cost <= v.room - 1 WHERE v.who IS NULL GROUP BY 1`,
 	`SELECT CASE WHEN cost - room > 2 THEN 'more' WHEN cost < room THEN 'less' END AS c, count(*) FROM visits GROUP BY 1`,

@@ -37,21 +37,28 @@ type Binder struct {
 	Groups    groupings
 	Open      *discovery.Keys // nil: nothing is known of open columns
 	viewing   []*policy.Table // the sources that are being bound
+	Inner     Answering       // what a sub-query came to that is answered first; nil: none is
+	exploring int             // above 0: what is translated is perhaps not below the boundary
 	AsWritten bool            // sums of columns stay expressions over them, as the twin of the tests evaluates them
 }
+
+// Answering tells what a sub-query came to, or what stands for it until it is answered. Of one that is only explored it tells what is known: nil, nil.
+type Answering func(sel *pg.SelectStmt, explored bool) (*plans.Answer, *refuse.Refusal)
 
 // groupings keep each grouped SELECT, so that it is bound once.
 type groupings map[*pg.SelectStmt]*Grouping
 
 // Scope is one WITH query in sight: private rows, or, with rows nil, a released table.
 type Scope struct {
-	name string
-	Rows *Rows
-	next *Scope
+	name      string
+	Rows      *Rows
+	next      *Scope
+	query     *pg.Node // the WITH query, nil of one that reads itself
+	recursive bool
 }
 
 // Released puts a WITH query that is a released table in sight.
-func (s *Scope) Released(name string) *Scope { return &Scope{name, nil, s} }
+func (s *Scope) Released(name string) *Scope { return &Scope{name: name, next: s} }
 
 func (s *Scope) Find(name string) *Scope {
 	for ; s != nil; s = s.next {
@@ -91,7 +98,7 @@ func (b *Binder) With(sel *pg.SelectStmt, scope *Scope) (*Scope, *refuse.Refusal
 				return nil, refusal
 			}
 		}
-		scope = &Scope{c.Ctename, r, scope}
+		scope = &Scope{c.Ctename, r, scope, n, w.Recursive}
 	}
 	return scope, nil
 }
@@ -318,7 +325,16 @@ func (b *Binder) overRows(r *Rows, place string) *semantics.Translator {
 			if e, refusal := b.listed(r, s); e != nil || refusal != nil {
 				return e, refusal
 			}
-			return b.elsewhere(r, s, slices.Contains(t.Holding, n))
+			if e, refusal := b.existsCompared(r, s, t); e != nil || refusal != nil {
+				return e, refusal
+			}
+			if e, refusal := b.elsewhere(r, s, slices.Contains(t.Holding, n)); e != nil || refusal != nil {
+				return e, refusal
+			}
+			if e, refusal := b.ofUnit(r, s); e != nil || refusal != nil {
+				return e, refusal
+			}
+			return b.answeredFirst(s, t, r)
 		}
 		return r.aboutKeys(n)
 	}
@@ -327,7 +343,14 @@ func (b *Binder) overRows(r *Rows, place string) *semantics.Translator {
 
 // overKeys translates over private rows and what may be said of their keys.
 func (b *Binder) overKeys(r *Rows, place string) *semantics.Translator {
-	return &semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Hook: r.aboutKeys, Place: place}
+	t := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Place: place}
+	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+		if s := n.GetSubLink(); s != nil {
+			return b.answeredFirst(s, t, r)
+		}
+		return r.aboutKeys(n)
+	}
+	return t
 }
 
 // rowPickers refuses clauses that choose among private rows.
@@ -383,6 +406,16 @@ func (r *Rows) star(target *pg.ResTarget) ([]relation, *refuse.Refusal) {
 		return nil, UnknownAlias.At(int(ref.Location), words[len(words)-1])
 	}
 	return parts, nil
+}
+
+// Forget drops the questions from a number on, which what was refused has asked.
+func (b *Binder) Forget(from int) {
+	b.Questions = b.Questions[:from]
+	for sel, g := range b.Groups {
+		if g.Leaf >= from {
+			delete(b.Groups, sel)
+		}
+	}
 }
 
 func NewBinder(c reuse.Context, params *semantics.Parameters) *Binder {

@@ -24,7 +24,7 @@ func (b *Binder) Around(refusal *refuse.Refusal) *refuse.Refusal {
 	words, enclosing := reference(b.Top.ProtoReflect(), int32(refusal.Position-1))
 	for _, sel := range enclosing[:max(len(enclosing)-1, 0)] {
 		if len(words) > 0 && b.shows(sel, words, int32(refusal.Position-1)) {
-			return countedAround.At(refusal.Position-1, words[len(words)-1])
+			return CountedAround.At(refusal.Position-1, words[len(words)-1])
 		}
 	}
 	return refusal

@@ -255,7 +255,10 @@ func (b *Binder) withinSubquery(own, around *Rows) *semantics.Translator {
 	t := b.settles(b.overKeys(own, "WHERE"), own)
 	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		if s := n.GetSubLink(); s != nil {
-			return b.listed(own, s)
+			if e, refusal := b.listed(own, s); e != nil || refusal != nil {
+				return e, refusal
+			}
+			return b.answeredFirst(s, t, own)
 		}
 		return own.aboutKeys(n)
 	}

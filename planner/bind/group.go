@@ -256,7 +256,9 @@ func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 	if !isColumn && (ast.HasAggregate(n) || ast.HasWindow(n)) {
 		return nil, nil
 	}
+	g.b.exploring++
 	e, refusal := g.Below("SELECT").Expr(n)
+	g.b.exploring--
 	if refusal != nil {
 		if isColumn {
 			return nil, refusal
@@ -279,7 +281,9 @@ func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 func (g *Grouping) keyElsewhere(n *pg.Node) *Found {
 	own := *g.Rows
 	own.asked = nil
+	g.b.exploring++
 	e, refusal := g.b.overRows(&own, "SELECT").Expr(n)
+	g.b.exploring--
 	if refusal != nil {
 		return nil
 	}

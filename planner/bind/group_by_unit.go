@@ -196,14 +196,18 @@ func (g *unitRows) hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		return g.aggregate(f)
 	}
 	switch n.GetNode().(type) {
-	case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_SubLink, nil:
+	case *pg.Node_SubLink:
+		return g.b.answeredFirst(n.GetSubLink(), &semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.ungrouped, Hook: g.hook, Place: "HAVING"}, g.source)
+	case *pg.Node_AConst, *pg.Node_ParamRef, nil:
 		return nil, nil
 	}
 	if ast.HasAggregate(n) || ast.HasWindow(n) {
 		return nil, nil
 	}
 	t := g.b.settles(g.b.overKeys(g.source, "SELECT"), g.source)
+	g.b.exploring++
 	e, refusal := t.Expr(n)
+	g.b.exploring--
 	if refusal != nil {
 		return nil, nil
 	}

@@ -29,6 +29,7 @@ type Rows struct {
 	keys           []linear.Key
 	equal          [][2]*policy.Column             // keys that are known to be equal in each row
 	marks          []mark                          // columns that say whether the unit has rows elsewhere
+	values         []unitValue                     // columns that say what the unit's rows elsewhere come to
 	asked          *linear.Question                // what is asked of them, once that is known
 	scope          *Scope                          // the WITH queries in sight
 	fan            *candidates                     // the public list that they meet, nil: none

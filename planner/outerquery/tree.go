@@ -15,9 +15,10 @@ import (
 // tree rebuilds an outer query node by node. It knows every node that may reach the sandbox and refuses all others, so
 // nothing passes that is not listed here. Nodes of the statement are never shared with the tree.
 type tree struct {
-	b     *Query
-	scope *bind.Scope
-	g     *bind.Grouping // set above a leaf: keys and aggregates become columns of the leaf
+	b          *Query
+	scope      *bind.Scope
+	conditions []*pg.Node     // that hold of a row beside what is rebuilt: of WHERE
+	g          *bind.Grouping // set above a leaf: keys and aggregates become columns of the leaf
 
 	preview    *preview // set where private rows are made up
 	aggregates bool     // set in a SELECT with aggregates, which may buy made-up rows
@@ -135,6 +136,7 @@ func (t *tree) tail(sel, out *pg.SelectStmt) (refusal *refuse.Refusal) {
 
 // plain rebuilds a SELECT over released tables.
 func (t *tree) plain(sel, out *pg.SelectStmt) *refuse.Refusal {
+	t.conditions = ast.Conjuncts(sel.WhereClause)
 	for _, part := range []struct {
 		from []*pg.Node
 		to   *[]*pg.Node

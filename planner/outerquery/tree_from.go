@@ -142,7 +142,15 @@ func (t *tree) subLink(s *pg.SubLink) (*pg.Node, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	asked := len(t.b.Questions)
 	query, refusal := t.query(s.Subselect.GetSelectStmt())
+	if refusal != nil && t.g == nil && s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK && t.b.Around(refusal).ID == bind.CountedAround.ID {
+		t.b.Forget(asked)
+		each, also := t.b.ForEach(s.Subselect.GetSelectStmt(), t.scope, t.conditions)
+		if each != nil && also == nil {
+			return t.node(each)
+		}
+	}
 	if refusal != nil {
 		return nil, refusal
 	}

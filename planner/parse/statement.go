@@ -57,6 +57,11 @@ func Refuse(s Statement) *refuse.Refusal { return s.refusal }
 // NotSelect refuses a statement by its kind, where only a Select may stand.
 func (s *Statement) NotSelect() *refuse.Refusal { return otherKind.At(-1, verbOf(s.Text)) }
 
+// Within is a SELECT within a statement as one of its own, of which places are still those of the whole text.
+func (s *Statement) Within(sel *pg.SelectStmt, text string) Statement {
+	return Statement{Kind: KindSelect, Text: text, From: s.From, ParamTypes: s.ParamTypes, source: s.source, written: s.written, node: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: sel}}}
+}
+
 // Select is the tree of a Select, which plans share and never change.
 func (s *Statement) Select() *pg.SelectStmt { return s.node.GetSelectStmt() }
 

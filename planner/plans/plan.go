@@ -36,8 +36,9 @@ type Plan struct {
 	Outer        Outer           // what happens above the boundary
 	Columns      []OutColumn     // of the answer
 	Outputs      []Output        // its columns as the statement names them; nil: not all are known
+	Inner        []*Inner        // sub-queries that are answered first: then the statement is planned again, for no more than the rest of Cost
 	Finds        []*Measure      // keys that are found first: then the statement is planned again, for no more than the rest of Cost
-	Cost         privacy.Cost    // Σ over the measures that are not held, and Finds
+	Cost         privacy.Cost    // Σ over the measures that are not held, Finds, and Inner
 	Notes        []string        // for the NOTICE: off-grid constants, steps, clamping, row bounding, hints
 	Confidence   mechanisms.Confidence
 	Alternatives []Alternative // what was weighed, where the context asks for it

@@ -58,6 +58,14 @@ func (e *Reason) At(position int, args ...any) *Refusal {
 	return r
 }
 
+// In gives a refusal without a place that of what it stands in, a byte offset into the text.
+func (r *Refusal) In(position int) *Refusal {
+	if r.Position <= 0 && position >= 0 {
+		r.Position = position + 1
+	}
+	return r
+}
+
 // Hinting replaces the hint.
 func (r *Refusal) Hinting(hint string) *Refusal {
 	r.Hint = hint

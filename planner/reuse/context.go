@@ -8,6 +8,7 @@
 package reuse
 
 import (
+	"math/big"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -30,7 +31,8 @@ type Context struct {
 	AlarmsLeft func(id int64) int                      // the yes answers left to a run of alarms of hers, 0: it has ended; nil: she has none
 	Left       func(id int64) int                      // the updates left to an online release of hers, 0: it has stopped; nil: none has
 	Now        time.Time
-	Work       *Work // what this one planning may take; nil: the default limits, and nothing that ends it earlier
+	Work       *Work                    // what this one planning may take; nil: the default limits, and nothing that ends it earlier
+	Answers    map[string]*plans.Answer // of the statement's sub-queries, by Inner.Key; those that are not there yet are still to be answered
 
 	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
 }
@@ -42,6 +44,23 @@ func (c Context) Share(k int) privacy.Cost {
 		return privacy.Cost{Rho: privacy.PicoRho(e.Rho().Pico() / int64(k))}
 	}
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
+}
+
+// Part is the context of a k-th of a statement, which may cost a k-th of what the statement may.
+func (c Context) Part(k int) Context {
+	if c.Dataset == nil || k == 1 {
+		return c
+	}
+	e := c.Settings.Epsilon.Micro()
+	if c.Dataset.Accountant == privacy.ZCDP { // ρ = ε²/2: the largest ε of which k together are within the whole
+		square := new(big.Int).Mul(big.NewInt(e), big.NewInt(e))
+		square.Sub(square.Quo(square, big.NewInt(int64(k))), big.NewInt(1)) // what half of it is rounded up by
+		e = new(big.Int).Sqrt(square.Abs(square)).Int64()
+	} else {
+		e /= int64(k)
+	}
+	c.Settings.Epsilon = privacy.MicroEpsilon(e)
+	return c
 }
 
 // LostInNoise tells whether a number of at most so many is within twice the error of a count of a table's rows that costs as much

@@ -33,10 +33,11 @@ type place struct {
 	beside   int    // how many of its queries may run beside the first of them
 	done     func() // ends the first of the holders
 
-	ticket  bool         // it has had its user's ticket
-	found   privacy.Cost // what keys have cost that it found
-	charged privacy.Cost // all that the statement has been charged
-	away    time.Time    // when the ledger first failed to save what it has drawn
+	ticket  bool                     // it has had its user's ticket
+	found   privacy.Cost             // what has been bought first: keys, and answers of sub-queries
+	answers map[string]*plans.Answer // of its sub-queries
+	charged privacy.Cost             // all that the statement has been charged
+	away    time.Time                // when the ledger first failed to save what it has drawn
 }
 
 type placeKey struct{}

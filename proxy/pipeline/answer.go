@@ -93,8 +93,8 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 			return Result{}, errPolicy
 		}
 	}
-	if len(p.plan.Finds) > 0 {
-		return Result{}, a.find(ctx, s, p.plan)
+	if len(p.plan.Inner)+len(p.plan.Finds) > 0 {
+		return Result{}, a.first(ctx, s, p)
 	}
 	bought, err := a.buy(ctx, s, p.plan, p.queries) // a Receipt each, Sensitive groups, and what is Released of them and saved
 	if err != nil {
@@ -114,14 +114,15 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 	}
 	result.Notices = a.dated(s, p.plan, bought.ids, result.Notices)
 	result.Last.tell(result.Notices)
-	result.Columns, result.repeatable = a.numbered(s, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought)
+	result.Columns, result.repeatable = a.numbered(s, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought) && placeOf(ctx).answers == nil
 	return result, nil
 }
 
 // reads tells whether private rows are read for a plan, or what was kept of them: a function of the policy, her own history
 // and what she was told.
 func (a *Answerer) reads(plan *plans.Plan) bool {
-	return len(plan.Finds) > 0 || isOnline(plan) || a.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return !m.Held })
+	return len(plan.Finds) > 0 || isOnline(plan) || a.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return !m.Held }) ||
+		slices.ContainsFunc(plan.Inner, func(in *plans.Inner) bool { return a.reads(in.Plan) })
 }
 
 // inForce tells whether the session's policy is still the ledger's. Another proxy may have put another one in force: under

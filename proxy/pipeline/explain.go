@@ -94,7 +94,10 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *plans.Plan) (e
 	if a.reads(plan) && a.backend != nil {
 		e.AsOf = dateOf(a.backend.AsOf(s.Policy))
 	}
-	return e, a.explainFinds(ctx, plan, &e)
+	if refusal = a.explainFinds(ctx, plan, &e); refusal != nil {
+		return e, refusal
+	}
+	return e, a.explainInner(ctx, plan, &e)
 }
 
 // explained describes a plan and its SQL.

@@ -13,18 +13,15 @@ import (
 
 // Keys of columns whose values nobody declared are found first; then the statement is planned anew, with them.
 
-// errFound says that keys were bought which a statement is to be planned with.
-var errFound = errors.New("keys were found")
+// errFound says that something was bought which a statement is to be planned with.
+var errFound = errors.New("keys were found, or sub-queries answered")
 
-// find buys the keys that a plan needs, if the budget holds the whole of it, and says so by errFound.
+// find buys the keys that a plan needs, and says so by errFound.
 func (a *Answerer) find(ctx context.Context, s *Session, plan *plans.Plan) error {
 	first := plan.PlanOfFinds()
 	queries, _, refusal := a.render(ctx, first)
 	if refusal != nil {
 		return refusal
-	}
-	if b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID); err == nil && !b.Spent.Plus(plan.Cost).Fits(b.Limit) {
-		return a.chargeFailure(ctx, s, plan, ledger.ErrExhausted)
 	}
 	bought, err := a.buy(ctx, s, first, queries)
 	if err != nil {
@@ -39,13 +36,16 @@ func (a *Answerer) find(ctx context.Context, s *Session, plan *plans.Plan) error
 func (a *Answerer) unanswered(ctx context.Context, s *Session) Result {
 	p := placeOf(ctx)
 	p.mu.Lock()
-	found, charged := p.found, p.charged
+	found, charged, answers := p.found, p.charged, p.answers
 	p.mu.Unlock()
 	if charged.IsZero() {
 		return Result{}
 	}
 	kept := "what was saved of it is yours, and free from now on"
-	if charged == found {
+	switch {
+	case charged == found && answers != nil:
+		kept = "what was answered first is yours, and free from now on"
+	case charged == found:
 		kept = "the keys that were found are yours, and free from now on"
 	}
 	return Result{Notices: []Notice{{Message: "cost " + a.costText(ctx, s, charged) + "; " + kept}}}

@@ -21,6 +21,13 @@ import (
 func (a *Answerer) notices(ctx context.Context, s *Session, p readied, bought purchase) []Notice {
 	plan, found := p.plan, placeOf(ctx).found
 	public := publicParts(plan)
+	if answers := placeOf(ctx).answers; len(plan.Measures) == 0 && answers != nil {
+		parts := append([]string{"free"}, public...)
+		if !found.IsZero() {
+			parts[0] = "cost " + a.costText(ctx, s, found)
+		}
+		return []Notice{{Message: strings.Join(parts, "; "), Detail: strings.Join(plan.Notes, "\n")}}
+	}
 	if len(plan.Measures) == 0 && !found.IsZero() {
 		return []Notice{{Message: "cost " + a.costText(ctx, s, found) + "; no key was found that enough " + s.Dataset.Unit.Name + "s have"}}
 	}

@@ -51,16 +51,27 @@ func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (
 	if e.Engine != nil {
 		sandboxed = e.Engine.Dialect()
 	}
-	queries, above, refusal := render(context.Background(), plan, e.Private, sandboxed, e.Log)
-	if refusal == nil && plan.Outer.Direct == nil && e.Engine != nil {
-		_, refusal = (&Answerer{engine: e.Engine, log: e.Log, workers: admission.NewWorkers(0, 0)}).outerColumns(ctx, s, plan, above)
+	explain := func(p *plans.Plan) (explanation, *refuse.Refusal) {
+		queries, above, refusal := render(context.Background(), p, e.Private, sandboxed, e.Log)
+		if refusal == nil && p.Outer.Direct == nil && e.Engine != nil {
+			_, refusal = (&Answerer{engine: e.Engine, log: e.Log, workers: admission.NewWorkers(0, 0)}).outerColumns(ctx, s, p, above)
+		}
+		if refusal != nil {
+			return explanation{}, refusal
+		}
+		return explained(p, queries, above), nil
 	}
+	first, refusal := innerLeaves(plan, explain)
+	if refusal != nil {
+		return Offer{}, refusal
+	}
+	own, refusal := explain(plan)
 	if refusal != nil {
 		return Offer{}, refusal
 	}
 	offer := Offer{Plan: plan, Error: errorText(plan)}
 	_, offer.HalfWidth, _ = halfWidths(plan)
-	for _, l := range explained(plan, queries, above).Leaves {
+	for _, l := range append(first, own.Leaves...) {
 		offer.Leaves = append(offer.Leaves, OfferedLeaf{SQL: l.SQL, Table: l.Table, Kind: l.Kind, Source: l.Source, Mechanism: l.Mechanism, Cost: l.Cost, Errors: l.Errors})
 	}
 	return offer, nil

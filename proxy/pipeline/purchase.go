@@ -62,7 +62,11 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, querie
 		return p, err
 	}
 	if a.runs(plan, wanted) {
-		if err := a.admit(ctx, s, planned(plan, queries, wanted), "nothing was charged"); err != nil {
+		kept := "nothing was charged"
+		if !held.found.IsZero() {
+			kept = "nothing more was charged"
+		}
+		if err := a.admit(ctx, s, planned(plan, queries, wanted), kept); err != nil {
 			return p, err
 		}
 		a.widen(ctx, s, plan, queries, wanted)

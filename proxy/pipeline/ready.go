@@ -33,6 +33,10 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, 
 		if r.errors = errorParts(r.plan); ctx.Err() != nil {
 			return reuse.RefuseEnded(context.Cause(ctx))
 		}
+		r.inner = map[string]readied{}
+		if refusal = a.readyInner(ctx, s, r.plan, r.inner); refusal != nil {
+			return refusal
+		}
 		return a.tryOuter(ctx, s, r.plan, r.outer)
 	})
 	return r, refusal
@@ -43,11 +47,15 @@ type readied struct {
 	plan    *plans.Plan
 	queries []rewrite.Query
 	outer   outer.Query
-	errors  []string // how exact it will be
+	errors  []string           // how exact it will be
+	inner   map[string]readied // its sub-queries that are answered first, by their keys
 }
 
 // leafBytes is about how much memory the released tables of a plan take, from their numbers of rows and columns.
 func leafBytes(plan *plans.Plan) (bytes int64) {
+	for _, in := range plan.Inner {
+		bytes += leafBytes(in.Plan)
+	}
 	for _, leaf := range plan.Leaves {
 		bytes += int64(leaf.Rows) * int64(sandbox.RowSize(len(leaf.Keys)+len(leaf.Counts)))
 	}
@@ -57,6 +65,9 @@ func leafBytes(plan *plans.Plan) (bytes int64) {
 // planContext is what the plan may depend on: the policy, her settings, her holdings; and what ends it.
 func (a *Answerer) planContext(ctx context.Context, s *Session) reuse.Context {
 	c := reuse.Context{Work: reuse.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
+	if p, ok := ctx.Value(placeKey{}).(*place); ok {
+		c.Answers = p.answers
+	}
 	if s.Dataset != nil {
 		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.sessions.left(ctx, a, s), a.watches.left(ctx, a, s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)

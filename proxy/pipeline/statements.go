@@ -183,7 +183,7 @@ func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt parse.St
 const mostPlans = 8
 
 // settled has a statement answered by what is held when it pays. It begins again where that is not what it was planned by: it has found
-// keys that the plan needs, or another session of hers has refined, or lost, what this one was to refine. Nothing else is charged
+// keys that the plan needs, or answered sub-queries, or another session of hers has refined, or lost, what this one was to refine. Nothing else is charged
 // then, so that each time is a whole statement. What is held cannot be kept from changing instead: a user's sessions, on all the
 // proxies of a ledger, plan without waiting for one another, and meet at the charge.
 func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
@@ -206,20 +206,18 @@ func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement
 }
 
 func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r Result, err error) {
+	plan, refusal := a.foreseen(ctx, s, stmt, params)
+	if refusal != nil {
+		return Result{}, refusal
+	}
 	err = a.workers.Run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) (err error) {
-		r, err = a.explainResult(ctx, s, stmt, params)
+		r, err = a.explainResult(ctx, s, stmt, plan)
 		return err
 	})
 	return r, err
 }
 
-func (a *Answerer) explainResult(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
-	c := a.planContext(ctx, s)
-	c.Alternatives = stmt.Explain.Alternatives
-	plan, refusal := planner.Build(stmt.Explain.Statement, params, c)
-	if refusal != nil {
-		return Result{}, refusal
-	}
+func (a *Answerer) explainResult(ctx context.Context, s *Session, stmt parse.Statement, plan *plans.Plan) (Result, error) {
 	e, refusal := a.explain(ctx, s, plan)
 	if refusal != nil {
 		return Result{}, refusal

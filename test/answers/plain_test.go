@@ -120,7 +120,13 @@ func plainFixture(t *testing.T) (fresh func() *kit.Wire, direct *pgx.Conn) {
 func TestAnswersAreThoseOfPlainSQL(t *testing.T) {
 	kit.Beside(t)
 	fresh, direct := plainFixture(t)
-	data, err := os.ReadFile("testdata/plain.sql")
+	answersOf(t, fresh, direct, "testdata/plain.sql")
+}
+
+// answersOf holds the answers to a file's statements against the database's own.
+func answersOf(t *testing.T, fresh func() *kit.Wire, direct *pgx.Conn, file string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

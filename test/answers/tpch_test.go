@@ -33,8 +33,6 @@ var tpchNotes = map[string]string{
 	"Q13": "o_comment is free text and has no domain. A boolean column that says what the comment asks for would do.",
 	"Q17": "Each part has a threshold of its own, an average over private rows. Two statements do it: the averages first, then a count with constants.",
 	"Q18": "It lists single customers and orders. How many orders are that large is answered, by a sub-query grouped by order.",
-	"Q20": "Each part and supplier has a threshold of its own, a sum over private rows. Sums by supplier are answered, and the sandbox joins them.",
-	"Q21": "It compares a customer's lines with the supplier of another of her lines. A column that says whether a line was the only late one of its order would do.",
 	"Q22": "c_phone names people. A column with the country code, or c_nationkey, which says the same, would do; the average is a statement of its own.",
 }
 

@@ -101,7 +101,7 @@ func (a *Analyst) plan(s parse.Statement, params []policy.Value, keep bool) {
 	if !keep {
 		return
 	}
-	a.buy(append(slices.Clone(p.Measures), p.Finds...))
+	a.buy(append(p.Bought(), p.Finds...))
 }
 
 func (a *Analyst) buy(list []*plans.Measure) {

@@ -1,0 +1,170 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A sub-query in an expression over private rows which reads none of the rows around it is a statement of its own (ADR 117). It is
+// answered first, with noise, and what was released of it stands here as constants: of
+//
+//	SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)
+//
+// the condition is income > 31207.4 once the average is known. Until then something of its type stands there (Answer.Standing).
+
+// answeredFirst translates such a sub-query; nil, nil: it is none, or nobody answers it here. What is only explored asks nothing, since it may
+// stand above the boundary, where a sub-query has leaves beside those of the statement.
+func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *Rows) (*semantics.Expr, *refuse.Refusal) {
+	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
+	if b.Inner == nil || len(b.viewing) > 0 || sel == nil || s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK && semantics.IsBareSelect(sel) {
+		return nil, nil
+	}
+	switch s.SubLinkType {
+	case pg.SubLinkType_EXPR_SUBLINK, pg.SubLinkType_EXISTS_SUBLINK, pg.SubLinkType_ANY_SUBLINK, pg.SubLinkType_ALL_SUBLINK:
+	default:
+		return nil, nil
+	}
+	if readsAround(sel, around) {
+		return nil, nil
+	}
+	alone, refusal := b.alone(sel, around.scope, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	a, refusal := b.Inner(alone, b.exploring > 0)
+	if refusal != nil {
+		return nil, refusal.In(pos)
+	}
+	if a == nil {
+		return nil, nil
+	}
+	if s.SubLinkType == pg.SubLinkType_EXISTS_SUBLINK {
+		return semantics.ConstantExpr(len(a.Rows) > 0, policy.Bool, pos), nil
+	}
+	if len(a.Types) != 1 {
+		return nil, subqueryColumns.At(pos)
+	}
+	var list []*semantics.Expr
+	for _, row := range a.Rows {
+		list = append(list, semantics.ConstantExpr(row[0], a.Types[0], pos))
+	}
+	if s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK {
+		switch len(list) {
+		case 0:
+			return semantics.ConstantExpr(nil, a.Types[0], pos), nil
+		case 1:
+			return list[0], nil
+		}
+		return nil, subqueryRows.At(pos)
+	}
+	return b.comparedWithEach(s, t, list)
+}
+
+// readsAround tells whether a sub-query names a relation of the rows around it, and none of its own by that name.
+func readsAround(sel *pg.SelectStmt, around *Rows) (reads bool) {
+	own := map[string]bool{}
+	ast.Each(sel.ProtoReflect(), func(m protoreflect.Message) {
+		switch v := m.Interface().(type) {
+		case *pg.RangeVar:
+			own[v.Relname] = own[v.Relname] || v.Alias == nil
+		case *pg.Alias:
+			own[v.Aliasname] = true
+		}
+	})
+	ast.Each(sel.ProtoReflect(), func(m protoreflect.Message) {
+		if v, ok := m.Interface().(*pg.ColumnRef); ok && len(v.Fields) > 1 {
+			words := ast.Strings(v.Fields)
+			alias := words[max(len(words)-2, 0)]
+			if v.Fields[len(v.Fields)-1].GetAStar() != nil {
+				alias = words[len(words)-1]
+			}
+			reads = reads || !own[alias] && len(around.named([]string{alias})) > 0
+		}
+	})
+	return reads
+}
+
+// comparedWithEach is x op ANY (…) or x op ALL (…) over values.
+func (b *Binder) comparedWithEach(s *pg.SubLink, t *semantics.Translator, list []*semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+	pos, all := int(s.Location), s.SubLinkType == pg.SubLinkType_ALL_SUBLINK
+	subject, refusal := t.Expr(s.Testexpr)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if list = different(list); len(list) == 0 {
+		return semantics.ConstantExpr(all, policy.Bool, pos), nil
+	}
+	if len(list) > maxListed {
+		return nil, semantics.RowSubquery.At(pos).Hinting("The sub-query has too many rows: ORDER BY count(*) DESC LIMIT 100 in it.")
+	}
+	if !all && !comparesOtherwise(s) {
+		plain := make([]scalar.Expr, len(list))
+		for i, e := range list {
+			plain[i] = e.Expr
+		}
+		return t.Member(subject, list, plain, false, pos)
+	}
+	operator, form := ast.Strings(s.OperName), semantics.FormOr
+	if len(operator) == 0 {
+		operator = []string{"="}
+	}
+	if all {
+		form = semantics.FormAnd
+	}
+	if len(list) > maxConditions {
+		return nil, semantics.RowSubquery.At(pos).Hinting("The sub-query has too many rows: compare with its least or its largest value.")
+	}
+	var out *semantics.Expr
+	for _, e := range list {
+		one, refusal := t.Combine(operator[len(operator)-1], pos, subject, e)
+		if refusal == nil && out != nil {
+			one, refusal = t.Junction(form, pos, out, one)
+		}
+		if out = one; refusal != nil {
+			return nil, refusal
+		}
+	}
+	return out, nil
+}
+
+// alone is a sub-query as a statement of its own: with the WITH queries that it names, and those that these name.
+func (b *Binder) alone(sel *pg.SelectStmt, scope *Scope, pos int) (*pg.SelectStmt, *refuse.Refusal) {
+	var needed []*pg.Node
+	recursive := false
+	named := map[string]bool{}
+	note := func(m protoreflect.Message) {
+		if v, ok := m.Interface().(*pg.RangeVar); ok && v.Schemaname == "" {
+			named[v.Relname] = true
+		}
+	}
+	ast.Each(sel.ProtoReflect(), note)
+	for s := scope; s != nil; s = s.next { // the innermost first: what one names stands before it
+		if !named[s.name] || s.query == nil {
+			continue
+		}
+		if slices.ContainsFunc(needed, func(n *pg.Node) bool { return n.GetCommonTableExpr().Ctename == s.name }) {
+			return nil, refuse.Construct.At(pos, "a sub-query in sight of two WITH queries of the name "+s.name)
+		}
+		needed, recursive = append(needed, s.query), recursive || s.recursive
+		ast.Each(s.query.ProtoReflect(), note)
+	}
+	if len(needed) == 0 {
+		return sel, nil
+	}
+	slices.Reverse(needed)
+	if w := sel.WithClause; w != nil {
+		needed, recursive = append(needed, w.Ctes...), recursive || w.Recursive
+	}
+	out := &pg.SelectStmt{WithClause: &pg.WithClause{Ctes: needed, Recursive: recursive, Location: -1}, DistinctClause: sel.DistinctClause, TargetList: sel.TargetList, FromClause: sel.FromClause,
+		WhereClause: sel.WhereClause, GroupClause: sel.GroupClause, GroupDistinct: sel.GroupDistinct, HavingClause: sel.HavingClause, WindowClause: sel.WindowClause, ValuesLists: sel.ValuesLists,
+		SortClause: sel.SortClause, LimitOffset: sel.LimitOffset, LimitCount: sel.LimitCount, LimitOption: sel.LimitOption, LockingClause: sel.LockingClause, Op: sel.Op, All: sel.All, Larg: sel.Larg, Rarg: sel.Rarg}
+	return out, nil
+}

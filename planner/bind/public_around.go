@@ -1,0 +1,140 @@
+package bind
+
+import (
+	"strconv"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+)
+
+// A sub-query over private rows that is counted for each row of a public table, by a column that equals one of that row, is one question for all of them:
+//
+//	SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r
+//
+// counts by ward, and each row of regions reads its own: (SELECT t.value FROM (SELECT v.ward AS key_1, count(*) AS value FROM visits v GROUP BY v.ward) t WHERE t.key_1 = r.code).
+
+// ForEach rewrites such a sub-query; nil, nil: it is another one. What must hold of a row around it beside the sub-query, by the column that is equated alone, narrows the groups
+// too: conditions are the conjuncts of the WHERE clause that it stands in.
+func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node) (*pg.Node, *refuse.Refusal) {
+	if sel == nil || sel.Larg != nil || len(sel.GroupClause)+len(sel.DistinctClause) > 0 || sel.HavingClause != nil || sel.LimitCount != nil || sel.LimitOffset != nil || len(sel.TargetList) != 1 {
+		return nil, nil
+	}
+	target := sel.TargetList[0].GetResTarget().GetVal()
+	calls := aggregateCalls(target)
+	counts := 0
+	for _, f := range calls {
+		if name, _ := ast.FunctionName(f); name == "count" {
+			counts++
+		}
+	}
+	isCount := counts == 1 && target.GetFuncCall() == calls[0]
+	if len(calls) == 0 || counts > 0 && !isCount { // what else a count is part of is no NULL where there are no rows
+		return nil, nil
+	}
+	scope, refusal := b.With(sel, scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	from, refusal := b.FromRows(sel, scope)
+	if from == nil || refusal != nil {
+		return nil, refusal
+	}
+	var own, around, keep []*pg.Node
+	for _, n := range ast.Conjuncts(sel.WhereClause) {
+		e := n.GetAExpr()
+		if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || e.Name[0].GetString_().GetSval() != "=" {
+			keep = append(keep, n)
+			continue
+		}
+		switch {
+		case from.readsAll(e.Lexpr) && from.readsNone(e.Rexpr):
+			own, around = append(own, e.Lexpr), append(around, e.Rexpr)
+		case from.readsAll(e.Rexpr) && from.readsNone(e.Lexpr):
+			own, around = append(own, e.Rexpr), append(around, e.Lexpr)
+		default:
+			keep = append(keep, n)
+		}
+	}
+	if len(own) == 0 {
+		return nil, nil
+	}
+	groups := &pg.SelectStmt{WithClause: sel.WithClause, FromClause: sel.FromClause, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
+	read := &pg.SelectStmt{LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
+	column := func(name string) *pg.Node {
+		return pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(groupsOfEach), pg.MakeStrNode(name)}, -1)
+	}
+	var equal []*pg.Node
+	for i, n := range own {
+		name := "key_" + strconv.Itoa(i+1)
+		groups.TargetList, groups.GroupClause = append(groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(name, n, -1)), append(groups.GroupClause, n)
+		equal = append(equal, pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, column(name), around[i], -1))
+		for _, c := range conditions {
+			if narrowed := ofColumn(c, around[i], n); narrowed != nil {
+				keep = append(keep, narrowed)
+			}
+		}
+	}
+	groups.TargetList = append(groups.TargetList, pg.MakeResTargetNodeWithNameAndVal("value", target, -1))
+	if groups.WhereClause = allOf(keep); !isCount { // a group in which nobody is has no sum
+		star := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, Location: -1}}}
+		groups.HavingClause = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode(">")}, star, pg.MakeAConstIntNode(0, -1), -1)
+	}
+	read.FromClause = []*pg.Node{{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Subquery: ast.Select(groups), Alias: &pg.Alias{Aliasname: groupsOfEach}}}}}
+	read.TargetList, read.WhereClause = []*pg.Node{pg.MakeResTargetNodeWithVal(column("value"), -1)}, allOf(equal)
+	out := &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: pg.SubLinkType_EXPR_SUBLINK, Subselect: ast.Select(read), Location: -1}}}
+	if isCount {
+		out = &pg.Node{Node: &pg.Node_CoalesceExpr{CoalesceExpr: &pg.CoalesceExpr{Args: []*pg.Node{out, pg.MakeAConstIntNode(0, -1)}, Location: -1}}}
+	}
+	return out, nil
+}
+
+// groupsOfEach is the alias of the groups in what ForEach makes.
+const groupsOfEach = "groups_of_each"
+
+// allOf holds where each of some conditions does; nil: there are none.
+func allOf(list []*pg.Node) *pg.Node {
+	switch len(list) {
+	case 0:
+		return nil
+	case 1:
+		return list[0]
+	}
+	return pg.MakeBoolExprNode(pg.BoolExprType_AND_EXPR, list, -1)
+}
+
+// readsAll tells an expression of which every column is one of these rows, readsNone one of which none is, and some is another's.
+func (r *Rows) readsAll(n *pg.Node) bool {
+	all, some := true, false
+	ast.Holds(n, func(n *pg.Node) bool {
+		if n.GetColumnRef() != nil {
+			all, some = all && ofRows(n, r), true
+		}
+		all = all && n.GetSubLink() == nil
+		return false
+	})
+	return all && some
+}
+
+func (r *Rows) readsNone(n *pg.Node) bool {
+	none, some := true, false
+	ast.Holds(n, func(n *pg.Node) bool {
+		if n.GetColumnRef() != nil {
+			k, _ := r.keyNode(n)
+			none, some = none && k == nil && !ofRows(n, r), true
+		}
+		none = none && n.GetSubLink() == nil
+		return false
+	})
+	return none && some
+}
+
+// ofColumn is a condition column IN (…) said of another expression; nil: it is another one.
+func ofColumn(condition, column, other *pg.Node) *pg.Node {
+	s := condition.GetSubLink()
+	if s == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK || len(s.OperName) > 0 || column.GetColumnRef() == nil || !ast.SameTree(s.Testexpr, column) {
+		return nil
+	}
+	return &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: s.SubLinkType, Testexpr: other, Subselect: s.Subselect, Location: s.Location}}}
+}

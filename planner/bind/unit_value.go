@@ -1,0 +1,266 @@
+package bind
+
+import (
+	"slices"
+	"strconv"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+)
+
+// A sub-query that aggregates rows of the row's own unit is a value of that row. In SELECT count(*) FROM people p WHERE (SELECT count(*) FROM visits v WHERE v.person_id
+// = p.person_id AND v.ward = 'A') >= 3 it is the column n of
+//
+//	people p LEFT JOIN (SELECT person_id, count(*) AS n FROM visits v WHERE v.ward = 'A' GROUP BY person_id) t ON t.person_id = p.person_id
+//
+// or 0 where the join finds nothing, as other aggregates are NULL there: a PerUnit and a Paired (ADR 12), which no row of another unit moves.
+
+// unitValue is what such a sub-query came to, once it stands among the rows' columns.
+type unitValue struct {
+	text  string
+	value *semantics.Expr
+}
+
+// ofUnit translates such a sub-query; nil, nil: it is another one.
+func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusal) {
+	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
+	if s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || sel == nil || sel.Larg != nil || len(sel.GroupClause)+len(sel.DistinctClause) > 0 || sel.HavingClause != nil ||
+		sel.LimitCount != nil || sel.LimitOffset != nil || len(sel.TargetList) != 1 || !ast.HasAggregate(sel.TargetList[0].GetResTarget().GetVal()) {
+		return nil, nil
+	}
+	text := Deparsed(sel)
+	for _, have := range r.values {
+		if have.text == text {
+			same := *have.value
+			same.Pos = pos
+			return &same, nil
+		}
+	}
+	scope, refusal := b.With(sel, r.scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	from, refusal := b.FromRows(sel, scope)
+	if from == nil || refusal != nil {
+		return nil, refusal
+	}
+	p := &derived.Paired{Left: r.Table, Outer: true}
+	linked, own := equated(sel, r, from)
+	if len(linked) == 0 {
+		return nil, nil
+	}
+	calls := aggregateCalls(sel.TargetList[0].GetResTarget().Val)
+	grouped := groupedBy(sel, linked, own, calls)
+	other, refusal := b.perUnit(grouped, from)
+	if other == nil || refusal != nil {
+		return nil, refusal
+	}
+	if len(other.exprs) != len(calls) || len(other.keys) != len(linked) {
+		return nil, nil
+	}
+	for i, k := range linked {
+		others := &other.keys[i]
+		switch {
+		case k.around.Present > 0 || others.Present > 0:
+			return nil, outerCondition.At(pos)
+		case !k.around.Column.Comparable(others.Column):
+			return nil, keyTypes.At(pos, k.around.Name, others.Name)
+		case !(k.around.Column.Unit && others.Column.Unit):
+			p.On = append(p.On, derived.Equal{Left: k.around.Column, Right: others.Column})
+		}
+	}
+	slices.SortFunc(p.On, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })
+	p.Right = other.Table
+	if p.Where, refusal = b.Lowered(other.Table, other.where); refusal != nil {
+		return nil, refusal
+	}
+	table := derived.NewPaired(p)
+	if table == nil || table.MaxRowsPerUnit > r.Table.MaxRowsPerUnit {
+		return nil, tooManyRows.At(pos, r.Table.Name, other.Table.Name, derived.MaxRows)
+	}
+	shift := len(r.Table.Columns)
+	r.become(table)
+	value, refusal := b.ofAggregates(sel.TargetList[0].GetResTarget().Val, calls, other.exprs, shift)
+	if refusal != nil {
+		return nil, refusal
+	}
+	r.values = append(slices.Clone(r.values), unitValue{text, value})
+	same := *value
+	same.Pos = pos
+	return &same, nil
+}
+
+// link is a key of a sub-query's rows that equals one of the rows around it.
+type link struct {
+	around *linear.Key
+	node   *pg.Node // of the sub-query's own
+}
+
+// equated are the keys that a sub-query's condition equates with those around it, and the rest of the condition.
+func equated(sel *pg.SelectStmt, around, from *Rows) (linked []link, own []*pg.Node) {
+	for _, n := range ast.Conjuncts(sel.WhereClause) {
+		k, others := equalKeys(n, around, from)
+		if k == nil || from.sees(n) {
+			own = append(own, n)
+			continue
+		}
+		node := n.GetAExpr().Lexpr
+		if mine, _ := from.keyNode(node); mine == nil || mine.Column != others.Column {
+			node = n.GetAExpr().Rexpr
+		}
+		linked = append(linked, link{k, node})
+	}
+	return linked, own
+}
+
+// aggregateCalls are the aggregates of an expression.
+func aggregateCalls(n *pg.Node) (calls []*pg.FuncCall) {
+	ast.Holds(n, func(n *pg.Node) bool {
+		if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
+			calls = append(calls, f)
+		}
+		return false
+	})
+	return calls
+}
+
+// groupedBy is the sub-query as one row for each value of the keys, which shows them and the aggregates.
+func groupedBy(sel *pg.SelectStmt, linked []link, own []*pg.Node, calls []*pg.FuncCall) *pg.SelectStmt {
+	out := &pg.SelectStmt{WithClause: sel.WithClause, FromClause: sel.FromClause, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
+	for i, k := range linked {
+		out.GroupClause = append(out.GroupClause, k.node)
+		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal("key "+strconv.Itoa(i+1), k.node, -1))
+	}
+	for i, f := range calls {
+		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal("value "+strconv.Itoa(i+1), &pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}, -1))
+	}
+	switch len(own) {
+	case 0:
+	case 1:
+		out.WhereClause = own[0]
+	default:
+		out.WhereClause = pg.MakeBoolExprNode(pg.BoolExprType_AND_EXPR, own, -1)
+	}
+	return out
+}
+
+// ofAggregates is an expression over aggregates that are columns from a place on, which are NULL where there are no rows: a count is 0 there.
+func (b *Binder) ofAggregates(n *pg.Node, calls []*pg.FuncCall, columns []*semantics.Expr, shift int) (*semantics.Expr, *refuse.Refusal) {
+	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: "SELECT"}
+	given := map[*pg.Node]*semantics.Expr{}
+	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+		if e := given[n]; e != nil {
+			return e, nil
+		}
+		f := n.GetFuncCall()
+		at := slices.Index(calls, f)
+		if f == nil || at < 0 {
+			return nil, nil
+		}
+		column := columns[at].Shifted(shift)
+		if name, _ := ast.FunctionName(f); name != "count" {
+			return column, nil
+		}
+		counted := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: f.Funcname, Location: f.Location}}}
+		given[counted] = column
+		return t.Expr(&pg.Node{Node: &pg.Node_CoalesceExpr{CoalesceExpr: &pg.CoalesceExpr{Args: []*pg.Node{counted, pg.MakeAConstIntNode(0, -1)}, Location: f.Location}}})
+	}
+	return t.Expr(n)
+}
+
+// existsCompared translates EXISTS whose condition compares a column of the sub-query's rows with the row around it, once, beside keys that are equal: EXISTS
+// (SELECT … WHERE o.person_id = v.person_id AND o.day < v.day) says that the least of these days is before v.day, and <> that the least or the largest differs.
+// Nil, nil: it is another one.
+func (b *Binder) existsCompared(r *Rows, s *pg.SubLink, t *semantics.Translator) (*semantics.Expr, *refuse.Refusal) {
+	sel := s.Subselect.GetSelectStmt()
+	if s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || sel == nil || sel.Larg != nil || IsGrouped(sel) || sel.LimitCount != nil || sel.LimitOffset != nil {
+		return nil, nil
+	}
+	scope, refusal := b.With(sel, r.scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	from, refusal := b.FromRows(sel, scope)
+	if from == nil || refusal != nil {
+		return nil, refusal
+	}
+	linked, own := equated(sel, r, from)
+	at := slices.IndexFunc(own, func(n *pg.Node) bool { column, _, _ := compares(n, r, from); return column != nil })
+	if len(linked) == 0 || at < 0 {
+		return nil, nil
+	}
+	column, around, operator := compares(own[at], r, from)
+	where := slices.DeleteFunc(ast.Conjuncts(sel.WhereClause), func(n *pg.Node) bool { return n == own[at] })
+	var out *pg.Node
+	for _, end := range extremes[operator] {
+		call := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode(end)}, Args: []*pg.Node{column}, Location: s.Location}}}
+		value := &pg.SelectStmt{WithClause: sel.WithClause, FromClause: sel.FromClause, TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(call, -1)},
+			WhereClause: pg.MakeBoolExprNode(pg.BoolExprType_AND_EXPR, where, -1), LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
+		link := &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: pg.SubLinkType_EXPR_SUBLINK, Subselect: ast.Select(value), Location: s.Location}}}
+		one := pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode(operator)}, link, around, s.Location)
+		if out == nil {
+			out = one
+		} else {
+			out = pg.MakeBoolExprNode(pg.BoolExprType_OR_EXPR, []*pg.Node{out, one}, s.Location)
+		}
+	}
+	return t.Expr(&pg.Node{Node: &pg.Node_BooleanTest{BooleanTest: &pg.BooleanTest{Arg: out, Booltesttype: pg.BoolTestType_IS_TRUE, Location: s.Location}}})
+}
+
+// extremes are the values of a column of which one compares so with another value where any value of the column does.
+var extremes = map[string][]string{"<": {"min"}, "<=": {"min"}, ">": {"max"}, ">=": {"max"}, "<>": {"min", "max"}}
+
+// compares reads a comparison of a column of a sub-query's rows with an expression over the row around it; nil: it is something else.
+func compares(n *pg.Node, around, own *Rows) (column, other *pg.Node, operator string) {
+	e := n.GetAExpr()
+	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || e.Lexpr == nil {
+		return nil, nil, ""
+	}
+	operator = e.Name[0].GetString_().GetSval()
+	left, right := e.Lexpr, e.Rexpr
+	if !ofRows(left, own) {
+		left, right, operator = right, left, turnedOperators[operator]
+	}
+	if operator == "!=" {
+		operator = "<>"
+	}
+	if extremes[operator] == nil || !ofRows(left, own) || !readsOnly(right, around, own) {
+		return nil, nil, ""
+	}
+	if c, _ := own.Column(ast.Strings(left.GetColumnRef().Fields), -1); c.Form != semantics.FormColumn || !own.Table.Columns[c.Cols[0]].Domain.Ordered() {
+		return nil, nil, ""
+	}
+	return left, right, operator
+}
+
+// turnedOperators are comparisons with their sides exchanged.
+var turnedOperators = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "<>": "<>", "!=": "<>"}
+
+// ofRows tells a reference to a column of some rows.
+func ofRows(n *pg.Node, r *Rows) bool {
+	words := ast.Strings(n.GetColumnRef().GetFields())
+	if len(words) == 0 {
+		return false
+	}
+	_, refusal := r.Column(words, -1)
+	return refusal == nil
+}
+
+// readsOnly tells an expression that reads columns of the rows around it, and none of a sub-query's own, whose names come first.
+func readsOnly(n *pg.Node, around, own *Rows) bool {
+	reads, others := false, false
+	ast.Holds(n, func(n *pg.Node) bool {
+		if n.GetColumnRef() != nil {
+			others = others || ofRows(n, own) || !ofRows(n, around)
+			reads = true
+		}
+		others = others || n.GetSubLink() != nil
+		return false
+	})
+	return reads && !others
+}

@@ -1,0 +1,281 @@
+package planner
+
+import (
+	"math"
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/outerquery"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Sub-queries that are answered before the statement around them is planned to the end (ADR 117). Of
+//
+//	SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)
+//
+// the average is planned first, at half of what the statement may cost, and the count for a number that stands for it. Whoever runs the plan
+// buys the average, hands on what was released (Context.Answers), and has the statement planned again.
+//
+// Claim: the statement is as private as two statements, of which an analyst asks the second for what she was told by the first. Proof: she could ask them
+// so. Nothing but the released answer goes from the one to the other: the plan of the first is made without the second, and this one's plan is a
+// function of the text, the policy, the settings, her holdings and that answer (Build is pure); each is charged by itself before it runs, and the ledger's
+// filters hold for costs that are chosen by what was released before (mechanisms/accounting). Together they cost at most what the statement may:
+// of k sub-queries over private rows and the statement around them each has a (k+1)-th, whatever was released and whatever she holds, so that asked again all of
+// them are found at the exactness that they were bought at.
+//
+// Limits: before the first is charged, the second's plan stands on a number that is not the one to come. Its cost is bounded by its part (AddInner); whether it
+// is refused may depend on what is released (x / (SELECT …) where that came to 0), and what the first has cost is then spent.
+
+// maxDepth is how deep such sub-queries may stand in one another.
+const maxDepth = 3
+
+// inners are the sub-queries of one statement which are answered first.
+type inners struct {
+	of      parse.Statement
+	values  []policy.Value
+	context reuse.Context // of each
+	depth   int
+	answers map[string]*plans.Answer
+	known   []*plans.Answer
+	waiting []*plans.Inner // those that are not answered yet, in the order in which they were met
+	private int
+}
+
+// planWithin plans a statement that stands so deep in others.
+func planWithin(s parse.Statement, values []policy.Value, c reuse.Context, depth int) (*plans.Plan, *refuse.Refusal) {
+	for parts := 1; ; {
+		part := c.Part(parts)
+		in := &inners{of: s, values: values, context: part, depth: depth + 1, answers: map[string]*plans.Answer{}}
+		p, refusal := planOpen(s, values, part, in)
+		if in.private >= parts && in.private > 0 {
+			parts = in.private + 1
+			continue
+		}
+		if refusal != nil {
+			return nil, refusal
+		}
+		if len(in.waiting) > 0 {
+			p.AddInner(in.waiting, most(part))
+		}
+		p.Notes = once(append(in.notes(), p.Notes...))
+		return p, nil
+	}
+}
+
+// most is what a part of a statement may cost.
+func most(part reuse.Context) (share privacy.Cost) {
+	if part.Dataset != nil {
+		share = part.Share(1)
+	}
+	return share
+}
+
+// answer is the binder's Answering.
+func (in *inners) answer(sel *pg.SelectStmt, explored bool) (*plans.Answer, *refuse.Refusal) {
+	key := bind.Deparsed(sel)
+	if a := in.answers[key]; a != nil || explored {
+		return a, nil
+	}
+	if in.depth > maxDepth {
+		return nil, bind.SubqueryDepth.At(-1, in.depth, maxDepth)
+	}
+	a := in.context.Answers[key]
+	if a != nil {
+		in.known = append(in.known, a)
+	} else {
+		c := in.context
+		c.Alternatives, c.Settings.ErrorColumns, c.Settings.MaxError = false, false, 0
+		p, refusal := planWithin(in.of.Within(sel, key), in.values, c, in.depth)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if a, refusal = standing(p, c); refusal != nil {
+			return nil, refusal
+		}
+		in.waiting = append(in.waiting, &plans.Inner{Key: key, Plan: p})
+	}
+	if in.answers[key] = a; a.Private {
+		in.private++
+	}
+	return a, nil
+}
+
+// notes say what was answered first, or will be.
+func (in *inners) notes() (notes []string) {
+	for _, w := range in.waiting {
+		notes = append(notes, answeredFirst(w))
+		notes = append(notes, w.Plan.Notes...)
+	}
+	for _, a := range in.known {
+		notes = append(notes, a.Notes...)
+	}
+	return notes
+}
+
+// once leaves out what is there twice.
+func once(notes []string) (list []string) {
+	for _, n := range notes {
+		if !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+func answeredFirst(w *plans.Inner) string {
+	return "answered first, for at most " + w.Plan.Cost.String() + ": " + w.Key + ". The rest is planned for what is released of it"
+}
+
+// standing are typed rows that stand for a plan's answer: what its projection makes of a leaf in which each count is the part of the expected rows that
+// falls on a group, each sum lies in the middle of its bounds, and so does what is chosen among its candidates. Where an engine is needed they are one row of
+// small values.
+func standing(p *plans.Plan, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
+	a := &plans.Answer{Standing: true, Private: p.Private()}
+	small := make([]policy.Value, len(p.Columns))
+	for i, column := range p.Columns {
+		t := column.Type
+		if t == policy.Unknown {
+			t = policy.Text
+		}
+		if a.Types = append(a.Types, t); t == 0 {
+			return nil, bind.SubqueryType.At(-1)
+		}
+		small[i] = smallOf(t, c)
+	}
+	if len(small) == 0 { // public rows alone, of which an engine knows the types
+		return nil, semantics.RowSubquery.At(-1)
+	}
+	d := p.Outer.Direct
+	if d == nil || d.Leaf < 0 {
+		a.Rows = [][]policy.Value{small}
+		return a, nil
+	}
+	leaf := p.Leaves[d.Leaf]
+	for r := range leaf.Rows {
+		if r >= mostStanding || d.Limit >= 0 && int64(r) >= d.Limit {
+			break
+		}
+		c.Work.Step(1 + len(d.Items))
+		row, made := standingRow(p, leaf, r), slices.Clone(small)
+		for i, item := range d.Items {
+			if v, err := item.Eval(row); err == nil && v != nil {
+				made[i] = v
+			}
+		}
+		a.Rows = append(a.Rows, made)
+	}
+	return a, nil
+}
+
+// mostStanding bounds the rows that stand for an answer.
+const mostStanding = 4096
+
+// standingRow is a row of a leaf as it may be.
+func standingRow(p *plans.Plan, leaf *plans.Leaf, r int) []policy.Value {
+	var row []policy.Value
+	for _, k := range leaf.Keys {
+		if r >= len(k.Values) {
+			return append(make([]policy.Value, len(leaf.Keys)), make([]policy.Value, len(leaf.Counts))...)
+		}
+		row = append(row, k.Values[r])
+	}
+	for i := range leaf.Counts {
+		run, _ := leaf.Counts[i].At(r)
+		var v policy.Value
+		switch {
+		case run == nil || run.Measure < 0:
+			v = int64(0)
+		case run.Threshold != nil:
+			v = true
+		case run.Selected != nil:
+			if at := leaf.Counts[i].In(run, r); at < len(run.Selected.Values) && len(run.Selected.Values[at]) > 0 {
+				v = run.Selected.Values[at][len(run.Selected.Values[at])/2]
+			} else {
+				v = int64(1)
+			}
+		default:
+			m := p.Measures[run.Measure]
+			n := int64(leastStanding)
+			if m.Table != nil {
+				n = max(n, m.Table.ExpectedRows/int64(max(leaf.Rows, 1)))
+			}
+			if sums := m.Spec.Counts().Sums; run.Counter < len(sums) && leaf.Counts[i].Unit != nil {
+				b := sums[run.Counter].Bound
+				middle := b.Low/2 + b.High/2
+				if middle != 0 {
+					n = min(n, math.MaxInt32)
+					if most := int64(math.MaxInt64/2) / n; middle > most || middle < -most {
+						middle = most
+					}
+				}
+				n *= middle
+			}
+			v = n
+		}
+		row = append(row, v)
+	}
+	return row
+}
+
+// leastStanding is the least count that stands for one: beyond the error below which an average is NULL, for most settings.
+const leastStanding = 1_000_000
+
+// smallOf is a value that divides, and is no extreme.
+func smallOf(t policy.Type, c reuse.Context) policy.Value {
+	switch t {
+	case policy.Bool:
+		return true
+	case policy.Int2, policy.Int4, policy.Int8:
+		return int64(1)
+	case policy.NumericType:
+		return policy.NewNumeric(1, 0)
+	case policy.Float4, policy.Float8:
+		return float64(1)
+	case policy.DateType:
+		return policy.Date(c.Now.Unix() / 86400)
+	case policy.TimestampT:
+		return policy.Timestamp(c.Now.UnixMicro())
+	case policy.TimestampTZ:
+		return policy.Timestamptz(c.Now.UnixMicro())
+	case policy.Text, policy.Varchar:
+		return "a"
+	}
+	return nil
+}
+
+// describing answers sub-queries for a Describe: their columns have types, and the parameters in them are the statement's.
+func describing(b *bind.Binder, depth int) bind.Answering {
+	known := map[string]*plans.Answer{}
+	return func(sel *pg.SelectStmt, explored bool) (*plans.Answer, *refuse.Refusal) {
+		key := bind.Deparsed(sel)
+		if a := known[key]; a != nil || explored {
+			return a, nil
+		}
+		if depth > maxDepth {
+			return nil, bind.SubqueryDepth.At(-1, depth, maxDepth)
+		}
+		own := bind.NewBinder(b.Context, b.Params)
+		own.Text, own.Top = key, sel
+		own.Inner = describing(own, depth+1)
+		out, refusal := outerquery.Bind(own)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if out.Tree != nil {
+			own.InferInTree()
+		}
+		a, refusal := standing(&plans.Plan{Columns: out.Columns, Outer: plans.Outer{}}, b.Context)
+		if refusal == nil {
+			known[key] = a
+		}
+		return a, refusal
+	}
+}

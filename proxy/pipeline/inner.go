@@ -1,0 +1,185 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// What a statement needs before it can be planned to the end is bought first: answers of sub-queries in its conditions (ADR 117), and keys of
+// columns whose values nobody declared. Then it is planned anew, with them. Of
+//
+//	SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)
+//
+// the first time round buys the average, the second time the count.
+
+// first buys what comes first, if the budget holds the whole statement, and says so by errFound. Nothing of the statement is charged before all of it has
+// been planned, rendered and tried; from then on what is charged is saved and stays hers, whatever becomes of the rest.
+func (a *Answerer) first(ctx context.Context, s *Session, r readied) error {
+	plan := r.plan
+	if b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID); err == nil && !b.Spent.Plus(plan.Cost).Fits(b.Limit) {
+		return a.chargeFailure(ctx, s, plan, ledger.ErrExhausted)
+	}
+	for _, in := range plan.Inmost() {
+		if len(in.Plan.Finds) > 0 {
+			return a.find(ctx, s, in.Plan)
+		}
+		if err := a.answerInner(ctx, s, in.Key, r.inner[in.Key]); err != nil {
+			return err
+		}
+	}
+	if len(plan.Inner) == 0 {
+		return a.find(ctx, s, plan)
+	}
+	return errFound
+}
+
+// answerInner answers one sub-query, which waits for nothing, and keeps what was released for the rest of its statement.
+func (a *Answerer) answerInner(ctx context.Context, s *Session, key string, r readied) error {
+	bought, err := a.buy(ctx, s, r.plan, r.queries)
+	p := placeOf(ctx)
+	p.found = bought.charged
+	if err != nil {
+		return err
+	}
+	answer, err := a.innerAnswer(ctx, s, key, r, bought.ids)
+	if err == nil {
+		p.answers = withAnswer(p.answers, key, answer)
+	}
+	return err
+}
+
+// innerAnswer reads a sub-query's answer from what was saved.
+func (a *Answerer) innerAnswer(ctx context.Context, s *Session, key string, r readied, ids []int64) (*plans.Answer, error) {
+	read, err := a.read(ctx, s, r.plan, ids)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := a.rows(ctx, s, r, ids, read)
+	if err != nil {
+		return nil, err
+	}
+	released := rows.Value()
+	answer := &plans.Answer{Rows: released.Data, Private: r.plan.Private()}
+	for _, c := range released.Columns {
+		answer.Types = append(answer.Types, c.Type)
+	}
+	exact := ""
+	if len(r.errors) > 0 {
+		exact = " (" + strings.Join(r.errors, "; ") + ")"
+	}
+	answer.Notes = append([]string{"answered first" + cameTo(answer) + ": " + key + exact + ". The rest is counted for what was released of it"}, r.plan.Notes...)
+	return answer, nil
+}
+
+// withAnswer is a map with one more answer. The one before is left as it is: plans that are being made read it.
+func withAnswer(before map[string]*plans.Answer, key string, answer *plans.Answer) map[string]*plans.Answer {
+	after := map[string]*plans.Answer{key: answer}
+	for k, have := range before {
+		after[k] = have
+	}
+	return after
+}
+
+// cameTo tells a single value, or how many rows there are.
+func cameTo(answer *plans.Answer) string {
+	if len(answer.Rows) != 1 || len(answer.Types) != 1 {
+		return fmt.Sprintf(", %d row%s", len(answer.Rows), plural(len(answer.Rows)))
+	}
+	if answer.Rows[0][0] == nil {
+		return ", NULL"
+	}
+	return ", " + policy.FormatValue(answer.Types[0], answer.Rows[0][0])
+}
+
+// readyInner does for sub-queries what ready does for a statement: it writes their SQL, has the sandbox try what stands above them, and finds how exact they
+// will be.
+func (a *Answerer) readyInner(ctx context.Context, s *Session, plan *plans.Plan, list map[string]readied) (refusal *refuse.Refusal) {
+	for _, in := range plan.Inner {
+		r := readied{plan: in.Plan}
+		if r.queries, r.outer, refusal = a.render(ctx, in.Plan); refusal != nil {
+			return refusal
+		}
+		if refusal = a.readyInner(ctx, s, in.Plan, list); refusal != nil {
+			return refusal
+		}
+		if refusal = a.tryOuter(ctx, s, in.Plan, r.outer); refusal != nil {
+			return refusal
+		}
+		r.errors = errorParts(in.Plan)
+		list[in.Key] = r
+	}
+	return nil
+}
+
+// foreseen plans a statement for EXPLAIN: sub-queries that are free are answered, so that what stands around them is planned as it will be.
+func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (plan *plans.Plan, refusal *refuse.Refusal) {
+	var answers map[string]*plans.Answer
+	for again := 0; ; again++ {
+		inner := map[string]readied{}
+		refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
+			c := a.planContext(ctx, s)
+			c.Alternatives, c.Answers = stmt.Explain.Alternatives, answers
+			if plan, refusal = planner.Build(stmt.Explain.Statement, params, c); refusal != nil {
+				return refusal
+			}
+			return a.readyInner(ctx, s, plan, inner)
+		})
+		if refusal != nil || again == mostPlans {
+			return plan, refusal
+		}
+		known := len(answers)
+		for _, in := range plan.Inmost() {
+			if len(in.Plan.Finds) > 0 || a.reads(in.Plan) {
+				continue
+			}
+			ids := make([]int64, len(in.Plan.Measures))
+			for i, m := range in.Plan.Measures {
+				ids[i] = m.HeldID
+			}
+			if answer, err := a.innerAnswer(ctx, s, in.Key, inner[in.Key], ids); err == nil { // else it is told when it is asked
+				answers = withAnswer(answers, in.Key, answer)
+			}
+		}
+		if len(answers) == known {
+			return plan, nil
+		}
+	}
+}
+
+// explainInner describes the sub-queries that are answered first.
+func (a *Answerer) explainInner(ctx context.Context, plan *plans.Plan, e *explanation) *refuse.Refusal {
+	list, refusal := innerLeaves(plan, func(p *plans.Plan) (explanation, *refuse.Refusal) {
+		queries, above, refusal := a.render(ctx, p)
+		if refusal != nil {
+			return explanation{}, refusal
+		}
+		own := explained(p, queries, above)
+		return own, a.explainFinds(ctx, p, &own)
+	})
+	e.Leaves = append(list, e.Leaves...)
+	return refusal
+}
+
+// innerLeaves are the leaves of a plan's sub-queries, in the order in which they are answered.
+func innerLeaves(plan *plans.Plan, explain func(*plans.Plan) (explanation, *refuse.Refusal)) (list []explainedLeaf, refusal *refuse.Refusal) {
+	within := plan.Within()
+	for i, p := range within[:len(within)-1] {
+		own, refusal := explain(p)
+		if refusal != nil {
+			return nil, refusal
+		}
+		for _, leaf := range own.Leaves {
+			leaf.Name = fmt.Sprintf("first_%d.%s", i+1, leaf.Name)
+			list = append(list, leaf)
+		}
+	}
+	return list, nil
+}
