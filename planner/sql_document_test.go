@@ -81,6 +81,15 @@ var documented = []struct {
 		`SELECT avg(n) FROM (SELECT person_id, count(DISTINCT ward) AS n FROM visits GROUP BY person_id) t`,
 		`SELECT ward, count(*) FROM (SELECT DISTINCT person_id, ward FROM visits) t GROUP BY ward`,
 	}},
+	{"Window functions over each unit's rows", []string{
+		`SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY person_id ORDER BY day) AS n FROM visits) t GROUP BY n`,
+		`SELECT ward, count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY person_id ORDER BY day) AS n FROM visits) t WHERE n = 1 GROUP BY ward`,
+		`SELECT date_trunc('month', day), count(*) FROM (SELECT DISTINCT ON (person_id) person_id, day FROM visits ORDER BY person_id, day) first GROUP BY 1`,
+		`SELECT avg(gap) FROM (SELECT day - lag(day) OVER (PARTITION BY person_id ORDER BY day) AS gap FROM visits) t`,
+		`WITH steps AS (SELECT ward, lead(ward) OVER (PARTITION BY person_id ORDER BY day) AS next FROM visits) SELECT ward, next, count(*) FROM steps GROUP BY 1, 2`,
+		`SELECT n, count(*) FROM (SELECT count(*) FILTER (WHERE ward = 'A') OVER (PARTITION BY person_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS n FROM visits) t GROUP BY n`,
+		`SELECT sum(n) FROM (SELECT rank() OVER (PARTITION BY person_id ORDER BY day DESC) AS n FROM visits) t`,
+	}},
 	{"Above the counts: any SQL", []string{
 		`SELECT sex, count(*) * 100.0 / sum(count(*)) OVER () AS share FROM people GROUP BY sex`,
 		`WITH w AS (SELECT ward, count(*) AS n FROM visits GROUP BY ward) SELECT ward, rank() OVER (ORDER BY n DESC) FROM w WHERE n > 10`,
@@ -269,6 +278,11 @@ NULL where one of them is, cost what a column costs, and what is bought over one
 ` + "`a < b + 3` and `b - a > -3`" + ` are one question. EXPLAIN shows the sum as the grain. Not answered: sums of floating columns, products of
 columns, parts of an interval that change within a step as a key (` + "`extract(day FROM a - b)`; a comparison of it is, and so is\n`floor(extract(epoch FROM a - b) / 86400)`" + `). Months in an interval are thirty days where intervals are compared, as in PostgreSQL, and
 are not moved over (docs/adr/0059).
+
+`,
+	"Window functions over each unit's rows": `In a sub-query whose rows are aggregated, ` + "`PARTITION BY`" + ` the unit's key, alone or with more columns, or a key through which units are found. The functions
+see the rows that are left within the bound, and where rows tie in the window's order they have one order of all that plain SQL may take, by a hash of their
+contents. A condition on a ` + "`row_number`" + ` of all of a unit's rows, and ` + "`DISTINCT ON`" + ` the key, make the bound as small as what they leave (docs/adr/0120).
 
 `,
 	"Joins along the unit, and with public tables": `A key that is NULL equals none: ` + "`key IN (SELECT key …)`" + ` is then NULL and so is NOT IN, as in PostgreSQL. But a NULL among the keys

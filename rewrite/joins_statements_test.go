@@ -222,3 +222,44 @@ var sumStatements = []string{
 	`SELECT sum(a.cost * (2 - b.minutes) * (1 + p.age)) FROM people p JOIN visits a ON a.who = p.person_id JOIN visits b ON b.who = p.person_id`,
 	`SELECT ward, bit_and(minutes), bit_or(minutes), bit_or(DISTINCT minutes) FILTER (WHERE room > 1), bit_and(room), bit_or(minutes) FILTER (WHERE minutes < 2), bit_and(minutes) FILTER (WHERE minutes > 1) FROM visits GROUP BY 1`,
 }
+
+// windowStatements say by window functions what a row is among its unit's. Where ties would be another order's in plain SQL, what is asked
+// does not depend on it.
+var windowStatements = []string{
+	`SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY who ORDER BY day) AS n FROM visits) t GROUP BY 1`,
+	`SELECT ward, count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY who ORDER BY visit) AS n FROM visits) t WHERE n = 1 GROUP BY 1`,
+	`SELECT ward, count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY who ORDER BY visit DESC) AS n FROM visits WHERE minutes > 0) t WHERE n BETWEEN 2 AND 3 GROUP BY 1`,
+	`SELECT r, d, count(*) FROM (SELECT rank() OVER (PARTITION BY v.who ORDER BY v.minutes) AS r, dense_rank() OVER (PARTITION BY v.who ORDER BY v.minutes) AS d FROM visits v) t GROUP BY 1, 2`,
+	`SELECT r, count(*) FROM (SELECT rank() OVER w AS r FROM visits WINDOW w AS (PARTITION BY who ORDER BY cost DESC NULLS LAST, day)) t GROUP BY 1`,
+	`SELECT ward, before, count(*) FROM (SELECT ward, lag(ward) OVER (PARTITION BY who ORDER BY visit) AS before FROM visits) t GROUP BY 1, 2`,
+	`SELECT day - before AS gap, count(*) FROM (SELECT day, lag(day) OVER (PARTITION BY who ORDER BY day, visit) AS before FROM visits WHERE day IS NOT NULL) t GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT minutes - lead(minutes, 2, 0) OVER (PARTITION BY who ORDER BY visit) AS n FROM visits) t GROUP BY 1`,
+	`SELECT m, count(*) FROM (SELECT extract(month FROM day)::int - lag(extract(month FROM day)::int) OVER (PARTITION BY who ORDER BY visit) AS m FROM visits) t GROUP BY 1`,
+	`SELECT m, count(*) FROM (SELECT lag(coalesce(minutes, -7)) OVER (PARTITION BY who ORDER BY visit) AS m FROM visits) t GROUP BY 1`,
+	`SELECT f, l, count(*) FROM (SELECT first_value(ward) OVER (PARTITION BY who ORDER BY visit) AS f, last_value(ward) OVER (PARTITION BY who ORDER BY visit ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS l FROM visits) t GROUP BY 1, 2`,
+	`SELECT s, count(*) FROM (SELECT sum(minutes) OVER (PARTITION BY who ORDER BY day) AS s FROM visits) t GROUP BY 1`,
+	`SELECT s, count(*) FROM (SELECT sum(minutes) OVER (PARTITION BY who ORDER BY visit ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS s FROM visits) t GROUP BY 1`,
+	`SELECT n, m, count(*) FROM (SELECT count(*) OVER (PARTITION BY who) AS n, count(minutes) FILTER (WHERE ward = 'A') OVER (PARTITION BY who ORDER BY visit ROWS 1 PRECEDING) AS m FROM visits) t GROUP BY 1, 2`,
+	`SELECT a, b, count(*) FROM (SELECT min(room) OVER (PARTITION BY who ORDER BY day DESC) AS a, max(room) OVER (PARTITION BY who, ward) AS b FROM visits) t GROUP BY 1, 2`,
+	`SELECT q, count(*) FROM (SELECT ntile(3) OVER (PARTITION BY who ORDER BY visit) AS q FROM visits) t GROUP BY 1`,
+	`SELECT ward, n, count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY who, ward ORDER BY visit) AS n FROM visits) t GROUP BY 1, 2`,
+	`SELECT m, n, count(*) FROM (SELECT extract(month FROM day)::int AS m, row_number() OVER (PARTITION BY who, extract(month FROM day) ORDER BY day) AS n FROM visits) t GROUP BY 1, 2`,
+	`SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY visit) AS n FROM doses) t GROUP BY 1`,
+	`SELECT sex, ward, count(*) FROM people p JOIN (SELECT who, ward, row_number() OVER (PARTITION BY who ORDER BY visit) AS n FROM visits) t ON t.who = p.person_id WHERE n = 1 GROUP BY 1, 2`,
+	`SELECT sex, n, count(*) FROM (SELECT p.sex, row_number() OVER (PARTITION BY p.person_id ORDER BY v.visit) AS n FROM people p JOIN visits v ON v.who = p.person_id WHERE p.age > 2) t GROUP BY 1, 2`,
+	`SELECT sex, ward, count(*) FROM people p LEFT JOIN (SELECT DISTINCT ON (who) who, ward FROM visits ORDER BY who, visit) t ON t.who = p.person_id GROUP BY 1, 2`,
+	`SELECT count(*) FROM (SELECT DISTINCT ON (1) who, ward FROM visits ORDER BY who, visit DESC) t WHERE ward = 'A'`,
+	`SELECT ward, m, count(*) FROM (SELECT DISTINCT ON (who, ward) ward, minutes AS m FROM visits ORDER BY ward, who, visit) t GROUP BY 1, 2`,
+	`SELECT x, count(*) FROM (SELECT who, max(n) AS x FROM (SELECT who, row_number() OVER (PARTITION BY who ORDER BY visit) AS n FROM visits WHERE ward = 'B') t GROUP BY who) u GROUP BY 1`,
+	`SELECT r, count(*) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY n DESC) AS r FROM (SELECT who, ward, count(*) AS n FROM visits GROUP BY 1, 2) g) t GROUP BY 1`,
+	`SELECT count(*) FROM (SELECT cost - lag(cost) OVER (PARTITION BY who ORDER BY visit) AS more FROM visits) t WHERE more > 1.25`,
+	`WITH steps AS (SELECT who, ward, lead(ward) OVER (PARTITION BY who ORDER BY visit) AS next FROM visits) SELECT ward, next, count(*), count(DISTINCT who) FROM steps WHERE next IS NOT NULL GROUP BY 1, 2`,
+}
+
+// tiedStatements number rows that tie in the window's order, which plain SQL may number in any order.
+var tiedStatements = []string{
+	`SELECT ward, count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY who) AS n FROM visits) t WHERE n = 1 GROUP BY 1`,
+	`SELECT ward, before, count(*) FROM (SELECT ward, lag(ward) OVER (PARTITION BY who ORDER BY minutes) AS before FROM visits) t GROUP BY 1, 2`,
+	`SELECT ward, s, count(*) FROM (SELECT ward, sum(minutes) OVER (PARTITION BY who ORDER BY cost ROWS 1 PRECEDING) AS s FROM (SELECT who, ward, minutes, cost, day FROM visits) c) t GROUP BY 1, 2`,
+	`SELECT kind, ward, count(*) FROM (SELECT DISTINCT ON (c.who) c.kind, v.ward FROM calls c JOIN visits v ON v.who = c.who ORDER BY c.who, v.minutes) t GROUP BY 1, 2`,
+}

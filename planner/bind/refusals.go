@@ -60,7 +60,14 @@ var (
 	notGrouped      = refuse.New("grouping-arguments", "42803", "arguments to GROUPING must be grouping expressions of the associated query level", "Write expressions of GROUP BY.", `SELECT sex, grouping(age), count(*) FROM people GROUP BY ROLLUP (sex)`)
 	rowsCombined    = refuse.New("combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION SELECT age FROM people) t`)
 	ownCatalogue    = refuse.New("relation-not-permitted", "42501", `relation "%s" is not available here`, "PostgreSQL shows it to administrators alone. The other catalogs are answered: they show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`)
-	windowOnRows    = refuse.New("window-on-rows", "DP002", "window functions over private rows have no private form", "Aggregate with GROUP BY first; window functions over the counts are answered.", `SELECT row_number() OVER (), age FROM people`)
+	windowOnRows    = refuse.New("window-on-rows", "DP002", "window functions over private rows have no private form where they look across units, or are shown row by row", "In a sub-query of FROM, PARTITION BY the unit's key, and aggregate above: SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY person_id ORDER BY day) AS n FROM visits) t GROUP BY n. Over counts any window is answered.", `SELECT row_number() OVER (), age FROM people`)
+	windowOrder     = refuse.New("window-order", "DP002", "a window over private rows is not ordered by %s here", "ORDER BY columns that are numbers, dates, times or booleans, or keys that are whole numbers.", `SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY person_id ORDER BY ward) AS n FROM visits) t GROUP BY n`)
+	windowFrame     = refuse.New("window-frame", "DP002", "the frame of %s over private rows is not answered", "Write ROWS BETWEEN … AND …, with numbers of rows, or RANGE with UNBOUNDED and CURRENT ROW, without EXCLUDE; last_value sees all rows with ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING.", `SELECT n, count(*) FROM (SELECT last_value(ward) OVER (PARTITION BY person_id ORDER BY day) AS n FROM visits) t GROUP BY n`)
+	windowArgument  = refuse.New("window-argument", "DP002", "a window function over private rows reads an expression over one column", "Take each column by a window function of its own, and compute with what they say.", `SELECT n, count(*) FROM (SELECT lag(ward || day) OVER (PARTITION BY person_id ORDER BY day) AS n FROM visits) t GROUP BY n`)
+	windowConstant  = refuse.New("window-constant", "DP002", "a window over private rows needs a constant whole number here, not below 0", "Write a number or a parameter.", `SELECT n, count(*) FROM (SELECT ntile(ward) OVER (PARTITION BY person_id) AS n FROM visits) t GROUP BY n`)
+	noWindow        = refuse.New("unknown-window", "42704", `window "%s" does not exist`, "Define it: SELECT … FROM … WINDOW name AS (…).", `SELECT n, count(*) FROM (SELECT row_number() OVER w AS n FROM visits) t GROUP BY n`)
+	badNtile        = refuse.New("ntile-argument", "22014", "argument of ntile must be greater than zero", "Write how many parts the rows are to have.", `SELECT n, count(*) FROM (SELECT ntile(0) OVER (PARTITION BY person_id) AS n FROM visits) t GROUP BY n`)
+	distinctOnOrder = refuse.New("distinct-on-order", "42P10", "SELECT DISTINCT ON expressions must match initial ORDER BY expressions", "Begin ORDER BY with what stands in DISTINCT ON.", `SELECT ward, count(*) FROM (SELECT DISTINCT ON (person_id) ward FROM visits ORDER BY day) t GROUP BY ward`)
 )
 
 // What cannot be asked of private rows that meet a public list.
@@ -93,7 +100,7 @@ var Refusals = []*refuse.Reason{
 	notCopied, preservedPublic, preservedJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
 	correlated, countedAround, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
 	noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined,
-	ownCatalogue, windowOnRows, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,
+	ownCatalogue, windowOnRows, windowOrder, windowFrame, windowArgument, windowConstant, noWindow, badNtile, distinctOnOrder, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,
 	ViewElsewhere, discovery.NoDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong,
 	mixedValues,
 }

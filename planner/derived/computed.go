@@ -203,6 +203,8 @@ func ComputedIn(t *policy.Table, terms ComputedColumn) int {
 			from = d.From
 		case *Matched:
 			from = d.From
+		case *Windowed:
+			from = d.From
 		default:
 			from = nil
 		}
