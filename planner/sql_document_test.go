@@ -76,6 +76,13 @@ var documented = []struct {
 		`SELECT sex, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'B') GROUP BY 1`,
 		`SELECT count(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)`,
 	}},
+	{"Set operations over private rows", []string{
+		`SELECT what, count(*) FROM (SELECT 'hired' AS what, person_id, hired AS d FROM people UNION ALL SELECT 'visit', person_id, day FROM visits) t WHERE d >= '2025-03-01' GROUP BY what`,
+		`SELECT date_trunc('month', d), count(*), count(DISTINCT person_id) FROM (SELECT person_id, hired AS d FROM people UNION ALL SELECT person_id, day FROM visits) t GROUP BY 1`,
+		`SELECT count(*) FROM (SELECT person_id FROM people WHERE age > 60 UNION SELECT person_id FROM visits WHERE ward = 'A') t`,
+		`SELECT count(*) FROM (SELECT person_id FROM visits WHERE ward = 'A' INTERSECT SELECT person_id FROM visits WHERE ward = 'B') t`,
+		`SELECT count(*) FROM (SELECT person_id FROM people EXCEPT SELECT person_id FROM visits WHERE day >= '2025-06-01') t`,
+	}},
 	{"Aggregates of each unit's rows", []string{
 		`SELECT n, count(*) FROM (SELECT person_id, count(*) AS n FROM visits GROUP BY person_id) t GROUP BY n`,
 		`SELECT avg(n) FROM (SELECT person_id, count(DISTINCT ward) AS n FROM visits GROUP BY person_id) t`,
@@ -283,6 +290,11 @@ are not moved over (docs/adr/0059).
 	"Window functions over each unit's rows": `In a sub-query whose rows are aggregated, ` + "`PARTITION BY`" + ` the unit's key, alone or with more columns, or a key through which units are found. The functions
 see the rows that are left within the bound, and where rows tie in the window's order they have one order of all that plain SQL may take, by a hash of their
 contents. A condition on a ` + "`row_number`" + ` of all of a unit's rows, and ` + "`DISTINCT ON`" + ` the key, make the bound as small as what they leave (docs/adr/0120).
+
+`,
+	"Set operations over private rows": `A unit's rows in all parts count together, under the sum of the bounds. Each part has a plain column or a constant in each place, and a key where
+the others have one. UNION, INTERSECT and EXCEPT go along the unit: one of UNION's columns is its key, and INTERSECT and EXCEPT are of its key alone
+(docs/adr/0121).
 
 `,
 	"Joins along the unit, and with public tables": `A key that is NULL equals none: ` + "`key IN (SELECT key …)`" + ` is then NULL and so is NOT IN, as in PostgreSQL. But a NULL among the keys

@@ -263,3 +263,24 @@ var tiedStatements = []string{
 	`SELECT ward, s, count(*) FROM (SELECT ward, sum(minutes) OVER (PARTITION BY who ORDER BY cost ROWS 1 PRECEDING) AS s FROM (SELECT who, ward, minutes, cost, day FROM visits) c) t GROUP BY 1, 2`,
 	`SELECT kind, ward, count(*) FROM (SELECT DISTINCT ON (c.who) c.kind, v.ward FROM calls c JOIN visits v ON v.who = c.who ORDER BY c.who, v.minutes) t GROUP BY 1, 2`,
 }
+
+// unionStatements put rows of several tables, or of one, below one another.
+var unionStatements = []string{
+	`SELECT s, count(*) FROM (SELECT 'visit' AS s, who FROM visits UNION ALL SELECT 'person', person_id FROM people) t GROUP BY 1`,
+	`SELECT s, count(*) FROM (SELECT ward AS s FROM visits UNION ALL SELECT sex FROM people UNION ALL SELECT drug FROM doses) t GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT person_id AS who, age AS n FROM people UNION ALL SELECT who, minutes FROM visits WHERE ward = 'A') t GROUP BY 1`,
+	`SELECT n, count(*), count(DISTINCT who) FROM (SELECT person_id AS who, age AS n, NULL::text AS w FROM people WHERE age > 2 UNION ALL SELECT who, room, ward FROM visits) t WHERE w IS DISTINCT FROM 'B' GROUP BY 1`,
+	`SELECT s, n >= 2, count(*) FROM (SELECT 1 AS s, who, cost AS n FROM visits UNION ALL SELECT 2, person_id, age FROM people UNION ALL SELECT 3, who, 2.5 FROM visits WHERE minutes < 0) t WHERE n BETWEEN 1 AND 3.5 GROUP BY 1, 2`,
+	`SELECT extract(month FROM v)::int AS m, w, count(*) FROM (SELECT day AS v, ward AS w, visit FROM visits UNION ALL SELECT NULL, drug, visit FROM doses) t WHERE v < '2025-02-01' OR v IS NULL GROUP BY 1, 2`,
+	`SELECT p.sex, t.s, count(*) FROM people p JOIN (SELECT who, 'v' AS s FROM visits UNION ALL SELECT v.who, d.drug FROM visits v JOIN doses d ON d.visit = v.visit) t ON t.who = p.person_id GROUP BY 1, 2`,
+	`SELECT n, count(*) FROM (SELECT who, count(*) AS n FROM (SELECT who FROM visits UNION ALL SELECT person_id FROM people WHERE sex = 'f') t GROUP BY who) u GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who UNION ALL SELECT person_id, age FROM people) t GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT who, minutes AS n FROM visits UNION SELECT person_id, age FROM people) t GROUP BY 1`,
+	`SELECT count(*) FROM (SELECT who FROM visits WHERE ward = 'A' UNION SELECT person_id FROM people WHERE age > 4) t`,
+	`SELECT count(*) FROM (SELECT who FROM visits WHERE ward = 'A' INTERSECT SELECT person_id FROM people WHERE age > 4) t`,
+	`SELECT count(*) FROM (SELECT who FROM visits WHERE ward IN ('A', 'B') EXCEPT SELECT person_id FROM people WHERE age > 4) t`,
+	`SELECT count(*) FROM (SELECT person_id FROM people EXCEPT SELECT who FROM visits WHERE ward = 'A' EXCEPT SELECT who FROM visits WHERE minutes > 3) t`,
+	`SELECT sex, count(*) FROM people p JOIN (SELECT who FROM visits WHERE ward = 'A' INTERSECT SELECT who FROM visits WHERE ward = 'B') t ON t.who = p.person_id GROUP BY 1`,
+	`SELECT s, r, count(*) FROM (SELECT s, row_number() OVER (PARTITION BY who ORDER BY s DESC, n, k) AS r FROM (SELECT who, 1 AS s, minutes AS n, room AS k FROM visits UNION ALL SELECT person_id, 0, age, 0 FROM people) e) t GROUP BY 1, 2`,
+	`WITH events AS (SELECT who, day AS d, ward AS w FROM visits UNION ALL SELECT person_id, date '2025-02-03', sex FROM people) SELECT w, d > '2025-01-15', count(*) FROM events GROUP BY 1, 2`,
+}

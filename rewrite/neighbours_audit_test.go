@@ -61,6 +61,8 @@ var released = []struct {
 	{"sub-query that is correlated", joinStatements[12], false, false},
 	{"first row of a unit", windowStatements[1], true, false},
 	{"number within a unit", windowStatements[0], true, false},
+	{"UNION ALL of tables", unionStatements[2], true, false},
+	{"INTERSECT of units", unionStatements[11], false, false},
 	{"lag", windowStatements[5], true, false},
 	{"view with an aggregate", viewStatements[4], false, false},
 	{"percentile", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY minutes) FROM visits`, true, false},

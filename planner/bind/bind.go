@@ -190,6 +190,9 @@ func (b *Binder) selectRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 		if r, refusal := b.branchRows(sel, scope); r != nil || refusal != nil {
 			return r, refusal
 		}
+		if r, refusal := b.setRows(sel, scope); r != nil || refusal != nil {
+			return r, refusal
+		}
 		for _, branch := range []*pg.SelectStmt{sel.Larg, sel.Rarg} {
 			r, refusal := b.selectRows(branch, scope)
 			if refusal != nil {
@@ -287,6 +290,7 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 		for _, p := range parts {
 			out.keys = append(out.keys, source.keys[p.fromKey:p.toKey]...)
 		}
+		out.shape += source.shapeOf(target, parts)
 		if parts != nil {
 			continue
 		}

@@ -170,6 +170,7 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 			return nil, refusal
 		}
 		if k != nil && slices.ContainsFunc(g.keys, func(have linear.Key) bool { return have.Column == k.Column }) {
+			out.shape += "k"
 			out.keys = append(out.keys, linear.Key{Name: ast.Label(target), Column: k.Column, Present: 0})
 			continue
 		}
@@ -177,6 +178,7 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 		if refusal != nil {
 			return nil, refusal
 		}
+		out.shape += "c"
 		out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
 	}
 	var refusal *refuse.Refusal

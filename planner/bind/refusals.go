@@ -59,6 +59,9 @@ var (
 	manySets        = refuse.New("too-many-grouping-sets", "54000", "the statement has more than %d grouping sets", "Ask for fewer keys in CUBE, or list the sets that you need in GROUPING SETS.", `SELECT count(*) FROM people GROUP BY CUBE (sex, age, kids, active, income, hired, seen)`)
 	notGrouped      = refuse.New("grouping-arguments", "42803", "arguments to GROUPING must be grouping expressions of the associated query level", "Write expressions of GROUP BY.", `SELECT sex, grouping(age), count(*) FROM people GROUP BY ROLLUP (sex)`)
 	rowsCombined    = refuse.New("combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION SELECT age FROM people) t`)
+	unionColumns    = refuse.New("union-columns", "DP002", "the parts of this UNION of private rows do not have the same keys and columns in the same places", "List the columns of each part, with keys where the others have keys.", `SELECT count(*) FROM (SELECT person_id, age FROM people UNION ALL SELECT age, kids FROM people) t`)
+	unionExpression = refuse.New("union-expression", "DP002", "a part of this UNION of private rows computes a value, or has a column of another type", "Select plain columns and constants in each part, and compute above the UNION.", `SELECT d, count(*) FROM (SELECT hired AS d FROM people UNION ALL SELECT day + 1 FROM visits) t GROUP BY d`)
+	unionDomain     = refuse.New("union-domain", "DP002", "what the parts of this UNION have in one place has no domain in common", "Select columns of one kind in each part, or declare narrower bounds and fewer rows per unit.", "")
 	ownCatalogue    = refuse.New("relation-not-permitted", "42501", `relation "%s" is not available here`, "PostgreSQL shows it to administrators alone. The other catalogs are answered: they show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`)
 	windowOnRows    = refuse.New("window-on-rows", "DP002", "window functions over private rows have no private form where they look across units, or are shown row by row", "In a sub-query of FROM, PARTITION BY the unit's key, and aggregate above: SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY person_id ORDER BY day) AS n FROM visits) t GROUP BY n. Over counts any window is answered.", `SELECT row_number() OVER (), age FROM people`)
 	windowOrder     = refuse.New("window-order", "DP002", "a window over private rows is not ordered by %s here", "ORDER BY columns that are numbers, dates, times or booleans, or keys that are whole numbers.", `SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY person_id ORDER BY ward) AS n FROM visits) t GROUP BY n`)
@@ -99,7 +102,7 @@ var Refusals = []*refuse.Reason{
 	ungrouped, nested, limitConstant, negativeLimit, PrivateJoin, fanOut,
 	notCopied, preservedPublic, preservedJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
 	correlated, countedAround, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
-	noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined,
+	noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined, unionColumns, unionExpression, unionDomain,
 	ownCatalogue, windowOnRows, windowOrder, windowFrame, windowArgument, windowConstant, noWindow, badNtile, distinctOnOrder, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,
 	ViewElsewhere, discovery.NoDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong,
 	mixedValues,

@@ -111,6 +111,15 @@ var regressions = []struct {
 	{"hospital", `SELECT q, count(*) FROM (SELECT ntile(2) OVER (PARTITION BY patient_id ORDER BY stay_id) AS q FROM stay) t GROUP BY 1`, "kc", ""},
 	{"rental", `SELECT staff_id, count(*) FROM (SELECT staff_id, dense_rank() OVER (PARTITION BY customer_id ORDER BY rental_date DESC) AS d FROM rental) t WHERE d <= 2 GROUP BY 1`, "kc", ""},
 	{"rental", `SELECT n, count(*) FROM (SELECT count(*) OVER (PARTITION BY customer_id) AS n, max(amount) OVER (PARTITION BY customer_id ORDER BY payment_id) AS most FROM payment) t WHERE most > 4 GROUP BY 1`, "kc", ""},
+	// Rows of several tables one below the other, and sets of units.
+	{"shop", `SELECT what, count(*), sum(v) FROM (SELECT 'order' AS what, total AS v FROM orders UNION ALL SELECT 'return', refund FROM returned) t GROUP BY 1`, "kcv", ""},
+	{"shop", `SELECT date_trunc('month', d), count(*), count(DISTINCT customer_id) FROM (SELECT customer_id, placed AS d FROM orders UNION ALL SELECT customer_id, joined FROM customer) t GROUP BY 1`, "kcc", ""},
+	{"shop", `SELECT v, count(*) FROM (SELECT country AS v FROM customer UNION ALL SELECT channel FROM orders UNION ALL SELECT flag FROM lineitem) t WHERE v IS NOT NULL GROUP BY 1`, "kc", ""},
+	{"shop", `SELECT count(*) FROM (SELECT customer_id FROM orders WHERE channel = 'web' INTERSECT SELECT customer_id FROM orders WHERE channel = 'shop') t`, "c", ""},
+	{"shop", `SELECT count(*) FROM (SELECT customer_id FROM customer EXCEPT SELECT customer_id FROM orders WHERE customer_id IS NOT NULL) t`, "c", ""},
+	{"shop", `SELECT count(*) FROM (SELECT customer_id FROM orders WHERE paid UNION SELECT customer_id FROM customer WHERE newsletter) t WHERE customer_id IS NOT NULL`, "c", ""},
+	{"shop", `SELECT c.country, sum(e.v) FROM customer c JOIN (SELECT customer_id, total AS v FROM orders WHERE paid UNION ALL SELECT customer_id, 0 FROM orders WHERE NOT paid) e ON e.customer_id = c.customer_id GROUP BY 1`, "kv", ""},
+	{"hospital", `SELECT k, count(*) FROM (SELECT 'stay' AS k, patient_id, admitted AS d FROM stay UNION ALL SELECT 'left', patient_id, discharged FROM stay) t WHERE d >= '2023-01-01' GROUP BY 1`, "kc", ""},
 	// Found by this suite: squares.
 	{"hospital", `SELECT var_pop(reading), stddev(reading) FROM vital`, "vv", ""},
 	{"hospital", `SELECT var_samp(grade) FROM vital`, "v", ""},
