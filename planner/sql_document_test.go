@@ -73,6 +73,8 @@ var documented = []struct {
 		`SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code >= v.ward GROUP BY 1`,
 		`SELECT count(*) FROM visits v JOIN regions r ON r.code >= v.ward`,
 		`SELECT r.label, count(v.person_id) FROM regions r LEFT JOIN visits v ON v.ward = r.code GROUP BY 1`,
+		`SELECT d::date, count(v.person_id) FROM generate_series(date '2025-01-01', date '2025-01-31', interval '1 day') d LEFT JOIN visits v ON v.day = d::date GROUP BY 1`,
+		`SELECT b.name, count(p.person_id) FROM (VALUES ('young', 0, 29), ('old', 60, 120)) b(name, low, high) LEFT JOIN people p ON p.age BETWEEN b.low AND b.high GROUP BY 1`,
 		`SELECT sex, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'B') GROUP BY 1`,
 		`SELECT count(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)`,
 	}},

@@ -284,3 +284,17 @@ var unionStatements = []string{
 	`SELECT s, r, count(*) FROM (SELECT s, row_number() OVER (PARTITION BY who ORDER BY s DESC, n, k) AS r FROM (SELECT who, 1 AS s, minutes AS n, room AS k FROM visits UNION ALL SELECT person_id, 0, age, 0 FROM people) e) t GROUP BY 1, 2`,
 	`WITH events AS (SELECT who, day AS d, ward AS w FROM visits UNION ALL SELECT person_id, date '2025-02-03', sex FROM people) SELECT w, d > '2025-01-15', count(*) FROM events GROUP BY 1, 2`,
 }
+
+// listStatements join lists that they write themselves: calendars, VALUES, projections of public tables.
+var listStatements = []string{
+	`SELECT extract(day FROM d)::int AS n, count(v.who) FROM generate_series(date '2025-01-01', date '2025-01-20', interval '1 day') d(d) LEFT JOIN visits v ON v.day = d::date GROUP BY 1`,
+	`WITH days AS (SELECT d::date AS day FROM generate_series('2025-01-01'::date, '2025-01-31'::date, interval '1 day') s(d)) SELECT extract(month FROM days.day)::int AS m, count(v.who), count(DISTINCT v.who) FROM days LEFT JOIN visits v ON v.day = days.day AND v.ward = 'A' GROUP BY 1`,
+	`SELECT extract(week FROM w)::int AS n, count(*) FROM generate_series(timestamp '2024-12-30', timestamp '2025-02-01', interval '7 days') w(w) JOIN visits v ON v.day >= w AND v.day < w + interval '7 days' GROUP BY 1`,
+	`SELECT r.name, count(v.who) FROM (VALUES ('A', 'ann'), ('B', 'bob'), ('C', 'ann'), ('D', 'bob')) r(code, name) LEFT JOIN visits v ON v.ward = r.code GROUP BY 1`,
+	`SELECT r.name, count(*) FROM (VALUES ('A', 'ann'), ('B', 'bob'), ('C', 'ann'), ('A', 'bob')) r(code, name) JOIN visits v ON v.ward = r.code GROUP BY 1`,
+	`SELECT b.name, count(p.person_id) FROM (VALUES ('young', 0, 4), ('old', 3, 9)) b(name, low, high) LEFT JOIN people p ON p.age BETWEEN b.low AND b.high GROUP BY 1`,
+	`SELECT r.l, count(v.who) FROM (SELECT code, upper(label) AS l FROM wards WHERE code <> 'B') r LEFT JOIN visits v ON r.code = v.ward GROUP BY 1`,
+	`SELECT count(*) FROM people, (VALUES (3), (6)) v(n) WHERE age > v.n`,
+	`SELECT s, count(*) FROM (SELECT v.n * p.age AS s FROM people p, (VALUES (1), (2)) v(n)) t GROUP BY 1`,
+	`SELECT v.ward, r.name, count(*) FROM visits v LEFT JOIN (VALUES ('A', 'ann'), ('B', 'bob')) r(code, name) ON v.ward = r.code GROUP BY 1, 2`,
+}

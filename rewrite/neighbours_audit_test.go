@@ -63,6 +63,7 @@ var released = []struct {
 	{"number within a unit", windowStatements[0], true, false},
 	{"UNION ALL of tables", unionStatements[2], true, false},
 	{"INTERSECT of units", unionStatements[11], false, false},
+	{"LEFT JOIN of a calendar", listStatements[0], true, true},
 	{"lag", windowStatements[5], true, false},
 	{"view with an aggregate", viewStatements[4], false, false},
 	{"percentile", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY minutes) FROM visits`, true, false},

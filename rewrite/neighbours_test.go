@@ -394,7 +394,7 @@ func TestAuditNeighbours(t *testing.T) {
 	const seed = 4411
 	t.Logf("seed %d", seed)
 	rounds := stattest.Length(len(variantNames)/3, 1200)
-	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, windowStatements, tiedStatements, unionStatements)
+	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, windowStatements, tiedStatements, unionStatements, listStatements)
 	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase, "snapshot": snapshotDatabase} {
 		t.Run(name, func(t *testing.T) {
 			names := variantNames

@@ -51,9 +51,9 @@ func (w *writer) unitedValue(v derived.UnitedValue, c *policy.Column) string {
 	}
 	switch decimal := c.Type == policy.NumericType; {
 	case v.Column == nil && constant == nil && decimal:
-		return "CASE WHEN " + w.operate(w.whole(0), "=", w.whole(1)) + " THEN " + w.decimals(c).settled(w.decimals(c).constant(d.Min.(policy.Numeric))) + " END"
+		return "CASE WHEN false THEN " + w.decimals(c).settled(w.decimals(c).constant(d.Min.(policy.Numeric))) + " END"
 	case v.Column == nil && constant == nil:
-		return "CASE WHEN " + w.operate(w.whole(0), "=", w.whole(1)) + " THEN " + w.constant(c, d.Min) + " END"
+		return "CASE WHEN false THEN " + w.constant(c, d.Min) + " END"
 	case v.Column == nil && decimal:
 		return w.decimals(c).settled(w.constant(c, constant))
 	case v.Column == nil:
@@ -70,7 +70,7 @@ func (w *writer) unitedCell(v derived.UnitedValue, d *policy.Domain) string {
 		if cell := v.CellIn(d, 0); cell >= 0 {
 			return w.whole(int64(cell))
 		}
-		return "CASE WHEN " + w.operate(w.whole(0), "=", w.whole(1)) + " THEN " + w.whole(0) + " END"
+		return "CASE WHEN false THEN " + w.whole(0) + " END"
 	}
 	n, same, arms := w.use(v.Column), true, ""
 	if w.err != nil {

@@ -221,6 +221,7 @@ var Faults = []Fault{
 	{"a move in steps is rounded down", "mechanisms/step.go", "sum.Bound = Bound{Low: -((down + step - 1) / step), High: (up + step - 1) / step}", "sum.Bound = Bound{Low: -(down / step), High: up / step}", "mechanisms.TestMoneyIsNeverRefused", false},
 	{"the weight of a row in a sum is dropped", "planner/linear/sums.go", "				weight = w[at]\n", "				_ = w[at]\n", "test/truth.TestTruth", true},
 	{"a join forgets its keys and multiplies rows", "rewrite/derived.go", "equals(a, b, p.On)...)", "equals(a, b, p.On)[:0]...)", "test/truth.TestTruth", true},
+	{"a list's rows are looked up by another's", "planner/bind/lists.go", "return len(rows[0]) - 1, true", "return 0, true", "rewrite.TestJoinsCountWhatTheSQLSays", true},
 	{"a union's bound is that of one part", "planner/derived/united.go", "		rows += b.From.MaxRowsPerUnit\n", "		rows = max(rows, b.From.MaxRowsPerUnit)\n", "rewrite.TestUnionBounds", false},
 	{"a union's cells are those of its parts", "rewrite/united.go", "if same {", "if same || arms != \"\" {", "rewrite.TestJoinsCountWhatTheSQLSays", true},
 	{"a part of a union forgets its condition", "rewrite/united.go", "if branch.Where != nil {", "if branch.Where == nil {", "rewrite.TestJoinsCountWhatTheSQLSays", true},

@@ -45,13 +45,15 @@ type groupings map[*pg.SelectStmt]*Grouping
 
 // Scope is one WITH query in sight: private rows, or, with rows nil, a released table.
 type Scope struct {
-	name string
-	Rows *Rows
-	next *Scope
+	name    string
+	Rows    *Rows
+	next    *Scope
+	query   *pg.SelectStmt // the WITH query itself; nil: it may read itself
+	columns []string       // that it names
 }
 
 // Released puts a WITH query that is a released table in sight.
-func (s *Scope) Released(name string) *Scope { return &Scope{name, nil, s} }
+func (s *Scope) Released(name string) *Scope { return &Scope{name: name, next: s} }
 
 func (s *Scope) Find(name string) *Scope {
 	for ; s != nil; s = s.next {
@@ -91,7 +93,10 @@ func (b *Binder) With(sel *pg.SelectStmt, scope *Scope) (*Scope, *refuse.Refusal
 				return nil, refusal
 			}
 		}
-		scope = &Scope{c.Ctename, r, scope}
+		scope = &Scope{name: c.Ctename, Rows: r, next: scope}
+		if !w.Recursive {
+			scope.query, scope.columns = query, ast.Strings(c.Aliascolnames)
+		}
 	}
 	return scope, nil
 }

@@ -120,6 +120,12 @@ var regressions = []struct {
 	{"shop", `SELECT count(*) FROM (SELECT customer_id FROM orders WHERE paid UNION SELECT customer_id FROM customer WHERE newsletter) t WHERE customer_id IS NOT NULL`, "c", ""},
 	{"shop", `SELECT c.country, sum(e.v) FROM customer c JOIN (SELECT customer_id, total AS v FROM orders WHERE paid UNION ALL SELECT customer_id, 0 FROM orders WHERE NOT paid) e ON e.customer_id = c.customer_id GROUP BY 1`, "kv", ""},
 	{"hospital", `SELECT k, count(*) FROM (SELECT 'stay' AS k, patient_id, admitted AS d FROM stay UNION ALL SELECT 'left', patient_id, discharged FROM stay) t WHERE d >= '2023-01-01' GROUP BY 1`, "kc", ""},
+	// Calendars and other lists that a statement writes itself.
+	{"shop", `SELECT d::date, count(o.order_id), coalesce(sum(o.priority), 0) FROM generate_series(date '2023-01-01', date '2023-03-31', interval '1 day') d LEFT JOIN orders o ON o.placed = d::date GROUP BY 1`, "kcv", ""},
+	{"shop", `WITH months AS (SELECT generate_series('2023-01-01'::date, '2023-06-01'::date, '1 month')::date AS m) SELECT months.m, count(o.placed) FROM months LEFT JOIN orders o ON date_trunc('month', o.placed)::date = months.m GROUP BY 1`, "kc", ""},
+	{"shop", `SELECT b.name, count(*) FROM orders o JOIN (VALUES ('web', 'online'), ('phone', 'direct'), ('shop', 'direct')) b(channel, name) ON b.channel = o.channel GROUP BY 1`, "kc", ""},
+	{"shop", `SELECT b.name, count(o.total) FROM (VALUES ('small', 0, 100), ('large', 100.5, 800)) b(name, low, high) LEFT JOIN orders o ON o.priority BETWEEN b.low AND b.high GROUP BY 1`, "kc", ""},
+	{"shop", `SELECT p.c, count(l.flag) FROM (SELECT product_id, upper(category) AS c FROM product WHERE list_price > 20) p LEFT JOIN lineitem l ON l.product_id = p.product_id GROUP BY 1`, "kc", ""},
 	// Found by this suite: squares.
 	{"hospital", `SELECT var_pop(reading), stddev(reading) FROM vital`, "vv", ""},
 	{"hospital", `SELECT var_samp(grade) FROM vital`, "v", ""},
