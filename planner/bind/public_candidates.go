@@ -309,8 +309,7 @@ func commonType(rows [][]*semantics.Expr, c int) (policy.Type, *refuse.Refusal) 
 		case own == typ || own == policy.Unknown:
 		case typ == policy.Unknown || before >= 0 && after > before:
 			typ = own
-		case own.Textual() && typ.Textual():
-			typ = policy.Text
+		case own.Textual() && typ.Textual(): // each becomes the other by itself: the first stays
 		case before < 0 || after < 0:
 			return 0, mixedValues.At(row[c].Pos, typ.Name(), own.Name())
 		}
