@@ -73,6 +73,8 @@ var documented = []struct {
 		`SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code >= v.ward GROUP BY 1`,
 		`SELECT count(*) FROM visits v JOIN regions r ON r.code >= v.ward`,
 		`SELECT r.label, count(v.person_id) FROM regions r LEFT JOIN visits v ON v.ward = r.code GROUP BY 1`,
+		`SELECT d::date, count(v.person_id) FROM generate_series(date '2025-01-01', date '2025-01-31', interval '1 day') d LEFT JOIN visits v ON v.day = d::date GROUP BY 1`,
+		`SELECT b.name, count(p.person_id) FROM (VALUES ('young', 0, 29), ('old', 60, 120)) b(name, low, high) LEFT JOIN people p ON p.age BETWEEN b.low AND b.high GROUP BY 1`,
 		`SELECT sex, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'B') GROUP BY 1`,
 		`SELECT count(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)`,
 	}},
@@ -81,6 +83,13 @@ var documented = []struct {
 		`SELECT sex, count(*) FILTER (WHERE age > (SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY age) FROM people)) FROM people GROUP BY sex`,
 		`SELECT count(*) FROM visits WHERE ward IN (SELECT ward FROM visits GROUP BY 1 ORDER BY count(*) DESC LIMIT 2)`,
 		`SELECT count(*) FROM people WHERE age < ALL (SELECT avg(age) FROM people GROUP BY sex)`,
+	}},
+	{"Set operations over private rows", []string{
+		`SELECT what, count(*) FROM (SELECT 'hired' AS what, person_id, hired AS d FROM people UNION ALL SELECT 'visit', person_id, day FROM visits) t WHERE d >= '2025-03-01' GROUP BY what`,
+		`SELECT date_trunc('month', d), count(*), count(DISTINCT person_id) FROM (SELECT person_id, hired AS d FROM people UNION ALL SELECT person_id, day FROM visits) t GROUP BY 1`,
+		`SELECT count(*) FROM (SELECT person_id FROM people WHERE age > 60 UNION SELECT person_id FROM visits WHERE ward = 'A') t`,
+		`SELECT count(*) FROM (SELECT person_id FROM visits WHERE ward = 'A' INTERSECT SELECT person_id FROM visits WHERE ward = 'B') t`,
+		`SELECT count(*) FROM (SELECT person_id FROM people EXCEPT SELECT person_id FROM visits WHERE day >= '2025-06-01') t`,
 	}},
 	{"Aggregates of each unit's rows", []string{
 		`SELECT n, count(*) FROM (SELECT person_id, count(*) AS n FROM visits GROUP BY person_id) t GROUP BY n`,
@@ -92,6 +101,15 @@ var documented = []struct {
 		`SELECT (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id) AS n, count(*) FROM people p GROUP BY 1`,
 		`SELECT count(*) FROM visits v WHERE v.day = (SELECT min(day) FROM visits o WHERE o.person_id = v.person_id)`,
 		`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.day < v.day) GROUP BY 1`,
+	}},
+	{"Window functions over each unit's rows", []string{
+		`SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY person_id ORDER BY day) AS n FROM visits) t GROUP BY n`,
+		`SELECT ward, count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY person_id ORDER BY day) AS n FROM visits) t WHERE n = 1 GROUP BY ward`,
+		`SELECT date_trunc('month', day), count(*) FROM (SELECT DISTINCT ON (person_id) person_id, day FROM visits ORDER BY person_id, day) first GROUP BY 1`,
+		`SELECT avg(gap) FROM (SELECT day - lag(day) OVER (PARTITION BY person_id ORDER BY day) AS gap FROM visits) t`,
+		`WITH steps AS (SELECT ward, lead(ward) OVER (PARTITION BY person_id ORDER BY day) AS next FROM visits) SELECT ward, next, count(*) FROM steps GROUP BY 1, 2`,
+		`SELECT n, count(*) FROM (SELECT count(*) FILTER (WHERE ward = 'A') OVER (PARTITION BY person_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS n FROM visits) t GROUP BY n`,
+		`SELECT sum(n) FROM (SELECT rank() OVER (PARTITION BY person_id ORDER BY day DESC) AS n FROM visits) t`,
 	}},
 	{"Above the counts: any SQL", []string{
 		`SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r`,
@@ -292,6 +310,16 @@ NULL where one of them is, cost what a column costs, and what is bought over one
 ` + "`a < b + 3` and `b - a > -3`" + ` are one question. EXPLAIN shows the sum as the grain. Not answered: sums of floating columns, products of
 columns, parts of an interval that change within a step as a key (` + "`extract(day FROM a - b)`; a comparison of it is, and so is\n`floor(extract(epoch FROM a - b) / 86400)`" + `). Months in an interval are thirty days where intervals are compared, as in PostgreSQL, and
 are not moved over (docs/adr/0059).
+
+`,
+	"Window functions over each unit's rows": `In a sub-query whose rows are aggregated, ` + "`PARTITION BY`" + ` the unit's key, alone or with more columns, or a key through which units are found. The functions
+see the rows that are left within the bound, and where rows tie in the window's order they have one order of all that plain SQL may take, by a hash of their
+contents. A condition on a ` + "`row_number`" + ` of all of a unit's rows, and ` + "`DISTINCT ON`" + ` the key, make the bound as small as what they leave (docs/adr/0120).
+
+`,
+	"Set operations over private rows": `A unit's rows in all parts count together, under the sum of the bounds. Each part has a plain column or a constant in each place, and a key where
+the others have one. UNION, INTERSECT and EXCEPT go along the unit: one of UNION's columns is its key, and INTERSECT and EXCEPT are of its key alone
+(docs/adr/0121).
 
 `,
 	"Joins along the unit, and with public tables": `A key that is NULL equals none: ` + "`key IN (SELECT key …)`" + ` is then NULL and so is NOT IN, as in PostgreSQL. But a NULL among the keys

@@ -25,6 +25,10 @@ func (w *writer) derived() string {
 		return w.matched(d)
 	case *derived.Computed:
 		return w.computed(d)
+	case *derived.United:
+		return w.united(d)
+	case *derived.Windowed:
+		return w.windowFunctions(d)
 	}
 	w.fail("a derivation of an unknown kind")
 	return "()"
@@ -234,7 +238,12 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 
 // unitAggregate is an aggregate over a unit's rows, whose number is bounded, so that no sum overflows.
 func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column) string {
-	filter := w.filter(g.Where)
+	return w.unitAggregateOver(g, c, "")
+}
+
+// unitAggregateOver is that over the frame of a window; over is empty or says which.
+func (w *writer) unitAggregateOver(g derived.UnitAggregate, c *policy.Column, over string) string {
+	filter := w.filter(g.Where) + over
 	if g.Kind == derived.UnitCount {
 		return w.cast(w.call("count", "*")+filter, "int8")
 	}

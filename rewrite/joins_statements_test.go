@@ -227,3 +227,79 @@ var sumStatements = []string{
 	`SELECT sum(a.cost * (2 - b.minutes) * (1 + p.age)) FROM people p JOIN visits a ON a.who = p.person_id JOIN visits b ON b.who = p.person_id`,
 	`SELECT ward, bit_and(minutes), bit_or(minutes), bit_or(DISTINCT minutes) FILTER (WHERE room > 1), bit_and(room), bit_or(minutes) FILTER (WHERE minutes < 2), bit_and(minutes) FILTER (WHERE minutes > 1) FROM visits GROUP BY 1`,
 }
+
+// windowStatements say by window functions what a row is among its unit's. Where ties would be another order's in plain SQL, what is asked
+// does not depend on it.
+var windowStatements = []string{
+	`SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY who ORDER BY day) AS n FROM visits) t GROUP BY 1`,
+	`SELECT ward, count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY who ORDER BY visit) AS n FROM visits) t WHERE n = 1 GROUP BY 1`,
+	`SELECT ward, count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY who ORDER BY visit DESC) AS n FROM visits WHERE minutes > 0) t WHERE n BETWEEN 2 AND 3 GROUP BY 1`,
+	`SELECT r, d, count(*) FROM (SELECT rank() OVER (PARTITION BY v.who ORDER BY v.minutes) AS r, dense_rank() OVER (PARTITION BY v.who ORDER BY v.minutes) AS d FROM visits v) t GROUP BY 1, 2`,
+	`SELECT r, count(*) FROM (SELECT rank() OVER w AS r FROM visits WINDOW w AS (PARTITION BY who ORDER BY cost DESC NULLS LAST, day)) t GROUP BY 1`,
+	`SELECT ward, before, count(*) FROM (SELECT ward, lag(ward) OVER (PARTITION BY who ORDER BY visit) AS before FROM visits) t GROUP BY 1, 2`,
+	`SELECT day - before AS gap, count(*) FROM (SELECT day, lag(day) OVER (PARTITION BY who ORDER BY day, visit) AS before FROM visits WHERE day IS NOT NULL) t GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT minutes - lead(minutes, 2, 0) OVER (PARTITION BY who ORDER BY visit) AS n FROM visits) t GROUP BY 1`,
+	`SELECT m, count(*) FROM (SELECT extract(month FROM day)::int - lag(extract(month FROM day)::int) OVER (PARTITION BY who ORDER BY visit) AS m FROM visits) t GROUP BY 1`,
+	`SELECT m, count(*) FROM (SELECT lag(coalesce(minutes, -7)) OVER (PARTITION BY who ORDER BY visit) AS m FROM visits) t GROUP BY 1`,
+	`SELECT f, l, count(*) FROM (SELECT first_value(ward) OVER (PARTITION BY who ORDER BY visit) AS f, last_value(ward) OVER (PARTITION BY who ORDER BY visit ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS l FROM visits) t GROUP BY 1, 2`,
+	`SELECT s, count(*) FROM (SELECT sum(minutes) OVER (PARTITION BY who ORDER BY day) AS s FROM visits) t GROUP BY 1`,
+	`SELECT s, count(*) FROM (SELECT sum(minutes) OVER (PARTITION BY who ORDER BY visit ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS s FROM visits) t GROUP BY 1`,
+	`SELECT n, m, count(*) FROM (SELECT count(*) OVER (PARTITION BY who) AS n, count(minutes) FILTER (WHERE ward = 'A') OVER (PARTITION BY who ORDER BY visit ROWS 1 PRECEDING) AS m FROM visits) t GROUP BY 1, 2`,
+	`SELECT a, b, count(*) FROM (SELECT min(room) OVER (PARTITION BY who ORDER BY day DESC) AS a, max(room) OVER (PARTITION BY who, ward) AS b FROM visits) t GROUP BY 1, 2`,
+	`SELECT q, count(*) FROM (SELECT ntile(3) OVER (PARTITION BY who ORDER BY visit) AS q FROM visits) t GROUP BY 1`,
+	`SELECT ward, n, count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY who, ward ORDER BY visit) AS n FROM visits) t GROUP BY 1, 2`,
+	`SELECT m, n, count(*) FROM (SELECT extract(month FROM day)::int AS m, row_number() OVER (PARTITION BY who, extract(month FROM day) ORDER BY day) AS n FROM visits) t GROUP BY 1, 2`,
+	`SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY visit) AS n FROM doses) t GROUP BY 1`,
+	`SELECT sex, ward, count(*) FROM people p JOIN (SELECT who, ward, row_number() OVER (PARTITION BY who ORDER BY visit) AS n FROM visits) t ON t.who = p.person_id WHERE n = 1 GROUP BY 1, 2`,
+	`SELECT sex, n, count(*) FROM (SELECT p.sex, row_number() OVER (PARTITION BY p.person_id ORDER BY v.visit) AS n FROM people p JOIN visits v ON v.who = p.person_id WHERE p.age > 2) t GROUP BY 1, 2`,
+	`SELECT sex, ward, count(*) FROM people p LEFT JOIN (SELECT DISTINCT ON (who) who, ward FROM visits ORDER BY who, visit) t ON t.who = p.person_id GROUP BY 1, 2`,
+	`SELECT count(*) FROM (SELECT DISTINCT ON (1) who, ward FROM visits ORDER BY who, visit DESC) t WHERE ward = 'A'`,
+	`SELECT ward, m, count(*) FROM (SELECT DISTINCT ON (who, ward) ward, minutes AS m FROM visits ORDER BY ward, who, visit) t GROUP BY 1, 2`,
+	`SELECT x, count(*) FROM (SELECT who, max(n) AS x FROM (SELECT who, row_number() OVER (PARTITION BY who ORDER BY visit) AS n FROM visits WHERE ward = 'B') t GROUP BY who) u GROUP BY 1`,
+	`SELECT r, count(*) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY n DESC) AS r FROM (SELECT who, ward, count(*) AS n FROM visits GROUP BY 1, 2) g) t GROUP BY 1`,
+	`SELECT count(*) FROM (SELECT cost - lag(cost) OVER (PARTITION BY who ORDER BY visit) AS more FROM visits) t WHERE more > 1.25`,
+	`WITH steps AS (SELECT who, ward, lead(ward) OVER (PARTITION BY who ORDER BY visit) AS next FROM visits) SELECT ward, next, count(*), count(DISTINCT who) FROM steps WHERE next IS NOT NULL GROUP BY 1, 2`,
+}
+
+// tiedStatements number rows that tie in the window's order, which plain SQL may number in any order.
+var tiedStatements = []string{
+	`SELECT ward, count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY who) AS n FROM visits) t WHERE n = 1 GROUP BY 1`,
+	`SELECT ward, before, count(*) FROM (SELECT ward, lag(ward) OVER (PARTITION BY who ORDER BY minutes) AS before FROM visits) t GROUP BY 1, 2`,
+	`SELECT ward, s, count(*) FROM (SELECT ward, sum(minutes) OVER (PARTITION BY who ORDER BY cost ROWS 1 PRECEDING) AS s FROM (SELECT who, ward, minutes, cost, day FROM visits) c) t GROUP BY 1, 2`,
+	`SELECT kind, ward, count(*) FROM (SELECT DISTINCT ON (c.who) c.kind, v.ward FROM calls c JOIN visits v ON v.who = c.who ORDER BY c.who, v.minutes) t GROUP BY 1, 2`,
+}
+
+// unionStatements put rows of several tables, or of one, below one another.
+var unionStatements = []string{
+	`SELECT s, count(*) FROM (SELECT 'visit' AS s, who FROM visits UNION ALL SELECT 'person', person_id FROM people) t GROUP BY 1`,
+	`SELECT s, count(*) FROM (SELECT ward AS s FROM visits UNION ALL SELECT sex FROM people UNION ALL SELECT drug FROM doses) t GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT person_id AS who, age AS n FROM people UNION ALL SELECT who, minutes FROM visits WHERE ward = 'A') t GROUP BY 1`,
+	`SELECT n, count(*), count(DISTINCT who) FROM (SELECT person_id AS who, age AS n, NULL::text AS w FROM people WHERE age > 2 UNION ALL SELECT who, room, ward FROM visits) t WHERE w IS DISTINCT FROM 'B' GROUP BY 1`,
+	`SELECT s, n >= 2, count(*) FROM (SELECT 1 AS s, who, cost AS n FROM visits UNION ALL SELECT 2, person_id, age FROM people UNION ALL SELECT 3, who, 2.5 FROM visits WHERE minutes < 0) t WHERE n BETWEEN 1 AND 3.5 GROUP BY 1, 2`,
+	`SELECT extract(month FROM v)::int AS m, w, count(*) FROM (SELECT day AS v, ward AS w, visit FROM visits UNION ALL SELECT NULL, drug, visit FROM doses) t WHERE v < '2025-02-01' OR v IS NULL GROUP BY 1, 2`,
+	`SELECT p.sex, t.s, count(*) FROM people p JOIN (SELECT who, 'v' AS s FROM visits UNION ALL SELECT v.who, d.drug FROM visits v JOIN doses d ON d.visit = v.visit) t ON t.who = p.person_id GROUP BY 1, 2`,
+	`SELECT n, count(*) FROM (SELECT who, count(*) AS n FROM (SELECT who FROM visits UNION ALL SELECT person_id FROM people WHERE sex = 'f') t GROUP BY who) u GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who UNION ALL SELECT person_id, age FROM people) t GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT who, minutes AS n FROM visits UNION SELECT person_id, age FROM people) t GROUP BY 1`,
+	`SELECT count(*) FROM (SELECT who FROM visits WHERE ward = 'A' UNION SELECT person_id FROM people WHERE age > 4) t`,
+	`SELECT count(*) FROM (SELECT who FROM visits WHERE ward = 'A' INTERSECT SELECT person_id FROM people WHERE age > 4) t`,
+	`SELECT count(*) FROM (SELECT who FROM visits WHERE ward IN ('A', 'B') EXCEPT SELECT person_id FROM people WHERE age > 4) t`,
+	`SELECT count(*) FROM (SELECT person_id FROM people EXCEPT SELECT who FROM visits WHERE ward = 'A' EXCEPT SELECT who FROM visits WHERE minutes > 3) t`,
+	`SELECT sex, count(*) FROM people p JOIN (SELECT who FROM visits WHERE ward = 'A' INTERSECT SELECT who FROM visits WHERE ward = 'B') t ON t.who = p.person_id GROUP BY 1`,
+	`SELECT s, r, count(*) FROM (SELECT s, row_number() OVER (PARTITION BY who ORDER BY s DESC, n, k) AS r FROM (SELECT who, 1 AS s, minutes AS n, room AS k FROM visits UNION ALL SELECT person_id, 0, age, 0 FROM people) e) t GROUP BY 1, 2`,
+	`WITH events AS (SELECT who, day AS d, ward AS w FROM visits UNION ALL SELECT person_id, date '2025-02-03', sex FROM people) SELECT w, d > '2025-01-15', count(*) FROM events GROUP BY 1, 2`,
+}
+
+// listStatements join lists that they write themselves: calendars, VALUES, projections of public tables.
+var listStatements = []string{
+	`SELECT extract(day FROM d)::int AS n, count(v.who) FROM generate_series(date '2025-01-01', date '2025-01-20', interval '1 day') d(d) LEFT JOIN visits v ON v.day = d::date GROUP BY 1`,
+	`WITH days AS (SELECT d::date AS day FROM generate_series('2025-01-01'::date, '2025-01-31'::date, interval '1 day') s(d)) SELECT extract(month FROM days.day)::int AS m, count(v.who), count(DISTINCT v.who) FROM days LEFT JOIN visits v ON v.day = days.day AND v.ward = 'A' GROUP BY 1`,
+	`SELECT extract(week FROM w)::int AS n, count(*) FROM generate_series(timestamp '2024-12-30', timestamp '2025-02-01', interval '7 days') w(w) JOIN visits v ON v.day >= w AND v.day < w + interval '7 days' GROUP BY 1`,
+	`SELECT r.name, count(v.who) FROM (VALUES ('A', 'ann'), ('B', 'bob'), ('C', 'ann'), ('D', 'bob')) r(code, name) LEFT JOIN visits v ON v.ward = r.code GROUP BY 1`,
+	`SELECT r.name, count(*) FROM (VALUES ('A', 'ann'), ('B', 'bob'), ('C', 'ann'), ('A', 'bob')) r(code, name) JOIN visits v ON v.ward = r.code GROUP BY 1`,
+	`SELECT b.name, count(p.person_id) FROM (VALUES ('young', 0, 4), ('old', 3, 9)) b(name, low, high) LEFT JOIN people p ON p.age BETWEEN b.low AND b.high GROUP BY 1`,
+	`SELECT r.l, count(v.who) FROM (SELECT code, upper(label) AS l FROM wards WHERE code <> 'B') r LEFT JOIN visits v ON r.code = v.ward GROUP BY 1`,
+	`SELECT count(*) FROM people, (VALUES (3), (6)) v(n) WHERE age > v.n`,
+	`SELECT s, count(*) FROM (SELECT v.n * p.age AS s FROM people p, (VALUES (1), (2)) v(n)) t GROUP BY 1`,
+	`SELECT v.ward, r.name, count(*) FROM visits v LEFT JOIN (VALUES ('A', 'ann'), ('B', 'bob')) r(code, name) ON v.ward = r.code GROUP BY 1, 2`,
+}

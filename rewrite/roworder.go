@@ -48,6 +48,11 @@ func (w *writer) rowOrder(alias string) string {
 	if w.dialect.Ready && !w.copying {
 		return " ORDER BY " + alias + ".r"
 	}
+	return w.contentOrder(alias)
+}
+
+// contentOrder orders by the hash of all that a row holds, and by that itself.
+func (w *writer) contentOrder(alias string) string {
 	var first, contents []string
 	limbs := []limb{w.unitLimb(alias + ".u")}
 	for i, c := range w.table.Columns {

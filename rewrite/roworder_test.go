@@ -78,7 +78,7 @@ func TestEnginesKeepTheSameRows(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	duck, postgres := duckDatabase(t), postgresDatabase(t)
-	statements := slices.Concat(joinStatements, moreStatements)
+	statements := slices.Concat(joinStatements, moreStatements, windowStatements, tiedStatements, unionStatements)
 	all := map[dialect.Dialect]map[string]*policy.Policy{}
 	for _, d := range []dialect.Dialect{dialect.DuckDB, dialect.PostgreSQL} {
 		all[d] = variants(t, d)

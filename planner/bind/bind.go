@@ -197,6 +197,9 @@ func (b *Binder) selectRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 		if r, refusal := b.branchRows(sel, scope); r != nil || refusal != nil {
 			return r, refusal
 		}
+		if r, refusal := b.setRows(sel, scope); r != nil || refusal != nil {
+			return r, refusal
+		}
 		for _, branch := range []*pg.SelectStmt{sel.Larg, sel.Rarg} {
 			r, refusal := b.selectRows(branch, scope)
 			if refusal != nil {
@@ -275,6 +278,13 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 		where = append(append([]*semantics.Expr{}, where...), semantics.ConstantExpr(false, policy.Bool, -1))
 	}
 	t.Place = "SELECT"
+	if calls := windowCalls(sel); below && (len(calls) > 0 || IsDistinctOn(sel)) {
+		values, left, refusal := b.ranked(&source, sel, where, calls)
+		if refusal != nil {
+			return nil, refusal
+		}
+		t, where = called(t, values), left
+	}
 	for _, n := range sel.TargetList {
 		target := n.GetResTarget()
 		parts, refusal := source.star(target)
@@ -287,10 +297,11 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 		for _, p := range parts {
 			out.keys = append(out.keys, source.keys[p.fromKey:p.toKey]...)
 		}
+		out.shape += source.shapeOf(target, parts)
 		if parts != nil {
 			continue
 		}
-		if ast.HasWindow(target.Val) {
+		if !below && ast.HasWindow(target.Val) {
 			return nil, windowOnRows.At(ast.Location(target.Val))
 		}
 		k, refusal := source.keyNode(target.Val)
@@ -310,6 +321,7 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 	}
 	out.Table, out.where, out.equal, out.preserved = source.Table, where, source.equal, source.preserved
 	out.parts = []relation{{from.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
+	out.first(where)
 	return out, nil
 }
 
@@ -362,7 +374,7 @@ func (b *Binder) rowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
 		return refuse.RowLocks.At(-1, LockName(sel.LockingClause[0]))
 	case !below:
 		return nil
-	case IsDistinctOn(sel):
+	case IsDistinctOn(sel) && IsGrouped(sel):
 		return limitedRows.At(ast.Location(sel.DistinctClause[0]), "DISTINCT ON")
 	case sel.LimitCount != nil && !IsZero(sel.LimitCount) && !IsNoLimit(sel.LimitCount):
 		return limitedRows.At(ast.Location(sel.LimitCount), "LIMIT")

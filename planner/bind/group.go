@@ -88,6 +88,7 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Ref
 		}
 		g.Q.Where = append(append([]*semantics.Expr{}, from.where...), e)
 	}
+	own.first(g.Q.Where)
 	g.expandTargets()
 	g.findCentred()
 	if refusal := g.findKeys(); refusal != nil {

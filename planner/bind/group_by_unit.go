@@ -21,17 +21,25 @@ import (
 // unitRows binds a sub-query whose groups lie within a unit: SELECT person_id, sum(x) s FROM visits GROUP BY person_id. Its
 // rows are private, and counted above.
 type unitRows struct {
+	unitAggregates
+	u     *derived.PerUnit
+	exprs []*semantics.Expr // of the keys that are not join keys, by derived column
+	keys  []linear.Key
+}
+
+// unitAggregates binds aggregates over rows of one unit: over all of them, or over those of a window's frame.
+type unitAggregates struct {
 	b      *Binder
 	source *Rows
-	u      *derived.PerUnit
-	exprs  []*semantics.Expr // of the keys that are not join keys, by derived column
-	keys   []linear.Key
+	filled bool                                                                      // there is a row in any case
+	put    func(a derived.UnitAggregate, pos int) (*semantics.Expr, *refuse.Refusal) // adds an aggregate once, and returns its column
 }
 
 // perUnit returns the rows of a grouped SELECT, or nil when its groups are not within units.
 func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows) (*Rows, *refuse.Refusal) {
 	source := *from
-	g := &unitRows{b: b, source: &source, u: &derived.PerUnit{}}
+	g := &unitRows{unitAggregates: unitAggregates{b: b, source: &source, filled: true}, u: &derived.PerUnit{}}
+	g.put = g.column
 	items, refusal := g.items(sel)
 	if refusal != nil || !slices.ContainsFunc(items, func(n *pg.Node) bool { k, _ := source.keyNode(n); return k != nil }) {
 		return nil, nil // what it is, and what is wrong with it, is told when it is bound as a leaf
@@ -113,24 +121,31 @@ func (g *unitRows) addKey(n *pg.Node) *refuse.Refusal {
 		return refusal
 	}
 	e = t.Settler.Settled(e)
-	switch {
-	case semantics.Closed(g.source.Table, e) != nil:
-		return semantics.Closed(g.source.Table, e)
-	case e.IsConstant() || slices.ContainsFunc(g.exprs, func(have *semantics.Expr) bool { return have.Canon == e.Canon }):
+	if e.IsConstant() || slices.ContainsFunc(g.exprs, func(have *semantics.Expr) bool { return have.Canon == e.Canon }) {
 		return nil
+	}
+	key, refusal := g.b.unitKey(g.source, e)
+	if refusal == nil {
+		g.exprs = append(g.exprs, e)
+		g.u.Keys = append(g.u.Keys, key)
+	}
+	return refusal
+}
+
+// unitKey is an expression over one column, as a unit's rows are grouped or partitioned by it.
+func (b *Binder) unitKey(r *Rows, e *semantics.Expr) (derived.UnitKey, *refuse.Refusal) {
+	switch refusal := semantics.Closed(r.Table, e); {
+	case refusal != nil:
+		return derived.UnitKey{}, refusal
 	case len(e.Cols) > 1:
-		return belowJoin.At(e.Pos)
+		return derived.UnitKey{}, belowJoin.At(e.Pos)
 	}
-	c := g.source.Table.Columns[e.Cols[0]]
-	first := []derived.ClassRun(nil)
+	k := derived.UnitKey{Column: r.Table.Columns[e.Cols[0]]}
+	var refusal *refuse.Refusal
 	if e.Form != semantics.FormColumn {
-		if first, refusal = linear.FirstCellsOf(semantics.NewBox(g.source.Table, g.b.Env), e.Cols[0], []*semantics.Expr{e}); refusal != nil {
-			return refusal
-		}
+		k.First, refusal = linear.FirstCellsOf(semantics.NewBox(r.Table, b.Env), e.Cols[0], []*semantics.Expr{e})
 	}
-	g.exprs = append(g.exprs, e)
-	g.u.Keys = append(g.u.Keys, derived.UnitKey{Column: c, First: first})
-	return nil
+	return k, refusal
 }
 
 // derive binds what the SELECT shows, and makes the table of its rows.
@@ -155,6 +170,7 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 			return nil, refusal
 		}
 		if k != nil && slices.ContainsFunc(g.keys, func(have linear.Key) bool { return have.Column == k.Column }) {
+			out.shape += "k"
 			out.keys = append(out.keys, linear.Key{Name: ast.Label(target), Column: k.Column, Present: 0})
 			continue
 		}
@@ -162,6 +178,7 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 		if refusal != nil {
 			return nil, refusal
 		}
+		out.shape += "c"
 		out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
 	}
 	var refusal *refuse.Refusal
@@ -221,7 +238,7 @@ func (g *unitRows) hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 }
 
 // aggregate binds an aggregate over a unit's rows.
-func (g *unitRows) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
+func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 	pos := int(f.Location)
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
@@ -286,7 +303,7 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) 
 
 // constantOf reads what is summed up over a unit's rows as a constant in those for which a condition holds (nil: in all),
 // and nothing in the others: 5, CASE WHEN p THEN 5 ELSE 0 END. The constant is nil for anything else.
-func (g *unitRows) constantOf(n *pg.Node, t *semantics.Translator) (c, holds *semantics.Expr, refusal *refuse.Refusal) {
+func (g *unitAggregates) constantOf(n *pg.Node, t *semantics.Translator) (c, holds *semantics.Expr, refusal *refuse.Refusal) {
 	own := &Grouping{b: g.b}
 	if holds, refusal = own.isOne(n, t); refusal != nil || holds != nil {
 		return semantics.ConstantExpr(int64(1), policy.Int4, ast.Location(n)), holds, refusal
@@ -304,7 +321,7 @@ func (g *unitRows) constantOf(n *pg.Node, t *semantics.Translator) (c, holds *se
 }
 
 // sumOfConstant is c times the number of a unit's rows for which it is summed up, NULL where the argument is in all of them.
-func (g *unitRows) sumOfConstant(arg, c, holds *semantics.Expr, where []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
+func (g *unitAggregates) sumOfConstant(arg, c, holds *semantics.Expr, where []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
 	counted := slices.Clone(where)
 	if holds != nil {
 		counted = append(counted, holds)
@@ -330,7 +347,7 @@ func (g *unitRows) sumOfConstant(arg, c, holds *semantics.Expr, where []*semanti
 		return nil, refusal
 	}
 	some := append(slices.Clone(where), present)
-	if where, refusal := g.b.Lowered(g.source.Table, some); refusal != nil || where == nil { // each unit has a row
+	if where, refusal := g.b.Lowered(g.source.Table, some); refusal != nil || where == nil && g.filled { // each unit has a row
 		return total, refusal
 	}
 	rows, refusal := g.add(derived.UnitAggregate{Kind: derived.UnitCount}, some, policy.Int8, pos)
@@ -349,7 +366,7 @@ func (g *unitRows) sumOfConstant(arg, c, holds *semantics.Expr, where []*semanti
 }
 
 // ofColumn binds count(DISTINCT c), sum(c), min(c) and max(c).
-func (g *unitRows) ofColumn(name string, c *policy.Column, where []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
+func (g *unitAggregates) ofColumn(name string, c *policy.Column, where []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
 	switch {
 	case name == "count":
 		return g.add(derived.UnitAggregate{Kind: derived.UnitDistinct, Column: c}, where, policy.Int8, pos)
@@ -369,12 +386,8 @@ func (g *unitRows) ofColumn(name string, c *policy.Column, where []*semantics.Ex
 	return nil, unitAggregate.At(pos, name+"("+c.Name+")")
 }
 
-// add adds an aggregate once, and returns its column, in the type that SQL gives it.
-func (g *unitRows) add(a derived.UnitAggregate, where []*semantics.Expr, typ policy.Type, pos int) (*semantics.Expr, *refuse.Refusal) {
-	var refusal *refuse.Refusal
-	if a.Where, refusal = g.b.Lowered(g.source.Table, where); refusal != nil {
-		return nil, refusal
-	}
+// column is the derived column of an aggregate.
+func (g *unitRows) column(a derived.UnitAggregate, pos int) (*semantics.Expr, *refuse.Refusal) {
 	at := slices.IndexFunc(g.u.Aggregates, func(have derived.UnitAggregate) bool {
 		return have.Kind == a.Kind && have.Column == a.Column && slices.Equal(predicate.Encode(nil, have.Where), predicate.Encode(nil, a.Where))
 	})
@@ -386,9 +399,18 @@ func (g *unitRows) add(a derived.UnitAggregate, where []*semantics.Expr, typ pol
 	if domain == nil {
 		return nil, WideAggregate.At(pos)
 	}
-	e := semantics.ColumnExpr(len(g.exprs)+at, c.Type, c.Typmod, pos)
-	if c.Type == typ {
-		return e, nil
+	return semantics.ColumnExpr(len(g.exprs)+at, c.Type, c.Typmod, pos), nil
+}
+
+// add returns the column of an aggregate, in the type that SQL gives it.
+func (g *unitAggregates) add(a derived.UnitAggregate, where []*semantics.Expr, typ policy.Type, pos int) (*semantics.Expr, *refuse.Refusal) {
+	var refusal *refuse.Refusal
+	if a.Where, refusal = g.b.Lowered(g.source.Table, where); refusal != nil {
+		return nil, refusal
+	}
+	e, refusal := g.put(a, pos)
+	if refusal != nil || e.Type() == typ {
+		return e, refusal
 	}
 	s, err := g.b.Env.Cast(e.Expr, typ, -1)
 	if err != nil {

@@ -245,7 +245,7 @@ func (m *matcher) finder() func(*semantics.Box) ([]int, *refuse.Refusal) {
 // hold evaluates the conditions on the box and a public row.
 func (m *matcher) hold(b *semantics.Box, row int) (bool, *refuse.Refusal) {
 	n := len(m.from.Table.Columns)
-	for i, v := range m.data[row] {
+	for i, v := range m.data[row][:len(m.table.Columns)] {
 		b.Low[n+i], b.High[n+i], b.Inner[n+i] = v, v, v
 	}
 	all := true

@@ -45,6 +45,8 @@ func (b *Binder) meet(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *
 	switch {
 	case list == nil:
 		return nil, PrivateJoin.At(j.pos, from.Table.Name)
+	case len(list.rows) > maxCandidates:
+		return nil, manyCandidates.At(ast.Location(n), len(list.rows), maxCandidates)
 	case from.fan != nil:
 		return nil, candidateRows.At(j.pos, "joined with a second list")
 	case j.outer:
@@ -96,11 +98,11 @@ func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *Scope) (*candidates
 	var alias *pg.Alias
 	switch v := n.GetNode().(type) {
 	case *pg.Node_RangeVar:
-		t, _ := b.publicTable(n, scope)
-		if t == nil {
-			return nil, nil
+		if t, _ := b.publicTable(n, scope); t != nil {
+			list, refusal = b.tableCandidates(t, int(v.RangeVar.Location))
+		} else if list, refusal = b.namedCandidates(v.RangeVar, scope); list != nil {
+			list.alias = v.RangeVar.Relname
 		}
-		list, refusal = b.tableCandidates(t, int(v.RangeVar.Location))
 		alias = v.RangeVar.Alias
 	case *pg.Node_RangeSubselect:
 		if !v.RangeSubselect.Lateral {
@@ -128,10 +130,24 @@ func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *Scope) (*candidates
 		}
 		copy(list.names, ast.Strings(alias.Colnames))
 	}
-	if len(list.rows) > maxCandidates {
-		return nil, manyCandidates.At(ast.Location(n), len(list.rows), maxCandidates)
+	if len(list.rows) > maxListRows {
+		return nil, manyCandidates.At(ast.Location(n), len(list.rows), maxListRows)
 	}
 	return list, nil
+}
+
+// namedCandidates are those of a WITH query.
+func (b *Binder) namedCandidates(v *pg.RangeVar, scope *Scope) (*candidates, *refuse.Refusal) {
+	c := scope.Find(v.Relname)
+	if v.Schemaname != "" || c == nil || c.Rows != nil || c.query == nil || c.recursive {
+		return nil, nil
+	}
+	query := c.query.GetCommonTableExpr()
+	list, refusal := b.selectCandidates(nil, query.Ctequery.GetSelectStmt(), c.next)
+	if columns := ast.Strings(query.Aliascolnames); list != nil && len(columns) <= len(list.names) {
+		copy(list.names, columns)
+	}
+	return list, refusal
 }
 
 // tableCandidates are the rows of a public table, as it was copied last.
@@ -169,12 +185,7 @@ func (b *Binder) selectCandidates(from *Rows, sel *pg.SelectStmt, scope *Scope) 
 		return nil, nil
 	}
 	if len(sel.FromClause) == 0 && len(sel.TargetList) == 1 && sel.WhereClause == nil {
-		t := sel.TargetList[0].GetResTarget()
-		list, refusal := b.seriesCandidates(t.Val.GetFuncCall())
-		if list != nil {
-			list.names[0] = ast.Label(t)
-		}
-		return list, refusal
+		return b.castSeries(sel.TargetList[0].GetResTarget())
 	}
 	if len(sel.FromClause) != 1 {
 		return nil, nil
@@ -299,6 +310,7 @@ func commonType(rows [][]*semantics.Expr, c int) (policy.Type, *refuse.Refusal) 
 		case own == typ || own == policy.Unknown:
 		case typ == policy.Unknown || before >= 0 && after > before:
 			typ = own
+		case own.Textual() && typ.Textual(): // each becomes the other by itself: the first stays
 		case before < 0 || after < 0:
 			return 0, mixedValues.At(row[c].Pos, typ.Name(), own.Name())
 		}

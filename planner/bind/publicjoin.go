@@ -33,8 +33,11 @@ func (b *Binder) publicTable(n *pg.Node, scope *Scope) (t *policy.Table, alias *
 // lookUp joins a public table to private rows.
 func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
 	t, alias := b.publicTable(n, scope)
-	if t == nil {
-		return b.meet(from, n, scope, j)
+	listed := t == nil
+	if listed {
+		if t = b.listTable(n, scope); t == nil || from.fan != nil {
+			return b.meet(from, n, scope, j)
+		}
 	}
 	from, refusal := from.rowByRow("joined with a public table after it")
 	if refusal != nil {
@@ -64,7 +67,7 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 	switch refusal := l.index(t, j.pos); {
 	case refusal != nil && refusal.ID != fanOut.ID:
 		return nil, refusal
-	case refusal == nil && len(l.args) == 0 && !j.preserved && !j.outer:
+	case listed && !j.preserved && !j.outer && len(j.using) == 0, refusal == nil && len(l.args) == 0 && !j.preserved && !j.outer:
 		return b.meetOrMatch(from, n, scope, j, func() (*Rows, *refuse.Refusal) { return b.match(from, public, t, j, l) })
 	case refusal != nil || len(l.args) == 0 || j.preserved || j.outer && len(rest) > 0:
 		out, refusal := b.match(from, public, t, j, l)
@@ -148,6 +151,9 @@ func (l *lookup) equation(n *pg.Node, from *Rows) bool {
 	for _, sides := range [][2]*pg.Node{{e.Lexpr, e.Rexpr}, {e.Rexpr, e.Lexpr}} {
 		fields := ast.Strings(sides[1].GetColumnRef().GetFields())
 		if len(fields) == 0 {
+			if l.computed(sides[0], sides[1], from) {
+				return true
+			}
 			continue
 		}
 		key, refusal := l.public.Column(fields, -1)
@@ -167,6 +173,23 @@ func (l *lookup) equation(n *pg.Node, from *Rows) bool {
 		return true
 	}
 	return false
+}
+
+// computed reads private expression = expression over the columns of a list of the statement's own.
+func (l *lookup) computed(private, public *pg.Node, from *Rows) bool {
+	key, refusal := (&semantics.Translator{Env: l.b.Env, Params: l.b.Params, Columns: l.public.Column, Place: "ON"}).Expr(public)
+	if refusal != nil || key.IsConstant() {
+		return false
+	}
+	arg, refusal := l.b.overKeys(from, "ON").Expr(private)
+	if refusal != nil || arg.IsConstant() || !comparable(arg.Type(), key.Type()) {
+		return false
+	}
+	at, ok := l.extended(key)
+	if ok {
+		l.args, l.keys = append(l.args, arg), append(l.keys, at)
+	}
+	return ok
 }
 
 // comparable tells types whose equal values have equal key texts.

@@ -31,6 +31,7 @@ type Rows struct {
 	marks          []mark                          // columns that say whether the unit has rows elsewhere
 	values         []unitValue                     // columns that say what the unit's rows elsewhere come to
 	asked          *linear.Question                // what is asked of them, once that is known
+	shape          string                          // which outputs of the SELECT that passes them on are keys, and which columns (shapeOf)
 	scope          *Scope                          // the WITH queries in sight
 	fan            *candidates                     // the public list that they meet, nil: none
 	met            bool                            // as they meet one candidate of a list

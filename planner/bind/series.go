@@ -15,7 +15,7 @@ import (
 // generate_series as a public list. FROM generate_series(10, 50, 10) v(n) JOIN people p ON p.age >= v.n has five candidates; above the
 // counts a series may stand as it is, if it does not make too many rows.
 
-// seriesCandidates are the values of generate_series of numbers, or of unnest of an array; nil for other functions.
+// seriesCandidates are the values of generate_series, or of unnest of an array; nil for other functions.
 func (b *Binder) seriesCandidates(f *pg.FuncCall) (*candidates, *refuse.Refusal) {
 	if f == nil || f.AggFilter != nil || f.Over != nil || f.AggDistinct || f.FuncVariadic || len(f.AggOrder) > 0 {
 		return nil, nil
@@ -55,7 +55,7 @@ func (b *Binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *refu
 	}
 	for _, e := range ends {
 		if isMoment(e.Type()) || e.Type() == policy.IntervalT {
-			return nil, timesSeries.At(int(f.Location), ends[0].Type().Name())
+			return b.times(list, f, ends)
 		}
 	}
 	typ, refusal := commonType([][]*semantics.Expr{ends[:1], ends[1:2], ends[len(ends)-1:]}, 0)
@@ -95,8 +95,8 @@ func (b *Binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *refu
 		return nil, semantics.Evaluation.At(int(f.Location), "step size cannot equal zero")
 	}
 	for x := numbers[0]; x.Cmp(numbers[1])*step.Sign() <= 0; x = new(big.Int).Add(x, step) {
-		if len(list.rows) > maxCandidates {
-			return nil, manyCandidates.At(int(f.Location), len(list.rows), maxCandidates)
+		if len(list.rows) > maxListRows {
+			return nil, manyCandidates.At(int(f.Location), len(list.rows), maxListRows)
 		}
 		v := policy.Value(policy.Numeric{Coefficient: x, Scale: scale})
 		if typ.Integer() {

@@ -210,7 +210,7 @@ func (b *Binder) branchRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 			return false, nil
 		}
 		r, refusal := b.selectRows(sel, scope)
-		if r == nil || refusal != nil || r.fan != nil || len(branches) > 0 && (r.Table != branches[0].Table || len(r.names) != len(branches[0].names)) {
+		if r == nil || refusal != nil || r.fan != nil || len(r.keys) > 0 || len(branches) > 0 && (r.Table != branches[0].Table || len(r.names) != len(branches[0].names)) {
 			return false, refusal
 		}
 		branches = append(branches, r)

@@ -203,6 +203,8 @@ func ComputedIn(t *policy.Table, terms ComputedColumn) int {
 			from = d.From
 		case *Matched:
 			from = d.From
+		case *Windowed:
+			from = d.From
 		default:
 			from = nil
 		}
@@ -210,18 +212,33 @@ func ComputedIn(t *policy.Table, terms ComputedColumn) int {
 	return -1
 }
 
-// OperandsOf are the columns of inputs that a computed column is made of; none of any other.
+// OperandsOf are the columns of inputs that a computed column, one that a window function says, or one of a union is made of; none of any other.
 func OperandsOf(c *policy.Column) (list []*policy.Column) {
 	if c.Table == nil {
 		return nil
 	}
-	d, ok := c.Table.Derived.(*Computed)
-	if !ok {
-		return nil
-	}
-	if at := slices.Index(c.Table.Columns, c) - len(d.From.Columns); at >= 0 {
-		for _, t := range d.Columns[at] {
-			list = append(list, t.Column)
+	at := slices.Index(c.Table.Columns, c)
+	switch d := c.Table.Derived.(type) {
+	case *Computed:
+		if at -= len(d.From.Columns); at >= 0 {
+			for _, t := range d.Columns[at] {
+				list = append(list, t.Column)
+			}
+		}
+	case *Windowed:
+		if at -= len(d.From.Columns); at >= 0 {
+			f := d.Columns[at]
+			for _, c := range []*policy.Column{f.Column, f.Aggregate.Column} {
+				if c != nil {
+					list = append(list, c)
+				}
+			}
+		}
+	case *United:
+		for _, b := range d.Branches {
+			if c := b.Values[at].Column; c != nil {
+				list = append(list, c)
+			}
 		}
 	}
 	return list

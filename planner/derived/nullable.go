@@ -1,6 +1,10 @@
 package derived
 
-import "github.com/dpproxy/dpproxy/policy"
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
 
 // NullableUnit tells whether rows of a table may name no unit: then each is a unit of its own.
 func NullableUnit(t *policy.Table) bool {
@@ -13,6 +17,8 @@ func NullableUnit(t *policy.Table) bool {
 		return NullableUnit(d.From)
 	case *Matched:
 		return NullableUnit(d.From)
+	case *United:
+		return slices.ContainsFunc(d.Inputs(), NullableUnit)
 	case nil:
 		return t.NullEach
 	}

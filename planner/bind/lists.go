@@ -1,0 +1,180 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Lists that a statement writes itself, as public tables (docs/adr/0122): calendars, VALUES, and projections of public tables. Of
+//
+//	SELECT d.day, count(v.person_id) FROM generate_series(date '2025-01-01', date '2025-01-31', interval '1 day') d(day)
+//	LEFT JOIN visits v ON v.day = d.day::date GROUP BY 1
+//
+// the series is a table of 31 rows, which are matched with the cells of v.day when the statement is planned, as the rows of any public
+// table are (matchjoin.go).
+
+// maxListRows bounds a list that is a table.
+const maxListRows = 1 << 14
+
+// lists are the rows of a statement's own lists, beside the public tables.
+type lists struct {
+	reuse.PublicRows
+	rows map[*policy.Table][][]policy.Value
+}
+
+func (l lists) Rows(t *policy.Table) ([][]policy.Value, bool) {
+	if rows, ok := l.rows[t]; ok {
+		return rows, true
+	}
+	if l.PublicRows == nil {
+		return nil, false
+	}
+	return l.PublicRows.Rows(t)
+}
+
+func (l lists) Cached(t *policy.Table, rows [][]policy.Value, name string) any {
+	if _, own := l.rows[t]; own || l.PublicRows == nil {
+		return nil
+	}
+	return l.PublicRows.Cached(t, rows, name)
+}
+
+func (l lists) Cache(t *policy.Table, rows [][]policy.Value, name string, made any) {
+	if _, own := l.rows[t]; !own && l.PublicRows != nil {
+		l.PublicRows.Cache(t, rows, name, made)
+	}
+}
+
+// listTable makes a public table of a list of constants; nil: the item of FROM is none.
+func (b *Binder) listTable(n *pg.Node, scope *Scope) *policy.Table {
+	list, refusal := b.candidatesOf(nil, n, scope)
+	if list == nil || refusal != nil || len(list.rows) == 0 {
+		return nil
+	}
+	t := &policy.Table{Name: list.alias, Public: true}
+	for i, name := range list.names {
+		t.Columns = append(t.Columns, &policy.Column{Table: t, Name: name, Type: list.types[i], Typmod: list.typmod[i]})
+	}
+	rows := make([][]policy.Value, len(list.rows))
+	for i, row := range list.rows {
+		b.Env.Work.Step(1 + len(row))
+		for _, e := range row {
+			v, refusal := e.Value(nil)
+			if refusal != nil || !e.IsConstant() {
+				return nil
+			}
+			rows[i] = append(rows[i], v)
+		}
+	}
+	own, ok := b.Context.Public.(lists)
+	if !ok {
+		own = lists{b.Context.Public, map[*policy.Table][][]policy.Value{}}
+		b.Context.Public = own
+	}
+	own.rows[t] = rows
+	return t
+}
+
+// extended gives each row of a statement's own list what an expression over it is, after its columns, and returns its place; false: the
+// rows are others'.
+func (l *lookup) extended(e *semantics.Expr) (int, bool) {
+	own, ok := l.b.Context.Public.(lists)
+	if !ok || own.rows[l.public.Table] == nil {
+		return 0, false
+	}
+	rows := slices.Clone(own.rows[l.public.Table])
+	for i, row := range rows {
+		l.b.Env.Work.Step(workOf(e))
+		v, refusal := e.Value(row[:len(l.public.Table.Columns)])
+		if refusal != nil {
+			return 0, false
+		}
+		rows[i] = append(slices.Clone(row), v)
+	}
+	own.rows[l.public.Table] = rows
+	return len(rows[0]) - 1, true
+}
+
+// times fills a list with a series of moments. PostgreSQL's has no form for dates: they are moments of the session's zone.
+func (b *Binder) times(list *candidates, f *pg.FuncCall, ends []*semantics.Expr) (*candidates, *refuse.Refusal) {
+	if len(ends) != 3 {
+		return nil, refuse.UnknownFunction.At(int(f.Location), "generate_series")
+	}
+	typ := policy.TimestampTZ
+	if first, last := ends[0].Type(), ends[1].Type(); (first == policy.TimestampT || last == policy.TimestampT) && first != policy.TimestampTZ && last != policy.TimestampTZ {
+		typ = policy.TimestampT
+	}
+	var values [3]policy.Value
+	for i, to := range []policy.Type{typ, typ, policy.IntervalT} {
+		e, refusal := b.asType(ends[i], to)
+		if refusal == nil {
+			values[i], refusal = e.Value(nil)
+		}
+		if refusal != nil {
+			return nil, refusal
+		}
+		if values[i] == nil {
+			return list.typed(typ), nil
+		}
+	}
+	sign := stepsOf(values[2]).Sign()
+	if sign == 0 {
+		return nil, semantics.Evaluation.At(int(f.Location), "step size cannot equal zero")
+	}
+	step := scalar.Constant(values[2], policy.IntervalT)
+	for x, last := values[0], stepsOf(values[1]); stepsOf(x).Cmp(last)*sign <= 0; {
+		if len(list.rows) > maxListRows {
+			return nil, manyCandidates.At(int(f.Location), len(list.rows), maxListRows)
+		}
+		list.rows = append(list.rows, []*semantics.Expr{semantics.ConstantExpr(x, typ, int(f.Location))})
+		s, err := b.Env.Call("+", scalar.Constant(x, typ), step)
+		if err == nil {
+			x, err = s.Eval(nil)
+		}
+		if err != nil {
+			return nil, semantics.ScalarRefusal(err, int(f.Location))
+		}
+	}
+	return list.typed(typ), nil
+}
+
+// castSeries is SELECT generate_series(…)::date AS day: each value of the series as the cast makes it.
+func (b *Binder) castSeries(target *pg.ResTarget) (*candidates, *refuse.Refusal) {
+	n := target.Val
+	for n.GetTypeCast() != nil {
+		n = n.GetTypeCast().Arg
+	}
+	f := n.GetFuncCall()
+	list, refusal := b.seriesCandidates(f)
+	if list == nil || refusal != nil {
+		return nil, refusal
+	}
+	list.names[0] = ast.Label(target)
+	for i, row := range list.rows {
+		t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: "SELECT", Hook: func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+			if n.GetFuncCall() == f {
+				return row[0], nil
+			}
+			return nil, nil
+		}}
+		e, refusal := t.Output(target.Val)
+		if refusal != nil {
+			return nil, refusal
+		}
+		v, refusal := e.Value(nil)
+		if refusal != nil {
+			return nil, refusal
+		}
+		list.rows[i] = []*semantics.Expr{semantics.ConstantExpr(v, e.Type(), e.Pos)}
+		list.types[0] = e.Type()
+	}
+	return list, nil
+}

@@ -1,0 +1,229 @@
+package bind
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Set operations over private rows (docs/adr/0121). In
+//
+//	SELECT shop, count(*) FROM (SELECT 'web' AS shop, price FROM web_sales UNION ALL SELECT 'store', price FROM store_sales) s GROUP BY shop
+//
+// the sub-query's rows are those of a United. UNION is that and DISTINCT, along the unit; INTERSECT and EXCEPT of units' keys are DISTINCT and a
+// condition on what the unit has elsewhere.
+
+// setRows are the private rows of a set operation; nil: not all of its branches pass such rows on.
+func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
+	if sel.LimitCount != nil || sel.LimitOffset != nil || len(sel.LockingClause) > 0 {
+		return nil, nil
+	}
+	if sel.Op != pg.SetOperation_SETOP_UNION {
+		return b.unitsBoth(sel, scope)
+	}
+	var branches []*Rows
+	var read func(sel *pg.SelectStmt) (bool, *refuse.Refusal)
+	read = func(part *pg.SelectStmt) (bool, *refuse.Refusal) {
+		if part.Larg != nil && part.Op == pg.SetOperation_SETOP_UNION && part.All == sel.All && (part == sel || unionAll(part) != nil) {
+			if ok, refusal := read(part.Larg); !ok || refusal != nil {
+				return false, refusal
+			}
+			return read(part.Rarg)
+		}
+		r, refusal := b.selectRows(part, scope)
+		if r == nil || refusal != nil {
+			return false, refusal
+		}
+		if r, refusal = r.rowByRow("combined by UNION"); refusal != nil {
+			return false, refusal
+		}
+		own := *r
+		branches = append(branches, &own)
+		return true, nil
+	}
+	if ok, refusal := read(sel); !ok || refusal != nil {
+		return nil, refusal
+	}
+	out, refusal := b.unite(branches)
+	if refusal != nil || sel.All {
+		return out, refusal
+	}
+	return b.distinct(out)
+}
+
+// unite puts rows one below the other.
+func (b *Binder) unite(branches []*Rows) (*Rows, *refuse.Refusal) {
+	first := branches[0]
+	u := &derived.United{}
+	exprs := make([][]*semantics.Expr, len(branches))
+	for i, r := range branches {
+		switch {
+		case r.preserved > 0:
+			return nil, preservedJoined.At(r.pos, r.Table.Name)
+		case r.Table.Dataset.Unit.Row:
+			return nil, rowsCombined.At(r.pos, "UNION")
+		case r.shape == "" || r.shape != first.shape || len(r.names) != len(first.names) || len(r.keys) != len(first.keys):
+			return nil, unionColumns.At(r.pos)
+		}
+		settler := b.settles(&semantics.Translator{}, r).Settler
+		for _, e := range r.exprs {
+			exprs[i] = append(exprs[i], settler.Settled(e))
+		}
+		where, refusal := b.Lowered(r.Table, r.where)
+		if refusal != nil {
+			return nil, refusal
+		}
+		branch := derived.UnitedBranch{From: r.Table, Where: where, Values: make([]derived.UnitedValue, len(r.names))}
+		for j, k := range r.keys {
+			switch have := first.keys[j].Column; {
+			case k.Present > 0:
+				return nil, outerCondition.At(r.pos)
+			case k.Column.Unit != have.Unit || !k.Column.Comparable(have):
+				return nil, keyTypes.At(r.pos, first.keys[j].Name, k.Name)
+			}
+			branch.Keys = append(branch.Keys, k.Column)
+		}
+		u.Branches = append(u.Branches, branch)
+	}
+	types := make([]policy.Type, len(first.names))
+	for c := range types {
+		typ, refusal := commonType(exprs, c)
+		if refusal != nil {
+			return nil, refusal
+		}
+		types[c] = typ
+		for i, r := range branches {
+			if u.Branches[i].Values[c], refusal = b.united(r, exprs[i][c], typ); refusal != nil {
+				return nil, refusal
+			}
+		}
+	}
+	out := &Rows{pos: first.pos, names: first.names, shape: first.shape}
+	if out.Table = derived.NewUnited(u, types); out.Table == nil {
+		return nil, unionDomain.At(first.pos)
+	}
+	for i, c := range out.Table.Columns {
+		out.exprs = append(out.exprs, semantics.ColumnExpr(i, c.Type, c.Typmod, first.pos))
+	}
+	for j, k := range first.keys {
+		out.keys = append(out.keys, linear.Key{Name: k.Name, Column: out.Table.Keys[j]})
+	}
+	out.parts = []relation{{first.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
+	return out, nil
+}
+
+// united is what a branch has in a column of the union: a column of its table, or a constant.
+func (b *Binder) united(r *Rows, e *semantics.Expr, typ policy.Type) (derived.UnitedValue, *refuse.Refusal) {
+	if e.IsConstant() {
+		if e.Parameter > 0 {
+			return derived.UnitedValue{}, unionExpression.At(e.Pos)
+		}
+		typed, refusal := b.asType(e, typ)
+		if refusal != nil {
+			return derived.UnitedValue{}, refusal
+		}
+		v, refusal := typed.Value(nil)
+		return derived.UnitedValue{Constant: v}, refusal
+	}
+	if refusal := semantics.Closed(r.Table, e); refusal != nil {
+		return derived.UnitedValue{}, refusal
+	}
+	if e.Form != semantics.FormColumn {
+		return derived.UnitedValue{}, unionExpression.At(e.Pos)
+	}
+	c := r.Table.Columns[e.Cols[0]]
+	same := c.Type == typ || c.Type.Textual() && typ.Textual() || c.Type.Integer() && (typ.Integer() || typ == policy.NumericType)
+	if !same || typ.Floating() {
+		return derived.UnitedValue{}, unionExpression.At(e.Pos)
+	}
+	return derived.UnitedValue{Column: c}, nil
+}
+
+// distinct is SELECT DISTINCT * FROM the rows, whose keys say that equal rows are of one unit.
+func (b *Binder) distinct(r *Rows) (*Rows, *refuse.Refusal) {
+	sel := &pg.SelectStmt{DistinctClause: []*pg.Node{{}}}
+	for _, name := range append(keyNames(r), r.names...) {
+		sel.TargetList = append(sel.TargetList, pg.MakeResTargetNodeWithVal(pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(name)}, int32(r.pos)), int32(r.pos)))
+	}
+	out, refusal := b.perUnit(sel, r)
+	if out == nil && refusal == nil {
+		refusal = rowsCombined.At(r.pos, "UNION")
+	}
+	if out != nil {
+		out.shape = r.shape
+	}
+	return out, refusal
+}
+
+func keyNames(r *Rows) (list []string) {
+	for _, k := range r.keys {
+		list = append(list, k.Name)
+	}
+	return list
+}
+
+// unitsBoth is INTERSECT or EXCEPT of two lists of units: those of the left that are, or are not, on the right.
+func (b *Binder) unitsBoth(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
+	left, refusal := b.selectRows(sel.Larg, scope)
+	if left == nil || refusal != nil {
+		return nil, refusal
+	}
+	right, refusal := b.selectRows(sel.Rarg, scope)
+	if right == nil || refusal != nil {
+		return nil, refusal
+	}
+	for _, r := range []*Rows{left, right} {
+		if sel.All || r.fan != nil || r.preserved > 0 || len(r.keys) != 1 || r.shape != "k" || !r.keys[0].Column.Unit || r.keys[0].Present > 0 {
+			return nil, rowsCombined.At(r.pos, setOperation(sel.Op))
+		}
+	}
+	out, refusal := b.distinct(left)
+	if refusal != nil {
+		return nil, refusal
+	}
+	m := &derived.Marked{From: out.Table, Other: right.Table}
+	if m.Where, refusal = b.Lowered(right.Table, right.where); refusal != nil {
+		return nil, refusal
+	}
+	there := semantics.ColumnExpr(out.mark(m), policy.Bool, -1, right.pos)
+	if sel.Op == pg.SetOperation_SETOP_EXCEPT {
+		if there, refusal = (&semantics.Translator{}).Not(there); refusal != nil {
+			return nil, refusal
+		}
+	}
+	out.where = append(out.where, there)
+	return out, nil
+}
+
+// shapeOf tells which outputs of a SELECT are keys (k), columns (c), or both (b), so that two SELECTs have the same in each place.
+func (r *Rows) shapeOf(target *pg.ResTarget, parts []relation) string {
+	shape := ""
+	for _, p := range parts { // of *
+		shape += "*"
+		for i := p.from; i < p.to; i++ {
+			shape += r.names[i] + ","
+		}
+		for i := p.fromKey; i < p.toKey; i++ {
+			shape += "k:" + r.keys[i].Name + ","
+		}
+	}
+	if parts != nil {
+		return shape
+	}
+	k, _ := r.keyNode(target.Val)
+	names := ast.Strings(target.Val.GetColumnRef().GetFields())
+	switch {
+	case k == nil:
+		return "c"
+	case len(names) > 0:
+		if _, refusal := r.Column(names, -1); refusal == nil {
+			return "b"
+		}
+	}
+	return "k"
+}

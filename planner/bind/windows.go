@@ -1,0 +1,608 @@
+package bind
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Window functions over a unit's rows (docs/adr/0120). In
+//
+//	SELECT avg(gap) FROM (SELECT day - lag(day) OVER (PARTITION BY person_id ORDER BY day) AS gap FROM visits WHERE ward = 'A') t
+//
+// the sub-query's rows are those of a Windowed over visits, with the condition and a column for lag(day): what a row has of its unit's
+// other rows is as private as the row. The expression around it, and the SELECT above, read that column like any other.
+
+// windows binds the window functions of one SELECT, each to a column of the table to come.
+type windows struct {
+	b      *Binder
+	source *Rows
+	sel    *pg.SelectStmt
+	w      *derived.Windowed
+	values map[*pg.FuncCall]*semantics.Expr
+}
+
+// windowsOf gives rows the columns that window functions of a SELECT over them say, and returns what each call is. The rows are narrowed
+// by where first.
+func (b *Binder) windowsOf(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr, nodes []*pg.Node) (map[*pg.FuncCall]*semantics.Expr, *refuse.Refusal) {
+	switch {
+	case r.preserved > 0:
+		return nil, preservedJoined.At(r.pos, r.Table.Name)
+	case r.Table.Dataset.Unit.Row:
+		return nil, windowOnRows.At(ast.Location(nodes[0]))
+	}
+	b.foresee(r, nodes...)
+	for {
+		v := &windows{b: b, source: r, sel: sel, w: &derived.Windowed{From: r.Table}, values: map[*pg.FuncCall]*semantics.Expr{}}
+		for _, n := range nodes {
+			if refusal := v.within(n); refusal != nil {
+				return nil, refusal
+			}
+		}
+		var refusal *refuse.Refusal
+		if v.w.Where, refusal = b.Lowered(r.Table, where); refusal != nil {
+			return nil, refusal
+		}
+		if r.Table != v.w.From { // an argument was a sum of columns, which is one now
+			continue
+		}
+		if derived.NullableUnit(r.Table) {
+			b.Notes.Add("rows of " + r.Table.Name + " that name no " + r.Table.Dataset.Unit.Name + " are left out where window functions number rows")
+		}
+		t := derived.NewWindowed(v.w)
+		if t == nil {
+			return nil, WideAggregate.At(r.pos)
+		}
+		r.become(t)
+		return v.values, nil
+	}
+}
+
+// within binds the window functions in an expression.
+func (v *windows) within(n *pg.Node) (refusal *refuse.Refusal) {
+	ast.Holds(n, func(n *pg.Node) bool {
+		f := n.GetFuncCall()
+		if f == nil || f.Over == nil || refusal != nil {
+			return false
+		}
+		for _, inner := range ast.Children(n) {
+			if refusal == nil && ast.HasWindow(inner) {
+				refusal = semantics.WindowIn.At(ast.Location(inner), "a window function")
+			}
+		}
+		if refusal == nil {
+			v.values[f], refusal = v.call(f)
+		}
+		return false
+	})
+	return refusal
+}
+
+// called gives a translator the values of window functions.
+func called(t *semantics.Translator, values map[*pg.FuncCall]*semantics.Expr) *semantics.Translator {
+	own := *t
+	own.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+		if f := n.GetFuncCall(); f != nil && values[f] != nil {
+			return values[f], nil
+		}
+		if t.Hook == nil {
+			return nil, nil
+		}
+		return t.Hook(n)
+	}
+	return &own
+}
+
+// call binds one window function.
+func (v *windows) call(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
+	pos := int(f.Location)
+	name, refusal := ast.FunctionName(f)
+	if refusal != nil {
+		return nil, refusal
+	}
+	c := derived.WindowColumn{}
+	if refusal := v.over(f, &c); refusal != nil {
+		return nil, refusal
+	}
+	switch name {
+	case "row_number", "rank", "dense_rank":
+		c.Kind = map[string]derived.WindowKind{"row_number": derived.WindowRowNumber, "rank": derived.WindowRank, "dense_rank": derived.WindowDenseRank}[name]
+		c.Frame = derived.WindowFrame{}
+		return v.put(c, pos)
+	case "ntile":
+		c.Kind, c.Frame = derived.WindowNtile, derived.WindowFrame{}
+		if c.Offset, refusal = v.constant(f, 0, 0); refusal != nil {
+			return nil, refusal
+		}
+		if c.Offset < 1 {
+			return nil, badNtile.At(pos)
+		}
+		return v.put(c, pos)
+	case "lag", "lead":
+		return v.neighbour(f, name, c)
+	case "first_value", "last_value":
+		return v.end(f, name, c)
+	}
+	c.Kind = derived.WindowAggregate
+	if c.Frame.Whole() { // the order decides nothing
+		c.Order = nil
+	}
+	if f.AggDistinct || len(f.AggOrder) > 0 {
+		return nil, unitAggregate.At(pos, name+" with DISTINCT or ORDER BY as a window function")
+	}
+	aggregates := &unitAggregates{b: v.b, source: v.source, filled: c.Frame.Filled(), put: func(a derived.UnitAggregate, pos int) (*semantics.Expr, *refuse.Refusal) {
+		own := c
+		own.Aggregate = a
+		return v.put(own, pos)
+	}}
+	return aggregates.aggregate(f)
+}
+
+// put adds a function's column once, and returns it.
+func (v *windows) put(c derived.WindowColumn, pos int) (*semantics.Expr, *refuse.Refusal) {
+	shown := derived.WindowShown(c, v.source.Table)
+	if shown == nil {
+		return nil, WideAggregate.At(pos)
+	}
+	at := slices.IndexFunc(v.w.Columns, c.SameAs)
+	if at < 0 {
+		at = len(v.w.Columns)
+		v.w.Columns = append(v.w.Columns, c)
+	}
+	return semantics.ColumnExpr(len(v.w.From.Columns)+at, shown.Type, shown.Typmod, pos), nil
+}
+
+// neighbour binds lag and lead: the value that an expression over one column has in another row, a constant where there is none.
+func (v *windows) neighbour(f *pg.FuncCall, name string, c derived.WindowColumn) (*semantics.Expr, *refuse.Refusal) {
+	pos := int(f.Location)
+	if len(f.Args) < 1 || len(f.Args) > 3 {
+		return nil, refuse.UnknownFunction.At(pos, name)
+	}
+	c.Kind, c.Frame = derived.WindowLag, derived.WindowFrame{}
+	if name == "lead" {
+		c.Kind = derived.WindowLead
+	}
+	var refusal *refuse.Refusal
+	if c.Offset, refusal = v.constant(f, 1, 1); refusal != nil {
+		return nil, refusal
+	}
+	if c.Offset < 0 {
+		c.Kind, c.Offset = derived.WindowLag+derived.WindowLead-c.Kind, -c.Offset
+	}
+	value, plain, refusal := v.valueOf(f, c)
+	if refusal != nil || plain && len(f.Args) < 3 {
+		return value, refusal
+	}
+	there := c
+	there.Column = nil
+	is, refusal := v.put(there, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	arms := []*semantics.Expr{is, value}
+	if len(f.Args) == 3 {
+		t := &semantics.Translator{Env: v.b.Env, Params: v.b.Params, Place: name}
+		otherwise, refusal := t.Expr(f.Args[2])
+		if refusal != nil {
+			return nil, refusal
+		}
+		arms = append(arms, otherwise)
+	}
+	return v.chosen(arms, pos)
+}
+
+// chosen is CASE WHEN a THEN b ELSE c END, or without ELSE.
+func (v *windows) chosen(arms []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
+	var otherwise scalar.Expr
+	if len(arms) > 2 {
+		otherwise = arms[2].Expr
+	}
+	s, err := v.b.Env.Case([]scalar.When{{If: arms[0].Expr, Then: arms[1].Expr}}, otherwise)
+	if err != nil {
+		return nil, semantics.ScalarRefusal(err, pos)
+	}
+	for _, a := range arms[1:] {
+		v.b.Params.Note(a, s.Type())
+	}
+	return semantics.Node(semantics.FormOther, "case"+strconv.Itoa(len(arms)%2), s, pos, arms...), nil
+}
+
+// end binds first_value and last_value. What they say of rows that tie is any row's in plain SQL: here it is that of one order of
+// them, by which the frame goes from row to row. An end of the frame that is among rows that tie would be another row's.
+func (v *windows) end(f *pg.FuncCall, name string, c derived.WindowColumn) (*semantics.Expr, *refuse.Refusal) {
+	pos := int(f.Location)
+	if len(f.Args) != 1 {
+		return nil, refuse.UnknownFunction.At(pos, name)
+	}
+	c.Kind = derived.WindowFirst
+	if name == "last_value" {
+		c.Kind = derived.WindowLast
+	}
+	whole := derived.WindowFrame{Rows: true, Start: derived.FrameFirst, End: derived.FrameLast}
+	switch first := c.Kind == derived.WindowFirst; {
+	case first && c.Frame.Start == derived.FrameFirst && c.Frame.Filled(), !first && c.Frame.End == derived.FrameLast && c.Frame.Filled():
+		c.Frame = whole
+	case !c.Frame.Rows:
+		return nil, windowFrame.At(pos, name)
+	}
+	value, plain, refusal := v.valueOf(f, c)
+	if refusal == nil && !plain && !c.Frame.Filled() {
+		refusal = windowFrame.At(pos, name+" of an expression")
+	}
+	return value, refusal
+}
+
+// valueOf is the value that the first argument has in the row that c finds; plain: it is a column, NULL where there is no such row.
+func (v *windows) valueOf(f *pg.FuncCall, c derived.WindowColumn) (value *semantics.Expr, plain bool, refusal *refuse.Refusal) {
+	t := v.b.settles(v.b.overKeys(v.source, "a window function"), v.source)
+	e, refusal := t.Expr(f.Args[0])
+	if refusal != nil {
+		return nil, false, refusal
+	}
+	e = t.Settler.Settled(e)
+	if refusal := semantics.Closed(v.source.Table, e); refusal != nil {
+		return nil, false, refusal
+	}
+	if len(e.Cols) != 1 {
+		return nil, false, windowArgument.At(e.Pos)
+	}
+	c.Column = v.source.Table.Columns[e.Cols[0]]
+	column, refusal := v.put(c, int(f.Location))
+	if refusal != nil || e.Form == semantics.FormColumn {
+		return column, true, refusal
+	}
+	return e.Moved(column.Cols[0]), false, nil
+}
+
+// constant reads an argument that is a whole number.
+func (v *windows) constant(f *pg.FuncCall, at int, missing int64) (int64, *refuse.Refusal) {
+	if at >= len(f.Args) {
+		if missing == 0 {
+			return 0, refuse.UnknownFunction.At(int(f.Location), "this window function without an argument")
+		}
+		return missing, nil
+	}
+	return v.whole(f.Args[at])
+}
+
+func (v *windows) whole(n *pg.Node) (int64, *refuse.Refusal) {
+	t := &semantics.Translator{Env: v.b.Env, Params: v.b.Params, Place: "a window"}
+	e, refusal := t.Expr(n)
+	if refusal != nil {
+		return 0, windowConstant.At(ast.Location(n))
+	}
+	v.b.Params.Note(e, policy.Int4)
+	s, err := v.b.Env.Cast(e.Expr, policy.Int4, -1)
+	if err != nil {
+		return 0, semantics.ScalarRefusal(err, ast.Location(n))
+	}
+	value, err := s.Eval(nil)
+	if err != nil {
+		return 0, semantics.ScalarRefusal(err, ast.Location(n))
+	}
+	if i, ok := value.(int64); ok {
+		return i, nil
+	}
+	return 0, windowConstant.At(ast.Location(n))
+}
+
+// over binds what stands in OVER: it must partition by the unit.
+func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal {
+	over, refusal := v.defined(f.Over)
+	if refusal != nil {
+		return refusal
+	}
+	unit := false
+	for _, n := range over.PartitionClause {
+		k, refusal := v.source.keyNode(n)
+		switch {
+		case refusal != nil:
+			return refusal
+		case k != nil && k.Present > 0:
+			return outerCondition.At(ast.Location(n))
+		case k != nil:
+			if unit = unit || k.Column.Unit || v.source.tellsUnit(k.Column); !k.Column.Unit && !slices.Contains(c.JoinKeys, k.Column) {
+				c.JoinKeys = append(c.JoinKeys, k.Column)
+			}
+			continue
+		}
+		if refusal := v.partition(n, c); refusal != nil {
+			return refusal
+		}
+	}
+	if !unit {
+		return windowOnRows.At(int(f.Location))
+	}
+	slices.SortFunc(c.JoinKeys, derived.CompareNames)
+	slices.SortFunc(c.Keys, func(a, b derived.UnitKey) int { return derived.CompareNames(a.Column, b.Column) })
+	for _, n := range over.OrderClause {
+		if refusal := v.order(n.GetSortBy(), c); refusal != nil {
+			return refusal
+		}
+	}
+	return v.frame(over, c, len(over.OrderClause) > 0)
+}
+
+// tellsUnit tells a key through which units are found: rows that share it are of one unit.
+func (r *Rows) tellsUnit(k *policy.Column) bool {
+	to := k.Origin()
+	return slices.ContainsFunc(r.Table.Base(), func(b *policy.Table) bool { return b.Via != nil && b.Via.Table == to.Table && b.Via.Key == to.Source })
+}
+
+// defined is a window with what it has from the WINDOW clause.
+func (v *windows) defined(over *pg.WindowDef) (*pg.WindowDef, *refuse.Refusal) {
+	name := over.Name
+	if name == "" {
+		name = over.Refname
+	}
+	if name == "" {
+		return over, nil
+	}
+	for _, n := range v.sel.WindowClause {
+		if d := n.GetWindowDef(); d.Name == name {
+			base, refusal := v.defined(&pg.WindowDef{Refname: d.Refname, PartitionClause: d.PartitionClause, OrderClause: d.OrderClause, FrameOptions: d.FrameOptions,
+				StartOffset: d.StartOffset, EndOffset: d.EndOffset, Location: d.Location})
+			if over.Name != "" || refusal != nil {
+				return base, refusal
+			}
+			out := &pg.WindowDef{PartitionClause: base.PartitionClause, OrderClause: base.OrderClause, FrameOptions: over.FrameOptions, StartOffset: over.StartOffset, EndOffset: over.EndOffset, Location: over.Location}
+			if len(over.OrderClause) > 0 {
+				out.OrderClause = over.OrderClause
+			}
+			return out, nil
+		}
+	}
+	return nil, noWindow.At(int(over.Location), name)
+}
+
+// partition adds an expression over one column to what a unit's rows are partitioned by.
+func (v *windows) partition(n *pg.Node, c *derived.WindowColumn) *refuse.Refusal {
+	t := v.b.overKeys(v.source, "PARTITION BY")
+	e, refusal := t.Expr(n)
+	if refusal != nil {
+		return refusal
+	}
+	if e.IsConstant() {
+		return nil
+	}
+	k, refusal := v.b.unitKey(v.source, e)
+	if refusal == nil {
+		c.Keys = append(c.Keys, k)
+	}
+	return refusal
+}
+
+// order adds an item of ORDER BY.
+func (v *windows) order(s *pg.SortBy, c *derived.WindowColumn) *refuse.Refusal {
+	o := derived.WindowOrder{Descending: s.SortbyDir == pg.SortByDir_SORTBY_DESC}
+	o.NullsFirst = s.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST || o.Descending && s.SortbyNulls != pg.SortByNulls_SORTBY_NULLS_LAST
+	if s.SortbyDir == pg.SortByDir_SORTBY_USING {
+		return windowOrder.At(ast.Location(s.Node), "USING")
+	}
+	if k, refusal := v.source.keyNode(s.Node); refusal != nil {
+		return refusal
+	} else if k != nil {
+		switch to := k.Column.Origin(); {
+		case k.Present > 0:
+			return outerCondition.At(ast.Location(s.Node))
+		case k.Column.Unit: // is the same in all rows of the partition
+			return nil
+		case !k.Column.Type.Integer() || !to.Type.Integer() || to.Unit:
+			return windowOrder.At(ast.Location(s.Node), "keys that are no whole numbers")
+		}
+		o.Column = k.Column
+		c.Order = append(c.Order, o)
+		return nil
+	}
+	t := v.b.settles(v.b.overKeys(v.source, "ORDER BY"), v.source)
+	e, refusal := t.Expr(s.Node)
+	if refusal != nil {
+		return refusal
+	}
+	e = t.Settler.Settled(e)
+	switch refusal := semantics.Closed(v.source.Table, e); {
+	case refusal != nil:
+		return refusal
+	case e.IsConstant():
+		return nil
+	case e.Form != semantics.FormColumn:
+		return windowOrder.At(e.Pos, "an expression")
+	}
+	if o.Column = v.source.Table.Columns[e.Cols[0]]; !o.Column.Domain.Ordered() && o.Column.Type != policy.Bool {
+		return windowOrder.At(e.Pos, "values of type "+o.Column.Type.Name())
+	}
+	c.Order = append(c.Order, o)
+	return nil
+}
+
+// PostgreSQL's bits of frames.
+const (
+	frameRange, frameRows, frameGroups     = 0x2, 0x4, 0x8
+	frameFirst, frameLast                  = 0x20, 0x100
+	frameFromHere, frameToHere             = 0x200, 0x400
+	framePreceding, frameToPreceding       = 0x800, 0x1000
+	frameFollowing, frameToFollowing       = 0x2000, 0x4000
+	frameExcludes                      int = 0x8000 | 0x10000 | 0x20000
+)
+
+// frame binds which rows the function sees.
+func (v *windows) frame(over *pg.WindowDef, c *derived.WindowColumn, ordered bool) *refuse.Refusal {
+	bits := int(over.FrameOptions)
+	rows := bits&frameRows != 0
+	if bits&frameExcludes != 0 || !rows && bits&(framePreceding|frameToPreceding|frameFollowing|frameToFollowing) != 0 {
+		return windowFrame.At(int(over.Location), "a window")
+	}
+	bound := func(n *pg.Node, sign int64) (int64, *refuse.Refusal) {
+		by, refusal := v.whole(n)
+		if refusal == nil && by < 0 {
+			refusal = windowConstant.At(ast.Location(n))
+		}
+		return sign * min(by, math.MaxInt32), refusal
+	}
+	c.Frame = derived.WindowFrame{Rows: rows, Start: derived.FrameFirst}
+	var refusal *refuse.Refusal
+	switch {
+	case bits&framePreceding != 0:
+		c.Frame.Start, refusal = bound(over.StartOffset, -1)
+	case bits&frameFollowing != 0:
+		c.Frame.Start, refusal = bound(over.StartOffset, 1)
+	case bits&frameFromHere != 0:
+		c.Frame.Start = 0
+	}
+	if refusal != nil {
+		return refusal
+	}
+	switch {
+	case bits&frameLast != 0:
+		c.Frame.End = derived.FrameLast
+	case bits&frameToPreceding != 0:
+		c.Frame.End, refusal = bound(over.EndOffset, -1)
+	case bits&frameToFollowing != 0:
+		c.Frame.End, refusal = bound(over.EndOffset, 1)
+	}
+	if !ordered && !rows { // all rows tie
+		c.Frame = derived.WindowFrame{Start: derived.FrameFirst, End: derived.FrameLast}
+	}
+	return refusal
+}
+
+// windowCalls are the outputs of a SELECT that call window functions.
+func windowCalls(sel *pg.SelectStmt) (list []*pg.Node) {
+	for _, n := range sel.TargetList {
+		if v := n.GetResTarget().Val; ast.HasWindow(v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// ranked gives rows what a SELECT says by window functions, and by DISTINCT ON, whose rows are those that are first: of
+//
+//	SELECT DISTINCT ON (person_id) person_id, ward FROM visits ORDER BY person_id, day
+//
+// those whose row_number() OVER (PARTITION BY person_id ORDER BY day) is 1. It returns the conditions that are left: the others have
+// chosen the rows that the functions see.
+func (b *Binder) ranked(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr, calls []*pg.Node) (map[*pg.FuncCall]*semantics.Expr, []*semantics.Expr, *refuse.Refusal) {
+	if !IsDistinctOn(sel) {
+		values, refusal := b.windowsOf(r, sel, where, calls)
+		return values, nil, refusal
+	}
+	pos := ast.Location(sel.DistinctClause[0])
+	var on, order []*pg.Node
+	same := func(n *pg.Node) bool {
+		return slices.ContainsFunc(on, func(o *pg.Node) bool {
+			k, _ := r.keyNode(o)
+			l, _ := r.keyNode(n)
+			return ast.SameTree(o, n) || k != nil && l != nil && r.areEqual(k.Column, l.Column)
+		})
+	}
+	for _, n := range sel.DistinctClause {
+		on = append(on, outputOf(sel, n))
+	}
+	for i, n := range sel.SortClause {
+		s := n.GetSortBy()
+		switch by := outputOf(sel, s.Node); {
+		case same(by):
+		case i < len(on):
+			return nil, nil, distinctOnOrder.At(ast.Location(s.Node))
+		default:
+			order = append(order, &pg.Node{Node: &pg.Node_SortBy{SortBy: &pg.SortBy{Node: by, SortbyDir: s.SortbyDir, SortbyNulls: s.SortbyNulls}}})
+		}
+	}
+	f := &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("row_number")}, Location: int32(pos), Over: &pg.WindowDef{PartitionClause: on, OrderClause: order, Location: int32(pos)}}
+	values, refusal := b.windowsOf(r, sel, where, append(calls, &pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}))
+	if refusal != nil {
+		if refusal.ID == windowOnRows.ID {
+			refusal = limitedRows.At(pos, "DISTINCT ON")
+		}
+		return nil, nil, refusal
+	}
+	one := semantics.ConstantExpr(int64(1), policy.Int8, -1)
+	s, err := b.Env.Call("=", values[f].Expr, one.Expr)
+	if err != nil {
+		return nil, nil, semantics.ScalarRefusal(err, pos)
+	}
+	return values, []*semantics.Expr{semantics.Node(semantics.FormCompare, "=", s, pos, values[f], one)}, nil
+}
+
+// outputOf is the output that an item of ORDER BY or DISTINCT ON names by its place or name; another item is what it is.
+func outputOf(sel *pg.SelectStmt, n *pg.Node) *pg.Node {
+	if c := n.GetAConst(); c != nil && c.GetIval() != nil {
+		if i := int(c.GetIval().Ival); i >= 1 && i <= len(sel.TargetList) {
+			return sel.TargetList[i-1].GetResTarget().Val
+		}
+	}
+	if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) == 1 {
+		for _, t := range sel.TargetList {
+			if target := t.GetResTarget(); ast.Label(target) == names[0] {
+				return target.Val
+			}
+		}
+	}
+	return n
+}
+
+// mostNumbers is how many values of a row_number are looked at to find those that a condition leaves.
+const mostNumbers = 1 << 14
+
+// first narrows rows to those that a condition on their row_number within the unit leaves: WHERE n = 1 leaves one row a unit, whose
+// noise is then that of one row. Conditions stay where they are, and hold of all that are left.
+func (r *Rows) first(where []*semantics.Expr) {
+	w, ok := r.Table.Derived.(*derived.Windowed)
+	if !ok || w.First > 0 || w.From.MaxRowsPerUnit > mostNumbers {
+		return
+	}
+	least, most, by := int64(1), w.From.MaxRowsPerUnit, -1
+	for i, c := range w.Columns {
+		if c.Kind != derived.WindowRowNumber || len(c.Keys)+len(c.JoinKeys) > 0 {
+			continue
+		}
+		at := len(w.From.Columns) + i
+		if from, to := numbersLeft(where, at, w.From.MaxRowsPerUnit); to-from < most-least {
+			least, most, by = from, to, i
+		}
+	}
+	if by < 0 {
+		return
+	}
+	own := *w
+	own.By, own.First, own.Last = by, least, most
+	if t := derived.NewWindowed(&own); t != nil {
+		r.become(t)
+	}
+}
+
+// numbersLeft are the least and the largest number of a column for which all conditions on it alone may hold.
+func numbersLeft(where []*semantics.Expr, column int, most int64) (from, to int64) {
+	var about []*semantics.Expr
+	for _, e := range linear.Conjuncts(where) {
+		if len(e.Cols) == 1 && e.Cols[0] == column {
+			about = append(about, e)
+		}
+	}
+	row := make(scalar.Row, column+1)
+	for n := int64(1); n <= most; n++ {
+		row[column] = n
+		holds := !slices.ContainsFunc(about, func(e *semantics.Expr) bool {
+			v, refusal := e.Value(row)
+			return refusal == nil && v != true
+		})
+		if holds && from == 0 {
+			from = n
+		}
+		if holds {
+			to = n
+		}
+	}
+	return max(from, 1), max(to, 1)
+}

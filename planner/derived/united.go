@@ -1,0 +1,327 @@
+package derived
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// United are the rows of several tables one below the other, as UNION ALL has them (docs/adr/0121). Of
+//
+//	SELECT shop, sum(price) FROM (SELECT 'web' AS shop, price FROM web_sales UNION ALL SELECT 'store', price FROM store_sales) s GROUP BY shop
+//
+// it is a table with the columns of the union, each with one domain that holds what any branch may have in it.
+//
+// Claim: a unit's rows of United are a function of its own rows of the branches, and no more than the sum of their bounds.
+// Neighbours: a unit that is absent, or has other rows, in any branches moves its own rows alone.
+// Proof: each row is one row of one branch for which that branch's condition holds, with that row's unit; so the unit's rows are as many as
+// its rows of all branches together. A value is a value of the branch's column, NULL or a constant, and the domain of the union holds them all
+// (ordered: from the least end to the largest; else: all values), so that none is outside of it.
+// Exactness: values are passed on as they are; cells of the union are parts of cells of each branch, where their number allows.
+type United struct {
+	Branches []UnitedBranch
+}
+
+// UnitedBranch is one part: a value for each column of the union, and a key for each key.
+type UnitedBranch struct {
+	From   *policy.Table
+	Where  predicate.Pred
+	Values []UnitedValue
+	Keys   []*policy.Column
+}
+
+// UnitedValue is a column of the branch's table or, without one, a constant, which nil stands for NULL in.
+type UnitedValue struct {
+	Column   *policy.Column
+	Constant policy.Value
+}
+
+func (u *United) Inputs() (list []*policy.Table) {
+	for _, b := range u.Branches {
+		list = append(list, b.From)
+	}
+	return list
+}
+
+// Meaning: see Paired. The order of the branches decides the order of values, and no more.
+func (u *United) Meaning() []byte {
+	b := encodeInputs([]byte("united"), u)
+	for _, br := range u.Branches {
+		b = predicate.Encode(append(b, 'b'), br.Where)
+		b = binary.AppendUvarint(b, uint64(len(br.Values)))
+		for _, v := range br.Values {
+			if v.Column != nil {
+				b = predicate.EncodeText(append(b, 'c'), v.Column.Name)
+			} else {
+				b = predicate.EncodeText(append(b, 'v'), v.text())
+			}
+		}
+		b = binary.AppendUvarint(b, uint64(len(br.Keys)))
+		for _, k := range br.Keys {
+			b = predicate.EncodeText(b, k.Name)
+		}
+	}
+	return b
+}
+
+func (v UnitedValue) text() string {
+	if n, ok := v.Constant.(policy.Numeric); ok {
+		return n.String()
+	}
+	return fmt.Sprintf("%T %v", v.Constant, v.Constant)
+}
+
+// NewUnited makes the table of a United, whose columns have these types. It is nil where a unit could have too many rows, or a column's values
+// have no domain together.
+func NewUnited(u *United, types []policy.Type) *policy.Table {
+	rows, expected := int64(0), int64(0)
+	for _, b := range u.Branches {
+		rows += b.From.MaxRowsPerUnit
+		expected += b.From.ExpectedRows
+	}
+	if rows > MaxRows {
+		return nil
+	}
+	t := newDerived(u, rows)
+	t.ExpectedRows = expected
+	for i, typ := range types {
+		c := u.column(i, typ)
+		if c == nil {
+			return nil
+		}
+		c.Table, c.Name = t, ownName(t, c, t)
+		t.Columns = append(t.Columns, c)
+	}
+	for i, k := range u.Branches[0].Keys {
+		same := *k
+		same.Table, same.Source, same.Name = t, "", ownName(t, &policy.Column{Name: u.name(func(b UnitedBranch) string { return b.Keys[i].Name })}, t)
+		if same.Refers == nil {
+			same.Refers = k
+		}
+		t.Keys = append(t.Keys, &same)
+	}
+	return t
+}
+
+// name is what the branches call something, each name once.
+func (u *United) name(of func(UnitedBranch) string) string {
+	var names []string
+	for _, b := range u.Branches {
+		if n := of(b); n != "" && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	if len(names) == 0 {
+		return "constant"
+	}
+	return strings.Join(names, " or ")
+}
+
+// column is what the i-th values of all branches are together; nil: they have no domain.
+func (u *United) column(i int, typ policy.Type) *policy.Column {
+	c := &policy.Column{Type: typ, Typmod: -1, Hide: true, Outside: policy.OutsideExclude, Nulls: policy.NullExclude}
+	c.Name = u.name(func(b UnitedBranch) string {
+		if b.Values[i].Column == nil {
+			return ""
+		}
+		return b.Values[i].Column.Name
+	})
+	first := true
+	rules := policy.Rules{Nulls: policy.NullExclude, Outside: policy.OutsideExclude}
+	for _, b := range u.Branches {
+		v := b.Values[i]
+		if v.Column == nil {
+			c.Hide = false
+			if v.Constant == nil {
+				rules.Nulls = policy.NullCell
+			}
+			if text, ok := v.Constant.(string); ok && text == "" {
+				return nil // which no domain declares
+			}
+			continue
+		}
+		if v.Column.Domain.Null >= 0 {
+			rules.Nulls = policy.NullCell
+		}
+		if d := v.Column.Domain; !d.Ordered() && d.Other >= 0 {
+			rules.Outside = policy.OutsideOther
+		}
+		if first {
+			c.Blanks, c.Typmod, first = v.Column.Blanks, v.Column.Typmod, false
+		}
+		if c.Typmod != v.Column.Typmod || v.Column.Type != typ {
+			c.Typmod = -1
+		}
+		if c.Blanks != v.Column.Blanks {
+			return nil
+		}
+		c.Hide, c.Snap = c.Hide && v.Column.Hide, c.Snap || v.Column.Snap
+	}
+	if first && rules.Nulls == policy.NullCell && !typ.Textual() && typ != policy.Bool {
+		return nil // NULL alone
+	}
+	c.Hide = c.Hide && !first
+	c.Nulls = rules.Nulls
+	if typ == policy.Bool || typ.Textual() || typ == policy.UUID {
+		c.Domain = u.values(i, typ, rules)
+	} else {
+		c.Domain = u.span(i, typ, rules)
+	}
+	if c.Domain == nil {
+		return nil
+	}
+	if typ == policy.NumericType {
+		c.Typmod = -1
+	}
+	return c
+}
+
+// values is the domain of all values of the branches.
+func (u *United) values(i int, typ policy.Type, rules policy.Rules) *policy.Domain {
+	var all []string
+	for _, b := range u.Branches {
+		v := b.Values[i]
+		list := []string{}
+		if v.Column != nil {
+			list = v.Column.Domain.Values
+		} else if text, ok := v.Constant.(string); ok {
+			list = []string{text}
+		}
+		for _, text := range list {
+			if !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	if typ != policy.Bool && len(all) == 0 {
+		return nil
+	}
+	d, err := policy.Enumerate(typ, all, rules)
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// CellIn is the cell of the union's column that a branch's cell, or its constant, is; −1: NULL.
+func (v UnitedValue) CellIn(d *policy.Domain, cell int) int {
+	text, known := "", false
+	switch {
+	case v.Column == nil:
+		switch c := v.Constant.(type) {
+		case string:
+			text, known = c, true
+		case bool:
+			text, known = fmt.Sprint(c), true
+		}
+	case cell < v.Column.Domain.Regular:
+		text, known = v.Column.Domain.Values[cell], true
+	case cell == v.Column.Domain.Other:
+		return d.Other
+	}
+	if at := slices.Index(d.Values, text); known && at >= 0 {
+		return at
+	}
+	return -1
+}
+
+// span is the domain from the least value of all branches to the largest.
+func (u *United) span(i int, typ policy.Type, rules policy.Rules) *policy.Domain {
+	digits, scale := int32(0), int32(0)
+	for _, b := range u.Branches {
+		switch v := b.Values[i]; {
+		case v.Column != nil && v.Column.Type == policy.NumericType:
+			digits = max(digits, DomainDigits(v.Column.Domain))
+			if v.Column.Domain.Scale < 0 {
+				scale = -1
+			}
+		case v.Column == nil:
+			if n, ok := v.Constant.(policy.Numeric); ok {
+				digits = max(digits, n.Scale)
+			}
+		}
+	}
+	var low, high *big.Int
+	step := new(big.Int)
+	take := func(least, most policy.Value, own *big.Int) bool {
+		from, ok := UnitsOf(least, digits)
+		to, also := UnitsOf(most, digits)
+		if !ok || !also {
+			return false
+		}
+		if low == nil {
+			low, high = from, to
+		}
+		step.GCD(nil, nil, step, new(big.Int).Abs(new(big.Int).Sub(from, low)))
+		if own != nil {
+			step.GCD(nil, nil, step, own)
+		}
+		if from.Cmp(low) < 0 {
+			low = from
+		}
+		if to.Cmp(high) > 0 {
+			high = to
+		}
+		return true
+	}
+	for _, b := range u.Branches {
+		v := b.Values[i]
+		if v.Column == nil {
+			if v.Constant != nil && !take(v.Constant, v.Constant, nil) {
+				return nil
+			}
+			continue
+		}
+		d := v.Column.Domain
+		if !d.Ordered() {
+			return nil
+		}
+		own := new(big.Int).Mul(big.NewInt(d.Step.Whole), Tens(digits))
+		if d.Type == policy.NumericType {
+			own = d.Step.Decimal.At(digits)
+		}
+		if !take(d.Min, d.Max, own) {
+			return nil
+		}
+	}
+	if low == nil || MaxAbs(low, high).Cmp(big.NewInt(MaxMagnitude)) > 0 {
+		return nil
+	}
+	if step.Sign() == 0 {
+		step.SetInt64(1)
+	}
+	room := big.NewInt(policy.MaxDomain - 3)
+	for width := new(big.Int).Sub(high, low); new(big.Int).Quo(width, step).Cmp(room) >= 0; {
+		step.Mul(step, big.NewInt(10))
+	}
+	value := func(n *big.Int) policy.Value {
+		switch typ {
+		case policy.NumericType:
+			return policy.Numeric{Coefficient: n, Scale: digits}
+		case policy.DateType:
+			return policy.Date(n.Int64())
+		case policy.TimestampT:
+			return policy.Timestamp(n.Int64())
+		case policy.TimestampTZ:
+			return policy.Timestamptz(n.Int64())
+		}
+		return n.Int64()
+	}
+	typmod, width := int32(-1), policy.Step{Whole: step.Int64()}
+	if typ == policy.NumericType {
+		width = policy.Step{Decimal: policy.Numeric{Coefficient: step, Scale: digits}}
+		if scale >= 0 {
+			typmod = int32((38<<16)|int(digits)) + 4
+		}
+	}
+	d, err := policy.Steps(typ, typmod, value(low), value(high), width, rules)
+	if err != nil {
+		return nil
+	}
+	return d
+}

@@ -1,0 +1,148 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// windowFunctions writes the rows of its input for which the condition holds, with what window functions say of each among its unit's:
+//
+//	(SELECT a1.u AS u, a1.n1 AS n1, row_number() OVER (PARTITION BY a1.u ORDER BY a1.n2 ASC NULLS LAST, …) AS n4
+//	  FROM (…) AS a1
+//	  WHERE …)
+//
+// Every partition is of one unit, by the unit itself. Where the function tells rows apart that tie in ORDER BY, the order goes on by
+// all that the rows hold (contentOrder). With First above 0 a query around it keeps the rows of those numbers.
+func (w *writer) windowFunctions(d *derived.Windowed) string {
+	a := w.sub(d.From, "a")
+	own, at := len(d.From.Columns), strconv.Itoa
+	items := w.passed(a, own)
+	if own+len(d.Columns) > len(w.table.Columns) || d.First > 0 && (d.By >= len(d.Columns) || d.Columns[d.By].Kind != derived.WindowRowNumber || len(d.Columns[d.By].Keys)+len(d.Columns[d.By].JoinKeys) > 0) {
+		w.fail("window functions that the table does not have")
+		return "()"
+	}
+	for i, f := range d.Columns {
+		if slices.Contains(w.used, w.table.Columns[own+i]) || d.First > 0 && i == d.By {
+			items = append(items, a.windowFunction(f, w.table.Columns[own+i])+" AS n"+at(own+i+1))
+		}
+	}
+	var conditions []string
+	if derived.NullableUnit(d.From) { // such rows are units of their own
+		conditions = append(conditions, a.alias+".u IS NOT NULL")
+	}
+	if d.Where != nil {
+		conditions = append(conditions, a.predicate(d.Where))
+	}
+	sql := "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + where("  ", conditions) + ")"
+	if d.First == 0 {
+		return sql
+	}
+	f := "f" + at(w.depth)
+	n := f + ".n" + at(own+d.By+1)
+	return "(SELECT * FROM " + sql + " AS " + f + " WHERE " + w.operate(n, ">=", w.whole(d.First)) + " AND " + w.operate(n, "<=", w.whole(d.Last)) + ")"
+}
+
+// windowFunction writes one function over the rows of the writer's table.
+func (w *writer) windowFunction(f derived.WindowColumn, c *policy.Column) string {
+	over := w.overOf(f)
+	if w.err != nil {
+		return "NULL"
+	}
+	switch f.Kind {
+	case derived.WindowRowNumber:
+		return w.call("row_number") + over
+	case derived.WindowRank:
+		return w.call("rank") + over
+	case derived.WindowDenseRank:
+		return w.call("dense_rank") + over
+	case derived.WindowNtile:
+		return w.cast(w.call("ntile", w.int4(int(f.Offset)))+over, "int8")
+	case derived.WindowLag, derived.WindowLead:
+		name := map[derived.WindowKind]string{derived.WindowLag: "lag", derived.WindowLead: "lead"}[f.Kind]
+		if f.Column == nil {
+			return "CASE WHEN " + w.call(name, w.int4(1), w.int4(int(f.Offset))) + over + " IS NULL THEN 0 ELSE 1 END"
+		}
+		return w.call(name, w.use(f.Column), w.int4(int(f.Offset))) + over
+	case derived.WindowFirst:
+		return w.call("first_value", w.use(f.Column)) + over
+	case derived.WindowLast:
+		return w.call("last_value", w.use(f.Column)) + over
+	case derived.WindowAggregate:
+		return w.unitAggregateOver(f.Aggregate, c, over)
+	}
+	w.fail("a window function of an unknown kind")
+	return "NULL"
+}
+
+// overOf writes the window of a function.
+func (w *writer) overOf(f derived.WindowColumn) string {
+	parts := []string{w.alias + ".u"}
+	for _, k := range f.Keys {
+		parts = append(parts, w.unitKey(k))
+	}
+	for _, k := range f.JoinKeys {
+		parts = append(parts, w.joinable(w.useKey(k)))
+	}
+	var order []string
+	for _, o := range f.Order {
+		n := ""
+		if o.Column.Join {
+			n = w.useKey(o.Column)
+		} else {
+			n = w.use(o.Column)
+		}
+		direction, nulls := " ASC", " NULLS LAST"
+		if o.Descending {
+			direction = " DESC"
+		}
+		if o.NullsFirst {
+			nulls = " NULLS FIRST"
+		}
+		order = append(order, n+direction+nulls)
+	}
+	if f.TellsApart() {
+		for _, c := range w.table.Columns {
+			w.use(c)
+		}
+		for _, k := range w.table.Keys {
+			w.useKey(k)
+		}
+		if then, ok := strings.CutPrefix(w.contentOrder(w.alias), " ORDER BY "); ok {
+			order = append(order, then)
+		}
+	}
+	sql := "PARTITION BY " + strings.Join(parts, ", ")
+	if len(order) > 0 {
+		sql += " ORDER BY " + strings.Join(order, ", ")
+	}
+	return " OVER (" + sql + w.windowFrame(f) + ")"
+}
+
+// windowFrame writes which rows a function sees; functions that see the partition have none.
+func (w *writer) windowFrame(f derived.WindowColumn) string {
+	if f.Kind != derived.WindowAggregate && f.Kind != derived.WindowFirst && f.Kind != derived.WindowLast {
+		return ""
+	}
+	end := func(n int64) string {
+		switch {
+		case n == derived.FrameFirst:
+			return "UNBOUNDED PRECEDING"
+		case n == derived.FrameLast:
+			return "UNBOUNDED FOLLOWING"
+		case n == 0:
+			return "CURRENT ROW"
+		case n < 0:
+			return strconv.FormatInt(-n, 10) + " PRECEDING"
+		}
+		return strconv.FormatInt(n, 10) + " FOLLOWING"
+	}
+	mode := " RANGE"
+	if f.Frame.Rows {
+		mode = " ROWS"
+	}
+	return mode + " BETWEEN " + end(f.Frame.Start) + " AND " + end(f.Frame.End)
+}
