@@ -1,6 +1,10 @@
 package ranges
 
-import "github.com/dpproxy/dpproxy/mechanisms/noise"
+import (
+	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+)
 
 // Span is the half-open range [From, To) of cells.
 type Span struct{ From, To int }
@@ -20,10 +24,16 @@ func (t Tree) Terms(spans []Span) []noise.Term {
 
 // Variance returns the variance of the least-squares reading of the sum of the cells in spans, in units of the noise's.
 func (t Tree) Variance(spans []Span) float64 {
-	w := weighing{tree: &t, spans: spans, summed: true}
+	w := weighings.Get().(*weighing)
+	defer weighings.Put(w)
+	*w = weighing{tree: &t, spans: spans, summed: true, nodes: w.nodes[:0]}
 	w.children(w.cut(-1, 0), 0, 0)
+	w.tree, w.spans = nil, nil
 	return w.sum
 }
+
+// weighings lend their nodes to the next one: of hours of the day over years there are a thousand for each hour.
+var weighings = sync.Pool{New: func() any { return &weighing{} }}
 
 // cut is a node that the spans contain in part. Of its children, in and out count those of full shape that are inside
 // or outside, last describes a last one of other shape (−1: there is none), and those that are cut themselves follow one another
