@@ -109,19 +109,25 @@ func (b *DuckDB) Dialect() dialect.Dialect { return dialect.DuckDB }
 
 // Ready is described at Backend.
 func (b *DuckDB) Ready(caller context.Context, queries ...rewrite.Query) error {
-	return b.ready(caller, b.log, queries, func(q rewrite.Query) bool { return b.proven(q.Required()) })
+	return b.ready(caller, b.log, queries, b.textOf)
 }
 
 // groups runs a query.
 func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
-	if !b.proven(query.Required()) {
-		return nil, errUnproven
-	}
-	text, args, err := shortest(query, b.provenForm)
+	text, err := b.textOf(query)
 	if err != nil {
 		return nil, err
 	}
-	return b.answer(ctx, query, text, args)
+	return b.answer(ctx, query, text)
+}
+
+// textOf is the text that a query runs as.
+func (b *DuckDB) textOf(query rewrite.Query) (string, error) {
+	if !b.proven(query.Required()) {
+		return "", errUnproven
+	}
+	text, _, err := shortest(query, b.provenForm)
+	return text, err
 }
 
 // folded names a column as DuckDB compares names: without regard to case.

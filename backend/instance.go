@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
+	"sync"
 
 	"github.com/duckdb/duckdb-go/v2"
 
@@ -20,10 +22,28 @@ import (
 // instance is a DuckDB within this process. Once its data are there it is locked.
 type instance struct {
 	db        *sql.DB
-	aside     *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
+	aside     *sql.Conn // on which Ready looks whether the engine answers
+	kept      kept      // what Ready has planned
 	directory string    // of what does not fit in memory
 	remove    func() error
 }
+
+// kept are statements that are planned and have not run, the oldest first. Each has a connection that was opened for it and is closed after it: whether one
+// of others' is free would depend on the rows that they read.
+type kept struct {
+	mu   sync.Mutex
+	list []planned
+}
+
+// planned is a statement on the connection that planned it.
+type planned struct {
+	text string
+	conn *sql.Conn
+	*sql.Stmt
+}
+
+// mostKept is how many statements stay planned; beyond it the oldest are planned again when they run. What was planned and then not charged for goes so.
+const mostKept = 16
 
 // settled are DuckDB's settings, before any row is read. What is sorted and grouped beyond the memory goes to files in a
 // directory of this process's own, which is gone with it (or with the next one's start, where it was killed): without one, a unit with enough rows would decide whether a query
@@ -65,6 +85,7 @@ func startInstance(ctx context.Context, root string) (*instance, error) {
 		return nil, fmt.Errorf("there is no room for the files of large sorts: %w", err)
 	}
 	i := &instance{db: sql.OpenDB(connector), directory: directory, remove: remove}
+	i.db.SetMaxIdleConns(0)
 	if err := i.run(ctx, settled(directory)); err != nil {
 		i.Close()
 		return nil, err
@@ -99,11 +120,55 @@ func (i *instance) Close() error {
 	if i.aside != nil {
 		_ = i.aside.Close() // closed before, or for good
 	}
+	i.kept.drop(0)
 	return errors.Join(i.db.Close(), i.remove())
 }
 
-// ready is Backend.Ready, where proven tells whether constraints prove what a query needs.
-func (i *instance) ready(caller context.Context, log *slog.Logger, queries []rewrite.Query, proven func(rewrite.Query) bool) error {
+// drop closes the oldest until so many are left.
+func (k *kept) drop(left int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for len(k.list) > left {
+		k.list[0].close()
+		k.list = k.list[1:]
+	}
+}
+
+// take is a statement of the text that is planned, if there is one, the newest.
+func (k *kept) take(text string) (p planned, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, p := range slices.Backward(k.list) {
+		if p.text == text {
+			k.list = slices.Delete(k.list, i, i+1)
+			return p, true
+		}
+	}
+	return planned{}, false
+}
+
+func (p planned) close() {
+	_ = p.Stmt.Close() // nothing is written
+	_ = p.conn.Close()
+}
+
+// plan plans a text on a connection of its own, and reads no row.
+func (i *instance) plan(ctx context.Context, text string) (planned, error) {
+	conn, err := i.db.Conn(ctx)
+	if err != nil {
+		return planned{}, err
+	}
+	statement, err := conn.PrepareContext(ctx, text)
+	if err != nil {
+		_ = conn.Close()
+		return planned{}, err
+	}
+	return planned{text, conn, statement}, nil
+}
+
+// ready is Backend.Ready, where textOf is the text that a query runs as, now and later: what constraints prove does not change. It is planned here, before
+// the charge, and once.
+func (i *instance) ready(caller context.Context, log *slog.Logger, queries []rewrite.Query, textOf func(rewrite.Query) (string, error)) error {
 	ctx, cancel := context.WithTimeout(caller, readyTimeout)
 	defer cancel()
 	if _, err := i.aside.ExecContext(ctx, "SELECT 1"); err != nil {
@@ -114,39 +179,51 @@ func (i *instance) ready(caller context.Context, log *slog.Logger, queries []rew
 		return ErrUnavailable
 	}
 	for _, q := range queries {
-		err := i.bind(ctx, q)
+		text, err := textOf(q)
+		var p planned
+		if err == nil {
+			p, err = i.plan(ctx, text)
+		}
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return ErrUnavailable
-		case err != nil || !proven(q):
+		case err != nil:
 			log.Error("the private database does not plan a query; nothing was charged for it", "table", q.Table().Name, "cause", cause(err))
 			return ErrUnplanned
 		}
+		i.kept.mu.Lock()
+		i.kept.list = append(i.kept.list, p)
+		i.kept.mu.Unlock()
+		i.kept.drop(mostKept)
 	}
 	return nil
 }
 
-// bind binds every text that a query may run as, and reads no row.
-func (i *instance) bind(ctx context.Context, q rewrite.Query) error {
-	for _, f := range forms(q) {
-		statement, err := i.aside.PrepareContext(ctx, f.sql)
-		if err == nil {
-			err = statement.Close()
-		}
-		if err != nil {
-			return err
+// ask runs a text as it was planned before, or plans it. done ends what ran it.
+func (i *instance) ask(ctx context.Context, text string) (rows *sql.Rows, done func(), err error) {
+	p, ok := i.kept.take(text)
+	if !ok {
+		if p, err = i.plan(ctx, text); err != nil {
+			return nil, nil, err
 		}
 	}
-	return nil
+	if rows, err = p.QueryContext(ctx); err != nil {
+		p.close()
+		return nil, nil, err
+	}
+	return rows, func() {
+		_ = rows.Close() // what is wrong with them rows.Err has said
+		p.close()
+	}, nil
 }
 
 // answer runs a query by one of its texts.
-func (i *instance) answer(ctx context.Context, query rewrite.Query, text string, args []any) ([]privacy.Group, error) {
-	rows, err := i.db.QueryContext(ctx, text, args...)
+func (i *instance) answer(ctx context.Context, query rewrite.Query, text string) ([]privacy.Group, error) {
+	rows, done, err := i.ask(ctx, text)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer done()
 	into := newCollector(query)
 	if query.Keyed() {
 		err := collectKeys(rows, into)

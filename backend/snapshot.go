@@ -84,7 +84,7 @@ func (b *Snapshots) Ready(caller context.Context, queries ...rewrite.Query) erro
 		return ErrUnplanned
 	}
 	defer b.leave(c)
-	return c.ready(caller, b.log, queries, func(rewrite.Query) bool { return true }) // units were found when it was made
+	return c.ready(caller, b.log, queries, c.textOf)
 }
 
 // groups runs a query.
@@ -94,11 +94,11 @@ func (b *Snapshots) groups(ctx context.Context, query rewrite.Query) ([]privacy.
 		return nil, errGone
 	}
 	defer b.leave(c)
-	text, args, err := shortest(query, func(s rewrite.Shorter) (bool, error) { return c.proven(s.Needs), nil })
+	text, err := c.textOf(query)
 	if err != nil {
 		return nil, err
 	}
-	return c.answer(ctx, query, text, args)
+	return c.answer(ctx, query, text)
 }
 
 // ReadPublic is described at Backend: public tables are read live.

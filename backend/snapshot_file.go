@@ -158,6 +158,12 @@ func (c *copied) proven(needs []rewrite.Unique) bool {
 	return !slices.ContainsFunc(needs, func(u rewrite.Unique) bool { return !slices.Contains(c.unique, keyName(u)) })
 }
 
+// textOf is the text that a query runs as. What it requires was proved when the copy was made: units were found by it.
+func (c *copied) textOf(query rewrite.Query) (string, error) {
+	text, _, err := shortest(query, func(s rewrite.Shorter) (bool, error) { return c.proven(s.Needs), nil })
+	return text, err
+}
+
 // keyName names what a constraint may prove of a table in a snapshot.
 func keyName(u rewrite.Unique) string {
 	return fmt.Sprintf("%q %q %t", rewrite.Copied(u.Table), u.Columns, u.Nullable)

@@ -162,8 +162,9 @@ func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, fram
 			continue
 		}
 		run.Measure, run.Counter, run.Most = measure, w.Reading.Counters[c], int64(a.Shown(c))
+		var list [][]mechanisms.Span
 		for r, row := range order {
-			var list [][]mechanisms.Span
+			list = list[:0]
 			for _, cell := range a.CellsOf(f, row, spots) {
 				list = append(list, w.Reading.Spans[c][cell])
 			}

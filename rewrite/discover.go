@@ -52,7 +52,7 @@ func (w *writer) found(c *policy.Column) string {
 func (w *writer) foundValues(c *policy.Column) string {
 	values := make([]string, len(c.Domain.Values))
 	for i, v := range c.Domain.Values {
-		values[i] = w.argument(v, "text")
+		values[i] = w.text(v, "text")
 	}
 	rows := dialect.Fill(w.dialect.Numbered, strings.Join(values, ", "), w.found(c), strconv.Itoa(len(values)+1))
 	return rows + " ON " + w.operate(w.raw(c), "=", w.found(c)+".v")

@@ -16,8 +16,8 @@ import (
 
 // The SQL of a measure: the cells and counts, over the rows of its table (source.go) that satisfy the predicate.
 
-// maxArguments stays below the 65535 that PostgreSQL's protocol can carry.
-const maxArguments = 60000
+// maxTexts stays below the 65535 arguments that PostgreSQL's protocol can carry.
+const maxTexts = 60000
 
 func checkMeasure(m *plans.Measure) error {
 	switch {
@@ -158,8 +158,8 @@ func (w *writer) filter(p predicate.Pred) string {
 
 // finished is the text of a query, if it could be written.
 func (w *writer) finished(sql string) (text, error) {
-	if w.err == nil && len(w.args) > maxArguments {
-		w.fail("the query needs more than %d constants", maxArguments)
+	if w.err == nil && len(w.seen) > maxTexts {
+		w.fail("the query needs more than %d constants", maxTexts)
 	}
 	if w.err != nil {
 		return text{}, w.err
@@ -276,7 +276,7 @@ type composed struct {
 	unique  []derived.Unique
 	ranks   rankProof
 	args    []any
-	seen    map[string]string // argument text -> placeholder
+	seen    map[string]string // each text, as it is written
 	depth   int
 	window  *plans.Window // rows outside of which the caller leaves out
 	err     error

@@ -1,5 +1,5 @@
 // Package rewrite writes the SQL of a measure for the private database. Every token is generated from the typed plan;
-// constants travel as arguments or checked literals; names are quoted and schema-qualified. User text never passes through.
+// constants travel as arguments, checked literals or quoted texts (dialect, duckdb.go); names are quoted and schema-qualified. User text never passes through.
 // It does no I/O. What is asked of released tables is written by rewrite/outer.
 package rewrite
 
@@ -155,7 +155,7 @@ func ranked(t *policy.Table) (list []*policy.Table) {
 // SQL is the text, Args its arguments ($1, $2, …).
 func (q Query) SQL() string { return q.text.sql }
 
-// Args are the arguments of SQL: int64, string, float64, bool, or a time.Time in UTC; never nil.
+// Args are the arguments of SQL, strings; there are none where the dialect writes texts into the SQL.
 func (q Query) Args() []any { return q.text.args }
 
 // Proven are the same query without row bounds, and with keys that are taken for unique, the shortest first. Each gives the

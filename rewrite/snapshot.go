@@ -357,10 +357,10 @@ func (e Extraction) Arrange(in Arrangement) ([]string, error) {
 	return list, w.settledText()
 }
 
-// settledText is what is wrong with what was written, which has no arguments.
+// settledText is what is wrong with what was written, which has no texts.
 func (w *writer) settledText() error {
-	if len(w.args) > 0 {
-		w.fail("a snapshot's statement with arguments")
+	if len(w.seen) > 0 {
+		w.fail("a snapshot's statement with texts")
 	}
 	return w.err
 }

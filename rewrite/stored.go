@@ -214,7 +214,7 @@ func (w *writer) isOneOf(c *policy.Column, list []string, in bool) string {
 	return dialect.Fill(phrase, raw, strings.Join(values, ", "))
 }
 
-// values are the arguments that hold values of an enumerated column.
+// values are constants of an enumerated column.
 func (w *writer) values(c *policy.Column, list []string) []string {
 	kind := "text"
 	if c.Type == policy.UUID {
@@ -222,7 +222,7 @@ func (w *writer) values(c *policy.Column, list []string) []string {
 	}
 	values := make([]string, len(list))
 	for i, v := range list {
-		values[i] = w.argument(v, kind)
+		values[i] = w.text(v, kind)
 	}
 	return values
 }

@@ -69,21 +69,23 @@ func (w *writer) float(f float64) string {
 	return w.literal(strconv.FormatFloat(f, 'g', -1, 64), "float8")
 }
 
-// argument passes text as a typed argument; equal texts share one.
-func (w *writer) argument(s, kind string) string {
-	at, ok := w.seen[s]
+// text writes a text as a value of a type; equal ones are one argument, where texts travel so.
+func (w *writer) text(s, kind string) string {
+	written, ok := w.seen[s]
 	if !ok {
 		if strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
 			w.fail("a text constant that is not valid UTF-8 without NUL")
 		}
-		w.args = append(w.args, s)
-		at = dialect.Fill(w.dialect.Argument, strconv.Itoa(len(w.args)))
-		w.seen[s] = at
+		var travels bool
+		if written, travels = w.dialect.TextOf(s, len(w.args)+1); travels {
+			w.args = append(w.args, s)
+		}
+		w.seen[s] = written
 	}
 	if kind == "text" {
-		return at
+		return written
 	}
-	return dialect.Fill(w.dialect.Typed, at, w.dialect.Type(kind))
+	return dialect.Fill(w.dialect.Typed, written, w.dialect.Type(kind))
 }
 
 // constant writes a value of an ordered column's type.

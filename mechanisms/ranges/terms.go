@@ -1,7 +1,7 @@
 package ranges
 
 import (
-	"sort"
+	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
@@ -18,41 +18,51 @@ type Span struct{ From, To int }
 // down gives every observation its weight. Only nodes that the spans cut need a visit of their own, two a level and span.
 func (t Tree) Terms(spans []Span) []noise.Term {
 	w := weighing{tree: &t, spans: spans}
-	p := w.cut(-1, 0)
-	w.children(p, 0, 0)
+	w.children(w.cut(-1, 0), 0, 0)
 	return w.terms
 }
 
 // Variance returns the variance of the least-squares reading of the sum of the cells in spans, in units of the noise's.
 func (t Tree) Variance(spans []Span) float64 {
-	sum := 0.0
-	for _, term := range t.Terms(spans) {
-		sum += term.Weight * term.Weight * float64(term.Count)
-	}
-	return sum
+	w := weighings.Get().(*weighing)
+	defer weighings.Put(w)
+	*w = weighing{tree: &t, spans: spans, summed: true, nodes: w.nodes[:0]}
+	w.children(w.cut(-1, 0), 0, 0)
+	w.tree, w.spans = nil, nil
+	return w.sum
 }
+
+// weighings lend their nodes to the next one: of hours of the day over years there are a thousand for each hour.
+var weighings = sync.Pool{New: func() any { return &weighing{} }}
 
 // cut is a node that the spans contain in part. Of its children, in and out count those of full shape that are inside
-// or outside, last describes a last one of other shape (nil: none), and parts are those that are cut themselves.
+// or outside, last describes a last one of other shape (−1: there is none), and those that are cut themselves follow one another
+// from first on by next.
 type cut struct {
-	level   int
-	shape   *node // nil for the root
-	share   float64
-	in, out int
-	last    *float64
-	parts   []*cut
+	level       int
+	shape       *node // nil for the root
+	share       float64
+	in, out     int
+	last        float64
+	first, next int // places among the nodes that are cut; −1: none
 }
 
+// weighing visits the nodes that the spans cut, in the order of their cells.
 type weighing struct {
-	tree  *Tree
-	spans []Span
-	terms []noise.Term
+	tree   *Tree
+	spans  []Span
+	at     int // the first span that may end behind the cells that are looked at
+	nodes  []cut
+	terms  []noise.Term
+	summed bool // the terms are not kept
+	sum    float64
 }
 
-// cut returns the node index of level l; level −1 is the root.
-func (w *weighing) cut(l, index int) *cut {
-	t := w.tree
-	p := &cut{level: l}
+// cut looks at the node index of level l, and returns its place among those that are cut; level −1 is the root.
+func (w *weighing) cut(l, index int) int {
+	t, place := w.tree, len(w.nodes)
+	p := cut{level: l, last: -1, first: -1, next: -1}
+	w.nodes = append(w.nodes, p)
 	shape, each, from, to := t.root, 0, 0, t.levels[0].count
 	if l >= 0 {
 		p.shape = t.node(l, index)
@@ -60,56 +70,65 @@ func (w *weighing) cut(l, index int) *cut {
 		each = t.levels[l].block / t.levels[l+1].block
 		from, to = index*each, min((index+1)*each, t.levels[l+1].count)
 	}
-	next := &t.levels[l+1]
+	next, before := &t.levels[l+1], -1
 	weighed := 0.0
 	for i := from; i < to; i++ {
-		share, part := w.covered(i*next.block, min((i+1)*next.block, t.cells)), (*cut)(nil)
+		share, part := w.covered(i*next.block, min((i+1)*next.block, t.cells)), -1
 		if share > 0 && share < 1 {
 			part = w.cut(l+1, i)
-			share = part.share
-			p.parts = append(p.parts, part)
+			if share = w.nodes[part].share; before < 0 {
+				p.first = part
+			} else {
+				w.nodes[before].next = part
+			}
+			before = part
 		}
 		variance := next.full.variance
 		if shape.last && i == to-1 {
 			variance = next.last.variance
-			if part == nil {
-				p.last = &share
+			if part < 0 {
+				p.last = share
 			}
-		} else if part == nil && share == 1 {
+		} else if part < 0 && share == 1 {
 			p.in++
-		} else if part == nil {
+		} else if part < 0 {
 			p.out++
 		}
 		weighed += share * variance
 	}
 	p.share = weighed / shape.sum
-	return p
+	w.nodes[place] = p
+	return place
 }
 
-// covered returns 0, 1, or ½ for a block outside, inside or partly inside of the spans.
+// covered returns 0, 1, or ½ for a block outside, inside or partly inside of the spans. No block begins before one that was asked of earlier, but
+// for its own parts.
 func (w *weighing) covered(from, to int) float64 {
-	i := sort.Search(len(w.spans), func(i int) bool { return w.spans[i].To > from })
+	for w.at < len(w.spans) && w.spans[w.at].To <= from {
+		w.at++
+	}
 	switch {
-	case i == len(w.spans) || w.spans[i].From >= to:
+	case w.at == len(w.spans) || w.spans[w.at].From >= to:
 		return 0
-	case w.spans[i].From <= from && w.spans[i].To >= to:
+	case w.spans[w.at].From <= from && w.spans[w.at].To >= to:
 		return 1
 	}
 	return .5
 }
 
-// children adds the terms of the children of p: each child's z counts down + its share − base.
-func (w *weighing) children(p *cut, down, base float64) {
+// children adds the terms of the children of a node that is cut: each child's z counts down + its share − base.
+func (w *weighing) children(place int, down, base float64) {
+	p := w.nodes[place]
 	l := p.level + 1
 	w.full(l, down+1-base, p.in)
 	w.full(l, down-base, p.out)
-	if p.last != nil {
-		w.last(l, down+*p.last-base)
+	if p.last >= 0 {
+		w.last(l, down+p.last-base)
 	}
-	for _, part := range p.parts {
-		a := down + part.share - base
-		w.add(a*part.shape.own, 1)
-		w.children(part, a*part.shape.below, part.share)
+	for part := p.first; part >= 0; part = w.nodes[part].next {
+		a := down + w.nodes[part].share - base
+		w.add(a*w.nodes[part].shape.own, 1)
+		w.children(part, a*w.nodes[part].shape.below, w.nodes[part].share)
 	}
 }
 
@@ -134,7 +153,11 @@ func (w *weighing) last(l int, a float64) {
 }
 
 func (w *weighing) add(weight float64, count int) {
-	if weight != 0 {
+	switch {
+	case weight == 0:
+	case w.summed:
+		w.sum += weight * weight * float64(count)
+	default:
 		w.terms = append(w.terms, noise.Term{Weight: weight, Count: count})
 	}
 }

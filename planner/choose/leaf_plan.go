@@ -28,6 +28,7 @@ type Request struct {
 	Reads       []int // the leaf plan's sets whose rows its cells add up to
 	Projections []Projection
 	weight      float64 // of its error at the whole cost: the sum over what it fills
+	each        []int   // its cells, of which CellsOf hands out one
 }
 
 // Projection is one counter of the leaf plan as a request counts it: in all rows, or where a condition holds.
@@ -236,9 +237,12 @@ func (a *Request) Spots(frame *linear.Query, keys linear.Set) map[int][]int {
 
 // CellsOf are the ask's cells that make up a row for a fill.
 func (a *Request) CellsOf(f Projection, row int, spots map[int][]int) []int {
-	cells := []int{row}
-	if spots != nil {
-		cells = spots[row]
+	cells := spots[row]
+	if spots == nil {
+		if len(a.each) <= row {
+			a.each = semantics.IdentityOf(max(a.Cells, row+1))
+		}
+		cells = a.each[row : row+1 : row+1]
 	}
 	if f.condition < 0 {
 		return cells

@@ -2,6 +2,7 @@ package linear
 
 import (
 	"math/big"
+	"reflect"
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -38,23 +39,30 @@ func (v *Solver) classify(p *Factor) *refuse.Refusal {
 		combinations *= size
 	}
 	v.Env.Work.Take(combinations, 8+len(v.S.Counts))
-	p.Class, p.beyond, p.outside = make([]int32, combinations), make([]int32, combinations), map[string]int32{}
+	p.Class, p.beyond = make([]int32, combinations), make([]int32, combinations)
 	p.Masks = make([][]bool, len(v.S.Counts))
 	for c := range p.only {
 		p.Masks[c] = make([]bool, combinations)
 	}
-	seen := map[string]int32{}
-	cells, on := make([]int, len(p.Columns)), v.evaluated(p)
+	numbers := v.numbersOf(p)
+	cells, on, again := make([]int, len(p.Columns)), v.evaluated(p), v.again(p)
 	for at := range p.Class {
 		Decode(at, p.Sizes, on.pieces)
+		if like := p.like(again, on.pieces); like < at {
+			p.Class[at], p.beyond[at] = p.Class[like], p.beyond[like]
+			for c := range p.only {
+				p.Masks[c][at] = p.Masks[c][like]
+			}
+			continue
+		}
 		for i, piece := range on.pieces {
 			cells[i] = p.firstOf(i, piece)
 		}
-		if refusal := v.classifyOne(p, on, at, cells, seen); refusal != nil {
+		if refusal := v.classifyOne(p, on, at, cells, numbers); refusal != nil {
 			return refusal
 		}
 	}
-	p.Classes = len(seen)
+	p.Classes = len(p.Values)
 	p.Shows = make([][]int32, len(v.S.Counts))
 	for c, values := range v.S.Values {
 		if columns := values.columns(); len(columns) > 0 && shares(p.Columns, columns) {
@@ -75,8 +83,19 @@ func (v *Solver) classify(p *Factor) *refuse.Refusal {
 	return nil
 }
 
+// like is the combination that some pieces are like, by what again says of each column's: themselves, or one before them.
+func (p *Factor) like(again [][]int32, pieces []int) (at int) {
+	for i, piece := range pieces {
+		if again != nil && again[i] != nil {
+			piece = int(again[i][piece])
+		}
+		at = at*p.Sizes[i] + piece
+	}
+	return at
+}
+
 // classifyOne handles one combination; cells are the first ones in it.
-func (v *Solver) classifyOne(p *Factor, on *evaluated, at int, cells []int, seen map[string]int32) *refuse.Refusal {
+func (v *Solver) classifyOne(p *Factor, on *evaluated, at int, cells []int, numbers *classNumbers) *refuse.Refusal {
 	// Expressions are evaluated on every combination, also where the condition fails: an error must not depend on it.
 	admitted := v.admitted(p, cells)
 	for _, e := range p.filters {
@@ -101,11 +120,11 @@ func (v *Solver) classifyOne(p *Factor, on *evaluated, at int, cells []int, seen
 		p.Class[at] = -1
 		return nil
 	}
-	values, refusal := v.keysOf(p, on)
+	values, refusal := v.keysOf(p, on, numbers.next(len(p.Keys)))
 	if refusal != nil {
 		return refusal
 	}
-	p.place(at, values, seen, admitted)
+	p.place(at, values, numbers, admitted)
 	if class := p.Class[at]; class >= 0 && !v.concealed(p, cells) {
 		p.shown[class] = true
 	}
@@ -128,8 +147,7 @@ func (v *Solver) concealed(p *Factor, cells []int) bool {
 }
 
 // keysOf evaluates the factor's keys.
-func (v *Solver) keysOf(p *Factor, on *evaluated) ([]policy.Value, *refuse.Refusal) {
-	values := make([]policy.Value, len(p.Keys))
+func (v *Solver) keysOf(p *Factor, on *evaluated, values []policy.Value) ([]policy.Value, *refuse.Refusal) {
 	for i, k := range p.Keys {
 		value, refusal := on.key(v.S.Keys[k])
 		if refusal != nil {
@@ -143,22 +161,74 @@ func (v *Solver) keysOf(p *Factor, on *evaluated) ([]policy.Value, *refuse.Refus
 	return values, nil
 }
 
-// place numbers combinations of equal keys: as a class those that the condition admits, among what is left out the others.
-func (p *Factor) place(at int, values []policy.Value, seen map[string]int32, admitted bool) {
-	name, numbers := semantics.KeyText(values), seen
-	if !admitted {
-		numbers = p.outside
+// classNumbers number combinations of keys, those that the condition admits and the others by themselves, in the order in which they come.
+type classNumbers struct {
+	inOrder int         // combinations that have one key, which only grows, from the first on
+	of      policy.Type // of that key
+	known   [2]map[string]int32
+	keys    [2][][]policy.Value // by number
+	room    []policy.Value      // of the next keys
+}
+
+// next is room for keys.
+func (n *classNumbers) next(keys int) []policy.Value {
+	if len(n.room) < keys {
+		n.room = make([]policy.Value, max(keys, 256))
 	}
-	number, known := numbers[name]
-	if !known {
-		number = int32(len(numbers))
-		numbers[name] = number
-		if admitted {
-			p.Values, p.shown = append(p.Values, values), append(p.shown, false)
+	return n.room[:keys:keys]
+}
+
+// number is that of keys, which lie in the room of next, and tells whether they are new. A key that only grows is new, or the one that came last.
+func (n *classNumbers) number(at int, values []policy.Value, outside int) (number int32, isNew bool) {
+	have := n.keys[outside]
+	if at < n.inOrder {
+		if last := len(have) - 1; last >= 0 && semantics.Same(n.of, values[0], have[last][0]) {
+			return int32(last), false
 		}
+	} else if n.inOrder > 0 { // NULL's cell, and the like: there are two
+		if i := slices.IndexFunc(have, func(other []policy.Value) bool {
+			return reflect.TypeOf(other[0]) == reflect.TypeOf(values[0]) && semantics.Same(n.of, other[0], values[0])
+		}); i >= 0 {
+			return int32(i), false
+		}
+	} else {
+		if n.known[outside] == nil {
+			n.known[outside] = map[string]int32{}
+		}
+		name := semantics.KeyText(values)
+		if number, known := n.known[outside][name]; known {
+			return number, false
+		}
+		n.known[outside][name] = int32(len(have))
 	}
-	if p.Class[at] = number; !admitted {
-		p.Class[at], p.beyond[at] = -1, number
+	n.keys[outside], n.room = append(have, values), n.room[len(values):]
+	return int32(len(have)), true
+}
+
+// numbersOf are the numbers of a factor's keys, none of which has one yet. The regular cells of one column have keys that only grow where the key is monotone; of floating numbers, of which −0
+// and 0 are the same and have two texts, that is not made use of.
+func (v *Solver) numbersOf(p *Factor) *classNumbers {
+	n := &classNumbers{}
+	if len(p.Columns) != 1 || len(p.Keys) != 1 || p.Keys[0] >= len(v.S.Keys)-v.S.conditions {
+		return n
+	}
+	c, key := v.Table.Columns[p.Columns[0]], v.S.Keys[p.Keys[0]]
+	if n.of = key.Type(); c.Domain.Ordered() && c.Open == nil && key.Monotone && !n.of.Floating() && v.Box.Calm(key, p.Columns[0]) {
+		n.inOrder = p.PieceOf(0, c.Domain.Regular-1) + 1
+	}
+	return n
+}
+
+// place numbers combinations of equal keys: as a class those that the condition admits, among what is left out the others.
+func (p *Factor) place(at int, values []policy.Value, numbers *classNumbers, admitted bool) {
+	if !admitted {
+		p.Class[at] = -1
+		p.beyond[at], _ = numbers.number(at, values, 1)
+		return
+	}
+	number, isNew := numbers.number(at, values, 0)
+	if p.Class[at] = number; isNew {
+		p.Values, p.shown = append(p.Values, values), append(p.shown, false)
 	}
 }
 

@@ -280,3 +280,39 @@ func (v *Solver) put(p *Factor, pieces []int) {
 		v.Box.Set(at, p.firstOf(i, pieces[i]))
 	}
 }
+
+// again are, for each column of a factor, which of its pieces each is like: all that is asked of the factor's combinations is the same on both, and no other one before is looked at. Nil: of no column
+// is that known.
+func (v *Solver) again(p *Factor) (of [][]int32) {
+	exprs := slices.Clone(p.filters)
+	for _, k := range p.Keys {
+		exprs = append(exprs, v.S.Keys[k])
+	}
+	for _, list := range p.only {
+		exprs = append(exprs, list...)
+	}
+	for i, at := range p.Columns {
+		stretches := v.Box.Stretches(at, exprs, p.forced(v.Table.Columns[at]), false)
+		if stretches == nil {
+			continue
+		}
+		if of == nil {
+			of = make([][]int32, len(p.Columns))
+		}
+		v.Env.Work.Take(p.Sizes[i], 4)
+		of[i] = make([]int32, p.Sizes[i])
+		s := -1
+		for piece := range p.Sizes[i] {
+			cell := p.firstOf(i, piece)
+			for s+1 < len(stretches) && cell >= stretches[s+1].From {
+				s++
+			}
+			like := piece
+			if own := stretches[s]; own.Period > 0 && cell < own.To {
+				like = p.PieceOf(i, own.From+(cell-own.From)%own.Period)
+			}
+			of[i][piece] = int32(like)
+		}
+	}
+	return of
+}

@@ -192,12 +192,11 @@ type Factor struct {
 	PiecesInSQL bool    // the SQL tells pieces apart, and not cells
 	Class       []int32 // by combination: a class of equal keys, −1 where the condition fails
 	Classes     int
-	beyond      []int32          // by combination: a number of equal keys among those where the condition fails
-	outside     map[string]int32 // these numbers, by key
-	Masks       [][]bool         // by measured counter (nil: all) and combination: whether the counter counts there
-	Weights     [][]int64        // by measured counter: what it adds up of a row in each combination; nil: not decided here
-	Shows       [][]int32        // by measured counter and combination: the number of the value that it counts once, −1: none; nil: not decided here
-	Keys        []int            // question's keys decided here
+	beyond      []int32   // by combination: a number of equal keys among those where the condition fails
+	Masks       [][]bool  // by measured counter (nil: all) and combination: whether the counter counts there
+	Weights     [][]int64 // by measured counter: what it adds up of a row in each combination; nil: not decided here
+	Shows       [][]int32 // by measured counter and combination: the number of the value that it counts once, −1: none; nil: not decided here
+	Keys        []int     // question's keys decided here
 	Values      [][]policy.Value
 	shown       []bool // by class: it is more than what the policy hides
 	filters     []*semantics.Expr

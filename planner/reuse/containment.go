@@ -33,9 +33,10 @@ func (r *Reading) Looked(counter int) [][]mechanisms.Span {
 // OwnReading reads a question from the measure made for it.
 func OwnReading(s *linear.Query) *Reading {
 	r := &Reading{Spans: make([][][]mechanisms.Span, len(s.Counts)), Counters: make([]int, len(s.Counts))}
-	cells := make([][]mechanisms.Span, s.Cells)
+	cells, each := make([][]mechanisms.Span, s.Cells), make([]mechanisms.Span, s.Cells)
 	for i := range cells {
-		cells[i] = predicate.One(i)
+		each[i] = mechanisms.Span{From: i, To: i + 1}
+		cells[i] = each[i : i+1 : i+1]
 	}
 	for c := range r.Spans {
 		r.Spans[c], r.Counters[c] = cells, c
@@ -290,14 +291,37 @@ func (w *walk) masked(c int) bool {
 func (w *walk) reading() *Reading {
 	rows := make([][]semantics.SpansOf, len(w.assigned))
 	for c, assigned := range w.assigned {
-		rows[c] = make([]semantics.SpansOf, w.s.Cells)
-		for from, to := range assigned {
-			if to >= 0 {
-				rows[c][to].Add(from)
-			}
-		}
+		rows[c] = spansTo(assigned, w.s.Cells)
 	}
 	return readingOf(rows)
+}
+
+// spansTo are, for each of so many rows, the places of a list that name it. They lie in one piece of memory, as there are thousands of them where hours of a day
+// are read from hours of years.
+func spansTo(assigned []int32, rows int) []semantics.SpansOf {
+	lists, sizes, ends := make([]semantics.SpansOf, rows), make([]int, rows), make([]int, rows)
+	total := 0
+	for from, to := range assigned {
+		if to >= 0 {
+			if sizes[to] == 0 || ends[to] != from {
+				sizes[to]++
+				total++
+			}
+			ends[to] = from + 1
+		}
+	}
+	all := make([]mechanisms.Span, total)
+	for to, size := range sizes {
+		if size > 0 {
+			lists[to], all = all[:0:size], all[size:]
+		}
+	}
+	for from, to := range assigned {
+		if to >= 0 {
+			lists[to].Add(from)
+		}
+	}
+	return lists
 }
 
 // readingOf reads cells of a question, by counter, from these cells of a measure.

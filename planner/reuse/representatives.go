@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -70,13 +72,13 @@ func (w *walk) kinds(at int, column *policy.Column, of *linear.Factor) (list []i
 	}
 	seen := map[string]bool{}
 	w.s.Work.Step(w.sizes[at] * (1 + len(parts) + len(preds)))
+	if !alone || of.Cuts == nil && derived.IsIdentity(of.Class) { // each is a kind of its own
+		return semantics.IdentityOf(w.sizes[at])
+	}
+	var kind []byte
 	for cell := range w.sizes[at] {
-		var kind []byte
+		kind = kind[:0]
 		for i, p := range parts {
-			if !alone {
-				kind = binary.AppendVarint(kind, int64(cell))
-				break
-			}
 			own := p.PieceOf(0, w.firstAt(at, cell))
 			kind = binary.AppendVarint(kind, int64(p.Class[own]))
 			for _, mask := range p.Masks {

@@ -136,3 +136,23 @@ func TemplateUnit(format string) string {
 	}
 	return units[finest]
 }
+
+// comesRound are fields of a template by the field of EXTRACT that comes round with them.
+var comesRound = map[string]string{
+	"HH": "hour", "HH12": "hour", "HH24": "hour", "AM": "hour", "PM": "hour", "A.M.": "hour", "P.M.": "hour", "SSSS": "hour", "SSSSS": "hour",
+	"MI": "minute", "SS": "second", "D": "dow", "ID": "dow", "DAY": "dow", "DY": "dow",
+}
+
+// TemplateFields are the fields of a template as EXTRACT names what comes round with each; "": it does not, or is not known to.
+func TemplateFields(format string) (fields []string) {
+	pieces, err := template(format)
+	if err != nil {
+		return nil
+	}
+	for _, p := range pieces {
+		if p.field != "" {
+			fields = append(fields, comesRound[strings.ToUpper(p.field)])
+		}
+	}
+	return fields
+}

@@ -195,8 +195,8 @@ func (b *Box) steadyAtTurns(e *Expr, value policy.Value) bool {
 	return true
 }
 
-// calm tells whether a monotone expression is monotone over all regular cells of its column.
-func (b *Box) calm(e *Expr, column int) bool {
+// Calm tells whether a monotone expression is monotone over all regular cells of its column.
+func (b *Box) Calm(e *Expr, column int) bool {
 	b.Set(column, b.Table.Columns[column].Domain.Regular-1)
 	high := b.High[column]
 	b.Set(column, 0)

@@ -41,29 +41,67 @@ func (b *Box) Pieces(column int, exprs []*Expr, forced []int, most int) (starts 
 	forced = append([]int{0, d.Regular}, forced...)
 	slices.Sort(forced)
 	forced = slices.Compact(forced)
-	var last []policy.Value
-	for i := 0; i+1 < len(forced) && forced[i] < d.Regular; i++ {
-		length := 1
-		for at, end := forced[i], min(forced[i+1], d.Regular); at < end; at += length {
+	stretches := b.Stretches(column, exprs, forced, true)
+	if stretches == nil {
+		for i := 0; i+1 < len(forced) && forced[i] < d.Regular; i++ {
+			stretches = append(stretches, Stretch{From: forced[i], To: min(forced[i+1], d.Regular)})
+		}
+	}
+	for _, s := range stretches {
+		first, rounds := s.To, 1 // what is looked at, of so many alike
+		if s.Period > 0 && s.To-s.From > 2*s.Period {
+			first, rounds = s.From+s.Period, (s.To-s.From)/s.Period
+		}
+		length, begun := 1, len(starts)
+		var last []policy.Value
+		for at := s.From; at < first; at += length {
 			steady := false
-			length, steady = b.run(column, exprs, at, end, length)
+			length, steady = b.run(column, exprs, at, first, length)
 			var values []policy.Value
 			if steady {
 				values = b.valuesAt(column, exprs, at)
 			}
-			if at > forced[i] && b.sameValues(exprs, values, last) {
+			if at > s.From && b.sameValues(exprs, values, last) {
 				continue
 			}
 			starts, last = append(starts, at), values
-			if n := len(starts); n > most || n == earlyLook && n*(d.Regular/(at+1)) > 2*most {
+			if n := len(starts); n > most || begun+(n-begun-1)*rounds > most || rounds == 1 && n == earlyLook && n*(d.Regular/(at+1)) > 2*most {
 				return nil, false
 			}
 		}
+		if first < s.To {
+			starts = b.comesRound(column, exprs, starts, begun, s, last)
+		}
+	}
+	if len(starts) > most {
+		return nil, false
 	}
 	for cell := d.Regular; cell < d.Size(); cell++ {
 		starts = append(starts, cell)
 	}
 	return starts, true
+}
+
+// comesRound adds to the first cells of the pieces of a stretch's first period, which are those from begun on, those of the others. The last value there says whether
+// a piece goes on from one period into the next.
+func (b *Box) comesRound(column int, exprs []*Expr, starts []int, begun int, s Stretch, last []policy.Value) []int {
+	var values []policy.Value
+	if _, steady := b.run(column, exprs, s.From+s.Period, s.From+s.Period+1, 1); steady {
+		values = b.valuesAt(column, exprs, s.From+s.Period)
+	}
+	own := slices.Clone(starts[begun:])
+	if b.sameValues(exprs, values, last) {
+		own = own[1:]
+	}
+	for later := s.Period; len(own) > 0; later += s.Period {
+		for _, cell := range own {
+			if cell+later >= s.To {
+				return starts
+			}
+			starts = append(starts, cell+later)
+		}
+	}
+	return starts
 }
 
 // FewPieces are pieces where they are so few that they are worth while.

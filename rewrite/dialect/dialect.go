@@ -42,8 +42,8 @@ type Words struct {
 	Quote    string // stands around a name, and twice for itself within it
 	Schema   string // of a relation whose schema the policy does not give
 	Relation string // in full: schema %1, name %2, both quoted
-	Argument string // the text argument number %1
-	Typed    string // an argument %1 as a value of type %2
+	Text     string // a text: the argument number %1, or the text itself %2, in which each quote stands twice
+	Typed    string // a text %1 as a value of type %2
 
 	// Types, operators, calls, casts and literals.
 	Types     map[string]string // that are called otherwise
@@ -146,6 +146,11 @@ func (w *Words) DecimalOf(width, scale int32) string {
 	return Fill(w.Decimal, strconv.Itoa(int(width)), strconv.Itoa(int(scale)))
 }
 
+// TextOf writes a text, which travels as the argument of a number or stands in the SQL itself.
+func (w *Words) TextOf(text string, number int) (sql string, travels bool) {
+	return Fill(w.Text, strconv.Itoa(number), doubled(text)), strings.Contains(w.Text, "%1")
+}
+
 // QuoteAs quotes a name as the engine does.
 func (w *Words) QuoteAs(name string) string {
 	return w.Quote + strings.ReplaceAll(name, w.Quote, w.Quote+w.Quote) + w.Quote
@@ -160,4 +165,6 @@ func QuoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, 
 
 // QuoteText writes a string constant, alike in all dialects, each quote in it twice. A backslash stands for itself, as in
 // PostgreSQL where standard_conforming_strings is on.
-func QuoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+func QuoteText(text string) string { return "'" + doubled(text) + "'" }
+
+func doubled(text string) string { return strings.ReplaceAll(text, "'", "''") }

@@ -9,7 +9,7 @@ var postgres = Words{
 	Quote:    `"`,
 	Schema:   "public",
 	Relation: "%1.%2",
-	Argument: "$%1::pg_catalog.text",
+	Text:     "$%1::pg_catalog.text",
 	Typed:    "%1::pg_catalog.%2",
 
 	Types:     map[string]string{"wide": "numeric"},

@@ -10,13 +10,13 @@ WHERE ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog
 -- arguments ["A" "ä" "a"]
 
 -- DuckDB
-SELECT CAST(count(*) FILTER (WHERE (TRY_CAST(t."grade" AS VARCHAR) IN (CAST($1 AS VARCHAR), CAST($2 AS VARCHAR)))) AS BIGINT) AS k1,
-       CAST(count(*) FILTER (WHERE (TRY_CAST(t."grade" AS VARCHAR) = CAST($2 AS VARCHAR))) AS BIGINT) AS k2,
+SELECT CAST(count(*) FILTER (WHERE (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))) AS BIGINT) AS k1,
+       CAST(count(*) FILTER (WHERE (TRY_CAST(t."grade" AS VARCHAR) = CAST('ä' AS VARCHAR))) AS BIGINT) AS k2,
        CAST(count(*) AS BIGINT) AS k3,
-       CAST(count(*) FILTER (WHERE (TRY_CAST(t."grade" AS VARCHAR) IN (CAST($3 AS VARCHAR), CAST($1 AS VARCHAR), CAST($2 AS VARCHAR)))) AS BIGINT) AS k4
+       CAST(count(*) FILTER (WHERE (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))) AS BIGINT) AS k4
 FROM "private"."clinic"."people" AS t
 WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))
-  AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST($3 AS VARCHAR), CAST($1 AS VARCHAR), CAST($2 AS VARCHAR)))
-  AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST($3 AS VARCHAR), CAST($1 AS VARCHAR)))
--- arguments ["A" "ä" "a"]
+  AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))
+  AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR)))
+-- arguments []
 

@@ -16,7 +16,7 @@ SELECT CAST(count(*) FILTER (WHERE (TRY_CAST(t."hired" AS DATE) IS NULL OR (TRY_
        CAST(count(*) FILTER (WHERE (TRY_CAST(t."hired" AS DATE) IS NULL OR (NOT TRY_CAST(t."hired" AS DATE) IS NULL))) AS BIGINT) AS k4
 FROM "private"."clinic"."people" AS t
 WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))
-  AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR)))
+  AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))
   AND ((TRY_CAST(t."hired" AS DATE) < CAST('2000-01-08' AS DATE)) OR ((TRY_CAST(t."hired" AS DATE) >= CAST('2009-01-03' AS DATE)) AND (TRY_CAST(t."hired" AS DATE) < CAST('2013-07-06' AS DATE))))
--- arguments ["a" "A" "ä"]
+-- arguments []
 

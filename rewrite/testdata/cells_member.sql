@@ -16,7 +16,7 @@ SELECT CAST(count(*) FILTER (WHERE (TRY_CAST(t."member" AS BOOLEAN) IS NULL OR T
        CAST(count(*) FILTER (WHERE (TRY_CAST(t."member" AS BOOLEAN) IS NULL OR (NOT TRY_CAST(t."member" AS BOOLEAN)) OR TRY_CAST(t."member" AS BOOLEAN))) AS BIGINT) AS k4
 FROM "private"."clinic"."people" AS t
 WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))
-  AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR)))
+  AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))
   AND ((NOT TRY_CAST(t."member" AS BOOLEAN)) OR TRY_CAST(t."member" AS BOOLEAN))
--- arguments ["a" "A" "ä"]
+-- arguments []
 

@@ -16,7 +16,7 @@ SELECT CAST(count(*) FILTER (WHERE ((TRY_CAST(t."score" AS DOUBLE) IS NULL OR is
        CAST(count(*) FILTER (WHERE ((TRY_CAST(t."score" AS DOUBLE) IS NULL OR isnan(TRY_CAST(t."score" AS DOUBLE))) OR (NOT (TRY_CAST(t."score" AS DOUBLE) IS NULL OR isnan(TRY_CAST(t."score" AS DOUBLE)))))) AS BIGINT) AS k4
 FROM "private"."clinic"."people" AS t
 WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))
-  AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR)))
+  AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))
   AND ((TRY_CAST(t."score" AS DOUBLE) < CAST('-0.2' AS DOUBLE)) OR ((TRY_CAST(t."score" AS DOUBLE) >= CAST('0.6' AS DOUBLE)) AND (TRY_CAST(t."score" AS DOUBLE) < CAST('1.1' AS DOUBLE))))
--- arguments ["a" "A" "ä"]
+-- arguments []
 

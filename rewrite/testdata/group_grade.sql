@@ -11,14 +11,14 @@ GROUP BY 1
 -- arguments ["a" "A" "ä"]
 
 -- DuckDB
-SELECT CAST(((list_position([CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR)], s.x1) - 1)) AS INTEGER) AS c1,
+SELECT CAST(((list_position([CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)], s.x1) - 1)) AS INTEGER) AS c1,
        CAST(sum(s.k1) AS BIGINT) AS k1
 FROM (SELECT TRY_CAST(t."grade" AS VARCHAR) AS x1,
        CAST(count(*) AS BIGINT) AS k1
 FROM "private"."clinic"."people" AS t
 WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))
 GROUP BY 1) AS s
-WHERE (s.x1 IN (CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR)))
+WHERE (s.x1 IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))
 GROUP BY 1
--- arguments ["a" "A" "ä"]
+-- arguments []
 

@@ -23,7 +23,7 @@ FROM (SELECT g.k, g.f1, row_number() OVER (PARTITION BY g.u ORDER BY ((xor(((xor
   FROM (SELECT g.u, g.f1, count(*) AS k
   FROM (SELECT b.u, CASE WHEN (CAST(COALESCE((b.n2 - CAST('-5' AS BIGINT)), 15) AS INTEGER) < CAST('9' AS INTEGER)) THEN CAST('0' AS INTEGER) ELSE CASE WHEN (CAST(COALESCE((b.n2 - CAST('-5' AS BIGINT)), 15) AS INTEGER) < CAST('15' AS INTEGER)) THEN CAST('9' AS INTEGER) ELSE CAST('15' AS INTEGER) END END AS f1
   FROM (SELECT t."who" AS u,
-        COALESCE((list_position([CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR), CAST($4 AS VARCHAR)], TRY_CAST(t."ward" AS VARCHAR)) - 1), CASE WHEN TRY_CAST(t."ward" AS VARCHAR) IS NOT NULL THEN 4 END) AS n1,
+        COALESCE((list_position([CAST('A' AS VARCHAR), CAST('B' AS VARCHAR), CAST('C' AS VARCHAR), CAST('D' AS VARCHAR)], TRY_CAST(t."ward" AS VARCHAR)) - 1), CASE WHEN TRY_CAST(t."ward" AS VARCHAR) IS NOT NULL THEN 4 END) AS n1,
         CASE WHEN (TRY_CAST(t."minutes" AS BIGINT) >= CAST('-5' AS BIGINT)) AND (TRY_CAST(t."minutes" AS BIGINT) <= CAST('9' AS BIGINT)) THEN TRY_CAST(t."minutes" AS BIGINT) WHEN false THEN CAST('-5' AS BIGINT) END AS n2
    FROM "private"."clinic"."visits" AS t
    WHERE t."who" IS NOT NULL) AS b
@@ -32,5 +32,5 @@ FROM (SELECT g.k, g.f1, row_number() OVER (PARTITION BY g.u ORDER BY ((xor(((xor
   GROUP BY g.u, g.f1) AS g) AS s
 WHERE s.d <= 2
 GROUP BY s.f1
--- arguments ["A" "B" "C" "D"]
+-- arguments []
 

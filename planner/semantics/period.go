@@ -1,0 +1,274 @@
+package semantics
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// What a chart groups by often comes round again (docs/adr/0109). Of
+//
+//	SELECT extract(hour FROM placed_at), count(*) FROM orders GROUP BY 1
+//
+// over two years of hours the key is the same every 24 cells, so that it is evaluated on 24 of the 17,520. An expression comes round in a column after
+// a number of its units (microseconds, days, ones) where it reads the column only by
+//
+//	extract(field FROM at), of a field that comes round itself: an hour after a day, a weekday after a week; to_char(at, …) of such fields
+//	n % constant, of what is not below 0
+//
+// and goes along by a number of units where a value that is that much later gives a result that is as much later: the column itself, + and − a constant
+// without months, at time zone, date_trunc of a length that is always the same, casts between dates and times. at and n above go along.
+//
+// Claim. Let a Stretch have a period of p cells. On two of its cells that are p apart each expression has the same value, or fails alike, and is constant within both or within neither;
+// of MovesOrRepeats: the same in one as in the other, as far as equal and different values go. Proof. By induction over the expression: it is a function of its arguments, as steady
+// has it too, and these have, on values that are p cells apart, the same values or such as are p cells apart. The calendar's days and weeks have one length, and so have
+// hours, as long as the offset of the zone does not change; where it does a stretch ends. No + fails between two ends of a domain at neither of which it fails. The last cell of a domain may be shorter
+// than the others: what is constant within those is so within it, and where the others are not constant a statement has been refused that needs it.
+
+// Stretch is cells of a column, from one to below another, on which some expressions come round after Period cells; 0: none is known.
+type Stretch struct{ From, To, Period int }
+
+// Stretches cuts the regular cells of a column into stretches, at the cells forced and where a clock changes. With moves what goes along may be among the
+// expressions, besides what comes round. Nil: there is no period.
+func (b *Box) Stretches(column int, exprs []*Expr, forced []int, moves bool) []Stretch {
+	d := b.Table.Columns[column].Domain
+	if !d.Ordered() || d.Regular <= FewRegular || d.Step.Whole <= 0 || b.Table.Columns[column].Open != nil {
+		return nil
+	}
+	p := periods{box: b, column: column, unit: unitOf(d.Type)}
+	if p.unit == 0 {
+		return nil
+	}
+	period := int64(1)
+	for _, e := range exprs {
+		own, ok := p.repeats(e)
+		if !ok && moves {
+			own, ok = p.moves(e)
+		}
+		if period = common(period, own); !ok || period == 0 {
+			return nil
+		}
+	}
+	if period = common(period, d.Step.Whole); period == 0 || period/d.Step.Whole > int64(d.Regular/2) {
+		return nil
+	}
+	ends := append([]int{0, d.Regular}, forced...)
+	least, _ := wholeOf(d.Min)
+	for _, turn := range p.turns {
+		at := int((turn - least) / d.Step.Whole)
+		if ends = append(ends, at); (turn-least)%d.Step.Whole != 0 {
+			ends = append(ends, at+1)
+		}
+	}
+	slices.Sort(ends)
+	ends = slices.DeleteFunc(slices.Compact(ends), func(cell int) bool { return cell < 0 || cell > d.Regular })
+	list := make([]Stretch, len(ends)-1)
+	for i := range list {
+		list[i] = Stretch{ends[i], ends[i+1], int(period / d.Step.Whole)}
+	}
+	return list
+}
+
+// unitOf is the length of a column's unit, in microseconds of time, or 1 of a number; 0: it has none.
+func unitOf(t policy.Type) int64 {
+	switch {
+	case t == policy.DateType:
+		return dayMicros
+	case t == policy.TimestampT || t == policy.TimestampTZ || t.Integer():
+		return 1
+	}
+	return 0
+}
+
+const dayMicros = 86_400_000_000
+
+// wholeOf is a value of a domain in its units.
+func wholeOf(v policy.Value) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case policy.Date:
+		return int64(v), true
+	}
+	n, _ := microsOf(v)
+	return n, true
+}
+
+// periods finds in how many units of a column expressions come round.
+type periods struct {
+	box    *Box
+	column int
+	unit   int64   // in microseconds
+	turns  []int64 // values of the column at which a clock that is read changes
+}
+
+// common is the least common multiple of two lengths, 0 where it is of no use.
+func common(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	rest, last := a, b
+	for last != 0 {
+		rest, last = last, rest%last
+	}
+	if a/rest > math.MaxInt64/4/b {
+		return 0
+	}
+	return a / rest * b
+}
+
+// inUnits is a length of time in units of the column; what is shorter than a unit, or no multiple, comes round with several.
+func (p *periods) inUnits(micros int64) int64 { return common(micros, p.unit) / p.unit }
+
+// repeats is after how many units e comes round.
+func (p *periods) repeats(e *Expr) (period int64, ok bool) {
+	switch {
+	case !slices.Contains(e.Cols, p.column):
+		return 1, true
+	case e.Form == FormColumn:
+		return 0, false
+	case e.Form == formExtract:
+		return p.field(e)
+	case (e.Op == "%" || e.Op == "mod") && len(e.Args) == 2 && e.Args[1].Form == formConstant && e.Type().Integer():
+		by, isWhole := MustConstant(e.Args[1]).(int64)
+		along, goes := p.moves(e.Args[0])
+		if low, _, fine := p.ends(e.Args[0]); !isWhole || by == 0 || by == math.MinInt64 || !goes || !fine || low < 0 {
+			return 0, false
+		}
+		return common(along, max(by, -by)), true
+	}
+	period = 1
+	for _, a := range e.Args {
+		own, ok := p.repeats(a)
+		if period = common(period, own); !ok || period == 0 {
+			return 0, false
+		}
+	}
+	return period, len(e.Args) > 0
+}
+
+// field is after how many units a field of a time comes round, or a text of such fields.
+func (p *periods) field(e *Expr) (period int64, ok bool) {
+	name, at := e.Args[0], e.Args[1]
+	fields := []string{}
+	if e.Op == "to_char" {
+		name, at = at, name
+		fields = scalar.TemplateFields(predicate.Text(MustConstant(name)))
+	} else {
+		fields = append(fields, strings.ToLower(predicate.Text(MustConstant(name))))
+	}
+	along, ok := p.moves(at)
+	if !ok || !isDated(at.Type()) || len(fields) == 0 {
+		return 0, false
+	}
+	if at.Type() == policy.TimestampTZ && !p.fixed(p.box.Env.Zone, at) {
+		return 0, false
+	}
+	period = along
+	for _, f := range fields {
+		period = common(period, p.inUnits(rounds[f]))
+	}
+	return period, period > 0
+}
+
+// rounds are the microseconds after which a field of a time comes round.
+var rounds = map[string]int64{"dow": 7 * dayMicros, "isodow": 7 * dayMicros, "hour": dayMicros, "minute": 3_600_000_000, "second": 60_000_000}
+
+// lengths are those of what date_trunc cuts to. Weeks begin on Mondays, all of them.
+var lengths = map[string]int64{"week": 7 * dayMicros, "day": dayMicros, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
+
+// moves is by how many units e goes along with the column: that much later, it is as much later.
+func (p *periods) moves(e *Expr) (along int64, ok bool) {
+	if e.Form == FormColumn {
+		return 1, e.Cols[0] == p.column
+	}
+	at := slices.IndexFunc(e.Args, func(a *Expr) bool { return !a.IsConstant() })
+	if !e.Monotone || at < 0 || len(e.Cols) != 1 {
+		return 0, false
+	}
+	from := e.Args[at]
+	if along, ok = p.moves(from); !ok {
+		return 0, false
+	}
+	dated := isDated(from.Type()) && isDated(e.Type())
+	if !dated && !(from.Type().Integer() && e.Type().Integer()) {
+		return 0, false
+	}
+	switch {
+	case e.Op == "+" && len(e.Args) == 2, e.Op == "-" && len(e.Args) == 2 && at == 0:
+		if e.clock != nil || dated && e.Type() == policy.TimestampTZ && !isFixed(p.box.Env.Zone) {
+			return 0, false
+		}
+		if by, of := MustConstant(e.Args[1-at]).(policy.Interval); of && by.Months != 0 {
+			return 0, false
+		}
+		_, _, fine := p.ends(e)
+		return along, fine
+	case e.Op == "timezone" && at == 1:
+		zone, known := zoneOf(e.Args[0])
+		if e.Args[0].Type() == policy.IntervalT || !known || !p.fixed(zone, from) {
+			return 0, false
+		}
+		return along, true
+	case e.Op == "date_trunc" && at == 1 && e.clock == nil:
+		if len(e.Args) > 2 || from.Type() == policy.TimestampTZ && !isFixed(p.box.Env.Zone) {
+			return 0, false
+		}
+		length, known := lengths[strings.ToLower(predicate.Text(MustConstant(e.Args[0])))]
+		along = common(along, p.inUnits(length))
+		return along, known && along > 0
+	case (strings.HasPrefix(e.Op, "cast:") || e.Op == "date") && dated && len(e.Args) == 1 && e.Typmod() < 0:
+		if from.Type() != e.Type() && (from.Type() == policy.TimestampTZ || e.Type() == policy.TimestampTZ) && !isFixed(p.box.Env.Zone) {
+			return 0, false
+		}
+		if e.Type() == policy.DateType {
+			along = common(along, p.inUnits(dayMicros))
+		}
+		return along, along > 0
+	}
+	return 0, false
+}
+
+// fixed tells whether a zone's offset is one and the same for the times of an expression, but for changes that it notes: those of an instant that is the column itself.
+func (p *periods) fixed(zone *time.Location, of *Expr) bool {
+	if isFixed(zone) {
+		return true
+	}
+	d := p.box.Table.Columns[p.column].Domain
+	if of.Form != FormColumn || d.Type != policy.TimestampTZ {
+		return false
+	}
+	least, _ := wholeOf(d.Min)
+	most, _ := wholeOf(d.Max)
+	for at := time.UnixMicro(least).In(zone); ; {
+		_, next := at.ZoneBounds()
+		if next.IsZero() || next.UnixMicro() > most {
+			return true
+		}
+		p.turns = append(p.turns, next.UnixMicro())
+		at = next.In(zone)
+	}
+}
+
+// ends are an expression's values, of whole numbers, at both ends of the column's domain; it is not fine where it fails there.
+func (p *periods) ends(e *Expr) (low, high int64, fine bool) {
+	d := p.box.Table.Columns[p.column].Domain
+	row := make(scalar.Row, len(p.box.Table.Columns))
+	var out [2]int64
+	for i, end := range []policy.Value{d.Min, d.Max} {
+		row[p.column] = end
+		v, err := e.Eval(row)
+		if err != nil || v == nil {
+			return 0, 0, false
+		}
+		if out[i], fine = wholeOf(v); !fine {
+			return 0, 0, false
+		}
+	}
+	return out[0], out[1], true
+}
