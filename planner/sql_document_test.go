@@ -40,6 +40,8 @@ var documented = []struct {
 		`SELECT avg(hired - DATE '2000-01-01') FROM people`,
 		`SELECT corr(age, income), regr_slope(income, age) FROM people`,
 		`SELECT bit_or(kids), bit_and(kids) FROM people`,
+		`SELECT sum(DISTINCT age), avg(DISTINCT age) FROM people`,
+		`SELECT sex, sum(DISTINCT kids) FROM people GROUP BY sex`,
 	}},
 	{"Sums and differences of columns in conditions and keys", []string{
 		`SELECT count(*) FROM people WHERE income > age * 1000`,

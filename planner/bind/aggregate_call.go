@@ -143,7 +143,7 @@ func (g *Grouping) summed(name string, n *pg.Node, where []*semantics.Expr, t *s
 				return nil, refusal
 			}
 			if arg, refusal := t.Expr(w.Result); refusal == nil && semantics.Numeric(arg) && (arg.Form == semantics.FormColumn || semantics.ProductOf(arg) != nil) {
-				return g.moment(name, arg, append(slices.Clone(where), linear.Conjuncts([]*semantics.Expr{holds})...), pos)
+				return g.moment(name, arg, append(slices.Clone(where), linear.Conjuncts([]*semantics.Expr{holds})...), nil, pos)
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func (g *Grouping) summed(name string, n *pg.Node, where []*semantics.Expr, t *s
 	if refusal != nil {
 		return nil, refusal
 	}
-	return g.moment(name, arg, where, pos)
+	return g.moment(name, arg, where, nil, pos)
 }
 
 // addsNothing tells what a sum is not changed by: nothing, NULL and zero.

@@ -22,6 +22,15 @@ var regressions = []struct {
 	{"shop", `SELECT avg(2) FROM orders`, "v", ""},
 	{"shop", `SELECT sum(priority / 10000) FROM orders`, "v", ""},
 	{"hospital", `SELECT ward, sum(CASE WHEN emergency THEN 5 END) FROM stay GROUP BY ward`, "kv", ""},
+	// Different values, each once.
+	{"shop", `SELECT channel, sum(DISTINCT priority), avg(DISTINCT priority), count(DISTINCT priority), stddev(DISTINCT priority) FROM orders WHERE total > 700 GROUP BY 1 HAVING count(*) > 0`, "kvvcv", ""},
+	{"shop", `SELECT flag, sum(DISTINCT quantity), avg(DISTINCT price), sum(DISTINCT price), var_samp(DISTINCT price) FROM lineitem GROUP BY 1 HAVING count(*) > 0`, "kvvvv", ""},
+	{"shop", `SELECT sum(DISTINCT quantity * line_no), avg(DISTINCT quantity - line_no), sum(DISTINCT 5), avg(DISTINCT CASE WHEN quantity > 10 THEN 2 END), sum(DISTINCT CASE WHEN line_no = 3 THEN quantity ELSE 0 END) FROM lineitem`, "vvvvv", ""},
+	{"shop", `SELECT c.tier, sum(DISTINCT l.quantity), avg(DISTINCT o.priority) FROM customer c JOIN orders o ON o.customer_id = c.customer_id JOIN lineitem l ON l.order_id = o.order_id GROUP BY 1 HAVING count(*) > 0`, "kvv", ""},
+	{"shop", `SELECT channel, status, sum(DISTINCT priority) FROM orders GROUP BY ROLLUP (1, 2) HAVING count(*) > 0`, "kkv", ""},
+	{"shop", `SELECT sum(DISTINCT balance), avg(DISTINCT referred_by), avg(DISTINCT referred_by::float8) FROM customer`, "vvv", ""},
+	{"shop", `SELECT sum(DISTINCT d), avg(DISTINCT n) FROM (SELECT customer_id, count(*) AS n, count(DISTINCT channel) AS d FROM orders GROUP BY customer_id) q`, "vv", ""},
+	{"shop", `SELECT corr(DISTINCT quantity, line_no) FROM lineitem`, "v", "corr(DISTINCT …) over private rows is not answered"},
 	// Groups of the domain in which nobody is are no groups for the aggregates above them, if a condition says so.
 	{"hospital", `SELECT count(*), avg(n), min(n) FROM (SELECT ward, count(*) AS n FROM stay GROUP BY ward HAVING count(*) > 0) q`, "vvv", ""},
 	{"hospital", `SELECT count(*), sum(n), min(n) FROM (SELECT admitted, count(*) AS n FROM stay GROUP BY admitted HAVING count(*) > 0) q`, "vvv", ""},
