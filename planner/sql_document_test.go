@@ -307,6 +307,10 @@ bit_and and bit_or of a column of whole numbers are told digit by digit, by a co
 open: a digit is told where the rows that have it (bit_and: have it not) are above twice their own error, so that one that few rows
 have goes unseen.
 
+(DISTINCT x) in sum, avg, variance and stddev adds up each value once that some row has: of a column with wider steps each step, as its
+low end. Few values would be lost in noise that is made for the largest: they are then counted each, as for count(DISTINCT x), and those
+that more rows have than twice the error of their counts are added up (docs/adr/0114).
+
 `,
 }
 

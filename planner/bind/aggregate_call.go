@@ -43,10 +43,7 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	if selections[name] {
 		return g.selected(name, f)
 	}
-	if name != "count" && name != "sum" && !moments[name] && !pairs[name] && !digitAggregates[name] || f.AggWithinGroup {
-		if boolAggregates[name] {
-			return nil, noAggregate.At(pos, name).Hinting("SET dp.alarms = 3 buys a run of yes-or-no questions, in which " + name + " and count(*) > n are answered. Or count: count(*) FILTER (WHERE …).")
-		}
+	if name != "count" && name != "sum" && !moments[name] && !pairs[name] && !digitAggregates[name] && !boolAggregates[name] || f.AggWithinGroup {
 		if listing[name] {
 			return nil, noList.At(pos, name)
 		}
@@ -69,8 +66,11 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	}
 	t.Place = "an aggregate"
 	typ := policy.Int8
-	if digitAggregates[name] {
+	switch {
+	case digitAggregates[name]:
 		return g.digits(name, f, where, t)
+	case boolAggregates[name]:
+		return g.boolean(name, f, where, t)
 	}
 	if f.AggDistinct {
 		return g.different(name, f, where, t)
