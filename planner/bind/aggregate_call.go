@@ -45,10 +45,10 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	}
 	if name != "count" && name != "sum" && !moments[name] && !pairs[name] && !digitAggregates[name] && !boolAggregates[name] || f.AggWithinGroup {
 		if listing[name] {
-			return nil, noList.At(pos, name)
+			return nil, g.listed(name, f)
 		}
 		if name == "any_value" {
-			return nil, noAnyValue.At(pos, name)
+			return nil, g.anyOf(name, f)
 		}
 		if !ast.Aggregates[name] && !semantics.EngineFunctions[name] {
 			return nil, refuse.UnknownFunction.At(pos, name)
