@@ -60,7 +60,7 @@ func (c *Counts) release(spec Spec, place Placement, truth privacy.Sensitive[[]p
 			add = tallySigned
 		}
 		if n := spec.values(counter); n > 0 {
-			add = tallyValues(n)
+			add = tallyValues(n, spec.bound(counter))
 		}
 		add(sealed.Open(truth), place, counter, cells)
 		spec.observe(cells, observations[counter*width:(counter+1)*width])

@@ -58,7 +58,7 @@ func (s Spec) calibrateSum(c Contribution, sum Sum, cost privacy.Cost, share *bi
 	if err == nil {
 		_, err = n.distribution()
 	}
-	if err == nil || sum.Values > 0 {
+	if err == nil {
 		return n, err
 	}
 	large, _ := sum.extremes()

@@ -69,10 +69,15 @@ func placed(groups []privacy.Group, place Placement, counter, cells int) iter.Se
 
 // Weighed multiplies the counts of each group by what one of its rows adds to the counter, still sealed: so a database
 // that only counts gives sums of anything that its cells determine. Weigh is a function of public things alone; a weight
-// outside of the counter's Bound breaks the release's claim. Products are cut at ±MostCount.
-func Weighed(truth privacy.Sensitive[[]privacy.Group], weigh func(cells []int32, counter int) int64) privacy.Sensitive[[]privacy.Group] {
+// outside of the counter's Bound breaks the release's claim. Products are cut at ±MostCount. Of a counter of different values a group
+// with rows adds its weight once.
+func Weighed(s Spec, truth privacy.Sensitive[[]privacy.Group], weigh func(cells []int32, counter int) int64) privacy.Sensitive[[]privacy.Group] {
 	if weigh == nil || !truth.Valid() {
 		return truth
+	}
+	once := make([]bool, s.Counters)
+	for c := range once {
+		once[c] = s.values(c) > 0
 	}
 	return sealed.Map(truth, func(groups []privacy.Group) []privacy.Group {
 		out := make([]privacy.Group, len(groups), cap(groups)) // which takes what it would for any rows, as the groups do
@@ -83,6 +88,9 @@ func Weighed(truth privacy.Sensitive[[]privacy.Group], weigh func(cells []int32,
 		for i, g := range groups {
 			from := len(products)
 			for c, n := range g.Counts {
+				if c < len(once) && once[c] {
+					n = min(max(n, 0), 1)
+				}
 				products = append(products, weighedCount(n, weigh(g.Cells, c)))
 			}
 			out[i] = privacy.Group{Cells: g.Cells, Counts: products[from:len(products):len(products)]}

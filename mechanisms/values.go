@@ -8,14 +8,17 @@ import (
 
 // movesOf bounds the change of the observations of one counter between neighbours.
 //
-// Claim. A counter of different values, of V, moves by no more than a count of rows of which a unit has at most V in one
-// cell: moves holds for it with min(m, V) in the place of m.
-// Proof. Let x be the number of values that rows of others have in a cell, n the number of different values that the
-// unit's own rows have there. With them the cell is at least x and at most x+n, and n is at most the unit's rows there,
-// hence at most m, and at most V. Under add-remove the cell moves by at most n. Under replace-one, with n leaving and n̄
-// coming, it is in [x, x+n] before and in [x, x+n̄] after, so moves by at most max(n, n̄). These are the moves of a count
-// of rows with the numbers n, and Σn is at most the unit's rows, wherever they are: a row shows one value, in one cell.
-// The bound is attained where others have no rows.
+// Claim. A counter that adds up different values once each, of V, moves by no more than a sum over rows with the same bound,
+// of which a unit has at most V in one cell: moves holds for it with min(m, V) in the place of m. (The number of different
+// values adds up 1 for each.)
+// Proof. Let X be the values that rows of others have in a cell, x their sum, and A those of the unit's own rows there that are
+// not in X. With the unit the cell is x + Σ_A, without it x. |A| is at most the unit's rows there, hence at most m, and at most
+// V, and each value of A adds a number in [Low, High]: so the cell is x + what a sum over |A| rows is, one for each value of A.
+// Under replace-one, with A leaving and B coming, it is x + Σ_A before and x + Σ_B after. These are the moves of a sum over rows
+// of which the unit has the numbers |A| and |B| in the cells, and Σ|A| is at most the unit's rows, wherever they are: a row shows
+// one value, in one cell. tallyValues clamps what a value adds, so that this holds whatever it is given.
+// The bound for a number of values is attained where others have no rows; for sums it is not where V values cannot all be the
+// largest.
 func (s Spec) movesOf(c Contribution, sum Sum) moves {
 	if sum.Values > 0 {
 		c.PerGroup = min(perGroup(c), int64(sum.Values))
@@ -37,8 +40,6 @@ func (s Spec) checkValues(sum Sum) error {
 		return fmt.Errorf("number of values is %d, must not be below 0", sum.Values)
 	case sum.Values == 0:
 		return nil
-	case sum.Bound != counted:
-		return fmt.Errorf("bound of a number of values is from %d to %d, must be from 0 to 1", sum.Low, sum.High)
 	case s.Counts().Strategy.Kind != Identity:
 		return fmt.Errorf("strategy of a number of values is %s, must be identity", s.Counts().Strategy.Kind)
 	case sum.Values > MostObservations/s.Cells:
@@ -47,15 +48,20 @@ func (s Spec) checkValues(sum Sum) error {
 	return nil
 }
 
-// tallyValues counts, in each cell, the values that some row has.
-func tallyValues(values int) func(groups []privacy.Group, place Placement, counter int, cells []int64) {
+// tallyValues adds up, in each cell, the values that some row has, each once: what a group says that one of its rows adds
+// (see Weighed), clamped to the bound. That is the same in all groups of a value. 2^24 numbers within ±2^40 are at most 2^64
+// together, so sums are cut at ±MostCount when they are known exactly.
+func tallyValues(values int, bound Bound) func(groups []privacy.Group, place Placement, counter int, cells []int64) {
 	return func(groups []privacy.Group, place Placement, counter int, cells []int64) {
-		seen := make([]bool, len(cells)*values)
+		seen, exact := make([]bool, len(cells)*values), make([]wide, len(cells))
 		for at, n := range placed(groups, place, counter, len(seen)) {
-			if n > 0 && !seen[at] {
+			if n != 0 && !seen[at] {
 				seen[at] = true
-				cells[at/values]++
+				exact[at/values] = exact[at/values].plus(min(max(n, bound.Low), bound.High))
 			}
+		}
+		for cell, sum := range exact {
+			cells[cell] = sum.cutAt(MostCount)
 		}
 	}
 }

@@ -161,7 +161,9 @@ func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, fram
 			}
 			continue
 		}
-		run.Measure, run.Counter, run.Most = measure, w.Reading.Counters[c], int64(a.Shown(c))
+		if run.Measure, run.Counter = measure, w.Reading.Counters[c]; a.Values[c] != nil && a.Sums[c] == nil {
+			run.Most = int64(a.Shown(c))
+		}
 		var list [][]mechanisms.Span
 		for r, row := range order {
 			list = list[:0]
@@ -192,7 +194,7 @@ func (p assembly) fillWidths(leaf *plans.Leaf, lp *choose.LeafPlan, notes *seman
 		}
 	}
 	if threshold > 0 {
-		notes.Add("count(DISTINCT …) is the number of declared values that more than " + predicate.Text(threshold) + " rows have, which is twice the error of their counts: it may miss rarer ones, and GROUP BY shows the counts")
+		notes.Add("(DISTINCT …) is of the declared values that more than " + predicate.Text(threshold) + " rows have, which is twice the error of their counts: it may miss rarer ones, and GROUP BY shows the counts")
 	}
 	if widest > 0 {
 		notes.Add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + predicate.Text(widest))

@@ -40,6 +40,9 @@ var documented = []struct {
 		`SELECT avg(hired - DATE '2000-01-01') FROM people`,
 		`SELECT corr(age, income), regr_slope(income, age) FROM people`,
 		`SELECT bit_or(kids), bit_and(kids) FROM people`,
+		`SELECT sum(DISTINCT age), avg(DISTINCT age) FROM people`,
+		`SELECT sex, sum(DISTINCT kids) FROM people GROUP BY sex`,
+		`SELECT sex, bool_or(age > 100), every(active) FROM people GROUP BY sex`,
 	}},
 	{"Sums and differences of columns in conditions and keys", []string{
 		`SELECT count(*) FROM people WHERE income > age * 1000`,
@@ -354,7 +357,11 @@ PostgreSQL.
 
 bit_and and bit_or of a column of whole numbers are told digit by digit, by a count for each binary digit that the domain leaves
 open: a digit is told where the rows that have it (bit_and: have it not) are above twice their own error, so that one that few rows
-have goes unseen.
+have goes unseen. So are bool_or, bool_and and every, of rows that have (have not) what they ask for.
+
+(DISTINCT x) in sum, avg, variance and stddev adds up each value once that some row has: of a column with wider steps each step, as its
+low end. Few values would be lost in noise that is made for the largest: they are then counted each, as for count(DISTINCT x), and those
+that more rows have than twice the error of their counts are added up (docs/adr/0114).
 
 `,
 }

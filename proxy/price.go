@@ -255,11 +255,16 @@ func (p *Pricer) hold(plan *plans.Plan) {
 	p.held = pipeline.HoldingsOf(append(append([]ledger.Release{}, p.Held...), p.bought...), p.User, p.Dataset.ID)
 }
 
+// unreadPublic is said of a statement whose price depends on the rows of a public table.
+const unreadPublic = "the price depends on the rows of a public table, which were not read: prices are told without a database"
+
 // refused says why a statement is not answered.
 func (out Priced) refused(err error) Priced {
 	out.Status, out.Failure = PricedRefused, pgerror.Describe(err)
 	if r, ok := err.(*refuse.Refusal); ok {
-		out.RefusalID = r.ID
+		if out.RefusalID = r.ID; r.ID == "public-table-not-copied" { // nothing is served here that could copy it
+			out.Failure.Message, out.Failure.Hint = unreadPublic, "Ask it of a running dpproxy: EXPLAIN tells its cost and charges nothing."
+		}
 	}
 	return out
 }

@@ -226,6 +226,8 @@ var sumStatements = []string{
 	`SELECT ward, sum(cost * (1 - minutes)), sum(-2 * cost), avg(cost * minutes), sum(CASE WHEN minutes > 2 THEN cost * (minutes + 3) ELSE 0 END) FROM visits GROUP BY 1`,
 	`SELECT sum(a.cost * (2 - b.minutes) * (1 + p.age)) FROM people p JOIN visits a ON a.who = p.person_id JOIN visits b ON b.who = p.person_id`,
 	`SELECT ward, bit_and(minutes), bit_or(minutes), bit_or(DISTINCT minutes) FILTER (WHERE room > 1), bit_and(room), bit_or(minutes) FILTER (WHERE minutes < 2), bit_and(minutes) FILTER (WHERE minutes > 1) FROM visits GROUP BY 1`,
+	`SELECT ward, sum(DISTINCT minutes), avg(DISTINCT minutes), variance(DISTINCT minutes), stddev_pop(DISTINCT room), count(DISTINCT minutes), sum(DISTINCT minutes) FILTER (WHERE room > 1) FROM visits GROUP BY 1`,
+	`SELECT sum(DISTINCT minutes * room), avg(DISTINCT CASE WHEN ward = 'A' THEN minutes END), sum(DISTINCT 3), sum(minutes) FROM visits`,
 }
 
 // windowStatements say by window functions what a row is among its unit's. Where ties would be another order's in plain SQL, what is asked

@@ -39,6 +39,8 @@ var released = []struct {
 	{"bit_and, bit_or", `SELECT bit_and(minutes), bit_or(room) FROM visits`, true, true},
 	{"count(DISTINCT unit)", `SELECT ward, count(DISTINCT who) FROM visits GROUP BY 1`, false, false},
 	{"count(DISTINCT column)", `SELECT count(DISTINCT room) FROM visits`, true, false},
+	{"sum(DISTINCT column)", `SELECT sum(DISTINCT minutes) FROM visits`, true, true},
+	{"sum(DISTINCT column) of groups, avg", `SELECT ward, sum(DISTINCT room), avg(DISTINCT minutes) FROM visits GROUP BY 1`, true, true},
 	{"grouping sets", `SELECT ward, room, count(*) FROM visits GROUP BY GROUPING SETS ((ward), (room), ())`, true, false},
 	{"ROLLUP", `SELECT ward, extract(month FROM day), count(*) FROM visits GROUP BY ROLLUP (1, 2)`, true, false},
 	{"CUBE with means", `SELECT sex, age > 4, count(*), avg(age) FROM people GROUP BY CUBE (1, 2)`, false, false},
@@ -332,7 +334,7 @@ func (m measured) epsilon(t *testing.T, spec mechanisms.Spec, sides [2][]privacy
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{7})
 	each := func(groups []privacy.Group, see func(observations []int64)) {
-		truth := mechanisms.Weighed(privacy.Seal(groups), m.measure.Weigh)
+		truth := mechanisms.Weighed(m.measure.Spec, privacy.Seal(groups), m.measure.Weigh)
 		for range answers {
 			noisy, err := mechanisms.Release(spec, m.measure.Place, truth, random)
 			if err != nil {

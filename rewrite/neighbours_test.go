@@ -201,7 +201,7 @@ func (m measured) groups(t *testing.T, run engine, f fault, proven bool) []priva
 // observed is what a release observes of groups before noise.
 func (m measured) observed(t *testing.T, groups []privacy.Group) []int64 {
 	t.Helper()
-	noisy, err := mechanisms.Release(silent(m.measure.Spec), m.measure.Place, mechanisms.Weighed(privacy.Seal(groups), m.measure.Weigh), rand.NewChaCha8([32]byte{1}))
+	noisy, err := mechanisms.Release(silent(m.measure.Spec), m.measure.Place, mechanisms.Weighed(m.measure.Spec, privacy.Seal(groups), m.measure.Weigh), rand.NewChaCha8([32]byte{1}))
 	if err != nil {
 		t.Fatal(err)
 	}

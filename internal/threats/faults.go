@@ -112,6 +112,8 @@ var Faults = []Fault{
 	{"a database may ask for the password as it is", "backend/postgres_link.go", "config.RequireAuth = \"!password\"", "config.RequireAuth = \"\"", "backend.TestLinkToAnImpostor", false},
 	{"a database over a network without a word of TLS", "backend/postgres_link.go", "\t\treturn ErrLink\n", "\t\treturn nil\n", "backend.TestLinkToAnImpostor", false},
 	{"a message of the database of any length", "backend/postgres_link.go", "\tconfig.MaxProtocolMessageBodyLen = mostMessage\n", "\tconfig.MaxProtocolMessageBodyLen = 0\n", "backend.TestHostileDatabase", true},
+	{"a value is added up for each group that shows it", "mechanisms/values.go", "if n != 0 && !seen[at] {", "if n != 0 {", "mechanisms.TestValuesAreAddedUpOnce", false},
+	{"a value weighs as much as its rows", "mechanisms/tally.go", "n = min(max(n, 0), 1)", "n = max(n, 0)", "mechanisms.TestValuesAreAddedUpOnce", false},
 	{"a unit moves half of what it does", "mechanisms/sensitivity.go", "rows, each := unitRows(c, s.Cells), perGroup(c)", "rows, each := max(unitRows(c, s.Cells)/2, 1), perGroup(c)", "test/audits.TestT45Recorded", true},
 	{"a unit's rows are not bounded", "rewrite/source.go", `".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)`, `".r <= " + strconv.FormatInt(1000000*w.table.MaxRowsPerUnit, 10)`, "test/audits.TestT45Recorded", true},
 	{"the noise of a sum is that of the first one", "mechanisms/plan.go", "s.calibrateSum(c, sum, cost(i), parts[i])", "s.calibrateSum(c, own.Sums[0], cost(i), parts[i])", "test/audits.TestT45Recorded", true},

@@ -43,15 +43,12 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	if selections[name] {
 		return g.selected(name, f)
 	}
-	if name != "count" && name != "sum" && !moments[name] && !pairs[name] && !digitAggregates[name] || f.AggWithinGroup {
-		if boolAggregates[name] {
-			return nil, noAggregate.At(pos, name).Hinting("SET dp.alarms = 3 buys a run of yes-or-no questions, in which " + name + " and count(*) > n are answered. Or count: count(*) FILTER (WHERE …).")
-		}
+	if name != "count" && name != "sum" && !moments[name] && !pairs[name] && !digitAggregates[name] && !boolAggregates[name] || f.AggWithinGroup {
 		if listing[name] {
-			return nil, noList.At(pos, name)
+			return nil, g.listed(name, f)
 		}
 		if name == "any_value" {
-			return nil, noAnyValue.At(pos, name)
+			return nil, g.anyOf(name, f)
 		}
 		if !ast.Aggregates[name] && !semantics.EngineFunctions[name] {
 			return nil, refuse.UnknownFunction.At(pos, name)
@@ -69,8 +66,11 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	}
 	t.Place = "an aggregate"
 	typ := policy.Int8
-	if digitAggregates[name] {
+	switch {
+	case digitAggregates[name]:
 		return g.digits(name, f, where, t)
+	case boolAggregates[name]:
+		return g.boolean(name, f, where, t)
 	}
 	if f.AggDistinct {
 		return g.different(name, f, where, t)
@@ -143,7 +143,7 @@ func (g *Grouping) summed(name string, n *pg.Node, where []*semantics.Expr, t *s
 				return nil, refusal
 			}
 			if arg, refusal := t.Expr(w.Result); refusal == nil && semantics.Numeric(arg) && (arg.Form == semantics.FormColumn || semantics.ProductOf(arg) != nil) {
-				return g.moment(name, arg, append(slices.Clone(where), linear.Conjuncts([]*semantics.Expr{holds})...), pos)
+				return g.moment(name, arg, append(slices.Clone(where), linear.Conjuncts([]*semantics.Expr{holds})...), nil, pos)
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func (g *Grouping) summed(name string, n *pg.Node, where []*semantics.Expr, t *s
 	if refusal != nil {
 		return nil, refusal
 	}
-	return g.moment(name, arg, where, pos)
+	return g.moment(name, arg, where, nil, pos)
 }
 
 // addsNothing tells what a sum is not changed by: nothing, NULL and zero.

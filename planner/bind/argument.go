@@ -13,13 +13,14 @@ import (
 
 // value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
 // What is averaged is added up from its middle, be it a column, a product or a sum: avg(2 * a + 3) errs by twice what avg(a) does.
-func (g *Grouping) value(arg *semantics.Expr, centred bool, u semantics.Use, pos int) (*linear.Argument, *refuse.Refusal) {
+// Different values are told apart by cells, so theirs are the cells' values: byCells.
+func (g *Grouping) value(arg *semantics.Expr, centred, byCells bool, u semantics.Use, pos int) (*linear.Argument, *refuse.Refusal) {
 	largest := u.Largest(g.Rows.Table)
-	key := fmt.Sprint(centred, u, largest, arg.Canon)
+	key := fmt.Sprint(centred, byCells, u, largest, arg.Canon)
 	if v := g.values[key]; v != nil {
 		return v, nil
 	}
-	v := &linear.Argument{Arg: arg, Digits: semantics.DecimalsIn(arg, g.Rows.Table), Centred: centred, Use: u, Largest: largest}
+	v := &linear.Argument{Arg: arg, Digits: semantics.DecimalsIn(arg, g.Rows.Table), Centred: centred, Use: u, Largest: largest, ByCells: byCells}
 	if refusal := v.Place(g.Rows.Table, g.b.Env, pos, &g.b.Notes); refusal != nil {
 		return nil, refusal
 	}

@@ -12,19 +12,22 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// count(DISTINCT …). SELECT count(DISTINCT person_id) FROM visits counts units, of which each is in one row of a derived table;
-// SELECT count(DISTINCT city) FROM people counts those of the declared values that have rows.
+// Aggregates of different values. SELECT count(DISTINCT person_id) FROM visits counts units, of which each is in one row of a derived
+// table; SELECT count(DISTINCT city) FROM people counts those of the declared values that have rows, and
+// SELECT sum(DISTINCT age) FROM people adds them up.
 
-// different binds count(DISTINCT …).
+// different binds an aggregate with DISTINCT.
 func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
 	pos := int(f.Location)
 	switch {
-	case name != "count":
+	case pairs[name] && len(f.Args) == 2 && !f.FuncVariadic:
 		return nil, noDistinct.At(pos, name)
-	case len(f.Args) > 1:
+	case name == "count" && len(f.Args) > 1:
 		return nil, refuse.UnknownFunction.At(pos, name).Hinting("Count different rows of columns: count(DISTINCT (a, b)).")
-	case len(f.Args) == 0 || f.FuncVariadic:
+	case len(f.Args) != 1 || f.FuncVariadic:
 		return nil, refuse.UnknownFunction.At(pos, name)
+	case name != "count":
+		return g.differentNumbers(name, f, where, t)
 	}
 	arg, where, refusal := g.taken(f.Args[0], where, t)
 	if refusal != nil {
@@ -57,6 +60,22 @@ func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Exp
 		where = append(where, semantics.ConstantExpr(false, policy.Bool, pos))
 	}
 	return &Found{Key: -1, Counter: g.Q.Add(linear.Counter{Where: where, Values: v}), Type: policy.Int8}, nil
+}
+
+// differentNumbers binds sum, avg, variance and stddev of different values.
+func (g *Grouping) differentNumbers(name string, f *pg.FuncCall, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
+	arg, where, refusal := g.taken(f.Args[0], where, t)
+	if refusal != nil {
+		return nil, refusal
+	}
+	e, refusal := t.Expr(arg)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if found, refusal := g.presentMoment(name, arg, e, where, t); found != nil || refusal != nil {
+		return found, refusal
+	}
+	return g.moment(name, e, where, &linear.DistinctValues{Of: []*semantics.Expr{t.Settler.Settled(e)}}, int(f.Location))
 }
 
 // taken reads count(DISTINCT CASE WHEN p THEN x END), which is count(DISTINCT x) FILTER (WHERE p).

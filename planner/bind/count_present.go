@@ -1,10 +1,13 @@
 package bind
 
 import (
+	"fmt"
+	"math/big"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -22,17 +25,98 @@ import (
 // with their released counts is post-processing. Where noise vanishes the number itself is counted, as for columns of many values
 // (docs/adr/0074).
 
+// What is made of the different values, sum, avg, variance and stddev (DISTINCT rating), is made of those that are present so. With
+// N of them, S their sum and Q that of their squares:
+//
+//	sum = S    avg = S/N    variance = (N·Q − S²)/(N·(N − 1))
+
 // maxPresent bounds the cells of a column whose values are counted one by one: a leaf plan splits by so many conditions.
 const maxPresent = 64
 
 // presence counts the values of a column that enough rows have; nil: their number is to be counted as it is.
 func (g *Grouping) presence(arg *pg.Node, e *semantics.Expr, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
+	present, refusal := g.presentValues(arg, e, where, t, func(d *policy.Domain) int { return d.Regular })
+	if present == nil || refusal != nil {
+		return nil, refusal
+	}
+	d := g.Rows.Table.Columns[e.Cols[0]].Domain
+	if len(present) > d.Regular {
+		g.b.Notes.Add("values of " + g.Rows.Table.Columns[e.Cols[0]].Name + " outside its domain count as one")
+	}
+	return (&formula{g: g}).found(added(present, func(int) string { return "1" }), policy.Int8)
+}
+
+// added adds up a number for each value that is present, by its cell.
+func added(present []string, number func(cell int) string) string {
+	terms := make([]string, len(present))
+	for cell, is := range present {
+		terms[cell] = "CASE WHEN " + is + " THEN " + number(cell) + " ELSE 0 END"
+	}
+	return strings.Join(terms, " + ")
+}
+
+// presentMoment is sum, avg, variance or stddev of the different numbers of a column that enough rows have; nil: see presence.
+func (g *Grouping) presentMoment(name string, arg *pg.Node, e *semantics.Expr, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
+	if !semantics.Numeric(e) {
+		return nil, nil
+	}
+	present, refusal := g.presentValues(arg, e, where, t, largestValues)
+	if present == nil || refusal != nil {
+		return nil, refusal
+	}
+	c := g.Rows.Table.Columns[e.Cols[0]]
+	w := &formula{g: g, number: "numeric"}
+	if e.Type().Floating() {
+		w.number = "float8"
+	}
+	number := func(cell int) string { return "'" + policy.FormatValue(c.Type, c.Domain.Low(cell)) + "'::" + w.number }
+	present = present[:c.Domain.Regular] // what is outside the domain is no number
+	n := added(present, func(int) string { return "1" })
+	s := added(present, number)
+	typ := momentType(name, e.Type())
+	switch name {
+	case "sum":
+		return w.found(s, typ)
+	case "avg":
+		return w.found(fmt.Sprintf("(%s)::%s / NULLIF(%s, 0)", s, w.number, n), typ)
+	}
+	over := n
+	if !strings.HasSuffix(name, "_pop") {
+		over += " - 1"
+	}
+	q := added(present, func(cell int) string { return number(cell) + " * " + number(cell) })
+	variance := fmt.Sprintf("(((%[1]s) * (%[2]s) - (%[3]s) * (%[3]s))::%[5]s / NULLIF((%[1]s) * (%[4]s), 0))", n, q, s, over, w.number)
+	return w.found(w.variance(name, variance), typ)
+}
+
+// largestValues is how many of a domain's largest numbers are as much as all of them together: what the noise of their sum, which
+// is made for the largest, is held against.
+func largestValues(d *policy.Domain) int {
+	all, most := new(big.Rat), new(big.Rat)
+	for cell := range d.Regular {
+		if x, ok := derived.RatOf(d.Low(cell)); ok {
+			all.Add(all, x.Abs(x))
+			if x.Cmp(most) > 0 {
+				most = x
+			}
+		}
+	}
+	if most.Sign() == 0 {
+		return 0
+	}
+	n := new(big.Rat).Quo(all, most)
+	return int(new(big.Int).Quo(n.Num(), n.Denom()).Int64())
+}
+
+// presentValues are conditions by cell of a column: that enough rows have its value. Nil: there are too many values, or so many,
+// size, that the noise of their number matters less.
+func (g *Grouping) presentValues(arg *pg.Node, e *semantics.Expr, where []*semantics.Expr, t *semantics.Translator, size func(*policy.Domain) int) ([]string, *refuse.Refusal) {
 	if e.Form != semantics.FormColumn {
 		return nil, nil
 	}
 	c := g.Rows.Table.Columns[e.Cols[0]]
 	d := c.Domain
-	if c.Open != nil || d == nil || !d.Single() || d.Size() > maxPresent || !g.b.Context.LostInNoise(g.Rows.Table, d.Regular) {
+	if c.Open != nil || d == nil || !d.Single() || d.Size() > maxPresent || !g.b.Context.LostInNoise(g.Rows.Table, size(d)) {
 		return nil, nil
 	}
 	cells := d.Regular
@@ -49,12 +133,9 @@ func (g *Grouping) presence(arg *pg.Node, e *semantics.Expr, where []*semantics.
 		}
 		n := g.Q.Add(linear.Counter{Where: append(where[:len(where):len(where)], is)})
 		g.Q.Counters[n].Presence = e.Canon
-		terms[cell] = "CASE WHEN " + w.counter(n) + " > " + w.counter(g.Q.ThresholdOf(n)) + " THEN 1 ELSE 0 END"
+		terms[cell] = w.counter(n) + " > " + w.counter(g.Q.ThresholdOf(n))
 	}
-	if d.Other >= d.Regular && !c.Hide {
-		g.b.Notes.Add("values of " + c.Name + " outside its domain count as one")
-	}
-	return w.found(strings.Join(terms, " + "), policy.Int8)
+	return terms, nil
 }
 
 // declaredEnd is the least or the largest value of a column whose ends the policy lets stand for those of its rows, which are not

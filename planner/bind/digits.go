@@ -113,6 +113,41 @@ func (g *Grouping) digits(name string, f *pg.FuncCall, where []*semantics.Expr, 
 	return w.found(fmt.Sprintf("CASE WHEN %s THEN (%s)::%s END", w.clear(g.Q.CounterFor(present), 0), strings.Join(terms, " + "), ast.InternalNames[arg.Type()]), arg.Type())
 }
 
+// boolean binds bool_or, bool_and and every: whether some row has it, or none has it not. SELECT bool_or(late) FROM trips is that
+// clearly more rows than noise makes are late: a digit of bit_or, without its column. With SET dp.alarms they may be alarms instead
+// (threshold.go), which cost less and stand alone.
+func (g *Grouping) boolean(name string, f *pg.FuncCall, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
+	pos := int(f.Location)
+	if len(f.Args) != 1 || f.FuncVariadic || f.AggStar {
+		return nil, refuse.UnknownFunction.At(pos, name)
+	}
+	arg, refusal := t.Expr(f.Args[0])
+	if refusal != nil {
+		return nil, refusal
+	}
+	if arg.Type() != policy.Bool {
+		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
+	}
+	present, refusal := g.present(arg, where)
+	if refusal != nil {
+		return nil, refusal
+	}
+	told := ""
+	if name != "bool_or" {
+		if arg, refusal = t.Not(arg); refusal != nil {
+			return nil, refusal
+		}
+		told = "NOT "
+	}
+	w := &formula{g: g}
+	n := g.Q.CounterFor(append(present[:len(present):len(present)], linear.Conjuncts([]*semantics.Expr{arg})...))
+	if g.Q.UnknownError == nil {
+		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
+	}
+	g.b.Notes.Add("bool_or, bool_and and every are told by counts above twice their own error: a few rows go unseen")
+	return w.found(fmt.Sprintf("CASE WHEN %s THEN %s(%s > 2 * %s) END", w.clear(g.Q.CounterFor(present), 0), told, w.counter(n), w.counter(g.Q.WidthOf(n))), policy.Bool)
+}
+
 // condition is that a value has the digit, or has it not. Numerics do not overflow, so that it fails for no value.
 func (d digit) condition(x *pg.Node, has bool, t *semantics.Translator, pos int) (*semantics.Expr, *refuse.Refusal) {
 	e, refusal := t.Expr(ast.Cast(x, policy.NumericType))

@@ -40,8 +40,9 @@ var moments = semantics.WordSet("avg stddev stddev_samp stddev_pop variance var_
 // pairs are those over two arguments, the dependent one first.
 var pairs = semantics.WordSet("corr covar_pop covar_samp regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy regr_sxx regr_syy regr_sxy")
 
-// moment binds sum, avg, variance and stddev of an argument.
-func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.Expr, pos int) (*Found, *refuse.Refusal) {
+// moment binds sum, avg, variance and stddev of an argument, of its different values where there are some: each row and sum is
+// then one of values, which changes the counters and nothing above them.
+func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.Expr, once *linear.DistinctValues, pos int) (*Found, *refuse.Refusal) {
 	if !semantics.Numeric(arg) {
 		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
 	}
@@ -50,7 +51,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		return nil, refusal
 	}
 	centred := moments[name] || g.centred[arg.Canon]
-	x, refusal := g.value(arg, centred, semantics.Alone, pos)
+	x, refusal := g.value(arg, centred, once != nil, semantics.Alone, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -61,20 +62,21 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	}
 	w := &formula{g: g, number: number}
 	if x.IsConstant() {
-		return g.ofConstant(name, x, w, present, typ)
+		return g.ofConstant(name, x, w, present, once, typ)
 	}
-	s := w.counter(g.Q.SumFor(present, x.Sum()))
+	counter := func(sum *linear.Summand) int { return g.Q.Add(linear.Counter{Where: present, Sum: sum, Values: once}) }
+	s := w.counter(counter(x.Sum()))
 	if name != "sum" && g.Q.UnknownError == nil {
 		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
 	if name == "sum" {
 		total := s
 		if x.Grid.Centre != 0 {
-			total = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.Grid.Centre, w.counter(g.Q.CounterFor(present)))
+			total = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.Grid.Centre, w.counter(counter(nil)))
 		}
 		return w.found(w.digits(w.times(w.scaled(total, x.Grid.Exponent), x), x), typ)
 	}
-	rows := g.Q.CounterFor(present)
+	rows := counter(nil)
 	n, clear := w.counter(rows), w.clear(rows, 0)
 	if name == "avg" && number == "numeric" {
 		total := w.total(x, s, n)
@@ -84,7 +86,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.Grid.Centre, number, s, n), x.Grid.Exponent), x)
 		return w.found(fmt.Sprintf("CASE WHEN %s THEN LEAST(%s, GREATEST(%s, %s)) END", clear, w.constant(x.Most), w.constant(x.Least), mean), typ)
 	}
-	fine, refusal := g.value(arg, true, semantics.Rounded, pos)
+	fine, refusal := g.value(arg, true, once != nil, semantics.Rounded, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -92,7 +94,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	if square.Over > 1 && number == "numeric" {
 		g.b.Notes.Add("the squares of an aggregate's argument are rounded to " + semantics.Literal10(exponent) + " where they are added up: ± does not cover that")
 	}
-	q := w.counter(g.Q.SumFor(present, square))
+	q := w.counter(counter(square))
 	over := n
 	if !strings.HasSuffix(name, "_pop") {
 		clear, over = w.clear(rows, 1), fmt.Sprintf("(%s - 1)", n)
@@ -101,31 +103,25 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		squares := w.scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), exponent)
 		away := fmt.Sprintf("(%s - %s * %s)", w.total(x, s, n), w.constant(semantics.Power10(fine.Grid.Exponent, fine.Grid.Centre)), n)
 		variance := fmt.Sprintf("GREATEST(0::numeric, (%s - %s * %[2]s) / (%[3]s::numeric * %[4]s))", squares, away, n, over)
-		if strings.HasPrefix(name, "stddev") {
-			variance = fmt.Sprintf("round(sqrt(%s), scale(%[1]s))", variance)
-		}
-		return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, variance), typ)
+		return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, w.variance(name, variance)), typ)
 	}
 	// Both grids are around the middle; what lies between their centres is known.
 	mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.Grid.Centre, number, s, n), x.Grid.Exponent), x)
 	away := fmt.Sprintf("(%s - %s)", mean, w.constant(semantics.Power10(fine.Grid.Exponent, fine.Grid.Centre)))
 	squares := w.scaled(fmt.Sprintf("(%s::%s)", q, number), exponent)
 	variance := fmt.Sprintf("GREATEST(0::%s, (%s - %s * %[3]s * %[4]s) / %[5]s)", number, squares, away, n, over)
-	if strings.HasPrefix(name, "stddev") {
-		variance = "sqrt(" + variance + ")"
-	}
-	return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, variance), typ)
+	return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, w.variance(name, variance)), typ)
 }
 
 // ofConstant binds an aggregate of an argument that is the same number c in each of n rows: sum(c) is c times count(*),
 // avg(c) is c, and there is no variance. The sensitivity is a count's, and so is the noise, times c.
-func (g *Grouping) ofConstant(name string, x *linear.Argument, w *formula, present []*semantics.Expr, typ policy.Type) (*Found, *refuse.Refusal) {
+func (g *Grouping) ofConstant(name string, x *linear.Argument, w *formula, present []*semantics.Expr, once *linear.DistinctValues, typ policy.Type) (*Found, *refuse.Refusal) {
 	if name == "sum" {
-		rows := g.Q.Add(linear.Counter{Where: present, Worth: new(big.Rat).Abs(x.Most)})
+		rows := g.Q.Add(linear.Counter{Where: present, Values: once, Worth: new(big.Rat).Abs(x.Most)})
 		n, c := w.counter(rows), w.written(x)
 		return w.found(fmt.Sprintf("(%s::%s * %s)", n, w.number, c), typ)
 	}
-	rows, least := g.Q.CounterFor(present), 1
+	rows, least := g.Q.Add(linear.Counter{Where: present, Values: once}), 1
 	if name == "avg" {
 		return w.found(fmt.Sprintf("CASE WHEN %[4]s THEN (%[1]s::%[2]s * %[3]s) / %[1]s END", w.counter(rows), w.number, w.written(x), w.clear(rows, 0)), typ)
 	}
@@ -149,11 +145,11 @@ func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Ex
 	if refusal != nil {
 		return nil, refusal
 	}
-	vy, refusal := g.value(y, true, semantics.Squared, pos)
+	vy, refusal := g.value(y, true, false, semantics.Squared, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
-	vx, refusal := g.value(x, true, semantics.Squared, pos)
+	vx, refusal := g.value(x, true, false, semantics.Squared, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -291,6 +287,17 @@ func (w *formula) scaled(text string, exponent int) string {
 		return fmt.Sprintf("(%s::float8 / %s::float8)", text, semantics.Literal10(-exponent))
 	}
 	return fmt.Sprintf("(%s::%s * %s::%[2]s)", text, w.number, semantics.Literal10(exponent))
+}
+
+// variance is a variance, or the deviation that is asked for, with as many digits.
+func (w *formula) variance(name, text string) string {
+	switch {
+	case !strings.HasPrefix(name, "stddev"):
+		return text
+	case w.number == "numeric":
+		return fmt.Sprintf("round(sqrt(%s), scale(%[1]s))", text)
+	}
+	return "sqrt(" + text + ")"
 }
 
 // times multiplies by the constant of a product.

@@ -151,7 +151,7 @@ func addedBy(t *linear.Term, g *Grouping, call *pg.FuncCall, arg *semantics.Expr
 	if refusal != nil {
 		return false
 	}
-	x, refusal := g.value(arg, false, semantics.Scored, int(call.Location))
+	x, refusal := g.value(arg, false, false, semantics.Scored, int(call.Location))
 	if refusal != nil || x.Grid.Centre != 0 || x.Least.Sign() < 0 || x.IsConstant() {
 		return false
 	}

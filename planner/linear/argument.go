@@ -28,6 +28,8 @@ type Argument struct {
 	Centred     bool
 	Use         semantics.Use
 	Largest     int64
+	ByCells     bool // the values are those of its columns' cells, whatever the database could compute
+	whole       bool // they are whole numbers of the grid, so that nothing is rounded
 }
 
 // bytesOfRat is about what a fraction takes.
@@ -39,7 +41,8 @@ func (v *Argument) IsConstant() bool { return v.Least.Cmp(v.Most) == 0 }
 
 // Place finds the grid, and notes what it rounds.
 func (v *Argument) Place(t *policy.Table, env scalar.Env, pos int, notes *semantics.Notes) *refuse.Refusal {
-	if v.Arg.Form == semantics.FormColumn {
+	switch {
+	case !v.ByCells && v.Arg.Form == semantics.FormColumn:
 		c := t.Columns[v.Arg.Cols[0]]
 		f, ok := semantics.FactorOf(c, v.Centred, v.Largest)
 		if !ok {
@@ -48,7 +51,7 @@ func (v *Argument) Place(t *policy.Table, env scalar.Env, pos int, notes *semant
 		v.factor, v.Grid = &f, semantics.Grid{Exponent: f.Exponent, Centre: f.Centre}
 		v.Least, _ = derived.RatOf(c.Domain.Min)
 		v.Most, _ = derived.RatOf(c.Domain.Max)
-	} else if !(v.Centred && v.linear(t) || v.multiply(t) || !v.Centred && v.linear(t)) {
+	case v.ByCells || !(v.Centred && v.linear(t) || v.multiply(t) || !v.Centred && v.linear(t)):
 		if refusal := v.weigh(semantics.NewBox(t, env), notes); refusal != nil {
 			return refusal
 		}
@@ -71,6 +74,10 @@ func (v *Argument) weigh(box *semantics.Box, notes *semantics.Notes) *refuse.Ref
 	for _, size := range sizes {
 		combinations *= size
 	}
+	of, how := box.Middle, "values inside a step count as the middle of it where an aggregate's argument is an expression"
+	if v.ByCells { // as GROUP BY shows them
+		of, how = box.First, "different values are added up as the low ends of their steps"
+	}
 	box.Env.Work.Take(combinations, bytesOfRat)
 	values, cells := make([]*big.Rat, combinations), make([]int, len(sizes))
 	exponent := 0
@@ -82,7 +89,7 @@ func (v *Argument) weigh(box *semantics.Box, notes *semantics.Notes) *refuse.Ref
 		between = between || box.IsWide(v.Arg)
 		box.Env.Work.Step(max(v.Arg.Nodes, 1))
 		var refusal *refuse.Refusal
-		if values[at], refusal = box.Middle(v.Arg); refusal != nil {
+		if values[at], refusal = of(v.Arg); refusal != nil {
 			return refusal
 		}
 		if values[at] != nil {
@@ -90,12 +97,13 @@ func (v *Argument) weigh(box *semantics.Box, notes *semantics.Notes) *refuse.Ref
 		}
 	}
 	if between {
-		notes.Add("values inside a step count as the middle of it where an aggregate's argument is an expression")
+		notes.Add(how)
 	}
 	v.Least, v.Most = semantics.Extremes(values)
 	v.weights = weigh(values, v.Least, v.Most, v.Centred, exponent, v.Largest)
 	v.weights.pieces = pieces
 	v.Grid = v.weights.grid
+	v.whole = v.ByCells && v.Grid.Exponent <= exponent
 	return nil
 }
 
@@ -189,7 +197,7 @@ func (v *Argument) noteRounding(notes *semantics.Notes) {
 	switch {
 	case v.factor != nil:
 		factors = []plans.Factor{*v.factor}
-	case (v.terms == nil || v.over > 1) && v.Digits >= 0 && v.Grid.Exponent > -v.Digits:
+	case !v.whole && (v.terms == nil || v.over > 1) && v.Digits >= 0 && v.Grid.Exponent > -v.Digits:
 		notes.Add("an aggregate's argument is rounded to " + semantics.Literal10(v.Grid.Exponent) + how)
 	}
 	for _, t := range v.terms {

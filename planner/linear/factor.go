@@ -302,7 +302,9 @@ func (v *Solver) decide(e *semantics.Expr) (bool, *refuse.Refusal) {
 	return value == true, nil
 }
 
-// key evaluates a group key on the box. A bare column stands for its step, by the step's low end.
+// key evaluates a group key on the box. A bare column stands for its step, by the step's low end, and so does a time that is put into
+// buckets finer than its steps: date_trunc('minute', at) of a column of hours has a key for each hour. A step that lies in parts of two
+// buckets of which one begins before it has none.
 func (v *Solver) key(e *semantics.Expr) (policy.Value, *refuse.Refusal) {
 	if e.Form == semantics.FormColumn {
 		if c := v.Table.Columns[e.Cols[0]]; !c.Domain.Single() {
@@ -311,10 +313,32 @@ func (v *Solver) key(e *semantics.Expr) (policy.Value, *refuse.Refusal) {
 		return v.Box.Low[e.Cols[0]], nil
 	}
 	value, steady, refusal := v.Box.Value(e)
+	if refusal == nil && !steady && v.isBucket(e) && v.Box.Begins(e) {
+		c := v.Table.Columns[e.Cols[0]]
+		v.Notes.Add("buckets of " + c.Name + " are no finer than its steps of " + semantics.StepOf(c) + ": each is shown as the first in its step")
+		return e.Value(v.Box.Low)
+	}
 	if refusal == nil && !steady {
 		refusal = v.Box.Unsteady(e)
 	}
 	return value, refusal
+}
+
+// decides tells whether a condition is part of an expression.
+func decides(e *semantics.Expr) bool {
+	return e.Type() == policy.Bool || slices.ContainsFunc(e.Args, decides)
+}
+
+// isBucket tells keys that say when: a time, or a number that grows with it. A condition is none, nor is what repeats (hours of days).
+func (v *Solver) isBucket(e *semantics.Expr) bool {
+	if !e.Monotone || len(e.Cols) != 1 || decides(e) || v.Table.Columns[e.Cols[0]].Open != nil {
+		return false
+	}
+	switch v.Table.Columns[e.Cols[0]].Type {
+	case policy.DateType, policy.TimestampT, policy.TimestampTZ:
+		return true
+	}
+	return false
 }
 
 func (v *Solver) firstPosition(p *Factor) int {

@@ -74,6 +74,9 @@ func (s *Query) meaning() []byte {
 	for c, sum := range s.Summed() {
 		if sum != nil && sum.Values > 0 {
 			b = s.encodeValues(binary.AppendUvarint(append(b, '#'), uint64(c)), c)
+			if s.Sums[c] != nil {
+				b = s.encodeWeights(plans.EncodeSum(b, sum), c)
+			}
 		} else if sum != nil {
 			b = plans.EncodeSum(binary.AppendUvarint(append(b, '+'), uint64(c)), sum)
 			b = s.encodeWeights(b, c)

@@ -51,7 +51,7 @@ type Counter struct {
 	Canon string
 	Worth *big.Rat // of rows: what one of them is worth in the answer at most; nil: one
 
-	Values    *DistinctValues // of which different ones are counted; nil: rows are
+	Values    *DistinctValues // of which different ones are counted, or added up where there is a Sum; nil: rows are
 	Units     *Units          // of which different ones are counted
 	Choice    *Choice         // instead of counting
 	Threshold *ThresholdTest  // instead of counting

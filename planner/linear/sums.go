@@ -16,17 +16,17 @@ import (
 func (s *Query) Summed() []*plans.Sum {
 	sums, some := make([]*plans.Sum, len(s.Counts)), false
 	for c, sum := range s.Sums {
-		if s.Values[c] != nil {
-			some, sums[c] = true, &plans.Sum{Bound: mechanisms.Bound{Low: 0, High: 1}, Values: s.Shown(c)}
-		}
-		if sum == nil {
+		switch {
+		case s.Values[c] != nil && sum == nil:
+			sums[c] = &plans.Sum{Bound: mechanisms.Bound{Low: 0, High: 1}, Values: s.Shown(c)}
+		case sum == nil:
 			continue
+		case sum.Expr == nil:
+			sums[c] = &plans.Sum{Terms: s.ownTerms(sum.Terms), Over: sum.Over, Bound: sum.Bound}
+		default:
+			sums[c] = &plans.Sum{Bound: sum.Weights.Bound, Values: s.Shown(c)}
 		}
 		some = true
-		sums[c] = &plans.Sum{Bound: sum.Weights.Bound}
-		if sum.Expr == nil {
-			sums[c] = &plans.Sum{Terms: s.ownTerms(sum.Terms), Over: sum.Over, Bound: sum.Bound}
-		}
 	}
 	if !some {
 		return nil
@@ -138,7 +138,9 @@ func CountersOf(sums []*plans.Sum) []mechanisms.Counter {
 			counters[c] = mechanisms.Counter{Bound: sum.Bound}
 		}
 		if sum != nil && sum.Values > 0 {
-			counters[c] = mechanisms.Counter{Bound: sum.Bound, Weight: countWeight, Values: sum.Values}
+			if counters[c].Values = sum.Values; sum.IsNumberOfValues() {
+				counters[c].Weight = countWeight
+			}
 		}
 	}
 	return counters

@@ -10,7 +10,7 @@ import (
 
 // WeightOf is how much the squared error of a measured counter matters.
 func (s *Query) WeightOf(counter int) float64 {
-	if sums := s.Summed(); sums != nil && sums[counter] != nil && sums[counter].Values == 0 {
+	if sums := s.Summed(); sums != nil && sums[counter] != nil && !sums[counter].IsNumberOfValues() {
 		large := float64(max(-sums[counter].Bound.Low, sums[counter].Bound.High))
 		return 1 / (large * large)
 	}

@@ -79,7 +79,12 @@ type Sum struct {
 	Terms  []SumTerm
 	Over   int64 // above 1: a row adds the sum of Terms divided by Over, to the nearest, up at the half
 	Bound  mechanisms.Bound
-	Values int // above 0: different values of so many are counted, see mechanisms.Sum
+	Values int // above 0: different values of so many are counted or added up once each, see mechanisms.Sum
+}
+
+// IsNumberOfValues tells a counter of different values from one that adds them up.
+func (s *Sum) IsNumberOfValues() bool {
+	return s.Values > 0 && s.Bound == mechanisms.Bound{Low: 0, High: 1}
 }
 
 // Factor is a column's value x on a grid, as the whole number round(x·10^−Exponent) − Centre, in [Low, High].

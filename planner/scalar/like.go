@@ -28,6 +28,7 @@ func (r registry) patterns() {
 	}
 	r.two("like_escape", t, t, on2(likeEscape))
 	r.regularExpressions()
+	r.similar()
 }
 
 type likeOutcome uint8

@@ -28,9 +28,47 @@ func (r registry) truncations() {
 		return truncateZoned(fieldNamed(a[0].(string)), a[1].(policy.Timestamptz), zone)
 	})
 	r.stable("date_trunc", t, tz, t)
+	r.many("date_bin", []policy.Type{iv, ts, ts}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		micros, err := binned(a[0].(interval), int64(a[1].(policy.Timestamp)), int64(a[2].(policy.Timestamp)))
+		if err != nil {
+			return nil, err
+		}
+		return valued(checkTimestamp(micros, true))
+	})
+	r.many("date_bin", []policy.Type{iv, tz, tz}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		micros, err := binned(a[0].(interval), int64(a[1].(policy.Timestamptz)), int64(a[2].(policy.Timestamptz)))
+		if err != nil {
+			return nil, err
+		}
+		at, err := checkTimestamp(micros, true)
+		return valued(policy.Timestamptz(at), err)
+	})
 	r.two("date_trunc", t, iv, on2(func(name string, v interval) (policy.Value, error) {
 		return truncateInterval(fieldNamed(name), v)
 	}))
+}
+
+// binned is the beginning of the stride that holds a time, counted from origin on.
+func binned(stride interval, at, origin int64) (int64, error) {
+	days, ok := mulInt64(int64(stride.Days), microsPerDay)
+	size, fits := addInt64(days, stride.Micros)
+	switch {
+	case stride.Months != 0:
+		return 0, fail(stateUnsupported, "timestamps cannot be binned into intervals containing months or years")
+	case !ok || !fits:
+		return 0, errInterval
+	case size <= 0:
+		return 0, fail(stateDateOverflow, "stride must be greater than zero")
+	}
+	away, ok := addInt64(at, -origin)
+	if !ok {
+		return 0, errInterval
+	}
+	out, ok := addInt64(origin, floorDiv64(away, size)*size)
+	if !ok {
+		return 0, errTimestamp
+	}
+	return out, nil
 }
 
 var clockUnits = map[string]int64{"microsecond": 1, "millisecond": 1000, "second": microsPerSecond,

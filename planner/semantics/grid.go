@@ -232,16 +232,9 @@ func mostDecimalsIn(list []*Expr, t *policy.Table) int {
 
 // Middle evaluates an expression of numbers in the middle of a box: the mean of its ends where it varies on it.
 func (b *Box) Middle(e *Expr) (*big.Rat, *refuse.Refusal) {
-	low, refusal := e.Value(b.Low)
-	if refusal != nil || low == nil {
-		return nil, refusal
-	}
-	v, ok := derived.RatOf(low)
-	if !ok {
-		return nil, Evaluation.At(e.Pos, "value is not a number")
-	}
-	if !b.IsWide(e) {
-		return v, nil
+	v, refusal := b.First(e)
+	if refusal != nil || v == nil || !b.IsWide(e) {
+		return v, refusal
 	}
 	high, refusal := e.Value(b.Inner)
 	if refusal != nil {
@@ -249,6 +242,19 @@ func (b *Box) Middle(e *Expr) (*big.Rat, *refuse.Refusal) {
 	}
 	if w, ok := derived.RatOf(high); ok {
 		v.Add(v, w).Mul(v, big.NewRat(1, 2))
+	}
+	return v, nil
+}
+
+// First is the value of a number at the low end of the box; nil: NULL.
+func (b *Box) First(e *Expr) (*big.Rat, *refuse.Refusal) {
+	low, refusal := e.Value(b.Low)
+	if refusal != nil || low == nil {
+		return nil, refusal
+	}
+	v, ok := derived.RatOf(low)
+	if !ok {
+		return nil, Evaluation.At(e.Pos, "value is not a number")
 	}
 	return v, nil
 }

@@ -264,3 +264,19 @@ func before(turn policy.Value) policy.Value {
 	micros, _ := microsOf(turn)
 	return policy.Timestamp(micros - 1)
 }
+
+// Begins tells whether an expression over one column of times changes at the low end of the box: its value just below is another's.
+func (b *Box) Begins(e *Expr) bool {
+	row, at := slices.Clone(b.Low), e.Cols[0]
+	switch v := row[at].(type) {
+	case policy.Date:
+		row[at] = v - 1
+	case policy.Timestamp, policy.Timestamptz:
+		row[at] = before(v)
+	default:
+		return false
+	}
+	last, err := e.Eval(row)
+	first, failed := e.Eval(b.Low)
+	return err == nil && failed == nil && last != first
+}

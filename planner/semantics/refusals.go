@@ -8,6 +8,7 @@ var (
 	NoOperator    = refuse.New("unknown-operator", "42883", `operator does not exist: %s`, "Casts may help.", `SELECT count(*) FROM people WHERE age ~~~ 3`)
 	NotAllowed    = refuse.New("function-not-permitted", "42501", `function %s is not permitted`, "Only functions that read nothing but their arguments are answered.", `SELECT pg_read_file('x')`)
 	WindowIn      = refuse.New("window-misplaced", "42P20", "window functions are not allowed in %s", "Compute them in a sub-query in FROM.", `SELECT count(*) FROM people WHERE row_number() OVER () > 3`)
+	rowLengths    = refuse.New("row-lengths", "42601", "unequal number of entries in row expressions", "Compare rows of as many columns.", `SELECT count(*) FROM people WHERE (age, kids) < (30, 2, 1)`)
 	notBoolean    = refuse.New("not-boolean", "42804", "argument of %s must be type boolean", "Compare the value with something.", `SELECT count(*) FROM people WHERE age`)
 	Evaluation    = refuse.New("evaluation-error", "22000", "%s", "", `SELECT count(*) FROM people WHERE 1 / age > 3`)
 	openColumn    = refuse.New("open-column", "DP002", `the values of column "%s" are not declared: rows can be grouped by it, and it can be compared with constants by =, <> and IN`, "Write column = 'value' or column IN (…), or GROUP BY it and put the condition into HAVING or an outer SELECT.", "")
@@ -19,4 +20,4 @@ var (
 )
 
 // Refusals are all of this package, in the order of the documentation.
-var Refusals = []*refuse.Reason{UnknownColumn, NoOperator, NotAllowed, WindowIn, notBoolean, Evaluation, openColumn, NoForm, Unsupported, RowSubquery, offGrid, DomainMissing}
+var Refusals = []*refuse.Reason{UnknownColumn, NoOperator, NotAllowed, WindowIn, rowLengths, notBoolean, Evaluation, openColumn, NoForm, Unsupported, RowSubquery, offGrid, DomainMissing}

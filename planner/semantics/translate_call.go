@@ -20,8 +20,8 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		return nil, NoOperator.At(pos, strings.Join(names, "."))
 	}
 	op := names[len(names)-1]
-	if refusal := rowsCompared(op, a); refusal != nil {
-		return nil, refusal
+	if left := a.Lexpr.GetRowExpr(); left != nil {
+		return t.rows(op, a, left)
 	}
 	switch a.Kind {
 	case pg.A_Expr_Kind_AEXPR_OP:
@@ -29,7 +29,7 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 			return t.apply(op, pos, a.Rexpr)
 		}
 		return t.apply(op, pos, a.Lexpr, a.Rexpr)
-	case pg.A_Expr_Kind_AEXPR_LIKE, pg.A_Expr_Kind_AEXPR_ILIKE:
+	case pg.A_Expr_Kind_AEXPR_LIKE, pg.A_Expr_Kind_AEXPR_ILIKE, pg.A_Expr_Kind_AEXPR_SIMILAR:
 		return t.like(op, a)
 	case pg.A_Expr_Kind_AEXPR_IN:
 		return t.in(a.Lexpr, a.Rexpr.GetList().GetItems(), op == "<>", pos)
@@ -51,27 +51,7 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		}
 		return Node(FormOther, "nullif", s, pos, args...), nil
 	}
-	return nil, NoForm.At(pos, "SIMILAR TO")
-}
-
-// rowsCompared refuses a comparison of rows for equality, and says how to write it.
-func rowsCompared(op string, a *pg.A_Expr) *refuse.Refusal {
-	row := a.Lexpr.GetRowExpr()
-	if row == nil || op != "=" && op != "<>" {
-		return nil
-	}
-	same := "a = 1 AND b = 2"
-	switch a.Kind {
-	case pg.A_Expr_Kind_AEXPR_IN:
-		same += " OR a = 3 AND b = 4"
-	case pg.A_Expr_Kind_AEXPR_OP:
-	default:
-		return nil
-	}
-	if op == "<>" {
-		same = "NOT (" + same + ")"
-	}
-	return NoForm.At(int(row.Location), "a row expression").Hinting("Compare column by column: " + same + ".")
+	return nil, NoForm.At(pos, "this operation")
 }
 
 // apply translates the operands and calls the operator.

@@ -71,13 +71,13 @@ func released(m *plans.Measure, levels []mechanisms.Level, truth privacy.Sensiti
 func release(m *plans.Measure, levels []mechanisms.Level, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (d drawn, err error) {
 	switch {
 	case len(levels) > 0:
-		d.levels, err = mechanisms.ReleaseLevels(levels, m.Place, mechanisms.Weighed(truth, m.Weigh), random)
+		d.levels, err = mechanisms.ReleaseLevels(levels, m.Place, mechanisms.Weighed(m.Spec, truth, m.Weigh), random)
 	case m.Open != nil:
 		d.noisy, err = mechanisms.Discover(m.Finding, truth, random)
 	case m.Refinement != nil:
-		d.noisy, d.finest, err = mechanisms.ReleaseFirst(m.Spec, m.Refinement.Spec, m.Place, mechanisms.Weighed(truth, m.Weigh), random)
+		d.noisy, d.finest, err = mechanisms.ReleaseFirst(m.Spec, m.Refinement.Spec, m.Place, mechanisms.Weighed(m.Spec, truth, m.Weigh), random)
 	default:
-		d.noisy, err = mechanisms.Release(m.Spec, m.Place, mechanisms.Weighed(truth, m.Weigh), random)
+		d.noisy, err = mechanisms.Release(m.Spec, m.Place, mechanisms.Weighed(m.Spec, truth, m.Weigh), random)
 	}
 	return d, err
 }

@@ -36,9 +36,12 @@ func (i *instance) regexps(args []driver.Value) (any, error) {
 	}
 	op, text, pattern, flags, rest := a[0], a[1], a[2], a[3], a[4:]
 	if op == "similar" {
-		var err error
-		if pattern, err = similar(pattern, rest[0]); err != nil {
+		known, err := false, error(nil)
+		if pattern, known, err = scalar.Similar(pattern, rest[0]); err != nil {
 			return nil, err
+		}
+		if !known {
+			return nil, errUnable
 		}
 	}
 	f, err := are.ParseFlags(flags)
@@ -272,47 +275,6 @@ func listed(parts []any) (string, error) {
 		}
 	}
 	return out.String(), nil
-}
-
-// similar writes a pattern of SIMILAR TO as a regular expression: 'a(b|c)_%' as '^(?:a(?:b|c)..*)$'.
-func similar(pattern, escape string) (string, error) {
-	if len([]rune(escape)) > 1 {
-		return "", &scalar.Error{SQLState: "22025", Message: "invalid escape string"}
-	}
-	var out strings.Builder
-	escaped, inside := false, false
-	for _, c := range pattern {
-		switch {
-		case escaped:
-			if c == '"' && !inside {
-				return "", errUnable
-			}
-			out.WriteString(`\` + string(c))
-			escaped = false
-		case string(c) == escape:
-			escaped = true
-		case inside:
-			if c == '\\' {
-				out.WriteByte('\\')
-			}
-			out.WriteRune(c)
-			inside = c != ']'
-		case c == '[':
-			out.WriteRune(c)
-			inside = true
-		case c == '%':
-			out.WriteString(".*")
-		case c == '_':
-			out.WriteByte('.')
-		case c == '(':
-			out.WriteString("(?:")
-		case strings.ContainsRune(`\.^$`, c):
-			out.WriteString(`\` + string(c))
-		default:
-			out.WriteRune(c)
-		}
-	}
-	return "^(?:" + out.String() + ")$", nil
 }
 
 // regexpFault is an error of package are as PostgreSQL raises it.

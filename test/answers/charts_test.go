@@ -104,7 +104,7 @@ func TestFewDifferentValues(t *testing.T) {
 		for _, sql := range []string{`SELECT count(DISTINCT city) FROM people;`, `EXPLAIN SELECT count(DISTINCT note) FROM people;`, `SELECT count(DISTINCT hiv) FROM people;`} {
 			heard[i] = append(heard[i], p.Run(sql))
 		}
-		if !strings.Contains(heard[i][0], "count(DISTINCT …) is the number of declared values that more than 100 rows have") {
+		if !strings.Contains(heard[i][0], "(DISTINCT …) is of the declared values that more than 100 rows have") {
 			t.Errorf("psql: %s", heard[i][0])
 		}
 		w := s.Connect("bob", "lab")

@@ -680,6 +680,9 @@ func (g *grammar) aggregate(p place) output {
 		}
 		return o
 	}
+	if c, ok := g.pick(p.columns, wholeKind, moneyKind); ok && c.step == "" && g.chance(24) {
+		return output{sql: g.one("sum", "avg", "var_samp", "stddev_pop") + "(DISTINCT " + c.name + ")", role: valueRole, of: c}
+	}
 	sql, role := g.measure(p)
 	o := output{sql: sql, role: role, pair: factorsOf(sql, p.columns)}
 	if name, argument, _ := strings.Cut(sql, "("); strings.HasPrefix(name, "var") || strings.HasPrefix(name, "stddev") {

@@ -22,6 +22,30 @@ var regressions = []struct {
 	{"shop", `SELECT avg(2) FROM orders`, "v", ""},
 	{"shop", `SELECT sum(priority / 10000) FROM orders`, "v", ""},
 	{"hospital", `SELECT ward, sum(CASE WHEN emergency THEN 5 END) FROM stay GROUP BY ward`, "kv", ""},
+	// Yes or no, of the rows of a group.
+	{"shop", `SELECT channel, bool_or(paid), bool_and(paid), every(priority < 5) FILTER (WHERE paid), bool_or(total > 799) FROM orders GROUP BY 1 HAVING count(*) > 0`, "kkkkk", ""},
+	{"shop", `SELECT bool_or(priority = 5), bool_and(priority < 6), every(paid OR NOT paid), bool_or(shipped < placed) FROM orders WHERE channel = 'web'`, "kkkk", ""},
+	{"shop", `SELECT channel, bool_or(paid) AND count(*) > 10 AS busy FROM orders GROUP BY 1 HAVING bool_or(status = 'P') AND count(*) > 0`, "kk", ""},
+	// Rows compared, and NULLs in them.
+	{"shop", `SELECT count(*) FROM orders WHERE (placed, priority) < (date '2023-03-01', 3)`, "c", ""},
+	{"shop", `SELECT count(*), count(*) FILTER (WHERE (shipped, priority) >= (date '2023-04-01', 2)) FROM orders WHERE (priority, channel) IN ((1, 'web'), (2, 'shop'), (5, 'phone'))`, "cc", ""},
+	{"shop", `SELECT count(*) FROM orders WHERE ((shipped, priority) < (date '2023-04-01', 2)) IS NULL`, "c", ""},
+	{"shop", `SELECT count(*) FROM orders WHERE (shipped, priority) NOT IN ((date '2023-04-01', 2), (date '2023-04-02', 3)) AND (shipped, priority) <> (date '2023-05-02', 1)`, "c", ""},
+	{"shop", `SELECT (quantity, line_no) > (10, 2) AS more, count(*) FROM lineitem GROUP BY 1`, "kc", ""},
+	// Patterns of SQL's own, and strides.
+	{"shop", `SELECT count(*) FROM orders WHERE channel SIMILAR TO '(web|ph)%'`, "c", ""},
+	{"shop", `SELECT channel SIMILAR TO '_h[a-o]+%' AS s, count(*) FROM orders WHERE channel NOT SIMILAR TO 'w_b' GROUP BY 1`, "kc", ""},
+	{"rental", `SELECT date_bin('36 hours', rental_date, timestamp '2005-05-01'), count(*) FROM rental GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"rental", `SELECT count(*) FROM rental WHERE date_bin('7 days', rental_date, timestamp '2005-01-03') = '2005-06-13'`, "c", ""},
+	// Different values, each once.
+	{"shop", `SELECT channel, sum(DISTINCT priority), avg(DISTINCT priority), count(DISTINCT priority), stddev(DISTINCT priority) FROM orders WHERE total > 700 GROUP BY 1 HAVING count(*) > 0`, "kvvcv", ""},
+	{"shop", `SELECT flag, sum(DISTINCT quantity), avg(DISTINCT price), sum(DISTINCT price), var_samp(DISTINCT price) FROM lineitem GROUP BY 1 HAVING count(*) > 0`, "kvvvv", ""},
+	{"shop", `SELECT sum(DISTINCT quantity * line_no), avg(DISTINCT quantity - line_no), sum(DISTINCT 5), avg(DISTINCT CASE WHEN quantity > 10 THEN 2 END), sum(DISTINCT CASE WHEN line_no = 3 THEN quantity ELSE 0 END) FROM lineitem`, "vvvvv", ""},
+	{"shop", `SELECT c.tier, sum(DISTINCT l.quantity), avg(DISTINCT o.priority) FROM customer c JOIN orders o ON o.customer_id = c.customer_id JOIN lineitem l ON l.order_id = o.order_id GROUP BY 1 HAVING count(*) > 0`, "kvv", ""},
+	{"shop", `SELECT channel, status, sum(DISTINCT priority) FROM orders GROUP BY ROLLUP (1, 2) HAVING count(*) > 0`, "kkv", ""},
+	{"shop", `SELECT sum(DISTINCT balance), avg(DISTINCT referred_by), avg(DISTINCT referred_by::float8) FROM customer`, "vvv", ""},
+	{"shop", `SELECT sum(DISTINCT d), avg(DISTINCT n) FROM (SELECT customer_id, count(*) AS n, count(DISTINCT channel) AS d FROM orders GROUP BY customer_id) q`, "vv", ""},
+	{"shop", `SELECT corr(DISTINCT quantity, line_no) FROM lineitem`, "v", "corr(DISTINCT …) over private rows is not answered"},
 	// Groups of the domain in which nobody is are no groups for the aggregates above them, if a condition says so.
 	{"hospital", `SELECT count(*), avg(n), min(n) FROM (SELECT ward, count(*) AS n FROM stay GROUP BY ward HAVING count(*) > 0) q`, "vvv", ""},
 	{"hospital", `SELECT count(*), sum(n), min(n) FROM (SELECT admitted, count(*) AS n FROM stay GROUP BY admitted HAVING count(*) > 0) q`, "vvv", ""},
