@@ -131,16 +131,15 @@ func (e *Errors) inSteps(spans []Span) Error {
 		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.smoothHalfWidth(squares)}
 	}
 	if e.shaped != nil {
-		squares, fourths := e.shaped.Shape(same)
-		if k, proved := e.mixtures.HalfWidth(e.noise, squares, fourths); proved {
-			return Error{Variance: squares * e.noise.Variance(), HalfWidth: k}
+		shape := e.shaped.Shape(same)
+		if k, proved := e.mixtures.HalfWidth(e.noise, shape); proved {
+			return Error{Variance: shape.Squares * e.noise.Variance(), HalfWidth: k}
 		}
 	}
 	width := e.remembered(keyOfSpans(same), func() int64 {
 		terms := e.reader.Terms(same)
-		if e.shaped != nil { // of the terms the fourth powers are exact
-			squares, fourths := evenPowers(terms)
-			if k, proved := e.mixtures.HalfWidth(e.noise, squares, fourths); proved {
+		if e.shaped != nil { // of the terms the shape is exact
+			if k, proved := e.mixtures.HalfWidth(e.noise, noise.ShapeOf(terms)); proved {
 				return k
 			}
 		}
@@ -195,15 +194,6 @@ func (e *Errors) smoothHalfWidth(squares float64) int64 {
 	quantile := math.Sqrt2 * math.Erfcinv(float64(e.alpha)*(1-1e-13))
 	reach := quantile*w*math.Sqrt(e.noise.Variance()+s*s) + 8*s*w
 	return int64(max(0, math.Ceil(reach*(1+1e-12)-.5)))
-}
-
-func evenPowers(terms []noise.Term) (squares, fourths float64) {
-	for _, t := range terms {
-		square := t.Weight * t.Weight
-		squares += float64(t.Count) * square
-		fourths += float64(t.Count) * square * square
-	}
-	return squares, fourths
 }
 
 func countOf(spans []Span) (count int) {
