@@ -47,6 +47,9 @@ func TestWidthsOfRandomRanges(t *testing.T) {
 			if taken += time.Since(began); noise.Inversions() != inversions {
 				t.Errorf("%d cells, %v: an inversion", cells, spans)
 			}
+			if quick, ok := e.Quick(spans); !ok || quick != own {
+				t.Errorf("%d cells, %v: %+v, quickly %+v", cells, spans, own, quick)
+			}
 			if want := shape.Squares * e.law.variance(); own.Variance < want*(1-1e-9) || own.Variance > want*(1+1e-9) {
 				t.Errorf("%d cells, %v: variance %g, by the terms %g", cells, spans, own.Variance, want)
 			}

@@ -92,7 +92,18 @@ func soleRun(p *plans.Plan) *plans.Run {
 
 // Plan is the plan of the statement with these parameters; nil: it is to be built.
 func (t *Template) Plan(params []policy.Value) *plans.Plan {
+	return t.plan(params, func(cells []mechanisms.Span) (mechanisms.Error, bool) { return t.errors.Of(cells), true })
+}
+
+// Quick is Plan where that takes microseconds; nil: it may take longer, or is to be built.
+func (t *Template) Quick(params []policy.Value) *plans.Plan { return t.plan(params, t.errors.Quick) }
+
+func (t *Template) plan(params []policy.Value, errorOf func(cells []mechanisms.Span) (mechanisms.Error, bool)) *plans.Plan {
 	cells, ok := t.ends.cells(params)
+	if !ok {
+		return nil
+	}
+	off, ok := errorOf([]mechanisms.Span{cells})
 	if !ok {
 		return nil
 	}
@@ -101,7 +112,6 @@ func (t *Template) Plan(params []policy.Value) *plans.Plan {
 	run := leaf.Counts[0].Runs[0]
 	run.Spans = [][]mechanisms.Span{{cells}}
 	leaf.Counts[0].Runs = []plans.Run{run}
-	off := t.errors.Of(run.Spans[0])
 	p.Columns = slices.Clone(p.Columns)
 	p.Columns[0].Error = &off
 	p.Leaves, p.Measures = []*plans.Leaf{&leaf}, []*plans.Measure{&m}

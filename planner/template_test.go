@@ -59,16 +59,24 @@ func sameAsBuilt(t *testing.T, c reuse.Context, s parse.Statement, template *Tem
 	if refusal != nil {
 		t.Fatalf("%s %v: refused, and not by its template: %v", s.Text, params, refusal)
 	}
+	samePlan(t, fmt.Sprint(s.Text, params), own, want)
+	if quick := template.Quick(params); quick != nil {
+		samePlan(t, fmt.Sprint("quickly ", s.Text, params), quick, want)
+	}
+	return true
+}
+
+func samePlan(t *testing.T, what string, own, want *plans.Plan) {
+	t.Helper()
 	if a, b := planText(own), planText(want); a != b {
-		t.Fatalf("%s %v\n%s\nbut built anew\n%s", s.Text, params, a, b)
+		t.Fatalf("%s\n%s\nbut built anew\n%s", what, a, b)
 	}
 	for _, pair := range [][2]any{{own.Statement, want.Statement}, {own.Columns, want.Columns}, {own.Leaves, want.Leaves}, {own.Notes, want.Notes}, {own.Outputs, want.Outputs}, {own.Bounds, want.Bounds},
 		{own.ErrorColumns, want.ErrorColumns}, {own.Confidence, want.Confidence}, {own.Measures[0].Describe(), want.Measures[0].Describe()}, {own.Measures[0].HeldID, want.Measures[0].HeldID}, {own.Timeless(), want.Timeless()}} {
 		if !reflect.DeepEqual(pair[0], pair[1]) {
-			t.Fatalf("%s %v: %+v, built anew %+v", s.Text, params, pair[0], pair[1])
+			t.Fatalf("%s: %+v, built anew %+v", what, pair[0], pair[1])
 		}
 	}
-	return true
 }
 
 // templateShapes have ends of a range of a column between parameters, or something that a template must leave to Build.

@@ -56,7 +56,7 @@ var Faults = []Fault{
 	{"a sandbox child has no bound of memory", "sandbox/embedded/bound.go", "		setData(b.base + memory)\n", "", "sandbox/embedded.TestMemoryOfAQuery", false},
 	{"a sandbox child has no bound of processor time", "sandbox/embedded/child.go", "func() { close(late) })", "func() {})", "sandbox/embedded.TestProcessorTimeOfAQuery", false},
 	{"what a user's sessions keep is not counted", "proxy/admission/workers.go", "if most > 0 && bytes > 0 && k.users[user]+bytes > most {", "if most < 0 {", "proxy.TestKeptIsBounded", false},
-	{"a lost client's statement runs on", "proxy/session.go", "cancel(errLost)", "_ = errLost", "proxy.TestLostClient", false},
+	{"a lost client's statement runs on", "proxy/lost.go", "entry.wait.interrupt(errLost)", "_ = errLost", "proxy.TestLostClient", false},
 	{"a text that may run is not planned", "backend/postgres_plan.go", "list = append(list, form{s.SQL(), s.Args()})", "_ = s", "backend.TestEveryFormIsPlanned", false},
 	{"a bitmap of rows lies in shared memory", "backend/postgres_settings.go", `{name: "enable_bitmapscan", value: "off"}`, `{name: "enable_bitmapscan", value: "on"}`, "backend.TestNoSharedBitmaps", false},
 	{"a result takes the room of its rows", "backend/groups.go", "make([]privacy.Group, 0, c.most)", "make([]privacy.Group, 0)", "backend.TestResultsTakeTheirRoom", false},

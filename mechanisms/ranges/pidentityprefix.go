@@ -2,6 +2,7 @@ package ranges
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 
 	"gonum.org/v1/gonum/mat"
@@ -168,15 +169,17 @@ func (s *pIdentity) Shape(spans []Span) (shape noise.Shape) {
 	if !s.prefixed(spans) {
 		return noise.ShapeOf(s.Terms(spans))
 	}
-	own, sums := s.combined(spans)
+	room := s.room()
+	defer rooms.Put(room)
+	own, sums, norms := s.combined(spans, room.sums), room.sums, room.norms
 	shape.Squares = own
 	for k, m := range sums {
 		shape.Squares -= m * s.rows[k].over(spans)
 	}
+	shape.Heavy = make([]noise.Term, 0, 128)
 	for _, m := range sums {
 		shape.Add(m, 1)
 	}
-	norms := make([]float64, s.cells/s.block()+1)
 	for _, span := range spans {
 		for _, end := range [2]int{span.From, span.To} {
 			for b, norm := range s.prefix(end).norms {
@@ -199,9 +202,28 @@ func (s *pIdentity) Shape(spans []Span) (shape noise.Shape) {
 	return shape
 }
 
-// combined returns |v|² and the reading's weights of the sums.
-func (s *pIdentity) combined(spans []Span) (own float64, sums []float64) {
-	sums = make([]float64, len(s.rows))
+// room is what Shape needs while it works. Thousands of them a second would else be what the collector has most to do with.
+type room struct{ sums, norms []float64 }
+
+var rooms = sync.Pool{New: func() any { return &room{} }}
+
+func (s *pIdentity) room() *room {
+	r := rooms.Get().(*room)
+	r.sums, r.norms = zeros(r.sums, len(s.rows)), zeros(r.norms, s.cells/s.block()+1)
+	return r
+}
+
+func zeros(x []float64, n int) []float64 {
+	if cap(x) < n {
+		return make([]float64, n)
+	}
+	x = x[:n]
+	clear(x)
+	return x
+}
+
+// combined returns |v|² and adds the reading's weights of the sums up.
+func (s *pIdentity) combined(spans []Span, sums []float64) (own float64) {
 	for _, span := range spans {
 		own += s.squares[span.To] - s.squares[span.From]
 		from, to := s.sumsOf(span.From), s.sumsOf(span.To)
@@ -209,5 +231,5 @@ func (s *pIdentity) combined(spans []Span) (own float64, sums []float64) {
 			sums[k] += to[k] - from[k]
 		}
 	}
-	return own, sums
+	return own
 }
