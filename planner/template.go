@@ -1,7 +1,10 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -12,10 +15,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A prepared count over a range that a held release answers is planned once. An example, prepared by a chart that is moved about:
+// A count over a range that a held release answers is planned once. An example, prepared by a chart that is moved about, and the same as
+// a client without parameters writes it:
 //
 //	SELECT count(*) FROM people WHERE income BETWEEN $1 AND $2
+//	SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000
 //
+// Whole numbers that are ends of a condition are lifted out of a text without parameters (Lift), and are from there on what parameters are.
 // Of its plan only three things are functions of the parameters: which cells are added up, how far their sum may be off, and the digest
 // that names the plan. A Template is a plan with those left out.
 //
@@ -28,15 +34,114 @@ import (
 // reads is the statement's text, the policy, the settings and what is held, which whoever keeps a template compares
 // (proxy/pipeline/templates.go). TestTemplatesArePlans holds it against Build, and FuzzTemplates.
 //
-// Limits: one count(*) of one table; ends that are parameters of the column's own kind of value, without casts; integers and dates in steps of
-// one; no dp.max_error. All else, and every parameter outside of the inner cells, is planned.
+// A lifted number is one that the grammar read as a whole number of 32 bits and that stands in the text as its digits; where it is compared with
+// an integer column Build takes it for what a parameter of that value is, and the rest of two texts that differ in such numbers alone is the
+// same byte by byte.
+//
+// Limits: one count(*) of one table; ends that are parameters of the column's own kind of value, without casts, or whole numbers; integers and
+// dates in steps of one; no dp.max_error. All else, and every parameter outside of the inner cells, is planned.
 
 // Template is such a plan. It is immutable, and safe for concurrent use.
 type Template struct {
 	of     *plans.Plan
-	text   string
+	sql    string // the leaf's, without its numbers
 	ends   rangeEnds
 	errors *mechanisms.Errors
+}
+
+// Lifted is a statement and its parameters, or what stands for them in its text.
+type Lifted struct {
+	Text   string // without what stands for parameters: the same for all that have one template
+	text   string // as it was written
+	params []policy.Value
+	values []policy.Value // the parameters, or the numbers
+	at     []int32        // where the numbers stand, as the grammar counts
+}
+
+// Lift lifts the numbers out of a statement without parameters.
+func Lift(s parse.Statement, params []policy.Value) Lifted {
+	l := Lifted{Text: s.Text, text: s.Text, params: params, values: params}
+	if len(params) > 0 || s.Kind != parse.KindSelect || s.Translation() != "" || s.Select().GetWhereClause() == nil {
+		return l
+	}
+	l.numbers(s.Select().WhereClause)
+	key, from := make([]byte, 0, len(s.Text)), 0
+	for i, at := range l.at {
+		digits, begin := strconv.FormatInt(l.values[i].(int64), 10), s.Place(int(at))
+		end := begin + len(digits)
+		if begin < from || end > len(s.Text) || s.Text[begin:end] != digits || end < len(s.Text) && isOfNumber(s.Text[end]) {
+			return Lifted{Text: s.Text, text: s.Text, params: params, values: params}
+		}
+		key = append(append(key, s.Text[from:begin]...), 0) // which no text has
+		from = end
+	}
+	l.Text = string(append(key, s.Text[from:]...))
+	return l
+}
+
+// unnumbered is a leaf's own text without the numbers of its statement; false: they do not stand in it as in the statement.
+func unnumbered(sql string, l *Lifted) (string, bool) {
+	if len(l.at) == 0 {
+		return sql, true
+	}
+	statements, refusal := parse.Parse(sql)
+	if refusal != nil || len(statements) != 1 {
+		return "", false
+	}
+	own := Lift(statements[0], l.params)
+	return own.Text, slices.Equal(own.values, l.values)
+}
+
+// numbered is it with others.
+func numbered(sql string, l *Lifted) string {
+	if len(l.at) == 0 {
+		return sql
+	}
+	var out []byte
+	for _, v := range l.values {
+		before, after, _ := strings.Cut(sql, "\x00")
+		out, sql = fmt.Append(append(out, before...), v), after
+	}
+	return string(append(out, sql...))
+}
+
+// Empty tells that there is nothing that a template leaves open.
+func (l *Lifted) Empty() bool { return len(l.values) == 0 }
+
+// numbers lists the whole numbers that are ends of conditions that hold together.
+func (l *Lifted) numbers(n *pg.Node) {
+	for _, arg := range n.GetBoolExpr().GetArgs() {
+		l.numbers(arg)
+	}
+	a := n.GetAExpr()
+	l.number(a.GetLexpr())
+	l.number(a.GetRexpr())
+	for _, end := range a.GetRexpr().GetList().GetItems() {
+		l.number(end)
+	}
+}
+
+func (l *Lifted) number(n *pg.Node) {
+	if number := n.GetAConst().GetIval(); number != nil {
+		l.at, l.values = append(l.at, n.GetAConst().Location), append(l.values, int64(number.Ival))
+	}
+}
+
+// isOfNumber tells what a longer number, or a name, goes on with.
+func isOfNumber(b byte) bool {
+	return b == '.' || b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
+}
+
+// of returns which of the values a node is; false: none.
+func (l *Lifted) of(n *pg.Node) (at int, ok bool) {
+	if p := n.GetParamRef(); p != nil {
+		return int(p.GetNumber()) - 1, p.GetNumber() > 0
+	}
+	if c := n.GetAConst(); c.GetIval() != nil {
+		at = slices.Index(l.at, c.Location)
+		return at, at >= 0
+	}
+	return 0, false
 }
 
 // TemplateOf returns the template of a plan that Build made of a statement with these parameters in this context; nil: it has none.
@@ -50,15 +155,20 @@ func TemplateOf(s parse.Statement, params []policy.Value, p *plans.Plan, c reuse
 	if run == nil || len(m.Grain) != 1 || m.Cuts != nil || m.Spec.Cells != m.Grain[0].Domain.Size() {
 		return nil
 	}
-	ends, ok := endsOf(s.Select(), m.Table, m.Grain[0])
+	lifted := Lift(s, params)
+	ends, ok := endsOf(s.Select(), m.Table, m.Grain[0], &lifted)
 	if !ok {
 		return nil
 	}
-	cells, ok := ends.cells(params)
+	cells, ok := ends.cells(lifted.values)
 	if !ok || !slices.Equal(run.Spans[0], []mechanisms.Span{cells}) {
 		return nil
 	}
-	return &Template{of: p, text: s.Text, ends: ends, errors: m.Spec.Only(run.Counter).Errors(p.Confidence)}
+	sql, ok := unnumbered(p.Leaves[0].SQL, &lifted)
+	if !ok {
+		return nil
+	}
+	return &Template{of: p, sql: sql, ends: ends, errors: m.Spec.Only(run.Counter).Errors(p.Confidence)}
 }
 
 // readAlone tells whether a measure is a release that is all that is held over its table, and stays as it is.
@@ -90,16 +200,16 @@ func soleRun(p *plans.Plan) *plans.Run {
 	return run
 }
 
-// Plan is the plan of the statement with these parameters; nil: it is to be built.
-func (t *Template) Plan(params []policy.Value) *plans.Plan {
-	return t.plan(params, func(cells []mechanisms.Span) (mechanisms.Error, bool) { return t.errors.Of(cells), true })
+// Plan is the plan of a statement of the template's text; nil: it is to be built.
+func (t *Template) Plan(l Lifted) *plans.Plan {
+	return t.plan(l, func(cells []mechanisms.Span) (mechanisms.Error, bool) { return t.errors.Of(cells), true })
 }
 
 // Quick is Plan where that takes microseconds; nil: it may take longer, or is to be built.
-func (t *Template) Quick(params []policy.Value) *plans.Plan { return t.plan(params, t.errors.Quick) }
+func (t *Template) Quick(l Lifted) *plans.Plan { return t.plan(l, t.errors.Quick) }
 
-func (t *Template) plan(params []policy.Value, errorOf func(cells []mechanisms.Span) (mechanisms.Error, bool)) *plans.Plan {
-	cells, ok := t.ends.cells(params)
+func (t *Template) plan(l Lifted, errorOf func(cells []mechanisms.Span) (mechanisms.Error, bool)) *plans.Plan {
+	cells, ok := t.ends.cells(l.values)
 	if !ok {
 		return nil
 	}
@@ -109,18 +219,20 @@ func (t *Template) plan(params []policy.Value, errorOf func(cells []mechanisms.S
 	}
 	p, leaf, m := *t.of, *t.of.Leaves[0], *t.of.Measures[0]
 	leaf.Counts = slices.Clone(leaf.Counts)
+	leaf.SQL = numbered(t.sql, &l)
 	run := leaf.Counts[0].Runs[0]
 	run.Spans = [][]mechanisms.Span{{cells}}
 	leaf.Counts[0].Runs = []plans.Run{run}
 	p.Columns = slices.Clone(p.Columns)
 	p.Columns[0].Error = &off
 	p.Leaves, p.Measures = []*plans.Leaf{&leaf}, []*plans.Measure{&m}
-	p.Statement = assembly{&p}.digest(t.text, params)
+	p.Statement = assembly{&p}.digest(l.text, l.params)
 	return &p
 }
 
 // rangeEnds is a condition on one column: parameters between which its values are.
 type rangeEnds struct {
+	lifted      *Lifted // while it is read
 	domain      *policy.Domain
 	params      int // of the statement
 	low, high   int // the parameters, −1: none
@@ -155,7 +267,7 @@ func (r *rangeEnds) cells(params []policy.Value) (mechanisms.Span, bool) {
 
 // endsOf reads SELECT count(*) FROM table WHERE …, the condition being a range of one column between parameters; false: it is something
 // else.
-func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column) (r rangeEnds, ok bool) {
+func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column, lifted *Lifted) (r rangeEnds, ok bool) {
 	d := column.Domain
 	switch {
 	case s == nil || d == nil || !d.Ordered() || !d.Single() || column.Type != policy.Int2 && column.Type != policy.Int4 && column.Type != policy.Int8 && column.Type != policy.DateType:
@@ -172,8 +284,9 @@ func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column) (r ran
 	if from.Alias != nil {
 		names[1] = from.Alias.Aliasname
 	}
-	r = rangeEnds{domain: d, low: -1, high: -1}
+	r = rangeEnds{lifted: lifted, domain: d, low: -1, high: -1}
 	ok = (from.Alias == nil || len(from.Alias.Colnames) == 0) && r.read(s.WhereClause, names) && r.params > 0 && max(r.low, r.high) < r.params
+	r.lifted = nil
 	return r, ok
 }
 
@@ -210,9 +323,8 @@ var turned = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 // end takes in one end, a parameter that stands nowhere else.
 func (r *rangeEnds) end(op string, n *pg.Node) bool {
-	p := n.GetParamRef()
-	at := int(p.GetNumber()) - 1
-	if p == nil || at < 0 || at == r.low || at == r.high {
+	at, ok := r.lifted.of(n)
+	if !ok || at == r.low || at == r.high {
 		return false
 	}
 	switch {
