@@ -128,12 +128,21 @@ func (s *pIdentity) prefix(cells int) *prefix {
 		return p
 	}
 	p := &prefix{sums: s.prefixSums(cells)}
-	weights := s.weightsOf(indicator(s.cells, []Span{{0, cells}}), p.sums)
+	own, weights := []Span{{0, cells}}, []float64(nil)
+	if s.columns == nil {
+		weights = s.weightsOf(indicator(s.cells, own), p.sums)
+	}
 	block := s.block()
 	p.norms = make([]float64, 0, s.cells/block+1)
 	for from := 0; from < s.cells; from += block {
 		fourths := 0.0
-		for _, w := range weights[from:min(from+block, s.cells)] {
+		for i := from; i < min(from+block, s.cells); i++ {
+			w := 0.0
+			if weights == nil {
+				w = s.weightOf(i, own, p.sums)
+			} else {
+				w = weights[i]
+			}
 			fourths += w * w * w * w
 		}
 		p.norms = append(p.norms, math.Sqrt(math.Sqrt(fourths)))
