@@ -3,7 +3,6 @@ package planner
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -21,7 +20,7 @@ import (
 //	SELECT count(*) FROM people WHERE income BETWEEN $1 AND $2
 //	SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000
 //
-// Whole numbers that are ends of a condition are lifted out of a text without parameters (Lift), and are from there on what parameters are.
+// Whole numbers that are ends of a condition are lifted out of a text without parameters (parse.Lift), and are from there on what parameters are.
 // Of its plan only three things are functions of the parameters: which cells are added up, how far their sum may be off, and the digest
 // that names the plan. A Template is a plan with those left out.
 //
@@ -49,99 +48,30 @@ type Template struct {
 	errors *mechanisms.Errors
 }
 
-// Lifted is a statement and its parameters, or what stands for them in its text.
-type Lifted struct {
-	Text   string // without what stands for parameters: the same for all that have one template
-	text   string // as it was written
-	params []policy.Value
-	values []policy.Value // the parameters, or the numbers
-	at     []int32        // where the numbers stand, as the grammar counts
-}
-
-// Lift lifts the numbers out of a statement without parameters.
-func Lift(s parse.Statement, params []policy.Value) Lifted {
-	l := Lifted{Text: s.Text, text: s.Text, params: params, values: params}
-	if len(params) > 0 || s.Kind != parse.KindSelect || s.Translation() != "" || s.Select().GetWhereClause() == nil {
-		return l
-	}
-	l.numbers(s.Select().WhereClause)
-	key, from := make([]byte, 0, len(s.Text)), 0
-	for i, at := range l.at {
-		digits, begin := strconv.FormatInt(l.values[i].(int64), 10), s.Place(int(at))
-		end := begin + len(digits)
-		if begin < from || end > len(s.Text) || s.Text[begin:end] != digits || end < len(s.Text) && isOfNumber(s.Text[end]) {
-			return Lifted{Text: s.Text, text: s.Text, params: params, values: params}
-		}
-		key = append(append(key, s.Text[from:begin]...), 0) // which no text has
-		from = end
-	}
-	l.Text = string(append(key, s.Text[from:]...))
-	return l
-}
-
 // unnumbered is a leaf's own text without the numbers of its statement; false: they do not stand in it as in the statement.
-func unnumbered(sql string, l *Lifted) (string, bool) {
-	if len(l.at) == 0 {
+func unnumbered(sql string, l *parse.Lifted) (string, bool) {
+	if !l.Numbers() {
 		return sql, true
 	}
 	statements, refusal := parse.Parse(sql)
 	if refusal != nil || len(statements) != 1 {
 		return "", false
 	}
-	own := Lift(statements[0], l.params)
-	return own.Text, slices.Equal(own.values, l.values)
+	own := parse.Lift(statements[0], l.Params)
+	return own.Text, slices.Equal(own.Values, l.Values)
 }
 
 // numbered is it with others.
-func numbered(sql string, l *Lifted) string {
-	if len(l.at) == 0 {
+func numbered(sql string, l *parse.Lifted) string {
+	if !l.Numbers() {
 		return sql
 	}
 	var out []byte
-	for _, v := range l.values {
+	for _, v := range l.Values {
 		before, after, _ := strings.Cut(sql, "\x00")
 		out, sql = fmt.Append(append(out, before...), v), after
 	}
 	return string(append(out, sql...))
-}
-
-// Empty tells that there is nothing that a template leaves open.
-func (l *Lifted) Empty() bool { return len(l.values) == 0 }
-
-// numbers lists the whole numbers that are ends of conditions that hold together.
-func (l *Lifted) numbers(n *pg.Node) {
-	for _, arg := range n.GetBoolExpr().GetArgs() {
-		l.numbers(arg)
-	}
-	a := n.GetAExpr()
-	l.number(a.GetLexpr())
-	l.number(a.GetRexpr())
-	for _, end := range a.GetRexpr().GetList().GetItems() {
-		l.number(end)
-	}
-}
-
-func (l *Lifted) number(n *pg.Node) {
-	if number := n.GetAConst().GetIval(); number != nil {
-		l.at, l.values = append(l.at, n.GetAConst().Location), append(l.values, int64(number.Ival))
-	}
-}
-
-// isOfNumber tells what a longer number, or a name, goes on with.
-func isOfNumber(b byte) bool {
-	return b == '.' || b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
-}
-
-// of returns which of the values a node is; false: none.
-func (l *Lifted) of(n *pg.Node) (at int, ok bool) {
-	if p := n.GetParamRef(); p != nil {
-		return int(p.GetNumber()) - 1, p.GetNumber() > 0
-	}
-	if c := n.GetAConst(); c.GetIval() != nil {
-		at = slices.Index(l.at, c.Location)
-		return at, at >= 0
-	}
-	return 0, false
 }
 
 // TemplateOf returns the template of a plan that Build made of a statement with these parameters in this context; nil: it has none.
@@ -155,12 +85,12 @@ func TemplateOf(s parse.Statement, params []policy.Value, p *plans.Plan, c reuse
 	if run == nil || len(m.Grain) != 1 || m.Cuts != nil || m.Spec.Cells != m.Grain[0].Domain.Size() {
 		return nil
 	}
-	lifted := Lift(s, params)
+	lifted := parse.Lift(s, params)
 	ends, ok := endsOf(s.Select(), m.Table, m.Grain[0], &lifted)
 	if !ok {
 		return nil
 	}
-	cells, ok := ends.cells(lifted.values)
+	cells, ok := ends.cells(lifted.Values)
 	if !ok || !slices.Equal(run.Spans[0], []mechanisms.Span{cells}) {
 		return nil
 	}
@@ -201,15 +131,15 @@ func soleRun(p *plans.Plan) *plans.Run {
 }
 
 // Plan is the plan of a statement of the template's text; nil: it is to be built.
-func (t *Template) Plan(l Lifted) *plans.Plan {
+func (t *Template) Plan(l parse.Lifted) *plans.Plan {
 	return t.plan(l, func(cells []mechanisms.Span) (mechanisms.Error, bool) { return t.errors.Of(cells), true })
 }
 
 // Quick is Plan where that takes microseconds; nil: it may take longer, or is to be built.
-func (t *Template) Quick(l Lifted) *plans.Plan { return t.plan(l, t.errors.Quick) }
+func (t *Template) Quick(l parse.Lifted) *plans.Plan { return t.plan(l, t.errors.Quick) }
 
-func (t *Template) plan(l Lifted, errorOf func(cells []mechanisms.Span) (mechanisms.Error, bool)) *plans.Plan {
-	cells, ok := t.ends.cells(l.values)
+func (t *Template) plan(l parse.Lifted, errorOf func(cells []mechanisms.Span) (mechanisms.Error, bool)) *plans.Plan {
+	cells, ok := t.ends.cells(l.Values)
 	if !ok {
 		return nil
 	}
@@ -226,13 +156,13 @@ func (t *Template) plan(l Lifted, errorOf func(cells []mechanisms.Span) (mechani
 	p.Columns = slices.Clone(p.Columns)
 	p.Columns[0].Error = &off
 	p.Leaves, p.Measures = []*plans.Leaf{&leaf}, []*plans.Measure{&m}
-	p.Statement = assembly{&p}.digest(l.text, l.params)
+	p.Statement = assembly{&p}.digest(l.Written, l.Params)
 	return &p
 }
 
 // rangeEnds is a condition on one column: parameters between which its values are.
 type rangeEnds struct {
-	lifted      *Lifted // while it is read
+	lifted      *parse.Lifted // while it is read
 	domain      *policy.Domain
 	params      int // of the statement
 	low, high   int // the parameters, −1: none
@@ -267,7 +197,7 @@ func (r *rangeEnds) cells(params []policy.Value) (mechanisms.Span, bool) {
 
 // endsOf reads SELECT count(*) FROM table WHERE …, the condition being a range of one column between parameters; false: it is something
 // else.
-func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column, lifted *Lifted) (r rangeEnds, ok bool) {
+func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column, lifted *parse.Lifted) (r rangeEnds, ok bool) {
 	d := column.Domain
 	switch {
 	case s == nil || d == nil || !d.Ordered() || !d.Single() || column.Type != policy.Int2 && column.Type != policy.Int4 && column.Type != policy.Int8 && column.Type != policy.DateType:
@@ -323,7 +253,7 @@ var turned = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 // end takes in one end, a parameter that stands nowhere else.
 func (r *rangeEnds) end(op string, n *pg.Node) bool {
-	at, ok := r.lifted.of(n)
+	at, ok := r.lifted.Of(n)
 	if !ok || at == r.low || at == r.high {
 		return false
 	}

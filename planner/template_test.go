@@ -52,7 +52,7 @@ func builtFree(t testing.TB, c reuse.Context, sql string) *plans.Plan {
 // sameAsBuilt holds the plan of a template against the one that Build makes.
 func sameAsBuilt(t *testing.T, c reuse.Context, s parse.Statement, template *Template, params []policy.Value) (answered bool) {
 	t.Helper()
-	own := template.Plan(Lift(s, params))
+	own := template.Plan(parse.Lift(s, params))
 	if own == nil {
 		return false
 	}
@@ -61,7 +61,7 @@ func sameAsBuilt(t *testing.T, c reuse.Context, s parse.Statement, template *Tem
 		t.Fatalf("%s %v: refused, and not by its template: %v", s.Text, params, refusal)
 	}
 	samePlan(t, fmt.Sprint(s.Text, params), own, want)
-	if quick := template.Quick(Lift(s, params)); quick != nil {
+	if quick := template.Quick(parse.Lift(s, params)); quick != nil {
 		samePlan(t, fmt.Sprint("quickly ", s.Text, params), quick, want)
 	}
 	return true
@@ -216,7 +216,7 @@ func FuzzTemplates(f *testing.F) {
 		if refusal != nil || len(statements) != 1 || statements[0].Kind != parse.KindSelect {
 			return
 		}
-		if l := Lift(statements[0], []policy.Value{}); !l.Empty() {
+		if l := parse.Lift(statements[0], []policy.Value{}); !l.Empty() {
 			if p, refusal := Build(statements[0], []policy.Value{}, c); refusal == nil {
 				if template := TemplateOf(statements[0], []policy.Value{}, p, c); template != nil {
 					sameAsBuilt(t, c, statements[0], template, []policy.Value{})
@@ -272,7 +272,7 @@ func TestTemplatesOfNumbers(t *testing.T) {
 		var key string
 		for range 200 {
 			s := parsedOne(t, fmt.Sprintf(shape.sql, r.Intn(125), r.Intn(125)))
-			own := Lift(s, none)
+			own := parse.Lift(s, none)
 			signed := strings.ReplaceAll(shape.sql, "-%d", "%d") // the grammar takes a sign for the number's
 			if other := keys[own.Text]; other != "" && other != signed {
 				t.Fatalf("%s and %s have one text", other, signed)
@@ -303,7 +303,7 @@ func TestTemplatesOfNumbers(t *testing.T) {
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	a, b := Lift(statements[1], none), Lift(statements[2], none)
+	a, b := parse.Lift(statements[1], none), parse.Lift(statements[2], none)
 	if a.Empty() || b.Empty() || !strings.HasSuffix(a.Text, b.Text) || !strings.HasPrefix(b.Text, "SELECT count") {
 		t.Errorf("%q and %q", a.Text, b.Text)
 	}

@@ -28,7 +28,7 @@ var Faults = []Fault{
 	{"each range's half-width is inverted", "mechanisms/error.go", "if e.shaped, ok = open.Strategy.(ranges.Shaped); ok {", "if _, ok = open.Strategy.(ranges.Shaped); ok {", "cmd/dpproxy.TestWork", true},
 	{"what few noises' steps lose counts for nothing", "mechanisms/noise/fewnoises.go", "l.mean(z) + mixtureGreatest(z)/2*l.lost + l.beyond", "l.mean(z) + 0*mixtureGreatest(z)/2*l.lost + l.beyond", "mechanisms/noise.TestFewNoisesAgainstTheExact", false},
 	{"cells near a range's ends are left out of its shape", "mechanisms/ranges/pidentityprefix.go", "shape.Add(s.weightOf(i, spans, sums), 1)", "_ = s.weightOf(i, spans, sums)", "mechanisms/ranges.TestShapesAreBounds", false},
-	{"texts that end otherwise have one template", "planner/template.go", "l.Text = string(append(key, s.Text[from:]...))", "l.Text = string(key)", "planner.TestTemplatesOfNumbers", false},
+	{"texts that end otherwise have one template", "planner/parse/lift.go", "l.Text = string(append(key, s.Text[from:]...))", "l.Text = string(key)", "planner.TestTemplatesOfNumbers", false},
 	{"a template keeps its first text's numbers", "planner/template.go", "leaf.SQL = numbered(t.sql, &l)", "", "planner.TestTemplatesOfNumbers", false},
 	{"narrow noise has the moments of wide noise", "mechanisms/noise/moments.go", "case p < narrowVariance:", "case p < 0:", "mechanisms/noise.TestHalfWidthOfNarrowNoise", false},
 	{"every function may be called above the counts", "planner/semantics/functions.go", "if refusal != nil || EngineFunctions[name] || pgcatalog.Silent(name) != nil || pgcatalog.RowsOf(name) != \"\" {", "if refusal != nil || name != \"\" || pgcatalog.Silent(name) != nil {", "planner.TestFunctionsNotOverRows", false},

@@ -51,7 +51,7 @@ func (c *templateCache) keep(key string, t *planner.Template, p *policy.Policy, 
 
 // plan plans a statement, from its template where there is one.
 func (a *Answerer) plan(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (*plans.Plan, *refuse.Refusal) {
-	lifted := planner.Lift(stmt, params)
+	lifted := parse.Lift(stmt, params)
 	if s.Dataset == nil || lifted.Empty() {
 		return planner.Build(stmt, params, a.planContext(ctx, s))
 	}
@@ -75,7 +75,7 @@ func (a *Answerer) plan(ctx context.Context, s *Session, stmt parse.Statement, p
 // quickly is the plan of a statement that is read in microseconds from what is held already, asked before or not; nil: it takes a place of
 // its user's to plan it, or to read it. What it takes is bounded by the template: one row, of one sum of the cells of one release.
 func (a *Answerer) quickly(s *Session, stmt parse.Statement, params []policy.Value) *plans.Plan {
-	lifted := planner.Lift(stmt, params)
+	lifted := parse.Lift(stmt, params)
 	if s.Dataset == nil || lifted.Empty() {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (a *Answerer) quickly(s *Session, stmt parse.Statement, params []policy.Val
 }
 
 // templateKey is all that a template depends on beside the policy and the holdings.
-func (a *Answerer) templateKey(s *Session, stmt parse.Statement, lifted planner.Lifted) string {
+func (a *Answerer) templateKey(s *Session, stmt parse.Statement, lifted parse.Lifted) string {
 	stmt.Text = lifted.Text
 	return string(statementKey(s, stmt, a.public.version()))
 }
