@@ -101,7 +101,20 @@ func (e *Errors) Of(spans []Span) Error {
 	if e.asked != nil {
 		return e.ofSession(spans)
 	}
-	own := e.inSteps(spans)
+	return e.inRows(e.inSteps(spans))
+}
+
+// Quick is Of where that takes microseconds, whoever asked before: no characteristic function is inverted.
+func (e *Errors) Quick(spans []Span) (error Error, ok bool) {
+	if e.asked != nil {
+		return Error{}, false
+	}
+	own, ok := e.quick(sameSpans(normal(spans, e.cells)))
+	return e.inRows(own), ok
+}
+
+// inRows is an error that is one in the law's steps.
+func (e *Errors) inRows(own Error) Error {
 	if e.law.step() == 1 {
 		return own
 	}
@@ -126,27 +139,34 @@ func (e *Errors) inSteps(spans []Span) Error {
 		squares, key := keyOfTerms(terms)
 		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.remembered(key, func() int64 { return e.noise.HalfWidthOf(terms, e.alpha) })}
 	}
-	if e.smooth {
-		squares := e.reader.Variance(same)
-		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.smoothHalfWidth(squares)}
-	}
-	if e.shaped != nil {
-		squares, fourths := e.shaped.Shape(same)
-		if k, proved := e.mixtures.HalfWidth(e.noise, squares, fourths); proved {
-			return Error{Variance: squares * e.noise.Variance(), HalfWidth: k}
-		}
+	if own, ok := e.quick(same); ok {
+		return own
 	}
 	width := e.remembered(keyOfSpans(same), func() int64 {
 		terms := e.reader.Terms(same)
-		if e.shaped != nil { // of the terms the fourth powers are exact
-			squares, fourths := evenPowers(terms)
-			if k, proved := e.mixtures.HalfWidth(e.noise, squares, fourths); proved {
+		if e.shaped != nil { // of the terms the shape is exact
+			if k, proved := e.mixtures.HalfWidth(e.noise, noise.ShapeOf(terms)); proved {
 				return k
 			}
 		}
 		return e.noise.HalfWidthOf(terms, e.alpha)
 	})
 	return Error{Variance: e.reader.Variance(same) * e.noise.Variance(), HalfWidth: width}
+}
+
+// quick is inSteps where a formula or a proved bound tells.
+func (e *Errors) quick(same []ranges.Span) (own Error, ok bool) {
+	switch {
+	case e.reader == nil || e.kind == Tree:
+	case e.smooth:
+		squares := e.reader.Variance(same)
+		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.smoothHalfWidth(squares)}, true
+	case e.shaped != nil:
+		shape := e.shaped.Shape(same)
+		own.Variance = shape.Squares * e.noise.Variance()
+		own.HalfWidth, ok = e.mixtures.HalfWidth(e.noise, shape)
+	}
+	return own, ok
 }
 
 // Variance returns the variance of Of alone, which is faster to find.
@@ -195,15 +215,6 @@ func (e *Errors) smoothHalfWidth(squares float64) int64 {
 	quantile := math.Sqrt2 * math.Erfcinv(float64(e.alpha)*(1-1e-13))
 	reach := quantile*w*math.Sqrt(e.noise.Variance()+s*s) + 8*s*w
 	return int64(max(0, math.Ceil(reach*(1+1e-12)-.5)))
-}
-
-func evenPowers(terms []noise.Term) (squares, fourths float64) {
-	for _, t := range terms {
-		square := t.Weight * t.Weight
-		squares += float64(t.Count) * square
-		fourths += float64(t.Count) * square * square
-	}
-	return squares, fourths
 }
 
 func countOf(spans []Span) (count int) {

@@ -1,7 +1,9 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -12,10 +14,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A prepared count over a range that a held release answers is planned once. An example, prepared by a chart that is moved about:
+// A count over a range that a held release answers is planned once. An example, prepared by a chart that is moved about, and the same as
+// a client without parameters writes it:
 //
 //	SELECT count(*) FROM people WHERE income BETWEEN $1 AND $2
+//	SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000
 //
+// Whole numbers that are ends of a condition are lifted out of a text without parameters (parse.Lift), and are from there on what parameters are.
 // Of its plan only three things are functions of the parameters: which cells are added up, how far their sum may be off, and the digest
 // that names the plan. A Template is a plan with those left out.
 //
@@ -28,15 +33,45 @@ import (
 // reads is the statement's text, the policy, the settings and what is held, which whoever keeps a template compares
 // (proxy/pipeline/templates.go). TestTemplatesArePlans holds it against Build, and FuzzTemplates.
 //
-// Limits: one count(*) of one table; ends that are parameters of the column's own kind of value, without casts; integers and dates in steps of
-// one; no dp.max_error. All else, and every parameter outside of the inner cells, is planned.
+// A lifted number is one that the grammar read as a whole number of 32 bits and that stands in the text as its digits; where it is compared with
+// an integer column Build takes it for what a parameter of that value is, and the rest of two texts that differ in such numbers alone is the
+// same byte by byte.
+//
+// Limits: one count(*) of one table; ends that are parameters of the column's own kind of value, without casts, or whole numbers; integers and
+// dates in steps of one; no dp.max_error. All else, and every parameter outside of the inner cells, is planned.
 
 // Template is such a plan. It is immutable, and safe for concurrent use.
 type Template struct {
 	of     *plans.Plan
-	text   string
+	sql    string // the leaf's, without its numbers
 	ends   rangeEnds
 	errors *mechanisms.Errors
+}
+
+// unnumbered is a leaf's own text without the numbers of its statement; false: they do not stand in it as in the statement.
+func unnumbered(sql string, l *parse.Lifted) (string, bool) {
+	if !l.Numbers() {
+		return sql, true
+	}
+	statements, refusal := parse.Parse(sql)
+	if refusal != nil || len(statements) != 1 {
+		return "", false
+	}
+	own := parse.Lift(statements[0], l.Params)
+	return own.Text, slices.Equal(own.Values, l.Values)
+}
+
+// numbered is it with others.
+func numbered(sql string, l *parse.Lifted) string {
+	if !l.Numbers() {
+		return sql
+	}
+	var out []byte
+	for _, v := range l.Values {
+		before, after, _ := strings.Cut(sql, "\x00")
+		out, sql = fmt.Append(append(out, before...), v), after
+	}
+	return string(append(out, sql...))
 }
 
 // TemplateOf returns the template of a plan that Build made of a statement with these parameters in this context; nil: it has none.
@@ -50,15 +85,20 @@ func TemplateOf(s parse.Statement, params []policy.Value, p *plans.Plan, c reuse
 	if run == nil || len(m.Grain) != 1 || m.Cuts != nil || m.Spec.Cells != m.Grain[0].Domain.Size() {
 		return nil
 	}
-	ends, ok := endsOf(s.Select(), m.Table, m.Grain[0])
+	lifted := parse.Lift(s, params)
+	ends, ok := endsOf(s.Select(), m.Table, m.Grain[0], &lifted)
 	if !ok {
 		return nil
 	}
-	cells, ok := ends.cells(params)
+	cells, ok := ends.cells(lifted.Values)
 	if !ok || !slices.Equal(run.Spans[0], []mechanisms.Span{cells}) {
 		return nil
 	}
-	return &Template{of: p, text: s.Text, ends: ends, errors: m.Spec.Only(run.Counter).Errors(p.Confidence)}
+	sql, ok := unnumbered(p.Leaves[0].SQL, &lifted)
+	if !ok {
+		return nil
+	}
+	return &Template{of: p, sql: sql, ends: ends, errors: m.Spec.Only(run.Counter).Errors(p.Confidence)}
 }
 
 // readAlone tells whether a measure is a release that is all that is held over its table, and stays as it is.
@@ -90,27 +130,39 @@ func soleRun(p *plans.Plan) *plans.Run {
 	return run
 }
 
-// Plan is the plan of the statement with these parameters; nil: it is to be built.
-func (t *Template) Plan(params []policy.Value) *plans.Plan {
-	cells, ok := t.ends.cells(params)
+// Plan is the plan of a statement of the template's text; nil: it is to be built.
+func (t *Template) Plan(l parse.Lifted) *plans.Plan {
+	return t.plan(l, func(cells []mechanisms.Span) (mechanisms.Error, bool) { return t.errors.Of(cells), true })
+}
+
+// Quick is Plan where that takes microseconds; nil: it may take longer, or is to be built.
+func (t *Template) Quick(l parse.Lifted) *plans.Plan { return t.plan(l, t.errors.Quick) }
+
+func (t *Template) plan(l parse.Lifted, errorOf func(cells []mechanisms.Span) (mechanisms.Error, bool)) *plans.Plan {
+	cells, ok := t.ends.cells(l.Values)
+	if !ok {
+		return nil
+	}
+	off, ok := errorOf([]mechanisms.Span{cells})
 	if !ok {
 		return nil
 	}
 	p, leaf, m := *t.of, *t.of.Leaves[0], *t.of.Measures[0]
 	leaf.Counts = slices.Clone(leaf.Counts)
+	leaf.SQL = numbered(t.sql, &l)
 	run := leaf.Counts[0].Runs[0]
 	run.Spans = [][]mechanisms.Span{{cells}}
 	leaf.Counts[0].Runs = []plans.Run{run}
-	off := t.errors.Of(run.Spans[0])
 	p.Columns = slices.Clone(p.Columns)
 	p.Columns[0].Error = &off
 	p.Leaves, p.Measures = []*plans.Leaf{&leaf}, []*plans.Measure{&m}
-	p.Statement = assembly{&p}.digest(t.text, params)
+	p.Statement = assembly{&p}.digest(l.Written, l.Params)
 	return &p
 }
 
 // rangeEnds is a condition on one column: parameters between which its values are.
 type rangeEnds struct {
+	lifted      *parse.Lifted // while it is read
 	domain      *policy.Domain
 	params      int // of the statement
 	low, high   int // the parameters, −1: none
@@ -145,7 +197,7 @@ func (r *rangeEnds) cells(params []policy.Value) (mechanisms.Span, bool) {
 
 // endsOf reads SELECT count(*) FROM table WHERE …, the condition being a range of one column between parameters; false: it is something
 // else.
-func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column) (r rangeEnds, ok bool) {
+func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column, lifted *parse.Lifted) (r rangeEnds, ok bool) {
 	d := column.Domain
 	switch {
 	case s == nil || d == nil || !d.Ordered() || !d.Single() || column.Type != policy.Int2 && column.Type != policy.Int4 && column.Type != policy.Int8 && column.Type != policy.DateType:
@@ -162,8 +214,9 @@ func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column) (r ran
 	if from.Alias != nil {
 		names[1] = from.Alias.Aliasname
 	}
-	r = rangeEnds{domain: d, low: -1, high: -1}
+	r = rangeEnds{lifted: lifted, domain: d, low: -1, high: -1}
 	ok = (from.Alias == nil || len(from.Alias.Colnames) == 0) && r.read(s.WhereClause, names) && r.params > 0 && max(r.low, r.high) < r.params
+	r.lifted = nil
 	return r, ok
 }
 
@@ -200,9 +253,8 @@ var turned = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 // end takes in one end, a parameter that stands nowhere else.
 func (r *rangeEnds) end(op string, n *pg.Node) bool {
-	p := n.GetParamRef()
-	at := int(p.GetNumber()) - 1
-	if p == nil || at < 0 || at == r.low || at == r.high {
+	at, ok := r.lifted.Of(n)
+	if !ok || at == r.low || at == r.high {
 		return false
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner/parse"
@@ -51,7 +52,7 @@ func builtFree(t testing.TB, c reuse.Context, sql string) *plans.Plan {
 // sameAsBuilt holds the plan of a template against the one that Build makes.
 func sameAsBuilt(t *testing.T, c reuse.Context, s parse.Statement, template *Template, params []policy.Value) (answered bool) {
 	t.Helper()
-	own := template.Plan(params)
+	own := template.Plan(parse.Lift(s, params))
 	if own == nil {
 		return false
 	}
@@ -59,16 +60,24 @@ func sameAsBuilt(t *testing.T, c reuse.Context, s parse.Statement, template *Tem
 	if refusal != nil {
 		t.Fatalf("%s %v: refused, and not by its template: %v", s.Text, params, refusal)
 	}
+	samePlan(t, fmt.Sprint(s.Text, params), own, want)
+	if quick := template.Quick(parse.Lift(s, params)); quick != nil {
+		samePlan(t, fmt.Sprint("quickly ", s.Text, params), quick, want)
+	}
+	return true
+}
+
+func samePlan(t *testing.T, what string, own, want *plans.Plan) {
+	t.Helper()
 	if a, b := planText(own), planText(want); a != b {
-		t.Fatalf("%s %v\n%s\nbut built anew\n%s", s.Text, params, a, b)
+		t.Fatalf("%s\n%s\nbut built anew\n%s", what, a, b)
 	}
 	for _, pair := range [][2]any{{own.Statement, want.Statement}, {own.Columns, want.Columns}, {own.Leaves, want.Leaves}, {own.Notes, want.Notes}, {own.Outputs, want.Outputs}, {own.Bounds, want.Bounds},
 		{own.ErrorColumns, want.ErrorColumns}, {own.Confidence, want.Confidence}, {own.Measures[0].Describe(), want.Measures[0].Describe()}, {own.Measures[0].HeldID, want.Measures[0].HeldID}, {own.Timeless(), want.Timeless()}} {
 		if !reflect.DeepEqual(pair[0], pair[1]) {
-			t.Fatalf("%s %v: %+v, built anew %+v", s.Text, params, pair[0], pair[1])
+			t.Fatalf("%s: %+v, built anew %+v", what, pair[0], pair[1])
 		}
 	}
-	return true
 }
 
 // templateShapes have ends of a range of a column between parameters, or something that a template must leave to Build.
@@ -207,6 +216,13 @@ func FuzzTemplates(f *testing.F) {
 		if refusal != nil || len(statements) != 1 || statements[0].Kind != parse.KindSelect {
 			return
 		}
+		if l := parse.Lift(statements[0], []policy.Value{}); !l.Empty() {
+			if p, refusal := Build(statements[0], []policy.Value{}, c); refusal == nil {
+				if template := TemplateOf(statements[0], []policy.Value{}, p, c); template != nil {
+					sameAsBuilt(t, c, statements[0], template, []policy.Value{})
+				}
+			}
+		}
 		for n := range 3 {
 			witness, params := []policy.Value{a, b}[:n], []policy.Value{x, y}[:n]
 			p, refusal := Build(statements[0], witness, c)
@@ -219,4 +235,76 @@ func FuzzTemplates(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestTemplatesOfNumbers: texts that differ in numbers alone have one template, which makes of each what Build makes of it; a number that is
+// written otherwise, or stands elsewhere, is a part of the text.
+func TestTemplatesOfNumbers(t *testing.T) {
+	r := rand.New(rand.NewSource(107))
+	c, none := oneHeld(t, "age"), []policy.Value{}
+	built := func(s parse.Statement) *plans.Plan {
+		p, refusal := Build(s, none, c)
+		if refusal != nil {
+			return nil
+		}
+		return p
+	}
+	keys := map[string]string{} // of the shapes
+	for _, shape := range []struct {
+		sql       string
+		templated bool
+	}{
+		{"SELECT count(*) FROM people WHERE age BETWEEN %d AND %d", true},
+		{"  SELECT count(*) AS n FROM people p WHERE /* éa */ p.age>=%d AND %d>=p.age ", true},
+		{"SELECT count(*) FROM people WHERE age > %d AND age < %d", true},
+		{"SELECT dp.low(count(*)), 1 FROM people WHERE age BETWEEN %d AND %d", false},
+		{"SELECT count(*) FROM people WHERE age BETWEEN %d AND 0%d", false},
+		{"SELECT count(*) FROM people WHERE age BETWEEN %d AND %d.0", false},
+		{"SELECT count(*) FROM people WHERE age BETWEEN %d AND -%d", false},
+		{"SELECT count(*) FROM people WHERE age BETWEEN %d AND '%d'", false},
+		{"SELECT count(*) FROM people WHERE age IN (%d, %d)", false},
+		{"SELECT count(*) FROM people WHERE age >= %d OR age = %d", false},
+		{"SELECT count(*) FROM people WHERE age BETWEEN %d AND %d LIMIT 1", false},
+		{"SELECT count(*) FROM people WHERE age BETWEEN %d AND $1 + %d", false},
+	} {
+		made, answered, left := 0, 0, 0
+		var template *Template
+		var key string
+		for range 200 {
+			s := parsedOne(t, fmt.Sprintf(shape.sql, r.Intn(125), r.Intn(125)))
+			own := parse.Lift(s, none)
+			signed := strings.ReplaceAll(shape.sql, "-%d", "%d") // the grammar takes a sign for the number's
+			if other := keys[own.Text]; other != "" && other != signed {
+				t.Fatalf("%s and %s have one text", other, signed)
+			}
+			keys[own.Text] = signed
+			if template != nil && own.Text == key {
+				if sameAsBuilt(t, c, s, template, none) {
+					answered++
+				} else {
+					left++
+				}
+			}
+			if p := built(s); p != nil && r.Intn(10) == 0 {
+				if made := TemplateOf(s, none, p, c); made != nil {
+					template, key = made, own.Text
+				}
+			}
+		}
+		if made = 0; template != nil {
+			made = 1
+		}
+		if shape.templated != (made > 0 && answered > 0 && left > 0) {
+			t.Errorf("%s: %d templates, which answer %d and leave %d", shape.sql, made, answered, left)
+		}
+	}
+	// Of several statements each has its own place.
+	statements, refusal := parse.Parse("SELECT 1; /* 20 */ SELECT count(*) FROM people WHERE age BETWEEN 20 AND 31; SELECT count(*) FROM people WHERE age BETWEEN 7 AND 31")
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	a, b := parse.Lift(statements[1], none), parse.Lift(statements[2], none)
+	if a.Empty() || b.Empty() || !strings.HasSuffix(a.Text, b.Text) || !strings.HasPrefix(b.Text, "SELECT count") {
+		t.Errorf("%q and %q", a.Text, b.Text)
+	}
 }

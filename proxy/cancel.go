@@ -34,12 +34,24 @@ type cancelEntry struct {
 type waitPoint struct {
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // nil: nothing runs
+	number uint64                  // of what has run
+	looked uint64                  // which of it goesOn saw last
 }
 
 func (w *waitPoint) set(cancel context.CancelCauseFunc) {
 	w.mu.Lock()
 	w.cancel = cancel
+	w.number++
 	w.mu.Unlock()
+}
+
+// goesOn tells whether what runs did so when it was asked last.
+func (w *waitPoint) goesOn() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.looked
+	w.looked = w.number
+	return w.cancel != nil && before == w.number
 }
 
 func (w *waitPoint) interrupt(cause error) {

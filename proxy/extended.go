@@ -159,20 +159,30 @@ func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *parse.S
 }
 
 // renew makes sure that a statement's types hold now; parameter types stay as the client knows them.
-func (c *session) renew(ctx context.Context, stmt *prepared) error {
+func (c *session) renew(stmt *prepared) error {
+	holds, err := c.holds(stmt)
+	if err != nil || holds {
+		return err
+	}
+	return c.cancelable(func(ctx context.Context) error { return c.inferAgain(ctx, stmt) })
+}
+
+// holds tells whether a statement's types hold now, and finds those that a look-up finds.
+func (c *session) holds(stmt *prepared) (bool, error) {
 	if stmt.command == nil {
-		return nil
+		return true, nil
 	}
 	if err := c.check(stmt.command.Kind); err != nil {
-		return err
+		return false, err
 	}
 	if k := stmt.command; k.Kind == parse.KindFetch || k.Kind == parse.KindExecute {
 		stmt.columns = c.namedColumns(k)
-		return nil
+		return true, nil
 	}
-	if stmt.policy == c.policy && stmt.epoch == c.settings.Epoch() {
-		return nil
-	}
+	return stmt.policy == c.policy && stmt.epoch == c.settings.Epoch(), nil
+}
+
+func (c *session) inferAgain(ctx context.Context, stmt *prepared) error {
 	if err := c.readAgain(stmt); err != nil {
 		return err
 	}
@@ -218,8 +228,7 @@ func (c *session) bind(m *pgproto3.Bind) error {
 	if err := c.mayOpen(m.DestinationPortal); err != nil {
 		return err
 	}
-	err := c.cancelable(func(ctx context.Context) error { return c.renew(ctx, stmt) })
-	if err != nil {
+	if err := c.renew(stmt); err != nil {
 		return err
 	}
 	if len(m.Parameters) != len(stmt.params) {
@@ -273,13 +282,13 @@ func (c *session) open(name string, p *portal) error {
 	return nil
 }
 
-func (c *session) describe(ctx context.Context, m *pgproto3.Describe) error {
+func (c *session) describe(m *pgproto3.Describe) error {
 	if m.ObjectType == 'S' {
 		stmt := c.statements[m.Name]
 		if stmt == nil {
 			return missingStatement(m.Name)
 		}
-		if err := c.renew(ctx, stmt); err != nil {
+		if err := c.renew(stmt); err != nil {
 			return err
 		}
 		oids := make([]uint32, len(stmt.params))

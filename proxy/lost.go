@@ -2,51 +2,59 @@ package proxy
 
 import (
 	"net"
-	"sync"
 	"syscall"
 	"time"
 )
 
-// lostTick is how often a statement that runs looks whether its client is still there.
+// lostTick is how often the server looks whether the clients of statements that run are still there.
 const lostTick = 250 * time.Millisecond
 
-// untilLost calls gone once the client has closed its connection or lost it, while the session works and reads nothing from
-// it. What the client sent before it went is left unread. stop ends the watch.
-func (c *session) untilLost(gone func()) (stop func()) {
-	conn := c.conn
+// endLost ends, until stop is closed, the waits of sessions whose client has closed its connection or lost it: a session that works reads
+// nothing from it. What the client sent before it went is left unread. One goroutine looks for all of them, so that a statement that
+// takes microseconds costs no timer.
+func (s *Server) endLost(stop <-chan struct{}) {
+	tick := time.NewTicker(lostTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.keys.endLost()
+		case <-stop:
+			return
+		}
+	}
+}
+
+// endLost looks at the sessions that wait for what they waited for at the last look.
+func (c *cancelKeys) endLost() {
+	var waiting []*cancelEntry
+	c.mu.Lock()
+	for _, entry := range c.sessions {
+		if entry.wait.goesOn() {
+			waiting = append(waiting, entry)
+		}
+	}
+	c.mu.Unlock()
+	for _, entry := range waiting {
+		if isLost(entry.seen.conn) {
+			entry.wait.interrupt(errLost)
+		}
+	}
+}
+
+// isLost tells whether the other side has closed a connection, as far as that can be known.
+func isLost(conn net.Conn) bool {
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secure.NetConn()
 	}
 	open, ok := conn.(syscall.Conn)
 	if !ok {
-		return func() {}
+		return false
 	}
 	raw, err := open.SyscallConn()
 	if err != nil {
-		return func() {}
+		return false
 	}
-	var mu sync.Mutex
-	var next *time.Timer
-	over := false
-	look := func() {
-		lost := false
-		if raw.Control(func(fd uintptr) { lost = hungUp(int(fd)) }) != nil || lost {
-			gone()
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if !over {
-			next.Reset(lostTick)
-		}
-	}
-	mu.Lock()
-	next = time.AfterFunc(lostTick, look)
-	mu.Unlock()
-	return func() {
-		mu.Lock()
-		over = true
-		next.Stop()
-		mu.Unlock()
-	}
+	lost := false
+	return raw.Control(func(fd uintptr) { lost = hungUp(int(fd)) }) != nil || lost
 }

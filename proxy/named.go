@@ -56,7 +56,11 @@ func (c *session) named(ctx context.Context, k *parse.Statement, params []policy
 	if stmt.command == nil || stmt.command.Kind != parse.KindSelect {
 		return none, nil, pgerror.New("DP002", "EXECUTE runs a prepared SELECT only").WithHint("Send the statement itself.")
 	}
-	if err := c.renew(ctx, stmt); err != nil {
+	holds, err := c.holds(stmt)
+	if err == nil && !holds {
+		err = c.inferAgain(ctx, stmt)
+	}
+	if err != nil {
 		return none, nil, err
 	}
 	if k.ArgumentCount != len(stmt.params) {

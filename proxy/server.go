@@ -167,6 +167,9 @@ func (s *Server) ServeOn(ctx context.Context, listener net.Listener) error {
 	close(s.started)
 	stop := context.AfterFunc(ctx, s.drain)
 	defer stop()
+	over := make(chan struct{})
+	defer close(over)
+	go s.endLost(over)
 	err := s.accept()
 	s.work.Wait()
 	return err

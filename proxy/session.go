@@ -175,7 +175,7 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	case *pgproto3.Bind:
 		return c.extended(c.bind(m))
 	case *pgproto3.Describe:
-		return c.extended(c.cancelable(func(ctx context.Context) error { return c.describe(ctx, m) }))
+		return c.extended(c.describe(m))
 	case *pgproto3.Execute:
 		err := c.cancelable(func(ctx context.Context) error { return c.execute(ctx, m) })
 		c.tx.piped = c.tx.piped || err == nil && c.tx.implicit && !c.tx.block
@@ -210,9 +210,7 @@ func (c *session) extended(err error) error {
 func (c *session) cancelable(f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(c.server.base)
 	c.wait.set(cancel)
-	stop := c.untilLost(func() { cancel(errLost) })
 	defer func() {
-		stop()
 		c.wait.set(nil)
 		cancel(nil)
 	}()

@@ -7,7 +7,7 @@ import "math"
 // of the squares of their shares of it, its half-width is √V times a number that depends on κ and the confidence alone.
 //
 // Claim: HalfWidth returns a k with P(|X| ≥ k+½) ≤ alpha, X = Σ wᵢYᵢ of discrete Laplace noises Yᵢ of parameter t. That is
-// proved below. That k is at most 1 % above the smallest one, or the integer after that, is proved for the two kinds of sums
+// proved below, and for few noises in fewnoises.go. That k is at most 1 % above the smallest one, or the integer after that, is proved for the two kinds of sums
 // that are farthest from the bound (near) and measured for others (TestMixturesAgainstTheExact).
 //
 // Proof. Write dev² = 2t²Σwᵢ² and κ = Σwᵢ⁴/(Σwᵢ²)².
@@ -32,11 +32,14 @@ import "math"
 // P(|X'| ≥ z·dev) ≤ g(1) + G·(exp(λ²κ/2)−1)/λ², whatever w* is: the least over some is taken.
 //
 // A κ is rounded up: (4) grows with it.
-// Limits: few noises (κ above a twelfth at 95 %, a fortieth at 99.9 %), narrow ones, and alpha below some 2e-4 are left to HalfWidthOf.
+// Limits: few noises (κ above a twelfth at 95 %, a fortieth at 99.9 %), and alpha below some 2e-4 are left to the noises one by one
+// (fewnoises.go), narrow ones to inversions.
 
 // Mixtures is such a table for one alpha. It is safe for concurrent use.
 type Mixtures struct {
-	reach [mixtureShapes + 1]float64 // z by κ, or 0 where none is near enough
+	alpha  Probability                // 0: too small, or too large
+	normal float64                    // the reach of a Gaussian
+	reach  [mixtureShapes + 1]float64 // z by κ, or 0 where none is near enough
 }
 
 const (
@@ -45,6 +48,8 @@ const (
 	mixtureTouch  = 48        // so many values of w* are tried
 	mixtureNear   = 1.009     // what the bound may add
 	mixtureBroken = .001      // and what the lattice may
+	mixtureLoose  = 1. / 512  // and how much of κ may be a bound of its own
+	widthBroken   = 8         // the lattice's reach, of the weights' length: c of (1)
 )
 
 // NewMixtures makes the table in some ten milliseconds; it is empty where alpha is not within 1e-6 and ½.
@@ -54,6 +59,7 @@ func NewMixtures(alpha Probability) *Mixtures {
 		return m
 	}
 	normal := math.Sqrt2 * math.Erfcinv(float64(alpha))
+	m.alpha, m.normal = alpha, normal
 	most := float64(alpha) * (1 - 1e-6) // the margin is for η and for what floating point rounds away
 	for i := range m.reach {
 		kappa := float64(i) * mixtureStep
@@ -122,22 +128,47 @@ func mixtureCurvature(w, s float64) float64 {
 	return math.Exp(-w/2) / math.Sqrt(2*math.Pi) * math.Sqrt(w) * (w - 3) / (2 * s * s)
 }
 
-// HalfWidth returns the half-width of a sum of noises of d, of which the squares and the fourth powers of the weights add
-// up to these, the fourth powers at most; false where the table does not prove one that is near enough.
-func (m *Mixtures) HalfWidth(d Distribution, squares, fourths float64) (k int64, proved bool) {
-	if d.kind != Laplace || !(squares > 0) {
+// Shape is what a half-width of weighted noise depends on.
+type Shape struct {
+	Squares float64 // of the weights
+	Fourths float64 // their fourth powers, or a bound from above
+	Loose   float64 // what of the fourth powers is a bound
+	Heavy   []Term  // noises with more than a little of the squares, or some of them, each by itself
+}
+
+// heavy is the share of the squares above which a noise is kept by itself: what tells at the finest step of fewnoises.go.
+const heavy = fewFine / fewTold
+
+// ShapeOf is the shape of a sum of these terms.
+func ShapeOf(terms []Term) (s Shape) {
+	for _, t := range terms {
+		s.Squares += float64(max(t.Count, 0)) * t.Weight * t.Weight
+	}
+	for _, t := range terms {
+		s.Add(t.Weight, max(t.Count, 0))
+	}
+	return s
+}
+
+// Add counts noises of one weight among those of a shape whose squares are there already.
+func (s *Shape) Add(weight float64, count int) {
+	square := weight * weight
+	s.Fourths += float64(count) * square * square
+	if square > heavy*s.Squares && count > 0 {
+		s.Heavy = append(s.Heavy, Term{weight, count})
+	}
+}
+
+// HalfWidth returns the half-width of a sum of noises of d of this shape; false where none is proved that is near enough. The table's is
+// near as far as the shape is known.
+func (m *Mixtures) HalfWidth(d Distribution, s Shape) (k int64, proved bool) {
+	if d.kind != Laplace || !(s.Squares > 0) {
 		return 0, false
 	}
 	// A million squares that are added up lose less than 1e-9.
-	shape := math.Ceil(fourths / (squares * squares) * (1 + 1e-9) / mixtureStep)
-	if !(shape <= mixtureShapes) || m.reach[int(shape)] == 0 {
-		return 0, false
+	shape := math.Ceil(s.Fourths / (s.Squares * s.Squares) * (1 + 1e-9) / mixtureStep)
+	if shape <= mixtureShapes && m.reach[int(shape)] > 0 && s.Loose <= mixtureLoose*s.Squares*s.Squares {
+		return widthOf(d, m.reach[int(shape)], s.Squares)
 	}
-	length := math.Sqrt(squares)
-	reach, broken := m.reach[int(shape)]*math.Sqrt2*d.parameter()*length, 8*length
-	wide := (reach+broken)*(1+1e-9) - .5
-	if 2*broken > reach*mixtureBroken || wide > math.MaxInt64/2 {
-		return 0, false
-	}
-	return int64(max(0, math.Ceil(wide))), true
+	return m.few(d, s)
 }

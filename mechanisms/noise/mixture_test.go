@@ -31,7 +31,7 @@ func TestMixturesAgainstTheExact(t *testing.T) {
 		}
 		scale := int64(1) << (14 + r.IntN(10))
 		d := mustNew(t, Laplace, scale, 1)
-		k, ok := tables[alpha].HalfWidth(d, squares, fourths)
+		k, ok := tables[alpha].HalfWidth(d, Shape{Squares: squares, Fourths: fourths})
 		if !ok {
 			continue
 		}

@@ -36,6 +36,7 @@ type pIdentity struct {
 	prefixes []atomic.Pointer[prefix]
 	tabling  sync.Once
 	table    []float64 // the weights of the sums of every prefix; nil: each is solved for
+	columns  *columns  // beside it: T by its columns
 }
 
 // band is a row of weights that are 0 outside of from to from+len(weights).

@@ -102,7 +102,8 @@ func (s *pIdentity) Fit(observations []int64) []float64 {
 // Variance returns |v|² − v'Θ'MΘv for v = U·wanted.
 func (s *pIdentity) Variance(spans []Span) float64 {
 	if s.prefixed(spans) {
-		variance, weights := s.combined(spans)
+		weights := make([]float64, len(s.rows))
+		variance := s.combined(spans, weights)
 		for k, m := range weights {
 			variance -= m * s.rows[k].over(spans)
 		}
@@ -134,7 +135,8 @@ func (s *pIdentity) LinearVariance(query []float64) float64 {
 func (s *pIdentity) Terms(spans []Span) []noise.Term {
 	wanted := indicator(s.cells, spans)
 	if s.prefixed(spans) {
-		_, m := s.combined(spans)
+		m := make([]float64, len(s.rows))
+		s.combined(spans, m)
 		return eachOnce(append(s.weightsOf(wanted, m), m...))
 	}
 	return eachOnce(s.weights(wanted))

@@ -1,6 +1,9 @@
 package parse
 
 import (
+	"strings"
+	"unicode"
+
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -64,6 +67,18 @@ func (s *Statement) Within(sel *pg.SelectStmt, text string) Statement {
 
 // Select is the tree of a Select, which plans share and never change.
 func (s *Statement) Select() *pg.SelectStmt { return s.node.GetSelectStmt() }
+
+// Place is where a location of the tree is in Text, in bytes; −1: Text is not a part of what was parsed.
+func (s *Statement) Place(location int) int {
+	if s.From > len(s.source) {
+		return -1
+	}
+	rest := strings.TrimLeftFunc(s.source[s.From:], unicode.IsSpace)
+	if !strings.HasPrefix(rest, s.Text) {
+		return -1
+	}
+	return location - (len(s.source) - len(rest))
+}
 
 // StatementKind says what a session must do with a statement.
 type StatementKind uint8

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -18,6 +19,7 @@ import (
 type memory struct {
 	limit   atomic.Int64 // 0: none
 	own     int64        // the operator's, by GOMEMLIMIT
+	percent int          // as the collector was told last: how much may be new, of what is in use
 	mu      sync.Mutex
 	running map[*work]bool
 	short   chan struct{} // closed when memory is no longer short; nil: it is not
@@ -80,6 +82,7 @@ func (m *memory) watch(ctx context.Context, used func() int64) {
 		}
 		short := now > limit/4*3
 		m.set(short)
+		m.collect(now, limit)
 		if now > limit/10*9 {
 			m.endOne()
 		}
@@ -87,6 +90,31 @@ func (m *memory) watch(ctx context.Context, used func() int64) {
 			runtime.GC() // who waits allocates nothing, and what is free would not be found
 		}
 	}
+}
+
+// What the collector may let lie before it looks through all that is in use, however little that is: a proxy of some ten megabytes that answers
+// thousands of questions a second would else look through them ten times a second, a fifth of its processor time (ADR 106).
+const (
+	letLie      = 256 << 20
+	letLieShare = 16  // of the memory, at most
+	mostPercent = 800 // so that a heap that grows at once is seen to
+)
+
+// collect tells the collector when to work: when as much is new as is in use, which is Go's own way, or as much as may lie. An operator's
+// GOGC stays as it is.
+func (m *memory) collect(used, limit int64) {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	percent := percentOf(used, limit)
+	if before := max(m.percent, 100); percent < before*3/4 || percent > before*5/4 { // each change stops the process for a moment
+		m.percent = percent
+		debug.SetGCPercent(percent)
+	}
+}
+
+func percentOf(used, limit int64) int {
+	return int(min(max(100*min(letLie, limit/letLieShare)/max(used, 1), 100), mostPercent))
 }
 
 func (m *memory) set(short bool) {

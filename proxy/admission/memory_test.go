@@ -42,3 +42,18 @@ func TestResultsAreReserved(t *testing.T) {
 		t.Errorf("%d bytes are reserved", m.results)
 	}
 }
+
+// TestCollectorsPace: what is new may be as much as what is in use, and where that is little as much as may lie; of little memory a part.
+func TestCollectorsPace(t *testing.T) {
+	for _, c := range []struct {
+		used, limit int64
+		percent     int
+	}{
+		{32 << 20, 16 << 30, 800}, {64 << 20, 16 << 30, 400}, {128 << 20, 16 << 30, 200}, {256 << 20, 16 << 30, 100}, {4 << 30, 16 << 30, 100},
+		{32 << 20, 1 << 30, 200}, {32 << 20, 256 << 20, 100}, {0, 16 << 30, 800},
+	} {
+		if percent := percentOf(c.used, c.limit); percent != c.percent {
+			t.Errorf("%d MiB of %d in use: %d %%, not %d", c.used>>20, c.limit>>20, percent, c.percent)
+		}
+	}
+}

@@ -19,27 +19,37 @@ import (
 // ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
 func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r readied, refusal *refuse.Refusal) {
+	if r.plan = a.quickly(s, stmt, params); r.plan != nil {
+		r.quick = true
+		refusal = a.write(ctx, s, &r)
+		return r, refusal
+	}
 	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
 		if r.plan, refusal = a.plan(ctx, s, stmt, params); refusal != nil {
 			return refusal
 		}
-		if most := s.Policy.Server.Limits.StatementMemory / 2; most > 0 && leafBytes(r.plan) > most {
-			return refuse.Invalid("54000", "the released tables of this statement need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)",
-				"Group by fewer or coarser keys.")
-		}
-		if r.queries, r.outer, refusal = a.render(ctx, r.plan); refusal != nil {
-			return refusal
-		}
-		if r.errors = errorParts(r.plan); ctx.Err() != nil {
-			return reuse.RefuseEnded(context.Cause(ctx))
-		}
-		r.inner = map[string]readied{}
-		if refusal = a.readyInner(ctx, s, r.plan, r.inner); refusal != nil {
-			return refusal
-		}
-		return a.tryOuter(ctx, s, r.plan, r.outer)
+		return a.write(ctx, s, &r)
 	})
 	return r, refusal
+}
+
+// write writes all that a plan needs, and refuses what cannot be answered.
+func (a *Answerer) write(ctx context.Context, s *Session, r *readied) (refusal *refuse.Refusal) {
+	if most := s.Policy.Server.Limits.StatementMemory / 2; most > 0 && leafBytes(r.plan) > most {
+		return refuse.Invalid("54000", "the released tables of this statement need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)",
+			"Group by fewer or coarser keys.")
+	}
+	if r.queries, r.outer, refusal = a.render(ctx, r.plan); refusal != nil {
+		return refusal
+	}
+	if r.errors = errorParts(r.plan); ctx.Err() != nil {
+		return reuse.RefuseEnded(context.Cause(ctx))
+	}
+	r.inner = map[string]readied{}
+	if refusal = a.readyInner(ctx, s, r.plan, r.inner); refusal != nil {
+		return refusal
+	}
+	return a.tryOuter(ctx, s, r.plan, r.outer)
 }
 
 // readied is a statement that is planned, and may be paid for.
@@ -49,6 +59,7 @@ type readied struct {
 	outer   outer.Query
 	errors  []string           // how exact it will be
 	inner   map[string]readied // its sub-queries that are answered first, by their keys
+	quick   bool               // planning and reading it take microseconds, and no place
 }
 
 // leafBytes is about how much memory the released tables of a plan take, from their numbers of rows and columns.

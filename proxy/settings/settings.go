@@ -64,7 +64,8 @@ type Settings struct {
 
 	typed     plans.Settings
 	variables map[string]string
-	fresh     bool // typed and variables are up to date
+	fresh     bool              // typed and variables are up to date
+	asked     map[string]string // values in force of variables that were asked since the last change: a statement asks the same few again and again
 	epoch     uint64
 }
 
@@ -130,7 +131,10 @@ func (s *Settings) lasting(v values) values {
 	return v
 }
 
-func (s *Settings) changed() { s.fresh = false; s.epoch++ }
+func (s *Settings) changed() {
+	s.fresh, s.asked = false, nil
+	s.epoch++
+}
 
 // Epoch changes with every change.
 func (s *Settings) Epoch() uint64 { return s.epoch }
@@ -146,6 +150,19 @@ func (s *Settings) limits() dpLimits {
 // Value is the value in force of a variable by lower-case name. What a transaction does not set of its own modes is as
 // new transactions have it.
 func (s *Settings) Value(name string) string {
+	value, ok := s.asked[name]
+	if !ok {
+		if value = s.find(name); known[name] != nil {
+			if s.asked == nil {
+				s.asked = map[string]string{}
+			}
+			s.asked[name] = value
+		}
+	}
+	return value
+}
+
+func (s *Settings) find(name string) string {
 	if v, ok := s.state.local[name]; ok {
 		return v
 	}
