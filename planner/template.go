@@ -77,7 +77,7 @@ func numbered(sql string, l *parse.Lifted) string {
 // TemplateOf returns the template of a plan that Build made of a statement with these parameters in this context; nil: it has none.
 func TemplateOf(s parse.Statement, params []policy.Value, p *plans.Plan, c reuse.Context) *Template {
 	if !p.Timeless() || !p.Cost.IsZero() || p.Outer.Direct == nil || c.Holdings == nil || c.Settings.MaxError != 0 || c.Alternatives || s.Translation() != "" ||
-		len(p.Measures) != 1 || len(p.Finds)+len(p.Alternatives)+len(p.Probed) > 0 || !readAlone(p.Measures[0], c.Holdings) {
+		len(p.Measures) != 1 || len(p.Finds)+len(p.Inner)+len(c.Answers)+len(p.Alternatives)+len(p.Probed) > 0 || !readAlone(p.Measures[0], c.Holdings) {
 		return nil
 	}
 	m := p.Measures[0]
