@@ -28,9 +28,9 @@ type book struct {
 	lostAll bool             // … or nobody knows how much
 
 	accounts  map[store.AccountKey]store.Account
-	brought   map[holderKey]prefixes                // of each account, what it has not paid itself: see teams.go
+	brought   map[holderKey]prefixes                     // of each account, what it has not paid itself: see teams.go
 	caused    map[holderKey]map[string]accounting.Charge // of each group, what its members have spent, as it was priced then
-	open      map[int64]openCharge                  // charges whose draw is not saved
+	open      map[int64]openCharge                       // charges whose draw is not saved
 	releases  map[int64]*record
 	byCharge  map[int64]int64
 	byMeasure map[measureKey][]*record // live

@@ -28,8 +28,11 @@ func (c *checker) dataset(f *datasetT, at place) {
 	}
 	c.policy.Datasets = append(c.policy.Datasets, d)
 	checkName(f.ID, at.key("id"), "id")
-	if f.Accountant == "zcdp" {
+	switch f.Accountant {
+	case "zcdp":
 		d.Accountant = privacy.ZCDP
+	case "either":
+		d.Accountant = privacy.Either
 	}
 	neighbors(d, f, at)
 	if f.Unit.Row {
@@ -147,7 +150,7 @@ func reference(text string, at place, what string) (table, column string) {
 	return text[:dot], text[dot+1:]
 }
 
-// allowance reads (ε, δ) and converts it once into what may be spent. Under zcdp one half of δ pays for the conversion
+// allowance reads (ε, δ) and converts it once into what may be spent. Under zcdp and either one half of δ pays for the conversion
 // of ρ and the other half for thresholded keys, so that it is spent once (privacy rule 6); odd units are lost.
 func allowance(f *allowanceT, a privacy.Accountant, at place) Allowance {
 	var out Allowance
@@ -163,20 +166,23 @@ func allowance(f *allowanceT, a privacy.Accountant, at place) Allowance {
 	if err != nil || errDelta != nil {
 		return out
 	}
-	if a != privacy.ZCDP {
+	epsilon, concentrated := a.Takes()
+	if !concentrated {
 		out.Cost = privacy.Cost{Epsilon: out.Epsilon, Delta: out.Delta}
 		return out
 	}
 	half := privacy.AttoDelta(out.Delta.Atto() / 2)
 	if half.Atto() == 0 {
-		at.key("delta").problem("delta is %s, must be greater than 0 under zcdp: rho holds only together with a delta", out.Delta)
+		at.key("delta").problem("delta is %s, must be greater than 0 under %s: rho holds only together with a delta", out.Delta, a)
 		return out
 	}
 	rho, err := accounting.LargestRho(out.Epsilon, half)
 	if err != nil {
 		at.problem("%v", err)
 	}
-	out.Cost = privacy.Cost{Rho: rho, Delta: half}
+	if out.Cost = (privacy.Cost{Rho: rho, Delta: half}); epsilon {
+		out.Cost.Epsilon = out.Epsilon
+	}
 	return out
 }
 
@@ -261,15 +267,16 @@ type price struct {
 	cost    privacy.Cost
 }
 
-// epsilonOrRho reads a price given in one of two keys. Under zcdp an epsilon e buys ρ = e²/2; a given rho is shown as the
-// smallest epsilon that would buy it.
+// epsilonOrRho reads a price given in one of two keys. Under zcdp an epsilon e buys ρ = e²/2; under either it is an epsilon, and a rho
+// is a rho. A given rho is shown as the smallest epsilon that would buy it under zcdp.
 func epsilonOrRho(e, r, otherwise decimal, a privacy.Accountant, at place, keyE, keyR string) price {
+	epsilons, rhos := a.Takes()
 	switch {
 	case e != "" && r != "":
 		at.name(keyR).problem("%s and %s are both given, must be one of them", keyE, keyR)
 		return price{}
-	case r != "" && a != privacy.ZCDP:
-		at.name(keyR).problem("%s is for accountant: zcdp", keyR)
+	case r != "" && !rhos:
+		at.name(keyR).problem("%s is for accountant: zcdp, or either", keyR)
 		return price{}
 	case r != "":
 		rho, err := privacy.ParseRho(string(r))
@@ -277,7 +284,7 @@ func epsilonOrRho(e, r, otherwise decimal, a privacy.Accountant, at place, keyE,
 			at.key(keyR).problem("%v", renamed(err, "rho", keyR))
 			return price{}
 		}
-		return price{epsilonFor(rho), privacy.Cost{Rho: rho}}
+		return price{new(Dataset).EpsilonFor(rho, privacy.Cost{}), privacy.Cost{Rho: rho}}
 	case e == "":
 		e = otherwise
 	}
@@ -286,7 +293,7 @@ func epsilonOrRho(e, r, otherwise decimal, a privacy.Accountant, at place, keyE,
 		at.key(keyE).problem("%v", renamed(err, "epsilon", keyE))
 		return price{}
 	}
-	if a == privacy.ZCDP {
+	if !epsilons {
 		return price{epsilon, privacy.Cost{Rho: epsilon.Rho()}}
 	}
 	return price{epsilon, privacy.Cost{Epsilon: epsilon}}
@@ -295,20 +302,6 @@ func epsilonOrRho(e, r, otherwise decimal, a privacy.Accountant, at place, keyE,
 // renamed gives an error of package privacy the name of the key that it is about.
 func renamed(err error, from, to string) string {
 	return to + strings.TrimPrefix(err.Error(), from)
-}
-
-// epsilonFor is the smallest ε with ε²/2 ≥ ρ.
-func epsilonFor(rho privacy.Rho) privacy.Epsilon {
-	low, high := int64(0), int64(2e9) // ε²/2 passes the largest rho, 1e18 pico, before the upper end
-	for low < high {
-		middle := (low + high) / 2
-		if privacy.MicroEpsilon(middle).Rho().Pico() >= rho.Pico() {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return privacy.MicroEpsilon(low)
 }
 
 // whole64 reads a whole number between least and most; empty is 0.

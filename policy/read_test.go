@@ -112,7 +112,7 @@ func TestRhoInPlaceOfEpsilon(t *testing.T) {
 		t.Errorf("defaults: %+v", d.Defaults)
 	}
 	for _, pico := range []int64{1, 2, 499, 500, 501, 125e9, 1e18} {
-		e := epsilonFor(privacy.PicoRho(pico))
+		e := new(Dataset).EpsilonFor(privacy.PicoRho(pico), privacy.Cost{})
 		if e.Rho().Pico() < pico || e.Micro() > 0 && privacy.MicroEpsilon(e.Micro()-1).Rho().Pico() >= pico {
 			t.Errorf("rho %d pico is shown as epsilon %v", pico, e)
 		}

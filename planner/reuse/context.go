@@ -32,14 +32,29 @@ type Context struct {
 	Now        time.Time
 	Work       *Work // what this one planning may take; nil: the default limits, and nothing that ends it earlier
 
+	Unspent *privacy.Cost      // what is left to her, of a dataset of either accountant; nil: all of her budget
+	Priced  privacy.Accountant // of a dataset of either: the one of the two in whose unit all that is bought is priced; 0: whichever is better
+
 	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
+}
+
+// Accountant is the one in whose unit a statement is priced.
+func (c Context) Accountant() privacy.Accountant {
+	if c.Dataset.Accountant != privacy.Either {
+		return c.Dataset.Accountant
+	}
+	if c.Priced == privacy.ZCDP {
+		return privacy.ZCDP
+	}
+	return privacy.Pure
 }
 
 // Share is a k-th of what a statement may cost, rounded down.
 func (c Context) Share(k int) privacy.Cost {
 	e := c.Settings.Epsilon
-	if c.Dataset.Accountant == privacy.ZCDP {
-		return privacy.Cost{Rho: privacy.PicoRho(e.Rho().Pico() / int64(k))}
+	if c.Accountant() == privacy.ZCDP {
+		budget, _ := c.Dataset.Budget(c.User)
+		return privacy.Cost{Rho: privacy.PicoRho(c.Dataset.RhoOf(e, budget.Cost).Pico() / int64(k))}
 	}
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
 }

@@ -110,13 +110,13 @@ func (a *Answerer) costText(ctx context.Context, s *Session, cost privacy.Cost) 
 }
 
 func balanceText(cost privacy.Cost, b ledger.Balance) string {
-	left := Remaining(b)
-	if cost.Rho.Pico() == 0 {
-		text := fmt.Sprintf("%s; %s of %s left", cost, epsilonOf(left), epsilonOf(b.Limit))
+	charge := accounting.Price(cost)
+	if b.Limit.Rho.Pico() == 0 {
+		text := fmt.Sprintf("%s; %s of %s left", cost, b.Left().Epsilon, b.Limit.Epsilon)
 		return text + windowText(b)
 	}
-	text := fmt.Sprintf("%s %% of your budget (%s)", privacy.Percent(cost.Rho.Float()/b.Limit.Rho.Float(), 2), cost)
-	if more := left.Rho.Pico() / cost.Rho.Pico(); more > 0 {
+	text := fmt.Sprintf("%s %% of your budget (%s)", privacy.Percent(b.Share(charge), 2), cost)
+	if more := b.More(charge); more > 0 {
 		text += fmt.Sprintf("; about %d more such question%s", more, plural(int(more)))
 	} else {
 		text += "; not enough is left for another"
@@ -124,27 +124,11 @@ func balanceText(cost privacy.Cost, b ledger.Balance) string {
 	return text + windowText(b)
 }
 
-func epsilonOf(c privacy.Cost) string { return c.Epsilon.String() }
-
 func windowText(b ledger.Balance) string {
 	if b.WindowEnds.IsZero() {
 		return ""
 	}
 	return " until " + b.WindowEnds.UTC().Format(time.DateOnly)
-}
-
-// Remaining is what the user may still spend: the lesser of the window's and the lifetime's rest.
-func Remaining(b ledger.Balance) privacy.Cost {
-	rest := accounting.Less(b.Limit, b.Spent)
-	if b.LifeLimit.IsZero() {
-		return rest
-	}
-	life := accounting.Less(b.LifeLimit, b.LifeSpent)
-	return privacy.Cost{
-		Epsilon: privacy.MicroEpsilon(min(rest.Epsilon.Micro(), life.Epsilon.Micro())),
-		Rho:     privacy.PicoRho(min(rest.Rho.Pico(), life.Rho.Pico())),
-		Delta:   privacy.AttoDelta(min(rest.Delta.Atto(), life.Delta.Atto())),
-	}
 }
 
 // freeOf names what a free answer was read from.
