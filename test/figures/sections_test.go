@@ -22,7 +22,7 @@ var sections = []section{
 	{"planning", false, []string{tests + "^TestBenchPlanning$ ./planner"}},
 	{"samplers", false, []string{benchmarks + "^BenchmarkSamplers$ ./mechanisms/noise"}},
 	{"online", true, []string{benchmarks + "^BenchmarkCovidLike$ -benchtime 1x ./mechanisms/online"}},
-	{"budget", true, []string{tests + "^TestBench(Turbo|Ranges)$ ./planner"}},
+	{"budget", true, []string{tests + "^TestBench(Turbo|Ranges|Either)$ ./planner"}},
 	{"ranges", false, []string{tests + "^TestBench(HeldRanges|AnswersFromRelease)$ ./cmd/dpproxy"}},
 	{"answer", false, []string{benchmarks + "^BenchmarkAnswerFromRelease$ ./cmd/dpproxy", benchmarks + "^BenchmarkBuildHeld$ ./planner"}},
 	{"connections", false, []string{tests + "^TestBenchConnect$ ./cmd/dpproxy"}},
