@@ -2,6 +2,7 @@ package planner
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
@@ -38,6 +39,13 @@ func buildEither(s parse.Statement, params []policy.Value, c reuse.Context) (*pl
 	case refusal != nil || concentrated.Cost.IsZero():
 		return concentrated, nil
 	}
+	// A declared release is bought once for all that it answers from then on.
+	switch some, others := declares(pure), declares(concentrated); {
+	case some && !others && c.Holds(pure.Charge()):
+		return pure, nil
+	case others && !some && c.Holds(concentrated.Charge()):
+		return concentrated, nil
+	}
 	chosen, why := c.Better(pure.Charge(), concentrated.Charge(), timesTheError(pure, concentrated))
 	plan := pure
 	if chosen == privacy.ZCDP {
@@ -45,6 +53,11 @@ func buildEither(s parse.Statement, params []policy.Value, c reuse.Context) (*pl
 	}
 	plan.Priced = why
 	return plan, nil
+}
+
+// declares tells whether a plan buys a release that the policy declares.
+func declares(p *plans.Plan) bool {
+	return slices.ContainsFunc(p.Measures, func(m *plans.Measure) bool { return m.Declared != nil && !m.Held })
 }
 
 // timesTheError is how many times the squared error of one plan of a statement is that of another, in the geometric mean of what
