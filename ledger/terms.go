@@ -164,8 +164,10 @@ func (d *dataset) change(t DatasetTerms) error {
 	switch {
 	case old.Unit != t.Unit:
 		return errBoundBy("dataset %s protects %q; its unit cannot change to %q once budget is spent", t.ID, old.Unit, t.Unit)
-	case t.Accountant != old.Accountant && (t.Accountant == privacy.Pure || old.Accountant == privacy.Either && t.Accountant != privacy.ZCDP):
+	case t.Accountant == privacy.Pure && old.Accountant != privacy.Pure:
 		return errBoundBy("dataset %s is accounted by %s; it cannot go back to %s once budget is spent", t.ID, old.Accountant, t.Accountant)
+	case d.delta && t.Cap.Delta.Atto() == 0 && t.Cap.Rho.Pico() != 0: // ρ takes all of δ then, and some of it was spent
+		return errBoundBy("dataset %s has spent δ to find keys, which must stay reserved for that: keep a column of keys: discover, or large_products: threshold", t.ID)
 	case old.Neighbors == privacy.ReplaceOne && t.Neighbors == privacy.AddRemove:
 		return errBoundBy("dataset %s has replace-one neighbors; they cannot become add-remove once budget is spent", t.ID)
 	case old.Neighbors == privacy.AddRemove && t.Neighbors == privacy.ReplaceOne && d.delta:

@@ -99,6 +99,7 @@ type groupT struct {
 
 type settingsT struct {
 	Epsilon      decimal `yaml:"epsilon" jsonschema_description:"dp.epsilon: the most that a statement may cost."`
+	Delta        decimal `yaml:"delta" jsonschema_description:"dp.delta: the most delta that a statement may use to find keys. By default a sixteenth of the budget's."`
 	Confidence   decimal `yaml:"confidence" jsonschema_description:"dp.confidence: of error bars, in (0, 1)."`
 	ErrorColumns *bool   `yaml:"error_columns" jsonschema_description:"dp.error_columns: each aggregate x gains x_low and x_high."`
 	Release      *bool   `yaml:"release" jsonschema_description:"dp.release: an undeclared range may buy a release."`

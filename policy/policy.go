@@ -134,6 +134,7 @@ type Dataset struct {
 	Level       *TrustLevel       // of those for whom the policy is written; nil: the whole. See For
 	Defaults    Defaults
 	Threshold   bool // large_products: threshold
+	finds       bool // some question may find keys
 	Buying      Buying
 	Tables      []*Table
 }
@@ -151,7 +152,7 @@ type Unit struct {
 type Allowance struct {
 	Epsilon privacy.Epsilon // as written
 	Delta   privacy.Delta   // as written
-	Cost    privacy.Cost    // what may be spent: pure: ε and δ for keys; zcdp: the ρ that implies (ε, δ/2), and δ/2 for keys; either: both, and δ/2
+	Cost    privacy.Cost    // what may be spent: pure: ε and δ for keys; zcdp: the ρ that implies (ε, δ), or where keys may be found (ε, δ/2), and δ/2 for them; either: ε, that ρ, and δ/2
 }
 
 // Budget is what one user may spend.
