@@ -307,7 +307,7 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 	}
 	for _, c := range t.Columns {
 		if c.Open != nil {
-			say("column %s.%s: its keys are found by who has δ in her budget, a sixteenth of it each time; what its values are called must name nobody", t.Name, c.Name)
+			say("column %s.%s: its keys are found by who has δ in her budget, a sixteenth of it each time, or as much as dp.delta says; what its values are called must name nobody", t.Name, c.Name)
 		}
 		if c.Name != strings.ToLower(c.Name) {
 			say("table %s: analysts must write column %s in double quotes", t.Name, c.Name)
