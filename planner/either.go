@@ -46,7 +46,11 @@ func buildEither(s parse.Statement, params []policy.Value, c reuse.Context) (*pl
 	case others && !some && c.Holds(concentrated.Charge()):
 		return concentrated, nil
 	}
-	chosen, why := c.Better(pure.Charge(), concentrated.Charge(), timesTheError(pure, concentrated))
+	times := 1.
+	if c.Settings.MaxError == 0 { // else both are as exact as asked
+		times = timesTheError(pure, concentrated)
+	}
+	chosen, why := c.Better(pure.Charge(), concentrated.Charge(), times)
 	plan := pure
 	if chosen == privacy.ZCDP {
 		plan = concentrated
