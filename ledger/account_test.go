@@ -33,6 +33,9 @@ func TestUpdateIsTheFilter(t *testing.T) {
 	before, moves := map[store.AccountKey]store.Account{}, []store.Move{}
 	for i := range int64(cases) {
 		a := store.Account{Filter: accounting.Filter{Spent: accounting.Charge{Cost: cost(amount), Converted: privacy.PicoRho(amount())}}}
+		if random.IntN(3) == 0 { // nothing of which no ε is known
+			a.Spent.Cost.Rho = privacy.Rho{}
+		}
 		a.Ends = []int64{0, 1, now - 1, now, now + 1, math.MaxInt64}[random.IntN(6)]
 		a = a.Limited(cost(amount))
 		left := a.Rolled(now, now).Left()
@@ -43,8 +46,13 @@ func TestUpdateIsTheFilter(t *testing.T) {
 		if random.IntN(2) == 0 {
 			m.Charge.Cost = near(left, about)
 		}
+		if random.IntN(3) == 0 {
+			m.Charge.Converted = near(left, about).Rho
+		}
 		if random.IntN(2) == 0 { // as costs are: in one unit, and sometimes a δ
 			m.Charge.Cost.Rho = privacy.Rho{}
+		} else if random.IntN(2) == 0 {
+			m.Charge.Cost.Epsilon, m.Charge.Converted = privacy.Epsilon{}, privacy.Rho{}
 		}
 		if random.IntN(2) == 0 {
 			m.Charge.Cost.Delta = privacy.Delta{}

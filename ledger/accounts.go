@@ -26,7 +26,7 @@ func repriced(c accounting.Charge, old, now DatasetTerms) accounting.Charge {
 	if old.Neighbors == privacy.AddRemove && now.Neighbors == privacy.ReplaceOne {
 		c = c.Doubled()
 	}
-	if old.Accountant == privacy.Pure && now.Accountant == privacy.ZCDP {
+	if old.Accountant != privacy.ZCDP && now.Accountant == privacy.ZCDP {
 		c = c.Concentrated()
 	}
 	return c
@@ -42,8 +42,12 @@ func forfeited(a store.Account, lost privacy.Cost, all bool, t DatasetTerms) sto
 }
 
 // lostUnder prices what a rollback has lost for an account under terms t. Of the lost charges only the sums are known, so
-// each account is taken to have paid all of them, under the terms that make them dearest.
+// each account is taken to have paid all of them, under the terms that make them dearest. An account that has only ever been pure has
+// paid no ρ.
 func lostUnder(lost privacy.Cost, t DatasetTerms) privacy.Cost {
+	if t.Accountant == privacy.Pure {
+		lost.Rho = privacy.Rho{}
+	}
 	return repriced(accounting.Price(lost), DatasetTerms{Accountant: privacy.Pure, Neighbors: privacy.AddRemove}, t).Cost
 }
 

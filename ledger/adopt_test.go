@@ -78,6 +78,32 @@ func TestRule8Repricing(t *testing.T) {
 	charge(t, f, request("alice", item(4, rho(1000))))
 }
 
+// TestDeltaOfKeysStaysReserved: where δ was spent to find keys, ρ cannot take all of it afterwards. Before, it may, and may give half of
+// it back: then what is above the lower ρ finds no keys.
+func TestDeltaOfKeysStaysReserved(t *testing.T) {
+	d := census()
+	with := func(a privacy.Accountant, r, delta int64) DatasetTerms {
+		limit := privacy.Cost{Rho: privacy.PicoRho(r), Delta: privacy.AttoDelta(delta)}
+		if a == privacy.Either {
+			limit.Epsilon = privacy.MicroEpsilon(100)
+		}
+		d.Accountant, d.Cap, d.Budgets = a, limit, map[string]BudgetTerms{"*": {Limit: limit}}
+		return d
+	}
+	for _, a := range []privacy.Accountant{privacy.ZCDP, privacy.Either} {
+		f := fresh(t, Options{}, with(a, 1000, 0))
+		charge(t, f, request("ann", item(1, rho(950))))
+		adopt(t, f, with(a, 900, 50))
+		keys := privacy.Cost{Rho: privacy.PicoRho(1), Delta: privacy.AttoDelta(5)}
+		wantErr(t, chargeErr(f, request("ann", item(2, keys))), ErrExhausted)
+		adopt(t, f, with(a, 1000, 0))
+		adopt(t, f, with(a, 960, 50))
+		charge(t, f, request("ann", item(2, keys)))
+		wantErr(t, f.Adopt(ctx, terms(with(a, 1000, 0))), ErrBound)
+		verify(t, f)
+	}
+}
+
 func TestRule8DeltaHasNoPriceUnderReplaceOne(t *testing.T) {
 	d := census()
 	d.Cap.Delta = privacy.AttoDelta(10)

@@ -28,9 +28,9 @@ type book struct {
 	lostAll bool             // … or nobody knows how much
 
 	accounts  map[store.AccountKey]store.Account
-	brought   map[holderKey]prefixes                // of each account, what it has not paid itself: see teams.go
-	caused    map[holderKey]map[string]privacy.Cost // of each group, what its members have spent, as it was priced then
-	open      map[int64]openCharge                  // charges whose draw is not saved
+	brought   map[holderKey]prefixes                     // of each account, what it has not paid itself: see teams.go
+	caused    map[holderKey]map[string]accounting.Charge // of each group, what its members have spent, as it was priced then
+	open      map[int64]openCharge                       // charges whose draw is not saved
 	releases  map[int64]*record
 	byCharge  map[int64]int64
 	byMeasure map[measureKey][]*record // live
@@ -91,7 +91,7 @@ type (
 func newBook() *book {
 	return &book{
 		active: map[int64]bool{}, ids: map[string]int64{}, sets: map[int64]*dataset{}, bound: map[string]int64{},
-		accounts: map[store.AccountKey]store.Account{}, brought: map[holderKey]prefixes{}, caused: map[holderKey]map[string]privacy.Cost{}, open: map[int64]openCharge{}, releases: map[int64]*record{}, byCharge: map[int64]int64{},
+		accounts: map[store.AccountKey]store.Account{}, brought: map[holderKey]prefixes{}, caused: map[holderKey]map[string]accounting.Charge{}, open: map[int64]openCharge{}, releases: map[int64]*record{}, byCharge: map[int64]int64{},
 		byMeasure: map[measureKey][]*record{}, paid: map[paidKey]struct{}{}, refined: map[int64]bool{}, held: map[holderKey][]Release{},
 	}
 }
@@ -237,7 +237,7 @@ func (b *book) applyCharge(r chain.Row) error {
 		next.charged, next.delta = true, next.delta || c.cost.Delta.Atto() != 0
 		b.sets[r.DS] = &next
 	}
-	b.note(holderKey{r.DS, r.Holder}, c.by, c.cost)
+	b.note(holderKey{r.DS, r.Holder}, c.by, c.ladder.price(c.cost))
 	cost := c.cost
 	if c.capped {
 		cost = c.pool // a rollback that loses the charge loses that

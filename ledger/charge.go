@@ -81,6 +81,9 @@ func checkRequest(r Request) error {
 		if negative(it.Cost) || free(it.Cost) {
 			return errors.New("ledger: the cost of an item must be greater than zero")
 		}
+		if it.Cost.Epsilon.Micro() != 0 && it.Cost.Rho.Pico() != 0 {
+			return errors.New("ledger: the cost of an item must name ε or ρ")
+		}
 		if it.Refresh < 0 || it.Kind == "" || it.Spec.Counters < 1 || it.Spec.Cells < 1 || !it.Spec.HasNoise() {
 			return errors.New("ledger: malformed item")
 		}
@@ -260,7 +263,7 @@ func (f *keeper) charge(t *batch, r Request, payer holderKey, parts []part) erro
 		return err
 	}
 	var all, drawn accounting.Charge // what she pays, and what the cap pays
-	var whole privacy.Cost           // what the cap would pay if each part were drawn
+	var whole accounting.Charge      // what the cap would pay if each part were drawn
 	for i := range parts {
 		p := &parts[i]
 		if p.free != 0 {
@@ -272,7 +275,7 @@ func (f *keeper) charge(t *batch, r Request, payer holderKey, parts []part) erro
 		if err := b.refines(payer, p.item); err != nil {
 			return refusal{err}
 		}
-		all, whole = all.Plus(p.item.Ladder.price(p.cost)), accounting.Sum(whole, p.pool)
+		all, whole = all.Plus(p.item.Ladder.price(p.cost)), whole.Plus(p.item.Ladder.price(p.pool))
 		if p.joins == 0 {
 			fence, err := t.claim(p.key)
 			if err != nil {
@@ -305,7 +308,7 @@ func (f *keeper) charge(t *batch, r Request, payer holderKey, parts []part) erro
 	} else if refused >= 0 {
 		return refusal{fmt.Errorf("ledger: %w", spentOf(moves[refused].Key))}
 	}
-	if whole != drawn.Cost && !b.capHolds(ds, whole, t.now) {
+	if whole != drawn && !b.capHolds(ds, whole, t.now) {
 		return refusal{fmt.Errorf("ledger: %w", ErrCap)}
 	}
 	return addCharges(t, r, payer, parts)
@@ -322,7 +325,7 @@ func spentOf(key store.AccountKey) error {
 // capHolds tells whether the cap could pay for all parts if each were drawn. A release that another analyst has had drawn
 // costs the cap nothing more, but it is sold only while the cap could have paid for it: else, with the cap spent, what is
 // still for sale would tell what others have chosen (privacy rule 1).
-func (b *book) capHolds(ds int64, all privacy.Cost, now int64) bool {
+func (b *book) capHolds(ds int64, all accounting.Charge, now int64) bool {
 	key := store.AccountKey{DS: ds, Scope: store.ScopeCap, Holder: ""}
 	a, ok := b.accounts[key]
 	if !ok {

@@ -30,6 +30,7 @@ var conformance = []struct {
 	{"GroupIsOneAccount", TestGroupIsOneAccount}, {"GroupsRemember", TestRule8GroupsRemember}, {"GroupsTwin", TestGroupsTwin},
 	{"MembersAtOnce", TestMembersAtOnce}, {"GroupsLeaveNoTrace", TestRule1GroupsLeaveNoTrace},
 	{"GroupsChangeBeforeTheDraw", TestRule5GroupsChangeBeforeTheDraw},
+	{"Either", TestEither}, {"EitherChanges", TestEitherChanges}, {"EitherGroups", TestEitherGroups}, {"EitherTwin", TestEitherTwin},
 }
 
 func TestOnPostgres(t *testing.T) {

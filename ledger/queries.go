@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/store"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -49,11 +50,11 @@ func (b *book) balance(ds int64, user string, now int64) Balance {
 	set := b.sets[ds]
 	terms, _ := set.budget(user)
 	life := b.account(store.AccountKey{DS: ds, Scope: store.ScopeLife, Holder: user}, now)
-	out := Balance{User: AccountName(user), Group: isGroup(user), Members: b.members(holderKey{ds, user}), Dataset: set.id, LifeSpent: set.shown(life.Spent.Cost), LifeLimit: life.Limit}
+	out := Balance{User: AccountName(user), Group: isGroup(user), Members: b.members(holderKey{ds, user}), Dataset: set.id, LifeSpent: set.shown(life.Filter), LifeLimit: life.Limit}
 	out.Spent, out.Limit = out.LifeSpent, out.LifeLimit
 	if terms.Refresh > 0 {
 		window := b.account(store.AccountKey{DS: ds, Scope: store.ScopeWindow, Holder: user}, now)
-		out.Spent, out.Limit, out.WindowEnds = set.shown(window.Spent.Cost), window.Limit, time.Unix(0, window.Ends).UTC()
+		out.Spent, out.Limit, out.WindowEnds = set.shown(window.Filter), window.Limit, time.Unix(0, window.Ends).UTC()
 	}
 	return out
 }
@@ -67,11 +68,14 @@ func (b *book) account(key store.AccountKey, now int64) store.Account {
 	return a.Rolled(now, b.ends(key, now))
 }
 
-// shown leaves out the unit that the dataset's accountant does not count in.
-func (d *dataset) shown(c privacy.Cost) privacy.Cost {
-	if d.terms.Accountant == privacy.Pure {
+// shown is what was spent, without the unit that the dataset's accountant does not count in.
+func (d *dataset) shown(f accounting.Filter) privacy.Cost {
+	c := f.Shown()
+	epsilon, rho := d.terms.Accountant.Takes()
+	if !rho {
 		c.Rho = privacy.Rho{}
-	} else {
+	}
+	if !epsilon {
 		c.Epsilon = privacy.Epsilon{}
 	}
 	return c
@@ -114,7 +118,7 @@ func (f *keeper) Cap(_ context.Context, dataset string) (spent, limit privacy.Co
 		return spent, limit, fmt.Errorf("ledger: no dataset %s", dataset)
 	}
 	a := f.book.accounts[store.AccountKey{DS: ds, Scope: store.ScopeCap, Holder: ""}]
-	return f.book.sets[ds].shown(a.Spent.Cost), a.Limit, nil
+	return f.book.sets[ds].shown(a.Filter), a.Limit, nil
 }
 
 // Charges returns the latest charges, as they were priced when they were made.

@@ -187,9 +187,9 @@ func (b *book) regroup(ds int64, old, now map[string]string, at int64) error {
 	for _, m := range join {
 		key := store.AccountKey{DS: ds, Scope: store.ScopeLife, Holder: m.to}
 		more := b.learn(ds, m, at)
-		if a := b.accounts[key]; more != (accounting.Charge{}) && !a.Spent.Cost.Fits(a.Limit) {
+		if a := b.accounts[key]; more != (accounting.Charge{}) && !a.Within() {
 			return errBoundBy("%s cannot join group %s in dataset %s: what they have both been shown comes to %s, and the group's lifetime is %s",
-				m.from, AccountName(m.to), b.sets[ds].id, b.sets[ds].shown(a.Spent.Cost), a.Limit)
+				m.from, AccountName(m.to), b.sets[ds].id, b.sets[ds].shown(a.Filter), a.Limit)
 		}
 	}
 	return nil
@@ -271,14 +271,14 @@ func (b *book) handLate(o openCharge, id int64) {
 }
 
 // note adds a charge to what a member of a group has caused.
-func (b *book) note(account holderKey, by string, cost privacy.Cost) {
+func (b *book) note(account holderKey, by string, c accounting.Charge) {
 	if by == "" {
 		return
 	}
 	if b.caused[account] == nil {
-		b.caused[account] = map[string]privacy.Cost{}
+		b.caused[account] = map[string]accounting.Charge{}
 	}
-	b.caused[account][by] = accounting.Sum(b.caused[account][by], cost)
+	b.caused[account][by] = b.caused[account][by].Plus(c)
 }
 
 // members are what those who are in a group have spent of its budget, and those who were.
@@ -296,7 +296,7 @@ func (b *book) members(account holderKey) (list []Share) {
 	}
 	slices.Sort(users)
 	for _, user := range slices.Compact(users) {
-		list = append(list, Share{user, set.shown(caused[user])})
+		list = append(list, Share{user, set.shown(accounting.Filter{Spent: caused[user]})})
 	}
 	return list
 }

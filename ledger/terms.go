@@ -164,8 +164,10 @@ func (d *dataset) change(t DatasetTerms) error {
 	switch {
 	case old.Unit != t.Unit:
 		return errBoundBy("dataset %s protects %q; its unit cannot change to %q once budget is spent", t.ID, old.Unit, t.Unit)
-	case old.Accountant == privacy.ZCDP && t.Accountant == privacy.Pure:
-		return errBoundBy("dataset %s is accounted by zcdp; it cannot go back to pure once budget is spent", t.ID)
+	case t.Accountant == privacy.Pure && old.Accountant != privacy.Pure:
+		return errBoundBy("dataset %s is accounted by %s; it cannot go back to %s once budget is spent", t.ID, old.Accountant, t.Accountant)
+	case d.delta && t.Cap.Delta.Atto() == 0 && t.Cap.Rho.Pico() != 0: // ρ takes all of δ then, and some of it was spent
+		return errBoundBy("dataset %s has spent δ to find keys, which must stay reserved for that: keep a column of keys: discover, or large_products: threshold", t.ID)
 	case old.Neighbors == privacy.ReplaceOne && t.Neighbors == privacy.AddRemove:
 		return errBoundBy("dataset %s has replace-one neighbors; they cannot become add-remove once budget is spent", t.ID)
 	case old.Neighbors == privacy.AddRemove && t.Neighbors == privacy.ReplaceOne && d.delta:
@@ -206,7 +208,7 @@ func (t DatasetTerms) sound() error {
 	if t.ID == "" || t.Unit == "" || len(t.Relations) == 0 {
 		return fail("an id, a unit and a base relation are needed")
 	}
-	if t.Accountant != privacy.Pure && t.Accountant != privacy.ZCDP {
+	if t.Accountant < privacy.Pure || t.Accountant > privacy.Either {
 		return fail("invalid accountant")
 	}
 	if t.Neighbors != privacy.AddRemove && t.Neighbors != privacy.ReplaceOne {
@@ -240,10 +242,11 @@ func (t DatasetTerms) sound() error {
 
 // measures checks that c is not negative and in the accountant's unit.
 func measures(a privacy.Accountant, c privacy.Cost) error {
+	epsilon, rho := a.Takes()
 	switch {
 	case negative(c):
 		return fmt.Errorf("a negative amount")
-	case a == privacy.Pure && c.Rho.Pico() != 0 || a == privacy.ZCDP && c.Epsilon.Micro() != 0:
+	case !rho && c.Rho.Pico() != 0 || !epsilon && c.Epsilon.Micro() != 0:
 		return fmt.Errorf("an amount in the unit of another accountant")
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
@@ -162,16 +161,6 @@ func TestAccuracyBuysTheCheapest(t *testing.T) {
 		const one = 73952 // ±40 at 95 %
 		if want := int64(one + min(n*one, 500_000)); plan.Cost.Epsilon.Micro() != want {
 			t.Errorf("%d ranges: %s, want %d micro", n, plan.Cost, want)
-		}
-	}
-}
-
-// TestEpsilonForRho: it buys as much, and a micro-ε less does not.
-func TestEpsilonForRho(t *testing.T) {
-	for _, pico := range []int64{1, 2, 3, 7, 1e6, 123456789, 62831171865, 5e11, 4e17} {
-		e := choose.EpsilonFor(privacy.PicoRho(pico))
-		if e.Rho().Pico() < pico || e.Micro() > 1 && privacy.MicroEpsilon(e.Micro()-1).Rho().Pico() >= pico {
-			t.Errorf("ρ %d pico: ε %s buys %d", pico, e, e.Rho().Pico())
 		}
 	}
 }

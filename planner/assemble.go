@@ -23,7 +23,7 @@ import (
 func Build(s parse.Statement, params []policy.Value, c reuse.Context) (p *plans.Plan, refusal *refuse.Refusal) {
 	c = c.Limited()
 	defer c.Stopped(&refusal)
-	p, refusal = planWithin(s, params, c, 0)
+	p, refusal = buildEither(s, params, c)
 	return p, s.Placed(refusal)
 }
 

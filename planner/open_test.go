@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -50,6 +51,49 @@ func planned(t *testing.T, c reuse.Context, text string) (*plans.Plan, *refuse.R
 		t.Fatal(refusal)
 	}
 	return Build(s[0], nil, c)
+}
+
+// TestDeltaOfAStatement: dp.delta is what a statement may use to find keys, its discoveries together; with more of it keys of fewer
+// people show. What is not in the budget, or too little for anything, is refused.
+func TestDeltaOfAStatement(t *testing.T) {
+	c := openContext(t, ", delta: 1e-6")
+	c.Settings.Epsilon = epsilon(t, "1")
+	shown := map[string]int64{}
+	for _, text := range []string{"", "1e-6", "5e-7", "1e-9"} {
+		c.Settings.Delta = privacy.Delta{}
+		if text != "" {
+			d, err := privacy.ParseDelta(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Settings.Delta = d
+		}
+		p, refusal := planned(t, c, "SELECT zip, count(*) FROM people GROUP BY zip")
+		if refusal != nil || len(p.Finds) != 1 {
+			t.Fatal(text, refusal)
+		}
+		want := c.Settings.Delta
+		if text == "" {
+			want = privacy.AttoDelta(1e12 / 16)
+		}
+		if p.Cost.Delta != want {
+			t.Errorf("dp.delta %q: it costs %s", text, p.Cost)
+		}
+		shown[text] = int64(p.Finds[0].Finding.Half())
+	}
+	t.Logf("keys are shown from about so many people on: %v", shown)
+	if shown["1e-6"] > shown["5e-7"] || shown["1e-6"] >= shown[""] || shown[""] >= shown["1e-9"] {
+		t.Errorf("%v", shown)
+	}
+	for _, text := range []string{"1.1e-6", "1e-18"} {
+		c.Settings.Delta, _ = privacy.ParseDelta(text)
+		if _, refusal := planned(t, c, "SELECT zip, count(*) FROM people GROUP BY zip"); refusal == nil || refusal.ID != "delta-range" {
+			t.Errorf("dp.delta %s: %v", text, refusal)
+		}
+		if p, refusal := planned(t, c, "SELECT count(*) FROM people WHERE zip = 'a'"); refusal != nil || p.Cost.Delta != (privacy.Delta{}) {
+			t.Errorf("dp.delta %s where no key is found: %v", text, refusal)
+		}
+	}
 }
 
 // TestOpenColumns: what finding keys costs, and what each statement costs once they are found; all of it within dp.epsilon.

@@ -28,8 +28,11 @@ func (c *checker) dataset(f *datasetT, at place) {
 	}
 	c.policy.Datasets = append(c.policy.Datasets, d)
 	checkName(f.ID, at.key("id"), "id")
-	if f.Accountant == "zcdp" {
+	switch f.Accountant {
+	case "zcdp":
 		d.Accountant = privacy.ZCDP
+	case "either":
+		d.Accountant = privacy.Either
 	}
 	neighbors(d, f, at)
 	if f.Unit.Row {
@@ -43,7 +46,8 @@ func (c *checker) dataset(f *datasetT, at place) {
 	if d.Threshold && f.Unit.Row {
 		at.key("large_products").problem("large_products: threshold needs a unit that is a key: combinations are shown that enough units have")
 	}
-	d.Cap = allowance(f.Cap, d.Accountant, at.key("cap").within("cap", ""))
+	d.finds = findsKeys(f)
+	d.Cap = allowance(f.Cap, d, at.key("cap").within("cap", ""))
 	levels(d, f, at.key("levels"))
 	c.budgets(d, f, at.key("budgets"))
 	d.Defaults = defaults(&f.Defaults, d.Accountant, at.key("defaults").within("defaults", ""))
@@ -147,9 +151,16 @@ func reference(text string, at place, what string) (table, column string) {
 	return text[:dot], text[dot+1:]
 }
 
-// allowance reads (ε, δ) and converts it once into what may be spent. Under zcdp one half of δ pays for the conversion
-// of ρ and the other half for thresholded keys, so that it is spent once (privacy rule 6); odd units are lost.
-func allowance(f *allowanceT, a privacy.Accountant, at place) Allowance {
+// findsKeys tells whether some question of a dataset may find keys, and so spend δ.
+func findsKeys(f *datasetT) bool {
+	return f.Large == "threshold" || slices.ContainsFunc(f.Tables, func(t tableT) bool {
+		return slices.ContainsFunc(t.Columns, func(c columnT) bool { return c.Keys == "discover" })
+	})
+}
+
+// allowance reads (ε, δ) and converts it once into what may be spent. Under zcdp and either δ pays for the conversion of ρ; where keys
+// may be found one half of it does, and the other half is for them, so that it is spent once (privacy rule 6); odd units are lost.
+func allowance(f *allowanceT, d *Dataset, at place) Allowance {
 	var out Allowance
 	var err, errDelta error
 	if out.Epsilon, err = privacy.ParseEpsilon(string(f.Epsilon)); err != nil {
@@ -163,20 +174,27 @@ func allowance(f *allowanceT, a privacy.Accountant, at place) Allowance {
 	if err != nil || errDelta != nil {
 		return out
 	}
-	if a != privacy.ZCDP {
+	epsilon, concentrated := d.Accountant.Takes()
+	if !concentrated {
 		out.Cost = privacy.Cost{Epsilon: out.Epsilon, Delta: out.Delta}
 		return out
 	}
-	half := privacy.AttoDelta(out.Delta.Atto() / 2)
-	if half.Atto() == 0 {
-		at.key("delta").problem("delta is %s, must be greater than 0 under zcdp: rho holds only together with a delta", out.Delta)
+	conversion, keys := out.Delta, privacy.Delta{}
+	if d.finds {
+		keys = privacy.AttoDelta(out.Delta.Atto() / 2)
+		conversion = keys
+	}
+	if conversion.Atto() == 0 {
+		at.key("delta").problem("delta is %s, must be greater than 0 under %s: rho holds only together with a delta", out.Delta, d.Accountant)
 		return out
 	}
-	rho, err := accounting.LargestRho(out.Epsilon, half)
+	rho, err := accounting.LargestRho(out.Epsilon, conversion)
 	if err != nil {
 		at.problem("%v", err)
 	}
-	out.Cost = privacy.Cost{Rho: rho, Delta: half}
+	if out.Cost = (privacy.Cost{Rho: rho, Delta: keys}); epsilon {
+		out.Cost.Epsilon = out.Epsilon
+	}
 	return out
 }
 
@@ -193,7 +211,7 @@ func (c *checker) budgets(d *Dataset, f *datasetT, at place) {
 		case user != "*" && c.policy.User(user) == nil && c.policy.Group(user) == nil:
 			at.name(user).within("budget of", user).problem("no such user; users are named under users, and * is each other user")
 		}
-		out := Budget{Allowance: allowance(&b.allowanceT, d.Accountant, here)}
+		out := Budget{Allowance: allowance(&b.allowanceT, d, here)}
 		out.Refresh = duration(b.Refresh, 0, here.key("refresh"), "refresh")
 		if out.Level = b.Level; b.Level != "" && d.level(b.Level) == nil {
 			here.key("level").problem("level is %.63q, which is not one of levels", b.Level)
@@ -204,20 +222,20 @@ func (c *checker) budgets(d *Dataset, f *datasetT, at place) {
 		case b.Refresh == "" && b.Lifetime != nil:
 			here.name("lifetime").problem("lifetime needs refresh; without it the budget itself is for life")
 		case b.Lifetime != nil:
-			out.Lifetime = lifetime(&b, d.Accountant, out.Cost, here)
+			out.Lifetime = lifetime(&b, d, out.Cost, here)
 		}
 		d.Budgets[user] = out
 	}
 }
 
 // lifetime checks what all windows of a budget together may spend.
-func lifetime(b *budgetT, a privacy.Accountant, window privacy.Cost, at place) *Allowance {
+func lifetime(b *budgetT, d *Dataset, window privacy.Cost, at place) *Allowance {
 	here := at.key("lifetime")
 	if b.Delta == "" || b.Lifetime.Delta == "" {
 		at.problem("delta is missing: with refresh, the window and its lifetime both name a delta (0 is allowed under pure)")
 		return nil
 	}
-	life := allowance(b.Lifetime, a, here.within("lifetime", ""))
+	life := allowance(b.Lifetime, d, here.within("lifetime", ""))
 	if !window.Fits(life.Cost) {
 		here.problem("lifetime is smaller than one window")
 	}
@@ -261,15 +279,16 @@ type price struct {
 	cost    privacy.Cost
 }
 
-// epsilonOrRho reads a price given in one of two keys. Under zcdp an epsilon e buys ρ = e²/2; a given rho is shown as the
-// smallest epsilon that would buy it.
+// epsilonOrRho reads a price given in one of two keys. Under zcdp an epsilon e buys ρ = e²/2; under either it is an epsilon, and a rho
+// is a rho. A given rho is shown as the smallest epsilon that would buy it under zcdp.
 func epsilonOrRho(e, r, otherwise decimal, a privacy.Accountant, at place, keyE, keyR string) price {
+	epsilons, rhos := a.Takes()
 	switch {
 	case e != "" && r != "":
 		at.name(keyR).problem("%s and %s are both given, must be one of them", keyE, keyR)
 		return price{}
-	case r != "" && a != privacy.ZCDP:
-		at.name(keyR).problem("%s is for accountant: zcdp", keyR)
+	case r != "" && !rhos:
+		at.name(keyR).problem("%s is for accountant: zcdp, or either", keyR)
 		return price{}
 	case r != "":
 		rho, err := privacy.ParseRho(string(r))
@@ -277,7 +296,7 @@ func epsilonOrRho(e, r, otherwise decimal, a privacy.Accountant, at place, keyE,
 			at.key(keyR).problem("%v", renamed(err, "rho", keyR))
 			return price{}
 		}
-		return price{epsilonFor(rho), privacy.Cost{Rho: rho}}
+		return price{new(Dataset).EpsilonFor(rho, privacy.Cost{}), privacy.Cost{Rho: rho}}
 	case e == "":
 		e = otherwise
 	}
@@ -286,7 +305,7 @@ func epsilonOrRho(e, r, otherwise decimal, a privacy.Accountant, at place, keyE,
 		at.key(keyE).problem("%v", renamed(err, "epsilon", keyE))
 		return price{}
 	}
-	if a == privacy.ZCDP {
+	if !epsilons {
 		return price{epsilon, privacy.Cost{Rho: epsilon.Rho()}}
 	}
 	return price{epsilon, privacy.Cost{Epsilon: epsilon}}
@@ -295,20 +314,6 @@ func epsilonOrRho(e, r, otherwise decimal, a privacy.Accountant, at place, keyE,
 // renamed gives an error of package privacy the name of the key that it is about.
 func renamed(err error, from, to string) string {
 	return to + strings.TrimPrefix(err.Error(), from)
-}
-
-// epsilonFor is the smallest ε with ε²/2 ≥ ρ.
-func epsilonFor(rho privacy.Rho) privacy.Epsilon {
-	low, high := int64(0), int64(2e9) // ε²/2 passes the largest rho, 1e18 pico, before the upper end
-	for low < high {
-		middle := (low + high) / 2
-		if privacy.MicroEpsilon(middle).Rho().Pico() >= rho.Pico() {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return privacy.MicroEpsilon(low)
 }
 
 // whole64 reads a whole number between least and most; empty is 0.

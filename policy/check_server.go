@@ -476,6 +476,12 @@ func settings(s *settingsT, at place) map[string]string {
 		}
 		set["epsilon"] = string(s.Epsilon)
 	}
+	if s.Delta != "" {
+		if d, err := privacy.ParseDelta(string(s.Delta)); err != nil || d.Atto() == 0 {
+			at.key("delta").problem("delta is %.40q, must be above 0 and below 1", s.Delta)
+		}
+		set["delta"] = string(s.Delta)
+	}
 	if s.Confidence != "" {
 		confidence(s.Confidence, at.key("confidence"))
 		set["confidence"] = string(s.Confidence)

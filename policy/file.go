@@ -124,6 +124,7 @@ type groupT struct {
 
 type settingsT struct {
 	Epsilon      decimal `yaml:"epsilon" jsonschema_description:"dp.epsilon: the most that a statement may cost."`
+	Delta        decimal `yaml:"delta" jsonschema_description:"dp.delta: the most delta that a statement may use to find keys. By default a sixteenth of the budget's."`
 	Confidence   decimal `yaml:"confidence" jsonschema_description:"dp.confidence: of error bars, in (0, 1)."`
 	ErrorColumns *bool   `yaml:"error_columns" jsonschema_description:"dp.error_columns: each aggregate x gains x_low and x_high."`
 	Release      *bool   `yaml:"release" jsonschema_description:"dp.release: an undeclared range may buy a release."`
@@ -140,7 +141,7 @@ type datasetT struct {
 	Unit        unitT              `yaml:"unit" jsonschema:"required" jsonschema_description:"Whom the budget protects: a key, or row in a dataset of one private table."`
 	Neighbors   string             `yaml:"neighbors" jsonschema:"enum=add-remove,enum=replace-one,default=add-remove" jsonschema_description:"What protecting a unit means: its rows may be absent, or different. replace-one makes the number of units public."`
 	Units       integer            `yaml:"units" jsonschema_description:"replace-one only: the public number of units."`
-	Accountant  string             `yaml:"accountant" jsonschema:"required,enum=pure,enum=zcdp" jsonschema_description:"How costs add up: pure adds epsilon; zcdp adds rho, converted once from (epsilon, delta)."`
+	Accountant  string             `yaml:"accountant" jsonschema:"required,enum=pure,enum=zcdp,enum=either" jsonschema_description:"How costs add up: pure adds epsilon; zcdp adds rho, converted once from (epsilon, delta); either: what is spent must be within one of the two, whichever."`
 	Sharing     string             `yaml:"sharing" jsonschema:"enum=declared,default=declared" jsonschema_extras:"x-later=all" jsonschema_description:"Who may reuse bought releases: declared shares those declared below."`
 	Cap         *allowanceT        `yaml:"cap" jsonschema:"required" jsonschema_description:"What everybody together may spend, for life."`
 	Budgets     map[string]budgetT `yaml:"budgets" jsonschema:"required" jsonschema_description:"What each user or group may spend, by name. * is each other one, separately. A user without a budget does not see the dataset."`

@@ -84,7 +84,7 @@ func (r *Release) leveled(d *Dataset, at place) bool {
 	for _, l := range d.Levels {
 		e := shareOf(whole, l.Share)
 		cost := privacy.Cost{Epsilon: e}
-		if d.Accountant == privacy.ZCDP {
+		if r.Cost.Rho.Pico() > 0 {
 			cost = privacy.Cost{Rho: e.Rho()}
 		}
 		if last := r.Levels[len(r.Levels)-1]; e.Micro() < 1 || cost == last || !cost.Fits(last) {

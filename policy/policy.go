@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"math/big"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -172,6 +173,7 @@ type Dataset struct {
 	Level       *TrustLevel       // of those for whom the policy is written; nil: the whole. See For
 	Defaults    Defaults
 	Threshold   bool // large_products: threshold
+	finds       bool // some question may find keys
 	Buying      Buying
 	Tables      []*Table
 }
@@ -189,7 +191,7 @@ type Unit struct {
 type Allowance struct {
 	Epsilon privacy.Epsilon // as written
 	Delta   privacy.Delta   // as written
-	Cost    privacy.Cost    // what may be spent: pure: ε and δ for keys; zcdp: the ρ that implies (ε, δ/2), and δ/2 for keys
+	Cost    privacy.Cost    // what may be spent: pure: ε and δ for keys; zcdp: the ρ that implies (ε, δ), or where keys may be found (ε, δ/2), and δ/2 for them; either: ε, that ρ, and δ/2
 }
 
 // Budget is what one user may spend.
@@ -369,6 +371,34 @@ func (d *Dataset) Budget(user string) (Budget, bool) {
 	}
 	b, ok := d.Budgets["*"]
 	return b, ok
+}
+
+// RhoOf is the ρ that a statement's ε buys: ε²/2, and of a dataset of either accountant no larger a share of a limit than ε is of the
+// limit's ε. So an ε is worth as many statements there as under pure at the least, and as many as under zcdp.
+func (d *Dataset) RhoOf(e privacy.Epsilon, limit privacy.Cost) privacy.Rho {
+	rho := e.Rho()
+	if d.Accountant != privacy.Either || limit.Epsilon.Micro() <= 0 {
+		return rho
+	}
+	share := new(big.Int).Mul(big.NewInt(limit.Rho.Pico()), big.NewInt(e.Micro()))
+	if share.Quo(share, big.NewInt(limit.Epsilon.Micro())); share.IsInt64() {
+		rho = privacy.PicoRho(min(rho.Pico(), share.Int64()))
+	}
+	return rho
+}
+
+// EpsilonFor is the least ε that buys ρ.
+func (d *Dataset) EpsilonFor(rho privacy.Rho, limit privacy.Cost) privacy.Epsilon {
+	low, high := int64(0), int64(1e12) // what ParseEpsilon reads at most
+	for low < high {
+		middle := (low + high) / 2
+		if d.RhoOf(privacy.MicroEpsilon(middle), limit).Pico() >= rho.Pico() {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return privacy.MicroEpsilon(low)
 }
 
 // Table returns the table that analysts know by that schema and name, or nil. An empty schema means public or d's own.

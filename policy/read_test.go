@@ -77,26 +77,60 @@ func TestReadBase(t *testing.T) {
 	}
 }
 
-// TestRule6DeltaIsSpentOnce: under zcdp one half of delta buys rho and the other half is there for keys; under pure all
-// of it is.
+// TestRule6DeltaIsSpentOnce: under zcdp and either, where keys can be found, one half of delta buys rho and the other half is there for
+// them; where none can, all of it buys rho. Under pure all of it is there for keys.
 func TestRule6DeltaIsSpentOnce(t *testing.T) {
-	p := parsed(t, strings.Replace(base(t), "accountant: pure", "accountant: zcdp", 1))
-	c := p.Dataset("census").Cap
-	half := privacy.AttoDelta(c.Delta.Atto() / 2)
-	want, err := accounting.LargestRho(c.Epsilon, half)
-	if err != nil {
-		t.Fatal(err)
+	discover := strings.NewReplacer("{name: sex, type: text, domain: {values: [Female, Male]}, outside: other}", "{name: sex, type: text, domain: {values: [Female, Male]}, outside: other}\n          - {name: zip, type: text, keys: discover}")
+	large := strings.NewReplacer("    accountant:", "    large_products: threshold\n    accountant:")
+	for _, accountant := range []string{"zcdp", "either"} {
+		text := strings.Replace(base(t), "accountant: pure", "accountant: "+accountant, 1)
+		for _, with := range []struct {
+			text        string
+			conversions int64
+			keys        int64
+		}{{text, 1e12, 0}, {discover.Replace(text), 5e11, 5e11}, {large.Replace(text), 5e11, 5e11}} {
+			p := parsed(t, with.text)
+			c := p.Dataset("census").Cap
+			rho, err := accounting.LargestRho(c.Epsilon, privacy.AttoDelta(with.conversions))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := privacy.Cost{Rho: rho, Delta: privacy.AttoDelta(with.keys)}
+			if accountant == "either" {
+				want.Epsilon = c.Epsilon
+			}
+			if c.Cost != want || c.Epsilon != privacy.MicroEpsilon(20e6) || c.Delta != privacy.AttoDelta(1e12) {
+				t.Errorf("%s: cap is %+v, want %s", accountant, c, want)
+			}
+			r := p.Dataset("census").Table("", "people").Releases[0]
+			if want := map[string]privacy.Cost{"zcdp": {Rho: privacy.PicoRho(125e9)}, "either": {Epsilon: privacy.MicroEpsilon(5e5)}}[accountant]; r.Cost != want { // 0.5²/2
+				t.Errorf("%s: a release at epsilon 0.5 costs %v", accountant, r.Cost)
+			}
+		}
 	}
-	if c.Cost != (privacy.Cost{Rho: want, Delta: half}) || c.Epsilon != privacy.MicroEpsilon(20e6) || c.Delta != privacy.AttoDelta(1e12) {
-		t.Errorf("cap is %+v, want rho %v and delta %v", c, want, half)
-	}
-	r := p.Dataset("census").Table("", "people").Releases[0]
-	if r.Cost != (privacy.Cost{Rho: privacy.PicoRho(125e9)}) { // 0.5²/2
-		t.Errorf("a release at epsilon 0.5 costs %v", r.Cost)
-	}
-	odd := parsed(t, strings.NewReplacer("accountant: pure", "accountant: zcdp", "cap: {epsilon: 20, delta: 1e-6}", "cap: {epsilon: 20, delta: 0.000000000000000003}").Replace(base(t)))
+	odd := parsed(t, discover.Replace(strings.NewReplacer("accountant: pure", "accountant: zcdp", "cap: {epsilon: 20, delta: 1e-6}", "cap: {epsilon: 20, delta: 0.000000000000000003}").Replace(base(t))))
 	if got := odd.Dataset("census").Cap.Cost.Delta; got != privacy.AttoDelta(1) {
 		t.Errorf("half of three atto is %d", got.Atto())
+	}
+}
+
+// TestRhoOf: under either an epsilon buys no larger a share of rho than it is of the limit's epsilon, and EpsilonFor is the least that does.
+func TestRhoOf(t *testing.T) {
+	limit := privacy.Cost{Epsilon: privacy.MicroEpsilon(1e6), Rho: privacy.PicoRho(24_360_000_000)}
+	d := &Dataset{Accountant: privacy.Either}
+	for micro, want := range map[int64]int64{10_000: 50_000_000, 48_720: 1_186_819_200, 100_000: 2_436_000_000, 1_000_000: 24_360_000_000, 2_000_000: 48_720_000_000} {
+		if got := d.RhoOf(privacy.MicroEpsilon(micro), limit).Pico(); got != want {
+			t.Errorf("ε %d micro buys ρ %d pico, want %d", micro, got, want)
+		}
+	}
+	for _, pico := range []int64{1, 499, 50_000_000, 2_436_000_001, 24_360_000_000} {
+		e := d.EpsilonFor(privacy.PicoRho(pico), limit)
+		if d.RhoOf(e, limit).Pico() < pico || d.RhoOf(privacy.MicroEpsilon(e.Micro()-1), limit).Pico() >= pico {
+			t.Errorf("ρ %d pico is bought by ε %s", pico, e)
+		}
+	}
+	if got := (&Dataset{Accountant: privacy.ZCDP}).RhoOf(privacy.MicroEpsilon(1e6), limit); got != privacy.PicoRho(5e11) {
+		t.Errorf("under zcdp ε 1 buys ρ %s", got)
 	}
 }
 
@@ -112,7 +146,7 @@ func TestRhoInPlaceOfEpsilon(t *testing.T) {
 		t.Errorf("defaults: %+v", d.Defaults)
 	}
 	for _, pico := range []int64{1, 2, 499, 500, 501, 125e9, 1e18} {
-		e := epsilonFor(privacy.PicoRho(pico))
+		e := new(Dataset).EpsilonFor(privacy.PicoRho(pico), privacy.Cost{})
 		if e.Rho().Pico() < pico || e.Micro() > 0 && privacy.MicroEpsilon(e.Micro()-1).Rho().Pico() >= pico {
 			t.Errorf("rho %d pico is shown as epsilon %v", pico, e)
 		}

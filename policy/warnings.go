@@ -277,14 +277,19 @@ func plus(a, b privacy.Cost) (privacy.Cost, bool) {
 
 // defaultsIn is how many statements at the default epsilon a limit holds.
 func defaultsIn(limit privacy.Cost, d *Dataset) string {
-	have, each := limit.Epsilon.Micro(), d.Defaults.Epsilon.Micro()
-	if d.Accountant == privacy.ZCDP {
-		have, each = limit.Rho.Pico(), d.Defaults.Epsilon.Rho().Pico()
+	most := new(big.Int)
+	e := d.Defaults.Epsilon
+	for _, of := range [][2]int64{{limit.Epsilon.Micro(), e.Micro()}, {limit.Rho.Pico(), d.RhoOf(e, limit).Pico()}} {
+		if have, each := of[0], of[1]; each > 0 {
+			if n := new(big.Int).Quo(big.NewInt(have), big.NewInt(each)); n.Cmp(most) > 0 {
+				most = n
+			}
+		}
 	}
-	if each <= 0 {
+	if most.Sign() == 0 {
 		return "no"
 	}
-	return new(big.Int).Quo(big.NewInt(have), big.NewInt(each)).String()
+	return most.String()
 }
 
 func tableWarnings(t *Table, say func(string, ...any)) {
@@ -302,7 +307,7 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 	}
 	for _, c := range t.Columns {
 		if c.Open != nil {
-			say("column %s.%s: its keys are found by who has δ in her budget, a sixteenth of it each time; what its values are called must name nobody", t.Name, c.Name)
+			say("column %s.%s: its keys are found by who has δ in her budget, a sixteenth of it each time, or as much as dp.delta says; what its values are called must name nobody", t.Name, c.Name)
 		}
 		if c.Name != strings.ToLower(c.Name) {
 			say("table %s: analysts must write column %s in double quotes", t.Name, c.Name)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
 	"math/big"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -50,7 +48,8 @@ type Pricer struct {
 	selects  []workload.BatchItem
 	held     reuse.Holdings
 	bought   []ledger.Release
-	spent    privacy.Cost
+	spent    accounting.Charge
+	after    *ledger.Balance // after the statements so far; nil: there was none
 }
 
 // PricedStatus says what would become of a statement.
@@ -101,22 +100,30 @@ func (p *Pricer) session() *settings.Settings {
 func (p *Pricer) Dialect() parse.Dialect { return p.session().Dialect() }
 
 // Spent is what the statements so far would cost together.
-func (p *Pricer) Spent() privacy.Cost { return p.spent }
+func (p *Pricer) Spent() privacy.Cost { return p.spent.Cost }
+
+// Share is what of the budget the statements so far would cost together.
+func (p *Pricer) Share() float64 { return p.Balance.Share(p.spent) }
 
 // Spend is what the statements so far would cost together, as a session's dp.epsilon that buys as much; where they are free,
 // it is dp.epsilon itself.
 func (p *Pricer) Spend() (privacy.Epsilon, error) {
 	switch {
-	case p.spent.IsZero():
+	case p.spent == (accounting.Charge{}):
 		return p.session().Typed().Epsilon, nil
-	case p.spent.Rho.Pico() == 0:
-		return p.spent.Epsilon, nil
+	case p.spent.Cost.Rho.Pico() == 0:
+		return p.spent.Cost.Epsilon, nil
 	}
-	return privacy.ParseEpsilon(strconv.FormatFloat(math.Floor(math.Sqrt(2*p.spent.Rho.Float())*1e6)/1e6, 'f', 6, 64))
+	rho := accounting.Sum(privacy.Cost{Rho: p.spent.Cost.Rho}, privacy.Cost{Rho: p.spent.Converted}).Rho
+	e := p.Dataset.EpsilonFor(rho, p.Balance.Limit)
+	if p.Dataset.RhoOf(e, p.Balance.Limit).Pico() > rho.Pico() && e.Micro() > 1 {
+		e = privacy.MicroEpsilon(e.Micro() - 1)
+	}
+	return e, nil
 }
 
 // Left is the balance before the first statement.
-func (p *Pricer) Left() privacy.Cost { return pipeline.Remaining(p.Balance) }
+func (p *Pricer) Left() privacy.Cost { return p.Balance.Left() }
 
 // Batch plans all SELECTs so far together, as `dpproxy release` would buy them: from the policy and the statements alone,
 // whatever she holds.
@@ -203,7 +210,11 @@ func (p *Pricer) query(ctx context.Context, out Priced, stmt parse.Statement) Pr
 	s := &pipeline.Session{User: p.User, Database: p.Dataset.ID, Policy: p.Policy, Dataset: p.Dataset, Settings: inForce(p.session())}
 	p.selects = append(p.selects, workload.BatchItem{Statement: stmt, Settings: s.Settings.Settings})
 	out.Select = len(p.selects)
-	offer, refusal := pipeline.Estimate{Private: p.Private, Engine: p.Engine, Holdings: p.held, Now: p.Now, Log: p.Log}.Offer(ctx, s, stmt)
+	balance := p.Balance
+	if !p.Each && p.after != nil {
+		balance = *p.after
+	}
+	offer, refusal := pipeline.Estimate{Private: p.Private, Engine: p.Engine, Holdings: p.held, Left: balance.Left(), Now: p.Now, Log: p.Log}.Offer(ctx, s, stmt)
 	if refusal != nil {
 		return out.refused(refusal)
 	}
@@ -214,18 +225,16 @@ func (p *Pricer) query(ctx context.Context, out Priced, stmt parse.Statement) Pr
 	}
 	plan := offer.Plan
 	out.Status, out.Cost, out.Error, out.HalfWidth, out.Notes, out.Leaves = PricedAnswered, plan.Cost, offer.Error, offer.HalfWidth, plan.Notes, offer.Leaves
-	left := p.Left()
-	if !p.Each {
-		left = accounting.Less(left, p.spent)
-	}
-	if !plan.Cost.Fits(left) {
+	if !balance.Holds(plan.Charge()) {
 		out.Status = PricedDear
-		out.Failure = pgerror.New("DP001", fmt.Sprintf("the budget does not hold it: it costs %s, and %s is left", plan.Cost, left)).
+		out.Failure = pgerror.New("DP001", fmt.Sprintf("the budget does not hold it: it costs %s, and %s is left", plan.Cost, balance.Left().In(balance.Limit))).
 			WithHint("A smaller dp.epsilon costs less and is less exact.")
 		return out
 	}
-	p.spent = p.spent.Plus(plan.Cost)
+	p.spent = p.spent.Plus(plan.Charge())
 	if !p.Each {
+		next := balance.After(plan.Charge())
+		p.after = &next
 		p.hold(plan)
 	}
 	return out
@@ -269,18 +278,13 @@ func (out Priced) refused(err error) Priced {
 	return out
 }
 
-// Share is a cost as a share of the limit, by the accountant that counts.
-func Share(cost, limit privacy.Cost) float64 {
-	if cost.Rho.Pico() != 0 || limit.Rho.Pico() != 0 {
-		return cost.Rho.Float() / limit.Rho.Float()
-	}
-	return cost.Epsilon.Float() / limit.Epsilon.Float()
-}
-
-// Amount is a cost without its unit, and the unit.
+// Amount is a cost without its unit, and the unit; under either accountant, where costs are in two, with it.
 func Amount(c privacy.Cost, a privacy.Accountant) (amount, unit string) {
-	if a == privacy.ZCDP {
+	switch a {
+	case privacy.ZCDP:
 		return c.Rho.String(), "rho"
+	case privacy.Either:
+		return c.String(), "epsilon or rho"
 	}
 	return c.Epsilon.String(), "epsilon"
 }

@@ -112,7 +112,7 @@ func newBatchReport(b *workload.Batch, scripts []pricedScript, d *policy.Dataset
 	alone, _ := proxy.Amount(b.OneByOne, d.Accountant)
 	r := &batchReport{Unit: unit, Cost: cost, OneByOne: alone, Users: users, batch: b, Releases: []batchRelease{}, Statements: []batchStatement{}}
 	if !b.Cost.IsZero() {
-		r.Saving = proxy.Share(b.OneByOne, b.Cost)
+		r.Saving = float64(b.OneByOne.Epsilon.Micro()+b.OneByOne.Rho.Pico()) / float64(b.Cost.Epsilon.Micro()+b.Cost.Rho.Pico()) // one of the two is zero
 	}
 	for _, m := range b.Measures {
 		own, _ := proxy.Amount(m.Cost, d.Accountant)

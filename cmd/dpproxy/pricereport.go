@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/proxy"
 )
@@ -84,7 +85,7 @@ func priceReport(o pricing, p *proxy.Pricer, scripts []pricedScript) *pricedRepo
 		}
 	}
 	r.Total.Cost, _ = proxy.Amount(p.Spent(), p.Dataset.Accountant)
-	r.Total.Share = proxy.Share(p.Spent(), r.limit)
+	r.Total.Share = p.Share()
 	r.Total.words = costWords(p.Spent())
 	return r
 }
@@ -114,7 +115,7 @@ func (r *pricedReport) add(s pricedScript, one proxy.Priced, p *proxy.Pricer) {
 	}
 	if one.Status == proxy.PricedAnswered || one.Status == proxy.PricedDear {
 		out.Cost, _ = proxy.Amount(one.Cost, p.Dataset.Accountant)
-		out.Share, out.words = proxy.Share(one.Cost, r.limit), costWords(one.Cost)
+		out.Share, out.words = p.Balance.Share(accounting.Price(one.Cost)), costWords(one.Cost)
 	}
 	for _, l := range one.Leaves {
 		out.Leaves = append(out.Leaves, pricedLeaf(l))

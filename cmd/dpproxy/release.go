@@ -251,16 +251,16 @@ func (b *builder) buy(ctx context.Context, user string, plan *plans.Plan) bool {
 // reports buys what answers the reports. All budgets are looked at first: a release that one of the users cannot pay for
 // should not be chosen for all.
 func (b *builder) reports(ctx context.Context, r *batchReport) error {
+	plan := r.batch.Plan()
 	for _, user := range b.o.users {
 		balance, err := b.service.Ledger.Balance(ctx, user, b.dataset.ID)
 		if err != nil {
 			return fmt.Errorf("ledger: %w", err)
 		}
-		if !balance.Spent.Plus(r.batch.Cost).Fits(balance.Limit) {
+		if !balance.Holds(plan.Charge()) {
 			return exitCode{3, fmt.Errorf("the budget of %s does not hold it: it costs %s, and %s of %s is spent; nothing was charged", user, r.batch.Cost, balance.Spent, balance.Limit)}
 		}
 	}
-	plan := r.batch.Plan()
 	failed := false
 	said := b.out
 	if b.o.json {

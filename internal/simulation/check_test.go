@@ -60,9 +60,9 @@ func (w *world) charged(b *boot, user string, wanted []int, out []ledger.Outcome
 	case err == nil:
 		sum := int64(0)
 		for _, o := range out {
-			sum += o.Charged.Epsilon.Micro()
+			sum += w.amount(o.Charged)
 			if o.Receipt != nil {
-				w.book.acked[theDataset] += o.Charged.Epsilon.Micro()
+				w.book.acked[theDataset] += w.amount(o.Charged)
 			}
 		}
 		w.book.acked[user] += sum
@@ -157,8 +157,8 @@ func (w *world) check(thorough bool) {
 		if i > 0 && c.At.After(list[i-1].At) {
 			w.broke("the ledger's time went back before charge %d", list[i-1].Seq)
 		}
-		sums[c.User] += c.Cost.Epsilon.Micro()
-		windows[fmt.Sprint(c.User, c.At.UnixNano()/int64(window))] += c.Cost.Epsilon.Micro()
+		sums[c.User] += w.amount(c.Cost)
+		windows[fmt.Sprint(c.User, c.At.UnixNano()/int64(window))] += w.amount(c.Cost)
 		for _, a := range w.users {
 			if key := fmt.Sprint(c.User, c.At.UnixNano()/int64(window)); a.name == c.User && a.window > 0 && windows[key] > a.limit {
 				w.broke("%s: a window holds %d of %d", a.name, windows[key], a.limit)
@@ -218,10 +218,10 @@ func (w *world) balances(b *boot) (spent map[string]int64, drawn int64, err erro
 		if err != nil {
 			return nil, 0, err
 		}
-		spent[a.name] = balance.LifeSpent.Epsilon.Micro()
+		spent[a.name] = w.amount(balance.LifeSpent)
 	}
 	c, _, err := b.l.Cap(background, theDataset)
-	return spent, c.Epsilon.Micro(), err
+	return spent, w.amount(c), err
 }
 
 // reread loads every release that an analyst has seen: it is there and as it was.

@@ -78,7 +78,7 @@ func newWorld(t testing.TB, seed uint64, shm string) *world {
 	w.cap = 1000 + w.rng.Int64N(15000)
 	for n := range 10 {
 		m := measure{cost: 1 + w.rng.Int64N(300)}
-		m.item = ledger.Item{Digest: sha256.Sum256([]byte{byte(n)}), Kind: "count", Name: fmt.Sprintf("m%d", n), Table: "public.people", Cost: epsilon(m.cost), Shared: n%3 == 0,
+		m.item = ledger.Item{Digest: sha256.Sum256([]byte{byte(n)}), Kind: "count", Name: fmt.Sprintf("m%d", n), Table: "public.people", Cost: w.cost(m.cost), Shared: n%3 == 0,
 			Spec: mechanisms.Spec{Counters: 1, Cells: 1, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1, Den: 10}}}}
 		if n%4 == 1 {
 			m.item.Refresh = refresh
@@ -87,10 +87,10 @@ func newWorld(t testing.TB, seed uint64, shm string) *world {
 	}
 	for i, name := range []string{"ann", "bob", "cid"} {
 		a := analyst{name: name, life: 500 + w.rng.Int64N(8000)}
-		a.granted = ledger.BudgetTerms{Limit: epsilon(a.life)}
+		a.granted = ledger.BudgetTerms{Limit: w.limit(a.life)}
 		if i < 2 {
 			a.window, a.limit = window, 100+w.rng.Int64N(1000)
-			a.granted = ledger.BudgetTerms{Limit: epsilon(a.limit), Refresh: window, Lifetime: epsilon(a.life)}
+			a.granted = ledger.BudgetTerms{Limit: w.limit(a.limit), Refresh: window, Lifetime: w.limit(a.life)}
 		}
 		w.users = append(w.users, a)
 	}
@@ -100,7 +100,39 @@ func newWorld(t testing.TB, seed uint64, shm string) *world {
 	return w
 }
 
-func epsilon(micro int64) privacy.Cost { return privacy.Cost{Epsilon: privacy.MicroEpsilon(micro)} }
+// accountant is that of the world's dataset, by its seed: pure, or either, whose costs are then all in ε or all in ρ.
+func (w *world) accountant() (a privacy.Accountant, concentrated bool) {
+	if w.seed%3 == 0 {
+		return privacy.Pure, false
+	}
+	return privacy.Either, w.seed%3 == 2
+}
+
+// cost is an amount of the unit that the world's costs are in, limit a limit of it, which of the other unit names next to nothing.
+func (w *world) cost(n int64) privacy.Cost {
+	if _, concentrated := w.accountant(); concentrated {
+		return privacy.Cost{Rho: privacy.PicoRho(n)}
+	}
+	return privacy.Cost{Epsilon: privacy.MicroEpsilon(n)}
+}
+
+func (w *world) limit(n int64) privacy.Cost {
+	switch a, concentrated := w.accountant(); {
+	case a == privacy.Pure:
+		return w.cost(n)
+	case concentrated:
+		return w.cost(n).Plus(privacy.Cost{Epsilon: privacy.MicroEpsilon(1)})
+	}
+	return w.cost(n).Plus(privacy.Cost{Rho: privacy.PicoRho(1)})
+}
+
+// amount is what a cost, or what was spent, is in that unit.
+func (w *world) amount(c privacy.Cost) int64 {
+	if _, concentrated := w.accountant(); concentrated {
+		return c.Rho.Pico()
+	}
+	return c.Epsilon.Micro()
+}
 
 var policyDigest = ledger.Digest{1}
 
@@ -109,8 +141,9 @@ func (w *world) terms() ledger.Terms {
 	for _, a := range w.users {
 		budgets[a.name] = a.granted
 	}
-	return ledger.Terms{PolicyDigest: policyDigest, Datasets: []ledger.DatasetTerms{{ID: theDataset, Accountant: privacy.Pure, Neighbors: privacy.AddRemove,
-		Unit: "person people.id", Relations: []string{"public.people"}, Cap: epsilon(w.cap), Budgets: budgets}}}
+	accountant, _ := w.accountant()
+	return ledger.Terms{PolicyDigest: policyDigest, Datasets: []ledger.DatasetTerms{{ID: theDataset, Accountant: accountant, Neighbors: privacy.AddRemove,
+		Unit: "person people.id", Relations: []string{"public.people"}, Cap: w.limit(w.cap), Budgets: budgets}}}
 }
 
 // note adds a line to the schedule.

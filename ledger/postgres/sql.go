@@ -24,9 +24,7 @@ CREATE TABLE dpproxy_ledger.account (
 	delta bigint NOT NULL, delta_limit bigint NOT NULL, delta_over bigint NOT NULL,
 	alt bigint NOT NULL CHECK (alt >= 0),
 	PRIMARY KEY (ds, scope, holder),
-	CHECK (eps >= 0 AND (eps <= eps_limit OR eps <= eps_over)),
-	CHECK (rho >= 0 AND (rho <= rho_limit OR rho <= rho_over)),
-	CHECK (delta >= 0 AND (delta <= delta_limit OR delta <= delta_over))
+	` + store.Within + `
 ) WITH (fillfactor = 50);
 CREATE TABLE dpproxy_ledger.release (
 	id bigint PRIMARY KEY, charge bigint NOT NULL UNIQUE, measure bytea UNIQUE, noisy bytea NOT NULL

@@ -14,7 +14,7 @@ import (
 )
 
 // The schema. The CHECKs are the last wall: whatever the code above does, SQLite refuses to commit an account above its
-// limit. STRICT tables refuse a number that is not an integer, so no sum can slip into floating point.
+// limits. STRICT tables refuse a number that is not an integer, so no sum can slip into floating point.
 const schema = `
 CREATE TABLE chain (
 	seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, at INTEGER NOT NULL, ds INTEGER NOT NULL,
@@ -28,9 +28,7 @@ CREATE TABLE account (
 	delta INTEGER NOT NULL, delta_limit INTEGER NOT NULL, delta_over INTEGER NOT NULL,
 	alt INTEGER NOT NULL CHECK (alt >= 0),
 	PRIMARY KEY (ds, scope, holder),
-	CHECK (eps >= 0 AND (eps <= eps_limit OR eps <= eps_over)),
-	CHECK (rho >= 0 AND (rho <= rho_limit OR rho <= rho_over)),
-	CHECK (delta >= 0 AND (delta <= delta_limit OR delta <= delta_over))
+	` + store.Within + `
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE release (
 	id INTEGER PRIMARY KEY, charge INTEGER NOT NULL UNIQUE, measure BLOB UNIQUE, noisy BLOB NOT NULL

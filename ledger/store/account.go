@@ -22,9 +22,10 @@ type AccountKey struct {
 // kept. What a charge may take is decided by it, in Go where a charge is foreseen or read from the chain, and in the
 // stores by the same condition as SQL (ChargeUpdate).
 //
-// Spent ≤ Limit, but for a limit that was lowered, a re-pricing, or a forfeit: Over then keeps what was spent at that
+// Spent is within Limit, but for a limit that was lowered, a re-pricing, or a forfeit: Over then keeps what was spent at that
 // moment, and Spent ≤ Over stays true because nothing is charged that does not fit below Limit. The charges' Converted are
-// what the account comes to when a pure dataset becomes a zCDP one.
+// what the account comes to under zCDP: what a pure dataset has spent when it becomes one, and one of the two sums that a
+// dataset of either accountant is held to.
 type Account struct {
 	accounting.Filter
 	Over privacy.Cost
@@ -49,27 +50,25 @@ func (a Account) Charged(c accounting.Charge) (Account, bool) {
 // Limited gives the account other limits. What is spent stays spent.
 func (a Account) Limited(limit privacy.Cost) Account {
 	a.Limit = limit
-	a.Over = above(a.Spent.Cost, limit)
+	a.Over = a.above()
 	return a
 }
 
 // Forfeited takes a charge from the account, whether it holds it or not.
 func (a Account) Forfeited(c accounting.Charge) Account {
 	a.Filter = a.Forfeit(c)
-	a.Over = above(a.Spent.Cost, a.Limit)
+	a.Over = a.above()
 	return a
 }
 
-// above keeps, unit by unit, what of a cost exceeds a limit, and zero elsewhere.
-func above(c, limit privacy.Cost) (over privacy.Cost) {
-	if c.Epsilon.Micro() > limit.Epsilon.Micro() {
-		over.Epsilon = c.Epsilon
+// above is what was spent of ε and ρ, where neither filter holds it, and of δ, where it exceeds the limit's; and zero elsewhere.
+func (a Account) above() (over privacy.Cost) {
+	f := a.Filter
+	if f.Spent.Cost.Delta.Atto() > f.Limit.Delta.Atto() {
+		over.Delta = f.Spent.Cost.Delta
 	}
-	if c.Rho.Pico() > limit.Rho.Pico() {
-		over.Rho = c.Rho
-	}
-	if c.Delta.Atto() > limit.Delta.Atto() {
-		over.Delta = c.Delta
+	if f.Spent.Cost.Delta, f.Limit.Delta = (privacy.Delta{}), (privacy.Delta{}); !f.Within() {
+		over.Epsilon, over.Rho = f.Spent.Cost.Epsilon, f.Spent.Cost.Rho
 	}
 	return over
 }

@@ -11,7 +11,8 @@ import (
 //
 // Claim: as long as every release was drawn after a Charge that the filter held, all answers together are, whatever the
 // choices, (ε, δ)-DP where the limit names ε and δ; where it names ρ and δ they are δ-approximately ρ-zCDP, hence
-// (ε', δ' + δ)-DP for every pair (ε', δ') that ρ-zCDP implies. Both also where some of what was charged are interactive
+// (ε', δ' + δ)-DP for every pair (ε', δ') that ρ-zCDP implies; where it names ε, ρ and δ they are (ε, δ' + δ)-DP, δ' being such that
+// ρ-zCDP implies (ε, δ'). Each also where some of what was charged are interactive
 // mechanisms without a δ of their own, charged in full when they are opened, that are alive at the same time, their queries
 // interleaved and chosen after each other's answers. Where the limit names ε they may have a δ too, if it is of the kind that the
 // last proof is about: online.Basic's is.
@@ -46,10 +47,17 @@ import (
 // (1−δ_i)P' ≤ exp(ε_i)(1−δ_i)Q' ≤ exp(ε_i)M(D'). Between D, all coins good, and D' the choices cancel and factors are at most exp(ε_i),
 // as in the proof for pure; some mechanism's coins are bad with at most E Σδ_i ≤ δ. So M(D)(O) ≤ e^ε M(D')(O) + δ.
 //
+// Proof for a limit that names ε and ρ (docs/adr/0102 has it in full, and what the best chooser reaches): it holds a charge after which
+// the history satisfies the filter of ε or that of ρ. Of a mechanism that is ρ_i-zCDP alone no ε_i is known: the first condition is
+// that no such was charged, and Σε_i ≤ ε; the second Σρ_i ≤ ρ, ε_i counting ε_i²/2. Histories without δ_i that fail the second satisfy
+// the first, and each is at most e^ε times as likely on D as on D', without a δ. For those that satisfy the second, stop the same chooser before the
+// first charge that would break it: what is stopped is ρ-zCDP, hence (ε, δ'), and gives these histories the probability that they have, because
+// a sum that is within ρ at the end has been within it all along. Both together are (ε, δ'), and coins bring in the δ_i as above.
+//
 // Limits: the limit is fixed before the first release, or changed by the owner for reasons that are not in the data; where it
 // was lowered below what was spent by then, that takes its place in the claim, in its unit. An interactive mechanism must
 // stop by itself, and one with a δ of its own is proved for a limit of ε alone: nothing is said of one that is still asked when
-// its dataset has become a zCDP one, where no policy has it. What is left may be shown to those who chose, if costs are
+// its dataset has become a zCDP one, or under a limit of both, where no policy has it. What is left may be shown to those who chose, if costs are
 // functions of public things and of answers. A Filter is a value: whoever keeps it must make one charge at a time of it, and
 // make it durable before the draw.
 type Filter struct {
@@ -60,7 +68,7 @@ type Filter struct {
 // Charge is what a release takes from a filter, or all of them have taken.
 type Charge struct {
 	Cost      privacy.Cost
-	Converted privacy.Rho // what the ε in it come to under zCDP
+	Converted privacy.Rho // what the ε in it come to under zCDP: to be given wherever there is an ε, as Price does
 }
 
 // Price is the charge of one cost. An ε-DP release is ε²/2-zCDP (Bun and Steinke 2016, Proposition 1.4), rounded up; a δ
@@ -89,20 +97,41 @@ func (c Charge) Longer(d Charge) Charge {
 	}
 }
 
-// Holds tells whether a cost, which must not be negative, fits into what is left: the filter's condition. Nothing always
-// fits: a unit that a cost does not name cannot refuse it, even where more was spent than a limit that was lowered since.
+// Holds tells whether a charge, which must not be negative, fits into what is left: the filter's condition. Nothing always
+// fits: a unit that a charge does not name cannot refuse it, even where more was spent than a limit that was lowered since.
 // Limits and spendings are at least zero, so the differences cannot overflow.
-func (f Filter) Holds(c privacy.Cost) bool {
-	return holds(c.Epsilon.Micro(), f.Limit.Epsilon.Micro(), f.Spent.Cost.Epsilon.Micro()) &&
-		holds(c.Rho.Pico(), f.Limit.Rho.Pico(), f.Spent.Cost.Rho.Pico()) &&
-		holds(c.Delta.Atto(), f.Limit.Delta.Atto(), f.Spent.Cost.Delta.Atto())
+func (f Filter) Holds(c Charge) bool {
+	free := c.Cost.Epsilon.Micro() == 0 && c.Cost.Rho.Pico() == 0 && c.Converted.Pico() == 0
+	return (free || f.holdsPure(c) || f.holdsConcentrated(c)) && holds(c.Cost.Delta.Atto(), f.Limit.Delta.Atto(), f.Spent.Cost.Delta.Atto())
 }
 
 func holds(cost, limit, spent int64) bool { return cost == 0 || cost <= limit-spent }
 
+// holdsPure tells whether all that was charged, and c, has an ε and is within the limit's. A limit of ρ has none.
+func (f Filter) holdsPure(c Charge) bool {
+	return c.Cost.Rho.Pico() == 0 && f.Spent.Cost.Rho.Pico() == 0 && c.Cost.Epsilon.Micro() <= f.Limit.Epsilon.Micro()-f.Spent.Cost.Epsilon.Micro()
+}
+
+// holdsConcentrated tells whether what it all comes to under zCDP is within the limit's ρ. A limit of ε has none.
+func (f Filter) holdsConcentrated(c Charge) bool {
+	left := f.Limit.Rho.Pico() - f.Spent.Cost.Rho.Pico()
+	if f.Spent.Converted.Pico() > left {
+		return false
+	}
+	left -= f.Spent.Converted.Pico()
+	return c.Converted.Pico() <= left && c.Cost.Rho.Pico() <= left-c.Converted.Pico()
+}
+
+// Within tells whether what was spent is within the limit: false after a limit was lowered, a re-pricing or a forfeit.
+func (f Filter) Within() bool {
+	s, l := f.Spent, f.Limit
+	return s.Cost.Delta.Atto() <= l.Delta.Atto() &&
+		(s.Cost.Rho.Pico() == 0 && s.Cost.Epsilon.Micro() <= l.Epsilon.Micro() || s.Converted.Pico() <= l.Rho.Pico()-s.Cost.Rho.Pico())
+}
+
 // Charge is the filter after a charge, before whose draw it must be kept; false, and unchanged, where it does not hold it.
 func (f Filter) Charge(c Charge) (Filter, bool) {
-	if !f.Holds(c.Cost) {
+	if !f.Holds(c) {
 		return f, false
 	}
 	return f.Forfeit(c), true
@@ -114,8 +143,20 @@ func (f Filter) Forfeit(c Charge) Filter {
 	return f
 }
 
-// Left is what is left, nothing where more was spent than a limit that was lowered since.
-func (f Filter) Left() privacy.Cost { return Less(f.Limit, f.Spent.Cost) }
+// Left is what is left, nothing where more was spent than a limit that was lowered since; under a limit of ε and ρ, what is left of
+// each by its own filter, of which a charge needs to fit one.
+func (f Filter) Left() privacy.Cost { return Less(f.Limit, f.Shown()) }
+
+// Shown is what was spent by each of the two conditions: of ρ also what ε have come to, of ε all that there is after a charge of which
+// no ε is known.
+func (f Filter) Shown() privacy.Cost {
+	c := f.Spent.Cost
+	if c.Rho.Pico() != 0 {
+		c.Epsilon = privacy.MicroEpsilon(max(c.Epsilon.Micro(), f.Limit.Epsilon.Micro()))
+	}
+	c.Rho = privacy.PicoRho(plus(c.Rho.Pico(), f.Spent.Converted.Pico()))
+	return c
+}
 
 // Doubled re-prices for replace-one neighbours what was priced for add-remove ones. Replacing a unit is removing one and
 // adding another, so group privacy for two holds: an ε-DP release is 2ε-DP (Dwork and Roth 2014, Theorem 2.2), a ρ-zCDP

@@ -10,11 +10,15 @@ type Accountant uint8
 
 // The accountants. The zero value is invalid.
 const (
-	Pure Accountant = 1 + iota // ε adds up
-	ZCDP                       // ρ adds up
+	Pure   Accountant = 1 + iota // ε adds up
+	ZCDP                         // ρ adds up
+	Either                       // what is spent satisfies the one or the other: accounting.Filter
 )
 
-func (a Accountant) String() string { return [...]string{"invalid", "pure", "zcdp"}[a] }
+func (a Accountant) String() string { return [...]string{"invalid", "pure", "zcdp", "either"}[a] }
+
+// Takes tells whether an accountant adds up costs that name ε, and whether it adds up those that name ρ.
+func (a Accountant) Takes() (epsilon, rho bool) { return a != ZCDP, a != Pure }
 
 // Neighbors names the neighbour relation of a dataset: what protecting one unit means.
 type Neighbors uint8
@@ -27,8 +31,9 @@ const (
 
 func (n Neighbors) String() string { return [...]string{"invalid", "add-remove", "replace-one"}[n] }
 
-// Cost is what a release takes from a budget. Under the pure accountant Rho is zero, under zCDP Epsilon is zero.
-// Delta is what thresholded keys take; the δ of a (ε, δ) conversion is not part of it.
+// Cost is what a release takes from a budget: it names ε, and is then ε-DP, or ρ, and is then ρ-zCDP. Under the pure accountant Rho
+// is zero, under zCDP Epsilon is zero. What is spent of a limit that names both, and what is left, name both: ε or ρ, whichever
+// filter one looks at. Delta is what thresholded keys take; the δ of a (ε, δ) conversion is not part of it.
 type Cost struct {
 	Epsilon Epsilon
 	Rho     Rho
@@ -39,7 +44,10 @@ type Cost struct {
 // some: "ρ 0" of "ρ 1.3".
 func (c Cost) In(limit Cost) string {
 	s := "ε " + c.Epsilon.String()
-	if limit.Rho.pico != 0 {
+	switch {
+	case limit.Rho.pico != 0 && limit.Epsilon.micro != 0:
+		s += " or ρ " + c.Rho.String()
+	case limit.Rho.pico != 0:
 		s = "ρ " + c.Rho.String()
 	}
 	if c.Delta.atto != 0 {
@@ -71,16 +79,7 @@ func (c Cost) Fits(limit Cost) bool {
 func (c Cost) IsZero() bool { return c == Cost{} }
 
 func (c Cost) String() string {
-	s := ""
-	if c.Rho.pico != 0 {
-		s = "ρ " + c.Rho.String()
-	} else {
-		s = "ε " + c.Epsilon.String()
-	}
-	if c.Delta.atto != 0 {
-		s += ", δ " + c.Delta.String()
-	}
-	return s
+	return c.In(c)
 }
 
 func add(a, b int64) int64 {

@@ -107,6 +107,6 @@ var Refusals = []*refuse.Reason{
 	correlated, CountedAround, subqueryRows, subqueryColumns, SubqueryType, SubqueryDepth, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
 	noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined, unionColumns, unionExpression, unionDomain,
 	ownCatalogue, windowOnRows, windowOrder, windowFrame, windowArgument, windowConstant, noWindow, badNtile, distinctOnOrder, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,
-	ViewElsewhere, discovery.NoDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, seriesLong,
+	ViewElsewhere, discovery.NoDelta, discovery.DeltaRange, candidateRows, candidateKeys, candidateAggregate, manyCandidates, seriesLong,
 	mixedValues,
 }

@@ -159,7 +159,7 @@ func (v *LeafPlanner) nominal() privacy.Cost {
 
 // order is the power of a request's share of the cost that its error falls with.
 func (v *LeafPlanner) order() float64 {
-	if v.Optimizer.Context.Dataset.Accountant == privacy.ZCDP {
+	if v.Optimizer.Context.Accountant() == privacy.ZCDP {
 		return 1
 	}
 	return 2

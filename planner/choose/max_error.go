@@ -195,7 +195,7 @@ func (ch *Optimizer) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, b
 // Least is the least cost at which enough holds, which must hold of each dearer one; false: of none.
 func (ch *Optimizer) Least(enough func(privacy.Cost) bool) (privacy.Cost, bool) {
 	of, most := ch.costOf, int64(1e12)
-	if ch.Context.Dataset.Accountant == privacy.ZCDP {
+	if ch.Context.Accountant() == privacy.ZCDP {
 		most = 1e18
 	}
 	high := int64(1)

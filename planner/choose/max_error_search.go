@@ -2,7 +2,6 @@ package choose
 
 import (
 	"cmp"
-	"math/big"
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -41,7 +40,7 @@ func (ch *Optimizer) accurate(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 		}
 	}
 	ch.Hints = nil
-	slices.SortStableFunc(open, func(a, b *purchase) int { return cmp.Compare(b.alone(), a.alone()) })
+	slices.SortStableFunc(open, func(a, b *purchase) int { return cmp.Compare(ch.alone(b), ch.alone(a)) })
 	ch.invest(open)
 	return paths, ch.settle(open)
 }
@@ -192,21 +191,27 @@ func (ch *Optimizer) besides(p *purchase, paths []*Path) *Path {
 
 // alone is what the question costs without a declared release, for the order in which they are looked at: what is counted
 // for a dear one may do for a cheap one.
-func (p *purchase) alone() int64 {
+func (ch *Optimizer) alone(p *purchase) int64 {
 	if p.fresh == nil {
 		return 0
 	}
-	return sizeOf(p.fresh.Measure.Cost)
+	return ch.sizeOf(p.fresh.Measure.Cost)
 }
 
-// sizeOf is a cost in the accountant's unit.
-func sizeOf(c privacy.Cost) int64 { return c.Epsilon.Micro() + c.Rho.Pico() }
+// sizeOf is a cost in the unit that is priced in. Where that is ρ, ε are what they come to; where it is ε, what was paid in ρ is nothing.
+func (ch *Optimizer) sizeOf(c privacy.Cost) int64 {
+	if ch.Context.Accountant() == privacy.ZCDP {
+		return c.Rho.Pico() + min(c.Epsilon.Rho().Pico(), 1e18)
+	}
+	return c.Epsilon.Micro()
+}
 
 // dear refuses what costs more than dp.epsilon allows, with what it would cost.
 func (ch *Optimizer) dear(cost privacy.Cost) *refuse.Refusal {
 	needed := cost.Epsilon
 	if cost.Rho.Pico() > 0 {
-		needed = EpsilonFor(cost.Rho)
+		budget, _ := ch.Context.Dataset.Budget(ch.Context.User)
+		needed = ch.Context.Dataset.EpsilonFor(cost.Rho, budget.Cost)
 	}
 	most := ch.Context.Dataset.Defaults.MaxEpsilon
 	refusal := errorDear.At(-1, ch.aim(), cost.String(), ch.Share(1).String())
@@ -215,14 +220,6 @@ func (ch *Optimizer) dear(cost privacy.Cost) *refuse.Refusal {
 		refusal.Hint = "The policy lets a statement cost ε " + most.String() + " at most: SET dp.max_error to more, or dp.confidence to less."
 	}
 	return refusal
-}
-
-// EpsilonFor is the least dp.epsilon that buys ρ.
-func EpsilonFor(rho privacy.Rho) privacy.Epsilon {
-	n := new(big.Int).Sqrt(new(big.Int).Mul(big.NewInt(2), big.NewInt(rho.Pico()))).Int64()
-	for n = max(n-1, 1); privacy.MicroEpsilon(n).Rho().Pico() < rho.Pico(); n++ {
-	}
-	return privacy.MicroEpsilon(n)
 }
 
 // exactHeld judges what a source finds held by the error that is asked for, of this epoch and of those gone by: what has been

@@ -74,8 +74,8 @@ func (ch *Optimizer) invest(open []*purchase) {
 			continue
 		}
 		rent := p.fresh.Measure.Cost
-		others := sizeOf(cost) - sizeOf(rent)
-		most := ch.costOf(sizeOf(ch.Share(1)) - others)
+		others := ch.sizeOf(cost) - ch.sizeOf(rent)
+		most := ch.costOf(ch.sizeOf(ch.Share(1)) - others)
 		w := ch.dueDeclared(p, rent, most)
 		if w == nil {
 			w = ch.purchased(p.need, rent, most)
@@ -90,7 +90,7 @@ func (ch *Optimizer) invest(open []*purchase) {
 
 // costOf is a number of the accountant's units.
 func (ch *Optimizer) costOf(n int64) privacy.Cost {
-	if ch.Context.Dataset.Accountant == privacy.ZCDP {
+	if ch.Context.Accountant() == privacy.ZCDP {
 		return privacy.Cost{Rho: privacy.PicoRho(n)}
 	}
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(n)}
@@ -104,7 +104,7 @@ func (ch *Optimizer) dueDeclared(p *purchase, rent, most privacy.Cost) *Path {
 	}
 	for _, w := range p.declared {
 		r := ch.rented(w.Measure.Declared.Columns, p.Table)[0]
-		if price := w.Measure.Cost; price.Fits(most) && float64(sizeOf(r.Paid.Plus(rent))) >= after*float64(sizeOf(price)) {
+		if price := w.Measure.Cost; price.Fits(most) && float64(ch.sizeOf(r.Paid.Plus(rent))) >= after*float64(ch.sizeOf(price)) {
 			w.Measure.Why = ch.paidFor(r)
 			return w
 		}
@@ -128,16 +128,16 @@ func (ch *Optimizer) purchased(n *need, rent, most privacy.Cost) *Path {
 	list := ch.rented(columns, n.Table)
 	slices.Reverse(list)
 	for _, r := range list {
-		due := sizeOf(r.Paid.Plus(rent))
+		due := ch.sizeOf(r.Paid.Plus(rent))
 		o := ch.offer(n, r.Columns)
 		if o == nil || float64(due) < after*o.estimate(ch, rent)/2 {
 			continue
 		}
 		price, ok := ch.Least(func(cost privacy.Cost) bool { return o.enough(ch, n, cost) })
-		if !ok || float64(due) < after*float64(sizeOf(price)) {
+		if !ok || float64(due) < after*float64(ch.sizeOf(price)) {
 			continue
 		}
-		if twice := r.Last.Plus(r.Last); sizeOf(price) < sizeOf(twice) && twice.Fits(most) {
+		if twice := r.Last.Plus(r.Last); ch.sizeOf(price) < ch.sizeOf(twice) && twice.Fits(most) {
 			price = twice
 		}
 		if spec, err := o.spec(price); err == nil && price.Fits(most) {
@@ -183,7 +183,7 @@ func (ch *Optimizer) offer(n *need, columns []*policy.Column) *offer {
 		return o
 	}
 	unit := privacy.Cost{Epsilon: privacy.MicroEpsilon(1e6)}
-	if ch.Context.Dataset.Accountant == privacy.ZCDP {
+	if ch.Context.Accountant() == privacy.ZCDP {
 		unit = privacy.Cost{Rho: privacy.PicoRho(1e12)}
 	}
 	spec, err := o.spec(unit)
@@ -230,10 +230,10 @@ func (o *offer) kind() string {
 
 // estimate is about what the release costs, in the accountant's unit, where one count as exact costs rent.
 func (o *offer) estimate(ch *Optimizer, rent privacy.Cost) float64 {
-	if ch.Context.Dataset.Accountant == privacy.ZCDP {
-		return float64(sizeOf(rent)) * o.ratio
+	if ch.Context.Accountant() == privacy.ZCDP {
+		return float64(ch.sizeOf(rent)) * o.ratio
 	}
-	return float64(sizeOf(rent)) * math.Sqrt(o.ratio)
+	return float64(ch.sizeOf(rent)) * math.Sqrt(o.ratio)
 }
 
 // enough tells whether the release, at a cost, is exact enough for the question and for the worst one.

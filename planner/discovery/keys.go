@@ -49,7 +49,7 @@ type Finding struct {
 	Measure *plans.Measure
 }
 
-// discoveries is how many discoveries a budget's δ pays for: a public part of it is what each takes.
+// discoveries is how many discoveries a budget's δ pays for where dp.delta does not say: a public part of it is what each takes.
 const discoveries = 16
 
 // standIns is the number of keys that a plan has in the place of those to be found.
@@ -72,6 +72,9 @@ func (o *Keys) Find(c *policy.Column, x reuse.Context) *refuse.Refusal {
 	budget, ok := x.Dataset.Budget(x.User)
 	if !ok || budget.Cost.Delta.Atto() < discoveries {
 		return NoDelta.At(-1, c.Name)
+	}
+	if d := x.Settings.Delta; d.Atto() > budget.Cost.Delta.Atto() || d.Atto() != 0 && d.Atto() < discoveries {
+		return DeltaRange.At(-1, d.String(), budget.Cost.Delta.String())
 	}
 	// The most and the least that it may come to cost: both must do.
 	for _, share := range []privacy.Cost{o.Share(x, false, int64(len(o.Wanted))), o.Share(x, true, 1)} {
@@ -157,6 +160,9 @@ func (o *Keys) Share(c reuse.Context, whole bool, parts int64) privacy.Cost {
 	}
 	share := c.Share(int(of))
 	share.Delta = privacy.AttoDelta(budget.Cost.Delta.Atto() / discoveries / parts)
+	if d := c.Settings.Delta; d.Atto() > 0 {
+		share.Delta = privacy.AttoDelta(d.Atto() / parts)
+	}
 	return share
 }
 
@@ -249,3 +255,6 @@ func (o *Keys) Product(t *policy.Table, columns []*policy.Column) *policy.Table 
 
 // NoDelta is refused for whoever has no δ to find keys with.
 var NoDelta = refuse.New("no-delta", "DP002", `the keys of column "%s" have to be found, which takes δ, and your budget has none`, "Name the values: WHERE column IN (…) without GROUP BY, or count(*) FILTER (WHERE column = 'value') for each.", "")
+
+// DeltaRange is refused where dp.delta is more than she has, or too little to find anything with.
+var DeltaRange = refuse.New("delta-range", "DP002", `dp.delta is %s, and your budget has δ %s for keys`, "SET dp.delta = auto takes a sixteenth of it.", "")

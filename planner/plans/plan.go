@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/parse"
@@ -39,6 +40,7 @@ type Plan struct {
 	Inner        []*Inner        // sub-queries that are answered first: then the statement is planned again, for no more than the rest of Cost
 	Finds        []*Measure      // keys that are found first: then the statement is planned again, for no more than the rest of Cost
 	Cost         privacy.Cost    // Σ over the measures that are not held, Finds, and Inner
+	Priced       string          // of a dataset of either accountant: why Cost is in this unit; empty: there was nothing to choose
 	Notes        []string        // for the NOTICE: off-grid constants, steps, clamping, row bounding, hints
 	Confidence   mechanisms.Confidence
 	Alternatives []Alternative // what was weighed, where the context asks for it
@@ -46,6 +48,17 @@ type Plan struct {
 	ErrorColumns bool          // SET dp.error_columns = on
 	Bounds       []parse.Bound // dp.low(x) and dp.high(x)
 	Probed       []string      // private tables whose rows were asked for and of which none are shown: SET dp.probes = empty
+}
+
+// Charge is what the plan costs by either accountant.
+func (p *Plan) Charge() accounting.Charge {
+	var c accounting.Charge
+	for _, m := range append(slices.Clone(p.Measures), p.Finds...) {
+		if !m.Held {
+			c = c.Plus(accounting.Price(m.Cost))
+		}
+	}
+	return c
 }
 
 // Timeless tells whether the plan, run up to now, has not depended on the time of its making.

@@ -12,6 +12,7 @@ import (
 // Settings are the session's dp.* variables and those that change what SQL means.
 type Settings struct {
 	Epsilon      privacy.Epsilon // dp.epsilon: the most that a statement may cost
+	Delta        privacy.Delta   // dp.delta: the most δ that a statement may use to find keys; 0: a part of the budget's
 	MaxError     float64         // dp.max_error: the most that a count or sum may be off at the confidence, at the least cost; 0: off
 	Confidence   mechanisms.Confidence
 	ErrorColumns bool

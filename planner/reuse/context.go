@@ -34,19 +34,35 @@ type Context struct {
 	Work       *Work                    // what this one planning may take; nil: the default limits, and nothing that ends it earlier
 	Answers    map[string]*plans.Answer // of the statement's sub-queries, by Inner.Key; those that are not there yet are still to be answered
 
+	Unspent *privacy.Cost      // what is left to her, of a dataset of either accountant; nil: all of her budget
+	Priced  privacy.Accountant // of a dataset of either: the one of the two in whose unit all that is bought is priced; 0: whichever is better
+
 	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
+}
+
+// Accountant is the one in whose unit a statement is priced.
+func (c Context) Accountant() privacy.Accountant {
+	if c.Dataset.Accountant != privacy.Either {
+		return c.Dataset.Accountant
+	}
+	if c.Priced == privacy.ZCDP {
+		return privacy.ZCDP
+	}
+	return privacy.Pure
 }
 
 // Share is a k-th of what a statement may cost, rounded down.
 func (c Context) Share(k int) privacy.Cost {
 	e := c.Settings.Epsilon
-	if c.Dataset.Accountant == privacy.ZCDP {
-		return privacy.Cost{Rho: privacy.PicoRho(e.Rho().Pico() / int64(k))}
+	if c.Accountant() == privacy.ZCDP {
+		budget, _ := c.Dataset.Budget(c.User)
+		return privacy.Cost{Rho: privacy.PicoRho(c.Dataset.RhoOf(e, budget.Cost).Pico() / int64(k))}
 	}
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
 }
 
-// Part is the context of a k-th of a statement, which may cost a k-th of what the statement may.
+// Part is the context of a k-th of a statement, which may cost a k-th of what the statement may. Of a dataset of either accountant it has a k-th of
+// ε, of which k together come to no more in ρ than the whole: RhoOf grows at least in proportion to ε.
 func (c Context) Part(k int) Context {
 	if c.Dataset == nil || k == 1 {
 		return c

@@ -60,10 +60,38 @@ type BatchItem struct {
 	Settings  plans.Settings
 }
 
-// PlanBatch plans statements together for an epsilon. Confidence is the context's.
+// PlanBatch plans statements together for an epsilon. Confidence is the context's. Of a dataset of either accountant, for ε and for ρ, as
+// one statement is: planner.Build.
 func PlanBatch(list []BatchItem, c reuse.Context, epsilon privacy.Epsilon) (*Batch, error) {
 	c.Settings.Epsilon = epsilon
-	w := &batch{c: c, cost: (&choose.Optimizer{Context: c}).Share(1), p: order(c.Dataset.Accountant), best: map[string]*cluster{}}
+	if c.Dataset.Accountant != privacy.Either || c.Priced != 0 {
+		return planBatch(list, c, epsilon)
+	}
+	c.Priced = privacy.Pure
+	pure, err := planBatch(list, c, epsilon)
+	if err != nil || len(pure.Measures) == 0 {
+		return pure, err
+	}
+	c.Priced = privacy.ZCDP
+	concentrated, err := planBatch(list, c, epsilon)
+	if err != nil {
+		return pure, nil
+	}
+	sum, n := 0., 0
+	for i, some := range pure.Statements {
+		if other := concentrated.Statements[i]; some.RMSE > 0 && other.RMSE > 0 {
+			sum, n = sum+2*math.Log(some.RMSE/other.RMSE), n+1
+		}
+	}
+	if chosen, _ := c.Better(pure.Plan().Charge(), concentrated.Plan().Charge(), math.Exp(sum/float64(max(n, 1)))); chosen == privacy.ZCDP {
+		return concentrated, nil
+	}
+	return pure, nil
+}
+
+// planBatch plans statements together in one unit.
+func planBatch(list []BatchItem, c reuse.Context, epsilon privacy.Epsilon) (*Batch, error) {
+	w := &batch{c: c, cost: (&choose.Optimizer{Context: c}).Share(1), p: order(c.Accountant()), best: map[string]*cluster{}}
 	b := &Batch{Dataset: c.Dataset, Statements: make([]BatchStatement, len(list))}
 	for i, item := range list {
 		own := c

@@ -112,7 +112,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 	if result.Rows, err = a.rows(ctx, s, p, bought.ids, in); err != nil {
 		return result, err
 	}
-	result.Notices = a.dated(s, p.plan, bought.ids, result.Notices)
+	result.Notices = a.dated(s, p.plan, bought.ids, toldNoise(result.Notices, p.plan, result.Rows.Value()))
 	result.Last.tell(result.Notices)
 	result.Columns, result.repeatable = a.numbered(s, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought) && placeOf(ctx).answers == nil
 	return result, nil

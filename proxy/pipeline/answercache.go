@@ -111,7 +111,7 @@ func statementKey(s *Session, stmt parse.Statement, copies int64) []byte {
 	b = binary.AppendVarint(append(b, '|'), set.Epsilon.Micro())
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(set.Confidence.Float()))
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(set.MaxError))
-	b = binary.AppendVarint(b, int64(set.Alarms))
+	b = binary.AppendVarint(binary.AppendVarint(b, int64(set.Alarms)), set.Delta.Atto())
 	b = append(b, flag(set.ErrorColumns), flag(set.Release), flag(set.Probes), byte(set.OffGrid))
 	if set.Zone != nil {
 		text(set.Zone.String())

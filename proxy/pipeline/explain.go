@@ -25,6 +25,7 @@ type explanation struct {
 	planNode
 	ReadAs     string            `json:"Read As,omitempty"`
 	Cost       string            `json:"Cost"`
+	Priced     string            `json:"Priced,omitempty"`
 	Balance    string            `json:"Balance After,omitempty"`
 	AsOf       string            `json:"Rows As Of,omitempty"`
 	Confidence float64           `json:"Confidence"`
@@ -90,7 +91,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *plans.Plan) (e
 	}
 	a.renderSteps(plan, queries)
 	e := explained(plan, queries, above)
-	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
+	e.Balance = a.balanceAfter(ctx, s, plan.Cost, plan.Charge())
 	if a.reads(plan) && a.backend != nil {
 		e.AsOf = dateOf(a.backend.AsOf(s.Policy))
 	}
@@ -102,7 +103,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *plans.Plan) (e
 
 // explained describes a plan and its SQL.
 func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) explanation {
-	e := explanation{planNode: planNode{Type: "Result", StartupCost: "0", TotalCost: priced(plan.Cost)}, Cost: plan.Cost.String(), Confidence: plan.Confidence.Float(), Outer: outerText(plan), OuterSQL: above.SQL, Notes: plan.Notes, Leaves: []explainedLeaf{}}
+	e := explanation{planNode: planNode{Type: "Result", StartupCost: "0", TotalCost: priced(plan.Cost)}, Cost: plan.Cost.String(), Priced: plan.Priced, Confidence: plan.Confidence.Float(), Outer: outerText(plan), OuterSQL: above.SQL, Notes: plan.Notes, Leaves: []explainedLeaf{}}
 	if plan.Cost.IsZero() {
 		e.Cost = "nothing"
 	}
@@ -141,7 +142,7 @@ func (e *explanation) leaveOutSQL() {
 	}
 }
 
-func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Cost) string {
+func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Cost, charge accounting.Charge) string {
 	if s.Dataset == nil {
 		return ""
 	}
@@ -149,15 +150,13 @@ func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Co
 	if err != nil {
 		return ""
 	}
-	left := Remaining(b)
-	if !cost.Fits(left) {
-		return fmt.Sprintf("the budget does not hold it: %s of %s is left", left.In(b.Limit), b.Limit)
+	if !b.Holds(charge) {
+		return fmt.Sprintf("the budget does not hold it: %s of %s is left", b.Left().In(b.Limit), b.Limit)
 	}
-	if cost.Rho.Pico() != 0 {
-		b.Spent, b.LifeSpent = b.Spent.Plus(cost), b.LifeSpent.Plus(cost)
-		return balanceText(cost, b)
+	if b.Limit.Rho.Pico() != 0 && !cost.IsZero() {
+		return balanceText(cost, b.After(charge))
 	}
-	return fmt.Sprintf("%s of %s", accounting.Less(left, cost), b.Limit)
+	return fmt.Sprintf("%s of %s", b.After(charge).Left(), b.Limit)
 }
 
 func outerText(plan *plans.Plan) string {
@@ -373,6 +372,9 @@ func (e explanation) lines() []string {
 		out = append(out, "Read as: "+e.ReadAs)
 	}
 	out = append(out, "Cost: "+e.Cost)
+	if e.Priced != "" {
+		out = append(out, "Priced: "+e.Priced)
+	}
 	if e.Balance != "" {
 		out = append(out, "Balance after: "+e.Balance)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
@@ -29,6 +30,14 @@ func (a *Answerer) find(ctx context.Context, s *Session, plan *plans.Plan) error
 	}
 	placeOf(ctx).found = bought.charged
 	return errFound
+}
+
+// paidForKeys is what a statement has paid for keys, before it is planned with them.
+func paidForKeys(ctx context.Context) privacy.Cost {
+	if p, ok := ctx.Value(placeKey{}).(*place); ok {
+		return p.found
+	}
+	return privacy.Cost{}
 }
 
 // unanswered tells the cost of a statement that is not answered after all: keys were found for what does not fit the cap, or is too much for

@@ -24,7 +24,7 @@ import (
 // been planned, rendered and tried; from then on what is charged is saved and stays hers, whatever becomes of the rest.
 func (a *Answerer) first(ctx context.Context, s *Session, r readied) error {
 	plan := r.plan
-	if b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID); err == nil && !b.Spent.Plus(plan.Cost).Fits(b.Limit) {
+	if b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID); err == nil && !b.Holds(plan.Charge()) {
 		return a.chargeFailure(ctx, s, plan, ledger.ErrExhausted)
 	}
 	for _, in := range plan.Inmost() {

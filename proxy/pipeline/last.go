@@ -54,7 +54,7 @@ func (l *Last) tell(told []Notice) {
 }
 
 // lastRows: cost, remaining, budget, error, confidence, notice, detail. Amounts are ε under the pure accountant, ρ under zCDP, as in
-// dp.budget; remaining is what was left when it was charged, of what was free what is left now. Before the first answer all is NULL.
+// dp.budget, and under either in the unit of the cost; remaining is what was left when it was charged, of what was free what is left now. Before the first answer all is NULL.
 func (a *Answerer) lastRows(ctx context.Context, s *Session) ([][]policy.Value, error) {
 	var l *Last
 	if s.Last != nil {
@@ -71,7 +71,13 @@ func (a *Answerer) lastRows(ctx context.Context, s *Session) ([][]policy.Value, 
 		}
 		b = &now
 	}
-	row := []policy.Value{amount(s.Dataset, l.cost), amount(s.Dataset, Remaining(*b)), amount(s.Dataset, b.Limit), nil,
+	amount := amountIn(l.cost)
+	if l.cost.IsZero() {
+		if amount = amountIn(b.Limit); b.Left().Epsilon.Micro() != 0 {
+			amount = inEpsilon
+		}
+	}
+	row := []policy.Value{amount(l.cost), amount(b.Left()), amount(b.Limit), nil,
 		decimalValue(strconv.FormatFloat(l.confidence, 'f', -1, 64)), l.notice.Message, l.notice.Detail}
 	if l.error != nil {
 		row[3] = decimalValue(figure(l.error))

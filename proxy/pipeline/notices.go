@@ -17,7 +17,7 @@ import (
 )
 
 // notices say what an answer cost, what is left and how exact it is. They depend on the plan, the charge and the analyst's
-// own account, never on a released or a true value.
+// own account, never on a true value; what is said of the values that are sent is added to them (mostlynoise.go).
 func (a *Answerer) notices(ctx context.Context, s *Session, p readied, bought purchase) []Notice {
 	plan, found := p.plan, placeOf(ctx).found
 	public := publicParts(plan)
@@ -117,13 +117,13 @@ func (a *Answerer) costText(ctx context.Context, s *Session, cost privacy.Cost) 
 }
 
 func balanceText(cost privacy.Cost, b ledger.Balance) string {
-	left := Remaining(b)
-	if cost.Rho.Pico() == 0 {
-		text := fmt.Sprintf("%s; %s of %s left", cost, epsilonOf(left), epsilonOf(b.Limit))
+	charge := accounting.Price(cost)
+	if b.Limit.Rho.Pico() == 0 {
+		text := fmt.Sprintf("%s; %s of %s left", cost, b.Left().Epsilon, b.Limit.Epsilon)
 		return text + windowText(b)
 	}
-	text := fmt.Sprintf("%s %% of your budget (%s)", privacy.Percent(cost.Rho.Float()/b.Limit.Rho.Float(), 2), cost)
-	if more := left.Rho.Pico() / cost.Rho.Pico(); more > 0 {
+	text := fmt.Sprintf("%s %% of your budget (%s)", privacy.Percent(b.Share(charge), 2), cost)
+	if more := b.More(charge); more > 0 {
 		text += fmt.Sprintf("; about %d more such question%s", more, plural(int(more)))
 	} else {
 		text += "; not enough is left for another"
@@ -131,27 +131,11 @@ func balanceText(cost privacy.Cost, b ledger.Balance) string {
 	return text + windowText(b)
 }
 
-func epsilonOf(c privacy.Cost) string { return c.Epsilon.String() }
-
 func windowText(b ledger.Balance) string {
 	if b.WindowEnds.IsZero() {
 		return ""
 	}
 	return " until " + b.WindowEnds.UTC().Format(time.DateOnly)
-}
-
-// Remaining is what the user may still spend: the lesser of the window's and the lifetime's rest.
-func Remaining(b ledger.Balance) privacy.Cost {
-	rest := accounting.Less(b.Limit, b.Spent)
-	if b.LifeLimit.IsZero() {
-		return rest
-	}
-	life := accounting.Less(b.LifeLimit, b.LifeSpent)
-	return privacy.Cost{
-		Epsilon: privacy.MicroEpsilon(min(rest.Epsilon.Micro(), life.Epsilon.Micro())),
-		Rho:     privacy.PicoRho(min(rest.Rho.Pico(), life.Rho.Pico())),
-		Delta:   privacy.AttoDelta(min(rest.Delta.Atto(), life.Delta.Atto())),
-	}
 }
 
 // freeOf names what a free answer was read from.
@@ -201,39 +185,43 @@ func percent(c mechanisms.Confidence) string {
 }
 
 // leafErrorText gives the half-width of the counts that a computed answer is made of; dp.error_columns gives that of the
-// computed values themselves. The half-width of a sum, in the whole numbers that it adds up, says nothing of what is
-// computed from it, so it is left out.
+// computed values themselves. A sum's is told in the units of what is summed, the largest of several.
 func leafErrorText(plan *plans.Plan, at string) string {
 	var widest int64 = -1
-	if ofSums(plan) {
-		if plan.ErrorColumns {
-			return "computed from sums: _low and _high show its error " + at
-		}
-		return "computed from sums, whose error is not that of the result: SET dp.error_columns = on shows it"
-	}
+	var sums *big.Rat
 	for _, leaf := range plan.Leaves {
 		for _, c := range leaf.Counts {
 			for _, run := range c.Runs {
 				if run.Threshold != nil && run.Measure >= 0 {
 					return fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, %s", plan.Measures[run.Measure].Spec.Margin(plan.Confidence), at)
 				}
-				if run.Measure >= 0 && run.Selected == nil {
-					widest = max(widest, runWidth(plan, &run, plan.Confidence))
+				if run.Measure < 0 || run.Selected != nil {
+					continue
+				}
+				own := runWidth(plan, &run, plan.Confidence)
+				if c.Unit == nil {
+					widest = max(widest, own)
+				} else if off := new(big.Rat).Mul(new(big.Rat).SetInt64(own), c.Unit); sums == nil || off.Cmp(sums) > 0 {
+					sums = off
 				}
 			}
 		}
 	}
-	if widest < 0 {
+	var from []string
+	if widest >= 0 {
+		from = append(from, fmt.Sprintf("counts with error ±%d", widest))
+	}
+	if sums != nil {
+		from = append(from, "sums with error ±"+figure(sums))
+	}
+	if len(from) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("computed from counts with error ±%d %s each (SET dp.error_columns = on shows that of the result)", widest, at)
-}
-
-// ofSums tells whether a leaf has sums of other numbers than 0 and 1.
-func ofSums(plan *plans.Plan) bool {
-	return slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool {
-		return slices.ContainsFunc(m.Spec.Counts().Sums, func(s mechanisms.Sum) bool { return s.Bound != mechanisms.Bound{Low: 0, High: 1} })
-	})
+	of := "(SET dp.error_columns = on shows that of the result)"
+	if plan.ErrorColumns {
+		of = "(_low and _high show that of the result)"
+	}
+	return "computed from " + strings.Join(from, " and ") + " " + at + " each " + of
 }
 
 // errorParts say how exact an answer will be. They take time, to find half-widths, and belong to planning: what takes too much is

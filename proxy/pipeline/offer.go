@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -23,6 +24,7 @@ type Estimate struct {
 	Private  dialect.Dialect // of the private database
 	Engine   sandbox.Engine  // nil: outer queries are written for PostgreSQL and not tried
 	Holdings reuse.Holdings
+	Left     privacy.Cost // of her budget
 	Now      time.Time
 	Log      *slog.Logger
 }
@@ -43,7 +45,7 @@ type OfferedLeaf struct {
 
 // Offer plans a SELECT, writes its SQL and has the sandbox try the outer query.
 func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (Offer, *refuse.Refusal) {
-	plan, refusal := planner.Build(stmt, []policy.Value{}, reuse.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Holdings: e.Holdings, Now: e.Now})
+	plan, refusal := planner.Build(stmt, []policy.Value{}, reuse.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Holdings: e.Holdings, Now: e.Now, Unspent: &e.Left})
 	if refusal != nil {
 		return Offer{}, refusal
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -82,6 +83,18 @@ func (a *Answerer) planContext(ctx context.Context, s *Session) reuse.Context {
 	if s.Dataset != nil {
 		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.sessions.left(ctx, a, s), a.watches.left(ctx, a, s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
+	}
+	if s.Dataset != nil && s.Dataset.Accountant == privacy.Either {
+		if b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID); err == nil {
+			left := b.Left()
+			c.Unspent = &left
+		}
+		switch found := paidForKeys(ctx); { // what is asked of keys that were found for it stays in the unit that they were paid in
+		case found.Rho.Pico() != 0:
+			c.Priced = privacy.ZCDP
+		case found.Epsilon.Micro() != 0:
+			c.Priced = privacy.Pure
+		}
 	}
 	return c
 }

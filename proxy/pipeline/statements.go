@@ -254,7 +254,7 @@ func (a *Answerer) answerShow(ctx context.Context, s *Session, name string) (Res
 	if err != nil {
 		return Result{}, errLedger
 	}
-	text := fmt.Sprintf("%s of %s left%s", Remaining(b), b.Limit, windowText(b))
+	text := fmt.Sprintf("%s of %s left%s", b.Left().In(b.Limit), b.Limit, windowText(b))
 	return textResult(name, policy.Text, "SHOW", text), nil
 }
 

@@ -88,34 +88,51 @@ func (a *Answerer) budgetRows(ctx context.Context, s *Session) ([][]policy.Value
 	}
 	var rows [][]policy.Value
 	for _, b := range balances {
-		rows = append(rows, budgetRow(s.Dataset, b.User, b))
+		rows = append(rows, budgetRows(s.Dataset, b.User, b)...)
 	}
 	if a.isAdmin(s) {
 		spent, limit, err := a.ledger.Cap(ctx, s.Dataset.ID)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, budgetRow(s.Dataset, "(cap)", ledger.Balance{Spent: spent, Limit: limit}))
+		rows = append(rows, budgetRows(s.Dataset, "(cap)", ledger.Balance{Spent: spent, Limit: limit})...)
 	}
 	return rows, nil
 }
 
-func budgetRow(d *policy.Dataset, user string, b ledger.Balance) []policy.Value {
-	ends, lifeSpent, lifeLimit := policy.Value(nil), policy.Value(nil), policy.Value(nil)
-	if !b.WindowEnds.IsZero() {
-		ends = policy.Timestamptz(b.WindowEnds.UnixMicro())
-		lifeSpent, lifeLimit = amount(d, b.LifeSpent), amount(d, b.LifeLimit)
+// budgetRows are the rows of an account in dp.budget: one, and under either accountant one for each of its two conditions.
+func budgetRows(d *policy.Dataset, user string, b ledger.Balance) (rows [][]policy.Value) {
+	row := func(accountant string, amount func(privacy.Cost) policy.Value) {
+		ends, lifeSpent, lifeLimit := policy.Value(nil), policy.Value(nil), policy.Value(nil)
+		if !b.WindowEnds.IsZero() {
+			ends = policy.Timestamptz(b.WindowEnds.UnixMicro())
+			lifeSpent, lifeLimit = amount(b.LifeSpent), amount(b.LifeLimit)
+		}
+		rows = append(rows, []policy.Value{user, d.ID, accountant, amount(b.Spent), amount(b.Limit), amount(b.Left()), ends, lifeSpent, lifeLimit})
 	}
-	return []policy.Value{user, d.ID, d.Accountant.String(), amount(d, b.Spent), amount(d, b.Limit), amount(d, Remaining(b)), ends, lifeSpent, lifeLimit}
+	if d.Accountant == privacy.Either {
+		row("either: ε", inEpsilon)
+		row("either: ρ", inRho)
+		return rows
+	}
+	row(d.Accountant.String(), amountIn(b.Limit))
+	return rows
 }
 
-// amount is a cost in the accountant's unit, as an exact decimal.
-func amount(d *policy.Dataset, c privacy.Cost) policy.Value {
-	if d.Accountant == privacy.ZCDP {
-		return decimalValue(c.Rho.String())
+func inEpsilon(c privacy.Cost) policy.Value { return decimalValue(c.Epsilon.String()) }
+
+func inRho(c privacy.Cost) policy.Value { return decimalValue(c.Rho.String()) }
+
+// amountIn gives costs as exact decimals in the unit of one: ρ where it names that.
+func amountIn(c privacy.Cost) func(privacy.Cost) policy.Value {
+	if c.Rho.Pico() != 0 {
+		return inRho
 	}
-	return decimalValue(c.Epsilon.String())
+	return inEpsilon
 }
+
+// amount is a cost in its own unit, as an exact decimal.
+func amount(c privacy.Cost) policy.Value { return amountIn(c)(c) }
 
 func (a *Answerer) chargeRows(ctx context.Context, s *Session) ([][]policy.Value, error) {
 	user := s.User
@@ -129,7 +146,7 @@ func (a *Answerer) chargeRows(ctx context.Context, s *Session) ([][]policy.Value
 	var rows [][]policy.Value
 	// Numbered within what she sees: the ledger's own numbers would tell how much others asked.
 	for i, c := range charges {
-		rows = append(rows, []policy.Value{int64(len(charges) - i), policy.Timestamptz(c.At.UnixMicro()), c.User, c.Kind, c.Name, amount(s.Dataset, c.Cost)})
+		rows = append(rows, []policy.Value{int64(len(charges) - i), policy.Timestamptz(c.At.UnixMicro()), c.User, c.Kind, c.Name, amount(c.Cost)})
 	}
 	return rows, nil
 }
@@ -142,7 +159,7 @@ func releaseRows(s *Session, held []ledger.Release) [][]policy.Value {
 		if r.Item.Shared || mechanisms.Is[*mechanisms.Online](r.Item.Spec) {
 			paid[r.Item.Name] = true
 		}
-		rows = append(rows, []policy.Value{r.Item.Name, r.Item.Kind, tableName(r.Item.Table), int64(r.Item.Spec.Cells), amount(s.Dataset, r.Item.Cost), r.Item.Shared, true, policy.Timestamptz(r.At.UnixMicro())})
+		rows = append(rows, []policy.Value{r.Item.Name, r.Item.Kind, tableName(r.Item.Table), int64(r.Item.Spec.Cells), amount(r.Item.Cost), r.Item.Shared, true, policy.Timestamptz(r.At.UnixMicro())})
 	}
 	for _, t := range s.Dataset.Tables {
 		for _, r := range t.All() {
@@ -151,7 +168,7 @@ func releaseRows(s *Session, held []ledger.Release) [][]policy.Value {
 				for i := range r.Columns {
 					cells *= int64(len(r.Cells(i)))
 				}
-				rows = append(rows, []policy.Value{r.Name, r.Kind.String(), t.Name, cells, amount(s.Dataset, r.Cost), r.Kind != policy.OnlineRelease, false, nil})
+				rows = append(rows, []policy.Value{r.Name, r.Kind.String(), t.Name, cells, amount(r.Cost), r.Kind != policy.OnlineRelease, false, nil})
 			}
 		}
 	}

@@ -150,6 +150,15 @@ func (v *variable) checkSpecial(value string, limits dpLimits) (string, *pgerror
 			return "off", nil
 		}
 		return strconv.FormatFloat(e, 'f', -1, 64), nil
+	case "dp.delta":
+		d, err := parseDelta(value)
+		if err != nil {
+			return "", invalidValue(v, value).WithHint("The value is a number above 0 and below 1 of at most eighteen decimal places, such as 1e-7, or auto.")
+		}
+		if d.Atto() == 0 {
+			return autoDelta, nil
+		}
+		return strings.TrimSpace(value), nil
 	case "client_encoding":
 		return checkEncoding(v, value)
 	case "DateStyle":
@@ -201,6 +210,19 @@ func parseConfidence(value string) (mechanisms.Confidence, error) {
 		return mechanisms.Confidence{}, err
 	}
 	return mechanisms.NewConfidence(f)
+}
+
+// parseDelta reads dp.delta; 0 is auto.
+func parseDelta(value string) (privacy.Delta, error) {
+	value = strings.TrimSpace(value)
+	if strings.EqualFold(value, autoDelta) {
+		return privacy.Delta{}, nil
+	}
+	d, err := privacy.ParseDelta(value)
+	if err == nil && d.Atto() == 0 {
+		err = strconv.ErrRange
+	}
+	return d, err
 }
 
 // parseMaxError reads dp.max_error; 0 is off.

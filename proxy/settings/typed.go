@@ -61,6 +61,9 @@ func (s *Settings) read() plans.Settings {
 	if n, err := strconv.Atoi(s.Value("dp.alarms")); err == nil {
 		t.Alarms = n
 	}
+	if d, err := parseDelta(s.Value("dp.delta")); err == nil {
+		t.Delta = d
+	}
 	if e, err := parseMaxError(s.Value("dp.max_error")); err == nil {
 		t.MaxError = e
 	}

@@ -48,6 +48,9 @@ var (
 // them; those that change answers are typed in settings.go.
 var known = index(concat(dpVariables, meant, fixedVariables, harmless, plannerVariables, serverVariables))
 
+// autoDelta is the dp.delta that leaves it to the planner.
+const autoDelta = "auto"
+
 // mostAlarms is the largest dp.alarms.
 const mostAlarms = 1000
 
@@ -55,6 +58,7 @@ const mostAlarms = 1000
 // own (track_extra_parameters of pgbouncer).
 var dpVariables = []variable{
 	{name: "dp.epsilon", kind: special, reported: true, about: "The most that one statement may cost."},
+	{name: "dp.delta", kind: special, standard: autoDelta, reported: true, about: "The most δ that one statement may use to find keys; auto: a sixteenth of the budget's."},
 	{name: "dp.confidence", kind: special, reported: true, about: "The probability that a stated interval holds the true value."},
 	{name: "dp.max_error", kind: special, standard: "off", reported: true, about: "The most that a count or sum may be off at dp.confidence; the least cost for it is found."},
 	{name: "dp.error_columns", kind: boolean, standard: "off", reported: true, about: "Adds x_low and x_high to each aggregate x."},

@@ -44,7 +44,7 @@ func TestLast(t *testing.T) {
 		{`EXPLAIN SELECT count(*) FROM people`, first},
 		{`SELECT count(*) + 0 FROM people WHERE age > 30`, "0|9.9|10|30|0.95|free: answered from people"},
 		{`SELECT city, count(*) FROM people GROUP BY city`, "0.1|9.8|10|30|0.95|cost ε 0.1; 9.8 of 10 left"},
-		{`SELECT avg(age) FROM people`, "0.1|9.7|10|0.95|cost ε 0.1; 9.7 of 10 left; computed from sums"},
+		{`SELECT avg(age) FROM people`, "0.1|9.7|10|0.95|cost ε 0.1; 9.7 of 10 left; computed from counts with error ±"},
 		{`SELECT avg(age) FROM people`, "0|9.7|10|0.95|free"},
 	} {
 		rows, err := conn.Query(ctx, step.sql)
@@ -69,5 +69,28 @@ func TestLast(t *testing.T) {
 	p.Run(`DISCARD ALL;`)
 	if text := p.Run(`SELECT cost IS NULL AS before, error FROM dp.last;`); !strings.Contains(text, " t      |") {
 		t.Errorf("after DISCARD ALL: %s", text)
+	}
+}
+
+// TestMostlyNoiseIsTold: at an ε at which noise is far above every count the answer says that it is mostly noise, in the notice and in
+// dp.last; where noise vanishes it does not.
+func TestMostlyNoiseIsTold(t *testing.T) {
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "100", Cap: "1000"}, 0))
+	w := p.Connect("alice", "lab")
+	const counts = "SELECT age, count(*) FROM people GROUP BY 1"
+	noisy := w.Ask("SET dp.epsilon = 0.001; " + counts)
+	if noisy.Err != nil || len(noisy.Notes) != 1 || !strings.Contains(noisy.Notes[0], "; mostly noise: ±") || !strings.Contains(noisy.Notes[0], " on values near ") {
+		t.Errorf("%+v %q", noisy.Err, noisy.Notes)
+	}
+	if last := w.Ask("SELECT notice FROM dp.last").Rows[0][0]; !strings.Contains(last, "; mostly noise: ±") {
+		t.Errorf("dp.last: %q", last)
+	}
+	clear := w.Ask("SET dp.epsilon = 1; SELECT count(*) FROM people WHERE income >= 0")
+	if clear.Err != nil || len(clear.Notes) != 1 || strings.Contains(clear.Notes[0], "mostly noise") {
+		t.Errorf("%+v %q", clear.Err, clear.Notes)
+	}
+	sums := w.Ask("SELECT avg(age) FROM people")
+	if sums.Err != nil || len(sums.Notes) != 1 || !strings.Contains(sums.Notes[0], "computed from counts with error ±") || !strings.Contains(sums.Notes[0], " and sums with error ±") {
+		t.Errorf("%+v %q", sums.Err, sums.Notes)
 	}
 }

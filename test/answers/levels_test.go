@@ -126,7 +126,7 @@ func TestLevelsThroughPsql(t *testing.T) {
 // is charged and holds (privacy rule 1).
 func TestLevelsShowNobodysChoices(t *testing.T) {
 	kit.Beside(t)
-	for _, accountant := range []string{"pure", "zcdp"} {
+	for _, accountant := range []string{"pure", "zcdp", "either"} {
 		ask := func(others ...string) (frames []string) {
 			c := servedBy(t, duckTrust(t, accountant), date("2025-06-01"))
 			defer c.stop()
@@ -174,7 +174,7 @@ func TestLevelsShowNobodysChoices(t *testing.T) {
 // kurtosis of up to 8 instead of 6. Less than one false alarm in a hundred thousand for each of 20.
 func TestLevelsAreOneDraw(t *testing.T) {
 	kit.Beside(t)
-	for _, accountant := range []string{"pure", "zcdp"} {
+	for _, accountant := range []string{"pure", "zcdp", "either"} {
 		for _, order := range [][]string{{"alice", "bob", "carol"}, {"carol", "bob", "alice"}} {
 			c := servedBy(t, duckTrust(t, accountant), time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC))
 			noise := map[string][]float64{}
@@ -221,7 +221,7 @@ func TestLevelsAreOneDraw(t *testing.T) {
 			c.stop()
 			h := dashboard{t: t, path: c.Policy, now: date("2025-06-02")}
 			h.open()
-			want := map[string]string{"pure": "ε 0.5", "zcdp": "ρ 0.125"}[accountant]
+			want := map[string]string{"pure": "ε 0.5", "zcdp": "ρ 0.125", "either": "ε 0.5 or ρ 0.125"}[accountant]
 			if pool, _, err := h.service.Ledger.Cap(context.Background(), "firm"); err != nil || pool.String() != want {
 				t.Errorf("%v: the cap has spent %s, %v, must be %s", order, pool, err, want)
 			}

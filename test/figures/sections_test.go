@@ -23,6 +23,7 @@ var sections = []section{
 	{"samplers", false, []string{benchmarks + "^BenchmarkSamplers$ ./mechanisms/noise"}},
 	{"online", true, []string{benchmarks + "^BenchmarkCovidLike$ -benchtime 1x ./mechanisms/online"}},
 	{"budget", true, []string{tests + "^TestBench(Turbo|Ranges)$ ./planner"}},
+	{"either", false, []string{tests + "^TestBenchEither$ ./planner"}},
 	{"ranges", false, []string{tests + "^TestBench(HeldRanges|AnswersFromRelease)$ ./cmd/dpproxy"}},
 	{"answer", false, []string{benchmarks + "^BenchmarkAnswerFromRelease$ ./cmd/dpproxy", benchmarks + "^BenchmarkBuildHeld$ ./planner"}},
 	{"connections", false, []string{tests + "^TestBenchConnect$ ./cmd/dpproxy"}},

@@ -98,13 +98,17 @@ func (w *Wire) Hear() (Answer, error) {
 	}
 }
 
-// frameText writes a frame for comparison: all of it, but the cells of data rows, and when the snapshot of this side was begun.
+// frameText writes a frame for comparison: all of it, but the cells of data rows and what a notice says of their sizes, and when the
+// snapshot of this side was begun.
 func frameText(m pgproto3.BackendMessage) string {
 	if row, ok := m.(*pgproto3.DataRow); ok {
 		return fmt.Sprintf("DataRow of %d", len(row.Values))
 	}
-	return moments.ReplaceAllString(fmt.Sprintf("%T %+v", m, m), "as of its moment")
+	return lostInNoise.ReplaceAllString(moments.ReplaceAllString(fmt.Sprintf("%T %+v", m, m), "as of its moment"), "")
 }
+
+// lostInNoise is what a notice says of the values that it comes with, which are noised.
+var lostInNoise = regexp.MustCompile(`; mostly noise: ±[0-9.]+ on values near [0-9.]+( \([^)]*\))?`)
 
 var moments = regexp.MustCompile(`as of \d{4}-\d\d-\d\d \d\d:\d\d UTC`)
 

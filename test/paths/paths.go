@@ -83,6 +83,10 @@ func (a *Analyst) set(s parse.Statement) {
 		if set.MaxError = 0; value != "off" {
 			_, _ = fmt.Sscan(value, &set.MaxError)
 		}
+	case "dp.delta":
+		if d, err := privacy.ParseDelta(value); err == nil {
+			set.Delta = d
+		}
 	case "dp.alarms":
 		_, _ = fmt.Sscan(value, &set.Alarms)
 	case "dp.release":
