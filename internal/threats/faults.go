@@ -200,7 +200,7 @@ var Faults = []Fault{
 	{"a value differs from others where the least of them does", "planner/bind/unit_value.go", `"<>": {"min", "max"}}`, `"<>": {"min"}}`, "rewrite.TestJoinsCountWhatTheSQLSays", false},
 	{"a sum of nothing under a public row is 0", "planner/bind/public_around.go", "!isCount { // a group", "false { // a group", "test/answers.TestSubqueriesAreThoseOfPlainSQL", true},
 	{"what a refused sub-query has asked is paid for", "planner/bind/bind.go", "b.Questions = b.Questions[:from]", "_ = b.Questions[:from]", "planner.TestForgotten", false},
-	{"the budget is asked for what comes first alone", "proxy/pipeline/inner.go", "!b.Spent.Plus(plan.Cost).Fits(b.Limit)", "!b.Spent.Plus(plan.Inmost()[0].Plan.Cost).Fits(b.Limit)", "test/answers.TestSubqueriesCost", true},
+	{"the budget is asked for what comes first alone", "proxy/pipeline/inner.go", "!b.Holds(plan.Charge())", "!b.Holds(plan.Inmost()[0].Plan.Charge())", "test/answers.TestSubqueriesCost", true},
 	{"keys are shown from one unit on", "mechanisms/keys/release.go", "n >= threshold {", "n >= min(threshold, 1) {", "mechanisms/keys.TestT4KeysOfOneUnit", false},
 	{"a sampler of fixed work stops where it has found", "mechanisms/noise/fixed.go", "		k += 1 - borrow\n", "		if k += 1 - borrow; borrow == 1 {\n			break\n		}\n", "mechanisms/noise.TestT19SamplerTime", false},
 	{"a table draws for a source of fixed work", "mechanisms/noise/tables.go", "	if r.fixed {\n", "	if r.fixed && len(out) == 0 {\n", "mechanisms/noise.TestFixedWorkGoesWithTheSource", false},
