@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot bench-error bench-samplers bench-online bench-planning clients dashboard paths audit safety safety-full tpch truth attacks hostile docs dist deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot bench-error bench-samplers bench-online bench-planning clients dashboard paths audit safety safety-full tpch truth attacks hostile docs dist packages deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -126,6 +126,10 @@ hostile: deps ## a hostile analyst's hour beside another's dashboard: what she w
 
 docs: build ## regenerate the documents that hold real output, and the golden files behind the others
 	@./scripts/docs
+
+packages: ## install, start, upgrade and remove the .deb in a clean Debian root, and hold archive, .rpm, unit and alerts; as root, CI=true installs what that takes
+	@[ "$${CI:-}" != true ] || ./scripts/deps packages
+	DPPROXY_PACKAGES=1 $(GO) test ./test/packages ./proxy/login -count=1 -timeout 60m -v | grep -v '^=== '
 
 dist: ## archive, .deb and .rpm for this machine's kind in dist/, with a bill of materials and sums; VERSION=1.2.3
 	@./scripts/dist
