@@ -109,3 +109,18 @@ func TestNoLeafOverMadeUpRows(t *testing.T) {
 		}
 	}
 }
+
+// TestChargeOfInner: what a budget is asked to hold, and what two units are compared by, is the whole of a statement, its sub-queries with it.
+func TestChargeOfInner(t *testing.T) {
+	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {
+		p := testPolicy(t)
+		p.Datasets[0].Accountant = accountant
+		plan, refusal := planSession(t, testContext(t, p), `SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people)`)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		if charge := plan.Charge(); charge.Cost != plan.Cost || len(plan.Inner) != 1 {
+			t.Errorf("%s: a statement of %s is charged %s", accountant, plan.Cost, charge.Cost)
+		}
+	}
+}

@@ -1,6 +1,6 @@
 -- Statements of the review.
-SELECT value, (SELECT count(*) FROM people WHERE age = value) AS n FROM generate_series(20, 25) AS value ORDER BY 1;
-SELECT key_1, (SELECT count(*) FROM people WHERE age = key_1) AS n FROM (VALUES (21), (22)) x(key_1) ORDER BY 1;
+SELECT value, (SELECT count(*) FROM people WHERE age = value) AS n FROM (SELECT DISTINCT size + 20 AS value FROM towns WHERE size > 0) x ORDER BY 1;
+SELECT key_1, (SELECT sum(minutes) FROM visits WHERE minutes = key_1) AS n FROM (SELECT DISTINCT size + 20 AS key_1 FROM towns WHERE size > 0) x ORDER BY 1;
 SELECT x.value, (SELECT sum(minutes) FROM visits v WHERE v.minutes = x.value) AS s FROM (VALUES (21), (22)) x(value) ORDER BY 1;
 SELECT groups_of_each.ward, (SELECT count(*) FROM visits v WHERE v.ward = groups_of_each.ward) AS n FROM wards groups_of_each ORDER BY 1;
 SELECT count(*) FROM visits WHERE ward <> ALL (SELECT ward FROM visits GROUP BY ward HAVING count(*) > 0);
