@@ -36,7 +36,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	}
 	b := bind.NewBinder(c, &semantics.Parameters{Values: values, Types: s.ParamTypes, Describing: values == nil})
 	b.Open, b.Inner = o, in.answer
-	b.Text, b.Top = s.Text, s.Select()
+	b.Text, b.Top, b.Inside = s.Text, s.Select(), in.depth > 1
 	out, refusal := outerquery.Bind(b)
 	if refusal != nil {
 		return nil, refusal

@@ -28,7 +28,7 @@ func buildEither(s parse.Statement, params []policy.Value, c reuse.Context) (*pl
 	}
 	c.Priced = privacy.Pure
 	pure, refusal := planWithin(s, params, c, 0)
-	if refusal == nil && pure.Cost.IsZero() {
+	if refusal == nil && (pure.Cost.IsZero() || beginsFree(pure)) {
 		return pure, nil
 	}
 	c.Priced = privacy.ZCDP
@@ -36,7 +36,7 @@ func buildEither(s parse.Statement, params []policy.Value, c reuse.Context) (*pl
 	switch {
 	case other != nil:
 		return pure, refusal
-	case refusal != nil || concentrated.Cost.IsZero():
+	case refusal != nil || concentrated.Cost.IsZero() || beginsFree(concentrated):
 		return concentrated, nil
 	}
 	// A declared release is bought once for all that it answers from then on.
@@ -57,6 +57,13 @@ func buildEither(s parse.Statement, params []policy.Value, c reuse.Context) (*pl
 	}
 	plan.Priced = why
 	return plan, nil
+}
+
+// beginsFree tells whether all that is answered first of a plan is held: what is left of it to buy is known, and compared, once it is answered.
+func beginsFree(p *plans.Plan) bool {
+	first := p.Inmost()
+	dear := func(in *plans.Inner) bool { return !in.Plan.Cost.IsZero() }
+	return slices.ContainsFunc(first, func(in *plans.Inner) bool { return in.Plan.Private() }) && !slices.ContainsFunc(first, dear)
 }
 
 // declares tells whether a plan buys a release that the policy declares.

@@ -263,7 +263,7 @@ func describing(b *bind.Binder, depth int) bind.Answering {
 			return nil, bind.SubqueryDepth.At(-1, depth, maxDepth)
 		}
 		own := bind.NewBinder(b.Context, b.Params)
-		own.Text, own.Top = key, sel
+		own.Text, own.Top, own.Inside = key, sel, true
 		own.Inner = describing(own, depth+1)
 		out, refusal := outerquery.Bind(own)
 		if refusal != nil {

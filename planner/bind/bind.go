@@ -30,6 +30,7 @@ type Binder struct {
 	Context   reuse.Context
 	Text      string         // the statement
 	Top       *pg.SelectStmt // its tree
+	Inside    bool           // its answer stands in a condition on private rows: no rows are made up for it, nor left out (privacy rule 15)
 	Env       scalar.Env
 	Params    *semantics.Parameters
 	Questions []*linear.Question

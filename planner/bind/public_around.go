@@ -67,7 +67,7 @@ func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node
 	}
 	var equal []*pg.Node
 	for i, n := range own {
-		name := "key_" + strconv.Itoa(i+1)
+		name := groupsOfEach + " key " + strconv.Itoa(i+1)
 		groups.TargetList, groups.GroupClause = append(groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(name, n, -1)), append(groups.GroupClause, n)
 		equal = append(equal, pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, column(name), around[i], -1))
 		for _, c := range conditions {
@@ -76,13 +76,13 @@ func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node
 			}
 		}
 	}
-	groups.TargetList = append(groups.TargetList, pg.MakeResTargetNodeWithNameAndVal("value", target, -1))
+	groups.TargetList = append(groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(valueOfEach, target, -1))
 	if groups.WhereClause = allOf(keep); !isCount { // a group in which nobody is has no sum
 		star := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, Location: -1}}}
 		groups.HavingClause = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode(">")}, star, pg.MakeAConstIntNode(0, -1), -1)
 	}
 	read.FromClause = []*pg.Node{{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Subquery: ast.Select(groups), Alias: &pg.Alias{Aliasname: groupsOfEach}}}}}
-	read.TargetList, read.WhereClause = []*pg.Node{pg.MakeResTargetNodeWithVal(column("value"), -1)}, allOf(equal)
+	read.TargetList, read.WhereClause = []*pg.Node{pg.MakeResTargetNodeWithVal(column(valueOfEach), -1)}, allOf(equal)
 	out := &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: pg.SubLinkType_EXPR_SUBLINK, Subselect: ast.Select(read), Location: -1}}}
 	if isCount {
 		out = &pg.Node{Node: &pg.Node_CoalesceExpr{CoalesceExpr: &pg.CoalesceExpr{Args: []*pg.Node{out, pg.MakeAConstIntNode(0, -1)}, Location: -1}}}
@@ -90,8 +90,12 @@ func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node
 	return out, nil
 }
 
-// groupsOfEach is the alias of the groups in what ForEach makes.
-const groupsOfEach = "groups_of_each"
+// groupsOfEach is the alias of the groups in what ForEach makes, and valueOfEach their value. What stands around the sub-query is compared with them within
+// it, where a name of theirs would hide one of the rows around: x(value) is what people call a list.
+const (
+	groupsOfEach = "groups of each"
+	valueOfEach  = groupsOfEach + " value"
+)
 
 // allOf holds where each of some conditions does; nil: there are none.
 func allOf(list []*pg.Node) *pg.Node {

@@ -123,7 +123,7 @@ func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.O
 			none = none || v != true
 		}
 	}
-	if !none && b.probes(sel, from, out) {
+	if !none && !b.Inside && b.probes(sel, from, out) {
 		none = true
 		for _, at := range []*pg.SelectStmt{sel, b.Top} { // LIMIT $1 has a parameter all the same
 			if _, refusal := b.Whole(at.LimitCount, "LIMIT", -1); refusal != nil {
@@ -134,7 +134,7 @@ func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.O
 			}
 		}
 	}
-	if !none && b.isPreview(sel, nil) {
+	if !none && !b.Inside && b.isPreview(sel, nil) {
 		return nil, nil, nil
 	}
 	if !none {

@@ -50,9 +50,16 @@ type Plan struct {
 	Probed       []string      // private tables whose rows were asked for and of which none are shown: SET dp.probes = empty
 }
 
-// Charge is what the plan costs by either accountant.
+// Charge is what the plan costs by either accountant: with what is answered first the most that it may come to, as Cost is.
 func (p *Plan) Charge() accounting.Charge {
 	var c accounting.Charge
+	if len(p.Inner) > 0 {
+		own := p.Cost
+		for _, in := range p.Inner {
+			c, own = c.Plus(in.Plan.Charge()), accounting.Less(own, in.Plan.Cost)
+		}
+		return c.Plus(accounting.Price(own))
+	}
 	for _, m := range append(slices.Clone(p.Measures), p.Finds...) {
 		if !m.Held {
 			c = c.Plus(accounting.Price(m.Cost))

@@ -67,6 +67,9 @@ func (c Context) Part(k int) Context {
 	if c.Dataset == nil || k == 1 {
 		return c
 	}
+	if d := c.Settings.Delta.Atto(); d > 0 { // of dp.delta too: 0 would be auto
+		c.Settings.Delta = privacy.AttoDelta(max(1, d/int64(k)))
+	}
 	e := c.Settings.Epsilon.Micro()
 	if c.Dataset.Accountant == privacy.ZCDP { // ρ = ε²/2: the largest ε of which k together are within the whole
 		square := new(big.Int).Mul(big.NewInt(e), big.NewInt(e))

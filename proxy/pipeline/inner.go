@@ -23,7 +23,19 @@ import (
 // first buys what comes first, if the budget holds the whole statement, and says so by errFound. Nothing of the statement is charged before all of it has
 // been planned, rendered and tried; from then on what is charged is saved and stays hers, whatever becomes of the rest.
 func (a *Answerer) first(ctx context.Context, s *Session, r readied) error {
-	plan := r.plan
+	plan, free := r.plan, false
+	for _, in := range plan.Inmost() { // whatever the budget holds: what is left to buy is known, or nothing, once these are answered
+		if !in.Plan.Cost.IsZero() || a.reads(in.Plan) {
+			continue
+		}
+		if err := a.answerInner(ctx, s, in.Key, r.inner[in.Key]); err != nil {
+			return err
+		}
+		free = true
+	}
+	if free {
+		return errFound
+	}
 	if b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID); err == nil && !b.Holds(plan.Charge()) {
 		return a.chargeFailure(ctx, s, plan, ledger.ErrExhausted)
 	}

@@ -180,7 +180,7 @@ func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt parse.St
 }
 
 // mostPlans bounds how often a statement begins again.
-const mostPlans = 8
+const mostPlans = 32
 
 // settled has a statement answered by what is held when it pays. It begins again where that is not what it was planned by: it has found
 // keys that the plan needs, or answered sub-queries, or another session of hers has refined, or lost, what this one was to refine. Nothing else is charged
