@@ -426,7 +426,11 @@ func (c *checker) users(users []userT, at place) {
 		seen[u.Name] = true
 		login := loginMethods[u.Login]
 		c.userLogin(u, login, here)
-		if who := login.String() + " " + cmp.Or(u.Identity, u.Name); login != ByPassword {
+		who := cmp.Or(u.Identity, u.Name)
+		if login == ByLDAP { // directories compare names without regard to case, and to how many spaces there are (RFC 4519, caseIgnoreMatch)
+			who = strings.ToLower(strings.Join(strings.Fields(who), " "))
+		}
+		if who = login.String() + " " + who; login != ByPassword {
 			if identities[who] {
 				here.key("identity").problem("identity is another user's already: one person would have two budgets")
 			}

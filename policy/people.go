@@ -97,10 +97,8 @@ func changed(path, name string, edit func([]byte, *yaml.Node) ([]byte, error)) e
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if _, before := Parse(data, path); before == nil {
-		if _, after := Parse(out, path); after != nil {
-			return fmt.Errorf("without the change the policy passes, with it: %w", after)
-		}
+	if err := passesStill(data, out, path); err != nil {
+		return err
 	}
 	return replaceFile(path, out)
 }

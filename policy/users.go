@@ -41,7 +41,21 @@ func AddUser(path, name, verifier string, admin bool) error {
 	if err := hasUser(changed, name, verifier); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	if err := passesStill(data, changed, path); err != nil {
+		return err
+	}
 	return replaceFile(path, changed)
+}
+
+// passesStill tells that a file that passed before passes afterwards: of a user who logs in by something else a password is refused.
+func passesStill(data, changed []byte, path string) error {
+	if _, before := Parse(data, path); before != nil {
+		return nil
+	}
+	if _, after := Parse(changed, path); after != nil {
+		return fmt.Errorf("without the change the policy passes, with it: %w", after)
+	}
+	return nil
 }
 
 // userLine is one user as a line of the file.

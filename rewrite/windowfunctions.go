@@ -16,7 +16,7 @@ import (
 //	  WHERE …)
 //
 // Every partition is of one unit, by the unit itself. Where the function tells rows apart that tie in ORDER BY, the order goes on by
-// all that the rows hold (contentOrder). With First above 0 a query around it keeps the rows of those numbers.
+// all that the rows hold (contentOrder), and by a number of rows in that order where several functions do so (sideBySide). With First above 0 a query around it keeps the rows of those numbers.
 func (w *writer) windowFunctions(d *derived.Windowed) string {
 	a := w.sub(d.From, "a")
 	own, at := len(d.From.Columns), strconv.Itoa
@@ -25,9 +25,14 @@ func (w *writer) windowFunctions(d *derived.Windowed) string {
 		w.fail("window functions that the table does not have")
 		return "()"
 	}
+	written := func(i int) bool { return slices.Contains(w.used, w.table.Columns[own+i]) || d.First > 0 && i == d.By }
+	numbers := ""
+	if sideBySide(d, written) {
+		numbers = a.contents()
+	}
 	for i, f := range d.Columns {
-		if slices.Contains(w.used, w.table.Columns[own+i]) || d.First > 0 && i == d.By {
-			items = append(items, a.windowFunction(f, w.table.Columns[own+i])+" AS n"+at(own+i+1))
+		if written(i) {
+			items = append(items, a.windowFunction(f, w.table.Columns[own+i], numbers != "")+" AS n"+at(own+i+1))
 		}
 	}
 	var conditions []string
@@ -37,7 +42,11 @@ func (w *writer) windowFunctions(d *derived.Windowed) string {
 	if d.Where != nil {
 		conditions = append(conditions, a.predicate(d.Where))
 	}
-	sql := "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + where("  ", conditions) + ")"
+	from := a.input()
+	if numbers != "" {
+		from = "(SELECT " + a.alias + ".*, " + w.call("row_number") + " OVER (PARTITION BY " + a.alias + ".u" + numbers + ") AS o FROM " + from + ") AS " + a.alias
+	}
+	sql := "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + from + where("  ", conditions) + ")"
 	if d.First == 0 {
 		return sql
 	}
@@ -46,9 +55,39 @@ func (w *writer) windowFunctions(d *derived.Windowed) string {
 	return "(SELECT * FROM " + sql + " AS " + f + " WHERE " + w.operate(n, ">=", w.whole(d.First)) + " AND " + w.operate(n, "<=", w.whole(d.Last)) + ")"
 }
 
-// windowFunction writes one function over the rows of the writer's table.
-func (w *writer) windowFunction(f derived.WindowColumn, c *policy.Column) string {
-	over := w.overOf(f)
+// sideBySide tells that two functions tell rows apart that tie, each in an order of its own. Each order would be by the contents last, and rows
+// of the same contents would have any number in each: which of one go with which of the other hangs on how the engine sorts, and so on
+// other units' rows. They are numbered once then, below all functions, and every order goes on by that number.
+func sideBySide(d *derived.Windowed, written func(int) bool) bool {
+	var first *derived.WindowColumn
+	for i, f := range d.Columns {
+		if !f.TellsApart() || !written(i) {
+			continue
+		}
+		window := derived.WindowColumn{Keys: f.Keys, JoinKeys: f.JoinKeys, Order: f.Order}
+		if first == nil {
+			first = &window
+		} else if !first.SameAs(window) {
+			return true
+		}
+	}
+	return false
+}
+
+// contents orders a unit's rows by all that they hold.
+func (w *writer) contents() string {
+	for _, c := range w.table.Columns {
+		w.use(c)
+	}
+	for _, k := range w.table.Keys {
+		w.useKey(k)
+	}
+	return w.contentOrder(w.alias)
+}
+
+// windowFunction writes one function over the rows of the writer's table, which may be numbered.
+func (w *writer) windowFunction(f derived.WindowColumn, c *policy.Column, numbered bool) string {
+	over := w.overOf(f, numbered)
 	if w.err != nil {
 		return "NULL"
 	}
@@ -79,7 +118,7 @@ func (w *writer) windowFunction(f derived.WindowColumn, c *policy.Column) string
 }
 
 // overOf writes the window of a function.
-func (w *writer) overOf(f derived.WindowColumn) string {
+func (w *writer) overOf(f derived.WindowColumn, numbered bool) string {
 	parts := []string{w.alias + ".u"}
 	for _, k := range f.Keys {
 		parts = append(parts, w.unitKey(k))
@@ -104,14 +143,11 @@ func (w *writer) overOf(f derived.WindowColumn) string {
 		}
 		order = append(order, n+direction+nulls)
 	}
-	if f.TellsApart() {
-		for _, c := range w.table.Columns {
-			w.use(c)
-		}
-		for _, k := range w.table.Keys {
-			w.useKey(k)
-		}
-		if then, ok := strings.CutPrefix(w.contentOrder(w.alias), " ORDER BY "); ok {
+	switch {
+	case f.TellsApart() && numbered:
+		order = append(order, w.alias+".o ASC")
+	case f.TellsApart():
+		if then, ok := strings.CutPrefix(w.contents(), " ORDER BY "); ok {
 			order = append(order, then)
 		}
 	}

@@ -22,7 +22,9 @@ import (
 // Proof: the SQL partitions by the unit itself, whatever else the statement partitions by (rewrite/windowed.go), so that each
 // function reads rows of one unit. What it says of them is decided by their contents: where rows tie in ORDER BY, and the function
 // tells them apart, the order goes on by a hash of all contents, and then the contents; rows that tie after that are the same in
-// every column and key, so whichever of them has which number, the rows with their numbers are the same. Values: numbers and
+// every column and key, so whichever of them has which number, the rows with their numbers are the same. Where several functions tell
+// such rows apart, each in its own order, all go by one number that rows have before (sideBySide), lest other units' rows decide which numbers
+// go together. Values: numbers and
 // counts lie between 0 or 1 and the most rows of a unit; others are a value of the column, NULL where there is none, or a sum of that
 // many. First and Last keep rows by their row_number within the unit alone, in which each number occurs once.
 // Bounds: the functions see the rows that are left of a unit within the bounds of From (rule 10), so that where no bound leaves
