@@ -23,6 +23,11 @@ import (
 // the sub-query's rows are those of a Windowed over visits, with the condition and a column for lag(day): what a row has of its unit's
 // other rows is as private as the row. The expression around it, and the SELECT above, read that column like any other.
 
+// windowArguments is how many arguments window functions take that are no aggregates.
+var windowArguments = map[string]struct{ least, most int }{
+	"row_number": {0, 0}, "rank": {0, 0}, "dense_rank": {0, 0}, "ntile": {1, 1}, "lag": {1, 3}, "lead": {1, 3}, "first_value": {1, 1}, "last_value": {1, 1},
+}
+
 // windows binds the window functions of one SELECT, each to a column of the table to come.
 type windows struct {
 	b      *Binder
@@ -113,6 +118,9 @@ func (v *windows) call(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 	c := derived.WindowColumn{}
 	if refusal := v.over(f, &c); refusal != nil {
 		return nil, refusal
+	}
+	if most, ok := windowArguments[name]; ok && (f.AggFilter != nil || f.AggDistinct || f.AggStar || len(f.AggOrder) > 0 || len(f.Args) < most.least || len(f.Args) > most.most) {
+		return nil, windowCall.At(pos, name)
 	}
 	switch name {
 	case "row_number", "rank", "dense_rank":
