@@ -48,7 +48,7 @@ func TestEitherThroughTheWire(t *testing.T) {
 		return strings.Join(append(all, a.Notes...), "\n")
 	}
 	carol, bob := c.Connect("carol", "firm"), c.Connect("bob", "firm")
-	says("EXPLAIN of a cheap count", lines(carol.Ask("EXPLAIN SELECT count(*) FROM people WHERE age < 3")), "Cost: ρ 0.00114", "Priced: what is left holds about 20 such statements in ε, and", "Gaussian")
+	says("EXPLAIN of a cheap count", lines(carol.Ask("EXPLAIN SELECT count(*) FROM people WHERE age < 3")), "Cost: ρ 0.001217", "Priced: what is left holds about 20 such statements in ε, and", "Gaussian")
 	says("EXPLAIN of a dear count", lines(bob.Ask("SET dp.epsilon = 0.3; EXPLAIN SELECT count(*) FROM people WHERE age < 3")), "Cost: ε 0.3", "Laplace")
 	for i := range 20 {
 		a := carol.Ask(fmt.Sprintf("SELECT count(*) FROM people WHERE age < %d AND ward = 'north'", 10+20*i))
@@ -56,7 +56,7 @@ func TestEitherThroughTheWire(t *testing.T) {
 			t.Fatalf("the %dth of carol's: %v", i+1, a.Err)
 		}
 		if i == 0 {
-			says("the notice", lines(a), "5 % of your budget (ρ 0.00114", "; about 19 more such questions")
+			says("the notice", lines(a), "5 % of your budget (ρ 0.001217", "; about 19 more such questions")
 		}
 	}
 	if a := carol.Ask("SELECT count(*) FROM people WHERE age < 15"); a.Err == nil || a.Err.Code != "DP001" {
@@ -84,7 +84,7 @@ func TestEitherThroughTheWire(t *testing.T) {
 	budgets := kit.Run(t, "", "budget", "--policy", path)
 	says("dpproxy budget", budgets.Stdout+budgets.Stderr, "bob", "ε 0.9 or ρ 0.135", "ε 1 or ρ 0.0229")
 	price := kit.Run(t, "SELECT count(*) FROM people WHERE age < 9; SET dp.epsilon = 0.1; SELECT ward, count(*) FROM people GROUP BY 1;", "price", "--fresh", "--policy", path, "--user", "alice", "-")
-	says("dpproxy price", price.Stdout+price.Stderr, "ρ 0.00114")
+	says("dpproxy price", price.Stdout+price.Stderr, "ρ 0.001217")
 	h := dashboard{t: t, path: path, now: date("2025-06-02")}
 	h.open()
 	copied := filepath.Join(t.TempDir(), "copy")

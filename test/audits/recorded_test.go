@@ -257,7 +257,7 @@ func (c *tally) recordOnce(sides []*recordedHouse, text string, number uint64) {
 	plan := sides[0].claims(text, number)
 	for i, other := range sides[1:] {
 		c.pairs++
-		if ends[i+1] != ends[0] && !strings.Contains(text, "town") { // which keys are found is drawn
+		if kit.BesideValues(ends[i+1]) != kit.BesideValues(ends[0]) && !strings.Contains(text, "town") { // which keys are found is drawn
 			c.Add("%s\nends otherwise on a neighbour:\n%s\n%s", text, ends[0], ends[i+1])
 		}
 		c.compare(sides[0].recorder, other.recorder, text, plan)

@@ -14,7 +14,7 @@ func TestShownErrors(t *testing.T) {
 	w := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "90", Cap: "90"}, 0)).Connect("alice", "lab")
 	for _, sql := range []string{`SELECT corr(age, income) FROM people`, `SELECT stddev(income), avg(income) FROM people`} {
 		notes := strings.Join(w.Ask(sql).Notes, " ")
-		if strings.Contains(notes, "±") || !strings.Contains(notes, "dp.error_columns = on shows it") {
+		if !strings.Contains(notes, "sums with error ±") || !strings.Contains(notes, "(SET dp.error_columns = on shows that of the result)") {
 			t.Errorf("%s: %s", sql, notes)
 		}
 	}

@@ -104,10 +104,12 @@ func frameText(m pgproto3.BackendMessage) string {
 	if row, ok := m.(*pgproto3.DataRow); ok {
 		return fmt.Sprintf("DataRow of %d", len(row.Values))
 	}
-	return lostInNoise.ReplaceAllString(moments.ReplaceAllString(fmt.Sprintf("%T %+v", m, m), "as of its moment"), "")
+	return BesideValues(moments.ReplaceAllString(fmt.Sprintf("%T %+v", m, m), "as of its moment"))
 }
 
-// lostInNoise is what a notice says of the values that it comes with, which are noised.
+// BesideValues is a notice without what it says of the values that it comes with, which are noised.
+func BesideValues(notice string) string { return lostInNoise.ReplaceAllString(notice, "") }
+
 var lostInNoise = regexp.MustCompile(`; mostly noise: ±[0-9.]+ on values near [0-9.]+( \([^)]*\))?`)
 
 var moments = regexp.MustCompile(`as of \d{4}-\d\d-\d\d \d\d:\d\d UTC`)
