@@ -49,7 +49,14 @@ func TestThirdEngine(t *testing.T) {
 	}
 	fixture, clinic := everyQuery(t, dialect.Dialect{Words: &words})
 	_, visits, people := tables(t)
-	for _, table := range []*policy.Table{visits, people} {
+	labelled := *visits // whose texts are of enumerated types
+	labelled.Columns = nil
+	for _, c := range visits.Columns {
+		own := *c
+		own.Table, own.Enum = &labelled, own.Type == policy.Text
+		labelled.Columns = append(labelled.Columns, &own)
+	}
+	for _, table := range []*policy.Table{visits, people, &labelled} {
 		e, err := rewrite.Extract(table, dialect.Dialect{Words: &words})
 		if err != nil {
 			t.Fatal(err)
