@@ -34,8 +34,17 @@ const visitsOf = 100
 // person draws what a person has. Alike: rows that differ in nothing but their keys; wild: values at and beyond the ends of
 // the domains; unique: at most one row in people.
 func person(r *rand.Rand, id int, most int, unique bool) tuples {
-	d := drawer{r: r, wild: r.IntN(2) == 0}
-	alike := r.IntN(3) == 0
+	wild := r.IntN(2) == 0
+	return drawPerson(r, id, func() int { return r.IntN(most + 1) }, wild, r.IntN(3) == 0, unique)
+}
+
+// crowd draws a person whose rows are many and alike, as who gains most where a bound does not hold.
+func crowd(r *rand.Rand, id int, rows int) tuples {
+	return drawPerson(r, id, func() int { return rows }, r.IntN(2) == 0, true, false)
+}
+
+func drawPerson(r *rand.Rand, id int, rows func() int, wild, alike, unique bool) tuples {
+	d := drawer{r: r, wild: wild}
 	seed := r.Uint64()
 	next := func() {
 		if alike {
@@ -52,7 +61,7 @@ func person(r *rand.Rand, id int, most int, unique bool) tuples {
 		out["people"] = append(out["people"], fmt.Sprintf("(%d, %s, %s)", id, d.integer(0, 9), d.text("f", "m")))
 	}
 	numbers := r.Perm(visitsOf)
-	for i := range r.IntN(most + 1) {
+	for i := range rows() {
 		next()
 		visit := id*visitsOf + numbers[i]
 		out["visits"] = append(out["visits"], fmt.Sprintf("(%d, %d, %s, %s, %s, %s, %s, %d)", visit, id, d.text("A", "B", "C"), d.integer(-5, 9), d.cost(), d.day(), d.integer(0, 9), i))
@@ -61,7 +70,7 @@ func person(r *rand.Rand, id int, most int, unique bool) tuples {
 			out["doses"] = append(out["doses"], fmt.Sprintf("(%d, %s)", visit, d.text("x", "y")))
 		}
 	}
-	for i := range r.IntN(most + 1) {
+	for i := range rows() {
 		next()
 		visit := fmt.Sprint(r.IntN(4) * visitsOf)
 		switch r.IntN(4) {
