@@ -97,6 +97,9 @@ func startInstance(ctx context.Context, root string) (*instance, error) {
 func (i *instance) run(ctx context.Context, statements []string) error {
 	for _, s := range statements {
 		if _, err := i.db.ExecContext(ctx, s); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err() // and nothing is wrong with the engine
+			}
 			return errors.New("DuckDB cannot be locked down")
 		}
 	}
