@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot bench-error bench-samplers bench-online bench-planning clients dashboard paths audit safety safety-full tpch truth attacks hostile docs dist packages deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch truth attacks hostile docs dist packages deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -114,6 +114,9 @@ safety-full: deps ## the same at full length: hours
 
 tpch: ## TPC-H's queries over a database of scale 0.1 with the customer as the unit: docs/tpch.md
 	$(GO) test ./test/answers -run 'TestTPCH$$' -tpch-scale 0.1 -tpch-draws 15 -update -count=1 -v
+
+peers: deps ## the same questions by dpproxy and by libraries of others, from PyPI: docs/peers.md
+	$(GO) test ./test/peers -run 'TestPeers$$' -peers $(or $(RUNS),100) -update -count=1 -timeout 3h -v
 
 truth: deps ## 20,000 generated statements over four schemas on both engines, at an epsilon where noise vanishes: each is PostgreSQL's own; SEED=n, STATEMENTS=n
 	$(GO) test ./test/truth -run '^TestTruth$$' -truth-statements $(or $(STATEMENTS),20000) -truth-seed $(or $(SEED),15) -count=1 -timeout 6h -v | grep -v '^=== '
