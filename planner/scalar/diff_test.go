@@ -78,7 +78,7 @@ func TestGolden(t *testing.T) {
 			typ = policy.Text
 		}
 		entry := goldenEntry(sql, outcomes, typ, typmod)
-		if strings.Contains(entry, `"!`+stateUnsupported+`"`) {
+		if refusal := `"!` + stateUnsupported + `"`; strings.Contains(entry, refusal) && !strings.Contains(entryOf(string(text), sql), refusal) { // not PostgreSQL's own
 			refused++
 			entry = entryOf(string(text), sql)
 		}
