@@ -158,7 +158,7 @@ func (s *schema) plain() []string {
 func (s *schema) policy(backend, verifier string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `version: 1
-server: {listen: "127.0.0.1:0", limits: {purchases_per_second: 100000}}
+server: {listen: "127.0.0.1:0", limits: {purchases_per_second: 100000, statement_cpu: 1m}}
 backend: %s
 ledger: {url: "sqlite:ledger.db"}
 users: [{name: alice, password: %q}]
