@@ -152,8 +152,8 @@ func (db database) farthest(t *testing.T, r *rand.Rand, m measured, replace bool
 func (m measured) loss(t *testing.T, sides [2][]privacy.Group) (loss, places float64) {
 	t.Helper()
 	spec := m.measure.Spec
-	if mechanisms.Is[*mechanisms.Choice](spec) {
-		return apart(spec.Kind.(*mechanisms.Choice), sides), 1
+	if ch, is := spec.Kind.(*mechanisms.Choice); is {
+		return apart(ch, sides), 1
 	}
 	a, b := m.observed(t, sides[0]), m.observed(t, sides[1])
 	for j := range a {

