@@ -38,12 +38,12 @@ func clocks(t *testing.T, grid time.Duration, limits policy.Limits) (b *bench, r
 // this one's place.
 func TestClocksAreAskedOnTheGrid(t *testing.T) {
 	const grid = 200 * time.Millisecond
-	for name, send := range map[string]func(r, other *raw){
-		"a message": func(r, _ *raw) {
+	for name, send := range map[string]func(b *bench, r, other *raw){
+		"a message": func(_ *bench, r, _ *raw) {
 			r.Send(query("select rows; select clock"))
 			r.upTo("Z")
 		},
-		"a pipeline": func(r, _ *raw) {
+		"a pipeline": func(_ *bench, r, _ *raw) {
 			for _, sql := range []string{"select rows", "select clock"} {
 				r.Send(parseMessage("", sql))
 				r.Send(bind("", ""))
@@ -52,14 +52,14 @@ func TestClocksAreAskedOnTheGrid(t *testing.T) {
 			r.Send(syncs)
 			r.upTo("Z")
 		},
-		"a cursor": func(r, _ *raw) {
+		"a cursor": func(_ *bench, r, _ *raw) {
 			r.Send(query("begin; declare c cursor for select rows; select clock; commit"))
 			r.upTo("Z")
 		},
-		"a place": func(r, other *raw) {
+		"a place": func(b *bench, r, other *raw) {
 			r.Send(query("select rows"))
 			r.flush()
-			time.Sleep(grid / 10) // the other one comes second, be that within its work or its wait
+			b.answering() // the other one comes second, be that within its work or its wait
 			other.Send(query("select clock"))
 			other.upTo("Z")
 			r.upTo("Z")
@@ -72,7 +72,7 @@ func TestClocksAreAskedOnTheGrid(t *testing.T) {
 		b, ran := clocks(t, grid, limits)
 		r, other := b.raw(t), b.raw(t)
 		begun := time.Now()
-		send(r, other)
+		send(b, r, other)
 		if at := ran.Load(); at == nil || at.Sub(begun) < grid {
 			t.Errorf("%s: a clock was asked at %v, less than %s after the message of %v", name, at, grid, begun)
 		}
@@ -98,9 +98,7 @@ func TestActiveUntilTheAnswerLeaves(t *testing.T) {
 	begun := time.Now()
 	r.Send(query("select rows"))
 	r.flush()
-	for b.pipeline.answers.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	b.answering()
 	for active() > 0 {
 		time.Sleep(time.Millisecond)
 	}

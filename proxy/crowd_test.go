@@ -65,9 +65,7 @@ func TestCancelGuesses(t *testing.T) {
 	victim.Send(query("select slow"))
 	victim.flush()
 	go func() { ended <- victim.upTo("Z") }()
-	for b.pipeline.answers.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	b.answering()
 	var wait sync.WaitGroup
 	var mu sync.Mutex
 	replies := map[string]int{}

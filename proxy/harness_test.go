@@ -48,6 +48,13 @@ type fakePipeline struct {
 	last     *pipeline.Session
 }
 
+// answering waits until the first statement is being answered.
+func (b *bench) answering() {
+	for b.pipeline.answers.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func (f *fakePipeline) find(stmt parse.Statement) (fixture, *refuse.Refusal) {
 	x, ok := f.fixtures[normal(stmt.Text)]
 	if !ok {
