@@ -194,7 +194,7 @@ func TestSettingsStayInTheProxy(t *testing.T) {
 	kit.Beside(t)
 	w := watch(t)
 	alice, before := w.Connect("alice", "lab"), w.logged()
-	values := map[string][]string{"timezone": {"'Asia/Tokyo'", "'nowhere'"}, "extra_float_digits": {"-15", "3"}, "statement_timeout": {"'1s'", "0"}, "datestyle": {"'German'", "'SQL, DMY'"},
+	values := map[string][]string{"timezone": {"'Asia/Tokyo'", "'nowhere'"}, "extra_float_digits": {"-15", "3"}, "statement_timeout": {"'10min'", "0"}, "datestyle": {"'German'", "'SQL, DMY'"},
 		"search_path": {"canaryschema", "pg_catalog, public"}, "work_mem": {"'1GB'"}, "role": {"dba"}, "row_security": {"off"}, "default_transaction_isolation": {"'serializable'"},
 		"intervalstyle": {"'iso_8601'"}, "bytea_output": {"'escape'"}, "standard_conforming_strings": {"off"}, "client_encoding": {"'LATIN1'"}, "lock_timeout": {"1"},
 		"application_name": {"'canaryname'"}, "session_replication_role": {"replica"}, "log_statement": {"none"}, "temp_tablespaces": {"canaryspace"}, "enable_seqscan": {"off"}}

@@ -110,7 +110,8 @@ func frameText(m pgproto3.BackendMessage) string {
 // BesideValues is a notice without what it says of the values that it comes with, which are noised.
 func BesideValues(notice string) string { return lostInNoise.ReplaceAllString(notice, "") }
 
-var lostInNoise = regexp.MustCompile(`; mostly noise: ±[0-9.]+ on values near [0-9.]+( \([^)]*\))?`)
+// The sign before the error is one character of the client's encoding: ± where that is UTF-8, else a byte.
+var lostInNoise = regexp.MustCompile(`; mostly noise: .[0-9.]+ on values near [0-9.]+( \([^)]*\))?`)
 
 var moments = regexp.MustCompile(`as of \d{4}-\d\d-\d\d \d\d:\d\d UTC`)
 

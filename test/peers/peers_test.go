@@ -143,7 +143,7 @@ func TestPeers(t *testing.T) {
 	if *peersRuns == 0 {
 		t.Skip("needs libraries of others from PyPI: run `make peers`")
 	}
-	file, a := material.Path(t, "data", "adult.csv"), questions(t)
+	file, a, commit := material.Path(t, "data", "adult.csv"), questions(t), head(t)
 	header, rows := kit.AdultRows(t, file)
 	_, url := kit.AdultInPostgres(t, header, rows)
 	truths := map[string][]*float64{}
@@ -158,7 +158,17 @@ func TestPeers(t *testing.T) {
 			names = append(names, l.name)
 		}
 	}
-	document(t, a, truths, names, all)
+	document(t, commit, a, truths, names, all)
+}
+
+// head is the commit that is measured.
+func head(t *testing.T) string {
+	t.Helper()
+	commit, err := exec.Command("git", "rev-parse", "--short=8", "HEAD").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(commit))
 }
 
 // plain asks PostgreSQL itself.
@@ -251,14 +261,10 @@ func (l library) asked(t *testing.T, file, url string) *said {
 const near = 0.75
 
 // document writes the part of docs/peers.md between its marks.
-func document(t *testing.T, a asked, truths map[string][]*float64, names []string, all map[string]*said) {
+func document(t *testing.T, commit string, a asked, truths map[string][]*float64, names []string, all map[string]*said) {
 	t.Helper()
 	var b strings.Builder
-	commit, err := exec.Command("git", "rev-parse", "--short=8", "HEAD").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintf(&b, "Measured at commit %s: %d runs of each question, root mean squared error of an answer's values.\n\n", strings.TrimSpace(string(commit)), *peersRuns)
+	fmt.Fprintf(&b, "Measured at commit %s: %d runs of each question, root mean squared error of an answer's values.\n\n", commit, *peersRuns)
 	fmt.Fprintf(&b, "| question | %s |\n|---|%s\n", strings.Join(names, " | "), strings.Repeat("---:|", len(names)))
 	for _, q := range a.Questions {
 		fmt.Fprintf(&b, "| %s", q.Name)
