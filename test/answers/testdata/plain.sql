@@ -147,4 +147,4 @@ SELECT count(*) FROM people WHERE grams BETWEEN 250.5 AND 620.75 OR grams > 900.
 SELECT count(*) FILTER (WHERE met > '2020-03-05 12:00'::timestamp), count(*) FILTER (WHERE met <= '2020-03-06 00:00:01'::timestamp), count(*) FILTER (WHERE met = '2020-03-06 12:00'::timestamp), count(*) FILTER (WHERE met >= '2020-03-06 00:00'::timestamp) FROM people;
 SELECT count(*) FROM people WHERE grams > (SELECT 0.5 + 250);
 SELECT sex, count(*) FROM people WHERE grams < 500.5 GROUP BY sex;
-SELECT count(*) FILTER (WHERE grams::numeric > 250.5), count(*) FILTER (WHERE grams::bigint < 333), count(*) FILTER (WHERE grams::smallint::numeric IN (259, 259.5)) FROM people
+SELECT count(*) FILTER (WHERE grams::numeric > 250.5), count(*) FILTER (WHERE grams::bigint < 333), count(*) FILTER (WHERE grams::bigint::numeric IN (259, 259.5)) FROM people
