@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -95,6 +96,17 @@ func (w *writer) normalised(c *policy.Column) string {
 		return w.normalisedEnum(c)
 	}
 	return w.normalisedOrdered(c)
+}
+
+// value is a column's normalised value, or the stored one where that is the same.
+func (w *writer) value(c *policy.Column) string {
+	if slices.Contains(w.asIs, c) {
+		return w.raw(c)
+	}
+	if w.onRaw {
+		return "(" + w.normalised(c) + ")"
+	}
+	return w.normalised(c)
 }
 
 func (w *writer) normalisedOrdered(c *policy.Column) string {

@@ -1,9 +1,11 @@
 package rewrite_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/figures"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
@@ -63,66 +67,107 @@ var constructs = []string{
 	`SELECT sum(ratio) FROM people`,
 	`SELECT city, avg(income) FROM people WHERE age > 40 GROUP BY city`,
 	`SELECT sum(CASE WHEN sex = 'f' THEN income END) FROM people`,
+	`SELECT variance(age) FROM people`,
+	`SELECT sex, stddev(income) FROM people GROUP BY sex`,
 }
 
-// TestBenchConstructs prints what each construct costs as it is sent beside her own SQL, in processor time, where a constraint proves the bound.
+// A measured way to run statements: what each is, how it is run, and how many milliseconds processors worked for that.
+type way struct {
+	text string
+	args []any
+	run  func(text string, args []any)
+	cpu  func() float64
+}
+
+// TestBenchConstructs prints what each construct costs as it is sent beside her own SQL, all by turns, in processor time: live where a constraint proves
+// the bound, and over a snapshot, which is set beside her own SQL on both engines.
 func TestBenchConstructs(t *testing.T) {
-	rows := benchRows(t)
+	benchRows(t)
+	rows := cmp.Or(os.Getenv("DPPROXY_BENCH_ROWS"), "2000000")
 	head, _, _ := strings.Cut(groupPolicy, "datasets:")
 	cities := "(CASE i * 31 % 16"
 	for i, c := range strings.Fields("aachen berlin bonn bremen dresden essen halle hamburg jena kassel kiel koeln leipzig mainz trier ulm") {
 		cities += fmt.Sprintf(" WHEN %d THEN '%s'", i, c)
 	}
 	fill := strings.NewReplacer("CITIES", cities+" END)").Replace(constructTable)
-	for _, d := range []dialect.Dialect{dialect.DuckDB, dialect.PostgreSQL} {
-		p := parsedFor(t, head+"datasets:"+constructColumns, d)
-		p.Datasets[0].Buying.Cells = 0 // a condition is counted as it is, not with what lies around it
-		var run func(text string, args []any)
-		cpu := worked
-		if d == dialect.DuckDB {
-			db, err := sql.Open("duckdb", "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
-			db.SetMaxOpenConns(1)
-			exec(t, db, "ATTACH ':memory:' AS private; CREATE SCHEMA private.clinic; USE private; "+strings.Replace(fill, "FROM SERIES", "FROM (SELECT range AS i FROM range(1, "+rows+"))", 1))
-			run = func(text string, args []any) { duckLines(t, db, text, args) }
-		} else {
-			server := pgtest.Start(t, "max_wal_size=8GB", "shared_buffers=1GB", "synchronous_commit=off")
-			name := server.Database(t)
-			server.Exec(t, name, "CREATE SCHEMA clinic", strings.Replace(fill, "FROM SERIES", "FROM generate_series(1::bigint, "+rows+") AS s(i)", 1), "VACUUM ANALYZE clinic.people")
-			conn, err := pgx.Connect(context.Background(), server.URLFor("postgres", name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close(context.Background())
-			run = func(text string, args []any) {
-				got, err := conn.Query(context.Background(), text, append([]any{pgx.QueryExecModeExec}, args...)...)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got.Close()
-				if got.Err() != nil {
-					t.Fatal(got.Err(), text)
-				}
-			}
-			cpu = func() float64 { return workedBy(t, conn.PgConn().PID()) }
-		}
-		for _, text := range constructs {
-			_, sqls, args := planned(t, p, d, text)
-			var works [2][]float64
-			for range 7 {
-				for i := range works {
-					before := cpu()
-					run(sqls[i], args[i])
-					works[i] = append(works[i], cpu()-before)
-				}
-			}
-			for i := range works {
-				slices.Sort(works[i])
-			}
-			figures.Row(rows+" people of one row, each construct", "`"+text+"`", d.String()+": own, ours, processor time", fmt.Sprintf("%s, %s ms: %.2f ×", figures.Number(works[0][3]), figures.Number(works[1][3]), works[1][3]/works[0][3]))
+	policies := map[dialect.Dialect]*policy.Policy{}
+	for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {
+		policies[d] = parsedFor(t, head+"datasets:"+constructColumns, d)
+		policies[d].Datasets[0].Buying.Cells = 0 // a condition is counted as it is, not with what lies around it
+	}
+	duck := constructsInDuckDB(t, policies[dialect.DuckDB], fill, rows)
+	inDuckDB := func(text string, args []any) { duckLines(t, duck, text, args) }
+	conn := constructsInPostgres(t, fill, rows)
+	inPostgres := func(text string, args []any) {
+		if _, err := conn.Exec(context.Background(), text, append([]any{pgx.QueryExecModeExec}, args...)...); err != nil {
+			t.Fatal(err, text)
 		}
 	}
+	byPostgres := func() float64 { return workedBy(t, conn.PgConn().PID()) }
+	for _, text := range constructs {
+		_, live, liveArgs := planned(t, policies[dialect.PostgreSQL], dialect.PostgreSQL, text)
+		_, raw, rawArgs := planned(t, policies[dialect.DuckDB], dialect.DuckDB, text)
+		copied, err := rewrite.Render(measureOf(t, policies[dialect.DuckDB], text), dialect.Snapshot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ways := []way{{live[0], nil, inPostgres, byPostgres}, {live[1], liveArgs[1], inPostgres, byPostgres}, {raw[0], nil, inDuckDB, worked}, {raw[1], rawArgs[1], inDuckDB, worked},
+			{copied.SQL(), copied.Args(), inDuckDB, worked}}
+		works := make([][]float64, len(ways))
+		for range 9 {
+			for i, w := range ways {
+				before := w.cpu()
+				w.run(w.text, w.args)
+				works[i] = append(works[i], w.cpu()-before)
+			}
+		}
+		median := func(i int) float64 { slices.Sort(works[i]); return max(works[i][len(works[i])/2], 0.01) }
+		beside := func(own, ours int) string {
+			return fmt.Sprintf("%s, %s ms: %.2f ×", figures.Number(median(own)), figures.Number(median(ours)), median(ours)/median(own))
+		}
+		figures.Row(rows+" people of one row, processor time", "`"+strings.TrimSuffix(text, " FROM people")+"`", "PostgreSQL: her own, what is sent", beside(0, 1), "DuckDB: her own, what is sent", beside(2, 3),
+			"over a snapshot", fmt.Sprintf("%s ms: %.2f × DuckDB, %.2f × PostgreSQL", figures.Number(median(4)), median(4)/median(2), median(4)/median(0)))
+	}
+}
+
+// constructsInDuckDB fills the table, and makes a snapshot of it beside it.
+func constructsInDuckDB(t *testing.T, p *policy.Policy, fill, rows string) *sql.DB {
+	db, err := sql.Open("duckdb", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(1)
+	exec(t, db, "ATTACH ':memory:' AS private; CREATE SCHEMA private.clinic; CREATE SCHEMA private.stage; USE private; "+strings.Replace(fill, "FROM SERIES", "FROM (SELECT range AS i FROM range(1, "+rows+"))", 1))
+	table := p.Datasets[0].Tables[0]
+	e, err := rewrite.Extract(table, dialect.DuckDB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, "CREATE TABLE private.stage.t AS "+e.SQL(), e.Args()...)
+	number, err := rewrite.Number(table, []rewrite.Staged{{Table: "private.stage.t", Field: "u"}}, "private.stage.units")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, number)
+	arrange, err := e.Arrange(rewrite.Arrangement{Staged: "private.stage.t", Numbers: "private.stage.units", Heavy: "private.stage.heavy", Single: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range arrange {
+		exec(t, db, text)
+	}
+	return db
+}
+
+func constructsInPostgres(t *testing.T, fill, rows string) *pgx.Conn {
+	server := pgtest.Start(t, "max_wal_size=8GB", "shared_buffers=1GB", "synchronous_commit=off")
+	name := server.Database(t)
+	server.Exec(t, name, "CREATE SCHEMA clinic", strings.Replace(fill, "FROM SERIES", "FROM generate_series(1::bigint, "+rows+") AS s(i)", 1), "VACUUM ANALYZE clinic.people")
+	conn, err := pgx.Connect(context.Background(), server.URLFor("postgres", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
 }

@@ -79,7 +79,7 @@ func withRandom(t *testing.T) []feature {
 		}
 		list = append(list, feature{fmt.Sprintf("random_%d", i), m})
 	}
-	return list
+	return append(list, randomSums(t, r, stattest.Length(40, 150))...)
 }
 
 // randomCuts cuts the ordered columns of a grain into pieces: a few of any lengths, or many of one.

@@ -117,11 +117,10 @@ func statement(m *plans.Measure, d dialect.Dialect, a assumed) (text, error) {
 			keys = append(keys, strconv.Itoa(i+1))
 		}
 	}
-	for i, p := range m.Counters {
-		filter := w.filter(p)
-		count := w.call("count", "*") + filter
-		if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Terms) > 0 {
-			count = w.sum(m.Sums[i], filter)
+	for i := range m.Counters {
+		count, summed := w.counter(m, i)
+		if summed {
+			count = w.cut(count)
 		}
 		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
 	}
@@ -130,6 +129,9 @@ func statement(m *plans.Measure, d dialect.Dialect, a assumed) (text, error) {
 		w.where = w.onStored(m.Where)
 	case m.Where != nil && !bounded:
 		conditions = append(conditions, w.predicate(m.Where))
+	}
+	if asStored {
+		w.asIs = w.settledColumns(m)
 	}
 	from, bound := "", ""
 	if bounded {
@@ -234,7 +236,7 @@ func (w *writer) use(c *policy.Column) string {
 		w.used = append(w.used, c)
 	}
 	if w.onRaw {
-		return "(" + w.normalised(c) + ")"
+		return w.value(c)
 	}
 	return w.alias + ".n" + strconv.Itoa(at+1)
 }
@@ -263,8 +265,9 @@ type writer struct {
 	open     *policy.Column // whose values are read as they are; nil: none's
 	used     []*policy.Column
 	usedKeys []*policy.Column
-	where    string // a condition on rows as they are stored (stored.go)
-	onRaw    bool   // predicates are written for rows as they are stored
+	where    string           // a condition on rows as they are stored (stored.go)
+	asIs     []*policy.Column // whose stored values are their normalised ones in every row that counts (total.go)
+	onRaw    bool             // predicates are written for rows as they are stored
 	tally    map[*policy.Column]string
 	copying  bool // a snapshot is written: open columns are texts
 }

@@ -104,7 +104,7 @@ func (w *writer) base(everything bool) string {
 	}
 	for i, c := range t.Columns {
 		if everything || slices.Contains(w.used, c) {
-			items = append(items, w.normalised(c)+" AS n"+strconv.Itoa(i+1))
+			items = append(items, w.value(c)+" AS n"+strconv.Itoa(i+1))
 		}
 		conditions = append(conditions, w.kept(c)...)
 	}

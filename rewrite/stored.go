@@ -18,10 +18,11 @@ import (
 //
 //   - a set of cells is written as comparisons of the stored value that hold for just the values whose normalised value
 //     lies in them, so that a database can use an index, and skips the normalisation;
-//   - where every column of the grain is expected to hold few different values, rows are first counted by the stored
-//     values, and only these are normalised and given cells, once each: a column is as cheap to group by as it is for her.
+//   - where every column of the grain is expected to hold few different values, rows are first counted, and their numbers added up, by the stored
+//     values, and only these are normalised and given cells, once each: a column is as cheap to group by as it is for her. A moment
+//     is brought to the beginning of its cell first, where the engine has a quick word for that (bin).
 //
-// Both give what normalising each row would: a cell is a function of the stored value.
+// Both give what normalising each row would: a cell is a function of the stored value, and of a moment's bin.
 
 // asStored tells whether a measure reads its rows as they are stored.
 func (w *writer) asStored(m *plans.Measure) bool {
@@ -30,19 +31,16 @@ func (w *writer) asStored(m *plans.Measure) bool {
 
 // Rows are counted by their stored values where the domains, which are public, suggest that these are few.
 const (
-	fewStored = 1 << 16 // combinations of the columns
+	fewStored = 1 << 18 // combinations of the columns
 	fewWhole  = 1 << 12 // of one whole number
 	fewDays   = 1 << 15
 )
 
 // tallies tells whether rows are counted by their stored values first.
 func (w *writer) tallies(m *plans.Measure) bool {
-	if slices.ContainsFunc(m.Sums, func(s *plans.Sum) bool { return s != nil && len(s.Terms) > 0 }) {
-		return false
-	}
 	product := uint64(1)
-	for _, c := range m.Grain {
-		over, few := bits.Mul64(product, storedValues(c))
+	for i, c := range m.Grain {
+		over, few := bits.Mul64(product, max(storedValues(c), w.bin(m, i).number))
 		if product = few; over > 0 || few == 0 || few > fewStored {
 			return false
 		}
@@ -75,22 +73,34 @@ func storedValues(c *policy.Column) uint64 {
 // tallied writes the query of a measure that counts rows by their stored values, or counts all of them.
 func (w *writer) tallied(m *plans.Measure) string {
 	var stored, keys, counts, totals, items, outer []string
+	var binned []*policy.Column
 	names := map[*policy.Column]string{}
 	for i, c := range m.Grain {
 		w.at(c)
 		name := "x" + strconv.Itoa(i+1)
-		stored, keys = append(stored, w.raw(c)+" AS "+name), append(keys, strconv.Itoa(i+1))
+		key := w.raw(c)
+		if b := w.bin(m, i); b.number > 0 {
+			key, binned = w.binned(c, b), append(binned, c)
+		}
+		stored, keys = append(stored, key+" AS "+name), append(keys, strconv.Itoa(i+1))
 		names[c] = "s." + name
 	}
-	for i, p := range m.Counters {
+	w.asIs, w.onRaw = w.settledColumns(m), true
+	for i := range m.Counters {
 		name := "k" + strconv.Itoa(i+1)
-		count := w.call("count", "*")
-		if p != nil {
-			count += " FILTER (WHERE " + w.onStored(p) + ")"
+		count, summed := w.counter(m, i)
+		total := w.call("sum", "s."+name)
+		switch {
+		case summed && len(m.Grain) > 0:
+			counts, total = append(counts, count+" AS "+name), w.cut(total)
+		case summed:
+			counts = append(counts, w.output(w.cut(count), name))
+		default:
+			counts = append(counts, w.output(count, name))
 		}
-		counts = append(counts, w.output(count, name))
-		totals = append(totals, w.output(w.call("sum", "s."+name), name))
+		totals = append(totals, w.output(total, name))
 	}
+	w.asIs, w.onRaw = nil, false
 	if m.Where != nil {
 		w.where = w.onStored(m.Where)
 	}
@@ -100,7 +110,7 @@ func (w *writer) tallied(m *plans.Measure) string {
 		conditions = w.known(unit)
 	}
 	for _, c := range m.Table.Columns {
-		if names[c] == "" {
+		if names[c] == "" || slices.Contains(binned, c) {
 			conditions = append(conditions, w.kept(c)...)
 		}
 	}
@@ -113,12 +123,82 @@ func (w *writer) tallied(m *plans.Measure) string {
 	}
 	w.tally = names
 	for i, c := range m.Grain {
-		items = append(items, w.output(w.piece(m, i, "("+w.normalised(c)+")"), "c"+strconv.Itoa(i+1)))
 		outer = append(outer, strconv.Itoa(i+1))
+		if slices.Contains(binned, c) {
+			items = append(items, w.output(w.piece(m, i, names[c]), "c"+strconv.Itoa(i+1)))
+			continue
+		}
+		items = append(items, w.output(w.piece(m, i, "("+w.normalised(c)+")"), "c"+strconv.Itoa(i+1)))
 		later = append(later, w.kept(c)...)
 	}
 	sql := "SELECT " + strings.Join(append(items, totals...), ",\n       ") + "\nFROM (" + inner + "\nGROUP BY " + strings.Join(keys, ", ") + ") AS s"
 	return sql + where("", later) + "\nGROUP BY " + strings.Join(outer, ", ")
+}
+
+// bin is how moments are brought together before rows are counted: length cells at a time, from the cell from on, which is at most the
+// first one; number is how many come of it, 0: they are not.
+type bin struct {
+	from, length int
+	number       uint64
+}
+
+// bin finds the longest that each piece of the i-th column is made of.
+func (w *writer) bin(m *plans.Measure, i int) bin {
+	d := m.Grain[i].Domain
+	if w.dialect.Binned == "" || d == nil || m.Grain[i].Open != nil || !d.Ordered() {
+		return bin{}
+	}
+	switch d.Min.(type) {
+	case policy.Timestamp, policy.Timestamptz:
+	default:
+		return bin{}
+	}
+	b := bin{length: 1}
+	if m.Cuts != nil && m.Cuts[i] != nil {
+		starts := m.Cuts[i]
+		if d.Null >= 0 {
+			starts = starts[:len(starts)-1]
+		}
+		if len(starts) < 2 {
+			return bin{}
+		}
+		length := 0
+		for _, s := range starts[2:] {
+			length = commonDivisor(length, s-starts[1])
+		}
+		b.length = max(length, 1)
+		b.from = starts[1]%b.length - b.length
+		if b.from == -b.length {
+			b.from = 0
+		}
+	}
+	b.number = uint64(d.Regular/b.length) + 3
+	return b
+}
+
+func commonDivisor(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// binned is the first moment of the bin that a stored moment lies in, NULL where its normalised value is.
+//
+//	GROUP BY date_trunc('hour', seen):  date_bin('3600000000 microseconds', CASE WHEN seen >= … AND seen <= … THEN seen … END, '2024-01-01 …')
+//
+// Claim. It lies in the same piece, and piece (piece.go) finds that of it, though the first of all may begin before the domain does. Proof. The
+// bins are whole numbers of cells, and each piece but the first begins where a bin does. The first moment of a first bin is less than a length before
+// the second piece, so that comparisons find the first, and division by the length, with what that piece is shorter by added, 0.
+func (w *writer) binned(c *policy.Column, b bin) string {
+	least, _ := wholeOf(c.Domain.Min)
+	step := c.Domain.Step.Whole
+	from := policy.Value(policy.Timestamp(least + int64(b.from)*step))
+	if _, zoned := c.Domain.Min.(policy.Timestamptz); zoned {
+		from = policy.Timestamptz(least + int64(b.from)*step)
+	}
+	length := w.literal(strconv.FormatInt(int64(b.length)*step, 10)+" microseconds", "interval")
+	return dialect.Fill(w.dialect.Binned, w.normalised(c), w.constant(c, from), length)
 }
 
 // onStored writes a predicate for rows as they are stored.

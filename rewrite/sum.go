@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -23,7 +24,11 @@ const mostAdded = 1 << 61
 // mostOver bounds what a square is divided by.
 const mostOver = 1 << 60
 
+// sum writes what the rows add up to, in the type wide.
 func (w *writer) sum(sum *plans.Sum, filter string) string {
+	if total := w.total(sum, filter); total != "" || w.err != nil {
+		return total
+	}
 	terms, size := sum.Terms, new(big.Int)
 	parts := make([]string, len(terms))
 	for i, t := range terms {
@@ -45,7 +50,7 @@ func (w *writer) sum(sum *plans.Sum, filter string) string {
 	if sum.Over > 1 {
 		total = w.nearest(total, sum, size.Int64())
 	}
-	return w.cut(total, filter)
+	return w.call("sum", total) + filter
 }
 
 // nearest is n/Over to the nearest whole number, up at the half, of an n from −size to size. Division cuts, and so it is of numbers
@@ -81,10 +86,10 @@ func (w *writer) term(t plans.SumTerm) string {
 	return w.operate(w.whole(t.Times), "*", product)
 }
 
-// cut adds up, and ends where a release does.
-func (w *writer) cut(each, filter string) string {
+// cut ends a sum where a release does; without rows it is 0.
+func (w *writer) cut(total string) string {
 	most := strconv.FormatInt(mechanisms.MostCount, 10)
-	total := "COALESCE(" + w.call("sum", each) + filter + ", " + w.literal("0", "wide") + ")"
+	total = "COALESCE(" + total + ", " + w.literal("0", "wide") + ")"
 	return "GREATEST(LEAST(" + total + ", " + w.literal(most, "wide") + "), " + w.literal("-"+most, "wide") + ")"
 }
 
@@ -108,31 +113,30 @@ func (w *writer) factor(f plans.Factor) string {
 	return "CASE WHEN " + n + " IS NOT NULL THEN GREATEST(LEAST(" + k + ", " + w.whole(f.High) + "), " + w.whole(f.Low) + ") END"
 }
 
-// bounded is the factor of a value that a snapshot holds, where its domain bounds it: nothing of a row is compared, and no decimal
+// bounded is the factor of a normalised value where its domain bounds it: nothing of a row is compared, and no decimal
 // becomes a floating number. It is empty where the ends must be written, or the grid is not one that decimals are rounded to at once.
 //
-//	sum(fee) of numeric(10,2) from 0 to 1000, to whole numbers: sum(CAST(round(b.n5) AS BIGINT))
+//	variance(fee) of numeric(10,2) from 0 to 1000, from its middle: the sum of squares of CAST(round(b.n5) AS BIGINT) - 500
 //
-// Claim. It is factor's. Proof. A snapshot's value is NULL, for which every operator here is, or lies in its domain. round(x·10^−e) − c
+// Claim. It is factor's. Proof. A normalised value is NULL, for which every operator here is, or lies in its domain. round(x·10^−e) − c
 // grows with x, and at both ends of the domain lies between Low and High: cutting it there changes nothing. Decimals are rounded half
-// away from zero, as PostgreSQL rounds numeric; a decimal of the domain has no digits that its type has not.
+// away from zero, as PostgreSQL rounds numeric; a decimal of the domain has no digits that its type has not. Floating numbers are multiplied
+// and rounded as gridAt does.
 func (w *writer) bounded(f plans.Factor, n string) string {
-	c := f.Column
-	if !w.dialect.Ready || c.Table == nil || c.Table.Derived != nil || c.Open != nil || c.Domain == nil || !c.Domain.Ordered() {
+	if !w.onlyWithin(f) {
 		return ""
 	}
-	for _, end := range []policy.Value{c.Domain.Min, c.Domain.Max} {
-		k := gridAt(end, f.Exponent)
-		if k == nil || k.Sub(k, big.NewInt(f.Centre)).Cmp(big.NewInt(f.Low)) < 0 || k.Cmp(big.NewInt(f.High)) > 0 {
-			return ""
-		}
-	}
-	k := ""
-	switch c.Domain.Min.(type) {
-	case int64, policy.Date:
-		k = w.onGrid(c, n, f.Exponent)
-	case policy.Numeric:
+	return w.uncut(f, n)
+}
+
+// uncut is round(n·10^−e) − centre.
+func (w *writer) uncut(f plans.Factor, n string) string {
+	c, k := f.Column, ""
+	switch _, decimal := c.Domain.Min.(policy.Numeric); {
+	case decimal && w.dialect.Digits > 0:
 		k = w.decimalOnGrid(c, n, f.Exponent)
+	default:
+		k = w.onGrid(c, n, f.Exponent)
 	}
 	if k != "" && f.Centre != 0 {
 		k = w.operate(k, "-", w.whole(f.Centre))
@@ -169,26 +173,34 @@ func (w *writer) decimalOnGrid(c *policy.Column, n string, exponent int) string 
 	}
 }
 
-// gridAt is round(v·10^−exponent), half away from zero, of a whole number at exponent 0 or a decimal; nil of other values.
-func gridAt(v policy.Value, exponent int) *big.Int {
-	if d, ok := v.(policy.Numeric); ok {
+// gridAt is round(v·10^−exponent), half away from zero, of a whole number at exponent 0 or a decimal; of a floating number what the engines'
+// multiplication rounds to, be it to the even one at the half or away from zero; nil of other values.
+func gridAt(v policy.Value, exponent int) []*big.Int {
+	switch v := v.(type) {
+	case policy.Numeric:
 		if exponent > 0 {
 			return nil
 		}
-		scale := max(d.Scale, 0)
-		n, ten := d.At(scale), power(scale)
+		scale := max(v.Scale, 0)
+		n, ten := v.At(scale), power(scale)
 		n.Mul(n, power(int32(-exponent)))
 		half := new(big.Int).Quo(ten, big.NewInt(2))
 		if n.Sign() < 0 {
 			half.Neg(half)
 		}
-		return n.Quo(n.Add(n, half), ten)
+		return []*big.Int{n.Quo(n.Add(n, half), ten)}
+	case float64:
+		product := v * math.Pow10(-exponent)
+		if exponent > 0 || exponent < -22 || math.Abs(product) > exactFloat { // 10^22 is the last that is a floating number
+			return nil
+		}
+		return []*big.Int{big.NewInt(int64(math.Round(product))), big.NewInt(int64(math.RoundToEven(product)))}
 	}
 	n, ok := wholeOf(v)
 	if _, moment := v.(policy.Timestamp); !ok || moment || exponent != 0 {
 		return nil
 	}
-	return big.NewInt(n)
+	return []*big.Int{big.NewInt(n)}
 }
 
 func (w *writer) onGrid(c *policy.Column, n string, exponent int) string {
@@ -206,17 +218,21 @@ func (w *writer) onGrid(c *policy.Column, n string, exponent int) string {
 		return w.cast(n, "int8")
 	case c.Type == policy.NumericType && w.dialect.Digits == 0:
 		if exponent > 0 {
-			return w.cast(w.call("round", w.operate(n, "/", w.literal(power, "numeric"))), "int8")
+			return w.rounded(w.operate(n, "/", w.literal(power, "numeric")))
 		}
-		return w.cast(w.call("round", w.operate(n, "*", w.literal(power, "numeric"))), "int8")
+		return w.rounded(w.operate(n, "*", w.literal(power, "numeric")))
 	case c.Type == policy.NumericType || c.Type.Floating():
+		rounded := w.rounded
+		if c.Type == policy.NumericType { // whose halves are rounded away from zero
+			rounded = func(n string) string { return w.cast(w.call("round", n), "int8") }
+		}
 		n = w.cast(n, "float8")
 		if exponent > 0 {
 			// Below 1 the quotient rounds to 0. PostgreSQL would fail where it underflows.
-			quotient := w.cast(w.call("round", w.divide(n, w.literal(power, "float8"))), "int8")
+			quotient := rounded(w.divide(n, w.literal(power, "float8")))
 			return "CASE WHEN " + w.operate(w.call("abs", n), "<", w.float(1)) + " THEN " + w.whole(0) + " ELSE " + quotient + " END"
 		}
-		return w.cast(w.call("round", w.operate(n, "*", w.literal(power, "float8"))), "int8")
+		return rounded(w.operate(n, "*", w.literal(power, "float8")))
 	}
 	w.fail("a sum of values that are no numbers")
 	return "NULL"

@@ -214,8 +214,13 @@ func twin(t testing.TB, m *plans.Measure, rows []stored) map[string][]int64 {
 			answer[at] = make([]int64, len(m.Counters))
 		}
 		for i, p := range m.Counters {
-			if holds(t, p, m.Table, row) {
+			if !holds(t, p, m.Table, row) {
+				continue
+			}
+			if m.Sums == nil || m.Sums[i] == nil {
 				answer[at][i]++
+			} else if n, ok := added(m.Sums[i], m.Table, row); ok {
+				answer[at][i] += n
 			}
 		}
 	}

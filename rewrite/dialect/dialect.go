@@ -63,8 +63,10 @@ type Words struct {
 	Key        string // a key %1 as joins compare it
 	TextKey    string // a key %1 of text, or of a type that is not known, as rows are ordered by it
 	Micros     string // microseconds of a finite moment %1 since 1970, in UTC
+	Binned     string // the last of the moments %2, %2 + %3, … that is not after a finite moment %1, which is not before %2; empty: their numbers are grouped by as quickly
 	WideSteps  string // whole steps of length %3 from %2 to %1, where %1 − %2 may exceed 64 bits
 	HexToWhole string // the number of the hexadecimal digits %1, seven at most
+	Rounded    string // the whole number, an int8, that is nearest to a floating number or PostgreSQL's numeric %1
 	Sum256     string // the hexadecimal digits of the SHA-256 of a text %1
 
 	// Lists.

@@ -43,6 +43,7 @@ var duckdb = Words{
 	TextKey:    "%1",
 	Micros:     "epoch_us(%1)",
 	WideSteps:  "((CAST(%1 AS HUGEINT) - CAST(CAST('%2' AS BIGINT) AS HUGEINT)) // CAST('%3' AS BIGINT))",
+	Rounded:    "CAST(%1 AS BIGINT)",
 	Sum256:     "sha256(%1)",
 	HexToWhole: "TRY_CAST('0x' || %1 AS BIGINT)",
 

@@ -28,7 +28,9 @@ var postgres = Words{
 	Key:        "%1",
 	TextKey:    `((%1)::pg_catalog.text COLLATE pg_catalog."C")`,
 	Micros:     "((EXTRACT(EPOCH FROM %1) OPERATOR(pg_catalog.*) '1000000'::pg_catalog.numeric))::pg_catalog.int8",
+	Binned:     "pg_catalog.date_bin(%3, %1, %2)",
 	WideSteps:  "pg_catalog.div((%1 OPERATOR(pg_catalog.-) '%2'::pg_catalog.numeric), '%3'::pg_catalog.numeric)",
+	Rounded:    "(%1)::pg_catalog.int8",
 	Sum256:     "pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(%1, 'UTF8')), 'hex')",
 	HexToWhole: "((('x'::pg_catalog.text OPERATOR(pg_catalog.||) %1))::pg_catalog.bit(28))::pg_catalog.int8",
 

@@ -31,6 +31,7 @@ var sections = []section{
 	{"charges", false, []string{benchmarks + "^Benchmark(Flush|Charge1|Charge16|Postgres.*)$ -benchtime 2s ./ledger"}},
 	{"snapshot", true, []string{tests + "^TestBenchSnapshot$ ./test/snapshots"}},
 	{"shop", true, []string{tests + "^TestBenchShop$ ./test/snapshots"}},
+	{"constructs", true, []string{tests + "^TestBenchConstructs$ ./rewrite"}},
 	{"proven", true, []string{tests + "^TestBenchProven$ ./rewrite"}},
 	{"bounds", true, []string{tests + "^TestBenchBounds$ ./rewrite"}},
 }

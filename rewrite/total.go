@@ -1,0 +1,261 @@
+package rewrite
+
+import (
+	"math/big"
+	"slices"
+	"strconv"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// What a column's values add up to is found as she would find it: the database adds them up as they are, and what brings the sum to
+// whole numbers of the grid is done once a group, not once a row.
+//
+//	sum(income) of numeric(12,2) from 0 to 100000:
+//	  rows whose income her policy allows, each as it is stored:  sum(t."income")
+//	  the release's whole number, of cents:                       sum(t."income") * 100
+//	avg(income), of which a sum from the middle is observed:      sum(t."income") * 100 - 5000000 * count(t."income")
+//
+// Claim. A total is the sum over its rows of factor's value, where that is not NULL. Proof. factor is round(n·10^−e) − c of a normalised
+// value n, cut at Low and High, which the ends of the domain keep (bounded). Where the column's values have no more than −e digits after the
+// point (Domain.Scale, which the database's own type keeps) n·10^−e is whole, and Σ(n·10^−e − c) = 10^−e·Σn − c·m over the m values that are
+// not NULL, which sum and count leave out. No sum overflows: 2^63 rows of a number within the domain have fewer digits than a decimal holds,
+// which is seen to when the SQL is written. Limits. Were there more digits all the same, the total alone would be rounded, not each value; one
+// unit's rows then still move it by at most Low and High a row, since rounding grows with what is rounded and whole numbers move it by themselves.
+
+// total writes what the rows of a group add up to, in the type wide, NULL where there are none; empty: of the sum this cannot be said.
+func (w *writer) total(sum *plans.Sum, filter string) string {
+	f, ok := alone(sum)
+	if !ok {
+		return ""
+	}
+	n := w.use(f.Column)
+	each, shift := w.addend(f, n)
+	if w.err != nil || each == "" {
+		return ""
+	}
+	total := w.call("sum", each) + filter
+	if shift != nil {
+		total = shift(total)
+	}
+	if f.Centre != 0 {
+		count := w.cast(w.call("count", each)+filter, "wide")
+		total = w.operate(total, "-", w.operate(w.literal(strconv.FormatInt(f.Centre, 10), "wide"), "*", count))
+	}
+	if times := sum.Terms[0].Times; times != 1 {
+		total = w.operate(w.literal(strconv.FormatInt(times, 10), "wide"), "*", total)
+	}
+	return total
+}
+
+// alone is the factor of a sum of one, a whole number of times.
+func alone(sum *plans.Sum) (f plans.Factor, ok bool) {
+	if len(sum.Terms) != 1 || len(sum.Terms[0].Factors) != 1 || sum.Over > 1 || sum.Over < 0 {
+		return f, false
+	}
+	f = sum.Terms[0].Factors[0]
+	size := new(big.Int).Mul(new(big.Int).Abs(big.NewInt(sum.Terms[0].Times)), big.NewInt(max(-f.Low, f.High, 1)))
+	return f, size.Cmp(big.NewInt(mostAdded)) <= 0 && max(f.Centre, -f.Centre) <= mostAdded
+}
+
+// addend is what is added up of a column's normalised values n, and how the sum is brought to the grid; nil: it is on it.
+func (w *writer) addend(f plans.Factor, n string) (each string, shift func(total string) string) {
+	if !w.onlyWithin(f) {
+		return "", nil
+	}
+	if w.exact(f) {
+		return w.exactAddend(f, n)
+	}
+	f.Centre = 0
+	return w.uncut(f, n), nil
+}
+
+// exact tells whether a column's values are on the factor's grid as they are, and a sum of them has room.
+func (w *writer) exact(f plans.Factor) bool {
+	d := f.Column.Domain
+	switch d.Min.(type) {
+	case int64:
+		return f.Exponent == 0
+	case policy.Numeric:
+		if d.Scale < 0 || -f.Exponent < int(d.Scale) {
+			return false
+		}
+		if w.dialect.Digits == 0 {
+			return true
+		}
+		held, err := fixedOf(f.Column, w.dialect)
+		if err != nil || held.wide > w.dialect.Narrow {
+			return false
+		}
+		least, most := held.ends()
+		return max(digits(least), digits(most))+int32(-f.Exponent)+digitsOfRows <= w.dialect.Digits
+	}
+	return false
+}
+
+// digitsOfRows are those of the largest number of rows.
+const digitsOfRows = 19
+
+func (w *writer) exactAddend(f plans.Factor, n string) (each string, shift func(total string) string) {
+	if f.Column.Type.Integer() {
+		return w.cast(n, "int8"), nil
+	}
+	power := strconv.FormatInt(tenTo(-f.Exponent), 10)
+	if -f.Exponent > 18 {
+		w.fail("a grid that is too fine, too coarse, or empty")
+	}
+	return n, func(total string) string {
+		switch {
+		case w.dialect.Digits > 0:
+			return w.cast(w.operate(total, "*", w.literal(power, w.dialect.DecimalOf(int32(len(power)), 0))), "wide")
+		case f.Exponent == 0:
+			return total
+		}
+		return w.operate(total, "*", w.literal(power, "wide"))
+	}
+}
+
+// onlyWithin tells whether the domain's ends keep a factor within its own, so that nothing of a row is compared with these.
+func (w *writer) onlyWithin(f plans.Factor) bool {
+	c := f.Column
+	if c.Table == nil || c.Table.Derived != nil || c.Open != nil || c.Domain == nil || !c.Domain.Ordered() || f.Exponent > mostExponent || f.Exponent < -mostExponent {
+		return false
+	}
+	for _, end := range []policy.Value{c.Domain.Min, c.Domain.Max} {
+		list := gridAt(end, f.Exponent)
+		if len(list) == 0 {
+			return false
+		}
+		for _, k := range list {
+			if k.Sub(k, big.NewInt(f.Centre)).Cmp(big.NewInt(f.Low)) < 0 || k.Cmp(big.NewInt(f.High)) > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Where a measure reads rows as they are stored, and no row reaches the sum whose value is not in the column's domain, the stored values
+// themselves are added up, and none is brought into its domain first.
+
+// settledColumns are the columns of which that is so, by the measure's condition or by the column's own rules. Claim. Of each row that an aggregate
+// sees, the stored value of such a column is its normalised one, and all that is asked of it is total on every stored value, whenever the
+// database evaluates it. Proof. The condition, or the rules that leave rows out, hold of values of the domain alone, and nothing is clamped;
+// what is left is its sum as it is (exact) and its count.
+func (w *writer) settledColumns(m *plans.Measure) (list []*policy.Column) {
+	for _, sum := range m.Sums {
+		if sum == nil {
+			continue
+		}
+		f, ok := alone(sum)
+		if !ok || slices.Contains(list, f.Column) || slices.Contains(m.Grain, f.Column) || !w.onlyWithin(f) || !w.exact(f) || !declaredAlone(m.Where, f.Column) {
+			continue
+		}
+		if w.sumsOnly(m, f.Column) {
+			list = append(list, f.Column)
+		}
+	}
+	return list
+}
+
+// sumsOnly tells whether a measure's counters ask of a column for its sum as it is and whether it is NULL, and no more.
+func (w *writer) sumsOnly(m *plans.Measure, c *policy.Column) bool {
+	for i, p := range m.Counters {
+		var sum *plans.Sum
+		if m.Sums != nil {
+			sum = m.Sums[i]
+		}
+		if sum != nil && len(sum.Terms) > 0 {
+			for _, t := range sum.Terms {
+				for _, f := range t.Factors {
+					if own, ok := alone(sum); f.Column == c && !(ok && w.onlyWithin(own) && w.exact(own)) {
+						return false
+					}
+				}
+			}
+		}
+		rest := withoutNulls(p, []*policy.Column{c})
+		if rest == nil {
+			continue
+		}
+		if columns, _ := predicate.Columns(rest, nil); slices.Contains(columns, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// declaredAlone tells whether only rows with a value of the column's domain are read, and it is the stored one.
+func declaredAlone(where predicate.Pred, c *policy.Column) bool {
+	if c.Outside == policy.OutsideClamp {
+		return false
+	}
+	if c.Outside == policy.OutsideExclude && c.Nulls == policy.NullExclude {
+		return true
+	}
+	return slices.ContainsFunc(conjuncts(where), func(p predicate.Pred) bool {
+		in, ok := p.(predicate.InCells)
+		return ok && in.Column == c && c.Domain.Null >= 0 && !contains(in.Spans, c.Domain.Null)
+	})
+}
+
+// conjuncts are the parts that all hold where a predicate does.
+func conjuncts(p predicate.Pred) []predicate.Pred {
+	if all, ok := p.(predicate.AllOf); ok {
+		return all
+	}
+	if p == nil {
+		return nil
+	}
+	return []predicate.Pred{p}
+}
+
+// withoutNulls is a predicate without those of its parts that say no more than that one of some columns is not NULL.
+func withoutNulls(p predicate.Pred, columns []*policy.Column) predicate.Pred {
+	var left []predicate.Pred
+	for _, part := range conjuncts(p) {
+		if c := notNull(part); c == nil || !slices.Contains(columns, c) {
+			left = append(left, part)
+		}
+	}
+	switch len(left) {
+	case 0:
+		return nil
+	case 1:
+		return left[0]
+	}
+	return predicate.AllOf(left)
+}
+
+// notNull is the column of which a predicate says that it is not NULL, and no more; nil: it says something else.
+func notNull(p predicate.Pred) *policy.Column {
+	if in, ok := p.(predicate.InCells); ok && len(in.Spans) == 1 && in.Spans[0] == (mechanisms.Span{From: 0, To: in.Column.Domain.Null}) {
+		return in.Column
+	}
+	return nil
+}
+
+// counter writes a counter of the measure: a number of rows, an int8, or what they add up to, wide and not yet cut.
+func (w *writer) counter(m *plans.Measure, i int) (expression string, summed bool) {
+	p := m.Counters[i]
+	if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Terms) > 0 {
+		var columns []*policy.Column
+		for _, t := range m.Sums[i].Terms {
+			for _, f := range t.Factors {
+				columns = append(columns, f.Column) // of which a NULL adds nothing
+			}
+		}
+		return w.sum(m.Sums[i], w.filter(withoutNulls(p, columns))), true
+	}
+	if c := notNull(p); c != nil && c.Domain.Ordered() {
+		return w.call("count", w.use(c)), false // without a filter, of a value that is looked at anyway
+	}
+	return w.call("count", "*") + w.filter(p), false
+}
+
+// rounded is a floating number as a whole one, the even one at the half.
+func (w *writer) rounded(n string) string { return dialect.Fill(w.dialect.Rounded, n) }
