@@ -193,7 +193,7 @@ func (c *Console) handler() http.Handler {
 	mux.HandleFunc("POST /data/{dataset}/buy", c.post(formBytes, (*request).buy))
 	mux.HandleFunc("GET /data/{dataset}/balance", c.get((*request).balance))
 	c.ownersPages(mux)
-	mux.HandleFunc("/", c.get(func(r *request) { r.fail(http.StatusNotFound, "There is no such page.") }))
+	mux.HandleFunc("GET /", c.get(func(r *request) { r.fail(http.StatusNotFound, "There is no such page.") }))
 	return c.guarded(mux)
 }
 

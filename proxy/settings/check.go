@@ -253,6 +253,9 @@ func parseMaxCost(value string) (most privacy.Rho, bound bool, err error) {
 	if strings.EqualFold(value, "off") {
 		return privacy.Rho{}, false, nil
 	}
+	if strings.Trim(value, "0") == "" && value != "" {
+		return privacy.Rho{}, true, nil
+	}
 	most, err = privacy.ParseRho(value)
 	return most, err == nil, err
 }
