@@ -2,8 +2,10 @@ package policy
 
 import (
 	"cmp"
+	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,7 +49,36 @@ func (c *checker) server(s *serverT, at place) {
 	} else if whole && !loopback(to.Listen) {
 		at.key("listen").problem("listen is %.80q: any other than a loopback address needs tls: {cert: …, key: …}", to.Listen)
 	}
+	c.console(s, at)
 	c.logins(&s.Login, at.key("login"))
+}
+
+// console checks the console's address: what the wire asks of its own, and that it is another.
+func (c *checker) console(s *serverT, at place) {
+	to, here := &c.policy.Server, at.key("console")
+	if to.Console = s.Console; s.Console == "" || !checkAddress(s.Console, here, "console") {
+		return
+	}
+	if s.TLS == nil && !loopback(s.Console) {
+		here.problem("console is %.80q: any other than a loopback address needs tls: {cert: …, key: …}", s.Console)
+	}
+	if _, port, _ := net.SplitHostPort(s.Console); port != "0" && (s.Console == to.Listen || s.Console == s.Admin) {
+		here.problem("console is %.80q, where something else listens already", s.Console)
+	}
+}
+
+// owners checks that owners are users.
+func (c *checker) owners(names []string, at place) {
+	for i, name := range names {
+		switch here := at.item(i); {
+		case c.policy.User(name) == nil:
+			here.problem("owners: %.80q is no user", name)
+		case slices.Contains(c.policy.Owners, name):
+			here.problem("owners: %s is given twice", name)
+		default:
+			c.policy.Owners = append(c.policy.Owners, name)
+		}
+	}
 }
 
 // logins reads who else says that users are who they say. Passwords and tokens go to them, so nobody may listen between.

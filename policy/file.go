@@ -19,14 +19,18 @@ type fileT struct {
 	Ledger   ledgerT    `yaml:"ledger" jsonschema_description:"Where budgets, charges and bought releases are kept."`
 	Users    []userT    `yaml:"users" jsonschema_description:"Who may log in."`
 	Groups   []groupT   `yaml:"groups" jsonschema_description:"Users who are one team: they hold one account in each dataset, and what one of them buys all of them have."`
+	Owners   []string   `yaml:"owners" jsonschema_description:"Users who see in the console what everybody spends, asks for and holds, and may revoke releases there. What others choose to ask tells them of the data too."`
 	Datasets []datasetT `yaml:"datasets" jsonschema:"required" jsonschema_description:"Each dataset is a database to clients and the holder of budgets."`
 	Limits   later      `yaml:"limits"`
 }
 
 type serverT struct {
-	Listen string  `yaml:"listen" jsonschema:"default=127.0.0.1:6432" jsonschema_description:"host:port. Any other than a loopback address needs tls."`
-	Admin  string  `yaml:"admin" jsonschema_description:"host:port of /metrics, /livez, /readyz and /healthz. Without it there are none."`
-	TLS    *tlsT   `yaml:"tls" jsonschema_description:"The certificate that clients see."`
+	Listen string `yaml:"listen" jsonschema:"default=127.0.0.1:6432" jsonschema_description:"host:port. Any other than a loopback address needs tls."`
+	Admin  string `yaml:"admin" jsonschema_description:"host:port of /metrics, /livez, /readyz and /healthz. Without it there are none."`
+	TLS    *tlsT  `yaml:"tls" jsonschema_description:"The certificate that clients see."`
+
+	Console string `yaml:"console" jsonschema_description:"host:port of the console, pages for a browser that users log in to as they do elsewhere. Any other than a loopback address needs tls. Without it there is none."`
+
 	Login  loginT  `yaml:"login" jsonschema_description:"Who says that users are who they say, beside the verifiers of their passwords below."`
 	Timing timingT `yaml:"timing" jsonschema_description:"The grid on which everything leaves that a question brings. Without it nothing is held."`
 

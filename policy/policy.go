@@ -22,6 +22,7 @@ type Policy struct {
 	Ledger   Ledger
 	Users    []User
 	Groups   []Group
+	Owners   []string // users who see everybody's account in the console
 	Datasets []*Dataset
 
 	views map[string]*Policy // by the levels of a user in each dataset; see For
@@ -36,6 +37,8 @@ type Server struct {
 	OIDC   *OIDC // nil: nor by a provider
 	Timing Timing
 	Limits Limits
+
+	Console string // host:port; empty: none
 
 	FixedWork bool // noise is drawn in work that does not go with its size
 }
@@ -345,6 +348,12 @@ func (p *Policy) Group(name string) *Group {
 		}
 	}
 	return nil
+}
+
+// Owner tells whether a user is one of the owners. A disabled one is not.
+func (p *Policy) Owner(name string) bool {
+	u := p.User(name)
+	return u != nil && !u.Disabled && slices.Contains(p.Owners, name)
 }
 
 // User returns the user of that name, or nil.

@@ -208,6 +208,7 @@ func (c *checker) file(f *fileT, at place) {
 	c.stores(f, at)
 	c.users(f.Users, at.key("users"))
 	c.groups(f.Groups, at.key("groups"))
+	c.owners(f.Owners, at.key("owners"))
 	if len(f.Datasets) == 0 {
 		at.key("datasets").problem("datasets is empty, must have at least one")
 	}

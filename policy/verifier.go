@@ -28,9 +28,7 @@ func Verifier(password string, random io.Reader) (string, error) {
 	if password == "" || len(password) > maxPassword {
 		return "", fmt.Errorf("password must have 1 to %d bytes", maxPassword)
 	}
-	if prepared, err := stringprep.SASLprep.Prepare(password); err == nil && prepared != "" {
-		password = prepared
-	}
+	password = Prepared(password)
 	salt := make([]byte, scramSalt)
 	if _, err := io.ReadFull(random, salt); err != nil {
 		return "", fmt.Errorf("salt: %w", err)
@@ -42,6 +40,14 @@ func Verifier(password string, random io.Reader) (string, error) {
 	stored := sha256.Sum256(sign(salted, "Client Key"))
 	encode := base64.StdEncoding.EncodeToString
 	return scramPrefix + strconv.Itoa(scramIterations) + ":" + encode(salt) + "$" + encode(stored[:]) + ":" + encode(sign(salted, "Server Key")), nil
+}
+
+// Prepared is a password as both sides of an exchange take it: by SASLprep, or as it is where that does not accept it.
+func Prepared(password string) string {
+	if prepared, err := stringprep.SASLprep.Prepare(password); err == nil && prepared != "" {
+		return prepared
+	}
+	return password
 }
 
 func sign(key []byte, text string) []byte {

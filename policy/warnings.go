@@ -22,6 +22,9 @@ func (p *Policy) Warnings() []string {
 	if p.Server.Admin != "" && !loopback(p.Server.Admin) {
 		say("the admin address %s can be reached from other machines and has no password", p.Server.Admin)
 	}
+	if len(p.Owners) > 0 && p.Server.Console == "" {
+		say("owners are named, and there is no server.console for them to look at")
+	}
 	if twin, err := url.Parse(p.Sandbox.URL); err == nil && strings.HasPrefix(twin.Scheme, "postgres") {
 		if private, err := url.Parse(p.Backend.URL); err == nil && sameServer(twin, private) {
 			say("the sandbox stands on the private database's server: object ids in its catalogs come from a counter that writes there move, and the memory of a hostile query is that server's; one of its own keeps them apart")
@@ -52,7 +55,7 @@ func (p *Policy) reads(file string) bool {
 
 // Notes says what the policy assumes and grants, in plain words: true of every policy of its kind, and nothing to mend.
 func (p *Policy) Notes() []string {
-	notes := slices.Concat(p.limitNotes(), p.timingNotes(), p.samplingNotes(), p.snapshotNotes(), p.groupNotes())
+	notes := slices.Concat(p.limitNotes(), p.timingNotes(), p.samplingNotes(), p.snapshotNotes(), p.groupNotes(), p.ownerNotes())
 	for _, d := range p.Datasets {
 		say := func(format string, args ...any) {
 			notes = append(notes, "dataset "+d.ID+": "+fmt.Sprintf(format, args...))
@@ -113,6 +116,36 @@ func (p *Policy) limitNotes() []string {
 	}
 	return []string{fmt.Sprintf("limits: one statement has %s of processor time to be planned and post-processed, and %s of memory; of one user at most %d at a time are worked on, and her cursors, prepared statements and unread answers may keep %s; the process and its children have %s",
 		l.StatementCPU, SizeText(l.StatementMemory), l.UserWorked(), SizeText(l.UserMemory), whole)}
+}
+
+// ownerNotes says of each who sees what others ask, and has a budget, what holds for her: others' choices hang on their answers, so that
+// her budget alone does not bound what she learns (privacy rule 1).
+func (p *Policy) ownerNotes() (notes []string) {
+	for _, u := range p.Users {
+		sees := ""
+		switch {
+		case u.Disabled:
+		case p.Owner(u.Name):
+			sees = "is an owner: she sees in the console"
+		case u.Admin:
+			sees = "is an admin: she sees in dp.budget and dp.charges"
+		}
+		if sees == "" {
+			continue
+		}
+		var in []string
+		for _, d := range p.Datasets {
+			if _, ok := d.Budget(u.Name); ok {
+				in = append(in, d.ID)
+			}
+		}
+		note := fmt.Sprintf("%s %s what everybody buys, and what they choose to buy may follow from what they were told", u.Name, sees)
+		if len(in) > 0 {
+			note += fmt.Sprintf("; with a budget in %s, what she learns there is bounded by the dataset's cap, and not by her budget", strings.Join(in, ", "))
+		}
+		notes = append(notes, note)
+	}
+	return notes
 }
 
 // timingNotes says what the grid costs and what it leaves to see.

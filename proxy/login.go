@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"runtime"
 	"strconv"
@@ -66,20 +67,25 @@ func (s *Server) serve(raw net.Conn, waiting *early) {
 		}
 		return
 	}
-	out := &patientWriter{conn: o.Conn}
-	back := pgproto3.NewBackend(o.Conn, out)
-	back.SetMaxBodyLen(bodyBeforeLogin)
-	c := &session{server: s, conn: o.Conn, back: back, log: log, statements: map[string]*prepared{}, portals: map[string]*portal{}}
 	// What waits for its turn gives up while it can still say so, and when its connection had to go for another's.
 	patience, enough := context.WithDeadline(s.base, opened.Add(s.config.Limits.LoginTime*9/10))
 	defer enough()
 	defer context.AfterFunc(waiting.evicted, enough)()
-	if err := c.login(patience, p, &o); err != nil {
+	s.lead(patience, &o, p, &session{log: log}, func() { s.gate.leave(waiting) })
+}
+
+// lead leads a session from its start-up packet to its end; loggedIn is called between the two.
+func (s *Server) lead(patience context.Context, o *login.Opening, p login.Packet, c *session, loggedIn func()) {
+	out := &patientWriter{conn: o.Conn}
+	back := pgproto3.NewBackend(o.Conn, out)
+	back.SetMaxBodyLen(bodyBeforeLogin)
+	c.server, c.conn, c.back, c.statements, c.portals = s, o.Conn, back, map[string]*prepared{}, map[string]*portal{}
+	if err := c.login(patience, p, o); err != nil {
 		c.end(err)
 		return
 	}
 	defer c.leave()
-	s.gate.leave(waiting)
+	loggedIn()
 	back.SetMaxBodyLen(bodyAfterLogin)
 	if err := o.Conn.SetDeadline(time.Time{}); err != nil {
 		return
@@ -99,11 +105,15 @@ func (c *session) login(ctx context.Context, p login.Packet, o *login.Opening) e
 		c.back.Send(n)
 	}
 	address := addressOf(c.conn)
-	if !o.Secure() && !isLoopback(address) {
-		return pgerror.New("28000", "connections from other machines must be encrypted").WithHint("Set sslmode=require.").Fatal()
-	}
-	if err := c.authenticate(ctx, o, address); err != nil {
-		return err
+	if c.proved == nil {
+		if !o.Secure() && !isLoopback(address) {
+			return pgerror.New("28000", "connections from other machines must be encrypted").WithHint("Set sslmode=require.").Fatal()
+		}
+		if err := c.server.authenticate(ctx, c.back, login.Claimant{User: c.user, Origin: login.Origin(address), Opening: o}, c.log); err != nil {
+			return err
+		}
+	} else if c.user != c.proved.user || !c.proved.Holds() {
+		return pgerror.New("28000", "this user is no longer known").Fatal()
 	}
 	if err := c.admit(st); err != nil {
 		return err
@@ -111,11 +121,11 @@ func (c *session) login(ctx context.Context, p login.Packet, o *login.Opening) e
 	return c.greet(st)
 }
 
-func (c *session) authenticate(ctx context.Context, o *login.Opening, address string) error {
-	s := c.server
-	err := s.auth.Authenticate(ctx, c.back, login.Claimant{User: c.user, Origin: login.Origin(address), Opening: o}, s.brake)
+// authenticate has a client prove her name, on the wire or in a form: one brake, one count, one log.
+func (s *Server) authenticate(ctx context.Context, back *pgproto3.Backend, who login.Claimant, log *slog.Logger) error {
+	err := s.auth.Authenticate(ctx, back, who, s.brake)
 	if cause := login.Cause(err); cause != nil {
-		c.log.Error("nobody can be let in by it", "cause", cause)
+		log.Error("nobody can be let in by it", "cause", cause)
 	}
 	switch {
 	case err == nil:
@@ -124,7 +134,7 @@ func (c *session) authenticate(ctx context.Context, o *login.Opening, address st
 		return login.ErrSilent
 	case !errors.Is(err, login.ErrSilent):
 		s.metrics.logins.WithLabelValues("failed").Inc()
-		c.log.Warn("login failed")
+		log.Warn("login failed")
 	}
 	return err
 }

@@ -44,6 +44,9 @@ func (c *cancelKeys) endLost() {
 
 // isLost tells whether the other side has closed a connection, as far as that can be known.
 func isLost(conn net.Conn) bool {
+	if within, ok := conn.(*inner); ok {
+		return within.left.Load()
+	}
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secure.NetConn()
 	}

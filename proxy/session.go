@@ -33,6 +33,7 @@ type session struct {
 	log    *slog.Logger
 
 	user, database string
+	proved         *Proved // nil: her name is proved by the exchange of this connection
 	pid            uint32
 	counted        bool // among the user's connections
 	policy         *policy.Policy
@@ -310,7 +311,11 @@ func (c *session) current() *pipeline.Session {
 
 // inForce are the settings as a Pipeline knows them.
 func inForce(s *settings.Settings) pipeline.Settings {
-	return pipeline.Settings{Settings: s.Typed(), Variables: s.Variables()}
+	typed := pipeline.Settings{Settings: s.Typed(), Variables: s.Variables()}
+	if most, bound := s.MostCost(); bound {
+		typed.MostCost = &most
+	}
+	return typed
 }
 
 // timed bounds a wait by statement_timeout.

@@ -50,6 +50,13 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 	if err != nil {
 		return err
 	}
+	pages, err := s.openConsole()
+	if err != nil {
+		return err
+	}
+	if pages != nil {
+		defer pages.Close()
+	}
 	s.bound(s.current.Load(), workers)
 	admission.SpareThreads()
 	go workers.Watch(ctx)
@@ -70,10 +77,13 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 	case <-server.Listening():
 		listening(server.Addr().String())
 	}
+	stop := s.serveConsole(ctx, pages, server)
 	select {
 	case err = <-failed:
+		stop()
 	case <-ctx.Done():
 		log.Info("shutting down")
+		stop()
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 		defer cancel()
 		err = server.Shutdown(grace)

@@ -20,7 +20,7 @@ func TestBatchesDocument(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "policy.yaml")
-	text := demoPolicy("127.0.0.1:0", 1_000_000, kit.Verifier(t, "analyst"), kit.Verifier(t, "dba"))
+	text := demoPolicy("127.0.0.1:0", "127.0.0.1:0", 1_000_000, kit.Verifier(t, "analyst"), kit.Verifier(t, "dba"))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

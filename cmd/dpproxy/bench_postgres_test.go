@@ -28,7 +28,7 @@ func TestBenchFreshLeafPostgres(t *testing.T) {
 	server := pgtest.Start(t, "max_wal_size=8GB", "shared_buffers=2GB", "synchronous_commit=off")
 	role, database := server.Role(t, ""), server.Database(t)
 	server.Exec(t, database, fmt.Sprintf(postgresPeople, rows), "ALTER TABLE public.people ADD PRIMARY KEY (person_id)", "GRANT SELECT ON public.people TO "+role, "VACUUM ANALYZE public.people")
-	text := demoPolicy("127.0.0.1:0", rows, kit.Verifier(t, "analyst"), kit.Verifier(t, "dba"))
+	text := demoPolicy("127.0.0.1:0", "127.0.0.1:0", rows, kit.Verifier(t, "analyst"), kit.Verifier(t, "dba"))
 	text, _, _ = strings.Cut(text, "      - name: visits")
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	text = strings.NewReplacer("duckdb:warehouse.duckdb", server.URLFor(role, database), "main.people", "public.people").Replace(text)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -24,6 +25,7 @@ import (
 // demo is what `dpproxy demo` was asked for.
 type demo struct {
 	dir, listen string
+	console     string // empty: two thousand ports above listen
 	rows        int
 	fresh       bool
 	quiet       bool // --log-level was left alone: warnings only
@@ -49,6 +51,7 @@ serves it. What analysts spend stays in the ledger under --dir; --fresh starts a
 	}
 	cmd.Flags().IntVar(&d.rows, "rows", 1_000_000, "people to generate")
 	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:6432", "address to listen on")
+	cmd.Flags().StringVar(&d.console, "console", "", "address of the console's pages (default: 2000 ports above --listen, 127.0.0.1:8432)")
 	cmd.Flags().StringVar(&d.dir, "dir", "demo", "directory of the data, the policy and the ledger")
 	cmd.Flags().BoolVar(&d.fresh, "fresh", false, "throw away what is in --dir first")
 	return cmd
@@ -113,7 +116,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(demoPolicy(d.listen, d.rows, analyst, dba)), 0o600)
+	return os.WriteFile(path, []byte(demoPolicy(d.listen, d.pages(), d.rows, analyst, dba)), 0o600)
 }
 
 // alone refuses a directory in which another demo is running.
@@ -131,6 +134,26 @@ func (d *demo) alone(ctx context.Context) error {
 	}
 	return l.Close()
 }
+
+// pages is the console's address.
+func (d *demo) pages() string {
+	if d.console != "" {
+		return d.console
+	}
+	host, port, err := net.SplitHostPort(d.listen)
+	if err != nil {
+		return ""
+	}
+	if n, err := strconv.Atoi(port); err == nil && n > 0 && n+consoleAbove < 1<<16 {
+		port = strconv.Itoa(n + consoleAbove)
+	} else {
+		port = "0"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// consoleAbove is how far the console's port lies above the wire's.
+const consoleAbove = 2000
 
 // reachable refuses an address that cannot be listened on, before anything is generated or kept under it.
 func (d *demo) reachable() error {
@@ -155,6 +178,9 @@ func (d *demo) agree() error {
 	}
 	if p.Server.Listen != d.listen {
 		return fmt.Errorf("%s says listen: %s; edit it, or start anew with --fresh", p.Path, p.Server.Listen)
+	}
+	if d.console != "" && p.Server.Console != d.console {
+		return fmt.Errorf("%s says console: %s; edit it, or start anew with --fresh", p.Path, p.Server.Console)
 	}
 	if t := p.Datasets[0].Table("", "people"); t == nil || t.ExpectedRows != int64(d.rows) {
 		return fmt.Errorf("%s holds another number of people; start anew with --fresh", d.dir)
@@ -188,8 +214,17 @@ dpproxy listens on %s. In another terminal:
 and try:
 
 %s
-The policy is %s; psql -U dba (password dba) sees every budget. Ctrl-C stops.
-`, address, host, port, "  "+strings.Join(demoQueries, "\n  ")+"\n", filepath.Join(d.dir, "policy.yaml"))
+%sThe policy is %s; psql -U dba (password dba) sees every budget. Ctrl-C stops.
+`, address, host, port, "  "+strings.Join(demoQueries, "\n  ")+"\n", d.consoleLine(), filepath.Join(d.dir, "policy.yaml"))
+}
+
+// consoleLine names the console, where the policy that is served has one at a known port.
+func (d *demo) consoleLine() string {
+	p, err := policy.Read(filepath.Join(d.dir, "policy.yaml"))
+	if err != nil || p.Server.Console == "" || strings.HasSuffix(p.Server.Console, ":0") {
+		return ""
+	}
+	return "Or open http://" + p.Server.Console + " in a browser and log in as analyst; dba sees the owner's pages too.\n"
 }
 
 // demoQueries are the first things to try; the README's tour and a test run them.

@@ -3,11 +3,12 @@ package main
 import "fmt"
 
 // demoPolicy is the policy file that the demo writes: small, and commented as a DBA would like to read it.
-func demoPolicy(listen string, rows int, analyst, dba string) string {
+func demoPolicy(listen, console string, rows int, analyst, dba string) string {
 	return fmt.Sprintf(`# The demo's policy: what analysts may learn of the people in warehouse.duckdb.
 version: 1
 server:
   listen: %s
+  console: %s                      # pages for a browser: log in as analyst, or as dba for the owner's pages
 backend:
   url: duckdb:warehouse.duckdb
 sandbox: {url: "duckdb:"}
@@ -16,6 +17,7 @@ ledger:
 users:
   - {name: analyst, password: "%s"}
   - {name: dba, password: "%s", admin: true}     # sees every budget, no more of the data
+owners: [dba]                                     # sees in the console who spent what, and may revoke releases
 datasets:
   - id: demo
     unit: {name: person, key: people.person_id}   # whom the budget protects
@@ -87,5 +89,5 @@ datasets:
           - {name: code,     type: text}
           - {name: name,     type: text}
           - {name: area_km2, type: integer}
-`, listen, analyst, dba, rows, 2*rows, rows, rows)
+`, listen, console, analyst, dba, rows, 2*rows, rows, rows)
 }

@@ -88,6 +88,7 @@ var picture = map[string][]string{
 	"proxy/login":                {"proxy/pgerror", "proxy/settings", "policy"},
 	"proxy/settings":             {"proxy/pgerror", "proxy/encoding", "rewrite/dialect", "planner/plans", "planner/parse", "policy", "mechanisms", "mechanisms/privacy"},
 	"proxy":                      {"proxy/pgerror", "proxy/encoding", "proxy/admission", "proxy/pipeline", "proxy/settings", "proxy/login", "ledger", "rewrite/dialect", "sandbox", "planner", "planner/plans", "planner/reuse", "planner/workload", "planner/parse", "planner/refuse", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/moment"},
+	"console":                    {"proxy", "proxy/pgerror", "proxy/login", "policy", "ledger", "mechanisms/privacy"},
 	"service":                    {"*"},
 	"cmd/dpproxy":                {"*"},
 	"cmd/dpproxy/draft":          {"policy"},
@@ -102,7 +103,7 @@ var picture = map[string][]string{
 var foreign = map[string][]string{
 	"github.com/pganalyze/pg_query_go": {"planner", "planner/ast", "planner/parse", "planner/semantics", "planner/plans", "planner/bind", "planner/outerquery", "planner/mysql", "rewrite/outer", "sandbox/sandboxtest", "cmd/dpproxy/draft"},
 	"github.com/xwb1989/sqlparser":     {"planner/mysql"},
-	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "proxy/encoding", "proxy/login", "sandbox/twin", "cmd/dpproxy", "test/kit"},
+	"github.com/jackc/pgx/v5/pgproto3": {"console", "proxy", "proxy/encoding", "proxy/login", "sandbox/twin", "cmd/dpproxy", "test/kit"},
 	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},
 	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "ledger/postgres", "sandbox/twin", "sandbox/sandboxtest", "proxy", "service", "cmd/dpproxy", "examples/attacks", "test/kit"},
 	"github.com/go-ldap/ldap":          {"proxy/login"},
@@ -115,8 +116,9 @@ var foreign = map[string][]string{
 	"math/rand":                        {"mechanisms/stattest", "internal/simulation", "examples/attacks"},
 	"unsafe":                           {},
 	"database/sql":                     {"backend", "backend/mariadbtest", "sandbox/embedded", "cmd/dpproxy", "test/kit"},
-	"net":                              {"proxy", "proxy/login", "cmd/dpproxy", "backend/pgtest", "internal/daemon", "test/kit"},
-	"net/url":                          {"packaging/licences", "ledger/sqlite", "backend", "backend/pgtest", "backend/mariadbtest", "policy", "proxy", "cmd/dpproxy"},
+	"net":                              {"console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/pgtest", "internal/daemon", "test/kit"},
+	"net/http":                         {"console", "proxy", "proxy/login", "cmd/dpproxy"},
+	"net/url":                          {"console", "packaging/licences", "ledger/sqlite", "backend", "backend/pgtest", "backend/mariadbtest", "policy", "proxy", "cmd/dpproxy"},
 }
 
 // TestImports reads every non-test file with go/parser and holds it against the picture.
@@ -154,6 +156,12 @@ func TestImportsCatchesForbiddenArrow(t *testing.T) {
 		{"sandbox", module + "rewrite"},
 		{"mechanisms/noise", "math/rand/v2"},
 		{"planner", "unsafe"},
+		{"console", module + "proxy/pipeline"},
+		{"console", module + "backend"},
+		{"console", module + "planner"},
+		{"console", module + "sandbox"},
+		{"proxy", module + "console"},
+		{"planner", "net/http"},
 		{"proxy", module + "test/kit"},
 		{"cmd/dpproxy", module + "test/kit"},
 	} {

@@ -93,6 +93,9 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 			return Result{}, errPolicy
 		}
 	}
+	if err := tooDear(ctx, s, p.plan.Cost); err != nil {
+		return Result{}, err
+	}
 	if len(p.plan.Inner)+len(p.plan.Finds) > 0 {
 		return Result{}, a.first(ctx, s, p)
 	}

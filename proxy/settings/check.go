@@ -150,6 +150,15 @@ func (v *variable) checkSpecial(value string, limits dpLimits) (string, *pgerror
 			return "off", nil
 		}
 		return strconv.FormatFloat(e, 'f', -1, 64), nil
+	case "dp.max_cost":
+		most, bound, err := parseMaxCost(value)
+		if err != nil {
+			return "", invalidValue(v, value).WithHint("The value is a decimal number of at most twelve decimal places, such as 0.1, 0 for what is free alone, or off.")
+		}
+		if !bound {
+			return "off", nil
+		}
+		return most.String(), nil
 	case "dp.delta":
 		d, err := parseDelta(value)
 		if err != nil {
@@ -236,6 +245,19 @@ func parseMaxError(value string) (float64, error) {
 		err = strconv.ErrRange
 	}
 	return e, err
+}
+
+// parseMaxCost reads dp.max_cost, whose unit is that of whatever is charged: what is written as a decimal is kept to twelve places, as ρ is.
+func parseMaxCost(value string) (most privacy.Rho, bound bool, err error) {
+	value = strings.TrimSpace(value)
+	if strings.EqualFold(value, "off") {
+		return privacy.Rho{}, false, nil
+	}
+	if strings.Trim(value, "0") == "" && value != "" {
+		return privacy.Rho{}, true, nil
+	}
+	most, err = privacy.ParseRho(value)
+	return most, err == nil, err
 }
 
 // checkEncoding finds PostgreSQL's name of an encoding.

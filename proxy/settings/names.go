@@ -50,7 +50,7 @@ func Unknown(name string, readable ...string) *pgerror.Failure {
 	if nearest != "" {
 		return f.WithHint(fmt.Sprintf("Perhaps you meant %s.", nearest))
 	}
-	return f.WithHint("There are dp.epsilon, dp.delta, dp.max_error, dp.confidence, dp.error_columns, dp.alarms, dp.release, dp.offgrid, dp.probes and dp.dialect.")
+	return f.WithHint("There are dp.epsilon, dp.delta, dp.max_error, dp.max_cost, dp.confidence, dp.error_columns, dp.alarms, dp.release, dp.offgrid, dp.probes and dp.dialect.")
 }
 
 // Shows tells whether SHOW of a name is answered, or refused, here: all but the dp.* names that are no variables.

@@ -61,6 +61,7 @@ var dpVariables = []variable{
 	{name: "dp.delta", kind: special, standard: autoDelta, reported: true, about: "The most δ that one statement may use to find keys; auto: a sixteenth of the budget's."},
 	{name: "dp.confidence", kind: special, reported: true, about: "The probability that a stated interval holds the true value."},
 	{name: "dp.max_error", kind: special, standard: "off", reported: true, about: "The most that a count or sum may be off at dp.confidence; the least cost for it is found."},
+	{name: "dp.max_cost", kind: special, standard: "off", reported: true, about: "A statement that costs more, in the unit of dp.budget, is refused before anything is charged; 0: only what is free is answered."},
 	{name: "dp.error_columns", kind: boolean, standard: "off", reported: true, about: "Adds x_low and x_high to each aggregate x."},
 	{name: "dp.alarms", kind: whole, standard: "0", high: mostAlarms, reported: true, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
 	{name: "dp.release", kind: boolean, standard: "off", reported: true, about: "Lets an undeclared range buy a release."},

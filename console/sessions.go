@@ -1,0 +1,186 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"sync"
+	"time"
+
+	"github.com/dpproxy/dpproxy/proxy"
+)
+
+// Who has logged in is kept in memory alone: a restart logs everybody out. What the browser holds is a number that nobody can guess, made
+// anew at each log-in; what is kept of it is its hash.
+
+const (
+	mostSessions     = 1000 // in all
+	mostSessionsEach = 20   // of one user: her oldest goes
+	mostAtOnce       = 4    // pages of one session; more are refused with 429
+	idleFor          = 30 * time.Minute
+	lastsFor         = 12 * time.Hour
+)
+
+// session is one log-in.
+type session struct {
+	who     *proxy.Proved
+	token   string // of its forms
+	opened  time.Time
+	served  context.Context // ends with the session: so do its pages' waits
+	end     context.CancelFunc
+	mu      sync.Mutex
+	used    time.Time
+	running int
+}
+
+type sessionKey [sha256.Size]byte
+
+// sessions are all log-ins.
+type sessions struct {
+	mu   sync.Mutex
+	kept map[sessionKey]*session
+	base context.Context // ends with the console
+	now  func() time.Time
+}
+
+func newSessions(base context.Context) *sessions {
+	return &sessions{kept: map[sessionKey]*session{}, base: base, now: time.Now}
+}
+
+// secret is 256 random bits, as a cookie or a form holds them.
+func secret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// open begins a session for whoever has proved her name, and returns what her browser is to hold.
+func (s *sessions) open(who *proxy.Proved) (id string, opened *session) {
+	id = secret()
+	now := s.now()
+	opened = &session{who: who, token: secret(), opened: now, used: now}
+	opened.served, opened.end = context.WithCancel(s.base)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweep(now)
+	if s.count(who.User()) >= mostSessionsEach {
+		s.drop(func(other *session) bool { return other.who.User() == who.User() })
+	}
+	if len(s.kept) >= mostSessions {
+		s.drop(func(*session) bool { return true })
+	}
+	s.kept[sha256.Sum256([]byte(id))] = opened
+	return id, opened
+}
+
+func (s *sessions) count(user string) (n int) {
+	for _, other := range s.kept {
+		if other.who.User() == user {
+			n++
+		}
+	}
+	return n
+}
+
+// drop ends the session that has been idle longest of some.
+func (s *sessions) drop(of func(*session) bool) {
+	var oldest sessionKey
+	var since time.Time
+	for key, other := range s.kept {
+		if used := other.lastUsed(); of(other) && (since.IsZero() || used.Before(since)) {
+			oldest, since = key, used
+		}
+	}
+	s.forget(oldest)
+}
+
+func (s *sessions) forget(key sessionKey) {
+	if gone := s.kept[key]; gone != nil {
+		gone.end()
+		delete(s.kept, key)
+	}
+}
+
+// sweep ends what is over.
+func (s *sessions) sweep(now time.Time) {
+	for key, other := range s.kept {
+		if other.over(now) {
+			s.forget(key)
+		}
+	}
+}
+
+// find is the session of a cookie, or nil. What proves its user no more ends it.
+func (s *sessions) find(id string) *session {
+	if id == "" {
+		return nil
+	}
+	key := sha256.Sum256([]byte(id)) // the map is searched by the hash: its time tells nothing of the numbers that are kept
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.kept[key]
+	if found == nil {
+		return nil
+	}
+	if now := s.now(); found.over(now) || !found.who.Holds() {
+		s.forget(key)
+		return nil
+	}
+	return found
+}
+
+// close ends a session.
+func (s *sessions) close(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(sha256.Sum256([]byte(id)))
+}
+
+// keepSwept ends idle sessions until the console ends.
+func (s *sessions) keepSwept() {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.mu.Lock()
+			s.sweep(s.now())
+			s.mu.Unlock()
+		case <-s.base.Done():
+			return
+		}
+	}
+}
+
+func (s *session) lastUsed() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
+// over tells whether a session has been idle, or there, for too long. One that has a page under way is not idle.
+func (s *session) over(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.Sub(s.opened) > lastsFor || s.running == 0 && now.Sub(s.used) > idleFor
+}
+
+// enter counts a page, and false where there are too many under way.
+func (s *session) enter(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running >= mostAtOnce {
+		return false
+	}
+	s.running++
+	s.used = now
+	return true
+}
+
+func (s *session) leave(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running--
+	s.used = now
+}
