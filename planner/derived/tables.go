@@ -161,7 +161,7 @@ func sumDomain(c *policy.Column, rows int64) *policy.Domain {
 // steppedDomain is the domain from least to most, in units of 10^−scale, in cells as fine as their number allows.
 func steppedDomain(t policy.Type, typmod int32, least, most int64, nulls policy.NullRule) *policy.Domain {
 	step := int64(1)
-	for (most-least)/step >= int64(policy.MaxCells/2) {
+	for (most-least)/step >= int64(policy.MaxDomain/2) {
 		step *= 2
 	}
 	rules := policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude}
