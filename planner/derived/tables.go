@@ -79,7 +79,7 @@ func NewMarked(m *Marked) *policy.Table {
 // NewPerUnit makes the table of a PerUnit. It is nil where an aggregate has more values than a domain may have cells.
 func NewPerUnit(u *PerUnit) *policy.Table {
 	rows := u.From.MaxRowsPerUnit
-	if len(u.Keys)+len(u.JoinKeys) == 0 {
+	if len(u.JoinKeys) == 0 && !slices.ContainsFunc(u.Keys, func(k UnitKey) bool { return !sole(u.From, k.Column) }) {
 		rows = 1
 	}
 	t := newDerived(u, rows)
