@@ -33,7 +33,7 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 		return d, false, s.Placed(refusal)
 	}
 	if out.Tree != nil {
-		b.InferInTree()
+		outerquery.InferInTree(b)
 	}
 	d.Params, d.Columns = b.Params.Inferred(), plans.Bounded(out.Columns, s.Bounds)
 	if explain {

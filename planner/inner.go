@@ -270,7 +270,7 @@ func describing(b *bind.Binder, depth int) bind.Answering {
 			return nil, refusal
 		}
 		if out.Tree != nil {
-			own.InferInTree()
+			outerquery.InferInTree(own)
 		}
 		a, refusal := standing(&plans.Plan{Columns: out.Columns, Outer: plans.Outer{}}, b.Context)
 		if refusal == nil {

@@ -93,24 +93,31 @@ func (w *writer) cut(total string) string {
 	return "GREATEST(LEAST(" + total + ", " + w.literal(most, "wide") + "), " + w.literal("-"+most, "wide") + ")"
 }
 
-// factor is round(n·10^−e) − centre, NULL for NULL.
+// factor is round(n·10^−e) − centre; of NULL it is what the factor says of it.
 func (w *writer) factor(f plans.Factor) string {
 	n := w.use(f.Column)
 	if w.err != nil {
 		return "NULL"
 	}
-	if f.Exponent > mostExponent || f.Exponent < -mostExponent || f.Low > f.High {
+	if f.Exponent > mostExponent || f.Exponent < -mostExponent || f.Low > f.High || f.Filled && (f.Fill < f.Low || f.Fill > f.High) {
 		w.fail("a grid that is too fine, too coarse, or empty")
 		return "NULL"
 	}
 	if k := w.bounded(f, n); k != "" {
+		if f.Filled {
+			k = "COALESCE(" + k + ", " + w.whole(f.Fill) + ")"
+		}
 		return k
+	}
+	absent := ""
+	if f.Filled {
+		absent = " ELSE " + w.whole(f.Fill)
 	}
 	k := w.onGrid(f.Column, n, f.Exponent)
 	if f.Centre != 0 {
 		k = w.operate(k, "-", w.whole(f.Centre))
 	}
-	return "CASE WHEN " + n + " IS NOT NULL THEN GREATEST(LEAST(" + k + ", " + w.whole(f.High) + "), " + w.whole(f.Low) + ") END"
+	return "CASE WHEN " + n + " IS NOT NULL THEN GREATEST(LEAST(" + k + ", " + w.whole(f.High) + "), " + w.whole(f.Low) + ")" + absent + " END"
 }
 
 // bounded is the factor of a normalised value where its domain bounds it: nothing of a row is compared, and no decimal

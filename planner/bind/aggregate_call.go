@@ -133,8 +133,18 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	return &Found{Key: -1, Counter: g.Q.CounterFor(where), Type: typ}, nil
 }
 
-// summed binds an aggregate of one argument about its values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds.
+// summed binds an aggregate of one argument about its values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds, and so does
+// coalesce(x, 0) where x is not NULL.
 func (g *Grouping) summed(name string, n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
+	if c := n.GetCoalesceExpr(); name == "sum" && c != nil && len(c.Args) == 2 && g.addsNothing(c.Args[1], t) {
+		whole, refusal := t.Expr(n)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if arg, refusal := t.Expr(c.Args[0]); refusal == nil && arg.Type() == whole.Type() {
+			return g.summed(name, c.Args[0], where, t, pos)
+		}
+	}
 	if name == "sum" {
 		if c := n.GetCaseExpr(); c != nil && c.Arg == nil && len(c.Args) == 1 && g.addsNothing(c.Defresult, t) {
 			w := c.Args[0].GetCaseWhen()
@@ -142,7 +152,7 @@ func (g *Grouping) summed(name string, n *pg.Node, where []*semantics.Expr, t *s
 			if refusal != nil {
 				return nil, refusal
 			}
-			if arg, refusal := t.Expr(w.Result); refusal == nil && semantics.Numeric(arg) && (arg.Form == semantics.FormColumn || semantics.ProductOf(arg) != nil) {
+			if arg, refusal := t.Expr(w.Result); refusal == nil && semantics.Numeric(arg) && (arg.Form == semantics.FormColumn || semantics.LinearOf(arg) != nil) {
 				return g.moment(name, arg, append(slices.Clone(where), linear.Conjuncts([]*semantics.Expr{holds})...), nil, pos)
 			}
 		}

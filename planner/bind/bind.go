@@ -347,6 +347,9 @@ func (b *Binder) overRows(r *Rows, place string) *semantics.Translator {
 			if e, refusal := b.ofUnit(r, s); e != nil || refusal != nil {
 				return e, refusal
 			}
+			if e, refusal := b.eachFirst(r, s, t); e != nil || refusal != nil {
+				return e, refusal
+			}
 			return b.answeredFirst(s, t, r)
 		}
 		return r.aboutKeys(n)

@@ -41,7 +41,7 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows) (*Rows, *refuse.Refusal
 	g := &unitRows{unitAggregates: unitAggregates{b: b, source: &source, filled: true}, u: &derived.PerUnit{}}
 	g.put = g.column
 	items, refusal := g.items(sel)
-	if refusal != nil || !slices.ContainsFunc(items, func(n *pg.Node) bool { k, _ := source.keyNode(n); return k != nil }) {
+	if refusal != nil || !g.withinUnits(items) {
 		return nil, nil // what it is, and what is wrong with it, is told when it is bound as a leaf
 	}
 	if alone, refusal := from.rowByRow("grouped by unit"); refusal != nil {
@@ -69,6 +69,31 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows) (*Rows, *refuse.Refusal
 		}
 	}
 	return g.derive(sel)
+}
+
+// withinUnits tells groups of which each is of one unit's rows: by a key that says whose a row is. A key that does not, and is a column too
+// (a product's number), is grouped by as columns are; one that is never shown (a ticket's) makes groups of what each unit has of it,
+// which is said.
+func (g *unitRows) withinUnits(items []*pg.Node) bool {
+	var hidden *linear.Key
+	for _, n := range items {
+		k, _ := g.source.keyNode(n)
+		if k == nil {
+			continue
+		}
+		if k.Column.Unit || g.source.tellsUnit(k.Column) {
+			return true
+		}
+		if _, refusal := g.source.Column(ast.Strings(n.GetColumnRef().Fields), -1); refusal != nil && hidden == nil {
+			hidden = k
+		}
+	}
+	if hidden == nil {
+		return false
+	}
+	unit := g.source.Table.Dataset.Unit.Name
+	g.b.Notes.Add("groups of " + hidden.Name + " are of one " + unit + " each: rows of others that share it are groups of their own")
+	return true
 }
 
 // items are what the SELECT groups by: positions and output names stand for targets.

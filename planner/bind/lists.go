@@ -74,13 +74,18 @@ func (b *Binder) listTable(n *pg.Node, scope *Scope) *policy.Table {
 			rows[i] = append(rows[i], v)
 		}
 	}
+	b.keep(t, rows)
+	return t
+}
+
+// keep has a table's rows found beside those of the public tables.
+func (b *Binder) keep(t *policy.Table, rows [][]policy.Value) {
 	own, ok := b.Context.Public.(lists)
 	if !ok {
 		own = lists{b.Context.Public, map[*policy.Table][][]policy.Value{}}
 		b.Context.Public = own
 	}
 	own.rows[t] = rows
-	return t
 }
 
 // extended gives each row of a statement's own list what an expression over it is, after its columns, and returns its place; false: the

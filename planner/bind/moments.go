@@ -209,8 +209,8 @@ func (g *Grouping) present(arg *semantics.Expr, where []*semantics.Expr) ([]*sem
 	if arg.IsConstant() && arg.Parameter == 0 && semantics.MustConstant(arg) != nil {
 		return where, nil
 	}
-	if len(arg.Cols) > 1 && semantics.LinearOf(arg) != nil { // NULL where one of its columns is
-		for _, at := range arg.Cols {
+	if needed, filled := semantics.Needed(semantics.LinearOf(arg)); len(needed) > 1 || filled { // NULL where one of these columns is
+		for _, at := range needed {
 			var refusal *refuse.Refusal
 			c := g.Rows.Table.Columns[at]
 			if where, refusal = g.present(semantics.ColumnExpr(at, c.Type, c.Typmod, arg.Pos), where); refusal != nil {

@@ -15,12 +15,16 @@ import (
 //
 // counts by ward, and each row of regions reads its own: (SELECT t.value FROM (SELECT v.ward AS key_1, count(*) AS value FROM visits v GROUP BY v.ward) t WHERE t.key_1 = r.code).
 
-// ForEach rewrites such a sub-query; nil, nil: it is another one. What must hold of a row around it beside the sub-query, by the column that is equated alone, narrows the groups
-// too: conditions are the conjuncts of the WHERE clause that it stands in.
-func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node) (*pg.Node, *refuse.Refusal) {
-	if sel == nil || sel.Larg != nil || len(sel.GroupClause)+len(sel.DistinctClause) > 0 || sel.HavingClause != nil || sel.LimitCount != nil || sel.LimitOffset != nil || len(sel.TargetList) != 1 {
-		return nil, nil
-	}
+// eachOf is such a sub-query as groups: one for each value of the columns that it equates with the row around it.
+type eachOf struct {
+	groups *pg.SelectStmt // its targets are the keys, in the order of around, and the value
+	around []*pg.Node     // what the keys equal
+	counts bool           // where there are no rows it is 0, and not NULL
+}
+
+// forEach reads a sub-query over rows as groups, nil: it is another one. What must hold of a row around it beside the sub-query, by the column that is equated alone, narrows the
+// groups too: conditions are the conjuncts of the WHERE clause that it stands in.
+func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *eachOf {
 	target := sel.TargetList[0].GetResTarget().GetVal()
 	calls := aggregateCalls(target)
 	counts := 0
@@ -29,8 +33,54 @@ func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node
 			counts++
 		}
 	}
-	isCount := counts == 1 && target.GetFuncCall() == calls[0]
-	if len(calls) == 0 || counts > 0 && !isCount { // what else a count is part of is no NULL where there are no rows
+	out := &eachOf{counts: counts == 1 && target.GetFuncCall() == calls[0]}
+	if len(calls) == 0 || counts > 0 && !out.counts { // what else a count is part of is no NULL where there are no rows
+		return nil
+	}
+	var own, keep []*pg.Node
+	for _, n := range ast.Conjuncts(sel.WhereClause) {
+		e := n.GetAExpr()
+		if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || e.Name[0].GetString_().GetSval() != "=" {
+			keep = append(keep, n)
+			continue
+		}
+		switch {
+		case from.readsAll(e.Lexpr) && from.readsNone(e.Rexpr):
+			own, out.around = append(own, e.Lexpr), append(out.around, e.Rexpr)
+		case from.readsAll(e.Rexpr) && from.readsNone(e.Lexpr):
+			own, out.around = append(own, e.Rexpr), append(out.around, e.Lexpr)
+		default:
+			keep = append(keep, n)
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	out.groups = &pg.SelectStmt{WithClause: sel.WithClause, FromClause: sel.FromClause, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
+	for i, n := range own {
+		out.groups.TargetList, out.groups.GroupClause = append(out.groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(keyOfEach(i), n, -1)), append(out.groups.GroupClause, n)
+		for _, c := range conditions {
+			if narrowed := ofColumn(c, out.around[i], n); narrowed != nil {
+				keep = append(keep, narrowed)
+			}
+		}
+	}
+	out.groups.TargetList = append(out.groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(valueOfEach, target, -1))
+	if out.groups.WhereClause = allOf(keep); !out.counts { // a group in which nobody is has no sum
+		star := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, Location: -1}}}
+		out.groups.HavingClause = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode(">")}, star, pg.MakeAConstIntNode(0, -1), -1)
+	}
+	return out
+}
+
+// aggregatesAlone tells a SELECT of one expression over aggregates of all its rows.
+func aggregatesAlone(sel *pg.SelectStmt) bool {
+	return sel != nil && sel.Larg == nil && len(sel.GroupClause)+len(sel.DistinctClause) == 0 && sel.HavingClause == nil && sel.LimitCount == nil && sel.LimitOffset == nil && len(sel.TargetList) == 1
+}
+
+// ForEach rewrites such a sub-query; nil, nil: it is another one.
+func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node) (*pg.Node, *refuse.Refusal) {
+	if !aggregatesAlone(sel) {
 		return nil, nil
 	}
 	scope, refusal := b.With(sel, scope)
@@ -41,50 +91,22 @@ func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}
-	var own, around, keep []*pg.Node
-	for _, n := range ast.Conjuncts(sel.WhereClause) {
-		e := n.GetAExpr()
-		if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || e.Name[0].GetString_().GetSval() != "=" {
-			keep = append(keep, n)
-			continue
-		}
-		switch {
-		case from.readsAll(e.Lexpr) && from.readsNone(e.Rexpr):
-			own, around = append(own, e.Lexpr), append(around, e.Rexpr)
-		case from.readsAll(e.Rexpr) && from.readsNone(e.Lexpr):
-			own, around = append(own, e.Rexpr), append(around, e.Lexpr)
-		default:
-			keep = append(keep, n)
-		}
-	}
-	if len(own) == 0 {
+	each := forEach(sel, from, conditions)
+	if each == nil {
 		return nil, nil
 	}
-	groups := &pg.SelectStmt{WithClause: sel.WithClause, FromClause: sel.FromClause, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
-	read := &pg.SelectStmt{LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
 	column := func(name string) *pg.Node {
 		return pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(groupsOfEach), pg.MakeStrNode(name)}, -1)
 	}
 	var equal []*pg.Node
-	for i, n := range own {
-		name := groupsOfEach + " key " + strconv.Itoa(i+1)
-		groups.TargetList, groups.GroupClause = append(groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(name, n, -1)), append(groups.GroupClause, n)
-		equal = append(equal, pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, column(name), around[i], -1))
-		for _, c := range conditions {
-			if narrowed := ofColumn(c, around[i], n); narrowed != nil {
-				keep = append(keep, narrowed)
-			}
-		}
+	for i, n := range each.around {
+		equal = append(equal, pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, column(keyOfEach(i)), n, -1))
 	}
-	groups.TargetList = append(groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(valueOfEach, target, -1))
-	if groups.WhereClause = allOf(keep); !isCount { // a group in which nobody is has no sum
-		star := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, Location: -1}}}
-		groups.HavingClause = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode(">")}, star, pg.MakeAConstIntNode(0, -1), -1)
-	}
-	read.FromClause = []*pg.Node{{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Subquery: ast.Select(groups), Alias: &pg.Alias{Aliasname: groupsOfEach}}}}}
+	read := &pg.SelectStmt{LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
+	read.FromClause = []*pg.Node{{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Subquery: ast.Select(each.groups), Alias: &pg.Alias{Aliasname: groupsOfEach}}}}}
 	read.TargetList, read.WhereClause = []*pg.Node{pg.MakeResTargetNodeWithVal(column(valueOfEach), -1)}, allOf(equal)
 	out := &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: pg.SubLinkType_EXPR_SUBLINK, Subselect: ast.Select(read), Location: -1}}}
-	if isCount {
+	if each.counts {
 		out = &pg.Node{Node: &pg.Node_CoalesceExpr{CoalesceExpr: &pg.CoalesceExpr{Args: []*pg.Node{out, pg.MakeAConstIntNode(0, -1)}, Location: -1}}}
 	}
 	return out, nil
@@ -96,6 +118,8 @@ const (
 	groupsOfEach = "groups of each"
 	valueOfEach  = groupsOfEach + " value"
 )
+
+func keyOfEach(i int) string { return groupsOfEach + " key " + strconv.Itoa(i+1) }
 
 // allOf holds where each of some conditions does; nil: there are none.
 func allOf(list []*pg.Node) *pg.Node {

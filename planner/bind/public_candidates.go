@@ -219,8 +219,21 @@ func (b *Binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candida
 		values := make([]policy.Value, 0, len(sel.TargetList))
 		for _, n := range sel.TargetList {
 			target := n.GetResTarget()
-			if ast.HasAggregate(target.Val) || ast.HasWindow(target.Val) || target.Val.GetColumnRef() != nil && isStar(target.Val) {
+			if ast.HasAggregate(target.Val) || ast.HasWindow(target.Val) {
 				return nil, nil
+			}
+			if target.Val.GetColumnRef() != nil && isStar(target.Val) {
+				if words := ast.Strings(target.Val.GetColumnRef().Fields); len(words) > 0 && words[len(words)-1] != of.alias {
+					return nil, nil
+				}
+				for k, e := range in.exprs {
+					v, refusal := e.Value(nil)
+					if refusal != nil {
+						return nil, refusal
+					}
+					row, names, values = append(row, e), append(names, of.names[k]), append(values, v)
+				}
+				continue
 			}
 			e, refusal := t.Output(target.Val)
 			if refusal != nil {

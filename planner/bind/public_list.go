@@ -16,7 +16,8 @@ import (
 
 // A sub-query over one public table, in a condition on private rows, is a list that is known when the query is planned:
 // x IN (SELECT y FROM public …) is x IN (values), and EXISTS, or what reads the rows around it, is a condition on these for
-// each public row, joined by OR. The private database sees nothing of it.
+// each public row, joined by OR. One that is a value, as in month = (SELECT DISTINCT month FROM days WHERE …), is that value. The private
+// database sees nothing of it.
 
 // Bounds of what such a sub-query may come to.
 const (
@@ -44,7 +45,8 @@ func comparesOtherwise(s *pg.SubLink) bool {
 // listed translates such a sub-query; nil, nil: it is another one.
 func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
-	if s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) || !isListing(sel) {
+	scalar := s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK
+	if s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK && !scalar || comparesOtherwise(s) || !isListing(sel) {
 		return nil, nil
 	}
 	t, alias := b.publicTable(sel.FromClause[0], r.scope)
@@ -55,6 +57,7 @@ func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	if refusal != nil {
 		return nil, refusal
 	}
+	public.scope = r.scope
 	l := &listed{b: b, around: r, public: public, pos: pos}
 	if refusal := l.read(t, sel.WhereClause); refusal != nil {
 		return nil, refusal
@@ -62,13 +65,23 @@ func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	if s.SubLinkType == pg.SubLinkType_EXISTS_SUBLINK {
 		return l.anyRow(nil, nil)
 	}
-	subject, refusal := b.overRows(r, "WHERE").Expr(s.Testexpr)
-	if refusal != nil {
-		return nil, refusal
-	}
 	value := sel.TargetList[0].GetResTarget().GetVal()
 	if len(sel.TargetList) != 1 || value == nil {
 		return nil, semantics.RowSubquery.At(pos)
+	}
+	if scalar {
+		if len(l.linked) > 0 {
+			return nil, nil
+		}
+		return l.value(value, IsDistinct(sel))
+	}
+	over := b.overRows(r, "WHERE")
+	if r.Table.Public { // it stands in another such sub-query
+		over = (&listed{b: b, public: r}).alone()
+	}
+	subject, refusal := over.Expr(s.Testexpr)
+	if refusal != nil {
+		return nil, refusal
 	}
 	if len(l.linked) > 0 {
 		return l.anyRow(subject, value)
@@ -122,7 +135,12 @@ func (l *listed) read(t *policy.Table, where *pg.Node) *refuse.Refusal {
 
 // alone translates over the public columns.
 func (l *listed) alone() *semantics.Translator {
-	return &semantics.Translator{Env: l.b.Env, Params: l.b.Params, Columns: l.public.Column, Place: "WHERE"}
+	return &semantics.Translator{Env: l.b.Env, Params: l.b.Params, Columns: l.public.Column, Place: "WHERE", Hook: func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+		if s := n.GetSubLink(); s != nil {
+			return l.b.listed(l.public, s)
+		}
+		return nil, nil
+	}}
 }
 
 // on translates over the rows around the sub-query, for one public row.
@@ -142,20 +160,46 @@ func (l *listed) on(row []policy.Value) *semantics.Translator {
 	return t
 }
 
-// values is a test for the values of an expression over the public rows.
-func (l *listed) values(subject *semantics.Expr, value *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+// each is what an expression over the public rows comes to in each of them, and its type.
+func (l *listed) each(value *pg.Node) (list []*semantics.Expr, typ policy.Type, refusal *refuse.Refusal) {
 	of, refusal := l.alone().Expr(value)
 	if refusal != nil {
-		return nil, refusal
+		return nil, 0, refusal
 	}
-	var list []*semantics.Expr
 	for _, row := range l.data {
 		l.b.Env.Work.Step(workOf(of))
 		v, err := of.Eval(scalar.Row(row))
 		if err != nil {
-			return nil, semantics.ScalarRefusal(err, of.Pos)
+			return nil, 0, semantics.ScalarRefusal(err, of.Pos)
 		}
 		list = append(list, semantics.ConstantExpr(v, of.Type(), l.pos))
+	}
+	return list, of.Type(), nil
+}
+
+// value is the one value of a sub-query, or NULL where it has none.
+func (l *listed) value(of *pg.Node, distinct bool) (*semantics.Expr, *refuse.Refusal) {
+	list, typ, refusal := l.each(of)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if distinct {
+		list = different(list)
+	}
+	switch len(list) {
+	case 0:
+		return semantics.ConstantExpr(nil, typ, l.pos), nil
+	case 1:
+		return list[0], nil
+	}
+	return nil, subqueryRows.At(l.pos)
+}
+
+// values is a test for the values of an expression over the public rows.
+func (l *listed) values(subject *semantics.Expr, value *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+	list, _, refusal := l.each(value)
+	if refusal != nil {
+		return nil, refusal
 	}
 	if list = different(list); len(list) == 0 {
 		return semantics.ConstantExpr(false, policy.Bool, l.pos), nil

@@ -83,6 +83,34 @@ func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]U
 	return nil, false
 }
 
+// sole tells whether a column has one value in all rows that a unit has in t.
+//
+//	SELECT p.city, sum(v.price) AS s FROM people p JOIN visits v ON v.person_id = p.person_id GROUP BY p.person_id, p.city
+//
+// Claim. A PerUnit whose keys are all sole in its input, and that has no join keys, has at most one row a unit.
+// Proof. A unit's rows of the input agree in all keys, and so are in one group. That they agree, by the derivation of t: it has one row a unit; a pair
+// of an inner join has the value of a row of one side, and all rows of that side have the same; in an outer join so has the left side (a right
+// side's column is NULL in rows without a partner, and not in others); Marked passes a row's columns on.
+func sole(t *policy.Table, c *policy.Column) bool {
+	if t.MaxRowsPerUnit == 1 {
+		return true
+	}
+	at := slices.Index(t.Columns, c)
+	switch d := t.Derived.(type) {
+	case *Paired:
+		if at < 0 || at >= len(d.Origins) || d.Outer && d.Origins[at].Right {
+			return false
+		}
+		if of := d.Origins[at]; of.Right {
+			return sole(d.Right, of.Column)
+		}
+		return sole(d.Left, d.Origins[at].Column)
+	case *Marked:
+		return at >= 0 && at < len(d.From.Columns) && sole(d.From, d.From.Columns[at])
+	}
+	return false
+}
+
 // inputsOf are the columns of an input that some keys of t are, by their places among t's keys.
 func inputsOf(t *policy.Table, keys []*policy.Column, of func(at int) *policy.Column) (list []*policy.Column) {
 	for _, k := range keys {

@@ -79,7 +79,7 @@ func NewMarked(m *Marked) *policy.Table {
 // NewPerUnit makes the table of a PerUnit. It is nil where an aggregate has more values than a domain may have cells.
 func NewPerUnit(u *PerUnit) *policy.Table {
 	rows := u.From.MaxRowsPerUnit
-	if len(u.Keys)+len(u.JoinKeys) == 0 {
+	if len(u.JoinKeys) == 0 && !slices.ContainsFunc(u.Keys, func(k UnitKey) bool { return !sole(u.From, k.Column) }) {
 		rows = 1
 	}
 	t := newDerived(u, rows)
@@ -161,7 +161,7 @@ func sumDomain(c *policy.Column, rows int64) *policy.Domain {
 // steppedDomain is the domain from least to most, in units of 10^−scale, in cells as fine as their number allows.
 func steppedDomain(t policy.Type, typmod int32, least, most int64, nulls policy.NullRule) *policy.Domain {
 	step := int64(1)
-	for (most-least)/step >= int64(policy.MaxCells/2) {
+	for (most-least)/step >= int64(policy.MaxDomain/2) {
 		step *= 2
 	}
 	rules := policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude}

@@ -20,7 +20,7 @@ import (
 // the sum of terms between the sums of their ends: boundOf and boundOfTerms, in whole numbers below 2^62. The square of a
 // sum of terms is not below 0 and at most the square of the larger end; what is divided by Over and rounded lies
 // between the ends that are divided and rounded, as that keeps the order. A factor is NULL where its column is, and so are the
-// product and the sum, which adds nothing. Only nearness to what SQL means depends on the grids: a column is rounded to its
+// product and the sum, which adds nothing; one that is filled is its Fill there, which lies in [Low, High] as well. Only nearness to what SQL means depends on the grids: a column is rounded to its
 // own, which is that of its type where the largest sum has room for it.
 
 // The most terms of a sum that is squared, rounds of looking for a grid, and what a term may be multiplied by.

@@ -2,7 +2,9 @@ package plans
 
 import (
 	"encoding/binary"
+	"math"
 	"math/big"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/derived"
@@ -53,7 +55,7 @@ func CompareFactors(a, b Factor) int {
 	if by := derived.CompareNames(a.Column, b.Column); by != 0 {
 		return by
 	}
-	for _, pair := range [][2]int64{{int64(a.Exponent), int64(b.Exponent)}, {a.Centre, b.Centre}, {a.Low, b.Low}, {a.High, b.High}} {
+	for _, pair := range [][2]int64{{int64(a.Exponent), int64(b.Exponent)}, {a.Centre, b.Centre}, {a.Low, b.Low}, {a.High, b.High}, {fillOf(a), fillOf(b)}} {
 		if pair[0] != pair[1] {
 			return int(min(max(pair[0]-pair[1], -1), 1))
 		}
@@ -61,13 +63,27 @@ func CompareFactors(a, b Factor) int {
 	return 0
 }
 
-// encodeFactors writes the factors of one term.
-func encodeFactors(b []byte, factors []Factor) []byte {
+// fillOf tells factors apart by what NULL counts as.
+func fillOf(f Factor) int64 {
+	if !f.Filled {
+		return math.MinInt64 / 2
+	}
+	return f.Fill
+}
+
+// encodeFactors writes the factors of one term. Where some factor of the sum is filled, each says whether it is.
+func encodeFactors(b []byte, factors []Factor, filled bool) []byte {
 	b = binary.AppendUvarint(b, uint64(len(factors)))
 	for _, f := range factors {
 		b = predicate.EncodeText(b, f.Column.Name)
 		for _, n := range []int64{int64(f.Exponent), f.Centre, f.Low, f.High} {
 			b = binary.AppendVarint(b, n)
+		}
+		switch {
+		case filled && f.Filled:
+			b = binary.AppendVarint(append(b, 1), f.Fill)
+		case filled:
+			b = append(b, 0)
 		}
 	}
 	return b
@@ -87,12 +103,20 @@ func (s *Sum) IsNumberOfValues() bool {
 	return s.Values > 0 && s.Bound == mechanisms.Bound{Low: 0, High: 1}
 }
 
-// Factor is a column's value x on a grid, as the whole number round(x·10^−Exponent) − Centre, in [Low, High].
+// IsFilled tells a sum in which some factor has a value where its column is NULL.
+func (s *Sum) IsFilled() bool {
+	return slices.ContainsFunc(s.Terms, func(t SumTerm) bool { return slices.ContainsFunc(t.Factors, func(f Factor) bool { return f.Filled }) })
+}
+
+// Factor is a column's value x on a grid, as the whole number round(x·10^−Exponent) − Centre, in [Low, High]. NULL makes it NULL, and what it is
+// part of; where it is Filled, as in price - coalesce(refund, 0), it is Fill then, which lies in [Low, High] too.
 type Factor struct {
 	Column    *policy.Column
 	Exponent  int
 	Centre    int64
 	Low, High int64
+	Filled    bool
+	Fill      int64
 }
 
 // EncodeSum is the canonical encoding of what a counter adds up; nil counts rows.
@@ -103,15 +127,19 @@ func EncodeSum(b []byte, s *Sum) []byte {
 	if s.Over > 1 {
 		b = binary.AppendVarint(append(b, 'q'), s.Over)
 	}
+	one, several, filled := byte('s'), byte('l'), s.IsFilled()
+	if filled {
+		one, several = 'f', 'm'
+	}
 	switch {
 	case len(s.Terms) == 0:
-		b = encodeFactors(append(b, 's'), nil)
+		b = encodeFactors(append(b, one), nil, filled)
 	case len(s.Terms) == 1 && s.Terms[0].Times == 1:
-		b = encodeFactors(append(b, 's'), s.Terms[0].Factors)
+		b = encodeFactors(append(b, one), s.Terms[0].Factors, filled)
 	default:
-		b = binary.AppendUvarint(append(b, 'l'), uint64(len(s.Terms)))
+		b = binary.AppendUvarint(append(b, several), uint64(len(s.Terms)))
 		for _, t := range s.Terms {
-			b = encodeFactors(binary.AppendVarint(b, t.Times), t.Factors)
+			b = encodeFactors(binary.AppendVarint(b, t.Times), t.Factors, filled)
 		}
 	}
 	return binary.AppendVarint(binary.AppendVarint(b, s.Bound.Low), s.Bound.High)

@@ -133,13 +133,13 @@ func (m *HeldMeasure) readSums(r *reader) {
 			sum.Over, kind = r.signed(), r.byte()
 		}
 		switch kind {
-		case 's':
-			if factors := r.factors(); len(factors) > 0 {
+		case 's', 'f':
+			if factors := r.factors(kind == 'f'); len(factors) > 0 {
 				sum.Terms = plans.One(factors)
 			}
-		case 'l':
+		case 'l', 'm':
 			for n := r.number(); n > 0 && !r.failed; n-- {
-				sum.Terms = append(sum.Terms, plans.SumTerm{Times: r.signed(), Factors: r.factors()})
+				sum.Terms = append(sum.Terms, plans.SumTerm{Times: r.signed(), Factors: r.factors(kind == 'm')})
 			}
 		default:
 			r.failed = true
@@ -272,9 +272,12 @@ func (r *reader) marginals() {
 }
 
 // factors reads what encodeFactors wrote.
-func (r *reader) factors() (list []plans.Factor) {
+func (r *reader) factors(filled bool) (list []plans.Factor) {
 	for n := r.number(); n > 0 && !r.failed; n-- {
 		f := plans.Factor{Column: r.t.Column(r.text()), Exponent: int(r.signed()), Centre: r.signed(), Low: r.signed(), High: r.signed()}
+		if filled && r.byte() == 1 {
+			f.Filled, f.Fill = true, r.signed()
+		}
 		if r.failed = r.failed || f.Column == nil; !r.failed {
 			list = append(list, f)
 		}

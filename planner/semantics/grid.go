@@ -192,6 +192,9 @@ func DecimalsIn(e *Expr, t *policy.Table) int {
 	switch {
 	case len(e.Args) == 1 && (strings.HasPrefix(e.Op, "cast:") && e.Typmod() < 0 || e.Op == "-"):
 		return DecimalsIn(e.Args[0], t)
+	case len(e.Args) == 1 && strings.HasPrefix(e.Op, "cast:"):
+		_, scale := policy.NumericTypmod(e.Typmod())
+		return int(scale)
 	case len(e.Args) == 2 && e.Op == "*":
 		a, b := DecimalsIn(e.Args[0], t), DecimalsIn(e.Args[1], t)
 		if a < 0 || b < 0 {

@@ -47,7 +47,13 @@ func LinearOf(e *Expr) []Product {
 
 // keepsNumbers tells casts that do not round.
 func keepsNumbers(e *Expr) bool {
-	return e.Typmod() < 0 && (e.Type() == policy.NumericType || e.Type() == policy.Float8 || e.Type().Integer() && e.Args[0].Type().Integer())
+	of := e.Args[0]
+	if e.Typmod() >= 0 { // numeric(7,2) becomes numeric(12,2)
+		digits, scale := policy.NumericTypmod(e.Typmod())
+		own, also := policy.NumericTypmod(of.Typmod())
+		return e.Type() == policy.NumericType && of.Type() == policy.NumericType && of.Typmod() >= 0 && scale >= also && digits-scale >= own-also
+	}
+	return e.Type() == policy.NumericType || e.Type() == policy.Float8 || e.Type().Integer() && of.Type().Integer()
 }
 
 func negated(list []Product) []Product {

@@ -17,10 +17,11 @@ import (
 // maxFactors is how many columns a product may have.
 const maxFactors = 3
 
-// moved is a column less a constant.
+// moved is a column less a constant. Where it is NULL it counts as Fill less that constant, as in price - coalesce(refund, 0); nil: all is NULL then.
 type moved struct {
 	Column int
 	By     *big.Rat
+	Fill   *big.Rat
 }
 
 // Product is a constant times moved columns.
@@ -44,12 +45,18 @@ func ProductOf(e *Expr) *Product {
 	}
 	switch {
 	case e.Form == FormColumn:
-		return &Product{big.NewRat(1, 1), []moved{{e.Cols[0], new(big.Rat)}}}
+		return &Product{big.NewRat(1, 1), []moved{{e.Cols[0], new(big.Rat), nil}}}
 	case len(e.Args) == 1 && strings.HasPrefix(e.Op, "cast:"):
-		if e.Typmod() >= 0 || e.Type() != policy.NumericType && e.Type() != policy.Float8 && !(e.Type().Integer() && e.Args[0].Type().Integer()) {
+		if !keepsNumbers(e) {
 			return nil // it may round
 		}
 		return ProductOf(e.Args[0])
+	case len(e.Args) == 2 && e.Op == "coalesce":
+		of, other := ProductOf(e.Args[0]), ProductOf(e.Args[1])
+		if of == nil || other == nil || len(of.Of) != 1 || len(other.Of) > 0 || of.Times.Cmp(big.NewRat(1, 1)) != 0 || of.Of[0].By.Sign() != 0 || of.Of[0].Fill != nil {
+			return nil
+		}
+		return &Product{of.Times, []moved{{of.Of[0].Column, of.Of[0].By, other.Times}}}
 	case len(e.Args) == 1 && e.Op == "-":
 		if p := ProductOf(e.Args[0]); p != nil {
 			return p.scaled(big.NewRat(-1, 1))
@@ -74,6 +81,21 @@ func (p *Product) scaled(by *big.Rat) *Product {
 	return &Product{new(big.Rat).Mul(p.Times, by), p.Of}
 }
 
+// Needed are the columns without which a sum of products is NULL: all but those that have a value where they are NULL; filled: there are some.
+func Needed(list []Product) (columns []int, filled bool) {
+	for _, p := range list {
+		for _, m := range p.Of {
+			if m.Fill != nil {
+				filled = true
+			} else if !slices.Contains(columns, m.Column) {
+				columns = append(columns, m.Column)
+			}
+		}
+	}
+	slices.Sort(columns)
+	return columns, filled
+}
+
 // plus adds a constant to a single moved column; nil: the sum is no product.
 func (p *Product) plus(q *Product) *Product {
 	if len(p.Of) == 0 {
@@ -83,7 +105,7 @@ func (p *Product) plus(q *Product) *Product {
 		return nil
 	}
 	by := new(big.Rat).Sub(p.Of[0].By, new(big.Rat).Quo(q.Times, p.Times))
-	return &Product{p.Times, []moved{{p.Of[0].Column, by}}}
+	return &Product{p.Times, []moved{{p.Of[0].Column, by, p.Of[0].Fill}}}
 }
 
 // Factors puts the columns on grids of at most each steps, as fine as the product of the largest values is at most most; false
@@ -139,5 +161,14 @@ func (m moved) Factor(c *policy.Column, exponent int) (plans.Factor, bool) {
 	}
 	f := plans.Factor{Column: c, Exponent: exponent, Centre: centre.Num().Int64()}
 	f.Low, f.High = Nearest10(least, exponent)-f.Centre, Nearest10(most, exponent)-f.Centre
+	if m.Fill == nil {
+		return f, true
+	}
+	fill := new(big.Rat).Mul(m.Fill, Power10(-exponent, 1))
+	if own, _ := Finest(c); exponent <= own && !fill.IsInt() || fill.Num().BitLen()-fill.Denom().BitLen() > 40 {
+		return plans.Factor{}, false
+	}
+	f.Filled, f.Fill = true, Nearest10(m.Fill, exponent)-f.Centre
+	f.Low, f.High = min(f.Low, f.Fill), max(f.High, f.Fill)
 	return f, true
 }

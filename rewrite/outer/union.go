@@ -28,15 +28,40 @@ func (b *binder) setOperation(s *pg.SelectStmt, sc *scope) relation {
 	if s.GetAll() {
 		word += " ALL"
 	}
-	columns := slices.Clone(left.columns)
+	columns, uneven := slices.Clone(left.columns), false
 	for i := range columns {
 		columns[i].typed = common([]typed{left.columns[i].typed, right.columns[i].typed}, "UNION")
-		if !s.GetAll() {
-			comparable(expr{typed: columns[i].typed}, "UNION")
+		if s.GetAll() {
+			continue
 		}
+		if s.GetOp() == pg.SetOperation_SETOP_UNION && columns[i].oid == policy.NumericType && !columns[i].even {
+			uneven = true
+			continue
+		}
+		comparable(expr{typed: columns[i].typed}, "UNION")
 	}
 	left, right = b.coerced(left, columns), b.coerced(right, columns)
+	if uneven {
+		return relation{sql: b.byKeys(left, right, columns), columns: columns}
+	}
 	return relation{sql: "(" + left.sql + ")" + word + " (" + right.sql + ")", columns: columns}
+}
+
+// byKeys writes a UNION of numerics that may be equal and have unlike scales, as 1.0 and 1.00: of equal rows one is left, the first query's before
+// the second's, as where PostgreSQL hashes them.
+func (b *binder) byKeys(left, right relation, columns []column) string {
+	var names, keys, looks []string
+	for _, c := range columns {
+		names, keys = append(names, c.sql), append(keys, b.keyOf(expr{sql: c.sql, typed: c.typed}))
+		if c.oid == policy.NumericType {
+			looks = append(looks, c.sql)
+		}
+	}
+	side := func(of relation, number string) string {
+		return "SELECT " + strings.Join(names, ", ") + ", " + number + " AS side FROM (" + of.sql + ") AS " + b.fresh("q")
+	}
+	return "SELECT " + strings.Join(names, ", ") + " FROM (SELECT DISTINCT ON (" + strings.Join(keys, ", ") + ") * FROM (" + side(left, "1") + " UNION ALL " + side(right, "2") + ") AS " + b.fresh("q") +
+		" ORDER BY side, " + strings.Join(looks, ", ") + ") AS " + b.fresh("q")
 }
 
 // coerced gives a query the column types of another.

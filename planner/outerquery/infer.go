@@ -1,4 +1,4 @@
-package bind
+package outerquery
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -35,14 +36,18 @@ var catalogArguments = map[string][]policy.Type{
 
 // InferInTree finds the types of parameters in the parts of a statement that only the sandbox will type: from casts, from
 // LIMIT and OFFSET, and from comparisons with catalog columns of well-known names.
-func (b *Binder) InferInTree() {
-	b.inferIn(b.Top)
+func InferInTree(b *bind.Binder) {
+	in := inference{b.Params}
+	in.inferIn(b.Top)
 	for _, n := range b.Top.TargetList {
-		b.inferAs(n.GetResTarget().GetVal(), policy.Text) // a column of no other type
+		in.inferAs(n.GetResTarget().GetVal(), policy.Text) // a column of no other type
 	}
 }
 
-func (b *Binder) inferIn(sel *pg.SelectStmt) {
+// inference is where the types of parameters are noted.
+type inference struct{ params *semantics.Parameters }
+
+func (b inference) inferIn(sel *pg.SelectStmt) {
 	if sel == nil {
 		return
 	}
@@ -62,7 +67,7 @@ func (b *Binder) inferIn(sel *pg.SelectStmt) {
 	}
 }
 
-func (b *Binder) inferNode(n *pg.Node) {
+func (b inference) inferNode(n *pg.Node) {
 	switch v := n.GetNode().(type) {
 	case nil:
 		return
@@ -79,7 +84,7 @@ func (b *Binder) inferNode(n *pg.Node) {
 	case *pg.Node_SubLink:
 		b.inferIn(v.SubLink.Subselect.GetSelectStmt())
 	case *pg.Node_ParamRef:
-		b.Params.Seen = max(b.Params.Seen, int(v.ParamRef.Number))
+		b.params.Seen = max(b.params.Seen, int(v.ParamRef.Number))
 	case *pg.Node_TypeCast:
 		b.inferAs(v.TypeCast.Arg, namedType(v.TypeCast.TypeName))
 	case *pg.Node_AExpr:
@@ -100,7 +105,7 @@ func (b *Binder) inferNode(n *pg.Node) {
 var patternOperators = map[string]bool{"~": true, "!~": true, "~*": true, "!~*": true, "~~": true, "!~~": true, "~~*": true, "!~~*": true}
 
 // inferPair looks at a comparison of a parameter with a column, a cast or a constant.
-func (b *Binder) inferPair(a *pg.A_Expr) {
+func (b inference) inferPair(a *pg.A_Expr) {
 	operator := ast.Strings(a.Name)
 	pattern := len(operator) > 0 && patternOperators[operator[len(operator)-1]]
 	for _, pair := range [][2]*pg.Node{{a.Lexpr, a.Rexpr}, {a.Rexpr, a.Lexpr}} {
@@ -118,9 +123,9 @@ func (b *Binder) inferPair(a *pg.A_Expr) {
 	}
 }
 
-func (b *Binder) inferAs(n *pg.Node, t policy.Type) {
+func (b inference) inferAs(n *pg.Node, t policy.Type) {
 	if p := n.GetParamRef(); p != nil && t != 0 {
-		b.Params.Note(&semantics.Expr{Parameter: int(p.Number)}, t)
+		b.params.Note(&semantics.Expr{Parameter: int(p.Number)}, t)
 	}
 }
 

@@ -1,0 +1,285 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A sub-query that is counted for each private row, by columns that equal some of that row, is answered first for all rows (ADR 127). Of
+//
+//	SELECT count(*) FROM lines l WHERE l.quantity < (SELECT 0.2 * avg(o.quantity) FROM lines o WHERE o.part = l.part)
+//
+// the averages of all parts are a statement of their own (ADR 117). What was released of it is a list, in which l.part is looked up as in a
+// public table. A sub-query over a public table alone is added up here, and asks nothing.
+
+// eachFirst translates such a sub-query; nil, nil: it is another one.
+func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*semantics.Expr, *refuse.Refusal) {
+	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
+	if s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || !aggregatesAlone(sel) || len(b.viewing) > 0 {
+		return nil, nil
+	}
+	public, alias := (*policy.Table)(nil), (*pg.Alias)(nil)
+	if len(sel.FromClause) == 1 && sel.WithClause == nil {
+		public, alias = b.publicTable(sel.FromClause[0], r.scope)
+	}
+	var table *policy.Table
+	var each *eachOf
+	var refusal *refuse.Refusal
+	if public != nil {
+		rows, refusal := tableRows(public, pos).aliased(alias)
+		if refusal != nil {
+			return nil, refusal
+		}
+		rows.scope = r.scope
+		if each = forEach(sel, rows, nil); each == nil {
+			return nil, nil
+		}
+		if table, refusal = b.addedUp(rows, each); table == nil || refusal != nil {
+			return nil, refusal
+		}
+	} else if table, each, refusal = b.groupsFirst(r, sel, pos); table == nil || refusal != nil {
+		return nil, refusal
+	}
+	l := &lookup{b: b, public: tableRows(table, pos), name: table.Name}
+	for i, n := range each.around {
+		arg, refusal := t.Expr(n)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if !comparable(arg.Type(), table.Columns[i].Type) {
+			return nil, nil
+		}
+		l.args, l.keys = append(l.args, arg), append(l.keys, i)
+	}
+	if refusal := l.index(table, pos); refusal != nil {
+		return nil, refusal
+	}
+	value := len(table.Columns) - 1
+	e := l.column(value, table.Columns[value])
+	if !each.counts {
+		return e, nil
+	}
+	c, err := b.Env.Coalesce(e.Expr, scalar.Constant(int64(0), policy.Int4))
+	if err != nil {
+		return nil, semantics.ScalarRefusal(err, pos)
+	}
+	return semantics.Node(semantics.FormOther, "coalesce", c, pos, e, semantics.ConstantExpr(int64(0), policy.Int4, pos)), nil
+}
+
+// groupsFirst has the groups of a sub-query over private rows answered; nil: it is no such sub-query, or nobody answers it here.
+func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Table, *eachOf, *refuse.Refusal) {
+	if b.Inner == nil {
+		return nil, nil, nil
+	}
+	asked := len(b.Questions)
+	scope, refusal := b.With(sel, r.scope)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	from, refusal := b.FromRows(sel, scope)
+	if b.Forget(asked); from == nil || refusal != nil {
+		return nil, nil, nil // what is wrong with it is told by whoever else translates it
+	}
+	each := forEach(sel, from, nil)
+	if each == nil {
+		return nil, nil, nil
+	}
+	alone, refusal := b.alone(each.groups, r.scope, pos)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	a, refusal := b.Inner(alone, b.exploring > 0)
+	if refusal != nil {
+		return nil, nil, refusal.In(pos)
+	}
+	if a == nil || len(a.Types) != len(each.around)+1 {
+		return nil, nil, nil
+	}
+	rows := a.Rows
+	if a.Standing { // where a key is NULL something stands for it, which may be another's
+		seen := map[string]bool{}
+		rows = slices.DeleteFunc(slices.Clone(rows), func(row []policy.Value) bool {
+			text, _ := derived.JoinKey(row[:len(each.around)])
+			again := seen[text]
+			seen[text] = true
+			return again
+		})
+	}
+	return b.ownList(groupsOfEach, a.Types, rows), each, nil
+}
+
+// ownList makes a list of the statement's own of rows.
+func (b *Binder) ownList(name string, types []policy.Type, rows [][]policy.Value) *policy.Table {
+	t := &policy.Table{Name: name, Public: true}
+	for i, typ := range types {
+		t.Columns = append(t.Columns, &policy.Column{Table: t, Name: keyOfEach(i), Type: typ, Typmod: -1})
+	}
+	b.keep(t, rows)
+	return t
+}
+
+// addedUp are the groups of a sub-query over a public table; nil: it has what is not added up here.
+func (b *Binder) addedUp(public *Rows, each *eachOf) (*policy.Table, *refuse.Refusal) {
+	l := &listed{b: b, around: public, public: public, pos: public.pos}
+	if refusal := l.read(public.Table, each.groups.WhereClause); refusal != nil || len(l.linked) > 0 {
+		return nil, refusal
+	}
+	var keys []*semantics.Expr
+	for _, n := range each.groups.GroupClause {
+		e, refusal := l.alone().Expr(n)
+		if refusal != nil {
+			return nil, refusal
+		}
+		keys = append(keys, e)
+	}
+	var order []string
+	groups := map[string][][]policy.Value{}
+	found := map[string][]policy.Value{}
+	for _, row := range l.data {
+		b.Env.Work.Step(workOf(keys...))
+		var values []policy.Value
+		for _, k := range keys {
+			v, refusal := k.Value(row)
+			if refusal != nil {
+				return nil, refusal
+			}
+			values = append(values, v)
+		}
+		text, known := derived.JoinKey(values)
+		if !known { // NULL equals nothing
+			continue
+		}
+		if found[text] == nil {
+			order, found[text] = append(order, text), values
+		}
+		groups[text] = append(groups[text], row)
+	}
+	slices.Sort(order)
+	target := each.groups.TargetList[len(keys)].GetResTarget().Val
+	var types []policy.Type
+	for _, k := range keys {
+		types = append(types, k.Type())
+	}
+	var rows [][]policy.Value
+	typ := policy.Unknown
+	for _, text := range append(order, "") { // of no rows too, for the type alone
+		b.Env.Work.Step(perBranch)
+		e, refusal := l.over(groups[text]).Expr(target)
+		if e == nil || refusal != nil {
+			return nil, refusal
+		}
+		v, refusal := e.Value(nil)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if typ = e.Type(); text != "" {
+			rows = append(rows, append(slices.Clone(found[text]), v))
+		}
+	}
+	return b.ownList(groupsOfEach+" of "+public.Table.Name, append(types, typ), rows), nil
+}
+
+// over translates over the aggregates of some public rows.
+func (l *listed) over(rows [][]policy.Value) *semantics.Translator {
+	t := l.alone()
+	t.Place = "SELECT"
+	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+		if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
+			return l.aggregate(f, rows)
+		}
+		return nil, nil
+	}
+	return t
+}
+
+// aggregate is count, sum, avg, min or max over public rows.
+func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Expr, *refuse.Refusal) {
+	name, refusal := ast.FunctionName(f)
+	if refusal != nil {
+		return nil, refusal
+	}
+	env, pos := l.b.Env, int(f.Location)
+	if name == "count" && f.AggStar && f.AggFilter == nil {
+		return semantics.ConstantExpr(int64(len(rows)), policy.Int8, pos), nil
+	}
+	if !slices.Contains([]string{"count", "sum", "avg", "min", "max"}, name) || len(f.Args) != 1 || f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggWithinGroup || len(f.AggOrder) > 0 {
+		return nil, noAggregate.At(pos, name)
+	}
+	arg, refusal := l.alone().Expr(f.Args[0])
+	if refusal != nil {
+		return nil, refusal
+	}
+	typ := arg.Type()
+	if name == "sum" || name == "avg" {
+		if !semantics.Numeric(arg) {
+			return nil, refuse.UnknownFunction.At(pos, name+"("+typ.Name()+")")
+		}
+		typ = momentType(name, typ)
+	}
+	n, total := int64(0), scalar.Expr(nil)
+	for _, row := range rows {
+		env.Work.Step(1 + workOf(arg))
+		v, refusal := arg.Value(row)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if v == nil {
+			continue
+		}
+		n++
+		x, err := env.Cast(scalar.Constant(v, arg.Type()), typ, -1)
+		switch {
+		case err != nil || name == "count":
+		case total == nil:
+			total = x
+		case name == "min" || name == "max":
+			less := scalar.Compare(typ, mustValue(x), mustValue(total)) < 0
+			if less == (name == "min") {
+				total = x
+			}
+		default:
+			if total, err = env.Call("+", total, x); err == nil {
+				total, err = constantOf(total)
+			}
+		}
+		if err != nil {
+			return nil, semantics.ScalarRefusal(err, pos)
+		}
+	}
+	switch {
+	case name == "count":
+		return semantics.ConstantExpr(n, policy.Int8, pos), nil
+	case total == nil:
+		return semantics.ConstantExpr(nil, typ, pos), nil
+	case name == "avg":
+		count, err := env.Cast(scalar.Constant(n, policy.Int8), typ, -1)
+		if err == nil {
+			if total, err = env.Call("/", total, count); err == nil {
+				total, err = constantOf(total)
+			}
+		}
+		if err != nil {
+			return nil, semantics.ScalarRefusal(err, pos)
+		}
+	}
+	return semantics.ConstantExpr(mustValue(total), typ, pos), nil
+}
+
+// constantOf evaluates an expression of constants.
+func constantOf(e scalar.Expr) (scalar.Expr, error) {
+	v, err := e.Eval(nil)
+	return scalar.Constant(v, e.Type()), err
+}
+
+func mustValue(e scalar.Expr) policy.Value {
+	v, _ := e.Eval(nil)
+	return v
+}
