@@ -81,7 +81,7 @@ func (g *unitRows) withinUnits(items []*pg.Node) bool {
 		if k == nil {
 			continue
 		}
-		if k.Column.Unit || g.source.tellsUnit(k.Column) {
+		if tellsUnit(k.Column) {
 			return true
 		}
 		if _, refusal := g.source.Column(ast.Strings(n.GetColumnRef().Fields), -1); refusal != nil && hidden == nil {
