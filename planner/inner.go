@@ -145,6 +145,7 @@ func standing(p *plans.Plan, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
 		if t == policy.Unknown {
 			t = policy.Text
 		}
+		a.Names = append(a.Names, column.Name)
 		if a.Types = append(a.Types, t); t == 0 {
 			return nil, bind.SubqueryType.At(-1)
 		}

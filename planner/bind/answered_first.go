@@ -68,6 +68,52 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 	return b.comparedWithEach(s, t, list)
 }
 
+// answeredTable is a sub-query or WITH query of FROM that aggregates, joined with private rows: it is answered first, and its rows are a list of
+// the statement's own (ADR 122). So are charts of the most frequent kinds, as BI tools write them; nil: it is something else.
+//
+//	SELECT day, kind, count(*) FROM visits JOIN (SELECT kind AS k, count(*) FROM visits GROUP BY 1 ORDER BY 2 DESC LIMIT 5) top ON kind = k GROUP BY 1, 2
+func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Alias, *refuse.Refusal) {
+	var sel *pg.SelectStmt
+	var alias *pg.Alias
+	var names []string
+	pos := ast.Location(n)
+	if s := n.GetRangeSubselect(); s != nil && !s.Lateral {
+		sel, alias = s.Subquery.GetSelectStmt(), s.Alias
+	} else if v := n.GetRangeVar(); v != nil && v.Schemaname == "" {
+		if s := scope.Find(v.Relname); s != nil && s.query != nil && !s.recursive {
+			cte := s.query.GetCommonTableExpr()
+			sel, alias, names, scope = cte.Ctequery.GetSelectStmt(), v.Alias, ast.Strings(cte.Aliascolnames), s.next
+			if alias == nil {
+				alias = &pg.Alias{Aliasname: v.Relname}
+			}
+		}
+	}
+	if sel == nil || alias == nil || b.Inner == nil || len(b.viewing) > 0 {
+		return nil, nil, nil
+	}
+	alone, refusal := b.alone(sel, scope, pos)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	a, refusal := b.Inner(alone, b.exploring > 0)
+	if refusal != nil && refusal.ID == semantics.RowSubquery.ID { // of public rows alone
+		return nil, nil, nil
+	}
+	if refusal != nil {
+		return nil, nil, refusal.In(pos)
+	}
+	if a == nil || len(a.Names) != len(a.Types) {
+		return nil, nil, nil
+	}
+	t := b.ownList(alias.Aliasname, a.Types, a.Rows)
+	for i, c := range t.Columns {
+		if c.Name = a.Names[i]; i < len(names) {
+			c.Name = names[i]
+		}
+	}
+	return t, alias, nil
+}
+
 // readsAround tells whether a sub-query names a relation of the rows around it, and none of its own by that name.
 func readsAround(sel *pg.SelectStmt, around *Rows) (reads bool) {
 	own := map[string]bool{}

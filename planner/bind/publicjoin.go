@@ -33,9 +33,17 @@ func (b *Binder) publicTable(n *pg.Node, scope *Scope) (t *policy.Table, alias *
 // lookUp joins a public table to private rows.
 func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *refuse.Refusal) {
 	t, alias := b.publicTable(n, scope)
-	listed := t == nil
+	listed, answered := t == nil, false
 	if listed {
-		if t = b.listTable(n, scope); t == nil || from.fan != nil {
+		t = b.listTable(n, scope)
+		if t == nil && from.fan == nil {
+			var refusal *refuse.Refusal
+			if t, alias, refusal = b.answeredTable(n, scope); refusal != nil {
+				return nil, refusal
+			}
+			listed, answered = t == nil, t != nil
+		}
+		if t == nil || from.fan != nil {
 			return b.meet(from, n, scope, j)
 		}
 	}
@@ -63,6 +71,11 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 	rest, refusal := l.conditions(from, j)
 	if refusal != nil {
 		return nil, refusal
+	}
+	if answered && len(l.args) == 0 && !j.preserved && !j.outer {
+		if out, refusal := l.constants(from, t, rest, j); out != nil || refusal != nil {
+			return out, refusal
+		}
 	}
 	switch refusal := l.index(t, j.pos); {
 	case refusal != nil && refusal.ID != fanOut.ID:
@@ -99,6 +112,32 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 			return nil, outerCondition.At(e.Pos)
 		}
 		out.where = append(out.where, e)
+	}
+	return &out, nil
+}
+
+// constants are private rows beside the one row of a table, as in people, (SELECT avg(income) AS a FROM people) q; nil: it has several, or none.
+func (l *lookup) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joining) (*Rows, *refuse.Refusal) {
+	rows, _ := l.b.Context.Public.Rows(t)
+	rows, refusal := l.filtered(rows)
+	if len(rows) != 1 || refusal != nil {
+		return nil, refusal
+	}
+	out := *from
+	out.names, out.exprs = slices.Concat(from.names, l.public.names), slices.Clone(from.exprs)
+	for i, c := range t.Columns {
+		out.exprs = append(out.exprs, semantics.ConstantExpr(rows[0][i], c.Type, l.public.pos))
+	}
+	out.parts = append(slices.Clone(from.parts), relation{l.public.alias(), nil, len(from.names), len(out.names), 0, 0})
+	if j.fromWhere {
+		return &out, nil
+	}
+	for _, q := range rest {
+		e, refusal := l.b.overRows(&out, "ON").Condition(q, "JOIN/ON")
+		if refusal != nil {
+			return nil, refusal
+		}
+		out.where = append(slices.Clone(out.where), e)
 	}
 	return &out, nil
 }

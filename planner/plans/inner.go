@@ -17,6 +17,7 @@ type Inner struct {
 
 // Answer is what a sub-query came to: released rows, or, where Standing, rows that stand for those which are not known yet.
 type Answer struct {
+	Names    []string      // by column
 	Types    []policy.Type // by column
 	Rows     [][]policy.Value
 	Private  bool // it asks private rows, and so has a part of what its statement may cost

@@ -123,8 +123,11 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 		t, ok := l.between(column.Cols[0], constant.Cols[0], op)
 		return t, ok, nil
 	}
+	if column.Form != FormColumn && constant.Form == FormColumn {
+		column, constant, op = constant, column, predicate.Mirrored[op]
+	}
 	if column.Form != FormColumn || !constant.IsConstant() {
-		return truth{}, false, nil
+		return l.compareEach(column, constant, op, e.Pos)
 	}
 	c := l.Table.Columns[column.Cols[0]]
 	v, exact := l.atMost(c, constant)
@@ -153,6 +156,56 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 	fails := holds
 	fails.Op = predicate.Opposite[op]
 	return truth{holds, fails}, true, nil
+}
+
+// maxEach is how many values of another column, or rather of what is made of it, a column within whose steps they lie is compared with one by one.
+const maxEach = 256
+
+// compareEach is a comparison of a bare column that has several values in a step with what hangs on another one: p.income > q.average, where q has an
+// average for each of the five cells of p.education, is five comparisons with constants.
+func (l *Lowerer) compareEach(column, other *Expr, op string, pos int) (t truth, ok bool, refusal *refuse.Refusal) {
+	if column.Form != FormColumn || len(other.Cols) != 1 || other.Cols[0] == column.Cols[0] {
+		return t, false, nil
+	}
+	c, by := l.Table.Columns[column.Cols[0]], l.Table.Columns[other.Cols[0]]
+	if c.Domain == nil || c.Open != nil || c.Domain.Single() || by.Domain == nil || by.Open != nil || by.Domain.Size() > plans.MaxCells {
+		return t, false, nil
+	}
+	var values []policy.Value
+	cells := map[string]*SpansOf{}
+	for cell := range by.Domain.Size() {
+		l.Env.Work.Step(1)
+		l.Box.Set(other.Cols[0], cell)
+		v, steady, refusal := l.Box.Value(other)
+		if refusal != nil || !steady {
+			return t, false, refusal
+		}
+		if v == nil { // neither holds nor fails
+			continue
+		}
+		key := predicate.Text(predicate.CanonicalValue(v))
+		if cells[key] == nil {
+			if cells[key], values = new(SpansOf), append(values, v); len(values) > maxEach {
+				return t, false, nil
+			}
+		}
+		cells[key].Add(cell)
+	}
+	var holds, fails []predicate.Pred
+	for _, v := range values {
+		constant := ConstantExpr(v, other.Type(), pos)
+		s, err := l.Env.Call(op, column.Expr, constant.Expr)
+		if err != nil {
+			return t, false, ScalarRefusal(err, pos)
+		}
+		one, ok, refusal := l.Lower(Node(FormCompare, op, s, pos, column, constant))
+		if !ok || refusal != nil {
+			return t, false, refusal
+		}
+		within := predicate.Cells(by, *cells[predicate.Text(predicate.CanonicalValue(v))])
+		holds, fails = append(holds, predicate.All(within, one.Holds)), append(fails, predicate.All(within, one.fails))
+	}
+	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
 }
 
 // maxCompared is how many combinations of cells two columns may have to be compared cell by cell, which releases can answer.

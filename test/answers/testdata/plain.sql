@@ -147,4 +147,12 @@ SELECT count(*) FROM people WHERE grams BETWEEN 250.5 AND 620.75 OR grams > 900.
 SELECT count(*) FILTER (WHERE met > '2020-03-05 12:00'::timestamp), count(*) FILTER (WHERE met <= '2020-03-06 00:00:01'::timestamp), count(*) FILTER (WHERE met = '2020-03-06 12:00'::timestamp), count(*) FILTER (WHERE met >= '2020-03-06 00:00'::timestamp) FROM people;
 SELECT count(*) FROM people WHERE grams > (SELECT 0.5 + 250);
 SELECT sex, count(*) FROM people WHERE grams < 500.5 GROUP BY sex;
-SELECT count(*) FILTER (WHERE grams::numeric > 250.5), count(*) FILTER (WHERE grams::bigint < 333), count(*) FILTER (WHERE grams::bigint::numeric IN (259, 259.5)) FROM people
+SELECT count(*) FILTER (WHERE grams::numeric > 250.5), count(*) FILTER (WHERE grams::bigint < 333), count(*) FILTER (WHERE grams::bigint::numeric IN (259, 259.5)) FROM people;
+SELECT v.ward, count(*) FROM visits v JOIN (SELECT ward AS w, count(*) AS n FROM visits GROUP BY ward HAVING count(*) > 0 ORDER BY n DESC, w LIMIT 2) top ON v.ward = top.w GROUP BY 1;
+WITH few AS (SELECT ward, avg(minutes) AS mean FROM visits WHERE ward IS NOT NULL GROUP BY ward) SELECT v.ward, count(*) FROM visits v JOIN few ON few.ward = v.ward WHERE v.minutes > few.mean GROUP BY 1;
+WITH t(place, mean) AS (SELECT town, avg(grams) FROM people WHERE town IS NOT NULL GROUP BY town) SELECT p.sex, count(*) FROM people p JOIN t ON t.place = p.town WHERE p.sex IS NOT NULL AND p.grams > t.mean GROUP BY 1;
+SELECT count(*) FROM people p JOIN (SELECT town, avg(grams) AS mean FROM people GROUP BY town) t USING (town) WHERE p.grams <= t.mean;
+SELECT count(*) FROM people p LEFT JOIN (SELECT town AS place, count(*) AS n FROM people WHERE town = 'Oslo' GROUP BY town HAVING count(*) > 0) t ON t.place = p.town WHERE t.place IS NULL;
+SELECT count(*) FROM people p, (SELECT avg(grams) AS mean FROM people) t WHERE p.grams > t.mean;
+SELECT p.sex, round(t.mean, 4), count(*) FROM people p, (SELECT avg(grams) AS mean, count(*) AS n FROM people) t WHERE p.grams > t.mean GROUP BY 1, 2;
+SELECT v.ward, t.n, count(*) FROM visits v JOIN (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t ON t.ward = v.ward GROUP BY 1, 2
