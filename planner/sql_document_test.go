@@ -102,6 +102,7 @@ var documented = []struct {
 		`SELECT ward, count(*) FROM (SELECT DISTINCT person_id, ward FROM visits) t GROUP BY ward`,
 	}},
 	{"Sub-queries over the row's own unit", []string{
+		`SELECT p.sex, sum(q.n) FROM people p, LATERAL (SELECT count(*) AS n FROM visits v WHERE v.person_id = p.person_id) q GROUP BY 1`,
 		`SELECT count(*) FROM people p WHERE (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'A') > 1`,
 		`SELECT (SELECT count(*) FROM visits v WHERE v.person_id = p.person_id) AS n, count(*) FROM people p GROUP BY 1`,
 		`SELECT count(*) FROM visits v WHERE v.day = (SELECT min(day) FROM visits o WHERE o.person_id = v.person_id)`,
@@ -299,7 +300,7 @@ databases that differ in one unit, on both engines.
 
 // sqlNotes are what stands before the examples of a title.
 var sqlNotes = map[string]string{
-	"Sub-queries over the row's own unit": `Count, count(DISTINCT column), sum, min and max over the rows whose key equals that of the row around them: 0 or NULL where there are none. EXISTS may also compare one
+	"Sub-queries over the row's own unit": `Count, count(DISTINCT column), sum, min and max over the rows whose key equals that of the row around them: 0 or NULL where there are none. LATERAL sub-queries of such aggregates are that too. EXISTS may also compare one
 column of numbers or times with the row around it, by ` + "`<`, `<=`, `>`, `>=` or `<>`" + `.
 
 `,

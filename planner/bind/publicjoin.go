@@ -35,6 +35,9 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 	t, alias := b.publicTable(n, scope)
 	listed, answered := t == nil, false
 	if listed {
+		if out, refusal := b.lateral(from, n, scope, j); out != nil || refusal != nil {
+			return out, refusal
+		}
 		t = b.listTable(n, scope)
 		if t == nil && from.fan == nil {
 			var refusal *refuse.Refusal

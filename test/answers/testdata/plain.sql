@@ -155,4 +155,7 @@ SELECT count(*) FROM people p JOIN (SELECT town, avg(grams) AS mean FROM people 
 SELECT count(*) FROM people p LEFT JOIN (SELECT town AS place, count(*) AS n FROM people WHERE town = 'Oslo' GROUP BY town HAVING count(*) > 0) t ON t.place = p.town WHERE t.place IS NULL;
 SELECT count(*) FROM people p, (SELECT avg(grams) AS mean FROM people) t WHERE p.grams > t.mean;
 SELECT p.sex, round(t.mean, 4), count(*) FROM people p, (SELECT avg(grams) AS mean, count(*) AS n FROM people) t WHERE p.grams > t.mean GROUP BY 1, 2;
-SELECT v.ward, t.n, count(*) FROM visits v JOIN (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t ON t.ward = v.ward GROUP BY 1, 2
+SELECT v.ward, t.n, count(*) FROM visits v JOIN (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t ON t.ward = v.ward GROUP BY 1, 2;
+SELECT p.sex, count(*), sum(q.n), sum(q.paid) FROM people p, LATERAL (SELECT count(*) AS n, sum(v.minutes) AS paid FROM visits v WHERE v.who = p.person_id AND v.minutes > 10) q WHERE q.n > 0 GROUP BY 1;
+SELECT count(*), sum(q.n) FROM people p LEFT JOIN LATERAL (SELECT count(*) FROM visits v WHERE v.who = p.person_id) AS q(n) ON true WHERE p.active;
+SELECT count(*) FROM people p JOIN LATERAL (SELECT max(v.minutes) AS m FROM visits v WHERE v.who = p.person_id) q ON q.m > 30 JOIN towns t ON t.town = p.town AND t.country <> 'us'
