@@ -352,6 +352,9 @@ func (b *Binder) overRows(r *Rows, place string) *semantics.Translator {
 			}
 			return b.answeredFirst(s, t, r)
 		}
+		if e, refusal := r.keyIsNull(n); e != nil || refusal != nil {
+			return e, refusal
+		}
 		return r.aboutKeys(n)
 	}
 	return t
