@@ -208,11 +208,14 @@ func (b *Binder) member(r *Rows, s *pg.SubLink, sel *pg.SelectStmt, m *derived.M
 	if other == nil || len(sel.TargetList) != 1 || len(other.keys) == 0 {
 		return nil, crossUnit.At(pos, r.Table.Name, "the sub-query's table", r.Table.Dataset.Unit.Name)
 	}
-	return other, equateMarked(m, k, &other.keys[0], r, other, pos)
+	if refusal := equateMarked(m, k, &other.keys[0], pos); refusal != nil || len(m.On) == 0 {
+		return other, refusal
+	}
+	return other, b.alongUnit(m.On, r.Table, other.Table, pos)
 }
 
 // equateMarked asks for rows of Other that equal the row's key.
-func equateMarked(m *derived.Marked, own, others *linear.Key, r, other *Rows, pos int) *refuse.Refusal {
+func equateMarked(m *derived.Marked, own, others *linear.Key, pos int) *refuse.Refusal {
 	if others.Present > 0 {
 		return outerCondition.At(pos)
 	}
@@ -250,13 +253,13 @@ func (b *Binder) partners(r *Rows, sel *pg.SelectStmt, m *derived.Marked, pos in
 	}
 	other := *from
 	b.foresee(&other, sel.WhereClause)
-	linked := false
+	linked, units := false, false
 	for _, n := range ast.Conjuncts(sel.WhereClause) {
 		if l, k := equalKeys(n, r, &other); l != nil && !other.sees(n) {
-			if refusal := equateMarked(m, l, k, r, &other, pos); refusal != nil {
+			if refusal := equateMarked(m, l, k, pos); refusal != nil {
 				return nil, refusal
 			}
-			linked = true
+			linked, units = true, units || l.Column.Unit && k.Column.Unit
 			continue
 		}
 		e, refusal := b.withinSubquery(&other, r).Condition(n, "WHERE")
@@ -265,10 +268,13 @@ func (b *Binder) partners(r *Rows, sel *pg.SelectStmt, m *derived.Marked, pos in
 		}
 		other.where = append(slices.Clone(other.where), e)
 	}
-	if !linked {
+	switch {
+	case !linked:
 		return nil, crossUnit.At(pos, r.Table.Name, other.Table.Name, r.Table.Dataset.Unit.Name)
+	case units:
+		return &other, nil
 	}
-	return &other, nil
+	return &other, b.alongUnit(m.On, r.Table, other.Table, pos)
 }
 
 // withinSubquery translates over a sub-query's own rows, and says so where a condition reads those around it.

@@ -130,8 +130,10 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	if len(units) == 0 && len(p.On) == 0 {
-		return nil, crossUnit.At(j.pos, left.Table.Name, right.Table.Name, left.Table.Dataset.Unit.Name)
+	if len(units) == 0 {
+		if refusal := b.alongUnit(p.On, left.Table, right.Table, j.pos); refusal != nil {
+			return nil, refusal
+		}
 	}
 	onLeft, onRight := unitsPresent(units, j.pos)
 	if j.outer {
@@ -226,6 +228,37 @@ func equate(p *derived.Paired, left, right *Rows, j joining) (units [][2]*linear
 	}
 	slices.SortFunc(p.On, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })
 	return units, rest, nil
+}
+
+// alongUnit says what keys leave out that are equated where no units are. Rows of one unit alone are ever put together, so
+// lines a JOIN lines b ON a.product_id = b.product_id counts a part of its pairs, which is said; in payments p JOIN rentals r ON
+// r.rental_id = p.rental_id it is all of them as long as customers pay for their own rentals, which no constraint says. Equating
+// the unit with what is none, or nothing at all, joins other rows than those of one unit by its very words, and is refused.
+func (b *Binder) alongUnit(equal []derived.Equal, left, right *policy.Table, pos int) *refuse.Refusal {
+	if slices.ContainsFunc(equal, func(e derived.Equal) bool { return sameUnit(e.Left, e.Right) }) {
+		return nil
+	}
+	at := slices.IndexFunc(equal, func(e derived.Equal) bool { return !e.Left.Unit && !e.Right.Unit })
+	unit := left.Dataset.Unit.Name
+	if at < 0 {
+		return crossUnit.At(pos, left.Name, right.Name, unit)
+	}
+	b.Notes.Add("rows of " + left.Name + " and " + right.Name + " are put together where they are of one " + unit + ": others that share " + equal[at].Left.Name + " are not")
+	return nil
+}
+
+// sameUnit tells whether rows that share two keys are of one unit: both keys are the unit's, or hold the values of one key through
+// which units are found, as in lines l JOIN orders o ON l.order_id = o.order_id where lines find their customer by their order.
+func sameUnit(l, r *policy.Column) bool {
+	return l.Unit && r.Unit || l.Origin() == r.Origin() && tellsUnit(l)
+}
+
+// tellsUnit tells a key that is the unit's, or through which units are found: rows that share it are of one unit.
+func tellsUnit(k *policy.Column) bool {
+	to := k.Origin()
+	return k.Unit || to.Table.Derived == nil && slices.ContainsFunc(to.Table.Dataset.Tables, func(t *policy.Table) bool {
+		return t.Via != nil && t.Via.Table == to.Table && t.Via.Key == to.Source
+	})
 }
 
 // equalKeys reads key = key, one of each side; nil: the node is something else.

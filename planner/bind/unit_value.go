@@ -63,8 +63,10 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	if len(other.exprs) != len(calls) || len(other.keys) != len(linked) {
 		return nil, nil
 	}
+	units := false
 	for i, k := range linked {
 		others := &other.keys[i]
+		units = units || k.around.Column.Unit && others.Column.Unit
 		switch {
 		case k.around.Present > 0 || others.Present > 0:
 			return nil, outerCondition.At(pos)
@@ -72,6 +74,11 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 			return nil, keyTypes.At(pos, k.around.Name, others.Name)
 		case !(k.around.Column.Unit && others.Column.Unit):
 			p.On = append(p.On, derived.Equal{Left: k.around.Column, Right: others.Column})
+		}
+	}
+	if !units {
+		if refusal := b.alongUnit(p.On, r.Table, from.Table, pos); refusal != nil {
+			return nil, refusal
 		}
 	}
 	slices.SortFunc(p.On, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })

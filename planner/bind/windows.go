@@ -319,7 +319,7 @@ func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal 
 		case k != nil && k.Present > 0:
 			return outerCondition.At(ast.Location(n))
 		case k != nil:
-			if unit = unit || k.Column.Unit || v.source.tellsUnit(k.Column); !k.Column.Unit && !slices.Contains(c.JoinKeys, k.Column) {
+			if unit = unit || tellsUnit(k.Column); !k.Column.Unit && !slices.Contains(c.JoinKeys, k.Column) {
 				c.JoinKeys = append(c.JoinKeys, k.Column)
 			}
 			continue
@@ -339,12 +339,6 @@ func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal 
 		}
 	}
 	return v.frame(over, c, len(over.OrderClause) > 0)
-}
-
-// tellsUnit tells a key through which units are found: rows that share it are of one unit.
-func (r *Rows) tellsUnit(k *policy.Column) bool {
-	to := k.Origin()
-	return slices.ContainsFunc(r.Table.Base(), func(b *policy.Table) bool { return b.Via != nil && b.Via.Table == to.Table && b.Via.Key == to.Source })
 }
 
 // defined is a window with what it has from the WINDOW clause.

@@ -100,8 +100,11 @@ func NewUnited(u *United, types []policy.Type) *policy.Table {
 	for i, k := range u.Branches[0].Keys {
 		same := *k
 		same.Table, same.Source, same.Name = t, "", ownName(t, &policy.Column{Name: u.name(func(b UnitedBranch) string { return b.Keys[i].Name })}, t)
-		if same.Refers == nil {
-			same.Refers = k
+		same.Refers = k
+		for _, b := range u.Branches[1:] {
+			if b.Keys[i].Origin() != k.Origin() && !k.Unit { // values of several keys lead to none of them
+				same.Refers = nil
+			}
 		}
 		t.Keys = append(t.Keys, &same)
 	}

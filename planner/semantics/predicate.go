@@ -2,6 +2,7 @@ package semantics
 
 import (
 	"sort"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -120,6 +121,7 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 	if column.IsConstant() {
 		column, constant, op = constant, column, predicate.Mirrored[op]
 	}
+	column, constant = uncast(column), uncast(constant)
 	if column.Form == FormColumn && constant.Form == FormColumn {
 		t, ok := l.between(column.Cols[0], constant.Cols[0], op)
 		return t, ok, nil
@@ -128,13 +130,23 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 		return truth{}, false, nil
 	}
 	c := l.Table.Columns[column.Cols[0]]
-	typed, err := l.Env.Cast(constant.Expr, c.Type, -1)
-	if err != nil {
+	v, exact := l.atMost(c, constant)
+	if v == nil || !c.Domain.Ordered() {
 		return truth{}, false, nil
 	}
-	v, evalErr := typed.Eval(nil)
-	if evalErr != nil || v == nil || !c.Domain.Ordered() || !l.equal(constant, typed) {
-		return truth{}, false, nil
+	if !exact { // income > 57891.5 where incomes are whole: income > 57891
+		switch op {
+		case "=", "<>":
+			never, always := predicate.Pred(predicate.Never{}), predicate.Any(predicate.Compare{Column: c, Op: "<=", Value: v}, predicate.Compare{Column: c, Op: ">", Value: v})
+			if op == "=" {
+				return truth{never, always}, true, nil
+			}
+			return truth{always, never}, true, nil
+		case "<":
+			op = "<="
+		case ">=":
+			op = ">"
+		}
 	}
 	if cell, inside := c.Domain.Cell(v); inside && l.snaps(c) && op != "=" && op != "<>" {
 		return l.snap(c, op, cell), true, nil
@@ -163,14 +175,47 @@ func (l *Lowerer) between(a, b int, op string) (truth, bool) {
 	return truth{predicate.Between{Left: left, Right: right, Op: op}, predicate.Between{Left: left, Right: right, Op: predicate.Opposite[op]}}, true
 }
 
-// equal tells that a constant keeps its value in the column's type: 3.5 compared with an integer column does not.
-func (l *Lowerer) equal(a *Expr, b scalar.Expr) bool {
-	s, err := l.Env.Call("=", a.Expr, b)
-	if err != nil {
-		return false
+// uncast takes casts off a column that keep each value, and how it compares with others: income::numeric of whole incomes.
+func uncast(e *Expr) *Expr {
+	for !e.IsConstant() && len(e.Args) == 1 && strings.HasPrefix(e.Op, "cast:") && e.Args[0].Type().Integer() && (e.Type() == policy.Int8 || e.Type() == policy.NumericType && e.Typmod() < 0) {
+		e = e.Args[0]
 	}
-	v, err := s.Eval(nil)
-	return err == nil && v == true
+	return e
+}
+
+// atMost is the largest value of a column's type that is no larger than a constant, and whether it is the constant itself: 3 for 3.5
+// compared with an integer column, the day for a moment compared with a date. nil: there is none, or it is not known.
+func (l *Lowerer) atMost(c *policy.Column, constant *Expr) (v policy.Value, exact bool) {
+	floor := constant.Expr
+	if t := constant.Type(); c.Type.Integer() && (t == policy.NumericType || t.Floating()) {
+		var err error
+		if floor, err = l.Env.Call("floor", floor); err != nil {
+			return nil, false
+		}
+	}
+	typed, err := l.Env.Cast(floor, c.Type, -1)
+	if err != nil {
+		return nil, false
+	}
+	if v, err = typed.Eval(nil); err != nil || v == nil {
+		return nil, false
+	}
+	holds := func(op string) bool {
+		s, err := l.Env.Call(op, typed, constant.Expr)
+		if err != nil {
+			return false
+		}
+		is, err := s.Eval(nil)
+		return err == nil && is == true
+	}
+	if holds("=") {
+		return v, true
+	}
+	whole := c.Type.Integer() || c.Type == policy.DateType && constant.Type() == policy.TimestampT
+	if !whole || !holds("<") {
+		return nil, false
+	}
+	return v, false
 }
 
 // snap moves the constant down to the start of its step.

@@ -26,7 +26,8 @@ CREATE DOMAIN town AS text CHECK (VALUE <> '');
 CREATE DOMAIN euros AS numeric(6,1);
 CREATE DOMAIN paid AS euros;
 CREATE TABLE people AS SELECT CASE WHEN i % 40 = 0 THEN NULL ELSE i END AS person_id, CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN 'f' ELSE 'm' END::sexes AS sex,
-  CASE WHEN i % 11 = 0 THEN NULL ELSE i % 90 END AS age, (i % 5 = 0) AS active, DATE '2020-01-01' + i % 366 AS joined, CASE i % 3 WHEN 0 THEN 'Rome' WHEN 1 THEN 'Oslo' END::town AS town
+  CASE WHEN i % 11 = 0 THEN NULL ELSE i % 90 END AS age, (i % 5 = 0) AS active, DATE '2020-01-01' + i % 366 AS joined, CASE i % 3 WHEN 0 THEN 'Rome' WHEN 1 THEN 'Oslo' END::town AS town,
+  (i * 37) % 1000 AS grams, DATE '2020-01-01' + i % 366 AS met
   FROM generate_series(1, 300) AS s(i);
 CREATE TABLE visits AS SELECT i AS visit_id, CASE WHEN i % 13 = 0 THEN NULL WHEN i % 17 = 0 THEN 1000 + i ELSE 1 + (i * 7) % 250 END AS who,
   ((ARRAY['A', 'B', 'C', NULL])[1 + i % 4])::wards_of AS ward, ((i * 31) % 60 - 5)::minutes AS minutes, CASE WHEN i % 9 = 0 THEN NULL ELSE ((i * 7) % 1000) / 10.0 END::paid AS cost,
@@ -59,6 +60,8 @@ datasets:
           - {name: active, type: boolean}
           - {name: joined, type: date, domain: {min: 2020-01-01, max: 2020-12-31}}
           - {name: town, type: text, domain: {values: [Oslo, Rome]}}
+          - {name: grams, type: integer, domain: {min: 0, max: 1000, step: 100}}
+          - {name: met, type: date, domain: {min: 2020-01-01, max: 2020-12-31, step: 1 week}}
       - name: visits
         unit: visits.who = people.person_id
         max_rows_per_unit: 5
@@ -84,7 +87,7 @@ datasets:
 
 // withoutUnits takes from the tables the rows that have no unit, and from their values the types that their owner made, as the policy does.
 const withoutUnits = `CREATE SCHEMA plain;
-CREATE VIEW plain.people AS SELECT person_id, sex::text, age, active, joined, town::text FROM public.people WHERE person_id IS NOT NULL;
+CREATE VIEW plain.people AS SELECT person_id, sex::text, age, active, joined, town::text, grams, met FROM public.people WHERE person_id IS NOT NULL;
 CREATE VIEW plain.visits AS SELECT visit_id, who, ward::text, minutes::int, cost::numeric(6,1), at FROM public.visits WHERE who IS NOT NULL;
 CREATE VIEW plain.items AS SELECT i.*, v.who FROM public.items i JOIN public.visits v ON v.visit_id = i.visit WHERE v.who IS NOT NULL;
 CREATE VIEW plain.towns AS SELECT * FROM public.towns;

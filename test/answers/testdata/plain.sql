@@ -141,3 +141,10 @@ SELECT sum(2 * minutes + 3), sum(minutes - 2 * minutes) FROM visits;
 SELECT sum(joined - DATE '2020-01-01') FROM people;
 SELECT sum(DATE '2020-12-31' - joined - age) FROM people;
 SELECT sum(kind - n), sum(kind * n - 2 * n) FROM items;
+SELECT count(*) FILTER (WHERE grams > 250.5), count(*) FILTER (WHERE grams >= 251.5), count(*) FILTER (WHERE grams < 333.25), count(*) FILTER (WHERE grams <= 332.0001), count(*) FILTER (WHERE 777.5 < grams) FROM people;
+SELECT count(*) FILTER (WHERE grams = 250.5), count(*) FILTER (WHERE grams <> 250.5), count(*) FILTER (WHERE grams IN (259.5, 259)), count(*) FILTER (WHERE NOT grams > 250.5), count(*) FILTER (WHERE grams > 250.5 IS NULL) FROM people;
+SELECT count(*) FROM people WHERE grams BETWEEN 250.5 AND 620.75 OR grams > 900.1::float8;
+SELECT count(*) FILTER (WHERE met > '2020-03-05 12:00'::timestamp), count(*) FILTER (WHERE met <= '2020-03-06 00:00:01'::timestamp), count(*) FILTER (WHERE met = '2020-03-06 12:00'::timestamp), count(*) FILTER (WHERE met >= '2020-03-06 00:00'::timestamp) FROM people;
+SELECT count(*) FROM people WHERE grams > (SELECT 0.5 + 250);
+SELECT sex, count(*) FROM people WHERE grams < 500.5 GROUP BY sex;
+SELECT count(*) FILTER (WHERE grams::numeric > 250.5), count(*) FILTER (WHERE grams::bigint < 333), count(*) FILTER (WHERE grams::bigint::numeric IN (259, 259.5)) FROM people
