@@ -217,7 +217,7 @@ func (b *Binder) selectRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 	case from == nil || refusal != nil:
 		return nil, refusal
 	case IsGrouped(sel):
-		return b.perUnit(sel, from)
+		return b.perUnit(sel, from, true)
 	}
 	return b.Project(sel, from, true)
 }
