@@ -109,3 +109,9 @@ func Label(t *pg.ResTarget) string {
 	}
 	return Unnamed
 }
+
+// IsStar tells * and alias.*.
+func IsStar(n *pg.Node) bool {
+	fields := n.GetColumnRef().GetFields()
+	return len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil
+}

@@ -217,7 +217,7 @@ func (b *Binder) selectRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 	case from == nil || refusal != nil:
 		return nil, refusal
 	case IsGrouped(sel):
-		return b.perUnit(sel, from)
+		return b.perUnit(sel, from, true)
 	}
 	return b.Project(sel, from, true)
 }
@@ -351,6 +351,9 @@ func (b *Binder) overRows(r *Rows, place string) *semantics.Translator {
 				return e, refusal
 			}
 			return b.answeredFirst(s, t, r)
+		}
+		if e, refusal := r.keyIsNull(n); e != nil || refusal != nil {
+			return e, refusal
 		}
 		return r.aboutKeys(n)
 	}

@@ -46,7 +46,7 @@ func (b *Binder) Resolve(v *pg.RangeVar) (private *policy.Table, other plans.Rel
 		for i, t := range d.Tables {
 			names[i] = t.Name
 		}
-		if near := nearest(v.Relname, names); near != "" {
+		if near := refuse.Nearest(v.Relname, names); near != "" {
 			if t := d.Table("", near); t != nil && !slices.Contains(path, t.Schema) {
 				near = t.Schema + "." + near
 			}

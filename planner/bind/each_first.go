@@ -31,7 +31,7 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 		public, alias = b.publicTable(sel.FromClause[0], r.scope)
 	}
 	var table *policy.Table
-	var each *eachOf
+	var each *EachOf
 	var refusal *refuse.Refusal
 	if public != nil {
 		rows, refusal := tableRows(public, pos).aliased(alias)
@@ -49,7 +49,7 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 		return nil, refusal
 	}
 	l := &lookup{b: b, public: tableRows(table, pos), name: table.Name}
-	for i, n := range each.around {
+	for i, n := range each.Around {
 		arg, refusal := t.Expr(n)
 		if refusal != nil {
 			return nil, refusal
@@ -64,7 +64,7 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 	}
 	value := len(table.Columns) - 1
 	e := l.column(value, table.Columns[value])
-	if !each.counts {
+	if !each.Counts {
 		return e, nil
 	}
 	c, err := b.Env.Coalesce(e.Expr, scalar.Constant(int64(0), policy.Int4))
@@ -75,7 +75,7 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 }
 
 // groupsFirst has the groups of a sub-query over private rows answered; nil: it is no such sub-query, or nobody answers it here.
-func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Table, *eachOf, *refuse.Refusal) {
+func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Table, *EachOf, *refuse.Refusal) {
 	if b.Inner == nil {
 		return nil, nil, nil
 	}
@@ -92,7 +92,7 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 	if each == nil {
 		return nil, nil, nil
 	}
-	alone, refusal := b.alone(each.groups, r.scope, pos)
+	alone, refusal := b.alone(each.Groups, r.scope, pos)
 	if refusal != nil {
 		return nil, nil, refusal
 	}
@@ -100,40 +100,40 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 	if refusal != nil {
 		return nil, nil, refusal.In(pos)
 	}
-	if a == nil || len(a.Types) != len(each.around)+1 {
+	if a == nil || len(a.Types) != len(each.Around)+1 {
 		return nil, nil, nil
 	}
 	rows := a.Rows
 	if a.Standing { // where a key is NULL something stands for it, which may be another's
 		seen := map[string]bool{}
 		rows = slices.DeleteFunc(slices.Clone(rows), func(row []policy.Value) bool {
-			text, _ := derived.JoinKey(row[:len(each.around)])
+			text, _ := derived.JoinKey(row[:len(each.Around)])
 			again := seen[text]
 			seen[text] = true
 			return again
 		})
 	}
-	return b.ownList(groupsOfEach, a.Types, rows), each, nil
+	return b.ownList(GroupsOfEach, a.Types, rows), each, nil
 }
 
 // ownList makes a list of the statement's own of rows.
 func (b *Binder) ownList(name string, types []policy.Type, rows [][]policy.Value) *policy.Table {
 	t := &policy.Table{Name: name, Public: true}
 	for i, typ := range types {
-		t.Columns = append(t.Columns, &policy.Column{Table: t, Name: keyOfEach(i), Type: typ, Typmod: -1})
+		t.Columns = append(t.Columns, &policy.Column{Table: t, Name: KeyOfEach(i), Type: typ, Typmod: -1})
 	}
 	b.keep(t, rows)
 	return t
 }
 
 // addedUp are the groups of a sub-query over a public table; nil: it has what is not added up here.
-func (b *Binder) addedUp(public *Rows, each *eachOf) (*policy.Table, *refuse.Refusal) {
+func (b *Binder) addedUp(public *Rows, each *EachOf) (*policy.Table, *refuse.Refusal) {
 	l := &listed{b: b, around: public, public: public, pos: public.pos}
-	if refusal := l.read(public.Table, each.groups.WhereClause); refusal != nil || len(l.linked) > 0 {
+	if refusal := l.read(public.Table, each.Groups.WhereClause); refusal != nil || len(l.linked) > 0 {
 		return nil, refusal
 	}
 	var keys []*semantics.Expr
-	for _, n := range each.groups.GroupClause {
+	for _, n := range each.Groups.GroupClause {
 		e, refusal := l.alone().Expr(n)
 		if refusal != nil {
 			return nil, refusal
@@ -163,7 +163,7 @@ func (b *Binder) addedUp(public *Rows, each *eachOf) (*policy.Table, *refuse.Ref
 		groups[text] = append(groups[text], row)
 	}
 	slices.Sort(order)
-	target := each.groups.TargetList[len(keys)].GetResTarget().Val
+	target := each.Groups.TargetList[len(keys)].GetResTarget().Val
 	var types []policy.Type
 	for _, k := range keys {
 		types = append(types, k.Type())
@@ -184,7 +184,7 @@ func (b *Binder) addedUp(public *Rows, each *eachOf) (*policy.Table, *refuse.Ref
 			rows = append(rows, append(slices.Clone(found[text]), v))
 		}
 	}
-	return b.ownList(groupsOfEach+" of "+public.Table.Name, append(types, typ), rows), nil
+	return b.ownList(GroupsOfEach+" of "+public.Table.Name, append(types, typ), rows), nil
 }
 
 // over translates over the aggregates of some public rows.

@@ -45,6 +45,27 @@ func (r *Rows) aboutKeys(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	return nil, nil
 }
 
+// keyIsNull asks of a key that is not the unit's, and is never shown, whether a row has one: payment_method_id IS NULL. Nil: the node asks something else.
+func (r *Rows) keyIsNull(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+	test := n.GetNullTest()
+	if test == nil || r.fan != nil || r.met {
+		return nil, nil
+	}
+	k, refusal := r.keyNode(test.Arg)
+	if k == nil || refusal != nil || k.Column.Unit || k.Present > 0 {
+		return nil, refusal
+	}
+	pos := ast.Location(n)
+	if _, refusal := r.Column(ast.Strings(test.Arg.GetColumnRef().Fields), pos); refusal == nil {
+		return nil, nil // a column with a domain as well
+	}
+	e := r.known(k, pos)
+	if test.Nulltesttype == pg.NullTestType_IS_NULL {
+		return (&semantics.Translator{}).Not(e)
+	}
+	return e, nil
+}
+
 // present says that a key is not NULL. The unit's is never, but on the right of an outer join, and where rows without one
 // are units.
 func (r *Rows) present(k *linear.Key, pos int) *semantics.Expr {

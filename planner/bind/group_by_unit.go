@@ -25,6 +25,7 @@ type unitRows struct {
 	u     *derived.PerUnit
 	exprs []*semantics.Expr // of the keys that are not join keys, by derived column
 	keys  []linear.Key
+	said  bool // a key that does not say whose a row is is told: nothing else tells it
 }
 
 // unitAggregates binds aggregates over rows of one unit: over all of them, or over those of a window's frame.
@@ -36,9 +37,9 @@ type unitAggregates struct {
 }
 
 // perUnit returns the rows of a grouped SELECT, or nil when its groups are not within units.
-func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows) (*Rows, *refuse.Refusal) {
+func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *refuse.Refusal) {
 	source := *from
-	g := &unitRows{unitAggregates: unitAggregates{b: b, source: &source, filled: true}, u: &derived.PerUnit{}}
+	g := &unitRows{said: said, unitAggregates: unitAggregates{b: b, source: &source, filled: true}, u: &derived.PerUnit{}}
 	g.put = g.column
 	items, refusal := g.items(sel)
 	if refusal != nil || !g.withinUnits(items) {
@@ -47,7 +48,7 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows) (*Rows, *refuse.Refusal
 	if alone, refusal := from.rowByRow("grouped by unit"); refusal != nil {
 		return nil, refusal
 	} else if alone != from {
-		return b.perUnit(sel, alone)
+		return b.perUnit(sel, alone, said)
 	}
 	if refusal := b.rowPickers(sel, true); refusal != nil {
 		return nil, refusal
@@ -88,12 +89,10 @@ func (g *unitRows) withinUnits(items []*pg.Node) bool {
 			hidden = k
 		}
 	}
-	if hidden == nil {
-		return false
+	if hidden != nil && g.said {
+		g.b.Notes.Add("groups of " + hidden.Name + " are of one " + g.source.Table.Dataset.Unit.Name + " each: rows of others that share it are groups of their own")
 	}
-	unit := g.source.Table.Dataset.Unit.Name
-	g.b.Notes.Add("groups of " + hidden.Name + " are of one " + unit + " each: rows of others that share it are groups of their own")
-	return true
+	return hidden != nil
 }
 
 // items are what the SELECT groups by: positions and output names stand for targets.

@@ -15,16 +15,16 @@ import (
 //
 // counts by ward, and each row of regions reads its own: (SELECT t.value FROM (SELECT v.ward AS key_1, count(*) AS value FROM visits v GROUP BY v.ward) t WHERE t.key_1 = r.code).
 
-// eachOf is such a sub-query as groups: one for each value of the columns that it equates with the row around it.
-type eachOf struct {
-	groups *pg.SelectStmt // its targets are the keys, in the order of around, and the value
-	around []*pg.Node     // what the keys equal
-	counts bool           // where there are no rows it is 0, and not NULL
+// EachOf is such a sub-query as groups: one for each value of the columns that it equates with the row around it.
+type EachOf struct {
+	Groups *pg.SelectStmt // its targets are the keys, in the order of Around, and the value
+	Around []*pg.Node     // what the keys equal
+	Counts bool           // where there are no rows it is 0, and not NULL
 }
 
 // forEach reads a sub-query over rows as groups, nil: it is another one. What must hold of a row around it beside the sub-query, by the column that is equated alone, narrows the
 // groups too: conditions are the conjuncts of the WHERE clause that it stands in.
-func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *eachOf {
+func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 	target := sel.TargetList[0].GetResTarget().GetVal()
 	calls := aggregateCalls(target)
 	counts := 0
@@ -33,8 +33,8 @@ func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *eachOf {
 			counts++
 		}
 	}
-	out := &eachOf{counts: counts == 1 && target.GetFuncCall() == calls[0]}
-	if len(calls) == 0 || counts > 0 && !out.counts { // what else a count is part of is no NULL where there are no rows
+	out := &EachOf{Counts: counts == 1 && target.GetFuncCall() == calls[0]}
+	if len(calls) == 0 || counts > 0 && !out.Counts { // what else a count is part of is no NULL where there are no rows
 		return nil
 	}
 	var own, keep []*pg.Node
@@ -46,9 +46,9 @@ func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *eachOf {
 		}
 		switch {
 		case from.readsAll(e.Lexpr) && from.readsNone(e.Rexpr):
-			own, out.around = append(own, e.Lexpr), append(out.around, e.Rexpr)
+			own, out.Around = append(own, e.Lexpr), append(out.Around, e.Rexpr)
 		case from.readsAll(e.Rexpr) && from.readsNone(e.Lexpr):
-			own, out.around = append(own, e.Rexpr), append(out.around, e.Lexpr)
+			own, out.Around = append(own, e.Rexpr), append(out.Around, e.Lexpr)
 		default:
 			keep = append(keep, n)
 		}
@@ -56,19 +56,19 @@ func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *eachOf {
 	if len(own) == 0 {
 		return nil
 	}
-	out.groups = &pg.SelectStmt{WithClause: sel.WithClause, FromClause: sel.FromClause, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
+	out.Groups = &pg.SelectStmt{WithClause: sel.WithClause, FromClause: sel.FromClause, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
 	for i, n := range own {
-		out.groups.TargetList, out.groups.GroupClause = append(out.groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(keyOfEach(i), n, -1)), append(out.groups.GroupClause, n)
+		out.Groups.TargetList, out.Groups.GroupClause = append(out.Groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(KeyOfEach(i), n, -1)), append(out.Groups.GroupClause, n)
 		for _, c := range conditions {
-			if narrowed := ofColumn(c, out.around[i], n); narrowed != nil {
+			if narrowed := ofColumn(c, out.Around[i], n); narrowed != nil {
 				keep = append(keep, narrowed)
 			}
 		}
 	}
-	out.groups.TargetList = append(out.groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(valueOfEach, target, -1))
-	if out.groups.WhereClause = allOf(keep); !out.counts { // a group in which nobody is has no sum
+	out.Groups.TargetList = append(out.Groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(ValueOfEach, target, -1))
+	if out.Groups.WhereClause = AllOf(keep); !out.Counts { // a group in which nobody is has no sum
 		star := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, Location: -1}}}
-		out.groups.HavingClause = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode(">")}, star, pg.MakeAConstIntNode(0, -1), -1)
+		out.Groups.HavingClause = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode(">")}, star, pg.MakeAConstIntNode(0, -1), -1)
 	}
 	return out
 }
@@ -78,8 +78,8 @@ func aggregatesAlone(sel *pg.SelectStmt) bool {
 	return sel != nil && sel.Larg == nil && len(sel.GroupClause)+len(sel.DistinctClause) == 0 && sel.HavingClause == nil && sel.LimitCount == nil && sel.LimitOffset == nil && len(sel.TargetList) == 1
 }
 
-// ForEach rewrites such a sub-query; nil, nil: it is another one.
-func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node) (*pg.Node, *refuse.Refusal) {
+// ForEach reads a sub-query as groups; nil: it is another one.
+func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node) (*EachOf, *refuse.Refusal) {
 	if !aggregatesAlone(sel) {
 		return nil, nil
 	}
@@ -91,38 +91,20 @@ func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}
-	each := forEach(sel, from, conditions)
-	if each == nil {
-		return nil, nil
-	}
-	column := func(name string) *pg.Node {
-		return pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(groupsOfEach), pg.MakeStrNode(name)}, -1)
-	}
-	var equal []*pg.Node
-	for i, n := range each.around {
-		equal = append(equal, pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, column(keyOfEach(i)), n, -1))
-	}
-	read := &pg.SelectStmt{LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
-	read.FromClause = []*pg.Node{{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Subquery: ast.Select(each.groups), Alias: &pg.Alias{Aliasname: groupsOfEach}}}}}
-	read.TargetList, read.WhereClause = []*pg.Node{pg.MakeResTargetNodeWithVal(column(valueOfEach), -1)}, allOf(equal)
-	out := &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: pg.SubLinkType_EXPR_SUBLINK, Subselect: ast.Select(read), Location: -1}}}
-	if each.counts {
-		out = &pg.Node{Node: &pg.Node_CoalesceExpr{CoalesceExpr: &pg.CoalesceExpr{Args: []*pg.Node{out, pg.MakeAConstIntNode(0, -1)}, Location: -1}}}
-	}
-	return out, nil
+	return forEach(sel, from, conditions), nil
 }
 
-// groupsOfEach is the alias of the groups in what ForEach makes, and valueOfEach their value. What stands around the sub-query is compared with them within
+// GroupsOfEach is the alias of the groups in what ForEach makes, and ValueOfEach their value. What stands around the sub-query is compared with them within
 // it, where a name of theirs would hide one of the rows around: x(value) is what people call a list.
 const (
-	groupsOfEach = "groups of each"
-	valueOfEach  = groupsOfEach + " value"
+	GroupsOfEach = "groups of each"
+	ValueOfEach  = GroupsOfEach + " value"
 )
 
-func keyOfEach(i int) string { return groupsOfEach + " key " + strconv.Itoa(i+1) }
+func KeyOfEach(i int) string { return GroupsOfEach + " key " + strconv.Itoa(i+1) }
 
-// allOf holds where each of some conditions does; nil: there are none.
-func allOf(list []*pg.Node) *pg.Node {
+// AllOf holds where each of some conditions does; nil: there are none.
+func AllOf(list []*pg.Node) *pg.Node {
 	switch len(list) {
 	case 0:
 		return nil

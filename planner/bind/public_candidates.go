@@ -222,7 +222,7 @@ func (b *Binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candida
 			if ast.HasAggregate(target.Val) || ast.HasWindow(target.Val) {
 				return nil, nil
 			}
-			if target.Val.GetColumnRef() != nil && isStar(target.Val) {
+			if target.Val.GetColumnRef() != nil && ast.IsStar(target.Val) {
 				if words := ast.Strings(target.Val.GetColumnRef().Fields); len(words) > 0 && words[len(words)-1] != of.alias {
 					return nil, nil
 				}
@@ -270,11 +270,6 @@ func (r *Rows) listColumn(fields []string, pos int) (*semantics.Expr, *refuse.Re
 		return nil, semantics.UnknownColumn.At(pos, name)
 	}
 	return r.exprs[at], nil
-}
-
-func isStar(n *pg.Node) bool {
-	fields := n.GetColumnRef().GetFields()
-	return len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil
 }
 
 // valuesCandidates are the rows of VALUES, each column of one type.

@@ -108,13 +108,20 @@ func medianWritten(f *pg.FuncCall) (*pg.FuncCall, *refuse.Refusal) {
 	return &pg.FuncCall{Args: []*pg.Node{half}, AggOrder: []*pg.Node{by}, AggFilter: f.AggFilter, AggWithinGroup: true, Location: f.Location}, nil
 }
 
-// sameInAll is the least or largest of a number that is the same in all rows; nil: the argument is none.
+// sameInAll is the least or largest of a number that is the same in all rows of a group: a constant, or what the rows are grouped by. Nil: the
+// argument is none.
 func (g *Grouping) sameInAll(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	if name != "min" && name != "max" || len(f.Args) != 1 || f.AggFilter != nil || f.AggStar || f.AggWithinGroup {
 		return nil, nil
 	}
 	arg, refusal := g.Below("an aggregate").Expr(f.Args[0])
-	if refusal != nil || !arg.IsConstant() || arg.Parameter > 0 {
+	if refusal != nil {
+		return nil, nil
+	}
+	if k, known := g.keyAt[arg.Canon]; known && !slices.ContainsFunc(g.Q.Sets, func(s linear.Set) bool { return !slices.Contains(s, k) }) {
+		return &Found{Key: k, Counter: -1, Type: arg.Type()}, nil
+	}
+	if !arg.IsConstant() || arg.Parameter > 0 {
 		return nil, nil // what is wrong with it is told when it is bound
 	}
 	v, refusal := arg.Value(nil)

@@ -56,7 +56,7 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	}
 	calls := aggregateCalls(sel.TargetList[0].GetResTarget().Val)
 	grouped := groupedBy(sel, linked, own, calls)
-	other, refusal := b.perUnit(grouped, from)
+	other, refusal := b.perUnit(grouped, from, false)
 	if other == nil || refusal != nil {
 		return nil, refusal
 	}

@@ -29,7 +29,7 @@ func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refus
 	var branches []*Rows
 	var read func(sel *pg.SelectStmt) (bool, *refuse.Refusal)
 	read = func(part *pg.SelectStmt) (bool, *refuse.Refusal) {
-		if part.Larg != nil && part.Op == pg.SetOperation_SETOP_UNION && part.All == sel.All && (part == sel || unionAll(part) != nil) {
+		if part.Larg != nil && part.Op == pg.SetOperation_SETOP_UNION && part.All == sel.All && (part == sel || UnionAll(part) != nil) {
 			if ok, refusal := read(part.Larg); !ok || refusal != nil {
 				return false, refusal
 			}
@@ -150,7 +150,7 @@ func (b *Binder) distinct(r *Rows) (*Rows, *refuse.Refusal) {
 	for _, name := range append(keyNames(r), r.names...) {
 		sel.TargetList = append(sel.TargetList, pg.MakeResTargetNodeWithVal(pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(name)}, int32(r.pos)), int32(r.pos)))
 	}
-	out, refusal := b.perUnit(sel, r)
+	out, refusal := b.perUnit(sel, r, true)
 	if out == nil && refusal == nil {
 		refusal = rowsCombined.At(r.pos, "UNION")
 	}

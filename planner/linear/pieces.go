@@ -45,20 +45,13 @@ func (p *Factor) CellsOf(i, piece, size int) mechanisms.Span {
 	return mechanisms.Span{From: p.Cuts[i][piece], To: size}
 }
 
-// over collects the largest expressions within some that read a column alone, and, where there is a box, what a comparison with another
-// column is of it.
-func over(b *semantics.Box, column int, exprs []*semantics.Expr, into []*semantics.Expr) []*semantics.Expr {
+// over collects the largest expressions within some that read a column alone.
+func over(column int, exprs []*semantics.Expr, into []*semantics.Expr) []*semantics.Expr {
 	for _, e := range exprs {
 		switch {
 		case !slices.Contains(e.Cols, column):
 		case len(e.Cols) > 1:
-			parts := e.Args
-			if b != nil {
-				if own := b.Against(e, column); own != nil {
-					parts = own
-				}
-			}
-			into = over(b, column, parts, into)
+			into = over(column, e.Args, into)
 		case !slices.ContainsFunc(into, func(have *semantics.Expr) bool { return have.Canon == e.Canon }):
 			into = append(into, e)
 		}
@@ -109,14 +102,14 @@ func (p *Factor) forced(c *policy.Column) (at []int) {
 // cut cuts the factor's columns into pieces where they have some, and tells whether few enough combinations are left. Of a
 // factor whose cells are too many the SQL tells the pieces apart.
 func (v *Solver) cut(p *Factor, tooMany bool) bool {
-	exprs, combinations, against := v.decided(p), 1, (*semantics.Box)(nil)
+	exprs, combinations := v.decided(p), 1
 	if tooMany {
-		exprs, against = v.exprs(p), v.Box
+		exprs = v.exprs(p)
 	}
 	p.Cuts, p.Ends, p.PiecesInSQL = make([][]int, len(p.Columns)), slices.Clone(p.Sizes), tooMany
 	for i, at := range p.Columns {
 		c := v.Table.Columns[at]
-		starts, ok := v.Box.FewPieces(at, over(against, at, exprs, nil), p.forced(c))
+		starts, ok := v.Box.FewPieces(at, over(at, exprs, nil), p.forced(c))
 		if ok && tooMany {
 			starts, ok = evened(starts, c.Domain.Regular)
 		}
@@ -218,10 +211,10 @@ func cutFor(b *semantics.Box, e *semantics.Expr) *Factor {
 	for i, at := range e.Cols {
 		size := p.Ends[i]
 		starts, ok := []int(nil), false
-		if tooMany {
-			starts, ok = b.Pieces(at, over(b, at, []*semantics.Expr{e}, nil), nil, plans.MaxCells)
+		if of := over(at, []*semantics.Expr{e}, nil); tooMany {
+			starts, ok = b.Pieces(at, of, nil, plans.MaxCells)
 		} else {
-			starts, ok = b.FewPieces(at, over(nil, at, []*semantics.Expr{e}, nil), nil)
+			starts, ok = b.FewPieces(at, of, nil)
 		}
 		if !ok {
 			starts = nil

@@ -57,7 +57,7 @@ func (b *Query) outer(sel *pg.SelectStmt) (*Bound, *refuse.Refusal) {
 	if len(sel.LockingClause) > 0 {
 		return nil, refuse.RowLocks.At(-1, bind.LockName(sel.LockingClause[0]))
 	}
-	sel = b.TopOfUnion(sel)
+	sel = topOfUnion(b.Binder, sel)
 	d, columns, refusal := b.simple(sel)
 	if refusal != nil {
 		return nil, refusal

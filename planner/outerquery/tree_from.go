@@ -148,7 +148,7 @@ func (t *tree) subLink(s *pg.SubLink) (*pg.Node, *refuse.Refusal) {
 		t.b.Forget(asked)
 		each, also := t.b.ForEach(s.Subselect.GetSelectStmt(), t.scope, t.conditions)
 		if each != nil && also == nil {
-			return t.node(each)
+			return t.node(lookedUp(each))
 		}
 	}
 	if refusal != nil {

@@ -207,59 +207,6 @@ func (b *Box) readsEach(e *Expr) bool {
 	return slices.ContainsFunc(e.Args, b.readsEach)
 }
 
-// mostAgainst bounds the cells of a column whose values another is compared with.
-const mostAgainst = 1 << 14
-
-// Against turns a comparison of two columns, price > (SELECT avg(o.price) … WHERE o.item = item) say, into comparisons of the first with each value that
-// the other side has: where these are constant, so is it, whatever the other column is. Nil: there are too many values, or the other side varies
-// within cells.
-func (b *Box) Against(e *Expr, column int) (list []*Expr) {
-	if e.Form != FormCompare || len(e.Args) != 2 {
-		return nil
-	}
-	at := slices.IndexFunc(e.Args, func(a *Expr) bool { return len(a.Cols) == 1 && a.Cols[0] == column })
-	if at < 0 || len(e.Args[1-at].Cols) != 1 || e.Args[1-at].Cols[0] == column {
-		return nil
-	}
-	other := e.Args[1-at]
-	d := b.Table.Columns[other.Cols[0]].Domain
-	if d == nil || d.Size() > mostAgainst {
-		return nil
-	}
-	seen := map[string]bool{}
-	list = []*Expr{}
-	for cell := range d.Size() {
-		b.Set(other.Cols[0], cell)
-		b.Env.Work.Step(max(other.Nodes, 1))
-		if steady, refusal := b.steady(other); !steady || refusal != nil {
-			return nil
-		}
-		v, refusal := other.Value(b.Low)
-		if refusal != nil {
-			return nil
-		}
-		text := KeyText([]policy.Value{v})
-		if v == nil || seen[text] {
-			continue
-		}
-		seen[text] = true
-		args := []*Expr{e.Args[at], ConstantExpr(v, other.Type(), e.Pos)}
-		if at == 1 {
-			slices.Reverse(args)
-		}
-		s, err := b.Env.Call(e.Op, args[0].Expr, args[1].Expr)
-		if err != nil {
-			return nil
-		}
-		one := Node(FormCompare, e.Op, s, e.Pos, args...)
-		one.order(b.Env, e.Op)
-		if list = append(list, one); len(list) > MaxCases {
-			return nil
-		}
-	}
-	return list
-}
-
 // sidesOf turns equality of a monotone expression with constants into comparisons, each of which changes once: where they
 // are all constant, so is it. Nil: e is none.
 func (b *Box) sidesOf(e *Expr) []*Expr {

@@ -1,4 +1,4 @@
-package bind
+package outerquery
 
 import (
 	"slices"
@@ -6,9 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/planner/semantics"
-	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/planner/bind"
 )
 
 // SELECT x.name FROM (SELECT 'apple' AS name, count(*) AS n FROM t WHERE apple UNION ALL …) x ORDER BY n DESC LIMIT 1 asks
@@ -22,11 +20,11 @@ type branch struct {
 	names []*pg.Node // the constants, by column; nil in the count's place
 }
 
-// TopOfUnion rewrites such a statement; any other is returned as it is. Trees of the statement are shared, never changed.
-func (b *Binder) TopOfUnion(sel *pg.SelectStmt) *pg.SelectStmt {
+// topOfUnion rewrites such a statement; any other is returned as it is. Trees of the statement are shared, never changed.
+func topOfUnion(b *bind.Binder, sel *pg.SelectStmt) *pg.SelectStmt {
 	union, alias, columns := branchesOf(sel)
 	if union == nil || len(sel.SortClause) != 1 || sel.LimitCount == nil || sel.LimitOffset != nil || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES ||
-		len(sel.DistinctClause) > 0 || IsGrouped(sel) || sel.WhereClause != nil || len(sel.WindowClause) > 0 {
+		len(sel.DistinctClause) > 0 || bind.IsGrouped(sel) || sel.WhereClause != nil || len(sel.WindowClause) > 0 {
 		return sel
 	}
 	branches, count := readAll(union, nil)
@@ -60,7 +58,7 @@ func branchesOf(sel *pg.SelectStmt) (union *pg.SelectStmt, alias string, columns
 		return nil, "", nil
 	}
 	if sub := sel.FromClause[0].GetRangeSubselect(); sub != nil && sub.Alias != nil && sel.WithClause == nil {
-		return unionAll(sub.Subquery.GetSelectStmt()), sub.Alias.Aliasname, ast.Strings(sub.Alias.Colnames)
+		return bind.UnionAll(sub.Subquery.GetSelectStmt()), sub.Alias.Aliasname, ast.Strings(sub.Alias.Colnames)
 	}
 	v, w := sel.FromClause[0].GetRangeVar(), sel.WithClause
 	if v == nil || w == nil || w.Recursive || len(w.Ctes) != 1 || v.Schemaname != "" || w.Ctes[0].GetCommonTableExpr().Ctename != v.Relname || len(v.Alias.GetColnames()) > 0 {
@@ -70,20 +68,12 @@ func branchesOf(sel *pg.SelectStmt) (union *pg.SelectStmt, alias string, columns
 	if alias = v.Relname; v.Alias != nil {
 		alias = v.Alias.Aliasname
 	}
-	return unionAll(c.Ctequery.GetSelectStmt()), alias, ast.Strings(c.Aliascolnames)
-}
-
-// unionAll returns a UNION ALL that nothing else is done to.
-func unionAll(sel *pg.SelectStmt) *pg.SelectStmt {
-	if sel == nil || sel.Op != pg.SetOperation_SETOP_UNION || !sel.All || len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil || sel.WithClause != nil || len(sel.LockingClause) > 0 {
-		return nil
-	}
-	return sel
+	return bind.UnionAll(c.Ctequery.GetSelectStmt()), alias, ast.Strings(c.Aliascolnames)
 }
 
 // readAll reads the branches of a UNION ALL: counts of the same FROM, in the same column; nil where some is none.
 func readAll(sel *pg.SelectStmt, branches []*branch) ([]*branch, int) {
-	if union := unionAll(sel); union != nil {
+	if union := bind.UnionAll(sel); union != nil {
 		branches, at := readAll(union.Larg, branches)
 		if branches == nil {
 			return nil, 0
@@ -146,7 +136,7 @@ func refersTo(n *pg.Node, name string) bool {
 
 // readsColumn tells whether an expression reads a column of the sub-query, or all of them.
 func readsColumn(n *pg.Node, name string) bool {
-	return ast.Holds(n, func(n *pg.Node) bool { return isStar(n) || refersTo(n, name) || ast.IsSubLink(n) })
+	return ast.Holds(n, func(n *pg.Node) bool { return ast.IsStar(n) || refersTo(n, name) || ast.IsSubLink(n) })
 }
 
 // The names of the list that branches become, which no column of a policy has.
@@ -193,57 +183,4 @@ func topKOf(branches []*branch, names []string, count int, limit *pg.Node) *pg.S
 	by := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, Funcformat: pg.CoercionForm_COERCE_EXPLICIT_CALL, Location: -1}}}
 	out.SortClause = []*pg.Node{pg.MakeSortByNode(by, pg.SortByDir_SORTBY_DESC, pg.SortByNulls_SORTBY_NULLS_DEFAULT, -1)}
 	return out
-}
-
-// branchRows are the private rows of a UNION ALL of rows of one table: each row once for each branch that passes it on.
-func (b *Binder) branchRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
-	var branches []*Rows
-	var read func(sel *pg.SelectStmt) (bool, *refuse.Refusal)
-	read = func(sel *pg.SelectStmt) (bool, *refuse.Refusal) {
-		if union := unionAll(sel); union != nil {
-			if ok, refusal := read(union.Larg); !ok || refusal != nil {
-				return false, refusal
-			}
-			return read(union.Rarg)
-		}
-		if sel.Op != pg.SetOperation_SETOP_NONE {
-			return false, nil
-		}
-		r, refusal := b.selectRows(sel, scope)
-		if r == nil || refusal != nil || r.fan != nil || len(r.keys) > 0 || len(branches) > 0 && (r.Table != branches[0].Table || len(r.names) != len(branches[0].names)) {
-			return false, refusal
-		}
-		branches = append(branches, r)
-		return true, nil
-	}
-	if ok, refusal := read(sel); !ok || refusal != nil {
-		return nil, refusal
-	}
-	list := &candidates{alias: branches[0].alias(), names: branches[0].names}
-	for _, r := range branches {
-		list.rows, list.where = append(list.rows, slices.Clone(r.exprs)), append(list.where, r.where)
-	}
-	out := &Rows{Table: branches[0].Table, names: list.names, fan: list, pos: branches[0].pos}
-	out.parts = []relation{{list.alias, nil, 0, len(out.names), 0, 0}}
-	for c := range list.names {
-		typ, refusal := commonType(list.rows, c)
-		if refusal != nil {
-			return nil, refusal
-		}
-		for _, row := range list.rows {
-			if row[c], refusal = b.asType(row[c], typ); refusal != nil {
-				return nil, refusal
-			}
-		}
-		list.types, list.typmod = append(list.types, typ), append(list.typmod, int32(-1))
-		out.exprs = append(out.exprs, virtual(c, typ, -1))
-	}
-	return out, nil
-}
-
-// virtual is a column of a list for any candidate.
-func virtual(c int, t policy.Type, typmod int32) *semantics.Expr {
-	e := semantics.ColumnExpr(virtualColumn+c, t, typmod, -1)
-	e.Monotone = false
-	return e
 }

@@ -1,0 +1,75 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// UNION ALL of rows of one table. SELECT n, count(*) FROM (SELECT age AS n FROM people UNION ALL SELECT kids FROM people) t GROUP BY n counts each row
+// once for each branch, as a list of two candidates that it meets.
+
+// UnionAll returns a UNION ALL that nothing else is done to.
+func UnionAll(sel *pg.SelectStmt) *pg.SelectStmt {
+	if sel == nil || sel.Op != pg.SetOperation_SETOP_UNION || !sel.All || len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil || sel.WithClause != nil || len(sel.LockingClause) > 0 {
+		return nil
+	}
+	return sel
+}
+
+// branchRows are the private rows of a UNION ALL of rows of one table: each row once for each branch that passes it on.
+func (b *Binder) branchRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
+	var branches []*Rows
+	var read func(sel *pg.SelectStmt) (bool, *refuse.Refusal)
+	read = func(sel *pg.SelectStmt) (bool, *refuse.Refusal) {
+		if union := UnionAll(sel); union != nil {
+			if ok, refusal := read(union.Larg); !ok || refusal != nil {
+				return false, refusal
+			}
+			return read(union.Rarg)
+		}
+		if sel.Op != pg.SetOperation_SETOP_NONE {
+			return false, nil
+		}
+		r, refusal := b.selectRows(sel, scope)
+		if r == nil || refusal != nil || r.fan != nil || len(r.keys) > 0 || len(branches) > 0 && (r.Table != branches[0].Table || len(r.names) != len(branches[0].names)) {
+			return false, refusal
+		}
+		branches = append(branches, r)
+		return true, nil
+	}
+	if ok, refusal := read(sel); !ok || refusal != nil {
+		return nil, refusal
+	}
+	list := &candidates{alias: branches[0].alias(), names: branches[0].names}
+	for _, r := range branches {
+		list.rows, list.where = append(list.rows, slices.Clone(r.exprs)), append(list.where, r.where)
+	}
+	out := &Rows{Table: branches[0].Table, names: list.names, fan: list, pos: branches[0].pos}
+	out.parts = []relation{{list.alias, nil, 0, len(out.names), 0, 0}}
+	for c := range list.names {
+		typ, refusal := commonType(list.rows, c)
+		if refusal != nil {
+			return nil, refusal
+		}
+		for _, row := range list.rows {
+			if row[c], refusal = b.asType(row[c], typ); refusal != nil {
+				return nil, refusal
+			}
+		}
+		list.types, list.typmod = append(list.types, typ), append(list.typmod, int32(-1))
+		out.exprs = append(out.exprs, virtual(c, typ, -1))
+	}
+	return out, nil
+}
+
+// virtual is a column of a list for any candidate.
+func virtual(c int, t policy.Type, typmod int32) *semantics.Expr {
+	e := semantics.ColumnExpr(virtualColumn+c, t, typmod, -1)
+	e.Monotone = false
+	return e
+}

@@ -1,0 +1,33 @@
+-- The forms that TPC-DS asked for, each asked at an epsilon that leaves no noise and of PostgreSQL: the answers are the same.
+SELECT sum(coalesce(minutes, 0)), sum(coalesce(minutes, 3)) FROM visits;
+SELECT round(sum(coalesce(cost, 0)), -1), round(sum(minutes - coalesce(cost, 1)), -1) FROM visits;
+SELECT ward, round(sum(cost - coalesce(minutes, 0)), -1), round(sum(coalesce(minutes * cost, 0)), -2) FROM visits WHERE ward IN ('A', 'B', 'C') GROUP BY ward;
+SELECT round(sum(coalesce(cost, 0.5) * minutes), -2), sum(2 * coalesce(minutes, 0) + 1) FROM visits;
+SELECT round(sum(CASE WHEN ward = 'A' THEN minutes - coalesce(cost, 0) ELSE 0 END), -1), round(sum(CASE WHEN ward = 'B' THEN coalesce(cost, 2) END), -1) FROM visits;
+SELECT round(avg(coalesce(cost, 0)), 2), round(avg(cast(cost AS numeric(12,2))), 2), round(variance(coalesce(minutes, 0)), 1) FROM visits;
+SELECT sum(coalesce(n, 0) - coalesce(kind, 2)) FROM visits LEFT JOIN items ON visit = visit_id;
+SELECT sum(minutes - coalesce(n, 0)), sum(coalesce(n, 0)), count(*) FROM visits LEFT JOIN items ON visit = visit_id AND kind = 1;
+SELECT count(*) FROM visits WHERE minutes > (SELECT size FROM towns WHERE country = 'it');
+SELECT count(*) FROM visits WHERE minutes > (SELECT DISTINCT floor * 10 FROM wards WHERE floor = 1);
+SELECT count(*) FROM visits WHERE minutes < (SELECT size FROM towns WHERE country = 'fr');
+SELECT count(*) FROM people WHERE town IN (SELECT town FROM towns WHERE size = (SELECT size FROM towns WHERE country = 'it'));
+SELECT count(*) FROM people WHERE town IN (SELECT town FROM towns WHERE country IN (SELECT country FROM towns WHERE size > 1));
+SELECT ward, sum(minutes) FROM visits v JOIN wards w USING (ward) WHERE w.floor = (SELECT floor FROM wards WHERE head = 'y') GROUP BY ward HAVING count(*) > 0;
+SELECT left(s.label, 1), count(*) FROM visits v, (SELECT upper(head) AS label, * FROM wards) s WHERE s.ward = v.ward AND s.label IS NOT NULL GROUP BY 1;
+SELECT s.floor, count(*) FROM visits v JOIN (SELECT * FROM wards WHERE floor = 1) s ON s.ward = v.ward GROUP BY 1;
+SELECT count(*) FROM visits v WHERE v.minutes > (SELECT avg(o.minutes) FROM visits o WHERE o.ward = v.ward);
+SELECT ward, count(*) FROM visits v WHERE v.cost > (SELECT 1.1 * avg(o.cost) FROM visits o WHERE o.ward = v.ward) GROUP BY ward HAVING count(*) > 0;
+SELECT count(*) FROM visits v WHERE (SELECT count(*) FROM visits o WHERE o.ward = v.ward AND o.minutes > 40) > 20;
+SELECT count(*) FROM visits v WHERE (SELECT count(*) FROM visits o WHERE o.ward = v.ward AND o.minutes > 100) = 0;
+SELECT sum(minutes) FROM visits v JOIN people p ON p.person_id = v.who WHERE v.cost < (SELECT avg(cost) FROM visits o JOIN people q ON q.person_id = o.who WHERE q.sex = p.sex);
+SELECT count(*) FROM people p JOIN towns t ON t.town = p.town WHERE t.size >= (SELECT avg(u.size) FROM towns u WHERE u.town = t.town);
+SELECT count(*) FROM people p WHERE p.age > 20 * (SELECT sum(u.size) FROM towns u WHERE u.town = p.town);
+SELECT count(*) FROM people p WHERE (SELECT count(u.country) FROM towns u WHERE u.town = p.town AND u.size > 2) = 0;
+SELECT count(*) FROM people p WHERE (SELECT max(u.size) - min(u.size) FROM towns u WHERE u.town = p.town) = 1;
+SELECT count(*) FROM items WHERE visit IS NULL;
+SELECT count(*) FROM visits v WHERE visit_id IS NOT NULL AND minutes > 10;
+SELECT sex, age, min(age), max(age), count(*) FROM people WHERE age IN (3, 4) GROUP BY sex, age HAVING count(*) > 0;
+SELECT n, count(*) FROM (SELECT p.person_id, p.sex, sum(v.minutes) / 10 AS n FROM people p JOIN visits v ON v.who = p.person_id GROUP BY p.person_id, p.sex) t GROUP BY n HAVING count(*) > 0;
+SELECT count(*), sum(n) FROM (SELECT p.person_id, p.town, count(*) AS n FROM people p JOIN visits v ON v.who = p.person_id GROUP BY 1, 2) t WHERE n > 2;
+SELECT floor(s / 50), count(*) FROM (SELECT who, sum(cost) AS s FROM visits GROUP BY who) t GROUP BY 1 HAVING count(*) > 0;
+SELECT a, g, x FROM (SELECT ward AS a, 1 AS g, round(sum(cost) / count(*), 1) AS x FROM visits WHERE ward = 'A' GROUP BY ward UNION SELECT NULL, 2, round(sum(cost) * 1.0000 / count(*), 2) FROM visits WHERE ward = 'A') t ORDER BY g

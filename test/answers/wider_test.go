@@ -1,0 +1,15 @@
+package answers
+
+import (
+	"testing"
+
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+// TestWiderAnswersAreThoseOfPlainSQL: sums of coalesce, sub-queries that are values of public tables, sub-queries that are counted for each
+// private row, keys that are NULL: what TPC-DS asks, of a database of which PostgreSQL's answers are known too.
+func TestWiderAnswersAreThoseOfPlainSQL(t *testing.T) {
+	kit.Beside(t)
+	fresh, direct := plainFixture(t)
+	answersOf(t, fresh, direct, "testdata/wider.sql")
+}
