@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -118,6 +119,9 @@ func (a account) chart(u unit, out time.Time) *lineChart {
 	for i := len(a.spends) - 1; i >= 0; i-- { // after each charge, from now back
 		steps[i] = step{a.spends[i].at, left}
 		left += a.spends[i].amount
+	}
+	if math.Abs(left-a.limit) < 1e-6*a.limit {
+		left = a.limit // but for what sums of fractions lose
 	}
 	first := step{a.spends[0].at, left}
 	thin := []step{first}
