@@ -135,7 +135,7 @@ func (a account) chart(u unit, out time.Time) *lineChart {
 	drawn := max(a.now.Sub(begun), time.Hour)
 	last := a.now
 	if !out.IsZero() {
-		last = a.now.Add(min(out.Sub(a.now), 2*drawn))
+		last = a.now.Add(min(out.Sub(a.now), max(2*drawn, soon)))
 	}
 	x := func(t time.Time) float64 { return t.Sub(begun).Hours() }
 	c := &lineChart{Measure: u.name + " left", Height: lineHeight}

@@ -252,7 +252,7 @@ func TestOwnerInChromium(t *testing.T) {
 	r.do(chromedp.Evaluate[chromedp.Void]("document.querySelectorAll('details').forEach(d => d.open = true)"))
 	r.look("spending")
 	r.open("/owner/charges")
-	r.holds("count", "alice")
+	r.holds("histogram", "alice")
 	r.look("charges")
 	r.open("/owner/releases")
 	r.holds("Withdraw")
