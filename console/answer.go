@@ -24,6 +24,7 @@ type head struct {
 
 // valueView is one value, with the interval that its own x_low and x_high give.
 type valueView struct {
+	Head          string // of its column, for narrow screens
 	Text, Between string
 	Null, Number  bool
 }
@@ -68,7 +69,7 @@ func viewOf(a answer) answerView {
 			if hidden[i] {
 				continue
 			}
-			one := valueView{Text: c.Text, Null: c.Null, Number: number(a.Columns[i].OID)}
+			one := valueView{Head: a.Columns[i].Name, Text: c.Text, Null: c.Null, Number: number(a.Columns[i].OID)}
 			if at, ok := low[i]; ok && !row[at].Null && !row[high[i]].Null {
 				one.Between = row[at].Text + " to " + row[high[i]].Text
 			}
@@ -99,21 +100,20 @@ func (v *answerView) plot(a answer, low, high map[int]int, hidden map[int]bool) 
 	}
 	var points []point
 	keys := 0
-	for i, c := range a.Columns[:measure] {
-		if hidden[i] {
-			continue
+	for i := range a.Columns[:measure] {
+		if !hidden[i] {
+			keys++
 		}
-		if _, bounded := low[i]; bounded {
-			return // a number of its own stands before it
-		}
-		keys++
-		_ = c
 	}
+	ordered := keys == 1 && (number(a.Columns[0].OID) || moment(a.Columns[0].OID))
+	line := ordered && len(a.Rows) > 8 || len(a.Rows) > mostBars
+	var xs []cell
 	for _, row := range a.Rows {
 		y, ok := numberOf(row[measure])
-		if !ok {
+		if !ok || line && ordered && row[0].Null { // NULL has no place on an axis
 			continue
 		}
+		xs = append(xs, row[0])
 		p := point{Label: labelOf(row[:measure], hidden), Y: y, Low: y, High: y, Shown: row[measure].Text}
 		if at, ok := low[measure]; ok {
 			if l, ok := numberOf(row[at]); ok {
@@ -129,32 +129,25 @@ func (v *answerView) plot(a answer, low, high map[int]int, hidden map[int]bool) 
 	if len(points) < 2 {
 		return
 	}
-	ordered := keys == 1 && (number(a.Columns[0].OID) || moment(a.Columns[0].OID))
-	if ordered && len(points) > 8 || len(points) > mostBars {
-		v.Line = lineOf(a.Columns[measure].Name, places(a, points, ordered), points)
+	if line {
+		v.Line = lineOf(a.Columns[measure].Name, places(xs, ordered && number(a.Columns[0].OID)), points)
 		return
 	}
 	v.Bars = barsOf(a.Columns[measure].Name, points)
 }
 
-// places are where the points stand on the axis: by the value of a key that is a number, or one after the other.
-func places(a answer, points []point, ordered bool) []float64 {
-	xs := make([]float64, len(points))
-	for i := range xs {
-		xs[i] = float64(i)
-	}
-	if !ordered || !number(a.Columns[0].OID) || len(points) != len(a.Rows) {
-		return xs
-	}
-	for i, row := range a.Rows {
-		x, ok := numberOf(row[0])
-		if !ok || i > 0 && x <= xs[i-1] {
-			for i := range xs {
-				xs[i] = float64(i)
-			}
-			return xs
-		}
+// places are where the points stand on the axis: by the value of a key that is a number and rises, or one after the other.
+func places(keys []cell, numbers bool) []float64 {
+	xs, byValue := make([]float64, len(keys)), numbers
+	for i, key := range keys {
+		x, ok := numberOf(key)
 		xs[i] = x
+		byValue = byValue && ok && (i == 0 || x > xs[i-1])
+	}
+	for i := range xs {
+		if !byValue {
+			xs[i] = float64(i)
+		}
 	}
 	return xs
 }

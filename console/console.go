@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -62,6 +63,7 @@ const (
 	pageTimeout   = 3 * time.Minute  // of making one: an answer may wait for the owner's deadline
 	formBytes     = 256 << 10        // of a form, but for those below
 	loginBytes    = 8 << 10
+	mostDrained   = 64 << 20 // of a form that is too long, read and thrown away so that its sender reads why
 )
 
 // Serve serves the pages on a listener until the context ends, and returns when all have been sent.
@@ -132,7 +134,7 @@ var pageFiles embed.FS
 // pages are the templates by name, each with the layout around it.
 var pages = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
-	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{"segment": escaped}).ParseFS(pageFiles, "pages/layout.html", "pages/chart.html"))
+	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{"segment": escaped, "words": func(kind string) string { return strings.ReplaceAll(kind, "_", " ") }}).ParseFS(pageFiles, "pages/layout.html", "pages/chart.html"))
 	names, err := fs.Glob(pageFiles, "pages/*.html")
 	if err != nil {
 		panic(err)
@@ -274,6 +276,9 @@ func (c *Console) post(most int64, page func(*request)) http.HandlerFunc {
 			return
 		}
 		c.serve(out, in, s, func(r *request) {
+			if in.ContentLength > most && in.ContentLength <= mostDrained {
+				_, _ = io.Copy(io.Discard, in.Body) // of somebody who is logged in: browsers show no answer before they have sent all
+			}
 			if !readForm(out, in, most) {
 				return
 			}

@@ -119,9 +119,11 @@ type Charge struct {
 	Seq           int64
 	At            time.Time
 	User, Dataset string // User: who asked, also where the group that she was in has paid
+	Account       string // whose account has paid: hers, or her group's (GroupAccount)
 	Kind, Name    string
 	Cost          privacy.Cost
-	Policy        Digest // of the policy that it was charged under
+	Pool          privacy.Cost // what the cap paid: nothing for what was drawn already
+	Policy        Digest       // of the policy that it was charged under
 }
 
 // Ledger is the account book. All methods are safe for concurrent use.

@@ -148,8 +148,12 @@ func (f *keeper) Charges(ctx context.Context, user, dataset string, limit int) (
 		if by == "" {
 			by = r.Holder
 		}
-		out = append(out, Charge{Seq: r.Seq, At: time.Unix(0, r.At).UTC(), User: by, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost,
-			Policy: c.policy})
+		pool := privacy.Cost{}
+		if c.capped {
+			pool = c.pool
+		}
+		out = append(out, Charge{Seq: r.Seq, At: time.Unix(0, r.At).UTC(), User: by, Account: r.Holder, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost,
+			Pool: pool, Policy: c.policy})
 		return ctx.Err()
 	})
 	if err != nil {

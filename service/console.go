@@ -5,9 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"regexp"
+	"slices"
 	"syscall"
 
 	"github.com/dpproxy/dpproxy/console"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 )
 
@@ -37,7 +42,7 @@ func (s *Service) serveConsole(ctx context.Context, l net.Listener, server *prox
 	s.log.Info("console", "address", l.Addr().String())
 	go func() {
 		defer close(ended)
-		err := console.Serve(ctx, l, console.Config{Proxy: server, Policy: s.Policy, Books: s.Ledger, Health: s.health, Log: s.log})
+		err := console.Serve(ctx, l, console.Config{Proxy: server, Policy: s.Policy, Books: s.Ledger, Health: s.health, Alarms: s.alarms.latest, Check: s.propose, Log: s.log})
 		if err != nil {
 			s.log.Error("console", "error", err)
 		}
@@ -46,4 +51,28 @@ func (s *Service) serveConsole(ctx context.Context, l net.Listener, server *prox
 		end()
 		<-ended
 	}
+}
+
+// variable is the use of an environment variable in a policy's text.
+var variable = regexp.MustCompile(`\$\{[^}]*\}`)
+
+// propose reads a policy that somebody proposes in the console, as if it were the file. Of the environment it reads what the file itself
+// reads: another variable would be one that its author wants to know.
+func (s *Service) propose(text []byte) (*policy.Policy, error) {
+	path := s.Policy().Path
+	inForce, err := os.ReadFile(path)
+	if err != nil {
+		return nil, errors.New("the policy file cannot be read now")
+	}
+	known := variable.FindAllString(string(inForce), -1)
+	for _, use := range variable.FindAllString(string(text), -1) {
+		if !slices.Contains(known, use) {
+			return nil, fmt.Errorf("%.60s is not in the policy in force, and no other variable of the environment is read here: use dpproxy check on the machine", use)
+		}
+	}
+	p, err := policy.Parse(text, path)
+	if err != nil {
+		return nil, err
+	}
+	return p, planner.CheckViews(p)
 }

@@ -30,6 +30,7 @@ type Service struct {
 	Public  pipeline.PublicRows
 
 	log     *slog.Logger
+	alarms  *alarms
 	current atomic.Pointer[policy.Policy]
 }
 
@@ -42,13 +43,15 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
+	s := &Service{alarms: &alarms{}}
+	log = slog.New(&overhears{next: log.Handler(), kept: s.alarms})
+	s.log = log
 	for _, w := range p.Warnings() {
 		log.Warn("policy: " + w)
 	}
 	for _, n := range append(p.Notes(), choose.LevelNotes(p)...) {
 		log.Info("policy: " + n)
 	}
-	s := &Service{log: log}
 	s.current.Store(p)
 	if s.Ledger, err = ledger.Open(ctx, p.Ledger.URL, LedgerOptions(p, trust, log)); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
