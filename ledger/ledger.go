@@ -162,6 +162,8 @@ type Ledger interface {
 	// Follow takes in what other proxies have written to a shared ledger until now; of a ledger of one process there is
 	// nothing to take in.
 	Follow(ctx context.Context) error
+	// Shared tells whether other processes may write the ledger, so that there may be something to follow.
+	Shared() bool
 	// Sound tells, by ErrUnavailable or what else is wrong, that nothing can be charged now, after trying to mend it.
 	Sound(ctx context.Context) error
 	// Load returns a saved release that the user has paid for.

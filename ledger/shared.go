@@ -50,6 +50,9 @@ type leased struct{ id, fence int64 }
 // shared tells whether other processes may write the ledger.
 func (f *keeper) shared() bool { return f.site.Shared() }
 
+// Shared is Ledger's.
+func (f *keeper) Shared() bool { return f.shared() }
+
 // Follow is Ledger's. Those who ask while the chain's end is being read share the next read.
 func (f *keeper) Follow(ctx context.Context) error {
 	if !f.shared() || f.opts.ReadOnly {

@@ -187,6 +187,10 @@ func byDesign(text string) *refuse.Refusal {
 	return nil
 }
 
+func (p *passThrough) Kept(*pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, bool) {
+	return pipeline.Result{}, false
+}
+
 func (p *passThrough) Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (plans.Description, *refuse.Refusal) {
 	if r := byDesign(stmt.Text); r != nil {
 		return plans.Description{}, r

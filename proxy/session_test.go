@@ -272,6 +272,42 @@ func (b *bench) limit(t *testing.T, l policy.Limits) {
 	b.policy.Store(p)
 }
 
+// TestKeptAnswersAreGivenAtOnce: an answer that the pipeline keeps waits for no turn and has its notices, but counts as a statement a second, and goes the
+// way of all others where answers leave on a grid.
+func TestKeptAnswersAreGivenAtOnce(t *testing.T) {
+	b := start(t)
+	kept := b.pipeline.fixtures["select count(*) from people"]
+	kept.kept = true
+	b.pipeline.fixtures["select count(*) from people"] = kept
+	answered := func(when string, fromMemory, others int64) {
+		t.Helper()
+		if memory, all := b.pipeline.remembered.Swap(0), b.pipeline.answers.Swap(0); memory != fromMemory || all != others {
+			t.Errorf("%s: %d answers from memory and %d others, must be %d and %d", when, memory, all, fromMemory, others)
+		}
+	}
+	b.limit(t, policy.Limits{Connections: 9, UserConnections: 9, UserStatements: 1})
+	release := make(chan struct{})
+	b.pipeline.fixtures["select paid"] = fixture{columns: standardFixtures()["select 1"].columns, answer: func(context.Context, *pipeline.Session, []policy.Value) ([][]policy.Value, error) {
+		<-release
+		return numbers(1), nil
+	}}
+	paid, r := b.raw(t, "statement_timeout", "30"), b.raw(t)
+	paid.play("the only turn", []step{one(query("select paid"), "E(57014) Z(I)")})
+	r.play("kept", []step{one(query("select count(*) from people"), "N(00000) T1 D C(SELECT 1) Z(I)")})
+	close(release)
+	answered("while another has the turn", 1, 1)
+	b.limit(t, policy.Limits{Connections: 9, UserConnections: 9, UserStatements: 9, StatementsPerSecond: 3})
+	r = b.raw(t)
+	r.play("often", []step{one(query("select count(*) from people;select count(*) from people;select count(*) from people"), "N(00000) T1 D C(SELECT 1) N(00000) T1 D C(SELECT 1) N(00000) T1 D C(SELECT 1) Z(I)"),
+		one(query("select count(*) from people"), "E(53400) Z(I)")})
+	answered("often", 3, 0)
+	p := testPolicy(t)
+	p.Server.Timing.Grid = 20 * time.Millisecond
+	b.policy.Store(p)
+	b.raw(t).play("on a grid", []step{one(query("select count(*) from people"), "N(00000) T1 D C(SELECT 1) Z(I)")})
+	answered("on a grid", 0, 1)
+}
+
 // TestRunningLimit: a user's statements beyond the limit wait, also behind one that nobody waits for any more.
 func TestRunningLimit(t *testing.T) {
 	b := start(t)

@@ -127,6 +127,11 @@ func compareAll(t *testing.T, d dialect.Dialect, engines map[dialect.Dialect]eng
 				}
 				got[key] = row[q.Grain():]
 			}
+			for _, answer := range []map[string][]int64{got, want} { // cells that do not come count 0
+				maps.DeleteFunc(answer, func(_ string, counts []int64) bool {
+					return q.Grain() > 0 && !slices.ContainsFunc(counts, func(n int64) bool { return n != 0 })
+				})
+			}
 			if !maps.EqualFunc(got, want, slices.Equal) {
 				t.Errorf("%s", difference(got, want))
 			}

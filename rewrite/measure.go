@@ -104,6 +104,9 @@ func statement(m *plans.Measure, d dialect.Dialect, a assumed) (text, error) {
 		return w.finished(w.unitCounts())
 	}
 	asStored := w.asStored(m)
+	if asStored {
+		m = hoisted(m)
+	}
 	if asStored && w.tallies(m) {
 		return w.finished(w.tallied(m))
 	}

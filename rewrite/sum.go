@@ -180,7 +180,7 @@ func (w *writer) decimalOnGrid(c *policy.Column, n string, exponent int) string 
 	}
 }
 
-// gridAt is round(v·10^−exponent), half away from zero, of a whole number at exponent 0 or a decimal; of a floating number what the engines'
+// gridAt is round(v·10^−exponent), half away from zero, of a whole number at exponent 0 or a decimal; of a whole number on a coarser grid whatever it may be rounded to; of a floating number what the engines'
 // multiplication rounds to, be it to the even one at the half or away from zero; nil of other values.
 func gridAt(v policy.Value, exponent int) []*big.Int {
 	switch v := v.(type) {
@@ -204,6 +204,10 @@ func gridAt(v policy.Value, exponent int) []*big.Int {
 		return []*big.Int{big.NewInt(int64(math.Round(product))), big.NewInt(int64(math.RoundToEven(product)))}
 	}
 	n, ok := wholeOf(v)
+	if _, integer := v.(int64); integer && exponent > 0 && exponent <= 18 && max(n, -n) < 1<<62 {
+		half := tenTo(exponent) / 2
+		return []*big.Int{big.NewInt(n / tenTo(exponent)), big.NewInt((n - half) / tenTo(exponent)), big.NewInt((n + half) / tenTo(exponent))}
+	}
 	if _, moment := v.(policy.Timestamp); !ok || moment || exponent != 0 {
 		return nil
 	}
@@ -220,7 +224,7 @@ func (w *writer) onGrid(c *policy.Column, n string, exponent int) string {
 		return w.cast(w.operate(n, "-", w.constant(c, policy.Date(0))), "int8")
 	case c.Type.Integer():
 		if exponent > 0 {
-			return w.operate(w.cast(n, "int8"), "/", w.whole(tenTo(exponent)))
+			return w.nearestTo(c, w.cast(n, "int8"), tenTo(exponent))
 		}
 		return w.cast(n, "int8")
 	case c.Type == policy.NumericType && w.dialect.Digits == 0:
@@ -243,6 +247,25 @@ func (w *writer) onGrid(c *policy.Column, n string, exponent int) string {
 	}
 	w.fail("a sum of values that are no numbers")
 	return "NULL"
+}
+
+// nearestTo is n/power to the nearest whole number, up at the half, of a normalised whole number n. Division cuts towards 0, and so it is of
+// numbers that are not below 0: n is moved there by a multiple of power. Where a number of the domain has no room for that it is cut.
+func (w *writer) nearestTo(c *policy.Column, n string, power int64) string {
+	least, most, _ := wholeEnds(c.Domain)
+	moved := int64(0)
+	if least < 0 {
+		moved = -(least / power) + 1
+	}
+	added := new(big.Int).Add(new(big.Int).Mul(big.NewInt(moved), big.NewInt(power)), big.NewInt(power/2))
+	if !added.IsInt64() || !new(big.Int).Add(added, big.NewInt(most)).IsInt64() {
+		return w.operate(n, "/", w.whole(power))
+	}
+	quotient := w.operate(w.operate(n, "+", w.whole(added.Int64())), "/", w.whole(power))
+	if moved == 0 {
+		return quotient
+	}
+	return w.operate(quotient, "-", w.whole(moved))
 }
 
 // tenTo is 10^n where that fits.

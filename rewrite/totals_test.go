@@ -74,7 +74,7 @@ func randomSum(r *rand.Rand, table *policy.Table) *plans.Sum {
 				continue
 			}
 			f, ok := semantics.FactorOf(c, r.IntN(2) == 0, []int64{semantics.MaxAdded, 1 << 15, 40}[r.IntN(3)])
-			if !ok || f.Exponent > 18 || f.Exponent > 0 && c.Type.Integer() { // which is cut, and not rounded
+			if !ok || f.Exponent > 18 {
 				continue
 			}
 			if r.IntN(4) == 0 { // ends that the domain does not prove
@@ -115,6 +115,9 @@ func added(sum *plans.Sum, table *policy.Table, row []policy.Value) (total int64
 // valueOf is a factor of a normalised value: exactly, or as floating numbers are multiplied and rounded.
 func valueOf(f plans.Factor, v policy.Value) int64 {
 	x, floating := v.(float64)
+	if n, whole := v.(int64); whole && f.Exponent > 0 {
+		return max(min(semantics.NearestOf(n, int64(math.Pow10(f.Exponent)))-f.Centre, f.High), f.Low)
+	}
 	if !floating {
 		return factorOf(f, scalarOf(v))
 	}

@@ -99,7 +99,7 @@ var Faults = []Fault{
 	{"a list of sales is drafted as public", "cmd/dpproxy/draft/roles.go", "return !upkeepWords.in(c.Name) && c.Name", "return dated(c) && c.Name", "cmd/dpproxy/draft.TestLookupsThatAreNone", false},
 	{"a DuckDB file of another schema is copied", "backend/snapshot_duckdb.go", "if !ok || !maps.Equal(have, seen.shape) {", "if !ok || len(have) > 1000*len(seen.shape) {", "backend.TestSnapshotOfAnotherSchema", false},
 	{"a key of any width is taken for an int8", "backend/snapshot_duckdb.go", "return \"wide whole\"", "return \"whole\"", "backend.TestSnapshotKeysOfDuckDB", false},
-	{"a snapshot's sum is not cut at ends that its domain does not prove", "rewrite/sum.go", "if k == nil || k.Sub(k, big.NewInt(f.Centre)).Cmp(big.NewInt(f.Low)) < 0 || k.Cmp(big.NewInt(f.High)) > 0 {", "if k == nil {", "rewrite.TestSumsOfSnapshots", false},
+	{"a snapshot's sum is not cut at ends that its domain does not prove", "rewrite/total.go", "if k.Sub(k, big.NewInt(f.Centre)).Cmp(big.NewInt(f.Low)) < 0 || k.Cmp(big.NewInt(f.High)) > 0 {", "if k == nil {", "rewrite.TestSumsOfSnapshots", false},
 	{"rows of a heavy unit are ranked with those of others", "rewrite/snapshot.go", "ranked(w.operate(\"b.at\", \"-\", \"b.before\"))", "ranked(\"b.at\")", "rewrite.TestRanksOfHeavyUnits", false},
 	{"connections that read one snapshot have each its own", "backend/snapshot_postgres.go", "begun(conn, limit, snapshot)", "begun(conn, limit, snapshot[:0])", "backend.TestSnapshotOfSeveralConnections", false},
 	{"the last part of a table ends at its size", "backend/snapshot_postgres.go", "p.End = 0 // whatever", "p.End-- // whatever", "backend.TestSnapshotOfSeveralConnections", false},
@@ -290,4 +290,7 @@ var Faults = []Fault{
 	{"bounds are found with the noise of another relation of neighbours", "planner/bounds/bounds.go", "over.ContributionTo(s.Cells), cost)", "mechanisms.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, cost)", "rewrite.TestBoundsNeighbours", false},
 	{"half-widths of windows are of one window alone", "mechanisms/ends.go", "(1-failure.p)/float64(windows)", "(1-failure.p)", "mechanisms.TestEndsHoldTogether", false},
 	{"a column without bounds is answered over", "planner/linear/measure.go", "if c.Private {", "if c.Private && i < 0 {", "planner.TestColumnsWithoutBounds", false},
+	{"values beyond the domain are added up as they are stored", "rewrite/total.go", "|| !w.exact(f) || !declaredAlone(m.Where, f.Column) {", "|| !w.exact(f) {", "rewrite.TestWhichValuesAreAddedUpAsStored", false},
+	{"clamped values are added up as they are stored", "rewrite/total.go", "if c.Outside == policy.OutsideClamp {", "if c.Outside == 0 {", "rewrite.TestWhichValuesAreAddedUpAsStored", false},
+	{"a kept answer does not keep to the grid", "proxy/session.go", "if c.pace.grid > 0 || ctx.Err() != nil {", "if ctx.Err() != nil {", "proxy.TestKeptAnswersAreGivenAtOnce", false},
 }

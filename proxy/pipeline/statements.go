@@ -179,6 +179,18 @@ func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt parse.St
 	return r, err
 }
 
+// Kept is the answer to a SELECT that is kept whole. It neither works nor waits: where other proxies write the ledger, what they have written is
+// waited for before each answer, and none is given so.
+func (a *Answerer) Kept(s *Session, stmt parse.Statement, params []policy.Value) (Result, bool) {
+	if stmt.Kind != parse.KindSelect || s.Dataset == nil || a.ledger.Shared() {
+		return Result{}, false
+	}
+	if params == nil {
+		params = []policy.Value{}
+	}
+	return a.answers.find(answerKey(s, stmt, params, a.public.version()), s.Policy, a.ledger.Holdings(s.User, s.Dataset.ID))
+}
+
 // mostPlans bounds how often a statement begins again.
 const mostPlans = 32
 

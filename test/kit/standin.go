@@ -80,8 +80,13 @@ func InProcess(t *testing.T, path string, pipeline proxy.Pipeline, limits proxy.
 	}
 }
 
-// Undescribed is the half of a Pipeline that the simple protocol does not need.
+// Undescribed is what of a Pipeline the simple protocol does not need. It keeps no answers.
 type Undescribed struct{}
+
+// Kept has none.
+func (Undescribed) Kept(*pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, bool) {
+	return pipeline.Result{}, false
+}
 
 // Describe refuses.
 func (Undescribed) Describe(context.Context, *pipeline.Session, parse.Statement, []policy.Type) (plans.Description, *refuse.Refusal) {

@@ -49,9 +49,13 @@ type house struct {
 	log     *slog.Logger
 }
 
-// Describe and Answer make a house the Pipeline of its own server: they lead to the Answerer of the ledger in use.
+// Describe, Kept and Answer make a house the Pipeline of its own server: they lead to the Answerer of the ledger in use.
 func (h *house) Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (plans.Description, *refuse.Refusal) {
 	return h.now.Load().Describe(ctx, s, stmt, given)
+}
+
+func (h *house) Kept(s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, bool) {
+	return h.now.Load().Kept(s, stmt, params)
 }
 
 func (h *house) Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
