@@ -338,11 +338,20 @@ func (d *drafter) day(c *Column, b bounds) listing {
 	case "date":
 		return listing{typ: "date", rules: fmt.Sprintf("domain: {min: %s, max: %s}", from, until), remark: remark}
 	case "timestamp with time zone":
-		return listing{typ: "timestamptz", rules: fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, until), remark: remark}
+		return listing{typ: "timestamptz", rules: fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, dayAfter(until)), remark: remark}
 	case "timestamp without time zone":
-		return listing{typ: "timestamp", rules: fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, until), remark: remark}
+		return listing{typ: "timestamp", rules: fmt.Sprintf("domain: {min: %s, below: %s, step: 1 hour}", from, dayAfter(until)), remark: remark}
 	}
 	return listing{hidden: "no domain can be guessed for " + c.Type}
+}
+
+// dayAfter is the day after one: --until names the last day, and moments of that day are before the next one.
+func dayAfter(day string) string {
+	d, err := time.Parse(time.DateOnly, day)
+	if next := d.AddDate(0, 0, 1); err == nil && next.Year() <= 9999 { // a policy has no later one
+		return next.Format(time.DateOnly)
+	}
+	return day
 }
 
 func isDay(s string) bool {

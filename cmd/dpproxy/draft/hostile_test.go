@@ -184,6 +184,10 @@ func TestEndsThatFitNoDomain(t *testing.T) {
 		{"double precision", "(x >= '0'::double precision) AND (x <= '1e+15'::double precision)", "min: 0, max: 1000000000000000, step: 1000000"},
 		{"double precision", "(x >= (0.25)::double precision) AND (x <= (0.75)::double precision)", "min: 0, max: 1, step: 1"},
 		{"date", "(x)::text >= '0000-{{-##'::text", "2000-01-01"},
+		{"date", "(x <= '2026-12-31'::date)", "min: 2000-01-01, max: 2026-12-31"},
+		{"timestamp with time zone", "(x IS NOT NULL)", "min: 2000-01-01, below: 2040-01-01, step: 1 hour"},
+		{"timestamp without time zone", "(x >= '2020-01-01'::date) AND (x <= '2026-12-31'::date)", "min: 2020-01-01, below: 2027-01-01, step: 1 hour"},
+		{"timestamp without time zone", "(x <= '9999-12-31'::date)", "below: 9999-12-31, step: 1 hour"},
 	} {
 		unit := people("customers")
 		table := keyed("things", append(columnsOf("id", "customer"), &Column{Name: "x", Type: c.typ}), map[string]*Table{"customer": unit})
