@@ -81,10 +81,10 @@ func (b *Snapshots) Ready(caller context.Context, queries ...rewrite.Query) erro
 	c := b.enter(queries...)
 	switch {
 	case c == nil && b.AsOf(nil) == 0:
-		b.log.Error("no snapshot is in force")
+		b.log.ErrorContext(caller, "no snapshot is in force")
 		return ErrUnavailable
 	case c == nil:
-		b.log.Error("no snapshot in force has the tables that a query reads; nothing was charged for it")
+		b.log.ErrorContext(caller, "no snapshot in force has the tables that a query reads; nothing was charged for it")
 		return ErrUnplanned
 	}
 	defer b.leave(c)

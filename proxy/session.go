@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/dpproxy/dpproxy/internal/request"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
@@ -34,7 +35,8 @@ type session struct {
 
 	user, database string
 	pid            uint32
-	counted        bool // among the user's connections
+	request        request.ID // the number of the last statement
+	counted        bool       // among the user's connections
 	policy         *policy.Policy
 	dataset        *policy.Dataset
 	settings       *settings.Settings
@@ -65,7 +67,7 @@ type session struct {
 func (c *session) run() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			c.server.logPanic(r, "session")
+			c.server.logPanic(request.With(context.Background(), c.request), r, "session")
 			err = pgerror.New("XX000", pgerror.TextInternal).Fatal()
 		}
 	}()
@@ -224,9 +226,17 @@ func (c *session) fail(err error) error {
 	}
 	f := pgerror.Describe(err)
 	c.server.metrics.failed(err, f)
-	c.send(errorResponse(f, "ERROR"))
+	c.send(errorResponse(c.asked(f), "ERROR"))
 	c.abort()
 	return nil
+}
+
+// asked adds to a failure the number of the statement that it is of, if there was one.
+func (c *session) asked(f *pgerror.Failure) *pgerror.Failure {
+	if c.request.Statement == 0 {
+		return f
+	}
+	return f.Asked(c.request.String())
 }
 
 // charset is the session's own.
@@ -327,7 +337,8 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 	c.pace.owed = true
 	ctx, stop := c.timed(ctx)
 	defer stop()
-	ctx, release := c.pace.onGrid(admission.Metered(ctx))
+	c.request = c.request.Next()
+	ctx, release := c.pace.onGrid(admission.Metered(request.With(ctx, c.request)))
 	defer release()
 	limits := c.policy.Server.Limits
 	if !c.server.turns.Ticket(c.user, limits.StatementsPerSecond, time.Now()) {
@@ -350,7 +361,7 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 		var o outcome
 		defer func() {
 			if r := recover(); r != nil {
-				c.server.logPanic(r, "answer")
+				c.server.logPanic(ctx, r, "answer")
 				o = outcome{err: pgerror.New("XX000", pgerror.TextInternal).Fatal()}
 			}
 			done <- o
