@@ -42,6 +42,8 @@ type Backend interface {
 	// not come by then is a fault. The error is only that of an invalid query or receipt; nothing was run then. Of the context
 	// only the number of its statement is used, in the log: its end ends nothing.
 	Execute(ctx context.Context, query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error)
+	// Faults is how many paid queries of a dataset failed since the start, of which the operator must hear (rule 5).
+	Faults(dataset string) int64
 	// ReadPublic copies a table that the policy declares public: rows of values in the order of its columns.
 	ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error)
 	// Inspect compares a dataset of the policy with the database's schema, never with its rows, and returns findings in plain

@@ -52,6 +52,26 @@ type executor struct {
 	log      *slog.Logger
 	slots    chan struct{} // one element for each running query
 	places   *places
+	faults   *faults
+}
+
+// faults are how many paid queries of each dataset failed.
+type faults struct {
+	mu sync.Mutex
+	of map[string]int64
+}
+
+func (f *faults) add(dataset string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.of[dataset]++
+}
+
+// Faults is described at Backend.
+func (x executor) Faults(dataset string) int64 {
+	x.faults.mu.Lock()
+	defer x.faults.mu.Unlock()
+	return x.faults.of[dataset]
 }
 
 // places are the slots as far as they are public: with a step above the deadline each query has one from its turn on for a
@@ -114,7 +134,7 @@ func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) 
 		deadline = defaultDeadline
 	}
 	slots = max(slots, 1)
-	return executor{e, deadline, log, make(chan struct{}, slots), newPlaces(slots)}
+	return executor{e, deadline, log, make(chan struct{}, slots), newPlaces(slots), &faults{of: map[string]int64{}}}
 }
 
 // Places is described at Backend, as Lines, Admit and Execute are.
@@ -187,6 +207,7 @@ func (x executor) settle(caller context.Context, query rewrite.Query, step time.
 // tell tells the operator of a fault.
 func (x executor) tell(caller context.Context, query rewrite.Query, fault error) {
 	digest := query.Digest()
+	x.faults.add(query.Table().Dataset.ID)
 	x.log.ErrorContext(caller, "a paid query failed; its counts are taken as zero and the noisy answer is saved (privacy rule 5)",
 		"dataset", query.Table().Dataset.ID, "table", query.Table().Name, "measure", hex.EncodeToString(digest[:8]), "cause", cause(fault))
 }

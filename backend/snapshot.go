@@ -34,8 +34,9 @@ type Snapshots struct {
 	plan   policy.Snapshot
 	key    string
 	log    *slog.Logger
-	making sync.Mutex  // one copy at a time
-	failed atomic.Bool // the last copy that was due was not made
+	making sync.Mutex   // one copy at a time
+	failed atomic.Bool  // the last copy that was due was not made
+	missed atomic.Int64 // how many were not
 
 	mu     sync.Mutex
 	copies []*copied // those in force, that of the newest policy first; a second one only after a change of the policy
@@ -348,6 +349,7 @@ func (b *Snapshots) Keep(ctx context.Context, current func() *policy.Policy) {
 		err := b.renew(ctx, next.Add(b.plan.Within), current)
 		b.failed.Store(err != nil)
 		if err != nil && ctx.Err() == nil {
+			b.missed.Add(1)
 			b.log.Error("no new snapshot; the last one stays in force", "as of", time.Unix(0, b.AsOf(nil)).UTC().Format(time.RFC3339), "error", err)
 		}
 	}
@@ -377,6 +379,9 @@ func (b *Snapshots) Next() error {
 	}
 	return nil
 }
+
+// Missed is how many copies were due since the start and not made.
+func (b *Snapshots) Missed() int64 { return b.missed.Load() }
 
 // renew makes a copy and puts it in force at a moment.
 func (b *Snapshots) renew(ctx context.Context, force time.Time, current func() *policy.Policy) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/login"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -60,6 +61,22 @@ func (s *Service) health(ctx context.Context) []proxy.Part {
 		parts[0].AsOf = time.Unix(0, at)
 	}
 	return parts
+}
+
+// observed looks at what Prometheus is told beside the parts: functions of the policy, the clock and the ledger, and the faults of rule 5.
+func (s *Service) observed() proxy.Observed {
+	p := s.current.Load()
+	o := proxy.Observed{PaidFaults: map[string]int64{}, PolicySince: time.Unix(0, s.since.Load()), Ledger: s.Ledger.Now(), Memory: map[string]int64{"proxy": s.own.Load()}}
+	for _, d := range p.Datasets {
+		o.PaidFaults[d.ID] = s.Backend.Faults(d.ID)
+	}
+	if s.Engine.Dialect() == dialect.DuckDB {
+		o.Memory["sandbox child"] = childAtRest + p.Server.Limits.StatementMemory
+	}
+	if b, ok := s.Backend.(*backend.Snapshots); ok {
+		o.Copies, o.Missed = true, b.Missed()
+	}
+	return o
 }
 
 var errLedger = errors.New("nothing can be charged")

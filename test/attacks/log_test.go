@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -104,17 +105,12 @@ func TestLogHasNoWords(t *testing.T) {
 	}
 	kit.Eventually(t, "the log has the number", func() bool { return strings.Contains(p.LogText(), " request="+number[1]+"\n") })
 
-	response, err := http.Get("http://" + admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	metrics, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
+	metrics := scraped(t, admin)
+	if !strings.Contains(metrics, "dpproxy_paid_faults_total{dataset=\"lab\"} 1\n") {
+		t.Errorf("the operator is not told of the query that failed:\n%s", metrics)
 	}
 	lines, found := strings.Split(strings.TrimSpace(p.LogText()), "\n"), 0
-	for _, line := range append(lines, strings.Split(string(metrics), "\n")...) {
+	for _, line := range append(lines, strings.Split(metrics, "\n")...) {
 		if lower := strings.ToLower(line); strings.Contains(lower, strings.ToLower(canary)) || strings.Contains(line, canaryNumber) && !strings.Contains(line, "pid="+canaryNumber) || strings.Contains(line, "forged") {
 			found++
 			t.Errorf("told to the operator: %s", line)
@@ -141,5 +137,62 @@ func TestLogHasNoWords(t *testing.T) {
 	if charged < 3 || failed == 0 {
 		t.Errorf("%d charges and %d failed queries in the log:\n%s", charged, failed, p.LogText())
 	}
-	threats.Reached(t, "T73", "%d statements: %d of %d lines and metrics have a word of them; each of %d lines is one event", len(wordsOfClients)+3, found, len(lines)+strings.Count(string(metrics), "\n"), len(lines))
+	threats.Reached(t, "T73", "%d statements: %d of %d lines and metrics have a word of them; each of %d lines is one event", len(wordsOfClients)+3, found, len(lines)+strings.Count(metrics, "\n"), len(lines))
+}
+
+func scraped(t *testing.T, admin string) string {
+	t.Helper()
+	response, err := http.Get("http://" + admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatal(response.Status, err)
+	}
+	return string(text)
+}
+
+// numbersOfAPlace are what lines and metrics have of a process, and of no row: times, sessions' numbers, pids, addresses.
+var numbersOfAPlace = regexp.MustCompile(`time=\S+|(request|session)=\S+|pid=\d+|client=\S+|address=\S+|took=\S+|MiB|\d+\.\d+e\+\d+`)
+
+// TestOperatorSeesEqualNeighbours: over two databases of which one lacks a person, the same statements leave the same metrics, and the same
+// lines of the log but for times and numbers of sessions.
+func TestOperatorSeesEqualNeighbours(t *testing.T) {
+	var seen [2][]string
+	for i, without := range []int{0, 7} {
+		path, admin := kit.DuckDB(t, kit.Budgets{User: "3", Cap: "4"}, without), kit.FreeAddress(t)
+		kit.Edit(t, path, `listen: "127.0.0.1:0"`, fmt.Sprintf(`listen: "127.0.0.1:0", admin: %q`, admin))
+		p := kit.Serve(t, path, "--log-level", "debug")
+		w := p.Connect("alice", "lab")
+		for range 3 { // the last round finds the budget spent
+			for _, sql := range wordsOfClients {
+				w.Ask(sql)
+			}
+			for n := range 12 {
+				w.Ask(fmt.Sprintf("SELECT count(*), sum(income) FROM people WHERE hiv AND age > %d", n))
+			}
+		}
+		lines := strings.Split(scraped(t, admin), "\n")
+		for _, line := range strings.Split(p.LogText(), "\n") {
+			if !strings.Contains(line, "msg=\"ledger open\"") && !strings.Contains(line, "policy: ") {
+				lines = append(lines, line)
+			}
+		}
+		for _, line := range lines {
+			seen[i] = append(seen[i], numbersOfAPlace.ReplaceAllString(strings.ReplaceAll(line, filepath.Dir(path), ""), "-"))
+		}
+	}
+	differences := 0
+	for i, line := range seen[0] {
+		if i >= len(seen[1]) || seen[1][i] != line {
+			differences++
+			t.Errorf("with everybody the operator sees\n%s\nand without one\n%s", line, seen[1][min(i, len(seen[1])-1)])
+		}
+	}
+	if len(seen[0]) != len(seen[1]) || len(seen[0]) < 60 {
+		t.Errorf("%d lines, and %d", len(seen[0]), len(seen[1]))
+	}
+	threats.Reached(t, "T73", "%d lines of two neighbouring databases: %d differ", len(seen[0]), differences)
 }
