@@ -39,8 +39,11 @@ type Backend interface {
 	// Execute spends the receipt and runs the query to the owner's deadline, whatever becomes of the client. On any fault
 	// after the receipt is spent the answer is the public default, no groups (privacy rule 5), and the operator is told.
 	// With a step other than 0 it returns at a multiple of step, and with one above the deadline at the first, where what has
-	// not come by then is a fault. The error is only that of an invalid query or receipt; nothing was run then.
-	Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error)
+	// not come by then is a fault. The error is only that of an invalid query or receipt; nothing was run then. Of the context
+	// only the number of its statement is used, in the log: its end ends nothing.
+	Execute(ctx context.Context, query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error)
+	// Faults is how many paid queries of a dataset failed since the start, of which the operator must hear (rule 5).
+	Faults(dataset string) int64
 	// ReadPublic copies a table that the policy declares public: rows of values in the order of its columns.
 	ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error)
 	// Inspect compares a dataset of the policy with the database's schema, never with its rows, and returns findings in plain

@@ -52,6 +52,26 @@ type executor struct {
 	log      *slog.Logger
 	slots    chan struct{} // one element for each running query
 	places   *places
+	faults   *faults
+}
+
+// faults are how many paid queries of each dataset failed.
+type faults struct {
+	mu sync.Mutex
+	of map[string]int64
+}
+
+func (f *faults) add(dataset string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.of[dataset]++
+}
+
+// Faults is described at Backend.
+func (x executor) Faults(dataset string) int64 {
+	x.faults.mu.Lock()
+	defer x.faults.mu.Unlock()
+	return x.faults.of[dataset]
 }
 
 // places are the slots as far as they are public: with a step above the deadline each query has one from its turn on for a
@@ -114,7 +134,7 @@ func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) 
 		deadline = defaultDeadline
 	}
 	slots = max(slots, 1)
-	return executor{e, deadline, log, make(chan struct{}, slots), newPlaces(slots)}
+	return executor{e, deadline, log, make(chan struct{}, slots), newPlaces(slots), &faults{of: map[string]int64{}}}
 }
 
 // Places is described at Backend, as Lines, Admit and Execute are.
@@ -136,26 +156,26 @@ func (x executor) Admit(ctx context.Context, step time.Duration, _ *policy.Polic
 // live is the moment of rows that are read as they are.
 func live(...rewrite.Query) int64 { return 0 }
 
-func (x executor) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
+func (x executor) Execute(caller context.Context, query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
 	if !query.Valid() || query.Dialect() != x.engine.Dialect() {
 		return privacy.Sensitive[[]privacy.Group]{}, errors.New("backend: not a query for this database")
 	}
 	if err := receipt.Spend(query.Digest()); err != nil {
 		return privacy.Sensitive[[]privacy.Group]{}, err
 	}
-	return privacy.Seal(x.settle(query, step)), nil
+	return privacy.Seal(x.settle(caller, query, step)), nil
 }
 
 // settle runs a paid query on its own, detached from any client, and returns at a multiple of step. With a step above the
 // deadline that is the first since its turn came, and turns come at public times: what would come later is not waited for,
 // whatever held it up. Then the time at which settle returns, and with it the time of all that follows, does not depend on
 // the rows. A fault gives no groups.
-func (x executor) settle(query rewrite.Query, step time.Duration) []privacy.Group {
+func (x executor) settle(caller context.Context, query rewrite.Query, step time.Duration) []privacy.Group {
 	begun := time.Now()
 	if step <= x.deadline {
 		o := x.take(context.Background(), query)
 		if o.fault != nil {
-			x.tell(query, o.fault)
+			x.tell(caller, query, o.fault)
 		}
 		if step > 0 {
 			moment.Until(moment.Next(begun, step), nil)
@@ -179,15 +199,16 @@ func (x executor) settle(query rewrite.Query, step time.Duration) []privacy.Grou
 	default:
 	}
 	if o.fault != nil {
-		go x.tell(query, o.fault) // which takes a time that is not to be seen
+		go x.tell(caller, query, o.fault) // which takes a time that is not to be seen
 	}
 	return o.groups
 }
 
 // tell tells the operator of a fault.
-func (x executor) tell(query rewrite.Query, fault error) {
+func (x executor) tell(caller context.Context, query rewrite.Query, fault error) {
 	digest := query.Digest()
-	x.log.Error("a paid query failed; its counts are taken as zero and the noisy answer is saved (privacy rule 5)",
+	x.faults.add(query.Table().Dataset.ID)
+	x.log.ErrorContext(caller, "a paid query failed; its counts are taken as zero and the noisy answer is saved (privacy rule 5)",
 		"dataset", query.Table().Dataset.ID, "table", query.Table().Name, "measure", hex.EncodeToString(digest[:8]), "cause", cause(fault))
 }
 

@@ -171,7 +171,7 @@ func render(t testing.TB, m *plans.Measure, b Backend) rewrite.Query {
 func counts(t testing.TB, h *house, q rewrite.Query) []string {
 	t.Helper()
 	var list []string
-	for _, g := range h.executor().settle(q, 0) {
+	for _, g := range h.executor().settle(t.Context(), q, 0) {
 		list = append(list, fmt.Sprintf("%v: %v", g.Cells, g.Counts))
 	}
 	slices.Sort(list)

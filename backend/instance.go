@@ -178,7 +178,7 @@ func (i *instance) ready(caller context.Context, log *slog.Logger, queries []rew
 		if caller.Err() != nil {
 			return ErrUnavailable // the caller stopped waiting: that says nothing of the database
 		}
-		log.Warn("the private database is not ready", "cause", cause(err))
+		log.WarnContext(caller, "the private database is not ready", "cause", cause(err))
 		return ErrUnavailable
 	}
 	for _, q := range queries {
@@ -191,7 +191,7 @@ func (i *instance) ready(caller context.Context, log *slog.Logger, queries []rew
 		case err != nil && ctx.Err() != nil:
 			return ErrUnavailable
 		case err != nil:
-			log.Error("the private database does not plan a query; nothing was charged for it", "table", q.Table().Name, "cause", cause(err))
+			log.ErrorContext(caller, "the private database does not plan a query; nothing was charged for it", "table", q.Table().Name, "cause", cause(err))
 			return ErrUnplanned
 		}
 		i.kept.mu.Lock()

@@ -104,16 +104,16 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 	case err != nil && caller.Err() != nil:
 		return ErrUnavailable // the caller stopped waiting: that says nothing of the database
 	case errors.Is(err, errSettings) || found.limited:
-		b.log.Error("the private database's settings are not those that queries need: run dpproxy check")
+		b.log.ErrorContext(caller, "the private database's settings are not those that queries need: run dpproxy check")
 		return ErrSettings
 	case found.drifted:
-		b.log.Error("the private database's schema changed: run dpproxy check, then restart")
+		b.log.ErrorContext(caller, "the private database's schema changed: run dpproxy check, then restart")
 		return ErrDrift
 	case found.unplanned != nil:
-		b.log.Error("the private database does not plan a query; nothing was charged for it", "table", found.of.Table().Name, "cause", cause(found.unplanned))
+		b.log.ErrorContext(caller, "the private database does not plan a query; nothing was charged for it", "table", found.of.Table().Name, "cause", cause(found.unplanned))
 		return ErrUnplanned
 	case err != nil:
-		b.log.Warn("the private database is not ready", "cause", cause(err))
+		b.log.WarnContext(caller, "the private database is not ready", "cause", cause(err))
 		return ErrUnavailable
 	}
 	return nil

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/dpproxy/dpproxy/internal/moment"
@@ -31,7 +34,9 @@ type Snapshots struct {
 	plan   policy.Snapshot
 	key    string
 	log    *slog.Logger
-	making sync.Mutex // one copy at a time
+	making sync.Mutex   // one copy at a time
+	failed atomic.Bool  // the last copy that was due was not made
+	missed atomic.Int64 // how many were not
 
 	mu     sync.Mutex
 	copies []*copied // those in force, that of the newest policy first; a second one only after a change of the policy
@@ -77,10 +82,10 @@ func (b *Snapshots) Ready(caller context.Context, queries ...rewrite.Query) erro
 	c := b.enter(queries...)
 	switch {
 	case c == nil && b.AsOf(nil) == 0:
-		b.log.Error("no snapshot is in force")
+		b.log.ErrorContext(caller, "no snapshot is in force")
 		return ErrUnavailable
 	case c == nil:
-		b.log.Error("no snapshot in force has the tables that a query reads; nothing was charged for it")
+		b.log.ErrorContext(caller, "no snapshot in force has the tables that a query reads; nothing was charged for it")
 		return ErrUnplanned
 	}
 	defer b.leave(c)
@@ -341,11 +346,42 @@ func (b *Snapshots) Keep(ctx context.Context, current func() *policy.Policy) {
 			return
 		case <-timer.C:
 		}
-		if err := b.renew(ctx, next.Add(b.plan.Within), current); err != nil && ctx.Err() == nil {
+		err := b.renew(ctx, next.Add(b.plan.Within), current)
+		b.failed.Store(err != nil)
+		if err != nil && ctx.Err() == nil {
+			b.missed.Add(1)
 			b.log.Error("no new snapshot; the last one stays in force", "as of", time.Unix(0, b.AsOf(nil)).UTC().Format(time.RFC3339), "error", err)
 		}
 	}
 }
+
+// mayWrite asks access(2) for the right to write.
+const mayWrite = 2
+
+// Next tells what is in the way of the next copy, or of a restart with this one; nil: nothing that is known. Questions wait for neither.
+func (b *Snapshots) Next() error {
+	b.mu.Lock()
+	path := ""
+	if len(b.copies) > 0 {
+		path = b.copies[0].path
+	}
+	b.mu.Unlock()
+	if path != "" {
+		if _, err := os.Stat(path); err != nil {
+			return errors.New("the file of the snapshot in force cannot be reached: a restart would wait for a new copy")
+		}
+	}
+	if syscall.Access(b.plan.Dir, mayWrite) != nil {
+		return errors.New("nothing can be written to its directory")
+	}
+	if b.failed.Load() {
+		return errors.New("the last copy failed: the log says why")
+	}
+	return nil
+}
+
+// Missed is how many copies were due since the start and not made.
+func (b *Snapshots) Missed() int64 { return b.missed.Load() }
 
 // renew makes a copy and puts it in force at a moment.
 func (b *Snapshots) renew(ctx context.Context, force time.Time, current func() *policy.Policy) error {

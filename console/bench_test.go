@@ -78,6 +78,10 @@ func (p *pipe) shape(stmt parse.Statement) (columns []sandbox.Column, rows [][]p
 	return p.columns, p.rows
 }
 
+func (p *pipe) Kept(*pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, bool) {
+	return pipeline.Result{}, false
+}
+
 func (p *pipe) Describe(_ context.Context, _ *pipeline.Session, stmt parse.Statement, _ []policy.Type) (plans.Description, *refusals.Refusal) {
 	columns, _ := p.shape(stmt)
 	d := plans.Description{Columns: []plans.OutColumn{}}

@@ -17,11 +17,13 @@ import (
 // /healthz, that whatever a question needs answers too: 200 and "ok", or 503 and which part does not. Nothing here depends on
 // private rows, or on what anybody asked: that a database is down is seen by every analyst.
 
-// Part is one thing that a question needs: the private database, the ledger, the sandbox.
+// Part is one thing that dpproxy needs: the private database, the ledger, the sandbox; or, aside, what no question waits for: the
+// directory that judges log-ins, the place of the next snapshot.
 type Part struct {
-	Name string
-	Err  error     // nil: it answers
-	AsOf time.Time // of the snapshot in force; zero: none
+	Name  string
+	Err   error     // nil: it answers
+	AsOf  time.Time // of the snapshot in force; zero: none
+	Aside bool      // /readyz tells of it and stays 200: another proxy would do no better, and who is logged in is answered
 }
 
 // Health looks at all parts, within the context's time.
@@ -77,22 +79,26 @@ func newAdmin(m *Metrics, health Health, draining func() bool) *admin {
 	return &admin{&http.Server{Handler: mux, ReadTimeout: adminTimeout, WriteTimeout: adminTimeout, MaxHeaderBytes: 1 << 14}}
 }
 
-// say writes "ok", or what is wrong.
+// say writes "ok", or what is wrong. What is wrong aside stands below either.
 func say(out http.ResponseWriter, draining bool, parts []Part) {
-	var wrong []string
+	var wrong, aside []string
 	if draining {
 		wrong = append(wrong, "shutting down")
 	}
 	for _, p := range parts {
-		if p.Err != nil {
-			wrong = append(wrong, fmt.Sprintf("%s: %v", p.Name, p.Err))
+		switch line := fmt.Sprintf("%s: %v", p.Name, p.Err); {
+		case p.Err == nil:
+		case p.Aside:
+			aside = append(aside, line)
+		default:
+			wrong = append(wrong, line)
 		}
 	}
 	if wrong != nil {
-		http.Error(out, strings.Join(wrong, "\n"), http.StatusServiceUnavailable)
+		http.Error(out, strings.Join(append(wrong, aside...), "\n"), http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = out.Write([]byte("ok\n")) // a client that is gone needs no answer
+	_, _ = out.Write([]byte(strings.Join(append([]string{"ok"}, aside...), "\n") + "\n")) // a client that is gone needs no answer
 }
 
 func (a *admin) serve(l net.Listener) error {

@@ -19,6 +19,9 @@ func (s *Server) Renew() error {
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
 	config.NextProtos = []string{login.ALPN}
 	s.tls.Store(config)
+	if leaf := config.Certificates; len(leaf) > 0 && leaf[0].Leaf != nil {
+		s.metrics.certificate.Set(seconds(leaf[0].Leaf.NotAfter))
+	}
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/dpproxy/dpproxy/internal/request"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/login"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -46,7 +47,7 @@ func (s *Server) serve(raw net.Conn, waiting *early) {
 	log := s.config.Log.With("client", raw.RemoteAddr().String())
 	defer func() {
 		if r := recover(); r != nil {
-			s.logPanic(r, "session")
+			s.logPanic(context.Background(), r, "session")
 		}
 	}()
 	opened := time.Now()
@@ -173,8 +174,8 @@ func (c *session) greet(st login.Startup) error {
 	if err != nil {
 		return pgerror.New("XX000", pgerror.TextInternal).Fatal()
 	}
-	c.pid = pid
-	c.log = c.log.With("user", c.user, "dataset", c.database, "pid", pid)
+	c.pid, c.request = pid, request.NewSession()
+	c.log = c.log.With("session", c.request.Named(), "user", c.user, "dataset", c.database, "pid", pid)
 	c.back.Send(&pgproto3.AuthenticationOk{})
 	c.report()
 	c.back.Send(&pgproto3.BackendKeyData{ProcessID: pid, SecretKey: key})
@@ -241,7 +242,7 @@ func (c *session) end(err error) {
 	}
 	f := pgerror.Describe(err)
 	c.server.metrics.failed(err, f)
-	c.send(errorResponse(f, "FATAL"))
+	c.send(errorResponse(c.asked(f), "FATAL"))
 	if c.back.Flush() == nil {
 		c.linger()
 	}
@@ -261,7 +262,7 @@ const lingerTime = 200 * time.Millisecond
 
 // logPanic tells the operator where a panic was, and not with what: its value and the arguments of the functions may hold
 // what no log may.
-func (s *Server) logPanic(value any, where string) {
+func (s *Server) logPanic(ctx context.Context, value any, where string) {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
 	var at []string
@@ -274,7 +275,7 @@ func (s *Server) logPanic(value any, where string) {
 			break
 		}
 	}
-	s.config.Log.Error("panic", "where", where, "type", fmt.Sprintf("%T", value), "stack", at)
+	s.config.Log.ErrorContext(ctx, "panic", "where", where, "type", fmt.Sprintf("%T", value), "stack", at)
 }
 
 // interrupted is the error of a wait that ended before its answer.

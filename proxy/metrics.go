@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -10,7 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
-// Metrics count what happens. Nothing in them depends on private rows: no sizes, no durations, no answers.
+// Metrics count what happens. Nothing in them depends on private rows: no sizes, no durations, no answers. One number does by rule 5
+// alone, which wants an operator to hear of it: how many paid queries failed, a deadline's too.
 type Metrics struct {
 	registry    *prometheus.Registry
 	connections prometheus.Gauge
@@ -22,6 +24,7 @@ type Metrics struct {
 	reloads     *prometheus.CounterVec
 	sound       *prometheus.GaugeVec
 	snapshot    prometheus.Gauge
+	certificate prometheus.Gauge
 }
 
 // NewMetrics makes a set of counters with a registry of their own.
@@ -44,9 +47,62 @@ func NewMetrics() *Metrics {
 		sound:       prometheus.NewGaugeVec(gauge("ready", "What a question needs: 1 where it answers, 0 where it does not."), []string{"part"}),
 		snapshot:    prometheus.NewGauge(gauge("snapshot_timestamp_seconds", "The moment of the snapshot in force, in seconds since 1970; 0: the database is read live.")),
 	}
-	m.registry.MustRegister(m.connections, m.logins, m.statements, m.errors, m.refusals, m.charges, m.reloads, m.sound, m.snapshot)
+	m.certificate = prometheus.NewGauge(gauge("certificate_expiry_timestamp_seconds", "When the server's certificate expires, in seconds since 1970; 0: there is no TLS."))
+	m.registry.MustRegister(m.certificate, m.connections, m.logins, m.statements, m.errors, m.refusals, m.charges, m.reloads, m.sound, m.snapshot)
 	return m
 }
+
+// Observed is what a look at a running proxy finds.
+type Observed struct {
+	PaidFaults  map[string]int64 // paid queries that failed, by dataset
+	Missed      int64            // copies that were due and not made
+	Copies      bool             // there are copies
+	PolicySince time.Time        // when the policy came into force here
+	Ledger      time.Time        // the ledger's own time
+	Memory      map[string]int64 // bytes that may be taken at most: by the proxy itself, by a child of its sandbox
+}
+
+// Observe shows at each scrape what a look finds.
+func (m *Metrics) Observe(look func() Observed) { m.registry.MustRegister(observer(look)) }
+
+// observer is a look as Prometheus collects it.
+type observer func() Observed
+
+var (
+	described = func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("dpproxy_"+name, help, labels, nil)
+	}
+	paidFaults  = described("paid_faults_total", "Paid queries that failed, so that noise alone was answered, by dataset.", "dataset")
+	missed      = described("snapshots_missed_total", "Snapshots that were due and not made.")
+	policySince = described("policy_timestamp_seconds", "When the policy in force came into force here, in seconds since 1970.")
+	ledgerTime  = described("ledger_timestamp_seconds", "The ledger's own time, which never goes back, in seconds since 1970: ahead of the clock, windows stand still.")
+	memoryLimit = described("memory_limit_bytes", "What may be taken at most, by the proxy itself and by each child of its sandbox.", "of")
+)
+
+// Describe is described at prometheus.Collector, as Collect is.
+func (o observer) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{paidFaults, missed, policySince, ledgerTime, memoryLimit} {
+		out <- d
+	}
+}
+
+func (o observer) Collect(out chan<- prometheus.Metric) {
+	seen := o()
+	for dataset, n := range seen.PaidFaults {
+		out <- prometheus.MustNewConstMetric(paidFaults, prometheus.CounterValue, float64(n), dataset)
+	}
+	if seen.Copies {
+		out <- prometheus.MustNewConstMetric(missed, prometheus.CounterValue, float64(seen.Missed))
+	}
+	out <- prometheus.MustNewConstMetric(policySince, prometheus.GaugeValue, seconds(seen.PolicySince))
+	out <- prometheus.MustNewConstMetric(ledgerTime, prometheus.GaugeValue, seconds(seen.Ledger))
+	for of, bytes := range seen.Memory {
+		out <- prometheus.MustNewConstMetric(memoryLimit, prometheus.GaugeValue, float64(bytes), of)
+	}
+}
+
+// seconds since 1970, as Prometheus counts.
+func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // Charged counts a charge.
 func (m *Metrics) Charged(dataset, kind string) { m.charges.WithLabelValues(dataset, kind).Inc() }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/dpproxy/dpproxy/internal/request"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
@@ -35,7 +36,8 @@ type session struct {
 	user, database string
 	proved         *Proved // nil: her name is proved by the exchange of this connection
 	pid            uint32
-	counted        bool // among the user's connections
+	request        request.ID // the number of the last statement
+	counted        bool       // among the user's connections
 	policy         *policy.Policy
 	dataset        *policy.Dataset
 	settings       *settings.Settings
@@ -66,7 +68,7 @@ type session struct {
 func (c *session) run() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			c.server.logPanic(r, "session")
+			c.server.logPanic(request.With(context.Background(), c.request), r, "session")
 			err = pgerror.New("XX000", pgerror.TextInternal).Fatal()
 		}
 	}()
@@ -225,9 +227,17 @@ func (c *session) fail(err error) error {
 	}
 	f := pgerror.Describe(err)
 	c.server.metrics.failed(err, f)
-	c.send(errorResponse(f, "ERROR"))
+	c.send(errorResponse(c.asked(f), "ERROR"))
 	c.abort()
 	return nil
+}
+
+// asked adds to a failure the number of the statement that it is of, if there was one.
+func (c *session) asked(f *pgerror.Failure) *pgerror.Failure {
+	if c.request.Statement == 0 {
+		return f
+	}
+	return f.Asked(c.request.String())
 }
 
 // charset is the session's own.
@@ -343,6 +353,7 @@ func (c *session) atOnce(ctx context.Context, stmt parse.Statement, params []pol
 // itself goes on: what is paid is finished and saved.
 func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	c.pace.owed = true
+	c.request = c.request.Next()
 	limits := c.policy.Server.Limits
 	if !c.server.turns.Ticket(c.user, limits.StatementsPerSecond, time.Now()) {
 		return pipeline.Result{}, pgerror.New("53400", "too many statements a second").WithHint("Ask again a second later.")
@@ -352,7 +363,7 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 	}
 	ctx, stop := c.timed(ctx)
 	defer stop()
-	ctx, release := c.pace.onGrid(admission.Metered(ctx))
+	ctx, release := c.pace.onGrid(admission.Metered(request.With(ctx, c.request)))
 	defer release()
 	over, err := c.server.turns.Wait(ctx, c.user, limits.UserStatements)
 	if err != nil {
@@ -371,7 +382,7 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 		var o outcome
 		defer func() {
 			if r := recover(); r != nil {
-				c.server.logPanic(r, "answer")
+				c.server.logPanic(ctx, r, "answer")
 				o = outcome{err: pgerror.New("XX000", pgerror.TextInternal).Fatal()}
 			}
 			done <- o

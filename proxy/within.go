@@ -98,7 +98,7 @@ func (p *Proved) Dial() net.Conn {
 		log := s.config.Log.With("client", p.from.String())
 		defer func() {
 			if r := recover(); r != nil {
-				s.logPanic(r, "session")
+				s.logPanic(context.Background(), r, "session")
 			}
 		}()
 		opened := time.Now()

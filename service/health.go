@@ -5,23 +5,43 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/login"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
+// asideFor is how long what is aside may take: a directory that hangs is not to hold up what is told of the rest.
+const asideFor = 2 * time.Second
+
 // health asks each thing that a question needs, side by side: the private database, as before each charge, or the snapshot
-// in force; the ledger, whether it can be charged; the sandbox, for SELECT 1.
+// in force; the ledger, whether it can be charged; the sandbox, for SELECT 1. And what none waits for: the place of the next snapshot; the
+// directory and the provider that judge log-ins.
 func (s *Service) health(ctx context.Context) []proxy.Part {
 	p := s.current.Load()
-	asks := []struct {
-		name string
-		ask  func() error
-	}{
-		{"database", func() error { return s.Backend.Ready(ctx) }},
-		{"ledger", func() error { return s.ledgerAnswers(ctx) }},
-		{"sandbox", func() error { return s.sandboxAnswers(ctx, p) }},
+	type ask struct {
+		name  string
+		aside bool
+		ask   func() error
+	}
+	asks := []ask{
+		{"database", false, func() error { return s.Backend.Ready(ctx) }},
+		{"ledger", false, func() error { return s.ledgerAnswers(ctx) }},
+		{"sandbox", false, func() error { return s.sandboxAnswers(ctx, p) }},
+	}
+	if b, ok := s.Backend.(*backend.Snapshots); ok {
+		asks = append(asks, ask{"next snapshot", true, b.Next})
+	}
+	short, cancel := context.WithTimeout(ctx, asideFor)
+	defer cancel()
+	if l := p.Server.LDAP; l != nil {
+		asks = append(asks, ask{"directory", true, func() error { return login.DirectoryAnswers(short, l) }})
+	}
+	if o := p.Server.OIDC; o != nil {
+		asks = append(asks, ask{"provider", true, func() error { return login.ProviderAnswers(short, o) }})
 	}
 	parts := make([]proxy.Part, len(asks))
 	answers := make([]chan error, len(asks))
@@ -30,7 +50,7 @@ func (s *Service) health(ctx context.Context) []proxy.Part {
 		go func() { answers[i] <- a.ask() }()
 	}
 	for i, a := range asks {
-		parts[i].Name = a.name
+		parts[i].Name, parts[i].Aside = a.name, a.aside
 		select {
 		case parts[i].Err = <-answers[i]:
 		case <-ctx.Done():
@@ -41,6 +61,22 @@ func (s *Service) health(ctx context.Context) []proxy.Part {
 		parts[0].AsOf = time.Unix(0, at)
 	}
 	return parts
+}
+
+// observed looks at what Prometheus is told beside the parts: functions of the policy, the clock and the ledger, and the faults of rule 5.
+func (s *Service) observed() proxy.Observed {
+	p := s.current.Load()
+	o := proxy.Observed{PaidFaults: map[string]int64{}, PolicySince: time.Unix(0, s.since.Load()), Ledger: s.Ledger.Now(), Memory: map[string]int64{"proxy": s.own.Load()}}
+	for _, d := range p.Datasets {
+		o.PaidFaults[d.ID] = s.Backend.Faults(d.ID)
+	}
+	if s.Engine.Dialect() == dialect.DuckDB {
+		o.Memory["sandbox child"] = childAtRest + p.Server.Limits.StatementMemory
+	}
+	if b, ok := s.Backend.(*backend.Snapshots); ok {
+		o.Copies, o.Missed = true, b.Missed()
+	}
+	return o
 }
 
 var errLedger = errors.New("nothing can be charged")

@@ -33,6 +33,7 @@ func (s *Service) bound(p *policy.Policy, workers *admission.Workers) {
 		s.log.Warn("server.limits.memory leaves little for the proxy itself beside its sandbox children", "memory", policy.SizeText(whole), "proxy", policy.SizeText(own))
 		own = leastProcess
 	}
+	s.own.Store(own)
 	if !workers.Bound(own) {
 		return
 	}

@@ -43,6 +43,7 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 		return err
 	}
 	metrics := proxy.NewMetrics()
+	metrics.Observe(s.observed)
 	answers := pipeline.NewAnswerer(s.Backend, s.Ledger, s.Engine, rand.Reader, log, metrics)
 	answers.UsePublic(&s.Public)
 	workers := answers.Workers()

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
@@ -32,10 +33,18 @@ type Service struct {
 	log     *slog.Logger
 	alarms  *alarms
 	current atomic.Pointer[policy.Policy]
+	since   atomic.Int64 // when it came into force, in nanoseconds since 1970
+	own     atomic.Int64 // bytes that the process may take by itself, once it is bound
 }
 
 // Policy is the one in force.
 func (s *Service) Policy() *policy.Policy { return s.current.Load() }
+
+// putInForce has sessions see a policy.
+func (s *Service) putInForce(p *policy.Policy) {
+	s.current.Store(p)
+	s.since.Store(time.Now().UnixNano())
+}
 
 // Open reads the policy and opens all that it names. Nothing is served yet.
 func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logger) (*Service, error) {
@@ -52,7 +61,7 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 	for _, n := range append(p.Notes(), choose.LevelNotes(p)...) {
 		log.Info("policy: " + n)
 	}
-	s.current.Store(p)
+	s.putInForce(p)
 	if s.Ledger, err = ledger.Open(ctx, p.Ledger.URL, LedgerOptions(p, trust, log)); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}

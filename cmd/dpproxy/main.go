@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dpproxy/dpproxy/internal/request"
 	"github.com/dpproxy/dpproxy/sandbox/embedded"
 	"github.com/dpproxy/dpproxy/service"
 )
@@ -162,5 +163,5 @@ func logger(cmd *cobra.Command) (*slog.Logger, error) {
 	if err := level.UnmarshalText([]byte(name)); err != nil {
 		return nil, exitCode{2, fmt.Errorf("--log-level is %q, must be debug, info, warn or error", name)}
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})), nil
+	return slog.New(request.Handler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))), nil
 }

@@ -500,9 +500,9 @@ func (w *watched) Ready(ctx context.Context, q ...rewrite.Query) error {
 	return w.Backend.Ready(ctx, q...)
 }
 
-func (w *watched) Execute(q rewrite.Query, r *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
+func (w *watched) Execute(ctx context.Context, q rewrite.Query, r *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
 	w.queries.Add(1)
-	return w.Backend.Execute(q, r, step)
+	return w.Backend.Execute(ctx, q, r, step)
 }
 
 // asking are whole statements over the wire, their client included: one that is held, a first range, one that pays, and one for the sandbox.

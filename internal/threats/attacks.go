@@ -12,3 +12,8 @@ var attacks = []Row{
 	{"T71", "a process that cannot be stopped", "ended within 5 s of SIGTERM whatever it does; what was saved is there afterwards", []string{"cmd/dpproxy.TestShutdownWithinFiveSeconds"}, ""},
 	{"T72", "a certificate, a password or a token of nobody", "certificates of others, expired, of another signer or of nobody: 0 let in; directories bound with no password, by another's name, or that hang: 0 let in, others log in meanwhile; tokens expired, forged, unsigned, for others, by a key that was taken back: 0 let in", []string{"proxy/login.TestCertificates", "proxy/login.TestDirectory", "proxy/login.TestDirectoryThatHangs", "proxy/login.TestTokens", "proxy/login.TestBearerMessage", "proxy/login.TestNamesThatDoNotExist", "proxy/login.TestGuessesElsewhere", "policy.TestLogins", "cmd/dpproxy.TestPeopleInARunningProxy"}, "the directory is Debian's slapd, the provider is made for the test; no certificate is revoked by a list: disable the user"},
 }
+
+// shown is what an operator sees.
+var shown = []Row{
+	{"T78", "what clients write in what the operator is shown", "30 statements, parameters and names with a canary, at each stage: 0 words of them in the log at its most talkative or in the metrics; each line is one event; over neighbouring databases both are equal", []string{"test/attacks.TestLogHasNoWords", "test/attacks.TestOperatorSeesEqualNeighbours", "sandbox/embedded.TestLogHasAClass", "internal/request.TestLines"}, ""},
+}

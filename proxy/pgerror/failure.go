@@ -19,6 +19,7 @@ type Failure struct {
 	Hint     string
 	Position int    // 1-based character in the message's text, 0: none
 	Routine  string // of PostgreSQL, by which drivers know some errors; empty: none
+	Logged   bool   // the operator's log has more of it
 }
 
 func (f *Failure) Error() string { return f.Message }
@@ -31,6 +32,19 @@ func (f *Failure) WithHint(hint string) *Failure { f.Hint = hint; return f }
 
 // Fatal ends the session with the error.
 func (f *Failure) Fatal() *Fatal { return &Fatal{f} }
+
+// Asked is the failure as the client of a statement sees it: with the statement's number, by which the log has more of it, if it does.
+func (f *Failure) Asked(number string) *Failure {
+	if !f.Logged && f.SQLState != "XX000" && f.SQLState != "58000" {
+		return f
+	}
+	told := *f
+	if told.Detail != "" {
+		told.Detail += "\n"
+	}
+	told.Detail += "Request " + number + ": the operator's log has more of it under this number."
+	return &told
+}
 
 // Fatal is an error after which the session ends.
 type Fatal struct{ *Failure }

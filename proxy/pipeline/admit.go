@@ -130,12 +130,12 @@ func (a *Answerer) admit(ctx context.Context, s *Session, queries []rewrite.Quer
 		if ctx.Err() != nil {
 			return ctx.Err() // the client no longer waits: that says nothing of the database
 		}
-		a.log.Error("private database not ready", "error", err)
+		a.log.ErrorContext(ctx, "private database not ready", "error", err)
 		if errors.Is(err, backend.ErrUnplanned) {
 			return &pgerror.Failure{SQLState: "DP004", Message: "the database does not accept the query that would answer this; " + kept,
-				Hint: "The operator's log names the cause. Another form of the question may be accepted: EXPLAIN shows each one's query, free of charge."}
+				Hint: "The operator's log names the cause. Another form of the question may be accepted: EXPLAIN shows each one's query, free of charge.", Logged: true}
 		}
-		return &pgerror.Failure{SQLState: "DP004", Message: "the database cannot be reached; " + kept}
+		return &pgerror.Failure{SQLState: "DP004", Message: "the database cannot be reached; " + kept, Logged: true}
 	}
 	p.leave = leave
 	return nil
@@ -171,7 +171,7 @@ func (a *Answerer) execute(ctx context.Context, s *Session, query rewrite.Query,
 		defer p.mu.Unlock()
 		p.last = time.Now()
 	}()
-	return a.backend.Execute(query.Of(p.rows()), receipt, timing.Fresh)
+	return a.backend.Execute(ctx, query.Of(p.rows()), receipt, timing.Fresh)
 }
 
 // rows is the moment of the rows that the statement's queries read.

@@ -115,7 +115,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 	if result.Rows, err = a.rows(ctx, s, p, bought.ids, in); err != nil {
 		return result, err
 	}
-	result.Notices = a.dated(s, p.plan, bought.ids, toldNoise(result.Notices, p.plan, result.Rows.Value()))
+	result.Notices = a.dated(ctx, s, p.plan, bought.ids, toldNoise(result.Notices, p.plan, result.Rows.Value()))
 	result.Last.tell(result.Notices)
 	result.Columns, result.repeatable = a.numbered(s, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought) && placeOf(ctx).answers == nil
 	return result, nil
@@ -139,9 +139,9 @@ func (a *Answerer) inForce(s *Session) bool {
 const purchaseBurst = 10 * time.Second
 
 var (
-	errInternal  = &pgerror.Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log"}
+	errInternal  = &pgerror.Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log", Logged: true}
 	errOvertaken = &pgerror.Failure{SQLState: "DP003", Message: "other sessions of yours changed what you have again and again; nothing more was charged", Hint: "Ask again."}
 	errPolicy    = &pgerror.Failure{SQLState: "DP003", Message: "the policy has just changed; nothing was charged", Hint: "Ask again."}
 	errElsewhere = &pgerror.Failure{SQLState: "55006", Message: "this session or run of alarms is open in another proxy; nothing was asked", Hint: "Ask through that proxy. When it has ended, the next question here goes on, at one update."}
-	errLedger    = &pgerror.Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free."}
+	errLedger    = &pgerror.Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free.", Logged: true}
 )

@@ -103,7 +103,7 @@ func (a *Answerer) readBeside(ctx context.Context, s *Session, plan *plans.Plan,
 			go func() {
 				var r result
 				defer func() { results[k] <- r }()
-				defer a.recovered(&r.err)
+				defer a.recovered(ctx, &r.err)
 				r.groups, r.err = alone(k).groups()
 			}()
 		}

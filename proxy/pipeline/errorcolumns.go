@@ -87,7 +87,7 @@ func needsRedraws(plan *plans.Plan) bool {
 
 // redraw runs the outer query once more on fresh noise around the released values.
 func (a *Answerer) redraw(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, ids []int64) (privacy.Released[sandbox.Rows], error) {
-	readings, err := a.readings(s, plan, ids)
+	readings, err := a.readings(ctx, s, plan, ids)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}

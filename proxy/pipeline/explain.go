@@ -89,7 +89,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *plans.Plan) (e
 	if refusal != nil {
 		return explanation{}, refusal
 	}
-	a.renderSteps(plan, queries)
+	a.renderSteps(ctx, plan, queries)
 	e := explained(plan, queries, above)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost, plan.Charge())
 	if a.reads(plan) && a.backend != nil {

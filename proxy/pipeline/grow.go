@@ -29,12 +29,12 @@ func (a *Answerer) behind(plan *plans.Plan) bool {
 // beginGrowing saves a release that has just been paid for, before anything is counted for it.
 func (a *Answerer) beginGrowing(ctx context.Context, m *plans.Measure, receipt *ledger.Receipt) (int64, error) {
 	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
-		a.log.Error("paid release was not begun", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, "paid release was not begun", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
 	begun, err := mechanisms.Begin(m.Continual.Spec)
 	if err != nil {
-		a.log.Error("paid release was not begun", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, "paid release was not begun", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
 	return a.saved(ctx, m, receipt, drawn{noisy: begun})
@@ -44,7 +44,7 @@ func (a *Answerer) beginGrowing(ctx context.Context, m *plans.Measure, receipt *
 func (a *Answerer) grow(ctx context.Context, s *Session, m *plans.Measure, id int64) error {
 	receipt, step, err := a.ledger.Grow(ctx, s.User, id, m.Continual.Through)
 	if err != nil {
-		a.log.Error("release was not grown", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, "release was not grown", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return errLedger
 	}
 	if receipt == nil {
@@ -53,23 +53,23 @@ func (a *Answerer) grow(ctx context.Context, s *Session, m *plans.Measure, id in
 	defer a.ledger.Abandon(receipt) // does nothing once it is saved
 	counted, err := m.Step(step)
 	if err != nil {
-		a.log.Error("release was not grown", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, "release was not grown", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return errInternal
 	}
 	query, err := rewrite.Render(counted, a.backend.Dialect())
 	if err != nil {
-		a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return errInternal
 	}
 	truth, err := a.execute(ctx, s, query, receipt)
 	if err != nil {
-		a.log.Error("step of a release was not run", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, "step of a release was not run", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return errInternal
 	}
 	var part privacy.Released[mechanisms.Noisy]
 	a.workers.Draw(s.User, func() { part, err = mechanisms.Grow(m.Continual.Spec, step, counted.Place, truth, a.randomness(s)) })
 	if err != nil {
-		a.log.Error("no step was drawn", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, "no step was drawn", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return errInternal
 	}
 	_, err = a.saved(ctx, m, receipt, drawn{noisy: part})
@@ -131,7 +131,7 @@ func largest(list []int) (most int) {
 }
 
 // renderSteps writes the SQL of the releases that grow and have been paid for, for EXPLAIN.
-func (a *Answerer) renderSteps(plan *plans.Plan, queries []rewrite.Query) {
+func (a *Answerer) renderSteps(ctx context.Context, plan *plans.Plan, queries []rewrite.Query) {
 	for i, m := range plan.Measures {
 		if m.Continual == nil || !m.Held {
 			continue
@@ -141,7 +141,7 @@ func (a *Answerer) renderSteps(plan *plans.Plan, queries []rewrite.Query) {
 			queries[i], err = rewrite.Render(step, a.backend.Dialect())
 		}
 		if err != nil {
-			a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
+			a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		}
 	}
 }

@@ -89,13 +89,13 @@ func (l *live[M]) begin(ctx context.Context, a *Answerer, s *Session, m *plans.M
 	one.by = s
 	asked, err := open(func(step []byte) error { return a.extend(one.by, id, step) })
 	if err != nil {
-		a.log.Error(l.what+" was not opened", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, l.what+" was not opened", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
 	l.opening.RLock()
 	defer l.opening.RUnlock()
 	if id, err = a.save(ctx, receipt, drawn{noisy: asked.Opened()}); err != nil {
-		a.log.Error(l.what+" was not saved", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, l.what+" was not saved", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errLedger
 	}
 	l.mu.Lock()
@@ -123,7 +123,7 @@ func (l *live[M]) left(ctx context.Context, a *Answerer, s *Session) func(id int
 		}
 		left, err := r.Item.Spec.LeftAfter(r.Steps, true)
 		if err != nil {
-			a.log.Error(l.lost, "release", id, "error", err)
+			a.log.ErrorContext(ctx, l.lost, "release", id, "error", err)
 			return 0
 		}
 		return left
@@ -139,7 +139,7 @@ func (a *Answerer) extend(s *Session, id int64, step []byte) error {
 func (a *Answerer) load(ctx context.Context, s *Session, id int64) (ledger.Release, error) {
 	release, err := a.ledger.Load(ctx, s.User, id)
 	if err != nil {
-		a.log.Error("saved release cannot be read", "release", id, "error", err)
+		a.log.ErrorContext(ctx, "saved release cannot be read", "release", id, "error", err)
 		return ledger.Release{}, errLedger
 	}
 	return release, nil

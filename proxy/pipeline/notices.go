@@ -54,14 +54,14 @@ func (a *Answerer) notices(ctx context.Context, s *Session, p readied, bought pu
 
 // dated adds of which moment the rows are that were counted, where those are a snapshot's: "cost ε 0.1; …; as of 2026-11-23 02:00 UTC".
 // The releases are those of an answer that has just been made of them.
-func (a *Answerer) dated(s *Session, plan *plans.Plan, ids []int64, notices []Notice) []Notice {
+func (a *Answerer) dated(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, notices []Notice) []Notice {
 	var moments []string
 	for i, m := range plan.Measures {
 		through := 0
 		if m.Continual != nil {
 			through = m.Continual.Through
 		}
-		release, err := a.estimate(s, ids[i], through)
+		release, err := a.estimate(ctx, s, ids[i], through)
 		if err != nil || release.asOf == 0 {
 			continue
 		}

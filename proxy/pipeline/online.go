@@ -22,7 +22,7 @@ import (
 func (a *Answerer) begin(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
 	truth, err := a.execute(ctx, s, query, receipt)
 	if err != nil {
-		a.log.Error("paid measure was not run", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, "paid measure was not run", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
 	return a.sessions.begin(ctx, a, s, m, receipt, func(save func([]byte) error) (asked *mechanisms.Session, err error) {
@@ -64,7 +64,7 @@ func (a *Answerer) ask(ctx context.Context, s *Session, m *plans.Measure, id int
 		live.release()
 		query, err := rewrite.Render(m, a.backend.Dialect())
 		if err != nil {
-			a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
+			a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
 			return nil, refuse.Unrendered()
 		}
 		if err := a.admit(ctx, s, []rewrite.Query{query}, "the session was not asked, and what was paid for it stays good"); err != nil {
@@ -90,7 +90,7 @@ func (a *Answerer) ask(ctx context.Context, s *Session, m *plans.Measure, id int
 		answer, err := live.asked.Answer(spans)
 		if err != nil {
 			live.asked = nil // whether the answer was hard is known now: the next question restores, at an update
-			a.log.Error("online release gave no answer", "release", id, "error", err)
+			a.log.ErrorContext(ctx, "online release gave no answer", "release", id, "error", err)
 			return nil, errLedger
 		}
 		out[i] = answer.Value()
@@ -109,7 +109,7 @@ func (a *Answerer) leads(ctx context.Context, id int64) error {
 		return errElsewhere
 	}
 	if err != nil {
-		a.log.Error("whether a release is still this proxy's is not known", "release", id, "error", err)
+		a.log.ErrorContext(ctx, "whether a release is still this proxy's is not known", "release", id, "error", err)
 		return errLedger
 	}
 	return nil
@@ -119,7 +119,7 @@ func (a *Answerer) leads(ctx context.Context, id int64) error {
 func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id int64, live *instance[*mechanisms.Session]) (*mechanisms.Session, error) {
 	query, err := rewrite.Render(m, a.backend.Dialect())
 	if err != nil {
-		a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return nil, refuse.Unrendered()
 	}
 	receipt, err := a.ledger.Resume(context.WithoutCancel(ctx), s.User, id, mechanisms.RestartStep())
@@ -127,7 +127,7 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id
 		return nil, errElsewhere
 	}
 	if err != nil {
-		a.log.Error("restart of an online release was not saved", "release", id, "error", err)
+		a.log.ErrorContext(ctx, "restart of an online release was not saved", "release", id, "error", err)
 		return nil, errLedger
 	}
 	release, err := a.load(ctx, s, id)
@@ -142,7 +142,7 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id
 			return asked, nil
 		}
 	}
-	a.log.Error("online release was not restored", "release", id, "error", err)
+	a.log.ErrorContext(ctx, "online release was not restored", "release", id, "error", err)
 	return nil, errInternal
 }
 

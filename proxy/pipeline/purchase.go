@@ -122,7 +122,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, querie
 
 // drawAll charges for the wanted measures in one step, then draws and saves each, whatever becomes of the others.
 func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
-	defer a.recovered(&out.err)
+	defer a.recovered(ctx, &out.err)
 	request := ledger.Request{User: s.User, Dataset: s.Dataset.ID, Statement: ledger.Digest(plan.Statement), PolicyDigest: s.Policy.Digest}
 	lower := make([]below, len(plan.Measures))
 	for _, i := range wanted {
@@ -131,7 +131,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 		}
 		it, err := Item(plan.Measures[i]), error(nil)
 		if it.Levels, err = reuse.LevelsOf(plan.Measures[i]); err != nil {
-			a.log.Error("levels of a release were not found", "measure", plan.Measures[i].Name, "error", err)
+			a.log.ErrorContext(ctx, "levels of a release were not found", "kind", plan.Measures[i].Kind, "table", plan.Measures[i].Table.Name, "error", err)
 			p.err = errInternal
 			return p
 		}
@@ -159,7 +159,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 		}
 	}
 	if !p.charged.IsZero() {
-		a.audit(s, plan, wanted, p)
+		a.audit(ctx, s, plan, wanted, p)
 	}
 	placeOf(ctx).pays(p.charged)
 	rows := a.readBeside(ctx, s, plan, queries, wanted, outcomes)
@@ -180,7 +180,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 
 // audit tells the operator's log what was charged, to whom, for what kind of thing over which tables: nothing of the statement, whose words
 // are hers, and nothing that hangs on rows. The ledger has the same for good; the log is for who follows it as it happens.
-func (a *Answerer) audit(s *Session, plan *plans.Plan, wanted []int, p purchase) {
+func (a *Answerer) audit(ctx context.Context, s *Session, plan *plans.Plan, wanted []int, p purchase) {
 	var kinds, tables []string
 	var releases []int64
 	for _, i := range wanted {
@@ -189,7 +189,7 @@ func (a *Answerer) audit(s *Session, plan *plans.Plan, wanted []int, p purchase)
 			tables = append(tables, name)
 		}
 	}
-	a.log.Info("charged", "user", s.User, "dataset", s.Dataset.ID, "pid", s.PID, "cost", p.charged.String(), "kinds", kinds, "tables", tables, "releases", releases)
+	a.log.InfoContext(ctx, "charged", "user", s.User, "dataset", s.Dataset.ID, "pid", s.PID, "cost", p.charged.String(), "kinds", kinds, "tables", tables, "releases", releases)
 }
 
 // pays notes what the statement has been charged by now.
@@ -200,9 +200,9 @@ func (p *place) pays(charged privacy.Cost) {
 }
 
 // recovered turns a panic into an error. Its text may hold values and is not logged.
-func (a *Answerer) recovered(err *error) {
+func (a *Answerer) recovered(ctx context.Context, err *error) {
 	if r := recover(); r != nil {
-		a.log.Error("panic while drawing a release", "panic", fmt.Sprintf("%T", r))
+		a.log.ErrorContext(ctx, "panic while drawing a release", "panic", fmt.Sprintf("%T", r))
 		*err = errInternal
 	}
 }
@@ -210,7 +210,7 @@ func (a *Answerer) recovered(err *error) {
 // drawOne draws and saves one measure: a fault in it is no reason not to answer the others, which are paid for too (privacy rule 5).
 func (a *Answerer) drawOne(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, rows trueCounts, lower below, receipt *ledger.Receipt) (id int64, err error) {
 	defer rows.over()
-	defer a.recovered(&err)
+	defer a.recovered(ctx, &err)
 	return a.draw(ctx, s, m, query, rows, lower, receipt)
 }
 
@@ -249,7 +249,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query
 	} else {
 		truth, failed := rows.groups()
 		if failed != nil {
-			a.log.Error("paid measure was not run", "measure", m.Name, "error", failed)
+			a.log.ErrorContext(ctx, "paid measure was not run", "kind", m.Kind, "table", m.Table.Name, "error", failed)
 			return 0, errInternal
 		}
 		a.workers.Draw(s.User, func() {
@@ -257,7 +257,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query
 		})
 	}
 	if err != nil {
-		a.log.Error("no release was drawn", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, "no release was drawn", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
 	return a.saved(ctx, m, receipt, d)
@@ -267,7 +267,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query
 func (a *Answerer) saved(ctx context.Context, m *plans.Measure, receipt *ledger.Receipt, d drawn) (int64, error) {
 	id, err := a.save(ctx, receipt, d)
 	if err != nil {
-		a.log.Error("release was not saved", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, "release was not saved", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errLedger
 	}
 	return id, nil
@@ -360,6 +360,6 @@ func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *plans.Pl
 	if errors.Is(err, ledger.ErrPolicy) {
 		return errPolicy
 	}
-	a.log.Error("charge failed", "user", s.User, "dataset", s.Dataset.ID, "error", err)
+	a.log.ErrorContext(ctx, "charge failed", "user", s.User, "dataset", s.Dataset.ID, "error", err)
 	return errLedger
 }

@@ -38,7 +38,7 @@ func (a *Answerer) read(ctx context.Context, s *Session, plan *plans.Plan, ids [
 // rows are an answer's, made of what was released: the tables of the leaves, and the outer query over them.
 func (a *Answerer) rows(ctx context.Context, s *Session, p readied, ids []int64, in leafInputs) (rows privacy.Released[sandbox.Rows], err error) {
 	err = a.run(ctx, s, p.quick, func(ctx context.Context) error {
-		readings, err := a.readings(s, p.plan, ids)
+		readings, err := a.readings(ctx, s, p.plan, ids)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (a *Answerer) run(ctx context.Context, s *Session, quick bool, do func(cont
 }
 
 // readings are the saved releases of a plan's measures.
-func (a *Answerer) readings(s *Session, plan *plans.Plan, ids []int64) ([]saved, error) {
+func (a *Answerer) readings(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) ([]saved, error) {
 	readings := make([]saved, len(plan.Measures))
 	for i := range readings {
 		var err error
@@ -71,11 +71,11 @@ func (a *Answerer) readings(s *Session, plan *plans.Plan, ids []int64) ([]saved,
 		if g := plan.Measures[i].Continual; g != nil {
 			through = g.Through
 		}
-		if readings[i], err = a.estimate(s, ids[i], through); err != nil {
+		if readings[i], err = a.estimate(ctx, s, ids[i], through); err != nil {
 			return nil, err
 		}
 	}
-	return readings, a.readSynthetic(s, plan, ids, readings)
+	return readings, a.readSynthetic(ctx, s, plan, ids, readings)
 }
 
 // leafTables makes the released table of each leaf. It ends early when ctx does, and then says so.
@@ -244,7 +244,7 @@ func (c *estimateCache) kept(id int64) bool {
 }
 
 // estimate returns the reading of a release that the user has paid for.
-func (a *Answerer) estimate(s *Session, id int64, through int) (saved, error) {
+func (a *Answerer) estimate(ctx context.Context, s *Session, id int64, through int) (saved, error) {
 	c, key := &a.estimates, savedKey{id, through}
 	c.mu.RLock()
 	hit, ok := c.byID[key]
@@ -252,7 +252,7 @@ func (a *Answerer) estimate(s *Session, id int64, through int) (saved, error) {
 	if ok {
 		return hit, nil
 	}
-	release, err := a.load(context.Background(), s, id)
+	release, err := a.load(context.WithoutCancel(ctx), s, id)
 	if err != nil {
 		return saved{}, err
 	}
@@ -264,7 +264,7 @@ func (a *Answerer) estimate(s *Session, id int64, through int) (saved, error) {
 		_, err = spec.Chosen(release.Noisy)
 	}
 	if err != nil {
-		a.log.Error("saved release does not fit its description", "release", id, "error", err)
+		a.log.ErrorContext(ctx, "saved release does not fit its description", "release", id, "error", err)
 		return saved{}, errLedger
 	}
 	hit = saved{estimate: e, noisy: noisy, asOf: release.Item.AsOf}

@@ -138,7 +138,7 @@ func render(ctx context.Context, plan *plans.Plan, private, sandboxed dialect.Di
 			queries[i], err = rewrite.Render(run, private)
 		}
 		if err != nil {
-			log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
+			log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
 			return nil, outer.Query{}, refuse.Unrendered()
 		}
 	}

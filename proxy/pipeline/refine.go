@@ -43,7 +43,7 @@ func (a *Answerer) below(ctx context.Context, s *Session, m *plans.Measure) (bel
 	if errors.Is(err, ledger.ErrNotHeld) { // revoked since the plan was made
 		return below{}, ledger.ErrRefined
 	}
-	a.log.Error("what is to be refined was not read", "measure", m.Name, "error", err)
+	a.log.ErrorContext(ctx, "what is to be refined was not read", "kind", m.Kind, "table", m.Table.Name, "error", err)
 	return below{}, errLedger
 }
 

@@ -149,7 +149,7 @@ func (a *Answerer) Answer(ctx context.Context, s *Session, stmt parse.Statement,
 		if ctx.Err() != nil {
 			return Result{}, ctx.Err()
 		}
-		a.log.Error("ledger cannot be followed", "error", err)
+		a.log.ErrorContext(ctx, "ledger cannot be followed", "error", err)
 		return Result{}, errLedger
 	}
 	switch stmt.Kind {

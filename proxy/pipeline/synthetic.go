@@ -12,7 +12,7 @@ import (
 
 // readSynthetic reads the cells of the made-up rows that a plan shows: those that a synthetic release drew, or those that the
 // steps of an online release amount to.
-func (a *Answerer) readSynthetic(s *Session, plan *plans.Plan, ids []int64, readings []saved) error {
+func (a *Answerer) readSynthetic(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, readings []saved) error {
 	for _, leaf := range plan.Leaves {
 		if leaf.Synthetic == nil {
 			continue
@@ -28,13 +28,13 @@ func (a *Answerer) readSynthetic(s *Session, plan *plans.Plan, ids []int64, read
 			})
 			continue
 		}
-		release, err := a.load(context.Background(), s, ids[i])
+		release, err := a.load(context.WithoutCancel(ctx), s, ids[i])
 		if err != nil {
 			return err
 		}
 		belief, err := release.Item.Spec.Believe(release.Steps)
 		if err != nil {
-			a.log.Error("steps of an online release cannot be read", "release", ids[i], "error", err)
+			a.log.ErrorContext(ctx, "steps of an online release cannot be read", "release", ids[i], "error", err)
 			return errLedger
 		}
 		readings[i].rows = belief.Rows(leaf.Rows)

@@ -33,7 +33,7 @@ func (a *Answerer) ownTables(ctx context.Context, s *Session, plan *plans.Plan) 
 		}
 		rows, made, err := a.ownRows(ctx, s, r.Name)
 		if err != nil {
-			a.log.Error("own account cannot be read", "table", r.Name, "error", err)
+			a.log.ErrorContext(ctx, "own account cannot be read", "table", r.Name, "error", err)
 			return nil, errLedger
 		}
 		if made {

@@ -21,7 +21,7 @@ import (
 // beginWatch opens a run on a paid receipt and saves that it is open. The database is asked nothing yet.
 func (a *Answerer) beginWatch(ctx context.Context, s *Session, m *plans.Measure, receipt *ledger.Receipt) (int64, error) {
 	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
-		a.log.Error("paid run of alarms was not begun", "measure", m.Name, "error", err)
+		a.log.ErrorContext(ctx, "paid run of alarms was not begun", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
 	return a.watches.begin(ctx, a, s, m, receipt, func(save func([]byte) error) (*mechanisms.Watch, error) {
@@ -82,7 +82,7 @@ var errEnded = &pgerror.Failure{SQLState: "40001", Message: "the run of alarms h
 func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *plans.Measure, id int64, q *plans.ThresholdQuestion) (yes bool, left int, err error) {
 	query, err := rewrite.Render(q.Measure, a.backend.Dialect())
 	if err != nil {
-		a.log.Error("measure cannot be rendered", "measure", q.Measure.Name, "error", err)
+		a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", q.Measure.Kind, "table", q.Measure.Table.Name, "error", err)
 		return false, 0, refuse.Unrendered()
 	}
 	if err := a.admit(ctx, s, []rewrite.Query{query}, "the run was not asked, and what was paid for it stays good"); err != nil {
@@ -99,7 +99,7 @@ func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *plans.Measure, i
 	}
 	truth, err := a.execute(ctx, s, query, receipt)
 	if err != nil {
-		a.log.Error("question of a run of alarms was not run", "measure", q.Measure.Name, "error", err)
+		a.log.ErrorContext(ctx, "question of a run of alarms was not run", "kind", q.Measure.Kind, "table", q.Measure.Table.Name, "error", err)
 		return false, 0, errInternal
 	}
 	answer, err := live.asked.Ask(q.Measure.Place, truth, q.Least)
@@ -108,7 +108,7 @@ func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *plans.Measure, i
 		return false, 0, errEnded
 	case err != nil:
 		live.asked = nil // that it was a yes is known now: the next question restores, which takes one
-		a.log.Error("run of alarms gave no answer", "release", id, "error", err)
+		a.log.ErrorContext(ctx, "run of alarms gave no answer", "release", id, "error", err)
 		return false, 0, errLedger
 	}
 	if err := a.leads(ctx, id); err != nil { // as of online releases
@@ -127,7 +127,7 @@ func (a *Answerer) hold(ctx context.Context, s *Session, id int64, live *instanc
 		return nil, errElsewhere
 	}
 	if err != nil {
-		a.log.Error("run of alarms was not asked", "release", id, "error", err)
+		a.log.ErrorContext(ctx, "run of alarms was not asked", "release", id, "error", err)
 		return nil, errLedger
 	}
 	if live.asked == nil {
@@ -149,7 +149,7 @@ func (a *Answerer) restoreWatch(ctx context.Context, s *Session, id int64, live 
 	case errors.Is(err, ledger.ErrElsewhere):
 		return nil, errElsewhere
 	case err != nil:
-		a.log.Error("run of alarms was not restored", "release", id, "error", err)
+		a.log.ErrorContext(ctx, "run of alarms was not restored", "release", id, "error", err)
 		return nil, errLedger
 	}
 	return asked, nil

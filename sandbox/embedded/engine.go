@@ -196,7 +196,7 @@ func (e *engine) askChild(ctx context.Context, c *child, what kind, s sandbox.Se
 	}
 	if answer.fault != nil {
 		if answer.log != "" {
-			e.options.Log.Error("sandbox could not run a query", "error", answer.log)
+			e.options.Log.ErrorContext(ctx, "sandbox could not run a query", "error", answer.log)
 		}
 		if *answer.fault == *sandbox.ErrResources {
 			return sandbox.Rows{}, limits.Large()
@@ -290,7 +290,7 @@ func (e *engine) failure(ctx context.Context, c *child, s sandbox.Session, l san
 	case errors.Is(err, errUnsent), errors.Is(err, sandbox.ErrBroken):
 		return err
 	}
-	e.options.Log.Warn("sandbox child ended during a query", "error", err)
+	e.options.Log.WarnContext(ctx, "sandbox child ended during a query", "error", err)
 	return l.Large()
 }
 

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/duckdb/duckdb-go/v2"
@@ -27,14 +28,14 @@ func marked(err error) error {
 }
 
 // failed is the reply to a query that ended with an error: ours as it was raised, the engine's by its class. The engine's
-// own text goes to the operator's log alone, and only where the query should not have failed.
+// class goes to the operator's log, and only where the query should not have failed: its text repeats words of the statement.
 func failed(err error) *reply {
 	if fault := raised(err); fault != nil {
 		return &reply{fault: fault}
 	}
 	var fault *duckdb.Error
 	if !errors.As(err, &fault) {
-		return &reply{fault: sandbox.ErrBroken, log: err.Error()}
+		return &reply{fault: sandbox.ErrBroken, log: fmt.Sprintf("%T", err)}
 	}
 	switch fault.Type {
 	case duckdb.ErrorTypeOutOfRange:
@@ -54,14 +55,23 @@ func failed(err error) *reply {
 		if strings.Contains(fault.Msg, "GROUP BY") {
 			return &reply{fault: &scalar.Error{SQLState: "42803", Message: "a column must appear in the GROUP BY clause or be used in an aggregate function"}}
 		}
-		return &reply{fault: errUnable, log: err.Error()}
+		return &reply{fault: errUnable, log: classOf(fault)}
 	case duckdb.ErrorTypeNotImplemented, duckdb.ErrorTypeParser, duckdb.ErrorTypeCatalog:
-		return &reply{fault: errUnable, log: err.Error()}
+		return &reply{fault: errUnable, log: classOf(fault)}
 	}
 	if memoryIsOut(fault.Msg) {
 		return &reply{fault: sandbox.ErrResources}
 	}
-	return &reply{fault: sandbox.ErrBroken, log: err.Error()}
+	return &reply{fault: sandbox.ErrBroken, log: classOf(fault)}
+}
+
+// classOf is how DuckDB's text of an error begins, "Binder Error": the rest repeats the statement.
+func classOf(fault *duckdb.Error) string {
+	class, _, _ := strings.Cut(fault.Msg, ":")
+	if words, known := strings.CutSuffix(class, "Error"); !known || len(words) > 30 {
+		return "an error"
+	}
+	return class
 }
 
 // memoryIsOut knows the words of an engine to whom the system gave no more memory, in whatever class it puts them.

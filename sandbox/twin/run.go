@@ -184,7 +184,7 @@ func (t *engine) fault(ctx context.Context, s sandbox.Session, l sandbox.Limits,
 			return l.Large()
 		}
 		if !expected {
-			t.options.Log.Error("twin could not run a query", "sqlstate", theirs.Code, "routine", theirs.Routine)
+			t.options.Log.ErrorContext(ctx, "twin could not run a query", "sqlstate", theirs.Code, "routine", theirs.Routine)
 		}
 		return told
 	}
@@ -192,6 +192,6 @@ func (t *engine) fault(ctx context.Context, s sandbox.Session, l sandbox.Limits,
 	if errors.As(err, &tooLong) {
 		return sandbox.ErrTooMany
 	}
-	t.options.Log.Error("twin could not be asked", "kind", fmt.Sprintf("%T", err))
+	t.options.Log.ErrorContext(ctx, "twin could not be asked", "kind", fmt.Sprintf("%T", err))
 	return sandbox.ErrBroken
 }

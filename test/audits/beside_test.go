@@ -1,6 +1,7 @@
 package audits
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -29,7 +30,7 @@ type gathering struct {
 
 func (g *gathering) Places() int { return g.places }
 
-func (g *gathering) Execute(q rewrite.Query, receipt *ledger.Receipt, hold time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
+func (g *gathering) Execute(ctx context.Context, q rewrite.Query, receipt *ledger.Receipt, hold time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
 	g.mu.Lock()
 	g.running++
 	if g.most = max(g.most, g.running); g.running == g.meet {
@@ -46,7 +47,7 @@ func (g *gathering) Execute(q rewrite.Query, receipt *ledger.Receipt, hold time.
 		g.running--
 		g.mu.Unlock()
 	}()
-	return g.Backend.Execute(q, receipt, hold)
+	return g.Backend.Execute(ctx, q, receipt, hold)
 }
 
 // TestQueriesSideBySide: a statement's queries run beside each other in as many places as one user may have, no more; what is drawn and saved, in

@@ -9,12 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
@@ -233,116 +231,6 @@ func TestSandboxDies(t *testing.T) {
 	kit.Eventually(t, "outer queries are answered again", func() bool { return w.Ask(sql).Err == nil })
 	if w.Spent() != "0.1" || !p.Alive() {
 		t.Errorf("spent %s", w.Spent())
-	}
-}
-
-// TestReadyzFollowsTheParts: each thing that a question needs goes away and comes back; /readyz and the metrics say which one
-// within five seconds, and without a restart that it is back. /livez says all the time that the process serves.
-func TestReadyzFollowsTheParts(t *testing.T) {
-	disk := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk).CombinedOutput(); err != nil {
-		t.Skipf("no small file system can be mounted here: %v: %s", err, out)
-	}
-	t.Cleanup(func() { _ = exec.Command("umount", "-l", disk).Run() })
-	server := pgtest.Start(t)
-	path, database := kit.Postgres(t, server, kit.Budgets{User: "1000", Cap: "1000"}, 0)
-	admin := kit.FreeAddress(t)
-	kit.Edit(t, path, "sqlite:ledger.db", "sqlite:"+filepath.Join(disk, "ledger.db"), `listen: "127.0.0.1:0"`, fmt.Sprintf(`listen: "127.0.0.1:0", admin: %q`, admin))
-	p := kit.Serve(t, path)
-	w := p.Connect("alice", "lab")
-	get := func(page string) (int, string) {
-		response, err := http.Get("http://" + admin + page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		text, _ := io.ReadAll(response.Body)
-		return response.StatusCode, string(text)
-	}
-	within := func(part string, ready bool) {
-		t.Helper()
-		value := map[bool]string{true: "1", false: "0"}[ready]
-		kit.Eventually(t, part+" ready: "+value, func() bool {
-			code, text := get("/readyz")
-			_, metrics := get("/metrics")
-			told := code == 503 && strings.Contains(text, part+": ") || ready && code == 200 && text == "ok\n"
-			return told && strings.Contains(metrics, fmt.Sprintf("dpproxy_ready{part=%q} %s\n", part, value))
-		})
-		if code, _ := get("/livez"); code != 200 {
-			t.Errorf("%s away: /livez says %d", part, code)
-		}
-	}
-	within("database", true)
-	server.Exec(t, "postgres", fmt.Sprintf(`ALTER DATABASE %s ALLOW_CONNECTIONS false`, database), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '`+database+`'`)
-	within("database", false)
-	server.Exec(t, "postgres", fmt.Sprintf(`ALTER DATABASE %s ALLOW_CONNECTIONS true`, database))
-	within("database", true)
-
-	filler := fill(t, disk)
-	var enough atomic.Bool
-	asked := make(chan struct{})
-	go func() { // a question that was charged waits until its answer is saved
-		defer close(asked)
-		for q := 0; q < 2000 && !enough.Load() && w.Ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age > %d AND income < %d`, q%100, 1000*(q/100+1))).Err == nil; q++ {
-		}
-	}()
-	within("ledger", false)
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
-	enough.Store(true)
-	within("ledger", true)
-	<-asked
-	if !p.Alive() || p.Connect("bob", "lab").Ask(`SELECT count(*) FROM people WHERE hiv`).Err != nil {
-		t.Error("nothing is answered after all parts are back")
-	}
-}
-
-// TestReadyzFollowsServers: a ledger and a twin that lie in PostgreSQL servers go away and come back; each is told by /readyz and the metrics, on
-// its own, and is at work again without a restart. What was paid for is free meanwhile and afterwards.
-func TestReadyzFollowsServers(t *testing.T) {
-	server := pgtest.Start(t, "fsync=on", "full_page_writes=on")
-	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "1000", Cap: "1000"}, 0)
-	role, ledger, admin := server.Role(t, ""), server.Database(t), kit.FreeAddress(t)
-	server.Exec(t, "postgres", "CREATE ROLE readyz_twin LOGIN CREATEDB CREATEROLE", "GRANT CREATE ON DATABASE "+ledger+" TO "+role)
-	kit.Edit(t, path, "sqlite:ledger.db", server.URLFor(role, ledger), `listen: "127.0.0.1:0"`, fmt.Sprintf(`listen: "127.0.0.1:0", admin: %q`, admin),
-		"\nledger:", "\nsandbox: {url: \""+server.URLFor("readyz_twin", "readyz_twin")+"\"}\nledger:")
-	p := kit.Serve(t, path)
-	const bought = `SELECT count(*) FROM people WHERE hiv`
-	before := p.Connect("alice", "lab").Ask(bought)
-	get := func(page string) (int, string) {
-		response, err := http.Get("http://" + admin + page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		text, _ := io.ReadAll(response.Body) // what was cut short is no match
-		return response.StatusCode, string(text)
-	}
-	for part, database := range map[string]string{"ledger": ledger, "sandbox": "readyz_twin"} {
-		for _, ready := range []bool{true, false, true} {
-			if !ready {
-				server.Exec(t, "postgres", fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS false", database), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+database+"'")
-			} else {
-				server.Exec(t, "postgres", fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS true", database))
-			}
-			value := map[bool]string{true: "1", false: "0"}[ready]
-			kit.Eventually(t, part+" ready: "+value, func() bool {
-				code, text := get("/readyz")
-				_, metrics := get("/metrics")
-				told := code == 503 && strings.HasPrefix(text, part+": ") && strings.Count(text, "\n") == 1 || ready && code == 200 && text == "ok\n"
-				return told && strings.Contains(metrics, fmt.Sprintf("dpproxy_ready{part=%q} %s\n", part, value))
-			})
-			if code, _ := get("/livez"); code != 200 {
-				t.Errorf("%s away: /livez says %d", part, code)
-			}
-		}
-		if again := p.Connect("alice", "lab").Ask(bought); again.Err != nil || again.Rows[0][0] != before.Rows[0][0] {
-			t.Errorf("after the %s was away: %v, %v; before %v", part, again.Rows, again.Err, before.Rows)
-		}
-		if fresh := p.Connect("alice", "lab").Ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age > %d`, 20+len(part))); fresh.Err != nil {
-			t.Errorf("after the %s was away nothing new is answered: %v", part, fresh.Err)
-		}
 	}
 }
 

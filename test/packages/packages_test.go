@@ -379,6 +379,17 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("%s is asked for, and dpproxy has none", m[0])
 		}
 	}
+	cases, err := os.ReadFile(filepath.Join(root, "packaging/prometheus/dpproxy.rules.test.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(rules), -1) {
+		silent := regexp.MustCompile(`alertname: ` + a[1] + `, exp_alerts: \[\]`).Match(cases)
+		fires := regexp.MustCompile(`alertname: ` + a[1] + `\n +exp_alerts:\n +- exp_labels`).Match(cases)
+		if !silent || !fires {
+			t.Errorf("%s has no case in which it fires, or none in which it does not", a[1])
+		}
+	}
 	needs(t, "promtool")
 	command(t, nil, "promtool", "check", "rules", "packaging/prometheus/dpproxy.rules.yml")
 	command(t, nil, "promtool", "test", "rules", "packaging/prometheus/dpproxy.rules.test.yml")

@@ -196,7 +196,9 @@ func (d *database) Admit(context.Context, time.Duration, *policy.Policy) (asOf f
 	return func(...rewrite.Query) int64 { return 0 }, func(time.Time) { d.admitted.Add(-1) }, nil
 }
 
-func (d *database) Execute(query rewrite.Query, receipt *ledger.Receipt, _ time.Duration) (none privacy.Sensitive[[]privacy.Group], _ error) {
+func (d *database) Faults(string) int64 { return 0 }
+
+func (d *database) Execute(ctx context.Context, query rewrite.Query, receipt *ledger.Receipt, _ time.Duration) (none privacy.Sensitive[[]privacy.Group], _ error) {
 	if d.admitted.Load() < 1 {
 		d.w.broke("a query of a statement that has not been admitted")
 	}
