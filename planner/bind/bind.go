@@ -206,7 +206,7 @@ func (b *Binder) selectRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 			if refusal != nil {
 				return nil, refusal
 			}
-			if r != nil {
+			if r != nil && (sel.All || len(r.keys) > 0) { // else each branch is grouped by what it shows
 				return nil, rowsCombined.At(r.pos, setOperation(sel.Op))
 			}
 		}

@@ -138,6 +138,14 @@ func (g *Grouping) presentValues(arg *pg.Node, e *semantics.Expr, where []*seman
 	return terms, nil
 }
 
+// Present says of a group that enough rows are in it: a set operation over groups, which no count is shown beside, would else be one of those that are declared.
+func (g *Grouping) Present() *pg.Node {
+	w := &formula{g: g}
+	n := g.Q.CounterFor(nil)
+	is, _ := w.found(w.counter(n)+" > "+w.counter(g.Q.ThresholdOf(n)), policy.Bool)
+	return is.Formula
+}
+
 // declaredEnd is the least or the largest value of a column whose ends the policy lets stand for those of its rows, which are not
 // looked at; nil: it is another's.
 func (g *Grouping) declaredEnd(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) {

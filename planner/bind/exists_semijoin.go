@@ -206,6 +206,9 @@ func (b *Binder) member(r *Rows, s *pg.SubLink, sel *pg.SelectStmt, m *derived.M
 	}
 	pos := int(s.Location)
 	if other == nil || len(sel.TargetList) != 1 || len(other.keys) == 0 {
+		if _, refusal := r.Column(ast.Strings(s.Testexpr.GetColumnRef().Fields), pos); refusal == nil && (other == nil || len(other.keys) == 0) {
+			return nil, nil // a column with a domain as well, of which a list is known
+		}
 		return nil, crossUnit.At(pos, r.Table.Name, "the sub-query's table", r.Table.Dataset.Unit.Name)
 	}
 	if refusal := equateMarked(m, k, &other.keys[0], pos); refusal != nil || len(m.On) == 0 {

@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"slices"
+
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
@@ -48,6 +50,9 @@ func (b *Binder) setRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refus
 	}
 	if ok, refusal := read(sel); !ok || refusal != nil {
 		return nil, refusal
+	}
+	if !sel.All && !slices.ContainsFunc(branches, func(r *Rows) bool { return len(r.keys) > 0 }) {
+		return nil, nil
 	}
 	out, refusal := b.unite(branches)
 	if refusal != nil || sel.All {
@@ -176,6 +181,9 @@ func (b *Binder) unitsBoth(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Ref
 	right, refusal := b.selectRows(sel.Rarg, scope)
 	if right == nil || refusal != nil {
 		return nil, refusal
+	}
+	if !sel.All && len(left.keys)+len(right.keys) == 0 {
+		return nil, nil
 	}
 	for _, r := range []*Rows{left, right} {
 		if sel.All || r.fan != nil || r.preserved > 0 || len(r.keys) != 1 || r.shape != "k" || !r.keys[0].Column.Unit || r.keys[0].Present > 0 {

@@ -20,6 +20,7 @@ type tree struct {
 	conditions []*pg.Node     // that hold of a row beside what is rebuilt: of WHERE
 	g          *bind.Grouping // set above a leaf: keys and aggregates become columns of the leaf
 
+	branch     bool     // set in a branch of UNION, INTERSECT or EXCEPT
 	preview    *preview // set where private rows are made up
 	aggregates bool     // set in a SELECT with aggregates, which may buy made-up rows
 }
@@ -61,11 +62,14 @@ func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *refuse.Refusal) {
 		return nil, refusal
 	}
 	switch {
-	case from != nil && !bind.IsGrouped(sel):
+	case from != nil && !bind.IsGrouped(sel) && !t.branch:
 		refusal = in.emptyRows(sel, from, out)
 	case from != nil:
+		if t.branch {
+			sel = distinct(sel)
+		}
 		if in.g, refusal = t.b.Group(sel, from); refusal == nil {
-			refusal = in.grouped(out)
+			refusal = in.grouped(out, t.branch)
 		}
 	default:
 		in.aggregates = bind.IsGrouped(sel) && !bind.IsDistinct(sel)
@@ -112,12 +116,20 @@ func (t *tree) with(w *pg.WithClause) (*pg.WithClause, *refuse.Refusal) {
 	return out, nil
 }
 
+// setOperation rebuilds UNION, INTERSECT and EXCEPT. But for those with ALL no row is there twice, so that a branch of private rows is grouped by what it
+// shows: SELECT ward FROM visits INTERSECT SELECT code FROM regions asks which wards enough rows have.
 func (t *tree) setOperation(sel, out *pg.SelectStmt) (refusal *refuse.Refusal) {
-	if out.Larg, refusal = t.query(sel.Larg); refusal != nil {
-		return refusal
-	}
-	if out.Rarg, refusal = t.query(sel.Rarg); refusal != nil {
-		return refusal
+	for _, side := range []struct {
+		from *pg.SelectStmt
+		to   **pg.SelectStmt
+	}{{sel.Larg, &out.Larg}, {sel.Rarg, &out.Rarg}} {
+		in := t
+		if !sel.All && side.from != nil && side.from.Larg == nil && len(side.from.ValuesLists) == 0 && (!bind.IsGrouped(side.from) || bind.IsDistinct(side.from)) {
+			in = &tree{b: t.b, scope: t.scope, branch: true}
+		}
+		if *side.to, refusal = in.query(side.from); refusal != nil {
+			return refusal
+		}
 	}
 	return t.tail(sel, out)
 }
@@ -161,8 +173,17 @@ func (t *tree) plain(sel, out *pg.SelectStmt) *refuse.Refusal {
 	return t.tail(sel, out)
 }
 
+// distinct is a SELECT with DISTINCT.
+func distinct(sel *pg.SelectStmt) *pg.SelectStmt {
+	if len(sel.DistinctClause) > 0 {
+		return sel
+	}
+	return &pg.SelectStmt{DistinctClause: []*pg.Node{{}}, TargetList: sel.TargetList, FromClause: sel.FromClause, WhereClause: sel.WhereClause, WithClause: sel.WithClause, WindowClause: sel.WindowClause,
+		SortClause: sel.SortClause, LimitCount: sel.LimitCount, LimitOffset: sel.LimitOffset, LimitOption: sel.LimitOption, LockingClause: sel.LockingClause, Op: sel.Op}
+}
+
 // grouped rebuilds an aggregation over private rows as a SELECT over the rows of its leaf: HAVING becomes WHERE.
-func (t *tree) grouped(out *pg.SelectStmt) (refusal *refuse.Refusal) {
+func (t *tree) grouped(out *pg.SelectStmt, present bool) (refusal *refuse.Refusal) {
 	sel := t.g.Sel
 	name := plans.LeafName(t.g.Leaf)
 	out.FromClause = []*pg.Node{pg.MakeSimpleRangeVarNode(name, -1)}
@@ -175,6 +196,9 @@ func (t *tree) grouped(out *pg.SelectStmt) (refusal *refuse.Refusal) {
 	}
 	if out.WhereClause, refusal = t.node(sel.HavingClause); refusal != nil {
 		return refusal
+	}
+	if present && !t.g.Above && sel.HavingClause == nil {
+		out.WhereClause = t.g.Present()
 	}
 	if t.g.Above {
 		if out.DistinctClause, refusal = t.nodes(sel.DistinctClause); refusal != nil {

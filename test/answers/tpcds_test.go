@@ -88,7 +88,7 @@ func tpcdsPolicy(t *testing.T, dir string, cap int) (path string) {
 	}
 	text = regexp.MustCompile(`SCRAM-SHA-256[^"]*`).ReplaceAll(text, []byte(strings.ReplaceAll(kit.Verifier(t, "analyst"), "$", "$$")))
 	ledger := filepath.Join(memory.Dir(t), "tpcds.ledger")
-	changed := strings.NewReplacer("listen: 127.0.0.1:6432", "listen: 127.0.0.1:0, limits: {statement_cpu: 60s}", "duckdb:tpcds.duckdb", "duckdb:"+filepath.Join(dir, "tpcds.duckdb"),
+	changed := strings.NewReplacer("listen: 127.0.0.1:6432", "listen: 127.0.0.1:0", "duckdb:tpcds.duckdb", "duckdb:"+filepath.Join(dir, "tpcds.duckdb"),
 		"sqlite:tpcds.ledger", "sqlite:"+ledger, "cap: {epsilon: 1000}", fmt.Sprintf("cap: {epsilon: %d}", cap), "{analyst: {epsilon: 500}}", fmt.Sprintf("{analyst: {epsilon: %d}}", cap),
 		"max_epsilon: 1,", fmt.Sprintf("max_epsilon: %d,", cap)).Replace(string(text))
 	path = filepath.Join(dir, fmt.Sprintf("policy%d.yaml", cap))
