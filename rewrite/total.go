@@ -43,7 +43,7 @@ func (w *writer) total(sum *plans.Sum, filter string) string {
 		total = shift(total)
 	}
 	if f.Centre != 0 {
-		count := w.cast(w.call("count", each)+filter, "wide")
+		count := w.cast(w.call("count", n)+filter, "wide")
 		total = w.operate(total, "-", w.operate(w.literal(strconv.FormatInt(f.Centre, 10), "wide"), "*", count))
 	}
 	if times := sum.Terms[0].Times; times != 1 {
@@ -81,7 +81,7 @@ func (w *writer) exact(f plans.Factor) bool {
 	case int64:
 		return f.Exponent == 0
 	case policy.Numeric:
-		if d.Scale < 0 || -f.Exponent < int(d.Scale) {
+		if d.Scale < 0 || -f.Exponent < int(d.Scale) || -f.Exponent > mostShifted {
 			return false
 		}
 		if w.dialect.Digits == 0 {
@@ -97,6 +97,9 @@ func (w *writer) exact(f plans.Factor) bool {
 	return false
 }
 
+// mostShifted is the most digits that a sum is shifted by: 10^18 is a whole number.
+const mostShifted = 18
+
 // digitsOfRows are those of the largest number of rows.
 const digitsOfRows = 19
 
@@ -105,8 +108,8 @@ func (w *writer) exactAddend(f plans.Factor, n string) (each string, shift func(
 		return w.cast(n, "int8"), nil
 	}
 	power := strconv.FormatInt(tenTo(-f.Exponent), 10)
-	if -f.Exponent > 18 {
-		w.fail("a grid that is too fine, too coarse, or empty")
+	if w.dialect.Digits == 0 { // what the database may hold as whole numbers, too
+		n = w.cast(n, "numeric")
 	}
 	return n, func(total string) string {
 		switch {
@@ -122,7 +125,7 @@ func (w *writer) exactAddend(f plans.Factor, n string) (each string, shift func(
 // onlyWithin tells whether the domain's ends keep a factor within its own, so that nothing of a row is compared with these.
 func (w *writer) onlyWithin(f plans.Factor) bool {
 	c := f.Column
-	if c.Table == nil || c.Table.Derived != nil || c.Open != nil || c.Domain == nil || !c.Domain.Ordered() || f.Exponent > mostExponent || f.Exponent < -mostExponent {
+	if c.Table == nil || c.Open != nil || c.Domain == nil || !c.Domain.Ordered() || !ofThePolicy(c) || f.Exponent > mostExponent || f.Exponent < -mostExponent {
 		return false
 	}
 	for _, end := range []policy.Value{c.Domain.Min, c.Domain.Max} {
@@ -137,6 +140,21 @@ func (w *writer) onlyWithin(f plans.Factor) bool {
 		}
 	}
 	return true
+}
+
+// ofThePolicy tells whether a column's values are those of a table's of the policy, or NULL: a join, a union or a sub-query hands them on as they are. What is
+// computed may be of another type than its domain says.
+func ofThePolicy(c *policy.Column) bool {
+	return c.Table.Derived == nil || slices.ContainsFunc(c.Table.Base(), func(t *policy.Table) bool {
+		return slices.ContainsFunc(t.Columns, func(own *policy.Column) bool {
+			if own.Type != c.Type || own.Typmod != c.Typmod || own.Open != nil || own.Domain == nil || !own.Domain.Ordered() {
+				return false
+			}
+			low, ok := order(own.Domain.Min, c.Domain.Min)
+			high, also := order(own.Domain.Max, c.Domain.Max)
+			return ok && also && low == 0 && high == 0
+		})
+	})
 }
 
 // Where a measure reads rows as they are stored, and no row reaches the sum whose value is not in the column's domain, the stored values
@@ -258,7 +276,7 @@ func withoutNulls(p predicate.Pred, columns []*policy.Column) predicate.Pred {
 
 // notNull is the column of which a predicate says that it is not NULL, and no more; nil: it says something else.
 func notNull(p predicate.Pred) *policy.Column {
-	if in, ok := p.(predicate.InCells); ok && len(in.Spans) == 1 && in.Spans[0] == (mechanisms.Span{From: 0, To: in.Column.Domain.Null}) {
+	if in, ok := p.(predicate.InCells); ok && in.Column.Domain != nil && len(in.Spans) == 1 && in.Spans[0] == (mechanisms.Span{From: 0, To: in.Column.Domain.Null}) {
 		return in.Column
 	}
 	return nil
