@@ -37,6 +37,7 @@ func (c *checker) server(s *serverT, at place) {
 	}
 	c.timing(&s.Timing, at.key("timing"))
 	to.FixedWork = s.Sampling == "fixed-work"
+	to.Spans = s.Spans
 	if s.TLS != nil {
 		file := func(name, key string) string { return c.resolve(c.elsewhere(name, at.key("tls").key(key), key)) }
 		to.TLS = &TLS{Cert: file(s.TLS.Cert, "cert"), Key: file(s.TLS.Key, "key")}

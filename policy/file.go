@@ -36,6 +36,8 @@ type serverT struct {
 
 	Sampling string `yaml:"sampling" jsonschema:"enum=fast,enum=fixed-work,default=fast" jsonschema_description:"How noise is drawn, always from the same distribution: by tables, which is fastest, or in fixed work, so that the time of a draw does not tell how large the noise is."`
 
+	Spans bool `yaml:"spans" jsonschema_description:"Spans of the stages of each statement go to a collector of OpenTelemetry's, which OTEL_EXPORTER_OTLP_ENDPOINT names. How long they are hangs on rows."`
+
 	Limits limitsT `yaml:"limits" jsonschema_description:"What clients may take. Beyond it they wait, or are refused with 53300 or 53400, and nothing is charged."`
 }
 

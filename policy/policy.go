@@ -41,6 +41,7 @@ type Server struct {
 	Console string // host:port; empty: none
 
 	FixedWork bool // noise is drawn in work that does not go with its size
+	Spans     bool // of the stages of statements are sent to a collector
 }
 
 // Timing is the grid on which leaves what a question brings: steps since it came, 0 for none.

@@ -55,7 +55,7 @@ func (p *Policy) reads(file string) bool {
 
 // Notes says what the policy assumes and grants, in plain words: true of every policy of its kind, and nothing to mend.
 func (p *Policy) Notes() []string {
-	notes := slices.Concat(p.limitNotes(), p.timingNotes(), p.samplingNotes(), p.snapshotNotes(), p.groupNotes(), p.ownerNotes())
+	notes := slices.Concat(p.limitNotes(), p.timingNotes(), p.samplingNotes(), p.spansNotes(), p.snapshotNotes(), p.groupNotes(), p.ownerNotes())
 	for _, d := range p.Datasets {
 		say := func(format string, args ...any) {
 			notes = append(notes, "dataset "+d.ID+": "+fmt.Sprintf(format, args...))
@@ -204,6 +204,14 @@ func (p *Policy) samplingNotes() []string {
 		note += "; without timing the time of the query itself is seen, too, which tells more"
 	}
 	return []string{note}
+}
+
+// spansNotes says who is trusted where spans are sent.
+func (p *Policy) spansNotes() []string {
+	if !p.Server.Spans {
+		return nil
+	}
+	return []string{"assumed: who reads the spans that are sent to the collector may know how long queries on private rows take, which hangs on the rows (server.spans)"}
 }
 
 func (p *Policy) datasetWarnings(d *Dataset, say func(string, ...any)) {

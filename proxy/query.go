@@ -139,6 +139,7 @@ func (c *session) read(ctx context.Context, text string) ([]command, reading, er
 	}
 	var commands []command
 	var refusal *refuse.Refusal
+	clock := c.server.config.Spans.Clock()
 	work := func() {
 		if under.dialect == parse.PostgreSQL {
 			commands, refusal = c.server.parse(text)
@@ -151,7 +152,7 @@ func (c *session) read(ctx context.Context, text string) ([]command, reading, er
 	} else if err := c.server.workers.Briefly(ctx, c.user, work); err != nil {
 		return nil, under, interrupted(ctx)
 	}
-	if refusal != nil {
+	if c.parse = clock(); refusal != nil {
 		return nil, under, refusal
 	}
 	if len(text) <= shortText {

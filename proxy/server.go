@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/login"
+	"github.com/dpproxy/dpproxy/proxy/spans"
 )
 
 // Limits bound what clients may take before they log in and within a session; the policy's limits bound the rest. A zero
@@ -63,6 +64,7 @@ type Config struct {
 	Limits   Limits
 	Workers  *admission.Workers // the pipeline's; nil: some of the server's own
 	Metrics  *Metrics           // nil: a new set
+	Spans    *spans.Recorder    // nil: none
 	Health   Health             // what /readyz says; nil: nothing but that the process serves
 	// Secret fixes the salts that unknown users are shown; with an empty one they change at each start.
 	Secret []byte

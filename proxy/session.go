@@ -23,6 +23,7 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/proxy/settings"
+	"github.com/dpproxy/dpproxy/proxy/spans"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -57,8 +58,9 @@ type session struct {
 	held     int64             // bytes that the session keeps, of its user's
 	view     *pipeline.Session // of the current policy and settings
 	viewed   uint64
-	source   string // the message that is handled, as written
-	parsed   parsed // the last short text
+	source   string       // the message that is handled, as written
+	parsed   parsed       // the last short text
+	parse    spans.Parsed // when the last text was, until a statement of it is asked
 	list     []*sandbox.Prepared
 	listed   bool // list is up to date
 	buffer   []byte
@@ -354,19 +356,24 @@ func (c *session) atOnce(ctx context.Context, stmt parse.Statement, params []pol
 func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	c.pace.owed = true
 	c.request = c.request.Next()
+	ctx, spanned := c.server.config.Spans.Statement(request.With(ctx, c.request), c.parse, c.database)
+	c.parse = spans.Parsed{}
 	limits := c.policy.Server.Limits
 	if !c.server.turns.Ticket(c.user, limits.StatementsPerSecond, time.Now()) {
+		spanned("53400")
 		return pipeline.Result{}, pgerror.New("53400", "too many statements a second").WithHint("Ask again a second later.")
 	}
 	if result, ok := c.atOnce(ctx, stmt, params); ok {
+		spanned("")
 		return result, nil
 	}
 	ctx, stop := c.timed(ctx)
 	defer stop()
-	ctx, release := c.pace.onGrid(admission.Metered(request.With(ctx, c.request)))
+	ctx, release := c.pace.onGrid(admission.Metered(ctx))
 	defer release()
 	over, err := c.server.turns.Wait(ctx, c.user, limits.UserStatements)
 	if err != nil {
+		spanned("57014")
 		return pipeline.Result{}, c.cutShort(ctx)
 	}
 	type outcome struct {
@@ -385,6 +392,7 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 				c.server.logPanic(ctx, r, "answer")
 				o = outcome{err: pgerror.New("XX000", pgerror.TextInternal).Fatal()}
 			}
+			spanned(stateOf(o.err))
 			done <- o
 		}()
 		o.result, o.err = c.server.config.Pipeline.Answer(ctx, view, stmt, params)
@@ -401,6 +409,14 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 	case <-ctx.Done():
 		return pipeline.Result{}, c.cutShort(ctx)
 	}
+}
+
+// stateOf is the SQLSTATE of an error; empty: none.
+func stateOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return pgerror.Describe(err).SQLState
 }
 
 // cutShort is the error of a wait that has just ended on the grid: it leaves at once. Only here is that known: a limit that

@@ -61,7 +61,7 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 		return nil
 	}
 	if !sameHouse(old, p) {
-		return errors.New("a change of listen, console, tls, backend, sandbox, ledger or of the tables of a duckdb backend needs a restart")
+		return errors.New("a change of listen, console, tls, spans, backend, sandbox, ledger or of the tables of a duckdb backend needs a restart")
 	}
 	if err := planner.CheckViews(p); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 // sameHouse tells whether two policies can be served by the same open connections.
 func sameHouse(a, b *policy.Policy) bool {
 	return a.Server.Listen == b.Server.Listen && a.Server.Admin == b.Server.Admin && a.Server.Console == b.Server.Console && reflect.DeepEqual(a.Server.TLS, b.Server.TLS) &&
-		reflect.DeepEqual(a.Backend, b.Backend) && a.Sandbox == b.Sandbox && a.Ledger == b.Ledger
+		reflect.DeepEqual(a.Backend, b.Backend) && a.Sandbox == b.Sandbox && a.Ledger == b.Ledger && a.Server.Spans == b.Server.Spans
 }
 
 // refresh copies the public tables anew every freshness of their dataset, until ctx ends.

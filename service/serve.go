@@ -16,11 +16,15 @@ import (
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
+	"github.com/dpproxy/dpproxy/proxy/spans"
 )
 
 // shutdownGrace is how long running statements may take to end by themselves after a signal; then their waits end. What does
 // not end for that, such as a query on the private database, has until exitWithin of cmd/dpproxy.
 const shutdownGrace = 3 * time.Second
+
+// spansGrace is how long the last spans may take to be sent.
+const spansGrace = time.Second
 
 // Run serves a policy until ctx ends; listening is told the address once clients can connect.
 func Run(ctx context.Context, path string, trust ledger.Options, log *slog.Logger, listening func(address string)) error {
@@ -47,7 +51,18 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 	answers := pipeline.NewAnswerer(s.Backend, s.Ledger, s.Engine, rand.Reader, log, metrics)
 	answers.UsePublic(&s.Public)
 	workers := answers.Workers()
-	server, err := proxy.New(proxy.Config{Policy: s.Policy, Pipeline: answers, Workers: workers, Log: log, Metrics: metrics, Health: s.health, Secret: secret})
+	var sent *spans.Recorder
+	if s.current.Load().Server.Spans {
+		if sent, err = spans.New(ctx, log); err != nil {
+			return err
+		}
+		defer func() {
+			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), spansGrace)
+			defer cancel()
+			sent.Close(within)
+		}()
+	}
+	server, err := proxy.New(proxy.Config{Spans: sent, Policy: s.Policy, Pipeline: answers, Workers: workers, Log: log, Metrics: metrics, Health: s.health, Secret: secret})
 	if err != nil {
 		return err
 	}

@@ -85,10 +85,11 @@ var picture = map[string][]string{
 	"proxy/pgerror":              {"planner/refuse", "planner/scalar"},
 	"proxy/encoding":             {"proxy/pgerror", "planner/parse", "planner/scalar", "policy", "sandbox", "mechanisms/privacy"},
 	"proxy/admission":            {"proxy/pgerror", "backend", "sandbox", "policy", "internal/moment", "internal/processor"},
-	"proxy/pipeline":             {"proxy/pgerror", "proxy/admission", "backend", "ledger", "rewrite", "rewrite/outer", "rewrite/dialect", "sandbox", "sandbox/catalog", "planner", "planner/plans", "planner/reuse", "planner/parse", "planner/pgcatalog", "planner/refuse", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/moment"},
+	"proxy/pipeline":             {"proxy/spans", "proxy/pgerror", "proxy/admission", "backend", "ledger", "rewrite", "rewrite/outer", "rewrite/dialect", "sandbox", "sandbox/catalog", "planner", "planner/plans", "planner/reuse", "planner/parse", "planner/pgcatalog", "planner/refuse", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/moment"},
 	"proxy/login":                {"proxy/pgerror", "proxy/settings", "policy"},
+	"proxy/spans":                {"internal/request"},
 	"proxy/settings":             {"proxy/pgerror", "proxy/encoding", "rewrite/dialect", "planner/plans", "planner/parse", "policy", "mechanisms", "mechanisms/privacy"},
-	"proxy":                      {"internal/request", "proxy/pgerror", "proxy/encoding", "proxy/admission", "proxy/pipeline", "proxy/settings", "proxy/login", "ledger", "rewrite/dialect", "sandbox", "planner", "planner/plans", "planner/reuse", "planner/workload", "planner/parse", "planner/refuse", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/moment"},
+	"proxy":                      {"internal/request", "proxy/spans", "proxy/pgerror", "proxy/encoding", "proxy/admission", "proxy/pipeline", "proxy/settings", "proxy/login", "ledger", "rewrite/dialect", "sandbox", "planner", "planner/plans", "planner/reuse", "planner/workload", "planner/parse", "planner/refuse", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/moment"},
 	"console":                    {"proxy", "proxy/pgerror", "proxy/login", "policy", "ledger", "mechanisms/privacy"},
 	"service":                    {"*"},
 	"cmd/dpproxy":                {"*", "internal/request"},
@@ -110,6 +111,7 @@ var foreign = map[string][]string{
 	"github.com/go-ldap/ldap":          {"proxy/login"},
 	"github.com/coreos/go-oidc":        {"proxy/login", "cmd/dpproxy"},
 	"golang.org/x/oauth2":              {"cmd/dpproxy"},
+	"go.opentelemetry.io":              {"proxy/spans"},
 	"github.com/go-sql-driver/mysql":   {"backend", "backend/mariadbtest"},
 	"github.com/duckdb":                {"backend", "sandbox/embedded", "cmd/dpproxy"},
 	"github.com/ncruces":               {"ledger/sqlite", "internal/simulation"},
@@ -117,9 +119,9 @@ var foreign = map[string][]string{
 	"math/rand":                        {"mechanisms/stattest", "internal/simulation", "examples/attacks"},
 	"unsafe":                           {},
 	"database/sql":                     {"backend", "backend/mariadbtest", "sandbox/embedded", "cmd/dpproxy", "test/kit"},
-	"net":                              {"console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/pgtest", "internal/daemon", "test/kit"},
+	"net":                              {"console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/pgtest", "internal/daemon", "test/kit", "proxy/spans"},
 	"net/http":                         {"console", "proxy", "proxy/login", "cmd/dpproxy"},
-	"net/url":                          {"console", "packaging/licences", "ledger/sqlite", "backend", "backend/pgtest", "backend/mariadbtest", "policy", "proxy", "cmd/dpproxy"},
+	"net/url":                          {"console", "packaging/licences", "ledger/sqlite", "backend", "backend/pgtest", "backend/mariadbtest", "policy", "proxy", "cmd/dpproxy", "proxy/spans"},
 }
 
 // TestImports reads every non-test file with go/parser and holds it against the picture.

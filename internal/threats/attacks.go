@@ -15,5 +15,5 @@ var attacks = []Row{
 
 // shown is what an operator sees.
 var shown = []Row{
-	{"T78", "what clients write in what the operator is shown", "30 statements, parameters and names with a canary, at each stage: 0 words of them in the log at its most talkative or in the metrics; each line is one event; over neighbouring databases both are equal", []string{"test/attacks.TestLogHasNoWords", "test/attacks.TestOperatorSeesEqualNeighbours", "sandbox/embedded.TestLogHasAClass", "internal/request.TestLines"}, ""},
+	{"T78", "what clients write in what the operator is shown", "30 statements, parameters and names with a canary, at each stage: 0 words of them in the log at its most talkative, in the metrics or in spans; each line is one event; over neighbouring databases both are equal", []string{"test/attacks.TestLogHasNoWords", "test/attacks.TestOperatorSeesEqualNeighbours", "test/attacks.TestSpansHaveNoWords", "proxy/spans.TestWhereTo", "proxy/spans.TestOff", "sandbox/embedded.TestLogHasAClass", "internal/request.TestLines"}, ""},
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/spans"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -162,6 +163,7 @@ func (a *Answerer) inTurn(ctx context.Context, s *Session) (asOf func(...rewrite
 // execute runs a paid query of a statement. A query after another begins on the grid: how long what lies between them took
 // (whether an alarm's yes had to be saved) is not to show in when others' turns come.
 func (a *Answerer) execute(ctx context.Context, s *Session, query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
+	defer spans.Begin(ctx, spans.Execute, spans.Table(query.Table().Name))()
 	p, timing := placeOf(ctx), s.Policy.Server.Timing
 	if last := p.ran(); !last.IsZero() && timing.Grid > 0 {
 		moment.Until(moment.Next(last, timing.Grid), nil)

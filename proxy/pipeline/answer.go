@@ -24,6 +24,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/spans"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -84,7 +85,9 @@ func (a *Answerer) Drain() { a.paid.Wait() }
 // answer is the way of one SELECT: each line takes what the one before it made. It begins once and asks nothing twice; what it finds
 // out that it was not planned by is for settled to begin again with.
 func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
+	planned := spans.Begin(ctx, spans.Plan)
 	p, refusal := a.ready(ctx, s, stmt, params) // a Plan, and a Query of each of its measures
+	planned()
 	if refusal != nil {
 		return Result{}, refusal
 	}
@@ -105,6 +108,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 	}
 	result := Result{Tag: "SELECT", Notices: a.notices(ctx, s, p, bought)} // the cost is told even if what follows fails
 	result.Last = a.lastOf(ctx, s, p, bought, result.Notices)
+	defer spans.Begin(ctx, spans.Outer)()
 	in, err := a.read(ctx, s, p.plan, bought.ids)
 	placeOf(ctx).done()
 	if err != nil {

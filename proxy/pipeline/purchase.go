@@ -15,6 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/spans"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -91,18 +92,8 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, querie
 	if len(wanted) > 0 && !a.ticket(ctx, s) {
 		return p, &pgerror.Failure{SQLState: "53400", Message: "too many statements that cost something; nothing was charged", Hint: "Ask again a second later. What you have paid for is answered meanwhile."}
 	}
-	if err := a.turn(ctx, s); err != nil {
+	if err := a.line(ctx, s, plan, queries, wanted); err != nil {
 		return p, err
-	}
-	if a.runs(plan, wanted) {
-		kept := "nothing was charged"
-		if !held.found.IsZero() {
-			kept = "nothing more was charged"
-		}
-		if err := a.admit(ctx, s, planned(plan, queries, wanted), kept); err != nil {
-			return p, err
-		}
-		a.widen(ctx, s, plan, queries, wanted)
 	}
 	held.hold()
 	done := make(chan purchase, 1)
@@ -118,6 +109,23 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, querie
 	case <-ctx.Done():
 		return p, ctx.Err()
 	}
+}
+
+// line waits until a statement that buys is one of those that may: of its user's, and where private rows are read of the database's.
+func (a *Answerer) line(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int) error {
+	defer spans.Begin(ctx, spans.Wait)()
+	if err := a.turn(ctx, s); err != nil || !a.runs(plan, wanted) {
+		return err
+	}
+	kept := "nothing was charged"
+	if !placeOf(ctx).found.IsZero() {
+		kept = "nothing more was charged"
+	}
+	if err := a.admit(ctx, s, planned(plan, queries, wanted), kept); err != nil {
+		return err
+	}
+	a.widen(ctx, s, plan, queries, wanted)
+	return nil
 }
 
 // drawAll charges for the wanted measures in one step, then draws and saves each, whatever becomes of the others.
@@ -144,7 +152,9 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 	var outcomes []ledger.Outcome
 	var err error
 	if len(wanted) > 0 {
+		charged := spans.Begin(ctx, spans.Charge)
 		outcomes, err = a.ledger.Charge(ctx, request)
+		charged()
 	}
 	if err != nil {
 		p.err = a.chargeFailure(ctx, s, plan, err)
@@ -245,16 +255,20 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query
 	var d drawn
 	var err error
 	if m.Refines() {
+		drawn := spans.Begin(ctx, spans.Noise, spans.Table(m.Table.Name), spans.Kind(m.Kind))
 		a.workers.Draw(s.User, func() { d, err = lower.refine(m, receipt, a.randomness(s)) })
+		drawn()
 	} else {
 		truth, failed := rows.groups()
 		if failed != nil {
 			a.log.ErrorContext(ctx, "paid measure was not run", "kind", m.Kind, "table", m.Table.Name, "error", failed)
 			return 0, errInternal
 		}
+		drawn := spans.Begin(ctx, spans.Noise, spans.Table(m.Table.Name), spans.Kind(m.Kind))
 		a.workers.Draw(s.User, func() {
 			d, err = released(m, receipt.Levels(), truth, a.randomness(s), s.Policy.Server.Timing.Fresh)
 		})
+		drawn()
 	}
 	if err != nil {
 		a.log.ErrorContext(ctx, "no release was drawn", "kind", m.Kind, "table", m.Table.Name, "error", err)
@@ -282,6 +296,7 @@ const (
 
 // save saves what was drawn. Saving again stores the same draw, never another one.
 func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (id int64, err error) {
+	defer spans.Begin(ctx, spans.Save)()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, savePause) {
 		switch {
 		case d.levels != nil:

@@ -48,7 +48,7 @@ var statements = []struct{ name, sql, before string }{
 
 // words are packages that every other one speaks in, and those that wait: a statement does not pass them.
 var words = []string{"policy", "service", "mechanisms/privacy", "mechanisms/noise", "mechanisms/internal/sealed", "planner/refuse", "planner/ast", "planner/plans",
-	"proxy/pgerror", "proxy/admission", "internal/processor", "internal/moment", "internal/scratch"}
+	"proxy/pgerror", "proxy/admission", "proxy/spans", "internal/request", "internal/processor", "internal/moment", "internal/scratch"}
 
 // returns are the packages that the pipeline comes back to after it has left them, and why.
 var returns = map[string]string{
