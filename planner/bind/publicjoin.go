@@ -208,11 +208,20 @@ func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 	if !ok {
 		return notCopied.At(pos, t.Name)
 	}
-	l.b.Env.Work.Take(len(data), derived.BytesKeyed)
 	if len(l.keys) == 0 {
+		l.b.Env.Work.Take(len(data), derived.BytesKeyed)
 		l.rows = &derived.Keyed{}
 		return nil
 	}
+	made := fmt.Sprintf("%p %p %v", t, data, l.keys) // what is made of them holds both, so that no other has their place
+	for _, e := range l.filter {
+		made += " " + e.Canon
+	}
+	if have, _ := l.b.Env.Work.Kept(made).(*indexed); have != nil {
+		l.rows = have.rows
+		return l.unique(t, pos)
+	}
+	l.b.Env.Work.Take(len(data), derived.BytesKeyed)
 	each, name := 1+len(l.keys)+len(t.Columns), fmt.Sprint("by ", l.keys)
 	if len(l.filter) == 0 {
 		if l.rows, _ = l.b.Context.Public.Cached(t, data, name).(*derived.Keyed); l.rows != nil {
@@ -232,6 +241,19 @@ func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 			l.b.Context.Public.Cache(t, data, name, l.rows)
 		}
 	}
+	l.b.Env.Work.Keep(made, &indexed{t, data, l.rows})
+	return l.unique(t, pos)
+}
+
+// indexed are public rows by their keys, as one planning has read them.
+type indexed struct {
+	of   *policy.Table
+	data [][]policy.Value
+	rows *derived.Keyed
+}
+
+// unique refuses keys of which several rows have the same.
+func (l *lookup) unique(t *policy.Table, pos int) *refuse.Refusal {
 	if l.rows.Twice {
 		return fanOut.At(pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows) // it is matched row by row then
 	}
