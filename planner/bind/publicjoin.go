@@ -64,7 +64,16 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 	if refusal != nil {
 		return nil, refusal
 	}
-	switch refusal := l.index(t, j.pos); {
+	refusal = l.index(t, j.pos)
+	if len(j.also) > 0 && (refusal != nil && refusal.ID == fanOut.ID || refusal == nil && len(l.args) == 0) {
+		j.quals, j.also = append(slices.Clone(j.quals), j.also...), nil
+		l = &lookup{b: b, public: public, name: t.Name}
+		if rest, refusal = l.conditions(from, j); refusal != nil {
+			return nil, refusal
+		}
+		refusal = l.index(t, j.pos)
+	}
+	switch {
 	case refusal != nil && refusal.ID != fanOut.ID:
 		return nil, refusal
 	case listed && !j.preserved && !j.outer && len(j.using) == 0, refusal == nil && len(l.args) == 0 && !j.preserved && !j.outer:
