@@ -278,7 +278,7 @@ func (w *emptyWalk) cut(sel *pg.SelectStmt, out groupRows, seen []groupRows) {
 
 // cutAt tells groups that LIMIT and OFFSET choose among, but from the most down.
 func (w *emptyWalk) cutAt(sel *pg.SelectStmt, out groupRows, seen []groupRows, at func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr) {
-	if sel.LimitCount == nil && sel.LimitOffset == nil || bind.IsNoLimit(sel.LimitCount) && sel.LimitOffset == nil {
+	if sel.LimitCount == nil && sel.LimitOffset == nil || ast.IsNoLimit(sel.LimitCount) && sel.LimitOffset == nil {
 		return
 	}
 	limit, refusal := w.b.Whole(sel.LimitCount, "LIMIT", -1)

@@ -37,6 +37,7 @@ var documented = []struct {
 		`SELECT sum(income * (1 - score)) FROM people`,
 		`SELECT sum(2), sum(CASE WHEN active THEN 5 END) FROM people`,
 		`SELECT sum(age - 2 * kids + 3) FROM people`,
+		`SELECT sum(income - coalesce(kids, 0)), sum(coalesce(income * kids, 0)) FROM people`,
 		`SELECT avg(hired - DATE '2000-01-01') FROM people`,
 		`SELECT corr(age, income), regr_slope(income, age) FROM people`,
 		`SELECT bit_or(kids), bit_and(kids) FROM people`,
@@ -88,6 +89,7 @@ var documented = []struct {
 		`SELECT count(*) FROM people WHERE age < ALL (SELECT avg(age) FROM people GROUP BY sex)`,
 		`SELECT day, ward, count(*) FROM visits JOIN (SELECT ward AS w, count(*) FROM visits GROUP BY 1 ORDER BY 2 DESC LIMIT 2) AS top ON ward = w GROUP BY 1, 2`,
 		`WITH means AS (SELECT sex, avg(income) AS mean FROM people GROUP BY 1) SELECT p.sex, count(*) FROM people p JOIN means m ON m.sex = p.sex WHERE p.income > m.mean GROUP BY 1`,
+		`SELECT count(*) FROM people p WHERE income > (SELECT 1.2 * avg(o.income) FROM people o WHERE o.sex = p.sex)`,
 	}},
 	{"Set operations over private rows", []string{
 		`SELECT what, count(*) FROM (SELECT 'hired' AS what, person_id, hired AS d FROM people UNION ALL SELECT 'visit', person_id, day FROM visits) t WHERE d >= '2025-03-01' GROUP BY what`,
@@ -95,6 +97,7 @@ var documented = []struct {
 		`SELECT count(*) FROM (SELECT person_id FROM people WHERE age > 60 UNION SELECT person_id FROM visits WHERE ward = 'A') t`,
 		`SELECT count(*) FROM (SELECT person_id FROM visits WHERE ward = 'A' INTERSECT SELECT person_id FROM visits WHERE ward = 'B') t`,
 		`SELECT count(*) FROM (SELECT person_id FROM people EXCEPT SELECT person_id FROM visits WHERE day >= '2025-06-01') t`,
+		`SELECT kids FROM people WHERE age > 60 INTERSECT SELECT kids FROM people WHERE age < 30`,
 	}},
 	{"Aggregates of each unit's rows", []string{
 		`SELECT n, count(*) FROM (SELECT person_id, count(*) AS n FROM visits GROUP BY person_id) t GROUP BY n`,
@@ -307,7 +310,7 @@ column of numbers or times with the row around it, by ` + "`<`, `<=`, `>`, `>=` 
 	"Sub-queries that are answered first": `A sub-query in a condition on private rows, in FILTER, in an aggregate's argument or in GROUP BY, that reads no row around it, is a statement of its own: it is
 answered first, with noise, and the rest is counted for what was released of it. Each of them has an equal part of ` + "`dp.epsilon`" + `, and the notice tells the released values. EXPLAIN and the
 budget's check take the rest at its whole part, the most that it may cost; asked again, all of it is free. What comes first is spent where the released value makes the rest fail
-(a division by it). A sub-query or WITH query of FROM that aggregates and is joined with private rows is one too: its rows are a list of the statement's own. Up to three stand in one another. A sub-query above the counts (in SELECT, HAVING, a condition on counts) is counted beside them. In the table, what comes first stands first.
+(a division by it). A sub-query or WITH query of FROM that aggregates and is joined with private rows is one too: its rows are a list of the statement's own. One that equates columns with the row around it is answered for all rows at once, in groups, in which each row looks its own up. Up to three stand in one another. A sub-query above the counts (in SELECT, HAVING, a condition on counts) is counted beside them. In the table, what comes first stands first.
 
 `,
 	"Sums and differences of columns in conditions and keys": `Sums of whole numbers, numerics, dates and moments, each times a constant, are columns of their own where their columns' cells are too

@@ -128,7 +128,7 @@ func (b *Binder) FromRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refu
 	}
 	for _, n := range others {
 		var refusal *refuse.Refusal
-		if found, refusal = b.lookUp(found, n, scope, joining{quals: joinNodes(sel.WhereClause), fromWhere: true, pos: found.pos}); refusal != nil {
+		if found, refusal = b.lookUp(found, n, scope, joining{quals: ast.Conjuncts(sel.WhereClause), also: commonNodes(sel.WhereClause), fromWhere: true, pos: found.pos}); refusal != nil {
 			return nil, refusal
 		}
 	}
@@ -207,7 +207,7 @@ func (b *Binder) selectRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 				return nil, refusal
 			}
 			if r != nil && (sel.All || len(r.keys) > 0) { // else each branch is grouped by what it shows
-				return nil, rowsCombined.At(r.pos, setOperation(sel.Op))
+				return nil, rowsCombined.At(r.pos, ast.SetOperation(sel.Op))
 			}
 		}
 		return nil, nil
@@ -220,16 +220,6 @@ func (b *Binder) selectRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 		return b.perUnit(sel, from, true)
 	}
 	return b.Project(sel, from, true)
-}
-
-func setOperation(op pg.SetOperation) string {
-	switch op {
-	case pg.SetOperation_SETOP_INTERSECT:
-		return "INTERSECT"
-	case pg.SetOperation_SETOP_EXCEPT:
-		return "EXCEPT"
-	}
-	return "UNION"
 }
 
 // IsGrouped tells a SELECT whose rows are groups.
@@ -275,7 +265,7 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 		}
 		where = append(append([]*semantics.Expr{}, where...), e)
 	}
-	if IsZero(sel.LimitCount) {
+	if ast.IsZero(sel.LimitCount) {
 		where = append(append([]*semantics.Expr{}, where...), semantics.ConstantExpr(false, policy.Bool, -1))
 	}
 	t.Place = "SELECT"
@@ -378,12 +368,12 @@ func (b *Binder) rowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
 	case sel.IntoClause != nil:
 		return refuse.IntoTable.At(-1)
 	case len(sel.LockingClause) > 0:
-		return refuse.RowLocks.At(-1, LockName(sel.LockingClause[0]))
+		return refuse.RowLocks.At(-1, ast.LockName(sel.LockingClause[0]))
 	case !below:
 		return nil
 	case IsDistinctOn(sel) && IsGrouped(sel):
 		return limitedRows.At(ast.Location(sel.DistinctClause[0]), "DISTINCT ON")
-	case sel.LimitCount != nil && !IsZero(sel.LimitCount) && !IsNoLimit(sel.LimitCount):
+	case sel.LimitCount != nil && !ast.IsZero(sel.LimitCount) && !ast.IsNoLimit(sel.LimitCount):
 		return limitedRows.At(ast.Location(sel.LimitCount), "LIMIT")
 	}
 	// OFFSET $1 with 0 leaves all rows, as Prisma asks for every count. When it is described, the number is not known yet.
@@ -392,26 +382,6 @@ func (b *Binder) rowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
 	}
 	return nil
 }
-
-func LockName(n *pg.Node) string {
-	switch n.GetLockingClause().GetStrength() {
-	case pg.LockClauseStrength_LCS_FORKEYSHARE:
-		return "FOR KEY SHARE"
-	case pg.LockClauseStrength_LCS_FORSHARE:
-		return "FOR SHARE"
-	case pg.LockClauseStrength_LCS_FORNOKEYUPDATE:
-		return "FOR NO KEY UPDATE"
-	}
-	return "FOR UPDATE"
-}
-
-// IsZero tells the constant 0, isNoLimit LIMIT ALL.
-func IsZero(n *pg.Node) bool {
-	c := n.GetAConst()
-	return c != nil && !c.Isnull && c.GetVal() != nil && c.GetFval() == nil && c.GetSval() == nil && c.GetBoolval() == nil && c.GetIval().GetIval() == 0
-}
-
-func IsNoLimit(n *pg.Node) bool { return n.GetAConst().GetIsnull() }
 
 // star tells the relations that * and alias.* stand for; nil for any other target.
 func (r *Rows) star(target *pg.ResTarget) ([]relation, *refuse.Refusal) {
@@ -444,7 +414,7 @@ func NewBinder(c reuse.Context, params *semantics.Parameters) *Binder {
 
 // Whole reads the number of LIMIT or OFFSET, which is a constant; none where there is no clause.
 func (b *Binder) Whole(n *pg.Node, clause string, none int64) (int64, *refuse.Refusal) {
-	if n == nil || IsNoLimit(n) {
+	if n == nil || ast.IsNoLimit(n) {
 		return none, nil
 	}
 	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: clause}

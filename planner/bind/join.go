@@ -20,6 +20,7 @@ import (
 // joining is how two relations of FROM are joined.
 type joining struct {
 	quals     []*pg.Node // a conjunction
+	also      []*pg.Node // what holds too, and is asked of rows elsewhere: it joins where quals alone do not
 	using     []string
 	natural   bool // using is what the sides have in common
 	fromWhere bool // the conditions stand in WHERE, which is bound later
@@ -409,8 +410,12 @@ func keyIn(t, input *policy.Table, from int, k *policy.Column) *policy.Column {
 
 // joinNodes are the conditions of WHERE that may join: its conjuncts, and what each arm of an OR among them asks alike.
 func joinNodes(where *pg.Node) []*pg.Node {
-	all := ast.Conjuncts(where)
-	for _, n := range all {
+	return append(ast.Conjuncts(where), commonNodes(where)...)
+}
+
+// commonNodes are what each arm of an OR of WHERE asks alike.
+func commonNodes(where *pg.Node) (all []*pg.Node) {
+	for _, n := range ast.Conjuncts(where) {
 		if b := n.GetBoolExpr(); b != nil && b.Boolop == pg.BoolExprType_OR_EXPR {
 			all = append(all, common(b.Args)...)
 		}

@@ -80,7 +80,16 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 			return out, refusal
 		}
 	}
-	switch refusal := l.index(t, j.pos); {
+	refusal = l.index(t, j.pos)
+	if len(j.also) > 0 && (refusal != nil && refusal.ID == fanOut.ID || refusal == nil && len(l.args) == 0) {
+		j.quals, j.also = append(slices.Clone(j.quals), j.also...), nil
+		l = &lookup{b: b, public: public, name: t.Name}
+		if rest, refusal = l.conditions(from, j); refusal != nil {
+			return nil, refusal
+		}
+		refusal = l.index(t, j.pos)
+	}
+	switch {
 	case refusal != nil && refusal.ID != fanOut.ID:
 		return nil, refusal
 	case listed && !j.preserved && !j.outer && len(j.using) == 0, refusal == nil && len(l.args) == 0 && !j.preserved && !j.outer:
@@ -250,11 +259,20 @@ func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 	if !ok {
 		return notCopied.At(pos, t.Name)
 	}
-	l.b.Env.Work.Take(len(data), derived.BytesKeyed)
 	if len(l.keys) == 0 {
+		l.b.Env.Work.Take(len(data), derived.BytesKeyed)
 		l.rows = &derived.Keyed{}
 		return nil
 	}
+	made := fmt.Sprintf("%p %p %v", t, data, l.keys) // what is made of them holds both, so that no other has their place
+	for _, e := range l.filter {
+		made += " " + e.Canon
+	}
+	if have, _ := l.b.Env.Work.Kept(made).(*indexed); have != nil {
+		l.rows = have.rows
+		return l.unique(t, pos)
+	}
+	l.b.Env.Work.Take(len(data), derived.BytesKeyed)
 	each, name := 1+len(l.keys)+len(t.Columns), fmt.Sprint("by ", l.keys)
 	if len(l.filter) == 0 {
 		if l.rows, _ = l.b.Context.Public.Cached(t, data, name).(*derived.Keyed); l.rows != nil {
@@ -274,6 +292,19 @@ func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 			l.b.Context.Public.Cache(t, data, name, l.rows)
 		}
 	}
+	l.b.Env.Work.Keep(made, &indexed{t, data, l.rows})
+	return l.unique(t, pos)
+}
+
+// indexed are public rows by their keys, as one planning has read them.
+type indexed struct {
+	of   *policy.Table
+	data [][]policy.Value
+	rows *derived.Keyed
+}
+
+// unique refuses keys of which several rows have the same.
+func (l *lookup) unique(t *policy.Table, pos int) *refuse.Refusal {
 	if l.rows.Twice {
 		return fanOut.At(pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows) // it is matched row by row then
 	}

@@ -187,7 +187,7 @@ func (b *Binder) unitsBoth(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Ref
 	}
 	for _, r := range []*Rows{left, right} {
 		if sel.All || r.fan != nil || r.preserved > 0 || len(r.keys) != 1 || r.shape != "k" || !r.keys[0].Column.Unit || r.keys[0].Present > 0 {
-			return nil, rowsCombined.At(r.pos, setOperation(sel.Op))
+			return nil, rowsCombined.At(r.pos, ast.SetOperation(sel.Op))
 		}
 	}
 	out, refusal := b.distinct(left)

@@ -12,6 +12,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -55,7 +56,7 @@ func (b *Query) outer(sel *pg.SelectStmt) (*Bound, *refuse.Refusal) {
 		return nil, refuse.IntoTable.At(-1)
 	}
 	if len(sel.LockingClause) > 0 {
-		return nil, refuse.RowLocks.At(-1, bind.LockName(sel.LockingClause[0]))
+		return nil, refuse.RowLocks.At(-1, ast.LockName(sel.LockingClause[0]))
 	}
 	sel = topOfUnion(b.Binder, sel)
 	d, columns, refusal := b.simple(sel)
@@ -109,7 +110,7 @@ func (b *Query) simple(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse.
 // preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0); rows themselves are refused, or there
 // are none of them: see probes.
 func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.OutColumn, *refuse.Refusal) {
-	none := bind.IsZero(sel.LimitCount) || b.Top != nil && bind.IsZero(b.Top.LimitCount) // then nothing is shown, whatever stands below
+	none := ast.IsZero(sel.LimitCount) || b.Top != nil && ast.IsZero(b.Top.LimitCount) // then nothing is shown, whatever stands below
 	out, refusal := b.Project(sel, from, false)
 	if refusal != nil {
 		return nil, nil, refusal

@@ -43,7 +43,7 @@ func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *refuse.Refusal) {
 		return nil, refuse.IntoTable.At(-1)
 	}
 	if len(sel.LockingClause) > 0 {
-		return nil, refuse.RowLocks.At(-1, bind.LockName(sel.LockingClause[0]))
+		return nil, refuse.RowLocks.At(-1, ast.LockName(sel.LockingClause[0]))
 	}
 	in := &tree{b: t.b, scope: t.scope}
 	out := &pg.SelectStmt{LimitOption: sel.LimitOption, Op: sel.Op, All: sel.All, GroupDistinct: sel.GroupDistinct}

@@ -16,6 +16,7 @@ type Work struct {
 	taken  Limits
 	look   int64 // steps until the context is looked at
 	over   bool
+	kept   map[string]any
 }
 
 // Limits are what one planning may take.
@@ -71,6 +72,26 @@ func (w *Work) stop() {
 	case w.taken.Bytes > w.limits.Bytes:
 		panic(&Stop{Bytes: true, Limit: w.limits.Bytes})
 	}
+}
+
+// Kept is what this planning has made under a name, nil: nothing. A statement that joins a public table nine times, or is planned again for other parts of
+// its cost, reads it once.
+func (w *Work) Kept(name string) any {
+	if w == nil {
+		return nil
+	}
+	return w.kept[name]
+}
+
+// Keep keeps what was made under a name, for as long as the planning takes.
+func (w *Work) Keep(name string, made any) {
+	if w == nil || w.over {
+		return
+	}
+	if w.kept == nil {
+		w.kept = map[string]any{}
+	}
+	w.kept[name] = made
 }
 
 // Taken is what has been taken so far.

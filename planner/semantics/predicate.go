@@ -72,9 +72,18 @@ func truthOf(v policy.Value) truth {
 }
 
 func (l *Lowerer) junction(e *Expr) (truth, bool, *refuse.Refusal) {
-	holds, fails := make([]predicate.Pred, len(e.Args)), make([]predicate.Pred, len(e.Args))
-	for i, a := range e.Args {
-		t, ok, refusal := l.Lower(a)
+	args := e.Args
+	var known map[string]*Expr
+	if e.Form == FormAnd {
+		args = conjuncts(e, nil)
+		known = equated(args)
+	}
+	holds, fails := make([]predicate.Pred, len(args)), make([]predicate.Pred, len(args))
+	for i, a := range args {
+		t, ok, refusal := l.equalToKnown(a, known)
+		if !ok && refusal == nil {
+			t, ok, refusal = l.Lower(a)
+		}
 		if !ok || refusal != nil {
 			return truth{}, ok, refusal
 		}

@@ -1,0 +1,75 @@
+package semantics
+
+import (
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+)
+
+// What is equated with a constant is that constant in the conditions beside it. Of
+//
+//	a.status = 'M' AND a.status = b.status
+//
+// the second says that b.status is 'M', which reads one column.
+//
+// Claim: beside a = c the condition a = b is (b = c) OR (a IS NULL AND NULL), in three values. Proof: where a is c both are b = c; where a is another value the
+// whole is false; where a is NULL, a = c is NULL and so is each of the two, or the first of them true, so that the whole is NULL.
+
+// conjuncts are the parts of nested ANDs.
+func conjuncts(e *Expr, into []*Expr) []*Expr {
+	if e.Form != FormAnd {
+		return append(into, e)
+	}
+	for _, a := range e.Args {
+		into = conjuncts(a, into)
+	}
+	return into
+}
+
+// equated are the constants that some conditions equate expressions with, by the expression.
+func equated(list []*Expr) map[string]*Expr {
+	var known map[string]*Expr
+	for _, e := range list {
+		if e.Form != FormCompare || e.Op != "=" || len(e.Args) != 2 {
+			continue
+		}
+		for i, a := range e.Args {
+			if c := e.Args[1-i]; !a.IsConstant() && c.IsConstant() && c.Parameter == 0 && MustConstant(c) != nil {
+				if known == nil {
+					known = map[string]*Expr{}
+				}
+				known[a.Canon] = c
+			}
+		}
+	}
+	return known
+}
+
+// equalToKnown is the truth of an equation of two columns' expressions, one of which is a constant where the conditions beside it hold; not ok: it is another one.
+func (l *Lowerer) equalToKnown(e *Expr, known map[string]*Expr) (truth, bool, *refuse.Refusal) {
+	if len(known) == 0 || e.Form != FormCompare || e.Op != "=" || len(e.Args) != 2 || len(e.Cols) < 2 {
+		return truth{}, false, nil
+	}
+	for i, a := range e.Args {
+		b, c := e.Args[1-i], known[a.Canon]
+		if c == nil || len(a.Cols) != 1 || len(b.Cols) != 1 {
+			continue
+		}
+		s, err := l.Env.Call("=", b.Expr, c.Expr)
+		if err != nil {
+			return truth{}, false, nil
+		}
+		equal := Node(FormCompare, "=", s, e.Pos, b, c)
+		equal.order(l.Env, "=")
+		t, ok, refusal := l.Lower(equal)
+		if !ok || refusal != nil {
+			return truth{}, ok, refusal
+		}
+		absent, ok, refusal := l.Lower(Node(FormIsNull, "isnull", scalar.IsNull(a.Expr), e.Pos, a))
+		if !ok || refusal != nil {
+			return truth{}, ok, refusal
+		}
+		return truth{t.Holds, predicate.All(t.fails, predicate.Not(absent.Holds))}, true, nil
+	}
+	return truth{}, false, nil
+}
