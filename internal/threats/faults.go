@@ -298,4 +298,5 @@ var Faults = []Fault{
 	{"values beyond the domain are added up as they are stored", "rewrite/total.go", "|| !w.exact(f) || !declaredAlone(m.Where, f.Column) {", "|| !w.exact(f) {", "rewrite.TestWhichValuesAreAddedUpAsStored", false},
 	{"clamped values are added up as they are stored", "rewrite/total.go", "if c.Outside == policy.OutsideClamp {", "if c.Outside == 0 {", "rewrite.TestWhichValuesAreAddedUpAsStored", false},
 	{"a kept answer does not keep to the grid", "proxy/session.go", "if c.pace.grid > 0 || ctx.Err() != nil {", "if ctx.Err() != nil {", "proxy.TestKeptAnswersAreGivenAtOnce", false},
+	{"an answer is given from memory before the shared ledger's end is read", "proxy/pipeline/statements.go", "s.Dataset == nil || a.ledger.Shared() {", "s.Dataset == nil {", "test/durability.TestSharedLedger", true},
 }

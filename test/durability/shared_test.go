@@ -148,6 +148,24 @@ func TestSharedLedger(t *testing.T) {
 		}
 	})
 
+	t.Run("revoke what an answer is kept of", func(t *testing.T) {
+		const kept = "SELECT count(*) FROM people WHERE age > 43"
+		for range 3 {
+			b.Ask(kept)
+		}
+		before := spent(b)
+		for line := range strings.SplitSeq(kit.Run(t, "", "ledger", "releases", "--policy", h.policy).Stdout, "\n") {
+			if f := strings.Fields(line); len(f) > 2 && f[2] == "alice" {
+				if r := kit.Run(t, "", "ledger", "revoke", "--policy", h.policy, f[0]); r.Code != 0 {
+					t.Fatalf("%d: %s%s", r.Code, r.Stdout, r.Stderr)
+				}
+			}
+		}
+		if b.Ask(kept); spent(b) == before { // nothing is asked between the two that would have read the ledger's end
+			t.Errorf("an answer is given from memory whose release another process has revoked: %s spent", before)
+		}
+	})
+
 	t.Run("commands", func(t *testing.T) {
 		copied := filepath.Join(t.TempDir(), "backup")
 		for _, args := range [][]string{{"ledger", "verify"}, {"ledger", "backup", copied}, {"budget"}, {"check"}} {
