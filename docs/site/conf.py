@@ -19,6 +19,7 @@ html_theme = "furo"
 html_theme_options = {"navigation_with_keys": True}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = "scorer.js"
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False
