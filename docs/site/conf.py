@@ -2,6 +2,7 @@
 # the file that it means in the repository.
 import os
 import re
+from pathlib import Path
 
 project = "dpproxy"
 html_title = "dpproxy"
@@ -19,7 +20,7 @@ html_theme = "furo"
 html_theme_options = {"navigation_with_keys": True}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
-html_search_scorer = "scorer.js"
+html_search_scorer = str(Path(__file__).parent / "scorer.js")
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False
@@ -58,10 +59,26 @@ def add_front_door(app):
     yield "index", {"start": app.builder.get_relative_uri("index", root_doc)}, "front.html"
 
 
+SOURCE = re.compile(r'download="" href="([^"]*_downloads/[0-9a-f]+/[^"/]+\.go)"')
+
+
+def show_sources(app, failure):
+    """Go files that documents link to are shown as text: a folder with Go files would be a package of the project's, below bin."""
+    if failure:
+        return
+    for file in Path(app.outdir, "_downloads").rglob("*.go"):
+        file.rename(file.with_name(file.name + ".txt"))
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text()
+        if (shown := SOURCE.sub(r'href="\1.txt"', text)) != text:
+            page.write_text(shown)
+
+
 templates_path = ["templates"]
 
 
 def setup(app):
+    app.connect("build-finished", show_sources)
     app.connect("source-read", add_navigation)
     app.connect("html-collect-pages", add_front_door)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
