@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds truth attacks hostile docs dist packages deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds truth attacks hostile docs site dist packages deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -133,6 +133,9 @@ hostile: deps ## a hostile analyst's hour beside another's dashboard: what she w
 
 docs: build ## regenerate the documents that hold real output, and the golden files behind the others
 	@./scripts/docs
+
+site: ## the documents as a site in bin/site, by Sphinx from PyPI at pinned versions; a link that leads nowhere fails it
+	@./scripts/site
 
 packages: ## install, start, upgrade and remove the .deb in a clean Debian root, and hold archive, .rpm, unit and alerts; as root, CI=true installs what that takes
 	@[ "$${CI:-}" != true ] || ./scripts/deps packages

@@ -38,6 +38,7 @@ type Pricer struct {
 	Held    []ledger.Release // what she has paid for
 	Balance ledger.Balance   // her account
 	Private dialect.Dialect  // of the private database
+	Public  reuse.PublicRows // nil: no public table was read, and what joins one is not priced
 	Engine  sandbox.Engine   // nil: outer queries are written for PostgreSQL and not tried
 	Now     time.Time
 	Log     *slog.Logger
@@ -126,9 +127,9 @@ func (p *Pricer) Spend() (privacy.Epsilon, error) {
 func (p *Pricer) Left() privacy.Cost { return p.Balance.Left() }
 
 // Batch plans all SELECTs so far together, as `dpproxy release` would buy them: from the policy and the statements alone,
-// whatever she holds.
+// whatever she holds (and from the rows of public tables, where they were read).
 func (p *Pricer) Batch(epsilon privacy.Epsilon) (*workload.Batch, error) {
-	return workload.PlanBatch(p.selects, reuse.Context{Policy: p.Policy, Dataset: p.Dataset, User: p.User, Settings: p.session().Typed(), Now: p.Now}, epsilon)
+	return workload.PlanBatch(p.selects, reuse.Context{Policy: p.Policy, Dataset: p.Dataset, User: p.User, Settings: p.session().Typed(), Public: p.Public, Now: p.Now}, epsilon)
 }
 
 // Script prices the statements of a text.
@@ -214,7 +215,7 @@ func (p *Pricer) query(ctx context.Context, out Priced, stmt parse.Statement) Pr
 	if !p.Each && p.after != nil {
 		balance = *p.after
 	}
-	offer, refusal := pipeline.Estimate{Private: p.Private, Engine: p.Engine, Holdings: p.held, Left: balance.Left(), Now: p.Now, Log: p.Log}.Offer(ctx, s, stmt)
+	offer, refusal := pipeline.Estimate{Private: p.Private, Engine: p.Engine, Holdings: p.held, Public: p.Public, Left: balance.Left(), Now: p.Now, Log: p.Log}.Offer(ctx, s, stmt)
 	if refusal != nil {
 		return out.refused(refusal)
 	}

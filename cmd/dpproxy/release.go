@@ -40,7 +40,7 @@ would charge her.
 
 With files: reads reports and dashboards, plans all of their statements together, finds the releases that answer them with
 the least expected error for --epsilon, buys these, and charges each named user that once and the dataset's cap once. From
-then on the statements are free for them through the proxy. Which releases these are depends on the policy and the files
+then on the statements are free for them through the proxy. Which releases these are depends on the policy, the public tables and the files
 alone. What each user pays buys her the same numbers: name only users who may know of each other's reports.
 
 The embedded ledger serves one program at a time: stop the proxy first; a ledger in PostgreSQL serves both. A file named - is standard input.`,
@@ -92,7 +92,7 @@ func release(ctx context.Context, o releasing, files []string, in io.Reader, out
 		return err
 	}
 	if len(files) > 0 { // what is wrong with the reports is said before anything is opened
-		if err := o.plan(ctx, p, d, scripts, log, nil); err != nil {
+		if err := o.plan(ctx, p, d, scripts, log, nil, nil); err != nil {
 			return err
 		}
 	}
@@ -112,14 +112,14 @@ func release(ctx context.Context, o releasing, files []string, in io.Reader, out
 	if len(files) == 0 {
 		return b.declared(ctx)
 	}
-	return o.plan(ctx, b.policy, b.dataset, scripts, log, func(r *batchReport) error { return b.reports(ctx, r) })
+	return o.plan(ctx, b.policy, b.dataset, scripts, log, &opened.Public, func(r *batchReport) error { return b.reports(ctx, r) })
 }
 
 // manyStatements is the number from which on it is said what takes seconds.
 const manyStatements = 100
 
-// plan plans the reports and passes them on; without a receiver it only tells what is wrong.
-func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset, scripts []pricedScript, log *slog.Logger, then func(*batchReport) error) error {
+// plan plans the reports and passes them on; without a receiver it only tells what is wrong, as far as that can be told without public tables.
+func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset, scripts []pricedScript, log *slog.Logger, public *pipeline.PublicRows, then func(*batchReport) error) error {
 	epsilon, err := privacy.ParseEpsilon(o.epsilon)
 	if err != nil {
 		return exitCode{2, fmt.Errorf("--epsilon: %w", err)}
@@ -131,6 +131,9 @@ func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset
 	pricer, err := o.pricer(ctx, p, log)
 	if err != nil {
 		return err
+	}
+	if public != nil {
+		pricer.Public = public
 	}
 	number := 0
 	for i := range scripts {
@@ -147,7 +150,8 @@ func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset
 		return err
 	}
 	r := newBatchReport(batch, scripts, d, o.users)
-	if r.Answered == 0 {
+	unread := then == nil && slices.ContainsFunc(d.Tables, func(t *policy.Table) bool { return t.Public })
+	if r.Answered == 0 && !unread {
 		return exitCode{3, errors.New("no statement of the reports counts anything that could be released: dpproxy price says why")}
 	}
 	if then == nil {

@@ -74,6 +74,7 @@ func (w *batch) read(st *BatchStatement, squares *float64, m *plans.Measure, k *
 	}
 	sum, told, worst := 0.0, 0.0, 0.0
 	var widest workRow
+	unit := 1.0 // of what is told: a sum's errors are in its own, not in steps of its grid
 	sums, shown := a.Summed(), 0
 	isSum := func(row workRow) bool { return sums != nil && sums[row.counter] != nil }
 	// Of counts and sums the counts are told: sums are in units of their own, and as exact for their range.
@@ -95,9 +96,14 @@ func (w *batch) read(st *BatchStatement, squares *float64, m *plans.Measure, k *
 			st.Sums = true
 			continue
 		}
+		of := 1.0
+		if s := a.Sums[row.counter]; s != nil && s.Unit != nil {
+			of, _ = s.Unit.Float64()
+		}
+		v *= of * of
 		told += v
 		if shown++; v >= worst {
-			worst, widest = v, row
+			worst, widest, unit = v, row, of
 		}
 	}
 	half := int64(0)
@@ -111,6 +117,9 @@ func (w *batch) read(st *BatchStatement, squares *float64, m *plans.Measure, k *
 		half = m.Spec.Only(widest.counter).Error(spans, w.c.Settings.Confidence).HalfWidth
 	}
 	st.Values += shown
+	if unit != 1 {
+		half = int64(math.Ceil(float64(half) * unit))
+	}
 	st.HalfWidth = max(st.HalfWidth, half)
 	*squares += told
 	return sum / float64(len(rows))

@@ -24,7 +24,8 @@ type Estimate struct {
 	Private  dialect.Dialect // of the private database
 	Engine   sandbox.Engine  // nil: outer queries are written for PostgreSQL and not tried
 	Holdings reuse.Holdings
-	Left     privacy.Cost // of her budget
+	Public   reuse.PublicRows // nil: no public table was read
+	Left     privacy.Cost     // of her budget
 	Now      time.Time
 	Log      *slog.Logger
 }
@@ -45,7 +46,7 @@ type OfferedLeaf struct {
 
 // Offer plans a SELECT, writes its SQL and has the sandbox try the outer query.
 func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (Offer, *refuse.Refusal) {
-	plan, refusal := planner.Build(stmt, []policy.Value{}, reuse.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Holdings: e.Holdings, Now: e.Now, Unspent: &e.Left})
+	plan, refusal := planner.Build(stmt, []policy.Value{}, reuse.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Holdings: e.Holdings, Public: e.Public, Now: e.Now, Unspent: &e.Left})
 	if refusal != nil {
 		return Offer{}, refusal
 	}

@@ -20,8 +20,14 @@ type Psql struct {
 	notes chan string
 }
 
-// StartPsql starts a real psql against a proxy; without one on the machine the test is skipped.
+// StartPsql starts a real psql against a proxy, as a user whose password is her name; without one on the machine the test is skipped.
 func StartPsql(t *testing.T, address, user, dataset string) *Psql {
+	t.Helper()
+	return StartPsqlWith(t, address, user, user, dataset)
+}
+
+// StartPsqlWith does it for a user with another password.
+func StartPsqlWith(t *testing.T, address, user, password, dataset string) *Psql {
 	t.Helper()
 	path, err := exec.LookPath("psql")
 	if err != nil {
@@ -32,7 +38,7 @@ func StartPsql(t *testing.T, address, user, dataset string) *Psql {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, "-X", "-h", host, "-p", port, "-U", user, dataset)
-	cmd.Env = append(os.Environ(), "PGPASSWORD="+user, "PAGER=", "PGSSLMODE=prefer", "LC_ALL=C.UTF-8", "PGCLIENTENCODING=UTF8")
+	cmd.Env = append(os.Environ(), "PGPASSWORD="+password, "PAGER=", "PGSSLMODE=prefer", "LC_ALL=C.UTF-8", "PGCLIENTENCODING=UTF8")
 	in, _ := cmd.StdinPipe()
 	out, _ := cmd.StdoutPipe()
 	notes, _ := cmd.StderrPipe()
