@@ -45,3 +45,13 @@ func TestSamplingNotes(t *testing.T) {
 		t.Errorf("with a grid: %q", notes)
 	}
 }
+
+// TestSpansAreAssumed: a policy that has spans sent says whom that trusts, and one that does not says nothing of it.
+func TestSpansAreAssumed(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		p := &Policy{Server: Server{Spans: on}}
+		if told := strings.Contains(strings.Join(p.Notes(), "\n"), "server.spans"); told != on {
+			t.Errorf("spans %v: told %v", on, told)
+		}
+	}
+}

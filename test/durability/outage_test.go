@@ -36,6 +36,7 @@ func TestReload(t *testing.T) {
 		"broken":              {[]string{"expected_rows: 1000", "expected_rows: lots"}, "policy.yaml:"},
 		"forbidden by ledger": {[]string{"key: people.uid", "key: people.age"}, "unit cannot change"},
 		"another ledger":      {[]string{`"sqlite:ledger.db"`, `"sqlite:other.db"`}, "needs a restart"},
+		"spans":               {[]string{`listen: "127.0.0.1:0"`, `listen: "127.0.0.1:0", spans: true`}, "needs a restart"},
 		"another deadline":    {[]string{`backend: {`, `backend: {deadline: 7s, `}, "needs a restart"},
 		"not in the database": {[]string{"{name: hiv, type: boolean, domain: {values: [false, true]}}", "{name: hiv, type: boolean, domain: {values: [false, true]}}\n          - {name: nosuch, type: boolean}"}, "nosuch"},
 	} {
