@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A private table says how its rows name their unit: `visits.person_id = people.person_id`, where the right side is the
 // dataset's unit key, or through another table, `lines.order_id = orders.order_id`, whose own rows name theirs.
@@ -160,6 +163,14 @@ func (c *Column) Origin() *Column {
 		c = c.Refers
 	}
 	return c
+}
+
+// TellsUnit tells a key that is the unit's, or through which units are found: rows that share it are of one unit.
+func (c *Column) TellsUnit() bool {
+	to := c.Origin()
+	return c.Unit || to.Table.Derived == nil && slices.ContainsFunc(to.Table.Dataset.Tables, func(t *Table) bool {
+		return t.Via != nil && t.Via.Table == to.Table && t.Via.Key == to.Source
+	})
 }
 
 // family is one of the types that compare with each other in every database.

@@ -224,62 +224,16 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 		}
 		typ = momentType(name, typ)
 	}
-	n, total := int64(0), scalar.Expr(nil)
+	var values []policy.Value
 	for _, row := range rows {
 		env.Work.Step(1 + workOf(arg))
 		v, refusal := arg.Value(row)
 		if refusal != nil {
 			return nil, refusal
 		}
-		if v == nil {
-			continue
-		}
-		n++
-		x, err := env.Cast(scalar.Constant(v, arg.Type()), typ, -1)
-		switch {
-		case err != nil || name == "count":
-		case total == nil:
-			total = x
-		case name == "min" || name == "max":
-			less := scalar.Compare(typ, mustValue(x), mustValue(total)) < 0
-			if less == (name == "min") {
-				total = x
-			}
-		default:
-			if total, err = env.Call("+", total, x); err == nil {
-				total, err = constantOf(total)
-			}
-		}
-		if err != nil {
-			return nil, semantics.ScalarRefusal(err, pos)
+		if v != nil {
+			values = append(values, v)
 		}
 	}
-	switch {
-	case name == "count":
-		return semantics.ConstantExpr(n, policy.Int8, pos), nil
-	case total == nil:
-		return semantics.ConstantExpr(nil, typ, pos), nil
-	case name == "avg":
-		count, err := env.Cast(scalar.Constant(n, policy.Int8), typ, -1)
-		if err == nil {
-			if total, err = env.Call("/", total, count); err == nil {
-				total, err = constantOf(total)
-			}
-		}
-		if err != nil {
-			return nil, semantics.ScalarRefusal(err, pos)
-		}
-	}
-	return semantics.ConstantExpr(mustValue(total), typ, pos), nil
-}
-
-// constantOf evaluates an expression of constants.
-func constantOf(e scalar.Expr) (scalar.Expr, error) {
-	v, err := e.Eval(nil)
-	return scalar.Constant(v, e.Type()), err
-}
-
-func mustValue(e scalar.Expr) policy.Value {
-	v, _ := e.Eval(nil)
-	return v
+	return semantics.Aggregated(env, name, values, arg.Type(), typ, pos)
 }

@@ -82,7 +82,7 @@ func (g *unitRows) withinUnits(items []*pg.Node) bool {
 		if k == nil {
 			continue
 		}
-		if tellsUnit(k.Column) {
+		if k.Column.TellsUnit() {
 			return true
 		}
 		if _, refusal := g.source.Column(ast.Strings(n.GetColumnRef().Fields), -1); refusal != nil && hidden == nil {

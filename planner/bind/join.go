@@ -251,15 +251,7 @@ func (b *Binder) alongUnit(equal []derived.Equal, left, right *policy.Table, pos
 // sameUnit tells whether rows that share two keys are of one unit: both keys are the unit's, or hold the values of one key through
 // which units are found, as in lines l JOIN orders o ON l.order_id = o.order_id where lines find their customer by their order.
 func sameUnit(l, r *policy.Column) bool {
-	return l.Unit && r.Unit || l.Origin() == r.Origin() && tellsUnit(l)
-}
-
-// tellsUnit tells a key that is the unit's, or through which units are found: rows that share it are of one unit.
-func tellsUnit(k *policy.Column) bool {
-	to := k.Origin()
-	return k.Unit || to.Table.Derived == nil && slices.ContainsFunc(to.Table.Dataset.Tables, func(t *policy.Table) bool {
-		return t.Via != nil && t.Via.Table == to.Table && t.Via.Key == to.Source
-	})
+	return l.Unit && r.Unit || l.Origin() == r.Origin() && l.TellsUnit()
 }
 
 // equalKeys reads key = key, one of each side; nil: the node is something else.

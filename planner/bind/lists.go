@@ -130,12 +130,12 @@ func (b *Binder) times(list *candidates, f *pg.FuncCall, ends []*semantics.Expr)
 			return list.typed(typ), nil
 		}
 	}
-	sign := stepsOf(values[2]).Sign()
+	sign := semantics.StepsOf(values[2]).Sign()
 	if sign == 0 {
 		return nil, semantics.Evaluation.At(int(f.Location), "step size cannot equal zero")
 	}
 	step := scalar.Constant(values[2], policy.IntervalT)
-	for x, last := values[0], stepsOf(values[1]); stepsOf(x).Cmp(last)*sign <= 0; {
+	for x, last := values[0], semantics.StepsOf(values[1]); semantics.StepsOf(x).Cmp(last)*sign <= 0; {
 		if len(list.rows) > maxListRows {
 			return nil, manyCandidates.At(int(f.Location), len(list.rows), maxListRows)
 		}

@@ -85,7 +85,6 @@ var (
 	candidateKeys      = refuse.New("candidate-keys", "DP002", `GROUP BY does not tell the rows of "%[1]s" apart: a private row would count several times in one group`, `Group by columns of "%[1]s" that differ between all its rows, or take its rows DISTINCT in a sub-query. Where its key is unique, equate it with an expression over the private rows.`, `SELECT count(*) FROM people, LATERAL (VALUES (age), (kids)) v(n) WHERE v.n > 3`)
 	candidateAggregate = refuse.New("candidate-aggregate", "DP002", "this aggregate of private rows that meet a public list is not answered", "count(*), count(x), and sums and averages of private columns are.", `SELECT v.n, percentile_disc(0.5) WITHIN GROUP (ORDER BY income) FROM people, LATERAL (VALUES ('a', active), ('b', age > 40)) v(n, yes) WHERE yes GROUP BY v.n`)
 	manyCandidates     = refuse.New("candidate-number", "54000", "the public list has %d rows, it must have from 1 to %d", "Narrow the list with WHERE in a sub-query, or take coarser steps.", `SELECT v.n, count(*) FROM people, generate_series(1, 50000) v(n) WHERE age > v.n GROUP BY v.n`)
-	seriesLong         = refuse.New("series-rows", "54000", "generate_series would make about %s rows, it may make %d", "Take coarser steps, or a shorter range: all rows are made before any is used, so LIMIT does not help.", `SELECT count(*) FROM generate_series(1, 1000000000000)`)
 	mixedValues        = refuse.New("values-types", "42804", "VALUES types %s and %s cannot be matched", "Give all rows of a column the same type: '…'::type.", `SELECT v.n, count(*) FROM people, (VALUES (1), (current_date)) v(n) GROUP BY v.n`)
 )
 
@@ -109,6 +108,6 @@ var Refusals = []*refuse.Reason{
 	correlated, CountedAround, subqueryRows, subqueryColumns, SubqueryType, SubqueryDepth, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
 	noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined, unionColumns, unionExpression, unionDomain,
 	ownCatalogue, windowOnRows, windowOrder, windowFrame, windowArgument, windowConstant, windowCall, noWindow, badNtile, distinctOnOrder, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,
-	ViewElsewhere, discovery.NoDelta, discovery.DeltaRange, candidateRows, candidateKeys, candidateAggregate, manyCandidates, seriesLong,
+	ViewElsewhere, discovery.NoDelta, discovery.DeltaRange, candidateRows, candidateKeys, candidateAggregate, manyCandidates,
 	mixedValues,
 }

@@ -319,7 +319,7 @@ func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal 
 		case k != nil && k.Present > 0:
 			return outerCondition.At(ast.Location(n))
 		case k != nil:
-			if unit = unit || tellsUnit(k.Column); !k.Column.Unit && !slices.Contains(c.JoinKeys, k.Column) {
+			if unit = unit || k.Column.TellsUnit(); !k.Column.Unit && !slices.Contains(c.JoinKeys, k.Column) {
 				c.JoinKeys = append(c.JoinKeys, k.Column)
 			}
 			continue

@@ -94,7 +94,7 @@ func (t *tree) call(f *pg.FuncCall) (*pg.Node, *refuse.Refusal) {
 	if refusal := semantics.EngineFunction(f); refusal != nil {
 		return nil, refusal
 	}
-	if refusal := t.b.SeriesBounded(f); refusal != nil {
+	if refusal := seriesBounded(t.b.Binder, f); refusal != nil {
 		return nil, refusal
 	}
 	args, refusal := t.nodes(f.Args)
