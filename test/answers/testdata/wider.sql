@@ -39,4 +39,5 @@ SELECT count(*) FROM visits WHERE minutes IN (SELECT minutes FROM visits WHERE w
 SELECT count(*) FROM visits v, wards a WHERE a.ward = v.ward AND ((a.floor = 1 AND a.floor = v.minutes) OR (a.floor = 2 AND v.minutes = a.floor AND v.cost > 10) OR v.minutes = 10);
 SELECT count(*) FROM visits v, wards a WHERE a.ward = v.ward AND NOT (a.floor = 1 AND a.floor = v.minutes);
 SELECT count(*) FROM people p JOIN visits v ON v.who = p.person_id WHERE NOT (p.sex = 'm' AND p.sex = CASE WHEN v.ward = 'A' THEN 'f' WHEN v.ward = 'B' THEN 'm' END);
+SELECT avg(n), count(*) FROM (SELECT kind, count(*) AS n FROM items GROUP BY kind HAVING count(*) > 0) t;
 SELECT avg(n), count(*) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward HAVING count(*) > 0) t
