@@ -124,6 +124,7 @@ var joinStatements = []string{
 	// Groups by what is one value in all of a unit's rows are one row a unit.
 	`SELECT sex, n, count(*) FROM (SELECT p.person_id, p.sex, p.age / 4 AS a, count(*) AS n FROM people p JOIN visits v ON v.who = p.person_id GROUP BY 1, 2, 3) t GROUP BY 1, 2`,
 	`SELECT sex, n > 2, count(*) FROM (SELECT p.person_id, p.sex, sum(v.minutes) AS n FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.ward = 'A' GROUP BY 1, 2) t GROUP BY 1, 2`,
+	`SELECT n, count(*) FROM (SELECT v.who, p.sex, count(*) AS n FROM visits v LEFT JOIN people p ON p.person_id = v.who AND v.ward = 'A' GROUP BY 1, 2) t GROUP BY 1`,
 	`SELECT n, count(*) FROM (SELECT p.person_id, p.sex, v.ward, count(*) AS n FROM people p JOIN visits v ON v.who = p.person_id GROUP BY 1, 2, 3) t GROUP BY 1`,
 	// Sums and differences of columns whose cells cannot be looked at together become columns.
 	`SELECT ward, count(*) FROM visits WHERE cost > minutes GROUP BY 1`,
@@ -214,9 +215,6 @@ func (publicRows) Rows(t *policy.Table) ([][]policy.Value, bool) {
 var sumStatements = []string{
 	`SELECT sex, sum(age), count(*), avg(age) FROM people GROUP BY 1`,
 	`SELECT sum(minutes) FROM visits`,
-	`SELECT ward, sum(coalesce(minutes, 0)), sum(coalesce(minutes, 4)), sum(cost - coalesce(minutes, 2)), avg(coalesce(minutes, -3)) FROM visits GROUP BY 1`,
-	`SELECT sum(coalesce(cost, 12.5) * (1 - coalesce(minutes, 3))), sum(coalesce(minutes * cost, 0)), avg(cast(cost AS numeric(9,3))), stddev(coalesce(minutes, 1) - room) FROM visits`,
-	`SELECT p.sex, sum(p.age - coalesce(v.minutes, 0)), sum(CASE WHEN p.age > 3 THEN p.age - coalesce(v.minutes, -1) ELSE 0 END) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.ward = 'B' GROUP BY 1`,
 	`SELECT ward, sum(minutes), avg(minutes), count(minutes), stddev(minutes), var_pop(minutes) FROM visits GROUP BY 1`,
 	`SELECT ward, sum(cost), avg(cost), variance(cost), stddev_pop(cost) FROM visits WHERE minutes > -3 GROUP BY 1`,
 	`SELECT ward, sum(cost) FILTER (WHERE minutes > 2), sum(CASE WHEN minutes > 2 THEN cost ELSE 0 END) FROM visits GROUP BY 1`,
@@ -236,6 +234,9 @@ var sumStatements = []string{
 	`SELECT ward, bit_and(minutes), bit_or(minutes), bit_or(DISTINCT minutes) FILTER (WHERE room > 1), bit_and(room), bit_or(minutes) FILTER (WHERE minutes < 2), bit_and(minutes) FILTER (WHERE minutes > 1) FROM visits GROUP BY 1`,
 	`SELECT ward, sum(DISTINCT minutes), avg(DISTINCT minutes), variance(DISTINCT minutes), stddev_pop(DISTINCT room), count(DISTINCT minutes), sum(DISTINCT minutes) FILTER (WHERE room > 1) FROM visits GROUP BY 1`,
 	`SELECT sum(DISTINCT minutes * room), avg(DISTINCT CASE WHEN ward = 'A' THEN minutes END), sum(DISTINCT 3), sum(minutes) FROM visits`,
+	`SELECT ward, sum(coalesce(minutes, 0)), sum(coalesce(minutes, 4)), sum(cost - coalesce(minutes, 2)), avg(coalesce(minutes, -3)) FROM visits GROUP BY 1`,
+	`SELECT sum(coalesce(cost, 12.5) * (1 - coalesce(minutes, 3))), sum(coalesce(minutes * cost, 0)), avg(cast(cost AS numeric(9,3))), stddev(coalesce(minutes, 1) - room) FROM visits`,
+	`SELECT p.sex, sum(p.age - coalesce(v.minutes, 0)), sum(CASE WHEN p.age > 3 THEN p.age - coalesce(v.minutes, -1) ELSE 0 END) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.ward = 'B' GROUP BY 1`,
 }
 
 // windowStatements say by window functions what a row is among its unit's. Where ties would be another order's in plain SQL, what is asked

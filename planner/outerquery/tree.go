@@ -65,10 +65,12 @@ func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *refuse.Refusal) {
 	case from != nil && !bind.IsGrouped(sel) && !t.branch:
 		refusal = in.emptyRows(sel, from, out)
 	case from != nil:
+		written := sel
 		if t.branch {
 			sel = distinct(sel)
 		}
 		if in.g, refusal = t.b.Group(sel, from); refusal == nil {
+			t.b.Groups[written] = in.g
 			refusal = in.grouped(out, t.branch)
 		}
 	default:

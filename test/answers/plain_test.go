@@ -75,7 +75,7 @@ datasets:
         unit: items.visit = visits.visit_id
         max_rows_per_unit: 20
         columns:
-          - {name: kind, type: integer, domain: {min: 0, max: 5}}
+          - {name: kind, type: integer, keys: join, domain: {min: 0, max: 5}}
           - {name: n, type: integer, domain: {min: 0, max: 9}}
       - name: towns
         public: true

@@ -6,7 +6,7 @@ SELECT round(sum(coalesce(cost, 0.5) * minutes), -2), sum(2 * coalesce(minutes, 
 SELECT round(sum(CASE WHEN ward = 'A' THEN minutes - coalesce(cost, 0) ELSE 0 END), -1), round(sum(CASE WHEN ward = 'B' THEN coalesce(cost, 2) END), -1) FROM visits;
 SELECT round(avg(coalesce(cost, 0)), 2), round(avg(cast(cost AS numeric(12,2))), 2), round(variance(coalesce(minutes, 0)), 1) FROM visits;
 SELECT sum(coalesce(n, 0) - coalesce(kind, 2)) FROM visits LEFT JOIN items ON visit = visit_id;
-SELECT sum(minutes - coalesce(n, 0)), sum(coalesce(n, 0)), count(*) FROM visits LEFT JOIN items ON visit = visit_id AND kind = 1;
+SELECT round(sum(minutes - coalesce(n, 0)), -1), sum(coalesce(n, 0)), count(*) FROM visits LEFT JOIN items ON visit = visit_id AND kind = 1;
 SELECT count(*) FROM visits WHERE minutes > (SELECT size FROM towns WHERE country = 'it');
 SELECT count(*) FROM visits WHERE minutes > (SELECT DISTINCT floor * 10 FROM wards WHERE floor = 1);
 SELECT count(*) FROM visits WHERE minutes < (SELECT size FROM towns WHERE country = 'fr');
@@ -30,4 +30,14 @@ SELECT sex, age, min(age), max(age), count(*) FROM people WHERE age IN (3, 4) GR
 SELECT n, count(*) FROM (SELECT p.person_id, p.sex, sum(v.minutes) / 10 AS n FROM people p JOIN visits v ON v.who = p.person_id GROUP BY p.person_id, p.sex) t GROUP BY n HAVING count(*) > 0;
 SELECT count(*), sum(n) FROM (SELECT p.person_id, p.town, count(*) AS n FROM people p JOIN visits v ON v.who = p.person_id GROUP BY 1, 2) t WHERE n > 2;
 SELECT floor(s / 50), count(*) FROM (SELECT who, sum(cost) AS s FROM visits GROUP BY who) t GROUP BY 1 HAVING count(*) > 0;
-SELECT a, g, x FROM (SELECT ward AS a, 1 AS g, round(sum(cost) / count(*), 1) AS x FROM visits WHERE ward = 'A' GROUP BY ward UNION SELECT NULL, 2, round(sum(cost) * 1.0000 / count(*), 2) FROM visits WHERE ward = 'A') t ORDER BY g
+SELECT a, g, x FROM (SELECT ward AS a, 1 AS g, round(sum(cost) / count(*), 1) AS x FROM visits WHERE ward = 'A' GROUP BY ward UNION SELECT NULL, 2, round(sum(cost) * 1.0000 / count(*), 2) FROM visits WHERE ward = 'A') t ORDER BY g;
+SELECT ward FROM visits WHERE minutes > 10 INTERSECT SELECT ward FROM wards ORDER BY 1;
+SELECT ward FROM visits WHERE ward IS NOT NULL EXCEPT SELECT ward FROM wards ORDER BY 1;
+SELECT sex, active FROM people WHERE age > 80 UNION SELECT 'x', true ORDER BY 1, 2;
+SELECT count(*) FROM (SELECT ward, minutes FROM visits WHERE cost > 20 INTERSECT SELECT ward, minutes FROM visits WHERE cost < 60) t;
+SELECT count(*) FROM visits WHERE minutes IN (SELECT minutes FROM visits WHERE ward = 'A' EXCEPT SELECT minutes FROM visits WHERE ward = 'B');
+SELECT count(*) FROM visits v, wards a WHERE a.ward = v.ward AND ((a.floor = 1 AND a.floor = v.minutes) OR (a.floor = 2 AND v.minutes = a.floor AND v.cost > 10) OR v.minutes = 10);
+SELECT count(*) FROM visits v, wards a WHERE a.ward = v.ward AND NOT (a.floor = 1 AND a.floor = v.minutes);
+SELECT count(*) FROM people p JOIN visits v ON v.who = p.person_id WHERE NOT (p.sex = 'm' AND p.sex = CASE WHEN v.ward = 'A' THEN 'f' WHEN v.ward = 'B' THEN 'm' END);
+SELECT avg(n), count(*) FROM (SELECT kind, count(*) AS n FROM items GROUP BY kind HAVING count(*) > 0) t;
+SELECT avg(n), count(*) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward HAVING count(*) > 0) t
