@@ -41,13 +41,10 @@ var (
 // Attribute is a public thing that a span says.
 type Attribute struct{ key, value string }
 
-// Dataset is a dataset of the policy, as Table is a table of it and Kind the kind of a measure.
-func Dataset(id string) Attribute { return Attribute{"dpproxy.dataset", id} }
-
-// Table is described at Dataset.
+// Table is a table of the policy.
 func Table(name string) Attribute { return Attribute{"dpproxy.table", name} }
 
-// Kind is described at Dataset.
+// Kind is the kind of a measure.
 func Kind(kind string) Attribute { return Attribute{"dpproxy.kind", kind} }
 
 // Recorder sends spans. A nil Recorder sends none.
