@@ -25,7 +25,6 @@ var unanswered = map[string]struct {
 	"powerbi refuse: import mode / preview":    {"raw-rows", false, "single rows"},
 	"grafana: timescaledb flavour":             {refuse.UnknownFunction.ID, false, "a function that PostgreSQL does not have either"},
 	"looker: join fan-out":                     {"unknown-column", false, "sum(DISTINCT hash of a key): a key names a person, and its hash has no domain"},
-	"superset: legacy __timestamp alias":       {"private-join", true, "the rows of one release decide which rows of another count: two statements do it"},
 	"grafana: $__unixEpochFilter":              {"off-grid-expression", true, "the last second of the filter lies inside a declared step, within an expression"},
 }
 

@@ -1,0 +1,55 @@
+package semantics
+
+import (
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Aggregated is count, sum, avg, min or max of known values of one type, none of them NULL, as PostgreSQL adds them up one after the other: (SELECT max(size) FROM
+// towns) over a public table. Sums and averages are of the type result. It is NULL of no values, and a count 0.
+func Aggregated(env scalar.Env, name string, values []policy.Value, typ, result policy.Type, pos int) (*Expr, *refuse.Refusal) {
+	n := int64(len(values))
+	switch {
+	case name == "count":
+		return ConstantExpr(n, policy.Int8, pos), nil
+	case n == 0:
+		return ConstantExpr(nil, result, pos), nil
+	case name == "min" || name == "max":
+		least := values[0]
+		for _, v := range values[1:] {
+			if c := scalar.Compare(typ, v, least); c < 0 && name == "min" || c > 0 && name == "max" {
+				least = v
+			}
+		}
+		return ConstantExpr(least, typ, pos), nil
+	}
+	called := func(op string, a scalar.Expr, v policy.Value, of policy.Type) (scalar.Expr, error) {
+		b, err := env.Cast(scalar.Constant(v, of), result, -1)
+		if err == nil && a != nil {
+			b, err = env.Call(op, a, b)
+		}
+		if err != nil {
+			return nil, err
+		}
+		to, err := b.Eval(nil)
+		return scalar.Constant(to, b.Type()), err
+	}
+	var total scalar.Expr
+	var err error
+	for _, v := range values {
+		if total, err = called("+", total, v, typ); err != nil {
+			return nil, ScalarRefusal(err, pos)
+		}
+	}
+	if name == "avg" {
+		if total, err = called("/", total, n, policy.Int8); err != nil {
+			return nil, ScalarRefusal(err, pos)
+		}
+	}
+	v, err := total.Eval(nil)
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	return ConstantExpr(v, result, pos), nil
+}
