@@ -120,7 +120,7 @@ var foreign = map[string][]string{
 	"unsafe":                           {},
 	"database/sql":                     {"backend", "backend/mariadbtest", "sandbox/embedded", "cmd/dpproxy", "test/kit"},
 	"net":                              {"console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/pgtest", "internal/daemon", "test/kit", "proxy/spans"},
-	"net/http":                         {"console", "proxy", "proxy/login", "cmd/dpproxy"},
+	"net/http":                         {"console", "proxy/spans", "proxy", "proxy/login", "cmd/dpproxy"},
 	"net/url":                          {"console", "packaging/licences", "ledger/sqlite", "backend", "backend/pgtest", "backend/mariadbtest", "policy", "proxy", "cmd/dpproxy", "proxy/spans"},
 }
 
