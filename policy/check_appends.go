@@ -30,6 +30,9 @@ func appends(t *Table, f *tableT, snapshot *Snapshot, at place) {
 		return
 	case c.Domain == nil: // a problem reported already
 		return
+	case c.Private:
+		at.problem("appends: the domain of column %s is private, and a release that grows has all its days from the first on", c.Name)
+		return
 	case c.Type != DateType:
 		at.problem("appends: column %s is %s, must be date", c.Name, c.Type.Name())
 		return

@@ -32,7 +32,7 @@ func columns(t *Table, list *tableT, at place) {
 			t.addKey(c.Source, c.Type, c.Typmod)
 		}
 		extremes := list.Extremes
-		if f.Extremes != "" {
+		if f.Extremes != "" && !c.Private {
 			extremes = f.Extremes
 			if c.Domain == nil || !c.Domain.Ordered() {
 				here.name("extremes").problem("extremes is for private columns with a domain from min to max")
@@ -98,6 +98,10 @@ func column(t *Table, f *columnT, at place) *Column {
 		}
 		return col
 	}
+	if f.Domain.private {
+		privateColumn(col, f, at)
+		return col
+	}
 	if f.Nulls == "exclude" {
 		col.Nulls = NullExclude
 	}
@@ -117,6 +121,27 @@ func column(t *Table, f *columnT, at place) *Column {
 	}
 	hide(col, f, at)
 	return col
+}
+
+// privateColumn reads a column of `domain: private`: one whose bounds are not known yet.
+func privateColumn(col *Column, f *columnT, at place) {
+	for key, given := range map[string]bool{
+		"outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "", "other": f.Other != "", "extremes": f.Extremes != "", "keys": f.Keys != "",
+	} {
+		if given {
+			at.name(key).problem("%s is given, but the domain is private: nothing is answered over the column until its bounds stand there", key)
+		}
+	}
+	if col.Enum || col.Blanks > 0 {
+		at.key("domain").problem("domain is private, which finds the ends of numbers, dates and times; labels and texts have none")
+		return
+	}
+	d, err := NewLadder(col.Type, col.Typmod)
+	if err != nil {
+		at.key("domain").problem("%v", err)
+		return
+	}
+	col.Private, col.Outside, col.Domain = true, OutsideClamp, d
 }
 
 // hide reads `other: hide`. The group that it hides must hold nothing but values outside the domain: neither a value that is
@@ -141,7 +166,7 @@ func hide(col *Column, f *columnT, at place) {
 func (e extremesT) asked() bool { return e != "" && e != "false" }
 
 func (f *domainT) empty() bool {
-	return f.Values == nil && f.Min == "" && f.Max == "" && f.Below == "" && f.Step == ""
+	return !f.private && f.Values == nil && f.Min == "" && f.Max == "" && f.Below == "" && f.Step == ""
 }
 
 // domain reads a private column's domain; nil after a problem.
@@ -323,6 +348,9 @@ func releaseColumns(t *Table, r *Release, f *releaseT, at place) {
 			return
 		case col == nil:
 			at.item(i).problem("columns: table %s has no column %.63q", t.Name, name)
+			return
+		case col.Private:
+			at.item(i).problem("columns: the domain of %s is private: dpproxy bounds finds its ends, and a release needs them", name)
 			return
 		case col.Open != nil:
 			at.item(i).problem("columns: the values of %s are to be discovered, and a release needs declared ones", name)

@@ -28,6 +28,7 @@ type Domain struct {
 	Regular int      // number of declared cells
 	Other   int      // cell of 'other' (under `outside: other`, a declared 'other' included), or −1
 	Null    int      // cell of NULL, or −1
+	Ladder  *Ladder  // ordered domains without a step, of columns whose bounds are not known yet: their cells; nil: Step makes them
 
 	index    map[string]int // Values by text; nil in a Domain written by hand
 	prepared *decimals      // of numeric and floating domains; nil in a Domain written by hand

@@ -27,6 +27,9 @@ func (d *Domain) Single() bool {
 	if !d.Ordered() {
 		return true
 	}
+	if d.Ladder != nil {
+		return false
+	}
 	if _, ok := whole(d.Min); ok {
 		return d.Step.Whole == 1 || d.Min == d.Max
 	}
@@ -47,6 +50,9 @@ func (d *Domain) Cell(v Value) (int, bool) {
 	}
 	if !sameKind(v, d.Min) || compare(v, d.Min) < 0 || compare(v, d.Max) > 0 {
 		return -1, false
+	}
+	if d.Ladder != nil {
+		return d.Ladder.cell(v), true
 	}
 	switch v := v.(type) {
 	case Numeric:
@@ -94,6 +100,8 @@ func (d *Domain) Low(cell int) Value {
 		return d.Values[cell] == "true"
 	case !d.Ordered():
 		return d.Values[cell]
+	case d.Ladder != nil:
+		return d.Ladder.Lows[cell]
 	}
 	switch d.Min.(type) {
 	case Numeric:
@@ -114,6 +122,9 @@ func (d *Domain) High(cell int) Value {
 	if cell == d.Regular-1 {
 		return d.Max
 	}
+	if d.Ladder != nil {
+		return d.Low(cell + 1)
+	}
 	if n, ok := whole(low); ok {
 		return d.wrap(int64(uint64(n) + uint64(d.Step.Whole) - 1))
 	}
@@ -128,6 +139,9 @@ func (d *Domain) High(cell int) Value {
 func (d *Domain) HighOpen(cell int) bool {
 	if !d.Ordered() || cell < 0 || cell >= d.Regular-1 {
 		return false
+	}
+	if d.Ladder != nil {
+		return true
 	}
 	return d.Type.Floating() || d.Type == NumericType && d.Scale < 0
 }

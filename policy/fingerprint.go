@@ -85,7 +85,13 @@ func (t *Table) Fingerprint() []byte {
 				line("of", part.Name)
 			}
 		}
-		if d := c.Domain; d.Ordered() {
+		if d := c.Domain; d.Ladder != nil {
+			words := []string{"ladder"}
+			for _, v := range append([]Value{d.Min, d.Max}, d.Ladder.Lows...) {
+				words = append(words, d.canonical(v))
+			}
+			line(words...)
+		} else if d.Ordered() {
 			line("steps", d.canonical(d.Min), d.canonical(d.Max), d.step())
 		} else {
 			line(append([]string{"values"}, d.Values...)...)

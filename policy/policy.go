@@ -5,6 +5,7 @@ package policy
 
 import (
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -235,7 +236,7 @@ type Table struct {
 	MaxPerGroup    int64  // most rows of a unit in one group; 0: MaxRowsPerUnit
 	MaxRows        int    // public tables: most rows copied
 	Appends        *Appends
-	Columns        []*Column
+	Columns        []*Column  // as rows are stored and ordered; analysts see Shown
 	Unique         [][]string // each the source columns of a key that no two rows of a unit share, sorted; declared, and proven or enforced where a plan relies on it
 	Keys           []*Column  // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
 	Releases       []*Release // of counts: ranges and histograms
@@ -288,6 +289,7 @@ type Column struct {
 	Product []*Column // of an open column made by WithProduct: those whose combinations are its values
 	Extreme bool      // extremes: true: min and max are answered as quantiles
 	Ends    bool      // extremes: declared: min and max are the ends of the domain
+	Private bool      // domain: private: its bounds are not known yet, Domain is a ladder of its type, and no question is answered over it
 	Hide    bool      // other: hide: GROUP BY has no row for the values outside the domain
 	Join    bool      // one of Table.Keys: rows may be joined by it, and nothing else
 	Unit    bool      // of Keys: it names the row's unit
@@ -419,6 +421,14 @@ func (t *Table) Column(name string) *Column {
 		}
 	}
 	return nil
+}
+
+// Shown are the columns that questions may be asked of: all but those whose bounds are not known yet.
+func (t *Table) Shown() []*Column {
+	if !slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Private }) {
+		return t.Columns
+	}
+	return slices.DeleteFunc(slices.Clone(t.Columns), func(c *Column) bool { return c.Private })
 }
 
 // Key returns the join key of that name, or nil: one of Keys, or the unit's column listed under another name.

@@ -168,6 +168,16 @@ func (a *appendsT) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*mapping)(a))
 }
 
+// UnmarshalYAML takes `private` or a mapping.
+func (d *domainT) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		d.private = n.Value == "private"
+		return nil
+	}
+	type mapping domainT
+	return n.Decode((*mapping)(d))
+}
+
 // UnmarshalYAML takes a name or a mapping.
 func (c *releaseColumnT) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {

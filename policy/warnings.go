@@ -92,7 +92,7 @@ func (p *Policy) Notes() []string {
 				}
 			}
 			for _, c := range t.Columns {
-				if c.Domain != nil && endsAtMidnight(c.Domain.Max) {
+				if c.Domain != nil && !c.Private && endsAtMidnight(c.Domain.Max) {
 					say("column %s.%s ends at the first instant of %s: what comes later on that day is outside; below in the place of max ends it before that instant, so that no last bucket holds it alone", t.Name, c.Name, FormatValue(c.Type, c.Domain.Max)[:10])
 				}
 			}
@@ -304,6 +304,15 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 	}
 	if t.View.Trusted {
 		say("table %s is a SELECT of the owner's, sent as it is written: that each of its rows depends on one %s's rows alone, and that it fails for no rows, is hers to see to", t.Name, unitName(t.Dataset))
+	}
+	var unbounded []string
+	for _, c := range t.Columns {
+		if c.Private {
+			unbounded = append(unbounded, c.Name)
+		}
+	}
+	if len(unbounded) > 0 {
+		say("table %s: nothing is answered over %s, whose domain is private: dpproxy bounds --table %s finds bounds", t.Name, strings.Join(unbounded, ", "), t.Name)
 	}
 	for _, c := range t.Columns {
 		if c.Open != nil {

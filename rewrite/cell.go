@@ -27,6 +27,13 @@ func (w *writer) number(c *policy.Column, n string) string {
 	if !d.Ordered() {
 		return n
 	}
+	if d.Ladder != nil {
+		starts := make([]int, d.Regular)
+		for i := range starts {
+			starts[i] = i
+		}
+		return "CASE WHEN " + n + " IS NOT NULL THEN " + w.compared(c, n, starts, 0) + " END"
+	}
 	least, most, _ := wholeEnds(d)
 	switch d.Min.(type) {
 	case int64:

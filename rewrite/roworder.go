@@ -210,6 +210,9 @@ func (w *writer) within(n string, width int64) limb {
 // floatLimb is the number in units of 2^−k, as many as a whole number of 62 bits has room for: a product with a power of
 // two is exact where it neither overflows nor underflows, and k ≥ 0 leaves no room for either.
 func (w *writer) floatLimb(c *policy.Column, n string) limb {
+	if c.Domain.Ladder != nil {
+		return w.wideFloatLimb(n)
+	}
 	least, most := c.Domain.Min.(float64), c.Domain.Max.(float64)
 	_, exponent := math.Frexp(max(math.Abs(least), math.Abs(most)))
 	k := min(61-exponent, 200)
@@ -219,4 +222,17 @@ func (w *writer) floatLimb(c *policy.Column, n string) limb {
 	low := int64(math.Floor(math.Ldexp(least, k)))
 	scaled := w.call("floor", w.operate(w.cast(n, "float8"), "*", w.float(math.Ldexp(1, k))))
 	return w.within(w.above(w.cast(scaled, "int8"), low), int64(math.Ceil(math.Ldexp(most, k)))-low)
+}
+
+// wideFloatLimb is that of a number without bounds of its own: of a ladder, from −10^18 to 10^18. Small ones, of which an even share of 61 bits
+// would leave nothing, are told apart in units of 2^−40. Whichever arm an engine computes for a row, its number is below 2^62.
+func (w *writer) wideFloatLimb(n string) limb {
+	const small = 1 << 20
+	wide := w.cast(n, "float8")
+	units := func(n string, k int) string {
+		return w.cast(w.call("floor", w.operate(n, "*", w.float(math.Ldexp(1, k)))), "int8")
+	}
+	near := "LEAST(GREATEST(" + wide + ", " + w.float(-small) + "), " + w.float(small) + ")"
+	return w.folded("CASE WHEN " + w.operate(wide, ">", w.float(-small)) + " AND " + w.operate(wide, "<", w.float(small)) + " THEN " + units(near, 40) +
+		" ELSE " + units(wide, 1) + " END")
 }

@@ -49,6 +49,7 @@ var picture = map[string][]string{
 	"planner/outerquery":         {"planner/refuse", "planner/ast", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/bind", "planner/scalar", "policy"},
 	"planner/choose":             {"planner/refuse", "planner/discovery", "planner/predicate", "planner/derived", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/bind", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
 	"planner/workload":           {"planner/refuse", "planner/discovery", "planner/parse", "planner/predicate", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/bind", "planner/outerquery", "planner/choose", "policy", "mechanisms", "mechanisms/privacy"},
+	"planner/bounds":             {"planner/derived", "planner/plans", "planner/linear", "policy", "mechanisms", "mechanisms/privacy"},
 	"planner":                    {"planner/refuse", "planner/discovery", "planner/ast", "planner/parse", "planner/pgcatalog", "planner/predicate", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/bind", "planner/outerquery", "planner/choose", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting"},
 	"rewrite/are":                {},
 	"rewrite/dialect":            {"policy"},

@@ -78,7 +78,7 @@ func typicalQuestions(t *policy.Table) []typical {
 
 // columnsByUse parts a table's columns: such as rows are grouped by, moments, numbers, and those of which the values are found.
 func columnsByUse(t *policy.Table) (groups, days, amounts, found []*policy.Column) {
-	for _, c := range t.Columns {
+	for _, c := range t.Shown() {
 		switch {
 		case c.Open != nil:
 			found = append(found, c)

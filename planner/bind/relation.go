@@ -135,6 +135,11 @@ func (r *Rows) missing(fields []string, parts []relation, pos int) *refuse.Refus
 	if k, _ := r.key(fields, pos); k != nil {
 		return keyOnly.At(pos, name, r.Table.Dataset.Unit.Name)
 	}
+	for _, t := range r.Table.Base() {
+		if c := t.Column(name); c != nil && c.Private && r.inSight(t, fields) {
+			return noBounds.At(pos, name, t.Name)
+		}
+	}
 	if systemColumns[name] {
 		return systemColumn.At(pos, name)
 	}
@@ -150,6 +155,11 @@ func (r *Rows) missing(fields []string, parts []relation, pos int) *refuse.Refus
 		}
 	}
 	return refusal
+}
+
+// inSight tells whether the words before a column's name may mean a table of the policy below the rows.
+func (r *Rows) inSight(t *policy.Table, fields []string) bool {
+	return len(fields) == 1 || slices.ContainsFunc(r.named(fields[:len(fields)-1]), func(p relation) bool { return p.plain == nil || p.plain == t })
 }
 
 // key resolves a reference among the join keys in sight; nil: it is none. Of several units' keys, which are equal in each

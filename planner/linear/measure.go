@@ -29,9 +29,12 @@ func KnownOf(t *policy.Table) *known {
 	hash := sha256.Sum256(t.Fingerprint())
 	k := &known{Fingerprint: string(hash[:])}
 	for i, c := range t.Columns {
-		k.Names = append(k.Names, c.Name)
-		k.Exprs = append(k.Exprs, semantics.ColumnExpr(i, c.Type, c.Typmod, -1))
-		k.Exprs[i].Blanks = c.Blanks
+		if c.Private {
+			continue
+		}
+		e := semantics.ColumnExpr(i, c.Type, c.Typmod, -1)
+		e.Blanks = c.Blanks
+		k.Names, k.Exprs = append(k.Names, c.Name), append(k.Exprs, e)
 	}
 	for _, c := range t.Keys {
 		k.Keys = append(k.Keys, Key{c.Name, c, 0})

@@ -21,16 +21,49 @@ import (
 // Purchase buys the measures of a plan for a user ahead of her questions, as buy does for a statement: one charge for all of
 // them, each drawn and saved. What others have had drawn already is joined at its cost, and what she has paid for is free.
 func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) (privacy.Cost, error) {
+	bought, err := a.purchase(ctx, p, user, plan)
+	return bought.charged, err
+}
+
+// Drawn is what was drawn for a measure, and how. It is valid where Noisy is.
+type Drawn struct {
+	Spec  mechanisms.Spec
+	Noisy privacy.Released[mechanisms.Noisy]
+	AsOf  time.Time // of the snapshot that it is of; zero: its rows were read live
+}
+
+// Measured buys the measures of a plan as Purchase does, and hands out what was drawn for each. With an error those that were drawn all the same,
+// and paid for, are there too.
+func (a *Answerer) Measured(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) ([]Drawn, privacy.Cost, error) {
+	bought, err := a.purchase(ctx, p, user, plan)
+	list := make([]Drawn, len(plan.Measures))
+	for i := range min(len(bought.ids), len(list)) {
+		if bought.ids[i] == 0 {
+			continue
+		}
+		r, failed := a.load(ctx, &Session{User: user}, bought.ids[i])
+		if failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		list[i] = Drawn{Spec: r.Item.Spec, Noisy: r.Noisy}
+		if r.Item.AsOf != 0 {
+			list[i].AsOf = time.Unix(0, r.Item.AsOf).UTC()
+		}
+	}
+	return list, bought.charged, err
+}
+
+func (a *Answerer) purchase(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) (purchase, error) {
 	queries, _, refusal := a.render(ctx, plan)
 	if refusal != nil {
-		return privacy.Cost{}, refusal
+		return purchase{}, refusal
 	}
 	s := &Session{User: user, Database: plan.Dataset.ID, Policy: p, Dataset: plan.Dataset}
 	ctx, done := inLine(ctx)
 	defer done()
 	placeOf(ctx).ticket = true // it is no statement's
-	bought, err := a.buy(ctx, s, plan, queries)
-	return bought.charged, err
+	return a.buy(ctx, s, plan, queries)
 }
 
 // purchase is what buy brings home: the saved release of each measure, and what this statement was charged.

@@ -41,7 +41,7 @@ func dpTables(d *policy.Dataset) Table {
 func dpColumns(d *policy.Dataset) Table {
 	var records []record
 	for _, t := range d.Tables {
-		for _, c := range t.Columns {
+		for _, c := range t.Shown() {
 			r := record{"table_schema": t.Schema, "table_name": t.Name, "column_name": c.Name, "data_type": c.Type.Format(c.Typmod)}
 			if c.Domain != nil {
 				r["domain"], r["cells"] = domainText(c.Domain), int64(c.Domain.Size())

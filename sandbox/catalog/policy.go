@@ -46,7 +46,7 @@ func relationsOf(d *policy.Dataset) (schemas map[string]int64, relations []relat
 		r := relation{database: d.ID, schema: t.Schema, namespace: schemas[t.Schema], name: t.Name, kind: "r",
 			oid: oids.of("table " + d.ID + "." + t.Schema + "." + t.Name), comment: TableComment(t),
 			rowType: oids.pair("type " + d.ID + "." + t.Schema + "." + t.Name)}
-		for _, c := range t.Columns {
+		for _, c := range t.Shown() {
 			r.columns = append(r.columns, attribute{name: c.Name, oid: c.Type, typmod: c.Typmod, comment: ColumnComment(c),
 				notNull: c.Nulls == policy.NullExclude})
 		}

@@ -91,7 +91,7 @@ func wantedTables(d *policy.Dataset) []*table {
 	var wanted []*table
 	for _, t := range d.Tables {
 		w := &table{schema: t.Schema, name: t.Name, kind: "r", comment: catalog.TableComment(t)}
-		for _, c := range t.Columns {
+		for _, c := range t.Shown() {
 			w.columns = append(w.columns, field{name: c.Name, text: c.Type.Format(c.Typmod), comment: catalog.ColumnComment(c),
 				notNull: !t.Public && c.Nulls == policy.NullExclude})
 		}
