@@ -28,7 +28,6 @@ var rungs = []int64{10, 15, 20, 30, 40, 50, 60, 80}
 const (
 	ladderTop    = 18
 	ladderBottom = -6
-	mostDigits   = 38
 	looseDigits  = 9 // after the point, by which values of numeric without a scale are told apart
 )
 
@@ -124,15 +123,15 @@ func numericLadder(precision, scale int32) *Ladder {
 	top, bottom, digits := int32(ladderTop), int32(ladderBottom), int32(looseDigits)
 	if precision >= 0 {
 		top, bottom, digits = min(ladderTop, precision-scale), max(-scale, -ladderTop), scale
-		if top+scale >= mostDigits { // 10^top would have more than DuckDB holds
-			top--
-		}
 	}
 	var ends []Numeric
 	for k := bottom; k < top; k++ {
 		ends = append(ends, rungNumbers(k, digits)...)
 	}
-	last := rungNumbers(top, digits)[0]
+	last := Numeric{big.NewInt(1e18), 0}
+	if precision >= 0 && top == precision-scale { // the largest that there is
+		last = Numeric{new(big.Int).Sub(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(precision)), nil), big.NewInt(1)), scale}
+	}
 	at := func(n *big.Int) Value {
 		if precision < 0 {
 			return Numeric{n, digits}.trimmed()
@@ -184,7 +183,7 @@ func floatOf(t Type, n Numeric) float64 {
 // timeLadder has a boundary at the beginning of each year from 1900 to 2100, and of centuries before and after.
 func timeLadder(t Type) *Ladder {
 	var years []int
-	for y := 1; y < 1900; y = max(100, y+100) / 100 * 100 {
+	for y := 1000; y < 1900; y += 100 {
 		years = append(years, y)
 	}
 	for y := 1900; y <= 2100; y++ {

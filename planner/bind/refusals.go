@@ -27,7 +27,7 @@ var (
 
 // What has no private form, or none yet.
 var (
-	noBounds        = refuse.New("column-without-bounds", "DP002", `column "%s" has no bounds yet, and nothing is answered over it`, `The data owner finds them with dpproxy bounds --table %[2]s, and writes them in the place of "domain: private".`, "")
+	noBounds        = refuse.New("column-without-bounds", "DP002", `column "%s" of table %s has no bounds yet, and nothing is answered over it`, `The data owner finds them with dpproxy bounds --table %[2]s, and writes them in the place of "domain: private".`, "")
 	fanOut          = refuse.New("public-join-fan-out", "DP002", "private rows match too many rows of public table %[1]s: one row more than %[2]d, or all together more than %[3]d, or one unit's rows become more than %[4]d", "Join by a narrower condition, or group the public table's rows in the database first.", "")
 	PrivateJoin     = refuse.New("private-join", "DP002", "joins of private table %s with this are not answered", "Join public tables by their key; count in a sub-query, and join the counts with anything else.", `SELECT count(*) FROM people, dp.tables`)
 	notCopied       = refuse.New("public-table-not-copied", "DP002", "public table %s has not been copied yet", "Try again later.", "")
