@@ -12,7 +12,7 @@ import (
 //
 //	… (20000, 30000] 812   (30000, 40000] 655   (40000, 50000] 231   (50000, 60000] 9   (60000, 80000] −31 …
 //
-// at ε 0.1: a single cell shows that a unit is in it from 115 on, so that the upper end is 50000.
+// at ε 0.1: a single cell shows that a unit is in it from 111 on, so that the upper end is 50000.
 //
 // Claim. ReadEnds is ε-DP, or ρ-zCDP, at the cost of its Spec, whatever rows there are: an outlier, or a unit with a million rows.
 //
@@ -39,8 +39,8 @@ import (
 // What is ignored is public. ∎
 //
 // Why windows, and not the cumulative counts of a range release, or the exponential mechanism. A tail that falls off fills a few cells, and the
-// noise of these alone is seen: 115 units at ε 0.1 and 230 cells, where the sums of the best range strategy show from 460 on, and the exponential
-// mechanism for two ends at ε/2 each is off by up to 365. One cell a window is the rule of Google's approximate bounds and of smartnoise;
+// noise of these alone is seen: 111 units at ε 0.1 and 386 cells, where the sums of the best range strategy show from 530 on, and the exponential
+// mechanism for two ends at ε/2 each is off by up to 360 units, and with few units takes an end anywhere above them. One cell a window is the rule of Google's approximate bounds and of smartnoise;
 // longer ones see tails that are thin in every cell (TestEndsOfLongTails has the figures, docs/adr/0130 the table).
 //
 // Limits. Units beyond the ends are in no proportion to their values: a single row of 10^12 is not seen, and is not meant to be. Where windows

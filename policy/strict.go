@@ -68,6 +68,9 @@ func forms(rules []*jsonschema.Schema) string {
 		for _, v := range rule.Enum {
 			names = append(names, fmt.Sprint(v))
 		}
+		if rule.Type == "object" && len(rule.Required) == 0 {
+			names = append(names, "a mapping")
+		}
 		if len(rule.Required) > 0 {
 			names = append(names, "{"+strings.Join(rule.Required, ": …, ")+": …}")
 		}

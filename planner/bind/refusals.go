@@ -11,6 +11,7 @@ var (
 	unknownDatabase = refuse.New("other-database", "42501", `cross-database references are not permitted: "%s"`, `Name the table without its database.`, `SELECT count(*) FROM other.public.people`)
 	UnknownAlias    = refuse.New("unknown-alias", "42P01", `missing FROM-clause entry for table "%s"`, "Name a table or alias of this FROM.", `SELECT count(*) FROM people WHERE p.age > 3`)
 	Ambiguous       = refuse.New("ambiguous-column", "42702", `column reference "%s" is ambiguous`, "Write the table or alias before the column.", `SELECT count(*) FROM (SELECT age, income AS age FROM people) t WHERE age > 3`)
+	noBounds        = refuse.New("column-without-bounds", "DP002", `column "%s" of table %s has no bounds yet, and nothing is answered over it`, `The data owner finds them with dpproxy bounds --table %[2]s, and writes them in the place of "domain: private".`, `SELECT avg(weight) FROM people`)
 	systemColumn    = refuse.New("system-column", "42501", `system column "%s" is not available`, "Private rows have no identity here: use the declared columns.", `SELECT count(*) FROM people WHERE ctid = '(0,1)'`)
 	BadOrdinal      = refuse.New("bad-position", "42P10", "%s position %d is not in select list", "Count the columns of the SELECT from 1.", `SELECT count(*) FROM people GROUP BY 2`)
 	ColumnCount     = refuse.New("column-aliases", "42P10", `table "%s" has %d columns available but %d columns specified`, "Name at most as many columns as there are.", `SELECT count(*) FROM (SELECT age FROM people) t(a, b)`)
@@ -27,7 +28,6 @@ var (
 
 // What has no private form, or none yet.
 var (
-	noBounds        = refuse.New("column-without-bounds", "DP002", `column "%s" of table %s has no bounds yet, and nothing is answered over it`, `The data owner finds them with dpproxy bounds --table %[2]s, and writes them in the place of "domain: private".`, "")
 	fanOut          = refuse.New("public-join-fan-out", "DP002", "private rows match too many rows of public table %[1]s: one row more than %[2]d, or all together more than %[3]d, or one unit's rows become more than %[4]d", "Join by a narrower condition, or group the public table's rows in the database first.", "")
 	PrivateJoin     = refuse.New("private-join", "DP002", "joins of private table %s with this are not answered", "Join public tables by their key; count in a sub-query, and join the counts with anything else.", `SELECT count(*) FROM people, dp.tables`)
 	notCopied       = refuse.New("public-table-not-copied", "DP002", "public table %s has not been copied yet", "Try again later.", "")
@@ -103,7 +103,7 @@ var (
 
 // Refusals are all of this package, in the order of the documentation.
 var Refusals = []*refuse.Reason{
-	unknownTable, unknownDatabase, UnknownAlias, Ambiguous, systemColumn, BadOrdinal, ColumnCount, duplicateAlias,
+	unknownTable, unknownDatabase, UnknownAlias, Ambiguous, noBounds, systemColumn, BadOrdinal, ColumnCount, duplicateAlias,
 	ungrouped, nested, limitConstant, negativeLimit, PrivateJoin, fanOut,
 	notCopied, preservedPublic, preservedJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
 	correlated, CountedAround, subqueryRows, subqueryColumns, SubqueryType, SubqueryDepth, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
