@@ -5,12 +5,14 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	asked "github.com/dpproxy/dpproxy/planner/bounds"
@@ -131,6 +133,10 @@ func boundsMeasures(t *testing.T, text string, d dialect.Dialect) (list []measur
 			t.Fatal(err)
 		}
 		for _, q := range r.Questions {
+			honest, err := mechanisms.Plain(1, q.Measure.Spec.Cells, q.Measure.Contribution(), q.Measure.Cost)
+			if err != nil || !reflect.DeepEqual(q.Measure.Spec, honest) {
+				t.Fatalf("%s: the noise is not that of what a unit moves and what is paid: %+v, %+v, %v", q.Name(), q.Measure.Spec, honest, err)
+			}
 			query, err := rewrite.Render(q.Measure, d)
 			if err != nil {
 				t.Fatal(err)

@@ -280,4 +280,7 @@ var Faults = []Fault{
 	{"a group is placed by the piece after its cell's", "planner/linear/runs.go", "piece = p.PieceOf(i, piece)", "piece = min(p.PieceOf(i, piece)+1, size-1)", "planner.TestTwinEachCell", false},
 	{"a char's constant keeps its blanks", "planner/semantics/char.go", "if short := strings.TrimRight(text, \" \"); short != text {", "if short := text; short != text {", "planner.TestCharColumns", false},
 	{"the last value of a domain lies outside it", "rewrite/column.go", "w.operate(raw, \"<=\", most)", "w.operate(raw, \"<\", most)", "test/truth.TestTruth", true},
+	{"bounds are found with the noise of another relation of neighbours", "planner/bounds/bounds.go", "over.ContributionTo(s.Cells), cost)", "mechanisms.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, cost)", "rewrite.TestBoundsNeighbours", false},
+	{"half-widths of windows are of one window alone", "mechanisms/ends.go", "(1-failure.p)/float64(windows)", "(1-failure.p)", "mechanisms.TestEndsHoldTogether", false},
+	{"a column without bounds is answered over", "planner/linear/measure.go", "if c.Private {", "if c.Private && i < 0 {", "planner.TestColumnsWithoutBounds", false},
 }

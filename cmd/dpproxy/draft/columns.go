@@ -213,7 +213,7 @@ func number(c *Column, b bounds) listing {
 		low, high, known = guess.low, "max: "+guess.high, false
 	}
 	if !known && !named {
-		l.decide = "its least and largest value; they bound what one row adds to a sum"
+		l.decide = "its least and largest value, which bound what one row adds to a sum; or domain: private, and dpproxy bounds finds them at a price"
 	} else if !known {
 		l.remark = "as its name says"
 	}
