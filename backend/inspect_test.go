@@ -231,3 +231,42 @@ func TestTablesThatShareRows(t *testing.T) {
 		}
 	}
 }
+
+// TestInspectSeesColumnsWithoutBounds: a column of domain: private is held against the database as any other is, whatever engine it is in.
+func TestInspectSeesColumnsWithoutBounds(t *testing.T) {
+	unbounded := func(c *policy.Column, name, source string, typmod int32) *policy.Column {
+		own := *c
+		own.Name, own.Source, own.Typmod, own.Private, own.Outside = name, source, typmod, true, policy.OutsideClamp
+		var err error
+		if own.Domain, err = policy.NewLadder(own.Type, typmod); err != nil {
+			t.Fatal(err)
+		}
+		return &own
+	}
+	eachBackend(t, func(t *testing.T, h *house) {
+		people := h.policy.Datasets[0].Table("", "people")
+		age, income := people.Column("age"), people.Column("income")
+		people.Columns = append(people.Columns, unbounded(age, "right", "age", -1))
+		if got := inspect(t, h); strings.Contains(got, "fatal=true") {
+			t.Errorf("a column that is as the policy says: %s", got)
+		}
+		people.Columns = append(people.Columns, unbounded(income, "narrow", "income", 10<<16|1+4), unbounded(age, "noted", "note", -1), unbounded(age, "height", "height_cm", -1))
+		got := inspect(t, h)
+		for _, want := range []string{"fatal=true table people, column narrow: the policy says numeric(10,1)", "fatal=true table people, column noted: the policy says integer", "fatal=true table people: column height (height_cm) does not exist"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no finding %q in\n%s", want, got)
+			}
+		}
+	})
+	t.Run("a right", func(t *testing.T) {
+		h := postgresHouse(t)
+		people := h.policy.Datasets[0].Table("", "people")
+		people.Columns = append(people.Columns, unbounded(people.Column("age"), "weight", "weight", -1))
+		h.change(`ALTER TABLE people ADD COLUMN weight integer`)
+		h.change(`DO $$ DECLARE r name; BEGIN FOR r IN SELECT rolname FROM pg_roles WHERE has_table_privilege(oid, 'people', 'SELECT') AND NOT rolsuper AND rolname NOT LIKE 'pg\_%' LOOP
+		  EXECUTE format('REVOKE SELECT ON people FROM %I', r); EXECUTE format('GRANT SELECT (person_id, age, sex, income) ON people TO %I', r); END LOOP; END $$`)
+		if got := inspect(t, h); !strings.Contains(got, "fatal=true dpproxy's database role may not read all columns of public.people") {
+			t.Errorf("a column that may not be read: %s", got)
+		}
+	})
+}

@@ -49,6 +49,14 @@ const (
 	coarse   = 10_000
 )
 
+// mostHourly is over how many years moments are told apart by the hour.
+const mostHourly = 40
+
+func year(date string) int {
+	n, _ := strconv.Atoi(date[:4])
+	return n
+}
+
 // YAML is the line of the policy, without a margin.
 func (a Answer) YAML() string {
 	if a.Column == nil {
@@ -60,7 +68,7 @@ func (a Answer) YAML() string {
 		item += ", source: " + scalarText(c.Source)
 	}
 	item += ", type: " + typeText(c) + ", domain: " + a.domain()
-	if !isTime(c.Type) {
+	if a.Found() && !isTime(c.Type) {
 		item += ", outside: clamp"
 	}
 	if c.Comment != "" {
@@ -80,9 +88,34 @@ func (a Answer) domain() string {
 	case policy.DateType:
 		return fmt.Sprintf("{min: %s, below: %s, step: 1 day}", low, high)
 	case policy.TimestampT, policy.TimestampTZ:
-		return fmt.Sprintf("{min: %s, below: %s, step: 1 hour}", low[:10], high[:10])
+		step := "hour"
+		if year(high)-year(low) > mostHourly {
+			step = "day"
+		}
+		return fmt.Sprintf("{min: %s, below: %s, step: 1 %s}", low[:10], high[:10], step)
 	}
-	return fmt.Sprintf("{min: %s, max: %s, step: %s}", plain(a.Low), plain(a.High), plain(a.step()))
+	step := a.step()
+	return fmt.Sprintf("{min: %s, max: %s, step: %s}", plain(a.onStep(decimal(a.Low), step, false)), plain(a.onStep(decimal(a.High), step, true)), plain(step))
+}
+
+// onStep is the next multiple of a step, down or up, so that an end has no digits that no cell has. Whole numbers, and ends that would be beyond the type, stay as they are.
+func (a Answer) onStep(end, step policy.Numeric, up bool) policy.Numeric {
+	if a.Column.Type.Integer() {
+		return end
+	}
+	scale := max(end.Scale, step.Scale)
+	q, rest := new(big.Int).DivMod(end.At(scale), step.At(scale), new(big.Int)) // q rounds down
+	if up && rest.Sign() > 0 {
+		q.Add(q, big.NewInt(1))
+	}
+	at := policy.Numeric{Coefficient: q.Mul(q, step.At(scale)), Scale: scale}
+	if p, s := policy.NumericTypmod(a.Column.Typmod); a.Column.Type == policy.NumericType && p >= 0 {
+		most := policy.Numeric{Coefficient: new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(p-s)), nil)}
+		if new(big.Int).Abs(at.At(scale)).Cmp(most.At(scale)) >= 0 {
+			return end
+		}
+	}
+	return at
 }
 
 // step is the width of a cell: the type's unit, or 1, 2 or 5 times a power of ten.
