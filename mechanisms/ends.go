@@ -28,7 +28,7 @@ import (
 //	(1) where From < To as found, the largest occupied cell is To−1 or above it, and the smallest From or below it: no end lies further out than
 //	    the first one beyond all values;
 //	(2) at most MostAbove units have their row in a cell from To on, and at most MostBelow in one before From;
-//	(3) a unit's cell is within [From, To) wherever the units of any window beyond it that starts (or ends) there are more than w(L) + max(w(L), ignored).
+//	(3) no window that starts at To or later, or ends at From or before, has more than w(L) + max(w(L), ignored) units.
 //
 // Proof. What is released is post-processing of the histogram, which is the Laplace or Gaussian mechanism: the claim. Let E be that no window's
 // noisy sum S is off from its true sum A by more than w(L). P(E) ≥ 1 − β, since w(L) is the exact tail of the sum of L noises, each window fails
@@ -43,7 +43,7 @@ import (
 // mechanism for two ends at ε/2 each is off by up to 360 units, and with few units takes an end anywhere above them. One cell a window is the rule of Google's approximate bounds and of smartnoise;
 // longer ones see tails that are thin in every cell (TestEndsOfLongTails has the figures, docs/adr/0130 the table).
 //
-// Limits. Units beyond the ends are in no proportion to their values: a single row of 10^12 is not seen, and is not meant to be. Where windows
+// Limits. Nothing shows of a table of few units, and then nothing is found. Units beyond the ends are in no proportion to their values: a single row of 10^12 is not seen, and is not meant to be. Where windows
 // show but no part of one shows by itself, To comes out at or before From: then all of the cells between the two are taken, which
 // (1) does not cover. Values are those of one row of each unit, picked by a hash of its contents: of a unit with many rows
 // the largest is mostly not that one.

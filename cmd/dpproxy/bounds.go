@@ -69,7 +69,7 @@ The embedded ledger serves one program at a time: stop the proxy first; a ledger
 	flags.BoolVar(&o.rows, "rows", true, "ask how many rows a unit has (default: without --column, where max_rows_per_unit is above 1)")
 	flags.StringVar(&o.epsilon, "epsilon", "", "what all of it costs (under zcdp it buys e²/2 of ρ)")
 	flags.StringVar(&o.rho, "rho", "", "what all of it costs, in ρ, where the dataset's accountant is zcdp or either")
-	flags.Float64Var(&o.confidence, "confidence", 0.95, "with what probability all that is said of a column holds together")
+	flags.Float64Var(&o.confidence, "confidence", 0.95, "with what probability a column's ends and limits hold together, and each ± by itself")
 	flags.BoolVar(&o.dry, "dry-run", false, "say what would be asked, and what it costs, and charge nothing")
 	return cmd
 }

@@ -188,9 +188,9 @@ func (a Answer) Says(unit string) []string {
 	lines := []string{fmt.Sprintf("%s: %s, about %d (±%d) in all; from %d at one place on they show", a.Name(), of, max(a.Units, 0), a.UnitsOff, a.Shows)}
 	above := fmt.Sprintf("about %d (±%d), at most %d", max(a.Above, 0), a.AboveOff, a.MostAbove)
 	if a.Column == nil {
-		lines = append(lines, fmt.Sprintf("more rows have %s, all with %s", above, sure))
+		lines = append(lines, fmt.Sprintf("more rows have %s; each ± at %s, the bound and the limit together too", above, sure))
 	} else {
-		lines = append(lines, fmt.Sprintf("below lie about %d (±%d), at most %d; above %s; all with %s", max(a.Below, 0), a.BelowOff, a.MostBelow, above, sure))
+		lines = append(lines, fmt.Sprintf("below lie about %d (±%d), at most %d; above %s; each ± at %s, the ends and the limits together too", max(a.Below, 0), a.BelowOff, a.MostBelow, above, sure))
 	}
 	if a.Reaches {
 		lines = append(lines, "they reach the end of all that is looked at: there may be more beyond it")
