@@ -79,7 +79,7 @@ func findBounds(ctx context.Context, o bounding, out io.Writer, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	request, confidence, err := o.request(p)
+	request, _, err := o.request(p)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,8 @@ func findBounds(ctx context.Context, o bounding, out io.Writer, log *slog.Logger
 	}
 	defer opened.Close()
 	p = opened.Policy()
-	if request, confidence, err = o.request(p); err != nil {
+	request, confidence, err := o.request(p)
+	if err != nil {
 		return err
 	}
 	var held []bounds.Held

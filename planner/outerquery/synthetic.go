@@ -113,7 +113,7 @@ func (b *Query) previewed(from *bind.Rows, out *bind.Rows) (*SyntheticTable, *re
 			continue
 		}
 		if best == nil || len(r.Columns) > len(best.Release.Columns) {
-			best = &SyntheticTable{Release: r, Measure: m, Cells: cells, Columns: table.Columns}
+			best = &SyntheticTable{Release: r, Measure: m, Cells: cells, Columns: table.Shown()}
 		}
 	}
 	switch {
