@@ -66,7 +66,7 @@ The embedded ledger serves one program at a time: stop the proxy first; a ledger
 	flags.StringVar(&o.dataset, "dataset", "", "the dataset; needed where she has budgets in several")
 	flags.StringVar(&o.table, "table", "", "the table, as analysts know it")
 	flags.StringArrayVar(&o.columns, "column", nil, "a column with domain: private; may be repeated (default: all of the table)")
-	flags.BoolVar(&o.rows, "rows", true, "ask how many rows a unit has (default: without --column, where max_rows_per_unit is above 1)")
+	flags.BoolVar(&o.rows, "rows", false, "ask how many rows a unit has (default: without --column, where max_rows_per_unit is above 1)")
 	flags.StringVar(&o.epsilon, "epsilon", "", "what all of it costs (under zcdp it buys e²/2 of ρ)")
 	flags.StringVar(&o.rho, "rho", "", "what all of it costs, in ρ, where the dataset's accountant is zcdp or either")
 	flags.Float64Var(&o.confidence, "confidence", 0.95, "with what probability a column's ends and limits hold together, and each ± by itself")
