@@ -178,7 +178,7 @@ func plain(v policy.Value) string {
 // Says tells in plain words what was found and how far it may be off, in lines for comments.
 func (a Answer) Says(unit string) []string {
 	of := "of one row of each " + unit
-	if a.Column == nil {
+	if a.Column == nil || a.Table.Dataset.Unit.Row {
 		of = "of each " + unit
 	}
 	sure := fmt.Sprintf("%g %%", 100*a.confidence.Float())
