@@ -50,6 +50,14 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 	metrics.Observe(s.observed)
 	answers := pipeline.NewAnswerer(s.Backend, s.Ledger, s.Engine, rand.Reader, log, metrics)
 	answers.UsePublic(&s.Public)
+	kept, err := openStatements(s.Policy().Ledger.Statements, log)
+	if err != nil {
+		return fmt.Errorf("statements: %w", err)
+	}
+	if kept != nil {
+		defer kept.close()
+		answers.KeepStatements(kept)
+	}
 	workers := answers.Workers()
 	var sent *spans.Recorder
 	if s.current.Load().Server.Spans {
@@ -93,7 +101,7 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 	case <-server.Listening():
 		listening(server.Addr().String())
 	}
-	stop := s.serveConsole(ctx, pages, server)
+	stop := s.serveConsole(ctx, pages, server, kept)
 	select {
 	case err = <-failed:
 		stop()
