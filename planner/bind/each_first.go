@@ -89,7 +89,7 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 		return nil, nil, nil // what is wrong with it is told by whoever else translates it
 	}
 	each := forEach(sel, from, nil)
-	if each == nil {
+	if each == nil || from.readsOthers(each.Groups.WhereClause) {
 		return nil, nil, nil
 	}
 	alone, refusal := b.alone(each.Groups, r.scope, pos)

@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"slices"
 	"strconv"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -138,6 +139,16 @@ func (r *Rows) readsNone(n *pg.Node) bool {
 		return false
 	})
 	return none && some
+}
+
+// readsOthers tells a condition of which some column is not one of these rows.
+func (r *Rows) readsOthers(where *pg.Node) bool {
+	return slices.ContainsFunc(ast.Conjuncts(where), func(n *pg.Node) bool {
+		return !ast.Holds(n, func(n *pg.Node) bool { return n.GetSubLink() != nil }) && ast.Holds(n, func(n *pg.Node) bool {
+			k, _ := r.keyNode(n)
+			return n.GetColumnRef() != nil && k == nil && !ofRows(n, r)
+		})
+	})
 }
 
 // ofColumn is a condition column IN (…) said of another expression; nil: it is another one.

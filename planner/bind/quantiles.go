@@ -118,7 +118,7 @@ func (g *Grouping) sameInAll(name string, f *pg.FuncCall) (*Found, *refuse.Refus
 	if refusal != nil {
 		return nil, nil
 	}
-	if k, known := g.keyAt[arg.Canon]; known && !slices.ContainsFunc(g.Q.Sets, func(s linear.Set) bool { return !slices.Contains(s, k) }) {
+	if k, known := g.keyAt[arg.Canon]; known && (arg.Type().Textual() || rankable(name, arg, 0) == nil) && !slices.ContainsFunc(g.Q.Sets, func(s linear.Set) bool { return !slices.Contains(s, k) }) {
 		return &Found{Key: k, Counter: -1, Type: arg.Type()}, nil
 	}
 	if !arg.IsConstant() || arg.Parameter > 0 {

@@ -126,7 +126,8 @@ func (t *tree) setOperation(sel, out *pg.SelectStmt) (refusal *refuse.Refusal) {
 		to   **pg.SelectStmt
 	}{{sel.Larg, &out.Larg}, {sel.Rarg, &out.Rarg}} {
 		in := t
-		if !sel.All && side.from != nil && side.from.Larg == nil && len(side.from.ValuesLists) == 0 && (!bind.IsGrouped(side.from) || bind.IsDistinct(side.from)) {
+		if from := side.from; !sel.All && from != nil && from.Larg == nil && len(from.ValuesLists) == 0 && !bind.IsDistinctOn(from) &&
+			(bind.IsDistinct(from) || !bind.IsGrouped(from) && from.LimitCount == nil && from.LimitOffset == nil) {
 			in = &tree{b: t.b, scope: t.scope, branch: true}
 		}
 		if *side.to, refusal = in.query(side.from); refusal != nil {
@@ -199,7 +200,7 @@ func (t *tree) grouped(out *pg.SelectStmt, present bool) (refusal *refuse.Refusa
 	if out.WhereClause, refusal = t.node(sel.HavingClause); refusal != nil {
 		return refusal
 	}
-	if present && !t.g.Above && sel.HavingClause == nil {
+	if present && !t.g.Above && t.g.Fanned == nil && sel.HavingClause == nil {
 		out.WhereClause = t.g.Present()
 	}
 	if t.g.Above {

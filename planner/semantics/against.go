@@ -17,11 +17,9 @@ import (
 // the two columns' cells are not looked at together. The condition is item IN (…) AND price > 41.7 OR item IN (…) AND price > 39.2 …: for each value
 // of the right side the cells of item that have it, and a comparison with a constant, which the database makes exactly.
 
-// Bounds of such a right side: cells that are looked at, and different values.
-const (
-	mostAgainst       = 1 << 14
-	mostAgainstValues = 1 << 10
-)
+// mostAgainst bounds the cells of such a right side. It bounds its values too, whatever is released of it: what is planned before that is known is not refused
+// after it was paid for.
+const mostAgainst = 1 << 11
 
 // against is such a comparison; not ok: it is another one, or cells can be looked at together.
 func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
@@ -69,8 +67,8 @@ func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
 }
 
-// valuesOf are the different values of an expression over one column but for NULL, and the cells that have each; nil: there are too many, or it
-// varies within a cell.
+// valuesOf are the different values of an expression over one column but for NULL, and the cells that have each; nil: it varies within a
+// cell.
 func (l *Lowerer) valuesOf(e *Expr) (values []policy.Value, cells []SpansOf, refusal *refuse.Refusal) {
 	at := map[string]int{}
 	values = []policy.Value{}
@@ -86,9 +84,7 @@ func (l *Lowerer) valuesOf(e *Expr) (values []policy.Value, cells []SpansOf, ref
 		text := KeyText([]policy.Value{v})
 		i, known := at[text]
 		if !known {
-			if i = len(values); i == mostAgainstValues {
-				return nil, nil, nil
-			}
+			i = len(values)
 			at[text], values, cells = i, append(values, v), append(cells, nil)
 		}
 		cells[i].AddRange(cell, cell+1)

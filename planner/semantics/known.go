@@ -52,7 +52,7 @@ func (l *Lowerer) equalToKnown(e *Expr, known map[string]*Expr) (truth, bool, *r
 	}
 	for i, a := range e.Args {
 		b, c := e.Args[1-i], known[a.Canon]
-		if c == nil || len(a.Cols) != 1 || len(b.Cols) != 1 {
+		if c == nil || len(a.Cols) != 1 || len(b.Cols) != 1 || a.Blanks != 0 || b.Blanks != 0 { // char(n) is equal to more than one text
 			continue
 		}
 		s, err := l.Env.Call("=", b.Expr, c.Expr)
