@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -119,6 +120,9 @@ func (a account) chart(u unit, out time.Time) *lineChart {
 		steps[i] = step{a.spends[i].at, left}
 		left += a.spends[i].amount
 	}
+	if math.Abs(left-a.limit) < 1e-6*a.limit {
+		left = a.limit // but for what sums of fractions lose
+	}
 	first := step{a.spends[0].at, left}
 	thin := []step{first}
 	for bucket := range mostSteps { // the last of each part of them
@@ -131,7 +135,7 @@ func (a account) chart(u unit, out time.Time) *lineChart {
 	drawn := max(a.now.Sub(begun), time.Hour)
 	last := a.now
 	if !out.IsZero() {
-		last = a.now.Add(min(out.Sub(a.now), 2*drawn))
+		last = a.now.Add(min(out.Sub(a.now), max(2*drawn, soon)))
 	}
 	x := func(t time.Time) float64 { return t.Sub(begun).Hours() }
 	c := &lineChart{Measure: u.name + " left", Height: lineHeight}

@@ -119,7 +119,7 @@ type Charge struct {
 	Seq           int64
 	At            time.Time
 	User, Dataset string // User: who asked, also where the group that she was in has paid
-	Account       string       // whose account has paid: hers, or her group's (GroupAccount)
+	Account       string // whose account has paid: hers, or her group's (GroupAccount)
 	Kind, Name    string
 	Cost          privacy.Cost
 	Pool          privacy.Cost // what the cap paid: nothing for what was drawn already

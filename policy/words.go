@@ -68,7 +68,7 @@ func (t *Table) Words() string {
 	if t.Dataset.Unit.Row {
 		return fmt.Sprintf("private; about %d rows, each about somebody else", t.ExpectedRows)
 	}
-	return fmt.Sprintf("private; about %d rows; of one %s %s count", t.ExpectedRows, unit, t.boundWords())
+	return fmt.Sprintf("private; about %d rows; of one %s at most %s count", t.ExpectedRows, unit, t.boundWords())
 }
 
 // Words are a column in plain words.

@@ -12,7 +12,7 @@ import (
 
 // Row is one threat.
 type Row struct {
-	ID     string   // T1 to T76
+	ID     string   // T1 to T77
 	Threat string   // what is tried
 	Pass   string   // the figure to reach, at full length
 	Tests  []string // "package.Test", the package's directory below the module's root

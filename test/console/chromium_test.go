@@ -236,6 +236,51 @@ func (r *reader) holds(words ...string) {
 	}
 }
 
+// TestOwnerInChromium: what an owner does; what she withdraws is paid for again.
+func TestOwnerInChromium(t *testing.T) {
+	ctx := chromium(t)
+	p, pages := serve(t)
+	w := p.Connect("alice", "lab")
+	for i := range 12 {
+		w.Ask(fmt.Sprintf("SELECT count(*) FROM people WHERE age > %d", 20+i))
+	}
+	p.Connect("bob", "lab").Ask("SET dp.epsilon = 0.5; SELECT count(*) FROM people WHERE age BETWEEN 20 AND 30")
+	r := newReader(t, ctx, pages)
+	r.logIn("dba")
+	r.open("/owner")
+	r.holds("Everybody together", "alice", "bob", "a day")
+	r.do(chromedp.Evaluate[chromedp.Void]("document.querySelectorAll('details').forEach(d => d.open = true)"))
+	r.look("spending")
+	r.open("/owner/charges")
+	r.holds("histogram", "alice")
+	r.look("charges")
+	r.open("/owner/releases")
+	r.holds("Withdraw")
+	r.look("releases")
+	r.press("td form button")
+	r.holds("Withdraw release")
+	r.look("revoke")
+	r.press("button.danger")
+	r.holds("is withdrawn")
+	r.open("/owner/alarms")
+	r.holds("database", "answers", "release withdrawn")
+	r.look("alarms")
+	r.open("/owner/policy")
+	r.holds("Compare a proposed policy", "age: integer")
+	text, err := os.ReadFile(p.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.do(chromedp.SetValue(`textarea[name=text]`, strings.Replace(string(text), `{"*": {epsilon: 10,`, `{"*": {epsilon: 1,`, 1)))
+	r.press(`form[action="/owner/policy"] button`)
+	r.holds("budgets changed", "* of lab")
+	r.look("compare")
+	r.logOut()
+	if len(r.wrong) > 0 {
+		t.Errorf("the browser complains: %q", r.wrong)
+	}
+}
+
 // TestAnalystInChromium: what an analyst does, in a browser without a script.
 func TestAnalystInChromium(t *testing.T) {
 	ctx := chromium(t)
