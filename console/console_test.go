@@ -330,6 +330,7 @@ func TestPagesAtOnce(t *testing.T) {
 		t.Errorf("bob's page: %d", p.status)
 	}
 	close(b.pipe.slow)
+	threats.Reached(t, "T76", "a fifth page of a session: 429, another session's: answered")
 	for range mostAtOnce {
 		if p := <-done; p.status != http.StatusOK {
 			t.Errorf("a page that was under way: %d %s", p.status, p.body)
@@ -399,6 +400,7 @@ func TestLogOutWhileItRuns(t *testing.T) {
 		})
 	}
 	all.Wait()
+	threats.Reached(t, "T76", "4 statements whose session or browser went away: 4 waits ended, and 8 log-outs that raced with pages: the proxy goes on")
 	if p := b.loggedIn("alice").get("/data/lab/tables"); p.status != http.StatusOK {
 		t.Errorf("the console afterwards: %d", p.status)
 	}
