@@ -356,9 +356,15 @@ func TestLogOutWhileItRuns(t *testing.T) {
 	alice := b.loggedIn("alice")
 	done := slowly(b, alice, 3)
 	token := alice.get("/data/lab/ask").token()
+	began := time.Now()
 	if p := alice.form("/logout", url.Values{"token": {token}}); p.status != http.StatusSeeOther {
 		t.Fatalf("log-out: %d", p.status)
 	}
+	defer func() {
+		if took := time.Since(began); took > 15*time.Second { // a page that waited for its browser to give up takes twenty
+			t.Errorf("it all took %v", took)
+		}
+	}()
 	for range 3 {
 		if p := <-done; p.status == http.StatusOK {
 			t.Errorf("a page of a session that was logged out: %d", p.status)
