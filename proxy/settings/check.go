@@ -260,6 +260,12 @@ func parseMaxCost(value string) (most privacy.Rho, bound bool, err error) {
 	return most, err == nil, err
 }
 
+// MostCost is dp.max_cost, and false where a statement may cost what it costs.
+func (s *Settings) MostCost() (most privacy.Rho, bound bool) {
+	most, bound, err := parseMaxCost(s.Value("dp.max_cost"))
+	return most, bound && err == nil
+}
+
 // checkEncoding finds PostgreSQL's name of an encoding.
 func checkEncoding(v *variable, value string) (string, *pgerror.Failure) {
 	if known, ok := encoding.CharsetName(value); ok {

@@ -81,12 +81,6 @@ func (s *Settings) read() plans.Settings {
 	return t
 }
 
-// MostCost is dp.max_cost, and false where a statement may cost what it costs.
-func (s *Settings) MostCost() (most privacy.Rho, bound bool) {
-	most, bound, err := parseMaxCost(s.Value("dp.max_cost"))
-	return most, bound && err == nil
-}
-
 // Dialect is the SQL that the session's SELECTs are written in.
 func (s *Settings) Dialect() parse.Dialect {
 	d, _ := parse.ParseDialect(s.Value("dp.dialect"))
