@@ -60,11 +60,15 @@ const (
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = 20 * time.Second // of a form
 	sendTimeout   = 30 * time.Second // of a page that is made
-	pageTimeout   = 3 * time.Minute  // of making one: an answer may wait for the owner's deadline
 	formBytes     = 256 << 10        // of a form, but for those below
 	loginBytes    = 8 << 10
 	mostDrained   = 64 << 20 // of a form that is too long, read and thrown away so that its sender reads why
 )
+
+// pageTime is how long a page may take to be made: an answer may wait for the owner's deadline, for others', and for the grid.
+func pageTime(p *policy.Policy) time.Duration {
+	return time.Minute + p.Backend.Deadline + 2*p.Server.Timing.Fresh
+}
 
 // Serve serves the pages on a listener until the context ends, and returns when all have been sent.
 func Serve(ctx context.Context, listener net.Listener, c Config) error {
@@ -74,7 +78,7 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 	conns := newBounded(listener)
 	server := &http.Server{
 		Handler: console.handler(), ConnState: conns.state, MaxHeaderBytes: 16 << 10,
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout + bodyTimeout, WriteTimeout: pageTimeout + sendTimeout + bodyTimeout, IdleTimeout: time.Minute,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout + bodyTimeout, WriteTimeout: headerTimeout + bodyTimeout + sendTimeout, IdleTimeout: time.Minute,
 		ErrorLog: slog.NewLogLogger(quiet{c.Log.Handler()}, slog.LevelDebug), // of handshakes that fail and clients that go
 	}
 	served := net.Listener(conns)
@@ -293,15 +297,18 @@ func (c *Console) post(most int64, page func(*request)) http.HandlerFunc {
 
 // serve makes one page, where the session has not too many under way. Its waits end with the browser's, with the session, and in time.
 func (c *Console) serve(out http.ResponseWriter, in *http.Request, s *session, page func(*request)) {
-	if !s.enter(c.sessions.now()) {
+	if !c.sessions.enter(s) {
 		refuse(out, http.StatusTooManyRequests, "too many pages of this session are being made: wait for one of them")
 		return
 	}
-	defer func() { s.leave(c.sessions.now()) }()
-	ctx, done := context.WithTimeout(in.Context(), pageTimeout)
+	defer c.sessions.leave(s)
+	p := c.Policy()
+	limit := pageTime(p)
+	_ = http.NewResponseController(out).SetWriteDeadline(time.Now().Add(limit + sendTimeout + bodyTimeout)) // a connection that is gone needs none
+	ctx, done := context.WithTimeout(in.Context(), limit)
 	defer done()
 	defer context.AfterFunc(s.served, done)()
-	page(&request{Request: in, out: out, session: s, console: c, policy: c.Policy(), ctx: ctx})
+	page(&request{Request: in, out: out, session: s, console: c, policy: p, ctx: ctx})
 }
 
 // readForm reads a form of at most so many bytes, and answers where it cannot be read.

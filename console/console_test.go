@@ -298,6 +298,13 @@ func (p *pipe) refuse(f *pgerror.Failure) {
 // slowly starts pages that wait for their answers.
 func slowly(b *bench, w *browser, n int) (done chan page) {
 	b.t.Helper()
+	b.pipe.waiting.Store(0)
+	return slowlyMore(b, w, n)
+}
+
+func slowlyMore(b *bench, w *browser, n int) (done chan page) {
+	b.t.Helper()
+	before := b.pipe.waiting.Load()
 	done = make(chan page, n)
 	token := w.get("/data/lab/ask").token()
 	for range n {
@@ -310,7 +317,7 @@ func slowly(b *bench, w *browser, n int) (done chan page) {
 			done <- p
 		}()
 	}
-	for end := time.Now().Add(10 * time.Second); b.pipe.waiting.Load() < int64(n); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); b.pipe.waiting.Load() < before+int64(n); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			b.t.Fatalf("%d of %d statements run", b.pipe.waiting.Load(), n)
 		}
@@ -329,7 +336,14 @@ func TestPagesAtOnce(t *testing.T) {
 	if p := bob.get("/data/lab/tables"); p.status != http.StatusOK {
 		t.Errorf("bob's page: %d", p.status)
 	}
+	second := slowlyMore(b, b.loggedIn("alice"), mostAtOnceEach-mostAtOnce)
+	if p := b.loggedIn("alice").get("/data/lab/tables"); p.status != http.StatusTooManyRequests {
+		t.Errorf("a ninth page of one user: %d", p.status)
+	}
 	close(b.pipe.slow)
+	for range mostAtOnceEach - mostAtOnce {
+		<-second
+	}
 	threats.Reached(t, "T76", "a fifth page of a session: 429, another session's: answered")
 	for range mostAtOnce {
 		if p := <-done; p.status != http.StatusOK {
@@ -386,7 +400,7 @@ func TestLogOutWhileItRuns(t *testing.T) {
 			out.Body.Close()
 		}
 	}()
-	for b.pipe.waiting.Load() < 4 {
+	for b.pipe.waiting.Load() < 4 { // three have ended
 		time.Sleep(time.Millisecond)
 	}
 	leave()
@@ -503,7 +517,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		t.Errorf("%d sessions of one user, the oldest among them", len(s.kept))
 	}
 	busy, running := s.open(alice)
-	if !running.enter(now) {
+	if !s.enter(running) {
 		t.Fatal("no page")
 	}
 	idle, _ := s.open(alice)
@@ -511,14 +525,14 @@ func TestSessionsAreBounded(t *testing.T) {
 	if s.find(idle) != nil || s.find(busy) == nil {
 		t.Error("an idle session is there, or one with a page under way is not")
 	}
-	running.leave(now)
+	s.leave(running)
 	now = now.Add(idleFor - time.Minute)
 	if s.find(busy) == nil {
 		t.Error("a session that was used is not there")
 	}
 	for now.Before(running.opened.Add(lastsFor)) {
-		if s.find(busy); running.enter(now) {
-			running.leave(now)
+		if s.find(busy); s.enter(running) {
+			s.leave(running)
 		}
 		now = now.Add(idleFor / 2)
 	}

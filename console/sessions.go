@@ -17,7 +17,8 @@ import (
 const (
 	mostSessions     = 1000 // in all
 	mostSessionsEach = 20   // of one user: her oldest goes
-	mostAtOnce       = 4    // pages of one session; more are refused with 429
+	mostAtOnce       = 4    // pages of one session that are made at a time; more are refused with 429
+	mostAtOnceEach   = 8    // of one user
 	idleFor          = 30 * time.Minute
 	lastsFor         = 12 * time.Hour
 )
@@ -38,14 +39,15 @@ type sessionKey [sha256.Size]byte
 
 // sessions are all log-ins.
 type sessions struct {
-	mu   sync.Mutex
-	kept map[sessionKey]*session
-	base context.Context // ends with the console
-	now  func() time.Time
+	mu      sync.Mutex
+	kept    map[sessionKey]*session
+	running map[string]int  // pages by user, of sessions that have ended too
+	base    context.Context // ends with the console
+	now     func() time.Time
 }
 
 func newSessions(base context.Context) *sessions {
-	return &sessions{kept: map[sessionKey]*session{}, base: base, now: time.Now}
+	return &sessions{kept: map[sessionKey]*session{}, running: map[string]int{}, base: base, now: time.Now}
 }
 
 // secret is 256 random bits, as a cookie or a form holds them.
@@ -166,21 +168,32 @@ func (s *session) over(now time.Time) bool {
 	return now.Sub(s.opened) > lastsFor || s.running == 0 && now.Sub(s.used) > idleFor
 }
 
-// enter counts a page, and false where there are too many under way.
-func (s *session) enter(now time.Time) bool {
+// enter counts a page, and false where too many of the session, or of its user, are being made.
+func (s *sessions) enter(of *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running >= mostAtOnce {
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	user := of.who.User()
+	if of.running >= mostAtOnce || s.running[user] >= mostAtOnceEach {
 		return false
 	}
-	s.running++
-	s.used = now
+	of.running++
+	s.running[user]++
+	of.used = s.now()
 	return true
 }
 
-func (s *session) leave(now time.Time) {
+func (s *sessions) leave(of *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running--
-	s.used = now
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	of.running--
+	of.used = s.now()
+	if user := of.who.User(); s.running[user] > 1 {
+		s.running[user]--
+	} else {
+		delete(s.running, user)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 )
@@ -50,7 +51,8 @@ func (m *message) Error() string { return m.Message }
 
 const (
 	mostRows  = 2000    // of an answer that are shown
-	mostBytes = 4 << 20 // of them
+	mostBytes = 1 << 20 // of them
+	mostRow   = 4 << 20 // of one row; EXPLAIN's answer is one
 )
 
 // errGone says that the proxy ended a session: it shuts down, or the page's time is over.
@@ -59,7 +61,7 @@ var errGone = errors.New("the proxy has ended the session")
 // converse opens a session in a dataset, with settings as a client gives them at its start. The context ends it at any moment.
 func converse(ctx context.Context, conn net.Conn, user, dataset string, settings map[string]string) (*talk, error) {
 	t := &talk{conn: conn, front: pgproto3.NewFrontend(conn, conn), served: ctx}
-	t.front.SetMaxBodyLen(64 << 20)
+	t.front.SetMaxBodyLen(mostRow)
 	parameters := map[string]string{"user": user, "database": dataset, "application_name": "dpproxy console", "client_encoding": "UTF8"}
 	for name, value := range settings {
 		parameters[name] = value
@@ -115,7 +117,10 @@ func (t *talk) read(a *answer) error {
 	bytes := 0
 	for {
 		received, err := t.front.Receive()
+		var long *pgproto3.ExceededMaxBodyLenErr
 		switch {
+		case errors.As(err, &long):
+			return &message{Severity: "FATAL", Code: "54000", Message: "the answer has a row that is too long for a page", Hint: "psql shows it, and for free: what was bought is yours."}
 		case err != nil && failed != nil:
 			return failed
 		case err != nil && t.served.Err() != nil:
@@ -163,7 +168,7 @@ func messageOf(e *pgproto3.ErrorResponse) message {
 
 // close ends the session as a client does that says good-bye; one that has ended already does not hear it.
 func (t *talk) close() {
-	if out, err := (&pgproto3.Terminate{}).Encode(nil); err == nil && t.served.Err() == nil {
+	if out, err := (&pgproto3.Terminate{}).Encode(nil); err == nil && t.served.Err() == nil && t.conn.SetWriteDeadline(time.Now().Add(time.Second)) == nil {
 		_, _ = t.conn.Write(out)
 	}
 	t.conn.Close()

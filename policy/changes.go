@@ -177,7 +177,11 @@ func (d *Dataset) unitWords() string {
 	if d.Unit.Row {
 		return "row"
 	}
-	return fmt.Sprintf("%s, named by %s.%s", d.Unit.Name, d.Unit.Table, d.Unit.Column)
+	words := fmt.Sprintf("%s, named by %s.%s", d.Unit.Name, d.Unit.Table, d.Unit.Column)
+	if d.Unit.Type != 0 {
+		words += ", of type " + d.Unit.Type.Name()
+	}
+	return words
 }
 
 func (d *Dataset) levelWords() string {

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -70,4 +71,35 @@ var changeCases = []struct {
 	{"listen: 127.0.0.1:6432", "listen: 127.0.0.1:6433", []string{"restart listen"}},
 	{"listen: 127.0.0.1:6432", "listen: 127.0.0.1:6432\n  limits: {connections: 10}", []string{"limits_changed server.limits"}},
 	{"id: census", "id: censos", []string{"datasets_added censos", "datasets_removed census"}},
+}
+
+// TestChangesForgetNothing: each field of a policy is compared, or is known not to be. Whoever adds one adds it to Changes, and here.
+func TestChangesForgetNothing(t *testing.T) {
+	for _, c := range []struct {
+		of    any
+		known string
+	}{
+		{Policy{}, "Server Backend Sandbox Ledger Users Groups Owners Datasets; Path Digest views"},
+		{Server{}, "Listen Admin Console TLS LDAP OIDC Timing Limits FixedWork"},
+		{User{}, "Name Login Verifier Identity Disabled Admin Settings Scoped"},
+		{Group{}, "Name Members"},
+		{Dataset{}, "ID Unit Neighbors Units Accountant Cap Budgets Levels Defaults Threshold Buying Tables; RenamedFrom groups Level finds"},
+		{Unit{}, "Row Name Table Column Type"},
+		{Budget{}, "Allowance Refresh Lifetime Level"},
+		{Defaults{}, "Epsilon MaxEpsilon Confidence Freshness"},
+		{Table{}, "Name Schema Source File View Public Static ExpectedRows UnitColumn NullEach Via RowRank MaxRowsPerUnit MaxGroups MaxPerGroup MaxRows Appends Columns Unique Keys Releases Sessions Synthetics; Dataset Derived Opened"},
+		{Column{}, "Name Source Type Typmod Domain Nulls Outside Snap Extreme Ends Hide Join Unit Open Enum Comment; Table Blanks Product NullKey Hidden Refers"},
+		{Release{}, "Name Kind Columns Cost Refresh Widths Mechanism Updates Insist Recount Rows Queries; Table Epsilon Levels"},
+	} {
+		var names []string
+		for i := range reflect.TypeOf(c.of).NumField() {
+			names = append(names, reflect.TypeOf(c.of).Field(i).Name)
+		}
+		known := strings.Fields(strings.ReplaceAll(c.known, ";", ""))
+		slices.Sort(names)
+		slices.Sort(known)
+		if !slices.Equal(names, known) {
+			t.Errorf("%T has the fields %v, and Changes knows %v", c.of, names, known)
+		}
+	}
 }

@@ -88,7 +88,7 @@ func (c *Column) words() string {
 	for _, f := range []struct {
 		is   bool
 		word string
-	}{{c.Source != c.Name && c.Source != "", "read from " + c.Source}, {c.Snap, "bounds move to its steps"}, {c.Extreme, "min and max as quantiles"}, {c.Ends, "min and max are its ends"}, {c.Hide, "no row for other"}, {c.Join, "rows may be joined by it"}, {c.Unit, "names the unit"}} {
+	}{{c.Source != c.Name && c.Source != "", "read from " + c.Source}, {c.Snap, "bounds move to its steps"}, {c.Extreme, "min and max as quantiles"}, {c.Ends, "min and max are its ends"}, {c.Hide, "no row for other"}, {c.Join, "rows may be joined by it"}, {c.Unit, "names the unit"}, {c.Enum, "an enumeration of the database"}, {c.Comment != "", "described as “" + c.Comment + "”"}} {
 		if f.is {
 			parts = append(parts, f.word)
 		}

@@ -51,7 +51,7 @@ var Faults = []Fault{
 	{"whoever proved one name has sessions of any", "proxy/login.go", "c.user != c.proved.user || ", "", "proxy.TestProve", false},
 	{"a statement is bought at any price", "console/analyst.go", "	settings[\"dp.max_cost\"] = amount\n", "", "console.TestPrice", false},
 	{"dp.max_cost is not looked at", "proxy/pipeline/maxcost.go", "if withinMost(whole, *s.Settings.MostCost) {", "if true {", "test/answers.TestMaxCost", true},
-	{"a page has any number of others beside it", "console/sessions.go", "if s.running >= mostAtOnce {", "if s.running < 0 {", "console.TestPagesAtOnce", false},
+	{"a page has any number of others beside it", "console/sessions.go", "if of.running >= mostAtOnce || s.running[user] >= mostAtOnceEach {", "if of.running < 0 {", "console.TestPagesAtOnce", false},
 	{"pages may be framed", "console/console.go", "frame-ancestors 'none'; ", "", "console.TestNothingIsRun", false},
 	{"a console's session outlives its log-out", "console/sessions.go", "\t\tgone.end()\n", "", "console.TestLogOutWhileItRuns", false},
 	{"a client may leave its answers unread for ever", "proxy/login.go", "out.limit = s.config.Limits.WriteTime", "out.limit = 0", "proxy.TestReaderThatNeverReads", false},

@@ -262,6 +262,10 @@ func TestOwnerInChromium(t *testing.T) {
 	r.look("revoke")
 	r.press("button.danger")
 	r.holds("is withdrawn")
+	again := p.Connect("bob", "lab").Ask("SET dp.epsilon = 0.5; SET dp.max_cost = 0; SELECT count(*) FROM people WHERE age BETWEEN 20 AND 30")
+	if again.Err == nil || again.Err.Code != "53400" {
+		t.Errorf("bob is answered for free from what was withdrawn: %v", again)
+	}
 	r.open("/owner/alarms")
 	r.holds("database", "answers", "release withdrawn")
 	r.look("alarms")
