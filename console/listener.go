@@ -50,6 +50,14 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
+// CloseWrite lets http.Server say a last word to a client whose form it has not read: closing over unread bytes would discard it.
+func (c *counted) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
 // Accept returns the next connection for which there is room.
 func (b *bounded) Accept() (net.Conn, error) {
 	for {

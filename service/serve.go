@@ -83,11 +83,11 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 		stop()
 	case <-ctx.Done():
 		log.Info("shutting down")
-		stop()
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 		defer cancel()
 		err = server.Shutdown(grace)
 		<-failed
+		stop() // which began to end with ctx
 	}
 	answers.Drain()
 	return err
