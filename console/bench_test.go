@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -236,7 +237,7 @@ func start(t *testing.T, policyText string) *bench {
 		b.scheme = "https"
 	}
 	go func() {
-		ended <- Serve(ctx, pages, Config{Proxy: b.proxy, Policy: b.policy.Load, Books: b.books, Log: log,
+		ended <- Serve(ctx, pages, Config{Statement: func(ledger.Digest) string { return "SELECT '" + script + "' " + strings.Repeat("é", 3000) }, Proxy: b.proxy, Policy: b.policy.Load, Books: b.books, Log: log,
 			Check: func(text []byte) (*policy.Policy, error) { return policy.Parse(text, b.policy.Load().Path) }})
 	}()
 	t.Cleanup(func() {

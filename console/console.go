@@ -30,6 +30,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 )
@@ -43,6 +44,8 @@ type Config struct {
 	Alarms func() []Alarm                            // what the log warned of lately; nil: nothing is kept
 	Check  func(text []byte) (*policy.Policy, error) // reads a proposed policy
 	Log    *slog.Logger
+
+	Statement func(ledger.Digest) string // the text of a charged statement, where it was kept; nil: none is
 }
 
 // Console serves the pages.

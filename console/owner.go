@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
@@ -184,7 +185,7 @@ type chargesView struct {
 type chargeView struct {
 	Number                                     int64
 	At, Dataset, User, Group, Kind, Name, Cost string
-	Cap                                        string
+	Cap, Statement                             string
 }
 
 func (r *request) charges() {
@@ -208,6 +209,9 @@ func (r *request) charges() {
 			if c.Account != c.User {
 				one.Group = ledger.AccountName(c.Account)
 			}
+			if r.console.Statement != nil {
+				one.Statement = shortened(r.console.Statement(c.Statement))
+			}
 			if !c.Pool.IsZero() {
 				one.Cap = c.Pool.String()
 			}
@@ -216,6 +220,15 @@ func (r *request) charges() {
 	}
 	slices.SortStableFunc(v.Rows, func(a, b chargeView) int { return cmp.Compare(b.Number, a.Number) })
 	r.show(http.StatusOK, "charges", "Charges", "charges", v)
+}
+
+// shortened is the beginning of a long text: there are hundreds on a page.
+func shortened(text string) string {
+	const most = 4000
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + " …"
 }
 
 // releasesView is what is held, by whom.

@@ -124,6 +124,7 @@ type Charge struct {
 	Cost          privacy.Cost
 	Pool          privacy.Cost // what the cap paid: nothing for what was drawn already
 	Policy        Digest       // of the policy that it was charged under
+	Statement     Digest       // for which it was charged
 }
 
 // Ledger is the account book. All methods are safe for concurrent use.

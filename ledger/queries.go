@@ -153,7 +153,7 @@ func (f *keeper) Charges(ctx context.Context, user, dataset string, limit int) (
 			pool = c.pool
 		}
 		out = append(out, Charge{Seq: r.Seq, At: time.Unix(0, r.At).UTC(), User: by, Account: r.Holder, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost,
-			Pool: pool, Policy: c.policy})
+			Pool: pool, Policy: c.policy, Statement: c.statement})
 		return ctx.Err()
 	})
 	if err != nil {

@@ -370,6 +370,9 @@ func (c *checker) stores(f *fileT, at place) {
 	if f.Ledger.Witness != "" {
 		c.policy.Ledger.Witness = c.resolve(expand(f.Ledger.Witness, at.key("ledger").key("witness"), "witness"))
 	}
+	if f.Ledger.Statements != "" {
+		c.policy.Ledger.Statements = c.resolve(f.Ledger.Statements)
+	}
 	if strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://") {
 		c.policy.Ledger.URL = text
 		c.sharedLedger(text, url)

@@ -105,7 +105,9 @@ type sandboxT struct {
 }
 
 type ledgerT struct {
-	URL     string `yaml:"url" jsonschema:"default=sqlite:dpproxy.ledger" jsonschema_description:"sqlite:file, relative to the policy, or postgres://… when several proxies share it."`
+	URL        string `yaml:"url" jsonschema:"default=sqlite:dpproxy.ledger" jsonschema_description:"sqlite:file, relative to the policy, or postgres://… when several proxies share it."`
+	Statements string `yaml:"statements" jsonschema_description:"A file, relative to the policy, in which the text of each statement that was charged is kept, with the constants in it, for the owners to read in the console. Without it no statement is kept."`
+
 	Witness string `yaml:"witness" jsonschema_description:"A file, relative to the policy, that knows how far the ledger has come: an older copy of it is refused. By default beside the ledger's file, or dpproxy.ledger-witness beside the policy of a PostgreSQL ledger."`
 }
 

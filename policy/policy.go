@@ -142,6 +142,8 @@ type Sandbox struct{ URL string }
 type Ledger struct {
 	URL     string // sqlite:file or postgres://…
 	Witness string // the witness's file; empty: beside the ledger's file
+
+	Statements string // file, absolute, in which the texts of charged statements are kept; empty: none is
 }
 
 // User may log in.

@@ -55,7 +55,7 @@ func (p *Policy) reads(file string) bool {
 
 // Notes says what the policy assumes and grants, in plain words: true of every policy of its kind, and nothing to mend.
 func (p *Policy) Notes() []string {
-	notes := slices.Concat(p.limitNotes(), p.timingNotes(), p.samplingNotes(), p.snapshotNotes(), p.groupNotes(), p.ownerNotes())
+	notes := slices.Concat(p.limitNotes(), p.timingNotes(), p.samplingNotes(), p.snapshotNotes(), p.groupNotes(), p.ownerNotes(), p.statementNotes())
 	for _, d := range p.Datasets {
 		say := func(format string, args ...any) {
 			notes = append(notes, "dataset "+d.ID+": "+fmt.Sprintf(format, args...))
@@ -116,6 +116,14 @@ func (p *Policy) limitNotes() []string {
 	}
 	return []string{fmt.Sprintf("limits: one statement has %s of processor time to be planned and post-processed, and %s of memory; of one user at most %d at a time are worked on, and her cursors, prepared statements and unread answers may keep %s; the process and its children have %s",
 		l.StatementCPU, SizeText(l.StatementMemory), l.UserWorked(), SizeText(l.UserMemory), whole)}
+}
+
+// statementNotes says that texts of statements are kept.
+func (p *Policy) statementNotes() []string {
+	if p.Ledger.Statements == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("statements: the text of each that is charged, with the constants in it, is kept in %s, and the owners read it: tell the analysts", p.Ledger.Statements)}
 }
 
 // ownerNotes says of each who sees what others ask, and has a budget, what holds for her: others' choices hang on their answers, so that

@@ -33,7 +33,7 @@ func (s *Service) openConsole() (net.Listener, error) {
 }
 
 // serveConsole serves the pages beside the wire, until stopped.
-func (s *Service) serveConsole(ctx context.Context, l net.Listener, server *proxy.Server) (stop func()) {
+func (s *Service) serveConsole(ctx context.Context, l net.Listener, server *proxy.Server, kept *statements) (stop func()) {
 	if l == nil {
 		return func() {}
 	}
@@ -42,7 +42,7 @@ func (s *Service) serveConsole(ctx context.Context, l net.Listener, server *prox
 	s.log.Info("console", "address", l.Addr().String())
 	go func() {
 		defer close(ended)
-		err := console.Serve(ctx, l, console.Config{Proxy: server, Policy: s.Policy, Books: s.Ledger, Health: s.health, Alarms: s.alarms.latest, Check: s.propose, Log: s.log})
+		err := console.Serve(ctx, l, console.Config{Proxy: server, Policy: s.Policy, Books: s.Ledger, Health: s.health, Alarms: s.alarms.latest, Check: s.propose, Statement: kept.text, Log: s.log})
 		if err != nil {
 			s.log.Error("console", "error", err)
 		}

@@ -45,6 +45,14 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 	metrics := proxy.NewMetrics()
 	answers := pipeline.NewAnswerer(s.Backend, s.Ledger, s.Engine, rand.Reader, log, metrics)
 	answers.UsePublic(&s.Public)
+	kept, err := openStatements(s.Policy().Ledger.Statements, log)
+	if err != nil {
+		return fmt.Errorf("statements: %w", err)
+	}
+	if kept != nil {
+		defer kept.close()
+		answers.KeepStatements(kept)
+	}
 	workers := answers.Workers()
 	server, err := proxy.New(proxy.Config{Policy: s.Policy, Pipeline: answers, Workers: workers, Log: log, Metrics: metrics, Health: s.health, Secret: secret})
 	if err != nil {
@@ -77,7 +85,7 @@ func (s *Service) Serve(ctx context.Context, listening func(address string)) err
 	case <-server.Listening():
 		listening(server.Addr().String())
 	}
-	stop := s.serveConsole(ctx, pages, server)
+	stop := s.serveConsole(ctx, pages, server, kept)
 	select {
 	case err = <-failed:
 		stop()

@@ -36,6 +36,7 @@ type place struct {
 	ticket  bool                     // it has had its user's ticket
 	found   privacy.Cost             // what has been bought first: keys, and answers of sub-queries
 	answers map[string]*plans.Answer // of its sub-queries
+	text    string                   // of the statement; empty: it is none
 	charged privacy.Cost             // all that the statement has been charged
 	away    time.Time                // when the ledger first failed to save what it has drawn
 }

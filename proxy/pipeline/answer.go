@@ -29,23 +29,32 @@ import (
 
 // Answerer is the Pipeline of a running proxy: the one place where the packages meet. answer shows the way of a query.
 type Answerer struct {
-	backend   backend.Backend
-	ledger    ledger.Ledger
-	engine    sandbox.Engine
-	random    io.Reader
-	log       *slog.Logger
-	charges   Charges
-	holdings  holdingsIndex
-	estimates estimateCache
-	answers   answerCache
-	templates templateCache
-	sessions  live[*mechanisms.Session]
-	watches   live[*mechanisms.Watch]
-	turns     *admission.Turns // of those who buy
-	workers   *admission.Workers
-	public    *PublicRows
-	paid      sync.WaitGroup // purchases under way; they outlive their clients
+	backend    backend.Backend
+	ledger     ledger.Ledger
+	engine     sandbox.Engine
+	random     io.Reader
+	log        *slog.Logger
+	charges    Charges
+	statements Statements // nil: none is kept
+	holdings   holdingsIndex
+	estimates  estimateCache
+	answers    answerCache
+	templates  templateCache
+	sessions   live[*mechanisms.Session]
+	watches    live[*mechanisms.Watch]
+	turns      *admission.Turns // of those who buy
+	workers    *admission.Workers
+	public     *PublicRows
+	paid       sync.WaitGroup // purchases under way; they outlive their clients
 }
+
+// Statements keeps the texts of statements that were charged, where a policy says that they are kept.
+type Statements interface {
+	Keep(statement ledger.Digest, text string)
+}
+
+// KeepStatements has the texts of charged statements kept from now on. It is called before the first statement.
+func (a *Answerer) KeepStatements(in Statements) { a.statements = in }
 
 // Charges counts what was charged, for the operator.
 type Charges interface {

@@ -127,6 +127,9 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 	}
 	if !p.charged.IsZero() {
 		a.audit(s, plan, wanted, p)
+		if text := placeOf(ctx).text; a.statements != nil && text != "" {
+			a.statements.Keep(request.Statement, text)
+		}
 	}
 	placeOf(ctx).pays(p.charged)
 	rows := a.readBeside(ctx, s, plan, queries, wanted, outcomes)

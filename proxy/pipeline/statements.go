@@ -189,6 +189,7 @@ const mostPlans = 32
 func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
 	ctx, done := inLine(ctx)
 	defer done()
+	placeOf(ctx).text = stmt.Text
 	for again := 0; ; again++ {
 		r, err := a.answer(ctx, s, stmt, params)
 		overtaken := err == errFound || errors.Is(err, ledger.ErrRefined)

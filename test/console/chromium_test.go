@@ -239,7 +239,7 @@ func (r *reader) holds(words ...string) {
 // TestOwnerInChromium: what an owner does; what she withdraws is paid for again.
 func TestOwnerInChromium(t *testing.T) {
 	ctx := chromium(t)
-	p, pages := serve(t)
+	p, pages := serve(t, `ledger: {url: "sqlite:ledger.db"}`, `ledger: {url: "sqlite:ledger.db", statements: statements.jsonl}`)
 	w := p.Connect("alice", "lab")
 	for i := range 12 {
 		w.Ask(fmt.Sprintf("SELECT count(*) FROM people WHERE age > %d", 20+i))
@@ -253,6 +253,8 @@ func TestOwnerInChromium(t *testing.T) {
 	r.look("spending")
 	r.open("/owner/charges")
 	r.holds("histogram", "alice")
+	r.do(chromedp.Evaluate[chromedp.Void]("document.querySelectorAll('details').forEach(d => d.open = true)"))
+	r.holds("SELECT count(*) FROM people WHERE age > 31", "WHERE age BETWEEN 20 AND 30")
 	r.look("charges")
 	r.open("/owner/releases")
 	r.holds("Withdraw")
