@@ -226,7 +226,7 @@ func (r *request) buy() {
 	}
 	a, err := t.ask(q.SQL)
 	var told *message
-	if errors.As(err, &told) && told.Code == "53400" && strings.Contains(told.Message, "dp.max_cost") {
+	if errors.As(err, &told) && told.Code == "53400" && strings.Contains(told.Message, "dp.max_cost") && strings.HasSuffix(told.Message, "; nothing was charged") {
 		if p, err = priceOf(t, q.SQL); err == nil {
 			r.show(http.StatusConflict, "ask", "Ask", "ask", askView{Question: q, Price: &p, Changed: seen})
 			return

@@ -84,6 +84,7 @@ const (
 	lineHeight = 260
 	mostDots   = 60 // more are a band to the eye
 	mostPoints = 400
+	mostGrid   = 20 // round values; a range of which there are more is none that can be drawn
 )
 
 // plane maps values onto the thousand.
@@ -142,7 +143,7 @@ func gridOf(least, most float64) (lines []gridLine, bottom, top float64) {
 		}
 	}
 	bottom, top = math.Floor(least/step)*step, math.Ceil(most/step)*step
-	for i := 0; bottom+float64(i)*step <= top+step/2; i++ {
+	for i := 0; i < mostGrid && bottom+float64(i)*step <= top+step/2; i++ {
 		v := bottom + float64(i)*step
 		y := 100 - 100*(v-bottom)/(top-bottom)
 		lines = append(lines, gridLine{Y: percent(y), TextY: percent(y), Text: tidy(v)})

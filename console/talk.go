@@ -51,7 +51,8 @@ func (m *message) Error() string { return m.Message }
 
 const (
 	mostRows  = 2000    // of an answer that are shown
-	mostBytes = 1 << 20 // of them
+	mostBytes = 1 << 20 // of them, with what a cell takes
+	cellBytes = 64      // of a cell without a text
 	mostRow   = 4 << 20 // of one row; EXPLAIN's answer is one
 )
 
@@ -68,6 +69,7 @@ func converse(ctx context.Context, conn net.Conn, user, dataset string, settings
 	}
 	opening := &pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersion30, Parameters: parameters}
 	if _, err := t.exchange(opening); err != nil {
+		conn.Close()
 		return nil, err
 	}
 	return t, nil
@@ -143,7 +145,7 @@ func (t *talk) read(a *answer) error {
 			row := make([]cell, len(m.Values))
 			for i, v := range m.Values {
 				row[i] = cell{string(v), v == nil}
-				bytes += len(v)
+				bytes += len(v) + cellBytes
 			}
 			a.Rows = append(a.Rows, row)
 		case *pgproto3.NoticeResponse:

@@ -33,7 +33,7 @@ func (s *Service) health(ctx context.Context) []proxy.Part {
 		{"sandbox", false, func() error { return s.sandboxAnswers(ctx, p) }},
 	}
 	if b, ok := s.Backend.(*backend.Snapshots); ok {
-		asks = append(asks, ask{"next snapshot", true, b.Next})
+		asks = append(asks, ask{"next snapshot", true, func() error { return s.oneLook(b.Next) }})
 	}
 	short, cancel := context.WithTimeout(ctx, asideFor)
 	defer cancel()
@@ -51,10 +51,14 @@ func (s *Service) health(ctx context.Context) []proxy.Part {
 	}
 	for i, a := range asks {
 		parts[i].Name, parts[i].Aside = a.name, a.aside
+		enough := ctx.Done()
+		if a.aside {
+			enough = short.Done()
+		}
 		select {
 		case parts[i].Err = <-answers[i]:
-		case <-ctx.Done():
-			parts[i].Err = errors.New("does not answer in time")
+		case <-enough:
+			parts[i].Err = errSlow
 		}
 	}
 	if at := s.Backend.AsOf(p); at != 0 {
@@ -79,7 +83,19 @@ func (s *Service) observed() proxy.Observed {
 	return o
 }
 
-var errLedger = errors.New("nothing can be charged")
+var (
+	errLedger = errors.New("nothing can be charged")
+	errSlow   = errors.New("does not answer in time")
+)
+
+// oneLook looks at a directory, which may hang and cannot be told to stop: while one look has not come back there is no other.
+func (s *Service) oneLook(look func() error) error {
+	if !s.looking.CompareAndSwap(false, true) {
+		return errSlow
+	}
+	defer s.looking.Store(false)
+	return look()
+}
 
 func (s *Service) ledgerAnswers(ctx context.Context) error {
 	if err := s.Ledger.Sound(ctx); err != nil {

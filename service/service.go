@@ -34,6 +34,7 @@ type Service struct {
 	alarms  *alarms
 	current atomic.Pointer[policy.Policy]
 	since   atomic.Int64 // when it came into force, in nanoseconds since 1970
+	looking atomic.Bool  // at the snapshot's directory
 	own     atomic.Int64 // bytes that the process may take by itself, once it is bound
 }
 
