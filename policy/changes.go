@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -261,14 +262,44 @@ func namedChanges(c *changes, kind, at string, before, after map[string]string) 
 	}
 }
 
+// What is compared of addresses has no name and no password in it: a proposed policy would tell by trying which they are.
+
+func (p *Policy) comparedBackend() Backend {
+	b := p.Backend
+	b.URL = withoutSecrets(b.URL)
+	return b
+}
+
+func (p *Policy) comparedSandbox() Sandbox {
+	s := p.Sandbox
+	s.URL = withoutSecrets(s.URL)
+	return s
+}
+
+func (p *Policy) comparedLedger() Ledger {
+	l := p.Ledger
+	l.URL = withoutSecrets(l.URL)
+	return l
+}
+
+// withoutSecrets is the place that an address names: its scheme, host and path.
+func withoutSecrets(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	u.User, u.RawQuery = nil, ""
+	return u.String()
+}
+
 func serverChanges(c *changes, old, now *Policy) {
 	a, b := &old.Server, &now.Server
 	for _, f := range []struct {
 		name string
 		same bool
 	}{
-		{"listen", a.Listen == b.Listen}, {"admin", a.Admin == b.Admin}, {"console", a.Console == b.Console}, {"tls", reflect.DeepEqual(a.TLS, b.TLS)}, {"backend", reflect.DeepEqual(old.Backend, now.Backend)},
-		{"sandbox", old.Sandbox == now.Sandbox}, {"ledger", old.Ledger == now.Ledger},
+		{"listen", a.Listen == b.Listen}, {"admin", a.Admin == b.Admin}, {"console", a.Console == b.Console}, {"tls", reflect.DeepEqual(a.TLS, b.TLS)}, {"spans", a.Spans == b.Spans}, {"backend", reflect.DeepEqual(old.comparedBackend(), now.comparedBackend())},
+		{"sandbox", old.comparedSandbox() == now.comparedSandbox()}, {"ledger", old.comparedLedger() == now.comparedLedger()},
 	} {
 		if !f.same {
 			c.add(restarts, "%s", f.name)

@@ -68,6 +68,9 @@ var changeCases = []struct {
 	{"source: public.visits", "source: other.visits", []string{"tables_changed census.visits: source: public.visits to other.visits"}},
 	{"neighbors: add-remove", "neighbors: replace-one\n    units: 1000", []string{"datasets_changed census: neighbors: add-remove to replace-one", "datasets_changed census: public number of units: 0 to 1000"}},
 	{"5432/prod", "5432/other", []string{"restart backend"}},
+	{"dpproxy@127.0.0.1:5432", "dpproxy:guess@127.0.0.1:5432", nil}, // nothing tells whether it is the password
+	{"type: boolean}", "type: boolean}\n          - {name: paid, type: integer, domain: private}", []string{"columns_added census.people.paid: integer; its bounds are not known yet, and nothing is answered over it"}},
+	{"listen: 127.0.0.1:6432", "listen: 127.0.0.1:6432\n  spans: true", []string{"restart spans"}},
 	{"listen: 127.0.0.1:6432", "listen: 127.0.0.1:6433", []string{"restart listen"}},
 	{"listen: 127.0.0.1:6432", "listen: 127.0.0.1:6432\n  limits: {connections: 10}", []string{"limits_changed server.limits"}},
 	{"id: census", "id: censos", []string{"datasets_added censos", "datasets_removed census"}},
@@ -80,7 +83,7 @@ func TestChangesForgetNothing(t *testing.T) {
 		known string
 	}{
 		{Policy{}, "Server Backend Sandbox Ledger Users Groups Owners Datasets; Path Digest views"},
-		{Server{}, "Listen Admin Console TLS LDAP OIDC Timing Limits FixedWork"},
+		{Server{}, "Listen Admin Console TLS LDAP OIDC Timing Limits FixedWork Spans"},
 		{User{}, "Name Login Verifier Identity Disabled Admin Settings Scoped"},
 		{Group{}, "Name Members"},
 		{Dataset{}, "ID Unit Neighbors Units Accountant Cap Budgets Levels Defaults Threshold Buying Tables; RenamedFrom groups Level finds"},
@@ -88,7 +91,7 @@ func TestChangesForgetNothing(t *testing.T) {
 		{Budget{}, "Allowance Refresh Lifetime Level"},
 		{Defaults{}, "Epsilon MaxEpsilon Confidence Freshness"},
 		{Table{}, "Name Schema Source File View Public Static ExpectedRows UnitColumn NullEach Via RowRank MaxRowsPerUnit MaxGroups MaxPerGroup MaxRows Appends Columns Unique Keys Releases Sessions Synthetics; Dataset Derived Opened"},
-		{Column{}, "Name Source Type Typmod Domain Nulls Outside Snap Extreme Ends Hide Join Unit Open Enum Comment; Table Blanks Product NullKey Hidden Refers"},
+		{Column{}, "Name Source Type Typmod Domain Nulls Outside Snap Extreme Ends Hide Join Unit Open Enum Private Comment; Table Blanks Product NullKey Hidden Refers"},
 		{Release{}, "Name Kind Columns Cost Refresh Widths Mechanism Updates Insist Recount Rows Queries; Table Epsilon Levels"},
 	} {
 		var names []string

@@ -126,6 +126,19 @@ func (p *Policy) statementNotes() []string {
 	return []string{fmt.Sprintf("statements: the text of each that is charged, with the constants in it, is kept in %s, and the owners read it: tell the analysts", p.Ledger.Statements)}
 }
 
+// HasBudget tells whether a user may buy anything.
+func (p *Policy) HasBudget(user string) bool { return len(p.budgetsOf(user)) > 0 }
+
+// budgetsOf are the datasets in which a user has a budget.
+func (p *Policy) budgetsOf(user string) (list []string) {
+	for _, d := range p.Datasets {
+		if _, ok := d.Budget(user); ok {
+			list = append(list, d.ID)
+		}
+	}
+	return list
+}
+
 // ownerNotes says of each who sees what others ask, and has a budget, what holds for her: others' choices hang on their answers, so that
 // her budget alone does not bound what she learns (privacy rule 1).
 func (p *Policy) ownerNotes() (notes []string) {
@@ -141,12 +154,7 @@ func (p *Policy) ownerNotes() (notes []string) {
 		if sees == "" {
 			continue
 		}
-		var in []string
-		for _, d := range p.Datasets {
-			if _, ok := d.Budget(u.Name); ok {
-				in = append(in, d.ID)
-			}
-		}
+		in := p.budgetsOf(u.Name)
 		note := fmt.Sprintf("%s %s what everybody buys, and what they choose to buy may follow from what they were told", u.Name, sees)
 		if len(in) > 0 {
 			note += fmt.Sprintf("; with a budget in %s, what she learns there is bounded by the dataset's cap, and not by her budget", strings.Join(in, ", "))

@@ -79,6 +79,7 @@ type Server struct {
 	keys     *cancelKeys
 	gate     *gate
 	brake    *login.Brake
+	proving  *provings
 	users    *userLimits
 	turns    *admission.Turns
 	workers  *admission.Workers
@@ -122,7 +123,7 @@ func New(c Config) (*Server, error) {
 		}
 	}
 	c.Limits = c.Limits.withDefaults()
-	s := &Server{config: c, metrics: c.Metrics, keys: newCancelKeys(), brake: login.NewBrake(), users: newUserLimits(),
+	s := &Server{config: c, metrics: c.Metrics, keys: newCancelKeys(), brake: login.NewBrake(), proving: newProvings(), users: newUserLimits(),
 		turns: admission.NewTurns(time.Second), workers: c.Workers,
 		gate: newGate(c.Limits.Early, c.Limits.EarlyPerAddress), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
 		auth: &login.Passwords{Secret: c.Secret, Policy: c.Policy}, parse: parseCommands}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,60 @@ import (
 //
 //	who, err := server.Prove(ctx, "alice", password, request address, true)
 //	conn := who.Dial()      // a start-up packet, and then what any client sends
+
+// provings are the proofs that are being worked out here. A client of the wire hashes her password herself; here this process does, thousands of
+// times over, so that an address has one such proof at a time, and all of them together as many as there are for others to do without.
+type provings struct {
+	places chan struct{}
+	mu     sync.Mutex
+	by     map[string]chan struct{} // by where they come from: held by whoever is at it
+	waits  map[string]int
+}
+
+// mostProvings are at work at a time.
+const mostProvings = 2
+
+func newProvings() *provings {
+	return &provings{places: make(chan struct{}, mostProvings), by: map[string]chan struct{}{}, waits: map[string]int{}}
+}
+
+// enter waits for the origin's turn, and then for a place.
+func (p *provings) enter(ctx context.Context, origin string) (leave func(), err error) {
+	p.mu.Lock()
+	turn := p.by[origin]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		p.by[origin] = turn
+	}
+	p.waits[origin]++
+	p.mu.Unlock()
+	gone := func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.waits[origin]--; p.waits[origin] == 0 {
+			delete(p.by, origin)
+			delete(p.waits, origin)
+		}
+	}
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		gone()
+		return nil, ctx.Err()
+	}
+	select {
+	case p.places <- struct{}{}:
+	case <-ctx.Done():
+		<-turn
+		gone()
+		return nil, ctx.Err()
+	}
+	return func() {
+		<-p.places
+		<-turn
+		gone()
+	}, nil
+}
 
 // Proved is a user who has proved her name to this server. Only Prove makes one, and nothing makes another name of it.
 type Proved struct {
@@ -44,6 +99,19 @@ func (s *Server) Prove(ctx context.Context, user, password string, from net.Addr
 	if !secure && !isLoopback(address) {
 		return nil, pgerror.New("28000", "connections from other machines must be encrypted").Fatal()
 	}
+	ended := time.Now().Add(s.config.Limits.LoginTime)
+	if err := near.SetDeadline(ended); err != nil {
+		return nil, login.ErrSilent
+	}
+	ctx, enough := context.WithDeadline(ctx, ended.Add(-s.config.Limits.LoginTime/10))
+	defer enough()
+	defer context.AfterFunc(waiting.evicted, enough)()
+	defer context.AfterFunc(s.base, enough)()
+	done, err := s.proving.enter(ctx, login.Origin(address))
+	if err != nil {
+		return nil, login.ErrSilent
+	}
+	defer done()
 	claimed := make(chan struct{})
 	go func() {
 		defer close(claimed)
@@ -54,14 +122,6 @@ func (s *Server) Prove(ctx context.Context, user, password string, from net.Addr
 		_ = near.Close() // what the claim still waits for
 		<-claimed
 	}()
-	ended := time.Now().Add(s.config.Limits.LoginTime)
-	if err := near.SetDeadline(ended); err != nil {
-		return nil, login.ErrSilent
-	}
-	ctx, enough := context.WithDeadline(ctx, ended.Add(-s.config.Limits.LoginTime/10))
-	defer enough()
-	defer context.AfterFunc(waiting.evicted, enough)()
-	defer context.AfterFunc(s.base, enough)()
 	as := s.config.Policy().User(user)
 	back := pgproto3.NewBackend(near, near)
 	back.SetMaxBodyLen(bodyBeforeLogin)
