@@ -57,7 +57,9 @@ func alone(sum *plans.Sum) (f plans.Factor, ok bool) {
 	if len(sum.Terms) != 1 || len(sum.Terms[0].Factors) != 1 || sum.Over > 1 || sum.Over < 0 {
 		return f, false
 	}
-	f = sum.Terms[0].Factors[0]
+	if f = sum.Terms[0].Factors[0]; f.Filled { // NULL counts as something
+		return f, false
+	}
 	size := new(big.Int).Mul(new(big.Int).Abs(big.NewInt(sum.Terms[0].Times)), big.NewInt(max(-f.Low, f.High, 1)))
 	return f, size.Cmp(big.NewInt(mostAdded)) <= 0 && max(f.Centre, -f.Centre) <= mostAdded
 }
@@ -289,7 +291,9 @@ func (w *writer) counter(m *plans.Measure, i int) (expression string, summed boo
 		var columns []*policy.Column
 		for _, t := range m.Sums[i].Terms {
 			for _, f := range t.Factors {
-				columns = append(columns, f.Column) // of which a NULL adds nothing
+				if !f.Filled {
+					columns = append(columns, f.Column) // of which a NULL adds nothing
+				}
 			}
 		}
 		return w.sum(m.Sums[i], w.filter(withoutNulls(p, columns))), true

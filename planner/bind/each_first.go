@@ -8,7 +8,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -64,14 +63,18 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 	}
 	value := len(table.Columns) - 1
 	e := l.column(value, table.Columns[value])
-	if !each.Counts {
+	if each.Else == nil {
 		return e, nil
 	}
-	c, err := b.Env.Coalesce(e.Expr, scalar.Constant(int64(0), policy.Int4))
+	other, refusal := t.Expr(each.Else)
+	if refusal != nil {
+		return nil, refusal
+	}
+	c, err := b.Env.Coalesce(e.Expr, other.Expr)
 	if err != nil {
 		return nil, semantics.ScalarRefusal(err, pos)
 	}
-	return semantics.Node(semantics.FormOther, "coalesce", c, pos, e, semantics.ConstantExpr(int64(0), policy.Int4, pos)), nil
+	return semantics.Node(semantics.FormOther, "coalesce", c, pos, e, other), nil
 }
 
 // groupsFirst has the groups of a sub-query over private rows answered; nil: it is no such sub-query, or nobody answers it here.

@@ -33,6 +33,9 @@ func (r *Rows) aboutKeys(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		if k == nil || refusal != nil || !k.Column.Unit && k.Present == 0 {
 			return nil, refusal
 		}
+		if !r.saysPartner(k) {
+			return nil, outerCondition.At(pos)
+		}
 		if _, refusal := r.Column(ast.Strings(t.Arg.GetColumnRef().Fields), pos); refusal == nil {
 			return nil, nil // a column with a domain as well
 		}
@@ -59,7 +62,10 @@ func (r *Rows) keyIsNull(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	if _, refusal := r.Column(ast.Strings(test.Arg.GetColumnRef().Fields), pos); refusal == nil {
 		return nil, nil // a column with a domain as well
 	}
-	e := r.known(k, pos)
+	e, refusal := r.known(k, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
 	if test.Nulltesttype == pg.NullTestType_IS_NULL {
 		return (&semantics.Translator{}).Not(e)
 	}
@@ -138,7 +144,10 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 func (r *Rows) unlessNull(found *semantics.Expr, k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
 	there := r.present(k, pos)
 	if !k.Column.Unit {
-		there = r.known(k, pos)
+		var refusal *refuse.Refusal
+		if there, refusal = r.known(k, pos); refusal != nil {
+			return nil, refusal
+		}
 	}
 	if there.IsConstant() {
 		return found, nil
@@ -154,9 +163,18 @@ func (r *Rows) unlessNull(found *semantics.Expr, k *linear.Key, pos int) (*seman
 	return t.Junction(semantics.FormOr, pos, found, absent)
 }
 
-// known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row itself.
-func (r *Rows) known(k *linear.Key, pos int) *semantics.Expr {
-	return semantics.ColumnExpr(r.mark(&derived.Marked{From: r.Table, Other: r.Table, On: []derived.Equal{{Left: k.Column, Right: k.Column}}}), policy.Bool, -1, pos)
+// saysPartner tells whether a key on the right of an outer join is NULL just where a row has no partner: the unit's, and one that the join equates. Of
+// another, a payment's card, rows that have a partner may lack it too.
+func (r *Rows) saysPartner(k *linear.Key) bool {
+	return k.Present == 0 || k.Column.Unit || slices.ContainsFunc(r.equal, func(e [2]*policy.Column) bool { return e[0] == k.Column || e[1] == k.Column })
+}
+
+// known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row itself. A row that names no unit meets none.
+func (r *Rows) known(k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
+	if derived.NullableUnit(r.Table) {
+		return nil, nullKeyOfNone.At(pos, k.Name, r.Table.Name, r.Table.Dataset.Unit.Name)
+	}
+	return semantics.ColumnExpr(r.mark(&derived.Marked{From: r.Table, Other: r.Table, On: []derived.Equal{{Left: k.Column, Right: k.Column}}}), policy.Bool, -1, pos), nil
 }
 
 // mark adds the column of a Marked once, and returns its position.

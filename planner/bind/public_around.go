@@ -20,23 +20,20 @@ import (
 type EachOf struct {
 	Groups *pg.SelectStmt // its targets are the keys, in the order of Around, and the value
 	Around []*pg.Node     // what the keys equal
-	Counts bool           // where there are no rows it is 0, and not NULL
+	Else   *pg.Node       // what it is where there are no rows, a constant; nil: NULL
 }
 
 // forEach reads a sub-query over rows as groups, nil: it is another one. What must hold of a row around it beside the sub-query, by the column that is equated alone, narrows the
 // groups too: conditions are the conjuncts of the WHERE clause that it stands in.
 func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 	target := sel.TargetList[0].GetResTarget().GetVal()
-	calls := aggregateCalls(target)
-	counts := 0
-	for _, f := range calls {
-		if name, _ := ast.FunctionName(f); name == "count" {
-			counts++
-		}
-	}
-	out := &EachOf{Counts: counts == 1 && target.GetFuncCall() == calls[0]}
-	if len(calls) == 0 || counts > 0 && !out.Counts { // what else a count is part of is no NULL where there are no rows
-		return nil
+	out := &EachOf{}
+	counts := ast.IsCount(target)
+	switch c := target.GetCoalesceExpr(); {
+	case counts:
+		out.Else = pg.MakeAConstIntNode(0, -1)
+	case c != nil && len(c.Args) == 2 && ast.IsConstant(c.Args[1]):
+		target, out.Else = c.Args[0], c.Args[1]
 	}
 	var own, keep []*pg.Node
 	for _, n := range ast.Conjuncts(sel.WhereClause) {
@@ -54,7 +51,7 @@ func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 			keep = append(keep, n)
 		}
 	}
-	if len(own) == 0 {
+	if len(own) == 0 || !counts && !ast.IsNullOfNone(target) {
 		return nil
 	}
 	out.Groups = &pg.SelectStmt{WithClause: sel.WithClause, FromClause: sel.FromClause, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
@@ -67,7 +64,7 @@ func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 		}
 	}
 	out.Groups.TargetList = append(out.Groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(ValueOfEach, target, -1))
-	if out.Groups.WhereClause = AllOf(keep); !out.Counts { // a group in which nobody is has no sum
+	if out.Groups.WhereClause = AllOf(keep); !counts { // a group in which nobody is has no sum
 		star := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, Location: -1}}}
 		out.Groups.HavingClause = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode(">")}, star, pg.MakeAConstIntNode(0, -1), -1)
 	}

@@ -21,8 +21,8 @@ func lookedUp(each *bind.EachOf) *pg.Node {
 	read.FromClause = []*pg.Node{{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Subquery: ast.Select(each.Groups), Alias: &pg.Alias{Aliasname: bind.GroupsOfEach}}}}}
 	read.TargetList, read.WhereClause = []*pg.Node{pg.MakeResTargetNodeWithVal(column(bind.ValueOfEach), -1)}, bind.AllOf(equal)
 	out := &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: pg.SubLinkType_EXPR_SUBLINK, Subselect: ast.Select(read), Location: -1}}}
-	if each.Counts {
-		out = &pg.Node{Node: &pg.Node_CoalesceExpr{CoalesceExpr: &pg.CoalesceExpr{Args: []*pg.Node{out, pg.MakeAConstIntNode(0, -1)}, Location: -1}}}
+	if each.Else != nil {
+		out = &pg.Node{Node: &pg.Node_CoalesceExpr{CoalesceExpr: &pg.CoalesceExpr{Args: []*pg.Node{out, each.Else}, Location: -1}}}
 	}
 	return out
 }
