@@ -98,7 +98,7 @@ func publicParts(plan *plans.Plan) []string {
 		case leaf.Found:
 			text = "these are the keys that were found"
 		case len(leaf.Counts) > 0:
-			text = "no row can satisfy the condition, by the domains that the policy declares (SELECT * FROM dp.columns)"
+			text = "no row satisfies the condition, or none that does adds anything, by the domains that the policy declares (SELECT * FROM dp.columns)"
 		}
 		if len(leaf.Measures()) == 0 && !slices.Contains(parts, text) {
 			parts = append(parts, text)
