@@ -145,7 +145,7 @@ type bin struct {
 // bin finds the longest that each piece of the i-th column is made of.
 func (w *writer) bin(m *plans.Measure, i int) bin {
 	d := m.Grain[i].Domain
-	if w.dialect.Binned == "" || d == nil || m.Grain[i].Open != nil || !d.Ordered() {
+	if w.dialect.Binned == "" || d == nil || d.Ladder != nil || m.Grain[i].Open != nil || !d.Ordered() {
 		return bin{}
 	}
 	switch d.Min.(type) {
