@@ -103,7 +103,7 @@ func (w *emptyWalk) keyText(g *bind.Grouping, key int) string {
 			if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) > 0 {
 				return names[len(names)-1]
 			}
-			return strings.TrimPrefix(bind.Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}}), "SELECT ")
+			return strings.TrimPrefix(ast.Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}}), "SELECT ")
 		}
 	}
 	var columns []*policy.Column

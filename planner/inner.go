@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/parse"
@@ -80,7 +81,7 @@ func most(part reuse.Context) (share privacy.Cost) {
 
 // answer is the binder's Answering.
 func (in *inners) answer(sel *pg.SelectStmt, explored bool) (*plans.Answer, *refuse.Refusal) {
-	key := bind.Deparsed(sel)
+	key := ast.Deparsed(sel)
 	if a := in.answers[key]; a != nil || explored {
 		return a, nil
 	}
@@ -256,7 +257,7 @@ func smallOf(t policy.Type, c reuse.Context) policy.Value {
 func describing(b *bind.Binder, depth int) bind.Answering {
 	known := map[string]*plans.Answer{}
 	return func(sel *pg.SelectStmt, explored bool) (*plans.Answer, *refuse.Refusal) {
-		key := bind.Deparsed(sel)
+		key := ast.Deparsed(sel)
 		if a := known[key]; a != nil || explored {
 			return a, nil
 		}

@@ -118,7 +118,7 @@ func (b *Binder) FromRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refu
 		case found == nil:
 			found = r
 		default:
-			if found, refusal = b.pair(found, r, joining{quals: joinNodes(sel.WhereClause), fromWhere: true, pos: r.pos}); refusal != nil {
+			if found, refusal = b.pair(found, r, joining{quals: ast.Joining(sel.WhereClause), fromWhere: true, pos: r.pos}); refusal != nil {
 				return nil, refusal
 			}
 		}
@@ -128,7 +128,7 @@ func (b *Binder) FromRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refu
 	}
 	for _, n := range others {
 		var refusal *refuse.Refusal
-		if found, refusal = b.lookUp(found, n, scope, joining{quals: ast.Conjuncts(sel.WhereClause), also: commonNodes(sel.WhereClause), fromWhere: true, pos: found.pos}); refusal != nil {
+		if found, refusal = b.lookUp(found, n, scope, joining{quals: ast.Conjuncts(sel.WhereClause), also: ast.Alike(sel.WhereClause), fromWhere: true, pos: found.pos}); refusal != nil {
 			return nil, refusal
 		}
 	}

@@ -102,6 +102,7 @@ func (g *Grouping) differentKeys(k *linear.Key, where []*semantics.Expr, pos int
 	case k.Column.Unit && g.Rows.Table.MaxRowsPerUnit == 1:
 		c.Units = nil
 	case !k.Column.Unit:
+		g.b.leavesOut(g.Rows.Table, "different "+k.Name+" are counted")
 		c.Units.Key = slices.Index(g.Rows.Table.Keys, k.Column)
 	}
 	return &Found{Key: -1, Counter: g.Q.Add(c), Type: policy.Int8}, nil

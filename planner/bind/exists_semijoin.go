@@ -174,12 +174,28 @@ func (r *Rows) known(k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) 
 	if derived.NullableUnit(r.Table) {
 		return nil, nullKeyOfNone.At(pos, k.Name, r.Table.Name, r.Table.Dataset.Unit.Name)
 	}
-	return semantics.ColumnExpr(r.mark(&derived.Marked{From: r.Table, Other: r.Table, On: []derived.Equal{{Left: k.Column, Right: k.Column}}}), policy.Bool, -1, pos), nil
+	t, key := unmarked(r.Table, k.Column)
+	return semantics.ColumnExpr(r.mark(&derived.Marked{From: r.Table, Other: t, On: []derived.Equal{{Left: k.Column, Right: key}}}), policy.Bool, -1, pos), nil
 }
 
-// mark adds the column of a Marked once, and returns its position.
+// unmarked is the table that has the rows and the keys of one to which marks were added, and the key of it that k is.
+func unmarked(t *policy.Table, k *policy.Column) (*policy.Table, *policy.Column) {
+	for {
+		m, marked := t.Derived.(*derived.Marked)
+		if !marked {
+			return t, k
+		}
+		t, k = m.From, m.From.Keys[slices.Index(t.Keys, k)]
+	}
+}
+
+// mark adds the column of a Marked once, and returns its position. What it says hangs on no other mark of the row.
 func (r *Rows) mark(m *derived.Marked) int {
-	canon := string(predicate.Encode(derived.EncodeEquals([]byte(m.Other.Fingerprint()), m.On), m.Where))
+	on := slices.Clone(m.On)
+	for i := range on {
+		_, on[i].Left = unmarked(m.From, on[i].Left)
+	}
+	canon := string(predicate.Encode(derived.EncodeEquals([]byte(m.Other.Fingerprint()), on), m.Where))
 	for _, have := range r.marks {
 		if have.canon == canon {
 			return have.column

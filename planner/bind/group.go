@@ -104,7 +104,7 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Ref
 		g.findThresholds()
 	}
 	if g.Q.Sql = b.Text; b.Top != sel {
-		g.Q.Sql = Deparsed(sel)
+		g.Q.Sql = ast.Deparsed(sel)
 	}
 	g.Leaf = len(b.Questions)
 	if g.Fanned != nil {
@@ -359,15 +359,6 @@ func (g *Grouping) findCentred() {
 	for _, n := range g.Sel.SortClause {
 		ast.Holds(n, note)
 	}
-}
-
-// Deparsed writes a SELECT for people.
-func Deparsed(sel *pg.SelectStmt) string {
-	text, err := pg.Deparse(&pg.ParseResult{Version: ast.GrammarVersion, Stmts: []*pg.RawStmt{{Stmt: ast.Select(sel)}}})
-	if err != nil {
-		return ""
-	}
-	return text
 }
 
 // settledCanon names a sum of several columns by its computed column, where it is a key by that.

@@ -53,6 +53,7 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *ref
 	if refusal := b.rowPickers(sel, true); refusal != nil {
 		return nil, refusal
 	}
+	b.leavesOut(source.Table, "they are grouped by unit")
 	if source.preserved > 0 {
 		return nil, preservedJoined.At(source.pos, source.Table.Name)
 	}

@@ -20,7 +20,7 @@ func (g *Grouping) written(n *pg.Node) string {
 		return ""
 	}
 	sel := &pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
-	return strings.TrimPrefix(Deparsed(sel), "SELECT ")
+	return strings.TrimPrefix(ast.Deparsed(sel), "SELECT ")
 }
 
 // instead are other columns over the rows of this SELECT, grouped by the first of them, so many; empty: they cannot be written.
@@ -41,7 +41,7 @@ func (g *Grouping) instead(columns string, keys int) string {
 	for k := range keys {
 		sel.GroupClause = append(sel.GroupClause, pg.MakeAConstIntNode(int64(k+1), -1))
 	}
-	return Deparsed(sel)
+	return ast.Deparsed(sel)
 }
 
 // listed refuses an aggregate that shows each row's value: the values and how often they are is what can be shown.

@@ -236,6 +236,8 @@ func equate(p *derived.Paired, left, right *Rows, j joining) (units [][2]*linear
 // r.rental_id = p.rental_id it is all of them as long as customers pay for their own rentals, which no constraint says. Equating
 // the unit with what is none, or nothing at all, joins other rows than those of one unit by its very words, and is refused.
 func (b *Binder) alongUnit(equal []derived.Equal, left, right *policy.Table, pos int) *refuse.Refusal {
+	b.leavesOut(left, "rows are put together")
+	b.leavesOut(right, "rows are put together")
 	if slices.ContainsFunc(equal, func(e derived.Equal) bool { return sameUnit(e.Left, e.Right) }) {
 		return nil
 	}
@@ -246,6 +248,13 @@ func (b *Binder) alongUnit(equal []derived.Equal, left, right *policy.Table, pos
 	}
 	b.Notes.Add("rows of " + left.Name + " and " + right.Name + " are put together where they are of one " + unit + ": others that share " + equal[at].Left.Name + " are not")
 	return nil
+}
+
+// leavesOut says of rows that name no unit, and count each (null_unit: each), that they are not there where units are looked at.
+func (b *Binder) leavesOut(t *policy.Table, where string) {
+	if derived.NullableUnit(t) {
+		b.Notes.Add("rows of " + t.Name + " that name no " + t.Dataset.Unit.Name + " are left out where " + where)
+	}
 }
 
 // sameUnit tells whether rows that share two keys are of one unit: both keys are the unit's, or hold the values of one key through
@@ -398,45 +407,4 @@ func combined(left, right *Rows, t *policy.Table, outer bool) *Rows {
 // keyIn is the key of t that an input's key became; the input's keys begin at from.
 func keyIn(t, input *policy.Table, from int, k *policy.Column) *policy.Column {
 	return t.Keys[from+slices.Index(input.Keys, k)]
-}
-
-// joinNodes are the conditions of WHERE that may join: its conjuncts, and what each arm of an OR among them asks alike.
-func joinNodes(where *pg.Node) []*pg.Node {
-	return append(ast.Conjuncts(where), commonNodes(where)...)
-}
-
-// commonNodes are what each arm of an OR of WHERE asks alike.
-func commonNodes(where *pg.Node) (all []*pg.Node) {
-	for _, n := range ast.Conjuncts(where) {
-		if b := n.GetBoolExpr(); b != nil && b.Boolop == pg.BoolExprType_OR_EXPR {
-			all = append(all, common(b.Args)...)
-		}
-	}
-	return all
-}
-
-// common are the conjuncts that all arms have, as they are written.
-func common(branches []*pg.Node) []*pg.Node {
-	count, first := map[string]int{}, map[string]*pg.Node{}
-	var order []string
-	for _, branch := range branches {
-		seen := map[string]bool{}
-		for _, n := range ast.Conjuncts(branch) {
-			text := Deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE})
-			if text == "" || seen[text] {
-				continue
-			}
-			if seen[text] = true; count[text] == 0 {
-				first[text], order = n, append(order, text)
-			}
-			count[text]++
-		}
-	}
-	var out []*pg.Node
-	for _, text := range order {
-		if count[text] == len(branches) {
-			out = append(out, first[text])
-		}
-	}
-	return out
 }

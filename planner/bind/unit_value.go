@@ -33,7 +33,7 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 		sel.LimitCount != nil || sel.LimitOffset != nil || len(sel.TargetList) != 1 || !ast.HasAggregate(sel.TargetList[0].GetResTarget().GetVal()) {
 		return nil, nil
 	}
-	text := Deparsed(sel)
+	text := ast.Deparsed(sel)
 	for _, have := range r.values {
 		if have.text == text {
 			same := *have.value

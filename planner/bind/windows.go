@@ -61,9 +61,7 @@ func (b *Binder) windowsOf(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr,
 		if r.Table != v.w.From { // an argument was a sum of columns, which is one now
 			continue
 		}
-		if derived.NullableUnit(r.Table) {
-			b.Notes.Add("rows of " + r.Table.Name + " that name no " + r.Table.Dataset.Unit.Name + " are left out where window functions number rows")
-		}
+		b.leavesOut(r.Table, "window functions number rows")
 		t := derived.NewWindowed(v.w)
 		if t == nil {
 			return nil, WideAggregate.At(r.pos)
