@@ -63,12 +63,17 @@ func (o *overhears) Handle(ctx context.Context, r slog.Record) error {
 			fmt.Fprintf(text, " %s%s=%v", o.group, a.Key, a.Value)
 			return true
 		})
-		o.kept.keep(console.Alarm{At: r.Time, Level: r.Level.String(), Text: strings.ToValidUTF8(text.String()[:min(text.Len(), alarmBytes)], "")})
+		o.kept.keep(console.Alarm{At: r.Time, Public: isPublic(r.Message), Level: r.Level.String(), Text: strings.ToValidUTF8(text.String()[:min(text.Len(), alarmBytes)], "")})
 	}
 	if !o.next.Enabled(ctx, r.Level) {
 		return nil
 	}
 	return o.next.Handle(ctx, r)
+}
+
+// isPublic tells the lines that come of the policy and of what owners do, whatever rows there are: all that an owner with a budget is shown.
+func isPublic(line string) bool {
+	return strings.HasPrefix(line, "policy") || strings.HasPrefix(line, "console: ")
 }
 
 func (o *overhears) WithAttrs(attrs []slog.Attr) slog.Handler {

@@ -91,15 +91,9 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 		return nil, refuse.UnknownFunction.At(pos, name)
 	case name == "count" && g.isKey(f.Args[0]):
 		k, _ := g.Rows.keyNode(f.Args[0])
-		if !g.Rows.saysPartner(k) {
-			return nil, outerCondition.At(pos)
-		}
+		g.b.saysPartner(g.Rows, k)
 		if !k.Column.Unit && k.Present == 0 {
-			there, refusal := g.Rows.known(k, ast.Location(f.Args[0]))
-			if refusal != nil {
-				return nil, refusal
-			}
-			where = append(where, there)
+			where = append(where, g.b.known(g.Rows, k, ast.Location(f.Args[0])))
 		}
 		if present := g.Rows.present(k, ast.Location(f.Args[0])); !present.IsConstant() {
 			where = append(where, present)

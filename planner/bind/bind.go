@@ -342,10 +342,10 @@ func (b *Binder) overRows(r *Rows, place string) *semantics.Translator {
 			}
 			return b.answeredFirst(s, t, r)
 		}
-		if e, refusal := r.keyIsNull(n); e != nil || refusal != nil {
+		if e, refusal := b.keyIsNull(r, n); e != nil || refusal != nil {
 			return e, refusal
 		}
-		return r.aboutKeys(n)
+		return b.aboutKeys(r, n)
 	}
 	return t
 }
@@ -357,7 +357,7 @@ func (b *Binder) overKeys(r *Rows, place string) *semantics.Translator {
 		if s := n.GetSubLink(); s != nil {
 			return b.answeredFirst(s, t, r)
 		}
-		return r.aboutKeys(n)
+		return b.aboutKeys(r, n)
 	}
 	return t
 }

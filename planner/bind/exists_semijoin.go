@@ -20,7 +20,7 @@ import (
 
 // aboutKeys translates what may be said of join keys: that two which are equal in each row are, and that one is NULL or
 // not. Nil, nil: the node says nothing of keys.
-func (r *Rows) aboutKeys(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+func (b *Binder) aboutKeys(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	pos := ast.Location(n)
 	if l, k := equalKeys(n, r, r); l != nil {
 		if !r.areEqual(l.Column, k.Column) {
@@ -33,9 +33,7 @@ func (r *Rows) aboutKeys(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		if k == nil || refusal != nil || !k.Column.Unit && k.Present == 0 {
 			return nil, refusal
 		}
-		if !r.saysPartner(k) {
-			return nil, outerCondition.At(pos)
-		}
+		b.saysPartner(r, k)
 		if _, refusal := r.Column(ast.Strings(t.Arg.GetColumnRef().Fields), pos); refusal == nil {
 			return nil, nil // a column with a domain as well
 		}
@@ -49,7 +47,7 @@ func (r *Rows) aboutKeys(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 }
 
 // keyIsNull asks of a key that is not the unit's, and is never shown, whether a row has one: payment_method_id IS NULL. Nil: the node asks something else.
-func (r *Rows) keyIsNull(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+func (b *Binder) keyIsNull(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	test := n.GetNullTest()
 	if test == nil || r.fan != nil || r.met {
 		return nil, nil
@@ -62,10 +60,7 @@ func (r *Rows) keyIsNull(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	if _, refusal := r.Column(ast.Strings(test.Arg.GetColumnRef().Fields), pos); refusal == nil {
 		return nil, nil // a column with a domain as well
 	}
-	e, refusal := r.known(k, pos)
-	if refusal != nil {
-		return nil, refusal
-	}
+	e := b.known(r, k, pos)
 	if test.Nulltesttype == pg.NullTestType_IS_NULL {
 		return (&semantics.Translator{}).Not(e)
 	}
@@ -137,17 +132,14 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 	if refusal != nil {
 		return nil, refusal
 	}
-	return r.unlessNull(found, k, pos)
+	return b.unlessNull(r, found, k, pos)
 }
 
 // unlessNull is false or true as a condition on a key says, and NULL where the key is, in which the condition is false.
-func (r *Rows) unlessNull(found *semantics.Expr, k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
+func (b *Binder) unlessNull(r *Rows, found *semantics.Expr, k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
 	there := r.present(k, pos)
 	if !k.Column.Unit {
-		var refusal *refuse.Refusal
-		if there, refusal = r.known(k, pos); refusal != nil {
-			return nil, refusal
-		}
+		there = b.known(r, k, pos)
 	}
 	if there.IsConstant() {
 		return found, nil
@@ -163,19 +155,22 @@ func (r *Rows) unlessNull(found *semantics.Expr, k *linear.Key, pos int) (*seman
 	return t.Junction(semantics.FormOr, pos, found, absent)
 }
 
-// saysPartner tells whether a key on the right of an outer join is NULL just where a row has no partner: the unit's, and one that the join equates. Of
-// another, a payment's card, rows that have a partner may lack it too.
-func (r *Rows) saysPartner(k *linear.Key) bool {
-	return k.Present == 0 || k.Column.Unit || slices.ContainsFunc(r.equal, func(e [2]*policy.Column) bool { return e[0] == k.Column || e[1] == k.Column })
+// saysPartner says of a key on the right of an outer join, which is taken to be NULL just where a row has no partner, that it is: the unit's is so, and one that the
+// join equates. Of another, a payment's card, rows that have a partner may lack it too.
+func (b *Binder) saysPartner(r *Rows, k *linear.Key) {
+	if k.Present > 0 && !k.Column.Unit && !slices.ContainsFunc(r.equal, func(e [2]*policy.Column) bool { return e[0] == k.Column || e[1] == k.Column }) {
+		b.Notes.Add(k.Name + " is taken to be NULL where a row has no partner, and nowhere else")
+	}
 }
 
-// known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row itself. A row that names no unit meets none.
-func (r *Rows) known(k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
+// known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row itself. A row that names no unit meets none,
+// which is said.
+func (b *Binder) known(r *Rows, k *linear.Key, pos int) *semantics.Expr {
 	if derived.NullableUnit(r.Table) {
-		return nil, nullKeyOfNone.At(pos, k.Name, r.Table.Name, r.Table.Dataset.Unit.Name)
+		b.Notes.Add("in rows of " + r.Table.Name + " that name no " + r.Table.Dataset.Unit.Name + " " + k.Name + " is taken to be NULL")
 	}
 	t, key := unmarked(r.Table, k.Column)
-	return semantics.ColumnExpr(r.mark(&derived.Marked{From: r.Table, Other: t, On: []derived.Equal{{Left: k.Column, Right: key}}}), policy.Bool, -1, pos), nil
+	return semantics.ColumnExpr(r.mark(&derived.Marked{From: r.Table, Other: t, On: []derived.Equal{{Left: k.Column, Right: key}}}), policy.Bool, -1, pos)
 }
 
 // unmarked is the table that has the rows and the keys of one to which marks were added, and the key of it that k is.
@@ -324,7 +319,7 @@ func (b *Binder) withinSubquery(own, around *Rows) *semantics.Translator {
 			}
 			return b.answeredFirst(s, t, own)
 		}
-		return own.aboutKeys(n)
+		return b.aboutKeys(own, n)
 	}
 	t.Columns = func(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
 		e, refusal := own.Column(fields, pos)

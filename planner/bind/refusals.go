@@ -35,7 +35,6 @@ var (
 	preservedJoined = refuse.New("public-outer-join-below", "DP002", "an outer join that keeps rows of a public table is not answered below another join or a sub-query by unit, here of %s", "Join it last.", `SELECT count(p.age) FROM (regions r LEFT JOIN people p ON p.sex = r.code) JOIN visits v ON v.person_id = p.person_id`)
 	crossUnit       = refuse.New("cross-unit-join", "DP002", "joining %s with %s so would put rows of different %[3]ss together", "Join along the %[3]s: add a condition that equates the %[3]s's key on both sides.", `SELECT count(*) FROM people a JOIN people b ON a.age = b.age`)
 	naturalCross    = refuse.New("natural-join-without-columns", "DP002", "the two sides of this NATURAL JOIN have no column in common", "Write the condition: JOIN … ON ….", `SELECT count(*) FROM people NATURAL JOIN regions`)
-	nullKeyOfNone   = refuse.New("null-key-without-unit", "DP002", "whether %s is NULL is not told in %s, of which some rows name no %s", "Ask with a join or IN, which leave such rows out.", "")
 	rowUnits        = refuse.New("rows-are-units", "DP002", "%s and %s cannot be joined: in this dataset each row is a unit of its own", "Count each table in a sub-query of its own, and join the counts.", "")
 	keyOnly         = refuse.New("join-key-only", "42501", `"%s" names rows of one %s: it may join, be counted with DISTINCT, and nothing else`, "Join by it, use count(DISTINCT …), or GROUP BY it in a sub-query whose rows are then counted.", `SELECT count(*) FROM people WHERE person_id = 7`)
 	keyTypes        = refuse.New("key-types", "DP002", `keys "%s" and "%s" are not known to be of types that can be compared`, "The data owner lists both with keys: join and types that compare.", `SELECT count(*) FROM people p JOIN visits v ON p.person_id = v.person_id AND p.person_id = v.referral`)
@@ -105,7 +104,7 @@ var (
 var Refusals = []*refuse.Reason{
 	unknownTable, unknownDatabase, UnknownAlias, Ambiguous, noBounds, systemColumn, BadOrdinal, ColumnCount, duplicateAlias,
 	ungrouped, nested, limitConstant, negativeLimit, PrivateJoin, fanOut,
-	notCopied, preservedPublic, preservedJoined, naturalCross, crossUnit, nullKeyOfNone, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
+	notCopied, preservedPublic, preservedJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
 	correlated, CountedAround, subqueryRows, subqueryColumns, SubqueryType, SubqueryDepth, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
 	noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined, unionColumns, unionExpression, unionDomain,
 	ownCatalogue, windowOnRows, windowOrder, windowFrame, windowArgument, windowConstant, windowCall, noWindow, badNtile, distinctOnOrder, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,

@@ -118,7 +118,7 @@ var rowForms = []string{`TABLE people`, `SELECT * FROM people`, `SELECT people F
 	`SELECT max(note) FROM people`, `SELECT min(city) FROM people WHERE hiv`, `SELECT bool_or(hiv) FROM people WHERE uid = 7`, `SELECT uid, count(*) FROM people GROUP BY uid`,
 	`SELECT note || city FROM people`, `SELECT * FROM (SELECT * FROM people) x`, `WITH x AS (SELECT * FROM people) SELECT * FROM x`,
 	`WITH RECURSIVE x AS (SELECT uid, note FROM people UNION SELECT uid, note FROM x) SELECT * FROM x`, `SELECT * FROM people UNION ALL SELECT * FROM people`,
-	`SELECT note FROM people INTERSECT SELECT 'abc'`, `SELECT 'abc' EXCEPT SELECT note FROM people`, `SELECT * FROM people TABLESAMPLE SYSTEM (1)`, `SELECT * FROM people FOR UPDATE`,
+	`SELECT * FROM people TABLESAMPLE SYSTEM (1)`, `SELECT * FROM people FOR UPDATE`,
 	`SELECT unnest(array_agg(note)) FROM people`, `SELECT (SELECT string_agg(note, ',') FROM people)`, `SELECT jsonb_object_agg(uid, note) FROM people`, `SELECT count(*), note FROM people GROUP BY city`,
 	`SELECT * FROM people, LATERAL (SELECT note) x`, `SELECT * FROM people CROSS JOIN people b`, `SELECT query_to_xml('SELECT note FROM people', true, false, '')`, `SELECT table_to_xml('people', true, false, '')`,
 	`SELECT * FROM json_to_recordset((SELECT json_agg(people) FROM people)) AS x(note text)`, `COPY people TO STDOUT`, `COPY (SELECT note FROM people) TO STDOUT`, `COPY people (note) TO STDOUT CSV`,

@@ -104,7 +104,7 @@ func frameText(m pgproto3.BackendMessage) string {
 	if row, ok := m.(*pgproto3.DataRow); ok {
 		return fmt.Sprintf("DataRow of %d", len(row.Values))
 	}
-	return BesideValues(moments.ReplaceAllString(fmt.Sprintf("%T %+v", m, m), "as of its moment"))
+	return BesideValues(requests.ReplaceAllString(moments.ReplaceAllString(fmt.Sprintf("%T %+v", m, m), "as of its moment"), "Request number"))
 }
 
 // BesideValues is a notice without what it says of the values that it comes with, which are noised.
@@ -112,6 +112,9 @@ func BesideValues(notice string) string { return lostInNoise.ReplaceAllString(no
 
 // The sign before the error is one character of the client's encoding: ± where that is UTF-8, else a byte.
 var lostInNoise = regexp.MustCompile(`; mostly noise: .[0-9.]+ on values near [0-9.]+( \([^)]*\))?`)
+
+// The number of a statement begins with its session's, which is random.
+var requests = regexp.MustCompile(`Request [0-9a-f]{16}-\d+`)
 
 var moments = regexp.MustCompile(`as of \d{4}-\d\d-\d\d \d\d:\d\d UTC`)
 
