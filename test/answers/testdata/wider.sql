@@ -4,7 +4,7 @@ SELECT round(sum(coalesce(cost, 0)), -1), round(sum(minutes - coalesce(cost, 1))
 SELECT ward, round(sum(cost - coalesce(minutes, 0)), -1), round(sum(coalesce(minutes * cost, 0)), -2) FROM visits WHERE ward IN ('A', 'B', 'C') GROUP BY ward;
 SELECT round(sum(coalesce(cost, 0.5) * minutes), -2), sum(2 * coalesce(minutes, 0) + 1) FROM visits;
 SELECT round(sum(CASE WHEN ward = 'A' THEN minutes - coalesce(cost, 0) ELSE 0 END), -1), round(sum(CASE WHEN ward = 'B' THEN coalesce(cost, 2) END), -1) FROM visits;
-SELECT round(avg(coalesce(cost, 0)), 2), round(avg(cast(cost AS numeric(12,2))), 2), round(variance(coalesce(minutes, 0)), 1) FROM visits;
+SELECT round(avg(coalesce(cost, 0)), 2), round(avg(cast(cost AS numeric(12,2))), 2), round(variance(coalesce(minutes, 0)), 0) FROM visits;
 SELECT sum(coalesce(n, 0) - coalesce(kind, 2)) FROM visits LEFT JOIN items ON visit = visit_id;
 SELECT round(sum(minutes - coalesce(n, 0)), -1), sum(coalesce(n, 0)), count(*) FROM visits LEFT JOIN items ON visit = visit_id AND kind = 1;
 SELECT count(*) FROM visits WHERE minutes > (SELECT size FROM towns WHERE country = 'it');
