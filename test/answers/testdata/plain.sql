@@ -159,11 +159,11 @@ SELECT v.ward, t.n, count(*) FROM visits v JOIN (SELECT ward, count(*) AS n FROM
 SELECT p.sex, count(*), sum(q.n), sum(q.paid) FROM people p, LATERAL (SELECT count(*) AS n, sum(v.minutes) AS paid FROM visits v WHERE v.who = p.person_id AND v.minutes > 10) q WHERE q.n > 0 GROUP BY 1;
 SELECT count(*), sum(q.n) FROM people p LEFT JOIN LATERAL (SELECT count(*) FROM visits v WHERE v.who = p.person_id) AS q(n) ON true WHERE p.active;
 SELECT count(*) FROM people p JOIN LATERAL (SELECT max(v.minutes) AS m FROM visits v WHERE v.who = p.person_id) q ON q.m > 30 JOIN towns t ON t.town = p.town AND t.country <> 'us';
-SELECT sum(coalesce(cost, 50)) FROM visits;
+SELECT round(sum(coalesce(cost, 50)), -1) FROM visits;
 SELECT sum(coalesce(minutes, 7)), count(*) FROM visits;
-SELECT ward, round(avg(coalesce(minutes, 3)), 4), sum(3 * coalesce(minutes, 2)) FROM visits WHERE ward IN ('A', 'B', 'C') GROUP BY 1;
+SELECT ward, round(avg(coalesce(minutes, 3)), 4), sum(coalesce(minutes, 2)) FROM visits WHERE ward IN ('A', 'B', 'C') GROUP BY 1;
 SELECT round(avg(coalesce(age, 99)), 4), sum(coalesce(age, 2) + 1), sum(coalesce(age, 3)) FILTER (WHERE age IS NULL) FROM people;
-SELECT sum(minutes - coalesce(cost, 100)) FILTER (WHERE cost IS NOT NULL), count(*) FROM visits;
-SELECT sum(CASE WHEN cost IS NOT NULL THEN minutes - coalesce(cost, 100) ELSE 0 END), count(*) FROM visits;
+SELECT round(sum(minutes - coalesce(cost, 100)) FILTER (WHERE cost IS NOT NULL), -1), count(*) FROM visits;
+SELECT round(sum(CASE WHEN cost IS NOT NULL THEN minutes - coalesce(cost, 100) ELSE 0 END), -1), count(*) FROM visits;
 SELECT count(*) FROM visits v WHERE (SELECT coalesce(sum(t.floor), 77) FROM wards t WHERE t.ward = v.ward AND t.floor = 2) = 77;
 SELECT count(*) FROM people p WHERE p.age > (SELECT coalesce(avg(o.age), 5) FROM people o WHERE o.sex = p.sex AND o.active)
