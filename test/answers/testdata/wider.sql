@@ -1,7 +1,7 @@
 -- The forms that TPC-DS asked for, each asked at an epsilon that leaves no noise and of PostgreSQL: the answers are the same.
 SELECT sum(coalesce(minutes, 0)), sum(coalesce(minutes, 3)) FROM visits;
 SELECT round(sum(coalesce(cost, 0)), -1), round(sum(minutes - coalesce(cost, 1)), -1) FROM visits;
-SELECT ward, round(sum(cost - coalesce(minutes, 0)), -1), round(sum(coalesce(minutes * cost, 0)), -2) FROM visits WHERE ward IN ('A', 'B', 'C') GROUP BY ward;
+SELECT ward, round(sum(cost - coalesce(minutes, 0)), -1), round(sum(coalesce(minutes * cost, 0)), -3) FROM visits WHERE ward IN ('A', 'B', 'C') GROUP BY ward;
 SELECT round(sum(coalesce(cost, 0.5) * minutes), -2), sum(2 * coalesce(minutes, 0) + 1) FROM visits;
 SELECT round(sum(CASE WHEN ward = 'A' THEN minutes - coalesce(cost, 0) ELSE 0 END), -1), round(sum(CASE WHEN ward = 'B' THEN coalesce(cost, 2) END), -1) FROM visits;
 SELECT round(avg(coalesce(cost, 0)), 2), round(avg(cast(cost AS numeric(12,2))), 2), round(variance(coalesce(minutes, 0)), 0) FROM visits;
