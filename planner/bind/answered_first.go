@@ -105,7 +105,7 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	if a == nil || len(a.Names) != len(a.Types) {
 		return nil, nil, nil
 	}
-	t := b.ownList(alias.Aliasname, a.Types, a.Rows)
+	t := b.ownList(alias.Aliasname, a.Types, a.Rows, true)
 	for i, c := range t.Columns {
 		if c.Name = a.Names[i]; i < len(names) {
 			c.Name = names[i]

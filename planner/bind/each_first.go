@@ -116,16 +116,16 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 			return again
 		})
 	}
-	return b.ownList(GroupsOfEach, a.Types, rows), each, nil
+	return b.ownList(GroupsOfEach, a.Types, rows, true), each, nil
 }
 
 // ownList makes a list of the statement's own of rows.
-func (b *Binder) ownList(name string, types []policy.Type, rows [][]policy.Value) *policy.Table {
+func (b *Binder) ownList(name string, types []policy.Type, rows [][]policy.Value, answered bool) *policy.Table {
 	t := &policy.Table{Name: name, Public: true}
 	for i, typ := range types {
 		t.Columns = append(t.Columns, &policy.Column{Table: t, Name: KeyOfEach(i), Type: typ, Typmod: -1})
 	}
-	b.keep(t, rows)
+	b.keep(t, rows, answered)
 	return t
 }
 
@@ -187,7 +187,7 @@ func (b *Binder) addedUp(public *Rows, each *EachOf) (*policy.Table, *refuse.Ref
 			rows = append(rows, append(slices.Clone(found[text]), v))
 		}
 	}
-	return b.ownList(GroupsOfEach+" of "+public.Table.Name, append(types, typ), rows), nil
+	return b.ownList(GroupsOfEach+" of "+public.Table.Name, append(types, typ), rows, false), nil
 }
 
 // over translates over the aggregates of some public rows.

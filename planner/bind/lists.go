@@ -27,7 +27,8 @@ const maxListRows = 1 << 14
 // lists are the rows of a statement's own lists, beside the public tables.
 type lists struct {
 	reuse.PublicRows
-	rows map[*policy.Table][][]policy.Value
+	rows     map[*policy.Table][][]policy.Value
+	answered map[*policy.Table]bool // the rows were released
 }
 
 func (l lists) Rows(t *policy.Table) ([][]policy.Value, bool) {
@@ -74,25 +75,25 @@ func (b *Binder) listTable(n *pg.Node, scope *Scope) *policy.Table {
 			rows[i] = append(rows[i], v)
 		}
 	}
-	b.keep(t, rows)
+	b.keep(t, rows, false)
 	return t
 }
 
 // keep has a table's rows found beside those of the public tables.
-func (b *Binder) keep(t *policy.Table, rows [][]policy.Value) {
+func (b *Binder) keep(t *policy.Table, rows [][]policy.Value, answered bool) {
 	own, ok := b.Context.Public.(lists)
 	if !ok {
-		own = lists{b.Context.Public, map[*policy.Table][][]policy.Value{}}
+		own = lists{b.Context.Public, map[*policy.Table][][]policy.Value{}, map[*policy.Table]bool{}}
 		b.Context.Public = own
 	}
-	own.rows[t] = rows
+	own.rows[t], own.answered[t] = rows, answered
 }
 
 // extended gives each row of a statement's own list what an expression over it is, after its columns, and returns its place; false: the
 // rows are others'.
 func (l *lookup) extended(e *semantics.Expr) (int, bool) {
 	own, ok := l.b.Context.Public.(lists)
-	if !ok || own.rows[l.public.Table] == nil {
+	if !ok || len(own.rows[l.public.Table]) == 0 {
 		return 0, false
 	}
 	rows := slices.Clone(own.rows[l.public.Table])

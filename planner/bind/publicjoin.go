@@ -348,7 +348,10 @@ func (l *lookup) column(i int, c *policy.Column) *semantics.Expr {
 func (l *lookup) found() *semantics.Expr { return l.node("", looked{l, policy.Bool, -1, -1}) }
 
 func (l *lookup) node(column string, s looked) *semantics.Expr {
-	return semantics.Node(semantics.FormOther, "lookup:"+l.name+":"+l.rows.Digest+":"+column, s, l.public.pos, l.args...)
+	e := semantics.Node(semantics.FormOther, "lookup:"+l.name+":"+l.rows.Digest+":"+column, s, l.public.pos, l.args...)
+	own, _ := l.b.Context.Public.(lists)
+	e.Answered = e.Answered || own.answered[l.public.Table]
+	return e
 }
 
 // looked evaluates a lookup.

@@ -254,15 +254,26 @@ func (v *Solver) PositionOfKeys() int {
 
 // Fold adds what the database can test to pred and returns the other conditions.
 func (v *Solver) Fold(where []*semantics.Expr, pred *predicate.Pred) (residual []*semantics.Expr, refusal *refuse.Refusal) {
-	for _, e := range Conjuncts(where) {
-		t, ok, refusal := v.Lower(e)
-		if refusal != nil {
-			return nil, refusal
-		}
-		if ok {
-			*pred = predicate.All(*pred, t.Holds)
-		} else if !v.implied(e) {
-			residual = append(residual, e)
+	own := *v // what matters here does so no longer once the conditions are folded
+	list := Conjuncts(where)
+	for _, several := range []bool{false, true} {
+		for _, e := range list {
+			if several != (len(e.Cols) > 1) {
+				continue
+			}
+			t, ok, refusal := own.Lower(e)
+			if refusal != nil {
+				return nil, refusal
+			}
+			switch {
+			case !ok && !v.implied(e):
+				residual = append(residual, e)
+			case ok:
+				*pred = predicate.All(*pred, t.Holds)
+				if len(e.Cols) == 1 {
+					own.Matters(e.Cols[0], t.Holds)
+				}
+			}
 		}
 	}
 	return residual, nil

@@ -17,8 +17,9 @@ import (
 // the two columns' cells are not looked at together. The condition is item IN (…) AND price > 41.7 OR item IN (…) AND price > 39.2 …: for each value
 // of the right side the cells of item that have it, and a comparison with a constant, which the database makes exactly.
 
-// mostAgainst bounds the cells of such a right side. It bounds its values too, whatever is released of it: what is planned before that is known is not refused
-// after it was paid for.
+// mostAgainst bounds the values of such a right side. Of one that is answered first (docs/adr/0117) it bounds the cells, whatever is released of them: what is
+// planned before that is known is not refused after it was paid for. Cells that another part of the condition rules out do not count: of p_brand = 'Brand#23' AND
+// p_partkey = l_partkey AND quantity < (…) those of the brand do.
 const mostAgainst = 1 << 11
 
 // against is such a comparison; not ok: it is another one, or cells can be looked at together.
@@ -27,17 +28,18 @@ func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 		return truth{}, false, nil
 	}
 	size := func(i int) int {
-		if d := l.Table.Columns[e.Args[i].Cols[0]].Domain; d != nil && l.Table.Columns[e.Args[i].Cols[0]].Open == nil {
-			return d.Size()
+		c := l.Table.Columns[e.Args[i].Cols[0]]
+		if c.Domain == nil || c.Open != nil || e.Args[i].Form == FormColumn {
+			return plans.MaxCells + 1
 		}
-		return plans.MaxCells + 1
+		return c.Domain.Size()
 	}
 	at := 1 // the side whose values are listed
 	if size(0) < size(1) {
 		at = 0
 	}
 	by, compared := e.Args[at], l.Table.Columns[e.Args[1-at].Cols[0]]
-	if size(at) > mostAgainst || by.Form == FormColumn || compared.Domain == nil || compared.Domain.Single() && size(1-at) <= plans.MaxCells/size(at) && !l.Box.Below {
+	if size(at) > plans.MaxCells || compared.Domain == nil || compared.Domain.Single() && compared.Domain.Size() <= plans.MaxCells/size(at) && !l.Box.Below {
 		return truth{}, false, nil
 	}
 	values, cells, refusal := l.valuesOf(by)
@@ -67,27 +69,44 @@ func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
 }
 
-// valuesOf are the different values of an expression over one column but for NULL, and the cells that have each; nil: it varies within a
+// valuesOf are the different values of an expression over one column but for NULL, and the cells that have each; nil: they are too many, or it varies within a
 // cell.
 func (l *Lowerer) valuesOf(e *Expr) (values []policy.Value, cells []SpansOf, refusal *refuse.Refusal) {
+	spans, narrowed := l.matter[e.Cols[0]]
+	if !narrowed {
+		spans = predicate.FromTo(0, l.Table.Columns[e.Cols[0]].Domain.Size())
+	}
+	count := 0
+	for _, s := range spans {
+		count += s.To - s.From
+	}
+	if e.Answered && count > mostAgainst {
+		return nil, nil, nil
+	}
 	at := map[string]int{}
 	values = []policy.Value{}
-	for cell := range l.Table.Columns[e.Cols[0]].Domain.Size() {
-		l.Box.Set(e.Cols[0], cell)
-		v, steady, refusal := l.Box.Value(e)
-		if refusal != nil || !steady {
-			return nil, nil, refusal
+	for _, span := range spans {
+		for cell := span.From; cell < span.To; cell++ {
+			l.Env.Work.Step(1)
+			l.Box.Set(e.Cols[0], cell)
+			v, steady, refusal := l.Box.Value(e)
+			if refusal != nil || !steady {
+				return nil, nil, refusal
+			}
+			if v == nil {
+				continue
+			}
+			text := KeyText([]policy.Value{v})
+			i, known := at[text]
+			if !known {
+				if len(values) == mostAgainst {
+					return nil, nil, nil
+				}
+				i = len(values)
+				at[text], values, cells = i, append(values, v), append(cells, nil)
+			}
+			cells[i].Add(cell)
 		}
-		if v == nil {
-			continue
-		}
-		text := KeyText([]policy.Value{v})
-		i, known := at[text]
-		if !known {
-			i = len(values)
-			at[text], values, cells = i, append(values, v), append(cells, nil)
-		}
-		cells[i].AddRange(cell, cell+1)
 	}
 	return values, cells, nil
 }

@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"maps"
 	"sort"
 	"strings"
 
@@ -20,6 +21,8 @@ type Lowerer struct {
 	Notes *Notes
 
 	OffGrid plans.OffGrid
+
+	matter map[int]SpansOf // the cells of columns at which the condition that is lowered now can change a conjunction or disjunction around it; of other columns: all
 }
 
 // snaps tells whether bounds between two steps of a column move to the step.
@@ -49,6 +52,10 @@ func (l *Lowerer) Lower(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 		return truth{t.fails, t.Holds}, ok, refusal
 	case FormIs:
 		return l.is(e)
+	case FormIsNull: // of a condition
+		if e.Args[0].Type() == policy.Bool {
+			return l.is(e)
+		}
 	case formIn:
 		return l.member(e)
 	case FormCompare:
@@ -79,20 +86,58 @@ func (l *Lowerer) junction(e *Expr) (truth, bool, *refuse.Refusal) {
 		known = equated(args)
 	}
 	holds, fails := make([]predicate.Pred, len(args)), make([]predicate.Pred, len(args))
-	for i, a := range args {
-		t, ok, refusal := l.equalToKnown(a, known)
-		if !ok && refusal == nil {
-			t, ok, refusal = l.Lower(a)
+	around := l.matter
+	defer func() { l.matter = around }()
+	for _, several := range []bool{false, true} { // what reads one column first: where it decides, the others do not matter
+		for i, a := range args {
+			if several != (len(a.Cols) > 1) {
+				continue
+			}
+			t, ok, refusal := l.equalToKnown(a, known)
+			if !ok && refusal == nil {
+				t, ok, refusal = l.Lower(a)
+			}
+			if !ok || refusal != nil {
+				return truth{}, ok, refusal
+			}
+			holds[i], fails[i] = t.Holds, t.fails
+			switch {
+			case several || len(a.Cols) == 0:
+			case e.Form == FormAnd:
+				l.Matters(a.Cols[0], predicate.Not(t.fails))
+			default:
+				l.Matters(a.Cols[0], predicate.Not(t.Holds))
+			}
 		}
-		if !ok || refusal != nil {
-			return truth{}, ok, refusal
-		}
-		holds[i], fails[i] = t.Holds, t.fails
 	}
 	if e.Form == FormAnd {
 		return truth{predicate.All(holds...), predicate.Any(fails...)}, true, nil
 	}
 	return truth{predicate.Any(holds...), predicate.All(fails...)}, true, nil
+}
+
+// Matters says that what is lowered from now on matters only where p holds, a predicate on a column's cells.
+func (l *Lowerer) Matters(column int, p predicate.Pred) {
+	c := l.Table.Columns[column]
+	var left SpansOf
+	switch p := p.(type) {
+	case predicate.InCells:
+		if p.Column != c {
+			return
+		}
+		left = p.Spans
+	case predicate.Never:
+	default:
+		return
+	}
+	if spans, narrowed := l.matter[column]; narrowed {
+		left = predicate.Intersect(left, spans)
+	}
+	l.matter = maps.Clone(l.matter)
+	if l.matter == nil {
+		l.matter = map[int]SpansOf{}
+	}
+	l.matter[column] = left
 }
 
 // is folds IS TRUE, IS FALSE and IS UNKNOWN, which are never NULL.
@@ -139,7 +184,7 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 		column, constant, op = constant, column, predicate.Mirrored[op]
 	}
 	if column.Form != FormColumn || !constant.IsConstant() {
-		return l.compareEach(column, constant, op, e.Pos)
+		return truth{}, false, nil
 	}
 	c := l.Table.Columns[column.Cols[0]]
 	v, exact := l.atMost(c, constant)
@@ -168,56 +213,6 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 	fails := holds
 	fails.Op = predicate.Opposite[op]
 	return truth{holds, fails}, true, nil
-}
-
-// maxEach is how many values of another column, or rather of what is made of it, a column within whose steps they lie is compared with one by one.
-const maxEach = 256
-
-// compareEach is a comparison of a bare column that has several values in a step with what hangs on another one: p.income > q.average, where q has an
-// average for each of the five cells of p.education, is five comparisons with constants.
-func (l *Lowerer) compareEach(column, other *Expr, op string, pos int) (t truth, ok bool, refusal *refuse.Refusal) {
-	if column.Form != FormColumn || len(other.Cols) != 1 || other.Cols[0] == column.Cols[0] {
-		return t, false, nil
-	}
-	c, by := l.Table.Columns[column.Cols[0]], l.Table.Columns[other.Cols[0]]
-	if c.Domain == nil || c.Open != nil || c.Domain.Single() || by.Domain == nil || by.Open != nil || by.Domain.Size() > plans.MaxCells {
-		return t, false, nil
-	}
-	var values []policy.Value
-	cells := map[string]*SpansOf{}
-	for cell := range by.Domain.Size() {
-		l.Env.Work.Step(1)
-		l.Box.Set(other.Cols[0], cell)
-		v, steady, refusal := l.Box.Value(other)
-		if refusal != nil || !steady {
-			return t, false, refusal
-		}
-		if v == nil { // neither holds nor fails
-			continue
-		}
-		key := predicate.Text(predicate.CanonicalValue(v))
-		if cells[key] == nil {
-			if cells[key], values = new(SpansOf), append(values, v); len(values) > maxEach {
-				return t, false, nil
-			}
-		}
-		cells[key].Add(cell)
-	}
-	var holds, fails []predicate.Pred
-	for _, v := range values {
-		constant := ConstantExpr(v, other.Type(), pos)
-		s, err := l.Env.Call(op, column.Expr, constant.Expr)
-		if err != nil {
-			return t, false, ScalarRefusal(err, pos)
-		}
-		one, ok, refusal := l.Lower(Node(FormCompare, op, s, pos, column, constant))
-		if !ok || refusal != nil {
-			return t, false, refusal
-		}
-		within := predicate.Cells(by, *cells[predicate.Text(predicate.CanonicalValue(v))])
-		holds, fails = append(holds, predicate.All(within, one.Holds)), append(fails, predicate.All(within, one.fails))
-	}
-	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
 }
 
 // maxCompared is how many combinations of cells two columns may have to be compared cell by cell, which releases can answer.

@@ -166,4 +166,10 @@ SELECT round(avg(coalesce(age, 99)), 4), sum(coalesce(age, 2) + 1), sum(coalesce
 SELECT round(sum(minutes - coalesce(cost, 100)) FILTER (WHERE cost IS NOT NULL), -1), count(*) FROM visits;
 SELECT round(sum(CASE WHEN cost IS NOT NULL THEN minutes - coalesce(cost, 100) ELSE 0 END), -1), count(*) FROM visits;
 SELECT count(*) FROM visits v WHERE (SELECT coalesce(sum(t.floor), 77) FROM wards t WHERE t.ward = v.ward AND t.floor = 2) = 77;
-SELECT count(*) FROM people p WHERE p.age > (SELECT coalesce(avg(o.age), 5) FROM people o WHERE o.sex = p.sex AND o.active)
+SELECT count(*) FROM people p WHERE p.age > (SELECT coalesce(avg(o.age), 5) FROM people o WHERE o.sex = p.sex AND o.active);
+SELECT count(*) FROM people p JOIN (SELECT town, avg(grams) AS mean FROM people GROUP BY town) t USING (town) WHERE NOT (p.town <> 'Oslo' AND p.grams > t.mean);
+SELECT count(*) FROM people p LEFT JOIN (SELECT town, avg(grams) AS mean FROM people GROUP BY town) t USING (town) WHERE p.town = 'Oslo' OR p.grams > t.mean;
+SELECT count(*) FROM people p LEFT JOIN (SELECT town, avg(grams) AS mean FROM people GROUP BY town) t USING (town) WHERE NOT (p.town = 'Oslo' OR p.grams > t.mean);
+SELECT count(*) FROM people p LEFT JOIN (SELECT town, avg(grams) AS mean FROM people GROUP BY town) t USING (town) WHERE (p.town <> 'Oslo' AND p.grams > t.mean) IS NULL;
+SELECT count(*) FROM people p LEFT JOIN (SELECT town, avg(grams) AS mean FROM people GROUP BY town) t USING (town) WHERE (NULLIF(p.town, 'Oslo') <> 'Paris' AND p.grams > t.mean) IS NOT TRUE;
+SELECT count(*) FROM people p LEFT JOIN (SELECT town, avg(grams) AS mean FROM people GROUP BY town) t USING (town) WHERE (NULLIF(p.town, 'Oslo') <> 'Paris' AND p.grams > t.mean) IS FALSE
