@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -25,7 +27,7 @@ import (
 // that names the plan. A Template is a plan with those left out.
 //
 // Claim: where Plan returns a plan, Build would return the same, given the context that the template's own plan was built in.
-// Why: (1) each parameter of the statement stands once, as an end of the range of one column whose cells are single values, so
+// Why: (1) each parameter of the statement stands once, as an end of the range of one column, at an edge between two of its cells, so
 // Build's reading of the condition is InCells of that range: for a range within the inner cells that has the three pieces below,
 // within and above, whatever its ends. The template's own plan is compared with that. (2) What is held over the table is one release,
 // which is read alone (Views.Sole), so no other path is looked at before it, and none is preferred for its error: it is a release, and answers
@@ -37,8 +39,8 @@ import (
 // an integer column Build takes it for what a parameter of that value is, and the rest of two texts that differ in such numbers alone is the
 // same byte by byte.
 //
-// Limits: one count(*) of one table; ends that are parameters of the column's own kind of value, without casts, or whole numbers; integers and
-// dates in steps of one; no dp.max_error. All else, and every parameter outside of the inner cells, is planned.
+// Limits: one count(*) of one table; ends that are parameters of the column's own kind of value, without casts, or whole numbers; integers, decimals,
+// dates and timestamps; no dp.max_error. All else, and every parameter outside of the inner cells or within a step, is planned.
 
 // Template is such a plan. It is immutable, and safe for concurrent use.
 type Template struct {
@@ -176,31 +178,44 @@ func (r *rangeEnds) cells(params []policy.Value) (mechanisms.Span, bool) {
 	}
 	span, ok := mechanisms.Span{From: 0, To: r.domain.Regular}, true
 	if r.low >= 0 {
-		if span.From, ok = r.domain.Cell(params[r.low]); !ok || params[r.low] == nil {
+		if span.From, ok = r.edge(params[r.low], r.above); !ok {
 			return span, false
-		}
-		if r.above {
-			span.From++
 		}
 	}
 	if r.high >= 0 {
-		if span.To, ok = r.domain.Cell(params[r.high]); !ok || params[r.high] == nil {
+		if span.To, ok = r.edge(params[r.high], !r.less); !ok {
 			return span, false
-		}
-		if !r.less {
-			span.To++
 		}
 	}
 	inner := span.From < span.To && (r.low < 0 || span.From > 0) && (r.high < 0 || span.To < r.domain.Regular)
 	return span, inner
 }
 
+// edge is the cell that begins at v, or right after it; false: v lies within a step.
+func (r *rangeEnds) edge(v policy.Value, after bool) (int, bool) {
+	d := r.domain
+	if n, ok := v.(int64); ok && d.Type == policy.NumericType {
+		v = policy.Numeric{Coefficient: big.NewInt(n)}
+	}
+	cell, ok := d.Cell(v)
+	switch {
+	case !ok || v == nil || cell >= d.Regular:
+		return 0, false
+	case after:
+		return cell + 1, !d.HighOpen(cell) && scalar.Compare(d.Type, d.High(cell), v) == 0
+	}
+	return cell, scalar.Compare(d.Type, d.Low(cell), v) == 0
+}
+
+// rangedTypes are those whose values compare as their cells do, whatever the session's settings.
+var rangedTypes = []policy.Type{policy.Int2, policy.Int4, policy.Int8, policy.NumericType, policy.DateType, policy.TimestampT, policy.TimestampTZ}
+
 // endsOf reads SELECT count(*) FROM table WHERE …, the condition being a range of one column between parameters; false: it is something
 // else.
 func endsOf(s *pg.SelectStmt, table *policy.Table, column *policy.Column, lifted *parse.Lifted) (r rangeEnds, ok bool) {
 	d := column.Domain
 	switch {
-	case s == nil || d == nil || !d.Ordered() || !d.Single() || column.Type != policy.Int2 && column.Type != policy.Int4 && column.Type != policy.Int8 && column.Type != policy.DateType:
+	case s == nil || d == nil || !d.Ordered() || d.Ladder != nil || !slices.Contains(rangedTypes, column.Type):
 		return r, false
 	case len(s.TargetList) != 1 || len(s.FromClause) != 1 || s.WhereClause == nil || s.WithClause != nil || s.HavingClause != nil || s.LimitCount != nil || s.LimitOffset != nil || s.IntoClause != nil ||
 		len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause)+len(s.ValuesLists) > 0 || s.Op != pg.SetOperation_SETOP_NONE:
