@@ -79,7 +79,7 @@ func (p *pipe) shape(stmt parse.Statement) (columns []sandbox.Column, rows [][]p
 	return p.columns, p.rows
 }
 
-func (p *pipe) Kept(*pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, bool) {
+func (p *pipe) AtOnce(context.Context, *pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, bool) {
 	return pipeline.Result{}, false
 }
 

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -178,33 +176,17 @@ func (r *rangeEnds) cells(params []policy.Value) (mechanisms.Span, bool) {
 	}
 	span, ok := mechanisms.Span{From: 0, To: r.domain.Regular}, true
 	if r.low >= 0 {
-		if span.From, ok = r.edge(params[r.low], r.above); !ok {
+		if span.From, ok = r.domain.Edge(params[r.low], r.above); !ok {
 			return span, false
 		}
 	}
 	if r.high >= 0 {
-		if span.To, ok = r.edge(params[r.high], !r.less); !ok {
+		if span.To, ok = r.domain.Edge(params[r.high], !r.less); !ok {
 			return span, false
 		}
 	}
 	inner := span.From < span.To && (r.low < 0 || span.From > 0) && (r.high < 0 || span.To < r.domain.Regular)
 	return span, inner
-}
-
-// edge is the cell that begins at v, or right after it; false: v lies within a step.
-func (r *rangeEnds) edge(v policy.Value, after bool) (int, bool) {
-	d := r.domain
-	if n, ok := v.(int64); ok && d.Type == policy.NumericType {
-		v = policy.Numeric{Coefficient: big.NewInt(n)}
-	}
-	cell, ok := d.Cell(v)
-	switch {
-	case !ok || v == nil || cell >= d.Regular:
-		return 0, false
-	case after:
-		return cell + 1, !d.HighOpen(cell) && scalar.Compare(d.Type, d.High(cell), v) == 0
-	}
-	return cell, scalar.Compare(d.Type, d.Low(cell), v) == 0
 }
 
 // rangedTypes are those whose values compare as their cells do, whatever the session's settings.

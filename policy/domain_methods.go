@@ -146,6 +146,21 @@ func (d *Domain) HighOpen(cell int) bool {
 	return d.Type.Floating() || d.Type == NumericType && d.Scale < 0
 }
 
+// Edge is the inner cell of an ordered domain that begins at v, or right after it; false: v lies within a cell. A whole number is one of decimals too.
+func (d *Domain) Edge(v Value, after bool) (int, bool) {
+	if n, ok := v.(int64); ok && d.Type == NumericType {
+		v = Numeric{Coefficient: big.NewInt(n)}
+	}
+	cell, ok := d.Cell(v)
+	switch {
+	case !ok || v == nil || cell >= d.Regular:
+		return 0, false
+	case after:
+		return cell + 1, !d.HighOpen(cell) && compare(d.High(cell), v) == 0
+	}
+	return cell, compare(d.Low(cell), v) == 0
+}
+
 // wrap gives a whole number the domain's kind of value.
 func (d *Domain) wrap(n int64) Value {
 	switch d.Min.(type) {

@@ -136,7 +136,7 @@ func (c *session) namedColumns(k *command) []sandbox.Column {
 
 // inferAsked has the pipeline describe what it will be asked.
 func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *parse.Statement) error {
-	ctx, stop := c.timed(admission.Metered(ctx))
+	ctx, stop := c.timed(admission.Metered(c.number(ctx)))
 	defer stop()
 	d, refusal := c.server.config.Pipeline.Describe(ctx, c.current(), *asked, stmt.given)
 	if ctx.Err() != nil {

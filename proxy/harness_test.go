@@ -65,7 +65,7 @@ func (f *fakePipeline) find(stmt parse.Statement) (fixture, *refuse.Refusal) {
 	return x, x.refusal
 }
 
-func (f *fakePipeline) Kept(_ *pipeline.Session, stmt parse.Statement, _ []policy.Value) (pipeline.Result, bool) {
+func (f *fakePipeline) AtOnce(_ context.Context, _ *pipeline.Session, stmt parse.Statement, _ []policy.Value) (pipeline.Result, bool) {
 	x, ok := f.fixtures[normal(stmt.Text)]
 	if !ok || !x.kept {
 		return pipeline.Result{}, false

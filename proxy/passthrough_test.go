@@ -187,7 +187,7 @@ func byDesign(text string) *refuse.Refusal {
 	return nil
 }
 
-func (p *passThrough) Kept(*pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, bool) {
+func (p *passThrough) AtOnce(context.Context, *pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, bool) {
 	return pipeline.Result{}, false
 }
 

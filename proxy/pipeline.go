@@ -23,6 +23,6 @@ type Pipeline interface {
 	// Answer runs a Select, an Explain, or a Show of a dp.* name that is not a setting. Its error is a *refuse.Refusal or a
 	// *Failure; any other error is shown as one constant text. The notices of a Result are sent with an error too.
 	Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error)
-	// Kept is what Answer would say from memory alone, at once; false: Answer may have to work, or wait.
-	Kept(s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, bool)
+	// AtOnce is what Answer would say without waiting, within microseconds; false: it may take longer, or fail.
+	AtOnce(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, bool)
 }

@@ -38,6 +38,7 @@ type session struct {
 	proved         *Proved // nil: her name is proved by the exchange of this connection
 	pid            uint32
 	request        request.ID // the number of the last statement
+	numbered       bool       // what the message that is handled asks of the pipeline has request
 	counted        bool       // among the user's connections
 	policy         *policy.Policy
 	dataset        *policy.Dataset
@@ -70,7 +71,11 @@ type session struct {
 func (c *session) run() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			c.server.logPanic(request.With(context.Background(), c.request), r, "session")
+			ctx := context.Background()
+			if c.numbered {
+				ctx = request.With(ctx, c.request)
+			}
+			c.server.logPanic(ctx, r, "session")
 			err = pgerror.New("XX000", pgerror.TextInternal).Fatal()
 		}
 	}()
@@ -79,6 +84,7 @@ func (c *session) run() (err error) {
 		if err != nil {
 			return err
 		}
+		c.numbered = false
 		if err := c.handle(msg); err != nil {
 			return err
 		}
@@ -234,9 +240,15 @@ func (c *session) fail(err error) error {
 	return nil
 }
 
-// asked adds to a failure the number of the statement that it is of, if there was one.
+// number gives what the pipeline is asked next a number, which the message's errors tell from then on.
+func (c *session) number(ctx context.Context) context.Context {
+	c.request, c.numbered = c.request.Next(), true
+	return request.With(ctx, c.request)
+}
+
+// asked adds to a failure the number of what the pipeline was asked for its message, if it was asked anything.
 func (c *session) asked(f *pgerror.Failure) *pgerror.Failure {
-	if c.request.Statement == 0 {
+	if !c.numbered {
 		return f
 	}
 	return f.Asked(c.request.String())
@@ -338,13 +350,13 @@ func (c *session) timed(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() {}
 }
 
-// atOnce is an answer that the pipeline keeps: it is given without a place, a turn, or anybody beside who would have to be waited for, which takes longer than
-// finding it. On a grid all answers go one way.
+// atOnce is an answer that the pipeline keeps, or reads from what is held in microseconds: it is given without a place, a turn, or anybody beside who would have to be waited
+// for, which takes longer than finding it. On a grid all answers go one way.
 func (c *session) atOnce(ctx context.Context, stmt parse.Statement, params []policy.Value) (pipeline.Result, bool) {
 	if c.pace.grid > 0 || ctx.Err() != nil {
 		return pipeline.Result{}, false
 	}
-	result, ok := c.server.config.Pipeline.Kept(c.current(), stmt, params)
+	result, ok := c.server.config.Pipeline.AtOnce(ctx, c.current(), stmt, params)
 	if ok && result.Last != nil {
 		c.last.Store(result.Last)
 	}
@@ -355,8 +367,7 @@ func (c *session) atOnce(ctx context.Context, stmt parse.Statement, params []pol
 // itself goes on: what is paid is finished and saved.
 func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	c.pace.owed = true
-	c.request = c.request.Next()
-	ctx, spanned := c.server.config.Spans.Statement(request.With(ctx, c.request), c.parse, c.database)
+	ctx, spanned := c.server.config.Spans.Statement(c.number(ctx), c.parse, c.database)
 	c.parse = spans.Parsed{}
 	limits := c.policy.Server.Limits
 	if !c.server.turns.Ticket(c.user, limits.StatementsPerSecond, time.Now()) {

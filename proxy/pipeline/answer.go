@@ -19,6 +19,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
@@ -39,8 +40,8 @@ type Answerer struct {
 	statements Statements // nil: none is kept
 	holdings   holdingsIndex
 	estimates  estimateCache
-	answers    answerCache
-	templates  templateCache
+	answers    remembered[Result]
+	templates  remembered[*planner.Template]
 	sessions   live[*mechanisms.Session]
 	watches    live[*mechanisms.Watch]
 	turns      *admission.Turns // of those who buy
@@ -64,7 +65,8 @@ type Charges interface {
 
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, charges Charges) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, charges: charges, public: &PublicRows{}, turns: admission.NewTurns(purchaseBurst), workers: admission.NewWorkers(places(e), queriesOf(b)),
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, charges: charges, public: &PublicRows{},
+		answers: remembered[Result]{room: mostAnswerCells}, templates: remembered[*planner.Template]{room: mostTemplates}, turns: admission.NewTurns(purchaseBurst), workers: admission.NewWorkers(places(e), queriesOf(b)),
 		sessions: live[*mechanisms.Session]{what: "online release", lost: "steps of an online release cannot be read: it is taken for stopped", byID: map[int64]*instance[*mechanisms.Session]{}},
 		watches:  live[*mechanisms.Watch]{what: "run of alarms", lost: "steps of a run of alarms cannot be read: it is taken for ended", byID: map[int64]*instance[*mechanisms.Watch]{}}}
 }
@@ -100,6 +102,10 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 	if refusal != nil {
 		return Result{}, refusal
 	}
+	return a.answerReady(ctx, s, p)
+}
+
+func (a *Answerer) answerReady(ctx context.Context, s *Session, p readied) (Result, error) {
 	if a.reads(p.plan) {
 		if ReadsRows(ctx); !a.inForce(s) {
 			return Result{}, errPolicy

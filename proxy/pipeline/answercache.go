@@ -4,51 +4,20 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"sync"
 
-	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// answerCache keeps whole answers that were free and will be the same when asked again: everything came from releases
-// that the user holds, in Go, and nothing depended on the time. An entry lives as long as the policy and her holdings are
-// the very ones that it was made from.
-type answerCache struct {
-	mu    sync.RWMutex
-	known map[string]cachedAnswer
-	cells int
-}
-
-type cachedAnswer struct {
-	result Result
-	policy *policy.Policy
-	held   []ledger.Release
-}
-
-// mostAnswerCells bounds the cells of the answers kept, some 100 MB; beyond it they are forgotten, all at once.
+// mostAnswerCells bounds the cells of the answers that are kept whole, some 100 MB: those that were free and will be the same when asked again, since
+// everything came from releases that the user holds, in Go, and nothing depended on the time.
 const mostAnswerCells = 1 << 20
 
-// find returns the answer kept under key, if what it was made from is still in force.
-func (c *answerCache) find(key string, p *policy.Policy, held []ledger.Release) (Result, bool) {
-	c.mu.RLock()
-	kept, ok := c.known[key]
-	c.mu.RUnlock()
-	if !ok || kept.policy != p || !sameList(kept.held, held) {
-		return Result{}, false
-	}
-	return kept.result, true
-}
-
-func (c *answerCache) keep(key string, r Result, p *policy.Policy, held []ledger.Release) {
+// cellsOf is what keeping an answer takes of that.
+func cellsOf(key string, r Result) int {
 	rows := r.Rows.Value()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cells += 8 + len(key)/8 + len(rows.Data)*len(rows.Columns); c.known == nil || c.cells > mostAnswerCells {
-		c.known, c.cells = map[string]cachedAnswer{}, 8
-	}
-	c.known[key] = cachedAnswer{r, p, held}
+	return 8 + len(key)/8 + len(rows.Data)*len(rows.Columns)
 }
 
 // repeatable tells whether an answer is worth keeping: it was free, made in Go, and does not depend on the time.

@@ -20,9 +20,7 @@ import (
 // ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
 func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r readied, refusal *refuse.Refusal) {
-	if r.plan = a.quickly(s, stmt, params); r.plan != nil {
-		r.quick = true
-		refusal = a.write(ctx, s, &r)
+	if r, refusal = a.readyQuickly(ctx, s, stmt, params); r.plan != nil {
 		return r, refusal
 	}
 	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
@@ -31,6 +29,15 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, 
 		}
 		return a.write(ctx, s, &r)
 	})
+	return r, refusal
+}
+
+// readyQuickly is ready for what takes microseconds (quickly); without a plan it is something else.
+func (a *Answerer) readyQuickly(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r readied, refusal *refuse.Refusal) {
+	if r.plan = a.quickly(s, stmt, params); r.plan != nil {
+		r.quick = true
+		refusal = a.write(ctx, s, &r)
+	}
 	return r, refusal
 }
 

@@ -15,7 +15,7 @@ type Result struct {
 	Notices []Notice
 	Last    *Last // what dp.last shows of it; nil: what it shows stays
 
-	repeatable bool // the same again would be the same: see answerCache
+	repeatable bool // the same again would be the same: see mostAnswerCells
 }
 
 // Notice is a NOTICE to the client. The zero Severity is NOTICE, the zero SQLState 00000.

@@ -15,6 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/spans"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -169,26 +170,52 @@ func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt parse.St
 		return a.settled(ctx, s, stmt, params)
 	}
 	key, held := answerKey(s, stmt, params, a.public.version()), a.ledger.Holdings(s.User, s.Dataset.ID)
-	if r, ok := a.answers.find(key, s.Policy, held); ok {
+	if r, ok := a.answers.find(s, key, held); ok {
 		return r, nil
 	}
 	r, err := a.settled(ctx, s, stmt, params)
-	if err == nil && key != "" && r.repeatable {
-		a.answers.keep(key, r, s.Policy, held)
+	if err == nil && r.repeatable {
+		a.keepAnswer(s, key, r, held)
 	}
 	return r, err
 }
 
-// Kept is the answer to a SELECT that is kept whole. It neither works nor waits: where other proxies write the ledger, what they have written is
-// waited for before each answer, and none is given so.
-func (a *Answerer) Kept(s *Session, stmt parse.Statement, params []policy.Value) (Result, bool) {
+func (a *Answerer) keepAnswer(s *Session, key string, r Result, held []ledger.Release) {
+	if key != "" {
+		a.answers.keep(s, key, r, cellsOf(key, r), held)
+	}
+}
+
+// AtOnce is the answer to a SELECT that is kept whole, or that takes microseconds to read from what is held (quickly). It does not wait: where other proxies write the
+// ledger, what they have written is waited for before each answer, and none is given so. What cannot be given so is for Answer.
+func (a *Answerer) AtOnce(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, bool) {
 	if stmt.Kind != parse.KindSelect || s.Dataset == nil || a.ledger.Shared() {
 		return Result{}, false
 	}
 	if params == nil {
 		params = []policy.Value{}
 	}
-	return a.answers.find(answerKey(s, stmt, params, a.public.version()), s.Policy, a.ledger.Holdings(s.User, s.Dataset.ID))
+	key, held := answerKey(s, stmt, params, a.public.version()), a.ledger.Holdings(s.User, s.Dataset.ID)
+	if r, ok := a.answers.find(s, key, held); ok {
+		return r, true
+	}
+	planned := spans.Begin(ctx, spans.Plan)
+	p, err := a.readyQuickly(ctx, s, stmt, params)
+	planned()
+	if p.plan == nil || err != nil {
+		return Result{}, false
+	}
+	ctx, done := inLine(ctx)
+	defer done()
+	placeOf(ctx).text = stmt.Text
+	r, failed := a.answerReady(ctx, s, p)
+	if failed != nil {
+		return Result{}, false
+	}
+	if r.repeatable {
+		a.keepAnswer(s, key, r, held)
+	}
+	return r, true
 }
 
 // mostPlans bounds how often a statement begins again.

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
@@ -13,41 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// templateCache keeps the plans of statements whose parameters alone change (ADR 86). As with answerCache, an entry lives as long as
-// the policy and her holdings are the very ones that it was made from; everything else that it depends on, but the parameters, is its
-// key. What a template does not answer is planned, so that nothing but time depends on what is kept.
-type templateCache struct {
-	mu    sync.RWMutex
-	known map[string]keptTemplate
-}
-
-type keptTemplate struct {
-	template *planner.Template
-	policy   *policy.Policy
-	held     []ledger.Release
-}
-
-// mostTemplates bounds the templates kept, some kilobytes each; beyond it they are forgotten, all at once.
-const mostTemplates = 1 << 12
-
-func (c *templateCache) find(key string, p *policy.Policy, held []ledger.Release) *planner.Template {
-	c.mu.RLock()
-	kept, ok := c.known[key]
-	c.mu.RUnlock()
-	if !ok || kept.policy != p || !sameList(kept.held, held) {
-		return nil
-	}
-	return kept.template
-}
-
-func (c *templateCache) keep(key string, t *planner.Template, p *policy.Policy, held []ledger.Release) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil || len(c.known) >= mostTemplates {
-		c.known = map[string]keptTemplate{}
-	}
-	c.known[key] = keptTemplate{t, p, held}
-}
+// mostTemplates bounds the plans that are kept of statements whose parameters alone change (ADR 86), some kilobytes each. Everything that a template depends on beside
+// the policy and what is held, but the parameters, is its key.
+const mostTemplates = 1 << 14
 
 // plan plans a statement, from its template where there is one.
 func (a *Answerer) plan(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (*plans.Plan, *refuse.Refusal) {
@@ -56,7 +23,7 @@ func (a *Answerer) plan(ctx context.Context, s *Session, stmt parse.Statement, p
 		return planner.Build(stmt, params, a.planContext(ctx, s))
 	}
 	key, held := a.templateKey(s, stmt, lifted), a.ledger.Holdings(s.User, s.Dataset.ID)
-	if t := a.templates.find(key, s.Policy, held); t != nil {
+	if t, ok := a.templates.find(s, key, held); ok {
 		if p := t.Plan(lifted); p != nil {
 			return p, nil
 		}
@@ -67,7 +34,7 @@ func (a *Answerer) plan(ctx context.Context, s *Session, stmt parse.Statement, p
 		return p, refusal
 	}
 	if t := planner.TemplateOf(stmt, params, p, c); t != nil {
-		a.templates.keep(key, t, s.Policy, held)
+		a.templates.keep(s, key, t, 1, held)
 	}
 	return p, nil
 }
@@ -79,8 +46,8 @@ func (a *Answerer) quickly(s *Session, stmt parse.Statement, params []policy.Val
 	if s.Dataset == nil || lifted.Empty() {
 		return nil
 	}
-	t := a.templates.find(a.templateKey(s, stmt, lifted), s.Policy, a.ledger.Holdings(s.User, s.Dataset.ID))
-	if t == nil {
+	t, ok := a.templates.find(s, a.templateKey(s, stmt, lifted), a.ledger.Holdings(s.User, s.Dataset.ID))
+	if !ok {
 		return nil
 	}
 	p := t.Quick(lifted)

@@ -53,8 +53,13 @@ func TestTemplatesFollow(t *testing.T) {
 		}
 		return statements[0]
 	}
+	atOnce := map[bool]bool{}
 	ask := func(a *pipeline.Answerer, s *pipeline.Session, sql string, params ...policy.Value) string {
-		r, err := a.Answer(context.Background(), s, statement(sql), params)
+		r, at := a.AtOnce(context.Background(), s, statement(sql), params) // as a session does
+		err := error(nil)
+		if atOnce[a == kept] = atOnce[a == kept] || at; !at {
+			r, err = a.Answer(context.Background(), s, statement(sql), params)
+		}
 		text := fmt.Sprintf("%v %+v %+v %v", err, r.Columns, r.Notices, r.Tag)
 		if r.Rows.Valid() {
 			text += fmt.Sprintf(" %v", r.Rows.Value())
@@ -120,4 +125,7 @@ func TestTemplatesFollow(t *testing.T) {
 	}
 	ask(kept, alice, "SELECT city, count(*) FROM people GROUP BY city")
 	same("after she has bought more", alice)
+	if !atOnce[true] || atOnce[false] {
+		t.Errorf("answered at once by what has kept templates, and by what has just begun: %v", atOnce)
+	}
 }

@@ -84,7 +84,7 @@ func InProcess(t *testing.T, path string, pipeline proxy.Pipeline, limits proxy.
 type Undescribed struct{}
 
 // Kept has none.
-func (Undescribed) Kept(*pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, bool) {
+func (Undescribed) AtOnce(context.Context, *pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, bool) {
 	return pipeline.Result{}, false
 }
 

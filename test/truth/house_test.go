@@ -54,8 +54,8 @@ func (h *house) Describe(ctx context.Context, s *pipeline.Session, stmt parse.St
 	return h.now.Load().Describe(ctx, s, stmt, given)
 }
 
-func (h *house) Kept(s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, bool) {
-	return h.now.Load().Kept(s, stmt, params)
+func (h *house) AtOnce(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, bool) {
+	return h.now.Load().AtOnce(ctx, s, stmt, params)
 }
 
 func (h *house) Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
