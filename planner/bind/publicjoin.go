@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/lookup"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -99,16 +100,26 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 		}
 		return out, refusal
 	}
-	out := *from
+	out, value, found := *from, l.Column, l.Found()
+	if lookup.Together(from.Table, semantics.Node(semantics.FormOther, "", nil, -1, l.Args...).Cols) > plans.MaxCells {
+		table, listed, is, refusal := l.Tabulated(from.Table, j.pos)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if table != nil {
+			out.become(table)
+			value, found = listed, is
+		}
+	}
 	out.names = append(slices.Clone(from.names), public.names...)
 	out.exprs = slices.Clone(from.exprs)
 	for i := range t.Columns {
-		out.exprs = append(out.exprs, l.Column(i))
+		out.exprs = append(out.exprs, value(i))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
 	out.merge(j.using, len(from.names), false)
 	if !j.outer {
-		out.where = append(slices.Clone(from.where), l.Found())
+		out.where = append(slices.Clone(from.where), found)
 	}
 	if j.fromWhere {
 		return &out, nil

@@ -261,7 +261,7 @@ func (v *Solver) Fold(where []*semantics.Expr, pred *predicate.Pred) (residual [
 		}
 		if ok {
 			*pred = predicate.All(*pred, t.Holds)
-		} else if !v.implied(e) {
+		} else if !v.implied(e) && !v.listed(e, *pred) {
 			residual = append(residual, e)
 		}
 	}
