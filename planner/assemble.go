@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -49,7 +50,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: o}
 	for _, q := range b.Questions {
 		if q.Preserved > 0 {
-			if refusal = bind.Unseen(q, b.Env.Work); refusal != nil {
+			if refusal = lookup.Unseen(q, b.Env.Work); refusal != nil {
 				return nil, refusal
 			}
 		}

@@ -25,6 +25,8 @@ func (w *writer) derived() string {
 		return w.matched(d)
 	case *derived.Computed:
 		return w.computed(d)
+	case *derived.Tabulated:
+		return w.tabulated(d)
 	case *derived.United:
 		return w.united(d)
 	case *derived.Windowed:

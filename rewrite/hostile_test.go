@@ -183,6 +183,8 @@ var hostileClinic = map[string][][]string{
 		{"0", "10", "NULL", "9999.99", "-9999.99", "NUMERIC_NAN", "10.01"}, {"DATE '2025-01-01'", "DATE '2025-03-31'", "NULL", "DATE 'infinity'", "DATE '-infinity'", "LASTDAY", "FIRSTDAY"},
 		{"0", "9", "NULL", "2147483647", "-2147483648"}, {"1", "2", "3", "NULL", "2147483647", "-2147483648"}},
 	"doses": {{"0", "7", "NULL", "2147483647", "-2147483648", "3"}, {"'x'", "'y'", "''", "NULL", "HUGE"}},
+	"buys": {{"0", "1", "NULL", "2147483647", "-2147483648"}, {"0", "1", "2", "NULL", "2147483647", "-2147483648"}, {"0", "1", "3", "NULL", "2147483647", "-2147483648", "1000"}, {"-2", "9", "NULL", "2147483647", "-2147483648"},
+		{"0", "10", "NULL", "9999.99", "-9999.99", "NUMERIC_NAN", "10.01"}},
 	"calls": {{"0", "1", "NULL", "2147483647", "-2147483648"}, {"0", "7", "NULL", "2147483647", "-2147483648"},
 		{"'NaN'::double precision", "'Infinity'::double precision", "'-Infinity'::double precision", "5e-324::double precision", "(-0.0)::double precision", "1.7976931348623157e308::double precision", "-1.7976931348623157e308::double precision", "NULL", "60", "0"},
 		{"9223372036854775807", "(-9223372036854775807 - 1)", "NULL", "1000", "-1000", "0", "1001"},
@@ -198,7 +200,7 @@ func hostileScript(d dialect.Dialect) string {
 			"LASTMOMENT", "TIMESTAMP '294247-01-10 04:00:54.775806'", "FIRSTMOMENT", "TIMESTAMP '290309-12-22 (BC) 00:00:00'")
 	}
 	var b strings.Builder
-	for _, table := range []string{"people", "visits", "doses", "calls"} {
+	for _, table := range []string{"people", "visits", "doses", "buys", "calls"} {
 		columns := hostileClinic[table]
 		fmt.Fprintf(&b, "DELETE FROM clinic.%s;\n", table)
 		for i := range 60 {

@@ -27,6 +27,9 @@ func joinRows(r *rand.Rand) []string {
 		"CREATE VIEW clinic.frequent AS SELECT who AS person, count(*) AS n, max(minutes) AS longest FROM clinic.visits GROUP BY who HAVING count(*) > 1",
 		"CREATE VIEW clinic.rooms AS SELECT who AS person, ward, min(room) AS room FROM clinic.visits GROUP BY who, ward",
 		"CREATE TABLE clinic.wards (code text, label text, floor int, beds numeric(6,1))",
+		"CREATE TABLE clinic.buys (who int, part int, maker int, amount int, price numeric(6,2))",
+		"CREATE TABLE clinic.offers (part int, maker bigint, fee numeric(6,2), least int, grade text)",
+		"INSERT INTO clinic.offers VALUES (0, 0, 1.25, 1, 'x'), (0, 1, -0.30, 4, 'y'), (1, 0, NULL, 2, 'x'), (2, 3, 9.99, NULL, NULL), (3, 1, 0, -7, 'z'), (1, 2, 2.50, 4, 'y'), (5000, 1, 50, 9, 'far'), (NULL, 1, 0.01, 1, 'none')",
 		"CREATE TABLE clinic.tags (code text, tag text, least int, most int)",
 		"INSERT INTO clinic.tags VALUES ('A', 'red', 0, 3), ('A', 'blue', 2, 5), ('A', 'blue', 2, 5), ('B', 'red', -5, 9), ('B', 'green', 4, 4), ('E', 'violet', 1, 1), (NULL, 'none', 0, 9)",
 		"INSERT INTO clinic.wards VALUES ('A', 'heart', 1, 10.5), ('B', 'bird', 2, 0.5), ('D', 'door', 3, NULL)"}
@@ -34,6 +37,13 @@ func joinRows(r *rand.Rand) []string {
 	for person := range 60 {
 		sex := []string{"'f'", "'m'", "NULL"}[r.IntN(3)]
 		list = append(list, fmt.Sprintf("INSERT INTO clinic.people VALUES (%d, %d, %s)", person, r.IntN(10), sex))
+		for range r.IntN(5) {
+			part := fmt.Sprint(r.IntN(4))
+			if r.IntN(6) == 0 {
+				part = "NULL"
+			}
+			list = append(list, fmt.Sprintf("INSERT INTO clinic.buys VALUES (%d, %s, %d, %d, %d.%02d)", person, part, r.IntN(4), r.IntN(12)-2, r.IntN(10), r.IntN(100)))
+		}
 		doses := 0
 		for range r.IntN(5) {
 			visit++

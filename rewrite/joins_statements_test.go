@@ -42,6 +42,15 @@ datasets:
         max_rows_per_unit: 9
         columns:
           - {name: drug, type: text, domain: {values: [x, y]}}
+      - name: buys
+        source: clinic.buys
+        unit: buys.who = people.person_id
+        max_rows_per_unit: 4
+        columns:
+          - {name: part, type: integer, domain: {min: 0, max: 2000, step: 1}}
+          - {name: maker, type: integer, domain: {min: 0, max: 1000, step: 1}}
+          - {name: amount, type: integer, domain: {min: -2, max: 9, step: 1}}
+          - {name: price, type: "numeric(6,2)", domain: {min: 0, max: 10, step: 0.5}}
       - name: grown
         source: SELECT person_id, age, age / 2 AS half, sex FROM people WHERE age > 2
         columns: [{name: age, type: integer}, {name: half, type: integer}, {name: sex, type: text}]
@@ -67,6 +76,10 @@ datasets:
         source: clinic.wards
         public: true
         columns: [{name: code, type: text}, {name: label, type: text}, {name: floor, type: integer}, {name: beds, type: "numeric(6,1)"}]
+      - name: offers
+        source: clinic.offers
+        public: true
+        columns: [{name: part, type: integer}, {name: maker, type: bigint}, {name: fee, type: "numeric(6,2)"}, {name: least, type: integer}, {name: grade, type: text}]
       - name: tags
         source: clinic.tags
         public: true
@@ -208,6 +221,11 @@ func (publicRows) Rows(t *policy.Table) ([][]policy.Value, bool) {
 		return [][]policy.Value{{"B", "red", int64(-5), int64(9)}, {"A", "red", int64(0), int64(3)}, {"A", "blue", int64(2), int64(5)}, {"B", "green", int64(4), int64(4)},
 			{"E", "violet", int64(1), int64(1)}, {nil, "none", int64(0), int64(9)}, {"A", "blue", int64(2), int64(5)}}, true
 	}
+	if t.Name == "offers" {
+		cents := func(n int64) policy.Value { return policy.Numeric{Coefficient: big.NewInt(n), Scale: 2} }
+		return [][]policy.Value{{int64(0), int64(0), cents(125), int64(1), "x"}, {int64(0), int64(1), cents(-30), int64(4), "y"}, {int64(1), int64(0), nil, int64(2), "x"}, {int64(2), int64(3), cents(999), nil, nil},
+			{int64(3), int64(1), cents(0), int64(-7), "z"}, {int64(1), int64(2), cents(250), int64(4), "y"}, {int64(5000), int64(1), cents(5000), int64(9), "far"}, {nil, int64(1), cents(1), int64(1), "none"}}, true
+	}
 	return [][]policy.Value{{"A", "heart", int64(1), tenths(105)}, {"B", "bird", int64(2), tenths(5)}, {"D", "door", int64(3), nil}}, true
 }
 
@@ -237,6 +255,22 @@ var sumStatements = []string{
 	`SELECT ward, sum(coalesce(minutes, 0)), sum(coalesce(minutes, 4)), sum(cost - coalesce(minutes, 2)), avg(coalesce(minutes, -3)) FROM visits GROUP BY 1`,
 	`SELECT sum(coalesce(cost, 12.5) * (1 - coalesce(minutes, 3))), sum(coalesce(minutes * cost, 0)), avg(cast(cost AS numeric(9,3))), stddev(coalesce(minutes, 1) - room) FROM visits`,
 	`SELECT p.sex, sum(p.age - coalesce(v.minutes, 0)), sum(CASE WHEN p.age > 3 THEN p.age - coalesce(v.minutes, -1) ELSE 0 END) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.ward = 'B' GROUP BY 1`,
+}
+
+// listedStatements look public rows up by columns of which there are too many combinations of cells, or add up what is looked up beside other
+// columns.
+var listedStatements = []string{
+	`SELECT p.sex, sum(b.price * (1 - b.amount) - o.fee * b.amount), avg(b.price - o.fee), count(*) FROM buys b JOIN offers o ON o.part = b.part AND o.maker = b.maker JOIN people p ON p.person_id = b.who GROUP BY 1`,
+	`SELECT p.sex, sum(b.price * (1 - b.amount) - o.fee * b.amount), sum(o.fee) FROM people p, offers o, buys b WHERE o.part = b.part AND p.person_id = b.who AND b.maker = o.maker AND o.least < 4 GROUP BY 1`,
+	`SELECT sum(b.price - coalesce(o.fee, 1.5) * b.amount), sum(o.fee * b.amount - b.price), count(o.grade), count(*), stddev(b.price - o.fee) FROM buys b LEFT JOIN offers o ON o.part = b.part AND o.maker = b.maker`,
+	`SELECT o.grade, o.least, count(*), sum(b.price) FROM buys b JOIN offers o USING (part, maker) WHERE b.amount > 0 GROUP BY 1, 2`,
+	`SELECT o.part, b.maker, sum(b.price * coalesce(o.least, 0)), count(*) FROM buys b JOIN offers o ON o.maker = b.maker AND o.part = b.part GROUP BY 1, 2`,
+	`SELECT sum(b.price * r.fee * b.amount + b.maker), sum(CASE WHEN b.amount > 2 THEN b.price * r.fee * (b.maker - 1) ELSE 0 END), avg(b.maker * b.price - r.fee) FROM buys b JOIN (VALUES (0, 1.5), (1, -2.25), (3, NULL), (2, 0)) r(part, fee) ON r.part = b.part`,
+	`SELECT sum(b.price * b.maker * CASE WHEN b.part < 2 THEN 1.5 WHEN b.part < 4 THEN -1 END), sum(b.part % 3 * b.maker * b.price) FILTER (WHERE b.amount > 1) FROM buys b`,
+	`SELECT count(*) FILTER (WHERE b.price > o.fee), count(*) FILTER (WHERE o.fee IS NULL), sum(b.amount) FROM buys b JOIN offers o ON o.part = b.part AND o.maker = b.maker`,
+	`SELECT n, count(*), sum(s) FROM (SELECT b.who, count(*) AS n, sum(b.amount) AS s FROM buys b JOIN offers o ON o.part = b.part AND o.maker = b.maker WHERE o.grade <> 'y' GROUP BY 1) t GROUP BY 1`,
+	`SELECT count(*), sum(b.amount) FROM buys b LEFT JOIN offers o ON o.part = b.part AND o.maker = b.maker WHERE o.part = b.part`,
+	`SELECT v.ward, sum(v.minutes * o.fee + b.price * b.maker) FROM visits v JOIN buys b ON b.who = v.who JOIN offers o ON o.part = b.part AND o.maker = b.maker GROUP BY 1`,
 }
 
 // windowStatements say by window functions what a row is among its unit's. Where ties would be another order's in plain SQL, what is asked

@@ -14,12 +14,11 @@ import (
 // may be of rows that are units.
 func onlyMatched(t *policy.Table) bool {
 	for t.Derived != nil {
-		switch d := t.Derived.(type) {
-		case *derived.Matched:
+		if from := derived.Widened(t); from != nil {
+			t = from
+		} else if d, ok := t.Derived.(*derived.Matched); ok {
 			t = d.From
-		case *derived.Computed:
-			t = d.From
-		default:
+		} else {
 			return false
 		}
 	}
@@ -42,10 +41,7 @@ func (w *writer) matched(m *derived.Matched) string {
 		}
 		items = append(items, value+" AS n"+strconv.Itoa(len(m.From.Columns)+i+1))
 	}
-	number := w.int4(0)
-	for i, c := range m.Args {
-		number = w.nextDigit(i, number, c.Domain.Size(), a.cell(c, a.use(c)))
-	}
+	number := a.cellsTogether(m.Args)
 	var combinations, rows []string
 	for _, match := range m.Matches {
 		combinations, rows = append(combinations, strconv.Itoa(int(match.Combination))), append(rows, strconv.Itoa(int(match.Row)))
@@ -56,6 +52,15 @@ func (w *writer) matched(m *derived.Matched) string {
 		join = "LEFT JOIN "
 	}
 	return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + "\n  " + join + pairs + "\n    ON " + w.operate(number, "=", alias+".c") + ")"
+}
+
+// cellsTogether is the number of the cells of some columns together, the first column's slowest.
+func (w *writer) cellsTogether(columns []*policy.Column) string {
+	number := w.int4(0)
+	for i, c := range columns {
+		number = w.nextDigit(i, number, c.Domain.Size(), w.cell(c, w.use(c)))
+	}
+	return number
 }
 
 // nextDigit is a number of several cells with one more of them, of so many.

@@ -67,6 +67,7 @@ var released = []struct {
 	{"first and last value of a unit", windowStatements[10], true, false},
 	{"UNION ALL of tables", unionStatements[0], true, false},
 	{"INTERSECT of units", unionStatements[11], false, false},
+	{"sum with what is looked up by two columns", listedStatements[2], true, true},
 	{"LEFT JOIN of a calendar", listStatements[0], true, true},
 	{"lag", windowStatements[5], true, false},
 	{"view with an aggregate", viewStatements[4], false, false},

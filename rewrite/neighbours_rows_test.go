@@ -14,6 +14,7 @@ var neighbourTables = []string{
 	"CREATE TABLE clinic.people (person_id int, age int, sex text)",
 	"CREATE TABLE clinic.visits (visit int PRIMARY KEY, who int, ward text, minutes int, cost numeric(6,2), day date, room int, rank int)",
 	"CREATE TABLE clinic.doses (visit int, drug text)",
+	"CREATE TABLE clinic.buys (who int, part int, maker int, amount int, price numeric(6,2))",
 	"CREATE TABLE clinic.calls (who int, visit int, secs double precision, paid bigint, moment timestamp, kind text, rank bigint)",
 }
 
@@ -81,6 +82,10 @@ func drawPerson(r *rand.Rand, id int, rows func() int, wild, alike, unique bool)
 		}
 		out["calls"] = append(out["calls"], fmt.Sprintf("(%d, %s, %s, %s, %s, %s, %d)", id, visit, d.secs(), d.bigint(), d.moment(), d.text("in", "out"), i))
 	}
+	for range rows() {
+		next()
+		out["buys"] = append(out["buys"], fmt.Sprintf("(%d, %s, %s, %s, %s)", id, d.integer(0, 3), d.integer(0, 3), d.integer(-2, 9), d.cost()))
+	}
 	return out
 }
 
@@ -113,7 +118,7 @@ func stranger(r *rand.Rand) tuples {
 // script replaces all rows, which are stored in an order of their own.
 func (a tuples) script(r *rand.Rand) string {
 	var b strings.Builder
-	for _, table := range []string{"people", "visits", "doses", "calls"} {
+	for _, table := range []string{"people", "visits", "doses", "buys", "calls"} {
 		fmt.Fprintf(&b, "DELETE FROM clinic.%s;\n", table)
 		rows := append([]string(nil), a[table]...)
 		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })

@@ -153,8 +153,13 @@ func (g *Grouping) summed(name string, n *pg.Node, where []*semantics.Expr, t *s
 			if refusal != nil {
 				return nil, refusal
 			}
-			if arg, refusal := t.Expr(w.Result); refusal == nil && semantics.Numeric(arg) && (arg.Form == semantics.FormColumn || semantics.LinearOf(arg) != nil) {
-				return g.moment(name, arg, append(slices.Clone(where), linear.Conjuncts([]*semantics.Expr{holds})...), nil, pos)
+			if arg, refusal := t.Expr(w.Result); refusal == nil && semantics.Numeric(arg) {
+				if arg, refusal = g.inColumns(arg); refusal != nil {
+					return nil, refusal
+				}
+				if arg.Form == semantics.FormColumn || semantics.LinearOf(arg) != nil {
+					return g.moment(name, arg, append(slices.Clone(where), linear.Conjuncts([]*semantics.Expr{holds})...), nil, pos)
+				}
 			}
 		}
 	}

@@ -4,12 +4,31 @@ import (
 	"fmt"
 
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
 // The argument of a sum. sum(income) adds up whole numbers of a column's grid in the database; of sum(2 * income + 3) the values are
 // computed here, on each cell. One argument is placed on a grid once, however many aggregates of it a SELECT has.
+
+// inColumns is an argument as a sum of products of columns, where it is not one of their cells that can be looked at together: what
+// it looks up, or makes of few columns, is listed (lookup/tabulated.go). Any other is as it is.
+func (g *Grouping) inColumns(arg *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+	r := g.Rows
+	if len(arg.Cols) < 2 || r.fan != nil || r.met || g.b.AsWritten || semantics.LinearOf(arg) != nil || lookup.Seen(r.Table, arg.Cols) {
+		return arg, nil
+	}
+	x := g.lists.Again(g.b.Env, r.Table)
+	e, refusal := x.Sum(arg)
+	if e == nil || refusal != nil || semantics.LinearOf(e) == nil {
+		return arg, refusal
+	}
+	if g.lists = x; x.Table != r.Table {
+		r.become(x.Table)
+	}
+	return e, nil
+}
 
 // value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
 // What is averaged is added up from its middle, be it a column, a product or a sum: avg(2 * a + 3) errs by twice what avg(a) does.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -47,22 +48,22 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 	} else if table, each, refusal = b.groupsFirst(r, sel, pos); table == nil || refusal != nil {
 		return nil, refusal
 	}
-	l := &lookup{b: b, public: tableRows(table, pos), name: table.Name}
+	l := b.lookedUp(tableRows(table, pos), table)
 	for i, n := range each.Around {
 		arg, refusal := t.Expr(n)
 		if refusal != nil {
 			return nil, refusal
 		}
-		if !comparable(arg.Type(), table.Columns[i].Type) {
+		if !lookup.Comparable(arg.Type(), table.Columns[i].Type) {
 			return nil, nil
 		}
-		l.args, l.keys = append(l.args, arg), append(l.keys, i)
+		l.Equate(arg, i)
 	}
-	if refusal := l.index(table, pos); refusal != nil {
+	if refusal := l.Index(pos); refusal != nil {
 		return nil, refusal
 	}
 	value := len(table.Columns) - 1
-	e := l.column(value, table.Columns[value])
+	e := l.Column(value)
 	if each.Else == nil {
 		return e, nil
 	}
@@ -147,7 +148,7 @@ func (b *Binder) addedUp(public *Rows, each *EachOf) (*policy.Table, *refuse.Ref
 	groups := map[string][][]policy.Value{}
 	found := map[string][]policy.Value{}
 	for _, row := range l.data {
-		b.Env.Work.Step(workOf(keys...))
+		b.Env.Work.Step(lookup.WorkOf(keys...))
 		var values []policy.Value
 		for _, k := range keys {
 			v, refusal := k.Value(row)
@@ -229,7 +230,7 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 	}
 	var values []policy.Value
 	for _, row := range rows {
-		env.Work.Step(1 + workOf(arg))
+		env.Work.Step(1 + lookup.WorkOf(arg))
 		v, refusal := arg.Value(row)
 		if refusal != nil {
 			return nil, refusal

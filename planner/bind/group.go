@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -30,6 +31,7 @@ type Grouping struct {
 	Above      bool            // DISTINCT remains above the leaf
 	centred    map[string]bool // arguments, by canonical text, of aggregates about a mean
 	values     map[string]*linear.Argument
+	lists      *lookup.Tabulator   // parts of arguments that have columns of their own
 	Thresholds map[*pg.Node]*Found // comparisons of a count with a constant, where nothing else is shown
 	Fanned     *fanned             // the rows meet a public list
 }

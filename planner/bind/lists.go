@@ -1,13 +1,11 @@
 package bind
 
 import (
-	"slices"
-
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -23,36 +21,6 @@ import (
 
 // maxListRows bounds a list that is a table.
 const maxListRows = 1 << 14
-
-// lists are the rows of a statement's own lists, beside the public tables.
-type lists struct {
-	reuse.PublicRows
-	rows     map[*policy.Table][][]policy.Value
-	answered map[*policy.Table]bool // the rows were released
-}
-
-func (l lists) Rows(t *policy.Table) ([][]policy.Value, bool) {
-	if rows, ok := l.rows[t]; ok {
-		return rows, true
-	}
-	if l.PublicRows == nil {
-		return nil, false
-	}
-	return l.PublicRows.Rows(t)
-}
-
-func (l lists) Cached(t *policy.Table, rows [][]policy.Value, name string) any {
-	if _, own := l.rows[t]; own || l.PublicRows == nil {
-		return nil
-	}
-	return l.PublicRows.Cached(t, rows, name)
-}
-
-func (l lists) Cache(t *policy.Table, rows [][]policy.Value, name string, made any) {
-	if _, own := l.rows[t]; !own && l.PublicRows != nil {
-		l.PublicRows.Cache(t, rows, name, made)
-	}
-}
 
 // listTable makes a public table of a list of constants; nil: the item of FROM is none.
 func (b *Binder) listTable(n *pg.Node, scope *Scope) *policy.Table {
@@ -81,32 +49,7 @@ func (b *Binder) listTable(n *pg.Node, scope *Scope) *policy.Table {
 
 // keep has a table's rows found beside those of the public tables.
 func (b *Binder) keep(t *policy.Table, rows [][]policy.Value, answered bool) {
-	own, ok := b.Context.Public.(lists)
-	if !ok {
-		own = lists{b.Context.Public, map[*policy.Table][][]policy.Value{}, map[*policy.Table]bool{}}
-		b.Context.Public = own
-	}
-	own.rows[t], own.answered[t] = rows, answered
-}
-
-// extended gives each row of a statement's own list what an expression over it is, after its columns, and returns its place; false: the
-// rows are others'.
-func (l *lookup) extended(e *semantics.Expr) (int, bool) {
-	own, ok := l.b.Context.Public.(lists)
-	if !ok || len(own.rows[l.public.Table]) == 0 {
-		return 0, false
-	}
-	rows := slices.Clone(own.rows[l.public.Table])
-	for i, row := range rows {
-		l.b.Env.Work.Step(workOf(e))
-		v, refusal := e.Value(row[:len(l.public.Table.Columns)])
-		if refusal != nil {
-			return 0, false
-		}
-		rows[i] = append(slices.Clone(row), v)
-	}
-	own.rows[l.public.Table] = rows
-	return len(rows[0]) - 1, true
+	b.Context.Public = lookup.Beside(b.Context.Public, t, rows, answered)
 }
 
 // times fills a list with a series of moments. PostgreSQL's has no form for dates: they are moments of the session's zone.

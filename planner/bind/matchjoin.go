@@ -1,21 +1,16 @@
 package bind
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"slices"
-	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
-	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -24,45 +19,41 @@ import (
 // LEFT JOIN people p ON p.age BETWEEN r.low AND r.high GROUP BY 1. Which rows match is a function of the cells of p.age, evaluated
 // when the statement is planned.
 
-// matcher joins private rows with a public table of which a row may match several rows, or whose own rows stay: by any
-// condition that the cells of the private columns decide.
+// matcher joins private rows with such a table.
 type matcher struct {
 	b       *Binder
 	from    *Rows
 	public  *Rows
-	table   *policy.Table // the public one
-	data    [][]policy.Value
 	how     joining
-	conds   []*semantics.Expr // over From's columns, then the public ones
 	private []*semantics.Expr // conditions of ON on private rows alone, where rows that match nothing do not stay
-	equals  *lookup           // equations, by which matches are looked up
-	args    []int             // positions that the conditions read
+	lookup.Matching
 }
 
 // match joins them.
-func (b *Binder) match(from, public *Rows, t *policy.Table, how joining, equals *lookup) (*Rows, *refuse.Refusal) {
-	m := &matcher{b: b, from: from, public: public, table: t, how: how, equals: equals}
+func (b *Binder) match(from, public *Rows, t *policy.Table, how joining, equals *lookup.Keyed) (*Rows, *refuse.Refusal) {
+	m := &matcher{b: b, from: from, public: public, how: how}
+	m.Matching = lookup.Matching{Env: b.Env, Private: from.Table, Public: t, Preserved: how.preserved, Equals: equals, Pos: how.pos}
 	if b.Context.Public != nil {
-		m.data, _ = b.Context.Public.Rows(t)
+		m.Rows, _ = b.Context.Public.Rows(t)
 	}
 	if refusal := m.conditions(); refusal != nil {
 		return nil, refusal
 	}
 	d := &derived.Matched{From: from.Table, Outer: how.outer, Preserved: how.preserved}
-	if refusal := m.matches(d); refusal != nil {
+	if refusal := m.Matches(d); refusal != nil {
 		return nil, refusal
 	}
 	table := derived.NewMatched(d, t.Name)
 	if table == nil || len(d.Matches) > derived.MaxPairs {
-		return nil, fanOut.At(how.pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows)
+		return nil, lookup.FanOut.At(how.pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows)
 	}
 	out := *from
 	out.become(table)
 	out.names, out.exprs = append(slices.Clone(from.names), public.names...), slices.Clone(from.exprs)
-	digest := m.digest()
+	digest := m.Digest()
 	row := semantics.ColumnExpr(d.Row(), policy.Int4, -1, public.pos)
 	for i, c := range t.Columns {
-		out.exprs = append(out.exprs, semantics.Node(semantics.FormOther, "matched:"+t.Name+":"+digest+":"+c.Name, linear.OfRow{Rows: m.data, At: d.Row(), Typ: c.Type, Mod: c.Typmod, Column: i}, public.pos, row))
+		out.exprs = append(out.exprs, semantics.Node(semantics.FormOther, "matched:"+t.Name+":"+digest+":"+c.Name, linear.OfRow{Rows: m.Rows, At: d.Row(), Typ: c.Type, Mod: c.Typmod, Column: i}, public.pos, row))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
 	out.where = append(slices.Clone(from.where), m.private...)
@@ -111,7 +102,7 @@ func (m *matcher) conditions() *refuse.Refusal {
 		if refusal != nil {
 			return refusal
 		}
-		m.conds = append(m.conds, e)
+		m.Conds = append(m.Conds, e)
 	}
 	for _, q := range m.how.quals {
 		e, refusal := t.Condition(q, "JOIN/ON")
@@ -121,219 +112,17 @@ func (m *matcher) conditions() *refuse.Refusal {
 		case refusal != nil:
 			return refusal
 		case public || m.how.outer || m.how.preserved:
-			m.conds = append(m.conds, e)
+			m.Conds = append(m.Conds, e)
 		default:
 			m.private = append(m.private, e)
 		}
 	}
-	for _, e := range m.conds {
-		m.args = semantics.Union(m.args, e.Cols)
+	for _, e := range m.Conds {
+		m.Args = semantics.Union(m.Args, e.Cols)
 	}
-	m.args = slices.DeleteFunc(slices.Clone(m.args), func(c int) bool { return c >= n })
-	slices.SortFunc(m.args, func(a, b int) int { return derived.CompareNames(m.from.Table.Columns[a], m.from.Table.Columns[b]) })
+	m.Args = slices.DeleteFunc(slices.Clone(m.Args), func(c int) bool { return c >= n })
+	slices.SortFunc(m.Args, func(a, b int) int { return derived.CompareNames(m.from.Table.Columns[a], m.from.Table.Columns[b]) })
 	return nil
-}
-
-// matches finds the public rows that each combination of cells matches, and numbers them in the order of their values: all
-// of those that are kept, else those that something matches.
-func (m *matcher) matches(d *derived.Matched) *refuse.Refusal {
-	m.sorted()
-	combinations := 1
-	var sizes []int
-	for _, at := range m.args {
-		c := m.from.Table.Columns[at]
-		if c.Domain == nil {
-			return semantics.DomainMissing.At(m.how.pos, c.Name)
-		}
-		d.Args, sizes = append(d.Args, c), append(sizes, c.Domain.Size())
-		if combinations *= c.Domain.Size(); combinations > plans.MaxCells {
-			return linear.TooManyCells.At(m.how.pos, fmt.Sprint(combinations), plans.MaxCells)
-		}
-	}
-	find, work := m.finder(), 0
-	cells := make([]int, len(sizes))
-	box := m.box()
-	for at := range combinations {
-		m.b.Env.Work.Step(1)
-		linear.Decode(at, sizes, cells)
-		for i, c := range m.args {
-			box.Set(c, cells[i])
-		}
-		list, refusal := find(box)
-		if refusal != nil {
-			return refusal
-		}
-		if work += 1 + len(list); work > plans.MaxCells {
-			return linear.TooManyCells.At(m.how.pos, "more", plans.MaxCells)
-		}
-		for _, row := range list {
-			holds, refusal := m.hold(box, row)
-			if refusal != nil {
-				return refusal
-			}
-			if holds {
-				d.Matches = append(d.Matches, derived.Match{Combination: int32(at), Row: int32(row)})
-			}
-		}
-		if len(d.Matches) > derived.MaxPairs {
-			return fanOut.At(m.how.pos, m.table.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows)
-		}
-	}
-	if d.Rows = len(m.data); !m.how.preserved {
-		m.renumber(d)
-	}
-	if d.Rows > derived.MaxPairs {
-		return fanOut.At(m.how.pos, m.table.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows)
-	}
-	return nil
-}
-
-// sorted puts the public rows into the order of their values, whatever order they were copied in.
-func (m *matcher) sorted() {
-	m.b.Env.Work.Take(len(m.data), derived.BytesKeyed)
-	texts := make(map[*policy.Value]string, len(m.data))
-	m.data = slices.Clone(m.data)
-	for _, row := range m.data {
-		m.b.Env.Work.Step(1 + len(row))
-		texts[&row[0]] = semantics.KeyText(append(slices.Clone(row), nil))
-	}
-	slices.SortStableFunc(m.data, func(a, b []policy.Value) int { return strings.Compare(texts[&a[0]], texts[&b[0]]) })
-}
-
-// box holds both tables' columns; a public one has one value.
-func (m *matcher) box() *semantics.Box {
-	joint := *m.from.Table
-	joint.Columns = slices.Concat(m.from.Table.Columns, m.table.Columns)
-	return semantics.NewBox(&joint, m.b.Env)
-}
-
-// finder lists the public rows that may match the private columns in a box: where equations are among the conditions, those
-// with equal values.
-func (m *matcher) finder() func(*semantics.Box) ([]int, *refuse.Refusal) {
-	if len(m.equals.args) == 0 {
-		all := semantics.IdentityOf(len(m.data))
-		return func(*semantics.Box) ([]int, *refuse.Refusal) { return all, nil }
-	}
-	index := map[string][]int{}
-	for i, row := range m.data {
-		m.b.Env.Work.Step(1 + len(m.equals.keys))
-		values := make([]policy.Value, len(m.equals.keys))
-		for k, c := range m.equals.keys {
-			values[k] = row[c]
-		}
-		if key, known := derived.JoinKey(values); known {
-			index[key] = append(index[key], i)
-		}
-	}
-	return func(b *semantics.Box) ([]int, *refuse.Refusal) {
-		values := make([]policy.Value, len(m.equals.args))
-		for k, e := range m.equals.args {
-			v, steady, refusal := b.Value(e)
-			if refusal == nil && !steady {
-				refusal = b.Unsteady(e)
-			}
-			if refusal != nil {
-				return nil, refusal
-			}
-			values[k] = v
-		}
-		key, _ := derived.JoinKey(values)
-		return index[key], nil
-	}
-}
-
-// hold evaluates the conditions on the box and a public row.
-func (m *matcher) hold(b *semantics.Box, row int) (bool, *refuse.Refusal) {
-	n := len(m.from.Table.Columns)
-	for i, v := range m.data[row][:len(m.table.Columns)] {
-		b.Low[n+i], b.High[n+i], b.Inner[n+i] = v, v, v
-	}
-	all := true
-	for _, e := range m.conds {
-		v, steady, refusal := b.Value(e)
-		if refusal == nil && !steady {
-			refusal = b.Unsteady(e)
-		}
-		if refusal != nil {
-			return false, refusal
-		}
-		all = all && v == true
-	}
-	return all, nil
-}
-
-// renumber leaves out public rows that nothing matches.
-func (m *matcher) renumber(d *derived.Matched) {
-	number := make([]int32, len(m.data))
-	for _, match := range d.Matches {
-		number[match.Row] = 1
-	}
-	var kept [][]policy.Value
-	for i, some := range number {
-		if some > 0 {
-			number[i] = int32(len(kept))
-			kept = append(kept, m.data[i])
-		}
-	}
-	for i := range d.Matches {
-		d.Matches[i].Row = number[d.Matches[i].Row]
-	}
-	m.data, d.Rows = kept, len(kept)
-}
-
-// digest names the public rows.
-func (m *matcher) digest() string {
-	hash := sha256.New()
-	for _, row := range m.data {
-		m.b.Env.Work.Step(1 + len(row))
-		fmt.Fprintf(hash, "%q\n", semantics.KeyText(append(slices.Clone(row), nil)))
-	}
-	return hex.EncodeToString(hash.Sum(nil)[:16])
-}
-
-// Unseen refuses a question that counts public rows without a match: whether there is one, of a unit, is what would be
-// told. Aggregates of private columns leave them out, as conditions on these do.
-func Unseen(q *linear.Question, work *scalar.Work) *refuse.Refusal {
-	columns, at := q.Table.Columns, q.Preserved-1
-	row := make(scalar.Row, len(columns))
-	row[at+1] = false // it is of the private table
-	all := func(where []*semantics.Expr) bool {
-		for _, e := range where {
-			if v, err := e.Eval(row); err != nil || v != true {
-				return false
-			}
-		}
-		return true
-	}
-	for n := range columns[at].Domain.Regular {
-		work.Step(workOf(q.Where...) + len(q.Counters) + len(q.Choices) + 1)
-		row[at] = int64(n)
-		if !all(q.Where) {
-			continue
-		}
-		for _, c := range q.Counters {
-			if c.Choice == nil && c.Units == nil && all(c.Where) && !missingOf(c.Values, row) {
-				return preservedPublic.At(-1, q.Table.Name)
-			}
-		}
-		for _, set := range q.Choices {
-			if all(set.Where) && set.Arg != nil && !missing(set.Arg, row) {
-				return preservedPublic.At(-1, q.Table.Name)
-			}
-		}
-	}
-	return nil
-}
-
-// missing tells that there is no value on a row.
-func missing(e *semantics.Expr, row scalar.Row) bool {
-	v, err := e.Eval(row)
-	return err == nil && v == nil
-}
-
-// missingOf tells that a row has no value that would count as different from others.
-func missingOf(v *linear.DistinctValues, row scalar.Row) bool {
-	return v != nil && !v.Row && missing(v.Of[0], row)
 }
 
 // meetOrMatch joins rows with a list that no equation ties to them: side by side, where the SELECT allows that, else row by

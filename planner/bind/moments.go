@@ -46,11 +46,15 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	if !semantics.Numeric(arg) {
 		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
 	}
+	centred := moments[name] || g.centred[arg.Canon]
+	arg, refusal := g.inColumns(arg)
+	if refusal != nil {
+		return nil, refusal
+	}
 	present, refusal := g.present(arg, where)
 	if refusal != nil {
 		return nil, refusal
 	}
-	centred := moments[name] || g.centred[arg.Canon]
 	x, refusal := g.value(arg, centred, once != nil, semantics.Alone, pos)
 	if refusal != nil {
 		return nil, refusal

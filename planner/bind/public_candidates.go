@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -152,12 +153,9 @@ func (b *Binder) namedCandidates(v *pg.RangeVar, scope *Scope) (*candidates, *re
 
 // tableCandidates are the rows of a public table, as it was copied last.
 func (b *Binder) tableCandidates(t *policy.Table, pos int) (*candidates, *refuse.Refusal) {
-	if b.Context.Public == nil {
-		return nil, notCopied.At(pos, t.Name)
-	}
-	data, ok := b.Context.Public.Rows(t)
-	if !ok {
-		return nil, notCopied.At(pos, t.Name)
+	data, refusal := lookup.Rows(b.Context.Public, t, pos)
+	if refusal != nil {
+		return nil, refusal
 	}
 	list := &candidates{alias: t.Name}
 	for _, c := range t.Columns {

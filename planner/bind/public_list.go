@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -100,12 +101,9 @@ func isListing(sel *pg.SelectStmt) bool {
 
 // read takes the rows that the conditions on the public columns alone keep, and notes the other conditions.
 func (l *listed) read(t *policy.Table, where *pg.Node) *refuse.Refusal {
-	if l.b.Context.Public == nil {
-		return notCopied.At(l.pos, t.Name)
-	}
-	data, ok := l.b.Context.Public.Rows(t)
-	if !ok {
-		return notCopied.At(l.pos, t.Name)
+	data, refusal := lookup.Rows(l.b.Context.Public, t, l.pos)
+	if refusal != nil {
+		return refusal
 	}
 	var own []*semantics.Expr
 	for _, n := range ast.Conjuncts(where) {
@@ -115,7 +113,7 @@ func (l *listed) read(t *policy.Table, where *pg.Node) *refuse.Refusal {
 			l.linked = append(l.linked, n)
 		}
 	}
-	each := workOf(own...)
+	each := lookup.WorkOf(own...)
 	for _, row := range data {
 		l.b.Env.Work.Step(1 + each)
 		keep := true
@@ -167,7 +165,7 @@ func (l *listed) each(value *pg.Node) (list []*semantics.Expr, typ policy.Type, 
 		return nil, 0, refusal
 	}
 	for _, row := range l.data {
-		l.b.Env.Work.Step(workOf(of))
+		l.b.Env.Work.Step(lookup.WorkOf(of))
 		v, err := of.Eval(scalar.Row(row))
 		if err != nil {
 			return nil, 0, semantics.ScalarRefusal(err, of.Pos)

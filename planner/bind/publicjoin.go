@@ -1,15 +1,14 @@
 package bind
 
 import (
-	"fmt"
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/lookup"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -70,47 +69,57 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 			return nil, refusal
 		}
 	}
-	l := &lookup{b: b, public: public, name: t.Name}
+	l := b.lookedUp(public, t)
 	rest, refusal := l.conditions(from, j)
 	if refusal != nil {
 		return nil, refusal
 	}
-	if answered && len(l.args) == 0 && !j.preserved && !j.outer {
+	if answered && len(l.Args) == 0 && !j.preserved && !j.outer {
 		if out, refusal := l.constants(from, t, rest, j); out != nil || refusal != nil {
 			return out, refusal
 		}
 	}
-	refusal = l.index(t, j.pos)
-	if len(j.also) > 0 && (refusal != nil && refusal.ID == fanOut.ID || refusal == nil && len(l.args) == 0) {
+	refusal = l.Index(j.pos)
+	if len(j.also) > 0 && (refusal != nil && refusal.ID == lookup.FanOut.ID || refusal == nil && len(l.Args) == 0) {
 		j.quals, j.also = append(slices.Clone(j.quals), j.also...), nil
-		l = &lookup{b: b, public: public, name: t.Name}
+		l = b.lookedUp(public, t)
 		if rest, refusal = l.conditions(from, j); refusal != nil {
 			return nil, refusal
 		}
-		refusal = l.index(t, j.pos)
+		refusal = l.Index(j.pos)
 	}
 	switch {
-	case refusal != nil && refusal.ID != fanOut.ID:
+	case refusal != nil && refusal.ID != lookup.FanOut.ID:
 		return nil, refusal
-	case listed && !j.preserved && !j.outer && len(j.using) == 0, refusal == nil && len(l.args) == 0 && !j.preserved && !j.outer:
-		return b.meetOrMatch(from, n, scope, j, func() (*Rows, *refuse.Refusal) { return b.match(from, public, t, j, l) })
-	case refusal != nil || len(l.args) == 0 || j.preserved || j.outer && len(rest) > 0:
-		out, refusal := b.match(from, public, t, j, l)
+	case listed && !j.preserved && !j.outer && len(j.using) == 0, refusal == nil && len(l.Args) == 0 && !j.preserved && !j.outer:
+		return b.meetOrMatch(from, n, scope, j, func() (*Rows, *refuse.Refusal) { return b.match(from, public, t, j, &l.Keyed) })
+	case refusal != nil || len(l.Args) == 0 || j.preserved || j.outer && len(rest) > 0:
+		out, refusal := b.match(from, public, t, j, &l.Keyed)
 		if refusal == nil && !(j.outer && j.preserved) {
 			out.merge(j.using, len(from.names), j.preserved)
 		}
 		return out, refusal
 	}
-	out := *from
+	out, value, found := *from, l.Column, l.Found()
+	if lookup.Together(from.Table, semantics.Node(semantics.FormOther, "", nil, -1, l.Args...).Cols) > plans.MaxCells {
+		table, listed, is, refusal := l.Tabulated(from.Table, j.pos)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if table != nil {
+			out.become(table)
+			value, found = listed, is
+		}
+	}
 	out.names = append(slices.Clone(from.names), public.names...)
 	out.exprs = slices.Clone(from.exprs)
-	for i, c := range t.Columns {
-		out.exprs = append(out.exprs, l.column(i, c))
+	for i := range t.Columns {
+		out.exprs = append(out.exprs, value(i))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
 	out.merge(j.using, len(from.names), false)
 	if !j.outer {
-		out.where = append(slices.Clone(from.where), l.found())
+		out.where = append(slices.Clone(from.where), found)
 	}
 	if j.fromWhere {
 		return &out, nil
@@ -129,9 +138,9 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 }
 
 // constants are private rows beside the one row of a table, as in people, (SELECT avg(income) AS a FROM people) q; nil: it has several, or none.
-func (l *lookup) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joining) (*Rows, *refuse.Refusal) {
+func (l *lookedUp) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joining) (*Rows, *refuse.Refusal) {
 	rows, _ := l.b.Context.Public.Rows(t)
-	rows, refusal := l.filtered(rows)
+	rows, refusal := l.Filtered(rows)
 	if len(rows) != 1 || refusal != nil {
 		return nil, refusal
 	}
@@ -154,20 +163,20 @@ func (l *lookup) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joini
 	return &out, nil
 }
 
-// lookup is a public table as a function of some expressions over private rows.
-type lookup struct {
+// lookedUp is a public table that is joined by what its columns equal.
+type lookedUp struct {
 	b      *Binder
 	public *Rows
-	name   string
-	args   []*semantics.Expr
-	keys   []int // columns of the public table, by argument
-	filter []*semantics.Expr
-	rows   *derived.Keyed
+	lookup.Keyed
+}
+
+func (b *Binder) lookedUp(public *Rows, t *policy.Table) *lookedUp {
+	return &lookedUp{b, public, lookup.Keyed{Public: b.Context.Public, Env: b.Env, Table: t, Pos: public.pos}}
 }
 
 // conditions takes the join's conditions apart: equations of a public column with a private expression, conditions on the
 // public columns alone, and the rest.
-func (l *lookup) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *refuse.Refusal) {
+func (l *lookedUp) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *refuse.Refusal) {
 	for _, name := range j.using {
 		key, refusal := l.public.Column([]string{name}, j.pos)
 		if refusal != nil {
@@ -177,7 +186,7 @@ func (l *lookup) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *re
 		if refusal != nil {
 			return nil, refusal
 		}
-		l.args, l.keys = append(l.args, arg), append(l.keys, key.Cols[0])
+		l.Equate(arg, key.Cols[0])
 	}
 	for _, n := range j.quals {
 		if l.equation(n, from) {
@@ -185,7 +194,7 @@ func (l *lookup) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *re
 		}
 		public := &semantics.Translator{Env: l.b.Env, Params: l.b.Params, Columns: l.public.Column, Place: "ON"}
 		if e, refusal := public.Condition(n, "JOIN/ON"); refusal == nil && !e.IsConstant() {
-			l.filter = append(l.filter, e)
+			l.Filter = append(l.Filter, e)
 			continue
 		}
 		rest = append(rest, n)
@@ -194,7 +203,7 @@ func (l *lookup) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *re
 }
 
 // equation reads private expression = public column.
-func (l *lookup) equation(n *pg.Node, from *Rows) bool {
+func (l *lookedUp) equation(n *pg.Node, from *Rows) bool {
 	e := n.GetAExpr()
 	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(e.Name), []string{"="}) {
 		return false
@@ -217,169 +226,28 @@ func (l *lookup) equation(n *pg.Node, from *Rows) bool {
 			}
 		}
 		arg, refusal := l.b.overKeys(from, "ON").Expr(sides[0])
-		if refusal != nil || arg.IsConstant() || !comparable(arg.Type(), key.Type()) {
+		if refusal != nil || arg.IsConstant() || !lookup.Comparable(arg.Type(), key.Type()) {
 			continue
 		}
-		l.args, l.keys = append(l.args, arg), append(l.keys, key.Cols[0])
+		l.Equate(arg, key.Cols[0])
 		return true
 	}
 	return false
 }
 
 // computed reads private expression = expression over the columns of a list of the statement's own.
-func (l *lookup) computed(private, public *pg.Node, from *Rows) bool {
+func (l *lookedUp) computed(private, public *pg.Node, from *Rows) bool {
 	key, refusal := (&semantics.Translator{Env: l.b.Env, Params: l.b.Params, Columns: l.public.Column, Place: "ON"}).Expr(public)
 	if refusal != nil || key.IsConstant() {
 		return false
 	}
 	arg, refusal := l.b.overKeys(from, "ON").Expr(private)
-	if refusal != nil || arg.IsConstant() || !comparable(arg.Type(), key.Type()) {
+	if refusal != nil || arg.IsConstant() || !lookup.Comparable(arg.Type(), key.Type()) {
 		return false
 	}
-	at, ok := l.extended(key)
+	at, ok := l.Extended(key)
 	if ok {
-		l.args, l.keys = append(l.args, arg), append(l.keys, at)
+		l.Equate(arg, at)
 	}
 	return ok
-}
-
-// comparable tells types whose equal values have equal key texts.
-func comparable(a, b policy.Type) bool {
-	number := func(t policy.Type) bool { return t.Integer() || t == policy.NumericType }
-	return a == b || number(a) && number(b) || a.Textual() && b.Textual()
-}
-
-// index reads the public rows by their keys, which must be unique. An index over all rows of a copy is made once: two plans that
-// join the same table, SELECT … FROM lineitem JOIN part ON l_partkey = p_partkey say, look into the same one.
-func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
-	if l.b.Context.Public == nil {
-		return notCopied.At(pos, t.Name)
-	}
-	data, ok := l.b.Context.Public.Rows(t)
-	if !ok {
-		return notCopied.At(pos, t.Name)
-	}
-	if len(l.keys) == 0 {
-		l.b.Env.Work.Take(len(data), derived.BytesKeyed)
-		l.rows = &derived.Keyed{}
-		return nil
-	}
-	made := fmt.Sprintf("%p %p %v", t, data, l.keys) // what is made of them holds both, so that no other has their place
-	for _, e := range l.filter {
-		made += " " + e.Canon
-	}
-	if have, _ := l.b.Env.Work.Kept(made).(*indexed); have != nil {
-		l.rows = have.rows
-		return l.unique(t, pos)
-	}
-	l.b.Env.Work.Take(len(data), derived.BytesKeyed)
-	each, name := 1+len(l.keys)+len(t.Columns), fmt.Sprint("by ", l.keys)
-	if len(l.filter) == 0 {
-		if l.rows, _ = l.b.Context.Public.Cached(t, data, name).(*derived.Keyed); l.rows != nil {
-			l.b.Env.Work.Step(len(data) * each) // what is refused must not depend on who planned before
-		}
-	}
-	if l.rows == nil {
-		rows := data
-		if len(l.filter) > 0 {
-			var refusal *refuse.Refusal
-			if rows, refusal = l.filtered(data); refusal != nil {
-				return refusal
-			}
-		}
-		l.rows = derived.KeyedBy(rows, l.keys, func() { l.b.Env.Work.Step(each) })
-		if len(l.filter) == 0 {
-			l.b.Context.Public.Cache(t, data, name, l.rows)
-		}
-	}
-	l.b.Env.Work.Keep(made, &indexed{t, data, l.rows})
-	return l.unique(t, pos)
-}
-
-// indexed are public rows by their keys, as one planning has read them.
-type indexed struct {
-	of   *policy.Table
-	data [][]policy.Value
-	rows *derived.Keyed
-}
-
-// unique refuses keys of which several rows have the same.
-func (l *lookup) unique(t *policy.Table, pos int) *refuse.Refusal {
-	if l.rows.Twice {
-		return fanOut.At(pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows) // it is matched row by row then
-	}
-	return nil
-}
-
-// filtered are the rows for which the join's conditions on public columns hold.
-func (l *lookup) filtered(data [][]policy.Value) (rows [][]policy.Value, refusal *refuse.Refusal) {
-	each := workOf(l.filter...)
-	for _, row := range data {
-		l.b.Env.Work.Step(each)
-		kept := true
-		for _, e := range l.filter {
-			v, refusal := e.Value(row)
-			if refusal != nil {
-				return nil, refusal
-			}
-			kept = kept && v == true
-		}
-		if kept {
-			rows = append(rows, row)
-		}
-	}
-	return rows, nil
-}
-
-// workOf is how many steps one evaluation of each of some expressions takes.
-func workOf(list ...*semantics.Expr) (steps int) {
-	for _, e := range list {
-		steps += max(e.Nodes, 1)
-	}
-	return steps
-}
-
-// column is a column of the public table as a function of the arguments; NULL where no row is found.
-func (l *lookup) column(i int, c *policy.Column) *semantics.Expr {
-	return l.node(c.Name, looked{l, c.Type, c.Typmod, i})
-}
-
-// found says whether a row is found.
-func (l *lookup) found() *semantics.Expr { return l.node("", looked{l, policy.Bool, -1, -1}) }
-
-func (l *lookup) node(column string, s looked) *semantics.Expr {
-	e := semantics.Node(semantics.FormOther, "lookup:"+l.name+":"+l.rows.Digest+":"+column, s, l.public.pos, l.args...)
-	own, _ := l.b.Context.Public.(lists)
-	e.Answered = e.Answered || own.answered[l.public.Table]
-	return e
-}
-
-// looked evaluates a lookup.
-type looked struct {
-	from   *lookup
-	typ    policy.Type
-	typmod int32
-	column int // −1: whether a row is found
-}
-
-func (k looked) Type() policy.Type { return k.typ }
-func (k looked) Typmod() int32     { return k.typmod }
-
-func (k looked) Eval(row scalar.Row) (policy.Value, error) {
-	values := make([]policy.Value, len(k.from.args))
-	for i, a := range k.from.args {
-		v, err := a.Eval(row)
-		if err != nil {
-			return nil, err
-		}
-		values[i] = v
-	}
-	found := k.from.rows.Find(values)
-	switch {
-	case k.column < 0:
-		return found != nil, nil
-	case found == nil:
-		return nil, nil
-	}
-	return found[k.column], nil
 }

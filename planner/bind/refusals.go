@@ -2,6 +2,7 @@ package bind
 
 import (
 	"github.com/dpproxy/dpproxy/planner/discovery"
+	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -28,10 +29,7 @@ var (
 
 // What has no private form, or none yet.
 var (
-	fanOut          = refuse.New("public-join-fan-out", "DP002", "private rows match too many rows of public table %[1]s: one row more than %[2]d, or all together more than %[3]d, or one unit's rows become more than %[4]d", "Join by a narrower condition, or group the public table's rows in the database first.", "")
 	PrivateJoin     = refuse.New("private-join", "DP002", "joins of private table %s with this are not answered", "Join public tables by their key; count in a sub-query, and join the counts with anything else.", `SELECT count(*) FROM people, dp.tables`)
-	notCopied       = refuse.New("public-table-not-copied", "DP002", "public table %s has not been copied yet", "Try again later.", "")
-	preservedPublic = refuse.New("public-outer-join", "DP002", "rows of the public table that match no row of %s would be counted here, and that they match none is private", "Count a column of the private side, such as count(its key), which leaves them out, or join without keeping them: groups are shown with zero counts anyway.", `SELECT r.code, count(*) FROM regions r LEFT JOIN people p ON p.sex = r.code GROUP BY 1`)
 	preservedJoined = refuse.New("public-outer-join-below", "DP002", "an outer join that keeps rows of a public table is not answered below another join or a sub-query by unit, here of %s", "Join it last.", `SELECT count(p.age) FROM (regions r LEFT JOIN people p ON p.sex = r.code) JOIN visits v ON v.person_id = p.person_id`)
 	crossUnit       = refuse.New("cross-unit-join", "DP002", "joining %s with %s so would put rows of different %[3]ss together", "Join along the %[3]s: add a condition that equates the %[3]s's key on both sides.", `SELECT count(*) FROM people a JOIN people b ON a.age = b.age`)
 	naturalCross    = refuse.New("natural-join-without-columns", "DP002", "the two sides of this NATURAL JOIN have no column in common", "Write the condition: JOIN … ON ….", `SELECT count(*) FROM people NATURAL JOIN regions`)
@@ -103,8 +101,8 @@ var (
 // Refusals are all of this package, in the order of the documentation.
 var Refusals = []*refuse.Reason{
 	unknownTable, unknownDatabase, UnknownAlias, Ambiguous, noBounds, systemColumn, BadOrdinal, ColumnCount, duplicateAlias,
-	ungrouped, nested, limitConstant, negativeLimit, PrivateJoin, fanOut,
-	notCopied, preservedPublic, preservedJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
+	ungrouped, nested, limitConstant, negativeLimit, PrivateJoin, lookup.FanOut,
+	lookup.NotCopied, lookup.PreservedPublic, preservedJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
 	correlated, CountedAround, subqueryRows, subqueryColumns, SubqueryType, SubqueryDepth, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
 	noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined, unionColumns, unionExpression, unionDomain,
 	ownCatalogue, windowOnRows, windowOrder, windowFrame, windowArgument, windowConstant, windowCall, noWindow, badNtile, distinctOnOrder, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,

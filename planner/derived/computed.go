@@ -199,6 +199,8 @@ func ComputedIn(t *policy.Table, terms ComputedColumn) int {
 				}
 			}
 			from = d.From
+		case *Tabulated:
+			from = d.From
 		case *Marked:
 			from = d.From
 		case *Matched:
@@ -233,6 +235,10 @@ func OperandsOf(c *policy.Column) (list []*policy.Column) {
 					list = append(list, c)
 				}
 			}
+		}
+	case *Tabulated:
+		if at >= len(d.From.Columns) {
+			list = slices.Clone(d.Args)
 		}
 	case *United:
 		for _, b := range d.Branches {

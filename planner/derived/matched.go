@@ -99,11 +99,10 @@ func (m *Matched) Row() int { return len(m.From.Columns) }
 
 // MatchedIn is the Matched whose rows a table has, with further columns or without; nil: none.
 func MatchedIn(t *policy.Table) *Matched {
-	switch d := t.Derived.(type) {
-	case *Matched:
-		return d
-	case *Computed:
-		return MatchedIn(d.From)
+	for ; t != nil; t = Widened(t) {
+		if d, ok := t.Derived.(*Matched); ok {
+			return d
+		}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ import (
 // Proof, by the derivation of t. A table of the policy: at most one row a unit; a key through which units are found, for which
 // every query over the measure's tables needs a constraint (rewrite.Required); or one that the policy declares unique, whose
 // proof is a constraint read in the leaf's own snapshot, or else the SQL itself, which takes one row of those of a unit that
-// share it (rewrite/source.go): what is declared is relied upon by nobody. Marked, Computed and Windowed: their rows are their input's, or some of them. PerUnit: one row
+// share it (rewrite/source.go): what is declared is relied upon by nobody. Marked, Computed, Tabulated and Windowed: their rows are their input's, or some of them. PerUnit: one row
 // a unit and combination of what it is grouped by, if that are keys that are given alone. Paired: the keys of one side fix its
 // row, and with it the values that the other side must have in the keys that are equated, and if these fix the other side's
 // row too the pair is fixed. In an outer join a left row is there without a partner only where it has none, and a right side's
@@ -64,14 +64,15 @@ func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]U
 	if t.MaxRowsPerUnit == 1 {
 		return nil, true
 	}
+	if from := Widened(t); from != nil {
+		return singleIn(from, inputsOf(t, keys, func(at int) *policy.Column { return from.Keys[at] }), base)
+	}
 	switch d := t.Derived.(type) {
 	case nil:
 		return declaredSingle(t, keys, base)
 	case *Marked:
 		return singleIn(d.From, inputsOf(t, keys, func(at int) *policy.Column { return d.From.Keys[at] }), base)
 	case *Windowed:
-		return singleIn(d.From, inputsOf(t, keys, func(at int) *policy.Column { return d.From.Keys[at] }), base)
-	case *Computed:
 		return singleIn(d.From, inputsOf(t, keys, func(at int) *policy.Column { return d.From.Keys[at] }), base)
 	case *PerUnit:
 		of := inputsOf(t, keys, func(at int) *policy.Column { return t.Keys[at] })

@@ -15,8 +15,8 @@ func (s *Query) NoteRules(notes *semantics.Notes) {
 	if unit := s.Table.Dataset.Unit; !unit.Row {
 		groups := s.Table.BoundsGroups(s.Cells)
 		below, leftOut, own := boundedIn(s.Table), false, s.Table
-		for d, ok := own.Derived.(*derived.Computed); ok; d, ok = own.Derived.(*derived.Computed) { // whose rows are these
-			own = d.From
+		for from := derived.Widened(own); from != nil; from = derived.Widened(own) { // whose rows are these
+			own = from
 		}
 		switch rows := s.Table.MaxRowsPerUnit; {
 		case own.Derived == nil || len(below) == 1 && rows == below[0].MaxRowsPerUnit: // said below

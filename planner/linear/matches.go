@@ -3,6 +3,7 @@ package linear
 import (
 	"slices"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
@@ -33,6 +34,61 @@ func (v *Solver) implied(e *semantics.Expr) bool {
 			v.Box.Set(c, cells[i])
 		}
 		v.Box.Set(m.Row(), int(match.Row))
+		if holds, steady, refusal := v.Box.Value(e); refusal != nil || !steady || holds != true {
+			return false
+		}
+	}
+	return true
+}
+
+// listed tells whether a condition holds of every combination of cells that a list has, by these and its numbers, where known says
+// that a row has one: FROM a, b WHERE b.x = a.x AND b.y = a.y looks b up by both equations, which then hold of what is found.
+func (v *Solver) listed(e *semantics.Expr, known predicate.Pred) bool {
+	for t := v.Table; t != nil; t = derived.Widened(t) {
+		d, ok := t.Derived.(*derived.Tabulated)
+		if !ok {
+			continue
+		}
+		from := len(d.From.Columns)
+		var read []int // of the list's columns
+		there := false
+		for at := from; at < len(t.Columns); at++ {
+			if slices.Contains(e.Cols, at) {
+				read = append(read, at)
+			}
+			there = there || slices.ContainsFunc(ConjunctsOf(known), func(q predicate.Pred) bool {
+				in, ok := q.(predicate.InCells)
+				return ok && in.Column == v.Table.Columns[at] && !slices.ContainsFunc(in.Spans, func(s mechanisms.Span) bool { return s.To > in.Column.Domain.Null })
+			})
+		}
+		if len(read) > 0 && there {
+			return v.holdsOfAll(e, d, read)
+		}
+	}
+	return false
+}
+
+// holdsOfAll evaluates a condition over a list's arguments and some of its columns on each combination.
+func (v *Solver) holdsOfAll(e *semantics.Expr, d *derived.Tabulated, read []int) bool {
+	sizes, cells, places := make([]int, len(d.Args)), make([]int, len(d.Args)), make([]int, len(d.Args))
+	for i, c := range d.Args {
+		sizes[i], places[i] = c.Domain.Size(), slices.Index(d.From.Columns, c)
+	}
+	if slices.ContainsFunc(e.Cols, func(c int) bool { return !slices.Contains(places, c) && !slices.Contains(read, c) }) {
+		return false
+	}
+	for n, at := range d.Combinations {
+		Decode(int(at), sizes, cells)
+		for i, c := range places {
+			v.Box.Set(c, cells[i])
+		}
+		for _, c := range read {
+			cell, ok := v.Table.Columns[c].Domain.Cell(d.Columns[c-len(d.From.Columns)].At(n))
+			if !ok {
+				return false
+			}
+			v.Box.Set(c, cell)
+		}
 		if holds, steady, refusal := v.Box.Value(e); refusal != nil || !steady || holds != true {
 			return false
 		}

@@ -266,7 +266,7 @@ func (v *Solver) Fold(where []*semantics.Expr, pred *predicate.Pred) (residual [
 				return nil, refusal
 			}
 			switch {
-			case !ok && !v.implied(e):
+			case !ok && !v.implied(e) && !v.listed(e, *pred):
 				residual = append(residual, e)
 			case ok:
 				*pred = predicate.All(*pred, t.Holds)

@@ -23,7 +23,7 @@ func LinearOf(e *Expr) []Product {
 		return []Product{*p}
 	}
 	switch {
-	case len(e.Args) == 1 && strings.HasPrefix(e.Op, "cast:") && keepsNumbers(e):
+	case len(e.Args) == 1 && strings.HasPrefix(e.Op, "cast:") && KeepsNumbers(e):
 		return LinearOf(e.Args[0])
 	case len(e.Args) == 1 && e.Op == "-":
 		return negated(LinearOf(e.Args[0]))
@@ -45,8 +45,8 @@ func LinearOf(e *Expr) []Product {
 	return nil
 }
 
-// keepsNumbers tells casts that do not round.
-func keepsNumbers(e *Expr) bool {
+// KeepsNumbers tells casts that do not round.
+func KeepsNumbers(e *Expr) bool {
 	of := e.Args[0]
 	if e.Typmod() >= 0 { // numeric(7,2) becomes numeric(12,2)
 		digits, scale := policy.NumericTypmod(e.Typmod())

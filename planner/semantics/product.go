@@ -47,7 +47,7 @@ func ProductOf(e *Expr) *Product {
 	case e.Form == FormColumn:
 		return &Product{big.NewRat(1, 1), []moved{{e.Cols[0], new(big.Rat), nil}}}
 	case len(e.Args) == 1 && strings.HasPrefix(e.Op, "cast:"):
-		if !keepsNumbers(e) {
+		if !KeepsNumbers(e) {
 			return nil // it may round
 		}
 		return ProductOf(e.Args[0])

@@ -1,0 +1,156 @@
+package derived
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Tabulated are the rows of From, each with further columns: whole numbers that are functions of the cells of some of From's columns,
+// which the planner has listed (docs/adr/0146). In
+//
+//	SELECT sum(l_extendedprice * (1 - l_discount) - ps_supplycost * l_quantity) FROM lineitem JOIN partsupp ON …
+//
+// ps_supplycost is a number of cents that public rows say for l_partkey and l_suppkey: the database gets a list of combinations of
+// both columns' cells with the cents of each, joins it by the number of the combination, and adds up products of columns.
+//
+// Claim: a row of Tabulated is a function of one row of From, which it replaces; each further column is NULL or a whole number within its
+// domain, whatever the row holds.
+// Neighbours: a unit's rows are as many as its rows of From, and follow from them and from the list, which is public: so what a unit moves is
+// bounded as before, by From's rows a unit.
+// Proof: no combination is listed twice (NewTabulated), so a left join with the list leaves each row once; the row's combination is
+// a function of its normalised values, each of which has one cell. The domain's ends are the least and the largest number of the list.
+// Limits: nothing is told of the list but by what is made of the rows; that a combination is not listed is NULL, as SQL's outer join has it.
+type Tabulated struct {
+	From         *policy.Table
+	Args         []*policy.Column // of From
+	Combinations []int32          // of the arguments' cells, the first column's slowest: ascending, each once
+	Columns      []TabulatedColumn
+	digest       string
+}
+
+// TabulatedColumn is a number for each combination; Known nil: for all of them.
+type TabulatedColumn struct {
+	Name   string
+	Values []int32
+	Known  []bool
+}
+
+// MaxTabulated is how many combinations are told to the database.
+const MaxTabulated = 1 << 17
+
+// At is the number of a combination, by its place in the list; nil: NULL.
+func (c TabulatedColumn) At(i int) policy.Value {
+	if c.Known != nil && !c.Known[i] {
+		return nil
+	}
+	return int64(c.Values[i])
+}
+
+func (d *Tabulated) Inputs() []*policy.Table { return []*policy.Table{d.From} }
+
+// Meaning: see Paired.
+func (d *Tabulated) Meaning() []byte {
+	b := encodeInputs([]byte("tabulated"), d)
+	b = binary.AppendUvarint(b, uint64(len(d.Args)))
+	for _, c := range d.Args {
+		b = predicate.EncodeText(b, c.Name)
+	}
+	return predicate.EncodeText(b, d.digest)
+}
+
+// domain is from the least to the largest number of a column; a combination that is not listed has none.
+func (c TabulatedColumn) domain() *policy.Domain {
+	least, most := int64(math.MaxInt32), int64(math.MinInt32)
+	for i, n := range c.Values {
+		if c.Known == nil || c.Known[i] {
+			least, most = min(least, int64(n)), max(most, int64(n))
+		}
+	}
+	if least > most {
+		least, most = 0, 0
+	}
+	return steppedDomain(policy.Int4, -1, least, most, policy.NullCell)
+}
+
+// NewTabulated makes the table of a Tabulated: the columns and keys of From, then those of the list. It is nil where a combination is listed
+// twice, or there are too many.
+func NewTabulated(d *Tabulated) *policy.Table {
+	product := 1
+	for _, c := range d.Args {
+		if c.Domain == nil || product > math.MaxInt32/c.Domain.Size() {
+			return nil
+		}
+		product *= c.Domain.Size()
+	}
+	if len(d.Combinations) > MaxTabulated || len(d.Args) == 0 {
+		return nil
+	}
+	for i, at := range d.Combinations {
+		if at < 0 || int(at) >= product || i > 0 && at <= d.Combinations[i-1] {
+			return nil
+		}
+	}
+	t := newDerived(d, d.From.MaxRowsPerUnit)
+	t.Name = d.From.Name
+	addAll(t, d.From)
+	hash := sha256.New()
+	write := func(n int64) { hash.Write(binary.AppendVarint(nil, n)) }
+	for _, at := range d.Combinations {
+		write(int64(at))
+	}
+	for _, c := range d.Columns {
+		domain := c.domain()
+		if domain == nil || len(c.Values) != len(d.Combinations) {
+			return nil
+		}
+		own := sha256.New()
+		for i, n := range c.Values {
+			b := binary.AppendVarint(nil, int64(n))
+			if c.At(i) == nil {
+				b = []byte{0x80, 0x80, 0} // no whole number is written so
+			}
+			own.Write(b)
+		}
+		sum := own.Sum(nil)
+		hash.Write(sum)
+		// What is added up is described by its columns' names, which therefore say which numbers they are.
+		column := &policy.Column{Name: c.Name + " " + hex.EncodeToString(sum[:4]), Type: policy.Int4, Typmod: -1, Nulls: policy.NullCell, Outside: policy.OutsideExclude}
+		addColumn(t, column, t, domain)
+	}
+	d.digest = string(hash.Sum(nil))
+	return t
+}
+
+// And is the same list with one more column, which is a function of one that is there: value of its number. It is nil where the
+// column has a number where that one has none.
+func (d *Tabulated) And(name string, of int, value func(n policy.Value) (int32, bool)) *Tabulated {
+	if _, known := value(nil); known {
+		return nil
+	}
+	out := &Tabulated{From: d.From, Args: d.Args, Combinations: d.Combinations, Columns: slices.Clone(d.Columns)}
+	c := TabulatedColumn{Name: name, Values: make([]int32, len(d.Combinations)), Known: make([]bool, len(d.Combinations))}
+	for i := range d.Combinations {
+		if n := d.Columns[of].At(i); n != nil {
+			c.Values[i], c.Known[i] = value(n)
+		}
+	}
+	out.Columns = append(out.Columns, c)
+	return out
+}
+
+// Widened is the table whose rows those of t are, one each, with further columns that follow from each row alone; nil: they are others.
+func Widened(t *policy.Table) *policy.Table {
+	switch d := t.Derived.(type) {
+	case *Computed:
+		return d.From
+	case *Tabulated:
+		return d.From
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package lookup
+
+import (
+	"maps"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// What is a function of few columns' cells becomes a column where it stands beside others (docs/adr/0146). Of
+//
+//	sum(l_extendedprice * (1 - l_discount) - ps_supplycost * l_quantity)
+//
+// ps_supplycost is a number of cents for each part and supplier, listed in a derived.Tabulated; what is added up are products of columns
+// then, which the database makes, and nothing is evaluated on combinations of all five columns' cells.
+
+// Together is how many combinations of cells some columns have; beyond what is looked at, where one has no cells.
+func Together(t *policy.Table, columns []int) int {
+	combinations := 1
+	for _, at := range columns {
+		c := t.Columns[at]
+		if c.Domain == nil || c.Open != nil || combinations > math.MaxInt32/c.Domain.Size() {
+			return math.MaxInt32
+		}
+		combinations *= c.Domain.Size()
+	}
+	return combinations
+}
+
+// Seen tells columns whose cells are looked at together: they are not too many, and each is of one value.
+func Seen(t *policy.Table, columns []int) bool {
+	return Together(t, columns) <= plans.MaxCells && !slices.ContainsFunc(columns, func(at int) bool { return !t.Columns[at].Domain.Single() })
+}
+
+// Tabulator lists parts of expressions over a table, which gets columns for them.
+type Tabulator struct {
+	Env   scalar.Env
+	Table *policy.Table
+	known map[string]*semantics.Expr // what has a column
+}
+
+// Again is one for the table as it is now, with what the columns before it are of.
+func (x *Tabulator) Again(env scalar.Env, t *policy.Table) *Tabulator {
+	out := &Tabulator{Env: env, Table: t, known: map[string]*semantics.Expr{}}
+	if x != nil {
+		out.known = maps.Clone(x.known)
+	}
+	return out
+}
+
+// Sum is an expression as a sum of products of columns, of which some are new; nil: it is none.
+func (x *Tabulator) Sum(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+	if e.IsConstant() || semantics.LinearOf(e) != nil {
+		return e, nil
+	}
+	if len(e.Cols) > 1 {
+		args := make([]*semantics.Expr, len(e.Args))
+		descend := func() (refusal *refuse.Refusal) {
+			for i, a := range e.Args {
+				if args[i], refusal = x.Sum(a); args[i] == nil || refusal != nil {
+					args = nil
+					return refusal
+				}
+			}
+			return nil
+		}
+		switch t := (&semantics.Translator{Env: x.Env}); {
+		case len(args) == 2 && (e.Op == "+" || e.Op == "-" || e.Op == "*"):
+			if refusal := descend(); args == nil {
+				return nil, refusal
+			}
+			return t.Combine(e.Op, e.Pos, args...)
+		case len(args) == 1 && (e.Op == "-" || strings.HasPrefix(e.Op, "cast:") && semantics.KeepsNumbers(e)):
+			if refusal := descend(); args == nil {
+				return nil, refusal
+			}
+			if e.Op == "-" {
+				return t.Combine(e.Op, e.Pos, args...)
+			}
+			s, err := x.Env.Cast(args[0].Expr, e.Type(), e.Typmod())
+			if err != nil {
+				return nil, semantics.ScalarRefusal(err, e.Pos)
+			}
+			return semantics.Node(semantics.FormOther, e.Op, s, e.Pos, args...), nil
+		}
+	}
+	return x.column(e)
+}
+
+// column gives the table a column for an expression, and returns what it is by that; nil: it cannot be listed.
+func (x *Tabulator) column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+	if have := x.known[e.Canon]; have != nil {
+		return have, nil
+	}
+	combinations := Together(x.Table, e.Cols)
+	if !semantics.Numeric(e) || e.Type().Floating() || combinations > derived.MaxTabulated {
+		return nil, nil
+	}
+	at := slices.Clone(e.Cols)
+	slices.SortFunc(at, func(a, b int) int { return derived.CompareNames(x.Table.Columns[a], x.Table.Columns[b]) })
+	d, sizes := &derived.Tabulated{From: x.Table}, make([]int, len(at))
+	for i, c := range at {
+		d.Args, sizes[i] = append(d.Args, x.Table.Columns[c]), x.Table.Columns[c].Domain.Size()
+	}
+	x.Env.Work.Take(combinations, bytesTabulated)
+	box, cells, values := semantics.NewBox(x.Table, x.Env), make([]int, len(at)), make([]policy.Value, combinations)
+	scale := int32(0)
+	for n := range values {
+		linear.Decode(n, sizes, cells)
+		for i, c := range at {
+			box.Set(c, cells[i])
+		}
+		v, steady, refusal := box.Value(e)
+		if refusal != nil || !steady {
+			return nil, refusal
+		}
+		if k, ok := v.(policy.Numeric); ok {
+			scale = max(scale, k.Scale)
+		}
+		values[n] = v
+	}
+	c := derived.TabulatedColumn{Name: "listed by " + plans.ColumnNames(d.Args)}
+	for n, v := range values {
+		k, ok := small(v, scale)
+		if v == nil {
+			continue
+		}
+		if !ok {
+			return nil, nil
+		}
+		d.Combinations, c.Values = append(d.Combinations, int32(n)), append(c.Values, k)
+	}
+	d.Columns = []derived.TabulatedColumn{c}
+	if own := x.and(e, c.Name, values, scale); own != nil {
+		d = own
+	}
+	t := derived.NewTabulated(d)
+	if t == nil {
+		return nil, nil
+	}
+	own, refusal := x.worth(semantics.ColumnExpr(len(t.Columns)-1, policy.Int4, -1, e.Pos), e, scale)
+	if refusal == nil {
+		x.Table, x.known[e.Canon] = t, own
+	}
+	return own, refusal
+}
+
+// bytesTabulated is about what a value of a list takes while it is made.
+const bytesTabulated = 64
+
+// and adds a function of a listed column to that list; nil: it is none of the table's last.
+func (x *Tabulator) and(e *semantics.Expr, name string, values []policy.Value, scale int32) *derived.Tabulated {
+	d, ok := x.Table.Derived.(*derived.Tabulated)
+	if !ok || len(e.Cols) != 1 || e.Cols[0] < len(d.From.Columns) {
+		return nil
+	}
+	domain := x.Table.Columns[e.Cols[0]].Domain
+	return d.And(name, e.Cols[0]-len(d.From.Columns), func(n policy.Value) (int32, bool) {
+		cell, ok := domain.Cell(n)
+		if !ok {
+			return 0, false
+		}
+		return small(values[cell], scale)
+	})
+}
+
+// small is a value in units of 10^−scale; not ok: it is NULL, or more than a list holds.
+func small(v policy.Value, scale int32) (int32, bool) {
+	units, ok := new(big.Int), false
+	switch v := v.(type) {
+	case int64:
+		units, ok = units.SetInt64(v), true
+	case policy.Numeric:
+		if _, ok = derived.RatOf(v); ok {
+			units = v.At(scale)
+		}
+	}
+	if !ok || !units.IsInt64() || units.Int64() > math.MaxInt32 || units.Int64() < math.MinInt32 {
+		return 0, false
+	}
+	return int32(units.Int64()), true
+}
+
+// worth is a listed column as the expression that it stands for: of its type, and as many digits after the point.
+func (x *Tabulator) worth(column, e *semantics.Expr, scale int32) (*semantics.Expr, *refuse.Refusal) {
+	if scale > 0 {
+		unit := semantics.ConstantExpr(policy.Numeric{Coefficient: big.NewInt(1), Scale: scale}, policy.NumericType, e.Pos)
+		return (&semantics.Translator{Env: x.Env}).Combine("*", e.Pos, column, unit)
+	}
+	if e.Type() == policy.Int4 {
+		return column, nil
+	}
+	s, err := x.Env.Cast(column.Expr, e.Type(), -1)
+	if err != nil {
+		return nil, semantics.ScalarRefusal(err, e.Pos)
+	}
+	return semantics.Node(semantics.FormOther, "cast:"+e.Type().Name(), s, e.Pos, column), nil
+}
+
+// Tabulated is a table in which each row has the number of the public row that is found for it, by columns of which there are too many
+// combinations of cells to look at: the public rows are walked, not the cells. Value is a column of the public table by that number, and found
+// says that there is one. A nil table: the arguments are no columns of single values.
+func (l *Keyed) Tabulated(t *policy.Table, pos int) (out *policy.Table, value func(i int) *semantics.Expr, found *semantics.Expr, refusal *refuse.Refusal) {
+	d := &derived.Tabulated{From: t}
+	cellOf := make([]map[string]int, len(l.Args))
+	order := semantics.IdentityOf(len(l.Args))
+	for i, e := range l.Args {
+		if e.Form != semantics.FormColumn || slices.ContainsFunc(l.Args[:i], func(o *semantics.Expr) bool { return o.Cols[0] == e.Cols[0] }) {
+			return nil, nil, nil, nil
+		}
+		c := t.Columns[e.Cols[0]]
+		if c.Domain == nil || c.Open != nil || !c.Domain.Single() || c.Domain.Size() > plans.MaxCells {
+			return nil, nil, nil, nil
+		}
+		l.Env.Work.Take(c.Domain.Size(), derived.BytesKeyed)
+		cellOf[i] = make(map[string]int, c.Domain.Size())
+		for cell := range c.Domain.Size() {
+			l.Env.Work.Step(1)
+			if text, known := derived.JoinKey([]policy.Value{c.Domain.Low(cell)}); known {
+				cellOf[i][text] = cell
+			}
+		}
+	}
+	column := func(i int) *policy.Column { return t.Columns[l.Args[i].Cols[0]] }
+	slices.SortFunc(order, func(a, b int) int { return derived.CompareNames(column(a), column(b)) })
+	for _, i := range order {
+		d.Args = append(d.Args, column(i))
+	}
+	data, refusal := Rows(l.Public, l.Table, pos)
+	if refusal == nil && len(l.Filter) > 0 {
+		data, refusal = l.Filtered(data)
+	}
+	if refusal != nil {
+		return nil, nil, nil, refusal
+	}
+	rows := map[int32][]policy.Value{}
+	for _, row := range data {
+		l.Env.Work.Step(1 + len(order))
+		number, there := 0, true
+		for _, i := range order {
+			text, known := derived.JoinKey([]policy.Value{row[l.Keys[i]]})
+			cell, ok := cellOf[i][text]
+			there = there && known && ok
+			number = number*column(i).Domain.Size() + cell
+		}
+		if there && number <= math.MaxInt32 {
+			rows[int32(number)] = row
+		}
+	}
+	if len(rows) > derived.MaxTabulated {
+		return nil, nil, nil, FanOut.At(pos, l.Table.Name, derived.MaxMatches, derived.MaxTabulated, derived.MaxRows)
+	}
+	for number := range rows {
+		d.Combinations = append(d.Combinations, number)
+	}
+	slices.Sort(d.Combinations)
+	kept, numbers := make([][]policy.Value, len(d.Combinations)), make([]int32, len(d.Combinations))
+	for i, number := range d.Combinations {
+		kept[i], numbers[i] = rows[number], int32(i)
+	}
+	d.Columns = []derived.TabulatedColumn{{Name: "row of " + l.Table.Name, Values: numbers}}
+	if out = derived.NewTabulated(d); out == nil {
+		return nil, nil, nil, nil
+	}
+	at := len(out.Columns) - 1
+	row := semantics.ColumnExpr(at, policy.Int4, -1, l.Pos)
+	value = func(i int) *semantics.Expr {
+		c := l.Table.Columns[i]
+		return semantics.Node(semantics.FormOther, "listed:"+l.Table.Name+":"+l.rows.Digest+":"+c.Name, linear.OfRow{Rows: kept, At: at, Typ: c.Type, Mod: c.Typmod, Column: i}, l.Pos, row)
+	}
+	found, refusal = (&semantics.Translator{}).Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(row.Expr), l.Pos, row))
+	return out, value, found, refusal
+}

@@ -1,0 +1,46 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/dpproxy/dpproxy/planner/derived"
+)
+
+// tabulated writes the rows of its input with what the list says of the combination of cells that each has. Where nothing of the list is
+// used the rows are the input's. Nothing can fail: a cell's number is below its domain's size, and the product of these is an int4.
+func (w *writer) tabulated(d *derived.Tabulated) string {
+	a := w.sub(d.From, "a")
+	items := w.passed(a, len(d.From.Columns))
+	alias := "m" + strconv.Itoa(w.depth)
+	numbers := make([]string, len(d.Combinations))
+	for i, at := range d.Combinations {
+		numbers[i] = strconv.Itoa(int(at))
+	}
+	list := w.call("unnest", w.integers(numbers)) + " AS c"
+	some := false
+	for i, c := range d.Columns {
+		at := len(d.From.Columns) + i
+		if at >= len(w.table.Columns) {
+			w.fail("a listed column that the table does not have")
+			return "()"
+		}
+		if !slices.Contains(w.used, w.table.Columns[at]) {
+			continue
+		}
+		some = true
+		for k := range numbers {
+			if numbers[k] = "NULL"; c.At(k) != nil {
+				numbers[k] = strconv.Itoa(int(c.Values[k]))
+			}
+		}
+		name := "v" + strconv.Itoa(i+1)
+		list += ", " + w.call("unnest", w.integers(numbers)) + " AS " + name
+		items = append(items, alias+"."+name+" AS n"+strconv.Itoa(at+1))
+	}
+	if !some {
+		return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + ")"
+	}
+	on := w.operate(a.cellsTogether(d.Args), "=", alias+".c")
+	return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + "\n  LEFT JOIN (SELECT " + list + ") AS " + alias + "\n    ON " + on + ")"
+}
