@@ -29,7 +29,7 @@ func KnownOf(t *policy.Table) *known {
 	hash := sha256.Sum256(t.Fingerprint())
 	k := &known{Fingerprint: string(hash[:])}
 	for i, c := range t.Columns {
-		if c.Private {
+		if c.Private || c.Reading != nil {
 			continue
 		}
 		e := semantics.ColumnExpr(i, c.Type, c.Typmod, -1)

@@ -302,10 +302,10 @@ func (b *Box) unknown(e *Expr) *refuse.Refusal {
 		}
 		var named []refuse.NamedValue
 		if !b.exact(e, &named) {
-			return openColumn.At(e.Pos, b.Table.Columns[i].Name)
+			return OpenColumn.At(e.Pos, b.Table.Columns[i].Name)
 		}
 		if len(named) > 0 {
-			r := openColumn.At(e.Pos, b.Table.Columns[i].Name)
+			r := OpenColumn.At(e.Pos, b.Table.Columns[i].Name)
 			r.Named = named
 			return r
 		}
@@ -398,7 +398,7 @@ func IdentityOf(n int) []int {
 func Closed(t *policy.Table, e *Expr) *refuse.Refusal {
 	for _, i := range e.Cols {
 		if c := t.Columns[i]; c.Open != nil {
-			return openColumn.At(e.Pos, c.Name)
+			return OpenColumn.At(e.Pos, c.Name)
 		}
 	}
 	return nil
