@@ -495,7 +495,9 @@ func (v *Solver) hidden(p *Factor, cells []int) *policy.Column {
 		if c.Open == nil || cells[i] != c.Domain.Other && (cells[i] != c.Domain.Null || c.NullKey) {
 			continue
 		}
-		if slices.ContainsFunc(p.Keys, func(k int) bool { return slices.Contains(v.S.Keys[k].Cols, at) }) {
+		if slices.ContainsFunc(p.Keys, func(k int) bool {
+			return slices.Contains(v.S.Keys[k].Cols, at) && !(c.Any && v.Box.Knows(v.S.Keys[k]))
+		}) {
 			return c
 		}
 	}

@@ -56,7 +56,7 @@ func (t *Translator) reading(e *Expr) (*Expr, *refuse.Refusal) {
 	var out *Expr
 	switch {
 	case of == nil:
-		return nil, OpenColumn.At(e.Pos, c.Name)
+		return nil, anyText.At(e.Pos, c.Name)
 	case at >= 0:
 		out = ColumnExpr(at, r.Type(), -1, e.Pos)
 	default:
@@ -65,7 +65,7 @@ func (t *Translator) reading(e *Expr) (*Expr, *refuse.Refusal) {
 			return nil, textQuestion.At(e.Pos, err.Error())
 		}
 		if !ok { // these rows have lost it on the way
-			return nil, OpenColumn.At(e.Pos, c.Name)
+			return nil, anyText.At(e.Pos, c.Name)
 		}
 		out = ConstantExpr(nil, r.Type(), e.Pos) // which stands for it until the statement is bound again
 	}
