@@ -35,7 +35,7 @@ func openColumn(col *Column, f *columnT, at place) {
 
 // anyColumn reads a column of `domain: any`: text of which a statement may ask what is so, and whose values are neither found nor shown.
 func anyColumn(col *Column, f *columnT, at place) {
-	for key, given := range map[string]bool{"outside": f.Outside != "", "offgrid": f.Offgrid != "", "other": f.Other != "", "extremes": f.Extremes != ""} {
+	for key, given := range map[string]bool{"outside": f.Outside != "", "offgrid": f.Offgrid != "", "other": f.Other != ""} {
 		if given {
 			at.name(key).problem("%s is given, but the domain is any: every text is in it", key)
 		}

@@ -87,7 +87,10 @@ func (c *Column) words() string {
 		parts = append(parts, c.Domain.words())
 	}
 	if c.Domain != nil && !c.Private && !c.Any {
-		parts = append(parts, "outside: "+map[OutsideRule]string{OutsideClamp: "the nearest end", OutsideOther: "other", OutsideExclude: "left out"}[c.Outside], "NULL: "+map[NullRule]string{NullCell: "counted apart", NullExclude: "left out"}[c.Nulls])
+		parts = append(parts, "outside: "+map[OutsideRule]string{OutsideClamp: "the nearest end", OutsideOther: "other", OutsideExclude: "left out"}[c.Outside])
+	}
+	if c.Domain != nil && !c.Private {
+		parts = append(parts, "NULL: "+map[NullRule]string{NullCell: "counted apart", NullExclude: "left out"}[c.Nulls])
 	}
 	for _, f := range []struct {
 		is   bool

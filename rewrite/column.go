@@ -134,6 +134,9 @@ func (w *writer) normalisedOrdered(c *policy.Column) string {
 // normalisedEnum is the number of the value's cell.
 func (w *writer) normalisedEnum(c *policy.Column) string {
 	raw, d := w.raw(c), c.Domain
+	if c.Any && len(d.Values) == 0 && c.Reading == nil && !w.dialect.Ready { // whether there is one is all that is asked: no text is read
+		raw = dialect.Fill(w.dialect.ReadText, "t."+w.name(c.Source))
+	}
 	if c.Type == policy.Bool {
 		sql := "CASE"
 		for cell, v := range d.Values {
