@@ -29,7 +29,10 @@ func KnownOf(t *policy.Table) *known {
 	hash := sha256.Sum256(t.Fingerprint())
 	k := &known{Fingerprint: string(hash[:])}
 	for i, c := range t.Columns {
-		if c.Private || c.Reading != nil {
+		if c.Private {
+			continue
+		}
+		if c.Reading != nil { // which has no name
 			continue
 		}
 		e := semantics.ColumnExpr(i, c.Type, c.Typmod, -1)
