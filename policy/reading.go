@@ -18,7 +18,7 @@ import (
 // What of a text is read, and how much may be asked of it.
 const (
 	MostTextLength = 1 << 14 // characters of a text that are looked at, the first ones, on every engine and in snapshots alike
-	MostPattern    = 1000    // characters of a constant in a reading
+	MostPattern    = 256     // characters of a constant in a reading
 	MostParts      = 4       // of a reading
 	MostReadings   = 64      // of one column in one statement
 )

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -50,7 +51,7 @@ var textValues = []string{
 var textStatements = func() (list []string) {
 	for _, pattern := range []string{
 		"", "%", "_", "__", "%%", "%_", "_%", "%_%_%", `\%`, `\_`, `\\`, `%\\%`, `a\\b`, `a\b`, `%\%%`, `%\_%`, "a%b", "a_b", "a__b", "%late%", "late%", "%late", "_ate", "%special%requests%", "special_requests", "%a_b%", "%é%", "_́", "%日_語%", "%\n%", "a_\nb", "a.b", "%.%", "%*%",
-		"(a|b)", "%[a]%", "^a$", "%$%", "%'%", `%"%`, "%{}%", "%a%a%a%a%b", "%_a%_a%_b", "other", "NULL", "%\u00a0", "%z%late", "x%x", `%\x01%`, "\U0001F600_", strings.Repeat("%a", 400) + "%b", strings.Repeat("_", 400) + "%", strings.Repeat("%_", 450),
+		"(a|b)", "%[a]%", "^a$", "%$%", "%'%", `%"%`, "%{}%", "%a%a%a%a%b", "%_a%_a%_b", "other", "NULL", "%\u00a0", "%z%late", "x%x", `%\x01%`, "\U0001F600_", strings.Repeat("%a", 120) + "%b", strings.Repeat("_", 250) + "%", strings.Repeat("%_", 120),
 	} {
 		list = append(list, "SELECT count(*) FROM notes WHERE note LIKE '"+strings.ReplaceAll(pattern, "'", "''")+"'")
 	}
@@ -109,7 +110,7 @@ func TestTextsTakeBoundedWork(t *testing.T) {
 		fmt.Sprintf("INSERT INTO clinic.stored SELECT i, repeat('a', %d), 'a' FROM generate_series(1, 200) AS g(i)", 2*policy.MostTextLength)}
 	for d, run := range map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill), dialect.PostgreSQL: postgresEngine(t, fill)} {
 		p := parsedFor(t, textsPolicy, d)
-		for _, pattern := range []string{strings.Repeat("%a", 499) + "b", strings.Repeat("%a_", 333) + "b", "%" + strings.Repeat("a", 998) + "b", strings.Repeat("%_", 499) + "b", strings.Repeat(`%\%a`, 249) + "b"} {
+		for _, pattern := range []string{strings.Repeat("%a", 127) + "b", strings.Repeat("%a_", 85) + "b", "%" + strings.Repeat("a", 254) + "b", strings.Repeat("%_", 127) + "b", strings.Repeat(`%\%a`, 63) + "b"} {
 			plan := textPlan(t, p, "SELECT count(*) FROM notes WHERE note LIKE '"+pattern+"'")
 			q, err := rewrite.Render(plan.Measures[0], d)
 			if err != nil {
@@ -128,12 +129,16 @@ func TestTextsTakeBoundedWork(t *testing.T) {
 
 func textPlan(t *testing.T, p *policy.Policy, text string) *plans.Plan {
 	t.Helper()
+	confidence, err := mechanisms.NewConfidence(0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
 	statements, refusal := parse.Parse(text)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
 	plan, refusal := planner.Build(statements[0], nil, reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
-		Settings: plans.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Zone: time.UTC}})
+		Settings: plans.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
 	if refusal != nil {
 		t.Fatalf("%s: %s", refusal.ID, refusal.Message)
 	}
