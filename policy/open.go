@@ -65,9 +65,14 @@ func openDomain(c *Column, values []string) *Domain {
 	return d
 }
 
-// IsOpen tells whether the table has a column of `keys: discover`.
+// IsOpen tells whether the table has a column of `keys: discover` or `domain: any`.
 func (t *Table) IsOpen() bool {
 	return slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Open != nil })
+}
+
+// Finds tells whether it has one of `keys: discover`.
+func (t *Table) Finds() bool {
+	return slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Open != nil && !c.Any })
 }
 
 // Found is what is known of an open column: values, sorted, and whether NULL is a key.
