@@ -374,7 +374,7 @@ func (r *mysqlReading) columns(t *policy.Table, visible bool, keys []string) (li
 		}
 	}
 	for _, c := range t.Columns {
-		if visible && len(c.Product) == 0 {
+		if visible && !c.Made() {
 			use(c.Source, c)
 		}
 	}

@@ -77,7 +77,7 @@ func mostCharacters(columns []*policy.Column) int {
 	most := 64 // of a text that is read as a number or a moment
 	for _, c := range columns {
 		if c.Open != nil || c.Domain == nil {
-			most = max(most, policy.MostKeyLength)
+			most = max(most, c.Longest())
 			continue
 		}
 		for _, v := range c.Domain.Values {

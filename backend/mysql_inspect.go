@@ -162,7 +162,7 @@ func tableFindingsMySQL(t *policy.Table, have mysqlSeen) (list []Finding) {
 		one(key, what+key)
 	}
 	for _, c := range t.Columns {
-		if len(c.Product) == 0 {
+		if !c.Made() {
 			one(c.Source, fmt.Sprintf("column %s (%s)", c.Name, c.Source))
 		}
 	}
@@ -177,7 +177,7 @@ func tableFindingsMySQL(t *policy.Table, have mysqlSeen) (list []Finding) {
 		add(true, "table %s is of the engine %s, which has no snapshot: its rows would be of another moment than the others'. Give it InnoDB, or say static: true if its rows never change", t.Name, strings.TrimSuffix(kind, " table"))
 	}
 	for _, c := range t.Columns {
-		if actual, ok := at(c.Source); ok && len(c.Product) == 0 {
+		if actual, ok := at(c.Source); ok && !c.Made() {
 			list = append(list, columnFindingsMySQL(c, actual.mysql)...)
 		}
 	}

@@ -39,7 +39,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	b.Open, b.Inner = o, in.answer
 	b.Text, b.Top, b.Inside = s.Text, s.Select(), in.depth > 1
 	out, refusal := outerquery.Bind(b)
-	if refusal != nil {
+	if refusal != nil || o.Lacks() {
 		return nil, refusal
 	}
 	if refusal = out.Direct.Failing(); refusal != nil {

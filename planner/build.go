@@ -22,20 +22,20 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // planOpen binds and plans a statement until nothing of its open columns is missing.
 func planOpen(s parse.Statement, values []policy.Value, c reuse.Context, in *inners) (*plans.Plan, *refuse.Refusal) {
-	o := &discovery.Keys{Found: map[*policy.Column]*discovery.Finding{}, Values: map[*policy.Column][]string{}}
-	var last *refuse.Refusal
+	o := discovery.New()
+	last := semantics.OpenColumn.At(-1, "that it asks for")
 	for range discovery.MaxBindings {
 		o.Tables = map[*policy.Table]*policy.Table{}
 		p, refusal := build(s, values, c, o, in)
-		if refusal != nil && len(refusal.Named) > 0 {
-			last = refusal
-			for _, v := range refusal.Named {
-				o.Values[v.Column] = append(o.Values[v.Column], v.Text)
+		if o.Learns(refusal) {
+			if refusal != nil {
+				last = refusal
 			}
 			continue
 		}

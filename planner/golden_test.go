@@ -25,16 +25,15 @@ func TestGolden(t *testing.T) {
 		t.Fatal("no scripts")
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runGolden(t, file) })
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runGolden(t, file, testContext(t, testPolicy(t))) })
 	}
 }
 
-func runGolden(t *testing.T, file string) {
+func runGolden(t *testing.T, file string, c reuse.Context) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := testContext(t, testPolicy(t))
 	var out strings.Builder
 	for _, block := range strings.Split(strings.TrimSpace(string(data)), "\n\n\n") {
 		head, _, _ := strings.Cut(block, "\n----")

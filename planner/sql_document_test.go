@@ -52,6 +52,14 @@ var documented = []struct {
 		`SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM people p WHERE p.person_id = v.person_id AND p.income < p.age * 100)`,
 		`SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY v.day - p.hired) FROM people p JOIN visits v ON v.person_id = p.person_id`,
 	}},
+	{"Texts that nobody declared (`domain: any`)", []string{
+		`SELECT count(*) FROM visits WHERE note NOT LIKE '%special%requests%'`,
+		`SELECT ward, count(*) FILTER (WHERE note ILIKE '%late%'), count(*) FILTER (WHERE note IS NULL), avg(length(note)) FROM visits GROUP BY ward`,
+		`SELECT left(note, 2), count(*) FROM visits WHERE left(note, 2) IN ('13', '31') GROUP BY 1`,
+		`SELECT CASE WHEN position('late' IN note) > 0 THEN 'late' WHEN starts_with(note, 'Re:') THEN 'reply' END, count(*) FROM visits GROUP BY 1`,
+		`SELECT n, count(*) FROM (SELECT p.person_id, count(v.referral) AS n FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND v.note NOT LIKE 'cancel%' GROUP BY 1) t GROUP BY 1`,
+		`SELECT count(*) FROM visits WHERE split_part(lower(trim(note)), '@', 2) = 'example.org'`,
+	}},
 	{"Values in the order of a column", []string{
 		`SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY age) FROM people`,
 		`SELECT sex, percentile_disc(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY income) FROM people GROUP BY sex`,
@@ -319,6 +327,11 @@ NULL where one of them is, cost what a column costs, and what is bought over one
 ` + "`a < b + 3` and `b - a > -3`" + ` are one question. EXPLAIN shows the sum as the grain. Not answered: sums of floating columns, products of
 columns, parts of an interval that change within a step as a key (` + "`extract(day FROM a - b)`; a comparison of it is, and so is\n`floor(extract(epoch FROM a - b) / 86400)`" + `). Months in an interval are thirty days where intervals are compared, as in PostgreSQL, and
 are not moved over (docs/adr/0059).
+
+`,
+	"Texts that nobody declared (`domain: any`)": `What is asked of each text by itself, with constants: LIKE, ILIKE, =, <>, IN, IS NULL, starts_with, left, right, substring, split_part, lower, upper, trim, length, strpos and
+position, four of them in one another. Texts are compared by their bytes, lower, upper and ILIKE change the letters A to Z alone, and of a text its first 16,384 characters are read. A text itself may be grouped by where a condition names the
+values that it may have. What another statement asks by the same words is read from what was bought (docs/adr/0145).
 
 `,
 	"Window functions over each unit's rows": `In a sub-query whose rows are aggregated, ` + "`PARTITION BY`" + ` the unit's key, alone or with more columns, or a key through which units are found. The functions

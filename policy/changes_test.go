@@ -70,6 +70,7 @@ var changeCases = []struct {
 	{"5432/prod", "5432/other", []string{"restart backend"}},
 	{"dpproxy@127.0.0.1:5432", "dpproxy:guess@127.0.0.1:5432", nil}, // nothing tells whether it is the password
 	{"type: boolean}", "type: boolean}\n          - {name: paid, type: integer, domain: private}", []string{"columns_added census.people.paid: integer; its bounds are not known yet, and nothing is answered over it"}},
+	{"type: boolean}", "type: boolean}\n          - {name: note, type: text, domain: any, nulls: exclude}", []string{"columns_added census.people.note: text; any text, never shown; conditions on it are answered; NULL: left out"}},
 	{"listen: 127.0.0.1:6432", "listen: 127.0.0.1:6432\n  spans: true", []string{"restart spans"}},
 	{"listen: 127.0.0.1:6432", "listen: 127.0.0.1:6433", []string{"restart listen"}},
 	{"listen: 127.0.0.1:6432", "listen: 127.0.0.1:6432\n  limits: {connections: 10}", []string{"limits_changed server.limits"}},
@@ -91,7 +92,7 @@ func TestChangesForgetNothing(t *testing.T) {
 		{Budget{}, "Allowance Refresh Lifetime Level"},
 		{Defaults{}, "Epsilon MaxEpsilon Confidence Freshness"},
 		{Table{}, "Name Schema Source File View Public Static ExpectedRows UnitColumn NullEach Via RowRank MaxRowsPerUnit MaxGroups MaxPerGroup MaxRows Appends Columns Unique Keys Releases Sessions Synthetics; Dataset Derived Opened"},
-		{Column{}, "Name Source Type Typmod Domain Nulls Outside Snap Extreme Ends Hide Join Unit Open Enum Private Comment; Table Blanks Product NullKey Hidden Refers"},
+		{Column{}, "Name Source Type Typmod Domain Nulls Outside Snap Extreme Ends Hide Join Unit Open Enum Private Comment; Table Blanks Product NullKey Hidden Refers Any Reading Beside Input"},
 		{Release{}, "Name Kind Columns Cost Refresh Widths Mechanism Updates Insist Recount Rows Queries; Table Epsilon Levels"},
 	} {
 		var names []string

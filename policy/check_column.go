@@ -58,7 +58,7 @@ func column(t *Table, f *columnT, at place) *Column {
 		at.key("type").problem("%v", err)
 		return col
 	}
-	if col.Blanks > 0 && (t.Public || f.Domain.empty()) {
+	if col.Blanks > 0 && (t.Public || f.Domain.empty() || f.Domain.any) {
 		at.key("type").problem("char(n) is for private columns with values; text reads one too")
 		return col
 	}
@@ -82,6 +82,10 @@ func column(t *Table, f *columnT, at place) *Column {
 				at.name(key).problem("%s is given, but without a domain rows are only joined by this column: it has no cells", key)
 			}
 		}
+		return col
+	}
+	if f.Domain.any && !t.Public {
+		anyColumn(col, f, at)
 		return col
 	}
 	if f.Keys == "discover" {
@@ -166,7 +170,7 @@ func hide(col *Column, f *columnT, at place) {
 func (e extremesT) asked() bool { return e != "" && e != "false" }
 
 func (f *domainT) empty() bool {
-	return !f.private && f.Values == nil && f.Min == "" && f.Max == "" && f.Below == "" && f.Step == ""
+	return !f.private && !f.any && f.Values == nil && f.Min == "" && f.Max == "" && f.Below == "" && f.Step == ""
 }
 
 // domain reads a private column's domain; nil after a problem.
@@ -351,6 +355,9 @@ func releaseColumns(t *Table, r *Release, f *releaseT, at place) {
 			return
 		case col.Private:
 			at.item(i).problem("columns: the domain of %s is private: dpproxy bounds finds its ends, and a release needs them", name)
+			return
+		case col.Any:
+			at.item(i).problem("columns: the domain of %s is any: it has no cells, and a release needs declared values", name)
 			return
 		case col.Open != nil:
 			at.item(i).problem("columns: the values of %s are to be discovered, and a release needs declared ones", name)

@@ -241,7 +241,7 @@ type columnT struct {
 	Name     string    `yaml:"name" jsonschema:"required" jsonschema_description:"What analysts see."`
 	Source   string    `yaml:"source" jsonschema_description:"The column in the private database. Without it the same name."`
 	Type     string    `yaml:"type" jsonschema:"required" jsonschema_description:"boolean, smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), char(n), enum, date, timestamp, timestamptz or uuid."`
-	Domain   domainT   `yaml:"domain" jsonschema_description:"The public values: min, max, step of an ordered column, or values. private: there are none yet, and no question is answered over the column; dpproxy bounds finds the ends at a price."`
+	Domain   domainT   `yaml:"domain" jsonschema_description:"The public values: min, max, step of an ordered column, or values. private: there are none yet, and no question is answered over the column; dpproxy bounds finds the ends at a price. any: any text; statements may ask what is so of it (LIKE, left(…) IN (…)), and its values are never shown."`
 	Outside  string    `yaml:"outside" jsonschema:"enum=clamp,enum=other,enum=exclude,default=other" jsonschema_description:"What a value outside the domain becomes: the nearest end, the text other (NULL in columns that are not text), or a row left out."`
 	Nulls    string    `yaml:"nulls" jsonschema:"enum=cell,enum=exclude,default=cell" jsonschema_description:"What NULL becomes: a cell of its own, or a row left out."`
 	Offgrid  string    `yaml:"offgrid" jsonschema:"enum=exact,enum=snap,default=exact" jsonschema_description:"What a constant between two steps does in a query: counted exactly and afresh, or moved to the step."`
@@ -251,9 +251,10 @@ type columnT struct {
 	Other    string    `yaml:"other" jsonschema:"enum=show,enum=hide,default=show" jsonschema_description:"What GROUP BY does with the group of values outside the domain: a row of the answer, or none. They are counted wherever nothing is grouped by the column."`
 }
 
-// domainT is a mapping, or the word private; see its schema.
+// domainT is a mapping, or the word private or any; see its schema.
 type domainT struct {
 	private bool
+	any     bool
 	Values  []scalar `yaml:"values" jsonschema_description:"Every value, for text, varchar and uuid columns."`
 	Min     scalar   `yaml:"min" jsonschema_description:"The least value."`
 	Max     scalar   `yaml:"max" jsonschema_description:"The largest value, inclusive."`

@@ -80,10 +80,16 @@ func (t *Table) Fingerprint() []byte {
 			continue
 		}
 		if c.Open != nil {
-			line("open", fmt.Sprint(MostKeyLength), fmt.Sprint(c.NullKey))
+			line("open", fmt.Sprint(c.Longest()), fmt.Sprint(c.NullKey))
+			if c.Any {
+				line("any")
+			}
 			for _, part := range c.Product {
 				line("of", part.Name)
 			}
+		}
+		if c.Reading != nil && t.Derived == nil {
+			line("reads", c.Beside.Name, c.Reading.Of(""))
 		}
 		if d := c.Domain; d.Ladder != nil {
 			words := []string{"ladder"}

@@ -33,6 +33,28 @@ func openColumn(col *Column, f *columnT, at place) {
 	col.Open, col.Domain = col, openDomain(col, nil)
 }
 
+// anyColumn reads a column of `domain: any`: text of which a statement may ask what is so, and whose values are neither found nor shown.
+func anyColumn(col *Column, f *columnT, at place) {
+	for key, given := range map[string]bool{"outside": f.Outside != "", "offgrid": f.Offgrid != "", "other": f.Other != ""} {
+		if given {
+			at.name(key).problem("%s is given, but the domain is any: every text is in it", key)
+		}
+	}
+	switch {
+	case !col.Type.Textual() || col.Blanks > 0:
+		at.key("domain").problem("domain is any, which is for text and varchar columns")
+		return
+	case f.Keys == "discover":
+		at.key("keys").problem("keys: discover finds values, and domain: any says that none are shown: give one of the two")
+		return
+	}
+	if f.Nulls == "exclude" {
+		col.Nulls = NullExclude
+	}
+	col.Open, col.Any, col.NullKey = col, true, true
+	col.Domain = openDomain(col, nil)
+}
+
 // openDomain is a domain of some values of an open column: any other is 'other'.
 func openDomain(c *Column, values []string) *Domain {
 	d := &Domain{Type: c.Type, Scale: -1, Regular: len(values), Other: -1, Null: -1, Values: values, index: make(map[string]int, len(values))}
@@ -43,9 +65,14 @@ func openDomain(c *Column, values []string) *Domain {
 	return d
 }
 
-// IsOpen tells whether the table has a column of `keys: discover`.
+// IsOpen tells whether the table has a column of `keys: discover` or `domain: any`.
 func (t *Table) IsOpen() bool {
 	return slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Open != nil })
+}
+
+// Finds tells whether it has one of `keys: discover`.
+func (t *Table) Finds() bool {
+	return slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Open != nil && !c.Any })
 }
 
 // Found is what is known of an open column: values, sorted, and whether NULL is a key.
@@ -54,9 +81,9 @@ type Found struct {
 	Null   bool
 }
 
-// With returns the table as a statement sees it that knows some values of its open columns. Releases that the policy
-// declares are over the table as it stands, and not of it.
-func (t *Table) With(found map[*Column]Found) *Table {
+// With returns the table as a statement sees it that knows some values of its open columns, and asks things of its texts: the readings, in the
+// order of their names, come behind its columns. Releases that the policy declares are over the table as it stands, and not of it.
+func (t *Table) With(found map[*Column]Found, readings ...*Column) *Table {
 	own := *t
 	own.Opened, own.Releases, own.Columns, own.Keys = true, nil, make([]*Column, len(t.Columns)), make([]*Column, len(t.Keys))
 	move := func(to, from []*Column) {
@@ -64,13 +91,19 @@ func (t *Table) With(found map[*Column]Found) *Table {
 			copied := *c
 			copied.Table = &own
 			if f, ok := found[c.Open]; ok && c.Open != nil {
-				copied.Domain, copied.NullKey = openDomain(c, f.Values), f.Null
+				copied.Domain, copied.NullKey = openDomain(c, f.Values), f.Null || c.Any
 			}
 			to[i] = &copied
 		}
 	}
 	move(own.Columns, t.Columns)
 	move(own.Keys, t.Keys)
+	asked := make([]*Column, len(readings))
+	move(asked, readings)
+	for _, c := range asked {
+		c.Beside = own.Columns[slices.Index(t.Columns, c.Beside)]
+	}
+	own.Columns = append(own.Columns, asked...)
 	return &own
 }
 

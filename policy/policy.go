@@ -299,7 +299,11 @@ type Column struct {
 	Hide    bool      // other: hide: GROUP BY has no row for the values outside the domain
 	Join    bool      // one of Table.Keys: rows may be joined by it, and nothing else
 	Unit    bool      // of Keys: it names the row's unit
-	Open    *Column   // keys: discover: the policy's own column; its values are public once they are found (docs/adr/0018)
+	Open    *Column   // keys: discover, or domain: any: the policy's own column, or the statement's own of a text; of its values a statement knows some (docs/adr/0018)
+	Any     bool      // of an open column: domain: any, of which no value is ever found (docs/adr/0145)
+	Reading Reading   // of a column made by With: what it says of the text of Beside; nil: it is no such column
+	Beside  *Column   // with Reading: the column of this table that it reads; nil: this table has it no more
+	Input   *Column   // of a derived table: the column of an input that it is
 	NullKey bool      // of an open column whose keys were found: NULL is one of them
 	Hidden  bool      // of Keys: the policy does not list it, so that catalogs do not show it
 	Refers  *Column   // of Keys: the key whose values it holds: that in another table through which units are found, or, in a derived table, an input's; nil: none

@@ -168,10 +168,10 @@ func (a *appendsT) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*mapping)(a))
 }
 
-// UnmarshalYAML takes `private` or a mapping.
+// UnmarshalYAML takes `private`, `any` or a mapping.
 func (d *domainT) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
-		d.private = n.Value == "private"
+		d.private, d.any = n.Value == "private", n.Value == "any"
 		return nil
 	}
 	type mapping domainT

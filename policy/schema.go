@@ -78,10 +78,10 @@ func (appendsT) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, reflected((*mapping)(nil))}}
 }
 
-// JSONSchema says that a domain is a mapping or the word private.
+// JSONSchema says that a domain is a mapping or the word private or any.
 func (domainT) JSONSchema() *jsonschema.Schema {
 	type mapping domainT
-	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{reflected(&mapping{}), {Type: "string", Enum: []any{"private"}}}}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{reflected(&mapping{}), {Type: "string", Enum: []any{"private", "any"}}}}
 }
 
 // JSONSchema says that a release's column is a name or a mapping with a wider step.

@@ -372,7 +372,9 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 		say("table %s: nothing is answered over %s, whose domain is private: dpproxy bounds --table %s finds bounds", t.Name, strings.Join(unbounded, ", "), t.Name)
 	}
 	for _, c := range t.Columns {
-		if c.Open != nil {
+		if c.Any {
+			say("column %s.%s: any text; statements may ask what is so of it, by words of their own (LIKE, left, =), and its values are never shown", t.Name, c.Name)
+		} else if c.Open != nil {
 			say("column %s.%s: its keys are found by who has δ in her budget, a sixteenth of it each time, or as much as dp.delta says; what its values are called must name nobody", t.Name, c.Name)
 		}
 		if c.Name != strings.ToLower(c.Name) {

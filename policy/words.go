@@ -79,13 +79,18 @@ func (c *Column) words() string {
 	switch {
 	case c.Private:
 		parts = append(parts, "its bounds are not known yet, and nothing is answered over it")
+	case c.Any:
+		parts = append(parts, "any text, never shown; conditions on it are answered")
 	case c.Open != nil:
 		parts = append(parts, "its keys are found")
 	case c.Domain != nil:
 		parts = append(parts, c.Domain.words())
 	}
+	if c.Domain != nil && !c.Private && !c.Any {
+		parts = append(parts, "outside: "+map[OutsideRule]string{OutsideClamp: "the nearest end", OutsideOther: "other", OutsideExclude: "left out"}[c.Outside])
+	}
 	if c.Domain != nil && !c.Private {
-		parts = append(parts, "outside: "+map[OutsideRule]string{OutsideClamp: "the nearest end", OutsideOther: "other", OutsideExclude: "left out"}[c.Outside], "NULL: "+map[NullRule]string{NullCell: "counted apart", NullExclude: "left out"}[c.Nulls])
+		parts = append(parts, "NULL: "+map[NullRule]string{NullCell: "counted apart", NullExclude: "left out"}[c.Nulls])
 	}
 	for _, f := range []struct {
 		is   bool

@@ -24,6 +24,9 @@ func (w *writer) raw(c *policy.Column) string {
 	if len(c.Product) > 0 {
 		return w.combination(c)
 	}
+	if c.Reading != nil {
+		return w.reading(c)
+	}
 	if w.dialect.Ready {
 		if c.Open == nil {
 			w.fail("a value that a snapshot has normalised is read as it was stored")
@@ -35,7 +38,7 @@ func (w *writer) raw(c *policy.Column) string {
 		readText = w.dialect.ReadEnum
 	}
 	if c.Open != nil {
-		return w.call("left", dialect.Fill(readText, column), strconv.Itoa(policy.MostKeyLength))
+		return w.call("left", dialect.Fill(readText, column), strconv.Itoa(c.Longest()))
 	}
 	if c.Type.Textual() {
 		return dialect.Fill(readText, column)
@@ -89,7 +92,7 @@ func (w *writer) normalised(c *policy.Column) string {
 	if c.Domain.Null < 0 && (c.Nulls != policy.NullExclude || c.Outside == policy.OutsideOther && c.Domain.Ordered()) {
 		w.fail("a column whose rules reach a NULL cell that its domain lacks")
 	}
-	if w.dialect.Ready && c.Open == nil {
+	if w.dialect.Ready && c.Open == nil && c.Reading == nil {
 		return "t." + w.copied(c)
 	}
 	if !c.Domain.Ordered() {
@@ -131,6 +134,9 @@ func (w *writer) normalisedOrdered(c *policy.Column) string {
 // normalisedEnum is the number of the value's cell.
 func (w *writer) normalisedEnum(c *policy.Column) string {
 	raw, d := w.raw(c), c.Domain
+	if c.Any && len(d.Values) == 0 && c.Reading == nil && !w.dialect.Ready { // whether there is one is all that is asked: no text is read
+		raw = dialect.Fill(w.dialect.ReadText, "t."+w.name(c.Source))
+	}
 	if c.Type == policy.Bool {
 		sql := "CASE"
 		for cell, v := range d.Values {

@@ -33,6 +33,7 @@ var neighbourPolicy = strings.Replace(strings.Replace(joinPolicy, "max_rows_per_
           - {name: paid, type: bigint, domain: {min: -1000, max: 1000, step: 100}}
           - {name: moment, type: timestamp, domain: {min: 2025-01-01, max: "2025-01-07 23:59:59", step: 1 hour}}
           - {name: kind, type: text, domain: {values: [in, out]}}
+          - {name: remark, source: kind, type: text, domain: any}
           - {name: visit, type: integer, keys: join}
         releases:
           - {kind: range, columns: [moment], epsilon: 0.1}
@@ -69,8 +70,22 @@ func variants(t *testing.T, d dialect.Dialect) map[string]*policy.Policy {
 	return list
 }
 
+// askedOfTexts are statements about texts that nobody declared.
+var askedOfTexts = []string{
+	`SELECT count(*) FROM calls WHERE remark LIKE '%n%'`,
+	`SELECT left(remark, 1), count(*) FROM calls WHERE left(remark, 1) IN ('i', 'o', 'z') GROUP BY 1`,
+	`SELECT remark LIKE 'i_', kind, count(*), sum(paid) FROM calls GROUP BY 1, 2`,
+	`SELECT p.sex, count(*) FROM people p LEFT JOIN calls c ON c.who = p.person_id AND c.remark NOT LIKE '%o%u%' GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT p.person_id, count(c.visit) AS n FROM people p LEFT JOIN calls c ON c.who = p.person_id AND c.remark NOT LIKE 'o%' GROUP BY 1) t GROUP BY 1`,
+	`SELECT sex, count(*) FROM people p WHERE NOT EXISTS (SELECT 1 FROM calls c WHERE c.who = p.person_id AND c.remark ILIKE 'OUT') GROUP BY 1`,
+	`SELECT sum(length(remark)), avg(strpos(remark, 't')) FROM calls`,
+	`SELECT a.remark LIKE 'i%', count(*) FROM calls a JOIN calls b ON a.who = b.who WHERE right(b.remark, 1) = 't' GROUP BY 1`,
+	`SELECT count(DISTINCT who) FROM calls WHERE split_part(substring(remark FROM 1 FOR 9), 'u', 2) = 't' OR trim(upper(remark)) = 'IN' OR remark IS NULL`,
+	`SELECT count(*) FROM calls WHERE remark LIKE '%\_%' OR remark IN ('in', 'in ')`,
+}
+
 // moreStatements are measured besides those that are compared with the analyst's own SQL.
-var moreStatements = []string{
+var moreStatements = append([]string{
 	`SELECT count(*) FROM calls`,
 	`SELECT kind, count(*), count(secs), sum(secs), avg(secs), sum(paid), avg(paid), stddev(secs) FROM calls GROUP BY 1`,
 	`SELECT sum(paid) FILTER (WHERE secs > 20), sum(CASE WHEN kind = 'in' THEN 10 ELSE -5 END) FROM calls`,
@@ -108,7 +123,7 @@ var moreStatements = []string{
 	`SELECT w.floor, sum(v.cost), avg(c.paid) FROM visits v JOIN wards w ON v.ward = w.code JOIN calls c ON c.who = v.who GROUP BY 1`,
 	`SELECT day, count(*) FROM visits GROUP BY 1`,
 	`SELECT count(*) FROM visits WHERE day BETWEEN '2025-01-10' AND '2025-02-20' UNION ALL SELECT count(*) FROM calls WHERE moment < '2025-01-03 04:00'`,
-}
+}, askedOfTexts...)
 
 // measured is one measure of a statement, and its SQL: the bounded form, and where people are unique, the proven one.
 type measured struct {

@@ -226,7 +226,7 @@ func copyName(t *policy.Table) string {
 	h := sha256.New()
 	for _, c := range t.Columns {
 		switch {
-		case len(c.Product) > 0:
+		case c.Made():
 			continue // of columns that are there
 		case c.Open != nil:
 			c = c.Open
@@ -433,7 +433,7 @@ func (w *writer) numberedLimb(u string) limb {
 // copied and copiedKey name a column's values and a key in a snapshot, by their places: DuckDB does not tell a from A.
 func (w *writer) copied(c *policy.Column) string {
 	at := slices.IndexFunc(w.table.Columns, func(have *policy.Column) bool { return have.Name == c.Name })
-	if at < 0 || len(c.Product) > 0 {
+	if at < 0 || c.Made() {
 		w.fail("a column that a snapshot does not have")
 	}
 	return dialect.QuoteName(strconv.Itoa(at+1) + ":" + c.Name)

@@ -80,6 +80,7 @@ func typicalQuestions(t *policy.Table) []typical {
 func columnsByUse(t *policy.Table) (groups, days, amounts, found []*policy.Column) {
 	for _, c := range t.Shown() {
 		switch {
+		case c.Any: // what is asked of it is hers to say
 		case c.Open != nil:
 			found = append(found, c)
 		case c.Domain == nil:

@@ -7,15 +7,8 @@ GROUP BY o_orderdate, o_shippriority ORDER BY revenue DESC
 SELECT n_name, sum(l_extendedprice * (1 - l_discount)) AS revenue FROM customer, orders, lineitem, nation
 WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND o_orderdate >= date '1993-10-01' AND o_orderdate < date '1993-10-01' + interval '3' month
   AND l_returnflag = 'R' AND c_nationkey = n_nationkey GROUP BY n_name ORDER BY revenue DESC
--- Q13 customers by number of orders
-SELECT c_count, count(*) AS custdist FROM (SELECT c_custkey, count(o_custkey) AS c_count FROM customer LEFT JOIN orders ON c_custkey = o_custkey GROUP BY c_custkey) AS t
-GROUP BY c_count ORDER BY c_count
 -- Q18 number of large orders
 SELECT count(*) AS orders FROM (SELECT l_orderkey FROM lineitem GROUP BY l_orderkey HAVING sum(l_quantity) > 200) AS t
 -- Q20 quantities by supplier
 SELECT l_suppkey, sum(l_quantity) AS quantity FROM lineitem WHERE l_shipdate >= date '1994-01-01' AND l_shipdate < date '1994-01-01' + interval '1' year
 GROUP BY l_suppkey ORDER BY l_suppkey
--- Q22 customers without orders by nation
-SELECT c_nationkey, count(*) AS numcust, sum(c_acctbal) AS totacctbal FROM customer
-WHERE c_nationkey IN (3, 21, 13, 19, 20, 8, 7) AND c_acctbal > 4500.00 AND NOT EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey)
-GROUP BY c_nationkey ORDER BY c_nationkey

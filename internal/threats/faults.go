@@ -309,4 +309,8 @@ var Faults = []Fault{
 	{"clamped values are added up as they are stored", "rewrite/total.go", "if c.Outside == policy.OutsideClamp {", "if c.Outside == 0 {", "rewrite.TestWhichValuesAreAddedUpAsStored", false},
 	{"a kept answer does not keep to the grid", "proxy/session.go", "if c.pace.grid > 0 || ctx.Err() != nil {", "if ctx.Err() != nil {", "proxy.TestKeptAnswersAreGivenAtOnce", false},
 	{"an answer is given from memory before the shared ledger's end is read", "proxy/pipeline/statements.go", "s.Dataset == nil || a.ledger.Shared() {", "s.Dataset == nil {", "test/durability.TestSharedLedger", true},
+	{"groups of texts that nobody named are left out", "planner/linear/factor.go", "if c.Any && admitted {", "if c.Any && !admitted {", "planner.TestTextsRefuse", false},
+	{"what is asked of a text is asked of another row's", "planner/derived/tables.go", "range slices.Backward(t.Columns) {", "range t.Columns {", "planner.TestTexts", false},
+	{"free text is cut as keys are", "rewrite/column.go", "strconv.Itoa(c.Longest())", "strconv.Itoa(policy.MostKeyLength)", "rewrite.TestTextsAreReadAlike", false},
+	{"a pattern's escape is lost", "rewrite/reading.go", "simple = simple && c == '\\\\'", "simple = simple && c != 0", "rewrite.TestTextsAreReadAlike", false},
 }

@@ -352,7 +352,7 @@ func (b *Binder) overRows(r *Rows, place string) *semantics.Translator {
 
 // overKeys translates over private rows and what may be said of their keys.
 func (b *Binder) overKeys(r *Rows, place string) *semantics.Translator {
-	t := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Place: place}
+	t := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Place: place, Texts: b.Open.Texts(r.Own)}
 	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		if s := n.GetSubLink(); s != nil {
 			return b.answeredFirst(s, t, r)

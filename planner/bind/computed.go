@@ -31,7 +31,7 @@ func (b *Binder) settles(t *semantics.Translator, r *Rows) *semantics.Translator
 
 // foresee settles what parts of a statement will ask of the rows, before their table is taken.
 func (b *Binder) foresee(r *Rows, nodes ...*pg.Node) {
-	t := b.settles(&semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Place: "WHERE"}, r)
+	t := b.settles(&semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Place: "WHERE", Texts: b.Open.Texts(r.Own)}, r)
 	if t.Settler == nil {
 		return
 	}

@@ -292,7 +292,8 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 	if f.AggStar {
 		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
-	if k, _ := g.source.keyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && k.Column.Unit {
+	if k, _ := g.source.keyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && (k.Column.Unit || k.Present > 0) {
+		g.b.saysPartner(g.source, k)
 		if k.Present > 0 {
 			where = append(where, g.source.present(k, pos))
 		}

@@ -20,7 +20,7 @@ import (
 // too many cells, its keys are bare columns of one table, and these have more combinations than that.
 func (g *Grouping) combine() {
 	o, t := g.b.Open, g.Rows.Table
-	if o == nil || !o.Large || t.Derived != nil || t.Opened || t.IsOpen() || t.Dataset.Unit.Row || g.Fanned != nil || g.Q.Sets != nil || len(g.Q.Keys) < 2 {
+	if o == nil || !o.Large || t.Derived != nil || t.Opened || t.Finds() || t.Dataset.Unit.Row || g.Fanned != nil || g.Q.Sets != nil || len(g.Q.Keys) < 2 {
 		return
 	}
 	var columns []*policy.Column

@@ -84,12 +84,31 @@ func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
 		out.hidden, out.merged = nil, nil
 		out.parts[0].to = len(out.names)
 	}
-	if names := ast.Strings(a.Colnames); len(names) > len(out.names) {
+	if names := ast.Strings(a.Colnames); len(names) > 0 && r.shape != "" && strings.Trim(r.shape, "kcb") == "" {
+		if len(names) > len(r.shape) {
+			return nil, ColumnCount.At(r.pos, a.Aliasname, len(r.shape), len(names))
+		}
+		out.renamed(names)
+	} else if len(names) > len(out.names) {
 		return nil, ColumnCount.At(r.pos, a.Aliasname, len(out.names), len(names))
 	} else if len(names) > 0 {
 		out.names = append(append([]string{}, names...), out.names[len(names):]...)
 	}
 	return &out, nil
+}
+
+// renamed gives the outputs of a SELECT, keys among them, other names: FROM (SELECT person_id, count(*) …) AS t (person, n).
+func (r *Rows) renamed(names []string) {
+	r.names, r.keys = slices.Clone(r.names), slices.Clone(r.keys)
+	column, key := 0, 0
+	for i, name := range names {
+		if r.shape[i] != 'k' {
+			r.names[column], column = name, column+1
+		}
+		if r.shape[i] != 'c' {
+			r.keys[key].Name, key = name, key+1
+		}
+	}
 }
 
 // alias is the name of the rows for messages: that of the first relation.

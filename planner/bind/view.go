@@ -111,23 +111,19 @@ func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, t
 
 // analysed refuses a SELECT whose rows are not a function of each unit's own rows, or whose conditions have no cells.
 func CheckView(p *policy.Policy, t *policy.Table) *refuse.Refusal {
-	o := &discovery.Keys{Found: map[*policy.Column]*discovery.Finding{}, Values: map[*policy.Column][]string{}}
+	o := discovery.New()
 	var last *refuse.Refusal
 	for range discovery.MaxBindings {
-		o.Tables = map[*policy.Table]*policy.Table{}
 		b := NewBinder(reuse.Context{Policy: p, Dataset: t.Dataset, Public: noPublicRows{}, Settings: plans.Settings{Zone: time.UTC}}, &semantics.Parameters{})
 		b.Open = o
 		found, refusal := b.viewRows(t, -1)
 		if refusal == nil {
 			_, refusal = linear.Solve(&linear.Question{Table: found.Table, OffGrid: b.Context.Settings.OffGrid, Where: found.where, Counters: []linear.Counter{{}}}, b.Env, new(semantics.Notes))
 		}
-		if refusal == nil || len(refusal.Named) == 0 {
+		if !o.Learns(refusal) {
 			return refusal
 		}
 		last = refusal
-		for _, v := range refusal.Named {
-			o.Values[v.Column] = append(o.Values[v.Column], v.Text)
-		}
 	}
 	return last
 }

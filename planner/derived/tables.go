@@ -192,7 +192,13 @@ func addAll(t, in *policy.Table) {
 // addColumn gives t a column like c of an input, under a name of its own.
 func addColumn(t *policy.Table, c *policy.Column, in *policy.Table, domain *policy.Domain) {
 	same := *c
-	same.Table, same.Source, same.Domain, same.Name = t, "", domain, ownName(t, c, in)
+	same.Table, same.Source, same.Domain, same.Name, same.Input, same.Beside = t, "", domain, ownName(t, c, in), c, nil
+	for _, have := range slices.Backward(t.Columns) { // what is asked of a text stays beside that text, of the same input
+		if c.Beside != nil && have.Input == c.Beside {
+			same.Beside = have
+			break
+		}
+	}
 	t.Columns = append(t.Columns, &same)
 }
 
@@ -208,7 +214,10 @@ func addKey(t *policy.Table, k *policy.Column, in *policy.Table) {
 // ownName says which input's column it is, by the name of the table of the policy, and numbers what would be the same.
 func ownName(t *policy.Table, c *policy.Column, in *policy.Table) string {
 	name := c.Name
-	if in.Derived == nil {
+	switch {
+	case in.Derived == nil && c.Reading != nil:
+		name = c.Reading.Of(in.Name + "." + c.Beside.Name)
+	case in.Derived == nil:
 		name = in.Name + "." + name
 	}
 	taken := func(name string) bool {

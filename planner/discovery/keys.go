@@ -9,7 +9,9 @@ package discovery
 
 import (
 	"crypto/sha256"
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -36,6 +38,9 @@ type Keys struct {
 	Values map[*policy.Column][]string
 	Wanted []*policy.Column
 	Tables map[*policy.Table]*policy.Table
+
+	readings map[*policy.Column][]*policy.Column // what the statement asks of texts, by the policy's column, each once
+	wanted   bool                                // by this binding, of a reading that its tables do not have
 
 	Large    bool                     // keys with too many combinations are found
 	products map[string]*policy.Table // with a column of combinations
@@ -132,6 +137,14 @@ func (o *Keys) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
 		}
 		p.Notes = append(p.Notes, "of "+column.Name+" those keys are shown that enough "+column.Table.Dataset.Unit.Name+"s have, and those that the statement names")
 	}
+	var folded []string
+	for of, list := range o.readings {
+		if slices.ContainsFunc(list, func(c *policy.Column) bool { return c.Reading.Folds() }) {
+			folded = append(folded, "lower, upper and ILIKE of "+of.Name+" change the letters A to Z alone")
+		}
+	}
+	slices.Sort(folded)
+	p.Notes = append(p.Notes, slices.Compact(folded)...)
 	whole := p.Cost.IsZero()
 	for _, column := range o.Wanted {
 		m := o.Found[column].Measure
@@ -175,9 +188,18 @@ func (o *Keys) Table(t *policy.Table) *policy.Table {
 		return known
 	}
 	found := map[*policy.Column]policy.Found{}
+	var asked []*policy.Column
 	for _, c := range t.Columns {
 		values := slices.Clone(o.Values[c])
 		f := o.Found[c]
+		asked = append(asked, o.readings[c]...)
+		for _, r := range o.readings[c] {
+			if r.Open != nil {
+				named := slices.Clone(o.Values[r])
+				slices.Sort(named)
+				found[r] = policy.Found{Values: slices.Compact(named)}
+			}
+		}
 		if c.Open == nil || len(values) == 0 && f == nil {
 			continue
 		}
@@ -190,17 +212,71 @@ func (o *Keys) Table(t *policy.Table) *policy.Table {
 		found[c] = all
 	}
 	known := t
-	if len(found) > 0 {
-		known = t.With(found)
+	if len(found) > 0 || len(asked) > 0 {
+		slices.SortFunc(asked, func(a, b *policy.Column) int { return strings.Compare(a.Name, b.Name) })
+		known = t.With(found, asked...)
 	}
 	o.Tables[t] = known
 	return known
 }
 
+// New is what is known before a statement is bound: nothing.
+func New() *Keys {
+	return &Keys{Found: map[*policy.Column]*Finding{}, Values: map[*policy.Column][]string{}, Tables: map[*policy.Table]*policy.Table{}}
+}
+
+// Learns takes what a binding has found missing, if there was anything: the statement is then bound again.
+func (o *Keys) Learns(refusal *refuse.Refusal) bool {
+	learnt := o.wanted
+	if o.wanted = false; refusal != nil {
+		for _, v := range refusal.Named {
+			o.Values[v.Column], learnt = append(o.Values[v.Column], v.Text), true
+		}
+	}
+	if learnt {
+		o.Tables = map[*policy.Table]*policy.Table{}
+	}
+	return learnt
+}
+
+// Lacks tells whether this binding was made with something missing: it is in vain.
+func (o *Keys) Lacks() bool { return o != nil && o.wanted }
+
+// Texts are what expressions over some rows ask of texts. Of
+//
+//	SELECT count(*) FROM orders WHERE note LIKE '%late%' OR left(note, 3) = 'Re:'
+//
+// a first binding notes two readings of note, a second one has columns for both, and names 'Re:', which has a cell in the third.
+func (o *Keys) Texts(of func() *policy.Table) *semantics.Texts {
+	if o == nil {
+		return nil
+	}
+	return &semantics.Texts{Of: of, Want: o.want}
+}
+
+// want notes a reading of a text of the policy; not ok: the tables of this binding have it already.
+func (o *Keys) want(of *policy.Column, r policy.Reading) (ok bool, err error) {
+	c, err := policy.NewReading(of, r)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(o.readings[of], func(have *policy.Column) bool { return have.Name == c.Name }) {
+		return o.wanted, nil
+	}
+	if len(o.readings[of]) >= policy.MostReadings {
+		return false, errors.New("more than " + strconv.Itoa(policy.MostReadings) + " different conditions on one text")
+	}
+	if o.readings == nil {
+		o.readings = map[*policy.Column][]*policy.Column{}
+	}
+	o.readings[of], o.wanted = append(o.readings[of], c), true
+	return true, nil
+}
+
 // Want notes that the keys of the open columns among those of a table are needed.
 func (o *Keys) Want(t *policy.Table, columns []int) {
 	for _, i := range columns {
-		if c := t.Columns[i].Open; c != nil && o != nil && !slices.Contains(o.Wanted, c) {
+		if c := t.Columns[i].Open; c != nil && !c.Any && o != nil && !slices.Contains(o.Wanted, c) {
 			o.Wanted = append(o.Wanted, c)
 		}
 	}

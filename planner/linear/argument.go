@@ -63,7 +63,7 @@ func (v *Argument) Place(t *policy.Table, env scalar.Env, pos int, notes *semant
 // weigh evaluates an expression on all combinations of its columns' cells, of which one stands for each piece.
 func (v *Argument) weigh(box *semantics.Box, notes *semantics.Notes) *refuse.Refusal {
 	combinations, between := 1, false
-	if refusal := semantics.Closed(box.Table, v.Arg); refusal != nil {
+	if refusal := semantics.Closed(box.Table, v.Arg); refusal != nil && !box.Knows(v.Arg) {
 		return refusal
 	}
 	pieces := cutFor(box, v.Arg)

@@ -40,7 +40,7 @@ func (s *Query) NoteRules(notes *semantics.Notes) {
 		columns = append(columns, derived.OperandsOf(columns[at])...)
 	}
 	for _, c := range columns {
-		if c.Outside == policy.OutsideClamp {
+		if c.Outside == policy.OutsideClamp && c.Reading == nil {
 			notes.Add("values of " + c.Name + " outside its domain count as its nearest end")
 		}
 	}

@@ -116,7 +116,10 @@ func (v *Solver) classifyOne(p *Factor, on *evaluated, at int, cells []int, numb
 		}
 		p.Masks[c][at] = counts
 	}
-	if v.hidden(p, cells) {
+	if c := v.hidden(p, cells); c != nil {
+		if c.Any && admitted {
+			return unnamedTexts.At(v.S.Keys[p.Keys[0]].Pos, c.Name)
+		}
 		p.Class[at] = -1
 		return nil
 	}
@@ -485,16 +488,18 @@ func (p *Factor) together() {
 	}
 }
 
-// hidden tells whether the factor's keys read an open column in a cell that is no key: what has not been found is not shown.
-func (v *Solver) hidden(p *Factor, cells []int) bool {
+// hidden is an open column that the factor's keys read in a cell that is no key: what has not been found is not shown. nil: there is none.
+func (v *Solver) hidden(p *Factor, cells []int) *policy.Column {
 	for i, at := range p.Columns {
 		c := v.Table.Columns[at]
 		if c.Open == nil || cells[i] != c.Domain.Other && (cells[i] != c.Domain.Null || c.NullKey) {
 			continue
 		}
-		if slices.ContainsFunc(p.Keys, func(k int) bool { return slices.Contains(v.S.Keys[k].Cols, at) }) {
-			return true
+		if slices.ContainsFunc(p.Keys, func(k int) bool {
+			return slices.Contains(v.S.Keys[k].Cols, at) && !(c.Any && v.Box.Knows(v.S.Keys[k]))
+		}) {
+			return c
 		}
 	}
-	return false
+	return nil
 }

@@ -32,6 +32,9 @@ func KnownOf(t *policy.Table) *known {
 		if c.Private {
 			continue
 		}
+		if c.Reading != nil { // which has no name
+			continue
+		}
 		e := semantics.ColumnExpr(i, c.Type, c.Typmod, -1)
 		e.Blanks = c.Blanks
 		k.Names, k.Exprs = append(k.Names, c.Name), append(k.Exprs, e)

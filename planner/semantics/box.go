@@ -302,15 +302,29 @@ func (b *Box) unknown(e *Expr) *refuse.Refusal {
 		}
 		var named []refuse.NamedValue
 		if !b.exact(e, &named) {
-			return openColumn.At(e.Pos, b.Table.Columns[i].Name)
+			return UnknownText(b.Table.Columns[i], e.Pos)
 		}
 		if len(named) > 0 {
-			r := openColumn.At(e.Pos, b.Table.Columns[i].Name)
+			r := UnknownText(b.Table.Columns[i], e.Pos)
 			r.Named = named
 			return r
 		}
 	}
 	return nil
+}
+
+// UnknownText refuses what hangs on values of an open column that nobody knows.
+func UnknownText(c *policy.Column, pos int) *refuse.Refusal {
+	if c.Any {
+		return anyText.At(pos, c.Name)
+	}
+	return OpenColumn.At(pos, c.Name)
+}
+
+// Knows tells whether an expression is the same for all values of its open columns that nobody knows; a column itself is not.
+func (b *Box) Knows(e *Expr) bool {
+	var named []refuse.NamedValue
+	return e.Form != FormColumn && b.exact(e, &named)
 }
 
 // exact tells whether e is the same for all values that are not named.
@@ -340,6 +354,13 @@ func (b *Box) exact(e *Expr, named *[]refuse.NamedValue) bool {
 	case formIn:
 		for _, a := range e.Args[1:] {
 			if e.Args[0].Form != FormColumn || !b.names(e.Args[0], a, named) {
+				return false
+			}
+		}
+		return true
+	case FormOther:
+		for _, a := range e.Args {
+			if !b.exact(a, named) {
 				return false
 			}
 		}
@@ -398,7 +419,7 @@ func IdentityOf(n int) []int {
 func Closed(t *policy.Table, e *Expr) *refuse.Refusal {
 	for _, i := range e.Cols {
 		if c := t.Columns[i]; c.Open != nil {
-			return openColumn.At(e.Pos, c.Name)
+			return UnknownText(c, e.Pos)
 		}
 	}
 	return nil

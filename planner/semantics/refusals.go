@@ -11,7 +11,10 @@ var (
 	rowLengths    = refuse.New("row-lengths", "42601", "unequal number of entries in row expressions", "Compare rows of as many columns.", `SELECT count(*) FROM people WHERE (age, kids) < (30, 2, 1)`)
 	notBoolean    = refuse.New("not-boolean", "42804", "argument of %s must be type boolean", "Compare the value with something.", `SELECT count(*) FROM people WHERE age`)
 	Evaluation    = refuse.New("evaluation-error", "22000", "%s", "", `SELECT count(*) FROM people WHERE 1 / age > 3`)
-	openColumn    = refuse.New("open-column", "DP002", `the values of column "%s" are not declared: rows can be grouped by it, and it can be compared with constants by =, <> and IN`, "Write column = 'value' or column IN (…), or GROUP BY it and put the condition into HAVING or an outer SELECT.", "")
+	OpenColumn    = refuse.New("open-column", "DP002", `the values of column "%s" are not declared: rows can be grouped by it, and it can be compared with constants by =, <> and IN`, "Write column = 'value' or column IN (…), or GROUP BY it and put the condition into HAVING or an outer SELECT.", "")
+	anyText       = refuse.New("any-text", "DP002", `nothing is known of the texts of %[1]s but what is asked of each by itself, with constants`, "Ask by LIKE, =, <>, IN, IS NULL, starts_with, left, right, substring, split_part, lower, upper, trim, length or strpos: count(*) FILTER (WHERE %[1]s LIKE '%%word%%').", `SELECT count(*) FROM visits WHERE note > 'a'`)
+	textQuestion  = refuse.New("text-question", "DP002", `this cannot be asked of a text: %s`, "Ask for less of it: LIKE, =, IN and starts_with with shorter constants, left(column, n), substring(column, from, n).", `SELECT count(*) FROM visits WHERE note LIKE 'a\'`)
+	foldedText    = refuse.New("folded-text", "DP002", `%s of a text is answered for patterns of ASCII alone: how other letters change their case differs from server to server`, "Use LIKE, or a pattern of the letters a to z.", `SELECT count(*) FROM visits WHERE note ILIKE '%é%'`)
 	NoForm        = refuse.New("no-private-form", "DP002", "%s over private rows has no private form", "Use comparisons, IN, BETWEEN, LIKE, CASE and functions of the declared columns.", `SELECT count(*) FROM people WHERE ROW(age, sex) IS NULL`)
 	Unsupported   = refuse.New("unsupported-expression", "DP002", "%s", "This form is known to PostgreSQL but has no evaluation on public cells yet; write it with casts, date_trunc, EXTRACT or CASE.", `SELECT count(*) FROM people WHERE to_timestamp(sex, 'YYYY') > now()`)
 	RowSubquery   = refuse.New("subquery-on-rows", "DP002", "a sub-query in a condition on private rows is not available yet", "Use constants, a sub-query that aggregates private rows, a sub-query over one public table (x IN (SELECT y FROM …), EXISTS), or filter the aggregated result in an outer query.", `SELECT count(*) FROM visits WHERE ward < ANY (SELECT code FROM regions)`)
@@ -20,4 +23,4 @@ var (
 )
 
 // Refusals are all of this package, in the order of the documentation.
-var Refusals = []*refuse.Reason{UnknownColumn, NoOperator, NotAllowed, WindowIn, rowLengths, notBoolean, Evaluation, openColumn, NoForm, Unsupported, RowSubquery, offGrid, DomainMissing}
+var Refusals = []*refuse.Reason{UnknownColumn, NoOperator, NotAllowed, WindowIn, rowLengths, notBoolean, Evaluation, OpenColumn, anyText, textQuestion, foldedText, NoForm, Unsupported, RowSubquery, offGrid, DomainMissing}

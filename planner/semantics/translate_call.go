@@ -124,7 +124,7 @@ func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refus
 	}
 	e := Node(f, op, s, pos, args...)
 	e.order(t.Env, op)
-	return e, nil
+	return t.reading(e)
 }
 
 func (t *Translator) like(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
@@ -360,7 +360,10 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 		}
 		return nil, ScalarRefusal(err, pos)
 	}
-	e := Node(FormOther, name, s, pos, args...)
+	e, r := t.reading(Node(FormOther, name, s, pos, args...))
+	if r != nil || e.Op != name {
+		return e, r
+	}
 	e.order(t.Env, name)
 	if (name == "extract" || name == "date_part") && len(args) == 2 && args[0].Form == formConstant {
 		field := strings.ToLower(predicate.Text(MustConstant(args[0])))

@@ -56,10 +56,13 @@ func requestsOf(s parse.Statement, at int, c reuse.Context) (asks []*workRequest
 		return nil, s.NotSelect()
 	}
 	b := bind.NewBinder(c, &semantics.Parameters{Values: []policy.Value{}, Types: s.ParamTypes})
-	o := &discovery.Keys{Found: map[*policy.Column]*discovery.Finding{}, Values: map[*policy.Column][]string{}, Tables: map[*policy.Table]*policy.Table{}}
+	o := discovery.New()
 	b.Open, b.Text, b.Top = o, s.Text, s.Select()
 	if _, refusal = outerquery.Bind(b); refusal != nil {
 		return nil, s.Placed(refusal)
+	}
+	if o.Lacks() {
+		return nil, s.Placed(semantics.OpenColumn.At(-1, "that it asks for"))
 	}
 	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: o}
 	leaves, chosen, refusal := (&choose.LeafPlanner{Binder: b, Notes: new(semantics.Notes), Optimizer: ch, SetBySet: true}).LeafPlans()

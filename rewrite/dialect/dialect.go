@@ -69,6 +69,10 @@ type Words struct {
 	Rounded    string // the whole number, an int8, that is nearest to a floating number or PostgreSQL's numeric %1
 	Sum256     string // the hexadecimal digits of the SHA-256 of a text %1
 
+	// Patterns of LIKE.
+	Like    string // whether a text %1 is like a pattern %2 of characters and %; with \ as the escape, and any pattern, where Regular is empty
+	Regular string // whether all of a text %1 is what a regular expression %2 of characters, . and .* says, in time linear in the text
+
 	// Lists.
 	Position     string // of %2 in the list of values %1, from 1 on; NULL for what is not in it
 	OneOf        string // whether %1 is among the values %2

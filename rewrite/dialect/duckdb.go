@@ -47,6 +47,9 @@ var duckdb = Words{
 	Sum256:     "sha256(%1)",
 	HexToWhole: "TRY_CAST('0x' || %1 AS BIGINT)",
 
+	Like:    "(%1 LIKE %2)", // without ESCAPE a backslash stands for itself
+	Regular: "regexp_full_match(%1, %2, 's')",
+
 	Position:     "list_position([%1], %2)",
 	OneOf:        "(%1 IN (%2))",
 	NoneOf:       "(%1 NOT IN (%2))",

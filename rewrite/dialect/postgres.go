@@ -34,6 +34,8 @@ var postgres = Words{
 	Sum256:     "pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(%1, 'UTF8')), 'hex')",
 	HexToWhole: "((('x'::pg_catalog.text OPERATOR(pg_catalog.||) %1))::pg_catalog.bit(28))::pg_catalog.int8",
 
+	Like: "(%1 OPERATOR(pg_catalog.~~) %2)",
+
 	Position:     "pg_catalog.array_position(ARRAY[%1], %2)",
 	OneOf:        "(%1 OPERATOR(pg_catalog.=) ANY (ARRAY[%2]))",
 	NoneOf:       "(%1 OPERATOR(pg_catalog.<>) ALL (ARRAY[%2]))",

@@ -40,7 +40,10 @@ func ColumnComment(c *policy.Column) string {
 		parts = append(parts, c.Comment)
 	}
 	if c.Domain != nil {
-		parts = append(parts, domainText(c.Domain))
+		parts = append(parts, domainText(c))
+		if c.Any {
+			return strings.Join(parts, "; ")
+		}
 		if !c.Domain.Ordered() || c.Domain.Single() {
 			parts = append(parts, "GROUP BY "+c.Name)
 		} else {
@@ -59,8 +62,12 @@ func ColumnComment(c *policy.Column) string {
 	return strings.Join(parts, "; ")
 }
 
-// domainText writes a domain in words.
-func domainText(d *policy.Domain) string {
+// domainText writes a column's domain in words.
+func domainText(c *policy.Column) string {
+	d := c.Domain
+	if c.Any {
+		return "any text, never shown: LIKE, =, IN, left(…) and the like count it"
+	}
 	if !d.Ordered() && len(d.Values) == 0 {
 		return "open: = and IN count any value; GROUP BY shows the keys that enough units have"
 	}

@@ -44,7 +44,7 @@ func dpColumns(d *policy.Dataset) Table {
 		for _, c := range t.Shown() {
 			r := record{"table_schema": t.Schema, "table_name": t.Name, "column_name": c.Name, "data_type": c.Type.Format(c.Typmod)}
 			if c.Domain != nil {
-				r["domain"], r["cells"] = domainText(c.Domain), int64(c.Domain.Size())
+				r["domain"], r["cells"] = domainText(c), int64(c.Domain.Size())
 				r["nulls"], r["outside"] = "cell", "other"
 				if c.Nulls == policy.NullExclude {
 					r["nulls"] = "exclude"

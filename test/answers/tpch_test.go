@@ -30,10 +30,8 @@ var tpchNotes = map[string]string{
 	"Q3":  "It lists single orders, and an order is one customer's: no noise hides a row that is there. Revenue by date or priority is answered.",
 	"Q9":  "The supply cost depends on part and supplier together, 20 million combinations. A profit column declared in lineitem would be summed.",
 	"Q10": "It lists single customers. Revenue of returned items by nation or market segment is answered.",
-	"Q13": "o_comment is free text and has no domain. A boolean column that says what the comment asks for would do.",
 	"Q17": "Each part has a threshold of its own, and 20,000 are more than one condition is made of. Two statements do it: the averages first, then a count with constants.",
 	"Q18": "It lists single customers and orders. How many orders are that large is answered, by a sub-query grouped by order.",
-	"Q22": "c_phone names people. A column with the country code, or c_nationkey, which says the same, would do; the average is a statement of its own.",
 }
 
 // tpchText is docs/tpch.md.

@@ -517,6 +517,9 @@ func (g *grammar) predicate(columns []column, depth int) string {
 		return "CASE WHEN " + g.predicate(columns, depth-1) + " THEN " + g.one("true", "false", g.predicate(columns, 0)) + " ELSE " + g.one("false", "NULL", g.predicate(columns, 0)) + " END"
 	}
 	c, ok := g.pick(columns, valueKinds...)
+	if note, is := g.pick(columns, noteKind); is && g.chance(6) {
+		c, ok = note, true
+	}
 	if !ok {
 		return "true"
 	}
@@ -545,6 +548,8 @@ func (g *grammar) compared(c column, columns []column) string {
 	switch c.kind {
 	case boolKind:
 		return g.one(c.name, "NOT "+c.name, c.name+" IS TRUE", c.name+" IS NOT TRUE", c.name+" = false", c.name+" IS DISTINCT FROM true")
+	case noteKind:
+		return g.asked(c.name)
 	case textKind:
 		switch g.IntN(8) {
 		case 0:
@@ -612,8 +617,30 @@ func (g *grammar) compared(c column, columns []column) string {
 	return "true"
 }
 
+// asked is a condition on a text that nobody declared.
+func (g *grammar) asked(note string) string {
+	operator := g.one(" = ", " <> ", " < ", " <= ", " > ", " >= ")
+	switch g.IntN(7) {
+	case 0:
+		return note + g.one(" = ", " <> ") + g.one("'so late'", "''", "'Late'", "'none such'")
+	case 1:
+		return note + g.one(" IN (", " NOT IN (") + g.one("'so late', ''", "'Late', 'a_b', '100% wrong'", "'x'") + ")"
+	case 2:
+		return g.one("left("+note+", 2)", "right("+note+", 4)", "substring("+note+" FROM 1 FOR 2)", "lower("+note+")", "upper(left("+note+", 4))", "trim("+note+")", "split_part("+note+", ' ', 2)") +
+			g.one(" = ", " <> ", " IN ", " NOT IN ") + g.one("('late')", "('sp')", "('')", "('a_')")
+	case 3:
+		return g.one("length("+note+")", "position('late' IN "+note+")", "strpos("+note+", ' ')") + operator + fmt.Sprint(g.IntN(12))
+	case 4:
+		return "starts_with(" + note + ", " + g.one("'so'", "'100%'", "''") + ")"
+	}
+	return note + g.one(" LIKE ", " NOT LIKE ", " ILIKE ", " NOT ILIKE ") + g.one("'%late%'", "'%special%requests%'", `'%\%%'`, "'a_b'", `'a\_b'`, "'_'", "'s%'", "'%t_ li%'")
+}
+
 // key is an expression to group by.
 func (g *grammar) key(columns []column) (string, bool) {
+	if note, is := g.pick(columns, noteKind); is && g.chance(20) {
+		return g.one(note.name+" LIKE '%late%'", "CASE WHEN "+g.asked(note.name)+" THEN 'asked' END", note.name+" IS NULL", "left("+note.name+", 2) = 'sp'"), true
+	}
 	c, ok := g.pick(columns, textKind, textKind, wholeKind, boolKind, dateKind, timeKind, zonedKind, moneyKind)
 	if !ok {
 		return "", false

@@ -20,6 +20,7 @@ const (
 	dateKind
 	timeKind  // timestamp
 	zonedKind // timestamptz
+	noteKind  // texts that nobody declared: domain: any
 )
 
 // column is a column in three places: the database's table, the policy, and the table as PostgreSQL is asked.

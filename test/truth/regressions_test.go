@@ -37,6 +37,16 @@ var regressions = []struct {
 	{"shop", `SELECT channel SIMILAR TO '_h[a-o]+%' AS s, count(*) FROM orders WHERE channel NOT SIMILAR TO 'w_b' GROUP BY 1`, "kc", ""},
 	{"rental", `SELECT date_bin('36 hours', rental_date, timestamp '2005-05-01'), count(*) FROM rental GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"rental", `SELECT count(*) FROM rental WHERE date_bin('7 days', rental_date, timestamp '2005-01-03') = '2005-06-13'`, "c", ""},
+	// Texts that nobody declared.
+	{"shop", `SELECT count(*), count(note), count(*) FILTER (WHERE note = ''), count(*) FILTER (WHERE note NOT LIKE '%late%'), count(*) FILTER (WHERE note ILIKE '%LATE%') FROM orders`, "ccccc", ""},
+	{"shop", `SELECT left(note, 2) AS code, count(*), sum(total) FROM orders WHERE left(note, 2) IN ('so', 'sp', 'Sp', '10', '') GROUP BY 1 ORDER BY 1`, "kcv", ""},
+	{"shop", `SELECT note, count(*) FROM orders WHERE note IN ('a_b', 'axb', '100% wrong') GROUP BY 1`, "kc", ""},
+	{"shop", `SELECT CASE split_part(note, ' ', 2) WHEN 'late' THEN 'late' WHEN '' THEN 'one word' ELSE 'more' END AS words, count(*) FROM orders GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"shop", `SELECT c_count, count(*) AS custdist FROM (SELECT customer.customer_id, count(order_id) FROM customer LEFT OUTER JOIN orders ON customer.customer_id = orders.customer_id AND note NOT LIKE '%special%requests%' GROUP BY customer.customer_id) AS c_orders (c_custkey, c_count) GROUP BY c_count HAVING count(*) > 0 ORDER BY custdist DESC, c_count DESC`, "kc", ""},
+	{"shop", `SELECT sum(length(note)), avg(priority) FILTER (WHERE note LIKE 'a%') FROM orders WHERE length(note) BETWEEN 1 AND 20`, "vv", ""},
+	{"shop", `SELECT a.note LIKE '%late%' AS first, count(*) FROM orders a JOIN orders b ON a.customer_id = b.customer_id WHERE b.note LIKE '%requests%' GROUP BY 1`, "kc", ""},
+	{"shop", `SELECT a.note LIKE '%late%' AS first, b.note = '' AS second, count(*) FROM orders a JOIN orders b ON a.customer_id = b.customer_id GROUP BY 1, 2`, "kkc", ""},
+	{"shop", `SELECT tier, count(*) FROM customer WHERE NOT EXISTS (SELECT 1 FROM orders WHERE orders.customer_id = customer.customer_id AND upper(trim(note)) = 'LATE') GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	// Different values, each once.
 	{"shop", `SELECT channel, sum(DISTINCT priority), avg(DISTINCT priority), count(DISTINCT priority), stddev(DISTINCT priority) FROM orders WHERE total > 700 GROUP BY 1 HAVING count(*) > 0`, "kvvcv", ""},
 	{"shop", `SELECT flag, sum(DISTINCT quantity), avg(DISTINCT price), sum(DISTINCT price), var_samp(DISTINCT price) FROM lineitem GROUP BY 1 HAVING count(*) > 0`, "kvvvv", ""},

@@ -56,6 +56,7 @@ func shop(seed uint64) *schema {
 			{name: "shipped", stored: "date", declared: "date", rules: "domain: {min: 2023-01-01, max: 2023-09-30}", kind: dateKind, values: []string{"'2023-02-28'", "'2023-06-30'"}},
 			{name: "priority", stored: "smallint", declared: "smallint", rules: "domain: {min: 1, max: 5}", kind: wholeKind, values: []string{"1", "3", "5", "6"}},
 			{name: "paid", stored: "boolean", declared: "boolean", kind: boolKind},
+			{name: "note", stored: "text", declared: "text", rules: "domain: any", kind: noteKind},
 		}}
 	lineitem := &table{name: "lineitem", named: "order_id", unit: "lineitem.order_id = orders.order_id", bound: 32, kept: "t.order_id IN (SELECT order_id FROM public.orders WHERE customer_id IS NOT NULL)",
 		keys: []string{"PRIMARY KEY (order_id, line_no)"}, columns: []column{
@@ -104,7 +105,8 @@ func shop(seed uint64) *schema {
 				status = "X"
 			}
 			orders.rows = append(orders.rows, []string{strconv.Itoa(order), who, status, d.one("web", "web", "web", "shop", "phone"), halves(d.few(0, 1600)),
-				day("2023-01-01", placed), shipped, strconv.Itoa(1 + d.IntN(5)), d.one("t", "t", "f", null)})
+				day("2023-01-01", placed), shipped, strconv.Itoa(1 + d.IntN(5)), d.one("t", "t", "f", null),
+				d.one("", null, "so late", "Late", "special packages requests", "special requests here", "Sp\u00e4te Lieferung", "100% wrong", "a_b", "axb", " late ")})
 			for line := 1; line <= 1+d.few(0, 3); line++ {
 				received := null
 				if shipped != null && !d.chance(6) {

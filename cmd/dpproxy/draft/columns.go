@@ -147,14 +147,18 @@ func (d *drafter) values(t *Table, c *Column) listing {
 	return listing{hidden: "no domain can be guessed for " + c.Type}
 }
 
-// text decides on text: a list of values where one is known; else they are found, unless it is free text.
+// text decides on text: a list of values where one is known; else they are found, or, of free text, never shown.
 func text(c *Column, b bounds) listing {
 	padded := strings.HasPrefix(c.Type, "character(") && c.Type != "character(1)"
 	switch {
 	case len(b.values) > 0:
 		return listing{typ: declared(c), rules: valueList(b.values)}
 	case freeWords.names(c.Name):
-		return listing{hidden: "free text, which may hold anything"}
+		typ := declared(c)
+		if strings.HasPrefix(c.Type, "character") && !strings.HasPrefix(c.Type, "character varying") {
+			typ = "text"
+		}
+		return listing{typ: typ, rules: "domain: any", remark: "any text: conditions on it are answered (LIKE, =), and its values are never shown"}
 	case padded:
 		return listing{hidden: fmt.Sprintf("nothing says what values it has; with their list: {name: %s, type: %q, domain: {values: [first, second]}}", quote(c.Name), declared(c))}
 	}

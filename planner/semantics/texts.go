@@ -1,0 +1,164 @@
+package semantics
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// What a statement asks of texts that nobody declared (`domain: any`, docs/adr/0145). Of
+//
+//	WHERE note LIKE '%late%' AND left(phone, 2) IN ('13', '31')
+//
+// `note LIKE '%late%'` and `left(phone, 2)` are functions of one text and constants, readings of it, and each becomes a column of the rows'
+// table: the first is a boolean, of the second the values that the statement names are known. From there on they are columns like others.
+//
+// Claim: a row lies in exactly one cell of such a column, and which one it is hangs on that row alone. Neighbours: as of any column. Proof: a
+// reading is a total function of one row's text (policy.Part); its values are false and true, the numbers from 0 to what is read of a text, or
+// texts, of which those that are not named are one cell; NULL is one more. Limits: constants are the statement's, so that what is asked, what it
+// costs and whether it is refused is public.
+
+// Texts tells of the rows that are translated over, and takes what is asked of a text that they have no column for yet.
+type Texts struct {
+	Of   func() *policy.Table
+	Want func(of *policy.Column, r policy.Reading) (ok bool, err error)
+}
+
+// reading gives a function of a text, once it is translated, as a column. What is none it leaves as it is.
+func (t *Translator) reading(e *Expr) (*Expr, *refuse.Refusal) {
+	if t.Texts == nil || len(e.Cols) != 1 || len(e.Args) == 0 {
+		return e, nil
+	}
+	subject, table := bareText(e.Args[0]), t.Texts.Of()
+	c := table.Columns[e.Cols[0]]
+	if !c.Any || subject.Form != FormColumn {
+		return e, nil
+	}
+	parts, negated, known, refusal := t.partsOf(e)
+	if !known || refusal != nil {
+		return e, refusal
+	}
+	r := append(slices.Clone(c.Reading), parts...)
+	of := c
+	if c.Reading != nil {
+		of = c.Beside
+	}
+	if err := r.Check(); err != nil {
+		return nil, textQuestion.At(e.Pos, err.Error())
+	}
+	at := slices.IndexFunc(table.Columns, func(have *policy.Column) bool {
+		return have.Reading != nil && of != nil && have.Beside == of && slices.Equal(have.Reading, r)
+	})
+	var out *Expr
+	switch {
+	case of == nil:
+		return nil, anyText.At(e.Pos, c.Name)
+	case at >= 0:
+		out = ColumnExpr(at, r.Type(), -1, e.Pos)
+	default:
+		ok, err := t.Texts.Want(of.Open, r)
+		if err != nil {
+			return nil, textQuestion.At(e.Pos, err.Error())
+		}
+		if !ok { // these rows have lost it on the way
+			return nil, anyText.At(e.Pos, c.Name)
+		}
+		out = ConstantExpr(nil, r.Type(), e.Pos) // which stands for it until the statement is bound again
+	}
+	if negated {
+		return t.Not(out)
+	}
+	return out, nil
+}
+
+// bareText takes casts of a text to text off.
+func bareText(e *Expr) *Expr {
+	for len(e.Args) == 1 && strings.HasPrefix(e.Op, "cast:") && e.Type().Textual() && e.Typmod() < 0 && e.Args[0].Type().Textual() {
+		e = e.Args[0]
+	}
+	return e
+}
+
+// partsOf are the parts of a reading that an expression over a text is, the last ones; not known: it is none.
+func (t *Translator) partsOf(e *Expr) (parts policy.Reading, negated, known bool, refusal *refuse.Refusal) {
+	var texts []string
+	var numbers []int
+	for _, a := range e.Args[1:] {
+		if !a.IsConstant() {
+			return nil, false, false, nil
+		}
+		v, refusal := a.Value(nil)
+		if refusal != nil {
+			return nil, false, false, refusal
+		}
+		switch v := v.(type) {
+		case string:
+			texts = append(texts, v)
+		case int64:
+			numbers = append(numbers, int(min(max(v, -policy.MostTextLength), policy.MostTextLength)))
+		default: // of NULL each of these functions is NULL
+			return nil, false, false, nil
+		}
+	}
+	with := func(list ...policy.Part) (policy.Reading, bool, bool, *refuse.Refusal) {
+		return list, negated, true, nil
+	}
+	switch shape := strings.Repeat("t", len(texts)) + strings.Repeat("n", len(numbers)); e.Op + " " + shape {
+	case "!~~ t", "!~~* t", "~~ t", "~~* t":
+		negated = e.Op[0] == '!'
+		pattern := policy.Part{Word: policy.Like, Text: texts[0]}
+		if !strings.HasSuffix(e.Op, "*") {
+			return with(pattern)
+		}
+		if !isASCII(pattern.Text) {
+			return nil, false, false, foldedText.At(e.Pos, "ILIKE")
+		}
+		pattern.Text = strings.ToLower(pattern.Text)
+		return with(policy.Part{Word: policy.Lower}, pattern)
+	case "starts_with t", "^@ t":
+		return with(policy.Part{Word: policy.Like, Text: strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(texts[0]) + "%"})
+	case "left n", "right n":
+		if numbers[0] < 0 {
+			return nil, false, false, nil
+		}
+		return with(policy.Part{Word: map[string]policy.Word{"left": policy.Left, "right": policy.Right}[e.Op], Length: numbers[0]})
+	case "substring n", "substr n":
+		return with(policy.Part{Word: policy.Cut, From: max(numbers[0], 1), Length: policy.MostTextLength})
+	case "substring nn", "substr nn":
+		if numbers[1] < 0 {
+			_, err := t.Env.Call("substr", scalar.Constant("", policy.Text), e.Args[1].Expr, e.Args[2].Expr)
+			return nil, false, false, ScalarRefusal(err, e.Pos)
+		}
+		from, end := max(numbers[0], 1), max(numbers[0]+numbers[1], 1)
+		return with(policy.Part{Word: policy.Cut, From: from, Length: max(end-from, 0)})
+	case "split_part tn":
+		if numbers[0] < 1 || texts[0] == "" {
+			return nil, false, false, nil
+		}
+		return with(policy.Part{Word: policy.Field, Text: texts[0], From: numbers[0]})
+	case "lower ", "upper ":
+		return with(policy.Part{Word: map[string]policy.Word{"lower": policy.Lower, "upper": policy.Upper}[e.Op]})
+	case "ltrim ":
+		return with(policy.Part{Word: policy.TrimLeft})
+	case "rtrim ":
+		return with(policy.Part{Word: policy.TrimRight})
+	case "btrim ":
+		return with(policy.Part{Word: policy.TrimLeft}, policy.Part{Word: policy.TrimRight})
+	case "length ", "char_length ", "character_length ":
+		return with(policy.Part{Word: policy.Length})
+	case "strpos t", "position t":
+		if texts[0] == "" {
+			return nil, false, false, nil
+		}
+		return with(policy.Part{Word: policy.Position, Text: texts[0]})
+	}
+	return nil, false, false, nil
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf }) < 0
+}

@@ -1,0 +1,95 @@
+package planner
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// textsContext is a policy with columns of `domain: any`.
+func textsContext(t *testing.T) reuse.Context {
+	t.Helper()
+	const text = `
+version: 1
+backend: {url: "duckdb:x.duckdb"}
+users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
+datasets:
+  - id: census
+    unit: {name: person, key: people.person_id}
+    accountant: pure
+    cap: {epsilon: 20}
+    budgets: {alice: {epsilon: 3}}
+    tables:
+      - name: people
+        expected_rows: 10000
+        max_rows_per_unit: 1
+        columns:
+          - {name: phone, type: varchar(15), domain: any}
+          - {name: mail, type: text, domain: any, nulls: exclude}
+          - {name: sex, type: text, domain: {values: [f, m]}}
+          - {name: age, type: integer, domain: {min: 0, max: 99}}
+      - name: orders
+        unit: orders.person_id = people.person_id
+        expected_rows: 50000
+        max_rows_per_unit: 8
+        columns:
+          - {name: order_id, type: integer, keys: join}
+          - {name: note, type: text, domain: any}
+          - {name: price, type: integer, domain: {min: 0, max: 1000, step: 10}}
+`
+	p, err := policy.Parse([]byte(text), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testContext(t, p)
+	c.Settings.SearchPath = nil
+	return c
+}
+
+// TestTexts: what is asked of texts that nobody declared.
+func TestTexts(t *testing.T) { runGolden(t, "testdata/texts/texts.txt", textsContext(t)) }
+
+// TestTextsRefuse: what would show texts of rows, or what servers do not agree on, is refused.
+func TestTextsRefuse(t *testing.T) {
+	c := textsContext(t)
+	for text, id := range map[string]string{
+		`SELECT phone, count(*) FROM people GROUP BY phone`:                                                               "unnamed-texts",
+		`SELECT left(phone, 2), count(*) FROM people GROUP BY 1`:                                                          "unnamed-texts",
+		`SELECT DISTINCT left(phone, 2) FROM people`:                                                                      "unnamed-texts",
+		`SELECT left(phone, 2), count(*) FROM people WHERE left(phone, 2) <> '13' GROUP BY 1`:                             "unnamed-texts",
+		`SELECT left(phone, 2), count(*) FILTER (WHERE left(phone, 2) = '13') FROM people GROUP BY 1`:                     "unnamed-texts",
+		`SELECT count(*) FROM people WHERE phone > '1'`:                                                                   "any-text",
+		`SELECT count(*) FROM people WHERE phone = mail`:                                                                  "any-text",
+		`SELECT count(*) FROM people WHERE left(phone, 2) = right(phone, 2)`:                                              "any-text",
+		`SELECT count(*) FROM people WHERE mail ~ 'a'`:                                                                    "any-text",
+		`SELECT count(*) FROM people WHERE mail SIMILAR TO 'a%'`:                                                          "any-text",
+		`SELECT count(*) FROM people WHERE mail LIKE phone`:                                                               "any-text",
+		`SELECT count(*) FROM people WHERE left(mail, age) = 'a'`:                                                         "any-text",
+		`SELECT count(*) FROM people WHERE mail || 'x' = 'ax'`:                                                            "any-text",
+		`SELECT count(DISTINCT phone) FROM people`:                                                                        "any-text",
+		`SELECT mode() WITHIN GROUP (ORDER BY phone) FROM people`:                                                         "any-text",
+		`SELECT min(phone) FROM people`:                                                                                   "",
+		`SELECT string_agg(phone, ',') FROM people`:                                                                       "",
+		`SELECT phone FROM people`:                                                                                        "",
+		`SELECT "left(phone, 2)" FROM people WHERE left(phone, 2) = '13'`:                                                 "unknown-column",
+		`SELECT count(*) FROM people WHERE mail ILIKE '%é%'`:                                                              "folded-text",
+		`SELECT count(*) FROM people WHERE mail LIKE 'a\'`:                                                                "text-question",
+		`SELECT count(*) FROM people WHERE mail LIKE '` + strings.Repeat("a", policy.MostPattern+1) + `'`:                 "text-question",
+		`SELECT count(*) FROM people WHERE left(lower(right(ltrim(rtrim(mail)), 3)), 2) = 'ab'`:                           "text-question",
+		`SELECT count(*) FROM people WHERE mail = 'other'`:                                                                "any-text",
+		`SELECT count(*) FROM people WHERE substring(mail FROM 1 FOR -1) = 'a'`:                                           "evaluation-error",
+		`SELECT n, count(*) FROM (SELECT person_id, min(phone) AS n FROM people GROUP BY 1) t GROUP BY 1`:                 "",
+		`SELECT count(*) FROM people p JOIN orders o ON o.person_id = p.person_id WHERE p.mail = o.note`:                  "any-text",
+		`SELECT p.phone, count(*) FROM people p JOIN orders o ON o.person_id = p.person_id WHERE o.note = 'x' GROUP BY 1`: "unnamed-texts",
+	} {
+		p, refusal := planned(t, c, text)
+		switch {
+		case refusal == nil:
+			t.Errorf("%s: planned for %s", text, p.Cost)
+		case id != "" && refusal.ID != id:
+			t.Errorf("%s: %s: %s", text, refusal.ID, refusal.Message)
+		}
+	}
+}

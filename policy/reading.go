@@ -1,0 +1,190 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A column of `domain: any` holds texts that nobody declared and that are never shown nor found. A statement may ask what is so of them
+// (docs/adr/0145): each thing that it asks is a Reading, a total function of one text, and a column of the table for that statement
+// (With). Of
+//
+//	SELECT count(*) FROM orders WHERE note NOT LIKE '%late%'
+//
+// the table has the further column `note LIKE '%late%'`, a boolean with the domain false and true like any other.
+
+// What of a text is read, and how much may be asked of it.
+const (
+	MostTextLength = 1 << 14 // characters of a text that are looked at, the first ones, on every engine and in snapshots alike
+	MostPattern    = 256     // characters of a constant in a reading
+	MostParts      = 4       // of a reading
+	MostReadings   = 64      // of one column in one statement
+)
+
+// Reading is a function of a text: its parts, applied one after the other. The empty one is the text itself.
+type Reading []Part
+
+// Part is a function of a text and constants. Each is total, and the same function of the text on every engine (rewrite/reading.go).
+type Part struct {
+	Word   Word
+	From   int    // Cut: its first character, from 1 on; Field: which one, from 1 on
+	Length int    // Left, Right, Cut: how many characters
+	Text   string // Like: the pattern, with \ as its escape; Position: what is looked for, not empty; Field: what parts fields, not empty
+}
+
+// Word says which function a part is.
+type Word uint8
+
+// The functions. All but the last three make texts.
+const (
+	Left Word = 1 + iota
+	Right
+	Cut       // substring
+	Field     // split_part
+	Lower     // the letters A to Z become small
+	Upper     // the letters a to z become capital
+	TrimLeft  // spaces
+	TrimRight // spaces
+	Like      // a boolean
+	Length    // in characters
+	Position  // of the first character of what is looked for, 0: it is not there
+)
+
+// Type is what the function gives.
+func (r Reading) Type() Type {
+	if len(r) > 0 {
+		switch r[len(r)-1].Word {
+		case Like:
+			return Bool
+		case Length, Position:
+			return Int4
+		}
+	}
+	return Text
+}
+
+// Check tells what makes a reading none that may be asked; the constants of a statement are public, and so is this.
+func (r Reading) Check() error {
+	if len(r) == 0 || len(r) > MostParts {
+		return fmt.Errorf("a text is looked at through more than %d functions", MostParts)
+	}
+	for i, p := range r {
+		switch {
+		case p.Word < Left || p.Word > Position:
+			return fmt.Errorf("a function that is not known")
+		case p.Word >= Like && i+1 < len(r):
+			return fmt.Errorf("a function of what is no text")
+		case utf8.RuneCountInString(p.Text) > MostPattern:
+			return fmt.Errorf("a pattern of more than %d characters", MostPattern)
+		case !utf8.ValidString(p.Text) || strings.ContainsRune(p.Text, 0):
+			return fmt.Errorf("a text constant that is not valid UTF-8 without NUL")
+		case (p.Word == Position || p.Word == Field) && p.Text == "":
+			return fmt.Errorf("an empty text is looked for")
+		case p.From < 0 || p.From > MostTextLength || p.Length < 0 || p.Length > MostTextLength,
+			(p.Word == Cut || p.Word == Field) && p.From < 1:
+			return fmt.Errorf("a place beyond the first %d characters", MostTextLength)
+		}
+		if p.Word == Like {
+			if _, ok := Pattern(p.Text); !ok {
+				return fmt.Errorf("LIKE pattern must not end with escape character")
+			}
+		}
+	}
+	return nil
+}
+
+// Of writes the reading of a column for people, and so that different ones are written differently: left(phone, 2).
+func (r Reading) Of(column string) string {
+	for _, p := range r {
+		quoted := "'" + strings.ReplaceAll(p.Text, "'", "''") + "'"
+		switch p.Word {
+		case Left:
+			column = fmt.Sprintf("left(%s, %d)", column, p.Length)
+		case Right:
+			column = fmt.Sprintf("right(%s, %d)", column, p.Length)
+		case Cut:
+			column = fmt.Sprintf("substring(%s, %d, %d)", column, p.From, p.Length)
+		case Field:
+			column = fmt.Sprintf("split_part(%s, %s, %d)", column, quoted, p.From)
+		case Like:
+			column += " LIKE " + quoted
+		case Position:
+			column = fmt.Sprintf("strpos(%s, %s)", column, quoted)
+		default:
+			column = map[Word]string{Lower: "lower", Upper: "upper", TrimLeft: "ltrim", TrimRight: "rtrim", Length: "length"}[p.Word] + "(" + column + ")"
+		}
+	}
+	return column
+}
+
+// Folds tells whether it changes the case of letters.
+func (r Reading) Folds() bool {
+	return slices.ContainsFunc(r, func(p Part) bool { return p.Word == Lower || p.Word == Upper })
+}
+
+// Wildcard stands in a pattern's runes for any number of characters, AnyOne for one.
+const (
+	Wildcard rune = -1
+	AnyOne   rune = -2
+)
+
+// Pattern reads a pattern of LIKE with \ as its escape; not ok: it ends with one. Of neighbouring wildcards one is left.
+func Pattern(text string) (list []rune, ok bool) {
+	escaped := false
+	for _, c := range text {
+		switch {
+		case escaped:
+			list, escaped = append(list, c), false
+		case c == '\\':
+			escaped = true
+		case c == '%':
+			if len(list) == 0 || list[len(list)-1] != Wildcard {
+				list = append(list, Wildcard)
+			}
+		case c == '_':
+			list = append(list, AnyOne)
+		default:
+			list = append(list, c)
+		}
+	}
+	return list, !escaped
+}
+
+// newReading makes the column that a reading of a column of `domain: any` is; tables of a statement have copies of it (With).
+func newReading(of *Column, r Reading) *Column {
+	c := &Column{Table: of.Table, Name: r.Of(of.Name), Type: r.Type(), Typmod: -1, Nulls: of.Nulls, Outside: OutsideOther, Reading: r, Beside: of}
+	rules := Rules{Nulls: of.Nulls, Outside: OutsideClamp}
+	switch c.Type {
+	case Bool:
+		rules.Outside = OutsideOther
+		c.Domain, _ = Enumerate(Bool, nil, rules)
+	case Int4:
+		c.Outside = OutsideClamp
+		c.Domain, _ = Steps(Int4, -1, int64(0), int64(MostTextLength), Step{Whole: 1}, rules)
+	default:
+		c.Open, c.Any, c.NullKey = c, true, true
+		c.Domain = openDomain(c, nil)
+	}
+	return c
+}
+
+// NewReading is the column that a reading of a policy's column is.
+func NewReading(of *Column, r Reading) (*Column, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	return newReading(of, r), nil
+}
+
+// Longest is how many characters of a column of open texts are read.
+func (c *Column) Longest() int {
+	if c.Any {
+		return MostTextLength
+	}
+	return MostKeyLength
+}
+
+// Made tells a column of a statement's own table that the database has none of: combinations of others, or what is asked of a text.
+func (c *Column) Made() bool { return len(c.Product) > 0 || c.Reading != nil }
