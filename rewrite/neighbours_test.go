@@ -153,6 +153,15 @@ func measures(t *testing.T, p *policy.Policy, d dialect.Dialect, statements []st
 			}
 			list = append(list, measured{text, m, q})
 		}
+		together, err := rewrite.RenderAll(t.Context(), plan.Measures, d)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for i, q := range together { // and those that are read with others
+			if len(q.Leaves()) > 1 {
+				list = append(list, measured{text, plan.Measures[i], q})
+			}
+		}
 	}
 	return list
 }
@@ -188,7 +197,7 @@ func (m measured) groups(t *testing.T, run engine, f fault, proven bool) []priva
 		}
 	}
 	var groups []privacy.Group
-	for _, row := range run(t, f.sql(text), args) {
+	for _, row := range ofLeaf(t, m.query, run(t, f.sql(text), args)) {
 		g := privacy.Group{Cells: make([]int32, m.query.Grain()), Counts: row[m.query.Grain():]}
 		for i := range g.Cells {
 			g.Cells[i] = int32(row[i])
@@ -394,7 +403,7 @@ func TestAuditNeighbours(t *testing.T) {
 	const seed = 4411
 	t.Logf("seed %d", seed)
 	rounds := stattest.Length(len(variantNames)/3, 1200)
-	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, windowStatements, tiedStatements, unionStatements, listStatements)
+	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, windowStatements, tiedStatements, unionStatements, listStatements, jointStatements)
 	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase, "snapshot": snapshotDatabase} {
 		t.Run(name, func(t *testing.T) {
 			names := variantNames

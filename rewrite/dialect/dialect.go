@@ -44,6 +44,7 @@ type Words struct {
 	Relation string // in full: schema %1, name %2, both quoted
 	Text     string // a text: the argument number %1, or the text itself %2, in which each quote stands twice
 	Typed    string // a text %1 as a value of type %2
+	With     string // begins a statement whose queries read the rows of the query %2, called %1, which is run once
 
 	// Types, operators, calls, casts and literals.
 	Types     map[string]string // that are called otherwise

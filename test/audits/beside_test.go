@@ -30,7 +30,7 @@ type gathering struct {
 
 func (g *gathering) Places() int { return g.places }
 
-func (g *gathering) Execute(ctx context.Context, q rewrite.Query, receipt *ledger.Receipt, hold time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
+func (g *gathering) Execute(ctx context.Context, q rewrite.Query, receipts []*ledger.Receipt, hold time.Duration) ([]privacy.Sensitive[[]privacy.Group], error) {
 	g.mu.Lock()
 	g.running++
 	if g.most = max(g.most, g.running); g.running == g.meet {
@@ -47,7 +47,7 @@ func (g *gathering) Execute(ctx context.Context, q rewrite.Query, receipt *ledge
 		g.running--
 		g.mu.Unlock()
 	}()
-	return g.Backend.Execute(ctx, q, receipt, hold)
+	return g.Backend.Execute(ctx, q, receipts, hold)
 }
 
 // TestQueriesSideBySide: a statement's queries run beside each other in as many places as one user may have, no more; what is drawn and saved, in
