@@ -119,7 +119,7 @@ func TestScansCountWhatEachWouldAlone(t *testing.T) {
 			d, run := open()
 			r := rand.New(rand.NewPCG(seed, 2))
 			joined := 0
-			for range stattest.Length(60, 600) {
+			for range stattest.Length(20, 600) {
 				for _, table := range tables {
 					list := byTable[table]
 					var some []*plans.Measure

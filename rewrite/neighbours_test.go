@@ -439,6 +439,7 @@ func TestAuditNeighbours(t *testing.T) {
 
 var (
 	bounds     = regexp.MustCompile(`(\.r <=|LEAST\(s\.k,) \d+`)
+	scanBounds = regexp.MustCompile(`(?s)^(WITH scan AS .*\.r <=) \d+`)
 	unitsEqual = regexp.MustCompile(`\(a\d+\.u OPERATOR\(pg_catalog\.=\) b\d+\.u\)|\(CAST\(a\d+\.u AS VARCHAR\) = CAST\(b\d+\.u AS VARCHAR\)\)`)
 	matches    = regexp.MustCompile(`(unnest\((?:'\{|CAST\(\[))([0-9, ]+)()(\]|\}')`)
 	rowOrder   = regexp.MustCompile(`(PARTITION BY b\.u) ORDER BY .*? NULLS LAST\)`) // all of it: the hash and the contents
@@ -479,6 +480,8 @@ var faults = []fault{
 		[]string{windowStatements[10], windowStatements[14]}},
 	{"rows that tie are numbered as they lie", func(s string) string { return tieOrder.ReplaceAllString(s, "$1)") }, 1,
 		[]string{tiedStatements[0], tiedStatements[3]}},
+	{"bounding is switched off where rows are read for several measures", func(s string) string { return scanBounds.ReplaceAllString(s, "$1 1000000") }, 1,
+		[]string{jointStatements[0], jointStatements[1], jointStatements[5]}},
 }
 
 // inSnapshots is how many of the faults are in the SQL of a query over a snapshot.
