@@ -141,7 +141,7 @@ func mayBeStored(t *policy.Table, d dialect.Dialect) bool {
 // shared is what measures that may be read in one scan have alike; the zero value: a measure is read by itself.
 type shared struct {
 	table *policy.Table
-	rows  string // of a derived table: the text that reads them
+	rows  string // of a derived table: the text that reads them; of one that is read as it is stored: the conditions by which an index may find them
 }
 
 // sharedBy finds it. A derived table is read in one scan where its rows are numbered whatever constraints prove: else reading them twice takes less
@@ -156,7 +156,7 @@ func sharedBy(m *plans.Measure, d dialect.Dialect) shared {
 	case m.Open != nil || m.Window != nil || w.groupsBounded(m):
 		return shared{}
 	case m.Table.Derived == nil && mayBeStored(m.Table, d):
-		return shared{table: m.Table}
+		return shared{table: m.Table, rows: w.narrowConditions(m)}
 	}
 	w.used = m.Table.Columns
 	text, bound := w.source()
@@ -207,39 +207,108 @@ func (w *writer) joint(list []*plans.Measure) string {
 	return with + w.stacked(list, parts)
 }
 
-// jointly is a measure of which several, over one table, are made: by the columns of all of them, in pieces that all of theirs are made of, with
-// the conditions of each as its counters' own, unless they all have the same one.
+// jointly is a measure of which several, over one table, are made: by the columns of all of them, in pieces that all of theirs are made of, under
+// the conditions that all of them have, and with each one's others as its counters' own.
 func (w *writer) jointly(list []*plans.Measure) *plans.Measure {
 	own := &plans.Measure{Table: list[0].Table}
 	for _, m := range list {
 		own = merged(own, m)
 	}
-	same, somewhere := true, true
-	first := w.conditionText(list[0])
-	for _, m := range list {
-		same, somewhere = same && w.conditionText(m) == first, somewhere && m.Where != nil
+	parts, common := make([][]condition, len(list)), w.conditionsOf(list[0])
+	for k, m := range list {
+		parts[k] = w.conditionsOf(m)
+		common = slices.DeleteFunc(common, func(c condition) bool { return !c.among(parts[k]) })
 	}
-	var conditions predicate.AnyOf
-	for _, m := range list {
+	for _, c := range common {
+		own.Where = predicate.All(own.Where, c.pred)
+	}
+	for k, m := range list {
+		var rest predicate.Pred
+		for _, c := range parts[k] {
+			if !c.among(common) {
+				rest = predicate.All(rest, c.pred)
+			}
+		}
 		for i, p := range m.Counters {
 			var sum *plans.Sum
 			if m.Sums != nil {
 				sum = m.Sums[i]
 			}
-			if !same {
-				p = predicate.All(m.Where, p)
+			if rest != nil {
+				p = predicate.All(rest, p)
 			}
 			own.Counters, own.Sums = append(own.Counters, p), append(own.Sums, sum)
 		}
-		conditions = append(conditions, m.Where)
-	}
-	switch {
-	case same:
-		own.Where = list[0].Where
-	case somewhere: // an index may find the rows of each
-		own.Where = conditions
 	}
 	return own
+}
+
+// condition is one of the conditions that all hold of a measure's rows, and how it is written for rows as they are stored.
+type condition struct {
+	pred predicate.Pred
+	text string
+}
+
+func (c condition) among(list []condition) bool {
+	return slices.ContainsFunc(list, func(o condition) bool { return o.text == c.text })
+}
+
+// conditionsOf are those of a measure.
+func (w *writer) conditionsOf(m *plans.Measure) (list []condition) {
+	for _, p := range conjuncts(m.Where) {
+		v := writerOf(m, w.dialect, assumed{})
+		text := v.onStored(p)
+		list = append(list, condition{p, text + "\x00" + joinedArgs(v.args)})
+	}
+	return list
+}
+
+// A condition is narrow where it holds in less than an eighth of its column's cells.
+const narrow = 8
+
+// narrowConditions are the narrow ones of a measure, by which an index may find its rows: measures that are read in one scan have the same ones.
+//
+//	count(*) WHERE seen >= '2025-12-01' and count(*) WHERE seen >= '2025-12-01' AND sex = 'f' are read in one scan WHERE seen >= '2025-12-01';
+//	count(*) WHERE seen >= '2025-12-01' and count(*) WHERE born < '1930-01-01' each by itself, for a scan of both would be one of all rows
+func (w *writer) narrowConditions(m *plans.Measure) string {
+	var texts []string
+	for _, c := range w.conditionsOf(m) {
+		if isNarrow(c.pred) {
+			texts = append(texts, c.text)
+		}
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, "\x00")
+}
+
+func isNarrow(p predicate.Pred) bool {
+	switch p := p.(type) {
+	case predicate.Never:
+		return true
+	case predicate.AnyOf:
+		return !slices.ContainsFunc(p, func(part predicate.Pred) bool { return !isNarrow(part) })
+	case predicate.AllOf:
+		return slices.ContainsFunc(p, isNarrow)
+	case predicate.InCells:
+		cells := 0
+		for _, s := range p.Spans {
+			cells += s.To - s.From
+		}
+		return cells*narrow < p.Column.Domain.Size()
+	case predicate.Compare:
+		d := p.Column.Domain
+		below, ok := d.Cell(p.Value)
+		switch {
+		case p.Op == "=":
+			return true
+		case !ok || !d.Ordered():
+			return false
+		case p.Op == "<" || p.Op == "<=":
+			return below*narrow < d.Size()
+		}
+		return p.Op != "<>" && (d.Size()-below)*narrow < d.Size()
+	}
+	return false
 }
 
 // merged is a measure of nothing, by the columns of two over one table, in pieces that both of theirs are made of.
@@ -263,15 +332,6 @@ func merged(of, m *plans.Measure) *plans.Measure {
 		}
 	}
 	return own
-}
-
-// conditionText is a measure's condition as it is written for rows as they are stored.
-func (w *writer) conditionText(m *plans.Measure) string {
-	if m.Where == nil {
-		return ""
-	}
-	v := writerOf(m, w.dialect, assumed{})
-	return v.onStored(m.Where) + "\x00" + joinedArgs(v.args)
 }
 
 // fromRows writes the bounded rows that several measures read, with what all of them need, and each measure's cells and counts of them.

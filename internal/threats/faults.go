@@ -250,7 +250,7 @@ var Faults = []Fault{
 	{"a fault after the charge is an error", "backend/execute.go", "	for i, receipt := range receipts {\n		if receipt != nil {\n			sealed[i]", "	if counted[0] == nil {\n		return nil, errQueue\n	}\n	for i, receipt := range receipts {\n		if receipt != nil {\n			sealed[i]", "test/timing.TestT3AnswersThroughFaults", true},
 	{"a scan runs that nobody has paid for", "backend/execute.go", "	if !paid {\n", "	if !paid && len(leaves) == 1 {\n", "backend.TestScansArePaidMeasureByMeasure", false},
 	{"a scan hands out what is not paid for", "backend/execute.go", "		if receipt != nil {\n			sealed[i]", "		if receipt != nil || i == 0 {\n			sealed[i]", "backend.TestScansArePaidMeasureByMeasure", false},
-	{"measures count each other's rows of their scan", "rewrite/joint.go", "p = predicate.All(m.Where, p)", "p = predicate.All(p)", "rewrite.TestStatementsReadRowsOnce", false},
+	{"measures count each other's rows of their scan", "rewrite/joint.go", "p = predicate.All(rest, p)", "p = predicate.All(p)", "rewrite.TestStatementsReadRowsOnce", false},
 	{"a tally has rows that the rules of its columns leave out", "rewrite/stored.go", "	for _, c := range t.columns {\n", "	for _, c := range m.Grain {\n", "rewrite.TestScansCountWhatEachWouldAlone", false},
 	{"a scan's pieces are those of its first measure", "rewrite/joint.go", "all := slices.Concat(own.Cuts[at], starts)", "all := slices.Clone(own.Cuts[at])", "rewrite.TestScansCountWhatEachWouldAlone", false},
 	{"the database's text is logged", "backend/execute.go", "\"cause\", cause(fault))", "\"cause\", fault)", "test/attacks.TestRule5AfterTheChargeOnlyAnAnswer", true},
