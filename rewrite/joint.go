@@ -27,7 +27,8 @@ import (
 // There are two forms:
 //
 //   - rows that are read as they are stored (stored.go) are counted once, by all columns of which some measure needs the cells, where these have
-//     few combinations, with each measure's conditions as its counters'; each measure then adds up what it needs of that tally;
+//     few combinations, with each measure's conditions as its counters'; each measure then adds up what it needs of that tally (where the engine reads
+//     columns so quickly that another scan takes less, as DuckDB does, each measure has a scan of its own);
 //   - rows that have to be numbered first are numbered once, and what the measures need of them is kept for all of them.
 //
 // Claim. Each measure is counted as it is by a query of its own (Render). Proof. The second form's rows are those of each measure's source: the text
@@ -135,8 +136,11 @@ func (s *readTogether) takes(own *readTogether, d dialect.Dialect) bool {
 // mayBeStored tells whether the rows of a table of the policy are read as they are stored, as far as may be expected: where a unit has one row a
 // constraint most often proves it.
 func mayBeStored(t *policy.Table, d dialect.Dialect) bool {
-	return !d.Ready && (t.Dataset.Unit.Row || t.RowRank != "" || t.MaxRowsPerUnit == 1 && provable(t))
+	return alwaysStored(t) || t.MaxRowsPerUnit == 1 && provable(t) && d.OneScan
 }
+
+// alwaysStored tells whether they are, whatever constraints there are.
+func alwaysStored(t *policy.Table) bool { return t.Dataset.Unit.Row || t.RowRank != "" }
 
 // shared is what measures that may be read in one scan have alike; the zero value: a measure is read by itself.
 type shared struct {
@@ -154,6 +158,8 @@ func sharedBy(m *plans.Measure, d dialect.Dialect) shared {
 	w := writerOf(m, d, a)
 	switch {
 	case m.Open != nil || m.Window != nil || w.groupsBounded(m):
+		return shared{}
+	case m.Table.Derived == nil && alwaysStored(m.Table) && !d.OneScan:
 		return shared{}
 	case m.Table.Derived == nil && mayBeStored(m.Table, d):
 		return shared{table: m.Table, rows: w.narrowConditions(m)}
@@ -187,7 +193,7 @@ func (w *writer) joint(list []*plans.Measure) string {
 	var parts []string
 	with := ""
 	switch {
-	case w.asStored(list[0]) && w.combinations(w.jointly(list)) <= fewJoint:
+	case w.asStored(list[0]) && w.dialect.OneScan && w.combinations(w.jointly(list)) <= fewJoint:
 		t := w.tallyOf(hoisted(w.jointly(list)))
 		with = dialect.Fill(w.dialect.With, "scan", t.sql) + "\n"
 		counter := 0

@@ -192,7 +192,7 @@ func TestStatementsReadRowsOnce(t *testing.T) {
 			}
 			t.Log(joined)
 			for _, variant := range []string{"add-remove", "add-remove, ranked"} {
-				if joined[variant] < 8 && !db.dialect.Ready {
+				if numbered := variant == "add-remove"; joined[variant] < 8 && !db.dialect.Ready && (numbered || db.dialect.OneScan) {
 					t.Errorf("%s: only %d measures were read with others", variant, joined[variant])
 				}
 			}

@@ -47,6 +47,7 @@ var postgres = Words{
 	OneOfMany:    "%1 OPERATOR(pg_catalog.=) ANY ('{%2}'::pg_catalog.int4[])", // which are hashed
 	Numbered:     "pg_catalog.unnest(ARRAY[%1]) WITH ORDINALITY AS %2(v, i)",
 
+	OneScan:     true,
 	PostgreSQLs: true,
 
 	Accepts: map[policy.Type][]string{
