@@ -36,12 +36,14 @@ type Backend interface {
 	// Places is how many paid queries run at a time, and Lines tells whether there is a line before them with such a step.
 	Places() int
 	Lines(step time.Duration) bool
-	// Execute spends the receipt and runs the query to the owner's deadline, whatever becomes of the client. On any fault
-	// after the receipt is spent the answer is the public default, no groups (privacy rule 5), and the operator is told.
+	// Execute spends the receipts and runs the query to the owner's deadline, whatever becomes of the client. Each receipt pays for the measure of
+	// its place among the query's Leaves, whose groups are returned there; what is counted for one without a receipt, which somebody else has had drawn
+	// meanwhile, is dropped, and at least one has a receipt. On any fault
+	// after that the answer of all of them is the public default, no groups (privacy rule 5), and the operator is told.
 	// With a step other than 0 it returns at a multiple of step, and with one above the deadline at the first, where what has
 	// not come by then is a fault. The error is only that of an invalid query or receipt; nothing was run then. Of the context
 	// only the number of its statement is used, in the log: its end ends nothing.
-	Execute(ctx context.Context, query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error)
+	Execute(ctx context.Context, query rewrite.Query, receipts []*ledger.Receipt, step time.Duration) ([]privacy.Sensitive[[]privacy.Group], error)
 	// Faults is how many paid queries of a dataset failed since the start, of which the operator must hear (rule 5).
 	Faults(dataset string) int64
 	// ReadPublic copies a table that the policy declares public: rows of values in the order of its columns.

@@ -162,7 +162,7 @@ func TestExecuteRefusesWithoutRunning(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, q := range map[string]rewrite.Query{"no query": {}, "another dialect": foreign, "no receipt": render(t, measure(t, h.policy, "people"), h)} {
-			if sealed, err := h.Execute(t.Context(), q, nil, 0); err == nil || sealed.Valid() {
+			if sealed, err := execute(t, h, q, nil); err == nil || sealed.Valid() {
 				t.Errorf("%s: executed", name)
 			}
 		}

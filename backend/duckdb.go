@@ -113,7 +113,7 @@ func (b *DuckDB) Ready(caller context.Context, queries ...rewrite.Query) error {
 }
 
 // groups runs a query.
-func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
+func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([][]privacy.Group, error) {
 	text, err := b.textOf(query)
 	if err != nil {
 		return nil, err

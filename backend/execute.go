@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -34,7 +35,8 @@ const (
 // engine is what backends do differently when they execute. Its errors stay in this package.
 type engine interface {
 	Dialect() dialect.Dialect
-	groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error)
+	// groups are what a query's scan counts, by its measures.
+	groups(ctx context.Context, query rewrite.Query) ([][]privacy.Group, error)
 }
 
 var (
@@ -156,21 +158,41 @@ func (x executor) Admit(ctx context.Context, step time.Duration, _ *policy.Polic
 // live is the moment of rows that are read as they are.
 func live(...rewrite.Query) int64 { return 0 }
 
-func (x executor) Execute(caller context.Context, query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
+// Execute is described at Backend.
+func (x executor) Execute(caller context.Context, query rewrite.Query, receipts []*ledger.Receipt, step time.Duration) ([]privacy.Sensitive[[]privacy.Group], error) {
 	if !query.Valid() || query.Dialect() != x.engine.Dialect() {
-		return privacy.Sensitive[[]privacy.Group]{}, errors.New("backend: not a query for this database")
+		return nil, errors.New("backend: not a query for this database")
 	}
-	if err := receipt.Spend(query.Digest()); err != nil {
-		return privacy.Sensitive[[]privacy.Group]{}, err
+	leaves, paid := query.Leaves(), false
+	if len(receipts) != len(leaves) {
+		return nil, errors.New("backend: receipts of other measures than the query's")
 	}
-	return privacy.Seal(x.settle(caller, query, step)), nil
+	for i, receipt := range receipts {
+		if receipt == nil {
+			continue
+		}
+		if err := receipt.Spend(leaves[i].Digest()); err != nil {
+			return nil, err
+		}
+		paid = true
+	}
+	if !paid {
+		return nil, errors.New("backend: a query that nobody has paid for")
+	}
+	counted, sealed := x.settle(caller, query, step), make([]privacy.Sensitive[[]privacy.Group], len(leaves))
+	for i, receipt := range receipts {
+		if receipt != nil {
+			sealed[i] = privacy.Seal(counted[i])
+		}
+	}
+	return sealed, nil
 }
 
 // settle runs a paid query on its own, detached from any client, and returns at a multiple of step. With a step above the
 // deadline that is the first since its turn came, and turns come at public times: what would come later is not waited for,
 // whatever held it up. Then the time at which settle returns, and with it the time of all that follows, does not depend on
-// the rows. A fault gives no groups.
-func (x executor) settle(caller context.Context, query rewrite.Query, step time.Duration) []privacy.Group {
+// the rows. A fault gives no groups to any of its measures.
+func (x executor) settle(caller context.Context, query rewrite.Query, step time.Duration) [][]privacy.Group {
 	begun := time.Now()
 	if step <= x.deadline {
 		o := x.take(context.Background(), query)
@@ -180,7 +202,7 @@ func (x executor) settle(caller context.Context, query rewrite.Query, step time.
 		if step > 0 {
 			moment.Until(moment.Next(begun, step), nil)
 		}
-		return o.groups
+		return o.ofEach(query)
 	}
 	turn := x.places.turn(begun, step)
 	if turn != begun {
@@ -201,15 +223,19 @@ func (x executor) settle(caller context.Context, query rewrite.Query, step time.
 	if o.fault != nil {
 		go x.tell(caller, query, o.fault) // which takes a time that is not to be seen
 	}
-	return o.groups
+	return o.ofEach(query)
 }
 
 // tell tells the operator of a fault.
 func (x executor) tell(caller context.Context, query rewrite.Query, fault error) {
-	digest := query.Digest()
+	var measures []string
+	for _, q := range query.Leaves() {
+		digest := q.Digest()
+		measures = append(measures, hex.EncodeToString(digest[:8]))
+	}
 	x.faults.add(query.Table().Dataset.ID)
 	x.log.ErrorContext(caller, "a paid query failed; its counts are taken as zero and the noisy answer is saved (privacy rule 5)",
-		"dataset", query.Table().Dataset.ID, "table", query.Table().Name, "measure", hex.EncodeToString(digest[:8]), "cause", cause(fault))
+		"dataset", query.Table().Dataset.ID, "table", query.Table().Name, "measure", strings.Join(measures, " "), "cause", cause(fault))
 }
 
 // claim waits for a slot. It fails when every slot is held by a query that its database does not let go.
@@ -258,8 +284,16 @@ func (x executor) take(ctx context.Context, query rewrite.Query) outcome {
 
 // outcome is what a query came to.
 type outcome struct {
-	groups []privacy.Group // none after a fault
+	groups [][]privacy.Group // by the query's measures; none after a fault
 	fault  error
+}
+
+// ofEach are the groups of each of the query's measures.
+func (o outcome) ofEach(query rewrite.Query) [][]privacy.Group {
+	if o.fault != nil || len(o.groups) != len(query.Leaves()) {
+		return make([][]privacy.Group, len(query.Leaves()))
+	}
+	return o.groups
 }
 
 // run turns a panic of a driver into a fault: the receipt is spent, so there must be an answer.

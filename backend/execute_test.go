@@ -23,7 +23,7 @@ type slowEngine struct {
 	held  chan struct{} // closed: they run
 }
 
-func (e slowEngine) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
+func (e slowEngine) groups(ctx context.Context, query rewrite.Query) ([][]privacy.Group, error) {
 	e.begun <- struct{}{}
 	<-e.held // whatever ctx says: a database that does not let go
 	return e.engine.groups(context.WithoutCancel(ctx), query)
@@ -32,7 +32,7 @@ func (e slowEngine) groups(ctx context.Context, query rewrite.Query) ([]privacy.
 // brokenEngine fails at once.
 type brokenEngine struct{ engine }
 
-func (brokenEngine) groups(context.Context, rewrite.Query) ([]privacy.Group, error) {
+func (brokenEngine) groups(context.Context, rewrite.Query) ([][]privacy.Group, error) {
 	return nil, errors.New("broken")
 }
 
@@ -46,7 +46,7 @@ func TestResultsAtAPublicMoment(t *testing.T) {
 	q := render(t, measure(t, h.policy, "people", "sex"), h)
 	took := func(x executor, step time.Duration) (int, time.Duration) {
 		begun := time.Now()
-		groups := x.settle(t.Context(), q, step)
+		groups := x.settle(t.Context(), q, step)[0]
 		return len(groups), time.Since(begun)
 	}
 	alone := func(e engine) executor { return newExecutor(e, deadline, h.executor().log, 1) }
@@ -89,7 +89,7 @@ type nearlyLate struct {
 	takes time.Duration
 }
 
-func (e nearlyLate) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
+func (e nearlyLate) groups(ctx context.Context, query rewrite.Query) ([][]privacy.Group, error) {
 	select {
 	case <-time.After(e.takes):
 	case <-ctx.Done():
@@ -115,7 +115,7 @@ func TestTurnsArePublic(t *testing.T) {
 		begun := time.Now()
 		for range 2 {
 			go func() {
-				groups := x.settle(t.Context(), q, step)
+				groups := x.settle(t.Context(), q, step)[0]
 				ends <- end{len(groups), time.Since(begun)}
 			}()
 		}

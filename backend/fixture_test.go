@@ -20,6 +20,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/mariadbtest"
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -167,11 +168,21 @@ func render(t testing.TB, m *plans.Measure, b Backend) rewrite.Query {
 	return q
 }
 
+// execute runs the query of one measure on its receipt.
+func execute(t testing.TB, b Backend, q rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
+	t.Helper()
+	counted, err := b.Execute(t.Context(), q, []*ledger.Receipt{receipt}, 0)
+	if err != nil {
+		return privacy.Sensitive[[]privacy.Group]{}, err
+	}
+	return counted[0], nil
+}
+
 // counts runs a query as Execute does, without the seal, and writes its groups as "cells: counts", sorted.
 func counts(t testing.TB, h *house, q rewrite.Query) []string {
 	t.Helper()
 	var list []string
-	for _, g := range h.executor().settle(t.Context(), q, 0) {
+	for _, g := range h.executor().settle(t.Context(), q, 0)[q.Leaf()] {
 		list = append(list, fmt.Sprintf("%v: %v", g.Cells, g.Counts))
 	}
 	slices.Sort(list)

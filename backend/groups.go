@@ -30,8 +30,15 @@ type collector struct {
 // mostReserved is the number of combinations of cells up to which the room is that of all.
 const mostReserved = 1 << 20
 
-// Reserved is how many bytes the result of a query takes, whatever comes, as far as that is known before.
-func Reserved(q rewrite.Query) int64 {
+// Reserved is how many bytes the result of a query's scan takes, whatever comes, as far as that is known before.
+func Reserved(q rewrite.Query) (bytes int64) {
+	for _, l := range q.Leaves() {
+		bytes += reserved(l)
+	}
+	return bytes
+}
+
+func reserved(q rewrite.Query) int64 {
 	most := combinations(q)
 	if q.Keyed() || most > mostReserved {
 		return 0
@@ -39,9 +46,63 @@ func Reserved(q rewrite.Query) int64 {
 	return int64(most) * int64(64+4*q.Grain()+8*q.Counters()) * 9 / 8
 }
 
+// results collects what a query's scan counts, measure by measure.
+type results struct {
+	of            []*collector
+	cells, counts int // columns of the answer
+}
+
+func newResults(q rewrite.Query) *results {
+	r := &results{}
+	r.cells, r.counts = q.Width()
+	for _, l := range q.Leaves() {
+		r.of = append(r.of, newCollector(l))
+	}
+	return r
+}
+
+// leading is how many columns stand before the cells: that of the number of the measure, where there are several.
+func (r *results) leading() int { return min(len(r.of)-1, 1) }
+
+// numberOf is the number of a row's measure, by the columns before its cells.
+func numberOf(leading []int32) int32 {
+	if len(leading) == 0 {
+		return 0
+	}
+	return leading[0]
+}
+
+// add takes one row of a measure, of which it keeps a copy. Columns that the measure does not have are 0.
+func (r *results) add(leaf int32, cells []int32, counts []int64) error {
+	if leaf < 0 || int(leaf) >= len(r.of) {
+		return errResult
+	}
+	into := r.of[leaf]
+	own, its := min(into.query.Grain(), len(cells)), min(into.query.Counters(), len(counts))
+	for _, cell := range cells[own:] {
+		if cell != 0 {
+			return errResult
+		}
+	}
+	for _, n := range counts[its:] {
+		if n != 0 {
+			return errResult
+		}
+	}
+	return into.add(cells[:own], counts[:its])
+}
+
+// groups are those of each measure.
+func (r *results) groups() (list [][]privacy.Group) {
+	for _, c := range r.of {
+		list = append(list, c.groups)
+	}
+	return list
+}
+
 func newCollector(q rewrite.Query) *collector {
 	c := &collector{query: q, most: combinations(q)}
-	if Reserved(q) == 0 {
+	if reserved(q) == 0 {
 		c.seen = map[string]struct{}{}
 		return c
 	}

@@ -211,7 +211,7 @@ func TestHostileDatabase(t *testing.T) {
 		i.script.Store(&script)
 		stop := watchMemory(&most)
 		begun := time.Now()
-		truth, err := h.Execute(t.Context(), render(t, m, h), receipt, 0)
+		truth, err := execute(t, h, render(t, m, h), receipt)
 		took := time.Since(begun)
 		stop()
 		i.script.Store(nil)

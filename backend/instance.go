@@ -221,23 +221,24 @@ func (i *instance) ask(ctx context.Context, text string) (rows *sql.Rows, done f
 }
 
 // answer runs a query by one of its texts.
-func (i *instance) answer(ctx context.Context, query rewrite.Query, text string) ([]privacy.Group, error) {
+func (i *instance) answer(ctx context.Context, query rewrite.Query, text string) ([][]privacy.Group, error) {
 	rows, done, err := i.ask(ctx, text)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	into := newCollector(query)
+	into := newResults(query)
 	if query.Keyed() {
-		err := collectKeys(rows, into)
-		return into.groups, err
+		err := collectKeys(rows, into.of[0])
+		return into.groups(), err
 	}
-	values := make([]any, query.Grain()+query.Counters())
+	leading := into.leading()
+	values := make([]any, leading+into.cells+into.counts)
 	targets := make([]any, len(values))
 	for i := range values {
 		targets[i] = &values[i]
 	}
-	cells, counts := make([]int32, query.Grain()), make([]int64, query.Counters())
+	small, counts := make([]int32, leading+into.cells), make([]int64, into.counts)
 	for rows.Next() {
 		if err := rows.Scan(targets...); err != nil {
 			return nil, errResult
@@ -245,21 +246,21 @@ func (i *instance) answer(ctx context.Context, query rewrite.Query, text string)
 		fits := true
 		for i, v := range values {
 			var ok bool
-			if i < len(cells) {
-				cells[i], ok = v.(int32)
+			if i < len(small) {
+				small[i], ok = v.(int32)
 			} else {
-				counts[i-len(cells)], ok = v.(int64)
+				counts[i-len(small)], ok = v.(int64)
 			}
 			fits = fits && ok
 		}
 		if !fits {
 			return nil, errResult
 		}
-		if err := into.add(cells, counts); err != nil {
+		if err := into.add(numberOf(small[:leading]), small[leading:], counts); err != nil {
 			return nil, err
 		}
 	}
-	return into.groups, rows.Err()
+	return into.groups(), rows.Err()
 }
 
 // eachRow runs a query whose columns are all text.

@@ -160,8 +160,8 @@ func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx
 
 // groups runs a query. Where a constraint proves, in the query's own snapshot, that no unit has two rows, the rows are not
 // numbered first (privacy rule 11).
-func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
-	into := newCollector(query)
+func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([][]privacy.Group, error) {
+	into := newResults(query)
 	limit := defaultDeadline
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline)
@@ -180,11 +180,11 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.G
 		}
 		defer rows.Close()
 		if query.Keyed() {
-			return collectKeys(rows, into)
+			return collectKeys(rows, into.of[0])
 		}
 		return collectPostgres(rows, into)
 	})
-	return into.groups, err
+	return into.groups(), err
 }
 
 // collectKeys takes every key.
@@ -207,23 +207,25 @@ func collectKeys(rows interface {
 }
 
 // collectPostgres checks the types of the columns, then takes every row.
-func collectPostgres(rows pgx.Rows, into *collector) error {
+func collectPostgres(rows pgx.Rows, into *results) error {
 	first := true
-	cells, counts := make([]int32, into.query.Grain()), make([]int64, into.query.Counters())
-	targets := make([]any, 0, len(cells)+len(counts))
-	for i := range cells {
-		targets = append(targets, &cells[i])
+	leaf, cells, counts := make([]int32, into.leading()), make([]int32, into.cells), make([]int64, into.counts)
+	var targets []any
+	for _, small := range [][]int32{leaf, cells} {
+		for i := range small {
+			targets = append(targets, &small[i])
+		}
 	}
 	for i := range counts {
 		targets = append(targets, &counts[i])
 	}
 	for rows.Next() {
 		if fields := rows.FieldDescriptions(); first {
-			if len(fields) != into.query.Grain()+into.query.Counters() {
+			if len(fields) != len(targets) {
 				return errResult
 			}
 			for i, f := range fields {
-				if i < into.query.Grain() && f.DataTypeOID != pgtype.Int4OID || i >= into.query.Grain() && f.DataTypeOID != pgtype.Int8OID {
+				if small := len(leaf) + len(cells); i < small && f.DataTypeOID != pgtype.Int4OID || i >= small && f.DataTypeOID != pgtype.Int8OID {
 					return errResult
 				}
 			}
@@ -232,7 +234,7 @@ func collectPostgres(rows pgx.Rows, into *collector) error {
 		if err := rows.Scan(targets...); err != nil {
 			return errResult // its text would hold the value
 		}
-		if err := into.add(cells, counts); err != nil {
+		if err := into.add(numberOf(leaf), cells, counts); err != nil {
 			return err
 		}
 	}

@@ -78,7 +78,7 @@ func TestPaidQueriesRunOnce(t *testing.T) {
 		bySex, byAge := measure(t, h.policy, "people", "sex"), measure(t, h.policy, "people", "age")
 		spec := nearlyExact(4)
 		receipt := a.pay(t, bySex, spec)
-		if truth, err := h.Execute(t.Context(), render(t, byAge, h), receipt, 0); err == nil || truth.Valid() {
+		if truth, err := execute(t, h, render(t, byAge, h), receipt); err == nil || truth.Valid() {
 			t.Error("a receipt paid for another measure")
 		}
 		var wait sync.WaitGroup
@@ -86,7 +86,7 @@ func TestPaidQueriesRunOnce(t *testing.T) {
 		var answers [][]int64
 		for range 8 {
 			wait.Go(func() {
-				truth, err := h.Execute(t.Context(), render(t, bySex, h), receipt, 0)
+				truth, err := execute(t, h, render(t, bySex, h), receipt)
 				if err != nil {
 					return
 				}
@@ -118,7 +118,7 @@ func TestAfterTheChargeThereIsAnAnswer(t *testing.T) {
 			spec := nearlyExact(4)
 			receipt := a.pay(t, m, spec)
 			faults[name](h)
-			truth, err := h.Execute(t.Context(), render(t, m, h), receipt, 0)
+			truth, err := execute(t, h, render(t, m, h), receipt)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -148,7 +148,7 @@ func TestNeighboursLookAlike(t *testing.T) {
 			m := measure(t, h.policy, "people", grain...)
 			a := newAccount(t)
 			q := render(t, m, h)
-			truth, err := h.Execute(t.Context(), q, a.pay(t, m, nearlyExact(1)), 0)
+			truth, err := execute(t, h, q, a.pay(t, m, nearlyExact(1)))
 			fmt.Fprintln(&text, q.SQL(), q.Args(), err, truth.Valid(), h.Ready(context.Background()))
 		}
 		return text.String() + inspect(t, h) + h.log.String()

@@ -93,7 +93,7 @@ func (b *Snapshots) Ready(caller context.Context, queries ...rewrite.Query) erro
 }
 
 // groups runs a query.
-func (b *Snapshots) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
+func (b *Snapshots) groups(ctx context.Context, query rewrite.Query) ([][]privacy.Group, error) {
 	c := b.enter(query)
 	if c == nil {
 		return nil, errGone

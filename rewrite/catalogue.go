@@ -90,6 +90,6 @@ var catalogue = []Safe{
 	{"numbering a unit's rows and groups", []string{"row_number()", "dense_rank()", "WINDOWFUNC", "WINDOWCLAUSE"}, []string{"row_number()", "dense_rank()"}, true, "The order is of values that compare."},
 	{"what window functions say of a unit's rows", []string{"rank()", "ntile(integer)", "lag(anyelement,integer)", "lead(anyelement,integer)", "first_value(anyelement)", "last_value(anyelement)"},
 		[]string{"rank()", "ntile(INTEGER)", "lag(T, INTEGER)", "lead(T, INTEGER)", "first_value(T)", "last_value(T)"}, false, "They number rows and choose among values that are there; how many parts, and how far, are constants above 0 or 0."},
-	{"queries", []string{"QUERY", "ALIAS", "FROMEXPR", "JOINEXPR", "RANGETBLENTRY", "RANGETBLREF", "SETOPERATIONSTMT", "SORTGROUPCLAUSE", "SUBLINK", "TARGETENTRY", "VAR"},
+	{"queries", []string{"QUERY", "ALIAS", "COMMONTABLEEXPR", "FROMEXPR", "JOINEXPR", "RANGETBLENTRY", "RANGETBLREF", "SETOPERATIONSTMT", "SORTGROUPCLAUSE", "SUBLINK", "TARGETENTRY", "VAR"},
 		[]string{"column", "*", "sub-query", "row(…)", "window"}, true, "Joins and memberships compare keys that the database found comparable before anything was charged."},
 }

@@ -83,6 +83,12 @@ func groupsOf(t testing.TB, bounds string) *policy.Policy {
 
 func measureOf(t testing.TB, p *policy.Policy, text string) *plans.Measure {
 	t.Helper()
+	return measuresOf(t, p, text)[0]
+}
+
+// measuresOf are the measures of a statement that she asks for the first time.
+func measuresOf(t testing.TB, p *policy.Policy, text string) []*plans.Measure {
+	t.Helper()
 	confidence, err := mechanisms.NewConfidence(0.95)
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +102,7 @@ func measureOf(t testing.TB, p *policy.Policy, text string) *plans.Measure {
 	if refusal != nil {
 		t.Fatalf("%s: %s: %s", text, refusal.ID, refusal.Message)
 	}
-	return plan.Measures[0]
+	return plan.Measures
 }
 
 // visitRow is one visit: who, and the rest.

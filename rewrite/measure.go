@@ -90,43 +90,36 @@ func checkGroups(m *plans.Measure) error {
 	return nil
 }
 
-// statement writes the query of a measure, which takes for proven what is assumed.
-func statement(m *plans.Measure, d dialect.Dialect, a assumed) (text, error) {
-	w := &writer{composed: &composed{dialect: d, proven: a.single, unique: a.enforced, ranks: a.ranks, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
+// statement writes the query of a measure, or that of several (joint.go), which takes for proven what is assumed.
+func statement(list []*plans.Measure, d dialect.Dialect, a assumed) (text, error) {
+	w := writerOf(list[0], d, a)
+	if len(list) > 1 {
+		return w.finished(w.joint(list))
+	}
+	return w.finished(w.measure(list[0]))
+}
+
+// measure writes the query of one measure.
+func (w *writer) measure(m *plans.Measure) string {
 	if m.Open != nil {
-		return w.finished(w.discovery(m))
+		return w.discovery(m)
 	}
 	bounded := w.groupsBounded(m)
 	if bounded && countsAlone(m) {
-		return w.finished(w.groupedCounts(m))
+		return w.groupedCounts(m)
 	}
 	if w.countsRows(m) {
-		return w.finished(w.unitCounts())
+		return w.unitCounts()
 	}
 	asStored := w.asStored(m)
 	if asStored {
 		m = hoisted(m)
 	}
 	if asStored && w.tallies(m) {
-		return w.finished(w.tallied(m))
+		return w.tallied(m)
 	}
-	var items, keys, conditions []string
-	for i, c := range m.Grain {
-		n := w.use(c)
-		items = append(items, w.output(w.piece(m, i, n), "c"+strconv.Itoa(i+1)))
-		if c.Domain != nil && c.Domain.Single() && (m.Cuts == nil || m.Cuts[i] == nil) {
-			keys = append(keys, n)
-		} else {
-			keys = append(keys, strconv.Itoa(i+1))
-		}
-	}
-	for i := range m.Counters {
-		count, summed := w.counter(m, i)
-		if summed {
-			count = w.cut(count)
-		}
-		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
-	}
+	items, keys := w.counted(m)
+	var conditions []string
 	switch {
 	case m.Where != nil && asStored:
 		w.where = w.onStored(m.Where)
@@ -145,12 +138,37 @@ func statement(m *plans.Measure, d dialect.Dialect, a assumed) (text, error) {
 	if bound != "" {
 		conditions = append([]string{bound}, conditions...)
 	}
-	sql := "SELECT " + strings.Join(items, ",\n       ") + "\nFROM " + from + " AS s"
-	sql += where("", conditions)
+	return selected(items, from, conditions, keys)
+}
+
+// counted writes the cells and counts of a measure, of normalised rows s, and what they are grouped by.
+func (w *writer) counted(m *plans.Measure) (items, keys []string) {
+	for i, c := range m.Grain {
+		n := w.use(c)
+		items = append(items, w.output(w.piece(m, i, n), "c"+strconv.Itoa(i+1)))
+		if c.Domain != nil && c.Domain.Single() && (m.Cuts == nil || m.Cuts[i] == nil) {
+			keys = append(keys, n)
+		} else {
+			keys = append(keys, strconv.Itoa(i+1))
+		}
+	}
+	for i := range m.Counters {
+		count, summed := w.counter(m, i)
+		if summed {
+			count = w.cut(count)
+		}
+		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
+	}
+	return items, keys
+}
+
+// selected writes a query of items from rows called s.
+func selected(items []string, from string, conditions, keys []string) string {
+	sql := "SELECT " + strings.Join(items, ",\n       ") + "\nFROM " + from + " AS s" + where("", conditions)
 	if len(keys) > 0 {
 		sql += "\nGROUP BY " + strings.Join(keys, ", ")
 	}
-	return w.finished(sql)
+	return sql
 }
 
 // filter says which rows an aggregate sees.
@@ -286,6 +304,8 @@ type composed struct {
 	depth   int
 	window  *plans.Window // rows outside of which the caller leaves out
 	err     error
+
+	numberings int // of rows, that have been written
 }
 
 // over is a writer of the same query for another table.

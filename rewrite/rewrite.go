@@ -13,20 +13,32 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Query is the SQL of one measure. It returns, per combination of cells with rows, the number of the cell, or of the piece of
-// cells, of each grain column (int4) and then one count (int8) per counter; only total functions occur in it. It is valid only when made by Render.
+// Query is the SQL of one measure, or of several that are read in one scan (RenderAll), and which of these it is of. It returns, per
+// combination of cells with rows, the number of the cell, or of the piece of
+// cells, of each grain column (int4) and then one count (int8) per counter; only total functions occur in it. Where it is of several, the number of
+// the measure (int4) stands before these, and columns that the measure does not have are 0. It is valid only when made by Render or RenderAll.
 type Query struct {
-	text     text
-	proven   []Shorter
+	scan *scan
+	leaf int
+	asOf int64
+}
+
+// scan is one statement over private rows, and what it counts.
+type scan struct {
+	text    text
+	proven  []Shorter
+	leaves  []leaf
+	table   *policy.Table
+	dialect dialect.Dialect
+	keyed   bool
+}
+
+// leaf is what a scan counts for one measure.
+type leaf struct {
 	digest   plans.Digest
 	sizes    []int
 	counters int
 	signed   []bool // by counter, those that may be below 0; nil: none
-	table    *policy.Table
-	dialect  dialect.Dialect
-	made     bool
-	keyed    bool
-	asOf     int64
 }
 
 // text is SQL and its arguments.
@@ -43,23 +55,29 @@ func Render(m *plans.Measure, d dialect.Dialect) (Query, error) {
 	if err := checkMeasure(m); err != nil {
 		return Query{}, err
 	}
-	q := Query{digest: m.Digest, counters: len(m.Counters), table: m.Table, keyed: m.Open != nil, dialect: d, made: true}
-	for i := range m.Grain {
-		q.sizes = append(q.sizes, m.Size(i))
-	}
-	var single []*policy.Table
-	for _, t := range m.Table.Base() {
-		if !d.Ready && provable(t) && t.RowRank == "" && (m.Table.Derived == nil || t.MaxRowsPerUnit == 1) {
-			single = append(single, t)
+	q, err := scanOf([]*plans.Measure{m}, d)
+	return Query{scan: q}, err
+}
+
+// scanOf writes the scan of one measure, or of several that are read together.
+func scanOf(list []*plans.Measure, d dialect.Dialect) (*scan, error) {
+	first := list[0]
+	q := &scan{table: first.Table, keyed: first.Open != nil, dialect: d}
+	for _, m := range list {
+		l := leaf{digest: m.Digest, counters: len(m.Counters)}
+		for i := range m.Grain {
+			l.sizes = append(l.sizes, m.Size(i))
 		}
+		for _, sum := range m.Sums {
+			l.signed = append(l.signed, sum != nil && sum.Bound.Low < 0)
+		}
+		q.leaves = append(q.leaves, l)
 	}
-	for _, sum := range m.Sums {
-		q.signed = append(q.signed, sum != nil && sum.Bound.Low < 0)
-	}
+	single := singles(first.Table, d)
 	var err error
-	unique := derived.UniquesOf(m.Table)
-	if q.text, err = statement(m, d, assumed{enforced: unique}); err != nil {
-		return Query{}, err
+	unique := derived.UniquesOf(first.Table)
+	if q.text, err = statement(list, d, assumed{enforced: unique}); err != nil {
+		return nil, err
 	}
 	forms := []assumed{}
 	if len(single) > 0 {
@@ -68,15 +86,25 @@ func Render(m *plans.Measure, d dialect.Dialect) (Query, error) {
 	if len(unique) > 0 {
 		forms = append(forms, assumed{})
 	}
-	if !d.Ready && len(ranked(m.Table)) > 0 {
+	if !d.Ready && len(ranked(first.Table)) > 0 {
 		forms = append([]assumed{{single: single, ranks: ranksWithin}, {single: single, ranks: ranksPositive}}, forms...)
 	}
 	for _, a := range forms {
-		if err := q.shorten(m, a, unique); err != nil {
-			return Query{}, err
+		if err := q.shorten(list, a, unique); err != nil {
+			return nil, err
 		}
 	}
 	return q, nil
+}
+
+// singles are the tables that a query over t reads of which a constraint may prove that a unit has one row.
+func singles(t *policy.Table, d dialect.Dialect) (list []*policy.Table) {
+	for _, base := range t.Base() {
+		if !d.Ready && provable(base) && base.RowRank == "" && (t.Derived == nil || base.MaxRowsPerUnit == 1) {
+			list = append(list, base)
+		}
+	}
+	return list
 }
 
 // Shorter is a query's text where constraints prove what the whole text enforces.
@@ -109,8 +137,8 @@ const (
 )
 
 // shorten adds the text in which what is assumed is taken for proven, and all keys of unique.
-func (q *Query) shorten(m *plans.Measure, a assumed, unique []derived.Unique) error {
-	t, err := statement(m, q.dialect, a)
+func (q *scan) shorten(list []*plans.Measure, a assumed, unique []derived.Unique) error {
+	t, err := statement(list, q.dialect, a)
 	if err != nil {
 		return err
 	}
@@ -126,7 +154,7 @@ func (q *Query) shorten(m *plans.Measure, a assumed, unique []derived.Unique) er
 		s.Needs = append(s.Needs, need)
 	}
 	if a.ranks != ranksAny {
-		for _, t := range ranked(m.Table) {
+		for _, t := range ranked(q.table) {
 			s.Ranks = append(s.Ranks, Rank{Table: t, Within: a.ranks == ranksWithin})
 		}
 	}
@@ -153,15 +181,15 @@ func ranked(t *policy.Table) (list []*policy.Table) {
 }
 
 // SQL is the text, Args its arguments ($1, $2, …).
-func (q Query) SQL() string { return q.text.sql }
+func (q Query) SQL() string { return q.scan.text.sql }
 
 // Args are the arguments of SQL, strings; there are none where the dialect writes texts into the SQL.
-func (q Query) Args() []any { return q.text.args }
+func (q Query) Args() []any { return q.scan.text.args }
 
 // Proven are the same query without row bounds, and with keys that are taken for unique, the shortest first. Each gives the
 // same answer where the constraints that it needs hold in the very snapshot that it reads (privacy rule 11); the backend
 // alone can know that. There is none where a row is the unit: SQL then has no row bound itself.
-func (q Query) Proven() []Shorter { return q.proven }
+func (q Query) Proven() []Shorter { return q.scan.proven }
 
 // Unique names columns of a table whose values together a constraint must prove different in each row: on some of them, or on
 // some and the unit's.
@@ -185,7 +213,7 @@ type Rank struct {
 
 // Required lists what the query itself needs proof of: the keys through which units are found, and that a rank is each unit's
 // own. Without it the query must not run.
-func (q Query) Required() []Unique { return Required(q.table) }
+func (q Query) Required() []Unique { return Required(q.scan.table) }
 
 // Required lists what every query over the table needs proof of.
 func Required(t *policy.Table) []Unique {
@@ -202,31 +230,34 @@ func Required(t *policy.Table) []Unique {
 }
 
 // Dialect is the dialect that the query is written in.
-func (q Query) Dialect() dialect.Dialect { return q.dialect }
+func (q Query) Dialect() dialect.Dialect { return q.scan.dialect }
 
 // Table is the table that the query reads.
-func (q Query) Table() *policy.Table { return q.table }
+func (q Query) Table() *policy.Table { return q.scan.table }
 
 // Tables lists the tables of the policy that the query reads.
-func (q Query) Tables() []*policy.Table { return q.table.Base() }
+func (q Query) Tables() []*policy.Table { return q.scan.table.Base() }
 
 // Digest names the measure.
-func (q Query) Digest() plans.Digest { return q.digest }
+func (q Query) Digest() plans.Digest { return q.of().digest }
 
 // Grain is the number of leading cell columns, Counters the number of counts after them.
-func (q Query) Grain() int { return len(q.sizes) }
+func (q Query) Grain() int { return len(q.of().sizes) }
 
 // Signed tells whether a counter may be below 0: the database adds up what may be.
-func (q Query) Signed(counter int) bool { return q.signed != nil && q.signed[counter] }
+func (q Query) Signed(counter int) bool {
+	signed := q.of().signed
+	return signed != nil && signed[counter]
+}
 
 // Keyed tells that the query finds keys: it returns a text, which may be NULL, and a count (int8) for each, instead.
-func (q Query) Keyed() bool { return q.keyed }
+func (q Query) Keyed() bool { return q.scan.keyed }
 
 // Counters is described at Grain.
-func (q Query) Counters() int { return q.counters }
+func (q Query) Counters() int { return q.of().counters }
 
 // Size is the number of cells of the i-th grain column.
-func (q Query) Size(i int) int { return q.sizes[i] }
+func (q Query) Size(i int) int { return q.of().sizes[i] }
 
 // Of is q over the rows of a snapshot, which AsOf names by its moment, in nanoseconds since 1970; 0: over those of now.
 func (q Query) Of(asOf int64) Query {
@@ -237,5 +268,30 @@ func (q Query) Of(asOf int64) Query {
 // AsOf is described at Of.
 func (q Query) AsOf() int64 { return q.asOf }
 
-// Valid tells whether Render made q.
-func (q Query) Valid() bool { return q.made }
+// Valid tells whether Render or RenderAll made q.
+func (q Query) Valid() bool { return q.scan != nil }
+
+func (q Query) of() *leaf { return &q.scan.leaves[q.leaf] }
+
+// Leaves are the queries of all measures that are read in q's scan, by their numbers in its answer; most often q alone.
+func (q Query) Leaves() []Query {
+	list := make([]Query, len(q.scan.leaves))
+	for i := range list {
+		list[i] = Query{q.scan, i, q.asOf}
+	}
+	return list
+}
+
+// Leaf is q's place among Leaves.
+func (q Query) Leaf() int { return q.leaf }
+
+// Beside tells whether two queries are read in one scan.
+func (q Query) Beside(other Query) bool { return q.scan == other.scan }
+
+// Width is the number of columns of cells, and of counts, in the answer of q's scan. Where it is of several measures the number of each stands before them.
+func (q Query) Width() (cells, counts int) {
+	for _, l := range q.scan.leaves {
+		cells, counts = max(cells, len(l.sizes)), max(counts, l.counters)
+	}
+	return cells, counts
+}

@@ -208,6 +208,7 @@ func (w *writer) nameOf(s string) string {
 
 // numbered writes a table's rows with each unit's numbered.
 func (w *writer) numbered() string {
+	w.numberings++
 	items := ""
 	for i := range w.table.Columns {
 		items += ", b.n" + strconv.Itoa(i+1)

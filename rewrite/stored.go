@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -37,15 +38,18 @@ const (
 )
 
 // tallies tells whether rows are counted by their stored values first.
-func (w *writer) tallies(m *plans.Measure) bool {
+func (w *writer) tallies(m *plans.Measure) bool { return w.combinations(m) <= fewStored }
+
+// combinations is how many different rows the columns of a measure's grain are expected to have; more than any limit: many.
+func (w *writer) combinations(m *plans.Measure) uint64 {
 	product := uint64(1)
 	for i, c := range m.Grain {
 		over, few := bits.Mul64(product, max(storedValues(c), w.bin(m, i).number))
 		if product = few; over > 0 || few == 0 || few > fewStored {
-			return false
+			return math.MaxUint64
 		}
 	}
-	return true
+	return product
 }
 
 // storedValues is how many different values a column is expected to hold; 0: many.
@@ -72,67 +76,130 @@ func storedValues(c *policy.Column) uint64 {
 
 // tallied writes the query of a measure that counts rows by their stored values, or counts all of them.
 func (w *writer) tallied(m *plans.Measure) string {
-	var stored, keys, counts, totals, items, outer []string
-	var binned []*policy.Column
-	names := map[*policy.Column]string{}
+	if len(m.Grain) > 0 {
+		t := w.tallyOf(m)
+		return w.fromTally(m, t, "("+t.sql+")", 0)
+	}
+	var counts []string
+	for i, c := range w.tallyCounters(m) {
+		if c.summed {
+			c.sql = w.cut(c.sql)
+		}
+		counts = append(counts, w.output(c.sql, "k"+strconv.Itoa(i+1)))
+	}
+	from, conditions := w.storedRows(m, m.Table.Columns)
+	return "SELECT " + strings.Join(counts, ",\n       ") + "\nFROM " + from + where("", conditions)
+}
+
+// tally is rows counted by the stored values of some columns, or by the bins of moments.
+type tally struct {
+	sql     string
+	columns []*policy.Column
+	names   map[*policy.Column]string // s.x1, …
+	binned  []*policy.Column
+	summed  []bool // by counter k1, …: it adds up values, in the type wide
+}
+
+// tallyOf writes the tally of a measure's rows by the columns of its grain.
+func (w *writer) tallyOf(m *plans.Measure) tally {
+	t := tally{columns: m.Grain, names: map[*policy.Column]string{}}
+	var items, keys []string
 	for i, c := range m.Grain {
 		w.at(c)
 		name := "x" + strconv.Itoa(i+1)
 		key := w.raw(c)
 		if b := w.bin(m, i); b.number > 0 {
-			key, binned = w.binned(c, b), append(binned, c)
+			key, t.binned = w.binned(c, b), append(t.binned, c)
 		}
-		stored, keys = append(stored, key+" AS "+name), append(keys, strconv.Itoa(i+1))
-		names[c] = "s." + name
+		items, keys = append(items, key+" AS "+name), append(keys, strconv.Itoa(i+1))
+		t.names[c] = "s." + name
 	}
+	for i, c := range w.tallyCounters(m) {
+		name := "k" + strconv.Itoa(i+1)
+		if t.summed = append(t.summed, c.summed); c.summed {
+			items = append(items, c.sql+" AS "+name)
+		} else {
+			items = append(items, w.output(c.sql, name))
+		}
+	}
+	var others []*policy.Column
+	for _, c := range m.Table.Columns {
+		if t.names[c] == "" || slices.Contains(t.binned, c) {
+			others = append(others, c)
+		}
+	}
+	from, conditions := w.storedRows(m, others)
+	t.sql = "SELECT " + strings.Join(items, ",\n       ") + "\nFROM " + from + where("", conditions)
+	if len(keys) > 0 {
+		t.sql += "\nGROUP BY " + strings.Join(keys, ", ")
+	}
+	return t
+}
+
+// tallyCounter is a counter of rows as they are stored.
+type tallyCounter struct {
+	sql    string
+	summed bool
+}
+
+func (w *writer) tallyCounters(m *plans.Measure) (list []tallyCounter) {
 	w.asIs, w.onRaw = w.settledColumns(m), true
 	for i := range m.Counters {
-		name := "k" + strconv.Itoa(i+1)
 		count, summed := w.counter(m, i)
-		total := w.call("sum", "s."+name)
-		switch {
-		case summed && len(m.Grain) > 0:
-			counts, total = append(counts, count+" AS "+name), w.cut(total)
-		case summed:
-			counts = append(counts, w.output(w.cut(count), name))
-		default:
-			counts = append(counts, w.output(count, name))
-		}
-		totals = append(totals, w.output(total, name))
+		list = append(list, tallyCounter{count, summed})
 	}
 	w.asIs, w.onRaw = nil, false
+	return list
+}
+
+// storedRows is what the rows of a measure are read from, and the conditions under which they are: its own, and the rules of some columns.
+func (w *writer) storedRows(m *plans.Measure, ruled []*policy.Column) (from string, conditions []string) {
 	if m.Where != nil {
 		w.where = w.onStored(m.Where)
 	}
 	from, unit := w.stored(false)
-	var conditions, later []string
 	if !m.Table.Dataset.Unit.Row {
 		conditions = w.known(unit)
 	}
-	for _, c := range m.Table.Columns {
-		if names[c] == "" || slices.Contains(binned, c) {
-			conditions = append(conditions, w.kept(c)...)
-		}
+	for _, c := range ruled {
+		conditions = append(conditions, w.kept(c)...)
 	}
 	if w.where != "" {
 		conditions = append(conditions, w.where)
 	}
-	inner := "SELECT " + strings.Join(append(stored, counts...), ",\n       ") + "\nFROM " + from + where("", conditions)
-	if len(m.Grain) == 0 {
-		return inner
-	}
-	w.tally = names
+	return from, conditions
+}
+
+// fromTally writes a measure's cells and counts from a tally, by its own columns or by more, of which its counters are those from one on. Only
+// here do the rules of a column leave rows out that stands in the tally as it is stored.
+func (w *writer) fromTally(m *plans.Measure, t tally, from string, counter int) string {
+	w.tally = t.names
+	var items, keys, later []string
 	for i, c := range m.Grain {
-		outer = append(outer, strconv.Itoa(i+1))
-		if slices.Contains(binned, c) {
-			items = append(items, w.output(w.piece(m, i, names[c]), "c"+strconv.Itoa(i+1)))
-			continue
+		keys = append(keys, strconv.Itoa(i+1))
+		n := t.names[c]
+		if !slices.Contains(t.binned, c) {
+			n = "(" + w.normalised(c) + ")"
 		}
-		items = append(items, w.output(w.piece(m, i, "("+w.normalised(c)+")"), "c"+strconv.Itoa(i+1)))
-		later = append(later, w.kept(c)...)
+		items = append(items, w.output(w.piece(m, i, n), "c"+strconv.Itoa(i+1)))
 	}
-	sql := "SELECT " + strings.Join(append(items, totals...), ",\n       ") + "\nFROM (" + inner + "\nGROUP BY " + strings.Join(keys, ", ") + ") AS s"
-	return sql + where("", later) + "\nGROUP BY " + strings.Join(outer, ", ")
+	for _, c := range t.columns {
+		if !slices.Contains(t.binned, c) {
+			later = append(later, w.kept(c)...)
+		}
+	}
+	for i := range m.Counters {
+		total := w.call("sum", "s.k"+strconv.Itoa(counter+i+1))
+		switch {
+		case t.summed[counter+i]:
+			total = w.cut(total)
+		case len(m.Grain) == 0: // there may be no row
+			total = "COALESCE(" + total + ", 0)"
+		}
+		items = append(items, w.output(total, "k"+strconv.Itoa(i+1)))
+	}
+	w.tally = nil
+	return selected(items, from, later, keys)
 }
 
 // bin is how moments are brought together before rows are counted: length cells at a time, from the cell from on, which is at most the

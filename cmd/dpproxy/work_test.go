@@ -500,7 +500,7 @@ func (w *watched) Ready(ctx context.Context, q ...rewrite.Query) error {
 	return w.Backend.Ready(ctx, q...)
 }
 
-func (w *watched) Execute(ctx context.Context, q rewrite.Query, r *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
+func (w *watched) Execute(ctx context.Context, q rewrite.Query, r []*ledger.Receipt, step time.Duration) ([]privacy.Sensitive[[]privacy.Group], error) {
 	w.queries.Add(1)
 	return w.Backend.Execute(ctx, q, r, step)
 }

@@ -161,9 +161,18 @@ func (a *Answerer) inTurn(ctx context.Context, s *Session) (asOf func(...rewrite
 	}, nil
 }
 
-// execute runs a paid query of a statement. A query after another begins on the grid: how long what lies between them took
-// (whether an alarm's yes had to be saved) is not to show in when others' turns come.
+// execute runs the paid query of one measure of a statement.
 func (a *Answerer) execute(ctx context.Context, s *Session, query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
+	counted, err := a.executeAll(ctx, s, query, []*ledger.Receipt{receipt})
+	if err != nil {
+		return privacy.Sensitive[[]privacy.Group]{}, err
+	}
+	return counted[0], nil
+}
+
+// executeAll runs a paid query of a statement, for all measures of its scan. A query after another begins on the grid: how long what lies between them took
+// (whether an alarm's yes had to be saved) is not to show in when others' turns come.
+func (a *Answerer) executeAll(ctx context.Context, s *Session, query rewrite.Query, receipts []*ledger.Receipt) ([]privacy.Sensitive[[]privacy.Group], error) {
 	defer spans.Begin(ctx, spans.Execute, spans.Table(query.Table().Name))()
 	p, timing := placeOf(ctx), s.Policy.Server.Timing
 	if last := p.ran(); !last.IsZero() && timing.Grid > 0 {
@@ -174,7 +183,7 @@ func (a *Answerer) execute(ctx context.Context, s *Session, query rewrite.Query,
 		defer p.mu.Unlock()
 		p.last = time.Now()
 	}()
-	return a.backend.Execute(ctx, query.Of(p.rows()), receipt, timing.Fresh)
+	return a.backend.Execute(ctx, query.Of(p.rows()), receipts, timing.Fresh)
 }
 
 // rows is the moment of the rows that the statement's queries read.
@@ -223,9 +232,10 @@ func (p *place) room(ctx context.Context, a *Answerer, step time.Duration, queri
 // planned are the queries that buying the wanted measures of a plan runs, which the database is asked to plan before the charge:
 // those of releases that grow too, which are rendered in their last step's form.
 func planned(plan *plans.Plan, queries []rewrite.Query, wanted []int) (list []rewrite.Query) {
-	for i := range queries {
-		if grows := plan.Measures[i].Continual != nil; queries[i].Valid() && (grows || slices.Contains(wanted, i)) {
-			list = append(list, queries[i])
+	for i, q := range queries {
+		grows := plan.Measures[i].Continual != nil
+		if q.Valid() && (grows || slices.Contains(wanted, i)) && !slices.ContainsFunc(list, q.Beside) {
+			list = append(list, q)
 		}
 	}
 	return list

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
@@ -16,8 +17,8 @@ import (
 //
 //	SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM visits WHERE minutes > 20)
 //
-// has two. Only the reading overlaps: they are charged together before the first of them runs, and drawn and saved one after another in the plan's
-// order, each as soon as its groups are there and those before it are saved (privacy rule 4). What is read, and what is drawn from it with which randomness,
+// has two. (Those over one table are read in one scan, package rewrite: what follows says of queries what holds of scans.) Only the reading overlaps: they are charged together before the first of them runs, and drawn and saved one after another in the plan's
+// order, those of one scan one after another (scans), each as soon as its groups are there and those before it are saved (privacy rule 4). What is read, and what is drawn from it with which randomness,
 // is what it would be one after the other.
 //
 // Claim. On a grid (ADRs 36 and 45) the times tell no more of the rows than one after the other. Proof. How many run beside the first hangs on the plan
@@ -31,8 +32,8 @@ func (a *Answerer) widen(ctx context.Context, s *Session, plan *plans.Plan, quer
 		return
 	}
 	var bytes []int64
-	for _, i := range wanted {
-		if !plan.Measures[i].Refines() {
+	for k, i := range wanted {
+		if queries[i].Valid() && !slices.ContainsFunc(wanted[:k], func(j int) bool { return queries[i].Beside(queries[j]) }) {
 			bytes = append(bytes, resultBytes(queries[i:i+1]))
 		}
 	}
@@ -67,56 +68,111 @@ func readOnce(plan *plans.Plan, wanted []int) bool {
 	return !slices.ContainsFunc(wanted, func(i int) bool { return !plan.Measures[i].Refines() && !readsOnce(plan.Measures[i]) })
 }
 
-// trueCounts are what a paid query counts: groups waits for it, and over says that its result is drawn from.
+// scans puts what is bought of a plan in the order in which it is drawn: the plan's, but for measures that are read in one scan, which stand together
+// where the first of them does. So no scan's result waits for another scan.
+func scans(queries []rewrite.Query, wanted []int) []int {
+	var order []int
+	for k, i := range wanted {
+		if slices.Contains(order, i) {
+			continue
+		}
+		order = append(order, i)
+		for _, j := range wanted[k+1:] {
+			if queries[i].Valid() && queries[i].Beside(queries[j]) {
+				order = append(order, j)
+			}
+		}
+	}
+	return order
+}
+
+// trueCounts are what is counted for a measure: groups waits for it, and over says that it is drawn from.
 type trueCounts struct {
 	groups func() (privacy.Sensitive[[]privacy.Group], error)
 	over   func()
 }
 
-// readBeside runs the queries of the receipts that a statement has. rows are those of the kth of what is wanted, each taken once, in this order:
+// scanned is one scan of a statement, and what comes of it.
+type scanned struct {
+	query    rewrite.Query
+	receipts []*ledger.Receipt // by the measures that it is for
+	left     int               // measures that are not drawn from yet
+	read     func() ([]privacy.Sensitive[[]privacy.Group], error)
+	over     func()
+}
+
+// readBeside runs the queries of the receipts that a statement has. rows are those of the kth of what is wanted, each taken once, in the order of scans:
 // so many queries run, or wait to be drawn from, as the statement has places.
 func (a *Answerer) readBeside(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int, outcomes []ledger.Outcome) (rows func(k int) trueCounts) {
-	alone := func(k int) trueCounts {
-		return trueCounts{func() (privacy.Sensitive[[]privacy.Group], error) {
-			return a.execute(ctx, s, queries[wanted[k]], outcomes[k].Receipt)
-		}, func() {}}
-	}
-	beside := placeOf(ctx).queriesBeside()
-	if beside == 0 || !readOnce(plan, wanted) {
-		return alone
-	}
-	type result struct {
-		groups privacy.Sensitive[[]privacy.Group]
-		err    error
-	}
-	free, results := make(chan struct{}, 1+beside), make([]chan result, len(wanted))
-	var run []int
+	var run []*scanned
+	of := make([]*scanned, len(wanted))
 	for k, i := range wanted {
-		if outcomes[k].Receipt != nil && !plan.Measures[i].Refines() {
-			results[k] = make(chan result, 1)
-			run = append(run, k)
+		if outcomes[k].Receipt == nil || !readsOnce(plan.Measures[i]) {
+			continue
 		}
+		at := slices.IndexFunc(run, func(s *scanned) bool { return s.query.Beside(queries[i]) })
+		if at < 0 {
+			at, run = len(run), append(run, &scanned{query: queries[i], receipts: make([]*ledger.Receipt, len(queries[i].Leaves())), over: func() {}})
+		}
+		of[k] = run[at]
+		of[k].left++
+		of[k].receipts[queries[i].Leaf()] = outcomes[k].Receipt
+	}
+	for _, one := range run {
+		one.read = sync.OnceValues(func() ([]privacy.Sensitive[[]privacy.Group], error) {
+			return a.executeAll(ctx, s, one.query, one.receipts)
+		})
+	}
+	if beside := placeOf(ctx).queriesBeside(); beside > 0 && readOnce(plan, wanted) {
+		a.start(ctx, run, 1+beside)
+	}
+	return func(k int) trueCounts {
+		i, one := wanted[k], of[k]
+		if one == nil { // it refines what is held, or asks its rows by itself
+			return trueCounts{over: func() {}}
+		}
+		return trueCounts{func() (privacy.Sensitive[[]privacy.Group], error) {
+			counted, err := one.read()
+			if err != nil {
+				return privacy.Sensitive[[]privacy.Group]{}, err
+			}
+			return counted[queries[i].Leaf()], nil
+		}, func() {
+			if one.left--; one.left == 0 {
+				one.over()
+			}
+		}}
+	}
+}
+
+// start runs scans side by side, in so many places, each of which is free again when all measures of its scan are drawn from.
+func (a *Answerer) start(ctx context.Context, run []*scanned, places int) {
+	free := make(chan struct{}, places)
+	begin := make([]func(), len(run))
+	for i, one := range run {
+		type result struct {
+			counted []privacy.Sensitive[[]privacy.Group]
+			err     error
+		}
+		alone, done := one.read, make(chan result, 1)
+		begin[i] = func() {
+			var r result
+			defer func() { done <- r }()
+			defer a.recovered(ctx, &r.err)
+			r.counted, r.err = alone()
+		}
+		one.read = sync.OnceValues(func() ([]privacy.Sensitive[[]privacy.Group], error) {
+			r := <-done
+			return r.counted, r.err
+		})
+		one.over = func() { <-free }
 	}
 	go func() {
-		for _, k := range run {
+		for _, one := range begin {
 			free <- struct{}{}
-			go func() {
-				var r result
-				defer func() { results[k] <- r }()
-				defer a.recovered(ctx, &r.err)
-				r.groups, r.err = alone(k).groups()
-			}()
+			go one()
 		}
 	}()
-	return func(k int) trueCounts {
-		if results[k] == nil {
-			return alone(k)
-		}
-		return trueCounts{func() (privacy.Sensitive[[]privacy.Group], error) {
-			r := <-results[k]
-			return r.groups, r.err
-		}, func() { <-free }}
-	}
 }
 
 // queriesBeside is how many queries may run beside the first.

@@ -73,6 +73,7 @@ type explainedLeaf struct {
 	Errors      []string `json:"Expected Error"`
 	Mix         []string `json:"Read As,omitempty"`
 	Bound       string   `json:"Row Bound,omitempty"`
+	Scan        string   `json:"Scan,omitempty"`
 	Query       string   `json:"Query,omitempty"`
 	Arguments   []any    `json:"Arguments,omitempty"`
 }
@@ -107,6 +108,7 @@ func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) exp
 	if plan.Cost.IsZero() {
 		e.Cost = "nothing"
 	}
+	shown := map[int]string{} // the leaf beside which a measure's query stands
 	for _, leaf := range plan.Leaves {
 		e.Rows = max(e.Rows, leaf.Rows)
 		measures := leaf.Measures()
@@ -119,6 +121,7 @@ func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) exp
 			if i == 0 {
 				one.Mix = mixTexts(plan, leaf)
 			}
+			one.scanned(queries, m, shown)
 			e.Leaves = append(e.Leaves, one)
 		}
 	}
@@ -133,12 +136,29 @@ func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) exp
 	return e
 }
 
+// scanned says with which others a measure is read in one scan, whose query stands beside the first of them.
+func (l *explainedLeaf) scanned(queries []rewrite.Query, measure int, shown map[int]string) {
+	q := queries[measure]
+	if !q.Valid() || len(q.Leaves()) == 1 {
+		return
+	}
+	for other, leaf := range shown {
+		if other != measure && queries[other].Beside(q) {
+			l.Scan = fmt.Sprintf("in that of %s, as measure %d", leaf, q.Leaf())
+			l.Bound, l.Query, l.Arguments = "", "", nil
+			return
+		}
+	}
+	shown[measure] = l.Name
+	l.Scan = fmt.Sprintf("its rows are read once for %d measures, of which this is %d", len(q.Leaves()), q.Leaf())
+}
+
 // leaveOutSQL keeps what is decided, and drops the SQL that would run.
 func (e *explanation) leaveOutSQL() {
 	e.OuterSQL = ""
 	for i := range e.Leaves {
 		l := &e.Leaves[i]
-		l.SQL, l.Bound, l.Query, l.Arguments = "", "", "", nil
+		l.SQL, l.Bound, l.Scan, l.Query, l.Arguments = "", "", "", "", nil
 	}
 }
 
@@ -393,7 +413,7 @@ func (e explanation) lines() []string {
 		out = append(out, fmt.Sprintf("  ->  %s: %s%s, %d row%s", l.Name, l.Kind, over, l.Rows, plural(l.Rows)))
 		for _, f := range []struct{ name, text string }{
 			{"Leaf", l.SQL}, {"Answered from", l.Source}, {"Why", l.Why}, {"Mechanism", l.Mechanism}, {"Sensitivity", l.Sensitivity}, {"Cost", l.Cost},
-			{"Expected error", strings.Join(l.Errors, "; ")}, {"Read as", strings.Join(l.Mix, "; ")}, {"Row bound", l.Bound}, {"Query", l.Query}, {"Arguments", argumentsText(l.Arguments)},
+			{"Expected error", strings.Join(l.Errors, "; ")}, {"Read as", strings.Join(l.Mix, "; ")}, {"Row bound", l.Bound}, {"Scan", l.Scan}, {"Query", l.Query}, {"Arguments", argumentsText(l.Arguments)},
 		} {
 			if f.text == "" {
 				continue

@@ -86,6 +86,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, querie
 			wanted = append(wanted, i)
 		}
 	}
+	wanted = scans(queries, wanted)
 	if len(wanted) == 0 && !a.behind(plan) {
 		return p, nil
 	}

@@ -129,12 +129,17 @@ func (a *Answerer) render(ctx context.Context, plan *plans.Plan) ([]rewrite.Quer
 
 // render writes a plan's SQL for a private database and a sandbox.
 func render(ctx context.Context, plan *plans.Plan, private, sandboxed dialect.Dialect, log *slog.Logger) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
-	queries := make([]rewrite.Query, len(plan.Measures))
+	queries, once := make([]rewrite.Query, len(plan.Measures)), []int{}
+	var together []*plans.Measure
 	for i, m := range plan.Measures {
 		if ctx.Err() != nil {
 			return nil, outer.Query{}, reuse.RefuseEnded(context.Cause(ctx))
 		}
 		if m.Refines() || m.Held && !mechanisms.Is[*mechanisms.Alarm](m.Spec) {
+			continue
+		}
+		if readsOnce(m) {
+			once, together = append(once, i), append(together, m)
 			continue
 		}
 		run, err := counted(m)
@@ -148,6 +153,17 @@ func render(ctx context.Context, plan *plans.Plan, private, sandboxed dialect.Di
 			log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
 			return nil, outer.Query{}, refuse.Unrendered()
 		}
+	}
+	written, err := rewrite.RenderAll(ctx, together, private)
+	if ctx.Err() != nil {
+		return nil, outer.Query{}, reuse.RefuseEnded(context.Cause(ctx))
+	}
+	if err != nil {
+		log.ErrorContext(ctx, "measures cannot be rendered", "error", err)
+		return nil, outer.Query{}, refuse.Unrendered()
+	}
+	for k, i := range once {
+		queries[i] = written[k]
 	}
 	if plan.Outer.Direct != nil || plan.Outer.Tree == nil {
 		return queries, outer.Query{}, nil

@@ -44,6 +44,7 @@ type Words struct {
 	Relation string // in full: schema %1, name %2, both quoted
 	Text     string // a text: the argument number %1, or the text itself %2, in which each quote stands twice
 	Typed    string // a text %1 as a value of type %2
+	With     string // begins a statement whose queries read the rows of the query %2, called %1, which is run once
 
 	// Types, operators, calls, casts and literals.
 	Types     map[string]string // that are called otherwise
@@ -90,6 +91,9 @@ type Words struct {
 	Digits  int32  // that a decimal holds
 	Narrow  int32  // that one holds in 64 bits, whose products do not become wide ones
 	Decimal string // the type of %1 digits, %2 of them after the point
+
+	// OneScan tells that measures over rows as they are stored take less in one scan, by conditions of their counters, than in one each.
+	OneScan bool
 
 	// Ready tells that the tables are a snapshot's: rows have their unit's number, their rank within it and normalised values.
 	Ready bool

@@ -22,6 +22,7 @@ var duckdb = Words{
 	Relation: `"` + Catalog + `".%1.%2`,
 	Text:     "CAST('%2' AS VARCHAR)",
 	Typed:    "CAST(%1 AS %2)",
+	With:     "WITH %1 AS MATERIALIZED (%2)",
 
 	Types: map[string]string{
 		"int2": "SMALLINT", "int4": "INTEGER", "int8": "BIGINT", "wide": "HUGEINT", "float4": "FLOAT", "float8": "DOUBLE", "text": "VARCHAR",

@@ -11,6 +11,7 @@ var postgres = Words{
 	Relation: "%1.%2",
 	Text:     "$%1::pg_catalog.text",
 	Typed:    "%1::pg_catalog.%2",
+	With:     "WITH %1 AS (%2)", // which is read once, since more than one query names it
 
 	Types:     map[string]string{"wide": "numeric"},
 	Operator:  "(%1 OPERATOR(pg_catalog.%2) %3)",
@@ -48,6 +49,7 @@ var postgres = Words{
 	OneOfMany:    "%1 OPERATOR(pg_catalog.=) ANY ('{%2}'::pg_catalog.int4[])", // which are hashed
 	Numbered:     "pg_catalog.unnest(ARRAY[%1]) WITH ORDINALITY AS %2(v, i)",
 
+	OneScan:     true,
 	PostgreSQLs: true,
 
 	Accepts: map[policy.Type][]string{

@@ -30,7 +30,7 @@ type gathering struct {
 
 func (g *gathering) Places() int { return g.places }
 
-func (g *gathering) Execute(ctx context.Context, q rewrite.Query, receipt *ledger.Receipt, hold time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
+func (g *gathering) Execute(ctx context.Context, q rewrite.Query, receipts []*ledger.Receipt, hold time.Duration) ([]privacy.Sensitive[[]privacy.Group], error) {
 	g.mu.Lock()
 	g.running++
 	if g.most = max(g.most, g.running); g.running == g.meet {
@@ -47,15 +47,16 @@ func (g *gathering) Execute(ctx context.Context, q rewrite.Query, receipt *ledge
 		g.running--
 		g.mu.Unlock()
 	}()
-	return g.Backend.Execute(ctx, q, receipt, hold)
+	return g.Backend.Execute(ctx, q, receipts, hold)
 }
 
-// TestQueriesSideBySide: a statement's queries run beside each other in as many places as one user may have, no more; what is drawn and saved, in
+// TestQueriesSideBySide: a statement's queries, of which some are for several measures, run beside each other in as many places as one user may have, no more; what is drawn and saved, in
 // which order and with which randomness, and so each byte of the answer, is what it is one after the other.
 func TestQueriesSideBySide(t *testing.T) {
 	const seed = 3119
 	const text = `SELECT 1, count(*) FROM people UNION ALL SELECT 2, count(*) FROM visits UNION ALL SELECT 3, count(*) FROM calls
-		UNION ALL SELECT 4, count(*) FROM people WHERE age > 40 UNION ALL SELECT 5, count(*) FROM visits WHERE ward = 'A' ORDER BY 1`
+		UNION ALL SELECT 4, count(*) FROM people WHERE age > 40 UNION ALL SELECT 5, count(*) FROM visits WHERE ward = 'A'
+		UNION ALL SELECT 6, count(*) FROM people p JOIN calls c ON c.who = p.person_id ORDER BY 1` // four scans of six measures
 	w := worlds[0]
 	var answers, saves []string
 	for _, c := range []struct{ places, most int }{{1, 1}, {2, 1}, {4, 3}, {9, 4}} {

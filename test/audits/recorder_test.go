@@ -99,9 +99,9 @@ type recordedBackend struct {
 	*recorder
 }
 
-func (b recordedBackend) Execute(ctx context.Context, q rewrite.Query, receipt *ledger.Receipt, hold time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
+func (b recordedBackend) Execute(ctx context.Context, q rewrite.Query, receipts []*ledger.Receipt, hold time.Duration) ([]privacy.Sensitive[[]privacy.Group], error) {
 	b.add(step{what: fmt.Sprintf("run %s %v", q.SQL(), q.Args())})
-	return b.Backend.Execute(ctx, q, receipt, hold)
+	return b.Backend.Execute(ctx, q, receipts, hold)
 }
 
 // recordedLedger writes down what is charged for, and what is saved.

@@ -198,20 +198,30 @@ func (d *database) Admit(context.Context, time.Duration, *policy.Policy) (asOf f
 
 func (d *database) Faults(string) int64 { return 0 }
 
-func (d *database) Execute(ctx context.Context, query rewrite.Query, receipt *ledger.Receipt, _ time.Duration) (none privacy.Sensitive[[]privacy.Group], _ error) {
+func (d *database) Execute(ctx context.Context, query rewrite.Query, receipts []*ledger.Receipt, _ time.Duration) ([]privacy.Sensitive[[]privacy.Group], error) {
 	if d.admitted.Load() < 1 {
 		d.w.broke("a query of a statement that has not been admitted")
 	}
-	if err := receipt.Spend(query.Digest()); err != nil {
-		d.w.broke("a query without its charge, or twice on one: %v", err)
-		return none, err
+	sealed, paid := make([]privacy.Sensitive[[]privacy.Group], len(receipts)), false
+	for i, q := range query.Leaves() {
+		if receipts[i] == nil {
+			continue
+		}
+		if err := receipts[i].Spend(q.Digest()); err != nil {
+			d.w.broke("a query without its charge, or twice on one: %v", err)
+			return nil, err
+		}
+		if receipts[i].Spend(q.Digest()) == nil {
+			d.w.broke("a receipt is spent twice")
+		}
+		sealed[i], paid = privacy.Seal([]privacy.Group(nil)), true
 	}
-	if receipt.Spend(query.Digest()) == nil {
-		d.w.broke("a receipt is spent twice")
+	if !paid {
+		d.w.broke("a query that nobody has paid for")
 	}
 	rng := stream(d.w.seed, "execute", query.Digest())
 	pause(rng, []time.Duration{2e5, 2e7, 5e8}[rng.IntN(3)])
-	return privacy.Seal([]privacy.Group(nil)), nil
+	return sealed, nil
 }
 
 func (d *database) ReadPublic(context.Context, *policy.Table) (privacy.Released[[][]policy.Value], error) {

@@ -1,0 +1,254 @@
+package rewrite_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/stattest"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// form is one of the texts that a query may run as.
+type form struct {
+	what string
+	sql  string
+	args []any
+}
+
+func formsOf(q rewrite.Query) []form {
+	list := []form{{"whole", q.SQL(), q.Args()}}
+	for i, s := range q.Proven() {
+		list = append(list, form{fmt.Sprintf("shorter %d", i+1), s.SQL(), s.Args()})
+	}
+	return list
+}
+
+// ofLeaf are the rows of a query's measure in the answer of its scan, without columns that are not its own, which must be 0, and without rows of
+// groups that count 0, sorted.
+func ofLeaf(t *testing.T, q rewrite.Query, rows [][]int64) (list [][]int64) {
+	t.Helper()
+	cells, counts := q.Width()
+	for _, row := range rows {
+		if len(q.Leaves()) > 1 {
+			if row[0] < 0 || int(row[0]) >= len(q.Leaves()) {
+				t.Fatalf("a row of measure %d", row[0])
+			}
+			if int(row[0]) != q.Leaf() {
+				continue
+			}
+			row = row[1:]
+		}
+		if len(row) != cells+counts {
+			t.Fatalf("%d columns, not %d and %d", len(row), cells, counts)
+		}
+		its := slices.Concat(row[:q.Grain()], row[cells:cells+q.Counters()])
+		for _, n := range slices.Concat(row[q.Grain():cells], row[cells+q.Counters():]) {
+			if n != 0 {
+				t.Fatalf("a column of no measure's is %d", n)
+			}
+		}
+		if q.Grain() == 0 || slices.ContainsFunc(its[q.Grain():], func(n int64) bool { return n != 0 }) {
+			list = append(list, its)
+		}
+	}
+	sorted(list)
+	return list
+}
+
+// sameAsAlone holds each measure of a scan, in each of its texts that the rows allow, against what a query of its own counts.
+func sameAsAlone(t *testing.T, d dialect.Dialect, run engine, measures []*plans.Measure, queries []rewrite.Query, holds func(rewrite.Query, int) bool) (joined int) {
+	t.Helper()
+	for i, m := range measures {
+		q := queries[i]
+		if len(q.Leaves()) == 1 {
+			continue
+		}
+		joined++
+		own := render(t, m, d)
+		want := ofLeaf(t, own, run(t, own.SQL(), own.Args()))
+		for k, f := range formsOf(q) {
+			if k > 0 && !holds(q, k-1) {
+				continue
+			}
+			if got := ofLeaf(t, q, run(t, f.sql, f.args)); !slices.EqualFunc(got, want, slices.Equal) {
+				t.Errorf("measure %d of a scan of %d, %s: %v, alone %v\n%s\nalone:\n%s", q.Leaf(), len(q.Leaves()), f.what, got, want, f.sql, own.SQL())
+			}
+		}
+	}
+	return joined
+}
+
+// TestScansCountWhatEachWouldAlone draws measures over the same rows, with every kind of value, and reads them in
+// one scan and one by one: what each counts is the same, on both engines.
+func TestScansCountWhatEachWouldAlone(t *testing.T) {
+	t.Parallel()
+	const seed = 90
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	_, visits, people := tables(t)
+	peopleRows, visitsRows := generate(r, people, 700, 400), generate(r, visits, 600, 120)
+	fill := func(duck bool) []string {
+		list := []string{"CREATE SCHEMA clinic"}
+		list = append(list, schemaSQL(people, "person_id", peopleSpecs, peopleRows, duck)...)
+		return append(list, schemaSQL(visits, "person_id", visitsSpecs, visitsRows, duck)...)
+	}
+	var tables []*policy.Table
+	byTable := map[*policy.Table][]*plans.Measure{}
+	for _, f := range withRandom(t) {
+		if !slices.Contains(tables, f.measure.Table) {
+			tables = append(tables, f.measure.Table)
+		}
+		byTable[f.measure.Table] = append(byTable[f.measure.Table], f.measure)
+	}
+	for name, open := range map[string]func() (dialect.Dialect, engine){
+		"DuckDB": func() (dialect.Dialect, engine) { return dialect.DuckDB, duckQueries(duckDB(t, fill(true))) },
+		"PostgreSQL": func() (dialect.Dialect, engine) {
+			return dialect.PostgreSQL, postgresQueries(postgresConn(t, fill(false)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, run := open()
+			r := rand.New(rand.NewPCG(seed, 2))
+			joined := 0
+			for range stattest.Length(20, 600) {
+				for _, table := range tables {
+					list := byTable[table]
+					var some []*plans.Measure
+					for _, at := range r.Perm(len(list))[:min(len(list), 2+r.IntN(3))] {
+						some = append(some, list[at])
+					}
+					queries, err := rewrite.RenderAll(t.Context(), some, d)
+					if err != nil {
+						t.Fatal(err)
+					}
+					joined += sameAsAlone(t, d, run, some, queries, func(rewrite.Query, int) bool { return false })
+				}
+			}
+			t.Logf("%d measures in scans of several", joined)
+			if joined < 100 {
+				t.Errorf("only %d measures were read with others", joined)
+			}
+		})
+	}
+}
+
+// jointStatements are statements whose measures are read in one scan, each beside another, in the policies of the neighbour tests.
+var jointStatements = []string{
+	`SELECT (SELECT count(*) FROM visits WHERE minutes > 0), (SELECT count(*) FROM visits WHERE ward = 'A'), (SELECT sum(minutes) FROM visits WHERE room > 2)`,
+	`SELECT 1, ward, count(*) FROM visits GROUP BY 2 UNION ALL SELECT 2, ward, sum(cost) FROM visits WHERE minutes > -3 GROUP BY 2`,
+	`SELECT (SELECT count(*) FROM calls), (SELECT avg(paid) FROM calls WHERE kind = 'in'), (SELECT count(*) FROM calls WHERE secs < 30)`,
+	`SELECT (SELECT count(*) FROM people WHERE age > 3), (SELECT sum(age) FROM people WHERE sex = 'f'), (SELECT count(*) FROM people)`,
+	`SELECT 'a', day, count(*) FROM visits WHERE ward = 'B' GROUP BY 2 UNION ALL SELECT 'b', day, count(*) FROM visits WHERE day > '2025-01-20' GROUP BY 2`,
+	`SELECT (SELECT count(*) FROM people p JOIN visits v ON p.person_id = v.who WHERE v.ward = 'A'), (SELECT sum(v.minutes) FROM people p JOIN visits v ON p.person_id = v.who WHERE p.sex = 'f')`,
+}
+
+// TestStatementsReadRowsOnce: the measures of statements over the same rows are read in one scan, and count there what they do alone, in each of the scan's
+// texts that constraints allow.
+func TestStatementsReadRowsOnce(t *testing.T) {
+	t.Parallel()
+	const seed = 91
+	t.Logf("seed %d", seed)
+	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase, "snapshot": snapshotDatabase} {
+		t.Run(name, func(t *testing.T) {
+			db, r := open(t), rand.New(rand.NewPCG(seed, 1))
+			all := variants(t, db.dialect)
+			joined := map[string]int{}
+			for _, variant := range []string{"add-remove", "replace-one, other rules", "add-remove, ranked", "add-remove, no units", "add-remove, unique", "add-remove, groups"} {
+				both := nobody(r, 6)
+				for id := range 6 {
+					both.add(person(r, id, 9, true))
+				}
+				rows := tuples{}
+				rows.add(both)
+				script := rows.script(r)
+				unique := !strings.Contains(variant, "no units")
+				if unique {
+					script += ";\nDELETE FROM clinic.people WHERE person_id IS NULL"
+				}
+				if err := db.load(script); err != nil {
+					t.Fatal(err)
+				}
+				holds := func(q rewrite.Query, i int) bool { // people are unique
+					s := q.Proven()[i]
+					return unique && len(s.Ranks) == 0 && !slices.ContainsFunc(s.Needs, func(u rewrite.Unique) bool { return u.Table.Name != "people" })
+				}
+				for i := range 2 * len(jointStatements) {
+					planned := plansOf(t, all[variant], jointStatements[i/2], i%2 == 1)
+					queries, err := rewrite.RenderAll(t.Context(), planned, db.dialect)
+					if err != nil {
+						t.Fatal(err)
+					}
+					joined[variant] += sameAsAlone(t, db.dialect, db.run, planned, queries, holds)
+				}
+			}
+			t.Log(joined)
+			for _, variant := range []string{"add-remove", "add-remove, ranked"} {
+				if numbered := variant == "add-remove"; joined[variant] < 8 && !db.dialect.Ready && (numbered || db.dialect.OneScan) {
+					t.Errorf("%s: only %d measures were read with others", variant, joined[variant])
+				}
+			}
+		})
+	}
+}
+
+// plansOf are the measures of a statement: conditions bought with what lies around them, as histograms, or each as it is.
+func plansOf(t *testing.T, p *policy.Policy, text string, asTheyAre bool) (list []*plans.Measure) {
+	t.Helper()
+	if cells := p.Datasets[0].Buying.Cells; asTheyAre {
+		p.Datasets[0].Buying.Cells = 0
+		defer func() { p.Datasets[0].Buying.Cells = cells }()
+	}
+	for _, m := range measures(t, p, dialect.PostgreSQL, []string{`SELECT count(*) FROM people`, text}, privacy.MicroEpsilon(100_000)) {
+		if m.statement == text && len(m.query.Leaves()) == 1 {
+			list = append(list, m.measure)
+		}
+	}
+	return list
+}
+
+// TestJointGolden shows the SQL of scans: of rows that are numbered, of people, whom a constraint may prove unique, of rows with a stored rank, and of joins.
+func TestJointGolden(t *testing.T) {
+	got := ""
+	for _, c := range []struct {
+		variant, text string
+	}{{"add-remove", jointStatements[0]}, {"add-remove", jointStatements[3]}, {"add-remove", jointStatements[5]}, {"add-remove, ranked", jointStatements[1]}} {
+		for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {
+			list, err := rewrite.RenderAll(t.Context(), plansOf(t, variants(t, d)[c.variant], c.text, true), d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, q := range list {
+				if q.Leaf() > 0 {
+					continue
+				}
+				got += fmt.Sprintf("-- %s, %s: %s\n-- %d measures\n", d, c.variant, c.text, len(q.Leaves()))
+				for _, f := range formsOf(q) {
+					got += fmt.Sprintf("-- %s\n%s\n-- arguments %q\n", f.what, f.sql, f.args)
+				}
+				got += "\n"
+			}
+		}
+	}
+	path := filepath.Join("testdata", "joint.sql")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Error("the SQL of scans changed; run with -update and read the difference")
+	}
+}
