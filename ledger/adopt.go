@@ -34,6 +34,12 @@ type adoption struct {
 
 func (a *adoption) adopt(p Terms) error {
 	before := len(a.rows)
+	if !a.links.Split() { // a ledger of a program before: from here on each dataset has a chain of its own
+		e := chain.Body()
+		if err := a.note(chain.RowChains, 0, e.Bytes()); err != nil {
+			return err
+		}
+	}
 	active := make([]int64, 0, len(p.Datasets))
 	for _, t := range p.Datasets {
 		ds, err := a.dataset(t)
@@ -122,7 +128,7 @@ func (a *adoption) identify(t DatasetTerms) (int64, error) {
 	case used:
 		return ds, nil
 	case t.RenamedFrom == "" || !known && b.charges == 0:
-		return a.last.Seq + 1, nil
+		return a.next(), nil
 	case !known:
 		return 0, refusal{errBoundBy("dataset %s is renamed from %s, which the ledger does not know", t.ID, t.RenamedFrom)}
 	case b.sets[old].id != t.RenamedFrom:

@@ -233,14 +233,14 @@ func (s *Store) Create(first chain.Row) error {
 			return err
 		}
 		var seq int64
-		if err := tx.QueryRow(ctx, "SELECT seq FROM dpproxy_ledger.head FOR UPDATE").Scan(&seq); err != nil || seq != 0 {
+		if err := tx.QueryRow(ctx, "SELECT seq FROM dpproxy_ledger.heads WHERE head = 0 FOR UPDATE").Scan(&seq); err != nil || seq != 0 {
 			return err
 		}
 		s.renew()
 		if _, err := tx.Exec(ctx, pgInsert, s.args([]chain.Row{first})...); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, pgAhead, first.Seq, first.Hash[:])
+		_, err := tx.Exec(ctx, pgAhead, knownArgs([]chain.Head{{Seq: first.Seq, Hash: first.Hash}})...)
 		return err
 	})
 	if err != nil {
