@@ -21,6 +21,12 @@ func (f *keeper) Adopt(ctx context.Context, p Terms) error {
 			return err
 		}
 		a := adoption{batch: t, book: f.book.draft(), owner: map[string]string{}}
+		if !t.links.Split() && !f.opts.oneChain { // a ledger of a program before
+			e := chain.Body()
+			if err := a.note(chain.RowChains, 0, e.Bytes()); err != nil {
+				return err
+			}
+		}
 		return a.adopt(p)
 	}})
 }
@@ -34,12 +40,6 @@ type adoption struct {
 
 func (a *adoption) adopt(p Terms) error {
 	before := len(a.rows)
-	if !a.links.Split() { // a ledger of a program before: from here on each dataset has a chain of its own
-		e := chain.Body()
-		if err := a.note(chain.RowChains, 0, e.Bytes()); err != nil {
-			return err
-		}
-	}
 	active := make([]int64, 0, len(p.Datasets))
 	for _, t := range p.Datasets {
 		ds, err := a.dataset(t)

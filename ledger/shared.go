@@ -231,14 +231,10 @@ func (f *keeper) drop(c claimed) {
 // asks here any more.
 func (f *keeper) dropAtRest() {
 	f.sharing.mu.Lock()
-	waits := len(f.sharing.dropped) > 0
-	ds := int64(0)
-	if waits {
-		ds = f.sharing.dropped[0].ds
-	}
+	waits := slices.Clone(f.sharing.dropped)
 	f.sharing.mu.Unlock()
-	if waits {
-		f.serve(&job{ds: ds, run: func(*batch) error { return nil }, done: make(chan struct{})})
+	if len(waits) > 0 {
+		f.serve(&job{ds: waits[0].ds, run: func(*batch) error { return nil }, done: make(chan struct{})})
 	}
 }
 
