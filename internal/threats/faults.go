@@ -187,7 +187,7 @@ var Faults = []Fault{
 	{"of two callers both draw", "ledger/charge.go", "if fl := f.flights.running[p.key]; fl != nil {", "if fl := f.flights.running[p.key]; fl != nil && false {", "internal/simulation.TestLedger", false},
 	{"PostgreSQL's update has no condition", "ledger/store/account_sql.go", "$6 <= eps_limit - ` + epsNow + `", "$6 >= eps_limit - eps_limit", "ledger.TestT23Histories", false},
 	{"what was presumed of a claim is not asked", "ledger/postgres/sql.go", "SELECT 1 / (count(*) = cardinality($1))::int", "SELECT 1 + (count(*) = cardinality($1))::int", "ledger.TestPresumedOtherwise", false},
-	{"what was presumed of an account is not asked", "ledger/postgres/sql.go", "\"WITH w AS (\" + pgCharge + \" RETURNING 1) SELECT 1 / count(*) FROM w\"", "\"WITH w AS (\" + pgCharge + \" RETURNING 1) SELECT 1 + count(*) FROM w\"", "ledger.TestPresumedOtherwise", false},
+	{"what was presumed of an account is not asked", "ledger/postgres/sql.go", "RETURNING 1) SELECT 1 / (count(*) = cardinality($1))::int FROM w\"\n}", "RETURNING 1) SELECT 1 + (count(*) = cardinality($1))::int FROM w\"\n}", "ledger.TestPresumedOtherwise", false},
 	{"a wait for a standby that was cut off is a commit", "ledger/postgres/store.go", "s.site.unsure.Load() != unsure", "s.site.unsure.Load() < unsure", "ledger.TestT30WaitForTheStandby", false},
 	{"a row that no standby has is confirmed", "ledger/shared.go", "err = s.Commit([]chain.Head{f.book.links.Head(0)})", "err = s.Rollback()", "ledger.TestT30WaitForTheStandby", false},
 	{"a role's commits wait for no standby", "ledger/postgres/site.go", "\t\tsync = \"on\"\n", "\t\tsync += \"\"\n", "ledger.TestT30WaitForTheStandby", false},

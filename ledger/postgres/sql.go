@@ -1,6 +1,10 @@
 package postgres
 
-import "github.com/dpproxy/dpproxy/ledger/store"
+import (
+	"strings"
+
+	"github.com/dpproxy/dpproxy/ledger/store"
+)
 
 // The tables of a ledger in PostgreSQL lie in a schema of their own. The CHECKs are the last wall, as in SQLite; the
 // primary key of the chain is another: of two proxies that would write the same row one fails. Each migration takes the
@@ -98,7 +102,6 @@ ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, fence = excluded.fence
 RETURNING fence`
 	pgClaimed = "SELECT 1 FROM dpproxy_ledger.claim WHERE key = $1 AND owner = $2 AND fence = $3"
 	// The same for a batch that presumes: what touches no row divides by zero.
-	pgChargeSure  = "WITH w AS (" + pgCharge + " RETURNING 1) SELECT 1 / count(*) FROM w"
 	pgClaimSure   = "WITH w AS (" + pgClaim + ") SELECT 1 / (count(*) = cardinality($1))::int FROM w"
 	pgClaimedSure = "WITH w AS (" + pgClaimed + ") SELECT 1 / count(*) FROM w"
 
@@ -120,3 +123,16 @@ WHERE n.nspname = 'dpproxy_ledger' AND c.relkind IN ('r', 'S') AND (pg_catalog.p
 	OR c.relkind = 'r' AND pg_catalog.has_table_privilege($1, c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'))
 ORDER BY 1 LIMIT 1`
 )
+
+// pgChargeSure is pgCharge of many accounts in one statement, each of them with its own cost, for a batch that presumes: where one does not
+// hold its cost it divides by zero.
+var pgChargeSure = func() string {
+	set, where, _ := strings.Cut(store.ChargeUpdate, "\nWHERE ")
+	update := "UPDATE dpproxy_ledger.account" + set + " FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[]) AS m (m1, m2, m3, m4, m5, m6, m7, m8, m9) WHERE "
+	var each []string
+	for _, n := range "123456789" {
+		each = append(each, "$"+string(n), "m"+string(n))
+	}
+	update, from, _ := strings.Cut(update+strings.NewReplacer(each...).Replace(where), " FROM ")
+	return "WITH w AS (" + strings.NewReplacer(each...).Replace(update) + " FROM " + from + " RETURNING 1) SELECT 1 / (count(*) = cardinality($1))::int FROM w"
+}()

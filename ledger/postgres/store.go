@@ -169,9 +169,7 @@ func (s *Store) release() {
 	if len(h.rows) > 0 {
 		s.later(pgInsert, nil, s.args(h.rows)...)
 	}
-	for _, m := range merged(h.moves) {
-		s.move(m, pgChargeSure, nil)
-	}
+	s.moveAll(merged(h.moves))
 }
 
 func (s *Store) Rollback() error {
