@@ -21,6 +21,12 @@ func (f *keeper) Adopt(ctx context.Context, p Terms) error {
 			return err
 		}
 		a := adoption{batch: t, book: f.book.draft(), owner: map[string]string{}}
+		if !t.links.Split() && !f.opts.oneChain { // a ledger of a program before
+			e := chain.Body()
+			if err := a.note(chain.RowChains, 0, e.Bytes()); err != nil {
+				return err
+			}
+		}
 		return a.adopt(p)
 	}})
 }
@@ -122,7 +128,7 @@ func (a *adoption) identify(t DatasetTerms) (int64, error) {
 	case used:
 		return ds, nil
 	case t.RenamedFrom == "" || !known && b.charges == 0:
-		return a.last.Seq + 1, nil
+		return a.next(), nil
 	case !known:
 		return 0, refusal{errBoundBy("dataset %s is renamed from %s, which the ledger does not know", t.ID, t.RenamedFrom)}
 	case b.sets[old].id != t.RenamedFrom:

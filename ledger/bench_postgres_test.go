@@ -2,66 +2,143 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dpproxy/dpproxy/internal/figures"
 )
 
-// BenchmarkPostgresProxies has one proxy, and two on one ledger, charge the same accounts, beside pgbench's simple-update
-// on the same server and the disk's own flushes, all in one go: by turns, and the median of the rounds is reported.
+// BenchmarkPostgresProxies has one proxy, two and four on one ledger charge in one dataset, in eight of which each is one proxy's, and
+// in eight that all of them charge in; beside them pgbench's simple-update on the same server and the disk's own flushes. All of it
+// goes by turns, and what is printed are medians over the rounds: of charges a second, of the ratio to one proxy in the same round,
+// and of the processors that proxies and server have used together, which is what bounds them where it comes to all there are.
 func BenchmarkPostgresProxies(b *testing.B) {
-	_, one := several(b, 1, Options{}, killed())
-	_, two := several(b, 2, Options{}, killed())
+	var sets []DatasetTerms
+	for n := range 8 {
+		d := killed()
+		d.ID, d.Relations = fmt.Sprint("set", n), []string{fmt.Sprint("public.set", n)}
+		sets = append(sets, d)
+	}
+	proxies := map[int][]*keeper{}
+	for _, n := range []int{1, 2, 4} {
+		_, proxies[n] = several(b, n, Options{}, sets...)
+	}
+	pgbench := simpleUpdate(b)
 	var n atomic.Uint64
-	arms := map[string]func() float64{
-		"flush": func() float64 { return flushes(b, time.Second) },
+	kinds := []struct {
+		name string
+		set  func(proxy, of, session int) int
+	}{
+		{"one dataset", func(int, int, int) int { return 0 }},
+		{"8 datasets, each of one proxy", func(proxy, of, session int) int { return (session/of*of + proxy) % 8 }},
+		{"8 datasets, all of each proxy", func(_, of, session int) int { return session / of % 8 }},
 	}
-	for _, sessions := range []int{2, 16, 64, 128} {
-		arms[fmt.Sprint("one/", sessions)] = func() float64 { return charging(b, one, sessions, &n) }
-		arms[fmt.Sprint("two/", sessions)] = func() float64 { return charging(b, two, sessions, &n) }
+	got := map[[2]string][]float64{}
+	note := func(row, column string, figure float64) {
+		got[[2]string{row, column}] = append(got[[2]string{row, column}], figure)
 	}
-	if run := simpleUpdate(b); run != nil {
-		for _, clients := range []int{1, 16} {
-			arms[fmt.Sprint("pgbench/", clients)] = func() float64 { return run(clients) }
-		}
-	}
-	got := map[string][]float64{}
 	for b.Loop() {
-		for range 3 {
-			for name, run := range arms {
-				got[name] = append(got[name], run())
+		for range 5 {
+			note("flushes of the disk", "1 proxy", flushes(b, time.Second/2))
+			if pgbench != nil {
+				note("pgbench simple-update, 1 client", "1 proxy", pgbench(1))
+				note("pgbench simple-update, 16 clients", "1 proxy", pgbench(16))
+			}
+			for _, kind := range kinds {
+				for _, sessions := range []int{2, 16, 64} {
+					row, one := fmt.Sprintf("%s, %d sessions", kind.name, sessions), 0.0
+					for _, of := range []int{1, 2, 4} {
+						if of > sessions {
+							continue
+						}
+						rate, used := charging(b, proxies[of], sessions, kind.set, &n)
+						if of == 1 {
+							one = rate
+							note(row, "1 proxy", rate)
+							note(row, "its processors", used)
+							continue
+						}
+						note(row, fmt.Sprint(of, " proxies"), rate)
+						note(row, fmt.Sprint(of, " by 1"), rate/one)
+						note(row, fmt.Sprint(of, "'s processors"), used)
+					}
+				}
 			}
 		}
 	}
-	for name, list := range got {
+	rows := map[string][]string{}
+	for key, list := range got {
 		slices.Sort(list)
-		b.ReportMetric(list[len(list)/2], name+"/s")
+		form := "%.2f"
+		if list[len(list)/2] >= 20 {
+			form = "%.0f"
+		}
+		rows[key[0]] = append(rows[key[0]], key[1], fmt.Sprintf(form, list[len(list)/2]))
+	}
+	for _, row := range slices.Sorted(maps.Keys(rows)) {
+		figures.Row("proxies", row, rows[row]...)
 	}
 	b.ReportMetric(0, "ns/op")
 }
 
-// charging has so many sessions, evenly on the proxies, charge for two seconds, and tells how many charges a second.
-func charging(b *testing.B, proxies []*keeper, sessions int, n *atomic.Uint64) float64 {
+// charging has so many sessions, evenly on the proxies, charge for a while, each in one dataset, and tells how many charges a second
+// they made, and how many processors were busy with them.
+func charging(b *testing.B, proxies []*keeper, sessions int, set func(proxy, of, session int) int, n *atomic.Uint64) (rate, used float64) {
 	var all sync.WaitGroup
 	var done atomic.Int64
-	began := time.Now()
+	before, began := busy(b), time.Now()
 	for g := range sessions {
+		proxy := g % len(proxies)
+		dataset := fmt.Sprint("set", set(proxy, len(proxies), g))
 		all.Go(func() {
-			for time.Since(began) < 2*time.Second {
-				benchmarkOne(b, proxies[g%len(proxies)], n.Add(1))
+			for time.Since(began) < 3*time.Second/2 {
+				benchmarkOne(b, proxies[proxy], dataset, n.Add(1))
 				done.Add(1)
 			}
 		})
 	}
 	all.Wait()
-	return float64(done.Load()) / time.Since(began).Seconds()
+	long := time.Since(began).Seconds()
+	return float64(done.Load()) / long, (busy(b) - before).Seconds() / long
+}
+
+// busy is the time that processors have spent on this process and on the server's, of those that live.
+func busy(b *testing.B) (sum time.Duration) {
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		b.Fatal(err)
+	}
+	sum = time.Duration(own.Utime.Nano() + own.Stime.Nano())
+	postmaster, err := os.ReadFile(filepath.Join(server.Dir, "data", "postmaster.pid"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	parent, _, _ := strings.Cut(string(postmaster), "\n")
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if f := strings.Fields(rest); len(f) > 12 && f[1] == parent {
+			user, _ := strconv.ParseInt(f[11], 10, 64)
+			system, _ := strconv.ParseInt(f[12], 10, 64)
+			sum += time.Duration(user+system) * 10 * time.Millisecond // ticks of Linux
+		}
+	}
+	return sum
 }
 
 // flushes is how many flushes of one appended page a second the disk does.

@@ -12,20 +12,22 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// book is the ledger in memory: the fold of all rows of the chain. The same code folds the chain when it is opened or
-// verified and each new row after its commit, so that memory cannot say anything else than the disk.
+// book is the ledger in memory: the fold of all rows of its chains. The same code folds them when the ledger is opened or
+// verified and each new row after its commit, so that memory cannot say anything else than the disk. Rows of two datasets may be
+// folded in either order: what one says is kept with its dataset, and what it asks about is its dataset's, or chain 0's.
 type book struct {
-	name    Digest    // the ledger's random name
-	last    chain.Row // without its body
+	name    Digest       // the ledger's random name
+	links   *chain.Links // its chains
 	policy  Digest
 	ruled   bool             // a policy was adopted
 	active  map[int64]bool   // datasets of the policy in force
 	ids     map[string]int64 // dataset ids ever used, also those that were renamed away
 	sets    map[int64]*dataset
-	bound   map[string]int64 // base relation -> dataset
-	total   privacy.Cost     // Σ of all charges and forfeits: the witness keeps it
-	lost    privacy.Cost     // Σ of what accepted rollbacks have lost; accounts not yet opened may have paid it
-	lostAll bool             // … or nobody knows how much
+	bound   map[string]int64       // base relation -> dataset
+	total   privacy.Cost           // Σ of all charges and forfeits: the witness keeps it
+	totals  map[int64]privacy.Cost // of each dataset alone
+	lost    privacy.Cost           // Σ of what accepted rollbacks have lost; accounts not yet opened may have paid it
+	lostAll bool                   // … or nobody knows how much
 
 	accounts  map[store.AccountKey]store.Account
 	brought   map[holderKey]prefixes                     // of each account, what it has not paid itself: see teams.go
@@ -38,7 +40,7 @@ type book struct {
 	refined   map[int64]bool          // releases that were refined
 	held      map[holderKey][]Release // live, oldest first; slices are only appended to or replaced
 	charges   int64
-	passed    []int64 // the rows of given marks that a replay has met
+	passed    map[end]bool // the ends of given marks that a replay has met
 }
 
 // dataset is what the chain says of one dataset. Values behind the pointer are replaced, never changed.
@@ -90,6 +92,7 @@ type (
 
 func newBook() *book {
 	return &book{
+		links: &chain.Links{}, totals: map[int64]privacy.Cost{}, passed: map[end]bool{},
 		active: map[int64]bool{}, ids: map[string]int64{}, sets: map[int64]*dataset{}, bound: map[string]int64{},
 		accounts: map[store.AccountKey]store.Account{}, brought: map[holderKey]prefixes{}, caused: map[holderKey]map[string]accounting.Charge{}, open: map[int64]openCharge{}, releases: map[int64]*record{}, byCharge: map[int64]int64{},
 		byMeasure: map[measureKey][]*record{}, paid: map[paidKey]struct{}{}, refined: map[int64]bool{}, held: map[holderKey][]Release{},
@@ -99,38 +102,29 @@ func newBook() *book {
 // draft is a copy on which rows about datasets, accounts and groups can be tried; releases are shared with the original.
 func (b *book) draft() *book {
 	c := *b
-	c.active, c.ids, c.bound = maps.Clone(b.active), maps.Clone(b.ids), maps.Clone(b.bound)
+	c.totals, c.active, c.ids, c.bound = maps.Clone(b.totals), maps.Clone(b.active), maps.Clone(b.ids), maps.Clone(b.bound)
 	c.sets, c.accounts, c.brought = maps.Clone(b.sets), maps.Clone(b.accounts), maps.Clone(b.brought)
 	c.paid, c.held, c.open = maps.Clone(b.paid), maps.Clone(b.held), maps.Clone(b.open) // which a change of groups adds to
 	return &c
 }
 
-// check tells whether r follows the last row, by number, time and hash.
-func (b *book) check(r chain.Row) error {
-	if r.Seq != b.last.Seq+1 || r.At < b.last.At || r.Link(b.last.Hash) != r.Hash {
-		return fmt.Errorf("%w: row %d does not follow from row %d", ErrCorrupt, r.Seq, b.last.Seq)
-	}
-	if (r.Kind == chain.RowGenesis) != (r.Seq == 1) {
-		return fmt.Errorf("%w: row %d is out of place", ErrCorrupt, r.Seq)
-	}
-	return nil
-}
-
-// take checks and folds the next row.
+// take checks and folds the next row of a chain.
 func (b *book) take(r chain.Row) error {
-	if err := b.check(r); err != nil {
-		return err
+	if err := b.links.Take(r); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return b.apply(r)
 }
 
-// apply folds one row that follows the last one.
+// apply folds one row that follows.
 func (b *book) apply(r chain.Row) error {
 	var err error
 	switch r.Kind {
 	case chain.RowGenesis:
 		d := chain.Read(r.Body)
-		b.name = d.Digest()
+		if b.name = d.Digest(); d.More() {
+			d.Bool() // whether datasets have chains of their own: package chain's to read
+		}
 		err = d.End()
 	case chain.RowPolicy:
 		err = b.applyPolicy(r)
@@ -148,7 +142,7 @@ func (b *book) apply(r chain.Row) error {
 		err = b.applyRevoke(r)
 	case chain.RowForfeit:
 		err = b.applyForfeit(r)
-	case chain.RowVouch:
+	case chain.RowVouch, chain.RowChains:
 		d := chain.Read(r.Body)
 		err = d.End()
 	case chain.RowStep:
@@ -161,9 +155,12 @@ func (b *book) apply(r chain.Row) error {
 	if err != nil {
 		return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.Seq, err)
 	}
-	r.Body = nil
-	b.last = r
 	return nil
+}
+
+// spend adds to what was charged in a dataset.
+func (b *book) spend(ds int64, cost privacy.Cost) {
+	b.total, b.totals[ds] = accounting.Sum(b.total, cost), accounting.Sum(b.totals[ds], cost)
 }
 
 func (b *book) applyPolicy(r chain.Row) error {
@@ -227,6 +224,9 @@ func (b *book) applyCharge(r chain.Row) error {
 		b.accounts[key] = a
 	}
 	if c.joins != 0 {
+		if rec := b.releases[c.joins]; rec == nil || rec.ds != r.DS {
+			return fmt.Errorf("a payment in another dataset")
+		}
 		if err := b.pay(r.Holder, c.joins, r.At); err != nil {
 			return err
 		}
@@ -242,7 +242,7 @@ func (b *book) applyCharge(r chain.Row) error {
 	if c.capped {
 		cost = c.pool // a rollback that loses the charge loses that
 	}
-	b.total = accounting.Sum(b.total, c.ladder.whole(cost))
+	b.spend(r.DS, c.ladder.whole(cost))
 	b.charges++
 	return nil
 }
@@ -307,7 +307,7 @@ func (b *book) applyRevoke(r chain.Row) error {
 		return err
 	}
 	old := b.releases[id]
-	if old == nil || old.Revoked {
+	if old == nil || old.Revoked || old.ds != r.DS {
 		return chain.ErrMalformed
 	}
 	for _, rec := range b.levelsOf(old) {

@@ -107,7 +107,7 @@ func (f *keeper) takeOff(r Request) (parts []part, payer holderKey, wait *flight
 	if f.flights.closed {
 		return nil, payer, nil, ErrClosed
 	}
-	now := max(f.tick(), f.book.last.At) // as the writer dates rows, or it would find this look outdated again and again
+	now := max(f.tick(), f.book.links.Time) // as the writer dates rows, or it would find this look outdated again and again
 	if payer, err = f.book.lookup(r); err != nil {
 		return nil, payer, nil, err
 	}
@@ -215,7 +215,7 @@ func (f *keeper) pay(ctx context.Context, r Request, payer holderKey, parts []pa
 	var at int64
 	err := error(nil)
 	if slices.ContainsFunc(parts, func(p part) bool { return p.free == 0 }) {
-		err = f.do(ctx, &job{wary: wary, run: func(t *batch) error {
+		err = f.do(ctx, &job{wary: wary, ds: payer.ds, run: func(t *batch) error {
 			at = t.now
 			return f.charge(t, r, payer, parts)
 		}})
@@ -277,7 +277,7 @@ func (f *keeper) charge(t *batch, r Request, payer holderKey, parts []part) erro
 		}
 		all, whole = all.Plus(p.item.Ladder.price(p.cost)), whole.Plus(p.item.Ladder.price(p.pool))
 		if p.joins == 0 {
-			fence, err := t.claim(p.key)
+			fence, err := t.claim(ds, p.key)
 			if err != nil {
 				return err
 			}

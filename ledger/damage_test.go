@@ -144,7 +144,7 @@ func TestTamperingIsFound(t *testing.T) {
 		"UPDATE release SET noisy = x'0102' WHERE id = (SELECT min(id) FROM release)",
 		"UPDATE release SET measure = NULL WHERE id = (SELECT min(id) FROM release)",
 		"DELETE FROM release WHERE id = (SELECT min(id) FROM release)",
-		"PRAGMA application_id = 7", "PRAGMA user_version = 2",
+		"PRAGMA application_id = 7", "PRAGMA user_version = 3",
 	} {
 		path := place(t)
 		lay(t, path, files)

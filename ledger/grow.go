@@ -76,11 +76,11 @@ func (f *keeper) claimStep(ctx context.Context, r *Receipt) error {
 	if !f.shared() {
 		return nil
 	}
-	return f.do(ctx, &job{run: func(t *batch) (err error) {
+	return f.do(ctx, &job{ds: r.ds, run: func(t *batch) (err error) {
 		if rec := f.book.releases[r.grows]; rec == nil || rec.Revoked || rec.through() != r.step.From {
 			return refusal{errOutdated}
 		}
-		r.fence, err = t.claim(r.key)
+		r.fence, err = t.claim(r.ds, r.key)
 		return err
 	}})
 }

@@ -41,8 +41,8 @@ func budgetModel(limit int64) porcupine.Model {
 	}
 }
 
-// history has clients charge and look at once, each on one of the keepers.
-func history(t *testing.T, keepers []*keeper, user string, clients, operations int, most int64, seed uint64) []porcupine.Operation {
+// history has clients charge and look at once in a dataset, each on one of the keepers.
+func history(t *testing.T, keepers []*keeper, dataset, user string, clients, operations int, most int64, seed uint64) []porcupine.Operation {
 	t.Helper()
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -59,7 +59,7 @@ func history(t *testing.T, keepers []*keeper, user string, clients, operations i
 					op.Input = asked{1 + random.Int64N(most)}
 				}
 				op.Call = int64(time.Since(began))
-				out, err := perform(f, user, op.Input.(asked), uint64(c)<<32|uint64(n))
+				out, err := perform(f, dataset, user, op.Input.(asked), uint64(c)<<32|uint64(n))
 				op.Return = int64(time.Since(began))
 				if err != nil {
 					t.Error(err)
@@ -76,17 +76,17 @@ func history(t *testing.T, keepers []*keeper, user string, clients, operations i
 	return list
 }
 
-func perform(f *keeper, user string, in asked, n uint64) (told, error) {
+func perform(f *keeper, dataset, user string, in asked, n uint64) (told, error) {
 	if in.micro == 0 {
 		if err := f.Follow(ctx); err != nil {
 			return told{}, err
 		}
-		b, err := f.Balance(ctx, user, "census")
+		b, err := f.Balance(ctx, user, dataset)
 		return told{spent: b.LifeSpent.Epsilon.Micro()}, err
 	}
 	it := item(1, eps(in.micro))
 	binary.BigEndian.PutUint64(it.Digest[:], n)
-	out, err := f.Charge(ctx, request(user, it))
+	out, err := f.Charge(ctx, of(dataset, request(user, it)))
 	if errors.Is(err, ErrExhausted) {
 		return told{refused: true}, nil
 	}
@@ -97,29 +97,41 @@ func perform(f *keeper, user string, in asked, n uint64) (told, error) {
 }
 
 // TestT23Histories: charges, refusals and balances of many clients at once are those of one account, in some order that
-// agrees with real time, on SQLite and on three proxies that share PostgreSQL.
+// agrees with real time, on SQLite and on three proxies that share PostgreSQL; in two datasets at once, whose accounts know
+// nothing of each other.
 func TestT23Histories(t *testing.T) {
 	histories, operations := threats.Length(3, 200), threats.Length(400, 2000)
 	const limit = 3_000_000
 	d := census()
 	d.Cap, d.Budgets = eps(1e12), map[string]BudgetTerms{"*": {Limit: eps(limit)}}
-	_, shared := several(t, 3, Options{}, d)
+	other := survey()
+	other.Cap, other.Budgets = d.Cap, d.Budgets
+	_, shared := several(t, 3, Options{}, d, other)
 	checked := 0
-	for name, keepers := range map[string][]*keeper{"sqlite": {fresh(t, Options{}, d)}, "postgres": shared} {
+	for name, keepers := range map[string][]*keeper{"sqlite": {fresh(t, Options{}, d, other)}, "postgres": shared} {
 		for n := range histories {
 			user := fmt.Sprint("user", n)
-			list := history(t, keepers, user, 8, operations, 3*limit/int64(operations), uint64(n))
-			if len(list) < operations*9/10 {
-				t.Fatalf("%s, history %d: %d operations", name, n, len(list))
+			var both [2][]porcupine.Operation
+			var all sync.WaitGroup
+			for i, dataset := range []string{"census", "survey"} {
+				all.Go(func() {
+					both[i] = history(t, keepers, dataset, user, 8, operations/2, 6*limit/int64(operations), uint64(2*n+i))
+				})
 			}
-			if !porcupine.CheckOperations(budgetModel(limit), list) {
-				t.Fatalf("%s, history %d: not that of one account", name, n)
+			all.Wait()
+			for _, list := range both {
+				if len(list) < operations/2*9/10 {
+					t.Fatalf("%s, history %d: %d operations", name, n, len(list))
+				}
+				if !porcupine.CheckOperations(budgetModel(limit), list) {
+					t.Fatalf("%s, history %d: not that of one account", name, n)
+				}
+				checked++
 			}
-			checked++
 		}
 		verify(t, keepers[0])
 	}
-	threats.Reached(t, "T23", "%d histories of %d operations linearizable, half of them on 3 proxies and PostgreSQL", checked, operations)
+	threats.Reached(t, "T23", "%d histories of %d operations linearizable, half of them on 3 proxies and PostgreSQL, two datasets at once", checked, operations/2)
 }
 
 // The check finds what it is there for: a balance that lags, a charge above the limit, a refusal of what would have fitted.

@@ -46,6 +46,8 @@ type Options struct {
 	// that one of them can reach is refused.
 	DataRoles []string
 
+	oneChain bool // tests: a new ledger is made as programs before ADR 148 did
+
 	site  store.Site    // tests: where the ledger lies, in place of what the URL says
 	again time.Duration // tests: how long to wait after a fault; 0: reopenNotSoon
 }
@@ -67,7 +69,7 @@ type keeper struct {
 	store   store.Store
 	witness *witness
 	retry   time.Time // not to be re-opened before
-	carry   *job      // to be served next
+	waiting []*job    // taken from the queue, the oldest first
 
 	queue   chan *job
 	closing chan struct{}
@@ -114,7 +116,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if f.opts.again == 0 {
 		f.opts.again = reopenNotSoon
 	}
-	f.cache.limit, f.flights.running, f.sharing.leases = f.opts.CacheBytes, map[store.Key]*flight{}, map[int64]int64{}
+	f.cache.limit, f.flights.running, f.sharing.leases, f.sharing.rivals = f.opts.CacheBytes, map[store.Key]*flight{}, map[int64]int64{}, map[int64]time.Time{}
 	if opts.ReadOnly {
 		return f.openReadOnly(ctx)
 	}
@@ -197,7 +199,7 @@ func (f *keeper) openReadOnly(ctx context.Context) (Ledger, error) {
 		return nil, err
 	}
 	f.book = b
-	f.seen.Store(b.last.At)
+	f.seen.Store(b.links.Time)
 	close(f.stopped)
 	return f, nil
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
-// A batch of a shared ledger holds the chain's head, for which the other proxies wait. So it asks the server nothing in
+// A batch of a shared ledger holds the heads of chains, for which other proxies wait. So it asks the server nothing in
 // between: whether an account holds a cost, and whether a claim is free or still this process's, is presumed to be as the
-// book says, which has the chain's last row by then; and all of the batch's statements go out in one turn with its commit.
+// book says, which has these chains' last rows by then; and all of the batch's statements go out in one turn with its commit.
 // The server decides all the same, by the same conditions: where one is not met the statement fails, the commit behind it is
 // not carried out, and the batch is done again step by step. A job of which the book knows that the server will refuse it is
 // left out beforehand and done step by step by itself, so that nobody without a budget slows those who have one.
@@ -16,23 +16,12 @@ import (
 // errDoubted takes a job out of a batch that presumes.
 var errDoubted = errors.New("to be done step by step")
 
-// presume begins a batch that presumes, where the store can and the jobs may, and returns the jobs for it.
-func (f *keeper) presume(t *batch, jobs []*job) []*job {
-	s, ok := t.store.(store.Shared)
-	if !ok || jobs[0].alone || jobs[0].wary {
-		return jobs
+// presume begins a batch that presumes, where the store can and the jobs may.
+func (f *keeper) presume(t *batch, jobs []*job) {
+	if s, ok := t.store.(store.Shared); ok && len(jobs) > 0 && !jobs[0].alone && !jobs[0].wary {
+		t.presumed = map[store.AccountKey]store.Account{}
+		s.Presume()
 	}
-	var sure []*job
-	for _, j := range jobs {
-		if j.wary {
-			t.doubted = append(t.doubted, j)
-		} else {
-			sure = append(sure, j)
-		}
-	}
-	t.presumed = map[store.AccountKey]store.Account{}
-	s.Presume()
-	return sure
 }
 
 // foresee tells how a charge will leave the accounts; errDoubted where one of them does not hold it.

@@ -120,7 +120,7 @@ WHERE seq BETWEEN first AND last`).Scan(&anns, &bobs)
 	}
 }
 
-// Who has the head's row, even without a turn, is waited for, and what it has written meanwhile is taken in before anything is
+// Who has the row of a chain's head, even without a turn, is waited for, and what it has written meanwhile is taken in before anything is
 // decided.
 func TestHeadIsLocked(t *testing.T) {
 	s := pgServer(t)
@@ -139,11 +139,14 @@ func TestHeadIsLocked(t *testing.T) {
 		}
 	}
 	exec("BEGIN")
-	exec("SELECT FROM dpproxy_ledger.head FOR UPDATE")
-	last := f.book.last
+	ds, _ := f.book.find("census")
+	exec("SELECT FROM dpproxy_ledger.heads WHERE head = $1 FOR UPDATE", ds)
+	links := f.book.links.Clone()
+	r := chain.Row{Seq: links.Last + 1, Kind: chain.RowBind, At: links.Time, DS: ds, Body: encodeRelations([]string{"public.others"})}
+	links.Link(&r)
 	var all sync.WaitGroup
 	all.Go(func() {
-		if out, err := f.Charge(ctx, request("ann", numbered(2, 1))); err != nil || out[0].Receipt.charge != last.Seq+2 {
+		if out, err := f.Charge(ctx, request("ann", numbered(2, 1))); err != nil || out[0].Receipt.charge <= r.Seq || f.book.bound["public.others"] != ds {
 			t.Errorf("%+v, %v", out, err)
 		}
 	})
@@ -154,11 +157,8 @@ func TestHeadIsLocked(t *testing.T) {
 		}
 		return err
 	})
-	body := chain.Body()
-	r := chain.Row{Seq: last.Seq + 1, Kind: chain.RowVouch, At: last.At, Body: body.Bytes()}
-	r.Hash = r.Link(last.Hash)
-	exec("INSERT INTO dpproxy_ledger.chain VALUES ($1, $2, $3, 0, '', $4, $5, 'by hand')", r.Seq, r.Kind, r.At, r.Body, r.Hash[:])
-	exec("UPDATE dpproxy_ledger.head SET seq = $1, hash = $2", r.Seq, r.Hash[:])
+	exec("INSERT INTO dpproxy_ledger.chain VALUES ($1, $2, $3, $4, '', $5, $6, 'by hand', $4)", r.Seq, r.Kind, r.At, r.DS, r.Body, r.Hash[:])
+	exec("UPDATE dpproxy_ledger.heads SET seq = $1, hash = $2 WHERE head = $3", r.Seq, r.Hash[:], r.DS)
 	exec("COMMIT")
 	all.Wait()
 	verify(t, f)

@@ -125,7 +125,7 @@ func (f *keeper) Cap(_ context.Context, dataset string) (spent, limit privacy.Co
 func (f *keeper) Charges(ctx context.Context, user, dataset string, limit int) ([]Charge, error) {
 	f.mu.RLock()
 	ds, ok := f.book.find(dataset)
-	upTo := f.book.last.Seq
+	upTo := f.book.links.Head(ds).Seq
 	if ok && user != "" {
 		user = f.book.sets[ds].holder(user)
 	}

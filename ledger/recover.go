@@ -10,14 +10,13 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/sqlite"
 	"github.com/dpproxy/dpproxy/ledger/store"
-	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 )
 
 // open opens file and witness, folds the chain and compares. known is what this process itself knows to be durable; where
 // it knows something the operator's options no longer apply.
 func (f *keeper) open(ctx context.Context, known mark) error {
 	began := time.Now()
-	accept, vouch := f.opts.AcceptRollback && known.seq == 0, f.opts.VouchForLedger && known.seq == 0
+	accept, vouch := f.opts.AcceptRollback && known.none(), f.opts.VouchForLedger && known.none()
 	seen, turn, present, err := readWitness(f.disk, f.opts.Witness)
 	lostWitness := err != nil || !present
 	if err != nil && !accept && !vouch {
@@ -39,9 +38,9 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 	}
 	behind := errBehind(b, seen)
 	switch {
-	case known.seq > 0 && errBehind(b, known) != nil:
+	case !known.none() && errBehind(b, known) != nil:
 		return errBehind(b, known)
-	case lostWitness && b.last.Seq > 1 && !(f.shared() && err == nil && !present):
+	case lostWitness && b.links.Rows > 1 && !(f.shared() && err == nil && !present):
 		if !accept && !vouch {
 			return fmt.Errorf("%w: %s is missing, so nobody knows whether this ledger is the latest", ErrWitness, f.opts.Witness)
 		}
@@ -74,18 +73,16 @@ func (f *keeper) settle(b *book, began time.Time) error {
 	f.mu.Lock()
 	f.book = b
 	f.mu.Unlock()
-	f.seen.Store(max(f.seen.Load(), b.last.At))
-	if behind := b.last.At - f.opts.Clock().UnixNano(); behind > int64(time.Minute) {
+	f.seen.Store(max(f.seen.Load(), b.links.Time))
+	if behind := b.links.Time - f.opts.Clock().UnixNano(); behind > int64(time.Minute) {
 		f.log.Warn("ledger: the clock is behind the ledger's own time, which stands still until then", "behind", time.Duration(behind))
 	}
 	f.fault.Store(nil)
-	f.log.Info("ledger open", "rows", b.last.Seq, "charges", b.charges, "took", time.Since(began))
+	f.log.Info("ledger open", "rows", b.links.Rows, "charges", b.charges, "took", time.Since(began))
 	return nil
 }
 
-func markOf(b *book) mark { return mark{b.name, b.last.Seq, b.last.Hash, b.total} }
-
-// load folds the chain of the open store, making a new one if there is none.
+// load folds the chains of the open store, making a new ledger if there is none.
 func (f *keeper) load(ctx context.Context, marks []mark) (*book, error) {
 	fresh, err := f.store.Empty()
 	if err != nil {
@@ -93,8 +90,8 @@ func (f *keeper) load(ctx context.Context, marks []mark) (*book, error) {
 	}
 	if fresh {
 		for _, m := range marks {
-			if m.seq > 0 && !f.opts.AcceptRollback {
-				return nil, fmt.Errorf("%w: the ledger is gone, and its witness has seen row %d", ErrRollback, m.seq)
+			if !m.none() && !f.opts.AcceptRollback {
+				return nil, fmt.Errorf("%w: the ledger is gone, and its witness has seen row %d", ErrRollback, m.ends[0].seq)
 			}
 		}
 		if err := f.genesis(); err != nil {
@@ -108,7 +105,7 @@ func (f *keeper) load(ctx context.Context, marks []mark) (*book, error) {
 	return b, f.store.Rollback()
 }
 
-// readAll folds the chain and holds the accounts against it, in one snapshot that stays open.
+// readAll folds the chains and holds the accounts against it, in one snapshot that stays open.
 func readAll(ctx context.Context, s store.Store, marks []mark) (*book, error) {
 	if err := s.Snapshot(); err != nil {
 		return nil, openFailed(err)
@@ -128,27 +125,32 @@ func (f *keeper) genesis() error {
 	rand.Read(name[:])
 	e := chain.Body()
 	e.Digest(name)
+	if !f.opts.oneChain {
+		e.Bool(true) // each dataset has a chain of its own; left out, as programs before did, none has
+	}
 	r := chain.Row{Seq: 1, Kind: chain.RowGenesis, At: f.tick(), Body: e.Bytes()}
-	r.Hash = r.Link(Digest{})
+	new(chain.Links).Link(&r)
 	return f.store.Create(r)
 }
 
 // own writes down that rows may be missing: a forfeit, or the operator's word. b takes the row in.
 func (f *keeper) own(b *book, seen mark, lost bool) error {
-	t := &batch{store: f.store, last: b.last, now: max(f.tick(), b.last.At)}
-	if news, err := f.store.Begin(b.last); err != nil || news != nil {
+	begun, err := f.store.Begin(b.links.Heads(), store.Wanted{})
+	if err != nil || begun.News != nil {
 		return fmt.Errorf("%w: %w", store.Unavailable(sqlite.Full(err)), errors.Join(err, errors.New("another proxy is at work on it")))
 	}
+	t := &batch{store: f.store, begun: begun, base: b.links, links: b.links.Clone(), now: max(f.tick(), b.links.Time)}
 	e := chain.Body()
 	kind := chain.RowVouch
 	if f.opts.AcceptRollback {
 		kind = chain.RowForfeit
-		e.Cost(accounting.Less(seen.total, b.total))
+		e.Cost(seen.missing(b))
 		e.Bool(lost || seen.name != b.name)
 	}
 	r, err := t.add(kind, 0, "", e.Bytes())
+	moved := t.links.Moved(b.links)
 	if err == nil {
-		err = b.apply(r)
+		err = b.take(r)
 	}
 	for id, rec := range b.releases {
 		if err == nil && rec.Revoked {
@@ -159,7 +161,7 @@ func (f *keeper) own(b *book, seen mark, lost bool) error {
 		err = rewriteAccounts(f.store, b.accounts)
 	}
 	if err == nil {
-		err = f.store.Commit(t.rows)
+		err = f.store.Commit(moved)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", store.Unavailable(sqlite.Full(err)), err)
@@ -168,16 +170,22 @@ func (f *keeper) own(b *book, seen mark, lost bool) error {
 	return nil
 }
 
-// replay folds the chain from its beginning, and notes in the book's passed which of the marks it has met.
+// replay folds the chains from their beginning, and notes in the book's passed which ends of the marks it has met.
 func replay(ctx context.Context, s store.Store, marks []mark) (*book, error) {
 	b := newBook()
-	err := s.Rows(ctx, 0, func(r chain.Row) error {
+	sought := map[int64][]end{}
+	for _, m := range marks {
+		for _, e := range m.ends {
+			sought[e.seq] = append(sought[e.seq], e)
+		}
+	}
+	err := s.Rows(ctx, func(r chain.Row) error {
 		if err := b.take(r); err != nil {
 			return err
 		}
-		for _, m := range marks {
-			if m.seq == r.Seq && m.hash == r.Hash && m.name == b.name {
-				b.passed = append(b.passed, m.seq)
+		for _, e := range sought[r.Seq] {
+			if e.of(b) {
+				b.passed[e] = true
 			}
 		}
 		return nil
@@ -185,23 +193,27 @@ func replay(ctx context.Context, s store.Store, marks []mark) (*book, error) {
 	if err != nil {
 		return nil, openFailed(err)
 	}
-	if b.last.Seq == 0 {
+	if b.links.Rows == 0 {
 		return nil, fmt.Errorf("%w: the chain is empty", ErrCorrupt)
 	}
 	return b, nil
 }
 
-// errBehind tells whether the chain of b lacks the row of a mark.
+// errBehind tells whether the chains of b lack the row that one of them ended with at a mark.
 func errBehind(b *book, m mark) error {
-	for _, seq := range b.passed {
-		if seq == m.seq {
-			return nil
-		}
-	}
 	if m.name != b.name {
 		return fmt.Errorf("%w: the witness is another ledger's", ErrRollback)
 	}
-	return fmt.Errorf("%w: it ends at row %d, and its witness has seen another row %d", ErrRollback, b.last.Seq, m.seq)
+	for _, e := range m.ends {
+		if b.passed[e] {
+			continue
+		}
+		if set := b.sets[e.chain]; set != nil {
+			return fmt.Errorf("%w: the chain of dataset %q ends at row %d, and its witness has seen another row %d", ErrRollback, set.id, b.links.Head(e.chain).Seq, e.seq)
+		}
+		return fmt.Errorf("%w: it ends at row %d, and its witness has seen another row %d", ErrRollback, b.links.Last, e.seq)
+	}
+	return nil
 }
 
 // openFailed names the error of opening or reading where the ledger lies.

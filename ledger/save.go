@@ -53,7 +53,7 @@ func (f *keeper) stored(ctx context.Context, r *Receipt, noisy privacy.Released[
 		return 0, errors.New("ledger: only a spent receipt can be saved, and once")
 	}
 	var id int64
-	err := f.do(ctx, &job{run: func(t *batch) (err error) {
+	err := f.do(ctx, &job{ds: r.ds, run: func(t *batch) (err error) {
 		id, err = save(t)
 		return err
 	}})
@@ -91,7 +91,7 @@ func (f *keeper) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, 
 		return 0, err
 	}
 	if r.item.Spec.GoesOn() { // it lives here from now on
-		if err := f.lease(t, row.Seq); err != nil {
+		if err := f.lease(t, r.ds, row.Seq); err != nil {
 			return 0, err
 		}
 	}
@@ -105,7 +105,7 @@ func (f *keeper) Abandon(r *Receipt) {
 	}
 	if r.state.CompareAndSwap(receiptFresh, receiptClosed) || r.state.CompareAndSwap(receiptSpent, receiptClosed) {
 		f.flights.land(r.flight)
-		f.drop(claimed{r.key, r.fence})
+		f.drop(claimed{r.ds, r.key, r.fence})
 	}
 }
 
@@ -184,7 +184,7 @@ func (f *keeper) closeReader() error {
 // Revoke withdraws a release.
 func (f *keeper) Revoke(ctx context.Context, id int64) error {
 	var gone []int64
-	err := f.do(ctx, &job{alone: true, run: func(t *batch) error {
+	err := f.do(ctx, &job{alone: true, ds: f.datasetOf(id), run: func(t *batch) error {
 		rec := f.book.releases[id]
 		if rec == nil || rec.Revoked {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}

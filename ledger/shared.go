@@ -12,9 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
-// Several proxies may keep one ledger. What each knows of it, its book, follows the chain: a batch first takes in what
-// others have written, while it holds the chain's head, so that what it decides it decides on the latest state; and before
-// a statement is planned Follow does the same without holding anything. What is under way in one process and must not be
+// Several proxies may keep one ledger. What each knows of it, its book, follows the chains: a batch first takes in what
+// others have written, while it holds the heads of the chains that it writes, so that what it decides it decides on the latest state
+// of these and of chain 0; and before a statement is planned Follow does the same without holding anything. What is under way in one process and must not be
 // begun in another has a claim: a draw between its charge and its save, a step of a release that grows, and, as long as it
 // lives, an online release. A claim ends with the process, and lets nobody spend anything: it only keeps a second draw from
 // being paid for.
@@ -28,11 +28,13 @@ const elsewherePause = 100 * time.Millisecond
 // sharing is what a keeper of a shared ledger has besides.
 type sharing struct {
 	mu      sync.Mutex
-	round   *round          // the next read of the chain's end, which all who ask now wait for
+	round   *round          // the next read of the chains' ends, which all who ask now wait for
 	moved   chan struct{}   // closed when the book next takes in others' rows
 	leases  map[int64]int64 // online releases that live here, by fence
 	dropped []claimed       // claims to be given up with the next batch
 	adopted bool            // a policy was adopted by this process
+
+	rivals map[int64]time.Time // when another process was last seen to have written in a dataset; the writer's own
 }
 
 type round struct {
@@ -41,6 +43,7 @@ type round struct {
 }
 
 type claimed struct {
+	ds    int64 // in whose chain it was claimed
 	key   store.Key
 	fence int64
 }
@@ -53,7 +56,7 @@ func (f *keeper) shared() bool { return f.site.Shared() }
 // Shared is Ledger's.
 func (f *keeper) Shared() bool { return f.shared() }
 
-// Follow is Ledger's. Those who ask while the chain's end is being read share the next read.
+// Follow is Ledger's. Those who ask while the chains' ends are being read share the next read.
 func (f *keeper) Follow(ctx context.Context) error {
 	if !f.shared() || f.opts.ReadOnly {
 		return nil
@@ -76,7 +79,7 @@ func (f *keeper) Follow(ctx context.Context) error {
 	}
 }
 
-// followOnce reads the chain's end, and has the writer take in what is new.
+// followOnce reads the chains' ends, and has the writer take in what is new.
 func (f *keeper) followOnce(r *round) {
 	defer close(r.done)
 	s, err := f.read()
@@ -87,7 +90,7 @@ func (f *keeper) followOnce(r *round) {
 		r.err = fmt.Errorf("ledger: %w", err)
 		return
 	}
-	end, err := s.(store.Shared).End()
+	ends, err := s.(store.Shared).Ends()
 	if err != nil {
 		f.closeReader()
 		f.reading.Unlock()
@@ -96,41 +99,48 @@ func (f *keeper) followOnce(r *round) {
 	}
 	f.reading.Unlock()
 	f.mu.RLock()
-	current := f.book.last.Seq == end.Seq && f.book.last.Hash == end.Hash
+	current := f.book.links.At(ends)
 	f.mu.RUnlock()
 	if !current || f.fault.Load() != nil {
 		r.err = f.do(context.Background(), &job{follows: true, run: func(*batch) error { return nil }})
 	}
 }
 
-// catchUp takes in what others have written after the book's last row.
-func (f *keeper) catchUp(s store.Store) error {
-	var news []chain.Row
-	err := s.Rows(context.Background(), f.book.last.Seq-1, func(r chain.Row) error { news = append(news, r); return nil })
-	if err != nil {
+// catchUp takes in what others have written.
+func (f *keeper) catchUp() error {
+	news, err := f.store.(store.Shared).News(f.book.links.Heads())
+	if err != nil || news == nil {
 		return err
 	}
-	return f.learn(news)
+	return f.learn(*news)
 }
 
-// learn takes in the rows of the chain from the book's last one on. What that row no longer is, or what follows it without
-// its hash, is another ledger's.
-func (f *keeper) learn(news []chain.Row) error {
-	last := f.book.last
-	switch {
-	case len(news) == 0:
-		return fmt.Errorf("%w: row %d is gone", ErrRollback, last.Seq)
-	case news[0].Seq != last.Seq || news[0].Hash != last.Hash:
-		return fmt.Errorf("%w: row %d is another one than was read before", ErrRollback, last.Seq)
-	case len(news) == 1:
-		return nil
-	}
+// learn takes in the rows of each chain from the last one known on. Where that row is no longer what it was, or a chain does
+// not end where its head says, it is another ledger, or an older state of this one.
+func (f *keeper) learn(news store.News) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, r := range news[1:] {
+	links := f.book.links
+	known := links.Clone()
+	for _, r := range news.Rows {
+		if old := known.Head(links.Of(r)); r.Seq <= old.Seq {
+			if r.Seq != old.Seq || r.Hash != old.Hash {
+				return fmt.Errorf("%w: row %d is another one than was read before", ErrRollback, r.Seq)
+			}
+			continue
+		}
 		if err := f.book.take(r); err != nil {
+			if errors.Is(err, chain.ErrOrder) {
+				return fmt.Errorf("%w: what follows row %d is another ledger's: %v", ErrRollback, known.Head(links.Of(r)).Seq, err)
+			}
 			return err
 		}
+		if r.DS != 0 {
+			f.sharing.rivals[r.DS] = time.Now()
+		}
+	}
+	if !links.At(news.Heads) {
+		return fmt.Errorf("%w: a row is gone that was read before", ErrRollback)
 	}
 	f.sharing.mu.Lock()
 	if f.sharing.moved != nil {
@@ -163,7 +173,7 @@ func (f *keeper) await(ctx context.Context) error {
 }
 
 // claim makes a key this process's own as part of a batch; errElsewhere where another one that lives has it.
-func (t *batch) claim(key store.Key) (fence int64, err error) {
+func (t *batch) claim(ds int64, key store.Key) (fence int64, err error) {
 	s, ok := t.store.(store.Shared)
 	if !ok {
 		return 1, nil // there is no other process
@@ -175,7 +185,7 @@ func (t *batch) claim(key store.Key) (fence int64, err error) {
 		return 0, refusal{errElsewhere}
 	}
 	t.wrote = true
-	t.claims = append(t.claims, claimed{key, fence})
+	t.claims = append(t.claims, claimed{ds, key, fence})
 	return fence, nil
 }
 
@@ -221,18 +231,26 @@ func (f *keeper) drop(c claimed) {
 // asks here any more.
 func (f *keeper) dropAtRest() {
 	f.sharing.mu.Lock()
-	waits := len(f.sharing.dropped) > 0
+	waits := slices.Clone(f.sharing.dropped)
 	f.sharing.mu.Unlock()
-	if waits {
-		f.serve([]*job{{run: func(*batch) error { return nil }, done: make(chan struct{})}})
+	if len(waits) > 0 {
+		f.serve(&job{ds: waits[0].ds, run: func(*batch) error { return nil }, done: make(chan struct{})})
 	}
 }
 
-// dropAll gives up what was dropped, as part of a batch.
+// dropAll gives up what was dropped in the datasets whose chains a batch holds, as part of it: nobody else claims anything there
+// meanwhile, so that no two batches wait for each other's claims.
 func (f *keeper) dropAll(t *batch) error {
 	f.sharing.mu.Lock()
-	list := f.sharing.dropped
-	f.sharing.dropped = nil
+	var list, others []claimed
+	for _, c := range f.sharing.dropped {
+		if t.writes(t.base.In(c.ds)) {
+			list = append(list, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	f.sharing.dropped = others
 	f.sharing.mu.Unlock()
 	for _, c := range list {
 		if err := t.yield(c.key, c.fence); err != nil {
@@ -268,9 +286,9 @@ func leaseKey(id int64) store.Key {
 	return e.Hash()
 }
 
-// lease makes a release that goes on this process's own, as part of a batch. One that was begun here is so already; what
-// another process has taken over since is refused, and begun anew with the next call.
-func (f *keeper) lease(t *batch, id int64) error {
+// lease makes a release that goes on in a dataset this process's own, as part of a batch. One that was begun here is so already;
+// what another process has taken over since is refused, and begun anew with the next call.
+func (f *keeper) lease(t *batch, ds, id int64) error {
 	f.sharing.mu.Lock()
 	fence, begun := f.sharing.leases[id]
 	f.sharing.mu.Unlock()
@@ -283,7 +301,7 @@ func (f *keeper) lease(t *batch, id int64) error {
 		t.lost = append(t.lost, id)
 		return refusal{fmt.Errorf("ledger: %w", ErrElsewhere)}
 	}
-	if fence, err = t.claim(leaseKey(id)); err != nil {
+	if fence, err = t.claim(ds, leaseKey(id)); err != nil {
 		if errors.Is(err, errElsewhere) {
 			err = refusal{fmt.Errorf("ledger: %w", ErrElsewhere)}
 		}
@@ -293,26 +311,37 @@ func (f *keeper) lease(t *batch, id int64) error {
 	return nil
 }
 
+// datasetOf is the dataset of a release; 0: it is not known yet.
+func (f *keeper) datasetOf(id int64) int64 {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if rec := f.book.releases[id]; rec != nil {
+		return rec.ds
+	}
+	return 0
+}
+
 // Leads is Ledger's.
 func (f *keeper) Leads(ctx context.Context, id int64) error {
 	if !f.shared() {
 		return nil
 	}
-	return f.do(ctx, &job{run: func(t *batch) error {
+	ds := f.datasetOf(id)
+	return f.do(ctx, &job{ds: ds, run: func(t *batch) error {
 		f.sharing.mu.Lock()
 		_, begun := f.sharing.leases[id]
 		f.sharing.mu.Unlock()
 		if !begun {
 			return refusal{fmt.Errorf("ledger: %w", ErrElsewhere)}
 		}
-		return f.lease(t, id)
+		return f.lease(t, ds, id)
 	}})
 }
 
 // confirmWithin bounds how long the outcome of a commit is sought after its connection was lost.
 const confirmWithin = 20 * time.Second
 
-// confirm connects anew and finds out whether a batch is durable. To know it, the chain's head is held: by then the lost
+// confirm connects anew and finds out whether a batch is durable. To know it, the heads of all chains are held: by then the lost
 // connection's transaction has ended, one way or the other.
 func (f *keeper) confirm(u store.UnknownCommit) bool {
 	for began := time.Now(); time.Since(began) < confirmWithin; time.Sleep(20 * time.Millisecond) {
@@ -353,9 +382,9 @@ func (f *keeper) rejoin(look func(store.Shared) error) error {
 	if err != nil {
 		return err
 	}
-	news, err := s.Begin(f.book.last)
-	if err == nil && news != nil {
-		err = f.learn(news)
+	begun, err := s.Begin(f.book.links.Heads(), store.Wanted{})
+	if err == nil && begun.News != nil {
+		err = f.learn(*begun.News)
 	}
 	if err == nil {
 		err = compareAccounts(s, f.book)
@@ -364,13 +393,13 @@ func (f *keeper) rejoin(look func(store.Shared) error) error {
 		err = look(s)
 	}
 	if err == nil { // what is there may not be on the server's standbys yet; this commit is when all before it is
-		err = s.Commit([]chain.Row{f.book.last})
+		err = s.Commit([]chain.Head{f.book.links.Head(0)})
 	}
 	if err != nil {
 		return openFailed(err)
 	}
 	f.fault.Store(nil)
-	f.log.Info("ledger open again", "rows", f.book.last.Seq)
+	f.log.Info("ledger open again", "rows", f.book.links.Rows)
 	return nil
 }
 

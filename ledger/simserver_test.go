@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,20 +15,29 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
-// simServer is a database server that several proxies keep one ledger on, as far as the ledger can tell: transactions one
-// after the other, of which a lost connection or a restart leaves nothing, and commits of which nobody hears.
+// simServer is a database server that several proxies keep one ledger on, as far as the ledger can tell: transactions that wait for
+// each other's heads, of which a lost connection or a restart leaves nothing, and commits of which nobody hears.
 type simServer struct {
 	mu    sync.Mutex // never held by anybody who waits for time
 	seed  uint64
 	state simState
-	head  chan struct{} // holds one element while a transaction has the chain's head
-	bad   float64       // the chance that a turn to the server and back fails
-	epoch int           // restarts
-	cuts  int           // commits whose answer was lost, done or not
+	held  map[int64]*simStore // who has a chain's head
+	queue map[int64][]simTurn // and who waits for it
+	bad   float64             // the chance that a turn to the server and back fails
+	epoch int                 // restarts
+	cuts  int                 // commits whose answer was lost, done or not
+}
+
+// simTurn is one who waits for a head.
+type simTurn struct {
+	by  *simStore
+	has chan struct{} // closed when it is hers
 }
 
 type simState struct {
 	rows     []chain.Row
+	heads    map[int64]chain.Head
+	numbers  int64
 	accounts map[store.AccountKey]store.Account
 	releases map[int64]store.Release
 	claims   map[store.Key]simClaim
@@ -41,12 +51,13 @@ type simClaim struct {
 }
 
 func newSimServer(seed uint64) *simServer {
-	return &simServer{seed: seed, head: make(chan struct{}, 1), state: simState{accounts: map[store.AccountKey]store.Account{},
+	return &simServer{seed: seed, held: map[int64]*simStore{}, queue: map[int64][]simTurn{}, state: simState{heads: map[int64]chain.Head{}, accounts: map[store.AccountKey]store.Account{},
 		releases: map[int64]store.Release{}, claims: map[store.Key]simClaim{}, requests: map[Digest]bool{}}}
 }
 
 func (s simState) clone() simState {
 	s.rows = s.rows[:len(s.rows):len(s.rows)]
+	s.heads = maps.Clone(s.heads)
 	s.accounts, s.releases, s.claims, s.requests = maps.Clone(s.accounts), maps.Clone(s.releases), maps.Clone(s.claims), maps.Clone(s.requests)
 	return s
 }
@@ -101,9 +112,12 @@ type simStore struct {
 	rng    *random.Rand // its own, since of two connections that act at one moment either may be first
 	epoch  int
 	lost   bool
-	tx     *simState // of the transaction under way
+	tx     *simState // of the transaction under way, as it sees it
+	did    []func(*simState)
 	saved  *simState // its savepoint
+	kept   int       // what it had done by then
 	name   Digest
+	fence  int64
 	closed bool
 
 	presumes, refuted bool // of the batch under way
@@ -131,9 +145,22 @@ func (s *simStore) alive() error {
 // drop loses the connection, and with it what is not committed. The server's mutex is held.
 func (s *simStore) drop() {
 	s.lost = true
-	if s.tx != nil {
-		s.tx = nil
-		<-s.site.server.head
+	s.end()
+}
+
+// end ends the transaction under way, if there is one, and gives its heads to those who wait. The server's mutex is held.
+func (s *simStore) end() {
+	s.tx, s.did = nil, nil
+	v := s.site.server
+	for _, chain := range slices.Sorted(maps.Keys(v.held)) {
+		if v.held[chain] != s {
+			continue
+		}
+		delete(v.held, chain)
+		if list := v.queue[chain]; len(list) > 0 {
+			v.held[chain], v.queue[chain] = list[0].by, list[1:]
+			close(list[0].has)
+		}
 	}
 }
 
@@ -149,6 +176,7 @@ func (s *simStore) on(do func(*simState)) error {
 		return err
 	}
 	if s.tx != nil {
+		s.did = append(s.did, do)
 		do(s.tx)
 	} else {
 		do(&v.state)
@@ -165,31 +193,98 @@ func (s *simStore) Create(first chain.Row) error {
 	return s.on(func(x *simState) {
 		if len(x.rows) == 0 {
 			x.rows = append(x.rows, first)
+			x.heads[0] = chain.Head{Seq: first.Seq, Hash: first.Hash}
 		}
 	})
 }
 
-func (s *simStore) Begin(last chain.Row) (news []chain.Row, err error) {
+func (s *simStore) Begin(known []chain.Head, want store.Wanted) (b store.Begun, err error) {
 	rand.Read(s.name[:])
 	s.presumes, s.refuted = false, false
 	if err := s.turn(); err != nil {
-		return nil, err
+		return b, err
 	}
-	s.site.server.head <- struct{}{}
 	v := s.site.server
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if s.site.dead || s.epoch != v.epoch || s.closed {
-		s.lost = true
-		<-v.head
-		return nil, errLost
+	lost := func() bool {
+		if s.site.dead || s.epoch != v.epoch || s.closed {
+			s.drop()
+		}
+		return s.lost
 	}
+	wait := func(chain int64) {
+		switch {
+		case lost() || v.held[chain] == s:
+			return
+		case v.held[chain] == nil:
+			v.held[chain] = s
+			return
+		}
+		turn := simTurn{s, make(chan struct{})}
+		v.queue[chain] = append(v.queue[chain], turn)
+		v.mu.Unlock()
+		<-turn.has
+		time.Sleep(time.Duration(1 + s.rng.Int64N(1e5))) // of two whose turn it is at one moment one goes first
+		v.mu.Lock()
+	}
+	switch {
+	case want.Chains == nil:
+		wait(0)
+		for _, chain := range slices.Sorted(maps.Keys(v.state.heads)) {
+			wait(chain)
+		}
+	case want.Wait:
+		wait(want.Chains[0])
+	}
+	some := func() {
+		for _, chain := range want.Chains {
+			if by := v.held[chain]; len(b.Chains) < want.Most && (by == nil || by == s) {
+				v.held[chain] = s
+				b.Chains = append(b.Chains, chain)
+			}
+		}
+	}
+	if some(); len(b.Chains) == 0 && want.Chains != nil {
+		wait(want.Chains[0])
+		some()
+	}
+	if lost() {
+		return b, errLost
+	}
+	if want.Chains == nil {
+		b.Chains = slices.Sorted(maps.Keys(v.state.heads))
+	}
+	v.state.numbers += store.Block // sequences are no part of transactions
+	v.state.fence++
+	s.fence = v.state.fence
+	b.First, b.News = v.state.numbers, v.state.news(known)
 	state := v.state.clone()
-	s.tx = &state
-	if end := state.rows[len(state.rows)-1]; end.Seq != last.Seq || end.Hash != last.Hash {
-		news = append([]chain.Row{}, state.rows[min(last.Seq-1, int64(len(state.rows))):]...)
+	s.tx, s.did = &state, nil
+	return b, nil
+}
+
+func (x *simState) news(known []chain.Head) *store.News {
+	same := len(known) == len(x.heads)
+	ends := map[int64]chain.Head{}
+	for _, k := range known {
+		ends[k.Chain] = k
+		same = same && k.Ends(x.heads[k.Chain])
 	}
-	return news, nil
+	if same {
+		return nil
+	}
+	n := store.News{}
+	for _, h := range x.heads {
+		n.Heads = append(n.Heads, h)
+	}
+	for _, r := range x.rows {
+		if k := ends[r.Chain]; r.Seq >= k.Seq && !k.Ends(x.heads[r.Chain]) {
+			n.Rows = append(n.Rows, r)
+		}
+	}
+	slices.SortFunc(n.Rows, func(a, b chain.Row) int { return cmp.Compare(a.Seq, b.Seq) })
+	return &n
 }
 
 // asked is the answer to what a batch that presumes takes for granted.
@@ -199,23 +294,23 @@ func (s *simStore) asked(yes bool) bool {
 }
 
 func (s *simStore) Savepoint() error {
+	s.kept = len(s.did)
 	return s.on(func(x *simState) { state := x.clone(); s.saved = &state })
 }
 
 func (s *simStore) Keep() error { return s.on(func(*simState) { s.saved = nil }) }
 
 func (s *simStore) Undo() error {
-	return s.on(func(x *simState) { *x, s.saved = *s.saved, nil })
+	err := s.on(func(x *simState) { *x, s.saved = *s.saved, nil })
+	s.did = s.did[:min(s.kept, len(s.did))]
+	return err
 }
 
 func (s *simStore) Rollback() error {
 	v := s.site.server
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if s.tx != nil {
-		s.tx = nil
-		<-v.head
-	}
+	s.end()
 	if err := s.alive(); err != nil || !s.refuted {
 		return err
 	}
@@ -223,7 +318,7 @@ func (s *simStore) Rollback() error {
 }
 
 // commit may be lost on its way to the server, or its answer on the way back.
-func (s *simStore) Commit([]chain.Row) error {
+func (s *simStore) Commit(moved []chain.Head) error {
 	if err := s.turn(); err != nil {
 		v := s.site.server
 		v.mu.Lock()
@@ -236,10 +331,16 @@ func (s *simStore) Commit([]chain.Row) error {
 	}
 	v := s.site.server
 	v.mu.Lock()
-	state := *s.tx
+	state := v.state.clone()
+	for _, do := range s.did { // beside what others have committed in the chains that it does not hold
+		do(&state)
+	}
+	for _, h := range moved {
+		state.heads[h.Chain] = h
+	}
 	state.requests[s.name] = true
-	v.state, s.tx = state, nil
-	<-v.head
+	v.state = state
+	s.end()
 	lost := s.rng.Float64() < v.bad
 	if lost {
 		s.lost = true
@@ -310,9 +411,10 @@ func (s *simStore) WithdrawRelease(id int64) error {
 	})
 }
 
-func (s *simStore) Rows(_ context.Context, after int64, do func(chain.Row) error) error {
+func (s *simStore) Rows(_ context.Context, do func(chain.Row) error) error {
 	var list []chain.Row
-	err := s.on(func(x *simState) { list = x.rows[min(max(0, after), int64(len(x.rows))):] })
+	err := s.on(func(x *simState) { list = slices.Clone(x.rows) })
+	slices.SortFunc(list, func(a, b chain.Row) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, r := range list {
 		if err == nil {
 			err = do(r)
@@ -339,7 +441,13 @@ func (s *simStore) Releases(do func(store.Release) error) error {
 }
 
 func (s *simStore) Body(seq int64) (p []byte, err error) {
-	err = s.on(func(x *simState) { p = x.rows[seq-1].Body })
+	err = s.on(func(x *simState) {
+		for _, r := range x.rows {
+			if r.Seq == seq {
+				p = r.Body
+			}
+		}
+	})
 	return p, err
 }
 
@@ -350,9 +458,9 @@ func (s *simStore) Noisy(id int64) (p []byte, err error) {
 
 func (s *simStore) Charges(ds int64, user string, upTo, limit int64, do func(chain.Row) error) error {
 	var list []chain.Row
-	err := s.on(func(x *simState) { list = slices.Clone(x.rows[:min(upTo, int64(len(x.rows)))]) })
+	err := s.on(func(x *simState) { list = slices.Clone(x.rows) })
 	for _, r := range slices.Backward(list) {
-		if err == nil && r.Kind == chain.RowCharge && r.DS == ds && (user == "" || r.Holder == user) && limit > 0 {
+		if err == nil && r.Seq <= upTo && r.Kind == chain.RowCharge && r.DS == ds && (user == "" || r.Holder == user) && limit > 0 {
 			limit--
 			err = do(r)
 		}
@@ -369,9 +477,14 @@ func (s *simStore) Close() error {
 	return nil
 }
 
-func (s *simStore) End() (r chain.Row, err error) {
-	err = s.on(func(x *simState) { r = x.rows[len(x.rows)-1] })
-	return r, err
+func (s *simStore) Ends() (list []chain.Head, err error) {
+	err = s.on(func(x *simState) { list = slices.Collect(maps.Values(x.heads)) })
+	return list, err
+}
+
+func (s *simStore) News(known []chain.Head) (n *store.News, err error) {
+	err = s.on(func(x *simState) { n = x.news(known) })
+	return n, err
 }
 
 func (s *simStore) Wrote(request Digest) (there bool, err error) {
@@ -384,12 +497,11 @@ func (s *simStore) Claim(key store.Key) (fence int64, err error) {
 		if c, ok := x.claims[key]; ok && c.owner != s.site && !c.owner.dead {
 			return
 		}
-		x.fence++
-		fence = x.fence
+		fence = s.fence
 		x.claims[key] = simClaim{s.site, fence}
 	})
 	if fence == 0 && err == nil && s.asked(false) {
-		fence = 1
+		fence = s.fence
 	}
 	return fence, err
 }

@@ -1,11 +1,15 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	random "math/rand/v2"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +47,8 @@ type simProxy struct {
 
 const simCap, simLife = 6000, 4000
 
+var simSets = []string{"census", "survey", "trial"}
+
 func (w *simWorld) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,9 +84,14 @@ func (w *simWorld) start(n int) {
 	site := &simSite{server: w.server, number: w.boots, mark: filepath.Join(w.dir, fmt.Sprintf("witness-%d", n))}
 	l, err := Open(ctx, "", Options{site: site})
 	if err == nil {
-		d := census()
-		d.Cap, d.Budgets = eps(simCap), map[string]BudgetTerms{"*": {Limit: eps(simLife)}}
-		if err = l.Adopt(ctx, terms(d)); err != nil {
+		var sets []DatasetTerms
+		for _, name := range simSets {
+			d := census()
+			d.ID, d.Relations = name, []string{"public." + name}
+			d.Cap, d.Budgets = eps(simCap), map[string]BudgetTerms{"*": {Limit: eps(simLife)}}
+			sets = append(sets, d)
+		}
+		if err = l.Adopt(ctx, terms(sets...)); err != nil {
 			site.kill()
 			_ = l.Close() // it has no connection
 		}
@@ -134,9 +145,13 @@ func (w *simWorld) ask(id uint64) {
 	if p.l.Follow(ctx) != nil {
 		return
 	}
-	out, err := p.l.Charge(paced{ctx, pause}, request(user, it))
+	set := simSets[rng.IntN(len(simSets))]
+	bought := request(user, it)
+	bought.Dataset = set
+	account := user + " of " + set
+	out, err := p.l.Charge(paced{ctx, pause}, bought)
 	if err != nil {
-		w.note("%s is not charged for %d: %v", user, n, errors.Is(err, ErrUnavailable))
+		w.note("%s is not charged for %d: %v", account, n, errors.Is(err, ErrUnavailable))
 		if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrRollback) {
 			w.broke("%v", err)
 		}
@@ -145,7 +160,7 @@ func (w *simWorld) ask(id uint64) {
 	defer p.l.Abandon(out[0].Receipt)
 	if !p.site.isDead() {
 		w.mu.Lock()
-		w.acked[user] += out[0].Charged.Epsilon.Micro()
+		w.acked[account] += out[0].Charged.Epsilon.Micro()
 		w.mu.Unlock()
 	}
 	at := out[0].ID
@@ -163,7 +178,7 @@ func (w *simWorld) ask(id uint64) {
 				break
 			}
 			if try == 2 {
-				w.note("%s: %d is not saved", user, n)
+				w.note("%s: %d is not saved", account, n)
 				return
 			}
 			pause(4e8)
@@ -175,13 +190,13 @@ func (w *simWorld) ask(id uint64) {
 	if err != nil || p.site.isDead() {
 		return
 	}
-	w.sees(user, it, n, got)
+	w.sees(account, it, n, got)
 }
 
 func (w *simWorld) sees(user string, it Item, n byte, got Release) {
 	value, holder := got.Noisy.Value().Observations[0], user
 	if it.Shared {
-		holder = ""
+		_, holder, _ = strings.Cut(user, " of ")
 	}
 	key := fmt.Sprint(n, holder)
 	w.mu.Lock()
@@ -213,12 +228,19 @@ func (w *simWorld) check() {
 	}
 	w.mu.Unlock()
 	w.server.mu.Lock()
-	list := w.server.state.rows
+	list := slices.Clone(w.server.state.rows)
+	heads := slices.Collect(maps.Values(w.server.state.heads))
 	w.server.mu.Unlock()
-	sums, pool := map[string]int64{}, int64(0)
-	for i, r := range list {
-		if i > 0 && (r.Link(list[i-1].Hash) != r.Hash || r.At < list[i-1].At) {
-			w.broke("row %d does not follow", r.Seq)
+	slices.SortFunc(list, func(a, b chain.Row) int { return cmp.Compare(a.Seq, b.Seq) })
+	sums, pools, names := map[string]int64{}, map[int64]int64{}, map[int64]string{}
+	var links chain.Links
+	for _, r := range list {
+		if err := links.Take(r); err != nil {
+			w.broke("%v", err)
+		}
+		if r.Kind == chain.RowTerms {
+			d, _ := decodeTerms(r.Body)
+			names[r.DS] = d.ID
 		}
 		if r.Kind != chain.RowCharge {
 			continue
@@ -227,17 +249,27 @@ func (w *simWorld) check() {
 		if err != nil {
 			w.broke("%v", err)
 		}
-		if sums[r.Holder] += c.cost.Epsilon.Micro(); c.capped {
-			pool += c.cost.Epsilon.Micro()
+		if sums[r.Holder+" of "+names[r.DS]] += c.cost.Epsilon.Micro(); c.capped {
+			pools[r.DS] += c.cost.Epsilon.Micro()
 		}
 	}
-	for _, user := range []string{"ann", "bob", "cid"} {
+	if len(list) > 0 && !links.At(heads) {
+		w.broke("a chain does not end where its head is")
+	}
+	for user := range sums {
 		if seen[user] > sums[user] || acked[user] > sums[user] || sums[user] > simLife {
 			w.broke("%s has seen answers for %d, charges of %d are acknowledged, charged are %d of %d", user, seen[user], acked[user], sums[user], simLife)
 		}
 	}
-	if pool > simCap {
-		w.broke("the dataset has spent %d of %d", pool, simCap)
+	for user := range acked {
+		if acked[user] > sums[user] {
+			w.broke("%s has acknowledged charges of %d, and charged are %d", user, acked[user], sums[user])
+		}
+	}
+	for ds, pool := range pools {
+		if pool > simCap {
+			w.broke("dataset %s has spent %d of %d", names[ds], pool, simCap)
+		}
 	}
 }
 
@@ -294,7 +326,8 @@ func (w *simWorld) run() {
 			w.broke("proxy %d: %v", n, err)
 		}
 		for k := range w.seen {
-			if got, err := p.l.Load(ctx, k.user, k.id); err != nil || got.Noisy.Value().Observations[0] != w.values[k.id] {
+			user, _, _ := strings.Cut(k.user, " of ")
+			if got, err := p.l.Load(ctx, user, k.id); err != nil || got.Noisy.Value().Observations[0] != w.values[k.id] {
 				w.broke("proxy %d has lost release %d: %v", n, k.id, err)
 			}
 		}

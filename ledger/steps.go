@@ -60,12 +60,12 @@ func (f *keeper) extend(ctx context.Context, user string, id int64, step []byte)
 	if len(step) == 0 || len(step) > mostStep {
 		return nil, fmt.Errorf("ledger: a step of %d bytes", len(step))
 	}
-	err = f.do(ctx, &job{run: func(t *batch) error {
+	err = f.do(ctx, &job{ds: f.datasetOf(id), run: func(t *batch) error {
 		rec = f.book.releases[id]
 		if rec == nil || rec.Revoked || rec.holder != f.book.sets[rec.ds].holder(user) || !rec.Item.Spec.GoesOn() {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
-		if err := f.lease(t, id); err != nil {
+		if err := f.lease(t, rec.ds, id); err != nil {
 			return err
 		}
 		_, err := t.add(chain.RowStep, rec.ds, rec.holder, encodeStep(id, step))

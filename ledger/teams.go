@@ -206,7 +206,7 @@ func (b *book) learn(ds int64, m move, at int64) accounting.Charge {
 			a = b.opening(key, at)
 		}
 		b.accounts[key], b.brought[to] = a.Forfeited(more), next
-		b.total = accounting.Sum(b.total, whole(more)) // a rollback that loses the change loses that
+		b.spend(ds, whole(more)) // a rollback that loses the change loses that
 	}
 	b.hand(ds, m)
 	return more

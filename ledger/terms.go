@@ -194,6 +194,7 @@ func (b *book) applyForfeit(r chain.Row) error {
 		next := *set
 		next.charged = true
 		b.sets[ds] = &next
+		b.totals[ds] = accounting.Sum(b.totals[ds], lost) // of each: nobody knows whose it was
 	}
 	b.lost, b.lostAll, b.total = accounting.Sum(b.lost, lost), b.lostAll || all, accounting.Sum(b.total, lost)
 	b.endWhatGoesOn()

@@ -31,7 +31,7 @@ func (f *keeper) Verify(ctx context.Context) (int64, error) {
 			return 0, fmt.Errorf("ledger: %w", err)
 		}
 	}
-	return b.last.Seq, nil
+	return b.links.Rows, nil
 }
 
 // verifyFile verifies a ledger in an SQLite file.

@@ -12,11 +12,11 @@ import (
 // is saved on such a receipt.
 func (f *keeper) Ask(ctx context.Context, user string, id int64, question Digest) (*Receipt, error) {
 	var rec *record
-	err := f.do(ctx, &job{run: func(t *batch) error {
+	err := f.do(ctx, &job{ds: f.datasetOf(id), run: func(t *batch) error {
 		if rec = f.book.releases[id]; rec == nil || rec.Revoked || rec.holder != f.book.sets[rec.ds].holder(user) || !mechanisms.Is[*mechanisms.Alarm](rec.Item.Spec) {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
-		return f.lease(t, id)
+		return f.lease(t, rec.ds, id)
 	}})
 	if err != nil {
 		return nil, err

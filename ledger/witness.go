@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,11 +11,13 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/store"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// The witness is a small file that knows how far the ledger has come: its name, the number and hash of its last row, and
-// what has been charged in all. An older copy of the ledger that is put back does not contain that row, and is refused.
+// The witness is a small file that knows how far the ledger has come: its name, the number and hash of the last row of each of
+// its chains, and what has been charged in each, and in all. An older copy of the ledger that is put back does not contain one of
+// these rows, and is refused; so is one of which only one dataset's chain is older.
 // It protects as far as it survives what the ledger does not: beside the ledger it catches a file put back or cut off,
 // on another disk also a lost disk. It has two places that are written in turn, so that a torn write loses one only.
 //
@@ -31,41 +34,120 @@ type witness struct {
 
 // mark is one state of the ledger.
 type mark struct {
-	name  Digest
-	seq   int64
-	hash  Digest
-	total privacy.Cost
+	name Digest
+	ends []end // of all its chains, chain 0 first; none: there is no mark
 }
 
+// end is where a chain ends, and what was charged in its dataset until then; with chain 0, in all.
+type end struct {
+	chain, seq int64
+	hash       Digest
+	total      privacy.Cost
+}
+
+func (m mark) none() bool { return len(m.ends) == 0 }
+
+func markOf(b *book) mark {
+	m := mark{name: b.name}
+	for _, h := range b.links.Heads() {
+		e := end{h.Chain, h.Seq, h.Hash, b.totals[h.Chain]}
+		if h.Chain == 0 {
+			e.total = b.total
+		}
+		m.ends = append(m.ends, e)
+	}
+	return m
+}
+
+// of tells whether a chain of b ends there.
+func (e end) of(b *book) bool {
+	h := b.links.Head(e.chain)
+	return h.Chain == e.chain && h.Seq == e.seq && h.Hash == e.hash
+}
+
+// missing is what was charged at a mark and b does not hold: the sum of what each dataset lacks, for what came later in one
+// does not make up for what another has lost; or what is lacking in all, if that is more.
+func (m mark) missing(b *book) (sum privacy.Cost) {
+	var all privacy.Cost
+	for _, e := range m.ends {
+		if e.chain == 0 {
+			all = accounting.Less(e.total, b.total)
+		} else {
+			sum = accounting.Sum(sum, accounting.Less(e.total, b.totals[e.chain]))
+		}
+	}
+	return privacy.Cost{
+		Epsilon: privacy.MicroEpsilon(max(sum.Epsilon.Micro(), all.Epsilon.Micro())),
+		Rho:     privacy.PicoRho(max(sum.Rho.Pico(), all.Rho.Pico())),
+		Delta:   privacy.AttoDelta(max(sum.Delta.Atto(), all.Delta.Atto())),
+	}
+}
+
+// A mark begins with a text that says how it is written: of one chain, as programs did before datasets had chains, and of any number.
 const (
-	witnessMagic = "dpproxy ledger witness"
-	witnessPlace = 4096 // a place of its own block, so that a torn write cannot reach the other one
+	oneChainMagic = "dpproxy ledger witness"
+	witnessMagic  = "dpproxy witness of chains"
+	witnessPlace  = 4096 // a place of its own block, so that a torn write cannot reach the other one
 )
 
 func (m mark) encode(turn int64) []byte {
 	e := chain.Body()
 	e.Int(turn)
 	e.Digest(m.name)
-	e.Int(m.seq)
-	e.Digest(m.hash)
-	e.Cost(m.total)
-	b := append([]byte(witnessMagic), e.Bytes()...)
+	e.Int(int64(len(m.ends)))
+	for _, end := range m.ends {
+		e.Int(end.chain)
+		e.Int(end.seq)
+		e.Digest(end.hash)
+		e.Cost(end.total)
+	}
+	var whole chain.Encoder
+	whole.Blob(e.Bytes())
+	b := append([]byte(witnessMagic), whole.Bytes()...)
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...)
 }
 
+// decodeMark reads the mark that p begins with.
 func decodeMark(p []byte) (m mark, turn int64, ok bool) {
-	size := len(mark{}.encode(0))
-	if len(p) < size || string(p[:len(witnessMagic)]) != witnessMagic {
+	magic, size := witnessMagic, 0
+	switch old := len(oneChainMagic) + 105; { // the form, and 13 numbers of eight bytes
+	case bytes.HasPrefix(p, []byte(witnessMagic)) && len(p) >= len(magic)+8:
+		if n := binary.BigEndian.Uint64(p[len(magic):]); n < uint64(len(p)) {
+			size = len(magic) + 8 + int(n)
+		}
+	case bytes.HasPrefix(p, []byte(oneChainMagic)):
+		magic, size = oneChainMagic, old
+	}
+	if size == 0 || len(p) < size+sha256.Size {
 		return mark{}, 0, false
 	}
-	body, sum := p[:size-sha256.Size], p[size-sha256.Size:size]
+	body, sum := p[:size], p[size:size+sha256.Size]
 	if want := sha256.Sum256(body); string(sum) != string(want[:]) {
 		return mark{}, 0, false
 	}
-	d := chain.Read(body[len(witnessMagic):])
-	turn, m.name, m.seq, m.hash, m.total = d.Int(), d.Digest(), d.Int(), d.Digest(), d.Cost()
-	return m, turn, d.End() == nil
+	if magic == oneChainMagic {
+		d, only := chain.Read(body[len(magic):]), end{}
+		turn, m.name, only.seq, only.hash, only.total = d.Int(), d.Digest(), d.Int(), d.Digest(), d.Cost()
+		m.ends = []end{only}
+		return m, turn, d.End() == nil
+	}
+	d := chain.Read(body[len(magic)+8:])
+	turn, m.name = d.Int(), d.Digest()
+	for range d.Count() {
+		m.ends = append(m.ends, end{d.Int(), d.Int(), d.Digest(), d.Cost()})
+	}
+	return m, turn, d.End() == nil && !m.none() && m.ends[0].chain == 0
+}
+
+// placeOf is where a mark of that size is written at a turn: the two places of one block each are at the file's beginning, behind
+// them those of two blocks, of four, and so on. A ledger whose chains have become too many for its places goes on in larger ones.
+func placeOf(size, turn int64) int64 {
+	place := int64(witnessPlace)
+	for place < size {
+		place *= 2
+	}
+	return 2*(place-witnessPlace) + turn%2*place
 }
 
 // readWitness returns the latest mark, and false if there is no file, or one of zeros alone: a power cut may leave the length
@@ -79,10 +161,14 @@ func readWitness(d store.Disk, path string) (mark, int64, bool, error) {
 	if err != nil {
 		return mark{}, 0, true, fmt.Errorf("%w: %w", ErrWitness, err)
 	}
-	latest, turn, found := decodeMark(p)
-	if len(p) > witnessPlace {
-		if m, t, ok := decodeMark(p[witnessPlace:]); ok && (!found || t > turn) {
-			latest, turn, found = m, t, true
+	var latest mark
+	var turn int64
+	found := false
+	for place := int64(witnessPlace); placeOf(place, 0) < int64(len(p)); place *= 2 {
+		for at := placeOf(place, 0); at <= placeOf(place, 1) && at < int64(len(p)); at += place {
+			if m, t, ok := decodeMark(p[at:]); ok && (!found || t > turn) {
+				latest, turn, found = m, t, true
+			}
 		}
 	}
 	if !found {
@@ -102,7 +188,8 @@ func openWitness(d store.Disk, path string, turn int64, sync bool) (*witness, er
 // write notes a state.
 func (w *witness) write(m mark) error {
 	w.turn++
-	if _, err := w.file.WriteAt(m.encode(w.turn), w.turn%2*witnessPlace); err != nil {
+	p := m.encode(w.turn)
+	if _, err := w.file.WriteAt(p, placeOf(int64(len(p)), w.turn)); err != nil {
 		return err
 	}
 	w.dirt = true

@@ -23,9 +23,11 @@ const (
 type job struct {
 	run     func(*batch) error
 	after   func()
-	alone   bool // shares its commit with no other
-	follows bool // has nothing to write: takes in what others have written
-	wary    bool // is done step by step, nothing presumed
+	alone   bool  // shares its commit with no other
+	follows bool  // has nothing to write: takes in what others have written
+	wary    bool  // is done step by step, nothing presumed
+	ds      int64 // the dataset in whose chain it writes; 0: it writes in chain 0, or nobody knows yet
+	passed  int   // batches that have left it waiting, because another process wrote in its dataset
 	state   atomic.Int32
 	err     error
 	done    chan struct{}
@@ -46,7 +48,9 @@ func (r refusal) Unwrap() error { return r.error }
 // batch is one transaction in the making.
 type batch struct {
 	store store.Store
-	last  chain.Row
+	begun store.Begun
+	base  *chain.Links // where the chains ended when it began
+	links *chain.Links // and where they will
 	now   int64
 	rows  []chain.Row
 
@@ -60,16 +64,33 @@ type batch struct {
 	dropped  []claimed                          // given up with it
 }
 
-// add writes the next row of the chain.
+// next is the number of the next row.
+func (t *batch) next() int64 {
+	if t.begun.First == 0 {
+		return t.links.Last + 1
+	}
+	return t.begun.First + int64(len(t.rows))
+}
+
+// writes tells whether nobody else writes a chain until the batch ends; who writes chain 0 holds all.
+func (t *batch) writes(chain int64) bool {
+	return t.begun.Chains == nil || slices.Contains(t.begun.Chains, chain)
+}
+
+// add writes the next row of a chain.
 func (t *batch) add(kind chain.Kind, ds int64, holder string, body []byte) (chain.Row, error) {
-	r := chain.Row{Seq: t.last.Seq + 1, Kind: kind, At: t.now, DS: ds, Holder: holder, Body: body}
-	r.Hash = r.Link(t.last.Hash)
+	r := chain.Row{Seq: t.next(), Kind: kind, At: t.now, DS: ds, Holder: holder, Body: body}
+	if t.begun.First != 0 && len(t.rows) >= store.Block {
+		return chain.Row{}, refusal{errDoubted} // there is a number for it in the next batch
+	}
+	if t.links.Link(&r); !t.writes(r.Chain) {
+		return chain.Row{}, fmt.Errorf("a row of chain %d in a batch that does not hold it", r.Chain)
+	}
 	if err := t.store.Insert(r); err != nil {
 		return chain.Row{}, err
 	}
-	t.last = r
 	t.rows = append(t.rows, r)
-	return r, nil
+	return r, t.links.Move(r)
 }
 
 // do hands a job to the writer and waits for it. A job that has not been begun is withdrawn when ctx ends; one that has is
@@ -119,18 +140,14 @@ func (f *keeper) write() {
 	tick := time.NewTicker(witnessFlush)
 	defer tick.Stop()
 	for {
-		var first *job
-		if first, f.carry = f.carry, nil; first == nil {
-			var ended bool
-			if first, ended = f.next(tick.C); ended {
-				return
-			}
-			if first == nil {
-				f.rest()
-				continue
-			}
+		switch first, ended := f.next(tick.C); {
+		case ended:
+			return
+		case first == nil:
+			f.rest()
+		default:
+			f.serve(first)
 		}
-		f.serve([]*job{first})
 	}
 }
 
@@ -148,6 +165,10 @@ func (f *keeper) next(tick <-chan time.Time) (j *job, ended bool) {
 		return nil, false
 	default:
 	}
+	if len(f.waiting) > 0 {
+		j, f.waiting = f.waiting[0], f.waiting[1:]
+		return j, false
+	}
 	select {
 	case <-f.closing:
 		return nil, true
@@ -158,22 +179,77 @@ func (f *keeper) next(tick <-chan time.Time) (j *job, ended bool) {
 	}
 }
 
-// gather adds the jobs that wait, up to one that must be alone.
-func (f *keeper) gather(jobs []*job) []*job {
-	for f.carry == nil && !jobs[0].alone && !jobs[0].wary && len(jobs) < mostJobs {
+// gather takes the jobs that have come.
+func (f *keeper) gather() {
+	for len(f.waiting) < cap(f.queue)+mostJobs {
 		select {
 		case j := <-f.queue:
-			switch {
-			case j.alone:
-				f.carry = j
-			case j.take():
-				jobs = append(jobs, j)
-			}
+			f.waiting = append(f.waiting, j)
 		default:
-			return jobs
+			return
 		}
 	}
-	return jobs
+}
+
+// line are the jobs that may share a commit with the one that waits longest: none behind one that must be alone, and no other
+// among those that are done step by step.
+func (f *keeper) line() []*job {
+	first := f.waiting[0]
+	if first.alone {
+		return f.waiting[:1]
+	}
+	var list []*job
+	for _, j := range f.waiting {
+		if j.alone {
+			break
+		}
+		if j.wary == first.wary {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// rivalry is how long a dataset in whose chain another process has written is taken for one that it goes on writing in.
+const rivalry = time.Second
+
+// wanted are the chains that jobs need. Where other processes write in the same ones each takes a half of these, so that they
+// commit side by side, and not in turns; who has been left behind twice waits for her dataset's.
+func (f *keeper) wanted(jobs []*job) store.Wanted {
+	var want store.Wanted
+	rivals := 0
+	for _, j := range jobs {
+		switch {
+		case j.follows || slices.Contains(want.Chains, j.ds):
+		case j.ds == 0 || !f.book.links.Split():
+			return store.Wanted{}
+		default:
+			want.Chains = append(want.Chains, j.ds)
+			want.Wait = want.Wait || len(want.Chains) == 1 && j.passed >= 2
+			if at, ok := f.sharing.rivals[j.ds]; ok && time.Since(at) < rivalry {
+				rivals++
+			}
+		}
+	}
+	want.Most = len(want.Chains) - rivals/2
+	return want
+}
+
+// choose takes jobs of the line out of it, those that may go on.
+func (f *keeper) choose(may func(*job) bool) (chosen []*job) {
+	var left []*job
+	wary, ended := f.waiting[0].wary, false
+	for i, j := range f.waiting {
+		ended = ended || i > 0 && (j.alone || f.waiting[0].alone) || len(chosen) == mostJobs
+		switch {
+		case ended || j.wary != wary || !may(j):
+			left = append(left, j)
+		case j.take():
+			chosen = append(chosen, j)
+		}
+	}
+	f.waiting = left
+	return chosen
 }
 
 // rest is what the writer does between jobs.
@@ -187,45 +263,57 @@ func (f *keeper) rest() {
 	}
 }
 
-// serve runs the jobs, and those that wait with them, in one transaction and answers each. Any fault that is not a job's own
+// serve runs a job, and those that wait with it, in one transaction and answers each. Any fault that is not a job's own
 // refusal closes the ledger: all jobs of the batch fail, though what was written may turn out to be durable, and then counts.
-func (f *keeper) serve(jobs []*job) {
-	jobs = slices.DeleteFunc(jobs, func(j *job) bool { return !j.take() })
-	if len(jobs) > 0 {
-		jobs = f.gather(jobs)
+func (f *keeper) serve(first ...*job) {
+	f.waiting = slices.Concat(first, f.waiting)
+	f.gather()
+	if f.waiting = slices.DeleteFunc(f.waiting, func(j *job) bool { return j.withdrawn() }); len(f.waiting) == 0 {
+		return
 	}
-	for len(jobs) > 0 {
-		var left []*job
-		err := f.ready()
-		if err == nil {
-			jobs, left, err = f.transact(jobs)
-			if err != nil {
-				f.fail(err)
-				err = *f.fault.Load()
-			}
+	var jobs, left []*job
+	err := f.ready()
+	if err == nil {
+		jobs, left, err = f.transact()
+		if err != nil {
+			f.fail(err)
+			err = *f.fault.Load()
 		}
-		for _, j := range jobs {
-			if err != nil {
-				j.err = err
-			}
-			close(j.done)
-		}
-		if err == nil {
-			if err := f.store.Tidy(); err != nil {
-				f.fail(err)
-			}
-		}
-		jobs = left
 	}
+	if err != nil { // nothing is written for those that wait either
+		jobs = slices.Concat(jobs, slices.DeleteFunc(f.waiting, func(j *job) bool { return !j.take() }))
+		f.waiting = nil
+	}
+	for _, j := range jobs {
+		if err != nil {
+			j.err = err
+		}
+		close(j.done)
+	}
+	if err == nil {
+		if err := f.store.Tidy(); err != nil {
+			f.fail(err)
+		}
+	}
+	f.waiting = slices.Concat(left, f.waiting)
 }
 
-// take begins a job, unless it was withdrawn.
+// take begins a job, unless it was withdrawn. One that is done again was begun already.
 func (j *job) take() bool {
-	if j.state.CompareAndSwap(jobWaiting, jobTaken) {
+	if j.state.CompareAndSwap(jobWaiting, jobTaken) || j.state.Load() == jobTaken {
 		return true
 	}
 	close(j.done)
 	return false
+}
+
+// withdrawn ends a job that nobody waits for any more.
+func (j *job) withdrawn() bool {
+	if j.state.Load() != jobWithdrawn {
+		return false
+	}
+	close(j.done)
+	return true
 }
 
 // ready opens the ledger again after a fault, if it is time.
@@ -289,26 +377,34 @@ func (f *keeper) fail(err error) {
 
 // transact is one commit. done are the jobs that it has finished with, also those that have come while it waited for its
 // turn; left are to be done in another one. The jobs' own errors are set; the error returned is the disk's, and all jobs'.
-func (f *keeper) transact(jobs []*job) (done, left []*job, err error) {
-	done = jobs
+func (f *keeper) transact() (done, left []*job, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			left, err = nil, fmt.Errorf("panic in the database: %v", r)
 		}
 	}()
-	if !slices.ContainsFunc(jobs, func(j *job) bool { return !j.follows }) {
-		return done, nil, f.catchUp(f.store)
+	line := f.line()
+	if !slices.ContainsFunc(line, func(j *job) bool { return !j.follows }) {
+		return f.choose(func(j *job) bool { return j.follows }), nil, f.catchUp()
 	}
-	news, err := f.store.Begin(f.book.last) // which the writer alone changes
-	if err == nil && news != nil {
-		err = f.learn(news)
+	begun, err := f.store.Begin(f.book.links.Heads(), f.wanted(line)) // which the writer alone changes
+	if err == nil && begun.News != nil {
+		err = f.learn(*begun.News)
 	}
 	if err != nil {
-		return done, nil, err
+		return nil, nil, err
 	}
-	done = f.gather(done)
-	t := &batch{store: f.store, last: f.book.last}
-	err = f.commit(t, f.presume(t, done))
+	t := &batch{store: f.store, begun: begun, base: f.book.links, links: f.book.links.Clone()}
+	f.gather()
+	done = f.choose(func(j *job) bool {
+		if j.follows || t.writes(t.base.In(j.ds)) {
+			return true
+		}
+		j.passed++
+		return false
+	})
+	f.presume(t, done)
+	err = f.commit(t, done)
 	if errors.Is(err, store.ErrPresumed) {
 		t.claims = nil // none was made
 		f.settleClaims(t, false)
@@ -341,7 +437,7 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 	if err := f.dropAll(t); err != nil {
 		return err
 	}
-	now := max(f.tick(), t.last.At) // of all jobs, none of which looked at the book later
+	now := max(f.tick(), t.links.Time) // of all jobs, none of which looked at the book later
 	for _, j := range jobs {
 		if err := t.attempt(j, now); err != nil {
 			return err
@@ -350,7 +446,7 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 	if len(t.rows) == 0 && !t.wrote {
 		return f.store.Rollback()
 	}
-	if err := f.store.Commit(t.rows); err != nil {
+	if err := f.store.Commit(t.links.Moved(t.base)); err != nil {
 		return err
 	}
 	return f.accept(t)
@@ -359,7 +455,7 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 // attempt runs one job inside a savepoint.
 func (t *batch) attempt(j *job, now int64) error {
 	t.now, j.err = now, nil
-	last, rows, claims, leases := t.last, len(t.rows), len(t.claims), len(t.leases)
+	rows, claims, leases := len(t.rows), len(t.claims), len(t.leases)
 	if err := t.store.Savepoint(); err != nil {
 		return err
 	}
@@ -374,7 +470,15 @@ func (t *batch) attempt(j *job, now int64) error {
 	if j.err = refused.error; errors.Is(err, errDoubted) {
 		t.doubted = append(t.doubted, j)
 	}
-	t.last, t.rows, t.claims, t.leases = last, t.rows[:rows], t.claims[:claims], t.leases[:leases]
+	if len(t.rows) > rows {
+		t.links = t.base.Clone()
+		for _, r := range t.rows[:rows] {
+			if err := t.links.Move(r); err != nil {
+				return err
+			}
+		}
+	}
+	t.rows, t.claims, t.leases = t.rows[:rows], t.claims[:claims], t.leases[:leases]
 	return t.store.Undo()
 }
 

@@ -18,6 +18,7 @@ const (
 	RowVouch                   // the operator vouches that nothing is missing, though the witness was lost
 	RowGrow                    // a release that grows was drawn for further cells: their observations
 	RowStep                    // a release that goes on has done so
+	RowChains                  // from here on each dataset has a chain of its own
 )
 
 // Row is one link of the chain.
@@ -29,6 +30,8 @@ type Row struct {
 	Holder string
 	Body   []byte
 	Hash   [32]byte
+
+	Chain int64 // of which it is a link: Links says so, and stores keep it beside the row; it is no part of the hash
 }
 
 // Link computes the row's hash from its predecessor's. Every field has a fixed place or a length before it, so no two

@@ -14,12 +14,15 @@ func (s *Store) Charge(now int64, moves []store.Move) (int, error) {
 	}
 	refused := -1
 	for i, m := range moves {
-		s.move(m, pgCharge, func(tag pgconn.CommandTag) error {
+		if m.Fresh != nil {
+			s.later(pgOpenAccount, nil, m.Fresh.Args(m.Key)...)
+		}
+		s.later(pgCharge, func(tag pgconn.CommandTag) error {
 			if tag.RowsAffected() != 1 && refused < 0 {
 				refused = i
 			}
 			return nil
-		})
+		}, m.Args(s.now)...)
 	}
 	return refused, s.flush()
 }
@@ -41,12 +44,31 @@ func merged(moves []store.Move) []store.Move {
 	return list
 }
 
-// move moves one account.
-func (s *Store) move(m store.Move, sql string, check func(pgconn.CommandTag) error) {
-	if m.Fresh != nil {
-		s.later(pgOpenAccount, nil, m.Fresh.Args(m.Key)...)
+// moveAll moves accounts that are presumed to hold what they are charged, each once.
+func (s *Store) moveAll(moves []store.Move) {
+	if len(moves) == 0 {
+		return
 	}
-	s.later(sql, check, m.Args(s.now)...)
+	numbers := make([][]int64, 9)
+	holders := make([]string, len(moves))
+	for i, m := range moves {
+		if m.Fresh != nil {
+			s.later(pgOpenAccount, nil, m.Fresh.Args(m.Key)...)
+		}
+		for at, arg := range m.Args(s.now) {
+			if n, ok := arg.(int64); ok {
+				numbers[at] = append(numbers[at], n)
+			} else {
+				holders[i] = arg.(string)
+			}
+		}
+	}
+	args := make([]any, 9)
+	for at := range args {
+		args[at] = numbers[at]
+	}
+	args[2] = holders
+	s.later(pgChargeSure, nil, args...)
 }
 
 func (s *Store) OpenAccount(key store.AccountKey, a store.Account) error {

@@ -40,11 +40,16 @@ func (p *Site) Restore(ctx context.Context, from store.Store) error {
 			return err
 		}
 		s.renew()
-		last, err := store.Copy(ctx, from, &restoring{Store: s})
+		ends, err := store.Copy(ctx, from, &restoring{Store: s})
 		if err != nil {
 			return err
 		}
-		s.later(pgAhead, nil, last.Seq, last.Hash[:])
+		last := int64(0)
+		for _, h := range ends {
+			last = max(last, h.Seq)
+		}
+		s.later(pgAhead, nil, knownArgs(ends)...)
+		s.later(pgNumber, nil, last)
 		return s.flush()
 	})
 }

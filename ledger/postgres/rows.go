@@ -20,13 +20,83 @@ func (s *Store) Snapshot() error {
 // Sound leaves pages and indexes to PostgreSQL's own checksums; the chain's hashes cover each row.
 func (s *Store) Sound() error { return nil }
 
-func (s *Store) End() (r chain.Row, err error) {
+func (s *Store) Ends() (list []chain.Head, err error) {
 	ctx, cancel := s.limit()
 	defer cancel()
-	var hash []byte
-	err = s.Conn.QueryRow(ctx, pgHead).Scan(&r.Seq, &hash)
-	copy(r.Hash[:], hash)
-	return r, err
+	err = s.query(ctx, pgEnds, func(rows pgx.Rows) error {
+		var h chain.Head
+		var hash []byte
+		err := rows.Scan(&h.Chain, &h.Seq, &hash)
+		copy(h.Hash[:], hash)
+		list = append(list, h)
+		return err
+	})
+	return list, err
+}
+
+func (s *Store) News(known []chain.Head) (*store.News, error) {
+	if err := s.flush(); err != nil {
+		return nil, err
+	}
+	rows, err := s.Conn.Query(context.Background(), pgNews, knownArgs(known)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	news, err := scanNews(rows)
+	return unless(known, news), err
+}
+
+// knownArgs are heads as three arrays.
+func knownArgs(known []chain.Head) []any {
+	n := len(known)
+	head, seq, hash := make([]int64, n), make([]int64, n), make([][]byte, n)
+	for i := range known {
+		head[i], seq[i], hash[i] = known[i].Chain, known[i].Seq, known[i].Hash[:]
+	}
+	return []any{head, seq, hash}
+}
+
+// scanNews reads what pgNews returns: each head at least once, each row once.
+func scanNews(rows pgx.Rows) (n store.News, err error) {
+	heads := map[int64]bool{}
+	for rows.Next() {
+		var h chain.Head
+		var ended, hash, body []byte
+		var seq, kind, at, ds *int64
+		var holder *string
+		if err := rows.Scan(&h.Chain, &h.Seq, &ended, &seq, &kind, &at, &ds, &holder, &body, &hash); err != nil {
+			return n, err
+		}
+		if copy(h.Hash[:], ended); !heads[h.Chain] {
+			heads[h.Chain] = true
+			n.Heads = append(n.Heads, h)
+		}
+		if seq == nil {
+			continue
+		}
+		r := chain.Row{Seq: *seq, Kind: chain.Kind(*kind), At: *at, DS: *ds, Holder: *holder, Body: body}
+		copy(r.Hash[:], hash)
+		n.Rows = append(n.Rows, r)
+	}
+	return n, rows.Err()
+}
+
+// unless leaves news out where all chains end as they were known to.
+func unless(known []chain.Head, n store.News) *store.News {
+	ends := map[int64]chain.Head{}
+	for _, h := range n.Heads {
+		ends[h.Chain] = h
+	}
+	same := len(ends) == len(known)
+	for _, k := range known {
+		h, there := ends[k.Chain]
+		same = same && there && k.Ends(h)
+	}
+	if same {
+		return nil
+	}
+	return &n
 }
 
 // query walks the rows of a statement.
@@ -47,28 +117,16 @@ func (s *Store) query(ctx context.Context, sql string, do func(pgx.Rows) error, 
 	return rows.Err()
 }
 
-func (s *Store) Rows(ctx context.Context, after int64, do func(chain.Row) error) error {
-	return s.query(ctx, pgRows, func(rows pgx.Rows) error { return scanRow(rows, do) }, after)
-}
-
-// walk walks the rows of a chain.
-func walk(rows pgx.Rows, do func(chain.Row) error) error {
-	for rows.Next() {
-		if err := scanRow(rows, do); err != nil {
+func (s *Store) Rows(ctx context.Context, do func(chain.Row) error) error {
+	return s.query(ctx, pgRows, func(rows pgx.Rows) error {
+		var r chain.Row
+		var hash []byte
+		if err := rows.Scan(&r.Seq, &r.Kind, &r.At, &r.DS, &r.Holder, &r.Body, &hash); err != nil {
 			return err
 		}
-	}
-	return rows.Err()
-}
-
-func scanRow(rows pgx.Rows, do func(chain.Row) error) error {
-	var r chain.Row
-	var hash []byte
-	if err := rows.Scan(&r.Seq, &r.Kind, &r.At, &r.DS, &r.Holder, &r.Body, &hash); err != nil {
-		return err
-	}
-	copy(r.Hash[:], hash)
-	return do(r)
+		copy(r.Hash[:], hash)
+		return do(r)
+	})
 }
 
 func (s *Store) Releases(do func(store.Release) error) error {

@@ -52,6 +52,8 @@ func At(url string, dataRoles []string, readOnly bool) (*Site, error) {
 	for name, value := range map[string]string{
 		"application_name": "dpproxy ledger", "statement_timeout": "10s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "10s",
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "search_path": "pg_catalog",
+		// Plans are kept, and made while tables are small: each account and chain is to be found by its index when they no longer are.
+		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 	} {
 		config.RuntimeParams[name] = value
 	}
@@ -233,14 +235,14 @@ func (s *Store) Create(first chain.Row) error {
 			return err
 		}
 		var seq int64
-		if err := tx.QueryRow(ctx, "SELECT seq FROM dpproxy_ledger.head FOR UPDATE").Scan(&seq); err != nil || seq != 0 {
+		if err := tx.QueryRow(ctx, "SELECT seq FROM dpproxy_ledger.heads WHERE head = 0 FOR UPDATE").Scan(&seq); err != nil || seq != 0 {
 			return err
 		}
 		s.renew()
 		if _, err := tx.Exec(ctx, pgInsert, s.args([]chain.Row{first})...); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, pgAhead, first.Seq, first.Hash[:])
+		_, err := tx.Exec(ctx, pgAhead, knownArgs([]chain.Head{{Seq: first.Seq, Hash: first.Hash}})...)
 		return err
 	})
 	if err != nil {

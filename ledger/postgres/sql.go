@@ -1,6 +1,10 @@
 package postgres
 
-import "github.com/dpproxy/dpproxy/ledger/store"
+import (
+	"strings"
+
+	"github.com/dpproxy/dpproxy/ledger/store"
+)
 
 // The tables of a ledger in PostgreSQL lie in a schema of their own. The CHECKs are the last wall, as in SQLite; the
 // primary key of the chain is another: of two proxies that would write the same row one fails. Each migration takes the
@@ -31,13 +35,24 @@ CREATE TABLE dpproxy_ledger.release (
 );
 CREATE TABLE dpproxy_ledger.claim (key bytea PRIMARY KEY, owner bigint NOT NULL, fence bigint NOT NULL);
 CREATE SEQUENCE dpproxy_ledger.fence;`,
+
+	// A head for each dataset's chain (ADR 148). A program that knows one head alone finds none, and no column to leave out.
+	`
+CREATE TABLE dpproxy_ledger.heads (head bigint PRIMARY KEY, seq bigint NOT NULL, hash bytea NOT NULL) WITH (fillfactor = 50);
+INSERT INTO dpproxy_ledger.heads SELECT 0, seq, hash FROM dpproxy_ledger.head;
+DROP TABLE dpproxy_ledger.head;
+ALTER TABLE dpproxy_ledger.chain ADD COLUMN head bigint NOT NULL DEFAULT 0;
+ALTER TABLE dpproxy_ledger.chain ALTER COLUMN head DROP DEFAULT;
+CREATE UNIQUE INDEX links ON dpproxy_ledger.chain (head, seq);
+CREATE SEQUENCE dpproxy_ledger.number INCREMENT 65536;
+SELECT pg_catalog.setval('dpproxy_ledger.number', (seq / 65536 + 1) * 65536, false) FROM dpproxy_ledger.heads;`,
 }
 
-// The numbers of the advisory locks: one is held while the schema is made or changed, one by a batch, for which proxies wait
-// in the order of asking, and one, with a number of its own, by each proxy as long as its connection lives.
+// The numbers of the advisory locks: one is held while the schema is made or changed, one for each chain that a batch writes, for
+// which proxies wait in the order of asking, and one, with a number of its own, by each proxy as long as its connection lives.
 const (
 	lockSchema int64 = 0x6470_7072_6f78_79
-	lockTurn   int64 = lockSchema + 1
+	lockTurn   int64 = lockSchema + 1 // and the chain's number
 	LockAlive  int32 = 0x6470_7078
 )
 
@@ -50,13 +65,28 @@ const (
 )
 
 const (
-	pgHead   = "SELECT seq, hash FROM dpproxy_ledger.head"
+	// The turns of the chains that a batch takes: of one or all of which it waits for others, of one by itself, and of as many as it
+	// may have of those that are free. What it has then is kept in a setting of the transaction's, and their heads are locked.
 	pgTurn   = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
-	pgLock   = "SELECT seq, hash, " + pgNow + ", nextval('dpproxy_ledger.fence') FROM dpproxy_ledger.head FOR UPDATE"
+	pgTurns  = "SELECT pg_catalog.pg_advisory_xact_lock($1 + head) FROM (SELECT head FROM dpproxy_ledger.heads ORDER BY head) AS h"
+	pgAll    = "SELECT pg_catalog.set_config('dpproxy_ledger.held', array_agg(head)::text, true) FROM dpproxy_ledger.heads"
+	pgSome   = "SELECT pg_catalog.set_config('dpproxy_ledger.held', coalesce(array_agg(c), '{}')::text, true) FROM (SELECT c FROM unnest($1::bigint[]) AS u (c) WHERE pg_catalog.pg_try_advisory_xact_lock($2 + c) LIMIT $3) AS free"
+	pgLock   = "SELECT head FROM dpproxy_ledger.heads WHERE head = ANY (pg_catalog.current_setting('dpproxy_ledger.held')::bigint[]) ORDER BY head FOR UPDATE"
+	pgBegun  = "SELECT " + pgNow + ", nextval('dpproxy_ledger.fence'), nextval('dpproxy_ledger.number')"
 	pgNow    = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint * 1000"
-	pgAhead  = "UPDATE dpproxy_ledger.head SET seq = $1, hash = $2"
+	pgAhead  = "INSERT INTO dpproxy_ledger.heads (head, seq, hash) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) ON CONFLICT (head) DO UPDATE SET seq = excluded.seq, hash = excluded.hash"
+	pgNumber = "SELECT pg_catalog.setval('dpproxy_ledger.number', $1)"
 	pgWrote  = "SELECT EXISTS (SELECT FROM dpproxy_ledger.chain WHERE request BETWEEN $1 AND $2)"
-	pgInsert = "INSERT INTO dpproxy_ledger.chain (seq, kind, at, ds, holder, body, hash, request) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[])"
+	pgInsert = "INSERT INTO dpproxy_ledger.chain (seq, kind, at, ds, holder, body, hash, request, head) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bigint[])"
+
+	// Where all chains end, and of those that do not end as they were known to the rows from there on, as of one moment. The sub-query is
+	// asked once for each chain, by the index, whatever the planner knows of the tables.
+	pgEnds = "SELECT head, seq, hash FROM dpproxy_ledger.heads"
+	pgNews = `SELECT h.head, h.seq, h.hash, r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash
+FROM dpproxy_ledger.heads AS h LEFT JOIN unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (head, seq, hash) ON k.head = h.head
+	LEFT JOIN LATERAL (SELECT c.seq, c.kind, c.at, c.ds, c.holder, c.body, c.hash FROM dpproxy_ledger.chain AS c
+		WHERE (k.seq IS NULL OR k.seq <> h.seq OR k.hash <> h.hash) AND c.head = h.head AND c.seq >= coalesce(k.seq, 0) ORDER BY c.head, c.seq OFFSET 0) AS r ON true
+ORDER BY r.seq`
 
 	pgCharge      = "UPDATE dpproxy_ledger.account" + store.ChargeUpdate
 	pgAccounts    = "SELECT ds, scope, holder, " + store.AccountColumns + " FROM dpproxy_ledger.account"
@@ -72,14 +102,12 @@ ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, fence = excluded.fence
 RETURNING fence`
 	pgClaimed = "SELECT 1 FROM dpproxy_ledger.claim WHERE key = $1 AND owner = $2 AND fence = $3"
 	// The same for a batch that presumes: what touches no row divides by zero.
-	pgChargeSure  = "WITH w AS (" + pgCharge + " RETURNING 1) SELECT 1 / count(*) FROM w"
 	pgClaimSure   = "WITH w AS (" + pgClaim + ") SELECT 1 / (count(*) = cardinality($1))::int FROM w"
 	pgClaimedSure = "WITH w AS (" + pgClaimed + ") SELECT 1 / count(*) FROM w"
 
 	pgUnclaim = "DELETE FROM dpproxy_ledger.claim AS c USING unnest($1::bytea[], $3::bigint[]) AS d (key, fence) WHERE c.key = d.key AND c.owner = $2 AND c.fence = d.fence"
-	pgForget  = "DELETE FROM dpproxy_ledger.claim WHERE " + Settled + " AND owner NOT IN (" + Alive + ")"
 
-	pgRows     = "SELECT seq, kind, at, ds, holder, body, hash FROM dpproxy_ledger.chain WHERE seq > $1 ORDER BY seq"
+	pgRows     = "SELECT seq, kind, at, ds, holder, body, hash FROM dpproxy_ledger.chain ORDER BY seq"
 	pgReleases = "SELECT id, charge, measure, noisy FROM dpproxy_ledger.release"
 	pgBody     = "SELECT body FROM dpproxy_ledger.chain WHERE seq = $1"
 	pgNoisy    = "SELECT noisy FROM dpproxy_ledger.release WHERE id = $1"
@@ -95,3 +123,16 @@ WHERE n.nspname = 'dpproxy_ledger' AND c.relkind IN ('r', 'S') AND (pg_catalog.p
 	OR c.relkind = 'r' AND pg_catalog.has_table_privilege($1, c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'))
 ORDER BY 1 LIMIT 1`
 )
+
+// pgChargeSure is pgCharge of many accounts in one statement, each of them with its own cost, for a batch that presumes: where one does not
+// hold its cost it divides by zero.
+var pgChargeSure = func() string {
+	set, where, _ := strings.Cut(store.ChargeUpdate, "\nWHERE ")
+	update := "UPDATE dpproxy_ledger.account" + set + " FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[]) AS m (m1, m2, m3, m4, m5, m6, m7, m8, m9) WHERE "
+	var each []string
+	for _, n := range "123456789" {
+		each = append(each, "$"+string(n), "m"+string(n))
+	}
+	update, from, _ := strings.Cut(update+strings.NewReplacer(each...).Replace(where), " FROM ")
+	return "WITH w AS (" + strings.NewReplacer(each...).Replace(update) + " FROM " + from + " RETURNING 1) SELECT 1 / (count(*) = cardinality($1))::int FROM w"
+}()

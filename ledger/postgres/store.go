@@ -1,8 +1,8 @@
-// Package postgres keeps a ledger in a PostgreSQL database that many proxies share (store.Shared, ADR 34). A batch holds the
-// chain's head from its first statement to its commit, so that the proxies write in turns; what is under way in one of them
-// has a claim, which ends with the process. A charge of Alice's sends, in one turn to the server and back: the turn's lock, the
-// head's row FOR UPDATE and the rows that others have written; and in a second one the claim of the draw, the updates of her
-// accounts, the row of the chain, the head and COMMIT.
+// Package postgres keeps a ledger in a PostgreSQL database that many proxies share (store.Shared, ADRs 34 and 148). A batch holds
+// the heads of the chains that it writes from its first statement to its commit, so that the proxies write each chain in turns; what
+// is under way in one of them has a claim, which ends with the process. A charge of Alice's sends, in one turn to the server and back: the
+// turn's lock, the row of her dataset's head FOR UPDATE, and what reads the rows that others have written; and in a second one the
+// claim of the draw, the updates of her accounts, the row of the chain, the head and COMMIT.
 package postgres
 
 import (
@@ -79,35 +79,56 @@ func (s *Store) renew() {
 	s.parts, s.presumes, s.held = 0, false, held{}
 }
 
-// Begin waits for this proxy's turn, locks the chain's head, and reads what others have written. Each statement after the lock
-// sees all that was committed before, whatever isolation level the server is set to: the level is asked for by name. The turn
-// is for fairness alone: who waits for a row may be overtaken, again and again, by who has just had it.
-func (s *Store) Begin(last chain.Row) (news []chain.Row, err error) {
+// Begin takes the turns of the chains that a batch writes, locks their heads, and reads what others have written. Each statement
+// after the locks sees all that was committed before, whatever isolation level the server is set to: the level is asked for
+// by name. The turns are for fairness alone: who waits for a row may be overtaken, again and again, by who has just had it.
+//
+// Nobody who holds a turn or a row of one dataset's waits for another's: the first is waited for while nothing is held, the
+// others are taken only where they are free. All chains are waited for in the order of their numbers.
+func (s *Store) Begin(known []chain.Head, want store.Wanted) (store.Begun, error) {
 	s.renew()
-	var end chain.Row
-	var now int64
 	s.later("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", nil)
-	s.later(pgTurn, nil, lockTurn)
-	s.waiting.Queue(pgLock).QueryRow(func(r pgx.Row) error {
-		var hash []byte
-		err := r.Scan(&end.Seq, &hash, &now, &s.fence)
-		copy(end.Hash[:], hash)
+	if want.Chains == nil {
+		s.later(pgTurn, nil, lockTurn) // who adds a chain has it
+		s.later(pgTurns, nil, lockTurn)
+		s.later(pgAll, nil)
+		return s.begun(known)
+	}
+	if want.Wait || len(want.Chains) == 1 {
+		s.later(pgTurn, nil, lockTurn+want.Chains[0])
+	}
+	s.later(pgSome, nil, want.Chains, lockTurn, want.Most)
+	b, err := s.begun(known)
+	if err != nil || len(b.Chains) > 0 {
+		return b, err
+	}
+	s.later(pgTurn, nil, lockTurn+want.Chains[0]) // none was free, and none is held
+	s.later(pgSome, nil, want.Chains, lockTurn, want.Most)
+	if b, err = s.begun(known); err == nil && len(b.Chains) == 0 {
+		err = fmt.Errorf("%w: the chain of dataset %d has no head", store.ErrCorrupt, want.Chains[0])
+	}
+	return b, err
+}
+
+// begun locks the heads of the turns that were taken, and reads on.
+func (s *Store) begun(known []chain.Head) (b store.Begun, err error) {
+	var now int64
+	s.waiting.Queue(pgLock).Query(func(rows pgx.Rows) error {
+		b.Chains, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 		return err
 	})
-	s.waiting.Queue(pgRows, last.Seq-1).Query(func(rows pgx.Rows) error {
-		return walk(rows, func(r chain.Row) error { news = append(news, r); return nil })
+	s.waiting.Queue(pgBegun).QueryRow(func(r pgx.Row) error { return r.Scan(&now, &s.fence, &b.First) })
+	var news store.News
+	s.waiting.Queue(pgNews, knownArgs(known)...).Query(func(rows pgx.Rows) (err error) {
+		news, err = scanNews(rows)
+		return err
 	})
 	if err := s.flush(); err != nil {
-		return nil, err
+		return store.Begun{}, err
 	}
 	s.site.told(now)
-	switch {
-	case end.Seq == last.Seq && end.Hash == last.Hash:
-		return nil, nil
-	case news == nil:
-		news = []chain.Row{}
-	}
-	return news, nil
+	b.News = unless(known, news)
+	return b, nil
 }
 
 func (s *Store) Presume() { s.presumes = true }
@@ -148,9 +169,7 @@ func (s *Store) release() {
 	if len(h.rows) > 0 {
 		s.later(pgInsert, nil, s.args(h.rows)...)
 	}
-	for _, m := range merged(h.moves) {
-		s.move(m, pgChargeSure, nil)
-	}
+	s.moveAll(merged(h.moves))
 }
 
 func (s *Store) Rollback() error {
@@ -168,12 +187,12 @@ func (s *Store) refuted(err error) error {
 	return cmp.Or(s.Rollback(), store.ErrPresumed)
 }
 
-// Commit moves the head and commits. Where the answer does not come, or comes from a server that is going down, it is not
+// Commit moves the heads and commits. Where the answer does not come, or comes from a server that is going down, it is not
 // known how it went.
-func (s *Store) Commit(rows []chain.Row) error {
+func (s *Store) Commit(moved []chain.Head) error {
 	s.release()
-	if n := len(rows); n > 0 {
-		s.later(pgAhead, nil, rows[n-1].Seq, rows[n-1].Hash[:])
+	if len(moved) > 0 {
+		s.later(pgAhead, nil, knownArgs(moved)...)
 	}
 	s.later("COMMIT", func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" { // a transaction that has failed answers otherwise, and without an error
@@ -219,14 +238,15 @@ func (s *Store) Finish() error { return nil }
 func (s *Store) args(rows []chain.Row) []any {
 	n := len(rows)
 	seq, kind, at, ds := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
-	holder, body, hash, name := make([]string, n), make([][]byte, n), make([][]byte, n), make([][]byte, n)
+	holder, body, hash, name, head := make([]string, n), make([][]byte, n), make([][]byte, n), make([][]byte, n), make([]int64, n)
 	for i := range rows {
 		r := &rows[i]
 		s.parts++
 		seq[i], kind[i], at[i], ds[i], holder[i] = r.Seq, int64(r.Kind), r.At, r.DS, r.Holder
 		body[i], hash[i], name[i] = append([]byte{}, r.Body...), r.Hash[:], rowName(s.name, s.parts)
+		head[i] = r.Chain
 	}
-	return []any{seq, kind, at, ds, holder, body, hash, name}
+	return []any{seq, kind, at, ds, holder, body, hash, name, head}
 }
 
 func (s *Store) Insert(r chain.Row) error {

@@ -34,17 +34,18 @@ func (s *Store) Settle() (err error) {
 	return err
 }
 
-func (s *Store) Begin(chain.Row) (news []chain.Row, err error) {
+// Begin holds all chains: one process writes the file, and nobody waits for it.
+func (s *Store) Begin([]chain.Head, store.Wanted) (all store.Begun, err error) {
 	if data, err := s.dataVersion(); err != nil || data != s.data {
-		return nil, errors.Join(err, errors.New("the file was changed by another program"))
+		return all, errors.Join(err, errors.New("the file was changed by another program"))
 	}
-	return nil, s.run("BEGIN IMMEDIATE", nil)
+	return all, s.run("BEGIN IMMEDIATE", nil)
 }
 
-func (s *Store) Savepoint() error         { return s.run("SAVEPOINT job", nil) }
-func (s *Store) Keep() error              { return s.run("RELEASE job", nil) }
-func (s *Store) Commit([]chain.Row) error { return s.run("COMMIT", nil) }
-func (s *Store) Rollback() error          { return s.run("ROLLBACK", nil) }
+func (s *Store) Savepoint() error          { return s.run("SAVEPOINT job", nil) }
+func (s *Store) Keep() error               { return s.run("RELEASE job", nil) }
+func (s *Store) Commit([]chain.Head) error { return s.run("COMMIT", nil) }
+func (s *Store) Rollback() error           { return s.run("ROLLBACK", nil) }
 
 func (s *Store) Undo() error {
 	if err := s.run("ROLLBACK TO job", nil); err != nil {
@@ -99,9 +100,9 @@ func (s *Store) Sound() error {
 	return err
 }
 
-func (s *Store) Rows(ctx context.Context, after int64, do func(chain.Row) error) error {
+func (s *Store) Rows(ctx context.Context, do func(chain.Row) error) error {
 	n := 0
-	return s.run("SELECT seq, kind, at, ds, holder, body, hash FROM chain WHERE seq > ? ORDER BY seq", func(st *sqlite3.Stmt) error {
+	return s.run("SELECT seq, kind, at, ds, holder, body, hash FROM chain ORDER BY seq", func(st *sqlite3.Stmt) error {
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -109,7 +110,7 @@ func (s *Store) Rows(ctx context.Context, after int64, do func(chain.Row) error)
 			Body: st.ColumnBlob(5, nil)}
 		copy(r.Hash[:], st.ColumnRawBlob(6))
 		return do(r)
-	}, after)
+	})
 }
 
 // Releases copies what it hands out: SQLite's own memory holds the next row before a restore has sent this one.

@@ -34,9 +34,14 @@ CREATE TABLE release (
 	id INTEGER PRIMARY KEY, charge INTEGER NOT NULL UNIQUE, measure BLOB UNIQUE, noisy BLOB NOT NULL
 ) STRICT;
 PRAGMA application_id = 1146114124;
-PRAGMA user_version = 1;`
+PRAGMA user_version = 2;`
 
-const schemaVersion = 1
+// The versions of files. They have the same tables: what version 2 says is that an older program does not know its rows. A file of
+// version 1 has one chain, until a row of it begins the others.
+const (
+	oneChain      = "1"
+	schemaVersion = "2"
+)
 
 // Store is the open SQLite file. It belongs to one goroutine at a time.
 type Store struct {
@@ -198,7 +203,7 @@ func (s *Store) Empty() (bool, error) {
 	if id, err := s.text("PRAGMA application_id"); err != nil || id != "1146114124" {
 		return false, errors.Join(fmt.Errorf("%w: not a ledger", store.ErrCorrupt), err)
 	}
-	if v != fmt.Sprint(schemaVersion) {
+	if v != schemaVersion && v != oneChain {
 		return false, fmt.Errorf("%w: format %s is not known", store.ErrCorrupt, v)
 	}
 	return false, nil

@@ -2,7 +2,7 @@
 // them, and the disk. Package sqlite keeps one file, package postgres a database that proxies share; the ledger's keeper knows
 // both by this interface.
 //
-// A charge of Alice's is one batch: Begin, and for her a Savepoint; Charge moves her window, her life and the dataset's cap
+// A charge of Alice's is one batch: Begin, which has her dataset's chain kept for this process alone, and for her a Savepoint; Charge moves her window, her life and the dataset's cap
 // by one conditional update each (ChargeUpdate), whose condition is that of accounting.Filter; Insert writes the row of the
 // chain; Keep, and for all of the batch one Commit, durable when it returns. Where an account does not hold the cost the job
 // is undone, and the others of the batch go on.
@@ -59,15 +59,15 @@ type Store interface {
 	// Settle makes what was read at the opening durable, as far as the site needs it.
 	Settle() error
 
-	// Begin opens the transaction of a batch: until its end nobody else writes. Where the chain no longer ends with last,
-	// because others have written since, news are its rows from last on; they are nil otherwise.
-	Begin(last chain.Row) (news []chain.Row, err error)
+	// Begin opens the transaction of a batch: until its end nobody else writes the chains that it says. known is where the chains
+	// end as far as they were read.
+	Begin(known []chain.Head, want Wanted) (Begun, error)
 	// Savepoint begins one job within it, Keep ends the job, Undo takes back what it wrote and ends it.
 	Savepoint() error
 	Keep() error
 	Undo() error
-	// Commit makes the batch durable, with the rows that it has added in the end.
-	Commit(rows []chain.Row) error
+	// Commit makes the batch durable; the chains of which it has added rows now end there.
+	Commit(moved []chain.Head) error
 	Rollback() error
 	// Tidy is done after a commit, Finish before the last Close.
 	Tidy() error
@@ -88,8 +88,8 @@ type Store interface {
 	Snapshot() error
 	// Sound has the database look itself over.
 	Sound() error
-	// Rows walks the chain after a number, in order.
-	Rows(ctx context.Context, after int64, do func(chain.Row) error) error
+	// Rows walks the rows of all chains, in the order of their numbers.
+	Rows(ctx context.Context, do func(chain.Row) error) error
 	Accounts() (map[AccountKey]Account, error)
 	Releases(do func(Release) error) error // what it hands out may be kept
 	// Body is that of one row of the chain, Noisy the stored form of one release.
@@ -99,6 +99,30 @@ type Store interface {
 	Charges(ds int64, user string, upTo, limit int64, do func(chain.Row) error) error
 
 	Close() error
+}
+
+// Wanted are the chains that a batch would write.
+type Wanted struct {
+	Chains []int64 // the one that waits longest first; none: all that there are
+	Most   int     // of them, at least one
+	Wait   bool    // for the first one, also where others are free; where none is, it is waited for anyway
+}
+
+// Begun is a batch that has begun.
+type Begun struct {
+	Chains []int64 // which nobody else writes until its end; nil: all that there are
+	News   *News   // what others have written, or what is no longer there; nil: nothing
+	First  int64   // of Block numbers for its rows; 0: they go on from the last one
+}
+
+// Block is how many numbers a batch has, where others write at the same time.
+const Block = 1 << 16
+
+// News are what others have written. Of each chain that does not end as it was known to, Rows begin with the row that it was
+// known to end with.
+type News struct {
+	Heads []chain.Head // of all chains, as they are at the end of Rows
+	Rows  []chain.Row  // by number
 }
 
 // Move is what a charge does to one account.
@@ -115,9 +139,10 @@ type Key [32]byte
 // Shared is a store that other processes write too.
 type Shared interface {
 	Store
-	// End is the chain's last row as it is now, of which only number and hash are set.
-	End() (chain.Row, error)
-	// Wrote tells whether the batch of a name is durable, which is certain while the transaction of another batch is open.
+	// Ends is where the chains end now, of which their times are not set. News are what others have written; nil: nothing.
+	Ends() ([]chain.Head, error)
+	News(known []chain.Head) (*News, error)
+	// Wrote tells whether the batch of a name is durable, which is certain while another batch holds all chains.
 	Wrote(request [32]byte) (bool, error)
 	// Claim makes a key this process's own, unless another one that lives has it: then fence is 0. A claim that was lost to
 	// another process has another fence for ever. Holds tells whether a claim is still this process's, Yield gives it up.
@@ -150,23 +175,24 @@ type Release struct {
 	Key, Noisy []byte
 }
 
-// Copy copies all that one store holds into another, whose transaction has begun, and returns the chain's last row.
-func Copy(ctx context.Context, from, to Store) (last chain.Row, err error) {
-	err = from.Rows(ctx, 0, func(r chain.Row) error {
-		last = r
-		return to.Insert(r)
+// Copy copies all that one store holds into another, whose transaction has begun, and returns where its chains end.
+func Copy(ctx context.Context, from, to Store) (ends []chain.Head, err error) {
+	var links chain.Links
+	err = from.Rows(ctx, func(r chain.Row) error {
+		r.Chain = links.Of(r)
+		return errors.Join(links.Take(r), to.Insert(r))
 	})
 	if err != nil {
-		return last, err
+		return nil, err
 	}
 	accounts, err := from.Accounts()
 	if err != nil {
-		return last, err
+		return nil, err
 	}
 	for key, a := range accounts {
 		if err := to.OpenAccount(key, a); err != nil {
-			return last, err
+			return nil, err
 		}
 	}
-	return last, from.Releases(to.KeepRelease)
+	return links.Heads(), from.Releases(to.KeepRelease)
 }
