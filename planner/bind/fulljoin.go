@@ -54,7 +54,7 @@ func (b *Binder) full(p *derived.Paired, left, right *Rows, quals []*pg.Node, on
 		return nil, refusal
 	}
 	alone.where = append(alone.where, without)
-	u := &derived.United{Branches: []derived.UnitedBranch{{From: pairs}, {From: alone.Table}}}
+	u := &derived.United{Full: true, Branches: []derived.UnitedBranch{{From: pairs}, {From: alone.Table}}}
 	if pairs == nil {
 		return nil, tooManyRows.At(j.pos, left.Table.Name, right.Table.Name, derived.MaxRows)
 	}
