@@ -35,6 +35,8 @@ var documented = []struct {
 		`SELECT sex, avg(income), stddev(age), variance(age) FROM people GROUP BY sex`,
 		`SELECT sum(CASE WHEN active THEN income ELSE 0 END) FROM people`,
 		`SELECT sum(income * (1 - score)) FROM people`,
+		`SELECT sum(p.income * r.rate - p.kids) FROM people p JOIN (VALUES ('Female', 1.5), ('Male', 0.25)) r(sex, rate) ON r.sex = p.sex`,
+		`SELECT sum(income * CASE WHEN age < 30 THEN 2 ELSE 1 END) FROM people`,
 		`SELECT sum(2), sum(CASE WHEN active THEN 5 END) FROM people`,
 		`SELECT sum(age - 2 * kids + 3) FROM people`,
 		`SELECT sum(income - coalesce(kids, 0)), sum(coalesce(income * kids, 0)) FROM people`,
@@ -85,6 +87,7 @@ var documented = []struct {
 		`SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code >= v.ward GROUP BY 1`,
 		`SELECT count(*) FROM visits v JOIN regions r ON r.code >= v.ward`,
 		`SELECT r.label, count(v.person_id) FROM regions r LEFT JOIN visits v ON v.ward = r.code GROUP BY 1`,
+		`SELECT count(*) FILTER (WHERE b.person_id IS NULL), count(*) FILTER (WHERE a.person_id IS NULL), count(*) FROM (SELECT person_id FROM visits WHERE ward = 'A' GROUP BY 1) a FULL JOIN (SELECT person_id FROM visits WHERE ward = 'B' GROUP BY 1) b ON b.person_id = a.person_id`,
 		`SELECT d::date, count(v.person_id) FROM generate_series(date '2025-01-01', date '2025-01-31', interval '1 day') d LEFT JOIN visits v ON v.day = d::date GROUP BY 1`,
 		`SELECT b.name, count(p.person_id) FROM (VALUES ('young', 0, 29), ('old', 60, 120)) b(name, low, high) LEFT JOIN people p ON p.age BETWEEN b.low AND b.high GROUP BY 1`,
 		`SELECT sex, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'B') GROUP BY 1`,
@@ -105,6 +108,8 @@ var documented = []struct {
 		`SELECT count(*) FROM (SELECT person_id FROM people WHERE age > 60 UNION SELECT person_id FROM visits WHERE ward = 'A') t`,
 		`SELECT count(*) FROM (SELECT person_id FROM visits WHERE ward = 'A' INTERSECT SELECT person_id FROM visits WHERE ward = 'B') t`,
 		`SELECT count(*) FROM (SELECT person_id FROM people EXCEPT SELECT person_id FROM visits WHERE day >= '2025-06-01') t`,
+		`SELECT count(*) FROM (SELECT person_id, day FROM visits WHERE ward = 'A' INTERSECT SELECT person_id, day FROM visits WHERE ward = 'B') t`,
+		`SELECT l, count(*) FROM (SELECT v.person_id, r.label AS l FROM visits v JOIN regions r ON r.code = v.ward UNION ALL SELECT person_id, sex FROM people) t GROUP BY 1`,
 		`SELECT kids FROM people WHERE age > 60 INTERSECT SELECT kids FROM people WHERE age < 30`,
 	}},
 	{"Aggregates of each unit's rows", []string{
@@ -339,9 +344,9 @@ see the rows that are left within the bound, and where rows tie in the window's 
 contents. A condition on a ` + "`row_number`" + ` of all of a unit's rows, and ` + "`DISTINCT ON`" + ` the key, make the bound as small as what they leave (docs/adr/0120).
 
 `,
-	"Set operations over private rows": `A unit's rows in all parts count together, under the sum of the bounds. Each part has a plain column or a constant in each place, and a key where
-the others have one. UNION, INTERSECT and EXCEPT go along the unit: one of UNION's columns is its key, and INTERSECT and EXCEPT are of its key alone
-(docs/adr/0121).
+	"Set operations over private rows": `A unit's rows in all parts count together, under the sum of the bounds. Each part has a plain column, a constant, or what is looked up in a public table or
+made of one column's few values in each place, and a key where the others have one. UNION, INTERSECT and EXCEPT go along the unit where a key is among the columns, and a unit has as many rows of INTERSECT and EXCEPT as one side
+has (docs/adr/0121, 0147).
 
 `,
 	"Joins along the unit, and with public tables": `A key that is NULL equals none: ` + "`key IN (SELECT key …)`" + ` is then NULL and so is NOT IN, as in PostgreSQL. But a NULL among the keys

@@ -78,6 +78,7 @@ var catalogue = []Safe{
 	{"cells and bounded whole numbers as such", []string{"int4(bigint)", "int4(double precision)", "int4(numeric)", "int8(double precision)", "int8(numeric)", "float4(double precision)"},
 		[]string{"CAST(… AS INTEGER)", "CAST(… AS BIGINT)", "CAST(… AS FLOAT)", "CAST(… AS DOUBLE)", "CAST(… AS DECIMAL)", "CAST(… AS HUGEINT)"}, false,
 		"A cell is below 2^30, a sum is cut at what a release may hold before it is cast, and a boundary of cells lies within its column's type."},
+	{"days of a list", []string{"date_pli(date,integer)"}, []string{"+"}, false, "The number of days is one of a public list, all of whose days are dates, or NULL."},
 	{"microseconds of a moment", []string{`"extract"(text,timestamp without time zone)`, `"extract"(text,timestamp with time zone)`}, []string{"epoch_us(TIMESTAMP)", "epoch_us(TIMESTAMP WITH TIME ZONE)"}, false,
 		"Of a moment within its domain, so a finite one; the field is a constant."},
 	{"the beginning of a moment's cell", []string{"date_bin(interval,timestamp without time zone,timestamp without time zone)", "date_bin(interval,timestamp with time zone,timestamp with time zone)"}, nil, false,

@@ -190,7 +190,11 @@ func (w *writer) perUnit(u *derived.PerUnit) string {
 	if len(conditions) > 0 {
 		where = "\n  WHERE " + strings.Join(conditions, " AND ")
 	}
-	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + where + "\n  GROUP BY " + strings.Join(groups, ", ") + ")"
+	having := ""
+	if u.Of != nil {
+		having = "\n  HAVING " + w.operate(w.call("count", "*")+a.filter(u.Of), ">", w.whole(0))
+	}
+	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + where + "\n  GROUP BY " + strings.Join(groups, ", ") + having + ")"
 }
 
 // unitKey is the value of the first cell of a row's class.

@@ -271,6 +271,16 @@ var listedStatements = []string{
 	`SELECT n, count(*), sum(s) FROM (SELECT b.who, count(*) AS n, sum(b.amount) AS s FROM buys b JOIN offers o ON o.part = b.part AND o.maker = b.maker WHERE o.grade <> 'y' GROUP BY 1) t GROUP BY 1`,
 	`SELECT count(*), sum(b.amount) FROM buys b LEFT JOIN offers o ON o.part = b.part AND o.maker = b.maker WHERE o.part = b.part`,
 	`SELECT v.ward, sum(v.minutes * o.fee + b.price * b.maker) FROM visits v JOIN buys b ON b.who = v.who JOIN offers o ON o.part = b.part AND o.maker = b.maker GROUP BY 1`,
+	`SELECT count(*) FROM buys b JOIN offers o ON o.part = b.part AND o.maker = b.maker`,
+}
+
+// fullStatements keep the rows of both sides of a join along the unit.
+var fullStatements = []string{
+	`SELECT p.sex, count(*), count(p.person_id), count(v.who) FROM people p FULL JOIN visits v ON v.who = p.person_id AND v.ward = 'A' AND p.age > 3 GROUP BY 1`,
+	`SELECT count(*) FILTER (WHERE a.who IS NOT NULL AND b.who IS NULL), count(*) FILTER (WHERE a.who IS NULL AND b.who IS NOT NULL), count(*) FILTER (WHERE a.who IS NOT NULL AND b.who IS NOT NULL) FROM (SELECT who, visit FROM visits WHERE minutes > 2 GROUP BY 1, 2) a FULL OUTER JOIN (SELECT v.who, v.visit FROM visits v JOIN doses d USING (visit) WHERE d.drug = 'x' GROUP BY 1, 2) b ON a.who = b.who AND a.visit = b.visit`,
+	`SELECT coalesce(n, 0), s > 3, count(*), count(DISTINCT who) FROM (SELECT who, count(*) AS n FROM visits WHERE ward <> 'B' GROUP BY who) a FULL JOIN (SELECT who, sum(amount) AS s FROM buys WHERE part > 0 GROUP BY who) b USING (who) GROUP BY 1, 2`,
+	`SELECT a.ward, b.part, count(*) FROM (SELECT who, ward, minutes FROM visits WHERE minutes > 0) a FULL JOIN (SELECT who, part, amount FROM buys) b ON a.who = b.who AND b.amount > 4 AND a.minutes < 8 WHERE a.minutes < 7 OR b.part < 3 GROUP BY 1, 2`,
+	`SELECT p.sex, count(*), count(b.n) FROM people p LEFT JOIN (SELECT who, n, m FROM (SELECT who, max(minutes) AS n FROM visits GROUP BY who) x FULL JOIN (SELECT who, min(amount) AS m FROM buys GROUP BY who) y USING (who)) b ON b.who = p.person_id GROUP BY 1`,
 }
 
 // windowStatements say by window functions what a row is among its unit's. Where ties would be another order's in plain SQL, what is asked
@@ -333,6 +343,13 @@ var unionStatements = []string{
 	`SELECT sex, count(*) FROM people p JOIN (SELECT who FROM visits WHERE ward = 'A' INTERSECT SELECT who FROM visits WHERE ward = 'B') t ON t.who = p.person_id GROUP BY 1`,
 	`SELECT s, r, count(*) FROM (SELECT s, row_number() OVER (PARTITION BY who ORDER BY s DESC, n, k) AS r FROM (SELECT who, 1 AS s, minutes AS n, room AS k FROM visits UNION ALL SELECT person_id, 0, age, 0 FROM people) e) t GROUP BY 1, 2`,
 	`WITH events AS (SELECT who, day AS d, ward AS w FROM visits UNION ALL SELECT person_id, date '2025-02-03', sex FROM people) SELECT w, d > '2025-01-15', count(*) FROM events GROUP BY 1, 2`,
+	`SELECT s, l, f, d > '2025-02-01', count(*) FROM (SELECT 'visit' AS s, w.label AS l, w.floor AS f, v.day + 1 AS d, v.minutes > 3 AS b FROM visits v JOIN wards w ON w.code = v.ward UNION ALL SELECT 'buy', o.grade, o.least, NULL, b.amount IS NULL FROM buys b JOIN offers o ON o.part = b.part AND o.maker = b.maker) t WHERE b IS NOT TRUE OR f > 0 GROUP BY 1, 2, 3, 4`,
+	`SELECT w, count(*) FROM (SELECT who, ward AS w, extract(month FROM day)::int FROM visits WHERE minutes > 0 INTERSECT SELECT who, ward, extract(month FROM day)::int FROM visits WHERE room < 6) t GROUP BY 1`,
+	`SELECT w, m, count(*) FROM (SELECT who, ward AS w, minutes AS m FROM visits EXCEPT SELECT v.who, v.ward, b.amount FROM visits v JOIN buys b ON b.who = v.who) t GROUP BY 1, 2`,
+	`SELECT n, count(*) FROM (SELECT person_id, age AS n FROM people INTERSECT SELECT who, minutes FROM visits INTERSECT SELECT who, room FROM visits) t GROUP BY 1`,
+	`SELECT n, count(DISTINCT person_id) FROM (SELECT person_id, age % 4 AS n FROM people EXCEPT SELECT who, part FROM buys EXCEPT SELECT who, NULL::int FROM visits) t GROUP BY 1`,
+	`SELECT l, count(*) FROM (SELECT v.who, w.label AS l FROM visits v JOIN wards w ON w.code = v.ward EXCEPT SELECT b.who, o.grade FROM buys b JOIN offers o USING (part, maker)) t GROUP BY 1`,
+	`SELECT m, n, count(*), count(DISTINCT who) FROM (SELECT who, extract(month FROM day)::int AS m, minutes % 3 AS n FROM visits UNION ALL SELECT who, part, amount FROM buys) t GROUP BY 1, 2`,
 }
 
 // listStatements join lists that they write themselves: calendars, VALUES, projections of public tables.

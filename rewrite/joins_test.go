@@ -29,7 +29,7 @@ func TestJoinsCountWhatTheSQLSays(t *testing.T) {
 	const seed = 991
 	t.Logf("seed %d", seed)
 	fill := joinRows(rand.New(rand.NewPCG(seed, 1)))
-	all := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, windowStatements, unionStatements, listStatements, listedStatements)
+	all := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, windowStatements, unionStatements, listStatements, listedStatements, fullStatements)
 	t.Run("DuckDB", func(t *testing.T) {
 		joinsOn(t, parsedFor(t, joinPolicy, dialect.DuckDB), dialect.DuckDB, duckEngine(t, fill), duckTexts(t, fill), all)
 	})

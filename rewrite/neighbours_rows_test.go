@@ -84,7 +84,7 @@ func drawPerson(r *rand.Rand, id int, rows func() int, wild, alike, unique bool)
 	}
 	for range rows() {
 		next()
-		out["buys"] = append(out["buys"], fmt.Sprintf("(%d, %s, %s, %s, %s)", id, d.integer(0, 3), d.integer(0, 3), d.integer(-2, 9), d.cost()))
+		out["buys"] = append(out["buys"], fmt.Sprintf("(%d, %s, %s, %s, %s)", id, d.integer(0, 3), d.integer(0, 1), d.integer(-2, 9), d.cost()))
 	}
 	return out
 }

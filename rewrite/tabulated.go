@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // tabulated writes the rows of its input with what the list says of the combination of cells that each has. Where nothing of the list is
@@ -36,7 +37,13 @@ func (w *writer) tabulated(d *derived.Tabulated) string {
 		}
 		name := "v" + strconv.Itoa(i+1)
 		list += ", " + w.call("unnest", w.integers(numbers)) + " AS " + name
-		items = append(items, alias+"."+name+" AS n"+strconv.Itoa(at+1))
+		value := alias + "." + name
+		if c.Type == policy.DateType {
+			value = w.operate(w.constant(w.table.Columns[at], policy.Date(0)), "+", value)
+		} else {
+			value = w.cast(value, "int8")
+		}
+		items = append(items, value+" AS n"+strconv.Itoa(at+1))
 	}
 	if !some {
 		return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + ")"

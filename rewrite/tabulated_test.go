@@ -20,7 +20,7 @@ func TestListsAreTold(t *testing.T) {
 	buys := tables[slices.IndexFunc(tables, func(t *policy.Table) bool { return t.Name == "buys" })]
 	list := func(combinations []int32, values ...int32) *policy.Table {
 		return derived.NewTabulated(&derived.Tabulated{From: buys, Args: []*policy.Column{buys.Columns[0], buys.Columns[1]}, Combinations: combinations,
-			Columns: []derived.TabulatedColumn{{Name: "listed", Values: values}}})
+			Columns: []derived.TabulatedColumn{{Name: "listed", Type: policy.Int4, Values: values}}})
 	}
 	one, other := list([]int32{0, 5}, 3, 4), list([]int32{0, 5}, 3, 5)
 	last := len(one.Columns) - 1

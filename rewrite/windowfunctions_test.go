@@ -73,12 +73,19 @@ func TestFirstRowsBound(t *testing.T) {
 // TestUnionBounds: a unit's rows in all parts of a union are within the sum of the parts' bounds, and INTERSECT of units has one.
 func TestUnionBounds(t *testing.T) {
 	for text, rows := range map[string]int64{
-		`SELECT count(*) FROM (SELECT who, minutes FROM visits UNION ALL SELECT person_id, age FROM people) t`:                                                                    5,
-		`SELECT count(*) FROM (SELECT who, minutes FROM visits UNION ALL SELECT who, room FROM visits) t`:                                                                         8,
-		`SELECT count(*) FROM (SELECT visit FROM visits UNION ALL SELECT visit FROM doses UNION ALL SELECT visit FROM visits) t`:                                                  17,
-		`SELECT count(*) FROM (SELECT who FROM visits UNION SELECT person_id FROM people) t`:                                                                                      1,
-		`SELECT count(*) FROM (SELECT who FROM visits INTERSECT SELECT who FROM visits WHERE ward = 'A') t`:                                                                       1,
-		`SELECT count(*) FROM (SELECT who, n FROM (SELECT who, row_number() OVER (PARTITION BY who) AS n FROM visits) v WHERE n < 3 UNION ALL SELECT person_id, 1 FROM people) t`: 3,
+		`SELECT count(*) FROM (SELECT who, minutes FROM visits UNION ALL SELECT person_id, age FROM people) t`:                                                                                 5,
+		`SELECT count(*) FROM (SELECT who, minutes FROM visits UNION ALL SELECT who, room FROM visits) t`:                                                                                      8,
+		`SELECT count(*) FROM (SELECT visit FROM visits UNION ALL SELECT visit FROM doses UNION ALL SELECT visit FROM visits) t`:                                                               17,
+		`SELECT count(*) FROM (SELECT who FROM visits UNION SELECT person_id FROM people) t`:                                                                                                   1,
+		`SELECT count(*) FROM (SELECT who FROM visits INTERSECT SELECT who FROM visits WHERE ward = 'A') t`:                                                                                    1,
+		`SELECT count(*) FROM (SELECT who, minutes FROM visits INTERSECT SELECT person_id, age FROM people) t`:                                                                                 1,
+		`SELECT count(*) FROM (SELECT visit, room FROM visits INTERSECT SELECT visit, NULL FROM doses) t`:                                                                                      4,
+		`SELECT count(*) FROM (SELECT person_id, age FROM people EXCEPT SELECT who, minutes FROM visits) t`:                                                                                    1,
+		`SELECT count(*) FROM (SELECT who, minutes FROM visits EXCEPT SELECT person_id, age FROM people) t`:                                                                                    4,
+		`SELECT count(*) FROM people p FULL JOIN visits v ON v.who = p.person_id`:                                                                                                              5,
+		`SELECT count(*) FROM visits a FULL JOIN visits b ON a.who = b.who`:                                                                                                                    16,
+		`SELECT count(*) FROM (SELECT who, visit FROM visits GROUP BY 1, 2) a FULL JOIN (SELECT who, visit FROM visits WHERE room > 1 GROUP BY 1, 2) b ON a.who = b.who AND a.visit = b.visit`: 8,
+		`SELECT count(*) FROM (SELECT who, n FROM (SELECT who, row_number() OVER (PARTITION BY who) AS n FROM visits) v WHERE n < 3 UNION ALL SELECT person_id, 1 FROM people) t`:              3,
 	} {
 		for _, m := range measures(t, parsedFor(t, joinPolicy, dialect.DuckDB), dialect.DuckDB, []string{text}, privacy.MicroEpsilon(100_000)) {
 			if got := m.measure.Table.MaxRowsPerUnit; got != rows {

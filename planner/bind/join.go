@@ -25,6 +25,7 @@ type joining struct {
 	natural   bool // using is what the sides have in common
 	fromWhere bool // the conditions stand in WHERE, which is bound later
 	outer     bool // rows on the left without a partner stay
+	full      bool // as do those on the right
 	preserved bool // rows of the public table without a partner stay
 	pos       int
 }
@@ -56,7 +57,7 @@ func (b *Binder) joinRows(j *pg.JoinExpr, scope *Scope) (*Rows, *refuse.Refusal)
 		how.outer = true
 		left, right = right, left
 	default:
-		return nil, refuse.Construct.At(right.pos, "FULL JOIN of private tables")
+		how.outer, how.full = true, true
 	}
 	out, refusal := b.pair(left, right, how)
 	if refusal != nil {
@@ -118,7 +119,7 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	}
 	for _, l := range left.parts {
 		for _, r := range right.parts {
-			if l.alias == r.alias {
+			if l.alias == r.alias && l.alias != "" {
 				return nil, duplicateAlias.At(j.pos, r.alias)
 			}
 		}
@@ -137,6 +138,9 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		}
 	}
 	onLeft, onRight := unitsPresent(units, j.pos)
+	if j.full {
+		return b.full(p, left, right, rest, onLeft, onRight, j)
+	}
 	if j.outer {
 		if refusal := b.outerConditions(p, left, right, rest, onLeft, onRight); refusal != nil {
 			return nil, refusal
@@ -287,10 +291,22 @@ func (b *Binder) outerConditions(p *derived.Paired, left, right *Rows, quals []*
 			return computedOuter.At(right.pos)
 		}
 	}
-	onRight = append(slices.Clone(right.where), onRight...)
+	var refusal *refuse.Refusal
+	if onLeft, onRight, refusal = b.ofSides(left, right, quals, onLeft, append(slices.Clone(right.where), onRight...)); refusal != nil {
+		return refusal
+	}
+	if p.Where, refusal = b.Lowered(right.Table, onRight); refusal != nil {
+		return refusal
+	}
+	p.Only, refusal = b.Lowered(left.Table, onLeft)
+	return refusal
+}
+
+// ofSides adds the conditions of an outer join to those on the side that each reads.
+func (b *Binder) ofSides(left, right *Rows, quals []*pg.Node, onLeft, onRight []*semantics.Expr) (ofLeft, ofRight []*semantics.Expr, refusal *refuse.Refusal) {
 	for _, n := range quals {
 		if refusal := inSight(n, left, right); refusal != nil {
-			return refusal
+			return nil, nil, refusal
 		}
 		e, refusal := b.settles(b.overKeys(right, "ON"), right).Condition(n, "JOIN/ON")
 		if refusal == nil {
@@ -299,16 +315,11 @@ func (b *Binder) outerConditions(p *derived.Paired, left, right *Rows, quals []*
 		}
 		e, also := b.settles(b.overKeys(left, "ON"), left).Condition(n, "JOIN/ON")
 		if also != nil {
-			return outerCondition.At(ast.Location(n))
+			return nil, nil, outerCondition.At(ast.Location(n))
 		}
 		onLeft = append(onLeft, e)
 	}
-	var refusal *refuse.Refusal
-	if p.Where, refusal = b.Lowered(right.Table, onRight); refusal != nil {
-		return refusal
-	}
-	p.Only, refusal = b.Lowered(left.Table, onLeft)
-	return refusal
+	return onLeft, onRight, nil
 }
 
 // inSight refuses a condition of a join for a name that neither side has as a column, or both have. A key that is no column

@@ -40,7 +40,8 @@ type Rows struct {
 	pos            int
 }
 
-// relation is one name in FROM and the columns and keys that it brings, as ranges of names and keys.
+// relation is one name in FROM and the columns and keys that it brings, as ranges of names and keys. It is empty of the keys that FULL JOIN … USING makes of both
+// sides'.
 type relation struct {
 	alias          string
 	plain          *policy.Table // the table itself, which may be named with its schema; nil: anything else
@@ -111,8 +112,15 @@ func (r *Rows) renamed(names []string) {
 	}
 }
 
-// alias is the name of the rows for messages: that of the first relation.
-func (r *Rows) alias() string { return r.parts[0].alias }
+// alias is the name of the rows for messages: that of the first relation which has one.
+func (r *Rows) alias() string {
+	for _, p := range r.parts {
+		if p.alias != "" {
+			return p.alias
+		}
+	}
+	return ""
+}
 
 // systemColumns exist in every PostgreSQL table and would tell rows apart.
 var systemColumns = map[string]bool{"ctid": true, "xmin": true, "xmax": true, "cmin": true, "cmax": true, "tableoid": true, "rowid": true}

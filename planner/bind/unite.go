@@ -5,9 +5,12 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/lookup"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -76,8 +79,18 @@ func (b *Binder) unite(branches []*Rows) (*Rows, *refuse.Refusal) {
 			return nil, unionColumns.At(r.pos)
 		}
 		settler := b.settles(&semantics.Translator{}, r).Settler
+		var listed *lookup.Tabulator // what the rows look up, or make of few columns
 		for _, e := range r.exprs {
-			exprs[i] = append(exprs[i], settler.Settled(e))
+			if e = settler.Settled(e); e.Form != semantics.FormColumn && !e.IsConstant() && !b.AsWritten {
+				x := listed.Again(b.Env, r.Table)
+				if own, refusal := x.Column(e); refusal != nil {
+					return nil, refusal
+				} else if own != nil {
+					e, listed = own, x
+					r.become(x.Table)
+				}
+			}
+			exprs[i] = append(exprs[i], e)
 		}
 		where, refusal := b.Lowered(r.Table, r.where)
 		if refusal != nil {
@@ -151,18 +164,29 @@ func (b *Binder) united(r *Rows, e *semantics.Expr, typ policy.Type) (derived.Un
 
 // distinct is SELECT DISTINCT * FROM the rows, whose keys say that equal rows are of one unit.
 func (b *Binder) distinct(r *Rows) (*Rows, *refuse.Refusal) {
-	sel := &pg.SelectStmt{DistinctClause: []*pg.Node{{}}}
-	for _, name := range append(keyNames(r), r.names...) {
-		sel.TargetList = append(sel.TargetList, pg.MakeResTargetNodeWithVal(pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(name)}, int32(r.pos)), int32(r.pos)))
+	return b.groups(r, append(keyNames(r), r.names...), nil, "UNION")
+}
+
+// groups are a unit's rows in groups of what the columns of some names have, which are shown, and further targets.
+func (b *Binder) groups(r *Rows, by []string, targets []*pg.Node, operation string) (*Rows, *refuse.Refusal) {
+	sel := &pg.SelectStmt{}
+	for _, name := range by {
+		sel.GroupClause = append(sel.GroupClause, columnNamed(name, r.pos))
+		sel.TargetList = append(sel.TargetList, pg.MakeResTargetNodeWithVal(columnNamed(name, r.pos), int32(r.pos)))
 	}
+	sel.TargetList = append(sel.TargetList, targets...)
 	out, refusal := b.perUnit(sel, r, true)
 	if out == nil && refusal == nil {
-		refusal = rowsCombined.At(r.pos, "UNION")
+		refusal = rowsCombined.At(r.pos, operation)
 	}
 	if out != nil {
 		out.shape = r.shape
 	}
 	return out, refusal
+}
+
+func columnNamed(name string, pos int) *pg.Node {
+	return pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(name)}, int32(pos))
 }
 
 func keyNames(r *Rows) (list []string) {
@@ -185,10 +209,18 @@ func (b *Binder) unitsBoth(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Ref
 	if !sel.All && len(left.keys)+len(right.keys) == 0 {
 		return nil, nil
 	}
+	several, operation := false, ast.SetOperation(sel.Op)
+	if sel.All {
+		operation += " ALL"
+	}
 	for _, r := range []*Rows{left, right} {
-		if sel.All || r.fan != nil || r.preserved > 0 || len(r.keys) != 1 || r.shape != "k" || !r.keys[0].Column.Unit || r.keys[0].Present > 0 {
-			return nil, rowsCombined.At(r.pos, ast.SetOperation(sel.Op))
+		if sel.All || r.fan != nil || r.preserved > 0 || len(r.keys) == 0 {
+			return nil, rowsCombined.At(r.pos, operation)
 		}
+		several = several || len(r.keys) != 1 || r.shape != "k" || !r.keys[0].Column.Unit || r.keys[0].Present > 0
+	}
+	if several {
+		return b.rowsBoth(left, right, sel.Op)
 	}
 	out, refusal := b.distinct(left)
 	if refusal != nil {
@@ -205,6 +237,67 @@ func (b *Binder) unitsBoth(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Ref
 		}
 	}
 	out.where = append(out.where, there)
+	return out, nil
+}
+
+// sideName is the column of a union that says which side of INTERSECT or EXCEPT a row is of.
+const sideName = " side"
+
+// rowsBoth is INTERSECT or EXCEPT of rows with keys and columns, along the unit: the rows of both sides are put below one another and grouped by all that they show, which counts
+// NULLs as equal as SQL does, and of the groups those are left that have rows of both sides, or of the left and none of the right.
+func (b *Binder) rowsBoth(left, right *Rows, op pg.SetOperation) (*Rows, *refuse.Refusal) {
+	operation := ast.SetOperation(op)
+	sides := []*Rows{left, right}
+	if op == pg.SetOperation_SETOP_INTERSECT && right.Table.MaxRowsPerUnit < left.Table.MaxRowsPerUnit { // there are as many groups as this side has rows, at most
+		sides = []*Rows{right, left}
+	}
+	names := left.names
+	for i, r := range sides {
+		own := *r
+		own.names = append(slices.Clone(names), sideName)
+		own.exprs = append(slices.Clone(r.exprs), semantics.ConstantExpr(int64(i), policy.Int4, r.pos))
+		own.keys = slices.Clone(r.keys)
+		for k := range own.keys {
+			own.keys[k].Name = left.keys[k].Name
+		}
+		sides[i] = &own
+	}
+	both, refusal := b.unite(sides)
+	if refusal != nil {
+		return nil, refusal
+	}
+	side := both.Table.Columns[len(names)]
+	is := func(i int64) predicate.Pred {
+		cell, _ := side.Domain.Cell(i)
+		return predicate.InCells{Column: side, Spans: []mechanisms.Span{{From: cell, To: cell + 1}}}
+	}
+	of := pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, columnNamed(sideName, both.pos), pg.MakeAConstIntNode(1, int32(both.pos)), int32(both.pos))
+	others := &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, AggFilter: of, Location: int32(both.pos)}
+	out, refusal := b.groups(both, append(keyNames(both), names...), []*pg.Node{pg.MakeResTargetNodeWithNameAndVal(sideName, &pg.Node{Node: &pg.Node_FuncCall{FuncCall: others}}, int32(both.pos))}, operation)
+	if refusal != nil {
+		return nil, refusal
+	}
+	d, ok := out.Table.Derived.(*derived.PerUnit)
+	if !ok {
+		return nil, rowsCombined.At(left.pos, operation)
+	}
+	own := *d
+	own.Of = is(0)
+	table := derived.NewPerUnit(&own)
+	if table == nil {
+		return nil, WideAggregate.At(left.pos)
+	}
+	out.become(table)
+	t := &semantics.Translator{Env: b.Env}
+	compared := map[pg.SetOperation]string{pg.SetOperation_SETOP_INTERSECT: ">", pg.SetOperation_SETOP_EXCEPT: "="}[op]
+	last := len(names)
+	there, refusal := t.Combine(compared, left.pos, out.exprs[last], semantics.ConstantExpr(int64(0), policy.Int8, left.pos))
+	if refusal != nil {
+		return nil, refusal
+	}
+	out.where = append(out.where, there)
+	out.names, out.exprs = out.names[:last], out.exprs[:last]
+	out.parts = []relation{{left.alias(), nil, 0, last, 0, len(out.keys)}}
 	return out, nil
 }
 

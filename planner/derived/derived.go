@@ -63,6 +63,7 @@ type PerUnit struct {
 	JoinKeys   []*policy.Column
 	Present    bool // rows with NULL in a join key are left out
 	Aggregates []UnitAggregate
+	Of         predicate.Pred // groups without a row of which this holds are left out; nil: none are
 }
 
 // UnitKey groups a unit's rows by classes of one column's cells; a class is shown by its first cell.
@@ -137,6 +138,9 @@ func (u *PerUnit) Meaning() []byte {
 			b = predicate.EncodeText(b, a.Column.Name)
 		}
 		b = predicate.Encode(append(b, 0), a.Where)
+	}
+	if u.Of != nil {
+		b = predicate.Encode(append(b, 'o'), u.Of)
 	}
 	return b
 }

@@ -58,6 +58,19 @@ func (p *Paired) rows() (int64, []Unique) {
 	return rows, distinctUniques(relied)
 }
 
+// fullRows bounds the rows that a unit has of a FULL JOIN: pairs, rows of the left side without a partner and rows of the right side without one.
+//
+// Claim. These are at most L + R where one side is single, and else the greater of L·R and L + R. Proof. Of l and r rows a left and b right ones have partners. If the right side is single each left row is in one
+// pair or alone: l rows, and r − b besides; if the left side is, r and l − a. Otherwise a·b + (l − a) + (r − b), which is linear in a and in b, is largest at their ends: l·r where all have partners, l + r where none has (one side alone
+// has none). That a side is single is what made the bound of pairs less than L·R, and what that relies on is enforced with it.
+func (p *Paired) fullRows() int64 {
+	left, right := p.Left.MaxRowsPerUnit, p.Right.MaxRowsPerUnit
+	if rows, _ := p.rows(); rows < left*right {
+		return left + right
+	}
+	return max(left*right, left+right)
+}
+
 // singleIn tells whether no two rows of a unit in t share the values of keys, and what that relies on; base are the policy's
 // tables below the measure.
 func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]Unique, bool) {

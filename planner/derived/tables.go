@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -78,7 +79,7 @@ func NewMarked(m *Marked) *policy.Table {
 
 // NewPerUnit makes the table of a PerUnit. It is nil where an aggregate has more values than a domain may have cells.
 func NewPerUnit(u *PerUnit) *policy.Table {
-	rows := u.From.MaxRowsPerUnit
+	rows := u.groups()
 	if len(u.JoinKeys) == 0 && !slices.ContainsFunc(u.Keys, func(k UnitKey) bool { return !sole(u.From, k.Column) }) {
 		rows = 1
 	}
@@ -103,6 +104,37 @@ func NewPerUnit(u *PerUnit) *policy.Table {
 		}
 	}
 	return t
+}
+
+// groups bounds how many groups a unit has: no more than it has rows of which Of holds, each of which is in one group.
+//
+//	SELECT person_id, day FROM web_visits INTERSECT SELECT person_id, day FROM shop_visits
+//
+// groups the rows of both tables (a United) and leaves groups that have a row of the first: no more than the first has.
+//
+// Claim. A unit has at most groups() rows of which Of holds. Proof. A row of a union is one row of one branch. In a branch whose values of the columns that Of reads are constants,
+// Of holds of all rows or of none.
+func (u *PerUnit) groups() int64 {
+	d, ok := u.From.Derived.(*United)
+	if !ok || u.Of == nil {
+		return u.From.MaxRowsPerUnit
+	}
+	columns, onGrid := predicate.Columns(u.Of, nil)
+	rows := int64(0)
+	for _, b := range d.Branches {
+		none := onGrid
+		cells := map[*policy.Column]int{}
+		for _, c := range columns {
+			v := b.Values[slices.Index(u.From.Columns, c)]
+			cell, known := c.Domain.Cell(v.Constant)
+			none = none && known && v.Column == nil
+			cells[c] = cell
+		}
+		if !none || predicate.Satisfied(u.Of, func(c *policy.Column) int { return cells[c] }) {
+			rows += b.From.MaxRowsPerUnit
+		}
+	}
+	return rows
 }
 
 // Shown is the column of an aggregate over at most so many rows, and its domain.

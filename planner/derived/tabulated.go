@@ -34,9 +34,12 @@ type Tabulated struct {
 	digest       string
 }
 
-// TabulatedColumn is a number for each combination; Known nil: for all of them.
+// TabulatedColumn is a number for each combination; Known nil: for all of them. Of texts and booleans it is the place among Texts, of dates the
+// number of days since 1970.
 type TabulatedColumn struct {
 	Name   string
+	Type   policy.Type
+	Texts  []string
 	Values []int32
 	Known  []bool
 }
@@ -75,7 +78,23 @@ func (c TabulatedColumn) domain() *policy.Domain {
 	if least > most {
 		least, most = 0, 0
 	}
-	return steppedDomain(policy.Int4, -1, least, most, policy.NullCell)
+	rules := policy.Rules{Nulls: policy.NullCell, Outside: policy.OutsideExclude}
+	var domain *policy.Domain
+	var err error
+	switch {
+	case c.Type.Integer():
+		return steppedDomain(c.Type, -1, least, most, policy.NullCell)
+	case c.Type == policy.DateType:
+		domain, err = policy.Steps(c.Type, -1, policy.Date(least), policy.Date(most), policy.Step{Whole: 1}, rules)
+	default:
+		if domain, err = policy.Enumerate(c.Type, c.Texts, rules); err == nil && (least < 0 || most >= int64(domain.Regular)) {
+			return nil
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	return domain
 }
 
 // NewTabulated makes the table of a Tabulated: the columns and keys of From, then those of the list. It is nil where a combination is listed
@@ -117,31 +136,46 @@ func NewTabulated(d *Tabulated) *policy.Table {
 			}
 			own.Write(b)
 		}
+		for _, text := range append([]string{c.Type.Name()}, c.Texts...) {
+			own.Write(predicate.EncodeText(nil, text))
+		}
 		sum := own.Sum(nil)
 		hash.Write(sum)
 		// What is added up is described by its columns' names, which therefore say which numbers they are.
-		column := &policy.Column{Name: c.Name + " " + hex.EncodeToString(sum[:4]), Type: policy.Int4, Typmod: -1, Nulls: policy.NullCell, Outside: policy.OutsideExclude}
+		column := &policy.Column{Name: c.Name + " " + hex.EncodeToString(sum[:4]), Type: c.Type, Typmod: -1, Nulls: policy.NullCell, Outside: policy.OutsideExclude}
 		addColumn(t, column, t, domain)
 	}
 	d.digest = string(hash.Sum(nil))
 	return t
 }
 
-// And is the same list with one more column, which is a function of one that is there: value of its number. It is nil where the
-// column has a number where that one has none.
-func (d *Tabulated) And(name string, of int, value func(n policy.Value) (int32, bool)) *Tabulated {
+// And is the same list with one more column, which is a function of the one at a place: value of its number. It is nil where the column has a
+// number where that one has none.
+func (d *Tabulated) And(c TabulatedColumn, of int, value func(n policy.Value) (int32, bool)) *Tabulated {
 	if _, known := value(nil); known {
 		return nil
 	}
-	out := &Tabulated{From: d.From, Args: d.Args, Combinations: d.Combinations, Columns: slices.Clone(d.Columns)}
-	c := TabulatedColumn{Name: name, Values: make([]int32, len(d.Combinations)), Known: make([]bool, len(d.Combinations))}
+	c.Values, c.Known = make([]int32, len(d.Combinations)), make([]bool, len(d.Combinations))
 	for i := range d.Combinations {
-		if n := d.Columns[of].At(i); n != nil {
-			c.Values[i], c.Known[i] = value(n)
-		}
+		c.Values[i], c.Known[i] = value(d.Columns[of].Of(i))
 	}
-	out.Columns = append(out.Columns, c)
-	return out
+	return &Tabulated{From: d.From, Args: d.Args, Combinations: d.Combinations, Columns: append(slices.Clone(d.Columns), c)}
+}
+
+// Of is the value of a column, as its domain has it.
+func (c TabulatedColumn) Of(i int) policy.Value {
+	switch n := c.At(i); {
+	case n == nil:
+		return nil
+	case c.Type == policy.DateType:
+		return policy.Date(c.Values[i])
+	case c.Type == policy.Bool:
+		return c.Values[i] == 1
+	case c.Texts != nil:
+		return c.Texts[c.Values[i]]
+	default:
+		return n
+	}
 }
 
 // Widened is the table whose rows those of t are, one each, with further columns that follow from each row alone; nil: they are others.

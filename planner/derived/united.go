@@ -25,6 +25,7 @@ import (
 // Exactness: values are passed on as they are; cells of the union are parts of cells of each branch, where their number allows.
 type United struct {
 	Branches []UnitedBranch
+	Full     bool // of a FULL JOIN: the first branch are the pairs of an outer join, the second the right rows without a partner
 }
 
 // UnitedBranch is one part: a value for each column of the union, and a key for each key.
@@ -66,6 +67,9 @@ func (u *United) Meaning() []byte {
 			b = predicate.EncodeText(b, k.Name)
 		}
 	}
+	if u.Full {
+		b = append(b, 'f')
+	}
 	return b
 }
 
@@ -83,6 +87,9 @@ func NewUnited(u *United, types []policy.Type) *policy.Table {
 	for _, b := range u.Branches {
 		rows += b.From.MaxRowsPerUnit
 		expected += b.From.ExpectedRows
+	}
+	if p := u.pairs(); p != nil {
+		rows = p.fullRows()
 	}
 	if rows > MaxRows {
 		return nil
@@ -109,6 +116,15 @@ func NewUnited(u *United, types []policy.Type) *policy.Table {
 		t.Keys = append(t.Keys, &same)
 	}
 	return t
+}
+
+// pairs are those of a FULL JOIN; nil: it is none.
+func (u *United) pairs() *Paired {
+	if !u.Full || len(u.Branches) != 2 {
+		return nil
+	}
+	p, _ := u.Branches[0].From.Derived.(*Paired)
+	return p
 }
 
 // name is what the branches call something, each name once.

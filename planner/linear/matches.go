@@ -83,7 +83,7 @@ func (v *Solver) holdsOfAll(e *semantics.Expr, d *derived.Tabulated, read []int)
 			v.Box.Set(c, cells[i])
 		}
 		for _, c := range read {
-			cell, ok := v.Table.Columns[c].Domain.Cell(d.Columns[c-len(d.From.Columns)].At(n))
+			cell, ok := v.Table.Columns[c].Domain.Cell(d.Columns[c-len(d.From.Columns)].Of(n))
 			if !ok {
 				return false
 			}

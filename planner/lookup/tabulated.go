@@ -101,49 +101,21 @@ func (x *Tabulator) column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 	if have := x.known[e.Canon]; have != nil {
 		return have, nil
 	}
-	combinations := Together(x.Table, e.Cols)
-	if !semantics.Numeric(e) || e.Type().Floating() || combinations > derived.MaxTabulated {
+	if !semantics.Numeric(e) || e.Type().Floating() || Together(x.Table, e.Cols) > derived.MaxTabulated {
 		return nil, nil
 	}
-	at := slices.Clone(e.Cols)
-	slices.SortFunc(at, func(a, b int) int { return derived.CompareNames(x.Table.Columns[a], x.Table.Columns[b]) })
-	d, sizes := &derived.Tabulated{From: x.Table}, make([]int, len(at))
-	for i, c := range at {
-		d.Args, sizes[i] = append(d.Args, x.Table.Columns[c]), x.Table.Columns[c].Domain.Size()
+	d, values, refusal := x.values(e)
+	if values == nil || refusal != nil {
+		return nil, refusal
 	}
-	x.Env.Work.Take(combinations, bytesTabulated)
-	box, cells, values := semantics.NewBox(x.Table, x.Env), make([]int, len(at)), make([]policy.Value, combinations)
 	scale := int32(0)
-	for n := range values {
-		linear.Decode(n, sizes, cells)
-		for i, c := range at {
-			box.Set(c, cells[i])
-		}
-		v, steady, refusal := box.Value(e)
-		if refusal != nil || !steady {
-			return nil, refusal
-		}
+	for _, v := range values {
 		if k, ok := v.(policy.Numeric); ok {
 			scale = max(scale, k.Scale)
 		}
-		values[n] = v
 	}
-	c := derived.TabulatedColumn{Name: "listed by " + plans.ColumnNames(d.Args)}
-	for n, v := range values {
-		k, ok := small(v, scale)
-		if v == nil {
-			continue
-		}
-		if !ok {
-			return nil, nil
-		}
-		d.Combinations, c.Values = append(d.Combinations, int32(n)), append(c.Values, k)
-	}
-	d.Columns = []derived.TabulatedColumn{c}
-	if own := x.and(e, c.Name, values, scale); own != nil {
-		d = own
-	}
-	t := derived.NewTabulated(d)
+	number := func(v policy.Value) (int32, bool) { return small(v, scale) }
+	t := x.add(e, d, values, derived.TabulatedColumn{Type: policy.Int4}, number)
 	if t == nil {
 		return nil, nil
 	}
@@ -154,22 +126,124 @@ func (x *Tabulator) column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 	return own, refusal
 }
 
+// Column is an expression as a column of the table, which it gets for it; nil: it cannot be listed.
+func (x *Tabulator) Column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+	if have := x.known["column "+e.Canon]; have != nil || e.Form == semantics.FormColumn || e.IsConstant() {
+		if have == nil {
+			have = e
+		}
+		return have, nil
+	}
+	typ := e.Type()
+	if Together(x.Table, e.Cols) > derived.MaxTabulated || e.Blanks > 0 || !typ.Integer() && typ != policy.DateType && typ != policy.Bool && !typ.Textual() {
+		return nil, nil
+	}
+	d, values, refusal := x.values(e)
+	if values == nil || refusal != nil {
+		return nil, refusal
+	}
+	c := derived.TabulatedColumn{Type: typ}
+	places := map[string]int32{}
+	number := func(v policy.Value) (int32, bool) { return small(v, 0) }
+	switch {
+	case typ == policy.DateType:
+		number = func(v policy.Value) (int32, bool) {
+			day, ok := v.(policy.Date)
+			return int32(day), ok
+		}
+	case typ == policy.Bool:
+		number = func(v policy.Value) (int32, bool) {
+			holds, ok := v.(bool)
+			if holds {
+				return 1, ok
+			}
+			return 0, ok
+		}
+	case typ.Textual():
+		for _, v := range values {
+			if text, ok := v.(string); ok {
+				places[text] = 0
+			}
+		}
+		c.Texts = slices.Sorted(maps.Keys(places))
+		for i, text := range c.Texts {
+			places[text] = int32(i)
+		}
+		number = func(v policy.Value) (int32, bool) {
+			text, ok := v.(string)
+			return places[text], ok
+		}
+	}
+	t := x.add(e, d, values, c, number)
+	if t == nil {
+		return nil, nil
+	}
+	own := semantics.ColumnExpr(len(t.Columns)-1, typ, e.Typmod(), e.Pos)
+	x.Table, x.known["column "+e.Canon] = t, own
+	return own, nil
+}
+
+// values are what an expression comes to on each combination of cells, in a list that has none yet; nil: it is not one value on each.
+func (x *Tabulator) values(e *semantics.Expr) (*derived.Tabulated, []policy.Value, *refuse.Refusal) {
+	at := slices.Clone(e.Cols)
+	slices.SortFunc(at, func(a, b int) int { return derived.CompareNames(x.Table.Columns[a], x.Table.Columns[b]) })
+	d, sizes := &derived.Tabulated{From: x.Table}, make([]int, len(at))
+	for i, c := range at {
+		d.Args, sizes[i] = append(d.Args, x.Table.Columns[c]), x.Table.Columns[c].Domain.Size()
+	}
+	combinations := Together(x.Table, at)
+	x.Env.Work.Take(combinations, bytesTabulated)
+	box, cells, values := semantics.NewBox(x.Table, x.Env), make([]int, len(at)), make([]policy.Value, combinations)
+	for n := range values {
+		linear.Decode(n, sizes, cells)
+		for i, c := range at {
+			box.Set(c, cells[i])
+		}
+		v, steady, refusal := box.Value(e)
+		if refusal != nil || !steady {
+			return nil, nil, refusal
+		}
+		values[n] = v
+	}
+	return d, values, nil
+}
+
+// add makes the table with one more column, c, whose numbers are those of values; nil: one has none.
+func (x *Tabulator) add(e *semantics.Expr, d *derived.Tabulated, values []policy.Value, c derived.TabulatedColumn, number func(policy.Value) (int32, bool)) *policy.Table {
+	c.Name = "listed by " + plans.ColumnNames(d.Args)
+	for n, v := range values {
+		if v == nil {
+			continue
+		}
+		k, ok := number(v)
+		if !ok {
+			return nil
+		}
+		d.Combinations, c.Values = append(d.Combinations, int32(n)), append(c.Values, k)
+	}
+	d.Columns = []derived.TabulatedColumn{c}
+	if own := x.and(e, c, values, number); own != nil {
+		d = own
+	}
+	return derived.NewTabulated(d)
+}
+
 // bytesTabulated is about what a value of a list takes while it is made.
 const bytesTabulated = 64
 
 // and adds a function of a listed column to that list; nil: it is none of the table's last.
-func (x *Tabulator) and(e *semantics.Expr, name string, values []policy.Value, scale int32) *derived.Tabulated {
+func (x *Tabulator) and(e *semantics.Expr, c derived.TabulatedColumn, values []policy.Value, number func(policy.Value) (int32, bool)) *derived.Tabulated {
 	d, ok := x.Table.Derived.(*derived.Tabulated)
 	if !ok || len(e.Cols) != 1 || e.Cols[0] < len(d.From.Columns) {
 		return nil
 	}
 	domain := x.Table.Columns[e.Cols[0]].Domain
-	return d.And(name, e.Cols[0]-len(d.From.Columns), func(n policy.Value) (int32, bool) {
+	return d.And(c, e.Cols[0]-len(d.From.Columns), func(n policy.Value) (int32, bool) {
 		cell, ok := domain.Cell(n)
-		if !ok {
+		if !ok || values[cell] == nil {
 			return 0, false
 		}
-		return small(values[cell], scale)
+		return number(values[cell])
 	})
 }
 
@@ -267,7 +341,7 @@ func (l *Keyed) Tabulated(t *policy.Table, pos int) (out *policy.Table, value fu
 	for i, number := range d.Combinations {
 		kept[i], numbers[i] = rows[number], int32(i)
 	}
-	d.Columns = []derived.TabulatedColumn{{Name: "row of " + l.Table.Name, Values: numbers}}
+	d.Columns = []derived.TabulatedColumn{{Name: "row of " + l.Table.Name, Type: policy.Int4, Values: numbers}}
 	if out = derived.NewTabulated(d); out == nil {
 		return nil, nil, nil, nil
 	}

@@ -36,7 +36,6 @@ var tpcdsNotes = map[int]string{
 	24: "It lists single customers: no noise hides one who is there.",
 	30: "It lists single customers: no noise hides one who is there. How many customers return more than their state's average is answered.",
 	34: "It lists single customers: no noise hides one who is there. How many tickets are that large is answered by ticket.",
-	38: "Names are counted, and several customers may have one: customers are counted by c_customer_sk, of which INTERSECT is answered.",
 	46: "It lists single customers: no noise hides one who is there. Amounts by city are answered.",
 	64: "A list that is made of sums is joined with sales, and the answer is one row for each pair of addresses.",
 	68: "It lists single customers: no noise hides one who is there. Amounts by city are answered.",
@@ -44,14 +43,11 @@ var tpcdsNotes = map[int]string{
 	73: "It lists single customers: no noise hides one who is there. How many tickets are that large is answered by ticket.",
 	74: "It lists single customers: no noise hides one who is there.",
 	75: "UNION leaves out rows that are equal, of whichever customers they are: with UNION ALL each is a customer's own.",
-	76: "UNION ALL is answered of columns of the private tables, and not of what is looked up in public ones: count each part, and put the counts below one another.",
 	78: "It lists single customers: no noise hides one who is there. It computes above an outer join of each customer's sums.",
 	79: "It lists single customers: no noise hides one who is there. Amounts by city are answered.",
 	81: "It lists single customers: no noise hides one who is there. How many customers return more than their state's average is answered.",
 	84: "It lists single customers: no noise hides one who is there. It joins sales by demographic class, not by customer.",
-	87: "Names are counted, and several customers may have one: customers are counted by c_customer_sk, of which EXCEPT is answered.",
 	93: "It lists single customers: no noise hides one who is there. The sum by reason is answered.",
-	97: "FULL JOIN of two lists of customers and items is not answered: each of the three numbers is, by IN and NOT IN.",
 }
 
 // tpcdsText is docs/tpcds.md.

@@ -1,0 +1,156 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// FULL JOIN along the unit (docs/adr/0147). The rows of
+//
+//	(SELECT person_id, day FROM web GROUP BY 1, 2) w FULL JOIN (SELECT person_id, day FROM shop GROUP BY 1, 2) s ON s.person_id = w.person_id AND s.day_key = w.day_key
+//
+// are those of the LEFT JOIN, and below them those of s whose unit has no such row of w, with NULL in w's columns: a United of a Paired and of a Marked, with two columns that say which
+// sides a row has.
+
+// full makes these rows. In p are the keys that are equated; the conditions are those of ON that are none.
+func (b *Binder) full(p *derived.Paired, left, right *Rows, quals []*pg.Node, onLeft, onRight []*semantics.Expr, j joining) (*Rows, *refuse.Refusal) {
+	for _, e := range slices.Concat(left.exprs, right.exprs) {
+		if e.Form != semantics.FormColumn {
+			return nil, computedOuter.At(j.pos)
+		}
+	}
+	onLeft, onRight, refusal := b.ofSides(left, right, quals, onLeft, onRight)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if p.Only, refusal = b.Lowered(left.Table, onLeft); refusal != nil {
+		return nil, refusal
+	}
+	if p.Where, refusal = b.Lowered(right.Table, slices.Concat(right.where, onRight)); refusal != nil {
+		return nil, refusal
+	}
+	pairs := derived.NewPaired(p)
+	alone := *right
+	alone.where, alone.keys, alone.equal, alone.asked = slices.Clone(right.where), slices.Clone(right.keys), slices.Clone(right.equal), nil
+	m := &derived.Marked{From: right.Table, Other: left.Table}
+	for _, e := range p.On {
+		m.On = append(m.On, derived.Equal{Left: e.Right, Right: e.Left})
+	}
+	slices.SortFunc(m.On, func(x, y derived.Equal) int { return derived.CompareNames(x.Left, y.Left) })
+	if m.Where, refusal = b.Lowered(left.Table, slices.Concat(left.where, onLeft)); refusal != nil {
+		return nil, refusal
+	}
+	met := append([]*semantics.Expr{semantics.ColumnExpr(alone.mark(m), policy.Bool, -1, j.pos)}, onRight...)
+	without, refusal := noneOf(met, j.pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	alone.where = append(alone.where, without)
+	u := &derived.United{Full: true, Branches: []derived.UnitedBranch{{From: pairs}, {From: alone.Table}}}
+	if pairs == nil {
+		return nil, tooManyRows.At(j.pos, left.Table.Name, right.Table.Name, derived.MaxRows)
+	}
+	if u.Branches[0].Where, refusal = b.Lowered(pairs, left.where); refusal != nil {
+		return nil, refusal
+	}
+	if u.Branches[1].Where, refusal = b.Lowered(alone.Table, alone.where); refusal != nil {
+		return nil, refusal
+	}
+	out, types := sidesUnited(u, pairs, left, right, alone.Table)
+	if out.Table = derived.NewUnited(u, types); out.Table == nil {
+		return nil, unionDomain.At(j.pos)
+	}
+	return out.ofBoth(left, right, j)
+}
+
+// noneOf says that one of some conditions is not true.
+func noneOf(conditions []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
+	t := &semantics.Translator{}
+	var all *semantics.Expr
+	for _, e := range conditions {
+		var refusal *refuse.Refusal
+		if all, refusal = t.Joined(semantics.FormAnd, pos, all, e); refusal != nil {
+			return nil, refusal
+		}
+	}
+	s, err := scalar.IsTruth(all.Expr, true)
+	if err != nil {
+		return nil, semantics.ScalarRefusal(err, pos)
+	}
+	sure := semantics.Node(semantics.FormIs, "istrue", s, pos, all)
+	sure.Want = true
+	return t.Not(sure)
+}
+
+// sidesUnited puts the pairs, and the right rows without a partner, below one another: what the sides show of their columns, then whether a row has a left and a right side.
+func sidesUnited(u *derived.United, pairs *policy.Table, left, right *Rows, alone *policy.Table) (*Rows, []policy.Type) {
+	out, types := &Rows{pos: left.pos}, []policy.Type(nil)
+	pair, rest := &u.Branches[0], &u.Branches[1]
+	add := func(typ policy.Type, ofPair, ofRest derived.UnitedValue) {
+		types = append(types, typ)
+		pair.Values, rest.Values = append(pair.Values, ofPair), append(rest.Values, ofRest)
+	}
+	shown := func(r *Rows, from int, of func(at int) derived.UnitedValue) {
+		places := map[int]int{}
+		for i, e := range r.exprs {
+			at := e.Cols[0]
+			c := r.Table.Columns[at]
+			if _, known := places[at]; !known {
+				places[at] = len(types)
+				add(c.Type, derived.UnitedValue{Column: pairs.Columns[from+at]}, of(at))
+			}
+			own := semantics.ColumnExpr(places[at], e.Type(), e.Typmod(), e.Pos)
+			own.Blanks = e.Blanks
+			out.names, out.exprs = append(out.names, r.names[i]), append(out.exprs, own)
+		}
+	}
+	shown(left, 0, func(int) derived.UnitedValue { return derived.UnitedValue{} })
+	shown(right, len(left.Table.Columns), func(at int) derived.UnitedValue { return derived.UnitedValue{Column: alone.Columns[at]} })
+	add(policy.Bool, derived.UnitedValue{Constant: true}, derived.UnitedValue{Constant: false})
+	add(policy.Bool, derived.UnitedValue{Column: pairs.Columns[len(pairs.Columns)-1]}, derived.UnitedValue{Constant: true})
+	unit := func(t *policy.Table) *policy.Column {
+		return t.Keys[slices.IndexFunc(t.Keys, func(k *policy.Column) bool { return k.Unit })]
+	}
+	pair.Keys, rest.Keys = []*policy.Column{unit(pairs)}, []*policy.Column{unit(alone)}
+	return out, types
+}
+
+// ofBoth names what is in sight of both sides. Of their keys these are the units', each where its side has a row; what USING equates is there in any row.
+func (out *Rows) ofBoth(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
+	last := len(out.Table.Columns)
+	unit := out.Table.Keys[0]
+	for _, name := range j.using {
+		out.keys = append(out.keys, linear.Key{Name: name, Column: unit})
+	}
+	if len(out.keys) > 0 {
+		out.parts = []relation{{"", nil, 0, 0, 0, len(out.keys)}}
+	}
+	names := 0
+	for i, r := range []*Rows{left, right} {
+		for _, p := range r.parts {
+			from := len(out.keys)
+			for _, k := range r.keys[p.fromKey:p.toKey] {
+				switch {
+				case k.Column.Unit && k.Present > 0:
+					return nil, outerCondition.At(j.pos)
+				case k.Column.Unit:
+					out.keys = append(out.keys, linear.Key{Name: k.Name, Column: unit, Present: last - 1 + i})
+				}
+			}
+			out.parts = append(out.parts, relation{p.alias, p.plain, p.from + names, p.to + names, from, len(out.keys)})
+		}
+		names += len(r.names)
+		for _, at := range r.hidden {
+			out.hidden = append(out.hidden, at+names-len(r.names))
+		}
+	}
+	return out, nil
+}
