@@ -34,10 +34,10 @@ func (t *Translator) reading(e *Expr) (*Expr, *refuse.Refusal) {
 		return e, nil
 	}
 	subject, table := bareText(e.Args[0]), t.Texts.Of()
-	c := table.Columns[e.Cols[0]]
-	if !c.Any || subject.Form != FormColumn {
+	if e.Cols[0] >= len(table.Columns) || !table.Columns[e.Cols[0]].Any || subject.Form != FormColumn { // a public list's columns come after all others
 		return e, nil
 	}
+	c := table.Columns[e.Cols[0]]
 	parts, negated, known, refusal := t.partsOf(e)
 	if !known || refusal != nil {
 		return e, refusal
