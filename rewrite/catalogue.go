@@ -75,7 +75,7 @@ var catalogue = []Safe{
 		"The divisor is a positive constant, and what is divided is bounded; a quotient of floating numbers that would underflow is not reached."},
 	{"products and sums of bounded numbers", []string{"int8mul(bigint,bigint)", "int4mul(integer,integer)", "int4pl(integer,integer)", "float8mul(double precision,double precision)", "float8pl(double precision,double precision)", "numeric_mul(numeric,numeric)", "numeric_add(numeric,numeric)"}, []string{"*", "+"}, false,
 		"The operands lie between public ends, and the products of the ends and their sum were found to fit when the SQL was written."},
-	{"cells and bounded whole numbers as such", []string{"int4(bigint)", "int4(double precision)", "int4(numeric)", "int8(double precision)", "int8(numeric)", "float4(double precision)"},
+	{"cells and bounded whole numbers as such", []string{"int4(bigint)", "int4(boolean)", "int4(double precision)", "int4(numeric)", "int8(double precision)", "int8(numeric)", "float4(double precision)"},
 		[]string{"CAST(… AS INTEGER)", "CAST(… AS BIGINT)", "CAST(… AS FLOAT)", "CAST(… AS DOUBLE)", "CAST(… AS DECIMAL)", "CAST(… AS HUGEINT)"}, false,
 		"A cell is below 2^30, a sum is cut at what a release may hold before it is cast, and a boundary of cells lies within its column's type."},
 	{"days of a list", []string{"date_pli(date,integer)"}, []string{"+"}, false, "The number of days is one of a public list, all of whose days are dates, or NULL."},

@@ -137,6 +137,9 @@ func (w *writer) normalisedEnum(c *policy.Column) string {
 	if c.Any && len(d.Values) == 0 && c.Reading == nil && !w.dialect.Ready { // whether there is one is all that is asked: no text is read
 		raw = dialect.Fill(w.dialect.ReadText, "t."+w.name(c.Source))
 	}
+	if c.Type == policy.Bool && c.Reading != nil && slices.Equal(d.Values, []string{"false", "true"}) { // the cell is the truth, so that the text is matched once
+		return w.cast(raw, "int4")
+	}
 	if c.Type == policy.Bool {
 		sql := "CASE"
 		for cell, v := range d.Values {

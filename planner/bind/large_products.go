@@ -26,7 +26,7 @@ func (g *Grouping) combine() {
 	var columns []*policy.Column
 	combinations := 1
 	for _, e := range g.Q.Keys {
-		if e.Form != semantics.FormColumn || slices.Contains(columns, t.Columns[e.Cols[0]]) {
+		if e.Form != semantics.FormColumn || t.Columns[e.Cols[0]].Open != nil || slices.Contains(columns, t.Columns[e.Cols[0]]) {
 			return
 		}
 		c := t.Columns[e.Cols[0]]

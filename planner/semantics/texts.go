@@ -34,9 +34,12 @@ func (t *Translator) reading(e *Expr) (*Expr, *refuse.Refusal) {
 		return e, nil
 	}
 	subject, table := bareText(e.Args[0]), t.Texts.Of()
-	c := table.Columns[e.Cols[0]]
-	if !c.Any || subject.Form != FormColumn {
+	if e.Cols[0] >= len(table.Columns) || !table.Columns[e.Cols[0]].Any || subject.Form != FormColumn { // a public list's columns come after all others
 		return e, nil
+	}
+	c := table.Columns[e.Cols[0]]
+	if refusal := t.folded(e); refusal != nil {
+		return nil, refusal
 	}
 	parts, negated, known, refusal := t.partsOf(e)
 	if !known || refusal != nil {
@@ -73,6 +76,23 @@ func (t *Translator) reading(e *Expr) (*Expr, *refuse.Refusal) {
 		return t.Not(out)
 	}
 	return out, nil
+}
+
+// folded refuses a text whose letters changed their case beside a constant with letters that servers change in different ways.
+func (t *Translator) folded(e *Expr) *refuse.Refusal {
+	if t.Texts == nil || len(e.Cols) != 1 || e.Cols[0] >= len(t.Texts.Of().Columns) || !t.Texts.Of().Columns[e.Cols[0]].Reading.Folds() {
+		return nil
+	}
+	for _, a := range e.Args {
+		if !a.IsConstant() {
+			continue
+		}
+		v, err := a.Eval(nil)
+		if text, is := v.(string); is && err == nil && !isASCII(text) {
+			return foldedText.At(e.Pos, "a comparison of lower or upper")
+		}
+	}
+	return nil
 }
 
 // bareText takes casts of a text to text off.

@@ -124,6 +124,9 @@ func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refus
 	}
 	e := Node(f, op, s, pos, args...)
 	e.order(t.Env, op)
+	if refusal := t.folded(e); refusal != nil {
+		return nil, refusal
+	}
 	return t.reading(e)
 }
 
@@ -170,6 +173,9 @@ func (t *Translator) Member(subject *Expr, args []*Expr, plain []scalar.Expr, ne
 		return nil, ScalarRefusal(err, pos)
 	}
 	e := Node(formIn, "in", s, pos, all...)
+	if refusal := t.folded(e); refusal != nil {
+		return nil, refusal
+	}
 	if negated {
 		return t.Not(e)
 	}
