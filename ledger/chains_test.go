@@ -302,3 +302,42 @@ func TestMarksOfAnySize(t *testing.T) {
 		before = mark{m.name, append([]end(nil), m.ends...)}
 	}
 }
+
+// TestOneChainOfBefore: a file and its witness that a program before ADR 148 wrote (at 6e9c897e: ann has a release for 100, bob a charge of 30
+// in the other dataset).
+func TestOneChainOfBefore(t *testing.T) {
+	path := place(t)
+	files := map[string][]byte{}
+	for _, suffix := range []string{"", "-witness"} {
+		p, err := os.ReadFile("testdata/one-chain.ledger" + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[suffix] = p
+	}
+	lay(t, path, files)
+	f := open(t, path, Options{})
+	verify(t, f)
+	adopt(t, f, census(), survey())
+	wantSpent(t, f, "ann", 100, 100)
+	if b, err := f.Balance(ctx, "bob", "survey"); err != nil || b.LifeSpent != eps(30) {
+		t.Errorf("bob has spent %v, %v", b.LifeSpent, err)
+	}
+	held := f.Holdings("ann", "census")
+	if len(held) != 1 || loaded(t, f, "ann", held[0].ID)[0] != 4 {
+		t.Fatalf("ann holds %+v", held)
+	}
+	if out := charge(t, f, request("ann", item(1, eps(100)))); out[0].Receipt != nil {
+		t.Error("charged again")
+	}
+	buy(t, f, "ann", item(2, eps(7)), 5)
+	verify(t, f)
+	f.Close()
+	f = open(t, path, Options{})
+	wantSpent(t, f, "ann", 107, 107)
+	f.Close()
+	files[""] = bytes.Replace(files[""], []byte("public.answers"), []byte("public.Answers"), 1)
+	lay(t, path, files)
+	_, err := Open(ctx, "sqlite:"+path, Options{})
+	wantErr(t, err, ErrCorrupt)
+}
