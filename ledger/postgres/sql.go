@@ -128,11 +128,9 @@ ORDER BY 1 LIMIT 1`
 // hold its cost it divides by zero.
 var pgChargeSure = func() string {
 	set, where, _ := strings.Cut(store.ChargeUpdate, "\nWHERE ")
-	update := "UPDATE dpproxy_ledger.account" + set + " FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[]) AS m (m1, m2, m3, m4, m5, m6, m7, m8, m9) WHERE "
-	var each []string
-	for _, n := range "123456789" {
-		each = append(each, "$"+string(n), "m"+string(n))
-	}
-	update, from, _ := strings.Cut(update+strings.NewReplacer(each...).Replace(where), " FROM ")
-	return "WITH w AS (" + strings.NewReplacer(each...).Replace(update) + " FROM " + from + " RETURNING 1) SELECT 1 / (count(*) = cardinality($1))::int FROM w"
+	its := strings.NewReplacer("$1", "m1", "$2", "m2", "$3", "m3", "$4", "m4", "$5", "m5", "$6", "m6", "$7", "m7", "$8", "m8", "$9", "m9")
+	return "WITH w AS (UPDATE dpproxy_ledger.account" + its.Replace(set) +
+		" FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])" +
+		" AS m (m1, m2, m3, m4, m5, m6, m7, m8, m9) WHERE " + its.Replace(where) +
+		" RETURNING 1) SELECT 1 / (count(*) = cardinality($1))::int FROM w"
 }()
