@@ -49,7 +49,7 @@ func BenchmarkPostgresProxies(b *testing.B) {
 		got[[2]string{row, column}] = append(got[[2]string{row, column}], figure)
 	}
 	for b.Loop() {
-		for range 5 {
+		for range 3 {
 			note("flushes of the disk", "1 proxy", flushes(b, time.Second/2))
 			if pgbench != nil {
 				note("pgbench simple-update, 1 client", "1 proxy", pgbench(1))

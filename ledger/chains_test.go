@@ -127,25 +127,36 @@ func TestPolicyHoldsAllChains(t *testing.T) {
 	verify(t, a)
 }
 
-// TestNumbersOfManyRows: a batch has numbers for so many rows; a statement whose rows are more than are left of them is charged with the next.
-func TestNumbersOfManyRows(t *testing.T) {
-	_, one := several(t, 1, Options{}, census())
-	links := one[0].book.links
-	ds, _ := one[0].book.find("census")
-	_, err := (&batch{store: one[0].store, base: links, links: links.Clone(), rows: make([]chain.Row, 1<<16)}).add(chain.RowBind, ds, "", nil)
-	if err != nil {
-		t.Errorf("a ledger of one process counts its rows: %v", err)
+// keepsNothing takes rows and forgets them.
+type keepsNothing struct{ store.Store }
+
+func (keepsNothing) Insert(chain.Row) error { return nil }
+
+// TestBatchesKeepToTheirs: a row in a chain that the batch does not hold is no row, and a fault; one for which the batch has no number left
+// is for the next batch.
+func TestBatchesKeepToTheirs(t *testing.T) {
+	f := fresh(t, Options{}, census(), survey())
+	ds, _ := f.book.find("census")
+	add := func(b store.Begun, rows int, kind chain.Kind) error {
+		links := f.book.links
+		t := &batch{store: keepsNothing{}, begun: b, base: links, links: links.Clone(), now: links.Time, rows: make([]chain.Row, rows)}
+		_, err := t.add(kind, ds, "", nil)
+		return err
 	}
-	b := &batch{store: one[0].store, base: links, links: links.Clone(), rows: make([]chain.Row, 1<<16)}
-	b.begun.First = 1 << 20
-	if _, err := b.add(chain.RowBind, ds, "", nil); !errors.Is(err, errDoubted) {
-		t.Errorf("a row without a number: %v", err)
+	if err := add(store.Begun{}, store.Block, chain.RowBind); err != nil {
+		t.Errorf("in a ledger of one process: %v", err)
 	}
-	b = &batch{store: one[0].store, base: links, links: links.Clone()}
-	if b.begun.Chains = []int64{ds + 1}; b.begun.Chains != nil {
-		if _, err := b.add(chain.RowBind, ds, "", nil); err == nil || errors.As(err, new(refusal)) {
-			t.Errorf("a row in a chain that the batch does not hold: %v", err)
-		}
+	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block}, store.Block-1, chain.RowBind); err != nil {
+		t.Errorf("the last number: %v", err)
+	}
+	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block}, store.Block, chain.RowBind); !errors.Is(err, errDoubted) {
+		t.Errorf("behind the last number: %v", err)
+	}
+	if err := add(store.Begun{Chains: []int64{ds + 1}, First: store.Block}, 0, chain.RowBind); err == nil || errors.As(err, new(refusal)) {
+		t.Errorf("in another dataset's chain: %v", err)
+	}
+	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block}, 0, chain.RowVouch); err == nil || errors.As(err, new(refusal)) {
+		t.Errorf("in chain 0: %v", err)
 	}
 }
 
