@@ -45,15 +45,17 @@ func BenchmarkPostgresProxies(b *testing.B) {
 		{"8 datasets, all of each proxy", func(_, of, session int) int { return session / of % 8 }},
 	}
 	got := map[[2]string][]float64{}
+	rows := map[string]bool{}
 	note := func(row, column string, figure float64) {
+		rows[row] = true
 		got[[2]string{row, column}] = append(got[[2]string{row, column}], figure)
 	}
 	for b.Loop() {
-		for range 5 {
-			note("flushes of the disk", "1 proxy", flushes(b, time.Second/2))
+		for range 3 {
+			note("flushes of the disk", "one, a second", flushes(b, time.Second/2))
 			if pgbench != nil {
-				note("pgbench simple-update, 1 client", "1 proxy", pgbench(1))
-				note("pgbench simple-update, 16 clients", "1 proxy", pgbench(16))
+				note("pgbench simple-update, 1 client", "one, a second", pgbench(1))
+				note("pgbench simple-update, 16 clients", "one, a second", pgbench(16))
 			}
 			for _, kind := range kinds {
 				for _, sessions := range []int{2, 16, 64} {
@@ -65,29 +67,34 @@ func BenchmarkPostgresProxies(b *testing.B) {
 						rate, used := charging(b, proxies[of], sessions, kind.set, &n)
 						if of == 1 {
 							one = rate
-							note(row, "1 proxy", rate)
+							note(row, "one, a second", rate)
 							note(row, "its processors", used)
 							continue
 						}
-						note(row, fmt.Sprint(of, " proxies"), rate)
-						note(row, fmt.Sprint(of, " by 1"), rate/one)
-						note(row, fmt.Sprint(of, "'s processors"), used)
+						many := map[int]string{2: "two", 4: "four"}[of]
+						note(row, many+", a second", rate)
+						note(row, many+" by one", rate/one)
+						note(row, many+": processors", used)
 					}
 				}
 			}
 		}
 	}
-	rows := map[string][]string{}
-	for key, list := range got {
-		slices.Sort(list)
-		form := "%.2f"
-		if list[len(list)/2] >= 20 {
-			form = "%.0f"
-		}
-		rows[key[0]] = append(rows[key[0]], key[1], fmt.Sprintf(form, list[len(list)/2]))
-	}
 	for _, row := range slices.Sorted(maps.Keys(rows)) {
-		figures.Row("proxies", row, rows[row]...)
+		var cells []string
+		for _, column := range []string{"one, a second", "two, a second", "two by one", "four, a second", "four by one", "its processors", "two: processors", "four: processors"} {
+			list := got[[2]string{row, column}]
+			if len(list) == 0 {
+				continue
+			}
+			slices.Sort(list)
+			form := "%.2f"
+			if list[len(list)/2] >= 20 {
+				form = "%.0f"
+			}
+			cells = append(cells, column, fmt.Sprintf(form, list[len(list)/2]))
+		}
+		figures.Row("proxies", row, cells...)
 	}
 	b.ReportMetric(0, "ns/op")
 }

@@ -127,25 +127,36 @@ func TestPolicyHoldsAllChains(t *testing.T) {
 	verify(t, a)
 }
 
-// TestNumbersOfManyRows: a batch has numbers for so many rows; a statement whose rows are more than are left of them is charged with the next.
-func TestNumbersOfManyRows(t *testing.T) {
-	_, one := several(t, 1, Options{}, census())
-	links := one[0].book.links
-	ds, _ := one[0].book.find("census")
-	_, err := (&batch{store: one[0].store, base: links, links: links.Clone(), rows: make([]chain.Row, 1<<16)}).add(chain.RowBind, ds, "", nil)
-	if err != nil {
-		t.Errorf("a ledger of one process counts its rows: %v", err)
+// keepsNothing takes rows and forgets them.
+type keepsNothing struct{ store.Store }
+
+func (keepsNothing) Insert(chain.Row) error { return nil }
+
+// TestBatchesKeepToTheirs: a row in a chain that the batch does not hold is no row, and a fault; one for which the batch has no number left
+// is for the next batch.
+func TestBatchesKeepToTheirs(t *testing.T) {
+	f := fresh(t, Options{}, census(), survey())
+	ds, _ := f.book.find("census")
+	add := func(b store.Begun, rows int, kind chain.Kind) error {
+		links := f.book.links
+		t := &batch{store: keepsNothing{}, begun: b, base: links, links: links.Clone(), now: links.Time, rows: make([]chain.Row, rows)}
+		_, err := t.add(kind, ds, "", nil)
+		return err
 	}
-	b := &batch{store: one[0].store, base: links, links: links.Clone(), rows: make([]chain.Row, 1<<16)}
-	b.begun.First = 1 << 20
-	if _, err := b.add(chain.RowBind, ds, "", nil); !errors.Is(err, errDoubted) {
-		t.Errorf("a row without a number: %v", err)
+	if err := add(store.Begun{}, store.Block, chain.RowBind); err != nil {
+		t.Errorf("in a ledger of one process: %v", err)
 	}
-	b = &batch{store: one[0].store, base: links, links: links.Clone()}
-	if b.begun.Chains = []int64{ds + 1}; b.begun.Chains != nil {
-		if _, err := b.add(chain.RowBind, ds, "", nil); err == nil || errors.As(err, new(refusal)) {
-			t.Errorf("a row in a chain that the batch does not hold: %v", err)
-		}
+	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block}, store.Block-1, chain.RowBind); err != nil {
+		t.Errorf("the last number: %v", err)
+	}
+	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block}, store.Block, chain.RowBind); !errors.Is(err, errDoubted) {
+		t.Errorf("behind the last number: %v", err)
+	}
+	if err := add(store.Begun{Chains: []int64{ds + 1}, First: store.Block}, 0, chain.RowBind); err == nil || errors.As(err, new(refusal)) {
+		t.Errorf("in another dataset's chain: %v", err)
+	}
+	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block}, 0, chain.RowVouch); err == nil || errors.As(err, new(refusal)) {
+		t.Errorf("in chain 0: %v", err)
 	}
 }
 
@@ -301,4 +312,43 @@ func TestMarksOfAnySize(t *testing.T) {
 		}
 		before = mark{m.name, append([]end(nil), m.ends...)}
 	}
+}
+
+// TestOneChainOfBefore: a file and its witness that a program before ADR 148 wrote (at 6e9c897e: ann has a release for 100, bob a charge of 30
+// in the other dataset).
+func TestOneChainOfBefore(t *testing.T) {
+	path := place(t)
+	files := map[string][]byte{}
+	for _, suffix := range []string{"", "-witness"} {
+		p, err := os.ReadFile("testdata/one-chain.ledger" + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[suffix] = p
+	}
+	lay(t, path, files)
+	f := open(t, path, Options{})
+	verify(t, f)
+	adopt(t, f, census(), survey())
+	wantSpent(t, f, "ann", 100, 100)
+	if b, err := f.Balance(ctx, "bob", "survey"); err != nil || b.LifeSpent != eps(30) {
+		t.Errorf("bob has spent %v, %v", b.LifeSpent, err)
+	}
+	held := f.Holdings("ann", "census")
+	if len(held) != 1 || loaded(t, f, "ann", held[0].ID)[0] != 4 {
+		t.Fatalf("ann holds %+v", held)
+	}
+	if out := charge(t, f, request("ann", item(1, eps(100)))); out[0].Receipt != nil {
+		t.Error("charged again")
+	}
+	buy(t, f, "ann", item(2, eps(7)), 5)
+	verify(t, f)
+	f.Close()
+	f = open(t, path, Options{})
+	wantSpent(t, f, "ann", 107, 107)
+	f.Close()
+	files[""] = bytes.Replace(files[""], []byte("public.answers"), []byte("public.Answers"), 1)
+	lay(t, path, files)
+	_, err := Open(ctx, "sqlite:"+path, Options{})
+	wantErr(t, err, ErrCorrupt)
 }

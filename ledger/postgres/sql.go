@@ -67,9 +67,9 @@ const (
 const (
 	// The turns of the chains that a batch takes: of one or all of which it waits for others, of one by itself, and of as many as it
 	// may have of those that are free. What it has then is kept in a setting of the transaction's, and their heads are locked.
-	pgTurn   = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
 	pgTurns  = "SELECT pg_catalog.pg_advisory_xact_lock($1 + head) FROM (SELECT head FROM dpproxy_ledger.heads ORDER BY head) AS h"
 	pgAll    = "SELECT pg_catalog.set_config('dpproxy_ledger.held', array_agg(head)::text, true) FROM dpproxy_ledger.heads"
+	pgTurn   = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
 	pgSome   = "SELECT pg_catalog.set_config('dpproxy_ledger.held', coalesce(array_agg(c), '{}')::text, true) FROM (SELECT c FROM unnest($1::bigint[]) AS u (c) WHERE pg_catalog.pg_try_advisory_xact_lock($2 + c) LIMIT $3) AS free"
 	pgLock   = "SELECT head FROM dpproxy_ledger.heads WHERE head = ANY (pg_catalog.current_setting('dpproxy_ledger.held')::bigint[]) ORDER BY head FOR UPDATE"
 	pgBegun  = "SELECT " + pgNow + ", nextval('dpproxy_ledger.fence'), nextval('dpproxy_ledger.number')"
@@ -128,11 +128,9 @@ ORDER BY 1 LIMIT 1`
 // hold its cost it divides by zero.
 var pgChargeSure = func() string {
 	set, where, _ := strings.Cut(store.ChargeUpdate, "\nWHERE ")
-	update := "UPDATE dpproxy_ledger.account" + set + " FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[]) AS m (m1, m2, m3, m4, m5, m6, m7, m8, m9) WHERE "
-	var each []string
-	for _, n := range "123456789" {
-		each = append(each, "$"+string(n), "m"+string(n))
-	}
-	update, from, _ := strings.Cut(update+strings.NewReplacer(each...).Replace(where), " FROM ")
-	return "WITH w AS (" + strings.NewReplacer(each...).Replace(update) + " FROM " + from + " RETURNING 1) SELECT 1 / (count(*) = cardinality($1))::int FROM w"
+	its := strings.NewReplacer("$1", "m1", "$2", "m2", "$3", "m3", "$4", "m4", "$5", "m5", "$6", "m6", "$7", "m7", "$8", "m8", "$9", "m9")
+	return "WITH w AS (UPDATE dpproxy_ledger.account" + its.Replace(set) +
+		" FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])" +
+		" AS m (m1, m2, m3, m4, m5, m6, m7, m8, m9) WHERE " + its.Replace(where) +
+		" RETURNING 1) SELECT 1 / (count(*) = cardinality($1))::int FROM w"
 }()

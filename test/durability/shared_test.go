@@ -228,7 +228,7 @@ func TestT39DataRoleAtTheLedger(t *testing.T) {
 	h := sharedFixture(t, kit.Budgets{User: "10", Cap: "100"})
 	p := kit.Serve(t, h.policy)
 	refused, tries := 0, 0
-	for table, privileges := range map[string]string{"account": "SELECT", "chain": "INSERT", "release": "UPDATE", "head": "DELETE"} {
+	for table, privileges := range map[string]string{"account": "SELECT", "chain": "INSERT", "release": "UPDATE", "heads": "DELETE"} {
 		w := p.Connect("alice", "lab")
 		if r, err := w.TryAsk("SELECT * FROM dpproxy_ledger." + table); err != nil || r.Err == nil {
 			t.Errorf("an analyst asks for %s: %v", table, err)
