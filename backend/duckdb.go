@@ -24,8 +24,9 @@ type DuckDB struct {
 	*instance
 	executor
 	log     *slog.Logger
-	leftOut []leftOut   // of the files
-	unique  []uniqueKey // what constraints prove; the schema cannot change any more
+	leftOut []leftOut                 // of the files
+	unique  []uniqueKey               // what constraints prove; the schema cannot change any more
+	said    map[place]map[string]bool // by table, what CHECK and NOT NULL constraints say (rowsSaid)
 }
 
 var _ Backend = (*DuckDB)(nil)
@@ -63,6 +64,9 @@ func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, tables []*policy.Ta
 		return err
 	}
 	if b.unique, err = b.uniqueKeys(ctx); err != nil {
+		return ErrUnavailable
+	}
+	if b.said, err = b.rowsSaid(ctx); err != nil {
 		return ErrUnavailable
 	}
 	return nil

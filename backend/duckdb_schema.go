@@ -3,7 +3,9 @@ package backend
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -74,6 +76,45 @@ ORDER BY 1, 2, k.constraint_index`
 		}
 	}
 	return keys, err
+}
+
+// rowsSaid is what each table's CHECK and NOT NULL constraints say of every row of it, as DuckDB writes it, in lower case: for DuckDB's names have no case.
+//
+//	CREATE TABLE visits (who BIGINT NOT NULL, dp_rank BIGINT, CHECK (dp_rank >= 1)):  "who not null", "(dp_rank >= 1)"
+//
+// DuckDB adds no CHECK to a table that is there, and holds every row that comes against those that it has.
+func (b *DuckDB) rowsSaid(ctx context.Context) (map[place]map[string]bool, error) {
+	const text = `SELECT schema_name, table_name, CASE constraint_type WHEN 'CHECK' THEN expression ELSE array_to_string(constraint_column_names, '') || ' not null' END
+FROM duckdb_constraints() WHERE database_name = $1 AND constraint_type IN ('CHECK', 'NOT NULL')`
+	said := map[place]map[string]bool{}
+	err := b.eachRow(ctx, text, func(row []*string) error {
+		for _, text := range row {
+			if text == nil {
+				return errResult
+			}
+		}
+		at := folded(*row[0], *row[1], "")
+		if said[at] == nil {
+			said[at] = map[string]bool{}
+		}
+		said[at][strings.ToLower(*row[2])] = true
+		return nil
+	}, dialect.Catalog)
+	return said, err
+}
+
+// simple is a name that DuckDB writes without quotes, where it is no keyword.
+var simple = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// ranksSaid tells whether CHECK and NOT NULL constraints say of a column what a rewrite.Rank does. Of a keyword they do not: it is written in quotes.
+func (b *DuckDB) ranksSaid(r rewrite.Rank) bool {
+	schema, name := rewrite.Relation(r.Table.Source, dialect.DuckDB)
+	said, rank, unit := b.said[folded(schema, name, "")], strings.ToLower(r.Table.RowRank), strings.ToLower(r.Table.UnitColumn)
+	if r.Table.View.Text != "" || !simple.MatchString(rank) || !simple.MatchString(unit) {
+		return false
+	}
+	return (said["("+rank+" >= 1)"] || said["("+rank+" > 0)"]) && (said[unit+" not null"] || said["(("+rank+" is null) or ("+unit+" is not null))"]) &&
+		(!r.Within || said[rank+" not null"] && said["("+rank+" <= "+strconv.FormatInt(r.Table.MaxRowsPerUnit, 10)+")"])
 }
 
 // probe has DuckDB bind, without running it, a query that uses the table as measures can.

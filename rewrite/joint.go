@@ -40,10 +40,12 @@ import (
 // Claim. Which measures are read in one scan is a function of their plans. Proof. together reads the measures and the policy, never rows.
 // So what one failure says is public, too: all measures of a scan have no groups then.
 
-// A scan is of at most so many measures and counters, so that the text stays of one size with those of single measures.
+// A scan is of at most so many measures and counters, so that the text stays of one size with those of single measures, and its answer of so many
+// combinations of cells, which are in memory together.
 const (
 	mostLeaves   = 16
 	mostCounters = 128
+	mostRows     = 1 << 17
 )
 
 // fewJoint is how many combinations of stored values a tally for several measures may have: beyond it, adding up the tally for each measure is
@@ -85,6 +87,7 @@ type readTogether struct {
 	places   []int
 	measures []*plans.Measure
 	counters int
+	rows     int            // of the answer, at most
 	grain    *plans.Measure // by what they are tallied; nil: their rows are numbered
 }
 
@@ -92,7 +95,7 @@ type readTogether struct {
 func together(list []*plans.Measure, d dialect.Dialect) (sets []*readTogether) {
 next:
 	for i, m := range list {
-		own := readTogether{places: []int{i}, measures: []*plans.Measure{m}, counters: len(m.Counters)}
+		own := readTogether{places: []int{i}, measures: []*plans.Measure{m}, counters: len(m.Counters), rows: mostOf(m)}
 		if len(list) > 1 {
 			own.by = sharedBy(m, d)
 		}
@@ -119,7 +122,7 @@ next:
 // takes adds a measure over the same rows to a scan, if it may be read there.
 func (s *readTogether) takes(own *readTogether, d dialect.Dialect) bool {
 	m := own.measures[0]
-	if len(s.places) == mostLeaves || s.counters+own.counters > mostCounters {
+	if len(s.places) == mostLeaves || s.counters+own.counters > mostCounters || s.rows+own.rows > mostRows {
 		return false
 	}
 	if s.grain != nil {
@@ -129,8 +132,20 @@ func (s *readTogether) takes(own *readTogether, d dialect.Dialect) bool {
 		}
 		s.grain = grain
 	}
-	s.places, s.measures, s.counters = append(s.places, own.places...), append(s.measures, m), s.counters+own.counters
+	s.places, s.measures = append(s.places, own.places...), append(s.measures, m)
+	s.counters, s.rows = s.counters+own.counters, s.rows+own.rows
 	return true
+}
+
+// mostOf is how many combinations of cells a measure has, or one more than a scan may have.
+func mostOf(m *plans.Measure) int {
+	rows := 1
+	for i := range m.Grain {
+		if rows *= m.Size(i); rows > mostRows {
+			return mostRows + 1
+		}
+	}
+	return rows
 }
 
 // mayBeStored tells whether the rows of a table of the policy are read as they are stored, as far as may be expected: where a unit has one row a

@@ -252,3 +252,46 @@ func TestJointGolden(t *testing.T) {
 		t.Error("the SQL of scans changed; run with -update and read the difference")
 	}
 }
+
+// TestWhichMeasuresAreOneScan: by their plans alone.
+func TestWhichMeasuresAreOneScan(t *testing.T) {
+	head, _, _ := strings.Cut(groupPolicy, "datasets:")
+	many := `SELECT 0, count(*) FROM visits`
+	for i := range 19 {
+		many += fmt.Sprintf(` UNION ALL SELECT %d, count(*) FROM visits WHERE minutes > %d`, i+1, i+20)
+	}
+	for _, c := range []struct {
+		what, bounds, text string
+		postgres, duck     int // scans
+	}{
+		{"two counts", "max_rows_per_unit: 10", `SELECT (SELECT count(*) FROM people WHERE age > 40), (SELECT count(*) FROM people WHERE sex = 'f')`, 1, 1},
+		{"two counts of rows that are units' only ones by a rank", "max_rows_per_unit: 10\n        row_rank: rank", `SELECT (SELECT count(*) FROM visits WHERE minutes > 30), (SELECT count(*) FROM visits WHERE ward = 'A')`, 1, 2},
+		{"rows that an index may find, and others", "max_rows_per_unit: 10\n        row_rank: rank", `SELECT (SELECT count(*) FROM visits WHERE minutes > 57), (SELECT count(*) FROM visits WHERE ward = 'A')`, 2, 2},
+		{"rows that two indexes may find", "max_rows_per_unit: 10", `SELECT (SELECT count(*) FROM people WHERE age < 5), (SELECT count(*) FROM people WHERE age = 70)`, 2, 1},
+		{"rows that one index may find", "max_rows_per_unit: 10", `SELECT (SELECT count(*) FROM people WHERE age < 5), (SELECT count(*) FROM people WHERE age < 5 AND sex = 'f')`, 1, 1},
+		{"numbered rows", "max_rows_per_unit: 10", `SELECT (SELECT count(*) FROM visits WHERE minutes = 3), (SELECT sum(minutes) FROM visits), (SELECT count(*) FROM visits WHERE ward = 'A')`, 1, 1},
+		{"tables", "max_rows_per_unit: 10", `SELECT (SELECT count(*) FROM visits), (SELECT count(*) FROM people)`, 2, 2},
+		{"a join that is numbered, and its table", "max_rows_per_unit: 10", `SELECT (SELECT count(*) FROM visits v JOIN people p ON p.person_id = v.who WHERE p.sex = 'f'), (SELECT sum(minutes) FROM visits v JOIN people p ON p.person_id = v.who), (SELECT sum(minutes) FROM visits)`, 2, 2},
+		{"a join that constraints may spare numbering", "max_rows_per_unit: 10\n        row_rank: rank", `SELECT (SELECT count(*) FROM visits v JOIN people p ON p.person_id = v.who WHERE p.sex = 'f'), (SELECT sum(minutes) FROM visits v JOIN people p ON p.person_id = v.who)`, 2, 2},
+		{"bounded groups", "max_groups_per_unit: 2\n        max_rows_per_group: 2", `SELECT (SELECT count(*) FROM visits WHERE minutes > 30), ward, count(*) FROM visits GROUP BY ward`, 2, 2},
+		{"twenty", "max_rows_per_unit: 10", many, 2, 2},
+	} {
+		for d, want := range map[dialect.Dialect]int{dialect.PostgreSQL: c.postgres, dialect.DuckDB: c.duck} {
+			p := parsedFor(t, head+"datasets:"+strings.Replace(benchColumns, "BOUNDS", c.bounds, 1), d)
+			p.Datasets[0].Buying.Cells = 0
+			queries, err := rewrite.RenderAll(t.Context(), measuresOf(t, p, c.text), d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			scans, measures := 0, 0
+			for _, q := range queries {
+				if q.Leaf() == 0 {
+					scans, measures = scans+1, measures+len(q.Leaves())
+				}
+			}
+			if scans != want || measures != len(queries) {
+				t.Errorf("%s, %s: %d measures in %d scans, must be %d in %d", c.what, d, measures, scans, len(queries), want)
+			}
+		}
+	}
+}

@@ -181,15 +181,15 @@ func ranked(t *policy.Table) (list []*policy.Table) {
 }
 
 // SQL is the text, Args its arguments ($1, $2, …).
-func (q Query) SQL() string { return q.scan.text.sql }
+func (q Query) SQL() string { return q.read().text.sql }
 
 // Args are the arguments of SQL, strings; there are none where the dialect writes texts into the SQL.
-func (q Query) Args() []any { return q.scan.text.args }
+func (q Query) Args() []any { return q.read().text.args }
 
 // Proven are the same query without row bounds, and with keys that are taken for unique, the shortest first. Each gives the
 // same answer where the constraints that it needs hold in the very snapshot that it reads (privacy rule 11); the backend
 // alone can know that. There is none where a row is the unit: SQL then has no row bound itself.
-func (q Query) Proven() []Shorter { return q.scan.proven }
+func (q Query) Proven() []Shorter { return q.read().proven }
 
 // Unique names columns of a table whose values together a constraint must prove different in each row: on some of them, or on
 // some and the unit's.
@@ -213,7 +213,7 @@ type Rank struct {
 
 // Required lists what the query itself needs proof of: the keys through which units are found, and that a rank is each unit's
 // own. Without it the query must not run.
-func (q Query) Required() []Unique { return Required(q.scan.table) }
+func (q Query) Required() []Unique { return Required(q.read().table) }
 
 // Required lists what every query over the table needs proof of.
 func Required(t *policy.Table) []Unique {
@@ -230,13 +230,13 @@ func Required(t *policy.Table) []Unique {
 }
 
 // Dialect is the dialect that the query is written in.
-func (q Query) Dialect() dialect.Dialect { return q.scan.dialect }
+func (q Query) Dialect() dialect.Dialect { return q.read().dialect }
 
 // Table is the table that the query reads.
-func (q Query) Table() *policy.Table { return q.scan.table }
+func (q Query) Table() *policy.Table { return q.read().table }
 
 // Tables lists the tables of the policy that the query reads.
-func (q Query) Tables() []*policy.Table { return q.scan.table.Base() }
+func (q Query) Tables() []*policy.Table { return q.read().table.Base() }
 
 // Digest names the measure.
 func (q Query) Digest() plans.Digest { return q.of().digest }
@@ -251,7 +251,7 @@ func (q Query) Signed(counter int) bool {
 }
 
 // Keyed tells that the query finds keys: it returns a text, which may be NULL, and a count (int8) for each, instead.
-func (q Query) Keyed() bool { return q.scan.keyed }
+func (q Query) Keyed() bool { return q.read().keyed }
 
 // Counters is described at Grain.
 func (q Query) Counters() int { return q.of().counters }
@@ -271,11 +271,19 @@ func (q Query) AsOf() int64 { return q.asOf }
 // Valid tells whether Render or RenderAll made q.
 func (q Query) Valid() bool { return q.scan != nil }
 
-func (q Query) of() *leaf { return &q.scan.leaves[q.leaf] }
+// read is q's scan; that of the zero value is empty.
+func (q Query) read() *scan {
+	if q.scan == nil {
+		return &scan{leaves: []leaf{{}}}
+	}
+	return q.scan
+}
+
+func (q Query) of() *leaf { return &q.read().leaves[q.leaf] }
 
 // Leaves are the queries of all measures that are read in q's scan, by their numbers in its answer; most often q alone.
 func (q Query) Leaves() []Query {
-	list := make([]Query, len(q.scan.leaves))
+	list := make([]Query, len(q.read().leaves))
 	for i := range list {
 		list[i] = Query{q.scan, i, q.asOf}
 	}
@@ -286,11 +294,11 @@ func (q Query) Leaves() []Query {
 func (q Query) Leaf() int { return q.leaf }
 
 // Beside tells whether two queries are read in one scan.
-func (q Query) Beside(other Query) bool { return q.scan == other.scan }
+func (q Query) Beside(other Query) bool { return q.scan != nil && q.scan == other.scan }
 
 // Width is the number of columns of cells, and of counts, in the answer of q's scan. Where it is of several measures the number of each stands before them.
 func (q Query) Width() (cells, counts int) {
-	for _, l := range q.scan.leaves {
+	for _, l := range q.read().leaves {
 		cells, counts = max(cells, len(l.sizes)), max(counts, l.counters)
 	}
 	return cells, counts

@@ -96,6 +96,9 @@ func (w *writer) base(everything bool) string {
 	t := w.table
 	var items, conditions []string
 	from, unit := w.stored(everything)
+	if w.where != "" { // which leaves more rows out than what nearly all satisfy
+		conditions = append(conditions, w.where)
+	}
 	if !t.Dataset.Unit.Row {
 		if everything || w.alias != "s" || w.depth > 1 {
 			items = append(items, unit+" AS u")
@@ -119,9 +122,6 @@ func (w *writer) base(everything bool) string {
 	}
 	if len(items) == 0 {
 		items = []string{"1 AS one"}
-	}
-	if w.where != "" {
-		conditions = append(conditions, w.where)
 	}
 	sql := "(SELECT " + strings.Join(items, ",\n        ") + "\n   FROM " + from
 	return sql + where("   ", conditions) + ")"

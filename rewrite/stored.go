@@ -152,20 +152,21 @@ func (w *writer) tallyCounters(m *plans.Measure) (list []tallyCounter) {
 	return list
 }
 
-// storedRows is what the rows of a measure are read from, and the conditions under which they are: its own, and the rules of some columns.
+// storedRows is what the rows of a measure are read from, and the conditions under which they are: its own, and the rules of some columns. Its own come
+// first, which leave more rows out than those that nearly all rows satisfy.
 func (w *writer) storedRows(m *plans.Measure, ruled []*policy.Column) (from string, conditions []string) {
 	if m.Where != nil {
 		w.where = w.onStored(m.Where)
 	}
 	from, unit := w.stored(false)
+	if w.where != "" {
+		conditions = append(conditions, w.where)
+	}
 	if !m.Table.Dataset.Unit.Row {
-		conditions = w.known(unit)
+		conditions = append(conditions, w.known(unit)...)
 	}
 	for _, c := range ruled {
 		conditions = append(conditions, w.kept(c)...)
-	}
-	if w.where != "" {
-		conditions = append(conditions, w.where)
 	}
 	return from, conditions
 }

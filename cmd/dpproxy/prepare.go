@@ -39,7 +39,7 @@ their unit. A deleted row's number is given again only where it was the last.`,
 // prepare writes the SQL for the tables that are named, or for all that it helps.
 func prepare(out io.Writer, p *policy.Policy, tables []string) error {
 	if strings.HasPrefix(p.Backend.URL, "duckdb:") {
-		return exitCode{2, errors.New("prepare is for PostgreSQL: a table of DuckDB is made with its constraints, UNIQUE (unit, rank) among them")}
+		return exitCode{2, errors.New("prepare is for PostgreSQL: a table of DuckDB is made with its constraints: a unit that is NOT NULL, UNIQUE (unit, rank) and CHECK (rank >= 1); written ORDER BY rank it is read quickest")}
 	}
 	if p.Backend.MySQL() {
 		return exitCode{2, errors.New("prepare is for PostgreSQL: a snapshot of MySQL numbers each unit's rows itself")}

@@ -78,7 +78,7 @@ func scans(queries []rewrite.Query, wanted []int) []int {
 		}
 		order = append(order, i)
 		for _, j := range wanted[k+1:] {
-			if queries[i].Valid() && queries[i].Beside(queries[j]) {
+			if queries[i].Beside(queries[j]) {
 				order = append(order, j)
 			}
 		}

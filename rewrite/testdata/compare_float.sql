@@ -5,9 +5,9 @@ SELECT (COALESCE(CASE WHEN (s.n5 OPERATOR(pg_catalog.>=) '-0.2'::pg_catalog.floa
 FROM (SELECT CASE WHEN (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8) THEN NULL WHEN (t."score" OPERATOR(pg_catalog.<) '-0.3'::pg_catalog.float8) THEN '-0.3'::pg_catalog.float8 WHEN (t."score" OPERATOR(pg_catalog.>) '2.35'::pg_catalog.float8) THEN '2.35'::pg_catalog.float8 ELSE t."score" END AS n5,
         CASE WHEN (t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8) THEN t."ratio" WHEN false THEN '0.10000000149011612'::pg_catalog.float8 END AS n6
    FROM "clinic"."people" AS t
-   WHERE ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
-     AND ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text]))
-     AND ((CASE WHEN (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8) THEN NULL WHEN (t."score" OPERATOR(pg_catalog.<) '-0.3'::pg_catalog.float8) THEN '-0.3'::pg_catalog.float8 WHEN (t."score" OPERATOR(pg_catalog.>) '2.35'::pg_catalog.float8) THEN '2.35'::pg_catalog.float8 ELSE t."score" END) OPERATOR(pg_catalog.<) '1.05'::pg_catalog.float8)) AS s
+   WHERE ((CASE WHEN (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8) THEN NULL WHEN (t."score" OPERATOR(pg_catalog.<) '-0.3'::pg_catalog.float8) THEN '-0.3'::pg_catalog.float8 WHEN (t."score" OPERATOR(pg_catalog.>) '2.35'::pg_catalog.float8) THEN '2.35'::pg_catalog.float8 ELSE t."score" END) OPERATOR(pg_catalog.<) '1.05'::pg_catalog.float8)
+     AND ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
+     AND ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text]))) AS s
 GROUP BY 1
 -- arguments ["a" "A" "ä"]
 
@@ -18,9 +18,9 @@ SELECT CAST(COALESCE(CASE WHEN (s.n5 >= CAST('-0.2' AS DOUBLE)) THEN LEAST(CASE 
 FROM (SELECT CASE WHEN isnan(TRY_CAST(t."score" AS DOUBLE)) THEN NULL WHEN (TRY_CAST(t."score" AS DOUBLE) < CAST('-0.3' AS DOUBLE)) THEN CAST('-0.3' AS DOUBLE) WHEN (TRY_CAST(t."score" AS DOUBLE) > CAST('2.35' AS DOUBLE)) THEN CAST('2.35' AS DOUBLE) ELSE TRY_CAST(t."score" AS DOUBLE) END AS n5,
         CASE WHEN (TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE)) THEN TRY_CAST(t."ratio" AS FLOAT) WHEN false THEN CAST('0.10000000149011612' AS DOUBLE) END AS n6
    FROM "private"."clinic"."people" AS t
-   WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))
-     AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))
-     AND ((CASE WHEN isnan(TRY_CAST(t."score" AS DOUBLE)) THEN NULL WHEN (TRY_CAST(t."score" AS DOUBLE) < CAST('-0.3' AS DOUBLE)) THEN CAST('-0.3' AS DOUBLE) WHEN (TRY_CAST(t."score" AS DOUBLE) > CAST('2.35' AS DOUBLE)) THEN CAST('2.35' AS DOUBLE) ELSE TRY_CAST(t."score" AS DOUBLE) END) < CAST('1.05' AS DOUBLE))) AS s
+   WHERE ((CASE WHEN isnan(TRY_CAST(t."score" AS DOUBLE)) THEN NULL WHEN (TRY_CAST(t."score" AS DOUBLE) < CAST('-0.3' AS DOUBLE)) THEN CAST('-0.3' AS DOUBLE) WHEN (TRY_CAST(t."score" AS DOUBLE) > CAST('2.35' AS DOUBLE)) THEN CAST('2.35' AS DOUBLE) ELSE TRY_CAST(t."score" AS DOUBLE) END) < CAST('1.05' AS DOUBLE))
+     AND ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))
+     AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))) AS s
 GROUP BY 1
 -- arguments []
 

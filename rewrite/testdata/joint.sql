@@ -400,10 +400,10 @@ SELECT CAST(COALESCE((COALESCE((list_position([CAST('A' AS VARCHAR), CAST('B' AS
 FROM (SELECT TRY_CAST(t."ward" AS VARCHAR) AS x1,
        CAST((sum(TRY_CAST(t."cost" AS DECIMAL(6,2))) * CAST('100' AS DECIMAL(3,0))) AS HUGEINT) AS k1
 FROM "private"."clinic"."visits" AS t
-WHERE t."who" IS NOT NULL
+WHERE (((TRY_CAST(t."cost" AS DECIMAL(6,2)) >= CAST('0.00' AS DECIMAL(6,2))) AND (TRY_CAST(t."cost" AS DECIMAL(6,2)) <= CAST('10.00' AS DECIMAL(6,2)))) AND ((TRY_CAST(t."minutes" AS BIGINT) >= CAST('-2' AS BIGINT)) AND (TRY_CAST(t."minutes" AS BIGINT) <= CAST('9' AS BIGINT))))
+  AND t."who" IS NOT NULL
   AND (t."rank" >= CAST('1' AS BIGINT))
   AND (t."rank" <= CAST('4' AS BIGINT))
-  AND (((TRY_CAST(t."cost" AS DECIMAL(6,2)) >= CAST('0.00' AS DECIMAL(6,2))) AND (TRY_CAST(t."cost" AS DECIMAL(6,2)) <= CAST('10.00' AS DECIMAL(6,2)))) AND ((TRY_CAST(t."minutes" AS BIGINT) >= CAST('-2' AS BIGINT)) AND (TRY_CAST(t."minutes" AS BIGINT) <= CAST('9' AS BIGINT))))
 GROUP BY 1) AS s
 GROUP BY 1
 -- arguments []
@@ -423,8 +423,8 @@ SELECT CAST(COALESCE((COALESCE((list_position([CAST('A' AS VARCHAR), CAST('B' AS
 FROM (SELECT TRY_CAST(t."ward" AS VARCHAR) AS x1,
        CAST((sum(TRY_CAST(t."cost" AS DECIMAL(6,2))) * CAST('100' AS DECIMAL(3,0))) AS HUGEINT) AS k1
 FROM "private"."clinic"."visits" AS t
-WHERE (t."rank" <= CAST('4' AS BIGINT))
-  AND (((TRY_CAST(t."cost" AS DECIMAL(6,2)) >= CAST('0.00' AS DECIMAL(6,2))) AND (TRY_CAST(t."cost" AS DECIMAL(6,2)) <= CAST('10.00' AS DECIMAL(6,2)))) AND ((TRY_CAST(t."minutes" AS BIGINT) >= CAST('-2' AS BIGINT)) AND (TRY_CAST(t."minutes" AS BIGINT) <= CAST('9' AS BIGINT))))
+WHERE (((TRY_CAST(t."cost" AS DECIMAL(6,2)) >= CAST('0.00' AS DECIMAL(6,2))) AND (TRY_CAST(t."cost" AS DECIMAL(6,2)) <= CAST('10.00' AS DECIMAL(6,2)))) AND ((TRY_CAST(t."minutes" AS BIGINT) >= CAST('-2' AS BIGINT)) AND (TRY_CAST(t."minutes" AS BIGINT) <= CAST('9' AS BIGINT))))
+  AND (t."rank" <= CAST('4' AS BIGINT))
 GROUP BY 1) AS s
 GROUP BY 1
 -- arguments []

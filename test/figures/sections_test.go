@@ -32,7 +32,7 @@ var sections = []section{
 	{"snapshot", true, []string{tests + "^TestBenchSnapshot$ ./test/snapshots"}},
 	{"shop", true, []string{tests + "^TestBenchShop$ ./test/snapshots"}},
 	{"constructs", true, []string{tests + "^TestBenchConstructs$ ./rewrite"}},
-	{"scans", true, []string{tests + "^TestBenchScans$ ./rewrite"}},
 	{"proven", true, []string{tests + "^TestBenchProven$ ./rewrite"}},
 	{"bounds", true, []string{tests + "^TestBenchBounds$ ./rewrite"}},
+	{"scans", true, []string{tests + "^TestBenchScans$ ./rewrite"}},
 }
