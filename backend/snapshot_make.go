@@ -60,6 +60,9 @@ func (b *Snapshots) extractions(p *policy.Policy) (extractions, error) {
 				return all, fmt.Errorf("table %s: %w", t.Name, err)
 			}
 			fmt.Fprintf(h, "%q %q %q %q\n", d.ID, e.SQL(), e.Args(), arrange)
+			for _, f := range e.Fields {
+				fmt.Fprintf(h, "%q\n", f.Meaning())
+			}
 			all.list = append(all.list, e)
 		}
 	}
@@ -198,6 +201,7 @@ type maker struct {
 	log    *slog.Logger
 	list   []rewrite.Extraction
 	proven map[string]bool // keys, by name, that constraints proved
+	light  []bool          // by table that was read: no unit has very many rows
 }
 
 // errMaking says nothing of the rows, which DuckDB's own text may show.
@@ -248,7 +252,7 @@ func (m *maker) arrange(ctx context.Context) error {
 	}
 	for i, e := range m.list {
 		single := e.Table.UnitColumn != "" && m.proven[keyName(rewrite.Unique{Table: e.Table, Columns: []string{e.Table.UnitColumn}})]
-		texts, err := e.Arrange(rewrite.Arrangement{Staged: stagedTable(i), Numbers: numbers[e.Table.Dataset.ID], Heavy: stagedTable(i) + "_heavy", Single: single})
+		texts, err := e.Arrange(rewrite.Arrangement{Staged: stagedTable(i), Numbers: numbers[e.Table.Dataset.ID], Heavy: stagedTable(i) + "_heavy", Single: single, Light: m.light[i]})
 		if err != nil {
 			return err
 		}

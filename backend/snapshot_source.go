@@ -68,6 +68,7 @@ func openSource(ctx context.Context, p *policy.Policy, log *slog.Logger) (source
 type staged struct {
 	*maker
 	name string // in the catalog staged
+	counted
 }
 
 // stagedTable is where the rows of the i-th extraction wait.
@@ -80,7 +81,7 @@ func (m *maker) stage(ctx context.Context, i int, e rewrite.Extraction) (*staged
 	for _, f := range e.Fields {
 		fields = append(fields, f.Name+" "+types[f.Kind])
 	}
-	return &staged{m, fmt.Sprintf("t%d", i)}, m.exec(ctx, "CREATE TABLE "+stagedTable(i)+" ("+strings.Join(fields, ", ")+")")
+	return &staged{maker: m, name: fmt.Sprintf("t%d", i)}, m.exec(ctx, "CREATE TABLE "+stagedTable(i)+" ("+strings.Join(fields, ", ")+")")
 }
 
 // fill has do add rows: of each field an int64, a float64 or a string by its kind, or nil. Several may fill one table at a time.
@@ -126,6 +127,7 @@ func (m *maker) read(ctx context.Context, from source) error {
 			if err != nil {
 				return err
 			}
+			m.light = append(m.light, into.counted.light())
 			m.log.Info("snapshot: table read", "table", e.Table.Name, "of", len(m.list), "done", i+1, "seconds", int(time.Since(begun).Seconds()))
 		}
 		return nil
