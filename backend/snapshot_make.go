@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
@@ -171,7 +172,7 @@ func (b *Snapshots) write(ctx context.Context, want extractions, directory, whol
 		return err
 	}
 	defer engine.Close()
-	m := &maker{instance: engine, log: b.log, list: want.list, proven: map[string]bool{}}
+	m := &maker{instance: engine, log: b.log, list: want.list, proven: map[string]bool{}, unitsMost: b.unitsMost}
 	err = m.exec(ctx,
 		"SET GLOBAL memory_limit = '"+makingMemory+"'",
 		"SET GLOBAL preserve_insertion_order = false", // rows have an order of their own
@@ -202,6 +203,10 @@ type maker struct {
 	list   []rewrite.Extraction
 	proven map[string]bool // keys, by name, that constraints proved
 	light  []bool          // by table that was read: no unit has very many rows
+
+	units      map[string]*unitNumbers // by dataset, of units that are texts; nil: DuckDB numbers them
+	unitsTaken atomic.Int64
+	unitsMost  int64
 }
 
 // errMaking says nothing of the rows, which DuckDB's own text may show.
@@ -230,11 +235,14 @@ func (m *maker) failed(err error) error {
 
 // arrange puts what was staged in order.
 func (m *maker) arrange(ctx context.Context) error {
+	for id := range m.units {
+		m.units[id] = nil // their memory is free for what follows
+	}
 	byUnit := map[string][]rewrite.Staged{} // what names units by texts, by dataset
 	first := map[string]*policy.Table{}
 	for i, e := range m.list {
 		for _, f := range e.Fields {
-			if id := e.Table.Dataset.ID; f.OfUnit {
+			if id := e.Table.Dataset.ID; f.OfUnit && m.units == nil {
 				byUnit[id], first[id] = append(byUnit[id], rewrite.Staged{Table: stagedTable(i), Field: f.Name}), e.Table
 			}
 		}

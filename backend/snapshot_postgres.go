@@ -148,6 +148,9 @@ func (r *postgresReading) proven(ctx context.Context, needs []rewrite.Unique) (b
 	return proven(ctx, r.first, needs)
 }
 
+// numbers is described at reading.
+func (r *postgresReading) numbers() bool { return true }
+
 // rows is described at reading: each transaction reads one part of the table after the other.
 func (r *postgresReading) rows(ctx context.Context, e rewrite.Extraction, into *staged) error {
 	parts, err := r.parts(ctx, e)
@@ -162,16 +165,22 @@ func (r *postgresReading) rows(ctx context.Context, e rewrite.Extraction, into *
 	}
 	close(left)
 	var done atomic.Int32
+	var many atomic.Bool
 	var all sync.WaitGroup
 	for _, tx := range r.all[:min(len(r.all), len(parts))] {
 		all.Go(func() {
 			tally := make(unitCounts, countsLength)
 			defer into.add(tally)
 			for part := range left {
-				if ctx.Err() != nil {
+				if ctx.Err() != nil || many.Load() {
 					return
 				}
-				if err := into.fill(ctx, func(add func(row ...driver.Value) error) error { return copyRows(ctx, tx, part, add, tally) }); err != nil {
+				if err := into.fill(ctx, func(add func(row ...driver.Value) error) error {
+					return copyRows(ctx, tx, part, add, tally, into.units)
+				}); errors.Is(err, errManyUnits) {
+					many.Store(true)
+					return // the others end by themselves, for their connections are used again
+				} else if err != nil {
 					cancel(err) // the first one's is the cause
 					return
 				}
@@ -182,7 +191,10 @@ func (r *postgresReading) rows(ctx context.Context, e rewrite.Extraction, into *
 		})
 	}
 	all.Wait()
-	return context.Cause(ctx)
+	if err := context.Cause(ctx); err != nil || !many.Load() {
+		return err
+	}
+	return errManyUnits
 }
 
 // sizeSQL is the number of pages of a plain table of PostgreSQL's own storage.
@@ -226,7 +238,7 @@ func (r *postgresReading) parts(ctx context.Context, e rewrite.Extraction) ([]re
 }
 
 // copyRows appends the rows of an extraction, which come in binary.
-func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add func(row ...driver.Value) error, tally unitCounts) error {
+func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add func(row ...driver.Value) error, tally unitCounts, units *unitNumbers) error {
 	args := make([][]byte, len(e.Args()))
 	for i, a := range e.Args() {
 		text, ok := a.(string)
@@ -238,7 +250,7 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add func(row
 	rows := tx.Conn().PgConn().ExecParams(ctx, e.SQL(), args, nil, nil, []int16{1})
 	row := make([]driver.Value, len(e.Fields))
 	for rows.NextRow() {
-		err := fieldsOf(e, rows.Values(), row)
+		err := fieldsOf(e, rows.Values(), row, units)
 		if err == nil {
 			tally.of(row[0])
 			err = add(row...)
@@ -252,8 +264,8 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add func(row
 	return err
 }
 
-// fieldsOf makes the fields of a row of its items.
-func fieldsOf(e rewrite.Extraction, items [][]byte, row []driver.Value) error {
+// fieldsOf makes the fields of a row of its items; units has the numbers of those that are texts.
+func fieldsOf(e rewrite.Extraction, items [][]byte, row []driver.Value, units *unitNumbers) error {
 	for i := range e.Fields {
 		f := &e.Fields[i]
 		n := f.Items()
@@ -273,6 +285,12 @@ func fieldsOf(e rewrite.Extraction, items [][]byte, row []driver.Value) error {
 				row[i] = number
 			}
 		case v == nil:
+		case f.OfUnit && units != nil:
+			number, err := units.of(v)
+			if err != nil {
+				return err
+			}
+			row[i] = number
 		case f.Kind == rewrite.Words:
 			row[i] = string(v)
 		case f.Kind == rewrite.Long:

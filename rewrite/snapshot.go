@@ -293,9 +293,6 @@ func (w *writer) extracted(c *policy.Column) (value string, kind FieldKind, scal
 	return "NULL", Whole, 0
 }
 
-// byRank is the order in which rows are written, by rank and unit: these are the first two columns.
-const byRank = "\nORDER BY 2, 1"
-
 // MostRanked is the most rows of a unit that DuckDB ranks by themselves, which it holds in memory for that. Which units have more decides
 // how their rows are ranked and not which rank they have.
 const MostRanked = 1 << 16
@@ -303,7 +300,7 @@ const MostRanked = 1 << 16
 // Arrangement is where the rows of an extraction are and go.
 type Arrangement struct {
 	Staged  string // the table of its fields
-	Numbers string // with units that are texts, the table of their numbers (Number)
+	Numbers string // with units that are texts, the table of their numbers (Number); empty: they have been numbered
 	Heavy   string // a table that is made of the units with very many rows
 	Single  bool   // a constraint proves that a unit has one row
 	Light   bool   // no unit has very many rows: Heavy is not made
@@ -315,10 +312,10 @@ type Arrangement struct {
 // number less the number of rows of the units before. For visits:
 //
 //	CREATE TABLE heavy AS SELECT h.u, sum(h.k) OVER (ORDER BY h.u) - h.k AS before FROM (SELECT s.u, count(*) AS k … HAVING …) AS h
-//	CREATE TABLE "visits@1f…" AS SELECT b.u AS u, row_number() OVER (PARTITION BY b.u ORDER BY …) AS r, … WHERE s.u NOT IN (… heavy)
-//	INSERT INTO "visits@1f…" SELECT b.u AS u, b.at - b.before AS r, … FROM (SELECT b.*, row_number() OVER () AS at FROM (… ORDER BY b.before, …))
+//	CREATE TABLE "visits@1f…" AS SELECT b.u AS u, b.r AS r, … FROM (SELECT b.*, row_number() OVER (PARTITION BY b.u ORDER BY …) AS r FROM (… WHERE s.u NOT IN (… heavy)) AS b ORDER BY r)
+//	INSERT INTO "visits@1f…" SELECT b.u AS u, b.r AS r, … FROM (SELECT b.*, b.at - b.before AS r FROM (SELECT b.*, row_number() OVER () AS at FROM (… ORDER BY b.before, …)) ORDER BY r)
 //
-// What is written is sorted by rank (byRank): DuckDB knows the least and the largest rank of each 122,880 rows, so that of a bound of k rows it reads
+// What is written is sorted by rank: DuckDB knows the least and the largest rank of each 122,880 rows, so that of a bound of k rows it reads
 // the rows within it and no others, and does not look at the rank of each.
 //
 // Claim. The rank is one and the same. Proof. Both go by rowOrder, in which rows that tie are alike; before is the same for the rows of
@@ -342,7 +339,7 @@ func (e Extraction) Arrange(in Arrangement) ([]string, error) {
 	}
 	from := in.Staged + " AS s"
 	numbered := func(field string) string {
-		if !e.Fields[e.at(field)].OfUnit {
+		if !e.Fields[e.at(field)].OfUnit || in.Numbers == "" {
 			return "s." + field
 		}
 		from += "\n  LEFT JOIN " + in.Numbers + " AS v" + field + " ON v" + field + ".v = s." + field
@@ -363,8 +360,12 @@ func (e Extraction) Arrange(in Arrangement) ([]string, error) {
 		return []string{"CREATE TABLE " + w.relation(t) + " AS " + rows}, w.settledText()
 	}
 	values = append([]string{numbered("u") + " AS u"}, values...)
-	ranked := func(rank string) string {
-		return "SELECT " + strings.Join(append([]string{"b.u AS u", rank + " AS r"}, items...), ", ") + "\nFROM "
+	ranked := func(rank, rows string) string { // values are taken out of packed numbers once these have been sorted
+		sorted := "\n  ORDER BY r"
+		if rank == w.whole(1) {
+			sorted = ""
+		}
+		return "SELECT " + strings.Join(append([]string{"b.u AS u", "b.r AS r"}, items...), ", ") + "\nFROM (SELECT b.*, " + rank + " AS r\n  FROM " + rows + sorted + ") AS b"
 	}
 	rows := func(more, condition string) string {
 		return "(SELECT " + strings.Join(values, ", ") + more + condition + ") AS b"
@@ -372,15 +373,15 @@ func (e Extraction) Arrange(in Arrangement) ([]string, error) {
 	from = "\n  FROM " + from
 	create, insert := "CREATE TABLE "+w.relation(t)+" AS ", "INSERT INTO "+w.relation(t)+" "
 	if in.Single {
-		return []string{create + ranked(w.whole(1)) + rows(from, "")}, w.settledText()
+		return []string{create + ranked(w.whole(1), rows(from, ""))}, w.settledText()
 	}
 	order, row := w.rowOrder("b"), w.call("row_number")
 	lightly := func(condition string) string {
-		return create + ranked(row+" OVER (PARTITION BY b.u"+order+")") + rows(from, "\n  WHERE s.u IS NOT NULL"+condition) + byRank
+		return create + ranked(row+" OVER (PARTITION BY b.u"+order+")", rows(from, "\n  WHERE s.u IS NOT NULL"+condition))
 	}
 	var each []string
 	if t.NullEach { // each of these rows is a unit of its own
-		each = []string{insert + ranked(w.whole(1)) + rows(from, "\n  WHERE s.u IS NULL")}
+		each = []string{insert + ranked(w.whole(1), rows(from, "\n  WHERE s.u IS NULL"))}
 	}
 	if in.Light {
 		return append([]string{lightly("")}, each...), w.settledText()
@@ -391,7 +392,7 @@ func (e Extraction) Arrange(in Arrangement) ([]string, error) {
 		"CREATE TABLE " + in.Heavy + " AS SELECT h.u AS u, " + w.cast(w.call("sum", "h.k")+" OVER (ORDER BY h.u)", "int8") + " - h.k AS before\nFROM (SELECT s.u AS u, " + w.call("count", "*") + " AS k\n  FROM " + in.Staged +
 			" AS s\n  WHERE s.u IS NOT NULL\n  GROUP BY s.u\n  HAVING " + w.call("count", "*") + " > " + w.whole(cmp.Or(in.Most, MostRanked)) + ") AS h",
 		lightly(" AND s.u NOT IN (SELECT h.u FROM " + in.Heavy + " AS h)"),
-		insert + ranked(w.operate("b.at", "-", "b.before")) + "(SELECT b.*, " + row + " OVER () AS at\n  FROM " + sorted + ") AS b" + byRank,
+		insert + ranked(w.operate("b.at", "-", "b.before"), "(SELECT b.*, "+row+" OVER () AS at\n  FROM "+sorted+") AS b"),
 	}
 	return append(list, each...), w.settledText()
 }
@@ -465,6 +466,9 @@ func Number(t *policy.Table, fields []Staged, into string) (string, error) {
 		" AS u\nFROM (SELECT DISTINCT v FROM (" + strings.Join(list, " UNION ALL ") + ") WHERE v IS NOT NULL) AS v"
 	return sql, w.err
 }
+
+// UnitPlace is the place value of a numbered unit's own number: what is below it is its hash's.
+const UnitPlace = unitMask + 1
 
 // unitMask is the part of a numbered unit that is its hash's.
 const unitMask = hashPrime

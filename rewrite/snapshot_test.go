@@ -246,3 +246,35 @@ func TestRanksOfHeavyUnits(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsLieByRank: what a snapshot holds is sorted by rank, so that DuckDB leaves out what lies beyond a bound; also as one is made, by several threads that need not keep
+// the order of what they read.
+func TestRowsLieByRank(t *testing.T) {
+	t.Parallel()
+	p, err := policy.Parse([]byte(strings.Replace(alikePolicy, "key: people.person_id}", "key: people.person_id, type: bigint}", 1)), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	visits := p.Datasets[0].Tables[1]
+	const rows = 700_000
+	db := duckDB(t, []string{"CREATE SCHEMA clinic", "CREATE SCHEMA stage", "CREATE TABLE clinic.people (person_id bigint, a int, b int)",
+		fmt.Sprintf("CREATE TABLE clinic.visits AS SELECT (hash(i) %% 70000)::BIGINT AS who, (i %% 4)::INTEGER AS c, (i %% 3)::INTEGER AS d, (i %% 7)::INTEGER AS k, 0 AS l FROM range(%d) AS s(i)", rows)})
+	exec(t, db, "SET preserve_insertion_order = false")
+	exec(t, db, "SET threads = 4")
+	e, err := rewrite.Extract(visits, dialect.DuckDB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, "CREATE TABLE stage.t AS "+e.SQL(), e.Args()...)
+	texts, err := e.Arrange(rewrite.Arrangement{Staged: "stage.t", Heavy: "stage.heavy", Light: true})
+	if err != nil || len(texts) != 1 {
+		t.Fatal(texts, err)
+	}
+	exec(t, db, texts[0])
+	table := `main."` + rewrite.Copied(visits) + `"`
+	back := duckRows(db)(t, "SELECT count(*) FROM (SELECT r, lag(r) OVER (ORDER BY rowid) AS before FROM "+table+") WHERE r < before", nil)
+	all := duckRows(db)(t, "SELECT count(*), max(r) FROM "+table, nil)
+	if back[0][0] != int64(0) || all[0][0] != int64(rows) || all[0][1].(int64) < 10 {
+		t.Errorf("%v rows stand behind one of a higher rank; all, and the highest: %v", back[0][0], all[0])
+	}
+}
