@@ -320,6 +320,9 @@ func provenMySQL(have shape, keys map[place]bool, u rewrite.Unique) bool {
 	return any && whole && u.Table.View.Text == ""
 }
 
+// numbers is described at reading.
+func (r *mysqlReading) numbers() bool { return false }
+
 // rows is described at reading.
 func (r *mysqlReading) rows(ctx context.Context, e rewrite.Extraction, into *staged) error {
 	keys := map[*policy.Table][]string{}

@@ -34,7 +34,10 @@ type Snapshots struct {
 	plan   policy.Snapshot
 	key    string
 	log    *slog.Logger
-	making sync.Mutex   // one copy at a time
+	making sync.Mutex // one copy at a time
+
+	unitsMost int64 // bytes that the numbers of units may take while one is made
+
 	failed atomic.Bool  // the last copy that was due was not made
 	missed atomic.Int64 // how many were not
 
@@ -57,7 +60,7 @@ func openSnapshots(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Sn
 	if err != nil {
 		return nil, err
 	}
-	b := &Snapshots{source: source, plan: *p.Backend.Snapshot, key: key, log: log}
+	b := &Snapshots{source: source, plan: *p.Backend.Snapshot, key: key, log: log, unitsMost: unitsMemory}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
 	return b, nil
 }

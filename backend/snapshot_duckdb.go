@@ -205,6 +205,9 @@ func (r duckReading) proven(_ context.Context, needs []rewrite.Unique) (bool, er
 	return r.DuckDB.proven(needs), nil
 }
 
+// numbers is described at reading.
+func (r duckReading) numbers() bool { return false }
+
 // rows is described at reading.
 func (r duckReading) rows(ctx context.Context, e rewrite.Extraction, into *staged) error {
 	_, err := r.db.ExecContext(ctx, "INSERT INTO staged.main."+into.name+" "+e.SQL(), e.Args()...)

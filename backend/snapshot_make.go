@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
@@ -60,6 +61,9 @@ func (b *Snapshots) extractions(p *policy.Policy) (extractions, error) {
 				return all, fmt.Errorf("table %s: %w", t.Name, err)
 			}
 			fmt.Fprintf(h, "%q %q %q %q\n", d.ID, e.SQL(), e.Args(), arrange)
+			for _, f := range e.Fields {
+				fmt.Fprintf(h, "%q\n", f.Meaning())
+			}
 			all.list = append(all.list, e)
 		}
 	}
@@ -168,7 +172,7 @@ func (b *Snapshots) write(ctx context.Context, want extractions, directory, whol
 		return err
 	}
 	defer engine.Close()
-	m := &maker{instance: engine, log: b.log, list: want.list, proven: map[string]bool{}}
+	m := &maker{instance: engine, log: b.log, list: want.list, proven: map[string]bool{}, unitsMost: b.unitsMost}
 	err = m.exec(ctx,
 		"SET GLOBAL memory_limit = '"+makingMemory+"'",
 		"SET GLOBAL preserve_insertion_order = false", // rows have an order of their own
@@ -198,6 +202,11 @@ type maker struct {
 	log    *slog.Logger
 	list   []rewrite.Extraction
 	proven map[string]bool // keys, by name, that constraints proved
+	light  []bool          // by table that was read: no unit has very many rows
+
+	units      map[string]*unitNumbers // by dataset, of units that are texts; nil: DuckDB numbers them
+	unitsTaken atomic.Int64
+	unitsMost  int64
 }
 
 // errMaking says nothing of the rows, which DuckDB's own text may show.
@@ -226,11 +235,14 @@ func (m *maker) failed(err error) error {
 
 // arrange puts what was staged in order.
 func (m *maker) arrange(ctx context.Context) error {
+	for id := range m.units {
+		m.units[id] = nil // their memory is free for what follows
+	}
 	byUnit := map[string][]rewrite.Staged{} // what names units by texts, by dataset
 	first := map[string]*policy.Table{}
 	for i, e := range m.list {
 		for _, f := range e.Fields {
-			if id := e.Table.Dataset.ID; f.OfUnit {
+			if id := e.Table.Dataset.ID; f.OfUnit && m.units == nil {
 				byUnit[id], first[id] = append(byUnit[id], rewrite.Staged{Table: stagedTable(i), Field: f.Name}), e.Table
 			}
 		}
@@ -248,7 +260,7 @@ func (m *maker) arrange(ctx context.Context) error {
 	}
 	for i, e := range m.list {
 		single := e.Table.UnitColumn != "" && m.proven[keyName(rewrite.Unique{Table: e.Table, Columns: []string{e.Table.UnitColumn}})]
-		texts, err := e.Arrange(rewrite.Arrangement{Staged: stagedTable(i), Numbers: numbers[e.Table.Dataset.ID], Heavy: stagedTable(i) + "_heavy", Single: single})
+		texts, err := e.Arrange(rewrite.Arrangement{Staged: stagedTable(i), Numbers: numbers[e.Table.Dataset.ID], Heavy: stagedTable(i) + "_heavy", Single: single, Light: m.light[i]})
 		if err != nil {
 			return err
 		}

@@ -148,6 +148,9 @@ func (r *postgresReading) proven(ctx context.Context, needs []rewrite.Unique) (b
 	return proven(ctx, r.first, needs)
 }
 
+// numbers is described at reading.
+func (r *postgresReading) numbers() bool { return true }
+
 // rows is described at reading: each transaction reads one part of the table after the other.
 func (r *postgresReading) rows(ctx context.Context, e rewrite.Extraction, into *staged) error {
 	parts, err := r.parts(ctx, e)
@@ -162,14 +165,22 @@ func (r *postgresReading) rows(ctx context.Context, e rewrite.Extraction, into *
 	}
 	close(left)
 	var done atomic.Int32
+	var many atomic.Bool
 	var all sync.WaitGroup
 	for _, tx := range r.all[:min(len(r.all), len(parts))] {
 		all.Go(func() {
+			tally := make(unitCounts, countsLength)
+			defer into.add(tally)
 			for part := range left {
-				if ctx.Err() != nil {
+				if ctx.Err() != nil || many.Load() {
 					return
 				}
-				if err := into.fill(ctx, func(add func(row ...driver.Value) error) error { return copyRows(ctx, tx, part, add) }); err != nil {
+				if err := into.fill(ctx, func(add func(row ...driver.Value) error) error {
+					return copyRows(ctx, tx, part, add, tally, into.units)
+				}); errors.Is(err, errManyUnits) {
+					many.Store(true)
+					return // the others end by themselves, for their connections are used again
+				} else if err != nil {
 					cancel(err) // the first one's is the cause
 					return
 				}
@@ -180,7 +191,10 @@ func (r *postgresReading) rows(ctx context.Context, e rewrite.Extraction, into *
 		})
 	}
 	all.Wait()
-	return context.Cause(ctx)
+	if err := context.Cause(ctx); err != nil || !many.Load() {
+		return err
+	}
+	return errManyUnits
 }
 
 // sizeSQL is the number of pages of a plain table of PostgreSQL's own storage.
@@ -224,7 +238,7 @@ func (r *postgresReading) parts(ctx context.Context, e rewrite.Extraction) ([]re
 }
 
 // copyRows appends the rows of an extraction, which come in binary.
-func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add func(row ...driver.Value) error) error {
+func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add func(row ...driver.Value) error, tally unitCounts, units *unitNumbers) error {
 	args := make([][]byte, len(e.Args()))
 	for i, a := range e.Args() {
 		text, ok := a.(string)
@@ -236,41 +250,12 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add func(row
 	rows := tx.Conn().PgConn().ExecParams(ctx, e.SQL(), args, nil, nil, []int16{1})
 	row := make([]driver.Value, len(e.Fields))
 	for rows.NextRow() {
-		values := rows.Values()
-		if len(values) != len(row) {
-			_, _ = rows.Close()
-			return errResult
+		err := fieldsOf(e, rows.Values(), row, units)
+		if err == nil {
+			tally.of(row[0])
+			err = add(row...)
 		}
-		for i, v := range values {
-			switch kind := e.Fields[i].Kind; {
-			case v == nil:
-				row[i] = nil
-			case kind == rewrite.Words:
-				row[i] = string(v)
-			case kind == rewrite.Fixed:
-				n, ok := fixed(v, int(e.Fields[i].Scale))
-				if !ok {
-					_, _ = rows.Close()
-					return errResult
-				}
-				row[i] = n
-			case kind == rewrite.Long:
-				text, ok := long(v, int(e.Fields[i].Scale))
-				if !ok {
-					_, _ = rows.Close()
-					return errResult
-				}
-				row[i] = text
-			case len(v) != 8:
-				_, _ = rows.Close()
-				return errResult
-			case kind == rewrite.Whole:
-				row[i] = int64(binary.BigEndian.Uint64(v))
-			default:
-				row[i] = math.Float64frombits(binary.BigEndian.Uint64(v))
-			}
-		}
-		if err := add(row...); err != nil {
+		if err != nil {
 			_, _ = rows.Close()
 			return err
 		}
@@ -279,47 +264,55 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add func(row
 	return err
 }
 
-// fixed is floor(value · 10^scale) of a numeric as PostgreSQL sends it in binary: the number of its digits to the base 10,000, the
-// power of the first, the sign, and the digits. NaN, infinities and what no int64 holds are none: no domain that is Fixed has them.
-func fixed(v []byte, scale int) (n int64, ok bool) {
-	digits, weight, negative, ok := numericParts(v)
-	if !ok {
-		return 0, false
-	}
-	const most = 1 << 63          // of the distance from 0: that of the least int64
-	size, cut := uint64(0), false // cut: something is left out below the last digit that is kept
-	for i := range digits {
-		d, factor := uint64(digit(v, i)), uint64(1)
-		switch power := 4*(weight-i) + scale; {
-		case d == 0:
-			continue
-		case power > 18:
-			return 0, false
-		case power >= 0:
-			factor = uint64(powers[power])
-		case power > -4:
-			whole := d / uint64(powers[-power])
-			cut = cut || whole*uint64(powers[-power]) != d
-			d = whole
+// fieldsOf makes the fields of a row of its items; units has the numbers of those that are texts.
+func fieldsOf(e rewrite.Extraction, items [][]byte, row []driver.Value, units *unitNumbers) error {
+	for i := range e.Fields {
+		f := &e.Fields[i]
+		n := f.Items()
+		if len(items) < n {
+			return errResult
+		}
+		own := items[:n]
+		items = items[n:]
+		row[i] = nil
+		switch v := own[0]; {
+		case f.Stored():
+			number, known, ok := f.Number(own)
+			if !ok {
+				return errResult
+			}
+			if known {
+				row[i] = number
+			}
+		case v == nil:
+		case f.OfUnit && units != nil:
+			number, err := units.of(v)
+			if err != nil {
+				return err
+			}
+			row[i] = number
+		case f.Kind == rewrite.Words:
+			row[i] = string(v)
+		case f.Kind == rewrite.Long:
+			text, ok := long(v, int(f.Scale))
+			if !ok {
+				return errResult
+			}
+			row[i] = text
+		case len(v) != 8:
+			return errResult
+		case f.Kind == rewrite.Whole:
+			row[i] = int64(binary.BigEndian.Uint64(v))
+		case f.Kind == rewrite.Real:
+			row[i] = math.Float64frombits(binary.BigEndian.Uint64(v))
 		default:
-			cut = true
-			continue
+			return errResult
 		}
-		if d > (most-size)/factor {
-			return 0, false
-		}
-		size += d * factor
 	}
-	switch {
-	case negative && cut && size < most:
-		size++
-	case negative && cut, !negative && size == most:
-		return 0, false
+	if len(items) > 0 {
+		return errResult
 	}
-	if negative {
-		return -int64(size), true // of 2^63 as well, which wraps twice
-	}
-	return int64(size), true
+	return nil
 }
 
 // mostPower bounds the powers of ten of a Long one, whose domain has at most 38 digits.

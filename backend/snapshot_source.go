@@ -41,7 +41,9 @@ type source interface {
 type reading interface {
 	// proven tells whether constraints prove, in that moment, all that is needed.
 	proven(ctx context.Context, needs []rewrite.Unique) (bool, error)
-	// rows puts the rows of an extraction into a table. No value may fail it.
+	// numbers tells whether rows come with units that the maker has numbered, where they are texts and it numbers them.
+	numbers() bool
+	// rows puts the rows of an extraction into a table. No value may fail it; errManyUnits is for the maker.
 	rows(ctx context.Context, e rewrite.Extraction, into *staged) error
 }
 
@@ -67,7 +69,9 @@ func openSource(ctx context.Context, p *policy.Policy, log *slog.Logger) (source
 // staged is the table of a file that is thrown away in which the rows of an extraction wait to be put in order.
 type staged struct {
 	*maker
-	name string // in the catalog staged
+	name  string       // in the catalog staged
+	units *unitNumbers // of fields that name units by texts; nil: these wait as they are
+	counted
 }
 
 // stagedTable is where the rows of the i-th extraction wait.
@@ -77,10 +81,19 @@ func stagedTable(i int) string { return fmt.Sprintf("staged.main.t%d", i) }
 func (m *maker) stage(ctx context.Context, i int, e rewrite.Extraction) (*staged, error) {
 	types := map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR", rewrite.Fixed: "BIGINT", rewrite.Long: "VARCHAR"}
 	var fields []string
+	into := &staged{maker: m, name: fmt.Sprintf("t%d", i)}
 	for _, f := range e.Fields {
-		fields = append(fields, f.Name+" "+types[f.Kind])
+		kind := types[f.Kind]
+		if f.OfUnit && m.units != nil {
+			if into.units = m.units[e.Table.Dataset.ID]; into.units == nil {
+				into.units = newUnitNumbers(&m.unitsTaken, m.unitsMost)
+				m.units[e.Table.Dataset.ID] = into.units
+			}
+			kind = "BIGINT"
+		}
+		fields = append(fields, f.Name+" "+kind)
 	}
-	return &staged{m, fmt.Sprintf("t%d", i)}, m.exec(ctx, "CREATE TABLE "+stagedTable(i)+" ("+strings.Join(fields, ", ")+")")
+	return into, m.exec(ctx, "CREATE OR REPLACE TABLE "+stagedTable(i)+" ("+strings.Join(fields, ", ")+")")
 }
 
 // fill has do add rows: of each field an int64, a float64 or a string by its kind, or nil. Several may fill one table at a time.
@@ -111,25 +124,41 @@ func (s *staged) fill(ctx context.Context, do func(add func(row ...driver.Value)
 // read reads the tables of a snapshot, and notes what constraints prove of them.
 func (m *maker) read(ctx context.Context, from source) error {
 	return from.consistent(ctx, m, func(r reading) error {
-		for i, e := range m.list {
-			if sound, err := r.proven(ctx, e.Required()); err != nil || !sound {
-				return errors.Join(err, errUnproven)
-			}
-			if err := m.prove(ctx, e.Table, r); err != nil {
-				return err
-			}
-			begun := time.Now()
-			into, err := m.stage(ctx, i, e)
-			if err == nil {
-				err = r.rows(ctx, e, into)
-			}
-			if err != nil {
-				return err
-			}
-			m.log.Info("snapshot: table read", "table", e.Table.Name, "of", len(m.list), "done", i+1, "seconds", int(time.Since(begun).Seconds()))
+		if r.numbers() {
+			m.units = map[string]*unitNumbers{}
 		}
-		return nil
+		err := m.readAll(ctx, r)
+		if errors.Is(err, errManyUnits) { // the same rows again, in the same moment
+			m.log.Info("snapshot: reading again, to number units on the disk")
+			m.units = nil
+			err = m.readAll(ctx, r)
+		}
+		return err
 	})
+}
+
+// readAll reads each table, numbering units where they are to be numbered.
+func (m *maker) readAll(ctx context.Context, r reading) error {
+	m.light = make([]bool, len(m.list))
+	for i, e := range m.list {
+		if sound, err := r.proven(ctx, e.Required()); err != nil || !sound {
+			return errors.Join(err, errUnproven)
+		}
+		if err := m.prove(ctx, e.Table, r); err != nil {
+			return err
+		}
+		begun := time.Now()
+		into, err := m.stage(ctx, i, e)
+		if err == nil {
+			err = r.rows(ctx, e, into)
+		}
+		if err != nil {
+			return err
+		}
+		m.light[i] = into.counted.light()
+		m.log.Info("snapshot: table read", "table", e.Table.Name, "of", len(m.list), "done", i+1, "seconds", int(time.Since(begun).Seconds()))
+	}
+	return nil
 }
 
 // prove notes what constraints prove of a table: one row a unit, and the keys that the policy declares unique.

@@ -5,21 +5,16 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/policy"
@@ -617,58 +612,6 @@ func TestSnapshotKeepsNoMoreDigits(t *testing.T) {
 		}
 		if got[0] != got[1] {
 			t.Errorf("up to %s: live %s, of a snapshot %s", most, got[0], got[1])
-		}
-	}
-}
-
-// TestFixedNumbers: of a numeric as PostgreSQL sends it are kept the digits that its own floor keeps.
-func TestFixedNumbers(t *testing.T) {
-	t.Parallel()
-	server := pgtest.Shared(t)
-	conn, err := pgconn.Connect(t.Context(), server.URLFor("postgres", server.Database(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	const seed = 1812
-	r := rand.New(rand.NewPCG(seed, 0))
-	t.Log("seed", seed)
-	numbers := []string{"0", "-0.00", "1", "-1", "0.01", "-0.01", "0.009", "-0.009", "9999", "10000", "-10000.0001", "99990000", "0.00001", "-0.00001", "92233720368547758.07", "-92233720368547758.07", "-92233720368547758.08"}
-	for range 2000 {
-		text := strconv.Itoa(r.IntN(2)*2 - 1)[:1]
-		if text == "1" {
-			text = ""
-		}
-		for range 1 + r.IntN(16) {
-			text += strconv.Itoa(r.IntN(10) * r.IntN(2))
-		}
-		text += "."
-		for range 1 + r.IntN(12) {
-			text += strconv.Itoa(r.IntN(10) * r.IntN(2))
-		}
-		numbers = append(numbers, text)
-	}
-	for scale := range 3 {
-		text := fmt.Sprintf("SELECT x::numeric, floor(x::numeric * 10 ^ %d::numeric)::int8 FROM unnest($1::text[]) WITH ORDINALITY AS s(x, i) ORDER BY i", scale)
-		got := conn.ExecParams(t.Context(), text, [][]byte{[]byte("{" + strings.Join(numbers, ",") + "}")}, nil, nil, []int16{1}).Read()
-		if got.Err != nil || len(got.Rows) != len(numbers) {
-			t.Fatal(got.Err)
-		}
-		for i, row := range got.Rows {
-			if n, ok := fixed(row[0], scale); !ok || n != int64(binary.BigEndian.Uint64(row[1])) {
-				t.Errorf("%s at scale %d: %d %t, want %d", numbers[i], scale, n, ok, int64(binary.BigEndian.Uint64(row[1])))
-			}
-		}
-	}
-	other := conn.ExecParams(t.Context(), "SELECT unnest('{NaN,Infinity,-Infinity,1e19,-1e19,92233720368547758.08,-92233720368547758.09,-92233720368547758.081}'::numeric[])", nil, nil, nil, []int16{1}).Read()
-	for i, row := range other.Rows {
-		if n, ok := fixed(row[0], 2); ok {
-			t.Errorf("number %d has the value %d", i, n)
-		}
-	}
-	for _, bad := range [][]byte{nil, {0, 1}, {0, 1, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 1}} {
-		if _, ok := fixed(bad, 2); ok {
-			t.Errorf("%v is a number", bad)
 		}
 	}
 }

@@ -52,7 +52,7 @@ var catalogue = []Safe{
 	{"constants", []string{"CONST", "PARAM", "FUNCEXPR", "COERCEVIAIO of a constant"}, []string{"CAST(constant AS BIGINT)", "CAST(constant AS BOOLEAN)", "CAST(constant AS DATE)", "CAST(constant AS DECIMAL)", "CAST(constant AS DOUBLE)",
 		"CAST(constant AS HUGEINT)", "CAST(constant AS INTEGER)", "CAST(constant AS TIMESTAMP)", "CAST(constant AS TIMESTAMP WITH TIME ZONE)", "CAST(constant AS UUID)", "CAST(constant AS VARCHAR)", "CAST(constants AS LIST)", "constant"}, true,
 		"Fixed by the plan, whatever the rows are; the policy and the plan were checked."},
-	{"a long key, in a snapshot", []string{"length(text)", "sha256(bytea)", "convert_to(text,name)", "encode(bytea,text)"}, []string{"length(VARCHAR)", "sha256(VARCHAR)"}, true,
+	{"a long key, in a snapshot", []string{"length(text)", "octet_length(text)", "sha256(bytea)", "convert_to(text,name)", "encode(bytea,text)"}, []string{"length(VARCHAR)", "strlen(VARCHAR)", "sha256(VARCHAR)"}, true,
 		"Every text has a length, and bytes in UTF-8, which is the database's own encoding; of all bytes there is a hash."},
 	{"the place of a row, where a snapshot reads a table in parts", []string{"tidge(tid,tid)", "tidlt(tid,tid)"}, nil, false,
 		"Places are compared with constants, which are numbers of pages."},

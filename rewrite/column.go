@@ -89,9 +89,7 @@ func (w *writer) kept(c *policy.Column) []string {
 // normalised applies the rule for outside values; a missing value becomes NULL. A value that the rule excludes becomes
 // NULL too, because the database may evaluate this before it leaves the row out.
 func (w *writer) normalised(c *policy.Column) string {
-	if c.Domain.Null < 0 && (c.Nulls != policy.NullExclude || c.Outside == policy.OutsideOther && c.Domain.Ordered()) {
-		w.fail("a column whose rules reach a NULL cell that its domain lacks")
-	}
+	w.checkRules(c)
 	if w.dialect.Ready && c.Open == nil && c.Reading == nil {
 		return "t." + w.copied(c)
 	}
@@ -99,6 +97,13 @@ func (w *writer) normalised(c *policy.Column) string {
 		return w.normalisedEnum(c)
 	}
 	return w.normalisedOrdered(c)
+}
+
+// checkRules holds a column's rules against its domain.
+func (w *writer) checkRules(c *policy.Column) {
+	if c.Domain.Null < 0 && (c.Nulls != policy.NullExclude || c.Outside == policy.OutsideOther && c.Domain.Ordered()) {
+		w.fail("a column whose rules reach a NULL cell that its domain lacks")
+	}
 }
 
 // value is a column's normalised value, or the stored one where that is the same.

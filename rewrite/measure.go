@@ -290,7 +290,8 @@ type writer struct {
 	asIs     []*policy.Column // whose stored values are their normalised ones in every row that counts (total.go)
 	onRaw    bool             // predicates are written for rows as they are stored
 	tally    map[*policy.Column]string
-	copying  bool // a snapshot is written: open columns are texts
+	copying  bool    // a snapshot is written: open columns are texts
+	packs    []Field // of the rows that are put in order for one, where some hold several columns
 }
 
 // composed is what has been written of one query. The first failure is kept in err; what is written after it is void.

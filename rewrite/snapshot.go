@@ -49,8 +49,10 @@ const (
 type Field struct {
 	Name   string // its name until the rows are arranged
 	Kind   FieldKind
-	Scale  int32 // of one that is Fixed or Long
-	OfUnit bool  // it names a unit by a text, which gets a number
+	Scale  int32   // of one that is Fixed or Long
+	OfUnit bool    // it names a unit by a text, which gets a number
+	stored *Stored // what is made of what comes, of a column that is read as it is stored; nil: it comes as Kind says
+	packed []digit // of several columns
 }
 
 // Extraction is the query that reads a table for a snapshot.
@@ -105,6 +107,7 @@ func extract(t *policy.Table, from dialect.Dialect, pages Pages) (Extraction, er
 		e.Fields[len(e.Fields)-1].OfUnit = ofUnit && kind == Words
 	}
 	source, unit := w.stored(false)
+	packed := w.packed()
 	if !t.Dataset.Unit.Row {
 		addKey("u", unit, unitKind(t), true)
 		conditions = append(conditions, w.known(unit)...)
@@ -118,10 +121,23 @@ func extract(t *policy.Table, from dialect.Dialect, pages Pages) (Extraction, er
 			}
 			continue
 		}
+		conditions = append(conditions, w.kept(c)...)
+		if p, d := digitFor(packed, c); d != nil {
+			items = append(items, d.item+" AS "+w.name(name))
+			if d.top {
+				e.Fields = append(e.Fields, *p)
+			}
+			continue
+		}
+		w.checkRules(c)
+		if item, stored := w.asStoredValue(c); stored != nil {
+			items = append(items, item+" AS "+w.name(name))
+			e.Fields = append(e.Fields, Field{Name: name, Kind: stored.kind(), Scale: int32(stored.scale), stored: stored})
+			continue
+		}
 		value, kind, scale := w.extracted(c)
 		add(name, value, kind)
 		e.Fields[len(e.Fields)-1].Scale = scale
-		conditions = append(conditions, w.kept(c)...)
 	}
 	for i, k := range t.Keys {
 		if !k.Unit {
@@ -215,7 +231,8 @@ func (w *writer) short(key string, kind FieldKind) string {
 	text := w.cast(key, "text")
 	most := strconv.Itoa(longestKey)
 	long := w.operate(w.call("left", text, most), "||", dialect.Fill(w.dialect.Sum256, text))
-	return "CASE WHEN " + w.operate(w.call("length", text), ">", most) + " THEN " + long + " ELSE " + text + " END"
+	longer := w.operate(dialect.Fill(w.dialect.Octets, text), ">", most) + " AND " + w.operate(w.call("length", text), ">", most) // the first is found at once
+	return "CASE WHEN " + longer + " THEN " + long + " ELSE " + text + " END"
 }
 
 // copyName is the name of a table in a snapshot. It tells tables of one name apart whose rows mean something else, but for what is
@@ -276,17 +293,18 @@ func (w *writer) extracted(c *policy.Column) (value string, kind FieldKind, scal
 	return "NULL", Whole, 0
 }
 
-// mostRanked is the most rows of a unit that DuckDB ranks by themselves, which it holds in memory for that. Which units have more decides
+// MostRanked is the most rows of a unit that DuckDB ranks by themselves, which it holds in memory for that. Which units have more decides
 // how their rows are ranked and not which rank they have.
-const mostRanked = 1 << 16
+const MostRanked = 1 << 16
 
 // Arrangement is where the rows of an extraction are and go.
 type Arrangement struct {
 	Staged  string // the table of its fields
-	Numbers string // with units that are texts, the table of their numbers (Number)
+	Numbers string // with units that are texts, the table of their numbers (Number); empty: they have been numbered
 	Heavy   string // a table that is made of the units with very many rows
 	Single  bool   // a constraint proves that a unit has one row
-	Most    int64  // rows of a unit that are ranked by themselves; 0: mostRanked
+	Light   bool   // no unit has very many rows: Heavy is not made
+	Most    int64  // rows of a unit that are ranked by themselves; 0: MostRanked
 }
 
 // Arrange writes the statements that put the rows of an extraction into the snapshot. Of units that have many rows the rows are all
@@ -294,8 +312,11 @@ type Arrangement struct {
 // number less the number of rows of the units before. For visits:
 //
 //	CREATE TABLE heavy AS SELECT h.u, sum(h.k) OVER (ORDER BY h.u) - h.k AS before FROM (SELECT s.u, count(*) AS k … HAVING …) AS h
-//	CREATE TABLE "visits@1f…" AS SELECT b.u AS u, row_number() OVER (PARTITION BY b.u ORDER BY …) AS r, … WHERE s.u NOT IN (… heavy)
-//	INSERT INTO "visits@1f…" SELECT b.u AS u, b.at - b.before AS r, … FROM (SELECT b.*, row_number() OVER () AS at FROM (… ORDER BY b.before, …))
+//	CREATE TABLE "visits@1f…" AS SELECT b.u AS u, b.r AS r, … FROM (SELECT b.*, row_number() OVER (PARTITION BY b.u ORDER BY …) AS r FROM (… WHERE s.u NOT IN (… heavy)) AS b ORDER BY r)
+//	INSERT INTO "visits@1f…" SELECT b.u AS u, b.r AS r, … FROM (SELECT b.*, b.at - b.before AS r FROM (SELECT b.*, row_number() OVER () AS at FROM (… ORDER BY b.before, …)) ORDER BY r)
+//
+// What is written is sorted by rank: DuckDB knows the least and the largest rank of each 122,880 rows, so that of a bound of k rows it reads
+// the rows within it and no others, and does not look at the rank of each.
 //
 // Claim. The rank is one and the same. Proof. Both go by rowOrder, in which rows that tie are alike; before is the same for the rows of
 // one unit and grows from unit to unit, so that the rows of one lie together and those of the others before it are as many as it says.
@@ -303,14 +324,22 @@ func (e Extraction) Arrange(in Arrangement) ([]string, error) {
 	t := e.Table
 	w := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: t, alias: "b", copying: true}
 	var values, items []string
+	w.packs = e.Fields
 	for i, c := range t.Columns {
 		n := "n" + strconv.Itoa(i+1)
+		if f, d := digitFor(w.packs, c); d != nil {
+			if d.top {
+				values = append(values, "s."+f.Name+" AS "+f.Name)
+			}
+			items = append(items, w.arranged(c, w.unpacked(d, "b."+f.Name), d.stored.kind())+" AS "+w.copied(c))
+			continue
+		}
 		values = append(values, w.arranged(c, "s."+n, e.kind(n))+" AS "+n)
 		items = append(items, "b."+n+" AS "+w.copied(c))
 	}
 	from := in.Staged + " AS s"
 	numbered := func(field string) string {
-		if !e.Fields[e.at(field)].OfUnit {
+		if !e.Fields[e.at(field)].OfUnit || in.Numbers == "" {
 			return "s." + field
 		}
 		from += "\n  LEFT JOIN " + in.Numbers + " AS v" + field + " ON v" + field + ".v = s." + field
@@ -331,8 +360,12 @@ func (e Extraction) Arrange(in Arrangement) ([]string, error) {
 		return []string{"CREATE TABLE " + w.relation(t) + " AS " + rows}, w.settledText()
 	}
 	values = append([]string{numbered("u") + " AS u"}, values...)
-	ranked := func(rank string) string {
-		return "SELECT " + strings.Join(append([]string{"b.u AS u", rank + " AS r"}, items...), ", ") + "\nFROM "
+	ranked := func(rank, rows string) string { // values are taken out of packed numbers once these have been sorted
+		sorted := "\n  ORDER BY r"
+		if rank == w.whole(1) {
+			sorted = ""
+		}
+		return "SELECT " + strings.Join(append([]string{"b.u AS u", "b.r AS r"}, items...), ", ") + "\nFROM (SELECT b.*, " + rank + " AS r\n  FROM " + rows + sorted + ") AS b"
 	}
 	rows := func(more, condition string) string {
 		return "(SELECT " + strings.Join(values, ", ") + more + condition + ") AS b"
@@ -340,21 +373,28 @@ func (e Extraction) Arrange(in Arrangement) ([]string, error) {
 	from = "\n  FROM " + from
 	create, insert := "CREATE TABLE "+w.relation(t)+" AS ", "INSERT INTO "+w.relation(t)+" "
 	if in.Single {
-		return []string{create + ranked(w.whole(1)) + rows(from, "")}, w.settledText()
+		return []string{create + ranked(w.whole(1), rows(from, ""))}, w.settledText()
 	}
 	order, row := w.rowOrder("b"), w.call("row_number")
+	lightly := func(condition string) string {
+		return create + ranked(row+" OVER (PARTITION BY b.u"+order+")", rows(from, "\n  WHERE s.u IS NOT NULL"+condition))
+	}
+	var each []string
+	if t.NullEach { // each of these rows is a unit of its own
+		each = []string{insert + ranked(w.whole(1), rows(from, "\n  WHERE s.u IS NULL"))}
+	}
+	if in.Light {
+		return append([]string{lightly("")}, each...), w.settledText()
+	}
 	_, then, _ := strings.Cut(order, " ORDER BY ")
 	sorted := "(SELECT b.* FROM " + rows(", h.before AS before"+from+"\n  JOIN "+in.Heavy+" AS h ON h.u = s.u", "") + "\n  ORDER BY " + strings.TrimSuffix("b.before, "+then, ", ") + ") AS b"
 	list := []string{
 		"CREATE TABLE " + in.Heavy + " AS SELECT h.u AS u, " + w.cast(w.call("sum", "h.k")+" OVER (ORDER BY h.u)", "int8") + " - h.k AS before\nFROM (SELECT s.u AS u, " + w.call("count", "*") + " AS k\n  FROM " + in.Staged +
-			" AS s\n  WHERE s.u IS NOT NULL\n  GROUP BY s.u\n  HAVING " + w.call("count", "*") + " > " + w.whole(cmp.Or(in.Most, mostRanked)) + ") AS h",
-		create + ranked(row+" OVER (PARTITION BY b.u"+order+")") + rows(from, "\n  WHERE s.u IS NOT NULL AND s.u NOT IN (SELECT h.u FROM "+in.Heavy+" AS h)"),
-		insert + ranked(w.operate("b.at", "-", "b.before")) + "(SELECT b.*, " + row + " OVER () AS at\n  FROM " + sorted + ") AS b",
+			" AS s\n  WHERE s.u IS NOT NULL\n  GROUP BY s.u\n  HAVING " + w.call("count", "*") + " > " + w.whole(cmp.Or(in.Most, MostRanked)) + ") AS h",
+		lightly(" AND s.u NOT IN (SELECT h.u FROM " + in.Heavy + " AS h)"),
+		insert + ranked(w.operate("b.at", "-", "b.before"), "(SELECT b.*, "+row+" OVER () AS at\n  FROM "+sorted+") AS b"),
 	}
-	if t.NullEach { // each of these rows is a unit of its own
-		list = append(list, insert+ranked(w.whole(1))+rows(from, "\n  WHERE s.u IS NULL"))
-	}
-	return list, w.settledText()
+	return append(list, each...), w.settledText()
 }
 
 // settledText is what is wrong with what was written, which has no texts.
@@ -400,7 +440,12 @@ func (w *writer) arranged(c *policy.Column, field string, kind FieldKind) string
 			return w.cast(field, to)
 		}
 		last := w.literal("0."+strings.Repeat("0", int(held.scale)-1)+"1", w.dialect.DecimalOf(held.scale+1, held.scale))
-		return w.cast(w.operate(w.cast(field, w.dialect.DecimalOf(19, 0)), "*", last), to)
+		width := int32(19)
+		least, most := held.ends()
+		if own := max(digits(least), digits(most)); own+held.scale+1 <= w.dialect.Narrow { // of which the product has 64 bits
+			width = own
+		}
+		return w.cast(w.operate(w.cast(field, w.dialect.DecimalOf(width, 0)), "*", last), to)
 	}
 	w.fail("a domain of a type that is not ordered")
 	return "NULL"
@@ -421,6 +466,9 @@ func Number(t *policy.Table, fields []Staged, into string) (string, error) {
 		" AS u\nFROM (SELECT DISTINCT v FROM (" + strings.Join(list, " UNION ALL ") + ") WHERE v IS NOT NULL) AS v"
 	return sql, w.err
 }
+
+// UnitPlace is the place value of a numbered unit's own number: what is below it is its hash's.
+const UnitPlace = unitMask + 1
 
 // unitMask is the part of a numbered unit that is its hash's.
 const unitMask = hashPrime

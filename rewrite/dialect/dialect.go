@@ -68,6 +68,7 @@ type Words struct {
 	WideSteps  string // whole steps of length %3 from %2 to %1, where %1 − %2 may exceed 64 bits
 	HexToWhole string // the number of the hexadecimal digits %1, seven at most
 	Rounded    string // the whole number, an int8, that is nearest to a floating number or PostgreSQL's numeric %1
+	Octets     string // how many bytes a text %1 has
 	Sum256     string // the hexadecimal digits of the SHA-256 of a text %1
 
 	// Patterns of LIKE.
@@ -97,6 +98,9 @@ type Words struct {
 
 	// Ready tells that the tables are a snapshot's: rows have their unit's number, their rank within it and normalised values.
 	Ready bool
+
+	// Binary tells that values come as PostgreSQL sends them in binary, so that a snapshot reads them as they are stored.
+	Binary bool
 
 	// PostgreSQLs tells that the engine is PostgreSQL, or reads SQL as it does: an outer query is printed for it, rather than bound.
 	PostgreSQLs bool

@@ -46,6 +46,7 @@ var duckdb = Words{
 	WideSteps:  "((CAST(%1 AS HUGEINT) - CAST(CAST('%2' AS BIGINT) AS HUGEINT)) // CAST('%3' AS BIGINT))",
 	Rounded:    "CAST(%1 AS BIGINT)",
 	Sum256:     "sha256(%1)",
+	Octets:     "strlen(%1)",
 	HexToWhole: "TRY_CAST('0x' || %1 AS BIGINT)",
 
 	Like:    "(%1 LIKE %2)", // without ESCAPE a backslash stands for itself

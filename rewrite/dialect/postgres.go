@@ -33,6 +33,7 @@ var postgres = Words{
 	WideSteps:  "pg_catalog.div((%1 OPERATOR(pg_catalog.-) '%2'::pg_catalog.numeric), '%3'::pg_catalog.numeric)",
 	Rounded:    "(%1)::pg_catalog.int8",
 	Sum256:     "pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(%1, 'UTF8')), 'hex')",
+	Octets:     "pg_catalog.octet_length(%1)",
 	HexToWhole: "((('x'::pg_catalog.text OPERATOR(pg_catalog.||) %1))::pg_catalog.bit(28))::pg_catalog.int8",
 
 	Like: "(%1 OPERATOR(pg_catalog.~~) %2)",
@@ -51,6 +52,7 @@ var postgres = Words{
 
 	OneScan:     true,
 	PostgreSQLs: true,
+	Binary:      true,
 
 	Accepts: map[policy.Type][]string{
 		policy.Bool: {"boolean"}, policy.Int2: {"smallint", "integer", "bigint"}, policy.Int4: {"integer", "smallint", "bigint"},

@@ -1,0 +1,62 @@
+package backend
+
+import (
+	"database/sql/driver"
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// While rows are read they are counted by a hash of their units, so that a table of which no unit has very many rows (rewrite.MostRanked)
+// need not be grouped by its units to find that out. Where many units share a hash it may be grouped in vain. Neither decides which rank a row has.
+
+// unitCounts are numbers of rows by the last bits of a hash of their unit.
+type unitCounts []uint32
+
+// countsLength is 1 MiB of them for each connection.
+const countsLength = 1 << 18
+
+// counted adds up what several have counted of a table.
+type counted struct {
+	mu   sync.Mutex
+	sums unitCounts // nil: nobody has
+}
+
+// unitSeed is of this process: nobody can choose keys that share a hash.
+var unitSeed = maphash.MakeSeed()
+
+// of unitCounts a row by its first field, which names its unit.
+func (c unitCounts) of(unit driver.Value) {
+	var h uint64
+	switch u := unit.(type) {
+	case int64:
+		h = maphash.Comparable(unitSeed, u)
+	case string:
+		h = maphash.String(unitSeed, u)
+	default:
+		return // a row of nobody's
+	}
+	c[h%countsLength]++
+}
+
+func (c *counted) add(more unitCounts) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sums == nil {
+		c.sums = make(unitCounts, countsLength)
+	}
+	for i, n := range more {
+		if c.sums[i] += n; c.sums[i] < n {
+			c.sums[i] = ^uint32(0)
+		}
+	}
+}
+
+// light tells whether it is known that no unit has very many rows.
+func (c *counted) light() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sums != nil && !slices.ContainsFunc(c.sums, func(n uint32) bool { return n > rewrite.MostRanked })
+}

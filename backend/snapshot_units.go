@@ -1,0 +1,141 @@
+package backend
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/binary"
+	"errors"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// Units that are texts get their numbers while they are read, from tables in this process's memory, one for each dataset. Where more units come
+// than they have room for, the texts wait with the rows, and DuckDB numbers them (rewrite.Number).
+//
+// Claim. Two texts have one number if and only if they are the same bytes, and the part below rewrite.UnitPlace is of them alone, and Number's. Proof.
+// A number is given to a text that is not there, under the lock of its shard, and to no other: next only grows.
+// Limits. Which other bits it has hangs on the order in which rows come; they are compared for equality alone.
+
+// unitsMemory is what the numbers of all units may take.
+const unitsMemory = 256 << 20
+
+// errManyUnits says that there is no room for the number of another one.
+var errManyUnits = errors.New("backend: more units than are numbered in memory")
+
+// unitNumbers are those of a dataset. Several may ask at a time.
+type unitNumbers struct {
+	shards [256]unitShard
+	next   atomic.Int64
+	taken  *atomic.Int64 // of unitsMemory, by the tables of all datasets
+	most   int64
+}
+
+// unitShard is a table with open addressing.
+type unitShard struct {
+	mu    sync.Mutex
+	slots []unitSlot // a power of two
+	used  int
+	texts []byte // each after its length
+}
+
+// unitSlot is free while number is 0.
+type unitSlot struct{ tag, number, hash, at uint32 }
+
+const (
+	firstSlots = 64
+	slotSize   = 16
+	mostUnits  = 1<<32 - 1
+)
+
+func newUnitNumbers(taken *atomic.Int64, most int64) *unitNumbers {
+	return &unitNumbers{taken: taken, most: most}
+}
+
+// of is the number of a unit.
+func (u *unitNumbers) of(text []byte) (int64, error) {
+	h := maphash.Bytes(unitSeed, text)
+	s, tag := &u.shards[h>>56], uint32(h>>24)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used*4 >= len(s.slots)*3 {
+		if err := u.grow(s); err != nil {
+			return 0, err
+		}
+	}
+	at := s.find(text, tag)
+	slot := &s.slots[at]
+	if slot.number == 0 {
+		n := u.next.Add(1)
+		room := int64(cap(s.texts))
+		from := len(s.texts)
+		s.texts = append(binary.AppendUvarint(s.texts, uint64(len(text))), text...)
+		if grown := int64(cap(s.texts)) - room; grown > 0 && u.taken.Add(grown) > u.most || n > mostUnits || len(s.texts) > mostUnits {
+			return 0, errManyUnits
+		}
+		*slot = unitSlot{tag, uint32(n), unitHash(text), uint32(from)}
+		s.used++
+	}
+	return int64(slot.number)*rewrite.UnitPlace + int64(slot.hash), nil
+}
+
+// find is the slot of a text, or the free one where it would be.
+func (s *unitShard) find(text []byte, tag uint32) uint32 {
+	mask := uint32(len(s.slots) - 1)
+	for at := tag & mask; ; at = (at + 1) & mask {
+		slot := &s.slots[at]
+		if slot.number == 0 {
+			return at
+		}
+		if slot.tag == tag {
+			length, n := binary.Uvarint(s.texts[slot.at:])
+			if from := int(slot.at) + n; bytes.Equal(s.texts[from:from+int(length)], text) {
+				return at
+			}
+		}
+	}
+}
+
+// grow doubles a shard's slots.
+func (u *unitNumbers) grow(s *unitShard) error {
+	old := s.slots
+	length := max(2*len(old), firstSlots)
+	if u.taken.Add(int64(length-len(old))*slotSize) > u.most {
+		return errManyUnits
+	}
+	s.slots = make([]unitSlot, length)
+	mask := uint32(length - 1)
+	for _, slot := range old {
+		if slot.number == 0 {
+			continue
+		}
+		at := slot.tag & mask
+		for s.slots[at].number != 0 {
+			at = (at + 1) & mask
+		}
+		s.slots[at] = slot
+	}
+	return nil
+}
+
+// unitHash is a text's part of the hash by which rows are ordered: of the MD5 of its first characters the first seven hexadecimal digits.
+func unitHash(text []byte) uint32 {
+	end := len(text)
+	if end > policy.MostKeyLength {
+		at := 0
+		for range policy.MostKeyLength {
+			if at >= len(text) {
+				break
+			}
+			_, size := utf8.DecodeRune(text[at:])
+			at += size
+		}
+		end = at
+	}
+	sum := md5.Sum(text[:end])
+	return binary.BigEndian.Uint32(sum[:]) >> 4
+}
