@@ -15,8 +15,11 @@ import (
 // unitCounts are numbers of rows by the last bits of a hash of their unit.
 type unitCounts []uint32
 
-// countsLength is 1 MiB of them for each connection.
-const countsLength = 1 << 18
+// countsLength is few enough of them for a processor's own memory, and as many as tell a thousand million rows of ordinary units from a heavy one.
+const (
+	countsBits   = 15
+	countsLength = 1 << countsBits
+)
 
 // counted adds up what several have counted of a table.
 type counted struct {
@@ -24,7 +27,7 @@ type counted struct {
 	sums unitCounts // nil: nobody has
 }
 
-// unitSeed is of this process: nobody can choose keys that share a hash.
+// unitSeed is of this process: nobody can choose texts that share a hash.
 var unitSeed = maphash.MakeSeed()
 
 // of unitCounts a row by its first field, which names its unit.
@@ -32,13 +35,14 @@ func (c unitCounts) of(unit driver.Value) {
 	var h uint64
 	switch u := unit.(type) {
 	case int64:
-		h = maphash.Comparable(unitSeed, u)
+		h = uint64(u)
 	case string:
 		h = maphash.String(unitSeed, u)
 	default:
 		return // a row of nobody's
 	}
-	c[h%countsLength]++
+	const golden = 0x9E3779B97F4A7C15
+	c[h*golden>>(64-countsBits)]++
 }
 
 func (c *counted) add(more unitCounts) {

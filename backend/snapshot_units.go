@@ -22,7 +22,7 @@ import (
 // Limits. Which other bits it has hangs on the order in which rows come; they are compared for equality alone.
 
 // unitsMemory is what the numbers of all units may take.
-const unitsMemory = 256 << 20
+const unitsMemory = 512 << 20
 
 // errManyUnits says that there is no room for the number of another one.
 var errManyUnits = errors.New("backend: more units than are numbered in memory")
@@ -40,15 +40,32 @@ type unitShard struct {
 	mu    sync.Mutex
 	slots []unitSlot // a power of two
 	used  int
-	texts []byte // each after its length
+	texts []byte // those that a slot does not hold, each after its length
 }
 
-// unitSlot is free while number is 0.
-type unitSlot struct{ tag, number, hash, at uint32 }
+// unitSlot is free while number is 0. One that holds its text is one look into memory, where millions are at random.
+type unitSlot struct {
+	tag, number, hash uint32
+	at                uint32 // in texts, of a longer text
+	head              unitHead
+}
+
+// unitHead is a text's length and the text, or isLong and its beginning.
+type unitHead [16]byte
+
+const isLong = 255
+
+func headOf(text []byte) (head unitHead) {
+	if head[0] = isLong; len(text) < len(head) {
+		head[0] = byte(len(text))
+	}
+	copy(head[1:], text)
+	return head
+}
 
 const (
 	firstSlots = 64
-	slotSize   = 16
+	slotSize   = 32
 	mostUnits  = 1<<32 - 1
 )
 
@@ -67,35 +84,44 @@ func (u *unitNumbers) of(text []byte) (int64, error) {
 			return 0, err
 		}
 	}
-	at := s.find(text, tag)
-	slot := &s.slots[at]
+	head := headOf(text)
+	slot := &s.slots[s.find(text, &head, tag)]
 	if slot.number == 0 {
-		n := u.next.Add(1)
-		room := int64(cap(s.texts))
 		from := len(s.texts)
-		s.texts = append(binary.AppendUvarint(s.texts, uint64(len(text))), text...)
-		if grown := int64(cap(s.texts)) - room; grown > 0 && u.taken.Add(grown) > u.most || n > mostUnits || len(s.texts) > mostUnits {
+		if head[0] == isLong {
+			room := int64(cap(s.texts))
+			s.texts = append(binary.AppendUvarint(s.texts, uint64(len(text))), text...)
+			if grown := int64(cap(s.texts)) - room; grown > 0 && u.taken.Add(grown) > u.most || len(s.texts) > mostUnits {
+				return 0, errManyUnits
+			}
+		}
+		n := u.next.Add(1)
+		if n > mostUnits {
 			return 0, errManyUnits
 		}
-		*slot = unitSlot{tag, uint32(n), unitHash(text), uint32(from)}
+		*slot = unitSlot{tag, uint32(n), unitHash(text), uint32(from), head}
 		s.used++
 	}
 	return int64(slot.number)*rewrite.UnitPlace + int64(slot.hash), nil
 }
 
 // find is the slot of a text, or the free one where it would be.
-func (s *unitShard) find(text []byte, tag uint32) uint32 {
+func (s *unitShard) find(text []byte, head *unitHead, tag uint32) uint32 {
 	mask := uint32(len(s.slots) - 1)
 	for at := tag & mask; ; at = (at + 1) & mask {
 		slot := &s.slots[at]
 		if slot.number == 0 {
 			return at
 		}
-		if slot.tag == tag {
-			length, n := binary.Uvarint(s.texts[slot.at:])
-			if from := int(slot.at) + n; bytes.Equal(s.texts[from:from+int(length)], text) {
-				return at
-			}
+		if slot.tag != tag || slot.head != *head {
+			continue
+		}
+		if head[0] != isLong {
+			return at
+		}
+		length, n := binary.Uvarint(s.texts[slot.at:])
+		if from := int(slot.at) + n; bytes.Equal(s.texts[from:from+int(length)], text) {
+			return at
 		}
 	}
 }
