@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -101,11 +102,11 @@ func TestScansCountWhatEachWouldAlone(t *testing.T) {
 		list = append(list, schemaSQL(people, "person_id", peopleSpecs, peopleRows, duck)...)
 		return append(list, schemaSQL(visits, "person_id", visitsSpecs, visitsRows, duck)...)
 	}
-	var tables []*policy.Table
+	var read []*policy.Table
 	byTable := map[*policy.Table][]*plans.Measure{}
 	for _, f := range withRandom(t) {
-		if !slices.Contains(tables, f.measure.Table) {
-			tables = append(tables, f.measure.Table)
+		if !slices.Contains(read, f.measure.Table) {
+			read = append(read, f.measure.Table)
 		}
 		byTable[f.measure.Table] = append(byTable[f.measure.Table], f.measure)
 	}
@@ -120,7 +121,7 @@ func TestScansCountWhatEachWouldAlone(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 2))
 			joined := 0
 			for range stattest.Length(20, 600) {
-				for _, table := range tables {
+				for _, table := range read {
 					list := byTable[table]
 					var some []*plans.Measure
 					for _, at := range r.Perm(len(list))[:min(len(list), 2+r.IntN(3))] {
