@@ -110,6 +110,13 @@ func TestScansCountWhatEachWouldAlone(t *testing.T) {
 		}
 		byTable[f.measure.Table] = append(byTable[f.measure.Table], f.measure)
 	}
+	_, _, moments := tables(t)
+	read = append(read, moments)
+	for i := range 12 { // of moments, which are grouped by what all pieces are made of
+		m := &plans.Measure{Table: moments, Counters: []predicate.Pred{nil}, Grain: []*policy.Column{moments.Column([]string{"seen", "stamp"}[i%2])}}
+		m.Cuts = randomCuts(r, m.Grain)
+		byTable[moments] = append(byTable[moments], m)
+	}
 	for name, open := range map[string]func() (dialect.Dialect, engine){
 		"DuckDB": func() (dialect.Dialect, engine) { return dialect.DuckDB, duckQueries(duckDB(t, fill(true))) },
 		"PostgreSQL": func() (dialect.Dialect, engine) {
