@@ -70,12 +70,18 @@ func RenderAll(ctx context.Context, list []*plans.Measure, d dialect.Dialect) ([
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		s, err := scanOf(set.measures, d)
-		if err != nil {
-			return nil, err
+		if s, err := scanOf(set.measures, d); err == nil {
+			for i, at := range set.places {
+				queries[at] = Query{scan: s, leaf: i}
+			}
+			continue
 		}
-		for i, at := range set.places {
-			queries[at] = Query{scan: s, leaf: i}
+		for i, at := range set.places { // together they may need more constants than a text may have
+			s, err := scanOf(set.measures[i:i+1], d)
+			if err != nil {
+				return nil, err
+			}
+			queries[at] = Query{scan: s}
 		}
 	}
 	return queries, nil

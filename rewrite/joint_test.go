@@ -303,3 +303,32 @@ func TestWhichMeasuresAreOneScan(t *testing.T) {
 		}
 	}
 }
+
+// TestScansThatNeedTooManyConstants: measures that one text has no room for are read by themselves.
+func TestScansThatNeedTooManyConstants(t *testing.T) {
+	values := make([]string, 40_000)
+	for i := range values {
+		values[i] = fmt.Sprint("v", i)
+	}
+	single := &policy.Dataset{ID: "rows", Unit: policy.Unit{Row: true}, Neighbors: privacy.AddRemove}
+	other := slices.Clone(values)
+	for i := range other {
+		other[i] = "w" + other[i]
+	}
+	table := table(t, single, "items", "", 1, []spec{{name: "a", kind: "text", values: values, nulls: cell, outside: policy.OutsideOther}, {name: "b", kind: "text", values: other, nulls: cell, outside: policy.OutsideOther}})
+	var list []*plans.Measure
+	for i, c := range table.Columns {
+		m := &plans.Measure{Table: table, Counters: []predicate.Pred{nil}, Where: predicate.InCells{Column: c, Spans: spans(0, 35_000)}}
+		m.Digest[0] = byte(i + 1)
+		list = append(list, m)
+	}
+	queries, err := rewrite.RenderAll(t.Context(), list, dialect.PostgreSQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, q := range queries {
+		if alone := render(t, list[i], dialect.PostgreSQL); len(q.Leaves()) != 1 || q.SQL() != alone.SQL() || q.Digest() != list[i].Digest {
+			t.Errorf("measure %d: in a scan of %d", i, len(q.Leaves()))
+		}
+	}
+}
