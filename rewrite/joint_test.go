@@ -157,6 +157,9 @@ var jointStatements = []string{
 	`SELECT (SELECT count(*) FROM people WHERE age > 3), (SELECT sum(age) FROM people WHERE sex = 'f'), (SELECT count(*) FROM people)`,
 	`SELECT 'a', day, count(*) FROM visits WHERE ward = 'B' GROUP BY 2 UNION ALL SELECT 'b', day, count(*) FROM visits WHERE day > '2025-01-20' GROUP BY 2`,
 	`SELECT (SELECT count(*) FROM people p JOIN visits v ON p.person_id = v.who WHERE v.ward = 'A'), (SELECT sum(v.minutes) FROM people p JOIN visits v ON p.person_id = v.who WHERE p.sex = 'f')`,
+	`SELECT count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY v.minutes), percentile_disc(0.9) WITHIN GROUP (ORDER BY p.age) FROM visits v JOIN people p ON p.person_id = v.who`,
+	`SELECT p.sex, sum(v.minutes), percentile_disc(0.5) WITHIN GROUP (ORDER BY v.room) FROM people p LEFT JOIN visits v ON p.person_id = v.who WHERE p.age > 2 GROUP BY 1`,
+	`SELECT ward, stddev(minutes), percentile_disc(0.5) WITHIN GROUP (ORDER BY room), max(minutes + room) FROM visits GROUP BY 1`,
 }
 
 // TestStatementsReadRowsOnce: the measures of statements over the same rows are read in one scan, and count there what they do alone, in each of the scan's
