@@ -284,6 +284,7 @@ func TestWhichMeasuresAreOneScan(t *testing.T) {
 		{"tables", "max_rows_per_unit: 10", `SELECT (SELECT count(*) FROM visits), (SELECT count(*) FROM people)`, 2, 2},
 		{"a join that is numbered, and its table", "max_rows_per_unit: 10", `SELECT (SELECT count(*) FROM visits v JOIN people p ON p.person_id = v.who WHERE p.sex = 'f'), (SELECT sum(minutes) FROM visits v JOIN people p ON p.person_id = v.who), (SELECT sum(minutes) FROM visits)`, 2, 2},
 		{"a join that constraints may spare numbering", "max_rows_per_unit: 10\n        row_rank: rank", `SELECT (SELECT count(*) FROM visits v JOIN people p ON p.person_id = v.who WHERE p.sex = 'f'), (SELECT sum(minutes) FROM visits v JOIN people p ON p.person_id = v.who)`, 2, 2},
+		{"such a join in one SELECT", "max_rows_per_unit: 10\n        row_rank: rank", `SELECT count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY v.minutes) FROM visits v JOIN people p ON p.person_id = v.who WHERE p.sex = 'f'`, 1, 2},
 		{"bounded groups", "max_groups_per_unit: 2\n        max_rows_per_group: 2", `SELECT (SELECT count(*) FROM visits WHERE minutes > 30), ward, count(*) FROM visits GROUP BY ward`, 2, 2},
 		{"twenty", "max_rows_per_unit: 10", many, 2, 2},
 	} {
