@@ -3,6 +3,7 @@ package rewrite
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,12 +71,18 @@ func RenderAll(ctx context.Context, list []*plans.Measure, d dialect.Dialect) ([
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		s, err := scanOf(set.measures, d)
-		if err != nil {
-			return nil, err
+		if s, err := scanOf(set.measures, d); err == nil {
+			for i, at := range set.places {
+				queries[at] = Query{scan: s, leaf: i}
+			}
+			continue
 		}
-		for i, at := range set.places {
-			queries[at] = Query{scan: s, leaf: i}
+		for i, at := range set.places { // together they may need more constants than a text may have
+			s, err := scanOf(set.measures[i:i+1], d)
+			if err != nil {
+				return nil, err
+			}
+			queries[at] = Query{scan: s}
 		}
 	}
 	return queries, nil
@@ -99,7 +106,7 @@ next:
 		if len(list) > 1 {
 			own.by = sharedBy(m, d)
 		}
-		if own.by.table != nil && mayBeStored(m.Table, d) {
+		if own.by.table != nil && (mayBeStored(m.Table, d) || m.Table.Derived != nil) {
 			own.grain = merged(&plans.Measure{Table: m.Table}, m)
 		}
 		tried := 0
@@ -127,7 +134,7 @@ func (s *readTogether) takes(own *readTogether, d dialect.Dialect) bool {
 	}
 	if s.grain != nil {
 		grain := merged(s.grain, m)
-		if writerOf(m, d, assumed{}).combinations(grain) > fewJoint {
+		if writerOf(m, d, assumed{}).tallyRows(grain) > fewJoint {
 			return false
 		}
 		s.grain = grain
@@ -163,8 +170,8 @@ type shared struct {
 	rows  string // of a derived table: the text that reads them; of one that is read as it is stored: the conditions by which an index may find them
 }
 
-// sharedBy finds it. A derived table is read in one scan where its rows are numbered whatever constraints prove: else reading them twice takes less
-// than keeping them.
+// sharedBy finds it. A derived table's rows are kept for several measures where they are numbered whatever constraints prove: else reading them twice takes less
+// than keeping them, and they are tallied, for measures of one SELECT, or each measure reads them.
 func sharedBy(m *plans.Measure, d dialect.Dialect) shared {
 	a := assumed{}
 	if m.Table.Derived != nil {
@@ -182,8 +189,10 @@ func sharedBy(m *plans.Measure, d dialect.Dialect) shared {
 	w.used = m.Table.Columns
 	text, bound := w.source()
 	switch {
-	case w.err != nil || w.numberings == 0:
+	case w.err != nil || w.numberings == 0 && (m.Table.Derived == nil || !d.OneScan):
 		return shared{}
+	case w.numberings == 0:
+		return shared{table: m.Table, rows: w.narrowConditions(m)}
 	case m.Table.Derived == nil:
 		return shared{table: m.Table}
 	}
@@ -216,6 +225,14 @@ func (w *writer) joint(list []*plans.Measure) string {
 			parts = append(parts, w.fromTally(m, t, "scan", counter))
 			counter += len(m.Counters)
 		}
+	case w.sameTable(list) && w.tallyRows(w.jointly(list)) <= fewJoint && w.dialect.OneScan:
+		t := w.tallyOfRows(hoisted(w.jointly(list)))
+		with = dialect.Fill(w.dialect.With, "scan", t.sql) + "\n"
+		counter := 0
+		for _, m := range list {
+			parts = append(parts, w.fromTally(m, t, "scan", counter))
+			counter += len(m.Counters)
+		}
 	case w.asStored(list[0]): // a constraint proves what was to be numbered
 		for _, m := range list {
 			parts = append(parts, w.over(m.Table, "s").measure(m))
@@ -226,6 +243,57 @@ func (w *writer) joint(list []*plans.Measure) string {
 		with = dialect.Fill(w.dialect.With, "scan", rows) + "\n"
 	}
 	return with + w.stacked(list, parts)
+}
+
+// sameTable tells whether measures are of one derived table.
+func (w *writer) sameTable(list []*plans.Measure) bool {
+	return list[0].Table.Derived != nil && !slices.ContainsFunc(list, func(m *plans.Measure) bool { return m.Table != list[0].Table })
+}
+
+// tallyRows is how many rows a tally of a measure of nothing is expected to have, by stored values, or by the normalised ones of a derived table;
+// more than any limit: many.
+func (w *writer) tallyRows(m *plans.Measure) uint64 {
+	if m.Table.Derived == nil {
+		return w.combinations(m)
+	}
+	product := uint64(1)
+	for _, c := range m.Grain {
+		few := storedValues(c)
+		if few == 0 || product > fewJoint {
+			return math.MaxUint64
+		}
+		product *= few
+	}
+	return product
+}
+
+// tallyOfRows writes the tally of a measure's normalised rows by the columns of its grain.
+func (w *writer) tallyOfRows(m *plans.Measure) tally {
+	t := tally{columns: m.Grain, binned: m.Grain, names: map[*policy.Column]string{}}
+	var items, keys, conditions []string
+	for i, c := range m.Grain {
+		name := "x" + strconv.Itoa(i+1)
+		items, keys = append(items, w.use(c)+" AS "+name), append(keys, strconv.Itoa(i+1))
+		t.names[c] = "s." + name
+	}
+	for i := range m.Counters {
+		name := "k" + strconv.Itoa(i+1)
+		count, summed := w.counter(m, i)
+		if t.summed = append(t.summed, summed); !summed {
+			items = append(items, w.output(count, name))
+		} else {
+			items = append(items, count+" AS "+name)
+		}
+	}
+	if m.Where != nil {
+		conditions = append(conditions, w.predicate(m.Where))
+	}
+	from, bound := w.source()
+	if bound != "" {
+		conditions = append([]string{bound}, conditions...)
+	}
+	t.sql = selected(items, from, conditions, keys)
+	return t
 }
 
 // jointly is a measure of which several, over one table, are made: by the columns of all of them, in pieces that all of theirs are made of, under
@@ -264,7 +332,7 @@ func (w *writer) jointly(list []*plans.Measure) *plans.Measure {
 	return own
 }
 
-// condition is one of the conditions that all hold of a measure's rows, and how it is written for rows as they are stored.
+// condition is one of the conditions that all hold of a measure's rows, and how it is written for rows as they are stored, or for those of a derived table.
 type condition struct {
 	pred predicate.Pred
 	text string
@@ -278,7 +346,12 @@ func (c condition) among(list []condition) bool {
 func (w *writer) conditionsOf(m *plans.Measure) (list []condition) {
 	for _, p := range conjuncts(m.Where) {
 		v := writerOf(m, w.dialect, assumed{})
-		text := v.onStored(p)
+		text := ""
+		if m.Table.Derived == nil {
+			text = v.onStored(p)
+		} else {
+			text = v.predicate(p)
+		}
 		list = append(list, condition{p, text + "\x00" + joinedArgs(v.args)})
 	}
 	return list

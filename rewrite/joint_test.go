@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -101,13 +102,20 @@ func TestScansCountWhatEachWouldAlone(t *testing.T) {
 		list = append(list, schemaSQL(people, "person_id", peopleSpecs, peopleRows, duck)...)
 		return append(list, schemaSQL(visits, "person_id", visitsSpecs, visitsRows, duck)...)
 	}
-	var tables []*policy.Table
+	var read []*policy.Table
 	byTable := map[*policy.Table][]*plans.Measure{}
 	for _, f := range withRandom(t) {
-		if !slices.Contains(tables, f.measure.Table) {
-			tables = append(tables, f.measure.Table)
+		if !slices.Contains(read, f.measure.Table) {
+			read = append(read, f.measure.Table)
 		}
 		byTable[f.measure.Table] = append(byTable[f.measure.Table], f.measure)
+	}
+	_, _, moments := tables(t)
+	read = append(read, moments)
+	for i := range 12 { // of moments, which are grouped by what all pieces are made of
+		m := &plans.Measure{Table: moments, Counters: []predicate.Pred{nil}, Grain: []*policy.Column{moments.Column([]string{"seen", "stamp"}[i%2])}}
+		m.Cuts = randomCuts(r, m.Grain)
+		byTable[moments] = append(byTable[moments], m)
 	}
 	for name, open := range map[string]func() (dialect.Dialect, engine){
 		"DuckDB": func() (dialect.Dialect, engine) { return dialect.DuckDB, duckQueries(duckDB(t, fill(true))) },
@@ -120,7 +128,7 @@ func TestScansCountWhatEachWouldAlone(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 2))
 			joined := 0
 			for range stattest.Length(20, 600) {
-				for _, table := range tables {
+				for _, table := range read {
 					list := byTable[table]
 					var some []*plans.Measure
 					for _, at := range r.Perm(len(list))[:min(len(list), 2+r.IntN(3))] {
@@ -149,6 +157,9 @@ var jointStatements = []string{
 	`SELECT (SELECT count(*) FROM people WHERE age > 3), (SELECT sum(age) FROM people WHERE sex = 'f'), (SELECT count(*) FROM people)`,
 	`SELECT 'a', day, count(*) FROM visits WHERE ward = 'B' GROUP BY 2 UNION ALL SELECT 'b', day, count(*) FROM visits WHERE day > '2025-01-20' GROUP BY 2`,
 	`SELECT (SELECT count(*) FROM people p JOIN visits v ON p.person_id = v.who WHERE v.ward = 'A'), (SELECT sum(v.minutes) FROM people p JOIN visits v ON p.person_id = v.who WHERE p.sex = 'f')`,
+	`SELECT count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY v.minutes), percentile_disc(0.9) WITHIN GROUP (ORDER BY p.age) FROM visits v JOIN people p ON p.person_id = v.who`,
+	`SELECT p.sex, sum(v.minutes), percentile_disc(0.5) WITHIN GROUP (ORDER BY v.room) FROM people p LEFT JOIN visits v ON p.person_id = v.who WHERE p.age > 2 GROUP BY 1`,
+	`SELECT ward, stddev(minutes), percentile_disc(0.5) WITHIN GROUP (ORDER BY room), max(minutes + room) FROM visits GROUP BY 1`,
 }
 
 // TestStatementsReadRowsOnce: the measures of statements over the same rows are read in one scan, and count there what they do alone, in each of the scan's
@@ -273,6 +284,7 @@ func TestWhichMeasuresAreOneScan(t *testing.T) {
 		{"tables", "max_rows_per_unit: 10", `SELECT (SELECT count(*) FROM visits), (SELECT count(*) FROM people)`, 2, 2},
 		{"a join that is numbered, and its table", "max_rows_per_unit: 10", `SELECT (SELECT count(*) FROM visits v JOIN people p ON p.person_id = v.who WHERE p.sex = 'f'), (SELECT sum(minutes) FROM visits v JOIN people p ON p.person_id = v.who), (SELECT sum(minutes) FROM visits)`, 2, 2},
 		{"a join that constraints may spare numbering", "max_rows_per_unit: 10\n        row_rank: rank", `SELECT (SELECT count(*) FROM visits v JOIN people p ON p.person_id = v.who WHERE p.sex = 'f'), (SELECT sum(minutes) FROM visits v JOIN people p ON p.person_id = v.who)`, 2, 2},
+		{"such a join in one SELECT", "max_rows_per_unit: 10\n        row_rank: rank", `SELECT count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY v.minutes) FROM visits v JOIN people p ON p.person_id = v.who WHERE p.sex = 'f'`, 1, 2},
 		{"bounded groups", "max_groups_per_unit: 2\n        max_rows_per_group: 2", `SELECT (SELECT count(*) FROM visits WHERE minutes > 30), ward, count(*) FROM visits GROUP BY ward`, 2, 2},
 		{"twenty", "max_rows_per_unit: 10", many, 2, 2},
 	} {
@@ -292,6 +304,35 @@ func TestWhichMeasuresAreOneScan(t *testing.T) {
 			if scans != want || measures != len(queries) {
 				t.Errorf("%s, %s: %d measures in %d scans, must be %d in %d", c.what, d, measures, scans, len(queries), want)
 			}
+		}
+	}
+}
+
+// TestScansThatNeedTooManyConstants: measures that one text has no room for are read by themselves.
+func TestScansThatNeedTooManyConstants(t *testing.T) {
+	values := make([]string, 40_000)
+	for i := range values {
+		values[i] = fmt.Sprint("v", i)
+	}
+	single := &policy.Dataset{ID: "rows", Unit: policy.Unit{Row: true}, Neighbors: privacy.AddRemove}
+	other := slices.Clone(values)
+	for i := range other {
+		other[i] = "w" + other[i]
+	}
+	table := table(t, single, "items", "", 1, []spec{{name: "a", kind: "text", values: values, nulls: cell, outside: policy.OutsideOther}, {name: "b", kind: "text", values: other, nulls: cell, outside: policy.OutsideOther}})
+	var list []*plans.Measure
+	for i, c := range table.Columns {
+		m := &plans.Measure{Table: table, Counters: []predicate.Pred{nil}, Where: predicate.InCells{Column: c, Spans: spans(0, 35_000)}}
+		m.Digest[0] = byte(i + 1)
+		list = append(list, m)
+	}
+	queries, err := rewrite.RenderAll(t.Context(), list, dialect.PostgreSQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, q := range queries {
+		if alone := render(t, list[i], dialect.PostgreSQL); len(q.Leaves()) != 1 || q.SQL() != alone.SQL() || q.Digest() != list[i].Digest {
+			t.Errorf("measure %d: in a scan of %d", i, len(q.Leaves()))
 		}
 	}
 }

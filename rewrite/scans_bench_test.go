@@ -27,6 +27,8 @@ var scansOf = []struct{ how, bounds, text string }{
 	{"visits, at most 10 rows, by a stored rank", "max_rows_per_unit: 10\n        row_rank: rank", `SELECT (SELECT count(*) FROM visits WHERE minutes > 20), (SELECT count(*) FROM visits WHERE ward = 'A')`},
 	{"visits, at most 10 rows, by a stored rank", "max_rows_per_unit: 10\n        row_rank: rank", `SELECT ward, count(*) FROM visits GROUP BY 1 UNION ALL SELECT ward, sum(minutes) FROM visits WHERE minutes > 20 GROUP BY 1`},
 	{"people and visits, numbered", "max_rows_per_unit: 10", `SELECT (SELECT count(*) FROM people p JOIN visits v ON p.person_id = v.who WHERE p.sex = 'f'), (SELECT sum(v.minutes) FROM people p JOIN visits v ON p.person_id = v.who WHERE v.ward = 'A')`},
+	{"people and visits, numbered, of one SELECT", "max_rows_per_unit: 10", `SELECT p.sex, sum(v.minutes), percentile_disc(0.5) WITHIN GROUP (ORDER BY v.minutes) FROM people p JOIN visits v ON p.person_id = v.who GROUP BY 1`},
+	{"people and visits, by a key and a stored rank, of one SELECT", "max_rows_per_unit: 10\n        row_rank: rank", `SELECT p.sex, sum(v.minutes), percentile_disc(0.5) WITHIN GROUP (ORDER BY v.minutes) FROM people p JOIN visits v ON p.person_id = v.who GROUP BY 1`},
 }
 
 // TestBenchScans prints what the measures of a statement take one after the other, and in one scan, beside her own SQL; what they count must be the same.
