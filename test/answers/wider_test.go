@@ -13,3 +13,11 @@ func TestWiderAnswersAreThoseOfPlainSQL(t *testing.T) {
 	fresh, direct := plainFixture(t)
 	answersOf(t, fresh, direct, "testdata/wider.sql")
 }
+
+// TestChannelsAreThoseOfPlainSQL: what is looked up in public tables and added up beside other columns, FULL JOIN, set operations of several columns along the
+// unit, and UNION ALL of what is looked up.
+func TestChannelsAreThoseOfPlainSQL(t *testing.T) {
+	kit.Beside(t)
+	fresh, direct := plainFixture(t)
+	answersOf(t, fresh, direct, "testdata/channels.sql")
+}

@@ -150,6 +150,12 @@ var regressions = []struct {
 	{"shop", `SELECT date_trunc('month', d), count(*), count(DISTINCT customer_id) FROM (SELECT customer_id, placed AS d FROM orders UNION ALL SELECT customer_id, joined FROM customer) t GROUP BY 1`, "kcc", ""},
 	{"shop", `SELECT v, count(*) FROM (SELECT country AS v FROM customer UNION ALL SELECT channel FROM orders UNION ALL SELECT flag FROM lineitem) t WHERE v IS NOT NULL GROUP BY 1`, "kc", ""},
 	{"shop", `SELECT count(*) FROM (SELECT customer_id FROM orders WHERE channel = 'web' INTERSECT SELECT customer_id FROM orders WHERE channel = 'shop') t`, "c", ""},
+	{"shop", `SELECT count(*) FROM (SELECT customer_id, priority FROM orders WHERE channel = 'web' INTERSECT SELECT customer_id, priority FROM orders WHERE channel = 'shop') t`, "c", ""},
+	{"shop", `SELECT p, count(*) FROM (SELECT customer_id, priority AS p, extract(month FROM placed)::int FROM orders EXCEPT SELECT customer_id, priority, extract(month FROM placed)::int FROM orders WHERE paid) t GROUP BY p HAVING count(*) > 0`, "kc", ""},
+	{"shop", `SELECT count(*) FILTER (WHERE b.customer_id IS NULL), count(*) FILTER (WHERE a.customer_id IS NULL), count(*) FROM (SELECT customer_id FROM orders WHERE channel = 'web' GROUP BY 1) a FULL JOIN (SELECT customer_id FROM orders WHERE channel = 'shop' GROUP BY 1) b ON a.customer_id = b.customer_id`, "ccc", ""},
+	// What few cells decide is added up beside other columns as the values that these have.
+	{"shop", `SELECT channel, sum(total * CASE WHEN priority < 3 THEN 2 ELSE -1 END) FROM orders GROUP BY 1 HAVING count(*) > 0`, "kv", ""},
+	{"shop", `SELECT sum(total * r.rate), avg(total - r.rate) FROM orders o JOIN (VALUES ('web', 1.25), ('shop', -0.5)) r(channel, rate) ON r.channel = o.channel`, "vv", ""},
 	{"shop", `SELECT count(*) FROM (SELECT customer_id FROM customer EXCEPT SELECT customer_id FROM orders WHERE customer_id IS NOT NULL) t`, "c", ""},
 	{"shop", `SELECT count(*) FROM (SELECT customer_id FROM orders WHERE paid UNION SELECT customer_id FROM customer WHERE newsletter) t WHERE customer_id IS NOT NULL`, "c", ""},
 	{"shop", `SELECT c.country, sum(e.v) FROM customer c JOIN (SELECT customer_id, total AS v FROM orders WHERE paid UNION ALL SELECT customer_id, 0 FROM orders WHERE NOT paid) e ON e.customer_id = c.customer_id GROUP BY 1`, "kv", ""},
