@@ -157,6 +157,12 @@ var jointStatements = []string{
 	`SELECT (SELECT count(*) FROM people WHERE age > 3), (SELECT sum(age) FROM people WHERE sex = 'f'), (SELECT count(*) FROM people)`,
 	`SELECT 'a', day, count(*) FROM visits WHERE ward = 'B' GROUP BY 2 UNION ALL SELECT 'b', day, count(*) FROM visits WHERE day > '2025-01-20' GROUP BY 2`,
 	`SELECT (SELECT count(*) FROM people p JOIN visits v ON p.person_id = v.who WHERE v.ward = 'A'), (SELECT sum(v.minutes) FROM people p JOIN visits v ON p.person_id = v.who WHERE p.sex = 'f')`,
+	`SELECT sum(v.minutes), count(DISTINCT v.ward) FROM people p JOIN visits v ON p.person_id = v.who`,
+	`WITH x AS (SELECT p.sex, p.age, v.ward, v.minutes FROM people p LEFT JOIN visits v ON p.person_id = v.who) SELECT (SELECT count(*) FROM x WHERE sex = 'f'), (SELECT sum(minutes) FROM x WHERE ward = 'A'), (SELECT count(*) FROM x WHERE age > 3)`,
+}
+
+// jointChoices are statements that choose, too.
+var jointChoices = []string{
 	`SELECT count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY v.minutes), percentile_disc(0.9) WITHIN GROUP (ORDER BY p.age) FROM visits v JOIN people p ON p.person_id = v.who`,
 	`SELECT p.sex, sum(v.minutes), percentile_disc(0.5) WITHIN GROUP (ORDER BY v.room) FROM people p LEFT JOIN visits v ON p.person_id = v.who WHERE p.age > 2 GROUP BY 1`,
 	`SELECT ward, stddev(minutes), percentile_disc(0.5) WITHIN GROUP (ORDER BY room), max(minutes + room) FROM visits GROUP BY 1`,
@@ -192,8 +198,9 @@ func TestStatementsReadRowsOnce(t *testing.T) {
 					s := q.Proven()[i]
 					return unique && len(s.Ranks) == 0 && !slices.ContainsFunc(s.Needs, func(u rewrite.Unique) bool { return u.Table.Name != "people" })
 				}
-				for i := range 2 * len(jointStatements) {
-					planned := plansOf(t, all[variant], jointStatements[i/2], i%2 == 1)
+				texts := slices.Concat(jointStatements, jointChoices)
+				for i := range 2 * len(texts) {
+					planned := plansOf(t, all[variant], texts[i/2], i%2 == 1)
 					queries, err := rewrite.RenderAll(t.Context(), planned, db.dialect)
 					if err != nil {
 						t.Fatal(err)
