@@ -89,7 +89,7 @@ func (w *writer) tallied(m *plans.Measure) string {
 	for i := range m.Counters {
 		name := "k" + strconv.Itoa(i+1)
 		count, summed := w.counter(m, i)
-		total := w.call("sum", "s."+name)
+		total := w.summed("s."+name, 0)
 		switch {
 		case summed && len(m.Grain) > 0:
 			counts, total = append(counts, count+" AS "+name), w.cut(total)
