@@ -93,7 +93,7 @@ var reasonOf = map[string]string{
 func TestFunctionsDocument(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(functionsHead)
-	b.WriteString("| what | PostgreSQL | DuckDB | total | why nothing fails |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("| what | PostgreSQL | DuckDB | Spark | total | why nothing fails |\n| --- | --- | --- | --- | --- | --- |\n")
 	quoted := func(list []string) string {
 		var out []string
 		for _, s := range list {
@@ -106,7 +106,7 @@ func TestFunctionsDocument(t *testing.T) {
 		if !s.Total {
 			total = "as used"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", s.What, quoted(s.PostgreSQL), quoted(s.DuckDB), total, s.Why)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", s.What, quoted(s.PostgreSQL), quoted(s.DuckDB), quoted(s.Spark), total, s.Why)
 	}
 	b.WriteString(functionsScalar)
 	text, err := os.ReadFile("../planner/scalar/catalog.txt")

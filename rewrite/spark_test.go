@@ -7,11 +7,14 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/hive"
 	"github.com/dpproxy/dpproxy/backend/sparktest"
+	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
@@ -103,5 +106,50 @@ func TestSparkAgreesWithTheTwin(t *testing.T) {
 			engines := map[dialect.Dialect]engine{dialect.Spark: sparkQueries(t, server)}
 			compareAll(t, dialect.Spark, maps.Clone(engines), rows[0], rows[1])
 		})
+	}
+}
+
+// sparkWords are what Spark's SQL is made of beside what is in the catalogue.
+var (
+	sparkTokens  = regexp.MustCompile("`(?:[^`]|``)*`|'[^']*'|IS NOT NULL|IS NULL|NOT IN|[A-Za-z_][A-Za-z_0-9]*|[0-9]+|[<>]=|<>|\\|\\||[-+*/%^&=<>]")
+	sparkClauses = strings.Fields("SELECT FROM WHERE GROUP BY ORDER ASC DESC NULLS FIRST LAST AS ON JOIN LEFT UNION ALL DISTINCT FILTER OVER PARTITION ROWS RANGE BETWEEN UNBOUNDED PRECEDING FOLLOWING CURRENT ROW " +
+		"WHEN THEN ELSE END true false NULL X BIGINT INT SMALLINT DOUBLE FLOAT STRING BOOLEAN DATE TIMESTAMP TIMESTAMP_NTZ DECIMAL")
+	sparkNames = regexp.MustCompile(`^([a-z][a-z]?[0-9]*|one|pos|col|units)$`) // aliases and columns that we name
+)
+
+// TestSparkCatalogue: all SQL that the tests write for Spark is made of what the catalogue lists, texts are hexadecimal digits, and each entry of
+// the catalogue's is in some of it.
+func TestSparkCatalogue(t *testing.T) {
+	t.Parallel()
+	fixture, clinic := everyQuery(t, dialect.Spark)
+	known := map[string]bool{}
+	for _, s := range rewrite.Catalogue() {
+		for _, w := range s.Spark {
+			known[w] = false
+		}
+	}
+	for _, text := range append(fixture, clinic...) {
+		tokens := sparkTokens.FindAllString(text, -1)
+		for i, token := range tokens {
+			_, listed := known[token]
+			switch {
+			case listed:
+				known[token] = true
+			case token[0] == '`', token[0] >= '0' && token[0] <= '9', slices.Contains(sparkClauses, token), sparkNames.MatchString(token):
+			case token == "*" && (i == 0 || tokens[i-1] == "SELECT" || tokens[i-1] == "count" || sparkNames.MatchString(tokens[i-1])):
+			case token[0] == '\'':
+				if !regexp.MustCompile(`^'[-+.:,0-9A-Za-z ]*'$`).MatchString(token) && token != "'.'" && token != "''" {
+					t.Fatalf("the constant %s in\n%s", token, text)
+				}
+			default:
+				t.Fatalf("%q is not in the catalogue, in\n%s", token, text)
+			}
+		}
+	}
+	known["CAST(… AS STRING)"] = true // of which the catalogue says more than one token
+	for word, there := range known {
+		if !there {
+			t.Errorf("the catalogue lists %s, which no measure writes", word)
+		}
 	}
 }

@@ -165,6 +165,9 @@ func (s *Server) Kill() error {
 	return nil
 }
 
+// Stall stops the server's process where it is: connections are taken, and nothing is said on them. Kill ends it.
+func (s *Server) Stall() error { return s.Signal(syscall.SIGSTOP) }
+
 // Query runs a statement in a session such as dpproxy's and hands out its rows.
 func (s *Server) Query(t testing.TB, text string, take func(hive.Row) error) error {
 	t.Helper()
