@@ -162,6 +162,7 @@ func slowSpark(t *testing.T, h *house, server *sparktest.Server) rewrite.Query {
 	server.Exec(t, "CREATE VIEW "+database+".slow AS SELECT p.* FROM "+database+".people AS p JOIN (SELECT count(*) AS n FROM range(100000000000000) WHERE id % 1000003 = 17) AS r ON r.n <> p.age")
 	m := measure(t, h.policy, "people")
 	m.Table.Source.Name = "slow"
+	defer func() { m.Table.Source.Name = "people" }()
 	return render(t, m, h)
 }
 

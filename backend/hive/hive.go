@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/apache/thrift/lib/go/thrift"
@@ -148,7 +149,15 @@ func statusOf(status *hiveserver.TStatus) error {
 	case status.StatusCode == hiveserver.TStatusCode_SUCCESS_STATUS || status.StatusCode == hiveserver.TStatusCode_SUCCESS_WITH_INFO_STATUS:
 		return nil
 	}
-	return Fault{status.GetSqlState()}
+	return faultOf(status.GetSqlState())
+}
+
+// faultOf keeps of a state what the standard lets one be: five digits and capitals.
+func faultOf(state string) Fault {
+	if len(state) != 5 || strings.ContainsFunc(state, func(c rune) bool { return (c < '0' || c > '9') && (c < 'A' || c > 'Z') }) {
+		return Fault{}
+	}
+	return Fault{state}
 }
 
 // Close closes the session and its connection.
@@ -230,7 +239,7 @@ func (s *Session) finished(ctx context.Context, operation *hiveserver.TOperation
 		case hiveserver.TOperationState_TIMEDOUT_STATE:
 			return context.DeadlineExceeded
 		default:
-			return Fault{answer.GetSqlState()}
+			return faultOf(answer.GetSqlState())
 		}
 		select {
 		case <-time.After(pause):

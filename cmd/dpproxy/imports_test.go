@@ -123,7 +123,7 @@ var foreign = map[string][]string{
 	"math/rand":                        {"mechanisms/stattest", "internal/simulation", "examples/attacks"},
 	"unsafe":                           {},
 	"database/sql":                     {"backend", "backend/mariadbtest", "sandbox/embedded", "cmd/dpproxy", "test/kit"},
-	"net":                              {"console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/pgtest", "internal/daemon", "test/kit", "proxy/spans"},
+	"net":                              {"console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/hive", "backend/pgtest", "internal/daemon", "test/kit", "proxy/spans"},
 	"net/http":                         {"console", "proxy/spans", "proxy", "proxy/login", "cmd/dpproxy"},
 	"net/url":                          {"console", "packaging/licences", "ledger/sqlite", "backend", "backend/pgtest", "backend/mariadbtest", "policy", "proxy", "cmd/dpproxy", "proxy/spans"},
 }

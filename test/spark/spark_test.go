@@ -46,8 +46,8 @@ datasets:
   - id: shop
     unit: {name: person, key: people.id, type: bigint}
     accountant: pure
-    cap: {epsilon: 10000000}
-    budgets: {"*": {epsilon: 10000000}}
+    cap: {epsilon: 1000000}
+    budgets: {"*": {epsilon: 1000000}}
     defaults: {epsilon: 10000, max_epsilon: 20000}
     tables:
       - name: people
