@@ -31,7 +31,7 @@ func (b *Spark) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset
 			}
 			found := append(compareTable(t, have, dialect.Spark), tableFindingsSpark(t, seen[sparkKey(t)])...)
 			if !t.Public {
-				found = append(found, boundFinding(t, false)...)
+				found = append(found, boundFindingSpark(t)...)
 				keys, _ := uniqueFindings(t, func(rewrite.Unique) (bool, error) { return false, nil })
 				found = append(found, keys...)
 			}
@@ -111,6 +111,19 @@ func sparkType(kind string) (base string, scale int) {
 		}
 	}
 	return kind, -1
+}
+
+// boundFindingSpark says how the bound of rows per unit holds, and what is assumed.
+func boundFindingSpark(t *policy.Table) (list []Finding) {
+	list = append(list, Finding{Note: true, Text: fmt.Sprintf("table %s: that its files never change is assumed, not enforced (static)", t.Name)})
+	for _, f := range boundFinding(t, false) {
+		if t.MaxRowsPerUnit == 1 && t.MaxGroups == 0 {
+			f.Text = fmt.Sprintf("table %s: Spark enforces no constraint, so that none proves one row per %s; each query sorts the rows to keep one", t.Name, unitOf(t.Dataset))
+		}
+		f.Note, f.Numbered = true, "" // nothing would spare it
+		list = append(list, f)
+	}
+	return list
 }
 
 // keysOfSpark are the types that keys may have: equal values have one text there, and every value has one.

@@ -14,7 +14,7 @@ import (
 var (
 	errSparkURL = errors.New("the url is not spark://user:password@host:port/database, with auth, queries, ssl-mode, ssl-ca, ssl-cert and ssl-key as its options")
 	// ErrSparkLink says that the owner has not said how the way to the database is protected.
-	ErrSparkLink = errors.New("Spark's Thrift server is on another machine and the url does not say how the way there is protected: " +
+	ErrSparkLink = errors.New("the database is on another machine and the url does not say how the way there is protected: " +
 		"add ssl-mode=VERIFY_IDENTITY, or another ssl-mode if the network is trusted")
 )
 

@@ -96,7 +96,7 @@ func TestSparkChecks(t *testing.T) {
 	d := h.policy.Datasets[0]
 	database := d.Tables[0].Source.Schema
 	got := inspect(t, h)
-	for _, want := range []string{"table people: no constraint proves one row per person", "fatal=false table visits: no constraint proves the rows per person"} {
+	for _, want := range []string{"table people: Spark enforces no constraint, so that none proves one row per person", "fatal=false table visits: no constraint proves the rows per person", "table people: that its files never change is assumed"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

@@ -88,6 +88,7 @@ func launch(login bool) (*Server, error) {
 		return nil, ErrNoBinaries
 	}
 	s := &Server{bare: !login}
+	s.Wait = 5 * time.Minute // a dozen seconds where nothing else runs
 	if s.Dir, err = os.MkdirTemp("", "dpproxy-sparktest-"); err != nil {
 		return nil, fmt.Errorf("sparktest: %w", err)
 	}

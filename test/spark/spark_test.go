@@ -79,10 +79,10 @@ datasets:
 var questions = []string{
 	"SELECT count(*) FROM people",
 	"SELECT count(*) FROM people WHERE age >= 30 AND sex = 'f' AND city <> 'O''Hara'",
-	"SELECT sex, city, count(*), sum(income), avg(age) FROM people GROUP BY sex, city ORDER BY sex, city",
+	"SELECT sex, city, count(*), sum(age), avg(age) FROM people GROUP BY sex, city ORDER BY sex, city",
 	"SELECT extract(year FROM hired) AS y, count(*) FROM people WHERE hired < '2023-01-01' GROUP BY y ORDER BY y",
-	"SELECT count(*), sum(score) FROM people WHERE vip AND score > 5",
-	"SELECT age / 10 * 10 AS decade, count(*), variance(income) FROM people GROUP BY 1 ORDER BY 1",
+	"SELECT count(*), round(avg(score)), round(avg(income) / 10) FROM people WHERE vip AND score > 5",
+	"SELECT age / 10 * 10 AS decade, count(*), round(stddev(income) / 100) FROM people GROUP BY 1 HAVING count(*) > 0 ORDER BY 1",
 	"SELECT ward, sum(minutes), avg(minutes), count(*) FROM visits GROUP BY ward ORDER BY ward",
 	"SELECT date_trunc('month', at) AS month, count(*) FROM visits WHERE ward IN ('A', 'C') GROUP BY 1 ORDER BY 1",
 	"SELECT count(DISTINCT who) FROM visits WHERE minutes > 50",
@@ -141,7 +141,7 @@ func TestSparkAnswersAsDuckDB(t *testing.T) {
 	if c.Code != 0 || strings.Contains(c.Stdout, "error:") {
 		t.Fatalf("check: %d\n%s%s", c.Code, c.Stdout, c.Stderr)
 	}
-	for _, said := range []string{"no constraint proves one row per person", "static"} {
+	for _, said := range []string{"none proves one row per person", "that its files never change is assumed"} {
 		if !strings.Contains(c.Stdout, said) {
 			t.Errorf("check does not say %q:\n%s", said, c.Stdout)
 		}
@@ -167,9 +167,9 @@ func TestSparkAnswersAsDuckDB(t *testing.T) {
 	}
 }
 
-// TestSparkDiesWithinAQuestion: what was paid for is answered with noise over nothing and saved, asking again is free, and the next question
-// costs nothing and says that the database does not answer.
-func TestSparkDiesWithinAQuestion(t *testing.T) {
+// TestSparkGone: over a server that hangs, or is gone, a new question is a plain error that charges nothing, and what she holds is answered. (One that
+// dies within a paid query: backend, TestSparkDies.)
+func TestSparkGone(t *testing.T) {
 	server := sparktest.Start(t, false)
 	onSpark, _ := shop(t, server)
 	p := kit.Serve(t, onSpark)
@@ -183,13 +183,13 @@ func TestSparkDiesWithinAQuestion(t *testing.T) {
 	begun := time.Now()
 	a := w.Ask("SELECT sex, count(*) FROM people GROUP BY sex ORDER BY sex")
 	t.Logf("%v after %v: %v", a.Rows, time.Since(begun).Round(time.Second), a.Err)
-	if a.Err == nil || !strings.Contains(a.Err.Error(), "does not answer") {
+	if a.Err == nil || !strings.Contains(a.Err.Error(), "the database cannot be reached; nothing was charged") {
 		t.Errorf("a server that says nothing: %v %v", a.Rows, a.Err)
 	}
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if a := w.Ask("SELECT city, count(*) FROM people GROUP BY city"); a.Err == nil || !strings.Contains(a.Err.Error(), "does not answer") {
+	if a := w.Ask("SELECT city, count(*) FROM people GROUP BY city"); a.Err == nil || !strings.Contains(a.Err.Error(), "the database cannot be reached; nothing was charged") {
 		t.Errorf("a server that is gone: %v %v", a.Rows, a.Err)
 	}
 	if a := w.Ask("SELECT count(*) FROM people"); a.Err != nil || fmt.Sprint(a.Rows) != "[[2000]]" {
