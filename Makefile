@@ -119,9 +119,13 @@ tpcds: ## TPC-DS's queries and rows, from DuckDB's extension, with the customer 
 	./scripts/tpcds
 	$(GO) test ./test/answers -run 'TestTPCDS$$' -update -count=1 -timeout 60m -v
 
+# What every backend must do (backend's eachBackend), in Spark's turn.
+SPARKS := CountsAreThoseOfTheRows|FaultsGiveNoGroupsAndAnAlert|ReadyOfCallerWhoLeft|ExecuteRefusesWithoutRunning|PublicTablesAreCopied|QueriesWaitForTheirTurn|EveryFormIsPlanned|InspectAcceptsTheSchemaOfThePolicy|InspectNamesWhatDiffers|PaidQueriesRunOnce|AfterTheChargeThereIsAnAnswer|QueriesArePlannedBeforeTheCharge
+
 spark: ## Spark from PyPI (450 MB, Java 17): its Thrift server under measures, hostile rows, faults, and a whole dpproxy over Parquet
 	./scripts/spark
-	DPPROXY_SPARK=1 $(GO) test ./backend/hive ./backend ./rewrite ./test/spark -run Spark -count=1 -timeout 60m -v | grep -v '^=== '
+	DPPROXY_SPARK=1 $(GO) test ./backend/hive ./backend ./rewrite ./test/spark -p 1 -run Spark -count=1 -timeout 60m -v | grep -v '^=== '
+	DPPROXY_SPARK=1 $(GO) test ./backend -run '^Test($(SPARKS))$$/^(Spark|deadline|crash)$$/^Spark$$' -count=1 -timeout 60m -v | grep -v '^=== '
 
 peers: deps ## the same questions by dpproxy and by libraries of others, from PyPI: docs/peers.md
 	$(GO) test ./test/peers -run 'TestPeers$$' -peers $(or $(RUNS),100) -update -count=1 -timeout 3h -v

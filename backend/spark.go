@@ -72,7 +72,7 @@ func (b *Spark) beside(caller context.Context, limit time.Duration, do func(cont
 	case caller.Err() != nil:
 		return ErrUnavailable // the caller stopped waiting: that says nothing of the database
 	case errors.Is(err, hive.ErrSettings):
-		b.log.ErrorContext(caller, "the private database's settings are not those that queries need: Spark does not keep to those of a session")
+		b.log.ErrorContext(caller, "the private database's settings are not those that queries need: Spark does not keep to those of a session", "cause", err)
 		return ErrSettings
 	}
 	b.log.WarnContext(caller, "the private database is not ready", "cause", cause(err))

@@ -3,6 +3,10 @@ package hive
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // ErrSettings says that a session does not have the settings that it was opened with.
@@ -59,17 +63,15 @@ func Settled(ctx context.Context, config Config) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept := 0
+	left := maps.Clone(settings)
 	err = s.Query(ctx, "SET", func(r Row) error { // what differs from a server's defaults, or was set
-		if len(r) == 2 && settings[r[0].Text] == r[1].Text {
-			if _, ours := settings[r[0].Text]; ours {
-				kept++
-			}
+		if value, ours := settings[r[0].Text]; ours && len(r) == 2 && value == r[1].Text {
+			delete(left, r[0].Text)
 		}
 		return nil
 	})
-	if err == nil && kept != len(settings) {
-		err = ErrSettings
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("%w: %s", ErrSettings, strings.Join(slices.Sorted(maps.Keys(left)), ", "))
 	}
 	if err != nil {
 		s.Close()
