@@ -120,7 +120,7 @@ tpcds: ## TPC-DS's queries and rows, from DuckDB's extension, with the customer 
 	$(GO) test ./test/answers -run 'TestTPCDS$$' -update -count=1 -timeout 60m -v
 
 # What every backend must do (backend's eachBackend), in Spark's turn.
-SPARKS := CountsAreThoseOfTheRows|FaultsGiveNoGroupsAndAnAlert|ReadyOfCallerWhoLeft|ExecuteRefusesWithoutRunning|PublicTablesAreCopied|QueriesWaitForTheirTurn|EveryFormIsPlanned|InspectAcceptsTheSchemaOfThePolicy|InspectNamesWhatDiffers|PaidQueriesRunOnce|AfterTheChargeThereIsAnAnswer|QueriesArePlannedBeforeTheCharge
+SPARKS := CountsAreThoseOfTheRows|FaultsGiveNoGroupsAndAnAlert|ReadyOfCallerWhoLeft|ExecuteRefusesWithoutRunning|PublicTablesAreCopied|QueriesWaitForTheirTurn|EveryFormIsPlanned|InspectAcceptsTheSchemaOfThePolicy|InspectNamesWhatDiffers|InspectSeesColumnsWithoutBounds|PaidQueriesRunOnce|AfterTheChargeThereIsAnAnswer|QueriesArePlannedBeforeTheCharge
 
 spark: ## Spark from PyPI (450 MB, Java 17): its Thrift server under measures, hostile rows, faults, and a whole dpproxy over Parquet
 	./scripts/spark
