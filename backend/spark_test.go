@@ -234,3 +234,18 @@ func TestSparkErrorsAreNotHandedOn(t *testing.T) {
 		}
 	}
 }
+
+// TestSparkBytesThatAreNoText: different bytes that a client would be sent as one text are NULL, in cells and among keys.
+func TestSparkBytesThatAreNoText(t *testing.T) {
+	server := sparktest.Shared(t)
+	h := sparkHouseOn(t, server)
+	database := h.policy.Datasets[0].Tables[0].Source.Schema
+	server.Exec(t, "CREATE TABLE "+database+".bytes (person_id BIGINT, age INT, sex STRING, income DECIMAL(10,2)) USING PARQUET",
+		"INSERT INTO "+database+".bytes VALUES (1, 1, CAST(X'ff' AS STRING), 1), (2, 1, CAST(X'fe' AS STRING), 1), (3, 1, CAST(X'46ff' AS STRING), 1), (4, 1, 'Male', 1), (5, 1, CAST(X'eda080' AS STRING), 1)")
+	h.setDeadline(2 * time.Minute)
+	m := measure(t, h.policy, "people", "sex")
+	m.Table.Source.Name = "bytes"
+	if got := counts(t, h, render(t, m, h)); !slices.Equal(got, []string{"[1]: [1]", "[3]: [4]"}) {
+		t.Errorf("got %v, and the log %s", got, h.log)
+	}
+}
