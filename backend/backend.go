@@ -1,6 +1,6 @@
 // Package backend runs the SQL of paid measures on the private database and seals what comes back. It is the only
-// package that sees private rows. Three implementations of one interface: PostgreSQL through pgx, embedded DuckDB, and
-// snapshots of what a source reads (snapshot.go).
+// package that sees private rows. Four implementations of one interface: PostgreSQL through pgx, embedded DuckDB, Spark through its Thrift
+// server, and snapshots of what a source reads (snapshot.go).
 package backend
 
 import (
@@ -77,6 +77,8 @@ func Open(ctx context.Context, p *policy.Policy, log *slog.Logger) (Backend, err
 		return opened(openSnapshots(ctx, p, log))
 	case strings.HasPrefix(p.Backend.URL, "duckdb:"):
 		return opened(openDuckDB(ctx, p, log))
+	case p.Backend.Spark():
+		return opened(openSpark(ctx, p, log))
 	}
 	return opened(openPostgres(ctx, p, log))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpproxy/dpproxy/backend/hive"
 	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -314,6 +315,7 @@ func run(ctx context.Context, e engine, query rewrite.Query) (o outcome) {
 func cause(err error) string {
 	var server *pgconn.PgError
 	var other *mysql.MySQLError
+	var spark hive.Fault
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline"
@@ -321,6 +323,10 @@ func cause(err error) string {
 		return "SQLSTATE class " + class(server.Code) + classes[class(server.Code)]
 	case errors.As(err, &other):
 		return fmt.Sprintf("error %d, SQLSTATE class %s", other.Number, class(string(other.SQLState[:])))
+	case errors.As(err, &spark) && len(spark.State) == 5:
+		return "SQLSTATE class " + class(spark.State) + classes[class(spark.State)]
+	case errors.Is(err, errOldSpark):
+		return "not Spark 4.0 or newer"
 	case errors.Is(err, errFlavor):
 		return err.Error()
 	case errors.Is(err, errResult):

@@ -20,6 +20,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/mariadbtest"
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/backend/sparktest"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -29,7 +30,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-func TestMain(m *testing.M) { os.Exit(mariadbtest.Main(pgtest.Main(m))) }
+func TestMain(m *testing.M) { os.Exit(sparktest.Main(mariadbtest.Main(pgtest.Main(m)))) }
 
 // canary stands in every row of the test data; no log line and no error may hold it.
 const canary = "Zyxomma-4711"
@@ -62,6 +63,8 @@ func (h *house) executor() *executor {
 	case *DuckDB:
 		return &b.executor
 	case *Snapshots:
+		return &b.executor
+	case *Spark:
 		return &b.executor
 	}
 	return &h.Backend.(*Postgres).executor
@@ -193,6 +196,7 @@ func counts(t testing.TB, h *house, q rewrite.Query) []string {
 func eachBackend(t *testing.T, test func(t *testing.T, h *house)) {
 	t.Run("DuckDB", func(t *testing.T) { test(t, duckHouse(t)) })
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, postgresHouse(t)) })
+	t.Run("Spark", func(t *testing.T) { test(t, sparkHouse(t)) })
 	t.Run("snapshot", func(t *testing.T) { test(t, snapshotHouse(t)) })
 	t.Run("snapshot of DuckDB", func(t *testing.T) { test(t, duckSnapshotHouse(t)) })
 	t.Run("snapshot of MariaDB", func(t *testing.T) { test(t, mariaHouse(t)) })

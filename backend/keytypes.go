@@ -16,7 +16,7 @@ import (
 // numberKind is what kind of number a type holds; empty: none.
 func numberKind(kindOf string) string {
 	switch base, _, _ := strings.Cut(strings.ToLower(kindOf), "("); base {
-	case "smallint", "integer", "bigint", "tinyint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint", "uhugeint":
+	case "smallint", "integer", "int", "bigint", "tinyint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint", "uhugeint":
 		return "whole"
 	case "numeric", "decimal":
 		return "decimal"
@@ -105,7 +105,7 @@ func unitTypeFinding(d *policy.Dataset, have shape, in dialect.Dialect) []Findin
 		}
 		schema, name := relationOf(t, in)
 		switch base := have[place{schema, name, t.UnitColumn}].base; base {
-		case "smallint", "integer", "bigint":
+		case "smallint", "integer", "int", "bigint":
 			return []Finding{{Note: true, Text: fmt.Sprintf("unit: %s.%s is %s; saying so (type: %[3]s) lets queries that number a %s's rows do it almost twice as fast, and hides releases that were bought before", t.Name, t.UnitColumn, base, unitOf(d))}}
 		}
 	}

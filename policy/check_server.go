@@ -282,6 +282,9 @@ func (c *checker) backend(b *backendT, at place) {
 	if to.MySQL() && b.Snapshot == nil {
 		at.name("url").problem("a mysql:// backend needs snapshot, such as {dir: snapshots, every: 6h}: its tables are copied at public times, and no query is sent to it")
 	}
+	if to.Spark() && b.Snapshot != nil {
+		at.name("snapshot").problem("snapshot is not for a spark:// backend, whose tables are read where they are")
+	}
 	if len(b.Files) == 0 {
 		return
 	}
@@ -314,11 +317,17 @@ func (c *checker) embedded() bool { return strings.HasPrefix(c.policy.Backend.UR
 // MySQL tells whether the private rows are in MySQL or MariaDB.
 func (b Backend) MySQL() bool { return strings.HasPrefix(b.URL, mysqlScheme) }
 
-// Folds tells whether the database may take names for one that differ by case alone: DuckDB does, and MySQL of columns, and on some
-// systems of tables.
-func (b Backend) Folds() bool { return strings.HasPrefix(b.URL, "duckdb:") || b.MySQL() }
+// Spark tells whether the private rows are behind Spark's Thrift server.
+func (b Backend) Spark() bool { return strings.HasPrefix(b.URL, sparkScheme) }
 
-const mysqlScheme = "mysql://"
+// Folds tells whether the database may take names for one that differ by case alone: DuckDB and Spark do, and MySQL of columns, and on some
+// systems of tables.
+func (b Backend) Folds() bool { return strings.HasPrefix(b.URL, "duckdb:") || b.MySQL() || b.Spark() }
+
+const (
+	mysqlScheme = "mysql://"
+	sparkScheme = "spark://"
+)
 
 // databaseURL checks a backend's URL, whose text is never repeated: it may hold a password.
 func (c *checker) databaseURL(text string, at place) string {
@@ -326,14 +335,20 @@ func (c *checker) databaseURL(text string, at place) string {
 		return text
 	}
 	if strings.HasPrefix(text, mysqlScheme) {
-		if parsed, err := url.Parse(text); err != nil || parsed.Host == "" || mysqlDatabase(text) == "" {
+		if parsed, err := url.Parse(text); err != nil || parsed.Host == "" || urlDatabase(text) == "" {
 			at.problem("url must be mysql://user@host:port/database")
+		}
+		return text
+	}
+	if strings.HasPrefix(text, sparkScheme) {
+		if parsed, err := url.Parse(text); err != nil || parsed.Hostname() == "" || strings.Contains(urlDatabase(text), "/") {
+			at.problem("url must be spark://user@host:port/database")
 		}
 		return text
 	}
 	file, ok := strings.CutPrefix(text, "duckdb:")
 	if !ok {
-		at.problem("url must begin with postgres://, mysql:// or duckdb:")
+		at.problem("url must begin with postgres://, mysql://, spark:// or duckdb:")
 		return text
 	}
 	if file == "" {
@@ -342,8 +357,8 @@ func (c *checker) databaseURL(text string, at place) string {
 	return "duckdb:" + c.resolve(file)
 }
 
-// mysqlDatabase is the database that a mysql:// URL names, in which tables lie whose schema a policy does not give.
-func mysqlDatabase(text string) string {
+// urlDatabase is the database that a mysql:// or spark:// URL names, in which tables lie whose schema a policy does not give.
+func urlDatabase(text string) string {
 	parsed, err := url.Parse(text)
 	if err != nil {
 		return ""

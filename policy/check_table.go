@@ -32,11 +32,30 @@ func (c *checker) table(d *Dataset, f *tableT, at place) {
 		analysedTable(t, f, at)
 	default:
 		privateTable(t, f, at)
+		c.unchanging(t, f, at)
 	}
 	columns(t, f, at.key("columns"))
+	if c.policy.Backend.Spark() {
+		for i, col := range t.Columns {
+			if col.Any {
+				at.key("columns").item(i).key("domain").problem("domain is any, which is not for a spark:// backend: what statements ask of a text has no words there")
+			}
+		}
+	}
 	appends(t, f, c.policy.Backend.Snapshot, at)
 	for i := range f.Releases {
 		release(t, &f.Releases[i], at.key("releases").item(i))
+	}
+}
+
+// unchanging refuses a table behind Spark whose rows may change: a query there reads no one version of a plain table's files.
+func (c *checker) unchanging(t *Table, f *tableT, at place) {
+	switch {
+	case !c.policy.Backend.Spark():
+	case !t.Static:
+		at.name("static").problem("static is missing: a spark:// backend reads Parquet files, of which a query reads no one version; say static: true if they never change")
+	case f.Appends.Column != "":
+		at.name("appends").problem("appends is for a table that grows, and of a spark:// backend's those are read that never change")
 	}
 }
 
@@ -65,6 +84,9 @@ func (c *checker) source(t *Table, f *tableT, at place) {
 		if f.Trusted && c.policy.Backend.MySQL() {
 			here.problem("source is a SELECT that is trusted, which nobody runs on MySQL: create a view of it there, and name that")
 		}
+		if f.Trusted && c.policy.Backend.Spark() {
+			here.problem("source is a SELECT that is trusted, which is not for a spark:// backend: what it calls could fail at a row there")
+		}
 		view(t, f, here, at)
 		return
 	}
@@ -75,8 +97,12 @@ func (c *checker) source(t *Table, f *tableT, at place) {
 	switch {
 	case c.embedded():
 		t.Source.Schema = "main"
+	case c.policy.Backend.Spark():
+		if t.Source.Schema = "default"; urlDatabase(c.policy.Backend.URL) != "" {
+			t.Source.Schema = urlDatabase(c.policy.Backend.URL)
+		}
 	case c.policy.Backend.MySQL():
-		t.Source.Schema = mysqlDatabase(c.policy.Backend.URL)
+		t.Source.Schema = urlDatabase(c.policy.Backend.URL)
 	}
 	schema, name, qualified := strings.Cut(text, ".")
 	if qualified {

@@ -86,7 +86,7 @@ type oidcT struct {
 }
 
 type backendT struct {
-	URL      string            `yaml:"url" jsonschema:"required" jsonschema_description:"postgres://…, mysql://… (MySQL or MariaDB, with snapshot), duckdb: (in memory) or duckdb:file.duckdb. ${NAME} is taken from the environment."`
+	URL      string            `yaml:"url" jsonschema:"required" jsonschema_description:"postgres://…, mysql://… (MySQL or MariaDB, with snapshot), spark://… (its Thrift server), duckdb: (in memory) or duckdb:file.duckdb. ${NAME} is taken from the environment."`
 	Files    map[string]string `yaml:"files" jsonschema_description:"duckdb only: table name to CSV or Parquet file, relative to the policy."`
 	Deadline string            `yaml:"deadline" jsonschema:"default=2m" jsonschema_description:"How long one query on the private database may take, such as 2m."`
 	Snapshot *snapshotT        `yaml:"snapshot" jsonschema_description:"The private tables are copied at public times, and every query reads the copy. Without it they are read live."`

@@ -112,7 +112,7 @@ func (m LoginMethod) String() string {
 
 // Backend says where the private rows are.
 type Backend struct {
-	URL      string            // postgres://…, mysql://… or duckdb:[path], ${NAME} already replaced
+	URL      string            // postgres://…, mysql://…, spark://… or duckdb:[path], ${NAME} already replaced
 	Files    map[string]string // duckdb only: source name -> absolute path of a CSV or Parquet file
 	Deadline time.Duration     // the owner's deadline of one leaf
 	Snapshot *Snapshot         // nil: private tables are read live

@@ -39,7 +39,7 @@ func (w *writer) number(c *policy.Column, n string) string {
 	case int64:
 		return w.steps(n, least, most, d.Step.Whole)
 	case policy.Date:
-		return w.quotient(w.operate(n, "-", w.constant(c, d.Min)), d.Step.Whole)
+		return w.quotient(w.days(n, w.constant(c, d.Min)), d.Step.Whole)
 	case policy.Timestamp, policy.Timestamptz:
 		return w.steps(w.micros(n), least, most, d.Step.Whole)
 	case policy.Numeric:
@@ -74,6 +74,9 @@ func (w *writer) quotient(above string, step int64) string {
 	}
 	return w.operate(above, "/", w.whole(step))
 }
+
+// days is the number of days from one to another.
+func (w *writer) days(n, from string) string { return dialect.Fill(w.dialect.Days, n, from) }
 
 // micros is the number of microseconds from 1970 to a finite moment, in UTC for a moment with a zone: the session's
 // zone has no part in it.

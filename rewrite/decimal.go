@@ -26,6 +26,7 @@ type decimals interface {
 	operand(c *policy.Column, n string) string     // another column's number as a part of a sum of this column's type
 	times(n int64) string                          // what such a part is multiplied by
 	settled(sum string) string                     // a sum as a value of the column
+	digits() int32                                 // after the point, where an engine's type limits them
 }
 
 func (w *writer) decimals(c *policy.Column) decimals {
@@ -82,6 +83,7 @@ func (d numeric) operand(c *policy.Column, n string) string {
 
 func (d numeric) times(n int64) string      { return d.literal(strconv.FormatInt(n, 10), "numeric") }
 func (d numeric) settled(sum string) string { return sum }
+func (d numeric) digits() int32             { return 0 }
 
 // fixed is how an engine of limited digits holds a numeric column.
 type fixed struct {
@@ -234,6 +236,7 @@ func (d fixed) times(n int64) string {
 }
 
 func (d fixed) settled(sum string) string { return d.cast(sum, d.columnType(d.column)) }
+func (d fixed) digits() int32             { return d.scale }
 
 func digits(n *big.Int) int32 { return int32(len(new(big.Int).Abs(n).String())) }
 

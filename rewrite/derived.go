@@ -249,11 +249,17 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column) string
 
 // unitAggregateOver is that over the frame of a window; over is empty or says which.
 func (w *writer) unitAggregateOver(g derived.UnitAggregate, c *policy.Column, over string) string {
-	filter := w.filter(g.Where) + over
+	filter, of := w.filter(g.Where)+over, func(n string) string { return n }
+	if over != "" && g.Where != nil && w.dialect.PlainWindows {
+		filter, of = over, func(n string) string { return "CASE WHEN " + w.predicate(g.Where) + " THEN " + n + " END" }
+	}
+	if g.Kind == derived.UnitCount && filter == over && g.Where != nil {
+		return w.cast(w.call("count", of("1"))+filter, "int8")
+	}
 	if g.Kind == derived.UnitCount {
 		return w.cast(w.call("count", "*")+filter, "int8")
 	}
-	n := w.use(g.Column)
+	n := of(w.use(g.Column))
 	switch g.Kind {
 	case derived.UnitDistinct:
 		return w.cast(w.call("count", "DISTINCT "+n)+filter, "int8")
@@ -262,11 +268,14 @@ func (w *writer) unitAggregateOver(g derived.UnitAggregate, c *policy.Column, ov
 	case derived.UnitMax:
 		return w.call("max", n) + filter
 	case derived.UnitSum:
-		sum := w.call("sum", n) + filter
-		if c.Type == policy.NumericType {
-			return w.decimals(c).settled(sum)
+		if c.Type != policy.NumericType {
+			return w.cast(w.summed(n, 0)+filter, "int8")
 		}
-		return w.cast(sum, "int8")
+		scale := int32(0)
+		if g.Column.Type == policy.NumericType {
+			scale = w.decimals(g.Column).digits()
+		}
+		return w.decimals(c).settled(w.summed(n, scale) + filter)
 	}
 	w.fail("an aggregate of an unknown kind")
 	return "NULL"

@@ -26,7 +26,7 @@ func (w *writer) discovery(m *plans.Measure) string {
 	}
 	order := " ORDER BY " + w.hashed([]limb{w.unitLimb("g.u"), w.textLimb("g.k")}) + ", g.k"
 	if m.Table.NullEach {
-		return "SELECT s.k, " + w.output(w.call("sum", w.single("s.u", "s.n", w.whole(1))), "units") + "\nFROM (SELECT g.u, g.k, g.n, " +
+		return "SELECT s.k, " + w.output(w.summed(w.single("s.u", "s.n", w.whole(1)), 0), "units") + "\nFROM (SELECT g.u, g.k, g.n, " +
 			w.single("g.u", "1", w.call("row_number")+" OVER (PARTITION BY g.u"+order+")") + " AS d\n  FROM (SELECT b.u, b.k, " + w.call("count", "*") + " AS n\n  FROM " +
 			v.base(false) + " AS b\n  GROUP BY b.u, b.k) AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(most, 10) + "\nGROUP BY s.k"
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/backend/sparktest"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -24,7 +25,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(sparktest.Main(pgtest.Main(m))) }
 
 // engine runs a query and returns its rows of integers.
 type engine func(t *testing.T, text string, args []any) [][]int64

@@ -93,7 +93,7 @@ var reasonOf = map[string]string{
 func TestFunctionsDocument(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(functionsHead)
-	b.WriteString("| what | PostgreSQL | DuckDB | total | why nothing fails |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("| what | PostgreSQL | DuckDB | Spark | total | why nothing fails |\n| --- | --- | --- | --- | --- | --- |\n")
 	quoted := func(list []string) string {
 		var out []string
 		for _, s := range list {
@@ -106,7 +106,7 @@ func TestFunctionsDocument(t *testing.T) {
 		if !s.Total {
 			total = "as used"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", s.What, quoted(s.PostgreSQL), quoted(s.DuckDB), total, s.Why)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", s.What, quoted(s.PostgreSQL), quoted(s.DuckDB), quoted(s.Spark), total, s.Why)
 	}
 	b.WriteString(functionsScalar)
 	text, err := os.ReadFile("../planner/scalar/catalog.txt")
@@ -183,9 +183,9 @@ Where SQL fails on one person's value, the error is an exact bit about her. So t
 Everything that the generated SQL of a measure may contain (rewrite/catalogue.go; ADR 21). In PostgreSQL the list is of the
 functions behind operators and casts, with the types that the database resolves, implicit casts included; names in capitals
 are kinds of nodes of its parse tree. A test has both databases take apart the SQL of all measures and fails on anything that
-is not here. *By itself*: it is called with the extremes of its types, NaN, infinities, denormal numbers, empty and huge texts,
+is not here; Spark's is taken apart by its words. *By itself*: it is called with the extremes of its types, NaN, infinities, denormal numbers, empty and huge texts,
 the first and last days, NULL, and answers. *As used*: it would fail on some values that it is never given; every form of
-measure is run over tables of hostile rows on both engines, and each row lies in the cell that policy.Domain says.
+measure is run over tables of hostile rows on both engines, and the golden ones on Spark, and each row lies in the cell that policy.Domain says.
 
 `
 

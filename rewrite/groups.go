@@ -69,7 +69,7 @@ func (w *writer) groupedCounts(m *plans.Measure) string {
 	if w.table.NullEach {
 		unit = ", g.u"
 	}
-	most := w.call("sum", w.single("s.u", "s.k", "LEAST(s.k, "+strconv.FormatInt(w.table.MaxPerGroup, 10)+")"))
+	most := w.summed(w.single("s.u", "s.k", "LEAST(s.k, "+strconv.FormatInt(w.table.MaxPerGroup, 10)+")"), 0)
 	items = append(items, w.output(most, "k1"))
 	ranked := w.single("g.u", "1", w.call("row_number")+" OVER "+w.byUnit(m, classes)) + " AS d"
 	counted := "(SELECT g.u, " + strings.Join(classes, ", ") + ", " + w.call("count", "*") + " AS k\n  FROM " + w.classed(m, false) +

@@ -46,7 +46,7 @@ func (w *writer) matched(m *derived.Matched) string {
 	for _, match := range m.Matches {
 		combinations, rows = append(combinations, strconv.Itoa(int(match.Combination))), append(rows, strconv.Itoa(int(match.Row)))
 	}
-	pairs := "(SELECT " + w.call("unnest", w.integers(combinations)) + " AS c, " + w.call("unnest", w.integers(rows)) + " AS j) AS " + alias
+	pairs := dialect.Fill(w.dialect.Paired, w.integers(combinations), w.integers(rows), alias)
 	join := "JOIN "
 	if m.Outer {
 		join = "LEFT JOIN "

@@ -188,7 +188,7 @@ func (w *writer) columnLimb(c *policy.Column, n string) limb {
 		}
 		return w.within(w.above(n, least), most-least)
 	case policy.Date:
-		return w.within(w.cast(w.operate(n, "-", w.constant(c, d.Min)), "int8"), most-least)
+		return w.within(w.cast(w.days(n, w.constant(c, d.Min)), "int8"), most-least)
 	case policy.Timestamp, policy.Timestamptz:
 		return w.within(w.above(w.micros(n), least), most-least)
 	case policy.Numeric:

@@ -270,7 +270,7 @@ func (w *writer) extracted(c *policy.Column) (value string, kind FieldKind, scal
 	case int64:
 		return n, Whole, 0
 	case policy.Date:
-		return w.operate(n, "-", w.constant(c, policy.Date(0))), Whole, 0
+		return w.days(n, w.constant(c, policy.Date(0))), Whole, 0
 	case policy.Timestamp, policy.Timestamptz:
 		return w.micros(n), Whole, 0
 	case float64:
@@ -389,7 +389,7 @@ func (e Extraction) Arrange(in Arrangement) ([]string, error) {
 	_, then, _ := strings.Cut(order, " ORDER BY ")
 	sorted := "(SELECT b.* FROM " + rows(", h.before AS before"+from+"\n  JOIN "+in.Heavy+" AS h ON h.u = s.u", "") + "\n  ORDER BY " + strings.TrimSuffix("b.before, "+then, ", ") + ") AS b"
 	list := []string{
-		"CREATE TABLE " + in.Heavy + " AS SELECT h.u AS u, " + w.cast(w.call("sum", "h.k")+" OVER (ORDER BY h.u)", "int8") + " - h.k AS before\nFROM (SELECT s.u AS u, " + w.call("count", "*") + " AS k\n  FROM " + in.Staged +
+		"CREATE TABLE " + in.Heavy + " AS SELECT h.u AS u, " + w.cast(w.summed("h.k", 0)+" OVER (ORDER BY h.u)", "int8") + " - h.k AS before\nFROM (SELECT s.u AS u, " + w.call("count", "*") + " AS k\n  FROM " + in.Staged +
 			" AS s\n  WHERE s.u IS NOT NULL\n  GROUP BY s.u\n  HAVING " + w.call("count", "*") + " > " + w.whole(cmp.Or(in.Most, MostRanked)) + ") AS h",
 		lightly(" AND s.u NOT IN (SELECT h.u FROM " + in.Heavy + " AS h)"),
 		insert + ranked(w.operate("b.at", "-", "b.before"), "(SELECT b.*, "+row+" OVER () AS at\n  FROM "+sorted+") AS b"),

@@ -240,7 +240,7 @@ func (w *writer) countsRows(m *plans.Measure) bool {
 
 // unitCounts writes the query of such a measure.
 func (w *writer) unitCounts() string {
-	most := w.call("sum", w.single("s.u", "s.k", "LEAST(s.k, "+strconv.FormatInt(w.table.MaxRowsPerUnit, 10)+")"))
+	most := w.summed(w.single("s.u", "s.k", "LEAST(s.k, "+strconv.FormatInt(w.table.MaxRowsPerUnit, 10)+")"), 0)
 	return "SELECT " + w.output("COALESCE("+most+", 0)", "k1") + "\nFROM (SELECT b.u, " + w.call("count", "*") + " AS k\n  FROM " + w.over(w.table, "b").base(false) +
 		" AS b\n  GROUP BY b.u) AS s"
 }

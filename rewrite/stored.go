@@ -190,7 +190,7 @@ func (w *writer) fromTally(m *plans.Measure, t tally, from string, counter int) 
 		}
 	}
 	for i := range m.Counters {
-		total := w.call("sum", "s.k"+strconv.Itoa(counter+i+1))
+		total := w.summed("s.k"+strconv.Itoa(counter+i+1), 0)
 		switch {
 		case t.summed[counter+i]:
 			total = w.cut(total)

@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // A sum adds up whole numbers that are bounded row by row, in a type that no number of rows overflows, and is cut at what
@@ -50,7 +51,12 @@ func (w *writer) sum(sum *plans.Sum, filter string) string {
 	if sum.Over > 1 {
 		total = w.nearest(total, sum, size.Int64())
 	}
-	return w.call("sum", total) + filter
+	return w.summed(total, 0) + filter
+}
+
+// summed adds up whole numbers, or decimals with so many digits after the point.
+func (w *writer) summed(n string, scale int32) string {
+	return dialect.Fill(w.dialect.Sum, n, strconv.Itoa(int(scale)))
 }
 
 // nearest is n/Over to the nearest whole number, up at the half, of an n from −size to size. Division cuts, and so it is of numbers
@@ -221,7 +227,7 @@ func (w *writer) onGrid(c *policy.Column, n string, exponent int) string {
 		if exponent != 0 {
 			w.fail("a grid of days that is not whole")
 		}
-		return w.cast(w.operate(n, "-", w.constant(c, policy.Date(0))), "int8")
+		return w.cast(w.days(n, w.constant(c, policy.Date(0))), "int8")
 	case c.Type.Integer():
 		if exponent > 0 {
 			return w.nearestTo(c, w.cast(n, "int8"), tenTo(exponent))

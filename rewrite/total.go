@@ -34,11 +34,11 @@ func (w *writer) total(sum *plans.Sum, filter string) string {
 		return ""
 	}
 	n := w.use(f.Column)
-	each, shift := w.addend(f, n)
+	each, scale, shift := w.addend(f, n)
 	if w.err != nil || each == "" {
 		return ""
 	}
-	total := w.call("sum", each) + filter
+	total := w.summed(each, scale) + filter
 	if shift != nil {
 		total = shift(total)
 	}
@@ -64,16 +64,16 @@ func alone(sum *plans.Sum) (f plans.Factor, ok bool) {
 	return f, size.Cmp(big.NewInt(mostAdded)) <= 0 && max(f.Centre, -f.Centre) <= mostAdded
 }
 
-// addend is what is added up of a column's normalised values n, and how the sum is brought to the grid; nil: it is on it.
-func (w *writer) addend(f plans.Factor, n string) (each string, shift func(total string) string) {
+// addend is what is added up of a column's normalised values n, how many digits after the point that has, and how the sum is brought to the grid; nil: it is on it.
+func (w *writer) addend(f plans.Factor, n string) (each string, scale int32, shift func(total string) string) {
 	if !w.onlyWithin(f) {
-		return "", nil
+		return "", 0, nil
 	}
 	if w.exact(f) {
 		return w.exactAddend(f, n)
 	}
 	f.Centre = 0
-	return w.uncut(f, n), nil
+	return w.uncut(f, n), 0, nil
 }
 
 // exact tells whether a column's values are on the factor's grid as they are, and a sum of them has room.
@@ -105,15 +105,17 @@ const mostShifted = 18
 // digitsOfRows are those of the largest number of rows.
 const digitsOfRows = 19
 
-func (w *writer) exactAddend(f plans.Factor, n string) (each string, shift func(total string) string) {
+func (w *writer) exactAddend(f plans.Factor, n string) (each string, scale int32, shift func(total string) string) {
 	if f.Column.Type.Integer() {
-		return w.cast(n, "int8"), nil
+		return w.cast(n, "int8"), 0, nil
 	}
 	power := strconv.FormatInt(tenTo(-f.Exponent), 10)
 	if w.dialect.Digits == 0 { // what the database may hold as whole numbers, too
 		n = w.cast(n, "numeric")
+	} else if held, err := fixedOf(f.Column, w.dialect); err == nil { // which exact has seen
+		scale = held.scale
 	}
-	return n, func(total string) string {
+	return n, scale, func(total string) string {
 		switch {
 		case w.dialect.Digits > 0:
 			return w.cast(w.operate(total, "*", w.literal(power, w.dialect.DecimalOf(int32(len(power)), 0))), "wide")

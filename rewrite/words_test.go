@@ -24,11 +24,11 @@ var third = dialect.Dialect{Words: &dialect.Words{
 		"bool": "BIT", "date": "DAY", "timestamp": "MOMENT", "timestamptz": "INSTANT"},
 	Operator: "(%1 \\%2 %3)", Operators: map[string]string{"/": "quot(%1, %3)", "#": "either(%1, %3)", "||": "cat(%1, %3)"},
 	Divide: "over(%1, %2)", Call: "sys$%1(%2)", Cast: "TO_%2(%1)", Literal: "%2'%1'", Quoted: "STR'%1'",
-	Read: "MAYBE_%2(%1)", ReadEnum: "LABEL(%1)", ReadText: "MAYBE_STR(%1)", IsNaN: "IS_%2_NAN(%1)", Key: "%1", TextKey: "BYTES(%1)", Micros: "MICROS(%1)",
+	Read: "MAYBE_%2(%1)", ReadEnum: "LABEL(%1)", ReadText: "MAYBE_STR(%1)", IsNaN: "IS_%2_NAN(%1)", Key: "%1", TextKey: "BYTES(%1)", Micros: "MICROS(%1)", Days: "DAYS(%1, %2)", Sum: "ADDED_%2(%1)",
 	WideSteps: "STEPS(%1, %2, %3)", HexToWhole: "UNHEX(%1)", Sum256: "SUM(%1)", Octets: "OCTETS(%1)", Rounded: "NEAREST(%1)", Binned: "BIN(%1, %2, %3)",
 	Like: "ALIKE(%1, %2)", Regular: "MATCHED(%1, %2)",
 	Position: "PLACE({%1}, %2)", OneOf: "ONE(%1, {%2})", NoneOf: "NONE(%1, {%2})", Within: "FOUND(%1, (%2))", Row: "TUPLE(%1)", RowOfOne: "TUPLE(%1,)",
-	Comma: "; ", Integers: "I32{%1}", OneOfNumbers: "ONE(%1, I32{%2})", OneOfMany: "MANY(%1, I32{%2})", Numbered: "PLACES({%1}) AS %2",
+	Comma: "; ", Integers: "I32{%1}", OneOfNumbers: "ONE(%1, I32{%2})", OneOfMany: "MANY(%1, I32{%2})", Numbered: "PLACES({%1}) AS %2", Paired: "PAIRS(%1, %2) AS %3",
 	Digits: 40, Narrow: 40, Decimal: "DEC_%1_%2",
 	Accepts: map[policy.Type][]string{policy.Int8: {"I64"}},
 }}
@@ -120,12 +120,12 @@ func TestOnlyWordsTellEnginesApart(t *testing.T) {
 
 // TestTablesAreWhole: an engine has all words, but for a limit that it does not have, and for a quicker way that it need not have.
 func TestTablesAreWhole(t *testing.T) {
-	for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB, dialect.MySQL, third} {
+	for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB, dialect.MySQL, dialect.Spark, third} {
 		v := reflect.ValueOf(*d.Words)
 		for i := range v.NumField() {
 			name, field := v.Type().Field(i).Name, v.Field(i)
 			switch {
-			case name == "PostgreSQLs" || name == "Binary" || name == "Ready" || name == "Binned" || name == "Regular" || name == "OneScan" || d.Digits == 0 && (name == "Digits" || name == "Narrow" || name == "Decimal"):
+			case name == "PostgreSQLs" || name == "PlainWindows" || name == "Binary" || name == "Ready" || name == "Binned" || name == "Regular" || name == "OneScan" || d.Digits == 0 && (name == "Digits" || name == "Narrow" || name == "Decimal"):
 			case field.Kind() == reflect.Map && field.IsNil() || field.Kind() != reflect.Map && field.IsZero():
 				t.Errorf("%s has no %s", d, name)
 			}

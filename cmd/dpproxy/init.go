@@ -63,6 +63,8 @@ func runInit(cmd *cobra.Command, database string, f initFlags) error {
 		return exitCode{2, errors.New("--table and --all: say one of them")}
 	case (f.From == "") != (f.Until == ""), f.From != "" && f.From >= f.Until:
 		return exitCode{2, errors.New("--from and --until go together, the earlier one first: --from 2020-01-01 --until 2029-12-31")}
+	case strings.HasPrefix(database, "spark:"):
+		return exitCode{2, errors.New("init reads the schema of a PostgreSQL, MySQL or MariaDB database; for Spark begin with the policy in docs/engines.md")}
 	case strings.HasPrefix(database, "duckdb:"):
 		return exitCode{2, errors.New("init reads the schema of a PostgreSQL, MySQL or MariaDB database; for DuckDB, CSV and Parquet begin with the policy that dpproxy demo writes, and docs/policy.md")}
 	}

@@ -41,6 +41,9 @@ func prepare(out io.Writer, p *policy.Policy, tables []string) error {
 	if strings.HasPrefix(p.Backend.URL, "duckdb:") {
 		return exitCode{2, errors.New("prepare is for PostgreSQL: a table of DuckDB is made with its constraints: a unit that is NOT NULL, UNIQUE (unit, rank) and CHECK (rank >= 1); written ORDER BY rank it is read quickest")}
 	}
+	if p.Backend.Spark() {
+		return exitCode{2, errors.New("prepare is for PostgreSQL: Spark enforces no constraint, so that no row_rank of its is believed")}
+	}
 	if p.Backend.MySQL() {
 		return exitCode{2, errors.New("prepare is for PostgreSQL: a snapshot of MySQL numbers each unit's rows itself")}
 	}

@@ -202,6 +202,8 @@ func newPricer(p *policy.Policy, d *policy.Dataset, user string, log *slog.Logge
 		pricer.Private = dialect.Snapshot
 	case strings.HasPrefix(p.Backend.URL, "duckdb"):
 		pricer.Private = dialect.DuckDB
+	case p.Backend.Spark():
+		pricer.Private = dialect.Spark
 	}
 	return pricer
 }

@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -84,6 +85,7 @@ type Process struct {
 	Remove func() error // removes Dir
 	Port   int
 	Exited chan struct{} // closed when the process has ended
+	Wait   time.Duration // for its first answer; 0: startWait
 	cmd    *exec.Cmd
 }
 
@@ -134,7 +136,7 @@ func (p *Process) run(attr *syscall.SysProcAttr, cmd *exec.Cmd, answers func() e
 }
 
 func (p *Process) await(answers func() error) error {
-	for deadline := time.Now().Add(startWait); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(cmp.Or(p.Wait, startWait)); time.Now().Before(deadline); {
 		select {
 		case <-p.Exited:
 			return errors.New("the server ended at its start")

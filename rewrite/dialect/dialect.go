@@ -1,5 +1,5 @@
 // Package dialect holds what the SQL of one engine calls things: a table of words for each, in a file of its own (postgres.go,
-// duckdb.go). It lies below both writers: that of a measure for the private database (rewrite) and that of an outer query for a
+// duckdb.go, spark.go). It lies below both writers: that of a measure for the private database (rewrite) and that of an outer query for a
 // sandbox (rewrite/outer), so that neither sees the other. What clients write is another thing, and parse.Dialect.
 //
 // A writer says what it means in our names, which are PostgreSQL's, and the table how that is written. The hash of a unit and a row
@@ -15,6 +15,7 @@
 package dialect
 
 import (
+	"encoding/hex"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,7 @@ var (
 	DuckDB     = Dialect{&duckdb}
 	Snapshot   = Dialect{&snapshot} // DuckDB over tables that a snapshot has made ready
 	MySQL      = Dialect{&mysql}    // DuckDB over tables that were read from MySQL
+	Spark      = Dialect{&spark}
 )
 
 // Words is how an engine writes what measures say. A phrase holds %1, %2, … where its parts stand. Types go by PostgreSQL's short
@@ -42,7 +44,7 @@ type Words struct {
 	Quote    string // stands around a name, and twice for itself within it
 	Schema   string // of a relation whose schema the policy does not give
 	Relation string // in full: schema %1, name %2, both quoted
-	Text     string // a text: the argument number %1, or the text itself %2, in which each quote stands twice
+	Text     string // a text: the argument number %1, or the text itself %2, in which each quote stands twice, or the hexadecimal digits %3 of its bytes
 	Typed    string // a text %1 as a value of type %2
 	With     string // begins a statement whose queries read the rows of the query %2, called %1, which is run once
 
@@ -64,12 +66,14 @@ type Words struct {
 	Key        string // a key %1 as joins compare it
 	TextKey    string // a key %1 of text, or of a type that is not known, as rows are ordered by it
 	Micros     string // microseconds of a finite moment %1 since 1970, in UTC
+	Days       string // from day %2 to day %1
 	Binned     string // the last of the moments %2, %2 + %3, … that is not after a finite moment %1, which is not before %2; empty: their numbers are grouped by as quickly
 	WideSteps  string // whole steps of length %3 from %2 to %1, where %1 − %2 may exceed 64 bits
 	HexToWhole string // the number of the hexadecimal digits %1, seven at most
 	Rounded    string // the whole number, an int8, that is nearest to a floating number or PostgreSQL's numeric %1
 	Octets     string // how many bytes a text %1 has
 	Sum256     string // the hexadecimal digits of the SHA-256 of a text %1
+	Sum        string // what whole numbers %1, or decimals with %2 digits after the point, add up to, in a type that no table's rows overflow
 
 	// Patterns of LIKE.
 	Like    string // whether a text %1 is like a pattern %2 of characters and %; with \ as the escape, and any pattern, where Regular is empty
@@ -87,6 +91,7 @@ type Words struct {
 	OneOfNumbers string // whether %1 is among whole numbers %2
 	OneOfMany    string // the same of many of them from 0 on; the 1s of the bits %3 stand at their places, and at the last place, %4, is a 0
 	Numbered     string // a table %2 of the values %1, called v, each with its place, called i; there are fewer than %3
+	Paired       string // a table %3 of whole numbers c of the list %1, each with the one that stands at its place in the list %2, j
 
 	// Limits. Without one, decimals are PostgreSQL's numeric, with NaN.
 	Digits  int32  // that a decimal holds
@@ -101,6 +106,8 @@ type Words struct {
 
 	// Binary tells that values come as PostgreSQL sends them in binary, so that a snapshot reads them as they are stored.
 	Binary bool
+	// PlainWindows tells that aggregates over a window take no FILTER: what they are not to see is NULL there.
+	PlainWindows bool
 
 	// PostgreSQLs tells that the engine is PostgreSQL, or reads SQL as it does: an outer query is printed for it, rather than bound.
 	PostgreSQLs bool
@@ -162,7 +169,7 @@ func (w *Words) DecimalOf(width, scale int32) string {
 
 // TextOf writes a text, which travels as the argument of a number or stands in the SQL itself.
 func (w *Words) TextOf(text string, number int) (sql string, travels bool) {
-	return Fill(w.Text, strconv.Itoa(number), doubled(text)), strings.Contains(w.Text, "%1")
+	return Fill(w.Text, strconv.Itoa(number), doubled(text), hex.EncodeToString([]byte(text))), strings.Contains(w.Text, "%1")
 }
 
 // QuoteAs quotes a name as the engine does.

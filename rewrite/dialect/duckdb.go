@@ -43,10 +43,12 @@ var duckdb = Words{
 	Key:        "CAST(%1 AS VARCHAR)",
 	TextKey:    "%1",
 	Micros:     "epoch_us(%1)",
+	Days:       "(%1 - %2)",
 	WideSteps:  "((CAST(%1 AS HUGEINT) - CAST(CAST('%2' AS BIGINT) AS HUGEINT)) // CAST('%3' AS BIGINT))",
 	Rounded:    "CAST(%1 AS BIGINT)",
 	Sum256:     "sha256(%1)",
 	Octets:     "strlen(%1)",
+	Sum:        "sum(%1)",
 	HexToWhole: "TRY_CAST('0x' || %1 AS BIGINT)",
 
 	Like:    "(%1 LIKE %2)", // without ESCAPE a backslash stands for itself
@@ -63,6 +65,7 @@ var duckdb = Words{
 	OneOfNumbers: "%1 IN (%2)",
 	OneOfMany:    "get_bit(CAST('%3' AS BIT), GREATEST(LEAST(%1, %4), 0)) = 1", // IN compares with one after the other; NULL is at the last place
 	Numbered:     "(SELECT unnest([%1]) AS v, unnest(range(1, %3)) AS i) AS %2",
+	Paired:       "(SELECT unnest(%1) AS c, unnest(%2) AS j) AS %3",
 
 	Digits:  38,
 	Narrow:  18,

@@ -30,10 +30,12 @@ var postgres = Words{
 	TextKey:    `((%1)::pg_catalog.text COLLATE pg_catalog."C")`,
 	Micros:     "((EXTRACT(EPOCH FROM %1) OPERATOR(pg_catalog.*) '1000000'::pg_catalog.numeric))::pg_catalog.int8",
 	Binned:     "pg_catalog.date_bin(%3, %1, %2)",
+	Days:       "(%1 OPERATOR(pg_catalog.-) %2)",
 	WideSteps:  "pg_catalog.div((%1 OPERATOR(pg_catalog.-) '%2'::pg_catalog.numeric), '%3'::pg_catalog.numeric)",
 	Rounded:    "(%1)::pg_catalog.int8",
 	Sum256:     "pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(%1, 'UTF8')), 'hex')",
 	Octets:     "pg_catalog.octet_length(%1)",
+	Sum:        "pg_catalog.sum(%1)",
 	HexToWhole: "((('x'::pg_catalog.text OPERATOR(pg_catalog.||) %1))::pg_catalog.bit(28))::pg_catalog.int8",
 
 	Like: "(%1 OPERATOR(pg_catalog.~~) %2)",
@@ -49,6 +51,7 @@ var postgres = Words{
 	OneOfNumbers: "%1 OPERATOR(pg_catalog.=) ANY ('{%2}'::pg_catalog.int4[])",
 	OneOfMany:    "%1 OPERATOR(pg_catalog.=) ANY ('{%2}'::pg_catalog.int4[])", // which are hashed
 	Numbered:     "pg_catalog.unnest(ARRAY[%1]) WITH ORDINALITY AS %2(v, i)",
+	Paired:       "(SELECT pg_catalog.unnest(%1) AS c, pg_catalog.unnest(%2) AS j) AS %3",
 
 	OneScan:     true,
 	PostgreSQLs: true,

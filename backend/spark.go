@@ -1,0 +1,288 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dpproxy/dpproxy/backend/hive"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// sparkReady bounds the look at Spark before a charge: a plan of its takes some tenths of a second, the first ones seconds.
+const sparkReady = 30 * time.Second
+
+// errOldSpark says that a server has not the functions that are total there since version 4.
+var errOldSpark = errors.New("backend: not Spark 4.0 or newer")
+
+// Spark is a private database behind Spark's Thrift server, whose tables are Parquet files that do not change (docs/adr/0149). Each query
+// has a session of its own, which dpproxy's settings are made in and which ends with it: nothing of one is left for the next, and none waits
+// for another's.
+//
+// Spark enforces no constraint. So no text that takes one for proven ever runs (rule 11): units have the rows that the query itself leaves them.
+type Spark struct {
+	executor
+	config hive.Config
+	weak   bool
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	pinned map[string]sparkTable // by relation, what Inspect saw
+}
+
+var _ Backend = (*Spark)(nil)
+
+func openSpark(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Spark, error) {
+	link, err := sparkLink(p.Backend.URL)
+	if err != nil {
+		return nil, err
+	}
+	b := &Spark{config: link.config, weak: link.weak, log: log, pinned: map[string]sparkTable{}}
+	b.executor = newExecutor(b, p.Backend.Deadline, log, link.queries)
+	return b, b.beside(ctx, sparkReady, func(context.Context, *hive.Session) error { return nil })
+}
+
+// Dialect is described at Backend.
+func (b *Spark) Dialect() dialect.Dialect { return dialect.Spark }
+
+// Close is described at Backend: nothing stays open.
+func (b *Spark) Close() error { return nil }
+
+// beside runs do in a session of its own, beside paid queries. Its error holds no text of the server's.
+func (b *Spark) beside(caller context.Context, limit time.Duration, do func(context.Context, *hive.Session) error) error {
+	ctx, cancel := context.WithTimeout(caller, limit)
+	defer cancel()
+	s, err := b.session(ctx)
+	if err == nil {
+		err = do(ctx, s)
+		s.Close()
+	}
+	switch {
+	case err == nil || errors.Is(err, ErrDrift) || errors.Is(err, ErrUnplanned):
+		return err
+	case caller.Err() != nil:
+		return ErrUnavailable // the caller stopped waiting: that says nothing of the database
+	case errors.Is(err, hive.ErrSettings):
+		b.log.ErrorContext(caller, "the private database's settings are not those that queries need: Spark does not keep to those of a session", "cause", err)
+		return ErrSettings
+	}
+	b.log.WarnContext(caller, "the private database is not ready", "cause", cause(err))
+	return ErrUnavailable
+}
+
+// session opens a session with dpproxy's settings, of a server that is new enough.
+func (b *Spark) session(ctx context.Context) (*hive.Session, error) {
+	s, err := hive.Settled(ctx, b.config)
+	if err != nil {
+		return nil, err
+	}
+	version := ""
+	if err = s.Query(ctx, "SELECT version()", func(r hive.Row) error { version = r[0].Text; return nil }); err == nil {
+		major, _, _ := strings.Cut(version, ".")
+		if n, bad := strconv.Atoi(major); bad != nil || n < 4 {
+			err = errOldSpark
+		}
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Ready is described at Backend. A query is planned by EXPLAIN, which reads no row: statistics of columns are not asked for.
+func (b *Spark) Ready(caller context.Context, queries ...rewrite.Query) error {
+	return b.beside(caller, sparkReady, func(ctx context.Context, s *hive.Session) error {
+		if err := b.drifted(ctx, s, queries); err != nil {
+			return err
+		}
+		for _, q := range queries {
+			if len(q.Required()) > 0 {
+				return ErrDrift
+			}
+			if err := sparkPlans(ctx, s, q.SQL()); err != nil {
+				if !errors.Is(err, ErrUnplanned) {
+					return err
+				}
+				b.log.ErrorContext(caller, "the private database does not plan a query; nothing was charged for it", "table", q.Table().Name)
+				return ErrUnplanned
+			}
+		}
+		return nil
+	})
+}
+
+// drifted holds the tables of queries against what was inspected.
+func (b *Spark) drifted(ctx context.Context, s *hive.Session, queries []rewrite.Query) error {
+	looked := map[string]bool{}
+	for _, q := range queries {
+		for _, t := range q.Tables() {
+			schema, name := rewrite.Relation(t.Source, dialect.Spark)
+			key := strings.ToLower(schema + "\x00" + name)
+			b.mu.Lock()
+			was, known := b.pinned[key]
+			b.mu.Unlock()
+			if looked[key] || !known {
+				continue
+			}
+			looked[key] = true
+			now, err := catalogued(ctx, s, schema, name)
+			if err != nil {
+				return err
+			}
+			if !now.same(was) {
+				b.log.ErrorContext(ctx, "the private database's schema changed: run dpproxy check, then restart", "table", t.Name)
+				return ErrDrift
+			}
+		}
+	}
+	return nil
+}
+
+// sparkPlans has Spark plan a query, which it answers with the plan, or with a text that says why there is none.
+func sparkPlans(ctx context.Context, s *hive.Session, text string) error {
+	sound := false
+	err := s.Query(ctx, "EXPLAIN "+text, func(r hive.Row) error {
+		sound = sound || len(r) == 1 && strings.HasPrefix(r[0].Text, "== Physical Plan ==")
+		return nil
+	})
+	var fault hive.Fault
+	if errors.As(err, &fault) || err == nil && !sound {
+		return ErrUnplanned
+	}
+	return err
+}
+
+// groups runs a query, always in the form that enforces every bound.
+func (b *Spark) groups(ctx context.Context, query rewrite.Query) ([][]privacy.Group, error) {
+	if len(query.Required()) > 0 {
+		return nil, errUnproven
+	}
+	s, err := b.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	into := newResults(query)
+	if query.Keyed() {
+		err = s.Query(ctx, query.SQL(), func(r hive.Row) error { return addSparkKey(into.of[0], r) })
+		return into.groups(), err
+	}
+	leading := into.leading()
+	cells, counts := make([]int32, leading+into.cells), make([]int64, into.counts)
+	err = s.Query(ctx, query.SQL(), func(r hive.Row) error {
+		if len(r) != len(cells)+len(counts) {
+			return errResult
+		}
+		for i, v := range r {
+			switch {
+			case v.Null, i < len(cells) && v.Kind != hive.Int, i >= len(cells) && v.Kind != hive.Bigint:
+				return errResult
+			case i < len(cells):
+				cells[i] = int32(v.Whole)
+			default:
+				counts[i-len(cells)] = v.Whole
+			}
+		}
+		return into.add(numberOf(cells[:leading]), cells[leading:], counts)
+	})
+	return into.groups(), err
+}
+
+func addSparkKey(into *collector, r hive.Row) error {
+	if len(r) != 2 || r[0].Kind != hive.Text || r[1].Kind != hive.Bigint || r[1].Null {
+		return errResult
+	}
+	if r[0].Null {
+		return into.addKey(nil, r[1].Whole)
+	}
+	key := strings.Clone(r[0].Text)
+	return into.addKey(&key, r[1].Whole)
+}
+
+// ReadPublic is described at Backend. A moment's text has no zone; the session's is UTC.
+func (b *Spark) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
+	return copyTable(t, dialect.Spark, func(text string, add func([]*string) error) error {
+		ctx, cancel := context.WithTimeout(ctx, defaultDeadline)
+		defer cancel()
+		s, err := b.session(ctx)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		return s.Query(ctx, text, func(r hive.Row) error {
+			texts := make([]*string, len(r))
+			for i, v := range r {
+				switch {
+				case v.Kind != hive.Text || len(r) != len(t.Columns):
+					return errResult
+				case v.Null:
+				case t.Columns[i].Type == policy.TimestampTZ:
+					at := v.Text + "+00"
+					texts[i] = &at
+				default:
+					texts[i] = &v.Text
+				}
+			}
+			return add(texts)
+		})
+	})
+}
+
+// pin remembers what tables are like.
+func (b *Spark) pin(seen map[string]sparkTable) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.Copy(b.pinned, seen)
+}
+
+// sparkTable is what Spark's catalog says of a relation.
+type sparkTable struct {
+	columns  []sparkColumn // none: it does not exist, or may not be seen
+	kind     string        // MANAGED, EXTERNAL, VIEW
+	provider string        // in small letters
+	location string
+}
+
+type sparkColumn struct{ name, kind string }
+
+func (t sparkTable) same(other sparkTable) bool {
+	return slices.Equal(t.columns, other.columns) && t.kind == other.kind && t.provider == other.provider && t.location == other.location
+}
+
+// catalogued reads the catalog: a row for each column, and after an empty one the table's own properties.
+func catalogued(ctx context.Context, s *hive.Session, schema, name string) (t sparkTable, err error) {
+	d, properties := dialect.Spark, false
+	text := "DESCRIBE TABLE EXTENDED " + dialect.Fill(d.Relation, d.QuoteAs(schema), d.QuoteAs(name))
+	err = s.Query(ctx, text, func(r hive.Row) error {
+		if len(r) != 3 || r[0].Kind != hive.Text || r[1].Kind != hive.Text {
+			return errResult
+		}
+		what, is := strings.Clone(r[0].Text), strings.Clone(r[1].Text)
+		switch properties = properties || what == "" || strings.HasPrefix(what, "# "); {
+		case !properties:
+			t.columns = append(t.columns, sparkColumn{what, is})
+		case what == "Type":
+			t.kind = is
+		case what == "Provider":
+			t.provider = strings.ToLower(is)
+		case what == "Location":
+			t.location = is
+		}
+		return nil
+	})
+	var fault hive.Fault
+	if errors.As(err, &fault) {
+		return sparkTable{}, nil // it does not exist, or may not be seen
+	}
+	return t, err
+}

@@ -1,0 +1,193 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/backend/hive"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// Inspect is described at Backend.
+func (b *Spark) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) (findings []Finding, err error) {
+	err = b.beside(ctx, 4*sparkReady, func(ctx context.Context, s *hive.Session) error {
+		seen, err := sparkTables(ctx, s, p)
+		if err != nil {
+			return err
+		}
+		b.pin(seen)
+		have := sparkShape(d, seen)
+		if b.weak {
+			findings = append(findings, Finding{Text: "the connection to Spark may be unencrypted or to an impostor: add ssl-mode=VERIFY_IDENTITY to the url"})
+		}
+		for _, t := range d.Tables {
+			if t.Analysed() {
+				continue
+			}
+			found := append(compareTable(t, have, dialect.Spark), tableFindingsSpark(t, seen[sparkKey(t)])...)
+			if !t.Public {
+				found = append(found, boundFindingSpark(t)...)
+				keys, _ := uniqueFindings(t, func(rewrite.Unique) (bool, error) { return false, nil })
+				found = append(found, keys...)
+			}
+			if !t.Public && !fatal(found) {
+				probed, err := b.probe(ctx, s, t)
+				if err != nil {
+					return err
+				}
+				found = append(found, probed...)
+			}
+			findings = append(findings, found...)
+		}
+		findings = append(findings, numberFindings(d, have, dialect.Spark)...)
+		findings = append(findings, overlapFindingsSpark(p, d, seen)...)
+		return nil
+	})
+	return findings, err
+}
+
+// sparkKey names a table's relation, without regard to case.
+func sparkKey(t *policy.Table) string {
+	schema, name := rewrite.Relation(t.Source, dialect.Spark)
+	return strings.ToLower(schema + "\x00" + name)
+}
+
+// sparkTables reads the catalog of all tables of a policy that name a relation.
+func sparkTables(ctx context.Context, s *hive.Session, p *policy.Policy) (map[string]sparkTable, error) {
+	seen := map[string]sparkTable{}
+	for _, t := range named(p) {
+		key := sparkKey(t)
+		if _, there := seen[key]; there {
+			continue
+		}
+		schema, name := rewrite.Relation(t.Source, dialect.Spark)
+		table, err := catalogued(ctx, s, schema, name)
+		if err != nil {
+			return nil, err
+		}
+		seen[key] = table
+	}
+	return seen, nil
+}
+
+// sparkShape is the shape of a dataset's columns. Names keep the policy's spelling, whose case Spark disregards.
+func sparkShape(d *policy.Dataset, seen map[string]sparkTable) shape {
+	have := shape{}
+	for _, p := range placesOf(d, dialect.Spark) {
+		t := seen[strings.ToLower(p.schema+"\x00"+p.table)]
+		kind := "table"
+		if t.kind != "MANAGED" && t.kind != "EXTERNAL" {
+			kind = strings.ToLower(strings.ReplaceAll(t.kind, "_", " "))
+		}
+		for _, c := range t.columns {
+			if strings.EqualFold(c.name, p.column) {
+				base, scale := sparkType(c.kind)
+				have[p] = columnShape{kind: kind, kindOf: c.kind, base: base, scale: scale}
+			}
+		}
+	}
+	return have
+}
+
+// sparkType is a type without its length, and the scale of a decimal, −1: it is none. A type with a collation stays what it is, which is none that
+// is accepted.
+func sparkType(kind string) (base string, scale int) {
+	name, rest, ok := strings.Cut(kind, "(")
+	if !ok {
+		return kind, -1
+	}
+	switch inner, end := strings.CutSuffix(rest, ")"); {
+	case name == "varchar" && end:
+		return name, -1
+	case name == "decimal" && end:
+		_, digits, _ := strings.Cut(inner, ",")
+		if scale, err := strconv.Atoi(strings.TrimSpace(digits)); err == nil {
+			return name, scale
+		}
+	}
+	return kind, -1
+}
+
+// boundFindingSpark says how the bound of rows per unit holds, and what is assumed.
+func boundFindingSpark(t *policy.Table) (list []Finding) {
+	list = append(list, Finding{Note: true, Text: fmt.Sprintf("table %s: that its files never change is assumed, not enforced (static)", t.Name)})
+	for _, f := range boundFinding(t, false) {
+		if t.MaxRowsPerUnit == 1 && t.MaxGroups == 0 {
+			f.Text = fmt.Sprintf("table %s: Spark enforces no constraint, so that none proves one row per %s; each query sorts the rows to keep one", t.Name, unitOf(t.Dataset))
+		}
+		f.Note, f.Numbered = true, "" // nothing would spare it
+		list = append(list, f)
+	}
+	return list
+}
+
+// keysOfSpark are the types that keys may have: equal values have one text there, and every value has one.
+var keysOfSpark = []string{"tinyint", "smallint", "int", "bigint", "decimal", "string", "varchar", "date", "timestamp", "timestamp_ntz", "boolean"}
+
+// tableFindingsSpark says what is wrong with a table on Spark alone.
+func tableFindingsSpark(t *policy.Table, at sparkTable) (list []Finding) {
+	refuse := func(format string, args ...any) {
+		list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s", t.Name) + fmt.Sprintf(format, args...)})
+	}
+	if len(at.columns) == 0 || t.Public {
+		return nil
+	}
+	switch {
+	case at.kind != "MANAGED" && at.kind != "EXTERNAL":
+		refuse(" is a %s on Spark, whose SELECT could fail at a row or read rows that change; name the table itself", strings.ToLower(strings.ReplaceAll(at.kind, "_", " ")))
+	case at.provider != "parquet":
+		refuse(" is stored as %s; of Spark's tables those of Parquet files are read (USING PARQUET), which must be static", at.provider)
+	}
+	if t.Via != nil {
+		refuse(": its %ss are found through %s.%s, whose keys nothing keeps different: Spark enforces no constraint. Give the table a column of its own that names the %[1]s", unitOf(t.Dataset), t.Via.Table.Name, t.Via.Key)
+	}
+	if t.RowRank != "" {
+		refuse(": nothing proves that no two rows of a %s have the same row_rank: Spark enforces no constraint. Leave row_rank out, and each query numbers the rows", unitOf(t.Dataset))
+	}
+	for _, key := range keyColumns(t) {
+		for _, c := range at.columns {
+			if base, _ := sparkType(c.kind); strings.EqualFold(c.name, key) && !slices.Contains(keysOfSpark, base) {
+				refuse(": the key %s is %s, which may have several texts for equal values; give it a type of whole numbers, decimal, string, date or timestamp", key, c.kind)
+			}
+		}
+	}
+	return list
+}
+
+// overlapFindingsSpark says which tables of a dataset show rows of one directory that another table of the policy shows too.
+func overlapFindingsSpark(p *policy.Policy, d *policy.Dataset, seen map[string]sparkTable) (list []Finding) {
+	tables := named(p)
+	below := func(a, b string) bool { return a != "" && strings.HasPrefix(b+"/", strings.TrimSuffix(a, "/")+"/") }
+	for i, a := range tables {
+		for _, other := range tables[i+1:] {
+			if sparkKey(a) == sparkKey(other) {
+				continue
+			}
+			one, two := seen[sparkKey(a)].location, seen[sparkKey(other)].location
+			if below(one, two) || below(two, one) {
+				list = append(list, overlapFinding(d, a, other, "the same directory", false)...)
+			}
+		}
+	}
+	return list
+}
+
+// probe has Spark plan, without running it, a query that uses the table as measures can.
+func (b *Spark) probe(ctx context.Context, s *hive.Session, t *policy.Table) ([]Finding, error) {
+	q, err := rewrite.Probe(t, dialect.Spark)
+	if err == nil {
+		switch err := sparkPlans(ctx, s, q.SQL()); {
+		case err == nil:
+			return nil, nil
+		case err != ErrUnplanned:
+			return nil, err
+		}
+		err = fmt.Errorf("table %s: Spark does not accept its queries", t.Name)
+	}
+	return fatalIf(err), nil
+}

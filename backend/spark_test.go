@@ -1,0 +1,251 @@
+package backend
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpproxy/dpproxy/backend/hive"
+	"github.com/dpproxy/dpproxy/backend/sparktest"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// What needs a server runs in `make spark`.
+
+// sparkRows has a server read rowsSQL's tables from Parquet files that DuckDB writes, in a database of its own.
+func sparkRows(t *testing.T, server *sparktest.Server) (database, dir string) {
+	t.Helper()
+	database, dir = server.Database(t), t.TempDir()
+	file := duckFileWith(t)
+	for _, table := range [][2]string{
+		{"people", "person_id BIGINT, age INT, sex STRING, income DECIMAL(10,2), note STRING"},
+		{"visits", "person_id BIGINT, clinic STRING, minutes INT"},
+		{"regions", "code STRING, area INT, share DOUBLE, since DATE, opened TIMESTAMP, ratio DECIMAL(5,2), open BOOLEAN"},
+	} {
+		at := filepath.Join(dir, table[0])
+		runDuck(t, file, "COPY "+table[0]+" TO '"+at+"' (FORMAT parquet, PER_THREAD_OUTPUT true)")
+		server.Exec(t, "CREATE TABLE "+database+"."+table[0]+" ("+table[1]+") USING PARQUET LOCATION 'file:"+at+"'")
+	}
+	return database, dir
+}
+
+func sparkHouse(t *testing.T) *house {
+	t.Helper()
+	return sparkHouseOn(t, sparktest.Shared(t))
+}
+
+func sparkHouseOn(t *testing.T, server *sparktest.Server) *house {
+	t.Helper()
+	database, _ := sparkRows(t, server)
+	p := testPolicy(t, server.URL(database))
+	for _, table := range p.Datasets[0].Tables {
+		table.Source.Schema, table.Static = database, !table.Public
+	}
+	h := open(t, p)
+	h.change = func(statement string) { server.Exec(t, statement) }
+	h.crash = func() { h.Backend.(*Spark).config.Address = "127.0.0.1:1" }
+	return h
+}
+
+// TestSparkLinks: what a url may say, and that a way over a network is protected or said not to be.
+func TestSparkLinks(t *testing.T) {
+	for text, want := range map[string]string{
+		"spark://127.0.0.1:10000/warehouse":                                "",
+		"spark://me:secret@localhost":                                      "",
+		"spark://me@db.example:10000/w?ssl-mode=VERIFY_IDENTITY&queries=9": "",
+		"spark://me@db.example:10000/w?ssl-mode=DISABLED":                  "",
+		"spark://me:secret@db.example/w":                                   ErrSparkLink.Error(),
+		"spark://me@127.0.0.1/w?auth=kerberos":                             "auth must be plain or nosasl",
+		"spark://me@127.0.0.1/w?queries=0":                                 "queries must be",
+		"spark://me@127.0.0.1/w?secret=1":                                  errSparkURL.Error(),
+		"spark://me@127.0.0.1/w/x":                                         errSparkURL.Error(),
+		"spark:///w":                                                       errSparkURL.Error(),
+		"hive://127.0.0.1/w":                                               errSparkURL.Error(),
+	} {
+		link, err := sparkLink(text)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+		if err == nil && link.weak != strings.Contains(text, "DISABLED") {
+			t.Errorf("%s: weak: %t", text, link.weak)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret@") {
+			t.Errorf("%s: the password is in %v", text, err)
+		}
+	}
+}
+
+// TestSparkTypes: a type with a collation, or one that is padded, is none that is accepted.
+func TestSparkTypes(t *testing.T) {
+	for kind, want := range map[string]string{"bigint": "bigint -1", "decimal(12,2)": "decimal 2", "varchar(20)": "varchar -1", "char(3)": "char(3) -1",
+		"string collate UTF8_LCASE": "string collate UTF8_LCASE -1", "array<int>": "array<int> -1", "decimal(x": "decimal(x -1"} {
+		if base, scale := sparkType(kind); fmt.Sprint(base, " ", scale) != want {
+			t.Errorf("%s is %s %d, want %s", kind, base, scale, want)
+		}
+	}
+}
+
+// TestSparkChecks: what check says of tables that a query could not be right over, and what it says of those that it can.
+func TestSparkChecks(t *testing.T) {
+	server := sparktest.Shared(t)
+	h := sparkHouseOn(t, server)
+	d := h.policy.Datasets[0]
+	database := d.Tables[0].Source.Schema
+	got := inspect(t, h)
+	for _, want := range []string{"table people: Spark enforces no constraint, so that none proves one row per person", "fatal=false table visits: no constraint proves the rows per person", "table people: that its files never change is assumed"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "fatal=true") {
+		t.Errorf("the tables are refused:\n%s", got)
+	}
+	server.Exec(t, "CREATE VIEW "+database+".seen AS SELECT * FROM "+database+".people",
+		"CREATE TABLE "+database+".lines (person_id BIGINT, age INT, sex STRING, income DECIMAL(10,2)) USING CSV",
+		"CREATE TABLE "+database+".folded (person_id STRING COLLATE UTF8_LCASE, age INT, sex CHAR(6), income DECIMAL(10,2)) USING PARQUET")
+	for source, want := range map[string]string{"seen": "is a view on Spark", "lines": "is stored as csv", "folded": "the key person_id is string collate UTF8_LCASE", "nowhere": "does not exist"} {
+		d.Tables[0].Source.Name = source
+		if got := inspect(t, h); !strings.Contains(got, want) || !strings.Contains(got, "fatal=true") {
+			t.Errorf("%s: no fatal %q in\n%s", source, want, got)
+		}
+	}
+	d.Tables[0].Source.Name = "people"
+	d.Tables[1].UnitColumn, d.Tables[1].Via = "", &policy.Via{Column: "person_id", Table: d.Tables[0], Key: "person_id"}
+	if got := inspect(t, h); !strings.Contains(got, "Spark enforces no constraint") {
+		t.Errorf("a path over a key:\n%s", got)
+	}
+	q := render(t, measure(t, h.policy, "visits"), h)
+	if err := h.Ready(t.Context(), q); err == nil {
+		t.Error("a query whose units hang on a key is ready")
+	}
+	if got := counts(t, h, q); len(got) != 0 {
+		t.Errorf("it ran: %v", got)
+	}
+}
+
+// TestSparkBoundsAreEnforced: a table that says its key is primary has its rows bounded all the same.
+func TestSparkBoundsAreEnforced(t *testing.T) {
+	server := sparktest.Shared(t)
+	h := sparkHouseOn(t, server)
+	database := h.policy.Datasets[0].Tables[0].Source.Schema
+	server.Exec(t, "CREATE TABLE "+database+".twice (person_id BIGINT NOT NULL, age INT, sex STRING, income DECIMAL(10,2)) USING PARQUET TBLPROPERTIES ('primary_key' = 'person_id')",
+		"INSERT INTO "+database+".twice SELECT person_id, age, sex, income FROM "+database+".people UNION ALL SELECT person_id, age, sex, income FROM "+database+".people")
+	m := measure(t, h.policy, "people")
+	m.Table.Source.Name = "twice"
+	if got := counts(t, h, render(t, m, h)); !slices.Equal(got, []string{"[]: [40]"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestSparkSeesDrift: a table that was made anew with other columns is not asked.
+func TestSparkSeesDrift(t *testing.T) {
+	h := sparkHouse(t)
+	q := render(t, measure(t, h.policy, "people", "sex"), h)
+	inspect(t, h)
+	if err := h.Ready(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	h.change("ALTER TABLE " + h.policy.Datasets[0].Tables[0].Source.Schema + ".people ADD COLUMN more INT")
+	if err := h.Ready(t.Context(), q); err != ErrDrift {
+		t.Errorf("Ready says %v", err)
+	}
+}
+
+// slowSpark is a query that takes hours: it counts numbers before it reads a row.
+func slowSpark(t *testing.T, h *house, server *sparktest.Server) rewrite.Query {
+	t.Helper()
+	database := h.policy.Datasets[0].Tables[0].Source.Schema
+	server.Exec(t, "CREATE VIEW "+database+".slow AS SELECT p.* FROM "+database+".people AS p JOIN (SELECT count(*) AS n FROM range(100000000000000) WHERE id % 1000003 = 17) AS r ON r.n <> p.age")
+	m := measure(t, h.policy, "people")
+	m.Table.Source.Name = "slow"
+	defer func() { m.Table.Source.Name = "people" }()
+	return render(t, m, h)
+}
+
+// TestSparkDeadline: a query that runs into the owner's deadline is cancelled on the server: it would keep both of its threads for hours.
+func TestSparkDeadline(t *testing.T) {
+	server := sparktest.Start(t, false)
+	h := sparkHouseOn(t, server)
+	q := slowSpark(t, h, server)
+	h.setDeadline(4 * time.Second)
+	begun := time.Now()
+	if got := counts(t, h, q); len(got) != 0 || !strings.Contains(h.log.String(), "privacy rule 5") || !strings.Contains(h.log.String(), "cause=deadline") {
+		t.Errorf("got %v and the log %s", got, h.log)
+	}
+	if took := time.Since(begun); took > 8*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	h.setDeadline(time.Minute)
+	for slots := cap(h.executor().slots); slots > 0; slots-- { // a slot is free again when the server has let go
+		h.executor().slots <- struct{}{}
+	}
+	for slots := cap(h.executor().slots); slots > 0; slots-- {
+		<-h.executor().slots
+	}
+	if got := counts(t, h, render(t, measure(t, h.policy, "people"), h)); !slices.Equal(got, []string{"[]: [40]"}) {
+		t.Errorf("afterwards: %v", got)
+	}
+}
+
+// TestSparkDies: a server that is killed within a query gives no groups and an alert, and is then said not to answer, before any charge.
+func TestSparkDies(t *testing.T) {
+	server := sparktest.Start(t, true) // and by the way one that wants a log-in
+	h := sparkHouseOn(t, server)
+	q := slowSpark(t, h, server)
+	go func() {
+		time.Sleep(5 * time.Second)
+		server.Kill()
+	}()
+	if got := counts(t, h, q); len(got) != 0 || !strings.Contains(h.log.String(), "privacy rule 5") {
+		t.Errorf("got %v and the log %s", got, h.log)
+	}
+	if err := h.Ready(t.Context(), render(t, measure(t, h.policy, "people"), h)); err != ErrUnavailable {
+		t.Errorf("Ready says %v", err)
+	}
+}
+
+// TestSparkErrorsAreNotHandedOn: what Spark says of a row that fails a statement quotes the row; none of it comes out.
+func TestSparkErrorsAreNotHandedOn(t *testing.T) {
+	server := sparktest.Shared(t)
+	h := sparkHouseOn(t, server)
+	database := h.policy.Datasets[0].Tables[0].Source.Schema
+	server.Exec(t, "CREATE VIEW "+database+".broken AS SELECT person_id, CAST(note AS INT) AS age, sex, income FROM "+database+".people")
+	m := measure(t, h.policy, "people", "age")
+	m.Table.Source.Name = "broken"
+	if got := counts(t, h, render(t, m, h)); len(got) != 0 || !strings.Contains(h.log.String(), "SQLSTATE class 22") {
+		t.Errorf("got %v and the log %s", got, h.log)
+	}
+	err := server.Query(t, "SELECT CAST(note AS INT) FROM "+database+".people", func(hive.Row) error { return nil })
+	if err == nil || strings.Contains(err.Error(), canary) {
+		t.Errorf("the error is %v", err)
+	}
+	s, err := hive.Settled(t.Context(), server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, text := range []string{"SELECT nothing", "SELECT", canary} {
+		if err := sparkPlans(t.Context(), s, text); err != ErrUnplanned {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestSparkBytesThatAreNoText: different bytes that a client would be sent as one text are NULL, in cells and among keys.
+func TestSparkBytesThatAreNoText(t *testing.T) {
+	server := sparktest.Shared(t)
+	h := sparkHouseOn(t, server)
+	database := h.policy.Datasets[0].Tables[0].Source.Schema
+	server.Exec(t, "CREATE TABLE "+database+".bytes (person_id BIGINT, age INT, sex STRING, income DECIMAL(10,2)) USING PARQUET",
+		"INSERT INTO "+database+".bytes VALUES (1, 1, CAST(X'ff' AS STRING), 1), (2, 1, CAST(X'fe' AS STRING), 1), (3, 1, CAST(X'46ff' AS STRING), 1), (4, 1, 'Male', 1), (5, 1, CAST(X'eda080' AS STRING), 1)")
+	h.setDeadline(2 * time.Minute)
+	m := measure(t, h.policy, "people", "sex")
+	m.Table.Source.Name = "bytes"
+	if got := counts(t, h, render(t, m, h)); !slices.Equal(got, []string{"[1]: [1]", "[3]: [4]"}) {
+		t.Errorf("got %v, and the log %s", got, h.log)
+	}
+}
