@@ -46,12 +46,21 @@ func (w *writer) matched(m *derived.Matched) string {
 	for _, match := range m.Matches {
 		combinations, rows = append(combinations, strconv.Itoa(int(match.Combination))), append(rows, strconv.Itoa(int(match.Row)))
 	}
-	pairs := dialect.Fill(w.dialect.Paired, w.integers(combinations), w.integers(rows), alias)
+	pairs := w.parallel(alias, []string{"c", "j"}, combinations, rows)
 	join := "JOIN "
 	if m.Outer {
 		join = "LEFT JOIN "
 	}
 	return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + "\n  " + join + pairs + "\n    ON " + w.operate(number, "=", alias+".c") + ")"
+}
+
+// parallel is a table of lists of whole numbers, a column each.
+func (w *writer) parallel(alias string, names []string, lists ...[]string) string {
+	columns := make([]string, len(lists))
+	for i, list := range lists {
+		columns[i] = dialect.Fill(w.dialect.InParallel, w.integers(list), names[i])
+	}
+	return dialect.Fill(w.dialect.Parallel, alias, strings.Join(columns, ", "), strings.Join(names, ", "))
 }
 
 // cellsTogether is the number of the cells of some columns together, the first column's slowest.

@@ -30,6 +30,10 @@ func (w *writer) reading(c *policy.Column) string {
 		w.fail("a function of a text that is not there")
 		return "NULL"
 	}
+	if w.dialect.Like == "" {
+		w.fail("a function of a text, for which the engine has no words")
+		return "NULL"
+	}
 	x := w.raw(c.Beside)
 	for _, p := range c.Reading {
 		x = w.part(p, x)

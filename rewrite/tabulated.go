@@ -18,8 +18,7 @@ func (w *writer) tabulated(d *derived.Tabulated) string {
 	for i, at := range d.Combinations {
 		numbers[i] = strconv.Itoa(int(at))
 	}
-	list := w.call("unnest", w.integers(numbers)) + " AS c"
-	some := false
+	names, lists := []string{"c"}, [][]string{numbers}
 	for i, c := range d.Columns {
 		at := len(d.From.Columns) + i
 		if at >= len(w.table.Columns) {
@@ -29,14 +28,14 @@ func (w *writer) tabulated(d *derived.Tabulated) string {
 		if !slices.Contains(w.used, w.table.Columns[at]) {
 			continue
 		}
-		some = true
-		for k := range numbers {
-			if numbers[k] = "NULL"; c.At(k) != nil {
-				numbers[k] = strconv.Itoa(int(c.Values[k]))
+		said := make([]string, len(numbers))
+		for k := range said {
+			if said[k] = "NULL"; c.At(k) != nil {
+				said[k] = strconv.Itoa(int(c.Values[k]))
 			}
 		}
 		name := "v" + strconv.Itoa(i+1)
-		list += ", " + w.call("unnest", w.integers(numbers)) + " AS " + name
+		names, lists = append(names, name), append(lists, said)
 		value := alias + "." + name
 		if c.Type == policy.DateType {
 			value = w.operate(w.constant(w.table.Columns[at], policy.Date(0)), "+", value)
@@ -45,9 +44,9 @@ func (w *writer) tabulated(d *derived.Tabulated) string {
 		}
 		items = append(items, value+" AS n"+strconv.Itoa(at+1))
 	}
-	if !some {
+	if len(lists) == 1 {
 		return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + ")"
 	}
 	on := w.operate(a.cellsTogether(d.Args), "=", alias+".c")
-	return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + "\n  LEFT JOIN (SELECT " + list + ") AS " + alias + "\n    ON " + on + ")"
+	return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + "\n  LEFT JOIN " + w.parallel(alias, names, lists...) + "\n    ON " + on + ")"
 }

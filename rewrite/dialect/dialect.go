@@ -76,7 +76,7 @@ type Words struct {
 	Sum        string // what whole numbers %1, or decimals with %2 digits after the point, add up to, in a type that no table's rows overflow
 
 	// Patterns of LIKE.
-	Like    string // whether a text %1 is like a pattern %2 of characters and %; with \ as the escape, and any pattern, where Regular is empty
+	Like    string // empty: texts are not asked; whether a text %1 is like a pattern %2 of characters and %; with \ as the escape, and any pattern, where Regular is empty
 	Regular string // whether all of a text %1 is what a regular expression %2 of characters, . and .* says, in time linear in the text
 
 	// Lists.
@@ -91,7 +91,8 @@ type Words struct {
 	OneOfNumbers string // whether %1 is among whole numbers %2
 	OneOfMany    string // the same of many of them from 0 on; the 1s of the bits %3 stand at their places, and at the last place, %4, is a 0
 	Numbered     string // a table %2 of the values %1, called v, each with its place, called i; there are fewer than %3
-	Paired       string // a table %3 of whole numbers c of the list %1, each with the one that stands at its place in the list %2, j
+	Parallel     string // a table %1 of lists of whole numbers %2, each row of what stands at one place in all of them; their names are %3
+	InParallel   string // one of these: the list %1, called %2
 
 	// Limits. Without one, decimals are PostgreSQL's numeric, with NaN.
 	Digits  int32  // that a decimal holds

@@ -65,7 +65,8 @@ var duckdb = Words{
 	OneOfNumbers: "%1 IN (%2)",
 	OneOfMany:    "get_bit(CAST('%3' AS BIT), GREATEST(LEAST(%1, %4), 0)) = 1", // IN compares with one after the other; NULL is at the last place
 	Numbered:     "(SELECT unnest([%1]) AS v, unnest(range(1, %3)) AS i) AS %2",
-	Paired:       "(SELECT unnest(%1) AS c, unnest(%2) AS j) AS %3",
+	Parallel:     "(SELECT %2) AS %1",
+	InParallel:   "unnest(%1) AS %2",
 
 	Digits:  38,
 	Narrow:  18,

@@ -51,7 +51,8 @@ var postgres = Words{
 	OneOfNumbers: "%1 OPERATOR(pg_catalog.=) ANY ('{%2}'::pg_catalog.int4[])",
 	OneOfMany:    "%1 OPERATOR(pg_catalog.=) ANY ('{%2}'::pg_catalog.int4[])", // which are hashed
 	Numbered:     "pg_catalog.unnest(ARRAY[%1]) WITH ORDINALITY AS %2(v, i)",
-	Paired:       "(SELECT pg_catalog.unnest(%1) AS c, pg_catalog.unnest(%2) AS j) AS %3",
+	Parallel:     "(SELECT %2) AS %1",
+	InParallel:   "pg_catalog.unnest(%1) AS %2",
 
 	OneScan:     true,
 	PostgreSQLs: true,

@@ -51,8 +51,6 @@ var spark = Words{
 	Octets:     "octet_length(%1)",
 	Sum:        "try_sum(try_cast(%1 AS DECIMAL(38,%2)))",
 
-	Like: "(%1 LIKE %2)", // no column there is asked by patterns: package policy refuses domain: any
-
 	Position:     "nullif(array_position(array(%1), %2), 0)",
 	OneOf:        "(%1 IN (%2))",
 	NoneOf:       "(%1 NOT IN (%2))",
@@ -64,7 +62,8 @@ var spark = Words{
 	OneOfNumbers: "%1 IN (%2)",
 	OneOfMany:    "%1 IN (%2)", // which are hashed
 	Numbered:     "(SELECT p.col AS v, try_add(p.pos, 1) AS i FROM posexplode(array(%1)) AS p) AS %2",
-	Paired:       "inline(arrays_zip(%1, %2)) AS %3(c, j)",
+	Parallel:     "inline(arrays_zip(%2)) AS %1(%3)",
+	InParallel:   "%1",
 
 	Digits:  38,
 	Narrow:  18,
