@@ -97,9 +97,9 @@ func copyTo(ctx context.Context, where store.Site, path string) error {
 	if fresh, err := from.Empty(); err != nil || fresh {
 		return errors.Join(err, errors.New("there is no ledger yet"))
 	}
-	return sqlite.Write(path, func(to store.Store) error {
-		_, err := store.Copy(ctx, from, to)
-		return err
+	return sqlite.Write(path, func(to store.Store) (split bool, err error) {
+		links, err := store.Copy(ctx, from, to)
+		return links.Split(), err
 	})
 }
 

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/postgres"
 	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -351,4 +353,59 @@ func TestOneChainOfBefore(t *testing.T) {
 	lay(t, path, files)
 	_, err := Open(ctx, "sqlite:"+path, Options{})
 	wantErr(t, err, ErrCorrupt)
+}
+
+// TestOldProxiesAreLeftAtWork: while proxies of the version before are at work on a shared ledger its tables stay as they are, and a backup that is
+// made then is one that this version can go back to.
+func TestOldProxiesAreLeftAtWork(t *testing.T) {
+	s := pgServer(t)
+	url := s.URLFor("postgres", s.Database(t))
+	f := another(t, url, Options{oneChain: true})
+	adopt(t, f, census(), survey())
+	buy(t, f, "ann", item(1, eps(100)), 4)
+	f.Close()
+	asBefore(t, url)
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1, $2)", postgres.LockAlive, int32(7)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(ctx, url, Options{Witness: f.opts.Witness})
+	if wantErr(t, err, ErrLocked); !strings.Contains(err.Error(), "1 of an older version") {
+		t.Errorf("does not say why: %v", err)
+	}
+	if _, err := conn.Exec(ctx, "SELECT seq FROM dpproxy_ledger.head"); err != nil {
+		t.Errorf("the tables are changed: %v", err)
+	}
+	l, err := Open(ctx, url, Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	const copied = "copy" // where the program is, as an operator may write it
+	if err := errors.Join(l.Backup(ctx, copied), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := os.ReadFile(copied); err != nil || binary.BigEndian.Uint32(p[60:]) != 1 { // where SQLite has PRAGMA user_version
+		t.Errorf("the backup is of version %d, %v", binary.BigEndian.Uint32(p[60:]), err)
+	}
+	conn.Close(ctx)
+	var again *keeper
+	for range 100 { // the server notices by and by
+		if l, err = Open(ctx, url, Options{Witness: f.opts.Witness}); err == nil {
+			again = l.(*keeper)
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if again == nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	adopt(t, again, census(), survey())
+	wantSpent(t, again, "ann", 100, 100)
+	verify(t, again)
 }

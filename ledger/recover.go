@@ -110,8 +110,11 @@ func readAll(ctx context.Context, s store.Store, marks []mark) (*book, error) {
 	if err := s.Snapshot(); err != nil {
 		return nil, openFailed(err)
 	}
-	if fresh, err := s.Empty(); err != nil || fresh {
-		return nil, openFailed(errors.Join(err, fmt.Errorf("%w: not a ledger", ErrCorrupt)))
+	switch fresh, err := s.Empty(); {
+	case err != nil:
+		return nil, openFailed(err)
+	case fresh:
+		return nil, fmt.Errorf("%w: not a ledger", ErrCorrupt)
 	}
 	b, err := replay(ctx, s, marks)
 	if err != nil {

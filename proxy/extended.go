@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -241,10 +242,10 @@ func (c *session) bind(m *pgproto3.Bind) error {
 	if f := encoding.CheckFormats(m.ResultFormatCodes, len(stmt.columns), "result", "query has %d columns"); f != nil {
 		return f
 	}
-	set, zone := c.charset(), c.settings.Typed().Zone
+	set, zone, now := c.charset(), c.settings.Typed().Zone, time.Now()
 	p := &portal{stmt: stmt, formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns, forward: true}
 	for i, raw := range m.Parameters {
-		v, f := encoding.Parameter(i, stmt.params[i], encoding.Format(m.ParameterFormatCodes, i), raw, set, zone)
+		v, f := encoding.Parameter(i, stmt.params[i], encoding.Format(m.ParameterFormatCodes, i), raw, set, zone, now)
 		if f != nil {
 			return f
 		}

@@ -40,16 +40,12 @@ func (p *Site) Restore(ctx context.Context, from store.Store) error {
 			return err
 		}
 		s.renew()
-		ends, err := store.Copy(ctx, from, &restoring{Store: s})
+		links, err := store.Copy(ctx, from, &restoring{Store: s})
 		if err != nil {
 			return err
 		}
-		last := int64(0)
-		for _, h := range ends {
-			last = max(last, h.Seq)
-		}
-		s.later(pgAhead, nil, knownArgs(ends)...)
-		s.later(pgNumber, nil, last)
+		s.later(pgAhead, nil, knownArgs(links.Heads())...)
+		s.later(pgNumber, nil, links.Last)
 		return s.flush()
 	})
 }

@@ -151,13 +151,17 @@ func (s *Store) demand(ctx context.Context) error {
 	if _, err := s.Conn.Exec(ctx, "SELECT pg_catalog.set_config('synchronous_commit', $1, false)", sync); err != nil { // whatever a reload says
 		return err
 	}
-	if _, err := s.Conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock_shared($1, $2)", LockAlive, s.site.Owner); err != nil {
+	fresh, err := s.Empty()
+	if err == nil && !fresh {
+		err = s.migrate(ctx)
+	}
+	if err == nil { // only now: who is known while the tables are of an older version is a proxy of that
+		_, err = s.Conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock_shared($1, $2)", LockAlive, s.site.Owner)
+	}
+	if err != nil || fresh {
 		return err
 	}
-	if fresh, err := s.Empty(); err != nil || fresh {
-		return err
-	}
-	return errors.Join(s.migrate(ctx), s.apart(ctx))
+	return s.apart(ctx)
 }
 
 // apart refuses a ledger that a role can reach under which the private data, or what analysts write, are read.
@@ -195,6 +199,11 @@ func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || version == len(migrations) {
 		return err
 	}
+	if version > 0 { // whoever is at work on it could not go on, though this one may yet be refused, for its policy
+		if n, err := s.Others(); err != nil || n > 0 {
+			return cmp.Or(err, fmt.Errorf("%w: %d of an older version are at work on it, which could not go on: stop them first", store.ErrLocked, n))
+		}
+	}
 	for _, m := range migrations[version:] {
 		if _, err := tx.Exec(ctx, m, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
@@ -214,7 +223,7 @@ func (s *Store) version(ctx context.Context) (version int, err error) {
 		return 0, err
 	}
 	if version < 1 || version > len(migrations) {
-		return 0, fmt.Errorf("%w: format %d is not known", store.ErrCorrupt, version)
+		return 0, fmt.Errorf("%w: format %d is not known: a newer dpproxy may have written it", store.ErrCorrupt, version)
 	}
 	return version, nil
 }

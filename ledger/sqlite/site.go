@@ -158,14 +158,22 @@ func rewriteLog(d store.Disk, path string) error {
 	}
 }
 
-// Write makes an SQLite file of what fill writes into it, in one transaction: one file, as a compacted one is.
-func Write(path string, fill func(store.Store) error) error {
+// Write makes an SQLite file of what fill writes into it, in one transaction: one file, as a compacted one is. Where that is one
+// chain an older program reads the file too: a backup that is made before the ledger is changed is one to go back to.
+func Write(path string, fill func(store.Store) (split bool, err error)) error {
+	path, err := filepath.Abs(path) // a URI takes the first part of another for a host
+	if err != nil {
+		return err
+	}
 	to, err := open(store.OSDisk{}, path, true)
 	if err != nil {
 		return err
 	}
 	if err = to.Conn.Exec("BEGIN IMMEDIATE;" + schema); err == nil {
-		err = fill(to)
+		var split bool
+		if split, err = fill(to); err == nil && !split {
+			err = to.Conn.Exec("PRAGMA user_version = " + oneChain)
+		}
 	}
 	if err == nil {
 		err = errors.Join(to.Commit(nil), to.Finish())

@@ -204,7 +204,7 @@ func (s *Store) Empty() (bool, error) {
 		return false, errors.Join(fmt.Errorf("%w: not a ledger", store.ErrCorrupt), err)
 	}
 	if v != schemaVersion && v != oneChain {
-		return false, fmt.Errorf("%w: format %s is not known", store.ErrCorrupt, v)
+		return false, fmt.Errorf("%w: format %s is not known: a newer dpproxy may have written it", store.ErrCorrupt, v)
 	}
 	return false, nil
 }

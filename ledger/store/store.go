@@ -175,24 +175,23 @@ type Release struct {
 	Key, Noisy []byte
 }
 
-// Copy copies all that one store holds into another, whose transaction has begun, and returns where its chains end.
-func Copy(ctx context.Context, from, to Store) (ends []chain.Head, err error) {
-	var links chain.Links
+// Copy copies all that one store holds into another, whose transaction has begun, and returns its chains.
+func Copy(ctx context.Context, from, to Store) (links chain.Links, err error) {
 	err = from.Rows(ctx, func(r chain.Row) error {
 		r.Chain = links.Of(r)
 		return errors.Join(links.Take(r), to.Insert(r))
 	})
 	if err != nil {
-		return nil, err
+		return links, err
 	}
 	accounts, err := from.Accounts()
 	if err != nil {
-		return nil, err
+		return links, err
 	}
 	for key, a := range accounts {
 		if err := to.OpenAccount(key, a); err != nil {
-			return nil, err
+			return links, err
 		}
 	}
-	return links.Heads(), from.Releases(to.KeepRelease)
+	return links, from.Releases(to.KeepRelease)
 }
