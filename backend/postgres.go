@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -111,6 +112,9 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 		return ErrDrift
 	case found.unplanned != nil:
 		b.log.ErrorContext(caller, "the private database does not plan a query; nothing was charged for it", "table", found.of.Table().Name, "cause", cause(found.unplanned))
+		return ErrUnplanned
+	case len(queries) > 0 && errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)): // what else is looked at is small
+		b.log.ErrorContext(caller, "the private database's plan of a query is longer than what is read of one; nothing was charged for it", "bytes", mostMessage)
 		return ErrUnplanned
 	case err != nil:
 		b.log.WarnContext(caller, "the private database is not ready", "cause", cause(err))

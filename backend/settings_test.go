@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -278,6 +280,32 @@ func TestQueriesArePlannedBeforeTheCharge(t *testing.T) {
 	h.change("REVOKE SELECT ON people FROM " + role + "; GRANT SELECT (person_id, sex, income) ON people TO " + role)
 	if err := h.Ready(t.Context(), good); err != ErrDrift {
 		t.Errorf("without the right to read a column: %v", err)
+	}
+}
+
+// TestAPlanMayBeLong: of a query whose plan is longer than a message may be nothing is said but that it is not planned: the database is there.
+func TestAPlanMayBeLong(t *testing.T) {
+	t.Parallel()
+	h, _, _ := settingsHouse(t, "")
+	good, m := render(t, measure(t, h.policy, "people", "age"), h), measure(t, h.policy, "people")
+	age := m.Table.Column("age")
+	var parts predicate.AnyOf
+	for i := range 20000 { // different ones, which PostgreSQL makes none of fewer
+		var spans []mechanisms.Span
+		for at := 0; at < age.Domain.Regular; at += 2 {
+			if at >= 32 || i>>(at/2)&1 == 0 {
+				spans = append(spans, mechanisms.Span{From: at, To: at + 1})
+			}
+		}
+		parts = append(parts, predicate.InCells{Column: age, Spans: spans})
+	}
+	m.Where = parts
+	inspect(t, h)
+	if err := h.Ready(t.Context(), good, render(t, m, h)); err != ErrUnplanned {
+		t.Error(err)
+	}
+	if err := h.Ready(t.Context(), good); err != nil {
+		t.Errorf("afterwards: %v", err)
 	}
 }
 

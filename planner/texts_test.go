@@ -89,12 +89,32 @@ func TestTextsRefuse(t *testing.T) {
 		`SELECT n, count(*) FROM (SELECT person_id, min(phone) AS n FROM people GROUP BY 1) t GROUP BY 1`:                 "",
 		`SELECT count(*) FROM people p JOIN orders o ON o.person_id = p.person_id WHERE p.mail = o.note`:                  "any-text",
 		`SELECT p.phone, count(*) FROM people p JOIN orders o ON o.person_id = p.person_id WHERE o.note = 'x' GROUP BY 1`: "unnamed-texts",
+		`SELECT count(*) FROM people p FULL JOIN orders o ON o.person_id = p.person_id WHERE o.note = 'late'`:             "any-text",
+		`SELECT count(*) FROM people p FULL JOIN orders o ON o.person_id = p.person_id WHERE p.mail LIKE '%a%'`:           "any-text",
+		// Of a union's domain the values that a condition below it names would be all that there are.
+		`SELECT count(*) FROM (SELECT person_id, left(phone, 2) AS c FROM people WHERE left(phone, 2) = '13' OR age > 3) p FULL JOIN orders o ON o.person_id = p.person_id WHERE c = '31'`: "any-text",
+		`SELECT c, count(*) FROM (SELECT person_id, left(phone, 2) AS c FROM people WHERE left(phone, 2) = '13' OR age > 3) p FULL JOIN orders o ON o.person_id = p.person_id GROUP BY 1`:  "any-text",
+		`SELECT count(o.order_id) FROM people p FULL JOIN orders o ON o.person_id = p.person_id`:                                                                                           "join-key-only",
 	} {
 		p, refusal := planned(t, c, text)
 		switch {
 		case refusal == nil:
 			t.Errorf("%s: planned for %s", text, p.Cost)
 		case id != "" && refusal.ID != id:
+			t.Errorf("%s: %s: %s", text, refusal.ID, refusal.Message)
+		}
+	}
+}
+
+// TestTextsBesideFullJoins: a table with such a column is joined like others, by what its texts say too.
+func TestTextsBesideFullJoins(t *testing.T) {
+	c := textsContext(t)
+	for _, text := range []string{
+		`SELECT sex, count(*), count(p.person_id), sum(price) FROM people p FULL JOIN orders o ON o.person_id = p.person_id WHERE age > 20 OR price > 100 GROUP BY 1`,
+		`SELECT count(*) FROM people p FULL JOIN orders o USING (person_id)`,
+		`SELECT count(*) FROM (SELECT * FROM people) p FULL JOIN (SELECT * FROM orders) o ON o.person_id = p.person_id AND o.note LIKE '%late%' AND left(p.phone, 2) = '13' WHERE sex = 'f'`,
+	} {
+		if _, refusal := planned(t, c, text); refusal != nil {
 			t.Errorf("%s: %s: %s", text, refusal.ID, refusal.Message)
 		}
 	}

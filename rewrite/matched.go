@@ -58,7 +58,7 @@ func (w *writer) matched(m *derived.Matched) string {
 func (w *writer) parallel(alias string, names []string, lists ...[]string) string {
 	columns := make([]string, len(lists))
 	for i, list := range lists {
-		columns[i] = dialect.Fill(w.dialect.InParallel, w.integers(list), names[i])
+		columns[i] = dialect.Fill(w.dialect.InParallel, w.integers(list), names[i], strings.Join(list, ","))
 	}
 	return dialect.Fill(w.dialect.Parallel, alias, strings.Join(columns, ", "), strings.Join(names, ", "))
 }

@@ -108,7 +108,7 @@ var picture = map[string][]string{
 var foreign = map[string][]string{
 	"github.com/pganalyze/pg_query_go": {"planner", "planner/ast", "planner/parse", "planner/semantics", "planner/plans", "planner/bind", "planner/outerquery", "planner/mysql", "rewrite/outer", "sandbox/sandboxtest", "cmd/dpproxy/draft"},
 	"github.com/xwb1989/sqlparser":     {"planner/mysql"},
-	"github.com/jackc/pgx/v5/pgproto3": {"console", "proxy", "proxy/encoding", "proxy/login", "sandbox/twin", "cmd/dpproxy", "test/kit"},
+	"github.com/jackc/pgx/v5/pgproto3": {"console", "backend", "proxy", "proxy/encoding", "proxy/login", "sandbox/twin", "cmd/dpproxy", "test/kit"},
 	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},
 	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "ledger/postgres", "sandbox/twin", "sandbox/sandboxtest", "proxy", "service", "cmd/dpproxy", "examples/attacks", "test/kit"},
 	"github.com/go-ldap/ldap":          {"proxy/login"},

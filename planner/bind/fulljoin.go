@@ -64,11 +64,44 @@ func (b *Binder) full(p *derived.Paired, left, right *Rows, quals []*pg.Node, on
 	if u.Branches[1].Where, refusal = b.Lowered(alone.Table, alone.where); refusal != nil {
 		return nil, refusal
 	}
+	for _, side := range []**Rows{&left, &right} {
+		if *side, refusal = (*side).closed(); refusal != nil {
+			return nil, refusal
+		}
+	}
 	out, types := sidesUnited(u, pairs, left, right, alone.Table)
 	if out.Table = derived.NewUnited(u, types); out.Table == nil {
 		return nil, unionDomain.At(j.pos)
 	}
 	return out.ofBoth(left, right, j)
+}
+
+// closed are the rows without the columns whose values nobody declared, of which a union's domain would say that no row has a value that the statement
+// does not name below it. What shows one by another name, or what is asked of one, is refused.
+func (r *Rows) closed() (*Rows, *refuse.Refusal) {
+	own, at := *r, make([]int, len(r.names)+1)
+	own.names, own.exprs, own.parts, own.hidden = nil, nil, slices.Clone(r.parts), nil
+	for i, e := range r.exprs {
+		at[i] = len(own.names)
+		if refusal := semantics.Closed(r.Table, e); refusal != nil {
+			if !slices.ContainsFunc(r.Table.Base(), func(t *policy.Table) bool {
+				c := t.Column(r.names[i])
+				return c != nil && c.Open != nil && c.Reading == nil
+			}) {
+				return nil, refusal
+			}
+			continue
+		}
+		if slices.Contains(r.hidden, i) {
+			own.hidden = append(own.hidden, len(own.names))
+		}
+		own.names, own.exprs = append(own.names, r.names[i]), append(own.exprs, e)
+	}
+	at[len(r.names)] = len(own.names)
+	for i, p := range own.parts {
+		own.parts[i].from, own.parts[i].to = at[p.from], at[p.to]
+	}
+	return &own, nil
 }
 
 // noneOf says that one of some conditions is not true.

@@ -166,6 +166,12 @@ func (r *Rows) missing(fields []string, parts []relation, pos int) *refuse.Refus
 		if c := t.Column(name); c != nil && c.Private && r.inSight(t, fields) {
 			return noBounds.At(pos, name, t.Name)
 		}
+		if c := t.Column(name); c != nil && c.Open != nil && c.Reading == nil && r.inSight(t, fields) { // a FULL JOIN has no domain for it
+			return semantics.UnknownText(c, pos)
+		}
+		if slices.ContainsFunc(t.Keys, func(k *policy.Column) bool { return k.Name == name }) && r.inSight(t, fields) { // nor for its keys
+			return keyOnly.At(pos, name, r.Table.Dataset.Unit.Name)
+		}
 	}
 	if systemColumns[name] {
 		return systemColumn.At(pos, name)

@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -119,7 +120,7 @@ func (t *Translator) partsOf(e *Expr) (parts policy.Reading, negated, known bool
 		case string:
 			texts = append(texts, v)
 		case int64:
-			numbers = append(numbers, int(min(max(v, -policy.MostTextLength), policy.MostTextLength)))
+			numbers = append(numbers, int(min(max(v, math.MinInt32), math.MaxInt32))) // of which a place and a length add up
 		default: // of NULL each of these functions is NULL
 			return nil, false, false, nil
 		}
@@ -127,6 +128,7 @@ func (t *Translator) partsOf(e *Expr) (parts policy.Reading, negated, known bool
 	with := func(list ...policy.Part) (policy.Reading, bool, bool, *refuse.Refusal) {
 		return list, negated, true, nil
 	}
+	nothing := policy.Part{Word: policy.Cut, From: 1} // what stands behind all that is read of a text
 	switch shape := strings.Repeat("t", len(texts)) + strings.Repeat("n", len(numbers)); e.Op + " " + shape {
 	case "!~~ t", "!~~* t", "~~ t", "~~* t":
 		negated = e.Op[0] == '!'
@@ -145,19 +147,28 @@ func (t *Translator) partsOf(e *Expr) (parts policy.Reading, negated, known bool
 		if numbers[0] < 0 {
 			return nil, false, false, nil
 		}
-		return with(policy.Part{Word: map[string]policy.Word{"left": policy.Left, "right": policy.Right}[e.Op], Length: numbers[0]})
+		return with(policy.Part{Word: map[string]policy.Word{"left": policy.Left, "right": policy.Right}[e.Op], Length: min(numbers[0], policy.MostTextLength)})
 	case "substring n", "substr n":
+		if numbers[0] > policy.MostTextLength {
+			return with(nothing)
+		}
 		return with(policy.Part{Word: policy.Cut, From: max(numbers[0], 1), Length: policy.MostTextLength})
 	case "substring nn", "substr nn":
 		if numbers[1] < 0 {
 			_, err := t.Env.Call("substr", scalar.Constant("", policy.Text), e.Args[1].Expr, e.Args[2].Expr)
 			return nil, false, false, ScalarRefusal(err, e.Pos)
 		}
-		from, end := max(numbers[0], 1), max(numbers[0]+numbers[1], 1)
-		return with(policy.Part{Word: policy.Cut, From: from, Length: max(end-from, 0)})
+		from, end := max(numbers[0], 1), numbers[0]+numbers[1]
+		if from > policy.MostTextLength || end <= from {
+			return with(nothing)
+		}
+		return with(policy.Part{Word: policy.Cut, From: from, Length: min(end-from, policy.MostTextLength)})
 	case "split_part tn":
 		if numbers[0] < 1 || texts[0] == "" {
 			return nil, false, false, nil
+		}
+		if numbers[0] > policy.MostTextLength {
+			return with(nothing)
 		}
 		return with(policy.Part{Word: policy.Field, Text: texts[0], From: numbers[0]})
 	case "lower ", "upper ":

@@ -92,7 +92,7 @@ type Words struct {
 	OneOfMany    string // the same of many of them from 0 on; the 1s of the bits %3 stand at their places, and at the last place, %4, is a 0
 	Numbered     string // a table %2 of the values %1, called v, each with its place, called i; there are fewer than %3
 	Parallel     string // a table %1 of lists of whole numbers %2, each row of what stands at one place in all of them; their names are %3
-	InParallel   string // one of these: the list %1, called %2
+	InParallel   string // one of these: the list %1, called %2; or its numbers %3, between commas
 
 	// Limits. Without one, decimals are PostgreSQL's numeric, with NaN.
 	Digits  int32  // that a decimal holds
