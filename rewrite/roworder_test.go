@@ -103,6 +103,9 @@ func TestEnginesKeepTheSameRows(t *testing.T) {
 				list[db.dialect][name] = measures(t, all[db.dialect][name], db.dialect, statements, privacy.MicroEpsilon(100_000))
 			}
 			for _, m := range list[db.dialect][name] {
+				if len(m.query.Leaves()) > 1 {
+					continue // which measures are read together is each engine's own
+				}
 				rows := map[string]int64{}
 				for _, g := range m.groups(t, db.run, sound, false) {
 					for i, n := range g.Counts {
@@ -113,7 +116,8 @@ func TestEnginesKeepTheSameRows(t *testing.T) {
 				answers[db.dialect] = append(answers[db.dialect], rows)
 			}
 		}
-		for i, m := range list[dialect.DuckDB][name] {
+		alone := slices.DeleteFunc(slices.Clone(list[dialect.DuckDB][name]), func(m measured) bool { return len(m.query.Leaves()) > 1 })
+		for i, m := range alone {
 			one, other := answers[dialect.DuckDB][i], answers[dialect.PostgreSQL][i]
 			if len(one) > 0 {
 				bounded++

@@ -258,7 +258,7 @@ func (v *Solver) Fold(where []*semantics.Expr, pred *predicate.Pred) (residual [
 	list := Conjuncts(where)
 	for _, several := range []bool{false, true} {
 		for _, e := range list {
-			if several != (len(e.Cols) > 1) {
+			if several != (len(e.Cols) > 1) || several && v.listed(e, *pred) {
 				continue
 			}
 			t, ok, refusal := own.Lower(e)
@@ -266,7 +266,7 @@ func (v *Solver) Fold(where []*semantics.Expr, pred *predicate.Pred) (residual [
 				return nil, refusal
 			}
 			switch {
-			case !ok && !v.implied(e) && !v.listed(e, *pred):
+			case !ok && !v.implied(e):
 				residual = append(residual, e)
 			case ok:
 				*pred = predicate.All(*pred, t.Holds)

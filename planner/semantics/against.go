@@ -17,7 +17,8 @@ import (
 // the two columns' cells are not looked at together. The condition is item IN (…) AND price > 41.7 OR item IN (…) AND price > 39.2 …: for each value
 // of the right side the cells of item that have it, and a comparison with a constant, which the database makes exactly.
 
-// mostAgainst bounds the values of such a right side. Of one that is answered first (docs/adr/0117) it bounds the cells, whatever is released of them: what is
+// mostAgainst bounds the values of such a right side, and the runs of cells that have them: each is a part of the SQL, and engines take more than a part's time for each
+// of many. Of one that is answered first (docs/adr/0117) it bounds the cells, whatever is released of them: what is
 // planned before that is known is not refused after it was paid for. Cells that another part of the condition rules out do not count: of p_brand = 'Brand#23' AND
 // p_partkey = l_partkey AND quantity < (…) those of the brand do.
 const mostAgainst = 1 << 11
@@ -83,7 +84,7 @@ func (l *Lowerer) valuesOf(e *Expr) (values []policy.Value, cells []SpansOf, ref
 	if e.Answered && count > mostAgainst {
 		return nil, nil, nil
 	}
-	at := map[string]int{}
+	at, runs := map[string]int{}, 0
 	values = []policy.Value{}
 	for _, span := range spans {
 		for cell := span.From; cell < span.To; cell++ {
@@ -99,13 +100,16 @@ func (l *Lowerer) valuesOf(e *Expr) (values []policy.Value, cells []SpansOf, ref
 			text := KeyText([]policy.Value{v})
 			i, known := at[text]
 			if !known {
-				if len(values) == mostAgainst {
-					return nil, nil, nil
-				}
 				i = len(values)
 				at[text], values, cells = i, append(values, v), append(cells, nil)
 			}
-			cells[i].Add(cell)
+			before := len(cells[i])
+			if cells[i].Add(cell); len(cells[i]) > before {
+				runs++
+			}
+			if runs > mostAgainst {
+				return nil, nil, nil
+			}
 		}
 	}
 	return values, cells, nil
