@@ -124,6 +124,24 @@ func (r Reading) Folds() bool {
 	return slices.ContainsFunc(r, func(p Part) bool { return p.Word == Lower || p.Word == Upper })
 }
 
+// Cuts tells whether it may be another for a text than for the text's first MostTextLength characters: not where it hangs on some of the first alone.
+func (r Reading) Cuts() bool {
+	if len(r) == 0 { // what it equals is a constant, and shorter
+		return false
+	}
+	switch p := r[0]; p.Word {
+	case Left, Cut:
+		return false
+	case Lower, Upper:
+		return r[1:].Cuts()
+	case Like:
+		pattern, _ := Pattern(p.Text)
+		at := slices.Index(pattern, Wildcard)
+		return at >= 0 && at < len(pattern)-1
+	}
+	return true
+}
+
 // Wildcard stands in a pattern's runes for any number of characters, AnyOne for one.
 const (
 	Wildcard rune = -1

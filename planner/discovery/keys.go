@@ -10,6 +10,7 @@ package discovery
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,14 +138,19 @@ func (o *Keys) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
 		}
 		p.Notes = append(p.Notes, "of "+column.Name+" those keys are shown that enough "+column.Table.Dataset.Unit.Name+"s have, and those that the statement names")
 	}
-	var folded []string
+	var said []string
 	for of, list := range o.readings {
 		if slices.ContainsFunc(list, func(c *policy.Column) bool { return c.Reading.Folds() }) {
-			folded = append(folded, "lower, upper and ILIKE of "+of.Name+" change the letters A to Z alone")
+			said = append(said, "lower, upper and ILIKE of "+of.Name+" change the letters A to Z alone")
 		}
 	}
-	slices.Sort(folded)
-	p.Notes = append(p.Notes, slices.Compact(folded)...)
+	for of, list := range o.readings {
+		if slices.ContainsFunc(list, func(c *policy.Column) bool { return c.Reading.Cuts() }) {
+			said = append(said, fmt.Sprintf("of %s the first %d characters are read", of.Name, policy.MostTextLength))
+		}
+	}
+	slices.Sort(said)
+	p.Notes = append(p.Notes, slices.Compact(said)...)
 	whole := p.Cost.IsZero()
 	for _, column := range o.Wanted {
 		m := o.Found[column].Measure
