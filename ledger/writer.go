@@ -25,6 +25,7 @@ type job struct {
 	after   func()
 	alone   bool  // shares its commit with no other
 	follows bool  // has nothing to write: takes in what others have written
+	told    bool  // it came before the batch read what others have written
 	wary    bool  // is done step by step, nothing presumed
 	ds      int64 // the dataset in whose chain it writes; 0: it writes in chain 0, or nobody knows yet
 	passed  int   // batches that have left it waiting, because another process wrote in its dataset
@@ -387,6 +388,9 @@ func (f *keeper) transact() (done, left []*job, err error) {
 	if !slices.ContainsFunc(line, func(j *job) bool { return !j.follows }) {
 		return f.choose(func(j *job) bool { return j.follows }), nil, f.catchUp()
 	}
+	for _, j := range f.waiting {
+		j.told = true // of what is written now
+	}
 	begun, err := f.store.Begin(f.book.links.Heads(), f.wanted(line)) // which the writer alone changes
 	if err == nil && begun.News != nil {
 		err = f.learn(*begun.News)
@@ -397,8 +401,8 @@ func (f *keeper) transact() (done, left []*job, err error) {
 	t := &batch{store: f.store, begun: begun, base: f.book.links, links: f.book.links.Clone()}
 	f.gather()
 	done = f.choose(func(j *job) bool {
-		if j.follows || t.writes(t.base.In(j.ds)) {
-			return true
+		if j.follows && (j.told || begun.Chains == nil) || !j.follows && t.writes(t.base.In(j.ds)) {
+			return true // who follows came before the news was read, or all chains are held since
 		}
 		j.passed++
 		return false

@@ -51,7 +51,7 @@ var catalogue = []Safe{
 		"TRY_CAST(… AS FLOAT)", "TRY_CAST(… AS HUGEINT)", "TRY_CAST(… AS TIMESTAMP)", "TRY_CAST(… AS TIMESTAMP WITH TIME ZONE)", "TRY_CAST(… AS UUID)", "TRY_CAST(… AS VARCHAR)"}, true,
 		"NULL where the value does not fit. PostgreSQL's columns have the declared type, or the statement fails when it is parsed.", []string{"try_cast", "try_validate_utf8"}},
 	{"constants", []string{"CONST", "PARAM", "FUNCEXPR", "COERCEVIAIO of a constant"}, []string{"CAST(constant AS BIGINT)", "CAST(constant AS BOOLEAN)", "CAST(constant AS DATE)", "CAST(constant AS DECIMAL)", "CAST(constant AS DOUBLE)",
-		"CAST(constant AS HUGEINT)", "CAST(constant AS INTEGER)", "CAST(constant AS TIMESTAMP)", "CAST(constant AS TIMESTAMP WITH TIME ZONE)", "CAST(constant AS UUID)", "CAST(constant AS VARCHAR)", "CAST(constants AS LIST)", "constant"}, true,
+		"CAST(constant AS HUGEINT)", "CAST(constant AS INTEGER)", "CAST(constant AS LIST)", "CAST(constant AS TIMESTAMP)", "CAST(constant AS TIMESTAMP WITH TIME ZONE)", "CAST(constant AS UUID)", "CAST(constant AS VARCHAR)", "CAST(constants AS LIST)", "constant"}, true,
 		"Fixed by the plan, whatever the rows are; the policy and the plan were checked.", []string{"CAST"}},
 	{"a long key, in a snapshot", []string{"length(text)", "octet_length(text)", "sha256(bytea)", "convert_to(text,name)", "encode(bytea,text)"}, []string{"length(VARCHAR)", "strlen(VARCHAR)", "sha256(VARCHAR)"}, true,
 		"Every text has a length, and bytes in UTF-8, which is the database's own encoding; of all bytes there is a hash.", nil},

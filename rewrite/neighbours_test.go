@@ -459,7 +459,7 @@ var (
 	bounds     = regexp.MustCompile(`(\.r <=|LEAST\(s\.k,) \d+`)
 	scanBounds = regexp.MustCompile(`(?s)^(WITH scan AS .*\.r <=) \d+`)
 	unitsEqual = regexp.MustCompile(`\(a\d+\.u OPERATOR\(pg_catalog\.=\) b\d+\.u\)|\(CAST\(a\d+\.u AS VARCHAR\) = CAST\(b\d+\.u AS VARCHAR\)\)`)
-	matches    = regexp.MustCompile(`(unnest\((?:'\{|CAST\(\[))([0-9, ]+)()(\]|\}')`)
+	matches    = regexp.MustCompile(`(unnest\((?:'\{|CAST\('?\[))([0-9, ]+)()(\]|\}')`)
 	rowOrder   = regexp.MustCompile(`(PARTITION BY b\.u) ORDER BY .*? NULLS LAST\)`) // all of it: the hash and the contents
 	partition  = regexp.MustCompile(`(PARTITION BY )a\d+\.u`)
 	tieOrder   = regexp.MustCompile(`(PARTITION BY a\d+\.u) ORDER BY .*? NULLS LAST\)`)
