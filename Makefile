@@ -40,12 +40,12 @@ test: deps lint ## everything that CI runs; `go test` prints how long each packa
 	$(GO) test -vet=off -parallel 4 -timeout 60m ./test/timing # beside other work it would see less
 
 # What one goroutine does at a time, thousands of times, is run without the detector; a part of the seeds with it.
-ALONE := ^(TestSharedSimulated|TestDamageIsFoundOrHarmless|TestSandboxesDocument)$$
+ALONE := ^(TestSharedSimulated|TestDamageIsFoundOrHarmless|TestSandboxesDocument|TestAPlanMayBeLong)$$
 
 .PHONY: plain
 plain:
 	{ printf '$(shell $(GO) list -m)/%s\n' $(LONGEST); $(GO) list ./... | grep -vE '/test/timing$$|$(RACED)'; } | awk '!seen[$$0]++' | xargs $(GO) test $(TOGETHER) -timeout 60m
-	$(GO) test -vet=off -run '$(ALONE)' -timeout 60m ./ledger ./sandbox
+	$(GO) test -vet=off -run '$(ALONE)' -timeout 60m ./ledger ./sandbox ./backend
 
 # SQLite is C that was made Go of, and nothing in it begins a goroutine or waits for one: the detector sees the driver around it, not
 # what it does with its own memory, as it sees no C either. The grammar, which is C, takes half as long to compile.

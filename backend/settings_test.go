@@ -290,7 +290,7 @@ func TestAPlanMayBeLong(t *testing.T) {
 	good, m := render(t, measure(t, h.policy, "people", "age"), h), measure(t, h.policy, "people")
 	age := m.Table.Column("age")
 	var parts predicate.AnyOf
-	for i := range 12000 { // different ones, which PostgreSQL makes none of fewer
+	for i := range 20000 { // different ones, which PostgreSQL makes none of fewer
 		var spans []mechanisms.Span
 		for at := 0; at < age.Domain.Regular; at += 2 {
 			if at >= 32 || i>>(at/2)&1 == 0 {
