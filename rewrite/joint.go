@@ -216,24 +216,26 @@ func writerOf(m *plans.Measure, d dialect.Dialect, a assumed) *writer {
 func (w *writer) joint(list []*plans.Measure) string {
 	var parts []string
 	with := ""
+	stored := w.asStored(list[0])
+	var all *plans.Measure // which they are tallied by; nil: by none
+	if w.dialect.OneScan && (stored || w.sameTable(list)) {
+		if all = w.jointly(list); w.tallyRows(all) > fewJoint {
+			all = nil
+		}
+	}
 	switch {
-	case w.asStored(list[0]) && w.dialect.OneScan && w.combinations(w.jointly(list)) <= fewJoint:
-		t := w.tallyOf(hoisted(w.jointly(list)))
+	case all != nil:
+		of := w.tallyOfRows
+		if stored {
+			of = w.tallyOf
+		}
+		t, counter := of(hoisted(all)), 0
 		with = dialect.Fill(w.dialect.With, "scan", t.sql) + "\n"
-		counter := 0
 		for _, m := range list {
 			parts = append(parts, w.fromTally(m, t, "scan", counter))
 			counter += len(m.Counters)
 		}
-	case w.sameTable(list) && w.tallyRows(w.jointly(list)) <= fewJoint && w.dialect.OneScan:
-		t := w.tallyOfRows(hoisted(w.jointly(list)))
-		with = dialect.Fill(w.dialect.With, "scan", t.sql) + "\n"
-		counter := 0
-		for _, m := range list {
-			parts = append(parts, w.fromTally(m, t, "scan", counter))
-			counter += len(m.Counters)
-		}
-	case w.asStored(list[0]): // a constraint proves what was to be numbered
+	case stored: // a constraint proves what was to be numbered
 		for _, m := range list {
 			parts = append(parts, w.over(m.Table, "s").measure(m))
 		}
@@ -384,11 +386,7 @@ func isNarrow(p predicate.Pred) bool {
 	case predicate.AllOf:
 		return slices.ContainsFunc(p, isNarrow)
 	case predicate.InCells:
-		cells := 0
-		for _, s := range p.Spans {
-			cells += s.To - s.From
-		}
-		return cells*narrow < p.Column.Domain.Size()
+		return plans.CellsIn(p.Spans)*narrow < p.Column.Domain.Size()
 	case predicate.Compare:
 		d := p.Column.Domain
 		below, ok := d.Cell(p.Value)

@@ -143,8 +143,6 @@ func (o *Keys) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
 		if slices.ContainsFunc(list, func(c *policy.Column) bool { return c.Reading.Folds() }) {
 			said = append(said, "lower, upper and ILIKE of "+of.Name+" change the letters A to Z alone")
 		}
-	}
-	for of, list := range o.readings {
 		if slices.ContainsFunc(list, func(c *policy.Column) bool { return c.Reading.Cuts() }) {
 			said = append(said, fmt.Sprintf("of %s the first %d characters are read", of.Name, policy.MostTextLength))
 		}

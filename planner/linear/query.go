@@ -255,25 +255,20 @@ func (v *Solver) PositionOfKeys() int {
 // Fold adds what the database can test to pred and returns the other conditions.
 func (v *Solver) Fold(where []*semantics.Expr, pred *predicate.Pred) (residual []*semantics.Expr, refusal *refuse.Refusal) {
 	own := *v // what matters here does so no longer once the conditions are folded
-	list := Conjuncts(where)
-	for _, several := range []bool{false, true} {
-		for _, e := range list {
-			if several != (len(e.Cols) > 1) || several && v.listed(e, *pred) {
-				continue
-			}
-			t, ok, refusal := own.Lower(e)
-			if refusal != nil {
-				return nil, refusal
-			}
-			switch {
-			case !ok && !v.implied(e):
-				residual = append(residual, e)
-			case ok:
-				*pred = predicate.All(*pred, t.Holds)
-				if len(e.Cols) == 1 {
-					own.Matters(e.Cols[0], t.Holds)
-				}
-			}
+	for _, e := range semantics.DecidingFirst(Conjuncts(where)) {
+		if len(e.Cols) > 1 && v.listed(e, *pred) {
+			continue
+		}
+		t, ok, refusal := own.Lower(e)
+		if refusal != nil {
+			return nil, refusal
+		}
+		switch {
+		case !ok && !v.implied(e):
+			residual = append(residual, e)
+		case ok:
+			*pred = predicate.All(*pred, t.Holds)
+			own.Matters(e, t.Holds)
 		}
 	}
 	return residual, nil

@@ -77,11 +77,7 @@ func (l *Lowerer) valuesOf(e *Expr) (values []policy.Value, cells []SpansOf, ref
 	if !narrowed {
 		spans = predicate.FromTo(0, l.Table.Columns[e.Cols[0]].Domain.Size())
 	}
-	count := 0
-	for _, s := range spans {
-		count += s.To - s.From
-	}
-	if e.Answered && count > mostAgainst {
+	if e.Answered && plans.CellsIn(spans) > mostAgainst {
 		return nil, nil, nil
 	}
 	at, runs := map[string]int{}, 0

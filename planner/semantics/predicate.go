@@ -1,7 +1,6 @@
 package semantics
 
 import (
-	"maps"
 	"sort"
 	"strings"
 
@@ -76,68 +75,6 @@ func truthOf(v policy.Value) truth {
 		return truth{predicate.Never{}, nil}
 	}
 	return truth{predicate.Never{}, predicate.Never{}}
-}
-
-func (l *Lowerer) junction(e *Expr) (truth, bool, *refuse.Refusal) {
-	args := e.Args
-	var known map[string]*Expr
-	if e.Form == FormAnd {
-		args = conjuncts(e, nil)
-		known = equated(args)
-	}
-	holds, fails := make([]predicate.Pred, len(args)), make([]predicate.Pred, len(args))
-	around := l.matter
-	defer func() { l.matter = around }()
-	for _, several := range []bool{false, true} { // what reads one column first: where it decides, the others do not matter
-		for i, a := range args {
-			if several != (len(a.Cols) > 1) {
-				continue
-			}
-			t, ok, refusal := l.equalToKnown(a, known)
-			if !ok && refusal == nil {
-				t, ok, refusal = l.Lower(a)
-			}
-			if !ok || refusal != nil {
-				return truth{}, ok, refusal
-			}
-			holds[i], fails[i] = t.Holds, t.fails
-			switch {
-			case several || len(a.Cols) == 0:
-			case e.Form == FormAnd:
-				l.Matters(a.Cols[0], predicate.Not(t.fails))
-			default:
-				l.Matters(a.Cols[0], predicate.Not(t.Holds))
-			}
-		}
-	}
-	if e.Form == FormAnd {
-		return truth{predicate.All(holds...), predicate.Any(fails...)}, true, nil
-	}
-	return truth{predicate.Any(holds...), predicate.All(fails...)}, true, nil
-}
-
-// Matters says that what is lowered from now on matters only where p holds, a predicate on a column's cells.
-func (l *Lowerer) Matters(column int, p predicate.Pred) {
-	c := l.Table.Columns[column]
-	var left SpansOf
-	switch p := p.(type) {
-	case predicate.InCells:
-		if p.Column != c {
-			return
-		}
-		left = p.Spans
-	case predicate.Never:
-	default:
-		return
-	}
-	if spans, narrowed := l.matter[column]; narrowed {
-		left = predicate.Intersect(left, spans)
-	}
-	l.matter = maps.Clone(l.matter)
-	if l.matter == nil {
-		l.matter = map[int]SpansOf{}
-	}
-	l.matter[column] = left
 }
 
 // is folds IS TRUE, IS FALSE and IS UNKNOWN, which are never NULL.

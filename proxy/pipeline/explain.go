@@ -374,11 +374,7 @@ func widestHalfWidth(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence 
 func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 	best, most := rows[0], -1
 	for _, spans := range rows {
-		n := 0
-		for _, s := range spans {
-			n += s.To - s.From
-		}
-		if n > most {
+		if n := plans.CellsIn(spans); n > most {
 			best, most = spans, n
 		}
 	}

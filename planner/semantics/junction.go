@@ -1,12 +1,16 @@
 package semantics
 
 import (
+	"iter"
+	"maps"
+
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
-// What is equated with a constant is that constant in the conditions beside it. Of
+// Conditions that stand together say something of one another. Where one that reads a single column decides, the others do not matter (Matters), and what is
+// equated with a constant is that constant in the conditions beside it. Of
 //
 //	a.status = 'M' AND a.status = b.status
 //
@@ -72,4 +76,77 @@ func (l *Lowerer) equalToKnown(e *Expr, known map[string]*Expr) (truth, bool, *r
 		return truth{t.Holds, predicate.All(t.fails, predicate.Not(absent.Holds))}, true, nil
 	}
 	return truth{}, false, nil
+}
+
+// junction is the truth of conditions that are joined by AND or OR.
+func (l *Lowerer) junction(e *Expr) (truth, bool, *refuse.Refusal) {
+	args := e.Args
+	var known map[string]*Expr
+	if e.Form == FormAnd {
+		args = conjuncts(e, nil)
+		known = equated(args)
+	}
+	holds, fails := make([]predicate.Pred, len(args)), make([]predicate.Pred, len(args))
+	around := l.matter
+	defer func() { l.matter = around }()
+	for i, a := range DecidingFirst(args) {
+		t, ok, refusal := l.equalToKnown(a, known)
+		if !ok && refusal == nil {
+			t, ok, refusal = l.Lower(a)
+		}
+		if !ok || refusal != nil {
+			return truth{}, ok, refusal
+		}
+		holds[i], fails[i] = t.Holds, t.fails
+		if e.Form == FormAnd {
+			l.Matters(a, predicate.Not(t.fails))
+		} else {
+			l.Matters(a, predicate.Not(t.Holds))
+		}
+	}
+	if e.Form == FormAnd {
+		return truth{predicate.All(holds...), predicate.Any(fails...)}, true, nil
+	}
+	return truth{predicate.Any(holds...), predicate.All(fails...)}, true, nil
+}
+
+// DecidingFirst are conditions that stand together, with their places, those first that read one column: where these decide, the others do not matter.
+func DecidingFirst(list []*Expr) iter.Seq2[int, *Expr] {
+	return func(yield func(int, *Expr) bool) {
+		for _, several := range []bool{false, true} {
+			for i, e := range list {
+				if several == (len(e.Cols) > 1) && !yield(i, e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Matters says that what is lowered from now on matters only where p holds, which e, a condition that was lowered, says of one column's cells.
+func (l *Lowerer) Matters(e *Expr, p predicate.Pred) {
+	if len(e.Cols) != 1 {
+		return
+	}
+	column := e.Cols[0]
+	c := l.Table.Columns[column]
+	var left SpansOf
+	switch p := p.(type) {
+	case predicate.InCells:
+		if p.Column != c {
+			return
+		}
+		left = p.Spans
+	case predicate.Never:
+	default:
+		return
+	}
+	if spans, narrowed := l.matter[column]; narrowed {
+		left = predicate.Intersect(left, spans)
+	}
+	l.matter = maps.Clone(l.matter)
+	if l.matter == nil {
+		l.matter = map[int]SpansOf{}
+	}
+	l.matter[column] = left
 }
