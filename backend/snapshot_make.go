@@ -233,6 +233,18 @@ func (m *maker) failed(err error) error {
 	return nil
 }
 
+// sortedFields is how many fields of rows are put in order at a time: what is sorted of them stays within makingMemory.
+const sortedFields = 1 << 25
+
+// parts tells in how many parts a staged table of so many fields is put in order.
+func (m *maker) parts(ctx context.Context, staged string, fields int) (int, error) {
+	var rows int
+	if err := m.db.QueryRowContext(ctx, "SELECT count(*) FROM "+staged).Scan(&rows); err != nil {
+		return 0, m.failed(err)
+	}
+	return 1 + rows*fields/sortedFields, nil
+}
+
 // arrange puts what was staged in order.
 func (m *maker) arrange(ctx context.Context) error {
 	for id := range m.units {
@@ -260,7 +272,11 @@ func (m *maker) arrange(ctx context.Context) error {
 	}
 	for i, e := range m.list {
 		single := e.Table.UnitColumn != "" && m.proven[keyName(rewrite.Unique{Table: e.Table, Columns: []string{e.Table.UnitColumn}})]
-		texts, err := e.Arrange(rewrite.Arrangement{Staged: stagedTable(i), Numbers: numbers[e.Table.Dataset.ID], Heavy: stagedTable(i) + "_heavy", Single: single, Light: m.light[i]})
+		parts, err := m.parts(ctx, stagedTable(i), len(e.Fields))
+		if err != nil {
+			return err
+		}
+		texts, err := e.Arrange(rewrite.Arrangement{Staged: stagedTable(i), Numbers: numbers[e.Table.Dataset.ID], Heavy: stagedTable(i) + "_heavy", Single: single, Light: m.light[i], Parts: parts})
 		if err != nil {
 			return err
 		}

@@ -320,7 +320,7 @@ func snapshotDatabase(t *testing.T) database {
 	}
 	copying = append(copying, strings.Replace(number, "CREATE TABLE", "CREATE OR REPLACE TABLE", 1))
 	for i, e := range list {
-		arrange, err := e.Arrange(rewrite.Arrangement{Staged: fmt.Sprintf("private.stage.t%d", i), Numbers: units, Heavy: "private.stage.heavy", Most: int64(i%2) * 2})
+		arrange, err := e.Arrange(rewrite.Arrangement{Staged: fmt.Sprintf("private.stage.t%d", i), Numbers: units, Heavy: "private.stage.heavy", Most: int64(i%2) * 2, Parts: i % 3})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -305,6 +305,7 @@ type Arrangement struct {
 	Single  bool   // a constraint proves that a unit has one row
 	Light   bool   // no unit has very many rows: Heavy is not made
 	Most    int64  // rows of a unit that are ranked by themselves; 0: MostRanked
+	Parts   int    // in how many parts the units are ranked and sorted, one after the other; 0: one
 }
 
 // Arrange writes the statements that put the rows of an extraction into the snapshot. Of units that have many rows the rows are all
@@ -317,6 +318,13 @@ type Arrangement struct {
 //
 // What is written is sorted by rank: DuckDB knows the least and the largest rank of each 122,880 rows, so that of a bound of k rows it reads
 // the rows within it and no others, and does not look at the rank of each.
+//
+// A table that is too long to be sorted in memory is put in order in parts, of the units whose hash leaves one remainder each:
+//
+//	CREATE TABLE "visits@1f…" AS SELECT … FROM (… WHERE s.u IS NOT NULL AND hash(s.u) % 3 = 0) … ORDER BY r)
+//	INSERT INTO "visits@1f…" SELECT … FROM (… WHERE s.u IS NOT NULL AND hash(s.u) % 3 = 1) … ORDER BY r)
+//
+// A unit's rows are all in one part, so that their ranks are those of one part, and each part is sorted by rank.
 //
 // Claim. The rank is one and the same. Proof. Both go by rowOrder, in which rows that tie are alike; before is the same for the rows of
 // one unit and grows from unit to unit, so that the rows of one lie together and those of the others before it are as many as it says.
@@ -376,24 +384,36 @@ func (e Extraction) Arrange(in Arrangement) ([]string, error) {
 		return []string{create + ranked(w.whole(1), rows(from, ""))}, w.settledText()
 	}
 	order, row := w.rowOrder("b"), w.call("row_number")
-	lightly := func(condition string) string {
-		return create + ranked(row+" OVER (PARTITION BY b.u"+order+")", rows(from, "\n  WHERE s.u IS NOT NULL"+condition))
+	lightly := func(condition string) []string {
+		var list []string
+		for part := range max(in.Parts, 1) {
+			of, into := "", create
+			if in.Parts > 1 {
+				of = fmt.Sprintf(" AND hash(s.u) %% %d = %d", in.Parts, part)
+			}
+			if part > 0 {
+				into = insert
+			}
+			list = append(list, into+ranked(row+" OVER (PARTITION BY b.u"+order+")", rows(from, "\n  WHERE s.u IS NOT NULL"+condition+of)))
+		}
+		return list
 	}
 	var each []string
 	if t.NullEach { // each of these rows is a unit of its own
 		each = []string{insert + ranked(w.whole(1), rows(from, "\n  WHERE s.u IS NULL"))}
 	}
 	if in.Light {
-		return append([]string{lightly("")}, each...), w.settledText()
+		return append(lightly(""), each...), w.settledText()
 	}
 	_, then, _ := strings.Cut(order, " ORDER BY ")
 	sorted := "(SELECT b.* FROM " + rows(", h.before AS before"+from+"\n  JOIN "+in.Heavy+" AS h ON h.u = s.u", "") + "\n  ORDER BY " + strings.TrimSuffix("b.before, "+then, ", ") + ") AS b"
 	list := []string{
 		"CREATE TABLE " + in.Heavy + " AS SELECT h.u AS u, " + w.cast(w.summed("h.k", 0)+" OVER (ORDER BY h.u)", "int8") + " - h.k AS before\nFROM (SELECT s.u AS u, " + w.call("count", "*") + " AS k\n  FROM " + in.Staged +
 			" AS s\n  WHERE s.u IS NOT NULL\n  GROUP BY s.u\n  HAVING " + w.call("count", "*") + " > " + w.whole(cmp.Or(in.Most, MostRanked)) + ") AS h",
-		lightly(" AND s.u NOT IN (SELECT h.u FROM " + in.Heavy + " AS h)"),
-		insert + ranked(w.operate("b.at", "-", "b.before"), "(SELECT b.*, "+row+" OVER () AS at\n  FROM "+sorted+") AS b"),
 	}
+	list = append(list, lightly(" AND s.u NOT IN (SELECT h.u FROM "+in.Heavy+" AS h)")...)
+	list = append(list,
+		insert+ranked(w.operate("b.at", "-", "b.before"), "(SELECT b.*, "+row+" OVER () AS at\n  FROM "+sorted+") AS b"))
 	return append(list, each...), w.settledText()
 }
 

@@ -60,7 +60,7 @@ func snapshotOf(t *testing.T, from dialect.Dialect, read rowsOf, tables ...*poli
 		exec(t, db, number)
 	}
 	for i, e := range extractions {
-		arrange, err := e.Arrange(rewrite.Arrangement{Staged: fmt.Sprintf("private.stage.t%d", i), Numbers: numbers, Heavy: fmt.Sprintf("private.stage.h%d", i), Most: int64(i%2) * 2})
+		arrange, err := e.Arrange(rewrite.Arrangement{Staged: fmt.Sprintf("private.stage.t%d", i), Numbers: numbers, Heavy: fmt.Sprintf("private.stage.h%d", i), Most: int64(i%2) * 2, Parts: i % 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,8 +218,8 @@ func TestRanksOfHeavyUnits(t *testing.T) {
 		}
 		exec(t, db, number)
 		var want []string
-		for _, most := range []int64{1000, 1, 5, 40} {
-			texts, err := e.Arrange(rewrite.Arrangement{Staged: "stage.t", Numbers: "stage.units", Heavy: "stage.heavy", Most: most})
+		for i, most := range []int64{1000, 1, 5, 40, 1000} {
+			texts, err := e.Arrange(rewrite.Arrangement{Staged: "stage.t", Numbers: "stage.units", Heavy: "stage.heavy", Most: most, Parts: i})
 			if err != nil {
 				t.Fatal(err)
 			}
