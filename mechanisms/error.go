@@ -27,6 +27,7 @@ type Errors struct {
 	reader   ranges.Strategy // nil for Identity
 	kind     StrategyKind
 	law      Noise
+	each     float64            // the variance of one noise of the law
 	noise    noise.Distribution // in the law's steps
 	seen     int                // observations
 	shaped   ranges.Shaped      // the reader, where it tells variance and shape at once; else nil
@@ -79,7 +80,7 @@ const countsNothing = "mechanisms: error of a count by a Spec that counts nothin
 func (c *Counts) errors(s Spec, confidence Confidence) *Errors {
 	own := s.noise(0)
 	d, _ := own.distribution()
-	e := &Errors{cells: s.Cells, law: own, noise: d, seen: s.observed(), alpha: noise.Probability(1 - confidence.p)}
+	e := &Errors{cells: s.Cells, law: own, each: own.variance(), noise: d, seen: s.observed(), alpha: noise.Probability(1 - confidence.p)}
 	e.smooth = own.Kind == DiscreteGaussian && own.Num/own.Den >= wideVariance
 	e.prefix = append(binary.AppendVarint(binary.AppendVarint(nil, own.Num), own.Den), byte(own.Kind))
 	e.prefix = binary.BigEndian.AppendUint64(e.prefix, math.Float64bits(confidence.p))
@@ -123,7 +124,7 @@ func (e *Errors) inRows(own Error) Error {
 	if e.reader == nil {
 		weight = squares // each is 1
 	}
-	return Error{Variance: squares * e.law.variance(), HalfWidth: e.law.halfWidth(own.HalfWidth, weight)}
+	return Error{Variance: squares * e.each, HalfWidth: e.law.halfWidth(own.HalfWidth, weight)}
 }
 
 // inSteps is the error of the sum of the noise, in its steps.
@@ -176,9 +177,9 @@ func (e *Errors) Variance(spans []Span) float64 {
 		return e.ofSession(spans).Variance
 	}
 	if e.reader == nil {
-		return float64(countOf(spans)) * e.law.variance()
+		return float64(countOf(spans)) * e.each
 	}
-	return e.reader.Variance(sameSpans(spans)) * e.law.variance()
+	return e.reader.Variance(sameSpans(spans)) * e.each
 }
 
 // Every returns the step in which to look through so many rows of spans for the one with the largest variance, so that it
@@ -279,6 +280,9 @@ func (h *halfWidths) remembered(key []byte, width func() int64) int64 {
 
 // normal returns the union of spans within the cells as sorted spans with gaps between them.
 func normal(spans []Span, cells int) []Span {
+	if len(spans) == 1 && spans[0].From >= 0 && spans[0].To <= cells && spans[0].From < spans[0].To { // as of most rows, which are many
+		return spans
+	}
 	ordered := slices.Clone(spans)
 	slices.SortFunc(ordered, func(a, b Span) int { return a.From - b.From })
 	union := ordered[:0]

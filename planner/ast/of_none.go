@@ -29,21 +29,51 @@ func IsConstant(n *pg.Node) bool {
 // strictFunctions are NULL where an argument is.
 var strictFunctions = []string{"abs", "ceil", "ceiling", "exp", "floor", "ln", "log", "mod", "power", "round", "sign", "sqrt", "trunc"}
 
-// IsNullOfNone tells an expression that is NULL where there are no rows: an aggregate that is no count, and what is NULL where a part of it is. Of others, such as
-// coalesce(sum(x), 5) + 1 or sum(x) IS NULL, rows without a group would have to be told from those with one.
-func IsNullOfNone(n *pg.Node) bool {
+// valueAggregates are NULL where all values of their argument are.
+var valueAggregates = []string{"avg", "bool_and", "bool_or", "every", "max", "min", "stddev", "stddev_pop", "stddev_samp", "sum", "var_pop", "var_samp", "variance"}
+
+// NullOfNone is the aggregate that makes an expression NULL where there are no rows: one that is no count, by itself or in what is NULL where a part of it is. nil: the
+// expression is another one, such as coalesce(sum(x), 5) + 1 or sum(x) IS NULL, of which rows without a group would have to be told from those with one.
+func NullOfNone(n *pg.Node) *pg.FuncCall {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_TypeCast:
-		return IsNullOfNone(v.TypeCast.Arg)
+		return NullOfNone(v.TypeCast.Arg)
 	case *pg.Node_AExpr:
-		e := v.AExpr
-		return e.Kind == pg.A_Expr_Kind_AEXPR_OP && (e.Lexpr != nil && IsNullOfNone(e.Lexpr) || e.Rexpr != nil && IsNullOfNone(e.Rexpr))
+		if v.AExpr.Kind == pg.A_Expr_Kind_AEXPR_OP {
+			return firstNullOfNone(v.AExpr.Lexpr, v.AExpr.Rexpr)
+		}
 	case *pg.Node_FuncCall:
 		if IsAggregate(v.FuncCall) {
-			return !IsCount(n)
+			if IsCount(n) {
+				return nil
+			}
+			return v.FuncCall
 		}
-		name, refusal := FunctionName(v.FuncCall)
-		return refusal == nil && slices.Contains(strictFunctions, name) && slices.ContainsFunc(v.FuncCall.Args, IsNullOfNone)
+		if name, refusal := FunctionName(v.FuncCall); refusal == nil && slices.Contains(strictFunctions, name) {
+			return firstNullOfNone(v.FuncCall.Args...)
+		}
 	}
-	return false
+	return nil
+}
+
+func firstNullOfNone(list ...*pg.Node) *pg.FuncCall {
+	for _, n := range list {
+		if f := NullOfNone(n); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// Counting counts what such an aggregate reads: where that is none it is NULL, as where there are no rows. avg(x) FILTER (WHERE c) reads what count(x) FILTER (WHERE c) counts. Of an
+// aggregate that may have a value of values that are all NULL it is the rows that are counted.
+func Counting(f *pg.FuncCall) *pg.Node {
+	out := &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, Location: -1}
+	name, refusal := FunctionName(f)
+	if refusal == nil && len(f.Args) == 1 && slices.Contains(valueAggregates, name) {
+		out.Args, out.AggFilter = f.Args, f.AggFilter
+	} else {
+		out.AggStar = true
+	}
+	return &pg.Node{Node: &pg.Node_FuncCall{FuncCall: out}}
 }

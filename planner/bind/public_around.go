@@ -51,7 +51,8 @@ func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 			keep = append(keep, n)
 		}
 	}
-	if len(own) == 0 || !counts && !ast.IsNullOfNone(target) {
+	null := ast.NullOfNone(target)
+	if len(own) == 0 || !counts && null == nil {
 		return nil
 	}
 	out.Groups = &pg.SelectStmt{WithClause: sel.WithClause, FromClause: sel.FromClause, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
@@ -64,9 +65,8 @@ func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 		}
 	}
 	out.Groups.TargetList = append(out.Groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(ValueOfEach, target, -1))
-	if out.Groups.WhereClause = AllOf(keep); !counts { // a group in which nobody is has no sum
-		star := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, Location: -1}}}
-		out.Groups.HavingClause = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode(">")}, star, pg.MakeAConstIntNode(0, -1), -1)
+	if out.Groups.WhereClause = AllOf(keep); !counts { // a group in which nobody has a value has no sum
+		out.Groups.HavingClause = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode(">")}, ast.Counting(null), pg.MakeAConstIntNode(0, -1), -1)
 	}
 	return out
 }
