@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"iter"
 	"sort"
 	"strings"
 
@@ -253,29 +254,28 @@ func (l *Lowerer) overCells(e *Expr) (truth, bool, *refuse.Refusal) {
 }
 
 // byPieces evaluates a condition on one column on each piece of its cells, or on each cell where it has no pieces. Of more
-// cells than a plan looks at one by one it is not ok then.
+// cells than a plan looks at one by one it is not ok then. Where it matters in few of them it is evaluated there alone, and NULL elsewhere: of
+//
+//	p_brand = 'Brand#23' AND p_container IN ('MED BAG', 'MED BOX')
+//
+// the second on the parts of that brand.
 func (l *Lowerer) byPieces(e *Expr, i int) (truth, bool, *refuse.Refusal) {
 	c := l.Table.Columns[i]
 	var starts []int
-	pieced := false
-	if c.Domain.Regular > FewRegular {
-		starts, pieced = l.Box.Pieces(i, []*Expr{e}, nil, min(plans.MaxCells, c.Domain.Regular/4))
-	}
-	size := c.Domain.Size()
-	pieces := size
-	if pieced {
-		pieces = len(starts)
-	} else if size > plans.MaxCells {
-		return truth{}, false, nil
+	cells := SpansOf(predicate.FromTo(0, c.Domain.Size()))
+	if matter, narrowed := l.matter[i]; narrowed && c.Domain.Regular > FewRegular && plans.CellsIn(matter) < min(c.Domain.Size()/8, fewCells) {
+		cells = matter
+	} else {
+		pieced := false
+		if c.Domain.Regular > FewRegular {
+			starts, pieced = l.Box.Pieces(i, []*Expr{e}, nil, min(plans.MaxCells, c.Domain.Regular/4))
+		}
+		if !pieced && c.Domain.Size() > plans.MaxCells {
+			return truth{}, false, nil
+		}
 	}
 	var holds, fails SpansOf
-	for n := range pieces {
-		from, to := n, n+1
-		if pieced {
-			if from, to = starts[n], size; n+1 < pieces {
-				to = starts[n+1]
-			}
-		}
+	for from, to := range piecesOf(cells, starts) {
 		l.Box.Set(i, from)
 		v, steady, refusal := l.Box.Value(e)
 		if refusal != nil || !steady {
@@ -290,6 +290,34 @@ func (l *Lowerer) byPieces(e *Expr, i int) (truth, bool, *refuse.Refusal) {
 	}
 	l.Env.Work.Take(len(holds)+len(fails), 16)
 	return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, true, nil
+}
+
+// fewCells is in how many cells at most a condition is evaluated one by one though pieces might be fewer.
+const fewCells = 1 << 14
+
+// piecesOf are the pieces that begin with starts, or, where there are none, single cells.
+func piecesOf(cells SpansOf, starts []int) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
+		for n, from := range starts {
+			to := cells[0].To
+			if n+1 < len(starts) {
+				to = starts[n+1]
+			}
+			if !yield(from, to) {
+				return
+			}
+		}
+		if starts != nil {
+			return
+		}
+		for _, s := range cells {
+			for cell := s.From; cell < s.To; cell++ {
+				if !yield(cell, cell+1) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // list is x IN (…) for an x that rises or falls with a column: the cells of each equality, put together once.
@@ -331,6 +359,8 @@ func (l *Lowerer) byParts(e *Expr) (truth, bool) {
 		return truth{}, false
 	}
 	holds, fails := make([]predicate.Pred, len(e.Args)), make([]predicate.Pred, len(e.Args))
+	around := l.matter
+	defer func() { l.matter = around }()
 	for i, a := range e.Args {
 		t, ok := truth{}, true
 		if a.IsConstant() {
@@ -345,6 +375,12 @@ func (l *Lowerer) byParts(e *Expr) (truth, bool) {
 			return truth{}, false
 		}
 		holds[i], fails[i] = t.Holds, t.fails
+		switch e.Form {
+		case FormAnd:
+			l.Matters(a, predicate.Not(t.fails))
+		case FormOr:
+			l.Matters(a, predicate.Not(t.Holds))
+		}
 	}
 	switch e.Form {
 	case formNot:
