@@ -28,8 +28,8 @@ import (
 
 // Shaped is a Strategy that finds the shape of a reading without its terms.
 type Shaped interface {
-	// Shape returns that of Terms.
-	Shape(spans []Span) noise.Shape
+	// Shape returns that of Terms; its heavy noises are put into room.
+	Shape(spans []Span, room []noise.Term) noise.Shape
 }
 
 const (
@@ -174,7 +174,7 @@ func (s *pIdentity) prefixSums(cells int) []float64 {
 }
 
 // Shape is what Shaped says.
-func (s *pIdentity) Shape(spans []Span) (shape noise.Shape) {
+func (s *pIdentity) Shape(spans []Span, heavy []noise.Term) (shape noise.Shape) {
 	if !s.prefixed(spans) {
 		return noise.ShapeOf(s.Terms(spans))
 	}
@@ -185,7 +185,7 @@ func (s *pIdentity) Shape(spans []Span) (shape noise.Shape) {
 	for k, m := range sums {
 		shape.Squares -= m * s.rows[k].over(spans)
 	}
-	shape.Heavy = make([]noise.Term, 0, 128)
+	shape.Heavy = heavy[:0]
 	for _, m := range sums {
 		shape.Add(m, 1)
 	}
