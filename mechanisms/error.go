@@ -163,12 +163,18 @@ func (e *Errors) quick(same []ranges.Span) (own Error, ok bool) {
 		squares := e.reader.Variance(same)
 		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.smoothHalfWidth(squares)}, true
 	case e.shaped != nil:
-		shape := e.shaped.Shape(same)
+		room := heavies.Get().(*[]noise.Term)
+		defer heavies.Put(room)
+		shape := e.shaped.Shape(same, *room)
+		*room = shape.Heavy
 		own.Variance = shape.Squares * e.noise.Variance()
 		own.HalfWidth, ok = e.mixtures.HalfWidth(e.noise, shape)
 	}
 	return own, ok
 }
+
+// heavies are rooms for the heavy noises of a shape, which nobody needs once the half-width is found.
+var heavies = sync.Pool{New: func() any { return new([]noise.Term) }}
 
 // Variance returns the variance of Of alone, which is faster to find.
 func (e *Errors) Variance(spans []Span) float64 {
@@ -278,9 +284,21 @@ func (h *halfWidths) remembered(key []byte, width func() int64) int64 {
 	return w
 }
 
-// normal returns the union of spans within the cells as sorted spans with gaps between them.
+// isNormal tells sorted spans within the cells with gaps between them.
+func isNormal(spans []Span, cells int) bool {
+	end := -1
+	for _, s := range spans {
+		if s.From <= end || s.From >= s.To || s.To > cells {
+			return false
+		}
+		end = s.To
+	}
+	return true
+}
+
+// normal returns the union of spans within the cells as sorted spans with gaps between them: the same, where they are that already.
 func normal(spans []Span, cells int) []Span {
-	if len(spans) == 1 && spans[0].From >= 0 && spans[0].To <= cells && spans[0].From < spans[0].To { // as of most rows, which are many
+	if isNormal(spans, cells) {
 		return spans
 	}
 	ordered := slices.Clone(spans)

@@ -92,7 +92,9 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	}
 	plan.noteErrors(out.Shown)
 	plan.Outputs = outputs(b, b.Top)
-	plan.Statement = plan.digest(s.Text, values)
+	if plan.Buys() {
+		plan.Statement = plan.digest(s.Text, values)
+	}
 	plan.Asked = b.Env.Asked
 	return plan.Plan, nil
 }

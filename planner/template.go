@@ -21,8 +21,7 @@ import (
 //	SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000
 //
 // Whole numbers that are ends of a condition are lifted out of a text without parameters (parse.Lift), and are from there on what parameters are.
-// Of its plan only three things are functions of the parameters: which cells are added up, how far their sum may be off, and the digest
-// that names the plan. A Template is a plan with those left out.
+// Of its plan only two things are functions of the parameters: which cells are added up, and how far their sum may be off. A Template is a plan with those left out.
 //
 // Claim: where Plan returns a plan, Build would return the same, given the context that the template's own plan was built in.
 // Why: (1) each parameter of the statement stands once, as an end of the range of one column, at an edge between two of its cells, so
@@ -156,7 +155,6 @@ func (t *Template) plan(l parse.Lifted, errorOf func(cells []mechanisms.Span) (m
 	p.Columns = slices.Clone(p.Columns)
 	p.Columns[0].Error = &off
 	p.Leaves, p.Measures = []*plans.Leaf{&leaf}, []*plans.Measure{&m}
-	p.Statement = assembly{&p}.digest(l.Written, l.Params)
 	return &p
 }
 

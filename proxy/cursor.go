@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
@@ -28,7 +29,7 @@ func (c *session) declare(ctx context.Context, k *command, params []policy.Value
 	}
 	p := &portal{stmt: &prepared{command: &command{Statement: *k.Inner}}, params: params, run: true,
 		binary: k.Cursor.Binary, forward: k.Cursor.NoScroll, hold: k.Cursor.Hold}
-	p.cursor = c.describedCursor(k.Cursor.Name, p, c.source, !p.forward) // its time is seen: not that of the answer's end
+	p.cursor = c.describedCursor(k.Cursor.Name, p, c.source, !p.forward, time.Now()) // its time is seen: not that of the answer's end
 	var err error
 	p.result, err = c.selectRows(ctx, *k.Inner, params)
 	told := pipeline.Result{Tag: "DECLARE CURSOR", Notices: p.result.Notices}

@@ -137,6 +137,7 @@ func (c *session) namedColumns(k *command) []sandbox.Column {
 
 // inferAsked has the pipeline describe what it will be asked.
 func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *parse.Statement) error {
+	c.waited = true
 	ctx, stop := c.timed(admission.Metered(c.number(ctx)))
 	defer stop()
 	d, refusal := c.server.config.Pipeline.Describe(ctx, c.current(), *asked, stmt.given)
@@ -253,7 +254,7 @@ func (c *session) bind(m *pgproto3.Bind) error {
 		p.kept += int64(len(raw))
 	}
 	c.enter()
-	p.cursor = c.describedCursor(m.DestinationPortal, p, stmt.listed.Statement, false)
+	p.cursor = c.describedCursor(m.DestinationPortal, p, stmt.listed.Statement, false, now)
 	if err := c.open(m.DestinationPortal, p); err != nil {
 		return err
 	}
@@ -321,7 +322,29 @@ func (c *session) describeColumns(columns []sandbox.Column, formats []int16) {
 		c.back.Send(&pgproto3.NoData{})
 		return
 	}
-	c.send(encoding.RowDescription(columns, formats))
+	c.describeRows(columns, formats)
+}
+
+// description is the last description of rows that was sent, as it was encoded: of a prepared statement, and of an answer that is kept, the columns are the same again and again.
+type description struct {
+	columns []sandbox.Column
+	formats []int16
+	epoch   uint64
+	message encoding.Encoded
+}
+
+// describeRows sends the description of rows.
+func (c *session) describeRows(columns []sandbox.Column, formats []int16) {
+	d := &c.described
+	if same := len(columns) > 0 && len(columns) == len(d.columns) && &columns[0] == &d.columns[0]; !same || d.epoch != c.settings.Epoch() || !slices.Equal(formats, d.formats) {
+		message, err := c.charset().Said(encoding.RowDescription(columns, formats)).Encode(nil)
+		if err != nil {
+			c.send(encoding.RowDescription(columns, formats)) // which says what is wrong
+			return
+		}
+		*d = description{columns, slices.Clone(formats), c.settings.Epoch(), message}
+	}
+	c.back.Send(d.message)
 }
 
 func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
@@ -165,5 +168,85 @@ func TestLostClient(t *testing.T) {
 		}
 	case <-time.After(60 * time.Second):
 		t.Error("it runs on")
+	}
+}
+
+// TestContextsAreGivenOn: a message that was answered at once leaves its context to the next one; one that has begun something ends it, and what a cancel request or
+// the server's end has ended is not given on.
+func TestContextsAreGivenOn(t *testing.T) {
+	base, abort := context.WithCancelCause(t.Context())
+	c := &session{server: &Server{base: base}}
+	defer c.endSpare()
+	run := func(during func()) (ctx context.Context) {
+		t.Helper()
+		if err := c.cancelable(func(of context.Context) error {
+			ctx = of
+			if of.Err() != nil && base.Err() == nil {
+				t.Error("a message begins with a context that has ended")
+			}
+			during()
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return ctx
+	}
+	nothing := func() {}
+	first := run(nothing)
+	c.wait.interrupt(errCanceled) // too late: nothing runs
+	if second := run(nothing); second != first || first.Err() != nil {
+		t.Error("the context of what was answered at once has ended, or is not given on")
+	}
+	canceled := run(func() { c.wait.interrupt(errCanceled) })
+	if context.Cause(canceled) != errCanceled {
+		t.Errorf("a cancel request: %v", context.Cause(canceled))
+	}
+	begun := run(func() { c.waited = true })
+	if begun == canceled || begun.Err() == nil {
+		t.Error("what a message has begun does not end with it")
+	}
+	if after := run(nothing); after == begun || after.Err() != nil {
+		t.Error("the context of what has ended is given on")
+	}
+	abort(errShutdown)
+	if ended := run(nothing); context.Cause(ended) != errShutdown {
+		t.Errorf("the server's end: %v", context.Cause(ended))
+	}
+}
+
+// TestShortTexts: the last few short texts of a session are parsed once, whatever order they come in.
+func TestShortTexts(t *testing.T) {
+	b := start(t)
+	var parses atomic.Int64
+	own := b.parse
+	b.parse = func(text string) ([]command, *refuse.Refusal) {
+		parses.Add(1)
+		return own(text)
+	}
+	r := b.raw(t)
+	ask := func(text string) {
+		r.play(text, []step{one(query("SET my.name = '"+text+"'"), "C(SET) Z(I)")})
+	}
+	for range 3 {
+		for i := range shortTexts {
+			ask(strconv.Itoa(i))
+		}
+	}
+	if n := parses.Load(); n != shortTexts {
+		t.Errorf("%d texts were parsed %d times", shortTexts, n)
+	}
+	for range 2 {
+		for i := range shortTexts + 1 {
+			ask("b" + strconv.Itoa(i))
+		}
+	}
+	if n := parses.Load() - shortTexts; n != 2*(shortTexts+1) {
+		t.Errorf("%d texts that are more than are kept were parsed %d times", 2*(shortTexts+1), n)
+	}
+	long := strings.Repeat("x", shortText)
+	ask(long)
+	ask(long)
+	if n := parses.Load() - shortTexts - 2*(shortTexts+1); n != 2 {
+		t.Errorf("a long text was parsed %d times of 2", n)
 	}
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ type Metrics struct {
 	connections prometheus.Gauge
 	logins      *prometheus.CounterVec
 	statements  *prometheus.CounterVec
+	ofKind      sync.Map // of these, by parse.StatementKind
 	errors      *prometheus.CounterVec
 	refusals    *prometheus.CounterVec
 	charges     *prometheus.CounterVec
@@ -149,9 +151,13 @@ var kindNames = map[parse.StatementKind]string{
 }
 
 func (m *Metrics) ran(kind parse.StatementKind) {
-	name := kindNames[kind]
-	if name == "" {
-		name = "other"
+	counter, ok := m.ofKind.Load(kind)
+	if !ok {
+		name := kindNames[kind]
+		if name == "" {
+			name = "other"
+		}
+		counter, _ = m.ofKind.LoadOrStore(kind, m.statements.WithLabelValues(name))
 	}
-	m.statements.WithLabelValues(name).Inc()
+	counter.(prometheus.Counter).Inc()
 }

@@ -146,6 +146,6 @@ func (c *session) cursorList() []sandbox.Cursor {
 }
 
 // describedCursor is how pg_cursors lists a cursor or portal that is opened now.
-func (c *session) describedCursor(name string, p *portal, text string, scroll bool) sandbox.Cursor {
-	return sandbox.Cursor{Name: name, Statement: text, Hold: p.hold, Binary: p.binary, Scroll: scroll, Created: policy.Timestamptz(time.Now().UnixMicro())}
+func (c *session) describedCursor(name string, p *portal, text string, scroll bool, now time.Time) sandbox.Cursor {
+	return sandbox.Cursor{Name: name, Statement: text, Hold: p.hold, Binary: p.binary, Scroll: scroll, Created: policy.Timestamptz(now.UnixMicro())}
 }

@@ -116,10 +116,13 @@ func (c *session) reading() reading {
 // longText is the length from which on a text takes long enough to be parsed that a user's sessions do it in turn.
 const longText = 4 << 10
 
-// shortText is the length up to which the last text that was parsed is kept with what it became, for a client that sends it again:
-// what looks whether a connection is alive (SELECT 1), a chart that is refreshed. Nothing writes to a tree: a prepared
-// statement's is run many times too.
-const shortText = 512
+// shortText is the length up to which the last texts that were parsed are kept with what they became, for a client that sends them again:
+// what looks whether a connection is alive (SELECT 1), the charts of a dashboard that is refreshed. Nothing writes to a tree: a prepared
+// statement's is run many times too. All of a session's take some 300 kB at most.
+const (
+	shortText  = 512
+	shortTexts = 8
+)
 
 // parsed is a text that was read, and what it became.
 type parsed struct {
@@ -131,8 +134,10 @@ type parsed struct {
 // read parses the text of a message, in the dialect that is in force once the session is up to the policy.
 func (c *session) read(ctx context.Context, text string) ([]command, reading, error) {
 	under := c.reading()
-	if text == c.parsed.text && under == c.parsed.under && text != "" {
-		return slices.Clone(c.parsed.commands), under, nil
+	for i := range c.parsed {
+		if p := &c.parsed[i]; text == p.text && under == p.under && text != "" {
+			return slices.Clone(p.commands), under, nil
+		}
 	}
 	if !utf8.ValidString(text) {
 		return nil, under, pgerror.New("22021", `invalid byte sequence for encoding "UTF8"`)
@@ -156,7 +161,8 @@ func (c *session) read(ctx context.Context, text string) ([]command, reading, er
 		return nil, under, refusal
 	}
 	if len(text) <= shortText {
-		c.parsed = parsed{text, under, slices.Clone(commands)}
+		c.parsed[c.texts%shortTexts] = parsed{text, under, slices.Clone(commands)}
+		c.texts++
 	}
 	return commands, under, nil
 }
@@ -184,7 +190,7 @@ func (c *session) answer(ctx context.Context, k *command) error {
 		return c.sendCopy(ctx, k.Copy, result)
 	}
 	formats, names := c.cursorFormats(k)
-	c.send(encoding.RowDescription(result.Columns, formats))
+	c.describeRows(result.Columns, formats)
 	rows := len(result.Rows.Value().Data)
 	if err := c.sendRows(ctx, c.encoder(result, formats, names), result, 0, rows); err != nil {
 		return err
@@ -210,12 +216,7 @@ func countedTag(tag string, rows int) string {
 
 // encoder writes the rows of a result as the settings say.
 func (c *session) encoder(result pipeline.Result, formats []int16, names encoding.ObjectNames) *encoding.Encoder {
-	digits, err := strconv.Atoi(c.settings.Value("extra_float_digits"))
-	if err != nil {
-		digits = 1
-	}
-	return encoding.NewEncoder(result.Columns, formats, encoding.Style{Zone: c.settings.Typed().Zone, FloatDigits: digits,
-		Intervals: c.settings.Value("intervalstyle"), Charset: c.charset()}, names)
+	return encoding.NewEncoder(result.Columns, formats, c.mannered().style, names)
 }
 
 // unsent says why a value was not sent.
@@ -244,11 +245,11 @@ func (c *session) sendRows(ctx context.Context, e *encoding.Encoder, result pipe
 			return interrupted(ctx)
 		}
 		if err != nil {
-			c.back.Send(encoding.EncodedRows(buffer))
+			c.back.Send(encoding.Encoded(buffer))
 			return unsent(err, "a value cannot be sent in the format that was asked for")
 		}
 		if len(buffer) >= flushAt {
-			c.back.Send(encoding.EncodedRows(buffer))
+			c.back.Send(encoding.Encoded(buffer))
 			if err := c.flushPart(ctx); err != nil {
 				return err
 			}
@@ -256,7 +257,7 @@ func (c *session) sendRows(ctx context.Context, e *encoding.Encoder, result pipe
 		}
 	}
 	if len(buffer) > 0 {
-		c.back.Send(encoding.EncodedRows(buffer))
+		c.back.Send(encoding.Encoded(buffer))
 	}
 	if cap(buffer) <= 2*flushAt {
 		c.buffer = buffer

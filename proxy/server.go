@@ -25,7 +25,7 @@ type Limits struct {
 	Early           int           // connections that have not logged in: 500
 	EarlyPerAddress int           // of them, from one address: 100
 	LoginTime       time.Duration // from the first byte to the login: 10 s
-	WriteTime       time.Duration // for a client to take one write: 30 s
+	WriteTime       time.Duration // for a client to take one write, or an eighth less: 30 s
 	Statements      int           // prepared statements of a session: 2000
 	Portals         int           // open portals of a session: 500
 }

@@ -51,24 +51,55 @@ type session struct {
 	skipping       bool   // an extended message failed: everything is ignored until Sync
 	several        bool   // the simple query that runs has several statements
 
-	wait     waitPoint
-	peer     peer
-	pace     *pace             // nil: the client has the word
-	reported map[string]string // values of reported variables that the client knows
-	seen     uint64            // settings epoch of reported
-	held     int64             // bytes that the session keeps, of its user's
-	view     *pipeline.Session // of the current policy and settings
-	viewed   uint64
-	source   string       // the message that is handled, as written
-	parsed   parsed       // the last short text
-	parse    spans.Parsed // when the last text was, until a statement of it is asked
-	list     []*sandbox.Prepared
-	listed   bool // list is up to date
-	buffer   []byte
+	wait      waitPoint
+	peer      peer
+	pace      *pace             // nil: the client has the word
+	reported  map[string]string // values of reported variables that the client knows
+	seen      uint64            // settings epoch of reported
+	held      int64             // bytes that the session keeps, of its user's
+	view      *pipeline.Session // of the current policy and settings
+	viewed    uint64
+	source    string // the message that is handled, as written
+	parsed    [shortTexts]parsed
+	texts     uint         // short ones that were parsed
+	parse     spans.Parsed // when the last text was, until a statement of it is asked
+	list      []*sandbox.Prepared
+	listed    bool // list is up to date
+	buffer    []byte
+	manner    manner
+	described description
+	spare     interruptible // of a message that was answered at once, for the next
+	waited    bool          // the message that is handled has begun what ends with it
+}
+
+// manner is what the settings in force say of how a client waits and is told things. A message asks for it a dozen times.
+type manner struct {
+	epoch       uint64 // of the settings; 0: none yet
+	charset     *encoding.Charset
+	idle        time.Duration // idle_session_timeout
+	idleInBlock time.Duration
+	statement   time.Duration // statement_timeout
+	loud        int           // client_min_messages
+	style       encoding.Style
+}
+
+func (c *session) mannered() *manner {
+	if epoch := c.settings.Epoch(); c.manner.epoch != epoch {
+		set := encoding.CharsetOf(c.settings.Value("client_encoding"))
+		digits, err := strconv.Atoi(c.settings.Value("extra_float_digits"))
+		if err != nil {
+			digits = 1
+		}
+		c.manner = manner{epoch: epoch, charset: set, idle: c.settings.Milliseconds("idle_session_timeout"), idleInBlock: c.settings.Milliseconds("idle_in_transaction_session_timeout"),
+			statement: c.settings.Milliseconds("statement_timeout"), loud: loudness(c.settings.Value("client_min_messages")),
+			style: encoding.Style{Zone: c.settings.Typed().Zone, FloatDigits: digits, Intervals: c.settings.Value("intervalstyle"), Charset: set}}
+	}
+	return &c.manner
 }
 
 // run reads and handles messages until the session ends. Its error is the reason, login.ErrSilent where the client left.
 func (c *session) run() (err error) {
+	defer c.endSpare()
 	defer func() {
 		if r := recover(); r != nil {
 			ctx := context.Background()
@@ -147,9 +178,9 @@ func (c *session) answering(msg pgproto3.FrontendMessage) {
 
 func (c *session) idleLimit() time.Duration {
 	if c.tx.block {
-		return c.settings.Milliseconds("idle_in_transaction_session_timeout")
+		return c.mannered().idleInBlock
 	}
-	return c.settings.Milliseconds("idle_session_timeout")
+	return c.mannered().idle
 }
 
 // handle answers one message. Its error ends the session.
@@ -217,15 +248,34 @@ func (c *session) extended(err error) error {
 	return c.flush() // an error is sent at once: some clients wait for it before they send Sync
 }
 
-// cancelable runs f so that a cancel request, or the end of the connection, ends its waits.
+// interruptible is a context that a cancel request, or the end of the connection, ends.
+type interruptible struct {
+	ctx    context.Context // nil: none
+	cancel context.CancelCauseFunc
+}
+
+// cancelable runs f so that a cancel request, or the end of the connection, ends its waits. What f has begun ends with it; where all of it was answered at once
+// there is nothing to end, and the next message has the same context: it takes as long to make one as to find an answer that is kept.
 func (c *session) cancelable(f func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(c.server.base)
-	c.wait.set(cancel)
+	if c.spare.ctx == nil || c.spare.ctx.Err() != nil {
+		c.spare.ctx, c.spare.cancel = context.WithCancelCause(c.server.base)
+	}
+	c.waited = false
+	c.wait.set(c.spare.cancel)
 	defer func() {
-		c.wait.set(nil)
-		cancel(nil)
+		if c.wait.set(nil); c.waited {
+			c.endSpare()
+		}
 	}()
-	return f(ctx)
+	return f(c.spare.ctx)
+}
+
+// endSpare ends what hangs on the context of the last message.
+func (c *session) endSpare() {
+	if c.spare.ctx != nil {
+		c.spare.cancel(nil)
+		c.spare = interruptible{}
+	}
 }
 
 // fail sends an error and aborts the transaction. It returns the errors that end the session.
@@ -259,7 +309,7 @@ func (c *session) charset() *encoding.Charset {
 	if c.settings == nil {
 		return nil // not logged in
 	}
-	return encoding.CharsetOf(c.settings.Value("client_encoding"))
+	return c.mannered().charset
 }
 
 // send sends a message that has text.
@@ -316,7 +366,7 @@ func (c *session) report() {
 
 // notify sends a notice, unless the client wants to hear less.
 func (c *session) notify(n pipeline.Notice) {
-	if loudness(n.Severity) < loudness(c.settings.Value("client_min_messages")) {
+	if loudness(n.Severity) < c.mannered().loud {
 		return
 	}
 	c.send(noticeResponse(n))
@@ -324,11 +374,21 @@ func (c *session) notify(n pipeline.Notice) {
 
 // current is what a Pipeline may know of the session now.
 func (c *session) current() *pipeline.Session {
-	cursors, statements := c.cursorList(), c.preparedList()
-	if c.view == nil || c.viewed != c.settings.Epoch() || len(cursors)+len(c.view.Cursors) > 0 || !slices.Equal(c.view.Prepared, statements) {
+	view := c.standing()
+	if cursors := c.cursorList(); len(cursors) > 0 {
+		own := *view
+		own.Cursors, view = cursors, &own
+	}
+	return view
+}
+
+// standing is current but for the cursors, each message's portal among them, which nothing that is answered at once is of.
+func (c *session) standing() *pipeline.Session {
+	statements := c.preparedList()
+	if c.view == nil || c.viewed != c.settings.Epoch() || !slices.Equal(c.view.Prepared, statements) {
 		c.viewed = c.settings.Epoch()
 		c.view = &pipeline.Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: inForce(c.settings),
-			Cursors: cursors, Prepared: statements, Clients: func() []sandbox.Client { return c.server.keys.of(c.user) }, Last: c.last.Load}
+			Prepared: statements, Clients: func() []sandbox.Client { return c.server.keys.of(c.user) }, Last: c.last.Load}
 	}
 	return c.view
 }
@@ -344,7 +404,7 @@ func inForce(s *settings.Settings) pipeline.Settings {
 
 // timed bounds a wait by statement_timeout.
 func (c *session) timed(ctx context.Context) (context.Context, context.CancelFunc) {
-	if limit := c.settings.Milliseconds("statement_timeout"); limit > 0 {
+	if limit := c.mannered().statement; limit > 0 {
 		return context.WithTimeoutCause(ctx, limit, errTimeout)
 	}
 	return ctx, func() {}
@@ -356,7 +416,7 @@ func (c *session) atOnce(ctx context.Context, stmt parse.Statement, params []pol
 	if c.pace.grid > 0 || ctx.Err() != nil {
 		return pipeline.Result{}, false
 	}
-	result, ok := c.server.config.Pipeline.AtOnce(ctx, c.current(), stmt, params)
+	result, ok := c.server.config.Pipeline.AtOnce(ctx, c.standing(), stmt, params)
 	if ok && result.Last != nil {
 		c.last.Store(result.Last)
 	}
@@ -378,6 +438,7 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 		spanned("")
 		return result, nil
 	}
+	c.waited = true
 	ctx, stop := c.timed(ctx)
 	defer stop()
 	ctx, release := c.pace.onGrid(admission.Metered(ctx))

@@ -548,7 +548,18 @@ func asking(t *testing.T, path string) []job {
 	}
 	ask("SET dp.epsilon = 0.5")
 	ask("SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000")
+	if _, err := conn.Prepare(ctx, "range", "SELECT count(*) FROM people WHERE income BETWEEN $1 AND $2", nil); err != nil {
+		t.Fatal(err)
+	}
+	run := func(low, high int) {
+		if r := conn.ExecPrepared(ctx, "range", [][]byte{strconv.AppendInt(nil, int64(low), 10), strconv.AppendInt(nil, int64(high), 10)}, nil, nil).Read(); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	run(20, 3000)
 	return []job{
+		{"ask again over the wire, prepared", func(int) { run(20, 3000) }, also},
+		{"ask a held range for the first time over the wire, prepared", func(i int) { run(4+7*i%1900, 2003+11*i%2000) }, also},
 		{"ask again over the wire", func(int) { ask("SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000") }, also},
 		{"ask a held range for the first time over the wire", func(i int) {
 			ask(fmt.Sprintf("SELECT count(*) FROM people WHERE income BETWEEN %d AND %d", 3+7*i%1900, 2003+11*i%2000)) // no end of a range above

@@ -145,19 +145,17 @@ func ShapeOf(terms []Term) (s Shape) {
 		s.Squares += float64(max(t.Count, 0)) * t.Weight * t.Weight
 	}
 	for _, t := range terms {
-		s.Add(t.Weight, max(t.Count, 0))
+		square := t.Weight * t.Weight
+		s.Fourths += float64(max(t.Count, 0)) * square * square
+		if square > s.Weighs() && t.Count > 0 {
+			s.Heavy = append(s.Heavy, t)
+		}
 	}
 	return s
 }
 
-// Add counts noises of one weight among those of a shape whose squares are there already.
-func (s *Shape) Add(weight float64, count int) {
-	square := weight * weight
-	s.Fourths += float64(count) * square * square
-	if square > heavy*s.Squares && count > 0 {
-		s.Heavy = append(s.Heavy, Term{weight, count})
-	}
-}
+// Weighs is the square above which a noise is heavy, in a shape whose squares are there already.
+func (s *Shape) Weighs() float64 { return heavy * s.Squares }
 
 // HalfWidth returns the half-width of a sum of noises of d of this shape; false where none is proved that is near enough. The table's is
 // near as far as the shape is known.

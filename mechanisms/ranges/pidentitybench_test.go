@@ -24,7 +24,7 @@ func BenchmarkPIdentity(b *testing.B) {
 		{"observe", func() { s.Observe(x) }},
 		{"fit", func() { s.Fit(y) }},
 		{"variance", func() { s.Variance(spans) }},
-		{"shape", func() { s.Shape(spans) }},
+		{"shape", func() { s.Shape(spans, nil) }},
 		{"terms", func() { s.Terms(spans) }},
 		{"mean variance", func() { s.MeanVariance(AllRanges) }},
 	} {

@@ -28,8 +28,8 @@ import (
 
 // Shaped is a Strategy that finds the shape of a reading without its terms.
 type Shaped interface {
-	// Shape returns that of Terms.
-	Shape(spans []Span) noise.Shape
+	// Shape returns that of Terms; its heavy noises are put into room.
+	Shape(spans []Span, room []noise.Term) noise.Shape
 }
 
 const (
@@ -174,40 +174,53 @@ func (s *pIdentity) prefixSums(cells int) []float64 {
 }
 
 // Shape is what Shaped says.
-func (s *pIdentity) Shape(spans []Span) (shape noise.Shape) {
+func (s *pIdentity) Shape(spans []Span, heavy []noise.Term) (shape noise.Shape) {
 	if !s.prefixed(spans) {
 		return noise.ShapeOf(s.Terms(spans))
 	}
 	room := s.room()
 	defer rooms.Put(room)
-	own, sums, norms := s.combined(spans, room.sums), room.sums, room.norms
-	shape.Squares = own
-	for k, m := range sums {
-		shape.Squares -= m * s.rows[k].over(spans)
-	}
-	shape.Heavy = make([]noise.Term, 0, 128)
+	sums := room.sums
+	shape.Squares = s.combined(spans, sums) - s.explained(spans, sums)
+	fourths, weighs := 0.0, shape.Weighs()
+	heavy = heavy[:0]
 	for _, m := range sums {
-		shape.Add(m, 1)
-	}
-	for _, span := range spans {
-		for _, end := range [2]int{span.From, span.To} {
-			for b, norm := range s.prefix(end).norms {
-				norms[b] += norm
-			}
+		square := m * m
+		if fourths += square * square; square > weighs {
+			heavy = append(heavy, noise.Term{Weight: m, Count: 1})
 		}
 	}
-	least := mostLoose * shape.Squares * shape.Squares
+	norms := room.norms
+	for i, span := range spans {
+		from, to := s.prefix(span.From).norms[:len(norms)], s.prefix(span.To).norms[:len(norms)]
+		if i == 0 {
+			for b := range norms {
+				norms[b] = from[b] + to[b]
+			}
+			continue
+		}
+		for b := range norms {
+			norms[b] += from[b] + to[b]
+		}
+	}
+	loose, least := 0.0, mostLoose*shape.Squares*shape.Squares
 	for b, norm := range norms {
-		if fourths := norm * norm * norm * norm; fourths <= least || s.columns == nil {
-			shape.Loose += fourths * (1 + 1e-9)
-		} else {
-			from := b * s.block()
-			for i := from; i < min(from+s.block(), s.cells); i++ {
-				shape.Add(s.weightOf(i, spans, sums), 1)
+		square := norm * norm
+		if square*square <= least || s.columns == nil {
+			loose += square * square
+			continue
+		}
+		from := b * s.block()
+		for i := from; i < min(from+s.block(), s.cells); i++ {
+			w := s.weightOf(i, spans, sums)
+			square := w * w
+			if fourths += square * square; square > weighs {
+				heavy = append(heavy, noise.Term{Weight: w, Count: 1})
 			}
 		}
 	}
-	shape.Fourths += shape.Loose
+	shape.Heavy, shape.Loose = heavy, loose*(1+1e-9)
+	shape.Fourths = fourths + shape.Loose
 	return shape
 }
 
@@ -218,7 +231,7 @@ var rooms = sync.Pool{New: func() any { return &room{} }}
 
 func (s *pIdentity) room() *room {
 	r := rooms.Get().(*room)
-	r.sums, r.norms = zeros(r.sums, len(s.rows)), zeros(r.norms, s.cells/s.block()+1)
+	r.sums, r.norms = zeros(r.sums, len(s.rows)), zeros(r.norms, (s.cells+s.block()-1)/s.block())
 	return r
 }
 
@@ -235,7 +248,7 @@ func zeros(x []float64, n int) []float64 {
 func (s *pIdentity) combined(spans []Span, sums []float64) (own float64) {
 	for _, span := range spans {
 		own += s.squares[span.To] - s.squares[span.From]
-		from, to := s.sumsOf(span.From), s.sumsOf(span.To)
+		from, to := s.sumsOf(span.From)[:len(sums)], s.sumsOf(span.To)[:len(sums)]
 		for k := range sums {
 			sums[k] += to[k] - from[k]
 		}

@@ -48,7 +48,7 @@ func TestShapesAreBounds(t *testing.T) {
 				spans = append(spans, Span{at, to})
 				at = to
 			}
-			own, want := s.Shape(spans), noise.ShapeOf(s.Terms(spans))
+			own, want := s.Shape(spans, nil), noise.ShapeOf(s.Terms(spans))
 			unit := want.Squares * want.Squares
 			if math.Abs(own.Squares-want.Squares) > 1e-9*want.Squares {
 				t.Errorf("%d cells, %v: squares %g, by the terms %g", cells, spans, own.Squares, want.Squares)

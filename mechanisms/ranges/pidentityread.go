@@ -19,9 +19,15 @@ func (s *pIdentity) prepare() error {
 		u := 1 / float64(b)
 		s.inverse[i], s.squares[i+1] = u, s.squares[i]+u*u
 	}
+	all := 0
+	for k := range s.rows {
+		all += len(s.rows[k].weights) + 1
+	}
+	sums := make([]float64, all) // of all of them side by side: a range reads two of each
 	for k := range s.rows {
 		r := &s.rows[k]
-		r.sums = make([]float64, len(r.weights)+1)
+		n := len(r.weights) + 1
+		r.sums, sums = sums[:n:n], sums[n:]
 		for i, w := range r.weights {
 			u := s.inverse[r.from+i]
 			r.sums[i+1] = r.sums[i] + float64(w)*u*u
@@ -68,6 +74,20 @@ func (r *band) over(spans []Span) float64 {
 	return sum
 }
 
+// explained returns Σ m·(Θv) for v = U·wanted: what the weighted sums take of |v|².
+func (s *pIdentity) explained(spans []Span, m []float64) (sum float64) {
+	for k := range m {
+		r := &s.rows[k]
+		end := r.from + len(r.weights)
+		for _, span := range spans {
+			if span.From < end && span.To > r.from {
+				sum += m[k] * (r.sums[min(span.To, end)-r.from] - r.sums[max(span.From, r.from)-r.from])
+			}
+		}
+	}
+	return sum
+}
+
 // solve returns M·x.
 func (s *pIdentity) solve(x []float64) []float64 {
 	if len(x) == 0 {
@@ -103,11 +123,7 @@ func (s *pIdentity) Fit(observations []int64) []float64 {
 func (s *pIdentity) Variance(spans []Span) float64 {
 	if s.prefixed(spans) {
 		weights := make([]float64, len(s.rows))
-		variance := s.combined(spans, weights)
-		for k, m := range weights {
-			variance -= m * s.rows[k].over(spans)
-		}
-		return variance
+		return s.combined(spans, weights) - s.explained(spans, weights)
 	}
 	sums := make([]float64, len(s.rows))
 	for k := range s.rows {

@@ -14,26 +14,27 @@ import (
 
 // Lifted is a statement and its parameters, or what stands for them in its text.
 type Lifted struct {
-	Text    string // without what stands for parameters: the same for all that have one template
-	Written string // as it was written
-	Params  []policy.Value
-	Values  []policy.Value // the parameters, or the numbers
-	at      []int32        // where the numbers stand, as the grammar counts
+	Text   string // without what stands for parameters: the same for all that have one template
+	Params []policy.Value
+	Values []policy.Value // the parameters, or the numbers
+	at     []int32        // where the numbers stand, as the grammar counts
 }
 
 // Lift lifts the numbers out of a statement without parameters.
 func Lift(s Statement, params []policy.Value) Lifted {
-	l := Lifted{Text: s.Text, Written: s.Text, Params: params, Values: params}
+	l := Lifted{Text: s.Text, Params: params, Values: params}
 	if len(params) > 0 || s.Kind != KindSelect || s.Translation() != "" || s.Select().GetWhereClause() == nil {
 		return l
 	}
-	l.numbers(s.Select().WhereClause)
+	if l.numbers(s.Select().WhereClause); len(l.at) == 0 {
+		return l
+	}
 	key, from := make([]byte, 0, len(s.Text)), 0
 	for i, at := range l.at {
 		digits, begin := strconv.FormatInt(l.Values[i].(int64), 10), s.Place(int(at))
 		end := begin + len(digits)
 		if begin < from || end > len(s.Text) || s.Text[begin:end] != digits || end < len(s.Text) && isOfNumber(s.Text[end]) {
-			return Lifted{Text: s.Text, Written: s.Text, Params: params, Values: params}
+			return Lifted{Text: s.Text, Params: params, Values: params}
 		}
 		key = append(append(key, s.Text[from:begin]...), 0) // which no text has
 		from = end

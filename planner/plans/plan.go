@@ -30,7 +30,7 @@ type Digest [32]byte
 
 // Plan is an answer to one SELECT that costs Cost and no more, whatever the data.
 type Plan struct {
-	Statement    Digest          // of the plan as a whole; receipts and audit lines carry it
+	Statement    Digest          // of a plan that buys something, as a whole; receipts and audit lines carry it
 	Dataset      *policy.Dataset // nil for a query without private tables and outside any dataset
 	Measures     []*Measure      // what is bought or read again, each once
 	Leaves       []*Leaf         // what the outer query sees, named leaf_1, leaf_2, …
@@ -66,6 +66,11 @@ func (p *Plan) Charge() accounting.Charge {
 		}
 	}
 	return c
+}
+
+// Buys tells whether anything of the plan is not held yet.
+func (p *Plan) Buys() bool {
+	return len(p.Inner)+len(p.Finds) > 0 || slices.ContainsFunc(p.Measures, func(m *Measure) bool { return !m.Held })
 }
 
 // Timeless tells whether the plan, run up to now, has not depended on the time of its making.

@@ -40,10 +40,10 @@ func NewCopyWriter(how *parse.Copy, e *Encoder, columns []sandbox.Column) *CopyW
 func (w *CopyWriter) Len() int { return len(w.out) }
 
 // Written is what is written and not sent.
-func (w *CopyWriter) Written() EncodedRows { return EncodedRows(w.out) }
+func (w *CopyWriter) Written() Encoded { return Encoded(w.out) }
 
 // WholeRows is that without the row that failed.
-func (w *CopyWriter) WholeRows() EncodedRows { return EncodedRows(w.out[:w.from]) }
+func (w *CopyWriter) WholeRows() Encoded { return Encoded(w.out[:w.from]) }
 
 // Sent forgets what was sent.
 func (w *CopyWriter) Sent() { w.out = w.out[:0] }

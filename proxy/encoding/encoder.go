@@ -83,14 +83,14 @@ func (e *Encoder) Row(dst []byte, rows privacy.Released[sandbox.Rows], i int) ([
 	return dst, nil
 }
 
-// EncodedRows are DataRow messages on their way out.
-type EncodedRows []byte
+// Encoded are messages on their way out: rows, above all.
+type Encoded []byte
 
 // Backend marks a message that a server sends.
-func (EncodedRows) Backend() {}
+func (Encoded) Backend() {}
 
-// Decode exists for the interface; encoded rows are only sent.
-func (EncodedRows) Decode([]byte) error { return errors.New("rows are only sent") }
+// Decode exists for the interface; what is encoded is only sent.
+func (Encoded) Decode([]byte) error { return errors.New("what is encoded is only sent") }
 
 // Encode appends the messages.
-func (r EncodedRows) Encode(dst []byte) ([]byte, error) { return append(dst, r...), nil }
+func (r Encoded) Encode(dst []byte) ([]byte, error) { return append(dst, r...), nil }

@@ -31,8 +31,8 @@ type place struct {
 	asOf     int64                // of the rows that its queries read
 	bytes    int64                // that are reserved for its results
 	giveBack []func(last time.Time)
-	beside   int    // how many of its queries may run beside the first of them
-	done     func() // ends the first of the holders
+	beside   int       // how many of its queries may run beside the first of them
+	first    sync.Once // ends the first of the holders
 
 	ticket  bool                     // it has had its user's ticket
 	found   privacy.Cost             // what has been bought first: keys, and answers of sub-queries
@@ -47,9 +47,11 @@ type placeKey struct{}
 // inLine is a context of one statement. What it comes to hold it holds until done is called, and what it has begun has ended.
 func inLine(ctx context.Context) (lined context.Context, done func()) {
 	p := &place{holders: 1}
-	p.done = sync.OnceFunc(p.release)
 	return context.WithValue(ctx, placeKey{}, p), p.done
 }
+
+// done ends the first of the holders.
+func (p *place) done() { p.first.Do(p.release) }
 
 func placeOf(ctx context.Context) *place { return ctx.Value(placeKey{}).(*place) }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
@@ -40,8 +39,7 @@ type Answerer struct {
 	statements Statements // nil: none is kept
 	holdings   holdingsIndex
 	estimates  estimateCache
-	answers    remembered[Result]
-	templates  remembered[*planner.Template]
+	remembered remembered
 	sessions   live[*mechanisms.Session]
 	watches    live[*mechanisms.Watch]
 	turns      *admission.Turns // of those who buy
@@ -66,7 +64,7 @@ type Charges interface {
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, charges Charges) *Answerer {
 	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, charges: charges, public: &PublicRows{},
-		answers: remembered[Result]{room: mostAnswerCells}, templates: remembered[*planner.Template]{room: mostTemplates}, turns: admission.NewTurns(purchaseBurst), workers: admission.NewWorkers(places(e), queriesOf(b)),
+		remembered: remembered{room: mostRemembered}, turns: admission.NewTurns(purchaseBurst), workers: admission.NewWorkers(places(e), queriesOf(b)),
 		sessions: live[*mechanisms.Session]{what: "online release", lost: "steps of an online release cannot be read: it is taken for stopped", byID: map[int64]*instance[*mechanisms.Session]{}},
 		watches:  live[*mechanisms.Watch]{what: "run of alarms", lost: "steps of a run of alarms cannot be read: it is taken for ended", byID: map[int64]*instance[*mechanisms.Watch]{}}}
 }
@@ -95,9 +93,9 @@ func (a *Answerer) Drain() { a.paid.Wait() }
 
 // answer is the way of one SELECT: each line takes what the one before it made. It begins once and asks nothing twice; what it finds
 // out that it was not planned by is for settled to begin again with.
-func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
+func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *look) (Result, error) {
 	planned := spans.Begin(ctx, spans.Plan)
-	p, refusal := a.ready(ctx, s, stmt, params) // a Plan, and a Query of each of its measures
+	p, refusal := a.ready(ctx, s, stmt, params, l) // a Plan, and a Query of each of its measures
 	planned()
 	if refusal != nil {
 		return Result{}, refusal
@@ -137,6 +135,7 @@ func (a *Answerer) answerReady(ctx context.Context, s *Session, p readied) (Resu
 	result.Notices = a.dated(ctx, s, p.plan, bought.ids, toldNoise(result.Notices, p.plan, result.Rows.Value()))
 	result.Last.tell(result.Notices)
 	result.Columns, result.repeatable = a.numbered(s, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought) && placeOf(ctx).answers == nil
+	result.quick = p.quick
 	return result, nil
 }
 

@@ -5,19 +5,44 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// mostAnswerCells bounds the cells of the answers that are kept whole, some 100 MB: those that were free and will be the same when asked again, since
-// everything came from releases that the user holds, in Go, and nothing depended on the time.
-const mostAnswerCells = 1 << 20
+// look is a statement that is asked, with what is remembered of it (remembered.go). It is looked up once, before anything else is done for it.
+type look struct {
+	lifted    parse.Lifted
+	held      []ledger.Release
+	statement []byte // the key of its text, without what a template leaves open; nil: nothing is kept of it
+	values    []byte // the key of its parameters, or of the numbers that were lifted out of it
+	valued    bool   // it has one: answers to parameters of rare types are not kept
+	template  *planner.Template
+	answer    Result
+	answered  bool // whole, as it was when it was asked before
+}
 
-// cellsOf is what keeping an answer takes of that.
-func cellsOf(key string, r Result) int {
+// look looks a statement up.
+func (a *Answerer) look(s *Session, stmt parse.Statement, params []policy.Value) (l look) {
+	l.lifted = parse.Lift(stmt, params)
+	if s.Dataset == nil {
+		return l
+	}
+	l.held = a.ledger.Holdings(s.User, s.Dataset.ID)
+	key := appendStatement(make([]byte, 0, 384), s, l.lifted.Text, stmt.ParamTypes, a.public.version())
+	n := len(key)
+	key, l.valued = appendValues(key, l.lifted.Values)
+	l.statement, l.values = key[:n:n], key[n:]
+	a.remembered.find(s, &l)
+	return l
+}
+
+// cellsOf is what keeping an answer takes of mostRemembered.
+func cellsOf(values []byte, r Result) int {
 	rows := r.Rows.Value()
-	return 8 + len(key)/8 + len(rows.Data)*len(rows.Columns)
+	return 8 + len(values)/8 + len(rows.Data)*len(rows.Columns)
 }
 
 // repeatable tells whether an answer is worth keeping: it was free, made in Go, and does not depend on the time.
@@ -33,47 +58,18 @@ func repeatable(plan *plans.Plan, bought purchase) bool {
 	return true
 }
 
-// answerKey is everything that an answer depends on besides the policy and the holdings: a statement, and its parameters. It is empty
-// for parameters of rare types, whose answers are not kept.
-func answerKey(s *Session, stmt parse.Statement, params []policy.Value, copies int64) string {
-	b := statementKey(s, stmt, copies)
-	for _, v := range params {
-		switch v := v.(type) {
-		case nil:
-			b = append(b, 'n')
-		case int64:
-			b = binary.AppendVarint(append(b, 'i'), v)
-		case bool:
-			b = fmt.Appendf(b, "b%t", v)
-		case string:
-			b = append(binary.AppendUvarint(append(b, 's'), uint64(len(v))), v...)
-		case float64:
-			b = binary.BigEndian.AppendUint64(append(b, 'f'), math.Float64bits(v))
-		case policy.Date:
-			b = binary.AppendVarint(append(b, 'd'), int64(v))
-		case policy.Timestamp:
-			b = binary.AppendVarint(append(b, 't'), int64(v))
-		case policy.Timestamptz:
-			b = binary.AppendVarint(append(b, 'z'), int64(v))
-		default:
-			return ""
-		}
-	}
-	return string(b)
-}
-
-// statementKey is who asks, what, with which types of parameters and settings, over which copies of the public tables.
-func statementKey(s *Session, stmt parse.Statement, copies int64) []byte {
-	b := binary.AppendVarint(make([]byte, 0, 256), copies)
+// appendStatement adds what an answer depends on besides the policy, the holdings and the values of parameters: what is asked of which dataset, with which
+// types of parameters and settings, over which copies of the public tables.
+func appendStatement(b []byte, s *Session, asked string, types []policy.Type, copies int64) []byte {
 	text := func(t string) {
 		b = binary.AppendUvarint(b, uint64(len(t)))
 		b = append(b, t...)
 	}
-	text(s.User)
+	b = binary.AppendVarint(b, copies)
 	text(s.Dataset.ID)
-	text(stmt.Text)
-	b = binary.AppendUvarint(b, uint64(len(stmt.ParamTypes)))
-	for _, t := range stmt.ParamTypes {
+	text(asked)
+	b = binary.AppendUvarint(b, uint64(len(types)))
+	for _, t := range types {
 		b = binary.AppendUvarint(b, uint64(t))
 	}
 	set := &s.Settings.Settings
@@ -97,4 +93,31 @@ func flag(on bool) byte {
 		return 1
 	}
 	return 0
+}
+
+// appendValues adds the values of parameters; false: some are of rare types.
+func appendValues(b []byte, values []policy.Value) (with []byte, ok bool) {
+	for _, v := range values {
+		switch v := v.(type) {
+		case nil:
+			b = append(b, 'n')
+		case int64:
+			b = binary.AppendVarint(append(b, 'i'), v)
+		case bool:
+			b = fmt.Appendf(b, "b%t", v)
+		case string:
+			b = append(binary.AppendUvarint(append(b, 's'), uint64(len(v))), v...)
+		case float64:
+			b = binary.BigEndian.AppendUint64(append(b, 'f'), math.Float64bits(v))
+		case policy.Date:
+			b = binary.AppendVarint(append(b, 'd'), int64(v))
+		case policy.Timestamp:
+			b = binary.AppendVarint(append(b, 't'), int64(v))
+		case policy.Timestamptz:
+			b = binary.AppendVarint(append(b, 'z'), int64(v))
+		default:
+			return b, false
+		}
+	}
+	return b, true
 }

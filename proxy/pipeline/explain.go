@@ -127,8 +127,8 @@ func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) exp
 	}
 	for _, c := range plan.Columns {
 		column := explainedColumn{Name: c.Name, Type: c.Type.Name()}
-		if off := offBy(c); off != nil {
-			column.Error = fmt.Sprintf("±%s a value, noise alone", figure(off))
+		if off, ok := widthOf(c); ok {
+			column.Error = fmt.Sprintf("±%s a value, noise alone", off)
 		}
 		e.Columns = append(e.Columns, column)
 	}

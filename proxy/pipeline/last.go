@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"math/big"
 	"strconv"
 
 	"github.com/dpproxy/dpproxy/ledger"
@@ -19,7 +18,8 @@ import (
 type Last struct {
 	cost       privacy.Cost
 	balance    *ledger.Balance // after it; nil: it was free
-	error      *big.Rat        // the largest half-width that the notice tells; nil: there is none, or none of the columns themselves
+	error      width           // the largest half-width that the notice tells
+	known      bool            // there is one, of the columns themselves
 	confidence float64
 	notice     Notice
 }
@@ -38,11 +38,7 @@ func (a *Answerer) lastOf(ctx context.Context, s *Session, p readied, bought pur
 			l.balance = &b
 		}
 	}
-	for _, c := range p.plan.Columns {
-		if own := offBy(c); own != nil && (l.error == nil || own.Cmp(l.error) > 0) {
-			l.error = own
-		}
-	}
+	_, l.error, l.known = halfWidths(p.plan)
 	return l
 }
 
@@ -79,8 +75,8 @@ func (a *Answerer) lastRows(ctx context.Context, s *Session) ([][]policy.Value, 
 	}
 	row := []policy.Value{amount(l.cost), amount(b.Left()), amount(b.Limit), nil,
 		decimalValue(strconv.FormatFloat(l.confidence, 'f', -1, 64)), l.notice.Message, l.notice.Detail}
-	if l.error != nil {
-		row[3] = decimalValue(figure(l.error))
+	if l.known {
+		row[3] = decimalValue(l.error.String())
 	}
 	return [][]policy.Value{row}, nil
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 
@@ -20,69 +21,72 @@ func mostlyNoise(plan *plans.Plan, rows sandbox.Rows) string {
 	if len(rows.Columns) != len(plan.Columns) {
 		return ""
 	}
-	told, most := "", new(big.Rat)
-	noisy := 0
+	told, noisy := "", 0
+	var most *big.Rat
 	for _, c := range plan.Columns {
 		if c.Noisy {
 			noisy++
 		}
 	}
 	for i, c := range plan.Columns {
-		off := offBy(c)
-		if off == nil || !c.Noisy || c.Bound != plans.Unbounded {
+		off, known := widthOf(c)
+		if !known || !c.Noisy || c.Bound != plans.Unbounded {
 			continue
 		}
-		near := middle(rows.Data, i)
-		if near == nil || off.Cmp(near) <= 0 {
+		near, ok := middle(rows.Data, i)
+		if !ok || off.cmp(near) <= 0 {
 			continue
 		}
-		ratio := new(big.Rat).Quo(off, new(big.Rat).Add(near, big.NewRat(1, 1<<20))) // of zero, too, it is a number
-		if ratio.Cmp(most) <= 0 {
+		ratio := new(big.Rat).Quo(off.rat(), new(big.Rat).Add(near.rat(), big.NewRat(1, 1<<20))) // of zero, too, it is a number
+		if most != nil && ratio.Cmp(most) <= 0 {
 			continue
 		}
-		if most, told = ratio, fmt.Sprintf("mostly noise: ±%s on values near %s", figure(off), figure(near)); noisy > 1 {
+		if most, told = ratio, fmt.Sprintf("mostly noise: ±%s on values near %s", off, near); noisy > 1 {
 			told += " (" + c.Name + ")"
 		}
 	}
 	return told
 }
 
-// middle is the median of the sizes of a column's values; nil: it has no numbers.
-func middle(rows [][]policy.Value, column int) *big.Rat {
-	var sizes []*big.Rat
+// middle is the median of the sizes of a column's values; false: it has no numbers.
+func middle(rows [][]policy.Value, column int) (median width, ok bool) {
+	sizes := make([]width, 0, 8)
 	for _, row := range rows {
-		if n := sizeOf(row[column]); n != nil {
+		if n, ok := sizeOf(row[column]); ok {
 			sizes = append(sizes, n)
 		}
 	}
 	if len(sizes) == 0 {
-		return nil
+		return width{}, false
 	}
-	slices.SortFunc(sizes, (*big.Rat).Cmp)
-	return sizes[(len(sizes)-1)/2]
+	slices.SortFunc(sizes, width.cmp)
+	return sizes[(len(sizes)-1)/2], true
 }
 
-func sizeOf(v policy.Value) *big.Rat {
+func sizeOf(v policy.Value) (size width, ok bool) {
+	if whole, ok := v.(int64); ok && whole != math.MinInt64 {
+		return width{rows: max(whole, -whole)}, true
+	}
 	n := new(big.Rat)
 	switch v := v.(type) {
 	case int64:
 		n.SetInt64(v)
 	case float64:
 		if n.SetFloat64(v) == nil { // infinite, or no number
-			return nil
+			return width{}, false
 		}
 	case policy.Numeric:
 		if v.Coefficient == nil {
-			return nil
+			return width{}, false
 		}
 		n.SetInt(v.Coefficient)
 		if scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(v.Scale, 0))), nil); scale.Sign() > 0 {
 			n.Quo(n, new(big.Rat).SetInt(scale))
 		}
 	default:
-		return nil
+		return width{}, false
 	}
-	return n.Abs(n)
+	return width{off: n.Abs(n)}, true
 }
 
 // toldNoise adds to the notice of an answer that it is mostly noise.

@@ -238,48 +238,48 @@ func errorParts(plan *plans.Plan) (parts []string) {
 
 // errorText gives the half-widths of the counts in the answer, and of sums in its units.
 func errorText(plan *plans.Plan) string {
-	low, high, names := halfWidths(plan)
+	low, high, ok := halfWidths(plan)
 	at := "at " + percent(plan.Confidence)
-	if high == nil {
+	if !ok {
 		return leafErrorText(plan, at)
 	}
-	switch least, most := figure(low), figure(high); {
-	case least == most && computedText(plan) != "":
-		return fmt.Sprintf("error ±%s a value (%s) %s", most, names[most], at) + computedText(plan)
+	computed := computedText(plan)
+	switch least, most := low.String(), high.String(); {
+	case least == most && computed != "":
+		return fmt.Sprintf("error ±%s a value (%s) %s", most, columnOf(plan, most), at) + computed
 	case least == most:
-		return fmt.Sprintf("error ±%s a value %s", most, at)
+		return "error ±" + most + " a value " + at
 	default:
-		return fmt.Sprintf("error ±%s (%s) to ±%s (%s) a value %s", least, names[least], most, names[most], at) + computedText(plan)
+		return fmt.Sprintf("error ±%s (%s) to ±%s (%s) a value %s", least, columnOf(plan, least), most, columnOf(plan, most), at) + computed
 	}
 }
 
-// halfWidths are the least and the largest half-width of a plan's columns, nil where none is known by constants, and a column of each.
-func halfWidths(plan *plans.Plan) (low, high *big.Rat, names map[string]string) {
-	names = map[string]string{}
+// halfWidths are the least and the largest half-width of a plan's columns; false: none is known by constants.
+func halfWidths(plan *plans.Plan) (low, high width, ok bool) {
 	for _, c := range plan.Columns {
-		own := offBy(c)
-		if own == nil {
+		own, known := widthOf(c)
+		if !known {
 			continue
 		}
-		if low == nil || own.Cmp(low) < 0 {
+		if !ok || own.cmp(low) < 0 {
 			low = own
 		}
-		if high == nil || own.Cmp(high) > 0 {
+		if !ok || own.cmp(high) > 0 {
 			high = own
 		}
-		if names[figure(own)] == "" {
-			names[figure(own)] = c.Name
-		}
+		ok = true
 	}
-	return low, high, names
+	return low, high, ok
 }
 
-// offBy is a column's half-width in its own units; nil: it is computed otherwise than by constants.
-func offBy(c plans.OutColumn) *big.Rat {
-	if c.Error != nil {
-		return new(big.Rat).SetInt64(c.Error.HalfWidth)
+// columnOf names the first column with a half-width of this figure.
+func columnOf(plan *plans.Plan, figure string) string {
+	for _, c := range plan.Columns {
+		if own, ok := widthOf(c); ok && c.Name != "" && own.String() == figure {
+			return c.Name
+		}
 	}
-	return c.Off
+	return ""
 }
 
 // figure writes a half-width, rounded up: whole numbers as they are, others with as many digits as matter.
@@ -301,7 +301,7 @@ func figure(x *big.Rat) string {
 func computedText(plan *plans.Plan) string {
 	computed := 0
 	for _, c := range plan.Columns {
-		if c.Noisy && c.Bound == plans.Unbounded && offBy(c) == nil {
+		if _, known := widthOf(c); c.Noisy && c.Bound == plans.Unbounded && !known {
 			computed++
 		}
 	}

@@ -73,7 +73,9 @@ func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (
 		return Offer{}, refusal
 	}
 	offer := Offer{Plan: plan, Error: errorText(plan)}
-	_, offer.HalfWidth, _ = halfWidths(plan)
+	if _, high, ok := halfWidths(plan); ok {
+		offer.HalfWidth = high.rat()
+	}
 	for _, l := range append(first, own.Leaves...) {
 		offer.Leaves = append(offer.Leaves, OfferedLeaf{SQL: l.SQL, Table: l.Table, Kind: l.Kind, Source: l.Source, Mechanism: l.Mechanism, Cost: l.Cost, Errors: l.Errors})
 	}

@@ -29,9 +29,10 @@ func (a *Answerer) read(ctx context.Context, s *Session, plan *plans.Plan, ids [
 		return leafInputs{}, err
 	}
 	if answers == nil {
-		answers = asked{}
+		answers = alarms
+	} else {
+		answers.add(alarms)
 	}
-	answers.add(alarms)
 	return leafInputs{answers, append(a.onlineParts(ctx, s, plan, ids, answers), told...)}, nil
 }
 

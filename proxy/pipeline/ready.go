@@ -19,12 +19,12 @@ import (
 
 // ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
-func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r readied, refusal *refuse.Refusal) {
-	if r, refusal = a.readyQuickly(ctx, s, stmt, params); r.plan != nil {
+func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *look) (r readied, refusal *refuse.Refusal) {
+	if r, refusal = a.readyQuickly(ctx, s, l); r.plan != nil {
 		return r, refusal
 	}
 	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
-		if r.plan, refusal = a.plan(ctx, s, stmt, params); refusal != nil {
+		if r.plan, refusal = a.plan(ctx, s, stmt, params, l); refusal != nil {
 			return refusal
 		}
 		return a.write(ctx, s, &r)
@@ -33,8 +33,8 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, 
 }
 
 // readyQuickly is ready for what takes microseconds (quickly); without a plan it is something else.
-func (a *Answerer) readyQuickly(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r readied, refusal *refuse.Refusal) {
-	if r.plan = a.quickly(s, stmt, params); r.plan != nil {
+func (a *Answerer) readyQuickly(ctx context.Context, s *Session, l *look) (r readied, refusal *refuse.Refusal) {
+	if r.plan = a.quickly(l); r.plan != nil {
 		r.quick = true
 		refusal = a.write(ctx, s, &r)
 	}
@@ -53,9 +53,11 @@ func (a *Answerer) write(ctx context.Context, s *Session, r *readied) (refusal *
 	if r.errors = errorParts(r.plan); ctx.Err() != nil {
 		return reuse.RefuseEnded(context.Cause(ctx))
 	}
-	r.inner = map[string]readied{}
-	if refusal = a.readyInner(ctx, s, r.plan, r.inner); refusal != nil {
-		return refusal
+	if len(r.plan.Inner) > 0 {
+		r.inner = map[string]readied{}
+		if refusal = a.readyInner(ctx, s, r.plan, r.inner); refusal != nil {
+			return refusal
+		}
 	}
 	return a.tryOuter(ctx, s, r.plan, r.outer)
 }

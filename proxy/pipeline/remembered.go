@@ -1,58 +1,117 @@
 package pipeline
 
 import (
+	"hash/maphash"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// remembered is what is kept of users' statements, to be found by its key as long as the policy and what the user holds are the very ones
-// that it was made from. Each user has a share of the room, beyond which all of hers is forgotten: what another asks makes nothing of hers slower (privacy rule 1).
+// remembered is what is kept of users' statements, to be found by who asks, what, and under which settings (answercache.go), as long as the policy and what the
+// user holds are the very ones that it was made from. Of SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000 that is one template of plans for all numbers that may
+// stand in it (ADR 86), and the answers for some. Each user has a share of the room, beyond which all of hers is forgotten: what another asks makes nothing of hers slower (privacy rule 1).
 // What is not found is made anew, so that nothing but time depends on what is kept.
-type remembered[T any] struct {
-	room int // of all users; what one takes is for keep to say
+type remembered struct {
+	room int // cells of all users
 
 	mu sync.RWMutex
-	of map[string]*share[T] // by user
+	of map[string]*share // by user
 }
 
-type share[T any] struct {
+type share struct {
 	policy *policy.Policy
-	known  map[string]kept[T]
+	known  map[string]*ofStatement
 	size   int
+	met    [mostMet]atomic.Uint32
 }
 
-type kept[T any] struct {
-	value T
-	held  []ledger.Release
+// ofStatement is what is kept of one text under one set of settings.
+type ofStatement struct {
+	held     []ledger.Release
+	template *planner.Template // nil: none
+	answers  map[string]Result // by its parameters, or the numbers that were lifted out of it
+	size     int
 }
 
-func (m *remembered[T]) find(s *Session, key string, held []ledger.Release) (value T, ok bool) {
+const (
+	// mostRemembered is the room, some 200 MB.
+	mostRemembered = 1 << 21
+	// templateCells and statementCells are what a template takes of it, and a statement beside its text.
+	templateCells, statementCells = 64, 16
+	// mostMet is how many questions of a user are remembered to have been asked, or so.
+	mostMet = 1 << 12
+)
+
+// find looks for what is kept of a statement.
+func (m *remembered) find(s *Session, l *look) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	own := m.of[s.User]
 	if own == nil || own.policy != s.Policy {
-		return value, false
+		return
 	}
-	k, ok := own.known[key]
-	if !ok || !sameList(k.held, held) {
-		return value, false
+	if known := own.known[string(l.statement)]; known != nil && sameList(known.held, l.held) {
+		l.template = known.template
+		if l.valued {
+			l.answer, l.answered = known.answers[string(l.values)]
+		}
 	}
-	return k.value, true
 }
 
-func (m *remembered[T]) keep(s *Session, key string, value T, size int, held []ledger.Release) {
+// keepAnswer keeps the answer of a statement that was looked up.
+func (m *remembered) keepAnswer(s *Session, l *look, r Result) {
+	if l.valued {
+		m.keep(s, l, cellsOf(l.values, r), func(known *ofStatement) { known.answers[string(l.values)] = r })
+	}
+}
+
+// keepTemplate keeps how it is planned.
+func (m *remembered) keepTemplate(s *Session, l *look, t *planner.Template) {
+	m.keep(s, l, templateCells, func(known *ofStatement) { known.template = t })
+}
+
+func (m *remembered) keep(s *Session, l *look, size int, put func(*ofStatement)) {
+	whole := size + statementCells + len(l.statement)/8
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of == nil {
-		m.of = map[string]*share[T]{}
+		m.of = map[string]*share{}
 	}
 	own := m.of[s.User]
-	if own == nil || own.policy != s.Policy || own.size+size > m.room/max(len(s.Policy.Users), 1) {
-		own = &share[T]{policy: s.Policy, known: map[string]kept[T]{}}
+	if own == nil || own.policy != s.Policy || own.size+whole > m.room/max(len(s.Policy.Users), 1) {
+		own = &share{policy: s.Policy, known: map[string]*ofStatement{}}
 		m.of[s.User] = own
 	}
-	own.known[key] = kept[T]{value, held}
+	known := own.known[string(l.statement)]
+	if known != nil && !sameList(known.held, l.held) {
+		own.size, known = own.size-known.size, nil
+	}
+	if known == nil {
+		known, size = &ofStatement{held: l.held, answers: map[string]Result{}}, whole
+		own.known[string(l.statement)] = known
+	}
+	put(known)
+	known.size += size
 	own.size += size
 }
+
+// meets tells whether a question has been asked lately, and notes that it has. It is wrong of a few, which costs time alone.
+func (m *remembered) meets(s *Session, l *look) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	own := m.of[s.User]
+	if own == nil {
+		return false
+	}
+	var h maphash.Hash
+	h.SetSeed(metSeed)
+	_, _ = h.Write(l.statement) // never fails
+	_, _ = h.Write(l.values)    // as above
+	sum := h.Sum64()
+	return own.met[sum%mostMet].Swap(uint32(sum>>32)) == uint32(sum>>32)
+}
+
+var metSeed = maphash.MakeSeed()

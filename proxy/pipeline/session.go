@@ -15,7 +15,8 @@ type Result struct {
 	Notices []Notice
 	Last    *Last // what dp.last shows of it; nil: what it shows stays
 
-	repeatable bool // the same again would be the same: see mostAnswerCells
+	repeatable bool // the same again would be the same: see repeatable
+	quick      bool // and is made anew in microseconds
 }
 
 // Notice is a NOTICE to the client. The zero Severity is NOTICE, the zero SQLState 00000.

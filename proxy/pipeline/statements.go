@@ -166,23 +166,22 @@ func (a *Answerer) Answer(ctx context.Context, s *Session, stmt parse.Statement,
 
 // answerOrRepeat answers a SELECT, from the kept answers where the same was answered for free before.
 func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
-	if s.Dataset == nil {
-		return a.settled(ctx, s, stmt, params)
+	l := a.look(s, stmt, params)
+	if l.answered {
+		return l.answer, nil
 	}
-	key, held := answerKey(s, stmt, params, a.public.version()), a.ledger.Holdings(s.User, s.Dataset.ID)
-	if r, ok := a.answers.find(s, key, held); ok {
-		return r, nil
-	}
-	r, err := a.settled(ctx, s, stmt, params)
-	if err == nil && r.repeatable {
-		a.keepAnswer(s, key, r, held)
+	r, err := a.settled(ctx, s, stmt, params, &l)
+	if err == nil {
+		a.keepAnswer(s, &l, r)
 	}
 	return r, err
 }
 
-func (a *Answerer) keepAnswer(s *Session, key string, r Result, held []ledger.Release) {
-	if key != "" {
-		a.answers.keep(s, key, r, cellsOf(key, r), held)
+// keepAnswer keeps an answer that would be the same again. What is made anew in microseconds is kept when it is asked a second time: most of what is asked of a slider, or of a
+// map that is moved about, never is, and to keep it takes as long as to make it.
+func (a *Answerer) keepAnswer(s *Session, l *look, r Result) {
+	if r.repeatable && (!r.quick || a.remembered.meets(s, l)) {
+		a.remembered.keepAnswer(s, l, r)
 	}
 }
 
@@ -195,12 +194,12 @@ func (a *Answerer) AtOnce(ctx context.Context, s *Session, stmt parse.Statement,
 	if params == nil {
 		params = []policy.Value{}
 	}
-	key, held := answerKey(s, stmt, params, a.public.version()), a.ledger.Holdings(s.User, s.Dataset.ID)
-	if r, ok := a.answers.find(s, key, held); ok {
-		return r, true
+	l := a.look(s, stmt, params)
+	if l.answered {
+		return l.answer, true
 	}
 	planned := spans.Begin(ctx, spans.Plan)
-	p, err := a.readyQuickly(ctx, s, stmt, params)
+	p, err := a.readyQuickly(ctx, s, &l)
 	planned()
 	if p.plan == nil || err != nil {
 		return Result{}, false
@@ -212,9 +211,7 @@ func (a *Answerer) AtOnce(ctx context.Context, s *Session, stmt parse.Statement,
 	if failed != nil {
 		return Result{}, false
 	}
-	if r.repeatable {
-		a.keepAnswer(s, key, r, held)
-	}
+	a.keepAnswer(s, &l, r)
 	return r, true
 }
 
@@ -225,14 +222,15 @@ const mostPlans = 32
 // keys that the plan needs, or answered sub-queries, or another session of hers has refined, or lost, what this one was to refine. Nothing else is charged
 // then, so that each time is a whole statement. What is held cannot be kept from changing instead: a user's sessions, on all the
 // proxies of a ledger, plan without waiting for one another, and meet at the charge.
-func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
+func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *look) (Result, error) {
 	ctx, done := inLine(ctx)
 	defer done()
 	placeOf(ctx).text = stmt.Text
 	for again := 0; ; again++ {
-		r, err := a.answer(ctx, s, stmt, params)
+		r, err := a.answer(ctx, s, stmt, params, l)
 		overtaken := err == errFound || errors.Is(err, ledger.ErrRefined)
 		if overtaken && again < mostPlans {
+			*l = a.look(s, stmt, params)
 			continue
 		}
 		if overtaken {
