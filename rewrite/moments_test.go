@@ -51,10 +51,10 @@ func TestMomentsDoNotMatter(t *testing.T) {
 	found, planted, full := worst{}, worst{}, of(fullStatements)
 	every := of(slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, windowStatements, tiedStatements, unionStatements, listStatements, listedStatements, jointStatements, fullStatements))
 	r := rand.New(rand.NewPCG(seed, 1))
-	rounds := stattest.Length(16, 400)
+	rounds := stattest.Length(48, 600)
 	for round := range rounds {
 		list := full
-		if round%8 == 0 {
+		if round%24 == 0 {
 			list = every
 		}
 		var with, without [2]tuples // of each moment
@@ -64,11 +64,16 @@ func TestMomentsDoNotMatter(t *testing.T) {
 				with[at].add(person(r, id, 6, true))
 			}
 			without[at].add(with[at])
-			if round%2 == 0 {
-				with[at].add(crowd(r, 4, 14*at)) // nothing in the one, much in the other
-			} else {
-				with[at].add(person(r, 4, 14, false))
+			own := person(r, 4, 14, false)
+			if round%4 > 0 { // much in one table, and nothing in another
+				own = crowd(r, 4, 14)
+				for _, table := range []string{"people", "visits", "calls", "buys"} {
+					if r.IntN(3) == 0 {
+						delete(own, table)
+					}
+				}
 			}
+			with[at].add(own)
 		}
 		var observed [2][2][][]int64 // by fault and side
 		for side, rows := range [2][2]tuples{with, without} {
