@@ -29,8 +29,9 @@ type Postgres struct {
 	aside *pgxpool.Pool // of the schema
 	executor
 	log       *slog.Logger
-	readers   int   // connections that read the tables of a snapshot
-	partPages int64 // of which each reads at least so many pages of a table at a time
+	readers   int      // connections that read the tables of a snapshot
+	partPages int64    // of which each reads at least so many pages of a table at a time
+	cluster   *cluster // of which this is the coordinator; nil: of none
 
 	mu     sync.Mutex
 	pinned map[string]pinnedShape // by dataset, what Inspect saw
@@ -64,7 +65,14 @@ func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Pos
 		return nil, err
 	}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, int(b.pool.Config().MaxConns))
-	if err := b.Ready(ctx); err != nil && err != ErrSettings { // Inspect says what is wrong with those
+	found := b.findCluster(ctx)
+	if p.Server.Timing.Fresh > 0 {
+		b.cluster = b.cluster.singly()
+	}
+	if err = b.Ready(ctx); err == nil && found != nil {
+		err = ErrUnavailable
+	}
+	if err != nil && err != ErrSettings { // Inspect says what is wrong with those
 		b.Close()
 		return nil, err
 	}
@@ -83,7 +91,12 @@ func poolOf(ctx context.Context, config *pgxpool.Config, most int32) (*pgxpool.P
 }
 
 // Dialect is described at Backend.
-func (b *Postgres) Dialect() dialect.Dialect { return dialect.PostgreSQL }
+func (b *Postgres) Dialect() dialect.Dialect {
+	if b.cluster != nil {
+		return dialect.Citus
+	}
+	return dialect.PostgreSQL
+}
 
 // Close ends all connections.
 func (b *Postgres) Close() error {
@@ -107,7 +120,7 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 	case errors.Is(err, errSettings) || found.limited:
 		b.log.ErrorContext(caller, "the private database's settings are not those that queries need: run dpproxy check")
 		return ErrSettings
-	case found.drifted:
+	case found.drifted || found.citus != (b.cluster != nil):
 		b.log.ErrorContext(caller, "the private database's schema changed: run dpproxy check, then restart")
 		return ErrDrift
 	case found.unplanned != nil:
@@ -135,25 +148,34 @@ func (b *Postgres) shapes() []pinnedShape {
 
 // look runs do in a transaction beside those of paid queries.
 func (b *Postgres) look(ctx context.Context, limit time.Duration, do func(tx pgx.Tx) error) error {
-	return transaction(ctx, b.aside, limit, do)
+	return transaction(ctx, b.aside, limit, do, b.cluster.settings(limit)...)
 }
 
 // transaction runs do in a read-only transaction with one snapshot, in which every setting that could decide how a query ends is
-// dpproxy's own (postgres_settings.go). All of it ends with the transaction: nothing stays behind on the connection.
-func transaction(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, do func(tx pgx.Tx) error) error {
+// dpproxy's own (postgres_settings.go), and which more statements begin. All of it ends with the transaction: nothing stays behind on the connection.
+func transaction(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, do func(tx pgx.Tx) error, more ...string) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	return within(ctx, conn.Conn(), limit, do)
+	return within(ctx, conn.Conn(), limit, do, more...)
 }
 
 // within is transaction on a connection.
-func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx pgx.Tx) error) error {
+func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx pgx.Tx) error, more ...string) error {
 	var inside bool
 	err := pgx.BeginTxFunc(ctx, conn, begun(conn, limit, ""), func(tx pgx.Tx) error {
 		inside = true
+		if len(more) > 0 {
+			var batch pgx.Batch
+			for _, text := range more {
+				batch.Queue(text)
+			}
+			if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+				return err
+			}
+		}
 		return do(tx)
 	})
 	if !inside && unsettled(err) {
@@ -187,7 +209,7 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([][]privacy
 			return collectKeys(rows, into.of[0])
 		}
 		return collectPostgres(rows, into)
-	})
+	}, b.cluster.settings(limit)...)
 	return into.groups(), err
 }
 

@@ -124,6 +124,11 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 			findings = append(findings, Finding{Note: true, Text: "the database is not PostgreSQL alone (Citus, or an engine that speaks as it does): " +
 				"no unique constraint is taken for a proof there, so that each query numbers a unit's rows, and units cannot be found through other tables"})
 		}
+		spread, err := b.clusterFindings(ctx, tx, d)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, spread...)
 		role, err := roleFindings(ctx, tx, d)
 		if err != nil {
 			return err
@@ -170,6 +175,12 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 	if !fatal(findings) {
 		findings = append(append(findings, b.probe(ctx, d)...), b.keyFindings(ctx, d)...)
 	}
+	if b.cluster != nil {
+		findings = append(findings, spreadKeyFindings(d, have)...)
+		if !fatal(findings) {
+			findings = append(findings, b.shapeFindings(ctx, d)...)
+		}
+	}
 	b.mu.Lock()
 	b.pinned[d.ID] = pinnedShape{d, have}
 	b.mu.Unlock()
@@ -183,7 +194,7 @@ func (b *Postgres) probe(ctx context.Context, d *policy.Dataset) []Finding {
 		if t.Public || t.Analysed() {
 			continue
 		}
-		q, err := rewrite.Probe(t, dialect.PostgreSQL)
+		q, err := rewrite.Probe(t, b.Dialect())
 		if err == nil {
 			err = b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
 				_, err := tx.Prepare(ctx, "", q.SQL())

@@ -29,6 +29,7 @@ import (
 type looked struct {
 	drifted   bool          // a schema is not the one that was inspected
 	limited   bool          // new sessions would have a limit that rows may exceed
+	citus     bool          // the tables may lie on several machines
 	unplanned error         // the database does not plan this query
 	of        rewrite.Query // of the error
 }
@@ -37,6 +38,7 @@ type looked struct {
 func lookAgain(ctx context.Context, tx pgx.Tx, pinned []pinnedShape, queries []rewrite.Query) (found looked, err error) {
 	var batch pgx.Batch
 	batch.Queue(keptSQL)
+	batch.Queue("SELECT " + onCitus)
 	for _, s := range pinned {
 		batch.Queue(shapeSQL, shapeArguments(placesOf(s.dataset, dialect.PostgreSQL))...)
 	}
@@ -76,6 +78,9 @@ func (found *looked) read(results pgx.BatchResults, datasets int, queries []rewr
 		return nil, err
 	}
 	found.limited = limited(kept)
+	if err := results.QueryRow().Scan(&found.citus); err != nil {
+		return nil, err
+	}
 	for range datasets {
 		rows, err := results.Query()
 		if err != nil {

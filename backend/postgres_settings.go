@@ -286,8 +286,8 @@ func (b *Postgres) followed(kept []string) (set, unknown []string) {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		switch {
-		case name == "work_mem" || slices.Contains(refused, name) || idles(name) || name == "client_encoding" && b.aside.Config().ConnConfig.RuntimeParams[name] == "UTF8":
-		case slices.Contains(computed, name) || slices.ContainsFunc(givens, func(g given) bool { return g.name == name }):
+		case name == "work_mem" || slices.Contains(refused, name) || slices.Contains(idleOfCitus, name) || idles(name) || name == "client_encoding" && b.aside.Config().ConnConfig.RuntimeParams[name] == "UTF8":
+		case slices.Contains(computed, name) || slices.ContainsFunc(slices.Concat(givens, givensOfCitus), func(g given) bool { return g.name == name }):
 			set = append(set, name)
 		default:
 			unknown = append(unknown, name)

@@ -43,7 +43,10 @@ const wholly = `NOT EXISTS (SELECT FROM pg_catalog.pg_constraint v WHERE v.conre
 
 // onlyPostgres tells whether the rows lie in PostgreSQL's own storage, and not in that of an engine that speaks as it does.
 const onlyPostgres = `pg_catalog.version() LIKE 'PostgreSQL %' AND pg_catalog.version() NOT LIKE '%-YB-%' AND pg_catalog.version() NOT LIKE '%Greenplum%'
-    AND pg_catalog.version() NOT LIKE '%Redshift%' AND NOT EXISTS (SELECT FROM pg_catalog.pg_extension x WHERE x.extname = 'citus')`
+    AND pg_catalog.version() NOT LIKE '%Redshift%' AND NOT ` + onCitus
+
+// onCitus tells whether rows may lie on the workers of Citus, whose snapshots are later ones than that in which the constraint was read (docs/adr/0150).
+const onCitus = `EXISTS (SELECT FROM pg_catalog.pg_extension x WHERE x.extname = 'citus')`
 
 // uniqueArguments are those of uniqueSQL.
 func uniqueArguments(u rewrite.Unique) []any {

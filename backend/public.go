@@ -120,6 +120,6 @@ func (b *Postgres) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Rel
 				}
 			}
 			return rows.Err()
-		})
+		}, b.cluster.settings(defaultDeadline)...)
 	})
 }

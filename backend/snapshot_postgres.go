@@ -48,8 +48,13 @@ func (b *Postgres) consistent(ctx context.Context, into *maker, do func(reading)
 			return err
 		case found.limited:
 			return errSettings
-		case found.drifted:
+		case found.drifted || found.citus != (b.cluster != nil):
 			return ErrDrift
+		}
+		if b.cluster != nil {
+			if err := lockAll(ctx, tx, into.list); err != nil {
+				return err
+			}
 		}
 		r := &postgresReading{into: into, first: tx, all: []pgx.Tx{tx}, part: b.partPages}
 		defer r.leave(context.WithoutCancel(ctx))
@@ -60,7 +65,7 @@ func (b *Postgres) consistent(ctx context.Context, into *maker, do func(reading)
 			return err
 		}
 		return r.inPlace(ctx)
-	})
+	}, b.cluster.singly().settings(limit)...)
 	switch {
 	case err == nil, errors.Is(err, ErrDrift), errors.Is(err, errMaking), errors.Is(err, errReplaced):
 		return err
@@ -77,6 +82,17 @@ type postgresReading struct {
 	first pgx.Tx
 	all   []pgx.Tx
 	part  int64 // how many pages a part has at least
+}
+
+// lockAll has the first transaction parse what will read each table, by which these are locked against being emptied or written anew. Of the coordinator's own tables inPlace
+// tells afterwards; of what lies on workers nothing would, whose snapshots begin after this: on Citus an owner's TRUNCATE waits for the copy.
+func lockAll(ctx context.Context, tx pgx.Tx, list []rewrite.Extraction) error {
+	for _, e := range list {
+		if _, err := tx.Conn().PgConn().Prepare(ctx, "", e.SQL(), nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // join begins the other transactions. Where the server or the role lets no more connections in there are fewer.
@@ -129,8 +145,8 @@ WHERE l.locktype = 'relation' AND l.pid = pg_catalog.pg_backend_pid() AND c.relk
 // every older snapshot, since its new rows came later and its old ones have no storage. The first transaction has parsed or read each table,
 // and what a view or a partitioned table stands for, so that it holds the locks of all to its end, and nothing changes after this look.
 func (r *postgresReading) inPlace(ctx context.Context) error {
-	var alone bool
-	if err := r.first.QueryRow(ctx, "SELECT "+onlyPostgres).Scan(&alone); err != nil || !alone {
+	var known bool
+	if err := r.first.QueryRow(ctx, "SELECT "+onlyPostgres+" OR "+onCitus).Scan(&known); err != nil || !known {
 		return err // other storage has no such numbers
 	}
 	var replaced int64

@@ -104,18 +104,49 @@ func equals(a, b *writer, on []derived.Equal) []string {
 func (w *writer) marked(m *derived.Marked) string {
 	a, b := w.sub(m.From, "a"), w.sub(m.Other, "b")
 	items := w.passed(a, len(m.From.Columns))
-	last := w.table.Columns[len(w.table.Columns)-1]
+	last, join := w.table.Columns[len(w.table.Columns)-1], ""
 	if slices.Contains(w.used, last) {
-		items = append(items, "CASE WHEN "+w.hasOther(a, b, m)+" THEN 1 ELSE 0 END AS n"+strconv.Itoa(len(w.table.Columns)))
+		has := ""
+		switch {
+		case m.Other == m.From && len(m.On) == 0 && m.Where == nil: // itself
+			has = a.alias + ".u IS NOT NULL"
+		case w.dialect.MarksByJoin:
+			has, join = w.joinsOther(a, b, m)
+		default:
+			has = w.hasOther(a, b, m)
+		}
+		items = append(items, "CASE WHEN "+has+" THEN 1 ELSE 0 END AS n"+strconv.Itoa(len(w.table.Columns)))
 	}
-	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + ")"
+	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + join + ")"
+}
+
+// joinsOther is hasOther as a join with the others' units and keys, each combination of them once:
+//
+//	(SELECT a1.u AS u, CASE WHEN h1.u IS NOT NULL THEN 1 ELSE 0 END AS n3
+//	  FROM (…) AS a1
+//	  LEFT JOIN (SELECT DISTINCT b1.u AS u, b1.j1 AS j1 FROM (…) AS b1 WHERE …) AS h1
+//	    ON (h1.u OPERATOR(pg_catalog.=) a1.u) AND (h1.j1 OPERATOR(pg_catalog.=) a1.j2))
+//
+// Claim. It has the rows of From once each, with the marks that hasOther gives. Proof. A row of a meets the rows of h whose unit and keys equal its own. DISTINCT leaves one of
+// those that are equal to each other, and of two that are not, at most one equals a's: equality on the types of compared keys is one of their values (whole numbers and decimals
+// compare exactly, texts under one collation; package backend refuses other keys, as floating numbers beside others, before anything is asked). So there is one h, or none, and there is one
+// just where some row of b is equal. Where a unit or a key is NULL no row is equal, and ANY gives NULL or false, of which CASE makes 0 too.
+func (w *writer) joinsOther(a, b *writer, m *derived.Marked) (has, join string) {
+	h := "h" + strconv.Itoa(w.depth)
+	others, on := []string{b.alias + ".u AS u"}, []string{w.equal(h+".u", a.alias+".u")}
+	for i, e := range m.On {
+		j := "j" + strconv.Itoa(i+1)
+		others, on = append(others, b.useKey(e.Right)+" AS "+j), append(on, w.equal(h+"."+j, a.useKey(e.Left)))
+	}
+	where := ""
+	if m.Where != nil {
+		where = " WHERE " + b.predicate(m.Where)
+	}
+	return h + ".u IS NOT NULL", "\n  LEFT JOIN (SELECT DISTINCT " + strings.Join(others, ", ") + " FROM " + b.input() + where + ") AS " + h + "\n    ON " + strings.Join(on, " AND ")
 }
 
 // hasOther is written as membership, which both engines look up in a table rather than row by row.
 func (w *writer) hasOther(a, b *writer, m *derived.Marked) string {
-	if m.Other == m.From && len(m.On) == 0 && m.Where == nil { // itself
-		return a.alias + ".u IS NOT NULL"
-	}
 	own, others := []string{w.joinable(a.alias + ".u")}, []string{w.joinable(b.alias + ".u")}
 	for _, e := range m.On {
 		own, others = append(own, w.joinable(a.useKey(e.Left))), append(others, w.joinable(b.useKey(e.Right)))

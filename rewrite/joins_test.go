@@ -58,9 +58,9 @@ func copied(t *testing.T, p *policy.Policy, from *pgx.Conn) *sql.DB {
 }
 
 // parsedFor reads a policy whose trusted SELECTs are written for DuckDB, as the dialect writes them.
-func parsedFor(t *testing.T, text string, d dialect.Dialect) *policy.Policy {
+func parsedFor(t testing.TB, text string, d dialect.Dialect) *policy.Policy {
 	t.Helper()
-	if d == dialect.PostgreSQL {
+	if d.PostgreSQLs {
 		text = strings.NewReplacer("private.clinic.", "clinic.", `url: "duckdb:warehouse.duckdb"`, `url: "postgres://dpproxy@127.0.0.1/prod"`).Replace(text)
 	}
 	p, err := policy.Parse([]byte(text), "policy.yaml")

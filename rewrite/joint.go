@@ -30,7 +30,8 @@ import (
 //   - rows that are read as they are stored (stored.go) are counted once, by all columns of which some measure needs the cells, where these have
 //     few combinations, with each measure's conditions as its counters'; each measure then adds up what it needs of that tally (where the engine reads
 //     columns so quickly that another scan takes less, as DuckDB does, each measure has a scan of its own);
-//   - rows that have to be numbered first are numbered once, and what the measures need of them is kept for all of them.
+//   - rows that have to be numbered first are numbered once, and what the measures need of them is kept for all of them (where they lie on
+//     several machines that would gather them on one, and each measure numbers them).
 //
 // Claim. Each measure is counted as it is by a query of its own (Render). Proof. The second form's rows are those of each measure's source: the text
 // that reads them is held to be the same for all, so what it reads is. In the first, a row counts for a counter where the measure's
@@ -156,9 +157,9 @@ func mostOf(m *plans.Measure) int {
 }
 
 // mayBeStored tells whether the rows of a table of the policy are read as they are stored, as far as may be expected: where a unit has one row a
-// constraint most often proves it.
+// constraint most often proves it (where rows are not kept none is believed).
 func mayBeStored(t *policy.Table, d dialect.Dialect) bool {
-	return alwaysStored(t) || t.MaxRowsPerUnit == 1 && provable(t) && d.OneScan
+	return alwaysStored(t) || t.MaxRowsPerUnit == 1 && provable(t) && d.OneScan && !d.KeepsNoRows
 }
 
 // alwaysStored tells whether they are, whatever constraints there are.
@@ -189,6 +190,8 @@ func sharedBy(m *plans.Measure, d dialect.Dialect) shared {
 	w.used = m.Table.Columns
 	text, bound := w.source()
 	switch {
+	case w.numberings > 0 && d.KeepsNoRows:
+		return shared{}
 	case w.err != nil || w.numberings == 0 && (m.Table.Derived == nil || !d.OneScan):
 		return shared{}
 	case w.numberings == 0:

@@ -43,7 +43,7 @@ var neighbourPolicy = strings.Replace(strings.Replace(joinPolicy, "max_rows_per_
 
 // variants are the policies that the statements are measured under: both relations of neighbours, and all rules for values
 // outside domains and for NULL.
-func variants(t *testing.T, d dialect.Dialect) map[string]*policy.Policy {
+func variants(t testing.TB, d dialect.Dialect) map[string]*policy.Policy {
 	t.Helper()
 	replaceOne := strings.NewReplacer("    accountant: pure\n", "    neighbors: replace-one\n    units: 50\n    accountant: pure\n")
 	ruled := strings.NewReplacer("max: 9, step: 1}}\n          - {name: cost", "max: 9, step: 1}, outside: clamp}\n          - {name: cost",
@@ -143,7 +143,7 @@ type fault struct {
 var sound = fault{name: "none", sql: func(s string) string { return s }, claimed: 1}
 
 // measures plans statements and writes their SQL.
-func measures(t *testing.T, p *policy.Policy, d dialect.Dialect, statements []string, epsilon privacy.Epsilon) []measured {
+func measures(t testing.TB, p *policy.Policy, d dialect.Dialect, statements []string, epsilon privacy.Epsilon) []measured {
 	t.Helper()
 	confidence, err := mechanisms.NewConfidence(0.95)
 	if err != nil {

@@ -36,7 +36,41 @@ func (w *writer) united(d *derived.United) string {
 		}
 		parts = append(parts, "SELECT "+strings.Join(items, ", ")+"\n  FROM "+a.input()+where("  ", conditions))
 	}
-	return "(" + strings.Join(parts, "\n  UNION ALL\n  ") + ")"
+	rows := "(" + strings.Join(parts, "\n  UNION ALL\n  ") + ")"
+	if d.Full && w.dialect.ManyMoments {
+		return w.boundedAgain(rows)
+	}
+	return rows
+}
+
+// boundedAgain writes the rows of a table of which no more of a unit are kept than its bound says, in the order of what is used of them. A FULL JOIN's bound counts on both of its branches
+// reading the same rows (derived.Paired, fullRows): L·R pairs of the one, in a moment in which all have partners, and R rows of the other, in one in which none has, would be more. Rows
+// that tie are the same to whoever reads them. Where both branches read the same rows it leaves out nothing.
+func (w *writer) boundedAgain(rows string) string {
+	v := "v" + strconv.Itoa(w.depth)
+	items, order := v+".u", []string{}
+	for i, c := range w.table.Columns {
+		if slices.Contains(w.used, c) {
+			n := v + ".n" + strconv.Itoa(i+1)
+			items, order = items+", "+n, append(order, n+" ASC NULLS LAST")
+		}
+	}
+	for i, k := range w.table.Keys {
+		if slices.Contains(w.usedKeys, k) {
+			j := v + ".j" + strconv.Itoa(i+1)
+			items, order = items+", "+j, append(order, w.inBytes(k, j)+" ASC NULLS LAST")
+		}
+	}
+	window := "PARTITION BY " + v + ".u"
+	if len(order) > 0 {
+		window += " ORDER BY " + strings.Join(order, ", ")
+	}
+	number := w.call("row_number") + " OVER (" + window + ")"
+	if derived.NullableUnit(w.table) { // such rows are units of their own
+		number = "CASE WHEN " + v + ".u IS NULL THEN 1 ELSE " + number + " END"
+	}
+	w.numberings++
+	return "(SELECT * FROM (SELECT " + items + ", " + number + " AS r\n  FROM " + rows + " AS " + v + ") AS " + v + " WHERE " + v + ".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10) + ")"
 }
 
 // unitedValue is a branch's value in the union's column c.

@@ -75,6 +75,7 @@ var picture = map[string][]string{
 	"backend/pgtest":             {"internal/daemon"},
 	"backend/mariadbtest":        {"internal/daemon"},
 	"backend/sparktest":          {"backend/hive", "internal/daemon"},
+	"backend/citustest":          {},
 	"internal/simulation":        {"ledger/store"},
 	"internal/simulation/whole":  {},
 	"internal/threats":           {},
@@ -110,7 +111,7 @@ var foreign = map[string][]string{
 	"github.com/xwb1989/sqlparser":     {"planner/mysql"},
 	"github.com/jackc/pgx/v5/pgproto3": {"console", "backend", "proxy", "proxy/encoding", "proxy/login", "sandbox/twin", "cmd/dpproxy", "test/kit"},
 	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},
-	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "ledger/postgres", "sandbox/twin", "sandbox/sandboxtest", "proxy", "service", "cmd/dpproxy", "examples/attacks", "test/kit"},
+	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "backend/citustest", "ledger/postgres", "sandbox/twin", "sandbox/sandboxtest", "proxy", "service", "cmd/dpproxy", "examples/attacks", "test/kit"},
 	"github.com/go-ldap/ldap":          {"proxy/login"},
 	"github.com/coreos/go-oidc":        {"proxy/login", "cmd/dpproxy"},
 	"golang.org/x/oauth2":              {"cmd/dpproxy"},
@@ -124,9 +125,9 @@ var foreign = map[string][]string{
 	"math/rand":                        {"mechanisms/stattest", "internal/simulation", "examples/attacks"},
 	"unsafe":                           {},
 	"database/sql":                     {"backend", "backend/mariadbtest", "sandbox/embedded", "cmd/dpproxy", "test/kit"},
-	"net":                              {"console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/hive", "backend/pgtest", "internal/daemon", "test/kit", "proxy/spans"},
+	"net":                              {"console", "proxy", "proxy/login", "policy", "service", "cmd/dpproxy", "backend/hive", "backend/pgtest", "backend/citustest", "internal/daemon", "test/kit", "proxy/spans"},
 	"net/http":                         {"console", "proxy/spans", "proxy", "proxy/login", "cmd/dpproxy"},
-	"net/url":                          {"console", "packaging/licences", "ledger/sqlite", "backend", "backend/pgtest", "backend/mariadbtest", "policy", "proxy", "cmd/dpproxy", "proxy/spans"},
+	"net/url":                          {"console", "packaging/licences", "ledger/sqlite", "backend", "backend/pgtest", "backend/citustest", "backend/mariadbtest", "policy", "proxy", "cmd/dpproxy", "proxy/spans"},
 }
 
 // TestImports reads every non-test file with go/parser and holds it against the picture.

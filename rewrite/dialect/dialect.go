@@ -32,6 +32,7 @@ var (
 	Snapshot   = Dialect{&snapshot} // DuckDB over tables that a snapshot has made ready
 	MySQL      = Dialect{&mysql}    // DuckDB over tables that were read from MySQL
 	Spark      = Dialect{&spark}
+	Citus      = Dialect{&citus} // PostgreSQL whose tables lie on several machines
 )
 
 // Words is how an engine writes what measures say. A phrase holds %1, %2, … where its parts stand. Types go by PostgreSQL's short
@@ -101,6 +102,15 @@ type Words struct {
 
 	// OneScan tells that measures over rows as they are stored take less in one scan, by conditions of their counters, than in one each.
 	OneScan bool
+
+	// MarksByJoin tells that a row is told by a join whether its unit has others elsewhere, and not by a sub-query within an expression.
+	MarksByJoin bool
+
+	// KeepsNoRows tells that numbered rows are not kept for several measures: each numbers them itself, where they lie.
+	KeepsNoRows bool
+
+	// ManyMoments tells that a statement may read one table in several moments: what counts on its rows being the same twice is enforced.
+	ManyMoments bool
 
 	// Ready tells that the tables are a snapshot's: rows have their unit's number, their rank within it and normalised values.
 	Ready bool

@@ -1,0 +1,259 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/backend/citustest"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// Tests on a cluster of Citus, which DPPROXY_CITUS names (package citustest); without it they are skipped.
+
+const citusByPerson = `DELETE FROM visits WHERE person_id IS NULL;
+SELECT create_distributed_table('people', 'person_id', shard_count => 4);
+SELECT create_distributed_table('visits', 'person_id', colocate_with => 'people');
+SELECT create_reference_table('regions')`
+
+// citusHouse is a house whose tables lie as statements of the owner say.
+func citusHouse(t *testing.T, s *policy.Snapshot, distribute string) (*house, *citustest.Database) {
+	t.Helper()
+	d := citustest.New(t)
+	role := d.Role(t)
+	for _, s := range rowsSQL {
+		d.Exec(t, fmt.Sprintf(s, "public."))
+	}
+	for _, s := range strings.Split(distribute, ";\n") {
+		d.Exec(t, s)
+	}
+	d.Exec(t, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
+	p := testPolicy(t, d.URLFor(role))
+	p.Backend.Snapshot = s
+	h := open(t, p)
+	h.change, h.role = func(statement string) { d.Exec(t, statement) }, role
+	return h, d
+}
+
+func TestCitusCounts(t *testing.T) {
+	h, d := citusHouse(t, nil, citusByPerson)
+	if h.Dialect().Name != "Citus" {
+		t.Fatalf("the dialect is %s", h.Dialect())
+	}
+	if err := h.Ready(t.Context(), render(t, measure(t, h.policy, "visits", "clinic"), h)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		table string
+		grain []string
+		want  []string
+	}{
+		{"people", nil, []string{"[]: [40]"}},
+		{"people", []string{"sex"}, []string{"[0]: [16]", "[1]: [14]", "[2]: [2]", "[3]: [8]"}},
+		{"visits", nil, []string{"[]: [30]"}},
+		{"visits", []string{"clinic"}, []string{"[0]: [9]", "[1]: [21]"}},
+	} {
+		if got := counts(t, h, render(t, measure(t, h.policy, c.table, c.grain...), h)); !slices.Equal(got, c.want) {
+			t.Errorf("%s by %v: got %v, want %v", c.table, c.grain, got, c.want)
+		}
+	}
+	// What a worker's role sets decides nothing (rule 24).
+	for i := range d.Workers() {
+		d.ExecOn(t, i, "ALTER ROLE "+h.role+" SET statement_timeout = 1", "ALTER ROLE "+h.role+" SET enable_seqscan = off", "ALTER ROLE "+h.role+" SET work_mem = '64kB'")
+	}
+	h.Close()
+	again := open(t, h.policy)
+	var timeout, memory, scan string
+	err := again.Backend.(*Postgres).look(t.Context(), time.Minute, func(tx pgx.Tx) error {
+		said := func(name string) string { // asked for each row, so that it is the worker that answers
+			return fmt.Sprintf("max(pg_catalog.current_setting(pg_catalog.left('%s', %d + (0 * person_id)::int4)))", name, len(name))
+		}
+		return tx.QueryRow(t.Context(), "SELECT "+said("statement_timeout")+", "+said("work_mem")+", "+said("enable_seqscan")+" FROM public.people").Scan(&timeout, &memory, &scan)
+	})
+	if err != nil || timeout != "1min" || memory == "64kB" || scan != "on" {
+		t.Errorf("on workers: statement_timeout %s, work_mem %s, enable_seqscan %s: %v", timeout, memory, scan, err)
+	}
+	for i := range d.Workers() {
+		d.ExecOn(t, i, "ALTER ROLE "+h.role+" SET temp_file_limit = '1GB'")
+	}
+	if got := inspect(t, again); strings.Count(got, "temp_file_limit bounds") != d.Workers() {
+		t.Errorf("a limit of workers is not found:\n%s", got)
+	}
+}
+
+// believed is a query's shortest text, as it runs where constraints are believed, whether they say what it needs, and what it counts in a transaction between whose
+// look at them and whose query something is done.
+func believed(t *testing.T, h *house, q rewrite.Query, between func()) (counted int64, holds bool) {
+	t.Helper()
+	b, s := h.Backend.(*Postgres), q.Proven()[0]
+	err := b.look(t.Context(), time.Minute, func(tx pgx.Tx) error {
+		holds = true
+		for _, u := range s.Needs {
+			var unique bool
+			if err := tx.QueryRow(t.Context(), strings.Replace(uniqueSQL, onlyPostgres, "true", 1), uniqueArguments(u)...).Scan(&unique); err != nil {
+				return err
+			}
+			holds = holds && unique
+		}
+		between()
+		return tx.QueryRow(t.Context(), s.SQL(), s.Args()...).Scan(&counted)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counted, holds
+}
+
+// TestCitusRace (rule 25): a constraint is dropped, and rows come, between the coordinator's snapshot, in which it holds, and those of the workers, in which the rows are. Who believes it counts
+// three rows of one person where it said one. dpproxy believes none there, and its query bounds them.
+func TestCitusRace(t *testing.T) {
+	h, d := citusHouse(t, nil, citusByPerson)
+	q := render(t, measure(t, h.policy, "people"), h)
+	counted, holds := believed(t, h, q, func() {
+		d.Exec(t, "ALTER TABLE people DROP CONSTRAINT people_pkey; INSERT INTO people (person_id, age) VALUES (7, 1), (7, 2)")
+	})
+	if !holds || counted != 42 {
+		t.Errorf("the race is not one: the constraint holds: %v; %d rows", holds, counted)
+	}
+	d.Exec(t, "DELETE FROM people WHERE person_id = 7 AND age < 3", "ALTER TABLE people ADD PRIMARY KEY (person_id)")
+	owner := d.Connect(t)
+	for _, s := range []string{"BEGIN", "ALTER TABLE people DROP CONSTRAINT people_pkey", "INSERT INTO people (person_id, age) VALUES (7, 1), (7, 2)"} {
+		if _, err := owner.Exec(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan []string)
+	go func() { done <- counts(t, h, q) }()
+	watch := d.Connect(t)
+	for waits := false; !waits; time.Sleep(5 * time.Millisecond) {
+		if err := watch.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'people'::regclass)").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := owner.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-done; !slices.Equal(got, []string{"[]: [40]"}) {
+		t.Errorf("dpproxy counts %v, and a person has one row", got)
+	}
+}
+
+// TestCitusAppend (rule 25): where a table is distributed by appending a primary key holds within each shard alone.
+func TestCitusAppend(t *testing.T) {
+	h, d := citusHouse(t, nil, `CREATE TABLE them AS TABLE people;
+TRUNCATE people;
+SELECT create_distributed_table('people', 'person_id', 'append')`)
+	conn := d.Connect(t)
+	for range 2 {
+		var shard int64
+		if err := conn.QueryRow(t.Context(), "SELECT master_create_empty_shard('people')").Scan(&shard); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.PgConn().CopyFrom(t.Context(), strings.NewReader("7\t1\t\\N\t\\N\t\\N\n8\t2\t\\N\t\\N\t\\N\n"), fmt.Sprintf("COPY people FROM STDIN WITH (append_to_shard %d)", shard)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := render(t, measure(t, h.policy, "people"), h)
+	if counted, holds := believed(t, h, q, func() {}); !holds || counted != 4 {
+		t.Errorf("the key holds: %v; %d rows", holds, counted)
+	}
+	if got := counts(t, h, q); !slices.Equal(got, []string{"[]: [2]"}) {
+		t.Errorf("dpproxy counts %v, and each of two persons has one row", got)
+	}
+	if got := inspect(t, h); !strings.Contains(got, "table people is distributed by appending") {
+		t.Errorf("check does not say so:\n%s", got)
+	}
+}
+
+// TestCitusFindings: check says of each table how it lies, and which questions are counted where.
+func TestCitusFindings(t *testing.T) {
+	for name, c := range map[string]struct {
+		distribute string
+		want       []string
+	}{
+		"by the person": {citusByPerson, []string{"fatal=false table people is distributed by person_id, which names its persons, in 4 shards, beside visits: its questions are counted where the rows lie",
+			"table people: no constraint proves one row per person", "table visits: counted where the rows lie: count(*); GROUP BY clinic; a sub-query per person; JOIN people; EXISTS in people"}},
+		"by something else": {`SELECT create_distributed_table('people', 'person_id', shard_count => 4);
+SELECT create_distributed_table('visits', 'clinic', shard_count => 4)`, []string{"table visits is distributed by clinic and not by what names its persons", "alter_distributed_table('\"public\".\"visits\"', distribution_column := 'person_id')",
+			"table visits: brings rows to the coordinator"}},
+		"not beside": {`DELETE FROM visits WHERE person_id IS NULL;
+SELECT create_distributed_table('people', 'person_id', shard_count => 4);
+SELECT create_distributed_table('visits', 'person_id', shard_count => 3, colocate_with => 'none')`, []string{"but not beside"}},
+		"reference": {`SELECT create_reference_table('people');
+SELECT create_reference_table('visits')`, []string{"table visits is a reference table", "table visits: counted where the rows lie: count(*)"}},
+		"local": {`SELECT 1`, []string{"table visits lies on the coordinator alone"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := citusHouse(t, nil, c.distribute)
+			got := inspect(t, h)
+			for _, want := range append(c.want, "the database is not PostgreSQL alone") {
+				if !strings.Contains(got, want) {
+					t.Errorf("no finding %q in\n%s", want, got)
+				}
+			}
+			if strings.Contains(got, "fatal=true") || strings.Contains(got, "cost=") || strings.Contains(got, "rows=") {
+				t.Errorf("found\n%s", got)
+			}
+		})
+	}
+}
+
+// TestCitusNeedsProofs: what rests on a proof alone is refused.
+func TestCitusNeedsProofs(t *testing.T) {
+	h, _ := citusHouse(t, nil, citusByPerson)
+	h.policy.Datasets[0].Tables[1].UnitColumn, h.policy.Datasets[0].Tables[1].Via = "", &policy.Via{Column: "person_id", Table: h.policy.Datasets[0].Tables[0], Key: "person_id"}
+	if got := inspect(t, h); !strings.Contains(got, "fatal=true table visits: its persons are found through people.person_id, which no unique") {
+		t.Errorf("found\n%s", got)
+	}
+	if err := h.Ready(t.Context(), render(t, measure(t, h.policy, "visits"), h)); err != ErrDrift {
+		t.Errorf("Ready says %v", err)
+	}
+}
+
+// TestCitusCopies: a copy has the rows of a worker in one moment, whichever table is read first, and the owner's TRUNCATE waits for it.
+func TestCitusCopies(t *testing.T) {
+	h, d := citusHouse(t, testSnapshot(t), citusByPerson)
+	prepare(t, h)
+	if got := counts(t, h, render(t, measure(t, h.policy, "visits", "clinic"), h)); !slices.Equal(got, []string{"[0]: [9]", "[1]: [21]"}) {
+		t.Errorf("got %v", got)
+	}
+	b := h.Backend.(*Snapshots)
+	want, err := b.extractions(h.policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(r reading, table string) (n int64) {
+		if err := r.(*postgresReading).first.QueryRow(t.Context(), "SELECT count(*) FROM public."+table).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	err = b.source.consistent(t.Context(), &maker{list: want.list}, func(r reading) error {
+		people := count(r, "people")
+		d.Exec(t, "INSERT INTO people (person_id) SELECT generate_series(100, 140)", "INSERT INTO visits (person_id) SELECT generate_series(100, 140)")
+		if later, visits := count(r, "people"), count(r, "visits"); later != people || visits != 91 {
+			t.Errorf("%d and then %d people, %d visits of 91", people, later, visits)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		owner, err := pgconn.Connect(t.Context(), d.URLFor("postgres"))
+		if err != nil {
+			return err
+		}
+		defer owner.Close(context.Background())
+		if _, err := owner.Exec(ctx, "TRUNCATE visits").ReadAll(); err == nil {
+			t.Error("a table was emptied while a copy was made of it")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
