@@ -102,6 +102,9 @@ type Words struct {
 	// OneScan tells that measures over rows as they are stored take less in one scan, by conditions of their counters, than in one each.
 	OneScan bool
 
+	// PartialIndexes tells that an index may have the rows of which a condition holds, and is read in the table's place where a query asks for these.
+	PartialIndexes bool
+
 	// Ready tells that the tables are a snapshot's: rows have their unit's number, their rank within it and normalised values.
 	Ready bool
 
