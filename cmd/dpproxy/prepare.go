@@ -114,7 +114,7 @@ UPDATE $table AS t SET dp_rank = n.rank
   WHERE n.ctid = t.ctid;
 ALTER TABLE $table ADD CONSTRAINT $constraint UNIQUE ($unit, dp_rank);
 ALTER TABLE $table ADD CHECK (dp_rank >= 1), ADD CHECK (dp_rank IS NULL OR $unit IS NOT NULL); -- spare each query two comparisons a row
-CREATE INDEX ON $table (dp_rank) WHERE dp_rank > $most OR dp_rank IS NULL; -- a bare count(*) is the table's, less these: leave it out if they are more than a quarter of the rows
+CREATE INDEX ON $table (dp_rank) WHERE dp_rank > $most OR dp_rank IS NULL; -- a bare count(*) is the table's, less these: leave it out if they are more than a tenth of the rows
 CREATE FUNCTION $function() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $body$ -- writers need not be able to read
 BEGIN
   IF TG_OP = 'INSERT' OR NEW.$unit IS DISTINCT FROM OLD.$unit THEN
