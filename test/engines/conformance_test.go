@@ -42,6 +42,9 @@ func TestConformance(t *testing.T) {
 			}
 			with.serve(t)
 			without.serve(t)
+			for _, b := range []struct{ row, of string }{{"one row a unit", "SELECT sex, count(*) FROM people GROUP BY sex"}, {"several rows a unit", "SELECT ward, count(*) FROM visits GROUP BY ward"}} {
+				found[b.row] += without.how(t, found[b.row], b.of)
+			}
 			for _, s := range shapes {
 				askAll(t, s, with, without, want, found)
 			}
@@ -149,6 +152,25 @@ func (s *side) serve(t *testing.T) {
 	t.Helper()
 	s.program = kit.Serve(t, s.path)
 	s.w = s.program.Connect("alice", "shop")
+}
+
+// how is what a bound takes of the engine, by the query that EXPLAIN shows.
+func (s *side) how(t *testing.T, proof, statement string) string {
+	t.Helper()
+	a := s.w.Ask("EXPLAIN " + statement)
+	text := strings.Join(slices.Concat(a.Rows...), "\n")
+	switch {
+	case a.Err != nil:
+		t.Fatal(a.Err)
+	case strings.HasPrefix(proof, "proved"):
+		return ": rows are read as they are"
+	case strings.Contains(text, "row_number"):
+		return ": each query numbers the rows"
+	case strings.Contains(text, "t.r <= "):
+		return ": by the ranks of the copy"
+	}
+	t.Fatalf("how a bound is kept is not in\n%s", text)
+	return ""
 }
 
 // askAll asks both sides a shape's statements: without the one person's rows each must answer what plain PostgreSQL does, and with them nothing that is not noised may differ.
