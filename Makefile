@@ -126,6 +126,7 @@ spark: ## Spark from PyPI (450 MB, Java 17): its Thrift server under measures, h
 	./scripts/spark
 	DPPROXY_SPARK=1 $(GO) test ./backend/hive ./backend ./rewrite ./test/spark -p 1 -run Spark -count=1 -timeout 60m -v | grep -v '^=== '
 	DPPROXY_SPARK=1 $(GO) test ./backend -run '^Test($(SPARKS))$$/^(Spark|deadline|crash)$$/^Spark$$' -count=1 -timeout 60m -v | grep -v '^=== '
+	DPPROXY_SPARK=1 $(GO) test ./test/engines -run '^TestConformance$$/^Spark$$' -count=1 -timeout 60m -v | grep -v '^=== '
 
 peers: deps ## the same questions by dpproxy and by libraries of others, from PyPI: docs/peers.md
 	$(GO) test ./test/peers -run 'TestPeers$$' -peers $(or $(RUNS),100) -update -count=1 -timeout 3h -v

@@ -110,7 +110,7 @@ var simple = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 func (b *DuckDB) ranksSaid(r rewrite.Rank) bool {
 	schema, name := rewrite.Relation(r.Table.Source, dialect.DuckDB)
 	said, rank, unit := b.said[folded(schema, name, "")], strings.ToLower(r.Table.RowRank), strings.ToLower(r.Table.UnitColumn)
-	if r.Table.View.Text != "" || !simple.MatchString(rank) || !simple.MatchString(unit) {
+	if r.Beyond || r.Table.View.Text != "" || !simple.MatchString(rank) || !simple.MatchString(unit) {
 		return false
 	}
 	return (said["("+rank+" >= 1)"] || said["("+rank+" > 0)"]) && (said[unit+" not null"] || said["(("+rank+" is null) or ("+unit+" is not null))"]) &&

@@ -167,6 +167,38 @@ func TestRanksAreProved(t *testing.T) {
 	}
 }
 
+// TestIndexesOfRowsBeyondTheBound: the text that counts the rows beyond the bound runs where a valid index has just these, beside the CHECKs.
+func TestIndexesOfRowsBeyondTheBound(t *testing.T) {
+	const checks = "CREATE TABLE lines (who int NOT NULL, rank bigint, CHECK (rank >= 1)); "
+	for then, want := range map[string]bool{
+		checks: false,
+		checks + "CREATE INDEX ON lines (rank) WHERE rank > 10 OR rank IS NULL":                                                                                                 true,
+		checks + "CREATE INDEX ON lines (who) WHERE rank IS NULL OR rank > 10":                                                                                                  true,
+		checks + "CREATE INDEX ON lines (rank) WHERE rank > 10":                                                                                                                 false,
+		checks + "CREATE INDEX ON lines (rank) WHERE rank > 11 OR rank IS NULL":                                                                                                 false,
+		checks + "CREATE INDEX ON lines (rank)":                                                                                                                                 false,
+		"CREATE TABLE lines (who int NOT NULL, rank bigint); CREATE INDEX ON lines (rank) WHERE rank > 10 OR rank IS NULL":                                                      false,
+		checks + "CREATE TABLE more (rank bigint); CREATE INDEX ON more (rank) WHERE rank > 10 OR rank IS NULL":                                                                 false,
+		checks + "CREATE INDEX broken ON lines (rank) WHERE rank > 10 OR rank IS NULL; SET allow_system_table_mods = on; UPDATE pg_catalog.pg_index SET indisvalid = false WHERE indexrelid = 'broken'::regclass": false,
+	} {
+		t.Run(then, func(t *testing.T) {
+			h := postgresHouse(t)
+			h.change(then)
+			table := &policy.Table{Name: "lines", Source: policy.Source{Name: "lines"}, UnitColumn: "who", RowRank: "rank", MaxRowsPerUnit: 10}
+			err := h.Backend.(*Postgres).look(context.Background(), time.Minute, func(tx pgx.Tx) error {
+				got, err := provenForm(context.Background(), tx, rewrite.Shorter{Ranks: []rewrite.Rank{{Table: table, Beyond: true}}})
+				if err != nil || got != want {
+					t.Errorf("%t, %v", got, err)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 // TestRanksAreProvedInDuckDB: as on PostgreSQL, by constraints over the very columns, and by no others.
 func TestRanksAreProvedInDuckDB(t *testing.T) {
 	for _, c := range []struct {

@@ -112,6 +112,9 @@ func (w *writer) measure(m *plans.Measure) string {
 		return w.unitCounts()
 	}
 	asStored := w.asStored(m)
+	if w.ranks == ranksBeyond {
+		return w.lessBeyond()
+	}
 	if asStored {
 		m = hoisted(m)
 	}

@@ -87,7 +87,11 @@ func scanOf(list []*plans.Measure, d dialect.Dialect) (*scan, error) {
 		forms = append(forms, assumed{})
 	}
 	if !d.Ready && len(ranked(first.Table)) > 0 {
-		forms = append([]assumed{{single: single, ranks: ranksWithin}, {single: single, ranks: ranksPositive}}, forms...)
+		own := []assumed{{single: single, ranks: ranksWithin}}
+		if len(list) == 1 && countsBeyond(first, d) {
+			own = append(own, assumed{single: single, ranks: ranksBeyond})
+		}
+		forms = append(append(own, assumed{single: single, ranks: ranksPositive}), forms...)
 	}
 	for _, a := range forms {
 		if err := q.shorten(list, a, unique); err != nil {
@@ -133,6 +137,7 @@ type rankProof int
 const (
 	ranksAny      rankProof = iota // nothing but what Required does
 	ranksPositive                  // it is 1 or more where it is not NULL, and NULL where the unit is
+	ranksBeyond                    // the same, and an index has the rows beyond the bound
 	ranksWithin                    // and it is not NULL, and at most max_rows_per_unit
 )
 
@@ -155,7 +160,7 @@ func (q *scan) shorten(list []*plans.Measure, a assumed, unique []derived.Unique
 	}
 	if a.ranks != ranksAny {
 		for _, t := range ranked(q.table) {
-			s.Ranks = append(s.Ranks, Rank{Table: t, Within: a.ranks == ranksWithin})
+			s.Ranks = append(s.Ranks, Rank{Table: t, Within: a.ranks == ranksWithin, Beyond: a.ranks == ranksBeyond})
 		}
 	}
 	q.proven = append(q.proven, s)
@@ -206,9 +211,14 @@ type Unique struct {
 //	CHECK (dp_rank >= 1)                                  -- or > 0
 //	CHECK (dp_rank IS NULL OR who IS NOT NULL)            -- or who is NOT NULL
 //	CHECK (dp_rank <= 10), and dp_rank NOT NULL           -- where Within
+//
+// Beyond asks for an index of the rows beyond max_rows_per_unit, without which the text would take longer than another, and which proves nothing:
+//
+//	CREATE INDEX … (dp_rank) WHERE dp_rank > 10 OR dp_rank IS NULL
 type Rank struct {
 	Table  *policy.Table
 	Within bool
+	Beyond bool
 }
 
 // Required lists what the query itself needs proof of: the keys through which units are found, and that a rank is each unit's

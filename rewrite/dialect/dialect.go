@@ -112,6 +112,9 @@ type Words struct {
 	// ManyMoments tells that a statement may read one table in several moments: what counts on its rows being the same twice is enforced.
 	ManyMoments bool
 
+	// PartialIndexes tells that an index may have the rows of which a condition holds, and is read in the table's place where a query asks for these.
+	PartialIndexes bool
+
 	// Ready tells that the tables are a snapshot's: rows have their unit's number, their rank within it and normalised values.
 	Ready bool
 

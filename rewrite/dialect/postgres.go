@@ -54,9 +54,10 @@ var postgres = Words{
 	Parallel:     "(SELECT %2) AS %1",
 	InParallel:   "pg_catalog.unnest(%1) AS %2",
 
-	OneScan:     true,
-	PostgreSQLs: true,
-	Binary:      true,
+	OneScan:        true,
+	PartialIndexes: true,
+	PostgreSQLs:    true,
+	Binary:         true,
 
 	Accepts: map[policy.Type][]string{
 		policy.Bool: {"boolean"}, policy.Int2: {"smallint", "integer", "bigint"}, policy.Int4: {"integer", "smallint", "bigint"},

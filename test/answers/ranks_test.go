@@ -1,7 +1,9 @@
 package answers
 
 import (
+	"database/sql"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -90,10 +92,20 @@ func TestStoredRanks(t *testing.T) {
 			t.Errorf("rows are numbered: %s", line)
 		}
 	}
+	beyond := 0
 	for _, sent := range strings.Split(strings.Join(kit.Statements(t, s.Server)[before:], "\n"), "LOG: ") {
 		if !strings.Contains(sent, "EXPLAIN") && strings.Contains(sent, `"dp_rank" OPERATOR(pg_catalog.>=)`) {
 			t.Errorf("the CHECK that ranks are 1 or more is not believed: %s", sent)
 		}
+		if !strings.Contains(sent, "EXPLAIN") && strings.Contains(sent, `OR t."dp_rank" IS NULL`) {
+			beyond++
+		}
+	}
+	if beyond != 1 {
+		t.Errorf("%d counts are of all rows less those beyond the bound, must be that of the bare count", beyond)
+	}
+	if plan := s.Plan(t, `SELECT count(*) FROM events t WHERE dp_rank > 5::int8 OR dp_rank IS NULL`); !strings.Contains(plan, "Index Only Scan using events_dp_rank_idx") {
+		t.Errorf("the rows beyond the bound are not found by the index:\n%s", plan)
 	}
 	for _, check := range strings.Fields(s.Query(t, `SELECT string_agg(conname, ' ') FROM pg_constraint WHERE contype = 'c' AND conrelid = 'events'::regclass AND pg_get_constraintdef(oid) LIKE '%dp_rank%'`)) {
 		s.Server.Exec(t, s.Database, `ALTER TABLE events DROP CONSTRAINT `+check)
@@ -131,4 +143,52 @@ func TestStoredRanks(t *testing.T) {
 	if plain := s.Query(t, copied+` AND dp_rank <= 5`); got.Err != nil || len(got.Rows) != 1 || got.Rows[0][0] != plain {
 		t.Errorf("over a snapshot: %q, %v; plain SQL says %s", got.Rows, got.Err, plain)
 	}
+}
+
+// TestStoredRanksInDuckDB: the same of a DuckDB file, in which prepare's SQL writes the rows anew, in the order of their ranks.
+func TestStoredRanksInDuckDB(t *testing.T) {
+	kit.Beside(t)
+	s, path := kit.Lab{Engine: "duckdb", Change: append([]string{"max_epsilon: 1,", "max_epsilon: 20000,", "defaults: {epsilon: 0.1", "defaults: {epsilon: 10000"}, kit.Undeclared...)}.Lay(t, 0)
+	kit.ExecDuckDB(t, path, `INSERT INTO events SELECT NULL, DATE '2024-03-01', 30 FROM range(50)`)
+	printed := kit.Run(t, "", "prepare", "--policy", path, "events")
+	if printed.Code != 0 || !strings.Contains(printed.Stdout, `"main"."events_by_rank"`) {
+		t.Fatalf("prepare: %d, %s\n%s", printed.Code, printed.Stderr, printed.Stdout)
+	}
+	kit.ExecDuckDB(t, path, printed.Stdout)
+	kit.Edit(t, path, "source: main.events\n", "source: main.events_by_rank\n", "max_rows_per_unit: 5\n", "max_rows_per_unit: 5\n        row_rank: dp_rank\n")
+	if c := kit.Run(t, "", "check", "--policy", path); c.Code != 0 || !strings.Contains(c.Stdout+c.Stderr, "dp_rank numbers the rows of each person") {
+		t.Errorf("check: %d\n%s%s", c.Code, c.Stdout, c.Stderr)
+	}
+	plain := make([]string, len(rankQuestions))
+	for i, question := range rankQuestions {
+		plain[i] = askDuckDB(t, path, `WITH events AS (SELECT * FROM main.events_by_rank WHERE dp_rank <= 5) `+question)
+	}
+	s.Program = kit.Serve(t, path)
+	alice := s.Connect("alice", "lab")
+	for i, question := range rankQuestions {
+		got := alice.Ask(question)
+		if got.Err != nil || len(got.Rows) != 1 {
+			t.Errorf("%s: %v", question, got.Err)
+			continue
+		}
+		noised, err := strconv.ParseFloat(got.Rows[0][0], 64)
+		exact, other := strconv.ParseFloat(plain[i], 64)
+		if off := noised - exact; err != nil || other != nil || off > 1+exact/200 || off < -1-exact/200 {
+			t.Errorf("%s: %s, plain SQL says %s", question, got.Rows[0][0], plain[i])
+		}
+	}
+}
+
+// askDuckDB asks the file of a fixture itself, before it is served.
+func askDuckDB(t *testing.T, path, statement string) (value string) {
+	t.Helper()
+	db, err := sql.Open("duckdb", filepath.Join(filepath.Dir(path), "lab.duckdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow("SELECT CAST((" + statement + ") AS VARCHAR)").Scan(&value); err != nil {
+		t.Fatalf("%v\n%s", err, statement)
+	}
+	return value
 }

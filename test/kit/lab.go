@@ -213,3 +213,25 @@ func (s Side) Query(t *testing.T, sql string) string {
 	}
 	return out
 }
+
+// Plan is how this side's database would run a statement if it had to use an index, and no bitmaps, as dpproxy has it.
+func (s Side) Plan(t *testing.T, statement string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.Server.URLFor("postgres", s.Database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), "SET enable_seqscan = off; SET enable_bitmapscan = off"); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := conn.Query(t.Context(), "EXPLAIN "+statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
+}
