@@ -81,119 +81,122 @@ func (f *format) numbers(t *testing.T, name string) (list []string) {
 	return list
 }
 
-// TestSparkVersions: all queries of a statement count the rows that were there when it was admitted, whatever is written meanwhile, and the next
-// statement's count what is there then.
+// TestSparkVersions: tables of both formats are read by version.
 func TestSparkVersions(t *testing.T) {
 	for _, f := range formats(t) {
 		t.Run(f.name, func(t *testing.T) {
-			h := f.h
-			if got := inspect(t, h); strings.Contains(got, "fatal=true") || !strings.Contains(got, "table people: each statement reads the version that is current when it is admitted ("+f.name+")") {
-				t.Fatalf("check says\n%s", got)
-			}
-			people, visits := render(t, measure(t, h.policy, "people"), h), render(t, measure(t, h.policy, "visits", "clinic"), h)
-			before := counts(t, h, visits)
-			moment, leave := f.statement(t, people, visits)
-			if moment == 0 {
-				t.Fatal("the statement's rows are of no moment")
-			}
-			f.ready(t, people.Of(moment), visits.Of(moment))
-			f.server.Exec(t, "INSERT INTO "+f.table("people")+" SELECT person_id + 1000, age, sex, income, note FROM "+f.table("people"), "DELETE FROM "+f.table("visits")+" WHERE clinic = 'north'")
-			for range 2 {
-				if got := counts(t, h, people.Of(moment)); !slices.Equal(got, []string{"[]: [40]"}) {
-					t.Errorf("people of the statement's moment: %v", got)
-				}
-			}
-			if got := counts(t, h, visits.Of(moment)); !slices.Equal(got, before) {
-				t.Errorf("visits of the statement's moment: %v, before %v", got, before)
-			}
-			next, left := f.statement(t, people, visits)
-			if next <= moment {
-				t.Errorf("the next statement's moment is %d, after %d", next, moment)
-			}
-			f.ready(t, people.Of(next))
-			if got := counts(t, h, people.Of(next)); !slices.Equal(got, []string{"[]: [80]"}) {
-				t.Errorf("people of the next statement: %v", got)
-			}
-			if got := counts(t, h, visits.Of(next)); slices.Equal(got, before) {
-				t.Errorf("visits of the next statement: %v", got)
-			}
-			leave()
-			left()
-			if b := h.Backend.(*Spark); len(b.reads) != 0 {
-				t.Errorf("%d statements are kept", len(b.reads))
-			}
-			if got := counts(t, h, people.Of(moment)); len(got) != 0 || !strings.Contains(h.log.String(), "privacy rule 5") {
-				t.Errorf("a statement that is over: %v", got)
-			}
-			if got := counts(t, h, people); !slices.Equal(got, []string{"[]: [80]"}) {
-				t.Errorf("a query of no statement: %v", got)
-			}
-			for _, number := range append(f.numbers(t, "people"), f.numbers(t, "visits")...) {
-				if len(number) > 6 && strings.Contains(h.log.String(), number) {
-					t.Errorf("the log has a version's number:\n%s", h.log)
-				}
+			for _, part := range []struct {
+				name string
+				test func(*testing.T, *format)
+			}{{"nothing", versionsOfNothing}, {"moment", versionsOfAMoment}, {"gone", versionsThatAreGone}} {
+				f.open(t)
+				t.Run(part.name, func(t *testing.T) { part.test(t, f) })
 			}
 		})
 	}
 }
 
-// TestSparkVersionsThatAreGone: a version that is expired within a statement gives no groups and an alert after the charge, and a plain error before.
-func TestSparkVersionsThatAreGone(t *testing.T) {
-	for _, f := range formats(t) {
-		t.Run(f.name, func(t *testing.T) {
-			h := f.h
-			inspect(t, h)
-			people := render(t, measure(t, h.policy, "people", "sex"), h)
-			moment, leave := f.statement(t, people)
-			defer leave()
-			f.ready(t, people.Of(moment))
-			f.server.Exec(t, "DELETE FROM "+f.table("people")+" WHERE sex = 'Male'")
-			if f.name == "iceberg" {
-				f.server.Exec(t, "CALL lake.system.expire_snapshots(table => '"+f.database+".people', older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)")
-			} else {
-				f.server.Exec(t, "SET spark.databricks.delta.retentionDurationCheck.enabled=false", "VACUUM "+f.table("people")+" RETAIN 0 HOURS")
-			}
-			if got := counts(t, h, people.Of(moment)); len(got) != 0 || !strings.Contains(h.log.String(), "privacy rule 5") || strings.Contains(h.log.String(), canary) {
-				t.Errorf("it counts %v, and the log is\n%s", got, h.log)
-			}
-			if f.name == "iceberg" { // Delta's plan looks for no file
-				if err := h.Ready(t.Context(), people.Of(moment)); err != ErrUnplanned {
-					t.Errorf("before the charge: %v", err)
-				}
-			}
-			next, left := f.statement(t, people)
-			defer left()
-			f.ready(t, people.Of(next))
-			if got := counts(t, h, people.Of(next)); len(got) == 0 {
-				t.Error("the next statement counts nothing")
-			}
-		})
+// versionsOfAMoment: all queries of a statement count the rows that were there when it was admitted, whatever is written meanwhile, and the next
+// statement's count what is there then.
+func versionsOfAMoment(t *testing.T, f *format) {
+	h := f.h
+	if got := inspect(t, h); strings.Contains(got, "fatal=true") || !strings.Contains(got, "table people: each statement reads the version that is current when it is admitted ("+f.name+")") {
+		t.Fatalf("check says\n%s", got)
+	}
+	people, visits := render(t, measure(t, h.policy, "people"), h), render(t, measure(t, h.policy, "visits", "clinic"), h)
+	before := counts(t, h, visits)
+	moment, leave := f.statement(t, people, visits)
+	if moment == 0 {
+		t.Fatal("the statement's rows are of no moment")
+	}
+	f.ready(t, people.Of(moment), visits.Of(moment))
+	f.server.Exec(t, "INSERT INTO "+f.table("people")+" SELECT person_id + 1000, age, sex, income, note FROM "+f.table("people"), "DELETE FROM "+f.table("visits")+" WHERE clinic = 'north'")
+	for range 2 {
+		if got := counts(t, h, people.Of(moment)); !slices.Equal(got, []string{"[]: [40]"}) {
+			t.Errorf("people of the statement's moment: %v", got)
+		}
+	}
+	if got := counts(t, h, visits.Of(moment)); !slices.Equal(got, before) {
+		t.Errorf("visits of the statement's moment: %v, before %v", got, before)
+	}
+	next, left := f.statement(t, people, visits)
+	if next <= moment {
+		t.Errorf("the next statement's moment is %d, after %d", next, moment)
+	}
+	f.ready(t, people.Of(next))
+	if got := counts(t, h, people.Of(next)); !slices.Equal(got, []string{"[]: [80]"}) {
+		t.Errorf("people of the next statement: %v", got)
+	}
+	if got := counts(t, h, visits.Of(next)); slices.Equal(got, before) {
+		t.Errorf("visits of the next statement: %v", got)
+	}
+	leave()
+	left()
+	if b := h.Backend.(*Spark); len(b.reads) != 0 {
+		t.Errorf("%d statements are kept", len(b.reads))
+	}
+	if got := counts(t, h, people.Of(moment)); len(got) != 0 || !strings.Contains(h.log.String(), "privacy rule 5") {
+		t.Errorf("a statement that is over: %v", got)
+	}
+	if got := counts(t, h, people); !slices.Equal(got, []string{"[]: [80]"}) {
+		t.Errorf("a query of no statement: %v", got)
+	}
+	for _, number := range append(f.numbers(t, "people"), f.numbers(t, "visits")...) {
+		if len(number) > 6 && strings.Contains(h.log.String(), number) {
+			t.Errorf("the log has a version's number:\n%s", h.log)
+		}
 	}
 }
 
-// TestSparkVersionsOfNothing: a table that nothing has been written to has no version in Iceberg, and is read as it was when the statement was
+// versionsThatAreGone: a version that is expired within a statement gives no groups and an alert after the charge, and a plain error before.
+func versionsThatAreGone(t *testing.T, f *format) {
+	h := f.h
+	inspect(t, h)
+	people := render(t, measure(t, h.policy, "people", "sex"), h)
+	moment, leave := f.statement(t, people)
+	defer leave()
+	f.ready(t, people.Of(moment))
+	f.server.Exec(t, "DELETE FROM "+f.table("people")+" WHERE sex = 'Male'")
+	if f.name == "iceberg" {
+		f.server.Exec(t, "CALL lake.system.expire_snapshots(table => '"+f.database+".people', older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)")
+	} else {
+		f.server.Exec(t, "SET spark.databricks.delta.retentionDurationCheck.enabled=false", "VACUUM "+f.table("people")+" RETAIN 0 HOURS")
+	}
+	if got := counts(t, h, people.Of(moment)); len(got) != 0 || !strings.Contains(h.log.String(), "privacy rule 5") || strings.Contains(h.log.String(), canary) {
+		t.Errorf("it counts %v, and the log is\n%s", got, h.log)
+	}
+	if f.name == "iceberg" { // Delta's plan looks for no file
+		if err := h.Ready(t.Context(), people.Of(moment)); err != ErrUnplanned {
+			t.Errorf("before the charge: %v", err)
+		}
+	}
+	next, left := f.statement(t, people)
+	defer left()
+	f.ready(t, people.Of(next))
+	if got := counts(t, h, people.Of(next)); len(got) == 0 {
+		t.Error("the next statement counts nothing")
+	}
+}
+
+// versionsOfNothing: a table that nothing has been written to has no version in Iceberg, and is read as it was when the statement was
 // admitted all the same.
-func TestSparkVersionsOfNothing(t *testing.T) {
-	for _, f := range formats(t) {
-		t.Run(f.name, func(t *testing.T) {
-			f.server.Exec(t, "CREATE TABLE "+f.table("fresh")+" (person_id BIGINT, age INT, sex STRING, income DECIMAL(10,2)) USING "+f.name)
-			h := f.h
-			h.policy.Datasets[0].Tables[0].Source.Name = "fresh"
-			if got := inspect(t, h); strings.Contains(got, "fatal=true") {
-				t.Fatal(got)
-			}
-			people := render(t, measure(t, h.policy, "people"), h)
-			moment, leave := f.statement(t, people)
-			defer leave()
-			f.ready(t, people.Of(moment))
-			f.server.Exec(t, "INSERT INTO "+f.table("fresh")+" VALUES (1, 2, 'Male', 3)")
-			if got := counts(t, h, people.Of(moment)); !slices.Equal(got, []string{"[]: [0]"}) || strings.Contains(h.log.String(), "privacy rule 5") {
-				t.Errorf("it counts %v\n%s", got, h.log)
-			}
-			if got := counts(t, h, people); !slices.Equal(got, []string{"[]: [1]"}) {
-				t.Errorf("afterwards it counts %v", got)
-			}
-		})
+func versionsOfNothing(t *testing.T, f *format) {
+	f.server.Exec(t, "CREATE TABLE "+f.table("fresh")+" (person_id BIGINT, age INT, sex STRING, income DECIMAL(10,2)) USING "+f.name)
+	h := f.h
+	h.policy.Datasets[0].Tables[0].Source.Name = "fresh"
+	if got := inspect(t, h); strings.Contains(got, "fatal=true") {
+		t.Fatal(got)
+	}
+	people := render(t, measure(t, h.policy, "people"), h)
+	moment, leave := f.statement(t, people)
+	defer leave()
+	f.ready(t, people.Of(moment))
+	f.server.Exec(t, "INSERT INTO "+f.table("fresh")+" VALUES (1, 2, 'Male', 3)")
+	if got := counts(t, h, people.Of(moment)); !slices.Equal(got, []string{"[]: [0]"}) || strings.Contains(h.log.String(), "privacy rule 5") {
+		t.Errorf("it counts %v\n%s", got, h.log)
+	}
+	if got := counts(t, h, people); !slices.Equal(got, []string{"[]: [1]"}) {
+		t.Errorf("afterwards it counts %v", got)
 	}
 }
 

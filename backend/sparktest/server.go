@@ -189,7 +189,7 @@ func (s *Server) command() *exec.Cmd {
 		{"spark.hadoop.javax.jdo.option.ConnectionURL", "jdbc:derby:memory:metastore;create=true"}, {"spark.hadoop.datanucleus.schema.autoCreateAll", "true"},
 		{"spark.hadoop.hive.metastore.schema.verification", "false"}, {"spark.hadoop.hive.server2.thrift.bind.host", "127.0.0.1"},
 		{"spark.hadoop.hive.server2.thrift.port", strconv.Itoa(s.Port)}, {"spark.hadoop.hive.server2.authentication", authentication},
-		{"spark.executor.extraClassPath", formats},
+		{"spark.executor.extraClassPath", formats}, {"spark.sql.sources.parallelPartitionDiscovery.parallelism", "2"},
 	}
 	if formatted(s.home) {
 		settings = append(settings, [][2]string{
