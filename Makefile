@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark truth attacks hostile docs site dist packages deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale truth attacks hostile docs site dist packages deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -119,14 +119,14 @@ tpcds: ## TPC-DS's queries and rows, from DuckDB's extension, with the customer 
 	./scripts/tpcds
 	$(GO) test ./test/answers -run 'TestTPCDS$$' -update -count=1 -timeout 60m -v
 
-# What every backend must do (backend's eachBackend), in Spark's turn.
-SPARKS := CountsAreThoseOfTheRows|FaultsGiveNoGroupsAndAnAlert|ReadyOfCallerWhoLeft|ExecuteRefusesWithoutRunning|PublicTablesAreCopied|QueriesWaitForTheirTurn|EveryFormIsPlanned|InspectAcceptsTheSchemaOfThePolicy|InspectNamesWhatDiffers|InspectSeesColumnsWithoutBounds|PaidQueriesRunOnce|AfterTheChargeThereIsAnAnswer|QueriesArePlannedBeforeTheCharge
-
-spark: ## Spark from PyPI (450 MB, Java 17): its Thrift server under measures, hostile rows, faults, and a whole dpproxy over Parquet
+spark: ## Spark from PyPI (450 MB, Java 17), Iceberg and Delta from Maven (55 MB): its Thrift server under measures, hostile rows, faults, and a whole dpproxy over Parquet
 	./scripts/spark
-	DPPROXY_SPARK=1 $(GO) test ./backend/hive ./backend ./rewrite ./test/spark -p 1 -run Spark -count=1 -timeout 60m -v | grep -v '^=== '
-	DPPROXY_SPARK=1 $(GO) test ./backend -run '^Test($(SPARKS))$$/^(Spark|deadline|crash)$$/^Spark$$' -count=1 -timeout 60m -v | grep -v '^=== '
-	DPPROXY_SPARK=1 $(GO) test ./test/engines -run '^TestConformance$$/^Spark$$' -count=1 -timeout 60m -v | grep -v '^=== '
+	DPPROXY_SPARK=1 $(GO) test ./test/spark -suite -count=1 -timeout 60m -v | grep -v '^ *=== '
+	DPPROXY_SPARK=1 $(GO) test ./test/engines -run '^TestConformance$$/^Spark$$' -count=1 -timeout 60m -v | grep -v '^ *=== '
+
+spark-scale: ## leaves over 1, 10 and 100 million rows by Spark with one and two executors, beside DuckDB: 8 GB of memory, 20 GB of disk; ROWS="1000000"
+	./scripts/spark
+	DPPROXY_BENCH=1 $(GO) test ./test/spark -run '^TestBenchSpark$$' -spark-rows "$(or $(ROWS),1000000 10000000 100000000)" -count=1 -timeout 12h -v | grep -v '^ *=== '
 
 peers: deps ## the same questions by dpproxy and by libraries of others, from PyPI: docs/peers.md
 	$(GO) test ./test/peers -run 'TestPeers$$' -peers $(or $(RUNS),100) -update -count=1 -timeout 3h -v

@@ -24,7 +24,8 @@ const sparkReady = 30 * time.Second
 // errOldSpark says that a server has not the functions that are total there since version 4.
 var errOldSpark = errors.New("backend: not Spark 4.0 or newer")
 
-// Spark is a private database behind Spark's Thrift server, whose tables are Parquet files that do not change (docs/adr/0149). Each query
+// Spark is a private database behind Spark's Thrift server, whose tables are of Iceberg or Delta, which are read by version (spark_version.go), or
+// Parquet files that do not change (docs/adr/0149 and 0151). Each query
 // has a session of its own, which dpproxy's settings are made in and which ends with it: nothing of one is left for the next, and none waits
 // for another's.
 //
@@ -32,11 +33,14 @@ var errOldSpark = errors.New("backend: not Spark 4.0 or newer")
 type Spark struct {
 	executor
 	config hive.Config
+	words  dialect.Dialect
 	weak   bool
 	log    *slog.Logger
 
 	mu     sync.Mutex
-	pinned map[string]sparkTable // by relation, what Inspect saw
+	pinned map[string]sparkTable   // by relation, what Inspect saw
+	reads  map[int64]*sparkReading // by their moments, what statements that were admitted read
+	latest int64                   // of these moments
 }
 
 var _ Backend = (*Spark)(nil)
@@ -46,13 +50,13 @@ func openSpark(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Spark,
 	if err != nil {
 		return nil, err
 	}
-	b := &Spark{config: link.config, weak: link.weak, log: log, pinned: map[string]sparkTable{}}
+	b := &Spark{config: link.config, words: dialect.SparkIn(link.catalog), weak: link.weak, log: log, pinned: map[string]sparkTable{}, reads: map[int64]*sparkReading{}}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, link.queries)
 	return b, b.beside(ctx, sparkReady, func(context.Context, *hive.Session) error { return nil })
 }
 
 // Dialect is described at Backend.
-func (b *Spark) Dialect() dialect.Dialect { return dialect.Spark }
+func (b *Spark) Dialect() dialect.Dialect { return b.words }
 
 // Close is described at Backend: nothing stays open.
 func (b *Spark) Close() error { return nil }
@@ -105,11 +109,18 @@ func (b *Spark) Ready(caller context.Context, queries ...rewrite.Query) error {
 		if err := b.drifted(ctx, s, queries); err != nil {
 			return err
 		}
-		for _, q := range queries {
+		texts := make([]string, len(queries))
+		for i, q := range queries { // the versions of all of them before any is planned, which takes a while
+			var err error
+			if texts[i], err = b.textOf(ctx, s, q); err != nil {
+				return err
+			}
+		}
+		for i, q := range queries {
 			if len(q.Required()) > 0 {
 				return ErrDrift
 			}
-			if err := sparkPlans(ctx, s, q.SQL()); err != nil {
+			if err := sparkPlans(ctx, s, texts[i]); err != nil {
 				if !errors.Is(err, ErrUnplanned) {
 					return err
 				}
@@ -126,16 +137,13 @@ func (b *Spark) drifted(ctx context.Context, s *hive.Session, queries []rewrite.
 	looked := map[string]bool{}
 	for _, q := range queries {
 		for _, t := range q.Tables() {
-			schema, name := rewrite.Relation(t.Source, dialect.Spark)
-			key := strings.ToLower(schema + "\x00" + name)
-			b.mu.Lock()
-			was, known := b.pinned[key]
-			b.mu.Unlock()
+			key := sparkKey(t)
+			was, known := b.inspected(t)
 			if looked[key] || !known {
 				continue
 			}
 			looked[key] = true
-			now, err := catalogued(ctx, s, schema, name)
+			now, err := catalogued(ctx, s, rewrite.Named(t, b.words))
 			if err != nil {
 				return err
 			}
@@ -172,14 +180,18 @@ func (b *Spark) groups(ctx context.Context, query rewrite.Query) ([][]privacy.Gr
 		return nil, err
 	}
 	defer s.Close()
+	text, err := b.textOf(ctx, s, query)
+	if err != nil {
+		return nil, err
+	}
 	into := newResults(query)
 	if query.Keyed() {
-		err = s.Query(ctx, query.SQL(), func(r hive.Row) error { return addSparkKey(into.of[0], r) })
+		err = s.Query(ctx, text, func(r hive.Row) error { return addSparkKey(into.of[0], r) })
 		return into.groups(), err
 	}
 	leading := into.leading()
 	cells, counts := make([]int32, leading+into.cells), make([]int64, into.counts)
-	err = s.Query(ctx, query.SQL(), func(r hive.Row) error {
+	err = s.Query(ctx, text, func(r hive.Row) error {
 		if len(r) != len(cells)+len(counts) {
 			return errResult
 		}
@@ -211,7 +223,7 @@ func addSparkKey(into *collector, r hive.Row) error {
 
 // ReadPublic is described at Backend. A moment's text has no zone; the session's is UTC.
 func (b *Spark) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
-	return copyTable(t, dialect.Spark, func(text string, add func([]*string) error) error {
+	return copyTable(t, b.words, func(text string, add func([]*string) error) error {
 		ctx, cancel := context.WithTimeout(ctx, defaultDeadline)
 		defer cancel()
 		s, err := b.session(ctx)
@@ -245,6 +257,14 @@ func (b *Spark) pin(seen map[string]sparkTable) {
 	maps.Copy(b.pinned, seen)
 }
 
+// inspected is what Inspect saw of a table.
+func (b *Spark) inspected(t *policy.Table) (at sparkTable, known bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at, known = b.pinned[sparkKey(t)]
+	return at, known
+}
+
 // sparkTable is what Spark's catalog says of a relation.
 type sparkTable struct {
 	columns  []sparkColumn // none: it does not exist, or may not be seen
@@ -260,10 +280,9 @@ func (t sparkTable) same(other sparkTable) bool {
 }
 
 // catalogued reads the catalog: a row for each column, and after an empty one the table's own properties.
-func catalogued(ctx context.Context, s *hive.Session, schema, name string) (t sparkTable, err error) {
-	d, properties := dialect.Spark, false
-	text := "DESCRIBE TABLE EXTENDED " + dialect.Fill(d.Relation, d.QuoteAs(schema), d.QuoteAs(name))
-	err = s.Query(ctx, text, func(r hive.Row) error {
+func catalogued(ctx context.Context, s *hive.Session, name string) (t sparkTable, err error) {
+	properties := false
+	err = s.Query(ctx, "DESCRIBE TABLE EXTENDED "+name, func(r hive.Row) error {
 		if len(r) != 3 || r[0].Kind != hive.Text || r[1].Kind != hive.Text {
 			return errResult
 		}

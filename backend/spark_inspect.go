@@ -16,7 +16,7 @@ import (
 // Inspect is described at Backend.
 func (b *Spark) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) (findings []Finding, err error) {
 	err = b.beside(ctx, 4*sparkReady, func(ctx context.Context, s *hive.Session) error {
-		seen, err := sparkTables(ctx, s, p)
+		seen, err := b.tables(ctx, s, p)
 		if err != nil {
 			return err
 		}
@@ -29,8 +29,12 @@ func (b *Spark) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset
 			if t.Analysed() {
 				continue
 			}
-			found := append(compareTable(t, have, dialect.Spark), tableFindingsSpark(t, seen[sparkKey(t)])...)
+			at := seen[sparkKey(t)]
+			found := append(compareTable(t, have, dialect.Spark), tableFindingsSpark(t, at)...)
 			if !t.Public {
+				if !fatal(found) {
+					found = append(found, momentFindingSpark(t, at))
+				}
 				found = append(found, boundFindingSpark(t)...)
 				keys, _ := uniqueFindings(t, func(rewrite.Unique) (bool, error) { return false, nil })
 				found = append(found, keys...)
@@ -57,16 +61,15 @@ func sparkKey(t *policy.Table) string {
 	return strings.ToLower(schema + "\x00" + name)
 }
 
-// sparkTables reads the catalog of all tables of a policy that name a relation.
-func sparkTables(ctx context.Context, s *hive.Session, p *policy.Policy) (map[string]sparkTable, error) {
+// tables reads the catalog of all tables of a policy that name a relation.
+func (b *Spark) tables(ctx context.Context, s *hive.Session, p *policy.Policy) (map[string]sparkTable, error) {
 	seen := map[string]sparkTable{}
 	for _, t := range named(p) {
 		key := sparkKey(t)
 		if _, there := seen[key]; there {
 			continue
 		}
-		schema, name := rewrite.Relation(t.Source, dialect.Spark)
-		table, err := catalogued(ctx, s, schema, name)
+		table, err := catalogued(ctx, s, rewrite.Named(t, b.words))
 		if err != nil {
 			return nil, err
 		}
@@ -113,9 +116,17 @@ func sparkType(kind string) (base string, scale int) {
 	return kind, -1
 }
 
-// boundFindingSpark says how the bound of rows per unit holds, and what is assumed.
+// momentFindingSpark says of which moment the rows of a query are, and what is assumed of it.
+func momentFindingSpark(t *policy.Table, at sparkTable) Finding {
+	text := "that its files never change is assumed, not enforced (static)"
+	if at.versioned() {
+		text = fmt.Sprintf("each statement reads the version that is current when it is admitted (%s); that versions are kept for longer than a statement may take is assumed", at.provider)
+	}
+	return Finding{Note: true, Text: fmt.Sprintf("table %s: %s", t.Name, text)}
+}
+
+// boundFindingSpark says how the bound of rows per unit holds.
 func boundFindingSpark(t *policy.Table) (list []Finding) {
-	list = append(list, Finding{Note: true, Text: fmt.Sprintf("table %s: that its files never change is assumed, not enforced (static)", t.Name)})
 	for _, f := range boundFinding(t, false) {
 		if t.MaxRowsPerUnit == 1 && t.MaxGroups == 0 {
 			f.Text = fmt.Sprintf("table %s: Spark enforces no constraint, so that none proves one row per %s; each query sorts the rows to keep one", t.Name, unitOf(t.Dataset))
@@ -140,8 +151,11 @@ func tableFindingsSpark(t *policy.Table, at sparkTable) (list []Finding) {
 	switch {
 	case at.kind != "MANAGED" && at.kind != "EXTERNAL":
 		refuse(" is a %s on Spark, whose SELECT could fail at a row or read rows that change; name the table itself", strings.ToLower(strings.ReplaceAll(at.kind, "_", " ")))
+	case at.versioned():
 	case at.provider != "parquet":
-		refuse(" is stored as %s; of Spark's tables those of Parquet files are read (USING PARQUET), which must be static", at.provider)
+		refuse(" is stored as %s; of Spark's tables those of Iceberg and Delta are read, and those of Parquet files (USING PARQUET) that are static", at.provider)
+	case !t.Static:
+		refuse(" is of Parquet files, of which a query reads no one version; say static: true if they never change, or make it a table of Iceberg or Delta")
 	}
 	if t.Via != nil {
 		refuse(": its %ss are found through %s.%s, whose keys nothing keeps different: Spark enforces no constraint. Give the table a column of its own that names the %[1]s", unitOf(t.Dataset), t.Via.Table.Name, t.Via.Key)
@@ -179,15 +193,19 @@ func overlapFindingsSpark(p *policy.Policy, d *policy.Dataset, seen map[string]s
 
 // probe has Spark plan, without running it, a query that uses the table as measures can.
 func (b *Spark) probe(ctx context.Context, s *hive.Session, t *policy.Table) ([]Finding, error) {
-	q, err := rewrite.Probe(t, dialect.Spark)
+	q, err := rewrite.Probe(t, b.words)
 	if err == nil {
-		switch err := sparkPlans(ctx, s, q.SQL()); {
+		text, err := b.textOf(ctx, s, q)
+		if err == nil {
+			err = sparkPlans(ctx, s, text)
+		}
+		switch {
 		case err == nil:
 			return nil, nil
 		case err != ErrUnplanned:
 			return nil, err
 		}
-		err = fmt.Errorf("table %s: Spark does not accept its queries", t.Name)
+		return fatalIf(fmt.Errorf("table %s: Spark does not accept its queries", t.Name)), nil
 	}
 	return fatalIf(err), nil
 }

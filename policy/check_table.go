@@ -32,30 +32,14 @@ func (c *checker) table(d *Dataset, f *tableT, at place) {
 		analysedTable(t, f, at)
 	default:
 		privateTable(t, f, at)
-		c.unchanging(t, f, at)
-	}
-	columns(t, f, at.key("columns"))
-	if c.policy.Backend.Spark() {
-		for i, col := range t.Columns {
-			if col.Any {
-				at.key("columns").item(i).key("domain").problem("domain is any, which is not for a spark:// backend: what statements ask of a text has no words there")
-			}
+		if c.policy.Backend.Spark() && f.Appends.Column != "" {
+			at.name("appends").problem("appends is not for a spark:// backend: nothing there keeps rows from being changed")
 		}
 	}
+	columns(t, f, at.key("columns"))
 	appends(t, f, c.policy.Backend.Snapshot, at)
 	for i := range f.Releases {
 		release(t, &f.Releases[i], at.key("releases").item(i))
-	}
-}
-
-// unchanging refuses a table behind Spark whose rows may change: a query there reads no one version of a plain table's files.
-func (c *checker) unchanging(t *Table, f *tableT, at place) {
-	switch {
-	case !c.policy.Backend.Spark():
-	case !t.Static:
-		at.name("static").problem("static is missing: a spark:// backend reads Parquet files, of which a query reads no one version; say static: true if they never change")
-	case f.Appends.Column != "":
-		at.name("appends").problem("appends is for a table that grows, and of a spark:// backend's those are read that never change")
 	}
 }
 

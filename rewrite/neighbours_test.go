@@ -151,9 +151,6 @@ func measures(t testing.TB, p *policy.Policy, d dialect.Dialect, statements []st
 	}
 	var list []measured
 	for i, text := range statements {
-		if d.Like == "" && slices.Contains(askedOfTexts, text) {
-			continue // package policy refuses such texts there
-		}
 		parsed, refusal := parse.Parse(text)
 		if refusal != nil {
 			t.Fatal(refusal)

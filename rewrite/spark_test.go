@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"maps"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
@@ -15,6 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend/hive"
 	"github.com/dpproxy/dpproxy/backend/sparktest"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -89,25 +90,79 @@ func columnsOf(specs []spec) []string {
 	return list
 }
 
-// TestSparkAgreesWithTheTwin is TestEnginesAgreeWithTheTwin, and TestHostileRowsLieInGosCells, on Spark.
+// sessions is how many sessions ask at a time: while a statement of one is planned, another's runs.
+const sessions = 3
+
+// TestSparkAgreesWithTheTwin is TestEnginesAgreeWithTheTwin, and TestHostileRowsLieInGosCells, on Spark: over rows of both kinds in one table.
 func TestSparkAgreesWithTheTwin(t *testing.T) {
 	server := sparktest.Shared(t)
 	_, visits, people := tables(t)
 	r := rand.New(rand.NewPCG(20240611, 1))
-	for name, rows := range map[string][2][]stored{
-		"generated": {generate(r, people, 1500, 900), generate(r, visits, 900, 150)},
-		"hostile":   {hostileRows(people), hostileRows(visits)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			duck := duckDB(t, append(append([]string{"CREATE SCHEMA clinic"}, schemaSQL(people, "person_id", peopleSpecs, rows[0], true)...), schemaSQL(visits, "person_id", visitsSpecs, rows[1], true)...))
-			server.Exec(t, "CREATE DATABASE clinic")
-			t.Cleanup(func() { server.Exec(t, "DROP DATABASE clinic CASCADE") })
-			sparkTable(t, server, duck, "clinic", "people", columnsOf(peopleSpecs))
-			sparkTable(t, server, duck, "clinic", "visits", columnsOf(visitsSpecs))
-			engines := map[dialect.Dialect]engine{dialect.Spark: sparkQueries(t, server)}
-			compareAll(t, dialect.Spark, maps.Clone(engines), rows[0], rows[1])
-		})
+	both := func(table *policy.Table, rows, units int) []stored {
+		list := generate(r, table, rows, units)
+		for _, row := range hostileRows(table) {
+			if id, ok := row.unit.(int64); ok && id >= 0 && id < math.MaxInt64 {
+				row.unit = id + 1_000_000 // of nobody who is generated
+			}
+			list = append(list, row)
+		}
+		return list
 	}
+	peopleRows, visitsRows := both(people, 1500, 900), both(visits, 900, 150)
+	duck := duckDB(t, append(append([]string{"CREATE SCHEMA clinic"}, schemaSQL(people, "person_id", peopleSpecs, peopleRows, true)...), schemaSQL(visits, "person_id", visitsSpecs, visitsRows, true)...))
+	clinic(t, server)
+	sparkTable(t, server, duck, "clinic", "people", columnsOf(peopleSpecs))
+	sparkTable(t, server, duck, "clinic", "visits", columnsOf(visitsSpecs))
+	list := append(withRandom(t), otherOrders(t)...)
+	if len(list) < 250 {
+		t.Errorf("%d measures", len(list))
+	}
+	t.Run("measures", func(t *testing.T) {
+		for i := range sessions {
+			var share []feature
+			for k := i; k < len(list); k += sessions {
+				share = append(share, list[k])
+			}
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				compareThese(t, share, dialect.Spark, sparkQueries(t, server), peopleRows, visitsRows)
+			})
+		}
+	})
+}
+
+// clinic makes the database of the tests' tables, until the test's end.
+func clinic(t *testing.T, server *sparktest.Server) {
+	t.Helper()
+	server.Exec(t, "CREATE DATABASE clinic")
+	t.Cleanup(func() { server.Exec(t, "DROP DATABASE clinic CASCADE") })
+}
+
+// TestSparkTextsAreReadAlike is TestTextsAreReadAlike on Spark.
+func TestSparkTextsAreReadAlike(t *testing.T) {
+	server := sparktest.Shared(t)
+	fill := textsFill()
+	own := postgresTexts(t, append(slices.Clone(fill), fmt.Sprintf(`CREATE VIEW clinic.notes AS SELECT person_id, left(note, %d) COLLATE "C" AS note, CASE WHEN kind IS NOT NULL THEN kind END AS kind FROM clinic.stored`, policy.MostTextLength)))
+	clinic(t, server)
+	sparkTable(t, server, duckDB(t, fill), "clinic", "stored", []string{"person_id int", "note text", "kind text"})
+	p := parsedFor(t, strings.Replace(textsPolicy, `"duckdb:warehouse.duckdb"`, `"spark://dpproxy@127.0.0.1/clinic"`, 1), dialect.Spark)
+	ask, known := sparkQueries(t, server), map[string][][]int64{}
+	joinsOn(t, p, dialect.Spark, func(t *testing.T, text string, args []any) [][]int64 {
+		if known[text] == nil { // each is asked for as the text in full, and where there are others as the shortest
+			known[text] = ask(t, text, args)
+		}
+		return known[text]
+	}, own, textStatements)
+}
+
+// TestSparkTextsTakeBoundedWork is TestTextsTakeBoundedWork on Spark.
+func TestSparkTextsTakeBoundedWork(t *testing.T) {
+	server := sparktest.Shared(t)
+	clinic(t, server)
+	server.Exec(t, "CREATE TABLE clinic.stored (person_id INT, note STRING, kind STRING) USING PARQUET",
+		fmt.Sprintf("INSERT INTO clinic.stored SELECT CAST(id AS INT), repeat('a', %d), 'a' FROM range(200)", 2*policy.MostTextLength))
+	p := parsedFor(t, strings.Replace(textsPolicy, `"duckdb:warehouse.duckdb"`, `"spark://dpproxy@127.0.0.1/clinic"`, 1), dialect.Spark)
+	slowestPatterns(t, p, dialect.Spark, sparkQueries(t, server))
 }
 
 // sparkWords are what Spark's SQL is made of beside what is in the catalogue.
@@ -175,15 +230,14 @@ func TestSparkLeavesAsDuckDB(t *testing.T) {
 			if _, err := duck.Exec(script); err != nil {
 				t.Fatal(err)
 			}
-			server.Exec(t, "CREATE DATABASE clinic")
-			t.Cleanup(func() { server.Exec(t, "DROP DATABASE clinic CASCADE") })
+			clinic(t, server)
 			for _, text := range neighbourTables[1:] {
 				table, columns, _ := strings.Cut(strings.TrimPrefix(text, "CREATE TABLE clinic."), " (")
 				columns = strings.ReplaceAll(strings.TrimSuffix(columns, ")"), " PRIMARY KEY", "")
 				sparkTable(t, server, duck, "clinic", table, strings.Split(columns, ", "))
 			}
-			ask := map[dialect.Dialect]engine{dialect.Spark: sparkQueries(t, server), dialect.DuckDB: duckQueries(duck)}
-			ran := 0
+			var asked []measured
+			var others []measured
 			for i, variant := range []string{"add-remove", "add-remove, groups"} {
 				var statements []string
 				for k, text := range everyStatement() {
@@ -191,21 +245,29 @@ func TestSparkLeavesAsDuckDB(t *testing.T) {
 						statements = append(statements, text)
 					}
 				}
-				lists := map[dialect.Dialect][]measured{}
-				for d := range ask {
-					lists[d] = measures(t, variants(t, d)[variant], d, statements, privacy.MicroEpsilon(100_000))
-				}
-				for k, m := range lists[dialect.Spark] {
-					other := lists[dialect.DuckDB][k]
-					got, want := ask[dialect.Spark](t, m.query.SQL(), m.query.Args()), ask[dialect.DuckDB](t, other.query.SQL(), other.query.Args())
-					slices.SortFunc(got, slices.Compare)
-					slices.SortFunc(want, slices.Compare)
-					if ran++; !slices.EqualFunc(got, want, slices.Equal) {
-						t.Errorf("%s (%s):\nSpark  %v\nDuckDB %v", m.statement, variant, got, want)
-					}
-				}
+				asked = append(asked, measures(t, variants(t, dialect.Spark)[variant], dialect.Spark, statements, privacy.MicroEpsilon(100_000))...)
+				others = append(others, measures(t, variants(t, dialect.DuckDB)[variant], dialect.DuckDB, statements, privacy.MicroEpsilon(100_000))...)
 			}
-			t.Logf("%d leaves", ran)
+			if len(asked) != len(others) || len(asked) < 100 {
+				t.Fatalf("%d leaves for Spark, %d for DuckDB", len(asked), len(others))
+			}
+			t.Run("leaves", func(t *testing.T) {
+				for i := range sessions {
+					t.Run(fmt.Sprint(i), func(t *testing.T) {
+						t.Parallel()
+						spark, native := sparkQueries(t, server), duckQueries(duck)
+						for k := i; k < len(asked); k += sessions {
+							got, want := spark(t, asked[k].query.SQL(), nil), native(t, others[k].query.SQL(), others[k].query.Args())
+							slices.SortFunc(got, slices.Compare)
+							slices.SortFunc(want, slices.Compare)
+							if !slices.EqualFunc(got, want, slices.Equal) {
+								t.Errorf("%s:\nSpark  %v\nDuckDB %v", asked[k].statement, got, want)
+							}
+						}
+					})
+				}
+			})
+			t.Logf("%d leaves", len(asked))
 		})
 	}
 }

@@ -26,7 +26,7 @@ var third = dialect.Dialect{Words: &dialect.Words{
 	Divide: "over(%1, %2)", Call: "sys$%1(%2)", Cast: "TO_%2(%1)", Literal: "%2'%1'", Quoted: "STR'%1'",
 	Read: "MAYBE_%2(%1)", ReadEnum: "LABEL(%1)", ReadText: "MAYBE_STR(%1)", IsNaN: "IS_%2_NAN(%1)", Key: "%1", TextKey: "BYTES(%1)", Micros: "MICROS(%1)", Days: "DAYS(%1, %2)", Sum: "ADDED_%2(%1)",
 	WideSteps: "STEPS(%1, %2, %3)", HexToWhole: "UNHEX(%1)", Sum256: "SUM(%1)", Octets: "OCTETS(%1)", Rounded: "NEAREST(%1)", Binned: "BIN(%1, %2, %3)",
-	Like: "ALIKE(%1, %2)", Regular: "MATCHED(%1, %2)",
+	Trimmed: "TRIM_%1(%2)", Find: "FIND(%2, %1)", Like: "ALIKE(%1, %2)", Regular: "MATCHED(%1, %2)",
 	Position: "PLACE({%1}, %2)", OneOf: "ONE(%1, {%2})", NoneOf: "NONE(%1, {%2})", Within: "FOUND(%1, (%2))", Row: "TUPLE(%1)", RowOfOne: "TUPLE(%1,)",
 	Comma: "; ", Integers: "I32{%1}", OneOfNumbers: "ONE(%1, I32{%2})", OneOfMany: "MANY(%1, I32{%2})", Numbered: "PLACES({%1}) AS %2", Parallel: "ROWS(%2) AS %1(%3)", InParallel: "%1",
 	Digits: 40, Narrow: 40, Decimal: "DEC_%1_%2",
@@ -125,7 +125,7 @@ func TestTablesAreWhole(t *testing.T) {
 		for i := range v.NumField() {
 			name, field := v.Type().Field(i).Name, v.Field(i)
 			switch {
-			case name == "PostgreSQLs" || name == "PlainWindows" || name == "MarksByJoin" || name == "KeepsNoRows" || name == "ManyMoments" || name == "Like" || name == "Binary" || name == "Ready" || name == "Binned" || name == "Regular" || name == "OneScan" || name == "PartialIndexes" || d.Digits == 0 && (name == "Digits" || name == "Narrow" || name == "Decimal"):
+			case name == "PostgreSQLs" || name == "PlainWindows" || name == "MarksByJoin" || name == "KeepsNoRows" || name == "ManyMoments" || name == "Like" || name == "Binary" || name == "Ready" || name == "Binned" || name == "Regular" || name == "Atomic" || name == "OneScan" || name == "PartialIndexes" || d.Digits == 0 && (name == "Digits" || name == "Narrow" || name == "Decimal"):
 			case field.Kind() == reflect.Map && field.IsNil() || field.Kind() != reflect.Map && field.IsZero():
 				t.Errorf("%s has no %s", d, name)
 			}

@@ -1,7 +1,7 @@
-// Package sparktest starts throw-away Thrift servers of Spark for tests: local executors, an own directory, a metastore in memory, a
-// free port of the loopback address. A server belongs to one test (Start) or to one test binary (Shared, stopped by Main), and is stopped by
-// signalling its own process. `make spark` puts Spark's jars into bin/spark and runs the tests that need a server, which takes minutes; others skip
-// them and say so. Only tests import this package.
+// Package sparktest starts throw-away Thrift servers of Spark for tests: an own directory, a metastore in memory, a free port of the
+// loopback address; executors within the server's process, or each a process of its own (Cluster). A server belongs to one test (Start, Cluster) or to one
+// test binary (Shared, stopped by Main), and is stopped by signalling its own process. `make spark` puts Spark's jars into bin/spark, starts one
+// server, and runs the tests of all packages that need one against it; others skip them and say so. Only tests import this package.
 package sparktest
 
 import (
@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,16 +24,36 @@ import (
 // ErrNoBinaries says that Spark is not installed.
 var ErrNoBinaries = errors.New("sparktest: no Spark (`make spark` installs it into bin/spark, and runs these tests with DPPROXY_SPARK=1; it needs java in PATH)")
 
+// Environment is the variable that asks for tests against Spark: 1, or the port of a server that is there (Lend).
+const Environment = "DPPROXY_SPARK"
+
 // Server is one running server.
 type Server struct {
 	daemon.Process
-	bare bool
+	kind   kind
+	lent   bool // it is another process's, which ends it
+	binary string
+	home   string // bin/spark
+}
+
+// kind is what a server is like.
+type kind struct {
+	login     bool // it takes users by name and password, whoever they are
+	executors int  // that are processes of their own; 0: they are threads of the server's
+	slow      bool // it is to run long: the code is compiled as well as Java can
 }
 
 // Start starts a server that is stopped when the test ends. It takes users by name and password, whoever they are, if login is true.
 func Start(t testing.TB, login bool) *Server {
 	t.Helper()
-	s, err := launch(login)
+	s, err := launch(kind{login: login})
+	return daemon.UntilTheEnd(t, s, err, ErrNoBinaries)
+}
+
+// Cluster starts a server with so many executors, each a process with one processor and a gigabyte.
+func Cluster(t testing.TB, executors int) *Server {
+	t.Helper()
+	s, err := launch(kind{executors: executors, slow: true})
 	return daemon.UntilTheEnd(t, s, err, ErrNoBinaries)
 }
 
@@ -41,22 +62,35 @@ var shared daemon.Shared[*Server]
 // Shared returns the one server of this test binary, started by the first test that asks. The binary's TestMain must call Main.
 func Shared(t testing.TB) *Server {
 	t.Helper()
-	return shared.Get(t, func() (*Server, error) { return launch(false) }, ErrNoBinaries)
+	return shared.Get(t, func() (*Server, error) {
+		if port, err := strconv.Atoi(os.Getenv(Environment)); err == nil && port > 1 {
+			s := &Server{lent: true}
+			s.Port, s.Exited = port, make(chan struct{})
+			return s, nil
+		}
+		return launch(kind{})
+	}, ErrNoBinaries)
 }
+
+// Lend is the value of Environment by which other test binaries share the server.
+func (s *Server) Lend() string { return strconv.Itoa(s.Port) }
 
 // Main stops the shared server, if there is one, and returns the exit code of a test binary whose tests ended with code.
 func Main(code int) int { return shared.Stop(code) }
 
-// jars is the directory of Spark's own: bin/spark/jars beside go.mod.
-func jars() (string, error) {
+// Installed tells whether Spark's jars are where `make spark` puts them.
+func Installed() bool {
+	_, err := home()
+	return err == nil
+}
+
+// home is the directory of Spark's own: bin/spark beside go.mod, whose jars are all of Spark, and whose tables read formats of tables.
+func home() (string, error) {
 	at, err := os.Getwd()
-	if os.Getenv("DPPROXY_SPARK") == "" {
-		return "", ErrNoBinaries
-	}
 	for ; err == nil && at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, missing := os.Stat(filepath.Join(at, "go.mod")); missing == nil {
-			dir := filepath.Join(at, "bin", "spark", "jars")
-			if _, missing := os.Stat(dir); missing == nil {
+			dir := filepath.Join(at, "bin", "spark")
+			if _, missing := os.Stat(filepath.Join(dir, "jars")); missing == nil {
 				return dir, nil
 			}
 			break
@@ -64,6 +98,23 @@ func jars() (string, error) {
 	}
 	return "", ErrNoBinaries
 }
+
+// Formats skips a test where the jars of Iceberg and Delta are not there.
+func Formats(t testing.TB) {
+	t.Helper()
+	if dir, err := home(); err == nil && !formatted(dir) {
+		t.Skip("sparktest: no jars of Iceberg and Delta (scripts/spark puts them into bin/spark/tables)")
+	}
+}
+
+// formatted tells whether the jars of Iceberg and Delta are there, of which there are three.
+func formatted(home string) bool {
+	list, _ := filepath.Glob(filepath.Join(home, "tables", "*.jar"))
+	return len(list) >= 3
+}
+
+// Lake is the catalog of the server in which tables of Iceberg are. Those of Delta are in Spark's own.
+const Lake = "lake"
 
 // opened are what Spark reads of Java's own, which Java hides since its version 17.
 var opened = []string{"java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent",
@@ -78,8 +129,11 @@ appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 `
 
-func launch(login bool) (*Server, error) {
-	dir, err := jars()
+func launch(k kind) (*Server, error) {
+	if os.Getenv(Environment) == "" {
+		return nil, ErrNoBinaries
+	}
+	dir, err := home()
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +141,7 @@ func launch(login bool) (*Server, error) {
 	if err != nil {
 		return nil, ErrNoBinaries
 	}
-	s := &Server{bare: !login}
+	s := &Server{kind: k, binary: java, home: dir}
 	s.Wait = 5 * time.Minute // a dozen seconds where nothing else runs
 	if s.Dir, err = os.MkdirTemp("", "dpproxy-sparktest-"); err != nil {
 		return nil, fmt.Errorf("sparktest: %w", err)
@@ -96,7 +150,7 @@ func launch(login bool) (*Server, error) {
 	err = errors.Join(os.Mkdir(filepath.Join(s.Dir, "tmp"), 0o700), os.Mkdir(filepath.Join(s.Dir, "conf"), 0o700),
 		os.WriteFile(filepath.Join(s.Dir, "conf", "log4j2.properties"), []byte(logging), 0o600))
 	if err == nil {
-		err = s.run(java, dir)
+		err = s.Run(daemon.Attr(nil, syscall.SIGKILL), s.command, s.answers)
 	}
 	if err != nil {
 		_ = s.Remove()
@@ -105,52 +159,98 @@ func launch(login bool) (*Server, error) {
 	return s, nil
 }
 
-// run starts the server's process and waits until it answers.
-func (s *Server) run(java, jars string) error {
-	authentication := map[bool]string{true: "NOSASL", false: "NONE"}[s.bare]
-	return s.Run(daemon.Attr(nil, syscall.SIGKILL), func() *exec.Cmd {
-		args := []string{"-Xmx1500m", "-Djava.io.tmpdir=" + filepath.Join(s.Dir, "tmp"), "-Dderby.system.home=" + s.Dir, "-Djdk.reflect.useDirectMethodHandle=false"}
-		for _, name := range opened {
-			args = append(args, "--add-opens=java.base/"+name+"=ALL-UNNAMED")
+// Again starts a server that was killed once more, at the same port. Its metastore was in memory: the tables are to be named anew.
+func (s *Server) Again(t testing.TB) {
+	t.Helper()
+	if err := s.Process.Again(daemon.Attr(nil, syscall.SIGKILL), s.command, s.answers); err != nil {
+		t.Fatalf("sparktest: %v", err)
+	}
+}
+
+// command is the server's.
+func (s *Server) command() *exec.Cmd {
+	master, memory, authentication := "local[2]", "-Xmx1500m", map[bool]string{false: "NOSASL", true: "NONE"}[s.kind.login]
+	if s.kind.executors > 0 {
+		master = fmt.Sprintf("local-cluster[%d,1,1024]", s.kind.executors)
+	}
+	formats := filepath.Join(s.home, "tables", "*")
+	args := []string{memory, "-Xss4m", "-XX:+UseSerialGC", "-Djava.io.tmpdir=" + filepath.Join(s.Dir, "tmp"), "-Dderby.system.home=" + s.Dir, "-Djdk.reflect.useDirectMethodHandle=false"}
+	if !s.kind.slow { // plans are made of classes that run once: what compiles them twice would have most of the time
+		args = append(args, "-XX:TieredStopAtLevel=1")
+	}
+	for _, name := range opened {
+		args = append(args, "--add-opens=java.base/"+name+"=ALL-UNNAMED")
+	}
+	args = append(args, "-cp", strings.Join([]string{filepath.Join(s.Dir, "conf"), filepath.Join(s.home, "jars", "*"), formats}, ":"), "org.apache.spark.deploy.SparkSubmit",
+		"--master", master, "--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2")
+	settings := [][2]string{
+		{"spark.ui.enabled", "false"}, {"spark.driver.host", "127.0.0.1"}, {"spark.driver.bindAddress", "127.0.0.1"},
+		{"spark.sql.shuffle.partitions", strconv.Itoa(max(1, 2*s.kind.executors))}, {"spark.sql.warehouse.dir", filepath.Join(s.Dir, "warehouse")},
+		{"spark.hadoop.javax.jdo.option.ConnectionURL", "jdbc:derby:memory:metastore;create=true"}, {"spark.hadoop.datanucleus.schema.autoCreateAll", "true"},
+		{"spark.hadoop.hive.metastore.schema.verification", "false"}, {"spark.hadoop.hive.server2.thrift.bind.host", "127.0.0.1"},
+		{"spark.hadoop.hive.server2.thrift.port", strconv.Itoa(s.Port)}, {"spark.hadoop.hive.server2.authentication", authentication},
+		{"spark.executor.extraClassPath", formats}, {"spark.sql.sources.parallelPartitionDiscovery.parallelism", "2"},
+	}
+	if formatted(s.home) {
+		settings = append(settings, [][2]string{
+			{"spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension,org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
+			{"spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"},
+			{"spark.sql.catalog." + Lake, "org.apache.iceberg.spark.SparkCatalog"}, {"spark.sql.catalog." + Lake + ".type", "hadoop"},
+			{"spark.sql.catalog." + Lake + ".warehouse", filepath.Join(s.Dir, "lake")}, {"spark.databricks.delta.snapshotPartitions", "1"},
+		}...)
+	}
+	for _, pair := range settings {
+		args = append(args, "--conf", pair[0]+"="+pair[1])
+	}
+	cmd := exec.Command(s.binary, append(args, "spark-internal")...)
+	cmd.Env = append(os.Environ(), "SPARK_LOCAL_IP=127.0.0.1", "SPARK_LOCAL_DIRS="+filepath.Join(s.Dir, "tmp"), "SPARK_HOME="+s.home, "SPARK_SCALA_VERSION=2.13",
+		"SPARK_WORKER_DIR="+filepath.Join(s.Dir, "work"), "SPARK_CONF_DIR="+filepath.Join(s.Dir, "conf"))
+	return cmd
+}
+
+// answers tells whether the server does.
+func (s *Server) answers() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	session, err := hive.Open(ctx, s.Config())
+	if err != nil {
+		return err
+	}
+	return session.Close()
+}
+
+// Executors are the processes of the server's executors, by their ids.
+func (s *Server) Executors() (pids []int) {
+	list, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, at := range list {
+		stat, _ := os.ReadFile(at)
+		_, rest, _ := strings.Cut(string(stat), ") ") // what is before it is the program's name
+		fields := strings.Fields(rest)
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(at), "cmdline"))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(at)))
+		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(s.Pid()) && strings.Contains(string(line), "CoarseGrainedExecutorBackend") {
+			pids = append(pids, pid)
 		}
-		args = append(args, "-cp", filepath.Join(s.Dir, "conf")+":"+filepath.Join(jars, "*"), "org.apache.spark.deploy.SparkSubmit",
-			"--master", "local[2]", "--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2")
-		for _, pair := range [][2]string{
-			{"spark.ui.enabled", "false"}, {"spark.driver.host", "127.0.0.1"}, {"spark.driver.bindAddress", "127.0.0.1"},
-			{"spark.sql.shuffle.partitions", "2"}, {"spark.sql.warehouse.dir", filepath.Join(s.Dir, "warehouse")},
-			{"spark.hadoop.javax.jdo.option.ConnectionURL", "jdbc:derby:memory:metastore;create=true"}, {"spark.hadoop.datanucleus.schema.autoCreateAll", "true"},
-			{"spark.hadoop.hive.metastore.schema.verification", "false"}, {"spark.hadoop.hive.server2.thrift.bind.host", "127.0.0.1"},
-			{"spark.hadoop.hive.server2.thrift.port", strconv.Itoa(s.Port)}, {"spark.hadoop.hive.server2.authentication", authentication},
-		} {
-			args = append(args, "--conf", pair[0]+"="+pair[1])
-		}
-		cmd := exec.Command(java, append(args, "spark-internal")...)
-		cmd.Env = append(os.Environ(), "SPARK_LOCAL_IP=127.0.0.1", "SPARK_LOCAL_DIRS="+filepath.Join(s.Dir, "tmp"))
-		return cmd
-	}, func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		session, err := hive.Open(ctx, s.Config())
-		if err != nil {
-			return err
-		}
-		return session.Close()
-	})
+	}
+	return pids
 }
 
 // Config connects to the server.
 func (s *Server) Config() hive.Config {
-	return hive.Config{Address: "127.0.0.1:" + strconv.Itoa(s.Port), User: "tester", Password: "x", Bare: s.bare}
+	return hive.Config{Address: "127.0.0.1:" + strconv.Itoa(s.Port), User: "tester", Password: "x", Bare: !s.kind.login}
 }
 
 // URL is how a policy names a database of the server.
 func (s *Server) URL(database string) string {
-	auth := map[bool]string{true: "?auth=nosasl", false: ""}[s.bare]
+	auth := map[bool]string{false: "?auth=nosasl", true: ""}[s.kind.login]
 	return "spark://tester:x@127.0.0.1:" + strconv.Itoa(s.Port) + "/" + database + auth
 }
 
 // Stop ends the server and removes its directory.
 func (s *Server) Stop() error {
+	if s.lent {
+		return nil
+	}
 	defer func() { _ = s.Remove() }()
 	if err := s.End(syscall.SIGKILL); err != nil { // nobody reads the data again
 		return fmt.Errorf("sparktest: %w", err)
@@ -182,11 +282,18 @@ func (s *Server) Query(t testing.TB, text string, take func(hive.Row) error) err
 	return session.Query(ctx, text, take)
 }
 
-// Exec runs statements, one session for each.
+// Exec runs statements in one session.
 func (s *Server) Exec(t testing.TB, statements ...string) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	session, err := hive.Settled(ctx, s.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
 	for _, text := range statements {
-		if err := s.Query(t, text, func(hive.Row) error { return nil }); err != nil {
+		if err := session.Query(ctx, text, func(hive.Row) error { return nil }); err != nil {
 			t.Fatalf("sparktest: %v\n%s", err, text)
 		}
 	}
@@ -195,7 +302,7 @@ func (s *Server) Exec(t testing.TB, statements ...string) {
 // Database creates an empty database with a name of its own, which is dropped at the test's end.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	name := shared.Name("test")
+	name := fmt.Sprintf("%s_%d", shared.Name("test"), os.Getpid()) // the server may be another process's
 	s.Exec(t, "CREATE DATABASE "+name)
 	t.Cleanup(func() {
 		if !s.Gone() {

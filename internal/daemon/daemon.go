@@ -116,6 +116,11 @@ func (p *Process) Run(attr *syscall.SysProcAttr, command func() *exec.Cmd, answe
 	return err
 }
 
+// Again starts the process of a server that has ended once more, in its directory and at its port.
+func (p *Process) Again(attr *syscall.SysProcAttr, command func() *exec.Cmd, answers func() error) error {
+	return p.run(attr, command(), answers)
+}
+
 func (p *Process) run(attr *syscall.SysProcAttr, cmd *exec.Cmd, answers func() error) error {
 	log, err := os.OpenFile(p.Log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -165,6 +170,9 @@ func (p *Process) start() error {
 	}()
 	return <-started
 }
+
+// Pid is the process's id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Signal sends the process a signal.
 func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }

@@ -76,9 +76,12 @@ type Words struct {
 	Sum256     string // the hexadecimal digits of the SHA-256 of a text %1
 	Sum        string // what whole numbers %1, or decimals with %2 digits after the point, add up to, in a type that no table's rows overflow
 
-	// Patterns of LIKE.
-	Like    string // empty: texts are not asked; whether a text %1 is like a pattern %2 of characters and %; with \ as the escape, and any pattern, where Regular is empty
+	// What is asked of texts.
+	Trimmed string // a text %2 without the spaces at its beginning, or its end: function %1 is ltrim, or rtrim
+	Find    string // the place of the first text %2 in a text %1, from 1 on; 0: it is not there
+	Like    string // whether a text %1 is like a pattern %2 of characters and %; with \ as the escape, and any pattern, where Regular is empty; empty: Regular says it
 	Regular string // whether all of a text %1 is what a regular expression %2 of characters, . and .* says, in time linear in the text
+	Atomic  bool   // Regular tries again what could be matched otherwise: what stands between two .* is written so that it is found once and for all
 
 	// Lists.
 	Position     string // of %2 in the list of values %1, from 1 on; NULL for what is not in it

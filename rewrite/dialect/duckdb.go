@@ -51,6 +51,8 @@ var duckdb = Words{
 	Sum:        "sum(%1)",
 	HexToWhole: "TRY_CAST('0x' || %1 AS BIGINT)",
 
+	Trimmed: "%1(%2, ' ')",
+	Find:    "strpos(%1, %2)",
 	Like:    "(%1 LIKE %2)", // without ESCAPE a backslash stands for itself
 	Regular: "regexp_full_match(%1, %2, 's')",
 

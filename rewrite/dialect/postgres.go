@@ -38,7 +38,9 @@ var postgres = Words{
 	Sum:        "pg_catalog.sum(%1)",
 	HexToWhole: "((('x'::pg_catalog.text OPERATOR(pg_catalog.||) %1))::pg_catalog.bit(28))::pg_catalog.int8",
 
-	Like: "(%1 OPERATOR(pg_catalog.~~) %2)",
+	Trimmed: "pg_catalog.%1(%2, ' '::pg_catalog.text)",
+	Find:    "pg_catalog.strpos(%1, %2)",
+	Like:    "(%1 OPERATOR(pg_catalog.~~) %2)",
 
 	Position:     "pg_catalog.array_position(ARRAY[%1], %2)",
 	OneOf:        "(%1 OPERATOR(pg_catalog.=) ANY (ARRAY[%2]))",

@@ -51,6 +51,11 @@ var spark = Words{
 	Octets:     "octet_length(%1)",
 	Sum:        "try_sum(try_cast(%1 AS DECIMAL(38,%2)))",
 
+	Trimmed: "%1(' ', %2)", // what is taken away stands first
+	Find:    "instr(%1, %2)",
+	Regular: "(%1 RLIKE %2)", // of Java, as LIKE is there
+	Atomic:  true,
+
 	Position:     "nullif(array_position(array(%1), %2), 0)",
 	OneOf:        "(%1 IN (%2))",
 	NoneOf:       "(%1 NOT IN (%2))",
@@ -79,5 +84,16 @@ var spark = Words{
 	},
 }
 
-// SparkCatalog is Spark's own catalog, in which the private tables are: names begin with it, so that no session's current one matters.
+// SparkCatalog is Spark's own catalog, in which the private tables are where a policy says nothing else: names begin with a catalog, so that no
+// session's current one matters.
 const SparkCatalog = "spark_catalog"
+
+// SparkIn is Spark's dialect over the tables of one of its catalogs.
+func SparkIn(catalog string) Dialect {
+	if catalog == SparkCatalog {
+		return Spark
+	}
+	words := spark
+	words.Relation = words.QuoteAs(catalog) + ".%1.%2"
+	return Dialect{&words}
+}

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -16,8 +17,9 @@ import (
 
 // Wire is a logged-in connection of which every frame is seen.
 type Wire struct {
-	T    *testing.T
-	Conn net.Conn
+	T        *testing.T
+	Conn     net.Conn
+	Patience time.Duration // for an answer; 0: a minute
 	*pgproto3.Frontend
 }
 
@@ -69,7 +71,7 @@ func (w *Wire) TryExtended(sql string) (Answer, error) {
 // Hear sends what is waiting and reads to ReadyForQuery.
 func (w *Wire) Hear() (Answer, error) {
 	var a Answer
-	_ = w.Conn.SetDeadline(time.Now().Add(60 * time.Second))
+	_ = w.Conn.SetDeadline(time.Now().Add(cmp.Or(w.Patience, time.Minute)))
 	if err := w.Flush(); err != nil {
 		return a, err
 	}

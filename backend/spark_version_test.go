@@ -1,0 +1,254 @@
+package backend
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpproxy/dpproxy/backend/hive"
+	"github.com/dpproxy/dpproxy/backend/sparktest"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// format is a format of tables with versions, in tests.
+type format struct {
+	name, catalog string
+	database      string
+	h             *house
+	server        *sparktest.Server
+	other         string // the database of the same rows in Parquet files
+}
+
+// formats are houses over tables of Iceberg and of Delta, filled with the rows of rowsSQL.
+func formats(t *testing.T) []*format {
+	t.Helper()
+	server := sparktest.Shared(t)
+	sparktest.Formats(t)
+	other, _ := sparkRows(t, server)
+	list := []*format{{name: "iceberg", catalog: sparktest.Lake}, {name: "delta", catalog: "spark_catalog"}}
+	for _, f := range list {
+		f.server, f.other, f.database = server, other, server.Database(t)
+		if f.catalog == sparktest.Lake {
+			server.Exec(t, "CREATE NAMESPACE IF NOT EXISTS lake."+f.database)
+		}
+		for _, table := range []string{"people", "visits", "regions"} {
+			server.Exec(t, "CREATE TABLE "+f.table(table)+" USING "+f.name+" AS SELECT * FROM "+other+"."+table)
+		}
+		f.open(t)
+	}
+	return list
+}
+
+func (f *format) table(name string) string { return f.catalog + "." + f.database + "." + name }
+
+// open opens a house over the tables, and inspects them.
+func (f *format) open(t *testing.T) {
+	t.Helper()
+	p := testPolicy(t, f.server.URL(f.database)+"&catalog="+f.catalog)
+	for _, table := range p.Datasets[0].Tables {
+		table.Source.Schema = f.database
+	}
+	f.h = open(t, p)
+}
+
+// statement begins one: the moment of its rows, and its end.
+func (f *format) statement(t *testing.T, queries ...rewrite.Query) (moment int64, leave func()) {
+	t.Helper()
+	asOf, left, err := f.h.Admit(t.Context(), 0, f.h.policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return asOf(queries...), func() { left(time.Now()) }
+}
+
+func (f *format) ready(t *testing.T, queries ...rewrite.Query) {
+	t.Helper()
+	if err := f.h.Ready(t.Context(), queries...); err != nil {
+		t.Fatalf("%s: %v\n%s", f.name, err, f.h.log)
+	}
+}
+
+// numbers are the numbers of a table's versions.
+func (f *format) numbers(t *testing.T, name string) (list []string) {
+	t.Helper()
+	text := map[string]string{"iceberg": "SELECT snapshot_id FROM " + f.table(name) + ".snapshots", "delta": "DESCRIBE HISTORY " + f.table(name)}[f.name]
+	if err := f.server.Query(t, text, func(r hive.Row) error { list = append(list, fmt.Sprint(r[0].Whole)); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestSparkVersions: tables of both formats are read by version.
+func TestSparkVersions(t *testing.T) {
+	for _, f := range formats(t) {
+		t.Run(f.name, func(t *testing.T) {
+			for _, part := range []struct {
+				name string
+				test func(*testing.T, *format)
+			}{{"nothing", versionsOfNothing}, {"moment", versionsOfAMoment}, {"gone", versionsThatAreGone}} {
+				f.open(t)
+				t.Run(part.name, func(t *testing.T) { part.test(t, f) })
+			}
+		})
+	}
+}
+
+// versionsOfAMoment: all queries of a statement count the rows that were there when it was admitted, whatever is written meanwhile, and the next
+// statement's count what is there then.
+func versionsOfAMoment(t *testing.T, f *format) {
+	h := f.h
+	if got := inspect(t, h); strings.Contains(got, "fatal=true") || !strings.Contains(got, "table people: each statement reads the version that is current when it is admitted ("+f.name+")") {
+		t.Fatalf("check says\n%s", got)
+	}
+	people, visits := render(t, measure(t, h.policy, "people"), h), render(t, measure(t, h.policy, "visits", "clinic"), h)
+	before := counts(t, h, visits)
+	moment, leave := f.statement(t, people, visits)
+	if moment == 0 {
+		t.Fatal("the statement's rows are of no moment")
+	}
+	f.ready(t, people.Of(moment), visits.Of(moment))
+	f.server.Exec(t, "INSERT INTO "+f.table("people")+" SELECT person_id + 1000, age, sex, income, note FROM "+f.table("people"), "DELETE FROM "+f.table("visits")+" WHERE clinic = 'north'")
+	for range 2 {
+		if got := counts(t, h, people.Of(moment)); !slices.Equal(got, []string{"[]: [40]"}) {
+			t.Errorf("people of the statement's moment: %v", got)
+		}
+	}
+	if got := counts(t, h, visits.Of(moment)); !slices.Equal(got, before) {
+		t.Errorf("visits of the statement's moment: %v, before %v", got, before)
+	}
+	next, left := f.statement(t, people, visits)
+	if next <= moment {
+		t.Errorf("the next statement's moment is %d, after %d", next, moment)
+	}
+	f.ready(t, people.Of(next))
+	if got := counts(t, h, people.Of(next)); !slices.Equal(got, []string{"[]: [80]"}) {
+		t.Errorf("people of the next statement: %v", got)
+	}
+	if got := counts(t, h, visits.Of(next)); slices.Equal(got, before) {
+		t.Errorf("visits of the next statement: %v", got)
+	}
+	leave()
+	left()
+	if b := h.Backend.(*Spark); len(b.reads) != 0 {
+		t.Errorf("%d statements are kept", len(b.reads))
+	}
+	if got := counts(t, h, people.Of(moment)); len(got) != 0 || !strings.Contains(h.log.String(), "privacy rule 5") {
+		t.Errorf("a statement that is over: %v", got)
+	}
+	if got := counts(t, h, people); !slices.Equal(got, []string{"[]: [80]"}) {
+		t.Errorf("a query of no statement: %v", got)
+	}
+	for _, number := range append(f.numbers(t, "people"), f.numbers(t, "visits")...) {
+		if len(number) > 6 && strings.Contains(h.log.String(), number) {
+			t.Errorf("the log has a version's number:\n%s", h.log)
+		}
+	}
+}
+
+// versionsThatAreGone: a version that is expired within a statement gives no groups and an alert after the charge, and a plain error before.
+func versionsThatAreGone(t *testing.T, f *format) {
+	h := f.h
+	inspect(t, h)
+	people := render(t, measure(t, h.policy, "people", "sex"), h)
+	moment, leave := f.statement(t, people)
+	defer leave()
+	f.ready(t, people.Of(moment))
+	f.server.Exec(t, "DELETE FROM "+f.table("people")+" WHERE sex = 'Male'")
+	if f.name == "iceberg" {
+		f.server.Exec(t, "CALL lake.system.expire_snapshots(table => '"+f.database+".people', older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)")
+	} else {
+		f.server.Exec(t, "SET spark.databricks.delta.retentionDurationCheck.enabled=false", "VACUUM "+f.table("people")+" RETAIN 0 HOURS")
+	}
+	if got := counts(t, h, people.Of(moment)); len(got) != 0 || !strings.Contains(h.log.String(), "privacy rule 5") || strings.Contains(h.log.String(), canary) {
+		t.Errorf("it counts %v, and the log is\n%s", got, h.log)
+	}
+	if f.name == "iceberg" { // Delta's plan looks for no file
+		if err := h.Ready(t.Context(), people.Of(moment)); err != ErrUnplanned {
+			t.Errorf("before the charge: %v", err)
+		}
+	}
+	next, left := f.statement(t, people)
+	defer left()
+	f.ready(t, people.Of(next))
+	if got := counts(t, h, people.Of(next)); len(got) == 0 {
+		t.Error("the next statement counts nothing")
+	}
+}
+
+// versionsOfNothing: a table that nothing has been written to has no version in Iceberg, and is read as it was when the statement was
+// admitted all the same.
+func versionsOfNothing(t *testing.T, f *format) {
+	f.server.Exec(t, "CREATE TABLE "+f.table("fresh")+" (person_id BIGINT, age INT, sex STRING, income DECIMAL(10,2)) USING "+f.name)
+	h := f.h
+	h.policy.Datasets[0].Tables[0].Source.Name = "fresh"
+	if got := inspect(t, h); strings.Contains(got, "fatal=true") {
+		t.Fatal(got)
+	}
+	people := render(t, measure(t, h.policy, "people"), h)
+	moment, leave := f.statement(t, people)
+	defer leave()
+	f.ready(t, people.Of(moment))
+	f.server.Exec(t, "INSERT INTO "+f.table("fresh")+" VALUES (1, 2, 'Male', 3)")
+	if got := counts(t, h, people.Of(moment)); !slices.Equal(got, []string{"[]: [0]"}) || strings.Contains(h.log.String(), "privacy rule 5") {
+		t.Errorf("it counts %v\n%s", got, h.log)
+	}
+	if got := counts(t, h, people); !slices.Equal(got, []string{"[]: [1]"}) {
+		t.Errorf("afterwards it counts %v", got)
+	}
+}
+
+// TestSparkParquetMustBeStatic: of a table without versions whose rows may change nothing is asked.
+func TestSparkParquetMustBeStatic(t *testing.T) {
+	h := sparkHouse(t)
+	h.policy.Datasets[0].Tables[0].Static = false
+	if got := inspect(t, h); !strings.Contains(got, "fatal=true table people is of Parquet files, of which a query reads no one version") {
+		t.Errorf("check says\n%s", got)
+	}
+	asOf, leave, err := h.Admit(t.Context(), 0, h.policy)
+	if err != nil || asOf() != 0 {
+		t.Errorf("rows of files that do not change are of a moment: %v", err)
+	}
+	leave(time.Time{})
+}
+
+// TestSparkReadsTheStatementsVersion: what was looked up for a statement is what its queries name, and a statement that is over reads nothing.
+func TestSparkReadsTheStatementsVersion(t *testing.T) {
+	p := testPolicy(t, "spark://me@127.0.0.1/shop")
+	for _, table := range p.Datasets[0].Tables {
+		table.Source.Schema = "shop"
+	}
+	b := &Spark{words: dialect.SparkIn("lake"), pinned: map[string]sparkTable{}, reads: map[int64]*sparkReading{}}
+	b.executor = newExecutor(b, 0, nil, 1)
+	q, err := rewrite.Render(measure(t, p, "people"), b.Dialect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := sparkKey(q.Table())
+	b.pin(map[string]sparkTable{key: {provider: "iceberg"}})
+	asOf, leave, err := b.Admit(t.Context(), 0, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moment := asOf(q)
+	if other := b.begin(); other <= moment || moment == 0 {
+		t.Errorf("moments %d and %d", moment, other)
+	}
+	for version, want := range map[string]string{"42": "FROM `lake`.`shop`.`people` VERSION AS OF 42 AS t", "": "FROM (SELECT * FROM `lake`.`shop`.`people` WHERE false) AS t"} {
+		b.reads[moment].versions[key] = version
+		text, err := b.textOf(t.Context(), &hive.Session{}, q.Of(moment))
+		if err != nil || !strings.Contains(text, want) || strings.Contains(q.SQL(), "VERSION") {
+			t.Errorf("%v, and no %s in\n%s", err, want, text)
+		}
+	}
+	leave(time.Time{})
+	if _, err := b.textOf(t.Context(), &hive.Session{}, q.Of(moment)); err != errGone {
+		t.Errorf("a statement that is over: %v", err)
+	}
+	b.pin(map[string]sparkTable{key: {provider: "parquet"}})
+	if text, err := b.textOf(t.Context(), &hive.Session{}, q); err != nil || text != q.SQL() {
+		t.Errorf("files that do not change: %v %s", err, text)
+	}
+}
