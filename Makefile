@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale truth attacks hostile docs site dist packages deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale truth attacks hostile docs site dist packages deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -70,6 +70,9 @@ bench: deps ## measure and write docs/benchmarks.md: its short sections, ONLY="r
 
 bench-bounds: ## what bounding a unit's rows and groups costs over 10,000,000 rows, by plan, on both engines
 	@$(MAKE) --no-print-directory bench ONLY="proven bounds"
+
+scaling: ## more and more analysts and datasets against one proxy and a durable ledger, and leaves by the number of rows: docs/scaling.md
+	@$(MAKE) --no-print-directory bench ONLY="growth rows"
 
 bench-snapshot: ## questions over a snapshot of 10,000,000 rows beside the analyst's own SQL on PostgreSQL and DuckDB, and what making it takes
 	@$(MAKE) --no-print-directory bench ONLY="snapshot shop"

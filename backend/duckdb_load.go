@@ -82,10 +82,6 @@ func (l *loader) loadFile(ctx context.Context, s policy.Source, tables []*policy
 	if _, err := l.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+within); err != nil {
 		return errors.New("its schema cannot be created")
 	}
-	var items []string
-	for _, c := range columns {
-		items = append(items, "TRY_CAST("+dialect.QuoteName(c.name)+" AS "+c.kind+") AS "+dialect.QuoteName(c.name))
-	}
 	kind, end := "TABLE ", ""
 	switch l.how {
 	case bare:
@@ -93,11 +89,13 @@ func (l *loader) loadFile(ctx context.Context, s policy.Source, tables []*policy
 	case shown:
 		kind = "VIEW "
 	}
-	create := "CREATE " + kind + within + "." + dialect.QuoteName(name) + " AS SELECT " + strings.Join(items, ", ") + " FROM "
-	from, drop := "", ""
+	from, drop, isText := "", "", func(string) bool { return true }
 	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
 		if from, err = parquetReader(file); err != nil {
 			return err
+		}
+		if isText, err = l.textsOf(ctx, from); err != nil {
+			return errors.New("cannot be read with the policy's columns")
 		}
 	} else {
 		at := texts{dialect.Catalog, schema, staging}
@@ -115,12 +113,56 @@ func (l *loader) loadFile(ctx context.Context, s policy.Source, tables []*policy
 			l.leftOut = append(l.leftOut, leftOut{tables[0].Source, lines})
 		}
 	}
+	var items []string
+	for _, c := range columns {
+		items = append(items, c.read(isText(c.name))+" AS "+dialect.QuoteName(c.name))
+	}
+	create := "CREATE " + kind + within + "." + dialect.QuoteName(name) + " AS SELECT " + strings.Join(items, ", ") + " FROM "
 	for _, sql := range []string{create + from + end, drop} {
 		if _, err := l.db.ExecContext(ctx, sql); sql != "" && err != nil {
 			return errors.New("cannot be read with the policy's columns")
 		}
 	}
 	return nil
+}
+
+// textsOf tells which columns of a file that says their types are texts.
+func (l *loader) textsOf(ctx context.Context, from string) (func(string) bool, error) {
+	list := map[string]bool{}
+	err := l.eachRow(ctx, "SELECT column_name FROM (DESCRIBE SELECT * FROM "+from+") WHERE column_type = 'VARCHAR'", func(row []*string) error {
+		if row[0] != nil {
+			list[strings.ToLower(*row[0])] = true
+		}
+		return nil
+	})
+	return func(name string) bool { return list[strings.ToLower(name)] }, err
+}
+
+// Which texts are numbers is PostgreSQL 15's to say, wherever the rows lie: ' 12 ' and '1e3' are, as the engine has it, but to it
+// '1_0', '0x10' and '0b11' are numbers too, and '1.5' is the whole number 2.
+const (
+	blanks     = `[ \t\n\v\f\r]*`
+	wholeForm  = blanks + `[+-]?[0-9]+` + blanks
+	numberForm = blanks + `[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?` + blanks
+	wordForm   = blanks + `[+-]?(?i:nan|inf|infinity)` + blanks // of floating numbers
+)
+
+// read is the column of a file, a text or not, in the type that it is kept in: NULL where it is no value of that.
+func (c fileColumn) read(text bool) string {
+	name := dialect.QuoteName(c.name)
+	value := "TRY_CAST(" + name + " AS " + c.kind + ")"
+	is := func(form string) string { return "regexp_full_match(" + name + ", " + dialect.QuoteText(form) + ")" }
+	switch {
+	case !text:
+		return value
+	case c.kind == "SMALLINT", c.kind == "INTEGER", c.kind == "BIGINT":
+		return "CASE WHEN " + is(wholeForm) + " THEN " + value + " END"
+	case strings.HasPrefix(c.kind, "DECIMAL"):
+		return "CASE WHEN " + is(numberForm) + " THEN " + value + " END"
+	case c.kind == "FLOAT", c.kind == "DOUBLE": // 1e400 is out of range, and no infinity
+		return "CASE WHEN " + is(wordForm) + " OR " + is(numberForm) + " AND isfinite(" + value + ") THEN " + value + " END"
+	}
+	return value
 }
 
 // staging is the table that holds the texts of a CSV file until they are values.

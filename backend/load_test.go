@@ -11,11 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -46,6 +49,7 @@ func TestFilesAreReadWithDeclaredTypes(t *testing.T) {
 	}{
 		"plain":                          {rows, []string{"[0]: [1]", "[1]: [1]"}},
 		"one cell is no number":          {rows + "abc,Male,3,p3,\r\n", []string{"[0]: [1]", "[1]: [2]"}},
+		"cells with other digits":        {rows + "1_0,Male,3,p3,\r\n0x10,Male,3,p4,\r\n1.5,Male,3,p5,\r\n", []string{"[0]: [1]", "[1]: [4]"}},
 		"one cell is a date":             {rows + "2020-01-01,Male,3,p3,\r\n", []string{"[0]: [1]", "[1]: [2]"}},
 		"semicolons in a cell":           {rows + "1,a;b;c;d;e;f;g,3,p3,\r\n", []string{"[0]: [1]", "[1]: [1]", "[2]: [1]"}},
 		"empty and quoted empty":         {rows + ",,,p3,\r\n1,\"\",3,p4,\r\n", []string{"[0]: [1]", "[1]: [1]", "[2]: [1]", "[3]: [1]"}},
@@ -66,9 +70,50 @@ func TestFilesAreReadWithDeclaredTypes(t *testing.T) {
 			}
 		})
 	}
-	h := open(t, filePolicy(t, "people.csv", header+rows+"abc,Male,3,p3,\r\n"))
-	if got, want := counts(t, h, render(t, measure(t, h.policy, "people", "age"), h)), []string{"[120]: [1]", "[34]: [1]", "[35]: [1]"}; !slices.Equal(got, want) {
+	h := open(t, filePolicy(t, "people.csv", header+rows+"abc,Male,3,p3,\r\n1_0,Male,3,p4,\r\n0x10,Male,3,p5,\r\n35.4,Male,3,p6,\r\n"))
+	if got, want := counts(t, h, render(t, measure(t, h.policy, "people", "age"), h)), []string{"[120]: [4]", "[34]: [1]", "[35]: [1]"}; !slices.Equal(got, want) {
 		t.Errorf("ages: got %v, want %v", got, want)
+	}
+}
+
+// TestTextsThatAreNumbers: of a file's texts those are numbers that PostgreSQL 15 reads as such, and no others.
+func TestTextsThatAreNumbers(t *testing.T) {
+	texts := []string{"0", "7", "+7", "-7", " 12 ", "\t12\n", "\v\f12\r", "007", "1_0", "1_000", "0x10", "0X1F", "0b11", "0o17", "-0x1", "1.5", "1.0", "2.", ".5", ".", "", " ", "+", "-", "--1", "+-1", "1-", "1 0", "1e3", "1E3", "1e+2", "1e-2", "1e", "e1", "1_0.5",
+		"1.5_5", "1e1_0", "1,5", "12abc", "abc", "true", "NaN", "nan", "Infinity", "-inf", "inf", "infinit", "99999", "9999999999", "99999999999999999999", "123456.789", "\u00a07", "7\u00a0", "\u0661", "1e400", "1d", "1f", "$1", "(1)"}
+	server := pgtest.Shared(t)
+	conn, err := pgx.Connect(t.Context(), server.URLFor("postgres", server.Database(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	db, err := sql.Open("duckdb", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for kind, own := range map[string]string{"SMALLINT": "int2", "INTEGER": "int4", "BIGINT": "int8", "DECIMAL(12,2)": "numeric(12,2)", "DOUBLE": "float8", "FLOAT": "float4"} {
+		for _, text := range texts {
+			var want, got *string
+			if conn.QueryRow(t.Context(), "SELECT $1::text::"+own+"::float8::text", text).Scan(&want) != nil {
+				want = nil
+			}
+			if err := db.QueryRowContext(t.Context(), "SELECT CAST(CAST("+fileColumn{"x", kind}.read(true)+" AS DOUBLE) AS VARCHAR) FROM (SELECT CAST(? AS VARCHAR) AS x) AS s", text).Scan(&got); err != nil {
+				t.Fatal(err)
+			}
+			if own == "numeric(12,2)" && want != nil && *want == "NaN" || (own == "float8" || own == "float4") && strings.Contains(strings.ToLower(text), "0x") {
+				want = nil // no DECIMAL is NaN; a number in hexadecimal is none here
+			}
+			number := func(text *string) string {
+				if text == nil {
+					return "none"
+				}
+				f, err := strconv.ParseFloat(*text, 64)
+				return fmt.Sprint(f, err)
+			}
+			if number(got) != number(want) {
+				t.Errorf("%q as %s is %s, to PostgreSQL %s", text, kind, number(got), number(want))
+			}
+		}
 	}
 }
 

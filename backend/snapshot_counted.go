@@ -15,9 +15,10 @@ import (
 // unitCounts are numbers of rows by the last bits of a hash of their unit.
 type unitCounts []uint32
 
-// countsLength is few enough of them for a processor's own memory, and as many as tell a thousand million rows of ordinary units from a heavy one.
+// countsLength is few enough of them for a processor's own memory, a megabyte, and as many as tell ten thousand million rows of ordinary units from a heavy one: units share them, and of seventeen thousand million rows
+// each has MostRanked.
 const (
-	countsBits   = 15
+	countsBits   = 18
 	countsLength = 1 << countsBits
 )
 

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -310,7 +308,7 @@ func fieldsOf(e rewrite.Extraction, items [][]byte, row []driver.Value, units *u
 		case f.Kind == rewrite.Words:
 			row[i] = string(v)
 		case f.Kind == rewrite.Long:
-			text, ok := long(v, int(f.Scale))
+			text, ok := f.Decimal(v)
 			if !ok {
 				return errResult
 			}
@@ -330,69 +328,6 @@ func fieldsOf(e rewrite.Extraction, items [][]byte, row []driver.Value, units *u
 	}
 	return nil
 }
-
-// mostPower bounds the powers of ten of a Long one, whose domain has at most 38 digits.
-const mostPower = 100
-
-// long is the text of floor(value · 10^scale) / 10^scale of such a numeric.
-func long(v []byte, scale int) (text string, ok bool) {
-	digits, weight, negative, ok := numericParts(v)
-	if !ok || scale < 0 || 4*weight+scale > mostPower {
-		return "", false
-	}
-	n, ten, cut := new(big.Int), big.NewInt(10), false
-	for i := range digits {
-		d := big.NewInt(digit(v, i))
-		switch power := 4*(weight-i) + scale; {
-		case power >= 0:
-			n.Add(n, d.Mul(d, new(big.Int).Exp(ten, big.NewInt(int64(power)), nil)))
-		case power > -4:
-			rest := new(big.Int)
-			d.QuoRem(d, big.NewInt(powers[-power]), rest)
-			n.Add(n, d)
-			cut = cut || rest.Sign() != 0
-		default:
-			cut = cut || d.Sign() != 0
-		}
-	}
-	if negative {
-		if n.Neg(n); cut {
-			n.Sub(n, big.NewInt(1))
-		}
-	}
-	sign, whole := "", n.String()
-	if n.Sign() < 0 {
-		sign, whole = "-", whole[1:]
-	}
-	whole = strings.Repeat("0", max(0, scale+1-len(whole))) + whole
-	if scale == 0 {
-		return sign + whole, true
-	}
-	return sign + whole[:len(whole)-scale] + "." + whole[len(whole)-scale:], true
-}
-
-// numericParts are the number of a numeric's digits, the power of the first, and its sign.
-func numericParts(v []byte) (digits, weight int, negative, ok bool) {
-	if len(v) < 8 {
-		return 0, 0, false, false
-	}
-	digits, weight = int(binary.BigEndian.Uint16(v)), int(int16(binary.BigEndian.Uint16(v[2:])))
-	const below = 0x4000
-	sign := binary.BigEndian.Uint16(v[4:])
-	return digits, weight, sign == below, (sign == 0 || sign == below) && len(v) == 8+2*digits
-}
-
-// digit is the i-th digit.
-func digit(v []byte, i int) int64 { return int64(binary.BigEndian.Uint16(v[8+2*i:])) }
-
-// powers are those of ten.
-var powers = func() (list [19]int64) {
-	list[0] = 1
-	for i := range list[1:] {
-		list[i+1] = 10 * list[i]
-	}
-	return list
-}()
 
 // copyFindings is described at source.
 func (b *Postgres) copyFindings(ctx context.Context, d *policy.Dataset) (list []Finding, err error) {

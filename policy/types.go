@@ -107,6 +107,9 @@ func ParseType(text string) (Type, int32, error) {
 		}
 		return t, typmod, nil
 	}
+	if name == "time" || name == "time without time zone" || name == "timetz" || name == "time with time zone" {
+		return 0, -1, fmt.Errorf("type is %q, which no column may have: list one of whole numbers that the database makes of it, extract(hour FROM …), or the moment itself", text)
+	}
 	return 0, -1, fmt.Errorf("type is %q, must be one of %s", text, columnTypes)
 }
 

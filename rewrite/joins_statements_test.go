@@ -278,9 +278,11 @@ var listedStatements = []string{
 var fullStatements = []string{
 	`SELECT p.sex, count(*), count(p.person_id), count(v.who) FROM people p FULL JOIN visits v ON v.who = p.person_id AND v.ward = 'A' AND p.age > 3 GROUP BY 1`,
 	`SELECT count(*) FILTER (WHERE a.who IS NOT NULL AND b.who IS NULL), count(*) FILTER (WHERE a.who IS NULL AND b.who IS NOT NULL), count(*) FILTER (WHERE a.who IS NOT NULL AND b.who IS NOT NULL) FROM (SELECT who, visit FROM visits WHERE minutes > 2 GROUP BY 1, 2) a FULL OUTER JOIN (SELECT v.who, v.visit FROM visits v JOIN doses d USING (visit) WHERE d.drug = 'x' GROUP BY 1, 2) b ON a.who = b.who AND a.visit = b.visit`,
-	`SELECT coalesce(n, 0), s > 3, count(*), count(DISTINCT who) FROM (SELECT who, count(*) AS n FROM visits WHERE ward <> 'B' GROUP BY who) a FULL JOIN (SELECT who, sum(amount) AS s FROM buys WHERE part > 0 GROUP BY who) b USING (who) GROUP BY 1, 2`,
+	`SELECT coalesce(n, 0), s > 3, count(*) FROM (SELECT who, count(*) AS n FROM visits WHERE ward <> 'B' GROUP BY who) a FULL JOIN (SELECT who, sum(amount) AS s FROM buys WHERE part > 0 GROUP BY who) b USING (who) GROUP BY 1, 2`,
 	`SELECT a.ward, b.part, count(*) FROM (SELECT who, ward, minutes FROM visits WHERE minutes > 0) a FULL JOIN (SELECT who, part, amount FROM buys) b ON a.who = b.who AND b.amount > 4 AND a.minutes < 8 WHERE a.minutes < 7 OR b.part < 3 GROUP BY 1, 2`,
 	`SELECT p.sex, count(*), count(b.n) FROM people p LEFT JOIN (SELECT who, n, m FROM (SELECT who, max(minutes) AS n FROM visits GROUP BY who) x FULL JOIN (SELECT who, min(amount) AS m FROM buys GROUP BY who) y USING (who)) b ON b.who = p.person_id GROUP BY 1`,
+	`SELECT p.sex, v.ward, count(*) FROM (SELECT person_id, sex FROM people WHERE age > 3) p FULL JOIN (SELECT who, ward FROM (SELECT who, ward, row_number() OVER (PARTITION BY who ORDER BY visit) AS n FROM visits) t WHERE n = 1) v ON v.who = p.person_id GROUP BY 1, 2`,
+	`SELECT n, m, count(*), count(DISTINCT a.who) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) a FULL JOIN (SELECT who, count(*) AS m FROM buys GROUP BY who) b ON b.who = a.who AND b.m > 1 AND a.n < 3 GROUP BY 1, 2`,
 }
 
 // windowStatements say by window functions what a row is among its unit's. Where ties would be another order's in plain SQL, what is asked

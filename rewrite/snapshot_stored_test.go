@@ -183,9 +183,10 @@ func TestDecimalsAreFloored(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := e.Fields[0]
+			f, long := e.Fields[0], rewrite.Field{Kind: rewrite.Long, Scale: int32(c.scale)}
 			beyond := map[string]string{"clamp": "CASE WHEN x < %[2]s THEN %[2]s ELSE %[3]s END", "other": "NULL"}[outside]
-			text := fmt.Sprintf("SELECT x, (floor(CASE WHEN x = 'NaN' THEN NULL WHEN x BETWEEN %[2]s AND %[3]s THEN x ELSE "+beyond+" END * 10 ^ %[1]d::numeric))::int8 FROM (SELECT x::numeric AS x, i FROM unnest($1::text[]) WITH ORDINALITY AS s(x, i)) AS s ORDER BY i",
+			text := fmt.Sprintf("SELECT x, (floor(CASE WHEN x = 'NaN' THEN NULL WHEN x BETWEEN %[2]s AND %[3]s THEN x ELSE "+beyond+" END * 10 ^ %[1]d::numeric))::int8, "+
+				"CASE WHEN x NOT IN ('NaN', 'Infinity', '-Infinity') THEN floor(x * 10 ^ %[1]d::numeric) * '1e-%[1]d'::numeric END::text FROM (SELECT x::numeric AS x, i FROM unnest($1::text[]) WITH ORDINALITY AS s(x, i)) AS s ORDER BY i",
 				c.scale, c.least, c.most)
 			got := conn.PgConn().ExecParams(t.Context(), text, [][]byte{[]byte("{" + strings.Join(numbers, ",") + "}")}, nil, nil, []int16{1}).Read()
 			if got.Err != nil || len(got.Rows) != len(numbers) {
@@ -196,10 +197,16 @@ func TestDecimalsAreFloored(t *testing.T) {
 				if want := row[1]; !ok || known != (want != nil) || known && n != int64(binary.BigEndian.Uint64(want)) {
 					t.Errorf("%s, %s, %s: %d %t %t, want %v", numbers[i], c.kind, outside, n, known, ok, want)
 				}
+				if text, ok := long.Decimal(row[0]); ok != (row[2] != nil) || text != string(row[2]) {
+					t.Errorf("%s as a text of %d digits after the point: %q %t, want %q", numbers[i], c.scale, text, ok, row[2])
+				}
 			}
 			for _, bad := range [][]byte{{}, {0, 1}, {0, 1, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 1}, {0, 0, 0, 0, 1, 0, 0, 0}} {
 				if _, _, ok := f.Number([][]byte{bad}); ok {
 					t.Errorf("%v is a number", bad)
+				}
+				if text, ok := long.Decimal(bad); ok {
+					t.Errorf("%v is the number %s", bad, text)
 				}
 			}
 		}

@@ -76,6 +76,12 @@ var textStatements = func() (list []string) {
 		`SELECT count(*) FROM notes WHERE trim(note) = ''`, `SELECT count(*) FROM notes WHERE trim(note) = 'x'`, `SELECT count(*) FROM notes WHERE ltrim(note) = 'x  '`, `SELECT count(*) FROM notes WHERE rtrim(note) = '  x'`, `SELECT count(*) FROM notes WHERE length(rtrim(note)) = 1`,
 		`SELECT CASE left(note, 1) WHEN 'a' THEN 'first' WHEN '' THEN 'none' ELSE 'others' END, count(*) FROM notes GROUP BY 1`,
 		`SELECT left(note, 1), count(*) FROM notes WHERE left(note, 1) IN ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'x', 'ä', 'é') GROUP BY 1`, // more than are compared one by one
+		`SELECT count(*) FROM notes WHERE coalesce(note, '') LIKE '%a%'`, `SELECT count(*) FROM notes WHERE coalesce(note, 'late') NOT LIKE '%late%'`, `SELECT count(*) FROM notes WHERE 'late' = coalesce(note, 'late')`, `SELECT count(*) FROM notes WHERE coalesce(note, '') <> ''`,
+		`SELECT count(*) FROM notes WHERE coalesce(note, 'none') IN ('late', 'none')`, `SELECT count(*) FROM notes WHERE coalesce(note, 'none') NOT IN ('late', 'none')`, `SELECT length(coalesce(note, '')), count(*) FROM notes WHERE length(coalesce(note, '')) < 4 GROUP BY 1`,
+		`SELECT count(*) FROM notes WHERE left(coalesce(note, 'abc'), 2) = 'ab'`, `SELECT count(*) FROM notes WHERE coalesce(left(note, 2), 'none') = 'none'`, `SELECT count(*) FROM notes WHERE upper(trim(coalesce(note, ' k '))) IN ('K', 'S')`, `SELECT coalesce(note, '') ILIKE '%LATE%', count(*) FROM notes GROUP BY 1`,
+		`SELECT count(*) FROM notes WHERE note LIKE ANY (ARRAY['%late%', 'a_b', '%@%'])`, `SELECT count(*) FROM notes WHERE note NOT LIKE ALL (ARRAY['%late%', 'a_b'])`, `SELECT count(*) FROM notes WHERE note LIKE ALL ('{%a%,%b%}')`, `SELECT count(*) FROM notes WHERE note NOT LIKE ANY (ARRAY['%a%', '%b%', NULL])`,
+		`SELECT count(*) FROM notes WHERE NOT coalesce(note, 'x') ILIKE ANY (ARRAY['%x%', '%LATE%', NULL])`, `SELECT kind = ANY (ARRAY['a', NULL]), count(*) FROM notes GROUP BY 1`, `SELECT kind >= ANY (ARRAY['b']), kind LIKE ALL (ARRAY['a%', '%']), count(*) FROM notes GROUP BY 1, 2`,
+		`SELECT left(note, 1), count(*) FROM notes WHERE left(note, 1) = 'a' AND kind = 'a' OR left(note, 1) IN ('1', '%') AND kind = 'b' GROUP BY 1`,
 		`SELECT n, count(*) FROM (SELECT person_id, count(*) AS n FROM notes WHERE note LIKE '%a%' GROUP BY 1) t GROUP BY 1`,
 		`SELECT a.note LIKE '%a%', count(*) FROM notes a JOIN notes b ON a.person_id = b.person_id WHERE b.note = 'late' GROUP BY 1`)
 }()

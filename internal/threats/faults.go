@@ -312,6 +312,8 @@ var Faults = []Fault{
 	{"two lists of other numbers are one", "planner/derived/tabulated.go", "hex.EncodeToString(sum[:4])", "hex.EncodeToString(sum[:0])", "rewrite.TestListsAreTold", false},
 	{"a FULL JOIN's rows are its pairs alone", "planner/derived/single.go", "		return left + right\n	}\n	return max(left*right, left+right)", "		return left\n	}\n	return max(left*right, left+right)", "rewrite.TestUnionBounds", false},
 	{"EXCEPT is bounded by its right side", "planner/bind/unite.go", "own.Of = is(0)", "own.Of = is(1)", "rewrite.TestUnionBounds", false},
+	{"a FULL JOIN's branches are apart whatever its conditions are", "planner/derived/single.go", "return is && in.Column == mark && !predicate.Contains(in.Spans, marked)", "return in.Column != mark || is", "rewrite.TestUnionBounds", false},
+	{"a FULL JOIN's mark has another condition", "planner/derived/single.go", "if !known || !bytes.Equal(predicate.Encode(nil, of), predicate.Encode(nil, m.Where)) {", "if !known || bytes.Equal(predicate.Encode(nil, of), nil) {", "rewrite.TestUnionBounds", false},
 	{"a union's bound is that of one part", "planner/derived/united.go", "		rows += b.From.MaxRowsPerUnit\n", "		rows = max(rows, b.From.MaxRowsPerUnit)\n", "rewrite.TestUnionBounds", false},
 	{"a union's cells are those of its parts", "rewrite/united.go", "if same {", "if same || arms != \"\" {", "rewrite.TestJoinsCountWhatTheSQLSays", true},
 	{"a part of a union forgets its condition", "rewrite/united.go", "if branch.Where != nil {", "if branch.Where == nil {", "rewrite.TestJoinsCountWhatTheSQLSays", true},

@@ -126,8 +126,8 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 		}
 		if whole, refusal := t.Expr(f.Args[0]); refusal == nil && typ == policy.NumericType { // sum(1.00) is 2.00 over two rows
 			if n := semantics.DecimalsIn(whole, g.Rows.Table); n > 0 {
-				w := &formula{g: g, number: "numeric"}
-				return w.found(fmt.Sprintf("round(%s::numeric, %d)", w.counter(g.Q.CounterFor(where)), n), typ)
+				w := g.formula("numeric")
+				return g.found(fmt.Sprintf("round(%s::numeric, %d)", w.Counter(g.Q.CounterFor(where)), n), typ)
 			}
 		}
 	}

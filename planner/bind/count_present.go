@@ -43,7 +43,7 @@ func (g *Grouping) presence(arg *pg.Node, e *semantics.Expr, where []*semantics.
 	if len(present) > d.Regular {
 		g.b.Notes.Add("values of " + g.Rows.Table.Columns[e.Cols[0]].Name + " outside its domain count as one")
 	}
-	return (&formula{g: g}).found(added(present, func(int) string { return "1" }), policy.Int8)
+	return g.found(added(present, func(int) string { return "1" }), policy.Int8)
 }
 
 // added adds up a number for each value that is present, by its cell.
@@ -65,28 +65,28 @@ func (g *Grouping) presentMoment(name string, arg *pg.Node, e *semantics.Expr, w
 		return nil, refusal
 	}
 	c := g.Rows.Table.Columns[e.Cols[0]]
-	w := &formula{g: g, number: "numeric"}
+	w := g.formula("numeric")
 	if e.Type().Floating() {
-		w.number = "float8"
+		w.Number = "float8"
 	}
-	number := func(cell int) string { return "'" + policy.FormatValue(c.Type, c.Domain.Low(cell)) + "'::" + w.number }
+	number := func(cell int) string { return "'" + policy.FormatValue(c.Type, c.Domain.Low(cell)) + "'::" + w.Number }
 	present = present[:c.Domain.Regular] // what is outside the domain is no number
 	n := added(present, func(int) string { return "1" })
 	s := added(present, number)
 	typ := momentType(name, e.Type())
 	switch name {
 	case "sum":
-		return w.found(s, typ)
+		return g.found(s, typ)
 	case "avg":
-		return w.found(fmt.Sprintf("(%s)::%s / NULLIF(%s, 0)", s, w.number, n), typ)
+		return g.found(fmt.Sprintf("(%s)::%s / NULLIF(%s, 0)", s, w.Number, n), typ)
 	}
 	over := n
 	if !strings.HasSuffix(name, "_pop") {
 		over += " - 1"
 	}
 	q := added(present, func(cell int) string { return number(cell) + " * " + number(cell) })
-	variance := fmt.Sprintf("(((%[1]s) * (%[2]s) - (%[3]s) * (%[3]s))::%[5]s / NULLIF((%[1]s) * (%[4]s), 0))", n, q, s, over, w.number)
-	return w.found(w.variance(name, variance), typ)
+	variance := fmt.Sprintf("(((%[1]s) * (%[2]s) - (%[3]s) * (%[3]s))::%[5]s / NULLIF((%[1]s) * (%[4]s), 0))", n, q, s, over, w.Number)
+	return g.found(w.Variance(name, variance), typ)
 }
 
 // largestValues is how many of a domain's largest numbers are as much as all of them together: what the noise of their sum, which
@@ -123,7 +123,7 @@ func (g *Grouping) presentValues(arg *pg.Node, e *semantics.Expr, where []*seman
 	if d.Other >= d.Regular && !c.Hide {
 		cells++
 	}
-	w := &formula{g: g}
+	w := g.formula("")
 	terms := make([]string, cells)
 	for cell := range cells {
 		literal := pg.MakeAConstStrNode(policy.FormatValue(c.Type, d.Low(cell)), int32(e.Pos))
@@ -133,16 +133,16 @@ func (g *Grouping) presentValues(arg *pg.Node, e *semantics.Expr, where []*seman
 		}
 		n := g.Q.Add(linear.Counter{Where: append(where[:len(where):len(where)], is)})
 		g.Q.Counters[n].Presence = e.Canon
-		terms[cell] = w.counter(n) + " > " + w.counter(g.Q.ThresholdOf(n))
+		terms[cell] = w.Counter(n) + " > " + w.Counter(g.Q.ThresholdOf(n))
 	}
 	return terms, nil
 }
 
 // Present says of a group that enough rows are in it: a set operation over groups, which no count is shown beside, would else be one of those that are declared.
 func (g *Grouping) Present() *pg.Node {
-	w := &formula{g: g}
+	w := g.formula("")
 	n := g.Q.CounterFor(nil)
-	is, _ := w.found(w.counter(n)+" > "+w.counter(g.Q.ThresholdOf(n)), policy.Bool)
+	is, _ := g.found(w.Counter(n)+" > "+w.Counter(g.Q.ThresholdOf(n)), policy.Bool)
 	return is.Formula
 }
 
@@ -165,6 +165,5 @@ func (g *Grouping) declaredEnd(name string, f *pg.FuncCall) (*Found, *refuse.Ref
 		end = c.Domain.Max
 	}
 	g.b.Notes.Add("min and max of " + c.Name + " are the ends of the domain that the policy declares, whatever rows there are")
-	w := &formula{g: g}
-	return w.found("'"+policy.FormatValue(c.Type, end)+"'::"+c.Type.Format(c.Typmod), c.Type)
+	return g.found("'"+policy.FormatValue(c.Type, end)+"'::"+c.Type.Format(c.Typmod), c.Type)
 }

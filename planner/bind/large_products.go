@@ -3,8 +3,8 @@ package bind
 import (
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -46,7 +46,7 @@ func (g *Grouping) combine() {
 	g.Rows.become(known)
 	key := semantics.ColumnExpr(at, policy.Text, -1, g.Q.Keys[0].Pos)
 	for i, e := range g.Q.Keys {
-		part := ofCombination{columns, i, at}
+		part := discovery.OfCombination{Columns: columns, Which: i, At: at}
 		g.Q.Keys[i] = semantics.Node(semantics.FormOther, "of "+open.Name+":"+strconv.Itoa(i), part, e.Pos, key)
 	}
 	o.Want(known, []int{at})
@@ -66,7 +66,7 @@ func (g *Grouping) within(values []string, columns []*policy.Column) []string {
 	row := make(scalar.Row, len(t.Columns))
 	return slices.DeleteFunc(slices.Clone(values), func(text string) bool {
 		for i, c := range columns {
-			row[slices.Index(t.Columns, c)] = lowOf(text, columns, i)
+			row[slices.Index(t.Columns, c)] = discovery.Combined(text, columns, i)
 		}
 		for _, e := range deciding {
 			if v, err := e.Eval(row); err == nil && v != true {
@@ -75,34 +75,4 @@ func (g *Grouping) within(values []string, columns []*policy.Column) []string {
 		}
 		return false
 	})
-}
-
-// lowOf is the i-th column's value in a combination. A stand-in, which is no combination, has some value.
-func lowOf(text string, columns []*policy.Column, i int) policy.Value {
-	d := columns[i].Domain
-	numbers := strings.Split(text, ",")
-	if len(numbers) == len(columns) {
-		if n, err := strconv.Atoi(numbers[i]); err == nil && n >= 0 && n < d.Size() {
-			return d.Low(n)
-		}
-	}
-	n, _ := strconv.Atoi(text[strings.LastIndexByte(text, ' ')+1:])
-	return d.Low(max(n, 0) % d.Size())
-}
-
-// ofCombination is a column's value in a combination.
-type ofCombination struct {
-	columns []*policy.Column
-	i, at   int
-}
-
-func (k ofCombination) Type() policy.Type { return k.columns[k.i].Type }
-func (k ofCombination) Typmod() int32     { return k.columns[k.i].Typmod }
-
-func (k ofCombination) Eval(row scalar.Row) (policy.Value, error) {
-	text, ok := row[k.at].(string)
-	if !ok {
-		return nil, nil
-	}
-	return lowOf(text, k.columns, k.i), nil
 }

@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"strconv"
 	"strings"
 
-	pg "github.com/pganalyze/pg_query_go/v6"
-
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/formula"
 	"github.com/dpproxy/dpproxy/planner/linear"
-	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -64,31 +61,31 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	if arg.Type().Floating() {
 		number = "float8"
 	}
-	w := &formula{g: g, number: number}
+	w := g.formula(number)
 	if x.IsConstant() {
 		return g.ofConstant(name, x, w, present, once, typ)
 	}
 	counter := func(sum *linear.Summand) int { return g.Q.Add(linear.Counter{Where: present, Sum: sum, Values: once}) }
-	s := w.counter(counter(x.Sum()))
+	s := w.Counter(counter(x.Sum()))
 	if name != "sum" && g.Q.UnknownError == nil {
 		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
 	if name == "sum" {
 		total := s
 		if x.Grid.Centre != 0 {
-			total = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.Grid.Centre, w.counter(counter(nil)))
+			total = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.Grid.Centre, w.Counter(counter(nil)))
 		}
-		return w.found(w.digits(w.times(w.scaled(total, x.Grid.Exponent), x), x), typ)
+		return g.found(w.Digits(w.Times(w.Scaled(total, x.Grid.Exponent), x), x), typ)
 	}
 	rows := counter(nil)
-	n, clear := w.counter(rows), w.clear(rows, 0)
+	n, clear := w.Counter(rows), w.Clear(rows, 0)
 	if name == "avg" && number == "numeric" {
-		total := w.total(x, s, n)
-		return w.found(fmt.Sprintf("CASE WHEN %[5]s THEN LEAST(%[2]s * %[1]s, GREATEST(%[3]s * %[1]s, %[4]s)) / %[1]s END", n, w.constant(x.Most), w.constant(x.Least), total, clear), typ)
+		total := w.Total(x, s, n)
+		return g.found(fmt.Sprintf("CASE WHEN %[5]s THEN LEAST(%[2]s * %[1]s, GREATEST(%[3]s * %[1]s, %[4]s)) / %[1]s END", n, w.Constant(x.Most), w.Constant(x.Least), total, clear), typ)
 	}
 	if name == "avg" {
-		mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.Grid.Centre, number, s, n), x.Grid.Exponent), x)
-		return w.found(fmt.Sprintf("CASE WHEN %s THEN LEAST(%s, GREATEST(%s, %s)) END", clear, w.constant(x.Most), w.constant(x.Least), mean), typ)
+		mean := w.Times(w.Scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.Grid.Centre, number, s, n), x.Grid.Exponent), x)
+		return g.found(fmt.Sprintf("CASE WHEN %s THEN LEAST(%s, GREATEST(%s, %s)) END", clear, w.Constant(x.Most), w.Constant(x.Least), mean), typ)
 	}
 	fine, refusal := g.value(arg, true, once != nil, semantics.Rounded, pos)
 	if refusal != nil {
@@ -98,41 +95,41 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	if square.Over > 1 && number == "numeric" {
 		g.b.Notes.Add("the squares of an aggregate's argument are rounded to " + semantics.Literal10(exponent) + " where they are added up: ± does not cover that")
 	}
-	q := w.counter(counter(square))
+	q := w.Counter(counter(square))
 	over := n
 	if !strings.HasSuffix(name, "_pop") {
-		clear, over = w.clear(rows, 1), fmt.Sprintf("(%s - 1)", n)
+		clear, over = w.Clear(rows, 1), fmt.Sprintf("(%s - 1)", n)
 	}
 	if number == "numeric" {
-		squares := w.scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), exponent)
-		away := fmt.Sprintf("(%s - %s * %s)", w.total(x, s, n), w.constant(semantics.Power10(fine.Grid.Exponent, fine.Grid.Centre)), n)
+		squares := w.Scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), exponent)
+		away := fmt.Sprintf("(%s - %s * %s)", w.Total(x, s, n), w.Constant(semantics.Power10(fine.Grid.Exponent, fine.Grid.Centre)), n)
 		variance := fmt.Sprintf("GREATEST(0::numeric, (%s - %s * %[2]s) / (%[3]s::numeric * %[4]s))", squares, away, n, over)
-		return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, w.variance(name, variance)), typ)
+		return g.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, w.Variance(name, variance)), typ)
 	}
 	// Both grids are around the middle; what lies between their centres is known.
-	mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.Grid.Centre, number, s, n), x.Grid.Exponent), x)
-	away := fmt.Sprintf("(%s - %s)", mean, w.constant(semantics.Power10(fine.Grid.Exponent, fine.Grid.Centre)))
-	squares := w.scaled(fmt.Sprintf("(%s::%s)", q, number), exponent)
+	mean := w.Times(w.Scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.Grid.Centre, number, s, n), x.Grid.Exponent), x)
+	away := fmt.Sprintf("(%s - %s)", mean, w.Constant(semantics.Power10(fine.Grid.Exponent, fine.Grid.Centre)))
+	squares := w.Scaled(fmt.Sprintf("(%s::%s)", q, number), exponent)
 	variance := fmt.Sprintf("GREATEST(0::%s, (%s - %s * %[3]s * %[4]s) / %[5]s)", number, squares, away, n, over)
-	return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, w.variance(name, variance)), typ)
+	return g.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, w.Variance(name, variance)), typ)
 }
 
 // ofConstant binds an aggregate of an argument that is the same number c in each of n rows: sum(c) is c times count(*),
 // avg(c) is c, and there is no variance. The sensitivity is a count's, and so is the noise, times c.
-func (g *Grouping) ofConstant(name string, x *linear.Argument, w *formula, present []*semantics.Expr, once *linear.DistinctValues, typ policy.Type) (*Found, *refuse.Refusal) {
+func (g *Grouping) ofConstant(name string, x *linear.Argument, w *formula.Writer, present []*semantics.Expr, once *linear.DistinctValues, typ policy.Type) (*Found, *refuse.Refusal) {
 	if name == "sum" {
 		rows := g.Q.Add(linear.Counter{Where: present, Values: once, Worth: new(big.Rat).Abs(x.Most)})
-		n, c := w.counter(rows), w.written(x)
-		return w.found(fmt.Sprintf("(%s::%s * %s)", n, w.number, c), typ)
+		n, c := w.Counter(rows), w.Written(x)
+		return g.found(fmt.Sprintf("(%s::%s * %s)", n, w.Number, c), typ)
 	}
 	rows, least := g.Q.Add(linear.Counter{Where: present, Values: once}), 1
 	if name == "avg" {
-		return w.found(fmt.Sprintf("CASE WHEN %[4]s THEN (%[1]s::%[2]s * %[3]s) / %[1]s END", w.counter(rows), w.number, w.written(x), w.clear(rows, 0)), typ)
+		return g.found(fmt.Sprintf("CASE WHEN %[4]s THEN (%[1]s::%[2]s * %[3]s) / %[1]s END", w.Counter(rows), w.Number, w.Written(x), w.Clear(rows, 0)), typ)
 	}
 	if strings.HasSuffix(name, "_pop") {
 		least = 0
 	}
-	return w.found(fmt.Sprintf("CASE WHEN %s THEN 0::%s END", w.clear(rows, least), w.number), typ)
+	return g.found(fmt.Sprintf("CASE WHEN %s THEN 0::%s END", w.Clear(rows, least), w.Number), typ)
 }
 
 // pair binds corr, covar_* and regr_* of y and x.
@@ -157,27 +154,27 @@ func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Ex
 	if refusal != nil {
 		return nil, refusal
 	}
-	w := &formula{g: g, number: "float8"}
+	w := g.formula("float8")
 	rows := g.Q.CounterFor(present)
-	n := w.counter(rows)
+	n := w.Counter(rows)
 	if name == "regr_count" {
-		return w.found(n, policy.Int8)
+		return g.found(n, policy.Int8)
 	}
 	if g.Q.UnknownError == nil {
 		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
-	mean := func(v *linear.Argument) string { return w.counter(g.Q.SumFor(present, v.Sum())) + "::float8" }
+	mean := func(v *linear.Argument) string { return w.Counter(g.Q.SumFor(present, v.Sum())) + "::float8" }
 	about := func(q, a, b string, exponent int) string {
-		return w.scaled(fmt.Sprintf("(%s::float8 - %s * %s / %s)", q, a, b, n), exponent)
+		return w.Scaled(fmt.Sprintf("(%s::float8 - %s * %s / %s)", q, a, b, n), exponent)
 	}
 	sy, sx := mean(vy), mean(vx)
-	sxx := "GREATEST(0::float8, " + about(w.counter(g.Q.SumFor(present, vx.OwnSquare())), sx, sx, 2*vx.Grid.Exponent) + ")"
-	sxy := about(w.counter(g.Q.SumFor(present, linear.Product2(vy, vx))), sy, sx, vy.Grid.Exponent+vx.Grid.Exponent)
+	sxx := "GREATEST(0::float8, " + about(w.Counter(g.Q.SumFor(present, vx.OwnSquare())), sx, sx, 2*vx.Grid.Exponent) + ")"
+	sxy := about(w.Counter(g.Q.SumFor(present, linear.Product2(vy, vx))), sy, sx, vy.Grid.Exponent+vx.Grid.Exponent)
 	syy := func() string {
-		return "GREATEST(0::float8, " + about(w.counter(g.Q.SumFor(present, vy.OwnSquare())), sy, sy, 2*vy.Grid.Exponent) + ")"
+		return "GREATEST(0::float8, " + about(w.Counter(g.Q.SumFor(present, vy.OwnSquare())), sy, sy, 2*vy.Grid.Exponent) + ")"
 	}
 	avg := func(v *linear.Argument, s string) string {
-		return w.scaled(fmt.Sprintf("(%d::float8 + %s / %s)", v.Grid.Centre, s, n), v.Grid.Exponent)
+		return w.Scaled(fmt.Sprintf("(%d::float8 + %s / %s)", v.Grid.Centre, s, n), v.Grid.Exponent)
 	}
 	slope := fmt.Sprintf("%s / NULLIF(%s, 0)", sxy, sxx)
 	text, least := "", 0
@@ -205,7 +202,7 @@ func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Ex
 	case "regr_sxy":
 		text = sxy
 	}
-	return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", w.clear(rows, least), text), policy.Float8)
+	return g.found(fmt.Sprintf("CASE WHEN %s THEN %s END", w.Clear(rows, least), text), policy.Float8)
 }
 
 // present adds the condition that an argument is not NULL.
@@ -243,103 +240,19 @@ func momentType(name string, t policy.Type) policy.Type {
 	return policy.NumericType
 }
 
-// formula writes SQL over the columns of a leaf.
-type formula struct {
-	g      *Grouping
-	number string // the type that is calculated in
+// formula writes SQL over the columns of the grouping's leaf.
+func (g *Grouping) formula(number string) *formula.Writer {
+	return &formula.Writer{Leaf: g.Leaf, Question: g.Q, Number: number}
 }
 
-func (w *formula) counter(n int) string { return plans.LeafName(w.g.Leaf) + "." + w.g.Q.ColumnName(n) }
-
-// clear is the condition that a counter is above least and above its own error: at no more than that, noise alone may have
-// made it, and what is divided by it is anything (post-processing, as the error is public).
-func (w *formula) clear(counter, least int) string {
-	n, width := w.counter(counter), w.counter(w.g.Q.WidthOf(counter))
-	if least == 0 {
-		return n + " > " + width
-	}
-	return fmt.Sprintf("%s > GREATEST(%d, %s)", n, least, width)
-}
-
-// total is n times the mean of a value with the counters S and n, without a division.
-func (w *formula) total(x *linear.Argument, s, n string) string {
-	text := s + "::numeric"
-	if x.Grid.Centre != 0 {
-		text = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.Grid.Centre, n)
-	}
-	return w.digits(w.times(w.scaled(text, x.Grid.Exponent), x), x)
-}
-
-// digits gives an exact number as many digits after the point as a sum of the argument has in PostgreSQL.
-func (w *formula) digits(text string, x *linear.Argument) string {
-	own := max(-x.Grid.Exponent, 0)
-	if x.Times != nil && x.Times.Cmp(big.NewRat(1, 1)) != 0 {
-		own += semantics.DecimalsOf(x.Times)
-	}
-	if w.number != "numeric" || x.Digits < 0 || x.Digits == own {
-		return text
-	}
-	return fmt.Sprintf("round(%s, %d)", text, x.Digits)
-}
-
-// scaled multiplies by a power of ten.
-func (w *formula) scaled(text string, exponent int) string {
-	if exponent == 0 {
-		return text
-	}
-	if w.number == "float8" && exponent < 0 {
-		return fmt.Sprintf("(%s::float8 / %s::float8)", text, semantics.Literal10(-exponent))
-	}
-	return fmt.Sprintf("(%s::%s * %s::%[2]s)", text, w.number, semantics.Literal10(exponent))
-}
-
-// variance is a variance, or the deviation that is asked for, with as many digits.
-func (w *formula) variance(name, text string) string {
-	switch {
-	case !strings.HasPrefix(name, "stddev"):
-		return text
-	case w.number == "numeric":
-		return fmt.Sprintf("round(sqrt(%s), scale(%[1]s))", text)
-	}
-	return "sqrt(" + text + ")"
-}
-
-// times multiplies by the constant of a product.
-func (w *formula) times(text string, v *linear.Argument) string {
-	if v.Times == nil || v.Times.Cmp(big.NewRat(1, 1)) == 0 {
-		return text
-	}
-	return fmt.Sprintf("(%s * %s)", text, w.constant(v.Times))
-}
-
-// written is a constant with the digits that it was written with.
-func (w *formula) written(x *linear.Argument) string {
-	switch {
-	case w.number == "float8":
-		f, _ := x.Most.Float64()
-		return "'" + strconv.FormatFloat(f, 'g', -1, 64) + "'::float8"
-	case x.Digits >= 0:
-		return "'" + x.Most.FloatString(x.Digits) + "'::numeric"
-	}
-	return w.constant(x.Most)
-}
-
-func (w *formula) constant(x *big.Rat) string {
-	text := x.FloatString(20)
-	if strings.Contains(text, ".") {
-		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-	}
-	return "'" + text + "'::" + w.number
-}
-
-// found parses the formula.
-func (w *formula) found(text string, typ policy.Type) (*Found, *refuse.Refusal) {
-	if w.g.b.Params != nil && text != "" {
+// found is what such SQL says.
+func (g *Grouping) found(text string, typ policy.Type) (*Found, *refuse.Refusal) {
+	if g.b.Params != nil && text != "" {
 		text = "(" + text + ")::" + ast.InternalNames[typ]
 	}
-	tree, err := pg.Parse("SELECT " + text)
-	if err != nil {
-		return nil, semantics.Unsupported.At(-1, "this aggregate cannot be written")
+	tree, refusal := formula.Parsed(text)
+	if refusal != nil {
+		return nil, refusal
 	}
-	return &Found{Key: -1, Counter: -1, Type: typ, Formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
+	return &Found{Key: -1, Counter: -1, Type: typ, Formula: tree}, nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/formula"
 	"github.com/dpproxy/dpproxy/planner/linear"
-	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -86,16 +86,16 @@ func (g *Grouping) selected(name string, f *pg.FuncCall) (*Found, *refuse.Refusa
 			}
 		}
 		last = g.selectionFor(mechanisms.Quantiles, arg, where, share, typ, between)
-		columns = append(columns, plans.LeafName(g.Leaf)+"."+g.Q.ColumnName(last.Counter))
+		columns = append(columns, g.formula("").Counter(last.Counter))
 	}
 	if !array {
 		return last, nil
 	}
-	tree, err := pg.Parse("SELECT ARRAY[" + strings.Join(columns, ", ") + "]")
-	if err != nil {
-		return nil, semantics.Unsupported.At(pos, "this aggregate cannot be written")
+	tree, refusal := formula.Parsed("ARRAY[" + strings.Join(columns, ", ") + "]")
+	if refusal != nil {
+		return nil, refusal
 	}
-	return &Found{Key: -1, Counter: -1, Type: typ, Formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
+	return &Found{Key: -1, Counter: -1, Type: typ, Formula: tree}, nil
 }
 
 // medianWritten is median(x), which other databases have, as PostgreSQL writes it: percentile_cont(0.5) WITHIN GROUP (ORDER BY x).
@@ -132,8 +132,8 @@ func (g *Grouping) sameInAll(name string, f *pg.FuncCall) (*Found, *refuse.Refus
 	if !ok {
 		return nil, nil
 	}
-	w := &formula{g: g, number: "numeric"}
-	return w.found(w.constant(x), arg.Type())
+	w := g.formula("numeric")
+	return g.found(w.Constant(x), arg.Type())
 }
 
 // selectedArgument is what is ordered, and whether from the largest on.

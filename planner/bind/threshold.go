@@ -8,8 +8,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/formula"
 	"github.com/dpproxy/dpproxy/planner/linear"
-	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -166,11 +166,11 @@ func (g *Grouping) thresholdFor(a linear.ThresholdTest, not bool) *Found {
 		g.Q.Counters = append(g.Q.Counters, linear.Counter{Threshold: &a, Canon: canon})
 	}
 	if not {
-		tree, err := pg.Parse("SELECT NOT " + plans.LeafName(len(g.b.Questions)) + "." + g.Q.ColumnName(at))
-		if err != nil {
+		tree, refusal := formula.Parsed("NOT " + (&formula.Writer{Leaf: len(g.b.Questions), Question: g.Q}).Counter(at))
+		if refusal != nil {
 			return nil
 		}
-		return &Found{Key: -1, Counter: -1, Type: policy.Bool, Formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}
+		return &Found{Key: -1, Counter: -1, Type: policy.Bool, Formula: tree}
 	}
 	return &Found{Key: -1, Counter: at, Type: policy.Bool, choice: true}
 }

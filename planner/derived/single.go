@@ -1,8 +1,10 @@
 package derived
 
 import (
+	"bytes"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -63,12 +65,55 @@ func (p *Paired) rows() (int64, []Unique) {
 // Claim. These are at most L + R where one side is single, and else the greater of L·R and L + R. Proof. Of l and r rows a left and b right ones have partners. If the right side is single each left row is in one
 // pair or alone: l rows, and r − b besides; if the left side is, r and l − a. Otherwise a·b + (l − a) + (r − b), which is linear in a and in b, is largest at their ends: l·r where all have partners, l + r where none has (one side alone
 // has none). That a side is single is what made the bound of pairs less than L·R, and what that relies on is enforced with it.
-func (p *Paired) fullRows() int64 {
+//
+// Claim. Where the branches are apart they are at most as many as the larger branch has. Proof. See apart: all rows of a unit are of one branch.
+func (u *United) fullRows(p *Paired) int64 {
+	if u.apart(p) {
+		return max(u.Branches[0].From.MaxRowsPerUnit, u.Branches[1].From.MaxRowsPerUnit)
+	}
 	left, right := p.Left.MaxRowsPerUnit, p.Right.MaxRowsPerUnit
 	if rows, _ := p.rows(); rows < left*right {
 		return left + right
 	}
 	return max(left*right, left+right)
+}
+
+// apart tells whether no unit has rows of both branches of a FULL JOIN, as where the unit alone is equated:
+//
+//	SELECT p.sex, v.ward, count(*) FROM people p FULL JOIN (SELECT DISTINCT ON (who) who, ward FROM visits ORDER BY who, day) v ON v.who = p.person_id GROUP BY 1, 2
+//
+// where whoever has a row on each side has one pair of them, and no other row.
+//
+// Claim. A unit has rows of the first branch, or of the second, and not of both. Proof. A row of the first branch has a left row of its unit for which the branch's condition holds, which reads columns of the left side alone.
+// The second branch's rows are marked by whether their unit has a left row for which the mark's condition holds, in no further key: if that is the same condition, the unit's rows on the right side are all
+// marked. Those that are marked are none of the branch, where its condition leaves the mark's false alone.
+func (u *United) apart(p *Paired) bool {
+	pairs, alone := u.Branches[0], u.Branches[1]
+	m, ok := alone.From.Derived.(*Marked)
+	if !ok || m.Other != p.Left || len(m.On) > 0 {
+		return false
+	}
+	known := true
+	of := predicate.Over(pairs.Where, func(c *policy.Column) *policy.Column {
+		if at := slices.Index(pairs.From.Columns, c); at >= 0 && at < len(p.Left.Columns) && p.Left.Columns[at].Domain == c.Domain {
+			return p.Left.Columns[at]
+		}
+		known = false
+		return c
+	})
+	if !known || !bytes.Equal(predicate.Encode(nil, of), predicate.Encode(nil, m.Where)) {
+		return false
+	}
+	mark := alone.From.Columns[len(alone.From.Columns)-1]
+	marked, ok := mark.Domain.Cell(true)
+	conditions, several := alone.Where.(predicate.AllOf)
+	if !several {
+		conditions = predicate.AllOf{alone.Where}
+	}
+	return ok && slices.ContainsFunc(conditions, func(c predicate.Pred) bool {
+		in, is := c.(predicate.InCells)
+		return is && in.Column == mark && !predicate.Contains(in.Spans, marked)
+	})
 }
 
 // singleIn tells whether no two rows of a unit in t share the values of keys, and what that relies on; base are the policy's

@@ -89,7 +89,7 @@ func NewUnited(u *United, types []policy.Type) *policy.Table {
 		expected += b.From.ExpectedRows
 	}
 	if p := u.pairs(); p != nil {
-		rows = p.fullRows()
+		rows = u.fullRows(p)
 	}
 	if rows > MaxRows {
 		return nil

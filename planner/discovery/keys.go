@@ -317,22 +317,6 @@ func (o *Keys) Held(t *policy.Table) []reuse.HeldOn {
 	return list
 }
 
-// Product is the table with the column of the combinations of some, the same one each time that the statement is bound.
-func (o *Keys) Product(t *policy.Table, columns []*policy.Column) *policy.Table {
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.Name
-	}
-	name := t.Name + "\x00" + strings.Join(names, "\x00")
-	if o.products[name] == nil {
-		if o.products == nil {
-			o.products = map[string]*policy.Table{}
-		}
-		o.products[name] = t.WithProduct(columns)
-	}
-	return o.products[name]
-}
-
 // NoDelta is refused for whoever has no δ to find keys with.
 var NoDelta = refuse.New("no-delta", "DP002", `the keys of column "%s" have to be found, which takes δ, and your budget has none`, "Name the values: WHERE column IN (…) without GROUP BY, or count(*) FILTER (WHERE column = 'value') for each.", "")
 

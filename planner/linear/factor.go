@@ -247,12 +247,11 @@ func (v *Solver) admitted(p *Factor, cells []int) bool {
 	return true
 }
 
-// within are the conjuncts of the filter that the factor's cells decide.
+// within is what the conjuncts of the filter say of the factor's cells.
 func (v *Solver) within(p *Factor) []predicate.Pred {
 	var out []predicate.Pred
 	for _, q := range ConjunctsOf(v.S.Filter) {
-		columns, onGrid := predicate.Columns(q, nil)
-		if onGrid && !slices.ContainsFunc(columns, func(c *policy.Column) bool { return !slices.Contains(p.Columns, plans.ColumnIndex(v.Table, c)) }) {
+		if q = predicate.Implied(q, func(c *policy.Column) bool { return slices.Contains(p.Columns, plans.ColumnIndex(v.Table, c)) }); q != nil {
 			out = append(out, q)
 		}
 	}

@@ -201,6 +201,57 @@ var (
 	Mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 )
 
+// Over is a predicate over other columns, each of the same domain as the one that it stands for.
+func Over(p Pred, of func(*policy.Column) *policy.Column) Pred {
+	each := func(list []Pred) []Pred {
+		out := make([]Pred, len(list))
+		for i, q := range list {
+			out[i] = Over(q, of)
+		}
+		return out
+	}
+	switch p := p.(type) {
+	case AllOf:
+		return All(each(p)...)
+	case AnyOf:
+		return Any(each(p)...)
+	case InCells:
+		p.Column = of(p.Column)
+		return p
+	case Compare:
+		p.Column = of(p.Column)
+		return p
+	case Between:
+		p.Left, p.Right = of(p.Left), of(p.Right)
+		return p
+	}
+	return p
+}
+
+// Implied is what p says of the cells of some columns alone: it holds wherever p does. Of `code = '13' AND age > 3 OR code = '31'` it is, of code, `code IN ('13', '31')`.
+func Implied(p Pred, of func(*policy.Column) bool) Pred {
+	each := func(list []Pred) []Pred {
+		out := make([]Pred, len(list))
+		for i, q := range list {
+			out[i] = Implied(q, of)
+		}
+		return out
+	}
+	switch p := p.(type) {
+	case AllOf:
+		return All(each(p)...)
+	case AnyOf:
+		return Any(each(p)...)
+	case InCells:
+		if of(p.Column) {
+			return p
+		}
+	case Never:
+		return p
+	}
+	return nil
+}
+
 // Columns adds the columns that p reads; onGrid is false when p compares inside a step.
 func Columns(p Pred, into []*policy.Column) (columns []*policy.Column, onGrid bool) {
 	switch p := p.(type) {

@@ -79,6 +79,70 @@ func (t *Translator) reading(e *Expr) (*Expr, *refuse.Refusal) {
 	return out, nil
 }
 
+// coalesced is a function of coalesce(x, c), where x is a text that nobody declared and c a constant; nil: the function is none of these, or its arguments are others. Of
+//
+//	coalesce(note, '') LIKE '%late%'  it is  coalesce(note LIKE '%late%', '' LIKE '%late%')
+//
+// whose first part is a reading.
+//
+// Claim. The two are equal. Proof. f is a reading, or =, <> or IN with constants that are not NULL: it is NULL where x is, and nowhere else. Where x is not NULL both are f(x), where it is both are f(c).
+func (t *Translator) coalesced(args []*Expr, of func(args []*Expr) (*Expr, *refuse.Refusal)) (*Expr, *refuse.Refusal) {
+	at := -1
+	for i, a := range args {
+		switch {
+		case a.IsConstant() && MustConstant(a) != nil:
+		case at < 0 && t.coalesces(bareText(a)):
+			at = i
+		default:
+			return nil, nil
+		}
+	}
+	if at < 0 {
+		return nil, nil
+	}
+	whole := bareText(args[at])
+	c, refusal := whole.Args[1].Value(nil)
+	if refusal != nil || c == nil {
+		return nil, nil
+	}
+	with := func(x *Expr) (*Expr, *refuse.Refusal) {
+		own := slices.Clone(args)
+		own[at] = x
+		return of(own)
+	}
+	first, refusal := with(whole.Args[0])
+	if refusal != nil {
+		return nil, refusal
+	}
+	if asked := first; asked.Form != FormCompare && asked.Form != formIn {
+		if asked.Form == formNot {
+			asked = asked.Args[0]
+		}
+		if asked.Form != FormColumn && !asked.IsConstant() { // a constant stands for a reading until the statement is bound again
+			return nil, nil
+		}
+	}
+	second, refusal := with(ConstantExpr(c, whole.Args[0].Type(), whole.Args[1].Pos))
+	if refusal != nil {
+		return nil, refusal
+	}
+	s, err := t.Env.Coalesce(first.Expr, second.Expr)
+	if err != nil {
+		return nil, ScalarRefusal(err, whole.Pos)
+	}
+	return Node(FormOther, "coalesce", s, whole.Pos, first, second), nil
+}
+
+// coalesces tells whether e is coalesce(x, c) of such a text and a constant.
+func (t *Translator) coalesces(e *Expr) bool {
+	if t.Texts == nil || e.Op != "coalesce" || len(e.Args) != 2 || e.Args[0].Form != FormColumn || !e.Args[1].IsConstant() {
+		return false
+	}
+	table := t.Texts.Of()
+	at := e.Args[0].Cols[0]
+	return at < len(table.Columns) && (table.Columns[at].Any || table.Columns[at].Open != nil) && e.Args[0].Type().Textual() && e.Args[0].Blanks == 0
+}
+
 // folded refuses a text whose letters changed their case beside a constant with letters that servers change in different ways.
 func (t *Translator) folded(e *Expr) *refuse.Refusal {
 	if t.Texts == nil || len(e.Cols) != 1 || e.Cols[0] >= len(t.Texts.Of().Columns) || !t.Texts.Of().Columns[e.Cols[0]].Reading.Folds() {

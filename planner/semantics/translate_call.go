@@ -2,6 +2,7 @@ package semantics
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -92,6 +93,11 @@ func (t *Translator) Combine(op string, pos int, args ...*Expr) (*Expr, *refuse.
 const maxProductNodes = 64
 
 func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refuse.Refusal) {
+	if patterns[op] || op == "^@" || op == "=" || op == "<>" || op == "!=" {
+		if e, r := t.coalesced(args, func(args []*Expr) (*Expr, *refuse.Refusal) { return t.operation(op, pos, args...) }); e != nil || r != nil {
+			return e, r
+		}
+	}
 	args = slices.Clone(args)
 	if patterns[op] && len(args) == 2 {
 		var r *refuse.Refusal
@@ -164,6 +170,18 @@ func (t *Translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) 
 
 func (t *Translator) Member(subject *Expr, args []*Expr, plain []scalar.Expr, negated bool, pos int) (*Expr, *refuse.Refusal) {
 	all := append([]*Expr{subject}, args...)
+	if e, r := t.coalesced(all, func(all []*Expr) (*Expr, *refuse.Refusal) {
+		items := make([]scalar.Expr, len(all)-1)
+		for i, a := range all[1:] {
+			items[i] = a.Expr
+		}
+		return t.Member(all[0], all[1:], items, false, pos)
+	}); e != nil || r != nil {
+		if r == nil && negated {
+			return t.Not(e)
+		}
+		return e, r
+	}
 	withoutBlanks(all, append([]scalar.Expr{subject.Expr}, plain...))
 	for i, e := range all[1:] {
 		plain[i] = e.Expr
@@ -232,27 +250,80 @@ func (t *Translator) Junction(f Form, pos int, a, b *Expr) (*Expr, *refuse.Refus
 	return Node(f, op, s, pos, a, b), nil
 }
 
-// anyOf is e = ANY (array) or e <> ALL (array), the array being a constructor, a literal or a parameter.
+// anyOf is e op ANY (array) or e op ALL (array), the array being a constructor, a literal or a parameter: e IN (…), e NOT IN (…), or, as in
+//
+//	note LIKE ANY (ARRAY['%late%', '%lost%'])
+//
+// an OR, or an AND, of as many operations.
 func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
-	pos := int(a.Location)
-	negated := a.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL && op == "<>"
-	if !(a.Kind == pg.A_Expr_Kind_AEXPR_OP_ANY && op == "=") && !negated {
-		return nil, NoForm.At(pos, "this comparison with an array")
-	}
-	array := a.Rexpr
-	for array.GetTypeCast() != nil && len(array.GetTypeCast().TypeName.ArrayBounds) > 0 {
-		array = array.GetTypeCast().Arg
-	}
-	if list := array.GetAArrayExpr(); list != nil {
-		return t.in(a.Lexpr, list.Elements, negated, pos)
-	}
+	pos, all := int(a.Location), a.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL
 	subject, r := t.Expr(a.Lexpr)
 	if r != nil {
 		return nil, r
 	}
 	subject = t.Settler.Settled(subject)
+	args, r := t.elements(a.Rexpr, subject, pos)
+	if r != nil {
+		return nil, r
+	}
+	if op == "=" && !all || op == "<>" && all {
+		if len(args) == 0 {
+			return ConstantExpr(all, policy.Bool, pos), nil
+		}
+		plain := make([]scalar.Expr, len(args))
+		for i, e := range args {
+			plain[i] = e.Expr
+		}
+		return t.Member(subject, args, plain, all, pos)
+	}
+	if len(args) > maxOperations {
+		return nil, NoForm.At(pos, "this comparison with an array of more than "+strconv.Itoa(maxOperations)+" elements")
+	}
+	plain := make([]scalar.Expr, len(args))
+	for i, e := range args {
+		if args[i], r = t.Combine(op, pos, subject, e); r != nil {
+			return nil, r
+		}
+		if args[i].Type() != policy.Bool {
+			return nil, NoForm.At(pos, "this comparison with an array")
+		}
+		plain[i] = args[i].Expr
+	}
+	switch len(args) {
+	case 0:
+		return ConstantExpr(all, policy.Bool, pos), nil
+	case 1:
+		return args[0], nil
+	}
+	join, form, word := scalar.Or, FormOr, "or"
+	if all {
+		join, form, word = scalar.And, FormAnd, "and"
+	}
+	s, err := join(plain...)
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	return Node(form, word, s, pos, args...), nil
+}
+
+// maxOperations bounds the elements of an array that are operated on one by one.
+const maxOperations = 256
+
+// elements are those of an array: constructed, a literal or a parameter.
+func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, *refuse.Refusal) {
+	for array.GetTypeCast() != nil && len(array.GetTypeCast().TypeName.ArrayBounds) > 0 {
+		array = array.GetTypeCast().Arg
+	}
+	if list := array.GetAArrayExpr(); list != nil {
+		args, _, r := t.All(list.Elements)
+		for _, e := range args {
+			t.Params.Note(e, subject.Type())
+			t.Params.Note(subject, e.Type())
+		}
+		return args, r
+	}
 	if p := array.GetParamRef(); p != nil {
-		return t.inParameter(subject, p, negated, pos)
+		return t.parameterElements(subject, p, pos)
 	}
 	literal := array.GetAConst().GetSval()
 	if literal == nil {
@@ -264,46 +335,42 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		r.SQLState = "22P02"
 		return nil, r
 	}
-	args, plain := make([]*Expr, len(elements)), make([]scalar.Expr, len(elements))
+	args := make([]*Expr, len(elements))
 	for i, v := range elements {
 		args[i] = ConstantExpr(v, policy.Unknown, pos)
-		plain[i] = args[i].Expr
 	}
-	return t.Member(subject, args, plain, negated, pos)
+	return args, nil
 }
 
-// inParameter is e = ANY ($n).
-func (t *Translator) inParameter(subject *Expr, p *pg.ParamRef, negated bool, pos int) (*Expr, *refuse.Refusal) {
+// parameterElements are those of an array that is a parameter; none, where its value is not there yet.
+func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, pos int) ([]*Expr, *refuse.Refusal) {
 	n := int(p.Number)
 	list, r := t.Params.constant(n, t.Env, pos)
 	if r != nil {
 		return nil, r
 	}
 	t.Params.Note(list, ast.ArrayTypes[subject.Type()])
-	var values []policy.Value
-	if !t.Params.Describing {
-		switch v := t.Params.Values[n-1].(type) {
-		case []policy.Value:
-			values = v
-		case string:
-			elements, ok := SplitArray(v)
-			if !ok {
-				return nil, NoForm.At(pos, "this array parameter")
-			}
-			values = elements
-		}
+	if t.Params.Describing {
+		return nil, nil
 	}
-	args, plain := make([]*Expr, len(values)), make([]scalar.Expr, len(values))
+	var values []policy.Value
+	switch v := t.Params.Values[n-1].(type) {
+	case []policy.Value:
+		values = v
+	case string:
+		elements, ok := SplitArray(v)
+		if !ok {
+			return nil, NoForm.At(pos, "this array parameter")
+		}
+		values = elements
+	}
+	args := make([]*Expr, len(values))
 	for i, v := range values {
 		if args[i] = ConstantExpr(nil, policy.Unknown, pos); v != nil {
 			args[i] = ConstantExpr(PlainText(t.Env, v), policy.Unknown, pos)
 		}
-		plain[i] = args[i].Expr
 	}
-	if len(args) == 0 || t.Params.Describing {
-		return ConstantExpr(negated, policy.Bool, pos), nil
-	}
-	return t.Member(subject, args, plain, negated, pos)
+	return args, nil
 }
 
 func (t *Translator) distinct(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
@@ -349,7 +416,7 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 	if ast.Aggregates[name] || f.AggStar || f.AggDistinct || f.AggFilter != nil || len(f.AggOrder) > 0 || f.AggWithinGroup {
 		return nil, refuse.AggregateIn.At(pos, t.Place)
 	}
-	args, plain, r := t.All(f.Args)
+	args, _, r := t.All(f.Args)
 	if r != nil {
 		return nil, r
 	}
@@ -359,14 +426,10 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 	if e := toTime(t.Env, name, args, pos); e != nil {
 		return e, nil
 	}
-	s, err := t.Env.Call(name, plain...)
-	if err != nil {
-		if r := notOverRows(t.Env, name, pos); r != nil {
-			return nil, r
-		}
-		return nil, ScalarRefusal(err, pos)
+	if e, r := t.coalesced(args, func(args []*Expr) (*Expr, *refuse.Refusal) { return t.named(name, pos, args) }); e != nil || r != nil {
+		return e, r
 	}
-	e, r := t.reading(Node(FormOther, name, s, pos, args...))
+	e, r := t.named(name, pos, args)
 	if r != nil || e.Op != name {
 		return e, r
 	}
@@ -387,6 +450,22 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 		}
 	}
 	return e, nil
+}
+
+// named calls a function.
+func (t *Translator) named(name string, pos int, args []*Expr) (*Expr, *refuse.Refusal) {
+	plain := make([]scalar.Expr, len(args))
+	for i, a := range args {
+		plain[i] = a.Expr
+	}
+	s, err := t.Env.Call(name, plain...)
+	if err != nil {
+		if r := notOverRows(t.Env, name, pos); r != nil {
+			return nil, r
+		}
+		return nil, ScalarRefusal(err, pos)
+	}
+	return t.reading(Node(FormOther, name, s, pos, args...))
 }
 
 // isDated tells the types that name a day.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -229,7 +230,7 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 	}
 	e.Errors = leafErrors(plan, leaf, measure)
 	if q.Valid() {
-		e.Query, e.Arguments = q.SQL(), q.Args()
+		e.Query, e.Arguments = sent(q)
 		if len(q.Proven()) > 0 {
 			e.Bound = "the query numbers each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"
 		}
@@ -426,6 +427,36 @@ func (e explanation) lines() []string {
 		out = append(out, "Note: "+n)
 	}
 	return out
+}
+
+// sent is a query as EXPLAIN shows it, with its arguments: lists of many numbers by their first ones. What is looked up beside other columns goes to the database as such lists (docs/adr/0146), of 80,000 numbers
+//
+//	'[3,7,12,13,21,22,30,31, … 80000 numbers]'
+func sent(q rewrite.Query) (sql string, args []any) {
+	for _, a := range q.Args() {
+		if text, ok := a.(string); ok {
+			a = shortened(text)
+		}
+		args = append(args, a)
+	}
+	return shortened(q.SQL()), args
+}
+
+const shownOfList = 8
+
+var (
+	longList = regexp.MustCompile(`(?:-?[0-9]+|NULL)(?:, ?(?:-?[0-9]+|NULL)){63,}`)
+	longBits = regexp.MustCompile(`[01]{257,}`) // of which each says whether a number is in a list
+)
+
+func shortened(text string) string {
+	text = longList.ReplaceAllStringFunc(text, func(list string) string {
+		items := strings.SplitN(list, ",", shownOfList+1)
+		return strings.Join(items[:shownOfList], ",") + fmt.Sprintf(", … %d numbers", strings.Count(list, ",")+1)
+	})
+	return longBits.ReplaceAllStringFunc(text, func(bits string) string {
+		return bits[:shownOfList] + fmt.Sprintf("… %d bits", len(bits))
+	})
 }
 
 // argumentsText writes the arguments of the regenerated SQL.

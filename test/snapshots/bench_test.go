@@ -319,6 +319,22 @@ var loggedTime = regexp.MustCompile(`time=(\S+) .*msg="(the private tables are c
 func benchMaking(t *testing.T, p *kit.Program, plain *pgconn.PgConn, rows, key string, connections int) {
 	t.Helper()
 	copied := timed(3, func(int) { benchCopy(t, plain) }) / 1000
+	n, _ := strconv.ParseFloat(rows, 64)
+	n *= 1.1
+	seconds, size := making(t, p)
+	result, err := plain.Exec(context.Background(), "SELECT pg_total_relation_size('people') + pg_total_relation_size('visits')").ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _ := strconv.ParseFloat(string(result[0].Rows[0][0]), 64)
+	figures.Row("making it", fmt.Sprintf("%s visits, %s keys, %s", rows, key, plural(connections, "connection")), "rows a second", figures.Number(n/seconds), "`COPY … TO` of the same columns", fmt.Sprintf("%s (%.2f ×, aim 0.5)", figures.Number(n/copied), copied/seconds),
+		"file, table", fmt.Sprintf("%.0f MiB, %.0f MiB (%.2f ×)", float64(size)/(1<<20), table/(1<<20), float64(size)/table), "most memory of the process", fmt.Sprintf("%.0f MiB", mostMemory(p)), "seconds", fmt.Sprintf("%.1f", seconds))
+	fmt.Println(strings.Join(strings.Split(p.LogText(), "\n"), "\n"))
+}
+
+// making is what a snapshot took, from the program's log, and how large its files are.
+func making(t *testing.T, p *kit.Program) (seconds float64, size int64) {
+	t.Helper()
 	var times []time.Time
 	for _, m := range loggedTime.FindAllStringSubmatch(p.LogText(), -1) {
 		at, err := time.Parse(time.RFC3339Nano, m[1])
@@ -330,28 +346,22 @@ func benchMaking(t *testing.T, p *kit.Program, plain *pgconn.PgConn, rows, key s
 	if len(times) != 2 {
 		t.Fatal(p.LogText())
 	}
-	n, _ := strconv.ParseFloat(rows, 64)
-	n *= 1.1
-	seconds := times[1].Sub(times[0]).Seconds()
-	var size int64
 	files, _ := filepath.Glob(filepath.Join(filepath.Dir(p.Policy), "snapshots", "*.duckdb"))
 	for _, f := range files {
 		if info, err := os.Stat(f); err == nil {
 			size += info.Size()
 		}
 	}
-	result, err := plain.Exec(context.Background(), "SELECT pg_total_relation_size('people') + pg_total_relation_size('visits')").ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, _ := strconv.ParseFloat(string(result[0].Rows[0][0]), 64)
+	return times[1].Sub(times[0]).Seconds(), size
+}
+
+// mostMemory is the most that the process has had, in MiB.
+func mostMemory(p *kit.Program) float64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Cmd.Process.Pid))
 	peak := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
-	kib := 0.0
-	if peak != nil {
-		kib, _ = strconv.ParseFloat(string(peak[1]), 64)
+	if peak == nil {
+		return 0
 	}
-	figures.Row("making it", fmt.Sprintf("%s visits, %s keys, %s", rows, key, plural(connections, "connection")), "rows a second", figures.Number(n/seconds), "`COPY … TO` of the same columns", fmt.Sprintf("%s (%.2f ×, aim 0.5)", figures.Number(n/copied), copied/seconds),
-		"file, table", fmt.Sprintf("%.0f MiB, %.0f MiB (%.2f ×)", float64(size)/(1<<20), table/(1<<20), float64(size)/table), "most memory of the process", fmt.Sprintf("%.0f MiB", kib/1024), "seconds", fmt.Sprintf("%.1f", seconds))
-	fmt.Println(strings.Join(strings.Split(p.LogText(), "\n"), "\n"))
+	kib, _ := strconv.ParseFloat(string(peak[1]), 64)
+	return kib / 1024
 }

@@ -1,0 +1,265 @@
+package snapshots
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/figures"
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+// rowsSQL is a clinic of ROWS visits of a tenth as many people, made by DuckDB, with each person's visits numbered as `dpproxy prepare` would.
+const rowsSQL = `CREATE TABLE people AS SELECT i AS person_id, CASE WHEN hash(i) % 2 = 0 THEN 'f' ELSE 'm' END AS sex, (hash(i + 7) % 100)::INTEGER AS age FROM range(1, ROWS // 10 + 1) AS s(i);
+CREATE TABLE visits AS SELECT i AS visit, (1 + hash(i) % (ROWS // 10))::BIGINT AS who, substr('ABCD', (1 + hash(i + 2) % 4)::INTEGER, 1) AS ward, (hash(i + 3) % 60)::INTEGER AS minutes FROM range(1, ROWS + 1) AS s(i)`
+
+const rankedSQL = `CREATE TABLE ranked AS SELECT who, ward, minutes, (row_number() OVER (PARTITION BY who ORDER BY visit))::INTEGER AS rank FROM visits;
+DROP TABLE visits;
+CREATE TABLE visits (who BIGINT NOT NULL, ward VARCHAR, minutes INTEGER, rank INTEGER NOT NULL, UNIQUE (who, rank));
+INSERT INTO visits SELECT * FROM ranked ORDER BY who, rank;
+DROP TABLE ranked;
+ALTER TABLE people ADD PRIMARY KEY (person_id);
+CHECKPOINT`
+
+const rowsPolicy = `version: 1
+server: {listen: "127.0.0.1:0", spans: true}
+backend: {url: %q, deadline: 10m%s}
+ledger: {url: "sqlite:ledger.db"}
+users:
+%s
+datasets:
+  - id: clinic
+    unit: {name: person, key: people.person_id, type: bigint}
+    accountant: pure
+    cap: {epsilon: 1000}
+    budgets: {"*": {epsilon: 100}}
+    tables:
+      - name: people
+        max_rows_per_unit: 1
+        columns:
+          - {name: sex, type: text, domain: {values: [f, m]}}
+          - {name: age, type: integer, domain: {min: 0, max: 119, step: 1}}
+      - name: visits
+        unit: visits.who = people.person_id
+        max_rows_per_unit: 10%s
+        columns:
+          - {name: ward, type: text, domain: {values: [A, B, C, D]}}
+          - {name: minutes, type: integer, domain: {min: 0, max: 59, step: 1}}
+`
+
+// rowsLeaves are one of each kind of leaf, each for a person of her own, so that none is read from another's answer.
+var rowsLeaves = []string{
+	`SELECT count(*) FROM visits`,
+	`SELECT count(*) FROM visits WHERE minutes > 20`,
+	`SELECT ward, count(*) FROM visits GROUP BY ward`,
+	`SELECT ward, sum(minutes) FROM visits GROUP BY ward`,
+	`SELECT p.sex, count(*) FROM visits v JOIN people p ON p.person_id = v.who GROUP BY p.sex`,
+	`SELECT count(DISTINCT who) FROM visits WHERE minutes > 50`,
+}
+
+// mostLive is the most rows that are read live: a UNIQUE of more takes DuckDB gigabytes, and PostgreSQL as long to build as the rest of the run.
+const mostLive = 10_000_000
+
+// TestBenchRows prints what a leaf of each kind takes by the number of rows, on PostgreSQL live, DuckDB live and over a snapshot, beside her own SQL on the same rows, and by which power of the number of rows it grows.
+// DPPROXY_BENCH_SIZES names the numbers. It asserts nothing of time.
+func TestBenchRows(t *testing.T) {
+	if os.Getenv("DPPROXY_BENCH") == "" {
+		t.Skip(`a benchmark: make bench ONLY=rows; DPPROXY_BENCH_SIZES="1000000 10000000 100000000"`)
+	}
+	engine := newStages(t)
+	g := &growth{took: map[string][]leafTime{}}
+	for _, text := range strings.Fields(cmp.Or(os.Getenv("DPPROXY_BENCH_SIZES"), "1000000 10000000")) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 1000 {
+			t.Fatalf("DPPROXY_BENCH_SIZES: %q", text)
+		}
+		g.sizes = append(g.sizes, n)
+		t.Run(text, func(t *testing.T) { benchSize(t, g, engine, n) })
+	}
+	g.print()
+}
+
+// leafTime is what a leaf took, and her own SQL, in milliseconds.
+type leafTime struct {
+	rows      int64
+	ours, own float64
+}
+
+// growth is what was measured, by engine and statement.
+type growth struct {
+	sizes   []int64
+	engines []string
+	took    map[string][]leafTime
+}
+
+func (g *growth) add(engine, text string, of leafTime) {
+	if len(g.engines) == 0 || g.engines[len(g.engines)-1] != engine && !strings.Contains(strings.Join(g.engines, "\n")+"\n", engine+"\n") {
+		g.engines = append(g.engines, engine)
+	}
+	g.took[engine+text] = append(g.took[engine+text], of)
+}
+
+// print writes the table of each engine: times at each size, and the exponents between the two largest.
+func (g *growth) print() {
+	for _, engine := range g.engines {
+		for _, text := range rowsLeaves {
+			list := g.took[engine+text]
+			var cells []string
+			for _, one := range list {
+				cells = append(cells, figures.Number(float64(one.rows))+" rows", fmt.Sprintf("%s, %s ms", figures.Number(one.ours), figures.Number(one.own)))
+			}
+			if len(list) > 1 {
+				a, b := list[len(list)-2], list[len(list)-1]
+				power := func(from, to float64) float64 { return math.Log(to/from) / math.Log(float64(b.rows)/float64(a.rows)) }
+				cells = append(cells, "grows by the power", fmt.Sprintf("%.2f, %.2f", power(a.ours, b.ours), power(a.own, b.own)), "ns a row", fmt.Sprintf("%.2f, %.2f", b.ours*1e6/float64(b.rows), b.own*1e6/float64(b.rows)))
+			}
+			if len(cells) > 0 {
+				figures.Row(engine+": the leaf, her own SQL"+map[string]string{"a snapshot": " on DuckDB"}[engine], "`"+text+"`", cells...)
+			}
+		}
+	}
+}
+
+// benchSize measures every engine at one number of rows.
+func benchSize(t *testing.T, g *growth, engine *stages, n int64) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "lab.duckdb")
+	fill := strings.ReplaceAll(rowsSQL, "ROWS", fmt.Sprint(n))
+	if n <= mostLive {
+		fill += ";\n" + rankedSQL
+	}
+	begun := time.Now()
+	execDuckDB(t, file, strings.Split(fill, ";\n")...)
+	t.Logf("%d rows are made in %s", n, time.Since(begun).Round(time.Second))
+	if n > mostLive {
+		p := rowsServe(t, "duckdb:"+file, ", snapshot: {dir: snapshots, every: 1d}", "")
+		rowsMade(t, p, n)
+		own := rowsDuckDB(t, file)
+		for _, text := range rowsLeaves {
+			rowsLeaf(t, g, engine, p, "a snapshot", text, n, own)
+		}
+		return
+	}
+	url, plain := rowsPostgres(t, file, n)
+	duck := rowsDuckDB(t, file)
+	const ranked = "\n        row_rank: rank"
+	for _, live := range []bool{true, false} {
+		name, more, rank, own := "PostgreSQL", "", ranked, func(text string) { ask(t, plain, text) }
+		if !live {
+			name, more, rank, own = "a snapshot", ", snapshot: {dir: snapshots, every: 1d}", "", duck
+		}
+		p := rowsServe(t, url, more, rank)
+		if !live {
+			rowsMade(t, p, n)
+		}
+		for _, text := range rowsLeaves {
+			rowsLeaf(t, g, engine, p, name, text, n, own)
+		}
+		p.Stop(9)
+	}
+	p := rowsServe(t, "duckdb:"+file, "", ranked)
+	for _, text := range rowsLeaves {
+		rowsLeaf(t, g, engine, p, "DuckDB", text, n, duck)
+	}
+}
+
+// rowsServe serves a policy over the clinic.
+func rowsServe(t *testing.T, url, more, rank string) *kit.Program {
+	t.Helper()
+	var users []string
+	for i := range benchUsers {
+		name := fmt.Sprint("u", i)
+		users = append(users, fmt.Sprintf("  - {name: %s, password: %q}", name, kit.Verifier(t, name)))
+	}
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(path, fmt.Appendf(nil, rowsPolicy, url, more, strings.Join(users, "\n"), rank), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return kit.Serve(t, path)
+}
+
+// rowsPostgres has the rows of a DuckDB file in a PostgreSQL, with its constraints.
+func rowsPostgres(t *testing.T, file string, n int64) (url string, plain *pgconn.PgConn) {
+	t.Helper()
+	server := pgtest.Start(t, "max_wal_size=8GB", "shared_buffers=1GB", "maintenance_work_mem=512MB", "synchronous_commit=off")
+	database := server.Database(t)
+	role := server.Role(t, "")
+	server.Exec(t, database, "CREATE TABLE people (person_id bigint, sex text, age integer)", "CREATE TABLE visits (who bigint NOT NULL, ward text, minutes integer, rank integer NOT NULL)")
+	plain = connect(t, server.URLFor("postgres", database))
+	begun := time.Now()
+	for _, table := range []string{"people", "visits"} {
+		text := filepath.Join(t.TempDir(), table+".csv")
+		execDuckDB(t, file, "COPY "+table+" TO '"+text+"' (FORMAT csv, HEADER false)")
+		f, err := os.Open(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = plain.CopyFrom(context.Background(), io.Reader(bufio.NewReaderSize(f, 1<<20)), "COPY "+table+" FROM STDIN (FORMAT csv)")
+		f.Close()
+		os.Remove(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Exec(t, database, "ALTER TABLE people ADD PRIMARY KEY (person_id)", "ALTER TABLE visits ADD UNIQUE (who, rank), ADD CHECK (rank > 0)", "VACUUM ANALYZE", "GRANT SELECT ON people, visits TO "+role)
+	t.Cleanup(func() { server.Exec(t, database, "REVOKE ALL ON people, visits FROM "+role) })
+	t.Logf("%d rows are in PostgreSQL in %s", n, time.Since(begun).Round(time.Second))
+	return server.URLFor(role, database), plain
+}
+
+// execDuckDB fills a file, with so much memory as leaves others theirs.
+func execDuckDB(t *testing.T, file string, statements ...string) {
+	t.Helper()
+	kit.ExecDuckDB(t, file, append([]string{"SET memory_limit = '4GB'", "SET preserve_insertion_order = false"}, statements...)...)
+}
+
+// rowsDuckDB asks a DuckDB file.
+func rowsDuckDB(t *testing.T, file string) func(text string) {
+	t.Helper()
+	db, err := sql.Open("duckdb", file+"?access_mode=read_only")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return func(text string) {
+		rows, err := db.Query(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+		}
+		rows.Close()
+	}
+}
+
+// rowsLeaf asks one question as several analysts, each of whom pays, and as her own SQL.
+func rowsLeaf(t *testing.T, g *growth, engine *stages, p *kit.Program, name, text string, n int64, own func(text string)) {
+	t.Helper()
+	for i := range benchUsers {
+		conn := connect(t, p.URL(fmt.Sprint("u", i), "clinic"))
+		ask(t, conn, text)
+		conn.Close(context.Background())
+	}
+	g.add(name, text, leafTime{n, engine.median(t, benchUsers), timed(3, func(int) { own(text) })})
+}
+
+// rowsMade prints what making a snapshot took.
+func rowsMade(t *testing.T, p *kit.Program, n int64) {
+	t.Helper()
+	seconds, size := making(t, p)
+	rows := float64(n + n/10)
+	figures.Row("making a snapshot", figures.Number(float64(n))+" visits", "seconds", fmt.Sprintf("%.1f", seconds), "rows a second", figures.Number(rows/seconds), "bytes a row", fmt.Sprintf("%.1f", float64(size)/rows), "most memory of the process", fmt.Sprintf("%.0f MiB", mostMemory(p)))
+}
