@@ -72,6 +72,13 @@ func (v *simServer) restart(rng *random.Rand) {
 // flush makes all that was committed durable. The server's mutex is held.
 func (v *simServer) flush() { v.since = []simState{v.state} }
 
+// early tells whether something is committed that is not flushed.
+func (v *simServer) early() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.since) > 1
+}
+
 // durable tells something of what no restart takes back.
 func (v *simServer) durable(is func(simState) bool) bool {
 	v.mu.Lock()
@@ -264,7 +271,7 @@ func (s *simStore) Begin(known []chain.Head, want store.Wanted) (b store.Begun, 
 	}
 	some := func() {
 		for _, chain := range want.Chains {
-			if by := v.held[chain]; len(b.Chains) < want.Most && (by == nil || by == s) {
+			if by := v.held[chain]; by == nil || by == s {
 				v.held[chain] = s
 				b.Chains = append(b.Chains, chain)
 			}

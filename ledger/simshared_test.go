@@ -236,7 +236,7 @@ func (w *simWorld) check() {
 	}
 	w.mu.Unlock()
 	w.server.mu.Lock()
-	states := append([]simState{w.server.state}, w.server.since...)
+	states := slices.Clone(w.server.since) // the last of which is as it is now
 	w.server.mu.Unlock()
 	for _, x := range states {
 		w.holds(slices.Clone(x.rows), slices.Collect(maps.Values(x.heads)), seen, acked)
@@ -301,6 +301,12 @@ func (w *simWorld) run() {
 		case p < 68:
 			w.kill(w.rng.IntN(3))
 		case p < 72:
+			for range 100 { // by then somebody has committed what is not flushed yet, if anybody is at work
+				if w.server.early() {
+					break
+				}
+				time.Sleep(time.Duration(1 + w.rng.Int64N(1e6)))
+			}
 			w.server.restart(w.rng)
 			w.note("the server restarts")
 		case p < 82:

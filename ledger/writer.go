@@ -215,11 +215,9 @@ func (f *keeper) line() []*job {
 // rivalry is how long a dataset in whose chain another process has written is taken for one that it goes on writing in.
 const rivalry = time.Second
 
-// wanted are the chains that jobs need. Where other processes write in the same ones each takes a half of these, so that they
-// commit side by side, and not in turns; who has been left behind twice waits for her dataset's.
+// wanted are the chains that jobs need; who has been left behind twice waits for her dataset's.
 func (f *keeper) wanted(jobs []*job) store.Wanted {
 	var want store.Wanted
-	rivals := 0
 	for _, j := range jobs {
 		switch {
 		case j.follows || slices.Contains(want.Chains, j.ds):
@@ -228,12 +226,8 @@ func (f *keeper) wanted(jobs []*job) store.Wanted {
 		default:
 			want.Chains = append(want.Chains, j.ds)
 			want.Wait = want.Wait || len(want.Chains) == 1 && j.passed >= 2
-			if time.Since(f.sharing.rivals[j.ds]) < rivalry {
-				rivals++
-			}
 		}
 	}
-	want.Most = len(want.Chains) - rivals/2
 	return want
 }
 

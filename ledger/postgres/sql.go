@@ -69,12 +69,12 @@ const (
 )
 
 const (
-	// The turns of the chains that a batch takes: of one or all of which it waits for others, of one by itself, and of as many as it
-	// may have of those that are free. What it has then is kept in a setting of the transaction's, and their heads are locked.
+	// The turns of the chains that a batch takes: of one or all of which it waits for others, of one by itself, and of those
+	// that are free. What it has then is kept in a setting of the transaction's, and their heads are locked.
 	pgTurns  = "SELECT pg_catalog.pg_advisory_xact_lock($1 + head) FROM (SELECT head FROM dpproxy_ledger.heads ORDER BY head) AS h"
 	pgAll    = "SELECT pg_catalog.set_config('dpproxy_ledger.held', array_agg(head)::text, true) FROM dpproxy_ledger.heads"
 	pgTurn   = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
-	pgSome   = "SELECT pg_catalog.set_config('dpproxy_ledger.held', coalesce(array_agg(c), '{}')::text, true) FROM (SELECT c FROM unnest($1::bigint[]) AS u (c) WHERE pg_catalog.pg_try_advisory_xact_lock($2 + c) LIMIT $3) AS free"
+	pgSome   = "SELECT pg_catalog.set_config('dpproxy_ledger.held', coalesce(array_agg(c), '{}')::text, true) FROM (SELECT c FROM unnest($1::bigint[]) AS u (c) WHERE pg_catalog.pg_try_advisory_xact_lock($2 + c)) AS free"
 	pgLock   = "SELECT head FROM dpproxy_ledger.heads WHERE head = ANY (pg_catalog.current_setting('dpproxy_ledger.held')::bigint[]) ORDER BY head FOR UPDATE"
 	pgBegun  = "SELECT " + pgNow + ", nextval('dpproxy_ledger.fence'), nextval('dpproxy_ledger.number')"
 	pgNow    = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint * 1000"

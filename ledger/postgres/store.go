@@ -97,13 +97,13 @@ func (s *Store) Begin(known []chain.Head, want store.Wanted) (store.Begun, error
 	if want.Wait || len(want.Chains) == 1 {
 		s.later(pgTurn, nil, lockTurn+want.Chains[0])
 	}
-	s.later(pgSome, nil, want.Chains, lockTurn, want.Most)
+	s.later(pgSome, nil, want.Chains, lockTurn)
 	b, err := s.begun(known)
 	if err != nil || len(b.Chains) > 0 {
 		return b, err
 	}
 	s.later(pgTurn, nil, lockTurn+want.Chains[0]) // none was free, and none is held
-	s.later(pgSome, nil, want.Chains, lockTurn, want.Most)
+	s.later(pgSome, nil, want.Chains, lockTurn)
 	if b, err = s.begun(known); err == nil && len(b.Chains) == 0 {
 		err = fmt.Errorf("%w: the chain of dataset %d has no head", store.ErrCorrupt, want.Chains[0])
 	}

@@ -105,7 +105,6 @@ type Store interface {
 // Wanted are the chains that a batch would write.
 type Wanted struct {
 	Chains []int64 // the one that waits longest first; none: all that there are
-	Most   int     // of them, at least one
 	Wait   bool    // for the first one, also where others are free; where none is, it is waited for anyway
 }
 
