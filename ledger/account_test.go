@@ -131,7 +131,7 @@ func TestUpdateOfManyIsTheFilter(t *testing.T) {
 		if _, err := s.Charge(now, moves); err != nil {
 			t.Fatal(err)
 		}
-		return s.Commit(nil)
+		return s.Commit(nil, false)
 	}
 	var good, bad []store.Move
 	for _, m := range moves {

@@ -20,7 +20,7 @@ func (f *keeper) Adopt(ctx context.Context, p Terms) error {
 		if err := f.alone(t, p); err != nil {
 			return err
 		}
-		a := adoption{batch: t, book: f.book.draft(), owner: map[string]string{}}
+		a := adoption{batch: t, book: t.book.draft(), owner: map[string]string{}}
 		if !t.links.Split() && !f.opts.oneChain { // a ledger of a program before
 			e := chain.Body()
 			if err := a.note(chain.RowChains, 0, e.Bytes()); err != nil {

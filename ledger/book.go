@@ -40,7 +40,8 @@ type book struct {
 	refined   map[int64]bool          // releases that were refined
 	held      map[holderKey][]Release // live, oldest first; slices are only appended to or replaced
 	charges   int64
-	passed    map[end]bool // the ends of given marks that a replay has met
+	passed    map[end]bool         // the ends of given marks that a replay has met
+	later     map[end]privacy.Cost // and what was charged after the times of theirs
 }
 
 // dataset is what the chain says of one dataset. Values behind the pointer are replaced, never changed.
@@ -92,7 +93,7 @@ type (
 
 func newBook() *book {
 	return &book{
-		links: &chain.Links{}, totals: map[int64]privacy.Cost{}, passed: map[end]bool{},
+		links: &chain.Links{}, totals: map[int64]privacy.Cost{}, passed: map[end]bool{}, later: map[end]privacy.Cost{},
 		active: map[int64]bool{}, ids: map[string]int64{}, sets: map[int64]*dataset{}, bound: map[string]int64{},
 		accounts: map[store.AccountKey]store.Account{}, brought: map[holderKey]prefixes{}, caused: map[holderKey]map[string]accounting.Charge{}, open: map[int64]openCharge{}, releases: map[int64]*record{}, byCharge: map[int64]int64{},
 		byMeasure: map[measureKey][]*record{}, paid: map[paidKey]struct{}{}, refined: map[int64]bool{}, held: map[holderKey][]Release{},
@@ -108,9 +109,35 @@ func (b *book) draft() *book {
 	return &c
 }
 
+// clone is a copy that goes on by itself. What the maps hold is replaced and never changed, but for lists, which are added to.
+func (b *book) clone() *book {
+	c := b.draft()
+	c.links = b.links.Clone()
+	c.releases, c.byCharge, c.refined = maps.Clone(b.releases), maps.Clone(b.byCharge), maps.Clone(b.refined)
+	c.byMeasure, c.caused = maps.Clone(b.byMeasure), maps.Clone(b.caused)
+	for k, list := range c.held {
+		c.held[k] = slices.Clip(list)
+	}
+	for k, list := range c.byMeasure {
+		c.byMeasure[k] = slices.Clip(list)
+	}
+	for k, caused := range c.caused {
+		c.caused[k] = maps.Clone(caused)
+	}
+	return c
+}
+
 // take checks and folds the next row of a chain.
 func (b *book) take(r chain.Row) error {
 	if err := b.links.Take(r); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return b.apply(r)
+}
+
+// retake folds a row that another book of the same chains has taken.
+func (b *book) retake(r chain.Row) error {
+	if err := b.links.Move(r); err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return b.apply(r)

@@ -276,6 +276,34 @@ func oneChainMark(m mark, turn int64) []byte {
 	return append(b, sum[:]...)
 }
 
+// TestHeadsAreVerified: where the table of heads says otherwise than the rows, the next batch would go on from there.
+func TestHeadsAreVerified(t *testing.T) {
+	url, one := several(t, 1, Options{}, census())
+	f := one[0]
+	charge(t, f, request("ann", item(1, eps(10))))
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	for _, change := range []string{"UPDATE dpproxy_ledger.heads SET hash = sha256(hash) WHERE head > 0", "UPDATE dpproxy_ledger.heads SET seq = seq - 1 WHERE head > 0", "DELETE FROM dpproxy_ledger.heads WHERE head > 0"} {
+		if _, err := conn.Exec(ctx, "CREATE TABLE kept AS TABLE dpproxy_ledger.heads"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(ctx, change); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.Verify(ctx)
+		wantErr(t, err, ErrCorrupt)
+		for _, back := range []string{"TRUNCATE dpproxy_ledger.heads", "INSERT INTO dpproxy_ledger.heads TABLE kept", "DROP TABLE kept"} {
+			if _, err := conn.Exec(ctx, back); err != nil {
+				t.Fatal(err)
+			}
+		}
+		verify(t, f)
+	}
+}
+
 // TestMarksOfAnySize: a witness of more chains than a block holds goes on in larger places, of which a torn one leaves the mark before it.
 func TestMarksOfAnySize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "witness")
@@ -287,7 +315,7 @@ func TestMarksOfAnySize(t *testing.T) {
 	m := mark{name: Digest{1}}
 	var before mark
 	for n := range int64(400) {
-		m.ends = append(m.ends, end{n, n + 1, Digest{byte(n), 2}, privacy.Cost{Epsilon: privacy.MicroEpsilon(n)}})
+		m.ends = append(m.ends, end{n, n + 1, Digest{byte(n), 2}, privacy.Cost{Epsilon: privacy.MicroEpsilon(n)}, n + 3})
 		if err := w.write(m); err != nil {
 			t.Fatal(err)
 		}

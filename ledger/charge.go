@@ -253,9 +253,9 @@ func (b *book) outdated(payer holderKey, p *part, now int64) bool {
 	return again.free != 0 || again.joins != p.joins || again.key != p.key
 }
 
-// charge is the writer's part: one conditional update for each account, and the rows. f.book is the writer's to read.
+// charge is the writer's part: one conditional update for each account, and the rows. The batch's book is what it decides on.
 func (f *keeper) charge(t *batch, r Request, payer holderKey, parts []part) error {
-	b, ds := f.book, payer.ds
+	b, ds := t.book, payer.ds
 	if now, err := b.lookup(r); err != nil || now != payer {
 		return refusal{errors.Join(err, ErrPolicy)}
 	}
@@ -358,10 +358,10 @@ func addCharges(t *batch, r Request, payer holderKey, parts []part) error {
 // bind makes the dataset's base relations its own, with the first charge.
 func (f *keeper) bind(t *batch, ds int64) error {
 	var free []string
-	for _, relation := range f.book.sets[ds].terms.Relations {
-		owner, ok := f.book.bound[relation]
+	for _, relation := range t.book.sets[ds].terms.Relations {
+		owner, ok := t.book.bound[relation]
 		if ok && owner != ds {
-			return refusal{errBoundBy("relation %s belongs to dataset %s", relation, f.book.sets[owner].id)}
+			return refusal{errBoundBy("relation %s belongs to dataset %s", relation, t.book.sets[owner].id)}
 		}
 		if !ok {
 			free = append(free, relation)

@@ -77,7 +77,7 @@ func (f *keeper) claimStep(ctx context.Context, r *Receipt) error {
 		return nil
 	}
 	return f.do(ctx, &job{ds: r.ds, run: func(t *batch) (err error) {
-		if rec := f.book.releases[r.grows]; rec == nil || rec.Revoked || rec.through() != r.step.From {
+		if rec := t.book.releases[r.grows]; rec == nil || rec.Revoked || rec.through() != r.step.From {
 			return refusal{errOutdated}
 		}
 		r.fence, err = t.claim(r.ds, r.key)
@@ -129,7 +129,7 @@ func (f *keeper) Grown(id int64) int {
 
 // saveStep is the writer's part of saving a step.
 func (f *keeper) saveStep(t *batch, r *Receipt, blob []byte) (int64, error) {
-	rec := f.book.releases[r.grows]
+	rec := t.book.releases[r.grows]
 	if rec == nil || rec.Revoked {
 		return 0, refusal{fmt.Errorf("ledger: %w: it was revoked", ErrNotHeld)}
 	}
@@ -147,7 +147,7 @@ func (f *keeper) saveStep(t *batch, r *Receipt, blob []byte) (int64, error) {
 	e.Int(int64(r.step.From))
 	e.Int(int64(r.step.To))
 	e.Blob(blob)
-	if err := f.book.checkGrowth(r.ds, e.Bytes()); err != nil {
+	if err := t.book.checkGrowth(r.ds, e.Bytes()); err != nil {
 		return 0, refusal{fmt.Errorf("ledger: the step does not fit its release: %w", err)}
 	}
 	_, err := t.add(chain.RowGrow, r.ds, "", e.Bytes())

@@ -95,7 +95,7 @@ func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mech
 		return b, blob
 	}
 	first, blob := body(own)
-	_, again := f.book.byCharge[r.charge]
+	_, again := t.book.byCharge[r.charge]
 	id, err := f.save(t, r, first, blob)
 	if err != nil || again {
 		return id, err

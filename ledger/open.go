@@ -60,11 +60,13 @@ type keeper struct {
 	log  *slog.Logger
 	seen atomic.Int64 // the ledger's time never shown smaller than this
 
-	mu    sync.RWMutex // guards book, which the writer alone changes
-	book  *book
+	mu    sync.RWMutex          // guards book, which the writer alone changes
+	book  *book                 // what is durable, and so may be told
 	fault atomic.Pointer[error] // why the ledger is not available; nil: it is
 
 	// the writer's own
+	ahead   *book       // what it decides on: the book, and what other proxies have written since; the same one while that is nothing
+	unshown []chain.Row // by which it is ahead
 	locks   []io.Closer
 	store   store.Store
 	witness *witness
@@ -96,8 +98,9 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &keeper{site: where, opts: opts, disk: opts.Disk, log: opts.Log, book: newBook(),
+	f := &keeper{site: where, opts: opts, disk: opts.Disk, log: opts.Log,
 		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{})}
+	f.hold(newBook())
 	if f.opts.Clock == nil {
 		f.opts.Clock = where.Clock
 	}
@@ -198,7 +201,7 @@ func (f *keeper) openReadOnly(ctx context.Context) (Ledger, error) {
 		f.closeReader()
 		return nil, err
 	}
-	f.book = b
+	f.hold(b)
 	f.seen.Store(b.links.Time)
 	close(f.stopped)
 	return f, nil

@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/sqlite"
 	"github.com/dpproxy/dpproxy/ledger/store"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 )
 
 // open opens file and witness, folds the chain and compares. known is what this process itself knows to be durable; where
@@ -70,9 +72,7 @@ func (f *keeper) settle(b *book, began time.Time) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", store.Unavailable(sqlite.Full(err)), err)
 	}
-	f.mu.Lock()
-	f.book = b
-	f.mu.Unlock()
+	f.hold(b)
 	f.seen.Store(max(f.seen.Load(), b.links.Time))
 	if behind := b.links.Time - f.opts.Clock().UnixNano(); behind > int64(time.Minute) {
 		f.log.Warn("ledger: the clock is behind the ledger's own time, which stands still until then", "behind", time.Duration(behind))
@@ -120,7 +120,26 @@ func readAll(ctx context.Context, s store.Store, marks []mark) (*book, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b, compareAccounts(s, b)
+	if err := compareAccounts(s, b); err != nil {
+		return nil, err
+	}
+	return b, compareHeads(s, b)
+}
+
+// compareHeads holds what a shared store says of the ends of the chains against their rows.
+func compareHeads(s store.Store, b *book) error {
+	shared, ok := s.(store.Shared)
+	if !ok {
+		return nil
+	}
+	ends, err := shared.Ends()
+	if err != nil {
+		return openFailed(err)
+	}
+	if !b.links.At(ends) {
+		return fmt.Errorf("%w: the chains do not end where the table of their heads says", ErrCorrupt)
+	}
+	return nil
 }
 
 func (f *keeper) genesis() error {
@@ -164,7 +183,7 @@ func (f *keeper) own(b *book, seen mark, lost bool) error {
 		err = rewriteAccounts(f.store, b.accounts)
 	}
 	if err == nil {
-		err = f.store.Commit(moved)
+		err = f.store.Commit(moved, false)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", store.Unavailable(sqlite.Full(err)), err)
@@ -176,15 +195,25 @@ func (f *keeper) own(b *book, seen mark, lost bool) error {
 // replay folds the chains from their beginning, and notes in the book's passed which ends of the marks it has met.
 func replay(ctx context.Context, s store.Store, marks []mark) (*book, error) {
 	b := newBook()
-	sought := map[int64][]end{}
+	sought, dated := map[int64][]end{}, map[int64][]end{}
 	for _, m := range marks {
 		for _, e := range m.ends {
-			sought[e.seq] = append(sought[e.seq], e)
+			if sought[e.seq] = append(sought[e.seq], e); e.at != 0 && !slices.Contains(dated[e.chain], e) {
+				dated[e.chain] = append(dated[e.chain], e)
+			}
 		}
 	}
 	err := s.Rows(ctx, func(r chain.Row) error {
+		before := b.total
 		if err := b.take(r); err != nil {
 			return err
+		}
+		if b.total != before && r.Kind != chain.RowForfeit { // so it is a dataset's
+			for _, e := range slices.Concat(dated[0], dated[r.DS]) {
+				if r.At > e.at {
+					b.later[e] = accounting.Sum(b.later[e], accounting.Less(b.total, before))
+				}
+			}
 		}
 		for _, e := range sought[r.Seq] {
 			if e.of(b) {

@@ -70,8 +70,8 @@ func (f *keeper) stored(ctx context.Context, r *Receipt, noisy privacy.Released[
 }
 
 func (f *keeper) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, error) {
-	if id, ok := f.book.byCharge[r.charge]; ok {
-		if f.book.releases[id].noisy != body.noisy {
+	if id, ok := t.book.byCharge[r.charge]; ok {
+		if t.book.releases[id].noisy != body.noisy {
 			return 0, refusal{errors.New("ledger: another release was saved on this charge")}
 		}
 		return id, nil
@@ -79,7 +79,7 @@ func (f *keeper) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, 
 	if err := t.land(r); err != nil {
 		return 0, err
 	}
-	if o, ok := f.book.open[r.charge]; !ok || o.digest != r.digest {
+	if o, ok := t.book.open[r.charge]; !ok || o.digest != r.digest {
 		return 0, refusal{errors.New("ledger: receipt of another ledger")}
 	}
 	holder := r.user
@@ -185,7 +185,7 @@ func (f *keeper) closeReader() error {
 func (f *keeper) Revoke(ctx context.Context, id int64) error {
 	var gone []int64
 	err := f.do(ctx, &job{alone: true, ds: f.datasetOf(id), run: func(t *batch) error {
-		rec := f.book.releases[id]
+		rec := t.book.releases[id]
 		if rec == nil || rec.Revoked {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
@@ -194,7 +194,7 @@ func (f *keeper) Revoke(ctx context.Context, id int64) error {
 		if _, err := t.add(chain.RowRevoke, rec.ds, "", e.Bytes()); err != nil {
 			return err
 		}
-		for _, level := range f.book.levelsOf(rec) {
+		for _, level := range t.book.levelsOf(rec) {
 			gone = append(gone, level.ID)
 			if err := t.store.WithdrawRelease(level.ID); err != nil {
 				return err

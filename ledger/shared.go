@@ -108,19 +108,36 @@ func (f *keeper) followOnce(r *round) {
 
 // catchUp takes in what others have written.
 func (f *keeper) catchUp() error {
-	news, err := f.store.(store.Shared).News(f.book.links.Heads())
-	if err != nil || news == nil {
+	news, err := f.store.(store.Shared).News(f.ahead.links.Heads())
+	if err == nil && news != nil {
+		err = f.learn(*news)
+	}
+	if err != nil || len(f.unshown) == 0 {
 		return err
 	}
-	return f.learn(*news)
+	return f.show(nil)
+}
+
+// Of a shared ledger the writer has two books. What others have committed may not be durable yet: they give the heads of their
+// chains back before the flush, so that nobody waits for it. So a batch decides on a book that is ahead, and what everybody else
+// reads is one that ends at what is known to be durable: the rows in between come into it with the end of the batch, which is
+// durable only after all that it has read. After a fault the one ahead is given up, and begins anew at the other:
+// what a crash of the server takes back was never shown, and is no rollback.
+
+// hold makes a book that was read the one that there is.
+func (f *keeper) hold(b *book) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.book, f.ahead, f.unshown = b, b, nil
 }
 
 // learn takes in the rows of each chain from the last one known on. Where that row is no longer what it was, or a chain does
 // not end where its head says, it is another ledger, or an older state of this one.
 func (f *keeper) learn(news store.News) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	links := f.book.links
+	if f.ahead == f.book {
+		f.ahead = f.book.clone()
+	}
+	links := f.ahead.links
 	known := links.Clone()
 	for _, r := range news.Rows {
 		if old := known.Head(links.Of(r)); r.Seq <= old.Seq {
@@ -129,12 +146,13 @@ func (f *keeper) learn(news store.News) error {
 			}
 			continue
 		}
-		if err := f.book.take(r); err != nil {
+		if err := f.ahead.take(r); err != nil {
 			if errors.Is(err, chain.ErrOrder) {
 				return fmt.Errorf("%w: what follows row %d is another ledger's: %v", ErrRollback, known.Head(links.Of(r)).Seq, err)
 			}
 			return err
 		}
+		f.unshown = append(f.unshown, r)
 		if r.DS != 0 {
 			f.sharing.rivals[r.DS] = time.Now()
 		}
@@ -142,12 +160,35 @@ func (f *keeper) learn(news store.News) error {
 	if !links.At(news.Heads) {
 		return fmt.Errorf("%w: a row is gone that was read before", ErrRollback)
 	}
-	f.sharing.mu.Lock()
-	if f.sharing.moved != nil {
-		close(f.sharing.moved)
-		f.sharing.moved = nil
+	return nil
+}
+
+// show has everybody read what is durable by now: what was learned of others, and a batch's own rows. The witness knows before anybody
+// is told.
+func (f *keeper) show(own []chain.Row) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range own {
+		if err := f.ahead.take(r); err != nil {
+			return err
+		}
 	}
-	f.sharing.mu.Unlock()
+	if f.ahead != f.book {
+		for _, r := range slices.Concat(f.unshown, own) {
+			if err := f.book.retake(r); err != nil {
+				return err
+			}
+		}
+	}
+	if len(f.unshown) > 0 {
+		f.unshown = nil
+		f.sharing.mu.Lock()
+		if f.sharing.moved != nil {
+			close(f.sharing.moved)
+			f.sharing.moved = nil
+		}
+		f.sharing.mu.Unlock()
+	}
 	return f.witness.write(markOf(f.book))
 }
 
@@ -382,24 +423,27 @@ func (f *keeper) rejoin(look func(store.Shared) error) error {
 	if err != nil {
 		return err
 	}
-	begun, err := s.Begin(f.book.links.Heads(), store.Wanted{})
+	begun, err := s.Begin(f.ahead.links.Heads(), store.Wanted{})
 	if err == nil && begun.News != nil {
 		err = f.learn(*begun.News)
 	}
 	if err == nil {
-		err = compareAccounts(s, f.book)
+		err = compareAccounts(s, f.ahead)
 	}
 	if err == nil {
 		err = look(s)
 	}
 	if err == nil { // what is there may not be on the server's standbys yet; this commit is when all before it is
-		err = s.Commit([]chain.Head{f.book.links.Head(0)})
+		err = s.Commit([]chain.Head{f.ahead.links.Head(0)}, false)
+	}
+	if err == nil {
+		err = f.show(nil)
 	}
 	if err != nil {
 		return openFailed(err)
 	}
 	f.fault.Store(nil)
-	f.log.Info("ledger open again", "rows", f.book.links.Rows)
+	f.log.Info("ledger open again", "rows", f.ahead.links.Rows)
 	return nil
 }
 
@@ -407,7 +451,7 @@ func (f *keeper) rejoin(look func(store.Shared) error) error {
 // been at work itself (privacy rule 8). A proxy at work may: the others are then refused at their next charge.
 func (f *keeper) alone(t *batch, p Terms) error {
 	s, ok := t.store.(store.Shared)
-	if !ok || f.sharing.adopted || !f.book.ruled || f.book.policy == p.PolicyDigest {
+	if !ok || f.sharing.adopted || !t.book.ruled || t.book.policy == p.PolicyDigest {
 		return nil
 	}
 	n, err := s.Others()

@@ -33,7 +33,7 @@ func runShared(t *testing.T, root string, seed uint64) (out seeds.Outcome) {
 			seen: map[paidKey]int64{}, values: map[int64]int64{}, first: map[string]int64{}, acked: map[string]int64{}}
 		w.run()
 		slices.Sort(w.trace) // by time; what happens at one moment has no order
-		out = seeds.Outcome{Broken: w.broken, Schedule: strings.Join(w.trace, "\n"), Answers: w.answers, Cuts: w.server.cuts, Boots: w.boots}
+		out = seeds.Outcome{Broken: w.broken, Schedule: strings.Join(w.trace, "\n"), Answers: w.answers, Cuts: w.server.cuts, Boots: w.boots, Lost: w.server.lost}
 	})
 	return out
 }
@@ -45,7 +45,7 @@ func TestSharedSimulated(t *testing.T) {
 	if n == 0 {
 		return
 	}
-	threats.Reached(t, "T31", "simulated: %d seeds of 3 proxies, %d starts, %d commits without an answer; of %d answers none without its charge, none drawn twice", n, sum.Boots, sum.Cuts, sum.Answers)
+	threats.Reached(t, "T31", "simulated: %d seeds of 3 proxies, %d starts, %d commits without an answer, %d that others had seen and a restart took back; of %d answers none without its charge, none drawn twice", n, sum.Boots, sum.Cuts, sum.Lost, sum.Answers)
 }
 
 // TestSharedReplays: a seed runs the same way twice.

@@ -21,6 +21,8 @@ type simServer struct {
 	mu    sync.Mutex // never held by anybody who waits for time
 	seed  uint64
 	state simState
+	since []simState          // the states since the last flush, that one first: a restart leaves one of them
+	lost  int                 // commits that restarts have taken back
 	held  map[int64]*simStore // who has a chain's head
 	queue map[int64][]simTurn // and who waits for it
 	bad   float64             // the chance that a turn to the server and back fails
@@ -53,6 +55,35 @@ type simClaim struct {
 func newSimServer(seed uint64) *simServer {
 	return &simServer{seed: seed, held: map[int64]*simStore{}, queue: map[int64][]simTurn{}, state: simState{heads: map[int64]chain.Head{}, accounts: map[store.AccountKey]store.Account{},
 		releases: map[int64]store.Release{}, claims: map[store.Key]simClaim{}, requests: map[Digest]bool{}}}
+}
+
+// restart loses all connections, and of what was not flushed yet what came after some commit.
+func (v *simServer) restart(rng *random.Rand) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.epoch++
+	if n := len(v.since); n > 0 {
+		left := rng.IntN(n)
+		v.state, v.lost = v.since[left], v.lost+n-1-left
+	}
+	v.flush()
+}
+
+// flush makes all that was committed durable. The server's mutex is held.
+func (v *simServer) flush() { v.since = []simState{v.state} }
+
+// early tells whether something is committed that is not flushed.
+func (v *simServer) early() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.since) > 1
+}
+
+// durable tells something of what no restart takes back.
+func (v *simServer) durable(is func(simState) bool) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.since) > 0 && is(v.since[0])
 }
 
 func (s simState) clone() simState {
@@ -194,6 +225,7 @@ func (s *simStore) Create(first chain.Row) error {
 		if len(x.rows) == 0 {
 			x.rows = append(x.rows, first)
 			x.heads[0] = chain.Head{Seq: first.Seq, Hash: first.Hash}
+			s.site.server.flush()
 		}
 	})
 }
@@ -239,7 +271,7 @@ func (s *simStore) Begin(known []chain.Head, want store.Wanted) (b store.Begun, 
 	}
 	some := func() {
 		for _, chain := range want.Chains {
-			if by := v.held[chain]; len(b.Chains) < want.Most && (by == nil || by == s) {
+			if by := v.held[chain]; by == nil || by == s {
 				v.held[chain] = s
 				b.Chains = append(b.Chains, chain)
 			}
@@ -317,14 +349,17 @@ func (s *simStore) Rollback() error {
 	return store.ErrPresumed
 }
 
-// commit may be lost on its way to the server, or its answer on the way back.
-func (s *simStore) Commit(moved []chain.Head) error {
-	if err := s.turn(); err != nil {
+// commit may be lost on its way to the server, before it is durable, or its answer on the way back.
+func (s *simStore) Commit(moved []chain.Head, early bool) error {
+	unknown := func(err error) error {
 		v := s.site.server
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.cuts++
 		return store.UnknownCommit{Request: s.name, Cause: err}
+	}
+	if err := s.turn(); err != nil {
+		return unknown(err)
 	}
 	if s.refuted {
 		return s.Rollback()
@@ -340,20 +375,35 @@ func (s *simStore) Commit(moved []chain.Head) error {
 	}
 	state.requests[s.name] = true
 	v.state = state
+	if v.since = append(v.since, state); !early {
+		v.flush()
+	}
 	s.end()
 	lost := s.rng.Float64() < v.bad
 	if lost {
 		s.lost = true
-		v.cuts++
 	}
 	v.mu.Unlock()
 	if lost {
-		return store.UnknownCommit{Request: s.name, Cause: errLost}
+		return unknown(errLost)
+	}
+	if early {
+		if err := s.Settle(); err != nil {
+			return unknown(err)
+		}
 	}
 	return nil
 }
 
-func (s *simStore) Settle() error   { return nil }
+// Settle takes a while, in which the server may restart; the connection may be lost before it or after.
+func (s *simStore) Settle() error {
+	if err := s.turn(); err != nil {
+		return err
+	}
+	err := s.on(func(*simState) { s.site.server.flush() })
+	return errors.Join(err, s.turn())
+}
+
 func (s *simStore) Presume()        { s.presumes = true }
 func (s *simStore) Tidy() error     { return nil }
 func (s *simStore) Finish() error   { return nil }
@@ -484,7 +534,7 @@ func (s *simStore) Ends() (list []chain.Head, err error) {
 
 func (s *simStore) News(known []chain.Head) (n *store.News, err error) {
 	err = s.on(func(x *simState) { n = x.news(known) })
-	return n, err
+	return n, errors.Join(err, s.Settle())
 }
 
 func (s *simStore) Wrote(request Digest) (there bool, err error) {

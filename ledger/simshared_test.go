@@ -159,6 +159,11 @@ func (w *simWorld) ask(id uint64) {
 	}
 	defer p.l.Abandon(out[0].Receipt)
 	if !p.site.isDead() {
+		if r := out[0].Receipt; r != nil && !w.server.durable(func(x simState) bool {
+			return slices.ContainsFunc(x.rows, func(row chain.Row) bool { return row.Seq == r.charge })
+		}) {
+			w.broke("charge %d is acknowledged before it is durable", r.charge)
+		}
 		w.mu.Lock()
 		w.acked[account] += out[0].Charged.Epsilon.Micro()
 		w.mu.Unlock()
@@ -189,6 +194,9 @@ func (w *simWorld) ask(id uint64) {
 	pause(1e6)
 	if err != nil || p.site.isDead() {
 		return
+	}
+	if !w.server.durable(func(x simState) bool { _, saved := x.releases[got.ID]; return saved }) {
+		w.broke("release %d is handed out before it is durable", got.ID)
 	}
 	w.sees(account, it, n, got)
 }
@@ -228,9 +236,15 @@ func (w *simWorld) check() {
 	}
 	w.mu.Unlock()
 	w.server.mu.Lock()
-	list := slices.Clone(w.server.state.rows)
-	heads := slices.Collect(maps.Values(w.server.state.heads))
+	states := slices.Clone(w.server.since) // the last of which is as it is now
 	w.server.mu.Unlock()
+	for _, x := range states {
+		w.holds(slices.Clone(x.rows), slices.Collect(maps.Values(x.heads)), seen, acked)
+	}
+}
+
+// holds checks what the server holds, or what a restart would leave.
+func (w *simWorld) holds(list []chain.Row, heads []chain.Head, seen, acked map[string]int64) {
 	slices.SortFunc(list, func(a, b chain.Row) int { return cmp.Compare(a.Seq, b.Seq) })
 	sums, pools, names := map[string]int64{}, map[int64]int64{}, map[int64]string{}
 	var links chain.Links
@@ -287,9 +301,13 @@ func (w *simWorld) run() {
 		case p < 68:
 			w.kill(w.rng.IntN(3))
 		case p < 72:
-			w.server.mu.Lock()
-			w.server.epoch++
-			w.server.mu.Unlock()
+			for range 100 { // by then somebody has committed what is not flushed yet, if anybody is at work
+				if w.server.early() {
+					break
+				}
+				time.Sleep(time.Duration(1 + w.rng.Int64N(1e6)))
+			}
+			w.server.restart(w.rng)
 			w.note("the server restarts")
 		case p < 82:
 			w.server.mu.Lock()

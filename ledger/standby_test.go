@@ -168,3 +168,37 @@ func TestT30WaitForTheStandby(t *testing.T) {
 	}
 	threats.Reached(t, "T30", "a wait for the standby cut off in %d of %d ways: no acknowledgement before it had the charge", acknowledged, len(ways))
 }
+
+// TestT30FollowersWaitForTheStandby: rows that a batch has others see early no proxy shows before the standby has them.
+func TestT30FollowersWaitForTheStandby(t *testing.T) {
+	primary, standby, url := pair(t)
+	primary.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'", "SELECT pg_reload_conf()")
+	primary.Until(t, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')")
+	a, b := another(t, url, Options{}), another(t, url, Options{})
+	adopt(t, a, census())
+	adopt(t, b, census())
+	charge(t, a, request("ann", numbered(1, 1)))
+	charge(t, b, request("ann", numbered(2, 1))) // of which the other one learns
+	standby.Detach(t)
+	told := make(chan error, 2)
+	go func() {
+		_, err := a.Charge(ctx, request("ann", numbered(3, 1)))
+		told <- err
+	}()
+	primary.Until(t, "SELECT count(*) = 3 FROM dpproxy_ledger.chain WHERE kind = 6")
+	go func() { told <- b.Follow(ctx) }()
+	select {
+	case err := <-told:
+		t.Fatalf("told (%v), and the standby has not heard of it", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	wantSpent(t, b, "ann", 2, 2)
+	standby.Attach(t, primary)
+	for range 2 {
+		if err := <-told; err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantSpent(t, a, "ann", 3, 3)
+	wantSpent(t, b, "ann", 3, 3)
+}

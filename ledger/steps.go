@@ -61,8 +61,8 @@ func (f *keeper) extend(ctx context.Context, user string, id int64, step []byte)
 		return nil, fmt.Errorf("ledger: a step of %d bytes", len(step))
 	}
 	err = f.do(ctx, &job{ds: f.datasetOf(id), run: func(t *batch) error {
-		rec = f.book.releases[id]
-		if rec == nil || rec.Revoked || rec.holder != f.book.sets[rec.ds].holder(user) || !rec.Item.Spec.GoesOn() {
+		rec = t.book.releases[id]
+		if rec == nil || rec.Revoked || rec.holder != t.book.sets[rec.ds].holder(user) || !rec.Item.Spec.GoesOn() {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
 		if err := f.lease(t, rec.ds, id); err != nil {

@@ -13,7 +13,7 @@ import (
 func (f *keeper) Ask(ctx context.Context, user string, id int64, question Digest) (*Receipt, error) {
 	var rec *record
 	err := f.do(ctx, &job{ds: f.datasetOf(id), run: func(t *batch) error {
-		if rec = f.book.releases[id]; rec == nil || rec.Revoked || rec.holder != f.book.sets[rec.ds].holder(user) || !mechanisms.Is[*mechanisms.Alarm](rec.Item.Spec) {
+		if rec = t.book.releases[id]; rec == nil || rec.Revoked || rec.holder != t.book.sets[rec.ds].holder(user) || !mechanisms.Is[*mechanisms.Alarm](rec.Item.Spec) {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
 		return f.lease(t, rec.ds, id)

@@ -38,11 +38,13 @@ type mark struct {
 	ends []end // of all its chains, chain 0 first; none: there is no mark
 }
 
-// end is where a chain ends, and what was charged in its dataset until then; with chain 0, in all.
+// end is where a chain ends, and what was charged in its dataset until then; with chain 0, in all. at is the time of the last row among
+// these; 0: the mark was written by a program that did not note it.
 type end struct {
 	chain, seq int64
 	hash       Digest
 	total      privacy.Cost
+	at         int64
 }
 
 func (m mark) none() bool { return len(m.ends) == 0 }
@@ -50,9 +52,9 @@ func (m mark) none() bool { return len(m.ends) == 0 }
 func markOf(b *book) mark {
 	m := mark{name: b.name}
 	for _, h := range b.links.Heads() {
-		e := end{h.Chain, h.Seq, h.Hash, b.totals[h.Chain]}
+		e := end{h.Chain, h.Seq, h.Hash, b.totals[h.Chain], h.At}
 		if h.Chain == 0 {
-			e.total = b.total
+			e.total, e.at = b.total, b.links.Time
 		}
 		m.ends = append(m.ends, e)
 	}
@@ -66,14 +68,16 @@ func (e end) of(b *book) bool {
 }
 
 // missing is what was charged at a mark and b does not hold: the sum of what each dataset lacks, for what came later in one
-// does not make up for what another has lost; or what is lacking in all, if that is more.
+// does not make up for what another has lost; or what is lacking in all, if that is more. Nor does what came later in the same one, where an
+// older copy was charged again before it was held against the mark: the mark's last row is known by its time, and what is younger
+// cannot have been seen. What was forfeited since does, for that was missing then.
 func (m mark) missing(b *book) (sum privacy.Cost) {
 	var all privacy.Cost
 	for _, e := range m.ends {
 		if e.chain == 0 {
-			all = accounting.Less(e.total, b.total)
+			all = accounting.Less(e.total, accounting.Less(b.total, b.later[e]))
 		} else {
-			sum = accounting.Sum(sum, accounting.Less(e.total, b.totals[e.chain]))
+			sum = accounting.Sum(sum, accounting.Less(e.total, accounting.Less(b.totals[e.chain], b.later[e])))
 		}
 	}
 	return privacy.Cost{
@@ -83,10 +87,12 @@ func (m mark) missing(b *book) (sum privacy.Cost) {
 	}
 }
 
-// A mark begins with a text that says how it is written: of one chain, as programs did before datasets had chains, and of any number.
+// A mark begins with a text that says how it is written: of one chain, as programs did before datasets had chains, of any number, and
+// with the times of their last rows.
 const (
 	oneChainMagic = "dpproxy ledger witness"
-	witnessMagic  = "dpproxy witness of chains"
+	chainsMagic   = "dpproxy witness of chains"
+	witnessMagic  = "dpproxy dated witness of chains"
 	witnessPlace  = 4096 // a place of its own block, so that a torn write cannot reach the other one
 )
 
@@ -100,6 +106,7 @@ func (m mark) encode(turn int64) []byte {
 		e.Int(end.seq)
 		e.Digest(end.hash)
 		e.Cost(end.total)
+		e.Int(end.at)
 	}
 	var whole chain.Encoder
 	whole.Blob(e.Bytes())
@@ -111,8 +118,11 @@ func (m mark) encode(turn int64) []byte {
 // decodeMark reads the mark that p begins with.
 func decodeMark(p []byte) (m mark, turn int64, ok bool) {
 	magic, size := witnessMagic, 0
+	if bytes.HasPrefix(p, []byte(chainsMagic)) {
+		magic = chainsMagic
+	}
 	switch old := len(oneChainMagic) + 105; { // the form, and 13 numbers of eight bytes
-	case bytes.HasPrefix(p, []byte(witnessMagic)) && len(p) >= len(magic)+8:
+	case bytes.HasPrefix(p, []byte(magic)) && len(p) >= len(magic)+8:
 		if n := binary.BigEndian.Uint64(p[len(magic):]); n < uint64(len(p)) {
 			size = len(magic) + 8 + int(n)
 		}
@@ -135,7 +145,11 @@ func decodeMark(p []byte) (m mark, turn int64, ok bool) {
 	d := chain.Read(body[len(magic)+8:])
 	turn, m.name = d.Int(), d.Digest()
 	for range d.Count() {
-		m.ends = append(m.ends, end{d.Int(), d.Int(), d.Digest(), d.Cost()})
+		e := end{chain: d.Int(), seq: d.Int(), hash: d.Digest(), total: d.Cost()}
+		if magic == witnessMagic {
+			e.at = d.Int()
+		}
+		m.ends = append(m.ends, e)
 	}
 	return m, turn, d.End() == nil && !m.none() && m.ends[0].chain == 0
 }

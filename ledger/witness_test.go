@@ -125,6 +125,38 @@ func TestLostWitness(t *testing.T) {
 	}
 }
 
+// TestOlderCopyChargedAgain: an older copy that was put back and charged without its witness has lost all that the witness saw after it
+// was made, and what was charged since does not make up for that. What was forfeited does: nothing is forfeited twice.
+func TestOlderCopyChargedAgain(t *testing.T) {
+	path := place(t)
+	f := open(t, path, Options{})
+	adopt(t, f, census())
+	charge(t, f, request("ann", item(1, eps(10))))
+	old := snapshot(t, path)
+	charge(t, f, request("ann", item(2, eps(500))))
+	f.Close()
+	witness, err := os.ReadFile(path + "-witness")
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(old, "-witness")
+	lay(t, path, old)
+	f = open(t, path, Options{Witness: path + "-other", VouchForLedger: true})
+	charge(t, f, request("ann", item(3, eps(900))))
+	f.Close()
+	for range 2 {
+		if err := os.WriteFile(path+"-witness", witness, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = Open(ctx, "sqlite:"+path, Options{})
+		wantErr(t, err, ErrRollback)
+		f = open(t, path, Options{AcceptRollback: true})
+		wantSpent(t, f, "ann", 10+500+900, 10+500+900)
+		verify(t, f)
+		f.Close()
+	}
+}
+
 // A torn mark leaves the one before it.
 func TestTornWitness(t *testing.T) {
 	path := place(t)

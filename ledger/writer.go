@@ -50,6 +50,7 @@ func (r refusal) Unwrap() error { return r.error }
 type batch struct {
 	store store.Store
 	begun store.Begun
+	book  *book        // what it decides on
 	base  *chain.Links // where the chains ended when it began
 	links *chain.Links // and where they will
 	now   int64
@@ -214,25 +215,19 @@ func (f *keeper) line() []*job {
 // rivalry is how long a dataset in whose chain another process has written is taken for one that it goes on writing in.
 const rivalry = time.Second
 
-// wanted are the chains that jobs need. Where other processes write in the same ones each takes a half of these, so that they
-// commit side by side, and not in turns; who has been left behind twice waits for her dataset's.
+// wanted are the chains that jobs need; who has been left behind twice waits for her dataset's.
 func (f *keeper) wanted(jobs []*job) store.Wanted {
 	var want store.Wanted
-	rivals := 0
 	for _, j := range jobs {
 		switch {
 		case j.follows || slices.Contains(want.Chains, j.ds):
-		case j.ds == 0 || !f.book.links.Split():
+		case j.ds == 0 || !f.ahead.links.Split():
 			return store.Wanted{}
 		default:
 			want.Chains = append(want.Chains, j.ds)
 			want.Wait = want.Wait || len(want.Chains) == 1 && j.passed >= 2
-			if at, ok := f.sharing.rivals[j.ds]; ok && time.Since(at) < rivalry {
-				rivals++
-			}
 		}
 	}
-	want.Most = len(want.Chains) - rivals/2
 	return want
 }
 
@@ -362,6 +357,7 @@ func (f *keeper) Sound(ctx context.Context) error {
 // fail closes the store. Nothing is written until ready has opened and compared it again.
 func (f *keeper) fail(err error) {
 	f.shut()
+	f.hold(f.book)
 	err = f.site.Explain(err)
 	f.log.Error("ledger: not available", "error", err)
 	kept := err
@@ -391,14 +387,14 @@ func (f *keeper) transact() (done, left []*job, err error) {
 	for _, j := range f.waiting {
 		j.told = true // of what is written now
 	}
-	begun, err := f.store.Begin(f.book.links.Heads(), f.wanted(line)) // which the writer alone changes
+	begun, err := f.store.Begin(f.ahead.links.Heads(), f.wanted(line)) // which the writer alone changes
 	if err == nil && begun.News != nil {
 		err = f.learn(*begun.News)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &batch{store: f.store, begun: begun, base: f.book.links, links: f.book.links.Clone()}
+	t := &batch{store: f.store, begun: begun, book: f.ahead, base: f.ahead.links, links: f.ahead.links.Clone()}
 	f.gather()
 	done = f.choose(func(j *job) bool {
 		if j.follows && (j.told || begun.Chains == nil) || !j.follows && t.writes(t.base.In(j.ds)) {
@@ -448,12 +444,22 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 		}
 	}
 	if len(t.rows) == 0 && !t.wrote {
-		return f.store.Rollback()
-	}
-	if err := f.store.Commit(t.links.Moved(t.base)); err != nil {
+		err := f.store.Rollback()
+		if err != nil || len(f.unshown) == 0 {
+			return err
+		}
+		if err := f.store.Settle(); err != nil { // a refusal may tell of what was read
+			return err
+		}
+	} else if err := f.store.Commit(t.links.Moved(t.base), f.contested(t)); err != nil {
 		return err
 	}
-	return f.accept(t)
+	return f.show(t.rows)
+}
+
+// contested tells whether another process waits for a chain of the batch's, as far as is known.
+func (f *keeper) contested(t *batch) bool {
+	return slices.ContainsFunc(t.begun.Chains, func(ds int64) bool { return time.Since(f.sharing.rivals[ds]) < rivalry })
 }
 
 // attempt runs one job inside a savepoint.
@@ -484,16 +490,4 @@ func (t *batch) attempt(j *job, now int64) error {
 	}
 	t.rows, t.claims, t.leases = t.rows[:rows], t.claims[:claims], t.leases[:leases]
 	return t.store.Undo()
-}
-
-// accept takes what was committed into memory, and lets the witness know before anybody is told.
-func (f *keeper) accept(t *batch) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, r := range t.rows {
-		if err := f.book.take(r); err != nil {
-			return err
-		}
-	}
-	return f.witness.write(markOf(f.book))
 }

@@ -66,10 +66,6 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 	if s.Ledger, err = ledger.Open(ctx, p.Ledger.URL, LedgerOptions(p, trust, log)); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	if err := s.Ledger.Adopt(ctx, terms(p)); err != nil {
-		s.Close()
-		return nil, fmt.Errorf("ledger: %w", err)
-	}
 	database, err := backend.Open(ctx, p, log)
 	if err != nil {
 		s.Close()
@@ -79,6 +75,11 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 	if err := inspect(ctx, s.Backend, p, log); err != nil {
 		s.Close()
 		return nil, err
+	}
+	// Only now: with it a ledger of an earlier form takes the form of this version, which the earlier one cannot read.
+	if err := s.Ledger.Adopt(ctx, terms(p)); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	copies, err := s.copyTables(ctx, p)
 	if err != nil {

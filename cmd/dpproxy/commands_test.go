@@ -263,6 +263,12 @@ func TestLedgerCommands(t *testing.T) {
 	if out := kit.Run(t, "", "ledger", "restore", old, "--policy", path); out.Code != 3 || !strings.Contains(out.Stderr, "older") {
 		t.Errorf("restore of an older backup: exit %d: %s", out.Code, out.Stderr)
 	}
+	if out := kit.Run(t, "", "ledger", "restore", old, "--accept-rollback", "--policy", path); out.Code != 0 {
+		t.Fatalf("restore of an older backup that is accepted: exit %d: %s", out.Code, out.Stderr)
+	}
+	if out := kit.Run(t, "", "ledger", "verify", "--policy", path); out.Code != 3 || !strings.Contains(out.Stderr, "older") {
+		t.Errorf("verify of a ledger that is older than its witness: exit %d, want 3: %s", out.Code, out.Stderr)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "ledger.db"), []byte("not a ledger"), 0o600); err != nil {
 		t.Fatal(err)
 	}

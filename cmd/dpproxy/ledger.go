@@ -24,7 +24,7 @@ func ledgerCommand() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&path, "policy", "policy.yaml", "the policy file")
 	cmd.AddCommand(
 		&cobra.Command{
-			Use: "verify", Short: "Walk the hash chain and recompute every account; exits with 3 on a fault", Args: cobra.NoArgs,
+			Use: "verify", Short: "Walk the hash chain, recompute every account, ask the witness; exits with 3 on a fault", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				err := onLedger(cmd, path, func(_ *slog.Logger, l ledger.Ledger) error {
 					rows, err := l.Verify(cmd.Context())
@@ -33,7 +33,8 @@ func ledgerCommand() *cobra.Command {
 					}
 					return err
 				})
-				if errors.Is(err, ledger.ErrCorrupt) { // found at the opening already, or by the walk
+				// found at the opening already, or by the walk; or by the witness, which knows rows that are not there, or cannot be read
+				if errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrRollback) || errors.Is(err, ledger.ErrWitness) {
 					return exitCode{3, err}
 				}
 				return err

@@ -21,7 +21,7 @@ var (
 type Outcome struct {
 	Broken, Schedule string
 	Answers, Cuts    int
-	Boots            int
+	Boots, Lost      int // Lost: commits that a restart has taken back
 }
 
 // Run runs the first n seeds, or those that the flags ask for, on all processors, and adds up what they came to. The first
@@ -51,7 +51,7 @@ func Run(t *testing.T, pkg string, n int, run func(seed uint64) Outcome) (ran in
 				s := *from + uint64(i) - 1
 				out := run(s)
 				mu.Lock()
-				sum.Answers, sum.Cuts, sum.Boots = sum.Answers+out.Answers, sum.Cuts+out.Cuts, sum.Boots+out.Boots
+				sum.Answers, sum.Cuts, sum.Boots, sum.Lost = sum.Answers+out.Answers, sum.Cuts+out.Cuts, sum.Boots+out.Boots, sum.Lost+out.Lost
 				mu.Unlock()
 				if out.Broken != "" {
 					failed.Store(true)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,11 +12,31 @@ import (
 
 // What the keeper reads of a ledger in PostgreSQL.
 
+// Snapshot waits until all that it shows is durable: a backup, or what an operator is told, is not to hold what a crash takes back. Who
+// opens the ledger for writing settles that herself.
 func (s *Store) Snapshot() error {
 	s.later("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil)
 	s.later("SET LOCAL statement_timeout = 0", nil)
-	return s.flush()
+	if s.writes {
+		return s.flush()
+	}
+	var shown *string
+	s.waiting.Queue(pgShown).QueryRow(func(r pgx.Row) error { return r.Scan(&shown) })
+	if err := s.flush(); err != nil || shown == nil {
+		return err
+	}
+	ctx, cancel := s.limit()
+	defer cancel()
+	for flushed := false; ; time.Sleep(settlePause) {
+		if err := s.Conn.QueryRow(ctx, pgFlushed, *shown).Scan(&flushed); err != nil || flushed {
+			return err
+		}
+	}
 }
+
+// settlePause is between two looks at what the server has flushed. Who has written it waits for the same, and if she is gone the
+// server flushes it within a second.
+const settlePause = 2 * time.Millisecond
 
 // Sound leaves pages and indexes to PostgreSQL's own checksums; the chain's hashes cover each row.
 func (s *Store) Sound() error { return nil }
@@ -38,13 +59,16 @@ func (s *Store) News(known []chain.Head) (*store.News, error) {
 	if err := s.flush(); err != nil {
 		return nil, err
 	}
-	rows, err := s.Conn.Query(context.Background(), pgNews, knownArgs(known)...)
-	if err != nil {
+	var news store.News
+	s.waiting.Queue(pgNews, knownArgs(known)...).Query(func(rows pgx.Rows) (err error) {
+		news, err = scanNews(rows)
+		return err
+	})
+	s.settle()
+	if err := s.flushed(); err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	news, err := scanNews(rows)
-	return unless(known, news), err
+	return unless(known, news), nil
 }
 
 // knownArgs are heads as three arrays.

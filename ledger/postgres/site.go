@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,10 +35,9 @@ type Site struct {
 }
 
 // How long PostgreSQL may take. A statement waits for the head's lock as long; a proxy that holds it and is silent loses it.
-const (
-	pgConnect = 3 * time.Second
-	pgWait    = 10 * time.Second
-)
+const pgConnect = 3 * time.Second
+
+var pgWait = 10 * time.Second // a test's to change
 
 // At is the site that a URL names. A ledger that one of the roles can reach is refused; readOnly, it may lie on a standby.
 func At(url string, dataRoles []string, readOnly bool) (*Site, error) {
@@ -49,11 +49,12 @@ func At(url string, dataRoles []string, readOnly bool) (*Site, error) {
 		return nil, err
 	}
 	config.ConnectTimeout = pgConnect
+	long := strconv.FormatInt(pgWait.Milliseconds(), 10)
 	for name, value := range map[string]string{
-		"application_name": "dpproxy ledger", "statement_timeout": "10s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "10s",
+		"application_name": "dpproxy ledger", "statement_timeout": long, "lock_timeout": long, "idle_in_transaction_session_timeout": long,
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "search_path": "pg_catalog",
 		// Plans are kept, and made while tables are small: each account and chain is to be found by its index when they no longer are.
-		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 	} {
 		config.RuntimeParams[name] = value
 	}
@@ -96,8 +97,8 @@ func (p *Site) told(now int64) {
 	p.base, p.read = now, time.Now()
 }
 
-func (p *Site) Open(ctx context.Context, writes bool) (store.Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, pgWait)
+func (p *Site) Open(whole context.Context, writes bool) (store.Store, error) {
+	ctx, cancel := context.WithTimeout(whole, pgWait)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, p.Config)
 	if err != nil {
@@ -105,7 +106,15 @@ func (p *Site) Open(ctx context.Context, writes bool) (store.Store, error) {
 	}
 	s := &Store{Conn: conn, site: p, writes: writes}
 	if writes {
-		err = s.demand(ctx)
+		var changed bool
+		if changed, err = s.demand(ctx, whole); changed { // which has taken as long as it had to
+			cancel()
+			ctx, cancel = context.WithTimeout(whole, pgWait)
+			defer cancel()
+		}
+		if err == nil {
+			err = s.join(ctx)
+		}
 	}
 	if err == nil {
 		var now int64
@@ -126,36 +135,43 @@ func (p *Site) Open(ctx context.Context, writes bool) (store.Store, error) {
 
 var errStandby = fmt.Errorf("%w: the server is a standby, in recovery", store.ErrServer)
 
-// demand refuses a server whose commits are not durable, and a ledger within the data's reach; it makes this proxy known.
-func (s *Store) demand(ctx context.Context) error {
+// demand refuses a server whose commits are not durable, and takes the tables to the version that this program knows.
+func (s *Store) demand(ctx, whole context.Context) (changed bool, err error) {
 	var fsync, pages, sync, encoding string
 	var standby bool
 	if err := s.Conn.QueryRow(ctx, pgPromises).Scan(&fsync, &pages, &sync, &standby, &encoding); err != nil {
-		return err
+		return false, err
 	}
 	switch {
 	case standby:
-		return errStandby
+		return false, errStandby
 	case fsync != "on":
-		return fmt.Errorf("%w: fsync is %s", store.ErrServer, fsync)
+		return false, fmt.Errorf("%w: fsync is %s", store.ErrServer, fsync)
 	case pages != "on":
-		return fmt.Errorf("%w: full_page_writes is %s", store.ErrServer, pages)
+		return false, fmt.Errorf("%w: full_page_writes is %s", store.ErrServer, pages)
 	case sync == "off":
-		return fmt.Errorf("%w: synchronous_commit is off for this role or database", store.ErrServer)
+		return false, fmt.Errorf("%w: synchronous_commit is off for this role or database", store.ErrServer)
 	case encoding != "UTF8":
-		return fmt.Errorf("%w: the database's encoding is %s, must be UTF8", store.ErrServer, encoding)
+		return false, fmt.Errorf("%w: the database's encoding is %s, must be UTF8", store.ErrServer, encoding)
 	}
 	if sync != "remote_apply" { // with local or remote_write a commit may be lost by the standbys that it should wait for
 		sync = "on"
 	}
 	if _, err := s.Conn.Exec(ctx, "SELECT pg_catalog.set_config('synchronous_commit', $1, false)", sync); err != nil { // whatever a reload says
-		return err
+		return false, err
 	}
+	version, err := s.version(ctx)
+	if err != nil || version == 0 || version == len(migrations) {
+		return false, err
+	}
+	return true, pgx.BeginFunc(whole, s.Conn, func(tx pgx.Tx) error { return s.migrateIn(whole, tx) })
+}
+
+// join makes this proxy known, and refuses a ledger within the data's reach. It comes last: who is known while the tables are of an
+// older version is a proxy of that.
+func (s *Store) join(ctx context.Context) error {
 	fresh, err := s.Empty()
-	if err == nil && !fresh {
-		err = s.migrate(ctx)
-	}
-	if err == nil { // only now: who is known while the tables are of an older version is a proxy of that
+	if err == nil {
 		_, err = s.Conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock_shared($1, $2)", LockAlive, s.site.Owner)
 	}
 	if err != nil || fresh {
@@ -186,13 +202,11 @@ func (s *Store) apart(ctx context.Context) error {
 	return nil
 }
 
-// migrate makes the schema, or takes it to the version that this program knows.
-func (s *Store) migrate(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, s.Conn, func(tx pgx.Tx) error { return s.migrateIn(ctx, tx) })
-}
-
+// migrateIn makes the schema, or takes it to the version that this program knows. An index over a long chain takes as long as it takes,
+// and so does the wait for another proxy that makes it.
 func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock($1)", lockSchema); err != nil {
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SELECT pg_catalog.pg_advisory_xact_lock(%d); SET LOCAL lock_timeout = %d",
+		lockSchema, pgWait.Milliseconds()), pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}
 	version, err := s.version(ctx)

@@ -46,6 +46,10 @@ ALTER TABLE dpproxy_ledger.chain ALTER COLUMN head DROP DEFAULT;
 CREATE UNIQUE INDEX links ON dpproxy_ledger.chain (head, seq);
 CREATE SEQUENCE dpproxy_ledger.number INCREMENT 65536;
 SELECT pg_catalog.setval('dpproxy_ledger.number', (seq / 65536 + 1) * 65536, false) FROM dpproxy_ledger.heads;`,
+
+	// Rows are read before they are durable (ADR 152). A program that takes what it reads for durable is to keep off.
+	`
+COMMENT ON SCHEMA dpproxy_ledger IS 'the ledger of dpproxy, whose rows may be seen before they are flushed';`,
 }
 
 // The numbers of the advisory locks: one is held while the schema is made or changed, one for each chain that a batch writes, for
@@ -65,12 +69,12 @@ const (
 )
 
 const (
-	// The turns of the chains that a batch takes: of one or all of which it waits for others, of one by itself, and of as many as it
-	// may have of those that are free. What it has then is kept in a setting of the transaction's, and their heads are locked.
+	// The turns of the chains that a batch takes: of one or all of which it waits for others, of one by itself, and of those
+	// that are free. What it has then is kept in a setting of the transaction's, and their heads are locked.
 	pgTurns  = "SELECT pg_catalog.pg_advisory_xact_lock($1 + head) FROM (SELECT head FROM dpproxy_ledger.heads ORDER BY head) AS h"
 	pgAll    = "SELECT pg_catalog.set_config('dpproxy_ledger.held', array_agg(head)::text, true) FROM dpproxy_ledger.heads"
 	pgTurn   = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
-	pgSome   = "SELECT pg_catalog.set_config('dpproxy_ledger.held', coalesce(array_agg(c), '{}')::text, true) FROM (SELECT c FROM unnest($1::bigint[]) AS u (c) WHERE pg_catalog.pg_try_advisory_xact_lock($2 + c) LIMIT $3) AS free"
+	pgSome   = "SELECT pg_catalog.set_config('dpproxy_ledger.held', coalesce(array_agg(c), '{}')::text, true) FROM (SELECT c FROM unnest($1::bigint[]) AS u (c) WHERE pg_catalog.pg_try_advisory_xact_lock($2 + c)) AS free"
 	pgLock   = "SELECT head FROM dpproxy_ledger.heads WHERE head = ANY (pg_catalog.current_setting('dpproxy_ledger.held')::bigint[]) ORDER BY head FOR UPDATE"
 	pgBegun  = "SELECT " + pgNow + ", nextval('dpproxy_ledger.fence'), nextval('dpproxy_ledger.number')"
 	pgNow    = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint * 1000"
@@ -112,6 +116,15 @@ RETURNING fence`
 	pgBody     = "SELECT body FROM dpproxy_ledger.chain WHERE seq = $1"
 	pgNoisy    = "SELECT noisy FROM dpproxy_ledger.release WHERE id = $1"
 	pgCharges  = "SELECT seq, at, holder, body FROM dpproxy_ledger.chain WHERE kind = 6 AND ds = $1 AND seq <= $2 AND ($4 = '' OR holder = $4) ORDER BY seq DESC LIMIT $3"
+
+	// A batch's commit that does not wait for its flush, and a statement whose transaction's commit waits for the flush of all that was
+	// committed before. Where all of that is flushed already, and there is no standby to wait for, it writes nothing.
+	pgEarly   = "SELECT pg_catalog.set_config('synchronous_commit', 'off', true)"
+	pgDurable = `SELECT CASE WHEN pg_catalog.pg_current_wal_flush_lsn() < pg_catalog.pg_current_wal_insert_lsn() OR pg_catalog.current_setting('synchronous_standby_names') <> ''
+	THEN pg_catalog.pg_logical_emit_message(true, 'dpproxy', '') END`
+	// Up to where what a snapshot shows was written, which on a standby is flushed, and whether that is flushed.
+	pgShown   = "SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_current_wal_insert_lsn()::text END"
+	pgFlushed = "SELECT pg_catalog.pg_is_in_recovery() OR pg_catalog.pg_current_wal_flush_lsn() >= $1::text::pg_lsn"
 
 	// What a server must be for its word that a row is durable to be true.
 	pgPromises = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),

@@ -97,13 +97,13 @@ func (s *Store) Begin(known []chain.Head, want store.Wanted) (store.Begun, error
 	if want.Wait || len(want.Chains) == 1 {
 		s.later(pgTurn, nil, lockTurn+want.Chains[0])
 	}
-	s.later(pgSome, nil, want.Chains, lockTurn, want.Most)
+	s.later(pgSome, nil, want.Chains, lockTurn)
 	b, err := s.begun(known)
 	if err != nil || len(b.Chains) > 0 {
 		return b, err
 	}
 	s.later(pgTurn, nil, lockTurn+want.Chains[0]) // none was free, and none is held
-	s.later(pgSome, nil, want.Chains, lockTurn, want.Most)
+	s.later(pgSome, nil, want.Chains, lockTurn)
 	if b, err = s.begun(known); err == nil && len(b.Chains) == 0 {
 		err = fmt.Errorf("%w: the chain of dataset %d has no head", store.ErrCorrupt, want.Chains[0])
 	}
@@ -189,27 +189,63 @@ func (s *Store) refuted(err error) error {
 
 // Commit moves the heads and commits. Where the answer does not come, or comes from a server that is going down, it is not
 // known how it went.
-func (s *Store) Commit(moved []chain.Head) error {
+//
+// An early one is two commits in one turn to the server. The first does not wait for its flush: with it the heads are free, and others
+// read the rows. The second does, and for the standbys, and with it for all that was committed before: records of commits are flushed in the
+// order in which they become visible, so that what a crash leaves is what had been committed up to some moment.
+func (s *Store) Commit(moved []chain.Head, early bool) error {
 	s.release()
 	if len(moved) > 0 {
 		s.later(pgAhead, nil, knownArgs(moved)...)
 	}
-	s.later("COMMIT", func(tag pgconn.CommandTag) error {
-		if tag.String() != "COMMIT" { // a transaction that has failed answers otherwise, and without an error
-			return fmt.Errorf("the commit was answered by %s", tag)
-		}
-		return nil
-	})
+	done := false
+	if early {
+		s.later(pgEarly, nil)
+		s.later("COMMIT AND CHAIN", func(tag pgconn.CommandTag) error {
+			err := committed(tag)
+			done = err == nil
+			return err
+		})
+		s.later(pgDurable, nil)
+	}
+	s.later("COMMIT", committed)
+	err := s.flushed()
+	var said *pgconn.PgError
+	if err != nil && (done || !errors.As(err, &said) || ends(said)) {
+		return store.UnknownCommit{Request: s.name, Cause: err}
+	}
+	return s.refuted(err)
+}
+
+// committed holds the answer to a COMMIT: a transaction that has failed answers otherwise, and without an error.
+func committed(tag pgconn.CommandTag) error {
+	if tag.String() != "COMMIT" {
+		return fmt.Errorf("the commit was answered by %s", tag)
+	}
+	return nil
+}
+
+// flushed is flush of what ends with a commit that is to be durable.
+func (s *Store) flushed() error {
 	unsure := s.site.unsure.Load()
 	err := s.flush()
 	if err == nil && s.site.unsure.Load() != unsure {
 		err = errors.New("the server has not waited for its standbys")
 	}
-	var said *pgconn.PgError
-	if err != nil && (!errors.As(err, &said) || ends(said)) {
-		return store.UnknownCommit{Request: s.name, Cause: err}
-	}
-	return s.refuted(err)
+	return err
+}
+
+// Settle waits for the flush of all that was read.
+func (s *Store) Settle() error {
+	s.settle()
+	return s.flushed()
+}
+
+// settle has what is read before it durable with the next flush.
+func (s *Store) settle() {
+	s.later("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", nil)
+	s.later(pgDurable, nil)
+	s.later("COMMIT", committed)
 }
 
 // ends tells an error with which the server ends the connection. What a person reads is in the server's language.
@@ -231,7 +267,6 @@ func rowName(request [32]byte, n int64) []byte {
 }
 
 func (s *Store) Tidy() error   { return nil }
-func (s *Store) Settle() error { return nil }
 func (s *Store) Finish() error { return nil }
 
 // args are the columns of rows.

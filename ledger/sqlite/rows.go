@@ -42,10 +42,10 @@ func (s *Store) Begin([]chain.Head, store.Wanted) (all store.Begun, err error) {
 	return all, s.run("BEGIN IMMEDIATE", nil)
 }
 
-func (s *Store) Savepoint() error          { return s.run("SAVEPOINT job", nil) }
-func (s *Store) Keep() error               { return s.run("RELEASE job", nil) }
-func (s *Store) Commit([]chain.Head) error { return s.run("COMMIT", nil) }
-func (s *Store) Rollback() error           { return s.run("ROLLBACK", nil) }
+func (s *Store) Savepoint() error                { return s.run("SAVEPOINT job", nil) }
+func (s *Store) Keep() error                     { return s.run("RELEASE job", nil) }
+func (s *Store) Commit([]chain.Head, bool) error { return s.run("COMMIT", nil) }
+func (s *Store) Rollback() error                 { return s.run("ROLLBACK", nil) }
 
 func (s *Store) Undo() error {
 	if err := s.run("ROLLBACK TO job", nil); err != nil {

@@ -176,7 +176,7 @@ func Write(path string, fill func(store.Store) (split bool, err error)) error {
 		}
 	}
 	if err == nil {
-		err = errors.Join(to.Commit(nil), to.Finish())
+		err = errors.Join(to.Commit(nil, false), to.Finish())
 	}
 	if err == nil {
 		_, err = to.text("PRAGMA journal_mode = delete")

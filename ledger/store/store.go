@@ -56,7 +56,7 @@ type Store interface {
 	Empty() (bool, error)
 	// Create makes a ledger of its first row.
 	Create(first chain.Row) error
-	// Settle makes what was read at the opening durable, as far as the site needs it.
+	// Settle makes what was read, at the opening or since, durable, as far as the site needs it.
 	Settle() error
 
 	// Begin opens the transaction of a batch: until its end nobody else writes the chains that it says. known is where the chains
@@ -66,8 +66,9 @@ type Store interface {
 	Savepoint() error
 	Keep() error
 	Undo() error
-	// Commit makes the batch durable; the chains of which it has added rows now end there.
-	Commit(moved []chain.Head) error
+	// Commit makes the batch durable, and with it all that it has read; the chains of which it has added rows now end there. early
+	// has others begin, and read its rows, before it is durable.
+	Commit(moved []chain.Head, early bool) error
 	Rollback() error
 	// Tidy is done after a commit, Finish before the last Close.
 	Tidy() error
@@ -104,7 +105,6 @@ type Store interface {
 // Wanted are the chains that a batch would write.
 type Wanted struct {
 	Chains []int64 // the one that waits longest first; none: all that there are
-	Most   int     // of them, at least one
 	Wait   bool    // for the first one, also where others are free; where none is, it is waited for anyway
 }
 
@@ -139,7 +139,8 @@ type Key [32]byte
 // Shared is a store that other processes write too.
 type Shared interface {
 	Store
-	// Ends is where the chains end now, of which their times are not set. News are what others have written; nil: nothing.
+	// Ends is where the chains end now, of which their times are not set. News are what others have written, nil: nothing; they, and
+	// all that was read before, are durable then. What Ends and Begin tell of may not be yet.
 	Ends() ([]chain.Head, error)
 	News(known []chain.Head) (*News, error)
 	// Wrote tells whether the batch of a name is durable, which is certain while another batch holds all chains.

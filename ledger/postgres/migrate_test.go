@@ -1,0 +1,58 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
+)
+
+// TestMigrationTakesItsTime: an index over a long chain is made however long it takes, though no statement else may take that long; and
+// who starts meanwhile waits for it.
+func TestMigrationTakesItsTime(t *testing.T) {
+	s := pgtest.Start(t, "fsync=on", "full_page_writes=on")
+	ctx := context.Background()
+	open := func() (store.Store, error) {
+		p, err := At(s.URL(), nil, false)
+		if err != nil {
+			return nil, err
+		}
+		return p.Open(ctx, true)
+	}
+	first, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := chain.Row{Seq: 1, Kind: chain.RowGenesis, Body: append(make([]byte, 40), 1)}
+	new(chain.Links).Link(&r)
+	if err := first.Create(r); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	known, wait := migrations, pgWait
+	defer func() { migrations, pgWait = known, wait }()
+	migrations, pgWait = append(slices.Clone(known), "SELECT pg_catalog.pg_sleep(1)"), 500*time.Millisecond
+	errs := make(chan error)
+	for range 2 {
+		go func() {
+			opened, err := open()
+			if err == nil {
+				err = opened.Close()
+			}
+			errs <- err
+		}()
+	}
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	s.Until(t, fmt.Sprintf("SELECT version = %d FROM dpproxy_ledger.version", len(migrations)))
+}
