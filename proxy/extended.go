@@ -244,7 +244,7 @@ func (c *session) bind(m *pgproto3.Bind) error {
 		return f
 	}
 	set, zone, now := c.charset(), c.settings.Typed().Zone, time.Now()
-	p := &portal{stmt: stmt, formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns, forward: true}
+	p := &portal{stmt: stmt, params: make([]policy.Value, 0, len(m.Parameters)), formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns, forward: true}
 	for i, raw := range m.Parameters {
 		v, f := encoding.Parameter(i, stmt.params[i], encoding.Format(m.ParameterFormatCodes, i), raw, set, zone, now)
 		if f != nil {
@@ -325,26 +325,36 @@ func (c *session) describeColumns(columns []sandbox.Column, formats []int16) {
 	c.describeRows(columns, formats)
 }
 
-// description is the last description of rows that was sent, as it was encoded: of a prepared statement, and of an answer that is kept, the columns are the same again and again.
+// description is what the last columns that were told need on the wire: a client asks for rows of the same columns again and again.
 type description struct {
 	columns []sandbox.Column
 	formats []int16
-	epoch   uint64
-	message encoding.Encoded
+	epoch   uint64           // of the settings
+	message encoding.Encoded // RowDescription; nil: none has been sent of them
+	encoder *encoding.Encoder
+}
+
+// description is the last one, or a new one where it is of other columns.
+func (c *session) description(columns []sandbox.Column, formats []int16) *description {
+	d := &c.described
+	if d.epoch != c.settings.Epoch() || !slices.Equal(columns, d.columns) || !slices.Equal(formats, d.formats) {
+		*d = description{columns: columns, formats: slices.Clone(formats), epoch: c.settings.Epoch(), encoder: encoding.NewEncoder(columns, formats, c.mannered().style, nil)}
+	}
+	return d
 }
 
 // describeRows sends the description of rows.
 func (c *session) describeRows(columns []sandbox.Column, formats []int16) {
-	d := &c.described
-	if same := len(columns) > 0 && len(columns) == len(d.columns) && &columns[0] == &d.columns[0]; !same || d.epoch != c.settings.Epoch() || !slices.Equal(formats, d.formats) {
+	d := c.description(columns, formats)
+	if d.message == nil {
 		message, err := c.charset().Said(encoding.RowDescription(columns, formats)).Encode(nil)
 		if err != nil {
 			c.send(encoding.RowDescription(columns, formats)) // which says what is wrong
 			return
 		}
-		*d = description{columns, slices.Clone(formats), c.settings.Epoch(), message}
+		d.message = message
 	}
-	c.back.Send(d.message)
+	c.back.Send(&d.message)
 }
 
 func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {

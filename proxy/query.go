@@ -200,7 +200,8 @@ func (c *session) answer(ctx context.Context, k *command) error {
 }
 
 func (c *session) complete(tag string) {
-	c.back.Send(&pgproto3.CommandComplete{CommandTag: []byte(tag)})
+	c.completed.CommandTag = append(c.completed.CommandTag[:0], tag...)
+	c.back.Send(&c.completed)
 }
 
 // countedTag adds the number of rows where PostgreSQL does.
@@ -216,6 +217,9 @@ func countedTag(tag string, rows int) string {
 
 // encoder writes the rows of a result as the settings say.
 func (c *session) encoder(result pipeline.Result, formats []int16, names encoding.ObjectNames) *encoding.Encoder {
+	if names == nil {
+		return c.description(result.Columns, formats).encoder
+	}
 	return encoding.NewEncoder(result.Columns, formats, c.mannered().style, names)
 }
 

@@ -68,8 +68,9 @@ type session struct {
 	buffer    []byte
 	manner    manner
 	described description
-	spare     interruptible // of a message that was answered at once, for the next
-	waited    bool          // the message that is handled has begun what ends with it
+	completed pgproto3.CommandComplete // the last one that was sent
+	spare     interruptible            // of a message that was answered at once, for the next
+	waited    bool                     // the message that is handled has begun what ends with it
 }
 
 // manner is what the settings in force say of how a client waits and is told things. A message asks for it a dozen times.

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -42,19 +41,39 @@ func (h *heldIndex) of(releases []ledger.Release) *reuse.Index {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	kept := slices.DeleteFunc(slices.Clone(releases), func(r ledger.Release) bool { return r.Refined })
-	next, from := &inventoryOf{from: releases, kept: kept}, 0
-	if now := h.now.Load(); now != nil && isPrefix(now.kept, kept) {
+	now, next, from := h.now.Load(), &inventoryOf{from: releases}, 0
+	grown := now != nil && hasGrown(now.from, releases)
+	if grown {
+		next.kept = appendStanding(now.kept, releases[len(now.from):])
+	} else {
+		next.kept = appendStanding(nil, releases)
+	}
+	if grown || now != nil && isPrefix(now.kept, next.kept) {
 		next.inventory, from = now.inventory, len(now.kept)
 	} else { // something has gone, be it the last of them: it was withdrawn, or she has left a group
 		next.inventory = reuse.NewIndex()
 	}
-	for _, r := range kept[from:] {
+	for _, r := range next.kept[from:] {
 		next.inventory.Add(reuse.Holding{ID: r.ID, Digest: plans.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, AsOf: r.Item.AsOf, Cost: r.Item.Cost, Described: r.Item.Described,
 			Refinable: plans.RefinableLevels{Level: r.Item.Ladder.Level, Top: r.Item.Ladder.Finest}})
 	}
 	h.now.Store(next)
 	return next.inventory
+}
+
+// hasGrown tells whether a list is another with more behind it, as the ledger makes it of what is bought: for all else it makes a new one.
+func hasGrown(before, now []ledger.Release) bool {
+	return len(before) > 0 && len(before) <= len(now) && &before[0] == &now[0]
+}
+
+// appendStanding adds the releases that were not refined.
+func appendStanding(kept, releases []ledger.Release) []ledger.Release {
+	for _, r := range releases {
+		if !r.Refined {
+			kept = append(kept, r)
+		}
+	}
+	return kept
 }
 
 func sameList[T any](a, b []T) bool {

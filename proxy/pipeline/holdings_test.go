@@ -61,3 +61,43 @@ func TestHoldingsThatWereWithdrawn(t *testing.T) {
 		}
 	}
 }
+
+// TestHoldingsThatGrow: of a list that grows where it lies what is new alone is looked at, and what is refined since is found no more.
+func TestHoldingsThatGrow(t *testing.T) {
+	release := func(id int64) ledger.Release {
+		return ledger.Release{ID: id, Item: ledger.Item{Digest: ledger.Digest{7}, Table: "public.people", Spec: mechanisms.Spec{Counters: 1, Cells: 64,
+			Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1, Den: 1}}}}}
+	}
+	h, list := &holdingsIndex{}, make([]ledger.Release, 0, 8)
+	holds := func(what string, list []ledger.Release, want ...int64) {
+		t.Helper()
+		found := map[int64]bool{}
+		for _, held := range h.of(list, "ann", "clinic").Held(plans.Digest{7}) {
+			found[held.ID] = true
+		}
+		for _, id := range want {
+			if !found[id] {
+				t.Errorf("%s: %d is not found", what, id)
+			}
+		}
+		if len(found) != len(want) {
+			t.Errorf("%s: %v are found, want %v", what, found, want)
+		}
+	}
+	list = append(list, release(1))
+	holds("the first", list[:1:1], 1)
+	first := h.of(list[:1:1], "ann", "clinic")
+	list = append(list, release(2), release(3))
+	holds("two more", list[:3:3], 1, 2, 3)
+	if h.of(list[:3:3], "ann", "clinic") != first {
+		t.Error("the inventory was made anew")
+	}
+	holds("as it was for who asked before", list[:1:1], 1)
+	holds("and as it is", list[:3:3], 1, 2, 3)
+	refined := append([]ledger.Release(nil), list...)
+	refined[1].Refined = true
+	refined = append(refined, release(4))
+	holds("one refined", refined, 1, 3, 4)
+	refined = append(refined[:len(refined):len(refined)], release(5))
+	holds("and another", refined, 1, 3, 4, 5)
+}

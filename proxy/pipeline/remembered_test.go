@@ -5,13 +5,20 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // asksOf is a statement that was looked up, with its parameter.
 func asksOf(statement, value string, held []ledger.Release) *look {
 	return &look{statement: []byte(statement), values: []byte(value), valued: true, held: held}
+}
+
+// told is an answer without rows.
+func told(tag string) Result {
+	return Result{Tag: tag, Rows: privacy.Published(sandbox.Rows{})}
 }
 
 // TestRememberedByUser: what one user's statements take of the room makes nothing of another's forgotten; another policy, and other holdings, find nothing.
@@ -27,10 +34,10 @@ func TestRememberedByUser(t *testing.T) {
 		}
 		return l.answer.Tag
 	}
-	m.keepAnswer(alice, asksOf("a", "1", held), Result{Tag: "first"})
-	m.keepAnswer(alice, asksOf("a", "2", held), Result{Tag: "second"})
+	m.keepAnswer(alice, asksOf("a", "1", held), told("first"))
+	m.keepAnswer(alice, asksOf("a", "2", held), told("second"))
 	for i := range 1000 {
-		m.keepAnswer(bob, asksOf("b"+strconv.Itoa(i/7), strconv.Itoa(i), held), Result{Tag: strconv.Itoa(i)})
+		m.keepAnswer(bob, asksOf("b"+strconv.Itoa(i/7), strconv.Itoa(i), held), told(strconv.Itoa(i)))
 	}
 	if one, two := found(alice, "a", "1", held), found(alice, "a", "2", held); one != "first" || two != "second" {
 		t.Errorf("what another has asked made alice's forgotten: %q, %q", one, two)
@@ -59,7 +66,7 @@ func TestRememberedByUser(t *testing.T) {
 		}
 	}
 	before := m.of["alice"].size
-	m.keepAnswer(alice, asksOf("a", "1", bought), Result{Tag: "third"})
+	m.keepAnswer(alice, asksOf("a", "1", bought), told("third"))
 	if v := found(alice, "a", "1", bought); v != "third" {
 		t.Errorf("found by what she has bought since: %q", v)
 	}
@@ -72,9 +79,9 @@ func TestRememberedByUser(t *testing.T) {
 func TestRememberedTemplates(t *testing.T) {
 	alice := &Session{User: "alice", Policy: &policy.Policy{Users: []policy.User{{Name: "alice"}}}}
 	m, template := remembered{room: 1000}, &planner.Template{}
-	m.keepAnswer(alice, asksOf("a", "1", nil), Result{Tag: "first"})
+	m.keepAnswer(alice, asksOf("a", "1", nil), told("first"))
 	m.keepTemplate(alice, asksOf("a", "2", nil), template)
-	m.keepAnswer(alice, asksOf("a", "2", nil), Result{Tag: "second"})
+	m.keepAnswer(alice, asksOf("a", "2", nil), told("second"))
 	for value, tag := range map[string]string{"1": "first", "2": "second", "3": ""} {
 		l := asksOf("a", value, nil)
 		if m.find(alice, l); l.template != template || l.answer.Tag != tag {
@@ -96,14 +103,15 @@ func TestAnswersMadeInMicroseconds(t *testing.T) {
 			a.remembered.find(s, l)
 			return l.answered
 		}
-		quick := Result{repeatable: true, quick: true}
+		quick, slow, other := told("a"), told("b"), told("c")
+		quick.repeatable, quick.quick, slow.repeatable = true, true, true
 		if first, second := kept("1", quick), kept("1", quick); first || !second {
 			t.Errorf("%s: kept when it was asked first: %v, then: %v", user, first, second)
 		}
-		if !kept("2", Result{repeatable: true}) {
+		if !kept("2", slow) {
 			t.Errorf("%s: what took long is not kept when it was asked first", user)
 		}
-		if kept("3", Result{}) || kept("3", Result{}) {
+		if kept("3", other) || kept("3", other) {
 			t.Errorf("%s: what would not be the same again is kept", user)
 		}
 	}

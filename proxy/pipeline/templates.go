@@ -23,10 +23,10 @@ func (a *Answerer) plan(ctx context.Context, s *Session, stmt parse.Statement, p
 	}
 	c := a.planContext(ctx, s)
 	p, refusal := planner.Build(stmt, params, c)
-	if refusal != nil || l.statement == nil || l.lifted.Empty() || !sameList(l.held, a.ledger.Holdings(s.User, s.Dataset.ID)) || slices.ContainsFunc(l.held, undescribed) {
+	if refusal != nil || l.statement == nil || l.lifted.Empty() || !sameList(l.held, a.ledger.Holdings(s.User, s.Dataset.ID)) {
 		return p, refusal
 	}
-	if t := planner.TemplateOf(stmt, params, p, c); t != nil {
+	if t := planner.TemplateOf(stmt, params, p, c); t != nil && !slices.ContainsFunc(l.held, undescribed) {
 		a.remembered.keepTemplate(s, l, t)
 	}
 	return p, nil
