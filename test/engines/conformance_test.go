@@ -140,9 +140,11 @@ func fatalOf(c kit.Ran) string {
 		return ""
 	}
 	for line := range strings.Lines(c.Stdout + c.Stderr) {
-		if _, said, ok := strings.Cut(line, "error: dataset shop: "); ok {
-			said, _, _ = strings.Cut(strings.TrimSpace(said), "; ")
-			return said
+		for _, before := range []string{"error: dataset shop: ", "dataset shop, "} { // what the database is found to be, and what the policy may not say
+			if _, said, ok := strings.Cut(line, before); ok {
+				said, _, _ = strings.Cut(strings.TrimSpace(said), "; ")
+				return said
+			}
 		}
 	}
 	return strings.TrimSpace(c.Stdout + c.Stderr)
