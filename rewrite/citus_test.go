@@ -265,6 +265,9 @@ func appendRows(t *testing.T, cluster *citustest.Database, from *pgx.Conn, table
 		column = "who"
 	}
 	cluster.Exec(t, "TRUNCATE clinic."+table, "SELECT create_distributed_table('clinic."+table+"', '"+column+"', 'append')")
+	if _, err := from.Exec(t.Context(), "SET datestyle = 'ISO, YMD'"); err != nil {
+		t.Fatal(err)
+	}
 	conn := cluster.Connect(t)
 	for half := range 2 {
 		var rows bytes.Buffer
