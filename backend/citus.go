@@ -50,10 +50,10 @@ var idleOfCitus = []string{"citus.shard_count", "citus.shard_replication_factor"
 	"citus.override_table_visibility", "citus.enable_cost_based_connection_establishment", "citus.stat_statements_track", "citus.use_citus_managed_tables", "citus.enable_schema_based_sharding",
 	"citus.max_adaptive_executor_pool_size", "citus.force_max_query_parallelization"}
 
-// findCluster looks whether the tables may lie on several machines.
-func (b *Postgres) findCluster(ctx context.Context) error {
+// findCluster looks, once, whether the tables may lie on several machines.
+func (b *Postgres) findCluster(ctx context.Context, single bool) error {
 	err := b.look(ctx, readyTimeout, func(tx pgx.Tx) error {
-		c := cluster{major: majorVersion(tx.Conn())}
+		c := cluster{major: majorVersion(tx.Conn()), single: single}
 		var there bool
 		if err := tx.QueryRow(ctx, "SELECT "+onCitus+", pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) / 1024").Scan(&there, &c.memory); err != nil {
 			return err
@@ -63,10 +63,12 @@ func (b *Postgres) findCluster(ctx context.Context) error {
 		}
 		return nil
 	})
-	if errors.Is(err, errSettings) {
-		return nil // Ready says so
+	if err != nil {
+		b.log.Warn("the private database is not ready", "cause", cause(err))
+		return ErrUnavailable
 	}
-	return err
+	b.opened = true
+	return nil
 }
 
 // settings are statements by which a transaction has Citus's settings, and the workers' transactions, each of which begins when it is first needed, have all those that the

@@ -81,7 +81,7 @@ func TestCitusCounts(t *testing.T) {
 		t.Errorf("on workers: statement_timeout %s, work_mem %s, enable_seqscan %s: %v", timeout, memory, scan, err)
 	}
 	for i := range d.Workers() {
-		d.ExecOn(t, i, "ALTER ROLE "+h.role+" SET temp_file_limit = '1GB'")
+		d.ExecOn(t, i, "ALTER ROLE "+h.role+" RESET statement_timeout", "ALTER ROLE "+h.role+" SET temp_file_limit = '1GB'")
 	}
 	if got := inspect(t, again); strings.Count(got, "temp_file_limit bounds") != d.Workers() {
 		t.Errorf("a limit of workers is not found:\n%s", got)

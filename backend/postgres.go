@@ -32,6 +32,7 @@ type Postgres struct {
 	readers   int      // connections that read the tables of a snapshot
 	partPages int64    // of which each reads at least so many pages of a table at a time
 	cluster   *cluster // of which this is the coordinator; nil: of none
+	opened    bool     // that has been looked for
 
 	mu     sync.Mutex
 	pinned map[string]pinnedShape // by dataset, what Inspect saw
@@ -65,12 +66,8 @@ func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Pos
 		return nil, err
 	}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, int(b.pool.Config().MaxConns))
-	found := b.findCluster(ctx)
-	if p.Server.Timing.Fresh > 0 {
-		b.cluster = b.cluster.singly()
-	}
-	if err = b.Ready(ctx); err == nil && found != nil {
-		err = ErrUnavailable
+	if err = b.Ready(ctx); err == nil {
+		err = b.findCluster(ctx, p.Server.Timing.Fresh > 0)
 	}
 	if err != nil && err != ErrSettings { // Inspect says what is wrong with those
 		b.Close()
@@ -120,7 +117,7 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 	case errors.Is(err, errSettings) || found.limited:
 		b.log.ErrorContext(caller, "the private database's settings are not those that queries need: run dpproxy check")
 		return ErrSettings
-	case found.drifted || found.citus != (b.cluster != nil):
+	case found.drifted || b.opened && found.citus != (b.cluster != nil):
 		b.log.ErrorContext(caller, "the private database's schema changed: run dpproxy check, then restart")
 		return ErrDrift
 	case found.unplanned != nil:

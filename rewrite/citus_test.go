@@ -265,6 +265,9 @@ func appendRows(t *testing.T, cluster *citustest.Database, from *pgx.Conn, table
 		column = "who"
 	}
 	cluster.Exec(t, "TRUNCATE clinic."+table, "SELECT create_distributed_table('clinic."+table+"', '"+column+"', 'append')")
+	if _, err := from.Exec(t.Context(), "SET datestyle = 'ISO, YMD'"); err != nil {
+		t.Fatal(err)
+	}
 	conn := cluster.Connect(t)
 	for half := range 2 {
 		var rows bytes.Buffer
@@ -334,8 +337,8 @@ func BenchmarkCitus(b *testing.B) {
 		fill[i] = strings.ReplaceAll(fill[i], " PRIMARY KEY", "")
 	}
 	fill = append(fill, "INSERT INTO clinic.people SELECT i, i % 10, CASE i % 2 WHEN 0 THEN 'f' ELSE 'm' END FROM generate_series(1, 200000) i",
-		"INSERT INTO clinic.visits SELECT i, 1 + i * 7919 % 200000, substr('ABC', 1 + i % 3, 1), i % 15 - 5, (i % 1000) / 100.0, DATE '2025-01-01' + i % 90, i % 10, 1 FROM generate_series(1, 1000000) i",
-		"INSERT INTO clinic.calls SELECT 1 + i * 7907 % 200000, i, i % 60, i % 2000 - 1000, TIMESTAMP '2025-01-01' + i % 160 * interval '1 hour', CASE i % 2 WHEN 0 THEN 'in' ELSE 'out' END, 1 FROM generate_series(1, 1000000) i")
+		"INSERT INTO clinic.visits SELECT i, 1 + i::bigint * 7919 % 200000, substr('ABC', 1 + i % 3, 1), i % 15 - 5, (i % 1000) / 100.0, DATE '2025-01-01' + i % 90, i % 10, 1 FROM generate_series(1, 1000000) i",
+		"INSERT INTO clinic.calls SELECT 1 + i::bigint * 7907 % 200000, i, i % 60, i % 2000 - 1000, TIMESTAMP '2025-01-01' + i % 160 * interval '1 hour', CASE i % 2 WHEN 0 THEN 'in' ELSE 'out' END, 1 FROM generate_series(1, 1000000) i")
 	cluster := citustest.New(b)
 	cluster.Exec(b, fill...)
 	cluster.Exec(b, arrangements[0].distribute...)

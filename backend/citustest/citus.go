@@ -91,12 +91,12 @@ func (d *Database) Role(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("dpproxy_role_%d_%d", os.Getpid(), made.Add(1))
 	for _, at := range d.nodes() {
-		run(t, t.Context(), at, "postgres", "CREATE ROLE "+name+" LOGIN")
+		run(t, t.Context(), at, "postgres", "SET citus.enable_ddl_propagation = off", "CREATE ROLE "+name+" LOGIN")
 	}
 	t.Cleanup(func() {
 		d.drop(t) // with what the role was granted
 		for _, at := range d.nodes() {
-			run(t, context.Background(), at, "postgres", "DROP ROLE "+name)
+			run(t, context.Background(), at, "postgres", "SET citus.enable_ddl_propagation = off", "DROP ROLE "+name)
 		}
 	})
 	return name
