@@ -221,7 +221,7 @@ var Faults = []Fault{
 	{"what an older copy was charged since makes up for what it has lost", "ledger/recover.go", "if r.At > e.at {", "if r.At < e.at && false {", "ledger.TestOlderCopyChargedAgain", false},
 	{"the ends of the chains are not compared with their rows", "ledger/recover.go", "if !b.links.At(ends) {", "if !b.links.At(ends) && false {", "ledger.TestHeadsAreVerified", false},
 	{"a batch writes a chain that it does not hold", "ledger/writer.go", "!j.follows && t.writes(t.base.In(j.ds)) {", "!j.follows && (t.writes(t.base.In(j.ds)) || j.ds != 0) {", "ledger.TestT23Histories", false},
-	{"who writes chain 0 lets others write theirs", "ledger/writer.go", "case j.ds == 0 || !f.book.links.Split():\n			return store.Wanted{}", "case j.ds == 0 || !f.book.links.Split():\n			want.Chains = append(want.Chains, 0)", "ledger.TestPolicyHoldsAllChains", false},
+	{"who writes chain 0 lets others write theirs", "ledger/writer.go", "case j.ds == 0 || !f.ahead.links.Split():\n			return store.Wanted{}", "case j.ds == 0 || !f.ahead.links.Split():\n			want.Chains = append(want.Chains, 0)", "ledger.TestPolicyHoldsAllChains", false},
 	{"a claim of another proxy is passed over", "ledger/postgres/sql.go", "WHERE c.owner = $2 OR", "WHERE true OR", "ledger.TestRule4OneProxyDrawsTheOtherWaits", false},
 	{"a draw that was taken over is saved", "ledger/shared.go", "if !mine {", "if !mine && false {", "ledger.TestTakenOverDrawIsNotSaved", false},
 	{"a role's synchronous_commit = off is passed over", "ledger/postgres/site.go", "case sync == \"off\":", "case sync == \"none\":", "ledger.TestT30CarelessServers", false},
