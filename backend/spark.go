@@ -151,6 +151,14 @@ func (b *Spark) drifted(ctx context.Context, s *hive.Session, queries []rewrite.
 				b.log.ErrorContext(ctx, "the private database's schema changed: run dpproxy check, then restart", "table", t.Name)
 				return ErrDrift
 			}
+			gone, err := now.gone(ctx, s)
+			if err != nil {
+				return err
+			}
+			if gone {
+				b.log.ErrorContext(ctx, "the files of a table are not where the catalog says", "table", t.Name)
+				return ErrDrift
+			}
 		}
 	}
 	return nil
@@ -267,16 +275,34 @@ func (b *Spark) inspected(t *policy.Table) (at sparkTable, known bool) {
 
 // sparkTable is what Spark's catalog says of a relation.
 type sparkTable struct {
-	columns  []sparkColumn // none: it does not exist, or may not be seen
-	kind     string        // MANAGED, EXTERNAL, VIEW
-	provider string        // in small letters
-	location string
+	columns     []sparkColumn // none: it does not exist, or may not be seen
+	kind        string        // MANAGED, EXTERNAL, VIEW
+	provider    string        // in small letters
+	location    string
+	partitioned bool
 }
 
 type sparkColumn struct{ name, kind string }
 
 func (t sparkTable) same(other sparkTable) bool {
 	return slices.Equal(t.columns, other.columns) && t.kind == other.kind && t.provider == other.provider && t.location == other.location
+}
+
+// noPath is the SQLSTATE of a path that does not exist.
+const noPath = "42K03"
+
+// gone tells whether the files of a table of Parquet are not there at all: Spark takes such a table for one without rows, and says nothing. Whether they are
+// does not hang on rows; and where that may not be looked up, or a table's partitions lie elsewhere, they are taken to be there.
+func (t sparkTable) gone(ctx context.Context, s *hive.Session) (bool, error) {
+	if t.provider != "parquet" || t.partitioned || t.location == "" {
+		return false, nil
+	}
+	err := s.Query(ctx, "SELECT 1 FROM parquet."+dialect.Spark.QuoteAs(t.location)+" LIMIT 0", func(hive.Row) error { return nil })
+	var fault hive.Fault
+	if errors.As(err, &fault) {
+		return fault.State == noPath, nil
+	}
+	return false, err
 }
 
 // catalogued reads the catalog: a row for each column, and after an empty one the table's own properties.
@@ -290,6 +316,8 @@ func catalogued(ctx context.Context, s *hive.Session, name string) (t sparkTable
 		switch properties = properties || what == "" || strings.HasPrefix(what, "# "); {
 		case !properties:
 			t.columns = append(t.columns, sparkColumn{what, is})
+		case what == "# Partition Information":
+			t.partitioned = true
 		case what == "Type":
 			t.kind = is
 		case what == "Provider":

@@ -114,7 +114,7 @@ func TestSparkAgreesWithTheTwin(t *testing.T) {
 	sparkTable(t, server, duck, "clinic", "people", columnsOf(peopleSpecs))
 	sparkTable(t, server, duck, "clinic", "visits", columnsOf(visitsSpecs))
 	list := append(withRandom(t), otherOrders(t)...)
-	if len(list) < 250 {
+	if len(list) < 150 {
 		t.Errorf("%d measures", len(list))
 	}
 	t.Run("measures", func(t *testing.T) {

@@ -194,7 +194,11 @@ func TestSparkKilled(t *testing.T) {
 		charges(3 + 2*i)
 		server.Again(t)
 		f.name(t)
-		same(q, w.Ask(q))
+		found := w.Ask(q)
+		for try := 0; found.Err != nil && strings.Contains(found.Err.Error(), "nothing was charged") && try < 5; try++ { // its first plans may take longer than a look before a charge
+			found = w.Ask(q)
+		}
+		same(q, found)
 		if again := w.Ask(lost); again.Err != nil || fmt.Sprint(again.Rows) != fmt.Sprint(a.Rows) {
 			t.Errorf("what was saved: %v %v", again.Rows, again.Err)
 		}
