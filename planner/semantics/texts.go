@@ -133,6 +133,11 @@ func (t *Translator) coalesced(args []*Expr, of func(args []*Expr) (*Expr, *refu
 	return Node(FormOther, "coalesce", s, whole.Pos, first, second), nil
 }
 
+// anyCoalesces tells whether one of some arguments may be that.
+func (t *Translator) anyCoalesces(args []*Expr) bool {
+	return t.Texts != nil && slices.ContainsFunc(args, func(a *Expr) bool { return t.coalesces(bareText(a)) })
+}
+
 // coalesces tells whether e is coalesce(x, c) of such a text and a constant.
 func (t *Translator) coalesces(e *Expr) bool {
 	if t.Texts == nil || e.Op != "coalesce" || len(e.Args) != 2 || e.Args[0].Form != FormColumn || !e.Args[1].IsConstant() {

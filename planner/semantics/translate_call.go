@@ -93,7 +93,7 @@ func (t *Translator) Combine(op string, pos int, args ...*Expr) (*Expr, *refuse.
 const maxProductNodes = 64
 
 func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refuse.Refusal) {
-	if patterns[op] || op == "^@" || op == "=" || op == "<>" || op == "!=" {
+	if t.anyCoalesces(args) && (patterns[op] || op == "^@" || op == "=" || op == "<>" || op == "!=") {
 		if e, r := t.coalesced(args, func(args []*Expr) (*Expr, *refuse.Refusal) { return t.operation(op, pos, args...) }); e != nil || r != nil {
 			return e, r
 		}
@@ -170,17 +170,19 @@ func (t *Translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) 
 
 func (t *Translator) Member(subject *Expr, args []*Expr, plain []scalar.Expr, negated bool, pos int) (*Expr, *refuse.Refusal) {
 	all := append([]*Expr{subject}, args...)
-	if e, r := t.coalesced(all, func(all []*Expr) (*Expr, *refuse.Refusal) {
-		items := make([]scalar.Expr, len(all)-1)
-		for i, a := range all[1:] {
-			items[i] = a.Expr
+	if t.anyCoalesces(all[:1]) {
+		if e, r := t.coalesced(all, func(all []*Expr) (*Expr, *refuse.Refusal) {
+			items := make([]scalar.Expr, len(all)-1)
+			for i, a := range all[1:] {
+				items[i] = a.Expr
+			}
+			return t.Member(all[0], all[1:], items, false, pos)
+		}); e != nil || r != nil {
+			if r == nil && negated {
+				return t.Not(e)
+			}
+			return e, r
 		}
-		return t.Member(all[0], all[1:], items, false, pos)
-	}); e != nil || r != nil {
-		if r == nil && negated {
-			return t.Not(e)
-		}
-		return e, r
 	}
 	withoutBlanks(all, append([]scalar.Expr{subject.Expr}, plain...))
 	for i, e := range all[1:] {
@@ -426,8 +428,10 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 	if e := toTime(t.Env, name, args, pos); e != nil {
 		return e, nil
 	}
-	if e, r := t.coalesced(args, func(args []*Expr) (*Expr, *refuse.Refusal) { return t.named(name, pos, args) }); e != nil || r != nil {
-		return e, r
+	if t.anyCoalesces(args) {
+		if e, r := t.coalesced(args, func(args []*Expr) (*Expr, *refuse.Refusal) { return t.named(name, pos, args) }); e != nil || r != nil {
+			return e, r
+		}
 	}
 	e, r := t.named(name, pos, args)
 	if r != nil || e.Op != name {

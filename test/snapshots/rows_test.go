@@ -92,10 +92,11 @@ func TestBenchRows(t *testing.T) {
 	g.print()
 }
 
-// leafTime is what a leaf took, and her own SQL, in milliseconds.
+// leafTime is what a leaf took, and her own SQL, in milliseconds of the engine's processor time and of the clock.
 type leafTime struct {
-	rows      int64
-	ours, own float64
+	rows                int64
+	ours, own           float64
+	oursClock, ownClock float64
 }
 
 // growth is what was measured, by engine and statement.
@@ -119,7 +120,7 @@ func (g *growth) print() {
 			list := g.took[engine+text]
 			var cells []string
 			for _, one := range list {
-				cells = append(cells, figures.Number(float64(one.rows))+" rows", fmt.Sprintf("%s, %s ms", figures.Number(one.ours), figures.Number(one.own)))
+				cells = append(cells, figures.Number(float64(one.rows))+" rows", fmt.Sprintf("%s, %s ms (%s, %s)", figures.Number(one.ours), figures.Number(one.own), figures.Number(one.oursClock), figures.Number(one.ownClock)))
 			}
 			if len(list) > 1 {
 				a, b := list[len(list)-2], list[len(list)-1]
@@ -127,7 +128,7 @@ func (g *growth) print() {
 				cells = append(cells, "grows by the power", fmt.Sprintf("%.2f, %.2f", power(a.ours, b.ours), power(a.own, b.own)), "ns a row", fmt.Sprintf("%.2f, %.2f", b.ours*1e6/float64(b.rows), b.own*1e6/float64(b.rows)))
 			}
 			if len(cells) > 0 {
-				figures.Row(engine+": the leaf, her own SQL"+map[string]string{"a snapshot": " on DuckDB"}[engine], "`"+text+"`", cells...)
+				figures.Row(engine+", processor time (clock): the leaf, her own SQL"+map[string]string{"a snapshot": " on DuckDB"}[engine], "`"+text+"`", cells...)
 			}
 		}
 	}
@@ -149,11 +150,11 @@ func benchSize(t *testing.T, g *growth, engine *stages, n int64) {
 		rowsMade(t, p, n)
 		own := rowsDuckDB(t, file)
 		for _, text := range rowsLeaves {
-			rowsLeaf(t, g, engine, p, "a snapshot", text, n, own)
+			rowsLeaf(t, g, engine, p, "a snapshot", text, n, own, func() time.Duration { return threads(p.Cmd.Process.Pid) }, here)
 		}
 		return
 	}
-	url, plain := rowsPostgres(t, file, n)
+	url, plain, postmaster := rowsPostgres(t, file, n)
 	duck := rowsDuckDB(t, file)
 	const ranked = "\n        row_rank: rank"
 	for _, live := range []bool{true, false} {
@@ -162,17 +163,21 @@ func benchSize(t *testing.T, g *growth, engine *stages, n int64) {
 			name, more, rank, own = "a snapshot", ", snapshot: {dir: snapshots, every: 1d}", "", duck
 		}
 		p := rowsServe(t, url, more, rank)
+		ours, owns := func() time.Duration { return worked(postmaster) }, func() time.Duration { return worked(postmaster) }
+		if !live {
+			ours, owns = func() time.Duration { return threads(p.Cmd.Process.Pid) }, here
+		}
 		if !live {
 			rowsMade(t, p, n)
 		}
 		for _, text := range rowsLeaves {
-			rowsLeaf(t, g, engine, p, name, text, n, own)
+			rowsLeaf(t, g, engine, p, name, text, n, own, ours, owns)
 		}
 		p.Stop(9)
 	}
 	p := rowsServe(t, "duckdb:"+file, "", ranked)
 	for _, text := range rowsLeaves {
-		rowsLeaf(t, g, engine, p, "DuckDB", text, n, duck)
+		rowsLeaf(t, g, engine, p, "DuckDB", text, n, duck, func() time.Duration { return threads(p.Cmd.Process.Pid) }, here)
 	}
 }
 
@@ -192,7 +197,7 @@ func rowsServe(t *testing.T, url, more, rank string) *kit.Program {
 }
 
 // rowsPostgres has the rows of a DuckDB file in a PostgreSQL, with its constraints.
-func rowsPostgres(t *testing.T, file string, n int64) (url string, plain *pgconn.PgConn) {
+func rowsPostgres(t *testing.T, file string, n int64) (url string, plain *pgconn.PgConn, postmaster int) {
 	t.Helper()
 	server := pgtest.Start(t, "max_wal_size=8GB", "shared_buffers=1GB", "maintenance_work_mem=512MB", "synchronous_commit=off")
 	database := server.Database(t)
@@ -217,7 +222,12 @@ func rowsPostgres(t *testing.T, file string, n int64) (url string, plain *pgconn
 	server.Exec(t, database, "ALTER TABLE people ADD PRIMARY KEY (person_id)", "ALTER TABLE visits ADD UNIQUE (who, rank), ADD CHECK (rank > 0)", "VACUUM ANALYZE", "GRANT SELECT ON people, visits TO "+role)
 	t.Cleanup(func() { server.Exec(t, database, "REVOKE ALL ON people, visits FROM "+role) })
 	t.Logf("%d rows are in PostgreSQL in %s", n, time.Since(begun).Round(time.Second))
-	return server.URLFor(role, database), plain
+	text, err := os.ReadFile(filepath.Join(server.Dir, "data", "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Sscan(string(text), &postmaster)
+	return server.URLFor(role, database), plain, postmaster
 }
 
 // execDuckDB fills a file, with so much memory as leaves others theirs.
@@ -245,16 +255,61 @@ func rowsDuckDB(t *testing.T, file string) func(text string) {
 	}
 }
 
-// rowsLeaf asks one question as several analysts, each of whom pays, and as her own SQL.
-func rowsLeaf(t *testing.T, g *growth, engine *stages, p *kit.Program, name, text string, n int64, own func(text string)) {
+// rowsLeaf asks one question as several analysts, each of whom pays, and as her own SQL. Of what ours and own say is the processor time that their engines have worked.
+func rowsLeaf(t *testing.T, g *growth, engine *stages, p *kit.Program, name, text string, n int64, own func(text string), ours, owns func() time.Duration) {
 	t.Helper()
+	of := leafTime{rows: n}
+	begun := ours()
 	for i := range benchUsers {
 		conn := connect(t, p.URL(fmt.Sprint("u", i), "clinic"))
 		ask(t, conn, text)
 		conn.Close(context.Background())
 	}
-	g.add(name, text, leafTime{n, engine.median(t, benchUsers), timed(3, func(int) { own(text) })})
+	of.ours, of.oursClock = (ours()-begun).Seconds()*1000/benchUsers, engine.median(t, benchUsers)
+	const times = 3
+	begun = owns()
+	of.ownClock = timed(times, func(int) { own(text) })
+	of.own = (owns() - begun).Seconds() * 1000 / times
+	g.add(name, text, of)
 }
+
+// worked is the processor time of a process and of what it has started, those that have ended among them: so PostgreSQL's. Its unit is a hundredth of a second.
+func worked(pid int) time.Duration {
+	ticks := func(pid int, fields ...int) (n int64) {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // nothing where it has ended
+		_, rest, _ := strings.Cut(string(text), ") ")
+		f := strings.Fields(rest)
+		for _, at := range fields {
+			if at < len(f) {
+				own, _ := strconv.ParseInt(f[at], 10, 64)
+				n += own
+			}
+		}
+		return n
+	}
+	all := ticks(pid, 11, 12, 13, 14)
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))
+	for _, word := range strings.Fields(string(children)) {
+		child, _ := strconv.Atoi(word)
+		all += ticks(child, 11, 12)
+	}
+	return time.Duration(all) * 10 * time.Millisecond
+}
+
+// threads is the processor time of a process's threads, to the nanosecond.
+func threads(pid int) (all time.Duration) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, path := range lists {
+		text, _ := os.ReadFile(path)
+		var n int64
+		fmt.Sscan(string(text), &n)
+		all += time.Duration(n)
+	}
+	return all
+}
+
+// here is the processor time of this process, whose DuckDB runs her own SQL.
+func here() time.Duration { return threads(os.Getpid()) }
 
 // rowsMade prints what making a snapshot took.
 func rowsMade(t *testing.T, p *kit.Program, n int64) {
