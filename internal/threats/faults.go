@@ -256,6 +256,7 @@ var Faults = []Fault{
 	{"NaN is a number like others", "rewrite/column.go", "return \"(\" + null + \" OR \" + nan + \")\"", "return null", "rewrite.TestHostileRowsLieInGosCells", false},
 	{"a rank beyond the bound is read", "rewrite/source.go", "w.operate(rank, \"<=\", w.whole(w.table.MaxRowsPerUnit))", "w.operate(rank, \"<=\", w.whole(w.table.MaxRowsPerUnit+1))", "rewrite.TestAuditNeighbours", false},
 	{"ranks below 1 are read", "rewrite/source.go", "w.operate(rank, \">=\", w.whole(1))", "w.operate(rank, \">=\", w.whole(0))", "rewrite.TestAuditNeighbours", false},
+	{"a copy gives each unit one row more than its bound", "rewrite/snapshot.go", "conditions = append(conditions, \"t.r <= \"+strconv.FormatInt(most, 10))", "conditions = append(conditions, \"t.r <= \"+strconv.FormatInt(most+1, 10))", "test/engines.TestConformance", true},
 	{"rows without a rank are within the bound", "rewrite/beyond.go", "\" OR \" + rank + \" IS NULL)\"", "\")\"", "rewrite.TestRankForms", false},
 	{"rows that a column's rules leave out are counted", "rewrite/beyond.go", "len(writerOf(m, d, assumed{}).kept(c)) > 0", "len(writerOf(m, d, assumed{}).kept(c)) > 9", "rewrite.TestWhatIsCountedLessThoseBeyond", false},
 	{"all rows less those beyond are counted without a CHECK", "backend/proof.go", "if err := tx.QueryRow(ctx, rankSQL, rankArguments(r)...).Scan(&holds); err != nil || !holds {", "if err := tx.QueryRow(ctx, rankSQL, rankArguments(r)...).Scan(&holds); err != nil || !holds && !r.Beyond {", "backend.TestIndexesOfRowsBeyondTheBound", false},

@@ -207,6 +207,9 @@ func askAll(t *testing.T, s shape, with, without *side, want map[string][][]stri
 		if difference := kit.SameFrames(statement, b, a); difference != "" {
 			t.Error(difference)
 		}
+		if said := fmt.Sprint(other, b); strings.Contains(said, canary) {
+			t.Errorf("%s: what is told holds a row's text: %s", statement, said)
+		}
 		if (got.Err == nil) != (other.Err == nil) {
 			t.Errorf("%s: %v; without one person's rows %v", statement, other.Err, got.Err)
 		}
