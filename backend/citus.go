@@ -48,7 +48,11 @@ var idleOfCitus = []string{"citus.shard_count", "citus.shard_replication_factor"
 	"citus.task_assignment_policy", "citus.executor_slow_start_interval", "citus.enable_binary_protocol", "citus.propagate_set_commands", "citus.max_cached_conns_per_worker",
 	"citus.max_cached_connection_lifetime", "citus.explain_distributed_queries", "citus.explain_analyze_sort_method", "citus.show_shards_for_app_name_prefixes", "citus.hide_shards_from_app_name_prefixes",
 	"citus.override_table_visibility", "citus.enable_cost_based_connection_establishment", "citus.stat_statements_track", "citus.use_citus_managed_tables", "citus.enable_schema_based_sharding",
-	"citus.max_adaptive_executor_pool_size", "citus.force_max_query_parallelization"}
+	"citus.max_adaptive_executor_pool_size", "citus.force_max_query_parallelization", "citus.all_modifications_commutative", "citus.cpu_priority", "citus.cpu_priority_for_logical_replication_senders",
+	"citus.defer_drop_after_shard_move", "citus.defer_drop_after_shard_split", "citus.enable_change_data_capture", "citus.enable_create_role_propagation", "citus.enable_deadlock_prevention",
+	"citus.enable_local_reference_table_foreign_keys", "citus.local_hostname", "citus.max_client_connections", "citus.max_high_priority_background_processes", "citus.max_matview_size_to_auto_recreate",
+	"citus.remote_task_check_interval", "citus.skip_constraint_validation", "citus.skip_jsonb_validation_in_copy", "citus.stat_tenants_log_level", "citus.stat_tenants_period", "citus.stat_tenants_track",
+	"citus.stat_tenants_untracked_sample_rate", "citus.task_executor_type", "citus.values_materialization_threshold", "citus.worker_min_messages", "citus.writable_standby_coordinator"}
 
 // findCluster looks, once, whether the tables may lie on several machines.
 func (b *Postgres) findCluster(ctx context.Context, single bool) error {

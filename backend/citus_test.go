@@ -88,6 +88,38 @@ func TestCitusCounts(t *testing.T) {
 	}
 }
 
+// TestEverySettingOfCitusHasItsPlace (rule 24): what a session could set of Citus's own is set by dpproxy, or decides nothing; and it is set.
+func TestEverySettingOfCitusHasItsPlace(t *testing.T) {
+	h, d := citusHouse(t, nil, citusByPerson)
+	rows, err := d.Connect(t).Query(t.Context(), "SELECT lower(name) FROM pg_settings WHERE context IN ('user', 'superuser') AND name LIKE 'citus.%'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(all) < 30 {
+		t.Fatalf("%d settings: %v", len(all), err)
+	}
+	for _, name := range all {
+		if !slices.Contains(idleOfCitus, name) && !slices.ContainsFunc(givensOfCitus, func(g given) bool { return g.name == name }) {
+			t.Errorf("%s has no place", name)
+		}
+	}
+	d.Exec(t, "ALTER ROLE "+h.role+" SET citus.max_intermediate_result_size = '1kB'", "ALTER ROLE "+h.role+" SET citus.limit_clause_row_fetch_count = 1", "ALTER ROLE "+h.role+" SET citus.log_remote_commands = on")
+	again := open(t, h.policy)
+	err = again.Backend.(*Postgres).look(t.Context(), time.Minute, func(tx pgx.Tx) error {
+		for _, g := range givensOfCitus {
+			var value string
+			if err := tx.QueryRow(t.Context(), "SELECT COALESCE(pg_catalog.current_setting($1, true), $2)", g.name, g.value).Scan(&value); err != nil || value != g.value {
+				t.Errorf("%s is %q: %v", g.name, value, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // believed is a query's shortest text, as it runs where constraints are believed, whether they say what it needs, and what it counts in a transaction between whose
 // look at them and whose query something is done.
 func believed(t *testing.T, h *house, q rewrite.Query, between func()) (counted int64, holds bool) {

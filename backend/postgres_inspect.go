@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -157,7 +158,13 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 				return err
 			}
 			findings = append(findings, compareTable(t, have, dialect.PostgreSQL)...)
-			findings = append(findings, boundFinding(t, single)...)
+			bound := boundFinding(t, single)
+			for i := range bound {
+				if b.cluster != nil { // where a constraint would spare nothing
+					bound[i].Text, _, _ = strings.Cut(bound[i].Text, " (a unique constraint")
+				}
+			}
+			findings = append(findings, bound...)
 			findings = append(findings, requiredFinding(t, sound)...)
 			keys, err := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return proven(ctx, tx, []rewrite.Unique{u}) })
 			if err != nil {
