@@ -348,6 +348,8 @@ var Faults = []Fault{
 	{"a column without bounds is answered over", "planner/linear/measure.go", "if c.Private {", "if c.Private && i < 0 {", "planner.TestColumnsWithoutBounds", false},
 	{"values beyond the domain are added up as they are stored", "rewrite/total.go", "|| !w.exact(f) || !declaredAlone(m.Where, f.Column) {", "|| !w.exact(f) {", "rewrite.TestWhichValuesAreAddedUpAsStored", false},
 	{"clamped values are added up as they are stored", "rewrite/total.go", "if c.Outside == policy.OutsideClamp {", "if c.Outside == 0 {", "rewrite.TestWhichValuesAreAddedUpAsStored", false},
+	{"a context that has ended is given on", "proxy/session.go", "if c.spare.ctx == nil || c.spare.ctx.Err() != nil {", "if c.spare.ctx == nil {", "proxy.TestContextsAreGivenOn", false},
+	{"what a message has begun outlives it", "proxy/session.go", "if c.wait.set(nil); c.waited {", "if c.wait.set(nil); false {", "proxy.TestContextsAreGivenOn", false},
 	{"a kept answer does not keep to the grid", "proxy/session.go", "if c.pace.grid > 0 || ctx.Err() != nil {", "if ctx.Err() != nil {", "proxy.TestKeptAnswersAreGivenAtOnce", false},
 	{"an answer is given from memory before the shared ledger's end is read", "proxy/pipeline/statements.go", "s.Dataset == nil || a.ledger.Shared() {", "s.Dataset == nil {", "test/durability.TestSharedLedger", true},
 	{"groups of texts that nobody named are left out", "planner/linear/factor.go", "if c.Any && admitted {", "if c.Any && !admitted {", "planner.TestTextsRefuse", false},
