@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	sparkRows = flag.String("spark-rows", "1000000 10000000", "how many rows TestBenchSpark reads, one number after the other")
+	sparkRows = flag.String("spark-rows", "1000000", "how many rows TestBenchSpark reads, one number after the other")
 	sparkKeep = flag.String("spark-dir", "", "a directory for the rows, which stay there; by default one that is removed")
 )
 
