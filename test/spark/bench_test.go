@@ -35,7 +35,7 @@ var measured = []string{
 // The rows are laid by DuckDB.
 func TestBenchSpark(t *testing.T) {
 	if os.Getenv("DPPROXY_BENCH") == "" {
-		t.Skip("make bench ONLY=spark")
+		t.Skip("make spark-scale")
 	}
 	for _, rows := range strings.Fields(*sparkRows) {
 		n, err := strconv.ParseInt(rows, 10, 64)
