@@ -52,7 +52,7 @@ func openSpark(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Spark,
 	}
 	b := &Spark{config: link.config, words: dialect.SparkIn(link.catalog), weak: link.weak, log: log, pinned: map[string]sparkTable{}, reads: map[int64]*sparkReading{}}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, link.queries)
-	return b, b.beside(ctx, sparkReady, func(context.Context, *hive.Session) error { return nil })
+	return b, b.beside(ctx, 4*sparkReady, func(context.Context, *hive.Session) error { return nil })
 }
 
 // Dialect is described at Backend.

@@ -46,6 +46,7 @@ func sparkHouseOn(t *testing.T, server *sparktest.Server) *house {
 		table.Source.Schema, table.Static = database, !table.Public
 	}
 	h := open(t, p)
+	h.setDeadline(5 * time.Minute) // a server that has just started, on a machine that has other work
 	h.change = func(statement string) { server.Exec(t, statement) }
 	h.crash = func() { h.Backend.(*Spark).config.Address = "127.0.0.1:1" }
 	return h

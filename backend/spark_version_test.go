@@ -52,6 +52,7 @@ func (f *format) open(t *testing.T) {
 		table.Source.Schema = f.database
 	}
 	f.h = open(t, p)
+	f.h.setDeadline(5 * time.Minute)
 }
 
 // statement begins one: the moment of its rows, and its end.

@@ -37,5 +37,4 @@ var sections = []section{
 	{"proven", true, []string{tests + "^TestBenchProven$ ./rewrite"}},
 	{"bounds", true, []string{tests + "^TestBenchBounds$ ./rewrite"}},
 	{"scans", true, []string{tests + "^TestBenchScans$ ./rewrite"}},
-	{"spark", true, []string{tests + "^TestBenchSpark$ ./test/spark"}},
 }

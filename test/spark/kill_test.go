@@ -104,6 +104,7 @@ func TestSparkKilled(t *testing.T) {
 	layField(t, dir, 3_000_000)
 	server := sparktest.Cluster(t, 2)
 	f := openField(t, server, dir)
+	server.Exec(t, "SELECT ward, count(*) FROM field.visits WHERE minutes = 1 GROUP BY ward") // what has just started knows no code
 	p := kit.Serve(t, f.onSpark)
 	w, beside := p.Connect("alice", "field"), p.Connect("alice", "field")
 	duck := kit.Serve(t, f.onDuck).Connect("alice", "field")
@@ -194,6 +195,7 @@ func TestSparkKilled(t *testing.T) {
 		charges(3 + 2*i)
 		server.Again(t)
 		f.name(t)
+		server.Exec(t, "SELECT ward, count(*) FROM field.visits WHERE minutes = 1 GROUP BY ward")
 		found := w.Ask(q)
 		for try := 0; found.Err != nil && strings.Contains(found.Err.Error(), "nothing was charged") && try < 5; try++ { // its first plans may take longer than a look before a charge
 			found = w.Ask(q)
