@@ -283,8 +283,13 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	}
 	plain := make([]scalar.Expr, len(args))
 	for i, e := range args {
-		if args[i], r = t.Combine(op, pos, subject, e); r != nil {
-			return nil, r
+		switch {
+		case e.IsConstant() && e.Parameter == 0 && MustConstant(e) == nil: // of NULL every comparison is NULL
+			args[i] = ConstantExpr(nil, policy.Bool, pos)
+		default:
+			if args[i], r = t.Combine(op, pos, subject, e); r != nil {
+				return nil, r
+			}
 		}
 		if args[i].Type() != policy.Bool {
 			return nil, NoForm.At(pos, "this comparison with an array")

@@ -53,11 +53,11 @@ type point struct {
 }
 
 // TestGrowth serves more and more analysts and datasets by one proxy, with a ledger in PostgreSQL that commits durably, and holds what each of them takes against what it took of fewer: memory of a session, bytes of a charge, and the processor time of
-// a free answer may not grow with the number of the others (docs/scaling.md).
+// a free answer may not hang on the number of the others (docs/scaling.md).
 func TestGrowth(t *testing.T) {
 	sizes := []size{{20, 5}, {60, 5}, {60, 20}}
 	if *full {
-		sizes = []size{{250, 10}, {250, 100}, {500, 100}, {1000, 100}}
+		sizes = []size{{250, 10}, {250, 100}, {1000, 100}}
 	}
 	if _, err := kit.Executable(); err != nil { // which is built now, and not while a start is timed
 		t.Fatal(err)
@@ -85,8 +85,8 @@ func TestGrowth(t *testing.T) {
 		"bytes of a charge":                   func(p *point) float64 { return p.ledger },
 		"processor time of a free answer":     func(p *point) float64 { return p.processor },
 	} {
-		// Twice: where it hung on the number of the others it would be four to ten times as much at the full length, three to twelve at the short one.
-		if a, b := of(first), of(last); b > 2*a {
+		// Where it hung on the number of the others it would be four to forty times as much at the full length, three to twelve at the short one; how busy the machine is moves processor time too.
+		if a, b := of(first), of(last); b > 2.5*a {
 			t.Errorf("%s: %.0f at %v, %.0f at %v: it grows with the number of others", what, a, first.size, b, last.size)
 		}
 	}
@@ -149,6 +149,8 @@ func measure(t *testing.T, s size) *point {
 	if *full {
 		long = time.Duration(*seconds) * time.Second
 	}
+	each(t, s.analysts, s.analysts, ask) // the first time each answer is planned anew, and kept
+
 	var mu sync.Mutex
 	var times []time.Duration
 	worked, until := processor(t, program), time.Now().Add(long)
