@@ -79,6 +79,9 @@ func TestEachChainIsWitnessed(t *testing.T) {
 		t.Errorf("the witness misses %v", lost)
 	}
 	charge(t, f, of("survey", request("ann", item(3, eps(900)))))
+	if lost := seen.missing(f.book); lost != eps(500) { // whose times it has not read
+		t.Errorf("the witness misses %v once the other dataset was charged", lost)
+	}
 	f.Close()
 	f = open(t, path, Options{AcceptRollback: true})
 	wantSpent(t, f, "ann", 510, 510)

@@ -41,7 +41,7 @@ func TestMigrationTakesItsTime(t *testing.T) {
 	}
 	known, wait := migrations, pgWait
 	defer func() { migrations, pgWait = known, wait }()
-	migrations, pgWait = append(slices.Clone(known), "SELECT pg_catalog.pg_sleep(1)"), 500*time.Millisecond
+	migrations, pgWait = append(slices.Clone(known), "SELECT pg_catalog.pg_sleep(5)"), 4*time.Second
 	errs := make(chan error)
 	for range 2 {
 		go func() {
