@@ -40,9 +40,12 @@ type book struct {
 	refined   map[int64]bool          // releases that were refined
 	held      map[holderKey][]Release // live, oldest first; slices are only appended to or replaced
 	charges   int64
-	passed    map[end]bool         // the ends of given marks that a replay has met
-	later     map[end]privacy.Cost // and what was charged after the times of theirs
+	passed    map[end]bool  // the ends of given marks that a replay has met
+	later     map[end]since // and what was charged after the times of theirs
 }
+
+// since is what was charged after a time, and at it.
+type since struct{ after, beside privacy.Cost }
 
 // dataset is what the chain says of one dataset. Values behind the pointer are replaced, never changed.
 type dataset struct {
@@ -93,7 +96,7 @@ type (
 
 func newBook() *book {
 	return &book{
-		links: &chain.Links{}, totals: map[int64]privacy.Cost{}, passed: map[end]bool{}, later: map[end]privacy.Cost{},
+		links: &chain.Links{}, totals: map[int64]privacy.Cost{}, passed: map[end]bool{}, later: map[end]since{},
 		active: map[int64]bool{}, ids: map[string]int64{}, sets: map[int64]*dataset{}, bound: map[string]int64{},
 		accounts: map[store.AccountKey]store.Account{}, brought: map[holderKey]prefixes{}, caused: map[holderKey]map[string]accounting.Charge{}, open: map[int64]openCharge{}, releases: map[int64]*record{}, byCharge: map[int64]int64{},
 		byMeasure: map[measureKey][]*record{}, paid: map[paidKey]struct{}{}, refined: map[int64]bool{}, held: map[holderKey][]Release{},

@@ -254,3 +254,44 @@ func TestEarlyCommitsAreDurable(t *testing.T) {
 		verify(t, f)
 	}
 }
+
+// TestFollowWhateverTheRoleIsSetTo: what others have written is taken in also where the role begins its transactions otherwise.
+func TestFollowWhateverTheRoleIsSetTo(t *testing.T) {
+	s := pgServer(t)
+	for _, setting := range []string{"default_transaction_isolation = 'repeatable read'", "default_transaction_isolation = 'serializable'", "default_transaction_read_only = on"} {
+		t.Run(setting, func(t *testing.T) {
+			role, db := s.Role(t, "SUPERUSER"), s.Database(t)
+			a := another(t, s.URLFor("postgres", db), Options{})
+			adopt(t, a, census())
+			s.Exec(t, "postgres", "ALTER ROLE "+role+" SET "+setting)
+			b := another(t, s.URLFor(role, db), Options{})
+			adopt(t, b, census())
+			charge(t, a, request("ann", item(1, eps(10))))
+			follow(t, b)
+			wantSpent(t, b, "ann", 10, 10)
+		})
+	}
+}
+
+// TestSnapshotWaitsForCommitsAlone: what others have under way on the server, of which nothing is flushed, keeps nobody from a backup.
+func TestSnapshotWaitsForCommitsAlone(t *testing.T) {
+	s := pgtest.Start(t, "fsync=on", "full_page_writes=on")
+	a := another(t, s.URLFor("postgres", s.Database(t)), Options{})
+	adopt(t, a, census())
+	charge(t, a, request("ann", item(1, eps(10))))
+	conn, err := pgx.Connect(ctx, s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	for _, sql := range []string{"BEGIN", "SELECT pg_logical_emit_message(true, 'x', 'y')"} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	verify(t, a)
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}

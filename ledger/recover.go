@@ -210,9 +210,14 @@ func replay(ctx context.Context, s store.Store, marks []mark) (*book, error) {
 		}
 		if b.total != before && r.Kind != chain.RowForfeit { // so it is a dataset's
 			for _, e := range slices.Concat(dated[0], dated[r.DS]) {
-				if r.At > e.at {
-					b.later[e] = accounting.Sum(b.later[e], accounting.Less(b.total, before))
+				l := b.later[e]
+				switch more := accounting.Less(b.total, before); {
+				case r.At > e.at:
+					l.after = accounting.Sum(l.after, more)
+				case r.At == e.at:
+					l.beside = accounting.Sum(l.beside, more)
 				}
+				b.later[e] = l
 			}
 		}
 		for _, e := range sought[r.Seq] {

@@ -202,3 +202,77 @@ func TestT30FollowersWaitForTheStandby(t *testing.T) {
 	wantSpent(t, a, "ann", 3, 3)
 	wantSpent(t, b, "ann", 3, 3)
 }
+
+// waiting are two proxies of which the first has had another charge committed, at 3, for which a standby that hears nothing is waited for. Both
+// have been shown 2.
+func waiting(t *testing.T) (primary, standby *pgtest.Server, a, b *keeper, told chan error) {
+	primary, standby, url := pair(t)
+	primary.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'", "SELECT pg_reload_conf()")
+	primary.Until(t, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')")
+	a, b = another(t, url, Options{again: 10 * time.Millisecond}), another(t, url, Options{again: 10 * time.Millisecond})
+	adopt(t, a, census())
+	adopt(t, b, census())
+	charge(t, a, request("ann", numbered(1, 1)))
+	charge(t, b, request("ann", numbered(2, 1))) // of which the other one learns
+	follow(t, a)
+	standby.Detach(t)
+	told = make(chan error, 1)
+	go func() {
+		_, err := a.Charge(ctx, request("ann", numbered(3, 1)))
+		told <- err
+	}()
+	primary.Until(t, "SELECT count(*) = 3 FROM dpproxy_ledger.chain WHERE kind = 6")
+	return primary, standby, a, b, told
+}
+
+// TestT31EarlyCommitIsConfirmed: a connection that is lost between a commit that others see and the wait for its durability, and a wait that
+// is cut off, leave a charge, once, and its proxy finds it.
+func TestT31EarlyCommitIsConfirmed(t *testing.T) {
+	for _, way := range []string{"pg_terminate_backend", "pg_cancel_backend"} {
+		t.Run(way, func(t *testing.T) {
+			primary, standby, a, b, told := waiting(t)
+			primary.Until(t, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')")
+			primary.Exec(t, "postgres", "SELECT "+way+"(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+			select {
+			case err := <-told:
+				t.Fatalf("told (%v), and the standby has not heard of it", err)
+			case <-time.After(300 * time.Millisecond):
+			}
+			wantSpent(t, b, "ann", 2, 2)
+			standby.Attach(t, primary)
+			if err := <-told; err != nil {
+				t.Error(err)
+			}
+			for _, f := range []*keeper{a, b} {
+				recovers(t, f)
+				wantSpent(t, f, "ann", 3, 3)
+				verify(t, f)
+			}
+		})
+	}
+}
+
+// TestT30EarlyCommitIsLostWithThePrimary: what the standby that takes over never heard of was told to nobody, and nobody is refused for it.
+func TestT30EarlyCommitIsLostWithThePrimary(t *testing.T) {
+	primary, standby, a, b, told := waiting(t)
+	other := make(chan error, 1)
+	go func() {
+		_, err := b.Charge(ctx, request("bob", numbered(4, 1))) // on top of it
+		other <- err
+	}()
+	primary.Until(t, "SELECT count(*) = 4 FROM dpproxy_ledger.chain WHERE kind = 6")
+	if err := primary.Crash(); err != nil {
+		t.Fatal(err)
+	}
+	standby.Promote(t)
+	wantErr(t, <-told, ErrUnavailable)
+	wantErr(t, <-other, ErrUnavailable)
+	for _, f := range []*keeper{a, b} {
+		recovers(t, f)
+		wantSpent(t, f, "ann", 2, 2)
+	}
+	charge(t, b, request("ann", numbered(3, 1)))
+	follow(t, a)
+	wantSpent(t, a, "ann", 3, 3)
+	verify(t, a)
+}

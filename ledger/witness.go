@@ -39,7 +39,7 @@ type mark struct {
 }
 
 // end is where a chain ends, and what was charged in its dataset until then; with chain 0, in all. at is the time of the last row among
-// these; 0: the mark was written by a program that did not note it.
+// these, of which chain 0 has some (who changes groups charges them); 0: the mark was written by a program that did not note it.
 type end struct {
 	chain, seq int64
 	hash       Digest
@@ -52,7 +52,7 @@ func (m mark) none() bool { return len(m.ends) == 0 }
 func markOf(b *book) mark {
 	m := mark{name: b.name}
 	for _, h := range b.links.Heads() {
-		e := end{h.Chain, h.Seq, h.Hash, b.totals[h.Chain], h.At}
+		e := end{h.Chain, h.Seq, h.Hash, b.totals[h.Chain], max(h.At, b.links.Head(0).At)}
 		if h.Chain == 0 {
 			e.total, e.at = b.total, b.links.Time
 		}
@@ -70,14 +70,25 @@ func (e end) of(b *book) bool {
 // missing is what was charged at a mark and b does not hold: the sum of what each dataset lacks, for what came later in one
 // does not make up for what another has lost; or what is lacking in all, if that is more. Nor does what came later in the same one, where an
 // older copy was charged again before it was held against the mark: the mark's last row is known by its time, and what is younger
-// cannot have been seen. What was forfeited since does, for that was missing then.
+// cannot have been seen. Nor can what is of that time be, in a chain that lacks this row, unless the ledger's time stood still: then
+// too much is forfeited rather than too little. What was forfeited since makes up for it, for that was missing then.
+//
+// Limits: where the clock that the copy was charged by is behind the mark's, charges of before its time are taken for seen ones.
 func (m mark) missing(b *book) (sum privacy.Cost) {
 	var all privacy.Cost
+	lacks := func(e end, held privacy.Cost, passed bool) privacy.Cost {
+		held = accounting.Less(held, b.later[e].after)
+		if !passed {
+			held = accounting.Less(held, b.later[e].beside)
+		}
+		return accounting.Less(e.total, held)
+	}
 	for _, e := range m.ends {
-		if e.chain == 0 {
-			all = accounting.Less(e.total, accounting.Less(b.total, b.later[e]))
-		} else {
-			sum = accounting.Sum(sum, accounting.Less(e.total, accounting.Less(b.totals[e.chain], b.later[e])))
+		switch {
+		case e.chain == 0: // of several chains others have rows of that time which were seen
+			all = lacks(e, b.total, len(m.ends) > 1 || b.passed[e])
+		case !b.passed[e] || !b.passed[m.ends[0]]:
+			sum = accounting.Sum(sum, lacks(e, b.totals[e.chain], b.passed[e]))
 		}
 	}
 	return privacy.Cost{

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -155,6 +156,68 @@ func TestOlderCopyChargedAgain(t *testing.T) {
 		verify(t, f)
 		f.Close()
 	}
+}
+
+// TestOlderCopyWhereTimeStoodStill: the ledger's own time stands still while the clock is behind it, so that what an older copy was
+// charged anew bears the time of what was lost. It does not make up for it either.
+func TestOlderCopyWhereTimeStoodStill(t *testing.T) {
+	path := place(t)
+	c := newClock()
+	f := open(t, path, Options{Clock: c.read})
+	adopt(t, f, census())
+	charge(t, f, request("ann", item(1, eps(10))))
+	c.forward(time.Hour)
+	charge(t, f, request("ann", item(2, eps(20))))
+	old := snapshot(t, path)
+	c.forward(-time.Hour)
+	charge(t, f, request("ann", item(3, eps(500))))
+	f.Close()
+	witness, err := os.ReadFile(path + "-witness")
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(old, "-witness")
+	lay(t, path, old)
+	f = open(t, path, Options{Clock: c.read, Witness: path + "-other", VouchForLedger: true})
+	charge(t, f, request("ann", item(4, eps(900))))
+	f.Close()
+	if err := os.WriteFile(path+"-witness", witness, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f = open(t, path, Options{Clock: c.read, AcceptRollback: true})
+	if own, _ := spent(t, f, "ann"); own < 10+20+500+900 {
+		t.Errorf("%d spent, of %d that were charged at one time or another", own, 10+20+500+900)
+	}
+	verify(t, f)
+}
+
+// TestWholeChainsLackNothing: what a change of groups charged in a dataset, whose chain ends before it, is not taken for lost when
+// another dataset's rows are.
+func TestWholeChainsLackNothing(t *testing.T) {
+	path := place(t)
+	c := newClock()
+	f := open(t, path, Options{Clock: c.read})
+	second := census()
+	second.ID, second.Relations = "second", []string{"public.second"}
+	adopt(t, f, census(), second)
+	c.forward(time.Second)
+	charge(t, f, request("ann", item(1, eps(100))))
+	charge(t, f, request("bob", item(2, eps(30))))
+	c.forward(time.Second)
+	team := census()
+	team.Groups = map[string][]string{"team": {"ann", "bob"}}
+	adopt(t, f, team, second)
+	old := snapshot(t, path)
+	delete(old, "-witness")
+	c.forward(time.Second)
+	r := request("cid", item(3, eps(7)))
+	r.Dataset = "second"
+	charge(t, f, r)
+	f.Close()
+	lay(t, path, old)
+	f = open(t, path, Options{Clock: c.read, AcceptRollback: true})
+	wantSpent(t, f, "cid", 7, 130+7)
+	verify(t, f)
 }
 
 // A torn mark leaves the one before it.

@@ -2,10 +2,13 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/ledger/chain"
@@ -55,4 +58,56 @@ func TestMigrationTakesItsTime(t *testing.T) {
 		}
 	}
 	s.Until(t, fmt.Sprintf("SELECT version = %d FROM dpproxy_ledger.version", len(migrations)))
+}
+
+// TestNobodyJoinsAMigration: whoever starts while a newer program changes the tables, which may take long, waits for it, and is refused.
+func TestNobodyJoinsAMigration(t *testing.T) {
+	s := pgtest.Start(t, "fsync=on", "full_page_writes=on")
+	ctx := context.Background()
+	p, err := At(s.URL(), nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := p.Open(ctx, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := chain.Row{Seq: 1, Kind: chain.RowGenesis, Body: append(make([]byte, 40), 1)}
+	new(chain.Links).Link(&r)
+	if err := errors.Join(first.Create(r), first.Close()); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	newer, err := conn.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", lockSchema), "UPDATE dpproxy_ledger.version SET version = version + 1"} {
+		if _, err := newer.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	joined := make(chan error, 1)
+	go func() {
+		opened, err := p.Open(ctx, true)
+		if err == nil {
+			err = opened.Close()
+		}
+		joined <- err
+	}()
+	select {
+	case err := <-joined:
+		t.Fatalf("let in, or refused too early: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	if err := newer.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-joined; !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("a program that does not know the tables: %v", err)
+	}
 }

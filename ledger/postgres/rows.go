@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,31 +11,34 @@ import (
 
 // What the keeper reads of a ledger in PostgreSQL.
 
-// Snapshot waits until all that it shows is durable: a backup, or what an operator is told, is not to hold what a crash takes back. Who
-// opens the ledger for writing settles that herself.
+// Snapshot waits until all that it shows is flushed: a backup, or what an operator is told, is not to hold what a crash takes back. Who
+// opens the ledger for writing settles that herself. What has not been flushed by then a commit of its own takes with it: the server
+// does that by itself for commits, and the last written may be what somebody has under way.
 func (s *Store) Snapshot() error {
 	s.later("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil)
 	s.later("SET LOCAL statement_timeout = 0", nil)
 	if s.writes {
 		return s.flush()
 	}
-	var shown *string
-	s.waiting.Queue(pgShown).QueryRow(func(r pgx.Row) error { return r.Scan(&shown) })
-	if err := s.flush(); err != nil || shown == nil {
+	var flushed bool
+	s.waiting.Queue(pgFlushed).QueryRow(func(r pgx.Row) error { return r.Scan(&flushed) })
+	if err := s.flush(); err != nil || flushed {
 		return err
 	}
 	ctx, cancel := s.limit()
 	defer cancel()
-	for flushed := false; ; time.Sleep(settlePause) {
-		if err := s.Conn.QueryRow(ctx, pgFlushed, *shown).Scan(&flushed); err != nil || flushed {
-			return err
-		}
+	conn, err := pgx.ConnectConfig(ctx, s.site.Config)
+	if err != nil {
+		return err
 	}
+	beside := &Store{Conn: conn, site: s.site}
+	defer beside.Close()
+	beside.later(pgReads, nil)
+	beside.later(pgLocal, nil)
+	beside.later(pgFlush, nil)
+	beside.later("COMMIT", committed)
+	return beside.flush()
 }
-
-// settlePause is between two looks at what the server has flushed. Who has written it waits for the same, and if she is gone the
-// server flushes it within a second.
-const settlePause = 2 * time.Millisecond
 
 // Sound leaves pages and indexes to PostgreSQL's own checksums; the chain's hashes cover each row.
 func (s *Store) Sound() error { return nil }
@@ -60,6 +62,7 @@ func (s *Store) News(known []chain.Head) (*store.News, error) {
 		return nil, err
 	}
 	var news store.News
+	s.later(pgReads, nil)
 	s.waiting.Queue(pgNews, knownArgs(known)...).Query(func(rows pgx.Rows) (err error) {
 		news, err = scanNews(rows)
 		return err

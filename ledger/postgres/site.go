@@ -168,11 +168,15 @@ func (s *Store) demand(ctx, whole context.Context) (changed bool, err error) {
 }
 
 // join makes this proxy known, and refuses a ledger within the data's reach. It comes last: who is known while the tables are of an
-// older version is a proxy of that.
+// older version is a proxy of that. Whoever changes the tables meanwhile has either seen it, or is waited for and the version looked at again.
 func (s *Store) join(ctx context.Context) error {
-	fresh, err := s.Empty()
+	_, err := s.Conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock_shared($1, $2)", LockAlive, s.site.Owner)
 	if err == nil {
-		_, err = s.Conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock_shared($1, $2)", LockAlive, s.site.Owner)
+		_, err = s.Conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock_shared($1)", lockSchema)
+	}
+	fresh := false
+	if err == nil {
+		fresh, err = s.Empty()
 	}
 	if err != nil || fresh {
 		return err

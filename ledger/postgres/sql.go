@@ -71,6 +71,7 @@ const (
 const (
 	// The turns of the chains that a batch takes: of one or all of which it waits for others, of one by itself, and of those
 	// that are free. What it has then is kept in a setting of the transaction's, and their heads are locked.
+	pgReads  = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" // whatever the role is set to
 	pgTurns  = "SELECT pg_catalog.pg_advisory_xact_lock($1 + head) FROM (SELECT head FROM dpproxy_ledger.heads ORDER BY head) AS h"
 	pgAll    = "SELECT pg_catalog.set_config('dpproxy_ledger.held', array_agg(head)::text, true) FROM dpproxy_ledger.heads"
 	pgTurn   = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
@@ -121,10 +122,12 @@ RETURNING fence`
 	// committed before. Where all of that is flushed already, and there is no standby to wait for, it writes nothing.
 	pgEarly   = "SELECT pg_catalog.set_config('synchronous_commit', 'off', true)"
 	pgDurable = `SELECT CASE WHEN pg_catalog.pg_current_wal_flush_lsn() < pg_catalog.pg_current_wal_insert_lsn() OR pg_catalog.current_setting('synchronous_standby_names') <> ''
-	THEN pg_catalog.pg_logical_emit_message(true, 'dpproxy', '') END`
-	// Up to where what a snapshot shows was written, which on a standby is flushed, and whether that is flushed.
-	pgShown   = "SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_current_wal_insert_lsn()::text END"
-	pgFlushed = "SELECT pg_catalog.pg_is_in_recovery() OR pg_catalog.pg_current_wal_flush_lsn() >= $1::text::pg_lsn"
+	THEN ` + pgEmit + ` END`
+	pgEmit = "pg_catalog.pg_logical_emit_message(true, 'dpproxy', '')"
+	// Whether all that a snapshot shows is flushed, which on a standby it is; and a transaction whose commit flushes it, without a standby's word.
+	pgFlushed = "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN true ELSE pg_catalog.pg_current_wal_flush_lsn() >= pg_catalog.pg_current_wal_insert_lsn() END"
+	pgLocal   = "SELECT pg_catalog.set_config('synchronous_commit', 'local', true)"
+	pgFlush   = "SELECT " + pgEmit
 
 	// What a server must be for its word that a row is durable to be true.
 	pgPromises = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),

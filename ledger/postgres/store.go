@@ -87,7 +87,7 @@ func (s *Store) renew() {
 // others are taken only where they are free. All chains are waited for in the order of their numbers.
 func (s *Store) Begin(known []chain.Head, want store.Wanted) (store.Begun, error) {
 	s.renew()
-	s.later("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", nil)
+	s.later(pgReads, nil)
 	if want.Chains == nil {
 		s.later(pgTurn, nil, lockTurn) // who adds a chain has it
 		s.later(pgTurns, nil, lockTurn)
@@ -237,13 +237,13 @@ func (s *Store) flushed() error {
 
 // Settle waits for the flush of all that was read.
 func (s *Store) Settle() error {
+	s.later(pgReads, nil)
 	s.settle()
 	return s.flushed()
 }
 
-// settle has what is read before it durable with the next flush.
+// settle ends a transaction, with which what was read in it or before is durable after the next flush.
 func (s *Store) settle() {
-	s.later("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", nil)
 	s.later(pgDurable, nil)
 	s.later("COMMIT", committed)
 }
