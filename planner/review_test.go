@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -121,6 +123,47 @@ func TestChargeOfInner(t *testing.T) {
 		}
 		if charge := plan.Charge(); charge.Cost != plan.Cost || len(plan.Inner) != 1 {
 			t.Errorf("%s: a statement of %s is charged %s", accountant, plan.Cost, charge.Cost)
+		}
+	}
+}
+
+// TestArraysThatAreNull: a comparison with an array that is NULL is NULL, whatever the operator and whatever stands around it, and not one with an array without elements.
+func TestArraysThatAreNull(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	c.Settings.Epsilon = epsilon(t, "0.5")
+	planned := func(sql string, values ...policy.Value) *plans.Plan {
+		list, refusal := parse.Parse(sql)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		plan, refusal := Build(list[0], append([]policy.Value{}, values...), c)
+		if refusal != nil {
+			t.Fatalf("%s: %v", sql, refusal)
+		}
+		return plan
+	}
+	all := planned("SELECT count(*) FROM people")
+	for _, condition := range []string{"age = ANY (%s)", "age <> ALL (%s)", "age > ANY (%s)", "age > ALL (%s)", "age <> ANY (%s)", "age = ALL (%s)", "sex LIKE ANY (%s)", "sex NOT LIKE ALL (%s)", "sex = ANY (%s)"} {
+		array := "NULL::int[]"
+		if condition[0] == 's' {
+			array = "NULL::text[]"
+		}
+		for _, written := range []struct {
+			array  string
+			values []policy.Value
+		}{{"$1", []policy.Value{nil}}, {array, nil}} {
+			is := fmt.Sprintf(condition, written.array)
+			for _, where := range []string{is, "NOT (" + is + ")"} {
+				if plan := planned("SELECT count(*) FROM people WHERE "+where, written.values...); len(plan.Measures) != 0 {
+					t.Errorf("%s: rows are counted", where)
+				}
+			}
+			if plan := planned("SELECT count(*) FROM people WHERE ("+is+") IS NULL", written.values...); len(plan.Measures) != 1 || plan.Measures[0].Digest != all.Measures[0].Digest {
+				t.Errorf("%s IS NULL does not hold of every row", is)
+			}
+		}
+		if plan := planned("SELECT count(*) FROM people WHERE "+fmt.Sprintf(condition, "$1"), "{}"); (len(plan.Measures) == 1) != strings.Contains(condition, "ALL") {
+			t.Errorf("%s of no elements: %d measures", condition, len(plan.Measures))
 		}
 	}
 }

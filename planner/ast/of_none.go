@@ -32,34 +32,30 @@ var strictFunctions = []string{"abs", "ceil", "ceiling", "exp", "floor", "ln", "
 // valueAggregates are NULL where all values of their argument are.
 var valueAggregates = []string{"avg", "bool_and", "bool_or", "every", "max", "min", "stddev", "stddev_pop", "stddev_samp", "sum", "var_pop", "var_samp", "variance"}
 
-// NullOfNone is the aggregate that makes an expression NULL where there are no rows: one that is no count, by itself or in what is NULL where a part of it is. nil: the
-// expression is another one, such as coalesce(sum(x), 5) + 1 or sum(x) IS NULL, of which rows without a group would have to be told from those with one.
-func NullOfNone(n *pg.Node) *pg.FuncCall {
+// NullsOfNone are the aggregates that make an expression NULL where there are no rows: those that are no counts, by themselves or in what is NULL where a part of it is. Each of
+// them does, so that sum(x) + sum(y) is NULL where either is. None: the expression is another one, such as coalesce(sum(x), 5) + 1 or sum(x) IS NULL, of which rows without a group
+// would have to be told from those with one.
+func NullsOfNone(n *pg.Node) []*pg.FuncCall {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_TypeCast:
-		return NullOfNone(v.TypeCast.Arg)
+		return NullsOfNone(v.TypeCast.Arg)
 	case *pg.Node_AExpr:
 		if v.AExpr.Kind == pg.A_Expr_Kind_AEXPR_OP {
-			return firstNullOfNone(v.AExpr.Lexpr, v.AExpr.Rexpr)
+			return append(NullsOfNone(v.AExpr.Lexpr), NullsOfNone(v.AExpr.Rexpr)...)
 		}
 	case *pg.Node_FuncCall:
 		if IsAggregate(v.FuncCall) {
 			if IsCount(n) {
 				return nil
 			}
-			return v.FuncCall
+			return []*pg.FuncCall{v.FuncCall}
 		}
 		if name, refusal := FunctionName(v.FuncCall); refusal == nil && slices.Contains(strictFunctions, name) {
-			return firstNullOfNone(v.FuncCall.Args...)
-		}
-	}
-	return nil
-}
-
-func firstNullOfNone(list ...*pg.Node) *pg.FuncCall {
-	for _, n := range list {
-		if f := NullOfNone(n); f != nil {
-			return f
+			var list []*pg.FuncCall
+			for _, a := range v.FuncCall.Args {
+				list = append(list, NullsOfNone(a)...)
+			}
+			return list
 		}
 	}
 	return nil

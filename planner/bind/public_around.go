@@ -51,8 +51,8 @@ func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 			keep = append(keep, n)
 		}
 	}
-	null := ast.NullOfNone(target)
-	if len(own) == 0 || !counts && null == nil {
+	nulls := ast.NullsOfNone(target)
+	if len(own) == 0 || !counts && len(nulls) == 0 {
 		return nil
 	}
 	out.Groups = &pg.SelectStmt{WithClause: sel.WithClause, FromClause: sel.FromClause, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
@@ -66,7 +66,16 @@ func forEach(sel *pg.SelectStmt, from *Rows, conditions []*pg.Node) *EachOf {
 	}
 	out.Groups.TargetList = append(out.Groups.TargetList, pg.MakeResTargetNodeWithNameAndVal(ValueOfEach, target, -1))
 	if out.Groups.WhereClause = AllOf(keep); !counts { // a group in which nobody has a value has no sum
-		out.Groups.HavingClause = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode(">")}, ast.Counting(null), pg.MakeAConstIntNode(0, -1), -1)
+		var read []*pg.Node
+		for _, f := range nulls {
+			if n := ast.Counting(f); !slices.ContainsFunc(read, func(have *pg.Node) bool { return ast.SameTree(have, n) }) {
+				read = append(read, n)
+			}
+		}
+		for i, n := range read {
+			read[i] = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode(">")}, n, pg.MakeAConstIntNode(0, -1), -1)
+		}
+		out.Groups.HavingClause = AllOf(read)
 	}
 	return out
 }

@@ -268,6 +268,9 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	if r != nil {
 		return nil, r
 	}
+	if args == nil && (t.Params == nil || !t.Params.Describing) { // of an array that is NULL so is the comparison, whatever stands beside it
+		return ConstantExpr(nil, policy.Bool, pos), nil
+	}
 	if op == "=" && !all || op == "<>" && all {
 		if len(args) == 0 {
 			return ConstantExpr(all, policy.Bool, pos), nil
@@ -316,7 +319,7 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 // maxOperations bounds the elements of an array that are operated on one by one.
 const maxOperations = 256
 
-// elements are those of an array: constructed, a literal or a parameter.
+// elements are those of an array: constructed, a literal or a parameter; nil: the array is NULL.
 func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, *refuse.Refusal) {
 	for array.GetTypeCast() != nil && len(array.GetTypeCast().TypeName.ArrayBounds) > 0 {
 		array = array.GetTypeCast().Arg
@@ -331,6 +334,9 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 	}
 	if p := array.GetParamRef(); p != nil {
 		return t.parameterElements(subject, p, pos)
+	}
+	if array.GetAConst().GetIsnull() {
+		return nil, nil
 	}
 	literal := array.GetAConst().GetSval()
 	if literal == nil {
@@ -349,7 +355,7 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 	return args, nil
 }
 
-// parameterElements are those of an array that is a parameter; none, where its value is not there yet.
+// parameterElements are those of an array that is a parameter; nil: it is NULL, or its value is not there yet.
 func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, pos int) ([]*Expr, *refuse.Refusal) {
 	n := int(p.Number)
 	list, r := t.Params.constant(n, t.Env, pos)
@@ -362,6 +368,8 @@ func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, pos int) (
 	}
 	var values []policy.Value
 	switch v := t.Params.Values[n-1].(type) {
+	case nil:
+		return nil, nil
 	case []policy.Value:
 		values = v
 	case string:
