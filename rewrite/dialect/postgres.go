@@ -55,6 +55,7 @@ var postgres = Words{
 	InParallel:   "pg_catalog.unnest(%1) AS %2",
 
 	OneScan:     true,
+	MarksByJoin: true, // of a sub-query that it expects not to fit in work_mem it makes no hash table, and reads all of it for each row
 	PostgreSQLs: true,
 	Binary:      true,
 
