@@ -110,7 +110,7 @@ func (w *writer) marked(m *derived.Marked) string {
 		switch {
 		case m.Other == m.From && len(m.On) == 0 && m.Where == nil: // itself
 			has = a.alias + ".u IS NOT NULL"
-		case w.dialect.MarksByJoin:
+		case w.dialect.MarksByJoin && (len(m.On) == 0 || w.dialect.ExactKeys):
 			has, join = w.joinsOther(a, b, m)
 		default:
 			has = w.hasOther(a, b, m)
@@ -128,8 +128,8 @@ func (w *writer) marked(m *derived.Marked) string {
 //	    ON (h1.u OPERATOR(pg_catalog.=) a1.u) AND (h1.j1 OPERATOR(pg_catalog.=) a1.j2))
 //
 // Claim. It has the rows of From once each, with the marks that hasOther gives. Proof. A row of a meets the rows of h whose unit and keys equal its own. DISTINCT leaves one of
-// those that are equal to each other, and of two that are not, at most one equals a's: equality on the types of compared keys is one of their values (whole numbers and decimals
-// compare exactly, texts under one collation; package backend refuses other keys, as floating numbers beside others, before anything is asked). So there is one h, or none, and there is one
+// those that are equal to each other, and of two that are not, at most one equals a's: equality on the types of units, and of other keys where they are exact, is one of their texts (package backend
+// refuses others before anything is asked). So there is one h, or none, and there is one
 // just where some row of b is equal. Where a unit or a key is NULL no row is equal, and ANY gives NULL or false, of which CASE makes 0 too.
 func (w *writer) joinsOther(a, b *writer, m *derived.Marked) (has, join string) {
 	h := "h" + strconv.Itoa(w.depth)

@@ -466,11 +466,12 @@ var (
 	minutesEnds   = strings.NewReplacer("'-5'::", "'-3000'::", "'9'::", "'3000'::", "CAST('-5' AS", "CAST('-3000' AS", "CAST('9' AS", "CAST('3000' AS")
 )
 
-// strangers puts a constant in the place of both units of a membership.
+// strangers puts a constant in the place of both units of a membership, or of a mark's join.
 func strangers(s string) string {
 	for pattern, with := range map[string]string{
 		`(ROW\(|WHEN )a\d+\.u(,| OPERATOR)`: "${1}0$2", `\(CAST\(a\d+\.u AS VARCHAR\)(,|\) IN)`: "(0$1",
 		`((?:ANY|IN) \(SELECT )(?:CAST\(b\d+\.u AS VARCHAR\)|b\d+\.u)`: "${1}0",
+		`(SELECT DISTINCT )b\d+\.u( AS u)`:                             "${1}0$2", `(\(h\d+\.u OPERATOR\(pg_catalog\.=\) )a\d+\.u`: "${1}0", // where it is a join
 	} {
 		s = regexp.MustCompile(pattern).ReplaceAllString(s, with)
 	}

@@ -10,6 +10,6 @@ package dialect
 // What a machine reads it reads in a moment of its own. So what counts on two readings of one table being the same is enforced: the rows of a FULL JOIN are bounded once more.
 var citus = func() Words {
 	w := postgres
-	w.Name, w.MarksByJoin, w.KeepsNoRows, w.ManyMoments = "Citus", true, true, true
+	w.Name, w.MarksByJoin, w.ExactKeys, w.KeepsNoRows, w.ManyMoments = "Citus", true, true, true, true
 	return w
 }()
