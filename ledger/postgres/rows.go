@@ -46,7 +46,11 @@ func (s *Store) Sound() error { return nil }
 func (s *Store) Ends() (list []chain.Head, err error) {
 	ctx, cancel := s.limit()
 	defer cancel()
-	err = s.query(ctx, pgEnds, func(rows pgx.Rows) error {
+	sql := pgEnds
+	if s.tables == 1 {
+		sql = pgEnd
+	}
+	err = s.query(ctx, sql, func(rows pgx.Rows) error {
 		var h chain.Head
 		var hash []byte
 		err := rows.Scan(&h.Chain, &h.Seq, &hash)

@@ -227,7 +227,8 @@ func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	_, err = tx.Exec(ctx, "UPDATE dpproxy_ledger.version SET version = $1", len(migrations))
+	s.tables = len(migrations)
+	_, err = tx.Exec(ctx, "UPDATE dpproxy_ledger.version SET version = $1", s.tables)
 	return err
 }
 
@@ -243,6 +244,7 @@ func (s *Store) version(ctx context.Context) (version int, err error) {
 	if version < 1 || version > len(migrations) {
 		return 0, fmt.Errorf("%w: format %d is not known: a newer dpproxy may have written it", store.ErrCorrupt, version)
 	}
+	s.tables = version
 	return version, nil
 }
 

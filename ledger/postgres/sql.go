@@ -87,6 +87,7 @@ const (
 	// Where all chains end, and of those that do not end as they were known to the rows from there on, as of one moment. The sub-query is
 	// asked once for each chain, by the index, whatever the planner knows of the tables.
 	pgEnds = "SELECT head, seq, hash FROM dpproxy_ledger.heads"
+	pgEnd  = "SELECT 0::bigint, seq, hash FROM dpproxy_ledger.head" // of the tables' first version, which may be read, and no more
 	pgNews = `SELECT h.head, h.seq, h.hash, r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash
 FROM dpproxy_ledger.heads AS h LEFT JOIN unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (head, seq, hash) ON k.head = h.head
 	LEFT JOIN LATERAL (SELECT c.seq, c.kind, c.at, c.ds, c.holder, c.body, c.hash FROM dpproxy_ledger.chain AS c
