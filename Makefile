@@ -72,8 +72,7 @@ bench-bounds: ## what bounding a unit's rows and groups costs over 10,000,000 ro
 	@$(MAKE) --no-print-directory bench ONLY="proven bounds"
 
 scaling: ## more and more analysts and datasets against one proxy and a durable ledger, and leaves by the number of rows: docs/scaling.md
-	$(GO) test ./test/scaling -run '^TestGrowth$$' -count=1 -timeout 60m -v -growth | grep -v '^=== '
-	@$(MAKE) --no-print-directory bench ONLY=rows
+	@$(MAKE) --no-print-directory bench ONLY="growth rows"
 
 bench-snapshot: ## questions over a snapshot of 10,000,000 rows beside the analyst's own SQL on PostgreSQL and DuckDB, and what making it takes
 	@$(MAKE) --no-print-directory bench ONLY="snapshot shop"

@@ -31,6 +31,7 @@ var sections = []section{
 	{"charges", false, []string{benchmarks + "^Benchmark(Flush|Charge1|Charge16|Postgres.*)$ -benchtime 2s ./ledger"}},
 	{"snapshot", true, []string{tests + "^TestBenchSnapshot$ ./test/snapshots"}},
 	{"rows", true, []string{tests + "^TestBenchRows$ ./test/snapshots"}},
+	{"growth", true, []string{tests + "^TestGrowth$ ./test/scaling -growth"}},
 	{"shop", true, []string{tests + "^TestBenchShop$ ./test/snapshots"}},
 	{"constructs", true, []string{tests + "^TestBenchConstructs$ ./rewrite"}},
 	{"proven", true, []string{tests + "^TestBenchProven$ ./rewrite"}},
