@@ -99,10 +99,11 @@ func TestNobodyJoinsAMigration(t *testing.T) {
 		}
 		joined <- err
 	}()
+	s.Until(t, "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)")
 	select {
 	case err := <-joined:
 		t.Fatalf("let in, or refused too early: %v", err)
-	case <-time.After(300 * time.Millisecond):
+	default:
 	}
 	if err := newer.Commit(ctx); err != nil {
 		t.Fatal(err)
