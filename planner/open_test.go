@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -166,4 +169,48 @@ func TestOpenColumnsRefuse(t *testing.T) {
 	if p, refusal := planned(t, poor, `SELECT count(*) FROM people WHERE zip = '1'`); refusal != nil || p.Cost.String() != "ε 0.1" {
 		t.Errorf("without δ a comparison is counted: %v", refusal)
 	}
+}
+
+// TestCountsBesideConditionsOnKeys: what is counted beside a condition on a column whose values nobody declared is of all rows, of those too whose text the statement does not name, or that have none.
+func TestCountsBesideConditionsOnKeys(t *testing.T) {
+	c := openContext(t, "")
+	c.Settings.Epsilon = epsilon(t, "1")
+	for text, want := range map[string]string{
+		"SELECT count(*) FILTER (WHERE zip = '805'), count(*) FROM people":                                                                  "0; 0 1 2",
+		"SELECT count(*) FILTER (WHERE zip = '805'), count(*) FILTER (WHERE zip IS NULL), count(*) FILTER (WHERE zip <> '805') FROM people": "0; 2; 1",
+		"SELECT count(*) FILTER (WHERE coalesce(zip, '805') = '805'), count(*) FILTER (WHERE (zip = '805') IS NOT TRUE) FROM people":        "0 2; 1 2",
+		"SELECT sum(CASE WHEN zip NOT IN ('805') THEN 1 ELSE 0 END), count(zip), count(*) FROM people":                                      "1; 0 1; 0 1 2",
+	} {
+		p, refusal := planned(t, c, text)
+		if refusal != nil {
+			t.Errorf("%s: %s", text, refusal.Message)
+			continue
+		}
+		var columns []string
+		for _, column := range p.Leaves[0].Counts {
+			if run := column.Runs[0]; run.Measure >= 0 {
+				columns = append(columns, strings.Join(cellsCounted(p.Measures[run.Measure], run), " "))
+			}
+		}
+		if got := strings.Join(columns, "; "); got != want {
+			t.Errorf("%s counts the cells %s of zip, want %s", text, got, want)
+		}
+	}
+}
+
+// cellsCounted are the cells of a measure's only column that a run's first row adds up; a measure that tells them apart by its counter alone has the rows of them for which that holds.
+func cellsCounted(m *plans.Measure, run plans.Run) (list []string) {
+	column := m.Table.Column("zip")
+	for cell := range column.Domain.Size() {
+		at := func(*policy.Column) int { return cell }
+		place := 0
+		if len(m.Grain) > 0 {
+			place = m.Place([]int32{int32(cell)}, run.Counter)
+		}
+		counted := place >= 0 && slices.ContainsFunc(run.Spans[0], func(s mechanisms.Span) bool { return s.From <= place && place < s.To })
+		if counted && predicate.Satisfied(m.Where, at) && predicate.Satisfied(m.Counters[run.Counter], at) {
+			list = append(list, strconv.Itoa(cell))
+		}
+	}
+	return list
 }

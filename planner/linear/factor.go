@@ -487,7 +487,8 @@ func (p *Factor) together() {
 	}
 }
 
-// hidden is an open column that the factor's keys read in a cell that is no key: what has not been found is not shown. nil: there is none.
+// hidden is an open column that the factor's keys read in a cell that is no key: what has not been found is not shown. nil: there is none. Conditions that stand among the keys show
+// nothing: of count(*) FILTER (WHERE zip = '805') beside count(*) the rows of all other texts, and of none, are counted too.
 func (v *Solver) hidden(p *Factor, cells []int) *policy.Column {
 	for i, at := range p.Columns {
 		c := v.Table.Columns[at]
@@ -495,7 +496,10 @@ func (v *Solver) hidden(p *Factor, cells []int) *policy.Column {
 			continue
 		}
 		if slices.ContainsFunc(p.Keys, func(k int) bool {
-			return slices.Contains(v.S.Keys[k].Cols, at) && !(c.Any && v.Box.Knows(v.S.Keys[k]))
+			if c.Any {
+				return slices.Contains(v.S.Keys[k].Cols, at) && !v.Box.Knows(v.S.Keys[k])
+			}
+			return slices.Contains(v.S.Keys[k].Cols, at) && k < len(v.S.Keys)-v.S.conditions
 		}) {
 			return c
 		}
