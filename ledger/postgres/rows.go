@@ -21,7 +21,7 @@ func (s *Store) Snapshot() error {
 		return s.flush()
 	}
 	var flushed bool
-	s.waiting.Queue(pgFlushed).QueryRow(func(r pgx.Row) error { return r.Scan(&flushed) })
+	s.waiting.Queue(pgFlushed).QueryRow(func(r pgx.Row) error { return r.Scan(&flushed, &s.before) })
 	if err := s.flush(); err != nil || flushed {
 		return err
 	}
@@ -46,7 +46,11 @@ func (s *Store) Sound() error { return nil }
 func (s *Store) Ends() (list []chain.Head, err error) {
 	ctx, cancel := s.limit()
 	defer cancel()
-	err = s.query(ctx, pgEnds, func(rows pgx.Rows) error {
+	ends := pgEnds
+	if s.before {
+		ends = pgEnd
+	}
+	err = s.query(ctx, ends, func(rows pgx.Rows) error {
 		var h chain.Head
 		var hash []byte
 		err := rows.Scan(&h.Chain, &h.Seq, &hash)

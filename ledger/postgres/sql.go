@@ -87,6 +87,7 @@ const (
 	// Where all chains end, and of those that do not end as they were known to the rows from there on, as of one moment. The sub-query is
 	// asked once for each chain, by the index, whatever the planner knows of the tables.
 	pgEnds = "SELECT head, seq, hash FROM dpproxy_ledger.heads"
+	pgEnd  = "SELECT 0::bigint, seq, hash FROM dpproxy_ledger.head" // of tables of version 1, which are read as they are
 	pgNews = `SELECT h.head, h.seq, h.hash, r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash
 FROM dpproxy_ledger.heads AS h LEFT JOIN unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (head, seq, hash) ON k.head = h.head
 	LEFT JOIN LATERAL (SELECT c.seq, c.kind, c.at, c.ds, c.holder, c.body, c.hash FROM dpproxy_ledger.chain AS c
@@ -125,7 +126,7 @@ RETURNING fence`
 	THEN ` + pgEmit + ` END`
 	pgEmit = "pg_catalog.pg_logical_emit_message(true, 'dpproxy', '')"
 	// Whether all that a snapshot shows is flushed, which on a standby it is; and a transaction whose commit flushes it, without a standby's word.
-	pgFlushed = "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN true ELSE pg_catalog.pg_current_wal_flush_lsn() >= pg_catalog.pg_current_wal_insert_lsn() END"
+	pgFlushed = "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN true ELSE pg_catalog.pg_current_wal_flush_lsn() >= pg_catalog.pg_current_wal_insert_lsn() END, pg_catalog.to_regclass('dpproxy_ledger.heads') IS NULL"
 	pgLocal   = "SELECT pg_catalog.set_config('synchronous_commit', 'local', true)"
 	pgFlush   = "SELECT " + pgEmit
 

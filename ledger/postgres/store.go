@@ -27,6 +27,7 @@ type Store struct {
 	Conn    *pgx.Conn
 	site    *Site
 	writes  bool
+	before  bool     // what a snapshot shows are tables of version 1, of one head
 	name    [32]byte // of the batch under way; each of its rows bears it
 	parts   int64    // rows in it, also those taken back
 	fence   int64    // of the claims made with it
