@@ -121,6 +121,9 @@ func momentFindingSpark(t *policy.Table, at sparkTable) Finding {
 	text := "that its files never change is assumed, not enforced (static)"
 	if at.versioned() {
 		text = fmt.Sprintf("each statement reads the version that is current when it is admitted (%s); that versions are kept for longer than a statement may take is assumed", at.provider)
+		if at.provider == "iceberg" {
+			text += "; a version has the columns that the table had when it was written: after ALTER TABLE commit once, if only INSERT INTO … SELECT * FROM … WHERE false, before anybody asks"
+		}
 	}
 	return Finding{Note: true, Text: fmt.Sprintf("table %s: %s", t.Name, text)}
 }

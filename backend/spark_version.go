@@ -26,7 +26,9 @@ import (
 // was current at that moment differ by that unit's rows alone: each measure's sensitivity is as it was. The number stands in the text that Spark gets, which is not the one that
 // EXPLAIN shows (rewrite.Query.SQL); it is in no log line, no error, and no row of the ledger. What these have of it is the moment of the lookup, by this process's clock, not that of a commit.
 // Limits. That a version is there as long as a statement takes is assumed, and said by check: Iceberg keeps them five days by itself, Delta seven. One that is gone before
-// the charge is a plain error; one that is gone after it gives no groups (rule 5).
+// the charge is a plain error; one that is gone after it gives no groups (rule 5). A version of Iceberg has the columns that the table had when it was written, and where nothing has been
+// written those that it has now: from a change of columns to the next commit, which may be one unit's, queries over what changed are planned or refused by the rows' history. That the owner commits at once after ALTER
+// TABLE is assumed, and said by check; Delta's changes of columns are versions.
 
 // versioned tells whether a table's format has versions.
 func (t sparkTable) versioned() bool { return t.provider == "iceberg" || t.provider == "delta" }

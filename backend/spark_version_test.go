@@ -253,3 +253,24 @@ func TestSparkReadsTheStatementsVersion(t *testing.T) {
 		t.Errorf("files that do not change: %v %s", err, text)
 	}
 }
+
+// TestSparkSchemaChanges: a version of Iceberg has the columns that the table had when it was written. After a change of columns a commit without rows makes queries over the new ones
+// be planned, or not, whether or not one unit's rows were written before it; check says that it takes one.
+func TestSparkSchemaChanges(t *testing.T) {
+	f := formats(t)[0]
+	said := map[bool]string{}
+	for _, written := range []bool{false, true} {
+		name := fmt.Sprintf("changed_%t", written)
+		f.server.Exec(t, "CREATE TABLE "+f.table(name)+" (person_id BIGINT, age INT, sex STRING) USING iceberg")
+		if written {
+			f.server.Exec(t, "INSERT INTO "+f.table(name)+" VALUES (1, 2, 'Male')")
+		}
+		f.server.Exec(t, "ALTER TABLE "+f.table(name)+" ADD COLUMN income DECIMAL(10,2)", "INSERT INTO "+f.table(name)+" SELECT * FROM "+f.table(name)+" WHERE false")
+		f.open(t)
+		f.h.policy.Datasets[0].Tables[0].Source.Name = name
+		said[written] = inspect(t, f.h)
+	}
+	if said[true] != said[false] || strings.Contains(said[true], "fatal=true") || !strings.Contains(said[true], "after ALTER TABLE") {
+		t.Errorf("check says\n%s\nand without one unit's rows\n%s", said[true], said[false])
+	}
+}
