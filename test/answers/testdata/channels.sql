@@ -4,7 +4,7 @@ SELECT round(sum(grams * CASE WHEN age < 30 THEN 2 WHEN age < 60 THEN -1 END), -
 SELECT sex, round(sum(grams * extract(month FROM joined)), -3) FROM people WHERE sex IN ('f', 'm') GROUP BY sex;
 SELECT round(avg(grams - 10 * t.rate), 0), round(sum(CASE WHEN active THEN grams * t.rate ELSE 0 END), -3) FROM people p JOIN (VALUES ('Rome', 1.25), ('Oslo', -2.5)) t(town, rate) ON t.town = p.town;
 SELECT round(sum(grams - coalesce(t.size, 7) * age), -2), count(t.size) FROM people p LEFT JOIN (VALUES ('Rome', 2), ('Bern', 5)) t(town, size) ON t.town = p.town;
-SELECT round(sum(p.grams * w.floor) / sum(p.grams), 1) FROM people p JOIN visits v ON v.who = p.person_id JOIN wards w ON w.ward = v.ward WHERE v.minutes > 10;
+SELECT round(1.0 * sum(p.grams * w.floor) / sum(p.grams), 1) FROM people p JOIN visits v ON v.who = p.person_id JOIN wards w ON w.ward = v.ward WHERE v.minutes > 10;
 SELECT count(*), count(p.person_id), count(v.who) FROM people p FULL JOIN visits v ON v.who = p.person_id;
 SELECT count(*) FILTER (WHERE v.who IS NULL), count(*) FILTER (WHERE p.person_id IS NULL), sum(v.minutes), sum(p.age) FROM people p FULL OUTER JOIN visits v ON v.who = p.person_id AND v.ward = 'A' AND p.active;
 SELECT count(*) FILTER (WHERE a.who IS NOT NULL AND b.who IS NULL), count(*) FILTER (WHERE a.who IS NULL AND b.who IS NOT NULL), count(*) FILTER (WHERE a.who IS NOT NULL AND b.who IS NOT NULL)
