@@ -23,11 +23,12 @@ type prepared struct {
 	read    reading       // how its text was read
 	given   []policy.Type // as Parse named them
 	params  []policy.Type
-	told    []policy.Type    // the same, as Describe found them: unknown where nothing tells
-	columns []sandbox.Column // nil: no rows
-	kept    int64            // bytes that its text and tree count for
-	policy  *policy.Policy   // params and columns hold under this policy
-	epoch   uint64           // and these settings
+	told    []policy.Type     // the same, as Describe found them: unknown where nothing tells
+	columns []sandbox.Column  // nil: no rows
+	shown   *[]sandbox.Column // as a Describe of it, or of a portal of it, told them last; nil: none has
+	kept    int64             // bytes that its text and tree count for
+	policy  *policy.Policy    // params and columns hold under this policy
+	epoch   uint64            // and these settings
 	listed  *sandbox.Prepared
 }
 
@@ -38,7 +39,8 @@ type portal struct {
 	stmt    *prepared
 	params  []policy.Value
 	formats []int16
-	columns []sandbox.Column // as Describe told them
+	columns []sandbox.Column // as Bind found them
+	shown   bool             // Describe has told them
 	run     bool
 	result  pipeline.Result
 	names   encoding.ObjectNames
@@ -109,6 +111,8 @@ func (c *session) infer(ctx context.Context, stmt *prepared) error {
 	case k.Kind == parse.KindOther && k.refusal != nil:
 		return k.refusal
 	case k.Kind == parse.KindDeclare:
+		inner := *k.Inner // which the text has in common with others that were prepared of it
+		k.Inner = &inner
 		err := c.inferAsked(ctx, stmt, k.Inner)
 		stmt.columns = nil
 		return err
@@ -241,6 +245,9 @@ func (c *session) bind(m *pgproto3.Bind) error {
 		return f
 	}
 	if f := encoding.CheckFormats(m.ResultFormatCodes, len(stmt.columns), "result", "query has %d columns"); f != nil {
+		if stmt.shown != nil && len(*stmt.shown) != len(stmt.columns) && encoding.CheckFormats(m.ResultFormatCodes, len(*stmt.shown), "", "%d") == nil {
+			return staleStatement("result type") // they are of the columns that the client was told
+		}
 		return f
 	}
 	set, zone, now := c.charset(), c.settings.Typed().Zone, time.Now()
@@ -298,6 +305,7 @@ func (c *session) describe(m *pgproto3.Describe) error {
 			oids[i] = uint32(t)
 		}
 		c.back.Send(&pgproto3.ParameterDescription{ParameterOIDs: oids})
+		stmt.show(stmt.columns)
 		c.describeColumns(stmt.columns, nil)
 		return nil
 	}
@@ -313,9 +321,14 @@ func (c *session) describe(m *pgproto3.Describe) error {
 			return err
 		}
 	}
+	p.shown = true
+	p.stmt.show(p.columns)
 	c.describeColumns(p.columns, p.formats)
 	return nil
 }
+
+// show notes what a client was told of the columns. Some (asyncpg, pgjdbc) ask once and read the rows of all later portals by it.
+func (s *prepared) show(columns []sandbox.Column) { s.shown = &columns }
 
 func (c *session) describeColumns(columns []sandbox.Column, formats []int16) {
 	if columns == nil {
@@ -374,6 +387,8 @@ func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 		if !p.result.Rows.Valid() || k.Kind == parse.KindCopy {
 			return pgerror.New("55000", fmt.Sprintf("portal %q cannot be run", m.Portal))
 		}
+	} else if !p.shown && p.stmt.shown != nil && !sameColumns(*p.stmt.shown, p.columns) {
+		return staleStatement("result type") // the client would take values of one column for another's
 	} else if err := c.draw(ctx, p); err != nil {
 		return err
 	}
@@ -395,7 +410,7 @@ func (c *session) draw(ctx context.Context, p *portal) error {
 	if err := c.refresh(); err != nil {
 		return err
 	}
-	if err := c.readAgain(p.stmt); err != nil {
+	if err := c.unchanged(ctx, p); err != nil {
 		return err
 	}
 	var err error
@@ -417,6 +432,28 @@ func (c *session) draw(ctx context.Context, p *portal) error {
 	}
 	p.names, err = c.namesFor(ctx, p.result.Columns, p.formats)
 	return err
+}
+
+// unchanged refuses a portal whose columns are no longer those that Bind found, before anything is charged for it: settings, or the policy, may have changed since.
+func (c *session) unchanged(ctx context.Context, p *portal) error {
+	if err := c.may(p.stmt.command.Kind); err != nil {
+		return err
+	}
+	if k := p.stmt.command; k.own() && k.Kind != parse.KindDeclare || p.stmt.policy == c.policy && p.stmt.epoch == c.settings.Epoch() {
+		return c.readAgain(p.stmt)
+	}
+	if err := c.inferAgain(ctx, p.stmt); err != nil {
+		return err
+	}
+	if !sameColumns(p.columns, p.stmt.columns) {
+		return staleStatement("result type")
+	}
+	return nil
+}
+
+// sameColumns tells whether rows of the one are read as rows of the other.
+func sameColumns(a, b []sandbox.Column) bool {
+	return sameShape(a, b) && slices.EqualFunc(a, b, func(x, y sandbox.Column) bool { return x.Name == y.Name })
 }
 
 func sameShape(a, b []sandbox.Column) bool {

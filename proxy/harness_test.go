@@ -39,6 +39,16 @@ type fixture struct {
 	notices []pipeline.Notice
 	refusal *refuse.Refusal
 	kept    bool // it is answered from memory
+	bounds  bool // each column x has an x_low beside it where dp.error_columns is on
+}
+
+func (x *fixture) shown(s *pipeline.Session) (columns []sandbox.Column) {
+	for _, c := range x.columns {
+		if columns = append(columns, c); x.bounds && s.Settings.ErrorColumns {
+			columns = append(columns, sandbox.Column{Name: c.Name + "_low", Type: c.Type, Typmod: -1})
+		}
+	}
+	return columns
 }
 
 // fakePipeline answers statements by their text, spaces and case aside.
@@ -48,6 +58,7 @@ type fakePipeline struct {
 	remembered atomic.Int64 // answers that were kept
 	mu         sync.Mutex
 	last       *pipeline.Session
+	types      []policy.Type // of the last statement's parameters
 }
 
 // answering waits until the first statement is being answered.
@@ -86,7 +97,7 @@ func (f *fakePipeline) Describe(_ context.Context, s *pipeline.Session, stmt par
 		}
 		d.Params = append(d.Params, t)
 	}
-	for _, c := range x.columns {
+	for _, c := range x.shown(s) {
 		d.Columns = append(d.Columns, plans.OutColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
 	}
 	return d, nil
@@ -95,7 +106,7 @@ func (f *fakePipeline) Describe(_ context.Context, s *pipeline.Session, stmt par
 func (f *fakePipeline) Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	f.answers.Add(1)
 	f.mu.Lock()
-	f.last = s
+	f.last, f.types = s, stmt.ParamTypes
 	f.mu.Unlock()
 	x, refusal := f.find(stmt)
 	if refusal != nil {
@@ -112,7 +123,8 @@ func (f *fakePipeline) Answer(ctx context.Context, s *pipeline.Session, stmt par
 	if stmt.Kind == parse.KindShow {
 		tag = "SHOW"
 	}
-	return pipeline.Result{Columns: x.columns, Rows: privacy.Published(sandbox.Rows{Columns: x.columns, Data: rows}), Tag: tag, Notices: x.notices}, nil
+	columns := x.shown(s)
+	return pipeline.Result{Columns: columns, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: rows}), Tag: tag, Notices: x.notices}, nil
 }
 
 func normal(text string) string {
