@@ -152,6 +152,10 @@ func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *parse.S
 		return refusal
 	}
 	asked.ParamTypes, stmt.told = d.Params, d.Params
+	if e := asked.Explain; e != nil { // a copy, as of what DECLARE holds
+		typed := *e
+		typed.Statement.ParamTypes, asked.Explain = d.Params, &typed
+	}
 	stmt.params = make([]policy.Type, len(d.Params))
 	for i, t := range d.Params {
 		stmt.params[i] = encoding.WireType(t)

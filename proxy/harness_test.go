@@ -106,7 +106,9 @@ func (f *fakePipeline) Describe(_ context.Context, s *pipeline.Session, stmt par
 func (f *fakePipeline) Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	f.answers.Add(1)
 	f.mu.Lock()
-	f.last, f.types = s, stmt.ParamTypes
+	if f.last, f.types = s, stmt.ParamTypes; stmt.Explain != nil {
+		f.types = stmt.Explain.Statement.ParamTypes
+	}
 	f.mu.Unlock()
 	x, refusal := f.find(stmt)
 	if refusal != nil {

@@ -53,19 +53,26 @@ func TestRowsAreOfTheColumnsThatWereTold(t *testing.T) {
 	}
 }
 
-// TestStatementsOfOneText: statements that are prepared of one text have types of parameters of their own, within DECLARE too.
+// TestStatementsOfOneText: statements that are prepared of one text have types of parameters of their own, within DECLARE and EXPLAIN too.
 func TestStatementsOfOneText(t *testing.T) {
-	b := start(t)
-	b.pipeline.fixtures["select $1 as x"] = fixture{params: []policy.Type{policy.Text}, columns: []sandbox.Column{column("x", policy.Text)}, rows: [][]policy.Value{{"3"}}}
-	r := b.raw(t)
-	const text = "declare c cursor with hold for select $1 as x"
-	r.play("declare", []step{
-		many("1 1 Z(I)", parseMessage("int", text, uint32(policy.Int4)), parseMessage("text", text, uint32(policy.Text)), syncs),
-		many("2 C(DECLARE CURSOR) Z(I)", bind("", "int", "3"), execute("", 0), syncs),
-	})
-	b.pipeline.mu.Lock()
-	defer b.pipeline.mu.Unlock()
-	if want := []policy.Type{policy.Int4}; !slices.Equal(b.pipeline.types, want) {
-		t.Errorf("asked with types %v, prepared with %v", b.pipeline.types, want)
+	for within, c := range map[string]struct{ text, told string }{
+		"SELECT":  {"select $1 as x", "2 D C(SELECT 1) Z(I)"},
+		"DECLARE": {"declare c cursor with hold for select $1 as x", "2 C(DECLARE CURSOR) Z(I)"},
+		"EXPLAIN": {"explain select $1 as x", "2 D C(SELECT 1) Z(I)"},
+	} {
+		t.Run(within, func(t *testing.T) {
+			b := start(t)
+			f := fixture{params: []policy.Type{policy.Text}, columns: []sandbox.Column{column("x", policy.Text)}, rows: [][]policy.Value{{"3"}}}
+			b.pipeline.fixtures["select $1 as x"], b.pipeline.fixtures["explain select $1 as x"] = f, f
+			b.raw(t).play(within, []step{
+				many("1 1 Z(I)", parseMessage("int", c.text, uint32(policy.Int4)), parseMessage("text", c.text, uint32(policy.Text)), syncs),
+				many(c.told, bind("", "int", "3"), execute("", 0), syncs),
+			})
+			b.pipeline.mu.Lock()
+			defer b.pipeline.mu.Unlock()
+			if want := []policy.Type{policy.Int4}; !slices.Equal(b.pipeline.types, want) {
+				t.Errorf("asked with types %v, prepared with %v", b.pipeline.types, want)
+			}
+		})
 	}
 }

@@ -65,8 +65,11 @@ func boundNote(t *policy.Table, groups bool) string {
 		return "one row of each " + unit + " is counted in " + t.Name
 	}
 	picked := ", picked by a hash where there are more"
-	if t.Appends != nil {
+	switch {
+	case t.Appends != nil:
 		picked = ", the first by " + t.Appends.Column.Name + " where there are more"
+	case t.RowRank != "": // which says when a row came, rather than what a hash makes of it
+		picked = ", the first by " + t.RowRank + " where there are more"
 	}
 	if groups {
 		return "at most " + predicate.Text(t.MaxGroups) + " groups of each " + unit + " are counted in " + t.Name + ", and " + predicate.Text(t.MaxPerGroup) + " rows in each" + picked

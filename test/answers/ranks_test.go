@@ -82,6 +82,9 @@ func TestStoredRanks(t *testing.T) {
 		plain := s.Query(t, `WITH events AS (SELECT * FROM public.events WHERE dp_rank <= 5) `+question)
 		noised, err := strconv.ParseFloat(got.Rows[0][0], 64)
 		exact, other := strconv.ParseFloat(plain, 64)
+		if notes := strings.Join(got.Notes, "\n"); strings.Contains(notes, "hash") || !strings.Contains(notes, "counted in events, the first by dp_rank where there are more") {
+			t.Errorf("%s: the notice must say which rows stay:\n%s", question, notes)
+		}
 		// The noise of ε = 10,000 is under 1; a sum is of values on a grid of 0.25.
 		if off := noised - exact; err != nil || other != nil || off > 1+exact/200 || off < -1-exact/200 {
 			t.Errorf("%s: %s, plain SQL says %s", question, got.Rows[0][0], plain)
