@@ -123,6 +123,7 @@ BEGIN
   END IF;
   RETURN NEW;
 END $body$;
+REVOKE ALL ON FUNCTION $function() FROM PUBLIC; -- nobody else is to give it to a table of theirs: it reads this one
 CREATE TRIGGER dp_rank BEFORE INSERT OR UPDATE ON $table FOR EACH ROW EXECUTE FUNCTION $function();
 COMMIT;
 -- Every row was written anew; then run: VACUUM ANALYZE $table;
