@@ -1,5 +1,5 @@
 -- What is looked up beside other columns, FULL JOIN, set operations of several columns, and unions of what is looked up, each asked at an epsilon that leaves no noise and of PostgreSQL: the answers are the same.
-SELECT round(sum(p.grams * w.floor - v.minutes), -2), count(*) FROM people p JOIN visits v ON v.who = p.person_id JOIN wards w ON w.ward = v.ward;
+SELECT round(sum(p.grams * w.floor - v.minutes), -3), count(*) FROM people p JOIN visits v ON v.who = p.person_id JOIN wards w ON w.ward = v.ward;
 SELECT round(sum(grams * CASE WHEN age < 30 THEN 2 WHEN age < 60 THEN -1 END), -2), round(sum(grams * (age % 3)), -2) FROM people;
 SELECT sex, round(sum(grams * extract(month FROM joined)), -3) FROM people WHERE sex IN ('f', 'm') GROUP BY sex;
 SELECT round(avg(grams - 10 * t.rate), 0), round(sum(CASE WHEN active THEN grams * t.rate ELSE 0 END), -3) FROM people p JOIN (VALUES ('Rome', 1.25), ('Oslo', -2.5)) t(town, rate) ON t.town = p.town;
