@@ -111,6 +111,18 @@ func twoProxies(t *testing.T) (s *pgtest.Server, stops *unflushed, a, b *keeper)
 	return s, stops, a, b
 }
 
+// charges has a proxy charge, and returns when that is committed and not flushed; what it is told comes later.
+func (u *unflushed) charges(f *keeper) (told chan error) {
+	u.armed.Store(true)
+	told = make(chan error, 1)
+	go func() {
+		_, err := f.Charge(ctx, request("ann", item(2, eps(1e6))))
+		told <- err
+	}()
+	<-u.committed
+	return told
+}
+
 // flushesAgain has a server flush by itself what is committed, as servers do.
 func flushesAgain(t *testing.T, s *pgtest.Server) {
 	t.Helper()
@@ -121,13 +133,7 @@ func flushesAgain(t *testing.T, s *pgtest.Server) {
 // a crash of the server takes it back nobody has paid or seen anything, no proxy takes the ledger for an older one, and all go on.
 func TestRule4NothingIsShownBeforeItIsDurable(t *testing.T) {
 	s, stops, a, b := twoProxies(t)
-	stops.armed.Store(true)
-	told := make(chan error, 2)
-	go func() {
-		_, err := a.Charge(ctx, request("ann", item(2, eps(1e6))))
-		told <- err
-	}()
-	<-stops.committed
+	told := stops.charges(a)
 	ds, _ := b.book.find("census")
 	decides, goOn := make(chan int64), make(chan struct{})
 	go func() {
@@ -163,13 +169,7 @@ func TestRule4NothingIsShownBeforeItIsDurable(t *testing.T) {
 // nothing to commit.
 func TestRefusalWaitsForTheFlush(t *testing.T) {
 	s, stops, a, b := twoProxies(t)
-	stops.armed.Store(true)
-	told := make(chan error, 1)
-	go func() {
-		_, err := a.Charge(ctx, request("ann", item(2, eps(1e6))))
-		told <- err
-	}()
-	<-stops.committed
+	told := stops.charges(a)
 	ds, _ := b.book.find("census")
 	err := b.do(ctx, &job{ds: ds, run: func(*batch) error { return refusal{ErrExhausted} }}) // which writes nothing
 	wantErr(t, err, ErrExhausted)
@@ -183,13 +183,7 @@ func TestRefusalWaitsForTheFlush(t *testing.T) {
 // TestFollowWaitsForTheFlush: whoever follows has what she is shown flushed, whoever has written it.
 func TestFollowWaitsForTheFlush(t *testing.T) {
 	s, stops, a, b := twoProxies(t)
-	stops.armed.Store(true)
-	told := make(chan error, 1)
-	go func() {
-		_, err := a.Charge(ctx, request("ann", item(2, eps(1e6))))
-		told <- err
-	}()
-	<-stops.committed
+	told := stops.charges(a)
 	follow(t, b)
 	wantSpent(t, b, "ann", 2e6, 2e6)
 	crashes(t, s)
@@ -206,13 +200,7 @@ func TestFollowWaitsForTheFlush(t *testing.T) {
 // TestBackupWaitsForTheFlush: a copy holds nothing that a crash can take back.
 func TestBackupWaitsForTheFlush(t *testing.T) {
 	s, stops, a, b := twoProxies(t)
-	stops.armed.Store(true)
-	told := make(chan error, 1)
-	go func() {
-		_, err := a.Charge(ctx, request("ann", item(2, eps(1e6))))
-		told <- err
-	}()
-	<-stops.committed
+	told := stops.charges(a)
 	flushesAgain(t, s)
 	verify(t, b) // which reads in a snapshot, as a backup does
 	crashes(t, s)

@@ -150,11 +150,7 @@ func Not(p Pred) Pred {
 	case nil:
 		return Never{}
 	case AllOf:
-		parts := make([]Pred, len(p))
-		for i, q := range p {
-			parts[i] = Not(q)
-		}
-		return Any(parts...)
+		return Any(mapped(p, Not)...)
 	case AnyOf:
 		parts := make([]Pred, len(p))
 		for i, q := range p {
@@ -187,6 +183,15 @@ func Not(p Pred) Pred {
 	return nil // of Never
 }
 
+// mapped is what f makes of each of some predicates.
+func mapped(list []Pred, f func(Pred) Pred) []Pred {
+	out := make([]Pred, len(list))
+	for i, p := range list {
+		out[i] = f(p)
+	}
+	return out
+}
+
 // hasNull tells whether one of some predicates holds where a column is NULL.
 func hasNull(parts []Pred, c *policy.Column) bool {
 	return slices.ContainsFunc(parts, func(p Pred) bool {
@@ -203,13 +208,7 @@ var (
 
 // Over is a predicate over other columns, each of the same domain as the one that it stands for.
 func Over(p Pred, of func(*policy.Column) *policy.Column) Pred {
-	each := func(list []Pred) []Pred {
-		out := make([]Pred, len(list))
-		for i, q := range list {
-			out[i] = Over(q, of)
-		}
-		return out
-	}
+	each := func(list []Pred) []Pred { return mapped(list, func(q Pred) Pred { return Over(q, of) }) }
 	switch p := p.(type) {
 	case AllOf:
 		return All(each(p)...)
@@ -230,13 +229,7 @@ func Over(p Pred, of func(*policy.Column) *policy.Column) Pred {
 
 // Implied is what p says of the cells of some columns alone: it holds wherever p does. Of `code = '13' AND age > 3 OR code = '31'` it is, of code, `code IN ('13', '31')`.
 func Implied(p Pred, of func(*policy.Column) bool) Pred {
-	each := func(list []Pred) []Pred {
-		out := make([]Pred, len(list))
-		for i, q := range list {
-			out[i] = Implied(q, of)
-		}
-		return out
-	}
+	each := func(list []Pred) []Pred { return mapped(list, func(q Pred) Pred { return Implied(q, of) }) }
 	switch p := p.(type) {
 	case AllOf:
 		return All(each(p)...)

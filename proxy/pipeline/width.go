@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"math/big"
 	"strconv"
 
@@ -31,13 +32,7 @@ func (w width) rat() *big.Rat {
 
 func (w width) cmp(other width) int {
 	if w.off == nil && other.off == nil {
-		switch {
-		case w.rows < other.rows:
-			return -1
-		case w.rows > other.rows:
-			return 1
-		}
-		return 0
+		return cmp.Compare(w.rows, other.rows)
 	}
 	return w.rat().Cmp(other.rat())
 }
