@@ -127,9 +127,9 @@ spark: ## Spark from PyPI (450 MB, Java 17), Iceberg and Delta from Maven (55 MB
 	DPPROXY_SPARK=1 $(GO) test ./test/spark -suite -count=1 -timeout 60m -v | grep -v '^ *=== '
 	DPPROXY_SPARK=1 $(GO) test ./test/engines -run '^TestConformance$$/^Spark$$' -count=1 -timeout 60m -v | grep -v '^ *=== '
 
-spark-scale: ## leaves over 1, 10 and 100 million rows by Spark with one and two executors, beside DuckDB: 8 GB of memory, 20 GB of disk; ROWS="1000000"
+spark-scale: ## leaves over 1, 10 and 100 million rows by Spark with one and two executors, beside DuckDB: 8 GB of memory, 20 GB of disk; docs/benchmarks.md
 	./scripts/spark
-	DPPROXY_BENCH=1 $(GO) test ./test/spark -run '^TestBenchSpark$$' -spark-rows "$(or $(ROWS),1000000 10000000 100000000)" -count=1 -timeout 12h -v | grep -v '^ *=== '
+	@$(MAKE) --no-print-directory bench ONLY=spark
 
 peers: deps ## the same questions by dpproxy and by libraries of others, from PyPI: docs/peers.md
 	$(GO) test ./test/peers -run 'TestPeers$$' -peers $(or $(RUNS),100) -update -count=1 -timeout 3h -v

@@ -3,8 +3,10 @@ package spark
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,7 +19,7 @@ import (
 )
 
 var (
-	sparkRows = flag.String("spark-rows", "1000000", "how many rows TestBenchSpark reads, one number after the other")
+	sparkRows = flag.String("spark-rows", "1000000", "how many rows TestBenchSpark reads, numbers with commas between them")
 	sparkKeep = flag.String("spark-dir", "", "a directory for the rows, which stay there; by default one that is removed")
 )
 
@@ -31,17 +33,57 @@ var measured = []string{
 	"SELECT n, count(*) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) AS t GROUP BY n ORDER BY n",
 }
 
+// growth is how many seconds each statement took, by engine and number of rows.
+type growth struct {
+	rows    []int64
+	engines []string
+	seconds map[string][]float64
+}
+
+func (g *growth) add(engine, statement string, seconds float64) {
+	if !slices.Contains(g.engines, engine) {
+		g.engines = append(g.engines, engine)
+	}
+	if g.seconds == nil {
+		g.seconds = map[string][]float64{}
+	}
+	g.seconds[engine+statement] = append(g.seconds[engine+statement], seconds)
+}
+
+// print writes a table for each engine: seconds at each number of rows, and by what power they grow between the two largest.
+func (g *growth) print() {
+	for _, engine := range g.engines {
+		for _, q := range measured {
+			var cells []string
+			list := g.seconds[engine+q]
+			for i, seconds := range list {
+				cells = append(cells, figures.Number(float64(g.rows[i]))+" rows", fmt.Sprintf("%.2f s", seconds))
+			}
+			if n := len(list); n > 1 {
+				power := math.Log(list[n-1]/list[n-2]) / math.Log(float64(g.rows[n-1])/float64(g.rows[n-2]))
+				cells = append(cells, "grows by the power", fmt.Sprintf("%.2f", power))
+			}
+			if len(cells) > 0 {
+				figures.Row(engine+": planning, charge, leaf and noise", "`"+q+"`", cells...)
+			}
+		}
+	}
+}
+
 // TestBenchSpark: leaves over generated rows by Spark, with one executor and with two, are what DuckDB counts over the same files, and take so long.
 // The rows are laid by DuckDB.
 func TestBenchSpark(t *testing.T) {
 	if os.Getenv("DPPROXY_BENCH") == "" {
 		t.Skip("make spark-scale")
 	}
-	for _, rows := range strings.Fields(*sparkRows) {
+	var took growth
+	defer took.print()
+	for _, rows := range strings.Split(*sparkRows, ",") {
 		n, err := strconv.ParseInt(rows, 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
+		took.rows = append(took.rows, n)
 		t.Run(rows, func(t *testing.T) {
 			dir := *sparkKeep
 			if dir == "" {
@@ -51,7 +93,6 @@ func TestBenchSpark(t *testing.T) {
 			if files, _ := filepath.Glob(filepath.Join(dir, "*.parquet")); len(files) == 0 {
 				layField(t, dir, n)
 			}
-			table := "a leaf over " + figures.Number(float64(n)) + " rows, with planning, charge and noise"
 			want := map[string]string{}
 			run := func(name, policy string) {
 				p := kit.Serve(t, policy)
@@ -60,7 +101,7 @@ func TestBenchSpark(t *testing.T) {
 				for _, q := range measured {
 					began := time.Now()
 					a, err := w.TryAsk(q)
-					took := time.Since(began)
+					seconds := time.Since(began).Seconds()
 					if err != nil || a.Err != nil {
 						t.Fatalf("%s: %v %v", q, err, a.Err)
 					}
@@ -70,7 +111,7 @@ func TestBenchSpark(t *testing.T) {
 					} else if got != want[q] {
 						t.Errorf("%s: %s says %s, and DuckDB %s", q, name, got, want[q])
 					}
-					figures.Row(table, "`"+q+"`", name, fmt.Sprintf("%.2f s", took.Seconds()))
+					took.add(name, q, seconds)
 				}
 				if said := p.LogText(); strings.Contains(said, "privacy rule 5") {
 					t.Errorf("a leaf failed:\n%s", said)
@@ -82,7 +123,7 @@ func TestBenchSpark(t *testing.T) {
 				server := sparktest.Cluster(t, executors)
 				f := openField(t, server, dir)
 				server.Exec(t, "SELECT ward, count(*) FROM field.visits WHERE minutes = 1 GROUP BY ward") // what was just started knows no code
-				run(fmt.Sprintf("Spark, %d executors", executors), f.onSpark)
+				run([]string{"", "Spark, one executor", "Spark, two executors"}[executors], f.onSpark)
 				if err := server.Kill(); err != nil {
 					t.Fatal(err)
 				}
