@@ -27,7 +27,7 @@ var (
 var measured = []string{
 	"SELECT count(*) FROM visits",
 	"SELECT ward, count(*) FROM visits GROUP BY ward ORDER BY ward",
-	"SELECT ward, sum(minutes), sum(cost) FROM visits WHERE minutes < 50 GROUP BY ward ORDER BY ward",
+	"SELECT ward, sum(minutes), count(*) FILTER (WHERE cost > 50) FROM visits WHERE minutes < 50 GROUP BY ward ORDER BY ward",
 	"SELECT extract(month FROM day) AS m, count(*) FROM visits GROUP BY 1 ORDER BY 1",
 	"SELECT count(DISTINCT who) FROM visits WHERE minutes > 55",
 	"SELECT n, count(*) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) AS t GROUP BY n ORDER BY n",

@@ -37,9 +37,9 @@ datasets:
   - id: field
     unit: {name: person, key: visits.who, type: bigint}
     accountant: pure
-    cap: {epsilon: 1000000000}
-    budgets: {"*": {epsilon: 1000000000}}
-    defaults: {epsilon: 1000000, max_epsilon: 1000000}
+    cap: {epsilon: 1000000}
+    budgets: {"*": {epsilon: 1000000}}
+    defaults: {epsilon: 50000, max_epsilon: 50000}
     tables:
       - name: visits
         static: true
