@@ -49,8 +49,11 @@ type Backend interface {
 	// ReadPublic copies a table that the policy declares public: rows of values in the order of its columns.
 	ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error)
 	// Inspect compares a dataset of the policy with the database's schema, never with its rows, and returns findings in plain
-	// words: of the database's settings, too. Ready refuses from then on when that schema changes.
+	// words: of the database's settings, too. For a policy that is not in force nothing hangs on it.
 	Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error)
+	// Adopt is told that a policy comes into force of which each dataset was inspected: Ready refuses from then on when what Inspect saw of these changes, and no
+	// longer when something else does.
+	Adopt(p *policy.Policy)
 	Close() error
 }
 

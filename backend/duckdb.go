@@ -181,6 +181,9 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 	return append(append(findings, overlaps...), numberFindings(d, have, dialect.DuckDB)...), nil
 }
 
+// Adopt is described at Backend. What Inspect saw stays.
+func (b *DuckDB) Adopt(*policy.Policy) {}
+
 // datasetShape is what the catalog says of a dataset's tables, and what its trusted SELECTs would show.
 func (b *DuckDB) datasetShape(ctx context.Context, d *policy.Dataset) (shape, error) {
 	have, err := b.shape(ctx, placesOf(d, dialect.DuckDB))

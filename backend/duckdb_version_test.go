@@ -34,7 +34,7 @@ func TestFileOfANewerDuckDB(t *testing.T) {
 			t.Fatal("it was opened")
 		}
 		p.Backend.Snapshot = testSnapshot(t)
-		source := &duckSource{policy: p, log: slog.New(slog.DiscardHandler), seen: map[string]pinnedShape{}}
+		source := &duckSource{policy: p, log: slog.New(slog.DiscardHandler)}
 		if _, of := source.Inspect(t.Context(), p, p.Datasets[0]); of == nil || of.Error() != err.Error() {
 			t.Errorf("a snapshot's source says %v, a live database %v", of, err)
 		}

@@ -324,6 +324,7 @@ func prepare(t *testing.T, h *house) {
 	if err := adopted(h.Backend.(*Snapshots), h.policy); err != nil {
 		t.Fatal(err)
 	}
+	h.Adopt(h.policy)
 }
 
 // adopted has a policy's copy in force.

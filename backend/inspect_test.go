@@ -8,16 +8,19 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// inspect returns the findings as lines, the fatal ones marked.
+// inspect returns the findings as lines, the fatal ones marked. The policy is in force then.
 func inspect(t *testing.T, h *house) string {
 	t.Helper()
 	findings, err := h.Inspect(context.Background(), h.policy, h.policy.Datasets[0])
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.Adopt(h.policy)
 	var text strings.Builder
 	for _, f := range findings {
 		fmt.Fprintf(&text, "fatal=%v %s\n", f.Fatal, f.Text)
@@ -273,4 +276,20 @@ func TestInspectSeesColumnsWithoutBounds(t *testing.T) {
 			t.Errorf("a column that may not be read: %s", got)
 		}
 	})
+}
+
+// TestJoinsTakeNoLoops: a query that joins rows is planned without nested loops, whatever few rows are expected, and one that does not is planned as ever. The view has rows where there are none.
+func TestJoinsTakeNoLoops(t *testing.T) {
+	t.Parallel()
+	h := postgresHouse(t)
+	h.change("ALTER TABLE visits RENAME TO stays; CREATE VIEW visits AS SELECT * FROM stays WHERE current_setting('enable_nestloop') = 'off'; GRANT SELECT ON visits TO PUBLIC")
+	d := h.policy.Datasets[0]
+	alone := measure(t, h.policy, "visits")
+	joined := measure(t, h.policy, "visits")
+	joined.Table = derived.NewMarked(&derived.Marked{From: d.Tables[1], Other: d.Tables[0]})
+	for m, want := range map[*plans.Measure]string{alone: "[[]: [0]]", joined: "[[]: [30]]"} {
+		if got := fmt.Sprint(counts(t, h, render(t, m, h))); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
 }

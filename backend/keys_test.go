@@ -55,11 +55,15 @@ func TestKeysThatDoNotCompareAreFatal(t *testing.T) {
 		{"a unit of arrays", "numeric[]", "numeric[]", "integer", "integer", "integer", "integer", "the unit's column id is numeric[], of which"},
 		{"a unit of enumerated values", "grade", "grade", "integer", "integer", "integer", "integer", ""},
 		{"a unit whose case does not count", "text COLLATE ci", "text COLLATE ci", "integer", "integer", "integer", "integer", "the unit's column id is text under a collation that is not deterministic, of which"},
+		{"a unit with blanks at its end and without", "char(9)", "varchar(9)", "integer", "integer", "integer", "integer", "table people, column id (character), and table visits, column who (character varying): PostgreSQL takes different keys"},
+		{"a domain over varchar as a path", "integer", "integer", "words", "char(9)", "integer", "integer", "table visits, column visit (public.words), and table doses, column visit (character): PostgreSQL takes different keys"},
+		{"a unit of blanks and of text", "char(9)", "text", "integer", "integer", "integer", "integer", ""},
+		{"a path whose case does not count, and one whose does", "integer", "integer", "text", "text COLLATE ci", "integer", "integer", "table visits, column visit (text), and table doses, column visit (text under a collation that is not deterministic)"},
 		{"no equality at all", "integer", "integer", "integer", "integer", "json", "integer", "table visits, column room, and table visits, column room"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			role, database := server.Role(t, ""), server.Database(t)
-			server.Exec(t, database, `CREATE DOMAIN floats AS float8`, `CREATE DOMAIN twos AS numeric(9,2)`, `CREATE DOMAIN cents AS twos`, `CREATE DOMAIN anys AS numeric`,
+			server.Exec(t, database, `CREATE DOMAIN floats AS float8`, `CREATE DOMAIN twos AS numeric(9,2)`, `CREATE DOMAIN cents AS twos`, `CREATE DOMAIN anys AS numeric`, `CREATE DOMAIN words AS varchar(9)`,
 				`CREATE TYPE grade AS ENUM ('a', 'b')`, `CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`,
 				fmt.Sprintf(`CREATE TABLE people (id %s PRIMARY KEY, sex text)`, c.id),
 				fmt.Sprintf(`CREATE TABLE visits (visit %s PRIMARY KEY, who %s, ward text, room %s)`, c.visit, c.who, c.room),

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -46,7 +47,7 @@ func (c columnShape) keyed() string {
 }
 
 // exactClass names the types of PostgreSQL whose values are equal where their texts are, one name for all that it compares with each
-// other so; empty: of this type it is not known.
+// other so, but for char(n) and varchar (coarser); empty: of this type it is not known.
 func exactClass(c columnShape) string {
 	switch c.base {
 	case "smallint", "integer", "bigint":
@@ -68,15 +69,29 @@ func exactClass(c columnShape) string {
 	return ""
 }
 
+// coarser tells whether = between two columns takes different values of one of them for equal to one value of the other. 'a' and 'a ' are different in a varchar, and may be two units
+// there or two values of a unique key, and both are equal to the 'a' of a char(n), without the blanks at its end; as 'a' and 'A' of a text are to the 'a' of a column whose collation is not
+// deterministic. A bound on pairs counts each row's partners by what is different on their side. (A char(n) beside a text is compared as a text, and so is each of a text's values with one of its.)
+func coarser(a, b columnShape) bool {
+	bases := []string{a.base, b.base}
+	return slices.Contains(bases, "character") && slices.Contains(bases, "character varying") || a.loose != b.loose
+}
+
 // numberFindings holds the types of keys that measures may compare against each other.
 func numberFindings(d *policy.Dataset, have shape, in dialect.Dialect) []Finding {
 	list := unitTypeFinding(d, have, in)
 	for _, pair := range comparedKeys(d) {
+		var shapes [2]columnShape
 		var kinds, types [2]string
 		for i, k := range pair {
 			schema, name := relationOf(k.Table, in)
-			at := have[place{schema, name, k.Source}]
-			types[i], kinds[i] = at.kindOf, numberKind(at.base)
+			shapes[i] = have[place{schema, name, k.Source}]
+			types[i], kinds[i] = shapes[i].keyed(), numberKind(shapes[i].base)
+		}
+		if !in.TextKeys() && coarser(shapes[0], shapes[1]) {
+			list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s, column %s (%s), and table %s, column %s (%s): %s takes different keys of the one for equal to one of the other; give both one type and collation",
+				pair[0].Table.Name, pair[0].Source, types[0], pair[1].Table.Name, pair[1].Source, types[1], in.Name)})
+			continue
 		}
 		if kinds[0] == "" || kinds[1] == "" || kinds[0] == kinds[1] {
 			continue

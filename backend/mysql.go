@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
@@ -41,9 +40,7 @@ type mysqlSource struct {
 	config *mysql.Config
 	weak   bool
 	log    *slog.Logger
-
-	mu   sync.Mutex
-	seen mysqlSeen // what Inspect saw last of each relation, for whichever policy
+	pins   pins[mysqlSeen]
 }
 
 // mysqlSeen is what the catalog says of tables.
@@ -59,7 +56,7 @@ func openMySQL(ctx context.Context, p *policy.Policy, log *slog.Logger) (*mysqlS
 	if err != nil {
 		return nil, err
 	}
-	s := &mysqlSource{config: config, weak: weak, log: log, seen: mysqlSeen{shape{}, map[place]bool{}}}
+	s := &mysqlSource{config: config, weak: weak, log: log}
 	return s, s.beside(ctx, func(*mysqlConn) error { return nil })
 }
 
@@ -246,7 +243,8 @@ func (r *mysqlReading) unchanged(ctx context.Context, d *policy.Dataset, pinned 
 	if err != nil {
 		return err
 	}
-	if pinned && (r.source.differs(have) || unfit(d, have)) {
+	seen, _ := r.source.pins.of(d)
+	if pinned && !have.same(seen) {
 		return ErrDrift
 	}
 	maps.Copy(r.shape, have.shape)
@@ -254,43 +252,9 @@ func (r *mysqlReading) unchanged(ctx context.Context, d *policy.Dataset, pinned 
 	return nil
 }
 
-// pin notes what Inspect saw, in the place of what it saw before of these relations.
-func (s *mysqlSource) pin(have mysqlSeen) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for at := range have.shape {
-		maps.DeleteFunc(s.seen.keys, func(k place, _ bool) bool { return k.schema == at.schema && k.table == at.table })
-	}
-	maps.Copy(s.seen.shape, have.shape)
-	maps.Copy(s.seen.keys, have.keys)
-}
-
-// differs tells whether something is not as Inspect saw it.
-func (s *mysqlSource) differs(have mysqlSeen) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	read := map[place]bool{}
-	for at, c := range have.shape {
-		if seen, ok := s.seen.shape[at]; !ok || seen != c {
-			return true
-		}
-		read[place{at.schema, at.table, ""}] = true
-	}
-	keys := maps.Clone(s.seen.keys)
-	maps.DeleteFunc(keys, func(k place, _ bool) bool { return !read[place{k.schema, k.table, ""}] })
-	return !maps.Equal(keys, have.keys)
-}
-
-// unfit tells whether check would refuse a dataset's tables as they are. What Inspect saw last may have been for another policy, which
-// was refused.
-func unfit(d *policy.Dataset, have mysqlSeen) bool {
-	list := keysOfMySQL(d, have.shape)
-	for _, t := range d.Tables {
-		if t.View.Text == "" {
-			list = append(list, tableFindingsMySQL(t, have)...)
-		}
-	}
-	return fatal(list)
+// same tells whether a catalog says the same twice.
+func (m mysqlSeen) same(other mysqlSeen) bool {
+	return maps.Equal(m.shape, other.shape) && maps.Equal(m.keys, other.keys)
 }
 
 // proven is described at reading. A primary key alone is believed: InnoDB keeps its rows by it. Other unique keys are not checked

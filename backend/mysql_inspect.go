@@ -99,7 +99,7 @@ func (s *mysqlSource) Inspect(ctx context.Context, p *policy.Policy, d *policy.D
 		if err != nil {
 			return err
 		}
-		s.pin(have)
+		s.pins.note(p, d, have)
 		if findings, err = c.roleFindings(ctx); err != nil {
 			return err
 		}
@@ -231,10 +231,12 @@ func columnFindingsMySQL(c *policy.Column, at mysqlShape) []Finding {
 
 // copyFindings is described at source.
 func (s *mysqlSource) copyFindings(_ context.Context, d *policy.Dataset) ([]Finding, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return keysOfMySQL(d, s.seen.shape), nil
+	seen, _ := s.pins.of(d)
+	return keysOfMySQL(d, seen.shape), nil
 }
+
+// Adopt is Backend's.
+func (s *mysqlSource) Adopt(p *policy.Policy) { s.pins.adopt(p) }
 
 // keysOfMySQL refuses keys of which it is not known that they are one text where they are equal.
 func keysOfMySQL(d *policy.Dataset, have shape) (list []Finding) {

@@ -213,7 +213,7 @@ func TestMySQLOfAnotherPolicy(t *testing.T) {
 	table := *d.Tables[0]
 	d.Tables = []*policy.Table{&table}
 	look := func() {
-		if _, err := h.Inspect(t.Context(), h.policy, &d); err != nil {
+		if _, err := h.Inspect(t.Context(), &policy.Policy{Backend: h.policy.Backend, Datasets: []*policy.Dataset{&d}}, &d); err != nil {
 			t.Fatal(err)
 		}
 	}

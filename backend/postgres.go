@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,8 +33,7 @@ type Postgres struct {
 	cluster   *cluster // of which this is the coordinator; nil: of none
 	opened    bool     // that has been looked for
 
-	mu     sync.Mutex
-	pinned map[string]pinnedShape // by dataset, what Inspect saw
+	pins pins[shape]
 }
 
 var _ Backend = (*Postgres)(nil)
@@ -53,7 +51,7 @@ func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Pos
 	if _, given := config.ConnConfig.RuntimeParams["application_name"]; !given {
 		config.ConnConfig.RuntimeParams["application_name"] = "dpproxy"
 	}
-	b := &Postgres{log: log, pinned: map[string]pinnedShape{}, partPages: 1 << 12} // 32 MiB
+	b := &Postgres{log: log, partPages: 1 << 12} // 32 MiB
 	if p.Backend.Snapshot != nil {
 		b.readers = p.Backend.Snapshot.Connections
 	}
@@ -108,7 +106,7 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 	defer cancel()
 	var found looked
 	err := b.look(ctx, readyTimeout, func(tx pgx.Tx) (err error) {
-		found, err = lookAgain(ctx, tx, b.shapes(), queries)
+		found, err = lookAgain(ctx, tx, b.shapes(datasetsOf(queries)), queries)
 		return err
 	})
 	switch {
@@ -133,12 +131,23 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 	return nil
 }
 
-func (b *Postgres) shapes() []pinnedShape {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var list []pinnedShape
-	for _, s := range b.pinned {
-		list = append(list, s)
+// Adopt is described at Backend.
+func (b *Postgres) Adopt(p *policy.Policy) { b.pins.adopt(p) }
+
+// shapes are what Inspect saw of the datasets in force, and of these.
+func (b *Postgres) shapes(also []*policy.Dataset) (list []pinnedShape) {
+	for d, seen := range b.pins.deciding(also) {
+		list = append(list, pinnedShape{d, seen})
+	}
+	return list
+}
+
+// datasetsOf are the datasets that queries read.
+func datasetsOf(queries []rewrite.Query) (list []*policy.Dataset) {
+	for _, q := range queries {
+		for _, t := range q.Tables() {
+			list = append(list, t.Dataset)
+		}
 	}
 	return list
 }
@@ -197,6 +206,11 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([][]privacy
 		if err != nil {
 			return err
 		}
+		if query.Joins() {
+			if _, err := tx.Exec(ctx, noLoops); err != nil {
+				return err
+			}
+		}
 		rows, err := tx.Query(ctx, text, args...)
 		if err != nil {
 			return err
@@ -209,6 +223,11 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([][]privacy
 	}, b.cluster.settings(limit)...)
 	return into.groups(), err
 }
+
+// noLoops leaves joins to hash tables and sorting, whose steps grow with the rows, for the rest of a transaction. PostgreSQL joins by a nested loop where it expects few rows, and of each
+// condition that it knows nothing of, as dpproxy's are, it expects one row in two hundred to be left: with a few of them over a million rows it expects one, and would compare each of
+// them with each of the others'. What nothing else can do a nested loop still does.
+const noLoops = "SET LOCAL enable_nestloop = off"
 
 // collectKeys takes every key.
 func collectKeys(rows interface {

@@ -188,9 +188,7 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 			findings = append(findings, b.shapeFindings(ctx, d)...)
 		}
 	}
-	b.mu.Lock()
-	b.pinned[d.ID] = pinnedShape{d, have}
-	b.mu.Unlock()
+	b.pins.note(p, d, have)
 	return findings, nil
 }
 

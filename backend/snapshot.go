@@ -124,6 +124,9 @@ func (b *Snapshots) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dat
 	return append(findings, own...), err
 }
 
+// Adopt is described at Backend.
+func (b *Snapshots) Adopt(p *policy.Policy) { b.source.Adopt(p) }
+
 // AsOf is described at Backend.
 func (b *Snapshots) AsOf(of *policy.Policy) int64 {
 	b.mu.Lock()

@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -25,9 +24,7 @@ import (
 type duckSource struct {
 	policy *policy.Policy
 	log    *slog.Logger
-
-	mu   sync.Mutex
-	seen map[string]pinnedShape // by dataset, what Inspect saw
+	pins   pins[shape]
 }
 
 var _ source = (*duckSource)(nil)
@@ -71,9 +68,7 @@ func (s *duckSource) Inspect(ctx context.Context, p *policy.Policy, d *policy.Da
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		s.seen[d.ID] = pinnedShape{d, have}
-		s.mu.Unlock()
+		s.pins.note(p, d, have)
 		findings, err = b.Inspect(ctx, p, d)
 		return err
 	})
@@ -82,10 +77,12 @@ func (s *duckSource) Inspect(ctx context.Context, p *policy.Policy, d *policy.Da
 
 // copyFindings is described at source.
 func (s *duckSource) copyFindings(_ context.Context, d *policy.Dataset) ([]Finding, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return keyCopyFindings(d, s.seen[d.ID].shape, dialect.DuckDB, duckClass), nil
+	seen, _ := s.pins.of(d)
+	return keyCopyFindings(d, seen, dialect.DuckDB, duckClass), nil
 }
+
+// Adopt is Backend's.
+func (s *duckSource) Adopt(p *policy.Policy) { s.pins.adopt(p) }
 
 // ReadPublic is described at Backend.
 func (s *duckSource) ReadPublic(ctx context.Context, t *policy.Table) (rows privacy.Released[[][]policy.Value], err error) {
@@ -163,10 +160,7 @@ func (s *duckSource) unchanged(ctx context.Context, b *DuckDB, list []rewrite.Ex
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		seen, ok := s.seen[d.ID]
-		s.mu.Unlock()
-		if !ok || !maps.Equal(have, seen.shape) {
+		if seen, ok := s.pins.of(d); !ok || !maps.Equal(have, seen) {
 			return ErrDrift
 		}
 	}

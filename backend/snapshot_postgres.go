@@ -40,7 +40,11 @@ func (b *Postgres) consistent(ctx context.Context, into *maker, do func(reading)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	err = within(ctx, conn, limit, func(tx pgx.Tx) error {
-		found, err := lookAgain(ctx, tx, b.shapes(), nil)
+		var datasets []*policy.Dataset
+		for _, e := range into.list {
+			datasets = append(datasets, e.Table.Dataset)
+		}
+		found, err := lookAgain(ctx, tx, b.shapes(datasets), nil)
 		switch {
 		case err != nil:
 			return err

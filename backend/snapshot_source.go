@@ -28,10 +28,12 @@ type source interface {
 	// may have different texts, or of which one row could fail each copy.
 	Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error)
 	copyFindings(ctx context.Context, d *policy.Dataset) ([]Finding, error)
+	// Adopt is Backend's.
+	Adopt(p *policy.Policy)
 	// ReadPublic is Backend's.
 	ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error)
 	// consistent runs do once over rows of one moment, until ctx ends: those of the tables that into is to have. The schema in that
-	// moment is the one that Inspect saw last; its error is ErrDrift where it is not, and otherwise do's, or one that holds no text of
+	// moment is the one that Inspect saw for their policy, which may not be in force yet; its error is ErrDrift where it is not, and otherwise do's, or one that holds no text of
 	// the database.
 	consistent(ctx context.Context, into *maker, do func(reading) error) error
 	Close() error
@@ -50,7 +52,7 @@ type reading interface {
 // openSource connects to the database that a policy names.
 func openSource(ctx context.Context, p *policy.Policy, log *slog.Logger) (source, error) {
 	if strings.HasPrefix(p.Backend.URL, "duckdb:") {
-		return &duckSource{policy: p, log: log, seen: map[string]pinnedShape{}}, nil
+		return &duckSource{policy: p, log: log}, nil
 	}
 	if p.Backend.MySQL() {
 		s, err := openMySQL(ctx, p, log)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,8 +36,9 @@ type Spark struct {
 	weak   bool
 	log    *slog.Logger
 
+	pins pins[map[string]sparkTable] // of a dataset's policy, by relation
+
 	mu     sync.Mutex
-	pinned map[string]sparkTable   // by relation, what Inspect saw
 	reads  map[int64]*sparkReading // by their moments, what statements that were admitted read
 	latest int64                   // of these moments
 }
@@ -50,7 +50,7 @@ func openSpark(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Spark,
 	if err != nil {
 		return nil, err
 	}
-	b := &Spark{config: link.config, words: dialect.SparkIn(link.catalog), weak: link.weak, log: log, pinned: map[string]sparkTable{}, reads: map[int64]*sparkReading{}}
+	b := &Spark{config: link.config, words: dialect.SparkIn(link.catalog), weak: link.weak, log: log, reads: map[int64]*sparkReading{}}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, link.queries)
 	return b, b.beside(ctx, 4*sparkReady, func(context.Context, *hive.Session) error { return nil })
 }
@@ -258,18 +258,13 @@ func (b *Spark) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Releas
 	})
 }
 
-// pin remembers what tables are like.
-func (b *Spark) pin(seen map[string]sparkTable) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	maps.Copy(b.pinned, seen)
-}
+// Adopt is described at Backend.
+func (b *Spark) Adopt(p *policy.Policy) { b.pins.adopt(p) }
 
 // inspected is what Inspect saw of a table.
 func (b *Spark) inspected(t *policy.Table) (at sparkTable, known bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	at, known = b.pinned[sparkKey(t)]
+	seen, _ := b.pins.of(t.Dataset)
+	at, known = seen[sparkKey(t)]
 	return at, known
 }
 

@@ -20,7 +20,7 @@ func (b *Spark) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset
 		if err != nil {
 			return err
 		}
-		b.pin(seen)
+		b.pins.note(p, d, seen)
 		have := sparkShape(d, seen)
 		if b.weak {
 			findings = append(findings, Finding{Text: "the connection to Spark may be unencrypted or to an impostor: add ssl-mode=VERIFY_IDENTITY to the url"})

@@ -42,7 +42,7 @@ type sparkReading struct {
 // Admit is described at Backend. Where tables have versions the moment of a statement's rows is that of its admission.
 func (b *Spark) Admit(ctx context.Context, step time.Duration, of *policy.Policy) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
 	live, inner, err := b.executor.Admit(ctx, step, of)
-	if err != nil || !b.haveVersions() {
+	if err != nil || !b.haveVersions(of) {
 		return live, inner, err
 	}
 	moment := sync.OnceValue(b.begin)
@@ -55,13 +55,13 @@ func (b *Spark) Admit(ctx context.Context, step time.Duration, of *policy.Policy
 	}, nil
 }
 
-// haveVersions tells whether any table that was inspected has.
-func (b *Spark) haveVersions() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, t := range b.pinned {
-		if t.versioned() {
-			return true
+// haveVersions tells whether any table of a policy has.
+func (b *Spark) haveVersions(of *policy.Policy) bool {
+	for _, seen := range b.pins.all(of) {
+		for _, t := range seen {
+			if t.versioned() {
+				return true
+			}
 		}
 	}
 	return false

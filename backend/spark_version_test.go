@@ -221,14 +221,14 @@ func TestSparkReadsTheStatementsVersion(t *testing.T) {
 	for _, table := range p.Datasets[0].Tables {
 		table.Source.Schema = "shop"
 	}
-	b := &Spark{words: dialect.SparkIn("lake"), pinned: map[string]sparkTable{}, reads: map[int64]*sparkReading{}}
+	b := &Spark{words: dialect.SparkIn("lake"), reads: map[int64]*sparkReading{}}
 	b.executor = newExecutor(b, 0, nil, 1)
 	q, err := rewrite.Render(measure(t, p, "people"), b.Dialect())
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := sparkKey(q.Table())
-	b.pin(map[string]sparkTable{key: {provider: "iceberg"}})
+	b.pins.note(p, q.Table().Dataset, map[string]sparkTable{key: {provider: "iceberg"}})
 	asOf, leave, err := b.Admit(t.Context(), 0, p)
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestSparkReadsTheStatementsVersion(t *testing.T) {
 	if _, err := b.textOf(t.Context(), &hive.Session{}, q.Of(moment)); err != errGone {
 		t.Errorf("a statement that is over: %v", err)
 	}
-	b.pin(map[string]sparkTable{key: {provider: "parquet"}})
+	b.pins.note(p, q.Table().Dataset, map[string]sparkTable{key: {provider: "parquet"}})
 	if text, err := b.textOf(t.Context(), &hive.Session{}, q); err != nil || text != q.SQL() {
 		t.Errorf("files that do not change: %v %s", err, text)
 	}

@@ -74,6 +74,16 @@ func (e end) of(b *book) bool {
 // too much is forfeited rather than too little. What was forfeited since makes up for it, for that was missing then.
 //
 // Limits: where the clock that the copy was charged by is behind the mark's, charges of before its time are taken for seen ones.
+//
+// A forfeit is taken for the loss of every mark that is older than it, also of one that saw other rows than those it was for. One witness alone is not misled by that, since its total is of all that it has
+// ever seen, on whichever copy. Two are, which were at work on different copies (TestForfeitIsTakenForEveryLoss):
+//
+//	proxies A and B share a ledger of 4. A charges 6: its witness has seen 10
+//	the copy of 4 is put back before B has seen these; B goes on and charges 5: its witness has seen 9
+//	the copy of 4 is put back again. A accepts, and 6 are forfeited: 10. B accepts, misses 9 − 10, and nothing is forfeited: of 15 that were spent 10 are counted
+//
+// To leave forfeits out would have each of the proxies that ran side by side forfeit the same loss once more, which is the common case. What tells the two apart is whether one mark's last row comes before
+// the other's on one line, which a number, a time and a hash of each do not say: it would take hashes of earlier rows in each mark, and the accepting mark's in the row of the forfeit.
 func (m mark) missing(b *book) (sum privacy.Cost) {
 	var all privacy.Cost
 	lacks := func(e end, held privacy.Cost, passed bool) privacy.Cost {

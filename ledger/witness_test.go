@@ -291,3 +291,38 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatalf("restored a damaged backup: %v", err)
 	}
 }
+
+// TestForfeitIsTakenForEveryLoss shows a limit of the witness (mark.missing): after two older copies, on which two witnesses saw different charges, what one forfeits counts for the other.
+func TestForfeitIsTakenForEveryLoss(t *testing.T) {
+	path := place(t)
+	f := open(t, path, Options{})
+	adopt(t, f, census())
+	charge(t, f, request("ann", item(1, eps(4))))
+	f.Close()
+	old := snapshot(t, path)
+	other, err := os.ReadFile(path + "-witness")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+"-other", other, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	delete(old, "-witness")
+	f = open(t, path, Options{})
+	charge(t, f, request("ann", item(2, eps(6))))
+	f.Close()
+	lay(t, path, old)
+	f = open(t, path, Options{Witness: path + "-other"}) // which has not seen the six
+	charge(t, f, request("ann", item(3, eps(5))))
+	f.Close()
+	lay(t, path, old)
+	f = open(t, path, Options{AcceptRollback: true})
+	wantSpent(t, f, "ann", 4+6, 4+6)
+	f.Close()
+	_, err = Open(ctx, "sqlite:"+path, Options{Witness: path + "-other"})
+	wantErr(t, err, ErrRollback)
+	f = open(t, path, Options{Witness: path + "-other", AcceptRollback: true})
+	wantSpent(t, f, "ann", 4+6, 4+6) // and not 15: docs/operating.md says what to do
+	verify(t, f)
+	f.Close()
+}

@@ -106,18 +106,53 @@ func (w *writer) marked(m *derived.Marked) string {
 	items := w.passed(a, len(m.From.Columns))
 	last, join := w.table.Columns[len(w.table.Columns)-1], ""
 	if slices.Contains(w.used, last) {
-		has := ""
+		has, mark := "", " AS n"+strconv.Itoa(len(w.table.Columns))
 		switch {
 		case m.Other == m.From && len(m.On) == 0 && m.Where == nil: // itself
 			has = a.alias + ".u IS NOT NULL"
 		case w.dialect.MarksByJoin && (len(m.On) == 0 || w.dialect.ExactKeys):
 			has, join = w.joinsOther(a, b, m)
+		case w.dialect.MarksByJoin:
+			return w.partedByOther(a, b, m, items, mark)
 		default:
 			has = w.hasOther(a, b, m)
 		}
-		items = append(items, "CASE WHEN "+has+" THEN 1 ELSE 0 END AS n"+strconv.Itoa(len(w.table.Columns)))
+		items = append(items, "CASE WHEN "+has+" THEN 1 ELSE 0 END"+mark)
 	}
 	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + join + ")"
+}
+
+// partedByOther are the rows that have another, and below them those that have none:
+//
+//	(WITH a1 AS (SELECT a1.u AS u, a1.n2 AS n2, a1.j2 AS e1 FROM (…) AS a1),
+//	  b1 AS (SELECT b1.u AS u, b1.j1 AS e1 FROM (…) AS b1 WHERE …)
+//	  SELECT a1.*, 1 AS n3 FROM a1 WHERE EXISTS (SELECT 1 FROM b1 WHERE (b1.u OPERATOR(pg_catalog.=) a1.u) AND (b1.e1 OPERATOR(pg_catalog.=) a1.e1))
+//	  UNION ALL
+//	  SELECT a1.*, 0 AS n3 FROM a1 WHERE NOT EXISTS (…))
+//
+// Claim. It has the rows of From once each, with the marks that hasOther gives, whatever the types of units and keys are. Proof. EXISTS is true or false and never NULL, so each
+// row of a1 is in one part and not in the other. It is true just where some row of b1 is equal in all, which is where ANY of its rows is; where ANY gives false or NULL, CASE makes 0 too.
+// The same pairs of columns are compared, by the same operators. Nothing groups by a key: 1.0 and 1.00, 'a' and 'A' of a collation that takes them for equal, 0 and −0 are what = says of them,
+// and where = is not the equality that the type groups by (citext, char(n) beside varchar) it makes no difference.
+//
+// The parts are a semi-join and an anti-join, by hash tables in batches or by sorting, whose steps do not grow with the square of the rows however little memory there is. What two
+// parts name is read once, and kept, on the disk where it is long.
+func (w *writer) partedByOther(a, b *writer, m *derived.Marked, items []string, mark string) string {
+	others, on := []string{b.alias + ".u AS u"}, []string{w.equal(b.alias+".u", a.alias+".u")}
+	for i, e := range m.On {
+		key := "e" + strconv.Itoa(i+1)
+		items, others = append(items, a.useKey(e.Left)+" AS "+key), append(others, b.useKey(e.Right)+" AS "+key)
+		on = append(on, w.equal(b.alias+"."+key, a.alias+"."+key))
+	}
+	where := ""
+	if m.Where != nil {
+		where = " WHERE " + b.predicate(m.Where)
+	}
+	part := func(not, n string) string {
+		return "SELECT " + a.alias + ".*, " + n + mark + " FROM " + a.alias + " WHERE " + not + "EXISTS (SELECT 1 FROM " + b.alias + " WHERE " + strings.Join(on, " AND ") + ")"
+	}
+	return "(WITH " + a.alias + " AS (SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + "),\n  " +
+		b.alias + " AS (SELECT " + strings.Join(others, ", ") + "\n  FROM " + b.input() + where + ")\n  " + part("", "1") + "\n  UNION ALL\n  " + part("NOT ", "0") + ")"
 }
 
 // joinsOther is hasOther as a join with the others' units and keys, each combination of them once:
@@ -128,7 +163,7 @@ func (w *writer) marked(m *derived.Marked) string {
 //	    ON (h1.u OPERATOR(pg_catalog.=) a1.u) AND (h1.j1 OPERATOR(pg_catalog.=) a1.j2))
 //
 // Claim. It has the rows of From once each, with the marks that hasOther gives. Proof. A row of a meets the rows of h whose unit and keys equal its own. DISTINCT leaves one of
-// those that are equal to each other, and of two that are not, at most one equals a's: equality on the types of units, and of other keys where they are exact, is one of their texts (package backend
+// those that are equal to each other, and of two that are not, at most one equals a's: equality on the types of units, and of keys where the dialect says that they are exact, is one of their texts (package backend
 // refuses others before anything is asked). So there is one h, or none, and there is one
 // just where some row of b is equal. Where a unit or a key is NULL no row is equal, and ANY gives NULL or false, of which CASE makes 0 too.
 func (w *writer) joinsOther(a, b *writer, m *derived.Marked) (has, join string) {

@@ -25,7 +25,7 @@ func TestJoinKeysAreOrderedByBytes(t *testing.T) {
 		[]string{`SELECT count(*) FROM calls WHERE visit IN (SELECT visit FROM visits)`}, privacy.MicroEpsilon(100_000))[0]
 	collated := regexp.MustCompile(`\(\((b\.j\d+)\)::pg_catalog\.text COLLATE pg_catalog\."C"\)`)
 	hashed := regexp.MustCompile(`\((b\.j\d+)\)::pg_catalog\.text, 128\)`)
-	compared := regexp.MustCompile(`ROW\(a1\.u, (a1\.j\d+)\)`)
+	compared := regexp.MustCompile(`OPERATOR\(pg_catalog\.=\) (a1\.e\d+)\)`)
 	for _, loose := range []bool{false, true} {
 		var counts []string
 		for _, keys := range [][]string{{"a", "A"}, {"A", "a"}} {
@@ -45,7 +45,7 @@ func TestJoinKeysAreOrderedByBytes(t *testing.T) {
 				sql = hashed.ReplaceAllString(collated.ReplaceAllString(sql, "$1"), "($1)::pg_catalog.text, 0)")
 			}
 			// The comparison of keys is made by bytes too, so that it tells which was kept.
-			sql = compared.ReplaceAllString(sql, `ROW(a1.u, $1 COLLATE pg_catalog."C")`)
+			sql = compared.ReplaceAllString(sql, `OPERATOR(pg_catalog.=) $1 COLLATE pg_catalog."C")`)
 			counts = append(counts, fmt.Sprint(postgresQueries(conn)(t, sql, m.query.Args())))
 		}
 		if slices.Equal(counts[:1], counts[1:]) == loose {

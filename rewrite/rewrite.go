@@ -31,6 +31,7 @@ type scan struct {
 	table   *policy.Table
 	dialect dialect.Dialect
 	keyed   bool
+	joins   bool
 }
 
 // leaf is what a scan counts for one measure.
@@ -62,7 +63,7 @@ func Render(m *plans.Measure, d dialect.Dialect) (Query, error) {
 // scanOf writes the scan of one measure, or of several that are read together.
 func scanOf(list []*plans.Measure, d dialect.Dialect) (*scan, error) {
 	first := list[0]
-	q := &scan{table: first.Table, keyed: first.Open != nil, dialect: d}
+	q := &scan{table: first.Table, keyed: first.Open != nil, joins: first.Table.Derived != nil && first.Window == nil, dialect: d}
 	for _, m := range list {
 		l := leaf{digest: m.Digest, counters: len(m.Counters)}
 		for i := range m.Grain {
@@ -262,6 +263,9 @@ func (q Query) Signed(counter int) bool {
 
 // Keyed tells that the query finds keys: it returns a text, which may be NULL, and a count (int8) for each, instead.
 func (q Query) Keyed() bool { return q.read().keyed }
+
+// Joins tells that whatever rows the query joins it joins all of, by keys that are equal, so that to look for partners row by row would be a mistake.
+func (q Query) Joins() bool { return q.read().joins }
 
 // Counters is described at Grain.
 func (q Query) Counters() int { return q.of().counters }

@@ -85,6 +85,7 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 		return err
 	}
 	copies.PutInForce()
+	s.Backend.Adopt(p)
 	s.putInForce(p)
 	s.log.Info("policy reloaded", append([]any{"path", p.Path}, changes(old, p)...)...)
 	return nil

@@ -76,6 +76,7 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		s.Close()
 		return nil, err
 	}
+	s.Backend.Adopt(p)
 	// Only now: with it a ledger of an earlier form takes the form of this version, which the earlier one cannot read.
 	if err := s.Ledger.Adopt(ctx, terms(p)); err != nil {
 		s.Close()

@@ -106,8 +106,8 @@ type Words struct {
 	// OneScan tells that measures over rows as they are stored take less in one scan, by conditions of their counters, than in one each.
 	OneScan bool
 
-	// MarksByJoin tells that a row is told by a join whether its unit has others elsewhere, and not by a sub-query within an expression; and ExactKeys that it is so whatever other
-	// keys are compared, of which none has equal values with different texts.
+	// MarksByJoin tells that a row is told by joins whether its unit has others elsewhere, and not by a sub-query within an expression: by one with the units of the others, and along other keys
+	// by two, that part the rows. ExactKeys tells that of keys too none has equal values with different texts, so that one with these does.
 	MarksByJoin, ExactKeys bool
 
 	// KeepsNoRows tells that numbered rows are not kept for several measures: each numbers them itself, where they lie.

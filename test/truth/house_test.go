@@ -193,6 +193,7 @@ func (h *house) inspect(ctx context.Context) {
 			h.t.Fatal(f.Text)
 		}
 	}
+	h.backend.Adopt(h.policy)
 }
 
 // furnish gives the sandbox the catalogs and the public tables.

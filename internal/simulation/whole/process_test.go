@@ -231,7 +231,8 @@ func (d *database) ReadPublic(context.Context, *policy.Table) (privacy.Released[
 func (d *database) Inspect(context.Context, *policy.Policy, *policy.Dataset) ([]backend.Finding, error) {
 	return nil, nil
 }
-func (d *database) Close() error { return nil }
+func (d *database) Adopt(*policy.Policy) {}
+func (d *database) Close() error         { return nil }
 
 // noEngine is a sandbox for questions that need none.
 type noEngine struct{}

@@ -1,0 +1,150 @@
+package backend
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// TestPins: what was seen for a policy decides once it is in force; that of the one before serves its own tables still, and of others nothing is left.
+func TestPins(t *testing.T) {
+	t.Parallel()
+	var p pins[int]
+	policies := make([]*policy.Policy, 5)
+	for i := range policies {
+		policies[i] = &policy.Policy{Datasets: []*policy.Dataset{{ID: "clinic"}}}
+	}
+	check := func(when string, deciding int, known ...int) {
+		t.Helper()
+		list := p.deciding(nil)
+		for i, of := range policies {
+			d := of.Datasets[0]
+			got, has := p.of(d)
+			want := false
+			for _, k := range known {
+				want = want || k == i
+			}
+			if _, decides := list[d]; decides != (i == deciding) || has != want || has && got != i {
+				t.Errorf("%s: of policy %d %d is known (%v), and decides (%v)", when, i, got, has, decides)
+			}
+			if also, held := p.deciding([]*policy.Dataset{d})[d]; held != has || held && also != i {
+				t.Errorf("%s: a query under policy %d is held against %d (%v)", when, i, also, held)
+			}
+		}
+	}
+	see := func(i int) { p.note(policies[i], policies[i].Datasets[0], i) }
+	check("at first", -1)
+	see(0)
+	check("inspected", -1, 0)
+	p.adopt(policies[0])
+	check("in force", 0, 0)
+	see(1)
+	check("another inspected", 0, 0, 1)
+	see(2)
+	check("that refused, and a third inspected", 0, 0, 2)
+	p.adopt(policies[2])
+	check("the third in force", 2, 0, 2)
+	see(2)
+	p.adopt(policies[2])
+	check("again", 2, 0, 2)
+	see(3)
+	check("a fourth inspected", 2, 0, 2, 3)
+	p.adopt(policies[3])
+	check("the fourth in force", 3, 2, 3)
+	see(4)
+	p.adopt(policies[3])
+	check("a fifth refused", 3, 2, 3)
+}
+
+// TestRefusedPolicy: what a policy that is inspected and does not come into force names may change, and what the one in force names may not, whatever the other says of it.
+func TestRefusedPolicy(t *testing.T) {
+	t.Parallel()
+	h := postgresHouse(t)
+	h.change("CREATE TABLE more (person_id bigint PRIMARY KEY, age integer); GRANT SELECT ON more TO PUBLIC")
+	inspect(t, h)
+	ready := func(when string, want error, p *policy.Policy) {
+		t.Helper()
+		if err := h.Ready(t.Context()); err != want {
+			t.Errorf("%s: Ready says %v, want %v", when, err, want)
+		}
+		if p == nil {
+			return
+		}
+		if err := h.Ready(t.Context(), render(t, measure(t, p, "people", "age"), h)); err != want {
+			t.Errorf("%s: Ready says of a query %v, want %v", when, err, want)
+		}
+	}
+	look := func(p *policy.Policy) {
+		t.Helper()
+		if findings, err := h.Inspect(t.Context(), p, p.Datasets[0]); err != nil || fatal(findings) {
+			t.Fatal(findings, err)
+		}
+	}
+	other := testPolicy(t, h.policy.Backend.URL)
+	people := other.Datasets[0].Tables[0]
+	people.Source.Name, people.Columns = "more", people.Columns[:1]
+	look(other)
+	ready("another policy was looked at", nil, h.policy)
+	h.change("ALTER TABLE more ALTER COLUMN age TYPE text")
+	ready("what it names has changed", nil, h.policy)
+	h.change("DROP TABLE more")
+	ready("and is gone", nil, h.policy)
+
+	next := testPolicy(t, h.policy.Backend.URL)
+	people = next.Datasets[0].Tables[0]
+	age := testColumn(t, "age", "bigint", policy.OutsideClamp, "0", "119", "1")
+	age.Table, people.Columns[0] = people, age
+	h.change("ALTER TABLE people ALTER COLUMN age TYPE bigint")
+	look(next)
+	ready("a third says what people is like now", ErrDrift, h.policy)
+	h.Adopt(next)
+	ready("the third is in force", nil, next)
+	if err := h.Ready(t.Context(), render(t, measure(t, h.policy, "people", "age"), h)); err != ErrDrift {
+		t.Errorf("of a query under the policy before: %v", err)
+	}
+	h.change("ALTER TABLE visits ADD COLUMN harmless integer")
+	ready("a column that none names", nil, next)
+	h.change("ALTER TABLE visits ALTER COLUMN minutes TYPE bigint")
+	ready("and one that the third does", ErrDrift, next)
+}
+
+// TestRefusedPolicyOfSnapshots: nor does it keep the policy in force from its copies, nor let one through.
+func TestRefusedPolicyOfSnapshots(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		house  func(*testing.T) *house
+		change string
+	}{"PostgreSQL": {snapshotHouse, "ALTER TABLE visits ALTER COLUMN minutes TYPE bigint"}, "DuckDB": {duckSnapshotHouse, "ALTER TABLE visits ALTER COLUMN minutes TYPE bigint"}, "MariaDB": {mariaHouse, "ALTER TABLE visits MODIFY minutes bigint"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := c.house(t)
+			look := func(columns func([]*policy.Column) []*policy.Column) {
+				t.Helper()
+				other := testPolicyLike(t, h)
+				for i, table := range other.Datasets[0].Tables {
+					table.Source = h.policy.Datasets[0].Tables[i].Source
+				}
+				visits := other.Datasets[0].Tables[1]
+				visits.Columns = columns(visits.Columns)
+				if _, err := h.Inspect(t.Context(), other, other.Datasets[0]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			look(func(list []*policy.Column) []*policy.Column { return list[:1] })
+			if err := renewed(t, h, 3*time.Second); err != nil {
+				t.Errorf("another policy was looked at: %v", err)
+			}
+			h.source(c.change)
+			look(func(list []*policy.Column) []*policy.Column {
+				minutes := testColumn(t, "minutes", "bigint", policy.OutsideClamp, "0", "59", "1")
+				minutes.Table = list[1].Table
+				return []*policy.Column{list[0], minutes}
+			})
+			if err := renewed(t, h, 3*time.Second); !errors.Is(err, ErrDrift) {
+				t.Errorf("as the other policy says the column is now: %v", err)
+			}
+		})
+	}
+}
