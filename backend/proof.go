@@ -59,7 +59,7 @@ func uniqueArguments(u rewrite.Unique) []any {
 }
 
 // rankSQL asks whether CHECK constraints say of a column of whole numbers ($3) what rewrite.Rank does, beside the unit's column ($4), where $5 is 0 or the
-// most that it may be, and whether a partial index has the rows beyond $6, 0: whichever indexes there are. A constraint is known by its text, as the server writes the expression that it checks: with an empty search_path an
+// most that it may be, and whether a partial index has columns $7 of the rows beyond $6, 0: whichever indexes there are; and that the collations of $8 take no two different texts for equal. A constraint is known by its text, as the server writes the expression that it checks: with an empty search_path an
 // operator without a schema is pg_catalog's, and a constant of another type than integer would have its type beside it. One that is not valid was not
 // held against the rows that were there before it.
 const rankSQL = `SELECT EXISTS (
@@ -77,7 +77,11 @@ const rankSQL = `SELECT EXISTS (
     AND ($5::pg_catalog.int8 = 0 OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = r.attnum AND a.attnotnull AND ` + wholly + `) AND k.said && ARRAY[pg_catalog.format('(%I <= %s)', r.attname, $5::pg_catalog.int8)])
     AND ($6::pg_catalog.int8 = 0 OR EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisvalid AND i.indisready AND i.indislive
       AND pg_catalog.pg_get_expr(i.indpred, i.indrelid) = ANY (ARRAY[pg_catalog.format('((%I > %s) OR (%I IS NULL))', r.attname, $6::pg_catalog.int8, r.attname),
-        pg_catalog.format('((%I IS NULL) OR (%I > %s))', r.attname, r.attname, $6::pg_catalog.int8)]))))`
+        pg_catalog.format('((%I IS NULL) OR (%I > %s))', r.attname, r.attname, $6::pg_catalog.int8)])
+      AND NOT EXISTS (SELECT FROM pg_catalog.unnest($7::pg_catalog.text[]) AS n WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = c.oid AND a.attname::pg_catalog.text = n AND a.attnum = ANY (i.indkey)))))
+    AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
+      WHERE a.attrelid = c.oid AND a.attname::pg_catalog.text = ANY ($8::pg_catalog.text[]) AND NOT l.collisdeterministic))`
 
 // rankArguments are those of rankSQL.
 func rankArguments(r rewrite.Rank) []any {
@@ -89,7 +93,7 @@ func rankArguments(r rewrite.Rank) []any {
 	if r.Beyond {
 		beyond = r.Table.MaxRowsPerUnit
 	}
-	return []any{schema, name, r.Table.RowRank, r.Table.UnitColumn, within, beyond}
+	return []any{schema, name, r.Table.RowRank, r.Table.UnitColumn, within, beyond, append([]string{}, r.Columns...), append([]string{}, r.Texts...)}
 }
 
 // provenForm tells whether constraints prove, in tx's snapshot, what a shorter text takes for proven.

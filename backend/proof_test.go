@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -167,35 +168,63 @@ func TestRanksAreProved(t *testing.T) {
 	}
 }
 
-// TestIndexesOfRowsBeyondTheBound: the text that counts the rows beyond the bound runs where a valid index has just these, beside the CHECKs.
+// TestIndexesOfRowsBeyondTheBound: the text that counts all rows less those beyond the bound runs where a valid index has just these, with what is read of them, beside the CHECKs.
 func TestIndexesOfRowsBeyondTheBound(t *testing.T) {
-	const checks = "CREATE TABLE lines (who int NOT NULL, rank bigint, CHECK (rank >= 1)); "
-	for then, want := range map[string]bool{
-		checks: false,
-		checks + "CREATE INDEX ON lines (rank) WHERE rank > 10 OR rank IS NULL":                                            true,
-		checks + "CREATE INDEX ON lines (who) WHERE rank IS NULL OR rank > 10":                                             true,
-		checks + "CREATE INDEX ON lines (rank) WHERE rank > 10":                                                            false,
-		checks + "CREATE INDEX ON lines (rank) WHERE rank > 11 OR rank IS NULL":                                            false,
-		checks + "CREATE INDEX ON lines (rank)":                                                                            false,
-		"CREATE TABLE lines (who int NOT NULL, rank bigint); CREATE INDEX ON lines (rank) WHERE rank > 10 OR rank IS NULL": false,
-		checks + "CREATE TABLE more (rank bigint); CREATE INDEX ON more (rank) WHERE rank > 10 OR rank IS NULL":            false,
-		checks + "CREATE INDEX broken ON lines (rank) WHERE rank > 10 OR rank IS NULL; SET allow_system_table_mods = on; UPDATE pg_catalog.pg_index SET indisvalid = false WHERE indexrelid = 'broken'::regclass": false,
+	const checks = "CREATE TABLE lines (who int NOT NULL, rank bigint, ward text, minutes int, CHECK (rank >= 1)); "
+	for _, c := range []struct {
+		then    string
+		columns []string
+		want    bool
+	}{
+		{checks, nil, false},
+		{checks + "CREATE INDEX ON lines (rank) WHERE rank > 10 OR rank IS NULL", nil, true},
+		{checks + "CREATE INDEX ON lines (rank) WHERE rank > 10 OR rank IS NULL", []string{"minutes"}, false},
+		{checks + "CREATE INDEX ON lines (rank) INCLUDE (minutes) WHERE rank > 10 OR rank IS NULL", []string{"minutes"}, true},
+		{checks + "CREATE INDEX ON lines (rank) INCLUDE (minutes) WHERE rank > 10 OR rank IS NULL", nil, true},
+		{checks + "CREATE INDEX ON lines (rank) INCLUDE (minutes) WHERE rank > 10 OR rank IS NULL", []string{"minutes", "ward"}, false},
+		{checks + "CREATE INDEX ON lines (rank, ward) INCLUDE (minutes) WHERE rank > 10 OR rank IS NULL", []string{"minutes", "ward"}, true},
+		{checks + "CREATE INDEX ON lines (rank) INCLUDE (minutes) WHERE rank > 10 OR rank IS NULL; CREATE INDEX ON lines (ward) WHERE rank > 10 OR rank IS NULL", []string{"minutes", "ward"}, false},
+		{checks + "CREATE INDEX ON lines (rank, left(ward, 3)) WHERE rank > 10 OR rank IS NULL", []string{"ward"}, false},
+		{checks + "CREATE INDEX ON lines (who) WHERE rank IS NULL OR rank > 10", nil, true},
+		{checks + "CREATE INDEX ON lines (rank) WHERE rank > 10", nil, false},
+		{checks + "CREATE INDEX ON lines (rank) WHERE rank > 11 OR rank IS NULL", nil, false},
+		{checks + "CREATE INDEX ON lines (rank)", nil, false},
+		{"CREATE TABLE lines (who int NOT NULL, rank bigint); CREATE INDEX ON lines (rank) WHERE rank > 10 OR rank IS NULL", nil, false},
+		{checks + "CREATE TABLE more (rank bigint); CREATE INDEX ON more (rank) WHERE rank > 10 OR rank IS NULL", nil, false},
+		{checks + "CREATE INDEX broken ON lines (rank) WHERE rank > 10 OR rank IS NULL; SET allow_system_table_mods = on; UPDATE pg_catalog.pg_index SET indisvalid = false WHERE indexrelid = 'broken'::regclass", nil, false},
 	} {
-		t.Run(then, func(t *testing.T) {
-			h := postgresHouse(t)
-			h.change(then)
-			table := &policy.Table{Name: "lines", Source: policy.Source{Name: "lines"}, UnitColumn: "who", RowRank: "rank", MaxRowsPerUnit: 10}
-			err := h.Backend.(*Postgres).look(context.Background(), time.Minute, func(tx pgx.Tx) error {
-				got, err := provenForm(context.Background(), tx, rewrite.Shorter{Ranks: []rewrite.Rank{{Table: table, Beyond: true}}})
-				if err != nil || got != want {
-					t.Errorf("%t, %v", got, err)
-				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+		t.Run(fmt.Sprint(c.then, c.columns), func(t *testing.T) {
+			ranksHold(t, c.then, rewrite.Rank{Beyond: true, Columns: c.columns}, c.want)
 		})
+	}
+}
+
+// TestCollationsOfTextsThatAreGroupedBy: rows are grouped by a text as it is stored where its column's collation takes no two texts for equal.
+func TestCollationsOfTextsThatAreGroupedBy(t *testing.T) {
+	const with = "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false); CREATE COLLATION own (provider = icu, locale = 'de'); " +
+		"CREATE TABLE lines (who int NOT NULL, rank bigint, ward text, town text COLLATE own, street varchar(9) COLLATE loose, CHECK (rank >= 1))"
+	for texts, want := range map[string]bool{"": true, "ward": true, "ward town": true, "street": false, "ward street": false} {
+		t.Run(texts, func(t *testing.T) {
+			ranksHold(t, with, rewrite.Rank{Texts: strings.Fields(texts)}, want)
+		})
+	}
+}
+
+// ranksHold asks whether a database proves what a rank needs.
+func ranksHold(t *testing.T, then string, r rewrite.Rank, want bool) {
+	t.Helper()
+	h := postgresHouse(t)
+	h.change(then)
+	r.Table = &policy.Table{Name: "lines", Source: policy.Source{Name: "lines"}, UnitColumn: "who", RowRank: "rank", MaxRowsPerUnit: 10}
+	err := h.Backend.(*Postgres).look(context.Background(), time.Minute, func(tx pgx.Tx) error {
+		got, err := provenForm(context.Background(), tx, rewrite.Shorter{Ranks: []rewrite.Rank{r}})
+		if err != nil || got != want {
+			t.Errorf("%t, %v", got, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -85,8 +85,8 @@ func TestBenchBounds(t *testing.T) {
 		t.Run(d.String(), func(t *testing.T) {
 			run, cpu := benchEngine(t, d, rows)
 			for _, text := range map[dialect.Dialect][]string{
-				dialect.PostgreSQL: {"CREATE INDEX ON clinic.visits (rank) WHERE rank > 10 OR rank IS NULL", "CREATE INDEX ON clinic.visits (rank) WHERE rank > 2 OR rank IS NULL"},
-				dialect.DuckDB:     {"CREATE TABLE clinic.visits_by_rank AS SELECT * FROM clinic.visits ORDER BY rank"},
+				dialect.PostgreSQL: {"CREATE INDEX ON clinic.visits (rank) INCLUDE (ward, minutes) WHERE rank > 10 OR rank IS NULL", "CREATE INDEX ON clinic.visits (rank) WHERE rank <= 2", "VACUUM ANALYZE clinic.visits"},
+				dialect.DuckDB:     {"CREATE TABLE clinic.visits_by_rank AS SELECT * REPLACE (CAST(rank AS INTEGER) AS rank) FROM clinic.visits ORDER BY rank"},
 			}[d] {
 				run(text, nil)
 			}
@@ -119,6 +119,8 @@ func ranked(t *testing.T, d dialect.Dialect, of, text string) (names, sqls []str
 		switch {
 		case s.Ranks[0].Within:
 			name = "and none beyond, by a CHECK"
+		case s.Ranks[0].Beyond && strings.Contains(of, "max_rows_per_unit: 2\n"):
+			continue // most rows are beyond: the index has those within instead
 		case s.Ranks[0].Beyond:
 			name = "and an index of the rows beyond"
 		}

@@ -33,7 +33,7 @@ func (w *writer) raw(c *policy.Column) string {
 		}
 		return "t." + w.copied(c)
 	}
-	column, readText := "t."+w.name(c.Source), w.dialect.ReadText
+	column, readText := w.column(c), w.dialect.ReadText
 	if c.Enum {
 		readText = w.dialect.ReadEnum
 	}
@@ -44,6 +44,14 @@ func (w *writer) raw(c *policy.Column) string {
 		return dialect.Fill(readText, column)
 	}
 	return dialect.Fill(w.dialect.Read, column, w.columnType(c))
+}
+
+// column is a column of a row as it is stored.
+func (w *writer) column(c *policy.Column) string {
+	if !slices.Contains(w.reads, c.Source) {
+		w.reads = append(w.reads, c.Source)
+	}
+	return "t." + w.name(c.Source)
 }
 
 // missing tells whether the raw value is NULL or NaN.
@@ -140,7 +148,7 @@ func (w *writer) normalisedOrdered(c *policy.Column) string {
 func (w *writer) normalisedEnum(c *policy.Column) string {
 	raw, d := w.raw(c), c.Domain
 	if c.Any && len(d.Values) == 0 && c.Reading == nil && !w.dialect.Ready { // whether there is one is all that is asked: no text is read
-		raw = dialect.Fill(w.dialect.ReadText, "t."+w.name(c.Source))
+		raw = dialect.Fill(w.dialect.ReadText, w.column(c))
 	}
 	if c.Type == policy.Bool && c.Reading != nil && slices.Equal(d.Values, []string{"false", "true"}) { // the cell is the truth, so that the text is matched once
 		return w.cast(raw, "int4")

@@ -233,12 +233,13 @@ func plansOf(t *testing.T, p *policy.Policy, text string, asTheyAre bool) (list 
 	return list
 }
 
-// TestJointGolden shows the SQL of scans: of rows that are numbered, of people, whom a constraint may prove unique, of rows with a stored rank, and of joins.
+// TestJointGolden shows the SQL of scans: of rows that are numbered, of people, whom a constraint may prove unique, of rows with a stored rank, and of joins; and that of counts of all rows less those beyond the bound.
 func TestJointGolden(t *testing.T) {
 	got := ""
 	for _, c := range []struct {
 		variant, text string
-	}{{"add-remove", jointStatements[0]}, {"add-remove", jointStatements[3]}, {"add-remove", jointStatements[5]}, {"add-remove, ranked", jointStatements[1]}} {
+	}{{"add-remove", jointStatements[0]}, {"add-remove", jointStatements[3]}, {"add-remove", jointStatements[5]}, {"add-remove, ranked", jointStatements[1]},
+		{"add-remove, ranked", `SELECT count(*) FROM visits`}, {"add-remove, ranked", `SELECT ward, count(*), sum(cost) FROM visits WHERE room > 2 GROUP BY 1`}} {
 		for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {
 			list, err := rewrite.RenderAll(t.Context(), plansOf(t, variants(t, d)[c.variant], c.text, true), d)
 			if err != nil {

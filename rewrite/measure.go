@@ -112,9 +112,6 @@ func (w *writer) measure(m *plans.Measure) string {
 		return w.unitCounts()
 	}
 	asStored := w.asStored(m)
-	if w.ranks == ranksBeyond {
-		return w.lessBeyond()
-	}
 	if asStored {
 		m = hoisted(m)
 	}
@@ -190,7 +187,7 @@ func (w *writer) finished(sql string) (text, error) {
 	if w.err != nil {
 		return text{}, w.err
 	}
-	return text{sql, w.args}, nil
+	return text{sql, w.args, w.reads, w.equals}, nil
 }
 
 // output names a value of the answer and gives it the type that the backend expects.
@@ -290,6 +287,7 @@ type writer struct {
 	used     []*policy.Column
 	usedKeys []*policy.Column
 	where    string           // a condition on rows as they are stored (stored.go)
+	end      *end             // a part of a count is written
 	asIs     []*policy.Column // whose stored values are their normalised ones in every row that counts (total.go)
 	onRaw    bool             // predicates are written for rows as they are stored
 	tally    map[*policy.Column]string
@@ -304,6 +302,8 @@ type composed struct {
 	unique  []derived.Unique
 	ranks   rankProof
 	args    []any
+	reads   []string // described at text, as equals is
+	equals  []string
 	seen    map[string]string // each text, as it is written
 	depth   int
 	window  *plans.Window // rows outside of which the caller leaves out

@@ -42,10 +42,12 @@ type leaf struct {
 	signed   []bool // by counter, those that may be below 0; nil: none
 }
 
-// text is SQL and its arguments.
+// text is SQL and its arguments, and what it hangs on of the columns that it reads, by their names in the database.
 type text struct {
-	sql  string
-	args []any // strings
+	sql    string
+	args   []any    // strings
+	reads  []string // all of a table whose rows are read as they are stored
+	equals []string // texts that rows are grouped by as their columns' collation compares them
 }
 
 // Render writes the SQL of a measure.
@@ -138,7 +140,7 @@ type rankProof int
 const (
 	ranksAny      rankProof = iota // nothing but what Required does
 	ranksPositive                  // it is 1 or more where it is not NULL, and NULL where the unit is
-	ranksBeyond                    // the same, and an index has the rows beyond the bound
+	ranksBeyond                    // the same, and an index has what is read of the rows beyond the bound
 	ranksWithin                    // and it is not NULL, and at most max_rows_per_unit
 )
 
@@ -161,7 +163,11 @@ func (q *scan) shorten(list []*plans.Measure, a assumed, unique []derived.Unique
 	}
 	if a.ranks != ranksAny {
 		for _, t := range ranked(q.table) {
-			s.Ranks = append(s.Ranks, Rank{Table: t, Within: a.ranks == ranksWithin, Beyond: a.ranks == ranksBeyond})
+			r := Rank{Table: t, Within: a.ranks == ranksWithin, Beyond: a.ranks == ranksBeyond, Texts: s.text.equals}
+			if r.Beyond {
+				r.Columns = s.text.reads
+			}
+			s.Ranks = append(s.Ranks, r)
 		}
 	}
 	q.proven = append(q.proven, s)
@@ -213,13 +219,17 @@ type Unique struct {
 //	CHECK (dp_rank IS NULL OR who IS NOT NULL)            -- or who is NOT NULL
 //	CHECK (dp_rank <= 10), and dp_rank NOT NULL           -- where Within
 //
-// Beyond asks for an index of the rows beyond max_rows_per_unit, without which the text would take longer than another, and which proves nothing:
+// Beyond asks for an index of the rows beyond max_rows_per_unit that has Columns of them, without which the text would take longer than another, and which proves nothing:
 //
-//	CREATE INDEX … (dp_rank) WHERE dp_rank > 10 OR dp_rank IS NULL
+//	CREATE INDEX … (dp_rank) INCLUDE (minutes) WHERE dp_rank > 10 OR dp_rank IS NULL
+//
+// Texts are columns whose collation must take no two different texts for equal.
 type Rank struct {
-	Table  *policy.Table
-	Within bool
-	Beyond bool
+	Table   *policy.Table
+	Within  bool
+	Beyond  bool
+	Columns []string // source columns
+	Texts   []string // source columns
 }
 
 // Required lists what the query itself needs proof of: the keys through which units are found, and that a rank is each unit's

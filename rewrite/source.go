@@ -174,7 +174,7 @@ func (w *writer) known(unit string) []string {
 		if w.ranks == ranksAny {
 			list = append(list, w.operate(rank, ">=", w.whole(1)))
 		}
-		if w.ranks != ranksWithin {
+		if w.ranks == ranksAny || w.ranks == ranksPositive {
 			list = append(list, w.operate(rank, "<=", w.whole(w.table.MaxRowsPerUnit)))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -114,7 +115,9 @@ UPDATE $table AS t SET dp_rank = n.rank
   WHERE n.ctid = t.ctid;
 ALTER TABLE $table ADD CONSTRAINT $constraint UNIQUE ($unit, dp_rank);
 ALTER TABLE $table ADD CHECK (dp_rank >= 1), ADD CHECK (dp_rank IS NULL OR $unit IS NOT NULL); -- spare each query two comparisons a row
-CREATE INDEX ON $table (dp_rank) WHERE dp_rank > $most OR dp_rank IS NULL; -- a bare count(*) is the table's, less these: leave it out if they are more than a tenth of the rows
+-- Counts and sums of all rows, less those of the rows beyond the bound, which this index has. It may INCLUDE texts that are short in every row, too: varchar(n), not text.
+CREATE INDEX ON $table (dp_rank)$include WHERE dp_rank > $most OR dp_rank IS NULL;
+-- If more than a tenth of the rows are beyond the bound, make this one in its place: CREATE INDEX ON $table (dp_rank) WHERE dp_rank <= $most;
 CREATE FUNCTION $function() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $body$ -- writers need not be able to read
 BEGIN
   IF TG_OP = 'INSERT' OR NEW.$unit IS DISTINCT FROM OLD.$unit THEN
@@ -133,10 +136,30 @@ COMMIT;
 func writeRank(out io.Writer, t *policy.Table) error {
 	named := func(name string) string { return dialect.QuoteName(t.Source.Schema) + "." + dialect.QuoteName(name) }
 	_, err := fmt.Fprint(out, strings.NewReplacer(
-		"$name", t.Name, "$what", t.Dataset.Unit.Name, "$most", fmt.Sprint(t.MaxRowsPerUnit), "$table", named(t.Source.Name), "$unit", dialect.QuoteName(t.UnitColumn),
+		"$name", t.Name, "$what", t.Dataset.Unit.Name, "$most", fmt.Sprint(t.MaxRowsPerUnit), "$table", named(t.Source.Name), "$unit", dialect.QuoteName(t.UnitColumn), "$include", included(t),
 		"$constraint", dialect.QuoteName(cut(t.Source.Name, "_dp_rank_key")), "$text", dialect.QuoteText(named(t.Source.Name)),
 		"$function", named(cut(t.Source.Name, "_dp_rank")), "$body$", "$dp_rank$").Replace(rankSQL))
 	return err
+}
+
+// mostIncluded is how many columns an index of PostgreSQL has beside one.
+const mostIncluded = 31
+
+// included are the columns that an index of some rows may have beside their rank, so that the table is not read: those whose values take a few bytes each. A row whose text is too long for an
+// index could not be written.
+func included(t *policy.Table) string {
+	var names []string
+	for _, c := range t.Columns {
+		name := dialect.QuoteName(c.Source)
+		if c.Source == "" || c.Type.Textual() || c.Type == policy.NumericType || slices.Contains(names, name) || len(names) == mostIncluded {
+			continue
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " INCLUDE (" + strings.Join(names, ", ") + ")"
 }
 
 // cut is a name with an ending, of at most the 63 bytes that PostgreSQL keeps.

@@ -16,7 +16,7 @@ import (
 const duckRankSQL = `-- Table $name: the rows of each $what from 1 to $most are read. Then write into the policy: row_rank: dp_rank, source: $source
 -- A file has one writer: run it while dpproxy is not running, and again (after DROP TABLE $new) where rows have come. $table may go.
 BEGIN;
-CREATE TABLE $new ($columns, dp_rank BIGINT NOT NULL, UNIQUE ($unit, dp_rank), CHECK (dp_rank >= 1)); -- the CHECK spares each query a comparison a row
+CREATE TABLE $new ($columns, dp_rank INTEGER NOT NULL, UNIQUE ($unit, dp_rank), CHECK (dp_rank >= 1)); -- the CHECK spares each query a comparison a row
 INSERT INTO $new
   SELECT t.*, row_number() OVER (PARTITION BY t.$unit ORDER BY md5(CAST(t AS VARCHAR))) AS dp_rank FROM $table AS t WHERE t.$unit IS NOT NULL ORDER BY dp_rank;
 COMMIT;

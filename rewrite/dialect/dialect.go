@@ -106,6 +106,12 @@ type Words struct {
 	// OneScan tells that measures over rows as they are stored take less in one scan, by conditions of their counters, than in one each.
 	OneScan bool
 
+	// EndsApart tells that a comparison which the engine knows all rows of a block to satisfy takes nothing by itself, and something beside another one of the same column.
+	EndsApart bool
+
+	// Collates tells that a text is compared as its column's collation says, and that reading it by its bytes takes something for each row.
+	Collates bool
+
 	// MarksByJoin tells that a row is told by joins whether its unit has others elsewhere, and not by a sub-query within an expression: by one with the units of the others, and along other keys
 	// by two, that part the rows. ExactKeys tells that of keys too none has equal values with different texts, so that one with these does.
 	MarksByJoin, ExactKeys bool

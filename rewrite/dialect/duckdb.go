@@ -70,6 +70,8 @@ var duckdb = Words{
 	Parallel:     "(SELECT %2) AS %1",
 	InParallel:   "unnest(CAST('[%3]' AS INTEGER[])) AS %2", // of 80,000 constants each an expression, its optimiser takes 20 s
 
+	EndsApart: true,
+
 	Digits:  38,
 	Narrow:  18,
 	Decimal: "DECIMAL(%1,%2)",

@@ -78,9 +78,9 @@ WHERE ((s.n5 >= CAST('3' AS BIGINT)) AND s.n2 IS NOT NULL)) AS t
 -- arguments []
 -- shorter 1
 SELECT CAST(0 AS INTEGER) AS leaf, t.k1
-FROM (SELECT CAST(count(*) AS BIGINT) AS k1
-FROM "private"."clinic"."visits" AS t
-WHERE ((TRY_CAST(t."minutes" AS BIGINT) >= CAST('1' AS BIGINT)) AND (TRY_CAST(t."minutes" AS BIGINT) <= CAST('9' AS BIGINT)))) AS t
+FROM (SELECT CAST(((SELECT count(*) FROM "private"."clinic"."visits" AS t
+WHERE (TRY_CAST(t."minutes" AS BIGINT) >= CAST('1' AS BIGINT))) - (SELECT count(*) FROM "private"."clinic"."visits" AS t
+WHERE (TRY_CAST(t."minutes" AS BIGINT) > CAST('9' AS BIGINT)))) AS BIGINT) AS k1) AS t
 UNION ALL
 SELECT CAST(1 AS INTEGER) AS leaf, t.k1
 FROM (SELECT CAST(count(*) AS BIGINT) AS k1
@@ -163,9 +163,9 @@ FROM scan AS s) AS t
 -- arguments []
 -- shorter 1
 SELECT CAST(0 AS INTEGER) AS leaf, t.k1
-FROM (SELECT CAST(count(*) AS BIGINT) AS k1
-FROM "private"."clinic"."people" AS t
-WHERE ((TRY_CAST(t."age" AS BIGINT) >= CAST('4' AS BIGINT)) AND (TRY_CAST(t."age" AS BIGINT) <= CAST('9' AS BIGINT)))) AS t
+FROM (SELECT CAST(((SELECT count(*) FROM "private"."clinic"."people" AS t
+WHERE (TRY_CAST(t."age" AS BIGINT) >= CAST('4' AS BIGINT))) - (SELECT count(*) FROM "private"."clinic"."people" AS t
+WHERE (TRY_CAST(t."age" AS BIGINT) > CAST('9' AS BIGINT)))) AS BIGINT) AS k1) AS t
 UNION ALL
 SELECT CAST(1 AS INTEGER) AS leaf, t.k1
 FROM (SELECT CAST(GREATEST(LEAST(COALESCE(sum(CAST(TRY_CAST(t."age" AS BIGINT) AS BIGINT)), CAST('0' AS HUGEINT)), CAST('2305843009213693952' AS HUGEINT)), CAST('-2305843009213693952' AS HUGEINT)) AS BIGINT) AS k1
@@ -321,38 +321,38 @@ FROM scan AS s
 GROUP BY 1) AS t
 -- arguments ["A" "B" "C"]
 -- shorter 1
-WITH scan AS (SELECT (t."ward" COLLATE pg_catalog."C") AS x1,
+WITH scan AS (SELECT t."ward" AS x1,
        (pg_catalog.count(*))::pg_catalog.int8 AS k1,
        (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) FILTER (WHERE ((t."minutes" OPERATOR(pg_catalog.>=) '-2'::pg_catalog.int8) AND (t."minutes" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k2
 FROM "clinic"."visits" AS t
 GROUP BY 1)
 SELECT (0)::pg_catalog.int4 AS leaf, t.c1, t.k1
-FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], s.x1) OPERATOR(pg_catalog.-) 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
+FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (s.x1 COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (s.x1 COLLATE pg_catalog."C") IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
        (pg_catalog.sum(s.k1))::pg_catalog.int8 AS k1
 FROM scan AS s
 GROUP BY 1) AS t
 UNION ALL
 SELECT (1)::pg_catalog.int4 AS leaf, t.c1, t.k1
-FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], s.x1) OPERATOR(pg_catalog.-) 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
+FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (s.x1 COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (s.x1 COLLATE pg_catalog."C") IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
        (GREATEST(LEAST(COALESCE(pg_catalog.sum(s.k2), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1
 FROM scan AS s
 GROUP BY 1) AS t
 -- arguments ["A" "B" "C"]
 -- shorter 2
-WITH scan AS (SELECT (t."ward" COLLATE pg_catalog."C") AS x1,
+WITH scan AS (SELECT t."ward" AS x1,
        (pg_catalog.count(*))::pg_catalog.int8 AS k1,
        (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) FILTER (WHERE ((t."minutes" OPERATOR(pg_catalog.>=) '-2'::pg_catalog.int8) AND (t."minutes" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k2
 FROM "clinic"."visits" AS t
 WHERE (t."rank" OPERATOR(pg_catalog.<=) '4'::pg_catalog.int8)
 GROUP BY 1)
 SELECT (0)::pg_catalog.int4 AS leaf, t.c1, t.k1
-FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], s.x1) OPERATOR(pg_catalog.-) 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
+FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (s.x1 COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (s.x1 COLLATE pg_catalog."C") IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
        (pg_catalog.sum(s.k1))::pg_catalog.int8 AS k1
 FROM scan AS s
 GROUP BY 1) AS t
 UNION ALL
 SELECT (1)::pg_catalog.int4 AS leaf, t.c1, t.k1
-FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], s.x1) OPERATOR(pg_catalog.-) 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
+FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (s.x1 COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (s.x1 COLLATE pg_catalog."C") IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
        (GREATEST(LEAST(COALESCE(pg_catalog.sum(s.k2), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1
 FROM scan AS s
 GROUP BY 1) AS t
@@ -424,6 +424,159 @@ FROM (SELECT TRY_CAST(t."ward" AS VARCHAR) AS x1,
        CAST((sum(TRY_CAST(t."cost" AS DECIMAL(6,2))) * CAST('100' AS DECIMAL(3,0))) AS HUGEINT) AS k1
 FROM "private"."clinic"."visits" AS t
 WHERE (((TRY_CAST(t."cost" AS DECIMAL(6,2)) >= CAST('0.00' AS DECIMAL(6,2))) AND (TRY_CAST(t."cost" AS DECIMAL(6,2)) <= CAST('10.00' AS DECIMAL(6,2)))) AND ((TRY_CAST(t."minutes" AS BIGINT) >= CAST('-2' AS BIGINT)) AND (TRY_CAST(t."minutes" AS BIGINT) <= CAST('9' AS BIGINT))))
+  AND (t."rank" <= CAST('4' AS BIGINT))
+GROUP BY 1) AS s
+GROUP BY 1
+-- arguments []
+
+-- PostgreSQL, add-remove, ranked: SELECT count(*) FROM visits
+-- 1 measures
+-- whole
+SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+FROM "clinic"."visits" AS t
+WHERE t."who" IS NOT NULL
+  AND (t."rank" OPERATOR(pg_catalog.>=) '1'::pg_catalog.int8)
+  AND (t."rank" OPERATOR(pg_catalog.<=) '4'::pg_catalog.int8)
+-- arguments []
+-- shorter 1
+SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+FROM "clinic"."visits" AS t
+-- arguments []
+-- shorter 2
+SELECT (COALESCE(pg_catalog.sum(s.k1), 0))::pg_catalog.int8 AS k1
+FROM (SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+FROM "clinic"."visits" AS t
+UNION ALL
+SELECT ('0'::pg_catalog.int8 OPERATOR(pg_catalog.-) (pg_catalog.count(*))::pg_catalog.int8) AS k1
+FROM "clinic"."visits" AS t
+WHERE ((t."rank" OPERATOR(pg_catalog.>) '4'::pg_catalog.int8) OR t."rank" IS NULL)) AS s
+-- arguments []
+-- shorter 3
+SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+FROM "clinic"."visits" AS t
+WHERE (t."rank" OPERATOR(pg_catalog.<=) '4'::pg_catalog.int8)
+-- arguments []
+
+-- DuckDB, add-remove, ranked: SELECT count(*) FROM visits
+-- 1 measures
+-- whole
+SELECT CAST(count(*) AS BIGINT) AS k1
+FROM "private"."clinic"."visits" AS t
+WHERE t."who" IS NOT NULL
+  AND (t."rank" >= CAST('1' AS BIGINT))
+  AND (t."rank" <= CAST('4' AS BIGINT))
+-- arguments []
+-- shorter 1
+SELECT CAST(count(*) AS BIGINT) AS k1
+FROM "private"."clinic"."visits" AS t
+-- arguments []
+-- shorter 2
+SELECT CAST(count(*) AS BIGINT) AS k1
+FROM "private"."clinic"."visits" AS t
+WHERE (t."rank" <= CAST('4' AS BIGINT))
+-- arguments []
+
+-- PostgreSQL, add-remove, ranked: SELECT ward, count(*), sum(cost) FROM visits WHERE room > 2 GROUP BY 1
+-- 1 measures
+-- whole
+SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], s.x1) OPERATOR(pg_catalog.-) 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
+       (GREATEST(LEAST(COALESCE(pg_catalog.sum(s.k1), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1,
+       (pg_catalog.sum(s.k2))::pg_catalog.int8 AS k2
+FROM (SELECT (t."ward" COLLATE pg_catalog."C") AS x1,
+       (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k1,
+       (pg_catalog.count(*))::pg_catalog.int8 AS k2
+FROM "clinic"."visits" AS t
+WHERE ((t."room" OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND (t."room" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))
+  AND t."who" IS NOT NULL
+  AND (t."rank" OPERATOR(pg_catalog.>=) '1'::pg_catalog.int8)
+  AND (t."rank" OPERATOR(pg_catalog.<=) '4'::pg_catalog.int8)
+GROUP BY 1) AS s
+GROUP BY 1
+-- arguments ["A" "B" "C"]
+-- shorter 1
+SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (s.x1 COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (s.x1 COLLATE pg_catalog."C") IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
+       (GREATEST(LEAST(COALESCE(pg_catalog.sum(s.k1), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1,
+       (pg_catalog.sum(s.k2))::pg_catalog.int8 AS k2
+FROM (SELECT t."ward" AS x1,
+       (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k1,
+       (pg_catalog.count(*))::pg_catalog.int8 AS k2
+FROM "clinic"."visits" AS t
+WHERE ((t."room" OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND (t."room" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))
+GROUP BY 1) AS s
+GROUP BY 1
+-- arguments ["A" "B" "C"]
+-- shorter 2
+SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (s.x1 COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (s.x1 COLLATE pg_catalog."C") IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
+       (GREATEST(LEAST(COALESCE(pg_catalog.sum(s.k1), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1,
+       (pg_catalog.sum(s.k2))::pg_catalog.int8 AS k2
+FROM (SELECT t."ward" AS x1,
+       (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k1,
+       (pg_catalog.count(*))::pg_catalog.int8 AS k2
+FROM "clinic"."visits" AS t
+WHERE ((t."room" OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND (t."room" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))
+GROUP BY 1
+UNION ALL
+SELECT t."ward" AS x1,
+       ('0'::pg_catalog.int8 OPERATOR(pg_catalog.-) (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric)) AS k1,
+       ('0'::pg_catalog.int8 OPERATOR(pg_catalog.-) (pg_catalog.count(*))::pg_catalog.int8) AS k2
+FROM "clinic"."visits" AS t
+WHERE ((t."room" OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND (t."room" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))
+  AND ((t."rank" OPERATOR(pg_catalog.>) '4'::pg_catalog.int8) OR t."rank" IS NULL)
+GROUP BY 1) AS s
+GROUP BY 1
+-- arguments ["A" "B" "C"]
+-- shorter 3
+SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (s.x1 COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (s.x1 COLLATE pg_catalog."C") IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
+       (GREATEST(LEAST(COALESCE(pg_catalog.sum(s.k1), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1,
+       (pg_catalog.sum(s.k2))::pg_catalog.int8 AS k2
+FROM (SELECT t."ward" AS x1,
+       (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k1,
+       (pg_catalog.count(*))::pg_catalog.int8 AS k2
+FROM "clinic"."visits" AS t
+WHERE ((t."room" OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND (t."room" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))
+  AND (t."rank" OPERATOR(pg_catalog.<=) '4'::pg_catalog.int8)
+GROUP BY 1) AS s
+GROUP BY 1
+-- arguments ["A" "B" "C"]
+
+-- DuckDB, add-remove, ranked: SELECT ward, count(*), sum(cost) FROM visits WHERE room > 2 GROUP BY 1
+-- 1 measures
+-- whole
+SELECT CAST(COALESCE((COALESCE((list_position([CAST('A' AS VARCHAR), CAST('B' AS VARCHAR), CAST('C' AS VARCHAR)], s.x1) - 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4) AS INTEGER) AS c1,
+       CAST(GREATEST(LEAST(COALESCE(sum(s.k1), CAST('0' AS HUGEINT)), CAST('2305843009213693952' AS HUGEINT)), CAST('-2305843009213693952' AS HUGEINT)) AS BIGINT) AS k1,
+       CAST(sum(s.k2) AS BIGINT) AS k2
+FROM (SELECT TRY_CAST(t."ward" AS VARCHAR) AS x1,
+       CAST((sum((CASE WHEN (TRY_CAST(t."cost" AS DECIMAL(6,2)) >= CAST('0.00' AS DECIMAL(6,2))) AND (TRY_CAST(t."cost" AS DECIMAL(6,2)) <= CAST('10.00' AS DECIMAL(6,2))) THEN TRY_CAST(t."cost" AS DECIMAL(6,2)) WHEN false THEN CAST('0.00' AS DECIMAL(6,2)) END)) * CAST('100' AS DECIMAL(3,0))) AS HUGEINT) AS k1,
+       CAST(count(*) AS BIGINT) AS k2
+FROM "private"."clinic"."visits" AS t
+WHERE ((TRY_CAST(t."room" AS BIGINT) >= CAST('3' AS BIGINT)) AND (TRY_CAST(t."room" AS BIGINT) <= CAST('9' AS BIGINT)))
+  AND t."who" IS NOT NULL
+  AND (t."rank" >= CAST('1' AS BIGINT))
+  AND (t."rank" <= CAST('4' AS BIGINT))
+GROUP BY 1) AS s
+GROUP BY 1
+-- arguments []
+-- shorter 1
+SELECT CAST(COALESCE((COALESCE((list_position([CAST('A' AS VARCHAR), CAST('B' AS VARCHAR), CAST('C' AS VARCHAR)], s.x1) - 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4) AS INTEGER) AS c1,
+       CAST(GREATEST(LEAST(COALESCE(sum(s.k1), CAST('0' AS HUGEINT)), CAST('2305843009213693952' AS HUGEINT)), CAST('-2305843009213693952' AS HUGEINT)) AS BIGINT) AS k1,
+       CAST(sum(s.k2) AS BIGINT) AS k2
+FROM (SELECT TRY_CAST(t."ward" AS VARCHAR) AS x1,
+       CAST((sum((CASE WHEN (TRY_CAST(t."cost" AS DECIMAL(6,2)) >= CAST('0.00' AS DECIMAL(6,2))) AND (TRY_CAST(t."cost" AS DECIMAL(6,2)) <= CAST('10.00' AS DECIMAL(6,2))) THEN TRY_CAST(t."cost" AS DECIMAL(6,2)) WHEN false THEN CAST('0.00' AS DECIMAL(6,2)) END)) * CAST('100' AS DECIMAL(3,0))) AS HUGEINT) AS k1,
+       CAST(count(*) AS BIGINT) AS k2
+FROM "private"."clinic"."visits" AS t
+WHERE ((TRY_CAST(t."room" AS BIGINT) >= CAST('3' AS BIGINT)) AND (TRY_CAST(t."room" AS BIGINT) <= CAST('9' AS BIGINT)))
+GROUP BY 1) AS s
+GROUP BY 1
+-- arguments []
+-- shorter 2
+SELECT CAST(COALESCE((COALESCE((list_position([CAST('A' AS VARCHAR), CAST('B' AS VARCHAR), CAST('C' AS VARCHAR)], s.x1) - 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4) AS INTEGER) AS c1,
+       CAST(GREATEST(LEAST(COALESCE(sum(s.k1), CAST('0' AS HUGEINT)), CAST('2305843009213693952' AS HUGEINT)), CAST('-2305843009213693952' AS HUGEINT)) AS BIGINT) AS k1,
+       CAST(sum(s.k2) AS BIGINT) AS k2
+FROM (SELECT TRY_CAST(t."ward" AS VARCHAR) AS x1,
+       CAST((sum((CASE WHEN (TRY_CAST(t."cost" AS DECIMAL(6,2)) >= CAST('0.00' AS DECIMAL(6,2))) AND (TRY_CAST(t."cost" AS DECIMAL(6,2)) <= CAST('10.00' AS DECIMAL(6,2))) THEN TRY_CAST(t."cost" AS DECIMAL(6,2)) WHEN false THEN CAST('0.00' AS DECIMAL(6,2)) END)) * CAST('100' AS DECIMAL(3,0))) AS HUGEINT) AS k1,
+       CAST(count(*) AS BIGINT) AS k2
+FROM "private"."clinic"."visits" AS t
+WHERE ((TRY_CAST(t."room" AS BIGINT) >= CAST('3' AS BIGINT)) AND (TRY_CAST(t."room" AS BIGINT) <= CAST('9' AS BIGINT)))
   AND (t."rank" <= CAST('4' AS BIGINT))
 GROUP BY 1) AS s
 GROUP BY 1

@@ -174,6 +174,13 @@ FROM (SELECT sys$row_number() OVER (PARTITION BY b.u ORDER BY ((either(((either(
 WHERE s.r <= 1
 GROUP BY s.n1, s.n2, 3, 4, s.n12
 
+-- one_end
+SELECT TO_I64(sys$count(*)) AS k1
+FROM store.`clinic`.`people` AS t
+WHERE (MAYBE_BIT(t.`member`) AND ((MAYBE_MOMENT(t.`seen`) \>= MOMENT'2024-01-13 12:00:00.000000') AND (MAYBE_MOMENT(t.`seen`) \<= MOMENT'2024-01-31 12:00:00.000000')))
+  AND ((MAYBE_F32(t.`ratio`) IS NULL OR IS_F64_NAN(MAYBE_F32(t.`ratio`))) OR ((MAYBE_F32(t.`ratio`) \>= F64'0.10000000149011612') AND (MAYBE_F32(t.`ratio`) \<= F64'1.899999976158142')))
+  AND ONE(MAYBE_STR(t.`grade`), {STR(@p1), STR(@p2), STR(@p3)})
+
 -- many_cells
 SELECT TO_I32(COALESCE((COALESCE((PLACE({STR(@p4), STR(@p5)}, s.x1) \- 1), CASE WHEN s.x1 IS NOT NULL THEN 2 END)), 3)) AS c1,
        TO_I64(ADDED_0(s.k1)) AS k1,
