@@ -1,0 +1,260 @@
+package rewrite_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/stattest"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// fewSpecs are columns whose values are few enough to be told apart one by one, which peopleSpecs lack.
+var fewSpecs = []spec{
+	{name: "tip", kind: "numeric(5,2)", min: "-2", max: "20", step: "0.25", nulls: cell, outside: other},
+	{name: "dose", kind: "numeric(4,0)", min: "0", max: "500", step: "20", nulls: cell, outside: clamp},
+	{name: "day", kind: "date", min: "2024-01-01", max: "2024-12-31", whole: 1, nulls: nullsOut, outside: outsideEx},
+}
+
+// readsMarginal tells whether a query reads one.
+func readsMarginal(q rewrite.Query) bool { return marginalNamed.MatchString(q.SQL()) }
+
+var marginalNamed = regexp.MustCompile(`@[0-9a-f]{16}#([0-9+]*)"`)
+
+// TestMarginalsCountWhatRowsDo: what is drawn of no, one or two columns is counted as the twin counts it row by row, whichever marginal is read, over rows with every kind of value, of which each unit has more than its bound;
+// and as the rows themselves are counted, where no marginal is left for them.
+func TestMarginalsCountWhatRowsDo(t *testing.T) {
+	t.Parallel()
+	const seed = 156
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	specs := append(slices.Clone(peopleSpecs), fewSpecs...)
+	persons := &policy.Dataset{ID: "persons", Unit: policy.Unit{Name: "person", Table: "people", Column: "person_id"}, Neighbors: privacy.AddRemove}
+	people := table(t, persons, "people", "person_id", 3, specs)
+	each := table(t, &policy.Dataset{ID: "rows", Unit: policy.Unit{Row: true}, Neighbors: privacy.AddRemove}, "people", "", 1, specs)
+	rows := generate(r, people, 1200, 150)
+	duck := duckDB(t, append([]string{"CREATE SCHEMA clinic"}, schemaSQL(people, "person_id", specs, rows, true)...))
+	snapshot := snapshotOf(t, dialect.DuckDB, duckRows(duck), people, each)
+	list := drawnOfFew(r, stattest.Length(240, 1500), people, each)
+	read := map[string]int{}
+	for _, f := range list {
+		q, err := rewrite.Render(f.measure, dialect.Snapshot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "rows"
+		if m := marginalNamed.FindStringSubmatch(q.SQL()); m != nil {
+			name = fmt.Sprintf("%d columns", len(strings.FieldsFunc(m[1], func(r rune) bool { return r == '+' })))
+		}
+		read[name]++
+	}
+	t.Log(read)
+	if read["rows"] > len(list)/2 || read["rows"] < len(list)/20 || read["0 columns"] == 0 || read["1 columns"] < len(list)/4 {
+		t.Errorf("what is drawn reads %v", read)
+	}
+	compareThese(t, list, dialect.Snapshot, duckQueries(snapshot), rows, rows)
+	// Marginals in which one number is another are seen.
+	for _, row := range duckRows(snapshot)(t, "SELECT table_name FROM duckdb_tables() WHERE table_name LIKE '%#%'", nil) {
+		exec(t, snapshot, "UPDATE main."+dialect.QuoteName(row[0].(string))+" SET n = n + 1")
+	}
+	ask := duckQueries(snapshot)
+	for _, f := range list {
+		q, _ := rewrite.Render(f.measure, dialect.Snapshot)
+		if f.measure.Where != nil || f.measure.Sums != nil || len(f.measure.Grain) > 0 {
+			continue
+		}
+		got := ask(t, q.SQL(), q.Args())[0][0]
+		if want := twin(t, f.measure, rows)[""][0]; f.measure.Counters[0] == nil && (got != want) != readsMarginal(q) {
+			t.Errorf("%s: %d rows of %d, with marginals that say otherwise\n%s", f.name, got, want, q.SQL())
+		}
+	}
+}
+
+// drawnOfFew draws measures of at most two columns.
+func drawnOfFew(r *rand.Rand, n int, tables ...*policy.Table) (list []feature) {
+	for i := range n {
+		table := tables[i%len(tables)]
+		few := *table
+		few.Columns = nil
+		for _, at := range r.Perm(len(table.Columns))[:[]int{0, 1, 1, 1, 2}[r.IntN(5)]] {
+			few.Columns = append(few.Columns, table.Columns[at])
+		}
+		summed := slices.ContainsFunc(few.Columns, func(c *policy.Column) bool {
+			return (c.Type.Integer() || c.Type.Floating() || c.Type == policy.NumericType) && c.Name != "big"
+		})
+		var m *plans.Measure
+		switch {
+		case len(few.Columns) == 0:
+			m = &plans.Measure{Counters: []predicate.Pred{nil}}
+		case summed && r.IntN(2) == 0:
+			m = sumsBy(r, &few)
+		default:
+			m = &plans.Measure{Counters: []predicate.Pred{nil, randomPred(r, &few, 2)}}
+			if r.IntN(2) == 0 {
+				m.Where = randomPred(r, &few, 2)
+			}
+			if r.IntN(2) == 0 {
+				m.Grain = few.Columns
+				m.Cuts = randomCuts(r, m.Grain)
+			}
+		}
+		m.Table = table
+		list = append(list, feature{fmt.Sprintf("few_%d", i), m})
+	}
+	return list
+}
+
+const marginalPolicy = `version: 1
+backend: {url: "postgres://dpproxy@127.0.0.1/prod", snapshot: {dir: snapshots, every: 1d}}
+ledger: {url: "sqlite:ledger.db"}
+users: [{name: alice}]
+datasets:
+  - id: clinic
+    unit: {name: person, key: people.person_id, type: bigint}
+    cap: {epsilon: 1000}
+    budgets: {"*": {epsilon: 100}}
+    tables:
+      - name: people
+        max_rows_per_unit: 1
+        columns:
+          - {name: sex, type: text, domain: {values: [f, m]}}
+          - {name: note, type: text, domain: any}
+      - name: visits
+        unit: visits.who = people.person_id
+        max_rows_per_unit: 10
+        columns:
+          - {name: ward, type: text, domain: {values: [A, B, C, D]}}
+          - {name: minutes, type: integer, domain: {min: 0, max: 59, step: 1}}
+          - {name: at, type: timestamptz, domain: {min: 2024-01-01, below: 2026-01-01, step: 1 hour}}
+          - {name: fee, type: "numeric(10,2)", domain: {min: 0, max: 1000, step: 10}}
+          - {name: weight, type: double precision, domain: {min: 0, max: 200, step: 0.5}}
+          - {name: total, type: bigint, domain: {min: 0, max: 1000000000, step: 100}}
+`
+
+func marginalClinic(t *testing.T, old, new string) *policy.Policy {
+	t.Helper()
+	p, err := policy.Parse([]byte(strings.Replace(marginalPolicy, old, new, 1)), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestWhichMarginalIsRead: the smallest that says all that is asked, by the policy and the statement alone.
+func TestWhichMarginalIsRead(t *testing.T) {
+	const rows = "rows"
+	p, manyRows, groups := marginalClinic(t, "", ""), marginalClinic(t, "max_rows_per_unit: 10", "max_rows_per_unit: 257"), marginalClinic(t, "max_rows_per_unit: 10", "max_groups_per_unit: 5, max_rows_per_group: 2")
+	at256, at15 := marginalClinic(t, "max_rows_per_unit: 10", "max_rows_per_unit: 256"), marginalClinic(t, "max_rows_per_unit: 10", "max_rows_per_unit: 15")
+	for _, c := range []struct {
+		policy     *policy.Policy
+		text, want string
+	}{
+		{p, "SELECT count(*) FROM visits", ""},
+		{p, "SELECT count(*) FROM visits WHERE minutes > 20", "2"},
+		{p, "SELECT ward, count(*) FROM visits GROUP BY ward", "1"},
+		{p, "SELECT ward, minutes, count(*) FROM visits GROUP BY ward, minutes", "1+2"},
+		{p, "SELECT ward, sum(minutes) FROM visits GROUP BY ward", "1+2"},
+		{p, "SELECT sum(minutes) FROM visits", "2"},
+		{p, "SELECT count(*) FROM visits WHERE fee >= 50", "4"},
+		{p, "SELECT count(*) FROM visits WHERE fee > 50", rows},   // inside a step
+		{p, "SELECT sum(fee) FROM visits", rows},                  // of which a cell says too little
+		{p, "SELECT avg(weight) FROM visits", rows},               // the same
+		{p, "SELECT count(*) FROM visits WHERE weight < 70", "5"}, // whose steps are told apart
+		{p, "SELECT ward, count(*) FROM visits WHERE fee >= 50 GROUP BY ward", rows},
+		{p, "SELECT date_trunc('month', at), count(*) FROM visits GROUP BY 1", "3"},
+		{p, "SELECT count(*) FROM visits WHERE total >= 100", rows}, // of ten million cells
+		{p, "SELECT count(DISTINCT who) FROM visits WHERE minutes > 20", rows},
+		{p, "SELECT count(*) FROM visits v JOIN people p ON p.person_id = v.who", rows},
+		{p, "SELECT count(*) FROM people WHERE sex = 'f'", "1"},
+		{p, "SELECT count(*) FROM people WHERE note LIKE 'late%'", rows},
+		{at256, "SELECT count(*) FROM visits", ""},
+		{at256, "SELECT count(*) FROM visits WHERE minutes > 20", "2"},
+		{manyRows, "SELECT count(*) FROM visits", rows},
+		{at15, "SELECT date_trunc('month', at), count(*) FROM visits GROUP BY 1", rows}, // of which there are 14 ranks
+		{at15, "SELECT count(*) FROM visits WHERE fee >= 50", "4"},
+		{groups, "SELECT ward, count(*) FROM visits GROUP BY ward", rows},
+	} {
+		q, err := rewrite.Render(measureOf(t, c.policy, c.text), dialect.Snapshot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := rows
+		if m := marginalNamed.FindStringSubmatch(q.SQL()); m != nil {
+			got = m[1]
+		}
+		if got != c.want {
+			t.Errorf("%s, at most %d rows: reads %q, want %q\n%s", c.text, c.policy.Datasets[0].Tables[1].MaxRowsPerUnit, got, c.want, q.SQL())
+		}
+	}
+}
+
+// TestMarginalsGolden: how marginals are made, and what is asked of them.
+func TestMarginalsGolden(t *testing.T) {
+	p := marginalClinic(t, "", "")
+	got := ""
+	for _, table := range p.Datasets[0].Tables {
+		e, err := rewrite.Extract(table, dialect.PostgreSQL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += "-- " + table.Name + "\n" + strings.Join(marginalsOf(t, e), ";\n") + ";\n\n"
+	}
+	for _, text := range []string{"SELECT count(*) FROM visits", "SELECT count(*) FROM visits WHERE minutes > 20", "SELECT ward, sum(minutes), avg(minutes) FROM visits GROUP BY ward",
+		"SELECT count(*), count(fee) FROM visits WHERE fee >= 50", "SELECT count(*) FROM people WHERE sex = 'f'"} {
+		for _, m := range measuresOf(t, p, text) {
+			q, err := rewrite.Render(m, dialect.Snapshot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += "-- " + text + "\n" + q.SQL() + "\n\n"
+		}
+	}
+	got = regexp.MustCompile("@[0-9a-f]{16}").ReplaceAllString(got, "@…")
+	path := filepath.Join("testdata", "marginals.sql")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the SQL of marginals changed; run with -update and read the difference\n%s", got)
+	}
+}
+
+// TestMarginalsAreFew: however many columns a table has, its rows are read no more often than there are columns, columns of few values are counted together, and no marginal has more combinations than it may.
+func TestMarginalsAreFew(t *testing.T) {
+	var columns []string
+	for i := range 60 {
+		columns = append(columns, []string{
+			fmt.Sprintf("{name: flag%d, type: boolean}", i), fmt.Sprintf("{name: n%d, type: integer, domain: {min: 0, max: %d}}", i, 1<<(i%20)), fmt.Sprintf("{name: d%d, type: date, domain: {min: 2000-01-01, max: 2026-12-31}}", i)}[i%3])
+	}
+	p := sumsPolicy(t, columns...)
+	e, err := rewrite.Extract(p.Datasets[0].Tables[0], dialect.PostgreSQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, read := `"`+rewrite.Copied(e.Table)+`" AS t`, 0
+	list := marginalsOf(t, e)
+	for _, text := range list {
+		if strings.Contains(text, table) {
+			read++
+		}
+	}
+	if len(list) < 60 || len(list) > 61+12 || read > 45 {
+		t.Errorf("%d marginals of 61 columns, of which %d are made of the rows", len(list), read)
+	}
+}
