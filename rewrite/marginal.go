@@ -14,14 +14,14 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Beside each of its tables a snapshot holds marginals: how many of the table's rows have each rank and each combination of values of a few columns, for some sets of columns that
-// have few of them. A measure that reads no other column reads a marginal in the rows' place (docs/adr/0156), and takes no longer of more rows. Of `visits`, the second column of
-// which is minutes:
+// Beside each of its tables a snapshot holds marginals: how many of the table's rows have each rank and each combination of values of some columns, where these are few. A measure that reads no other
+// columns reads a marginal in the rows' place (docs/adr/0156), and takes no longer of more rows. Of `visits`, whose first columns are ward and minutes:
 //
-//	CREATE TABLE "visits@1f…#2" AS SELECT t.r AS r, t."2:minutes" AS "2:minutes", count(*) AS n FROM "visits@1f…" AS t WHERE t.r <= 256 GROUP BY t.r, t."2:minutes" ORDER BY r
+//	CREATE TABLE "visits@1f…#1+2" AS SELECT t.r AS r, t."1:ward" AS "1:ward", t."2:minutes" AS "2:minutes", count(*) AS n FROM "visits@1f…" AS t
+//	WHERE t.r <= 256 GROUP BY t.r, t."1:ward", t."2:minutes" ORDER BY r
 //
 //	SELECT count(*), sum(minutes) FROM visits WHERE minutes > 20, at most 10 rows of a person:
-//	SELECT sum(s.n), sum(s.n2 * s.n) FROM (SELECT t."2:minutes" AS n2, t.n AS n FROM "visits@1f…#2" AS t WHERE t.r <= 10) AS s WHERE s.n2 >= 21
+//	SELECT sum(s.n), sum(s.n2 * s.n) FROM (SELECT t."2:minutes" AS n2, t.n AS n FROM "visits@1f…#1+2" AS t WHERE t.r <= 10) AS s WHERE s.n2 >= 21
 //
 // Claim. A measure has the same answer over a marginal as over the rows. Proof. A row of the marginal stands for n rows that have one rank and, of each column that the measure reads, values of which everything that it
 // asks of them is the same: the bound, conditions, cells and pieces, and what a row adds to a sum, which are functions of these alone. So a number of rows is the sum of n, and a sum of what rows add that of n times what one adds. Of a
@@ -31,7 +31,7 @@ import (
 // Claim. Nothing here fails. Proof. What one row adds is a whole number below 2^62, or a decimal of at most 18 digits (total, sum), n is below 2^63, of all rows of a marginal together too, for they are different rows: products and their sums lie below 2^125,
 // within HUGEINT, or have 37 digits, within DECIMAL.
 //
-// Claim. Which marginals there are, which are made of which, and which one a measure reads is a function of the policy's columns and of the measure. Proof. marginals reads domains, and suffices the measure and the table's bound. None is left
+// Claim. Which marginals there are, and which one a measure reads, is a function of the policy's columns and of the measure. Proof. marginals reads domains, and suffices the measure and the table's bound. None is left
 // out because rows have many different values. So SQL, costs and refusals are the same for neighbours, and how long a measure takes hangs on how many of at most mostPairs combinations come, where it hung on the number of rows.
 
 const (
@@ -63,17 +63,12 @@ func (m marginal) size() int {
 // ranks are those of the rows that it counts.
 func (m marginal) ranks() int64 { return int64(min(mostRanks, mostPairs/m.size())) }
 
-// has tells whether it is by all columns of another, and of at least its ranks.
-func (m marginal) has(other marginal) bool {
-	return m.ranks() >= other.ranks() && !slices.ContainsFunc(other, func(p part) bool { return !slices.Contains(m, p) })
-}
-
 // partOf is the column as one of a marginal.
 func partOf(c *policy.Column) (p part, ok bool) {
 	if c.Made() || c.Open != nil || c.Domain == nil {
 		return p, false
 	}
-	values, cells := valuesOf(c), uint64(c.Domain.Size())+1
+	values, cells := valuesOf(c), uint64(c.Domain.Size())
 	if values <= max(fewAsTheyAre, cells) {
 		return part{c, false, int(values)}, values <= mostPairs
 	}
@@ -84,7 +79,7 @@ func partOf(c *policy.Column) (p part, ok bool) {
 func valuesOf(c *policy.Column) uint64 {
 	d := c.Domain
 	if !d.Ordered() {
-		return uint64(d.Size()) + 1
+		return uint64(d.Size())
 	}
 	width := new(big.Int)
 	switch d.Min.(type) {
@@ -104,40 +99,32 @@ func valuesOf(c *policy.Column) uint64 {
 	if !width.IsInt64() {
 		return math.MaxUint64
 	}
-	return width.Uint64() + 2
+	return width.Uint64() + 1 + uint64(d.Size()-valued(d))
 }
 
-// marginals lists those of a table, the smallest first: by no column, by each that has few values, and by several where these have few combinations: columns are brought
-// together in the order of their sizes, as many as there is room for, so that each is in one of these and the rows are counted once for all of them.
+// marginals lists those of a table, the smallest first. Columns are put together in the order of their sizes, as many as have few combinations, so that the rows are counted once for all of them; each other one has its own. Where
+// no column has few values, rows are counted by rank alone.
 func marginals(t *policy.Table) []marginal {
-	list := []marginal{{}}
-	var few []part
+	var parts []part
 	for _, c := range t.Columns {
 		if p, ok := partOf(c); ok {
+			parts = append(parts, p)
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.size, b.size) })
+	list := []marginal{nil}
+	for _, p := range parts {
+		if last := &list[len(list)-1]; last.size()*p.size <= fewOfAll {
+			*last = append(*last, p)
+		} else {
 			list = append(list, marginal{p})
-			if p.size <= fewOfAll {
-				few = append(few, p)
-			}
 		}
 	}
-	slices.SortStableFunc(few, func(a, b part) int { return cmp.Compare(a.size, b.size) })
-	var joint marginal
-	flush := func() {
-		if len(joint) > 1 {
-			slices.SortFunc(joint, func(a, b part) int {
-				return cmp.Compare(slices.Index(t.Columns, a.column), slices.Index(t.Columns, b.column))
-			})
-			list = append(list, joint)
-		}
-		joint = nil
+	for _, m := range list {
+		slices.SortFunc(m, func(a, b part) int {
+			return cmp.Compare(slices.Index(t.Columns, a.column), slices.Index(t.Columns, b.column))
+		})
 	}
-	for _, p := range few {
-		if joint.size()*p.size > fewOfAll {
-			flush()
-		}
-		joint = append(joint, p)
-	}
-	flush()
 	slices.SortStableFunc(list, func(a, b marginal) int { return cmp.Compare(a.size(), b.size()) })
 	return list
 }
@@ -151,27 +138,18 @@ func (w *writer) marginalName(m marginal) string {
 	return w.held(copyName(w.table) + "#" + strings.Join(places, "+"))
 }
 
-// Marginals writes the statements that make the marginals of a table which Arrange's have made. The largest are made of the rows, and each other one of the smallest that has all of it, if there is one.
+// Marginals writes the statements that make the marginals of a table, when Arrange's have made the table.
 func (e Extraction) Marginals() ([]string, error) {
 	w := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: e.Table, alias: "t"}
-	var made []marginal
 	var texts []string
-	for _, m := range slices.Backward(marginals(e.Table)) {
-		from, n := w.relation(e.Table), w.call("count", "*")
-		for _, larger := range slices.Backward(made) {
-			if larger.has(m) {
-				from, n = w.marginalName(larger), w.summed("t.n", 0)
-				break
-			}
-		}
-		made = append(made, m)
-		texts = append(texts, "CREATE TABLE "+w.marginalName(m)+" AS "+w.countedBy(m, from, n))
+	for _, m := range marginals(e.Table) {
+		texts = append(texts, "CREATE TABLE "+w.marginalName(m)+" AS "+w.countedBy(m))
 	}
 	return texts, w.settledText()
 }
 
-// countedBy counts the rows of a relation for a marginal.
-func (w *writer) countedBy(m marginal, from, n string) string {
+// countedBy counts the rows of the writer's table for a marginal.
+func (w *writer) countedBy(m marginal) string {
 	var items, keys []string
 	where, order := "", ""
 	if !w.table.Dataset.Unit.Row {
@@ -180,15 +158,13 @@ func (w *writer) countedBy(m marginal, from, n string) string {
 	}
 	for _, p := range m {
 		name := w.copied(p.column)
-		value := "t." + name
-		if key := value; p.cells {
-			value, keys = w.call("min", value), append(keys, w.number(p.column, key))
-		} else {
-			keys = append(keys, key)
+		value, key := "t."+name, "t."+name
+		if p.cells {
+			value, key = w.call("min", value), w.number(p.column, value)
 		}
-		items = append(items, value+" AS "+name)
+		items, keys = append(items, value+" AS "+name), append(keys, key)
 	}
-	text := "SELECT " + strings.Join(append(items, w.cast(n, "int8")+" AS n"), ", ") + "\nFROM " + from + " AS t" + where
+	text := "SELECT " + strings.Join(append(items, w.cast(w.call("count", "*"), "int8")+" AS n"), ", ") + "\nFROM " + w.relation(w.table) + " AS t" + where
 	if len(keys) > 0 {
 		text += "\nGROUP BY " + strings.Join(keys, ", ")
 	}

@@ -4,17 +4,12 @@ FROM "private"."main"."people@…" AS t
 WHERE t.r <= 256
 GROUP BY t.r, t."1:sex"
 ORDER BY r;
-CREATE TABLE "private"."main"."people@…#" AS SELECT t.r AS r, CAST(sum(t.n) AS BIGINT) AS n
-FROM "private"."main"."people@…#1" AS t
-WHERE t.r <= 256
-GROUP BY t.r
-ORDER BY r;
 
 -- visits
-CREATE TABLE "private"."main"."visits@…#3" AS SELECT t.r AS r, min(t."3:at") AS "3:at", CAST(count(*) AS BIGINT) AS n
+CREATE TABLE "private"."main"."visits@…#4" AS SELECT t.r AS r, min(t."4:fee") AS "4:fee", CAST(count(*) AS BIGINT) AS n
 FROM "private"."main"."visits@…" AS t
-WHERE t.r <= 14
-GROUP BY t.r, ((epoch_us(t."3:at") - CAST('1704067200000000' AS BIGINT)) // CAST('3600000000' AS BIGINT))
+WHERE t.r <= 256
+GROUP BY t.r, (TRY_CAST((TRY_CAST(t."4:fee" AS DECIMAL(6,2)) * CAST('100' AS DECIMAL(3,0))) AS BIGINT) // CAST('1000' AS BIGINT))
 ORDER BY r;
 CREATE TABLE "private"."main"."visits@…#1+2" AS SELECT t.r AS r, t."1:ward" AS "1:ward", t."2:minutes" AS "2:minutes", CAST(count(*) AS BIGINT) AS n
 FROM "private"."main"."visits@…" AS t
@@ -26,31 +21,16 @@ FROM "private"."main"."visits@…" AS t
 WHERE t.r <= 256
 GROUP BY t.r, CASE WHEN (t."5:weight" >= CAST('0.5' AS DOUBLE)) THEN LEAST(CASE WHEN (t."5:weight" < ((floor(((t."5:weight" * CAST('10' AS DOUBLE)) / CAST('5' AS DOUBLE))) * CAST('5' AS DOUBLE)) / CAST('10' AS DOUBLE))) THEN (floor(((t."5:weight" * CAST('10' AS DOUBLE)) / CAST('5' AS DOUBLE))) - CAST('1' AS DOUBLE)) WHEN (t."5:weight" >= (((floor(((t."5:weight" * CAST('10' AS DOUBLE)) / CAST('5' AS DOUBLE))) + CAST('1' AS DOUBLE)) * CAST('5' AS DOUBLE)) / CAST('10' AS DOUBLE))) THEN (floor(((t."5:weight" * CAST('10' AS DOUBLE)) / CAST('5' AS DOUBLE))) + CAST('1' AS DOUBLE)) ELSE floor(((t."5:weight" * CAST('10' AS DOUBLE)) / CAST('5' AS DOUBLE))) END, CAST('400' AS DOUBLE)) WHEN t."5:weight" IS NOT NULL THEN CAST('0' AS DOUBLE) END
 ORDER BY r;
-CREATE TABLE "private"."main"."visits@…#4" AS SELECT t.r AS r, min(t."4:fee") AS "4:fee", CAST(count(*) AS BIGINT) AS n
+CREATE TABLE "private"."main"."visits@…#3" AS SELECT t.r AS r, min(t."3:at") AS "3:at", CAST(count(*) AS BIGINT) AS n
 FROM "private"."main"."visits@…" AS t
-WHERE t.r <= 256
-GROUP BY t.r, (TRY_CAST((TRY_CAST(t."4:fee" AS DECIMAL(6,2)) * CAST('100' AS DECIMAL(3,0))) AS BIGINT) // CAST('1000' AS BIGINT))
-ORDER BY r;
-CREATE TABLE "private"."main"."visits@…#2" AS SELECT t.r AS r, t."2:minutes" AS "2:minutes", CAST(sum(t.n) AS BIGINT) AS n
-FROM "private"."main"."visits@…#1+2" AS t
-WHERE t.r <= 256
-GROUP BY t.r, t."2:minutes"
-ORDER BY r;
-CREATE TABLE "private"."main"."visits@…#1" AS SELECT t.r AS r, t."1:ward" AS "1:ward", CAST(sum(t.n) AS BIGINT) AS n
-FROM "private"."main"."visits@…#1+2" AS t
-WHERE t.r <= 256
-GROUP BY t.r, t."1:ward"
-ORDER BY r;
-CREATE TABLE "private"."main"."visits@…#" AS SELECT t.r AS r, CAST(sum(t.n) AS BIGINT) AS n
-FROM "private"."main"."visits@…#1" AS t
-WHERE t.r <= 256
-GROUP BY t.r
+WHERE t.r <= 14
+GROUP BY t.r, ((epoch_us(t."3:at") - CAST('1704067200000000' AS BIGINT)) // CAST('3600000000' AS BIGINT))
 ORDER BY r;
 
 -- SELECT count(*) FROM visits
 SELECT CAST(COALESCE(sum(s.n), 0) AS BIGINT) AS k1
 FROM (SELECT t.n AS n
-   FROM "private"."main"."visits@…#" AS t
+   FROM "private"."main"."visits@…#4" AS t
    WHERE t.r <= 10) AS s
 
 -- SELECT count(*) FROM visits WHERE minutes > 20
@@ -58,7 +38,7 @@ SELECT CAST(COALESCE(s.n2, 60) AS INTEGER) AS c1,
        CAST(COALESCE(sum(s.n), 0) AS BIGINT) AS k1
 FROM (SELECT t.n AS n,
         t."2:minutes" AS n2
-   FROM "private"."main"."visits@…#2" AS t
+   FROM "private"."main"."visits@…#1+2" AS t
    WHERE t.r <= 10) AS s
 GROUP BY s.n2
 
