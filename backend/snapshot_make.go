@@ -27,6 +27,7 @@ import (
 //
 //	staged.t0      n1, n2, u                                  visits, as read
 //	private.main."visits@1f…"   "1:minutes", "2:ward", u, r   in order
+//	private.main."visits@1f…#1" r, "1:minutes", n             how many of its rows have each rank and each number of minutes
 
 // makingMemory is the most memory that DuckDB takes while it makes a snapshot. What is sorted beyond it goes to files.
 const makingMemory = "1GiB"
@@ -60,7 +61,11 @@ func (b *Snapshots) extractions(p *policy.Policy) (extractions, error) {
 			if err != nil {
 				return all, fmt.Errorf("table %s: %w", t.Name, err)
 			}
-			fmt.Fprintf(h, "%q %q %q %q\n", d.ID, e.SQL(), e.Args(), arrange)
+			marginals, err := e.Marginals()
+			if err != nil {
+				return all, fmt.Errorf("table %s: %w", t.Name, err)
+			}
+			fmt.Fprintf(h, "%q %q %q %q %q\n", d.ID, e.SQL(), e.Args(), arrange, marginals)
 			for _, f := range e.Fields {
 				fmt.Fprintf(h, "%q\n", f.Meaning())
 			}
@@ -280,7 +285,11 @@ func (m *maker) arrange(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := m.exec(ctx, append(texts, "DROP TABLE "+stagedTable(i))...); err != nil {
+		marginals, err := e.Marginals()
+		if err != nil {
+			return err
+		}
+		if err := m.exec(ctx, slices.Concat(texts, []string{"DROP TABLE " + stagedTable(i)}, marginals)...); err != nil {
 			return err
 		}
 		m.log.Info("snapshot: table in order", "table", e.Table.Name, "of", len(m.list), "done", i+1)

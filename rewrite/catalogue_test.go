@@ -100,6 +100,7 @@ func copying(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 			}
 			texts = append(texts, list...)
 		}
+		texts = append(texts, marginalsOf(t, e)...)
 		if slices.ContainsFunc(e.Fields, func(f rewrite.Field) bool { return f.OfUnit }) {
 			text, err := rewrite.Number(table, []rewrite.Staged{{Table: "a", Field: "u"}, {Table: "b", Field: "j1"}}, "v")
 			if err != nil {

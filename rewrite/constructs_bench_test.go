@@ -154,7 +154,7 @@ func constructsInDuckDB(t *testing.T, p *policy.Policy, fill, rows string) *sql.
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range arrange {
+	for _, text := range append(arrange, marginalsOf(t, e)...) {
 		exec(t, db, text)
 	}
 	return db

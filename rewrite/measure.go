@@ -118,6 +118,7 @@ func (w *writer) measure(m *plans.Measure) string {
 	if asStored && w.tallies(m) {
 		return w.tallied(m)
 	}
+	w.marginal = w.marginalOf(m)
 	items, keys := w.counted(m)
 	var conditions []string
 	switch {
@@ -210,13 +211,18 @@ func where(margin string, conditions []string) string {
 // relation writes a table's name in full.
 func (w *writer) relation(t *policy.Table) string {
 	if w.dialect.Ready {
-		return dialect.Fill(w.dialect.Relation, dialect.QuoteName(w.dialect.Schema), dialect.QuoteName(copyName(t)))
+		return w.held(copyName(t))
 	}
 	if t.View.Text != "" {
 		return "(" + w.view(t) + "\n)" // on a line of its own: the text may end with a comment
 	}
 	schema, name := Relation(t.Source, w.dialect)
 	return dialect.Fill(w.dialect.Relation, w.name(schema), w.name(name))
+}
+
+// held writes the name of a table of a snapshot in full.
+func (w *writer) held(name string) string {
+	return dialect.Fill(w.dialect.Relation, dialect.QuoteName(w.dialect.Schema), dialect.QuoteName(name))
 }
 
 // view is the data owner's own SELECT, which one parser has found to be one.
@@ -291,8 +297,9 @@ type writer struct {
 	asIs     []*policy.Column // whose stored values are their normalised ones in every row that counts (total.go)
 	onRaw    bool             // predicates are written for rows as they are stored
 	tally    map[*policy.Column]string
-	copying  bool    // a snapshot is written: open columns are texts
-	packs    []Field // of the rows that are put in order for one, where some hold several columns
+	marginal *marginal // that is read in the place of the rows; nil: these are
+	copying  bool      // a snapshot is written: open columns are texts
+	packs    []Field   // of the rows that are put in order for one, where some hold several columns
 }
 
 // composed is what has been written of one query. The first failure is kept in err; what is written after it is void.

@@ -321,7 +321,7 @@ func snapshotDatabase(t *testing.T) database {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, text := range arrange {
+		for _, text := range append(arrange, marginalsOf(t, e)...) {
 			copying = append(copying, strings.Replace(text, "CREATE TABLE", "CREATE OR REPLACE TABLE", 1))
 		}
 	}

@@ -525,6 +525,9 @@ func (w *writer) ready(everything bool, most int64) string {
 		}
 	}
 	from := w.relation(t) + " AS t"
+	if w.marginal != nil {
+		from, items = w.marginalName(*w.marginal)+" AS t", append(items, "t.n AS n")
+	}
 	for i, c := range t.Columns {
 		used := everything || slices.Contains(w.used, c)
 		if used && w.lookedUp(c) {

@@ -64,11 +64,20 @@ func snapshotOf(t *testing.T, from dialect.Dialect, read rowsOf, tables ...*poli
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, text := range arrange {
+		for _, text := range append(arrange, marginalsOf(t, e)...) {
 			exec(t, db, text)
 		}
 	}
 	return db
+}
+
+func marginalsOf(t *testing.T, e rewrite.Extraction) []string {
+	t.Helper()
+	list, err := e.Marginals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 // fieldsOf are the fields of a row, of its items as an engine gives them: values, or PostgreSQL's bytes.

@@ -51,7 +51,7 @@ func (w *writer) sum(sum *plans.Sum, filter string) string {
 	if sum.Over > 1 {
 		total = w.nearest(total, sum, size.Int64())
 	}
-	return w.summed(total, 0) + filter
+	return w.summed(w.timesRows(total, false), 0) + filter
 }
 
 // summed adds up whole numbers, or decimals with so many digits after the point.

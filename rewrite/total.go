@@ -38,12 +38,12 @@ func (w *writer) total(sum *plans.Sum, filter string) string {
 	if w.err != nil || each == "" {
 		return ""
 	}
-	total := w.summed(each, scale) + filter
+	total := w.summed(w.timesRows(each, shift != nil), scale) + filter
 	if shift != nil {
 		total = shift(total)
 	}
 	if f.Centre != 0 {
-		count := w.cast(w.call("count", n)+filter, "wide")
+		count := w.cast(w.countOf(n, filter), "wide")
 		total = w.operate(total, "-", w.operate(w.literal(strconv.FormatInt(f.Centre, 10), "wide"), "*", count))
 	}
 	if times := sum.Terms[0].Times; times != 1 {
@@ -301,9 +301,9 @@ func (w *writer) counter(m *plans.Measure, i int) (expression string, summed boo
 		return w.sum(m.Sums[i], w.filter(withoutNulls(p, columns))), true
 	}
 	if c := notNull(p); c != nil && c.Domain.Ordered() {
-		return w.call("count", w.use(c)), false // without a filter, of a value that is looked at anyway
+		return w.countOf(w.use(c), ""), false // without a filter, of a value that is looked at anyway
 	}
-	return w.call("count", "*") + w.filter(p), false
+	return w.countOf("*", w.filter(p)), false
 }
 
 // rounded is a floating number as a whole one, the even one at the half.

@@ -22,40 +22,44 @@ import (
 func randomSums(t testing.TB, r *rand.Rand, n int) (list []feature) {
 	people, visits, rows := tables(t)
 	for i := range n {
-		table := []*policy.Table{rows, people, rows, visits}[i%4]
-		m := &plans.Measure{Table: table}
-		for _, at := range r.Perm(len(table.Columns))[:r.IntN(3)] {
-			m.Grain = append(m.Grain, table.Columns[at])
-		}
-		m.Cuts = randomCuts(r, m.Grain)
-		var where []predicate.Pred
-		for range 1 + r.IntN(3) {
-			sum := randomSum(r, table)
-			var held predicate.Pred
-			for _, term := range sum.Terms {
-				for _, f := range term.Factors {
-					held = predicate.All(held, isValue(f.Column))
-					if r.IntN(2) == 0 {
-						where = append(where, isValue(f.Column))
-					}
-				}
-			}
-			if r.IntN(3) == 0 {
-				held = predicate.All(held, randomPred(r, table, 2))
-			}
-			m.Counters, m.Sums = append(m.Counters, held, held), append(m.Sums, sum, nil)
-		}
-		if r.IntN(3) == 0 {
-			where = append(where, randomPred(r, table, 2))
-		}
-		if m.Where = predicate.All(where...); m.Where != nil {
-			if _, never := m.Where.(predicate.Never); never {
-				m.Where = nil
-			}
-		}
-		list = append(list, feature{fmt.Sprintf("sums_%d", i), m})
+		list = append(list, feature{fmt.Sprintf("sums_%d", i), sumsBy(r, []*policy.Table{rows, people, rows, visits}[i%4])})
 	}
 	return list
+}
+
+// sumsBy is a measure of drawn sums by drawn groups.
+func sumsBy(r *rand.Rand, table *policy.Table) *plans.Measure {
+	m := &plans.Measure{Table: table}
+	for _, at := range r.Perm(len(table.Columns))[:r.IntN(min(3, len(table.Columns)+1))] {
+		m.Grain = append(m.Grain, table.Columns[at])
+	}
+	m.Cuts = randomCuts(r, m.Grain)
+	var where []predicate.Pred
+	for range 1 + r.IntN(3) {
+		sum := randomSum(r, table)
+		var held predicate.Pred
+		for _, term := range sum.Terms {
+			for _, f := range term.Factors {
+				held = predicate.All(held, isValue(f.Column))
+				if r.IntN(2) == 0 {
+					where = append(where, isValue(f.Column))
+				}
+			}
+		}
+		if r.IntN(3) == 0 {
+			held = predicate.All(held, randomPred(r, table, 2))
+		}
+		m.Counters, m.Sums = append(m.Counters, held, held), append(m.Sums, sum, nil)
+	}
+	if r.IntN(3) == 0 {
+		where = append(where, randomPred(r, table, 2))
+	}
+	if m.Where = predicate.All(where...); m.Where != nil {
+		if _, never := m.Where.(predicate.Never); never {
+			m.Where = nil
+		}
+	}
+	return m
 }
 
 // isValue holds where a column is not NULL.

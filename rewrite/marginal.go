@@ -1,0 +1,249 @@
+package rewrite
+
+import (
+	"cmp"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// Beside each of its tables a snapshot holds marginals: how many of the table's rows have each rank and each combination of values of some columns, where these are few. A measure that reads no other
+// columns reads a marginal in the rows' place (docs/adr/0156), and takes no longer of more rows. Of `visits`, whose first columns are ward and minutes:
+//
+//	CREATE TABLE "visits@1f…#1+2" AS SELECT t.r AS r, t."1:ward" AS "1:ward", t."2:minutes" AS "2:minutes", count(*) AS n FROM "visits@1f…" AS t
+//	WHERE t.r <= 256 GROUP BY t.r, t."1:ward", t."2:minutes" ORDER BY r
+//
+//	SELECT count(*), sum(minutes) FROM visits WHERE minutes > 20, at most 10 rows of a person:
+//	SELECT sum(s.n), sum(s.n2 * s.n) FROM (SELECT t."2:minutes" AS n2, t.n AS n FROM "visits@1f…#1+2" AS t WHERE t.r <= 10) AS s WHERE s.n2 >= 21
+//
+// Claim. A measure has the same answer over a marginal as over the rows. Proof. A row of the marginal stands for n rows that have one rank and, of each column that the measure reads, values of which everything that it
+// asks of them is the same: the bound, conditions, cells and pieces, and what a row adds to a sum, which are functions of these alone. So a number of rows is the sum of n, and a sum of what rows add that of n times what one adds. Of a
+// column that has many values a marginal holds one for each cell, the least that a row has; conditions of cells and pieces are the same for all values of a cell, and a measure that asks more of the column (a comparison
+// inside a step, a sum) does not read that marginal (suffices). Rows beyond its ranks are beyond the bound of each measure that does.
+//
+// Claim. Nothing here fails. Proof. What one row adds is a whole number below 2^62, or a decimal of at most 18 digits (total, sum), n is below 2^63, of all rows of a marginal together too, for they are different rows: products and their sums lie below 2^125,
+// within HUGEINT, or have 37 digits, within DECIMAL.
+//
+// Claim. Which marginals there are, and which one a measure reads, is a function of the policy's columns and of the measure. Proof. marginals reads domains, and suffices the measure and the table's bound. None is left
+// out because rows have many different values. So SQL, costs and refusals are the same for neighbours, and how long a measure takes hangs on how many of at most mostPairs combinations come, where it hung on the number of rows.
+
+const (
+	mostPairs    = 1 << 18               // rows of a marginal: combinations of its columns' values, and ranks
+	mostRanks    = 1 << 8                // ranks of a marginal: a bound beyond it reads rows
+	fewOfAll     = mostPairs / mostRanks // combinations of several columns' values
+	fewAsTheyAre = 1 << 12               // values of a column that are not brought together cell by cell
+)
+
+// part is a column of a marginal.
+type part struct {
+	column *policy.Column
+	cells  bool // one value of a cell stands for all of them
+	size   int  // how many values there are, NULL among them
+}
+
+// marginal is the rows of a table by rank and by some columns, in the order of the table's; by none: by rank alone.
+type marginal []part
+
+// size is how many combinations of values it has at most.
+func (m marginal) size() int {
+	size := 1
+	for _, p := range m {
+		size *= p.size
+	}
+	return size
+}
+
+// ranks are those of the rows that it counts.
+func (m marginal) ranks() int64 { return int64(min(mostRanks, mostPairs/m.size())) }
+
+// partOf is the column as one of a marginal.
+func partOf(c *policy.Column) (p part, ok bool) {
+	if c.Made() || c.Open != nil || c.Domain == nil {
+		return p, false
+	}
+	values, cells := valuesOf(c), uint64(c.Domain.Size())
+	if values <= max(fewAsTheyAre, cells) {
+		return part{c, false, int(values)}, values <= mostPairs
+	}
+	return part{c, true, int(cells)}, cells <= mostPairs
+}
+
+// valuesOf is how many different values a column of a snapshot may hold, NULL among them.
+func valuesOf(c *policy.Column) uint64 {
+	d := c.Domain
+	if !d.Ordered() {
+		return uint64(d.Size())
+	}
+	width := new(big.Int)
+	switch d.Min.(type) {
+	case policy.Numeric:
+		held, err := fixedOf(c, dialect.Snapshot)
+		if err != nil {
+			return math.MaxUint64
+		}
+		least, most := held.ends()
+		width.Sub(most, least)
+	case float64:
+		return math.MaxUint64
+	default:
+		least, most, _ := wholeEnds(d)
+		width.Sub(big.NewInt(most), big.NewInt(least))
+	}
+	if !width.IsInt64() {
+		return math.MaxUint64
+	}
+	return width.Uint64() + 1 + uint64(d.Size()-valued(d))
+}
+
+// marginals lists those of a table, the smallest first. Columns are put together in the order of their sizes, as many as have few combinations, so that the rows are counted once for all of them; each other one has its own. Where
+// no column has few values, rows are counted by rank alone.
+func marginals(t *policy.Table) []marginal {
+	var parts []part
+	for _, c := range t.Columns {
+		if p, ok := partOf(c); ok {
+			parts = append(parts, p)
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.size, b.size) })
+	list := []marginal{nil}
+	for _, p := range parts {
+		if last := &list[len(list)-1]; last.size()*p.size <= fewOfAll {
+			*last = append(*last, p)
+		} else {
+			list = append(list, marginal{p})
+		}
+	}
+	for _, m := range list {
+		slices.SortFunc(m, func(a, b part) int {
+			return cmp.Compare(slices.Index(t.Columns, a.column), slices.Index(t.Columns, b.column))
+		})
+	}
+	slices.SortStableFunc(list, func(a, b marginal) int { return cmp.Compare(a.size(), b.size()) })
+	return list
+}
+
+// marginalName names one of the writer's table by the places of its columns.
+func (w *writer) marginalName(m marginal) string {
+	places := make([]string, len(m))
+	for i, p := range m {
+		places[i] = strconv.Itoa(slices.Index(w.table.Columns, p.column) + 1)
+	}
+	return w.held(copyName(w.table) + "#" + strings.Join(places, "+"))
+}
+
+// Marginals writes the statements that make the marginals of a table, when Arrange's have made the table.
+func (e Extraction) Marginals() ([]string, error) {
+	w := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: e.Table, alias: "t"}
+	var texts []string
+	for _, m := range marginals(e.Table) {
+		texts = append(texts, "CREATE TABLE "+w.marginalName(m)+" AS "+w.countedBy(m))
+	}
+	return texts, w.settledText()
+}
+
+// countedBy counts the rows of the writer's table for a marginal.
+func (w *writer) countedBy(m marginal) string {
+	var items, keys []string
+	where, order := "", ""
+	if !w.table.Dataset.Unit.Row {
+		items, keys = append(items, "t.r AS r"), append(keys, "t.r")
+		where, order = "\nWHERE t.r <= "+strconv.FormatInt(m.ranks(), 10), "\nORDER BY r"
+	}
+	for _, p := range m {
+		name := w.copied(p.column)
+		value, key := "t."+name, "t."+name
+		if p.cells {
+			value, key = w.call("min", value), w.number(p.column, value)
+		}
+		items, keys = append(items, value+" AS "+name), append(keys, key)
+	}
+	text := "SELECT " + strings.Join(append(items, w.cast(w.call("count", "*"), "int8")+" AS n"), ", ") + "\nFROM " + w.relation(w.table) + " AS t" + where
+	if len(keys) > 0 {
+		text += "\nGROUP BY " + strings.Join(keys, ", ")
+	}
+	return text + order
+}
+
+// marginalOf finds the smallest marginal that says all that a measure asks; nil: none does.
+func (w *writer) marginalOf(m *plans.Measure) *marginal {
+	t := m.Table
+	if !w.dialect.Ready || t.Derived != nil || m.Open != nil || m.Window != nil || w.groupsBounded(m) || len(w.enforced()) > 0 {
+		return nil
+	}
+	read := readBy(m)
+	for _, own := range marginals(t) {
+		if (t.Dataset.Unit.Row || t.MaxRowsPerUnit <= own.ranks()) && own.suffices(read) {
+			return &own
+		}
+	}
+	return nil
+}
+
+// readBy are the columns that a measure reads, each with whether it asks more of them than their cells.
+func readBy(m *plans.Measure) map[*policy.Column]bool {
+	read := map[*policy.Column]bool{}
+	note := func(more bool, columns ...*policy.Column) {
+		for _, c := range columns {
+			read[c] = read[c] || more
+		}
+	}
+	note(false, m.Grain...)
+	for _, p := range append([]predicate.Pred{m.Where}, m.Counters...) {
+		for _, part := range conjuncts(p) {
+			columns, onGrid := predicate.Columns(part, nil)
+			note(!onGrid, columns...)
+		}
+	}
+	for _, sum := range m.Sums {
+		if sum == nil {
+			continue
+		}
+		for _, term := range sum.Terms {
+			for _, f := range term.Factors {
+				note(true, f.Column)
+			}
+		}
+	}
+	return read
+}
+
+// suffices tells whether a marginal says all that is asked of columns.
+func (m marginal) suffices(read map[*policy.Column]bool) bool {
+	for c, more := range read {
+		if !slices.ContainsFunc(m, func(p part) bool { return p.column == c && !(p.cells && more) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// countOf writes how many rows an aggregate sees of which n is not NULL; of all with *.
+func (w *writer) countOf(n, filter string) string {
+	switch {
+	case w.marginal == nil:
+		return w.call("count", n) + filter
+	case n == "*":
+		n = "s.n"
+	default:
+		n = "CASE WHEN " + n + " IS NOT NULL THEN s.n END"
+	}
+	return "COALESCE(" + w.summed(n, 0) + filter + ", 0)"
+}
+
+// timesRows is what a row adds up to n of, a whole number or a decimal, for all rows that it stands for.
+func (w *writer) timesRows(n string, decimal bool) string {
+	switch {
+	case w.marginal == nil:
+		return n
+	case decimal:
+		return w.operate(n, "*", w.cast("s.n", w.dialect.DecimalOf(digitsOfRows, 0)))
+	}
+	return w.operate(w.cast(n, "wide"), "*", "s.n")
+}
