@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
@@ -20,6 +21,9 @@ type Keyed struct {
 	byText map[string][]policy.Value
 	dense  [][]policy.Value // by the key, from first on; nil: by text
 	first  int64
+
+	mu     sync.Mutex // plans share an index
+	values map[int]*Places
 }
 
 // BytesKeyed is about what a public row takes in an index by its key.

@@ -151,6 +151,10 @@ func (l *Keyed) node(column string, s looked) *semantics.Expr {
 	e := semantics.Node(semantics.FormOther, "lookup:"+l.Table.Name+":"+l.rows.Digest+":"+column, s, l.Pos, l.Args...)
 	own, _ := l.Public.(lists)
 	e.Answered = e.Answered || own.answered[l.Table]
+	if len(l.Args) == 1 {
+		rows := l.rows
+		e.Places = func() *derived.Places { return rows.Places(s.column) }
+	}
 	return e
 }
 
