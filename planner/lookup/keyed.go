@@ -152,8 +152,7 @@ func (l *Keyed) node(column string, s looked) *semantics.Expr {
 	own, _ := l.Public.(lists)
 	e.Answered = e.Answered || own.answered[l.Table]
 	if len(l.Args) == 1 {
-		rows := l.rows
-		e.Places = func() *derived.Places { return rows.Places(s.column) }
+		e.Looked = &semantics.Looked{Rows: l.rows, Column: s.column, Key: s.column == l.Keys[0]}
 	}
 	return e
 }

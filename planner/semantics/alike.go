@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -16,10 +17,20 @@ import (
 // 100,000 parts.
 //
 // Claim: on all cells of a column to which numbers gives one number, an expression that it is made for is the same value, or fails alike. Proof:
-// the expression is made of constants and of looked-up values, each a function of the row that the cell's value finds, and reads the column in no
-// other way. A cell holds one value, and cells of one number find, lookup by lookup, values that are the same to the last digit
+// the expression is made of constants, of looked-up values, each a function of the row that the cell's value finds, and of comparisons of a key with the value that it
+// is found by, which are those of equal numbers where a row is found, and NULL elsewhere; it reads the column in no other way. A cell holds one value, and cells of one number find, lookup by lookup, values that are the same to the last digit
 // (derived.Places), so that evaluation goes the same way. Limits: a column's cells of one value each, none of which stands for values that
 // nobody knows.
+
+// Looked is a column of a public table's row that is found by a key.
+type Looked struct {
+	Rows   *derived.Keyed
+	Column int  // −1: whether there is a row
+	Key    bool // it is what it is found by
+}
+
+// found is in which column is looked whether there is a row.
+const found = -1
 
 // MostAlike bounds the numbers, each of which takes a byte while a condition is looked at. Tests set it to 0, to look at all cells.
 var MostAlike = 1 << 20
@@ -52,14 +63,14 @@ func (n *numbers) read(e *Expr, met map[string]bool) bool {
 		return true
 	case e.Form == FormColumn:
 		return false
-	case e.Places != nil && e.Args[0].Form == FormColumn:
-		p := e.Places()
-		if p == nil || p.Count > MostAlike/n.count {
-			return false
+	case e.Looked != nil && e.Args[0].Form == FormColumn:
+		return n.looks(e, e.Looked.Rows, e.Looked.Column, met)
+	case len(e.Args) == 2 && predicate.Mirrored[e.Op] != "": // p_partkey = l_partkey holds wherever a row is found by l_partkey
+		for i, a := range e.Args {
+			if own := e.Args[1-i]; a.Looked != nil && a.Looked.Key && own.Form == FormColumn && a.Args[0].Canon == own.Canon {
+				return n.looks(e, a.Looked.Rows, found, met)
+			}
 		}
-		met[e.Canon] = true
-		n.parts, n.count = append(n.parts, p), n.count*p.Count
-		return true
 	}
 	for _, a := range e.Args {
 		if !n.read(a, met) {
@@ -67,6 +78,17 @@ func (n *numbers) read(e *Expr, met map[string]bool) bool {
 		}
 	}
 	return len(e.Args) > 0
+}
+
+// looks adds one column of a public table, of which alone an expression is a function; false: there are too many numbers.
+func (n *numbers) looks(e *Expr, rows *derived.Keyed, column int, met map[string]bool) bool {
+	p := rows.Places(column)
+	if p == nil || p.Count > MostAlike/n.count {
+		return false
+	}
+	met[e.Canon] = true
+	n.parts, n.count = append(n.parts, p), n.count*p.Count
+	return true
 }
 
 // of is the number of a cell. What no key is finds nothing.
