@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -56,12 +57,35 @@ func publicRow(t *policy.Table, texts []*string) ([]policy.Value, error) {
 			continue
 		}
 		v, err := publicValue(t.Columns[i].Type, *text)
+		if n, ok := v.(policy.Numeric); ok && err == nil {
+			v, err = declared(n, t.Columns[i].Typmod)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("column %s holds a value that is not of type %s, or is infinite or beyond the year 9999", t.Columns[i].Name, t.Columns[i].Type)
 		}
 		row[i] = v
 	}
 	return row, nil
+}
+
+// declared is a numeric with the digits after the point that its column is declared with, which PostgreSQL would have given it; the sandbox computes with
+// it by what is declared (ADR 158).
+func declared(n policy.Numeric, typmod int32) (policy.Numeric, error) {
+	if typmod < 4 {
+		return n, nil
+	}
+	digits, scale := (typmod-4)>>16, (typmod-4)&0xffff
+	if scale > digits { // fewer digits than places, or places before the point
+		return n, nil
+	}
+	if n.Scale > scale {
+		return n, errResult
+	}
+	n = n.Rescale(scale)
+	if most := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil); n.Coefficient != nil && n.Coefficient.CmpAbs(most) >= 0 {
+		return n, errResult
+	}
+	return n, nil
 }
 
 // publicValue reads the text form of a value.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
@@ -13,13 +14,20 @@ import (
 
 // Keyed are the rows of a public table by the values of some of its columns, no two of them by the same. A plan looks into it once for
 // each cell: of lineitem JOIN part ON l_partkey = p_partkey 100,000 times, so that keys which are whole numbers near one another, as
-// serial ones are, are places in a list.
+// serial ones are, are places in a list. So are they of several columns where one tells the rows apart by itself, as s_suppkey does in
+//
+//	l_suppkey = s_suppkey AND c_nationkey = s_nationkey
 type Keyed struct {
 	Twice  bool // two rows have the same key: there is nothing to look up in
 	Digest string
 	byText map[string][]policy.Value
-	dense  [][]policy.Value // by the key, from first on; nil: by text
+	dense  [][]policy.Value // by one of the keys, from first on; nil: by text
 	first  int64
+	by     int   // which
+	keys   []int // the columns of all
+
+	mu     sync.Mutex // plans share an index
+	values map[int]*Places
 }
 
 // BytesKeyed is about what a public row takes in an index by its key.
@@ -33,7 +41,7 @@ func KeyedBy(rows [][]policy.Value, keys []int, step func()) *Keyed {
 	k := &Keyed{byText: make(map[string][]policy.Value, len(rows))}
 	hash := sha256.New()
 	values := make([]policy.Value, len(keys))
-	whole, least, most := len(keys) == 1, int64(0), int64(0)
+	list := make([]extent, len(keys))
 	for _, row := range rows {
 		if step(); k.Twice {
 			continue
@@ -49,12 +57,8 @@ func KeyedBy(rows [][]policy.Value, keys []int, step func()) *Keyed {
 			k.Twice, k.byText = true, nil
 			continue
 		}
-		if n, ok := values[0].(int64); !ok {
-			whole = false
-		} else if len(k.byText) == 0 {
-			least, most = n, n
-		} else {
-			least, most = min(least, n), max(most, n)
+		for i, v := range values {
+			list[i].take(v, len(k.byText) == 0)
 		}
 		k.byText[key] = row
 		fmt.Fprintf(hash, "%q", key)
@@ -66,14 +70,48 @@ func KeyedBy(rows [][]policy.Value, keys []int, step func()) *Keyed {
 		return k
 	}
 	k.Digest = hex.EncodeToString(hash.Sum(nil)[:16])
-	if span := uint64(most) - uint64(least); whole && span < uint64(sparsest*len(k.byText)) {
-		k.first, k.dense = least, make([][]policy.Value, span+1)
-		for _, row := range k.byText {
-			k.dense[row[keys[0]].(int64)-least] = row
+	for i := range keys {
+		if k.dense = k.listed(keys[i], list[i]); k.dense != nil {
+			k.first, k.by, k.keys, k.byText = list[i].least, i, keys, nil
+			break
 		}
-		k.byText = nil
 	}
 	return k
+}
+
+// extent is from where to where the values of a key go.
+type extent struct {
+	least, most int64
+	other       bool // one of them is no whole number
+}
+
+func (e *extent) take(v policy.Value, first bool) {
+	n, whole := v.(int64)
+	switch {
+	case !whole:
+		e.other = true
+	case first:
+		e.least, e.most = n, n
+	default:
+		e.least, e.most = min(e.least, n), max(e.most, n)
+	}
+}
+
+// listed are the rows as a list by one column; nil: its values are far apart, or two rows have the same.
+func (k *Keyed) listed(column int, e extent) [][]policy.Value {
+	span := uint64(e.most) - uint64(e.least)
+	if e.other || span >= uint64(sparsest*len(k.byText)) {
+		return nil
+	}
+	list := make([][]policy.Value, span+1)
+	for _, row := range k.byText {
+		at := row[column].(int64) - e.least
+		if list[at] != nil {
+			return nil
+		}
+		list[at] = row
+	}
+	return list
 }
 
 // Find is the row with a key, nil where there is none.
@@ -85,11 +123,28 @@ func (k *Keyed) Find(key []policy.Value) []policy.Value {
 		}
 		return k.byText[text]
 	}
-	n, ok := wholeOf(key[0])
+	n, ok := wholeOf(key[k.by])
 	if !ok || n < k.first || uint64(n)-uint64(k.first) >= uint64(len(k.dense)) {
 		return nil
 	}
-	return k.dense[n-k.first]
+	row := k.dense[n-k.first]
+	for i, c := range k.keys {
+		if row != nil && i != k.by && !sameKey(key[i], row[c]) {
+			return nil
+		}
+	}
+	return row
+}
+
+// sameKey tells values whose key texts are equal.
+func sameKey(a, b policy.Value) bool {
+	n, whole := a.(int64)
+	if m, also := b.(int64); whole && also {
+		return n == m
+	}
+	left, known := joinText(a)
+	right, also := joinText(b)
+	return known && also && left == right
 }
 
 // wholeOf is a value as the whole number that it equals, as joinText has them equal.

@@ -19,9 +19,11 @@ func TestKeyedRows(t *testing.T) {
 		c := new(big.Int).Mul(big.NewInt(n), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil))
 		return policy.Numeric{Coefficient: c, Scale: scale}
 	}
+	serial := int64(0)
 	kinds := map[string]func() policy.Value{
-		"near": func() policy.Value { return int64(r.IntN(300) - 40) },
-		"far":  func() policy.Value { return int64(r.Uint64()) },
+		"near":   func() policy.Value { return int64(r.IntN(300) - 40) },
+		"serial": func() policy.Value { serial++; return serial / 2 }, // of two columns each tells the rows apart
+		"far":    func() policy.Value { return int64(r.Uint64()) },
 		"extreme": func() policy.Value {
 			return []policy.Value{int64(-1 << 63), int64(1<<63 - 1), int64(0), nil}[r.IntN(4)]
 		},
@@ -55,7 +57,7 @@ func TestKeyedRows(t *testing.T) {
 			if k.Twice || steps != len(rows) {
 				t.Fatalf("%s: twice %t, %d steps for %d rows", name, k.Twice, steps, len(rows))
 			}
-			if (k.dense != nil) != (columns == 1 && (name == "near" || name == "null")) {
+			if (k.dense != nil) != (columns == 1 && (name == "near" || name == "null") || name == "serial") {
 				t.Errorf("%s over %d columns: a list: %t", name, columns, k.dense != nil)
 			}
 			for range 500 {

@@ -151,6 +151,9 @@ func (l *Keyed) node(column string, s looked) *semantics.Expr {
 	e := semantics.Node(semantics.FormOther, "lookup:"+l.Table.Name+":"+l.rows.Digest+":"+column, s, l.Pos, l.Args...)
 	own, _ := l.Public.(lists)
 	e.Answered = e.Answered || own.answered[l.Table]
+	if len(l.Args) == 1 {
+		e.Looked = &semantics.Looked{Rows: l.rows, Column: s.column, Key: s.column == l.Keys[0]}
+	}
 	return e
 }
 

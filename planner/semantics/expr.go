@@ -50,10 +50,11 @@ type Expr struct {
 	Pos       int  // byte offset in the text, −1: unknown
 	Monotone  bool // a monotone function of at most one column, on values that are not NULL, if its zones are calm
 	clock     *clock
-	Parameter int  // number of a parameter that stands alone, else 0
-	Blanks    int  // above 0: a char of that length (char.go)
-	Answered  bool // it hangs on what is answered first (docs/adr/0117), which is not known when the statement is first planned
-	Nodes     int  // of its tree, for Work; 0: one
+	Parameter int     // number of a parameter that stands alone, else 0
+	Blanks    int     // above 0: a char of that length (char.go)
+	Answered  bool    // it hangs on what is answered first (docs/adr/0117), which is not known when the statement is first planned
+	Nodes     int     // of its tree, for Work; 0: one
+	Looked    *Looked // what it looks up by its only argument; nil: it looks nothing up (alike.go)
 	affine    *Affine
 	read      bool // affine is what it is, over the table that it was made for
 }

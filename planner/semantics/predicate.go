@@ -262,12 +262,13 @@ func (l *Lowerer) overCells(e *Expr) (truth, bool, *refuse.Refusal) {
 func (l *Lowerer) byPieces(e *Expr, i int) (truth, bool, *refuse.Refusal) {
 	c := l.Table.Columns[i]
 	var starts []int
+	alike := l.Box.alike(e, i)
 	cells := SpansOf(predicate.FromTo(0, c.Domain.Size()))
 	if matter, narrowed := l.matter[i]; narrowed && c.Domain.Regular > FewRegular && plans.CellsIn(matter) < min(c.Domain.Size()/8, fewCells) {
 		cells = matter
 	} else {
 		pieced := false
-		if c.Domain.Regular > FewRegular {
+		if c.Domain.Regular > FewRegular && alike == nil {
 			starts, pieced = l.Box.Pieces(i, []*Expr{e}, nil, min(plans.MaxCells, c.Domain.Regular/4))
 		}
 		if !pieced && c.Domain.Size() > plans.MaxCells {
@@ -275,6 +276,15 @@ func (l *Lowerer) byPieces(e *Expr, i int) (truth, bool, *refuse.Refusal) {
 		}
 	}
 	var holds, fails SpansOf
+	if alike != nil {
+		var steady bool
+		var refusal *refuse.Refusal
+		if holds, fails, steady, refusal = l.byNumbers(e, i, cells, alike); refusal != nil || !steady {
+			return truth{}, false, refusal
+		}
+		l.Env.Work.Take(len(holds)+len(fails), 16)
+		return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, true, nil
+	}
 	for from, to := range piecesOf(cells, starts) {
 		l.Box.Set(i, from)
 		v, steady, refusal := l.Box.Value(e)

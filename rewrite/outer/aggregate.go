@@ -165,6 +165,10 @@ func (a call) sum(x expr) expr {
 	case policy.Float8:
 		return expr{sql: a.sql("sum", x.sql), typed: of(policy.Float8)}
 	case policy.NumericType:
+		if d := x.decimal; d != nil && !a.distinct && fits(d.digits+digitsOfRows, d.scale) {
+			sum := &decimal{sql: a.sql("sum", d.sql), digits: d.digits + digitsOfRows, scale: d.scale}
+			return evenNumeric(sum.wide(sum.digits, sum.scale), sum, x)
+		}
 		if !a.distinct {
 			return expr{sql: "num_sum(" + a.sql("list", x.sql) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: x.even}}
 		}
@@ -190,6 +194,9 @@ func (a call) average(x expr) expr {
 // end binds min and max.
 func (a call) end(name string, x expr) expr {
 	switch {
+	case x.oid == policy.NumericType && x.decimal != nil:
+		d := *x.decimal
+		return evenNumeric(a.sql(name, d.sql), &d, x)
 	case x.oid == policy.NumericType:
 		side := "num_" + name
 		plain := a

@@ -30,9 +30,10 @@ type typed struct {
 type expr struct {
 	sql string
 	typed
-	literal *string // an untyped literal (type unknown), with its text
-	null    bool    // the untyped NULL
-	series  bool    // returns a set: sql is an unnest(…)
+	literal *string  // an untyped literal (type unknown), with its text
+	decimal *decimal // of a numeric: the same as DuckDB's decimal; nil: it may have any number of digits
+	null    bool     // the untyped NULL
+	series  bool     // returns a set: sql is an unnest(…)
 }
 
 // column is a column that expressions can name.
@@ -40,6 +41,29 @@ type column struct {
 	name string
 	sql  string
 	typed
+	decimal *decimal // beside it, of a numeric
+}
+
+// value is a column as an expression.
+func (c column) value() expr { return expr{sql: c.sql, typed: c.typed, decimal: c.decimal} }
+
+// of are the columns of a table by its alias.
+func (c column) of(alias string) column {
+	if c.sql = alias + "." + c.sql; c.decimal != nil {
+		d := *c.decimal
+		d.sql = alias + "." + d.sql
+		c.decimal = &d
+	}
+	return c
+}
+
+// withoutDecimals are columns as texts alone.
+func withoutDecimals(columns []column) []column {
+	out := slices.Clone(columns)
+	for i := range out {
+		out[i].decimal = nil
+	}
+	return out
 }
 
 // entry is a table of a FROM clause under its alias.
@@ -129,6 +153,9 @@ func (b *binder) shown(c column) string {
 	if c.oid == typeRecord {
 		cannot("a row as a value of the answer")
 	}
+	if c.decimal != nil {
+		return c.decimal.sql
+	}
 	return c.sql
 }
 
@@ -189,6 +216,11 @@ func columnList(columns []column) string {
 	var parts []string
 	for _, c := range columns {
 		parts = append(parts, c.sql)
+	}
+	for _, c := range columns {
+		if c.decimal != nil {
+			parts = append(parts, c.decimal.sql)
+		}
 	}
 	return orTrue(parts)
 }

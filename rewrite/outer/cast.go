@@ -156,7 +156,11 @@ func (b *binder) cast(e expr, t typed) expr {
 	case oidLike(e.oid) && textLike(t.oid), e.oid.Integer() && (t.oid.Integer() && ranks[e.oid] < ranks[t.oid] || textLike(t.oid) && t.mod < 0):
 		out.sql = "CAST(" + e.sql + " AS " + Storage(t.oid) + ")"
 	default:
-		return b.castCall(e, t)
+		cast := b.castCall(e, t)
+		if e.oid.Integer() && t.oid == policy.NumericType && t.mod < 0 {
+			cast.decimal = decimalOf(e)
+		}
+		return cast
 	}
 	return out
 }

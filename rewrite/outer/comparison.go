@@ -9,12 +9,11 @@ import (
 )
 
 // Two operands of a comparison are brought to one type by PostgreSQL's rules before DuckDB compares them. Numerics are compared
-// by the first part of their text, whose order is theirs.
+// as decimals where they have them (decimal.go), else by the first part of their text, whose order is theirs.
 //
 //	SELECT k FROM leaf_1 WHERE n = 2.5
-//	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."k" AS "c1" FROM "leaf_1" AS "t1" WHERE
-//	  (split_part(pg_call('{"to":1700,"mod":-1,"a":[{"t":20,"m":-1}]}', CAST("t1"."n" AS VARCHAR)), '|', 1) =
-//	  split_part(num_in('2.5'), '|', 1))) AS "q2"
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."k" AS "c1" FROM "leaf_1" AS "t1" WHERE (CAST(CAST("t1"."n" AS DECIMAL(19, 0)) AS
+//	  DECIMAL(20, 1)) = CAST(CAST('2.5' AS DECIMAL(2, 1)) AS DECIMAL(20, 1)))) AS "q2"
 
 // matched brings two operands of a comparison to one comparable form.
 func (b *binder) matched(l, r expr) (expr, expr) {
@@ -80,7 +79,8 @@ func (b *binder) compare(op string, l, r expr) expr {
 	if l.oid == typeRecord {
 		cannot("a comparison of rows")
 	}
-	return expr{sql: "(" + b.keyOf(l) + " " + op + " " + b.keyOf(r) + ")", typed: boolType}
+	left, right := b.keysOf(l, r)
+	return expr{sql: "(" + left + " " + op + " " + right + ")", typed: boolType}
 }
 
 func (b *binder) compareRows(op string, l, r []expr) expr {
@@ -98,6 +98,7 @@ func (b *binder) in(not bool, n *pg.A_Expr, sc *scope) expr {
 	var parts, items []string
 	left := b.rowParts(n.GetLexpr(), sc)
 	one := ""
+	var all []expr
 	for i, node := range n.GetRexpr().GetList().GetItems() {
 		right := b.rowParts(node, sc)
 		if len(left) > 1 {
@@ -106,16 +107,20 @@ func (b *binder) in(not bool, n *pg.A_Expr, sc *scope) expr {
 		}
 		l, r := b.matched(left[0], right[0])
 		if i == 0 {
-			one = b.keyOf(l)
+			one = b.textKey(l)
+			all = append(all, l)
 		}
-		if b.keyOf(l) == one {
-			items = append(items, b.keyOf(r))
+		if b.textKey(l) == one {
+			items, all = append(items, b.textKey(r)), append(all, r)
 		}
 		parts = append(parts, b.compare("=", left[0], right[0]).sql)
 	}
 	sql := "(" + strings.Join(parts, " OR ") + ")"
 	if len(items) == len(parts) {
 		// A long chain of OR would be deeper than the engine's parser goes.
+		if keys := aligned(all...); keys != nil {
+			one, items = keys[0], keys[1:]
+		}
 		sql = "(" + one + " IN (" + strings.Join(items, ", ") + "))"
 	}
 	return truth(sql, not)

@@ -19,8 +19,8 @@ import (
 // that is no value of its type is refused with PostgreSQL's error.
 //
 //	SELECT 1.50, g = '7' FROM leaf_1
-//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT num_in('1.50') AS "c1", ("t1"."g" = CAST(7 AS INTEGER)) AS "c2" FROM
-//	  "leaf_1" AS "t1") AS "q2"
+//	⇒ SELECT "x1" AS "c1", "c2" AS "c2" FROM (SELECT num_in('1.50') AS "c1", ("t1"."g" = CAST(7 AS INTEGER)) AS "c2",
+//	  CAST('1.50' AS DECIMAL(3, 2)) AS "x1" FROM "leaf_1" AS "t1") AS "q2"
 
 // FaultMark stands around the SQLSTATE, a bar and the message of an error that a rewritten query raises by itself.
 const FaultMark = "\x02dp\x03"
@@ -42,7 +42,11 @@ func constant(c *pg.A_Const) expr {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return expr{sql: "CAST(" + strconv.FormatInt(n, 10) + " AS BIGINT)", typed: int8Type}
 		}
-		return expr{sql: "num_in(" + dialect.QuoteText(text) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: true}}
+		e := expr{sql: "num_in(" + dialect.QuoteText(text) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: true}}
+		if v, err := compileEnv.ParseText(policy.NumericType, text); err == nil {
+			e.decimal = constantDecimal(v)
+		}
+		return e
 	case *pg.A_Const_Boolval:
 		return expr{sql: strconv.FormatBool(v.Boolval.GetBoolval()), typed: boolType}
 	case *pg.A_Const_Sval:
@@ -82,7 +86,7 @@ func (b *binder) literal(text string, t typed) expr {
 		if err != nil {
 			scalarFault(err)
 		}
-		e.sql, e.even = valueText(t.oid, v), t.oid == policy.NumericType
+		e.sql, e.even, e.decimal = valueText(t.oid, v), t.oid == policy.NumericType, constantDecimal(v)
 	case t.oid == typeJSON && !json.Valid([]byte(text)):
 		wrong("22P02", "invalid input syntax for type json", 0)
 	case t.oid == typeBpchar:

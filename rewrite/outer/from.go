@@ -72,7 +72,7 @@ func (b *binder) derived(sql, schema, name string, columns []column, alias *pg.A
 	}
 	e.columns = slices.Clone(columns)
 	for i := range e.columns {
-		e.columns[i].sql = t + "." + e.columns[i].sql
+		e.columns[i] = e.columns[i].of(t)
 	}
 	return item{sql: sql + " AS " + t, entries: []*entry{e}, visible: e.columns}
 }
@@ -95,8 +95,15 @@ func (b *binder) table(r *pg.RangeVar, sc *scope) item {
 	for _, rel := range b.plan.Outer.Relations {
 		if rel.Public != nil && rel.Name == name && (schema == "" || schema == rel.Schema) {
 			var columns []column
+			held := make([]Column, len(rel.Public.Columns))
+			for i, c := range rel.Public.Columns {
+				held[i] = Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
+			}
 			for _, c := range rel.Public.Columns {
-				columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: c.Typmod, even: c.Typmod >= 0}})
+				columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: c.Typmod, even: c.Typmod >= 0}, nil})
+			}
+			for _, d := range DecimalsOf(held) {
+				columns[d.Of].decimal = &decimal{sql: dialect.QuoteName(d.Name), digits: int(d.Digits), scale: int(d.Scale), typ: d.Type}
 			}
 			b.reads(rel.Schema + "." + name)
 			return b.derived(dialect.QuoteName(rel.Schema+"."+name), rel.Schema, name, columns, r.GetAlias())
@@ -132,7 +139,7 @@ func noRows(columns []column) string {
 func catalogColumns(given []pgcatalog.Column) []column {
 	columns := make([]column, len(given))
 	for i, c := range given {
-		columns[i] = column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: c.Typmod}}
+		columns[i] = column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: c.Typmod}, nil}
 	}
 	return columns
 }
@@ -145,10 +152,10 @@ func (b *binder) leaf(name string) []column {
 		}
 		columns := []column{}
 		for _, k := range l.Keys {
-			columns = append(columns, column{k.Name, dialect.QuoteName(k.Name), typed{oid: k.Type, mod: k.Typmod, even: oneScale(k.Values)}})
+			columns = append(columns, column{k.Name, dialect.QuoteName(k.Name), typed{oid: k.Type, mod: k.Typmod, even: oneScale(k.Values)}, nil})
 		}
 		for _, c := range l.Counts {
-			columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), of(cmp.Or(c.Type, policy.Int8))})
+			columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), of(cmp.Or(c.Type, policy.Int8)), nil})
 		}
 		return columns
 	}
@@ -230,7 +237,7 @@ func (b *binder) using(names []string, left, right item, kind pg.JoinType) (stri
 	var merged []column
 	for _, name := range names {
 		l, r := only(left.visible, name), only(right.visible, name)
-		conditions = append(conditions, b.compare("=", expr{sql: l.sql, typed: l.typed}, expr{sql: r.sql, typed: r.typed}).sql)
+		conditions = append(conditions, b.compare("=", l.value(), r.value()).sql)
 		c := l
 		switch kind {
 		case pg.JoinType_JOIN_RIGHT:
@@ -239,7 +246,7 @@ func (b *binder) using(names []string, left, right item, kind pg.JoinType) (stri
 			if l.oid != r.oid {
 				cannot("a FULL JOIN … USING columns of two types")
 			}
-			c.sql = "coalesce(" + l.sql + ", " + r.sql + ")"
+			c.sql, c.decimal = "coalesce("+l.sql+", "+r.sql+")", nil
 		}
 		merged = append(merged, c)
 	}

@@ -21,29 +21,37 @@ func (b *binder) groupBy(s *pg.SelectStmt, sc *scope, targets []target) string {
 	if len(s.GetGroupClause()) == 0 {
 		return ""
 	}
-	return " GROUP BY " + b.groupTerms(s.GetGroupClause(), sc, targets)
+	return " GROUP BY " + b.groupTerms(s.GetGroupClause(), sc, targets, false)
 }
 
-func (b *binder) groupTerms(nodes []*pg.Node, sc *scope, targets []target) string {
+func (b *binder) groupTerms(nodes []*pg.Node, sc *scope, targets []target, sets bool) string {
 	var terms []string
 	for _, node := range nodes {
-		terms = append(terms, b.groupTerm(node, sc, targets))
+		terms = append(terms, b.groupTerm(node, sc, targets, sets))
 	}
 	return strings.Join(terms, ", ")
 }
 
-func (b *binder) groupTerm(node *pg.Node, sc *scope, targets []target) string {
+// groupTerm is one term, of grouping sets or not. By a numeric is by its decimal too, since what stands above may name either: the one is a function of
+// the other.
+func (b *binder) groupTerm(node *pg.Node, sc *scope, targets []target, sets bool) string {
 	if set := node.GetGroupingSet(); set != nil {
 		word := map[pg.GroupingSetKind]string{pg.GroupingSetKind_GROUPING_SET_ROLLUP: "ROLLUP ", pg.GroupingSetKind_GROUPING_SET_CUBE: "CUBE ",
 			pg.GroupingSetKind_GROUPING_SET_SETS: "GROUPING SETS "}[set.GetKind()]
-		return word + "(" + b.groupTerms(set.GetContent(), sc, targets) + ")"
+		return word + "(" + b.groupTerms(set.GetContent(), sc, targets, true) + ")"
 	}
 	if row := node.GetRowExpr(); row != nil {
-		return "(" + b.groupTerms(row.GetArgs(), sc, targets) + ")"
+		return "(" + b.groupTerms(row.GetArgs(), sc, targets, false) + ")"
 	}
 	e := b.groupExpr(node, sc, targets)
 	comparable(e, "GROUP BY")
-	return e.sql
+	switch {
+	case e.decimal == nil:
+		return e.sql
+	case sets:
+		return "(" + e.sql + ", " + e.decimal.sql + ")"
+	}
+	return e.sql + ", " + e.decimal.sql
 }
 
 func (b *binder) groupExpr(node *pg.Node, sc *scope, targets []target) expr {

@@ -23,7 +23,7 @@ func (b *binder) column(ref *pg.ColumnRef, sc *scope) expr {
 				return wholeRow(e)
 			}
 			for _, c := range named(e.columns, last) {
-				return expr{sql: c.sql, typed: c.typed}
+				return c.value()
 			}
 			if e.oid != 0 {
 				if value, ok := systemColumnOf(last, e); ok {
@@ -40,7 +40,7 @@ func (b *binder) column(ref *pg.ColumnRef, sc *scope) expr {
 			wrong("42702", `column reference "`+last+`" is ambiguous`, ref.GetLocation())
 		}
 		if len(found) == 1 {
-			return expr{sql: found[0].sql, typed: found[0].typed}
+			return found[0].value()
 		}
 	}
 	for s := sc; s != nil; s = s.parent {
@@ -83,7 +83,7 @@ func named(columns []column, name string) (found []column) {
 // wholeRow is a row as a value; a function's only column stands for itself.
 func wholeRow(e *entry) expr {
 	if len(e.columns) == 1 && e.columns[0].name == e.alias {
-		return expr{sql: e.columns[0].sql, typed: e.columns[0].typed}
+		return e.columns[0].value()
 	}
 	row := expr{typed: typed{oid: typeRecord, mod: -1}}
 	var parts []string

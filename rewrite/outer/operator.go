@@ -8,13 +8,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Arithmetic on integers is DuckDB's, which raises an error where PostgreSQL would, but for division by zero; that on numerics,
-// floats and dates is left to package scalar.
+// Arithmetic on integers is DuckDB's, which raises an error where PostgreSQL would, but for division by zero; that on numerics
+// is DuckDB's too where they are decimals (decimal.go); that on others, floats and dates is left to package scalar.
 //
 //	SELECT n + 1, n * 1.5 FROM leaf_1
-//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT ("t1"."n" + CAST(1 AS INTEGER)) AS "c1",
-//	  pg_call('{"f":"*","a":[{"t":20,"m":-1},{"t":1700,"m":-1}]}', CAST("t1"."n" AS VARCHAR), num_in('1.5')) AS "c2" FROM
-//	  "leaf_1" AS "t1") AS "q2"
+//	⇒ SELECT "c1" AS "c1", "x2" AS "c2" FROM (SELECT ("t1"."n" + CAST(1 AS INTEGER)) AS "c1",
+//	  num_in(CAST((CAST("t1"."n" AS DECIMAL(19, 0)) * CAST('1.5' AS DECIMAL(2, 1))) AS VARCHAR)) AS "c2",
+//	  (CAST("t1"."n" AS DECIMAL(19, 0)) * CAST('1.5' AS DECIMAL(2, 1))) AS "x2" FROM "leaf_1" AS "t1") AS "q2"
 
 // operatorExpr binds an operator.
 func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
@@ -40,7 +40,8 @@ func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 			word = " IS NOT DISTINCT FROM "
 		}
 		l, r := b.matched(b.expr(n.GetLexpr(), sc), b.expr(n.GetRexpr(), sc))
-		return expr{sql: "(" + b.keyOf(l) + word + b.keyOf(r) + ")", typed: boolType}
+		left, right := b.keysOf(l, r)
+		return expr{sql: "(" + left + word + right + ")", typed: boolType}
 	case pg.A_Expr_Kind_AEXPR_NULLIF:
 		left := b.expr(n.GetLexpr(), sc)
 		if left.oid == policy.Unknown {
@@ -69,6 +70,9 @@ func (b *binder) unary(op string, e expr) expr {
 	}
 	out := b.call(op, e)
 	out.even = e.even
+	if d := e.decimal; d != nil {
+		out.decimal = &decimal{sql: "(" + op + d.sql + ")", digits: d.digits, scale: d.scale}
+	}
 	return out
 }
 
@@ -93,6 +97,9 @@ func (b *binder) binary(op string, l, r expr) expr {
 	}
 	unknown := l.null || r.null
 	l, r = b.number(l, r), b.number(r, l)
+	if exact, ok := arithmetic(op, l, r); ok {
+		return exact
+	}
 	if !l.oid.Integer() || !r.oid.Integer() {
 		return b.call(op, l, r)
 	}

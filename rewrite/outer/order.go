@@ -27,7 +27,7 @@ func (b *binder) sorted(s *pg.SelectStmt, q relation, sc *scope) relation {
 	alias := b.fresh("q")
 	var targets []target
 	for _, c := range q.columns {
-		targets = append(targets, target{c.name, expr{sql: alias + "." + c.sql, typed: c.typed}})
+		targets = append(targets, target{c.name, c.of(alias).value()})
 	}
 	order, keys := b.orderBy(s, &scope{entries: nil, parent: nil}, targets)
 	q.sql = "SELECT " + alias + ".*, " + strings.Join(keys, ", ") + " FROM (" + q.sql + ") AS " + alias
@@ -143,8 +143,16 @@ func simpleName(node *pg.Node) string {
 	return ref.GetFields()[0].GetString_().GetSval()
 }
 
-// keyOf is the text that sorts and compares as a value does.
+// keyOf is what sorts as a value does, and is equal where values are.
 func (b *binder) keyOf(e expr) string {
+	if one := aligned(e); one != nil {
+		return one[0]
+	}
+	return b.textKey(e)
+}
+
+// textKey is what sorts and compares as a value does, of a numeric a text.
+func (b *binder) textKey(e expr) string {
 	switch {
 	case e.oid == policy.NumericType:
 		return numericKey(e.sql)

@@ -127,6 +127,10 @@ func asArgument(e expr) string {
 	switch e.oid {
 	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.IntervalT:
 		return "CAST(" + e.sql + " AS VARCHAR)"
+	case policy.NumericType:
+		if e.decimal != nil {
+			return e.decimal.text()
+		}
 	case policy.DateType:
 		return "CAST(date_diff('day', DATE '1970-01-01', " + e.sql + ") AS VARCHAR)"
 	case policy.TimestampT, policy.TimestampTZ:

@@ -44,6 +44,9 @@ func (b *binder) selection(s *pg.SelectStmt, sc *scope) relation {
 		items = append(items, t.expr.sql+" AS "+name)
 		series = series || t.expr.series
 	}
+	if len(s.GetDistinctClause()) == 0 {
+		items = append(items, besides(targets, q.columns)...)
+	}
 	tail := from
 	if where != "" {
 		tail += " WHERE " + where
@@ -118,7 +121,7 @@ func (b *binder) targets(list []*pg.Node, sc *scope) []target {
 		item := node.GetResTarget()
 		if columns, star := b.star(item.GetVal(), sc); star {
 			for _, c := range columns {
-				out = append(out, target{c.name, expr{sql: c.sql, typed: c.typed}})
+				out = append(out, target{c.name, c.value()})
 			}
 			continue
 		}

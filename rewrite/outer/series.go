@@ -42,7 +42,7 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 		return expr{sql: integers(low.sql, high.sql, "1", policy.Int4), typed: int4Type}, true
 	case "_pg_expandarray":
 		element := elementOf(args[0], "42883", "function _pg_expandarray is for an array")
-		t := typed{oid: typeRecord, mod: -1, fields: []column{{"x", `"x"`, of(element)}, {"n", `"n"`, int4Type}}}
+		t := typed{oid: typeRecord, mod: -1, fields: []column{{"x", `"x"`, of(element), nil}, {"n", `"n"`, int4Type, nil}}}
 		return expr{sql: "list_transform(" + args[0].sql + `, lambda x, i : {"x": x, "n": CAST(i AS INTEGER)})`, typed: t}, true
 	case "pg_partition_ancestors":
 		return expr{sql: "[" + b.cast(args[0], of(typeRegclass)).sql + "]", typed: of(typeRegclass)}, true
@@ -115,11 +115,11 @@ func (b *binder) generated(args []expr) expr {
 // setFunctions are the functions of the catalogs that return rows; here they return what the sandbox can say: nothing,
 // or the rows of a table of its own.
 var setFunctions = map[string][]column{
-	"pg_get_keywords":         {{"word", "", textType}, {"catcode", "", of(typeChar)}, {"barelabel", "", boolType}, {"catdesc", "", textType}, {"baredesc", "", textType}},
-	"pg_available_extensions": {{"name", "", of(typeName)}, {"default_version", "", textType}, {"comment", "", textType}},
-	"pg_options_to_table":     {{"option_name", "", textType}, {"option_value", "", textType}},
-	"pg_partition_tree":       {{"relid", "", of(typeRegclass)}, {"parentrelid", "", of(typeRegclass)}, {"isleaf", "", boolType}, {"level", "", int4Type}},
-	"aclexplode":              {{"grantor", "", of(typeOid)}, {"grantee", "", of(typeOid)}, {"privilege_type", "", textType}, {"is_grantable", "", boolType}},
+	"pg_get_keywords":         {{"word", "", textType, nil}, {"catcode", "", of(typeChar), nil}, {"barelabel", "", boolType, nil}, {"catdesc", "", textType, nil}, {"baredesc", "", textType, nil}},
+	"pg_available_extensions": {{"name", "", of(typeName), nil}, {"default_version", "", textType, nil}, {"comment", "", textType, nil}},
+	"pg_options_to_table":     {{"option_name", "", textType, nil}, {"option_value", "", textType, nil}},
+	"pg_partition_tree":       {{"relid", "", of(typeRegclass), nil}, {"parentrelid", "", of(typeRegclass), nil}, {"isleaf", "", boolType, nil}, {"level", "", int4Type, nil}},
+	"aclexplode":              {{"grantor", "", of(typeOid), nil}, {"grantee", "", of(typeOid), nil}, {"privilege_type", "", textType, nil}, {"is_grantable", "", boolType, nil}},
 }
 
 // emptySetOf are the columns of a function that returns no rows here; nil for others.

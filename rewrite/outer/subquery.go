@@ -25,8 +25,9 @@ func (b *binder) subLink(n *pg.SubLink, sc *scope) expr {
 	case pg.SubLinkType_EXISTS_SUBLINK:
 		return expr{sql: "EXISTS (" + q.sql + ")", typed: boolType}
 	case pg.SubLinkType_EXPR_SUBLINK:
-		return expr{sql: "(" + q.sql + ")", typed: q.columns[0].typed}
+		return b.single(q)
 	case pg.SubLinkType_ARRAY_SUBLINK:
+		q = b.plain(q)
 		return expr{sql: "ARRAY(" + q.sql + ")", typed: arrayOf(q.columns[0].oid, "an ARRAY of this type")}
 	case pg.SubLinkType_ANY_SUBLINK, pg.SubLinkType_ALL_SUBLINK:
 		return b.quantified(n, q, sc)
@@ -51,8 +52,8 @@ func (b *binder) quantified(n *pg.SubLink, q relation, sc *scope) expr {
 	alias := b.fresh("q")
 	var lefts, rights []string
 	for i, c := range q.columns {
-		l, r := b.matched(left[i], expr{sql: alias + "." + c.sql, typed: c.typed})
-		lefts, rights = append(lefts, b.keyOf(l)), append(rights, b.keyOf(r)+" AS "+c.sql)
+		l, r := b.keysOf(b.matched(left[i], c.of(alias).value()))
+		lefts, rights = append(lefts, l), append(rights, r+" AS "+c.sql)
 	}
 	word := " IN "
 	if all {
@@ -63,6 +64,16 @@ func (b *binder) quantified(n *pg.SubLink, q relation, sc *scope) expr {
 		test = "(" + test + ")"
 	}
 	return expr{sql: "(" + test + word + "(SELECT " + strings.Join(rights, ", ") + " FROM (" + q.sql + ") AS " + alias + "))", typed: boolType}
+}
+
+// single is the value of a query of one column, of a numeric with its decimal.
+func (b *binder) single(q relation) expr {
+	c := q.columns[0]
+	out := expr{sql: "(" + b.plain(q).sql + ")", typed: c.typed}
+	if c.decimal != nil {
+		out.decimal = &decimal{sql: "(SELECT " + c.decimal.sql + " FROM (" + q.sql + ") AS " + b.fresh("q") + ")", digits: c.decimal.digits, scale: c.decimal.scale}
+	}
+	return out
 }
 
 // rowParts binds the parts of a row, or the one expression that stands there.

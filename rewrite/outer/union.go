@@ -18,7 +18,7 @@ import (
 
 // setOperation binds UNION, INTERSECT and EXCEPT.
 func (b *binder) setOperation(s *pg.SelectStmt, sc *scope) relation {
-	left, right := b.query(s.GetLarg(), sc), b.query(s.GetRarg(), sc)
+	left, right := b.plain(b.query(s.GetLarg(), sc)), b.plain(b.query(s.GetRarg(), sc))
 	words := map[pg.SetOperation]string{pg.SetOperation_SETOP_UNION: " UNION", pg.SetOperation_SETOP_INTERSECT: " INTERSECT",
 		pg.SetOperation_SETOP_EXCEPT: " EXCEPT"}
 	word := words[s.GetOp()]

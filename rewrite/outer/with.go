@@ -56,6 +56,9 @@ func commonColumns(columns []column, cte *pg.CommonTableExpr) []column {
 	out := renamed(columns, cte.GetAliascolnames())
 	for i := range out {
 		out[i].sql = columnName("c", i)
+		if d := out[i].decimal; d != nil {
+			out[i].decimal = &decimal{sql: columnName("x", i), digits: d.digits, scale: d.scale}
+		}
 	}
 	return out
 }
@@ -65,10 +68,10 @@ func (b *binder) recursive(cte *pg.CommonTableExpr, query *pg.SelectStmt, item *
 	if len(query.GetSortClause()) > 0 || query.GetLimitCount() != nil || query.GetWithClause() != nil {
 		cannot("ORDER BY, LIMIT or WITH in a recursive query")
 	}
-	first := b.nested(query.GetLarg(), sc)
+	first := b.plain(b.nested(query.GetLarg(), sc))
 	item.columns = commonColumns(first.columns, cte)
 	inner := &scope{parent: sc, with: []*shared{item}}
-	second := b.settle(b.query(query.GetRarg(), inner))
+	second := b.plain(b.settle(b.query(query.GetRarg(), inner)))
 	if len(second.columns) != len(first.columns) {
 		wrong("42601", "each UNION query must have the same number of columns", 0)
 	}

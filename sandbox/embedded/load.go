@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"math/big"
 	"strings"
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -30,6 +32,13 @@ func load(ctx context.Context, conn *sql.Conn, t table, temporary bool) error {
 		}
 		ddl.WriteString(dialect.QuoteName(c.Name) + " " + outer.Storage(c.Type))
 	}
+	var beside []outer.DecimalColumn
+	if !temporary {
+		beside = outer.DecimalsOf(named(t.rows.Columns))
+	}
+	for _, d := range beside {
+		ddl.WriteString(", " + dialect.QuoteName(d.Name) + " " + d.Type)
+	}
 	if len(t.rows.Columns) == 0 {
 		// DuckDB has no table without columns; a leaf without any is only ever counted.
 		ddl.WriteString(`" " BOOLEAN`)
@@ -41,10 +50,18 @@ func load(ctx context.Context, conn *sql.Conn, t table, temporary bool) error {
 	if len(t.rows.Data) == 0 {
 		return nil
 	}
-	return conn.Raw(func(raw any) error { return fill(raw.(driver.Conn), t, temporary) })
+	return conn.Raw(func(raw any) error { return fill(raw.(driver.Conn), t, temporary, beside) })
 }
 
-func fill(conn driver.Conn, t table, temporary bool) (err error) {
+func named(columns []sandbox.Column) []outer.Column {
+	out := make([]outer.Column, len(columns))
+	for i, c := range columns {
+		out[i] = outer.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
+	}
+	return out
+}
+
+func fill(conn driver.Conn, t table, temporary bool, beside []outer.DecimalColumn) (err error) {
 	database := "memory"
 	if temporary {
 		database = "temp"
@@ -54,7 +71,7 @@ func fill(conn driver.Conn, t table, temporary bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, appender.Close()) }()
-	line := make([]driver.Value, max(1, len(t.rows.Columns)))
+	line := make([]driver.Value, max(1, len(t.rows.Columns)+len(beside)))
 	for _, row := range t.rows.Data {
 		if len(row) != len(t.rows.Columns) {
 			return sandbox.ErrBroken
@@ -64,9 +81,33 @@ func fill(conn driver.Conn, t table, temporary bool) (err error) {
 				return err
 			}
 		}
+		for k, d := range beside {
+			if line[len(row)+k], err = units(row[d.Of], d); err != nil {
+				return err
+			}
+		}
 		if err := appender.AppendRow(line...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// units is a numeric as a decimal of its column. One that the column's type does not hold is a fault of whoever copied it.
+func units(v policy.Value, d outer.DecimalColumn) (driver.Value, error) {
+	n, ok := v.(policy.Numeric)
+	if v == nil {
+		return nil, nil
+	}
+	if !ok || n.Scale > d.Scale {
+		return nil, sandbox.ErrBroken
+	}
+	units := n.At(d.Scale)
+	if digits := len(new(big.Int).Abs(units).String()); digits > int(d.Digits) {
+		return nil, sandbox.ErrBroken
+	}
+	if d.Digits <= 18 {
+		return units.Int64(), nil
+	}
+	return units, nil
 }

@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"math/big"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
@@ -94,6 +95,8 @@ func restore(t policy.Type, v any) (policy.Value, error) {
 		return v.Int64(), nil
 	case float32:
 		return float64(v), nil
+	case duckdb.Decimal:
+		return policy.Numeric{Coefficient: v.Value, Scale: int32(v.Scale)}, nil
 	case duckdb.Interval:
 		return policy.Interval{Months: v.Months, Days: v.Days, Micros: v.Micros}, nil
 	case time.Time:
@@ -129,6 +132,9 @@ func argument(env scalar.Env, t policy.Type, v driver.Value) (policy.Value, erro
 	case policy.Float8:
 		return strconv.ParseFloat(text, 64)
 	case policy.NumericType:
+		if strings.IndexByte(text, '|') < 0 { // a decimal of the engine's
+			return policy.ParseNumeric(text)
+		}
 		return decodeNumeric(text)
 	case policy.DateType:
 		n, err := strconv.ParseInt(text, 10, 32)
