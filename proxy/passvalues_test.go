@@ -25,7 +25,7 @@ func binaryOf(t policy.Type) int16 {
 // textOf is the text form of a value.
 func textOf(t policy.Type, v policy.Value) ([]byte, error) {
 	columns := []sandbox.Column{{Type: t}}
-	e := encoding.NewEncoder(columns, nil, encoding.Style{Zone: time.UTC, FloatDigits: 1}, nil)
+	e := encoding.NewEncoder(columns, nil, encoding.Style{Zone: time.UTC}, nil)
 	row, err := e.Row(nil, privacy.Published(sandbox.Rows{Columns: columns, Data: [][]policy.Value{{v}}}), 0)
 	if err != nil {
 		return nil, err

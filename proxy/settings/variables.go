@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/parse"
-	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
 // variable is one run-time parameter of PostgreSQL, or one of ours.
@@ -82,7 +82,7 @@ var meant = []variable{
 	{name: "extra_float_digits", kind: whole, standard: "1", low: -15, high: 3, about: "Digits of floating-point numbers."},
 	{name: "idle_in_transaction_session_timeout", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Longest wait inside a transaction."},
 	{name: "idle_session_timeout", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Longest wait outside a transaction."},
-	{name: "IntervalStyle", kind: choice, standard: "postgres", choices: encoding.IntervalStyles, reported: true, about: "How intervals are written."},
+	{name: "IntervalStyle", kind: choice, standard: "postgres", choices: scalar.IntervalStyles, reported: true, about: "How intervals are written."},
 	{name: "search_path", kind: special, standard: `"$user", public`, about: "Schemas in which bare names are looked up."},
 	{name: "standard_conforming_strings", kind: choice, standard: "on", choices: []string{"on"}, reported: true, about: "Backslashes in strings are plain characters."},
 	{name: "statement_timeout", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Longest wait for a statement."},

@@ -11,9 +11,9 @@ datasets:
   - id: shop
     unit: {name: person, key: people.id, type: bigint}
     accountant: pure
-    cap: {epsilon: 1000000, delta: 0.1}
-    budgets: {"*": {epsilon: 1000000, delta: 0.1}}
-    defaults: {epsilon: 10000, max_epsilon: 20000}
+    cap: {epsilon: 1000000000, delta: 0.1}
+    budgets: {"*": {epsilon: 1000000000, delta: 0.1}}
+    defaults: {epsilon: 1000000, max_epsilon: 1000000}
     tables:
       - name: people
         static: true

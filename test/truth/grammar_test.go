@@ -32,6 +32,7 @@ type output struct {
 	truth     string   // what PostgreSQL is asked instead, where the notice says that the answer is of another thing
 	of        column   // whose variance or deviation it is
 	pair      []column // whose product is added up
+	found     bool     // a key whose groups are those of the texts that enough people have
 }
 
 // statement is a SELECT in parts, so that a failing one can be made smaller by leaving parts out.
@@ -61,6 +62,11 @@ func (s *statement) keys() (list []output) {
 		}
 	}
 	return list
+}
+
+// found tells whether a key's groups are those of texts that enough people have: others are in no group, and in totals over them.
+func (s *statement) found() bool {
+	return slices.ContainsFunc(s.outs, func(o output) bool { return o.found })
 }
 
 // grouped tells whether rows of the answer are groups, so that groups of the domain in which nobody is may be there.
@@ -466,7 +472,7 @@ func (g *grammar) perUnit() place {
 	}
 	list, keys := []string{in.unit + " AS who"}, []string{in.unit}
 	var by column
-	if c, ok := g.pick(in.columns, textKind, boolKind); ok && g.chance(2) {
+	if c, ok := g.pick(in.columns, textKind, boolKind, foundKind); ok && g.chance(2) {
 		by = c
 		list, keys = append(list, c.name+" AS k"), append(keys, c.name)
 		c.name = a + ".k"
@@ -517,8 +523,8 @@ func (g *grammar) predicate(columns []column, depth int) string {
 		return "CASE WHEN " + g.predicate(columns, depth-1) + " THEN " + g.one("true", "false", g.predicate(columns, 0)) + " ELSE " + g.one("false", "NULL", g.predicate(columns, 0)) + " END"
 	}
 	c, ok := g.pick(columns, valueKinds...)
-	if note, is := g.pick(columns, noteKind); is && g.chance(6) {
-		c, ok = note, true
+	if text, is := g.pick(columns, noteKind, foundKind); is && g.chance(6) {
+		c, ok = text, true
 	}
 	if !ok {
 		return "true"
@@ -550,6 +556,16 @@ func (g *grammar) compared(c column, columns []column) string {
 		return g.one(c.name, "NOT "+c.name, c.name+" IS TRUE", c.name+" IS NOT TRUE", c.name+" = false", c.name+" IS DISTINCT FROM true")
 	case noteKind:
 		return g.asked(c.name)
+	case foundKind:
+		switch g.IntN(4) {
+		case 0:
+			return c.name + g.one(" IN (", " NOT IN (") + g.value(c) + ", " + g.value(c) + ")"
+		case 1:
+			return "coalesce(" + c.name + ", 'none')" + g.one(" = ", " <> ") + g.one(g.value(c), "'none'")
+		case 2:
+			return c.name + g.one(" IS DISTINCT FROM ", " IS NOT DISTINCT FROM ", " = ANY (ARRAY['Basel']) OR 'Bern' = ", " <> ALL ('{Bern,n}') AND 'x' <> ") + g.value(c)
+		}
+		return c.name + g.one(" = ", " = ", " <> ") + g.value(c)
 	case textKind:
 		switch g.IntN(8) {
 		case 0:
@@ -642,6 +658,9 @@ func (g *grammar) key(columns []column) (string, bool) {
 		return g.one(note.name+" LIKE '%late%'", "CASE WHEN "+g.asked(note.name)+" THEN 'asked' END", note.name+" IS NULL", "left("+note.name+", 2) = 'sp'"), true
 	}
 	c, ok := g.pick(columns, textKind, textKind, wholeKind, boolKind, dateKind, timeKind, zonedKind, moneyKind)
+	if found, is := g.pick(columns, foundKind); is && g.chance(8) {
+		c, ok = found, true
+	}
 	if !ok {
 		return "", false
 	}
@@ -657,6 +676,9 @@ func (g *grammar) key(columns []column) (string, bool) {
 		}
 	}
 	switch c.kind {
+	case foundKind:
+		return g.one(c.name, c.name, c.name, c.name, "coalesce("+c.name+", 'none')", "left("+c.name+", 1)", "length("+c.name+")", c.name+" = "+c.values[0], c.name+" IS NULL",
+			"CASE WHEN "+c.name+" IN ("+c.values[0]+", "+c.values[1]+") THEN 'a' ELSE 'b' END", "CASE "+c.name+" WHEN "+c.values[0]+" THEN 1 WHEN "+c.values[2]+" THEN 2 END"), true
 	case textKind:
 		return g.one(c.name, c.name, c.name, "upper("+c.name+")", "coalesce("+c.name+", 'none')", "CAST("+c.name+" AS TEXT)", "left("+c.name+", 1)",
 			"CASE WHEN "+c.name+" IN ("+c.values[0]+", "+c.values[1]+") THEN 'a' ELSE 'b' END", c.name+" = "+c.values[0]), true
@@ -674,6 +696,13 @@ func (g *grammar) key(columns []column) (string, bool) {
 		return g.one("date_trunc('day', "+c.name+")", "CAST("+c.name+" AS date)", "extract(hour FROM "+c.name+")", "date_trunc('month', "+c.name+")", "extract(dow FROM "+c.name+")",
 			"(DATE("+c.name+" AT TIME ZONE 'UTC'))", "floor(extract(epoch from "+c.name+")/86400)*86400", "to_char("+c.name+", 'YYYY-MM-DD')"), true
 	}
+}
+
+// foundBy tells whether a key's values are found: a text of keys: discover, or what a function makes of it.
+func foundBy(key string, columns []column) bool {
+	return slices.ContainsFunc(columns, func(c column) bool {
+		return c.kind == foundKind && slices.Contains([]string{c.name, "coalesce(" + c.name + ", 'none')", "left(" + c.name + ", 1)", "length(" + c.name + ")"}, key)
+	})
 }
 
 // differenceKey groups by a sum or difference of a column and another one of its sort.
@@ -740,7 +769,7 @@ func (g *grammar) measure(p place) (string, role) {
 		filter = " FILTER (WHERE " + g.condition(p.columns) + ")"
 	}
 	number, numeric := g.pick(p.columns, wholeKind, wholeKind, moneyKind, realKind)
-	any, some := g.pick(p.columns, valueKinds...)
+	any, some := g.pick(p.columns, append([]kind{foundKind}, valueKinds...)...)
 	switch k := g.IntN(24); {
 	case k < 6 || !some:
 		return "count(*)" + filter, countRole
@@ -853,7 +882,7 @@ func (g *grammar) statement() *statement {
 	}
 	for i := range []int{0, 0, 1, 1, 1, 1, 2, 2, 3}[g.IntN(9)] {
 		if k, ok := g.key(p.columns); ok && !slices.ContainsFunc(s.outs, func(o output) bool { return o.sql == k }) {
-			s.outs = append(s.outs, output{sql: k, name: fmt.Sprint("k", i+1), role: keyRole})
+			s.outs = append(s.outs, output{sql: k, name: fmt.Sprint("k", i+1), role: keyRole, found: foundBy(k, p.columns)})
 		}
 	}
 	keys := len(s.outs)
@@ -874,14 +903,14 @@ func (g *grammar) statement() *statement {
 	case 1:
 		s.wrapper = "WITH q AS (%s) SELECT * FROM q"
 	case 2:
-		if s.having == "" && keys > 0 && s.sets == "" && s.outs[keys].role == countRole {
+		if s.having == "" && keys > 0 && s.sets == "" && s.outs[keys].role == countRole && !s.found() {
 			s.having = "count(*) > 0"
 			s.wrapper, s.fixed, s.order, s.limit = "SELECT count(*) AS k1, sum(a1) AS a1, min(a1) AS a2, max(a1) AS a3 FROM (%s) AS q", true, nil, 0
 		}
 	case 4:
 		if s.limit == 0 && len(s.order) == 0 && s.sets == "" && s.having == "" && keys == 1 && !strings.Contains(s.from, " RIGHT ") {
 			k := s.outs[0].sql
-			first := &statement{from: s.from, where: s.where, known: s.known, outs: []output{{sql: k, name: "k1", role: keyRole}, {sql: "count(*)", name: "n1", role: countRole}}}
+			first := &statement{from: s.from, where: s.where, known: s.known, outs: []output{{sql: k, name: "k1", role: keyRole, found: s.found()}, {sql: "count(*)", name: "n1", role: countRole}}}
 			second := *first
 			second.outs = []output{first.outs[0], {sql: "count(*)", name: "n2", role: countRole}}
 			second.where = append(slices.Clone(s.where), g.condition(p.columns))
@@ -912,7 +941,7 @@ func (g *grammar) grouping(s *statement, keys int) {
 	if g.chance(6) {
 		s.having = g.one("count(*) > 5", "count(*) >= 1", "(COUNT(*) > 20)", "count(*) > 0", "count(*) BETWEEN 10 AND 200")
 	}
-	if s.sets == "" && g.chance(10) {
+	if s.sets == "" && !s.found() && g.chance(10) {
 		s.outs = append(s.outs, output{sql: "count(*)", name: "n", role: countRole},
 			output{sql: g.one("sum(count(*)) OVER ()", "rank() OVER (ORDER BY count(*) DESC)", "count(*) * 100.0 / sum(count(*)) OVER ()"), name: "w", role: windowRole})
 	}

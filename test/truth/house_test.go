@@ -124,7 +124,7 @@ func (s *schema) duckdb(t testing.TB, dir string) string {
 			parts = append(parts, c.name+" "+stored)
 		}
 		for _, k := range table.keys {
-			if strings.HasPrefix(k, "PRIMARY") {
+			if !strings.HasPrefix(k, "FOREIGN") {
 				parts = append(parts, k)
 			}
 		}

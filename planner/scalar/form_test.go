@@ -1,32 +1,18 @@
-package encoding
+package scalar
 
 import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// TestVoid: asyncpg asks for everything in binary, also for what a function that returns nothing returns.
-func TestVoid(t *testing.T) {
-	e := &Encoder{zone: time.UTC}
-	for _, form := range []func([]byte, policy.Type, policy.Value) ([]byte, error){e.text, e.binary} {
-		if out, err := form(nil, oidVoid, ""); err != nil || len(out) != 0 {
-			t.Errorf("%q, %v", out, err)
-		}
-	}
-	if v, err := readBinary(nil, oidVoid, nil); err != nil || v != "" {
-		t.Errorf("%v, %v", v, err)
-	}
-}
-
 // TestIntervalStyles: the forms are those of PostgreSQL 15.18.
 func TestIntervalStyles(t *testing.T) {
-	const hour, minute = 3600 * microsPerSecond, 60 * microsPerSecond
+	const hour, minute = microsPerHour, microsPerMinute
 	at := func(hours, minutes int, seconds float64) int64 {
-		return int64(hours)*hour + int64(minutes)*minute + int64(math.Round(seconds*microsPerSecond))
+		return int64(hours)*hour + int64(minutes)*minute + int64(math.Round(seconds*float64(microsPerSecond)))
 	}
 	for _, c := range []struct {
 		v    policy.Interval
@@ -52,11 +38,7 @@ func TestIntervalStyles(t *testing.T) {
 	} {
 		var forms []string
 		for _, style := range IntervalStyles {
-			out, err := (&Encoder{intervals: style}).text(nil, policy.IntervalT, c.v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			forms = append(forms, string(out))
+			forms = append(forms, string(FormOf(style, 1).AppendInterval(nil, c.v)))
 		}
 		if got := strings.Join(forms, "|"); got != c.want {
 			t.Errorf("%v:\ngot  %s\nwant %s", c.v, got, c.want)
@@ -64,9 +46,41 @@ func TestIntervalStyles(t *testing.T) {
 	}
 	for _, v := range []policy.Interval{{Months: math.MinInt32, Days: math.MinInt32, Micros: math.MinInt64}, {Micros: math.MaxInt64}} {
 		for _, style := range IntervalStyles {
-			if len(appendInterval(nil, v, style)) == 0 {
+			if len(FormOf(style, 1).AppendInterval(nil, v)) == 0 {
 				t.Error(style)
 			}
+		}
+	}
+}
+
+// TestFormsOfCasts: a cast to text and what is made of one are in the session's form, and a constant is read by its IntervalStyle; values are not touched.
+func TestFormsOfCasts(t *testing.T) {
+	for _, c := range []struct {
+		style  string
+		extra  int
+		number string
+		want   string
+	}{{"postgres", 1, "0.3333333333333333", "-1 days +02:00:00"}, {"postgres", 3, "0.3333333333333333", "-1 days +02:00:00"}, {"iso_8601", 0, "0.333333333333333", "P-1DT2H"}, {"sql_standard", -12, "0.333", "-1 2:00:00"},
+		{"postgres_verbose", -15, "0.3", "@ 1 day -2 hours ago"}} {
+		env := Env{Form: FormOf(c.style, c.extra)}
+		for _, of := range []struct {
+			t    policy.Type
+			v    policy.Value
+			want string
+		}{{policy.Float8, 1.0 / 3, c.number}, {policy.IntervalT, "-1 day 2:00", c.want}} {
+			e, err := env.Cast(Constant(of.v, map[bool]policy.Type{true: policy.Unknown, false: of.t}[of.t == policy.IntervalT]), of.t, -1)
+			if err == nil {
+				e, err = env.Cast(e, policy.Text, -1)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := e.Eval(nil); err != nil || got != of.want {
+				t.Errorf("%+v: %v, %v; want %s", c, got, err, of.want)
+			}
+		}
+		if f := FormOf(c.style, c.extra); f.Style() != c.style || f != FormOf(f.Style(), f.Extra()) {
+			t.Errorf("%+v: %+v", c, f)
 		}
 	}
 }

@@ -1,0 +1,43 @@
+package truth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestForms: texts that a statement makes of numbers and intervals are those that the session's settings ask for, below the counts, above them, and in what is sent.
+func TestForms(t *testing.T) {
+	for _, engine := range []string{"duckdb", "twin"} {
+		p := pairOver(t, telemetry(*seed), engine, func(*schema) {})
+		for _, style := range []string{"postgres", "postgres_verbose", "sql_standard", "iso_8601"} {
+			for _, digits := range []int{1, 0, -11, 3} {
+				for _, c := range []*client{p.proxy, p.plain} {
+					if a := c.ask(fmt.Sprintf("SET IntervalStyle = %s; SET extra_float_digits = %d", style, digits)); a.err != nil {
+						t.Fatal(a.err)
+					}
+				}
+				for _, sql := range []string{
+					`SELECT temperature::text AS k, count(*) FROM reading GROUP BY 1 HAVING count(*) > 0`,
+					`SELECT (volts / 3)::text AS k, 'v' || volts AS v, count(*) FROM reading GROUP BY 1, 2 HAVING count(*) > 0`,
+					`SELECT 'of ' || (n / 3.0::float8) AS of, concat(n::real / 7, '!') AS c, n::float8 / 3 AS f, (n * interval '1 day -00:00:01.5')::text AS t, n * interval '-1 02:03' AS i, array[n::float8 / 7]::text AS a
+						FROM (SELECT state, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q`,
+					`SELECT (interval '1 year 2 mons' * count(*))::text || '.' AS t, (count(*) / 3::float8)::text AS f, count(*) / 3::float8 AS g FROM device`,
+				} {
+					p.fresh()
+					got, want := p.ask(sql), p.plain.ask(sql)
+					if got.err != nil || want.err != nil {
+						t.Fatalf("%s: %s: %v; PostgreSQL: %v", engine, sql, got.err, want.err)
+					}
+					for _, rows := range [][][]string{got.rows, want.rows} {
+						slices.SortFunc(rows, func(a, b []string) int { return strings.Compare(show(a), show(b)) })
+					}
+					if !slices.EqualFunc(got.rows, want.rows, slices.Equal[[]string]) {
+						t.Errorf("%s, %s, %d: %s\ngot  %v\nwant %v", engine, style, digits, sql, got.rows, want.rows)
+					}
+				}
+			}
+		}
+	}
+}
