@@ -206,7 +206,7 @@ func (c *conforming) forms(t *testing.T) {
 	} {
 		c.s.Settings = map[string]string{"timezone": "UTC", "search_path": "public", "intervalstyle": f.style, "extra_float_digits": f.digits}
 		rows, err := c.ask(t, `SELECT (i * 1)::text || ' ' || (x / 3)::text || ' ' || (x / 10)::real::text || concat(' x', x * 1e16) || ' ' || array[x / 3]::text || ' ' || (interval '-1 2:03:04')::text AS t, i, x / 3 AS f, (x / 3)::real AS r
-			FROM (SELECT count(*)::float8 AS x, interval '1 mon -2 days 03:04:05.5' AS i FROM lookup.codes WHERE false OR true HAVING count(*) < 0 UNION ALL SELECT 1, interval '1 mon -2 days +03:04:05.5') AS q`, nil)
+			FROM (SELECT 1::float8 AS x, interval '1 mon -2 days +03:04:05.5' AS i) AS q`, nil)
 		if err != nil {
 			t.Fatal(f.style, err)
 		}

@@ -19,8 +19,8 @@ func TestForms(t *testing.T) {
 					}
 				}
 				for _, sql := range []string{
-					`SELECT temperature::text AS k, count(*) FROM reading GROUP BY 1 HAVING count(*) > 0`,
-					`SELECT (volts / 3)::text AS k, 'v' || volts AS v, count(*) FROM reading GROUP BY 1, 2 HAVING count(*) > 0`,
+					`SELECT (packets::float8 / 7)::text AS k, 'v' || packets::real / 7 AS v, count(*) FROM reading WHERE packets < 9 GROUP BY 1, 2 HAVING count(*) > 0`,
+					`SELECT concat(seconds * interval '1.5 seconds', '') AS k, count(*) FROM outage WHERE seconds < 99 GROUP BY 1 HAVING count(*) > 0`,
 					`SELECT 'of ' || (n / 3.0::float8) AS of, concat(n::real / 7, '!') AS c, n::float8 / 3 AS f, (n * interval '1 day -00:00:01.5')::text AS t, n * interval '-1 02:03' AS i, array[n::float8 / 7]::text AS a
 						FROM (SELECT state, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q`,
 					`SELECT (interval '1 year 2 mons' * count(*))::text || '.' AS t, (count(*) / 3::float8)::text AS f, count(*) / 3::float8 AS g FROM device`,
