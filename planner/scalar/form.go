@@ -8,16 +8,19 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Form is how a session has values written as texts: what it is sent, and what `n::text` and `'for ' || n` are. The zero value is PostgreSQL's own form. Settings that change no text here (DateStyle) can only
-// be what they are.
+// Form is how a session writes values as texts, what `n::text` and `'for ' || n` are among them, and reads them. The zero value is PostgreSQL's own form.
 type Form struct {
+	Dates     string // the order in which DateStyle reads '01/02/2024': "DMY", "YMD"; "": MDY. Dates are written in ISO's alone
 	Intervals string // IntervalStyle; "": postgres
 	Digits    uint8  // of a double precision that are written, 1 to 15; 0: as many as tell it from all others
 }
 
-// FormOf is the form of two settings: IntervalStyle, and extra_float_digits.
-func FormOf(intervals string, extra int) Form {
+// FormOf is the form of three settings: DateStyle, which is `ISO, DMY`, IntervalStyle, and extra_float_digits.
+func FormOf(dates, intervals string, extra int) Form {
 	f := Form{Intervals: intervals}
+	if _, order, ok := strings.Cut(dates, ", "); ok && order != "MDY" {
+		f.Dates = order
+	}
 	if extra <= 0 {
 		f.Digits = uint8(max(1, 15+extra))
 	}
@@ -33,6 +36,14 @@ func (f Form) Extra() int {
 		return 1
 	}
 	return int(f.Digits) - 15
+}
+
+// DateStyle is the setting.
+func (f Form) DateStyle() string {
+	if f.Dates == "" {
+		return "ISO, MDY"
+	}
+	return "ISO, " + f.Dates
 }
 
 // Style is the setting IntervalStyle.

@@ -38,7 +38,7 @@ func TestIntervalStyles(t *testing.T) {
 	} {
 		var forms []string
 		for _, style := range IntervalStyles {
-			forms = append(forms, string(FormOf(style, 1).AppendInterval(nil, c.v)))
+			forms = append(forms, string(FormOf("ISO, MDY", style, 1).AppendInterval(nil, c.v)))
 		}
 		if got := strings.Join(forms, "|"); got != c.want {
 			t.Errorf("%v:\ngot  %s\nwant %s", c.v, got, c.want)
@@ -46,7 +46,7 @@ func TestIntervalStyles(t *testing.T) {
 	}
 	for _, v := range []policy.Interval{{Months: math.MinInt32, Days: math.MinInt32, Micros: math.MinInt64}, {Micros: math.MaxInt64}} {
 		for _, style := range IntervalStyles {
-			if len(FormOf(style, 1).AppendInterval(nil, v)) == 0 {
+			if len(FormOf("ISO, MDY", style, 1).AppendInterval(nil, v)) == 0 {
 				t.Error(style)
 			}
 		}
@@ -62,7 +62,7 @@ func TestFormsOfCasts(t *testing.T) {
 		want   string
 	}{{"postgres", 1, "0.3333333333333333", "-1 days +02:00:00"}, {"postgres", 3, "0.3333333333333333", "-1 days +02:00:00"}, {"iso_8601", 0, "0.333333333333333", "P-1DT2H"}, {"sql_standard", -12, "0.333", "-1 2:00:00"},
 		{"postgres_verbose", -15, "0.3", "@ 1 day -2 hours ago"}} {
-		env := Env{Form: FormOf(c.style, c.extra)}
+		env := Env{Form: FormOf("ISO, DMY", c.style, c.extra)}
 		for _, of := range []struct {
 			t    policy.Type
 			v    policy.Value
@@ -79,8 +79,30 @@ func TestFormsOfCasts(t *testing.T) {
 				t.Errorf("%+v: %v, %v; want %s", c, got, err, of.want)
 			}
 		}
-		if f := FormOf(c.style, c.extra); f.Style() != c.style || f != FormOf(f.Style(), f.Extra()) {
+		if f := FormOf("ISO, DMY", c.style, c.extra); f.Style() != c.style || f != FormOf(f.DateStyle(), f.Style(), f.Extra()) {
 			t.Errorf("%+v: %+v", c, f)
+		}
+	}
+}
+
+// TestDateOrder: of what is written with numbers alone DateStyle says which is the day; ISO's forms and four digits of a year have one meaning.
+func TestDateOrder(t *testing.T) {
+	for text, want := range map[string]string{
+		"01/02/2003": "2003-01-02 2003-02-01 -", "01-02-03": "2003-01-02 2003-02-01 2001-02-03", "13/02/2003": "- 2003-02-13 -", "2003-02-01": "2003-02-01 2003-02-01 2003-02-01",
+		"20030201": "2003-02-01 2003-02-01 2003-02-01", "05-Mar-04": "2004-03-05 2004-03-05 2005-03-04", "05 Mar 2004": "2004-03-05 2004-03-05 2004-03-05", "Mar 5 2004": "2004-03-05 2004-03-05 2004-03-05",
+	} {
+		var got []string
+		for _, order := range []string{"ISO, MDY", "ISO, DMY", "ISO, YMD"} {
+			env := Env{Form: FormOf(order, "postgres", 1)}
+			v, err := env.ParseText(policy.DateType, text)
+			if err != nil {
+				got = append(got, "-")
+				continue
+			}
+			got = append(got, env.FormatText(policy.DateType, v))
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%s: %s, want %s", text, s, want)
 		}
 	}
 }

@@ -31,7 +31,7 @@ type Encoder struct {
 // ErrMismatch is the error of a value that its column's type does not hold.
 var ErrMismatch = errors.New("value does not fit its column's type")
 
-// Style is how a session's settings want values written.
+// Style is how a session's settings want values written, and read.
 type Style struct {
 	Zone    *time.Location
 	Form    scalar.Form

@@ -80,7 +80,7 @@ func TestTextForms(t *testing.T) {
 		{1007, []policy.Value{[]policy.Value{int64(1), int64(2)}, []policy.Value{int64(3), int64(4)}}, 1, "{{1,2},{3,4}}"},
 		{oidInt2Vector, []policy.Value{int64(1), int64(2)}, 1, "1 2"}, {1000, []policy.Value{true, false}, 1, "{t,f}"},
 	} {
-		e := &Encoder{zone: berlin, form: scalar.FormOf("postgres", c.digits)}
+		e := &Encoder{zone: berlin, form: scalar.FormOf("ISO, MDY", "postgres", c.digits)}
 		got, err := e.text(nil, c.t, c.v)
 		if err != nil || string(got) != c.want {
 			t.Errorf("%d %v: %q, want %q (%v)", c.t, c.v, got, c.want, err)

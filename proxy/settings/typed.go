@@ -55,7 +55,7 @@ func (s *Settings) read() plans.Settings {
 		t.Zone = zone
 	}
 	if digits, err := strconv.Atoi(s.Value("extra_float_digits")); err == nil {
-		t.Form = scalar.FormOf(s.Value("intervalstyle"), digits)
+		t.Form = scalar.FormOf(s.Value("datestyle"), s.Value("intervalstyle"), digits)
 	}
 	var highest privacy.Epsilon
 	if s.dataset != nil {

@@ -60,6 +60,7 @@ func (r *request) encode() []byte {
 	e.text(r.dataset)
 	e.text(r.sql)
 	e.text(r.zone)
+	e.text(r.form.Dates)
 	e.text(r.form.Intervals)
 	e.int(int64(r.form.Digits))
 	e.int(r.now)
@@ -84,7 +85,7 @@ func decodeRequest(b []byte) (*request, error) {
 		r.kind = kind(head[0])
 	}
 	r.dataset, r.sql, r.zone = d.text(), d.text(), d.text()
-	r.form = scalar.Form{Intervals: d.text(), Digits: uint8(d.int())}
+	r.form = scalar.Form{Dates: d.text(), Intervals: d.text(), Digits: uint8(d.int())}
 	r.now, r.memory = d.int(), d.int()
 	r.args = make([]string, d.count())
 	for i := range r.args {

@@ -51,13 +51,13 @@ const (
 	endRead   = "ROLLBACK"
 	// What a query might have taken beyond its transaction, if the allow-list of functions had failed, is given back too.
 	giveBack = "SELECT pg_catalog.pg_advisory_unlock_all()"
-	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', $3, true), pg_catalog.set_config('IntervalStyle', $4, true), pg_catalog.set_config('extra_float_digits', $5, true)"
+	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', $3, true), pg_catalog.set_config('IntervalStyle', $4, true), pg_catalog.set_config('extra_float_digits', $5, true), pg_catalog.set_config('DateStyle', $6, true)"
 )
 
 func (r *run) sessionArgs(s sandbox.Session) [][]byte {
 	form := s.Form()
 	return [][]byte{[]byte(searchPath(s.Setting("search_path", "public"))), []byte(r.zone.String()), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10),
-		[]byte(form.Style()), strconv.AppendInt(nil, int64(form.Extra()), 10)}
+		[]byte(form.Style()), strconv.AppendInt(nil, int64(form.Extra()), 10), []byte(form.DateStyle())}
 }
 
 // searchPath is the session's search path with pg_catalog first, as PostgreSQL has it where none names it.
@@ -78,7 +78,7 @@ func searchPath(text string) string {
 // query runs a SELECT in a read-only transaction that is rolled back: one round trip, but where the session's form of numbers and intervals is
 // its own (formed).
 func (r *run) query(ctx context.Context, s sandbox.Session, text string, args [][]byte) (sandbox.Rows, error) {
-	if s.Form() != (scalar.Form{}) {
+	if f := s.Form(); f.Intervals != "" || f.Digits > 0 {
 		return r.formed(ctx, s, text, args)
 	}
 	batch := &pgconn.Batch{}

@@ -7,6 +7,35 @@ import (
 	"testing"
 )
 
+// TestDateOrder: dates are read in the order of DateStyle, in conditions, above the counts and as parameters.
+func TestDateOrder(t *testing.T) {
+	for _, engine := range []string{"duckdb", "twin"} {
+		p := pairOver(t, telemetry(*seed), engine, func(*schema) {})
+		for _, order := range []string{"DMY", "YMD", "MDY"} {
+			for _, c := range []*client{p.proxy, p.plain} {
+				if a := c.ask("SET DateStyle = 'ISO, " + order + "'"); a.err != nil {
+					t.Fatal(a.err)
+				}
+			}
+			of := map[string]string{"DMY": "03/05/2024", "MDY": "05/03/2024", "YMD": "24/05/03"}[order]
+			for _, sql := range []string{
+				`SELECT count(*) FROM reading WHERE seen_at > '` + of + `'`,
+				`SELECT count(*) FROM outage WHERE began BETWEEN '` + of + ` 10:00' AND '` + strings.ReplaceAll(of, "/", "-") + `'::date + 9`,
+				`SELECT count(*) FROM account JOIN device USING (account_id) WHERE installed < '05-Mar-04'`,
+				`SELECT n, date '` + of + `' AS d, ('` + of + `' || ' 12:00')::timestamp AS t, '2024-05-03'::date AS i, '20240503'::date::text AS c, timestamptz '` + of + `' AS z FROM (SELECT count(*) AS n FROM device) q`,
+				`SELECT '13/13/2024'::date, count(*) FROM device`,
+				`SELECT count(*) FROM reading WHERE seen_at > '` + map[string]string{"DMY": "05/13/2024", "MDY": "13/05/2024", "YMD": "05/13/24"}[order] + `'`,
+			} {
+				p.fresh()
+				got, want := p.ask(sql), p.plain.ask(sql)
+				if (got.err == nil) != (want.err == nil) || got.err != nil && got.err.Code != want.err.Code || !slices.EqualFunc(got.rows, want.rows, slices.Equal[[]string]) {
+					t.Errorf("%s, %s: %s\ngot  %v, %v\nwant %v, %v", engine, order, sql, got.rows, got.err, want.rows, want.err)
+				}
+			}
+		}
+	}
+}
+
 // TestForms: texts that a statement makes of numbers and intervals are those that the session's settings ask for, below the counts, above them, and in what is sent.
 func TestForms(t *testing.T) {
 	for _, engine := range []string{"duckdb", "twin"} {
