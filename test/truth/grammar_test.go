@@ -522,6 +522,9 @@ func (g *grammar) predicate(columns []column, depth int) string {
 	case k == 3 && depth > 0:
 		return "CASE WHEN " + g.predicate(columns, depth-1) + " THEN " + g.one("true", "false", g.predicate(columns, 0)) + " ELSE " + g.one("false", "NULL", g.predicate(columns, 0)) + " END"
 	}
+	if depth > 0 && g.chance(20) {
+		return "(" + g.predicate(columns, depth-1) + ")" + g.one(" IS TRUE", " IS NOT TRUE", " IS FALSE", " IS NOT FALSE", " IS UNKNOWN", " IS NOT UNKNOWN")
+	}
 	c, ok := g.pick(columns, valueKinds...)
 	if text, is := g.pick(columns, noteKind, foundKind); is && g.chance(6) {
 		c, ok = text, true
@@ -531,6 +534,37 @@ func (g *grammar) predicate(columns []column, depth int) string {
 	}
 	if g.chance(12) {
 		return c.name + g.one(" IS NULL", " IS NOT NULL")
+	}
+	if len(c.values) > 1 && g.chance(10) {
+		return g.unusual(c, columns)
+	}
+	return g.compared(c, columns)
+}
+
+// unusual is a comparison that people write seldom: with NULL in a list, of rows, of arrays, with ends in any order.
+func (g *grammar) unusual(c column, columns []column) string {
+	v, w := g.value(c), g.value(c)
+	o, ok := g.pick(columns, c.kind)
+	switch k := g.IntN(9); {
+	case k == 0:
+		return c.name + g.one(" IN (", " NOT IN (") + v + ", NULL)"
+	case k == 1 && c.kind != foundKind && c.kind != noteKind:
+		return c.name + g.one(" BETWEEN SYMMETRIC ", " NOT BETWEEN SYMMETRIC ") + v + " AND " + w
+	case k == 2:
+		return c.name + g.one(" IS DISTINCT FROM ", " IS NOT DISTINCT FROM ") + g.one(v, "NULL")
+	case k == 3 && ok && len(o.values) > 0:
+		return "(" + c.name + ", " + o.name + ")" + g.one(" = ", " <> ", " IN ", " NOT IN ", " < ") + "((" + v + ", " + g.value(o) + "))"
+	case k == 4 && c.kind == textKind:
+		return c.name + g.one(" = ANY (ARRAY[", " <> ALL (ARRAY[", " < ANY (ARRAY[") + v + ", " + w + "])"
+	case k == 5 && c.kind == textKind:
+		return g.one("concat("+c.name+", '|') = 'gold|'", "concat_ws('-', "+c.name+", 'x') <> "+v, "octet_length("+c.name+") > 3", c.name+" = "+v+"::varchar", c.name+" LIKE '%!%%' ESCAPE '!'", c.name+" SIMILAR TO '(w|s|g)%'",
+			c.name+" ~ '[a-f]$'", "nullif("+c.name+", "+v+") = "+w, "greatest("+c.name+", "+v+") = "+w, "CASE WHEN "+c.name+" = "+v+" THEN "+c.name+" ELSE "+w+" END = "+w, "reverse("+c.name+") > 'l'", c.name+" || '' = "+v)
+	case k == 6 && (c.kind == wholeKind || c.kind == moneyKind):
+		return g.one("nullif("+c.name+", "+v+") > "+w, "greatest("+c.name+", "+v+") = "+w, "least("+c.name+", NULL, "+v+") < "+w, "-"+c.name+" < -("+v+")", "abs("+c.name+") = "+v, "sign("+c.name+") >= 0", "round("+c.name+") = round("+v+")",
+			c.name+"::numeric / 2 > "+v, c.name+"::float8 > "+v, "mod("+c.name+"::numeric, 3) = 1", c.name+"::text = ("+v+")::text", c.name+" = ANY ('{1,5,NULL}')", c.name+" <> ALL (ARRAY["+v+", 3])", "div("+c.name+"::numeric, 2) = 1")
+	case k == 7 && c.kind == dateKind:
+		return g.one(c.name+"::timestamp >= "+v+"::timestamp + interval '12 hours'", c.name+" > timestamptz "+w+" - interval '1 hour'", "to_char("+c.name+", 'YYYY-MM-DD') = "+v, "date_part('month', "+c.name+") IN (1, 6)",
+			"age("+c.name+", "+v+") > interval '1 month'", c.name+" - "+v+"::date BETWEEN -30 AND 30", "greatest("+c.name+", "+v+") = "+w, "("+c.name+" + interval '1 month')::date > "+v, "extract(epoch FROM "+c.name+") > 1600000000", "make_date(2023, 5, 31) < "+c.name)
 	}
 	return g.compared(c, columns)
 }
@@ -681,10 +715,12 @@ func (g *grammar) key(columns []column) (string, bool) {
 			"CASE WHEN "+c.name+" IN ("+c.values[0]+", "+c.values[1]+") THEN 'a' ELSE 'b' END", "CASE "+c.name+" WHEN "+c.values[0]+" THEN 1 WHEN "+c.values[2]+" THEN 2 END"), true
 	case textKind:
 		return g.one(c.name, c.name, c.name, "upper("+c.name+")", "coalesce("+c.name+", 'none')", "CAST("+c.name+" AS TEXT)", "left("+c.name+", 1)",
-			"CASE WHEN "+c.name+" IN ("+c.values[0]+", "+c.values[1]+") THEN 'a' ELSE 'b' END", c.name+" = "+c.values[0]), true
+			"CASE WHEN "+c.name+" IN ("+c.values[0]+", "+c.values[1]+") THEN 'a' ELSE 'b' END", c.name+" = "+c.values[0],
+			"concat("+c.name+", '.')", "nullif("+c.name+", "+c.values[0]+")", c.name+" || '-'", "octet_length("+c.name+")", "reverse("+c.name+")", "greatest("+c.name+", "+c.values[1]+")"), true
 	case wholeKind:
 		return g.one(c.name, c.name, c.name+" / 3", c.name+" % 2", c.name+" > "+c.values[1], "CASE WHEN "+c.name+" < "+c.values[1]+" THEN 'low' ELSE 'high' END",
-			"width_bucket("+c.name+", 0, 20, 4)", "coalesce("+c.name+", 0)"), true
+			"width_bucket("+c.name+", 0, 20, 4)", "coalesce("+c.name+", 0)",
+			"nullif("+c.name+", "+c.values[0]+")", "-"+c.name+" / 2", c.name+"::numeric / 4", c.name+"::text || 'x'", "("+c.name+" - 2) % 3", "round("+c.name+" / 3.0, 1)", "("+c.name+"::float8 / 3)::numeric(10,3)", c.name+" BETWEEN SYMMETRIC 4 AND 2"), true
 	case moneyKind, realKind:
 		return g.one("floor("+c.name+" / 50) * 50", "FLOOR((("+c.name+" - 0.0) / 25.0)) * 25.0 + 0.0", c.name+" > "+c.values[1], "width_bucket("+c.name+", 0, 500, 5)", "round("+c.name+" / 100)", "trunc("+c.name+" / 100) * 100"), true
 	case boolKind:
