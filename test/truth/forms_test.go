@@ -70,3 +70,18 @@ func TestForms(t *testing.T) {
 		}
 	}
 }
+
+// TestRefined: a question that is asked at less ε first and then at more is refined, and as exact as if it had been asked at once.
+func TestRefined(t *testing.T) {
+	p := pairOver(t, hospital(*seed), "duckdb", func(*schema) {})
+	for _, epsilon := range []string{"10000", "20000", "50000"} {
+		if a := p.ask("SET dp.epsilon = " + epsilon); a.err != nil {
+			t.Fatal(a.err)
+		}
+		const sql = `SELECT ward, count(*) FROM stay GROUP BY 1 HAVING count(*) > 0 ORDER BY 1`
+		got, want := p.ask(sql), p.plain.ask(sql)
+		if got.err != nil || !slices.EqualFunc(got.rows, want.rows, slices.Equal[[]string]) {
+			t.Errorf("ε %s: got %v, %v; want %v", epsilon, got.rows, got.err, want.rows)
+		}
+	}
+}
