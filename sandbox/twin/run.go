@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgproto3"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -103,6 +102,9 @@ func (r *run) read(ctx context.Context, batch *pgconn.Batch, which int) (sandbox
 	return rows, err
 }
 
+// binaryFormat is the protocol's code of a column that comes in binary.
+const binaryFormat = 1
+
 // formed runs a query in a session whose settings change what n::text is. Values themselves are then not read as texts, which would have lost digits, or be intervals
 // of another style: their columns come in binary, so the query is described first.
 func (r *run) formed(ctx context.Context, s sandbox.Session, text string, args [][]byte) (sandbox.Rows, error) {
@@ -115,7 +117,7 @@ func (r *run) formed(ctx context.Context, s sandbox.Session, text string, args [
 	for i, f := range d.Fields {
 		switch policy.Type(f.DataTypeOID) {
 		case policy.Float4, policy.Float8, policy.IntervalT:
-			formats[i] = pgtype.BinaryFormatCode
+			formats[i] = binaryFormat
 		}
 	}
 	batch := &pgconn.Batch{}
@@ -169,7 +171,7 @@ func (r *run) collect(results *pgconn.MultiResultReader, which int) (sandbox.Row
 				size += 24 + len(v)
 				switch {
 				case v == nil:
-				case fields[k].Format == pgtype.BinaryFormatCode:
+				case fields[k].Format == binaryFormat:
 					row[k] = fromBinary(out.Columns[k].Type, v)
 				default:
 					row[k] = fromText(env, out.Columns[k].Type, string(v))
