@@ -22,7 +22,7 @@ func TestOne(t *testing.T) {
 		for _, sql := range strings.Split(strings.TrimSpace(string(text)), "\n") {
 			p.fresh()
 			begin := time.Now()
-			got, want := p.proxy.ask(sql), p.plain.ask(strings.ReplaceAll(sql, "public.", ""))
+			got, want := p.ask(sql), p.plain.ask(strings.ReplaceAll(sql, "public.", ""))
 			verdict := "DIFFERS"
 			if slices.EqualFunc(sortedRows(got), sortedRows(want), slices.Equal[[]string]) && (got.err == nil) == (want.err == nil) {
 				verdict = "the same"
