@@ -42,6 +42,9 @@ func TestCharColumns(t *testing.T) {
 	for condition, want := range map[string]string{
 		"sex = 'Male  '": male, "'Male ' = sex": male, "sex IN ('Male ', 'Male')": male, "sex = ANY ('{Male }')": male, "NOT sex <> 'Male    '": male,
 		"sex = 'Males'::char(4)": male, "sex = 'Male'::bpchar": male, "sex::text = 'Male'": male, "sex || '' = 'Male'": male, "sex LIKE 'Male%'": male, "sex LIKE 'Male    '": male,
+		"sex = 'Male '::varchar": male, "coalesce(sex, 'x ') = 'Male '": male, "nullif(sex, 'x') = 'Male '": male, "CASE WHEN sex = 'Male' THEN sex END = 'Male '": male, "CASE WHEN sex = 'Female' THEN 'x ' ELSE sex END || '|' = 'Male|'": male,
+		"octet_length(sex) = 8 AND sex = 'Male'": male, "concat(sex, '|') = 'Male    |'": male, "concat_ws('-', sex, 'x') = 'Male    -x'": male, "sex = ANY ('{\"Male \"}'::bpchar[])": male, "sex = ANY (ARRAY['Male'])": male,
+		"sex = ANY (ARRAY['Male '])": "none", "sex = ANY ('{\"Male \"}'::text[])": "none", "concat(sex, '|') = 'Male|'": "none",
 		"sex = 'Male '::text": "none", "sex::text = 'Male '": "none", "sex LIKE 'Male'": "none", "sex ~ 'Male$'": "none", "sex = ' Male'": "none", "sex = E'Male\\t'": "none",
 		"sex::char(4) = 'Male'": refuse.BlankPadded.ID,
 	} {

@@ -254,10 +254,10 @@ func (c *session) bind(m *pgproto3.Bind) error {
 		}
 		return f
 	}
-	set, zone, now := c.charset(), c.settings.Typed().Zone, time.Now()
+	style, now := c.mannered().style, time.Now()
 	p := &portal{stmt: stmt, params: make([]policy.Value, 0, len(m.Parameters)), formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns, forward: true}
 	for i, raw := range m.Parameters {
-		v, f := encoding.Parameter(i, stmt.params[i], encoding.Format(m.ParameterFormatCodes, i), raw, set, zone, now)
+		v, f := encoding.Parameter(i, stmt.params[i], encoding.Format(m.ParameterFormatCodes, i), raw, style, now)
 		if f != nil {
 			return f
 		}

@@ -25,7 +25,7 @@ func binaryOf(t policy.Type) int16 {
 // textOf is the text form of a value.
 func textOf(t policy.Type, v policy.Value) ([]byte, error) {
 	columns := []sandbox.Column{{Type: t}}
-	e := encoding.NewEncoder(columns, nil, encoding.Style{Zone: time.UTC, FloatDigits: 1}, nil)
+	e := encoding.NewEncoder(columns, nil, encoding.Style{Zone: time.UTC}, nil)
 	row, err := e.Row(nil, privacy.Published(sandbox.Rows{Columns: columns, Data: [][]policy.Value{{v}}}), 0)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func valuesOf(row [][]byte, columns []sandbox.Column, formats []int16) []policy.
 			element, _ := encoding.ElementOf(columns[i].Type)
 			if list, ok := listOf(element, raw); ok {
 				out[i] = list
-			} else if v, f := encoding.Parameter(0, columns[i].Type, 1, raw, nil, time.UTC, time.Time{}); f == nil {
+			} else if v, f := encoding.Parameter(0, columns[i].Type, 1, raw, encoding.Style{Zone: time.UTC}, time.Time{}); f == nil {
 				out[i] = v
 			} else {
 				out[i] = "a value that dpproxy's types do not hold"
@@ -52,7 +52,7 @@ func valuesOf(row [][]byte, columns []sandbox.Column, formats []int16) []policy.
 			continue
 		}
 		out[i] = string(raw)
-		if v, f := encoding.Parameter(0, columns[i].Type, 0, raw, nil, time.UTC, time.Time{}); f == nil {
+		if v, f := encoding.Parameter(0, columns[i].Type, 0, raw, encoding.Style{Zone: time.UTC}, time.Time{}); f == nil {
 			out[i] = v
 		}
 	}
@@ -88,7 +88,7 @@ func listOf(element policy.Type, raw []byte) (list []policy.Value, ok bool) {
 				list = append(list, nil)
 				continue
 			}
-			v, f := encoding.Parameter(0, element, 1, rest[:size], nil, time.UTC, time.Time{})
+			v, f := encoding.Parameter(0, element, 1, rest[:size], encoding.Style{Zone: time.UTC}, time.Time{})
 			list, rest, ok = append(list, v), rest[size:], ok && f == nil
 		}
 		return list

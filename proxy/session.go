@@ -87,13 +87,9 @@ type manner struct {
 func (c *session) mannered() *manner {
 	if epoch := c.settings.Epoch(); c.manner.epoch != epoch {
 		set := encoding.CharsetOf(c.settings.Value("client_encoding"))
-		digits, err := strconv.Atoi(c.settings.Value("extra_float_digits"))
-		if err != nil {
-			digits = 1
-		}
 		c.manner = manner{epoch: epoch, charset: set, idle: c.settings.Milliseconds("idle_session_timeout"), idleInBlock: c.settings.Milliseconds("idle_in_transaction_session_timeout"),
 			statement: c.settings.Milliseconds("statement_timeout"), loud: loudness(c.settings.Value("client_min_messages")),
-			style: encoding.Style{Zone: c.settings.Typed().Zone, FloatDigits: digits, Intervals: c.settings.Value("intervalstyle"), Charset: set}}
+			style: encoding.Style{Zone: c.settings.Typed().Zone, Form: c.settings.Typed().Form, Charset: set}}
 	}
 	return &c.manner
 }

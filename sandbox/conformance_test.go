@@ -31,6 +31,7 @@ func conformance(t *testing.T, open func(t *testing.T) sandbox.Engine) {
 	t.Run("values", c.values)
 	t.Run("describe", c.describe)
 	t.Run("session", c.session)
+	t.Run("forms", c.forms)
 	t.Run("public", c.public)
 	t.Run("own tables", c.ownTables)
 	t.Run("nothing is left", c.nothingLeft)
@@ -191,6 +192,31 @@ func (c *conforming) session(t *testing.T) {
 	_, err = c.ask(t, "SELECT current_setting('nothing')", nil)
 	if sandboxtest.StateOf(err) != "42704" {
 		t.Errorf("a setting that does not exist: %v", err)
+	}
+}
+
+// forms: n::text is what the session's settings make of n, and n itself is what it was.
+func (c *conforming) forms(t *testing.T) {
+	defer func() { c.s.Settings = sandboxtest.Session.Settings }()
+	for _, f := range []struct{ style, digits, want string }{
+		{"postgres", "1", "1 mon -2 days +03:04:05.5 0.3333333333333333 0.1 x1e+16 {0.3333333333333333} -1 days +02:03:04"},
+		{"iso_8601", "0", "P1M-2DT3H4M5.5S 0.333333333333333 0.1 x1e+16 {0.333333333333333} P-1DT2H3M4S"},
+		{"postgres_verbose", "-12", "@ 1 mon -2 days 3 hours 4 mins 5.5 secs 0.333 0.1 x1e+16 {0.333} @ 1 day -2 hours -3 mins -4 secs ago"},
+		{"sql_standard", "3", "+0-1 -2 +3:04:05.5 0.3333333333333333 0.1 x1e+16 {0.3333333333333333} -1 2:03:04"},
+	} {
+		c.s.Settings = map[string]string{"timezone": "UTC", "search_path": "public", "intervalstyle": f.style, "extra_float_digits": f.digits}
+		rows, err := c.ask(t, `SELECT (i * 1)::text || ' ' || (x / 3)::text || ' ' || (x / 10)::real::text || concat(' x', x * 1e16) || ' ' || array[x / 3]::text || ' ' || (interval '-1 2:03:04')::text AS t, i, x / 3 AS f, (x / 3)::real AS r
+			FROM (SELECT 1::float8 AS x, interval '1 mon -2 days +03:04:05.5' AS i) AS q`, nil)
+		if err != nil {
+			t.Fatal(f.style, err)
+		}
+		got := rows.Data[0]
+		if got[0] != f.want {
+			t.Errorf("%s, %s:\ngot  %v\nwant %s", f.style, f.digits, got[0], f.want)
+		}
+		if got[1] != (policy.Interval{Months: 1, Days: -2, Micros: 11045500000}) || got[2] != 1.0/3 || got[3] != float64(float32(1.0/3)) {
+			t.Errorf("%s, %s: values are %v", f.style, f.digits, got[1:])
+		}
 	}
 }
 

@@ -180,7 +180,7 @@ func (d *drawing) embedded(query string) (answer, refusal string) {
 	for _, c := range columns {
 		fmt.Fprintf(&out, "%s:%d ", c.Name, encoding.WireType(c.Type))
 	}
-	encoder := encoding.NewEncoder(columns, nil, encoding.Style{Zone: d.zone, FloatDigits: 1, Intervals: "postgres", Charset: encoding.CharsetOf("UTF8")}, nil)
+	encoder := encoding.NewEncoder(columns, nil, encoding.Style{Zone: d.zone, Charset: encoding.CharsetOf("UTF8")}, nil)
 	for i := range rows.Value().Data {
 		out.WriteString("| ")
 		message, err := encoder.Row(nil, rows, i)

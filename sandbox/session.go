@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -29,6 +31,15 @@ func (s Session) Setting(name, otherwise string) string {
 		return v
 	}
 	return otherwise
+}
+
+// Form is how the session has values written as texts, and read.
+func (s Session) Form() scalar.Form {
+	extra, err := strconv.Atoi(s.Setting("extra_float_digits", "1"))
+	if err != nil {
+		extra = 1
+	}
+	return scalar.FormOf(s.Setting("datestyle", "ISO, MDY"), s.Setting("intervalstyle", "postgres"), extra)
 }
 
 // Cursor is an open cursor of a session, for pg_cursors.

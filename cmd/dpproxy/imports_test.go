@@ -93,7 +93,7 @@ var picture = map[string][]string{
 	"proxy/pipeline":             {"proxy/spans", "proxy/pgerror", "proxy/admission", "backend", "ledger", "rewrite", "rewrite/outer", "rewrite/dialect", "sandbox", "sandbox/catalog", "planner", "planner/plans", "planner/reuse", "planner/parse", "planner/pgcatalog", "planner/refuse", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/moment"},
 	"proxy/login":                {"proxy/pgerror", "proxy/settings", "policy"},
 	"proxy/spans":                {"internal/request"},
-	"proxy/settings":             {"proxy/pgerror", "proxy/encoding", "rewrite/dialect", "planner/plans", "planner/parse", "policy", "mechanisms", "mechanisms/privacy"},
+	"proxy/settings":             {"proxy/pgerror", "proxy/encoding", "rewrite/dialect", "planner/plans", "planner/scalar", "planner/parse", "policy", "mechanisms", "mechanisms/privacy"},
 	"proxy":                      {"internal/request", "proxy/spans", "proxy/pgerror", "proxy/encoding", "proxy/admission", "proxy/pipeline", "proxy/settings", "proxy/login", "ledger", "rewrite/dialect", "sandbox", "planner", "planner/plans", "planner/reuse", "planner/workload", "planner/parse", "planner/refuse", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/moment"},
 	"console":                    {"proxy", "proxy/pgerror", "proxy/login", "policy", "ledger", "mechanisms/privacy"},
 	"service":                    {"*"},

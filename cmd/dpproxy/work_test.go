@@ -480,7 +480,7 @@ func sorting(t *testing.T) func(int) {
 
 func encode(t *testing.T) func(int) {
 	rows := privacy.Published(sandbox.Rows{Columns: twoColumns, Data: [][]policy.Value{{"Female", int64(123456)}}})
-	e := encoding.NewEncoder(twoColumns, nil, encoding.Style{Zone: time.UTC, FloatDigits: 1}, nil)
+	e := encoding.NewEncoder(twoColumns, nil, encoding.Style{Zone: time.UTC}, nil)
 	buffer := make([]byte, 0, 1024)
 	return func(int) {
 		if _, err := e.Row(buffer, rows, 0); err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -22,6 +23,7 @@ type Settings struct {
 	OffGrid      OffGrid
 	SearchPath   []string
 	Zone         *time.Location
+	Form         scalar.Form
 }
 
 // OffGrid says what becomes of a bound between two steps of a column.

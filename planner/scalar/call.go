@@ -156,14 +156,14 @@ func hasPolymorphic(args []policy.Type) bool {
 	return false
 }
 
-// asText turns arguments into their text form, as output functions write it.
+// asText turns arguments into their text form, as output functions write it for the session.
 func (env Env) asText(args []Expr) []Expr {
 	out := make([]Expr, len(args))
 	for i, a := range args {
 		out[i] = a
 		if t := a.Type(); !t.Textual() {
 			b := &body{stable: dated(t)}
-			b.one = func(env *Env, v policy.Value) (policy.Value, error) { return env.FormatText(t, v), nil }
+			b.one = func(env *Env, v policy.Value) (policy.Value, error) { return env.text(t, v), nil }
 			out[i] = &call{name: "output", args: []Expr{a}, typ: policy.Text, typmod: -1, env: &env, body: b}
 		}
 	}

@@ -11,18 +11,20 @@ import (
 func roundHalfEven(v float64) float64 { return math.RoundToEven(v) }
 
 // civil checks and orders the numbers of the date.
-func (m *moment) civil(t policy.Type) (civil, error) {
+func (m *moment) civil(t policy.Type, order string) (civil, error) {
 	n := m.numbers
 	var c civil
 	var year number
 	switch {
 	case m.month != 0 && len(n) == 2:
 		year, c.month, c.day = n[1], m.month, n[0].value
-		if n[0].digits > 2 {
+		if n[0].digits > 2 || order == "YMD" && n[1].digits <= 2 {
 			year, c.day = n[0], n[1].value
 		}
-	case m.month == 0 && len(n) == 3 && n[0].digits > 2:
+	case m.month == 0 && len(n) == 3 && (n[0].digits > 2 || order == "YMD"):
 		year, c.month, c.day = n[0], n[1].value, n[2].value
+	case m.month == 0 && len(n) == 3 && order == "DMY":
+		c.day, c.month, year = n[0].value, n[1].value, n[2]
 	case m.month == 0 && len(n) == 3:
 		c.month, c.day, year = n[0].value, n[1].value, n[2]
 	default:
@@ -81,7 +83,7 @@ func (env *Env) wall(t policy.Type, m *moment) (days, ofDay int64, err error) {
 		}
 		return env.wordWall(m.word, ofDay)
 	}
-	c, err := m.civil(t)
+	c, err := m.civil(t, env.Form.Dates)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -1,10 +1,8 @@
 package scalar
 
 import (
-	"fmt"
 	"math"
 	"math/big"
-	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -118,39 +116,4 @@ func justifyDays(v interval) (policy.Value, error) {
 		months++
 	}
 	return newInterval(months, days, v.Micros, true)
-}
-
-// formatInterval writes the style "postgres": 1 year 2 mons -3 days +04:05:06.5.
-func formatInterval(v interval) string {
-	var parts []string
-	negative := false
-	part := func(n int32, unit string) {
-		if n == 0 {
-			return
-		}
-		sign := ""
-		if negative && n > 0 {
-			sign = "+"
-		}
-		if n != 1 {
-			unit += "s"
-		}
-		parts = append(parts, fmt.Sprintf("%s%d %s", sign, n, unit))
-		negative = n < 0
-	}
-	part(v.Months/12, "year")
-	part(v.Months%12, "mon")
-	part(v.Days, "day")
-	if v.Micros == 0 && len(parts) > 0 {
-		return strings.Join(parts, " ")
-	}
-	sign, micros := "", uint64(v.Micros)
-	if v.Micros < 0 {
-		sign, micros = "-", -micros
-	} else if negative {
-		sign = "+"
-	}
-	second := uint64(microsPerSecond)
-	text := fmt.Sprintf("%s%02d:%02d:%02d", sign, micros/second/3600, micros/second/60%60, micros/second%60)
-	return strings.Join(append(parts, text+fractionText(int64(micros%second))), " ")
 }

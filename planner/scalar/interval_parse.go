@@ -2,6 +2,7 @@ package scalar
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,7 +56,7 @@ type parts struct {
 }
 
 // parseInterval reads "1 year 2 days 03:04:05.6", "-1.5 hours", "2 weeks ago" and ISO 8601's P1Y2M3DT4H5M6S.
-func parseInterval(text string) (policy.Value, error) {
+func (f Form) parseInterval(text string) (policy.Value, error) {
 	bad := badDate(policy.IntervalT)
 	s := asciiLower(strings.Trim(text, blanks))
 	if s == "" || len(s) > 256 {
@@ -85,6 +86,9 @@ func parseInterval(text string) (policy.Value, error) {
 	if len(fields) == 0 {
 		return nil, bad
 	}
+	if f.Intervals == "sql_standard" {
+		signAll(fields)
+	}
 	for len(fields) > 0 {
 		n, err := p.field(fields)
 		if err != nil {
@@ -93,6 +97,19 @@ func parseInterval(text string) (policy.Value, error) {
 		fields = fields[n:]
 	}
 	return newInterval(sign*p.months, sign*p.days, sign*p.micros, true)
+}
+
+// signAll gives all numbers the sign of the first, where that is minus and no other has a sign of its own: in IntervalStyle sql_standard
+// '-1 2:03:04' is a day, two hours and so on, all of them before.
+func signAll(fields []string) {
+	if fields[0][0] != '-' || slices.ContainsFunc(fields[1:], func(f string) bool { return f[0] == '-' || f[0] == '+' }) {
+		return
+	}
+	for i, f := range fields[1:] {
+		if f[0] >= '0' && f[0] <= '9' || f[0] == '.' {
+			fields[i+1] = "-" + f
+		}
+	}
 }
 
 // separateUnits puts a blank between a number and the letters after it: "1h" is "1 h".

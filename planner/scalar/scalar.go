@@ -22,6 +22,7 @@ type Row []policy.Value
 type Env struct {
 	Now   time.Time      // now(), current_date …: a constant of the plan
 	Zone  *time.Location // the session's time zone
+	Form  Form           // how it has values written as texts
 	Asked *atomic.Bool   // set, if not nil, when an expression has asked for Now: its value does not hold for long
 	Work  *Work          // what evaluating it on cells takes; nil: it is not counted
 }

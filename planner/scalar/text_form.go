@@ -10,7 +10,7 @@ import (
 )
 
 // ParseText reads the text form of a value of type t, as 't'::type does. FormatText writes it as PostgreSQL sends it
-// (DateStyle ISO, IntervalStyle postgres).
+// (DateStyle ISO, IntervalStyle postgres), whatever the session's form: what it writes is read back as the same value.
 func (env Env) ParseText(t policy.Type, text string) (policy.Value, error) {
 	switch t {
 	case policy.Bool:
@@ -41,7 +41,7 @@ func (env *Env) parseTime(t policy.Type, text string) (policy.Value, error) {
 	case policy.TimestampTZ:
 		return env.parseTimestamptz(text)
 	}
-	return parseInterval(text)
+	return env.Form.parseInterval(text)
 }
 
 // FormatText is described at ParseText.
@@ -67,7 +67,7 @@ func (env Env) FormatText(t policy.Type, v policy.Value) string {
 	case policy.Timestamptz:
 		return env.formatTimestamptz(v)
 	case policy.Interval:
-		return formatInterval(v)
+		return string(appendPostgres(nil, v))
 	}
 	return ""
 }

@@ -19,24 +19,43 @@ import (
 //
 // finds BB, CC, DD and EE, as a constant without a type becomes a char there, and its trailing blanks do not count. With what
 // is text the column is compared as text, where 'BB'::char(3) is 'BB' and 'BB '::text is not. Patterns see the blanks: store LIKE
-// 'BB' is not true of a char(3). Functions of text, || among them, do not.
+// 'BB' is not true of a char(3), and so do octet_length and concat. Other functions of text, || among them, do not. What is a char or a constant without a type
+// (coalesce(store, 'none '), CASE, NULLIF) is a char, and a varchar is compared with one as a char; ARRAY['BB '] is of texts.
 
 // patterns are the operators that match a char with the blanks that fill it up.
 var patterns = WordSet("~~ !~~ ~~* !~~* ~ !~ ~* !~*")
 
-// withoutBlanks leaves trailing blanks off the untyped constants that a char is compared with.
+// fills are the functions that take a char as it is sent, with the blanks that fill it up.
+var fills = WordSet("octet_length concat concat_ws")
+
+// withoutBlanks leaves trailing blanks off the constants that a char is compared with: untyped ones, and those of varchar, which PostgreSQL compares as chars too.
 func withoutBlanks(args []*Expr, plain []scalar.Expr) {
-	if !charOrUnknown(args) {
+	varchar := func(e *Expr) bool { return e.Blanks == 0 && e.Type() == policy.Varchar && e.IsConstant() }
+	if !charOrUnknown(slices.DeleteFunc(slices.Clone(args), varchar)) {
 		return
 	}
 	for i, e := range args {
-		if text, ok := untyped(e); ok {
-			if short := strings.TrimRight(text, " "); short != text {
-				args[i] = ConstantExpr(short, policy.Unknown, e.Pos)
-				args[i].Parameter, plain[i] = e.Parameter, args[i].Expr
+		text, ok := untyped(e)
+		if varchar(e) {
+			v, err := e.Eval(nil)
+			if text, ok = v.(string); err != nil {
+				ok = false
 			}
 		}
+		if short := strings.TrimRight(text, " "); ok && short != text {
+			args[i] = ConstantExpr(short, e.Type(), e.Pos)
+			args[i].Parameter, plain[i] = e.Parameter, args[i].Expr
+		}
 	}
+}
+
+// charOf is the length of the char that a choice among values is, as CASE and coalesce are, whose constants lose their trailing blanks; 0: it is no char.
+func charOf(args []*Expr, plain []scalar.Expr) int {
+	if !charOrUnknown(args) {
+		return 0
+	}
+	withoutBlanks(args, plain)
+	return args[slices.IndexFunc(args, func(a *Expr) bool { return a.Blanks > 0 })].Blanks
 }
 
 // charOrUnknown tells that all are chars, or constants without a type, and some is a char: with anything else PostgreSQL takes

@@ -1,7 +1,6 @@
 package semantics
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -300,6 +299,25 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 		e = t.Settler.Settled(e)
 		args, otherwise = append(args, e), e.Expr
 	}
+	// Results that are chars or constants are chars.
+	var results []*Expr
+	var plain []scalar.Expr
+	for i, a := range args {
+		if i%2 == 1 || i == len(args)-1 {
+			results, plain = append(results, a), append(plain, a.Expr)
+		}
+	}
+	length := charOf(results, plain)
+	for i := range results {
+		if at := min(2*i+1, len(args)-1); length > 0 {
+			args[at] = results[i]
+		}
+		if i < len(arms) {
+			arms[i].Then = plain[i]
+		} else {
+			otherwise = plain[i]
+		}
+	}
 	s, err := t.Env.Case(arms, otherwise)
 	if err != nil {
 		return nil, ScalarRefusal(err, int(c.Location))
@@ -309,7 +327,9 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 			t.Params.Note(a, s.Type())
 		}
 	}
-	return Node(FormOther, "case"+strconv.Itoa(len(args)%2), s, int(c.Location), args...), nil
+	e := Node(FormOther, "case"+strconv.Itoa(len(args)%2), s, int(c.Location), args...)
+	e.Blanks = length
+	return e, nil
 }
 
 // variadic is COALESCE, GREATEST or LEAST.
@@ -318,6 +338,7 @@ func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *r
 	if r != nil {
 		return nil, r
 	}
+	length := charOf(args, plain)
 	var s scalar.Expr
 	var err error
 	if name == "coalesce" {
@@ -333,9 +354,7 @@ func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *r
 	}
 	e := Node(FormOther, name, s, pos, args...)
 	e.order(t.Env, name)
-	if charOrUnknown(args) {
-		e.Blanks = args[slices.IndexFunc(args, func(a *Expr) bool { return a.Blanks > 0 })].Blanks
-	}
+	e.Blanks = length
 	return e, nil
 }
 

@@ -50,7 +50,9 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		if err != nil {
 			return nil, ScalarRefusal(err, pos)
 		}
-		return Node(FormOther, "nullif", s, pos, args...), nil
+		e := Node(FormOther, "nullif", s, pos, args...)
+		e.Blanks = args[0].Blanks
+		return e, nil
 	}
 	return nil, NoForm.At(pos, "this operation")
 }
@@ -321,11 +323,23 @@ const maxOperations = 256
 
 // elements are those of an array: constructed, a literal or a parameter; nil: the array is NULL.
 func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, *refuse.Refusal) {
+	texts := array.GetAArrayExpr() != nil // which a char is compared with as a text
 	for array.GetTypeCast() != nil && len(array.GetTypeCast().TypeName.ArrayBounds) > 0 {
+		texts = !strings.HasSuffix(ast.TypeName(array.GetTypeCast().TypeName), "bpchar")
 		array = array.GetTypeCast().Arg
+	}
+	element := policy.Unknown
+	if texts && subject.Blanks > 0 {
+		element = policy.Text
 	}
 	if list := array.GetAArrayExpr(); list != nil {
 		args, _, r := t.All(list.Elements)
+		for i, e := range args {
+			if text, ok := untyped(e); ok && element != policy.Unknown {
+				args[i] = ConstantExpr(text, element, e.Pos)
+				args[i].Parameter = e.Parameter
+			}
+		}
 		for _, e := range args {
 			t.Params.Note(e, subject.Type())
 			t.Params.Note(subject, e.Type())
@@ -350,7 +364,7 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 	}
 	args := make([]*Expr, len(elements))
 	for i, v := range elements {
-		args[i] = ConstantExpr(v, policy.Unknown, pos)
+		args[i] = ConstantExpr(v, element, pos)
 	}
 	return args, nil
 }
@@ -471,6 +485,15 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 
 // named calls a function.
 func (t *Translator) named(name string, pos int, args []*Expr) (*Expr, *refuse.Refusal) {
+	if fills[name] {
+		args = slices.Clone(args)
+		for i := range args {
+			var r *refuse.Refusal
+			if args[i], r = t.filled(args[i]); r != nil {
+				return nil, r
+			}
+		}
+	}
 	plain := make([]scalar.Expr, len(args))
 	for i, a := range args {
 		plain[i] = a.Expr

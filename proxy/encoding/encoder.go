@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -19,30 +20,28 @@ import (
 // Encoder writes released rows as DataRow messages. It takes nothing but Released, so a value that no mechanism and no
 // public source made cannot come this way.
 type Encoder struct {
-	types       []policy.Type
-	formats     []int16
-	zone        *time.Location
-	floatDigits int         // extra_float_digits
-	intervals   string      // IntervalStyle
-	names       ObjectNames // of the objects that binary columns name
-	charset     *Charset
+	types   []policy.Type
+	formats []int16
+	zone    *time.Location
+	form    scalar.Form
+	names   ObjectNames // of the objects that binary columns name
+	charset *Charset
 }
 
 // ErrMismatch is the error of a value that its column's type does not hold.
 var ErrMismatch = errors.New("value does not fit its column's type")
 
-// Style is how a session's settings want values written.
+// Style is how a session's settings want values written, and read.
 type Style struct {
-	Zone        *time.Location
-	FloatDigits int    // extra_float_digits
-	Intervals   string // IntervalStyle
-	Charset     *Charset
+	Zone    *time.Location
+	Form    scalar.Form
+	Charset *Charset
 }
 
 // NewEncoder writes columns in the formats that a client asked for; names are those of the objects that binary columns name.
 func NewEncoder(columns []sandbox.Column, formats []int16, style Style, names ObjectNames) *Encoder {
-	e := &Encoder{types: make([]policy.Type, len(columns)), formats: make([]int16, len(columns)), zone: style.Zone, floatDigits: style.FloatDigits,
-		intervals: style.Intervals, names: names, charset: style.Charset}
+	e := &Encoder{types: make([]policy.Type, len(columns)), formats: make([]int16, len(columns)), zone: style.Zone, form: style.Form,
+		names: names, charset: style.Charset}
 	for i, c := range columns {
 		e.types[i], e.formats[i] = WireType(c.Type), Format(formats, i)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
-// Parameter reads the i-th parameter of a Bind message, sent in a client's encoding and time zone; a nil raw is NULL. The time is what the
-// texts now and today mean.
-func Parameter(i int, t policy.Type, code int16, raw []byte, set *Charset, zone *time.Location, now time.Time) (policy.Value, *pgerror.Failure) {
+// Parameter reads the i-th parameter of a Bind message, sent in a session's style; a nil raw is NULL. The time is what the texts now and today mean.
+func Parameter(i int, t policy.Type, code int16, raw []byte, style Style, now time.Time) (policy.Value, *pgerror.Failure) {
+	set := style.Charset
 	if raw == nil {
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func Parameter(i int, t policy.Type, code int16, raw []byte, set *Charset, zone 
 	if !utf8.Valid(raw) || hasZero(raw) {
 		return nil, notText(set)
 	}
-	return readText(scalar.Env{Now: now, Zone: zone}, t, string(raw))
+	return readText(scalar.Env{Now: now, Zone: style.Zone, Form: style.Form}, t, string(raw))
 }
 
 // notText says that a parameter is not text in the client's encoding.

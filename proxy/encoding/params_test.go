@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -27,8 +28,22 @@ func TestWordsOfTime(t *testing.T) {
 		{policy.TimestampT, "now", time.UTC, policy.Timestamp(now.UnixMicro())},
 		{policy.TimestampTZ, "epoch", kolkata, policy.Timestamptz(0)},
 	} {
-		if v, f := Parameter(0, c.t, 0, []byte(c.text), nil, c.zone, now); f != nil || v != c.want {
+		if v, f := Parameter(0, c.t, 0, []byte(c.text), Style{Zone: c.zone}, now); f != nil || v != c.want {
 			t.Errorf("%s as %s is %v, %v, not %v", c.text, c.t.Name(), v, f, c.want)
 		}
+	}
+}
+
+// TestDatesInTheSessionsOrder: a date parameter is read by DateStyle, an interval by IntervalStyle.
+func TestDatesInTheSessionsOrder(t *testing.T) {
+	may := policy.Date(time.Date(2024, 5, 3, 0, 0, 0, 0, time.UTC).Unix() / 86400)
+	for order, text := range map[string]string{"ISO, DMY": "03/05/2024", "ISO, MDY": "05/03/2024", "ISO, YMD": "24/05/03"} {
+		if v, f := Parameter(0, policy.DateType, 0, []byte(text), Style{Zone: time.UTC, Form: scalar.FormOf(order, "postgres", 1)}, time.Time{}); f != nil || v != may {
+			t.Errorf("%s: %v, %v", order, v, f)
+		}
+	}
+	style := Style{Zone: time.UTC, Form: scalar.FormOf("ISO, MDY", "sql_standard", 1)}
+	if v, f := Parameter(0, policy.IntervalT, 0, []byte("-1 02:00"), style, time.Time{}); f != nil || v != (policy.Interval{Days: -1, Micros: -7200e6}) {
+		t.Errorf("%v, %v", v, f)
 	}
 }

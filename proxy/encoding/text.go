@@ -6,13 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 const microsPerSecond = 1_000_000
 
-// text appends the text form of a value as PostgreSQL writes it with DateStyle ISO and IntervalStyle postgres.
+// text appends the text form of a value as PostgreSQL writes it with DateStyle ISO and the session's form.
 func (e *Encoder) text(dst []byte, t policy.Type, value policy.Value) ([]byte, error) {
 	switch v := value.(type) {
 	case bool:
@@ -23,7 +22,7 @@ func (e *Encoder) text(dst []byte, t policy.Type, value policy.Value) ([]byte, e
 	case int64:
 		return strconv.AppendInt(dst, v, 10), nil
 	case float64:
-		return appendFloat(dst, v, t == policy.Float4, e.floatDigits), nil
+		return e.form.AppendFloat(dst, v, t == policy.Float4), nil
 	case string:
 		return append(dst, CString(v)...), nil
 	case policy.Numeric:
@@ -35,46 +34,11 @@ func (e *Encoder) text(dst []byte, t policy.Type, value policy.Value) ([]byte, e
 	case policy.Timestamptz:
 		return appendTimestamp(dst, int64(v), e.zone, true), nil
 	case policy.Interval:
-		return appendInterval(dst, v, e.intervals), nil
+		return e.form.AppendInterval(dst, v), nil
 	case []policy.Value:
 		return e.arrayText(dst, t, v)
 	}
 	return dst, ErrMismatch
-}
-
-// appendFloat writes the shortest digits that read back the same, or as many as extra_float_digits leaves.
-func appendFloat(dst []byte, f float64, single bool, extra int) []byte {
-	switch {
-	case math.IsNaN(f):
-		return append(dst, "NaN"...)
-	case math.IsInf(f, 1):
-		return append(dst, "Infinity"...)
-	case math.IsInf(f, -1):
-		return append(dst, "-Infinity"...)
-	}
-	if extra > 0 { // as PostgreSQL finds them, which casts to text do as well
-		t := policy.Float8
-		if single {
-			t = policy.Float4
-		}
-		return append(dst, scalar.Env{}.FormatText(t, f)...)
-	}
-	bits, digits := 64, 15
-	if single {
-		bits, digits = 32, 6
-	}
-	fixedBelow := max(1, digits+extra)
-	// The significant digits are those of %g: trailing zeros go.
-	if shorter, err := strconv.ParseFloat(strconv.FormatFloat(f, 'e', fixedBelow-1, bits), bits); err == nil {
-		f = shorter
-	}
-	scientific := strconv.FormatFloat(f, 'e', -1, bits)
-	at := strings.IndexByte(scientific, 'e')
-	exponent, err := strconv.Atoi(scientific[at+1:])
-	if err == nil && exponent >= -4 && exponent < fixedBelow {
-		return strconv.AppendFloat(dst, f, 'f', -1, bits)
-	}
-	return append(dst, scientific...)
 }
 
 func appendNumeric(dst []byte, n policy.Numeric) []byte {

@@ -81,6 +81,9 @@ func appendStatement(b []byte, s *Session, asked string, types []policy.Type, co
 	if set.Zone != nil {
 		text(set.Zone.String())
 	}
+	text(set.Form.Dates)
+	text(set.Form.Intervals)
+	b = append(b, set.Form.Digits)
 	b = binary.AppendUvarint(b, uint64(len(set.SearchPath)))
 	for _, schema := range set.SearchPath {
 		text(schema)

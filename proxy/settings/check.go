@@ -62,7 +62,7 @@ func (v *variable) check(value string, limits dpLimits) (string, *pgerror.Failur
 func (v *variable) checkChoice(value string) (string, *pgerror.Failure) {
 	low := strings.ToLower(strings.TrimSpace(value))
 	for _, c := range v.choices {
-		if c == low {
+		if strings.EqualFold(c, low) {
 			return c, nil
 		}
 	}

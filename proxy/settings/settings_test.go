@@ -37,6 +37,8 @@ func TestVariables(t *testing.T) {
 		{"timezone", "../../etc/passwd", "!22023"}, {"timezone", "Local", "!22023"}, {"timezone", "99", "!22023"}, {"timezone", "", "!22023"},
 		{"client_min_messages", "WARNING", "warning"}, {"client_min_messages", "loud", "!22023"},
 		{"standard_conforming_strings", "on", "on"}, {"standard_conforming_strings", "true", "on"}, {"standard_conforming_strings", "off", "!22023"},
+		{"transform_null_equals", "off", "off"}, {"transform_null_equals", "on", "!22023"}, {"array_nulls", "true", "on"}, {"array_nulls", "off", "!22023"}, {"lc_time", "posix", "POSIX"}, {"lc_time", "en_US.UTF-8", "en_US.UTF-8"}, {"lc_time", "de_DE.UTF-8", "!22023"},
+		{"lc_numeric", "de_DE", "!22023"}, {"lc_monetary", "c", "C"},
 		{"bytea_output", "escape", "escape"}, {"intervalstyle", "postgres", "postgres"}, {"intervalstyle", "ISO_8601", "iso_8601"}, {"intervalstyle", "iso", "!22023"},
 		{"jit", "f", "off"}, {"jit", "o", "!22023"}, {"enable_seqscan", "YES", "on"}, {"synchronous_commit", "false", "off"},
 		{"default_transaction_isolation", "repeatable read", "repeatable read"}, {"transaction_isolation", "chaos", "!22023"},

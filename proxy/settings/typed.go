@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
 // Typed are the settings in force that change answers.
@@ -52,6 +53,9 @@ func (s *Settings) read() plans.Settings {
 	}
 	if zone, _, ok := parseZone(s.Value("timezone")); ok {
 		t.Zone = zone
+	}
+	if digits, err := strconv.Atoi(s.Value("extra_float_digits")); err == nil {
+		t.Form = scalar.FormOf(s.Value("datestyle"), s.Value("intervalstyle"), digits)
 	}
 	var highest privacy.Epsilon
 	if s.dataset != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/parse"
-	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
 // variable is one run-time parameter of PostgreSQL, or one of ours.
@@ -73,20 +73,28 @@ var dpVariables = []variable{
 // laterVariables are announced and not there yet.
 var laterVariables = map[string]bool{"dp.freshness": true}
 
+// plainLocales are those whose months, days and separators are the C locale's: the ones that answers are written in.
+var plainLocales = []string{"C", "POSIX", "C.UTF-8", "en_US.UTF-8", "en_US.utf8", "en_GB.UTF-8", "en_GB.utf8"}
+
 // meant are variables that change what a session does.
 var meant = []variable{
 	{name: "application_name", reported: true, about: "Name of the application, for logs."},
 	{name: "client_encoding", kind: special, standard: "UTF8", reported: true, about: "The client's character set."},
 	{name: "client_min_messages", kind: choice, standard: "notice", choices: messageLevels, about: "The least notices that are sent."},
-	{name: "DateStyle", kind: special, standard: "ISO, MDY", reported: true, about: "How dates are written."},
+	{name: "array_nulls", kind: choice, standard: "on", choices: []string{"on"}, about: "NULL in array text means NULL."},
+	{name: "DateStyle", kind: special, standard: "ISO, MDY", reported: true, about: "How dates are written, and in which order they are read."},
 	{name: "extra_float_digits", kind: whole, standard: "1", low: -15, high: 3, about: "Digits of floating-point numbers."},
 	{name: "idle_in_transaction_session_timeout", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Longest wait inside a transaction."},
 	{name: "idle_session_timeout", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Longest wait outside a transaction."},
-	{name: "IntervalStyle", kind: choice, standard: "postgres", choices: encoding.IntervalStyles, reported: true, about: "How intervals are written."},
+	{name: "IntervalStyle", kind: choice, standard: "postgres", choices: scalar.IntervalStyles, reported: true, about: "How intervals are written."},
+	{name: "lc_monetary", kind: choice, standard: "C", choices: plainLocales, about: "How money is written."},
+	{name: "lc_numeric", kind: choice, standard: "C", choices: plainLocales, about: "How to_char writes separators."},
+	{name: "lc_time", kind: choice, standard: "C", choices: plainLocales, about: "The language of months and days."},
 	{name: "search_path", kind: special, standard: `"$user", public`, about: "Schemas in which bare names are looked up."},
 	{name: "standard_conforming_strings", kind: choice, standard: "on", choices: []string{"on"}, reported: true, about: "Backslashes in strings are plain characters."},
 	{name: "statement_timeout", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Longest wait for a statement."},
 	{name: "TimeZone", kind: special, standard: "Etc/UTC", reported: true, about: "The session's time zone."},
+	{name: "transform_null_equals", kind: choice, standard: "off", choices: []string{"off"}, about: "x = NULL is NULL."},
 	{name: "role", kind: special, standard: "none", about: "The current role."},
 	{name: "session_authorization", kind: special, reported: true, about: "The session's user."},
 	{name: "transaction_isolation", kind: choice, standard: "read committed", choices: isolationLevels, about: "Isolation of this transaction."},
@@ -124,7 +132,6 @@ var fixedVariables = []variable{
 
 // harmless variables are kept as they are set and change nothing.
 var harmless = []variable{
-	{name: "array_nulls", kind: boolean, standard: "on", about: "NULL in array text means NULL."},
 	{name: "backslash_quote", kind: choice, standard: "safe_encoding", choices: []string{"safe_encoding", "on", "off"}, about: "Whether \\' is a quote."},
 	{name: "backend_flush_after", kind: whole, standard: "0", high: 256, unit: "8kB", about: "Not used here."},
 	{name: "bytea_output", kind: choice, standard: "hex", choices: []string{"hex", "escape"}, about: "How bytea is written."},
@@ -158,9 +165,6 @@ var harmless = []variable{
 	{name: "jit", kind: boolean, standard: "off", about: "Not used here."},
 	{name: "join_collapse_limit", kind: whole, standard: "8", low: 1, high: math.MaxInt32, about: "Not used here."},
 	{name: "lc_messages", standard: "C", about: "Language of messages."},
-	{name: "lc_monetary", standard: "C", about: "Not used here."},
-	{name: "lc_numeric", standard: "C", about: "Not used here."},
-	{name: "lc_time", standard: "C", about: "Not used here."},
 	{name: "lo_compat_privileges", kind: boolean, standard: "off", about: "Not used here."},
 	{name: "lock_timeout", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Not used here: nothing is locked."},
 	{name: "log_min_duration_statement", kind: whole, standard: "-1", low: -1, high: math.MaxInt32, unit: "ms", about: "Not used here."},
@@ -188,7 +192,6 @@ var harmless = []variable{
 	{name: "temp_buffers", kind: whole, standard: "1024", low: 100, high: math.MaxInt32, unit: "8kB", about: "Not used here."},
 	{name: "temp_tablespaces", about: "Not used here."},
 	{name: "track_activities", kind: boolean, standard: "on", about: "Not used here."},
-	{name: "transform_null_equals", kind: boolean, standard: "off", about: "Not used here."},
 	{name: "vacuum_cost_delay", kind: real, standard: "0", high: 100, about: "Not used here."},
 	{name: "work_mem", kind: whole, standard: "4096", low: 64, high: math.MaxInt32, unit: "kB", about: "Not used here."},
 	{name: "xmlbinary", kind: choice, standard: "base64", choices: []string{"base64", "hex"}, about: "Not used here."},

@@ -171,7 +171,7 @@ func (e *engine) askChild(ctx context.Context, c *child, what kind, s sandbox.Se
 	if s.Time > 0 {
 		limits.Time = min(limits.Time, s.Time)
 	}
-	r := &request{kind: what, dataset: s.Database, sql: q.SQL, zone: s.Setting("timezone", "UTC"),
+	r := &request{kind: what, dataset: s.Database, sql: q.SQL, zone: s.Setting("timezone", "UTC"), form: s.Form(),
 		now: time.Now().UnixMicro(), columns: outerColumns(q)}
 	for _, p := range q.Params {
 		r.args = append(r.args, catalog.Parameter(s, p, r.now))

@@ -131,12 +131,12 @@ func (i *instance) call(args []driver.Value) (any, error) {
 }
 
 // begin sets what is constant during one query.
-func (i *instance) begin(zone string, now time.Time) {
+func (i *instance) begin(zone string, form scalar.Form, now time.Time) {
 	location, err := time.LoadLocation(zone)
 	if err != nil {
 		location = time.UTC
 	}
-	i.env = scalar.Env{Now: now, Zone: location}
+	i.env = scalar.Env{Now: now, Zone: location, Form: form}
 	i.calls = map[string]*resolved{}
 }
 

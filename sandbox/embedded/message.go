@@ -39,6 +39,7 @@ type request struct {
 	dataset string
 	sql     string
 	zone    string
+	form    scalar.Form
 	now     int64            // microseconds since 1970
 	memory  int64            // askOpen: bytes that each query may take from now on
 	args    []string         // of $1, $2, … in sql
@@ -59,6 +60,9 @@ func (r *request) encode() []byte {
 	e.text(r.dataset)
 	e.text(r.sql)
 	e.text(r.zone)
+	e.text(r.form.Dates)
+	e.text(r.form.Intervals)
+	e.int(int64(r.form.Digits))
 	e.int(r.now)
 	e.int(r.memory)
 	e.int(int64(len(r.args)))
@@ -80,7 +84,9 @@ func decodeRequest(b []byte) (*request, error) {
 	if head := d.take(1); head != nil {
 		r.kind = kind(head[0])
 	}
-	r.dataset, r.sql, r.zone, r.now, r.memory = d.text(), d.text(), d.text(), d.int(), d.int()
+	r.dataset, r.sql, r.zone = d.text(), d.text(), d.text()
+	r.form = scalar.Form{Dates: d.text(), Intervals: d.text(), Digits: uint8(d.int())}
+	r.now, r.memory = d.int(), d.int()
 	r.args = make([]string, d.count())
 	for i := range r.args {
 		r.args[i] = d.text()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,11 +50,13 @@ const (
 	endRead   = "ROLLBACK"
 	// What a query might have taken beyond its transaction, if the allow-list of functions had failed, is given back too.
 	giveBack = "SELECT pg_catalog.pg_advisory_unlock_all()"
-	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', $3, true)"
+	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', $3, true), pg_catalog.set_config('IntervalStyle', $4, true), pg_catalog.set_config('extra_float_digits', $5, true), pg_catalog.set_config('DateStyle', $6, true)"
 )
 
 func (r *run) sessionArgs(s sandbox.Session) [][]byte {
-	return [][]byte{[]byte(searchPath(s.Setting("search_path", "public"))), []byte(r.zone.String()), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10)}
+	form := s.Form()
+	return [][]byte{[]byte(searchPath(s.Setting("search_path", "public"))), []byte(r.zone.String()), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10),
+		[]byte(form.Style()), strconv.AppendInt(nil, int64(form.Extra()), 10), []byte(form.DateStyle())}
 }
 
 // searchPath is the session's search path with pg_catalog first, as PostgreSQL has it where none names it.
@@ -71,16 +74,25 @@ func searchPath(text string) string {
 	return strings.Join(schemas, ", ")
 }
 
-// query runs a SELECT in a read-only transaction that is rolled back: one round trip.
+// query runs a SELECT in a read-only transaction that is rolled back: one round trip, but where the session's form of numbers and intervals is
+// its own (formed).
 func (r *run) query(ctx context.Context, s sandbox.Session, text string, args [][]byte) (sandbox.Rows, error) {
+	if f := s.Form(); f.Intervals != "" || f.Digits > 0 {
+		return r.formed(ctx, s, text, args)
+	}
 	batch := &pgconn.Batch{}
 	batch.ExecParams(beginRead, nil, nil, nil, nil)
 	batch.ExecParams(setNames, r.sessionArgs(s), nil, nil, nil)
 	batch.ExecParams(text, args, nil, nil, nil)
 	batch.ExecParams(endRead, nil, nil, nil, nil)
 	batch.ExecParams(giveBack, nil, nil, nil, nil)
+	return r.read(ctx, batch, 2)
+}
+
+// read runs a batch and reads the rows of one of its statements.
+func (r *run) read(ctx context.Context, batch *pgconn.Batch, which int) (sandbox.Rows, error) {
 	results := r.conn.ExecBatch(ctx, batch)
-	rows, err := r.collect(results)
+	rows, err := r.collect(results, which)
 	if closed := results.Close(); err == nil {
 		err = closed
 	}
@@ -88,6 +100,42 @@ func (r *run) query(ctx context.Context, s sandbox.Session, text string, args []
 		r.clean()
 	}
 	return rows, err
+}
+
+// binaryFormat is the protocol's code of a column that comes in binary.
+const binaryFormat = 1
+
+// formed runs a query in a session whose settings change what n::text is. Values themselves are then not read as texts, which would have lost digits, or be intervals
+// of another style: their columns come in binary, so the query is described first.
+func (r *run) formed(ctx context.Context, s sandbox.Session, text string, args [][]byte) (sandbox.Rows, error) {
+	d, err := r.prepare(ctx, s, text)
+	if err != nil {
+		r.clean()
+		return sandbox.Rows{}, err
+	}
+	formats := make([]int16, len(d.Fields))
+	for i, f := range d.Fields {
+		switch policy.Type(f.DataTypeOID) {
+		case policy.Float4, policy.Float8, policy.IntervalT:
+			formats[i] = binaryFormat
+		}
+	}
+	batch := &pgconn.Batch{}
+	batch.ExecPrepared(d.Name, args, nil, formats)
+	batch.ExecParams(endRead, nil, nil, nil, nil)
+	batch.ExecParams(giveBack, nil, nil, nil, nil)
+	return r.read(ctx, batch, 0)
+}
+
+// prepare has the server bind a query in a transaction that whoever asks has to end.
+func (r *run) prepare(ctx context.Context, s sandbox.Session, text string) (*pgconn.StatementDescription, error) {
+	batch := &pgconn.Batch{}
+	batch.ExecParams(beginRead, nil, nil, nil, nil)
+	batch.ExecParams(setNames, r.sessionArgs(s), nil, nil, nil)
+	if _, err := r.conn.ExecBatch(ctx, batch).ReadAll(); err != nil {
+		return nil, err
+	}
+	return r.conn.Prepare(ctx, "", text, nil)
 }
 
 // clean ends what an error has left of a transaction. A connection that cannot be cleaned is given up.
@@ -102,25 +150,30 @@ func (r *run) clean() {
 	}
 }
 
-// collect reads the rows of the third statement of a batch.
-func (r *run) collect(results *pgconn.MultiResultReader) (sandbox.Rows, error) {
+// collect reads the rows of one statement of a batch.
+func (r *run) collect(results *pgconn.MultiResultReader, which int) (sandbox.Rows, error) {
 	var out sandbox.Rows
 	for n := 0; results.NextResult(); n++ {
 		reader := results.ResultReader()
-		if n != 2 {
+		if n != which {
 			if _, err := reader.Close(); err != nil {
 				return sandbox.Rows{}, err
 			}
 			continue
 		}
-		out.Columns = columnsOf(reader.FieldDescriptions())
+		fields := slices.Clone(reader.FieldDescriptions())
+		out.Columns = columnsOf(fields)
 		env, size := scalar.Env{Zone: r.zone}, 0
 		for reader.NextRow() {
 			line := reader.Values()
 			row := make([]policy.Value, len(line))
 			for k, v := range line {
 				size += 24 + len(v)
-				if v != nil {
+				switch {
+				case v == nil:
+				case fields[k].Format == binaryFormat:
+					row[k] = fromBinary(out.Columns[k].Type, v)
+				default:
 					row[k] = fromText(env, out.Columns[k].Type, string(v))
 				}
 			}
@@ -142,14 +195,7 @@ func (r *run) collect(results *pgconn.MultiResultReader) (sandbox.Rows, error) {
 
 // describe has the server bind a query, which it does not run.
 func (r *run) describe(ctx context.Context, s sandbox.Session, text string) ([]sandbox.Column, error) {
-	batch := &pgconn.Batch{}
-	batch.ExecParams(beginRead, nil, nil, nil, nil)
-	batch.ExecParams(setNames, r.sessionArgs(s), nil, nil, nil)
-	if _, err := r.conn.ExecBatch(ctx, batch).ReadAll(); err != nil {
-		r.clean()
-		return nil, err
-	}
-	d, err := r.conn.Prepare(ctx, "", text, nil)
+	d, err := r.prepare(ctx, s, text)
 	r.clean()
 	if err != nil {
 		return nil, err

@@ -1,6 +1,8 @@
 package twin
 
 import (
+	"encoding/binary"
+	"math"
 	"strconv"
 	"strings"
 
@@ -41,6 +43,19 @@ func fromText(env scalar.Env, t policy.Type, text string) policy.Value {
 		return text
 	}
 	return v
+}
+
+// fromBinary reads the binary form of a number of floating point, or of an interval. What is no such is nothing.
+func fromBinary(t policy.Type, b []byte) policy.Value {
+	switch {
+	case t == policy.Float8 && len(b) == 8:
+		return math.Float64frombits(binary.BigEndian.Uint64(b))
+	case t == policy.Float4 && len(b) == 4:
+		return float64(math.Float32frombits(binary.BigEndian.Uint32(b)))
+	case t == policy.IntervalT && len(b) == 16:
+		return policy.Interval{Micros: int64(binary.BigEndian.Uint64(b)), Days: int32(binary.BigEndian.Uint32(b[8:])), Months: int32(binary.BigEndian.Uint32(b[12:]))}
+	}
+	return nil
 }
 
 // listOf reads an array of one dimension, or a vector.

@@ -13,7 +13,7 @@ datasets:
     accountant: pure
     cap: {epsilon: 1000000, delta: 0.1}
     budgets: {"*": {epsilon: 1000000, delta: 0.1}}
-    defaults: {epsilon: 10000, max_epsilon: 20000}
+    defaults: {epsilon: 10000, max_epsilon: 40000}
     tables:
       - name: people
         static: true
@@ -21,7 +21,7 @@ datasets:
         columns:
           - {name: sex, type: text, domain: {values: [f, m]}}
           - {name: age, type: integer, domain: {min: 0, max: 99, step: 1}}
-          - {name: income, type: "numeric(12,2)", domain: {min: 0, max: 5000, step: 0.25}}
+          - {name: income, type: "numeric(12,2)", domain: {min: 0, max: 5, step: 0.25}}
           - {name: hired, type: date, domain: {min: 2015-01-01, max: 2024-12-31, step: 1 day}}
           - {name: city, type: text, domain: {values: [Bern, Basel, Zürich, "O'Hara"]}}
           - {name: vip, type: boolean, domain: {values: [false, true]}}
@@ -64,7 +64,7 @@ var parts = []part{
         max_rows_per_unit: 2
         columns:
           - {name: quantity, type: integer, domain: {min: 0, max: 9, step: 1}}
-          - {name: price, type: "numeric(8,2)", domain: {min: 0, max: 10, step: 0.25}}
+          - {name: price, type: "numeric(8,2)", domain: {min: 0, max: 2, step: 0.25}}
 `, bounds: map[string]int{"orders": 1, "lines": 2}},
 	{name: "bounds by groups (`max_groups_per_unit`)", tables: `      - name: stays
         static: true
@@ -98,7 +98,7 @@ var shapes = []shape{
 		`SELECT count(*) FROM visits`,
 		`SELECT count(*) FROM people WHERE age >= 30 AND sex = 'f' AND city <> 'O''Hara'`,
 		`SELECT count(*) FROM people WHERE (age BETWEEN 20 AND 39 OR NOT vip) AND city IN ('Bern', 'Basel')`,
-		`SELECT count(*) FROM people WHERE income < 1250.5 AND city LIKE 'B%'`,
+		`SELECT count(*) FROM people WHERE income < 2.75 AND city LIKE 'B%'`,
 		`SELECT count(*) FROM people WHERE CASE WHEN sex = 'f' THEN age < 30 ELSE age < 50 END`,
 		`SELECT count(*), count(minutes) FROM visits WHERE minutes IS NULL OR minutes > 20`,
 	}},
@@ -115,7 +115,7 @@ var shapes = []shape{
 		`SELECT sum(age * place), sum(2 * age + 3 * place) FROM people`,
 	}},
 	{name: "variances", statements: []string{
-		`SELECT round(variance(age)), round(stddev(income) / 100) FROM people`,
+		`SELECT round(variance(age)), round(stddev(income), 1) FROM people`,
 		`SELECT sex, round(stddev(age)) FROM people GROUP BY sex HAVING count(*) > 0 ORDER BY sex`,
 	}},
 	{name: "floating numbers", statements: []string{

@@ -39,7 +39,7 @@ func shop(more bool) []*table {
 	day := time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := 1; i <= people; i++ {
 		age := i * 7 % 100
-		persons.add("%d, '%s', %d, %d.25, DATE '%s', '%s', %t, %d.5, %d, 'z%d', %s, '%s'", i, []string{"m", "f"}[i%2], age, i*37%5000, day.AddDate(0, 0, i*13%3000).Format(time.DateOnly),
+		persons.add("%d, '%s', %d, %.2f, DATE '%s', '%s', %t, %d.5, %d, 'z%d', %s, '%s'", i, []string{"m", "f"}[i%2], age, float64(i*37%20)/4, day.AddDate(0, 0, i*13%3000).Format(time.DateOnly),
 			[]string{"Bern", "Basel", "Zürich", "O''Hara"}[i%4], i%5 == 0, i%10, i%3+1, i%7, []string{"'alpha'", "'beta'", "''", "'x''y'", "'Ärger 50%'", "NULL"}[i%6], canary)
 		for k := range age % 4 {
 			minutes := fmt.Sprint((i + k) % 60)
@@ -50,8 +50,8 @@ func shop(more bool) []*table {
 		}
 		if i%5 == 0 {
 			orders.add("%d, %d, '%s'", i*10, i, day.AddDate(8, 0, i*5%700).Format(time.DateTime))
-			lines.add("%d, %d, %d.75", i*10, i%9, i%8)
-			lines.add("%d, %d, %d.50", i*10, (i+3)%9, (i+1)%8)
+			lines.add("%d, %d, %.2f", i*10, i%9, float64(i%8)/4)
+			lines.add("%d, %d, %.2f", i*10, (i+3)%9, float64((i+1)%8)/4)
 		}
 		if i%3 == 0 {
 			stays.add("%d, 'A', %d", i, i%6)

@@ -32,6 +32,7 @@ type output struct {
 	truth     string   // what PostgreSQL is asked instead, where the notice says that the answer is of another thing
 	of        column   // whose variance or deviation it is
 	pair      []column // whose product is added up
+	found     bool     // a key whose groups are those of the texts that enough people have
 }
 
 // statement is a SELECT in parts, so that a failing one can be made smaller by leaving parts out.
@@ -61,6 +62,11 @@ func (s *statement) keys() (list []output) {
 		}
 	}
 	return list
+}
+
+// found tells whether a key's groups are those of texts that enough people have: others are in no group, and in totals over them.
+func (s *statement) found() bool {
+	return slices.ContainsFunc(s.outs, func(o output) bool { return o.found })
 }
 
 // grouped tells whether rows of the answer are groups, so that groups of the domain in which nobody is may be there.
@@ -466,7 +472,7 @@ func (g *grammar) perUnit() place {
 	}
 	list, keys := []string{in.unit + " AS who"}, []string{in.unit}
 	var by column
-	if c, ok := g.pick(in.columns, textKind, boolKind); ok && g.chance(2) {
+	if c, ok := g.pick(in.columns, textKind, boolKind, foundKind); ok && g.chance(2) {
 		by = c
 		list, keys = append(list, c.name+" AS k"), append(keys, c.name)
 		c.name = a + ".k"
@@ -516,15 +522,49 @@ func (g *grammar) predicate(columns []column, depth int) string {
 	case k == 3 && depth > 0:
 		return "CASE WHEN " + g.predicate(columns, depth-1) + " THEN " + g.one("true", "false", g.predicate(columns, 0)) + " ELSE " + g.one("false", "NULL", g.predicate(columns, 0)) + " END"
 	}
+	if depth > 0 && g.chance(20) {
+		return "(" + g.predicate(columns, depth-1) + ")" + g.one(" IS TRUE", " IS NOT TRUE", " IS FALSE", " IS NOT FALSE", " IS UNKNOWN", " IS NOT UNKNOWN")
+	}
 	c, ok := g.pick(columns, valueKinds...)
-	if note, is := g.pick(columns, noteKind); is && g.chance(6) {
-		c, ok = note, true
+	if text, is := g.pick(columns, noteKind, foundKind); is && g.chance(6) {
+		c, ok = text, true
 	}
 	if !ok {
 		return "true"
 	}
 	if g.chance(12) {
 		return c.name + g.one(" IS NULL", " IS NOT NULL")
+	}
+	if len(c.values) > 1 && g.chance(10) {
+		return g.unusual(c, columns)
+	}
+	return g.compared(c, columns)
+}
+
+// unusual is a comparison that people write seldom: with NULL in a list, of rows, of arrays, with ends in any order.
+func (g *grammar) unusual(c column, columns []column) string {
+	v, w := g.value(c), g.value(c)
+	o, ok := g.pick(columns, c.kind)
+	switch k := g.IntN(9); {
+	case k == 0:
+		return c.name + g.one(" IN (", " NOT IN (") + v + ", NULL)"
+	case k == 1 && c.kind != foundKind && c.kind != noteKind:
+		return c.name + g.one(" BETWEEN SYMMETRIC ", " NOT BETWEEN SYMMETRIC ") + v + " AND " + w
+	case k == 2:
+		return c.name + g.one(" IS DISTINCT FROM ", " IS NOT DISTINCT FROM ") + g.one(v, "NULL")
+	case k == 3 && ok && len(o.values) > 0:
+		return "(" + c.name + ", " + o.name + ")" + g.one(" = ", " <> ", " IN ", " NOT IN ", " < ") + "((" + v + ", " + g.value(o) + "))"
+	case k == 4 && c.kind == textKind:
+		return c.name + g.one(" = ANY (ARRAY[", " <> ALL (ARRAY[", " < ANY (ARRAY[") + v + ", " + w + "])"
+	case k == 5 && c.kind == textKind:
+		return g.one("concat("+c.name+", '|') = 'gold|'", "concat_ws('-', "+c.name+", 'x') <> "+v, "octet_length("+c.name+") > 3", c.name+" = "+v+"::varchar", c.name+" LIKE '%!%%' ESCAPE '!'", c.name+" SIMILAR TO '(w|s|g)%'",
+			c.name+" ~ '[a-f]$'", "nullif("+c.name+", "+v+") = "+w, "greatest("+c.name+", "+v+") = "+w, "CASE WHEN "+c.name+" = "+v+" THEN "+c.name+" ELSE "+w+" END = "+w, "reverse("+c.name+") > 'l'", c.name+" || '' = "+v)
+	case k == 6 && (c.kind == wholeKind || c.kind == moneyKind):
+		return g.one("nullif("+c.name+", "+v+") > "+w, "greatest("+c.name+", "+v+") = "+w, "least("+c.name+", NULL, "+v+") < "+w, "-"+c.name+" < -("+v+")", "abs("+c.name+") = "+v, "sign("+c.name+") >= 0", "round("+c.name+") = round("+v+")",
+			c.name+"::numeric / 2 > "+v, c.name+"::float8 > "+v, "mod("+c.name+"::numeric, 3) = 1", c.name+"::text = ("+v+")::text", c.name+" = ANY ('{1,5,NULL}')", c.name+" <> ALL (ARRAY["+v+", 3])", "div("+c.name+"::numeric, 2) = 1")
+	case k == 7 && c.kind == dateKind:
+		return g.one(c.name+"::timestamp >= "+v+"::timestamp + interval '12 hours'", c.name+" > timestamptz "+w+" - interval '1 hour'", "to_char("+c.name+", 'YYYY-MM-DD') = "+v, "date_part('month', "+c.name+") IN (1, 6)",
+			"age("+c.name+", "+v+") > interval '1 month'", c.name+" - "+v+"::date BETWEEN -30 AND 30", "greatest("+c.name+", "+v+") = "+w, "("+c.name+" + interval '1 month')::date > "+v, "extract(epoch FROM "+c.name+") > 1600000000", "make_date(2023, 5, 31) < "+c.name)
 	}
 	return g.compared(c, columns)
 }
@@ -550,6 +590,16 @@ func (g *grammar) compared(c column, columns []column) string {
 		return g.one(c.name, "NOT "+c.name, c.name+" IS TRUE", c.name+" IS NOT TRUE", c.name+" = false", c.name+" IS DISTINCT FROM true")
 	case noteKind:
 		return g.asked(c.name)
+	case foundKind:
+		switch g.IntN(4) {
+		case 0:
+			return c.name + g.one(" IN (", " NOT IN (") + g.value(c) + ", " + g.value(c) + ")"
+		case 1:
+			return "coalesce(" + c.name + ", 'none')" + g.one(" = ", " <> ") + g.one(g.value(c), "'none'")
+		case 2:
+			return c.name + g.one(" IS DISTINCT FROM ", " IS NOT DISTINCT FROM ", " = ANY (ARRAY['Basel']) OR 'Bern' = ", " <> ALL ('{Bern,n}') AND 'x' <> ") + g.value(c)
+		}
+		return c.name + g.one(" = ", " = ", " <> ") + g.value(c)
 	case textKind:
 		switch g.IntN(8) {
 		case 0:
@@ -642,6 +692,9 @@ func (g *grammar) key(columns []column) (string, bool) {
 		return g.one(note.name+" LIKE '%late%'", "CASE WHEN "+g.asked(note.name)+" THEN 'asked' END", note.name+" IS NULL", "left("+note.name+", 2) = 'sp'"), true
 	}
 	c, ok := g.pick(columns, textKind, textKind, wholeKind, boolKind, dateKind, timeKind, zonedKind, moneyKind)
+	if found, is := g.pick(columns, foundKind); is && g.chance(8) {
+		c, ok = found, true
+	}
 	if !ok {
 		return "", false
 	}
@@ -657,12 +710,17 @@ func (g *grammar) key(columns []column) (string, bool) {
 		}
 	}
 	switch c.kind {
+	case foundKind:
+		return g.one(c.name, c.name, c.name, c.name, "coalesce("+c.name+", 'none')", "left("+c.name+", 1)", "length("+c.name+")", c.name+" = "+c.values[0], c.name+" IS NULL",
+			"CASE WHEN "+c.name+" IN ("+c.values[0]+", "+c.values[1]+") THEN 'a' ELSE 'b' END", "CASE "+c.name+" WHEN "+c.values[0]+" THEN 1 WHEN "+c.values[2]+" THEN 2 END"), true
 	case textKind:
 		return g.one(c.name, c.name, c.name, "upper("+c.name+")", "coalesce("+c.name+", 'none')", "CAST("+c.name+" AS TEXT)", "left("+c.name+", 1)",
-			"CASE WHEN "+c.name+" IN ("+c.values[0]+", "+c.values[1]+") THEN 'a' ELSE 'b' END", c.name+" = "+c.values[0]), true
+			"CASE WHEN "+c.name+" IN ("+c.values[0]+", "+c.values[1]+") THEN 'a' ELSE 'b' END", c.name+" = "+c.values[0],
+			"concat("+c.name+", '.')", "nullif("+c.name+", "+c.values[0]+")", c.name+" || '-'", "octet_length("+c.name+")", "reverse("+c.name+")", "greatest("+c.name+", "+c.values[1]+")"), true
 	case wholeKind:
 		return g.one(c.name, c.name, c.name+" / 3", c.name+" % 2", c.name+" > "+c.values[1], "CASE WHEN "+c.name+" < "+c.values[1]+" THEN 'low' ELSE 'high' END",
-			"width_bucket("+c.name+", 0, 20, 4)", "coalesce("+c.name+", 0)"), true
+			"width_bucket("+c.name+", 0, 20, 4)", "coalesce("+c.name+", 0)",
+			"nullif("+c.name+", "+c.values[0]+")", "-"+c.name+" / 2", c.name+"::numeric / 4", c.name+"::text || 'x'", "("+c.name+" - 2) % 3", "round("+c.name+" / 3.0, 1)", "("+c.name+"::float8 / 3)::numeric(10,3)", c.name+" BETWEEN SYMMETRIC 4 AND 2"), true
 	case moneyKind, realKind:
 		return g.one("floor("+c.name+" / 50) * 50", "FLOOR((("+c.name+" - 0.0) / 25.0)) * 25.0 + 0.0", c.name+" > "+c.values[1], "width_bucket("+c.name+", 0, 500, 5)", "round("+c.name+" / 100)", "trunc("+c.name+" / 100) * 100"), true
 	case boolKind:
@@ -674,6 +732,13 @@ func (g *grammar) key(columns []column) (string, bool) {
 		return g.one("date_trunc('day', "+c.name+")", "CAST("+c.name+" AS date)", "extract(hour FROM "+c.name+")", "date_trunc('month', "+c.name+")", "extract(dow FROM "+c.name+")",
 			"(DATE("+c.name+" AT TIME ZONE 'UTC'))", "floor(extract(epoch from "+c.name+")/86400)*86400", "to_char("+c.name+", 'YYYY-MM-DD')"), true
 	}
+}
+
+// foundBy tells whether a key's values are found: a text of keys: discover, or what a function makes of it.
+func foundBy(key string, columns []column) bool {
+	return slices.ContainsFunc(columns, func(c column) bool {
+		return c.kind == foundKind && slices.Contains([]string{c.name, "coalesce(" + c.name + ", 'none')", "left(" + c.name + ", 1)", "length(" + c.name + ")"}, key)
+	})
 }
 
 // differenceKey groups by a sum or difference of a column and another one of its sort.
@@ -740,7 +805,7 @@ func (g *grammar) measure(p place) (string, role) {
 		filter = " FILTER (WHERE " + g.condition(p.columns) + ")"
 	}
 	number, numeric := g.pick(p.columns, wholeKind, wholeKind, moneyKind, realKind)
-	any, some := g.pick(p.columns, valueKinds...)
+	any, some := g.pick(p.columns, append([]kind{foundKind}, valueKinds...)...)
 	switch k := g.IntN(24); {
 	case k < 6 || !some:
 		return "count(*)" + filter, countRole
@@ -853,7 +918,7 @@ func (g *grammar) statement() *statement {
 	}
 	for i := range []int{0, 0, 1, 1, 1, 1, 2, 2, 3}[g.IntN(9)] {
 		if k, ok := g.key(p.columns); ok && !slices.ContainsFunc(s.outs, func(o output) bool { return o.sql == k }) {
-			s.outs = append(s.outs, output{sql: k, name: fmt.Sprint("k", i+1), role: keyRole})
+			s.outs = append(s.outs, output{sql: k, name: fmt.Sprint("k", i+1), role: keyRole, found: foundBy(k, p.columns)})
 		}
 	}
 	keys := len(s.outs)
@@ -874,14 +939,14 @@ func (g *grammar) statement() *statement {
 	case 1:
 		s.wrapper = "WITH q AS (%s) SELECT * FROM q"
 	case 2:
-		if s.having == "" && keys > 0 && s.sets == "" && s.outs[keys].role == countRole {
+		if s.having == "" && keys > 0 && s.sets == "" && s.outs[keys].role == countRole && !s.found() {
 			s.having = "count(*) > 0"
 			s.wrapper, s.fixed, s.order, s.limit = "SELECT count(*) AS k1, sum(a1) AS a1, min(a1) AS a2, max(a1) AS a3 FROM (%s) AS q", true, nil, 0
 		}
 	case 4:
 		if s.limit == 0 && len(s.order) == 0 && s.sets == "" && s.having == "" && keys == 1 && !strings.Contains(s.from, " RIGHT ") {
 			k := s.outs[0].sql
-			first := &statement{from: s.from, where: s.where, known: s.known, outs: []output{{sql: k, name: "k1", role: keyRole}, {sql: "count(*)", name: "n1", role: countRole}}}
+			first := &statement{from: s.from, where: s.where, known: s.known, outs: []output{{sql: k, name: "k1", role: keyRole, found: s.found()}, {sql: "count(*)", name: "n1", role: countRole}}}
 			second := *first
 			second.outs = []output{first.outs[0], {sql: "count(*)", name: "n2", role: countRole}}
 			second.where = append(slices.Clone(s.where), g.condition(p.columns))
@@ -912,7 +977,7 @@ func (g *grammar) grouping(s *statement, keys int) {
 	if g.chance(6) {
 		s.having = g.one("count(*) > 5", "count(*) >= 1", "(COUNT(*) > 20)", "count(*) > 0", "count(*) BETWEEN 10 AND 200")
 	}
-	if s.sets == "" && g.chance(10) {
+	if s.sets == "" && !s.found() && g.chance(10) {
 		s.outs = append(s.outs, output{sql: "count(*)", name: "n", role: countRole},
 			output{sql: g.one("sum(count(*)) OVER ()", "rank() OVER (ORDER BY count(*) DESC)", "count(*) * 100.0 / sum(count(*)) OVER ()"), name: "w", role: windowRole})
 	}

@@ -25,6 +25,7 @@ func hospital(seed uint64) *schema {
 		{name: "cost", stored: "numeric(10,2)", declared: "numeric(10,2)", rules: "domain: {min: 0, max: 2000, step: 0.01}, nulls: exclude", kind: moneyKind, values: []string{"0", "199.99", "1000", "2000"}},
 		{name: "emergency", stored: "boolean", declared: "boolean", kind: boolKind},
 		{name: "severity", stored: "smallint", declared: "smallint", rules: "domain: {min: 0, max: 5}", truth: "CASE WHEN severity BETWEEN 0 AND 5 THEN severity END", kind: wholeKind, values: []string{"0", "2", "5"}},
+		noteColumn("remark"),
 	}}
 	stay.kept += " AND t.cost IS NOT NULL"
 	diagnosis := &table{name: "diagnosis", named: "patient_id", unit: "diagnosis.patient_id = patient.patient_id", bound: 20, kept: "t.patient_id IS NOT NULL", columns: []column{
@@ -32,6 +33,7 @@ func hospital(seed uint64) *schema {
 		{name: "stay_id", stored: "bigint", declared: "bigint", rules: "keys: join", kind: keyKind},
 		{name: "code", stored: "varchar(4)", declared: "varchar(4)", rules: "domain: {values: [A01, B20, C50, J45, Z99]}", kind: textKind, values: []string{"'A01'", "'J45'", "'Z99'"}},
 		{name: "principal", stored: "boolean", declared: "boolean", kind: boolKind},
+		placeColumn("clinic"),
 	}}
 	vital := &table{name: "vital", named: "patient_id", unit: "vital.patient_id = patient.patient_id", bound: 25, kept: "t.patient_id IS NOT NULL", columns: []column{
 		{name: "patient_id", stored: "bigint", declared: "bigint", rules: "keys: join", kind: keyKind},
@@ -71,9 +73,9 @@ func hospital(seed uint64) *schema {
 			if d.chance(25) {
 				cost = null
 			}
-			stay.rows = append(stay.rows, []string{strconv.Itoa(stays), who, d.one("medicine", "medicine", "medicine", "surgery", "ICU", null), day("2023-01-01", in), out, cost, d.one("t", "f", "f", null), d.one("0", "1", "2", "3", "9", null)})
+			stay.rows = append(stay.rows, []string{strconv.Itoa(stays), who, d.one("medicine", "medicine", "medicine", "surgery", "ICU", null), day("2023-01-01", in), out, cost, d.one("t", "f", "f", null), d.one("0", "1", "2", "3", "9", null), d.note()})
 			for range d.few(0, 2) {
-				diagnosis.rows = append(diagnosis.rows, []string{who, strconv.Itoa(stays), d.one("A01", "A01", "J45", "C50", null), d.one("t", "f", null)})
+				diagnosis.rows = append(diagnosis.rows, []string{who, strconv.Itoa(stays), d.one("A01", "A01", "J45", "C50", null), d.one("t", "f", null), d.place(id)})
 			}
 		}
 		for range d.few(0, 25) {

@@ -21,6 +21,7 @@ const (
 	timeKind  // timestamp
 	zonedKind // timestamptz
 	noteKind  // texts that nobody declared: domain: any
+	foundKind // texts of which those are shown that enough people have: keys: discover
 )
 
 // column is a column in three places: the database's table, the policy, and the table as PostgreSQL is asked.
@@ -45,6 +46,8 @@ type table struct {
 	bound   int    // most rows of one unit: at least as many as there are
 	columns []column
 	keys    []string // constraints of the database
+	index   string   // what CREATE INDEX says behind the table's name; empty: none
+	rank    string   // row_rank: the column that numbers a unit's rows, of which there are more than bound; empty: none
 	source  string   // of a view: an analysed SELECT over other tables
 	kept    string   // which rows the policy's rules keep, in SQL over the stored table; empty: all
 	rows    [][]string
@@ -123,6 +126,9 @@ func (s *schema) create() []string {
 			parts = append(parts, c.name+" "+c.stored)
 		}
 		list = append(list, "CREATE TABLE public."+t.name+" ("+strings.Join(append(parts, t.keys...), ", ")+")")
+		if t.index != "" {
+			list = append(list, "CREATE INDEX ON public."+t.name+" "+t.index)
+		}
 	}
 	return list
 }
@@ -167,13 +173,13 @@ datasets:
   - id: %s
     unit: {name: person, key: %s}
     accountant: pure
-    cap: {epsilon: 1000000}
-    budgets: {"*": {epsilon: 1000000}}
+    cap: {epsilon: 1000000, delta: 0.1}
+    budgets: {"*": {epsilon: 1000000, delta: 0.1}}
     defaults: {epsilon: 1, max_epsilon: 50000, confidence: 0.95}
     tables:
 `, backend, verifier, s.name, s.unit)
 	if s.zcdp {
-		text := strings.NewReplacer("accountant: pure", "accountant: zcdp", "{epsilon: 1000000}", "{epsilon: 1000000, delta: 1e-6}").Replace(out.String())
+		text := strings.NewReplacer("accountant: pure", "accountant: zcdp", "delta: 0.1", "delta: 1e-6").Replace(out.String())
 		out.Reset()
 		out.WriteString(text)
 	}
@@ -188,6 +194,9 @@ datasets:
 			fmt.Fprintf(&out, "        max_rows_per_unit: %d\n        expected_rows: %d\n", t.bound, len(t.rows))
 			if t.unit != "" {
 				fmt.Fprintf(&out, "        unit: %s\n", t.unit)
+			}
+			if t.rank != "" {
+				fmt.Fprintf(&out, "        row_rank: %s\n", t.rank)
 			}
 		}
 		out.WriteString("        columns:\n")
@@ -222,4 +231,30 @@ func (d dice) one(of ...string) string { return of[d.IntN(len(of))] }
 // few picks between low and high, the low ones far more often: groups of people are skewed.
 func (d dice) few(low, high int) int {
 	return low + min(d.IntN(high-low+1), d.IntN(high-low+1), d.IntN(high-low+1))
+}
+
+// note is a text that nobody declared, as people write them: NULL, empty, with the signs of patterns, in letters that are not ASCII.
+func (d dice) note() string {
+	return d.one("", null, "so late", "Late", "special packages requests", "special requests here", "Sp\u00e4te Lieferung", "100% wrong", "a_b", "axb", " late ")
+}
+
+// rare is a text that one person has, so that no threshold shows it: no other begins with its letter, and none is as long.
+const rare = "Xanten-am-Rhein"
+
+// place is a text of which those are shown that enough people have.
+func (d dice) place(unit int) string {
+	if unit == 100 && d.chance(2) {
+		return rare
+	}
+	return d.one(null, "", "Bern", "Bern", "Bern", "bern", "Basel", "Basel", "Z\u00fcrich", "O'Hara", "n", "=a", "a,b", "100%")
+}
+
+// placeColumn is a column of such texts, with those that statements name: there or not.
+func placeColumn(name string) column {
+	return column{name: name, stored: "text", declared: "text", rules: "keys: discover", kind: foundKind, values: []string{"'Bern'", "'bern'", "'Basel'", "'O''Hara'", "''", "'n'", "'=a'", "'a,b'", "'none such'", "'" + rare + "'"}}
+}
+
+// noteColumn is a column of texts of which statements may ask what is so.
+func noteColumn(name string) column {
+	return column{name: name, stored: "text", declared: "text", rules: "domain: any", kind: noteKind}
 }

@@ -89,6 +89,9 @@ var regressions = []struct {
 	{"shop", `SELECT count(*) FROM customer WHERE tier LIKE 'gold%'`, "c", ""},
 	{"shop", `SELECT count(*) FROM customer WHERE tier NOT LIKE '%r'`, "c", ""},
 	{"shop", `SELECT count(*) FROM customer WHERE tier || 'x' = 'goldx' OR length(tier) = 6`, "c", ""},
+	{"shop", `SELECT concat(tier, '|') AS k, concat_ws('-', tier, country) AS w, octet_length(tier) AS o, count(*) FROM customer GROUP BY 1, 2, 3 HAVING count(*) > 0`, "kkkc", ""},
+	{"shop", `SELECT count(*) FILTER (WHERE octet_length(tier) > 5), count(*) FILTER (WHERE tier = 'gold '::varchar), count(*) FILTER (WHERE tier = ANY (ARRAY['gold '])), count(*) FILTER (WHERE tier = ANY ('{"gold "}'::text[])), count(*) FILTER (WHERE tier <> ALL ('{"gold "}')) FROM customer`, "ccccc", ""},
+	{"shop", `SELECT coalesce(tier, 'x  ') || '|' AS a, nullif(tier, 'gold ') || '|' AS b, greatest(tier, 'gold ') || '|' AS c, CASE WHEN tier = 'gold' THEN tier ELSE 'y  ' END || '|' AS d, CASE WHEN country = 'de' THEN tier END = 'gold ' AS e, count(*) FROM customer GROUP BY 1, 2, 3, 4, 5 HAVING count(*) > 0`, "kkkkkc", ""},
 	// Functions of a value, below the counts and above them.
 	{"shop", `SELECT bit_length(channel), count(*) FROM orders GROUP BY 1`, "kc", ""},
 	{"shop", `SELECT count(*) FROM orders WHERE bit_length(channel) = 24`, "c", ""},

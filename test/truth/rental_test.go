@@ -44,6 +44,17 @@ func rental(seed uint64) *schema {
 		{name: "amount", stored: "numeric(5,2)", declared: "numeric(5,2)", rules: "domain: {min: 0, max: 12, step: 0.01}", kind: moneyKind, values: []string{"0", "0.99", "4.99", "11.99", "5"}},
 		{name: "payment_date", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2005-05-01, max: 2005-09-30 23:00, step: 1 hour}", kind: timeKind, step: "date_trunc('hour', %s)", values: []string{"'2005-06-01'", "'2005-07-15 18:00:00'"}},
 	}}
+	visit := &table{name: "visit", named: "customer_id", unit: "visit.customer_id = customer.customer_id", bound: 5, rank: "nth", kept: "t.nth <= 5",
+		keys: []string{"UNIQUE (customer_id, nth)", "CHECK (nth >= 1)", "CHECK (nth IS NULL OR customer_id IS NOT NULL)"}, index: "(nth) WHERE nth > 5 OR nth IS NULL", columns: []column{
+			{name: "customer_id", stored: "integer", declared: "integer", rules: "keys: join", kind: keyKind},
+			{name: "nth", stored: "bigint", unlisted: true},
+			{name: "store_id", stored: "smallint", declared: "smallint", rules: "domain: {min: 1, max: 3}", kind: wholeKind, values: []string{"1", "2", "3"}},
+			{name: "minutes", stored: "integer", declared: "integer", rules: "domain: {min: 0, max: 120}, outside: clamp", truth: "CASE WHEN minutes IS NOT NULL THEN greatest(0, least(120, minutes)) END", kind: wholeKind, values: []string{"0", "10", "60", "120"}},
+			{name: "came", stored: "date", declared: "date", rules: "domain: {min: 2005-05-01, max: 2005-08-31}", kind: dateKind, values: []string{"'2005-05-01'", "'2005-07-15'"}},
+			{name: "happy", stored: "boolean", declared: "boolean", kind: boolKind},
+			placeColumn("voucher"),
+			noteColumn("said"),
+		}}
 	film := &table{name: "film", public: true, keys: []string{"PRIMARY KEY (film_id)"}, columns: []column{
 		{name: "film_id", stored: "integer", declared: "integer", kind: wholeKind, values: []string{"1", "10"}},
 		{name: "rating", stored: "text", declared: "text", kind: textKind, values: []string{"'PG'", "'R'"}},
@@ -71,6 +82,12 @@ func rental(seed uint64) *schema {
 	rented, paid := 0, 0
 	for id := 1; id <= 250; id++ {
 		customer.rows = append(customer.rows, []string{strconv.Itoa(id), strconv.Itoa(1 + d.few(0, 2)), d.one("t", "t", "t", "f"), day("2005-01-01", d.IntN(700)), d.one("Bern", "Lethbridge", "Lethbridge", "Sao Paulo", "Aarhus", null)})
+		for nth := range d.IntN(9) {
+			visit.rows = append(visit.rows, []string{strconv.Itoa(id), strconv.Itoa(nth + 1), d.one("1", "1", "2", "3", null), d.one("0", "10", "60", "90", "121", "-3", null), day("2005-05-01", d.IntN(120)), d.one("t", "f", null), d.place(id), d.note()})
+		}
+		if d.chance(9) { // nobody has numbered it yet, or nobody knows who came
+			visit.rows = append(visit.rows, []string{d.one(strconv.Itoa(id), null), null, "1", "10", "2005-06-01", "t", "Bern", "so late"})
+		}
 		for range d.few(0, 12) {
 			rented++
 			out := d.IntN(100 * 86400)
@@ -91,10 +108,11 @@ func rental(seed uint64) *schema {
 	}
 	sales := &table{name: "sales", source: "SELECT p.amount, p.payment_date, r.staff_id, r.inventory_id, c.store_id, c.active FROM payment p JOIN rental r ON r.rental_id = p.rental_id AND r.customer_id = p.customer_id JOIN customer c ON c.customer_id = p.customer_id",
 		columns: []column{payment.columns[3], payment.columns[4], rentals.columns[5], rentals.columns[2], customer.columns[1], customer.columns[2]}}
-	return &schema{name: "rental", unit: "customer.customer_id", tables: []*table{customer, rentals, payment, film, inventory, category, sales},
+	return &schema{name: "rental", unit: "customer.customer_id", tables: []*table{customer, rentals, payment, visit, film, inventory, category, sales},
 		edges: []edge{
 			{"rental", "customer", [][2]string{{"customer_id", "customer_id"}}, true},
 			{"payment", "customer", [][2]string{{"customer_id", "customer_id"}}, true},
+			{"visit", "customer", [][2]string{{"customer_id", "customer_id"}}, true},
 			{"payment", "rental", [][2]string{{"rental_id", "rental_id"}}, false},
 			{"payment", "rental", [][2]string{{"rental_id", "rental_id"}, {"customer_id", "customer_id"}}, true},
 			{"rental", "inventory", [][2]string{{"inventory_id", "inventory_id"}}, true},

@@ -16,6 +16,7 @@ func telemetry(seed uint64) *schema {
 		{name: "model", stored: "varchar(10)", declared: "varchar(10)", rules: "domain: {values: [mk1, mk2, mk3]}, outside: exclude", kind: textKind, values: []string{"'mk1'", "'mk3'"}},
 		{name: "installed", stored: "timestamptz", declared: "timestamptz", rules: "domain: {min: 2024-01-01, max: 2024-12-31 23:00, step: 1 hour}", kind: zonedKind, step: "date_trunc('hour', %s)", values: []string{"'2024-03-01 00:00:00+00'", "'2024-06-01T12:00:00Z'"}},
 		{name: "online", stored: "boolean NOT NULL", declared: "boolean", kind: boolKind},
+		placeColumn("site"),
 	}}
 	device.kept += " AND (t.model IN ('mk1', 'mk2', 'mk3') OR t.model IS NULL)"
 	of := "t.device_id IN (SELECT device_id FROM public.device WHERE account_id IS NOT NULL)"
@@ -32,6 +33,7 @@ func telemetry(seed uint64) *schema {
 		{name: "began", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2024-05-01, max: 2024-05-31 23:00, step: 1 hour}", kind: timeKind, step: "date_trunc('hour', %s)", values: []string{"'2024-05-01'", "'2024-05-10 12:00:00'", "'2024-05-20 00:00:01'"}},
 		{name: "seconds", stored: "integer", declared: "integer", rules: "domain: {min: 0, max: 900}", kind: wholeKind, values: []string{"0", "30", "900"}},
 		{name: "cause", stored: "text", declared: "text", rules: "domain: {values: [network, power, upgrade]}", truth: "CASE WHEN cause NOT IN ('network', 'power', 'upgrade') THEN 'other' ELSE cause END", kind: textKind, values: []string{"'network'", "'power'", "'other'"}},
+		noteColumn("report"),
 	}}
 	model := &table{name: "model", public: true, columns: []column{
 		{name: "model", stored: "text", declared: "text", kind: textKind, values: []string{"'mk1'", "'mk2'"}},
@@ -47,7 +49,7 @@ func telemetry(seed uint64) *schema {
 			if d.chance(25) {
 				who = null
 			}
-			device.rows = append(device.rows, []string{strconv.Itoa(devices), who, d.one("mk1", "mk1", "mk2", "mk7", null), moment("2024-01-01 00:00:00", d.IntN(360*86400)) + "+00", d.one("t", "t", "f")})
+			device.rows = append(device.rows, []string{strconv.Itoa(devices), who, d.one("mk1", "mk1", "mk2", "mk7", null), moment("2024-01-01 00:00:00", d.IntN(360*86400)) + "+00", d.one("t", "t", "f"), d.place(id)})
 			for range d.few(0, 10) {
 				volts, state := null, d.one("ok", "ok", "ok", "idle", "overheated", null)
 				if !d.chance(4) {
@@ -56,7 +58,7 @@ func telemetry(seed uint64) *schema {
 				reading.rows = append(reading.rows, []string{strconv.Itoa(devices), moment("2024-05-01 00:00:00", d.IntN(4*86400-60)) + "+00", state, quarters(d.IntN(560) - 80), volts, strconv.Itoa(d.few(0, 1000))})
 			}
 			for range d.few(0, 5) {
-				outage.rows = append(outage.rows, []string{strconv.Itoa(devices), moment("2024-05-01 00:00:00", d.IntN(30*86400)), strconv.Itoa(d.few(0, 900)), d.one("network", "power", "power", "mice", null)})
+				outage.rows = append(outage.rows, []string{strconv.Itoa(devices), moment("2024-05-01 00:00:00", d.IntN(30*86400)), strconv.Itoa(d.few(0, 900)), d.one("network", "power", "power", "mice", null), d.note()})
 			}
 		}
 	}

@@ -1,17 +1,98 @@
-package encoding
+package scalar
 
 import (
+	"math"
 	"strconv"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Form is how a session writes values as texts, what `n::text` and `'for ' || n` are among them, and reads them. The zero value is PostgreSQL's own form.
+type Form struct {
+	Dates     string // the order in which DateStyle reads '01/02/2024': "DMY", "YMD"; "": MDY. Dates are written in ISO's alone
+	Intervals string // IntervalStyle; "": postgres
+	Digits    uint8  // of a double precision that are written, 1 to 15; 0: as many as tell it from all others
+}
+
+// FormOf is the form of three settings: DateStyle, which is `ISO, DMY`, IntervalStyle, and extra_float_digits.
+func FormOf(dates, intervals string, extra int) Form {
+	f := Form{Intervals: intervals}
+	if _, order, ok := strings.Cut(dates, ", "); ok && order != "MDY" {
+		f.Dates = order
+	}
+	if extra <= 0 {
+		f.Digits = uint8(max(1, 15+extra))
+	}
+	if intervals == "postgres" {
+		f.Intervals = ""
+	}
+	return f
+}
+
+// Extra is the setting extra_float_digits, of which all above 0 are one form.
+func (f Form) Extra() int {
+	if f.Digits == 0 {
+		return 1
+	}
+	return int(f.Digits) - 15
+}
+
+// DateStyle is the setting.
+func (f Form) DateStyle() string {
+	if f.Dates == "" {
+		return "ISO, MDY"
+	}
+	return "ISO, " + f.Dates
+}
+
+// Style is the setting IntervalStyle.
+func (f Form) Style() string {
+	if f.Intervals == "" {
+		return "postgres"
+	}
+	return f.Intervals
+}
+
+// text is a value of type t in the session's form.
+func (env *Env) text(t policy.Type, v policy.Value) string {
+	switch v := v.(type) {
+	case float64:
+		return string(env.Form.AppendFloat(nil, v, t == policy.Float4))
+	case policy.Interval:
+		return string(env.Form.AppendInterval(nil, v))
+	}
+	return env.FormatText(t, v)
+}
+
+// AppendFloat writes the shortest digits that read back the same, or as many as the form leaves: of a real nine less than of a double precision.
+func (f Form) AppendFloat(dst []byte, v float64, single bool) []byte {
+	if f.Digits == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return append(dst, formatFloat(v, single)...)
+	}
+	bits, digits := 64, int(f.Digits)
+	if single {
+		bits, digits = 32, max(1, int(f.Digits)-9)
+	}
+	// The significant digits are those of %g: trailing zeros go.
+	if shorter, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, bits), bits); err == nil {
+		v = shorter
+	}
+	scientific := strconv.FormatFloat(v, 'e', -1, bits)
+	at := strings.IndexByte(scientific, 'e')
+	exponent, err := strconv.Atoi(scientific[at+1:])
+	if err == nil && exponent >= -4 && exponent < digits {
+		return strconv.AppendFloat(dst, v, 'f', -1, bits)
+	}
+	return append(dst, scientific...)
+}
+
 // IntervalStyles are the values of IntervalStyle. ActiveRecord sets iso_8601 on every connection.
 var IntervalStyles = []string{"postgres", "postgres_verbose", "sql_standard", "iso_8601"}
 
-// appendInterval writes an interval in a style; an unknown one is "postgres".
-func appendInterval(dst []byte, v policy.Interval, style string) []byte {
-	switch style {
+// AppendInterval writes an interval in the form's style.
+func (f Form) AppendInterval(dst []byte, v policy.Interval) []byte {
+	switch f.Intervals {
 	case "iso_8601":
 		return splitInterval(v).iso(dst)
 	case "sql_standard":
@@ -58,18 +139,26 @@ func appendPostgres(dst []byte, v policy.Interval) []byte {
 	} else if negative {
 		dst = append(dst, '+')
 	}
-	dst = append(appendPadded(dst, int(rest/(3600*microsPerSecond)), 2), ':')
-	dst = append(appendPadded(dst, int(rest/(60*microsPerSecond)%60), 2), ':')
-	return appendSeconds(dst, int(rest/microsPerSecond%60), int(rest%microsPerSecond))
+	dst = append(appendPadded(dst, int64(rest/uint64(microsPerHour)), 2), ':')
+	dst = append(appendPadded(dst, int64(rest/uint64(microsPerMinute)%60), 2), ':')
+	dst = appendPadded(dst, int64(rest/uint64(microsPerSecond)%60), 2)
+	return append(dst, fractionText(int64(rest%uint64(microsPerSecond)))...)
+}
+
+func appendPadded(dst []byte, n int64, width int) []byte {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s); i < width; i++ {
+		dst = append(dst, '0')
+	}
+	return append(dst, s...)
 }
 
 // intervalFields are an interval in units, each with its sign.
 type intervalFields struct{ year, month, day, hour, minute, micros int64 }
 
 func splitInterval(v policy.Interval) intervalFields {
-	const minute = 60 * microsPerSecond
 	return intervalFields{int64(v.Months) / 12, int64(v.Months) % 12, int64(v.Days),
-		v.Micros / (60 * minute), v.Micros / minute % 60, v.Micros % minute}
+		v.Micros / microsPerHour, v.Micros / microsPerMinute % 60, v.Micros % microsPerMinute}
 }
 
 func (f intervalFields) timed() bool { return f.hour != 0 || f.minute != 0 || f.micros != 0 }
@@ -77,11 +166,7 @@ func (f intervalFields) timed() bool { return f.hour != 0 || f.minute != 0 || f.
 // seconds appends the seconds without their sign.
 func (f intervalFields) seconds(dst []byte, width int) []byte {
 	m := max(f.micros, -f.micros)
-	dst = appendPadded(dst, int(m/microsPerSecond), width)
-	if rest := int(m % microsPerSecond); rest != 0 {
-		dst = append(appendSeconds(dst, 0, rest)[:len(dst)], appendSeconds(nil, 0, rest)[2:]...)
-	}
-	return dst
+	return append(appendPadded(dst, m/microsPerSecond, width), fractionText(m%microsPerSecond)...)
 }
 
 // iso is ISO 8601: P1Y-2DT3H.
@@ -123,7 +208,7 @@ func (f intervalFields) standard(dst []byte) []byte {
 	months, rest := f.year != 0 || f.month != 0, f.day != 0 || f.timed()
 	clock := func(hour, minute int64) {
 		dst = append(strconv.AppendInt(dst, hour, 10), ':')
-		dst = f.seconds(append(appendPadded(dst, int(minute), 2), ':'), 2)
+		dst = f.seconds(append(appendPadded(dst, minute, 2), ':'), 2)
 	}
 	if !below && !above {
 		return append(dst, '0')
