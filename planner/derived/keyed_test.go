@@ -22,7 +22,7 @@ func TestKeyedRows(t *testing.T) {
 	serial := int64(0)
 	kinds := map[string]func() policy.Value{
 		"near":   func() policy.Value { return int64(r.IntN(300) - 40) },
-		"serial": func() policy.Value { serial++; return serial / 2 }, // of two columns each tells the rows apart
+		"serial": func() policy.Value { serial++; return serial / 2 }, // each of two columns tells the rows apart
 		"far":    func() policy.Value { return int64(r.Uint64()) },
 		"extreme": func() policy.Value {
 			return []policy.Value{int64(-1 << 63), int64(1<<63 - 1), int64(0), nil}[r.IntN(4)]
