@@ -157,6 +157,9 @@ func (f *keeper) learn(news store.News) error {
 			f.sharing.rivals[r.DS] = time.Now()
 		}
 	}
+	if news.Part && !slices.ContainsFunc(news.Heads, func(h chain.Head) bool { return !links.Head(h.Chain).Ends(h) }) {
+		return nil
+	}
 	if !links.At(news.Heads) {
 		return fmt.Errorf("%w: a row is gone that was read before", ErrRollback)
 	}
@@ -293,13 +296,13 @@ func (f *keeper) dropAll(t *batch) error {
 	}
 	f.sharing.dropped = others
 	f.sharing.mu.Unlock()
+	t.dropped = list
 	for _, c := range list {
 		if err := t.yield(c.key, c.fence); err != nil {
 			return err
 		}
 	}
 	t.wrote = t.wrote || len(list) > 0
-	t.dropped = list
 	return nil
 }
 

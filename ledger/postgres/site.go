@@ -167,10 +167,11 @@ func (s *Store) demand(ctx, whole context.Context) (changed bool, err error) {
 	return true, pgx.BeginFunc(whole, s.Conn, func(tx pgx.Tx) error { return s.migrateIn(whole, tx) })
 }
 
-// join makes this proxy known, and refuses a ledger within the data's reach. It comes last: who is known while the tables are of an
+// join waits until the server has done with this proxy's connection before: what was sent on it without a transaction that holds heads may not
+// have begun yet, and nothing is to come of it once it was looked for. It makes this proxy known, and refuses a ledger within the data's reach. It comes last: who is known while the tables are of an
 // older version is a proxy of that. Whoever changes the tables meanwhile has either seen it, or is waited for and the version looked at again.
 func (s *Store) join(ctx context.Context) error {
-	_, err := s.Conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock_shared($1, $2)", LockAlive, s.site.Owner)
+	_, err := s.Conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock($1, $2)", LockAlive, s.site.Owner)
 	if err == nil {
 		_, err = s.Conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock_shared($1)", lockSchema)
 	}
