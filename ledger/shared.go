@@ -34,7 +34,8 @@ type sharing struct {
 	dropped []claimed       // claims to be given up with the next batch
 	adopted bool            // a policy was adopted by this process
 
-	rivals map[int64]time.Time // when another process was last seen to have written in a dataset; the writer's own
+	asks   bool                // what a batch has presumed was not so, and the next one asks; the writer's own, as is
+	rivals map[int64]time.Time // when another process was last seen to have written in a dataset
 }
 
 type round struct {
@@ -153,7 +154,7 @@ func (f *keeper) learn(news store.News) error {
 			return err
 		}
 		f.unshown = append(f.unshown, r)
-		if r.DS != 0 {
+		if r.DS != 0 && f.tick()-r.At < int64(rivalry) { // and not long ago
 			f.sharing.rivals[r.DS] = time.Now()
 		}
 	}

@@ -238,7 +238,7 @@ func (f *keeper) wanted(jobs []*job) store.Wanted {
 // these end as they are known to. What came until then goes into it.
 func (f *keeper) stand() (store.Begun, bool) {
 	s, ok := f.store.(store.Shared)
-	if first := f.waiting[0]; !ok || first.wary || first.alone || first.follows || f.rivalled(first.ds) {
+	if first := f.waiting[0]; !ok || f.sharing.asks || first.wary || first.alone || first.follows || f.rivalled(first.ds) {
 		return store.Begun{}, false
 	}
 	runtime.Gosched() // those whom the last batch has answered come again
@@ -425,6 +425,7 @@ func (f *keeper) transact() (done, left []*job, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
+		f.sharing.asks = false
 		f.gather()
 	}
 	t := &batch{store: f.store, begun: begun, stands: stands, book: f.ahead, base: f.ahead.links, links: f.ahead.links.Clone()}
@@ -443,9 +444,7 @@ func (f *keeper) transact() (done, left []*job, err error) {
 		if errors.Is(err, store.ErrPresumed) {
 			return nil, warily(done), nil
 		}
-		for _, ds := range begun.Chains { // whoever it was: the next batch asks
-			f.sharing.rivals[ds] = time.Now()
-		}
+		f.sharing.asks = true
 		return nil, done, nil
 	}
 	var unknown store.UnknownCommit

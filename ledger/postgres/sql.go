@@ -65,6 +65,7 @@ const (
 const (
 	Alive = `SELECT objid::bigint FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND classid = 1685090424 AND objsubid = 2 AND granted
 	AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())`
+	pgJoin  = "SELECT pg_catalog.pg_advisory_lock($1, $2), pg_catalog.pg_advisory_lock_shared($1, $2), pg_catalog.pg_advisory_unlock($1, $2)" // in this order
 	Settled = `pg_catalog.clock_timestamp() > pg_catalog.pg_postmaster_start_time() + interval '10 seconds'`
 )
 

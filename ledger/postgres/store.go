@@ -2,7 +2,8 @@
 // the heads of the chains that it writes from its first statement to its commit, so that the proxies write each chain in turns; what
 // is under way in one of them has a claim, which ends with the process. A charge of Alice's sends, in one turn to the server and back: the
 // turn's lock, the row of her dataset's head FOR UPDATE, and what reads the rows that others have written; and in a second one the
-// claim of the draw, the updates of her accounts, the row of the chain, the head and COMMIT.
+// claim of the draw, the updates of her accounts, the row of the chain, the head and COMMIT. Where nobody else has written of late all of it is one
+// turn: that her chain ends where it is known to is presumed, and a condition of the head's update (Stand, ADR 160).
 package postgres
 
 import (
