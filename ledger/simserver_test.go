@@ -295,6 +295,9 @@ func (s *simStore) Begin(known []chain.Head, want store.Wanted) (b store.Begun, 
 	v.state.fence++
 	s.fence = v.state.fence
 	b.First, b.Numbers, b.News = v.state.numbers, store.Block, v.state.news(known)
+	if b.News != nil && want.Chains != nil && !want.Look && slices.ContainsFunc(b.News.Heads, known[0].Ends) {
+		partOf(b.News, want.Chains)
+	}
 	s.next, s.end, s.told = b.First, b.First+store.Block, time.Now()
 	state := v.state.clone()
 	s.tx, s.did = &state, nil
@@ -353,6 +356,13 @@ func (x *simState) news(known []chain.Head) *store.News {
 	}
 	slices.SortFunc(n.Rows, func(a, b chain.Row) int { return cmp.Compare(a.Seq, b.Seq) })
 	return &n
+}
+
+// partOf leaves of news those of chain 0 and of some others.
+func partOf(n *store.News, chains []int64) {
+	n.Part = true
+	n.Heads = slices.DeleteFunc(n.Heads, func(h chain.Head) bool { return h.Chain != 0 && !slices.Contains(chains, h.Chain) })
+	n.Rows = slices.DeleteFunc(n.Rows, func(r chain.Row) bool { return r.Chain != 0 && !slices.Contains(chains, r.Chain) })
 }
 
 // asked is the answer to what a batch that presumes takes for granted.

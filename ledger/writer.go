@@ -222,6 +222,7 @@ const rivalry = time.Second
 func (f *keeper) wanted(jobs []*job) store.Wanted {
 	var want store.Wanted
 	for _, j := range jobs {
+		want.Look = want.Look || j.follows
 		switch {
 		case j.follows || slices.Contains(want.Chains, j.ds):
 		case j.ds == 0 || !f.ahead.links.Split():

@@ -115,12 +115,16 @@ func (s *Store) Begin(known []chain.Head, want store.Wanted) (store.Begun, error
 	if want.Wait || len(want.Chains) == 1 {
 		s.later(pgTurn, nil, lockTurn+want.Chains[0])
 	}
-	b, err := s.begunOf(known, want.Chains, some)
+	begun := func() (store.Begun, error) { return s.begunOf(known, want.Chains, some) }
+	if want.Look {
+		begun = func() (store.Begun, error) { return s.begun(known, some) }
+	}
+	b, err := begun()
 	if err != nil || len(b.Chains) > 0 {
 		return b, err
 	}
 	s.later(pgTurn, nil, lockTurn+want.Chains[0]) // none was free, and none is held
-	if b, err = s.begunOf(known, want.Chains, some); err == nil && len(b.Chains) == 0 {
+	if b, err = begun(); err == nil && len(b.Chains) == 0 {
 		err = fmt.Errorf("%w: the chain of dataset %d has no head", store.ErrCorrupt, want.Chains[0])
 	}
 	return b, err

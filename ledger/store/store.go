@@ -108,6 +108,7 @@ type Store interface {
 type Wanted struct {
 	Chains []int64 // the one that waits longest first; none: all that there are
 	Wait   bool    // for the first one, also where others are free; where none is, it is waited for anyway
+	Look   bool    // at all chains, since somebody follows; else news may be of these alone, and of chain 0
 }
 
 // Begun is a batch that has begun.
