@@ -22,7 +22,8 @@ import (
 // BenchmarkPostgresProxies has one proxy, two and four on one ledger charge in one dataset, in eight of which each is one proxy's, and
 // in eight that all of them charge in; beside them pgbench's simple-update on the same server and the disk's own flushes. All of it
 // goes by turns, and what is printed are medians over the rounds: of charges a second, of the ratio to one proxy in the same round,
-// and of the processors that proxies and server have used together, which is what bounds them where it comes to all there are.
+// of the processors that proxies and server have used together, which is what bounds them where it comes to all there are, and of their time for a
+// charge. Sessions are so many in all, or so many for each proxy, as where each has analysts of its own.
 func BenchmarkPostgresProxies(b *testing.B) {
 	var sets []DatasetTerms
 	for n := range 8 {
@@ -58,23 +59,29 @@ func BenchmarkPostgresProxies(b *testing.B) {
 				note("pgbench simple-update, 16 clients", "one, a second", pgbench(16))
 			}
 			for _, kind := range kinds {
-				for _, sessions := range []int{2, 16, 64} {
+				for _, sessions := range []int{2, 16, 64, -16} { // less than zero: for each proxy
 					row, one := fmt.Sprintf("%s, %d sessions", kind.name, sessions), 0.0
+					if sessions < 0 {
+						row = fmt.Sprintf("%s, %d sessions a proxy", kind.name, -sessions)
+					}
 					for _, of := range []int{1, 2, 4} {
-						if of > sessions {
+						all := max(sessions, -sessions*of)
+						if of > all {
 							continue
 						}
-						rate, used := charging(b, proxies[of], sessions, kind.set, &n)
+						rate, used := charging(b, proxies[of], all, kind.set, &n)
 						if of == 1 {
 							one = rate
 							note(row, "one, a second", rate)
 							note(row, "its processors", used)
+							note(row, "its µs a charge", used/rate*1e6)
 							continue
 						}
 						many := map[int]string{2: "two", 4: "four"}[of]
 						note(row, many+", a second", rate)
 						note(row, many+" by one", rate/one)
 						note(row, many+": processors", used)
+						note(row, many+": µs a charge", used/rate*1e6)
 					}
 				}
 			}
@@ -82,7 +89,8 @@ func BenchmarkPostgresProxies(b *testing.B) {
 	}
 	for _, row := range slices.Sorted(maps.Keys(rows)) {
 		var cells []string
-		for _, column := range []string{"one, a second", "two, a second", "two by one", "four, a second", "four by one", "its processors", "two: processors", "four: processors"} {
+		for _, column := range []string{"one, a second", "two, a second", "two by one", "four, a second", "four by one", "its processors", "two: processors", "four: processors",
+			"its µs a charge", "two: µs a charge", "four: µs a charge"} {
 			list := got[[2]string{row, column}]
 			if len(list) == 0 {
 				continue
@@ -100,10 +108,12 @@ func BenchmarkPostgresProxies(b *testing.B) {
 }
 
 // charging has so many sessions, evenly on the proxies, charge for a while, each in one dataset, and tells how many charges a second
-// they made, and how many processors were busy with them.
+// they made, and how many processors were busy with them. A proxy takes who has written in a dataset for one that goes on for a while, which it
+// waits for first.
 func charging(b *testing.B, proxies []*keeper, sessions int, set func(proxy, of, session int) int, n *atomic.Uint64) (rate, used float64) {
 	var all sync.WaitGroup
 	var done atomic.Int64
+	time.Sleep(rivalry)
 	before, began := busy(b), time.Now()
 	for g := range sessions {
 		proxy := g % len(proxies)

@@ -151,16 +151,16 @@ func TestBatchesKeepToTheirs(t *testing.T) {
 	if err := add(store.Begun{}, store.Block, chain.RowBind); err != nil {
 		t.Errorf("in a ledger of one process: %v", err)
 	}
-	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block}, store.Block-1, chain.RowBind); err != nil {
+	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block, Numbers: store.Block}, store.Block-1, chain.RowBind); err != nil {
 		t.Errorf("the last number: %v", err)
 	}
-	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block}, store.Block, chain.RowBind); !errors.Is(err, errDoubted) {
+	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block, Numbers: store.Block}, store.Block, chain.RowBind); !errors.Is(err, errDoubted) {
 		t.Errorf("behind the last number: %v", err)
 	}
-	if err := add(store.Begun{Chains: []int64{ds + 1}, First: store.Block}, 0, chain.RowBind); err == nil || errors.As(err, new(refusal)) {
+	if err := add(store.Begun{Chains: []int64{ds + 1}, First: store.Block, Numbers: 1}, 0, chain.RowBind); err == nil || errors.As(err, new(refusal)) {
 		t.Errorf("in another dataset's chain: %v", err)
 	}
-	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block}, 0, chain.RowVouch); err == nil || errors.As(err, new(refusal)) {
+	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block, Numbers: 1}, 0, chain.RowVouch); err == nil || errors.As(err, new(refusal)) {
 		t.Errorf("in chain 0: %v", err)
 	}
 }

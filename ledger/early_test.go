@@ -37,6 +37,11 @@ type unflushedStore struct {
 	site *unflushed
 }
 
+// Stand: what it stops is a batch that has begun.
+func (s *unflushedStore) Stand(chain.Head, []chain.Head, time.Duration) (b store.Begun, ok bool) {
+	return b, false
+}
+
 func (s *unflushedStore) Commit(moved []chain.Head, early bool) error {
 	if !s.site.armed.CompareAndSwap(true, false) {
 		return s.Store.Commit(moved, early)

@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/postgres"
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
 // numbered is an item of its own for each number.
@@ -68,6 +70,170 @@ func TestPresumedOtherwise(t *testing.T) {
 			wantSpent(t, b, "bob", 20, own+20)
 		})
 	}
+}
+
+// stood is a site that counts the batches that have begun without a word from the server.
+type stood struct {
+	*postgres.Site
+	batches atomic.Int64
+}
+
+func (p *stood) Open(ctx context.Context, writes bool) (store.Store, error) {
+	s, err := p.Site.Open(ctx, writes)
+	if err != nil {
+		return nil, err
+	}
+	return &stoodStore{s.(*postgres.Store), p}, nil
+}
+
+type stoodStore struct {
+	*postgres.Store
+	site *stood
+}
+
+func (s *stoodStore) Stand(all chain.Head, chains []chain.Head, within time.Duration) (store.Begun, bool) {
+	b, ok := s.Store.Stand(all, chains, within)
+	if ok {
+		s.site.batches.Add(1)
+	}
+	return b, ok
+}
+
+// A batch that presumes where its chains end decides nothing by a book that is behind: what another proxy has written in the same dataset
+// meanwhile, or in chain 0, counts; and it passes by nobody who waits for the head.
+func TestPresumedEnds(t *testing.T) {
+	s := pgServer(t)
+	url := s.URLFor("postgres", s.Database(t))
+	site, err := postgres.At(url, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := &stood{Site: site}
+	a, b := another(t, url, Options{site: counts}), another(t, url, Options{})
+	adopt(t, a, census())
+	adopt(t, b, census())
+	ds, _ := a.book.find("census")
+	tries := counts.batches.Load()
+	ready := func(n uint64) { // until a batch of a's begins so: nobody has written there for a second
+		t.Helper()
+		for tries = counts.batches.Load(); counts.batches.Load() == tries; n++ {
+			charge(t, a, request("ann", numbered(n, 1)))
+			time.Sleep(20 * time.Millisecond)
+		}
+		tries = counts.batches.Load()
+	}
+
+	for n := range uint64(3) { // on a slow machine a second may pass, after which it asks
+		ready(1000 * n)
+		charge(t, b, request("ann", numbered(9000+n, 1)))
+		charge(t, a, request("ann", numbered(9100+n, 1)))
+	}
+	follow(t, b)
+	own, _ := spent(t, b, "ann")
+	charge(t, b, request("ann", numbered(10_000, 3e6-own-1)))
+	_, err = a.Charge(ctx, request("ann", numbered(10_001, 2)))
+	wantErr(t, err, ErrExhausted)
+	charge(t, a, request("ann", numbered(10_002, 1)))
+	verify(t, b)
+
+	d := census()
+	d.Budgets = map[string]BudgetTerms{"*": {Limit: eps(4e6)}}
+	adopt(t, a, d)
+	adopt(t, b, d)
+	ready(20_000)
+	if err := b.Adopt(ctx, Terms{PolicyDigest: Digest{2}, Datasets: []DatasetTerms{d}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Charge(ctx, request("ann", numbered(30_000, 1)))
+	wantErr(t, err, ErrPolicy)
+	if err := b.Adopt(ctx, Terms{PolicyDigest: policyA, Datasets: []DatasetTerms{d}}); err != nil {
+		t.Fatal(err)
+	}
+	follow(t, a)
+
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	ready(40_000)
+	const lockTurn = 0x6470_7072_6f78_79 + 1
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", lockTurn+ds); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan error, 1)
+	go func() {
+		_, err := a.Charge(ctx, request("ann", numbered(50_000, 1)))
+		told <- err
+	}()
+	waits(t, conn)
+	select {
+	case err := <-told:
+		t.Fatalf("it has not waited: %v", err)
+	default:
+	}
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_unlock($1)", lockTurn+ds); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-told; err != nil {
+		t.Error(err)
+	}
+	verify(t, a)
+	verify(t, b)
+}
+
+// waits returns once somebody waits for a lock in the database of a connection.
+func waits(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(time.Millisecond) {
+		var waits bool
+		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		if waits {
+			return
+		}
+	}
+	t.Error("nobody waits")
+}
+
+// Who has lost its connection is let in again once the server has done with it: a batch that was sent on it whole may not have begun yet.
+func TestReconnectsAfterTheLostOne(t *testing.T) {
+	s := pgServer(t)
+	url := s.URLFor("postgres", s.Database(t))
+	f := another(t, url, Options{again: time.Millisecond})
+	adopt(t, f, census())
+	charge(t, f, request("ann", numbered(1, 1)))
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	lingers, err := pgx.Connect(ctx, url) // as the server's process for the connection that is lost
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := f.site.(*postgres.Site).Owner
+	if _, err := lingers.Exec(ctx, "SELECT pg_advisory_lock_shared($1, $2)", postgres.LockAlive, owner); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid::bigint = $1 AND pid <> $2", int64(owner), int64(lingers.PgConn().PID())); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan error, 1)
+	go func() {
+		patiently(t, func() error {
+			_, err := f.Charge(ctx, request("ann", numbered(2, 1)))
+			return err
+		})
+		told <- nil
+	}()
+	waits(t, conn)
+	if err := lingers.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	<-told
+	verify(t, f)
 }
 
 // A proxy with few sessions has its turn at the head beside one with many, which comes again at once each time: while it has

@@ -34,7 +34,8 @@ type sharing struct {
 	dropped []claimed       // claims to be given up with the next batch
 	adopted bool            // a policy was adopted by this process
 
-	rivals map[int64]time.Time // when another process was last seen to have written in a dataset; the writer's own
+	asks   bool                // what a batch has presumed was not so, and the next one asks; the writer's own, as is
+	rivals map[int64]time.Time // when another process was last seen to have written in a dataset
 }
 
 type round struct {
@@ -153,9 +154,12 @@ func (f *keeper) learn(news store.News) error {
 			return err
 		}
 		f.unshown = append(f.unshown, r)
-		if r.DS != 0 {
+		if r.DS != 0 && f.tick()-r.At < int64(rivalry) { // and not long ago
 			f.sharing.rivals[r.DS] = time.Now()
 		}
+	}
+	if news.Part && !slices.ContainsFunc(news.Heads, func(h chain.Head) bool { return !links.Head(h.Chain).Ends(h) }) {
+		return nil
 	}
 	if !links.At(news.Heads) {
 		return fmt.Errorf("%w: a row is gone that was read before", ErrRollback)
@@ -293,13 +297,13 @@ func (f *keeper) dropAll(t *batch) error {
 	}
 	f.sharing.dropped = others
 	f.sharing.mu.Unlock()
+	t.dropped = list
 	for _, c := range list {
 		if err := t.yield(c.key, c.fence); err != nil {
 			return err
 		}
 	}
 	t.wrote = t.wrote || len(list) > 0
-	t.dropped = list
 	return nil
 }
 

@@ -152,6 +152,10 @@ type simStore struct {
 	closed bool
 
 	presumes, refuted bool // of the batch under way
+
+	stand     []chain.Head // where it presumes the chains to end, chain 0 first; nil: it has asked
+	next, end int64        // numbers that no batch has had
+	told      time.Time
 }
 
 // turn is a message to the server and back. Its time passes before the server acts; then the connection may be lost.
@@ -176,11 +180,11 @@ func (s *simStore) alive() error {
 // drop loses the connection, and with it what is not committed. The server's mutex is held.
 func (s *simStore) drop() {
 	s.lost = true
-	s.end()
+	s.finish()
 }
 
-// end ends the transaction under way, if there is one, and gives its heads to those who wait. The server's mutex is held.
-func (s *simStore) end() {
+// finish ends the transaction under way, if there is one, and gives its heads to those who wait. The server's mutex is held.
+func (s *simStore) finish() {
 	s.tx, s.did = nil, nil
 	v := s.site.server
 	for _, chain := range slices.Sorted(maps.Keys(v.held)) {
@@ -232,7 +236,7 @@ func (s *simStore) Create(first chain.Row) error {
 
 func (s *simStore) Begin(known []chain.Head, want store.Wanted) (b store.Begun, err error) {
 	rand.Read(s.name[:])
-	s.presumes, s.refuted = false, false
+	s.presumes, s.refuted, s.stand = false, false, nil
 	if err := s.turn(); err != nil {
 		return b, err
 	}
@@ -290,10 +294,45 @@ func (s *simStore) Begin(known []chain.Head, want store.Wanted) (b store.Begun, 
 	v.state.numbers += store.Block // sequences are no part of transactions
 	v.state.fence++
 	s.fence = v.state.fence
-	b.First, b.News = v.state.numbers, v.state.news(known)
+	b.First, b.Numbers, b.News = v.state.numbers, store.Block, v.state.news(known)
+	if b.News != nil && want.Chains != nil && !want.Look && slices.ContainsFunc(b.News.Heads, known[0].Ends) {
+		partOf(b.News, want.Chains)
+	}
+	s.next, s.end, s.told = b.First, b.First+store.Block, time.Now()
 	state := v.state.clone()
 	s.tx, s.did = &state, nil
 	return b, nil
+}
+
+func (s *simStore) Stand(all chain.Head, chains []chain.Head, within time.Duration) (b store.Begun, ok bool) {
+	least := all.Seq
+	for _, h := range chains {
+		b.Chains, least = append(b.Chains, h.Chain), max(least, h.Seq)
+	}
+	if time.Since(s.told) > within || s.next <= least || s.alive() != nil {
+		return store.Begun{}, false
+	}
+	rand.Read(s.name[:])
+	s.presumes, s.refuted, s.stand = true, false, append([]chain.Head{all}, chains...)
+	b.First, b.Numbers, s.fence = s.next, s.end-s.next, -s.next
+	s.next++
+	v := s.site.server
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	state := v.state.clone()
+	s.tx, s.did = &state, nil
+	return b, true
+}
+
+// stands tells whether the chains end where the batch has presumed, and nobody has or waits for one. The server's mutex is held.
+func (s *simStore) stands() bool {
+	v := s.site.server
+	for i, h := range s.stand {
+		if !h.Ends(v.state.heads[h.Chain]) || i > 0 && (v.held[h.Chain] != nil || len(v.queue[h.Chain]) > 0) {
+			return false
+		}
+	}
+	return true
 }
 
 func (x *simState) news(known []chain.Head) *store.News {
@@ -319,6 +358,13 @@ func (x *simState) news(known []chain.Head) *store.News {
 	return &n
 }
 
+// partOf leaves of news those of chain 0 and of some others.
+func partOf(n *store.News, chains []int64) {
+	n.Part = true
+	n.Heads = slices.DeleteFunc(n.Heads, func(h chain.Head) bool { return h.Chain != 0 && !slices.Contains(chains, h.Chain) })
+	n.Rows = slices.DeleteFunc(n.Rows, func(r chain.Row) bool { return r.Chain != 0 && !slices.Contains(chains, r.Chain) })
+}
+
 // asked is the answer to what a batch that presumes takes for granted.
 func (s *simStore) asked(yes bool) bool {
 	s.refuted = s.refuted || s.presumes && !yes
@@ -342,7 +388,11 @@ func (s *simStore) Rollback() error {
 	v := s.site.server
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s.end()
+	stands := s.stands()
+	s.finish()
+	if !stands {
+		return cmp.Or(s.alive(), store.ErrMoved)
+	}
 	if err := s.alive(); err != nil || !s.refuted {
 		return err
 	}
@@ -361,11 +411,19 @@ func (s *simStore) Commit(moved []chain.Head, early bool) error {
 	if err := s.turn(); err != nil {
 		return unknown(err)
 	}
-	if s.refuted {
-		return s.Rollback()
-	}
 	v := s.site.server
 	v.mu.Lock()
+	if moves := !s.stands(); moves || s.refuted {
+		v.mu.Unlock()
+		err := s.Rollback()
+		if moves && err == nil {
+			err = store.ErrMoved
+		}
+		return err
+	}
+	for _, h := range moved {
+		s.next = max(s.next, h.Seq+1)
+	}
 	state := v.state.clone()
 	for _, do := range s.did { // beside what others have committed in the chains that it does not hold
 		do(&state)
@@ -378,7 +436,7 @@ func (s *simStore) Commit(moved []chain.Head, early bool) error {
 	if v.since = append(v.since, state); !early {
 		v.flush()
 	}
-	s.end()
+	s.finish()
 	lost := s.rng.Float64() < v.bad
 	if lost {
 		s.lost = true

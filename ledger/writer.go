@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -48,13 +50,14 @@ func (r refusal) Unwrap() error { return r.error }
 
 // batch is one transaction in the making.
 type batch struct {
-	store store.Store
-	begun store.Begun
-	book  *book        // what it decides on
-	base  *chain.Links // where the chains ended when it began
-	links *chain.Links // and where they will
-	now   int64
-	rows  []chain.Row
+	store  store.Store
+	begun  store.Begun
+	stands bool         // it presumes where the chains end
+	book   *book        // what it decides on
+	base   *chain.Links // where the chains ended when it began
+	links  *chain.Links // and where they will
+	now    int64
+	rows   []chain.Row
 
 	// of a shared ledger
 	presumed map[store.AccountKey]store.Account // of a batch that presumes: the accounts as its charges will leave them
@@ -82,7 +85,7 @@ func (t *batch) writes(chain int64) bool {
 // add writes the next row of a chain.
 func (t *batch) add(kind chain.Kind, ds int64, holder string, body []byte) (chain.Row, error) {
 	r := chain.Row{Seq: t.next(), Kind: kind, At: t.now, DS: ds, Holder: holder, Body: body}
-	if t.begun.First != 0 && len(t.rows) >= store.Block {
+	if t.begun.First != 0 && int64(len(t.rows)) >= t.begun.Numbers {
 		return chain.Row{}, refusal{errDoubted} // there is a number for it in the next batch
 	}
 	if t.links.Link(&r); !t.writes(r.Chain) {
@@ -219,6 +222,7 @@ const rivalry = time.Second
 func (f *keeper) wanted(jobs []*job) store.Wanted {
 	var want store.Wanted
 	for _, j := range jobs {
+		want.Look = want.Look || j.follows
 		switch {
 		case j.follows || slices.Contains(want.Chains, j.ds):
 		case j.ds == 0 || !f.ahead.links.Split():
@@ -229,6 +233,32 @@ func (f *keeper) wanted(jobs []*job) store.Wanted {
 		}
 	}
 	return want
+}
+
+// stand begins a batch without a word from the server, in datasets in whose chains nobody else has written of late: it presumes that
+// these end as they are known to. What came until then goes into it.
+func (f *keeper) stand() (store.Begun, bool) {
+	s, ok := f.store.(store.Shared)
+	if first := f.waiting[0]; !ok || f.sharing.asks || first.wary || first.alone || first.follows || f.rivalled(first.ds) {
+		return store.Begun{}, false
+	}
+	runtime.Gosched() // those whom the last batch has answered come again
+	f.gather()
+	links := f.ahead.links
+	var heads []chain.Head
+	for _, j := range f.line() {
+		if j.follows || f.rivalled(j.ds) || slices.ContainsFunc(heads, func(h chain.Head) bool { return h.Chain == j.ds }) {
+			continue
+		}
+		heads = append(heads, links.Head(j.ds))
+	}
+	slices.SortFunc(heads, func(a, b chain.Head) int { return cmp.Compare(a.Chain, b.Chain) }) // as all wait for them
+	return s.Stand(links.Head(0), heads, rivalry)
+}
+
+// rivalled tells whether another process may be about to write in a dataset's chain, or it is not known whose that is.
+func (f *keeper) rivalled(ds int64) bool {
+	return ds == 0 || !f.ahead.links.Split() || f.ahead.links.Head(ds).Chain != ds || time.Since(f.sharing.rivals[ds]) < rivalry
 }
 
 // choose takes jobs of the line out of it, those that may go on.
@@ -387,17 +417,21 @@ func (f *keeper) transact() (done, left []*job, err error) {
 	for _, j := range f.waiting {
 		j.told = true // of what is written now
 	}
-	begun, err := f.store.Begin(f.ahead.links.Heads(), f.wanted(line)) // which the writer alone changes
-	if err == nil && begun.News != nil {
-		err = f.learn(*begun.News)
+	begun, stands := f.stand()
+	if !stands {
+		begun, err = f.store.Begin(f.ahead.links.Heads(), f.wanted(line)) // which the writer alone changes
+		if err == nil && begun.News != nil {
+			err = f.learn(*begun.News)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		f.sharing.asks = false
+		f.gather()
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	t := &batch{store: f.store, begun: begun, book: f.ahead, base: f.ahead.links, links: f.ahead.links.Clone()}
-	f.gather()
+	t := &batch{store: f.store, begun: begun, stands: stands, book: f.ahead, base: f.ahead.links, links: f.ahead.links.Clone()}
 	done = f.choose(func(j *job) bool {
-		if j.follows && (j.told || begun.Chains == nil) || !j.follows && t.writes(t.base.In(j.ds)) {
+		if j.follows && !stands && (j.told || begun.Chains == nil) || !j.follows && t.writes(t.base.In(j.ds)) {
 			return true // who follows came before the news was read, or all chains are held since
 		}
 		j.passed++
@@ -405,10 +439,14 @@ func (f *keeper) transact() (done, left []*job, err error) {
 	})
 	f.presume(t, done)
 	err = f.commit(t, done)
-	if errors.Is(err, store.ErrPresumed) {
+	if errors.Is(err, store.ErrPresumed) || errors.Is(err, store.ErrMoved) {
 		t.claims = nil // none was made
 		f.settleClaims(t, false)
-		return nil, warily(done), nil
+		if errors.Is(err, store.ErrPresumed) {
+			return nil, warily(done), nil
+		}
+		f.sharing.asks = true
+		return nil, done, nil
 	}
 	var unknown store.UnknownCommit
 	if errors.As(err, &unknown) {
@@ -477,7 +515,7 @@ func (t *batch) attempt(j *job, now int64) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	if j.err = refused.error; errors.Is(err, errDoubted) {
+	if j.err = refused.error; errors.Is(err, errDoubted) || t.stands { // what was presumed refuses nobody
 		t.doubted = append(t.doubted, j)
 	}
 	if len(t.rows) > rows {

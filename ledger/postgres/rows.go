@@ -88,15 +88,15 @@ func knownArgs(known []chain.Head) []any {
 	return []any{head, seq, hash}
 }
 
-// scanNews reads what pgNews returns: each head at least once, each row once.
-func scanNews(rows pgx.Rows) (n store.News, err error) {
+// scanNews reads what pgNews returns, or pgNewsOf with more behind it: each head at least once, each row once.
+func scanNews(rows pgx.Rows, more ...any) (n store.News, err error) {
 	heads := map[int64]bool{}
 	for rows.Next() {
 		var h chain.Head
 		var ended, hash, body []byte
 		var seq, kind, at, ds *int64
 		var holder *string
-		if err := rows.Scan(&h.Chain, &h.Seq, &ended, &seq, &kind, &at, &ds, &holder, &body, &hash); err != nil {
+		if err := rows.Scan(append([]any{&h.Chain, &h.Seq, &ended, &seq, &kind, &at, &ds, &holder, &body, &hash}, more...)...); err != nil {
 			return n, err
 		}
 		if copy(h.Hash[:], ended); !heads[h.Chain] {

@@ -55,6 +55,7 @@ func At(url string, dataRoles []string, readOnly bool) (*Site, error) {
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "search_path": "pg_catalog",
 		// Plans are kept, and made while tables are small: each account and chain is to be found by its index when they no longer are.
 		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+		"jit": "off", // by the costs that such a setting makes it would be on for what reads a few rows
 	} {
 		config.RuntimeParams[name] = value
 	}
@@ -167,10 +168,11 @@ func (s *Store) demand(ctx, whole context.Context) (changed bool, err error) {
 	return true, pgx.BeginFunc(whole, s.Conn, func(tx pgx.Tx) error { return s.migrateIn(whole, tx) })
 }
 
-// join makes this proxy known, and refuses a ledger within the data's reach. It comes last: who is known while the tables are of an
+// join waits until the server has done with this proxy's connection before: what was sent on it without a transaction that holds heads may not
+// have begun yet, and nothing is to come of it once it was looked for. It makes this proxy known, and refuses a ledger within the data's reach. It comes last: who is known while the tables are of an
 // older version is a proxy of that. Whoever changes the tables meanwhile has either seen it, or is waited for and the version looked at again.
 func (s *Store) join(ctx context.Context) error {
-	_, err := s.Conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock_shared($1, $2)", LockAlive, s.site.Owner)
+	_, err := s.Conn.Exec(ctx, pgJoin, LockAlive, s.site.Owner)
 	if err == nil {
 		_, err = s.Conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock_shared($1)", lockSchema)
 	}

@@ -65,19 +65,30 @@ const (
 const (
 	Alive = `SELECT objid::bigint FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND classid = 1685090424 AND objsubid = 2 AND granted
 	AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())`
+	pgJoin  = "SELECT pg_catalog.pg_advisory_lock($1, $2), pg_catalog.pg_advisory_lock_shared($1, $2), pg_catalog.pg_advisory_unlock($1, $2)" // in this order
 	Settled = `pg_catalog.clock_timestamp() > pg_catalog.pg_postmaster_start_time() + interval '10 seconds'`
 )
 
 const (
 	// The turns of the chains that a batch takes: of one or all of which it waits for others, of one by itself, and of those
-	// that are free. What it has then is kept in a setting of the transaction's, and their heads are locked.
-	pgReads  = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" // whatever the role is set to
-	pgTurns  = "SELECT pg_catalog.pg_advisory_xact_lock($1 + head) FROM (SELECT head FROM dpproxy_ledger.heads ORDER BY head) AS h"
-	pgAll    = "SELECT pg_catalog.set_config('dpproxy_ledger.held', array_agg(head)::text, true) FROM dpproxy_ledger.heads"
-	pgTurn   = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
-	pgSome   = "SELECT pg_catalog.set_config('dpproxy_ledger.held', coalesce(array_agg(c), '{}')::text, true) FROM (SELECT c FROM unnest($1::bigint[]) AS u (c) WHERE pg_catalog.pg_try_advisory_xact_lock($2 + c)) AS free"
-	pgLock   = "SELECT head FROM dpproxy_ledger.heads WHERE head = ANY (pg_catalog.current_setting('dpproxy_ledger.held')::bigint[]) ORDER BY head FOR UPDATE"
-	pgBegun  = "SELECT " + pgNow + ", nextval('dpproxy_ledger.fence'), nextval('dpproxy_ledger.number')"
+	// that are free, whose heads are locked.
+	pgReads = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" // whatever the role is set to
+	pgTurns = "SELECT pg_catalog.pg_advisory_xact_lock($1 + head) FROM (SELECT head FROM dpproxy_ledger.heads ORDER BY head) AS h"
+	pgAll   = "SELECT head FROM dpproxy_ledger.heads ORDER BY head FOR UPDATE"
+	pgTurn  = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
+	pgFree  = "(SELECT c FROM unnest($1::bigint[]) AS u (c) WHERE pg_catalog.pg_try_advisory_xact_lock($2 + c) OFFSET 0) AS free"
+	pgSome  = "SELECT h.head FROM " + pgFree + " JOIN dpproxy_ledger.heads AS h ON h.head = free.c ORDER BY h.head FOR UPDATE OF h"
+	pgBegun = "SELECT " + pgNow + ", nextval('dpproxy_ledger.fence'), nextval('dpproxy_ledger.number')"
+
+	// The same of a batch that presumes where the chains end, in one turn to the server with all that it writes. Each head is moved from where it is
+	// known to be, and its turn must be free: who waits for it is not passed by. With the heads held, chain 0 ends where it is
+	// known to, or there is no logarithm; it will until the commit, for whoever writes there needs them.
+	pgMove = `WITH w AS (UPDATE dpproxy_ledger.heads AS h SET seq = n.seq, hash = n.hash
+	FROM (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bytea[]) AS u (head, seq, hash, was, its)
+		WHERE pg_catalog.pg_try_advisory_xact_lock($6 + head) OFFSET 0) AS n
+	WHERE h.head = n.head AND h.seq = n.was AND h.hash = n.its RETURNING 1) SELECT pg_catalog.ln((count(*) = cardinality($1))::int) FROM w`
+	pgStands = "SELECT " + pgNow + ", pg_catalog.ln((SELECT count(*) FROM dpproxy_ledger.heads WHERE head = 0 AND seq = $1 AND hash = $2)::int)"
+
 	pgNow    = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint * 1000"
 	pgAhead  = "INSERT INTO dpproxy_ledger.heads (head, seq, hash) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) ON CONFLICT (head) DO UPDATE SET seq = excluded.seq, hash = excluded.hash"
 	pgNumber = "SELECT pg_catalog.setval('dpproxy_ledger.number', $1)"
@@ -92,6 +103,13 @@ const (
 FROM dpproxy_ledger.heads AS h LEFT JOIN unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (head, seq, hash) ON k.head = h.head
 	LEFT JOIN LATERAL (SELECT c.seq, c.kind, c.at, c.ds, c.holder, c.body, c.hash FROM dpproxy_ledger.chain AS c
 		WHERE (k.seq IS NULL OR k.seq <> h.seq OR k.hash <> h.hash) AND c.head = h.head AND c.seq >= coalesce(k.seq, 0) ORDER BY c.head, c.seq OFFSET 0) AS r ON true
+ORDER BY r.seq`
+	// The same of the chains that are asked for, with what pgBegun tells in each row.
+	pgNewsOf = `WITH b (now, fence, number) AS MATERIALIZED (` + pgBegun + `)
+SELECT h.head, h.seq, h.hash, r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash, b.now, b.fence, b.number FROM b, unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (head, seq, hash)
+	JOIN dpproxy_ledger.heads AS h ON h.head = k.head
+	LEFT JOIN LATERAL (SELECT c.seq, c.kind, c.at, c.ds, c.holder, c.body, c.hash FROM dpproxy_ledger.chain AS c
+		WHERE (k.seq <> h.seq OR k.hash <> h.hash) AND c.head = h.head AND c.seq >= k.seq ORDER BY c.head, c.seq OFFSET 0) AS r ON true
 ORDER BY r.seq`
 
 	pgCharge      = "UPDATE dpproxy_ledger.account" + store.ChargeUpdate

@@ -2,7 +2,8 @@
 // the heads of the chains that it writes from its first statement to its commit, so that the proxies write each chain in turns; what
 // is under way in one of them has a claim, which ends with the process. A charge of Alice's sends, in one turn to the server and back: the
 // turn's lock, the row of her dataset's head FOR UPDATE, and what reads the rows that others have written; and in a second one the
-// claim of the draw, the updates of her accounts, the row of the chain, the head and COMMIT.
+// claim of the draw, the updates of her accounts, the row of the chain, the head and COMMIT. Where nobody else has written of late all of it is one
+// turn: that her chain ends where it is known to is presumed, and a condition of the head's update (Stand, ADR 160).
 package postgres
 
 import (
@@ -13,6 +14,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -31,6 +34,8 @@ type Store struct {
 	name    [32]byte // of the batch under way; each of its rows bears it
 	parts   int64    // rows in it, also those taken back
 	fence   int64    // of the claims made with it
+	numbers numbers  // which no batch has had yet
+	stand   *stand   // where the batch presumes the chains to end; nil: it has asked
 	waiting pgx.Batch
 
 	now      int64 // of its charges
@@ -40,6 +45,18 @@ type Store struct {
 		statements int
 		held       held
 	}
+}
+
+// numbers are what a batch has left of those that it has drawn.
+type numbers struct {
+	next, end int64
+	told      time.Time // when the server has last said what time it is
+}
+
+// stand is where a batch presumes chains to end: chain 0, and those that it writes.
+type stand struct {
+	all    chain.Head
+	chains []chain.Head
 }
 
 // held are the parts of a batch that presumes of which all go out as one statement each.
@@ -77,7 +94,7 @@ func (s *Store) flush() error {
 // renew gives the next batch its name.
 func (s *Store) renew() {
 	rand.Read(s.name[:])
-	s.parts, s.presumes, s.held = 0, false, held{}
+	s.parts, s.presumes, s.held, s.stand = 0, false, held{}, nil
 }
 
 // Begin takes the turns of the chains that a batch writes, locks their heads, and reads what others have written. Each statement
@@ -92,32 +109,34 @@ func (s *Store) Begin(known []chain.Head, want store.Wanted) (store.Begun, error
 	if want.Chains == nil {
 		s.later(pgTurn, nil, lockTurn) // who adds a chain has it
 		s.later(pgTurns, nil, lockTurn)
-		s.later(pgAll, nil)
-		return s.begun(known)
+		return s.begun(known, func(took func(pgx.Rows) error) { s.waiting.Queue(pgAll).Query(took) })
 	}
+	some := func(took func(pgx.Rows) error) { s.waiting.Queue(pgSome, want.Chains, lockTurn).Query(took) }
 	if want.Wait || len(want.Chains) == 1 {
 		s.later(pgTurn, nil, lockTurn+want.Chains[0])
 	}
-	s.later(pgSome, nil, want.Chains, lockTurn)
-	b, err := s.begun(known)
+	begun := func() (store.Begun, error) { return s.begunOf(known, want.Chains, some) }
+	if want.Look {
+		begun = func() (store.Begun, error) { return s.begun(known, some) }
+	}
+	b, err := begun()
 	if err != nil || len(b.Chains) > 0 {
 		return b, err
 	}
 	s.later(pgTurn, nil, lockTurn+want.Chains[0]) // none was free, and none is held
-	s.later(pgSome, nil, want.Chains, lockTurn)
-	if b, err = s.begun(known); err == nil && len(b.Chains) == 0 {
+	if b, err = begun(); err == nil && len(b.Chains) == 0 {
 		err = fmt.Errorf("%w: the chain of dataset %d has no head", store.ErrCorrupt, want.Chains[0])
 	}
 	return b, err
 }
 
-// begun locks the heads of the turns that were taken, and reads on.
-func (s *Store) begun(known []chain.Head) (b store.Begun, err error) {
-	var now int64
-	s.waiting.Queue(pgLock).Query(func(rows pgx.Rows) error {
+// begun locks heads, and reads on.
+func (s *Store) begun(known []chain.Head, lock func(took func(pgx.Rows) error)) (b store.Begun, err error) {
+	lock(func(rows pgx.Rows) error {
 		b.Chains, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 		return err
 	})
+	var now int64
 	s.waiting.Queue(pgBegun).QueryRow(func(r pgx.Row) error { return r.Scan(&now, &s.fence, &b.First) })
 	var news store.News
 	s.waiting.Queue(pgNews, knownArgs(known)...).Query(func(rows pgx.Rows) (err error) {
@@ -127,9 +146,97 @@ func (s *Store) begun(known []chain.Head) (b store.Begun, err error) {
 	if err := s.flush(); err != nil {
 		return store.Begun{}, err
 	}
-	s.site.told(now)
 	b.News = unless(known, news)
-	return b, nil
+	return s.told(b, now), nil
+}
+
+// begunOf is begun of a batch that writes some chains: it reads where these and chain 0 end, however many there are. What was written in chain 0
+// follows from all of them, which are then read.
+func (s *Store) begunOf(known []chain.Head, chains []int64, lock func(took func(pgx.Rows) error)) (b store.Begun, err error) {
+	lock(func(rows pgx.Rows) error {
+		b.Chains, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		return err
+	})
+	asked := slices.DeleteFunc(slices.Clone(known), func(h chain.Head) bool { return h.Chain != 0 && !slices.Contains(chains, h.Chain) })
+	var now int64
+	var news store.News
+	s.waiting.Queue(pgNewsOf, knownArgs(asked)...).Query(func(rows pgx.Rows) (err error) {
+		news, err = scanNews(rows, &now, &s.fence, &b.First)
+		return err
+	})
+	if err := s.flush(); err != nil {
+		return store.Begun{}, err
+	}
+	news.Part = true
+	if b.News = unless(asked, news); b.News != nil && !stands(asked[0], news.Heads) || len(news.Heads) < len(asked) {
+		s.waiting.Queue(pgNews, knownArgs(known)...).Query(func(rows pgx.Rows) (err error) {
+			news, err = scanNews(rows)
+			return err
+		})
+		if err := s.flush(); err != nil {
+			return store.Begun{}, err
+		}
+		b.News = unless(known, news)
+	}
+	return s.told(b, now), nil
+}
+
+// stands tells whether a chain is among others and ends where it did.
+func stands(h chain.Head, list []chain.Head) bool { return slices.ContainsFunc(list, h.Ends) }
+
+// told is what the server has said with the heads.
+func (s *Store) told(b store.Begun, now int64) store.Begun {
+	s.site.told(now)
+	b.Numbers = store.Block
+	s.numbers = numbers{b.First, b.First + store.Block, time.Now()}
+	return b
+}
+
+// Stand begins a batch of which it presumes that chain 0 and those that it writes end as they are known to. Nothing is sent before its
+// end. It goes on with the numbers of the batch before it: they are larger than all that is known, and smaller than what
+// anybody draws later. Its fence is the first of them, less than zero where those of the sequence are greater.
+func (s *Store) Stand(all chain.Head, chains []chain.Head, within time.Duration) (b store.Begun, ok bool) {
+	least := all.Seq
+	for _, h := range chains {
+		b.Chains, least = append(b.Chains, h.Chain), max(least, h.Seq)
+	}
+	n := s.numbers
+	if time.Since(n.told) > within || n.next <= least || n.end-n.next < store.Block/2 {
+		return store.Begun{}, false
+	}
+	s.renew()
+	s.stand, s.presumes = &stand{all, chains}, true
+	b.First, b.Numbers, s.fence = n.next, n.end-n.next, -n.next
+	s.numbers.next++ // also where no row needs one, for the fence
+	return b, true
+}
+
+// moves sends a batch that presumes where the chains end ahead of what it writes, as far as that is.
+func (s *Store) moves(moved []chain.Head) {
+	rest := s.waiting
+	s.waiting = pgx.Batch{}
+	s.later(pgReads, nil)
+	n := len(s.stand.chains)
+	head, seq, hash, was, its := make([]int64, n), make([]int64, n), make([][]byte, n), make([]int64, n), make([][]byte, n)
+	for i := range s.stand.chains {
+		old := &s.stand.chains[i]
+		to := old
+		if at := slices.IndexFunc(moved, func(h chain.Head) bool { return h.Chain == old.Chain }); at >= 0 {
+			to = &moved[at]
+		}
+		head[i], seq[i], hash[i], was[i], its[i] = old.Chain, to.Seq, to.Hash[:], old.Seq, old.Hash[:]
+	}
+	s.later(pgMove, nil, head, seq, hash, was, its, lockTurn)
+	s.waiting.Queue(pgStands, s.stand.all.Seq, s.stand.all.Hash[:]).QueryRow(func(r pgx.Row) error {
+		var now int64
+		err := r.Scan(&now, nil)
+		if err == nil {
+			s.site.told(now)
+			s.numbers.told = time.Now()
+		}
+		return err
+	})
+	s.waiting.QueuedQueries = append(s.waiting.QueuedQueries, rest.QueuedQueries...)
 }
 
 func (s *Store) Presume() { s.presumes = true }
@@ -174,6 +281,9 @@ func (s *Store) release() {
 }
 
 func (s *Store) Rollback() error {
+	if s.stand != nil { // what was decided without a row rests on it too
+		s.moves(nil)
+	}
 	s.later("ROLLBACK", nil)
 	return s.refuted(s.flush())
 }
@@ -181,11 +291,15 @@ func (s *Store) Rollback() error {
 // refuted ends a batch that has presumed what is not so: of what was sent after that, its end too, nothing was carried out.
 func (s *Store) refuted(err error) error {
 	var said *pgconn.PgError
-	if !s.presumes || !errors.As(err, &said) || said.Code != "22012" {
+	if !s.presumes || !errors.As(err, &said) || said.Code != "22012" && said.Code != "2201E" {
 		return err
 	}
-	s.presumes = false
-	return cmp.Or(s.Rollback(), store.ErrPresumed)
+	what := store.ErrPresumed
+	if said.Code == "2201E" {
+		what = store.ErrMoved
+	}
+	s.presumes, s.stand = false, nil
+	return cmp.Or(s.Rollback(), what)
 }
 
 // Commit moves the heads and commits. Where the answer does not come, or comes from a server that is going down, it is not
@@ -195,8 +309,12 @@ func (s *Store) refuted(err error) error {
 // read the rows. The second does, and for the standbys, and with it for all that was committed before: records of commits are flushed in the
 // order in which they become visible, so that what a crash leaves is what had been committed up to some moment.
 func (s *Store) Commit(moved []chain.Head, early bool) error {
-	s.release()
-	if len(moved) > 0 {
+	for _, h := range moved {
+		s.numbers.next = max(s.numbers.next, h.Seq+1)
+	}
+	if s.release(); s.stand != nil {
+		s.moves(moved)
+	} else if len(moved) > 0 {
 		s.later(pgAhead, nil, knownArgs(moved)...)
 	}
 	done := false

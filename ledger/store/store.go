@@ -30,6 +30,8 @@ var (
 	ErrServer = errors.New("the server cannot hold a ledger")
 	// ErrPresumed: something was otherwise than a batch has presumed. Nothing is done.
 	ErrPresumed = errors.New("otherwise than presumed")
+	// ErrMoved: a chain ends elsewhere than a batch has presumed, or somebody else is about to write it. Nothing is done.
+	ErrMoved = errors.New("another process has gone on")
 )
 
 // Site is where a ledger lies: an SQLite file, or a PostgreSQL database that many proxies share.
@@ -106,13 +108,16 @@ type Store interface {
 type Wanted struct {
 	Chains []int64 // the one that waits longest first; none: all that there are
 	Wait   bool    // for the first one, also where others are free; where none is, it is waited for anyway
+	Look   bool    // at all chains, since somebody follows; else news may be of these alone, and of chain 0
 }
 
 // Begun is a batch that has begun.
 type Begun struct {
 	Chains []int64 // which nobody else writes until its end; nil: all that there are
 	News   *News   // what others have written, or what is no longer there; nil: nothing
-	First  int64   // of Block numbers for its rows; 0: they go on from the last one
+	First  int64   // the number of its first row; 0: they go on from the last one
+	// Numbers is how many it has, where First is one.
+	Numbers int64
 }
 
 // Block is how many numbers a batch has, where others write at the same time.
@@ -123,6 +128,7 @@ const Block = 1 << 16
 type News struct {
 	Heads []chain.Head // of all chains, as they are at the end of Rows
 	Rows  []chain.Row  // by number
+	Part  bool         // of the chains alone that a batch asks for, which are all there, and of chain 0, which has not moved
 }
 
 // Move is what a charge does to one account.
@@ -148,6 +154,10 @@ type Shared interface {
 	// Claim makes a key this process's own, unless another one that lives has it: then fence is 0. A claim that was lost to
 	// another process has another fence for ever. Holds tells whether a claim is still this process's, Yield gives it up.
 	Claim(key Key) (fence int64, err error)
+	// Stand begins a batch as Begin does and asks nothing: it presumes, besides what Presume does, that chain 0 and the chains that it
+	// writes end as they are known to, and that nobody waits for them. Where that is not so its end is ErrMoved, and nothing is done. Not ok: there
+	// was no batch within that time, or it has left no numbers.
+	Stand(all chain.Head, chains []chain.Head, within time.Duration) (b Begun, ok bool)
 	// Presume has the batch that has begun take it for granted that what Charge, Claim and Holds ask is so. Where it is not,
 	// the batch's end, Commit or Rollback, is ErrPresumed, and nothing is done.
 	Presume()
