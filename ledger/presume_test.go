@@ -329,3 +329,33 @@ func TestHeadIsLocked(t *testing.T) {
 	all.Wait()
 	verify(t, f)
 }
+
+// Who follows beside a charge in one dataset is told of what others have written in another.
+func TestFollowsWithABatch(t *testing.T) {
+	_, two := several(t, 2, Options{}, census(), survey())
+	a, b := two[0], two[1]
+	ds, _ := a.book.find("census")
+	begun, goOn, told := make(chan bool), make(chan bool), make(chan error, 3)
+	does := func(j *job) { go func() { told <- a.do(ctx, j) }() }
+	nothing := func(*batch) error { return nil }
+	does(&job{ds: ds, run: func(*batch) error { close(begun); <-goOn; return nil }})
+	<-begun
+	charge(t, b, of("survey", request("bob", numbered(1, 1))))
+	does(&job{follows: true, run: nothing})
+	for len(a.queue) < 1 {
+		time.Sleep(time.Millisecond)
+	}
+	does(&job{ds: ds, run: nothing})
+	for len(a.queue) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	close(goOn)
+	for range 3 {
+		if err := <-told; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := a.Balance(ctx, "bob", "survey"); err != nil || got.LifeSpent.Epsilon.Micro() != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
