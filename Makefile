@@ -127,7 +127,7 @@ spark: ## Spark from PyPI (450 MB, Java 17), Iceberg and Delta from Maven (55 MB
 	DPPROXY_SPARK=1 $(GO) test ./test/spark -suite -count=1 -timeout 60m -v | grep -v '^ *=== '
 	DPPROXY_SPARK=1 $(GO) test ./test/engines -run '^TestConformance$$/^Spark$$' -count=1 -timeout 60m -v | grep -v '^ *=== '
 
-spark-scale: ## leaves over 1, 10 and 100 million rows by Spark with one and two executors, beside DuckDB: 8 GB of memory, 20 GB of disk; docs/benchmarks.md
+spark-scale: ## leaves over 1 and 10 million rows by Spark with one and two executors, beside DuckDB: docs/benchmarks.md
 	./scripts/spark
 	@$(MAKE) --no-print-directory bench ONLY=spark
 
