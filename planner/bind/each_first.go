@@ -54,7 +54,7 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 		if refusal != nil {
 			return nil, refusal
 		}
-		if !lookup.Comparable(arg.Type(), table.Columns[i].Type) {
+		if !lookup.Comparable(arg.Type(), table.Columns[i].Type) || arg.Blanks > 0 && table.Columns[i].Type == policy.Varchar {
 			return nil, nil
 		}
 		l.Equate(arg, i)

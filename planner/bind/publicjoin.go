@@ -186,6 +186,9 @@ func (l *lookedUp) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *
 		if refusal != nil {
 			return nil, refusal
 		}
+		if l.Padded(arg, key.Cols[0]) {
+			return nil, semantics.NoForm.At(j.pos, "USING of a char and a varchar with blanks at its end")
+		}
 		l.Equate(arg, key.Cols[0])
 	}
 	for _, n := range j.quals {
@@ -226,7 +229,7 @@ func (l *lookedUp) equation(n *pg.Node, from *Rows) bool {
 			}
 		}
 		arg, refusal := l.b.overKeys(from, "ON").Expr(sides[0])
-		if refusal != nil || arg.IsConstant() || !lookup.Comparable(arg.Type(), key.Type()) {
+		if refusal != nil || arg.IsConstant() || !lookup.Comparable(arg.Type(), key.Type()) || l.Padded(arg, key.Cols[0]) {
 			continue
 		}
 		l.Equate(arg, key.Cols[0])
@@ -246,7 +249,7 @@ func (l *lookedUp) computed(private, public *pg.Node, from *Rows) bool {
 		return false
 	}
 	at, ok := l.Extended(key)
-	if ok {
+	if ok = ok && (arg.Blanks == 0 || key.Type() != policy.Varchar); ok {
 		l.Equate(arg, at)
 	}
 	return ok

@@ -9,6 +9,8 @@ package lookup
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -34,6 +36,23 @@ type Keyed struct {
 func Comparable(a, b policy.Type) bool {
 	number := func(t policy.Type) bool { return t.Integer() || t == policy.NumericType }
 	return a == b || number(a) && number(b) || a.Textual() && b.Textual()
+}
+
+// Padded tells that an expression is a char, and that some value of the varchar column that it is compared with ends in blanks: 'a' and 'a ' are equal as chars, which PostgreSQL
+// takes both for, and two keys here. A condition that is evaluated for each pair knows it (semantics/char.go), a look-up does not.
+func (l *Keyed) Padded(arg *semantics.Expr, key int) bool {
+	if arg.Blanks == 0 || key >= len(l.Table.Columns) || l.Table.Columns[key].Type != policy.Varchar {
+		return false
+	}
+	rows, refusal := Rows(l.Public, l.Table, l.Pos)
+	if refusal != nil {
+		return true
+	}
+	l.Env.Work.Step(len(rows))
+	return slices.ContainsFunc(rows, func(row []policy.Value) bool {
+		text, _ := row[key].(string)
+		return strings.HasSuffix(text, " ")
+	})
 }
 
 // Equate adds an equation of an expression over private rows with a public column.

@@ -28,15 +28,24 @@ var patterns = WordSet("~~ !~~ ~~* !~~* ~ !~ ~* !~*")
 // fills are the functions that take a char as it is sent, with the blanks that fill it up.
 var fills = WordSet("octet_length concat concat_ws")
 
-// withoutBlanks leaves trailing blanks off the constants that a char is compared with: untyped ones, and those of varchar, which PostgreSQL compares as chars too.
-func withoutBlanks(args []*Expr, plain []scalar.Expr) {
-	varchar := func(e *Expr) bool { return e.Blanks == 0 && e.Type() == policy.Varchar && e.IsConstant() }
+// withoutBlanks leaves trailing blanks off what a char is compared with as a char: constants without a type, and any varchar, as in store = v.code. plain are the
+// same arguments as package scalar has them.
+func (t *Translator) withoutBlanks(args []*Expr, plain []scalar.Expr) *refuse.Refusal {
+	varchar := func(e *Expr) bool { return e.Blanks == 0 && e.Type() == policy.Varchar }
 	if !charOrUnknown(slices.DeleteFunc(slices.Clone(args), varchar)) {
-		return
+		return nil
 	}
 	for i, e := range args {
 		text, ok := untyped(e)
-		if varchar(e) {
+		switch {
+		case varchar(e) && !e.IsConstant():
+			s, err := t.Env.Call("rtrim", e.Expr)
+			if err != nil {
+				return ScalarRefusal(err, e.Pos)
+			}
+			args[i], plain[i] = Node(FormOther, "rtrim", s, e.Pos, e), s
+			continue
+		case varchar(e):
 			v, err := e.Eval(nil)
 			if text, ok = v.(string); err != nil {
 				ok = false
@@ -47,15 +56,18 @@ func withoutBlanks(args []*Expr, plain []scalar.Expr) {
 			args[i].Parameter, plain[i] = e.Parameter, args[i].Expr
 		}
 	}
+	return nil
 }
 
 // charOf is the length of the char that a choice among values is, as CASE and coalesce are, whose constants lose their trailing blanks; 0: it is no char.
-func charOf(args []*Expr, plain []scalar.Expr) int {
+func (t *Translator) charOf(args []*Expr, plain []scalar.Expr) (length int, refusal *refuse.Refusal) {
 	if !charOrUnknown(args) {
-		return 0
+		return 0, nil
 	}
-	withoutBlanks(args, plain)
-	return args[slices.IndexFunc(args, func(a *Expr) bool { return a.Blanks > 0 })].Blanks
+	if refusal := t.withoutBlanks(args, plain); refusal != nil {
+		return 0, refusal
+	}
+	return args[slices.IndexFunc(args, func(a *Expr) bool { return a.Blanks > 0 })].Blanks, nil
 }
 
 // charOrUnknown tells that all are chars, or constants without a type, and some is a char: with anything else PostgreSQL takes

@@ -307,7 +307,10 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 			results, plain = append(results, a), append(plain, a.Expr)
 		}
 	}
-	length := charOf(results, plain)
+	length, refusal := t.charOf(results, plain)
+	if refusal != nil {
+		return nil, refusal
+	}
 	for i := range results {
 		if at := min(2*i+1, len(args)-1); length > 0 {
 			args[at] = results[i]
@@ -338,7 +341,10 @@ func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *r
 	if r != nil {
 		return nil, r
 	}
-	length := charOf(args, plain)
+	length, refusal := t.charOf(args, plain)
+	if refusal != nil {
+		return nil, refusal
+	}
 	var s scalar.Expr
 	var err error
 	if name == "coalesce" {

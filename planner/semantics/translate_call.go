@@ -45,7 +45,13 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		if r != nil {
 			return nil, r
 		}
-		withoutBlanks(args, plain)
+		first := args[0] // which it returns as it is
+		if r := t.withoutBlanks(args, plain); r != nil {
+			return nil, r
+		}
+		if first.Type() == policy.Varchar && !first.IsConstant() && args[0] != first {
+			return nil, NoForm.At(pos, "NULLIF of a varchar and a char")
+		}
 		s, err := t.Env.NullIf(plain[0], plain[1])
 		if err != nil {
 			return nil, ScalarRefusal(err, pos)
@@ -113,7 +119,9 @@ func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refus
 	}
 	switch op {
 	case "<", "<=", ">", ">=", "=", "<>", "!=":
-		withoutBlanks(args, plain)
+		if r := t.withoutBlanks(args, plain); r != nil {
+			return nil, r
+		}
 	}
 	s, err := t.Env.Call(op, plain...)
 	if err != nil {
@@ -186,7 +194,10 @@ func (t *Translator) Member(subject *Expr, args []*Expr, plain []scalar.Expr, ne
 			return e, r
 		}
 	}
-	withoutBlanks(all, append([]scalar.Expr{subject.Expr}, plain...))
+	if r := t.withoutBlanks(all, append([]scalar.Expr{subject.Expr}, plain...)); r != nil {
+		return nil, r
+	}
+	subject = all[0]
 	for i, e := range all[1:] {
 		plain[i] = e.Expr
 	}
@@ -420,7 +431,9 @@ func (t *Translator) distinct(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		}
 		return t.Not(e)
 	}
-	withoutBlanks(args, plain)
+	if r := t.withoutBlanks(args, plain); r != nil {
+		return nil, r
+	}
 	s, err := t.Env.IsDistinct(plain[0], plain[1])
 	if err != nil {
 		return nil, ScalarRefusal(err, int(a.Location))

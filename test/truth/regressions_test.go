@@ -92,6 +92,9 @@ var regressions = []struct {
 	{"shop", `SELECT concat(tier, '|') AS k, concat_ws('-', tier, country) AS w, octet_length(tier) AS o, count(*) FROM customer GROUP BY 1, 2, 3 HAVING count(*) > 0`, "kkkc", ""},
 	{"shop", `SELECT count(*) FILTER (WHERE octet_length(tier) > 5), count(*) FILTER (WHERE tier = 'gold '::varchar), count(*) FILTER (WHERE tier = ANY (ARRAY['gold '])), count(*) FILTER (WHERE tier = ANY ('{"gold "}'::text[])), count(*) FILTER (WHERE tier <> ALL ('{"gold "}')) FROM customer`, "ccccc", ""},
 	{"shop", `SELECT coalesce(tier, 'x  ') || '|' AS a, nullif(tier, 'gold ') || '|' AS b, greatest(tier, 'gold ') || '|' AS c, CASE WHEN tier = 'gold' THEN tier ELSE 'y  ' END || '|' AS d, CASE WHEN country = 'de' THEN tier END = 'gold ' AS e, count(*) FROM customer GROUP BY 1, 2, 3, 4, 5 HAVING count(*) > 0`, "kkkkkc", ""},
+	{"shop", `SELECT count(*) FROM customer JOIN (VALUES ('gold '::varchar, 1), ('silver', 2), ('gold', 3)) AS v(t, n) ON v.t = customer.tier`, "c", ""},
+	{"shop", `SELECT v.n AS k, count(*) FROM customer LEFT JOIN (VALUES ('gold  '::varchar, 1), ('silver', 2)) AS v(t, n) ON customer.tier = v.t GROUP BY 1`, "kc", ""},
+	{"shop", `SELECT count(*) FILTER (WHERE tier > country), count(*) FILTER (WHERE tier = country), count(*) FILTER (WHERE tier IS DISTINCT FROM country), count(*) FILTER (WHERE country IN (tier, 'de')) FROM customer`, "cccc", ""},
 	// Functions of a value, below the counts and above them.
 	{"shop", `SELECT bit_length(channel), count(*) FROM orders GROUP BY 1`, "kc", ""},
 	{"shop", `SELECT count(*) FROM orders WHERE bit_length(channel) = 24`, "c", ""},
