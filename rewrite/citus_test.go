@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,19 +39,7 @@ func TestCitusGolden(t *testing.T) {
 	for _, m := range measures(t, variants(t, dialect.Citus)["add-remove"], dialect.Citus, citusShapes, privacy.MicroEpsilon(100_000)) {
 		got += fmt.Sprintf("-- %s\n%s\n-- arguments %q\n\n", m.statement, m.query.SQL(), m.query.Args())
 	}
-	path := filepath.Join("testdata", "citus.sql")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("the SQL for Citus changed; run with -update and read the difference\n%s", got)
-	}
+	asWritten(t, "citus.sql", got)
 }
 
 // What a statement must not hold for Citus to send it to where the rows lie: a sub-query within an expression, numbered rows that are kept, windows and

@@ -20,6 +20,24 @@ func TestGoldenSQL(t *testing.T) {
 	}
 }
 
+// asWritten holds SQL against a golden file of testdata, or writes it there.
+func asWritten(t *testing.T, file, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the SQL of %s changed; run with -update and read the difference\n%s", file, got)
+	}
+}
+
 func golden(t *testing.T, name string, m *plans.Measure) {
 	t.Run(name, func(t *testing.T) {
 		got := ""
@@ -30,18 +48,6 @@ func golden(t *testing.T, name string, m *plans.Measure) {
 			}
 			got += fmt.Sprintf("-- %s\n%s\n-- arguments %q\n\n", d, q.SQL(), q.Args())
 		}
-		path := filepath.Join("testdata", name+".sql")
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("the SQL of %s changed; run with -update and read the difference\n%s", name, got)
-		}
+		asWritten(t, name+".sql", got)
 	})
 }

@@ -3,8 +3,6 @@ package rewrite_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -257,19 +255,7 @@ func TestJointGolden(t *testing.T) {
 			}
 		}
 	}
-	path := filepath.Join("testdata", "joint.sql")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Error("the SQL of scans changed; run with -update and read the difference")
-	}
+	asWritten(t, "joint.sql", got)
 }
 
 // TestWhichMeasuresAreOneScan: by their plans alone.

@@ -3,8 +3,6 @@ package rewrite_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -231,19 +229,7 @@ func TestMarginalsGolden(t *testing.T) {
 		}
 	}
 	got = regexp.MustCompile("@[0-9a-f]{16}").ReplaceAllString(got, "@…")
-	path := filepath.Join("testdata", "marginals.sql")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("the SQL of marginals changed; run with -update and read the difference\n%s", got)
-	}
+	asWritten(t, "marginals.sql", got)
 }
 
 // TestMarginalsAreFew: columns of few values are counted together, each in one marginal; one of no columns stands where there is no other of all ranks.

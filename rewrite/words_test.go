@@ -2,8 +2,6 @@ package rewrite_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -82,19 +80,7 @@ func TestThirdEngine(t *testing.T) {
 	for i, m := range foundMeasures(t)[:2] {
 		got += fmt.Sprintf("-- found %d\n%s\n\n", i+1, render(t, m, third).SQL())
 	}
-	path := filepath.Join("testdata", "third_engine.sql")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Error("the SQL of the third engine changed; run with -update and read the difference")
-	}
+	asWritten(t, "third_engine.sql", got)
 }
 
 func render(t *testing.T, m *plans.Measure, d dialect.Dialect) rewrite.Query {
