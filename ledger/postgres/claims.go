@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -61,11 +62,12 @@ func (s *Store) Yield(key store.Key, fence int64) error {
 }
 
 func (s *Store) unclaim(list []claimed) {
-	keys, fences := make([][]byte, len(list)), make([]int64, len(list))
+	keys, claims := make([][]byte, len(list)), make([][]byte, len(list))
 	for i := range list {
-		keys[i], fences[i] = list[i].key[:], list[i].fence
+		key := list[i].key[:]
+		keys[i], claims[i] = key, binary.BigEndian.AppendUint64(slices.Clone(key), uint64(list[i].fence))
 	}
-	s.later(pgUnclaim, nil, keys, int64(s.site.Owner), fences)
+	s.later(pgUnclaim, nil, keys, int64(s.site.Owner), claims)
 }
 
 func (s *Store) Others() (n int, err error) {

@@ -54,7 +54,7 @@ func At(url string, dataRoles []string, readOnly bool) (*Site, error) {
 		"application_name": "dpproxy ledger", "statement_timeout": long, "lock_timeout": long, "idle_in_transaction_session_timeout": long,
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "search_path": "pg_catalog",
 		// Plans are kept, and made while tables are small: each account and chain is to be found by its index when they no longer are.
-		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 		"jit": "off", // by the costs that such a setting makes it would be on for what reads a few rows
 	} {
 		config.RuntimeParams[name] = value

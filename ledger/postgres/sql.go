@@ -102,14 +102,14 @@ const (
 	pgNews = `SELECT h.head, h.seq, h.hash, r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash
 FROM dpproxy_ledger.heads AS h LEFT JOIN unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (head, seq, hash) ON k.head = h.head
 	LEFT JOIN LATERAL (SELECT c.seq, c.kind, c.at, c.ds, c.holder, c.body, c.hash FROM dpproxy_ledger.chain AS c
-		WHERE (k.seq IS NULL OR k.seq <> h.seq OR k.hash <> h.hash) AND c.head = h.head AND c.seq >= coalesce(k.seq, 0) ORDER BY c.head, c.seq OFFSET 0) AS r ON true
+		WHERE (k.seq IS NULL OR k.seq <> h.seq OR k.hash <> h.hash) AND (c.head, c.seq) BETWEEN (h.head, coalesce(k.seq, 0)) AND (h.head, h.seq) ORDER BY c.head, c.seq OFFSET 0) AS r ON true
 ORDER BY r.seq`
 	// The same of the chains that are asked for, with what pgBegun tells in each row.
 	pgNewsOf = `WITH b (now, fence, number) AS MATERIALIZED (` + pgBegun + `)
 SELECT h.head, h.seq, h.hash, r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash, b.now, b.fence, b.number FROM b, unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (head, seq, hash)
 	JOIN dpproxy_ledger.heads AS h ON h.head = k.head
 	LEFT JOIN LATERAL (SELECT c.seq, c.kind, c.at, c.ds, c.holder, c.body, c.hash FROM dpproxy_ledger.chain AS c
-		WHERE (k.seq <> h.seq OR k.hash <> h.hash) AND c.head = h.head AND c.seq >= k.seq ORDER BY c.head, c.seq OFFSET 0) AS r ON true
+		WHERE (k.seq <> h.seq OR k.hash <> h.hash) AND (c.head, c.seq) BETWEEN (h.head, k.seq) AND (h.head, h.seq) ORDER BY c.head, c.seq OFFSET 0) AS r ON true
 ORDER BY r.seq`
 
 	pgCharge      = "UPDATE dpproxy_ledger.account" + store.ChargeUpdate
@@ -129,7 +129,9 @@ RETURNING fence`
 	pgClaimSure   = "WITH w AS (" + pgClaim + ") SELECT 1 / (count(*) = cardinality($1))::int FROM w"
 	pgClaimedSure = "WITH w AS (" + pgClaimed + ") SELECT 1 / count(*) FROM w"
 
-	pgUnclaim = "DELETE FROM dpproxy_ledger.claim AS c USING unnest($1::bytea[], $3::bigint[]) AS d (key, fence) WHERE c.key = d.key AND c.owner = $2 AND c.fence = d.fence"
+	// Not by a join: claims come and go, so that the planner takes the table for an empty one, and would read the whole of an index that is
+	// full of those that have gone.
+	pgUnclaim = "DELETE FROM dpproxy_ledger.claim WHERE key = ANY ($1::bytea[]) AND owner = $2 AND key || pg_catalog.int8send(fence) = ANY ($3::bytea[])"
 
 	pgRows     = "SELECT seq, kind, at, ds, holder, body, hash FROM dpproxy_ledger.chain ORDER BY seq"
 	pgReleases = "SELECT id, charge, measure, noisy FROM dpproxy_ledger.release"
