@@ -44,7 +44,7 @@ func TestPlansAreByIndex(t *testing.T) {
 	}
 	const fault = "a planted fault" // by the index of seq it comes in this order too, and is thought to be next to all there is
 	statements := map[string]string{"news": pgNews, "news of some": pgNewsOf, "claim": pgClaim, "claims": pgClaimSure, "claimed": pgClaimed, "given up": pgUnclaim,
-		"charge": pgCharge, "charges": pgChargeSure, "written": pgWrote, "body": pgBody,
+		"charge": pgCharge, "charges": pgChargeSure, "written": pgWrote, "body": pgBody, "charges of one": pgChargesOf,
 		fault: "SELECT body FROM dpproxy_ledger.chain AS c WHERE c.head = $1 AND c.seq >= $2 ORDER BY c.head, c.seq"}
 	arguments := map[string]string{}
 	for name, sql := range statements {
@@ -87,7 +87,7 @@ ANALYZE dpproxy_ledger.heads, dpproxy_ledger.chain, dpproxy_ledger.claim, dpprox
 // scansWhole is the node of a plan that reads chain, claims or accounts by something else than an index's condition that leaves nothing to a
 // filter but what was found by the whole key.
 func scansWhole(plan []string) string {
-	keys := map[string]string{"chain_pkey": "seq =", "links": "head", "charges": "ds ", "chain_request_key": "request ", "claim_pkey": "key ", "account_pkey": "holder "}
+	keys := map[string]string{"chain_pkey": "seq =", "links": "head", "charges": "ds, holder, seq", "chain_request_key": "request ", "claim_pkey": "key ", "account_pkey": "holder "}
 	for i, line := range plan {
 		node := strings.TrimLeft(line, " ->")
 		if !strings.Contains(node, "Scan") || !strings.Contains(node, " on chain") && !strings.Contains(node, " on claim") && !strings.Contains(node, " on account") {

@@ -200,11 +200,15 @@ func (s *Store) blob(sql string, id int64) (blob []byte, err error) {
 func (s *Store) Charges(ds int64, user string, upTo, limit int64, do func(chain.Row) error) error {
 	ctx, cancel := s.limit()
 	defer cancel()
-	return s.query(ctx, pgCharges, func(rows pgx.Rows) error {
+	sql, args := pgCharges, []any{ds, upTo, limit}
+	if user != "" {
+		sql, args = pgChargesOf, append(args, user)
+	}
+	return s.query(ctx, sql, func(rows pgx.Rows) error {
 		r := chain.Row{Kind: chain.RowCharge, DS: ds}
 		if err := rows.Scan(&r.Seq, &r.At, &r.Holder, &r.Body); err != nil {
 			return err
 		}
 		return do(r)
-	}, ds, upTo, limit, user)
+	}, args...)
 }

@@ -137,7 +137,9 @@ RETURNING fence`
 	pgReleases = "SELECT id, charge, measure, noisy FROM dpproxy_ledger.release"
 	pgBody     = "SELECT body FROM dpproxy_ledger.chain WHERE seq = $1"
 	pgNoisy    = "SELECT noisy FROM dpproxy_ledger.release WHERE id = $1"
-	pgCharges  = "SELECT seq, at, holder, body FROM dpproxy_ledger.chain WHERE kind = 6 AND ds = $1 AND seq <= $2 AND ($4 = '' OR holder = $4) ORDER BY seq DESC LIMIT $3"
+	pgCharges  = "SELECT seq, at, holder, body FROM dpproxy_ledger.chain WHERE kind = 6 AND ds = $1 AND seq <= $2 ORDER BY seq DESC LIMIT $3"
+	// Of one holder's it reads no others, who may have charged a million times since.
+	pgChargesOf = "SELECT seq, at, holder, body FROM dpproxy_ledger.chain WHERE kind = 6 AND (ds, holder, seq) BETWEEN ($1, $4, 0) AND ($1, $4, $2) ORDER BY ds DESC, holder DESC, seq DESC LIMIT $3"
 
 	// A batch's commit that does not wait for its flush, and a statement whose transaction's commit waits for the flush of all that was
 	// committed before. Where all of that is flushed already, and there is no standby to wait for, it writes nothing.
