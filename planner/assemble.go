@@ -24,6 +24,7 @@ import (
 func Build(s parse.Statement, params []policy.Value, c reuse.Context) (p *plans.Plan, refusal *refuse.Refusal) {
 	c = c.Limited()
 	defer c.Stopped(&refusal)
+	c.Settings.Literals = s.Literals
 	p, refusal = buildEither(s, params, c)
 	return p, s.Placed(refusal)
 }
@@ -95,7 +96,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	if plan.Buys() {
 		plan.Statement = plan.digest(s.Text, values)
 	}
-	plan.Asked = b.Env.Asked
+	plan.Asked, plan.Outer.Literals = b.Env.Asked, c.Settings.Literals
 	return plan.Plan, nil
 }
 

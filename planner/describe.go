@@ -25,6 +25,7 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 	if s.Kind != parse.KindSelect {
 		return d, false, nil
 	}
+	c.Settings.Literals = s.Literals
 	b := bind.NewBinder(c, &semantics.Parameters{Types: slices.Clone(given), Describing: true})
 	b.Text, b.Top = s.Text, s.Select()
 	b.Inner = describing(b, 1)

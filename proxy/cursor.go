@@ -29,6 +29,7 @@ func (c *session) declare(ctx context.Context, k *command, params []policy.Value
 	}
 	p := &portal{stmt: &prepared{command: &command{Statement: *k.Inner}}, params: params, run: true,
 		binary: k.Cursor.Binary, forward: k.Cursor.NoScroll, hold: k.Cursor.Hold}
+	p.under = c.standing()
 	p.cursor = c.describedCursor(k.Cursor.Name, p, c.source, !p.forward, time.Now()) // its time is seen: not that of the answer's end
 	var err error
 	p.result, err = c.selectRows(ctx, *k.Inner, params)
@@ -86,6 +87,7 @@ func (c *session) fetchCursor(ctx context.Context, k *command) (pipeline.Result,
 	if k.Fetch.Move {
 		return pipeline.Result{Tag: "MOVE " + count}, nil
 	}
+	c.tellComputed(k.Fetch.Name, p)
 	rows := privacy.PostProcess(p.result.Rows, func(r sandbox.Rows) sandbox.Rows {
 		data := slices.Clone(r.Data[step.low:step.high])
 		if step.back {
@@ -94,6 +96,21 @@ func (c *session) fetchCursor(ctx context.Context, k *command) (pipeline.Result,
 		return sandbox.Rows{Columns: r.Columns, Data: data}
 	})
 	return pipeline.Result{Columns: p.result.Columns, Rows: rows, Tag: "FETCH " + count}, nil
+}
+
+// tellComputed says that a cursor's answer is of other settings than those of its FETCH. PostgreSQL computes rows as they are fetched: `at::date` is the day in
+// the zone of then. Here they are drawn and paid for by DECLARE.
+func (c *session) tellComputed(name string, p *portal) {
+	if p.under == nil {
+		return
+	}
+	was, is := &p.under.Settings, c.settings.Typed()
+	if was.Form == is.Form && was.Zone.String() == is.Zone.String() {
+		return
+	}
+	p.under = nil
+	c.notify(pipeline.Notice{Message: fmt.Sprintf("cursor %q was computed by its DECLARE, with the TimeZone, DateStyle, IntervalStyle and extra_float_digits of then", name),
+		Detail: "Only how its values are written goes by those of now.", Hint: "SET them before DECLARE."})
 }
 
 func missingCursor(name string) *pgerror.Failure {

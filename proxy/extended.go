@@ -29,6 +29,7 @@ type prepared struct {
 	kept    int64             // bytes that its text and tree count for
 	policy  *policy.Policy    // params and columns hold under this policy
 	epoch   uint64            // and these settings
+	path    []string          // the search_path that it was analysed with
 	listed  *sandbox.Prepared
 }
 
@@ -52,6 +53,7 @@ type portal struct {
 	hold    bool // it outlives its transaction
 	fresh   bool // which has not ended yet
 	cursor  sandbox.Cursor
+	under   *pipeline.Session // of DECLARE: what it was computed under, until FETCH has said that the settings are others since
 }
 
 func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
@@ -103,6 +105,14 @@ func (c *session) mayPrepare() error {
 	return nil
 }
 
+// analyse has the literals of a statement read as the settings are now, for all its executions: '03/04/2024' is in March or in April by the DateStyle of
+// PREPARE. As in PostgreSQL a statement is analysed again where search_path has changed, and other settings leave it as it is.
+func (c *session) analyse(stmt *prepared, asked *parse.Statement) {
+	if now := c.settings.Typed(); asked.Literals == nil || !slices.Equal(stmt.path, now.SearchPath) {
+		stmt.path, asked.Literals = now.SearchPath, now.Reading(time.Now())
+	}
+}
+
 // infer finds the types of a statement's parameters and columns.
 func (c *session) infer(ctx context.Context, stmt *prepared) error {
 	k := stmt.command
@@ -113,10 +123,18 @@ func (c *session) infer(ctx context.Context, stmt *prepared) error {
 	case k.Kind == parse.KindDeclare:
 		inner := *k.Inner // which the text has in common with others that were prepared of it
 		k.Inner = &inner
+		c.analyse(stmt, k.Inner)
 		err := c.inferAsked(ctx, stmt, k.Inner)
 		stmt.columns = nil
 		return err
 	case !k.own():
+		if e := k.Explain; e != nil { // likewise
+			explain := *e
+			k.Explain = &explain
+			c.analyse(stmt, &explain.Statement)
+		} else {
+			c.analyse(stmt, &k.Statement)
+		}
 		return c.inferAsked(ctx, stmt, &k.Statement)
 	case k.Kind == parse.KindShow:
 		stmt.columns = showColumns(k)
@@ -152,9 +170,8 @@ func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *parse.S
 		return refusal
 	}
 	asked.ParamTypes, stmt.told = d.Params, d.Params
-	if e := asked.Explain; e != nil { // a copy, as of what DECLARE holds
-		typed := *e
-		typed.Statement.ParamTypes, asked.Explain = d.Params, &typed
+	if e := asked.Explain; e != nil {
+		e.Statement.ParamTypes = d.Params
 	}
 	stmt.params = make([]policy.Type, len(d.Params))
 	for i, t := range d.Params {

@@ -18,7 +18,9 @@ type Session struct {
 	Settings       map[string]string // for current_setting() and pg_settings, by lower-case name
 	Cursors        []Cursor
 	Prepared       []*Prepared
-	Clients        func() []Client // the sessions of the user; nil: this one
+	Clients        func() []Client  // the sessions of the user; nil: this one
+	Zone           *time.Location   // of the settings; nil: that of the name in Settings
+	Literals       *scalar.Literals // how the literals of the query are read; nil: as the settings are
 
 	Time   time.Duration       // of the processor, that is left to the statement; 0: the engine's own deadline
 	OfTime time.Duration       // of so much, which is told where that is over
@@ -40,6 +42,18 @@ func (s Session) Form() scalar.Form {
 		extra = 1
 	}
 	return scalar.FormOf(s.Setting("datestyle", "ISO, MDY"), s.Setting("intervalstyle", "postgres"), extra)
+}
+
+// Location is the session's time zone, UTC where it names none that is known.
+func (s Session) Location() *time.Location {
+	if s.Zone != nil {
+		return s.Zone
+	}
+	zone, err := time.LoadLocation(s.Setting("timezone", "UTC"))
+	if err != nil {
+		return time.UTC
+	}
+	return zone
 }
 
 // Cursor is an open cursor of a session, for pg_cursors.

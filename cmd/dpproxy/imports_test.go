@@ -37,7 +37,7 @@ var picture = map[string][]string{
 	"planner/refuse":             {"policy"},
 	"planner/pgcatalog":          {"policy"},
 	"planner/ast":                {"planner/refuse", "policy"},
-	"planner/parse":              {"planner/refuse", "planner/ast", "planner/mysql", "policy"},
+	"planner/parse":              {"planner/refuse", "planner/ast", "planner/mysql", "planner/scalar", "policy"},
 	"planner/predicate":          {"policy", "mechanisms"},
 	"planner/derived":            {"planner/predicate", "policy"},
 	"planner/plans":              {"planner/parse", "planner/pgcatalog", "planner/predicate", "planner/derived", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting"},

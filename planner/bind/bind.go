@@ -408,8 +408,8 @@ func (b *Binder) Forget(from int) {
 }
 
 func NewBinder(c reuse.Context, params *semantics.Parameters) *Binder {
-	zone := c.Settings.Zone
-	return &Binder{Context: c, Env: scalar.Env{Now: c.Now, Zone: zone, Form: c.Settings.Form, Asked: new(atomic.Bool), Work: c.Work}, Params: params, Groups: groupings{}}
+	set := &c.Settings
+	return &Binder{Context: c, Env: scalar.Env{Now: c.Now, Zone: set.Zone, Form: set.Form, Literals: set.Literals, Asked: new(atomic.Bool), Work: c.Work}, Params: params, Groups: groupings{}}
 }
 
 // Whole reads the number of LIMIT or OFFSET, which is a constant; none where there is no clause.

@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -35,10 +36,12 @@ func (b *Binder) viewRows(t *policy.Table, pos int) (*Rows, *refuse.Refusal) {
 	if pos >= 0 { // what is refused of it is refused of the name that stands for it
 		placedAt(sel.ProtoReflect(), int32(pos))
 	}
-	params, path := b.Params, b.Context.Settings.SearchPath
+	params, path, literals := b.Params, b.Context.Settings.SearchPath, b.Env.Literals
 	b.viewing, b.Params, b.Context.Settings.SearchPath = append(b.viewing, t), &semantics.Parameters{}, nil
+	b.Env.Literals = &scalar.Literals{Now: b.Env.Now, Zone: time.UTC} // the owner's text, whatever an analyst has set
 	found, refusal := b.selectRows(sel, nil)
 	b.viewing, b.Params, b.Context.Settings.SearchPath = b.viewing[:len(b.viewing)-1], params, path
+	b.Env.Literals = literals
 	switch {
 	case refusal != nil:
 		return nil, refusal

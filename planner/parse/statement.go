@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -37,6 +38,8 @@ type Statement struct {
 
 	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is unknown.
 	ParamTypes []policy.Type
+	// Literals is how its literals were read when it was prepared; nil: as the settings are when it runs.
+	Literals *scalar.Literals
 
 	source  string          // the text of the whole message: locations in node count its bytes
 	written string          // as the analyst wrote it, where Text is a translation; else empty

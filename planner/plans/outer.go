@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -18,6 +19,7 @@ type Outer struct {
 	Tree *pg.Node
 	// Relations are the non-leaf relations that Tree reads.
 	Relations []Relation
+	Literals  *scalar.Literals // how its literals are read; nil: as the session's settings are
 }
 
 // Relation is a table of the sandbox that an outer query reads.

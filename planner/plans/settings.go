@@ -24,6 +24,12 @@ type Settings struct {
 	SearchPath   []string
 	Zone         *time.Location
 	Form         scalar.Form
+	Literals     *scalar.Literals // how the literals of a statement that was prepared are read; nil: by Zone and Form
+}
+
+// Reading is how the literals of a statement are read that is prepared now.
+func (s Settings) Reading(now time.Time) *scalar.Literals {
+	return &scalar.Literals{Now: now, Zone: s.Zone, Form: s.Form}
 }
 
 // OffGrid says what becomes of a bound between two steps of a column.

@@ -40,13 +40,13 @@ func (env Env) Coerce(e Expr, t policy.Type) (Expr, error) {
 // literal reads an untyped literal as a constant of type t. Its text was written by the user, so errors quote it.
 func (env *Env) literal(c *constant, t policy.Type, typmod int32) (Expr, error) {
 	if c.value == nil {
-		return &constant{nil, t, typmod}, nil
+		return &constant{nil, t, typmod, nil}, nil
 	}
 	text, ok := c.value.(string)
 	if !ok {
 		return nil, unsupported("an untyped literal that is not text")
 	}
-	v, err := env.ParseText(t, text)
+	v, err := env.as(c.read).ParseText(t, text)
 	if err == nil && typmod >= 0 {
 		v, err = applyTypmod(t, v, typmod)
 	}
@@ -59,7 +59,7 @@ func (env *Env) literal(c *constant, t policy.Type, typmod int32) (Expr, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &constant{v, t, typmod}, nil
+	return &constant{v, t, typmod, nil}, nil
 }
 
 // convert casts between types without regard to typmods.

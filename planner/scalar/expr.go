@@ -16,6 +16,7 @@ type constant struct {
 	value  policy.Value
 	typ    policy.Type
 	typmod int32
+	read   *Literals // of an untyped literal: how it is read
 }
 
 func (c *constant) Type() policy.Type              { return c.typ }

@@ -25,6 +25,38 @@ type Env struct {
 	Form  Form           // how it has values written as texts
 	Asked *atomic.Bool   // set, if not nil, when an expression has asked for Now: its value does not hold for long
 	Work  *Work          // what evaluating it on cells takes; nil: it is not counted
+
+	Literals *Literals // how the statement's own literals are read; nil: as all other texts
+}
+
+// Literals is how a statement's untyped literals become dates, times and intervals: by the settings, and at the moment, of its
+// analysis, which is that of PREPARE. Texts that become values later, parameters and `note::date` among them, are read as the
+// settings are then:
+//
+//	SET datestyle = 'ISO, MDY'; PREPARE q(text) AS SELECT '01/02/2024'::date, $1::date;
+//	SET datestyle = 'ISO, DMY'; EXECUTE q('01/02/2024')  ⇒  2024-01-02, 2024-02-01
+type Literals struct {
+	Now  time.Time // what 'today' is counted from
+	Zone *time.Location
+	Form Form
+}
+
+// SameSettings tells that two read alike but for 'now' and its like; nil is a session's own zone and form.
+func (l *Literals) SameSettings(zone *time.Location, form Form) bool {
+	return l == nil || l.Form.Dates == form.Dates && l.Form.Intervals == form.Intervals && zoneName(l.Zone) == zoneName(zone)
+}
+
+func zoneName(zone *time.Location) string { return Env{Zone: zone}.zone().String() }
+
+// AsLiteral reads all texts as literals are read.
+func (env Env) AsLiteral() Env { return *env.as(env.Literals) }
+
+// as reads texts so.
+func (env *Env) as(l *Literals) *Env {
+	if l == nil {
+		return env
+	}
+	return &Env{Now: l.Now, Zone: l.Zone, Form: l.Form, Asked: env.Asked, Work: env.Work}
 }
 
 // Clock is Now, noting that it was asked for.
@@ -54,7 +86,10 @@ func (e *Error) Error() string { return e.Message }
 func Column(i int, t policy.Type, typmod int32) Expr { return &column{i, t, typmod} }
 
 // Constant is v of type t (policy.Unknown for an untyped literal, whose v is a string or nil).
-func Constant(v policy.Value, t policy.Type) Expr { return &constant{v, t, -1} }
+func Constant(v policy.Value, t policy.Type) Expr { return &constant{v, t, -1, nil} }
+
+// Untyped is an untyped literal of the statement's own text, which is read as its literals are wherever it gets its type.
+func (env Env) Untyped(text string) Expr { return &constant{text, policy.Unknown, -1, env.Literals} }
 
 // zone is the session's time zone, UTC where none is set.
 func (env Env) zone() *time.Location {

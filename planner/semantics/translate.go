@@ -113,6 +113,17 @@ func (t *Translator) Condition(n *pg.Node, clause string) (*Expr, *refuse.Refusa
 	return e, nil
 }
 
+// literal is an untyped literal. Two of one text are not one expression where they may be read as two values: in a policy's view and in what an analyst asks
+// of it.
+func (t *Translator) literal(text string, pos int) *Expr {
+	e := ConstantExpr(text, policy.Unknown, pos)
+	e.Expr = t.Env.Untyped(text)
+	if l := t.Env.Literals; !l.SameSettings(t.Env.Zone, t.Env.Form) {
+		e.Canon += ":" + l.Zone.String() + ":" + l.Form.Dates + ":" + l.Form.Intervals
+	}
+	return e
+}
+
 func (t *Translator) constant(c *pg.A_Const) (*Expr, *refuse.Refusal) {
 	pos := int(c.Location)
 	if c.Isnull {
@@ -124,7 +135,7 @@ func (t *Translator) constant(c *pg.A_Const) (*Expr, *refuse.Refusal) {
 	case *pg.A_Const_Boolval:
 		return ConstantExpr(v.Boolval.GetBoolval(), policy.Bool, pos), nil
 	case *pg.A_Const_Sval:
-		return ConstantExpr(v.Sval.GetSval(), policy.Unknown, pos), nil
+		return t.literal(v.Sval.GetSval(), pos), nil
 	case *pg.A_Const_Fval:
 		if i, err := strconv.ParseInt(v.Fval.Fval, 0, 64); err == nil {
 			return ConstantExpr(i, policy.Int8, pos), nil
@@ -241,19 +252,24 @@ func (t *Translator) cast(c *pg.TypeCast) (*Expr, *refuse.Refusal) {
 	}
 	t.Params.Note(arg, typ)
 	if s := c.Arg.GetAConst().GetSval(); s != nil && typ == policy.IntervalT {
-		arg = ConstantExpr(ast.IntervalText(s.Sval, c.TypeName.Typmods), policy.Unknown, arg.Pos)
+		arg = t.literal(ast.IntervalText(s.Sval, c.TypeName.Typmods), arg.Pos)
 	}
 	if !t.Settler.keeps(arg, typ, typmod) {
 		arg = t.Settler.Settled(arg)
 	}
+	return t.As(arg, typ, typmod, int(c.Location))
+}
+
+// As is an expression as a value of a type, x::typ.
+func (t *Translator) As(arg *Expr, typ policy.Type, typmod int32, pos int) (*Expr, *refuse.Refusal) {
 	s, err := t.Env.Cast(arg.Expr, typ, typmod)
 	if err != nil {
-		return nil, ScalarRefusal(err, int(c.Location))
+		return nil, ScalarRefusal(err, pos)
 	}
 	if !arg.IsConstant() && arg.Type() == typ && arg.Typmod() == typmod && arg.Blanks == 0 {
 		return arg, nil // as in PostgreSQL: GROUP BY GROUPING SETS ((plan, plan::text), (plan)) has one key
 	}
-	e := Node(FormOther, "cast:"+strconv.Itoa(int(typ))+":"+strconv.Itoa(int(typmod)), s, int(c.Location), arg)
+	e := Node(FormOther, "cast:"+strconv.Itoa(int(typ))+":"+strconv.Itoa(int(typmod)), s, pos, arg)
 	if e.Monotone = arg.Monotone && ordered(arg.Type()) && ordered(typ); e.Monotone && !arg.isNumber() && !sameClock(e, arg) {
 		e.setClock(t.Env.Zone, arg)
 	}

@@ -375,7 +375,9 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 	}
 	args := make([]*Expr, len(elements))
 	for i, v := range elements {
-		args[i] = ConstantExpr(v, element, pos)
+		if args[i] = ConstantExpr(v, element, pos); v != nil && element == policy.Unknown {
+			args[i] = t.literal(v.(string), pos)
+		}
 	}
 	return args, nil
 }

@@ -31,7 +31,7 @@ func (a *Answerer) look(s *Session, stmt parse.Statement, params []policy.Value)
 		return l
 	}
 	l.held = a.ledger.Holdings(s.User, s.Dataset.ID)
-	key := appendStatement(make([]byte, 0, 384), s, l.lifted.Text, stmt.ParamTypes, a.public.version())
+	key := appendStatement(make([]byte, 0, 384), s, l.lifted.Text, &stmt, a.public.version())
 	n := len(key)
 	key, l.valued = appendValues(key, l.lifted.Values)
 	l.statement, l.values = key[:n:n], key[n:]
@@ -59,8 +59,10 @@ func repeatable(plan *plans.Plan, bought purchase) bool {
 }
 
 // appendStatement adds what an answer depends on besides the policy, the holdings and the values of parameters: what is asked of which dataset, with which
-// types of parameters and settings, over which copies of the public tables.
-func appendStatement(b []byte, s *Session, asked string, types []policy.Type, copies int64) []byte {
+// types of parameters and settings, its literals read how, over which copies of the public tables. When they were read is left out: what hangs on the time
+// is not kept.
+func appendStatement(b []byte, s *Session, asked string, stmt *parse.Statement, copies int64) []byte {
+	types := stmt.ParamTypes
 	text := func(t string) {
 		b = binary.AppendUvarint(b, uint64(len(t)))
 		b = append(b, t...)
@@ -84,6 +86,12 @@ func appendStatement(b []byte, s *Session, asked string, types []policy.Type, co
 	text(set.Form.Dates)
 	text(set.Form.Intervals)
 	b = append(b, set.Form.Digits)
+	earlier := !stmt.Literals.SameSettings(set.Zone, set.Form)
+	if b = append(b, flag(earlier)); earlier {
+		text(stmt.Literals.Zone.String())
+		text(stmt.Literals.Form.Dates)
+		text(stmt.Literals.Form.Intervals)
+	}
 	b = binary.AppendUvarint(b, uint64(len(set.SearchPath)))
 	for _, schema := range set.SearchPath {
 		text(schema)

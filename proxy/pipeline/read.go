@@ -193,7 +193,7 @@ func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *plans.Plan
 		return privacy.Released[sandbox.Rows]{}, err
 	}
 	var rows privacy.Released[sandbox.Rows]
-	err = a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s), func(session sandbox.Session) (err error) {
+	err = a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) (err error) {
 		rows, err = a.engine.Query(ctx, session, above, append(own, leaves...))
 		return err
 	})
@@ -208,8 +208,8 @@ func outColumns(plan *plans.Plan) []sandbox.Column {
 	return columns
 }
 
-func sandboxSession(s *Session) sandbox.Session {
-	return sandbox.Session{User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables, Cursors: s.Cursors, Prepared: s.Prepared, Clients: s.Clients}
+func sandboxSession(s *Session, plan *plans.Plan) sandbox.Session {
+	return sandbox.Session{Zone: s.Settings.Zone, Literals: plan.Outer.Literals, User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables, Cursors: s.Cursors, Prepared: s.Prepared, Clients: s.Clients}
 }
 
 // saved is a release with its reading; a choice has none.

@@ -130,7 +130,7 @@ func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *plans.Pla
 		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
 	}
 	var columns []sandbox.Column
-	err := a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s), func(session sandbox.Session) (err error) {
+	err := a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) (err error) {
 		columns, err = a.engine.Describe(ctx, session, above, tables)
 		return err
 	})

@@ -22,6 +22,7 @@ type ScalarCall struct {
 	Name string      `json:"f,omitempty"` // a function or operator; empty: a cast
 	To   policy.Type `json:"to,omitempty"`
 	Mod  int32       `json:"mod,omitempty"`
+	Read bool        `json:"r,omitempty"` // a cast of what was a literal, which is read as literals are
 	Args []ScalarArg `json:"a"`
 }
 
@@ -52,13 +53,16 @@ func (c ScalarCall) Expr(env scalar.Env) (scalar.Expr, error) {
 	args := make([]scalar.Expr, len(c.Args))
 	for i, a := range c.Args {
 		if a.Literal != nil {
-			args[i] = scalar.Constant(*a.Literal, policy.Unknown)
+			args[i] = env.Untyped(*a.Literal)
 		} else {
 			args[i] = scalar.Column(i, a.Type, a.Mod)
 		}
 	}
 	if c.Name != "" {
 		return env.Call(c.Name, args...)
+	}
+	if c.Read {
+		env = env.AsLiteral()
 	}
 	return env.Cast(args[0], c.To, c.Mod)
 }
@@ -97,6 +101,11 @@ func (b *binder) castCall(e expr, t typed) expr {
 		cannot("a cast of type " + typeNameOf(e.oid) + " to " + typeNameOf(t.oid))
 	}
 	return b.scalar(ScalarCall{To: t.oid, Mod: t.mod}, []expr{b.asScalar(e)})
+}
+
+// readCall reads the text of a literal when the query runs.
+func (b *binder) readCall(text string, t typed) expr {
+	return b.scalar(ScalarCall{To: t.oid, Mod: t.mod, Read: true}, []expr{{sql: quoted(text), typed: textType}})
 }
 
 // scalar writes a call of package scalar and reads its result back.

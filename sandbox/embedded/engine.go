@@ -19,6 +19,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -171,10 +172,12 @@ func (e *engine) askChild(ctx context.Context, c *child, what kind, s sandbox.Se
 	if s.Time > 0 {
 		limits.Time = min(limits.Time, s.Time)
 	}
-	r := &request{kind: what, dataset: s.Database, sql: q.SQL, zone: s.Setting("timezone", "UTC"), form: s.Form(),
-		now: time.Now().UnixMicro(), columns: outerColumns(q)}
+	r := &request{kind: what, dataset: s.Database, sql: q.SQL, texts: scalar.Literals{Now: time.Now(), Zone: s.Location(), Form: s.Form()}, columns: outerColumns(q)}
+	if r.read = r.texts; s.Literals != nil {
+		r.read = *s.Literals
+	}
 	for _, p := range q.Params {
-		r.args = append(r.args, catalog.Parameter(s, p, r.now))
+		r.args = append(r.args, catalog.Parameter(s, p, r.texts.Now.UnixMicro()))
 	}
 	if r.tables = e.sessionTables(s, q, tables); sizeOf(r.tables) > int64(limits.Memory/2) {
 		return sandbox.Rows{}, limits.Large()

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -78,7 +79,7 @@ func same(a, b policy.Value) bool {
 // TestFramesKeepValues: what goes to the child and back is what it was, type and all.
 func TestFramesKeepValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := &request{kind: askQuery, dataset: rapid.String().Draw(t, "dataset"), sql: rapid.String().Draw(t, "sql"), zone: "UTC", now: rapid.Int64().Draw(t, "now"),
+		in := &request{kind: askQuery, dataset: rapid.String().Draw(t, "dataset"), sql: rapid.String().Draw(t, "sql"), texts: scalar.Literals{Now: time.UnixMicro(rapid.Int64().Draw(t, "now")), Zone: time.UTC}, read: scalar.Literals{Zone: time.FixedZone("<+05>-05", 18000), Form: scalar.Form{Dates: "DMY"}},
 			args: []string{"a", ""}, columns: []sandbox.Column{{Name: "x", Type: policy.Int4, Typmod: -1}}}
 		width := rapid.IntRange(0, 3).Draw(t, "width")
 		rows := sandbox.Rows{Columns: make([]sandbox.Column, width)}
@@ -97,7 +98,7 @@ func TestFramesKeepValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out.kind != in.kind || out.dataset != in.dataset || out.sql != in.sql || out.now != in.now || !reflect.DeepEqual(out.args, in.args) ||
+		if out.kind != in.kind || out.dataset != in.dataset || out.sql != in.sql || !out.texts.Now.Equal(in.texts.Now) || out.read.Form != in.read.Form || !out.read.SameSettings(in.read.Zone, in.read.Form) || !reflect.DeepEqual(out.args, in.args) ||
 			!reflect.DeepEqual(out.columns, in.columns) || !reflect.DeepEqual(out.tables[0].rows.Columns, rows.Columns) {
 			t.Fatalf("%+v became %+v", in, out)
 		}

@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
 
@@ -117,7 +116,7 @@ func (i *instance) call(args []driver.Value) (any, error) {
 		if a.Literal != nil {
 			continue
 		}
-		v, err := argument(i.env, a.Type, args[k+1])
+		v, err := argument(a.Type, args[k+1])
 		if err != nil {
 			return nil, err
 		}
@@ -131,18 +130,14 @@ func (i *instance) call(args []driver.Value) (any, error) {
 }
 
 // begin sets what is constant during one query.
-func (i *instance) begin(zone string, form scalar.Form, now time.Time) {
-	location, err := time.LoadLocation(zone)
-	if err != nil {
-		location = time.UTC
-	}
-	i.env = scalar.Env{Now: now, Zone: location, Form: form}
+func (i *instance) begin(texts, read scalar.Literals) {
+	i.env = scalar.Env{Now: texts.Now, Zone: texts.Zone, Form: texts.Form, Literals: &read}
 	i.calls = map[string]*resolved{}
 }
 
 // percentile is percentile_cont over double precision: the fraction, then the values.
 func percentile(args []driver.Value) (any, error) {
-	fraction, err := argument(scalar.Env{}, policy.Float8, args[0])
+	fraction, err := argument(policy.Float8, args[0])
 	p, ok := fraction.(float64)
 	if err != nil || !ok {
 		return nil, err
@@ -153,7 +148,7 @@ func percentile(args []driver.Value) (any, error) {
 	list, _ := args[1].([]any)
 	var values []float64
 	for _, one := range list {
-		v, err := argument(scalar.Env{}, policy.Float8, one)
+		v, err := argument(policy.Float8, one)
 		if err != nil {
 			return nil, err
 		}

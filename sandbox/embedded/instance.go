@@ -70,7 +70,7 @@ func (i *instance) furnish(memory uint64, dataset string, tables []table) error 
 	if err := i.register(ctx, conn); err != nil {
 		return err
 	}
-	i.begin("UTC", scalar.Form{}, time.Now())
+	i.begin(scalar.Literals{Now: time.Now()}, scalar.Literals{Now: time.Now()})
 	static, err := catalog.Static(dataset)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (i *instance) close() {
 // run answers one query on a connection of its own, whose temporary tables go with it.
 func (i *instance) run(r *request, mostRows int, mostBytes int64) (sandbox.Rows, error) {
 	ctx := context.Background()
-	i.begin(r.zone, r.form, time.UnixMicro(r.now))
+	i.begin(r.texts, r.read)
 	conn, err := i.db.Conn(ctx)
 	if err != nil {
 		return sandbox.Rows{}, err

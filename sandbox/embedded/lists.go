@@ -3,7 +3,6 @@ package embedded
 import (
 	"database/sql/driver"
 	"strings"
-	"time"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -61,7 +60,7 @@ func intervalEnd(side int, last bool) func([]driver.Value) (any, error) {
 		list, _ := args[0].([]any)
 		var best policy.Value
 		for _, one := range list {
-			v, err := argument(scalar.Env{Zone: time.UTC}, policy.IntervalT, one)
+			v, err := argument(policy.IntervalT, one)
 			if err != nil {
 				return nil, err
 			}

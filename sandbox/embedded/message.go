@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"time"
+
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
@@ -38,13 +40,37 @@ type request struct {
 	kind    kind
 	dataset string
 	sql     string
-	zone    string
-	form    scalar.Form
-	now     int64            // microseconds since 1970
+	texts   scalar.Literals  // how texts are read and written, and what the time is
+	read    scalar.Literals  // how the query's literals are read
 	memory  int64            // askOpen: bytes that each query may take from now on
 	args    []string         // of $1, $2, … in sql
 	columns []sandbox.Column // of the answer
 	tables  []table          // askOpen: those of the dataset; else those of this query alone
+}
+
+// reading writes how texts are read. A zone that has no name, as SET TIME ZONE 5 makes one, goes by its distance from UTC.
+func (e *encoder) reading(l *scalar.Literals) {
+	zone := l.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	_, seconds := l.Now.In(zone).Zone()
+	e.text(zone.String())
+	e.int(int64(seconds))
+	e.text(l.Form.Dates)
+	e.text(l.Form.Intervals)
+	e.int(int64(l.Form.Digits))
+	e.int(l.Now.UnixMicro())
+}
+
+func (d *decoder) reading() scalar.Literals {
+	name, seconds := d.text(), int(d.int())
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		zone = time.FixedZone(name, seconds)
+	}
+	form := scalar.Form{Dates: d.text(), Intervals: d.text(), Digits: uint8(d.int())}
+	return scalar.Literals{Now: time.UnixMicro(d.int()), Zone: zone, Form: form}
 }
 
 // reply is the child's answer to a request.
@@ -59,11 +85,8 @@ func (r *request) encode() []byte {
 	e := &encoder{b: []byte{byte(r.kind)}}
 	e.text(r.dataset)
 	e.text(r.sql)
-	e.text(r.zone)
-	e.text(r.form.Dates)
-	e.text(r.form.Intervals)
-	e.int(int64(r.form.Digits))
-	e.int(r.now)
+	e.reading(&r.texts)
+	e.reading(&r.read)
 	e.int(r.memory)
 	e.int(int64(len(r.args)))
 	for _, a := range r.args {
@@ -84,9 +107,9 @@ func decodeRequest(b []byte) (*request, error) {
 	if head := d.take(1); head != nil {
 		r.kind = kind(head[0])
 	}
-	r.dataset, r.sql, r.zone = d.text(), d.text(), d.text()
-	r.form = scalar.Form{Dates: d.text(), Intervals: d.text(), Digits: uint8(d.int())}
-	r.now, r.memory = d.int(), d.int()
+	r.dataset, r.sql = d.text(), d.text()
+	r.texts, r.read = d.reading(), d.reading()
+	r.memory = d.int()
 	r.args = make([]string, d.count())
 	for i := range r.args {
 		r.args[i] = d.text()

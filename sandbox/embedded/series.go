@@ -25,7 +25,7 @@ var (
 func (i *instance) instants(args []driver.Value) (any, error) {
 	var ends [2]policy.Timestamptz
 	for k := range ends {
-		v, err := argument(i.env, policy.TimestampTZ, args[k])
+		v, err := argument(policy.TimestampTZ, args[k])
 		if err != nil {
 			return nil, err
 		}
@@ -35,7 +35,7 @@ func (i *instance) instants(args []driver.Value) (any, error) {
 		}
 		ends[k] = at
 	}
-	v, err := argument(i.env, policy.IntervalT, args[2])
+	v, err := argument(policy.IntervalT, args[2])
 	if err != nil {
 		return nil, err
 	}

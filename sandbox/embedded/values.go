@@ -117,7 +117,7 @@ func restore(t policy.Type, v any) (policy.Value, error) {
 }
 
 // argument reads the text in which the engine hands a value of type t to a function of ours.
-func argument(env scalar.Env, t policy.Type, v driver.Value) (policy.Value, error) {
+func argument(t policy.Type, v driver.Value) (policy.Value, error) {
 	text, ok := v.(string)
 	if !ok {
 		return nil, nil
@@ -146,7 +146,7 @@ func argument(env scalar.Env, t policy.Type, v driver.Value) (policy.Value, erro
 		n, err := strconv.ParseInt(text, 10, 64)
 		return policy.Timestamptz(n), err
 	case policy.IntervalT:
-		return env.ParseText(t, text)
+		return scalar.Env{}.ParseText(t, text) // as the engine writes it, whatever the IntervalStyle
 	}
 	return text, nil
 }

@@ -53,10 +53,25 @@ const (
 	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', $3, true), pg_catalog.set_config('IntervalStyle', $4, true), pg_catalog.set_config('extra_float_digits', $5, true), pg_catalog.set_config('DateStyle', $6, true)"
 )
 
-func (r *run) sessionArgs(s sandbox.Session) [][]byte {
-	form := s.Form()
-	return [][]byte{[]byte(searchPath(s.Setting("search_path", "public"))), []byte(r.zone.String()), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10),
+func (r *run) sessionArgs(s sandbox.Session, zone *time.Location, form scalar.Form) [][]byte {
+	return [][]byte{[]byte(searchPath(s.Setting("search_path", "public"))), []byte(zoneSetting(zone)), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10),
 		[]byte(form.Style()), strconv.AppendInt(nil, int64(form.Extra()), 10), []byte(form.DateStyle())}
+}
+
+// zoneSetting is what TimeZone is set to: a name, or for a zone without one, as SET TIME ZONE 5 makes it, <+05>-05. What stands behind the
+// brackets counts west.
+func zoneSetting(zone *time.Location) string {
+	name := zone.String()
+	if c := name[0] | 0x20; c >= 'a' && c <= 'z' {
+		return name
+	}
+	_, seconds := time.Unix(0, 0).In(zone).Zone()
+	east, west := byte('+'), byte('-')
+	if seconds < 0 {
+		east, west, seconds = west, east, -seconds
+	}
+	far := strings.TrimSuffix(strings.TrimSuffix(fmt.Sprintf("%02d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60), ":00"), ":00")
+	return fmt.Sprintf("<%c%s>%c%s", east, far, west, far)
 }
 
 // searchPath is the session's search path with pg_catalog first, as PostgreSQL has it where none names it.
@@ -77,12 +92,13 @@ func searchPath(text string) string {
 // query runs a SELECT in a read-only transaction that is rolled back: one round trip, but where the session's form of numbers and intervals is
 // its own (formed).
 func (r *run) query(ctx context.Context, s sandbox.Session, text string, args [][]byte) (sandbox.Rows, error) {
-	if f := s.Form(); f.Intervals != "" || f.Digits > 0 {
+	form := s.Form()
+	if form.Intervals != "" || form.Digits > 0 || !s.Literals.SameSettings(r.zone, form) {
 		return r.formed(ctx, s, text, args)
 	}
 	batch := &pgconn.Batch{}
 	batch.ExecParams(beginRead, nil, nil, nil, nil)
-	batch.ExecParams(setNames, r.sessionArgs(s), nil, nil, nil)
+	batch.ExecParams(setNames, r.sessionArgs(s, r.zone, form), nil, nil, nil)
 	batch.ExecParams(text, args, nil, nil, nil)
 	batch.ExecParams(endRead, nil, nil, nil, nil)
 	batch.ExecParams(giveBack, nil, nil, nil, nil)
@@ -106,7 +122,8 @@ func (r *run) read(ctx context.Context, batch *pgconn.Batch, which int) (sandbox
 const binaryFormat = 1
 
 // formed runs a query in a session whose settings change what n::text is. Values themselves are then not read as texts, which would have lost digits, or be intervals
-// of another style: their columns come in binary, so the query is described first.
+// of another style: their columns come in binary, so the query is described first. That reads its literals, under the settings that they are to be read by; it
+// runs under those of now.
 func (r *run) formed(ctx context.Context, s sandbox.Session, text string, args [][]byte) (sandbox.Rows, error) {
 	d, err := r.prepare(ctx, s, text)
 	if err != nil {
@@ -120,18 +137,29 @@ func (r *run) formed(ctx context.Context, s sandbox.Session, text string, args [
 			formats[i] = binaryFormat
 		}
 	}
-	batch := &pgconn.Batch{}
+	batch, at := &pgconn.Batch{}, 0
+	if form := s.Form(); !s.Literals.SameSettings(r.zone, form) {
+		batch.ExecPrepared(namesStatement, r.sessionArgs(s, r.zone, form), nil, nil) // no text, which would take the query's place
+		at++
+	}
 	batch.ExecPrepared(d.Name, args, nil, formats)
 	batch.ExecParams(endRead, nil, nil, nil, nil)
 	batch.ExecParams(giveBack, nil, nil, nil, nil)
-	return r.read(ctx, batch, 0)
+	return r.read(ctx, batch, at)
 }
+
+// namesStatement is setNames, prepared on each connection.
+const namesStatement = "names"
 
 // prepare has the server bind a query in a transaction that whoever asks has to end.
 func (r *run) prepare(ctx context.Context, s sandbox.Session, text string) (*pgconn.StatementDescription, error) {
+	zone, form := r.zone, s.Form()
+	if l := s.Literals; l != nil {
+		zone, form.Dates, form.Intervals = l.Zone, l.Form.Dates, l.Form.Intervals
+	}
 	batch := &pgconn.Batch{}
 	batch.ExecParams(beginRead, nil, nil, nil, nil)
-	batch.ExecParams(setNames, r.sessionArgs(s), nil, nil, nil)
+	batch.ExecParams(setNames, r.sessionArgs(s, zone, form), nil, nil, nil)
 	if _, err := r.conn.ExecBatch(ctx, batch).ReadAll(); err != nil {
 		return nil, err
 	}

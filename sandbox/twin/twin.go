@@ -188,7 +188,7 @@ func (t *engine) ask(ctx context.Context, describe bool, s sandbox.Session, q ou
 		return sandbox.Rows{}, t.fault(limited, s, l, err)
 	}
 	defer conn.Release()
-	r := &run{conn: conn.Conn().PgConn(), mostRows: t.options.MostRows, mostBytes: int(l.Memory / 2), time: l.Time, zone: c.zone()}
+	r := &run{conn: conn.Conn().PgConn(), mostRows: t.options.MostRows, mostBytes: int(l.Memory / 2), time: l.Time, zone: s.Location()}
 	var rows sandbox.Rows
 	if describe {
 		rows.Columns, err = r.describe(limited, s, text)
@@ -264,17 +264,11 @@ func (t *engine) bind(ctx context.Context, conn *pgx.Conn) error {
 	}
 	// Only a superuser, or a role to whom one granted it, may bound the files that sorts spill into.
 	_, _ = conn.Exec(ctx, "SELECT pg_catalog.set_config('temp_file_limit', $1, false)", pgx.QueryExecModeExec, spillLimit)
+	if _, err := conn.PgConn().Prepare(ctx, namesStatement, setNames, nil); err != nil {
+		return err
+	}
 	_, err := conn.Exec(ctx, "SET ROLE "+pgx.Identifier{t.session}.Sanitize(), pgx.QueryExecModeExec)
 	return err
 }
 
 const spillLimit = "256MB"
-
-// zone is the session's time zone, UTC where it names none that is known.
-func (c *composer) zone() *time.Location {
-	zone, err := time.LoadLocation(c.session.Setting("timezone", "UTC"))
-	if err != nil {
-		return time.UTC
-	}
-	return zone
-}

@@ -1,0 +1,177 @@
+package truth
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// step is one act of a session: a text of the simple protocol, a statement that Parse prepares, or one that Bind and Execute run.
+type step struct {
+	sql     string
+	prepare string   // sql is prepared under this name
+	execute string   // a statement is run, with parameters as texts
+	params  []string // of execute
+}
+
+// settings are what a session of TestPrepared begins with.
+const settings = "SET search_path = public; SET DateStyle = 'ISO, MDY'; SET IntervalStyle = postgres; SET TimeZone = 'UTC'; SET extra_float_digits = 1; DEALLOCATE ALL"
+
+// do takes a step.
+func (c *client) do(s step) answer {
+	ctx := context.Background()
+	switch {
+	case s.prepare != "":
+		_, err := c.conn.Prepare(ctx, s.prepare, s.sql, nil)
+		return c.outcome(nil, err)
+	case s.execute != "":
+		params := make([][]byte, len(s.params))
+		for i, p := range s.params {
+			params[i] = []byte(p)
+		}
+		r := c.conn.ExecPrepared(ctx, s.execute, params, nil, nil).Read()
+		return c.outcome(r, r.Err)
+	}
+	return c.ask(s.sql)
+}
+
+func (c *client) outcome(r *pgconn.Result, err error) (a answer) {
+	c.t.Helper()
+	if err != nil {
+		e, ok := asPgError(err)
+		if !ok {
+			c.t.Fatal(err)
+		}
+		a.err = e
+	}
+	if r != nil {
+		for _, row := range r.Rows {
+			texts := make([]string, len(row))
+			for i, v := range row {
+				if texts[i] = string(v); v == nil {
+					texts[i] = null
+				}
+			}
+			a.rows = append(a.rows, texts)
+		}
+	}
+	a.said, c.said = c.said, nil
+	return a
+}
+
+// TestPrepared: of a statement that is prepared its literals are read once, by the settings of then; its parameters, what its functions do and how its answer is
+// written go by the settings of each execution. Each script is PostgreSQL's, by the extended protocol and by PREPARE.
+func TestPrepared(t *testing.T) {
+	below := `SELECT count(*) FROM outage WHERE began > '05/03/2024' AND began < $1`
+	shown := `SELECT $1::timestamp AS p, count(*) FROM outage WHERE began > '05/03/2024' AND began < $1 GROUP BY 1`
+	zoned := `SELECT count(*) FROM reading WHERE seen_at > '2024-05-02 12:00' AND seen_at <= $1`
+	days := `SELECT seen_at::date AS d, count(*) FROM reading WHERE seen_at < '2024-05-03 01:00' GROUP BY 1 HAVING count(*) > 0 ORDER BY 1`
+	above := `SELECT n, '05/03/2024'::date AS d, ('05/03/' || '2024')::date AS e, interval '-1 02:03' AS i, (interval '-1 02:03')::text AS it, timestamptz '2024-05-03 00:00' AS z,
+		'2024-05-03 22:00'::timestamptz::date AS zd, date '05/03/2024' + 1 AS f, $1::date AS p, '{05/03/2024}'::date[] AS a FROM (SELECT count(*) AS n FROM device) q`
+	deep := `SELECT m::date AS d, sum(n) AS n FROM (SELECT date_trunc('hour', seen_at) AS m, count(*) AS n FROM reading GROUP BY 1) q WHERE m > '2024-05-02 12:00' AND m::date < $1 GROUP BY 1 HAVING sum(n) > 0 ORDER BY 1`
+	constant := `SELECT '05/03/2024'::date AS d, $1::date AS p, timestamptz '2024-05-03 00:00' AS z, '2024-05-03 00:00'::text::timestamptz AS t, date_part('hour', '2024-05-03 00:00+00'::timestamptz) AS h`
+	turned := []string{"SET DateStyle = 'ISO, DMY'", "SET TimeZone = 'Asia/Tokyo'", "SET IntervalStyle = sql_standard"}
+	for _, engine := range []string{"duckdb", "twin"} {
+		p := pairOver(t, telemetry(*seed), engine, func(*schema) {})
+		play := func(name string, steps ...step) {
+			t.Run(engine+"/"+name, func(t *testing.T) {
+				p.fresh()
+				for _, c := range []*client{p.proxy, p.plain} {
+					if a := c.ask(settings); a.err != nil {
+						t.Fatal(a.err)
+					}
+				}
+				if a := p.plain.ask("SET search_path = plain"); a.err != nil {
+					t.Fatal(a.err)
+				}
+				for _, s := range steps {
+					theirs := s
+					theirs.sql = strings.ReplaceAll(s.sql, "public", "plain")
+					got, want := p.proxy.do(s), p.plain.do(theirs)
+					if (got.err == nil) != (want.err == nil) || got.err != nil && got.err.Code != want.err.Code || !slices.EqualFunc(got.rows, want.rows, slices.Equal[[]string]) {
+						t.Errorf("%+v\ngot  %v, %v\nwant %v, %v", s, got.rows, got.err, want.rows, want.err)
+					}
+				}
+			})
+		}
+		for _, of := range []struct{ name, sql, typ, param string }{
+			{"below", below, "timestamp", "06/05/2024"}, {"shown", shown, "timestamp", "06/05/2024"}, {"zoned", zoned, "timestamptz", "2024-05-04 00:00"},
+			{"above", above, "date", "06/05/2024"}, {"deep", deep, "date", "04/05/2024"}, {"constant", constant, "date", "06/05/2024"},
+		} {
+			prepared := step{prepare: of.name, sql: of.sql}
+			run := step{execute: of.name, params: []string{of.param}}
+			named := step{sql: "PREPARE " + of.name + "(" + of.typ + ") AS " + of.sql}
+			execute := step{sql: "EXECUTE " + of.name + "('" + of.param + "')"}
+			for i, first := range []step{prepared, named} {
+				again := []step{run, execute}[i]
+				how := []string{"extended", "PREPARE"}[i] + "/"
+				steps := []step{first, again}
+				for _, set := range turned {
+					steps = append(steps, step{sql: set}, again)
+				}
+				play(how+of.name, append(steps, step{sql: "SET search_path = public, pg_catalog"}, again, step{sql: "SET DateStyle = 'ISO, MDY'"}, again, step{sql: "RESET TimeZone"}, again)...)
+				play(how+of.name+", set before", step{sql: strings.Join(turned, "; ")}, first, again, step{sql: settings[:strings.LastIndex(settings, ";")]}, again)
+				play(how+of.name+", in a transaction", step{sql: "BEGIN"}, step{sql: "SET LOCAL DateStyle = 'ISO, DMY'"}, step{sql: "SET LOCAL TimeZone = 'America/New_York'"}, first, again, step{sql: "COMMIT"}, again)
+				play(how+of.name+", rolled back", step{sql: "BEGIN"}, step{sql: "SET DateStyle = 'ISO, DMY'"}, first, step{sql: "ROLLBACK"}, again)
+			}
+		}
+		play("days", step{prepare: "days", sql: days}, step{execute: "days"}, step{sql: "SET TimeZone = 'Asia/Tokyo'"}, step{execute: "days"}, step{sql: "SET TIME ZONE -7"}, step{execute: "days"})
+		play("only then a date", step{sql: "SET DateStyle = 'ISO, DMY'"}, step{prepare: "d", sql: `SELECT count(*) FROM outage WHERE began > '25/05/2024'`}, step{execute: "d"}, step{sql: "SET DateStyle = 'ISO, MDY'"}, step{execute: "d"},
+			step{sql: `SELECT count(*) FROM outage WHERE began > '25/05/2024'`}, step{execute: "d"})
+		play("no date then", step{prepare: "d", sql: `SELECT count(*) FROM outage WHERE began > '25/05/2024'`}, step{sql: "SET DateStyle = 'ISO, DMY'"}, step{execute: "d"})
+		play("cursors", step{prepare: "d", sql: `DECLARE c CURSOR WITH HOLD FOR SELECT count(*) FROM outage WHERE began > '05/03/2024'`}, step{sql: "SET DateStyle = 'ISO, DMY'"}, step{execute: "d"}, step{sql: "FETCH ALL FROM c"},
+			step{sql: "CLOSE c"}, step{sql: `DECLARE c CURSOR WITH HOLD FOR SELECT count(*) FROM outage WHERE began > '05/03/2024'`}, step{sql: "SET DateStyle = 'ISO, MDY'"}, step{sql: "FETCH ALL FROM c"})
+		const twice = `SELECT count(*) FROM outage WHERE began > '05/03/2024'`
+		play("one text read twice", step{sql: twice}, step{prepare: "d", sql: twice}, step{execute: "d"}, step{sql: "SET DateStyle = 'ISO, DMY'"}, step{sql: twice}, step{execute: "d"}, step{sql: twice}, step{execute: "d"},
+			step{prepare: "e", sql: twice}, step{execute: "e"}, step{sql: "SET DateStyle = 'ISO, MDY'"}, step{execute: "e"}, step{execute: "d"}, step{sql: twice})
+		play("zones without a name", step{sql: "SET TIME ZONE 5"}, step{sql: strings.Replace(deep, "$1", "'2024-05-04'", 1)}, step{sql: days}, step{sql: "SET TIME ZONE '-03:30'"}, step{sql: strings.Replace(deep, "$1", "'2024-05-04'", 1)},
+			step{sql: "SET TIME ZONE INTERVAL '-09:30' HOUR TO MINUTE"}, step{sql: strings.Replace(deep, "$1", "'2024-05-04'", 1)}, step{sql: strings.Replace(above, "$1", "'05/03/2024'", 1)})
+	}
+}
+
+// TestCursorOfOtherSettings: what DECLARE has computed is not computed anew, which FETCH says once, where settings that it hangs on have changed.
+func TestCursorOfOtherSettings(t *testing.T) {
+	p := pairOver(t, telemetry(*seed), "duckdb", func(*schema) {})
+	for _, at := range []struct {
+		set  string
+		told int
+	}{{"SET TimeZone = 'Asia/Tokyo'", 1}, {"SET DateStyle = 'ISO, DMY'", 1}, {"SET IntervalStyle = iso_8601", 1}, {"SET work_mem = '8MB'", 0}, {"SET TimeZone = 'Asia/Tokyo'; RESET TimeZone", 0}} {
+		told := 0
+		for _, sql := range []string{settings, "DECLARE c CURSOR WITH HOLD FOR SELECT seen_at::date, count(*) FROM reading GROUP BY 1", at.set, "FETCH 1 FROM c", "FETCH ALL FROM c", "CLOSE c"} {
+			a := p.ask(sql)
+			if a.err != nil {
+				t.Fatal(a.err)
+			}
+			for _, said := range a.said {
+				if strings.Contains(said, "was computed by its DECLARE") {
+					told++
+				}
+			}
+		}
+		if told != at.told {
+			t.Errorf("%s: told %d times", at.set, told)
+		}
+	}
+}
+
+// TestViewsAreRead: the constants of a policy's SELECT are the owner's, whatever an analyst has set.
+func TestViewsAreRead(t *testing.T) {
+	p := pairOver(t, telemetry(*seed), "duckdb", func(s *schema) {
+		outage, reading := s.table("outage"), s.table("reading")
+		s.tables = append(s.tables,
+			&table{name: "late", source: "SELECT o.began, o.cause FROM outage o WHERE o.began > '05/10/2024 12:00'", columns: []column{outage.columns[1], outage.columns[3]}},
+			&table{name: "seen", source: "SELECT r.state FROM reading r WHERE r.seen_at > '2024-05-02 12:00'", columns: []column{reading.columns[2]}})
+	})
+	for _, set := range []string{"SET work_mem = '8MB'", "SET DateStyle = 'ISO, DMY'", "SET TimeZone = 'Asia/Tokyo'"} {
+		for _, sql := range []string{set, `SELECT count(*) FROM late WHERE began < '2024-05-25'`, `SELECT count(*) FROM seen`} {
+			p.fresh()
+			got, want := p.ask(sql), p.plain.ask(sql)
+			if got.err != nil || !slices.EqualFunc(got.rows, want.rows, slices.Equal[[]string]) {
+				t.Errorf("%s; %s: got %v, %v; want %v", set, sql, got.rows, got.err, want.rows)
+			}
+		}
+	}
+}
