@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -30,17 +31,22 @@ type looked struct {
 	drifted   bool          // a schema is not the one that was inspected
 	limited   bool          // new sessions would have a limit that rows may exceed
 	citus     bool          // the tables may lie on several machines
+	away      bool          // one of which does not answer
 	unplanned error         // the database does not plan this query
 	of        rewrite.Query // of the error
 }
 
 // lookAgain holds the database against what was inspected, and plans queries: one round trip for all but trusted SELECTs.
-func lookAgain(ctx context.Context, tx pgx.Tx, pinned []pinnedShape, queries []rewrite.Query) (found looked, err error) {
+func lookAgain(ctx context.Context, tx pgx.Tx, of *cluster, pinned []pinnedShape, queries []rewrite.Query) (found looked, err error) {
 	var batch pgx.Batch
 	batch.Queue(keptSQL)
 	batch.Queue("SELECT " + onCitus)
 	for _, s := range pinned {
 		batch.Queue(shapeSQL, shapeArguments(placesOf(s.dataset, dialect.PostgreSQL))...)
+	}
+	workers := of != nil && len(queries) > 0
+	if workers {
+		batch.Queue(awaySQL)
 	}
 	for _, q := range queries {
 		for _, u := range q.Required() {
@@ -50,7 +56,7 @@ func lookAgain(ctx context.Context, tx pgx.Tx, pinned []pinnedShape, queries []r
 			batch.Queue("EXPLAIN (COSTS false) "+f.sql, f.args...)
 		}
 	}
-	shapes, err := found.read(tx.SendBatch(ctx, &batch), len(pinned), queries)
+	shapes, err := found.read(tx.SendBatch(ctx, &batch), len(pinned), workers, queries)
 	for i := range shapes {
 		if err == nil {
 			err = viewShapes(ctx, tx, pinned[i].dataset, shapes[i])
@@ -63,7 +69,7 @@ func lookAgain(ctx context.Context, tx pgx.Tx, pinned []pinnedShape, queries []r
 }
 
 // read takes the results of a batch in their order. Its error ends the transaction.
-func (found *looked) read(results pgx.BatchResults, datasets int, queries []rewrite.Query) (shapes []shape, err error) {
+func (found *looked) read(results pgx.BatchResults, datasets int, workers bool, queries []rewrite.Query) (shapes []shape, err error) {
 	defer func() {
 		if failed := results.Close(); err == nil {
 			err = failed
@@ -92,6 +98,11 @@ func (found *looked) read(results pgx.BatchResults, datasets int, queries []rewr
 		}
 		shapes = append(shapes, s)
 	}
+	if workers {
+		if err := results.QueryRow().Scan(&found.away); err != nil {
+			return shapes, err
+		}
+	}
 	for _, q := range queries {
 		for range q.Required() {
 			var unique bool
@@ -101,15 +112,41 @@ func (found *looked) read(results pgx.BatchResults, datasets int, queries []rewr
 			found.drifted = found.drifted || !unique
 		}
 		for range forms(q) {
-			if _, err := results.Exec(); err != nil {
+			whole, err := planned(results, workers)
+			if err != nil {
 				if refuses(err) {
 					found.unplanned, found.of = err, q
 				}
 				return shapes, err
 			}
+			if !whole && found.unplanned == nil {
+				found.unplanned, found.of = errNoRemotePlan, q
+			}
 		}
 	}
 	return shapes, nil
+}
+
+// planned takes the next plan, and tells whether it is whole: on a cluster a worker may not have planned its part.
+func planned(results pgx.BatchResults, workers bool) (whole bool, err error) {
+	if !workers {
+		_, err := results.Exec()
+		return true, err
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	whole = true
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return false, err
+		}
+		whole = whole && strings.TrimSpace(line) != noRemotePlan
+	}
+	return whole, rows.Err()
 }
 
 // form is one text that a query may run as.

@@ -167,10 +167,6 @@ var arrangements = []arrangement{
 	{"append", []string{`SELECT create_reference_table('clinic.doses')`, `SELECT create_reference_table('clinic.buys')`}, nil, []string{"people", "visits", "calls"}, 3},
 }
 
-// citusSettings are what package backend gives each transaction.
-var citusSettings = []string{"SET timezone = 'UTC'", "SET search_path = ''", "SET datestyle = 'ISO, YMD'", "SET citus.max_intermediate_result_size = -1", "SET citus.enable_repartition_joins = on",
-	"SET citus.max_adaptive_executor_pool_size = 1"}
-
 // TestCitusLeaves (DPPROXY_CITUS): every leaf of the tests counts on a cluster what it counts on PostgreSQL alone, however the tables lie, or is not planned, which is known before
 // any charge. Where all tables are distributed by the unit and co-located each is planned, and what comes to the coordinator is counted already.
 func TestCitusLeaves(t *testing.T) {
@@ -198,7 +194,7 @@ func (a arrangement) compare(t *testing.T, script string) {
 	}
 	cluster.Exec(t, a.distribute...)
 	conn := cluster.Connect(t)
-	for _, s := range citusSettings {
+	for _, s := range citustest.Settings {
 		if _, err := conn.Exec(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +218,18 @@ func (a arrangement) compare(t *testing.T, script string) {
 				needs++ // a proof, which there is none of
 				continue
 			}
+			if _, err := conn.Exec(t.Context(), "ROLLBACK; BEGIN; SET LOCAL citus.propagate_set_commands = 'local'"); err != nil {
+				t.Fatal(err)
+			}
+			if m.query.Joins() { // as package backend does it
+				if _, err := conn.Exec(t.Context(), "SET LOCAL enable_nestloop = off"); err != nil {
+					t.Fatal(err)
+				}
+			}
 			plan, err := explained(t.Context(), conn, m.query)
+			if strings.Contains(plan, "Could not get remote plan") {
+				t.Errorf("%s (%s): a worker does not plan its part:\n%s\n%s", m.statement, variant, m.query.SQL(), plan)
+			}
 			if err != nil {
 				var refused *pgconn.PgError
 				if !errors.As(err, &refused) || refused.Code != "0A000" && refused.Code != "XX000" {
@@ -341,7 +348,7 @@ func BenchmarkCitus(b *testing.B) {
 	}
 	defer alone.Close(context.Background())
 	conn := cluster.Connect(b)
-	for _, s := range citusSettings {
+	for _, s := range citustest.Settings {
 		if _, err := conn.Exec(b.Context(), s); err != nil {
 			b.Fatal(err)
 		}
