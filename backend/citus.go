@@ -36,6 +36,8 @@ var givensOfCitus = []given{
 	{name: "citus.explain_distributed_queries", value: "on"},
 	// What ends a query by the number of its rows: by default what is gathered may have a gigabyte.
 	{name: "citus.max_intermediate_result_size", value: "-1"},
+	// Connections to workers that are kept for later transactions: those to a worker that was started again fail the first query of each session, which has been paid for.
+	{name: "citus.max_cached_conns_per_worker", value: "0"},
 	// How a query is planned, which is to hang on the policy and the schema alone.
 	{name: "citus.enable_repartition_joins", value: "off"}, {name: "citus.enable_single_hash_repartition_joins", value: "off"}, {name: "citus.local_table_join_policy", value: "auto"},
 	{name: "citus.coordinator_aggregation_strategy", value: "row-gather"}, {name: "citus.enable_router_execution", value: "on"}, {name: "citus.enable_fast_path_router_planner", value: "on"},
@@ -49,7 +51,7 @@ var givensOfCitus = []given{
 // idleOfCitus are the settings of Citus that decide nothing about what reads: they are about statements that write, define, move or tell of shards, or about how long and by which way
 // nodes are reached, which is the same for every row.
 var idleOfCitus = []string{"citus.shard_count", "citus.shard_replication_factor", "citus.multi_shard_modify_mode", "citus.enable_ddl_propagation", "citus.node_connection_timeout",
-	"citus.task_assignment_policy", "citus.executor_slow_start_interval", "citus.enable_binary_protocol", "citus.propagate_set_commands", "citus.max_cached_conns_per_worker",
+	"citus.task_assignment_policy", "citus.executor_slow_start_interval", "citus.enable_binary_protocol", "citus.propagate_set_commands",
 	"citus.max_cached_connection_lifetime", "citus.explain_analyze_sort_method", "citus.show_shards_for_app_name_prefixes", "citus.hide_shards_from_app_name_prefixes",
 	"citus.override_table_visibility", "citus.enable_cost_based_connection_establishment", "citus.stat_statements_track", "citus.use_citus_managed_tables", "citus.enable_schema_based_sharding",
 	"citus.max_adaptive_executor_pool_size", "citus.force_max_query_parallelization", "citus.all_modifications_commutative", "citus.cpu_priority", "citus.cpu_priority_for_logical_replication_senders",

@@ -210,7 +210,12 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([][]privacy
 		if sound, err := proven(ctx, tx, query.Required()); err != nil || !sound {
 			return cmp.Or(err, errUnproven)
 		}
-		text, args, err := shortest(query, func(s rewrite.Shorter) (bool, error) { return provenForm(ctx, tx, s) })
+		text, args, err := shortest(query, func(s rewrite.Shorter) (bool, error) {
+			if b.cluster != nil {
+				return false, nil
+			}
+			return provenForm(ctx, tx, s)
+		})
 		if err != nil {
 			return err
 		}

@@ -44,19 +44,18 @@ func lookAgain(ctx context.Context, tx pgx.Tx, of *cluster, pinned []pinnedShape
 	for _, s := range pinned {
 		batch.Queue(shapeSQL, shapeArguments(placesOf(s.dataset, dialect.PostgreSQL))...)
 	}
-	workers := of != nil && len(queries) > 0
-	if workers {
+	if of != nil && len(queries) > 0 {
 		batch.Queue(awaySQL)
 	}
 	for _, q := range queries {
 		for _, u := range q.Required() {
 			batch.Queue(uniqueSQL, uniqueArguments(u)...)
 		}
-		for _, f := range forms(q) {
+		for _, f := range of.forms(q) {
 			batch.Queue("EXPLAIN (COSTS false) "+f.sql, f.args...)
 		}
 	}
-	shapes, err := found.read(tx.SendBatch(ctx, &batch), len(pinned), workers, queries)
+	shapes, err := found.read(tx.SendBatch(ctx, &batch), len(pinned), of, queries)
 	for i := range shapes {
 		if err == nil {
 			err = viewShapes(ctx, tx, pinned[i].dataset, shapes[i])
@@ -69,7 +68,7 @@ func lookAgain(ctx context.Context, tx pgx.Tx, of *cluster, pinned []pinnedShape
 }
 
 // read takes the results of a batch in their order. Its error ends the transaction.
-func (found *looked) read(results pgx.BatchResults, datasets int, workers bool, queries []rewrite.Query) (shapes []shape, err error) {
+func (found *looked) read(results pgx.BatchResults, datasets int, of *cluster, queries []rewrite.Query) (shapes []shape, err error) {
 	defer func() {
 		if failed := results.Close(); err == nil {
 			err = failed
@@ -98,6 +97,7 @@ func (found *looked) read(results pgx.BatchResults, datasets int, workers bool, 
 		}
 		shapes = append(shapes, s)
 	}
+	workers := of != nil && len(queries) > 0
 	if workers {
 		if err := results.QueryRow().Scan(&found.away); err != nil {
 			return shapes, err
@@ -111,10 +111,10 @@ func (found *looked) read(results pgx.BatchResults, datasets int, workers bool, 
 			}
 			found.drifted = found.drifted || !unique
 		}
-		for range forms(q) {
-			whole, err := planned(results, workers)
+		for range of.forms(q) {
+			whole, err := nextPlan(results, workers)
 			if err != nil {
-				if refuses(err) {
+				if refuses(err) && found.unplanned == nil {
 					found.unplanned, found.of = err, q
 				}
 				return shapes, err
@@ -127,8 +127,8 @@ func (found *looked) read(results pgx.BatchResults, datasets int, workers bool, 
 	return shapes, nil
 }
 
-// planned takes the next plan, and tells whether it is whole: on a cluster a worker may not have planned its part.
-func planned(results pgx.BatchResults, workers bool) (whole bool, err error) {
+// nextPlan takes the next plan, and tells whether it is whole: on a cluster a worker may not have planned its part.
+func nextPlan(results pgx.BatchResults, workers bool) (whole bool, err error) {
 	if !workers {
 		_, err := results.Exec()
 		return true, err
@@ -157,7 +157,10 @@ type form struct {
 
 // forms are all the texts of which one runs: the shortest that constraints prove in the query's own snapshot, which is a later
 // one than that of the look.
-func forms(q rewrite.Query) (list []form) {
+func (c *cluster) forms(q rewrite.Query) (list []form) {
+	if c != nil {
+		return []form{{q.SQL(), q.Args()}} // nothing is proven there
+	}
 	for _, s := range q.Proven() {
 		list = append(list, form{s.SQL(), s.Args()})
 	}

@@ -39,7 +39,7 @@ func New(t testing.TB) *Database {
 	return d
 }
 
-// NewOverLine makes a database whose nodes reach the first worker by a line, and whose coordinator has no tables of its own: reference tables lie on the workers alone. The
+// NewOverLine makes a database whose nodes reach the last worker by a line, and whose coordinator has no tables of its own: reference tables lie on the workers alone. The
 // cluster must be on this machine.
 func NewOverLine(t testing.TB) (*Database, *Line) {
 	t.Helper()
@@ -77,7 +77,7 @@ func create(t testing.TB, over bool) (d *Database, line *Line) {
 		run(t, ctx, config, d.name, fmt.Sprintf("SELECT citus_set_coordinator_host('%s', %d)", config.Host, config.Port))
 	}
 	for i, w := range d.workers {
-		if over && i == 0 {
+		if over && i == len(d.workers)-1 {
 			line = newLine(t, net.JoinHostPort(w.host, strconv.Itoa(w.port)))
 			t.Cleanup(line.close) // before the databases are dropped
 			w = node{"127.0.0.1", line.port()}
@@ -89,7 +89,7 @@ func create(t testing.TB, over bool) (d *Database, line *Line) {
 
 // Settings are what package backend gives each transaction on a cluster, as far as plans hang on it (backend.TestCitusSettingsOfTests), for a session of a test.
 var Settings = []string{"SET timezone = 'UTC'", "SET search_path = ''", "SET datestyle = 'ISO, YMD'", "SET citus.max_intermediate_result_size = '-1'", "SET citus.enable_repartition_joins = 'off'",
-	"SET citus.enable_single_hash_repartition_joins = 'off'", "SET citus.local_table_join_policy = 'auto'", "SET citus.enable_recurring_outer_join_pushdown = 'on'",
+	"SET citus.enable_single_hash_repartition_joins = 'off'", "SET citus.local_table_join_policy = 'auto'",
 	"SET citus.max_adaptive_executor_pool_size = 1"}
 
 // nodes are the coordinator and the workers, in this order.
@@ -98,6 +98,9 @@ func (d *Database) nodes() []*pgx.ConnConfig {
 	for _, w := range d.workers {
 		at := d.coordinator.Copy()
 		at.Host, at.Port = w.host, uint16(w.port)
+		for _, other := range at.Fallbacks { // the same without TLS
+			other.Host, other.Port = at.Host, at.Port
+		}
 		list = append(list, at)
 	}
 	return list

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Line is the way by which the nodes of a cluster reach its first worker, which a test may cut: to them the worker is lost as if its machine were, without a last message.
+// Line is the way by which the nodes of a cluster reach its last worker, which a test may cut: to them the worker is lost as if its machine were, without a last message.
 type Line struct {
 	listener net.Listener
 	to       string
@@ -16,6 +16,7 @@ type Line struct {
 	open  map[net.Conn]bool
 	left  int64 // what may still come from the worker before all is cut; below 0: no end
 	gone  bool
+	times int // that it was mended
 	ended sync.WaitGroup
 }
 
@@ -34,9 +35,10 @@ func newLine(t testing.TB, to string) *Line {
 func (l *Line) CutAfter(bytes int64) {
 	l.mu.Lock()
 	l.left = bytes
+	times := l.times
 	l.mu.Unlock()
 	if bytes == 0 {
-		l.cut()
+		l.cut(times)
 	}
 }
 
@@ -44,18 +46,22 @@ func (l *Line) CutAfter(bytes int64) {
 func (l *Line) Mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.left, l.gone = -1, false
+	l.left, l.gone, l.times = -1, false, l.times+1
 }
 
 func (l *Line) close() {
 	l.listener.Close()
-	l.cut()
+	l.cut(-1)
 	l.ended.Wait()
 }
 
-func (l *Line) cut() {
+// cut ends all connections, unless the line has been mended since.
+func (l *Line) cut(times int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if times >= 0 && times != l.times {
+		return
+	}
 	l.gone = true
 	for c := range l.open {
 		c.Close()
@@ -100,31 +106,32 @@ func (l *Line) carry(to, from net.Conn, worker bool) {
 	defer to.Close()
 	defer from.Close()
 	buffer := make([]byte, 4096)
-	for {
-		n, err := from.Read(buffer)
+	for err := error(nil); err == nil; {
+		var n int
+		n, err = from.Read(buffer)
 		if n > 0 {
 			if _, failed := to.Write(buffer[:n]); failed != nil {
 				return
 			}
-			if worker && l.spent(int64(n)) {
+			if !worker {
+				continue
+			}
+			if times, all := l.spent(int64(n)); all {
 				time.Sleep(200 * time.Millisecond) // in which what has come is read
-				l.cut()
+				l.cut(times)
 				return
 			}
-		}
-		if err != nil {
-			return
 		}
 	}
 }
 
 // spent tells whether all has come that may.
-func (l *Line) spent(n int64) bool {
+func (l *Line) spent(n int64) (times int, all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.left < 0 {
-		return false
+		return l.times, false
 	}
 	l.left = max(l.left-n, 0)
-	return l.left == 0
+	return l.times, l.left == 0
 }
