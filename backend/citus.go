@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -31,11 +32,16 @@ var givensOfCitus = []given{
 	// What changes a count. The first one has count(DISTINCT …) estimated, the second has a LIMIT answered from some of the rows, the others push down what must not be.
 	{name: "citus.count_distinct_error_rate", value: "0"}, {name: "citus.limit_clause_row_fetch_count", value: "-1"}, {name: "citus.subquery_pushdown", value: "off"},
 	{name: "citus.enable_outer_joins_with_pseudoconstant_quals_pre_pg17", value: "off"}, {name: "citus.allow_nested_distributed_execution", value: "off"},
+	// What has EXPLAIN say nothing of the workers, by which a query is looked at before its charge.
+	{name: "citus.explain_distributed_queries", value: "on"},
 	// What ends a query by the number of its rows: by default what is gathered may have a gigabyte.
 	{name: "citus.max_intermediate_result_size", value: "-1"},
+	// Connections to workers that are kept for later transactions: those to a worker that was started again fail the first query of each session, which has been paid for.
+	{name: "citus.max_cached_conns_per_worker", value: "0"},
 	// How a query is planned, which is to hang on the policy and the schema alone.
 	{name: "citus.enable_repartition_joins", value: "off"}, {name: "citus.enable_single_hash_repartition_joins", value: "off"}, {name: "citus.local_table_join_policy", value: "auto"},
 	{name: "citus.coordinator_aggregation_strategy", value: "row-gather"}, {name: "citus.enable_router_execution", value: "on"}, {name: "citus.enable_fast_path_router_planner", value: "on"},
+	{name: "citus.enable_local_fast_path_query_optimization", value: "on"}, {name: "citus.enable_recurring_outer_join_pushdown", value: "on"},
 	{name: "citus.enable_non_colocated_router_query_pushdown", value: "off"}, {name: "citus.enable_local_execution", value: "on"}, {name: "citus.select_opens_transaction_block", value: "on"},
 	// What would write a query with its constants into logs, or the plans of all shards.
 	{name: "citus.log_remote_commands", value: "off"}, {name: "citus.log_local_commands", value: "off"}, {name: "citus.log_multi_join_order", value: "off"},
@@ -45,14 +51,25 @@ var givensOfCitus = []given{
 // idleOfCitus are the settings of Citus that decide nothing about what reads: they are about statements that write, define, move or tell of shards, or about how long and by which way
 // nodes are reached, which is the same for every row.
 var idleOfCitus = []string{"citus.shard_count", "citus.shard_replication_factor", "citus.multi_shard_modify_mode", "citus.enable_ddl_propagation", "citus.node_connection_timeout",
-	"citus.task_assignment_policy", "citus.executor_slow_start_interval", "citus.enable_binary_protocol", "citus.propagate_set_commands", "citus.max_cached_conns_per_worker",
-	"citus.max_cached_connection_lifetime", "citus.explain_distributed_queries", "citus.explain_analyze_sort_method", "citus.show_shards_for_app_name_prefixes", "citus.hide_shards_from_app_name_prefixes",
+	"citus.task_assignment_policy", "citus.executor_slow_start_interval", "citus.enable_binary_protocol", "citus.propagate_set_commands",
+	"citus.max_cached_connection_lifetime", "citus.explain_analyze_sort_method", "citus.show_shards_for_app_name_prefixes", "citus.hide_shards_from_app_name_prefixes",
 	"citus.override_table_visibility", "citus.enable_cost_based_connection_establishment", "citus.stat_statements_track", "citus.use_citus_managed_tables", "citus.enable_schema_based_sharding",
 	"citus.max_adaptive_executor_pool_size", "citus.force_max_query_parallelization", "citus.all_modifications_commutative", "citus.cpu_priority", "citus.cpu_priority_for_logical_replication_senders",
 	"citus.defer_drop_after_shard_move", "citus.defer_drop_after_shard_split", "citus.enable_change_data_capture", "citus.enable_create_role_propagation", "citus.enable_deadlock_prevention",
 	"citus.enable_local_reference_table_foreign_keys", "citus.local_hostname", "citus.max_client_connections", "citus.max_high_priority_background_processes", "citus.max_matview_size_to_auto_recreate",
 	"citus.remote_task_check_interval", "citus.skip_constraint_validation", "citus.skip_jsonb_validation_in_copy", "citus.stat_tenants_log_level", "citus.stat_tenants_period", "citus.stat_tenants_track",
-	"citus.stat_tenants_untracked_sample_rate", "citus.task_executor_type", "citus.values_materialization_threshold", "citus.worker_min_messages", "citus.writable_standby_coordinator"}
+	"citus.stat_tenants_untracked_sample_rate", "citus.task_executor_type", "citus.values_materialization_threshold", "citus.worker_min_messages", "citus.writable_standby_coordinator",
+	// Those that pg_settings does not show.
+	"citus.allow_modifications_from_workers_to_replicated_tables", "citus.allow_unsafe_constraints", "citus.allow_unsafe_locks_from_workers", "citus.check_available_space_before_move",
+	"citus.copy_switchover_threshold", "citus.create_object_propagation", "citus.enable_alter_database_owner", "citus.enable_alter_role_propagation", "citus.enable_alter_role_set_propagation",
+	"citus.enable_cluster_clock", "citus.enable_create_database_propagation", "citus.enable_create_type_propagation", "citus.enable_manual_changes_to_shards", "citus.enable_metadata_sync",
+	"citus.enable_repartitioned_insert_select", "citus.enable_stat_counters", "citus.enable_unique_job_ids", "citus.enable_unsafe_triggers", "citus.enable_unsupported_feature_messages",
+	"citus.enable_version_checks", "citus.enforce_foreign_key_restrictions", "citus.enforce_object_restrictions_for_local_objects", "citus.function_opens_transaction_block",
+	"citus.grep_remote_commands", "citus.hide_citus_dependent_objects", "citus.isolation_test_session_process_id", "citus.isolation_test_session_remote_process_id",
+	"citus.local_copy_flush_threshold", "citus.max_rebalancer_logged_ignored_moves", "citus.metadata_sync_mode", "citus.mitmfifo", "citus.next_cleanup_record_id", "citus.next_operation_id",
+	"citus.next_placement_id", "citus.next_shard_id", "citus.prevent_incomplete_connection_establishment", "citus.propagate_session_settings_for_loopback_connection",
+	"citus.rebalancer_by_disk_size_base_cost", "citus.remote_copy_flush_threshold", "citus.replicate_reference_tables_on_activate", "citus.replication_model", "citus.running_under_citus_test_suite",
+	"citus.skip_advisory_lock_permission_checks", "citus.sort_returning", "citus.superuser"}
 
 // findCluster looks, once, whether the tables may lie on several machines.
 func (b *Postgres) findCluster(ctx context.Context, single bool) error {
@@ -98,14 +115,54 @@ WHERE pg_catalog.current_setting(g.name, true) OPERATOR(pg_catalog.<>) g.value`,
 	}
 	if c.single {
 		list = append(list, "SET LOCAL citus.max_adaptive_executor_pool_size = 1")
+	} else {
+		list = append(list, singleSQL)
 	}
 	for _, g := range givens {
 		if c.major >= g.since && (g.until == 0 || c.major < g.until) && !slices.Contains(ofOneNode, g.name) {
 			list = append(list, "SET LOCAL "+g.name+" = "+dialect.QuoteText(g.value))
 		}
 	}
-	return list
+	return append(list, "SELECT pg_catalog.set_config('client_min_messages', 'warning', true)") // here alone: set_config goes to no worker
 }
+
+// Where rows have several places (reference tables, citus.shard_replication_factor) and a worker is lost that has answered in part, Citus asks at the next place and keeps what
+// has come: rows that are counted, or numbered within their units already, are there twice, and no bound holds of what is made of them. Nothing tells it not to; it says that it
+// did so by a warning, unless another connection to that worker is open. So tables whose shards have several places are read by one connection to each worker, and a
+// transaction in which such a warning came has failed (rule 5), whatever it has read.
+const singleSQL = `SELECT pg_catalog.set_config('citus.max_adaptive_executor_pool_size', '1', true)
+WHERE EXISTS (SELECT FROM pg_catalog.pg_dist_partition p WHERE p.repmodel = 'c')`
+
+// errLost says that a worker was lost whose part another one may have answered again.
+var errLost = errors.New("backend: a worker was lost while it answered")
+
+// lostKey is where a connection keeps that it was told so.
+const lostKey = "dpproxy: a worker was lost"
+
+// noteLost remembers of the warnings that came on a connection those of a lost connection to a worker; nothing of their texts is read.
+func noteLost(conn *pgconn.PgConn, n *pgconn.Notice) {
+	if len(n.Code) == 5 && class(n.Code) == "08" {
+		conn.CustomData()[lostKey] = true
+	}
+}
+
+// lost tells, once, whether a worker was lost since it was asked last.
+func lost(conn *pgx.Conn) bool {
+	told := conn.PgConn().CustomData()
+	_, was := told[lostKey]
+	delete(told, lostKey)
+	return was
+}
+
+// awaySQL tells whether a worker does not answer a session of dpproxy's role. EXPLAIN would not tell: it has one worker plan the part of one shard, and where that cannot be had it says so in
+// its text (noRemotePlan), and is none the worse.
+const awaySQL = `SELECT EXISTS (SELECT FROM pg_catalog.run_command_on_workers('SELECT 1') r WHERE NOT r.success)`
+
+// noRemotePlan stands in a plan whose part a worker did not plan.
+const noRemotePlan = "Error: Could not get remote plan."
+
+// errNoRemotePlan says so.
+var errNoRemotePlan = errors.New("backend: a worker does not plan its part of a query")
 
 // singly is c with one connection to each worker in a transaction. What it reads of a worker it then reads in one moment, which begins when the worker is first asked: for a copy, of which
 // a unit's rows in all tables are to be of one moment, and where answers leave on a grid, since with more connections the later ones begin when there is still something to do, and

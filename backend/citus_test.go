@@ -27,6 +27,11 @@ SELECT create_reference_table('regions')`
 func citusHouse(t *testing.T, s *policy.Snapshot, distribute string) (*house, *citustest.Database) {
 	t.Helper()
 	d := citustest.New(t)
+	return houseOn(t, d, s, distribute), d
+}
+
+func houseOn(t *testing.T, d *citustest.Database, s *policy.Snapshot, distribute string) *house {
+	t.Helper()
 	role := d.Role(t)
 	for _, s := range rowsSQL {
 		d.Exec(t, fmt.Sprintf(s, "public."))
@@ -39,7 +44,120 @@ func citusHouse(t *testing.T, s *policy.Snapshot, distribute string) (*house, *c
 	p.Backend.Snapshot = s
 	h := open(t, p)
 	h.change, h.role = func(statement string) { d.Exec(t, statement) }, role
-	return h, d
+	return h
+}
+
+// TestCitusSettingsOfTests: what tests elsewhere give a session on a cluster is what a transaction of dpproxy's has.
+func TestCitusSettingsOfTests(t *testing.T) {
+	given := map[string]string{"citus.max_adaptive_executor_pool_size": "1"} // of a cluster that is read singly
+	for _, g := range slices.Concat(givens, givensOfCitus) {
+		given[g.name] = g.value
+	}
+	for _, s := range citustest.Settings {
+		name, value, _ := strings.Cut(strings.TrimPrefix(s, "SET "), " = ")
+		if got, there := given[name]; !there || got != strings.Trim(value, "'") {
+			t.Errorf("%s, and dpproxy gives it %q (%v)", s, got, there)
+		}
+	}
+}
+
+// grown is citusHouse over a line, with 4,000 people more.
+func grown(t *testing.T, distribute string) (*house, *citustest.Line) {
+	t.Helper()
+	d, line := citustest.NewOverLine(t)
+	h := houseOn(t, d, nil, `DO $$BEGIN EXECUTE format('ALTER DATABASE %I SET citus.task_assignment_policy = ''round-robin''', current_database()); END$$; -- reference tables are read here and there
+`+distribute)
+	h.change("INSERT INTO people SELECT 1000 + i, i % 120, 'Male', i % 50 * 1000, '" + canary + "' FROM generate_series(1, 4000) i")
+	return h, line
+}
+
+// TestCitusLostWorker: a worker that is away is found before the charge. One that is lost while it answers leaves a paid query without counts: never with some of its rows
+// counted by two of the machines that have them.
+func TestCitusLostWorker(t *testing.T) {
+	for name, c := range map[string]struct {
+		distribute string
+		after      int64 // bytes
+	}{
+		"rows in one place":  {citusByPerson, 20_000},
+		"before any answer":  {citusByPerson, 0},
+		"rows in two places": {`SET citus.shard_replication_factor = 2; SELECT create_distributed_table('people', 'person_id', shard_count => 4)`, 20_000},
+		"a reference table":  {`SELECT create_reference_table('people')`, 20_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, line := grown(t, c.distribute)
+			q := render(t, measure(t, h.policy, "people", "age", "income"), h)
+			total := func() (n int64) {
+				for _, g := range h.executor().settle(t.Context(), q, 0)[q.Leaf()] {
+					n += g.Counts[0]
+				}
+				return n
+			}
+			if err := h.Ready(t.Context(), q); err != nil || total() != 4040 {
+				t.Fatalf("%d people: %v", total(), err)
+			}
+			told := len(h.log.String())
+			for range 6 { // whichever place is asked first
+				line.CutAfter(c.after)
+				if n := total(); n != 0 && n != 4040 {
+					t.Errorf("counted %d people of 4040", n)
+				}
+				line.CutAfter(0)
+				if err := h.Ready(t.Context(), q); err != ErrUnavailable {
+					t.Errorf("a worker is away, and Ready says %v", err)
+				}
+				line.Mend()
+				if err := h.Ready(t.Context(), q); err != nil {
+					t.Errorf("the worker is back, and Ready says %v", err)
+				}
+			}
+			if n := total(); n != 4040 {
+				t.Errorf("counted %d people of 4040 afterwards", n)
+			}
+			log := h.log.String()[told:]
+			if !strings.Contains(log, "privacy rule 5") || strings.Contains(log, canary) {
+				t.Errorf("the log: %s", log)
+			}
+		})
+	}
+}
+
+// TestWarningsOfLostWorkers: a transaction in which the server warns that a connection of its own was lost has failed, whatever it has read; one in which it warns of something else has not.
+func TestWarningsOfLostWorkers(t *testing.T) {
+	t.Parallel()
+	h := postgresHouse(t)
+	b := h.Backend.(*Postgres)
+	for code, want := range map[string]error{"08006": errLost, "01000": nil} {
+		for range 2 {
+			err := transaction(t.Context(), b.pool, time.Minute, func(tx pgx.Tx) error {
+				_, err := tx.Exec(t.Context(), "DO $$BEGIN RAISE WARNING USING ERRCODE = '"+code+"', MESSAGE = 'lost'; END$$")
+				return err
+			}, "SELECT pg_catalog.set_config('client_min_messages', 'warning', true)")
+			if err != want {
+				t.Errorf("%s: %v, must be %v", code, err, want)
+			}
+		}
+		if err := b.look(t.Context(), time.Minute, func(pgx.Tx) error { return nil }); err != nil {
+			t.Errorf("the transaction after it: %v", err)
+		}
+	}
+}
+
+// TestCitusWorkersPlan: what no worker plans is refused before the charge, though the coordinator's EXPLAIN passes over it.
+func TestCitusWorkersPlan(t *testing.T) {
+	h, d := citusHouse(t, nil, citusByPerson)
+	q := render(t, measure(t, h.policy, "people", "sex"), h)
+	if err := h.Ready(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	for i := range d.Workers() {
+		d.ExecOn(t, i, "SET citus.enable_ddl_propagation = off", "REVOKE USAGE ON SCHEMA public FROM PUBLIC")
+	}
+	if err := h.Ready(t.Context(), q); err != ErrUnplanned {
+		t.Errorf("Ready says %v", err)
+	}
+	if log := h.log.String(); !strings.Contains(log, "a worker of the cluster does not plan its part") {
+		t.Errorf("the log: %s", log)
+	}
 }
 
 func TestCitusCounts(t *testing.T) {
@@ -66,7 +184,7 @@ func TestCitusCounts(t *testing.T) {
 	}
 	// What a worker's role sets decides nothing (rule 24).
 	for i := range d.Workers() {
-		d.ExecOn(t, i, "ALTER ROLE "+h.role+" SET statement_timeout = 1", "ALTER ROLE "+h.role+" SET enable_seqscan = off", "ALTER ROLE "+h.role+" SET work_mem = '64kB'")
+		d.ExecOn(t, i, "ALTER ROLE "+h.role+" SET statement_timeout = '20s'", "ALTER ROLE "+h.role+" SET enable_seqscan = off", "ALTER ROLE "+h.role+" SET work_mem = '64kB'")
 	}
 	h.Close()
 	again := open(t, h.policy)
@@ -99,6 +217,10 @@ func TestEverySettingOfCitusHasItsPlace(t *testing.T) {
 	if err != nil || len(all) < 30 {
 		t.Fatalf("%d settings: %v", len(all), err)
 	}
+	hidden := hiddenSettings(t, d)
+	if all = append(all, hidden...); len(hidden) < 30 {
+		t.Fatalf("%d settings that are not shown: %v", len(hidden), hidden)
+	}
 	for _, name := range all {
 		if !slices.Contains(idleOfCitus, name) && !slices.ContainsFunc(givensOfCitus, func(g given) bool { return g.name == name }) {
 			t.Errorf("%s has no place", name)
@@ -118,6 +240,32 @@ func TestEverySettingOfCitusHasItsPlace(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// hiddenSettings are those settings of Citus's that a session could set and that pg_settings does not show: names that stand in its library, as the server takes them.
+func hiddenSettings(t *testing.T, d *citustest.Database) (list []string) {
+	t.Helper()
+	conn := d.Connect(t)
+	rows, err := conn.Query(t.Context(), `SELECT DISTINCT lower(m[1]) FROM pg_config c, pg_read_binary_file(c.setting || '/citus.so') b,
+  regexp_matches(encode(b, 'escape'), 'citus\.[a-z_0-9]+', 'gi') m WHERE c.name = 'PKGLIBDIR'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		var value *string
+		var shown bool
+		if err := conn.QueryRow(t.Context(), "SELECT current_setting($1, true), EXISTS (SELECT FROM pg_settings WHERE lower(name) = $1)", name).Scan(&value, &shown); err != nil || value == nil || shown {
+			continue
+		}
+		if _, err := conn.Exec(t.Context(), "SELECT set_config($1, $2, true)", name, *value); err == nil {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // believed is a query's shortest text, as it runs where constraints are believed, whether they say what it needs, and what it counts in a transaction between whose

@@ -333,6 +333,10 @@ func cause(err error) string {
 		return "unexpected result"
 	case errors.Is(err, errUnproven):
 		return "a unique constraint that the units' path needs is gone"
+	case errors.Is(err, errLost):
+		return "a worker of the cluster was lost while it answered, and another one may have answered again"
+	case errors.Is(err, errNoRemotePlan):
+		return "a worker of the cluster does not plan its part"
 	case errors.Is(err, errQueue):
 		return "too many queries before it"
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -51,6 +51,7 @@ func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Pos
 	if _, given := config.ConnConfig.RuntimeParams["application_name"]; !given {
 		config.ConnConfig.RuntimeParams["application_name"] = "dpproxy"
 	}
+	config.ConnConfig.OnNotice = noteLost
 	b := &Postgres{log: log, partPages: 1 << 12} // 32 MiB
 	if p.Backend.Snapshot != nil {
 		b.readers = p.Backend.Snapshot.Connections
@@ -106,7 +107,7 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 	defer cancel()
 	var found looked
 	err := b.look(ctx, readyTimeout, func(tx pgx.Tx) (err error) {
-		found, err = lookAgain(ctx, tx, b.shapes(datasetsOf(queries)), queries)
+		found, err = lookAgain(ctx, tx, b.cluster, b.shapes(datasetsOf(queries)), queries)
 		return err
 	})
 	switch {
@@ -118,6 +119,9 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 	case found.drifted || b.opened && found.citus != (b.cluster != nil):
 		b.log.ErrorContext(caller, "the private database's schema changed: run dpproxy check, then restart")
 		return ErrDrift
+	case found.away:
+		b.log.WarnContext(caller, "a worker of the private database's cluster does not answer; nothing was charged")
+		return ErrUnavailable
 	case found.unplanned != nil:
 		b.log.ErrorContext(caller, "the private database does not plan a query; nothing was charged for it", "table", found.of.Table().Name, "cause", cause(found.unplanned))
 		return ErrUnplanned
@@ -171,6 +175,7 @@ func transaction(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, d
 // within is transaction on a connection.
 func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx pgx.Tx) error, more ...string) error {
 	var inside bool
+	lost(conn) // of transactions before
 	err := pgx.BeginTxFunc(ctx, conn, begun(conn, limit, ""), func(tx pgx.Tx) error {
 		inside = true
 		if len(more) > 0 {
@@ -184,8 +189,11 @@ func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx
 		}
 		return do(tx)
 	})
-	if !inside && unsettled(err) {
+	switch {
+	case !inside && unsettled(err):
 		return errSettings
+	case lost(conn) && err == nil:
+		return errLost
 	}
 	return err
 }
@@ -202,7 +210,12 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([][]privacy
 		if sound, err := proven(ctx, tx, query.Required()); err != nil || !sound {
 			return cmp.Or(err, errUnproven)
 		}
-		text, args, err := shortest(query, func(s rewrite.Shorter) (bool, error) { return provenForm(ctx, tx, s) })
+		text, args, err := shortest(query, func(s rewrite.Shorter) (bool, error) {
+			if b.cluster != nil {
+				return false, nil
+			}
+			return provenForm(ctx, tx, s)
+		})
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -30,27 +31,31 @@ type looked struct {
 	drifted   bool          // a schema is not the one that was inspected
 	limited   bool          // new sessions would have a limit that rows may exceed
 	citus     bool          // the tables may lie on several machines
+	away      bool          // one of which does not answer
 	unplanned error         // the database does not plan this query
 	of        rewrite.Query // of the error
 }
 
 // lookAgain holds the database against what was inspected, and plans queries: one round trip for all but trusted SELECTs.
-func lookAgain(ctx context.Context, tx pgx.Tx, pinned []pinnedShape, queries []rewrite.Query) (found looked, err error) {
+func lookAgain(ctx context.Context, tx pgx.Tx, of *cluster, pinned []pinnedShape, queries []rewrite.Query) (found looked, err error) {
 	var batch pgx.Batch
 	batch.Queue(keptSQL)
 	batch.Queue("SELECT " + onCitus)
 	for _, s := range pinned {
 		batch.Queue(shapeSQL, shapeArguments(placesOf(s.dataset, dialect.PostgreSQL))...)
 	}
+	if of != nil && len(queries) > 0 {
+		batch.Queue(awaySQL)
+	}
 	for _, q := range queries {
 		for _, u := range q.Required() {
 			batch.Queue(uniqueSQL, uniqueArguments(u)...)
 		}
-		for _, f := range forms(q) {
+		for _, f := range of.forms(q) {
 			batch.Queue("EXPLAIN (COSTS false) "+f.sql, f.args...)
 		}
 	}
-	shapes, err := found.read(tx.SendBatch(ctx, &batch), len(pinned), queries)
+	shapes, err := found.read(tx.SendBatch(ctx, &batch), len(pinned), of, queries)
 	for i := range shapes {
 		if err == nil {
 			err = viewShapes(ctx, tx, pinned[i].dataset, shapes[i])
@@ -63,7 +68,7 @@ func lookAgain(ctx context.Context, tx pgx.Tx, pinned []pinnedShape, queries []r
 }
 
 // read takes the results of a batch in their order. Its error ends the transaction.
-func (found *looked) read(results pgx.BatchResults, datasets int, queries []rewrite.Query) (shapes []shape, err error) {
+func (found *looked) read(results pgx.BatchResults, datasets int, of *cluster, queries []rewrite.Query) (shapes []shape, err error) {
 	defer func() {
 		if failed := results.Close(); err == nil {
 			err = failed
@@ -92,6 +97,12 @@ func (found *looked) read(results pgx.BatchResults, datasets int, queries []rewr
 		}
 		shapes = append(shapes, s)
 	}
+	workers := of != nil && len(queries) > 0
+	if workers {
+		if err := results.QueryRow().Scan(&found.away); err != nil {
+			return shapes, err
+		}
+	}
 	for _, q := range queries {
 		for range q.Required() {
 			var unique bool
@@ -100,16 +111,42 @@ func (found *looked) read(results pgx.BatchResults, datasets int, queries []rewr
 			}
 			found.drifted = found.drifted || !unique
 		}
-		for range forms(q) {
-			if _, err := results.Exec(); err != nil {
-				if refuses(err) {
+		for range of.forms(q) {
+			whole, err := nextPlan(results, workers)
+			if err != nil {
+				if refuses(err) && found.unplanned == nil {
 					found.unplanned, found.of = err, q
 				}
 				return shapes, err
 			}
+			if !whole && found.unplanned == nil {
+				found.unplanned, found.of = errNoRemotePlan, q
+			}
 		}
 	}
 	return shapes, nil
+}
+
+// nextPlan takes the next plan, and tells whether it is whole: on a cluster a worker may not have planned its part.
+func nextPlan(results pgx.BatchResults, workers bool) (whole bool, err error) {
+	if !workers {
+		_, err := results.Exec()
+		return true, err
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	whole = true
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return false, err
+		}
+		whole = whole && strings.TrimSpace(line) != noRemotePlan
+	}
+	return whole, rows.Err()
 }
 
 // form is one text that a query may run as.
@@ -120,7 +157,10 @@ type form struct {
 
 // forms are all the texts of which one runs: the shortest that constraints prove in the query's own snapshot, which is a later
 // one than that of the look.
-func forms(q rewrite.Query) (list []form) {
+func (c *cluster) forms(q rewrite.Query) (list []form) {
+	if c != nil {
+		return []form{{q.SQL(), q.Args()}} // nothing is proven there
+	}
 	for _, s := range q.Proven() {
 		list = append(list, form{s.SQL(), s.Args()})
 	}

@@ -18,12 +18,13 @@ import (
 // PARTITION BY would. Unless rows with NULL do not matter ($5), all of its columns are NOT NULL; one of them ($6) is int2, int4 or int8. It runs with an empty
 // search_path, so that its operators are pg_catalog's. It is believed of PostgreSQL itself alone, whose snapshot holds the
 // constraint and the rows: where Citus or another engine keeps the rows, each part of the table has a moment of its own
-// (privacy rule 25).
+// (privacy rule 25). So it is of PostgreSQL's own storage alone: which rows a snapshot shows, and what an index refuses, is for the
+// code of a table's access method to say (USING columnar, and what else extensions bring).
 const uniqueSQL = `SELECT EXISTS (
   SELECT FROM pg_catalog.pg_class c
   JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
   JOIN pg_catalog.pg_index i ON i.indrelid = c.oid
-  WHERE s.nspname = $1::pg_catalog.name AND c.relname = $2::pg_catalog.name AND c.relkind = 'r'
+  WHERE s.nspname = $1::pg_catalog.name AND c.relname = $2::pg_catalog.name AND c.relkind = 'r' AND ` + ownStorage + `
     AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid)
     AND i.indisunique AND i.indisvalid AND i.indisready AND i.indislive AND i.indimmediate
     AND ` + onlyPostgres + `
@@ -40,6 +41,9 @@ const uniqueSQL = `SELECT EXISTS (
 // may be NOT VALID, and attnotnull does not tell. Before, NOT NULL of a table has no row there.
 const wholly = `NOT EXISTS (SELECT FROM pg_catalog.pg_constraint v WHERE v.conrelid = a.attrelid AND v.contype = 'n' AND NOT v.convalidated
             AND a.attnum = ANY (v.conkey))`
+
+// ownStorage tells whether the rows of relation c lie as PostgreSQL itself keeps them.
+const ownStorage = `c.relam = (SELECT m.oid FROM pg_catalog.pg_am m WHERE m.amname = 'heap' AND m.amtype = 't')`
 
 // onlyPostgres tells whether the rows lie in PostgreSQL's own storage, and not in that of an engine that speaks as it does.
 const onlyPostgres = `pg_catalog.version() LIKE 'PostgreSQL %' AND pg_catalog.version() NOT LIKE '%-YB-%' AND pg_catalog.version() NOT LIKE '%Greenplum%'
@@ -69,7 +73,7 @@ const rankSQL = `SELECT EXISTS (
   JOIN pg_catalog.pg_attribute u ON u.attrelid = c.oid AND u.attname::pg_catalog.text = $4::pg_catalog.text
   CROSS JOIN LATERAL (SELECT ARRAY(SELECT pg_catalog.pg_get_expr(k.conbin, k.conrelid) FROM pg_catalog.pg_constraint k
     WHERE k.conrelid = c.oid AND k.contype = 'c' AND k.convalidated) AS said) k
-  WHERE s.nspname = $1::pg_catalog.name AND c.relname = $2::pg_catalog.name AND c.relkind = 'r'
+  WHERE s.nspname = $1::pg_catalog.name AND c.relname = $2::pg_catalog.name AND c.relkind = 'r' AND ` + ownStorage + `
     AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid)
     AND ` + onlyPostgres + `
     AND k.said && ARRAY[pg_catalog.format('(%I >= 1)', r.attname), pg_catalog.format('(%I > 0)', r.attname)]

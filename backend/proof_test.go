@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,39 @@ func TestKeysOfRowsWithNullAreNotProved(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// TestOtherStorageProvesNothing (rule 25): what rows a snapshot shows, and what an index refuses, is for the code of a table's access method to say: an extension's is not believed.
+func TestOtherStorageProvesNothing(t *testing.T) {
+	h := postgresHouse(t)
+	h.change(`CREATE ACCESS METHOD columnar TYPE TABLE HANDLER pg_catalog.heap_tableam_handler;
+		CREATE TABLE lines (who int NOT NULL, a int NOT NULL UNIQUE, b int, c int, CHECK (a >= 1), UNIQUE (who, a)) USING columnar`)
+	table := &policy.Table{Name: "lines", Source: policy.Source{Name: "lines"}, UnitColumn: "who", RowRank: "a", MaxRowsPerUnit: 10}
+	holds := func() (list []bool) {
+		err := h.Backend.(*Postgres).look(context.Background(), time.Minute, func(tx pgx.Tx) error {
+			for _, u := range keysOf("lines") {
+				got, err := proven(context.Background(), tx, []rewrite.Unique{u})
+				if list = append(list, got); err != nil {
+					return err
+				}
+			}
+			var rank bool
+			err := tx.QueryRow(context.Background(), rankSQL, rankArguments(rewrite.Rank{Table: table})...).Scan(&rank)
+			list = append(list, rank)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	if got := holds(); slices.Contains(got, true) {
+		t.Errorf("proven: %v", got)
+	}
+	h.change("ALTER TABLE lines SET ACCESS METHOD heap")
+	if got := holds(); slices.Contains(got, false) {
+		t.Errorf("of PostgreSQL's own storage: %v", got)
 	}
 }
 

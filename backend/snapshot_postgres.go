@@ -44,7 +44,7 @@ func (b *Postgres) consistent(ctx context.Context, into *maker, do func(reading)
 		for _, e := range into.list {
 			datasets = append(datasets, e.Table.Dataset)
 		}
-		found, err := lookAgain(ctx, tx, b.shapes(datasets), nil)
+		found, err := lookAgain(ctx, tx, b.cluster, b.shapes(datasets), nil)
 		switch {
 		case err != nil:
 			return err

@@ -31,6 +31,14 @@ var citusShapes = []string{
 	`SELECT kind, count(*) FROM calls c WHERE EXISTS (SELECT 1 FROM calls o WHERE o.visit = c.visit AND o.kind = 'out') GROUP BY 1`,
 	`SELECT n, count(*) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) t GROUP BY n`,
 	`SELECT (SELECT count(*) FROM visits WHERE minutes > 0), (SELECT count(*) FROM visits WHERE ward = 'A'), (SELECT sum(minutes) FROM visits WHERE room > 2)`,
+	// Marks and counts of others along a key beside the unit, one within another.
+	`SELECT kind, count(*) FROM calls c WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.who = c.who AND v.visit = c.visit AND v.ward = 'A') GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE visit IN (SELECT visit FROM calls WHERE kind = 'in') GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM calls c WHERE c.who = v.who AND c.visit = v.visit AND c.paid < 0) AND minutes > 2 GROUP BY 1`,
+	`SELECT n, ward, count(*) FROM (SELECT v.ward, (SELECT count(*) FROM calls c WHERE c.who = v.who AND c.visit = v.visit AND c.secs > 20) AS n FROM visits v) t GROUP BY 1, 2`,
+	`SELECT sex, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v JOIN calls c ON c.who = v.who AND c.visit = v.visit WHERE v.who = p.person_id AND c.kind = 'out') GROUP BY 1`,
+	`SELECT sex, count(*) FROM people p WHERE person_id NOT IN (SELECT v.who FROM visits v LEFT JOIN calls c ON c.who = v.who AND c.visit = v.visit WHERE c.paid > 0) GROUP BY 1`,
+	`SELECT p.sex, v.ward, count(*) FROM people p JOIN visits v ON v.who = p.person_id WHERE EXISTS (SELECT 1 FROM calls c WHERE c.who = v.who AND c.visit = v.visit) GROUP BY 1, 2`,
 }
 
 // TestCitusGolden shows the SQL of each of them.
@@ -60,7 +68,7 @@ func TestCitusPushesDown(t *testing.T) {
 		texts = append(texts, render(t, f.measure, dialect.Citus).SQL())
 	}
 	for _, variant := range []string{"add-remove", "add-remove, groups", "add-remove, no units"} {
-		for _, m := range measures(t, variants(t, dialect.Citus)[variant], dialect.Citus, everyStatement(), privacy.MicroEpsilon(100_000)) {
+		for _, m := range measures(t, variants(t, dialect.Citus)[variant], dialect.Citus, slices.Concat(everyStatement(), citusShapes), privacy.MicroEpsilon(100_000)) {
 			texts = append(texts, m.query.SQL())
 		}
 	}
@@ -167,10 +175,6 @@ var arrangements = []arrangement{
 	{"append", []string{`SELECT create_reference_table('clinic.doses')`, `SELECT create_reference_table('clinic.buys')`}, nil, []string{"people", "visits", "calls"}, 3},
 }
 
-// citusSettings are what package backend gives each transaction.
-var citusSettings = []string{"SET timezone = 'UTC'", "SET search_path = ''", "SET datestyle = 'ISO, YMD'", "SET citus.max_intermediate_result_size = -1", "SET citus.enable_repartition_joins = on",
-	"SET citus.max_adaptive_executor_pool_size = 1"}
-
 // TestCitusLeaves (DPPROXY_CITUS): every leaf of the tests counts on a cluster what it counts on PostgreSQL alone, however the tables lie, or is not planned, which is known before
 // any charge. Where all tables are distributed by the unit and co-located each is planned, and what comes to the coordinator is counted already.
 func TestCitusLeaves(t *testing.T) {
@@ -198,7 +202,7 @@ func (a arrangement) compare(t *testing.T, script string) {
 	}
 	cluster.Exec(t, a.distribute...)
 	conn := cluster.Connect(t)
-	for _, s := range citusSettings {
+	for _, s := range citustest.Settings {
 		if _, err := conn.Exec(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
@@ -207,8 +211,8 @@ func (a arrangement) compare(t *testing.T, script string) {
 	ran, needs, unplanned, gathered := 0, 0, map[string]int{}, 0
 	for i, variant := range []string{"add-remove", "add-remove, groups", "add-remove, other rules"} {
 		var statements []string
-		for k, text := range everyStatement() {
-			if k%a.every == 0 && (i == 0 || k%3 == i) {
+		for k, text := range slices.Concat(citusShapes, askedOfTexts, everyStatement()) {
+			if (k%a.every == 0 || k < len(citusShapes)) && (i == 0 || k%3 == i) {
 				statements = append(statements, text)
 			}
 		}
@@ -222,7 +226,18 @@ func (a arrangement) compare(t *testing.T, script string) {
 				needs++ // a proof, which there is none of
 				continue
 			}
+			if _, err := conn.Exec(t.Context(), "ROLLBACK; BEGIN; SET LOCAL citus.propagate_set_commands = 'local'"); err != nil {
+				t.Fatal(err)
+			}
+			if m.query.Joins() { // as package backend does it
+				if _, err := conn.Exec(t.Context(), "SET LOCAL enable_nestloop = off"); err != nil {
+					t.Fatal(err)
+				}
+			}
 			plan, err := explained(t.Context(), conn, m.query)
+			if strings.Contains(plan, "Could not get remote plan") {
+				t.Errorf("%s (%s): a worker does not plan its part:\n%s\n%s", m.statement, variant, m.query.SQL(), plan)
+			}
 			if err != nil {
 				var refused *pgconn.PgError
 				if !errors.As(err, &refused) || refused.Code != "0A000" && refused.Code != "XX000" {
@@ -341,7 +356,7 @@ func BenchmarkCitus(b *testing.B) {
 	}
 	defer alone.Close(context.Background())
 	conn := cluster.Connect(b)
-	for _, s := range citusSettings {
+	for _, s := range citustest.Settings {
 		if _, err := conn.Exec(b.Context(), s); err != nil {
 			b.Fatal(err)
 		}

@@ -35,6 +35,19 @@ var made atomic.Int64
 // New makes a database, or skips the test.
 func New(t testing.TB) *Database {
 	t.Helper()
+	d, _ := create(t, false)
+	return d
+}
+
+// NewOverLine makes a database whose nodes reach the last worker by a line, and whose coordinator has no tables of its own: reference tables lie on the workers alone. The
+// cluster must be on this machine.
+func NewOverLine(t testing.TB) (*Database, *Line) {
+	t.Helper()
+	return create(t, true)
+}
+
+func create(t testing.TB, over bool) (d *Database, line *Line) {
+	t.Helper()
 	text := os.Getenv("DPPROXY_CITUS")
 	if text == "" {
 		t.Skip("citustest: no Citus (DPPROXY_CITUS names none's coordinator)")
@@ -43,7 +56,7 @@ func New(t testing.TB) *Database {
 	if err != nil {
 		t.Fatal("citustest: DPPROXY_CITUS is no url of PostgreSQL's")
 	}
-	d := &Database{name: fmt.Sprintf("dpproxy_%d_%d", os.Getpid(), made.Add(1)), coordinator: config}
+	d = &Database{name: fmt.Sprintf("dpproxy_%d_%d", os.Getpid(), made.Add(1)), coordinator: config}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	first := connect(t, ctx, config)
@@ -60,12 +73,24 @@ func New(t testing.TB) *Database {
 		run(t, ctx, at, "postgres", "CREATE DATABASE "+d.name)
 		run(t, ctx, at, d.name, "CREATE EXTENSION citus")
 	}
-	run(t, ctx, config, d.name, fmt.Sprintf("SELECT citus_set_coordinator_host('%s', %d)", config.Host, config.Port))
-	for _, w := range d.workers {
+	if !over {
+		run(t, ctx, config, d.name, fmt.Sprintf("SELECT citus_set_coordinator_host('%s', %d)", config.Host, config.Port))
+	}
+	for i, w := range d.workers {
+		if over && i == len(d.workers)-1 {
+			line = newLine(t, net.JoinHostPort(w.host, strconv.Itoa(w.port)))
+			t.Cleanup(line.close) // before the databases are dropped
+			w = node{"127.0.0.1", line.port()}
+		}
 		run(t, ctx, config, d.name, fmt.Sprintf("SELECT citus_add_node('%s', %d)", w.host, w.port))
 	}
-	return d
+	return d, line
 }
+
+// Settings are what package backend gives each transaction on a cluster, as far as plans hang on it (backend.TestCitusSettingsOfTests), for a session of a test.
+var Settings = []string{"SET timezone = 'UTC'", "SET search_path = ''", "SET datestyle = 'ISO, YMD'", "SET citus.max_intermediate_result_size = '-1'", "SET citus.enable_repartition_joins = 'off'",
+	"SET citus.enable_single_hash_repartition_joins = 'off'", "SET citus.local_table_join_policy = 'auto'",
+	"SET citus.max_adaptive_executor_pool_size = 1"}
 
 // nodes are the coordinator and the workers, in this order.
 func (d *Database) nodes() []*pgx.ConnConfig {
@@ -73,6 +98,9 @@ func (d *Database) nodes() []*pgx.ConnConfig {
 	for _, w := range d.workers {
 		at := d.coordinator.Copy()
 		at.Host, at.Port = w.host, uint16(w.port)
+		for _, other := range at.Fallbacks { // the same without TLS
+			other.Host, other.Port = at.Host, at.Port
+		}
 		list = append(list, at)
 	}
 	return list

@@ -320,6 +320,8 @@ var Faults = []Fault{
 	{"a quote of one line takes the lines after it", "backend/csv.go", "		if err != nil {\n			return 0, badQuote{begins}", "		if err != nil {\n			return 0, nil", "backend.TestBrokenFilesAreRefusedWithoutTheirContents", false},
 	{"a unit's rows fill the memory", "backend/instance.go", `"SET GLOBAL temp_directory = " + dialect.QuoteText(directory)`, `"SET GLOBAL temp_directory = ''"`, "backend.TestSortsGoToFiles", true},
 	{"a constraint is believed whose rows lie elsewhere", "backend/proof.go", "'%Redshift%' AND NOT ` + onCitus", "'%Redshift%'`", "backend.TestProofsOfOtherEngines", false},
+	{"rows that two workers have answered are counted twice", "backend/postgres.go", "	case lost(conn) && err == nil:", "	case lost(conn) && err == nil && conn == nil:", "backend.TestWarningsOfLostWorkers", false},
+	{"a constraint is believed of an extension's storage", "backend/proof.go", "WHERE m.amname = 'heap' AND m.amtype = 't')`", "WHERE m.oid = c.relam)`", "backend.TestOtherStorageProvesNothing", false},
 	{"a FULL JOIN counts on one moment", "rewrite/united.go", "if d.Full && w.dialect.ManyMoments {", "if d.Full && w.dialect.ManyMoments && w.depth > 64 {", "rewrite.TestMomentsDoNotMatter", true},
 	{"a mark's join multiplies rows", "rewrite/derived.go", `"\n  LEFT JOIN (SELECT DISTINCT "`, `"\n  LEFT JOIN (SELECT "`, "rewrite.TestMarksCountAlike", true},
 	{"a row with another is in both parts of a mark", "rewrite/derived.go", `part("NOT ", "0")`, `part("", "0")`, "rewrite.TestMarksAlongKeys", false},

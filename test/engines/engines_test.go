@@ -11,6 +11,7 @@ import (
 	_ "github.com/duckdb/duckdb-go/v2"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpproxy/dpproxy/backend/citustest"
 	"github.com/dpproxy/dpproxy/backend/mariadbtest"
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/backend/sparktest"
@@ -26,6 +27,8 @@ type engine struct {
 var engines = []engine{
 	{"PostgreSQL", inPostgres("")},
 	{"PostgreSQL, copied", inPostgres(", snapshot: {dir: snapshots, every: 1d}")},
+	{"Citus", inCitus("")},
+	{"Citus, copied", inCitus(", snapshot: {dir: snapshots, every: 1d}")},
 	{"DuckDB", inDuckDB},
 	{"Parquet", inParquet},
 	{"MariaDB, copied", inMariaDB},
@@ -40,6 +43,25 @@ func inPostgres(more string) func(*testing.T, string, []*table) string {
 		database := server.Database(t)
 		server.Exec(t, database, "SET timezone = 'UTC'; "+strings.Join(statements(tables, nil, true), ";\n"), "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role, "ANALYZE")
 		return fmt.Sprintf("{url: %q%s}", server.URLFor(role, database), more)
+	}
+}
+
+// inCitus lays tables into a database of a cluster, by the person and beside each other, but for the lines of orders, which do not name one: they and the public table are everywhere.
+func inCitus(more string) func(*testing.T, string, []*table) string {
+	return func(t *testing.T, _ string, tables []*table) string {
+		d := citustest.New(t)
+		role := d.Role(t)
+		list := []string{"SET timezone = 'UTC'"}
+		for _, table := range tables {
+			list = append(list, table.create(nil, table.name != "orders")...) // whose key does not name the person, by which its rows lie
+			lie := "create_reference_table('" + table.name + "')"
+			if column := map[string]string{"people": "id", "visits": "who", "orders": "person", "stays": "who", "calls": "who"}[table.name]; column != "" {
+				lie = fmt.Sprintf("create_distributed_table('%s', '%s', colocate_with => '%s')", table.name, column, map[bool]string{true: "none", false: "people"}[table.name == "people"])
+			}
+			list = append(list, "SELECT "+lie)
+		}
+		d.Exec(t, append(list, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)...)
+		return fmt.Sprintf("{url: %q%s}", d.URLFor(role), more)
 	}
 }
 
