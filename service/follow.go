@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -53,11 +54,14 @@ func (s *Service) watch(ctx context.Context, path string, workers *admission.Wor
 	}
 }
 
-// adopt puts a new policy in force: the ledger's consent first, then the sandbox, then the swap that sessions see. What it waits for
-// before ends with waits.
+// adopt puts a new policy in force: what can be refused first, then the ledger's consent, then the sandbox, then the swap that sessions see. What it waits for
+// ends with waits.
+//
+// Until the ledger has consented whatever fails leaves everything as it was. From then on nothing is charged under the old policy, here or by another proxy: so where the sandbox
+// does not take the new one, because its server is away, it is given again until it does.
 func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error) {
 	old := s.current.Load()
-	if p.Digest == old.Digest {
+	if consented, _ := s.Ledger.Policy(); p.Digest == old.Digest && p.Digest == consented {
 		return nil
 	}
 	if !sameHouse(old, p) {
@@ -78,11 +82,22 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 			copies.GiveUp()
 		}
 	}()
+	public, err := s.readPublic(waits, p.Datasets...)
+	if err != nil {
+		return cmp.Or(waits.Err(), err)
+	}
 	if err := s.Ledger.Adopt(ctx, terms(p)); err != nil {
 		return err
 	}
-	if err := s.furnish(ctx, p); err != nil {
-		return err
+	s.shows.Lock()
+	defer s.shows.Unlock()
+	for err = s.furnish(ctx, p, public); err != nil; err = s.furnish(ctx, p, public) {
+		s.log.Error("the ledger has consented to a policy that the sandbox does not take; it is given again", "error", err)
+		select {
+		case <-waits.Done():
+			return errors.Join(waits.Err(), err)
+		case <-time.After(furnishAgain):
+		}
 	}
 	copies.PutInForce()
 	s.Backend.Adopt(p)
@@ -90,6 +105,9 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 	s.log.Info("policy reloaded", append([]any{"path", p.Path}, changes(old, p)...)...)
 	return nil
 }
+
+// furnishAgain is how long a sandbox is left alone that has not taken a policy.
+const furnishAgain = 2 * time.Second
 
 // sameHouse tells whether two policies can be served by the same open connections.
 func sameHouse(a, b *policy.Policy) bool {
