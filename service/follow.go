@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
@@ -38,21 +40,47 @@ func (s *Service) watch(ctx context.Context, path string, workers *admission.Wor
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
+	failed := func(err error) {
+		metrics.Reloaded(err)
+		s.log.Error("policy not reloaded; the old one stays in force", "error", err)
+	}
 	err := policy.Watch(ctx, path, hup, func(waits context.Context, p *policy.Policy) error {
-		if err := s.adopt(ctx, waits, p); err != nil {
+		if err := s.adoptInTime(ctx, waits, p, failed); err != nil {
 			return err
 		}
 		s.bound(p, workers)
 		metrics.Reloaded(nil)
 		return nil
-	}, func(err error) {
-		metrics.Reloaded(err)
-		s.log.Error("policy not reloaded; the old one stays in force", "error", err)
-	})
+	}, failed)
 	if err != nil && ctx.Err() == nil {
 		s.log.Error("policy file is not watched", "error", err)
 	}
 }
+
+// adoptInTime is adopt, again and again while the ledger or the database is away, which says nothing of the policy: whoever changed the file would have to change it once more, and other proxies that
+// share the ledger may have taken it in. Each failure but the last is reported.
+func (s *Service) adoptInTime(ctx, waits context.Context, p *policy.Policy, failed func(error)) error {
+	for {
+		err := s.adopt(ctx, waits, p)
+		if !errors.Is(err, ledger.ErrUnavailable) && !errors.Is(err, backend.ErrUnavailable) {
+			return err
+		}
+		if waits.Err() == nil {
+			failed(err)
+		}
+		select {
+		case <-waits.Done():
+			return waits.Err()
+		case <-time.After(adoptAgain):
+		}
+	}
+}
+
+// How long what is away is left alone: a ledger or a database, and a sandbox that has not taken a policy.
+const (
+	adoptAgain   = 5 * time.Second
+	furnishAgain = 2 * time.Second
+)
 
 // adopt puts a new policy in force: what can be refused first, then the ledger's consent, then the sandbox, then the swap that sessions see. What it waits for
 // ends with waits.
@@ -63,6 +91,9 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 	old := s.current.Load()
 	if consented, _ := s.Ledger.Policy(); p.Digest == old.Digest && p.Digest == consented {
 		return nil
+	}
+	if err := s.Ledger.Sound(ctx); err != nil { // before anything is copied for it
+		return err
 	}
 	if !sameHouse(old, p) {
 		return errors.New("a change of listen, console, tls, spans, backend, sandbox, ledger or of the tables of a duckdb backend needs a restart")
@@ -105,9 +136,6 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 	s.log.Info("policy reloaded", append([]any{"path", p.Path}, changes(old, p)...)...)
 	return nil
 }
-
-// furnishAgain is how long a sandbox is left alone that has not taken a policy.
-const furnishAgain = 2 * time.Second
 
 // sameHouse tells whether two policies can be served by the same open connections.
 func sameHouse(a, b *policy.Policy) bool {

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
@@ -43,6 +44,7 @@ func (b *witnessing) ReadPublic(context.Context, *policy.Table) (rows privacy.Re
 type consenting struct {
 	ledger.Ledger
 	err   error
+	away  int             // so many times it is asked whether it is sound
 	first ledger.Digest   // of the policy in force
 	asked []ledger.Digest // which policies it has consented to since
 }
@@ -52,6 +54,14 @@ func (l *consenting) Adopt(_ context.Context, t ledger.Terms) error {
 		l.asked = append(l.asked, t.PolicyDigest)
 	}
 	return l.err
+}
+
+func (l *consenting) Sound(context.Context) error {
+	if l.away > 0 {
+		l.away--
+		return ledger.ErrUnavailable
+	}
+	return nil
 }
 
 func (l *consenting) Policy() (ledger.Digest, bool) {
@@ -180,6 +190,31 @@ func TestSandboxIsGivenAPolicyAgain(t *testing.T) {
 		asked := len(l.asked)
 		if err := s.adopt(t.Context(), t.Context(), withPublic(2, "brand", "part")); err != nil || len(l.asked) != asked || s.Policy() != again {
 			t.Errorf("what is in force already: %v", err)
+		}
+	})
+}
+
+// TestReloadWhileSomethingIsAway: a policy that comes while the ledger or the database does not answer is taken in when they do; one that is refused is not tried again.
+func TestReloadWhileSomethingIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, p := withPublic(1, "part"), withPublic(2, "part")
+		database, l, engine := &witnessing{}, &consenting{first: old.Digest, away: 3}, &furnished{}
+		s := &Service{Backend: database, Ledger: l, Engine: engine, log: slog.New(slog.DiscardHandler)}
+		s.putInForce(old)
+		database.current = s.Policy
+		reported := 0
+		if err := s.adoptInTime(t.Context(), t.Context(), p, func(error) { reported++ }); err != nil || reported != 3 || s.Policy() != p {
+			t.Errorf("%v, after %d reports", err, reported)
+		}
+		reported, database.away = 0, fmt.Errorf("cannot be read (%w)", backend.ErrUnavailable)
+		waits, newer := context.WithCancel(t.Context())
+		time.AfterFunc(adoptAgain*5/2, newer)
+		if err := s.adoptInTime(t.Context(), waits, withPublic(3, "part"), func(error) { reported++ }); !errors.Is(err, context.Canceled) || reported != 3 || s.Policy() != p || l.asked[len(l.asked)-1] != p.Digest {
+			t.Errorf("%v, after %d reports", err, reported)
+		}
+		reported, database.away = 0, errors.New("a value that is not of type integer")
+		if err := s.adoptInTime(t.Context(), t.Context(), withPublic(4, "part"), func(error) { reported++ }); !errors.Is(err, database.away) || reported != 0 {
+			t.Errorf("%v, after %d reports", err, reported)
 		}
 	})
 }

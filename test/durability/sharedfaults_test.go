@@ -87,7 +87,11 @@ func (f *sharedFaults) one(which int) {
 	case 1: // longer than what it presumes holds
 		name = "stopped for a while"
 		_ = p.Cmd.Process.Signal(syscall.SIGSTOP)
-		time.Sleep(time.Second + time.Duration(rand.Int64N(int64(2*time.Second))))
+		if rand.IntN(2) == 0 { // and others take over what it had begun
+			name = "stopped for a while, its connections ended"
+			f.asSuperuser("SELECT pg_terminate_backend(pid)::int FROM pg_stat_activity WHERE datname = $1", f.house.database)
+		}
+		time.Sleep(time.Second + time.Duration(rand.Int64N(int64(time.Duration(threats.Length(2, 12))*time.Second))))
 		_ = p.Cmd.Process.Signal(syscall.SIGCONT)
 	case 2:
 		name = "its connections to the ledger ended"
@@ -150,7 +154,7 @@ func TestSharedLedgerUnderFaults(t *testing.T) {
 
 func underFaults(t *testing.T, withdrawn bool) {
 	kit.Beside(t)
-	const budget = 12 // at 0.1 a question
+	budget := threats.Length(12, 150) // at 0.1 a question
 	h := sharedFixture(t, kit.Budgets{User: strconv.Itoa(budget), Cap: "100000"})
 	names := append(kit.NamedUsers(t, h.policy, 3), "alice")
 	f := &sharedFaults{t: t, house: h, files: []string{h.policy, h.copied(t)}, done: map[string]int{}}
@@ -224,7 +228,7 @@ func underFaults(t *testing.T, withdrawn bool) {
 	}
 	charged := 0
 	for _, j := range users {
-		charged += f.audit(j, budget, withdrawn)
+		charged += f.audit(j, float64(budget), withdrawn)
 	}
 	for _, p := range f.proxies {
 		p.Stop(syscall.SIGTERM)
