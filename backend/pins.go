@@ -10,7 +10,7 @@ import (
 
 // pins are what Inspect saw of each dataset, by the policy that it was inspected for. A policy that is looked at may yet be refused, by the ledger or by what another of its
 // datasets is like, and then nothing of it may matter to the one in force. So what was seen for a policy serves whoever reads its own tables, and decides for others only
-// once it is in force (Adopt). Besides that one's the last one's is kept, since sessions may still ask under it, and that of one policy that is not in force; of others nothing.
+// once it is in force (Adopt). What a user at a level reads is the whole policy's. Besides that one's the last one's is kept, since sessions may still ask under it, and that of one policy that is not in force; of others nothing.
 //
 //	inspect(p2), refused     p1's pins are as they were; p2's are dropped when p3 is inspected
 //	inspect(p3), Adopt(p3)   p3's decide, p1's are kept for its sessions
@@ -22,6 +22,7 @@ type pins[S any] struct {
 
 // note is for Inspect.
 func (p *pins[S]) note(of *policy.Policy, d *policy.Dataset, what S) {
+	of, d = of.Whole(), d.Whole()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(append([]*policy.Policy{of}, p.inForce...))
@@ -33,6 +34,7 @@ func (p *pins[S]) note(of *policy.Policy, d *policy.Dataset, what S) {
 
 // adopt has what was seen for a policy decide.
 func (p *pins[S]) adopt(of *policy.Policy) {
+	of = of.Whole()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.inForce) == 0 || p.inForce[0] != of {
@@ -57,7 +59,7 @@ func (p *pins[S]) of(d *policy.Dataset) (what S, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, seen := range p.seen {
-		if what, known = seen[d]; known {
+		if what, known = seen[d.Whole()]; known {
 			return what, true
 		}
 	}
@@ -68,7 +70,7 @@ func (p *pins[S]) of(d *policy.Dataset) (what S, known bool) {
 func (p *pins[S]) all(of *policy.Policy) map[*policy.Dataset]S {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return maps.Clone(p.seen[of])
+	return maps.Clone(p.seen[of.Whole()])
 }
 
 // deciding is what was seen for the policy in force, and of these datasets.
@@ -78,7 +80,7 @@ func (p *pins[S]) deciding(also []*policy.Dataset) map[*policy.Dataset]S {
 	list := map[*policy.Dataset]S{}
 	for of, seen := range p.seen {
 		for d, what := range seen {
-			if len(p.inForce) > 0 && of == p.inForce[0] || slices.Contains(also, d) {
+			if len(p.inForce) > 0 && of == p.inForce[0] || slices.ContainsFunc(also, func(a *policy.Dataset) bool { return a.Whole() == d }) {
 				list[d] = what
 			}
 		}

@@ -58,6 +58,73 @@ func TestPins(t *testing.T) {
 	check("a fifth refused", 3, 2, 3)
 }
 
+const leveledPolicy = `version: 1
+backend: {url: "duckdb:clinic.duckdb"}
+ledger: {url: "sqlite:ledger.db"}
+users: []
+datasets:
+  - id: clinic
+    unit: {name: person, key: people.person_id}
+    accountant: pure
+    cap: {epsilon: 3}
+    levels: {guests: 0.1}
+    budgets: {"*": {epsilon: 1, level: guests}}
+    tables:
+      - name: people
+        max_rows_per_unit: 1
+        columns: [{name: age, type: integer, domain: {min: 0, max: 99, step: 1}}]
+        releases: [{kind: histogram, columns: [age], epsilon: 0.5}]
+`
+
+// TestPinsOfLevels: who is at a level reads tables of her own policy, of which nothing was inspected; what was seen for the whole one is held against her
+// queries, and says which of the tables have versions.
+func TestPinsOfLevels(t *testing.T) {
+	t.Parallel()
+	whole, err := policy.Parse([]byte(leveledPolicy), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := whole.For("dave")
+	d, own := whole.Datasets[0], view.Datasets[0]
+	if view == whole || own == d {
+		t.Fatal("she has the whole policy")
+	}
+	var p pins[int]
+	p.note(whole, d, 7)
+	p.adopt(whole)
+	if got, known := p.of(own); got != 7 || !known {
+		t.Errorf("of her dataset %d is known (%v)", got, known)
+	}
+	if got := p.all(view); len(got) != 1 || got[d] != 7 {
+		t.Errorf("of her policy %v is known", got)
+	}
+	next, err := policy.Parse([]byte(leveledPolicy+"# changed\n"), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.note(next, next.Datasets[0], 8)
+	p.adopt(next)
+	if got := p.deciding([]*policy.Dataset{own}); len(got) != 2 || got[d] != 7 {
+		t.Errorf("her query under the policy before is held against %v", got)
+	}
+
+	spark := &Spark{}
+	table := sparkTable{provider: "delta", columns: []sparkColumn{{"age", "int"}}}
+	spark.pins.note(whole, d, map[string]sparkTable{sparkKey(d.Tables[0]): table})
+	spark.Adopt(whole)
+	if at, known := spark.inspected(own.Tables[0]); !known || !at.same(table) {
+		t.Error("a changed schema of Spark's is not noticed for her")
+	}
+	if !spark.haveVersions(view) {
+		t.Error("the tables of Spark's have no versions for her")
+	}
+
+	copies := []*copied{{policies: map[*policy.Policy]bool{}}, {policies: map[*policy.Policy]bool{whole: true}}}
+	if ofPolicy(copies, view)[0] != copies[1] {
+		t.Error("her copy is another one than the whole policy's")
+	}
+}
+
 // TestRefusedPolicy: what a policy that is inspected and does not come into force names may change, and what the one in force names may not, whatever the other says of it.
 func TestRefusedPolicy(t *testing.T) {
 	t.Parallel()

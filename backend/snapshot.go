@@ -138,7 +138,7 @@ func (b *Snapshots) AsOf(of *policy.Policy) int64 {
 func ofPolicy(copies []*copied, p *policy.Policy) []*copied {
 	var its, others []*copied
 	for _, c := range copies {
-		if c.policies[p] {
+		if c.policies[p.Whole()] {
 			its = append(its, c)
 		} else {
 			others = append(others, c)
@@ -217,7 +217,7 @@ func (b *Snapshots) leave(c *copied) {
 func (b *Snapshots) putInForce(c *copied, of *policy.Policy, only bool) {
 	b.mu.Lock()
 	old := b.copies
-	c.policies[of] = true
+	c.policies[of.Whole()] = true
 	b.copies = []*copied{c}
 	if !only && len(old) > 0 {
 		b.copies, old = append(b.copies, old[0]), old[1:]
@@ -253,7 +253,7 @@ func (p *Prepared) PutInForce() {
 	i := slices.IndexFunc(b.copies, func(o *copied) bool { return o.digest == c.digest }) // itself, or one that came into force while it waited
 	if i >= 0 {
 		b.copies[0], b.copies[i] = b.copies[i], b.copies[0]
-		b.copies[0].policies[p.policy] = true
+		b.copies[0].policies[p.policy.Whole()] = true
 		c.superseded = c.superseded || b.copies[0] != c
 	}
 	b.mu.Unlock()

@@ -83,11 +83,11 @@ func TestChangesForgetNothing(t *testing.T) {
 		of    any
 		known string
 	}{
-		{Policy{}, "Server Backend Sandbox Ledger Users Groups Owners Datasets; Path Digest views"},
+		{Policy{}, "Server Backend Sandbox Ledger Users Groups Owners Datasets; Path Digest views whole"},
 		{Server{}, "Listen Admin Console TLS LDAP OIDC Timing Limits FixedWork Spans"},
 		{User{}, "Name Login Verifier Identity Disabled Admin Settings Scoped"},
 		{Group{}, "Name Members"},
-		{Dataset{}, "ID Unit Neighbors Units Accountant Cap Budgets Levels Defaults Threshold Buying Tables; RenamedFrom groups Level finds"},
+		{Dataset{}, "ID Unit Neighbors Units Accountant Cap Budgets Levels Defaults Threshold Buying Tables; RenamedFrom groups Level finds whole"},
 		{Unit{}, "Row Name Table Column Type"},
 		{Budget{}, "Allowance Refresh Lifetime Level"},
 		{Defaults{}, "Epsilon MaxEpsilon Confidence Freshness"},

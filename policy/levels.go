@@ -133,7 +133,12 @@ func (p *Policy) seen(read func(map[string]string) *Policy) {
 		if p.views == nil {
 			p.views = map[string]*Policy{}
 		}
-		p.views[key] = read(levels)
+		view := read(levels)
+		view.whole = p
+		for _, d := range view.Datasets {
+			d.whole = p.Dataset(d.ID)
+		}
+		p.views[key] = view
 	}
 }
 
@@ -147,4 +152,20 @@ func (p *Policy) For(user string) *Policy {
 		return p.views[key]
 	}
 	return p
+}
+
+// Whole is the policy as it is for whoever is at the whole everywhere, of which this one is what a user sees: the one that was looked at and came into force.
+func (p *Policy) Whole() *Policy {
+	if p == nil || p.whole == nil {
+		return p
+	}
+	return p.whole
+}
+
+// Whole is the dataset of that policy.
+func (d *Dataset) Whole() *Dataset {
+	if d.whole == nil {
+		return d
+	}
+	return d.whole
 }

@@ -33,6 +33,9 @@ func TestPolicyOfALevel(t *testing.T) {
 		if whole != p || guest == p || guest != p.For("somebody else") || guest.Digest != p.Digest {
 			t.Fatalf("%p for alice, %p for others, of %p", whole, guest, p)
 		}
+		if whole.Whole() != p || guest.Whole() != p || guest.Datasets[0].Whole() != p.Datasets[0] || p.Datasets[0].Whole() != p.Datasets[0] {
+			t.Error("it is not known of what policy this is a view")
+		}
 		if l := guest.Datasets[0].Level; l == nil || l.Name != "guests" || p.Datasets[0].Level != nil {
 			t.Errorf("level %v", l)
 		}

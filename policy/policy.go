@@ -26,6 +26,7 @@ type Policy struct {
 	Datasets []*Dataset
 
 	views map[string]*Policy // by the levels of a user in each dataset; see For
+	whole *Policy            // of one of these: what it is a view of; nil: it is none
 }
 
 // Server says where the proxy listens.
@@ -183,6 +184,8 @@ type Dataset struct {
 	finds       bool // some question may find keys
 	Buying      Buying
 	Tables      []*Table
+
+	whole *Dataset // of a view; see Policy
 }
 
 // Unit is whom the budget protects.

@@ -65,7 +65,7 @@ func Render(m *plans.Measure, d dialect.Dialect) (Query, error) {
 // scanOf writes the scan of one measure, or of several that are read together.
 func scanOf(list []*plans.Measure, d dialect.Dialect) (*scan, error) {
 	first := list[0]
-	q := &scan{table: first.Table, keyed: first.Open != nil, joins: first.Table.Derived != nil && first.Window == nil, dialect: d}
+	q := &scan{table: first.Table, keyed: first.Open != nil, joins: first.Table.Derived != nil && first.Window == nil || seenByJoin(first.Window, first.Table, d), dialect: d}
 	for _, m := range list {
 		l := leaf{digest: m.Digest, counters: len(m.Counters)}
 		for i := range m.Grain {

@@ -551,6 +551,7 @@ func (w *writer) ready(everything bool, most int64) string {
 	if most > 0 {
 		conditions = append(conditions, "t.r <= "+strconv.FormatInt(most, 10))
 	}
-	conditions = append(conditions, w.windowed(everything)...)
+	_, within := w.windowed(everything)
+	conditions = append(conditions, within...)
 	return "(SELECT " + strings.Join(items, ",\n        ") + "\n   FROM " + from + where("   ", conditions) + ")"
 }

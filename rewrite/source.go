@@ -111,7 +111,8 @@ func (w *writer) base(everything bool) string {
 		}
 		conditions = append(conditions, w.kept(c)...)
 	}
-	conditions = append(conditions, w.windowed(everything)...)
+	seen, within := w.windowed(everything)
+	from, conditions = from+seen, append(conditions, within...)
 	for i, k := range t.Keys {
 		if !k.Unit && (everything || slices.Contains(w.usedKeys, k)) {
 			items = append(items, "t."+w.name(k.Source)+" AS j"+strconv.Itoa(i+1))

@@ -230,6 +230,38 @@ func TestStepsCountRowsOfNobody(t *testing.T) {
 	}
 }
 
+// TestStepsOfNobodyTakeLinearWork: with as little work_mem as a server can have, a step over rows of which some name nobody reads the units of its days once, and not anew for each row, as it does
+// with them in a sub-query beside OR.
+func TestStepsOfNobodyTakeLinearWork(t *testing.T) {
+	conn := postgresConn(t, []string{"CREATE TABLE public.hires (uid integer, hired date, ward varchar)",
+		"INSERT INTO public.hires SELECT nullif(i % 20000, 0), DATE '2024-01-01' + i % 24, 'a' FROM generate_series(1, 60000) i", "ANALYZE", "SET work_mem = '64kB'", "SET enable_nestloop = off"})
+	m := stepReleaseOf(t, strings.Replace(stepPolicy, "    cap:", "    null_unit: each\n    cap:", 1), "pure", "public")
+	step, err := m.Step(mechanisms.Step{From: 20, To: 23})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := func(d dialect.Dialect) (plans []string, again int) {
+		q, err := rewrite.Render(step, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d == dialect.PostgreSQL && !q.Joins() {
+			t.Error("nested loops are not left out")
+		}
+		plans = marksPlans(t, conn, q)
+		for _, plan := range plans {
+			again += len(subPlan.FindAllString(plan, -1)) - len(hashedPlan.FindAllString(plan, -1)) + len(byPairs.FindAllString(plan, -1))
+		}
+		return plans, again
+	}
+	if plans, n := again(dialect.PostgreSQL); n > 0 {
+		t.Errorf("what is read for each row\n%s", strings.Join(plans, "\n"))
+	}
+	if _, n := again(inExpressions()); n == 0 {
+		t.Error("the memory is not small, or what is to be avoided does not happen")
+	}
+}
+
 // history has 6 people with up to 9 rows each, some late; person 1 has most.
 func history(random *rand.Rand) (rows []hire) {
 	for uid := 1; uid <= 6; uid++ {
@@ -294,4 +326,9 @@ func TestStepsReadAWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "step", step)
+	m = stepReleaseOf(t, strings.Replace(stepPolicy, "    cap:", "    null_unit: each\n    cap:", 1), "pure", "public")
+	if step, err = m.Step(mechanisms.Step{From: 20, To: 21}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "step_nobody", step)
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
@@ -37,28 +40,60 @@ func (s *Service) watch(ctx context.Context, path string, workers *admission.Wor
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
+	failed := func(err error) {
+		metrics.Reloaded(err)
+		s.log.Error("policy not reloaded; the old one stays in force", "error", err)
+	}
 	err := policy.Watch(ctx, path, hup, func(waits context.Context, p *policy.Policy) error {
-		if err := s.adopt(ctx, waits, p); err != nil {
+		if err := s.adoptInTime(ctx, waits, p, failed); err != nil {
 			return err
 		}
 		s.bound(p, workers)
 		metrics.Reloaded(nil)
 		return nil
-	}, func(err error) {
-		metrics.Reloaded(err)
-		s.log.Error("policy not reloaded; the old one stays in force", "error", err)
-	})
+	}, failed)
 	if err != nil && ctx.Err() == nil {
 		s.log.Error("policy file is not watched", "error", err)
 	}
 }
 
-// adopt puts a new policy in force: the ledger's consent first, then the sandbox, then the swap that sessions see. What it waits for
-// before ends with waits.
+// adoptInTime is adopt, again and again while the ledger or the database is away, which says nothing of the policy: whoever changed the file would have to change it once more, and other proxies that
+// share the ledger may have taken it in. Each failure but the last is reported.
+func (s *Service) adoptInTime(ctx, waits context.Context, p *policy.Policy, failed func(error)) error {
+	for {
+		err := s.adopt(ctx, waits, p)
+		if !errors.Is(err, ledger.ErrUnavailable) && !errors.Is(err, backend.ErrUnavailable) {
+			return err
+		}
+		if waits.Err() == nil {
+			failed(err)
+		}
+		select {
+		case <-waits.Done():
+			return waits.Err()
+		case <-time.After(adoptAgain):
+		}
+	}
+}
+
+// How long what is away is left alone: a ledger or a database, and a sandbox that has not taken a policy.
+const (
+	adoptAgain   = 5 * time.Second
+	furnishAgain = 2 * time.Second
+)
+
+// adopt puts a new policy in force: what can be refused first, then the ledger's consent, then the sandbox, then the swap that sessions see. What it waits for
+// ends with waits.
+//
+// Until the ledger has consented whatever fails leaves everything as it was. From then on nothing is charged under the old policy, here or by another proxy: so where the sandbox
+// does not take the new one, because its server is away, it is given again until it does.
 func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error) {
 	old := s.current.Load()
-	if p.Digest == old.Digest {
+	if consented, _ := s.Ledger.Policy(); p.Digest == old.Digest && p.Digest == consented {
 		return nil
+	}
+	if err := s.Ledger.Sound(ctx); err != nil { // before anything is copied for it
+		return err
 	}
 	if !sameHouse(old, p) {
 		return errors.New("a change of listen, console, tls, spans, backend, sandbox, ledger or of the tables of a duckdb backend needs a restart")
@@ -78,11 +113,22 @@ func (s *Service) adopt(ctx, waits context.Context, p *policy.Policy) (err error
 			copies.GiveUp()
 		}
 	}()
+	public, err := s.readPublic(waits, p.Datasets...)
+	if err != nil {
+		return cmp.Or(waits.Err(), err)
+	}
 	if err := s.Ledger.Adopt(ctx, terms(p)); err != nil {
 		return err
 	}
-	if err := s.furnish(ctx, p); err != nil {
-		return err
+	s.shows.Lock()
+	defer s.shows.Unlock()
+	for err = s.furnish(ctx, p, public); err != nil; err = s.furnish(ctx, p, public) {
+		s.log.Error("the ledger has consented to a policy that the sandbox does not take; it is given again", "error", err)
+		select {
+		case <-waits.Done():
+			return errors.Join(waits.Err(), err)
+		case <-time.After(furnishAgain):
+		}
 	}
 	copies.PutInForce()
 	s.Backend.Adopt(p)

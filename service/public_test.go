@@ -47,6 +47,7 @@ func TestPublicTablesAreCopiedTogether(t *testing.T) {
 	}
 	database, engine := &counting{copies: 1}, &holding{tables: map[string]int64{}}
 	s := &Service{Backend: database, Engine: engine}
+	s.putInForce(&policy.Policy{Datasets: []*policy.Dataset{d}})
 	check := func(want int64) {
 		t.Helper()
 		for _, table := range d.Tables {

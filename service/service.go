@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +36,7 @@ type Service struct {
 	alarms  *alarms
 	current atomic.Pointer[policy.Policy]
 	since   atomic.Int64 // when it came into force, in nanoseconds since 1970
+	shows   sync.Mutex   // held by whoever changes what the sandbox and plans know of public tables
 	looking atomic.Bool  // at the snapshot's directory
 	own     atomic.Int64 // bytes that the process may take by itself, once it is bound
 }
@@ -77,6 +80,11 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		return nil, err
 	}
 	s.Backend.Adopt(p)
+	public, err := s.readPublic(ctx, p.Datasets...)
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
 	// Only now: with it a ledger of an earlier form takes the form of this version, which the earlier one cannot read.
 	if err := s.Ledger.Adopt(ctx, terms(p)); err != nil {
 		s.Close()
@@ -92,7 +100,7 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		s.Close()
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	if err := s.furnish(ctx, p); err != nil {
+	if err := s.furnish(ctx, p, public); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -138,15 +146,18 @@ func openSandbox(ctx context.Context, p *policy.Policy, log *slog.Logger) (sandb
 	return embedded.Start(ctx, sandbox.Options{Log: log})
 }
 
-// furnish gives the sandbox the catalogs and the public tables of a policy.
-func (s *Service) furnish(ctx context.Context, p *policy.Policy) error {
+// furnish gives the sandbox the catalogs of a policy, and the copies of its public tables to the sandbox and to plans.
+func (s *Service) furnish(ctx context.Context, p *policy.Policy, public []publicTables) error {
 	if err := s.Engine.Catalog(ctx, p); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	for _, d := range p.Datasets {
-		if err := s.loadPublic(ctx, d); err != nil {
-			return err
+	for _, d := range public {
+		if err := s.Engine.Load(ctx, d.dataset, d.loaded()...); err != nil {
+			return fmt.Errorf("sandbox: %w", err)
 		}
+	}
+	for _, d := range public {
+		d.plan(&s.Public)
 	}
 	return nil
 }
@@ -162,28 +173,68 @@ func PublicTable(t *policy.Table, rows privacy.Released[[][]policy.Value]) sandb
 	})}
 }
 
-// loadPublic copies the public tables of a dataset, and gives them to plans and to the sandbox, which takes all of them in at once.
-func (s *Service) loadPublic(ctx context.Context, d *policy.Dataset) error {
-	var tables []sandbox.Table
-	var copied []func() // for plans; once all tables are read, or both sides keep their earlier copies
-	for _, t := range d.Tables {
-		if !t.Public {
-			continue
-		}
-		rows, err := s.Backend.ReadPublic(ctx, t)
-		if err != nil {
-			return fmt.Errorf("public table %s: %w", t.Name, err)
-		}
-		copied = append(copied, func() { s.Public.Set(t, rows) })
-		tables = append(tables, PublicTable(t, rows))
+// publicTables are the public tables of a dataset as they were copied together: where one cannot be read there is none.
+type publicTables struct {
+	dataset string
+	tables  []*policy.Table
+	rows    []privacy.Released[[][]policy.Value]
+}
+
+// loaded are they as the sandbox takes them.
+func (c publicTables) loaded() (list []sandbox.Table) {
+	for i, t := range c.tables {
+		list = append(list, PublicTable(t, c.rows[i]))
 	}
-	if len(tables) == 0 {
+	return list
+}
+
+// plan has plans know them.
+func (c publicTables) plan(public *pipeline.PublicRows) {
+	for i, t := range c.tables {
+		public.Set(t, c.rows[i])
+	}
+}
+
+// readPublic copies the public tables of datasets. Nobody sees the copies yet.
+func (s *Service) readPublic(ctx context.Context, datasets ...*policy.Dataset) (list []publicTables, err error) {
+	for _, d := range datasets {
+		of := publicTables{dataset: d.ID}
+		for _, t := range d.Tables {
+			if !t.Public {
+				continue
+			}
+			rows, err := s.Backend.ReadPublic(ctx, t)
+			if err != nil {
+				return nil, fmt.Errorf("public table %s: %w", t.Name, err)
+			}
+			of.tables, of.rows = append(of.tables, t), append(of.rows, rows)
+		}
+		if len(of.tables) > 0 {
+			list = append(list, of)
+		}
+	}
+	return list, nil
+}
+
+// loadPublic copies the public tables of a dataset anew, and gives them to the sandbox, which takes all of them in at once, and to plans. Where
+// another policy has come into force meanwhile it leaves that one's copies as they are.
+func (s *Service) loadPublic(ctx context.Context, d *policy.Dataset) error {
+	public, err := s.readPublic(ctx, d)
+	if err != nil {
+		return err
+	}
+	s.shows.Lock()
+	defer s.shows.Unlock()
+	if !slices.Contains(s.current.Load().Datasets, d) {
 		return nil
 	}
-	for _, set := range copied {
-		set()
+	for _, of := range public {
+		if err := s.Engine.Load(ctx, of.dataset, of.loaded()...); err != nil {
+			return err
+		}
+		of.plan(&s.Public)
 	}
-	return s.Engine.Load(ctx, d.ID, tables...)
+	return nil
 }
 
 // Close closes what was opened.

@@ -2,7 +2,7 @@ package threats
 
 // budgets: the ledger.
 var budgets = []Row{
-	{"T23", "one budget spent twice at once", "64 connections on 2 proxies, 20 runs: never an answer too many; 200 histories linearizable", []string{"test/durability.TestT23RacingClients", "test/durability.TestT23RacingProxies", "ledger.TestT23Histories"}, ""},
+	{"T23", "one budget spent twice at once", "64 connections on 2 proxies, 20 runs: never an answer too many; 200 histories linearizable", []string{"test/durability.TestT23RacingClients", "test/durability.TestT23RacingProxies", "test/durability.TestSharedLedgerUnderFaults", "ledger.TestT23Histories"}, ""},
 	{"T24", "trust in an isolation level", "T23 at each isolation level: the same counts", []string{"test/durability.TestT24RacingAtEachIsolationLevel"}, ""},
 	{"T25", "a crash between charge and answer", "500 kill -9: every answer seen has its charge; restart within 2 s", []string{"test/durability.TestT25Kills", "ledger.TestKilled", "internal/simulation.TestLedger", "internal/simulation/whole.TestWhole"}, ""},
 	{"T26", "a power cut", "200 images of the disk: every answer seen before has its charge in it", []string{"test/durability.TestT26PowerCuts", "ledger.TestPowerCut", "internal/simulation.TestLedger"}, ""},

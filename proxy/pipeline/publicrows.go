@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -16,8 +17,16 @@ type PublicRows struct {
 
 // publicCopy is one copy of a public table, with what plans have made of it.
 type publicCopy struct {
-	rows [][]policy.Value
-	made map[string]any
+	columns []*policy.Column // of its rows
+	rows    [][]policy.Value
+	made    map[string]any
+}
+
+// holds tells whether the rows have just a table's columns, in its order: a session may still ask under a policy in which a table of this name has others.
+func (c publicCopy) holds(t *policy.Table) bool {
+	return slices.EqualFunc(c.columns, t.Columns, func(a, b *policy.Column) bool {
+		return a.Name == b.Name && a.Source == b.Source && a.Type == b.Type && a.Typmod == b.Typmod
+	})
 }
 
 // mostMade bounds what is kept of one copy: some ten megabytes each for a table of 100,000 rows.
@@ -30,7 +39,10 @@ func (p *PublicRows) Rows(t *policy.Table) ([][]policy.Value, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	have, ok := p.tables[nameOf(t)]
-	return have.rows, ok
+	if !ok || !have.holds(t) {
+		return nil, false
+	}
+	return have.rows, true
 }
 
 func nameOf(t *policy.Table) publicName { return publicName{t.Dataset.ID, t.Schema, t.Name} }
@@ -73,7 +85,7 @@ func (p *PublicRows) Set(t *policy.Table, rows privacy.Released[[][]policy.Value
 	if p.tables == nil {
 		p.tables = map[publicName]publicCopy{}
 	}
-	p.tables[nameOf(t)] = publicCopy{rows.Value(), map[string]any{}}
+	p.tables[nameOf(t)] = publicCopy{t.Columns, rows.Value(), map[string]any{}}
 	p.copies++
 }
 
