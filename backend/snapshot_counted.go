@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"database/sql/driver"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -31,19 +30,10 @@ type counted struct {
 // unitSeed is of this process: nobody can choose texts that share a hash.
 var unitSeed = maphash.MakeSeed()
 
-// of unitCounts a row by its first field, which names its unit.
-func (c unitCounts) of(unit driver.Value) {
-	var h uint64
-	switch u := unit.(type) {
-	case int64:
-		h = uint64(u)
-	case string:
-		h = maphash.String(unitSeed, u)
-	default:
-		return // a row of nobody's
-	}
+// of counts so many rows of the units with a hash.
+func (c unitCounts) of(h uint64, rows int32) {
 	const golden = 0x9E3779B97F4A7C15
-	c[h*golden>>(64-countsBits)]++
+	c[h*golden>>(64-countsBits)] += uint32(rows)
 }
 
 func (c *counted) add(more unitCounts) {

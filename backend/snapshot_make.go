@@ -208,6 +208,7 @@ type maker struct {
 	list   []rewrite.Extraction
 	proven map[string]bool // keys, by name, that constraints proved
 	light  []bool          // by table that was read: no unit has very many rows
+	fills  int             // of tables, that have begun
 
 	units      map[string]*unitNumbers // by dataset, of units that are texts; nil: DuckDB numbers them
 	unitsTaken atomic.Int64

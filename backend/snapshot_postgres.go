@@ -2,17 +2,13 @@ package backend
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"database/sql/driver"
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -175,44 +171,45 @@ func (r *postgresReading) rows(ctx context.Context, e rewrite.Extraction, into *
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	left := make(chan rewrite.Extraction, len(parts))
 	for _, part := range parts {
 		left <- part
 	}
 	close(left)
-	var done atomic.Int32
-	var many atomic.Bool
-	var all sync.WaitGroup
-	for _, tx := range r.all[:min(len(r.all), len(parts))] {
-		all.Go(func() {
-			tally := make(unitCounts, countsLength)
-			defer into.add(tally)
-			for part := range left {
-				if ctx.Err() != nil || many.Load() {
-					return
+	readers := r.all[:min(len(r.all), len(parts))]
+	return into.fill(ctx, e, len(readers), func(ctx context.Context, c *coming) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		var done atomic.Int32
+		var many atomic.Bool
+		var all sync.WaitGroup
+		for _, tx := range readers {
+			all.Go(func() {
+				tally := make(unitCounts, countsLength)
+				defer into.add(tally)
+				for part := range left {
+					if ctx.Err() != nil || many.Load() {
+						return
+					}
+					if err := copyRows(ctx, tx, part, c, tally); errors.Is(err, errManyUnits) {
+						many.Store(true)
+						return // the others end by themselves, for their connections are used again
+					} else if err != nil {
+						cancel(err) // the first one's is the cause
+						return
+					}
+					if n := done.Add(1); len(parts) > 1 {
+						r.into.log.Info("snapshot: reading", "table", e.Table.Name, "parts", len(parts), "done", n)
+					}
 				}
-				if err := into.fill(ctx, func(add func(row ...driver.Value) error) error {
-					return copyRows(ctx, tx, part, add, tally, into.units)
-				}); errors.Is(err, errManyUnits) {
-					many.Store(true)
-					return // the others end by themselves, for their connections are used again
-				} else if err != nil {
-					cancel(err) // the first one's is the cause
-					return
-				}
-				if n := done.Add(1); len(parts) > 1 {
-					r.into.log.Info("snapshot: reading", "table", e.Table.Name, "parts", len(parts), "done", n)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if err := context.Cause(ctx); err != nil || !many.Load() {
-		return err
-	}
-	return errManyUnits
+			})
+		}
+		all.Wait()
+		if err := context.Cause(ctx); err != nil || !many.Load() {
+			return err
+		}
+		return errManyUnits
+	})
 }
 
 // sizeSQL is the number of pages of a plain table of PostgreSQL's own storage.
@@ -255,8 +252,8 @@ func (r *postgresReading) parts(ctx context.Context, e rewrite.Extraction) ([]re
 	return list, nil
 }
 
-// copyRows appends the rows of an extraction, which come in binary.
-func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add func(row ...driver.Value) error, tally unitCounts, units *unitNumbers) error {
+// copyRows hands on the rows of an extraction, which come in binary.
+func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, into *coming, tally unitCounts) error {
 	args := make([][]byte, len(e.Args()))
 	for i, a := range e.Args() {
 		text, ok := a.(string)
@@ -265,72 +262,22 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, add func(row
 		}
 		args[i] = []byte(text)
 	}
-	rows := tx.Conn().PgConn().ExecParams(ctx, e.SQL(), args, nil, nil, []int16{1})
-	row := make([]driver.Value, len(e.Fields))
+	rows, b := tx.Conn().PgConn().ExecParams(ctx, e.SQL(), args, nil, nil, []int16{1}), into.batch()
 	for rows.NextRow() {
-		err := fieldsOf(e, rows.Values(), row, units)
-		if err == nil {
-			tally.of(row[0])
-			err = add(row...)
+		err := b.add(rows.Values())
+		if err == nil && b.full() {
+			b, err = into.hand(b, tally)
 		}
 		if err != nil {
 			_, _ = rows.Close()
 			return err
 		}
 	}
-	_, err := rows.Close()
+	if _, err := rows.Close(); err != nil {
+		return err
+	}
+	_, err := into.hand(b, tally)
 	return err
-}
-
-// fieldsOf makes the fields of a row of its items; units has the numbers of those that are texts.
-func fieldsOf(e rewrite.Extraction, items [][]byte, row []driver.Value, units *unitNumbers) error {
-	for i := range e.Fields {
-		f := &e.Fields[i]
-		n := f.Items()
-		if len(items) < n {
-			return errResult
-		}
-		own := items[:n]
-		items = items[n:]
-		row[i] = nil
-		switch v := own[0]; {
-		case f.Stored():
-			number, known, ok := f.Number(own)
-			if !ok {
-				return errResult
-			}
-			if known {
-				row[i] = number
-			}
-		case v == nil:
-		case f.OfUnit && units != nil:
-			number, err := units.of(v)
-			if err != nil {
-				return err
-			}
-			row[i] = number
-		case f.Kind == rewrite.Words:
-			row[i] = string(v)
-		case f.Kind == rewrite.Long:
-			text, ok := f.Decimal(v)
-			if !ok {
-				return errResult
-			}
-			row[i] = text
-		case len(v) != 8:
-			return errResult
-		case f.Kind == rewrite.Whole:
-			row[i] = int64(binary.BigEndian.Uint64(v))
-		case f.Kind == rewrite.Real:
-			row[i] = math.Float64frombits(binary.BigEndian.Uint64(v))
-		default:
-			return errResult
-		}
-	}
-	if len(items) > 0 {
-		return errResult
-	}
-	return nil
 }
 
 // copyFindings is described at source.

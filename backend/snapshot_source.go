@@ -2,14 +2,11 @@ package backend
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
-
-	"github.com/duckdb/duckdb-go/v2"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
@@ -81,46 +78,27 @@ func stagedTable(i int) string { return fmt.Sprintf("staged.main.t%d", i) }
 
 // stage makes the table of the i-th extraction.
 func (m *maker) stage(ctx context.Context, i int, e rewrite.Extraction) (*staged, error) {
-	types := map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR", rewrite.Fixed: "BIGINT", rewrite.Long: "VARCHAR"}
 	var fields []string
 	into := &staged{maker: m, name: fmt.Sprintf("t%d", i)}
-	for _, f := range e.Fields {
-		kind := types[f.Kind]
+	for i := range e.Fields {
+		f := &e.Fields[i]
 		if f.OfUnit && m.units != nil {
 			if into.units = m.units[e.Table.Dataset.ID]; into.units == nil {
 				into.units = newUnitNumbers(&m.unitsTaken, m.unitsMost)
 				m.units[e.Table.Dataset.ID] = into.units
 			}
-			kind = "BIGINT"
 		}
-		fields = append(fields, f.Name+" "+kind)
+		fields = append(fields, f.Name+" "+into.typeOf(f))
 	}
 	return into, m.exec(ctx, "CREATE OR REPLACE TABLE "+stagedTable(i)+" ("+strings.Join(fields, ", ")+")")
 }
 
-// fill has do add rows: of each field an int64, a float64 or a string by its kind, or nil. Several may fill one table at a time.
-func (s *staged) fill(ctx context.Context, do func(add func(row ...driver.Value) error) error) error {
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		return errMaking
+// typeOf is the type of a field's column.
+func (s *staged) typeOf(f *rewrite.Field) string {
+	if f.OfUnit && s.units != nil {
+		return "BIGINT"
 	}
-	defer conn.Close()
-	return conn.Raw(func(inner any) error {
-		into, err := duckdb.NewAppender(inner.(driver.Conn), "staged", "main", s.name)
-		if err != nil {
-			return errMaking
-		}
-		err = do(func(row ...driver.Value) error {
-			if err := into.AppendRow(row...); err != nil {
-				return errMaking
-			}
-			return nil
-		})
-		if closed := into.Close(); err == nil && closed != nil {
-			err = errMaking
-		}
-		return err
-	})
+	return map[rewrite.FieldKind]string{rewrite.Whole: "BIGINT", rewrite.Real: "DOUBLE", rewrite.Words: "VARCHAR", rewrite.Fixed: "BIGINT", rewrite.Long: "VARCHAR"}[f.Kind]
 }
 
 // read reads the tables of a snapshot, and notes what constraints prove of them.

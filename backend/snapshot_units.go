@@ -17,8 +17,12 @@ import (
 // Units that are texts get their numbers while they are read, from tables in this process's memory, one for each dataset. Where more units come
 // than they have room for, the texts wait with the rows, and DuckDB numbers them (rewrite.Number).
 //
+// A table of millions is larger than a processor's own memory, so that one look is a wait of some hundred instructions. Many texts are looked for at a time: all of their slots
+// are asked for before the first is compared, so that the waits are side by side, under a lock that readers share.
+//
 // Claim. Two texts have one number if and only if they are the same bytes, and the part below rewrite.UnitPlace is of them alone, and Number's. Proof.
-// A number is given to a text that is not there, under the lock of its shard, and to no other: next only grows.
+// A number is given, under the lock that nobody shares, to a text that is then not there, and to no other: next only grows. A slot that has one does not change but by
+// being moved, under that lock.
 // Limits. Which other bits it has hangs on the order in which rows come; they are compared for equality alone.
 
 // unitsMemory is what the numbers of all units may take.
@@ -29,15 +33,15 @@ var errManyUnits = errors.New("backend: more units than are numbered in memory")
 
 // unitNumbers are those of a dataset. Several may ask at a time.
 type unitNumbers struct {
-	shards [256]unitShard
-	next   atomic.Int64
+	mu     sync.RWMutex
+	shards [256]unitShard // each grows by itself
+	next   int64
 	taken  *atomic.Int64 // of unitsMemory, by the tables of all datasets
 	most   int64
 }
 
 // unitShard is a table with open addressing.
 type unitShard struct {
-	mu    sync.Mutex
 	slots []unitSlot // a power of two
 	used  int
 	texts []byte // those that a slot does not hold, each after its length
@@ -73,12 +77,69 @@ func newUnitNumbers(taken *atomic.Int64, most int64) *unitNumbers {
 	return &unitNumbers{taken: taken, most: most}
 }
 
-// of is the number of a unit.
-func (u *unitNumbers) of(text []byte) (int64, error) {
-	h := maphash.Bytes(unitSeed, text)
+// unitSearch is what a look for many units leaves to the next one.
+type unitSearch struct {
+	hashes  []uint64
+	missing []int    // of the texts
+	parts   []uint32 // of their hashes (unitHash)
+	touched uint32
+}
+
+// of puts the numbers of as many texts as numbers has room for there.
+func (u *unitNumbers) of(text func(i int) []byte, numbers []int64, work *unitSearch) error {
+	work.hashes, work.missing, work.parts = work.hashes[:0], work.missing[:0], work.parts[:0]
+	for i := range numbers {
+		work.hashes = append(work.hashes, maphash.Bytes(unitSeed, text(i)))
+	}
+	u.found(text, numbers, work)
+	if len(work.missing) == 0 {
+		return nil
+	}
+	for _, i := range work.missing {
+		work.parts = append(work.parts, unitHash(text(i)))
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for at, i := range work.missing {
+		n, err := u.put(text(i), work.hashes[i], work.parts[at])
+		if err != nil {
+			return err
+		}
+		numbers[i] = n
+	}
+	return nil
+}
+
+// found puts the numbers of the texts that have one there, and notes the others.
+func (u *unitNumbers) found(text func(i int) []byte, numbers []int64, work *unitSearch) {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	for _, h := range work.hashes {
+		if s := &u.shards[h>>56]; len(s.slots) > 0 {
+			work.touched ^= s.slots[uint32(h>>24)&uint32(len(s.slots)-1)].tag
+		}
+	}
+	for i, h := range work.hashes {
+		s, own := &u.shards[h>>56], text(i)
+		if len(s.slots) == 0 {
+			work.missing = append(work.missing, i)
+			continue
+		}
+		head := headOf(own)
+		if slot := &s.slots[s.find(own, &head, uint32(h>>24))]; slot.number > 0 {
+			numbers[i] = slot.whole()
+		} else {
+			work.missing = append(work.missing, i)
+		}
+	}
+}
+
+// whole is the number of the unit that the slot is of.
+func (s *unitSlot) whole() int64 { return int64(s.number)*rewrite.UnitPlace + int64(s.hash) }
+
+// put is the number of a unit, which it gets here if it has none.
+func (u *unitNumbers) put(text []byte, h uint64, part uint32) (int64, error) {
 	s, tag := &u.shards[h>>56], uint32(h>>24)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.used*4 >= len(s.slots)*3 {
 		if err := u.grow(s); err != nil {
 			return 0, err
@@ -95,14 +156,13 @@ func (u *unitNumbers) of(text []byte) (int64, error) {
 				return 0, errManyUnits
 			}
 		}
-		n := u.next.Add(1)
-		if n > mostUnits {
+		if u.next++; u.next > mostUnits {
 			return 0, errManyUnits
 		}
-		*slot = unitSlot{tag, uint32(n), unitHash(text), uint32(from), head}
+		*slot = unitSlot{tag, uint32(u.next), part, uint32(from), head}
 		s.used++
 	}
-	return int64(slot.number)*rewrite.UnitPlace + int64(slot.hash), nil
+	return slot.whole(), nil
 }
 
 // find is the slot of a text, or the free one where it would be.

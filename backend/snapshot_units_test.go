@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -37,12 +38,17 @@ func TestUnitNumbers(t *testing.T) {
 		r.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
 		found[i] = map[string]int64{}
 		all.Go(func() {
-			for _, text := range append(mine, mine[:100]...) {
-				n, err := u.of([]byte(text))
-				if before, twice := found[i][text]; err != nil || twice && before != n {
-					t.Errorf("%q: %d, %d, %v", text, before, n, err)
+			var work unitSearch
+			for list := range slices.Chunk(append(mine, mine[:100]...), 1+i*700) {
+				list = append(list, list[0]) // once more, before it is there
+				numbers := make([]int64, len(list))
+				err := u.of(func(i int) []byte { return []byte(list[i]) }, numbers, &work)
+				for at, text := range list {
+					if before, twice := found[i][text]; err != nil || twice && before != numbers[at] {
+						t.Errorf("%q: %d, %d, %v", text, before, numbers[at], err)
+					}
+					found[i][text] = numbers[at]
 				}
-				found[i][text] = n
 			}
 		})
 	}
@@ -103,7 +109,7 @@ func TestUnitNumbers(t *testing.T) {
 	}
 	full := newUnitNumbers(new(atomic.Int64), 1<<16)
 	for i := range 100000 {
-		if _, err = full.of([]byte(fmt.Sprint(i))); err != nil {
+		if err = full.of(func(int) []byte { return []byte(fmt.Sprint(i)) }, make([]int64, 1), new(unitSearch)); err != nil {
 			break
 		}
 	}
@@ -146,9 +152,8 @@ func TestRowsByTheirUnits(t *testing.T) {
 	for range 2 {
 		own := make(unitCounts, countsLength)
 		for i := range 200000 {
-			own.of(int64(i % 1000))
-			own.of(fmt.Sprint(i % 50000))
-			own.of(nil)
+			own.of(uint64(i%1000), 1)
+			own.of(maphash.String(unitSeed, fmt.Sprint(i%50000)), 1)
 		}
 		all.add(own)
 	}
@@ -157,7 +162,7 @@ func TestRowsByTheirUnits(t *testing.T) {
 	}
 	heavy := make(unitCounts, countsLength)
 	for range rewrite.MostRanked/2 + 1 {
-		heavy.of(int64(7))
+		heavy.of(7, 1)
 	}
 	if all.add(heavy); !all.light() {
 		t.Error("one half of the most rows is many")
