@@ -80,7 +80,7 @@ var Faults = []Fault{
 	{"a token may be made out to somebody else", "proxy/login/oidc.go", "ClientID: i.policy.Audience", "SkipClientIDCheck: true", "proxy/login.TestTokens", false},
 	{"an address that nobody verified names a user", "proxy/login/oidc.go", "(!ok || !verified) {", "ok && !verified && i == nil {", "proxy/login.TestTokens", false},
 	{"guesses at a directory are made side by side", "proxy/login/elsewhere.go", "b.running[name] > 0 || ", "", "proxy/login.TestGuessesElsewhere", false},
-	{"one person is two users", "policy/check_server.go", "if identities[who] {", "if identities[who] && who == \"\" {", "policy.TestLogins", false},
+	{"one person is two users", "policy/check_users.go", "if identities[who] {", "if identities[who] && who == \"\" {", "policy.TestLogins", false},
 	{"passwords go to a directory in plain", "policy/check_server.go", "!(u.Scheme == plain && loopback(host))", "u.Scheme != plain", "policy.TestLogins", false},
 	{"after an error the rest of a batch runs", "proxy/session.go", "\tc.skipping = true\n", "\tc.skipping = false\n", "proxy.TestMessageOrder", false},
 	{"a spare place is had before those who wait", "proxy/admission/turns.go", "if !l.mayRun() || t.waiting > 0 || !t.room() {", "if !l.mayRun() || !t.room() {", "proxy/admission.TestSpare", false},
