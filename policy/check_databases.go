@@ -73,9 +73,14 @@ const (
 	sparkScheme = "spark://"
 )
 
+// isPostgres tells the URL of a PostgreSQL server.
+func isPostgres(url string) bool {
+	return strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://")
+}
+
 // databaseURL checks a backend's URL, whose text is never repeated: it may hold a password.
 func (c *checker) databaseURL(text string, at place) string {
-	if strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://") {
+	if isPostgres(text) {
 		return text
 	}
 	if strings.HasPrefix(text, mysqlScheme) {
@@ -116,7 +121,7 @@ func (c *checker) stores(f *fileT, at place) {
 	if f.Sandbox.URL != "" {
 		here := at.key("sandbox").key("url")
 		switch text := c.elsewhere(f.Sandbox.URL, here, "url"); {
-		case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
+		case isPostgres(text):
 			c.policy.Sandbox.URL = text
 			c.twin(text, here)
 		case text != defaultSandbox:
@@ -133,7 +138,7 @@ func (c *checker) stores(f *fileT, at place) {
 	if f.Ledger.Statements != "" {
 		c.policy.Ledger.Statements = c.resolve(f.Ledger.Statements)
 	}
-	if strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://") {
+	if isPostgres(text) {
 		c.policy.Ledger.URL = text
 		c.sharedLedger(text, url)
 		return
