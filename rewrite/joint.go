@@ -194,14 +194,10 @@ func (w *writer) jointly(list []*plans.Measure) *plans.Measure {
 			}
 		}
 		for i, p := range m.Counters {
-			var sum *plans.Sum
-			if m.Sums != nil {
-				sum = m.Sums[i]
-			}
 			if rest != nil {
 				p = predicate.All(rest, p)
 			}
-			own.Counters, own.Sums = append(own.Counters, p), append(own.Sums, sum)
+			own.Counters, own.Sums = append(own.Counters, p), append(own.Sums, sumOf(m, i))
 		}
 	}
 	return own
