@@ -292,14 +292,8 @@ func (v *Solver) decidesKeys(lists ...[]*semantics.Expr) [][]int {
 
 // decide evaluates a condition on the box.
 func (v *Solver) decide(e *semantics.Expr) (bool, *refuse.Refusal) {
-	value, steady, refusal := v.Box.Value(e)
-	if refusal != nil {
-		return false, refusal
-	}
-	if !steady {
-		return false, v.Box.Unsteady(e)
-	}
-	return value == true, nil
+	value, refusal := v.Box.Steady(e)
+	return refusal == nil && value == true, refusal
 }
 
 // key evaluates a group key on the box. A bare column stands for its step, by the step's low end, and so does a time that is put into

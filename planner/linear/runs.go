@@ -127,10 +127,7 @@ func FirstCellsOf(b *semantics.Box, column int, exprs []*semantics.Expr) (runs [
 		b.Set(column, cell)
 		values := make([]policy.Value, len(exprs))
 		for k, e := range exprs {
-			value, steady, refusal := b.Value(e)
-			if refusal == nil && !steady {
-				refusal = b.Unsteady(e)
-			}
+			value, refusal := b.Steady(e)
 			if refusal != nil {
 				return nil, refusal
 			}

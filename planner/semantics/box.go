@@ -104,6 +104,15 @@ func (b *Box) Value(e *Expr) (v policy.Value, steady bool, refusal *refuse.Refus
 	return v, steady, refusal
 }
 
+// Steady is the one value that e has on the box; where it varies, it is refused.
+func (b *Box) Steady(e *Expr) (policy.Value, *refuse.Refusal) {
+	v, steady, refusal := b.Value(e)
+	if refusal == nil && !steady {
+		refusal = b.Unsteady(e)
+	}
+	return v, refusal
+}
+
 func (b *Box) IsWide(e *Expr) bool {
 	for _, c := range e.Cols {
 		if b.wide[c] {
