@@ -28,17 +28,9 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 		return g.Fanned.aggregate(f)
 	}
 	pos := int(f.Location)
-	name, refusal := ast.FunctionName(f)
+	name, refusal := aggregateName(f)
 	if refusal != nil {
 		return nil, refusal
-	}
-	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
-		if ast.HasAggregate(a) {
-			return nil, nested.At(ast.Location(a))
-		}
-		if ast.HasWindow(a) {
-			return nil, semantics.WindowIn.At(ast.Location(a), "an aggregate")
-		}
 	}
 	switch {
 	case selections[name]:
@@ -85,6 +77,23 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 		return g.sum(f.Args[0], where, t, pos)
 	}
 	return g.momentOf(name, f.Args[0], where, t, pos)
+}
+
+// aggregateName is the name of an aggregate call, which holds neither another nor a window function.
+func aggregateName(f *pg.FuncCall) (string, *refuse.Refusal) {
+	name, refusal := ast.FunctionName(f)
+	if refusal != nil {
+		return "", refusal
+	}
+	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
+		if ast.HasAggregate(a) {
+			return "", nested.At(ast.Location(a))
+		}
+		if ast.HasWindow(a) {
+			return "", semantics.WindowIn.At(ast.Location(a), "an aggregate")
+		}
+	}
+	return name, nil
 }
 
 // addsUp tells the aggregates that are arithmetic over counters.

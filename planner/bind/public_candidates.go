@@ -268,17 +268,23 @@ func (r *Rows) projected(targets []*pg.Node, t *semantics.Translator) (*constant
 			}
 			continue
 		}
-		e, refusal := t.Output(target.Val)
+		e, refusal := constantOutput(target.Val, t)
 		if refusal != nil {
 			return nil, refusal
 		}
-		v, refusal := e.Value(nil)
-		if refusal != nil {
-			return nil, refusal
-		}
-		out.names, out.exprs, out.values = append(out.names, ast.Label(target)), append(out.exprs, semantics.ConstantExpr(v, e.Type(), e.Pos)), append(out.values, v)
+		out.names, out.exprs, out.values = append(out.names, ast.Label(target)), append(out.exprs, e), append(out.values, semantics.MustConstant(e))
 	}
 	return out, nil
+}
+
+// constantOutput is an output that reads constants alone.
+func constantOutput(n *pg.Node, t *semantics.Translator) (*semantics.Expr, *refuse.Refusal) {
+	e, refusal := t.Output(n)
+	if refusal != nil {
+		return nil, refusal
+	}
+	v, refusal := e.Value(nil)
+	return semantics.ConstantExpr(v, e.Type(), e.Pos), refusal
 }
 
 // listColumn resolves a column of a list of constants.
@@ -309,19 +315,29 @@ func (b *Binder) valuesCandidates(from *Rows, sel *pg.SelectStmt) (*candidates, 
 		list.rows = append(list.rows, row)
 	}
 	for c := range list.rows[0] {
+		list.names = append(list.names, "column"+predicate.Text(int64(c+1)))
+	}
+	if refusal := b.typed(list); refusal != nil {
+		return nil, refusal
+	}
+	return list, nil
+}
+
+// typed gives the rows of a list one type a column.
+func (b *Binder) typed(list *candidates) *refuse.Refusal {
+	for c := range list.names {
 		typ, refusal := commonType(list.rows, c)
 		if refusal != nil {
-			return nil, refusal
+			return refusal
 		}
 		for _, row := range list.rows {
 			if row[c], refusal = b.asType(row[c], typ); refusal != nil {
-				return nil, refusal
+				return refusal
 			}
 		}
-		list.names = append(list.names, "column"+predicate.Text(int64(c+1)))
 		list.types, list.typmod = append(list.types, typ), append(list.typmod, int32(-1))
 	}
-	return list, nil
+	return nil
 }
 
 // numberOrder are the types of numbers, each of which takes the ones before it.

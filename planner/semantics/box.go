@@ -347,7 +347,7 @@ func (b *Box) exact(e *Expr, named *[]refuse.NamedValue) bool {
 			return true
 		}
 		fallthrough
-	case FormAnd, FormOr, formNot, FormIs:
+	case FormAnd, FormOr, formNot, FormIs, FormOther:
 		for _, a := range e.Args {
 			if !b.exact(a, named) {
 				return false
@@ -363,13 +363,6 @@ func (b *Box) exact(e *Expr, named *[]refuse.NamedValue) bool {
 	case formIn:
 		for _, a := range e.Args[1:] {
 			if e.Args[0].Form != FormColumn || !b.names(e.Args[0], a, named) {
-				return false
-			}
-		}
-		return true
-	case FormOther:
-		for _, a := range e.Args {
-			if !b.exact(a, named) {
 				return false
 			}
 		}
