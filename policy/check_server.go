@@ -109,7 +109,7 @@ func secureURL(text, secure, plain string, at place, what string) {
 // leastGrid is the shortest step of the grid: the last milliseconds of each are waited for with the processor.
 const (
 	leastGrid = 5 * time.Millisecond
-	mostGrid  = 10 * time.Minute
+	maxGrid   = 10 * time.Minute
 )
 
 func (c *checker) timing(t *timingT, at place) {
@@ -131,7 +131,7 @@ func (c *checker) timing(t *timingT, at place) {
 
 func step(text string, at place, what string) time.Duration {
 	d, ok := brief(text)
-	if !ok || d < leastGrid || d > mostGrid {
+	if !ok || d < leastGrid || d > maxGrid {
 		at.problem("timing: %s is %.40q, must be a whole number of ms, s or m from 5ms to 10m, such as 20ms", what, text)
 		return leastGrid
 	}
@@ -162,7 +162,7 @@ func limits(l *limitsT, at place) (to Limits) {
 	to.StatementCPU = defaultStatementCPU
 	if l.StatementCPU != "" {
 		d, ok := brief(l.StatementCPU)
-		if !ok || d < leastStatementCPU || d > mostStatementCPU {
+		if !ok || d < leastStatementCPU || d > maxStatementCPU {
 			at.key("statement_cpu").problem("statement_cpu is %.40q, must be a whole number of ms, s or m from 100ms to 10m, such as 5s", l.StatementCPU)
 		} else {
 			to.StatementCPU = d
@@ -184,8 +184,8 @@ func limits(l *limitsT, at place) (to Limits) {
 const (
 	defaultStatementCPU = 5 * time.Second
 	leastStatementCPU   = 100 * time.Millisecond
-	mostStatementCPU    = 10 * time.Minute
-	mostMemory          = 1 << 50
+	maxStatementCPU     = 10 * time.Minute
+	maxMemory           = 1 << 50
 )
 
 // sizeForm is an amount of memory: a whole number of MiB, GiB or TiB.
@@ -203,7 +203,7 @@ func size(text string, otherwise, least int64, at place, what string) int64 {
 	}
 	n, _ := strconv.ParseInt(match[1], 10, 64)
 	n *= map[string]int64{"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}[match[2]]
-	if n < least || n > mostMemory {
+	if n < least || n > maxMemory {
 		at.problem("%s is %.40s, must be at least %s", what, text, SizeText(least))
 		return otherwise
 	}

@@ -23,17 +23,17 @@ import (
 // A scan is of at most so many measures and counters, so that the text stays of one size with those of single measures, and its answer of so many
 // combinations of cells, which are in memory together.
 const (
-	mostLeaves   = 16
-	mostCounters = 128
-	mostRows     = 1 << 17
+	maxLeaves   = 16
+	maxCounters = 128
+	maxRows     = 1 << 17
 )
 
 // fewJoint is how many combinations of stored values a tally for several measures may have: beyond it, adding up the tally for each measure is
 // no less than reading the rows again.
 const fewJoint = 1 << 14
 
-// mostTried is how many scans over the same rows are looked at for a measure: those that were begun last.
-const mostTried = 4
+// maxTried is how many scans over the same rows are looked at for a measure: those that were begun last.
+const maxTried = 4
 
 // readTogether are measures that are read in one scan, and their places in a list.
 type readTogether struct {
@@ -58,7 +58,7 @@ next:
 		}
 		tried := 0
 		for _, set := range slices.Backward(sets) {
-			if own.by == (shared{}) || tried == mostTried {
+			if own.by == (shared{}) || tried == maxTried {
 				break
 			}
 			if set.by != own.by {
@@ -76,7 +76,7 @@ next:
 // takes adds a measure over the same rows to a scan, if it may be read there.
 func (s *readTogether) takes(own *readTogether, d dialect.Dialect) bool {
 	m := own.measures[0]
-	if len(s.places) == mostLeaves || s.counters+own.counters > mostCounters || s.rows+own.rows > mostRows {
+	if len(s.places) == maxLeaves || s.counters+own.counters > maxCounters || s.rows+own.rows > maxRows {
 		return false
 	}
 	if s.grain != nil {
@@ -95,8 +95,8 @@ func (s *readTogether) takes(own *readTogether, d dialect.Dialect) bool {
 func mostOf(m *plans.Measure) int {
 	rows := 1
 	for i := range m.Grain {
-		if rows *= m.Size(i); rows > mostRows {
-			return mostRows + 1
+		if rows *= m.Size(i); rows > maxRows {
+			return maxRows + 1
 		}
 	}
 	return rows

@@ -80,7 +80,7 @@ func alone(sum *plans.Sum) (f plans.Factor, ok bool) {
 		return f, false
 	}
 	size := new(big.Int).Mul(new(big.Int).Abs(big.NewInt(sum.Terms[0].Times)), big.NewInt(max(-f.Low, f.High, 1)))
-	return f, size.Cmp(big.NewInt(mostAdded)) <= 0 && max(f.Centre, -f.Centre) <= mostAdded
+	return f, size.Cmp(big.NewInt(maxAdded)) <= 0 && max(f.Centre, -f.Centre) <= maxAdded
 }
 
 // addend is what is added up of a column's normalised values n, how many digits after the point that has, and how the sum is brought to the grid; nil: it is on it.
@@ -102,7 +102,7 @@ func (w *writer) exact(f plans.Factor) bool {
 	case int64:
 		return f.Exponent == 0
 	case policy.Numeric:
-		if d.Scale < 0 || -f.Exponent < int(d.Scale) || -f.Exponent > mostShifted {
+		if d.Scale < 0 || -f.Exponent < int(d.Scale) || -f.Exponent > maxShifted {
 			return false
 		}
 		if w.dialect.Digits == 0 {
@@ -118,8 +118,8 @@ func (w *writer) exact(f plans.Factor) bool {
 	return false
 }
 
-// mostShifted is the most digits that a sum is shifted by: 10^18 is a whole number.
-const mostShifted = 18
+// maxShifted is the most digits that a sum is shifted by: 10^18 is a whole number.
+const maxShifted = 18
 
 // digitsOfRows are those of the largest number of rows.
 const digitsOfRows = 19
@@ -148,7 +148,7 @@ func (w *writer) exactAddend(f plans.Factor, n string) (each string, scale int32
 // onlyWithin tells whether the domain's ends keep a factor within its own, so that nothing of a row is compared with these.
 func (w *writer) onlyWithin(f plans.Factor) bool {
 	c := f.Column
-	if c.Table == nil || c.Open != nil || c.Domain == nil || !c.Domain.Ordered() || !ofThePolicy(c) || f.Exponent > mostExponent || f.Exponent < -mostExponent {
+	if c.Table == nil || c.Open != nil || c.Domain == nil || !c.Domain.Ordered() || !ofThePolicy(c) || f.Exponent > maxExponent || f.Exponent < -maxExponent {
 		return false
 	}
 	for _, end := range []policy.Value{c.Domain.Min, c.Domain.Max} {

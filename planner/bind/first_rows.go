@@ -82,14 +82,14 @@ func outputOf(sel *pg.SelectStmt, n *pg.Node) *pg.Node {
 	return n
 }
 
-// mostNumbers is how many values of a row_number are looked at to find those that a condition leaves.
-const mostNumbers = 1 << 14
+// maxNumbers is how many values of a row_number are looked at to find those that a condition leaves.
+const maxNumbers = 1 << 14
 
 // first narrows rows to those that a condition on their row_number within the unit leaves: WHERE n = 1 leaves one row a unit, whose
 // noise is then that of one row. Conditions stay where they are, and hold of all that are left.
 func (r *Rows) first(where []*semantics.Expr) {
 	w, ok := r.Table.Derived.(*derived.Windowed)
-	if !ok || w.First > 0 || w.From.MaxRowsPerUnit > mostNumbers {
+	if !ok || w.First > 0 || w.From.MaxRowsPerUnit > maxNumbers {
 		return
 	}
 	least, most, by := int64(1), w.From.MaxRowsPerUnit, -1
