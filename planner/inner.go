@@ -162,7 +162,7 @@ func standing(p *plans.Plan, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
 	}
 	leaf := p.Leaves[d.Leaf]
 	for r := range leaf.Rows {
-		if r >= mostStanding || d.Limit >= 0 && int64(r) >= d.Limit {
+		if r >= maxStanding || d.Limit >= 0 && int64(r) >= d.Limit {
 			break
 		}
 		c.Work.Step(1 + len(d.Items))
@@ -177,8 +177,8 @@ func standing(p *plans.Plan, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
 	return a, nil
 }
 
-// mostStanding bounds the rows that stand for an answer.
-const mostStanding = 4096
+// maxStanding bounds the rows that stand for an answer.
+const maxStanding = 4096
 
 // standingRow is a row of a leaf as it may be.
 func standingRow(p *plans.Plan, leaf *plans.Leaf, r int) []policy.Value {

@@ -12,8 +12,8 @@ import (
 // An enumerated type of the database (CREATE TYPE status AS ENUM ('new', 'paid')) is declared as enum, whose values are texts: its
 // labels. Engines read it by a function of enumerated types alone, so that a column that became another type is not read at all.
 
-// mostChar is PostgreSQL's own bound of n.
-const mostChar = 10485760
+// maxChar is PostgreSQL's own bound of n.
+const maxChar = 10485760
 
 // parseType reads the type of a column into it: those of ParseType, char(n), or enum.
 func (c *Column) parseType(text string) error {
@@ -29,8 +29,8 @@ func (c *Column) parseType(text string) error {
 		if len(modifiers) > 0 {
 			n = modifiers[0]
 		}
-		if len(modifiers) > 1 || n < 1 || n > mostChar {
-			return fmt.Errorf("type is %q, char takes a length from 1 to %d", text, mostChar)
+		if len(modifiers) > 1 || n < 1 || n > maxChar {
+			return fmt.Errorf("type is %q, char takes a length from 1 to %d", text, maxChar)
 		}
 		c.Type, c.Typmod, c.Blanks = Text, -1, int(n)
 	default:

@@ -14,7 +14,7 @@ import (
 const (
 	defaultEpsilon    = "0.1"
 	defaultCells      = 1024 // of a widened count
-	mostCells         = 1 << 14
+	maxCells          = 1 << 14
 	defaultMaxEpsilon = "1"
 	defaultConfidence = "0.95"
 	defaultFreshness  = 24 * time.Hour
@@ -262,7 +262,7 @@ func defaults(f *defaultsT, a privacy.Accountant, at place) Defaults {
 func buying(f *buyingT, at place) Buying {
 	b := Buying{Cells: defaultCells}
 	if f.Cells != "" {
-		b.Cells = int(whole64(f.Cells, 0, mostCells, at.key("cells"), "cells"))
+		b.Cells = int(whole64(f.Cells, 0, maxCells, at.key("cells"), "cells"))
 	}
 	if f.After != "" {
 		var err error

@@ -5,7 +5,7 @@ import "time"
 // The bounds of a snapshot's times.
 const (
 	leastEvery = time.Minute
-	mostWithin = time.Hour // by default
+	maxWithin  = time.Hour // by default
 )
 
 // snapshot checks when copies of the private tables are made, and where to.
@@ -32,7 +32,7 @@ func (c *checker) snapshot(s *snapshotT, at place) {
 		}
 		to.At = clock.Sub(clock.Truncate(day))
 	}
-	to.Within = min(to.Every/4, mostWithin)
+	to.Within = min(to.Every/4, maxWithin)
 	if s.Within != "" {
 		if to.Within = duration(s.Within, to.Within, at.key("within"), "within"); to.Within > to.Every {
 			at.key("within").problem("within is %.40q, must be at most every", s.Within)

@@ -66,12 +66,12 @@ func (d *Domain) numericCell(v Numeric) int {
 	return int(above.Quo(above, Numeric{of.each, of.scale}.At(scale)).Int64())
 }
 
-// mostExact is 2^53: whole numbers up to it, and powers of ten up to 10^22, are float64s, so that their quotient is rounded once.
-const mostExact = 1 << 53
+// maxExact is 2^53: whole numbers up to it, and powers of ten up to 10^22, are float64s, so that their quotient is rounded once.
+const maxExact = 1 << 53
 
 func (d *Domain) floatLow(cell int) float64 {
 	at, of := d.boundary(cell)
-	if of.power != 0 && at.IsInt64() && at.Int64() >= -mostExact && at.Int64() <= mostExact {
+	if of.power != 0 && at.IsInt64() && at.Int64() >= -maxExact && at.Int64() <= maxExact {
 		return float64(at.Int64())/of.power + 0 // no negative zero
 	}
 	f, err := strconv.ParseFloat(at.String()+"e-"+strconv.Itoa(int(of.scale)), 8*int(d.Type.Length()))

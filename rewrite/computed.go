@@ -63,7 +63,7 @@ func (w *writer) computedColumn(sum derived.ComputedColumn, c *policy.Column) st
 		}
 		total = w.operate(total, op, value)
 	}
-	if size.Cmp(big.NewInt(mostAdded)) > 0 {
+	if size.Cmp(big.NewInt(maxAdded)) > 0 {
 		w.fail("a sum of numbers that are too large")
 		return "NULL"
 	}

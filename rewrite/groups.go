@@ -15,8 +15,8 @@ import (
 //
 // A group goes by the first combination of cells of its class in each grouping, f1, f2, …, NULL where there is none.
 
-// mostRuns bounds the text of one class.
-const mostRuns = 1 << 12
+// maxRuns bounds the text of one class.
+const maxRuns = 1 << 12
 
 // groupsBounded tells whether the measure's table bounds groups and no constraint in w.proven does.
 func (w *writer) groupsBounded(m *plans.Measure) bool {
@@ -143,8 +143,8 @@ func (w *writer) class(m *plans.Measure, at int, g plans.Grouping) string {
 	switch {
 	case same: // or there are none
 		return number
-	case len(runs) > mostRuns:
-		w.fail("groups that are made of more than %d ranges of cells", mostRuns)
+	case len(runs) > maxRuns:
+		w.fail("groups that are made of more than %d ranges of cells", maxRuns)
 		return "NULL"
 	}
 	return w.among(number, runs)

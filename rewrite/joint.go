@@ -14,7 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Measures over the same rows that are bought at one moment are read in one scan. Of
+// Measures over the same rows that are bought at one moment are read in one scan (shared_scan.go says which). Of
 //
 //	SELECT (SELECT count(*) FROM people WHERE age > 40), (SELECT count(*) FROM people WHERE sex = 'f')
 //
@@ -38,24 +38,6 @@ import (
 // condition and the counter's own hold of it, which is what WHERE and FILTER say in a query of its own; the tally's combinations
 // are finer than each measure's, and numbers of rows and exact sums of parts add up. The rules of every column leave the same rows out, of columns of the
 // tally after it. A combination that a query of the measure's own would not return counts 0 here, as one that does not come does.
-//
-// Claim. Which measures are read in one scan is a function of their plans. Proof. together reads the measures and the policy, never rows.
-// So what one failure says is public, too: all measures of a scan have no groups then.
-
-// A scan is of at most so many measures and counters, so that the text stays of one size with those of single measures, and its answer of so many
-// combinations of cells, which are in memory together.
-const (
-	mostLeaves   = 16
-	mostCounters = 128
-	mostRows     = 1 << 17
-)
-
-// fewJoint is how many combinations of stored values a tally for several measures may have: beyond it, adding up the tally for each measure is
-// no less than reading the rows again.
-const fewJoint = 1 << 14
-
-// mostTried is how many scans over the same rows are looked at for a measure: those that were begun last.
-const mostTried = 4
 
 // RenderAll writes the SQL of measures that are bought at one moment: one query for each, several of which may be of one scan. It ends with ctx.
 func RenderAll(ctx context.Context, list []*plans.Measure, d dialect.Dialect) ([]Query, error) {
@@ -89,119 +71,7 @@ func RenderAll(ctx context.Context, list []*plans.Measure, d dialect.Dialect) ([
 	return queries, nil
 }
 
-// readTogether are measures that are read in one scan, and their places in a list.
-type readTogether struct {
-	by       shared
-	places   []int
-	measures []*plans.Measure
-	counters int
-	rows     int            // of the answer, at most
-	grain    *plans.Measure // by what they are tallied; nil: their rows are numbered
-}
-
-// together parts measures into those that are read in one scan, in order.
-func together(list []*plans.Measure, d dialect.Dialect) (sets []*readTogether) {
-next:
-	for i, m := range list {
-		own := readTogether{places: []int{i}, measures: []*plans.Measure{m}, counters: len(m.Counters), rows: mostOf(m)}
-		if len(list) > 1 {
-			own.by = sharedBy(m, d)
-		}
-		if own.by.table != nil && (mayBeStored(m.Table, d) || m.Table.Derived != nil) {
-			own.grain = merged(&plans.Measure{Table: m.Table}, m)
-		}
-		tried := 0
-		for _, set := range slices.Backward(sets) {
-			if own.by == (shared{}) || tried == mostTried {
-				break
-			}
-			if set.by != own.by {
-				continue
-			}
-			if tried++; set.takes(&own, d) {
-				continue next
-			}
-		}
-		sets = append(sets, &own)
-	}
-	return sets
-}
-
-// takes adds a measure over the same rows to a scan, if it may be read there.
-func (s *readTogether) takes(own *readTogether, d dialect.Dialect) bool {
-	m := own.measures[0]
-	if len(s.places) == mostLeaves || s.counters+own.counters > mostCounters || s.rows+own.rows > mostRows {
-		return false
-	}
-	if s.grain != nil {
-		grain := merged(s.grain, m)
-		if writerOf(m, d, assumed{}).tallyRows(grain) > fewJoint {
-			return false
-		}
-		s.grain = grain
-	}
-	s.places, s.measures = append(s.places, own.places...), append(s.measures, m)
-	s.counters, s.rows = s.counters+own.counters, s.rows+own.rows
-	return true
-}
-
-// mostOf is how many combinations of cells a measure has, or one more than a scan may have.
-func mostOf(m *plans.Measure) int {
-	rows := 1
-	for i := range m.Grain {
-		if rows *= m.Size(i); rows > mostRows {
-			return mostRows + 1
-		}
-	}
-	return rows
-}
-
-// mayBeStored tells whether the rows of a table of the policy are read as they are stored, as far as may be expected: where a unit has one row a
-// constraint most often proves it (where rows are not kept none is believed).
-func mayBeStored(t *policy.Table, d dialect.Dialect) bool {
-	return alwaysStored(t) || t.MaxRowsPerUnit == 1 && provable(t) && d.OneScan && !d.KeepsNoRows
-}
-
-// alwaysStored tells whether they are, whatever constraints there are.
-func alwaysStored(t *policy.Table) bool { return t.Dataset.Unit.Row || t.RowRank != "" }
-
-// shared is what measures that may be read in one scan have alike; the zero value: a measure is read by itself.
-type shared struct {
-	table *policy.Table
-	rows  string // of a derived table: the text that reads them; of one that is read as it is stored: the conditions by which an index may find them
-}
-
-// sharedBy finds it. A derived table's rows are kept for several measures where they are numbered whatever constraints prove: else reading them twice takes less
-// than keeping them, and they are tallied, for measures of one SELECT, or each measure reads them.
-func sharedBy(m *plans.Measure, d dialect.Dialect) shared {
-	a := assumed{}
-	if m.Table.Derived != nil {
-		a.single = singles(m.Table, d)
-	}
-	w := writerOf(m, d, a)
-	switch {
-	case m.Open != nil || m.Window != nil || w.groupsBounded(m):
-		return shared{}
-	case m.Table.Derived == nil && alwaysStored(m.Table) && !d.OneScan:
-		return shared{}
-	case m.Table.Derived == nil && mayBeStored(m.Table, d):
-		return shared{table: m.Table, rows: w.narrowConditions(m)}
-	}
-	w.used = m.Table.Columns
-	text, bound := w.source()
-	switch {
-	case w.numberings > 0 && d.KeepsNoRows:
-		return shared{}
-	case w.err != nil || w.numberings == 0 && (m.Table.Derived == nil || !d.OneScan):
-		return shared{}
-	case w.numberings == 0:
-		return shared{table: m.Table, rows: w.narrowConditions(m)}
-	case m.Table.Derived == nil:
-		return shared{table: m.Table}
-	}
-	return shared{rows: text + "\x00" + bound + "\x00" + joinedArgs(w.args)}
-}
-
+// joinedArgs tells constants of one text from those of another.
 func joinedArgs(args []any) string {
 	texts := make([]string, len(args))
 	for i, a := range args {
@@ -324,14 +194,10 @@ func (w *writer) jointly(list []*plans.Measure) *plans.Measure {
 			}
 		}
 		for i, p := range m.Counters {
-			var sum *plans.Sum
-			if m.Sums != nil {
-				sum = m.Sums[i]
-			}
 			if rest != nil {
 				p = predicate.All(rest, p)
 			}
-			own.Counters, own.Sums = append(own.Counters, p), append(own.Sums, sum)
+			own.Counters, own.Sums = append(own.Counters, p), append(own.Sums, sumOf(m, i))
 		}
 	}
 	return own
@@ -360,50 +226,6 @@ func (w *writer) conditionsOf(m *plans.Measure) (list []condition) {
 		list = append(list, condition{p, text + "\x00" + joinedArgs(v.args)})
 	}
 	return list
-}
-
-// A condition is narrow where it holds in less than an eighth of its column's cells.
-const narrow = 8
-
-// narrowConditions are the narrow ones of a measure, by which an index may find its rows: measures that are read in one scan have the same ones.
-//
-//	count(*) WHERE seen >= '2025-12-01' and count(*) WHERE seen >= '2025-12-01' AND sex = 'f' are read in one scan WHERE seen >= '2025-12-01';
-//	count(*) WHERE seen >= '2025-12-01' and count(*) WHERE born < '1930-01-01' each by itself, for a scan of both would be one of all rows
-func (w *writer) narrowConditions(m *plans.Measure) string {
-	var texts []string
-	for _, c := range w.conditionsOf(m) {
-		if isNarrow(c.pred) {
-			texts = append(texts, c.text)
-		}
-	}
-	slices.Sort(texts)
-	return strings.Join(texts, "\x00")
-}
-
-func isNarrow(p predicate.Pred) bool {
-	switch p := p.(type) {
-	case predicate.Never:
-		return true
-	case predicate.AnyOf:
-		return !slices.ContainsFunc(p, func(part predicate.Pred) bool { return !isNarrow(part) })
-	case predicate.AllOf:
-		return slices.ContainsFunc(p, isNarrow)
-	case predicate.InCells:
-		return plans.CellsIn(p.Spans)*narrow < p.Column.Domain.Size()
-	case predicate.Compare:
-		d := p.Column.Domain
-		below, ok := d.Cell(p.Value)
-		switch {
-		case p.Op == "=":
-			return true
-		case !ok || !d.Ordered():
-			return false
-		case p.Op == "<" || p.Op == "<=":
-			return below*narrow < d.Size()
-		}
-		return p.Op != "<>" && (d.Size()-below)*narrow < d.Size()
-	}
-	return false
 }
 
 // merged is a measure of nothing, by the columns of two over one table, in pieces that both of theirs are made of.

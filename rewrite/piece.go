@@ -12,8 +12,8 @@ import (
 // normalised value is a total function of it: comparisons with the least values of the pieces, by halves, or, where they are
 // many and of one length, the cell's number divided by that length.
 
-// mostCompared is how many pieces of one length are still found by comparisons, which read no cell.
-const mostCompared = 64
+// maxCompared is how many pieces of one length are still found by comparisons, which read no cell.
+const maxCompared = 64
 
 // checkCuts holds the pieces against their columns.
 func checkCuts(m *plans.Measure) error {
@@ -49,7 +49,7 @@ func (w *writer) piece(m *plans.Measure, i int, n string) string {
 		starts = starts[:len(starts)-1]
 	}
 	number := ""
-	if length, before := evenly(starts, c.Domain.Regular); length > 0 && len(starts) > mostCompared {
+	if length, before := evenly(starts, c.Domain.Regular); length > 0 && len(starts) > maxCompared {
 		number = w.cast(w.number(c, n), "int4")
 		if before > 0 {
 			number = w.operate(number, "+", w.int4(before))

@@ -98,13 +98,13 @@ func (d *numericValue) floor(scale int) (n int64, beyond int) {
 	return int64(size), 0
 }
 
-// mostPower bounds the powers of ten of a Long field, whose domain has at most 38 digits.
-const mostPower = 100
+// maxPower bounds the powers of ten of a Long field, whose domain has at most 38 digits.
+const maxPower = 100
 
 // Decimal is the text of ⌊value·10^scale⌋ / 10^scale of a Long field, as PostgreSQL sends it in binary; not ok: it is no finite value, or a far larger one than the field holds.
 func (f *Field) Decimal(v []byte) (text string, ok bool) {
 	d, ok := numericOf(v)
-	if scale := int(f.Scale); !ok || d.nan || d.infinite != 0 || scale < 0 || 4*d.weight+scale > mostPower {
+	if scale := int(f.Scale); !ok || d.nan || d.infinite != 0 || scale < 0 || 4*d.weight+scale > maxPower {
 		return "", false
 	}
 	return policy.Numeric{Coefficient: d.long(int(f.Scale)), Scale: f.Scale}.String(), true

@@ -17,8 +17,8 @@ import (
 // lie within one round of it: hashed joins neighbouring limbs while their sizes multiply to 2^31 at most, by the same first-digit-highest rule, so that the
 // word in place of its limbs gives the same rounds. And p1 < p1' if and only if the first of their digits that differ does, as one column after the other says, NULL last.
 
-// mostPacked bounds what a whole number is packed with: it is below 2^62.
-const mostPacked = 1 << 62
+// maxPacked bounds what a whole number is packed with: it is below 2^62.
+const maxPacked = 1 << 62
 
 // digit is the place of a column's value in a packed number: (number / factor) mod size is the value less base, and size − 1 of NULL.
 type digit struct {
@@ -78,7 +78,7 @@ func (w *writer) packed() (fields []Field) {
 			field, inWord = 0, false
 			continue
 		}
-		if field == 0 || field > mostPacked/size {
+		if field == 0 || field > maxPacked/size {
 			fields, field, inWord = append(fields, Field{Name: "p" + strconv.Itoa(len(fields)+1), Kind: Whole}), 1, false
 		}
 		field *= size

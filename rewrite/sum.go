@@ -16,14 +16,14 @@ import (
 // a release may say. Nothing here depends on the order of rows, and nothing can fail: a normalised value lies within its
 // domain, whose ends are known to fit.
 
-// mostExponent bounds the digits that a grid shifts the point by.
-const mostExponent = 30
+// maxExponent bounds the digits that a grid shifts the point by.
+const maxExponent = 30
 
-// mostAdded bounds what one row adds, and each part of it: far from the ends of int8.
-const mostAdded = 1 << 61
+// maxAdded bounds what one row adds, and each part of it: far from the ends of int8.
+const maxAdded = 1 << 61
 
-// mostOver bounds what a square is divided by.
-const mostOver = 1 << 60
+// maxOver bounds what a square is divided by.
+const maxOver = 1 << 60
 
 // sum writes what the rows add up to, in the type wide.
 func (w *writer) sum(sum *plans.Sum, filter string) string {
@@ -40,7 +40,7 @@ func (w *writer) sum(sum *plans.Sum, filter string) string {
 		size.Add(size, own)
 		parts[i] = w.term(t)
 	}
-	if size.Cmp(big.NewInt(mostAdded)) > 0 || sum.Over < 0 || sum.Over > mostOver {
+	if size.Cmp(big.NewInt(maxAdded)) > 0 || sum.Over < 0 || sum.Over > maxOver {
 		w.fail("a sum of numbers that are too large")
 		return "NULL"
 	}
@@ -105,7 +105,7 @@ func (w *writer) factor(f plans.Factor) string {
 	if w.err != nil {
 		return "NULL"
 	}
-	if f.Exponent > mostExponent || f.Exponent < -mostExponent || f.Low > f.High || f.Filled && (f.Fill < f.Low || f.Fill > f.High) {
+	if f.Exponent > maxExponent || f.Exponent < -maxExponent || f.Low > f.High || f.Filled && (f.Fill < f.Low || f.Fill > f.High) {
 		w.fail("a grid that is too fine, too coarse, or empty")
 		return "NULL"
 	}

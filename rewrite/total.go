@@ -52,6 +52,25 @@ func (w *writer) total(sum *plans.Sum, filter string) string {
 	return total
 }
 
+// sumOf is what a counter adds up of each row; nil: it counts rows.
+func sumOf(m *plans.Measure, counter int) *plans.Sum {
+	if m.Sums == nil {
+		return nil
+	}
+	return m.Sums[counter]
+}
+
+// factorsOf are those of all terms of a sum.
+func factorsOf(sum *plans.Sum) (list []plans.Factor) {
+	if sum == nil {
+		return nil
+	}
+	for _, t := range sum.Terms {
+		list = append(list, t.Factors...)
+	}
+	return list
+}
+
 // alone is the factor of a sum of one, a whole number of times.
 func alone(sum *plans.Sum) (f plans.Factor, ok bool) {
 	if len(sum.Terms) != 1 || len(sum.Terms[0].Factors) != 1 || sum.Over > 1 || sum.Over < 0 {
@@ -61,7 +80,7 @@ func alone(sum *plans.Sum) (f plans.Factor, ok bool) {
 		return f, false
 	}
 	size := new(big.Int).Mul(new(big.Int).Abs(big.NewInt(sum.Terms[0].Times)), big.NewInt(max(-f.Low, f.High, 1)))
-	return f, size.Cmp(big.NewInt(mostAdded)) <= 0 && max(f.Centre, -f.Centre) <= mostAdded
+	return f, size.Cmp(big.NewInt(maxAdded)) <= 0 && max(f.Centre, -f.Centre) <= maxAdded
 }
 
 // addend is what is added up of a column's normalised values n, how many digits after the point that has, and how the sum is brought to the grid; nil: it is on it.
@@ -83,7 +102,7 @@ func (w *writer) exact(f plans.Factor) bool {
 	case int64:
 		return f.Exponent == 0
 	case policy.Numeric:
-		if d.Scale < 0 || -f.Exponent < int(d.Scale) || -f.Exponent > mostShifted {
+		if d.Scale < 0 || -f.Exponent < int(d.Scale) || -f.Exponent > maxShifted {
 			return false
 		}
 		if w.dialect.Digits == 0 {
@@ -99,8 +118,8 @@ func (w *writer) exact(f plans.Factor) bool {
 	return false
 }
 
-// mostShifted is the most digits that a sum is shifted by: 10^18 is a whole number.
-const mostShifted = 18
+// maxShifted is the most digits that a sum is shifted by: 10^18 is a whole number.
+const maxShifted = 18
 
 // digitsOfRows are those of the largest number of rows.
 const digitsOfRows = 19
@@ -129,7 +148,7 @@ func (w *writer) exactAddend(f plans.Factor, n string) (each string, scale int32
 // onlyWithin tells whether the domain's ends keep a factor within its own, so that nothing of a row is compared with these.
 func (w *writer) onlyWithin(f plans.Factor) bool {
 	c := f.Column
-	if c.Table == nil || c.Open != nil || c.Domain == nil || !c.Domain.Ordered() || !ofThePolicy(c) || f.Exponent > mostExponent || f.Exponent < -mostExponent {
+	if c.Table == nil || c.Open != nil || c.Domain == nil || !c.Domain.Ordered() || !ofThePolicy(c) || f.Exponent > maxExponent || f.Exponent < -maxExponent {
 		return false
 	}
 	for _, end := range []policy.Value{c.Domain.Min, c.Domain.Max} {
@@ -187,17 +206,10 @@ func (w *writer) settledColumns(m *plans.Measure) (list []*policy.Column) {
 // sumsOnly tells whether a measure's counters ask of a column for its sum as it is and whether it is NULL, and no more.
 func (w *writer) sumsOnly(m *plans.Measure, c *policy.Column) bool {
 	for i, p := range m.Counters {
-		var sum *plans.Sum
-		if m.Sums != nil {
-			sum = m.Sums[i]
-		}
-		if sum != nil && len(sum.Terms) > 0 {
-			for _, t := range sum.Terms {
-				for _, f := range t.Factors {
-					if own, ok := alone(sum); f.Column == c && !(ok && w.onlyWithin(own) && w.exact(own)) {
-						return false
-					}
-				}
+		sum := sumOf(m, i)
+		if slices.ContainsFunc(factorsOf(sum), func(f plans.Factor) bool { return f.Column == c }) {
+			if own, ok := alone(sum); !ok || !w.onlyWithin(own) || !w.exact(own) {
+				return false
 			}
 		}
 		rest := withoutNulls(p, []*policy.Column{c})
@@ -289,16 +301,14 @@ func notNull(p predicate.Pred) *policy.Column {
 // counter writes a counter of the measure: a number of rows, an int8, or what they add up to, wide and not yet cut.
 func (w *writer) counter(m *plans.Measure, i int) (expression string, summed bool) {
 	p := m.Counters[i]
-	if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Terms) > 0 {
+	if sum := sumOf(m, i); sum != nil && len(sum.Terms) > 0 {
 		var columns []*policy.Column
-		for _, t := range m.Sums[i].Terms {
-			for _, f := range t.Factors {
-				if !f.Filled {
-					columns = append(columns, f.Column) // of which a NULL adds nothing
-				}
+		for _, f := range factorsOf(sum) {
+			if !f.Filled {
+				columns = append(columns, f.Column) // of which a NULL adds nothing
 			}
 		}
-		return w.sum(m.Sums[i], w.filter(withoutNulls(p, columns))), true
+		return w.sum(sum, w.filter(withoutNulls(p, columns))), true
 	}
 	if c := notNull(p); c != nil && c.Domain.Ordered() {
 		return w.countOf(w.use(c), ""), false // without a filter, of a value that is looked at anyway

@@ -28,32 +28,15 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 		return g.Fanned.aggregate(f)
 	}
 	pos := int(f.Location)
-	name, refusal := ast.FunctionName(f)
+	name, refusal := aggregateName(f)
 	if refusal != nil {
 		return nil, refusal
 	}
-	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
-		if ast.HasAggregate(a) {
-			return nil, nested.At(ast.Location(a))
-		}
-		if ast.HasWindow(a) {
-			return nil, semantics.WindowIn.At(ast.Location(a), "an aggregate")
-		}
-	}
-	if selections[name] {
+	switch {
+	case selections[name]:
 		return g.selected(name, f)
-	}
-	if name != "count" && name != "sum" && !moments[name] && !pairs[name] && !digitAggregates[name] && !boolAggregates[name] || f.AggWithinGroup {
-		if listing[name] {
-			return nil, g.listed(name, f)
-		}
-		if name == "any_value" {
-			return nil, g.anyOf(name, f)
-		}
-		if !ast.Aggregates[name] && !semantics.EngineFunctions[name] {
-			return nil, refuse.UnknownFunction.At(pos, name)
-		}
-		return nil, noAggregate.At(pos, name)
+	case !addsUp(name) || f.AggWithinGroup:
+		return nil, g.doesNotAddUp(name, f)
 	}
 	var where []*semantics.Expr
 	t := g.Below("FILTER")
@@ -65,18 +48,15 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 		where = append(where, linear.Conjuncts([]*semantics.Expr{e})...)
 	}
 	t.Place = "an aggregate"
-	typ := policy.Int8
 	switch {
 	case digitAggregates[name]:
 		return g.digits(name, f, where, t)
 	case boolAggregates[name]:
 		return g.boolean(name, f, where, t)
-	}
-	if f.AggDistinct {
+	case f.AggDistinct:
 		return g.different(name, f, where, t)
-	}
-	switch {
 	case name == "count" && f.AggStar:
+		return g.counted(where, policy.Int8), nil
 	case pairs[name] && len(f.Args) == 2 && !f.FuncVariadic:
 		y, refusal := t.Expr(f.Args[0])
 		if refusal != nil {
@@ -90,79 +70,146 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	case len(f.Args) != 1 || f.FuncVariadic || pairs[name]:
 		return nil, refuse.UnknownFunction.At(pos, name)
 	case name == "count" && g.isKey(f.Args[0]):
-		k, _ := g.Rows.keyNode(f.Args[0])
-		g.b.saysPartner(g.Rows, k)
-		if !k.Column.Unit && k.Present == 0 {
-			where = append(where, g.b.known(g.Rows, k, ast.Location(f.Args[0])))
-		}
-		if present := g.Rows.present(k, ast.Location(f.Args[0])); !present.IsConstant() {
-			where = append(where, present)
-		}
+		return g.countKeys(f.Args[0], where), nil
 	case name == "count":
-		arg, refusal := t.Expr(f.Args[0])
-		if refusal != nil {
-			return nil, refusal
-		}
-		arg = t.Settler.Settled(arg)
-		present, refusal := t.Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(arg.Expr), arg.Pos, arg))
-		if refusal != nil {
-			return nil, refusal
-		}
-		if !(arg.IsConstant() && !g.b.Params.Describing && semantics.MustConstant(arg) != nil) {
-			where = append(where, present)
-		}
-	default:
-		var holds *semantics.Expr
-		if name == "sum" {
-			if holds, typ, refusal = g.indicator(f.Args[0], t); refusal != nil {
-				return nil, refusal
-			}
-		}
-		if holds == nil {
-			return g.summed(name, f.Args[0], where, t, pos)
-		}
-		if !holds.IsConstant() || semantics.MustConstant(holds) != true {
-			where = append(where, holds)
-		}
-		if whole, refusal := t.Expr(f.Args[0]); refusal == nil && typ == policy.NumericType { // sum(1.00) is 2.00 over two rows
-			if n := semantics.DecimalsIn(whole, g.Rows.Table); n > 0 {
-				w := g.formula("numeric")
-				return g.found(fmt.Sprintf("round(%s::numeric, %d)", w.Counter(g.Q.CounterFor(where)), n), typ)
-			}
-		}
+		return g.countValues(f.Args[0], where, t)
+	case name == "sum":
+		return g.sum(f.Args[0], where, t, pos)
 	}
-	return &Found{Key: -1, Counter: g.Q.CounterFor(where), Type: typ}, nil
+	return g.momentOf(name, f.Args[0], where, t, pos)
 }
 
-// summed binds an aggregate of one argument about its values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds, and so does
-// coalesce(x, 0) where x is not NULL.
-func (g *Grouping) summed(name string, n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
-	if c := n.GetCoalesceExpr(); name == "sum" && c != nil && len(c.Args) == 2 && g.addsNothing(c.Args[1], t) {
+// aggregateName is the name of an aggregate call, which holds neither another nor a window function.
+func aggregateName(f *pg.FuncCall) (string, *refuse.Refusal) {
+	name, refusal := ast.FunctionName(f)
+	if refusal != nil {
+		return "", refusal
+	}
+	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
+		if ast.HasAggregate(a) {
+			return "", nested.At(ast.Location(a))
+		}
+		if ast.HasWindow(a) {
+			return "", semantics.WindowIn.At(ast.Location(a), "an aggregate")
+		}
+	}
+	return name, nil
+}
+
+// addsUp tells the aggregates that are arithmetic over counters.
+func addsUp(name string) bool {
+	return name == "count" || name == "sum" || moments[name] || pairs[name] || digitAggregates[name] || boolAggregates[name]
+}
+
+// doesNotAddUp refuses an aggregate that is none.
+func (g *Grouping) doesNotAddUp(name string, f *pg.FuncCall) *refuse.Refusal {
+	switch {
+	case listing[name]:
+		return g.listed(name, f)
+	case name == "any_value":
+		return g.anyOf(name, f)
+	case !ast.Aggregates[name] && !semantics.EngineFunctions[name]:
+		return refuse.UnknownFunction.At(int(f.Location), name)
+	}
+	return noAggregate.At(int(f.Location), name)
+}
+
+// counted is a counter of rows, as a value of a type.
+func (g *Grouping) counted(where []*semantics.Expr, typ policy.Type) *Found {
+	return &Found{Key: -1, Counter: g.Q.CounterFor(where), Type: typ}
+}
+
+// countKeys is count of a join key: of the rows that have one.
+func (g *Grouping) countKeys(n *pg.Node, where []*semantics.Expr) *Found {
+	k, _ := g.Rows.keyNode(n)
+	g.b.saysPartner(g.Rows, k)
+	if !k.Column.Unit && k.Present == 0 {
+		where = append(where, g.b.known(g.Rows, k, ast.Location(n)))
+	}
+	if present := g.Rows.present(k, ast.Location(n)); !present.IsConstant() {
+		where = append(where, present)
+	}
+	return g.counted(where, policy.Int8)
+}
+
+// countValues is count of an expression: of the rows where it is not NULL.
+func (g *Grouping) countValues(n *pg.Node, where []*semantics.Expr, t *semantics.Translator) (*Found, *refuse.Refusal) {
+	arg, refusal := t.Expr(n)
+	if refusal != nil {
+		return nil, refusal
+	}
+	arg = t.Settler.Settled(arg)
+	present, refusal := t.Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(arg.Expr), arg.Pos, arg))
+	if refusal != nil {
+		return nil, refusal
+	}
+	if !(arg.IsConstant() && !g.b.Params.Describing && semantics.MustConstant(arg) != nil) {
+		where = append(where, present)
+	}
+	return g.counted(where, policy.Int8), nil
+}
+
+// sum is that of an expression: a count of rows where it is 1 in some and 0 in the others.
+func (g *Grouping) sum(n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
+	holds, typ, refusal := g.indicator(n, t)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if holds == nil {
+		return g.summed(n, where, t, pos)
+	}
+	if !holds.IsConstant() || semantics.MustConstant(holds) != true {
+		where = append(where, holds)
+	}
+	if whole, refusal := t.Expr(n); refusal == nil && typ == policy.NumericType { // sum(1.00) is 2.00 over two rows
+		if digits := semantics.DecimalsIn(whole, g.Rows.Table); digits > 0 {
+			w := g.formula("numeric")
+			return g.found(fmt.Sprintf("round(%s::numeric, %d)", w.Counter(g.Q.CounterFor(where)), digits), typ)
+		}
+	}
+	return g.counted(where, typ), nil
+}
+
+// summed is the sum of values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds, and so does coalesce(x, 0) where x is not NULL.
+func (g *Grouping) summed(n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
+	if c := n.GetCoalesceExpr(); c != nil && len(c.Args) == 2 && g.addsNothing(c.Args[1], t) {
 		whole, refusal := t.Expr(n)
 		if refusal != nil {
 			return nil, refusal
 		}
 		if arg, refusal := t.Expr(c.Args[0]); refusal == nil && arg.Type() == whole.Type() {
-			return g.summed(name, c.Args[0], where, t, pos)
+			return g.summed(c.Args[0], where, t, pos)
 		}
 	}
-	if name == "sum" {
-		if c := n.GetCaseExpr(); c != nil && c.Arg == nil && len(c.Args) == 1 && g.addsNothing(c.Defresult, t) {
-			w := c.Args[0].GetCaseWhen()
-			holds, refusal := t.Condition(w.Expr, "CASE/WHEN")
-			if refusal != nil {
-				return nil, refusal
-			}
-			if arg, refusal := t.Expr(w.Result); refusal == nil && semantics.Numeric(arg) {
-				if arg, refusal = g.inColumns(arg); refusal != nil {
-					return nil, refusal
-				}
-				if arg.Form == semantics.FormColumn || semantics.LinearOf(arg) != nil {
-					return g.moment(name, arg, append(slices.Clone(where), linear.Conjuncts([]*semantics.Expr{holds})...), nil, pos)
-				}
-			}
+	if c := n.GetCaseExpr(); c != nil && c.Arg == nil && len(c.Args) == 1 && g.addsNothing(c.Defresult, t) {
+		if found, refusal := g.summedWhere(c.Args[0].GetCaseWhen(), where, t, pos); found != nil || refusal != nil {
+			return found, refusal
 		}
 	}
+	return g.momentOf("sum", n, where, t, pos)
+}
+
+// summedWhere is the sum of CASE WHEN p THEN x END, over the rows where p holds; nil: of x there is no sum.
+func (g *Grouping) summedWhere(w *pg.CaseWhen, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
+	holds, refusal := t.Condition(w.Expr, "CASE/WHEN")
+	if refusal != nil {
+		return nil, refusal
+	}
+	arg, refusal := t.Expr(w.Result)
+	if refusal != nil || !semantics.Numeric(arg) {
+		return nil, nil
+	}
+	if arg, refusal = g.inColumns(arg); refusal != nil {
+		return nil, refusal
+	}
+	if arg.Form != semantics.FormColumn && semantics.LinearOf(arg) == nil {
+		return nil, nil
+	}
+	return g.moment("sum", arg, append(slices.Clone(where), linear.Conjuncts([]*semantics.Expr{holds})...), nil, pos)
+}
+
+// momentOf binds an aggregate of one argument about its values.
+func (g *Grouping) momentOf(name string, n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
 	arg, refusal := t.Expr(n)
 	if refusal != nil {
 		return nil, refusal

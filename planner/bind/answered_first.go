@@ -8,7 +8,6 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -152,11 +151,7 @@ func (b *Binder) comparedWithEach(s *pg.SubLink, t *semantics.Translator, list [
 		return nil, semantics.RowSubquery.At(pos).Hinting("The sub-query has too many rows: ORDER BY count(*) DESC LIMIT 100 in it.")
 	}
 	if !all && !comparesOtherwise(s) {
-		plain := make([]scalar.Expr, len(list))
-		for i, e := range list {
-			plain[i] = e.Expr
-		}
-		return t.Member(subject, list, plain, false, pos)
+		return t.Member(subject, list, false, pos)
 	}
 	operator, form := ast.Strings(s.OperName), semantics.FormOr
 	if len(operator) == 0 {

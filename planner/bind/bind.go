@@ -104,6 +104,15 @@ func (b *Binder) With(sel *pg.SelectStmt, scope *Scope) (*Scope, *refuse.Refusal
 	return scope, nil
 }
 
+// ownRows are FromRows in sight of the SELECT's own WITH queries too.
+func (b *Binder) ownRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
+	scope, refusal := b.With(sel, scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return b.FromRows(sel, scope)
+}
+
 // FromRows returns the private rows that a FROM clause is, or nil when it reads released tables alone.
 func (b *Binder) FromRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
 	var found *Rows

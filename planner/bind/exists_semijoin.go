@@ -269,11 +269,7 @@ func (b *Binder) partners(r *Rows, sel *pg.SelectStmt, m *derived.Marked, pos in
 	if IsGrouped(sel) || sel.Larg != nil {
 		return nil, nil
 	}
-	scope, refusal := b.With(sel, r.scope)
-	if refusal != nil {
-		return nil, refusal
-	}
-	from, refusal := b.FromRows(sel, scope)
+	from, refusal := b.ownRows(sel, r.scope)
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}

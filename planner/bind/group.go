@@ -354,12 +354,17 @@ func (g *Grouping) findCentred() {
 		}
 		return false
 	}
+	g.visit(note)
+}
+
+// visit shows all that reads the groups: outputs, HAVING and ORDER BY.
+func (g *Grouping) visit(f func(*pg.Node) bool) {
 	for _, t := range g.Targets {
-		ast.Holds(t.Node, note)
+		ast.Holds(t.Node, f)
 	}
-	ast.Holds(g.Sel.HavingClause, note)
+	ast.Holds(g.Sel.HavingClause, f)
 	for _, n := range g.Sel.SortClause {
-		ast.Holds(n, note)
+		ast.Holds(n, f)
 	}
 }
 

@@ -265,17 +265,9 @@ func (g *unitRows) hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 // aggregate binds an aggregate over a unit's rows.
 func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 	pos := int(f.Location)
-	name, refusal := ast.FunctionName(f)
+	name, refusal := aggregateName(f)
 	if refusal != nil {
 		return nil, refusal
-	}
-	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
-		if ast.HasAggregate(a) {
-			return nil, nested.At(ast.Location(a))
-		}
-		if ast.HasWindow(a) {
-			return nil, semantics.WindowIn.At(ast.Location(a), "an aggregate")
-		}
 	}
 	if f.AggWithinGroup || f.AggDistinct && name != "count" || !slices.Contains([]string{"count", "sum", "min", "max"}, name) || !f.AggStar && len(f.Args) != 1 {
 		return nil, unitAggregate.At(pos, name)

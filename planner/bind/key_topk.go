@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"slices"
+
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -10,17 +12,18 @@ import (
 // SELECT city FROM people GROUP BY city ORDER BY count(*) DESC LIMIT 3 shows an order and no count: the question says that the first three
 // keys will do, so that they may be chosen instead of counted.
 
+// showsFirstKeys tells whether a grouping shows its keys, those alone that come first in one order.
+func (g *Grouping) showsFirstKeys() bool {
+	sel := g.Sel
+	return !g.Above && sel.HavingClause == nil && sel.LimitOffset == nil && len(sel.SortClause) == 1 && sel.LimitCount != nil && sel.LimitOption != pg.LimitOption_LIMIT_OPTION_WITH_TIES &&
+		!slices.ContainsFunc(g.Targets, func(t Target) bool { return ast.HasAggregate(t.Node) || ast.HasWindow(t.Node) })
+}
+
 // findTop notes that a grouping shows the first n keys alone.
 func (g *Grouping) findTop() {
 	sel := g.Sel
-	if len(g.Q.Keys) == 0 || g.Q.Sets != nil || g.Above || sel.HavingClause != nil || sel.LimitOffset != nil || len(sel.SortClause) != 1 ||
-		sel.LimitCount == nil || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES {
+	if len(g.Q.Keys) == 0 || g.Q.Sets != nil || !g.showsFirstKeys() {
 		return
-	}
-	for _, t := range g.Targets {
-		if ast.HasAggregate(t.Node) || ast.HasWindow(t.Node) {
-			return
-		}
 	}
 	by := sel.SortClause[0].GetSortBy()
 	f := by.Node.GetFuncCall()

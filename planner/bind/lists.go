@@ -114,16 +114,11 @@ func (b *Binder) castSeries(target *pg.ResTarget) (*candidates, *refuse.Refusal)
 			}
 			return nil, nil
 		}}
-		e, refusal := t.Output(target.Val)
+		e, refusal := constantOutput(target.Val, t)
 		if refusal != nil {
 			return nil, refusal
 		}
-		v, refusal := e.Value(nil)
-		if refusal != nil {
-			return nil, refusal
-		}
-		list.rows[i] = []*semantics.Expr{semantics.ConstantExpr(v, e.Type(), e.Pos)}
-		list.types[0] = e.Type()
+		list.rows[i], list.types[0] = []*semantics.Expr{e}, e.Type()
 	}
 	return list, nil
 }

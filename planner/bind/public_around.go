@@ -90,11 +90,7 @@ func (b *Binder) ForEach(sel *pg.SelectStmt, scope *Scope, conditions []*pg.Node
 	if !aggregatesAlone(sel) {
 		return nil, nil
 	}
-	scope, refusal := b.With(sel, scope)
-	if refusal != nil {
-		return nil, refusal
-	}
-	from, refusal := b.FromRows(sel, scope)
+	from, refusal := b.ownRows(sel, scope)
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}

@@ -195,69 +195,96 @@ func (b *Binder) selectCandidates(from *Rows, sel *pg.SelectStmt, scope *Scope) 
 	return b.projectCandidates(of, sel)
 }
 
-// projectCandidates filters and projects a list of constants.
+// projectCandidates filters and projects a list of constants; nil for what is no such projection.
 func (b *Binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candidates, *refuse.Refusal) {
 	out, seen := &candidates{alias: of.alias}, map[string]bool{}
 	for i := range of.rows {
 		in := &Rows{names: of.names, exprs: of.rows[i], parts: []relation{{of.alias, nil, 0, len(of.names), 0, 0}}}
 		t := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: in.listColumn, Place: "SELECT"}
-		if sel.WhereClause != nil {
-			e, refusal := t.Condition(sel.WhereClause, "WHERE")
-			if refusal != nil {
-				return nil, refusal
-			}
-			if v, refusal := e.Value(nil); refusal != nil {
-				return nil, refusal
-			} else if v != true {
-				continue
-			}
+		if kept, refusal := satisfied(sel.WhereClause, t); refusal != nil {
+			return nil, refusal
+		} else if !kept {
+			continue
 		}
-		var row []*semantics.Expr
-		var names []string
-		values := make([]policy.Value, 0, len(sel.TargetList))
-		for _, n := range sel.TargetList {
-			target := n.GetResTarget()
-			if ast.HasAggregate(target.Val) || ast.HasWindow(target.Val) {
-				return nil, nil
-			}
-			if target.Val.GetColumnRef() != nil && ast.IsStar(target.Val) {
-				if words := ast.Strings(target.Val.GetColumnRef().Fields); len(words) > 0 && words[len(words)-1] != of.alias {
-					return nil, nil
-				}
-				for k, e := range in.exprs {
-					v, refusal := e.Value(nil)
-					if refusal != nil {
-						return nil, refusal
-					}
-					row, names, values = append(row, e), append(names, of.names[k]), append(values, v)
-				}
-				continue
-			}
-			e, refusal := t.Output(target.Val)
-			if refusal != nil {
-				return nil, refusal
-			}
-			v, refusal := e.Value(nil)
-			if refusal != nil {
-				return nil, refusal
-			}
-			row, names, values = append(row, semantics.ConstantExpr(v, e.Type(), e.Pos)), append(names, ast.Label(target)), append(values, v)
+		row, refusal := in.projected(sel.TargetList, t)
+		if row == nil || refusal != nil {
+			return nil, refusal
 		}
 		if out.names == nil {
-			out.names = names
-			for _, e := range row {
+			out.names = row.names
+			for _, e := range row.exprs {
 				out.types, out.typmod = append(out.types, e.Type()), append(out.typmod, int32(-1))
 			}
 		}
-		if text := semantics.KeyText(values); !seen[text] || !IsDistinct(sel) {
+		if text := semantics.KeyText(row.values); !seen[text] || !IsDistinct(sel) {
 			seen[text] = true
-			out.rows = append(out.rows, row)
+			out.rows = append(out.rows, row.exprs)
 		}
 	}
 	if out.names == nil {
 		return nil, manyCandidates.At(-1, 0, maxCandidates)
 	}
 	return out, nil
+}
+
+// satisfied tells whether a condition on constants holds; nil does.
+func satisfied(where *pg.Node, t *semantics.Translator) (bool, *refuse.Refusal) {
+	if where == nil {
+		return true, nil
+	}
+	e, refusal := t.Condition(where, "WHERE")
+	if refusal != nil {
+		return false, refusal
+	}
+	v, refusal := e.Value(nil)
+	return v == true, refusal
+}
+
+// constantRow is a row of constants, with their values.
+type constantRow struct {
+	names  []string
+	exprs  []*semantics.Expr
+	values []policy.Value
+}
+
+// projected is what a SELECT shows of one row of a list; nil: it shows what is no function of that.
+func (r *Rows) projected(targets []*pg.Node, t *semantics.Translator) (*constantRow, *refuse.Refusal) {
+	out := &constantRow{}
+	for _, n := range targets {
+		target := n.GetResTarget()
+		if ast.HasAggregate(target.Val) || ast.HasWindow(target.Val) {
+			return nil, nil
+		}
+		if target.Val.GetColumnRef() != nil && ast.IsStar(target.Val) {
+			if words := ast.Strings(target.Val.GetColumnRef().Fields); len(words) > 0 && words[len(words)-1] != r.parts[0].alias {
+				return nil, nil
+			}
+			for k, e := range r.exprs {
+				v, refusal := e.Value(nil)
+				if refusal != nil {
+					return nil, refusal
+				}
+				out.names, out.exprs, out.values = append(out.names, r.names[k]), append(out.exprs, e), append(out.values, v)
+			}
+			continue
+		}
+		e, refusal := constantOutput(target.Val, t)
+		if refusal != nil {
+			return nil, refusal
+		}
+		out.names, out.exprs, out.values = append(out.names, ast.Label(target)), append(out.exprs, e), append(out.values, semantics.MustConstant(e))
+	}
+	return out, nil
+}
+
+// constantOutput is an output that reads constants alone.
+func constantOutput(n *pg.Node, t *semantics.Translator) (*semantics.Expr, *refuse.Refusal) {
+	e, refusal := t.Output(n)
+	if refusal != nil {
+		return nil, refusal
+	}
+	v, refusal := e.Value(nil)
+	return semantics.ConstantExpr(v, e.Type(), e.Pos), refusal
 }
 
 // listColumn resolves a column of a list of constants.
@@ -288,19 +315,29 @@ func (b *Binder) valuesCandidates(from *Rows, sel *pg.SelectStmt) (*candidates, 
 		list.rows = append(list.rows, row)
 	}
 	for c := range list.rows[0] {
+		list.names = append(list.names, "column"+predicate.Text(int64(c+1)))
+	}
+	if refusal := b.typed(list); refusal != nil {
+		return nil, refusal
+	}
+	return list, nil
+}
+
+// typed gives the rows of a list one type a column.
+func (b *Binder) typed(list *candidates) *refuse.Refusal {
+	for c := range list.names {
 		typ, refusal := commonType(list.rows, c)
 		if refusal != nil {
-			return nil, refusal
+			return refusal
 		}
 		for _, row := range list.rows {
 			if row[c], refusal = b.asType(row[c], typ); refusal != nil {
-				return nil, refusal
+				return refusal
 			}
 		}
-		list.names = append(list.names, "column"+predicate.Text(int64(c+1)))
 		list.types, list.typmod = append(list.types, typ), append(list.typmod, int32(-1))
 	}
-	return list, nil
+	return nil
 }
 
 // numberOrder are the types of numbers, each of which takes the ones before it.

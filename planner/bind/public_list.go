@@ -205,11 +205,7 @@ func (l *listed) values(subject *semantics.Expr, value *pg.Node) (*semantics.Exp
 	if len(list) > maxListed {
 		return nil, l.tooMany(maxListed)
 	}
-	plain := make([]scalar.Expr, len(list))
-	for i, e := range list {
-		plain[i] = e.Expr
-	}
-	return l.alone().Member(subject, list, plain, false, l.pos)
+	return l.alone().Member(subject, list, false, l.pos)
 }
 
 // anyRow is true where, for some public row, the conditions hold and, where there is a subject, the value equals it.

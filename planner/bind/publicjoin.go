@@ -49,25 +49,9 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 			return b.meet(from, n, scope, j)
 		}
 	}
-	from, refusal := from.rowByRow("joined with a public table after it")
+	from, public, refusal := beside(from, tableRows(t, ast.Location(n)), alias, &j)
 	if refusal != nil {
 		return nil, refusal
-	}
-	public := tableRows(t, ast.Location(n))
-	public, refusal = public.aliased(alias)
-	if refusal != nil {
-		return nil, refusal
-	}
-	if slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == public.alias() }) {
-		return nil, duplicateAlias.At(j.pos, public.alias())
-	}
-	if from.preserved > 0 {
-		return nil, preservedJoined.At(j.pos, from.Table.Name)
-	}
-	if j.natural {
-		if j.using, refusal = usingOf(&pg.JoinExpr{IsNatural: true}, from, public); refusal != nil {
-			return nil, refusal
-		}
 	}
 	l := b.lookedUp(public, t)
 	rest, refusal := l.conditions(from, j)
@@ -100,6 +84,31 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 		}
 		return out, refusal
 	}
+	return l.columns(from, rest, j)
+}
+
+// beside names the rows of a public table, and tells whether private rows may stand beside them.
+func beside(from, public *Rows, alias *pg.Alias, j *joining) (private, named *Rows, refusal *refuse.Refusal) {
+	if from, refusal = from.rowByRow("joined with a public table after it"); refusal != nil {
+		return nil, nil, refusal
+	}
+	if public, refusal = public.aliased(alias); refusal != nil {
+		return nil, nil, refusal
+	}
+	if slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == public.alias() }) {
+		return nil, nil, duplicateAlias.At(j.pos, public.alias())
+	}
+	if from.preserved > 0 {
+		return nil, nil, preservedJoined.At(j.pos, from.Table.Name)
+	}
+	if j.natural {
+		j.using, refusal = usingOf(&pg.JoinExpr{IsNatural: true}, from, public)
+	}
+	return from, public, refusal
+}
+
+// columns are private rows with the columns of the public row that has their key, or with NULL.
+func (l *lookedUp) columns(from *Rows, rest []*pg.Node, j joining) (*Rows, *refuse.Refusal) {
 	out, value, found := *from, l.Column, l.Found()
 	if lookup.Together(from.Table, semantics.Node(semantics.FormOther, "", nil, -1, l.Args...).Cols) > plans.MaxCells {
 		table, listed, is, refusal := l.Tabulated(from.Table, j.pos)
@@ -111,30 +120,35 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 			value, found = listed, is
 		}
 	}
-	out.names = append(slices.Clone(from.names), public.names...)
+	out.names = append(slices.Clone(from.names), l.public.names...)
 	out.exprs = slices.Clone(from.exprs)
-	for i := range t.Columns {
+	for i := range l.Table.Columns {
 		out.exprs = append(out.exprs, value(i))
 	}
-	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
+	out.parts = append(slices.Clone(from.parts), relation{l.public.alias(), l.public.parts[0].plain, len(from.names), len(out.names), 0, 0})
 	out.merge(j.using, len(from.names), false)
 	if !j.outer {
 		out.where = append(slices.Clone(from.where), found)
 	}
+	return l.restricted(&out, rest, j)
+}
+
+// restricted are the rows for which the other conditions of ON hold.
+func (l *lookedUp) restricted(out *Rows, rest []*pg.Node, j joining) (*Rows, *refuse.Refusal) {
 	if j.fromWhere {
-		return &out, nil
+		return out, nil
 	}
 	for _, q := range rest {
-		e, refusal := b.overRows(&out, "ON").Condition(q, "JOIN/ON")
+		e, refusal := l.b.overRows(out, "ON").Condition(q, "JOIN/ON")
 		if refusal != nil {
 			return nil, refusal
 		}
 		if j.outer {
 			return nil, outerCondition.At(e.Pos)
 		}
-		out.where = append(out.where, e)
+		out.where = append(slices.Clone(out.where), e)
 	}
-	return &out, nil
+	return out, nil
 }
 
 // constants are private rows beside the one row of a table, as in people, (SELECT avg(income) AS a FROM people) q; nil: it has several, or none.
@@ -150,17 +164,7 @@ func (l *lookedUp) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joi
 		out.exprs = append(out.exprs, semantics.ConstantExpr(rows[0][i], c.Type, l.public.pos))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{l.public.alias(), nil, len(from.names), len(out.names), 0, 0})
-	if j.fromWhere {
-		return &out, nil
-	}
-	for _, q := range rest {
-		e, refusal := l.b.overRows(&out, "ON").Condition(q, "JOIN/ON")
-		if refusal != nil {
-			return nil, refusal
-		}
-		out.where = append(slices.Clone(out.where), e)
-	}
-	return &out, nil
+	return l.restricted(&out, rest, j)
 }
 
 // lookedUp is a public table that is joined by what its columns equal.

@@ -21,14 +21,8 @@ import (
 func (f *fanned) findRanking() {
 	g := f.g
 	sel := g.Sel
-	if g.Above || len(f.privateKeys()) > 0 || sel.HavingClause != nil || sel.LimitOffset != nil || len(sel.SortClause) != 1 || sel.LimitCount == nil ||
-		sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES {
+	if len(f.privateKeys()) > 0 || !g.showsFirstKeys() {
 		return
-	}
-	for _, t := range g.Targets {
-		if ast.HasAggregate(t.Node) || ast.HasWindow(t.Node) {
-			return
-		}
 	}
 	by := sel.SortClause[0].GetSortBy()
 	call, factors := scoreOf(by.Node)

@@ -170,13 +170,7 @@ func (g *Grouping) findLevels() *refuse.Refusal {
 		g.Q.Keys = append(g.Q.Keys, semantics.ConstantExpr(int64(0), policy.Int4, int(f.Location)))
 		return false
 	}
-	for _, t := range g.Targets {
-		ast.Holds(t.Node, note)
-	}
-	ast.Holds(g.Sel.HavingClause, note)
-	for _, n := range g.Sel.SortClause {
-		ast.Holds(n, note)
-	}
+	g.visit(note)
 	return refusal
 }
 

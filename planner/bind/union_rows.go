@@ -51,17 +51,10 @@ func (b *Binder) branchRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 	}
 	out := &Rows{Table: branches[0].Table, names: list.names, fan: list, pos: branches[0].pos}
 	out.parts = []relation{{list.alias, nil, 0, len(out.names), 0, 0}}
-	for c := range list.names {
-		typ, refusal := commonType(list.rows, c)
-		if refusal != nil {
-			return nil, refusal
-		}
-		for _, row := range list.rows {
-			if row[c], refusal = b.asType(row[c], typ); refusal != nil {
-				return nil, refusal
-			}
-		}
-		list.types, list.typmod = append(list.types, typ), append(list.typmod, int32(-1))
+	if refusal := b.typed(list); refusal != nil {
+		return nil, refusal
+	}
+	for c, typ := range list.types {
 		out.exprs = append(out.exprs, virtual(c, typ, -1))
 	}
 	return out, nil

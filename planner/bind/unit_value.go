@@ -41,11 +41,7 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 			return &same, nil
 		}
 	}
-	scope, refusal := b.With(sel, r.scope)
-	if refusal != nil {
-		return nil, refusal
-	}
-	from, refusal := b.FromRows(sel, scope)
+	from, refusal := b.ownRows(sel, r.scope)
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}
@@ -188,11 +184,7 @@ func (b *Binder) existsCompared(r *Rows, s *pg.SubLink, t *semantics.Translator)
 	if s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || sel == nil || sel.Larg != nil || IsGrouped(sel) || sel.LimitCount != nil || sel.LimitOffset != nil {
 		return nil, nil
 	}
-	scope, refusal := b.With(sel, r.scope)
-	if refusal != nil {
-		return nil, refusal
-	}
-	from, refusal := b.FromRows(sel, scope)
+	from, refusal := b.ownRows(sel, r.scope)
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}

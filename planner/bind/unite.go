@@ -70,43 +70,11 @@ func (b *Binder) unite(branches []*Rows) (*Rows, *refuse.Refusal) {
 	u := &derived.United{}
 	exprs := make([][]*semantics.Expr, len(branches))
 	for i, r := range branches {
-		switch {
-		case r.preserved > 0:
-			return nil, preservedJoined.At(r.pos, r.Table.Name)
-		case r.Table.Dataset.Unit.Row:
-			return nil, rowsCombined.At(r.pos, "UNION")
-		case r.shape == "" || r.shape != first.shape || len(r.names) != len(first.names) || len(r.keys) != len(first.keys):
-			return nil, unionColumns.At(r.pos)
-		}
-		settler := b.settles(&semantics.Translator{}, r).Settler
-		var listed *lookup.Tabulator // what the rows look up, or make of few columns
-		for _, e := range r.exprs {
-			if e = settler.Settled(e); e.Form != semantics.FormColumn && !e.IsConstant() && !b.AsWritten {
-				x := listed.Again(b.Env, r.Table)
-				if own, refusal := x.Column(e); refusal != nil {
-					return nil, refusal
-				} else if own != nil {
-					e, listed = own, x
-					r.become(x.Table)
-				}
-			}
-			exprs[i] = append(exprs[i], e)
-		}
-		where, refusal := b.Lowered(r.Table, r.where)
+		branch, own, refusal := b.branchOf(r, first)
 		if refusal != nil {
 			return nil, refusal
 		}
-		branch := derived.UnitedBranch{From: r.Table, Where: where, Values: make([]derived.UnitedValue, len(r.names))}
-		for j, k := range r.keys {
-			switch have := first.keys[j].Column; {
-			case k.Present > 0:
-				return nil, outerCondition.At(r.pos)
-			case k.Column.Unit != have.Unit || !k.Column.Comparable(have):
-				return nil, keyTypes.At(r.pos, first.keys[j].Name, k.Name)
-			}
-			branch.Keys = append(branch.Keys, k.Column)
-		}
-		u.Branches = append(u.Branches, branch)
+		u.Branches, exprs[i] = append(u.Branches, branch), own
 	}
 	types := make([]policy.Type, len(first.names))
 	for c := range types {
@@ -133,6 +101,47 @@ func (b *Binder) unite(branches []*Rows) (*Rows, *refuse.Refusal) {
 	}
 	out.parts = []relation{{first.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
 	return out, nil
+}
+
+// branchOf are rows as a branch of a union with those of first, without their values, and what these are.
+func (b *Binder) branchOf(r, first *Rows) (branch derived.UnitedBranch, exprs []*semantics.Expr, refusal *refuse.Refusal) {
+	switch {
+	case r.preserved > 0:
+		return branch, nil, preservedJoined.At(r.pos, r.Table.Name)
+	case r.Table.Dataset.Unit.Row:
+		return branch, nil, rowsCombined.At(r.pos, "UNION")
+	case r.shape == "" || r.shape != first.shape || len(r.names) != len(first.names) || len(r.keys) != len(first.keys):
+		return branch, nil, unionColumns.At(r.pos)
+	}
+	settler := b.settles(&semantics.Translator{}, r).Settler
+	var listed *lookup.Tabulator // what the rows look up, or make of few columns
+	for _, e := range r.exprs {
+		if e = settler.Settled(e); e.Form != semantics.FormColumn && !e.IsConstant() && !b.AsWritten {
+			x := listed.Again(b.Env, r.Table)
+			if own, refusal := x.Column(e); refusal != nil {
+				return branch, nil, refusal
+			} else if own != nil {
+				e, listed = own, x
+				r.become(x.Table)
+			}
+		}
+		exprs = append(exprs, e)
+	}
+	where, refusal := b.Lowered(r.Table, r.where)
+	if refusal != nil {
+		return branch, nil, refusal
+	}
+	branch = derived.UnitedBranch{From: r.Table, Where: where, Values: make([]derived.UnitedValue, len(r.names))}
+	for j, k := range r.keys {
+		switch have := first.keys[j].Column; {
+		case k.Present > 0:
+			return branch, nil, outerCondition.At(r.pos)
+		case k.Column.Unit != have.Unit || !k.Column.Comparable(have):
+			return branch, nil, keyTypes.At(r.pos, first.keys[j].Name, k.Name)
+		}
+		branch.Keys = append(branch.Keys, k.Column)
+	}
+	return branch, exprs, nil
 }
 
 // united is what a branch has in a column of the union: a column of its table, or a constant.

@@ -30,8 +30,8 @@ import (
 // Kind is that of the measures, for dp.releases and the log.
 const Kind = "bounds"
 
-// mostRows is the most rows of a unit that are told apart: what max_rows_per_unit may be at most.
-const mostRows = 1_000_000
+// maxRows is the most rows of a unit that are told apart: what max_rows_per_unit may be at most.
+const maxRows = 1_000_000
 
 // Question is one histogram of units.
 type Question struct {
@@ -81,7 +81,7 @@ func Ask(t *policy.Table, columns []*policy.Column, rows, stored bool, cost priv
 		}
 	}
 	if rows {
-		most := int64(mostRows)
+		most := int64(maxRows)
 		if stored && t.RowRank != "" { // the copy has no rows of higher ranks
 			most = t.MaxRowsPerUnit
 		}

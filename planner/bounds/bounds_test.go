@@ -121,7 +121,7 @@ func TestAsk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		most := int64(mostRows)
+		most := int64(maxRows)
 		if stored { // the copy has no rows of higher ranks
 			most = 5
 		}

@@ -43,14 +43,14 @@ func (q Question) Answer(e mechanisms.Ends, confidence mechanisms.Confidence) An
 // Values is how many of a domain's cells are of values.
 func (q Question) Values() int { return q.Domain.Regular }
 
-// mostFine is how many cells of its type's own unit a number may have; with more, cells are so wide that there are about coarse of them.
+// maxFine is how many cells of its type's own unit a number may have; with more, cells are so wide that there are about coarse of them.
 const (
-	mostFine = 100_000
-	coarse   = 10_000
+	maxFine = 100_000
+	coarse  = 10_000
 )
 
-// mostHourly is over how many years moments are told apart by the hour.
-const mostHourly = 40
+// maxHourly is over how many years moments are told apart by the hour.
+const maxHourly = 40
 
 func year(date string) int {
 	n, _ := strconv.Atoi(date[:4])
@@ -89,7 +89,7 @@ func (a Answer) domain() string {
 		return fmt.Sprintf("{min: %s, below: %s, step: 1 day}", low, high)
 	case policy.TimestampT, policy.TimestampTZ:
 		step := "hour"
-		if year(high)-year(low) > mostHourly {
+		if year(high)-year(low) > maxHourly {
 			step = "day"
 		}
 		return fmt.Sprintf("{min: %s, below: %s, step: 1 %s}", low[:10], high[:10], step)
@@ -131,7 +131,7 @@ func (a Answer) step() policy.Numeric {
 	if known {
 		fine := policy.Numeric{Coefficient: units, Scale: scale}.At(max(unit, scale))
 		own := policy.NewNumeric(1, unit)
-		if new(big.Int).Quo(fine, own.At(max(unit, scale))).Cmp(big.NewInt(mostFine)) <= 0 {
+		if new(big.Int).Quo(fine, own.At(max(unit, scale))).Cmp(big.NewInt(maxFine)) <= 0 {
 			return own
 		}
 	}

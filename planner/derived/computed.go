@@ -108,6 +108,22 @@ func (c ComputedColumn) scale() int32 {
 	return scale
 }
 
+// stepOf is the step of an ordered domain in units of so many digits after the point.
+func stepOf(d *policy.Domain, digits int32) *big.Int {
+	if d.Type == policy.NumericType {
+		return d.Step.Decimal.At(digits)
+	}
+	return new(big.Int).Mul(big.NewInt(d.Step.Whole), Tens(digits))
+}
+
+// coarsen makes a step so large that a domain with it has room for all cells from low to high, and for those of other values.
+func coarsen(step, low, high *big.Int) {
+	room := big.NewInt(policy.MaxDomain - 3)
+	for width := new(big.Int).Sub(high, low); new(big.Int).Quo(width, step).Cmp(room) >= 0; {
+		step.Mul(step, big.NewInt(10))
+	}
+}
+
 // domain is what the sum may be; nil: it may be too much. Its least cell begins at a multiple of its step.
 func (c ComputedColumn) domain() *policy.Domain {
 	digits := int32(0)
@@ -128,10 +144,7 @@ func (c ComputedColumn) domain() *policy.Domain {
 		low.Add(low, from)
 		high.Add(high, to)
 		size.Add(size, MaxAbs(from, to))
-		own := new(big.Int).Mul(big.NewInt(d.Step.Whole), Tens(digits))
-		if d.Type == policy.NumericType {
-			own = d.Step.Decimal.At(digits)
-		}
+		own := stepOf(d, digits)
 		step.GCD(nil, nil, step, own.Mul(own, times).Abs(own))
 		single = single && d.Single()
 		if d.Null >= 0 {
@@ -144,10 +157,7 @@ func (c ComputedColumn) domain() *policy.Domain {
 	if single || step.Sign() == 0 {
 		step.SetInt64(1)
 	}
-	room := big.NewInt(policy.MaxDomain - 3)
-	for width := new(big.Int).Sub(high, low); new(big.Int).Quo(width, step).Cmp(room) >= 0; {
-		step.Mul(step, big.NewInt(10))
-	}
+	coarsen(step, low, high)
 	low.Sub(low, new(big.Int).Mod(low, step))
 	rules := policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude}
 	var domain *policy.Domain

@@ -23,7 +23,7 @@ type Matched struct {
 // Match is a combination of the arguments' cells, the first column's slowest, and a public row that it matches.
 type Match struct{ Combination, Row int32 }
 
-// mostMatches is how many public rows one private row may match; mostPairs, how many matches are told to the database.
+// MaxMatches is how many public rows one private row may match; MaxPairs, how many matches are told to the database.
 const (
 	MaxMatches = 1 << 10
 	MaxPairs   = 1 << 14

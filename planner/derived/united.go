@@ -300,11 +300,7 @@ func (u *United) span(i int, typ policy.Type, rules policy.Rules) *policy.Domain
 		if !d.Ordered() {
 			return nil
 		}
-		own := new(big.Int).Mul(big.NewInt(d.Step.Whole), Tens(digits))
-		if d.Type == policy.NumericType {
-			own = d.Step.Decimal.At(digits)
-		}
-		if !take(d.Min, d.Max, own) {
+		if !take(d.Min, d.Max, stepOf(d, digits)) {
 			return nil
 		}
 	}
@@ -314,10 +310,7 @@ func (u *United) span(i int, typ policy.Type, rules policy.Rules) *policy.Domain
 	if step.Sign() == 0 {
 		step.SetInt64(1)
 	}
-	room := big.NewInt(policy.MaxDomain - 3)
-	for width := new(big.Int).Sub(high, low); new(big.Int).Quo(width, step).Cmp(room) >= 0; {
-		step.Mul(step, big.NewInt(10))
-	}
+	coarsen(step, low, high)
 	value := func(n *big.Int) policy.Value {
 		switch typ {
 		case policy.NumericType:

@@ -183,7 +183,7 @@ func Product2(y, x *Argument) *Summand {
 }
 
 // noteRounding notes where values are rounded before they are added up, which ± does not cover: sum(price) of a numeric(15,2)
-// up to 10^8 is of tenths, as cents are more than mostAdded, variance(price) up to 10^4 likewise, as squares are. Values without
+// up to 10^8 is of tenths, as cents are more than maxAdded, variance(price) up to 10^4 likewise, as squares are. Values without
 // a finest digit, of floating columns, are rounded always: that is told where their domain's steps are finer.
 func (v *Argument) noteRounding(notes *semantics.Notes) {
 	if v.IsConstant() || v.Use == semantics.Scored {

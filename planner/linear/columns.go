@@ -78,41 +78,20 @@ func (p *Factor) startsOf(i int) []int {
 func (s *Query) Divides(m *Query) bool {
 	for _, p := range m.Factors {
 		for i, at := range p.Columns {
-			if !p.PiecesInSQL || p.Cuts[i] == nil {
-				continue
-			}
-			c, divided := m.Table.Columns[at], false
-			cut := func(cell int) {
-				if cell < c.Domain.Size() {
-					divided = divided || p.Cuts[i][p.PieceOf(i, cell)] != cell
-				}
-			}
-			for _, q := range append([]predicate.Pred{s.Filter}, s.Counts...) {
-				forEachCells(q, c, func(spans []mechanisms.Span) {
-					for _, span := range spans {
-						cut(span.From)
-						cut(span.To)
-					}
-				})
-			}
-			for _, own := range s.Factors {
-				k := slices.Index(own.Columns, plans.ColumnIndex(s.Table, c))
-				if k < 0 {
-					continue
-				}
-				if own.startsOf(k) == nil {
-					return true
-				}
-				for _, start := range own.Cuts[k] {
-					cut(start)
-				}
-			}
-			if divided {
+			if p.PiecesInSQL && p.Cuts[i] != nil && s.dividesPieces(p, i, m.Table.Columns[at]) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// dividesPieces tells whether what the question says of a column changes within a piece of a measure's factor, whose i-th column it is.
+func (s *Query) dividesPieces(p *Factor, i int, c *policy.Column) bool {
+	starts, ok := s.ToldApart(c)
+	return !ok || slices.ContainsFunc(starts, func(cell int) bool {
+		return cell < c.Domain.Size() && p.Cuts[i][p.PieceOf(i, cell)] != cell
+	})
 }
 
 // Distinctions numbers the pieces of a column, of each of which a cell is known, so that those with one number are alike to
@@ -135,23 +114,8 @@ func (s *Query) Distinctions(c *policy.Column, size int, cell func(piece int) in
 		if at < 0 {
 			continue
 		}
-		inner := 1
-		for _, size := range p.Sizes[at+1:] {
-			inner *= size
-		}
 		for n := range keys {
-			piece := p.PieceOf(at, cell(n))
-			for outside := range len(p.Class) / inner / p.Sizes[at] {
-				for i := range inner {
-					i += (outside*p.Sizes[at] + piece) * inner
-					keys[n] = binary.AppendVarint(keys[n], int64(p.Class[i]))
-					for _, mask := range p.Masks {
-						if mask != nil {
-							keys[n] = append(keys[n], Bit(mask[i]))
-						}
-					}
-				}
-			}
+			keys[n] = p.appendPiece(keys[n], at, p.PieceOf(at, cell(n)))
 		}
 	}
 	out, seen := make([]int32, len(keys)), map[string]int32{}
@@ -164,6 +128,23 @@ func (s *Query) Distinctions(c *policy.Column, size int, cell func(piece int) in
 		out[i] = n
 	}
 	return out
+}
+
+// appendPiece adds what a factor says of all combinations that have one piece of its i-th column.
+func (p *Factor) appendPiece(key []byte, i, piece int) []byte {
+	inner := p.inner(i)
+	for outside := range len(p.Class) / inner / p.Sizes[i] {
+		from := (outside*p.Sizes[i] + piece) * inner
+		for at := from; at < from+inner; at++ {
+			key = binary.AppendVarint(key, int64(p.Class[at]))
+			for _, mask := range p.Masks {
+				if mask != nil {
+					key = append(key, Bit(mask[at]))
+				}
+			}
+		}
+	}
+	return key
 }
 
 // forEachCells calls f for each condition on cells of a column in a predicate.
@@ -241,20 +222,7 @@ func Bit(yes bool) byte {
 
 // InCells lists the predicates over one column within another.
 func InCells(p predicate.Pred, column *policy.Column, list []predicate.InCells) []predicate.InCells {
-	switch p := p.(type) {
-	case predicate.AllOf:
-		for _, q := range p {
-			list = InCells(q, column, list)
-		}
-	case predicate.AnyOf:
-		for _, q := range p {
-			list = InCells(q, column, list)
-		}
-	case predicate.InCells:
-		if p.Column == column {
-			list = append(list, p)
-		}
-	}
+	forEachCells(p, column, func(spans []mechanisms.Span) { list = append(list, predicate.InCells{Column: column, Spans: spans}) })
 	return list
 }
 

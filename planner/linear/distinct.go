@@ -90,10 +90,7 @@ func (v *Solver) valueText(values *DistinctValues) (text string, known bool, ref
 			list[i] = v.Box.Low[e.Cols[0]]
 			continue
 		}
-		value, steady, refusal := v.Box.Value(e)
-		if refusal == nil && !steady {
-			refusal = v.Box.Unsteady(e)
-		}
+		value, refusal := v.Box.Steady(e)
 		if refusal != nil {
 			return "", false, refusal
 		}

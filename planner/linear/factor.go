@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -294,14 +292,8 @@ func (v *Solver) decidesKeys(lists ...[]*semantics.Expr) [][]int {
 
 // decide evaluates a condition on the box.
 func (v *Solver) decide(e *semantics.Expr) (bool, *refuse.Refusal) {
-	value, steady, refusal := v.Box.Value(e)
-	if refusal != nil {
-		return false, refusal
-	}
-	if !steady {
-		return false, v.Box.Unsteady(e)
-	}
-	return value == true, nil
+	value, refusal := v.Box.Steady(e)
+	return refusal == nil && value == true, refusal
 }
 
 // key evaluates a group key on the box. A bare column stands for its step, by the step's low end, and so does a time that is put into
@@ -358,132 +350,6 @@ func Decode(at int, sizes []int, cells []int) {
 	for i := len(sizes) - 1; i >= 0; i-- {
 		cells[i] = at % sizes[i]
 		at /= sizes[i]
-	}
-}
-
-// placement maps the cells of the grain to a cell of the measure.
-func (s *Query) placement() mechanisms.Placement {
-	parts, values := s.Factors, s.shownValues()
-	return func(cells []int32, counter int) int {
-		out, from, shown := 0, 0, int32(0)
-		for _, p := range parts {
-			at := p.combination(cells[min(from, len(cells)):])
-			if at < 0 {
-				return -1
-			}
-			from += len(p.Sizes)
-			class := p.Class[at]
-			if class < 0 || counter < len(p.Masks) && counter >= 0 && p.Masks[counter] != nil && !p.Masks[counter][at] {
-				return -1
-			}
-			if counter >= 0 && counter < len(p.Shows) && p.Shows[counter] != nil {
-				if shown = p.Shows[counter][at]; shown < 0 {
-					return -1
-				}
-			}
-			out = out*p.Classes + int(class)
-		}
-		if counter >= 0 && counter < len(values) && values[counter] > 0 {
-			return out*values[counter] + int(shown)
-		}
-		return out
-	}
-}
-
-// Spread gives each combination its class and masks, or, where one column is made of long runs of cells, each of these.
-func (p *Factor) Spread(runs []derived.ClassRun, masks []string, combinations int) {
-	on := func(mask string, at int) bool { return mask[at/8]>>(at%8)&1 == 1 }
-	starts, at := []int{}, 0
-	for _, run := range runs {
-		starts = append(starts, at)
-		at += run.Length
-	}
-	for _, mask := range masks {
-		for at := 1; at < combinations && mask != ""; at++ {
-			if at%8 == 0 && at+8 < combinations && mask[at/8] == mask[at/8-1] && (mask[at/8] == 0 || mask[at/8] == 0xff) {
-				at += 7
-				continue
-			}
-			if on(mask, at) != on(mask, at-1) {
-				starts = append(starts, at)
-			}
-		}
-	}
-	slices.Sort(starts)
-	if starts = slices.Compact(starts); p.PiecesInSQL || len(p.Columns) != 1 || len(runs) == 0 || len(starts) > combinations/2 {
-		starts = semantics.IdentityOf(combinations)
-	} else {
-		p.Cuts, p.Ends, p.Sizes = [][]int{starts}, []int{combinations}, []int{len(starts)}
-	}
-	p.Class = make([]int32, len(starts))
-	for c, mask := range masks {
-		if mask != "" {
-			p.Masks[c] = make([]bool, len(starts))
-		}
-	}
-	run, end := -1, 0 // the run of a combination, and where it ends
-	for i, at := range starts {
-		for len(runs) > 0 && at >= end {
-			run++
-			end += runs[run].Length
-		}
-		if p.Class[i] = int32(i); run >= 0 {
-			p.Class[i] = runs[run].Class
-		}
-		for c, mask := range masks {
-			if mask != "" {
-				p.Masks[c][i] = on(mask, at)
-			}
-		}
-	}
-	if !p.PiecesInSQL && len(p.Columns) > 1 {
-		p.together()
-	}
-}
-
-// together cuts columns into the longest runs of cells of which all lists say the same, where these are long.
-func (p *Factor) together() {
-	for i, size := range p.Sizes {
-		if size <= semantics.FewRegular {
-			continue
-		}
-		inner := 1
-		for _, n := range p.Sizes[i+1:] {
-			inner *= n
-		}
-		starts := []int{0}
-		for cell := 1; cell < size && len(starts) <= size/2; cell++ {
-			alike := true
-			for outside := 0; outside < len(p.Class) && alike; outside += size * inner {
-				at := outside + cell*inner
-				alike = slices.Equal(p.Class[at:at+inner], p.Class[at-inner:at])
-				for _, mask := range p.Masks {
-					alike = alike && (mask == nil || slices.Equal(mask[at:at+inner], mask[at-inner:at]))
-				}
-			}
-			if !alike {
-				starts = append(starts, cell)
-			}
-		}
-		if len(starts) > size/2 {
-			continue
-		}
-		if p.Cuts == nil {
-			p.Cuts, p.Ends = make([][]int, len(p.Columns)), slices.Clone(p.Sizes)
-		}
-		var from []int32
-		for outside := 0; outside < len(p.Class); outside += size * inner {
-			for _, cell := range starts {
-				for k := range inner {
-					from = append(from, int32(outside+cell*inner+k))
-				}
-			}
-		}
-		p.Class = written(p.Class, from)
-		for c := range p.Masks {
-			p.Masks[c] = written(p.Masks[c], from)
-		}
-		p.Sizes[i], p.Cuts[i] = len(starts), starts
 	}
 }
 

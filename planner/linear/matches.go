@@ -18,27 +18,43 @@ func (v *Solver) implied(e *semantics.Expr) bool {
 	if m == nil || m.Outer || !slices.Contains(e.Cols, m.Row()) {
 		return false
 	}
-	sizes, places := make([]int, len(m.Args)), make([]int, len(m.Args))
-	for i, c := range m.Args {
-		sizes[i], places[i] = c.Domain.Size(), slices.Index(m.From.Columns, c)
+	args := argumentsOf(m.From, m.Args)
+	if slices.ContainsFunc(e.Cols, func(c int) bool { return c != m.Row() && !slices.Contains(args.places, c) }) {
+		return false
 	}
-	for _, c := range e.Cols {
-		if c != m.Row() && !slices.Contains(places, c) {
-			return false
-		}
-	}
-	cells := make([]int, len(sizes))
 	for _, match := range m.Matches {
-		Decode(int(match.Combination), sizes, cells)
-		for i, c := range places {
-			v.Box.Set(c, cells[i])
-		}
+		args.set(v.Box, match.Combination)
 		v.Box.Set(m.Row(), int(match.Row))
-		if holds, steady, refusal := v.Box.Value(e); refusal != nil || !steady || holds != true {
+		if !v.holds(e) {
 			return false
 		}
 	}
 	return true
+}
+
+// arguments are columns by whose cells something is looked up.
+type arguments struct{ places, sizes, cells []int }
+
+func argumentsOf(t *policy.Table, columns []*policy.Column) (a arguments) {
+	for _, c := range columns {
+		a.places, a.sizes = append(a.places, slices.Index(t.Columns, c)), append(a.sizes, c.Domain.Size())
+	}
+	a.cells = make([]int, len(columns))
+	return a
+}
+
+// set sets a box to a combination of their cells.
+func (a arguments) set(b *semantics.Box, combination int32) {
+	Decode(int(combination), a.sizes, a.cells)
+	for i, c := range a.places {
+		b.Set(c, a.cells[i])
+	}
+}
+
+// holds tells whether a condition holds in all of the box.
+func (v *Solver) holds(e *semantics.Expr) bool {
+	holds, steady, refusal := v.Box.Value(e)
+	return refusal == nil && steady && holds == true
 }
 
 // listed tells whether a condition holds of every combination of cells that a list has, by these and its numbers, where known says
@@ -70,18 +86,12 @@ func (v *Solver) listed(e *semantics.Expr, known predicate.Pred) bool {
 
 // holdsOfAll evaluates a condition over a list's arguments and some of its columns on each combination.
 func (v *Solver) holdsOfAll(e *semantics.Expr, d *derived.Tabulated, read []int) bool {
-	sizes, cells, places := make([]int, len(d.Args)), make([]int, len(d.Args)), make([]int, len(d.Args))
-	for i, c := range d.Args {
-		sizes[i], places[i] = c.Domain.Size(), slices.Index(d.From.Columns, c)
-	}
-	if slices.ContainsFunc(e.Cols, func(c int) bool { return !slices.Contains(places, c) && !slices.Contains(read, c) }) {
+	args := argumentsOf(d.From, d.Args)
+	if slices.ContainsFunc(e.Cols, func(c int) bool { return !slices.Contains(args.places, c) && !slices.Contains(read, c) }) {
 		return false
 	}
 	for n, at := range d.Combinations {
-		Decode(int(at), sizes, cells)
-		for i, c := range places {
-			v.Box.Set(c, cells[i])
-		}
+		args.set(v.Box, at)
 		for _, c := range read {
 			cell, ok := v.Table.Columns[c].Domain.Cell(d.Columns[c-len(d.From.Columns)].Of(n))
 			if !ok {
@@ -89,7 +99,7 @@ func (v *Solver) holdsOfAll(e *semantics.Expr, d *derived.Tabulated, read []int)
 			}
 			v.Box.Set(c, cell)
 		}
-		if holds, steady, refusal := v.Box.Value(e); refusal != nil || !steady || holds != true {
+		if !v.holds(e) {
 			return false
 		}
 	}

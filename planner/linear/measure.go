@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -158,4 +159,33 @@ func Identity(t *policy.Table, columns []*policy.Column) *Query {
 		s.Grain = append(s.Grain, p.Columns...)
 	}
 	return s
+}
+
+// placement maps the cells of the grain to a cell of the measure.
+func (s *Query) placement() mechanisms.Placement {
+	parts, values := s.Factors, s.shownValues()
+	return func(cells []int32, counter int) int {
+		out, from, shown := 0, 0, int32(0)
+		for _, p := range parts {
+			at := p.combination(cells[min(from, len(cells)):])
+			if at < 0 {
+				return -1
+			}
+			from += len(p.Sizes)
+			class := p.Class[at]
+			if class < 0 || counter < len(p.Masks) && counter >= 0 && p.Masks[counter] != nil && !p.Masks[counter][at] {
+				return -1
+			}
+			if counter >= 0 && counter < len(p.Shows) && p.Shows[counter] != nil {
+				if shown = p.Shows[counter][at]; shown < 0 {
+					return -1
+				}
+			}
+			out = out*p.Classes + int(class)
+		}
+		if counter >= 0 && counter < len(values) && values[counter] > 0 {
+			return out*values[counter] + int(shown)
+		}
+		return out
+	}
 }

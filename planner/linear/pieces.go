@@ -145,16 +145,22 @@ func (v *Solver) refine(p *Factor, sum *Summand) {
 	}
 }
 
-// recut cuts one column into other pieces, each within one of those that it has; nil: into cells.
+// inner is how many combinations the columns after the i-th have: as many follow one another in a list with one piece of it.
+func (p *Factor) inner(i int) int {
+	n := 1
+	for _, size := range p.Sizes[i+1:] {
+		n *= size
+	}
+	return n
+}
+
+// recut cuts one column into other pieces, each within one of those that it has; nil: into cells. Of what is no work of a statement's, work is nil.
 func (p *Factor) recut(work *scalar.Work, i int, starts []int) {
 	size := len(starts)
 	if starts == nil {
 		size = p.Ends[i]
 	}
-	inner := 1
-	for _, n := range p.Sizes[i+1:] {
-		inner *= n
-	}
+	inner := p.inner(i)
 	outer := len(p.Class) / p.Sizes[i] / inner
 	work.Take(outer*size*inner, 12+len(p.Masks))
 	from := make([]int32, 0, outer*size*inner) // the combination so far

@@ -12,7 +12,8 @@ import (
 )
 
 // What a factor says of its combinations of pieces, written as runs of combinations of cells, which are what the SQL tells
-// apart where pieces are not told: a description, its digest and the SQL do not depend on how pieces were found.
+// apart where pieces are not told: a description, its digest and the SQL do not depend on how pieces were found. Spread reads
+// what was written.
 
 // End is how many cells the i-th column has; where pieces are told, how many of them.
 func (p *Factor) End(i int) int {
@@ -126,10 +127,7 @@ func FirstCellsOf(b *semantics.Box, column int, exprs []*semantics.Expr) (runs [
 		b.Set(column, cell)
 		values := make([]policy.Value, len(exprs))
 		for k, e := range exprs {
-			value, steady, refusal := b.Value(e)
-			if refusal == nil && !steady {
-				refusal = b.Unsteady(e)
-			}
+			value, refusal := b.Steady(e)
 			if refusal != nil {
 				return nil, refusal
 			}
@@ -202,4 +200,94 @@ func (p *Factor) encodeMask(b []byte, mask []bool) []byte {
 		}
 	})
 	return predicate.EncodeText(b, string(packed))
+}
+
+// Spread gives each combination its class and masks, or, where one column is made of long runs of cells, each of these.
+func (p *Factor) Spread(runs []derived.ClassRun, masks []string, combinations int) {
+	on := func(mask string, at int) bool { return mask[at/8]>>(at%8)&1 == 1 }
+	starts, at := []int{}, 0
+	for _, run := range runs {
+		starts = append(starts, at)
+		at += run.Length
+	}
+	for _, mask := range masks {
+		for at := 1; at < combinations && mask != ""; at++ {
+			if at%8 == 0 && at+8 < combinations && mask[at/8] == mask[at/8-1] && (mask[at/8] == 0 || mask[at/8] == 0xff) {
+				at += 7
+				continue
+			}
+			if on(mask, at) != on(mask, at-1) {
+				starts = append(starts, at)
+			}
+		}
+	}
+	slices.Sort(starts)
+	if starts = slices.Compact(starts); p.PiecesInSQL || len(p.Columns) != 1 || len(runs) == 0 || len(starts) > combinations/2 {
+		starts = semantics.IdentityOf(combinations)
+	} else {
+		p.Cuts, p.Ends, p.Sizes = [][]int{starts}, []int{combinations}, []int{len(starts)}
+	}
+	p.Class = make([]int32, len(starts))
+	for c, mask := range masks {
+		if mask != "" {
+			p.Masks[c] = make([]bool, len(starts))
+		}
+	}
+	run, end := -1, 0 // the run of a combination, and where it ends
+	for i, at := range starts {
+		for len(runs) > 0 && at >= end {
+			run++
+			end += runs[run].Length
+		}
+		if p.Class[i] = int32(i); run >= 0 {
+			p.Class[i] = runs[run].Class
+		}
+		for c, mask := range masks {
+			if mask != "" {
+				p.Masks[c][i] = on(mask, at)
+			}
+		}
+	}
+	if !p.PiecesInSQL && len(p.Columns) > 1 {
+		p.coarsen()
+	}
+}
+
+// coarsen cuts columns into the longest runs of cells of which all lists say the same, where these are long.
+func (p *Factor) coarsen() {
+	for i, size := range p.Sizes {
+		if size <= semantics.FewRegular {
+			continue
+		}
+		starts := []int{0}
+		for cell := 1; cell < size && len(starts) <= size/2; cell++ {
+			if !p.likeTheOneBefore(i, cell) {
+				starts = append(starts, cell)
+			}
+		}
+		if len(starts) > size/2 {
+			continue
+		}
+		if p.Cuts == nil {
+			p.Cuts, p.Ends = make([][]int, len(p.Columns)), slices.Clone(p.Sizes)
+		}
+		p.recut(nil, i, starts)
+	}
+}
+
+// likeTheOneBefore tells whether all lists say the same of a cell of the i-th column as of the one before it, whatever the cells of the others are.
+func (p *Factor) likeTheOneBefore(i, cell int) bool {
+	inner := p.inner(i)
+	for outside := 0; outside < len(p.Class); outside += p.Sizes[i] * inner {
+		at := outside + cell*inner
+		if !slices.Equal(p.Class[at:at+inner], p.Class[at-inner:at]) {
+			return false
+		}
+		for _, mask := range p.Masks {
+			if mask != nil && !slices.Equal(mask[at:at+inner], mask[at-inner:at]) {
+				return false
+			}
+		}
+	}
+	return true
 }

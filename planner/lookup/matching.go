@@ -124,10 +124,7 @@ func (m *Matching) finder() func(*semantics.Box) ([]int, *refuse.Refusal) {
 	return func(b *semantics.Box) ([]int, *refuse.Refusal) {
 		values := make([]policy.Value, len(m.Equals.Args))
 		for k, e := range m.Equals.Args {
-			v, steady, refusal := b.Value(e)
-			if refusal == nil && !steady {
-				refusal = b.Unsteady(e)
-			}
+			v, refusal := b.Steady(e)
 			if refusal != nil {
 				return nil, refusal
 			}
@@ -146,10 +143,7 @@ func (m *Matching) hold(b *semantics.Box, row int) (bool, *refuse.Refusal) {
 	}
 	all := true
 	for _, e := range m.Conds {
-		v, steady, refusal := b.Value(e)
-		if refusal == nil && !steady {
-			refusal = b.Unsteady(e)
-		}
+		v, refusal := b.Steady(e)
 		if refusal != nil {
 			return false, refusal
 		}

@@ -121,10 +121,7 @@ func (m *HeldMeasure) readSums(r *reader) {
 		}
 		sign, c := r.byte(), r.number()
 		if c >= len(m.Counts) || sign != '+' {
-			for i := range m.Adds {
-				m.Adds[i] = "?"
-			}
-			r.b = nil
+			m.unread(r)
 			return
 		}
 		before := r.b
@@ -147,14 +144,19 @@ func (m *HeldMeasure) readSums(r *reader) {
 		}
 		sum.Bound = mechanisms.Bound{Low: r.signed(), High: r.signed()}
 		if len(sum.Terms) == 0 { // weights by cells
-			for i := range m.Adds {
-				m.Adds[i] = "?"
-			}
-			r.b = nil
+			m.unread(r)
 			return
 		}
 		m.Sums[c], m.Adds[c] = sum, string(before[:len(before)-len(r.b)])
 	}
+}
+
+// unread leaves the rest of a description out: what is added up is not known.
+func (m *HeldMeasure) unread(r *reader) {
+	for i := range m.Adds {
+		m.Adds[i] = "?"
+	}
+	r.b = nil
 }
 
 // reader walks a description; after the first fault all it reads is zero.

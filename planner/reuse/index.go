@@ -68,7 +68,7 @@ func (v *Index) Held(d plans.Digest) []Holding {
 
 // Bounds of what an index keeps and reads at once.
 const (
-	maxStocks    = 256
+	maxViews     = 256
 	maxTransient = 128 // holdings over a table that lives as long as its plan: they are read anew for each
 )
 
@@ -92,7 +92,7 @@ func (v *Index) Views(t *policy.Table) *Views {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if s = v.views[t]; s == nil {
-		if len(v.views) >= maxStocks { // tables of policies that are no longer in force
+		if len(v.views) >= maxViews { // tables of policies that are no longer in force
 			clear(v.views)
 		}
 		s = newViews(t)

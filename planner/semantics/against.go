@@ -17,11 +17,11 @@ import (
 // the two columns' cells are not looked at together. The condition is item IN (…) AND price > 41.7 OR item IN (…) AND price > 39.2 …: for each value
 // of the right side the cells of item that have it, and a comparison with a constant, which the database makes exactly.
 
-// mostAgainst bounds the values of such a right side, and the runs of cells that have them: each is a part of the SQL, and engines take more than a part's time for each
+// maxAgainst bounds the values of such a right side, and the runs of cells that have them: each is a part of the SQL, and engines take more than a part's time for each
 // of many. Of one that is answered first (docs/adr/0117) it bounds the cells, whatever is released of them: what is
 // planned before that is known is not refused after it was paid for. Cells that another part of the condition rules out do not count: of p_brand = 'Brand#23' AND
 // p_partkey = l_partkey AND quantity < (…) those of the brand do.
-const mostAgainst = 1 << 11
+const maxAgainst = 1 << 11
 
 // against is such a comparison; not ok: it is another one, or cells can be looked at together.
 func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
@@ -77,7 +77,7 @@ func (l *Lowerer) valuesOf(e *Expr) (values []policy.Value, cells []SpansOf, ref
 	if !narrowed {
 		spans = predicate.FromTo(0, l.Table.Columns[e.Cols[0]].Domain.Size())
 	}
-	if e.Answered && plans.CellsIn(spans) > mostAgainst {
+	if e.Answered && plans.CellsIn(spans) > maxAgainst {
 		return nil, nil, nil
 	}
 	at, runs := map[string]int{}, 0
@@ -103,7 +103,7 @@ func (l *Lowerer) valuesOf(e *Expr) (values []policy.Value, cells []SpansOf, ref
 			if cells[i].Add(cell); len(cells[i]) > before {
 				runs++
 			}
-			if runs > mostAgainst {
+			if runs > maxAgainst {
 				return nil, nil, nil
 			}
 		}

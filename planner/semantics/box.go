@@ -104,6 +104,15 @@ func (b *Box) Value(e *Expr) (v policy.Value, steady bool, refusal *refuse.Refus
 	return v, steady, refusal
 }
 
+// Steady is the one value that e has on the box; where it varies, it is refused.
+func (b *Box) Steady(e *Expr) (policy.Value, *refuse.Refusal) {
+	v, steady, refusal := b.Value(e)
+	if refusal == nil && !steady {
+		refusal = b.Unsteady(e)
+	}
+	return v, refusal
+}
+
 func (b *Box) IsWide(e *Expr) bool {
 	for _, c := range e.Cols {
 		if b.wide[c] {
@@ -338,7 +347,7 @@ func (b *Box) exact(e *Expr, named *[]refuse.NamedValue) bool {
 			return true
 		}
 		fallthrough
-	case FormAnd, FormOr, formNot, FormIs:
+	case FormAnd, FormOr, formNot, FormIs, FormOther:
 		for _, a := range e.Args {
 			if !b.exact(a, named) {
 				return false
@@ -354,13 +363,6 @@ func (b *Box) exact(e *Expr, named *[]refuse.NamedValue) bool {
 	case formIn:
 		for _, a := range e.Args[1:] {
 			if e.Args[0].Form != FormColumn || !b.names(e.Args[0], a, named) {
-				return false
-			}
-		}
-		return true
-	case FormOther:
-		for _, a := range e.Args {
-			if !b.exact(a, named) {
 				return false
 			}
 		}

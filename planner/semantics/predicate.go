@@ -291,15 +291,20 @@ func (l *Lowerer) byPieces(e *Expr, i int) (truth, bool, *refuse.Refusal) {
 		if refusal != nil || !steady {
 			return truth{}, false, refusal
 		}
-		switch v {
-		case true:
-			holds.AddRange(from, to)
-		case false:
-			fails.AddRange(from, to)
-		}
+		addTruth(v, from, to, &holds, &fails)
 	}
 	l.Env.Work.Take(len(holds)+len(fails), 16)
 	return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, true, nil
+}
+
+// addTruth adds cells to those in which a condition holds, or to those in which it fails; NULL is neither.
+func addTruth(v policy.Value, from, to int, holds, fails *SpansOf) {
+	switch v {
+	case true:
+		holds.AddRange(from, to)
+	case false:
+		fails.AddRange(from, to)
+	}
 }
 
 // fewCells is in how many cells at most a condition is evaluated one by one though pieces might be fewer.
@@ -466,18 +471,10 @@ func (l *Lowerer) threshold(e *Expr, i int, d *policy.Domain) (truth, bool, *ref
 		return truth{}, false, failure
 	}
 	var holds, fails SpansOf
-	put := func(v policy.Value, from, to int) {
-		switch v {
-		case true:
-			holds.AddRange(from, to)
-		case false:
-			fails.AddRange(from, to)
-		}
-	}
-	put(first, 0, turn)
-	put(end, turn, d.Regular)
+	addTruth(first, 0, turn, &holds, &fails)
+	addTruth(end, turn, d.Regular, &holds, &fails)
 	for cell := d.Regular; cell < d.Size(); cell++ {
-		put(at(cell), cell, cell+1)
+		addTruth(at(cell), cell, cell+1, &holds, &fails)
 	}
 	c := l.Table.Columns[i]
 	return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, failure == nil, failure

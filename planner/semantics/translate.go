@@ -380,6 +380,15 @@ func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *r
 	return e, nil
 }
 
+// scalars are arguments as package scalar has them.
+func scalars(args []*Expr) []scalar.Expr {
+	plain := make([]scalar.Expr, len(args))
+	for i, a := range args {
+		plain[i] = a.Expr
+	}
+	return plain
+}
+
 // Output translates a column of the answer: a literal without a type is text.
 func (t *Translator) Output(n *pg.Node) (*Expr, *refuse.Refusal) {
 	e, refusal := t.Expr(n)
@@ -401,4 +410,17 @@ func (t *Translator) Joined(f Form, pos int, a, b *Expr) (*Expr, *refuse.Refusal
 		return b, nil
 	}
 	return t.Junction(f, pos, a, b)
+}
+
+// Junction is AND or OR of translated parts.
+func (t *Translator) Junction(f Form, pos int, parts ...*Expr) (*Expr, *refuse.Refusal) {
+	join, op := scalar.And, "and"
+	if f == FormOr {
+		join, op = scalar.Or, "or"
+	}
+	s, err := join(scalars(parts)...)
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	return Node(f, op, s, pos, parts...), nil
 }

@@ -11,8 +11,8 @@ import (
 // Span is a part of a text, in characters from 0; Start is −1 where a group has found nothing.
 type Span struct{ Start, End int }
 
-// mostWork is how much work the matches of one text may be: about a tenth of a second.
-const mostWork = 2_000_000
+// maxWork is how much work the matches of one text may be: about a tenth of a second.
+const maxWork = 2_000_000
 
 // matcher matches one text.
 type matcher struct {
@@ -55,7 +55,7 @@ func (s places) each(f func(int)) {
 }
 
 func (m *matcher) did(n int) {
-	if *m.work += n; *m.work > mostWork {
+	if *m.work += n; *m.work > maxWork {
 		panic(stop{ErrWork})
 	}
 }

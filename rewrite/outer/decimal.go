@@ -24,8 +24,8 @@ import (
 // each is written with operands so wide that DuckDB computes in 128 bits where 64 would not do. Division, averages and everything else are package
 // scalar's, as they were.
 
-// mostDigits are those of DuckDB's widest decimal.
-const mostDigits = 38
+// maxDigits are those of DuckDB's widest decimal.
+const maxDigits = 38
 
 // digitsOfRows are how many digits a sum may have beyond those of its values: of more than 10^9 rows, which no query gets to in its time, the cast
 // to the sum's width would fail, and not come out wrong.
@@ -53,7 +53,7 @@ func (d *decimal) wide(digits, scale int) string {
 }
 
 // fits tells that there is such a decimal.
-func fits(digits, scale int) bool { return digits <= mostDigits && scale >= 0 && scale <= mostDigits }
+func fits(digits, scale int) bool { return digits <= maxDigits && scale >= 0 && scale <= maxDigits }
 
 // declaredDecimal is what a column of numeric(p,s) is held as; not ok: it is none, or is wider.
 func declaredDecimal(t policy.Type, mod int32) (digits, scale int, ok bool) {
@@ -61,7 +61,7 @@ func declaredDecimal(t policy.Type, mod int32) (digits, scale int, ok bool) {
 		return 0, 0, false
 	}
 	digits, scale = int((mod-4)>>16), int((mod-4)&0xffff)
-	return digits, scale, scale <= digits && digits <= mostDigits
+	return digits, scale, scale <= digits && digits <= maxDigits
 }
 
 // DecimalColumn is what stands beside a column of a public table: its values as DuckDB's decimals, under a name that no other column has.

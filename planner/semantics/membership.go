@@ -1,0 +1,201 @@
+package semantics
+
+import (
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Comparisons with each of several values: age IN (30, 31), and age = ANY ('{30,31}'), which is the same. A driver's parameter may be such an array.
+
+func (t *Translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) (*Expr, *refuse.Refusal) {
+	subject, r := t.Expr(left)
+	if r != nil {
+		return nil, r
+	}
+	subject = t.Settler.Settled(subject)
+	args, _, r := t.All(items)
+	if r != nil {
+		return nil, r
+	}
+	for _, a := range args {
+		t.Params.Note(a, subject.Type())
+		t.Params.Note(subject, a.Type())
+	}
+	return t.Member(subject, args, negated, pos)
+}
+
+// Member is subject IN (args), or NOT IN.
+func (t *Translator) Member(subject *Expr, args []*Expr, negated bool, pos int) (*Expr, *refuse.Refusal) {
+	all := append([]*Expr{subject}, args...)
+	if t.anyCoalesces(all[:1]) {
+		if e, r := t.coalesced(all, func(all []*Expr) (*Expr, *refuse.Refusal) {
+			return t.Member(all[0], all[1:], false, pos)
+		}); e != nil || r != nil {
+			if r == nil && negated {
+				return t.Not(e)
+			}
+			return e, r
+		}
+	}
+	plain := scalars(all)
+	if r := t.withoutBlanks(all, plain); r != nil {
+		return nil, r
+	}
+	s, err := t.Env.In(plain[0], plain[1:])
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	e := Node(formIn, "in", s, pos, all...)
+	if refusal := t.folded(e); refusal != nil {
+		return nil, refusal
+	}
+	if negated {
+		return t.Not(e)
+	}
+	return e, nil
+}
+
+// anyOf is e op ANY (array) or e op ALL (array), the array being a constructor, a literal or a parameter: e IN (…), e NOT IN (…), or, as in
+//
+//	note LIKE ANY (ARRAY['%late%', '%lost%'])
+//
+// an OR, or an AND, of as many operations.
+func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
+	pos, all := int(a.Location), a.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL
+	subject, r := t.Expr(a.Lexpr)
+	if r != nil {
+		return nil, r
+	}
+	subject = t.Settler.Settled(subject)
+	args, r := t.elements(a.Rexpr, subject, pos)
+	if r != nil {
+		return nil, r
+	}
+	if args == nil && (t.Params == nil || !t.Params.Describing) { // of an array that is NULL so is the comparison, whatever stands beside it
+		return ConstantExpr(nil, policy.Bool, pos), nil
+	}
+	if op == "=" && !all || op == "<>" && all {
+		if len(args) == 0 {
+			return ConstantExpr(all, policy.Bool, pos), nil
+		}
+		return t.Member(subject, args, all, pos)
+	}
+	if len(args) > maxOperations {
+		return nil, NoForm.At(pos, "this comparison with an array of more than "+strconv.Itoa(maxOperations)+" elements")
+	}
+	for i, e := range args {
+		switch {
+		case e.IsConstant() && e.Parameter == 0 && MustConstant(e) == nil: // of NULL every comparison is NULL
+			args[i] = ConstantExpr(nil, policy.Bool, pos)
+		default:
+			if args[i], r = t.Combine(op, pos, subject, e); r != nil {
+				return nil, r
+			}
+		}
+		if args[i].Type() != policy.Bool {
+			return nil, NoForm.At(pos, "this comparison with an array")
+		}
+	}
+	switch len(args) {
+	case 0:
+		return ConstantExpr(all, policy.Bool, pos), nil
+	case 1:
+		return args[0], nil
+	}
+	if all {
+		return t.Junction(FormAnd, pos, args...)
+	}
+	return t.Junction(FormOr, pos, args...)
+}
+
+// maxOperations bounds the elements of an array that are operated on one by one.
+const maxOperations = 256
+
+// elements are those of an array: constructed, a literal or a parameter; nil: the array is NULL.
+func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, *refuse.Refusal) {
+	texts := array.GetAArrayExpr() != nil // which a char is compared with as a text
+	for array.GetTypeCast() != nil && len(array.GetTypeCast().TypeName.ArrayBounds) > 0 {
+		texts = !strings.HasSuffix(ast.TypeName(array.GetTypeCast().TypeName), "bpchar")
+		array = array.GetTypeCast().Arg
+	}
+	element := policy.Unknown
+	if texts && subject.Blanks > 0 {
+		element = policy.Text
+	}
+	if list := array.GetAArrayExpr(); list != nil {
+		args, _, r := t.All(list.Elements)
+		for i, e := range args {
+			if text, ok := untyped(e); ok && element != policy.Unknown {
+				args[i] = ConstantExpr(text, element, e.Pos)
+				args[i].Parameter = e.Parameter
+			}
+		}
+		for _, e := range args {
+			t.Params.Note(e, subject.Type())
+			t.Params.Note(subject, e.Type())
+		}
+		return args, r
+	}
+	if p := array.GetParamRef(); p != nil {
+		return t.parameterElements(subject, p, pos)
+	}
+	if array.GetAConst().GetIsnull() {
+		return nil, nil
+	}
+	literal := array.GetAConst().GetSval()
+	if literal == nil {
+		return nil, NoForm.At(pos, "this comparison with an array")
+	}
+	elements, ok := SplitArray(literal.Sval)
+	if !ok {
+		r := Evaluation.At(ast.Location(array), "malformed array literal")
+		r.SQLState = "22P02"
+		return nil, r
+	}
+	args := make([]*Expr, len(elements))
+	for i, v := range elements {
+		if args[i] = ConstantExpr(v, element, pos); v != nil && element == policy.Unknown {
+			args[i] = t.literal(v.(string), pos)
+		}
+	}
+	return args, nil
+}
+
+// parameterElements are those of an array that is a parameter; nil: it is NULL, or its value is not there yet.
+func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, pos int) ([]*Expr, *refuse.Refusal) {
+	n := int(p.Number)
+	list, r := t.Params.constant(n, t.Env, pos)
+	if r != nil {
+		return nil, r
+	}
+	t.Params.Note(list, ast.ArrayTypes[subject.Type()])
+	if t.Params.Describing {
+		return nil, nil
+	}
+	var values []policy.Value
+	switch v := t.Params.Values[n-1].(type) {
+	case nil:
+		return nil, nil
+	case []policy.Value:
+		values = v
+	case string:
+		elements, ok := SplitArray(v)
+		if !ok {
+			return nil, NoForm.At(pos, "this array parameter")
+		}
+		values = elements
+	}
+	args := make([]*Expr, len(values))
+	for i, v := range values {
+		if args[i] = ConstantExpr(nil, policy.Unknown, pos); v != nil {
+			args[i] = ConstantExpr(PlainText(t.Env, v), policy.Unknown, pos)
+		}
+	}
+	return args, nil
+}

@@ -1,0 +1,232 @@
+package semantics
+
+import (
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Operators of two operands, and what the grammar writes in their place: of
+//
+//	income - 1000 > 5000 AND age BETWEEN 30 AND 39 AND city LIKE 'B%'
+//
+// the first is a call of > over a call of -, BETWEEN an AND of >= and <=, and LIKE the operator ~~. Lists and arrays are in membership.go, rows in rows.go.
+
+func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
+	pos := int(a.Location)
+	names := ast.Strings(a.Name)
+	if len(names) == 2 && names[0] != "pg_catalog" || len(names) > 2 || len(names) == 0 {
+		return nil, NoOperator.At(pos, strings.Join(names, "."))
+	}
+	op := names[len(names)-1]
+	if left := a.Lexpr.GetRowExpr(); left != nil {
+		return t.rows(op, a, left)
+	}
+	switch a.Kind {
+	case pg.A_Expr_Kind_AEXPR_OP:
+		if a.Lexpr == nil {
+			return t.apply(op, pos, a.Rexpr)
+		}
+		return t.apply(op, pos, a.Lexpr, a.Rexpr)
+	case pg.A_Expr_Kind_AEXPR_LIKE, pg.A_Expr_Kind_AEXPR_ILIKE, pg.A_Expr_Kind_AEXPR_SIMILAR:
+		return t.like(op, a)
+	case pg.A_Expr_Kind_AEXPR_IN:
+		return t.in(a.Lexpr, a.Rexpr.GetList().GetItems(), op == "<>", pos)
+	case pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN, pg.A_Expr_Kind_AEXPR_BETWEEN_SYM, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
+		return t.between(a)
+	case pg.A_Expr_Kind_AEXPR_OP_ANY, pg.A_Expr_Kind_AEXPR_OP_ALL:
+		return t.anyOf(op, a)
+	case pg.A_Expr_Kind_AEXPR_DISTINCT, pg.A_Expr_Kind_AEXPR_NOT_DISTINCT:
+		return t.distinct(a)
+	case pg.A_Expr_Kind_AEXPR_NULLIF:
+		args, plain, r := t.All([]*pg.Node{a.Lexpr, a.Rexpr})
+		if r != nil {
+			return nil, r
+		}
+		first := args[0] // which it returns as it is
+		if r := t.withoutBlanks(args, plain); r != nil {
+			return nil, r
+		}
+		if first.Type() == policy.Varchar && !first.IsConstant() && args[0] != first {
+			return nil, NoForm.At(pos, "NULLIF of a varchar and a char")
+		}
+		s, err := t.Env.NullIf(plain[0], plain[1])
+		if err != nil {
+			return nil, ScalarRefusal(err, pos)
+		}
+		e := Node(FormOther, "nullif", s, pos, args...)
+		e.Blanks = args[0].Blanks
+		return e, nil
+	}
+	return nil, NoForm.At(pos, "this operation")
+}
+
+// apply translates the operands and calls the operator.
+func (t *Translator) apply(op string, pos int, nodes ...*pg.Node) (*Expr, *refuse.Refusal) {
+	args := make([]*Expr, len(nodes))
+	for i, n := range nodes {
+		var r *refuse.Refusal
+		if args[i], r = t.Expr(n); r != nil {
+			return nil, r
+		}
+	}
+	return t.Combine(op, pos, args...)
+}
+
+// Combine makes an operation, whose operands are settled unless it is a sum itself, or compares two.
+func (t *Translator) Combine(op string, pos int, args ...*Expr) (*Expr, *refuse.Refusal) {
+	e, r := t.operation(op, pos, args...)
+	if r != nil || t.Settler == nil || len(e.Cols) < 2 {
+		return e, r
+	}
+	switch {
+	case e.Form == FormCompare:
+		if moved := t.Settler.compared(t, e); moved != nil {
+			return moved, nil
+		}
+	case e.Op == "+" || e.Op == "-" || e.Op == "*":
+		if e.affine, e.read = t.Settler.reader().of(e), true; e.affine != nil || e.Nodes <= maxProductNodes && LinearOf(e) != nil {
+			return e, nil
+		}
+	}
+	if settled, changed := t.Settler.all(args); changed {
+		return t.operation(op, pos, settled...)
+	}
+	return e, nil
+}
+
+// maxProductNodes is how large an expression is looked at for a sum of products.
+const maxProductNodes = 64
+
+func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refuse.Refusal) {
+	if t.anyCoalesces(args) && (patterns[op] || op == "^@" || op == "=" || op == "<>" || op == "!=") {
+		if e, r := t.coalesced(args, func(args []*Expr) (*Expr, *refuse.Refusal) { return t.operation(op, pos, args...) }); e != nil || r != nil {
+			return e, r
+		}
+	}
+	args = slices.Clone(args)
+	if patterns[op] && len(args) == 2 {
+		var r *refuse.Refusal
+		if args[0], r = t.filled(args[0]); r != nil {
+			return nil, r
+		}
+	}
+	plain := scalars(args)
+	switch op {
+	case "<", "<=", ">", ">=", "=", "<>", "!=":
+		if r := t.withoutBlanks(args, plain); r != nil {
+			return nil, r
+		}
+	}
+	s, err := t.Env.Call(op, plain...)
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	if len(args) == 2 {
+		t.Params.Note(args[0], args[1].Type())
+		t.Params.Note(args[1], args[0].Type())
+	}
+	f := FormOther
+	switch op {
+	case "<", "<=", ">", ">=", "=", "<>", "!=":
+		if f = FormCompare; op == "!=" {
+			op = "<>"
+		}
+	}
+	e := Node(f, op, s, pos, args...)
+	e.order(t.Env, op)
+	if refusal := t.folded(e); refusal != nil {
+		return nil, refusal
+	}
+	return t.reading(e)
+}
+
+func (t *Translator) like(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
+	pos := int(a.Location)
+	left, r := t.Expr(a.Lexpr)
+	if r != nil {
+		return nil, r
+	}
+	t.Params.Note(left, policy.Text)
+	right, r := t.Expr(a.Rexpr)
+	if r != nil {
+		return nil, r
+	}
+	t.Params.Note(right, policy.Text)
+	return t.Combine(op, pos, left, right)
+}
+
+// between is a AND of two comparisons, as the grammar of PostgreSQL has it.
+func (t *Translator) between(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
+	pos := int(a.Location)
+	bounds := a.Rexpr.GetList().GetItems()
+	if len(bounds) != 2 {
+		return nil, NoForm.At(pos, "BETWEEN")
+	}
+	within := func(low, high *pg.Node) (*Expr, *refuse.Refusal) {
+		from, r := t.apply(">=", pos, a.Lexpr, low)
+		if r != nil {
+			return nil, r
+		}
+		to, r := t.apply("<=", pos, a.Lexpr, high)
+		if r != nil {
+			return nil, r
+		}
+		return t.Junction(FormAnd, pos, from, to)
+	}
+	e, r := within(bounds[0], bounds[1])
+	if r != nil {
+		return nil, r
+	}
+	if a.Kind == pg.A_Expr_Kind_AEXPR_BETWEEN_SYM || a.Kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM {
+		other, r := within(bounds[1], bounds[0])
+		if r != nil {
+			return nil, r
+		}
+		if e, r = t.Junction(FormOr, pos, e, other); r != nil {
+			return nil, r
+		}
+	}
+	if a.Kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN || a.Kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM {
+		return t.Not(e)
+	}
+	return e, nil
+}
+
+func (t *Translator) distinct(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
+	args, plain, r := t.All([]*pg.Node{a.Lexpr, a.Rexpr})
+	if r != nil {
+		return nil, r
+	}
+	t.Params.Note(args[0], args[1].Type())
+	t.Params.Note(args[1], args[0].Type())
+	same := a.Kind == pg.A_Expr_Kind_AEXPR_NOT_DISTINCT
+	for i, other := range []*Expr{args[1], args[0]} {
+		if other.Form != formConstant || other.Parameter > 0 || MustConstant(other) != nil {
+			continue
+		}
+		e := Node(FormIsNull, "isnull", scalar.IsNull(plain[i]), int(a.Location), args[i])
+		if same {
+			return e, nil
+		}
+		return t.Not(e)
+	}
+	if r := t.withoutBlanks(args, plain); r != nil {
+		return nil, r
+	}
+	s, err := t.Env.IsDistinct(plain[0], plain[1])
+	if err != nil {
+		return nil, ScalarRefusal(err, int(a.Location))
+	}
+	e := Node(FormOther, "isdistinct", s, int(a.Location), args...)
+	if same {
+		return t.Not(e)
+	}
+	return e, nil
+}

@@ -1,0 +1,239 @@
+package policy
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+)
+
+// Table is a private table, or a public one.
+type Table struct {
+	Dataset        *Dataset
+	Name           string // what the analyst sees
+	Schema         string // the schema it lies in for analysts: "public"
+	Source         Source
+	File           string // duckdb: the absolute path of the CSV or Parquet file behind the source; empty: a table
+	View           View   // the SELECT in the place of a source; its zero value: a table
+	Public         bool
+	Static         bool   // its rows never change: releases drawn at different times are of the same rows
+	ExpectedRows   int64  // public guess
+	UnitColumn     string // source column that names the unit; empty when a row is the unit, or it is found through Via
+	NullEach       bool   // null_unit: each: a row whose unit is NULL is a unit of its own; else it is left out
+	Via            *Via   // how the unit is found in another table; nil: in UnitColumn
+	RowRank        string // source column that numbers each unit's rows, unique with the unit: rows beyond MaxRowsPerUnit are left out by it; empty: none
+	MaxRowsPerUnit int64  // at least 1; with the two below, their product
+	MaxGroups      int64  // most groups of one measure that a unit is in; 0: as many as it has rows
+	MaxPerGroup    int64  // most rows of a unit in one group; 0: MaxRowsPerUnit
+	MaxRows        int    // public tables: most rows copied
+	Appends        *Appends
+	Columns        []*Column  // as rows are stored and ordered; analysts see Shown
+	Unique         [][]string // each the source columns of a key that no two rows of a unit share, sorted; declared, and proven or enforced where a plan relies on it
+	Keys           []*Column  // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
+	Releases       []*Release // of counts: ranges and histograms
+	Sessions       []*Release // online releases
+	Synthetics     []*Release // synthetic releases
+	Derived        Derivation // nil: a table of the policy
+	Opened         bool       // made by With, for one statement
+}
+
+// Via finds a row's unit in another table of the dataset: that of the row whose Key equals this row's Column. Key must be
+// unique there, by a constraint that is read in the leaf's own transaction: else one unit's rows would move another's.
+type Via struct {
+	Column string // source column here
+	Table  *Table
+	Key    string // source column there
+}
+
+// Derivation is how the rows of a table that no policy lists come from others (docs/adr/0012). Package planner makes
+// derived tables, package rewrite writes them.
+type Derivation interface {
+	Inputs() []*Table
+	Meaning() []byte // canonical: what the rows are, the inputs' fingerprints included
+}
+
+// View is a SELECT that the owner gave as source (docs/adr/0019). Trusted: it is sent as she wrote it, and what it promises
+// is hers. Else package planner analyses it over the dataset's tables, as it would an analyst's sub-query, and it is never
+// sent.
+type View struct {
+	Text         string
+	Trusted      bool
+	Line, Column int // of the text in the policy file
+}
+
+// Source is a base relation of the private database.
+type Source struct{ Schema, Name string }
+
+// Column is a column that analysts may use.
+type Column struct {
+	Table   *Table
+	Name    string // what the analyst sees
+	Source  string // its name in the database
+	Type    Type
+	Typmod  int32   // as in pg_attribute, −1: none
+	Blanks  int     // above 0: it is a char of that length, whose trailing blanks do not count
+	Enum    bool    // it is of an enumerated type of the database, whose labels are its values
+	Domain  *Domain // never nil in a private table; nil in a public one
+	Nulls   NullRule
+	Outside OutsideRule
+	Snap    bool      // offgrid: snap
+	Product []*Column // of an open column made by WithProduct: those whose combinations are its values
+	Extreme bool      // extremes: true: min and max are answered as quantiles
+	Ends    bool      // extremes: declared: min and max are the ends of the domain
+	Private bool      // domain: private: its bounds are not known yet, Domain is a ladder of its type, and no question is answered over it
+	Hide    bool      // other: hide: GROUP BY has no row for the values outside the domain
+	Join    bool      // one of Table.Keys: rows may be joined by it, and nothing else
+	Unit    bool      // of Keys: it names the row's unit
+	Open    *Column   // keys: discover, or domain: any: the policy's own column, or the statement's own of a text; of its values a statement knows some (docs/adr/0018)
+	Any     bool      // of an open column: domain: any, of which no value is ever found (docs/adr/0145)
+	Reading Reading   // of a column made by With: what it says of the text of Beside; nil: it is no such column
+	Beside  *Column   // with Reading: the column of this table that it reads; nil: this table has it no more
+	Input   *Column   // of a derived table: the column of an input that it is
+	NullKey bool      // of an open column whose keys were found: NULL is one of them
+	Hidden  bool      // of Keys: the policy does not list it, so that catalogs do not show it
+	Refers  *Column   // of Keys: the key whose values it holds: that in another table through which units are found, or, in a derived table, an input's; nil: none
+	Comment string    // description for the catalog
+}
+
+// NullRule says what a NULL becomes.
+type NullRule uint8
+
+// The rules for NULL. The zero value is invalid.
+const (
+	NullCell    NullRule = 1 + iota // a cell of its own
+	NullExclude                     // the row is left out of the table
+)
+
+// OutsideRule says what a value outside its domain becomes.
+type OutsideRule uint8
+
+// The rules for values outside the domain. The zero value is invalid.
+const (
+	OutsideClamp   OutsideRule = 1 + iota // ordered columns: the nearest end
+	OutsideOther                          // text: the value 'other'; other types: NULL
+	OutsideExclude                        // the row is left out of the table
+)
+
+// Appends says that rows are only ever added to a table, in the order of a date column but for some delay.
+type Appends struct {
+	Column *Column
+	Closes time.Duration // after a day's end (UTC), when its rows are all there
+	Count  bool          // a question that reads days not closed is counted afresh; else they are left out of it
+	Total  bool          // MaxRowsPerUnit bounds a unit's rows over the table's life
+}
+
+// Column returns the column of that name, or nil.
+func (t *Table) Column(name string) *Column {
+	for _, c := range t.Columns {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// Shown are the columns that questions may be asked of: all but those whose bounds are not known yet.
+func (t *Table) Shown() []*Column {
+	if !slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Private }) {
+		return t.Columns
+	}
+	return slices.DeleteFunc(slices.Clone(t.Columns), func(c *Column) bool { return c.Private })
+}
+
+// Key returns the join key of that name, or nil: one of Keys, or the unit's column listed under another name.
+func (t *Table) Key(name string) *Column {
+	for _, k := range t.Keys {
+		if k.Name == name {
+			return k
+		}
+	}
+	c := t.Column(name)
+	for _, k := range t.Keys {
+		if c != nil && t.Derived == nil && k.Source == c.Source {
+			return k
+		}
+	}
+	return nil
+}
+
+// UnitType is the type of the column that names the table's units, 0 where the policy does not say.
+func (t *Table) UnitType() Type {
+	for t.Via != nil {
+		t = t.Via.Table
+	}
+	for _, list := range [][]*Column{t.Keys, t.Columns} {
+		for _, c := range list {
+			if t.UnitColumn != "" && c.Source == t.UnitColumn && c.Type != 0 {
+				return c.Type
+			}
+		}
+	}
+	if t.Dataset == nil {
+		return 0
+	}
+	return t.Dataset.Unit.Type
+}
+
+// Grows tells whether range releases over a column are kept over time: days that close are added to them.
+func (t *Table) Grows(c *Column) bool {
+	return t.Appends != nil && t.Appends.Total && t.Appends.Column == c
+}
+
+// Closed returns how many of the column's cells are closed at a time: the first ones, whose days are all over by it.
+func (a *Appends) Closed(at time.Time) int {
+	d := a.Column.Domain
+	day := func(v Value) int64 { return int64(v.(Date)) }
+	over := at.Add(-a.Closes).Unix()
+	today := over / 86400
+	if over%86400 < 0 {
+		today-- // times before 1970 divide towards zero
+	}
+	if today > day(d.Max) {
+		return d.Regular
+	}
+	return int(max(0, today-day(d.Min)) / d.Step.Whole)
+}
+
+// Base lists the tables of the policy whose rows t's rows come from, each once: t itself, its derivation's, and those that
+// the units are found through.
+func (t *Table) Base() []*Table {
+	var list []*Table
+	var add func(t *Table)
+	add = func(t *Table) {
+		if t.Derived != nil {
+			for _, in := range t.Derived.Inputs() {
+				add(in)
+			}
+			return
+		}
+		for _, have := range list {
+			if have == t {
+				return
+			}
+		}
+		list = append(list, t)
+		if t.Via != nil {
+			add(t.Via.Table)
+		}
+	}
+	add(t)
+	return list
+}
+
+// Contribution is what one unit puts into the table, whatever is counted of it.
+func (t *Table) Contribution() mechanisms.Contribution {
+	return mechanisms.Contribution{Rows: t.MaxRowsPerUnit, Neighbors: t.Dataset.Neighbors}
+}
+
+// ContributionTo is what one unit puts into a measure of so many groups. With one group nothing but the unit's rows is
+// bounded; with more, and where the policy says so, the groups that it is in and its rows in each.
+func (t *Table) ContributionTo(groups int) mechanisms.Contribution {
+	c := t.Contribution()
+	if t.BoundsGroups(groups) {
+		c.Groups, c.PerGroup = t.MaxGroups, t.MaxPerGroup
+	}
+	return c
+}
+
+// BoundsGroups tells whether the SQL of a measure of so many groups bounds a unit's groups, and its rows in each.
+func (t *Table) BoundsGroups(groups int) bool { return t.MaxGroups > 0 && groups > 1 }

@@ -1,0 +1,256 @@
+package rewrite
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// The rows of an extraction, once they are in DuckDB, are given ranks, values in the types that queries read, and the order in which they are written.
+
+// MostRanked is the most rows of a unit that DuckDB ranks by themselves, which it holds in memory for that. Which units have more decides
+// how their rows are ranked and not which rank they have.
+const MostRanked = 1 << 16
+
+// Arrangement is where the rows of an extraction are and go.
+type Arrangement struct {
+	Staged  string // the table of its fields
+	Numbers string // with units that are texts, the table of their numbers (Number); empty: they have been numbered
+	Heavy   string // a table that is made of the units with very many rows
+	Single  bool   // a constraint proves that a unit has one row
+	Light   bool   // no unit has very many rows: Heavy is not made
+	Most    int64  // rows of a unit that are ranked by themselves; 0: MostRanked
+	Parts   int    // in how many parts the units are ranked and sorted, one after the other; 0: one
+}
+
+// Arrange writes the statements that put the rows of an extraction into the snapshot. Of units that have many rows the rows are all
+// sorted by unit and order, on the disk where the memory does not hold them, and numbered from one end to the other: the rank is that
+// number less the number of rows of the units before. For visits:
+//
+//	CREATE TABLE heavy AS SELECT h.u, sum(h.k) OVER (ORDER BY h.u) - h.k AS before FROM (SELECT s.u, count(*) AS k … HAVING …) AS h
+//	CREATE TABLE "visits@1f…" AS SELECT b.u AS u, b.r AS r, … FROM (SELECT b.*, row_number() OVER (PARTITION BY b.u ORDER BY …) AS r FROM (… WHERE s.u NOT IN (… heavy)) AS b ORDER BY r)
+//	INSERT INTO "visits@1f…" SELECT b.u AS u, b.r AS r, … FROM (SELECT b.*, b.at - b.before AS r FROM (SELECT b.*, row_number() OVER () AS at FROM (… ORDER BY b.before, …)) ORDER BY r)
+//
+// What is written is sorted by rank: DuckDB knows the least and the largest rank of each 122,880 rows, so that of a bound of k rows it reads
+// the rows within it and no others, and does not look at the rank of each.
+//
+// A table that is too long to be sorted in memory is put in order in parts, of the units whose hash leaves one remainder each:
+//
+//	CREATE TABLE "visits@1f…" AS SELECT … FROM (… WHERE s.u IS NOT NULL AND hash(s.u) % 3 = 0) … ORDER BY r)
+//	INSERT INTO "visits@1f…" SELECT … FROM (… WHERE s.u IS NOT NULL AND hash(s.u) % 3 = 1) … ORDER BY r)
+//
+// A unit's rows are all in one part, so that their ranks are those of one part, and each part is sorted by rank.
+//
+// Claim. The rank is one and the same. Proof. Both go by rowOrder, in which rows that tie are alike; before is the same for the rows of
+// one unit and grows from unit to unit, so that the rows of one lie together and those of the others before it are as many as it says.
+func (e Extraction) Arrange(in Arrangement) ([]string, error) {
+	a := e.arranger(in)
+	list := a.statements()
+	return list, a.settledText()
+}
+
+// arranger writes the statements of an arrangement.
+type arranger struct {
+	*writer
+	in     Arrangement
+	staged string   // FROM …: the fields s, and the numbers of those that name units
+	values []string // of the fields, by their names
+	items  []string // of the columns of the copy, of rows b with these values
+}
+
+func (e Extraction) arranger(in Arrangement) *arranger {
+	t := e.Table
+	w := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: t, alias: "b", copying: true, packs: e.Fields}
+	a := &arranger{writer: w, in: in, staged: "\n  FROM " + in.Staged + " AS s"}
+	for i, c := range t.Columns {
+		f, d := digitFor(e.Fields, c)
+		if d == nil {
+			n := "n" + strconv.Itoa(i+1)
+			a.values = append(a.values, w.arranged(c, "s."+n, e.field(n).Kind)+" AS "+n)
+			a.items = append(a.items, "b."+n+" AS "+w.copied(c))
+			continue
+		}
+		if d.top {
+			a.values = append(a.values, "s."+f.Name+" AS "+f.Name)
+		}
+		a.items = append(a.items, w.arranged(c, w.unpacked(d, "b."+f.Name), d.stored.kind())+" AS "+w.copied(c)) // once the rows have been sorted
+	}
+	for i, k := range t.Keys {
+		if !k.Unit {
+			j := "j" + strconv.Itoa(i+1)
+			a.values = append(a.values, a.numbered(e.field(j))+" AS "+j)
+			a.items = append(a.items, "b."+j+" AS "+w.copiedKey(k))
+		}
+	}
+	switch {
+	case !t.Dataset.Unit.Row:
+		a.values = append([]string{a.numbered(e.field("u")) + " AS u"}, a.values...)
+		a.items = append([]string{"b.u AS u", "b.r AS r"}, a.items...)
+	case len(a.items) == 0:
+		a.values, a.items = []string{"1 AS one"}, []string{"b.one AS one"}
+	}
+	return a
+}
+
+// numbered is the value of a field that may name a unit: its number, where units are texts.
+func (a *arranger) numbered(f Field) string {
+	if !f.OfUnit || a.in.Numbers == "" {
+		return "s." + f.Name
+	}
+	v := "v" + f.Name
+	a.staged += "\n  LEFT JOIN " + a.in.Numbers + " AS " + v + " ON " + v + ".v = s." + f.Name
+	return v + ".u"
+}
+
+func (a *arranger) statements() (list []string) {
+	create, insert := "CREATE TABLE "+a.relation(a.table)+" AS ", "INSERT INTO "+a.relation(a.table)+" "
+	switch {
+	case a.table.Dataset.Unit.Row:
+		return []string{create + a.copy(a.rows("", ""))}
+	case a.in.Single:
+		return []string{create + a.ranked(a.whole(1), a.rows("", ""))}
+	}
+	heavy := "(SELECT h.u FROM " + a.in.Heavy + " AS h)"
+	if !a.in.Light {
+		list = append(list, a.heavyUnits())
+	}
+	for part := range max(a.in.Parts, 1) {
+		condition, into := "\n  WHERE s.u IS NOT NULL", create
+		if !a.in.Light {
+			condition += " AND s.u NOT IN " + heavy
+		}
+		if a.in.Parts > 1 {
+			condition += fmt.Sprintf(" AND hash(s.u) %% %d = %d", a.in.Parts, part)
+		}
+		if part > 0 {
+			into = insert
+		}
+		list = append(list, into+a.ranked(a.call("row_number")+" OVER (PARTITION BY b.u"+a.rowOrder("b")+")", a.rows("", condition)))
+	}
+	if !a.in.Light {
+		list = append(list, insert+a.ranked(a.operate("b.at", "-", "b.before"), a.inOneOrder()))
+	}
+	if a.table.NullEach { // each of these rows is a unit of its own
+		list = append(list, insert+a.ranked(a.whole(1), a.rows("", "\n  WHERE s.u IS NULL")))
+	}
+	return list
+}
+
+// rows are the staged ones, with more values and under conditions.
+func (a *arranger) rows(values, conditions string) string {
+	return "(SELECT " + strings.Join(a.values, ", ") + values + a.staged + conditions + ") AS b"
+}
+
+// copy are rows as the snapshot has them.
+func (a *arranger) copy(rows string) string {
+	return "SELECT " + strings.Join(a.items, ", ") + "\nFROM " + rows
+}
+
+// ranked are rows with a rank, sorted by it where it is not the same of all.
+func (a *arranger) ranked(rank, rows string) string {
+	sorted := ""
+	if rank != a.whole(1) {
+		sorted = "\n  ORDER BY r"
+	}
+	return a.copy("(SELECT b.*, " + rank + " AS r\n  FROM " + rows + sorted + ") AS b")
+}
+
+// heavyUnits makes the table of the units with very many rows, each with how many rows those before it have.
+func (a *arranger) heavyUnits() string {
+	count := a.call("count", "*")
+	before := a.cast(a.summed("h.k", 0)+" OVER (ORDER BY h.u)", "int8") + " - h.k"
+	return "CREATE TABLE " + a.in.Heavy + " AS SELECT h.u AS u, " + before + " AS before\nFROM (SELECT s.u AS u, " + count + " AS k\n  FROM " + a.in.Staged +
+		" AS s\n  WHERE s.u IS NOT NULL\n  GROUP BY s.u\n  HAVING " + count + " > " + a.whole(cmp.Or(a.in.Most, MostRanked)) + ") AS h"
+}
+
+// inOneOrder are the rows of these units, numbered from one end to the other: at.
+func (a *arranger) inOneOrder() string {
+	_, within, _ := strings.Cut(a.rowOrder("b"), " ORDER BY ")
+	rows := a.rows(", h.before AS before", "\n  JOIN "+a.in.Heavy+" AS h ON h.u = s.u")
+	sorted := "(SELECT b.* FROM " + rows + "\n  ORDER BY " + strings.TrimSuffix("b.before, "+within, ", ") + ") AS b"
+	return "(SELECT b.*, " + a.call("row_number") + " OVER () AS at\n  FROM " + sorted + ") AS b"
+}
+
+// settledText is what is wrong with what was written, which has no texts.
+func (w *writer) settledText() error {
+	if len(w.seen) > 0 {
+		w.fail("a snapshot's statement with texts")
+	}
+	return w.err
+}
+
+// field is that of a name.
+func (e Extraction) field(name string) Field {
+	return e.Fields[slices.IndexFunc(e.Fields, func(f Field) bool { return f.Name == name })]
+}
+
+// arranged is the value of a field in the type that queries read.
+func (w *writer) arranged(c *policy.Column, field string, kind FieldKind) string {
+	if c.Open != nil || !c.Domain.Ordered() {
+		return field
+	}
+	switch c.Domain.Min.(type) {
+	case int64, float64:
+		return field
+	case policy.Date:
+		return w.cast("(DATE '1970-01-01' + "+w.cast(field, "int4")+")", "date")
+	case policy.Timestamp:
+		return "make_timestamp(" + field + ")"
+	case policy.Timestamptz:
+		return "(make_timestamp(" + field + ") AT TIME ZONE 'UTC')"
+	case policy.Numeric:
+		held, err := fixedOf(c, dialect.Snapshot)
+		if err != nil {
+			w.fail("%v", err)
+			return "NULL"
+		}
+		to := w.dialect.DecimalOf(held.wide, held.scale)
+		if kind == Words || kind == Long {
+			return "TRY_CAST(" + field + " AS " + to + ")"
+		}
+		if held.scale == 0 {
+			return w.cast(field, to)
+		}
+		last := w.literal("0."+strings.Repeat("0", int(held.scale)-1)+"1", w.dialect.DecimalOf(held.scale+1, held.scale))
+		width := int32(19)
+		least, most := held.ends()
+		if own := max(digits(least), digits(most)); own+held.scale+1 <= w.dialect.Narrow { // of which the product has 64 bits
+			width = own
+		}
+		return w.cast(w.operate(w.cast(field, w.dialect.DecimalOf(width, 0)), "*", last), to)
+	}
+	w.fail("a domain of a type that is not ordered")
+	return "NULL"
+}
+
+// Staged is a field of an extraction's rows where they wait.
+type Staged struct{ Table, Field string }
+
+// Number writes the statement that numbers the units of a dataset that are texts, from all fields that name them: each number ends in
+// the unit's part of a hash.
+func Number(t *policy.Table, fields []Staged, into string) (string, error) {
+	w := &writer{composed: &composed{dialect: dialect.Snapshot, seen: map[string]string{}}, table: t, alias: "v"}
+	list := make([]string, len(fields))
+	for i, f := range fields {
+		list[i] = "SELECT " + f.Field + " AS v FROM " + f.Table
+	}
+	sql := "CREATE TABLE " + into + " AS SELECT v.v, row_number() OVER () * " + w.whole(unitMask+1) + " + " + w.textLimb("v.v").sql +
+		" AS u\nFROM (SELECT DISTINCT v FROM (" + strings.Join(list, " UNION ALL ") + ") WHERE v IS NOT NULL) AS v"
+	return sql, w.err
+}
+
+// UnitPlace is the place value of a numbered unit's own number: what is below it is its hash's.
+const UnitPlace = unitMask + 1
+
+// unitMask is the part of a numbered unit that is its hash's.
+const unitMask = hashPrime
+
+// numberedLimb is a numbered unit's part of a hash; see unitLimb.
+func (w *writer) numberedLimb(u string) limb {
+	return w.orNull(limb{w.operate(u, "&", w.whole(unitMask)), 1 << 28})
+}
