@@ -168,6 +168,7 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 		keys, _ := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return b.proven([]rewrite.Unique{u}), nil })
 		found = append(found, keys...)
 		found = append(found, requiredFinding(t, b.proven(rewrite.Required(t)))...)
+		found = append(found, b.fewerRanks(t)...)
 		if !t.Public && !fatal(found) {
 			found = append(found, b.probe(ctx, t)...)
 		}

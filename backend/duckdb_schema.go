@@ -117,6 +117,25 @@ func (b *DuckDB) ranksSaid(r rewrite.Rank) bool {
 		(!r.Within || said[rank+" not null"] && said["("+rank+" <= "+strconv.FormatInt(r.Table.MaxRowsPerUnit, 10)+")"])
 }
 
+// atMost matches what a CHECK says of the most that a column may be.
+var atMost = regexp.MustCompile(`^\(([a-z_][a-z0-9_]*) <= ([0-9]{1,18})\)$`)
+
+// fewerRanks warns of a table that keeps no rows as far as the bound: answers have no more, and their noise is for it.
+func (b *DuckDB) fewerRanks(t *policy.Table) (list []Finding) {
+	schema, name := rewrite.Relation(t.Source, dialect.DuckDB)
+	for text := range b.said[folded(schema, name, "")] {
+		part := atMost.FindStringSubmatch(text)
+		if t.RowRank == "" || part == nil || part[1] != strings.ToLower(t.RowRank) {
+			continue
+		}
+		if most, err := strconv.ParseInt(part[2], 10, 64); err == nil && most < t.MaxRowsPerUnit {
+			list = append(list, Finding{Text: fmt.Sprintf("table %s: a CHECK says that no %s is above %d, so that at most %[3]d rows of a %s are read where max_rows_per_unit allows %d: lower it to %[3]d, or run what dpproxy prepare prints again",
+				t.Name, t.RowRank, most, t.Dataset.Unit.Name, t.MaxRowsPerUnit)})
+		}
+	}
+	return list
+}
+
 // probe has DuckDB bind, without running it, a query that uses the table as measures can.
 func (b *DuckDB) probe(ctx context.Context, t *policy.Table) []Finding {
 	q, err := rewrite.Probe(t, dialect.DuckDB)

@@ -313,6 +313,9 @@ func (c *coming) FillChunk(state any, chunk duckdb.DataChunk) error {
 	}
 	select {
 	case b, more := <-c.batches:
+		if !more && c.ctx.Err() != nil {
+			return errMaking // what came is not all
+		}
 		if !more {
 			return chunk.SetSize(0)
 		}

@@ -86,19 +86,35 @@ func TestBenchBounds(t *testing.T) {
 			run, cpu := benchEngine(t, d, rows)
 			for _, text := range map[dialect.Dialect][]string{
 				dialect.PostgreSQL: {"CREATE INDEX ON clinic.visits (rank) INCLUDE (ward, minutes) WHERE rank > 10 OR rank IS NULL", "CREATE INDEX ON clinic.visits (rank) WHERE rank <= 2", "VACUUM ANALYZE clinic.visits"},
-				dialect.DuckDB:     {"CREATE TABLE clinic.visits_by_rank AS SELECT * REPLACE (CAST(rank AS INTEGER) AS rank) FROM clinic.visits ORDER BY rank"},
+				dialect.DuckDB: {
+					"CREATE TABLE clinic.visits_by_rank AS SELECT * REPLACE (CAST(rank AS INTEGER) AS rank) FROM clinic.visits ORDER BY rank",
+					"CREATE TABLE clinic.visits_to_10 AS SELECT * FROM clinic.visits_by_rank WHERE rank <= 10 ORDER BY rank",
+					"CREATE TABLE clinic.visits_to_2 AS SELECT * FROM clinic.visits_by_rank WHERE rank <= 2 ORDER BY rank",
+				},
 			}[d] {
 				run(text, nil)
+			}
+			if d == dialect.DuckDB {
+				reopened(run)
 			}
 			for _, c := range benchCases {
 				t.Run(c.name+": "+c.text, func(t *testing.T) {
 					benchBound(t, d, run, cpu, c.name, c.bounds, c.text, "visits")
 					if d == dialect.DuckDB && strings.HasPrefix(c.bounds, "max_rows") && strings.Contains(c.text, "visits") {
 						benchBound(t, d, run, cpu, c.name+", written `ORDER BY rank`", c.bounds, c.text, "visits_by_rank")
+						benchBound(t, d, run, cpu, c.name+", those alone, as prepare writes them", c.bounds, c.text, "visits_to_"+strings.TrimPrefix(c.bounds, "max_rows_per_unit: "))
 					}
 				})
 			}
 		})
+	}
+}
+
+// reopened attaches a DuckDB file anew, as a served one is: of a table that was written since it was attached DuckDB does not know what it knows of one that it found.
+func reopened(run func(text string, args []any) string) {
+	file := strings.Trim(run("SELECT path FROM duckdb_databases() WHERE database_name = 'private'", nil), "[]")
+	for _, text := range []string{"CHECKPOINT private", "USE bench", "DETACH private", "ATTACH '" + file + "' AS private (READ_ONLY)", "USE private"} {
+		run(text, nil)
 	}
 }
 
@@ -129,12 +145,15 @@ func ranked(t *testing.T, d dialect.Dialect, of, text string) (names, sqls []str
 	return names, sqls, args
 }
 
-// benchBound prints the processor time of each plan, by turns: of one run where rows are numbered, which takes seconds, and else the median of nine.
+// benchBound prints the processor time of each plan, by turns: of one run where rows are numbered, which takes seconds, and else the median of nine, or of ninety-nine where one takes a few milliseconds.
 func benchBound(t *testing.T, d dialect.Dialect, run func(text string, args []any) string, cpu func() float64, title, bounds, text, visits string) {
 	head, _, _ := strings.Cut(groupPolicy, "datasets:")
 	of := head + "datasets:" + strings.Replace(benchColumns, "clinic.visits", "clinic."+visits, 1)
 	names, sqls, args := planned(t, countedAlone(t, strings.Replace(of, "BOUNDS", bounds, 1), d), d, text)
-	sqls[0] = strings.Replace(sqls[0], "clinic.visits", "clinic."+visits, 1)
+	alone := strings.HasPrefix(visits, "visits_to_")
+	if !alone { // of which her own table has more
+		sqls[0] = strings.Replace(sqls[0], "clinic.visits", "clinic."+visits, 1)
+	}
 	enforced := len(names) - 1
 	if visits != "visits" { // the order in which rows are stored does not matter to those that number them
 		names, sqls, args = names[:enforced], sqls[:enforced], args[:enforced]
@@ -144,7 +163,8 @@ func benchBound(t *testing.T, d dialect.Dialect, run func(text string, args []an
 		names, sqls, args = append(names, more...), append(sqls, texts...), append(args, given...)
 	}
 	works, answers := make([][]float64, len(names)), make([]string, len(names))
-	for round := range 9 {
+	rounds := 9
+	for round := 0; round < rounds; round++ {
 		for i, text := range sqls {
 			if names[i] == "enforced" && round > 0 {
 				continue
@@ -152,6 +172,9 @@ func benchBound(t *testing.T, d dialect.Dialect, run func(text string, args []an
 			before := cpu()
 			answers[i] = run(text, args[i])
 			works[i] = append(works[i], cpu()-before)
+		}
+		if round == 8 && d == dialect.DuckDB && slices.Max(works[0]) < 10 { // by which what else the process does would show
+			rounds = 99
 		}
 	}
 	own := 0.0
@@ -162,7 +185,7 @@ func benchBound(t *testing.T, d dialect.Dialect, run func(text string, args []an
 			own = median
 		}
 		figures.Row(benchRows(t)+" rows, processor time", d.String()+", "+title+": `"+text+"`", name, fmt.Sprintf("%s ms (%.2f ×)", figures.Number(median), median/own))
-		if before := slices.Index(names, "a rank"); before >= 0 && i > before && !strings.HasPrefix(name, "and none") && answers[i] != answers[before] {
+		if before := slices.Index(names, "a rank"); before >= 0 && i > before && (alone || !strings.HasPrefix(name, "and none")) && answers[i] != answers[before] {
 			t.Errorf("%s, %s: %s answers %s, must be %s", text, name, sqls[i], answers[i], answers[before])
 		}
 	}

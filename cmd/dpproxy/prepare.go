@@ -25,8 +25,8 @@ the rows beyond the bound, and a trigger that numbers new rows. row_rank in the 
 max_rows_per_unit without numbering them. It connects to no database. Without names it is for each private table of which a unit may have several rows
 and that has no row_rank. The first rows are numbered in the order of a hash of what they hold, so that those beyond the bound are not of one kind; new
 rows are the last of their unit. A deleted row's number is given again only where it was the last.
-For a DuckDB file, of which it reads the names and types of columns, it is a table beside the old one, written in the order of that column: run it again
-where rows have come since.`,
+For a DuckDB file, of which it reads the names and types of columns, it is a table beside the old one, of the rows within the bound alone: run it again
+where rows have come since, or the bound has grown.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := service.ReadPolicy(path)
 			if err != nil {

@@ -11,14 +11,16 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// duckRankSQL makes a table $new beside $table of a DuckDB file, with a column dp_rank in whose order it is written: DuckDB knows the least and the largest rank of
-// each group of rows, and compares none where all are within the bound. A constraint can be given to a table only when it is made, so that its columns are named.
+// duckRankSQL makes a table $new beside $table of a DuckDB file, with a column dp_rank and the rows within the bound alone: by the CHECKs, which hold in each snapshot, no query compares a rank, and
+// DuckDB knows of a bare count what it knows of hers, without reading a row. It is written in the order of the ranks, of which DuckDB knows the least and the largest of each group of rows, for a bound that is lowered later.
 const duckRankSQL = `-- Table $name: the rows of each $what from 1 to $most are read. Then write into the policy: row_rank: dp_rank, source: $source
--- A file has one writer: run it while dpproxy is not running, and again (after DROP TABLE $new) where rows have come. $table may go.
+-- $new has these rows alone; those beyond the bound, which no answer has, stay in $table.
+-- A file has one writer: run it while dpproxy is not running, and again (after DROP TABLE $new) where rows have come or max_rows_per_unit has grown.
 BEGIN;
-CREATE TABLE $new ($columns, dp_rank INTEGER NOT NULL, UNIQUE ($unit, dp_rank), CHECK (dp_rank >= 1)); -- the CHECK spares each query a comparison a row
+CREATE TABLE $new ($columns, dp_rank INTEGER NOT NULL, UNIQUE ($unit, dp_rank), CHECK (dp_rank >= 1), CHECK (dp_rank <= $most)); -- the CHECKs spare each query a comparison a row
 INSERT INTO $new
-  SELECT t.*, row_number() OVER (PARTITION BY t.$unit ORDER BY md5(CAST(t AS VARCHAR))) AS dp_rank FROM $table AS t WHERE t.$unit IS NOT NULL ORDER BY dp_rank;
+  SELECT r.* FROM (SELECT t.*, row_number() OVER (PARTITION BY t.$unit ORDER BY md5(CAST(t AS VARCHAR))) AS dp_rank FROM $table AS t WHERE t.$unit IS NOT NULL) AS r
+  WHERE r.dp_rank <= $most ORDER BY r.dp_rank;
 COMMIT;
 `
 

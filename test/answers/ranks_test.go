@@ -152,7 +152,7 @@ func TestStoredRanks(t *testing.T) {
 	}
 }
 
-// TestStoredRanksInDuckDB: the same of a DuckDB file, in which prepare's SQL writes the rows anew, in the order of their ranks.
+// TestStoredRanksInDuckDB: the same of a DuckDB file, in which prepare's SQL writes the rows within the bound anew; a bound above that of the table is told.
 func TestStoredRanksInDuckDB(t *testing.T) {
 	kit.Beside(t)
 	s, path := kit.Lab{Engine: "duckdb", Change: append([]string{"max_epsilon: 1,", "max_epsilon: 20000,", "defaults: {epsilon: 0.1", "defaults: {epsilon: 10000"}, kit.Undeclared...)}.Lay(t, 0)
@@ -170,6 +170,10 @@ func TestStoredRanksInDuckDB(t *testing.T) {
 	for i, question := range rankQuestions {
 		plain[i] = askDuckDB(t, path, `WITH events AS (SELECT * FROM main.events_by_rank WHERE dp_rank <= 5) `+question)
 	}
+	const kept = `(SELECT count(*) FROM main.events_by_rank) = (SELECT sum(least(k, 5)) FROM (SELECT count(*) AS k FROM main.events WHERE uid IS NOT NULL GROUP BY uid))`
+	if got := askDuckDB(t, path, `SELECT `+kept+` AND (SELECT count(*) FROM main.events) > (SELECT count(*) FROM main.events_by_rank)`); got != "true" {
+		t.Errorf("the new table has not just five rows of each person: %s", got)
+	}
 	s.Program = kit.Serve(t, path)
 	alice := s.Connect("alice", "lab")
 	for i, question := range rankQuestions {
@@ -183,6 +187,11 @@ func TestStoredRanksInDuckDB(t *testing.T) {
 		if off := noised - exact; err != nil || other != nil || off > 1+exact/200 || off < -1-exact/200 {
 			t.Errorf("%s: %s, plain SQL says %s", question, got.Rows[0][0], plain[i])
 		}
+	}
+	s.Stop(syscall.SIGTERM)
+	kit.Edit(t, path, "max_rows_per_unit: 5\n        row_rank", "max_rows_per_unit: 7\n        row_rank")
+	if c := kit.Run(t, "", "check", "--policy", path); !strings.Contains(c.Stdout+c.Stderr, "no dp_rank is above 5, so that at most 5 rows of a person are read where max_rows_per_unit allows 7") {
+		t.Errorf("check under a larger bound: %d\n%s%s", c.Code, c.Stdout, c.Stderr)
 	}
 }
 
