@@ -65,7 +65,7 @@ func (b *binder) unary(op string, e expr) expr {
 	if op == "-" && e.oid.Integer() {
 		return expr{sql: "(-" + e.sql + ")", typed: of(e.oid)}
 	}
-	if op != "-" && op != "+" {
+	if op != "-" && op != "+" && (op != "~" || !e.oid.Integer()) {
 		cannot("operator " + op)
 	}
 	out := b.call(op, e)
@@ -111,8 +111,6 @@ func (b *binder) binary(op string, l, r expr) expr {
 		return expr{sql: "CAST(NULL AS " + Storage(t.oid) + ")", typed: t}
 	}
 	switch op {
-	case "<<", "#": // which package scalar does not know
-		cannot("operator " + op)
 	case "+", "-", "*":
 		return expr{sql: "(" + l.sql + " " + op + " " + r.sql + ")", typed: t}
 	case "&", "|":

@@ -95,6 +95,12 @@ var regressions = []struct {
 	{"shop", `SELECT count(*) FROM customer JOIN (VALUES ('gold '::varchar, 1), ('silver', 2), ('gold', 3)) AS v(t, n) ON v.t = customer.tier`, "c", ""},
 	{"shop", `SELECT v.n AS k, count(*) FROM customer LEFT JOIN (VALUES ('gold  '::varchar, 1), ('silver', 2)) AS v(t, n) ON customer.tier = v.t GROUP BY 1`, "kc", ""},
 	{"shop", `SELECT count(*) FILTER (WHERE tier > country), count(*) FILTER (WHERE tier = country), count(*) FILTER (WHERE tier IS DISTINCT FROM country), count(*) FILTER (WHERE country IN (tier, 'de')) FROM customer`, "cccc", ""},
+	// Bits of whole numbers.
+	{"shop", `SELECT quantity & 3 AS k, quantity | 8 AS o, quantity # 5 AS x, ~quantity AS n, count(*) FROM lineitem GROUP BY 1, 2, 3, 4 HAVING count(*) > 0`, "kkkkc", ""},
+	{"shop", `SELECT count(*), sum(quantity << 2), sum(quantity & 7) FROM lineitem WHERE quantity & 4 = 4 AND quantity << 28 < 0 OR (quantity >> 1) % 2 = 1`, "cvv", ""},
+	{"shop", `SELECT priority << 14 AS k, priority << 20 AS w, priority << -1 AS m, count(*) FROM orders GROUP BY 1, 2, 3 HAVING count(*) > 0`, "kkkc", ""},
+	{"shop", `SELECT n & 3 AS a, n | 8 AS b, n # 5 AS c, ~n AS d, n << 3 AS e, n >> 1 AS f, n << 63 AS g, n << 65 AS h FROM (SELECT count(*) AS n FROM lineitem) q`, "kkkkkkkk", ""},
+	{"shop", `SELECT priority << 14 AS a, priority # 3::smallint AS b, ~priority AS c FROM (SELECT priority FROM orders GROUP BY 1 HAVING count(*) > 0) q`, "kkk", ""},
 	// Functions of a value, below the counts and above them.
 	{"shop", `SELECT bit_length(channel), count(*) FROM orders GROUP BY 1`, "kc", ""},
 	{"shop", `SELECT count(*) FROM orders WHERE bit_length(channel) = 24`, "c", ""},
