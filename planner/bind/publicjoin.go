@@ -186,10 +186,7 @@ func (l *lookedUp) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *
 		if refusal != nil {
 			return nil, refusal
 		}
-		if l.Padded(arg, key.Cols[0]) {
-			return nil, semantics.NoForm.At(j.pos, "USING of a char and a varchar with blanks at its end")
-		}
-		l.Equate(arg, key.Cols[0])
+		l.Equate(arg, key.Cols[0], key.Type())
 	}
 	for _, n := range j.quals {
 		if l.equation(n, from) {
@@ -229,10 +226,10 @@ func (l *lookedUp) equation(n *pg.Node, from *Rows) bool {
 			}
 		}
 		arg, refusal := l.b.overKeys(from, "ON").Expr(sides[0])
-		if refusal != nil || arg.IsConstant() || !lookup.Comparable(arg.Type(), key.Type()) || l.Padded(arg, key.Cols[0]) {
+		if refusal != nil || arg.IsConstant() || !lookup.Comparable(arg.Type(), key.Type()) {
 			continue
 		}
-		l.Equate(arg, key.Cols[0])
+		l.Equate(arg, key.Cols[0], key.Type())
 		return true
 	}
 	return false
@@ -249,8 +246,8 @@ func (l *lookedUp) computed(private, public *pg.Node, from *Rows) bool {
 		return false
 	}
 	at, ok := l.Extended(key)
-	if ok = ok && (arg.Blanks == 0 || key.Type() != policy.Varchar); ok {
-		l.Equate(arg, at)
+	if ok {
+		l.Equate(arg, at, key.Type())
 	}
 	return ok
 }

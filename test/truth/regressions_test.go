@@ -95,6 +95,9 @@ var regressions = []struct {
 	{"shop", `SELECT count(*) FROM customer JOIN (VALUES ('gold '::varchar, 1), ('silver', 2), ('gold', 3)) AS v(t, n) ON v.t = customer.tier`, "c", ""},
 	{"shop", `SELECT v.n AS k, count(*) FROM customer LEFT JOIN (VALUES ('gold  '::varchar, 1), ('silver', 2)) AS v(t, n) ON customer.tier = v.t GROUP BY 1`, "kc", ""},
 	{"shop", `SELECT count(*) FILTER (WHERE tier > country), count(*) FILTER (WHERE tier = country), count(*) FILTER (WHERE tier IS DISTINCT FROM country), count(*) FILTER (WHERE country IN (tier, 'de')) FROM customer`, "cccc", ""},
+	{"shop", `SELECT n AS k, count(*) FROM (VALUES ('gold  '::varchar, 1), ('silver', 2)) AS v(tier, n) JOIN customer USING (tier) GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"shop", `SELECT n AS k, count(*) FROM customer NATURAL JOIN (VALUES ('gold  '::varchar, 1), ('gold', 3), ('silver', 2)) AS v(tier, n) GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"shop", `SELECT tier || '|' AS k, count(*) FROM customer LEFT JOIN (VALUES ('gold  '::varchar, 1), ('silver', 2)) AS v(tier, n) USING (tier) WHERE n = 1 GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	// Bits of whole numbers.
 	{"shop", `SELECT quantity & 3 AS k, quantity | 8 AS o, quantity # 5 AS x, ~quantity AS n, count(*) FROM lineitem GROUP BY 1, 2, 3, 4 HAVING count(*) > 0`, "kkkkc", ""},
 	{"shop", `SELECT count(*), sum(quantity << 2), sum(quantity & 7) FROM lineitem WHERE quantity & 4 = 4 AND quantity << 28 < 0 OR (quantity >> 1) % 2 = 1`, "cvv", ""},
