@@ -91,12 +91,12 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 	switch {
 	case refusal != nil && refusal.ID != lookup.FanOut.ID:
 		return nil, refusal
-	case listed && !j.preserved && !j.outer && len(j.using) == 0, refusal == nil && len(l.Args) == 0 && !j.preserved && !j.outer:
+	case !j.preserved && !j.outer && len(j.using) == 0 && (listed || refusal == nil && len(l.Args) == 0):
 		return b.meetOrMatch(from, n, scope, j, func() (*Rows, *refuse.Refusal) { return b.match(from, public, t, j, &l.Keyed) })
 	case refusal != nil || len(l.Args) == 0 || j.preserved || j.outer && len(rest) > 0:
 		out, refusal := b.match(from, public, t, j, &l.Keyed)
 		if refusal == nil && !(j.outer && j.preserved) {
-			out.merge(j.using, len(from.names), j.preserved)
+			refusal = b.merge(out, j, len(from.names))
 		}
 		return out, refusal
 	}
@@ -117,7 +117,9 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 		out.exprs = append(out.exprs, value(i))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
-	out.merge(j.using, len(from.names), false)
+	if refusal = b.merge(&out, j, len(from.names)); refusal != nil {
+		return nil, refusal
+	}
 	if !j.outer {
 		out.where = append(slices.Clone(from.where), found)
 	}
@@ -185,6 +187,10 @@ func (l *lookedUp) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *
 		arg, refusal := from.Column([]string{name}, j.pos)
 		if refusal != nil {
 			return nil, refusal
+		}
+		if !lookup.Comparable(arg.Type(), key.Type()) {
+			rest = append(rest, equation(from, l.public, name, j.pos))
+			continue
 		}
 		l.Equate(arg, key.Cols[0], key.Type())
 	}

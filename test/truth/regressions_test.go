@@ -98,6 +98,18 @@ var regressions = []struct {
 	{"shop", `SELECT n AS k, count(*) FROM (VALUES ('gold  '::varchar, 1), ('silver', 2)) AS v(tier, n) JOIN customer USING (tier) GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"shop", `SELECT n AS k, count(*) FROM customer NATURAL JOIN (VALUES ('gold  '::varchar, 1), ('gold', 3), ('silver', 2)) AS v(tier, n) GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"shop", `SELECT tier || '|' AS k, count(*) FROM customer LEFT JOIN (VALUES ('gold  '::varchar, 1), ('silver', 2)) AS v(tier, n) USING (tier) WHERE n = 1 GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	// USING shows one of two columns, of the type that both have in common.
+	{"shop", `SELECT tier || '|' AS k, count(*) FROM (VALUES ('gold  '::varchar, 1), ('silver', 2)) AS v(tier, n) JOIN customer USING (tier) GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"shop", `SELECT priority, priority / 2 AS h, count(*) FROM orders JOIN (VALUES (1.0, 1), (3.00, 2), (5, 3)) AS v(priority, n) USING (priority) GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
+	{"shop", `SELECT priority / 2 AS h, v.priority AS o, orders.priority / 2 AS p, count(*) FROM (VALUES (1.0, 1), (3.00, 2), (5, 3)) AS v(priority, n) NATURAL JOIN orders GROUP BY 1, 2, 3 HAVING count(*) > 0`, "kkkc", ""},
+	{"shop", `SELECT priority, count(placed) FROM (VALUES (1.0, 1), (3.00, 2), (9, 3)) AS v(priority, n) LEFT JOIN orders USING (priority) GROUP BY 1`, "kc", ""},
+	{"shop", `SELECT priority, count(*) FROM (VALUES (1.0, 1), (3.00, 2), (9, 3)) AS v(priority, n) RIGHT JOIN orders USING (priority) GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"shop", `SELECT x.priority, x.priority / 2 FROM (orders JOIN (VALUES (1.0, 1), (3.00, 2), (5, 3)) AS v(priority, n) USING (priority)) AS x GROUP BY 1 HAVING count(*) > 0`, "kk", ""},
+	{"shop", `SELECT line_no, line_no / 2 AS h, count(*) FROM returned r JOIN (SELECT order_id, line_no * 1.0 AS line_no FROM lineitem) a USING (order_id, line_no) GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
+	{"shop", `SELECT * FROM (SELECT priority, count(*) AS n FROM orders GROUP BY 1 HAVING count(*) > 0) a JOIN (VALUES (1.0, 1), (3.00, 2)) AS v(priority, m) USING (priority)`, "kck", ""},
+	{"shop", `SELECT priority, m, n FROM (SELECT priority, count(*) AS n FROM orders GROUP BY 1 HAVING count(*) > 0) a RIGHT JOIN (VALUES (1.0, 1), (3.00, 2), (7, 9)) AS v(priority, m) USING (priority)`, "kkc", ""},
+	{"shop", `SELECT placed, n, count(*) FROM orders JOIN (VALUES ('2023-01-10'::timestamp, 1), ('2023-02-14 10:00', 2)) AS v(placed, n) USING (placed) GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
+	{"shop", `SELECT placed, priority, n, count(*) FROM orders JOIN (VALUES ('2023-01-10'::timestamp, 1.0, 1), ('2023-02-14', 3.00, 2)) AS v(placed, priority, n) USING (placed, priority) GROUP BY 1, 2, 3 HAVING count(*) > 0`, "kkkc", ""},
 	// Bits of whole numbers.
 	{"shop", `SELECT quantity & 3 AS k, quantity | 8 AS o, quantity # 5 AS x, ~quantity AS n, count(*) FROM lineitem GROUP BY 1, 2, 3, 4 HAVING count(*) > 0`, "kkkkc", ""},
 	{"shop", `SELECT count(*), sum(quantity << 2), sum(quantity & 7) FROM lineitem WHERE quantity & 4 = 4 AND quantity << 28 < 0 OR (quantity >> 1) % 2 = 1`, "cvv", ""},
