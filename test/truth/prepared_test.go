@@ -128,6 +128,7 @@ func TestPrepared(t *testing.T) {
 		play("one text read twice", step{sql: twice}, step{prepare: "d", sql: twice}, step{execute: "d"}, step{sql: "SET DateStyle = 'ISO, DMY'"}, step{sql: twice}, step{execute: "d"}, step{sql: twice}, step{execute: "d"},
 			step{prepare: "e", sql: twice}, step{execute: "e"}, step{sql: "SET DateStyle = 'ISO, MDY'"}, step{execute: "e"}, step{execute: "d"}, step{sql: twice})
 		play("zones without a name", step{sql: "SET TIME ZONE 5"}, step{sql: strings.Replace(deep, "$1", "'2024-05-04'", 1)}, step{sql: days}, step{sql: "SET TIME ZONE '-03:30'"}, step{sql: strings.Replace(deep, "$1", "'2024-05-04'", 1)},
+			step{sql: "SET TimeZone = '<+07>-05'"}, step{sql: days}, step{sql: strings.Replace(deep, "$1", "'2024-05-04'", 1)},
 			step{sql: "SET TIME ZONE INTERVAL '-09:30' HOUR TO MINUTE"}, step{sql: strings.Replace(deep, "$1", "'2024-05-04'", 1)}, step{sql: strings.Replace(above, "$1", "'05/03/2024'", 1)})
 	}
 }
