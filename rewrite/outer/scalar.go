@@ -104,8 +104,13 @@ func (b *binder) castCall(e expr, t typed) expr {
 }
 
 // readCall reads the text of a literal when the query runs.
-func (b *binder) readCall(text string, t typed) expr {
-	return b.scalar(ScalarCall{To: t.oid, Mod: t.mod, Read: true}, []expr{{sql: quoted(text), typed: textType}})
+func (b *binder) readCall(sql string, t typed) expr {
+	return b.scalar(ScalarCall{To: t.oid, Mod: t.mod, Read: true}, []expr{{sql: sql, typed: textType}})
+}
+
+// dated tells the types whose texts are read by the session's settings.
+func dated(t policy.Type) bool {
+	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ || t == policy.IntervalT
 }
 
 // scalar writes a call of package scalar and reads its result back.
