@@ -32,7 +32,7 @@ import (
 // Query is the regenerated outer query for a sandbox.
 type Query struct {
 	SQL       string
-	Params    []string // what the session gives for $1, $2, …: "user", "database", "pid", "now", "zone", "version" or a setting
+	Params    []string // what the session gives for $1, $2, …: "user", "database", "pid", "now", "zone", "version" or a setting; behind Given a text itself
 	Relations []string // what it reads besides leaves, as schema.name
 	Columns   []Column // of the answer; nil for PostgreSQL, which says so itself
 	With      string   // PostgreSQL: what stands before SQL, whose own table expressions come first: "", "WITH ", "WITH RECURSIVE "
@@ -67,6 +67,9 @@ func Render(p *plans.Plan, d dialect.Dialect) (q Query, refusal *refuse.Refusal)
 	sql, columns := b.statement(p.Outer.Tree)
 	return Query{SQL: sql, Params: b.params, Relations: b.relations, Columns: columns}, nil
 }
+
+// Given begins a parameter that is a text (plans.Outer.Given). No setting's name does.
+const Given = "="
 
 // refusing carries a refusal up from the depth of a tree.
 type refusing struct{ refusal *refuse.Refusal }
