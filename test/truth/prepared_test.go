@@ -139,7 +139,7 @@ func TestCursorOfOtherSettings(t *testing.T) {
 	for _, at := range []struct {
 		set  string
 		told int
-	}{{"SET TimeZone = 'Asia/Tokyo'", 1}, {"SET DateStyle = 'ISO, DMY'", 1}, {"SET IntervalStyle = iso_8601", 1}, {"SET work_mem = '8MB'", 0}, {"SET TimeZone = 'Asia/Tokyo'; RESET TimeZone", 0}} {
+	}{{"SET TimeZone = 'Asia/Tokyo'", 1}, {"SET DateStyle = 'ISO, DMY'", 1}, {"SET IntervalStyle = iso_8601", 1}, {"SET work_mem = '8MB'", 0}, {"SET TimeZone = 'Asia/Tokyo'; SET TimeZone = 'UTC'", 0}} {
 		told := 0
 		for _, sql := range []string{settings, "DECLARE c CURSOR WITH HOLD FOR SELECT seen_at::date, count(*) FROM reading GROUP BY 1", at.set, "FETCH 1 FROM c", "FETCH ALL FROM c", "CLOSE c"} {
 			a := p.ask(sql)
