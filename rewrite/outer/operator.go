@@ -85,10 +85,13 @@ func (b *binder) binary(op string, l, r expr) expr {
 		return likeSQL(op, b.text(l), b.text(r))
 	case "~", "!~", "~*", "!~*":
 		return b.matches(op, l, r)
-	case ">>":
+	case "<<", ">>":
 		known := l.oid.Integer() || r.oid.Integer() // of one, the other may be an untyped literal
 		if known && (l.oid.Integer() || l.oid == policy.Unknown) && (r.oid.Integer() && r.oid != policy.Int8 || r.oid == policy.Unknown) {
-			return b.shiftRight(b.number(l, r), r)
+			if l = b.number(l, r); op == "<<" {
+				return b.call(op, l, b.cast(r, int4Type))
+			}
+			return b.shiftRight(l, r)
 		}
 	case "||":
 		return b.concat(l, r)

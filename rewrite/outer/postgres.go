@@ -31,7 +31,7 @@ func forTwin(p *plans.Plan) (Query, *refuse.Refusal) {
 	if len(p.Outer.Given) > 0 {
 		ast.Each(tree.ProtoReflect(), func(m protoreflect.Message) {
 			if g, ok := m.Interface().(*pg.ParamRef); ok {
-				g.Number = int32(t.place(Given + p.Outer.Given[g.Number-1]))
+				g.Number = int32(t.place(Given(int(g.Number), p.Outer.Given[g.Number-1])))
 			}
 		})
 	}

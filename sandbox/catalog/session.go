@@ -124,7 +124,7 @@ func typeList(types []policy.Type) policy.Value {
 
 // Parameter is the value of a session parameter of an outer query; now is in microseconds since 1970.
 func Parameter(s sandbox.Session, name string, now int64) string {
-	if text, ok := strings.CutPrefix(name, outer.Given); ok {
+	if text, ok := outer.GivenText(name); ok {
 		return text
 	}
 	switch name {

@@ -239,6 +239,7 @@ func TestPreparedTexts(t *testing.T) {
 			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY d > $1, d`, []string{"02/05/2024"}},
 			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q GROUP BY d HAVING max(d) > $1 ORDER BY 1`, []string{"02/05/2024"}},
 			{`WITH w AS (SELECT * FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q) SELECT d FROM w WHERE d > $1 AND EXISTS (SELECT 1 FROM w x WHERE x.d < $1) ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT d, lag(d, 1, $1) OVER (ORDER BY d) AS l, greatest('b', $2) AS g FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY 1`, []string{"02/05/2024", "02/05/2024"}},
 			{`SELECT u FROM (SELECT d + $2::interval AS u FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q) z WHERE u > $1 ORDER BY 1`, []string{"02/05/2024", "-1 02:00"}},
 		} {
 			p.fresh()

@@ -115,6 +115,7 @@ var regressions = []struct {
 	{"shop", `SELECT count(*), sum(quantity << 2), sum(quantity & 7) FROM lineitem WHERE quantity & 4 = 4 AND quantity << 28 < 0 OR (quantity >> 1) % 2 = 1`, "cvv", ""},
 	{"shop", `SELECT priority << 14 AS k, priority << 20 AS w, priority << -1 AS m, count(*) FROM orders GROUP BY 1, 2, 3 HAVING count(*) > 0`, "kkkc", ""},
 	{"shop", `SELECT n & 3 AS a, n | 8 AS b, n # 5 AS c, ~n AS d, n << 3 AS e, n >> 1 AS f, n << 63 AS g, n << 65 AS h FROM (SELECT count(*) AS n FROM lineitem) q`, "kkkkkkkk", ""},
+	{"shop", `SELECT n << NULL AS a, NULL << 3 AS b, '5' << 2 AS c, n << '3' AS d FROM (SELECT count(*) AS n FROM lineitem) q`, "kkkk", ""},
 	{"shop", `SELECT priority << 14 AS a, priority # 3::smallint AS b, ~priority AS c FROM (SELECT priority FROM orders GROUP BY 1 HAVING count(*) > 0) q`, "kkk", ""},
 	// Functions of a value, below the counts and above them.
 	{"shop", `SELECT bit_length(channel), count(*) FROM orders GROUP BY 1`, "kc", ""},
