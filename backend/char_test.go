@@ -11,12 +11,14 @@ import (
 // TestCharFindings: check says where a column is a char of the database and none of the policy, or the other way round.
 func TestCharFindings(t *testing.T) {
 	for _, at := range []struct {
+		public         bool
 		blanks         int
 		database, says string
 	}{
-		{0, "text", ""}, {6, "character", ""}, {0, "character", "trailing blanks of constants do not count"}, {6, "text", "where trailing blanks count"}, {6, "integer", "the policy says char(6)"},
+		{false, 0, "text", ""}, {false, 6, "character", ""}, {false, 0, "character", "trailing blanks of constants do not count"}, {false, 6, "text", "where trailing blanks count"},
+		{false, 6, "integer", "the policy says char(6)"}, {true, 0, "text", ""}, {true, 0, "character", "texts without the blanks at their end"}, {true, 0, "integer", ""},
 	} {
-		c := &policy.Column{Table: &policy.Table{Name: "sales"}, Name: "store", Type: policy.Text, Typmod: -1, Blanks: at.blanks}
+		c := &policy.Column{Table: &policy.Table{Name: "sales", Public: at.public}, Name: "store", Type: policy.Text, Typmod: -1, Blanks: at.blanks}
 		list := compareColumn(c, columnShape{kindOf: at.database, base: at.database}, dialect.PostgreSQL)
 		if len(list) != min(len(at.says), 1) || len(list) > 0 && !strings.Contains(list[0].Text, at.says) {
 			t.Errorf("%d blanks, %s: %+v", at.blanks, at.database, list)

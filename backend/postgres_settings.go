@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -199,7 +200,8 @@ const factsSQL = `SELECT pg_catalog.current_setting('server_encoding'), pg_catal
   pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) / 1024,
   COALESCE((SELECT NULLIF(r.rolconnlimit, -1) FROM pg_catalog.pg_roles r WHERE r.rolname = session_user), 2147483647),
   COALESCE((SELECT NULLIF(d.datconnlimit, -1) FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()), 2147483647),
-  pg_catalog.pg_is_in_recovery() AND (pg_catalog.current_setting('max_standby_streaming_delay') <> '-1' OR pg_catalog.current_setting('max_standby_archive_delay') <> '-1')`
+  pg_catalog.pg_is_in_recovery() AND (pg_catalog.current_setting('max_standby_streaming_delay') <> '-1' OR pg_catalog.current_setting('max_standby_archive_delay') <> '-1'),
+  COALESCE((SELECT d.datctype::pg_catalog.text FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()), '')`
 
 // settingFindings says what is wrong with the server's, the database's and the role's settings, and which of the url's and
 // theirs are not followed. It has a transaction in which none is set yet.
@@ -209,7 +211,7 @@ func (b *Postgres) settingFindings(ctx context.Context, d *policy.Dataset) (list
 		return nil, err
 	}
 	defer conn.Release()
-	var encoding, files, role, database string
+	var encoding, files, role, database, letters string
 	var memory int64
 	var ofRole, ofDatabase int
 	var standby bool
@@ -218,7 +220,7 @@ func (b *Postgres) settingFindings(ctx context.Context, d *policy.Dataset) (list
 		if _, err := tx.Exec(ctx, "SELECT pg_catalog.set_config('search_path', '', true)"); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, factsSQL).Scan(&encoding, &files, &role, &database, &memory, &ofRole, &ofDatabase, &standby); err != nil {
+		if err := tx.QueryRow(ctx, factsSQL).Scan(&encoding, &files, &role, &database, &memory, &ofRole, &ofDatabase, &standby, &letters); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, keptSQL)
@@ -262,7 +264,31 @@ func (b *Postgres) settingFindings(ctx context.Context, d *policy.Dataset) (list
 		list = append(list, Finding{Text: fmt.Sprintf("the database, the role or the url sets %s, of which dpproxy does not know whether it decides by rows if a query ends: "+
 			"reset it for dpproxy's role, with ALTER ROLE %s IN DATABASE %s SET %[1]s = DEFAULT, unless you know", name, role, database)})
 	}
-	return list, nil
+	return append(list, letterFindings(letters, d)...), nil
+}
+
+// letterFindings says where upper, lower, initcap and ILIKE of declared values are not what the database makes of them. Here letters are those of C.UTF-8, which
+// SHOW lc_ctype says: upper('ä') is 'Ä'. To C 'ä' is no letter, and to Turkish 'İ' is the capital of 'i'.
+func letterFindings(ctype string, d *policy.Dataset) []Finding {
+	differs := func(c rune) bool { return c > unicode.MaxASCII && (unicode.ToUpper(c) != c || unicode.ToLower(c) != c) }
+	switch language, _, _ := strings.Cut(ctype, "_"); {
+	case language == "tr" || language == "az":
+		differs = func(c rune) bool { return strings.ContainsRune("iIıİ", c) }
+	case ctype != "C" && ctype != "POSIX":
+		return nil
+	}
+	for _, t := range d.Tables {
+		for _, c := range t.Columns {
+			if c.Domain == nil || !c.Type.Textual() {
+				continue
+			}
+			if at := slices.IndexFunc(c.Domain.Values, func(v string) bool { return strings.ContainsFunc(v, differs) }); at >= 0 {
+				return []Finding{{Note: true, Text: fmt.Sprintf("upper, lower, initcap and ILIKE know the letters of C.UTF-8, and the database those of its LC_CTYPE, %s: of %q, a value of %s.%s, they may make something else there",
+					ctype, c.Domain.Values[at], t.Name, c.Name)}}
+			}
+		}
+	}
+	return nil
 }
 
 // followed lists the settings of the database, the role and the url that dpproxy sets itself, and those that it knows nothing of.

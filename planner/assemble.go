@@ -96,7 +96,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	if plan.Buys() {
 		plan.Statement = plan.digest(s.Text, values)
 	}
-	plan.Asked, plan.Outer.Literals = b.Env.Asked, c.Settings.Literals
+	plan.Asked, plan.Outer.Literals, plan.Outer.Given = b.Env.Asked, c.Settings.Literals, b.Given
 	return plan.Plan, nil
 }
 

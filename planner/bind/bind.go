@@ -34,6 +34,7 @@ type Binder struct {
 	Env       scalar.Env
 	Params    *semantics.Parameters
 	Questions []*linear.Question
+	Given     []string        // as in plans.Outer
 	Notes     semantics.Notes // of conditions below a join
 	Groups    groupings
 	Open      *discovery.Keys // nil: nothing is known of open columns

@@ -54,12 +54,15 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 		if refusal != nil {
 			return nil, refusal
 		}
-		if !lookup.Comparable(arg.Type(), table.Columns[i].Type) || arg.Blanks > 0 && table.Columns[i].Type == policy.Varchar {
+		if !lookup.Comparable(arg.Type(), table.Columns[i].Type) {
 			return nil, nil
 		}
-		l.Equate(arg, i)
+		l.Equate(arg, i, table.Columns[i].Type)
 	}
 	if refusal := l.Index(pos); refusal != nil {
+		if refusal.ID == lookup.FanOut.ID { // groups by a varchar that are one to a char
+			return nil, nil
+		}
 		return nil, refusal
 	}
 	value := len(table.Columns) - 1

@@ -27,6 +27,7 @@ type joining struct {
 	outer     bool // rows on the left without a partner stay
 	full      bool // as do those on the right
 	preserved bool // rows of the public table without a partner stay
+	mirrored  bool // the public table stands on the left
 	pos       int
 }
 
@@ -75,7 +76,7 @@ func (b *Binder) joinPublic(j *pg.JoinExpr, left, right *Rows, scope *Scope) (*R
 	private, public := left, j.Rarg
 	how := joining{quals: ast.Conjuncts(j.Quals), natural: j.IsNatural, using: ast.Strings(j.UsingClause)}
 	if left == nil {
-		private, public = right, j.Larg
+		private, public, how.mirrored = right, j.Larg, true
 	}
 	how.pos = private.pos
 	switch j.Jointype {
@@ -152,7 +153,9 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		return nil, tooManyRows.At(j.pos, left.Table.Name, right.Table.Name, derived.MaxRows)
 	}
 	out := combined(left, right, t, j.outer)
-	out.merge(j.using, len(left.names), false)
+	if refusal := b.merge(out, j, len(left.names)); refusal != nil {
+		return nil, refusal
+	}
 	for _, e := range p.On {
 		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, p.Left, 0, e.Left), keyIn(t, p.Right, len(p.Left.Keys), e.Right)})
 	}

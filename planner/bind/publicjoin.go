@@ -75,12 +75,12 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 	switch {
 	case refusal != nil && refusal.ID != lookup.FanOut.ID:
 		return nil, refusal
-	case listed && !j.preserved && !j.outer && len(j.using) == 0, refusal == nil && len(l.Args) == 0 && !j.preserved && !j.outer:
+	case !j.preserved && !j.outer && len(j.using) == 0 && (listed || refusal == nil && len(l.Args) == 0):
 		return b.meetOrMatch(from, n, scope, j, func() (*Rows, *refuse.Refusal) { return b.match(from, public, t, j, &l.Keyed) })
 	case refusal != nil || len(l.Args) == 0 || j.preserved || j.outer && len(rest) > 0:
 		out, refusal := b.match(from, public, t, j, &l.Keyed)
 		if refusal == nil && !(j.outer && j.preserved) {
-			out.merge(j.using, len(from.names), j.preserved)
+			refusal = b.merge(out, j, len(from.names))
 		}
 		return out, refusal
 	}
@@ -126,7 +126,9 @@ func (l *lookedUp) columns(from *Rows, rest []*pg.Node, j joining) (*Rows, *refu
 		out.exprs = append(out.exprs, value(i))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{l.public.alias(), l.public.parts[0].plain, len(from.names), len(out.names), 0, 0})
-	out.merge(j.using, len(from.names), false)
+	if refusal := l.b.merge(&out, j, len(from.names)); refusal != nil {
+		return nil, refusal
+	}
 	if !j.outer {
 		out.where = append(slices.Clone(from.where), found)
 	}
@@ -190,10 +192,11 @@ func (l *lookedUp) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *
 		if refusal != nil {
 			return nil, refusal
 		}
-		if l.Padded(arg, key.Cols[0]) {
-			return nil, semantics.NoForm.At(j.pos, "USING of a char and a varchar with blanks at its end")
+		if !lookup.Comparable(arg.Type(), key.Type()) {
+			rest = append(rest, equation(from, l.public, name, j.pos))
+			continue
 		}
-		l.Equate(arg, key.Cols[0])
+		l.Equate(arg, key.Cols[0], key.Type())
 	}
 	for _, n := range j.quals {
 		if l.equation(n, from) {
@@ -233,10 +236,10 @@ func (l *lookedUp) equation(n *pg.Node, from *Rows) bool {
 			}
 		}
 		arg, refusal := l.b.overKeys(from, "ON").Expr(sides[0])
-		if refusal != nil || arg.IsConstant() || !lookup.Comparable(arg.Type(), key.Type()) || l.Padded(arg, key.Cols[0]) {
+		if refusal != nil || arg.IsConstant() || !lookup.Comparable(arg.Type(), key.Type()) {
 			continue
 		}
-		l.Equate(arg, key.Cols[0])
+		l.Equate(arg, key.Cols[0], key.Type())
 		return true
 	}
 	return false
@@ -253,8 +256,8 @@ func (l *lookedUp) computed(private, public *pg.Node, from *Rows) bool {
 		return false
 	}
 	at, ok := l.Extended(key)
-	if ok = ok && (arg.Blanks == 0 || key.Type() != policy.Varchar); ok {
-		l.Equate(arg, at)
+	if ok {
+		l.Equate(arg, at, key.Type())
 	}
 	return ok
 }

@@ -7,6 +7,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/planner/semantics"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // USING and NATURAL equate columns of one name, of which one is seen afterwards: that of the side whose rows stay.
@@ -75,30 +78,67 @@ func equation(left, right *Rows, name string, pos int) *pg.Node {
 	return pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, left.reference(name, pos), right.reference(name, pos), int32(pos))
 }
 
-// merge lets one column of each name be seen in out: that of the columns from seen on, or of those before it.
-func (out *Rows) merge(using []string, from int, last bool) {
+// merge lets one column of each name that USING equates be seen in out, of the columns from one on and of those before it: of an outer join it is that of the
+// side whose rows stay, of an inner one that which PostgreSQL takes (scalar.Merged), of the type that both have in common. Of
+//
+//	SELECT price, count(*) FROM list JOIN lines USING (price) GROUP BY price
+//
+// it is list's price, 5.00 where lines has 5.0. Where both are the same to the last digit the private one is simpler.
+func (b *Binder) merge(out *Rows, j joining, from int) *refuse.Refusal {
 	var merged, hidden []int
-	for _, name := range using {
+	for _, name := range j.using {
 		first, second := -1, -1
 		for i, have := range out.names {
 			switch {
 			case have != name || slices.Contains(out.hidden, i):
 			case i < from:
 				first = i
-			default:
+			case second < 0:
 				second = i
 			}
 		}
 		if first < 0 || second < 0 { // join keys, which are equal
 			continue
 		}
-		if last {
+		left, right := out.exprs[first], out.exprs[second]
+		if j.mirrored {
+			left, right = right, left
+		}
+		typ, ofRight := scalar.Merged(compared(left), compared(right))
+		if j.preserved || !j.outer && ofRight != j.mirrored && !alike(left, right) {
 			first, second = second, first
 		}
-		merged, hidden = append(merged, first), append(hidden, second)
+		hidden = append(hidden, second)
+		if e := out.exprs[first]; typ != bpchar && (typ != e.Type() || e.Blanks > 0) {
+			e, refusal := (&semantics.Translator{Env: b.Env}).As(e, typ, -1, e.Pos)
+			if refusal != nil {
+				return refusal
+			}
+			hidden, first = append(hidden, first), len(out.exprs)
+			out.names, out.exprs = append(slices.Clone(out.names), name), append(slices.Clone(out.exprs), e)
+			out.parts = append(slices.Clone(out.parts), relation{from: first, to: first + 1})
+		}
+		merged = append(merged, first)
 	}
 	out.hidden = append(slices.Clone(out.hidden), hidden...)
 	out.merged = append(merged, slices.DeleteFunc(slices.Clone(out.merged), func(i int) bool { return slices.Contains(merged, i) || slices.Contains(out.hidden, i) })...)
+	return nil
+}
+
+// bpchar is the type of a char(n), which is text with blanks here.
+const bpchar policy.Type = 1042
+
+// compared is an expression of the type that it has in PostgreSQL.
+func compared(e *semantics.Expr) scalar.Expr {
+	if e.Blanks > 0 {
+		return scalar.Column(0, bpchar, int32(e.Blanks)+4)
+	}
+	return e.Expr
+}
+
+// alike tells columns whose equal values are written alike: not those of decimals of two scales.
+func alike(a, b *semantics.Expr) bool {
+	return a.Type() == b.Type() && a.Typmod() == b.Typmod() && a.Blanks == b.Blanks && (a.Type() != policy.NumericType || a.Typmod() >= 0)
 }
 
 // starTarget is *.

@@ -23,11 +23,27 @@ type Keyed struct {
 	byText map[string][]policy.Value
 	dense  [][]policy.Value // by one of the keys, from first on; nil: by text
 	first  int64
-	by     int   // which
-	keys   []int // the columns of all
+	by     int // which
+	keys   []Key
 
 	mu     sync.Mutex // plans share an index
 	values map[int]*Places
+}
+
+// Key is a column by whose values rows are looked for. Where a varchar is compared with a char its trailing blanks do not count: it is looked for without them, as
+// the values of a char are.
+type Key struct {
+	Column int
+	Short  bool
+}
+
+// Of is the key of a row.
+func (k Key) Of(row []policy.Value) policy.Value {
+	v := row[k.Column]
+	if text, ok := v.(string); ok && k.Short {
+		return strings.TrimRight(text, " ")
+	}
+	return v
 }
 
 // BytesKeyed is about what a public row takes in an index by its key.
@@ -37,7 +53,7 @@ const BytesKeyed = 96
 const sparsest = 4
 
 // KeyedBy reads rows by their keys, a step each, whatever the keys are; rows of which one is NULL are left out.
-func KeyedBy(rows [][]policy.Value, keys []int, step func()) *Keyed {
+func KeyedBy(rows [][]policy.Value, keys []Key, step func()) *Keyed {
 	k := &Keyed{byText: make(map[string][]policy.Value, len(rows))}
 	hash := sha256.New()
 	values := make([]policy.Value, len(keys))
@@ -46,8 +62,8 @@ func KeyedBy(rows [][]policy.Value, keys []int, step func()) *Keyed {
 		if step(); k.Twice {
 			continue
 		}
-		for i, c := range keys {
-			values[i] = row[c]
+		for i, k := range keys {
+			values[i] = k.Of(row)
 		}
 		key, known := JoinKey(values)
 		if !known {
@@ -71,7 +87,7 @@ func KeyedBy(rows [][]policy.Value, keys []int, step func()) *Keyed {
 	}
 	k.Digest = hex.EncodeToString(hash.Sum(nil)[:16])
 	for i := range keys {
-		if k.dense = k.listed(keys[i], list[i]); k.dense != nil {
+		if k.dense = k.listed(keys[i].Column, list[i]); k.dense != nil {
 			k.first, k.by, k.keys, k.byText = list[i].least, i, keys, nil
 			break
 		}
@@ -128,8 +144,8 @@ func (k *Keyed) Find(key []policy.Value) []policy.Value {
 		return nil
 	}
 	row := k.dense[n-k.first]
-	for i, c := range k.keys {
-		if row != nil && i != k.by && !sameKey(key[i], row[c]) {
+	for i, own := range k.keys {
+		if row != nil && i != k.by && !sameKey(key[i], own.Of(row)) {
 			return nil
 		}
 	}

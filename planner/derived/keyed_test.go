@@ -34,9 +34,9 @@ func TestKeyedRows(t *testing.T) {
 	for name, draw := range kinds {
 		for _, columns := range []int{1, 2} {
 			var rows [][]policy.Value
-			var keys []int
+			var keys []Key
 			for c := range columns {
-				keys = append(keys, c)
+				keys = append(keys, Key{Column: c})
 			}
 			taken := map[string]bool{}
 			for range 200 {

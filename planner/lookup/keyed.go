@@ -9,8 +9,6 @@ package lookup
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -27,7 +25,7 @@ type Keyed struct {
 	Table  *policy.Table
 	Pos    int // where the statement names it
 	Args   []*semantics.Expr
-	Keys   []int // columns of the public table, by argument
+	Keys   []derived.Key // of the public table, by argument
 	Filter []*semantics.Expr
 	rows   *derived.Keyed
 }
@@ -38,26 +36,9 @@ func Comparable(a, b policy.Type) bool {
 	return a == b || number(a) && number(b) || a.Textual() && b.Textual()
 }
 
-// Padded tells that an expression is a char, and that some value of the varchar column that it is compared with ends in blanks: 'a' and 'a ' are equal as chars, which PostgreSQL
-// takes both for, and two keys here. A condition that is evaluated for each pair knows it (semantics/char.go), a look-up does not.
-func (l *Keyed) Padded(arg *semantics.Expr, key int) bool {
-	if arg.Blanks == 0 || key >= len(l.Table.Columns) || l.Table.Columns[key].Type != policy.Varchar {
-		return false
-	}
-	rows, refusal := Rows(l.Public, l.Table, l.Pos)
-	if refusal != nil {
-		return true
-	}
-	l.Env.Work.Step(len(rows))
-	return slices.ContainsFunc(rows, func(row []policy.Value) bool {
-		text, _ := row[key].(string)
-		return strings.HasSuffix(text, " ")
-	})
-}
-
-// Equate adds an equation of an expression over private rows with a public column.
-func (l *Keyed) Equate(arg *semantics.Expr, key int) {
-	l.Args, l.Keys = append(l.Args, arg), append(l.Keys, key)
+// Equate adds an equation of an expression over private rows with a public column of a type. A char is compared with a varchar as chars are.
+func (l *Keyed) Equate(arg *semantics.Expr, key int, typ policy.Type) {
+	l.Args, l.Keys = append(l.Args, arg), append(l.Keys, derived.Key{Column: key, Short: arg.Blanks > 0 && typ == policy.Varchar})
 }
 
 // Rows are those of a public table, as it was copied last.
@@ -171,7 +152,7 @@ func (l *Keyed) node(column string, s looked) *semantics.Expr {
 	own, _ := l.Public.(lists)
 	e.Answered = e.Answered || own.answered[l.Table]
 	if len(l.Args) == 1 {
-		e.Looked = &semantics.Looked{Rows: l.rows, Column: s.column, Key: s.column == l.Keys[0]}
+		e.Looked = &semantics.Looked{Rows: l.rows, Column: s.column, Key: l.Keys[0] == derived.Key{Column: s.column}}
 	}
 	return e
 }

@@ -115,7 +115,7 @@ func (m *Matching) finder() func(*semantics.Box) ([]int, *refuse.Refusal) {
 		m.Env.Work.Step(1 + len(m.Equals.Keys))
 		values := make([]policy.Value, len(m.Equals.Keys))
 		for k, c := range m.Equals.Keys {
-			values[k] = row[c]
+			values[k] = c.Of(row)
 		}
 		if key, known := derived.JoinKey(values); known {
 			index[key] = append(index[key], i)

@@ -321,7 +321,7 @@ func (l *Keyed) Tabulated(t *policy.Table, pos int) (out *policy.Table, value fu
 		l.Env.Work.Step(1 + len(order))
 		number, there := 0, true
 		for _, i := range order {
-			text, known := derived.JoinKey([]policy.Value{row[l.Keys[i]]})
+			text, known := derived.JoinKey([]policy.Value{l.Keys[i].Of(row)})
 			cell, ok := cellOf[i][text]
 			there = there && known && ok
 			number = number*column(i).Domain.Size() + cell

@@ -199,6 +199,10 @@ func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *refuse.Refusal) {
 	case nil:
 		return ast.Cast(null, typ), nil
 	case string:
+		if set := &t.b.Context.Settings; (typ == 0 || typ == policy.Unknown) && !set.Literals.SameSettings(set.Zone, set.Form) {
+			t.b.Given = append(t.b.Given, v)
+			return &pg.Node{Node: &pg.Node_ParamRef{ParamRef: &pg.ParamRef{Number: int32(len(t.b.Given)), Location: -1}}}, nil
+		}
 		return ast.Cast(pg.MakeAConstStrNode(v, -1), typ), nil
 	case []policy.Value:
 		return ast.Cast(pg.MakeAConstStrNode(t.arrayText(v), -1), typ), nil

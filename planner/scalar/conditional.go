@@ -182,6 +182,20 @@ func (env *Env) unify(construct string, list []Expr) ([]Expr, policy.Type, error
 	return out, t, nil
 }
 
+// Merged is the type of the column that USING makes of two, and tells whether an inner join shows the right one: PostgreSQL shows the left one, unless that would
+// have to be made another type, or one of another scale or length, and the right one would not. Of price numeric(8,2) and price numeric it is the second.
+func Merged(left, right Expr) (t policy.Type, ofRight bool) {
+	t, typmod := left.Type(), left.Typmod()
+	if t != right.Type() {
+		t, _ = loadCatalog().common([]Expr{left, right})
+	}
+	if left.Type() != right.Type() || typmod != right.Typmod() {
+		typmod = -1
+	}
+	as := func(e Expr) bool { return e.Type() == t && e.Typmod() == typmod }
+	return t, !as(left) && as(right)
+}
+
 // common selects the common type of a list; where two categories meet, it returns the two types.
 func (c *catalog) common(list []Expr) (t, clash policy.Type) {
 	t = list[0].Type()

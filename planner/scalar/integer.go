@@ -22,6 +22,7 @@ func (r registry) integers() {
 		}
 		r.two("%", a, a, on2(moduloInteger))
 		r.two("mod", a, a, on2(moduloInteger))
+		r.bits(a)
 		r.one("+", a, on1(func(v int64) (policy.Value, error) { return v, nil }))
 		r.one("-", a, on1(func(v int64) (policy.Value, error) { return inRange(a, -v, v == math.MinInt64) }))
 		for _, name := range []string{"abs", "@"} {
@@ -37,6 +38,35 @@ func (r registry) integers() {
 		r.two("gcd", t, t, on2(gcdInteger(t)))
 		r.two("lcm", t, t, on2(lcmInteger(t)))
 	}
+}
+
+// bits are the operators on the bits of an integer. None of them fails: a bit that is shifted out is lost, and of how far a shift goes so many bits are read as
+// the type of the number needs, so that 1 << 33 is 2, as on the processors that PostgreSQL mostly runs on. A smallint is shifted as an integer.
+func (r registry) bits(t policy.Type) {
+	both := func(of func(a, b int64) int64) func(a, b int64) (policy.Value, error) {
+		return func(a, b int64) (policy.Value, error) { return of(a, b), nil }
+	}
+	r.two("&", t, t, on2(both(func(a, b int64) int64 { return a & b })))
+	r.two("|", t, t, on2(both(func(a, b int64) int64 { return a | b })))
+	r.two("#", t, t, on2(both(func(a, b int64) int64 { return a ^ b })))
+	r.one("~", t, on1(func(a int64) (policy.Value, error) { return ^a, nil }))
+	far := int64(31)
+	if t == policy.Int8 {
+		far = 63
+	}
+	r.two("<<", t, policy.Int4, on2(both(func(a, n int64) int64 { return cutTo(t, a<<(n&far)) })))
+	r.two(">>", t, policy.Int4, on2(both(func(a, n int64) int64 { return a >> (n & far) })))
+}
+
+// cutTo is what the lowest bits of a number are as a value of a type.
+func cutTo(t policy.Type, v int64) int64 {
+	switch t {
+	case policy.Int2:
+		return int64(int16(v))
+	case policy.Int4:
+		return int64(int32(v))
+	}
+	return v
 }
 
 // wider is the wider of two integer types, the type of their sum.

@@ -105,7 +105,7 @@ func TestSettingErrors(t *testing.T) {
 
 // TestZones: a number counts east, POSIX's offset west.
 func TestZones(t *testing.T) {
-	for name, want := range map[string]int{"UTC": 0, "-3": -3 * 3600, "3": 3 * 3600, "+05:30": -19800, "INTERVAL '+05:30'": 19800, "INTERVAL '-08:00'": -8 * 3600, "<-03>+03": -3 * 3600, "<+05:30>-05:30": 19800} {
+	for name, want := range map[string]int{"UTC": 0, "-3": -3 * 3600, "3": 3 * 3600, "+05:30": -19800, "INTERVAL '+05:30'": 19800, "INTERVAL '-08:00'": -8 * 3600, "<-03>+03": -3 * 3600, "<+05:30>-05:30": 19800, "<+07>-05": 18000, "<abc>3:30": -12600} {
 		zone, kept, ok := parseZone(name)
 		if !ok {
 			t.Errorf("%s refused", name)

@@ -16,10 +16,10 @@ func parseZone(value string) (zone *time.Location, name string, ok bool) {
 	if value == "" || len(value) > 64 {
 		return nil, "", false
 	}
-	if inner, found := strings.CutPrefix(value, "<"); found { // <-03>+03
-		inner, _, found = strings.Cut(inner, ">")
-		seconds, good := offset(inner)
-		return time.FixedZone(inner, seconds), value, found && good
+	if inner, found := strings.CutPrefix(value, "<"); found { // <-03>+03: what it is called, and how far west it is
+		_, west, found := strings.Cut(inner, ">")
+		seconds, good := offset(west)
+		return time.FixedZone(value, -seconds), value, found && good
 	}
 	if inner, found := strings.CutPrefix(value, intervalPrefix); found {
 		seconds, good := offset(strings.TrimSuffix(inner, "'"))

@@ -27,7 +27,7 @@ var aggregates = strings.Fields(`count sum avg min max bool_and bool_or every ar
 func (b *binder) aggregate(name string, n *pg.FuncCall, sc *scope) expr {
 	args := b.exprs(n.GetArgs(), sc)
 	for i := range args {
-		if args[i].oid == policy.Unknown {
+		if args[i].oid == policy.Unknown && (i < 2 || name != "lag" && name != "lead") { // whose default has the type of what it stands for
 			args[i] = b.cast(args[i], textType)
 		}
 	}

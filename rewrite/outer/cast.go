@@ -110,7 +110,7 @@ func (b *binder) cast(e expr, t typed) expr {
 	case e.null:
 		return expr{sql: "CAST(NULL AS " + Storage(t.oid) + ")", typed: t}
 	case e.literal != nil && e.oid == policy.Unknown:
-		return b.literal(*e.literal, t)
+		return b.literal(*e.literal, t, e.given)
 	case e.oid == policy.Unknown:
 		e.typed = textType
 	}

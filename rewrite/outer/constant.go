@@ -64,11 +64,11 @@ func untyped(text string) expr {
 
 func quoted(text string) string { return "CAST(" + dialect.QuoteText(text) + " AS VARCHAR)" }
 
-// literal gives an untyped literal a type.
-func (b *binder) literal(text string, t typed) expr {
+// literal gives an untyped literal, or the text of a parameter, a type.
+func (b *binder) literal(text string, t typed, given bool) expr {
 	e := expr{typed: t}
 	if element, ok := elements[t.oid]; ok {
-		return b.arrayLiteral(text, t, typed{oid: element, mod: -1})
+		return b.arrayLiteral(text, t, typed{oid: element, mod: -1}, given)
 	}
 	switch {
 	case t.oid == typeChar:
@@ -80,7 +80,7 @@ func (b *binder) literal(text string, t typed) expr {
 		e.sql = b.oidLiteral(strings.TrimSpace(text), t.oid)
 	case t.oid == policy.TimestampTZ, t.oid == policy.DateType || t.oid == policy.TimestampT, t.mod >= 0 && scalarType(t.oid), t.oid == policy.IntervalT && strings.HasPrefix(strings.TrimSpace(text), "-"):
 		// May depend on the session's time zone, clock or IntervalStyle, or needs its modifier applied: computed when the query runs.
-		e = b.readCall(text, t)
+		e = b.readCall(quoted(text), t, given)
 	case scalarType(t.oid):
 		v, err := scalar.Env{Zone: time.UTC}.ParseText(t.oid, text)
 		if err != nil {
@@ -147,7 +147,7 @@ func valueText(t policy.Type, v policy.Value) string {
 }
 
 // arrayLiteral reads '{a,b}' and the '1 2' of a vector.
-func (b *binder) arrayLiteral(text string, t, element typed) expr {
+func (b *binder) arrayLiteral(text string, t, element typed, given bool) expr {
 	body := strings.TrimSpace(text)
 	separator := ","
 	if vectors(t.oid) {
@@ -163,7 +163,7 @@ func (b *binder) arrayLiteral(text string, t, element typed) expr {
 			parts = append(parts, expr{sql: "NULL"})
 			continue
 		}
-		parts = append(parts, b.literal(*part.literal, element))
+		parts = append(parts, b.literal(*part.literal, element, given))
 	}
 	return expr{sql: "CAST([" + joined(parts) + "] AS " + Storage(t.oid) + ")", typed: t}
 }

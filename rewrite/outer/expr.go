@@ -37,6 +37,10 @@ func (b *binder) expr(node *pg.Node, sc *scope) expr {
 	switch n := node.GetNode().(type) {
 	case *pg.Node_AConst:
 		return constant(n.AConst)
+	case *pg.Node_ParamRef:
+		e := untyped(b.plan.Outer.Given[n.ParamRef.Number-1])
+		e.given = true
+		return e
 	case *pg.Node_ColumnRef:
 		return b.column(n.ColumnRef, sc)
 	case *pg.Node_TypeCast:

@@ -8,6 +8,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -238,8 +239,13 @@ func (b *binder) using(names []string, left, right item, kind pg.JoinType) (stri
 	for _, name := range names {
 		l, r := only(left.visible, name), only(right.visible, name)
 		conditions = append(conditions, b.compare("=", l.value(), r.value()).sql)
+		typ, ofRight := scalar.Merged(scalar.Column(0, l.oid, l.mod), scalar.Column(0, r.oid, r.mod))
 		c := l
 		switch kind {
+		case pg.JoinType_JOIN_INNER:
+			if ofRight {
+				c = r
+			}
 		case pg.JoinType_JOIN_RIGHT:
 			c = r
 		case pg.JoinType_JOIN_FULL:
@@ -247,6 +253,11 @@ func (b *binder) using(names []string, left, right item, kind pg.JoinType) (stri
 				cannot("a FULL JOIN … USING columns of two types")
 			}
 			c.sql, c.decimal = "coalesce("+l.sql+", "+r.sql+")", nil
+			c.even = c.even && r.even && l.mod == r.mod
+		}
+		if c.oid != typ {
+			e := b.cast(c.value(), typed{oid: typ, mod: -1})
+			c = column{name, e.sql, e.typed, e.decimal}
 		}
 		merged = append(merged, c)
 	}

@@ -65,7 +65,7 @@ func (b *binder) unary(op string, e expr) expr {
 	if op == "-" && e.oid.Integer() {
 		return expr{sql: "(-" + e.sql + ")", typed: of(e.oid)}
 	}
-	if op != "-" && op != "+" {
+	if op != "-" && op != "+" && (op != "~" || !e.oid.Integer()) {
 		cannot("operator " + op)
 	}
 	out := b.call(op, e)
@@ -85,10 +85,13 @@ func (b *binder) binary(op string, l, r expr) expr {
 		return likeSQL(op, b.text(l), b.text(r))
 	case "~", "!~", "~*", "!~*":
 		return b.matches(op, l, r)
-	case ">>":
+	case "<<", ">>":
 		known := l.oid.Integer() || r.oid.Integer() // of one, the other may be an untyped literal
 		if known && (l.oid.Integer() || l.oid == policy.Unknown) && (r.oid.Integer() && r.oid != policy.Int8 || r.oid == policy.Unknown) {
-			return b.shiftRight(b.number(l, r), r)
+			if l = b.number(l, r); op == "<<" {
+				return b.call(op, l, b.cast(r, int4Type))
+			}
+			return b.shiftRight(l, r)
 		}
 	case "||":
 		return b.concat(l, r)
@@ -111,8 +114,6 @@ func (b *binder) binary(op string, l, r expr) expr {
 		return expr{sql: "CAST(NULL AS " + Storage(t.oid) + ")", typed: t}
 	}
 	switch op {
-	case "<<", "#": // which package scalar does not know
-		cannot("operator " + op)
 	case "+", "-", "*":
 		return expr{sql: "(" + l.sql + " " + op + " " + r.sql + ")", typed: t}
 	case "&", "|":

@@ -23,6 +23,9 @@
 package outer
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -32,7 +35,7 @@ import (
 // Query is the regenerated outer query for a sandbox.
 type Query struct {
 	SQL       string
-	Params    []string // what the session gives for $1, $2, …: "user", "database", "pid", "now", "zone", "version" or a setting
+	Params    []string // what the session gives for $1, $2, …: "user", "database", "pid", "now", "zone", "version" or a setting; or a text itself (Given)
 	Relations []string // what it reads besides leaves, as schema.name
 	Columns   []Column // of the answer; nil for PostgreSQL, which says so itself
 	With      string   // PostgreSQL: what stands before SQL, whose own table expressions come first: "", "WITH ", "WITH RECURSIVE "
@@ -66,6 +69,16 @@ func Render(p *plans.Plan, d dialect.Dialect) (q Query, refusal *refuse.Refusal)
 	b := &binder{plan: p}
 	sql, columns := b.statement(p.Outer.Tree)
 	return Query{SQL: sql, Params: b.params, Relations: b.relations, Columns: columns}, nil
+}
+
+// Given is the name of a parameter that is a text (plans.Outer.Given). Two of one text may have two types.
+func Given(number int, text string) string { return "=" + strconv.Itoa(number) + "=" + text }
+
+// GivenText is the text of such a parameter; false: it is one that the session gives, none of whose names begins so.
+func GivenText(name string) (string, bool) {
+	rest, given := strings.CutPrefix(name, "=")
+	_, text, _ := strings.Cut(rest, "=")
+	return text, given
 }
 
 // refusing carries a refusal up from the depth of a tree.

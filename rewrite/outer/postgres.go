@@ -28,6 +28,13 @@ func forTwin(p *plans.Plan) (Query, *refuse.Refusal) {
 		t.reads(r.Schema + "." + r.Name)
 	}
 	tree := proto.Clone(p.Outer.Tree).(*pg.Node)
+	if len(p.Outer.Given) > 0 {
+		ast.Each(tree.ProtoReflect(), func(m protoreflect.Message) {
+			if g, ok := m.Interface().(*pg.ParamRef); ok {
+				g.Number = int32(t.place(Given(int(g.Number), p.Outer.Given[g.Number-1])))
+			}
+		})
+	}
 	t.rewrite(tree)
 	text, err := deparsed(tree)
 	if err != nil {

@@ -31,6 +31,7 @@ type ScalarArg struct {
 	Type    policy.Type `json:"t,omitempty"`
 	Mod     int32       `json:"m,omitempty"`
 	Literal *string     `json:"u,omitempty"`
+	Given   bool        `json:"g,omitempty"` // it is a parameter's text
 }
 
 // ParseScalarCall reads the text of a ScalarCall.
@@ -52,7 +53,9 @@ func (c ScalarCall) String() string {
 func (c ScalarCall) Expr(env scalar.Env) (scalar.Expr, error) {
 	args := make([]scalar.Expr, len(c.Args))
 	for i, a := range c.Args {
-		if a.Literal != nil {
+		if a.Literal != nil && a.Given {
+			args[i] = scalar.Constant(*a.Literal, policy.Unknown)
+		} else if a.Literal != nil {
 			args[i] = env.Untyped(*a.Literal)
 		} else {
 			args[i] = scalar.Column(i, a.Type, a.Mod)
@@ -103,16 +106,21 @@ func (b *binder) castCall(e expr, t typed) expr {
 	return b.scalar(ScalarCall{To: t.oid, Mod: t.mod}, []expr{b.asScalar(e)})
 }
 
-// readCall reads the text of a literal when the query runs.
-func (b *binder) readCall(text string, t typed) expr {
-	return b.scalar(ScalarCall{To: t.oid, Mod: t.mod, Read: true}, []expr{{sql: quoted(text), typed: textType}})
+// readCall reads the text of a literal, or a parameter's, when the query runs.
+func (b *binder) readCall(sql string, t typed, given bool) expr {
+	return b.scalar(ScalarCall{To: t.oid, Mod: t.mod, Read: !given}, []expr{{sql: sql, typed: textType}})
+}
+
+// dated tells the types whose texts are read by the session's settings.
+func dated(t policy.Type) bool {
+	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ || t == policy.IntervalT
 }
 
 // scalar writes a call of package scalar and reads its result back.
 func (b *binder) scalar(c ScalarCall, args []expr) expr {
 	var parts []string
 	for _, a := range args {
-		c.Args = append(c.Args, ScalarArg{Type: a.oid, Mod: a.mod, Literal: a.literal})
+		c.Args = append(c.Args, ScalarArg{Type: a.oid, Mod: a.mod, Literal: a.literal, Given: a.given && a.literal != nil})
 		parts = append(parts, asArgument(a))
 	}
 	resolved, err := c.Expr(compileEnv)

@@ -84,6 +84,8 @@ func (b *binder) coerced(q relation, columns []column) relation {
 			// NULL, which stands under arrays; a literal of an array would have had to be read as one.
 			e = expr{sql: "(CASE WHEN " + e.sql + " IS NOT NULL THEN " + raise("0A000", "an untyped literal under an array cannot be run by the sandbox") +
 				" ELSE CAST(NULL AS " + Storage(columns[i].oid) + ") END)", typed: columns[i].typed}
+		} else if c.oid == policy.Unknown && dated(columns[i].oid) {
+			e = b.readCall(e.sql, columns[i].typed, c.given)
 		} else if columns[i].oid != policy.Unknown {
 			e = b.cast(e, columns[i].typed)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -123,6 +124,9 @@ func typeList(types []policy.Type) policy.Value {
 
 // Parameter is the value of a session parameter of an outer query; now is in microseconds since 1970.
 func Parameter(s sandbox.Session, name string, now int64) string {
+	if text, ok := outer.GivenText(name); ok {
+		return text
+	}
 	switch name {
 	case "user":
 		return s.User

@@ -62,7 +62,7 @@ func (r *run) sessionArgs(s sandbox.Session, zone *time.Location, form scalar.Fo
 // brackets counts west.
 func zoneSetting(zone *time.Location) string {
 	name := zone.String()
-	if c := name[0] | 0x20; c >= 'a' && c <= 'z' {
+	if c := name[0] | 0x20; c >= 'a' && c <= 'z' || name[0] == '<' {
 		return name
 	}
 	_, seconds := time.Unix(0, 0).In(zone).Zone()

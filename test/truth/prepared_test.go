@@ -128,6 +128,7 @@ func TestPrepared(t *testing.T) {
 		play("one text read twice", step{sql: twice}, step{prepare: "d", sql: twice}, step{execute: "d"}, step{sql: "SET DateStyle = 'ISO, DMY'"}, step{sql: twice}, step{execute: "d"}, step{sql: twice}, step{execute: "d"},
 			step{prepare: "e", sql: twice}, step{execute: "e"}, step{sql: "SET DateStyle = 'ISO, MDY'"}, step{execute: "e"}, step{execute: "d"}, step{sql: twice})
 		play("zones without a name", step{sql: "SET TIME ZONE 5"}, step{sql: strings.Replace(deep, "$1", "'2024-05-04'", 1)}, step{sql: days}, step{sql: "SET TIME ZONE '-03:30'"}, step{sql: strings.Replace(deep, "$1", "'2024-05-04'", 1)},
+			step{sql: "SET TimeZone = '<+07>-05'"}, step{sql: days}, step{sql: strings.Replace(deep, "$1", "'2024-05-04'", 1)},
 			step{sql: "SET TIME ZONE INTERVAL '-09:30' HOUR TO MINUTE"}, step{sql: strings.Replace(deep, "$1", "'2024-05-04'", 1)}, step{sql: strings.Replace(above, "$1", "'05/03/2024'", 1)})
 	}
 }
@@ -138,7 +139,7 @@ func TestCursorOfOtherSettings(t *testing.T) {
 	for _, at := range []struct {
 		set  string
 		told int
-	}{{"SET TimeZone = 'Asia/Tokyo'", 1}, {"SET DateStyle = 'ISO, DMY'", 1}, {"SET IntervalStyle = iso_8601", 1}, {"SET work_mem = '8MB'", 0}, {"SET TimeZone = 'Asia/Tokyo'; RESET TimeZone", 0}} {
+	}{{"SET TimeZone = 'Asia/Tokyo'", 1}, {"SET DateStyle = 'ISO, DMY'", 1}, {"SET IntervalStyle = iso_8601", 1}, {"SET work_mem = '8MB'", 0}, {"SET TimeZone = 'Asia/Tokyo'; SET TimeZone = 'UTC'", 0}} {
 		told := 0
 		for _, sql := range []string{settings, "DECLARE c CURSOR WITH HOLD FOR SELECT seen_at::date, count(*) FROM reading GROUP BY 1", at.set, "FETCH 1 FROM c", "FETCH ALL FROM c", "CLOSE c"} {
 			a := p.ask(sql)
@@ -171,6 +172,95 @@ func TestViewsAreRead(t *testing.T) {
 			got, want := p.ask(sql), p.plain.ask(sql)
 			if got.err != nil || !slices.EqualFunc(got.rows, want.rows, slices.Equal[[]string]) {
 				t.Errorf("%s; %s: got %v, %v; want %v", set, sql, got.rows, got.err, want.rows)
+			}
+		}
+	}
+}
+
+// TestPreparedTexts: the same of literals and parameters wherever a text becomes a date, a time or an interval.
+func TestPreparedTexts(t *testing.T) {
+	for _, engine := range []string{"duckdb", "twin"} {
+		p := pairOver(t, telemetry(*seed), engine, func(*schema) {})
+		for _, of := range []struct {
+			sql    string
+			params []string
+		}{
+			{`SELECT d, n FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE d > $1 ORDER BY 1`, []string{"01/05/2024"}},
+			{`SELECT d, n, d - $1 AS x FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY 1`, []string{"01/05/2024"}},
+			{`SELECT d, greatest(d, $1) AS x, coalesce($2, d), nullif(d, $3), CASE WHEN n > 5 THEN d ELSE $4 END FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY 1`, []string{"02/05/2024", "02/05/2024", "02/05/2024", "02/05/2024"}},
+			{`SELECT count(*) FROM reading WHERE seen_at::date = ANY ($1)`, []string{"{02/05/2024,03/05/2024}"}},
+			{`SELECT count(*) FROM reading WHERE seen_at::date = ANY ('{02/05/2024,03/05/2024}') OR seen_at::date IN ('04/05/2024', $1)`, []string{"05/05/2024"}},
+			{`SELECT d, n FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE d = ANY ($1) OR d = ANY ('{02/05/2024,03/05/2024}') ORDER BY 1`, []string{"{02/05/2024,03/05/2024}"}},
+			{`SELECT d, n FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE d BETWEEN $1 AND '05/04/2024' ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT date_trunc('day', $1::timestamptz) AS a, $1::text AS b, $2::timestamptz = '2024-05-02' AS c, n FROM (SELECT count(*) AS n FROM reading) q`, []string{"2024-05-02 22:00", "2024-05-02"}},
+			{`SELECT count(*) FROM reading WHERE seen_at > $1::date AND seen_at < '03/05/2024'::date + 60`, []string{"02/05/2024"}},
+			{`SELECT count(*) FROM reading WHERE seen_at > $1::text::timestamptz`, []string{"02/05/2024"}},
+			{`SELECT n * $1::interval AS a, (n * $1)::text AS t, interval '-1 02:00' * n AS c, n * '-1 02:00'::interval = n * $1 AS e FROM (SELECT count(*) AS n FROM device) q`, []string{"-1 02:00"}},
+			{`SELECT (interval '-1 -02:03' * n) AS c, (-n || ' day 2 hours')::interval AS g, (interval '-1 day 02:00' * n)::text AS e FROM (SELECT count(*) AS n FROM device) q`, nil},
+			{`SELECT max(m) AS a, min(m) FROM (SELECT seconds * interval '-1 02:00' AS m, count(*) FROM outage GROUP BY seconds HAVING count(*) > 0) q WHERE m < $1`, []string{"-20 02:00"}},
+			{`WITH w AS (SELECT '03/05/2024'::date AS d) SELECT w.d, (SELECT count(*) FROM reading WHERE seen_at::date > '02/05/2024' AND seen_at::date < $1) FROM w`, []string{"03/09/2024"}},
+			{`SELECT v.d, count(*) FROM reading r JOIN (VALUES ('02/05/2024'::date), ('03/05/2024')) AS v(d) ON r.seen_at::date = v.d GROUP BY 1 HAVING count(*) > 0 ORDER BY 1`, nil},
+			{`SELECT a.d, a.n, b.n FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading WHERE seen_at > '02/05/2024' GROUP BY 1) a JOIN (SELECT began::date AS d, count(*) AS n FROM outage WHERE began < '03/12/2024' GROUP BY 1) b USING (d) WHERE a.n > 0 AND b.n > 0 AND d > $1 ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT count(*) FROM outage WHERE began > to_date('02/05/2024', 'DD/MM/YYYY') AND began < to_timestamp('2024-05-20 10', 'YYYY-MM-DD HH24')`, nil},
+			{`SELECT count(*) FROM reading WHERE seen_at > to_timestamp('2024-05-02 10', 'YYYY-MM-DD HH24') AND seen_at < '2024-05-03 10:00'::timestamp`, nil},
+			{`SELECT avg(seen_at::date - '02/05/2024'::date), count(*) FROM reading`, nil},
+			{`SELECT age('02/05/2024'::timestamptz, '2024-01-01') AS a, '2024-05-02'::timestamptz - '02/05/2024' AS b, n FROM (SELECT count(*) AS n FROM device) q`, nil},
+			{`SELECT d, lag(d, 1, '02/05/2024') OVER (ORDER BY d) AS l, n FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY 1`, nil},
+			{`SELECT '02/05/2024'::date UNION SELECT seen_at::date FROM reading GROUP BY 1 HAVING count(*) > 0 ORDER BY 1`, nil},
+			{`SELECT '02/05/2024' UNION SELECT seen_at::date FROM reading GROUP BY 1 HAVING count(*) > 0 ORDER BY 1`, nil},
+			{`SELECT seen_at::date FROM reading GROUP BY 1 HAVING count(*) > 0 UNION ALL SELECT '02/05/2024' UNION ALL SELECT NULL ORDER BY 1`, nil},
+			{`SELECT d, n FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE d IN (SELECT '02/05/2024'::date UNION SELECT '05/03/2024') OR d IN (VALUES ('04/05/2024'::date), ('01/05/2024')) ORDER BY 1`, nil},
+			{`SELECT d, n FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE (d, n) > ('02/05/2024', 3) AND d = ANY (ARRAY['02/05/2024', '2024-05-03', '03/05/2024']::date[]) ORDER BY 1`, nil},
+			{`SELECT max(d) FILTER (WHERE d < '03/05/2024') AS m, array_agg(d ORDER BY d) AS a, min(d + '1 day'::interval) AS i FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q`, nil},
+			{`SELECT date_trunc('month', '02/05/2024'::timestamptz) AS m, date_part('month', '02/05/2024'::date) AS p, extract(day FROM timestamp '02/05/2024') AS e, n FROM (SELECT count(*) AS n FROM device) q`, nil},
+			{`SELECT to_char('02/05/2024'::date, 'DD Mon') AS c, '02/05/2024' AS t, '02/05/2024' || n AS w, '02/05/2024'::text::date AS r, date('02/05/2024') AS f, n FROM (SELECT count(*) AS n FROM device) q`, nil},
+			{`SELECT count(*) FROM outage WHERE date(began) > date('02/05/2024') AND began < timestamp '03/12/2024 10:00' AND date_trunc('day', began) > '02/05/2024'`, nil},
+			{`SELECT CASE WHEN began::date > '05/06/2024' THEN 'late' ELSE 'early' END AS k, count(*) FROM outage GROUP BY 1 ORDER BY 1`, nil},
+			{`COPY (SELECT '02/05/2024'::date, count(*) FROM outage WHERE began > '02/05/2024') TO STDOUT`, nil},
+			{`SELECT d, lag(d, 1, $1) OVER (ORDER BY d) AS l FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE (d, n) > ($1, 3) ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE d IN ($1, '2024-05-03') ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q UNION ALL SELECT $1 ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE d IN (VALUES ($1), ('2024-05-03'::date)) ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT max(d) FILTER (WHERE d < $1) AS m FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q`, []string{"02/05/2024"}},
+			{`SELECT ARRAY[d, $1] AS m FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE d IS DISTINCT FROM $1 ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE NOT d = $1 ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE $1 < d ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT q.d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q JOIN (SELECT '2024-05-01'::date AS e) z ON q.d > z.e AND q.d > $1 ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE d > (SELECT $1::date) ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE CASE d WHEN $1 THEN true ELSE false END ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT date_trunc('month', $1::date) AS m, d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY 2`, []string{"02/05/2024"}},
+			{`SELECT d + interval '1 day' > $1 AS k FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY d`, []string{"02/05/2024"}},
+			{`SELECT age($1, d) AS k FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY d`, []string{"02/05/2024"}},
+			{`SELECT sum(n) FILTER (WHERE d BETWEEN SYMMETRIC $1 AND '2024-05-01') AS k FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q`, []string{"02/05/2024"}},
+			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q WHERE d = ANY (ARRAY[$1, '2024-05-03']::date[]) ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT first_value(d) OVER (ORDER BY d > $1, d) AS k FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY d`, []string{"02/05/2024"}},
+			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY d > $1, d`, []string{"02/05/2024"}},
+			{`SELECT d FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q GROUP BY d HAVING max(d) > $1 ORDER BY 1`, []string{"02/05/2024"}},
+			{`WITH w AS (SELECT * FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q) SELECT d FROM w WHERE d > $1 AND EXISTS (SELECT 1 FROM w x WHERE x.d < $1) ORDER BY 1`, []string{"02/05/2024"}},
+			{`SELECT d, lag(d, 1, $1) OVER (ORDER BY d) AS l, greatest('b', $2) AS g FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY 1`, []string{"02/05/2024", "02/05/2024"}},
+			{`SELECT u FROM (SELECT d + $2::interval AS u FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q) z WHERE u > $1 ORDER BY 1`, []string{"02/05/2024", "-1 02:00"}},
+		} {
+			p.fresh()
+			for _, c := range []*client{p.proxy, p.plain} {
+				if a := c.ask(settings); a.err != nil {
+					t.Fatal(a.err)
+				}
+			}
+			if a := p.plain.ask("SET search_path = plain"); a.err != nil {
+				t.Fatal(a.err)
+			}
+			run := step{execute: "s", params: of.params}
+			steps := []step{{prepare: "s", sql: of.sql}, run}
+			for _, set := range []string{"SET DateStyle = 'ISO, DMY'", "SET TimeZone = 'Asia/Tokyo'", "SET IntervalStyle = sql_standard", "SET TIME ZONE -9; SET DateStyle = 'ISO, MDY'"} {
+				steps = append(steps, step{sql: set}, run)
+			}
+			for i, s := range steps {
+				got, want := p.proxy.do(s), p.plain.do(s)
+				if got.err != nil || want.err != nil || !slices.EqualFunc(got.rows, want.rows, slices.Equal[[]string]) {
+					t.Errorf("%s, step %d: %s\ngot  %v, %v\nwant %v, %v", engine, i, of.sql, got.rows, got.err, want.rows, want.err)
+				}
 			}
 		}
 	}
