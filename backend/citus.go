@@ -227,7 +227,7 @@ func (b *Postgres) clusterFindings(ctx context.Context, tx pgx.Tx, d *policy.Dat
 	if list, err = nodeFindings(ctx, tx, d); err != nil {
 		return nil, err
 	}
-	beside := map[int32][]string{}
+	beside, whole, spread := map[int32][]string{}, map[int32]int{}, 0 // by group: tables by the unit, tables that lie as a whole; tables of any
 	at := map[*policy.Table]layout{}
 	for _, t := range d.Tables {
 		if t.Public || t.View.Text != "" {
@@ -242,6 +242,12 @@ func (b *Postgres) clusterFindings(ctx context.Context, tx pgx.Tx, d *policy.Dat
 			continue
 		}
 		at[t] = l
+		if !l.everywhere() {
+			spread++
+		}
+		if l.method == "n" && l.group != 0 { // of a distributed schema
+			whole[l.group]++
+		}
 		if l.byHash() && t.UnitColumn != "" && l.column == t.UnitColumn {
 			beside[l.group] = append(beside[l.group], t.Name)
 		}
@@ -253,7 +259,10 @@ func (b *Postgres) clusterFindings(ctx context.Context, tx pgx.Tx, d *policy.Dat
 		}
 	}
 	for _, t := range d.Tables {
-		if l, ok := at[t]; ok {
+		switch l, ok := at[t]; {
+		case ok && l.method == "n" && !l.everywhere() && whole[l.group] == spread:
+			list = append(list, Finding{Note: true, Text: fmt.Sprintf("table %s lies as a whole on one machine, as all tables of the dataset that are distributed do (a distributed schema): its questions are counted there", t.Name)})
+		case ok:
 			list = append(list, l.finding(t, beside[most], l.group == most))
 		}
 	}

@@ -368,6 +368,11 @@ SELECT create_distributed_table('people', 'person_id', shard_count => 4);
 SELECT create_distributed_table('visits', 'person_id', shard_count => 3, colocate_with => 'none')`, []string{"but not beside"}},
 		"reference": {`SELECT create_reference_table('people');
 SELECT create_reference_table('visits')`, []string{"table visits is a reference table", "table visits: counted where the rows lie: count(*)"}},
+		"one schema": {`CREATE TABLE them AS TABLE people;
+DROP TABLE people;
+ALTER TABLE them RENAME TO people;
+SELECT create_distributed_table('people', NULL, colocate_with => 'none');
+SELECT create_distributed_table('visits', NULL, colocate_with => 'people')`, []string{"fatal=false table visits lies as a whole on one machine, as all tables of the dataset that are distributed do", "table visits: counted where the rows lie: count(*)"}},
 		"local": {`SELECT 1`, []string{"table visits lies on the coordinator alone"}},
 	} {
 		t.Run(name, func(t *testing.T) {
