@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dpproxy/dpproxy/backend/units"
 	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
@@ -60,7 +61,7 @@ func openSnapshots(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Sn
 	if err != nil {
 		return nil, err
 	}
-	b := &Snapshots{source: source, plan: *p.Backend.Snapshot, key: key, log: log, unitsMost: unitsMemory}
+	b := &Snapshots{source: source, plan: *p.Backend.Snapshot, key: key, log: log, unitsMost: units.Memory}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
 	return b, nil
 }

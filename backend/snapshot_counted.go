@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"hash/maphash"
 	"slices"
 	"sync"
 
@@ -26,9 +25,6 @@ type counted struct {
 	mu   sync.Mutex
 	sums unitCounts // nil: nobody has
 }
-
-// unitSeed is of this process: nobody can choose texts that share a hash.
-var unitSeed = maphash.MakeSeed()
 
 // of counts so many rows of the units with a hash.
 func (c unitCounts) of(h uint64, rows int32) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"github.com/dpproxy/dpproxy/backend/units"
 	"github.com/dpproxy/dpproxy/internal/scratch"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -210,7 +211,7 @@ type maker struct {
 	light  []bool          // by table that was read: no unit has very many rows
 	fills  int             // of tables, that have begun
 
-	units      map[string]*unitNumbers // by dataset, of units that are texts; nil: DuckDB numbers them
+	units      map[string]*units.Numbers // by dataset, of units that are texts; nil: DuckDB numbers them
 	unitsTaken atomic.Int64
 	unitsMost  int64
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpproxy/dpproxy/backend/units"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -191,7 +192,7 @@ func (r *postgresReading) rows(ctx context.Context, e rewrite.Extraction, into *
 					if ctx.Err() != nil || many.Load() {
 						return
 					}
-					if err := copyRows(ctx, tx, part, c, tally); errors.Is(err, errManyUnits) {
+					if err := copyRows(ctx, tx, part, c, tally); errors.Is(err, units.ErrMany) {
 						many.Store(true)
 						return // the others end by themselves, for their connections are used again
 					} else if err != nil {
@@ -208,7 +209,7 @@ func (r *postgresReading) rows(ctx context.Context, e rewrite.Extraction, into *
 		if err := context.Cause(ctx); err != nil || !many.Load() {
 			return err
 		}
-		return errManyUnits
+		return units.ErrMany
 	})
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"runtime"
 	"sync/atomic"
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"github.com/dpproxy/dpproxy/backend/units"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -18,7 +18,7 @@ import (
 //
 //	INSERT INTO staged.main.t0 SELECT * FROM coming1()
 //
-// No value has a place in memory of its own, units that are texts get their numbers many at a time (snapshot_units.go), and DuckDB writes rows while the next are read.
+// No value has a place in memory of its own, units that are texts get their numbers many at a time (package units), and DuckDB writes rows while the next are read.
 
 // mostText is how many bytes of a column's texts fill a batch, whose rows may be long.
 const mostText = 1 << 20
@@ -40,7 +40,7 @@ type column struct {
 	text    []byte  // one after the other
 	ends    []int   // by row
 	nulls   []int   // rows
-	search  unitSearch
+	search  units.Search
 }
 
 // newBatch is an empty one of some fields, where units that are texts get numbers or not.
@@ -137,10 +137,10 @@ func (c *column) textOf(row int) []byte {
 }
 
 // number gives units their numbers; that of NULL is not read.
-func (b *batch) number(units *unitNumbers) error {
+func (b *batch) number(known *units.Numbers) error {
 	for i := range b.columns {
 		if c := &b.columns[i]; c.unit {
-			if err := units.of(c.textOf, c.numbers[:b.rows], &c.search); err != nil {
+			if err := known.Of(c.textOf, c.numbers[:b.rows], &c.search); err != nil {
 				return err
 			}
 		}
@@ -154,7 +154,7 @@ func (b *batch) tally(into unitCounts) {
 	switch {
 	case c.words && !c.unit:
 		for row := range b.rows {
-			into.of(maphash.Bytes(unitSeed, c.textOf(row)), 1)
+			into.of(units.Hash(c.textOf(row)), 1)
 		}
 	case c.field.Kind == rewrite.Real:
 		return
@@ -166,7 +166,7 @@ func (b *batch) tally(into unitCounts) {
 	for _, row := range c.nulls {
 		h := uint64(c.numbers[row])
 		if c.words && !c.unit {
-			h = maphash.Bytes(unitSeed, c.textOf(row))
+			h = units.Hash(c.textOf(row))
 		}
 		into.of(h, -1)
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/backend/units"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -22,9 +23,9 @@ func stagedHere(t *testing.T, numbered bool) (*maker, *staged, rewrite.Extractio
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { engine.Close() })
-	m := &maker{instance: engine, log: slog.New(slog.DiscardHandler), unitsMost: unitsMemory}
+	m := &maker{instance: engine, log: slog.New(slog.DiscardHandler), unitsMost: units.Memory}
 	if numbered {
-		m.units = map[string]*unitNumbers{}
+		m.units = map[string]*units.Numbers{}
 	}
 	if err := m.exec(t.Context(), "ATTACH ':memory:' AS staged"); err != nil {
 		t.Fatal(err)

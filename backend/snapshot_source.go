@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpproxy/dpproxy/backend/units"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -42,7 +43,7 @@ type reading interface {
 	proven(ctx context.Context, needs []rewrite.Unique) (bool, error)
 	// numbers tells whether rows come with units that the maker has numbered, where they are texts and it numbers them.
 	numbers() bool
-	// rows puts the rows of an extraction into a table. No value may fail it; errManyUnits is for the maker.
+	// rows puts the rows of an extraction into a table. No value may fail it; units.ErrMany is for the maker.
 	rows(ctx context.Context, e rewrite.Extraction, into *staged) error
 }
 
@@ -68,8 +69,8 @@ func openSource(ctx context.Context, p *policy.Policy, log *slog.Logger) (source
 // staged is the table of a file that is thrown away in which the rows of an extraction wait to be put in order.
 type staged struct {
 	*maker
-	name  string       // in the catalog staged
-	units *unitNumbers // of fields that name units by texts; nil: these wait as they are
+	name  string         // in the catalog staged
+	units *units.Numbers // of fields that name units by texts; nil: these wait as they are
 	counted
 }
 
@@ -84,7 +85,7 @@ func (m *maker) stage(ctx context.Context, i int, e rewrite.Extraction) (*staged
 		f := &e.Fields[i]
 		if f.OfUnit && m.units != nil {
 			if into.units = m.units[e.Table.Dataset.ID]; into.units == nil {
-				into.units = newUnitNumbers(&m.unitsTaken, m.unitsMost)
+				into.units = units.New(&m.unitsTaken, m.unitsMost)
 				m.units[e.Table.Dataset.ID] = into.units
 			}
 		}
@@ -105,10 +106,10 @@ func (s *staged) typeOf(f *rewrite.Field) string {
 func (m *maker) read(ctx context.Context, from source) error {
 	return from.consistent(ctx, m, func(r reading) error {
 		if r.numbers() {
-			m.units = map[string]*unitNumbers{}
+			m.units = map[string]*units.Numbers{}
 		}
 		err := m.readAll(ctx, r)
-		if errors.Is(err, errManyUnits) { // the same rows again, in the same moment
+		if errors.Is(err, units.ErrMany) { // the same rows again, in the same moment
 			m.log.Info("snapshot: reading again, to number units on the disk")
 			m.units = nil
 			err = m.readAll(ctx, r)

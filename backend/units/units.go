@@ -1,4 +1,5 @@
-package backend
+// Package units numbers units that are texts while a snapshot is made.
+package units
 
 import (
 	"bytes"
@@ -25,18 +26,24 @@ import (
 // being moved, under that lock.
 // Limits. Which other bits it has hangs on the order in which rows come; they are compared for equality alone.
 
-// unitsMemory is what the numbers of all units may take.
-const unitsMemory = 512 << 20
+// Memory is what the numbers of all units may take.
+const Memory = 512 << 20
 
-// errManyUnits says that there is no room for the number of another one.
-var errManyUnits = errors.New("backend: more units than are numbered in memory")
+// ErrMany says that there is no room for the number of another one.
+var ErrMany = errors.New("units: more units than are numbered in memory")
 
-// unitNumbers are those of a dataset. Several may ask at a time.
-type unitNumbers struct {
+// seed is of this process: nobody can choose texts that share a hash.
+var seed = maphash.MakeSeed()
+
+// Hash is that by which texts are looked for.
+func Hash(text []byte) uint64 { return maphash.Bytes(seed, text) }
+
+// Numbers are those of a dataset. Several may ask at a time.
+type Numbers struct {
 	mu     sync.RWMutex
 	shards [256]unitShard // each grows by itself
 	next   int64
-	taken  *atomic.Int64 // of unitsMemory, by the tables of all datasets
+	taken  *atomic.Int64 // of the memory, by the tables of all datasets
 	most   int64
 }
 
@@ -73,23 +80,24 @@ const (
 	mostUnits  = 1<<32 - 1
 )
 
-func newUnitNumbers(taken *atomic.Int64, most int64) *unitNumbers {
-	return &unitNumbers{taken: taken, most: most}
+// New has none yet. They may take most bytes, together with all that count in taken what they take.
+func New(taken *atomic.Int64, most int64) *Numbers {
+	return &Numbers{taken: taken, most: most}
 }
 
-// unitSearch is what a look for many units leaves to the next one.
-type unitSearch struct {
+// Search is what a look for many units leaves to the next one.
+type Search struct {
 	hashes  []uint64
 	missing []int    // of the texts
 	parts   []uint32 // of their hashes (unitHash)
 	touched uint32
 }
 
-// of puts the numbers of as many texts as numbers has room for there.
-func (u *unitNumbers) of(text func(i int) []byte, numbers []int64, work *unitSearch) error {
+// Of puts the numbers of as many texts as numbers has room for there.
+func (u *Numbers) Of(text func(i int) []byte, numbers []int64, work *Search) error {
 	work.hashes, work.missing, work.parts = work.hashes[:0], work.missing[:0], work.parts[:0]
 	for i := range numbers {
-		work.hashes = append(work.hashes, maphash.Bytes(unitSeed, text(i)))
+		work.hashes = append(work.hashes, Hash(text(i)))
 	}
 	u.found(text, numbers, work)
 	if len(work.missing) == 0 {
@@ -111,7 +119,7 @@ func (u *unitNumbers) of(text func(i int) []byte, numbers []int64, work *unitSea
 }
 
 // found puts the numbers of the texts that have one there, and notes the others.
-func (u *unitNumbers) found(text func(i int) []byte, numbers []int64, work *unitSearch) {
+func (u *Numbers) found(text func(i int) []byte, numbers []int64, work *Search) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
 	for _, h := range work.hashes {
@@ -138,7 +146,7 @@ func (u *unitNumbers) found(text func(i int) []byte, numbers []int64, work *unit
 func (s *unitSlot) whole() int64 { return int64(s.number)*rewrite.UnitPlace + int64(s.hash) }
 
 // put is the number of a unit, which it gets here if it has none.
-func (u *unitNumbers) put(text []byte, h uint64, part uint32) (int64, error) {
+func (u *Numbers) put(text []byte, h uint64, part uint32) (int64, error) {
 	s, tag := &u.shards[h>>56], uint32(h>>24)
 	if s.used*4 >= len(s.slots)*3 {
 		if err := u.grow(s); err != nil {
@@ -153,11 +161,11 @@ func (u *unitNumbers) put(text []byte, h uint64, part uint32) (int64, error) {
 			room := int64(cap(s.texts))
 			s.texts = append(binary.AppendUvarint(s.texts, uint64(len(text))), text...)
 			if grown := int64(cap(s.texts)) - room; grown > 0 && u.taken.Add(grown) > u.most || len(s.texts) > mostUnits {
-				return 0, errManyUnits
+				return 0, ErrMany
 			}
 		}
 		if u.next++; u.next > mostUnits {
-			return 0, errManyUnits
+			return 0, ErrMany
 		}
 		*slot = unitSlot{tag, uint32(u.next), part, uint32(from), head}
 		s.used++
@@ -187,11 +195,11 @@ func (s *unitShard) find(text []byte, head *unitHead, tag uint32) uint32 {
 }
 
 // grow doubles a shard's slots.
-func (u *unitNumbers) grow(s *unitShard) error {
+func (u *Numbers) grow(s *unitShard) error {
 	old := s.slots
 	length := max(2*len(old), firstSlots)
 	if u.taken.Add(int64(length-len(old))*slotSize) > u.most {
-		return errManyUnits
+		return ErrMany
 	}
 	s.slots = make([]unitSlot, length)
 	mask := uint32(length - 1)
