@@ -268,7 +268,14 @@ func (f *sharedFaults) audit(j *journal, budget float64, withdrawn bool) (charge
 			}
 			return err == nil && (a.Err == nil || a.Err.Code == "DP001")
 		})
+		if w == nil {
+			continue
+		}
 		before := w.Ask(charged)
+		if before.Err != nil {
+			f.t.Errorf("%s, proxy %d: %v", j.name, i, before.Err)
+			continue
+		}
 		var spent float64
 		fmt.Sscan(before.Rows[0][0], &charges)
 		fmt.Sscan(before.Rows[0][1], &spent)
