@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"math/rand"
 	"strings"
 	"testing"
@@ -184,5 +185,39 @@ func TestTwinCombined(t *testing.T) {
 	}
 	if mixes < 20 {
 		t.Errorf("seed %d: only %d answers were read from several releases", seed, mixes)
+	}
+}
+
+// TestAskedBeforeAmongMany: a count that was bought with the rows around it is found again however many others by the same columns were bought since: its cost is told as it is, nothing, and it
+// is read where the database is away; and where it is less exact than asked for now, it is bought.
+func TestAskedBeforeAmongMany(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	asked := func(i int) string {
+		return fmt.Sprintf("SELECT count(*) FROM people WHERE kids <= %d AND income < 1000", i)
+	}
+	others := func(i int) string {
+		return fmt.Sprintf("SELECT count(*) FROM people WHERE income < %d AND kids < 4", 1000*(i+2))
+	}
+	for i := range 6 {
+		buys(t, c, asked(i))
+	}
+	for i := range 20 {
+		buys(t, c, others(i))
+	}
+	bought := len(c.Holdings.(*shelf).list)
+	if bought < 20 {
+		t.Fatalf("%d releases are held", bought)
+	}
+	for i := range 20 {
+		for _, text := range []string{asked(min(i, 5)), others(i)} {
+			p := planOrRefusal(t, c, text)
+			if len(p.Measures) != 1 || !p.Measures[0].Held || !p.Cost.IsZero() {
+				t.Errorf("%s is bought again: %s", text, p.Measures[0].Why)
+			}
+		}
+	}
+	c.Settings.Epsilon = epsilon(t, "0.2")
+	if p := planOrRefusal(t, c, others(9)); p.Cost.IsZero() {
+		t.Error("what is held is less exact, and is read")
 	}
 }

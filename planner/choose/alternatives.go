@@ -95,6 +95,8 @@ func (ch *Optimizer) enumerate(q *goal, taken *Path, list func(source, alternati
 // named is how what a source finds is called.
 func (c alternative) named(source string) string {
 	switch r := c.path.Reading; {
+	case source == "widening" && c.path.Measure.Held:
+		return "asked before"
 	case source == "fresh count" && c.path.counts != nil:
 		return "widening"
 	case source != "containment":

@@ -1,7 +1,9 @@
 package choose
 
 import (
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
@@ -30,9 +32,28 @@ func (ch *Optimizer) widened(q *goal) []alternative {
 		return nil
 	}
 	m := wide.Measure("histogram", q.own.Name)
+	if held := ch.widenedBefore(q, m, spec, r); held != nil {
+		return held
+	}
 	m.Spec, m.Cost = spec, q.share
 	m.Why = "no release that you have paid for answers it as exactly; the rows around its own are counted too, which costs nothing more"
 	return []alternative{{path: &Path{Measure: m, Reading: r, counts: wide}, variance: ch.worst(spec, r)}}
+}
+
+// widenedBefore finds the same cells among what she has paid for, at least as exact as they would be now. Containment looks at a few of those that are alike: of a slider's fortieth
+// stop, asked again, it may see none.
+func (ch *Optimizer) widenedBefore(q *goal, m *plans.Measure, spec mechanisms.Spec, r *reuse.Reading) []alternative {
+	if ch.Context.Holdings == nil {
+		return nil
+	}
+	for _, h := range ch.Context.Holdings.Held(m.Digest) {
+		if shared, _, _, ok := reuse.DescribedHead(h); !ok || shared || h.Spec.Cells != spec.Cells || h.Spec.Counters != spec.Counters || ch.worst(h.Spec, r) > ch.worst(spec, r) {
+			continue
+		}
+		reuse.Hold(m, h, "the same question, asked before at least as exactly")
+		return []alternative{{path: &Path{Measure: m, Reading: r}, variance: ch.worst(h.Spec, r), holding: h}}
+	}
+	return nil
 }
 
 // fromAnother names the path of a question that is read from what another question of the statement buys.
