@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpproxy/dpproxy/backend/csv"
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/policy"
@@ -74,12 +75,12 @@ func copyIn(t *testing.T, server *pgtest.Server, database, role, file string, ta
 		t.Fatal(err)
 	}
 	defer f.Close()
-	header, err := openCSV(file)
+	header, err := csv.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer header.file.Close()
-	names := header.names
+	defer header.Close()
+	names := header.Names
 	for i, n := range names {
 		names[i] = pgx.Identifier{n}.Sanitize()
 	}

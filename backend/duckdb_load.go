@@ -12,6 +12,7 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"github.com/dpproxy/dpproxy/backend/csv"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -109,7 +110,7 @@ func (l *loader) loadFile(ctx context.Context, s policy.Source, tables []*policy
 		if err != nil {
 			return err
 		}
-		if lines.all > 0 {
+		if lines.All > 0 {
 			l.leftOut = append(l.leftOut, leftOut{tables[0].Source, lines})
 		}
 	}
@@ -171,7 +172,7 @@ const staging = "dpproxy: texts of a file"
 // leftOut are the lines of a relation's file that are not in it.
 type leftOut struct {
 	source policy.Source
-	lines  ragged
+	lines  csv.Ragged
 }
 
 // texts names a table in which the texts of a file wait.
@@ -182,16 +183,16 @@ func (t texts) quoted() string {
 }
 
 // stage copies the texts of a CSV file's columns into a table of the engine. It returns the lines that it leaves out.
-func (l *loader) stage(ctx context.Context, path string, into texts, columns []fileColumn) (out ragged, err error) {
-	c, err := openCSV(path)
+func (l *loader) stage(ctx context.Context, path string, into texts, columns []fileColumn) (out csv.Ragged, err error) {
+	c, err := csv.Open(path)
 	if err != nil {
 		return out, err
 	}
-	defer c.file.Close()
+	defer c.Close()
 	var at []int
 	var items []string
 	for _, column := range columns {
-		i := slices.Index(c.names, strings.ToLower(column.name))
+		i := slices.Index(c.Names, strings.ToLower(column.name))
 		if i < 0 {
 			return out, fmt.Errorf("has no column %s", column.name)
 		}
@@ -218,17 +219,17 @@ func (l *loader) stage(ctx context.Context, path string, into texts, columns []f
 				err = errors.New("its texts cannot be stored")
 			}
 		}()
-		out, err = c.appendTo(ctx, add, at)
+		out, err = appendTo(ctx, c, add, at)
 		return err
 	})
 	return out, err
 }
 
 // appendTo copies the fields with these numbers of each line.
-func (c *csvFile) appendTo(ctx context.Context, into *duckdb.Appender, at []int) (out ragged, err error) {
+func appendTo(ctx context.Context, c *csv.File, into *duckdb.Appender, at []int) (out csv.Ragged, err error) {
 	row := make([]driver.Value, len(at))
 	for n := 0; ; n++ {
-		fields, err := c.read()
+		fields, err := c.Read()
 		switch {
 		case err == io.EOF:
 			return out, nil
@@ -236,12 +237,12 @@ func (c *csvFile) appendTo(ctx context.Context, into *duckdb.Appender, at []int)
 			return out, err
 		case n%4096 == 0 && ctx.Err() != nil:
 			return out, ctx.Err()
-		case len(fields) != len(c.names):
-			out.add(c.line)
+		case len(fields) != len(c.Names):
+			out.Add(c.Line)
 			continue
 		}
 		for i, k := range at {
-			row[i] = fields[k].value()
+			row[i] = fields[k].Value()
 		}
 		if err := into.AppendRow(row...); err != nil {
 			return out, errors.New("its texts cannot be stored")

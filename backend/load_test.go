@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"github.com/dpproxy/dpproxy/backend/csv"
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -56,7 +57,7 @@ func TestFilesAreReadWithDeclaredTypes(t *testing.T) {
 		"too many fields, too few, none": {"1,Male,2,p0,x,y\n\n\r\n2\n" + rows, []string{"[0]: [1]", "[1]: [1]"}},
 		"another line's end":             {rows + "1,Male,3,p3,\n2,Male\r,3,p4,\r\n3,Male,3,p5,", []string{"[0]: [1]", "[1]: [3]", "[2]: [1]"}},
 		"a NUL, and no UTF-8":            {rows + "1,Ma\x00le,3,p3,\r\n1,Ma\xffle,3,p\xff,\r\n1,Female,3,p\xfe,\r\n\xff,Male,3,p6,\r\n", []string{"[0]: [2]", "[1]: [2]", "[2]: [2]"}},
-		"a very long cell":               {rows + "1," + strings.Repeat("x", 3*mostField) + ",3,p3,\r\n2,Male,3,p4,\r\n", []string{"[0]: [1]", "[1]: [2]", "[2]: [1]"}},
+		"a very long cell":               {rows + "1," + strings.Repeat("x", 3*csv.MaxField) + ",3,p3,\r\n2,Male,3,p4,\r\n", []string{"[0]: [1]", "[1]: [2]", "[2]: [1]"}},
 		"quotes in a cell":               {rows + "1,Ma\"le,3,p3,\r\n2,Male,3,\"p\"\"4\",\"\r\n\"\r\n", []string{"[0]: [1]", "[1]: [2]", "[2]: [1]"}},
 		"a unit twice and none":          {rows + "1,Male,3,p2,\r\n1,Male,3,,\r\n", []string{"[0]: [1]", "[1]: [1]"}},
 	} {
@@ -160,8 +161,8 @@ func TestEachLineIsReadByItself(t *testing.T) {
 		line := rapid.SliceOfN(rapid.SampledFrom([]byte{'a', ',', '"', '\n', '\r', 0, 0xff, ' '}), 0, 12).Draw(t, "line")
 		head, tail := "a,b\n1,x\n", "\n2,\"y\nz\"\r\n3,\n"
 		read := func(text string) (rows []string, err error) {
-			for r := newCSVReader(strings.NewReader(text)); ; {
-				fields, err := r.read()
+			for r := csv.NewReader(strings.NewReader(text)); ; {
+				fields, err := r.Read()
 				if err == io.EOF {
 					return rows, nil
 				} else if err != nil {
@@ -169,7 +170,7 @@ func TestEachLineIsReadByItself(t *testing.T) {
 				}
 				row := ""
 				for _, f := range fields {
-					row += fmt.Sprintf("%q|", f.value())
+					row += fmt.Sprintf("%q|", f.Value())
 				}
 				rows = append(rows, row)
 			}
@@ -179,7 +180,7 @@ func TestEachLineIsReadByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		with, err := read(head + string(line) + tail)
-		var bad badQuote
+		var bad csv.BadQuote
 		if err != nil {
 			if !errors.As(err, &bad) {
 				t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/backend/csv"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -209,7 +210,7 @@ func TestSnapshotOfADuckDBFileThatIsCopiedOver(t *testing.T) {
 func TestOneCellFailsNoSnapshotOfFiles(t *testing.T) {
 	t.Parallel()
 	for name, cells := range map[string]string{
-		"long":         "1," + strings.Repeat("x", 2*mostField) + ",5,k",
+		"long":         "1," + strings.Repeat("x", 2*csv.MaxField) + ",5,k",
 		"no number":    "age,Male,no,k",
 		"out of range": "99999999999999999999,Male,1e400,99999999999999999999",
 		"bytes":        "\xff,\xfe\x00,\xfd,\xfc",

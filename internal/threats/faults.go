@@ -320,7 +320,7 @@ var Faults = []Fault{
 	{"a query is run to see whether it is planned", "backend/postgres_plan.go", `"EXPLAIN (COSTS false) "`, `"EXPLAIN (ANALYZE) "`, "backend.TestPlanningReadsNoRows", false},
 	{"one relation has two units", "policy/check_unit.go", "if c.samePath(a, b) {", "if c.samePath(a, b) || true {", "policy.TestBadPolicies", false},
 	{"a partition beside its parent is another relation", "backend/overlap.go", "case d.Unit.Row, !path:", "case d.Unit.Row, !path && view:", "backend.TestTablesThatShareRows", false},
-	{"a quote of one line takes the lines after it", "backend/csv.go", "		if err != nil {\n			return 0, badQuote{begins}", "		if err != nil {\n			return 0, nil", "backend.TestBrokenFilesAreRefusedWithoutTheirContents", false},
+	{"a quote of one line takes the lines after it", "backend/csv/csv.go", "		if err != nil {\n			return 0, BadQuote{begins}", "		if err != nil {\n			return 0, nil", "backend.TestBrokenFilesAreRefusedWithoutTheirContents", false},
 	{"a unit's rows fill the memory", "backend/instance.go", `"SET GLOBAL temp_directory = " + dialect.QuoteText(directory)`, `"SET GLOBAL temp_directory = ''"`, "backend.TestSortsGoToFiles", true},
 	{"a constraint is believed whose rows lie elsewhere", "backend/proof.go", "'%Redshift%' AND NOT ` + onCitus", "'%Redshift%'`", "backend.TestProofsOfOtherEngines", false},
 	{"rows that two workers have answered are counted twice", "backend/postgres.go", "	case lost(conn) && err == nil:", "	case lost(conn) && err == nil && conn == nil:", "backend.TestWarningsOfLostWorkers", false},

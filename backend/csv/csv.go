@@ -1,4 +1,5 @@
-package backend
+// Package csv splits files of CSV for the embedded engine, each line by its own bytes alone.
+package csv
 
 import (
 	"bufio"
@@ -16,47 +17,48 @@ import (
 // closed, or closed in the middle of a field, leaves no line after it whose reading is sure: such a file is refused at the
 // start, before anybody can ask.
 
-// mostField bounds what is kept of a field. A longer text is no value of any domain, however it ends.
-const mostField = 1 << 20
+// MaxField bounds what is kept of a field. A longer text is no value of any domain, however it ends.
+const MaxField = 1 << 20
 
-// field is one of a line. A quoted one is a text even where it is empty.
-type field struct {
+// Field is one of a line. A quoted one is a text even where it is empty.
+type Field struct {
 	text   []byte
 	quoted bool
 }
 
-// csvReader splits a file of CSV with commas, double quotes that are doubled within quotes, and lines that end with \n or \r\n.
-type csvReader struct {
+// Reader splits a file of CSV with commas, double quotes that are doubled within quotes, and lines that end with \n or \r\n.
+type Reader struct {
 	in     *bufio.Reader
-	line   int // of the record that was read last; the first is 1
+	Line   int // of the record that was read last; the first is 1
 	next   int
-	fields []field
-	record []field // a part of fields
+	fields []Field
+	record []Field // a part of fields
 }
 
-func newCSVReader(in io.Reader) *csvReader {
-	r := &csvReader{in: bufio.NewReaderSize(in, 1<<18), next: 1}
+// NewReader reads what a file holds.
+func NewReader(in io.Reader) *Reader {
+	r := &Reader{in: bufio.NewReaderSize(in, 1<<18), next: 1}
 	if mark, _ := r.in.Peek(3); string(mark) == "\ufeff" {
 		_, _ = r.in.Discard(3)
 	}
 	return r
 }
 
-// badQuote names the line in which a field begins whose quotes are wrong.
-type badQuote struct {
+// BadQuote names the line in which a field begins whose quotes are wrong.
+type BadQuote struct {
 	line int
 }
 
-func (e badQuote) Error() string {
+func (e BadQuote) Error() string {
 	return fmt.Sprintf("line %d has a quote that is not closed, or not at the end of its field: no line after it can be read for sure; "+
 		"a quote within a quoted field must be written twice", e.line)
 }
 
-// read returns the fields of the next line that is not empty, until io.EOF. They are good until the next call.
-func (r *csvReader) read() ([]field, error) {
+// Read returns the fields of the next line that is not empty, until io.EOF. They are good until the next call.
+func (r *Reader) Read() ([]Field, error) {
 	for {
 		r.record = r.fields[:0]
-		r.line = r.next
+		r.Line = r.next
 		ended, err := r.split()
 		if err != nil {
 			return nil, err
@@ -73,19 +75,19 @@ func (r *csvReader) read() ([]field, error) {
 }
 
 // grow adds a field, in whose place an earlier line's may have memory.
-func (r *csvReader) grow() *field {
+func (r *Reader) grow() *Field {
 	if len(r.record) < cap(r.record) {
 		r.record = r.record[:len(r.record)+1]
 		f := &r.record[len(r.record)-1]
 		f.text, f.quoted = f.text[:0], false
 		return f
 	}
-	r.record = append(r.record, field{})
+	r.record = append(r.record, Field{})
 	return &r.record[len(r.record)-1]
 }
 
 // split reads one line. It tells whether the file has ended.
-func (r *csvReader) split() (ended bool, err error) {
+func (r *Reader) split() (ended bool, err error) {
 	f := r.grow()
 	begun := false // a byte of the field has been read
 	for {
@@ -118,19 +120,19 @@ func (r *csvReader) split() (ended bool, err error) {
 	}
 }
 
-func (f *field) keep(b byte) {
-	if len(f.text) < mostField {
+func (f *Field) keep(b byte) {
+	if len(f.text) < MaxField {
 		f.text = append(f.text, b)
 	}
 }
 
 // quoted reads a field behind its first quote and returns the byte that ends it: a comma, the line's end, or 0 at the file's.
-func (r *csvReader) quoted(f *field) (last byte, err error) {
+func (r *Reader) quoted(f *Field) (last byte, err error) {
 	begins := r.next
 	for {
 		b, err := r.in.ReadByte()
 		if err != nil {
-			return 0, badQuote{begins}
+			return 0, BadQuote{begins}
 		}
 		if b == '\n' {
 			r.next++
@@ -142,7 +144,7 @@ func (r *csvReader) quoted(f *field) (last byte, err error) {
 		b, err = r.in.ReadByte()
 		if b == '\r' && err == nil {
 			if b, err = r.in.ReadByte(); err == nil && b != '\n' {
-				return 0, badQuote{begins}
+				return 0, BadQuote{begins}
 			}
 		}
 		switch {
@@ -156,14 +158,14 @@ func (r *csvReader) quoted(f *field) (last byte, err error) {
 			r.next++
 			return '\n', nil
 		default:
-			return 0, badQuote{begins}
+			return 0, BadQuote{begins}
 		}
 	}
 }
 
-// value is the text of a field, nil for none. A byte that belongs to no UTF-8 is written as U+FFFD and two digits, so that
+// Value is the text of a field, nil for none. A byte that belongs to no UTF-8 is written as U+FFFD and two digits, so that
 // two texts stay two: it is a text outside of every domain that does not list it.
-func (f field) value() any {
+func (f Field) Value() any {
 	if len(f.text) == 0 && !f.quoted {
 		return nil
 	}
@@ -183,20 +185,24 @@ func (f field) value() any {
 	return b.String()
 }
 
-// csvFile is a file with its header read.
-type csvFile struct {
-	*csvReader
+// File is a file with its header read.
+type File struct {
+	*Reader
 	file  *os.File
-	names []string // lower case
+	Names []string // lower case
 }
 
-func openCSV(path string) (*csvFile, error) {
+// Close closes the file.
+func (c *File) Close() error { return c.file.Close() }
+
+// Open opens a file and reads its header.
+func Open(path string) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	c := &csvFile{newCSVReader(file), file, nil}
-	header, err := c.read()
+	c := &File{NewReader(file), file, nil}
+	header, err := c.Read()
 	if err != nil {
 		file.Close()
 		return nil, errors.New("has no header line of CSV")
@@ -209,41 +215,42 @@ func openCSV(path string) (*csvFile, error) {
 			return nil, errors.New("its header has an empty name, or one twice")
 		}
 		seen[name] = true
-		c.names = append(c.names, name)
+		c.Names = append(c.Names, name)
 	}
 	return c, nil
 }
 
-// ragged are the lines of a file that do not have the header's number of fields.
-type ragged struct {
+// Ragged are the lines of a file that do not have the header's number of fields.
+type Ragged struct {
 	first []int
-	all   int
+	All   int // how many
 }
 
-func (r *ragged) add(line int) {
-	if r.all++; len(r.first) < 5 {
+// Add counts a line.
+func (r *Ragged) Add(line int) {
+	if r.All++; len(r.first) < 5 {
 		r.first = append(r.first, line)
 	}
 }
 
 // String names the lines: "lines 3, 17 and 2 more".
-func (r ragged) String() string {
+func (r Ragged) String() string {
 	var b strings.Builder
 	b.WriteString("line")
-	if r.all > 1 {
+	if r.All > 1 {
 		b.WriteString("s")
 	}
 	for i, n := range r.first {
 		switch {
 		case i == 0:
-		case i == len(r.first)-1 && r.all == len(r.first):
+		case i == len(r.first)-1 && r.All == len(r.first):
 			b.WriteString(" and")
 		default:
 			b.WriteString(",")
 		}
 		fmt.Fprintf(&b, " %d", n)
 	}
-	if more := r.all - len(r.first); more > 0 {
+	if more := r.All - len(r.first); more > 0 {
 		fmt.Fprintf(&b, " and %d more", more)
 	}
 	return b.String()
