@@ -15,6 +15,25 @@ import (
 	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
+// created makes a ledger in a server.
+func created(t *testing.T, s *pgtest.Server) (*Site, store.Store) {
+	t.Helper()
+	site, err := At(s.URL(), nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := site.Open(context.Background(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := chain.Row{Seq: 1, Kind: chain.RowGenesis, Body: append(make([]byte, 40), 1)}
+	new(chain.Links).Link(&r)
+	if err := st.Create(r); err != nil {
+		t.Fatal(err)
+	}
+	return site, st
+}
+
 // TestMigrationTakesItsTime: an index over a long chain is made however long it takes, though no statement else may take that long; and
 // who starts meanwhile waits for it.
 func TestMigrationTakesItsTime(t *testing.T) {
@@ -27,15 +46,7 @@ func TestMigrationTakesItsTime(t *testing.T) {
 		}
 		return p.Open(ctx, true)
 	}
-	first, err := open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := chain.Row{Seq: 1, Kind: chain.RowGenesis, Body: append(make([]byte, 40), 1)}
-	new(chain.Links).Link(&r)
-	if err := first.Create(r); err != nil {
-		t.Fatal(err)
-	}
+	_, first := created(t, s)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -64,17 +75,8 @@ func TestMigrationTakesItsTime(t *testing.T) {
 func TestNobodyJoinsAMigration(t *testing.T) {
 	s := pgtest.Start(t, "fsync=on", "full_page_writes=on")
 	ctx := context.Background()
-	p, err := At(s.URL(), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := p.Open(ctx, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := chain.Row{Seq: 1, Kind: chain.RowGenesis, Body: append(make([]byte, 40), 1)}
-	new(chain.Links).Link(&r)
-	if err := errors.Join(first.Create(r), first.Close()); err != nil {
+	p, first := created(t, s)
+	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := pgx.Connect(ctx, s.URL())

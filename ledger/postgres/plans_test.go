@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
-	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // TestPlansAreByIndex: what a charge sends reads no more of chain, claims and accounts than what it asks for, whatever the server knows of
@@ -17,20 +16,8 @@ import (
 func TestPlansAreByIndex(t *testing.T) {
 	s := pgtest.Start(t, "fsync=on", "full_page_writes=on")
 	ctx := context.Background()
-	site, err := At(s.URL(), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := site.Open(ctx, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	site, st := created(t, s)
 	defer st.Close()
-	r := chain.Row{Seq: 1, Kind: chain.RowGenesis, Body: append(make([]byte, 40), 1)}
-	new(chain.Links).Link(&r)
-	if err := st.Create(r); err != nil {
-		t.Fatal(err)
-	}
 	conn, err := pgx.ConnectConfig(ctx, site.Config)
 	if err != nil {
 		t.Fatal(err)

@@ -101,15 +101,15 @@ const (
 	pgEnd  = "SELECT 0::bigint, seq, hash FROM dpproxy_ledger.head" // of the tables' first version, which may be read, and no more
 	pgNews = `SELECT h.head, h.seq, h.hash, r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash
 FROM dpproxy_ledger.heads AS h LEFT JOIN unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (head, seq, hash) ON k.head = h.head
-	LEFT JOIN LATERAL (SELECT c.seq, c.kind, c.at, c.ds, c.holder, c.body, c.hash FROM dpproxy_ledger.chain AS c
-		WHERE (k.seq IS NULL OR k.seq <> h.seq OR k.hash <> h.hash) AND (c.head, c.seq) BETWEEN (h.head, coalesce(k.seq, 0)) AND (h.head, h.seq) ORDER BY c.head, c.seq OFFSET 0) AS r ON true
-ORDER BY r.seq`
+	` + pgSince
 	// The same of the chains that are asked for, with what pgBegun tells in each row.
 	pgNewsOf = `WITH b (now, fence, number) AS MATERIALIZED (` + pgBegun + `)
 SELECT h.head, h.seq, h.hash, r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash, b.now, b.fence, b.number FROM b, unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (head, seq, hash)
 	JOIN dpproxy_ledger.heads AS h ON h.head = k.head
-	LEFT JOIN LATERAL (SELECT c.seq, c.kind, c.at, c.ds, c.holder, c.body, c.hash FROM dpproxy_ledger.chain AS c
-		WHERE (k.seq <> h.seq OR k.hash <> h.hash) AND (c.head, c.seq) BETWEEN (h.head, k.seq) AND (h.head, h.seq) ORDER BY c.head, c.seq OFFSET 0) AS r ON true
+	` + pgSince
+	// The rows of chain h from where it is known to end, k, or of all of it. No index but that of the chains serves the condition.
+	pgSince = `LEFT JOIN LATERAL (SELECT c.seq, c.kind, c.at, c.ds, c.holder, c.body, c.hash FROM dpproxy_ledger.chain AS c
+		WHERE (k.seq IS NULL OR k.seq <> h.seq OR k.hash <> h.hash) AND (c.head, c.seq) BETWEEN (h.head, coalesce(k.seq, 0)) AND (h.head, h.seq) ORDER BY c.head, c.seq OFFSET 0) AS r ON true
 ORDER BY r.seq`
 
 	pgCharge      = "UPDATE dpproxy_ledger.account" + store.ChargeUpdate
