@@ -109,7 +109,7 @@ func (b *Binder) merge(out *Rows, j joining, from int) *refuse.Refusal {
 			first, second = second, first
 		}
 		hidden = append(hidden, second)
-		if e := out.exprs[first]; typ != bpchar && (typ != e.Type() || e.Blanks > 0) {
+		if e := out.exprs[first]; typ != policy.Bpchar && (typ != e.Type() || e.Blanks > 0) {
 			e, refusal := (&semantics.Translator{Env: b.Env}).As(e, typ, -1, e.Pos)
 			if refusal != nil {
 				return refusal
@@ -125,13 +125,10 @@ func (b *Binder) merge(out *Rows, j joining, from int) *refuse.Refusal {
 	return nil
 }
 
-// bpchar is the type of a char(n), which is text with blanks here.
-const bpchar policy.Type = 1042
-
 // compared is an expression of the type that it has in PostgreSQL.
 func compared(e *semantics.Expr) scalar.Expr {
 	if e.Blanks > 0 {
-		return scalar.Column(0, bpchar, int32(e.Blanks)+4)
+		return scalar.Column(0, policy.Bpchar, int32(e.Blanks)+4)
 	}
 	return e.Expr
 }

@@ -107,7 +107,7 @@ func binaryInteger(dst []byte, t policy.Type, v int64) ([]byte, error) {
 			return dst, ErrMismatch
 		}
 		return be.AppendUint32(dst, uint32(v)), nil
-	case policy.Text, policy.Varchar, oidName, oidBpchar:
+	case policy.Text, policy.Varchar, oidName, policy.Bpchar:
 		return strconv.AppendInt(dst, v, 10), nil
 	}
 	return dst, ErrMismatch
@@ -130,7 +130,7 @@ func binaryString(dst []byte, t policy.Type, s string) ([]byte, error) {
 		return append(append(dst, 1), CString(s)...), nil
 	case oidVoid:
 		return dst, nil
-	case policy.Text, policy.Varchar, oidName, oidBpchar, oidJSON, oidXML, oidNodeTree:
+	case policy.Text, policy.Varchar, oidName, policy.Bpchar, oidJSON, oidXML, oidNodeTree:
 		return append(dst, CString(s)...), nil
 	case oidOid, oidXid, oidCid, oidRegproc, oidRegclass, oidRegtype, oidRegNS, oidRegRole, policy.Int2, policy.Int4, policy.Int8:
 		n, err := strconv.ParseInt(s, 10, 64)

@@ -201,7 +201,7 @@ func (s *Charset) rewritten(dst []byte, from int) ([]byte, error) {
 // textual tells whether the binary form of a type is text.
 func textual(t policy.Type) bool {
 	switch t {
-	case policy.Text, policy.Varchar, policy.Unknown, oidName, oidBpchar, oidJSON, oidJSONB, oidXML, oidNodeTree:
+	case policy.Text, policy.Varchar, policy.Unknown, oidName, policy.Bpchar, oidJSON, oidJSONB, oidXML, oidNodeTree:
 		return true
 	}
 	return false

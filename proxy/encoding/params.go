@@ -72,7 +72,7 @@ func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *pgerror.F
 		return readTextArray(env, element, s)
 	}
 	switch t {
-	case policy.Text, policy.Varchar, policy.Unknown, oidName, oidBpchar, oidJSON, oidJSONB, oidXML, oidChar:
+	case policy.Text, policy.Varchar, policy.Unknown, oidName, policy.Bpchar, oidJSON, oidJSONB, oidXML, oidChar:
 		return s, nil
 	case oidOid, oidXid, oidCid, oidRegproc, oidRegclass, oidRegtype, oidRegNS, oidRegRole:
 		if v, err := env.ParseText(policy.Int8, s); err == nil {
@@ -227,7 +227,7 @@ func readBinary(set *Charset, t policy.Type, raw []byte) (policy.Value, error) {
 		return string(raw), nil
 	}
 	switch t {
-	case policy.Text, policy.Varchar, policy.Unknown, oidName, oidBpchar, oidJSON, oidJSONB, oidXML:
+	case policy.Text, policy.Varchar, policy.Unknown, oidName, policy.Bpchar, oidJSON, oidJSONB, oidXML:
 		return nil, errNotUTF8
 	}
 	return nil, errBinary // a type whose binary form is not known here

@@ -24,7 +24,6 @@ const (
 	oidJSON       policy.Type = 114
 	oidXML        policy.Type = 142
 	oidNodeTree   policy.Type = 194
-	oidBpchar     policy.Type = 1042
 	oidRegclass   policy.Type = 2205
 	oidRegtype    policy.Type = 2206
 	oidVoid       policy.Type = 2278
@@ -36,7 +35,7 @@ const (
 // elements names the element type of each array type.
 var elements = map[policy.Type]policy.Type{
 	1000: policy.Bool, 1005: policy.Int2, 1007: policy.Int4, 1016: policy.Int8, 1021: policy.Float4, 1022: policy.Float8,
-	1231: policy.NumericType, 1009: policy.Text, 1015: policy.Varchar, 1003: oidName, 1002: oidChar, 1014: oidBpchar,
+	1231: policy.NumericType, 1009: policy.Text, 1015: policy.Varchar, 1003: oidName, 1002: oidChar, 1014: policy.Bpchar,
 	1028: oidOid, 1182: policy.DateType, 1115: policy.TimestampT, 1185: policy.TimestampTZ, 1187: policy.IntervalT,
 	2951: policy.UUID, 199: oidJSON, 3807: oidJSONB, 1008: oidRegproc, 2210: oidRegclass, 2211: oidRegtype, 4090: oidRegNS, 4097: oidRegRole,
 	oidInt2Vector: policy.Int2, oidOidVector: oidOid, 1034: 1033,

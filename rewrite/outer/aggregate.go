@@ -96,7 +96,7 @@ func (a call) bind(name string, args []expr) expr {
 	case "string_agg":
 		takes(name, args, 2, 2)
 		for i := range args {
-			if args[i].oid == typeBpchar {
+			if args[i].oid == policy.Bpchar {
 				args[i] = a.b.cast(args[i], textType)
 			}
 		}
@@ -202,7 +202,7 @@ func (a call) end(name string, x expr) expr {
 		plain := a
 		plain.distinct = false
 		return expr{sql: side + "(" + plain.sql("list", x.sql) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: x.even}}
-	case x.oid == typeBpchar:
+	case x.oid == policy.Bpchar:
 		cannot(name + " of type character(n)") // of two that differ in their blanks alone, which one is not said
 	case x.oid == policy.IntervalT:
 		plain := a

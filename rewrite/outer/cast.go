@@ -24,7 +24,7 @@ var typeOids = map[string]policy.Type{
 	"integer": policy.Int4, "int8": policy.Int8, "bigint": policy.Int8, "float4": policy.Float4, "real": policy.Float4,
 	"float8": policy.Float8, "double precision": policy.Float8, "numeric": policy.NumericType, "decimal": policy.NumericType,
 	"text": policy.Text, "varchar": policy.Varchar, "character varying": policy.Varchar, "name": typeName, "char": typeChar,
-	"bpchar": typeBpchar, "character": typeBpchar, "date": policy.DateType, "timestamp": policy.TimestampT,
+	"bpchar": policy.Bpchar, "character": policy.Bpchar, "date": policy.DateType, "timestamp": policy.TimestampT,
 	"timestamp without time zone": policy.TimestampT, "timestamptz": policy.TimestampTZ,
 	"timestamp with time zone": policy.TimestampTZ, "interval": policy.IntervalT, "uuid": policy.UUID, "oid": typeOid,
 	"xid": typeXid, "regclass": typeRegclass, "regtype": typeRegtype, "regproc": typeRegproc, "regprocedure": 2202, "regoperator": 2204,
@@ -47,7 +47,7 @@ func typeOf(n *pg.TypeName) typed {
 	}
 	oid, ok := typeOids[last]
 	if last == "char" && len(names) == 1 && len(n.GetTypmods()) > 0 {
-		oid = typeBpchar
+		oid = policy.Bpchar
 	}
 	if !ok && strings.HasPrefix(last, "_") {
 		element, known := typeOids[last[1:]]
@@ -78,7 +78,7 @@ func modifier(t policy.Type, mods []*pg.Node) int32 {
 			scale = n[1]
 		}
 		return (n[0]<<16 | scale) + 4
-	case t == policy.Varchar || t == typeBpchar:
+	case t == policy.Varchar || t == policy.Bpchar:
 		return n[0] + 4
 	case t == policy.TimestampT || t == policy.TimestampTZ:
 		return n[0]
@@ -125,9 +125,9 @@ func (b *binder) cast(e expr, t typed) expr {
 		return b.castArray(e, from, to, t)
 	case arrayFrom || arrayTo:
 		return b.castArrayText(e, t)
-	case t.oid == typeBpchar:
+	case t.oid == policy.Bpchar:
 		return b.castPadded(e, t)
-	case e.oid == typeBpchar:
+	case e.oid == policy.Bpchar:
 		// Only the text without its blanks at the end is another type's.
 		return b.cast(expr{sql: "rtrim(" + e.sql + ", ' ')", typed: textType, series: e.series}, t)
 	case plainText(e.oid) && t.oid == policy.Text:
@@ -208,7 +208,7 @@ func (b *binder) castArray(e expr, from, to policy.Type, t typed) expr {
 // castArrayText writes an array as text, in PostgreSQL's quotes where an element needs them.
 func (b *binder) castArrayText(e expr, t typed) expr {
 	element, ok := elements[e.oid]
-	if !ok || !textLike(t.oid) || t.mod >= 0 || element == typeBpchar || element == 1033 || isNamed(element) {
+	if !ok || !textLike(t.oid) || t.mod >= 0 || element == policy.Bpchar || element == 1033 || isNamed(element) {
 		cannot("a cast of type " + typeNameOf(e.oid) + " to " + typeNameOf(t.oid))
 	}
 	if vectors(e.oid) {

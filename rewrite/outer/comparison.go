@@ -26,7 +26,7 @@ func (b *binder) matched(l, r expr) (expr, expr) {
 	if r.oid == policy.Unknown {
 		return l, b.cast(r, bare(l.typed))
 	}
-	if (l.oid == typeBpchar) != (r.oid == typeBpchar) && textLike(l.oid) && textLike(r.oid) {
+	if (l.oid == policy.Bpchar) != (r.oid == policy.Bpchar) && textLike(l.oid) && textLike(r.oid) {
 		return padded(l, r)
 	}
 	if l.oid == r.oid || textLike(l.oid) && textLike(r.oid) || l.oid.Integer() && r.oid.Integer() ||
@@ -58,8 +58,8 @@ func padded(l, r expr) (expr, expr) {
 	for _, e := range []*expr{&l, &r} {
 		switch e.oid {
 		case policy.Varchar:
-			e.typed = of(typeBpchar)
-		case typeBpchar, policy.Text, typeName, typeChar:
+			e.typed = of(policy.Bpchar)
+		case policy.Bpchar, policy.Text, typeName, typeChar:
 		default:
 			cannot("a comparison of character(n) with type " + typeNameOf(e.oid))
 		}

@@ -89,7 +89,7 @@ func (b *binder) literal(text string, t typed, given bool) expr {
 		e.sql, e.even, e.decimal = valueText(t.oid, v), t.oid == policy.NumericType, constantDecimal(v)
 	case t.oid == typeJSON && !json.Valid([]byte(text)):
 		wrong("22P02", "invalid input syntax for type json", 0)
-	case t.oid == typeBpchar:
+	case t.oid == policy.Bpchar:
 		e = b.castPadded(expr{sql: quoted(text), typed: textType}, t)
 	case t.oid == typeBytea, t.oid == 1033:
 		cannot("a constant of type " + typeNameOf(t.oid))

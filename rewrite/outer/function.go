@@ -109,7 +109,7 @@ func (b *binder) sent(e expr) expr {
 	if e.oid == policy.Bool {
 		return expr{sql: "(CASE WHEN " + e.sql + " THEN 't' WHEN NOT " + e.sql + " THEN 'f' END)", typed: textType}
 	}
-	if e.oid == typeBpchar {
+	if e.oid == policy.Bpchar {
 		return expr{sql: e.sql, typed: textType}
 	}
 	return b.cast(e, textType)

@@ -156,7 +156,7 @@ func (b *binder) textKey(e expr) string {
 	switch {
 	case e.oid == policy.NumericType:
 		return numericKey(e.sql)
-	case e.oid == typeBpchar: // blanks at its end say nothing
+	case e.oid == policy.Bpchar: // blanks at its end say nothing
 		return "rtrim(" + e.sql + ", ' ')"
 	case e.oid == typeRecord:
 		cannot("ordering by rows")

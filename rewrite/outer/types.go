@@ -19,7 +19,6 @@ const (
 	typeOidVec   policy.Type = 30
 	typeJSON     policy.Type = 114
 	typeNodeTree policy.Type = 194
-	typeBpchar   policy.Type = 1042
 	typeRegclass policy.Type = 2205
 	typeRegtype  policy.Type = 2206
 	typeAnyArray policy.Type = 2277
@@ -39,7 +38,7 @@ var elements = map[policy.Type]policy.Type{
 	1015: policy.Varchar, 1016: policy.Int8, 1021: policy.Float4, 1022: policy.Float8, 1028: typeOid, 1034: 1033,
 	1115: policy.TimestampT, 1182: policy.DateType, 1185: policy.TimestampTZ, 1187: policy.IntervalT,
 	1231: policy.NumericType, 2951: policy.UUID, 2211: typeRegtype, 2210: typeRegclass, 1008: typeRegproc, typeInt2Vec: policy.Int2,
-	typeOidVec: typeOid, 1263: 2275, 1014: typeBpchar, 4090: typeRegNS,
+	typeOidVec: typeOid, 1263: 2275, 1014: policy.Bpchar, 4090: typeRegNS,
 }
 
 var arrays = func() map[policy.Type]policy.Type {
@@ -110,7 +109,7 @@ func oidLike(t policy.Type) bool {
 
 // textLike tells whether values of t are text of some kind, comparable with text.
 func textLike(t policy.Type) bool {
-	return slices.Contains([]policy.Type{policy.Text, policy.Varchar, typeName, typeChar, typeBpchar, 2275}, t)
+	return slices.Contains([]policy.Type{policy.Text, policy.Varchar, typeName, typeChar, policy.Bpchar, 2275}, t)
 }
 
 // plainText tells whether a value of t is held as the text that it is shown as.
