@@ -20,6 +20,20 @@ type step struct {
 // settings are what a session of TestPrepared begins with.
 const settings = "SET search_path = public; SET DateStyle = 'ISO, MDY'; SET IntervalStyle = postgres; SET TimeZone = 'UTC'; SET extra_float_digits = 1; DEALLOCATE ALL"
 
+// begin gives both sessions these settings, and a new ledger.
+func (p *pair) begin(t *testing.T) {
+	t.Helper()
+	p.fresh()
+	for _, c := range []*client{p.proxy, p.plain} {
+		if a := c.ask(settings); a.err != nil {
+			t.Fatal(a.err)
+		}
+	}
+	if a := p.plain.ask("SET search_path = plain"); a.err != nil {
+		t.Fatal(a.err)
+	}
+}
+
 // do takes a step.
 func (c *client) do(s step) answer {
 	ctx := context.Background()
@@ -78,15 +92,7 @@ func TestPrepared(t *testing.T) {
 		p := pairOver(t, telemetry(*seed), engine, func(*schema) {})
 		play := func(name string, steps ...step) {
 			t.Run(engine+"/"+name, func(t *testing.T) {
-				p.fresh()
-				for _, c := range []*client{p.proxy, p.plain} {
-					if a := c.ask(settings); a.err != nil {
-						t.Fatal(a.err)
-					}
-				}
-				if a := p.plain.ask("SET search_path = plain"); a.err != nil {
-					t.Fatal(a.err)
-				}
+				p.begin(t)
 				for _, s := range steps {
 					theirs := s
 					theirs.sql = strings.ReplaceAll(s.sql, "public", "plain")
@@ -242,15 +248,7 @@ func TestPreparedTexts(t *testing.T) {
 			{`SELECT d, lag(d, 1, $1) OVER (ORDER BY d) AS l, greatest('b', $2) AS g FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q ORDER BY 1`, []string{"02/05/2024", "02/05/2024"}},
 			{`SELECT u FROM (SELECT d + $2::interval AS u FROM (SELECT seen_at::date AS d, count(*) AS n FROM reading GROUP BY 1 HAVING count(*) > 0) q) z WHERE u > $1 ORDER BY 1`, []string{"02/05/2024", "-1 02:00"}},
 		} {
-			p.fresh()
-			for _, c := range []*client{p.proxy, p.plain} {
-				if a := c.ask(settings); a.err != nil {
-					t.Fatal(a.err)
-				}
-			}
-			if a := p.plain.ask("SET search_path = plain"); a.err != nil {
-				t.Fatal(a.err)
-			}
+			p.begin(t)
 			run := step{execute: "s", params: of.params}
 			steps := []step{{prepare: "s", sql: of.sql}, run}
 			for _, set := range []string{"SET DateStyle = 'ISO, DMY'", "SET TimeZone = 'Asia/Tokyo'", "SET IntervalStyle = sql_standard", "SET TIME ZONE -9; SET DateStyle = 'ISO, MDY'"} {
