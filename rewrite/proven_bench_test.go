@@ -37,6 +37,9 @@ func TestBenchProven(t *testing.T) {
 	}
 	for _, d := range []dialect.Dialect{dialect.DuckDB, dialect.PostgreSQL} {
 		run, cpu := benchEngine(t, d, rows)
+		if d == dialect.DuckDB {
+			reopened(run)
+		}
 		for _, text := range provenCases {
 			_, sqls, args := planned(t, p, d, text)
 			var times, works [2][]float64
