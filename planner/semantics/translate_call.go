@@ -57,7 +57,7 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 			return nil, ScalarRefusal(err, pos)
 		}
 		e := Node(FormOther, "nullif", s, pos, args...)
-		e.Blanks = args[0].Blanks
+		e.is(args[0])
 		return e, nil
 	}
 	return nil, NoForm.At(pos, "this operation")
@@ -175,7 +175,60 @@ func (t *Translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) 
 		t.Params.Note(a, subject.Type())
 		t.Params.Note(subject, a.Type())
 	}
+	if all := append([]*Expr{subject}, args...); slices.ContainsFunc(all, func(e *Expr) bool { return e.Blanks > 0 }) && !charOrUnknown(all) {
+		return t.among(subject, args, negated, pos)
+	}
 	return t.Member(subject, args, plain, negated, pos)
+}
+
+// among is membership in a list of chars and other texts: each is compared as it would be alone, but for several constants, which PostgreSQL makes chars of if the subject is one:
+//
+//	store IN ('BB '::text, 'CC')   finds BB, and store = 'BB '::text does not
+func (t *Translator) among(subject *Expr, args []*Expr, negated bool, pos int) (*Expr, *refuse.Refusal) {
+	if len(args) > maxOperations {
+		return nil, NoForm.At(pos, "this list of chars and other texts of more than "+strconv.Itoa(maxOperations)+" elements")
+	}
+	constants := 0
+	for _, e := range args {
+		if e.IsConstant() {
+			constants++
+		}
+	}
+	parts := make([]*Expr, len(args))
+	for i, e := range args {
+		if subject.Blanks > 0 && constants > 1 && e.IsConstant() {
+			e = shorter(e)
+		}
+		var r *refuse.Refusal
+		if parts[i], r = t.Combine("=", pos, subject, e); r != nil {
+			return nil, r
+		}
+	}
+	e, r := joined(parts, false, pos)
+	if r != nil || !negated {
+		return e, r
+	}
+	return t.Not(e)
+}
+
+// joined is an OR of conditions, or an AND.
+func joined(args []*Expr, all bool, pos int) (*Expr, *refuse.Refusal) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	plain := make([]scalar.Expr, len(args))
+	for i, e := range args {
+		plain[i] = e.Expr
+	}
+	join, form, word := scalar.Or, FormOr, "or"
+	if all {
+		join, form, word = scalar.And, FormAnd, "and"
+	}
+	s, err := join(plain...)
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	return Node(form, word, s, pos, args...), nil
 }
 
 func (t *Translator) Member(subject *Expr, args []*Expr, plain []scalar.Expr, negated bool, pos int) (*Expr, *refuse.Refusal) {
@@ -297,7 +350,6 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	if len(args) > maxOperations {
 		return nil, NoForm.At(pos, "this comparison with an array of more than "+strconv.Itoa(maxOperations)+" elements")
 	}
-	plain := make([]scalar.Expr, len(args))
 	for i, e := range args {
 		switch {
 		case e.IsConstant() && e.Parameter == 0 && MustConstant(e) == nil: // of NULL every comparison is NULL
@@ -310,23 +362,11 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		if args[i].Type() != policy.Bool {
 			return nil, NoForm.At(pos, "this comparison with an array")
 		}
-		plain[i] = args[i].Expr
 	}
-	switch len(args) {
-	case 0:
+	if len(args) == 0 {
 		return ConstantExpr(all, policy.Bool, pos), nil
-	case 1:
-		return args[0], nil
 	}
-	join, form, word := scalar.Or, FormOr, "or"
-	if all {
-		join, form, word = scalar.And, FormAnd, "and"
-	}
-	s, err := join(plain...)
-	if err != nil {
-		return nil, ScalarRefusal(err, pos)
-	}
-	return Node(form, word, s, pos, args...), nil
+	return joined(args, all, pos)
 }
 
 // maxOperations bounds the elements of an array that are operated on one by one.

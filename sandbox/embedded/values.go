@@ -145,7 +145,8 @@ func argument(env scalar.Env, t policy.Type, v driver.Value) (policy.Value, erro
 	case policy.TimestampTZ:
 		n, err := strconv.ParseInt(text, 10, 64)
 		return policy.Timestamptz(n), err
-	case policy.IntervalT:
+	case policy.IntervalT: // as the engine writes it, whatever IntervalStyle is: '-1 days +00:30:00' has a sign for each field
+		env.Form = scalar.Form{}
 		return env.ParseText(t, text)
 	}
 	return text, nil
