@@ -57,7 +57,9 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 			return nil, ScalarRefusal(err, pos)
 		}
 		e := Node(FormOther, "nullif", s, pos, args...)
-		e.is(args[0])
+		if args[1].Blanks > 0 || args[1].Type() != policy.Text { // with a text it is compared as one, and is one
+			e.is(args[0])
+		}
 		return e, nil
 	}
 	return nil, NoForm.At(pos, "this operation")
@@ -376,7 +378,8 @@ const maxOperations = 256
 func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, *refuse.Refusal) {
 	texts := array.GetAArrayExpr() != nil // which a char is compared with as a text
 	for array.GetTypeCast() != nil && len(array.GetTypeCast().TypeName.ArrayBounds) > 0 {
-		texts = !strings.HasSuffix(ast.TypeName(array.GetTypeCast().TypeName), "bpchar")
+		name := ast.TypeName(array.GetTypeCast().TypeName)
+		texts = !strings.HasSuffix(name, "bpchar") && !strings.HasSuffix(name, "varchar")
 		array = array.GetTypeCast().Arg
 	}
 	element := policy.Unknown
@@ -385,6 +388,18 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 	}
 	if list := array.GetAArrayExpr(); list != nil {
 		args, _, r := t.All(list.Elements)
+		if at := slices.IndexFunc(args, func(e *Expr) bool { return e.Blanks > 0 || e.Type() != policy.Unknown }); at >= 0 { // whose type the array has
+			switch first := args[at]; {
+			case first.Blanks > 0:
+				for i, e := range args {
+					if e.IsConstant() {
+						args[i] = shorter(e)
+					}
+				}
+			case first.Type() == policy.Varchar:
+				element = policy.Unknown
+			}
+		}
 		for i, e := range args {
 			if text, ok := untyped(e); ok && element != policy.Unknown {
 				args[i] = ConstantExpr(text, element, e.Pos)

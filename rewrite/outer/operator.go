@@ -47,7 +47,9 @@ func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 		if left.oid == policy.Unknown {
 			left = b.cast(left, textType)
 		}
-		same := b.compare("=", left, b.expr(n.GetRexpr(), sc))
+		right := b.expr(n.GetRexpr(), sc)
+		same := b.compare("=", left, right)
+		left = b.cast(left, comparedAs(left.typed, right.typed))
 		return expr{sql: "(CASE WHEN " + same.sql + " THEN NULL ELSE " + left.sql + " END)", typed: left.typed}
 	case pg.A_Expr_Kind_AEXPR_IN:
 		return b.in(op == "<>", n, sc)
@@ -59,6 +61,21 @@ func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 		return b.between(n, sc)
 	}
 	return cannot("operator " + op)
+}
+
+// comparedAs is the type that the left side of left = right has for the operator that PostgreSQL takes, which is NULLIF's: there is none of varchar, nor one of an integer and a numeric,
+// so that NULLIF of a varchar is a text and nullif(1, 2.5) a numeric.
+func comparedAs(left, right typed) typed {
+	char := func(t typed) bool { return t.oid == typeBpchar }
+	switch l, r := ranks[left.oid], ranks[right.oid]; {
+	case char(left) && right.oid == policy.Text, left.oid == policy.Varchar && !char(right):
+		return textType
+	case left.oid == policy.Varchar:
+		return of(typeBpchar)
+	case l == 0 || r == 0 || l > 10 || (l > 4) == (r > 4) && (l == 4) == (r == 4) || l > r:
+		return left
+	}
+	return of(right.oid)
 }
 
 func (b *binder) unary(op string, e expr) expr {

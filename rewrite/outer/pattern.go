@@ -105,7 +105,7 @@ func (b *binder) regexp(op string, text, pattern, flags expr, rest ...expr) stri
 
 // listOf reads the text in which pg_regexp gives a list.
 func (b *binder) listOf(sql string) string {
-	x := b.fresh("x")
+	const x = "x__" // equal expressions have equal texts: GROUP BY compares them
 	return "list_transform(list_filter(string_split(" + sql + ", chr(31)), lambda " + x + " : " + x + " <> ''), lambda " + x +
 		" : (CASE WHEN " + x + " <> '-' THEN substr(" + x + ", 2) END))"
 }

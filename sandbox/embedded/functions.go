@@ -132,8 +132,8 @@ func (i *instance) call(args []driver.Value) (any, error) {
 
 // begin sets what is constant during one query.
 func (i *instance) begin(zone string, form scalar.Form, now time.Time) {
-	location, err := time.LoadLocation(zone)
-	if err != nil {
+	location, _, ok := scalar.SessionZone(zone)
+	if !ok {
 		location = time.UTC
 	}
 	i.env = scalar.Env{Now: now, Zone: location, Form: form}

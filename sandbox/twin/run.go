@@ -29,6 +29,7 @@ type run struct {
 	mostBytes int
 	time      time.Duration // after which the server itself ends the query
 	zone      *time.Location
+	zoned     string // its name
 }
 
 // mostMessage bounds one message of the server, and so one row.
@@ -55,7 +56,7 @@ const (
 
 func (r *run) sessionArgs(s sandbox.Session) [][]byte {
 	form := s.Form()
-	return [][]byte{[]byte(searchPath(s.Setting("search_path", "public"))), []byte(r.zone.String()), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10),
+	return [][]byte{[]byte(searchPath(s.Setting("search_path", "public"))), []byte(r.zoned), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10),
 		[]byte(form.Style()), strconv.AppendInt(nil, int64(form.Extra()), 10), []byte(form.DateStyle())}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -188,7 +189,8 @@ func (t *engine) ask(ctx context.Context, describe bool, s sandbox.Session, q ou
 		return sandbox.Rows{}, t.fault(limited, s, l, err)
 	}
 	defer conn.Release()
-	r := &run{conn: conn.Conn().PgConn(), mostRows: t.options.MostRows, mostBytes: int(l.Memory / 2), time: l.Time, zone: c.zone()}
+	r := &run{conn: conn.Conn().PgConn(), mostRows: t.options.MostRows, mostBytes: int(l.Memory / 2), time: l.Time}
+	r.zone, r.zoned = c.zone()
 	var rows sandbox.Rows
 	if describe {
 		rows.Columns, err = r.describe(limited, s, text)
@@ -270,11 +272,11 @@ func (t *engine) bind(ctx context.Context, conn *pgx.Conn) error {
 
 const spillLimit = "256MB"
 
-// zone is the session's time zone, UTC where it names none that is known.
-func (c *composer) zone() *time.Location {
-	zone, err := time.LoadLocation(c.session.Setting("timezone", "UTC"))
-	if err != nil {
-		return time.UTC
+// zone is the session's time zone, and its name as PostgreSQL reads it; UTC where it names none that is known.
+func (c *composer) zone() (*time.Location, string) {
+	zone, name, ok := scalar.SessionZone(c.session.Setting("timezone", "UTC"))
+	if !ok {
+		return time.UTC, "UTC"
 	}
-	return zone
+	return zone, name
 }

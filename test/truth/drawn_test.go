@@ -180,7 +180,7 @@ type key struct {
 }
 
 // grouped draws a statement that counts rows by keys. What it returns besides are its keys.
-func (g *drawer) grouped(w *writer, more bool) (text, truth string, keys []key, outs []output) {
+func (g *drawer) grouped(w *writer, d *drawn, more bool) (text, truth string, keys []key, outs []output) {
 	s := g.rows(w, true)
 	where := s.where
 	if g.chance(2) {
@@ -197,7 +197,7 @@ func (g *drawer) grouped(w *writer, more bool) (text, truth string, keys []key, 
 	for i, k := range keys {
 		list = append(list, k.sql+" AS "+k.name)
 		shown := k.sql
-		if k.of == charType { // above an aggregation a char is text (docs/policy.md)
+		if k.of == charType && (more || d.by == copied) { // above an aggregation a char is text (docs/policy.md)
 			shown = "(" + shown + ")::text"
 		}
 		plain = append(plain, shown+" AS "+k.name)
@@ -261,7 +261,7 @@ func (g *drawer) measured(w *writer) string {
 
 // over draws what stands above counts: every clause of an outer query.
 func (g *drawer) over(w *writer, d *drawn) {
-	inner, truth, keys, _ := g.grouped(w, true)
+	inner, truth, keys, _ := g.grouped(w, d, true)
 	w.below, w.l, w.scope = false, g.above, map[sqlType][]string{int8Type: {"q.n", "q.n"}}
 	all := []string{"q.n"}
 	for _, k := range keys {
@@ -370,7 +370,7 @@ func (g *drawer) statement() *drawn {
 	w := &writer{dice: g.dice, l: g.below, scope: map[sqlType][]string{}, below: true}
 	switch k := g.IntN(10); {
 	case k < 5:
-		d.text, d.truth, _, d.outs = g.grouped(w, false)
+		d.text, d.truth, _, d.outs = g.grouped(w, d, false)
 	case k < 8:
 		g.over(w, d)
 	default: // no private rows: constants, or public ones
