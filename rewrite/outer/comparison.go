@@ -99,8 +99,18 @@ func (b *binder) in(not bool, n *pg.A_Expr, sc *scope) expr {
 	left := b.rowParts(n.GetLexpr(), sc)
 	one := ""
 	var all []expr
-	for i, node := range n.GetRexpr().GetList().GetItems() {
+	var list [][]expr
+	var types []typed
+	for _, node := range n.GetRexpr().GetList().GetItems() {
 		right := b.rowParts(node, sc)
+		list, types = append(list, right), append(types, right[0].typed)
+	}
+	if len(left) == 1 && left[0].oid == policy.Unknown { // it has the type of all of them together: '0.5' IN (1.5::float8, 2) is of double precisions
+		if t := common(types, "IN"); t.oid != policy.Unknown {
+			left[0] = b.cast(left[0], of(t.oid))
+		}
+	}
+	for i, right := range list {
 		if len(left) > 1 {
 			parts = append(parts, b.compareRows("=", left, right).sql)
 			continue

@@ -43,11 +43,14 @@ func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 		left, right := b.keysOf(l, r)
 		return expr{sql: "(" + left + word + right + ")", typed: boolType}
 	case pg.A_Expr_Kind_AEXPR_NULLIF:
-		left := b.expr(n.GetLexpr(), sc)
+		left, right := b.expr(n.GetLexpr(), sc), b.expr(n.GetRexpr(), sc)
 		if left.oid == policy.Unknown {
-			left = b.cast(left, textType)
+			t := of(right.oid)
+			if t.oid == policy.Unknown || t.oid == policy.Varchar {
+				t = textType
+			}
+			left = b.cast(left, t)
 		}
-		right := b.expr(n.GetRexpr(), sc)
 		same := b.compare("=", left, right)
 		left = b.cast(left, comparedAs(left.typed, right.typed))
 		return expr{sql: "(CASE WHEN " + same.sql + " THEN NULL ELSE " + left.sql + " END)", typed: left.typed}

@@ -49,7 +49,9 @@ const InvalidRegexp = "invalid regular expression"
 
 // checked refuses, where a pattern is written in the query, what is no regular expression or not run here.
 func checked(pattern, flags expr, rest ...expr) {
-	if slices.ContainsFunc(rest, func(e expr) bool { return e.null || strings.HasPrefix(e.sql, "CAST(NULL AS ") }) { // of which the answer is NULL, whatever the pattern is
+	if slices.ContainsFunc(rest, func(e expr) bool {
+		return e.null || strings.HasPrefix(strings.ReplaceAll(e.sql, "CAST(CAST(", "CAST("), "CAST(NULL AS ")
+	}) { // of which the answer is NULL, whatever the pattern is
 		return
 	}
 	text, known := literalText(pattern)

@@ -43,7 +43,7 @@ func kinds(seed uint64) *schema {
 		{name: "small", stored: "smallint", declared: "smallint", kind: wholeKind, values: []string{"1", "2"}},
 		{name: "big", stored: "bigint", declared: "bigint", kind: keyKind},
 		{name: "amount", stored: "numeric(8,2)", declared: "numeric(8,2)", kind: moneyKind, values: []string{"0.5", "10"}},
-		{name: "rate", stored: "numeric", declared: "numeric", kind: keyKind},
+		{name: "rate", stored: "numeric(20,6)", declared: "numeric(20,6)", kind: keyKind},
 		{name: "r", stored: "real", declared: "real", kind: keyKind},
 		{name: "f", stored: "double precision", declared: "double precision", kind: keyKind},
 		{name: "day", stored: "date", declared: "date", kind: dateKind, values: []string{"'2024-02-29'", "'2024-03-01'"}},
@@ -54,7 +54,7 @@ func kinds(seed uint64) *schema {
 	}, rows: [][]string{
 		{"ab", "one", "1", "9223372036854775807", "0.50", "1.50", "0.1", "0.1", "2024-02-29", "2024-03-31 02:30:00", "2024-03-31 00:30:00+00", "00000000-0000-0000-0000-00000000000a", "t"},
 		{"abc ", "two", "2", "-9223372036854775808", "10.00", "0.000001", "3.4e+38", "1e-300", "2024-03-01", "2024-03-31 01:00:00.5", "2024-03-31 01:00:00+00", "10000000-0000-0000-0000-000000000000", "f"},
-		{"a c", "two ", "-3", "0", "-1.25", "123456789012345678901234567890", "-0.25", "1e+22", "2000-01-01", "1999-12-31 23:59:59.999999", "2024-10-27 00:30:00+00", "ffffffff-ffff-ffff-ffff-ffffffffffff", null},
+		{"a c", "two ", "-3", "0", "-1.25", "12345678901234.567891", "-0.25", "1e+22", "2000-01-01", "1999-12-31 23:59:59.999999", "2024-10-27 00:30:00+00", "ffffffff-ffff-ffff-ffff-ffffffffffff", null},
 		{"x  ", "O'Hara, \"x\"", "0", "12", "0.10", "-0.0", "1", "-1.5", "0044-03-15", "2024-02-29 00:00:00", "1890-01-01 12:00:00+00", null, "t"},
 		{"10", "", null, null, null, null, null, null, null, null, null, null, null},
 	}}

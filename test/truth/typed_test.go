@@ -87,6 +87,8 @@ func canonical(t sqlType) int {
 		return 2
 	case moneyType:
 		return 0
+	case numericType: // NaN is none, as a parameter in binary it is refused
+		return len(constants[t]) - 1
 	}
 	return len(constants[t])
 }
@@ -190,7 +192,7 @@ var meant = map[string]map[int][]string{
 	"like_escape": {0: patterns, 1: {"'#'", `'\'`}}, "similar_to_escape": {0: {"'a%'", "'(a|b)_'"}, 1: {"'#'"}},
 	"to_date": {0: {"'2024-02-29'", "'29 02 2024'", "x"}, 1: {"'YYYY-MM-DD'", "'DD MM YYYY'"}}, "exp": {0: {"1", "0.5", "x"}}, "justify_days": {0: {"x", "interval '40 days'"}},
 	"translate": {1: {"'ab'", "'a '", "x"}, 2: {"'xy'", "''"}}, "starts_with": {1: {"'a'", "'ab '", "''", "x"}}, "strpos": {1: {"'b'", "' '", "x"}}, "position": {0: {"'b'", "' '", "x"}},
-	"regexp_replace": {1: regulars, 3: {"'g'", "'i'"}}, "regexp_like": {1: regulars}, "regexp_count": {1: regulars}, "regexp_substr": {1: regulars}, "regexp_instr": {1: regulars}, "regexp_match": {1: regulars}, "regexp_split_to_array": {1: regulars},
+	"regexp_replace": {1: regulars, 3: {"'g'", "'i'"}}, "regexp_like": {1: regulars, 2: {"'i'"}}, "regexp_count": {1: regulars, 3: {"'i'"}}, "regexp_substr": {1: regulars, 4: {"'i'"}}, "regexp_instr": {1: regulars, 5: {"'i'"}}, "regexp_match": {1: regulars, 2: {"'i'"}}, "regexp_split_to_array": {1: regulars, 2: {"'i'"}},
 	"factorial": {0: {"5", "x"}}, "to_hex": {}, "encode": {1: {"'hex'", "'base64'", "'escape'"}}, "decode": {1: {"'hex'", "'base64'"}}, "convert_from": {1: {"'UTF8'"}}, "normalize": {1: {"'NFC'"}},
 	"array_to_string": {1: {"','", "'-'"}, 2: {"'none'"}}, "string_to_array": {1: {"' '", "'b'", "NULL"}}, "trim_array": {1: {"0", "1"}}, "array_fill": {}, "make_time": {0: {"1", "23"}, 1: {"0", "59"}, 2: {"0", "1.5"}},
 }
@@ -297,7 +299,7 @@ func (w *writer) expr(t sqlType, depth int) string {
 	case 1:
 		return w.choice(t, depth)
 	case 2:
-		if from := w.l.explicit[t]; len(from) > 0 {
+		if from := w.l.explicit[t]; len(from) > 0 && !(w.below && t == charType && !w.chance(20)) { // a cast to char is refused
 			source := from[w.IntN(len(from))]
 			if w.below && !slices.Contains(ordinary, source) {
 				break
