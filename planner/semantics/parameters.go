@@ -21,7 +21,7 @@ type Parameters struct {
 func (p *Parameters) constant(n int, env scalar.Env, pos int) (*Expr, *refuse.Refusal) {
 	p.Seen = max(p.Seen, n)
 	t := p.TypeOf(n)
-	if t == charType {
+	if t == CharType {
 		e := ConstantExpr(nil, policy.Text, pos)
 		if !p.Describing && n <= len(p.Values) {
 			if text, ok := p.Values[n-1].(string); ok {
@@ -100,8 +100,8 @@ func (p *Parameters) TypeOf(n int) policy.Type {
 	return 0
 }
 
-// charType is char(n)'s, of which expressions have texts (char.go).
-const charType policy.Type = 1042
+// CharType is char(n)'s, of which expressions have texts (char.go).
+const CharType policy.Type = 1042
 
 // Note records the type that a parameter's surroundings give it; the first place decides.
 func (p *Parameters) Note(e *Expr, t policy.Type) {

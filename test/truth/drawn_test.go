@@ -184,11 +184,21 @@ func (g *drawer) grouped(w *writer, d *drawn, more bool) (text, truth string, ke
 	s := g.rows(w, true)
 	where := s.where
 	if g.chance(2) {
-		where = and(where, w.expr(boolType, 1+g.IntN(2)))
+		condition, of := w.shallow()
+		if of != boolType || g.chance(3) {
+			condition = w.expr(boolType, 1+g.IntN(2))
+		}
+		where = and(where, condition)
 	}
 	for i := range g.IntN(3) {
 		of := ordinary[g.IntN(len(ordinary))]
-		keys = append(keys, key{w.expr(of, g.IntN(3)), []string{"k1", "k2", "k3"}[i], of})
+		sql := ""
+		if g.chance(2) {
+			sql, of = w.shallow()
+		} else {
+			sql = w.expr(of, g.IntN(3))
+		}
+		keys = append(keys, key{sql, []string{"k1", "k2", "k3"}[i], of})
 	}
 	if !more && g.chance(6) && len(keys) > 0 { // a name that a column has
 		keys[0].name = g.one("d", "i4", `"count"`, `"K 1"`, "t")
@@ -274,6 +284,10 @@ func (g *drawer) over(w *writer, d *drawn) {
 	}
 	d.ordered = false
 	anything := func(depth int) string {
+		if g.chance(3) {
+			text, _ := w.shallow()
+			return text
+		}
 		types := slices.Concat(ordinary, []sqlType{byteaType, clockType, zonedClock, textsType, wholesType, textType, intervalType})
 		return w.expr(types[g.IntN(len(types))], depth)
 	}
@@ -455,13 +469,13 @@ func (p *pair) lines(s *statement, got, want answer) verdict {
 // TestKinds asks drawn statements over columns of every type, in every way, under every setting.
 func TestKinds(t *testing.T) {
 	l := written(t)
-	for _, engine := range engines() {
+	for i, engine := range engines() {
 		if !chosen("kinds", engine) {
 			continue
 		}
 		t.Run(engine, func(t *testing.T) {
 			p := pairOver(t, kinds(*seed), engine, func(*schema) {})
-			p.hunt(t, &drawer{dice: newDice(*seed, 6), below: l, above: p.functionsAbove(t, l)}, *statements/3)
+			p.hunt(t, &drawer{dice: newDice(*seed, uint64(6+i)), below: l, above: p.functionsAbove(t, l)}, *statements/2)
 		})
 	}
 }

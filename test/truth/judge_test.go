@@ -115,7 +115,7 @@ func judgeError(got answer) verdict {
 	switch {
 	case strings.HasPrefix(got.err.Code, "DP"), got.err.Code == "42501" && strings.HasSuffix(got.err.Message, " is not permitted"), got.err.Code == "0A000", strings.HasPrefix(got.err.Code, "54"), got.err.Code == "53400":
 		return verdict{refused, why}
-	case strings.HasPrefix(got.err.Hint, "This is found on the declared domain"), strings.HasPrefix(got.err.Hint, "Some value of the declared domain"): // an expression fails on a value that the policy declares
+	case strings.HasPrefix(got.err.Hint, "Constants alone cause this error"), strings.HasPrefix(got.err.Hint, "This is found on the declared domain"), strings.HasPrefix(got.err.Hint, "Some value of the declared domain"): // an expression fails on a value that the policy declares
 		return verdict{refused, why}
 	case strings.HasPrefix(got.err.Code, "42"):
 		return verdict{denied, why}

@@ -245,6 +245,9 @@ func (w *writer) constant(t sqlType) string {
 	if w.chance(2) {
 		at = w.IntN(min(len(list), max(1, canonical(t))))
 	}
+	if (t == dateType || t == momentType || t == zonedType) && w.chance(3) { // that hang on DateStyle
+		at = slices.IndexFunc(list, func(text string) bool { return strings.Contains(text[:5], "/") })
+	}
 	text := list[at]
 	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
 	sql := w.one(quoted+"::"+typeNames[t], quoted+"::"+typeNames[t], "CAST("+quoted+" AS "+typeNames[t]+")", quoted)
@@ -379,6 +382,54 @@ func (w *writer) joined(depth int) string {
 		return "('x' || " + any() + "::text)"
 	}
 	return "(" + any() + ")::text"
+}
+
+// column is a leaf that is no constant, of any type that has some, and its type; a constant where nothing is in scope.
+func (w *writer) column(of ...sqlType) (string, sqlType) {
+	var there []sqlType
+	for _, t := range of {
+		if len(w.scope[t]) > 0 {
+			there = append(there, t)
+		}
+	}
+	if len(there) == 0 {
+		return w.constant(of[0]), of[0]
+	}
+	t := there[w.IntN(len(there))]
+	return w.scope[t][w.IntN(len(w.scope[t]))], t
+}
+
+// shallow is what a person writes: a column's text, or a column beside a constant. What hangs on a setting or on blanks shows in it as it is.
+func (w *writer) shallow() (string, sqlType) {
+	texts := []sqlType{charType, charType, varcharType, textType}
+	dated := []sqlType{dateType, momentType, zonedType}
+	switch w.IntN(9) {
+	case 0:
+		c, _ := w.column(append([]sqlType{charType, intervalType, real8Type}, ordinary...)...)
+		return w.one("concat("+c+", '|')", "concat_ws('-', "+c+", 'x')", "('of ' || "+c+")"), textType
+	case 1, 2:
+		c, _ := w.column(intervalType, real8Type, real4Type, intervalType, zonedType, numericType)
+		return w.one("("+c+")::text", "concat("+c+")", "("+c+" || '')"), textType
+	case 3:
+		c, _ := w.column(texts...)
+		return w.one("octet_length(", "octet_length(", "length(", "bit_length(") + c + ")", int4Type
+	case 4, 5:
+		c, t := w.column(dated...)
+		return "(" + c + w.one(" > ", " <= ", " = ") + w.constant(t) + ")", boolType
+	case 6:
+		c, t := w.column(texts...)
+		other := texts[w.IntN(len(texts))]
+		if t == textType || other == textType {
+			other = t
+		}
+		d, _ := w.column(other)
+		return "(" + c + w.one(" = ", " <> ", " IN ", " < ") + "(" + w.one(w.constant(other), w.constant(other), d) + "))", boolType
+	case 7:
+		c, t := w.column(texts...)
+		return w.one("coalesce(", "nullif(", "greatest(") + c + ", " + w.constant(texts[w.IntN(len(texts))]) + ")", t
+	}
+	c, t := w.column(texts...)
+	return "CASE WHEN " + w.leaf(boolType) + " THEN " + c + " ELSE " + w.leaf(t) + " END", t
 }
 
 // predicate is a condition that is no function.
