@@ -252,7 +252,7 @@ func (w *writer) constant(t sqlType) string {
 	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
 	sql := w.one(quoted+"::"+typeNames[t], quoted+"::"+typeNames[t], "CAST("+quoted+" AS "+typeNames[t]+")", quoted)
 	if t == charType {
-		sql = w.one(quoted, quoted, quoted+"::bpchar", quoted+"::char(4)")
+		sql = w.one(quoted, quoted, quoted, quoted, quoted+"::bpchar", quoted+"::char(4)")
 	}
 	switch t {
 	case int4Type, numericType:
@@ -403,12 +403,19 @@ func (w *writer) column(of ...sqlType) (string, sqlType) {
 func (w *writer) shallow() (string, sqlType) {
 	texts := []sqlType{charType, charType, varcharType, textType}
 	dated := []sqlType{dateType, momentType, zonedType}
-	switch w.IntN(9) {
+	switch w.IntN(11) {
 	case 0:
-		c, _ := w.column(append([]sqlType{charType, intervalType, real8Type}, ordinary...)...)
+		c, _ := w.column(append([]sqlType{charType}, ordinary...)...)
+		if len(w.scope[charType]) > 0 && w.chance(2) {
+			c, _ = w.column(charType)
+		}
 		return w.one("concat("+c+", '|')", "concat_ws('-', "+c+", 'x')", "('of ' || "+c+")"), textType
 	case 1, 2:
-		c, _ := w.column(intervalType, real8Type, real4Type, intervalType, zonedType, numericType)
+		kinds := []sqlType{intervalType, intervalType, zonedType, numericType}
+		if w.chance(2) {
+			kinds = []sqlType{real8Type, real4Type}
+		}
+		c, _ := w.column(kinds...)
 		return w.one("("+c+")::text", "concat("+c+")", "("+c+" || '')"), textType
 	case 3:
 		c, _ := w.column(texts...)
@@ -416,7 +423,7 @@ func (w *writer) shallow() (string, sqlType) {
 	case 4, 5:
 		c, t := w.column(dated...)
 		return "(" + c + w.one(" > ", " <= ", " = ") + w.constant(t) + ")", boolType
-	case 6:
+	case 6, 9:
 		c, t := w.column(texts...)
 		other := texts[w.IntN(len(texts))]
 		if t == textType || other == textType {
@@ -424,9 +431,14 @@ func (w *writer) shallow() (string, sqlType) {
 		}
 		d, _ := w.column(other)
 		return "(" + c + w.one(" = ", " <> ", " IN ", " < ") + "(" + w.one(w.constant(other), w.constant(other), d) + "))", boolType
-	case 7:
+	case 7, 10:
 		c, t := w.column(texts...)
-		return w.one("coalesce(", "nullif(", "greatest(") + c + ", " + w.constant(texts[w.IntN(len(texts))]) + ")", t
+		other := texts[w.IntN(len(texts))]
+		choice := w.one("coalesce(", "nullif(", "greatest(") + c + ", " + w.one(w.constant(other), w.leaf(other)) + ")"
+		if w.chance(2) {
+			return "(" + choice + w.one(" = ", " <> ") + w.constant(t) + ")", boolType
+		}
+		return choice, t
 	}
 	c, t := w.column(texts...)
 	return "CASE WHEN " + w.leaf(boolType) + " THEN " + c + " ELSE " + w.leaf(t) + " END", t

@@ -251,7 +251,7 @@ func (g *drawer) session() []string {
 	if g.chance(2) {
 		list[2] = g.one("TimeZone = 'Europe/Berlin'", "TIME ZONE 'America/New_York'", "TimeZone = 'Asia/Kolkata'", "TIME ZONE -3", "TimeZone = 'America/St_Johns'", "TIME ZONE INTERVAL '+05:30' HOUR TO MINUTE", "timezone TO 'Etc/GMT+3'")
 	}
-	if g.chance(2) {
+	if !g.chance(3) {
 		list[3] = "extra_float_digits = " + g.one("0", "3", "-2", "-9", "-15")
 	}
 	if g.chance(6) {
