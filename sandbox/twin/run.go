@@ -51,13 +51,14 @@ const (
 	endRead   = "ROLLBACK"
 	// What a query might have taken beyond its transaction, if the allow-list of functions had failed, is given back too.
 	giveBack = "SELECT pg_catalog.pg_advisory_unlock_all()"
-	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', $3, true), pg_catalog.set_config('IntervalStyle', $4, true), pg_catalog.set_config('extra_float_digits', $5, true), pg_catalog.set_config('DateStyle', $6, true)"
+	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', $3, true), pg_catalog.set_config('IntervalStyle', $4, true), pg_catalog.set_config('extra_float_digits', $5, true), pg_catalog.set_config('DateStyle', $6, true), pg_catalog.set_config('bytea_output', $7, true)"
 )
 
 func (r *run) sessionArgs(s sandbox.Session) [][]byte {
 	form := s.Form()
 	return [][]byte{[]byte(searchPath(s.Setting("search_path", "public"))), []byte(r.zoned), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10),
-		[]byte(form.Style()), strconv.AppendInt(nil, int64(form.Extra()), 10), []byte(form.DateStyle())}
+		[]byte(form.Style()), strconv.AppendInt(nil, int64(form.Extra()), 10), []byte(form.DateStyle()),
+		[]byte(s.Setting("bytea_output", "hex"))}
 }
 
 // searchPath is the session's search path with pg_catalog first, as PostgreSQL has it where none names it.

@@ -456,11 +456,7 @@ func (p *pair) lines(s *statement, got, want answer) verdict {
 	}
 	for _, a := range []*answer{&got, &want} {
 		for i := range s.outs { // their types are not said
-			of := uint32(textType)
-			if s.outs[i].role == valueRole {
-				of = uint32(numericType)
-			}
-			a.columns = append(a.columns, field(s.outs[i].name, of))
+			a.columns = append(a.columns, field(s.outs[i].name, uint32(numericType))) // where both are numbers they are compared as such
 		}
 	}
 	return judge(s, got, want)

@@ -61,11 +61,21 @@ func TestZones(t *testing.T) {
 				}
 			}
 		}
+		// A kept answer is of its own zone.
+		sql := `SELECT extract(hour FROM date_trunc('hour', tz)) AS h, count(*) FROM thing GROUP BY 1 HAVING count(*) > 0`
+		for _, zone := range []string{"TimeZone = '+05:30'", "TimeZone = '+05:30'", "TIME ZONE INTERVAL '+05:30' HOUR TO MINUTE", "TimeZone = '+05:30'"} {
+			for _, c := range []*client{p.proxy, p.plain} {
+				c.ask("SET " + zone)
+			}
+			if got, want := p.ask(sql), p.plain.ask(sql); got.err != nil || !slices.EqualFunc(sortedRows(got), sortedRows(want), slices.Equal[[]string]) {
+				t.Errorf("%s, %s: %s\ngot  %v %v\nwant %v", engine, zone, sql, sortedRows(got), got.err, sortedRows(want))
+			}
+		}
 		// Intervals that go to and fro between the engine and dpproxy's own functions.
 		for _, c := range []*client{p.proxy, p.plain} {
 			c.ask("SET IntervalStyle = sql_standard")
 		}
-		sql := `SELECT code, ('00:30:00'::interval - interval '1 day') * small AS i, day - ('00:30:00'::interval - interval '1 day') AS d FROM sort`
+		sql = `SELECT code, ('00:30:00'::interval - interval '1 day') * small AS i, day - ('00:30:00'::interval - interval '1 day') AS d FROM sort`
 		if got, want := p.ask(sql), p.plain.ask(sql); got.err != nil || !slices.EqualFunc(sortedRows(got), sortedRows(want), slices.Equal[[]string]) {
 			t.Errorf("%s: %s\ngot  %v %v\nwant %v", engine, sql, sortedRows(got), got.err, sortedRows(want))
 		}

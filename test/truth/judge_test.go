@@ -117,6 +117,8 @@ func judgeError(got answer) verdict {
 		return verdict{refused, why}
 	case strings.HasPrefix(got.err.Hint, "Constants alone cause this error"), strings.HasPrefix(got.err.Hint, "This is found on the declared domain"), strings.HasPrefix(got.err.Hint, "Some value of the declared domain"): // an expression fails on a value that the policy declares
 		return verdict{refused, why}
+	case got.err.Code == "42883" && got.err.Message == "a value cannot be sent in the format that was asked for": // of a type that is none of a policy's
+		return verdict{refused, why}
 	case strings.HasPrefix(got.err.Code, "42"):
 		return verdict{denied, why}
 	}
