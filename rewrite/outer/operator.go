@@ -77,6 +77,8 @@ func comparedAs(left, right typed) typed {
 		return of(typeBpchar)
 	case l == 0 || r == 0 || l > 10 || (l > 4) == (r > 4) && (l == 4) == (r == 4) || l > r:
 		return left
+	case right.oid == policy.Float4: // an integer or a numeric is compared with a real as a double precision
+		return of(policy.Float8)
 	}
 	return of(right.oid)
 }

@@ -103,7 +103,7 @@ var regressions = []struct {
 	{"kinds", `SELECT concat(nullif(c5, t), '|') AS k, concat(nullif(c5, 'abc'), '|') AS l, octet_length(coalesce(c5, c5)) AS o, count(*) FROM thing GROUP BY 1, 2, 3 HAVING count(*) > 0`, "kkkc", ""},
 	{"kinds", `SELECT concat(coalesce(c5, 'x'), '|') AS k, count(*) FROM thing GROUP BY 1 HAVING count(*) > 0`, "kc", "the blanks at the end of a choice among chars"},
 	{"kinds", `SELECT count(*) FROM thing WHERE coalesce(c5, c2) LIKE 'ab'`, "c", "the blanks at the end of a choice among chars"},
-	{"kinds", `SELECT label, CASE small WHEN 1 THEN 'ab'::char(4) WHEN 2 THEN 'abc'::varchar ELSE label END SIMILAR TO 'ab' AS s, CASE WHEN yes THEN label ELSE code END AS c, nullif(code, label) AS n, concat(nullif('ab'::char(4), label), '|') AS b, octet_length('a c '::bpchar) AS o, '-2.5' NOT IN (0.3::float8, 2::smallint) AS i, nullif('7', big) AS w FROM sort`, "kkkkkkkk", ""},
+	{"kinds", `SELECT label, CASE small WHEN 1 THEN 'ab'::char(4) WHEN 2 THEN 'abc'::varchar ELSE label END SIMILAR TO 'ab' AS s, CASE WHEN yes THEN label ELSE code END AS c, nullif(code, label) AS n, concat(nullif('ab'::char(4), label), '|') AS b, octet_length('a c '::bpchar) AS o, '-2.5' NOT IN (0.3::float8, 2::smallint) AS i, nullif('7', big) AS w, nullif(big, 1.5::real) AS f, nullif(small, 1.5) AS m FROM sort`, "kkkkkkkkkk", ""},
 	{"kinds", `SELECT greatest('ab'::char(4), code) FROM sort`, "k", "GREATEST of chars"},
 	{"kinds", `SELECT bool_and('true'), bool_or('f') FROM thing`, "kk", ""},
 	{"kinds", `SELECT bool_or('yes') AS y, pg_size_pretty(sum(small)) AS s FROM sort`, "kk", ""},
