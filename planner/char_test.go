@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -44,6 +45,8 @@ func TestCharColumns(t *testing.T) {
 		"sex = 'Males'::char(4)": male, "sex = 'Male'::bpchar": male, "sex::text = 'Male'": male, "sex || '' = 'Male'": male, "sex LIKE 'Male%'": male, "sex LIKE 'Male    '": male,
 		"sex = 'Male '::varchar": male, "coalesce(sex, 'x ') = 'Male '": male, "nullif(sex, 'x') = 'Male '": male, "CASE WHEN sex = 'Male' THEN sex END = 'Male '": male, "CASE WHEN sex = 'Female' THEN 'x ' ELSE sex END || '|' = 'Male|'": male,
 		"octet_length(sex) = 8 AND sex = 'Male'": male, "concat(sex, '|') = 'Male    |'": male, "concat_ws('-', sex, 'x') = 'Male    -x'": male, "sex = ANY ('{\"Male \"}'::bpchar[])": male, "sex = ANY (ARRAY['Male'])": male,
+		"coalesce(sex, 'x'::text) = 'Male '": male, "CASE WHEN sex = 'Male' THEN 'Male '::text ELSE sex END = 'Male' AND sex = 'Male'": male, "sex IN ('Male '::text, 'x')": male, "sex = ANY (ARRAY['Male '::bpchar, 'x '])": male, "sex = ANY ('{\"Male \"}'::varchar[])": male, "octet_length(nullif(sex, 'x')) = 8 AND sex = 'Male'": male,
+		"CASE WHEN sex = 'Male' THEN sex ELSE 'x'::text END = 'Male '": "none", "sex IN ('Male '::text)": "none", "concat(coalesce(sex, 'x'), '|') = 'x|'": semantics.NoForm.ID, "coalesce(sex, 'x'::bpchar) LIKE 'x'": semantics.NoForm.ID, "concat(nullif(sex, 'x '::text), '|') = 'Male    |'": "none",
 		"sex = ANY (ARRAY['Male '])": "none", "sex = ANY ('{\"Male \"}'::text[])": "none", "concat(sex, '|') = 'Male|'": "none",
 		"sex = 'Male '::text": "none", "sex::text = 'Male '": "none", "sex LIKE 'Male'": "none", "sex ~ 'Male$'": "none", "sex = ' Male'": "none", "sex = E'Male\\t'": "none",
 		"sex::char(4) = 'Male'": refuse.BlankPadded.ID,

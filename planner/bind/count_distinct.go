@@ -56,6 +56,11 @@ func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Exp
 			return found, refusal
 		}
 	}
+	if !v.Row && v.Of[0].IsConstant() {
+		if _, refusal := v.Of[0].Value(nil); refusal != nil {
+			return nil, refusal
+		}
+	}
 	if !v.Row && v.Of[0].IsConstant() && !g.b.Params.Describing && semantics.MustConstant(v.Of[0]) == nil {
 		where = append(where, semantics.ConstantExpr(false, policy.Bool, pos))
 	}

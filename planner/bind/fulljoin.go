@@ -141,7 +141,7 @@ func sidesUnited(u *derived.United, pairs *policy.Table, left, right *Rows, alon
 				add(c.Type, derived.UnitedValue{Column: pairs.Columns[from+at]}, of(at))
 			}
 			own := semantics.ColumnExpr(places[at], e.Type(), e.Typmod(), e.Pos)
-			own.Blanks = e.Blanks
+			own.Blanks, own.Ragged = e.Blanks, e.Ragged
 			out.names, out.exprs = append(out.names, r.names[i]), append(out.exprs, own)
 		}
 	}

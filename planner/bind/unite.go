@@ -94,7 +94,9 @@ func (b *Binder) unite(branches []*Rows) (*Rows, *refuse.Refusal) {
 		return nil, unionDomain.At(first.pos)
 	}
 	for i, c := range out.Table.Columns {
-		out.exprs = append(out.exprs, semantics.ColumnExpr(i, c.Type, c.Typmod, first.pos))
+		e := semantics.ColumnExpr(i, c.Type, c.Typmod, first.pos)
+		e.Blanks, e.Ragged = c.Blanks, c.Blanks > 0 // a part's constant has no blanks behind it
+		out.exprs = append(out.exprs, e)
 	}
 	for j, k := range first.keys {
 		out.keys = append(out.keys, linear.Key{Name: k.Name, Column: out.Table.Keys[j]})

@@ -4,11 +4,13 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -164,7 +166,9 @@ func (v *windows) put(c derived.WindowColumn, pos int) (*semantics.Expr, *refuse
 		at = len(v.w.Columns)
 		v.w.Columns = append(v.w.Columns, c)
 	}
-	return semantics.ColumnExpr(len(v.w.From.Columns)+at, shown.Type, shown.Typmod, pos), nil
+	e := semantics.ColumnExpr(len(v.w.From.Columns)+at, shown.Type, shown.Typmod, pos)
+	e.Blanks, e.Ragged = shown.Blanks, shown.Blanks > 0 // lag(store, 1, 'x') is x, with no blanks behind it
+	return e, nil
 }
 
 // neighbour binds lag and lead: the value that an expression over one column has in another row, a constant where there is none.
@@ -219,7 +223,18 @@ func (v *windows) chosen(arms []*semantics.Expr, pos int) (*semantics.Expr, *ref
 	for _, a := range arms[1:] {
 		v.b.Params.Note(a, s.Type())
 	}
-	return semantics.Node(semantics.FormOther, "case"+strconv.Itoa(len(arms)%2), s, pos, arms...), nil
+	e := semantics.Node(semantics.FormOther, "case"+strconv.Itoa(len(arms)%2), s, pos, arms...)
+	for _, a := range arms[1:] {
+		if e.Blanks = max(e.Blanks, a.Blanks); a.Blanks > 0 {
+			e.Ragged = true
+		}
+	}
+	for _, a := range arms[1:] {
+		if a.IsConstant() && e.Blanks > 0 && strings.HasSuffix(predicate.Text(semantics.MustConstant(a)), " ") {
+			return nil, semantics.NoForm.At(pos, "a char or else a text that ends in blanks")
+		}
+	}
+	return e, nil
 }
 
 // end binds first_value and last_value. What they say of rows that tie is any row's in plain SQL: here it is that of one order of

@@ -181,6 +181,11 @@ func (u *United) column(i int, typ policy.Type) *policy.Column {
 		}
 		c.Hide, c.Snap = c.Hide && v.Column.Hide, c.Snap || v.Column.Snap
 	}
+	for _, b := range u.Branches {
+		if text, ok := b.Values[i].Constant.(string); ok && c.Blanks > 0 && strings.HasSuffix(text, " ") {
+			return nil // equal to another text
+		}
+	}
 	if first && rules.Nulls == policy.NullCell && !typ.Textual() && typ != policy.Bool {
 		return nil // NULL alone
 	}

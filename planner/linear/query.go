@@ -212,6 +212,13 @@ type Solver struct {
 
 // Solve folds a question's conditions and keys into cells.
 func Solve(q *Question, env scalar.Env, n *semantics.Notes) (*Query, *refuse.Refusal) {
+	for _, k := range q.Keys { // one that is the same for all rows is not evaluated with the cells
+		if k.IsConstant() {
+			if _, refusal := k.Value(nil); refusal != nil {
+				return nil, refusal
+			}
+		}
+	}
 	own := *q
 	v := &Solver{semantics.Lowerer{Table: q.Table, Env: env, Box: semantics.NewBox(q.Table, env), Notes: n, OffGrid: q.OffGrid}, &Query{Question: &own, Asked: Counted{}, Work: env.Work}}
 	residual, refusal := v.Fold(q.Where, &v.S.Filter)

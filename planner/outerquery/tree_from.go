@@ -182,6 +182,9 @@ func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *refuse.Refusal) {
 	params := t.b.Params
 	params.Seen = max(params.Seen, n)
 	typ := params.TypeOf(n)
+	if typ == semantics.CharType {
+		return t.char(n), nil
+	}
 	null := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}
 	if params.Describing {
 		return ast.Cast(null, typ), nil
@@ -208,6 +211,17 @@ func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *refuse.Refusal) {
 		return ast.Cast(pg.MakeAConstStrNode(t.arrayText(v), -1), typ), nil
 	}
 	return ast.Cast(pg.MakeAConstStrNode(t.b.Env.FormatText(semantics.TypeOfValue(v), v), -1), typ), nil
+}
+
+// char writes a parameter of type bpchar, which has the blanks that it has.
+func (t *tree) char(n int) *pg.Node {
+	value := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}
+	if params := t.b.Params; !params.Describing && n <= len(params.Values) {
+		if text, ok := params.Values[n-1].(string); ok {
+			value = pg.MakeAConstStrNode(text, -1)
+		}
+	}
+	return ast.CastByName(value, "bpchar", -1)
 }
 
 // arrayText writes an array literal.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -396,17 +397,33 @@ func KeyText(values []policy.Value) string {
 		if values[0] == nil {
 			return "n"
 		}
-		return "=" + predicate.Text(predicate.CanonicalValue(values[0]))
+		return "=" + keyText(values[0])
 	}
 	var b strings.Builder
 	for _, v := range values {
 		text := "n"
 		if v != nil {
-			text = "=" + predicate.Text(predicate.CanonicalValue(v))
+			text = "=" + keyText(v)
 		}
 		b.Write(predicate.EncodeText(nil, text))
 	}
 	return b.String()
+}
+
+// keyText is the text of a key: equal values have one, 1.0 and 1.00, −0 and 0, a day and 24 hours among them.
+func keyText(v policy.Value) string {
+	switch v := v.(type) {
+	case float64:
+		return predicate.Text(v + 0) // −0 + 0 is 0
+	case policy.Interval:
+		const day = 24 * 60 * 60 * 1_000_000
+		days, rest := int64(v.Months)*30+int64(v.Days)+v.Micros/day, v.Micros%day
+		if rest < 0 {
+			days, rest = days-1, rest+day
+		}
+		return "i" + strconv.FormatInt(days, 10) + "/" + strconv.FormatInt(rest, 10)
+	}
+	return predicate.Text(predicate.CanonicalValue(v))
 }
 
 func IdentityOf(n int) []int {

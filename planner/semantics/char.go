@@ -19,8 +19,9 @@ import (
 //
 // finds BB, CC, DD and EE, as a constant without a type becomes a char there, and its trailing blanks do not count. With what
 // is text the column is compared as text, where 'BB'::char(3) is 'BB' and 'BB '::text is not. Patterns see the blanks: store LIKE
-// 'BB' is not true of a char(3), and so do octet_length and concat. Other functions of text, || among them, do not. What is a char or a constant without a type
-// (coalesce(store, 'none '), CASE, NULLIF) is a char, and a varchar is compared with one as a char; ARRAY['BB '] is of texts.
+// 'BB' is not true of a char(3), and so do octet_length and concat. Other functions of text, || among them, do not. A choice whose first value is one
+// (coalesce(store, 'none '), CASE, NULLIF) is a char, and a varchar is compared with one as a char; ARRAY['BB '] is of texts. What is chosen has the blanks that it had: concat(coalesce(store, 'a'), '|') is
+// 'a|' where there is no store, and as a cell's value does not tell whence it came, it is refused.
 
 // patterns are the operators that match a char with the blanks that fill it up.
 var patterns = WordSet("~~ !~~ ~~* !~~* ~ !~ ~* !~*")
@@ -36,7 +37,7 @@ func (t *Translator) withoutBlanks(args []*Expr, plain []scalar.Expr) *refuse.Re
 		return nil
 	}
 	for i, e := range args {
-		text, ok := untyped(e)
+		_, open := untyped(e)
 		switch {
 		case varchar(e) && !e.IsConstant():
 			s, err := t.Env.Call("rtrim", e.Expr)
@@ -44,30 +45,64 @@ func (t *Translator) withoutBlanks(args []*Expr, plain []scalar.Expr) *refuse.Re
 				return ScalarRefusal(err, e.Pos)
 			}
 			args[i], plain[i] = Node(FormOther, "rtrim", s, e.Pos, e), s
-			continue
-		case varchar(e):
-			v, err := e.Eval(nil)
-			if text, ok = v.(string); err != nil {
-				ok = false
-			}
-		}
-		if short := strings.TrimRight(text, " "); ok && short != text {
-			args[i] = ConstantExpr(short, e.Type(), e.Pos)
-			args[i].Parameter, plain[i] = e.Parameter, args[i].Expr
+		case open || varchar(e):
+			args[i] = shorter(e)
+			plain[i] = args[i].Expr
 		}
 	}
 	return nil
 }
 
-// charOf is the length of the char that a choice among values is, as CASE and coalesce are, whose constants lose their trailing blanks; 0: it is no char.
-func (t *Translator) charOf(args []*Expr, plain []scalar.Expr) (length int, refusal *refuse.Refusal) {
-	if !charOrUnknown(args) {
-		return 0, nil
+// shorter is a constant without the blanks at the end of its text.
+func shorter(e *Expr) *Expr {
+	text, ok := MustConstant(e).(string)
+	if short := strings.TrimRight(text, " "); ok && short != text {
+		c := ConstantExpr(short, e.Type(), e.Pos)
+		c.Parameter = e.Parameter
+		return c
 	}
-	if refusal := t.withoutBlanks(args, plain); refusal != nil {
-		return 0, refusal
+	return e
+}
+
+// charOf is the char that a choice among values is, as CASE and coalesce are; nil: it is none. PostgreSQL gives a choice the type of the first value that has one (of CASE that
+// is ELSE's, where it has one: it is the one at first), as all texts become one another by themselves: coalesce(store, code) is a char, coalesce(code, store) what code is.
+// The others lose their trailing blanks, which do not count then.
+func (t *Translator) charOf(args []*Expr, plain []scalar.Expr, first int) (*Expr, *refuse.Refusal) {
+	typed := func(e *Expr) bool { return e.Blanks > 0 || e.Type() != policy.Unknown }
+	if !typed(args[first]) {
+		if first = slices.IndexFunc(args, typed); first < 0 {
+			return nil, nil
+		}
 	}
-	return args[slices.IndexFunc(args, func(a *Expr) bool { return a.Blanks > 0 })].Blanks, nil
+	if args[first].Blanks == 0 {
+		return nil, nil
+	}
+	of := &Expr{Blanks: args[first].Blanks, Ragged: args[first].Ragged}
+	for i, e := range args {
+		switch {
+		case e.Blanks > 0:
+			of.Ragged = of.Ragged || e.Ragged || e.Blanks != of.Blanks
+		case e.IsConstant() && MustConstant(e) == nil:
+		case e.IsConstant():
+			args[i] = shorter(e)
+			plain[i], of.Ragged = args[i].Expr, true
+		case e.Type().Textual():
+			s, err := t.Env.Call("rtrim", e.Expr)
+			if err != nil {
+				return nil, ScalarRefusal(err, e.Pos)
+			}
+			args[i], plain[i] = Node(FormOther, "rtrim", s, e.Pos, e), s
+			of.Ragged = true
+		}
+	}
+	return of, nil
+}
+
+// is makes an expression the char that another one is; nil: none.
+func (e *Expr) is(char *Expr) {
+	if char != nil {
+		e.Blanks, e.Ragged = char.Blanks, char.Ragged
+	}
 }
 
 // charOrUnknown tells that all are chars, or constants without a type, and some is a char: with anything else PostgreSQL takes
@@ -91,6 +126,9 @@ func untyped(e *Expr) (string, bool) {
 func (t *Translator) filled(e *Expr) (*Expr, *refuse.Refusal) {
 	if e.Blanks == 0 {
 		return e, nil
+	}
+	if e.Ragged {
+		return nil, NoForm.At(e.Pos, "the blanks at the end of a choice among chars of several lengths, or of a char without one,")
 	}
 	length := ConstantExpr(int64(e.Blanks), policy.Int4, e.Pos)
 	s, err := t.Env.Call("rpad", e.Expr, length.Expr)
@@ -119,7 +157,7 @@ func (t *Translator) char(c *pg.TypeCast) *Expr {
 		text = string([]rune(text)[:length])
 	}
 	e := ConstantExpr(strings.TrimRight(text, " "), policy.Text, int(c.Location))
-	e.Blanks = length
+	e.Blanks, e.Ragged = length, len(c.TypeName.Typmods) == 0
 	return e
 }
 

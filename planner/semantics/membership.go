@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,48 @@ func (t *Translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) 
 		t.Params.Note(a, subject.Type())
 		t.Params.Note(subject, a.Type())
 	}
+	if all := append([]*Expr{subject}, args...); slices.ContainsFunc(all, func(e *Expr) bool { return e.Blanks > 0 }) && !charOrUnknown(all) {
+		return t.among(subject, args, negated, pos)
+	}
 	return t.Member(subject, args, negated, pos)
+}
+
+// among is membership in a list of chars and other texts: each is compared as it would be alone, but for several constants, which PostgreSQL makes chars of if the subject is one:
+//
+//	store IN ('BB '::text, 'CC')   finds BB, and store = 'BB '::text does not
+func (t *Translator) among(subject *Expr, args []*Expr, negated bool, pos int) (*Expr, *refuse.Refusal) {
+	if len(args) > maxOperations {
+		return nil, NoForm.At(pos, "this list of chars and other texts of more than "+strconv.Itoa(maxOperations)+" elements")
+	}
+	constants := 0
+	for _, e := range args {
+		if e.IsConstant() {
+			constants++
+		}
+	}
+	parts := make([]*Expr, len(args))
+	for i, e := range args {
+		if subject.Blanks > 0 && constants > 1 && e.IsConstant() {
+			e = shorter(e)
+		}
+		var r *refuse.Refusal
+		if parts[i], r = t.Combine("=", pos, subject, e); r != nil {
+			return nil, r
+		}
+	}
+	e, r := t.joined(FormOr, pos, parts)
+	if r != nil || !negated {
+		return e, r
+	}
+	return t.Not(e)
+}
+
+// joined is an AND or an OR of at least one condition.
+func (t *Translator) joined(f Form, pos int, args []*Expr) (*Expr, *refuse.Refusal) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	return t.Junction(f, pos, args...)
 }
 
 // Member is subject IN (args), or NOT IN.
@@ -102,16 +144,13 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 			return nil, NoForm.At(pos, "this comparison with an array")
 		}
 	}
-	switch len(args) {
-	case 0:
+	if len(args) == 0 {
 		return ConstantExpr(all, policy.Bool, pos), nil
-	case 1:
-		return args[0], nil
 	}
 	if all {
-		return t.Junction(FormAnd, pos, args...)
+		return t.joined(FormAnd, pos, args)
 	}
-	return t.Junction(FormOr, pos, args...)
+	return t.joined(FormOr, pos, args)
 }
 
 // maxOperations bounds the elements of an array that are operated on one by one.
@@ -121,7 +160,8 @@ const maxOperations = 256
 func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, *refuse.Refusal) {
 	texts := array.GetAArrayExpr() != nil // which a char is compared with as a text
 	for array.GetTypeCast() != nil && len(array.GetTypeCast().TypeName.ArrayBounds) > 0 {
-		texts = !strings.HasSuffix(ast.TypeName(array.GetTypeCast().TypeName), "bpchar")
+		name := ast.TypeName(array.GetTypeCast().TypeName)
+		texts = !strings.HasSuffix(name, "bpchar") && !strings.HasSuffix(name, "varchar")
 		array = array.GetTypeCast().Arg
 	}
 	element := policy.Unknown
@@ -130,6 +170,18 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 	}
 	if list := array.GetAArrayExpr(); list != nil {
 		args, _, r := t.All(list.Elements)
+		if at := slices.IndexFunc(args, func(e *Expr) bool { return e.Blanks > 0 || e.Type() != policy.Unknown }); at >= 0 { // whose type the array has
+			switch first := args[at]; {
+			case first.Blanks > 0:
+				for i, e := range args {
+					if e.IsConstant() {
+						args[i] = shorter(e)
+					}
+				}
+			case first.Type() == policy.Varchar:
+				element = policy.Unknown
+			}
+		}
 		for i, e := range args {
 			if text, ok := untyped(e); ok && element != policy.Unknown {
 				args[i] = ConstantExpr(text, element, e.Pos)

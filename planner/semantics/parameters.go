@@ -2,6 +2,7 @@ package semantics
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -20,6 +21,18 @@ type Parameters struct {
 func (p *Parameters) constant(n int, env scalar.Env, pos int) (*Expr, *refuse.Refusal) {
 	p.Seen = max(p.Seen, n)
 	t := p.TypeOf(n)
+	if t == CharType {
+		e := ConstantExpr(nil, policy.Text, pos)
+		if !p.Describing && n <= len(p.Values) {
+			if text, ok := p.Values[n-1].(string); ok {
+				e = ConstantExpr(strings.TrimRight(text, " "), policy.Text, pos)
+			}
+		}
+		if e.Blanks, e.Ragged = 1, true; p.Describing {
+			e.Parameter, e.Canon = n, "$"+strconv.Itoa(n)
+		}
+		return e, nil
+	}
 	if p.Describing {
 		e := ConstantExpr(nil, orUnknown(t), pos)
 		e.Parameter, e.Canon = n, "$"+strconv.Itoa(n)
@@ -86,6 +99,9 @@ func (p *Parameters) TypeOf(n int) policy.Type {
 	}
 	return 0
 }
+
+// CharType is char(n)'s, of which expressions have texts (char.go).
+const CharType policy.Type = 1042
 
 // Note records the type that a parameter's surroundings give it; the first place decides.
 func (p *Parameters) Note(e *Expr, t policy.Type) {

@@ -246,7 +246,7 @@ func (l *Lowerer) overCells(e *Expr) (truth, bool, *refuse.Refusal) {
 		if t, ok := l.byParts(e); ok {
 			return t, true, nil
 		}
-		if e.Form == formIn && c.Domain.Ordered() && e.Args[0].Monotone {
+		if e.Form == formIn && c.Domain.Ordered() && e.Args[0].Monotone && !e.Args[0].IsConstant() {
 			return l.list(e)
 		}
 	}

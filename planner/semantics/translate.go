@@ -315,7 +315,7 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 		e = t.Settler.Settled(e)
 		args, otherwise = append(args, e), e.Expr
 	}
-	// Results that are chars or constants are chars.
+	// Results may be chars.
 	var results []*Expr
 	var plain []scalar.Expr
 	for i, a := range args {
@@ -323,12 +323,16 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 			results, plain = append(results, a), append(plain, a.Expr)
 		}
 	}
-	length, refusal := t.charOf(results, plain)
+	first := 0
+	if c.Defresult != nil {
+		first = len(results) - 1
+	}
+	char, refusal := t.charOf(results, plain, first)
 	if refusal != nil {
 		return nil, refusal
 	}
 	for i := range results {
-		if at := min(2*i+1, len(args)-1); length > 0 {
+		if at := min(2*i+1, len(args)-1); char != nil {
 			args[at] = results[i]
 		}
 		if i < len(arms) {
@@ -347,7 +351,7 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 		}
 	}
 	e := Node(FormOther, "case"+strconv.Itoa(len(args)%2), s, int(c.Location), args...)
-	e.Blanks = length
+	e.is(char)
 	return e, nil
 }
 
@@ -357,7 +361,7 @@ func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *r
 	if r != nil {
 		return nil, r
 	}
-	length, refusal := t.charOf(args, plain)
+	char, refusal := t.charOf(args, plain, 0)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -376,7 +380,7 @@ func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *r
 	}
 	e := Node(FormOther, name, s, pos, args...)
 	e.order(t.Env, name)
-	e.Blanks = length
+	e.is(char)
 	return e, nil
 }
 

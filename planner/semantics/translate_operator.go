@@ -61,7 +61,9 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 			return nil, ScalarRefusal(err, pos)
 		}
 		e := Node(FormOther, "nullif", s, pos, args...)
-		e.Blanks = args[0].Blanks
+		if args[1].Blanks > 0 || args[1].Type() != policy.Text { // with a text it is compared as one, and is one
+			e.is(args[0])
+		}
 		return e, nil
 	}
 	return nil, NoForm.At(pos, "this operation")

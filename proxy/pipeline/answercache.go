@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
@@ -82,6 +83,8 @@ func appendStatement(b []byte, s *Session, asked string, stmt *parse.Statement, 
 	b = append(b, flag(set.ErrorColumns), flag(set.Release), flag(set.Probes), byte(set.OffGrid))
 	if set.Zone != nil {
 		text(set.Zone.String())
+		_, east := time.Unix(0, 0).In(set.Zone).Zone() // '+05:30' names two: as an interval, and in POSIX's sign
+		b = binary.AppendVarint(b, int64(east))
 	}
 	text(set.Form.Dates)
 	text(set.Form.Intervals)

@@ -98,6 +98,7 @@ func withBoundColumns(columns []plans.OutColumn) []plans.OutColumn {
 // askSandbox has the sandbox name the columns of an outer query whose types only an engine knows. Its leaves stand there
 // without rows.
 func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (plans.Description, *refuse.Refusal) {
+	stmt.ParamTypes = d.Params // those that the client gave are among them
 	plan, refusal := planner.Build(stmt, make([]policy.Value, len(d.Params)), c)
 	if refusal != nil {
 		return plans.Description{}, refusal

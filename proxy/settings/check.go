@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
@@ -173,7 +174,7 @@ func (v *variable) checkSpecial(value string, limits dpLimits) (string, *pgerror
 	case "DateStyle":
 		return checkDateStyle(v, value, limits.dateStyle)
 	case "TimeZone":
-		if _, name, ok := parseZone(value); ok {
+		if _, name, ok := scalar.SessionZone(value); ok {
 			return name, nil
 		}
 		return "", invalidValue(v, value)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -127,7 +128,7 @@ func Written(stmt parse.Statement) string {
 	}
 	value := strings.Join(list, ", ")
 	if stmt.Name == "timezone" && strings.Contains(strings.ToLower(stmt.Text), "interval") {
-		return intervalPrefix + value + "'" // no zone's name has this word, so it is the type
+		return scalar.IntervalPrefix + value + "'" // no zone's name has this word, so it is the type
 	}
 	return value
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -106,12 +107,12 @@ func TestSettingErrors(t *testing.T) {
 // TestZones: a number counts east, POSIX's offset west.
 func TestZones(t *testing.T) {
 	for name, want := range map[string]int{"UTC": 0, "-3": -3 * 3600, "3": 3 * 3600, "+05:30": -19800, "INTERVAL '+05:30'": 19800, "INTERVAL '-08:00'": -8 * 3600, "<-03>+03": -3 * 3600, "<+05:30>-05:30": 19800, "<+07>-05": 18000, "<abc>3:30": -12600} {
-		zone, kept, ok := parseZone(name)
+		zone, kept, ok := scalar.SessionZone(name)
 		if !ok {
 			t.Errorf("%s refused", name)
 			continue
 		}
-		again, _, ok := parseZone(kept)
+		again, _, ok := scalar.SessionZone(kept)
 		_, seconds := time.Unix(0, 0).In(zone).Zone()
 		if _, second := time.Unix(0, 0).In(again).Zone(); !ok || seconds != want || second != want {
 			t.Errorf("%s: %d, kept as %s: %d, want %d", name, seconds, kept, second, want)

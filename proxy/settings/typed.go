@@ -51,7 +51,7 @@ func (s *Settings) read() plans.Settings {
 		SearchPath:   searchPath(s.Value("search_path"), s.user),
 		Zone:         time.UTC,
 	}
-	if zone, _, ok := parseZone(s.Value("timezone")); ok {
+	if zone, _, ok := scalar.SessionZone(s.Value("timezone")); ok {
 		t.Zone = zone
 	}
 	if digits, err := strconv.Atoi(s.Value("extra_float_digits")); err == nil {

@@ -27,7 +27,11 @@ var aggregates = strings.Fields(`count sum avg min max bool_and bool_or every ar
 func (b *binder) aggregate(name string, n *pg.FuncCall, sc *scope) expr {
 	args := b.exprs(n.GetArgs(), sc)
 	for i := range args {
-		if args[i].oid == policy.Unknown && (i < 2 || name != "lag" && name != "lead") { // whose default has the type of what it stands for
+		switch {
+		case args[i].oid != policy.Unknown || i == 2 && (name == "lag" || name == "lead"): // whose default has the type of what it stands for
+		case name == "bool_and" || name == "bool_or" || name == "every": // which are of booleans alone
+			args[i] = b.cast(args[i], boolType)
+		default:
 			args[i] = b.cast(args[i], textType)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -99,8 +100,26 @@ func (b *binder) in(not bool, n *pg.A_Expr, sc *scope) expr {
 	left := b.rowParts(n.GetLexpr(), sc)
 	one := ""
 	var all []expr
-	for i, node := range n.GetRexpr().GetList().GetItems() {
+	var list [][]expr
+	var types []typed
+	var fixed []bool
+	for _, node := range n.GetRexpr().GetList().GetItems() {
 		right := b.rowParts(node, sc)
+		list, fixed = append(list, right), append(fixed, !ast.Holds(node, func(n *pg.Node) bool { return n.GetColumnRef() != nil }))
+		if fixed[len(fixed)-1] {
+			types = append(types, right[0].typed)
+		}
+	}
+	open, told := left, left
+	if len(left) == 1 && left[0].oid == policy.Unknown && len(types) > 1 { // beside several constants it has the type of all of them together: '0.5' IN (1.5::float8, 2) is of double precisions
+		if t := common(types, "IN"); t.oid != policy.Unknown {
+			told = []expr{b.cast(left[0], of(t.oid))}
+		}
+	}
+	for i, right := range list {
+		if left = open; fixed[i] {
+			left = told
+		}
 		if len(left) > 1 {
 			parts = append(parts, b.compareRows("=", left, right).sql)
 			continue

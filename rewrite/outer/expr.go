@@ -139,6 +139,10 @@ func (b *binder) truthTest(n *pg.BooleanTest, sc *scope) expr {
 func (b *binder) caseExpr(n *pg.CaseExpr, sc *scope) expr {
 	var conditions []string
 	var results []expr
+	if n.GetDefresult() != nil { // whose type weighs first
+		results = append(results, b.expr(n.GetDefresult(), sc))
+	}
+	arms := len(results)
 	for _, w := range n.GetArgs() {
 		when := w.GetCaseWhen()
 		condition := b.expr(when.GetExpr(), sc)
@@ -148,19 +152,16 @@ func (b *binder) caseExpr(n *pg.CaseExpr, sc *scope) expr {
 		conditions = append(conditions, b.boolean(condition).sql)
 		results = append(results, b.expr(when.GetResult(), sc))
 	}
-	if n.GetDefresult() != nil {
-		results = append(results, b.expr(n.GetDefresult(), sc))
-	}
 	t := b.unify(results, "CASE")
 	if n.GetDefresult() == nil {
 		t.even = t.even && t.oid == policy.NumericType
 	}
 	sql := "CASE"
 	for i, c := range conditions {
-		sql += " WHEN " + c + " THEN " + results[i].sql
+		sql += " WHEN " + c + " THEN " + results[arms+i].sql
 	}
 	if n.GetDefresult() != nil {
-		sql += " ELSE " + results[len(results)-1].sql
+		sql += " ELSE " + results[0].sql
 	}
 	return expr{sql: "(" + sql + " END)", typed: t}
 }
@@ -169,6 +170,9 @@ func (b *binder) caseExpr(n *pg.CaseExpr, sc *scope) expr {
 func (b *binder) variadic(name string, nodes []*pg.Node, sc *scope) expr {
 	args := b.exprs(nodes, sc)
 	t := b.unify(args, strings.ToUpper(name))
+	if t.oid == typeBpchar && name != "coalesce" {
+		cannot(strings.ToUpper(name) + " of chars, of which several are equal,")
+	}
 	if t.oid == policy.IntervalT && name != "coalesce" {
 		for i := range args {
 			args[i].sql = asArgument(args[i])

@@ -43,11 +43,16 @@ func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 		left, right := b.keysOf(l, r)
 		return expr{sql: "(" + left + word + right + ")", typed: boolType}
 	case pg.A_Expr_Kind_AEXPR_NULLIF:
-		left := b.expr(n.GetLexpr(), sc)
+		left, right := b.expr(n.GetLexpr(), sc), b.expr(n.GetRexpr(), sc)
 		if left.oid == policy.Unknown {
-			left = b.cast(left, textType)
+			t := of(right.oid)
+			if t.oid == policy.Unknown || t.oid == policy.Varchar {
+				t = textType
+			}
+			left = b.cast(left, t)
 		}
-		same := b.compare("=", left, b.expr(n.GetRexpr(), sc))
+		same := b.compare("=", left, right)
+		left = b.cast(left, comparedAs(left.typed, right.typed))
 		return expr{sql: "(CASE WHEN " + same.sql + " THEN NULL ELSE " + left.sql + " END)", typed: left.typed}
 	case pg.A_Expr_Kind_AEXPR_IN:
 		return b.in(op == "<>", n, sc)
@@ -59,6 +64,23 @@ func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 		return b.between(n, sc)
 	}
 	return cannot("operator " + op)
+}
+
+// comparedAs is the type that the left side of left = right has for the operator that PostgreSQL takes, which is NULLIF's: there is none of varchar, nor one of an integer and a numeric,
+// so that NULLIF of a varchar is a text and nullif(1, 2.5) a numeric.
+func comparedAs(left, right typed) typed {
+	char := func(t typed) bool { return t.oid == typeBpchar }
+	switch l, r := ranks[left.oid], ranks[right.oid]; {
+	case char(left) && right.oid == policy.Text, left.oid == policy.Varchar && !char(right):
+		return textType
+	case left.oid == policy.Varchar:
+		return of(typeBpchar)
+	case l == 0 || r == 0 || l > 10 || (l > 4) == (r > 4) && (l == 4) == (r == 4) || l > r:
+		return left
+	case right.oid == policy.Float4: // an integer or a numeric is compared with a real as a double precision
+		return of(policy.Float8)
+	}
+	return of(right.oid)
 }
 
 func (b *binder) unary(op string, e expr) expr {

@@ -49,7 +49,9 @@ const InvalidRegexp = "invalid regular expression"
 
 // checked refuses, where a pattern is written in the query, what is no regular expression or not run here.
 func checked(pattern, flags expr, rest ...expr) {
-	if slices.ContainsFunc(rest, func(e expr) bool { return e.null || strings.HasPrefix(e.sql, "CAST(NULL AS ") }) { // of which the answer is NULL, whatever the pattern is
+	if slices.ContainsFunc(rest, func(e expr) bool {
+		return e.null || strings.HasPrefix(strings.ReplaceAll(e.sql, "CAST(CAST(", "CAST("), "CAST(NULL AS ")
+	}) { // of which the answer is NULL, whatever the pattern is
 		return
 	}
 	text, known := literalText(pattern)
@@ -105,7 +107,7 @@ func (b *binder) regexp(op string, text, pattern, flags expr, rest ...expr) stri
 
 // listOf reads the text in which pg_regexp gives a list.
 func (b *binder) listOf(sql string) string {
-	x := b.fresh("x")
+	const x = "x__" // equal expressions have equal texts: GROUP BY compares them
 	return "list_transform(list_filter(string_split(" + sql + ", chr(31)), lambda " + x + " : " + x + " <> ''), lambda " + x +
 		" : (CASE WHEN " + x + " <> '-' THEN substr(" + x + ", 2) END))"
 }

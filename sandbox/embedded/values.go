@@ -146,7 +146,7 @@ func argument(t policy.Type, v driver.Value) (policy.Value, error) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		return policy.Timestamptz(n), err
 	case policy.IntervalT:
-		return scalar.Env{}.ParseText(t, text) // as the engine writes it, whatever the IntervalStyle
+		return scalar.Env{}.ParseText(t, text) // as the engine writes it, whatever IntervalStyle is: '-1 days +00:30:00' has a sign for each field
 	}
 	return text, nil
 }

@@ -29,6 +29,7 @@ type run struct {
 	mostBytes int
 	time      time.Duration // after which the server itself ends the query
 	zone      *time.Location
+	zoned     string // its name
 }
 
 // mostMessage bounds one message of the server, and so one row.
@@ -50,12 +51,12 @@ const (
 	endRead   = "ROLLBACK"
 	// What a query might have taken beyond its transaction, if the allow-list of functions had failed, is given back too.
 	giveBack = "SELECT pg_catalog.pg_advisory_unlock_all()"
-	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', $3, true), pg_catalog.set_config('IntervalStyle', $4, true), pg_catalog.set_config('extra_float_digits', $5, true), pg_catalog.set_config('DateStyle', $6, true)"
+	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', $3, true), pg_catalog.set_config('IntervalStyle', $4, true), pg_catalog.set_config('extra_float_digits', $5, true), pg_catalog.set_config('DateStyle', $6, true), pg_catalog.set_config('bytea_output', $7, true)"
 )
 
 func (r *run) sessionArgs(s sandbox.Session, zone *time.Location, form scalar.Form) [][]byte {
 	return [][]byte{[]byte(searchPath(s.Setting("search_path", "public"))), []byte(zoneSetting(zone)), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10),
-		[]byte(form.Style()), strconv.AppendInt(nil, int64(form.Extra()), 10), []byte(form.DateStyle())}
+		[]byte(form.Style()), strconv.AppendInt(nil, int64(form.Extra()), 10), []byte(form.DateStyle()), []byte(s.Setting("bytea_output", "hex"))}
 }
 
 // zoneSetting is what TimeZone is set to: a name, or for a zone without one, as SET TIME ZONE 5 makes it, <+05>-05. What stands behind the

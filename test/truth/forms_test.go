@@ -36,6 +36,73 @@ func TestDateOrder(t *testing.T) {
 	}
 }
 
+// TestZones: a session's zone holds below the counts and above them, however it is named.
+func TestZones(t *testing.T) {
+	for _, engine := range []string{"duckdb", "twin"} {
+		p := pairOver(t, kinds(*seed), engine, func(*schema) {})
+		for _, zone := range []string{"TIME ZONE -3", "TIME ZONE INTERVAL '+05:30' HOUR TO MINUTE", "TimeZone = '+05:30'", "TimeZone = 'Europe/Berlin'", "TimeZone = '<-02>+2'", "TimeZone = '5.5'"} {
+			for _, c := range []*client{p.proxy, p.plain} {
+				if a := c.ask("SET " + zone); a.err != nil {
+					t.Fatal(a.err)
+				}
+			}
+			for _, sql := range []string{
+				`SELECT extract(hour FROM date_trunc('hour', tz)) AS h, tz::date AS d, count(*) FROM thing GROUP BY 1, 2 HAVING count(*) > 0`,
+				`SELECT code, tz::date AS d, date_trunc('day', tz) AS t, extract(hour FROM tz) AS h, tz::text AS x, ts::timestamptz AS z, to_char(tz, 'HH24:MI') AS c, day - ('00:30:00'::interval - interval '1 day') AS i FROM sort`,
+				`SELECT min(q.h)::date AS d, date_trunc('day', q.h)::text AS t, sum(n) AS n FROM (SELECT date_trunc('hour', tz) AS h, count(*) AS n FROM thing GROUP BY 1 HAVING count(*) > 0) q GROUP BY 2`,
+			} {
+				p.fresh()
+				got, want := p.ask(sql), p.plain.ask(sql)
+				if got.err != nil || want.err != nil {
+					t.Fatalf("%s: %s: %v; PostgreSQL: %v", engine, sql, got.err, want.err)
+				}
+				if !slices.EqualFunc(sortedRows(got), sortedRows(want), slices.Equal[[]string]) {
+					t.Errorf("%s, %s: %s\ngot  %v\nwant %v", engine, zone, sql, sortedRows(got), sortedRows(want))
+				}
+			}
+		}
+		// A kept answer is of its own zone.
+		sql := `SELECT extract(hour FROM date_trunc('hour', tz)) AS h, count(*) FROM thing GROUP BY 1 HAVING count(*) > 0`
+		for _, zone := range []string{"TimeZone = '+05:30'", "TimeZone = '+05:30'", "TIME ZONE INTERVAL '+05:30' HOUR TO MINUTE", "TimeZone = '+05:30'"} {
+			for _, c := range []*client{p.proxy, p.plain} {
+				c.ask("SET " + zone)
+			}
+			if got, want := p.ask(sql), p.plain.ask(sql); got.err != nil || !slices.EqualFunc(sortedRows(got), sortedRows(want), slices.Equal[[]string]) {
+				t.Errorf("%s, %s: %s\ngot  %v %v\nwant %v", engine, zone, sql, sortedRows(got), got.err, sortedRows(want))
+			}
+		}
+		// Intervals that go to and fro between the engine and dpproxy's own functions.
+		for _, c := range []*client{p.proxy, p.plain} {
+			c.ask("SET IntervalStyle = sql_standard")
+		}
+		sql = `SELECT code, ('00:30:00'::interval - interval '1 day') * small AS i, day - ('00:30:00'::interval - interval '1 day') AS d FROM sort`
+		if got, want := p.ask(sql), p.plain.ask(sql); got.err != nil || !slices.EqualFunc(sortedRows(got), sortedRows(want), slices.Equal[[]string]) {
+			t.Errorf("%s: %s\ngot  %v %v\nwant %v", engine, sql, sortedRows(got), got.err, sortedRows(want))
+		}
+	}
+}
+
+// TestDeclared: parameters above the counts have the types that their client says, in what is described too.
+func TestDeclared(t *testing.T) {
+	for _, engine := range []string{"duckdb", "twin"} {
+		p := pairOver(t, kinds(*seed), engine, func(*schema) {})
+		for _, d := range []*drawn{
+			{text: "SELECT s.code, s.day - \x010\x02 AS a FROM sort s", given: []given{{of: int4Type, text: "3", declared: true, exact: true}}},
+			{text: "SELECT \x010\x02 / \x011\x02 AS a, code FROM sort", given: []given{{of: int8Type, text: "7", declared: true, exact: true}, {of: int8Type, text: "2", declared: true, exact: true}}},
+			{text: "SELECT text(\x010\x02) AS a, concat(\x010\x02, '|') AS b, code FROM sort", given: []given{{of: charType, text: "ab ", declared: true, exact: true}}},
+			{text: "SELECT count(*) AS n FROM thing WHERE coalesce(c5, \x010\x02) = \x010\x02", given: []given{{of: charType, text: "ab ", declared: true, exact: true}}},
+		} {
+			for by := extended; by <= prepared; by++ {
+				p.fresh()
+				d.by, d.truth = by, d.text
+				if v, got, want := p.drawn(d); v.class != equal && (v.class != refused || d.given[0].of != charType) { // PREPARE refuses char, the twin some of it
+					t.Errorf("%s, %s: %s: %s %s\ngot  %s\nwant %s", engine, wayNames[by], d.text, v.class, v.why, text30(got), text30(want))
+				}
+			}
+		}
+	}
+}
+
 // TestForms: texts that a statement makes of numbers and intervals are those that the session's settings ask for, below the counts, above them, and in what is sent.
 func TestForms(t *testing.T) {
 	for _, engine := range []string{"duckdb", "twin"} {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -22,6 +23,7 @@ const (
 	unknown = "keys unknown"            // NOT IN looks past keys that are NULL, as the notice says
 	refused = "refused"                 // by a code of the catalogue, before the charge
 	fails   = "both fail"               // PostgreSQL fails too
+	lenient = "PostgreSQL alone fails"  // on a value or a type that is not come to here
 	wrong   = "WRONG"
 	broken  = "BROKEN" // an error that is no refusal
 	denied  = "DENIED" // an error of PostgreSQL's own that PostgreSQL does not give: an undefined column that is there
@@ -111,7 +113,11 @@ func (a answer) withoutBlanks(column int) answer {
 func judgeError(got answer) verdict {
 	why := got.err.Code + " " + got.err.Message
 	switch {
-	case strings.HasPrefix(got.err.Code, "DP"), got.err.Code == "0A000", strings.HasPrefix(got.err.Code, "54"), got.err.Code == "53400":
+	case strings.HasPrefix(got.err.Code, "DP"), got.err.Code == "42501" && strings.HasSuffix(got.err.Message, " is not permitted"), got.err.Code == "0A000", strings.HasPrefix(got.err.Code, "54"), got.err.Code == "53400":
+		return verdict{refused, why}
+	case strings.HasPrefix(got.err.Hint, "Constants alone cause this error"), strings.HasPrefix(got.err.Hint, "This is found on the declared domain"), strings.HasPrefix(got.err.Hint, "Some value of the declared domain"): // an expression fails on a value that the policy declares
+		return verdict{refused, why}
+	case got.err.Code == "42883" && got.err.Message == "a value cannot be sent in the format that was asked for": // of a type that is none of a policy's
 		return verdict{refused, why}
 	case strings.HasPrefix(got.err.Code, "42"):
 		return verdict{denied, why}
@@ -391,4 +397,9 @@ func show(row []string) string {
 		}
 	}
 	return "(" + strings.Join(list, ", ") + ")"
+}
+
+// field is a column of an answer whose types are not said.
+func field(name string, of uint32) pgconn.FieldDescription {
+	return pgconn.FieldDescription{Name: name, DataTypeOID: of}
 }

@@ -142,7 +142,7 @@ func (s *schema) plain() []string {
 			if truth == "" {
 				truth = c.name
 			}
-			if base, _, _ := strings.Cut(c.declared, "("); c.declared != "" && base != "numeric" && base != "varchar" {
+			if base, _, _ := strings.Cut(c.declared, "("); c.declared != "" && base != "numeric" && base != "varchar" && base != "enum" {
 				truth = "(" + truth + ")::" + c.declared
 			}
 			parts = append(parts, truth+" AS "+c.name)

@@ -1,4 +1,4 @@
-package settings
+package scalar
 
 import (
 	"fmt"
@@ -6,26 +6,25 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // zones must not depend on what is installed
 )
 
-// parseZone reads a time zone as PostgreSQL does, and returns the name under which it is kept: a name of the tz database
+// SessionZone reads the setting TimeZone as PostgreSQL does, and returns the name under which it is kept, which reads as the same zone wherever it is handed on: a name of the tz database
 // in any case; hours east of UTC, as a number or INTERVAL '…'; or an offset in POSIX form, whose sign means west.
-func parseZone(value string) (zone *time.Location, name string, ok bool) {
+func SessionZone(value string) (zone *time.Location, name string, ok bool) {
 	value = strings.TrimSpace(value)
 	if value == "" || len(value) > 64 {
 		return nil, "", false
 	}
 	if inner, found := strings.CutPrefix(value, "<"); found { // <-03>+03: what it is called, and how far west it is
 		_, west, found := strings.Cut(inner, ">")
-		seconds, good := offset(west)
+		seconds, good := zoneOffset(west)
 		return time.FixedZone(value, -seconds), value, found && good
 	}
-	if inner, found := strings.CutPrefix(value, intervalPrefix); found {
-		seconds, good := offset(strings.TrimSuffix(inner, "'"))
+	if inner, found := strings.CutPrefix(value, IntervalPrefix); found {
+		seconds, good := zoneOffset(strings.TrimSuffix(inner, "'"))
 		return fixedEast(seconds, good)
 	}
-	if seconds, good := offset(value); good {
+	if seconds, good := zoneOffset(value); good {
 		if strings.Contains(value, ":") {
 			return time.FixedZone(value, -seconds), value, true
 		}
@@ -42,7 +41,8 @@ func parseZone(value string) (zone *time.Location, name string, ok bool) {
 	return nil, "", false
 }
 
-const intervalPrefix = "INTERVAL '"
+// IntervalPrefix begins a zone that is an interval.
+const IntervalPrefix = "INTERVAL '"
 
 // fixedEast names an offset east of UTC as PostgreSQL does: <+02>-02, the second part in POSIX's sign.
 func fixedEast(seconds int, ok bool) (*time.Location, string, bool) {
@@ -59,8 +59,8 @@ func fixedEast(seconds int, ok bool) (*time.Location, string, bool) {
 	return time.FixedZone(name, seconds), name, ok
 }
 
-// offset reads [+-]hours[:minutes[:00]] in seconds, or hours with a fraction.
-func offset(value string) (seconds int, ok bool) {
+// zoneOffset reads [+-]hours[:minutes[:00]] in seconds, or hours with a fraction.
+func zoneOffset(value string) (seconds int, ok bool) {
 	sign, digits := 1, strings.TrimPrefix(value, "+")
 	if strings.HasPrefix(value, "-") {
 		sign, digits = -1, value[1:]
