@@ -53,9 +53,9 @@ func (p *parser) escape() *node {
 		p.at++
 		return p.node(node{kind: kindPlace, place: byte(c)})
 	}
-	if class := classes[unicode.ToLower(c)]; class != "" {
+	if name := classes[unicode.ToLower(c)]; name != "" {
 		p.at++
-		return p.node(node{kind: kindSet, set: &set{classes: []class_{{name: class}}, not: unicode.IsUpper(c)}})
+		return p.node(node{kind: kindSet, set: &set{classes: []class{{name: name}}, not: unicode.IsUpper(c)}})
 	}
 	if c >= '1' && c <= '9' {
 		from, n := p.at, 0
@@ -142,7 +142,7 @@ func (p *parser) bracket() *node {
 			if p.fold && (name == "upper" || name == "lower") {
 				name = "alpha"
 			}
-			s.classes = append(s.classes, class_{name: name})
+			s.classes = append(s.classes, class{name: name})
 			continue
 		}
 		if p.next("[=") {
@@ -154,8 +154,8 @@ func (p *parser) bracket() *node {
 			unsupported()
 		}
 		if c == '\\' && p.at+1 < len(p.text) {
-			if class := classes[unicode.ToLower(p.text[p.at+1])]; class != "" {
-				s.classes = append(s.classes, class_{name: class, not: unicode.IsUpper(p.text[p.at+1])})
+			if name := classes[unicode.ToLower(p.text[p.at+1])]; name != "" {
+				s.classes = append(s.classes, class{name: name, not: unicode.IsUpper(p.text[p.at+1])})
 				p.at += 2
 				if p.next("-") && !p.next("-]") {
 					invalid()
