@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
@@ -36,7 +36,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 		}
 		return nil, s.NotSelect()
 	}
-	b := bind.NewBinder(c, &semantics.Parameters{Values: values, Types: s.ParamTypes, Describing: values == nil})
+	b := aggregate.NewBinder(c, &semantics.Parameters{Values: values, Types: s.ParamTypes, Describing: values == nil})
 	b.Open, b.Inner = o, in.answer
 	b.Text, b.Top, b.Inside = s.Text, s.Select(), in.depth > 1
 	out, refusal := outerquery.Bind(b)

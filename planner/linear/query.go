@@ -393,9 +393,6 @@ type Key struct {
 	Present int            // position, counted from 1, of the boolean column that says whether it is not NULL; 0: it never is
 }
 
-// Set is a grouping set: the question's keys that its rows are grouped by.
-type Set []int
-
 // On is the question over the same rows for some of the keys and conditions.
 func (q *Question) On(keys Set, conditions []*semantics.Expr, counters []Counter) *Question {
 	sub := &Question{Table: q.Table, Where: q.Where, Counters: counters, Sql: q.Sql, conditions: len(conditions), PerGroup: q.PerGroup, OffGrid: q.OffGrid}

@@ -199,3 +199,29 @@ func (r *Ranking) Weights() (whole []int64, scale *big.Rat, ok bool) {
 	}
 	return whole, new(big.Rat).SetFrac(divisor, common), largest > 0
 }
+
+// InCommon takes the conditions that all candidates have out of their own.
+func InCommon(own [][]*semantics.Expr) (rest [][]*semantics.Expr, all []*semantics.Expr) {
+	rest = make([][]*semantics.Expr, len(own))
+	times := map[string]int{}
+	for i, list := range own {
+		rest[i] = Conjuncts(list)
+		here := map[string]bool{}
+		for _, e := range rest[i] {
+			if !here[e.Canon] {
+				here[e.Canon] = true
+				times[e.Canon]++
+			}
+		}
+	}
+	shared := func(e *semantics.Expr) bool { return times[e.Canon] == len(own) }
+	for _, e := range rest[0] {
+		if shared(e) && !slices.ContainsFunc(all, func(have *semantics.Expr) bool { return have.Canon == e.Canon }) {
+			all = append(all, e)
+		}
+	}
+	for i := range rest {
+		rest[i] = slices.DeleteFunc(slices.Clone(rest[i]), shared)
+	}
+	return rest, all
+}

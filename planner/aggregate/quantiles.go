@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/formula"
 	"github.com/dpproxy/dpproxy/planner/linear"
@@ -164,7 +165,7 @@ func (g *Grouping) selectedArgument(name string, f *pg.FuncCall) (arg *semantics
 		return nil, false, refusal
 	}
 	if arg = t.Settler.Settled(arg); arg.IsConstant() {
-		return nil, false, noAggregate.At(pos, name+" of a constant")
+		return nil, false, bind.NoAggregate.At(pos, name+" of a constant")
 	}
 	return arg, descending, nil
 }
