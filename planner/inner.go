@@ -65,15 +65,15 @@ func planWithin(s parse.Statement, values []policy.Value, c reuse.Context, depth
 			return nil, refusal
 		}
 		if len(in.waiting) > 0 {
-			p.AddInner(in.waiting, most(part))
+			p.AddInner(in.waiting, shareOf(part))
 		}
 		p.Notes = once(append(in.notes(), p.Notes...))
 		return p, nil
 	}
 }
 
-// most is what a part of a statement may cost.
-func most(part reuse.Context) (share privacy.Cost) {
+// shareOf is what a part of a statement may cost.
+func shareOf(part reuse.Context) (share privacy.Cost) {
 	if part.Dataset != nil {
 		share = part.Share(1)
 	}
