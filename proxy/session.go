@@ -393,8 +393,8 @@ func (c *session) standing() *pipeline.Session {
 // inForce are the settings as a Pipeline knows them.
 func inForce(s *settings.Settings) pipeline.Settings {
 	typed := pipeline.Settings{Settings: s.Typed(), Variables: s.Variables()}
-	if most, bound := s.MostCost(); bound {
-		typed.MostCost = &most
+	if most, bound := s.MaxCost(); bound {
+		typed.MaxCost = &most
 	}
 	return typed
 }

@@ -34,7 +34,7 @@ func (g *Grouping) findTop() {
 	if name, refusal := ast.FunctionName(f); refusal != nil || name != "count" {
 		return
 	}
-	if n, refusal := g.b.Whole(sel.LimitCount, "LIMIT", -1); refusal == nil && n >= 1 && n <= mechanisms.MostChosen {
+	if n, refusal := g.b.Whole(sel.LimitCount, "LIMIT", -1); refusal == nil && n >= 1 && n <= mechanisms.MaxChosen {
 		g.Q.Top = int(n)
 	}
 }

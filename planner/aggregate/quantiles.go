@@ -270,7 +270,7 @@ func (g *Grouping) share(n *pg.Node) (mechanisms.Share, *refuse.Refusal) {
 	if r.Sign() < 0 || r.Cmp(big.NewRat(1, 1)) > 0 {
 		return none, shareRange.At(ast.Location(n), strconv.FormatFloat(x, 'g', -1, 64))
 	}
-	if r.Denom().Cmp(big.NewInt(mechanisms.MostShare)) > 0 {
+	if r.Denom().Cmp(big.NewInt(mechanisms.MaxShare)) > 0 {
 		return none, notShare.At(ast.Location(n))
 	}
 	return mechanisms.Share{Num: r.Num().Int64(), Den: r.Denom().Int64()}, nil

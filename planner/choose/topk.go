@@ -44,7 +44,7 @@ func (v *LeafPlanner) overlapping(r *linear.Ranking, flat *linear.Question, weig
 	for i, t := range r.Terms {
 		at[i] = q.SumFor(t.Where, t.Sum)
 	}
-	if len(q.Counters) > mechanisms.MostCounters {
+	if len(q.Counters) > mechanisms.MaxCounters {
 		return nil
 	}
 	s, refusal := linear.Solve(q, v.Binder.Env, v.Notes)

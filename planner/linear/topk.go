@@ -105,7 +105,7 @@ func (s *Query) Levelled(met [][]bool, weights []int64) *TopK {
 func (c *TopK) Spec(share privacy.Cost) (mechanisms.Spec, error) {
 	each := c.Contribution()
 	if c.Bound > 1 {
-		if each.Rows > mechanisms.MostWeight/c.Bound {
+		if each.Rows > mechanisms.MaxWeight/c.Bound {
 			return mechanisms.Spec{}, NoMechanism.At(-1, "the values are too large")
 		}
 		each = mechanisms.Contribution{Rows: each.Rows * c.Bound, Neighbors: each.Neighbors}
@@ -191,7 +191,7 @@ func (r *Ranking) Weights() (whole []int64, scale *big.Rat, ok bool) {
 	}
 	for _, n := range numbers {
 		n.Quo(n, divisor)
-		if n.Cmp(big.NewInt(mechanisms.MostWeight)) > 0 {
+		if n.Cmp(big.NewInt(mechanisms.MaxWeight)) > 0 {
 			return nil, nil, false
 		}
 		whole = append(whole, n.Int64())

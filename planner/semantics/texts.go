@@ -223,27 +223,27 @@ func (t *Translator) partsOf(e *Expr) (parts policy.Reading, negated, known bool
 		if numbers[0] < 0 {
 			return nil, false, false, nil
 		}
-		return with(policy.Part{Word: map[string]policy.Word{"left": policy.Left, "right": policy.Right}[e.Op], Length: min(numbers[0], policy.MostTextLength)})
+		return with(policy.Part{Word: map[string]policy.Word{"left": policy.Left, "right": policy.Right}[e.Op], Length: min(numbers[0], policy.MaxTextLength)})
 	case "substring n", "substr n":
-		if numbers[0] > policy.MostTextLength {
+		if numbers[0] > policy.MaxTextLength {
 			return with(nothing)
 		}
-		return with(policy.Part{Word: policy.Cut, From: max(numbers[0], 1), Length: policy.MostTextLength})
+		return with(policy.Part{Word: policy.Cut, From: max(numbers[0], 1), Length: policy.MaxTextLength})
 	case "substring nn", "substr nn":
 		if numbers[1] < 0 {
 			_, err := t.Env.Call("substr", scalar.Constant("", policy.Text), e.Args[1].Expr, e.Args[2].Expr)
 			return nil, false, false, ScalarRefusal(err, e.Pos)
 		}
 		from, end := max(numbers[0], 1), numbers[0]+numbers[1]
-		if from > policy.MostTextLength || end <= from {
+		if from > policy.MaxTextLength || end <= from {
 			return with(nothing)
 		}
-		return with(policy.Part{Word: policy.Cut, From: from, Length: min(end-from, policy.MostTextLength)})
+		return with(policy.Part{Word: policy.Cut, From: from, Length: min(end-from, policy.MaxTextLength)})
 	case "split_part tn":
 		if numbers[0] < 1 || texts[0] == "" {
 			return nil, false, false, nil
 		}
-		if numbers[0] > policy.MostTextLength {
+		if numbers[0] > policy.MaxTextLength {
 			return with(nothing)
 		}
 		return with(policy.Part{Word: policy.Field, Text: texts[0], From: numbers[0]})

@@ -144,7 +144,7 @@ func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statemen
 			}
 			return a.readyInner(ctx, s, plan, inner)
 		})
-		if refusal != nil || again == mostPlans {
+		if refusal != nil || again == maxPlans {
 			return plan, refusal
 		}
 		known := len(answers)
