@@ -12,6 +12,7 @@ import (
 
 // What clients are told of parameters and columns, before any rows: ParameterDescription, RowDescription and NoData.
 
+// describe answers Describe, of a statement (its parameters and columns) or a portal (its columns).
 func (c *session) describe(m *pgproto3.Describe) error {
 	if m.ObjectType == 'S' {
 		stmt := c.statements[m.Name]

@@ -42,6 +42,7 @@ type portal struct {
 	under   *pipeline.Session // of DECLARE: what it was computed under, until FETCH has said that the settings are others since
 }
 
+// bind answers Bind: it reads the parameters that a client sends, by the types that it was told, and opens a portal with them.
 func (c *session) bind(m *pgproto3.Bind) error {
 	stmt := c.statements[m.PreparedStatement]
 	if stmt == nil {
@@ -85,6 +86,7 @@ func (c *session) bind(m *pgproto3.Bind) error {
 	return nil
 }
 
+// mayOpen refuses a name that is taken, and a portal more than a session may have.
 func (c *session) mayOpen(name string) error {
 	if name != "" && c.portals[name] != nil {
 		return pgerror.New("42P03", fmt.Sprintf("cursor %q already exists", name))
@@ -107,6 +109,7 @@ func (c *session) open(name string, p *portal) error {
 	return nil
 }
 
+// execute answers Execute: the first of a portal draws its answer, each sends the next rows of it.
 func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 	p := c.portals[m.Portal]
 	if p == nil {
@@ -222,6 +225,7 @@ func missingPortal(name string) *pgerror.Failure {
 	return pgerror.New("34000", fmt.Sprintf("portal %q does not exist", name))
 }
 
+// closeObject answers Close, of a statement or a portal; none of that name is closed all the same, as in PostgreSQL.
 func (c *session) closeObject(m *pgproto3.Close) error {
 	switch m.ObjectType {
 	case 'S':

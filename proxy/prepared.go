@@ -35,6 +35,7 @@ type prepared struct {
 	listed  *sandbox.Prepared
 }
 
+// prepare answers Parse: it reads one statement, and finds the types of its parameters and columns.
 func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 	if m.Name != "" && c.statements[m.Name] != nil {
 		return pgerror.New("42P05", fmt.Sprintf("prepared statement %q already exists", m.Name))
@@ -77,6 +78,7 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 	return nil
 }
 
+// mayPrepare refuses a statement more than a session may have.
 func (c *session) mayPrepare() error {
 	if len(c.statements) >= c.server.config.Limits.Statements {
 		return pgerror.New("53400", "too many prepared statements in this session").WithHint("DEALLOCATE those that are not needed.")
@@ -188,6 +190,7 @@ func (c *session) holds(stmt *prepared) (bool, error) {
 	return stmt.policy == c.policy && stmt.epoch == c.settings.Epoch(), nil
 }
 
+// inferAgain finds the types again. A client that was told of other parameters would send values of the wrong ones.
 func (c *session) inferAgain(ctx context.Context, stmt *prepared) error {
 	if err := c.readAgain(stmt); err != nil {
 		return err

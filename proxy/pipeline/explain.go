@@ -94,7 +94,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *plans.Plan) (e
 	a.renderSteps(ctx, plan, queries)
 	e := explained(plan, queries, above)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost, plan.Charge())
-	if a.reads(plan) && a.backend != nil {
+	if a.needsRows(plan) && a.backend != nil {
 		e.AsOf = dateOf(a.backend.AsOf(s.Policy))
 	}
 	if refusal = a.explainFinds(ctx, plan, &e); refusal != nil {
