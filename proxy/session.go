@@ -119,6 +119,7 @@ func (c *session) run() (err error) {
 	}
 }
 
+// receive waits for the next message, as long as the settings let a client be idle, and not beyond the end of the server.
 func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	c.pace.rest()
 	idle := c.idleLimit()

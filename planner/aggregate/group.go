@@ -61,6 +61,8 @@ func (b *Binder) Group(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refuse.
 	return b.groupOf(sel, alone)
 }
 
+// groupOf binds the conditions, then the keys, then what the SELECT shows of them, and asks the question that these make. Aggregates are bound where they are met,
+// which may be above: Look adds counters to it.
 func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refuse.Refusal) {
 	if refusal := b.RowPickers(sel, false); refusal != nil {
 		return nil, refusal

@@ -304,6 +304,7 @@ func (g *Grouping) selectionFor(kind mechanisms.ChoiceKind, arg *semantics.Expr,
 	return &Found{Key: -1, Counter: at, Type: typ, choice: true}
 }
 
+// FirstColumn are the words of the column that is an aggregate's only argument; none where it is another expression.
 func FirstColumn(f *pg.FuncCall) []*pg.Node {
 	if len(f.Args) != 1 {
 		return nil

@@ -57,6 +57,7 @@ type Scope struct {
 // Released puts a WITH query that is a released table in sight.
 func (s *Scope) Released(name string) *Scope { return &Scope{name: name, next: s} }
 
+// Find is the WITH query of a name; nil: there is none in sight.
 func (s *Scope) Find(name string) *Scope {
 	for ; s != nil; s = s.next {
 		if s.name == name {

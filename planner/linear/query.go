@@ -252,6 +252,7 @@ func Solve(q *Question, env scalar.Env, n *semantics.Notes) (*Query, *refuse.Ref
 	return v.S, nil
 }
 
+// PositionOfKeys is where the statement names the first key; −1: there is none.
 func (v *Solver) PositionOfKeys() int {
 	if len(v.S.Keys) > 0 {
 		return v.S.Keys[0].Pos
