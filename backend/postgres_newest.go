@@ -25,19 +25,21 @@ import (
 // that name the snapshot has one relation; so it is that one. A child that the query read was one in the snapshot, where what is proven has none.
 // Limits. It is believed of PostgreSQL itself, as proofs are; the definition of a view and the collation's or type's own rows are not looked at, and no proof is of a view.
 
-// changedSQL tells whether the newest catalog is another one than the snapshot's in a relation that this transaction has locked: whether a row of it is superseded, or it is not there.
-var changedSQL = `SELECT EXISTS (
-  SELECT FROM pg_catalog.pg_locks l
-  LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation
-  CROSS JOIN LATERAL (
-    SELECT c.xmax AS mark
-    UNION ALL SELECT s.xmax FROM pg_catalog.pg_namespace s WHERE s.oid = c.relnamespace
-    UNION ALL SELECT a.xmax FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0) m
-  WHERE ` + lockedHere + ` AND (c.oid IS NULL OR c.relkind NOT IN ('i', 'I', 't') AND ` + superseded("m.mark") + `))`
+// markedSQL tells whether the snapshot's catalog lacks a relation that this transaction has locked, or has a row of one that is marked as superseded.
+var markedSQL = markedBy(func(mark string) string { return mark + " <> '0'::pg_catalog.xid" })
+
+// changedSQL is markedSQL of those marks alone that mean that there is a newer row. It is asked where there are any, for one that was given up stays until the row is written anew.
+var changedSQL = markedBy(superseded)
+
+func markedBy(holds func(mark string) string) string {
+	return `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation
+  WHERE ` + lockedHere + ` AND (c.oid IS NULL OR c.relkind NOT IN ('i', 'I', 't') AND (` + holds("c.xmax") + `
+    OR EXISTS (SELECT FROM pg_catalog.pg_namespace s WHERE s.oid = c.relnamespace AND ` + holds("s.xmax") + `)
+    OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND ` + holds("a.xmax") + `))))`
+}
 
 // lockedHere tells whether l, of pg_locks, is the lock of this transaction on a relation that is not of the catalogs.
-const lockedHere = `l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.relation >= 16384
-    AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())`
+const lockedHere = `l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.relation >= 16384`
 
 // superseded tells whether a row of the catalog that the snapshot shows is no longer the newest, by its xmax. A transaction that began after the snapshot is taken to end well. Of the others one that was given up changed nothing,
 // nor did one so old that nobody knows what became of it: it had not ended well when the snapshot was taken, and what was under way then is known still. The number of a transaction in 64 bits is the one nearest to the snapshot's.
@@ -88,7 +90,7 @@ func (b *Postgres) provenText(ctx context.Context, tx pgx.Tx, query rewrite.Quer
 	return f, relies, err
 }
 
-// read takes a query's rows, and where it is watched looks whether the catalog is still the snapshot's.
+// read takes a query's rows, and where it is watched looks whether the catalog is still the snapshot's, in one round trip unless it may not be.
 func (b *Postgres) read(ctx context.Context, tx pgx.Tx, query rewrite.Query, f form, watched bool, into *results) (err error) {
 	var batch pgx.Batch
 	if query.Joins() {
@@ -96,7 +98,7 @@ func (b *Postgres) read(ctx context.Context, tx pgx.Tx, query rewrite.Query, f f
 	}
 	batch.Queue(f.sql, f.args...)
 	if watched {
-		batch.Queue(changedSQL)
+		batch.Queue(markedSQL)
 	}
 	results := tx.SendBatch(ctx, &batch)
 	defer func() {
@@ -124,13 +126,16 @@ func (b *Postgres) read(ctx context.Context, tx pgx.Tx, query rewrite.Query, f f
 	}
 	rows.Close()
 	var changed bool
-	if err := results.QueryRow().Scan(&changed); err != nil {
+	if err := results.QueryRow().Scan(&changed); err != nil || !changed {
 		return err
 	}
-	if changed {
-		return errChanged
+	if err := results.Close(); err != nil {
+		return err
 	}
-	return nil
+	if err := tx.QueryRow(ctx, changedSQL).Scan(&changed); err != nil || !changed {
+		return err
+	}
+	return errChanged
 }
 
 // stillThere tells, once a copy has read all its tables and while it holds their locks, whether the newest catalog has the schema that Inspect saw: the names stand for the same relations as in the copy's moment.
