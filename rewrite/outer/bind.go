@@ -94,8 +94,10 @@ type scope struct {
 // binder rewrites one statement.
 type binder struct {
 	asked
-	plan  *plans.Plan
-	names int
+	plan    *plans.Plan
+	names   int
+	careful bool // what joined describes
+	hasty   bool // there would be another text
 }
 
 // asked is what a query asks besides leaves: session parameters, and relations as schema.name.
