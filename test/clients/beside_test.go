@@ -1,0 +1,242 @@
+package clients
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+var updateBeside = flag.Bool("update-beside", false, "write testdata/beside/differences.txt anew, keeping its reasons")
+
+// store is one set of tables twice: in a PostgreSQL server, where user analyst may read them, and behind dpproxy at an ε where noise
+// vanishes. Both are database store.
+type store struct {
+	plain, proxied []string // environments, as libpq reads them
+	plainURL       string
+	proxiedURL     string
+	program        *kit.Program
+}
+
+// openStore loads the tables and serves them; the sandbox is a twin where that is asked for.
+func openStore(t *testing.T, twin bool) store {
+	t.Helper()
+	server := pgtest.Start(t, "max_connections=300")
+	text, err := os.ReadFile("testdata/beside/store.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keyed, bare strings.Builder
+	for line := range strings.Lines(string(text)) {
+		with, key := strings.CutPrefix(line, "KEYS ")
+		keyed.WriteString(strings.ReplaceAll(with, "TIER", "tier"))
+		if !key {
+			bare.WriteString(strings.ReplaceAll(line, "TIER", "text"))
+		}
+	}
+	server.Exec(t, "postgres", "CREATE ROLE analyst LOGIN", "CREATE ROLE reader LOGIN", "CREATE DATABASE store", "CREATE DATABASE store_private")
+	server.Exec(t, "store", bare.String(), "GRANT SELECT ON ALL TABLES IN SCHEMA public TO analyst")
+	server.Exec(t, "store_private", keyed.String(), "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+	dir := memory.Dir(t)
+	certificate := writeCertificate(t, dir)
+	if text, err = os.ReadFile("testdata/beside/policy.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	filled := strings.NewReplacer("BACKEND", server.URLFor("reader", "store_private"), "VERIFIER", kit.Verifier(t, "analyst")).Replace(string(text))
+	path := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(path, []byte(filled), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if twin {
+		twinPolicy(t, path, pgtest.Start(t), "store_twin")
+	}
+	p := kit.Serve(t, path)
+	_, port, err := net.SplitHostPort(p.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := url.Parse(server.URLFor("analyst", "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	common := []string{"PGUSER=analyst", "PGPASSWORD=analyst", "PGDATABASE=store", "LC_ALL=C.UTF-8", "TZ=UTC"}
+	return store{program: p, plainURL: plain.String(), proxiedURL: p.URL("analyst", "store"),
+		plain:   append(slices.Clone(common), "PGHOST=127.0.0.1", "PGPORT="+plain.Port(), "PGSSLMODE=disable"),
+		proxied: append(slices.Clone(common), "PGHOST=localhost", "PGPORT="+port, "PGSSLMODE=verify-full", "PGSSLROOTCERT="+certificate)}
+}
+
+// seen is what a program has printed: what it looked at, and what it saw there.
+type seen map[string]string
+
+// seenIn reads the lines of a program: a name, a tab, and what it saw.
+func seenIn(t *testing.T, text string) seen {
+	t.Helper()
+	out := seen{}
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimRight(line, "\n"), "\t")
+		if !ok {
+			continue
+		}
+		if _, twice := out[name]; twice {
+			t.Errorf("%s is seen twice", name)
+		}
+		out[name] = value
+	}
+	return out
+}
+
+// difference of a program, and why it is meant.
+type besideDifference struct{ plain, proxied, why string }
+
+// differencesFile has, for each check of a driver that does not see the same, what each side shows, and why that is meant.
+const differencesFile = "testdata/beside/differences.txt"
+
+func readDifferences(t *testing.T) map[string]besideDifference {
+	t.Helper()
+	text, err := os.ReadFile(differencesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]besideDifference{}
+	name, d := "", besideDifference{}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		field, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+			continue
+		case !strings.HasPrefix(line, "  "):
+			name, d = line, besideDifference{}
+		case field == "PostgreSQL":
+			d.plain = value
+		case field == "dpproxy":
+			d.proxied = value
+		case field == "why":
+			d.why = value
+		}
+		out[name] = d
+	}
+	return out
+}
+
+// besidePrograms are the drivers; each looks at the same things of whatever server its environment names.
+func besidePrograms() []script {
+	jar := jdbcJar
+	if clientsDir != "" {
+		if newer, _ := filepath.Glob(filepath.Join(clientsDir, "java", "postgresql-*.jar")); len(newer) > 0 {
+			jar = newer[0]
+		}
+	}
+	return []script{
+		{"libpq", []string{"python3", "beside_libpq.py"}, []string{"python3", "-c", "import ctypes; ctypes.CDLL('libpq.so.5')"}},
+		{"pgjdbc", []string{"java", "-cp", jar, "BesideJdbc.java"}, []string{"sh", "-c", "java --version && test -r " + jar}},
+		{"node-postgres", []string{"node", "beside_node.js"}, []string{"node", "-e", "require('pg')"}},
+		{"psqlODBC", []string{"python3", "beside_odbc.py"}, []string{"sh", "-c", "python3 -c 'import ctypes; ctypes.CDLL(\"libodbc.so.2\")' && grep -q '^\\[PostgreSQL Unicode' /etc/odbcinst.ini"}},
+	}
+}
+
+// TestDriversBesidePostgres has each driver look at a PostgreSQL server and at dpproxy over the same tables, through the same program: what it
+// sees is the same, or is listed with the reason. pgx is part of this binary; the others are skipped where they are not installed.
+func TestDriversBesidePostgres(t *testing.T) {
+	kit.Beside(t)
+	if testing.Short() {
+		t.Skip("starts other programs")
+	}
+	known, all := readDifferences(t), map[string]besideDifference{}
+	maps.Copy(all, known)
+	for _, sandbox := range []string{"embedded", "twin"} {
+		s := openStore(t, sandbox == "twin")
+		t.Run(sandbox+"/pgx", func(t *testing.T) {
+			compareSeen(t, "pgx", sandbox, lookByPgx(t, s.plainURL), lookByPgx(t, s.proxiedURL), known, all)
+		})
+		for _, p := range besidePrograms() {
+			t.Run(sandbox+"/"+p.name, func(t *testing.T) {
+				if out, err := besideCommand(t, s.plain, p.probe).CombinedOutput(); err != nil {
+					t.Skipf("%s is not installed: %s", p.name, out)
+				}
+				compareSeen(t, p.name, sandbox, runBeside(t, s.plain, p), runBeside(t, s.proxied, p), known, all)
+			})
+		}
+		if t.Failed() {
+			t.Log(s.program.LogText())
+		}
+	}
+	if *updateBeside {
+		writeDifferences(t, all)
+	}
+}
+
+func besideCommand(t *testing.T, env, line []string) *exec.Cmd {
+	t.Helper()
+	cmd := command(t, env, line)
+	cmd.Dir = filepath.Join("testdata", "beside")
+	return cmd
+}
+
+func runBeside(t *testing.T, env []string, p script) seen {
+	t.Helper()
+	cmd := besideCommand(t, env, p.run)
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s\n%s", p.name, err, out, problems.String())
+	}
+	return seenIn(t, string(out))
+}
+
+// compareSeen holds what a driver saw of dpproxy against what it saw of PostgreSQL. A difference that a sandbox alone has is listed under its name.
+func compareSeen(t *testing.T, driver, sandbox string, plain, proxied seen, known, all map[string]besideDifference) {
+	t.Helper()
+	if len(plain) < 10 {
+		t.Fatalf("%d things seen", len(plain))
+	}
+	names := maps.Clone(plain)
+	maps.Copy(names, proxied)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		want, got := plain[name], proxied[name]
+		key := driver + " " + name
+		d, listed := known[key+" ("+sandbox+")"]
+		if listed {
+			key += " (" + sandbox + ")"
+		} else {
+			d, listed = known[key]
+		}
+		switch {
+		case want == got && listed:
+			t.Errorf("%s is no difference any more", key)
+			delete(all, key)
+		case want == got:
+		case !listed:
+			t.Errorf("%s\n  PostgreSQL: %s\n  dpproxy: %s", key, want, got)
+			all[key] = besideDifference{want, got, ""}
+		case d.why == "" || d.plain != want || d.proxied != got:
+			t.Errorf("%s (%s)\n  PostgreSQL: %s\n  dpproxy: %s\n  was listed as %+v", key, sandbox, want, got, d)
+			all[key] = besideDifference{want, got, d.why}
+		}
+	}
+}
+
+func writeDifferences(t *testing.T, all map[string]besideDifference) {
+	t.Helper()
+	var out strings.Builder
+	out.WriteString("# What drivers see otherwise than of PostgreSQL, and why that is meant: TestDriversBesidePostgres. Written by -update-beside, which keeps the reasons.\n")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		d := all[name]
+		fmt.Fprintf(&out, "\n%s\n  PostgreSQL: %s\n  dpproxy: %s\n  why: %s\n", name, d.plain, d.proxied, d.why)
+	}
+	if err := os.WriteFile(differencesFile, []byte(out.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
