@@ -222,7 +222,7 @@ func (l *look) parameters(mode pgx.QueryExecMode) {
 		values []any
 	}{
 		{"tier = $1", []any{"gold"}}, {"tier = ANY($1)", []any{[]string{"gold", "silver"}}}, {"tier IN ($1, $2)", []any{"gold", "none"}}, {"country = $1", []any{"de"}}, {"born BETWEEN $1 AND $2", []any{moment.AddDate(-60, 0, 0), moment.AddDate(-50, 0, 0)}},
-		{"born = $1", []any{"1950-03-02"}}, {"balance > $1", []any{50}}, {"balance >= $1", []any{50.25}}, {"balance < $1", []any{number("20.25")}}, {"balance = $1::numeric", []any{"20.25"}}, {"score >= $1", []any{2.5}}, {"rating < $1", []any{float32(2)}}, {"level = $1", []any{3}}, {"level = $1", []any{int16(3)}}, {"level = ANY($1)", []any{[]int16{1, 2}}},
+		{"born = $1", []any{"1950-03-02"}}, {"balance > $1", []any{10}}, {"balance >= $1", []any{10.5}}, {"balance < $1", []any{number("7.5")}}, {"balance = $1::numeric", []any{"7.5"}}, {"score >= $1", []any{2.5}}, {"rating < $1", []any{float32(2)}}, {"level = $1", []any{3}}, {"level = $1", []any{int16(3)}}, {"level = ANY($1)", []any{[]int16{1, 2}}},
 		{"clicks IS NOT DISTINCT FROM $1", []any{nil}}, {"clicks = $1", []any{int64(7)}}, {"newsletter = $1", []any{true}}, {"newsletter IS NOT DISTINCT FROM $1", []any{nil}}, {"segment = $1", []any{"00000000-0000-4000-8000-000000000001"}}, {"seen < $1", []any{moment}}, {"joined >= $1", []any{moment}},
 		{"joined BETWEEN $1 AND $2", []any{moment, moment.Add(48 * time.Hour)}}, {"joined > $1::timestamptz - $2::interval", []any{moment, 24 * time.Hour}}, {"email LIKE $1", []any{"%example.org"}}, {"email = $1", []any{"customer4@example.org"}},
 		{"($1::text IS NULL OR tier = $1)", []any{nil}}, {"($1::text IS NULL OR tier = $1)", []any{"gold"}}, {"level > $1 AND level < $1 + 2", []any{1}}, {"level = $1", []any{"x"}}, {"level = $1", []any{40000}}, {"born > $1", []any{"soon"}}, {"level::text = $1", []any{"3"}}, {"coalesce(clicks, $1) = $1", []any{0}},
@@ -231,7 +231,7 @@ func (l *look) parameters(mode pgx.QueryExecMode) {
 	}
 	l.see(fmt.Sprintf("%v limit", mode), "%s", asked(ctx, conn, "SELECT product_id FROM products ORDER BY product_id LIMIT $1 OFFSET $2", 3, 2))
 	l.see(fmt.Sprintf("%v in the list", mode), "%s", asked(ctx, conn, "SELECT $1, $2::int + 1, count(*) FROM products", "x", 2))
-	l.see(fmt.Sprintf("%v group", mode), "%s", asked(ctx, conn, "SELECT width_bucket(balance, $1, $2, $3) AS b, count(*) FROM customers GROUP BY 1 HAVING count(*) > 0 ORDER BY 1", 0, 100, 4))
+	l.see(fmt.Sprintf("%v group", mode), "%s", asked(ctx, conn, "SELECT width_bucket(balance, $1, $2, $3) AS b, count(*) FROM customers GROUP BY 1 HAVING count(*) > 0 ORDER BY 1", 0, 20, 4))
 	l.see(fmt.Sprintf("%v case", mode), "%s", asked(ctx, conn, "SELECT sum(CASE WHEN level > $1 THEN 1 ELSE 0 END), count(*) FILTER (WHERE tier = $2) FROM customers", 2, "gold"))
 	l.see(fmt.Sprintf("%v too few", mode), "%s", asked(ctx, conn, "SELECT $1::int + $2::int", 1))
 }
