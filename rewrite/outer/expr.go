@@ -170,7 +170,7 @@ func (b *binder) caseExpr(n *pg.CaseExpr, sc *scope) expr {
 func (b *binder) variadic(name string, nodes []*pg.Node, sc *scope) expr {
 	args := b.exprs(nodes, sc)
 	t := b.unify(args, strings.ToUpper(name))
-	if t.oid == typeBpchar && name != "coalesce" {
+	if t.oid == policy.Bpchar && name != "coalesce" {
 		cannot(strings.ToUpper(name) + " of chars, of which several are equal,")
 	}
 	if t.oid == policy.IntervalT && name != "coalesce" {

@@ -47,7 +47,7 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	if name == "parse_ident" && len(args) == 2 {
 		cannot("parse_ident that is not strict")
 	}
-	if name == "octet_length" && len(args) == 1 && args[0].oid == typeBpchar { // which has one of its own, that counts the blanks too
+	if name == "octet_length" && len(args) == 1 && args[0].oid == policy.Bpchar { // which has one of its own, that counts the blanks too
 		args[0].typed = textType
 	}
 	if name == "pg_size_pretty" && len(args) == 1 && ranks[args[0].oid] > ranks[policy.Int8] {

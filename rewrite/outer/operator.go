@@ -69,12 +69,12 @@ func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 // comparedAs is the type that the left side of left = right has for the operator that PostgreSQL takes, which is NULLIF's: there is none of varchar, nor one of an integer and a numeric,
 // so that NULLIF of a varchar is a text and nullif(1, 2.5) a numeric.
 func comparedAs(left, right typed) typed {
-	char := func(t typed) bool { return t.oid == typeBpchar }
+	char := func(t typed) bool { return t.oid == policy.Bpchar }
 	switch l, r := ranks[left.oid], ranks[right.oid]; {
 	case char(left) && right.oid == policy.Text, left.oid == policy.Varchar && !char(right):
 		return textType
 	case left.oid == policy.Varchar:
-		return of(typeBpchar)
+		return of(policy.Bpchar)
 	case l == 0 || r == 0 || l > 10 || (l > 4) == (r > 4) && (l == 4) == (r == 4) || l > r:
 		return left
 	case right.oid == policy.Float4: // an integer or a numeric is compared with a real as a double precision
