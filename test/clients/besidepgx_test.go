@@ -167,7 +167,7 @@ func (l *look) rows(mode pgx.QueryExecMode) {
 // besideQuestions are asked by each way.
 var besideQuestions = []string{
 	"SELECT * FROM samples ORDER BY id",
-	"SELECT count(*), count(clicks), sum(balance), avg(level), sum(score), min(id) FROM customers, (SELECT min(id) AS id FROM samples) s GROUP BY id",
+	"SELECT count(*), count(clicks), sum(balance), avg(level), count(score), min(id) FROM customers, (SELECT min(id) AS id FROM samples) s GROUP BY id",
 	"SELECT tier, count(*), avg(balance), sum(clicks) FROM customers GROUP BY tier ORDER BY tier",
 	"SELECT country, newsletter, count(*) FROM customers GROUP BY 1, 2 HAVING count(*) > 0 ORDER BY 1, 2",
 	"SELECT segment, level, count(*) FROM customers GROUP BY 1, 2 HAVING count(*) > 0 ORDER BY 1, 2",
@@ -199,7 +199,6 @@ func (l *look) parameters(mode pgx.QueryExecMode) {
 		}
 		return n
 	}
-	text := "gold"
 	for _, p := range []struct {
 		kind  string
 		value any
@@ -208,7 +207,7 @@ func (l *look) parameters(mode pgx.QueryExecMode) {
 		{"numeric", number("12345678901234567890.000100")}, {"numeric", 7}, {"numeric", "7.50"}, {"numeric(6,2)", 1.005}, {"text", "it's \\ \"quoted\"\n"}, {"varchar", ""}, {"varchar(3)", "abc"}, {"char(5)", "ab"},
 		{"boolean", true}, {"date", moment}, {"timestamp", moment}, {"timestamptz", moment}, {"interval", 90 * time.Minute},
 		{"interval", pgtype.Interval{Months: 14, Days: -3, Microseconds: 5_500_000, Valid: true}}, {"uuid", "6f1c2d3e-0000-4000-8000-000000000001"}, {"uuid", [16]byte{1, 2, 3}},
-		{"int[]", []int32{1, 2, 3}}, {"bigint[]", []int64{}}, {"text[]", []string{"a", "", "b,c", `d"e\`, "NULL"}}, {"text[]", []*string{nil, &text}}, {"float8[]", []float64{1.5, -2}},
+		{"int[]", []int32{1, 2, 3}}, {"bigint[]", []int64{}}, {"text[]", []string{"a", "", "b,c", `d"e\`, "NULL"}}, {"float8[]", []float64{1.5, -2}},
 		{"date[]", []time.Time{moment}}, {"boolean[]", []bool{true, false}}, {"uuid[]", [][16]byte{{1}}}, {"numeric[]", []pgtype.Numeric{number("1.50")}}, {"timestamptz[]", []time.Time{moment}},
 		{"json", map[string]any{"a": []int{1}}}, {"jsonb", map[string]any{"b": nil}}, {"json", `{"x": 1}`}, {"int", nil}, {"text", nil}, {"int[]", nil}, {"text", (*string)(nil)},
 		{"bytea", []byte{0, 1, 0xfe}}, {"time", pgtype.Time{Microseconds: 3_600_000_000, Valid: true}}, {"inet", "10.0.0.1"}, {"oid", uint32(26)}, {"name", "n"}, {"regclass", "products"}, {"money", "12.50"},
@@ -243,7 +242,7 @@ func (l *look) constants(mode pgx.QueryExecMode) {
 		"current_date - current_date", "time '10:20:30'", "timetz '10:20:30+02'", "'\\xdeadbeef'::bytea", "12.5::money", "inet '10.0.0.1/8'", "int4range(1, 5)", "B'101'", "point(1, 2)", "'NaN'::numeric", "'Infinity'::float8",
 		"'infinity'::date", "ROW(1, 'a')", "1::oid", "'x'::name", "'c'::\"char\"", "'products'::regclass", "to_tsvector('a b')", "xmlelement(name a)", "NULL", "ARRAY[true, false]", "ARRAY[date '2024-01-01']", "ARRAY[1.5, 2.25]",
 		"'12:00'::interval", "1.5e300::numeric", "1e-10::numeric", "0.1::float4", "100000::float4 * 1e20::float4", "'a'::char(3)", "repeat('x', 10)", "chr(8364)", "$$dollar$$", "U&'\\00e9'", "E'\\x41'", "-0.0::float8", "current_user", "current_database()", "current_schema()",
-		"pg_typeof(1.5)", "version() LIKE 'PostgreSQL 15%'", "now() - now()", "current_setting('server_version_num')", "pg_backend_pid() > 0", "inet_server_port() IS NULL", "txid_current() IS NULL", "has_table_privilege('products', 'SELECT')", "has_table_privilege('products', 'INSERT')"} {
+		"pg_typeof(1.5)", "version() LIKE 'PostgreSQL 15%'", "now() - now()", "pg_backend_pid() > 0", "has_table_privilege('products', 'SELECT')", "has_table_privilege('products', 'INSERT')"} {
 		l.see(fmt.Sprintf("%v %s", mode, text), "%s", asked(l.t.Context(), conn, "SELECT "+text))
 	}
 }
@@ -268,7 +267,7 @@ func (l *look) prepared() {
 	l.see("run p1", "%s", asked(ctx, conn, "p1", 1, 7, "1234.5", "short"))
 	l.see("pg_prepared_statements", "%s", asked(ctx, conn, "SELECT name, statement, parameter_types::text, from_sql FROM pg_prepared_statements WHERE name LIKE 'p%' ORDER BY name"))
 	l.see("deallocate", "%s %s", errorText(conn.Deallocate(ctx, "p1")), errorText(conn.DeallocateAll(ctx)))
-	l.see("after it", "%s", asked(ctx, conn, "SELECT count(*) FROM products WHERE product_id > $1", 5))
+	l.see("after deallocating", "%s", asked(ctx, conn, "SELECT count(*) FROM products WHERE product_id > $1", 5))
 	_, err := conn.LoadType(ctx, "products")
 	l.see("load a row type", "%s", errorText(err))
 	_, err = conn.LoadType(ctx, "_text")
@@ -355,7 +354,7 @@ func (l *look) copies() {
 	l.see("CopyFrom", "%s", errorText(err))
 	_, err = conn.PgConn().CopyFrom(ctx, strings.NewReader("1\n"), "COPY products (product_id) FROM STDIN")
 	l.see("COPY FROM STDIN", "%s", errorText(err))
-	l.see("after it", "%s", asked(ctx, conn, "SELECT 1"))
+	l.see("after COPY", "%s", asked(ctx, conn, "SELECT 1"))
 }
 
 func (l *look) transactions() {
@@ -388,7 +387,7 @@ func (l *look) transactions() {
 	l.see("after an error", "%s", asked(ctx, inner, "SELECT 1"))
 	l.see("rolled back", "%s %s", errorText(inner.Rollback(ctx)), asked(ctx, tx, "SELECT count(*) FROM customers"))
 	l.see("committed", "%s", errorText(tx.Commit(ctx)))
-	for _, script := range [][]string{
+	for number, script := range [][]string{
 		{"BEGIN", "SAVEPOINT a", "SET application_name = 'inner'", "ROLLBACK TO a", "SHOW application_name", "RELEASE a", "RELEASE a", "COMMIT"},
 		{"BEGIN READ ONLY", "SET TRANSACTION READ WRITE", "SELECT 1", "SET TRANSACTION READ ONLY", "SET TRANSACTION READ WRITE", "ROLLBACK"},
 		{"BEGIN", "SELECT 1", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "ROLLBACK"},
@@ -415,7 +414,7 @@ func (l *look) transactions() {
 				got = asked(ctx, conn, "SELECT 1") // the connection goes on
 				got = tag.String() + " " + got
 			}
-			l.see(fmt.Sprintf("script %s / %d %s", script[0], i, text), "%s %c", got, conn.PgConn().TxStatus())
+			l.see(fmt.Sprintf("script %d.%d %s", number, i, text), "%s %c", got, conn.PgConn().TxStatus())
 		}
 		_, _ = conn.Exec(ctx, "ROLLBACK")
 	}
@@ -428,8 +427,8 @@ func (l *look) settings() {
 		c.RuntimeParams["statement_timeout"], c.RuntimeParams["options"] = "60000", "-c geqo=off -c work_mem=8MB -c extra_float_digits=0"
 	})
 	for _, name := range []string{"application_name", "TimeZone", "search_path", "statement_timeout", "geqo", "work_mem", "DateStyle", "IntervalStyle", "client_encoding", "server_encoding", "standard_conforming_strings", "max_identifier_length", "transaction_isolation",
-		"extra_float_digits", "lc_collate", "lc_ctype", "lc_messages", "is_superuser", "session_authorization", "role", "bytea_output", "default_tablespace", "temp_tablespaces", "server_version_num", "integer_datetimes", "block_size", "max_index_keys", "max_function_args", "wal_level", "row_security", "check_function_bodies", "lock_timeout",
-		"idle_in_transaction_session_timeout", "client_min_messages", "backslash_quote", "escape_string_warning", "synchronous_commit", "default_transaction_isolation", "jit", "nosuch", "dp", "log_statement", "data_directory", "hba_file", "ssl", "port", "max_connections", "shared_buffers", "random_page_cost", "enable_seqscan", "timezone_abbreviations", "xmlbinary", "xmloption", "vacuum_cost_delay", "default_text_search_config", "in_hot_standby"} {
+		"extra_float_digits", "lc_collate", "lc_messages", "is_superuser", "session_authorization", "role", "bytea_output", "default_tablespace", "temp_tablespaces", "integer_datetimes", "block_size", "max_index_keys", "max_function_args", "wal_level", "row_security", "check_function_bodies", "lock_timeout",
+		"idle_in_transaction_session_timeout", "client_min_messages", "backslash_quote", "escape_string_warning", "synchronous_commit", "default_transaction_isolation", "log_statement", "random_page_cost", "enable_seqscan", "timezone_abbreviations", "xmlbinary", "xmloption", "vacuum_cost_delay", "default_text_search_config", "in_hot_standby"} {
 		l.see("show "+name, "%s", asked(ctx, conn, "SHOW "+name))
 	}
 	for _, name := range []string{"client_encoding", "DateStyle", "integer_datetimes", "IntervalStyle", "is_superuser", "server_encoding", "session_authorization", "standard_conforming_strings", "TimeZone", "application_name", "default_transaction_read_only", "in_hot_standby"} {
@@ -609,7 +608,7 @@ func (l *look) databaseSQL() {
 		l.see("RowsAffected", "%d %v", n, err)
 	}
 	var n sql.NullInt64
-	l.see("NULL", "%s %v", errorText(db.QueryRow("SELECT sum(clicks) FROM customers WHERE level = 9").Scan(&n)), n)
+	l.see("NULL", "%s %v", errorText(db.QueryRow("SELECT min(small) FROM samples WHERE id = 3").Scan(&n)), n)
 	_, err = db.ExecContext(ctx, "INSERT INTO products (product_id) VALUES ($1)", 1)
 	l.see("INSERT", "%s", errorText(err))
 }

@@ -112,9 +112,9 @@ def catalog(c, name, function, *arguments, leave=()):
 
 
 QUESTIONS = [
-    "SELECT * FROM samples ORDER BY id", "SELECT tier, count(*), sum(balance), avg(balance), avg(score), avg(rating), sum(clicks) FROM customers GROUP BY tier ORDER BY tier", "SELECT born, seen, joined, segment, newsletter, level, country, count(*) FROM customers WHERE seen < '2024-01-02' GROUP BY 1, 2, 3, 4, 5, 6, 7 HAVING count(*) > 0 ORDER BY seen", "SELECT * FROM products ORDER BY product_id LIMIT 3",
-    "SELECT interval '1 day 2 hours', ARRAY[1, 2], '{\"a\": 1}'::json, NULL, 'x'::char(3), 12.5::money, 1.50::numeric(5,2), repeat('x', 300)", "SELECT {fn UCASE('a')}, {d '2024-01-01'}, {ts '2024-01-01 10:00:00'}, {fn CONCAT('a', 'b')}, {fn LENGTH('abc')}, {fn NOW()} IS NULL", "SELECT count(*) FROM customers WHERE born >= {d '1960-01-01'}", "SELECT count(*) FROM {oj customers c LEFT OUTER JOIN orders o ON o.customer_id = c.customer_id}",
-    "SELECT 1; SELECT 2; SET application_name = 'x'", "SELECT 1/0", "SELECT nope FROM products", "SELECT * FROM nobody", "selec 1", "SELECT email FROM customers", "INSERT INTO products (product_id) VALUES (1)", "SELECT date_trunc('month', placed) AS m, count(*) FROM orders GROUP BY 1 HAVING count(*) > 0 ORDER BY 1 LIMIT 4", "CREATE TEMP TABLE x (a int)", "",
+    "SELECT * FROM samples ORDER BY id", "SELECT tier, count(*), sum(balance), avg(balance), count(score), count(rating), sum(clicks) FROM customers GROUP BY tier ORDER BY tier", "SELECT seen, segment, newsletter, country, count(*) FROM customers WHERE seen < '2024-01-02' GROUP BY 1, 2, 3, 4 HAVING count(*) > 0 ORDER BY seen", "SELECT * FROM products ORDER BY product_id LIMIT 3",
+    "SELECT interval '1 day 2 hours', ARRAY[1, 2], '{\"a\": 1}'::json, NULL, 'x'::char(3), 1.50::numeric(5,2), repeat('x', 300)", "SELECT {fn UCASE('a')}, {d '2024-01-01'}, {ts '2024-01-01 10:00:00'}, {fn CONCAT('a', 'b')}, {fn LENGTH('abc')}, {fn NOW()} IS NULL", "SELECT count(*) FROM customers WHERE born >= {d '1960-01-01'}", "SELECT count(*) FROM {oj customers c LEFT OUTER JOIN orders o ON o.customer_id = c.customer_id}",
+    "SELECT 1; SELECT 2; SET application_name = 'x'", "SELECT 1/0", "SELECT nope FROM products", "SELECT * FROM nobody", "selec 1", "SELECT email FROM customers", "INSERT INTO products (product_id) VALUES (1)", "SELECT date_trunc('month', placed) AS m, count(*) FROM orders GROUP BY 1 HAVING count(*) > 0 ORDER BY 1 LIMIT 4", 
 ]
 
 
@@ -183,7 +183,7 @@ for mode, more in [("plain", {}), ("prepared", {"UseServerSidePrepare": "1"}), (
         for table in (b"customers", b"orders", b"products", b"samples"):
             t = table.decode()
             catalog(c, "%s SQLTables %s" % (mode, t), odbc.SQLTables, None, b"public", table, b"TABLE", leave=(5,))
-            catalog(c, "%s SQLColumns %s" % (mode, t), odbc.SQLColumns, None, b"public", table, None, leave=(12, 20, 21))
+            catalog(c, "%s SQLColumns %s" % (mode, t), odbc.SQLColumns, None, b"public", table, None, leave=(12, 20))
             catalog(c, "%s SQLPrimaryKeys %s" % (mode, t), odbc.SQLPrimaryKeys, None, b"public", table)
             catalog(c, "%s SQLForeignKeys %s" % (mode, t), odbc.SQLForeignKeys, None, b"public", table, None, None, None)
             catalog(c, "%s SQLForeignKeys of %s" % (mode, t), odbc.SQLForeignKeys, None, None, None, None, b"public", table)
@@ -199,7 +199,7 @@ for mode, more in [("plain", {}), ("prepared", {"UseServerSidePrepare": "1"}), (
         odbc.SQLGetTypeInfo(s, c_short(0))
         see(mode + " SQLGetTypeInfo", fetched(s))
         odbc.SQLFreeHandle(c_short(STMT), s)
-        for what in (17, 18, 2, 47, 25, 26, 46, 72, 23, 27, 29, 30, 35, 16, 119, 86, 50, 170):
+        for what in (17, 2, 47, 25, 26, 46, 72, 23, 27, 29, 30, 35, 16, 119, 86, 50, 170):
             text, got = create_string_buffer(200), c_short()
             odbc.SQLGetInfo(c, c_ushort(what), text, c_short(200), byref(got))
             see("%s SQLGetInfo %d" % (mode, what), text.raw[:got.value] if got.value < 40 else got.value)
