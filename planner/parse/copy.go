@@ -113,7 +113,7 @@ func copyOptions(list []*pg.Node) (*Copy, *refuse.Refusal) {
 			continue
 		}
 		if len(*o.given) != 1 {
-			return nil, copyCharacter.At(-1, o.name)
+			return nil, copyOption.At(-1, "COPY "+o.name+" must be a single one-byte character")
 		}
 		*o.to = (*o.given)[0]
 	}

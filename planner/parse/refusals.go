@@ -31,7 +31,6 @@ var (
 // These reasons, in the order of the catalogue.
 var (
 	RefusedTexts      = []*refuse.Reason{tooLong, tooMany, tooDeep, chainLong, tooUnions, listLong, nameLong, badEncoding, refuse.Syntax}
-	copyCharacter     = refuse.New("copy-character", "0A000", "COPY %s must be a single one-byte character", "Write one ASCII character, such as ',' or E'\\t'.", `COPY (SELECT count(*) FROM people) TO STDOUT (DELIMITER '::')`)
-	RefusedStatements = []*refuse.Reason{refuse.Writes, definitions, copies, copyOption, copyCharacter, copySyntax, cursorOptions, otherKind, notifies, twoPhase, refuse.IntoTable, refuse.RowLocks, explained, explainArg}
+	RefusedStatements = []*refuse.Reason{refuse.Writes, definitions, copies, copyOption, copySyntax, cursorOptions, otherKind, notifies, twoPhase, refuse.IntoTable, refuse.RowLocks, explained, explainArg}
 	RefusedMySQL      = []*refuse.Reason{mysqlSyntax, mysqlConstruct, mysqlCollation, mysqlUntyped, mysqlTemporal, mysqlAmbiguous, mysqlDeep}
 )

@@ -11,12 +11,10 @@ import (
 
 // A client that describes a statement before it binds it is told what type each parameter has, and encodes what it sends by that. Above the leaves the binder
 // says it: an untyped constant in a parameter's place is given a type by what stands around it, and the first place decides, as in PostgreSQL.
-//
-//	SELECT k FROM leaf_1 WHERE g = $1 AND k LIKE $2
-//	⇒ $1 is an integer, $2 a text
+// In SELECT k FROM leaf_1 WHERE g = $1 AND k LIKE $2 the first is an integer, the second a text.
 
 // Parameters are the types of the parameters that a described plan has no types of, as far as its outer query tells them. The binder for DuckDB finds them for
-// every sandbox, since PostgreSQL's rules are its own; of a query that it cannot bind it knows those that come before what it cannot.
+// every sandbox, since PostgreSQL's rules are its own; of a query that it cannot bind it knows those that come before what it cannot write.
 func Parameters(p *plans.Plan) map[int]policy.Type {
 	if p.Outer.Tree == nil {
 		return nil

@@ -1,6 +1,8 @@
 package clients
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"maps"
@@ -9,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -112,36 +115,35 @@ func seenIn(t *testing.T, text string) seen {
 	return out
 }
 
-// difference of a program, and why it is meant.
-type besideDifference struct{ plain, proxied, why string }
+// besideDifference is what a driver sees otherwise than of PostgreSQL: by whatever road, which stands in brackets before the name of what it looks at.
+type besideDifference struct{ name, plain, proxied string }
 
-// differencesFile has, for each check of a driver that does not see the same, what each side shows, and why that is meant.
+// differencesFile has what each driver that was run sees otherwise, and why that is meant.
 const differencesFile = "testdata/beside/differences.txt"
 
-func readDifferences(t *testing.T) map[string]besideDifference {
+// readDifferences are the differences that are meant, with the reasons.
+func readDifferences(t *testing.T) map[besideDifference]string {
 	t.Helper()
 	text, err := os.ReadFile(differencesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]besideDifference{}
-	name, d := "", besideDifference{}
+	out := map[besideDifference]string{}
+	var d besideDifference
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, "\n")
 		field, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
-			continue
 		case !strings.HasPrefix(line, "  "):
-			name, d = line, besideDifference{}
+			d = besideDifference{name: line}
 		case field == "PostgreSQL":
 			d.plain = value
 		case field == "dpproxy":
 			d.proxied = value
 		case field == "why":
-			d.why = value
+			out[d] = value
 		}
-		out[name] = d
 	}
 	return out
 }
@@ -169,28 +171,39 @@ func TestDriversBesidePostgres(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts other programs")
 	}
-	known, all := readDifferences(t), map[string]besideDifference{}
-	maps.Copy(all, known)
+	known := readDifferences(t)
+	found := map[besideDifference][]string{}
+	ran := map[string]int{}
 	for _, sandbox := range []string{"embedded", "twin"} {
 		s := openStore(t, sandbox == "twin")
+		note := func(driver string, plain, proxied seen) {
+			ran[driver]++
+			noteDifferences(t, driver, sandbox, plain, proxied, found)
+		}
 		t.Run(sandbox+"/pgx", func(t *testing.T) {
-			compareSeen(t, "pgx", sandbox, lookByPgx(t, s.plainURL), lookByPgx(t, s.serve(t).URL("analyst", "store")), known, all)
+			note("pgx", lookByPgx(t, s.plainURL), lookByPgx(t, s.serve(t).URL("analyst", "store")))
 		})
 		for _, p := range besidePrograms() {
 			t.Run(sandbox+"/"+p.name, func(t *testing.T) {
 				if out, err := besideCommand(t, s.plain, p.probe).CombinedOutput(); err != nil {
 					t.Skipf("%s is not installed: %s", p.name, out)
 				}
-				program := s.serve(t)
-				compareSeen(t, p.name, sandbox, runBeside(t, s.plain, p), runBeside(t, s.environment(t, program), p), known, all)
-				if t.Failed() {
-					t.Log(program.LogText())
-				}
+				note(p.name, runBeside(t, s.plain, p), runBeside(t, s.environment(t, s.serve(t)), p))
 			})
 		}
 	}
+	for d, roads := range found {
+		if known[d] == "" {
+			t.Errorf("%s (%s)\n  PostgreSQL: %s\n  dpproxy: %s", d.name, strings.Join(roads, "; "), d.plain, d.proxied)
+		}
+	}
+	for d := range known {
+		if driver, _, _ := strings.Cut(d.name, " "); ran[driver] == 2 && found[d] == nil {
+			t.Errorf("%s is listed and does not differ so\n  PostgreSQL: %s\n  dpproxy: %s", d.name, d.plain, d.proxied)
+		}
+	}
 	if *updateBeside {
-		writeDifferences(t, all)
+		writeDifferences(t, known, found, ran)
 	}
 }
 
@@ -213,45 +226,50 @@ func runBeside(t *testing.T, env []string, p script) seen {
 	return seenIn(t, string(out))
 }
 
-// compareSeen holds what a driver saw of dpproxy against what it saw of PostgreSQL. A difference that a sandbox alone has is listed under its name.
-func compareSeen(t *testing.T, driver, sandbox string, plain, proxied seen, known, all map[string]besideDifference) {
+// road is what stands in brackets before a name.
+var road = regexp.MustCompile(`^\[[^]]*\] `)
+
+// noteDifferences holds what a driver saw of dpproxy against what it saw of PostgreSQL.
+func noteDifferences(t *testing.T, driver, sandbox string, plain, proxied seen, found map[besideDifference][]string) {
 	t.Helper()
 	if len(plain) < 10 {
 		t.Fatalf("%d things seen", len(plain))
 	}
 	names := maps.Clone(plain)
 	maps.Copy(names, proxied)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		want, got := plain[name], proxied[name]
-		key := driver + " " + name
-		d, listed := known[key+" ("+sandbox+")"]
-		if listed {
-			key += " (" + sandbox + ")"
-		} else {
-			d, listed = known[key]
-		}
-		switch {
-		case want == got && listed:
-			t.Errorf("%s is no difference any more", key)
-			delete(all, key)
-		case want == got:
-		case !listed:
-			t.Errorf("%s\n  PostgreSQL: %s\n  dpproxy: %s", key, want, got)
-			all[key] = besideDifference{want, got, ""}
-		case d.why == "" || d.plain != want || d.proxied != got:
-			t.Errorf("%s (%s)\n  PostgreSQL: %s\n  dpproxy: %s\n  was listed as %+v", key, sandbox, want, got, d)
-			all[key] = besideDifference{want, got, d.why}
+	for name := range names {
+		if want, got := plain[name], proxied[name]; want != got {
+			d := besideDifference{driver + " " + road.ReplaceAllString(name, ""), shortened(want), shortened(got)}
+			found[d] = append(found[d], sandbox+" "+road.FindString(name))
 		}
 	}
 }
 
-func writeDifferences(t *testing.T, all map[string]besideDifference) {
+// shortened leaves of a long text its length and its hash.
+func shortened(text string) string {
+	if len(text) <= 1000 {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d characters, %x)", text[:400], len(text), sha256.Sum256([]byte(text)))
+}
+
+func writeDifferences(t *testing.T, known map[besideDifference]string, found map[besideDifference][]string, ran map[string]int) {
 	t.Helper()
+	all := map[besideDifference]string{}
+	for d, why := range known {
+		if driver, _, _ := strings.Cut(d.name, " "); ran[driver] < 2 || found[d] != nil {
+			all[d] = why
+		}
+	}
+	for d := range found {
+		all[d] = known[d]
+	}
 	var out strings.Builder
 	out.WriteString("# What drivers see otherwise than of PostgreSQL, and why that is meant: TestDriversBesidePostgres. Written by -update-beside, which keeps the reasons.\n")
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		d := all[name]
-		fmt.Fprintf(&out, "\n%s\n  PostgreSQL: %s\n  dpproxy: %s\n  why: %s\n", name, d.plain, d.proxied, d.why)
+	for _, d := range slices.SortedFunc(maps.Keys(all), func(a, b besideDifference) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.proxied, b.proxied), strings.Compare(a.plain, b.plain))
+	}) {
+		fmt.Fprintf(&out, "\n%s\n  PostgreSQL: %s\n  dpproxy: %s\n  why: %s\n", d.name, d.plain, d.proxied, all[d])
 	}
 	if err := os.WriteFile(differencesFile, []byte(out.String()), 0o644); err != nil {
 		t.Fatal(err)

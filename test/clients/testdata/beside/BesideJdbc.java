@@ -38,6 +38,7 @@ public class BesideJdbc {
         String state = e.getSQLState() + "";
         if (state.equals("42501") || state.startsWith("DP")) return state; // what is refused says so in its own words
         var server = e instanceof PSQLException p ? p.getServerErrorMessage() : null;
+        if (state.startsWith("22") && server != null) return state + " " + server.getMessage().split(": \"")[0]; // dpproxy repeats no value, and shows the operator
         String text = server == null ? e.getMessage() : server.getSeverity() + " " + server.getMessage() + " at " + server.getPosition() + " detail " + server.getDetail();
         return state + " " + text + (e.getNextException() == null ? "" : " then " + error(e.getNextException()));
     }
@@ -95,6 +96,14 @@ public class BesideJdbc {
         return String.join(" | ", out);
     }
 
+    // mine are the privileges of the user herself.
+    static String mine(ResultSet r) throws SQLException {
+        List<String> out = new ArrayList<>();
+        while (r.next()) if (System.getenv("PGUSER").equals(r.getString("GRANTEE"))) out.add(r.getString("TABLE_NAME") + " " + r.getString("PRIVILEGE"));
+        r.close();
+        return String.join(" | ", out);
+    }
+
     static void metadata(Connection c) throws SQLException {
         DatabaseMetaData m = c.getMetaData();
         for (String table : new String[]{"customers", "orders", "lines", "products", "samples", "nobody"}) {
@@ -106,8 +115,8 @@ public class BesideJdbc {
             see("getExportedKeys " + table, () -> sorted(m.getExportedKeys(null, "public", table)));
             see("getBestRowIdentifier " + table, () -> sorted(m.getBestRowIdentifier(null, "public", table, DatabaseMetaData.bestRowSession, true)));
             see("getVersionColumns " + table, () -> sorted(m.getVersionColumns(null, "public", table)));
-            see("getTablePrivileges " + table, () -> sorted(m.getTablePrivileges(null, "public", table)));
-            see("getColumnPrivileges " + table, () -> sorted(m.getColumnPrivileges(null, "public", table, "%")));
+            see("getTablePrivileges " + table, () -> mine(m.getTablePrivileges(null, "public", table)));
+            see("getColumnPrivileges " + table, () -> mine(m.getColumnPrivileges(null, "public", table, "%")));
             see("getPseudoColumns " + table, () -> sorted(m.getPseudoColumns(null, "public", table, "%")));
         }
         see("getTables all", () -> sorted(m.getTables(null, "public", "%", new String[]{"TABLE", "VIEW", "MATERIALIZED VIEW", "PARTITIONED TABLE", "FOREIGN TABLE"})));
@@ -150,14 +159,14 @@ public class BesideJdbc {
         "SELECT * FROM samples ORDER BY id", "SELECT tier, count(*) AS n, sum(balance), avg(balance), count(score), count(rating), avg(clicks) FROM customers GROUP BY tier ORDER BY tier", "SELECT seen, segment, newsletter, country, count(*) FROM customers WHERE seen < '2024-01-02' GROUP BY 1, 2, 3, 4 HAVING count(*) > 0 ORDER BY seen",
         "SELECT c.country, count(DISTINCT c.customer_id), count(*), sum(o.total) FROM customers c JOIN orders o ON o.customer_id = c.customer_id WHERE o.placed >= TIMESTAMP '2024-02-01' GROUP BY c.country ORDER BY 1", "SELECT date_trunc('month', placed) AS \"Month\", count(*) AS \"Orders\" FROM orders GROUP BY 1 HAVING count(*) > 0 ORDER BY 1 LIMIT 5",
         "SELECT ARRAY[1, 2], ARRAY['a', NULL], '{\"a\": 1}'::json, interval '1 mon 2 days 03:04:05.6', 1.10::numeric(5, 2), NULL, 'x'::char(3), ARRAY[1.5, 2.5], ARRAY[date '2024-01-01']", "SELECT p.*, p.price * 2 AS double_price FROM products p ORDER BY product_id LIMIT 3",
-        "SELECT 1/0", "SELECT nope FROM products", "SELECT * FROM nobody", "SELECT 'x'::int", "selec 1", "SELECT {fn ucase('x')}, {fn now()} IS NULL, {d '2024-01-01'}, {ts '2024-01-01 10:00:00'}, {fn concat('a', 'b')}, {fn timestampdiff(SQL_TSI_DAY, {d '2024-01-01'}, {d '2024-01-05'})}", "SELECT count(*) FROM customers WHERE born >= {d '1960-01-01'}",
-        "SELECT email FROM customers", "SELECT count(*) FROM customers WHERE level = 'x'", "SELECT count(*) FROM {oj customers c LEFT OUTER JOIN orders o ON o.customer_id = c.customer_id}", "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY balance) FROM customers", "SELECT count(*) FROM customers WHERE email LIKE '%.org' {escape '!'}"};
+        "SELECT 1/0", "SELECT nope FROM products", "SELECT * FROM nobody", "SELECT 'x'::int", "selec 1", "SELECT {fn ucase('x')}, {fn now()} IS NULL, {d '2024-01-01'}, {ts '2024-01-01 10:00:00'}, {fn concat('a', 'b')}", "SELECT count(*) FROM customers WHERE born >= {d '1960-01-01'}",
+        "SELECT email FROM customers LIMIT 1", "SELECT count(*) FROM customers WHERE level = 'x'", "SELECT count(*) FROM {oj customers c LEFT OUTER JOIN orders o ON o.customer_id = c.customer_id}", "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY balance) FROM customers", "SELECT count(*) FROM customers WHERE email LIKE '%.org' {escape '!'}"};
 
     static void questions(Connection c, String mode) throws SQLException {
         for (String q : QUESTIONS) {
-            see(mode + " " + q, () -> { try (Statement s = c.createStatement()) { return rows(s.executeQuery(q)); } });
-            see(mode + " columns " + q, () -> { try (Statement s = c.createStatement(); ResultSet r = s.executeQuery(q)) { return columns(r.getMetaData()); } });
-            see(mode + " prepared " + q, () -> {
+            see("[" + mode + "] " + q, () -> { try (Statement s = c.createStatement()) { return rows(s.executeQuery(q)); } });
+            see("[" + mode + "] columns " + q, () -> { try (Statement s = c.createStatement(); ResultSet r = s.executeQuery(q)) { return columns(r.getMetaData()); } });
+            see("[" + mode + "] prepared " + q, () -> {
                 try (PreparedStatement s = c.prepareStatement(q)) {
                     String first = rows(s.executeQuery());
                     for (int i = 0; i < 7; i++) { // from the fifth on it is named, with results in binary
@@ -167,7 +176,7 @@ public class BesideJdbc {
                     return first;
                 }
             });
-            see(mode + " described " + q, () -> { try (PreparedStatement s = c.prepareStatement(q)) { return s.getMetaData() == null ? "none" : columns(s.getMetaData()); } });
+            see("[" + mode + "] described " + q, () -> { try (PreparedStatement s = c.prepareStatement(q)) { return s.getMetaData() == null ? "none" : columns(s.getMetaData()); } });
         }
     }
 
@@ -187,7 +196,7 @@ public class BesideJdbc {
             {"PGobject", "tier = ?", (Set) s -> { PGobject o = new PGobject(); o.setType("text"); o.setValue("gold"); s.setObject(1, o); }}, {"operator ??", "'{\"a\": 1}'::jsonb ?? ?", (Set) s -> s.setString(1, "a")},
         };
         for (Object[] one : list) {
-            see(mode + " " + one[0], () -> {
+            see("[" + mode + "] " + one[0], () -> {
                 try (PreparedStatement s = c.prepareStatement("SELECT count(*) FROM customers WHERE " + one[1])) {
                     String first = null;
                     for (int i = 0; i < 7; i++) {
@@ -199,7 +208,7 @@ public class BesideJdbc {
                     return first;
                 }
             });
-            see(mode + " types of " + one[0], () -> {
+            see("[" + mode + "] types of " + one[0], () -> {
                 try (PreparedStatement s = c.prepareStatement("SELECT count(*) FROM customers WHERE " + one[1])) {
                     var m = s.getParameterMetaData();
                     List<String> out = new ArrayList<>();
@@ -209,15 +218,15 @@ public class BesideJdbc {
             });
         }
         for (String type : new String[]{"int", "bigint", "numeric", "text", "varchar(5)", "boolean", "date", "timestamp", "timestamptz", "float8", "real", "smallint", "uuid", "json", "jsonb", "int[]", "text[]", "interval", "bytea", "time", "money", "inet", "oid"}) {
-            see(mode + " NULL::" + type, () -> { try (PreparedStatement s = c.prepareStatement("SELECT ?::" + type)) { s.setNull(1, Types.OTHER); return rows(s.executeQuery()); } });
+            see("[" + mode + "] NULL::" + type, () -> { try (PreparedStatement s = c.prepareStatement("SELECT ?::" + type)) { s.setNull(1, Types.OTHER); return rows(s.executeQuery()); } });
         }
-        see(mode + " getters", () -> {
+        see("[" + mode + "] getters", () -> {
             try (Statement s = c.createStatement(); ResultSet r = s.executeQuery("SELECT count(*), avg(balance), sum(balance), min(date '2024-02-29'), avg(clicks)::float8 FROM customers")) {
                 r.next();
                 return r.getInt(1) + " " + r.getLong(1) + " " + r.getString(1) + " " + r.getBigDecimal(1) + " " + r.getDouble(2) + " " + r.getBigDecimal(2) + " " + r.getString(2) + " " + r.getBigDecimal(3) + " " + r.getDouble(5) + " " + r.getString(5) + " " + r.getShort(1);
             }
         });
-        see(mode + " times", () -> {
+        see("[" + mode + "] times", () -> {
             try (Statement s = c.createStatement(); ResultSet r = s.executeQuery("SELECT day, at, zoned, day::text, zoned::text FROM samples ORDER BY id")) {
                 List<String> out = new ArrayList<>();
                 while (r.next()) out.add(r.getDate(1) + " " + r.getTimestamp(2) + " " + r.getTimestamp(3) + " " + r.getTimestamp(3, tokyo) + " " + r.getObject(1, LocalDate.class) + " " + r.getObject(2, LocalDateTime.class) + " " + r.getObject(3, OffsetDateTime.class) + " " + r.getString(3) + " " + r.getString(4) + " " + r.getString(5) + " " + r.wasNull());
@@ -246,7 +255,6 @@ public class BesideJdbc {
         see("generated keys of a SELECT", () -> { try (PreparedStatement p = c.prepareStatement("SELECT count(*) FROM products", Statement.RETURN_GENERATED_KEYS)) { p.execute(); return rows(p.getResultSet()); } });
         see("generated keys by name", () -> { try (PreparedStatement p = c.prepareStatement("INSERT INTO products (product_id) VALUES (?)", new String[]{"product_id"})) { p.setInt(1, 1); return p.executeUpdate(); } });
         see("CallableStatement", () -> { try (CallableStatement f = c.prepareCall("{? = call upper(?)}")) { f.registerOutParameter(1, Types.VARCHAR); f.setString(2, "abc"); f.execute(); return f.getString(1); } });
-        see("CallableStatement of a procedure", () -> { try (CallableStatement f = c.prepareCall("{call nothing(?)}")) { f.setInt(1, 1); return f.execute(); } });
         see("batch", () -> { s.addBatch("SET application_name = 'b1'"); s.addBatch("SET application_name = 'b2'"); return Arrays.toString(s.executeBatch()) + rows(s.executeQuery("SHOW application_name")); });
         see("batch of SELECTs", () -> { s.clearBatch(); s.addBatch("SELECT 1"); return Arrays.toString(s.executeBatch()); });
         see("batch with an error", () -> { s.clearBatch(); s.addBatch("SET application_name = 'b3'"); s.addBatch("SET nosuch = 1"); s.addBatch("SET application_name = 'b4'"); try { return Arrays.toString(s.executeBatch()); } catch (BatchUpdateException e) { return Arrays.toString(e.getUpdateCounts()) + error(e.getNextException()); } });

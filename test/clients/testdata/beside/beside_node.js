@@ -10,6 +10,7 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 function error (e) {
   const state = e.code || ''
   if (state === '42501' || state.startsWith('DP')) return e.severity + ' ' + state // what is refused says so in its own words
+  if (state.startsWith('22')) return state + ' ' + e.message.split(': "')[0] // dpproxy repeats no value, and shows the operator
   return [e.severity, state, e.message, 'at', e.position, 'detail', e.detail].join(' ')
 }
 
@@ -26,17 +27,17 @@ const questions = [
   'SELECT * FROM samples ORDER BY id', 'SELECT tier, count(*), sum(balance), avg(balance), avg(clicks)::float8 FROM customers GROUP BY tier ORDER BY tier', 'SELECT seen, segment, newsletter, level, count(*)::int FROM customers WHERE seen < \'2024-01-02\' GROUP BY 1, 2, 3, 4 HAVING count(*) > 0 ORDER BY seen', 'SELECT born, joined, count(*)::int FROM customers WHERE joined < \'2024-01-02\' GROUP BY 1, 2 HAVING count(*) > 0 ORDER BY 1',
   'SELECT ARRAY[1, 2] AS a, ARRAY[\'x\', NULL] AS b, \'{"a": [1]}\'::json AS c, interval \'1 mon 2 days 03:04:05.6\' AS e, NULL AS f, ARRAY[1.5] AS g, ARRAY[true] AS h, ARRAY[date \'2024-01-01\'] AS i', 'SELECT status, date_trunc(\'month\', placed) AS month, count(*) FROM orders GROUP BY 1, 2 HAVING count(*) > 0 ORDER BY 2, 1 LIMIT 6',
   'SELECT json_build_object(\'tier\', tier, \'n\', count(*)) FROM customers GROUP BY tier ORDER BY tier', 'SELECT json_agg(t) FROM (SELECT tier, count(*) AS n, avg(balance) AS a FROM customers GROUP BY tier ORDER BY tier) t', 'SELECT json_object_agg(tier, n) FROM (SELECT tier, count(*) AS n FROM customers GROUP BY tier ORDER BY tier) t', 'SELECT array_agg(tier ORDER BY n DESC) FROM (SELECT tier, count(*) AS n FROM customers GROUP BY tier) t',
-  'SELECT 1/0', 'SELECT nope FROM products', 'SELECT * FROM nobody', 'selec 1', "SELECT 'x'::int", 'SELECT email FROM customers', 'INSERT INTO products (product_id) VALUES (1)', 'LISTEN a', 'UNLISTEN *', '', '-- nothing', 'SELECT 1; SELECT 2 AS b; SET application_name = \'n\'', 'SELECT 1; SELECT 1/0; SELECT 2', 'BEGIN; SELECT 1; COMMIT',
+  'SELECT 1/0', 'SELECT nope FROM products', 'SELECT * FROM nobody', 'selec 1', "SELECT 'x'::int", 'SELECT email FROM customers LIMIT 1', 'INSERT INTO products (product_id) VALUES (1)', 'LISTEN a', 'UNLISTEN *', '', '-- nothing', 'SELECT 1; SELECT 2 AS b; SET application_name = \'n\'', 'SELECT 1; SELECT 1/0; SELECT 2', 'BEGIN; SELECT 1; COMMIT',
 ]
 
 async function main () {
   const c = new pg.Client(config())
   await c.connect()
   for (const q of questions) {
-    await see('query ' + q, async () => shown(await c.query(q)))
-    await see('array mode ' + q, async () => shown(await c.query({ text: q, rowMode: 'array' })))
-    await see('extended ' + q, async () => shown(await c.query({ text: q, queryMode: 'extended', values: [] })))
-    await see('named ' + q, async () => { const name = 'n' + questions.indexOf(q); await c.query({ name, text: q, values: [] }); return shown(await c.query({ name, text: q, values: [] })) })
+    await see('[query] ' + q, async () => shown(await c.query(q)))
+    await see('[array mode] ' + q, async () => shown(await c.query({ text: q, rowMode: 'array' })))
+    await see('[extended] ' + q, async () => shown(await c.query({ text: q, queryMode: 'extended', values: [] })))
+    await see('[named] ' + q, async () => { const name = 'n' + questions.indexOf(q); await c.query({ name, text: q, values: [] }); return shown(await c.query({ name, text: q, values: [] })) })
   }
   const day = new Date(Date.UTC(2024, 0, 15))
   for (const [where, values] of [
@@ -45,7 +46,7 @@ async function main () {
     ['($1::text IS NULL OR tier = $1)', [null]], ['($1::text IS NULL OR tier = $1)', ['gold']], ['level > $1 AND level < $1 + 2', [1]], ['level BETWEEN $1 AND $2', [2, 3]], ['joined BETWEEN $1 AND $2', [day, new Date(day.getTime() + 86400000)]], ['coalesce(clicks, $1) = $1', [0]], ['level = $1', [undefined]], ['level = $1', []], ['level = $1', [1, 2]], ['tier = $1', [{ toPostgres: () => 'gold' }]], ['level = $1', [Buffer.from('3')]], ["joined > now() - ($1 || ' days')::interval", [100000]], ["date_trunc($1, joined) = '2024-01-01'", ['month']],
   ]) await see(`where ${where} ${JSON.stringify(values, (k, v) => typeof v === 'bigint' ? v + 'n' : v)}`, async () => shown(await c.query('SELECT count(*) FROM customers WHERE ' + where, values)))
   for (const [kind, value] of [['json', { a: [1] }], ['jsonb', { b: null }], ['int[]', [1, null]], ['text[]', ['a', 'b"c\\', 'NULL', '']], ['text[][]', [['a'], ['b']]], ['timestamptz', day], ['timestamp', day], ['date', day], ['bytea', Buffer.from([1, 255])], ['numeric', 1e21], ['float8', NaN], ['interval', '1 day'], ['boolean', 1], ['text', 5], ['text', true], ['text', { a: 1 }], ['int', '12abc'], ['varchar(2)', 'abc']]) {
-    await see(`$1::${kind} ${JSON.stringify(value)}`, async () => shown(await c.query('SELECT $1::' + kind + ' AS v', [value])))
+    await see(`$1::${kind} ${typeof value === 'number' ? value : JSON.stringify(value)}`, async () => shown(await c.query('SELECT $1::' + kind + ' AS v', [value])))
   }
   await see('limit', async () => shown(await c.query('SELECT product_id FROM products ORDER BY 1 LIMIT $1 OFFSET $2', [3, '2'])))
   await see('group by a parameter', async () => shown(await c.query('SELECT floor(balance / $1) * $1 AS b, count(*) FROM customers GROUP BY 1 HAVING count(*) > 0 ORDER BY 1', [5])))

@@ -27,6 +27,8 @@ def diagnostics(kind, h):
             break
         message = text.value.decode("utf-8", "backslashreplace").split(";\nError while")[0]
         refused = state.value == b"42501" or state.value.startswith(b"DP")
+        if "syntax for type" in message or "out of range" in message:
+            message = message.split(': "')[0]  # dpproxy repeats no value
         out.append(state.value.decode() if refused else "%s %d %s" % (state.value.decode(), native.value, message))
     return " & ".join(out)
 
@@ -114,7 +116,7 @@ def catalog(c, name, function, *arguments, leave=()):
 QUESTIONS = [
     "SELECT * FROM samples ORDER BY id", "SELECT tier, count(*), sum(balance), avg(balance), count(score), count(rating), sum(clicks) FROM customers GROUP BY tier ORDER BY tier", "SELECT seen, segment, newsletter, country, count(*) FROM customers WHERE seen < '2024-01-02' GROUP BY 1, 2, 3, 4 HAVING count(*) > 0 ORDER BY seen", "SELECT * FROM products ORDER BY product_id LIMIT 3",
     "SELECT interval '1 day 2 hours', ARRAY[1, 2], '{\"a\": 1}'::json, NULL, 'x'::char(3), 1.50::numeric(5,2), repeat('x', 300)", "SELECT {fn UCASE('a')}, {d '2024-01-01'}, {ts '2024-01-01 10:00:00'}, {fn CONCAT('a', 'b')}, {fn LENGTH('abc')}, {fn NOW()} IS NULL", "SELECT count(*) FROM customers WHERE born >= {d '1960-01-01'}", "SELECT count(*) FROM {oj customers c LEFT OUTER JOIN orders o ON o.customer_id = c.customer_id}",
-    "SELECT 1; SELECT 2; SET application_name = 'x'", "SELECT 1/0", "SELECT nope FROM products", "SELECT * FROM nobody", "selec 1", "SELECT email FROM customers", "INSERT INTO products (product_id) VALUES (1)", "SELECT date_trunc('month', placed) AS m, count(*) FROM orders GROUP BY 1 HAVING count(*) > 0 ORDER BY 1 LIMIT 4", 
+    "SELECT 1; SELECT 2; SET application_name = 'x'", "SELECT 1/0", "SELECT nope FROM products", "SELECT * FROM nobody", "selec 1", "SELECT email FROM customers LIMIT 1", "INSERT INTO products (product_id) VALUES (1)", "SELECT date_trunc('month', placed) AS m, count(*) FROM orders GROUP BY 1 HAVING count(*) > 0 ORDER BY 1 LIMIT 4", 
 ]
 
 
@@ -147,61 +149,61 @@ def parameters(c, mode):
             result = odbc.SQLExecute(s)
             out.append("%s" % fetched(s) if result in (0, 1) else diagnostics(STMT, s))
             odbc.SQLFreeStmt(s, c_ushort(0))
-        see("%s parameter %s" % (mode, name), " | ".join(out))
+        see("[%s] parameter %s" % (mode, name), " | ".join(out))
         odbc.SQLFreeHandle(c_short(STMT), s)
 
 
 def transactions(c, mode):
     odbc.SQLSetConnectAttr(c, c_int(102), c_void_p(0), c_int(0))
-    see(mode + " in a transaction", asked(c, "SELECT count(*) FROM customers", False))
-    see(mode + " an error", asked(c, "SELECT 1/0", False))
-    see(mode + " after it", asked(c, "SELECT count(*) FROM orders", False))
-    see(mode + " commit", odbc.SQLEndTran(c_short(DBC), c, c_short(0)))
-    see(mode + " rollback", odbc.SQLEndTran(c_short(DBC), c, c_short(1)))
+    see("[" + mode + "] in a transaction", asked(c, "SELECT count(*) FROM customers", False))
+    see("[" + mode + "] an error", asked(c, "SELECT 1/0", False))
+    see("[" + mode + "] after it", asked(c, "SELECT count(*) FROM orders", False))
+    see("[" + mode + "] commit", odbc.SQLEndTran(c_short(DBC), c, c_short(0)))
+    see("[" + mode + "] rollback", odbc.SQLEndTran(c_short(DBC), c, c_short(1)))
     odbc.SQLSetConnectAttr(c, c_int(102), c_void_p(1), c_int(0))
     for level in (1, 2, 4, 8):
         result = odbc.SQLSetConnectAttr(c, c_int(108), c_void_p(level), c_int(0))
-        see("%s isolation %d" % (mode, level), "%s %s" % (result if result in (0, 1) else diagnostics(DBC, c), asked(c, "SHOW transaction_isolation", False)))
-    see(mode + " time-out", asked(c, "SELECT pg_sleep(20)", False, lambda s: odbc.SQLSetStmtAttr(s, c_int(0), c_void_p(1), c_int(0))))
-    see(mode + " after the time-out", asked(c, "SELECT 1", False))
-    see(mode + " most rows", asked(c, "SELECT product_id FROM products ORDER BY 1", False, lambda s: odbc.SQLSetStmtAttr(s, c_int(1), c_void_p(2), c_int(0))))
-    see(mode + " static cursor", asked(c, "SELECT level, count(*) FROM customers GROUP BY level ORDER BY level", False, lambda s: odbc.SQLSetStmtAttr(s, c_int(6), c_void_p(3), c_int(0))))
-    see(mode + " keyset cursor", asked(c, "SELECT product_id, name FROM products ORDER BY 1 LIMIT 2", False, lambda s: (odbc.SQLSetStmtAttr(s, c_int(6), c_void_p(1), c_int(0)), odbc.SQLSetStmtAttr(s, c_int(7), c_void_p(4), c_int(0)))))
+        see("[%s] isolation %d" % (mode, level), "%s %s" % (result if result in (0, 1) else diagnostics(DBC, c), asked(c, "SHOW transaction_isolation", False)))
+    see("[" + mode + "] time-out", asked(c, "SELECT pg_sleep(20)", False, lambda s: odbc.SQLSetStmtAttr(s, c_int(0), c_void_p(1), c_int(0))))
+    see("[" + mode + "] after the time-out", asked(c, "SELECT 1", False))
+    see("[" + mode + "] most rows", asked(c, "SELECT product_id FROM products ORDER BY 1", False, lambda s: odbc.SQLSetStmtAttr(s, c_int(1), c_void_p(2), c_int(0))))
+    see("[" + mode + "] static cursor", asked(c, "SELECT level, count(*) FROM customers GROUP BY level ORDER BY level", False, lambda s: odbc.SQLSetStmtAttr(s, c_int(6), c_void_p(3), c_int(0))))
+    see("[" + mode + "] keyset cursor", asked(c, "SELECT product_id, name FROM products ORDER BY 1 LIMIT 2", False, lambda s: (odbc.SQLSetStmtAttr(s, c_int(6), c_void_p(1), c_int(0)), odbc.SQLSetStmtAttr(s, c_int(7), c_void_p(4), c_int(0)))))
 
 
 for mode, more in [("plain", {}), ("prepared", {"UseServerSidePrepare": "1"}), ("declared", {"UseDeclareFetch": "1", "Fetch": "2"}), ("both", {"UseServerSidePrepare": "1", "UseDeclareFetch": "1", "Fetch": "3"}), ("by statement", {"Protocol": "7.4-2"}), ("by transaction", {"Protocol": "7.4-1"}), ("none", {"Protocol": "7.4-0"}), ("read only", {"ReadOnly": "1"}), ("oids", {"ShowOidColumn": "1", "FakeOidIndex": "1", "RowVersioning": "1", "ShowSystemTables": "1"}), ("parsed", {"Parse": "1", "DisallowPremature": "1"}), ("texts", {"TextAsLongVarchar": "0", "UnknownsAsLongVarchar": "0", "BoolsAsChar": "0", "MaxVarcharSize": "100"}), ("settings", {"ConnSettings": "{set search_path to public}"}), ("updatable", {"UpdatableCursors": "1"})]:
     c = connect(**more)
     if isinstance(c, str):
-        see(mode + " connects", c)
+        see("[" + mode + "] connects", c)
         continue
     for q in QUESTIONS:
-        see("%s %s" % (mode, q), asked(c, q))
+        see("[%s] %s" % (mode, q), asked(c, q))
     if mode in ("plain", "prepared", "both"):
         parameters(c, mode)
         transactions(c, mode)
     if mode in ("plain", "oids"):
         for table in (b"customers", b"orders", b"products", b"samples"):
             t = table.decode()
-            catalog(c, "%s SQLTables %s" % (mode, t), odbc.SQLTables, None, b"public", table, b"TABLE", leave=(5,))
-            catalog(c, "%s SQLColumns %s" % (mode, t), odbc.SQLColumns, None, b"public", table, None, leave=(12, 20))
-            catalog(c, "%s SQLPrimaryKeys %s" % (mode, t), odbc.SQLPrimaryKeys, None, b"public", table)
-            catalog(c, "%s SQLForeignKeys %s" % (mode, t), odbc.SQLForeignKeys, None, b"public", table, None, None, None)
-            catalog(c, "%s SQLForeignKeys of %s" % (mode, t), odbc.SQLForeignKeys, None, None, None, None, b"public", table)
-            catalog(c, "%s SQLStatistics %s" % (mode, t), odbc.SQLStatistics, None, b"public", table, c_ushort(1), c_ushort(0))
-            catalog(c, "%s SQLSpecialColumns %s" % (mode, t), lambda s, *a: odbc.SQLSpecialColumns(s, c_ushort(1), *a), None, b"public", table, c_ushort(0), c_ushort(1))
-            catalog(c, "%s SQLTablePrivileges %s" % (mode, t), odbc.SQLTablePrivileges, None, b"public", table)
-            catalog(c, "%s SQLColumnPrivileges %s" % (mode, t), odbc.SQLColumnPrivileges, None, b"public", table, b"%")
-        catalog(c, mode + " SQLTables of views", odbc.SQLTables, None, b"public", b"%", b"VIEW")
-        catalog(c, mode + " SQLTables types", odbc.SQLTables, b"", b"", b"", b"%")
-        catalog(c, mode + " SQLTables catalogs", odbc.SQLTables, b"%", b"", b"", None)
-        catalog(c, mode + " SQLProcedures", odbc.SQLProcedures, None, b"public", b"%")
+            catalog(c, "[%s] SQLTables %s" % (mode, t), odbc.SQLTables, None, b"public", table, b"TABLE", leave=(5,))
+            catalog(c, "[%s] SQLColumns %s" % (mode, t), odbc.SQLColumns, None, b"public", table, None, leave=(12, 20))
+            catalog(c, "[%s] SQLPrimaryKeys %s" % (mode, t), odbc.SQLPrimaryKeys, None, b"public", table)
+            catalog(c, "[%s] SQLForeignKeys %s" % (mode, t), odbc.SQLForeignKeys, None, b"public", table, None, None, None)
+            catalog(c, "[%s] SQLForeignKeys of %s" % (mode, t), odbc.SQLForeignKeys, None, None, None, None, b"public", table)
+            catalog(c, "[%s] SQLStatistics %s" % (mode, t), odbc.SQLStatistics, None, b"public", table, c_ushort(1), c_ushort(0))
+            catalog(c, "[%s] SQLSpecialColumns %s" % (mode, t), lambda s, *a: odbc.SQLSpecialColumns(s, c_ushort(1), *a), None, b"public", table, c_ushort(0), c_ushort(1))
+            catalog(c, "[%s] SQLTablePrivileges %s" % (mode, t), odbc.SQLTablePrivileges, None, b"public", table)
+            catalog(c, "[%s] SQLColumnPrivileges %s" % (mode, t), odbc.SQLColumnPrivileges, None, b"public", table, b"%")
+        catalog(c, "[" + mode + "] SQLTables of views", odbc.SQLTables, None, b"public", b"%", b"VIEW")
+        catalog(c, "[" + mode + "] SQLTables types", odbc.SQLTables, b"", b"", b"", b"%")
+        catalog(c, "[" + mode + "] SQLTables catalogs", odbc.SQLTables, b"%", b"", b"", None)
+        catalog(c, "[" + mode + "] SQLProcedures", odbc.SQLProcedures, None, b"public", b"%")
         s = handle(STMT, c)
         odbc.SQLGetTypeInfo(s, c_short(0))
-        see(mode + " SQLGetTypeInfo", fetched(s))
+        see("[" + mode + "] SQLGetTypeInfo", fetched(s))
         odbc.SQLFreeHandle(c_short(STMT), s)
         for what in (17, 2, 47, 25, 26, 46, 72, 23, 27, 29, 30, 35, 16, 119, 86, 50, 170):
             text, got = create_string_buffer(200), c_short()
             odbc.SQLGetInfo(c, c_ushort(what), text, c_short(200), byref(got))
-            see("%s SQLGetInfo %d" % (mode, what), text.raw[:got.value] if got.value < 40 else got.value)
+            see("[%s] SQLGetInfo %d" % (mode, what), text.raw[:got.value] if got.value < 40 else got.value)
     odbc.SQLDisconnect(c)
     odbc.SQLFreeHandle(c_short(DBC), c)
