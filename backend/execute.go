@@ -333,6 +333,10 @@ func cause(err error) string {
 		return "unexpected result"
 	case errors.Is(err, errUnproven):
 		return "a unique constraint that the units' path needs is gone"
+	case errors.Is(err, errChanged):
+		return "a private table was renamed, altered or emptied while it was asked, twice"
+	case errors.Is(err, ErrDrift):
+		return "the private database's schema changed while it was asked"
 	case errors.Is(err, errLost):
 		return "a worker of the cluster was lost while it answered, and another one may have answered again"
 	case errors.Is(err, errNoRemotePlan):

@@ -70,8 +70,9 @@ func (b *Binder) times(list *Candidates, f *pg.FuncCall, ends []*semantics.Expr)
 		if refusal != nil {
 			return nil, refusal
 		}
+		b.Params.Note(ends[i], to)
 		if values[i] == nil {
-			return list.typed(typ), nil
+			return b.described(list.typed(typ), f), nil
 		}
 	}
 	sign := semantics.StepsOf(values[2]).Sign()

@@ -63,6 +63,7 @@ func (b *Binder) generated(list *Candidates, f *pg.FuncCall) (*Candidates, *refu
 	numbers, scale := make([]*big.Int, len(ends)), int32(0)
 	values := make([]policy.Value, len(ends))
 	for i, e := range ends {
+		b.Params.Note(e, typ)
 		typed, refusal := b.asType(e, typ)
 		if refusal != nil {
 			return nil, refusal
@@ -75,7 +76,7 @@ func (b *Binder) generated(list *Candidates, f *pg.FuncCall) (*Candidates, *refu
 			scale = max(scale, v.Scale)
 		case int64:
 		default:
-			return list.typed(typ), nil // NULL: no rows
+			return b.described(list.typed(typ), f), nil // NULL: no rows
 		}
 	}
 	for i, v := range values {
@@ -103,6 +104,14 @@ func (b *Binder) generated(list *Candidates, f *pg.FuncCall) (*Candidates, *refu
 		list.rows = append(list.rows, []*semantics.Expr{semantics.ConstantExpr(v, typ, int(f.Location))})
 	}
 	return list.typed(typ), nil
+}
+
+// described is a list without rows; where a statement is described, and its parameters are not there yet, it has one.
+func (b *Binder) described(list *Candidates, f *pg.FuncCall) *Candidates {
+	if b.Params.Describing {
+		list.rows = [][]*semantics.Expr{{semantics.ConstantExpr(nil, list.types[0], int(f.Location))}}
+	}
+	return list
 }
 
 func (c *Candidates) typed(t policy.Type) *Candidates {

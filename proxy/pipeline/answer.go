@@ -117,6 +117,7 @@ func (a *Answerer) answerReady(ctx context.Context, s *Session, p readied) (Resu
 	if len(p.plan.Inner)+len(p.plan.Finds) > 0 {
 		return Result{}, a.answerFirst(ctx, s, p)
 	}
+	ctx = a.withCopies(ctx, p.plan)
 	bought, err := a.buy(ctx, s, p.plan, p.queries) // a Receipt each, Sensitive groups, and what is Released of them and saved
 	if err != nil {
 		return Result{}, err

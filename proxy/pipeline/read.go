@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -194,7 +195,7 @@ func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *plans.Plan
 	}
 	var rows privacy.Released[sandbox.Rows]
 	err = a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) (err error) {
-		rows, err = a.engine.Query(ctx, session, above, append(own, leaves...))
+		rows, err = a.engine.Query(ctx, session, above, slices.Concat(own, copiesIn(ctx), leaves))
 		return err
 	})
 	return rows, err
