@@ -254,7 +254,7 @@ var Faults = []Fault{
 	{"a value differs from others where the least of them does", "planner/bind/unit_value.go", `"<>": {"min", "max"}}`, `"<>": {"min"}}`, "rewrite.TestJoinsCountWhatTheSQLSays", false},
 	{"a sum of nothing under a public row is 0", "planner/bind/public_around.go", "!counts { // a group", "false { // a group", "test/answers.TestSubqueriesAreThoseOfPlainSQL", true},
 	{"what NULL counts as is not added up", "rewrite/total.go", "f.Filled { // NULL counts as something", "false { // NULL counts as something", "test/answers.TestAnswersAreThoseOfPlainSQL", true},
-	{"conditions on a column that is found leave rows out of what stands beside them", "planner/linear/factor.go", "&& k < len(v.S.Keys)-v.S.conditions\n", "\n", "planner.TestCountsBesideConditionsOnKeys", false},
+	{"conditions on a column that is found leave rows out of what stands beside them", "planner/linear/factor.go", "&& k < len(v.Query.Keys)-v.Query.conditions\n", "\n", "planner.TestCountsBesideConditionsOnKeys", false},
 	{"an array that is NULL is one without elements", "planner/semantics/membership.go", "	case nil:\n		return nil, nil\n	case []policy.Value:\n		values = v", "	case []policy.Value:\n		values = v", "planner.TestArraysThatAreNull", false},
 	{"a sub-query is NULL over no rows whatever it says", "planner/bind/public_around.go", "!counts && len(nulls) == 0", "!counts && target == nil", "planner.TestGolden", false},
 	{"a key that a partner may lack says that there is none", "planner/bind/exists_semijoin.go", "k.Present > 0 && !k.Column.Unit && !slices", "k.Present < 0 && !k.Column.Unit && !slices", "planner.TestGolden", false},
