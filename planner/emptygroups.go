@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -40,7 +41,7 @@ type emptyGroups struct {
 
 // emptySearch is what a walk has in all SELECTs.
 type emptySearch struct {
-	b      *bind.Binder
+	b      *aggregate.Binder
 	plan   assembly
 	notes  *semantics.Notes
 	known  map[*pg.SelectStmt]*emptyGroups
@@ -57,7 +58,7 @@ func isCall(n *pg.Node, name string) bool {
 }
 
 // groupsOf tells the groups of a leaf; no rows: every group has somebody in it, or there is one group of everybody.
-func (w *emptyWalk) groupsOf(g *bind.Grouping) *emptyGroups {
+func (w *emptyWalk) groupsOf(g *aggregate.Grouping) *emptyGroups {
 	e := &emptyGroups{leaf: g.Leaf, error: -1, distinct: bind.IsDistinct(g.Sel) && len(g.Sel.GroupClause) == 0}
 	if g.Fanned != nil && g.Fanned.Ranking() != nil { // the names of the first few are shown
 		return e
@@ -87,7 +88,7 @@ func (w *emptyWalk) groupsOf(g *bind.Grouping) *emptyGroups {
 }
 
 // keyText is a key as GROUP BY or DISTINCT names it.
-func (w *emptyWalk) keyText(g *bind.Grouping, key int) string {
+func (w *emptyWalk) keyText(g *aggregate.Grouping, key int) string {
 	items := g.Sel.GroupClause
 	if len(items) == 0 {
 		for _, t := range g.Targets {
@@ -95,7 +96,7 @@ func (w *emptyWalk) keyText(g *bind.Grouping, key int) string {
 		}
 	}
 	for _, n := range items {
-		n, refusal := g.GroupItem(n)
+		n, refusal := g.Rows.GroupItem(n, g.Targets)
 		if refusal != nil || n.GetGroupingSet() != nil {
 			continue
 		}
@@ -127,7 +128,7 @@ func (w *emptySearch) columnError(c *plans.CountColumn) int64 {
 const farSum = 1 << 40
 
 // atLeaf is the value of an expression above a leaf at a group that nobody is in, nil where it is not known.
-func (w *emptyWalk) atLeaf(g *bind.Grouping, n *pg.Node, noise bool) *semantics.Expr {
+func (w *emptyWalk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *semantics.Expr {
 	if w.steps++; n == nil || w.steps > maxEmptySteps || g.Thresholds != nil {
 		return nil
 	}
@@ -270,7 +271,7 @@ func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, 
 
 // isCount tells an aggregate of a bare column that is a count.
 func isCount(f *pg.FuncCall, seen []groupRows) bool {
-	fields := ast.Strings(bind.FirstColumn(f))
+	fields := ast.Strings(aggregate.FirstColumn(f))
 	if len(fields) == 0 {
 		return false
 	}

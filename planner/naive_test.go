@@ -7,8 +7,9 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -22,7 +23,7 @@ func naive(t *testing.T, c reuse.Context, sql string, rows []scalar.Row) map[str
 		t.Fatal(err)
 	}
 	sel := parsed.Stmts[0].Stmt.GetSelectStmt()
-	b := bind.NewBinder(c, &semantics.Parameters{})
+	b := aggregate.NewBinder(c, &semantics.Parameters{})
 	b.AsWritten = true
 	from, refusal := b.FromRows(sel, nil)
 	if refusal != nil {
@@ -73,7 +74,7 @@ func naive(t *testing.T, c reuse.Context, sql string, rows []scalar.Row) map[str
 			values := make([]policy.Value, len(g.Q.Keys))
 			for k, e := range g.Q.Keys {
 				if args, ok := g.Q.Levels[k]; ok {
-					values[k] = bind.LevelOf(args, grouped)
+					values[k] = linear.LevelOf(args, grouped)
 				} else if slices.Contains(grouped, k) {
 					values[k] = low(e, row)
 				}

@@ -119,6 +119,7 @@ func (c *session) run() (err error) {
 	}
 }
 
+// receive waits for the next message, as long as the settings let a client be idle, and not beyond the end of the server.
 func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	c.pace.rest()
 	idle := c.idleLimit()
@@ -393,8 +394,8 @@ func (c *session) standing() *pipeline.Session {
 // inForce are the settings as a Pipeline knows them.
 func inForce(s *settings.Settings) pipeline.Settings {
 	typed := pipeline.Settings{Settings: s.Typed(), Variables: s.Variables()}
-	if most, bound := s.MostCost(); bound {
-		typed.MostCost = &most
+	if most, bound := s.MaxCost(); bound {
+		typed.MaxCost = &most
 	}
 	return typed
 }

@@ -47,12 +47,13 @@ var picture = map[string][]string{
 	"planner/discovery":          {"planner/refuse", "planner/plans", "planner/predicate", "planner/semantics", "planner/linear", "planner/reuse", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
 	"planner/lookup":             {"planner/refuse", "planner/predicate", "planner/derived", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/scalar", "policy"},
 	"planner/formula":            {"planner/refuse", "planner/plans", "planner/semantics", "planner/linear"},
-	"planner/bind":               {"planner/refuse", "planner/formula", "planner/discovery", "planner/lookup", "planner/ast", "planner/parse", "planner/pgcatalog", "planner/predicate", "planner/derived", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/scalar", "policy", "mechanisms"},
-	"planner/outerquery":         {"planner/refuse", "planner/ast", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/bind", "planner/scalar", "policy"},
-	"planner/choose":             {"planner/refuse", "planner/discovery", "planner/predicate", "planner/derived", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/bind", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
-	"planner/workload":           {"planner/refuse", "planner/discovery", "planner/parse", "planner/predicate", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/bind", "planner/outerquery", "planner/choose", "policy", "mechanisms", "mechanisms/privacy"},
+	"planner/bind":               {"planner/refuse", "planner/discovery", "planner/lookup", "planner/ast", "planner/parse", "planner/pgcatalog", "planner/predicate", "planner/derived", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/scalar", "policy", "mechanisms"},
+	"planner/aggregate":          {"planner/refuse", "planner/formula", "planner/discovery", "planner/lookup", "planner/ast", "planner/predicate", "planner/derived", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/bind", "planner/scalar", "policy", "mechanisms"},
+	"planner/outerquery":         {"planner/refuse", "planner/ast", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/bind", "planner/aggregate", "planner/scalar", "policy"},
+	"planner/choose":             {"planner/refuse", "planner/discovery", "planner/predicate", "planner/derived", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/bind", "planner/aggregate", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
+	"planner/workload":           {"planner/refuse", "planner/discovery", "planner/parse", "planner/predicate", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/aggregate", "planner/outerquery", "planner/choose", "policy", "mechanisms", "mechanisms/privacy"},
 	"planner/bounds":             {"planner/derived", "planner/plans", "planner/linear", "policy", "mechanisms", "mechanisms/privacy"},
-	"planner":                    {"planner/refuse", "planner/discovery", "planner/lookup", "planner/ast", "planner/parse", "planner/pgcatalog", "planner/predicate", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/bind", "planner/outerquery", "planner/choose", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting"},
+	"planner":                    {"planner/refuse", "planner/discovery", "planner/lookup", "planner/ast", "planner/parse", "planner/pgcatalog", "planner/predicate", "planner/plans", "planner/semantics", "planner/linear", "planner/reuse", "planner/bind", "planner/aggregate", "planner/outerquery", "planner/choose", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting"},
 	"rewrite/are":                {},
 	"rewrite/dialect":            {"policy"},
 	"rewrite/outer":              {"rewrite/are", "rewrite/dialect", "planner/pgcatalog", "planner/plans", "planner/refuse", "planner/ast", "planner/scalar", "policy"},
@@ -110,7 +111,7 @@ var picture = map[string][]string{
 
 // foreign lists which packages may import a module that touches the outside: the grammar, the databases, the wire.
 var foreign = map[string][]string{
-	"github.com/pganalyze/pg_query_go": {"planner", "planner/ast", "planner/parse", "planner/semantics", "planner/plans", "planner/formula", "planner/bind", "planner/outerquery", "planner/mysql", "rewrite/outer", "sandbox/sandboxtest", "cmd/dpproxy/draft"},
+	"github.com/pganalyze/pg_query_go": {"planner", "planner/ast", "planner/parse", "planner/semantics", "planner/plans", "planner/formula", "planner/bind", "planner/aggregate", "planner/outerquery", "planner/mysql", "rewrite/outer", "sandbox/sandboxtest", "cmd/dpproxy/draft"},
 	"github.com/xwb1989/sqlparser":     {"planner/mysql"},
 	"github.com/jackc/pgx/v5/pgproto3": {"console", "backend", "proxy", "proxy/encoding", "proxy/login", "sandbox/twin", "cmd/dpproxy", "test/kit"},
 	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},

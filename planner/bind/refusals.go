@@ -21,7 +21,7 @@ var (
 
 // What SQL itself forbids.
 var (
-	ungrouped     = refuse.New("ungrouped-column", "42803", `column "%s" must appear in the GROUP BY clause or be used in an aggregate function`, "Add it to GROUP BY.", `SELECT sex, count(*) FROM people`)
+	Ungrouped     = refuse.New("ungrouped-column", "42803", `column "%s" must appear in the GROUP BY clause or be used in an aggregate function`, "Add it to GROUP BY.", `SELECT sex, count(*) FROM people`)
 	nested        = refuse.New("nested-aggregate", "42803", "aggregate function calls cannot be nested", "Aggregate in a sub-query in FROM, then aggregate its rows.", `SELECT count(count(*)) FROM people`)
 	limitConstant = refuse.New("limit-not-constant", "DP002", "%s must be a constant", "Write a number or a parameter.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT sex`)
 	negativeLimit = refuse.New("negative-limit", "2201W", "%s must not be negative", "Write zero or more.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT -1`)
@@ -49,24 +49,14 @@ var (
 	unitAggregate   = refuse.New("unit-aggregate", "DP002", "%s over the rows of one unit is not answered", "count, count(DISTINCT column), sum of a whole-numbered or numeric column, min and max are.", "")
 	WideAggregate   = refuse.New("unit-aggregate-range", "DP002", "this aggregate over the rows of one unit has no bounded range of values", "Declare narrower bounds for the column, or fewer rows per unit.", "")
 	limitedRows     = refuse.New("limited-rows", "DP002", "%s over private rows has no private form: which rows stay would be told exactly", "Leave it out of the sub-query, and write least(count(*), 1000) for a count that stops at 1000. LIMIT may stand above the aggregation.", `SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`)
-	noAggregate     = refuse.New("aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_*, regr_*, median, percentile_cont, percentile_disc, mode, bool_or, bool_and, every, and bit_and and bit_or of a column are answered, with FILTER too.", `SELECT bit_xor(kids) FROM people`)
-	noList          = refuse.New("list-of-rows", "DP002", "%s over private rows has no private form: it would list their values one by one", "Group by the column and count. Above that, %[1]s is plain SQL over the keys whose counts are clearly above their error.", `SELECT array_agg(sex) FROM people`)
-	noAnyValue      = refuse.New("any-value-of-rows", "DP002", "%s over private rows has no private form: it would show the value of one row", "Ask for the value that most rows have: mode() WITHIN GROUP (ORDER BY …).", `SELECT any_value(sex) FROM people`)
-	notRanked       = refuse.New("quantile-type", "DP002", "%s of values of type %s over private rows is not answered", "Quantiles are of numbers, dates and times. For other columns ask for mode() WITHIN GROUP (ORDER BY …), or GROUP BY the column.", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY sex) FROM people`)
-	notShare        = refuse.New("quantile-share", "DP002", "the quantile must be a constant with at most six decimals", "Write a number from 0 to 1, such as 0.5, or an array of such numbers.", `SELECT percentile_cont(sex) WITHIN GROUP (ORDER BY age) FROM people`)
-	shareRange      = refuse.New("quantile-range", "22003", "percentile value %s is not between 0 and 1", "The median is 0.5.", `SELECT percentile_cont(50) WITHIN GROUP (ORDER BY age) FROM people`)
-	noExtremes      = refuse.New("extremes-not-permitted", "42501", "%s is not permitted for column %s: the policy does not declare extremes for it", "Ask for a quantile with rows beyond it: percentile_disc(0.01) WITHIN GROUP (ORDER BY %[2]s) for min, 0.99 for max.", `SELECT max(income) FROM people`)
-	noDistinct      = refuse.New("distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows is not answered", "Leave DISTINCT out. count, sum, avg, variance and stddev (DISTINCT x) are answered.", `SELECT corr(DISTINCT age, kids) FROM people`)
-	distinctRow     = refuse.New("distinct-key-row", "DP002", "different rows with join key \"%s\" among their columns are not counted", "Count them in a sub-query: SELECT count(*) FROM (SELECT DISTINCT key, column FROM …) t.", `SELECT count(DISTINCT (person_id, sex)) FROM people`)
+	NoAggregate     = refuse.New("aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_*, regr_*, median, percentile_cont, percentile_disc, mode, bool_or, bool_and, every, and bit_and and bit_or of a column are answered, with FILTER too.", `SELECT bit_xor(kids) FROM people`)
 	noSets          = refuse.New("grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over the rows of one unit are not answered", "Group the sub-query by its keys alone; grouping sets may stand above it.", "")
-	manySets        = refuse.New("too-many-grouping-sets", "54000", "the statement has more than %d grouping sets", "Ask for fewer keys in CUBE, or list the sets that you need in GROUPING SETS.", `SELECT count(*) FROM people GROUP BY CUBE (sex, age, kids, active, income, hired, seen)`)
-	notGrouped      = refuse.New("grouping-arguments", "42803", "arguments to GROUPING must be grouping expressions of the associated query level", "Write expressions of GROUP BY.", `SELECT sex, grouping(age), count(*) FROM people GROUP BY ROLLUP (sex)`)
 	rowsCombined    = refuse.New("combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT person_id FROM people INTERSECT ALL SELECT person_id FROM visits) t`)
 	unionColumns    = refuse.New("union-columns", "DP002", "the parts of this UNION of private rows do not have the same keys and columns in the same places", "List the columns of each part, with keys where the others have keys.", `SELECT count(*) FROM (SELECT person_id, age FROM people UNION ALL SELECT age, kids FROM people) t`)
 	unionExpression = refuse.New("union-expression", "DP002", "a part of this UNION of private rows computes a value that is no column's, or has a column of another type", "Select plain columns, constants and what is looked up in public tables in each part, and compute above the UNION.", `SELECT d, count(*) FROM (SELECT person_id, income AS d FROM people UNION ALL SELECT person_id, income * 2 FROM people) t GROUP BY d`)
 	unionDomain     = refuse.New("union-domain", "DP002", "what the parts of this UNION have in one place has no domain in common", "Select columns of one kind in each part, or declare narrower bounds and fewer rows per unit.", "")
 	ownCatalogue    = refuse.New("relation-not-permitted", "42501", `relation "%s" is not available here`, "PostgreSQL shows it to administrators alone. The other catalogs are answered: they show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`)
-	windowOnRows    = refuse.New("window-on-rows", "DP002", "window functions over private rows have no private form where they look across units, or are shown row by row", "In a sub-query of FROM, PARTITION BY the unit's key, and aggregate above: SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY … ORDER BY …) AS n FROM …) t GROUP BY n. Over counts any window is answered.", `SELECT row_number() OVER (), age FROM people`)
+	WindowOnRows    = refuse.New("window-on-rows", "DP002", "window functions over private rows have no private form where they look across units, or are shown row by row", "In a sub-query of FROM, PARTITION BY the unit's key, and aggregate above: SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY … ORDER BY …) AS n FROM …) t GROUP BY n. Over counts any window is answered.", `SELECT row_number() OVER (), age FROM people`)
 	windowOrder     = refuse.New("window-order", "DP002", "a window over private rows is not ordered by %s here", "ORDER BY columns that are numbers, dates, times or booleans, or keys that are whole numbers.", `SELECT n, count(*) FROM (SELECT row_number() OVER (PARTITION BY person_id ORDER BY ward) AS n FROM visits) t GROUP BY n`)
 	windowFrame     = refuse.New("window-frame", "DP002", "the frame of %s over private rows is not answered", "Write ROWS BETWEEN … AND …, with numbers of rows, or RANGE with UNBOUNDED and CURRENT ROW, without EXCLUDE; last_value sees all rows with ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING.", `SELECT n, count(*) FROM (SELECT last_value(ward) OVER (PARTITION BY person_id ORDER BY day) AS n FROM visits) t GROUP BY n`)
 	windowArgument  = refuse.New("window-argument", "DP002", "a window function over private rows reads an expression over one column", "Take each column by a window function of its own, and compute with what they say.", `SELECT n, count(*) FROM (SELECT lag(ward || day) OVER (PARTITION BY person_id ORDER BY day) AS n FROM visits) t GROUP BY n`)
@@ -79,11 +69,9 @@ var (
 
 // What cannot be asked of private rows that meet a public list.
 var (
-	candidateRows      = refuse.New("candidate-rows", "DP002", "private rows that meet a public list cannot be %s", "Join one list where rows are grouped by its columns: SELECT c.name, count(*) FROM …, LATERAL (VALUES ('a', …), ('b', …)) c(name, yes) WHERE yes GROUP BY c.name.", `SELECT count(*) FROM (SELECT v.n FROM people, LATERAL (VALUES (age), (kids)) v(n)) t`)
-	candidateKeys      = refuse.New("candidate-keys", "DP002", `GROUP BY does not tell the rows of "%[1]s" apart: a private row would count several times in one group`, `Group by columns of "%[1]s" that differ between all its rows, or take its rows DISTINCT in a sub-query. Where its key is unique, equate it with an expression over the private rows.`, `SELECT count(*) FROM people, LATERAL (VALUES (age), (kids)) v(n) WHERE v.n > 3`)
-	candidateAggregate = refuse.New("candidate-aggregate", "DP002", "this aggregate of private rows that meet a public list is not answered", "count(*), count(x), and sums and averages of private columns are.", `SELECT v.n, percentile_disc(0.5) WITHIN GROUP (ORDER BY income) FROM people, LATERAL (VALUES ('a', active), ('b', age > 40)) v(n, yes) WHERE yes GROUP BY v.n`)
-	manyCandidates     = refuse.New("candidate-number", "54000", "the public list has %d rows, it must have from 1 to %d", "Narrow the list with WHERE in a sub-query, or take coarser steps.", `SELECT v.n, count(*) FROM people, generate_series(1, 50000) v(n) WHERE age > v.n GROUP BY v.n`)
-	mixedValues        = refuse.New("values-types", "42804", "VALUES types %s and %s cannot be matched", "Give all rows of a column the same type: '…'::type.", `SELECT v.n, count(*) FROM people, (VALUES (1), (current_date)) v(n) GROUP BY v.n`)
+	CandidateRows  = refuse.New("candidate-rows", "DP002", "private rows that meet a public list cannot be %s", "Join one list where rows are grouped by its columns: SELECT c.name, count(*) FROM …, LATERAL (VALUES ('a', …), ('b', …)) c(name, yes) WHERE yes GROUP BY c.name.", `SELECT count(*) FROM (SELECT v.n FROM people, LATERAL (VALUES (age), (kids)) v(n)) t`)
+	ManyCandidates = refuse.New("candidate-number", "54000", "the public list has %d rows, it must have from 1 to %d", "Narrow the list with WHERE in a sub-query, or take coarser steps.", `SELECT v.n, count(*) FROM people, generate_series(1, 50000) v(n) WHERE age > v.n GROUP BY v.n`)
+	mixedValues    = refuse.New("values-types", "42804", "VALUES types %s and %s cannot be matched", "Give all rows of a column the same type: '…'::type.", `SELECT v.n, count(*) FROM people, (VALUES (1), (current_date)) v(n) GROUP BY v.n`)
 )
 
 // What is wrong with a SELECT that the data owner gave as a source. She is told when the policy is checked.
@@ -101,11 +89,11 @@ var (
 // Refusals are all of this package, in the order of the documentation.
 var Refusals = []*refuse.Reason{
 	unknownTable, unknownDatabase, UnknownAlias, Ambiguous, noBounds, systemColumn, BadOrdinal, ColumnCount, duplicateAlias,
-	ungrouped, nested, limitConstant, negativeLimit, PrivateJoin, lookup.FanOut,
+	Ungrouped, nested, limitConstant, negativeLimit, PrivateJoin, lookup.FanOut,
 	lookup.NotCopied, lookup.PreservedPublic, preservedJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
-	correlated, CountedAround, subqueryRows, subqueryColumns, SubqueryType, SubqueryDepth, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
-	noAnyValue, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined, unionColumns, unionExpression, unionDomain,
-	ownCatalogue, windowOnRows, windowOrder, windowFrame, windowArgument, windowConstant, windowCall, noWindow, badNtile, distinctOnOrder, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,
-	ViewElsewhere, discovery.NoDelta, discovery.DeltaRange, candidateRows, candidateKeys, candidateAggregate, manyCandidates,
+	correlated, CountedAround, subqueryRows, subqueryColumns, SubqueryType, SubqueryDepth, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, NoAggregate,
+	noSets, rowsCombined, unionColumns, unionExpression, unionDomain,
+	ownCatalogue, WindowOnRows, windowOrder, windowFrame, windowArgument, windowConstant, windowCall, noWindow, badNtile, distinctOnOrder, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,
+	ViewElsewhere, discovery.NoDelta, discovery.DeltaRange, CandidateRows, ManyCandidates,
 	mixedValues,
 }

@@ -6,8 +6,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -95,7 +95,7 @@ func seriesType(n *pg.Node) policy.Type {
 
 // InferInTree finds the types of parameters in the parts of a statement that only the sandbox will type: from casts, from
 // LIMIT and OFFSET, and from comparisons with catalog columns of well-known names.
-func InferInTree(b *bind.Binder) {
+func InferInTree(b *aggregate.Binder) {
 	in := inference{b.Params}
 	in.inferIn(b.Top)
 	for _, n := range b.Top.TargetList {

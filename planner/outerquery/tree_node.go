@@ -3,8 +3,8 @@ package outerquery
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -200,7 +200,7 @@ func (t *tree) bare(fields []*pg.Node) ([]*pg.Node, *refuse.Refusal) {
 }
 
 // leafColumn refers to a key or count of the leaf.
-func (t *tree) leafColumn(f *bind.Found) *pg.Node {
+func (t *tree) leafColumn(f *aggregate.Found) *pg.Node {
 	if f.Formula != nil {
 		return f.Formula
 	}

@@ -285,8 +285,8 @@ func readMicros(micros int64) (int64, error) {
 	return micros + microsTo2000, nil
 }
 
-// mostNumericDigits bounds each side of the point, as PostgreSQL's own limits do for what is declared.
-const mostNumericDigits = 16_383
+// maxNumericDigits bounds each side of the point, as PostgreSQL's own limits do for what is declared.
+const maxNumericDigits = 16_383
 
 func readBinaryNumeric(raw []byte) (policy.Value, error) {
 	be := binary.BigEndian
@@ -298,8 +298,8 @@ func readBinaryNumeric(raw []byte) (policy.Value, error) {
 	if special, ok := map[uint16]string{0xc000: "NaN", 0xd000: "Infinity", 0xf000: "-Infinity"}[sign]; ok && len(raw) == 8 && groups == 0 {
 		return special, nil
 	}
-	if len(raw) != 8+2*groups || sign != 0 && sign != 0x4000 || scale > mostNumericDigits || 4*groups > 2*mostNumericDigits ||
-		4*weight > mostNumericDigits || 4*weight < -mostNumericDigits {
+	if len(raw) != 8+2*groups || sign != 0 && sign != 0x4000 || scale > maxNumericDigits || 4*groups > 2*maxNumericDigits ||
+		4*weight > maxNumericDigits || 4*weight < -maxNumericDigits {
 		return nil, errBinary
 	}
 	digits := []byte{'0'}

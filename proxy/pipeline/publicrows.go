@@ -33,8 +33,8 @@ func (c publicCopy) holds(t *policy.Table) bool {
 	})
 }
 
-// mostMade bounds what is kept of one copy: some ten megabytes each for a table of 100,000 rows.
-const mostMade = 8
+// maxMade bounds what is kept of one copy: some ten megabytes each for a table of 100,000 rows.
+const maxMade = 8
 
 type publicName struct{ dataset, schema, table string }
 
@@ -69,7 +69,7 @@ func (p *PublicRows) Cache(t *policy.Table, rows [][]policy.Value, name string, 
 	if !sameList(have.rows, rows) || have.made == nil {
 		return
 	}
-	if len(have.made) >= mostMade {
+	if len(have.made) >= maxMade {
 		clear(have.made)
 	}
 	have.made[name] = made

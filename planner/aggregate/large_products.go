@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"slices"
@@ -43,7 +43,7 @@ func (g *Grouping) combine() {
 	if f := o.Found[open]; f != nil {
 		known = whole.With(map[*policy.Column]policy.Found{open: {Values: g.within(f.Values, columns)}})
 	}
-	g.Rows.become(known)
+	g.Rows.Become(known)
 	key := semantics.ColumnExpr(at, policy.Text, -1, g.Q.Keys[0].Pos)
 	for i, e := range g.Q.Keys {
 		part := discovery.OfCombination{Columns: columns, Which: i, At: at}

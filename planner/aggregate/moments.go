@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/formula"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -56,7 +57,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	if refusal != nil {
 		return nil, refusal
 	}
-	typ := momentType(name, arg.Type())
+	typ := semantics.AggregateType(name, arg.Type())
 	number := "numeric"
 	if arg.Type().Floating() {
 		number = "float8"
@@ -136,7 +137,7 @@ func (g *Grouping) ofConstant(name string, x *linear.Argument, w *formula.Writer
 func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Expr, pos int) (*Found, *refuse.Refusal) {
 	for _, e := range []*semantics.Expr{y, x} {
 		if !semantics.Numeric(e) || e.Form != semantics.FormColumn {
-			return nil, noAggregate.At(pos, name+" of these arguments")
+			return nil, bind.NoAggregate.At(pos, name+" of these arguments")
 		}
 	}
 	present, refusal := g.present(y, where)
@@ -225,19 +226,6 @@ func (g *Grouping) present(arg *semantics.Expr, where []*semantics.Expr) ([]*sem
 		return nil, refusal
 	}
 	return append(slices.Clone(where), e), nil
-}
-
-// momentType is the type that SQL gives an aggregate.
-func momentType(name string, t policy.Type) policy.Type {
-	switch {
-	case name == "sum" && (t == policy.Int2 || t == policy.Int4):
-		return policy.Int8
-	case name == "sum" && t == policy.Float4:
-		return policy.Float4
-	case t.Floating():
-		return policy.Float8
-	}
-	return policy.NumericType
 }
 
 // formula writes SQL over the columns of the grouping's leaf.

@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -41,11 +42,11 @@ func (g *Grouping) digits(name string, f *pg.FuncCall, where []*semantics.Expr, 
 		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
 	}
 	if arg.Form != semantics.FormColumn || len(arg.Cols) != 1 {
-		return nil, noAggregate.At(pos, name+" of what is no column")
+		return nil, bind.NoAggregate.At(pos, name+" of what is no column")
 	}
 	least, most, ok := semantics.WholeRange(g.Rows.Table.Columns[arg.Cols[0]].Domain)
 	if !ok {
-		return nil, noAggregate.At(pos, name+" of a column whose domain is no range of all whole numbers between its ends")
+		return nil, bind.NoAggregate.At(pos, name+" of a column whose domain is no range of all whole numbers between its ends")
 	}
 	present, refusal := g.present(arg, where)
 	if refusal != nil {

@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/formula"
 	"github.com/dpproxy/dpproxy/planner/linear"
@@ -164,7 +165,7 @@ func (g *Grouping) selectedArgument(name string, f *pg.FuncCall) (arg *semantics
 		return nil, false, refusal
 	}
 	if arg = t.Settler.Settled(arg); arg.IsConstant() {
-		return nil, false, noAggregate.At(pos, name+" of a constant")
+		return nil, false, bind.NoAggregate.At(pos, name+" of a constant")
 	}
 	return arg, descending, nil
 }
@@ -269,7 +270,7 @@ func (g *Grouping) share(n *pg.Node) (mechanisms.Share, *refuse.Refusal) {
 	if r.Sign() < 0 || r.Cmp(big.NewRat(1, 1)) > 0 {
 		return none, shareRange.At(ast.Location(n), strconv.FormatFloat(x, 'g', -1, 64))
 	}
-	if r.Denom().Cmp(big.NewInt(mechanisms.MostShare)) > 0 {
+	if r.Denom().Cmp(big.NewInt(mechanisms.MaxShare)) > 0 {
 		return none, notShare.At(ast.Location(n))
 	}
 	return mechanisms.Share{Num: r.Num().Int64(), Den: r.Denom().Int64()}, nil
@@ -303,6 +304,7 @@ func (g *Grouping) selectionFor(kind mechanisms.ChoiceKind, arg *semantics.Expr,
 	return &Found{Key: -1, Counter: at, Type: typ, choice: true}
 }
 
+// FirstColumn are the words of the column that is an aggregate's only argument; none where it is another expression.
 func FirstColumn(f *pg.FuncCall) []*pg.Node {
 	if len(f.Args) != 1 {
 		return nil

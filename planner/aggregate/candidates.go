@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -39,54 +40,29 @@ type fanKey struct {
 }
 
 // fan binds the conditions of a SELECT for each candidate.
-func (g *Grouping) fan(from *Rows) *refuse.Refusal {
-	f := &fanned{g: g, own: make([][]*semantics.Expr, len(from.fan.rows))}
+func (g *Grouping) fan(from *bind.Rows) *refuse.Refusal {
+	list := from.Candidates()
+	f := &fanned{g: g, own: make([][]*semantics.Expr, list.Len())}
 	if len(f.own) == 0 {
-		return manyCandidates.At(from.pos, 0, maxCandidates)
+		return bind.ManyCandidates.At(from.Pos(), 0, bind.MaxCandidates)
 	}
-	for i := range from.fan.rows {
-		met := from.meeting(i)
+	for i := range list.Len() {
+		met := from.Meeting(i)
 		sub := &Grouping{b: g.b, Sel: g.Sel, Rows: met, Q: &linear.Question{Table: from.Table, Apart: true, OffGrid: g.b.Context.Settings.OffGrid}, keyAt: map[string]int{}, centred: map[string]bool{}}
-		f.each, f.own[i] = append(f.each, sub), slices.Clone(from.fan.where[i])
+		f.each, f.own[i] = append(f.each, sub), slices.Clone(list.Where(i))
 		if g.Sel.WhereClause == nil {
 			continue
 		}
-		e, refusal := g.b.overKeys(met, "WHERE").Condition(g.Sel.WhereClause, "WHERE")
+		e, refusal := g.b.OverKeys(met, "WHERE").Condition(g.Sel.WhereClause, "WHERE")
 		if refusal != nil {
 			return refusal
 		}
 		f.own[i] = append(f.own[i], e)
 	}
-	f.own, f.where = InCommon(f.own)
-	f.where = slices.Concat(from.where, f.where)
+	f.own, f.where = linear.InCommon(f.own)
+	f.where = slices.Concat(from.Where(), f.where)
 	g.Fanned = f
 	return nil
-}
-
-// InCommon takes the conditions that all candidates have out of their own.
-func InCommon(own [][]*semantics.Expr) (rest [][]*semantics.Expr, all []*semantics.Expr) {
-	rest = make([][]*semantics.Expr, len(own))
-	times := map[string]int{}
-	for i, list := range own {
-		rest[i] = linear.Conjuncts(list)
-		here := map[string]bool{}
-		for _, e := range rest[i] {
-			if !here[e.Canon] {
-				here[e.Canon] = true
-				times[e.Canon]++
-			}
-		}
-	}
-	shared := func(e *semantics.Expr) bool { return times[e.Canon] == len(own) }
-	for _, e := range rest[0] {
-		if shared(e) && !slices.ContainsFunc(all, func(have *semantics.Expr) bool { return have.Canon == e.Canon }) {
-			all = append(all, e)
-		}
-	}
-	for i := range rest {
-		rest[i] = slices.DeleteFunc(slices.Clone(rest[i]), shared)
-	}
-	return rest, all
 }
 
 // key binds a key for each candidate.
@@ -115,7 +91,7 @@ func (f *fanned) key(n *pg.Node, pos int) *refuse.Refusal {
 		f.keys = append(f.keys, fanKey{private: own[0]})
 		f.g.b.Open.Want(f.g.Rows.Table, own[0].Cols)
 	default:
-		return candidateKeys.At(pos, f.g.Rows.fan.alias)
+		return candidateKeys.At(pos, f.g.Rows.Candidates().Alias())
 	}
 	return nil
 }
@@ -123,7 +99,7 @@ func (f *fanned) key(n *pg.Node, pos int) *refuse.Refusal {
 // tellsApart refuses keys that do not tell the candidates apart: rows that meet two of one key would count twice in it.
 func (f *fanned) tellsApart(pos int) *refuse.Refusal {
 	if f.g.Q.Sets != nil {
-		return candidateRows.At(pos, "grouped by GROUPING SETS, ROLLUP or CUBE")
+		return bind.CandidateRows.At(pos, "grouped by GROUPING SETS, ROLLUP or CUBE")
 	}
 	seen := map[string]bool{}
 	for i := range f.each {
@@ -135,7 +111,7 @@ func (f *fanned) tellsApart(pos int) *refuse.Refusal {
 		}
 		text := semantics.KeyText(values)
 		if len(values) == 0 && len(f.each) > 1 || seen[text] {
-			return candidateKeys.At(pos, f.g.Rows.fan.alias)
+			return candidateKeys.At(pos, f.g.Rows.Candidates().Alias())
 		}
 		seen[text] = true
 	}
@@ -239,4 +215,22 @@ func (f *fanned) Over(flat *plans.Leaf, at [][]int) *plans.Leaf {
 		out.Counts = append(out.Counts, column)
 	}
 	return out
+}
+
+// ofCandidates tells a refusal of rows that meet a list, side by side.
+func ofCandidates(r *refuse.Refusal) bool {
+	return slices.Contains([]string{bind.CandidateRows.ID, candidateKeys.ID, candidateAggregate.ID, bind.ManyCandidates.ID}, r.ID)
+}
+
+// meets binds the aggregates of a SELECT over rows that meet a list: what is refused of them has another way.
+func (g *Grouping) meets() (refusal *refuse.Refusal) {
+	g.visit(func(n *pg.Node) bool {
+		if f := n.GetFuncCall(); refusal == nil && f != nil && ast.IsAggregate(f) {
+			if _, r := g.Aggregate(f); r != nil && ofCandidates(r) {
+				refusal = r
+			}
+		}
+		return false
+	})
+	return refusal
 }

@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func (g *Grouping) groupClause() *refuse.Refusal {
 		var all []linear.Set
 		for _, a := range sets {
 			for _, b := range item {
-				all = append(all, united(a, b))
+				all = append(all, linear.United(a, b))
 			}
 		}
 		if sets = all; len(sets) > maxSets {
@@ -52,9 +52,6 @@ func (g *Grouping) groupClause() *refuse.Refusal {
 	}
 	return nil
 }
-
-// united is the sorted union of two sets.
-func united(a, b linear.Set) linear.Set { return semantics.Union(append([]int{}, a...), b) }
 
 // itemSets are the sets of one item of GROUP BY.
 func (g *Grouping) itemSets(n *pg.Node) ([]linear.Set, *refuse.Refusal) {
@@ -89,7 +86,7 @@ func (g *Grouping) itemSets(n *pg.Node) ([]linear.Set, *refuse.Refusal) {
 	var all []linear.Set
 	if s.Kind == pg.GroupingSetKind_GROUPING_SET_ROLLUP {
 		for n := len(parts); n >= 0; n-- {
-			all = append(all, UnitedAll(parts[:n]))
+			all = append(all, linear.UnitedAll(parts[:n]))
 		}
 		return all, nil
 	}
@@ -103,17 +100,9 @@ func (g *Grouping) itemSets(n *pg.Node) ([]linear.Set, *refuse.Refusal) {
 				chosen = append(chosen, p)
 			}
 		}
-		all = append(all, UnitedAll(chosen))
+		all = append(all, linear.UnitedAll(chosen))
 	}
 	return all, nil
-}
-
-func UnitedAll(parts []linear.Set) linear.Set {
-	all := linear.Set{}
-	for _, p := range parts {
-		all = united(all, p)
-	}
-	return all
 }
 
 // itemKeys are the keys of an expression, or of several in parentheses.
@@ -125,11 +114,11 @@ func (g *Grouping) itemKeys(n *pg.Node) (linear.Set, *refuse.Refusal) {
 			if refusal != nil {
 				return nil, refusal
 			}
-			all = united(all, keys)
+			all = linear.United(all, keys)
 		}
 		return all, nil
 	}
-	node, refusal := g.GroupItem(n)
+	node, refusal := g.Rows.GroupItem(n, g.Targets)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -202,16 +191,4 @@ func (g *Grouping) level(f *pg.GroupingFunc) (*Found, *refuse.Refusal) {
 		return nil, refuse.Construct.At(int(f.Location), "GROUPING in this place")
 	}
 	return &Found{Key: k, Counter: -1, Type: policy.Int4}, nil
-}
-
-// LevelOf is grouping(keys…) in the rows of a set: a bit for each key, 1 where the rows are not grouped by it.
-func LevelOf(keys, grouped linear.Set) int64 {
-	n := int64(0)
-	for _, k := range keys {
-		n <<= 1
-		if !slices.Contains(grouped, k) {
-			n |= 1
-		}
-	}
-	return n
 }

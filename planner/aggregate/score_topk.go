@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"math/big"
@@ -30,7 +30,7 @@ func (f *fanned) findRanking() {
 		return
 	}
 	most, refusal := g.b.Whole(sel.LimitCount, "LIMIT", -1)
-	if refusal != nil || most < 1 || most > mechanisms.MostChosen || int(most) >= len(f.each) {
+	if refusal != nil || most < 1 || most > mechanisms.MaxChosen || int(most) >= len(f.each) {
 		return
 	}
 	r, label := &linear.Ranking{Most: int(most)}, pg.MakeFuncCallNode([]*pg.Node{pg.MakeStrNode("rank of the candidate")}, nil, -1)

@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -73,7 +73,7 @@ func (g *Grouping) presentMoment(name string, arg *pg.Node, e *semantics.Expr, w
 	present = present[:c.Domain.Regular] // what is outside the domain is no number
 	n := added(present, func(int) string { return "1" })
 	s := added(present, number)
-	typ := momentType(name, e.Type())
+	typ := semantics.AggregateType(name, e.Type())
 	switch name {
 	case "sum":
 		return g.found(s, typ)
