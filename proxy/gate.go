@@ -14,10 +14,27 @@ import (
 // gate bounds the connections that have not logged in yet, in all and by address. Where there are too many, the oldest
 // one goes: a client that logs in at once gets through a crowd of clients that never will.
 type gate struct {
-	mu         sync.Mutex
-	all        *list.List // of *early, oldest first
-	byIP       map[string]*list.List
-	most, each int
+	mu    sync.Mutex
+	all   *list.List // of *early, oldest first
+	byIP  map[string]*list.List
+	bound func() earlyBound
+}
+
+// earlyBound is how many there may be.
+type earlyBound struct{ inAll, fromAddress int }
+
+// early bounds connections that have not logged in by how many sessions the policy gives a user: a pool of hers opens them all at once, from one address.
+func (l Limits) early(current func() *policy.Policy) func() earlyBound {
+	return func() earlyBound {
+		b := earlyBound{l.Early, l.EarlyPerAddress}
+		if b.fromAddress <= 0 {
+			b.fromAddress = min(max(100, current().Server.Limits.UserConnections), 500)
+		}
+		if b.inAll <= 0 {
+			b.inAll = b.fromAddress + 400
+		}
+		return b
+	}
 }
 
 type early struct {
@@ -29,8 +46,8 @@ type early struct {
 	inGroup *list.Element
 }
 
-func newGate(most, each int) *gate {
-	return &gate{all: list.New(), byIP: map[string]*list.List{}, most: most, each: each}
+func newGate(bound func() earlyBound) *gate {
+	return &gate{all: list.New(), byIP: map[string]*list.List{}, bound: bound}
 }
 
 // enter lets a connection wait for its login, and closes an older one if it must.
@@ -45,10 +62,10 @@ func (g *gate) enter(conn net.Conn) *early {
 		g.byIP[e.ip] = group
 	}
 	e.inAll, e.inGroup = g.all.PushBack(e), group.PushBack(e)
-	switch {
-	case group.Len() > g.each:
+	switch bound := g.bound(); {
+	case group.Len() > bound.fromAddress:
 		g.evict(group.Front())
-	case g.all.Len() > g.most:
+	case g.all.Len() > bound.inAll:
 		g.evict(g.all.Front())
 	}
 	return e

@@ -36,6 +36,9 @@ type prepared struct {
 }
 
 // prepare answers Parse: it reads one statement, and finds the types of its parameters and columns.
+// firstOwnType is the least number of a type that a database's owner made, of which there are none here.
+const firstOwnType = 16384
+
 func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 	if m.Name != "" && c.statements[m.Name] != nil {
 		return pgerror.New("42P05", fmt.Sprintf("prepared statement %q already exists", m.Name))
@@ -56,6 +59,9 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 	}
 	stmt := &prepared{read: under}
 	for _, oid := range m.ParameterOIDs {
+		if oid >= firstOwnType {
+			return pgerror.New("42704", fmt.Sprintf("type with OID %d does not exist", oid)).WithHint("Types are PostgreSQL's own here; leave a parameter's type out to have it inferred.")
+		}
 		stmt.given = append(stmt.given, policy.Type(oid))
 	}
 	switch len(commands) {

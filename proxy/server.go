@@ -22,8 +22,8 @@ import (
 // Limits bound what clients may take before they log in and within a session; the policy's limits bound the rest. A zero
 // field takes its default.
 type Limits struct {
-	Early           int           // connections that have not logged in: 500
-	EarlyPerAddress int           // of them, from one address: 100
+	Early           int           // connections that have not logged in: 400 more than from one address
+	EarlyPerAddress int           // of them, from one address: as many as one user may have sessions, but 100 to 500
 	LoginTime       time.Duration // from the first byte to the login: 10 s
 	WriteTime       time.Duration // for a client to take one write, or an eighth less: 30 s
 	Statements      int           // prepared statements of a session: 2000
@@ -39,7 +39,7 @@ func (l Limits) withDefaults() Limits {
 	for _, f := range []struct {
 		field    *int
 		standard int
-	}{{&l.Early, 500}, {&l.EarlyPerAddress, 100}, {&l.Statements, 2000}, {&l.Portals, 500}} {
+	}{{&l.Statements, 2000}, {&l.Portals, 500}} {
 		if *f.field <= 0 {
 			*f.field = f.standard
 		}
@@ -125,7 +125,7 @@ func New(c Config) (*Server, error) {
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{config: c, metrics: c.Metrics, keys: newCancelKeys(), brake: login.NewBrake(), proving: newProvings(), users: newUserLimits(),
 		turns: admission.NewTurns(time.Second), workers: c.Workers,
-		gate: newGate(c.Limits.Early, c.Limits.EarlyPerAddress), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
+		gate: newGate(c.Limits.early(c.Policy)), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
 		auth: &login.Passwords{Secret: c.Secret, Policy: c.Policy}, parse: parseCommands}
 	s.base, s.abort = context.WithCancelCause(context.Background())
 	if err := s.Renew(); err != nil {

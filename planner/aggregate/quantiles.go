@@ -129,6 +129,9 @@ func (g *Grouping) sameInAll(name string, f *pg.FuncCall) (*Found, *refuse.Refus
 	if refusal != nil {
 		return nil, refusal
 	}
+	if t := arg.Type(); v != nil && (t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ) {
+		return g.found("'"+policy.FormatValue(t, v)+"'::"+t.Format(-1), t)
+	}
 	x, ok := derived.RatOf(v)
 	if !ok {
 		return nil, nil

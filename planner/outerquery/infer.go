@@ -25,6 +25,9 @@ const (
 // oidAliases are the types that read an object's name as its oid.
 var oidAliases = map[string]policy.Type{"oid": oidType, "regproc": 24, "regclass": 2205, "regtype": 2206, "regnamespace": 4089, "regrole": 4096}
 
+// otherTypes are types that only what an engine computes has.
+var otherTypes = map[string]policy.Type{"name": nameType, "json": 114}
+
 // catalogArguments are the types of the arguments of functions that clients call with parameters.
 var catalogArguments = map[string][]policy.Type{
 	"pg_get_indexdef": {oidType, policy.Int4, policy.Bool}, "pg_get_constraintdef": {oidType, policy.Bool}, "pg_get_viewdef": {oidType, policy.Bool},
@@ -235,8 +238,8 @@ func namedType(t *pg.TypeName) policy.Type {
 	if alias, ok := oidAliases[name]; ok {
 		typ = alias
 	}
-	if name == "name" {
-		typ = nameType
+	if named, ok := otherTypes[name]; ok {
+		typ = named
 	}
 	if len(t.ArrayBounds) == 0 || typ == 0 {
 		return typ

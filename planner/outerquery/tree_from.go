@@ -186,6 +186,9 @@ func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *refuse.Refusal) {
 		return t.char(n), nil
 	}
 	null := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}
+	if params.Describing && (typ == 0 || typ == policy.Unknown) && n > 0 {
+		return &pg.Node{Node: &pg.Node_ParamRef{ParamRef: &pg.ParamRef{Number: -int32(n), Location: -1}}}, nil
+	}
 	if params.Describing {
 		return ast.Cast(null, typ), nil
 	}

@@ -53,7 +53,7 @@ func (t *tree) node(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 		return pg.MakeAStarNode(), nil
 	case *pg.Node_ColumnRef:
 		fields, refusal := t.bare(t.unqualified(v.ColumnRef.Fields))
-		return pg.MakeColumnRefNode(fields, -1), refusal
+		return pg.MakeColumnRefNode(fields, v.ColumnRef.Location), refusal // whose place an unknown name is told with
 	case *pg.Node_ParamRef:
 		return t.parameter(v.ParamRef)
 	case *pg.Node_List:

@@ -1,6 +1,7 @@
 package scalar
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,9 @@ func (env *Env) parseMoment(t policy.Type, text string) (*moment, error) {
 	for rest != "" {
 		at := len(original) - len(rest)
 		n, err := m.token(t, rest, original[at:])
+		if at == 0 && errors.Is(err, errForm) && span(rest, "abcdefghijklmnopqrstuvwxyz") == len(rest) {
+			return nil, badDate(t) // one word, and none of those that are a moment
+		}
 		if err != nil {
 			return nil, err
 		}

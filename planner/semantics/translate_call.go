@@ -33,6 +33,7 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 	if len(args) > 0 && (name == "extract" || name == "date_part" || name == "date_trunc") {
 		t.Params.Note(args[0], policy.Text)
 	}
+	t.noteArguments(name, args)
 	if e := toTime(t.Env, name, args, pos); e != nil {
 		return e, nil
 	}
@@ -62,6 +63,22 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 		}
 	}
 	return e, nil
+}
+
+// noteArguments gives parameters the types that a function takes them as.
+func (t *Translator) noteArguments(name string, args []*Expr) {
+	in := make([]policy.Type, len(args))
+	any := false
+	for i, a := range args {
+		in[i] = a.Type()
+		any = any || a.Parameter > 0 && in[i] == policy.Unknown
+	}
+	if !any {
+		return
+	}
+	for i, want := range t.Env.Wants(name, in...) {
+		t.Params.Note(args[i], want)
+	}
 }
 
 // named calls a function.

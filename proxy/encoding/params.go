@@ -91,6 +91,9 @@ func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *pgerror.F
 		return special, nil
 	}
 	var typed *scalar.Error
+	if errors.As(err, &typed) && typed.SQLState == "0A000" { // at which pools of connections drop theirs
+		return nil, pgerror.New("DP002", typed.Message).WithHint("Send a date as 2024-02-29, and leave an infinite bound out.")
+	}
 	if errors.As(err, &typed) {
 		return nil, pgerror.New(typed.SQLState, typed.Message)
 	}

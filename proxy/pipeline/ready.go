@@ -27,7 +27,7 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, 
 		if r.plan, refusal = a.plan(ctx, s, stmt, params, l); refusal != nil {
 			return refusal
 		}
-		return a.write(ctx, s, &r)
+		return stmt.Placed(a.write(ctx, s, &r))
 	})
 	return r, refusal
 }

@@ -99,13 +99,18 @@ func withBoundColumns(columns []plans.OutColumn) []plans.OutColumn {
 // without rows.
 func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (plans.Description, *refuse.Refusal) {
 	stmt.ParamTypes = d.Params // those that the client gave are among them
-	plan, refusal := planner.Build(stmt, make([]policy.Value, len(d.Params)), c)
+	plan, refusal := planner.Build(stmt, nil, c)
 	if refusal != nil {
 		return plans.Description{}, refusal
 	}
+	if told := outer.Parameters(plan); settle(d.Params, told) {
+		if plan, refusal = planner.Build(stmt, nil, c); refusal != nil {
+			return plans.Description{}, refusal
+		}
+	}
 	above, refusal := outer.Render(plan, a.engine.Dialect())
 	if refusal != nil {
-		return plans.Description{}, refusal
+		return plans.Description{}, stmt.Placed(refusal)
 	}
 	columns, refusal := a.outerColumns(ctx, s, plan, above)
 	if refusal != nil {
@@ -122,6 +127,16 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statem
 		d.Columns = withBoundColumns(d.Columns)
 	}
 	return d, nil
+}
+
+// settle fills in the types that were not known, and tells whether there are such.
+func settle(params []policy.Type, told map[int]policy.Type) (any bool) {
+	for n, t := range told {
+		if n <= len(params) && (params[n-1] == 0 || params[n-1] == policy.Unknown) {
+			params[n-1], any = t, true
+		}
+	}
+	return any
 }
 
 // outerColumns are the columns of an outer query, over leaves without rows.

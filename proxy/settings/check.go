@@ -184,6 +184,9 @@ func (v *variable) checkSpecial(value string, limits dpLimits) (string, *pgerror
 		if strings.EqualFold(value, "none") {
 			return "none", nil
 		}
+		if value == limits.user { // as she is already
+			return value, nil
+		}
 		return "", pgerror.New("42501", "permission denied to set role")
 	case "session_authorization":
 		if value == limits.user {

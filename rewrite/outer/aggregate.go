@@ -122,7 +122,10 @@ func (a call) bind(name string, args []expr) expr {
 
 // json binds json_agg and json_object_agg over the types whose JSON is the same text in both.
 func (a call) json(name string, args []expr) expr {
-	value := args[len(args)-1]
+	value, separator := args[len(args)-1], "', '"
+	if value.fields != nil && name == "json_agg" { // PostgreSQL begins a line with each row
+		value, separator = a.b.jsonRow(value), "', ' || chr(10) || ' '"
+	}
 	switch {
 	case value.oid.Integer(), value.oid == policy.Bool, value.oid == policy.NumericType, textLike(value.oid), value.oid == policy.DateType, value.oid == typeJSON:
 	default:
@@ -132,7 +135,7 @@ func (a call) json(name string, args []expr) expr {
 		cannot(name + " with DISTINCT")
 	}
 	if name == "json_agg" && len(args) == 1 {
-		return expr{sql: "('[' || " + a.sql("string_agg", a.b.json(value), "', '") + " || ']')", typed: of(typeJSON)}
+		return expr{sql: "('[' || " + a.sql("string_agg", a.b.json(value), separator) + " || ']')", typed: of(typeJSON)}
 	}
 	if name != "json_object_agg" || len(args) != 2 || strings.Contains(a.tail, "FILTER") {
 		cannot("this use of " + name)

@@ -35,7 +35,9 @@ type expr struct {
 	literal *string  // an untyped literal (type unknown), with its text
 	decimal *decimal // of a numeric: the same as DuckDB's decimal; nil: it may have any number of digits
 	null    bool     // the untyped NULL
-	series  bool     // returns a set: sql is an unnest(…)
+	// parameter is the number of a parameter that is described: an untyped NULL, whose type what stands around it tells (describe.go).
+	parameter int
+	series    bool // returns a set: sql is an unnest(…)
 }
 
 // column is a column that expressions can name.
@@ -94,10 +96,11 @@ type scope struct {
 // binder rewrites one statement.
 type binder struct {
 	asked
-	plan    *plans.Plan
-	names   int
-	careful bool // what joined describes
-	hasty   bool // there would be another text
+	plan       *plans.Plan
+	names      int
+	careful    bool                // what joined describes
+	hasty      bool                // there would be another text
+	parameters map[int]policy.Type // of described parameters, as far as they are told
 }
 
 // asked is what a query asks besides leaves: session parameters, and relations as schema.name.

@@ -38,6 +38,9 @@ func (b *binder) expr(node *pg.Node, sc *scope) expr {
 	case *pg.Node_AConst:
 		return constant(n.AConst)
 	case *pg.Node_ParamRef:
+		if n := -n.ParamRef.Number; n > 0 { // neither its value nor its type is there
+			return expr{sql: "CAST(NULL AS VARCHAR)", typed: of(policy.Unknown), null: true, parameter: int(n)}
+		}
 		e := untyped(b.plan.Outer.Given[n.ParamRef.Number-1])
 		e.given = true
 		return e

@@ -52,10 +52,33 @@ type Column struct {
 
 // Render regenerates the outer query of a plan: for PostgreSQL nearly as it is, for DuckDB with names, operators, functions and
 // casts mapped so that they mean what they mean in PostgreSQL. What cannot be mapped is refused.
-func Render(p *plans.Plan, d dialect.Dialect) (q Query, refusal *refuse.Refusal) {
+func Render(p *plans.Plan, d dialect.Dialect) (Query, *refuse.Refusal) {
 	if p.Outer.Tree == nil {
 		return Query{}, refuse.Sandbox("this query has no outer query to run")
 	}
+	return caught(func() (Query, *refuse.Refusal) {
+		if d.PostgreSQLs {
+			return forTwin(p)
+		}
+		return (&binder{plan: p}).whole()
+	})
+}
+
+// whole binds the plan of a binder.
+func (b *binder) whole() (Query, *refuse.Refusal) {
+	sql, columns := b.statement(b.plan.Outer.Tree)
+	q := Query{SQL: sql, Params: b.params, Relations: b.relations, Columns: columns}
+	if b.hasty {
+		again := &binder{plan: b.plan, careful: true}
+		if q.Careful, _ = again.statement(b.plan.Outer.Tree); !slices.Equal(again.params, q.Params) {
+			q.Careful = "" // its parameters would be others
+		}
+	}
+	return q, nil
+}
+
+// caught has a refusal that was carried up from the depth of a tree returned.
+func caught(write func() (Query, *refuse.Refusal)) (q Query, refusal *refuse.Refusal) {
 	defer func() {
 		if r := recover(); r != nil {
 			stop, ours := r.(*refusing)
@@ -65,19 +88,7 @@ func Render(p *plans.Plan, d dialect.Dialect) (q Query, refusal *refuse.Refusal)
 			q, refusal = Query{}, stop.refusal
 		}
 	}()
-	if d.PostgreSQLs {
-		return forTwin(p)
-	}
-	b := &binder{plan: p}
-	sql, columns := b.statement(p.Outer.Tree)
-	q = Query{SQL: sql, Params: b.params, Relations: b.relations, Columns: columns}
-	if b.hasty {
-		again := &binder{plan: p, careful: true}
-		if q.Careful, _ = again.statement(p.Outer.Tree); !slices.Equal(again.params, q.Params) {
-			q.Careful = "" // its parameters would be others
-		}
-	}
-	return q, nil
+	return write()
 }
 
 // Given is the name of a parameter that is a text (plans.Outer.Given). Two of one text may have two types.

@@ -35,7 +35,7 @@ var twinValues = map[pg.SQLValueFunctionOp]string{
 // A setting is looked up among the session's own; asking PostgreSQL for one that does not exist raises its error.
 const settingOf = `(SELECT CASE WHEN pg_catalog.count(*) > 0 THEN pg_catalog.max("dp setting".setting) WHEN "%1" IS NULL OR %lenient THEN NULL
 	ELSE pg_catalog.current_setting('dpproxy.unknown') END FROM "pg_catalog.pg_settings" AS "dp setting"
-	WHERE "dp setting".name = pg_catalog.lower("%1"))`
+	WHERE pg_catalog.lower("dp setting".name) = pg_catalog.lower("%1"))`
 
 // sharedCatalogs are the oids of the relations whose objects are the cluster's.
 const sharedCatalogs = "(1213, 1260, 1261, 1262, 1396, 2396, 2964, 3592, 6000, 6100, 6243)"

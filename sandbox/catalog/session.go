@@ -31,7 +31,7 @@ func SessionRows(p *policy.Policy, s sandbox.Session, name string) (sandbox.Rows
 	case "pg_catalog.pg_settings":
 		for _, k := range slices.Sorted(maps.Keys(s.Settings)) {
 			v := s.Settings[k]
-			records = append(records, record{"name": k, "setting": v, "category": "Session", "short_desc": "", "context": "user",
+			records = append(records, record{"name": shownName(k), "setting": v, "category": "Session", "short_desc": "", "context": "user",
 				"vartype": "string", "source": "session", "boot_val": v, "reset_val": v, "pending_restart": false})
 		}
 	case "pg_catalog.pg_stat_activity":
@@ -40,6 +40,16 @@ func SessionRows(p *policy.Policy, s sandbox.Session, name string) (sandbox.Rows
 		return openedRows(s, strings.TrimPrefix(name, "pg_catalog."))
 	}
 	return newTable(schema, relation, records...).Rows, true
+}
+
+// mixedNames are the settings that PostgreSQL does not write in small letters.
+var mixedNames = map[string]string{"datestyle": "DateStyle", "intervalstyle": "IntervalStyle", "timezone": "TimeZone"}
+
+func shownName(setting string) string {
+	if name, mixed := mixedNames[setting]; mixed {
+		return name
+	}
+	return setting
 }
 
 func role(prefix, name string, oid int64, login bool) record {

@@ -77,7 +77,7 @@ func macros() []string {
 		`CREATE MACRO pg_pretty(b) AS CASE WHEN b < 0 THEN '-' || pg_pretty_size(-CAST(b AS HUGEINT)) ELSE pg_pretty_size(CAST(b AS HUGEINT)) END`,
 		`CREATE MACRO pg_allowed(p) AS regexp_matches(p, 'select|usage|connect|execute', 'i')`,
 		`CREATE MACRO pg_setting(n, lenient) AS CASE WHEN n IS NULL THEN NULL ELSE coalesce(
-			(SELECT m_s.setting FROM "pg_catalog.pg_settings" AS m_s WHERE m_s.name = lower(n) LIMIT 1),
+			(SELECT m_s.setting FROM "pg_catalog.pg_settings" AS m_s WHERE lower(m_s.name) = lower(n) LIMIT 1),
 			CASE WHEN lenient THEN NULL ELSE CAST(error('` + outer.FaultMark + `42704|unrecognized configuration parameter` + outer.FaultMark + `') AS VARCHAR) END) END`,
 		name("pg_proc_name", "pg_catalog.pg_proc", "proname", "oid"),
 		name("pg_namespace_name", "pg_catalog.pg_namespace", "nspname", "oid"),
