@@ -141,6 +141,29 @@ func TestWhatIsNoChange(t *testing.T) {
 	}
 }
 
+// TestRoleThatSeesNoLocks: where an owner has taken it from everybody to see what a transaction has locked, nothing is charged, and check says why.
+func TestRoleThatSeesNoLocks(t *testing.T) {
+	t.Parallel()
+	h := postgresHouse(t)
+	inForce(t, h)
+	q := render(t, measure(t, h.policy, "people", "age"), h)
+	if err := h.Ready(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	h.change("REVOKE SELECT ON pg_catalog.pg_locks FROM PUBLIC")
+	if err := h.Ready(t.Context(), q); !errors.Is(err, ErrSettings) {
+		t.Errorf("before a charge: %v", err)
+	}
+	findings, err := h.Inspect(t.Context(), h.policy, h.policy.Datasets[0])
+	if err != nil || !slices.ContainsFunc(findings, func(f Finding) bool { return f.Fatal && strings.Contains(f.Text, "pg_catalog.pg_locks") }) {
+		t.Errorf("check: %v, %v", findings, err)
+	}
+	h.change("GRANT SELECT ON pg_catalog.pg_locks TO " + h.role)
+	if err := h.Ready(t.Context(), q); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestKeysThroughAnotherTable: what is proven of the table through which units are found is of that whose rows are joined.
 func TestKeysThroughAnotherTable(t *testing.T) {
 	t.Parallel()
