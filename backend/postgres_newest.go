@@ -52,6 +52,10 @@ func superseded(mark string) string {
       FROM (SELECT pg_catalog.pg_snapshot_xmin` + end + ` AS oldest, pg_catalog.pg_snapshot_xmax` + end + ` AS next, ` + mark + `::pg_catalog.text::pg_catalog.int8 AS mark) x) n)`
 }
 
+// mayAskSQL tells whether the role may ask changedSQL, which some owners take from all roles but their own (REVOKE SELECT ON pg_locks FROM PUBLIC): a paid query would fail. It has to be known before a charge.
+const mayAskSQL = `CASE WHEN ` + onlyPostgres + ` THEN pg_catalog.has_table_privilege('pg_catalog.pg_locks', 'SELECT') AND (SELECT pg_catalog.bool_and(pg_catalog.has_function_privilege(f, 'EXECUTE'))
+  FROM pg_catalog.unnest('{pg_lock_status(), pg_backend_pid(), pg_current_snapshot(), pg_snapshot_xmin(pg_snapshot), pg_snapshot_xmax(pg_snapshot), pg_xact_status(xid8)}'::text[]) AS s(f)) ELSE true END`
+
 // errChanged says that the catalog changed between a query's snapshot and its end.
 var errChanged = errors.New("backend: what a private table's name stands for, its columns or its storage changed while it was asked")
 
