@@ -65,11 +65,11 @@ func (w *emptyWalk) groupsOf(g *aggregate.Grouping) *emptyGroups {
 	}
 	var names []string
 	declared := false
-	for i, k := range g.Q.Keys {
+	for i, k := range g.Question.Keys {
 		if k.IsConstant() {
 			continue
 		}
-		if g.Fanned != nil || semantics.Closed(g.Rows.Table, k) == nil || len(g.Q.Where) > 0 {
+		if g.Fanned != nil || semantics.Closed(g.Rows.Table, k) == nil || len(g.Question.Where) > 0 {
 			declared = true
 		}
 		names = append(names, w.keyText(g, i))
@@ -79,7 +79,7 @@ func (w *emptyWalk) groupsOf(g *aggregate.Grouping) *emptyGroups {
 	}
 	leaf := w.plan.Leaves[g.Leaf]
 	e.rows = int64(leaf.Rows)
-	for i, c := range g.Q.Counters {
+	for i, c := range g.Question.Counters {
 		if len(c.Where) == 0 && c.Sum == nil && c.Values == nil && c.Units == nil && c.Choice == nil && c.Threshold == nil && c.Width == nil {
 			e.error = w.columnError(&leaf.Counts[i])
 		}
@@ -100,7 +100,7 @@ func (w *emptyWalk) keyText(g *aggregate.Grouping, key int) string {
 		if refusal != nil || n.GetGroupingSet() != nil {
 			continue
 		}
-		if e, refusal := g.Below("GROUP BY").Expr(n); refusal == nil && e.Canon == g.Q.Keys[key].Canon {
+		if e, refusal := g.Below("GROUP BY").Expr(n); refusal == nil && e.Canon == g.Question.Keys[key].Canon {
 			if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) > 0 {
 				return names[len(names)-1]
 			}
@@ -108,7 +108,7 @@ func (w *emptyWalk) keyText(g *aggregate.Grouping, key int) string {
 		}
 	}
 	var columns []*policy.Column
-	for _, c := range g.Q.Keys[key].Cols {
+	for _, c := range g.Question.Keys[key].Cols {
 		columns = append(columns, g.Rows.Table.Columns[c])
 	}
 	return plans.ColumnNames(columns)
@@ -132,18 +132,18 @@ func (w *emptyWalk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *seman
 	if w.steps++; n == nil || w.steps > maxEmptySteps || g.Thresholds != nil {
 		return nil
 	}
-	before := len(g.Q.Counters)
+	before := len(g.Question.Counters)
 	e, refusal := (&semantics.Translator{Env: w.b.Env, Params: w.b.Params, Hook: g.Hook, Place: "SELECT"}).Output(n)
-	if g.Q.Counters = g.Q.Counters[:before]; refusal != nil {
+	if g.Question.Counters = g.Question.Counters[:before]; refusal != nil {
 		return nil
 	}
-	row, other := make([]policy.Value, len(g.Q.Keys)+before), make([]policy.Value, len(g.Q.Keys)+before)
+	row, other := make([]policy.Value, len(g.Question.Keys)+before), make([]policy.Value, len(g.Question.Keys)+before)
 	for _, c := range e.Cols {
-		at := c - len(g.Q.Keys)
-		if at < 0 || at >= before || g.Q.Counters[at].Choice != nil {
+		at := c - len(g.Question.Keys)
+		if at < 0 || at >= before || g.Question.Counters[at].Choice != nil {
 			return nil
 		}
-		counter, value := g.Q.Counters[at], int64(0)
+		counter, value := g.Question.Counters[at], int64(0)
 		column := &w.plan.Leaves[g.Leaf].Counts[at]
 		switch {
 		case counter.Width != nil && len(column.Runs) > 0:

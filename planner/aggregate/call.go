@@ -99,7 +99,7 @@ func (g *Grouping) doesNotAddUp(name string, f *pg.FuncCall) *refuse.Refusal {
 
 // counted is a counter of rows, as a value of a type.
 func (g *Grouping) counted(where []*semantics.Expr, typ policy.Type) *Found {
-	return &Found{Key: -1, Counter: g.Q.CounterFor(where), Type: typ}
+	return &Found{Key: -1, Counter: g.Question.CounterFor(where), Type: typ}
 }
 
 // countKeys is count of a join key: of the rows that have one.
@@ -147,7 +147,7 @@ func (g *Grouping) sum(n *pg.Node, where []*semantics.Expr, t *semantics.Transla
 	if whole, refusal := t.Expr(n); refusal == nil && typ == policy.NumericType { // sum(1.00) is 2.00 over two rows
 		if digits := semantics.DecimalsIn(whole, g.Rows.Table); digits > 0 {
 			w := g.formula("numeric")
-			return g.found(fmt.Sprintf("round(%s::numeric, %d)", w.Counter(g.Q.CounterFor(where)), digits), typ)
+			return g.found(fmt.Sprintf("round(%s::numeric, %d)", w.Counter(g.Question.CounterFor(where)), digits), typ)
 		}
 	}
 	return g.counted(where, typ), nil

@@ -48,7 +48,7 @@ func (g *Grouping) fan(from *bind.Rows) *refuse.Refusal {
 	}
 	for i := range list.Len() {
 		met := from.Meeting(i)
-		sub := &Grouping{b: g.b, Sel: g.Sel, Rows: met, Q: &linear.Question{Table: from.Table, Apart: true, OffGrid: g.b.Context.Settings.OffGrid}, keyAt: map[string]int{}, centred: map[string]bool{}}
+		sub := &Grouping{b: g.b, Sel: g.Sel, Rows: met, Question: &linear.Question{Table: from.Table, Apart: true, OffGrid: g.b.Context.Settings.OffGrid}, keyAt: map[string]int{}, centred: map[string]bool{}}
 		f.each, f.own[i] = append(f.each, sub), slices.Clone(list.Where(i))
 		if g.Sel.WhereClause == nil {
 			continue
@@ -98,7 +98,7 @@ func (f *fanned) key(n *pg.Node, pos int) *refuse.Refusal {
 
 // tellsApart refuses keys that do not tell the candidates apart: rows that meet two of one key would count twice in it.
 func (f *fanned) tellsApart(pos int) *refuse.Refusal {
-	if f.g.Q.Sets != nil {
+	if f.g.Question.Sets != nil {
 		return bind.CandidateRows.At(pos, "grouped by GROUPING SETS, ROLLUP or CUBE")
 	}
 	seen := map[string]bool{}
@@ -127,7 +127,7 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*Found, *refuse.Refusal) {
 		return f.found[at], nil
 	}
 	var first *Found
-	before := len(f.each[0].Q.Counters)
+	before := len(f.each[0].Question.Counters)
 	for i, sub := range f.each {
 		own, refusal := sub.Aggregate(call)
 		if refusal != nil {
@@ -137,26 +137,26 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*Found, *refuse.Refusal) {
 			first = own
 		}
 		if own.choice || own.Type != first.Type || own.Counter != first.Counter || (own.Formula == nil) != (first.Formula == nil) ||
-			own.Formula != nil && !ast.SameTree(own.Formula, first.Formula) || len(sub.Q.Counters) != len(f.each[0].Q.Counters) {
+			own.Formula != nil && !ast.SameTree(own.Formula, first.Formula) || len(sub.Question.Counters) != len(f.each[0].Question.Counters) {
 			return nil, candidateAggregate.At(int(call.Location))
 		}
 	}
-	for _, c := range f.each[0].Q.Counters[before:] {
+	for _, c := range f.each[0].Question.Counters[before:] {
 		if c.Values != nil || c.Units != nil || c.Choice != nil || c.Presence != "" {
 			return nil, candidateAggregate.At(int(call.Location))
 		}
 	}
-	f.g.Q.Counters = f.each[0].Q.Counters
+	f.g.Question.Counters = f.each[0].Question.Counters
 	f.calls, f.found = append(f.calls, n), append(f.found, first)
 	return first, nil
 }
 
 // Flat is the question with the counters of all candidates side by side; at says which are whose.
 func (f *fanned) Flat() (q *linear.Question, at [][]int) {
-	q = &linear.Question{Table: f.g.Rows.Table, Where: f.where, Sql: f.g.Q.Sql, Keys: f.privateKeys(), OffGrid: f.g.Q.OffGrid}
+	q = &linear.Question{Table: f.g.Rows.Table, Where: f.where, Sql: f.g.Question.Sql, Keys: f.privateKeys(), OffGrid: f.g.Question.OffGrid}
 	at = make([][]int, len(f.each))
 	for i, sub := range f.each {
-		for n, c := range sub.Q.Counters {
+		for n, c := range sub.Question.Counters {
 			if n == 0 && f.ranking != nil {
 				at[i] = append(at[i], -1)
 				continue
@@ -189,7 +189,7 @@ func (f *fanned) Over(flat *plans.Leaf, at [][]int) *plans.Leaf {
 	out := &plans.Leaf{Name: flat.Name, SQL: flat.SQL, Found: flat.Found, Rows: flat.Rows * len(f.each)}
 	private := 0
 	for k, key := range f.keys {
-		e := f.g.Q.Keys[k]
+		e := f.g.Question.Keys[k]
 		column := plans.KeyColumn{Name: plans.KeyName(k), Type: e.Type(), Typmod: e.Typmod()}
 		for i := range f.each {
 			if key.values == nil {
@@ -203,8 +203,8 @@ func (f *fanned) Over(flat *plans.Leaf, at [][]int) *plans.Leaf {
 		}
 		out.Keys = append(out.Keys, column)
 	}
-	for n := range f.g.Q.Counters {
-		column := plans.CountColumn{Name: f.g.Q.ColumnName(n)}
+	for n := range f.g.Question.Counters {
+		column := plans.CountColumn{Name: f.g.Question.ColumnName(n)}
 		for i := range f.each {
 			if from := at[i][n]; from >= 0 {
 				column.Runs = append(column.Runs, flat.Counts[from].Runs...)

@@ -64,7 +64,7 @@ func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Exp
 	if !v.Row && v.Of[0].IsConstant() && !g.b.Params.Describing && semantics.MustConstant(v.Of[0]) == nil {
 		where = append(where, semantics.ConstantExpr(false, policy.Bool, pos))
 	}
-	return &Found{Key: -1, Counter: g.Q.Add(linear.Counter{Where: where, Values: v}), Type: policy.Int8}, nil
+	return &Found{Key: -1, Counter: g.Question.Add(linear.Counter{Where: where, Values: v}), Type: policy.Int8}, nil
 }
 
 // differentNumbers binds sum, avg, variance and stddev of different values.
@@ -110,5 +110,5 @@ func (g *Grouping) differentKeys(k *linear.Key, where []*semantics.Expr, pos int
 		g.b.LeavesOut(g.Rows.Table, "different "+k.Name+" are counted")
 		c.Units.Key = slices.Index(g.Rows.Table.Keys, k.Column)
 	}
-	return &Found{Key: -1, Counter: g.Q.Add(c), Type: policy.Int8}, nil
+	return &Found{Key: -1, Counter: g.Question.Add(c), Type: policy.Int8}, nil
 }

@@ -22,7 +22,7 @@ type Grouping struct {
 	b          *Binder
 	Sel        *pg.SelectStmt
 	Rows       *bind.Rows
-	Q          *linear.Question
+	Question   *linear.Question
 	Leaf       int // index of its leaf
 	keyAt      map[string]int
 	placed     map[int]*pg.Node // by key: the item of SELECT that GROUP BY names it by, by place or name
@@ -68,9 +68,9 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 		return nil, refusal
 	}
 	q := &linear.Question{Table: from.Table, Preserved: from.Preserved(), OffGrid: b.Context.Settings.OffGrid}
-	g := &Grouping{b: b, Sel: sel, Rows: from.AskedBy(q), Q: q, keyAt: map[string]int{}}
+	g := &Grouping{b: b, Sel: sel, Rows: from.AskedBy(q), Question: q, keyAt: map[string]int{}}
 	t := g.Below("WHERE")
-	g.Q.Where = from.Where()
+	g.Question.Where = from.Where()
 	if sel.WhereClause != nil && ast.HasAggregate(sel.WhereClause) {
 		return nil, refuse.AggregateIn.At(ast.Location(sel.WhereClause), "WHERE")
 	}
@@ -78,15 +78,15 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 		if refusal := g.fan(from); refusal != nil {
 			return nil, refusal
 		}
-		g.Q.Turned = g.Fanned
+		g.Question.Turned = g.Fanned
 	} else if sel.WhereClause != nil {
 		e, refusal := t.Condition(sel.WhereClause, "WHERE")
 		if refusal != nil {
 			return nil, refusal
 		}
-		g.Q.Where = append(append([]*semantics.Expr{}, from.Where()...), e)
+		g.Question.Where = append(append([]*semantics.Expr{}, from.Where()...), e)
 	}
-	g.Rows.First(g.Q.Where)
+	g.Rows.First(g.Question.Where)
 	g.Targets = g.Rows.Targets(sel)
 	g.findCentred()
 	if refusal := g.findKeys(); refusal != nil {
@@ -101,8 +101,8 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 		g.findTop()
 		g.findThresholds()
 	}
-	if g.Q.Sql = b.Text; b.Top != sel {
-		g.Q.Sql = ast.Deparsed(sel)
+	if g.Question.Sql = b.Text; b.Top != sel {
+		g.Question.Sql = ast.Deparsed(sel)
 	}
 	g.Leaf = len(b.Questions)
 	if g.Fanned != nil {
@@ -110,7 +110,7 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 			sub.Leaf = g.Leaf
 		}
 	}
-	b.Questions = append(b.Questions, g.Q)
+	b.Questions = append(b.Questions, g.Question)
 	b.Groups[sel] = g
 	return g, nil
 }
@@ -176,8 +176,8 @@ func (g *Grouping) key(n *pg.Node) (int, *refuse.Refusal) {
 		} else {
 			g.b.Open.Want(g.Rows.Table, e.Cols)
 		}
-		g.keyAt[e.Canon] = len(g.Q.Keys)
-		g.Q.Keys = append(g.Q.Keys, e)
+		g.keyAt[e.Canon] = len(g.Question.Keys)
+		g.Question.Keys = append(g.Question.Keys, e)
 	}
 	return g.keyAt[e.Canon], nil
 }
@@ -226,7 +226,7 @@ func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 	}
 	for _, canon := range []string{e.Canon, g.settledCanon(e)} {
 		if k, known := g.keyAt[canon]; known {
-			return &Found{Key: k, Counter: -1, Type: g.Q.Keys[k].Type()}, nil
+			return &Found{Key: k, Counter: -1, Type: g.Question.Keys[k].Type()}, nil
 		}
 	}
 	if isColumn {
@@ -243,7 +243,7 @@ func (g *Grouping) keyElsewhere(n *pg.Node) *Found {
 		return nil
 	}
 	if k, known := g.keyAt[e.Canon]; known {
-		return &Found{Key: k, Counter: -1, Type: g.Q.Keys[k].Type()}
+		return &Found{Key: k, Counter: -1, Type: g.Question.Keys[k].Type()}
 	}
 	return nil
 }
@@ -259,13 +259,13 @@ func (g *Grouping) Hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		return (&semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.leafColumn, Place: "SELECT"}).Expr(f.Formula)
 	}
 	if f.Key >= 0 {
-		k := g.Q.Keys[f.Key]
+		k := g.Question.Keys[f.Key]
 		return semantics.ColumnExpr(f.Key, k.Type(), k.Typmod(), pos), nil
 	}
 	if f.choice {
-		return semantics.ColumnExpr(len(g.Q.Keys)+f.Counter, f.Type, -1, pos), nil
+		return semantics.ColumnExpr(len(g.Question.Keys)+f.Counter, f.Type, -1, pos), nil
 	}
-	e := semantics.ColumnExpr(len(g.Q.Keys)+f.Counter, policy.Int8, -1, pos)
+	e := semantics.ColumnExpr(len(g.Question.Keys)+f.Counter, policy.Int8, -1, pos)
 	if f.Type == policy.Int8 {
 		return e, nil
 	}
@@ -278,12 +278,12 @@ func (g *Grouping) Hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 
 // leafColumn resolves a column of the leaf in a formula.
 func (g *Grouping) leafColumn(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
-	for i := range g.Q.Counters {
-		if fields[len(fields)-1] == g.Q.ColumnName(i) {
-			if g.Q.Counters[i].Threshold != nil {
-				return semantics.ColumnExpr(len(g.Q.Keys)+i, policy.Bool, -1, pos), nil
+	for i := range g.Question.Counters {
+		if fields[len(fields)-1] == g.Question.ColumnName(i) {
+			if g.Question.Counters[i].Threshold != nil {
+				return semantics.ColumnExpr(len(g.Question.Keys)+i, policy.Bool, -1, pos), nil
 			}
-			return semantics.ColumnExpr(len(g.Q.Keys)+i, policy.Int8, -1, pos), nil
+			return semantics.ColumnExpr(len(g.Question.Keys)+i, policy.Int8, -1, pos), nil
 		}
 	}
 	return nil, semantics.UnknownColumn.At(pos, strings.Join(fields, "."))

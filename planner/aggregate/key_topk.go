@@ -23,7 +23,7 @@ func (g *Grouping) showsFirstKeys() bool {
 // findTop notes that a grouping shows the first n keys alone.
 func (g *Grouping) findTop() {
 	sel := g.Sel
-	if len(g.Q.Keys) == 0 || g.Q.Sets != nil || !g.showsFirstKeys() {
+	if len(g.Question.Keys) == 0 || g.Question.Sets != nil || !g.showsFirstKeys() {
 		return
 	}
 	by := sel.SortClause[0].GetSortBy()
@@ -35,6 +35,6 @@ func (g *Grouping) findTop() {
 		return
 	}
 	if n, refusal := g.b.Whole(sel.LimitCount, "LIMIT", -1); refusal == nil && n >= 1 && n <= mechanisms.MaxChosen {
-		g.Q.Top = int(n)
+		g.Question.Top = int(n)
 	}
 }

@@ -47,8 +47,8 @@ func (g *Grouping) selected(name string, f *pg.FuncCall) (*Found, *refuse.Refusa
 	if refusal != nil {
 		return nil, refusal
 	}
-	if g.Q.UnknownError == nil {
-		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
+	if g.Question.UnknownError == nil {
+		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
 	var where []*semantics.Expr
 	if f.AggFilter != nil {
@@ -119,7 +119,7 @@ func (g *Grouping) sameInAll(name string, f *pg.FuncCall) (*Found, *refuse.Refus
 	if refusal != nil {
 		return nil, nil
 	}
-	if k, known := g.keyAt[arg.Canon]; known && (arg.Type().Textual() || rankable(name, arg, 0) == nil) && !slices.ContainsFunc(g.Q.Sets, func(s linear.Set) bool { return !slices.Contains(s, k) }) {
+	if k, known := g.keyAt[arg.Canon]; known && (arg.Type().Textual() || rankable(name, arg, 0) == nil) && !slices.ContainsFunc(g.Question.Sets, func(s linear.Set) bool { return !slices.Contains(s, k) }) {
 		return &Found{Key: k, Counter: -1, Type: arg.Type()}, nil
 	}
 	if !arg.IsConstant() || arg.Parameter > 0 {
@@ -287,22 +287,22 @@ func (g *Grouping) selectionFor(kind mechanisms.ChoiceKind, arg *semantics.Expr,
 	}
 	slices.Sort(parts)
 	canon := fmt.Sprintf("choice %d of %s where %s", kind, arg.Canon, strings.Join(slices.Compact(parts), " and "))
-	set := slices.IndexFunc(g.Q.Choices, func(s *linear.ChoiceSet) bool { return s.Canon == canon })
+	set := slices.IndexFunc(g.Question.Choices, func(s *linear.ChoiceSet) bool { return s.Canon == canon })
 	if set < 0 {
-		set = len(g.Q.Choices)
-		g.Q.Choices = append(g.Q.Choices, &linear.ChoiceSet{Kind: kind, Arg: arg, Where: where, Canon: canon})
+		set = len(g.Question.Choices)
+		g.Question.Choices = append(g.Question.Choices, &linear.ChoiceSet{Kind: kind, Arg: arg, Where: where, Canon: canon})
 	}
 	own := &linear.Choice{Set: set, Between: between, Typ: typ}
-	if s := g.Q.Choices[set]; kind == mechanisms.Quantiles {
+	if s := g.Question.Choices[set]; kind == mechanisms.Quantiles {
 		if own.At = slices.Index(s.Shares, share); own.At < 0 {
 			own.At, s.Shares = len(s.Shares), append(s.Shares, share)
 		}
 	}
 	canon = fmt.Sprintf("%s at %d %t", canon, own.At, between)
-	at := slices.IndexFunc(g.Q.Counters, func(c linear.Counter) bool { return c.Canon == canon })
+	at := slices.IndexFunc(g.Question.Counters, func(c linear.Counter) bool { return c.Canon == canon })
 	if at < 0 {
-		at = len(g.Q.Counters)
-		g.Q.Counters = append(g.Q.Counters, linear.Counter{Choice: own, Canon: canon})
+		at = len(g.Question.Counters)
+		g.Question.Counters = append(g.Question.Counters, linear.Counter{Choice: own, Canon: canon})
 	}
 	return &Found{Key: -1, Counter: at, Type: typ, choice: true}
 }

@@ -45,10 +45,10 @@ func (g *Grouping) groupClause() *refuse.Refusal {
 		return semantics.NoForm.At(ast.Location(g.twice), "a grouping set that names one expression by two columns")
 	}
 	for _, s := range sets {
-		if g.Sel.GroupDistinct && slices.ContainsFunc(g.Q.Sets, func(have linear.Set) bool { return slices.Equal(have, s) }) {
+		if g.Sel.GroupDistinct && slices.ContainsFunc(g.Question.Sets, func(have linear.Set) bool { return slices.Equal(have, s) }) {
 			continue
 		}
-		g.Q.Sets = append(g.Q.Sets, s)
+		g.Question.Sets = append(g.Question.Sets, s)
 	}
 	return nil
 }
@@ -151,12 +151,12 @@ func (g *Grouping) findLevels() *refuse.Refusal {
 		if _, known := g.keyAt[name]; known {
 			return false
 		}
-		if g.Q.Levels == nil {
-			g.Q.Levels = map[int]linear.Set{}
+		if g.Question.Levels == nil {
+			g.Question.Levels = map[int]linear.Set{}
 		}
-		g.keyAt[name] = len(g.Q.Keys)
-		g.Q.Levels[len(g.Q.Keys)] = keys
-		g.Q.Keys = append(g.Q.Keys, semantics.ConstantExpr(int64(0), policy.Int4, int(f.Location)))
+		g.keyAt[name] = len(g.Question.Keys)
+		g.Question.Levels[len(g.Question.Keys)] = keys
+		g.Question.Keys = append(g.Question.Keys, semantics.ConstantExpr(int64(0), policy.Int4, int(f.Location)))
 		return false
 	}
 	g.visit(note)

@@ -208,7 +208,7 @@ func (t *tree) leafColumn(f *aggregate.Found) *pg.Node {
 	if f.Key >= 0 {
 		name = plans.KeyName(f.Key)
 	} else {
-		name = t.g.Q.ColumnName(f.Counter)
+		name = t.g.Question.ColumnName(f.Counter)
 	}
 	ref := pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(plans.LeafName(t.g.Leaf)), pg.MakeStrNode(name)}, -1)
 	if f.Counter >= 0 && f.Type != policy.Int8 {

@@ -77,7 +77,7 @@ func windowCall(g *aggregate.Grouping, t *semantics.Translator, f *pg.FuncCall) 
 	out.Form = semantics.FormOther
 	named := f.Over.Name != "" || f.Over.Refname != "" // defined in WINDOW
 	if named || ast.HasAggregate(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}) || ast.HasAggregate(g.Sel.HavingClause) {
-		out.Cols = []int{len(g.Q.Keys)}
+		out.Cols = []int{len(g.Question.Keys)}
 	}
 	return &out, nil
 }
