@@ -32,6 +32,9 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	if name == "min" || name == "max" || moments[name] {
+		f = filtered(f)
+	}
 	switch {
 	case selections[name]:
 		return g.selected(name, f)
@@ -94,6 +97,24 @@ func aggregateName(f *pg.FuncCall) (string, *refuse.Refusal) {
 		}
 	}
 	return name, nil
+}
+
+// filtered writes an aggregate that leaves NULLs out over CASE WHEN p THEN x END as one of x with FILTER (WHERE p), which says the same: how reports turn rows
+// into columns, avg(CASE WHEN concept_id = 5089 THEN value END).
+func filtered(f *pg.FuncCall) *pg.FuncCall {
+	if f.AggStar || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 || len(f.Args) != 1 {
+		return f
+	}
+	c := f.Args[0].GetCaseExpr()
+	if c == nil || c.Arg != nil || len(c.Args) != 1 || c.Defresult != nil && !c.Defresult.GetAConst().GetIsnull() {
+		return f
+	}
+	w := c.Args[0].GetCaseWhen()
+	where := w.Expr
+	if f.AggFilter != nil {
+		where = &pg.Node{Node: &pg.Node_BoolExpr{BoolExpr: &pg.BoolExpr{Boolop: pg.BoolExprType_AND_EXPR, Args: []*pg.Node{f.AggFilter, w.Expr}, Location: c.Location}}}
+	}
+	return &pg.FuncCall{Funcname: f.Funcname, Args: []*pg.Node{w.Result}, AggDistinct: f.AggDistinct, AggFilter: where, Funcformat: f.Funcformat, Location: f.Location}
 }
 
 // addsUp tells the aggregates that are arithmetic over counters.
@@ -186,7 +207,45 @@ func (g *Grouping) summed(n *pg.Node, where []*semantics.Expr, t *semantics.Tran
 			return found, refusal
 		}
 	}
+	if product := signed(n); product != nil {
+		whole, refusal := t.Expr(n)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if arg, refusal := t.Expr(product); refusal == nil && arg.Type() == whole.Type() {
+			return g.momentOf("sum", product, where, t, pos)
+		}
+	}
 	return g.momentOf("sum", n, where, t, pos)
+}
+
+// signed writes a column that is counted with its sign, CASE WHEN kind = 'refund' THEN -total ELSE total END, as total * CASE WHEN kind = 'refund' THEN -1 ELSE 1 END; nil:
+// the expression is another.
+func signed(n *pg.Node) *pg.Node {
+	c := n.GetCaseExpr()
+	if c == nil || c.Arg != nil || c.Defresult == nil {
+		return nil
+	}
+	base, last := unsigned(c.Defresult)
+	factor := &pg.CaseExpr{Defresult: pg.MakeAConstIntNode(last, c.Location), Location: c.Location}
+	for _, arm := range c.Args {
+		w := arm.GetCaseWhen()
+		column, sign := unsigned(w.Result)
+		if column == nil || base == nil || !slices.Equal(ast.Strings(column.Fields), ast.Strings(base.Fields)) {
+			return nil
+		}
+		factor.Args = append(factor.Args, &pg.Node{Node: &pg.Node_CaseWhen{CaseWhen: &pg.CaseWhen{Expr: w.Expr, Result: pg.MakeAConstIntNode(sign, c.Location), Location: w.Location}}})
+	}
+	column := &pg.Node{Node: &pg.Node_ColumnRef{ColumnRef: base}}
+	return pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("*")}, column, &pg.Node{Node: &pg.Node_CaseExpr{CaseExpr: factor}}, c.Location)
+}
+
+// unsigned is the column of x and of -x, and 1 or -1.
+func unsigned(n *pg.Node) (*pg.ColumnRef, int64) {
+	if e := n.GetAExpr(); e != nil && e.Kind == pg.A_Expr_Kind_AEXPR_OP && e.Lexpr == nil && slices.Equal(ast.Strings(e.Name), []string{"-"}) {
+		return e.Rexpr.GetColumnRef(), -1
+	}
+	return n.GetColumnRef(), 1
 }
 
 // summedWhere is the sum of CASE WHEN p THEN x END, over the rows where p holds; nil: of x there is no sum.

@@ -65,6 +65,7 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *ref
 		source.where = append(slices.Clone(source.where), e)
 	}
 	b.foresee(&source, append(append([]*pg.Node{sel.HavingClause}, items...), sel.TargetList...)...)
+	g.foreseeCounts(append([]*pg.Node{sel.HavingClause}, sel.TargetList...))
 	for _, n := range items {
 		if refusal := g.addKey(n); refusal != nil {
 			return nil, refusal
@@ -273,6 +274,9 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 		return nil, unitAggregate.At(pos, name)
 	}
 	t := g.b.settles(g.b.overKeys(g.source, "an aggregate"), g.source)
+	if small := filtered(f); small != f && (name == "min" || name == "max" || name == "sum" && small.Args[0].GetAConst() == nil) {
+		f = small
+	}
 	var where []*semantics.Expr
 	if f.AggFilter != nil {
 		e, refusal := t.Condition(f.AggFilter, "FILTER")
@@ -284,10 +288,13 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 	if f.AggStar {
 		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
-	if k, _ := g.source.keyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && (k.Column.Unit || k.Present > 0) {
+	if k, _ := g.source.keyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && g.isKey(f.Args[0], k) {
 		g.b.saysPartner(g.source, k)
-		if k.Present > 0 {
+		switch {
+		case k.Present > 0:
 			where = append(where, g.source.present(k, pos))
+		case !k.Column.Unit:
+			where = append(where, g.b.known(g.source, k, pos))
 		}
 		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
@@ -317,6 +324,30 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 		return nil, unitAggregate.At(pos, name+" of an expression")
 	}
 	return g.ofColumn(name, g.source.Table.Columns[arg.Cols[0]], where, pos)
+}
+
+// foreseeCounts has the rows say which of their keys are NULL, where these are counted, before their table is taken.
+func (g *unitAggregates) foreseeCounts(nodes []*pg.Node) {
+	for _, n := range nodes {
+		ast.Holds(n, func(n *pg.Node) bool {
+			if f := n.GetFuncCall(); f != nil && len(f.Args) == 1 && !f.AggDistinct && !f.AggStar {
+				name, refusal := ast.FunctionName(f)
+				if k, _ := g.source.keyNode(f.Args[0]); refusal == nil && name == "count" && k != nil && k.Present == 0 && !k.Column.Unit && g.isKey(f.Args[0], k) {
+					g.b.known(g.source, k, int(f.Location))
+				}
+			}
+			return false
+		})
+	}
+}
+
+// isKey tells a reference to a key that is not a column with a domain as well, or one whose rows may be missing.
+func (g *unitAggregates) isKey(n *pg.Node, k *linear.Key) bool {
+	if k.Column.Unit || k.Present > 0 {
+		return true
+	}
+	_, refusal := g.source.Column(ast.Strings(n.GetColumnRef().Fields), ast.Location(n))
+	return refusal != nil
 }
 
 // constantOf reads what is summed up over a unit's rows as a constant in those for which a condition holds (nil: in all),
