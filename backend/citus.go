@@ -76,7 +76,7 @@ func (b *Postgres) findCluster(ctx context.Context, single bool) error {
 	err := b.look(ctx, readyTimeout, func(tx pgx.Tx) error {
 		c := cluster{major: majorVersion(tx.Conn()), single: single}
 		var there bool
-		if err := tx.QueryRow(ctx, "SELECT "+onCitus+", pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) / 1024").Scan(&there, &c.memory); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT "+onCitus+", pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) / 1024, "+onlyPostgres).Scan(&there, &c.memory, &b.alone); err != nil {
 			return err
 		}
 		if there {

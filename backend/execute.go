@@ -11,10 +11,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/hive"
+	"github.com/dpproxy/dpproxy/backend/mysql"
 	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -314,25 +314,29 @@ func run(ctx context.Context, e engine, query rewrite.Query) (o outcome) {
 // cause names a fault without a byte of the database's text.
 func cause(err error) string {
 	var server *pgconn.PgError
-	var other *mysql.MySQLError
 	var spark hive.Fault
+	if number, state, ok := mysql.Code(err); ok && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("error %d, SQLSTATE class %s", number, class(state))
+	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline"
 	case errors.As(err, &server) && len(server.Code) == 5:
 		return "SQLSTATE class " + class(server.Code) + classes[class(server.Code)]
-	case errors.As(err, &other):
-		return fmt.Sprintf("error %d, SQLSTATE class %s", other.Number, class(string(other.SQLState[:])))
 	case errors.As(err, &spark) && len(spark.State) == 5:
 		return "SQLSTATE class " + class(spark.State) + classes[class(spark.State)]
 	case errors.Is(err, errOldSpark):
 		return "not Spark 4.0 or newer"
-	case errors.Is(err, errFlavor):
+	case errors.Is(err, mysql.ErrFlavor):
 		return err.Error()
-	case errors.Is(err, errResult):
+	case errors.Is(err, errResult), errors.Is(err, mysql.ErrAnswer):
 		return "unexpected result"
 	case errors.Is(err, errUnproven):
 		return "a unique constraint that the units' path needs is gone"
+	case errors.Is(err, errChanged):
+		return "a private table was renamed, altered or emptied while it was asked, twice"
+	case errors.Is(err, ErrDrift):
+		return "the private database's schema changed while it was asked"
 	case errors.Is(err, errLost):
 		return "a worker of the cluster was lost while it answered, and another one may have answered again"
 	case errors.Is(err, errNoRemotePlan):

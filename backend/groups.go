@@ -15,7 +15,7 @@ import (
 // twice. A database that breaks this is at fault, whatever it means.
 //
 // Memory that runs short is told to everybody (docs/adr/0053), so what a result takes is not to depend on its rows: a query of
-// at most mostReserved combinations of cells has room for all of them from the start, however few come. Of the keys of a
+// at most maxReserved combinations of cells has room for all of them from the start, however few come. Of the keys of a
 // discovery, and of more combinations, the room is that of what comes.
 type collector struct {
 	query  rewrite.Query
@@ -27,8 +27,8 @@ type collector struct {
 	groups []privacy.Group
 }
 
-// mostReserved is the number of combinations of cells up to which the room is that of all.
-const mostReserved = 1 << 20
+// maxReserved is the number of combinations of cells up to which the room is that of all.
+const maxReserved = 1 << 20
 
 // Reserved is how many bytes the result of a query's scan takes, whatever comes, as far as that is known before.
 func Reserved(q rewrite.Query) (bytes int64) {
@@ -40,7 +40,7 @@ func Reserved(q rewrite.Query) (bytes int64) {
 
 func reserved(q rewrite.Query) int64 {
 	most := combinations(q)
-	if q.Keyed() || most > mostReserved {
+	if q.Keyed() || most > maxReserved {
 		return 0
 	}
 	return int64(most) * int64(64+4*q.Grain()+8*q.Counters()) * 9 / 8
@@ -155,7 +155,7 @@ func (c *collector) addKey(key *string, units int64) error {
 	switch {
 	case units < 0:
 		return errResult
-	case len(c.groups) > mechanisms.MostFound || !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+	case len(c.groups) > mechanisms.MaxFound || !utf8.ValidString(text) || strings.ContainsRune(text, 0):
 		return nil
 	}
 	if _, twice := c.seen[text]; twice {

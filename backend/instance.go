@@ -42,8 +42,8 @@ type planned struct {
 	*sql.Stmt
 }
 
-// mostKept is how many statements stay planned; beyond it the oldest are planned again when they run. What was planned and then not charged for goes so.
-const mostKept = 16
+// maxKept is how many statements stay planned; beyond it the oldest are planned again when they run. What was planned and then not charged for goes so.
+const maxKept = 16
 
 // settled are DuckDB's settings, before any row is read. What is sorted and grouped beyond the memory goes to files in a
 // directory of this process's own, which is gone with it (or with the next one's start, where it was killed): without one, a unit with enough rows would decide whether a query
@@ -197,7 +197,7 @@ func (i *instance) ready(caller context.Context, log *slog.Logger, queries []rew
 		i.kept.mu.Lock()
 		i.kept.list = append(i.kept.list, p)
 		i.kept.mu.Unlock()
-		i.kept.drop(mostKept)
+		i.kept.drop(maxKept)
 	}
 	return nil
 }

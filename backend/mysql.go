@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
-	"github.com/go-sql-driver/mysql"
 
+	"github.com/dpproxy/dpproxy/backend/mysql"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -25,7 +25,7 @@ import (
 )
 
 // mysqlSource is a MySQL or MariaDB database, of which snapshots are made (docs/adr/0092). No measure is ever sent to it: the declared
-// columns of its private tables are read, cell by cell (mysql_cells.go), into DuckDB tables of the same names in a file that is
+// columns of its private tables are read, cell by cell (package mysql), into DuckDB tables of the same names in a file that is
 // thrown away, where the extractions run that make a snapshot of them.
 //
 //	SELECT t.`person_id`, LEFT(t.`ward`, 7) FROM `shop`.`visits` AS t     in MySQL, for the extraction of
@@ -52,12 +52,12 @@ type mysqlSeen struct {
 var _ source = (*mysqlSource)(nil)
 
 func openMySQL(ctx context.Context, p *policy.Policy, log *slog.Logger) (*mysqlSource, error) {
-	config, weak, err := mysqlConfig(p.Backend.URL)
+	config, weak, err := mysql.ParseURL(p.Backend.URL)
 	if err != nil {
 		return nil, err
 	}
 	s := &mysqlSource{config: config, weak: weak, log: log}
-	return s, s.beside(ctx, func(*mysqlConn) error { return nil })
+	return s, s.beside(ctx, func(*mysql.Conn) error { return nil })
 }
 
 // Dialect is described at source.
@@ -75,15 +75,15 @@ func (s *mysqlSource) identity() string {
 const mysqlAside = time.Minute
 
 // beside runs do on a connection of its own. Its error holds no text of the server's.
-func (s *mysqlSource) beside(ctx context.Context, do func(*mysqlConn) error) error {
+func (s *mysqlSource) beside(ctx context.Context, do func(*mysql.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, mysqlAside)
 	defer cancel()
-	c, err := connectMySQL(ctx, s.config, mysqlAside)
+	c, err := mysql.Connect(ctx, s.config, mysqlAside)
 	if err == nil {
 		defer c.Close()
 		err = do(c)
 	}
-	if err == nil || errors.Is(err, errFlavor) {
+	if err == nil || errors.Is(err, mysql.ErrFlavor) {
 		return err
 	}
 	s.log.Warn("the private database does not answer", "cause", cause(err))
@@ -145,13 +145,13 @@ func (s *mysqlSource) within(ctx context.Context, tables []*policy.Table, pinned
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline) + time.Minute // ctx ends it sooner, and the server is told
 	}
-	guard, err := connectMySQL(ctx, s.config, limit)
+	guard, err := mysql.Connect(ctx, s.config, limit)
 	if err != nil {
 		s.log.Warn("the private database does not answer", "cause", cause(err))
 		return ErrUnavailable
 	}
 	defer guard.Close()
-	reader, err := connectMySQL(ctx, s.config, limit)
+	reader, err := mysql.Connect(ctx, s.config, limit)
 	if err != nil {
 		s.log.Warn("the private database does not answer", "cause", cause(err))
 		return ErrUnavailable
@@ -161,17 +161,16 @@ func (s *mysqlSource) within(ctx context.Context, tables []*policy.Table, pinned
 		if ctx.Err() != nil { // who left ends what the server still does for it
 			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 			defer cancel()
-			_ = s.kill(late, reader.id)
+			_ = s.kill(late, reader.ID)
 		}
 	}()
-	r := &mysqlReading{mysqlConn: reader, source: s}
+	r := &mysqlReading{Conn: reader, source: s}
 	err = r.begin(ctx, guard, tables, pinned)
 	if err == nil {
 		err = do(r)
 	}
-	var server *mysql.MySQLError
 	switch {
-	case errors.As(err, &server) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, errResult):
+	case mysql.Failed(err) || errors.Is(err, errResult):
 		return fmt.Errorf("the tables cannot be read (%s)", cause(err))
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -181,34 +180,34 @@ func (s *mysqlSource) within(ctx context.Context, tables []*policy.Table, pinned
 
 // kill ends another connection of the same account.
 func (s *mysqlSource) kill(ctx context.Context, id string) error {
-	c, err := connectMySQL(ctx, s.config, readyTimeout)
+	c, err := mysql.Connect(ctx, s.config, readyTimeout)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return c.exec(ctx, "KILL CONNECTION "+id)
+	return c.Exec(ctx, "KILL CONNECTION "+id)
 }
 
 // mysqlReading is a transaction with one snapshot.
 type mysqlReading struct {
-	*mysqlConn
+	*mysql.Conn
 	source *mysqlSource
 	shape  shape
 	keys   map[place]bool
 }
 
 // begin is described at mysqlSource.
-func (r *mysqlReading) begin(ctx context.Context, guard *mysqlConn, tables []*policy.Table, pinned bool) error {
+func (r *mysqlReading) begin(ctx context.Context, guard *mysql.Conn, tables []*policy.Table, pinned bool) error {
 	var looks []string
 	for _, t := range tables {
 		looks = append(looks, "SELECT 1 FROM "+relationMySQL(t)+" LIMIT 0")
 	}
-	lock := func(c *mysqlConn, begin string) error {
-		if err := c.exec(ctx, begin); err != nil {
+	lock := func(c *mysql.Conn, begin string) error {
+		if err := c.Exec(ctx, begin); err != nil {
 			return err
 		}
 		for _, look := range looks {
-			if _, err := c.texts(ctx, look); err != nil {
+			if _, err := c.Texts(ctx, look); err != nil {
 				return err
 			}
 		}
@@ -217,7 +216,7 @@ func (r *mysqlReading) begin(ctx context.Context, guard *mysqlConn, tables []*po
 	if err := lock(guard, "START TRANSACTION READ ONLY"); err != nil {
 		return err
 	}
-	if err := lock(r.mysqlConn, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
+	if err := lock(r.Conn, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
 		return err
 	}
 	seen := map[*policy.Dataset]bool{}
@@ -230,8 +229,8 @@ func (r *mysqlReading) begin(ctx context.Context, guard *mysqlConn, tables []*po
 			}
 		}
 	}
-	held, err := guard.texts(ctx, "SELECT connection_id()")
-	if err != nil || len(held) != 1 || held[0][0] != guard.id {
+	held, err := guard.Texts(ctx, "SELECT connection_id()")
+	if err != nil || len(held) != 1 || held[0][0] != guard.ID {
 		return errors.Join(err, errResult)
 	}
 	return nil
@@ -239,7 +238,7 @@ func (r *mysqlReading) begin(ctx context.Context, guard *mysqlConn, tables []*po
 
 // unchanged looks at a dataset's schema again.
 func (r *mysqlReading) unchanged(ctx context.Context, d *policy.Dataset, pinned bool) error {
-	have, err := r.look(ctx, d)
+	have, err := lookMySQL(ctx, r.Conn, d)
 	if err != nil {
 		return err
 	}
@@ -280,7 +279,7 @@ func provenMySQL(have shape, keys map[place]bool, u rewrite.Unique) bool {
 			any = true
 		}
 	}
-	whole := u.Whole == "" || strings.HasPrefix(mysqlKeyClass(have[place{u.Table.Source.Schema, u.Table.Source.Name, u.Whole}].mysql), "whole")
+	whole := u.Whole == "" || strings.HasPrefix(mysql.KeyClass(have[place{u.Table.Source.Schema, u.Table.Source.Name, u.Whole}].mysql), "whole")
 	return any && whole && u.Table.View.Text == ""
 }
 
@@ -319,7 +318,7 @@ func (r *mysqlReading) rows(ctx context.Context, e rewrite.Extraction, into *sta
 }
 
 func relationMySQL(t *policy.Table) string {
-	return quoteMySQL(t.Source.Schema) + "." + quoteMySQL(t.Source.Name)
+	return mysql.Quote(t.Source.Schema) + "." + mysql.Quote(t.Source.Name)
 }
 
 func relationDuck(t *policy.Table) string {
@@ -327,7 +326,7 @@ func relationDuck(t *policy.Table) string {
 }
 
 // columns plans how a table is read: its keys, and the columns that the policy shows, if it is not read for the keys alone.
-func (r *mysqlReading) columns(t *policy.Table, visible bool, keys []string) (list []mysqlColumn, err error) {
+func (r *mysqlReading) columns(t *policy.Table, visible bool, keys []string) (list []mysql.Column, err error) {
 	uses := map[string][]*policy.Column{}
 	var order []string
 	use := func(name string, c *policy.Column) {
@@ -354,7 +353,7 @@ func (r *mysqlReading) columns(t *policy.Table, visible bool, keys []string) (li
 			return nil, ErrDrift
 		}
 		key := slices.ContainsFunc(keys, func(k string) bool { return strings.EqualFold(k, name) })
-		c, err := mysqlColumnOf(name, at.mysql, uses[name], key, rewrite.WholeKey(t, name) || name == t.RowRank)
+		c, err := mysql.ColumnOf(name, at.mysql, uses[name], key, rewrite.WholeKey(t, name) || name == t.RowRank)
 		if err != nil {
 			return nil, err
 		}
@@ -375,14 +374,14 @@ func (r *mysqlReading) bring(ctx context.Context, into *maker, t *policy.Table, 
 	var items, fields []string
 	bytes := 64
 	for _, c := range list {
-		items, fields = append(items, c.item), append(fields, dialect.QuoteName(c.name)+" "+c.kind)
-		bytes += c.most
+		items, fields = append(items, c.Item), append(fields, dialect.QuoteName(c.Name)+" "+c.Kind)
+		bytes += c.Most
 	}
 	if len(list) == 0 {
 		items, fields = []string{"1"}, []string{"one BIGINT"}
-		list = []mysqlColumn{{value: wholeCell}}
+		list = []mysql.Column{{Value: mysql.WholeCell}}
 	}
-	packet, err := r.texts(ctx, "SELECT @@max_allowed_packet < "+fmt.Sprint(bytes))
+	packet, err := r.Texts(ctx, "SELECT @@max_allowed_packet < "+fmt.Sprint(bytes))
 	if err != nil || len(packet) != 1 || packet[0][0] != "0" {
 		return cmp.Or(err, errPacket)
 	}
@@ -406,12 +405,12 @@ func (r *mysqlReading) bring(ctx context.Context, into *maker, t *policy.Table, 
 			return errMaking
 		}
 		row := make([]driver.Value, len(list))
-		err = r.each(ctx, text, nil, func(values []driver.Value) error {
+		err = r.Each(ctx, text, nil, func(values []driver.Value) error {
 			if len(values) != len(row) {
 				return errResult
 			}
 			for i, v := range values {
-				row[i] = list[i].value(v)
+				row[i] = list[i].Value(v)
 			}
 			if add.AppendRow(row...) != nil {
 				return errMaking

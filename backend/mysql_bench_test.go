@@ -22,7 +22,7 @@ func BenchmarkMySQLCopy(b *testing.B) {
 		for b.Loop() {
 			err := sourceOf(h).within(b.Context(), privateTables(h), true, func(r *mysqlReading) error {
 				for _, text := range []string{"SELECT id, age FROM people", "SELECT who, minutes FROM visits"} {
-					if err := r.each(b.Context(), text, nil, func([]driver.Value) error { return nil }); err != nil {
+					if err := r.Each(b.Context(), text, nil, func([]driver.Value) error { return nil }); err != nil {
 						return err
 					}
 				}

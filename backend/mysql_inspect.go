@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/backend/mysql"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -27,15 +28,15 @@ WHERE t.TABLE_SCHEMA = ? AND t.TABLE_NAME = ?`
 // exactCharacters are the character sets of which each text has one in Unicode, and no two the same.
 var exactCharacters = []string{"utf8mb4", "utf8mb3", "utf8", "ascii", "latin1"}
 
-// look reads what the catalog says of a dataset's tables.
-func (c *mysqlConn) look(ctx context.Context, d *policy.Dataset) (mysqlSeen, error) {
+// lookMySQL reads what the catalog says of a dataset's tables.
+func lookMySQL(ctx context.Context, c *mysql.Conn, d *policy.Dataset) (mysqlSeen, error) {
 	have := mysqlSeen{shape{}, map[place]bool{}}
 	for _, t := range d.Tables {
 		if t.View.Text != "" {
 			continue
 		}
 		schema, name := t.Source.Schema, t.Source.Name
-		rows, err := c.texts(ctx, mysqlColumnsSQL, schema, name)
+		rows, err := c.Texts(ctx, mysqlColumnsSQL, schema, name)
 		if err != nil {
 			return have, err
 		}
@@ -53,7 +54,7 @@ func (c *mysqlConn) look(ctx context.Context, d *policy.Dataset) (mysqlSeen, err
 				}
 			}
 		}
-		keys, err := c.texts(ctx, mysqlPrimarySQL, schema, name)
+		keys, err := c.Texts(ctx, mysqlPrimarySQL, schema, name)
 		if err != nil {
 			return have, err
 		}
@@ -71,16 +72,16 @@ func mysqlShapeOf(row []string) columnShape {
 		}
 		return none
 	}
-	s := mysqlShape{data: row[3], full: row[4], collation: row[5], precision: number(row[7], 0), scale: -1, length: number(row[9], 0)}
-	if s.data == "decimal" {
-		s.scale = number(row[8], -1)
+	s := mysql.Shape{Data: row[3], Full: row[4], Collation: row[5], Precision: number(row[7], 0), Scale: -1, Length: number(row[9], 0)}
+	if s.Data == "decimal" {
+		s.Scale = number(row[8], -1)
 	}
-	s.unsigned = strings.Contains(s.full, "unsigned")
-	characters, _, _ := strings.Cut(s.collation, "_")
-	s.exact = strings.HasSuffix(s.collation, "_bin") && slices.Contains(exactCharacters, characters)
-	s.pads = s.collation != "" && !strings.Contains(s.collation, "nopad") && !strings.Contains(s.collation, "_0900_")
+	s.Unsigned = strings.Contains(s.Full, "unsigned")
+	characters, _, _ := strings.Cut(s.Collation, "_")
+	s.Exact = strings.HasSuffix(s.Collation, "_bin") && slices.Contains(exactCharacters, characters)
+	s.Pads = s.Collation != "" && !strings.Contains(s.Collation, "nopad") && !strings.Contains(s.Collation, "_0900_")
 	extra := strings.ToUpper(row[10])
-	s.computed = strings.Contains(extra, "GENERATED") && !strings.Contains(extra, "STORED") && !strings.Contains(extra, "PERSISTENT") && !strings.Contains(extra, "DEFAULT_GENERATED")
+	s.Computed = strings.Contains(extra, "GENERATED") && !strings.Contains(extra, "STORED") && !strings.Contains(extra, "PERSISTENT") && !strings.Contains(extra, "DEFAULT_GENERATED")
 	kind := map[string]string{"BASE TABLE": "table", "SYSTEM VERSIONED": "table", "VIEW": "view"}[row[0]]
 	if kind == "" {
 		kind = "relation of another kind"
@@ -88,30 +89,30 @@ func mysqlShapeOf(row []string) columnShape {
 	if kind == "table" && !strings.EqualFold(row[1], "InnoDB") {
 		kind = strings.ToLower(row[1]) + " table"
 	}
-	return columnShape{kind: kind, kindOf: s.full, base: s.data, scale: s.scale, loose: s.collation != "" && !s.exact, notNull: row[6] == "NO",
+	return columnShape{kind: kind, kindOf: s.Full, base: s.Data, scale: s.Scale, loose: s.Collation != "" && !s.Exact, notNull: row[6] == "NO",
 		readable: slices.Contains(strings.Split(row[11], ","), "select"), mysql: s}
 }
 
 // Inspect is described at source.
 func (s *mysqlSource) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) (findings []Finding, err error) {
-	err = s.beside(ctx, func(c *mysqlConn) error {
-		have, err := c.look(ctx, d)
+	err = s.beside(ctx, func(c *mysql.Conn) error {
+		have, err := lookMySQL(ctx, c, d)
 		if err != nil {
 			return err
 		}
 		s.pins.note(p, d, have)
-		if findings, err = c.roleFindings(ctx); err != nil {
+		if findings, err = roleFindingsMySQL(ctx, c); err != nil {
 			return err
 		}
 		if s.weak {
 			findings = append(findings, Finding{Text: "the connection to the database may be unencrypted or to an impostor: add ssl-mode=VERIFY_IDENTITY to the url"})
 		}
-		if !c.flavor.maria {
+		if !c.Maria() {
 			findings = append(findings, Finding{Note: true, Text: "the database is MySQL; dpproxy's own tests run against MariaDB, whose types and snapshots are the same as far as dpproxy uses them"})
 		}
 		for _, t := range d.Tables {
 			if t.Public {
-				refers, err := c.texts(ctx, mysqlRefersSQL, t.Source.Schema, t.Source.Name)
+				refers, err := c.Texts(ctx, mysqlRefersSQL, t.Source.Schema, t.Source.Name)
 				if err != nil {
 					return err
 				}
@@ -145,7 +146,7 @@ func tableFindingsMySQL(t *policy.Table, have mysqlSeen) (list []Finding) {
 			return
 		case !c.readable:
 			add(true, "table %s: dpproxy's account may not read %s", t.Name, what)
-		case c.mysql.computed:
+		case c.mysql.Computed:
 			add(true, "table %s: %s is computed when it is read, which could fail at a row: make it STORED", t.Name, what)
 		default:
 			kind = c.kind
@@ -196,17 +197,17 @@ func tableFindingsMySQL(t *policy.Table, have mysqlSeen) (list []Finding) {
 }
 
 // columnFindingsMySQL holds one column's type against the policy's.
-func columnFindingsMySQL(c *policy.Column, at mysqlShape) []Finding {
-	where := fmt.Sprintf("table %s, column %s: the policy says %s, the database says %s", c.Table.Name, c.Name, c.Type.Format(c.Typmod), at.full)
-	accepted := slices.Contains(dialect.MySQL.Accepts[c.Type], at.data)
-	if at.data == "binary" && c.Type == policy.UUID {
-		accepted = at.length == 16
+func columnFindingsMySQL(c *policy.Column, at mysql.Shape) []Finding {
+	where := fmt.Sprintf("table %s, column %s: the policy says %s, the database says %s", c.Table.Name, c.Name, c.Type.Format(c.Typmod), at.Full)
+	accepted := slices.Contains(dialect.MySQL.Accepts[c.Type], at.Data)
+	if at.Data == "binary" && c.Type == policy.UUID {
+		accepted = at.Length == 16
 	}
 	if !accepted {
-		if c.Type == policy.TimestampT && at.data == "timestamp" {
+		if c.Type == policy.TimestampT && at.Data == "timestamp" {
 			where += ", whose moments are timestamptz"
 		}
-		if c.Type == policy.TimestampTZ && at.data == "datetime" {
+		if c.Type == policy.TimestampTZ && at.Data == "datetime" {
 			where += ", which has no time zone: timestamp"
 		}
 		return []Finding{{Fatal: true, Text: where}}
@@ -221,9 +222,9 @@ func columnFindingsMySQL(c *policy.Column, at mysqlShape) []Finding {
 	}
 	declared, _ := policy.NumericTypmod(c.Typmod)
 	switch {
-	case at.scale > scale:
+	case at.Scale > scale:
 		return []Finding{{Fatal: true, Text: where + fmt.Sprintf(", of whose digits after the point %d would be kept: declare numeric(p,s) with as many as it has", scale)}}
-	case declared >= 0 && at.data == "decimal" && at.precision-at.scale > width-scale:
+	case declared >= 0 && at.Data == "decimal" && at.Precision-at.Scale > width-scale:
 		return []Finding{{Fatal: true, Text: where + ", which has more digits before the point: declare as many"}}
 	}
 	return nil
@@ -240,9 +241,9 @@ func (s *mysqlSource) Adopt(p *policy.Policy) { s.pins.adopt(p) }
 
 // keysOfMySQL refuses keys of which it is not known that they are one text where they are equal.
 func keysOfMySQL(d *policy.Dataset, have shape) (list []Finding) {
-	for _, f := range keyCopyFindings(d, have, dialect.MySQL, func(c columnShape) string { return mysqlKeyClass(c.mysql) }) {
+	for _, f := range keyCopyFindings(d, have, dialect.MySQL, func(c columnShape) string { return mysql.KeyClass(c.mysql) }) {
 		f.Text = strings.Replace(f.Text, "give it another type, or read live",
-			fmt.Sprintf("give it whole numbers, decimal, date, binary, uuid, or a text of at most %d characters in a _bin collation such as utf8mb4_bin", longestMySQLKey), 1)
+			fmt.Sprintf("give it whole numbers, decimal, date, binary, uuid, or a text of at most %d characters in a _bin collation such as utf8mb4_bin", mysql.LongestKey), 1)
 		f.Text = strings.Replace(f.Text, ", or read live", "", 1)
 		list = append(list, f)
 	}
@@ -251,9 +252,9 @@ func keysOfMySQL(d *policy.Dataset, have shape) (list []Finding) {
 
 var grantForm = regexp.MustCompile(`^GRANT (.*?) ON (.*?) TO `)
 
-// roleFindings says where dpproxy's account is stronger than its work needs.
-func (c *mysqlConn) roleFindings(ctx context.Context) (list []Finding, err error) {
-	rows, err := c.texts(ctx, "SHOW GRANTS")
+// roleFindingsMySQL says where dpproxy's account is stronger than its work needs.
+func roleFindingsMySQL(ctx context.Context, c *mysql.Conn) (list []Finding, err error) {
+	rows, err := c.Texts(ctx, "SHOW GRANTS")
 	if err != nil {
 		return nil, err
 	}

@@ -5,18 +5,19 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend/mariadbtest"
+	"github.com/dpproxy/dpproxy/backend/mysql"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
 const clinicTables = `
+
       - {name: people, max_rows_per_unit: 1, columns: [{name: age, type: integer, domain: {min: 0, max: 119, step: 1}}]}
       - {name: visits, unit: visits.who = people.id, max_rows_per_unit: 3, columns: [{name: minutes, type: integer, domain: {min: 0, max: 59, step: 1}}]}
 `
@@ -34,9 +35,9 @@ func clinicHouse(t *testing.T, more ...string) (*house, string) {
 func sourceOf(h *house) *mysqlSource { return h.Backend.(*Snapshots).source.(*mysqlSource) }
 
 // connected is a connection of a source's account.
-func connected(t *testing.T, s *mysqlSource) *mysqlConn {
+func connected(t *testing.T, s *mysqlSource) *mysql.Conn {
 	t.Helper()
-	c, err := connectMySQL(t.Context(), s.config, time.Minute)
+	c, err := mysql.Connect(t.Context(), s.config, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestMySQLOneMoment(t *testing.T) {
 	altered := make(chan error, 1)
 	err := sourceOf(h).within(t.Context(), privateTables(h), true, func(r *mysqlReading) error {
 		count := func(table string) string {
-			rows, err := r.texts(t.Context(), "SELECT count(*) FROM "+database+"."+table)
+			rows, err := r.Texts(t.Context(), "SELECT count(*) FROM "+database+"."+table)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,19 +138,19 @@ func TestMySQLDefinitionsOfOneMoment(t *testing.T) {
 			tried++
 		}
 	}}
-	r := &mysqlReading{mysqlConn: reader, source: s}
+	r := &mysqlReading{Conn: reader, source: s}
 	if err := r.begin(t.Context(), guard, privateTables(h), true); err != nil || tried != 2 {
 		t.Fatalf("tried %d times: %v", tried, err)
 	}
 
 	naive := connected(t, s)
-	if err := naive.exec(t.Context(), "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
+	if err := naive.Exec(t.Context(), "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
 		t.Fatal(err)
 	}
 	if err := change("CREATE TABLE later (a int PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
 	}
-	have, err := naive.texts(t.Context(), mysqlPrimarySQL, database, "later")
+	have, err := naive.Texts(t.Context(), mysqlPrimarySQL, database, "later")
 	if err != nil || len(have) != 1 {
 		t.Errorf("a catalog of the snapshot's moment: %v, %v", have, err)
 	}
@@ -162,13 +163,13 @@ func TestMySQLGuardIsNeeded(t *testing.T) {
 	prepare(t, h)
 	s := sourceOf(h)
 	guard, reader := connected(t, s), connected(t, s)
-	r := &mysqlReading{mysqlConn: reader, source: s}
+	r := &mysqlReading{Conn: reader, source: s}
 	if err := r.begin(t.Context(), guard, privateTables(h), true); err != nil {
 		t.Fatal(err)
 	}
 	dead, reader := connected(t, s), connected(t, s)
 	dead.Close()
-	r = &mysqlReading{mysqlConn: reader, source: s}
+	r = &mysqlReading{Conn: reader, source: s}
 	if err := r.begin(t.Context(), dead, privateTables(h), true); err == nil {
 		t.Error("a copy is begun without its guard")
 	}
@@ -276,7 +277,7 @@ func TestMySQLGone(t *testing.T) {
 		if err := server.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := r.texts(t.Context(), "SELECT count(*) FROM information_schema.TABLES")
+		_, err := r.Texts(t.Context(), "SELECT count(*) FROM information_schema.TABLES")
 		if err == nil {
 			t.Error("a server that is gone answers")
 		}
@@ -303,7 +304,7 @@ func TestMySQLCancel(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	err := sourceOf(h).within(ctx, nil, true, func(r *mysqlReading) error {
-		_, err := r.texts(ctx, "SELECT * FROM "+database+".slow")
+		_, err := r.Texts(ctx, "SELECT * FROM "+database+".slow")
 		return err
 	})
 	if !errors.Is(err, context.DeadlineExceeded) {
@@ -319,45 +320,6 @@ func TestMySQLCancel(t *testing.T) {
 		}
 		if time.Since(begun) > 20*time.Second {
 			t.Fatal("the server goes on")
-		}
-	}
-}
-
-// TestEveryMySQLSettingHasItsPlace (rule 24): what a session of this server could set is set by dpproxy, looked at, or known to
-// decide nothing.
-func TestEveryMySQLSettingHasItsPlace(t *testing.T) {
-	t.Parallel()
-	places := map[string]int{"max_statement_time": 1}
-	for _, g := range slices.Concat(mysqlGivens, mariaGivens) {
-		name, _, _ := strings.Cut(g, " ")
-		places[name]++
-	}
-	for _, names := range mariaIdle {
-		for _, name := range strings.Fields(names) {
-			places[name]++
-		}
-	}
-	rows, err := mariadbtest.Shared(t).DB().Query("SELECT lower(VARIABLE_NAME) FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_SCOPE LIKE 'SESSION%'")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	n := 0
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			t.Fatal(err)
-		}
-		if n++; places[name] == 0 {
-			t.Errorf("%s has no place", name)
-		}
-	}
-	if n < 150 {
-		t.Errorf("%d settings", n)
-	}
-	for name, n := range places {
-		if n != 1 {
-			t.Errorf("%s has %d places", name, n)
 		}
 	}
 }
@@ -400,7 +362,7 @@ func TestMySQLSettingsOfOthers(t *testing.T) {
 func TestMySQLProof(t *testing.T) {
 	d := &policy.Dataset{ID: "d"}
 	table := &policy.Table{Dataset: d, Name: "t", Source: policy.Source{Schema: "s", Name: "t"}, UnitColumn: "Who"}
-	have := shape{place{"s", "t", "rank"}: {mysql: mysqlShape{data: "int"}}, place{"s", "t", "half"}: {mysql: mysqlShape{data: "decimal", scale: 1}}}
+	have := shape{place{"s", "t", "rank"}: {mysql: mysql.Shape{Data: "int"}}, place{"s", "t", "half"}: {mysql: mysql.Shape{Data: "decimal", Scale: 1}}}
 	key := func(columns ...string) map[place]bool {
 		keys := map[place]bool{}
 		for _, c := range columns {
@@ -423,86 +385,5 @@ func TestMySQLProof(t *testing.T) {
 		if got := provenMySQL(have, c.keys, c.need); got != c.want {
 			t.Errorf("case %d: %t", i, got)
 		}
-	}
-}
-
-// TestMySQLLinks: what a URL says of the way to the server.
-func TestMySQLLinks(t *testing.T) {
-	for url, want := range map[string]string{
-		"mysql://u:p@127.0.0.1/d": "", "mysql://u@localhost:3307/d?socket=/run/mysqld.sock": "", "mysql://u@[::1]:3306/d": "",
-		"mysql://u@db.example.org/d":                                    ErrMySQLLink.Error(),
-		"mysql://u@db.example.org/d?ssl-mode=DISABLED":                  "",
-		"mysql://u@db.example.org/d?ssl-mode=verify_identity":           "",
-		"mysql://u@db.example.org/d?ssl-mode=verify_ca&ssl-ca=/nowhere": "the file of ssl-ca cannot be read",
-		"mysql://u@db.example.org/d?ssl-mode=PREFERRED":                 "ssl-mode must be",
-		"mysql://u@127.0.0.1/d?allowAllFiles=true":                      errMySQLURL.Error(),
-		"mysql://u@127.0.0.1/d?ssl-cert=/a&ssl-key=/b":                  "not a certificate and its key",
-		"mysql://u@127.0.0.1/d?ssl-mode=DISABLED&ssl-mode=REQUIRED":     errMySQLURL.Error(),
-		"mysql://u:secret@127.0.0.1":                                    errMySQLURL.Error(),
-		"mysql://u:secret@127.0.0.1:port/d":                             errMySQLURL.Error(),
-	} {
-		config, _, err := mysqlConfig(url)
-		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret")) {
-			t.Errorf("%s: %v", url, err)
-		}
-		if err == nil && (config.AllowAllFiles || config.AllowCleartextPasswords || config.AllowOldPasswords || config.AllowFallbackToPlaintext || config.MultiStatements || config.InterpolateParams) {
-			t.Errorf("%s: %+v", url, config)
-		}
-		if err == nil && strings.Contains(url, "verify_identity") && (config.TLS.ServerName != "db.example.org" || config.TLS.InsecureSkipVerify) {
-			t.Errorf("%s: %+v", url, config.TLS)
-		}
-	}
-}
-
-// TestMySQLFlavors: which engines are known to keep what is believed of them.
-func TestMySQLFlavors(t *testing.T) {
-	for version, known := range map[string]bool{
-		"10.11.19-MariaDB-0+deb12u1": true, "5.5.5-10.6.18-MariaDB": true, "11.4.2-MariaDB": true, "10.4.1-MariaDB": false, "8.0.36": true, "8.4.0-commercial": true, "5.7.44-log": false,
-		"8.0.11-TiDB-v7.5.0": false, "8.0.30-Vitess": false, "8.0.33 (Dolt)": false, "": false, "PostgreSQL 15": false,
-	} {
-		if _, err := flavorOf(version, ""); (err == nil) != known {
-			t.Errorf("%q: %v", version, err)
-		}
-	}
-}
-
-// TestMySQLImpostor: what is no server of MySQL's, whatever it sends, is an error.
-func TestMySQLImpostor(t *testing.T) {
-	t.Parallel()
-	greeting := "\x4a\x00\x00\x00\x0a10.11.6-MariaDB\x00\x01\x00\x00\x00abcdefgh\x00\xff\xf7\x2d\x02\x00\xff\x81\x15\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00abcdefghijkl\x00mysql_native_password\x00"
-	greeting = string(rune(len(greeting)-4)) + greeting[1:]
-	ok := "\x07\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00"
-	for name, sent := range map[string]string{
-		"nothing": "", "noise": strings.Repeat("\xff", 4096), "zeros": strings.Repeat("\x00", 4096), "no end": "\xff\xff\xff\x00" + strings.Repeat("a", 1<<16),
-		"a greeting": greeting, "a greeting, cut off": greeting[:40], "in, and noise": greeting + ok + strings.Repeat("\xfb", 4096), "in, and columns": greeting + ok + "\x01\x00\x00\x01\xfe\x05\x00\x00\x02\xfd\xff\xff\xff\x03",
-		"a prepared statement": greeting + ok + "\x0c\x00\x00\x01\x00\x01\x00\x00\x00\xff\xff\x00\x00\x00\x00\x00" + strings.Repeat("\x02\x00\x00\x02\x03a", 100),
-		"a wish for a file":    greeting + ok + "\x0c\x00\x00\x01\xfb/etc/passwd",
-	} {
-		t.Run(name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			go func() {
-				for {
-					c, err := l.Accept()
-					if err != nil {
-						return
-					}
-					_, _ = c.Write([]byte(sent))
-					time.Sleep(200 * time.Millisecond)
-					c.Close()
-				}
-			}()
-			config, _, err := mysqlConfig("mysql://u:p@" + l.Addr().String() + "/d")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c, err := connectMySQL(t.Context(), config, time.Second); err == nil {
-				c.Close()
-				t.Error("taken for a server")
-			}
-		})
 	}
 }

@@ -50,12 +50,12 @@ func TestPlannedOnce(t *testing.T) {
 			if got := counts(t, h, other); !slices.Equal(got, []string{"[]: [4711]"}) {
 				t.Errorf("the newest that was planned is not what runs: %v", got)
 			}
-			for range mostKept {
+			for range maxKept {
 				if err := h.Ready(t.Context(), q, other); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if n := i.db.Stats().OpenConnections; len(i.kept.list) != mostKept || n > mostKept+1 {
+			if n := i.db.Stats().OpenConnections; len(i.kept.list) != maxKept || n > maxKept+1 {
 				t.Errorf("%d statements that never ran are kept, on %d connections", len(i.kept.list), n)
 			}
 		})

@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -32,6 +31,7 @@ type Postgres struct {
 	partPages int64    // of which each reads at least so many pages of a table at a time
 	cluster   *cluster // of which this is the coordinator; nil: of none
 	opened    bool     // that has been looked for
+	alone     bool     // PostgreSQL itself was found then
 
 	pins pins[shape]
 }
@@ -113,7 +113,7 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 	switch {
 	case err != nil && caller.Err() != nil:
 		return ErrUnavailable // the caller stopped waiting: that says nothing of the database
-	case errors.Is(err, errSettings) || found.limited:
+	case errors.Is(err, errSettings) || found.limited || found.blind:
 		b.log.ErrorContext(caller, "the private database's settings are not those that queries need: run dpproxy check")
 		return ErrSettings
 	case found.drifted || b.opened && found.citus != (b.cluster != nil):
@@ -199,41 +199,24 @@ func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx
 }
 
 // groups runs a query. Where a constraint proves, in the query's own snapshot, that no unit has two rows, the rows are not
-// numbered first (privacy rule 11).
+// numbered first (privacy rule 11). Where the catalog changed between that snapshot and what the query read, what came is given up and the query
+// asked again, once: it takes longer by what an owner did to the schema, which no row decides.
 func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([][]privacy.Group, error) {
-	into := newResults(query)
+	groups, err := b.asked(ctx, query, false)
+	if errors.Is(err, errChanged) {
+		groups, err = b.asked(ctx, query, true)
+	}
+	return groups, err
+}
+
+// asked is what a query counts in a transaction of its own.
+func (b *Postgres) asked(ctx context.Context, query rewrite.Query, again bool) ([][]privacy.Group, error) {
 	limit := defaultDeadline
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline)
 	}
-	err := transaction(ctx, b.pool, limit, func(tx pgx.Tx) error {
-		if sound, err := proven(ctx, tx, query.Required()); err != nil || !sound {
-			return cmp.Or(err, errUnproven)
-		}
-		text, args, err := shortest(query, func(s rewrite.Shorter) (bool, error) {
-			if b.cluster != nil {
-				return false, nil
-			}
-			return provenForm(ctx, tx, s)
-		})
-		if err != nil {
-			return err
-		}
-		if query.Joins() {
-			if _, err := tx.Exec(ctx, noLoops); err != nil {
-				return err
-			}
-		}
-		rows, err := tx.Query(ctx, text, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		if query.Keyed() {
-			return collectKeys(rows, into.of[0])
-		}
-		return collectPostgres(rows, into)
-	}, b.cluster.settings(limit)...)
+	into := newResults(query)
+	err := transaction(ctx, b.pool, limit, func(tx pgx.Tx) error { return b.ask(ctx, tx, query, again, into) }, b.cluster.settings(limit)...)
 	return into.groups(), err
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/backend/mysql"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -21,9 +22,9 @@ type columnShape struct {
 	scale    int    // of a numeric column, −1: none
 	loose    bool   // its collation takes different texts for equal
 	notNull  bool
-	secured  bool       // the relation has row-level security
-	readable bool       // by dpproxy's role
-	mysql    mysqlShape // of MySQL alone
+	secured  bool        // the relation has row-level security
+	readable bool        // by dpproxy's role
+	mysql    mysql.Shape // of MySQL alone
 }
 
 // shape is what the catalog says of the columns that a dataset's policy names. Columns that do not exist are absent.

@@ -7,14 +7,14 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// While rows are read they are counted by a hash of their units, so that a table of which no unit has very many rows (rewrite.MostRanked)
+// While rows are read they are counted by a hash of their units, so that a table of which no unit has very many rows (rewrite.MaxRanked)
 // need not be grouped by its units to find that out. Where many units share a hash it may be grouped in vain. Neither decides which rank a row has.
 
 // unitCounts are numbers of rows by the last bits of a hash of their unit.
 type unitCounts []uint32
 
 // countsLength is few enough of them for a processor's own memory, a megabyte, and as many as tell ten thousand million rows of ordinary units from a heavy one: units share them, and of seventeen thousand million rows
-// each has MostRanked.
+// each has MaxRanked.
 const (
 	countsBits   = 18
 	countsLength = 1 << countsBits
@@ -49,5 +49,5 @@ func (c *counted) add(more unitCounts) {
 func (c *counted) light() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sums != nil && !slices.ContainsFunc(c.sums, func(n uint32) bool { return n > rewrite.MostRanked })
+	return c.sums != nil && !slices.ContainsFunc(c.sums, func(n uint32) bool { return n > rewrite.MaxRanked })
 }

@@ -63,7 +63,10 @@ func (b *Postgres) consistent(ctx context.Context, into *maker, do func(reading)
 		if err := do(r); err != nil {
 			return err
 		}
-		return r.inPlace(ctx)
+		if err := r.inPlace(ctx); err != nil {
+			return err
+		}
+		return b.stillThere(ctx, datasets)
 	}, b.cluster.singly().settings(limit)...)
 	switch {
 	case err == nil, errors.Is(err, ErrDrift), errors.Is(err, errMaking), errors.Is(err, errReplaced):
@@ -131,18 +134,21 @@ func (r *postgresReading) leave(ctx context.Context) {
 }
 
 // errReplaced is an owner's TRUNCATE, or another statement that gives a table new storage, in the middle of a copy.
-var errReplaced = errors.New("a private table was emptied or written anew (TRUNCATE, ALTER TABLE, REFRESH, VACUUM FULL) while it was read")
+var errReplaced = errors.New("a private table was emptied, altered or written anew (TRUNCATE, ALTER TABLE, REFRESH, VACUUM FULL) while it was read")
 
-// replacedSQL counts the relations with rows that this transaction has locked, by reading them, of which the storage is another one than
-// in its snapshot: pg_relation_filenode tells what is read, pg_class, as the snapshot shows it, what was.
-const replacedSQL = `SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation
-WHERE l.locktype = 'relation' AND l.pid = pg_catalog.pg_backend_pid() AND c.relkind IN ('r', 'm') AND c.relfilenode <> 0
-    AND pg_catalog.pg_relation_filenode(c.oid) IS DISTINCT FROM c.relfilenode`
+// replacedSQL counts the relations with rows that this transaction has locked, by reading them, of which the storage or a column is another one than
+// in its snapshot: pg_relation_filenode tells what is read, pg_class, as the snapshot shows it, what was. It is as changedSQL, but for what an owner may do to a table that moves no row: a copy takes long.
+// A table that becomes another's child has its columns written anew.
+var replacedSQL = `SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation
+WHERE ` + lockedHere + ` AND c.relkind IN ('r', 'm')
+    AND (c.relfilenode <> 0 AND pg_catalog.pg_relation_filenode(c.oid) IS DISTINCT FROM c.relfilenode
+      OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND ` + superseded("a.xmax") + `))`
 
 // inPlace tells, once all tables are read, whether each was read where its rows lay in the moment of the snapshot. A table is locked against
 // being replaced when it is first read, and not before: BEGIN; TRUNCATE visits; COPY visits …; COMMIT, between the two, leaves it empty for
 // every older snapshot, since its new rows came later and its old ones have no storage. The first transaction has parsed or read each table,
-// and what a view or a partitioned table stands for, so that it holds the locks of all to its end, and nothing changes after this look.
+// and what a view or a partitioned table stands for, so that it holds the locks of all to its end, and nothing changes after this look but a schema's name. What the
+// names stand for is looked at then (stillThere).
 func (r *postgresReading) inPlace(ctx context.Context) error {
 	var known bool
 	if err := r.first.QueryRow(ctx, "SELECT "+onlyPostgres+" OR "+onCitus).Scan(&known); err != nil || !known {

@@ -20,8 +20,8 @@ import (
 //
 // No value has a place in memory of its own, units that are texts get their numbers many at a time (package units), and DuckDB writes rows while the next are read.
 
-// mostText is how many bytes of a column's texts fill a batch, whose rows may be long.
-const mostText = 1 << 20
+// maxText is how many bytes of a column's texts fill a batch, whose rows may be long.
+const maxText = 1 << 20
 
 // batch is rows that wait for DuckDB to take them.
 type batch struct {
@@ -112,7 +112,7 @@ func (b *batch) full() bool {
 		return true
 	}
 	for i := range b.columns {
-		if len(b.columns[i].text) >= mostText {
+		if len(b.columns[i].text) >= maxText {
 			return true
 		}
 	}

@@ -169,7 +169,7 @@ func TestBatchesThatFail(t *testing.T) {
 		}
 	}
 	long := itemsOf(1)
-	long[3] = []byte(strings.Repeat("x", mostText))
+	long[3] = []byte(strings.Repeat("x", maxText))
 	if err := b.add(long); err != nil || !b.full() {
 		t.Errorf("a batch with a text of a megabyte takes more: %v", err)
 	}

@@ -55,7 +55,7 @@ func TestRowsByTheirUnits(t *testing.T) {
 		t.Error("500 rows of each unit are many")
 	}
 	heavy := make(unitCounts, countsLength)
-	for range rewrite.MostRanked/2 + 1 {
+	for range rewrite.MaxRanked/2 + 1 {
 		heavy.of(7, 1)
 	}
 	if all.add(heavy); !all.light() {
@@ -71,7 +71,7 @@ func TestSnapshotOfHeavyUnits(t *testing.T) {
 	t.Parallel()
 	h := snapshotHouse(t)
 	b := h.Backend.(*Snapshots)
-	h.source(fmt.Sprintf("INSERT INTO visits SELECT 3, 'north', i %% 60 FROM generate_series(1, %d) AS s(i)", rewrite.MostRanked+10000))
+	h.source(fmt.Sprintf("INSERT INTO visits SELECT 3, 'north', i %% 60 FROM generate_series(1, %d) AS s(i)", rewrite.MaxRanked+10000))
 	if err := renewedBy(t, b, 3*time.Second, func() *policy.Policy { return h.policy }); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestSnapshotOfHeavyUnits(t *testing.T) {
 	if err := row.Scan(&rows, &ranks, &most, &units); err != nil {
 		t.Fatal(err)
 	}
-	if rows <= rewrite.MostRanked || ranks != rows || most != rows || units != 1 {
+	if rows <= rewrite.MaxRanked || ranks != rows || most != rows || units != 1 {
 		t.Errorf("%d rows of %d units with %d ranks up to %d", rows, units, ranks, most)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/dpproxy/dpproxy/backend/hive"
+	"github.com/dpproxy/dpproxy/backend/mysql"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
@@ -29,7 +30,7 @@ type sparkServer struct {
 	queries int    // that run at a time
 }
 
-// sparkLink reads a URL. The options of TLS go by the names of MySQL's (mysqlTLS). By auth=plain, which is the default, user and password are sent as
+// sparkLink reads a URL. The options of TLS go by the names of MySQL's (mysql.TLS). By auth=plain, which is the default, user and password are sent as
 // SASL's PLAIN does, for a server with authentication NONE, LDAP or CUSTOM; auth=nosasl is for one with NOSASL, which asks for none.
 func sparkLink(text string) (link sparkServer, err error) {
 	u, err := url.Parse(text)
@@ -66,11 +67,11 @@ func sparkLink(text string) (link sparkServer, err error) {
 			return link, errors.New("queries must be a whole number from 1 to 1000")
 		}
 	}
-	mode, local := strings.ToUpper(options["ssl-mode"]), isLoopback(u.Hostname())
+	mode, local := strings.ToUpper(options["ssl-mode"]), mysql.IsLoopback(u.Hostname())
 	if mode == "" && !local {
 		return link, ErrSparkLink
 	}
-	if link.config.TLS, err = mysqlTLS(mode, u.Hostname(), options); err != nil {
+	if link.config.TLS, err = mysql.TLS(mode, u.Hostname(), options); err != nil {
 		return link, err
 	}
 	for _, known := range []string{"auth", "catalog", "queries", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"} {

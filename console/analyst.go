@@ -110,8 +110,8 @@ type question struct {
 	NoBounds                      bool
 }
 
-// mostStatement is the longest statement that the box takes; the wire takes longer ones.
-const mostStatement = 64 << 10
+// maxStatement is the longest statement that the box takes; the wire takes longer ones.
+const maxStatement = 64 << 10
 
 func (r *request) question() (q question, ok bool) {
 	q = question{SQL: strings.TrimSpace(strings.ReplaceAll(r.PostFormValue("sql"), "\r\n", "\n")), Epsilon: strings.TrimSpace(r.PostFormValue("epsilon")),
@@ -132,7 +132,7 @@ func badText(q question) string {
 	switch {
 	case q.SQL == "":
 		return "There is no statement yet."
-	case len(q.SQL) > mostStatement:
+	case len(q.SQL) > maxStatement:
 		return "The statement has more than 64 KiB: psql takes longer ones."
 	}
 	return ""

@@ -81,8 +81,8 @@ func viewOf(a answer) answerView {
 	return v
 }
 
-// mostBars is how many groups are drawn as bars; more are drawn as a line.
-const mostBars = 30
+// maxBars is how many groups are drawn as bars; more are drawn as a line.
+const maxBars = 30
 
 // plot draws the first number that is no key: over the keys before it as bars, or as a line where the key is a number or a time, or where there
 // are many.
@@ -106,7 +106,7 @@ func (v *answerView) plot(a answer, low, high map[int]int, hidden map[int]bool) 
 		}
 	}
 	ordered := keys == 1 && (number(a.Columns[0].OID) || moment(a.Columns[0].OID))
-	line := ordered && len(a.Rows) > 8 || len(a.Rows) > mostBars
+	line := ordered && len(a.Rows) > 8 || len(a.Rows) > maxBars
 	var xs []cell
 	for _, row := range a.Rows {
 		y, ok := numberOf(row[measure])

@@ -97,8 +97,8 @@ func (p *pipe) Answer(ctx context.Context, s *pipeline.Session, stmt parse.State
 	p.mu.Lock()
 	p.asked = append(p.asked, stmt.Text)
 	most := ""
-	if s.Settings.MostCost != nil {
-		most = s.Settings.MostCost.String()
+	if s.Settings.MaxCost != nil {
+		most = s.Settings.MaxCost.String()
 	}
 	p.most = append(p.most, most)
 	slow, refusing := p.slow, p.refusing

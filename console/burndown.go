@@ -102,8 +102,8 @@ func (a account) look(u unit) outlook {
 	return o
 }
 
-// mostSteps bounds the points of a line, however many charges there are.
-const mostSteps = 200
+// maxSteps bounds the points of a line, however many charges there are.
+const maxSteps = 200
 
 // chart draws what was left, and what will be.
 func (a account) chart(u unit, out time.Time) *lineChart {
@@ -125,8 +125,8 @@ func (a account) chart(u unit, out time.Time) *lineChart {
 	}
 	first := step{a.spends[0].at, left}
 	thin := []step{first}
-	for bucket := range mostSteps { // the last of each part of them
-		if at := len(steps) * (bucket + 1) / mostSteps; at > len(steps)*bucket/mostSteps {
+	for bucket := range maxSteps { // the last of each part of them
+		if at := len(steps) * (bucket + 1) / maxSteps; at > len(steps)*bucket/maxSteps {
 			thin = append(thin, steps[at-1])
 		}
 	}

@@ -82,9 +82,9 @@ type dot struct{ X, Y, Title string }
 
 const (
 	lineHeight = 260
-	mostDots   = 60 // more are a band to the eye
-	mostPoints = 400
-	mostGrid   = 20 // round values; a range of which there are more is none that can be drawn
+	maxDots    = 60 // more are a band to the eye
+	maxPoints  = 400
+	maxGrid    = 20 // round values; a range of which there are more is none that can be drawn
 )
 
 // plane maps values onto the thousand.
@@ -114,7 +114,7 @@ func lineOf(measure string, xs []float64, points []point) *lineChart {
 	for i, v := range points {
 		line = append(line, p.at(xs[i], v.Y))
 		above, below = append(above, p.at(xs[i], v.High)), append(below, p.at(xs[i], v.Low))
-		if len(points) <= mostDots {
+		if len(points) <= maxDots {
 			c.Dots = append(c.Dots, dot{percent(p.x(xs[i]) / 10), percent(p.y(v.Y) / 10), strings.TrimSpace(v.Label + ": " + v.Shown + " " + v.Between)})
 		}
 	}
@@ -143,7 +143,7 @@ func gridOf(least, most float64) (lines []gridLine, bottom, top float64) {
 		}
 	}
 	bottom, top = math.Floor(least/step)*step, math.Ceil(most/step)*step
-	for i := 0; i < mostGrid && bottom+float64(i)*step <= top+step/2; i++ {
+	for i := 0; i < maxGrid && bottom+float64(i)*step <= top+step/2; i++ {
 		v := bottom + float64(i)*step
 		y := 100 - 100*(v-bottom)/(top-bottom)
 		lines = append(lines, gridLine{Y: percent(y), TextY: percent(y), Text: tidy(v)})

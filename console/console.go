@@ -65,7 +65,7 @@ const (
 	sendTimeout   = 30 * time.Second // of a page that is made
 	formBytes     = 256 << 10        // of a form, but for those below
 	loginBytes    = 8 << 10
-	mostDrained   = 64 << 20 // of a form that is too long, read and thrown away so that its sender reads why
+	maxDrained    = 64 << 20 // of a form that is too long, read and thrown away so that its sender reads why
 )
 
 // pageTime is how long a page may take to be made: an answer may wait for the owner's deadline, for others', and for the grid.
@@ -283,7 +283,7 @@ func (c *Console) post(most int64, page func(*request)) http.HandlerFunc {
 			return
 		}
 		c.serve(out, in, s, func(r *request) {
-			if in.ContentLength > most && in.ContentLength <= mostDrained {
+			if in.ContentLength > most && in.ContentLength <= maxDrained {
 				_, _ = io.Copy(io.Discard, in.Body) // of somebody who is logged in: browsers show no answer before they have sent all
 			}
 			if !readForm(out, in, most) {

@@ -329,23 +329,23 @@ func slowlyMore(b *bench, w *browser, n int) (done chan page) {
 func TestPagesAtOnce(t *testing.T) {
 	b := start(t, policyText(t, ""))
 	alice, bob := b.loggedIn("alice"), b.loggedIn("bob")
-	done := slowly(b, alice, mostAtOnce)
+	done := slowly(b, alice, maxAtOnce)
 	if p := alice.get("/data/lab/tables"); p.status != http.StatusTooManyRequests {
 		t.Errorf("a fifth page: %d", p.status)
 	}
 	if p := bob.get("/data/lab/tables"); p.status != http.StatusOK {
 		t.Errorf("bob's page: %d", p.status)
 	}
-	second := slowlyMore(b, b.loggedIn("alice"), mostAtOnceEach-mostAtOnce)
+	second := slowlyMore(b, b.loggedIn("alice"), maxAtOnceEach-maxAtOnce)
 	if p := b.loggedIn("alice").get("/data/lab/tables"); p.status != http.StatusTooManyRequests {
 		t.Errorf("a ninth page of one user: %d", p.status)
 	}
 	close(b.pipe.slow)
-	for range mostAtOnceEach - mostAtOnce {
+	for range maxAtOnceEach - maxAtOnce {
 		<-second
 	}
 	threats.Reached(t, "T76", "a fifth page of a session: 429, another session's: answered")
-	for range mostAtOnce {
+	for range maxAtOnce {
 		if p := <-done; p.status != http.StatusOK {
 			t.Errorf("a page that was under way: %d %s", p.status, p.body)
 		}
@@ -514,11 +514,11 @@ func TestSessionsAreBounded(t *testing.T) {
 	s := newSessions(t.Context())
 	s.now = func() time.Time { return now }
 	first, opened := s.open(alice)
-	for range mostSessionsEach {
+	for range maxSessionsEach {
 		now = now.Add(time.Second)
 		s.open(alice)
 	}
-	if s.find(first) != nil || opened.served.Err() == nil || len(s.kept) != mostSessionsEach {
+	if s.find(first) != nil || opened.served.Err() == nil || len(s.kept) != maxSessionsEach {
 		t.Errorf("%d sessions of one user, the oldest among them", len(s.kept))
 	}
 	busy, running := s.open(alice)

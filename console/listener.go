@@ -13,8 +13,8 @@ import (
 // use, so where there are too many the one that has waited longest for nothing goes: a page that is asked for is never behind them.
 
 const (
-	mostConnections     = 512
-	mostConnectionsEach = 64
+	maxConnections     = 512
+	maxConnectionsEach = 64
 )
 
 // bounded is a listener that lets so many connections in.
@@ -34,7 +34,7 @@ type opened struct {
 }
 
 func newBounded(l net.Listener) *bounded {
-	return &bounded{Listener: l, most: mostConnections, each: mostConnectionsEach, open: map[net.Conn]*opened{}}
+	return &bounded{Listener: l, most: maxConnections, each: maxConnectionsEach, open: map[net.Conn]*opened{}}
 }
 
 // counted is a connection that is counted until it is closed. http.Server's states name it, through TLS too.

@@ -112,7 +112,7 @@ func TestLinesAreThin(t *testing.T) {
 		}
 		c := a.look(u).Chart
 		points := strings.Fields(c.Line)
-		if most = max(most, len(points)); len(points) > 2*mostSteps+4 {
+		if most = max(most, len(points)); len(points) > 2*maxSteps+4 {
 			t.Errorf("%d charges have %d points", n, len(points))
 		}
 		var before float64
@@ -126,17 +126,17 @@ func TestLinesAreThin(t *testing.T) {
 		if !strings.HasPrefix(c.Line, "0.0,0.0 ") || math.Abs(before-600) > 0.2 {
 			t.Errorf("%d charges: the line goes from %s to %s", n, points[0], points[len(points)-1])
 		}
-		if len(c.Grid) > 8 || len(c.Dots) > mostDots {
+		if len(c.Grid) > 8 || len(c.Dots) > maxDots {
 			t.Errorf("%d lines, %d dots", len(c.Grid), len(c.Dots))
 		}
 	}
-	points := make([]point, mostRows)
-	xs := make([]float64, mostRows)
+	points := make([]point, maxRows)
+	xs := make([]float64, maxRows)
 	for i := range points {
 		xs[i] = float64(i)
 	}
-	if c := lineOf("n", xs, points); len(strings.Fields(c.Line)) > mostRows || len(c.Dots) != 0 {
-		t.Errorf("an answer of %d rows has %d points and %d dots", mostRows, len(strings.Fields(c.Line)), len(c.Dots))
+	if c := lineOf("n", xs, points); len(strings.Fields(c.Line)) > maxRows || len(c.Dots) != 0 {
+		t.Errorf("an answer of %d rows has %d points and %d dots", maxRows, len(strings.Fields(c.Line)), len(c.Dots))
 	}
 	t.Logf("at most %d points", most)
 }
@@ -222,7 +222,7 @@ func TestProposedPolicy(t *testing.T) {
 			t.Errorf("%.40q takes %v", bad, took)
 		}
 	}
-	for _, size := range []int{mostPolicy + 1, 10 << 20} {
+	for _, size := range []int{maxPolicy + 1, 10 << 20} {
 		if p := w.upload(text + "#" + strings.Repeat("x", size)); p.status != http.StatusRequestEntityTooLarge && p.status != http.StatusBadRequest || !strings.Contains(p.body, "KiB") {
 			t.Errorf("%d bytes: %d %.300s", size, p.status, p.body)
 		}

@@ -17,8 +17,8 @@ import (
 // to it is the machine's business.
 
 const (
-	mostPolicy = 1 << 20             // bytes of a proposed policy
-	policyForm = mostPolicy + 64<<10 // and of the form around it
+	maxPolicy  = 1 << 20            // bytes of a proposed policy
+	policyForm = maxPolicy + 64<<10 // and of the form around it
 )
 
 // policyView is the policy's page.
@@ -157,7 +157,7 @@ func proposed(in *http.Request) (text, wrong string) {
 	text = strings.ReplaceAll(in.PostFormValue("text"), "\r\n", "\n")
 	if file, head, err := in.FormFile("file"); err == nil && head.Size > 0 {
 		defer file.Close()
-		read, err := io.ReadAll(io.LimitReader(file, mostPolicy+1))
+		read, err := io.ReadAll(io.LimitReader(file, maxPolicy+1))
 		if err != nil {
 			return "", "The file cannot be read."
 		}
@@ -166,8 +166,8 @@ func proposed(in *http.Request) (text, wrong string) {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return "", "There is no policy: paste one, or choose a file."
-	case len(text) > mostPolicy:
-		return "", fmt.Sprintf("The policy has more than %d KiB: use dpproxy check on the machine.", mostPolicy>>10)
+	case len(text) > maxPolicy:
+		return "", fmt.Sprintf("The policy has more than %d KiB: use dpproxy check on the machine.", maxPolicy>>10)
 	}
 	return text, ""
 }

@@ -15,12 +15,12 @@ import (
 // anew at each log-in; what is kept of it is its hash.
 
 const (
-	mostSessions     = 1000 // in all
-	mostSessionsEach = 20   // of one user: her oldest goes
-	mostAtOnce       = 4    // pages of one session that are made at a time; more are refused with 429
-	mostAtOnceEach   = 8    // of one user
-	idleFor          = 30 * time.Minute
-	lastsFor         = 12 * time.Hour
+	maxSessions     = 1000 // in all
+	maxSessionsEach = 20   // of one user: her oldest goes
+	maxAtOnce       = 4    // pages of one session that are made at a time; more are refused with 429
+	maxAtOnceEach   = 8    // of one user
+	idleFor         = 30 * time.Minute
+	lastsFor        = 12 * time.Hour
 )
 
 // session is one log-in.
@@ -66,10 +66,10 @@ func (s *sessions) open(who *proxy.Proved) (id string, opened *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep(now)
-	if s.count(who.User()) >= mostSessionsEach {
+	if s.count(who.User()) >= maxSessionsEach {
 		s.drop(func(other *session) bool { return other.who.User() == who.User() })
 	}
-	if len(s.kept) >= mostSessions {
+	if len(s.kept) >= maxSessions {
 		s.drop(func(*session) bool { return true })
 	}
 	s.kept[sha256.Sum256([]byte(id))] = opened
@@ -175,7 +175,7 @@ func (s *sessions) enter(of *session) bool {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	user := of.who.User()
-	if of.running >= mostAtOnce || s.running[user] >= mostAtOnceEach {
+	if of.running >= maxAtOnce || s.running[user] >= maxAtOnceEach {
 		return false
 	}
 	of.running++

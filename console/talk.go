@@ -50,10 +50,10 @@ type message struct {
 func (m *message) Error() string { return m.Message }
 
 const (
-	mostRows  = 2000    // of an answer that are shown
-	mostBytes = 1 << 20 // of them, with what a cell takes
+	maxRows   = 2000    // of an answer that are shown
+	maxBytes  = 1 << 20 // of them, with what a cell takes
 	cellBytes = 64      // of a cell without a text
-	mostRow   = 4 << 20 // of one row; EXPLAIN's answer is one
+	maxRow    = 4 << 20 // of one row; EXPLAIN's answer is one
 )
 
 // errGone says that the proxy ended a session: it shuts down, or the page's time is over.
@@ -62,7 +62,7 @@ var errGone = errors.New("the proxy has ended the session")
 // converse opens a session in a dataset, with settings as a client gives them at its start. The context ends it at any moment.
 func converse(ctx context.Context, conn net.Conn, user, dataset string, settings map[string]string) (*talk, error) {
 	t := &talk{conn: conn, front: pgproto3.NewFrontend(conn, conn), served: ctx}
-	t.front.SetMaxBodyLen(mostRow)
+	t.front.SetMaxBodyLen(maxRow)
 	parameters := map[string]string{"user": user, "database": dataset, "application_name": "dpproxy console", "client_encoding": "UTF8"}
 	for name, value := range settings {
 		parameters[name] = value
@@ -78,7 +78,7 @@ func converse(ctx context.Context, conn net.Conn, user, dataset string, settings
 // ask has one statement answered. It goes by the extended protocol, which takes one alone: what stands behind a semicolon is refused
 // before anything is run, so that EXPLAIN before a text explains all of it.
 func (t *talk) ask(sql string) (answer, error) {
-	return t.exchange(&pgproto3.Parse{Query: sql}, &pgproto3.Bind{}, &pgproto3.Describe{ObjectType: 'P'}, &pgproto3.Execute{MaxRows: mostRows + 1}, &pgproto3.Sync{})
+	return t.exchange(&pgproto3.Parse{Query: sql}, &pgproto3.Bind{}, &pgproto3.Describe{ObjectType: 'P'}, &pgproto3.Execute{MaxRows: maxRows + 1}, &pgproto3.Sync{})
 }
 
 // exchange sends messages and reads up to ReadyForQuery. It writes beside reading: the other side may answer before it has read all,
@@ -138,7 +138,7 @@ func (t *talk) read(a *answer) error {
 				a.Columns = append(a.Columns, column{string(f.Name), f.DataTypeOID})
 			}
 		case *pgproto3.DataRow:
-			if len(a.Rows) >= mostRows || bytes > mostBytes {
+			if len(a.Rows) >= maxRows || bytes > maxBytes {
 				a.Cut = true
 				continue
 			}

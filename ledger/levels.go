@@ -23,7 +23,7 @@ func (it *Item) soundLevels() error {
 	if len(it.Levels) == 0 {
 		return nil
 	}
-	if !it.Shared || it.Ladder != (Ladder{}) || it.Spec.Grows() || len(it.Levels) > mechanisms.MostLevels || it.level() < 0 {
+	if !it.Shared || it.Ladder != (Ladder{}) || it.Spec.Grows() || len(it.Levels) > mechanisms.MaxLevels || it.level() < 0 {
 		return errors.New("ledger: such an item has no levels")
 	}
 	for i, l := range it.Levels {

@@ -65,7 +65,7 @@ func (a *Alarm) check(s Spec) error {
 }
 
 // alarms remembers mechanisms.
-var alarms = remembered[Alarm, sparse.Mechanism]{most: mostOfRemembered}
+var alarms = remembered[Alarm, sparse.Mechanism]{most: maxOfRemembered}
 
 func (a *Alarm) mechanism() (sparse.Mechanism, error) {
 	if known, ok := alarms.load(*a); ok {

@@ -25,8 +25,8 @@ const (
 	Dearest                         // the candidates with the largest weight · (rows from some cell on)
 )
 
-// MostChosen bounds what is chosen of one group.
-const MostChosen = quantiles.MostQuantiles
+// MaxChosen bounds what is chosen of one group.
+const MaxChosen = quantiles.MaxQuantiles
 
 // Choice is a measurement that chooses cells instead of counting them: its observations are, group by group, the numbers
 // of the chosen cells within their group. A group is a run of cells; a row is in at most one cell.
@@ -44,14 +44,14 @@ type Choice struct {
 // Block is a number of groups with the same number of cells.
 type Block struct{ Groups, Cells int }
 
-// MostWeight is the largest weight of a score.
-const MostWeight = selection.MostWeight
+// MaxWeight is the largest weight of a score.
+const MaxWeight = selection.MaxWeight
 
 // Share is a part of the rows, Num/Den, from 0 to 1: 1/2 asks for the median.
 type Share struct{ Num, Den int64 }
 
-// MostShare is the largest denominator of a Share in lowest terms, and the largest common one of a choice's.
-const MostShare = quantiles.MostDenominator
+// MaxShare is the largest denominator of a Share in lowest terms, and the largest common one of a choice's.
+const MaxShare = quantiles.MaxDenominator
 
 // NewChoice returns the Spec of a choice, of which Kind, Blocks and what they need are given, at the given cost.
 //
@@ -112,26 +112,26 @@ func (ch *Choice) check(s Spec) error {
 		return fmt.Errorf("choice is %d, must be from %d to %d", ch.Kind, Quantiles, Dearest)
 	case len(ch.Blocks) == 0:
 		return errors.New("choice has no groups, must have one")
-	case ch.Kind != Quantiles && (ch.Most < 1 || ch.Most > MostChosen):
-		return fmt.Errorf("number of the chosen is %d, must be from 1 to %d", ch.Most, MostChosen)
+	case ch.Kind != Quantiles && (ch.Most < 1 || ch.Most > MaxChosen):
+		return fmt.Errorf("number of the chosen is %d, must be from 1 to %d", ch.Most, MaxChosen)
 	case ch.Kind != Quantiles && ch.groups() > 1 && (ch.Kind != Largest || ch.Most > 1):
 		return errors.New("several are chosen of each of several groups, must be one")
 	}
 	cells := 0
 	for _, b := range ch.Blocks {
-		if b.Groups < 1 || b.Cells < 1 || b.Groups > MostCells || b.Cells > MostCells || cells+b.Groups*b.Cells > MostCells {
-			return fmt.Errorf("%d groups have %d cells each, must be at least 1 and together at most %d", b.Groups, b.Cells, MostCells)
+		if b.Groups < 1 || b.Cells < 1 || b.Groups > MaxCells || b.Cells > MaxCells || cells+b.Groups*b.Cells > MaxCells {
+			return fmt.Errorf("%d groups have %d cells each, must be at least 1 and together at most %d", b.Groups, b.Cells, MaxCells)
 		}
 		cells += b.Groups * b.Cells
 	}
 	if s.Cells*s.Counters != cells || s.Counters != 1 && ch.Kind != Popular {
 		return fmt.Errorf("number of cells is %d, must be the %d of the groups", s.Cells*s.Counters, cells)
 	}
-	if s.Counters > MostCounters {
-		return fmt.Errorf("number of counters is %d, must be at most %d", s.Counters, MostCounters)
+	if s.Counters > MaxCounters {
+		return fmt.Errorf("number of counters is %d, must be at most %d", s.Counters, MaxCounters)
 	}
-	if n := ch.groups() * ch.chosen(); n > MostObservations {
-		return fmt.Errorf("number of observations is %d, must be at most %d", n, MostObservations)
+	if n := ch.groups() * ch.chosen(); n > MaxObservations {
+		return fmt.Errorf("number of observations is %d, must be at most %d", n, MaxObservations)
 	}
 	_, err := ch.choosers()
 	return err

@@ -71,8 +71,8 @@ func deviation(variance float64) quantiles.Deviation { return quantiles.Deviatio
 // CDF reads quantiles from counts in order: see package quantiles.
 type CDF struct{ read quantiles.CDF }
 
-// mostPieces bounds the spans that a prefix sum is read from at once.
-const mostPieces = 64
+// maxPieces bounds the spans that a prefix sum is read from at once.
+const maxPieces = 64
 
 // CDF adds the counts of spans up, in their order, for reading quantiles.
 func (e *Estimate) CDF(counter int, spans [][]Span) privacy.Released[CDF] {
@@ -80,7 +80,7 @@ func (e *Estimate) CDF(counter int, spans [][]Span) privacy.Released[CDF] {
 		prefixes, pieces := make([]float64, len(spans)+1), []Span(nil)
 		joined := e.spec.Counts().Strategy.Kind != Identity // whose single cells are rounded
 		for i, own := range spans {
-			if pieces = joinedTo(pieces, own); len(pieces) > mostPieces {
+			if pieces = joinedTo(pieces, own); len(pieces) > maxPieces {
 				joined = false
 			}
 			if joined {
@@ -102,7 +102,7 @@ func joinedTo(pieces, spans []Span) []Span {
 			pieces[n-1].To = s.To
 		case n > 0 && pieces[0].From == s.To:
 			pieces[0].From = s.From
-		case n <= mostPieces:
+		case n <= maxPieces:
 			pieces = append(pieces, s)
 		}
 	}

@@ -15,14 +15,14 @@ import (
 // A continual release counts cells that come one after the other, such as days: it is paid for once, with all cells that
 // will ever be, and grows as cells are completed. Through says what is known of it then.
 
-// MostContinual is the largest number of cells of a continual release.
-const MostContinual = ranges.MostContinual
+// MaxContinual is the largest number of cells of a continual release.
+const MaxContinual = ranges.MaxContinual
 
 // Continual returns the Spec of a release over so many cells that grows, with the least expected error over the time (see
 // ranges.ChooseContinual) at the given cost, which is that of all cells.
 func Continual(cells int, c Contribution, cost privacy.Cost) (Spec, error) {
-	if cells < 1 || cells > MostContinual {
-		return Spec{}, fmt.Errorf("cells of a continual release is %d, must be from 1 to %d", cells, MostContinual)
+	if cells < 1 || cells > MaxContinual {
+		return Spec{}, fmt.Errorf("cells of a continual release is %d, must be from 1 to %d", cells, MaxContinual)
 	}
 	norm := ranges.L1
 	if cost.Epsilon.Micro() == 0 {

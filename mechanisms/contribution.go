@@ -6,17 +6,17 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// mostRows keeps the exact arithmetic of sensitivities short, mostMagnitude that of sums.
+// maxRows keeps the exact arithmetic of sensitivities short, maxMagnitude that of sums.
 const (
-	mostRows      = 1 << 22
-	mostMagnitude = 1 << 40
+	maxRows      = 1 << 22
+	maxMagnitude = 1 << 40
 )
 
 // checkContribution refuses bounds that no unit can have or that contradict each other.
 func checkContribution(c Contribution) error {
 	switch {
-	case c.Rows < 1 || c.Rows > mostRows:
-		return fmt.Errorf("rows of a unit is %d, must be from 1 to %d", c.Rows, mostRows)
+	case c.Rows < 1 || c.Rows > maxRows:
+		return fmt.Errorf("rows of a unit is %d, must be from 1 to %d", c.Rows, maxRows)
 	case c.Groups < 0 || c.Groups > c.Rows:
 		return fmt.Errorf("groups of a unit is %d, must be from 0 (not bounded) to its %d rows", c.Groups, c.Rows)
 	case c.PerGroup < 0 || c.PerGroup > c.Rows:
@@ -34,8 +34,8 @@ func (b Bound) check() error {
 	switch {
 	case b.Low > b.High:
 		return fmt.Errorf("bound of a sum is from %d to %d, must not be empty", b.Low, b.High)
-	case b.Low < -mostMagnitude || b.High > mostMagnitude:
-		return fmt.Errorf("bound of a sum is from %d to %d, must be within ±%d", b.Low, b.High, int64(mostMagnitude))
+	case b.Low < -maxMagnitude || b.High > maxMagnitude:
+		return fmt.Errorf("bound of a sum is from %d to %d, must be within ±%d", b.Low, b.High, int64(maxMagnitude))
 	case b.Low == 0 && b.High == 0:
 		return fmt.Errorf("bound of a sum is from 0 to 0, must hold another number")
 	}

@@ -76,7 +76,7 @@ func (q Cube) candidates(c Contribution, cost privacy.Cost, quick bool) ([]Candi
 		q.line(c, cost, norm, quick, add)
 		return list, nil
 	}
-	if len(q.Shape) > marginals.MostCubeAttributes || cells > marginals.MostCubeCells {
+	if len(q.Shape) > marginals.MaxCubeAttributes || cells > marginals.MaxCubeCells {
 		return list, nil
 	}
 	wanted := make([]marginals.Wanted, len(q.Asked))
@@ -121,9 +121,9 @@ func strategyOf(d ranges.Description) Strategy {
 	return Strategy{Kind: d.Kind, Radices: d.Radices, Weights: d.Weights, Bits: d.Bits, Version: d.Version, Matrix: d.Matrix, Marginals: d.Marginals, Factors: d.Factors}
 }
 
-// mostOptimised bounds the cells and the queries that a strategy is optimised for: beyond it that takes longer than a
+// maxOptimised bounds the cells and the queries that a strategy is optimised for: beyond it that takes longer than a
 // report is worth waiting for.
-const mostOptimised = 64
+const maxOptimised = 64
 
 // line considers strategies for ranges of one attribute.
 func (q Cube) line(c Contribution, cost privacy.Cost, norm ranges.Norm, quick bool, add adding) {
@@ -138,7 +138,7 @@ func (q Cube) line(c Contribution, cost privacy.Cost, norm ranges.Norm, quick bo
 			}
 		}
 	}
-	if quick || cells > mostOptimised || len(q.Asked) > 4*mostOptimised {
+	if quick || cells > maxOptimised || len(q.Asked) > 4*maxOptimised {
 		return
 	}
 	queries := make([][]float64, len(q.Asked))
@@ -158,8 +158,8 @@ func (q Cube) line(c Contribution, cost privacy.Cost, norm ranges.Norm, quick bo
 // leastRange is how many cells of an attribute make its ranges worth a strategy.
 const leastRange = 8
 
-// mostProducts bounds the cells times the sums of them for which products are considered.
-const mostProducts = 1 << 22
+// maxProducts bounds the cells times the sums of them for which products are considered.
+const maxProducts = 1 << 22
 
 // products considers, for each ordered attribute, its cells and strategies for ranges, and for all others their cells and
 // their marginals.
@@ -168,7 +168,7 @@ func (q Cube) products(goal *marginals.Goal, norm ranges.Norm, neighbors privacy
 	for _, n := range q.Shape {
 		cells *= n
 	}
-	if q.Ordered == 0 || q.Ordered > 3 || cells*len(q.Asked) > mostProducts {
+	if q.Ordered == 0 || q.Ordered > 3 || cells*len(q.Asked) > maxProducts {
 		return
 	}
 	lists := [][]ranges.Description{}

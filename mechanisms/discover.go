@@ -18,20 +18,20 @@ import (
 // that have at most c.Groups (or c.Rows) keys each.
 // Proof: it is two releases. The rule takes what the guard leaves, by the claim of keys.Rule.Release. The guard says
 // whether the number of keys n is above usual + X, X discrete Laplace of scale spread; a unit moves n by at most k, so the
-// answer is k/spread-DP and k²/(2·spread²)-zCDP. It is cut at MostFound: n > MostFound is answered by yes. Where two
-// neighbours are on both sides of that, the cut changes an answer only if X ≥ MostFound − usual, 64 times the spread, which
+// answer is k/spread-DP and k²/(2·spread²)-zCDP. It is cut at MaxFound: n > MaxFound is answered by yes. Where two
+// neighbours are on both sides of that, the cut changes an answer only if X ≥ MaxFound − usual, 64 times the spread, which
 // happens with less than 10^-27; the smallest δ, 10^-18, is set aside for it. Where the guard says yes no key is found.
 type Discovery struct {
 	rule  keys.Rule
 	guard noise.Distribution
 }
 
-// usual is about how many keys a discovery works with, MostFound how many a backend need keep: one more says that there
+// usual is about how many keys a discovery works with, MaxFound how many a backend need keep: one more says that there
 // are too many.
 const (
-	usual     = 1 << 21
-	MostFound = 1 << 22
-	spread    = 1 << 15
+	usual    = 1 << 21
+	MaxFound = 1 << 22
+	spread   = 1 << 15
 )
 
 // NewDiscovery plans the best discovery for its cost, which names δ, and ε or ρ.
@@ -97,7 +97,7 @@ func Discover(d Discovery, truth privacy.Sensitive[[]privacy.Group], random io.R
 		return none, errors.New("truth was never sealed")
 	}
 	reader := noise.NewReader(random)
-	limit := min(usual+d.guard.Sample(reader), MostFound)
+	limit := min(usual+d.guard.Sample(reader), MaxFound)
 	if err := reader.Err(); err != nil {
 		return none, err
 	}

@@ -52,7 +52,7 @@ func TestDiscoverGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups := make([]privacy.Group, MostFound+1)
+	groups := make([]privacy.Group, MaxFound+1)
 	groups[0] = privacy.Group{Key: "=often", Counts: []int64{5000}}
 	if out, err := Discover(d, privacy.Seal(groups), seeded(6)); err != nil || len(out.Value().Keys) != 0 {
 		t.Errorf("found %v, %v", out.Value(), err)

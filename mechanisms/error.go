@@ -48,11 +48,11 @@ type halfWidths struct {
 	bytes int
 }
 
-// mostWidthBytes bounds the memory of remembered half-widths; beyond it they are forgotten, all at once.
-const mostWidthBytes = 32 << 20
+// maxWidthBytes bounds the memory of remembered half-widths; beyond it they are forgotten, all at once.
+const maxWidthBytes = 32 << 20
 
 // mixtures are the tables of half-widths, by alpha. They take milliseconds to make and two kilobytes.
-var mixtures = remembered[noise.Probability, *noise.Mixtures]{most: mostOfRemembered}
+var mixtures = remembered[noise.Probability, *noise.Mixtures]{most: maxOfRemembered}
 
 func mixturesOf(alpha noise.Probability) *noise.Mixtures {
 	m, known := mixtures.load(alpha)
@@ -277,7 +277,7 @@ func (h *halfWidths) remembered(key []byte, width func() int64) int64 {
 	w = width()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.bytes += len(key) + 32; h.known == nil || h.bytes > mostWidthBytes {
+	if h.bytes += len(key) + 32; h.known == nil || h.bytes > maxWidthBytes {
 		h.known, h.bytes = map[string]int64{}, len(key)+32
 	}
 	h.known[string(key)] = w

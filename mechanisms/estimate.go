@@ -131,7 +131,7 @@ func (e *Estimate) Sum(counter int, spans []Span) privacy.Released[int64] {
 		for _, s := range spans {
 			sum = sum.add(e.counts[counter][s.To].minus(e.counts[counter][s.From]))
 		}
-		return sealed.Release(sum.cutAt(MostNoisy))
+		return sealed.Release(sum.cutAt(MaxNoisy))
 	}
 	sum := 0.0
 	for _, s := range spans {
@@ -140,9 +140,9 @@ func (e *Estimate) Sum(counter int, spans []Span) privacy.Released[int64] {
 	return sealed.Release(rounded(sum))
 }
 
-// rounded returns the nearest integer, cut at ±MostNoisy.
+// rounded returns the nearest integer, cut at ±MaxNoisy.
 func rounded(x float64) int64 {
-	return int64(math.Round(min(max(x, -MostNoisy), MostNoisy)))
+	return int64(math.Round(min(max(x, -MaxNoisy), MaxNoisy)))
 }
 
 // Redraw returns an Estimate around the released one with fresh noise on every observation: what a bootstrap of computed

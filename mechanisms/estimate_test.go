@@ -25,7 +25,7 @@ func mustEstimate(t testing.TB, s Spec, r privacy.Released[Noisy]) *Estimate {
 func TestIdentitySumsAgainstBigIntegers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Spec{Counters: 2, Cells: rapid.IntRange(1, 9).Draw(t, "cells"), Kind: &Counts{Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}}
-		observations := rapid.SliceOfN(rapid.Int64Range(-MostNoisy, MostNoisy), 2*s.Cells, 2*s.Cells).Draw(t, "observations")
+		observations := rapid.SliceOfN(rapid.Int64Range(-MaxNoisy, MaxNoisy), 2*s.Cells, 2*s.Cells).Draw(t, "observations")
 		e, err := NewEstimate(s, privacy.Published(Noisy{Observations: observations}))
 		if err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ func TestIdentitySumsAgainstBigIntegers(t *testing.T) {
 				want.Add(want, big.NewInt(observations[counter*s.Cells+i]))
 			}
 		}
-		cut := new(big.Int).SetInt64(MostNoisy)
+		cut := new(big.Int).SetInt64(MaxNoisy)
 		if want.Cmp(cut) > 0 {
 			want = cut
 		} else if low := new(big.Int).Neg(cut); want.Cmp(low) < 0 {

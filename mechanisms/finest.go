@@ -23,13 +23,13 @@ type Finest struct {
 // Valid tells whether f was drawn or loaded.
 func (f Finest) Valid() bool { return f.values.Valid() }
 
-// MostRefined bounds the observations of a release that can be refined, since all of the finest level is kept.
-const MostRefined = 1 << 16
+// MaxRefined bounds the observations of a release that can be refined, since all of the finest level is kept.
+const MaxRefined = 1 << 16
 
 // At is the spec whose every noise is as if wanted had been paid where s was made for paid; false where it cannot be a level
 // of a ladder: it has other noise than discrete Laplace, is too large, or is out of range.
 func (s Spec) At(paid, wanted privacy.Epsilon) (Spec, bool) {
-	if !Is[*Counts](s) || paid.Micro() <= 0 || wanted.Micro() <= 0 || s.check() != nil || s.Counters*s.observed() > MostRefined {
+	if !Is[*Counts](s) || paid.Micro() <= 0 || wanted.Micro() <= 0 || s.check() != nil || s.Counters*s.observed() > MaxRefined {
 		return Spec{}, false
 	}
 	ok := true
@@ -200,7 +200,7 @@ var errFinest = errors.New("the finest level is not what was written")
 // LoadFinest reads what AppendTo wrote, all of b.
 func LoadFinest(b []byte) (Finest, error) {
 	counters, n := binary.Uvarint(b)
-	if n <= 0 || counters < 1 || counters > MostCounters {
+	if n <= 0 || counters < 1 || counters > MaxCounters {
 		return Finest{}, errFinest
 	}
 	b = b[n:]
@@ -226,7 +226,7 @@ func LoadFinest(b []byte) (Finest, error) {
 		}
 	}
 	size, n := binary.Uvarint(b)
-	if n <= 0 || size > MostRefined {
+	if n <= 0 || size > MaxRefined {
 		return Finest{}, errFinest
 	}
 	b = b[n:]

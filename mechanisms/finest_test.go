@@ -68,7 +68,7 @@ func TestAtIsCalibration(t *testing.T) {
 	if _, ok := gaussian.At(privacy.MicroEpsilon(1), privacy.MicroEpsilon(2)); ok {
 		t.Error("a Gaussian level")
 	}
-	large, _ := Plain(1, MostRefined+1, c, epsilon(1e6))
+	large, _ := Plain(1, MaxRefined+1, c, epsilon(1e6))
 	if _, ok := large.At(privacy.MicroEpsilon(1e6), privacy.MicroEpsilon(2e6)); ok {
 		t.Error("a level of too many cells")
 	}

@@ -18,8 +18,8 @@ type Level struct {
 	Spec Spec
 }
 
-// MostLevels bounds the levels of a draw.
-const MostLevels = 16
+// MaxLevels bounds the levels of a draw.
+const MaxLevels = 16
 
 // slack is what the noise of a Gaussian level is calibrated below its cost: see ReleaseLevels.
 const slack = 1 // pico-ρ
@@ -27,14 +27,14 @@ const slack = 1 // pico-ρ
 // Levels returns the levels of a release at the given costs, which fall: the first is that of spec, which is for the first
 // cost, and those that cannot be levels of it are left out. That depends on public things alone.
 func Levels(spec Spec, costs []privacy.Cost) ([]Level, error) {
-	if len(costs) < 1 || len(costs) > MostLevels {
-		return nil, fmt.Errorf("number of levels is %d, must be from 1 to %d", len(costs), MostLevels)
+	if len(costs) < 1 || len(costs) > MaxLevels {
+		return nil, fmt.Errorf("number of levels is %d, must be from 1 to %d", len(costs), MaxLevels)
 	}
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
 	levels := []Level{{costs[0], spec}}
-	if !Is[*Counts](spec) || spec.Grows() || spec.Counters*spec.observed() > MostRefined {
+	if !Is[*Counts](spec) || spec.Grows() || spec.Counters*spec.observed() > MaxRefined {
 		return levels, nil
 	}
 	far := 0.0 // Σ of ln factors by which the last level's law may differ from that of its noise

@@ -195,7 +195,7 @@ func TestNoLevel(t *testing.T) {
 	if n := at(near, err, epsilon(500_000), epsilon(499_999)); n != 2 {
 		t.Errorf("%d levels under the pure accountant, where none is too near", n)
 	}
-	large, err := Plain(1, MostRefined+1, oneRow, epsilon(500_000))
+	large, err := Plain(1, MaxRefined+1, oneRow, epsilon(500_000))
 	if n := at(large, err, epsilon(500_000), epsilon(100_000)); n != 1 {
 		t.Errorf("%d levels of too many cells", n)
 	}

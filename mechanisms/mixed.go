@@ -26,8 +26,8 @@ func MixedVariance(parts []Weighted, confidence Confidence) (v float64) {
 	return v
 }
 
-// mostMixed bounds the rows of WidestMixed whose half-widths are computed: those with the largest variances.
-const mostMixed = 8
+// maxMixed bounds the rows of WidestMixed whose half-widths are computed: those with the largest variances.
+const maxMixed = 8
 
 // WidestMixed is the largest of the MixedErrors of so many rows. Their variances are compared, and a half-width, which takes
 // a thousand times as long, is found for the first of them alone.
@@ -41,7 +41,7 @@ func WidestMixed(rows [][]Weighted, confidence Confidence) (widest Error) {
 		list[i] = looked{i, MixedVariance(parts, confidence)}
 	}
 	slices.SortStableFunc(list, func(a, b looked) int { return cmp.Compare(b.variance, a.variance) })
-	for _, l := range list[:min(len(list), mostMixed)] {
+	for _, l := range list[:min(len(list), maxMixed)] {
 		if e := MixedError(rows[l.row], confidence); e.HalfWidth > widest.HalfWidth || widest == (Error{}) {
 			widest = e
 		}

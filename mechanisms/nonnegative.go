@@ -34,7 +34,7 @@ func nonNegative(y []float64, gram func(x []float64) []float64, tolerance float6
 	copy(ahead, x)
 	momentum, before, since := 1.0, math.Inf(1), math.Inf(1)
 	off := make([]float64, len(y))
-	for round := range mostRounds {
+	for round := range maxRounds {
 		for i := range off {
 			off[i] = ahead[i] - y[i]
 		}
@@ -66,7 +66,7 @@ func nonNegative(y []float64, gram func(x []float64) []float64, tolerance float6
 
 // The rounds of nonNegative: at most so many, and so many between two looks at what they gained.
 const (
-	mostRounds  = 3000
+	maxRounds   = 3000
 	roundsApart = 25
 )
 

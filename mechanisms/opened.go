@@ -26,12 +26,12 @@ type openStrategy struct {
 	variances map[string]float64
 }
 
-// mostOpen and mostOpenCells bound the strategies that are kept, mostVariances the variances of each; beyond it they are
+// maxOpen and maxOpenCells bound the strategies that are kept, maxVariances the variances of each; beyond it they are
 // forgotten, all at once.
 const (
-	mostOpen      = 64
-	mostOpenCells = 1 << 21
-	mostVariances = 1 << 15
+	maxOpen      = 64
+	maxOpenCells = 1 << 21
+	maxVariances = 1 << 15
 )
 
 func (o *openStrategies) strategy(d ranges.Description) (ranges.Strategy, error) {
@@ -49,7 +49,7 @@ func (o *openStrategies) strategy(d ranges.Description) (ranges.Strategy, error)
 	s = &openStrategy{Strategy: plain, means: map[Workload]float64{}}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.cells += d.Cells; o.known == nil || len(o.known) >= mostOpen || o.cells > mostOpenCells {
+	if o.cells += d.Cells; o.known == nil || len(o.known) >= maxOpen || o.cells > maxOpenCells {
 		o.known, o.cells = map[string]*openStrategy{}, d.Cells
 	}
 	o.known[key] = s
@@ -87,7 +87,7 @@ func (s *openStrategy) Variance(spans []ranges.Span) float64 {
 	variance = s.Strategy.Variance(spans)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.variances == nil || len(s.variances) >= mostVariances {
+	if s.variances == nil || len(s.variances) >= maxVariances {
 		s.variances = map[string]float64{}
 	}
 	s.variances[key] = variance

@@ -10,11 +10,11 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// The largest measurements. A release of MostObservations takes 128 MB.
+// The largest measurements. A release of MaxObservations takes 128 MB.
 const (
-	MostCells        = 1 << 20
-	MostCounters     = 1 << 10
-	MostObservations = 1 << 24
+	MaxCells        = 1 << 20
+	MaxCounters     = 1 << 10
+	MaxObservations = 1 << 24
 )
 
 // NewConfidence checks p.
@@ -87,7 +87,7 @@ func (s Spec) shares(counters []Counter, c Contribution, cost privacy.Cost) ([]*
 		if w == 0 {
 			w = 1 / (float64(large) * float64(large))
 		}
-		if !(w >= 1/mostWeight && w <= mostWeight) {
+		if !(w >= 1/maxWeight && w <= maxWeight) {
 			return nil, fmt.Errorf("weight of counter %d is %g, must be from 1e-40 to 1e40", i+1, counter.Weight)
 		}
 		m := s.movesOf(c, Sum{Bound: counter.Bound, Values: counter.Values})
@@ -113,8 +113,8 @@ func (s Spec) shares(counters []Counter, c Contribution, cost privacy.Cost) ([]*
 	return shares, nil
 }
 
-// mostWeight keeps the products of weights and moves, which are below 2^250, finite.
-const mostWeight = 1e40
+// maxWeight keeps the products of weights and moves, which are below 2^250, finite.
+const maxWeight = 1e40
 
 // checkPublic checks all that is public about a measurement but its noise.
 func (s Spec) checkPublic(c Contribution) error {
@@ -249,11 +249,11 @@ func (c *Counts) check(s Spec) error {
 }
 
 func (s Spec) checkShape() error {
-	if s.Counters < 1 || s.Counters > MostCounters {
-		return fmt.Errorf("number of counters is %d, must be from 1 to %d", s.Counters, MostCounters)
+	if s.Counters < 1 || s.Counters > MaxCounters {
+		return fmt.Errorf("number of counters is %d, must be from 1 to %d", s.Counters, MaxCounters)
 	}
-	if s.Cells < 1 || s.Cells > MostCells {
-		return fmt.Errorf("number of cells is %d, must be from 1 to %d", s.Cells, MostCells)
+	if s.Cells < 1 || s.Cells > MaxCells {
+		return fmt.Errorf("number of cells is %d, must be from 1 to %d", s.Cells, MaxCells)
 	}
 	own := s.Counts()
 	if own.Sums != nil && len(own.Sums) != s.Counters {
@@ -273,8 +273,8 @@ func (s Spec) checkShape() error {
 			return fmt.Errorf("counter %d: %w", i+1, err)
 		}
 	}
-	if n := s.Counters * s.observed(); n > MostObservations {
-		return fmt.Errorf("number of observations is %d, must be at most %d", n, MostObservations)
+	if n := s.Counters * s.observed(); n > MaxObservations {
+		return fmt.Errorf("number of observations is %d, must be at most %d", n, MaxObservations)
 	}
 	return nil
 }

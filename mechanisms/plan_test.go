@@ -50,7 +50,7 @@ func TestPlainNoise(t *testing.T) {
 // TestNoiseIsNeverTooLittle: the parameter is the claim's or more, whatever the cost and the sensitivity.
 func TestNoiseIsNeverTooLittle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := Contribution{Rows: rapid.Int64Range(1, mostRows).Draw(t, "rows"), Neighbors: privacy.Neighbors(rapid.IntRange(1, 2).Draw(t, "neighbors"))}
+		c := Contribution{Rows: rapid.Int64Range(1, maxRows).Draw(t, "rows"), Neighbors: privacy.Neighbors(rapid.IntRange(1, 2).Draw(t, "neighbors"))}
 		counters, cells := rapid.IntRange(1, 100).Draw(t, "counters"), rapid.IntRange(1, 100).Draw(t, "cells")
 		units := rapid.Int64Range(1, 1e13).Draw(t, "units")
 		if s, err := Plain(counters, cells, c, epsilon(units)); err == nil {
@@ -90,8 +90,8 @@ func TestPlanRefuses(t *testing.T) {
 		{1, 1, oneRow, rho(-1), "cost is epsilon 0 and rho -0.000000000001, must name one of them, greater than 0"},
 		{1, 1, oneRow, privacy.Cost{Epsilon: privacy.MicroEpsilon(1), Rho: privacy.PicoRho(1)}, "cost is epsilon 0.000001 and rho 0.000000000001, must name one of them, greater than 0"},
 		{1, 1, oneRow, privacy.Cost{Epsilon: privacy.MicroEpsilon(1), Delta: privacy.AttoDelta(1)}, "delta of a count is 1e-18, must be 0"},
-		{1000, 2, Contribution{Rows: mostRows, Neighbors: privacy.ReplaceOne}, epsilon(1), "noise scale is 8388608000000000/1, must be below 1099511627776"},
-		{1000, 2, Contribution{Rows: mostRows, Neighbors: privacy.ReplaceOne}, rho(1), "noise parameter is 17592186044416000000000000000, out of range: the cost is too small for the rows of a unit"},
+		{1000, 2, Contribution{Rows: maxRows, Neighbors: privacy.ReplaceOne}, epsilon(1), "noise scale is 8388608000000000/1, must be below 1099511627776"},
+		{1000, 2, Contribution{Rows: maxRows, Neighbors: privacy.ReplaceOne}, rho(1), "noise parameter is 17592186044416000000000000000, out of range: the cost is too small for the rows of a unit"},
 	} {
 		if _, err := Plain(c.counters, c.cells, c.contribution, c.cost); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v, want %s", c, err, c.want)

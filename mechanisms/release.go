@@ -10,11 +10,11 @@ import (
 )
 
 // The ends of what a release can say. They are far enough apart and inside of the int64 range that clipping the noise
-// there, as the samplers do, never shows: a true sum is in ±MostCount, so noise clipped at ±2^63 ends at ±MostNoisy
+// there, as the samplers do, never shows: a true sum is in ±MaxCount, so noise clipped at ±2^63 ends at ±MaxNoisy
 // either way, and every observation is a function of its exact true sum plus exact noise.
 const (
-	MostCount = 1 << 61
-	MostNoisy = 1 << 62
+	MaxCount = 1 << 61
+	MaxNoisy = 1 << 62
 )
 
 // Release opens the sealed groups, observes them by the spec's strategy and adds the spec's noise from random.
@@ -28,10 +28,10 @@ const (
 // Roughgarden, Sundararajan 2009); discrete Gaussian of variance parameter σ² is L2²/(2σ²)-zCDP (Canonne, Kamath,
 // Steinke 2020, Theorem 4 with independent coordinates). Counters with noises of their own are mechanisms side by side:
 // L1/t and L2²/(2σ²) add up over them, and the shares of the cost that they were given add up to it.
-// Proof: a value enters the cells by addition, a cell its nodes by addition. Values of one sign are cut at MostCount on
+// Proof: a value enters the cells by addition, a cell its nodes by addition. Values of one sign are cut at MaxCount on
 // the way, others when their exact sum is known: both are functions of the exact sum of the cells, or nodes, which bring
 // no two values further apart, so the sensitivity of the exact observations holds. Different values are counted exactly. The noise is drawn before the groups
-// are opened and added to every observation; cutting at ±MostNoisy afterwards is post-processing.
+// are opened and added to every observation; cutting at ±MaxNoisy afterwards is post-processing.
 // Limits: the time that the samplers take depends on the noise, and the time of observing on the number of groups;
 // privacy of timing is the proxy's. A placement that panics leaves its group out.
 func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (privacy.Released[Noisy], error) {
@@ -113,7 +113,7 @@ func (s Spec) observe(cells, noisy []int64) {
 			for _, c := range cells[from:min(from+v.block, len(cells))] {
 				sum = sum.plus(c)
 			}
-			noisy[at] = addNoise(sum.cutAt(MostCount/v.weight)*v.weight, noisy[at])
+			noisy[at] = addNoise(sum.cutAt(MaxCount/v.weight)*v.weight, noisy[at])
 			at++
 		}
 	}
@@ -133,23 +133,23 @@ func cellOf(place Placement, cells []int32, counter, limit int) (cell int) {
 	return cell
 }
 
-// addCount returns sum+n, n counting as 0 below it, cut at MostCount.
+// addCount returns sum+n, n counting as 0 below it, cut at MaxCount.
 func addCount(sum, n int64) int64 {
 	if n <= 0 {
 		return sum
 	}
-	return min(sum+min(n, MostCount), MostCount)
+	return min(sum+min(n, MaxCount), MaxCount)
 }
 
-// addNoise returns count+noise, cut at ±MostNoisy, for a count in ±MostCount: with noise of 2^62+2^61 and more to either
+// addNoise returns count+noise, cut at ±MaxNoisy, for a count in ±MaxCount: with noise of 2^62+2^61 and more to either
 // side the outcome is that end, and with less the sum does not overflow.
 func addNoise(count, noise int64) int64 {
-	const far = MostNoisy + MostCount
+	const far = MaxNoisy + MaxCount
 	switch {
 	case noise >= far:
-		return MostNoisy
+		return MaxNoisy
 	case noise <= -far:
-		return -MostNoisy
+		return -MaxNoisy
 	}
-	return min(max(count+noise, -MostNoisy), MostNoisy)
+	return min(max(count+noise, -MaxNoisy), MaxNoisy)
 }

@@ -93,25 +93,25 @@ func TestReleaseObservesTheTwinsCounts(t *testing.T) {
 
 func TestSaturation(t *testing.T) {
 	tree := Spec{Counters: 1, Cells: 4, Kind: &Counts{Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}}}
-	groups := groupsOf(math.MaxInt64, MostCount, math.MinInt64, -7)
+	groups := groupsOf(math.MaxInt64, MaxCount, math.MinInt64, -7)
 	groups = append(groups, privacy.Group{Cells: []int32{0}, Counts: []int64{math.MaxInt64}}, privacy.Group{Cells: []int32{3}, Counts: []int64{5}})
-	want := []int64{MostCount, 5, MostCount, MostCount, 0, 5}
+	want := []int64{MaxCount, 5, MaxCount, MaxCount, 0, 5}
 	if got := mustRelease(t, tree, groups, rand.Reader).Value().Observations; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	for _, c := range []struct{ count, noise, want int64 }{
-		{0, math.MaxInt64, MostNoisy}, {0, math.MinInt64, -MostNoisy}, {MostCount, math.MinInt64, -MostNoisy}, {MostCount, math.MaxInt64, MostNoisy},
-		{MostCount, MostNoisy - MostCount, MostNoisy}, {MostCount, MostNoisy - MostCount - 1, MostNoisy - 1}, {MostCount, -MostNoisy - MostCount, -MostNoisy},
-		{MostCount, -MostNoisy - MostCount + 1, -MostNoisy + 1}, {0, -MostNoisy, -MostNoisy}, {7, -9, -2},
-		{-MostCount, math.MinInt64, -MostNoisy}, {-MostCount, math.MaxInt64, MostNoisy}, {-MostCount, -MostCount, -MostNoisy}, {-MostCount, MostNoisy, MostCount},
-		{-MostCount, MostNoisy + MostCount - 1, MostNoisy - 1}, {MostCount, -MostNoisy - MostCount + 1, 1 - MostNoisy},
+		{0, math.MaxInt64, MaxNoisy}, {0, math.MinInt64, -MaxNoisy}, {MaxCount, math.MinInt64, -MaxNoisy}, {MaxCount, math.MaxInt64, MaxNoisy},
+		{MaxCount, MaxNoisy - MaxCount, MaxNoisy}, {MaxCount, MaxNoisy - MaxCount - 1, MaxNoisy - 1}, {MaxCount, -MaxNoisy - MaxCount, -MaxNoisy},
+		{MaxCount, -MaxNoisy - MaxCount + 1, -MaxNoisy + 1}, {0, -MaxNoisy, -MaxNoisy}, {7, -9, -2},
+		{-MaxCount, math.MinInt64, -MaxNoisy}, {-MaxCount, math.MaxInt64, MaxNoisy}, {-MaxCount, -MaxCount, -MaxNoisy}, {-MaxCount, MaxNoisy, MaxCount},
+		{-MaxCount, MaxNoisy + MaxCount - 1, MaxNoisy - 1}, {MaxCount, -MaxNoisy - MaxCount + 1, 1 - MaxNoisy},
 	} {
 		if got := addNoise(c.count, c.noise); got != c.want {
 			t.Errorf("%d + %d is %d, want %d", c.count, c.noise, got, c.want)
 		}
 	}
 	// A cut of the noise at the int64 ends never shows: every noise from there on gives the same.
-	for _, count := range []int64{0, 1, MostCount, -1, -MostCount} {
+	for _, count := range []int64{0, 1, MaxCount, -1, -MaxCount} {
 		if addNoise(count, math.MinInt64) != addNoise(count, math.MinInt64+1) || addNoise(count, math.MaxInt64) != addNoise(count, math.MaxInt64-1) {
 			t.Errorf("the ends show at %d", count)
 		}
@@ -144,7 +144,7 @@ func TestSignedSums(t *testing.T) {
 			for counter := range 2 {
 				cells := exact[4*counter : 4*counter+4]
 				for _, c := range cells {
-					c.SetInt64(cutBig(c, MostCount))
+					c.SetInt64(cutBig(c, MaxCount))
 				}
 				for i, span := range spansOf(s) {
 					sum, weight := new(big.Int), int64(1)
@@ -154,7 +154,7 @@ func TestSignedSums(t *testing.T) {
 					if s.Counts().Strategy.Weights != nil {
 						weight = s.Counts().Strategy.Weights[min(i/2, 1)]
 					}
-					want = append(want, weight*cutBig(sum, MostCount/weight))
+					want = append(want, weight*cutBig(sum, MaxCount/weight))
 				}
 			}
 			weak.Shuffle(len(groups), func(i, j int) { groups[i], groups[j] = groups[j], groups[i] })

@@ -10,8 +10,8 @@ type remembered[K comparable, V any] struct {
 	most  int
 }
 
-// mostOfRemembered bounds what is small.
-const mostOfRemembered = 1 << 12
+// maxOfRemembered bounds what is small.
+const maxOfRemembered = 1 << 12
 
 func (r *remembered[K, V]) load(key K) (V, bool) {
 	r.mu.RLock()

@@ -157,7 +157,7 @@ func TestSumsShareTheCost(t *testing.T) {
 		{{Bound: counted}},
 		{{Bound: counted}, {Bound: Bound{0, 120_000}}},
 		{{Bound: counted}, {Bound: Bound{-50_000, 120_000}}, {Bound: Bound{-7, -3}, Weight: 3.7}},
-		{{Bound: Bound{0, mostMagnitude}, Weight: 1e-9}, {Bound: counted, Weight: 1e9}},
+		{{Bound: Bound{0, maxMagnitude}, Weight: 1e-9}, {Bound: counted, Weight: 1e9}},
 	} {
 		for _, cost := range []privacy.Cost{epsilon(100_000), epsilon(1), rho(5_000_000_000), rho(1_234_567)} {
 			s, err := Sums(counters, 9, c, cost)
@@ -228,8 +228,8 @@ func TestSumsRefuse(t *testing.T) {
 		{nil, "number of counters is 0, must be from 1 to 1024"},
 		{[]Counter{{Bound: Bound{3, 2}}}, "counter 1: bound of a sum is from 3 to 2, must not be empty"},
 		{[]Counter{{Bound: counted}, {}}, "counter 2: bound of a sum is from 0 to 0, must hold another number"},
-		{[]Counter{{Bound: Bound{0, mostMagnitude + 1}}}, "counter 1: bound of a sum is from 0 to 1099511627777, must be within ±1099511627776"},
-		{[]Counter{{Bound: Bound{-mostMagnitude - 1, 0}}}, "counter 1: bound of a sum is from -1099511627777 to 0, must be within ±1099511627776"},
+		{[]Counter{{Bound: Bound{0, maxMagnitude + 1}}}, "counter 1: bound of a sum is from 0 to 1099511627777, must be within ±1099511627776"},
+		{[]Counter{{Bound: Bound{-maxMagnitude - 1, 0}}}, "counter 1: bound of a sum is from -1099511627777 to 0, must be within ±1099511627776"},
 		{[]Counter{{Bound: counted, Weight: -1}}, "weight of counter 1 is -1, must be from 1e-40 to 1e40"},
 		{[]Counter{{Bound: counted, Weight: 1 / zero}}, "weight of counter 1 is +Inf, must be from 1e-40 to 1e40"},
 		{[]Counter{{Bound: counted, Weight: zero / zero}}, "weight of counter 1 is NaN, must be from 1e-40 to 1e40"},

@@ -62,8 +62,8 @@ func (o *Online) check(s Spec) error {
 	switch {
 	case s.Counters != 1:
 		return fmt.Errorf("number of counters is %d, must be 1", s.Counters)
-	case s.Cells < 1 || s.Cells > MostCells:
-		return fmt.Errorf("number of cells is %d, must be from 1 to %d", s.Cells, MostCells)
+	case s.Cells < 1 || s.Cells > MaxCells:
+		return fmt.Errorf("number of cells is %d, must be from 1 to %d", s.Cells, MaxCells)
 	case o.Rule < MultiplicativeWeights || o.Rule > MedianBasic:
 		return fmt.Errorf("rule is %d, must be from %d to %d", o.Rule, MultiplicativeWeights, MedianBasic)
 	case o.Queries != 0 && o.Rule != MedianBasic:
@@ -86,7 +86,7 @@ type sessionKey struct {
 // plans and sessionErrors remember what takes a search, for the whole process; policies declare few plans.
 var (
 	plans         sync.Map
-	sessionErrors = remembered[sessionKey, Error]{most: mostOfRemembered}
+	sessionErrors = remembered[sessionKey, Error]{most: maxOfRemembered}
 )
 
 // mechanism plans a session.
@@ -164,8 +164,8 @@ type SessionAnswer struct {
 	Guessed bool // the session has stopped: the hypothesis's own, with no promise
 }
 
-// mostRemembered bounds the questions whose answers a session repeats.
-const mostRemembered = 1 << 14
+// maxRemembered bounds the questions whose answers a session repeats.
+const maxRemembered = 1 << 14
 
 // OpenSession begins a session whose cost has been charged. save makes a step durable before the answer that it tells is
 // returned; its error withholds the answer and ends the session.
@@ -199,7 +199,7 @@ func session(spec Spec, steps [][]byte, place Placement, truth privacy.Sensitive
 	if s.asks, told, err = m.open(steps, cells, random, save); err != nil {
 		return nil, err
 	}
-	if s.memo, err = online.NewMemo(s.asks, mostRemembered); err != nil {
+	if s.memo, err = online.NewMemo(s.asks, maxRemembered); err != nil {
 		return nil, err
 	}
 	for _, e := range told {

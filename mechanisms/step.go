@@ -26,8 +26,8 @@ import (
 // Levels of one draw share the step: c·Z₂ + U is made of c·Z₁ + U by adding c times what Z₂ is more than Z₁ (levels.go,
 // finest.go), and U stays as it was drawn.
 
-// mostNoise keeps noise inside of what a release can say: MostNoisy is 16 scales away, or deviations.
-const mostNoise = 1 << 58
+// maxNoise keeps noise inside of what a release can say: MaxNoisy is 16 scales away, or deviations.
+const maxNoise = 1 << 58
 
 // step is how many integers one step of the noise is wide.
 func (n Noise) step() int64 { return max(n.Step, 1) }
@@ -44,7 +44,7 @@ func (n Noise) checkStep() error {
 	if n.Kind == DiscreteGaussian {
 		size = math.Sqrt(size)
 	}
-	if size*float64(n.Step) > mostNoise {
+	if size*float64(n.Step) > maxNoise {
 		return fmt.Errorf("noise is %g wide, must be at most 2^58", size*float64(n.Step))
 	}
 	return nil
@@ -141,7 +141,7 @@ func (n Noise) halfWidth(steps int64, weight float64) int64 {
 	if step == 1 {
 		return steps
 	}
-	return int64(math.Ceil(min(float64(step)*(float64(steps)+.5)+weight*float64(step-1)/2, MostNoisy)))
+	return int64(math.Ceil(min(float64(step)*(float64(steps)+.5)+weight*float64(step-1)/2, MaxNoisy)))
 }
 
 // Spread is the noise's parameter as integers see it: the scale of the Laplace, or the variance parameter.

@@ -39,8 +39,8 @@ type Synthetic struct {
 
 // The most that a workload counts: queries, and rows of the cells' lists together.
 const (
-	mostSyntheticQueries = 1 << 16
-	mostSyntheticMembers = 1 << 24
+	maxSyntheticQueries = 1 << 16
+	maxSyntheticMembers = 1 << 24
 )
 
 // NewSynthetic returns the Spec of made-up rows.
@@ -50,8 +50,8 @@ const (
 func NewSynthetic(y Synthetic) (Spec, error) {
 	cells := 1
 	for _, n := range y.Sizes {
-		if n < 1 || n > MostCells || cells > MostCells/n {
-			return Spec{}, fmt.Errorf("sizes of the dimensions are %v, must be at least 1 and together at most %d", y.Sizes, MostCells)
+		if n < 1 || n > MaxCells || cells > MaxCells/n {
+			return Spec{}, fmt.Errorf("sizes of the dimensions are %v, must be at least 1 and together at most %d", y.Sizes, MaxCells)
 		}
 		cells *= n
 	}
@@ -68,16 +68,16 @@ func (y *Synthetic) hasNoise() bool { return !y.Cost.IsZero() }
 func (y *Synthetic) check(s Spec) error {
 	cells := 1
 	for _, n := range y.Sizes {
-		if n < 1 || cells > MostCells/n {
-			return fmt.Errorf("sizes of the dimensions are %v, must be at least 1 and together at most %d", y.Sizes, MostCells)
+		if n < 1 || cells > MaxCells/n {
+			return fmt.Errorf("sizes of the dimensions are %v, must be at least 1 and together at most %d", y.Sizes, MaxCells)
 		}
 		cells *= n
 	}
 	switch {
 	case s.Counters != 1 || s.Cells != cells:
 		return fmt.Errorf("number of cells is %d in %d counters, must be %d in 1", s.Cells, s.Counters, cells)
-	case y.Drawn < 1 || y.Drawn > MostCells:
-		return fmt.Errorf("number of rows is %d, must be from 1 to %d", y.Drawn, MostCells)
+	case y.Drawn < 1 || y.Drawn > MaxCells:
+		return fmt.Errorf("number of rows is %d, must be from 1 to %d", y.Drawn, MaxCells)
 	case y.Rule < MWEM || y.Rule > DAWA:
 		return fmt.Errorf("rule is %d, must be MWEM, the small database mechanism or DAWA", y.Rule)
 	case y.Rule == DAWA && len(y.Sizes) != 1:
@@ -110,7 +110,7 @@ func (y *Synthetic) workload(cells int) (synthetic.Queries, error) {
 	of := func(cell, i int) int { return cell / steps[i] % y.Sizes[i] }
 	for i, n := range y.Sizes {
 		for v := range n {
-			if total > mostSyntheticMembers || len(members) > mostSyntheticQueries {
+			if total > maxSyntheticMembers || len(members) > maxSyntheticQueries {
 				break
 			}
 			add(func(c int) bool { return of(c, i) == v })
@@ -121,7 +121,7 @@ func (y *Synthetic) workload(cells int) (synthetic.Queries, error) {
 	}
 	for i, n := range y.Sizes {
 		for j := i + 1; j < len(y.Sizes); j++ {
-			if len(members)+n*y.Sizes[j] > mostSyntheticQueries || total+cells > mostSyntheticMembers {
+			if len(members)+n*y.Sizes[j] > maxSyntheticQueries || total+cells > maxSyntheticMembers {
 				continue
 			}
 			pairs := make([][]int32, n*y.Sizes[j])
@@ -188,15 +188,15 @@ func even(plan histograms.Dawa, truth privacy.Sensitive[[]int64], random io.Read
 	}), nil
 }
 
-// mostScored bounds the steps of scoring candidates.
-const mostScored = 1 << 28
+// maxScored bounds the steps of scoring candidates.
+const maxScored = 1 << 28
 
 // smallRows is the largest number of rows of a small database whose candidates can be listed: few, and fewer the more cells.
 func smallRows(cells, queries int) int64 {
 	candidates, rows := 1.0, int64(0)
 	for m := int64(1); m <= 64; m++ {
 		candidates = candidates * float64(int64(cells)+m-1) / float64(m)
-		if candidates > selection.MostCandidates || candidates*float64(queries) > mostScored {
+		if candidates > selection.MaxCandidates || candidates*float64(queries) > maxScored {
 			break
 		}
 		rows = m

@@ -11,15 +11,15 @@ import (
 )
 
 // Tally adds the groups up into the cells of each counter, counter by counter, still sealed: the vector that mechanisms
-// other than Release look at. Negative counts are taken as 0, sums cut at MostCount, as in Release, so that two
+// other than Release look at. Negative counts are taken as 0, sums cut at MaxCount, as in Release, so that two
 // neighbours' vectors are no further apart than their groups.
 func Tally(counters, cells int, place Placement, truth privacy.Sensitive[[]privacy.Group]) (privacy.Sensitive[[]int64], error) {
 	var none privacy.Sensitive[[]int64]
 	switch {
-	case counters < 1 || counters > MostCounters:
-		return none, fmt.Errorf("number of counters is %d, must be from 1 to %d", counters, MostCounters)
-	case cells < 1 || cells > MostCells || counters*cells > MostObservations:
-		return none, fmt.Errorf("number of cells is %d, must be from 1 to %d", cells, MostCells)
+	case counters < 1 || counters > MaxCounters:
+		return none, fmt.Errorf("number of counters is %d, must be from 1 to %d", counters, MaxCounters)
+	case cells < 1 || cells > MaxCells || counters*cells > MaxObservations:
+		return none, fmt.Errorf("number of cells is %d, must be from 1 to %d", cells, MaxCells)
 	case place == nil:
 		return none, errors.New("placement is nil, must be a function")
 	case !truth.Valid():
@@ -41,7 +41,7 @@ func tally(groups []privacy.Group, place Placement, counter int, cells []int64) 
 	}
 }
 
-// tallySigned adds one counter's sums into cells: exactly, and cut at ±MostCount only then, so that neither the order of
+// tallySigned adds one counter's sums into cells: exactly, and cut at ±MaxCount only then, so that neither the order of
 // the groups shows nor how a cell's sum came about.
 func tallySigned(groups []privacy.Group, place Placement, counter int, cells []int64) {
 	exact := make([]wide, len(cells))
@@ -49,7 +49,7 @@ func tallySigned(groups []privacy.Group, place Placement, counter int, cells []i
 		exact[cell] = exact[cell].plus(n)
 	}
 	for cell, sum := range exact {
-		cells[cell] = sum.cutAt(MostCount)
+		cells[cell] = sum.cutAt(MaxCount)
 	}
 }
 
@@ -69,7 +69,7 @@ func placed(groups []privacy.Group, place Placement, counter, cells int) iter.Se
 
 // Weighed multiplies the counts of each group by what one of its rows adds to the counter, still sealed: so a database
 // that only counts gives sums of anything that its cells determine. Weigh is a function of public things alone; a weight
-// outside of the counter's Bound breaks the release's claim. Products are cut at ±MostCount. Of a counter of different values a group
+// outside of the counter's Bound breaks the release's claim. Products are cut at ±MaxCount. Of a counter of different values a group
 // with rows adds its weight once.
 func Weighed(s Spec, truth privacy.Sensitive[[]privacy.Group], weigh func(cells []int32, counter int) int64) privacy.Sensitive[[]privacy.Group] {
 	if weigh == nil || !truth.Valid() {
@@ -99,11 +99,11 @@ func Weighed(s Spec, truth privacy.Sensitive[[]privacy.Group], weigh func(cells 
 	})
 }
 
-// weighedCount is n·w, cut at ±MostCount.
+// weighedCount is n·w, cut at ±MaxCount.
 func weighedCount(n, w int64) int64 {
 	high, low := bits.Mul64(magnitude(n), magnitude(w))
-	size := int64(MostCount)
-	if high == 0 && low < MostCount {
+	size := int64(MaxCount)
+	if high == 0 && low < MaxCount {
 		size = int64(low)
 	}
 	if (n < 0) != (w < 0) {

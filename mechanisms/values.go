@@ -42,15 +42,15 @@ func (s Spec) checkValues(sum Sum) error {
 		return nil
 	case s.Counts().Strategy.Kind != Identity:
 		return fmt.Errorf("strategy of a number of values is %s, must be identity", s.Counts().Strategy.Kind)
-	case sum.Values > MostObservations/s.Cells:
-		return fmt.Errorf("number of values is %d in each of %d cells, must be at most %d together", sum.Values, s.Cells, MostObservations)
+	case sum.Values > MaxObservations/s.Cells:
+		return fmt.Errorf("number of values is %d in each of %d cells, must be at most %d together", sum.Values, s.Cells, MaxObservations)
 	}
 	return nil
 }
 
 // tallyValues adds up, in each cell, the values that some row has, each once: what a group says that one of its rows adds
 // (see Weighed), clamped to the bound. That is the same in all groups of a value. 2^24 numbers within ±2^40 are at most 2^64
-// together, so sums are cut at ±MostCount when they are known exactly.
+// together, so sums are cut at ±MaxCount when they are known exactly.
 func tallyValues(values int, bound Bound) func(groups []privacy.Group, place Placement, counter int, cells []int64) {
 	return func(groups []privacy.Group, place Placement, counter int, cells []int64) {
 		seen, exact := make([]bool, len(cells)*values), make([]wide, len(cells))
@@ -61,7 +61,7 @@ func tallyValues(values int, bound Bound) func(groups []privacy.Group, place Pla
 			}
 		}
 		for cell, sum := range exact {
-			cells[cell] = sum.cutAt(MostCount)
+			cells[cell] = sum.cutAt(MaxCount)
 		}
 	}
 }

@@ -192,7 +192,7 @@ func TestValuesAreAddedUpOnce(t *testing.T) {
 func TestValuesRefused(t *testing.T) {
 	for want, c := range map[string]Counts{
 		"counter 1: number of values is -1, must not be below 0":                                      {Sums: []Sum{{Bound: counted, Values: -1}}},
-		"counter 1: number of values is 16777216 in each of 2 cells, must be at most 16777216 togeth": {Sums: []Sum{{Bound: counted, Values: MostObservations}}},
+		"counter 1: number of values is 16777216 in each of 2 cells, must be at most 16777216 togeth": {Sums: []Sum{{Bound: counted, Values: MaxObservations}}},
 		"counter 1: strategy of a number of values is tree, must be identity":                         {Strategy: Strategy{Kind: Tree, Radices: []int{2}}, Sums: []Sum{{Bound: counted, Values: 2}}},
 	} {
 		if c.Strategy.Kind == 0 {

@@ -92,8 +92,8 @@ func aboutParts(r *rand.Rand, depth int) string {
 // digest, and so is what is refused.
 func TestTwinAlike(t *testing.T) {
 	const seed = 158
-	defer func(most int) { semantics.MostAlike = most }(semantics.MostAlike)
-	most := semantics.MostAlike
+	defer func(most int) { semantics.MaxAlike = most }(semantics.MaxAlike)
+	most := semantics.MaxAlike
 	r := rand.New(rand.NewSource(seed))
 	planned, refused, spared := 0, 0, 0
 	for n := range 400 {
@@ -103,7 +103,7 @@ func TestTwinAlike(t *testing.T) {
 			sql = strings.ReplaceAll(strings.ReplaceAll(sql, "LEFT JOIN", "JOIN"), "count(*)", "p.brand, sum(quantity)") + " GROUP BY p.brand"
 		}
 		build := func(most int) (*plans.Plan, string, int64) {
-			semantics.MostAlike = most
+			semantics.MaxAlike = most
 			c.Work = reuse.NewWork(t.Context(), reuse.DefaultLimits)
 			p, refusal := Build(parsedText(t, sql)[0], nil, c)
 			return p, fmt.Sprint(refusal), c.Work.Taken().Steps

@@ -233,7 +233,7 @@ func TestBenchTurbo(t *testing.T) {
 		}
 		spent, answered, bought := spend(t, c, workload, privacy.Cost{Epsilon: privacy.MicroEpsilon(1e11)})
 		one, whole := leastFor(t, c, 1, off), privacy.Cost{}
-		if cells <= mechanisms.MostCells {
+		if cells <= mechanisms.MaxCells {
 			whole = leastFor(t, c, cells, off)
 		}
 		cached := one.Epsilon.Micro() * int64(len(distinct))

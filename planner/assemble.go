@@ -5,103 +5,31 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/choose"
-	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
-	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/outerquery"
-	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
-	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Build plans a Select with its parameters.
-func Build(s parse.Statement, params []policy.Value, c reuse.Context) (p *plans.Plan, refusal *refuse.Refusal) {
-	c = c.Limited()
-	defer c.Stopped(&refusal)
-	c.Settings.Literals = s.Literals
-	p, refusal = buildEither(s, params, c)
-	return p, s.Placed(refusal)
-}
-
-func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discovery.Keys, in *inners) (*plans.Plan, *refuse.Refusal) {
-	if s.Kind != parse.KindSelect {
-		if refusal := parse.Refuse(s); refusal != nil {
-			return nil, refusal
-		}
-		return nil, s.NotSelect()
-	}
-	b := bind.NewBinder(c, &semantics.Parameters{Values: values, Types: s.ParamTypes, Describing: values == nil})
-	b.Open, b.Inner = o, in.answer
-	b.Text, b.Top, b.Inside = s.Text, s.Select(), in.depth > 1
-	out, refusal := outerquery.Bind(b)
-	if refusal != nil || o.Lacks() {
-		return nil, refusal
-	}
-	if refusal = out.Direct.Failing(); refusal != nil {
-		return nil, refusal
-	}
-	plan := assembly{&plans.Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: plans.Bounded(out.Columns, s.Bounds), Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns, Bounds: s.Bounds}}
-	notes := slices.Clone(b.Notes)
-	ch := &choose.Optimizer{Context: c, Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: o}
-	for _, q := range b.Questions {
-		if q.Preserved > 0 {
-			if refusal = lookup.Unseen(q, b.Env.Work); refusal != nil {
-				return nil, refusal
-			}
-		}
-	}
-	leaves, chosen, refusal := (&choose.LeafPlanner{Binder: b, Notes: &notes, Optimizer: ch}).LeafPlans()
-	if refusal != nil {
-		return nil, refusal
-	}
-	if refusal = ch.Tellable(b.Questions); refusal != nil {
-		return nil, refusal
-	}
-	all := append(slices.Clone(leaves), chosen...)
-	paths, refusal := ch.Choose(all)
-	if refusal != nil {
-		return nil, refusal
-	}
-	choose.NoteUnclosed(all, paths, &notes)
-	for i, lp := range leaves {
-		plan.addLeaf(i, lp, paths[i], &notes)
-		for _, a := range lp.Requests {
-			if a.Wanted() {
-				a.NoteRules(&notes)
-			}
-		}
-		plan.noteFew(plan.Leaves[i], &notes)
-	}
-	plan.addChoices(leaves, chosen, paths[len(leaves):])
-	plan.noteEmptyGroups(b, &notes)
-	if c.Alternatives {
-		plan.Alternatives = ch.Alternatives(all, paths)
-	}
-	plan.Notes = append(append(notes, ch.Dates...), ch.Hints...)
-	if refusal = plan.addSyntheticRows(out.Synthetic, c); refusal != nil {
-		return nil, refusal
-	}
-	for _, t := range out.Probed {
-		plan.Probed = append(plan.Probed, t.Name)
-		plan.Notes = append(plan.Notes, "a SELECT of rows of "+t.Name+" has none, by dp.probes = empty; count(*), sums and the like are answered")
-	}
-	plan.noteErrors(out.Shown)
-	plan.Outputs = outputs(b, b.Top)
-	if plan.Buys() {
-		plan.Statement = plan.digest(s.Text, values)
-	}
-	plan.Asked, plan.Outer.Literals, plan.Outer.Given = b.Env.Asked, c.Settings.Literals, b.Given
-	return plan.Plan, nil
-}
-
 // assembly is a plan that is being put together from the paths that were chosen.
 type assembly struct{ *plans.Plan }
+
+// addLeaves puts the answers of all questions into the plan.
+func (p assembly) addLeaves(c chosenPaths, notes *semantics.Notes) {
+	for i, lp := range c.all[:c.questions] {
+		p.addLeaf(i, lp, c.paths[i], notes)
+		for _, a := range lp.Requests {
+			if a.Wanted() {
+				a.NoteRules(notes)
+			}
+		}
+		p.noteFew(p.Leaves[i], notes)
+	}
+	p.addChoices(c.all[:c.questions], c.all[c.questions:], c.paths[c.questions:])
+}
 
 // addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
 func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, notes *semantics.Notes) {
@@ -143,7 +71,7 @@ func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, note
 	p.Leaves = append(p.Leaves, leaf)
 }
 
-// fill reads the last runs of the columns that an ask fills.
+// fill reads the last runs of the columns that a request fills.
 func (p assembly) fill(leaf *plans.Leaf, a *choose.Request, w *choose.Path, frame *linear.Query, keys linear.Set, order []int) {
 	measure, spots := p.measure(w.Measure), a.Spots(frame, keys)
 	for _, f := range a.Projections {

@@ -128,3 +128,11 @@ func (p assembly) mixedRow(w *choose.Path, counter int, cells []int) []plans.Ter
 	}
 	return row
 }
+
+// addProbed notes the tables whose rows were asked for and are not shown.
+func (p assembly) addProbed(tables []*policy.Table) {
+	for _, t := range tables {
+		p.Probed = append(p.Probed, t.Name)
+		p.Notes = append(p.Notes, "a SELECT of rows of "+t.Name+" has none, by dp.probes = empty; count(*), sums and the like are answered")
+	}
+}

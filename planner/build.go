@@ -1,23 +1,33 @@
 // Package planner turns one SELECT into a plan or a refusal: Build parses nothing and runs nothing, it has the statement bound
-// (packages bind and outerquery), an access path of each question chosen (choose), and puts the plan together (plans). It is pure: no I/O, it never sees a
-// row, and equal inputs give equal plans. Its rooms, each of which knows only those before it:
+// (packages bind, aggregate and outerquery), an access path of each question chosen (choose), and puts the plan together (plans). It is pure: no I/O, it never
+// sees a row, and equal inputs give equal plans. Its rooms, each of which knows only those before it:
 //
 //	pgcatalog              PostgreSQL's own relations and functions, and what of them is shown
-//	refuse, ast, parse     a refusal; trees of the grammar; text → statements
+//	refuse, ast            a refusal; trees of the grammar
+//	scalar, mysql, parse   typed expressions; MySQL's SELECTs as PostgreSQL's trees; text → statements
 //	predicate, derived     conditions over cells; tables that joins and sub-queries make
 //	plans                  what a plan is made of
 //	semantics              what an expression over a row means
 //	linear                 an aggregation as a linear map on cells
 //	reuse                  what is held, and what can be read from it
-//	discovery              the keys of columns whose values nobody declared
-//	bind                   names and rows below the privacy boundary, a file for each construct
+//	discovery, lookup      the keys of columns whose values nobody declared; what public tables say of cells
+//	bind                   the private rows that a SELECT is about, a file for each construct
+//	formula, aggregate     SQL over counters; what is asked of private rows: GROUP BY and aggregates
 //	outerquery             the cut at the boundary, and what stands above the questions
 //	choose, workload       access paths, and which is taken; many statements at once
+//
+// Beside them bounds plans what `dpproxy bounds` asks.
 package planner
 
 import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/aggregate"
+	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/lookup"
+	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -25,6 +35,22 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
+
+// Build has a statement planned by four functions, each of which calls the next, most often once:
+//
+//	buildEither   in ε, in ρ, or in both, of which one is taken (either.go)
+//	planWithin    with a part of the cost for each sub-query that is answered first (inner.go)
+//	planOpen      until the keys of its columns without declared values are known
+//	build         bound, chosen for, put together: the plan itself
+
+// Build plans a Select with its parameters.
+func Build(s parse.Statement, params []policy.Value, c reuse.Context) (p *plans.Plan, refusal *refuse.Refusal) {
+	c = c.Limited()
+	defer c.Stopped(&refusal)
+	c.Settings.Literals = s.Literals
+	p, refusal = buildEither(s, params, c)
+	return p, s.Placed(refusal)
+}
 
 // planOpen binds and plans a statement until nothing of its open columns is missing.
 func planOpen(s parse.Statement, values []policy.Value, c reuse.Context, in *inners) (*plans.Plan, *refuse.Refusal) {
@@ -62,4 +88,80 @@ func planOpen(s parse.Statement, values []policy.Value, c reuse.Context, in *inn
 		}
 	}
 	return nil, last
+}
+
+// build plans a statement by the keys that o has for its columns without declared values. Neither a plan nor a refusal: some of them are lacking, which o notes.
+func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discovery.Keys, in *inners) (*plans.Plan, *refuse.Refusal) {
+	if s.Kind != parse.KindSelect {
+		if refusal := parse.Refuse(s); refusal != nil {
+			return nil, refusal
+		}
+		return nil, s.NotSelect()
+	}
+	b := aggregate.NewBinder(c, &semantics.Parameters{Values: values, Types: s.ParamTypes, Describing: values == nil})
+	b.Open, b.Inner = o, in.answer
+	b.Text, b.Top, b.Inside = s.Text, s.Select(), in.depth > 1
+	out, refusal := outerquery.Bind(b)
+	if refusal != nil || o.Lacks() {
+		return nil, refusal
+	}
+	if refusal = out.Direct.Failing(); refusal != nil {
+		return nil, refusal
+	}
+	notes := slices.Clone(b.Notes)
+	chosen, refusal := choosePaths(b, &notes)
+	if refusal != nil {
+		return nil, refusal
+	}
+	plan := assembly{&plans.Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: plans.Bounded(out.Columns, s.Bounds), Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns, Bounds: s.Bounds}}
+	plan.addLeaves(chosen, &notes)
+	plan.noteEmptyGroups(b, &notes)
+	if c.Alternatives {
+		plan.Alternatives = chosen.optimizer.Alternatives(chosen.all, chosen.paths)
+	}
+	plan.Notes = append(append(notes, chosen.optimizer.Dates...), chosen.optimizer.Hints...)
+	if refusal = plan.addSyntheticRows(out.Synthetic, c); refusal != nil {
+		return nil, refusal
+	}
+	plan.addProbed(out.Probed)
+	plan.noteErrors(out.Shown)
+	plan.Outputs = outputs(b, b.Top)
+	if plan.Buys() {
+		plan.Statement = plan.digest(s.Text, values)
+	}
+	plan.Asked, plan.Outer.Literals, plan.Outer.Given = b.Env.Asked, c.Settings.Literals, b.Given
+	return plan.Plan, nil
+}
+
+// chosenPaths are the leaf plans of a statement, those of its questions before those of what is selected or compared in them, and the paths that were taken for each.
+type chosenPaths struct {
+	optimizer *choose.Optimizer
+	all       []*choose.LeafPlan
+	questions int // how many of them are the questions'
+	paths     [][]*choose.Path
+}
+
+// choosePaths finds how the questions of a bound statement are answered.
+func choosePaths(b *aggregate.Binder, notes *semantics.Notes) (c chosenPaths, refusal *refuse.Refusal) {
+	for _, q := range b.Questions {
+		if q.Preserved > 0 {
+			if refusal = lookup.Unseen(q, b.Env.Work); refusal != nil {
+				return c, refusal
+			}
+		}
+	}
+	c.optimizer = &choose.Optimizer{Context: b.Context, Now: b.Env.Clock, Views: map[*policy.Table]*reuse.Views{}, Open: b.Open}
+	leaves, selected, refusal := (&choose.LeafPlanner{Binder: b, Notes: notes, Optimizer: c.optimizer}).LeafPlans()
+	if refusal != nil {
+		return c, refusal
+	}
+	if refusal = c.optimizer.Tellable(b.Questions); refusal != nil {
+		return c, refusal
+	}
+	c.all, c.questions = append(slices.Clone(leaves), selected...), len(leaves)
+	if c.paths, refusal = c.optimizer.Choose(c.all); refusal != nil {
+		return c, refusal
+	}
+	choose.NoteUnclosed(c.all, c.paths, notes)
+	return c, nil
 }

@@ -3,7 +3,7 @@ package planner
 import (
 	"slices"
 
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -26,7 +26,7 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 		return d, false, nil
 	}
 	c.Settings.Literals = s.Literals
-	b := bind.NewBinder(c, &semantics.Parameters{Types: slices.Clone(given), Describing: true})
+	b := aggregate.NewBinder(c, &semantics.Parameters{Types: slices.Clone(given), Describing: true})
 	b.Text, b.Top = s.Text, s.Select()
 	b.Inner = describing(b, 1)
 	out, refusal := outerquery.Bind(b)

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -40,7 +41,7 @@ type emptyGroups struct {
 
 // emptySearch is what a walk has in all SELECTs.
 type emptySearch struct {
-	b      *bind.Binder
+	b      *aggregate.Binder
 	plan   assembly
 	notes  *semantics.Notes
 	known  map[*pg.SelectStmt]*emptyGroups
@@ -57,18 +58,18 @@ func isCall(n *pg.Node, name string) bool {
 }
 
 // groupsOf tells the groups of a leaf; no rows: every group has somebody in it, or there is one group of everybody.
-func (w *emptyWalk) groupsOf(g *bind.Grouping) *emptyGroups {
+func (w *emptyWalk) groupsOf(g *aggregate.Grouping) *emptyGroups {
 	e := &emptyGroups{leaf: g.Leaf, error: -1, distinct: bind.IsDistinct(g.Sel) && len(g.Sel.GroupClause) == 0}
 	if g.Fanned != nil && g.Fanned.Ranking() != nil { // the names of the first few are shown
 		return e
 	}
 	var names []string
 	declared := false
-	for i, k := range g.Q.Keys {
+	for i, k := range g.Question.Keys {
 		if k.IsConstant() {
 			continue
 		}
-		if g.Fanned != nil || semantics.Closed(g.Rows.Table, k) == nil || len(g.Q.Where) > 0 {
+		if g.Fanned != nil || semantics.Closed(g.Rows.Table, k) == nil || len(g.Question.Where) > 0 {
 			declared = true
 		}
 		names = append(names, w.keyText(g, i))
@@ -78,7 +79,7 @@ func (w *emptyWalk) groupsOf(g *bind.Grouping) *emptyGroups {
 	}
 	leaf := w.plan.Leaves[g.Leaf]
 	e.rows = int64(leaf.Rows)
-	for i, c := range g.Q.Counters {
+	for i, c := range g.Question.Counters {
 		if len(c.Where) == 0 && c.Sum == nil && c.Values == nil && c.Units == nil && c.Choice == nil && c.Threshold == nil && c.Width == nil {
 			e.error = w.columnError(&leaf.Counts[i])
 		}
@@ -87,7 +88,7 @@ func (w *emptyWalk) groupsOf(g *bind.Grouping) *emptyGroups {
 }
 
 // keyText is a key as GROUP BY or DISTINCT names it.
-func (w *emptyWalk) keyText(g *bind.Grouping, key int) string {
+func (w *emptyWalk) keyText(g *aggregate.Grouping, key int) string {
 	items := g.Sel.GroupClause
 	if len(items) == 0 {
 		for _, t := range g.Targets {
@@ -95,11 +96,11 @@ func (w *emptyWalk) keyText(g *bind.Grouping, key int) string {
 		}
 	}
 	for _, n := range items {
-		n, refusal := g.GroupItem(n)
+		n, refusal := g.Rows.GroupItem(n, g.Targets)
 		if refusal != nil || n.GetGroupingSet() != nil {
 			continue
 		}
-		if e, refusal := g.Below("GROUP BY").Expr(n); refusal == nil && e.Canon == g.Q.Keys[key].Canon {
+		if e, refusal := g.Below("GROUP BY").Expr(n); refusal == nil && e.Canon == g.Question.Keys[key].Canon {
 			if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) > 0 {
 				return names[len(names)-1]
 			}
@@ -107,7 +108,7 @@ func (w *emptyWalk) keyText(g *bind.Grouping, key int) string {
 		}
 	}
 	var columns []*policy.Column
-	for _, c := range g.Q.Keys[key].Cols {
+	for _, c := range g.Question.Keys[key].Cols {
 		columns = append(columns, g.Rows.Table.Columns[c])
 	}
 	return plans.ColumnNames(columns)
@@ -127,22 +128,22 @@ func (w *emptySearch) columnError(c *plans.CountColumn) int64 {
 const farSum = 1 << 40
 
 // atLeaf is the value of an expression above a leaf at a group that nobody is in, nil where it is not known.
-func (w *emptyWalk) atLeaf(g *bind.Grouping, n *pg.Node, noise bool) *semantics.Expr {
+func (w *emptyWalk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *semantics.Expr {
 	if w.steps++; n == nil || w.steps > maxEmptySteps || g.Thresholds != nil {
 		return nil
 	}
-	before := len(g.Q.Counters)
+	before := len(g.Question.Counters)
 	e, refusal := (&semantics.Translator{Env: w.b.Env, Params: w.b.Params, Hook: g.Hook, Place: "SELECT"}).Output(n)
-	if g.Q.Counters = g.Q.Counters[:before]; refusal != nil {
+	if g.Question.Counters = g.Question.Counters[:before]; refusal != nil {
 		return nil
 	}
-	row, other := make([]policy.Value, len(g.Q.Keys)+before), make([]policy.Value, len(g.Q.Keys)+before)
+	row, other := make([]policy.Value, len(g.Question.Keys)+before), make([]policy.Value, len(g.Question.Keys)+before)
 	for _, c := range e.Cols {
-		at := c - len(g.Q.Keys)
-		if at < 0 || at >= before || g.Q.Counters[at].Choice != nil {
+		at := c - len(g.Question.Keys)
+		if at < 0 || at >= before || g.Question.Counters[at].Choice != nil {
 			return nil
 		}
-		counter, value := g.Q.Counters[at], int64(0)
+		counter, value := g.Question.Counters[at], int64(0)
 		column := &w.plan.Leaves[g.Leaf].Counts[at]
 		switch {
 		case counter.Width != nil && len(column.Runs) > 0:
@@ -270,7 +271,7 @@ func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, 
 
 // isCount tells an aggregate of a bare column that is a count.
 func isCount(f *pg.FuncCall, seen []groupRows) bool {
-	fields := ast.Strings(bind.FirstColumn(f))
+	fields := ast.Strings(aggregate.FirstColumn(f))
 	if len(fields) == 0 {
 		return false
 	}

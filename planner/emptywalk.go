@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/outerquery"
@@ -29,7 +30,7 @@ type emptyWalk struct {
 }
 
 // noteEmptyGroups notes where groups that nobody is in decide about what a statement shows.
-func (p assembly) noteEmptyGroups(b *bind.Binder, notes *semantics.Notes) {
+func (p assembly) noteEmptyGroups(b *aggregate.Binder, notes *semantics.Notes) {
 	quiet := *b
 	quiet.Env.Asked = new(atomic.Bool)
 	quiet.Params = &semantics.Parameters{Values: b.Params.Values, Types: slices.Clone(b.Params.Types), Describing: b.Params.Describing}
@@ -87,7 +88,7 @@ func (w *emptyWalk) query(sel *pg.SelectStmt) (out groupRows) {
 }
 
 // leaf tells the rows of an aggregation over private rows.
-func (w *emptyWalk) leaf(g *bind.Grouping) (out groupRows) {
+func (w *emptyWalk) leaf(g *aggregate.Grouping) (out groupRows) {
 	e := w.known[g.Sel]
 	if e == nil {
 		e = w.groupsOf(g)

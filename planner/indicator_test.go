@@ -6,7 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
@@ -52,7 +52,7 @@ func TestTwinSum(t *testing.T) {
 			t.Fatal(err)
 		}
 		sel := parsed.Stmts[0].Stmt.GetSelectStmt()
-		b := bind.NewBinder(c, &semantics.Parameters{})
+		b := aggregate.NewBinder(c, &semantics.Parameters{})
 		from, _ := b.FromRows(sel, nil)
 		e, refusal := (&semantics.Translator{Env: b.Env, Params: b.Params, Columns: from.Column}).Expr(sel.TargetList[0].GetResTarget().Val)
 		if refusal != nil {

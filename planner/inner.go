@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/outerquery"
@@ -64,15 +65,15 @@ func planWithin(s parse.Statement, values []policy.Value, c reuse.Context, depth
 			return nil, refusal
 		}
 		if len(in.waiting) > 0 {
-			p.AddInner(in.waiting, most(part))
+			p.AddInner(in.waiting, shareOf(part))
 		}
 		p.Notes = once(append(in.notes(), p.Notes...))
 		return p, nil
 	}
 }
 
-// most is what a part of a statement may cost.
-func most(part reuse.Context) (share privacy.Cost) {
+// shareOf is what a part of a statement may cost.
+func shareOf(part reuse.Context) (share privacy.Cost) {
 	if part.Dataset != nil {
 		share = part.Share(1)
 	}
@@ -254,7 +255,7 @@ func smallOf(t policy.Type, c reuse.Context) policy.Value {
 }
 
 // describing answers sub-queries for a Describe: their columns have types, and the parameters in them are the statement's.
-func describing(b *bind.Binder, depth int) bind.Answering {
+func describing(b *aggregate.Binder, depth int) bind.Answering {
 	known := map[string]*plans.Answer{}
 	return func(sel *pg.SelectStmt, explored bool) (*plans.Answer, *refuse.Refusal) {
 		key := ast.Deparsed(sel)
@@ -264,7 +265,7 @@ func describing(b *bind.Binder, depth int) bind.Answering {
 		if depth > maxDepth {
 			return nil, bind.SubqueryDepth.At(-1, depth, maxDepth)
 		}
-		own := bind.NewBinder(b.Context, b.Params)
+		own := aggregate.NewBinder(b.Context, b.Params)
 		own.Text, own.Top, own.Inside = key, sel, true
 		own.Inner = describing(own, depth+1)
 		out, refusal := outerquery.Bind(own)

@@ -7,8 +7,9 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -22,7 +23,7 @@ func naive(t *testing.T, c reuse.Context, sql string, rows []scalar.Row) map[str
 		t.Fatal(err)
 	}
 	sel := parsed.Stmts[0].Stmt.GetSelectStmt()
-	b := bind.NewBinder(c, &semantics.Parameters{})
+	b := aggregate.NewBinder(c, &semantics.Parameters{})
 	b.AsWritten = true
 	from, refusal := b.FromRows(sel, nil)
 	if refusal != nil {
@@ -58,7 +59,7 @@ func naive(t *testing.T, c reuse.Context, sql string, rows []scalar.Row) map[str
 			t.Fatal(err)
 		}
 		if e.Form == semantics.FormColumn {
-			d := g.Q.Table.Columns[e.Cols[0]].Domain
+			d := g.Question.Table.Columns[e.Cols[0]].Domain
 			cell, _ := d.Cell(v)
 			v = d.Low(cell)
 		}
@@ -66,23 +67,23 @@ func naive(t *testing.T, c reuse.Context, sql string, rows []scalar.Row) map[str
 	}
 	out, seen := map[string][]int64{}, map[string]bool{}
 	for _, row := range rows {
-		if !all(g.Q.Where, row) {
+		if !all(g.Question.Where, row) {
 			continue
 		}
-		for s, grouped := range g.Q.GroupingSets() {
-			values := make([]policy.Value, len(g.Q.Keys))
-			for k, e := range g.Q.Keys {
-				if args, ok := g.Q.Levels[k]; ok {
-					values[k] = bind.LevelOf(args, grouped)
+		for s, grouped := range g.Question.GroupingSets() {
+			values := make([]policy.Value, len(g.Question.Keys))
+			for k, e := range g.Question.Keys {
+				if args, ok := g.Question.Levels[k]; ok {
+					values[k] = linear.LevelOf(args, grouped)
 				} else if slices.Contains(grouped, k) {
 					values[k] = low(e, row)
 				}
 			}
 			key := semantics.KeyText(values)
 			if out[key] == nil {
-				out[key] = make([]int64, len(g.Q.Counters))
+				out[key] = make([]int64, len(g.Question.Counters))
 			}
-			for i, n := range g.Q.Counters {
+			for i, n := range g.Question.Counters {
 				if n.Width != nil || !all(n.Where, row) { // a width is known, and counts nothing
 					continue
 				}

@@ -10,13 +10,13 @@ import (
 
 // offBy is the largest half-width over the rows of a leaf of a column that is some of its counts times constants; nil: it is
 // not known. The counts are observed apart from one another, so their errors are those of a mixture.
-func (p assembly) offBy(leaf *plans.Leaf, linear []outerquery.WeighedCount) *big.Rat {
-	if len(linear) == 0 {
+func (p assembly) offBy(leaf *plans.Leaf, terms []outerquery.WeighedCount) *big.Rat {
+	if len(terms) == 0 {
 		return nil
 	}
-	unit := linear[0].Worth
-	for _, w := range linear {
-		if leaf.Counts[w.Column].Type != 0 || len(leaf.Counts[w.Column].Runs) != len(leaf.Counts[linear[0].Column].Runs) {
+	unit := terms[0].Worth
+	for _, w := range terms {
+		if leaf.Counts[w.Column].Type != 0 || len(leaf.Counts[w.Column].Runs) != len(leaf.Counts[terms[0].Column].Runs) {
 			return nil
 		}
 		if w.Worth.Cmp(unit) < 0 {
@@ -24,8 +24,8 @@ func (p assembly) offBy(leaf *plans.Leaf, linear []outerquery.WeighedCount) *big
 		}
 	}
 	most := int64(0)
-	for r := range leaf.Counts[linear[0].Column].Runs {
-		width, known := p.runOff(leaf, linear, r, unit)
+	for r := range leaf.Counts[terms[0].Column].Runs {
+		width, known := p.runOff(leaf, terms, r, unit)
 		if !known {
 			return nil
 		}
@@ -35,9 +35,9 @@ func (p assembly) offBy(leaf *plans.Leaf, linear []outerquery.WeighedCount) *big
 }
 
 // runOff is that of one run, in units.
-func (p assembly) runOff(leaf *plans.Leaf, linear []outerquery.WeighedCount, r int, unit *big.Rat) (width int64, known bool) {
-	first := &leaf.Counts[linear[0].Column].Runs[r]
-	if len(linear) == 1 {
+func (p assembly) runOff(leaf *plans.Leaf, terms []outerquery.WeighedCount, r int, unit *big.Rat) (width int64, known bool) {
+	first := &leaf.Counts[terms[0].Column].Runs[r]
+	if len(terms) == 1 {
 		if first.Selected != nil || first.Threshold != nil {
 			return 0, false
 		}
@@ -45,7 +45,7 @@ func (p assembly) runOff(leaf *plans.Leaf, linear []outerquery.WeighedCount, r i
 	}
 	row := -1
 	var parts []mechanisms.Weighted
-	for _, w := range linear {
+	for _, w := range terms {
 		run := &leaf.Counts[w.Column].Runs[r]
 		if run.Measure < 0 && run.Selected == nil && run.Mix == nil { // a public fact
 			continue

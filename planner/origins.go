@@ -5,8 +5,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/planner/plans"
 )
@@ -19,7 +19,7 @@ import (
 // Column.table_oid are made of it. It is read from the statement and the policy alone.
 
 // outputs lists the columns of a Select's answer; nil where not all of them are known by their names.
-func outputs(b *bind.Binder, sel *pg.SelectStmt) []plans.Output {
+func outputs(b *aggregate.Binder, sel *pg.SelectStmt) []plans.Output {
 	out, known := (&origins{b}).query(sel, nil)
 	if !known {
 		return nil
@@ -27,7 +27,7 @@ func outputs(b *bind.Binder, sel *pg.SelectStmt) []plans.Output {
 	return out
 }
 
-type origins struct{ b *bind.Binder }
+type origins struct{ b *aggregate.Binder }
 
 // sight is what an item of FROM, or several, show: relations by their names, and what * is.
 type sight struct {

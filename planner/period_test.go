@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -92,7 +92,7 @@ func TestPeriodsHold(t *testing.T) {
 	for n := range 400 {
 		c := periodContext(t, zones[n%len(zones)])
 		orders := c.Dataset.Tables[0]
-		b := bind.NewBinder(c, &semantics.Parameters{})
+		b := aggregate.NewBinder(c, &semantics.Parameters{})
 		text := comesRoundOf(r)
 		s := parsedText(t, "SELECT count(*) FROM orders WHERE ("+text+") IS NULL")[0]
 		b.Text, b.Top = s.Text, s.Select()

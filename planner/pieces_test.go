@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -77,7 +77,7 @@ func TestPiecesAreCells(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	people := c.Dataset.Tables[0]
 	env := scalar.Env{Now: c.Now, Zone: c.Settings.Zone}
-	b := bind.NewBinder(c, &semantics.Parameters{})
+	b := aggregate.NewBinder(c, &semantics.Parameters{})
 	for range 200 {
 		text := condition(r, 2)
 		s := parsedText(t, "SELECT count(*) FROM people WHERE "+text)[0]

@@ -82,7 +82,7 @@ func TestTextsRefuse(t *testing.T) {
 		`SELECT count(*) FROM people WHERE strpos(lower(mail), 'é') > 0`:                                                  "folded-text",
 		`SELECT count(*) FROM people WHERE CASE upper(mail) WHEN 'É' THEN true END`:                                       "folded-text",
 		`SELECT count(*) FROM people WHERE mail LIKE 'a\'`:                                                                "text-question",
-		`SELECT count(*) FROM people WHERE mail LIKE '` + strings.Repeat("a", policy.MostPattern+1) + `'`:                 "text-question",
+		`SELECT count(*) FROM people WHERE mail LIKE '` + strings.Repeat("a", policy.MaxPattern+1) + `'`:                  "text-question",
 		`SELECT count(*) FROM people WHERE left(lower(right(ltrim(rtrim(mail)), 3)), 2) = 'ab'`:                           "text-question",
 		`SELECT count(*) FROM people WHERE mail = 'other'`:                                                                "any-text",
 		`SELECT count(*) FROM people WHERE substring(mail FROM 1 FOR -1) = 'a'`:                                           "evaluation-error",

@@ -39,8 +39,8 @@ func appends(t *Table, f *tableT, snapshot *Snapshot, at place) {
 	case c.Outside == OutsideClamp:
 		at.problem("appends: column %s has outside: clamp, which puts rows into days that have closed; exclude or other leave them out", c.Name)
 		return
-	case c.Domain.Regular > mechanisms.MostContinual:
-		at.problem("appends: the domain of %s has %d steps, must have at most %d: the release is paid for with all of them", c.Name, c.Domain.Regular, mechanisms.MostContinual)
+	case c.Domain.Regular > mechanisms.MaxContinual:
+		at.problem("appends: the domain of %s has %d steps, must have at most %d: the release is paid for with all of them", c.Name, c.Domain.Regular, mechanisms.MaxContinual)
 		return
 	case t.View.Text != "":
 		at.problem("appends: the source is a SELECT, whose rows may go when others come; name a table")

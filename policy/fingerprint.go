@@ -16,94 +16,103 @@ const RowOrder = "hash 1"
 // comments or spelling of the file; any change of meaning changes it. Measures carry it in their digests, so that a
 // release is never read again with a new meaning (privacy rule 3).
 func (t *Table) Fingerprint() []byte {
-	var b strings.Builder
-	line := func(words ...string) {
-		for i, w := range words {
-			if i > 0 {
-				b.WriteByte(' ')
-			}
-			fmt.Fprintf(&b, "%q", w)
-		}
-		b.WriteByte('\n')
-	}
-	line("table", "1")
+	var m meaning
+	m.line("table", "1")
 	if t.Derived != nil {
-		line("derived", string(t.Derived.Meaning()))
+		m.line("derived", string(t.Derived.Meaning()))
 	} else if t.View.Text != "" {
-		line("view", t.View.Text, fmt.Sprint(t.View.Trusted))
+		m.line("view", t.View.Text, fmt.Sprint(t.View.Trusted))
 	} else if t.File != "" {
-		line("file", t.File)
+		m.line("file", t.File)
 	} else {
-		line("source", t.Source.Schema, t.Source.Name)
+		m.line("source", t.Source.Schema, t.Source.Name)
 	}
 	if t.Public {
-		line("public")
+		m.line("public")
 	} else {
-		line("unit", t.UnitColumn, fmt.Sprint(t.Dataset != nil && t.Dataset.Unit.Row))
+		m.line("unit", t.UnitColumn, fmt.Sprint(t.Dataset != nil && t.Dataset.Unit.Row))
 		if t.NullEach {
-			line("null unit", "each")
+			m.line("null unit", "each")
 		}
-		line("rows", fmt.Sprint(t.MaxRowsPerUnit))
+		m.line("rows", fmt.Sprint(t.MaxRowsPerUnit))
 		if t.RowRank != "" {
-			line("rank", t.RowRank)
+			m.line("rank", t.RowRank)
 		} else if t.Dataset != nil && !t.Dataset.Unit.Row && t.Derived == nil {
-			line("order", RowOrder, fmt.Sprint(t.UnitType().Integer()))
+			m.line("order", RowOrder, fmt.Sprint(t.UnitType().Integer()))
 		}
 		if t.MaxGroups > 0 {
-			line("groups", fmt.Sprint(t.MaxGroups), fmt.Sprint(t.MaxPerGroup))
+			m.line("groups", fmt.Sprint(t.MaxGroups), fmt.Sprint(t.MaxPerGroup))
 		}
 	}
 	if t.Appends != nil {
-		line("appends", t.Appends.Column.Name) // of a unit's rows the first by date stay
+		m.line("appends", t.Appends.Column.Name) // of a unit's rows the first by date stay
 	}
 	if t.Via != nil {
-		line("via", t.Via.Column, t.Via.Key, string(t.Via.Table.Fingerprint()))
+		m.line("via", t.Via.Column, t.Via.Key, string(t.Via.Table.Fingerprint()))
 	}
 	for _, k := range t.sortedKeys() {
 		words := []string{"key", k.Source, k.Type.Format(k.Typmod)}
 		if k.Name != k.Source {
 			words = append(words, k.Name) // by which derived tables name it
 		}
-		line(words...)
+		m.line(words...)
 	}
 	if t.Dataset != nil {
-		line("neighbors", t.Dataset.Neighbors.String())
+		m.line("neighbors", t.Dataset.Neighbors.String())
 	}
 	columns := slices.Clone(t.Columns)
 	slices.SortFunc(columns, func(a, b *Column) int { return strings.Compare(a.Name, b.Name) })
 	for _, c := range columns {
-		line("column", c.Name, c.Source, c.Type.Format(c.Typmod), c.Nulls.String(), c.Outside.String())
-		if c.Blanks > 0 {
-			line("blanks", fmt.Sprint(c.Blanks))
+		m.column(c, t.Derived != nil)
+	}
+	return []byte(m.String())
+}
+
+// meaning is a text of quoted words, line by line.
+type meaning struct{ strings.Builder }
+
+func (m *meaning) line(words ...string) {
+	for i, w := range words {
+		if i > 0 {
+			m.WriteByte(' ')
 		}
-		if c.Domain == nil {
-			continue
+		fmt.Fprintf(m, "%q", w)
+	}
+	m.WriteByte('\n')
+}
+
+// column says what a column's values mean.
+func (m *meaning) column(c *Column, derived bool) {
+	m.line("column", c.Name, c.Source, c.Type.Format(c.Typmod), c.Nulls.String(), c.Outside.String())
+	if c.Blanks > 0 {
+		m.line("blanks", fmt.Sprint(c.Blanks))
+	}
+	if c.Domain == nil {
+		return
+	}
+	if c.Open != nil {
+		m.line("open", fmt.Sprint(c.Longest()), fmt.Sprint(c.NullKey))
+		if c.Any {
+			m.line("any")
 		}
-		if c.Open != nil {
-			line("open", fmt.Sprint(c.Longest()), fmt.Sprint(c.NullKey))
-			if c.Any {
-				line("any")
-			}
-			for _, part := range c.Product {
-				line("of", part.Name)
-			}
-		}
-		if c.Reading != nil && t.Derived == nil {
-			line("reads", c.Beside.Name, c.Reading.Of(""))
-		}
-		if d := c.Domain; d.Ladder != nil {
-			words := []string{"ladder"}
-			for _, v := range append([]Value{d.Min, d.Max}, d.Ladder.Lows...) {
-				words = append(words, d.canonical(v))
-			}
-			line(words...)
-		} else if d.Ordered() {
-			line("steps", d.canonical(d.Min), d.canonical(d.Max), d.step())
-		} else {
-			line(append([]string{"values"}, d.Values...)...)
+		for _, part := range c.Product {
+			m.line("of", part.Name)
 		}
 	}
-	return []byte(b.String())
+	if c.Reading != nil && !derived {
+		m.line("reads", c.Beside.Name, c.Reading.Of(""))
+	}
+	if d := c.Domain; d.Ladder != nil {
+		words := []string{"ladder"}
+		for _, v := range append([]Value{d.Min, d.Max}, d.Ladder.Lows...) {
+			words = append(words, d.canonical(v))
+		}
+		m.line(words...)
+	} else if d.Ordered() {
+		m.line("steps", d.canonical(d.Min), d.canonical(d.Max), d.step())
+	} else {
+		m.line(append([]string{"values"}, d.Values...)...)
+	}
 }
 
 // sortedKeys are the join keys that a row's unit does not decide: ties among a unit's rows are broken by them too.

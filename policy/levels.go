@@ -33,8 +33,8 @@ func (d *Dataset) level(name string) *TrustLevel {
 
 // levels reads the levels of a dataset.
 func levels(d *Dataset, f *datasetT, at place) {
-	if len(f.Levels) >= mechanisms.MostLevels {
-		at.problem("number of levels is %d, must be at most %d", len(f.Levels), mechanisms.MostLevels-1)
+	if len(f.Levels) >= mechanisms.MaxLevels {
+		at.problem("number of levels is %d, must be at most %d", len(f.Levels), mechanisms.MaxLevels-1)
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Levels)) {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// MostKeyLength is the number of characters that the values of an open column are cut to.
-const MostKeyLength = 128
+// MaxKeyLength is the number of characters that the values of an open column are cut to.
+const MaxKeyLength = 128
 
-// MostKeys is the number of keys of an open column that a statement works with.
-const MostKeys = 1 << 14
+// MaxKeys is the number of keys of an open column that a statement works with.
+const MaxKeys = 1 << 14
 
 // openColumn reads a column of `keys: discover`: text whose values nobody declared.
 func openColumn(col *Column, f *columnT, at place) {
@@ -61,7 +61,7 @@ func openDomain(c *Column, values []string) *Domain {
 	for i, v := range values {
 		d.index[v] = i
 	}
-	d, _ = d.spare(Rules{Nulls: c.Nulls, Outside: OutsideOther}) // too many cells is what MostKeys excludes
+	d, _ = d.spare(Rules{Nulls: c.Nulls, Outside: OutsideOther}) // too many cells is what MaxKeys excludes
 	return d
 }
 

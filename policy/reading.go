@@ -17,10 +17,10 @@ import (
 
 // What of a text is read, and how much may be asked of it.
 const (
-	MostTextLength = 1 << 14 // characters of a text that are looked at, the first ones, on every engine and in snapshots alike
-	MostPattern    = 256     // characters of a constant in a reading
-	MostParts      = 4       // of a reading
-	MostReadings   = 64      // of one column in one statement
+	MaxTextLength = 1 << 14 // characters of a text that are looked at, the first ones, on every engine and in snapshots alike
+	MaxPattern    = 256     // characters of a constant in a reading
+	MaxParts      = 4       // of a reading
+	MaxReadings   = 64      // of one column in one statement
 )
 
 // Reading is a function of a text: its parts, applied one after the other. The empty one is the text itself.
@@ -67,8 +67,8 @@ func (r Reading) Type() Type {
 
 // Check tells what makes a reading none that may be asked; the constants of a statement are public, and so is this.
 func (r Reading) Check() error {
-	if len(r) == 0 || len(r) > MostParts {
-		return fmt.Errorf("a text is looked at through more than %d functions", MostParts)
+	if len(r) == 0 || len(r) > MaxParts {
+		return fmt.Errorf("a text is looked at through more than %d functions", MaxParts)
 	}
 	for i, p := range r {
 		switch {
@@ -76,15 +76,15 @@ func (r Reading) Check() error {
 			return fmt.Errorf("a function that is not known")
 		case p.Word >= Like && i+1 < len(r):
 			return fmt.Errorf("a function of what is no text")
-		case utf8.RuneCountInString(p.Text) > MostPattern:
-			return fmt.Errorf("a pattern of more than %d characters", MostPattern)
+		case utf8.RuneCountInString(p.Text) > MaxPattern:
+			return fmt.Errorf("a pattern of more than %d characters", MaxPattern)
 		case !utf8.ValidString(p.Text) || strings.ContainsRune(p.Text, 0):
 			return fmt.Errorf("a text constant that is not valid UTF-8 without NUL")
 		case (p.Word == Position || p.Word == Field) && p.Text == "":
 			return fmt.Errorf("an empty text is looked for")
-		case p.From < 0 || p.From > MostTextLength || p.Length < 0 || p.Length > MostTextLength,
+		case p.From < 0 || p.From > MaxTextLength || p.Length < 0 || p.Length > MaxTextLength,
 			(p.Word == Cut || p.Word == Field) && p.From < 1:
-			return fmt.Errorf("a place beyond the first %d characters", MostTextLength)
+			return fmt.Errorf("a place beyond the first %d characters", MaxTextLength)
 		}
 		if p.Word == Like {
 			if _, ok := Pattern(p.Text); !ok {
@@ -124,7 +124,7 @@ func (r Reading) Folds() bool {
 	return slices.ContainsFunc(r, func(p Part) bool { return p.Word == Lower || p.Word == Upper })
 }
 
-// Cuts tells whether it may be another for a text than for the text's first MostTextLength characters: not where it hangs on some of the first alone.
+// Cuts tells whether it may be another for a text than for the text's first MaxTextLength characters: not where it hangs on some of the first alone.
 func (r Reading) Cuts() bool {
 	if len(r) == 0 { // what it equals is a constant, and shorter
 		return false
@@ -180,7 +180,7 @@ func newReading(of *Column, r Reading) *Column {
 		c.Domain, _ = Enumerate(Bool, nil, rules)
 	case Int4:
 		c.Outside = OutsideClamp
-		c.Domain, _ = Steps(Int4, -1, int64(0), int64(MostTextLength), Step{Whole: 1}, rules)
+		c.Domain, _ = Steps(Int4, -1, int64(0), int64(MaxTextLength), Step{Whole: 1}, rules)
 	default:
 		c.Open, c.Any, c.NullKey = c, true, true
 		c.Domain = openDomain(c, nil)
@@ -199,9 +199,9 @@ func NewReading(of *Column, r Reading) (*Column, error) {
 // Longest is how many characters of a column of open texts are read.
 func (c *Column) Longest() int {
 	if c.Any {
-		return MostTextLength
+		return MaxTextLength
 	}
-	return MostKeyLength
+	return MaxKeyLength
 }
 
 // Made tells a column of a statement's own table that the database has none of: combinations of others, or what is asked of a text.

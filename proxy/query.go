@@ -167,6 +167,7 @@ func (c *session) read(ctx context.Context, text string) ([]command, reading, er
 	return commands, under, nil
 }
 
+// answer runs one command of a message of the simple protocol, and sends all that it returns.
 func (c *session) answer(ctx context.Context, k *command) error {
 	result, err := c.perform(ctx, k, nil)
 	for _, n := range result.Notices {

@@ -37,40 +37,58 @@ type session struct {
 	user, database string
 	proved         *Proved // nil: her name is proved by the exchange of this connection
 	pid            uint32
-	request        request.ID // the number of the last statement
-	numbered       bool       // what the message that is handled asks of the pipeline has request
-	counted        bool       // among the user's connections
-	policy         *policy.Policy
-	dataset        *policy.Dataset
-	settings       *settings.Settings
-	tx             transaction
-	last           atomic.Pointer[pipeline.Last] // what dp.last shows
-	statements     map[string]*prepared
-	portals        map[string]*portal
-	opened         uint64 // portals so far
-	skipping       bool   // an extended message failed: everything is ignored until Sync
-	several        bool   // the simple query that runs has several statements
+	counted        bool // among the user's connections
 
-	wait      waitPoint
-	peer      peer
-	pace      *pace             // nil: the client has the word
+	policy   *policy.Policy
+	dataset  *policy.Dataset
+	settings *settings.Settings
+	view     *pipeline.Session // of the current policy and settings
+	viewed   uint64
+	last     atomic.Pointer[pipeline.Last] // what dp.last shows
+
+	tx         transaction
+	statements map[string]*prepared
+	list       []*sandbox.Prepared // what pg_prepared_statements shows
+	listed     bool                // list is up to date
+	portals    map[string]*portal
+	opened     uint64 // portals so far
+	held       int64  // bytes that the session keeps, of its user's
+
+	wait waitPoint
+	peer peer
+	pace *pace // nil: the client has the word
+
+	handling
+	parsing
+	telling
+}
+
+// handling is about the message that is handled.
+type handling struct {
+	source   string        // as written
+	request  request.ID    // the number of the last statement
+	numbered bool          // what the message asks of the pipeline has that number
+	several  bool          // it is a simple query of several statements
+	skipping bool          // one of the extended protocol failed: everything is ignored until Sync
+	waited   bool          // it has begun what ends with it
+	spare    interruptible // of a message that was answered at once, for the next
+}
+
+// parsing keeps the last short texts that were parsed (shortText).
+type parsing struct {
+	parsed [shortTexts]parsed
+	texts  uint         // that were parsed
+	parse  spans.Parsed // when the last text was, until a statement of it is asked
+}
+
+// telling is what the client was told last, and what is used again for telling her more.
+type telling struct {
+	manner    manner
 	reported  map[string]string // values of reported variables that the client knows
 	seen      uint64            // settings epoch of reported
-	held      int64             // bytes that the session keeps, of its user's
-	view      *pipeline.Session // of the current policy and settings
-	viewed    uint64
-	source    string // the message that is handled, as written
-	parsed    [shortTexts]parsed
-	texts     uint         // short ones that were parsed
-	parse     spans.Parsed // when the last text was, until a statement of it is asked
-	list      []*sandbox.Prepared
-	listed    bool // list is up to date
-	buffer    []byte
-	manner    manner
 	described description
-	completed pgproto3.CommandComplete // the last one that was sent
-	spare     interruptible            // of a message that was answered at once, for the next
-	waited    bool                     // the message that is handled has begun what ends with it
+	completed pgproto3.CommandComplete
+	buffer    []byte
 }
 
 // manner is what the settings in force say of how a client waits and is told things. A message asks for it a dozen times.
@@ -119,6 +137,7 @@ func (c *session) run() (err error) {
 	}
 }
 
+// receive waits for the next message, as long as the settings let a client be idle, and not beyond the end of the server.
 func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	c.pace.rest()
 	idle := c.idleLimit()
@@ -393,8 +412,8 @@ func (c *session) standing() *pipeline.Session {
 // inForce are the settings as a Pipeline knows them.
 func inForce(s *settings.Settings) pipeline.Settings {
 	typed := pipeline.Settings{Settings: s.Typed(), Variables: s.Variables()}
-	if most, bound := s.MostCost(); bound {
-		typed.MostCost = &most
+	if most, bound := s.MaxCost(); bound {
+		typed.MaxCost = &most
 	}
 	return typed
 }

@@ -25,7 +25,7 @@ import (
 // overlayChanges are the changed lines, by file.
 var overlayChanges = []struct{ file, old, new string }{
 	{"command.go", "k.refusal = parse.Refuse(s)", "k.Kind = parse.KindSelect"},
-	{"extended.go", "stmt.columns = make([]sandbox.Column, len(d.Columns))",
+	{"prepared.go", "stmt.columns = make([]sandbox.Column, len(d.Columns))",
 		"if d.Columns == nil {\n\t\tstmt.columns = nil\n\t\treturn nil\n\t}\n\tstmt.columns = make([]sandbox.Column, len(d.Columns))"},
 	{"statement.go", "if err == nil && !result.Rows.Valid() {", `if err == nil && !result.Rows.Valid() && result.Tag == "" {`},
 	{"transaction.go", "\tc.tx.implicit, c.tx.piped = false, false\n", "\tc.tx.implicit, c.tx.piped = false, false\n\t" + settled(true)},

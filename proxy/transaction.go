@@ -170,7 +170,7 @@ func (c *session) savepoint(name string) error {
 	if !c.tx.block {
 		return outsideBlock("SAVEPOINT")
 	}
-	if len(c.tx.savepoints) >= mostSavepoints {
+	if len(c.tx.savepoints) >= maxSavepoints {
 		return pgerror.New("54000", "too many savepoints")
 	}
 	before := c.tx.start
@@ -187,8 +187,8 @@ func (c *session) savepoint(name string) error {
 }
 
 const (
-	mostSavepoints = 10_000
-	savepointSize  = 128 // bytes of one, roughly and at most, with what the list grows by
+	maxSavepoints = 10_000
+	savepointSize = 128 // bytes of one, roughly and at most, with what the list grows by
 )
 
 // dropSavepoints forgets those from an index on.

@@ -31,11 +31,11 @@ type provings struct {
 	waits  map[string]int
 }
 
-// mostProvings are at work at a time.
-const mostProvings = 2
+// maxProvings are at work at a time.
+const maxProvings = 2
 
 func newProvings() *provings {
-	return &provings{places: make(chan struct{}, mostProvings), by: map[string]chan struct{}{}, waits: map[string]int{}}
+	return &provings{places: make(chan struct{}, maxProvings), by: map[string]chan struct{}{}, waits: map[string]int{}}
 }
 
 // enter waits for the origin's turn, and then for a place.

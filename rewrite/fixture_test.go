@@ -176,6 +176,10 @@ func features(t testing.TB) []feature {
 	add("compare_float", rows, []string{"score"}, compare(rows, "score", "<", 1.05), compare(rows, "ratio", ">=", float64(float32(0.7))), compare(rows, "score", "=", 0.25))
 	add("compare_integer", rows, nil, nil, compare(rows, "big", ">", int64(-9223372036854775807)), compare(rows, "big", "=", int64(9223372036854775807)), compare(rows, "small", "<>", int64(2)))
 	add("wide", people, []string{"age", "sex", "income", "hired", "member"}, nil)
+	add("factored", people, []string{"member"}, predicate.AnyOf{
+		predicate.AllOf{in(people, "age", 20, 40), in(people, "sex", 1, 2)},
+		predicate.AllOf{in(people, "city", 1, 2), in(people, "sex", 1, 2), compare(people, "income", ">", number(t, "1500.505"))},
+	})
 	add("one_end", rows, nil, predicate.AllOf{in(rows, "member", 1, 2), in(rows, "seen", 300, rows.Column("seen").Domain.Null)})
 	scattered := func(c string) predicate.Pred { // two cells of three, and the last, which is NULL's where there is one
 		var bounds []int

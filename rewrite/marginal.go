@@ -32,13 +32,13 @@ import (
 // within HUGEINT, or have 37 digits, within DECIMAL.
 //
 // Claim. Which marginals there are, and which one a measure reads, is a function of the policy's columns and of the measure. Proof. marginals reads domains, and suffices the measure and the table's bound. None is left
-// out because rows have many different values. So SQL, costs and refusals are the same for neighbours, and how long a measure takes hangs on how many of at most mostPairs combinations come, where it hung on the number of rows.
+// out because rows have many different values. So SQL, costs and refusals are the same for neighbours, and how long a measure takes hangs on how many of at most maxPairs combinations come, where it hung on the number of rows.
 
 const (
-	mostPairs    = 1 << 18               // rows of a marginal: combinations of its columns' values, and ranks
-	mostRanks    = 1 << 8                // ranks of a marginal: a bound beyond it reads rows
-	fewOfAll     = mostPairs / mostRanks // combinations of several columns' values
-	fewAsTheyAre = 1 << 12               // values of a column that are not brought together cell by cell
+	maxPairs     = 1 << 18             // rows of a marginal: combinations of its columns' values, and ranks
+	maxRanks     = 1 << 8              // ranks of a marginal: a bound beyond it reads rows
+	fewOfAll     = maxPairs / maxRanks // combinations of several columns' values
+	fewAsTheyAre = 1 << 12             // values of a column that are not brought together cell by cell
 )
 
 // part is a column of a marginal.
@@ -61,7 +61,7 @@ func (m marginal) size() int {
 }
 
 // ranks are those of the rows that it counts.
-func (m marginal) ranks() int64 { return int64(min(mostRanks, mostPairs/m.size())) }
+func (m marginal) ranks() int64 { return int64(min(maxRanks, maxPairs/m.size())) }
 
 // partOf is the column as one of a marginal.
 func partOf(c *policy.Column) (p part, ok bool) {
@@ -70,9 +70,9 @@ func partOf(c *policy.Column) (p part, ok bool) {
 	}
 	values, cells := valuesOf(c), uint64(c.Domain.Size())
 	if values <= max(fewAsTheyAre, cells) {
-		return part{c, false, int(values)}, values <= mostPairs
+		return part{c, false, int(values)}, values <= maxPairs
 	}
-	return part{c, true, int(cells)}, cells <= mostPairs
+	return part{c, true, int(cells)}, cells <= maxPairs
 }
 
 // valuesOf is how many different values a column of a snapshot may hold, NULL among them.

@@ -19,6 +19,7 @@ import (
 // maxTexts stays below the 65535 arguments that PostgreSQL's protocol can carry.
 const maxTexts = 60000
 
+// checkMeasure refuses a measure that no plan has: SQL for it might count otherwise than it says.
 func checkMeasure(m *plans.Measure) error {
 	switch {
 	case m == nil || m.Table == nil || m.Table.Dataset == nil:

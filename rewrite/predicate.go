@@ -23,7 +23,10 @@ func (w *writer) predicate(p predicate.Pred) string {
 	switch p := p.(type) {
 	case predicate.AllOf:
 		return w.join([]predicate.Pred(p), " AND ")
-	case predicate.AnyOf:
+	case predicate.AnyOf: // an engine asks a row once for what all parts say, and first if it finds that few rows have it
+		if shared, rest := predicate.Factored(p); len(shared) > 0 {
+			return w.predicate(predicate.All(append(shared, rest)...))
+		}
 		return w.join([]predicate.Pred(p), " OR ")
 	case predicate.InCells:
 		return w.inCells(p)

@@ -15,7 +15,7 @@ import (
 //	pg_catalog.left(pg_catalog.left((t."phone" COLLATE pg_catalog."C"), 16384), 2)
 //
 // Claim. Each part fails for no text, and is one and the same function on every engine: of the characters of the text, which are code points, and
-// not of a collation or of a locale. Proof. Texts are cut to as many characters everywhere (policy.MostTextLength), by the collation "C", in which
+// not of a collation or of a locale. Proof. Texts are cut to as many characters everywhere (policy.MaxTextLength), by the collation "C", in which
 // equality is that of bytes, and which explicit collation all functions of it inherit. left, right, substr and split_part take what stands at
 // places that are constants from 0 or 1 on; rtrim and ltrim are given the space that they take away; letters are changed by translate, of A to Z
 // alone, because lower and upper go by the server's locale. A pattern is read here, and written anew for each engine: by LIKE where that reads it

@@ -166,7 +166,7 @@ func (w *writer) keyLimb(t policy.Type, key string) limb {
 
 // textLimb is that of any value, by the beginning of its text: 28 bits of its MD5, which both engines have.
 func (w *writer) textLimb(value string) limb {
-	hex := w.call("left", w.call("md5", w.call("left", w.cast(value, "text"), strconv.Itoa(policy.MostKeyLength))), "7")
+	hex := w.call("left", w.call("md5", w.call("left", w.cast(value, "text"), strconv.Itoa(policy.MaxKeyLength))), "7")
 	return w.orNull(limb{dialect.Fill(w.dialect.HexToWhole, hex), 1 << 28})
 }
 

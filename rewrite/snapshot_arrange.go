@@ -13,9 +13,9 @@ import (
 
 // The rows of an extraction, once they are in DuckDB, are given ranks, values in the types that queries read, and the order in which they are written.
 
-// MostRanked is the most rows of a unit that DuckDB ranks by themselves, which it holds in memory for that. Which units have more decides
+// MaxRanked is the most rows of a unit that DuckDB ranks by themselves, which it holds in memory for that. Which units have more decides
 // how their rows are ranked and not which rank they have.
-const MostRanked = 1 << 16
+const MaxRanked = 1 << 16
 
 // Arrangement is where the rows of an extraction are and go.
 type Arrangement struct {
@@ -24,7 +24,7 @@ type Arrangement struct {
 	Heavy   string // a table that is made of the units with very many rows
 	Single  bool   // a constraint proves that a unit has one row
 	Light   bool   // no unit has very many rows: Heavy is not made
-	Most    int64  // rows of a unit that are ranked by themselves; 0: MostRanked
+	Most    int64  // rows of a unit that are ranked by themselves; 0: MaxRanked
 	Parts   int    // in how many parts the units are ranked and sorted, one after the other; 0: one
 }
 
@@ -165,7 +165,7 @@ func (a *arranger) heavyUnits() string {
 	count := a.call("count", "*")
 	before := a.cast(a.summed("h.k", 0)+" OVER (ORDER BY h.u)", "int8") + " - h.k"
 	return "CREATE TABLE " + a.in.Heavy + " AS SELECT h.u AS u, " + before + " AS before\nFROM (SELECT s.u AS u, " + count + " AS k\n  FROM " + a.in.Staged +
-		" AS s\n  WHERE s.u IS NOT NULL\n  GROUP BY s.u\n  HAVING " + count + " > " + a.whole(cmp.Or(a.in.Most, MostRanked)) + ") AS h"
+		" AS s\n  WHERE s.u IS NOT NULL\n  GROUP BY s.u\n  HAVING " + count + " > " + a.whole(cmp.Or(a.in.Most, MaxRanked)) + ") AS h"
 }
 
 // inOneOrder are the rows of these units, numbered from one end to the other: at.

@@ -142,7 +142,7 @@ func clinic(t *testing.T, server *sparktest.Server) {
 func TestSparkTextsAreReadAlike(t *testing.T) {
 	server := sparktest.Shared(t)
 	fill := textsFill()
-	own := postgresTexts(t, append(slices.Clone(fill), fmt.Sprintf(`CREATE VIEW clinic.notes AS SELECT person_id, left(note, %d) COLLATE "C" AS note, CASE WHEN kind IS NOT NULL THEN kind END AS kind FROM clinic.stored`, policy.MostTextLength)))
+	own := postgresTexts(t, append(slices.Clone(fill), fmt.Sprintf(`CREATE VIEW clinic.notes AS SELECT person_id, left(note, %d) COLLATE "C" AS note, CASE WHEN kind IS NOT NULL THEN kind END AS kind FROM clinic.stored`, policy.MaxTextLength)))
 	clinic(t, server)
 	sparkTable(t, server, duckDB(t, fill), "clinic", "stored", []string{"person_id int", "note text", "kind text"})
 	p := parsedFor(t, strings.Replace(textsPolicy, `"duckdb:warehouse.duckdb"`, `"spark://dpproxy@127.0.0.1/clinic"`, 1), dialect.Spark)
@@ -160,7 +160,7 @@ func TestSparkTextsTakeBoundedWork(t *testing.T) {
 	server := sparktest.Shared(t)
 	clinic(t, server)
 	server.Exec(t, "CREATE TABLE clinic.stored (person_id INT, note STRING, kind STRING) USING PARQUET",
-		fmt.Sprintf("INSERT INTO clinic.stored SELECT CAST(id AS INT), repeat('a', %d), 'a' FROM range(200)", 2*policy.MostTextLength))
+		fmt.Sprintf("INSERT INTO clinic.stored SELECT CAST(id AS INT), repeat('a', %d), 'a' FROM range(200)", 2*policy.MaxTextLength))
 	p := parsedFor(t, strings.Replace(textsPolicy, `"duckdb:warehouse.duckdb"`, `"spark://dpproxy@127.0.0.1/clinic"`, 1), dialect.Spark)
 	slowestPatterns(t, p, dialect.Spark, sparkQueries(t, server))
 }

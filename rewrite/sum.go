@@ -94,7 +94,7 @@ func (w *writer) term(t plans.SumTerm) string {
 
 // cut ends a sum where a release does; without rows it is 0.
 func (w *writer) cut(total string) string {
-	most := strconv.FormatInt(mechanisms.MostCount, 10)
+	most := strconv.FormatInt(mechanisms.MaxCount, 10)
 	total = "COALESCE(" + total + ", " + w.literal("0", "wide") + ")"
 	return "GREATEST(LEAST(" + total + ", " + w.literal(most, "wide") + "), " + w.literal("-"+most, "wide") + ")"
 }

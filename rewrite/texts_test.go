@@ -44,8 +44,8 @@ var textValues = []string{
 	"late", "Late", "LATE", "so late again", "special requests", "special packages requests", "requests special", "specialrequests", "SPECIAL REQUESTS", "special\nrequests",
 	"13-555", "31-555", "23", "1", "13", "é", "É", "e\u0301", "ä", "Ä", "ß", "ẞ", "\u212a", "k", "K", "İ", "ı", "ſ", "s", "ﬀ", "Ǆ", "日本語", "日本", "\U0001F600", "\U0001F600\U0001F600", "\U0010ffff", "\u200d", "\ufeffa", "a\u00a0", "\u00a0a",
 	"a@example.org", "A@Example.ORG", "a@b@c", "@", "@@", "other", "NULL", "null", "\x01\x7f", "aaaaaaaaaaaaaaab", "abcabcabc", "aab", "baa",
-	strings.Repeat("x", 130), strings.Repeat("ä", 129) + "late", strings.Repeat("z", policy.MostTextLength-4) + "late", strings.Repeat("z", policy.MostTextLength-3) + "late",
-	strings.Repeat("ü", policy.MostTextLength+10) + "late", strings.Repeat("a", policy.MostTextLength), strings.Repeat("ab", policy.MostTextLength/2),
+	strings.Repeat("x", 130), strings.Repeat("ä", 129) + "late", strings.Repeat("z", policy.MaxTextLength-4) + "late", strings.Repeat("z", policy.MaxTextLength-3) + "late",
+	strings.Repeat("ü", policy.MaxTextLength+10) + "late", strings.Repeat("a", policy.MaxTextLength), strings.Repeat("ab", policy.MaxTextLength/2),
 }
 
 // textStatements ask what may be asked of them.
@@ -99,7 +99,7 @@ func textsFill() []string {
 func TestTextsAreReadAlike(t *testing.T) {
 	t.Parallel()
 	fill := textsFill()
-	own := postgresTexts(t, append(slices.Clone(fill), fmt.Sprintf(`CREATE VIEW clinic.notes AS SELECT person_id, left(note, %d) COLLATE "C" AS note, CASE WHEN kind IS NOT NULL THEN kind END AS kind FROM clinic.stored`, policy.MostTextLength)))
+	own := postgresTexts(t, append(slices.Clone(fill), fmt.Sprintf(`CREATE VIEW clinic.notes AS SELECT person_id, left(note, %d) COLLATE "C" AS note, CASE WHEN kind IS NOT NULL THEN kind END AS kind FROM clinic.stored`, policy.MaxTextLength)))
 	t.Run("DuckDB", func(t *testing.T) {
 		joinsOn(t, parsedFor(t, textsPolicy, dialect.DuckDB), dialect.DuckDB, duckEngine(t, fill), own, textStatements)
 	})
@@ -116,7 +116,7 @@ func TestTextsAreReadAlike(t *testing.T) {
 func TestTextsTakeBoundedWork(t *testing.T) {
 	t.Parallel()
 	fill := []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.stored (person_id int, note text, kind text)",
-		fmt.Sprintf("INSERT INTO clinic.stored SELECT i, repeat('a', %d), 'a' FROM generate_series(1, 200) AS g(i)", 2*policy.MostTextLength)}
+		fmt.Sprintf("INSERT INTO clinic.stored SELECT i, repeat('a', %d), 'a' FROM generate_series(1, 200) AS g(i)", 2*policy.MaxTextLength)}
 	for d, run := range map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill), dialect.PostgreSQL: postgresEngine(t, fill)} {
 		slowestPatterns(t, parsedFor(t, textsPolicy, d), d, run)
 	}

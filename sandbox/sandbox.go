@@ -11,6 +11,7 @@ package sandbox
 
 import (
 	"context"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
@@ -47,6 +48,12 @@ func (t Table) Qualified() string {
 	return t.Schema + "." + t.Name
 }
 
+// Same tells whether two tables are one copy.
+func (t Table) Same(other Table) bool {
+	a, b := t.Rows.Value(), other.Rows.Value()
+	return slices.Equal(a.Columns, b.Columns) && len(a.Data) == len(b.Data) && (len(a.Data) == 0 || &a.Data[0] == &b.Data[0])
+}
+
 // Engine is a sandbox. Query loads the given tables for this query alone and leaves nothing behind.
 type Engine interface {
 	Dialect() dialect.Dialect
@@ -54,7 +61,8 @@ type Engine interface {
 	Catalog(ctx context.Context, p *policy.Policy) error
 	// Load keeps public tables of a dataset, in place of earlier copies, until Close.
 	Load(ctx context.Context, dataset string, tables ...Table) error
-	// Query runs an outer query for a session. Its error is a *scalar.Error or the context's.
+	// Query runs an outer query for a session. Its error is a *scalar.Error or the context's. A public table among the given is read in place of the engine's own copy, where
+	// that is another one by now.
 	Query(ctx context.Context, s Session, q outer.Query, tables []Table) (privacy.Released[Rows], error)
 	// Describe returns the columns of an outer query without running it.
 	Describe(ctx context.Context, s Session, q outer.Query, tables []Table) ([]Column, error)

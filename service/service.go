@@ -162,17 +162,6 @@ func (s *Service) furnish(ctx context.Context, p *policy.Policy, public []public
 	return nil
 }
 
-// PublicTable gives the rows of a public table their columns.
-func PublicTable(t *policy.Table, rows privacy.Released[[][]policy.Value]) sandbox.Table {
-	return sandbox.Table{Schema: t.Schema, Name: t.Name, Rows: privacy.PostProcess(rows, func(data [][]policy.Value) sandbox.Rows {
-		columns := make([]sandbox.Column, len(t.Columns))
-		for i, c := range t.Columns {
-			columns[i] = sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
-		}
-		return sandbox.Rows{Columns: columns, Data: data}
-	})}
-}
-
 // publicTables are the public tables of a dataset as they were copied together: where one cannot be read there is none.
 type publicTables struct {
 	dataset string
@@ -183,7 +172,7 @@ type publicTables struct {
 // loaded are they as the sandbox takes them.
 func (c publicTables) loaded() (list []sandbox.Table) {
 	for i, t := range c.tables {
-		list = append(list, PublicTable(t, c.rows[i]))
+		list = append(list, pipeline.PublicTable(t, c.rows[i]))
 	}
 	return list
 }

@@ -25,8 +25,8 @@ type statementLine struct {
 	Text      string `json:"text"`
 }
 
-// mostLine bounds a line: the wire takes statements of a megabyte.
-const mostLine = 8 << 20
+// maxLine bounds a line: the wire takes statements of a megabyte.
+const maxLine = 8 << 20
 
 // statements are the texts of a file. In memory is where each lies.
 type statements struct {
@@ -108,7 +108,7 @@ func (s *statements) text(statement ledger.Digest) string {
 		return ""
 	}
 	var line statementLine
-	if json.NewDecoder(io.NewSectionReader(s.file, at, mostLine)).Decode(&line) != nil {
+	if json.NewDecoder(io.NewSectionReader(s.file, at, maxLine)).Decode(&line) != nil {
 		return ""
 	}
 	return line.Text

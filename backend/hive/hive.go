@@ -26,8 +26,8 @@ const (
 	farewell = 5 * time.Second
 	// batch is how many rows are asked for at a time.
 	batch = 4096
-	// mostMessage bounds a text and the length of a list that a server may announce.
-	mostMessage = 16 << 20
+	// maxMessage bounds a text and the length of a list that a server may announce.
+	maxMessage = 16 << 20
 	// A statement's state is asked for at first after so long, and then twice as long each time.
 	firstPoll, lastPoll = 2 * time.Millisecond, 100 * time.Millisecond
 )
@@ -102,7 +102,7 @@ func (s *Session) connect(ctx context.Context) error {
 		}
 		s.conn = encrypted
 	}
-	limits := &thrift.TConfiguration{MaxMessageSize: mostMessage, MaxFrameSize: mostMessage}
+	limits := &thrift.TConfiguration{MaxMessageSize: maxMessage, MaxFrameSize: maxMessage}
 	transport := thrift.TTransport(thrift.NewTBufferedTransport(thrift.NewTSocketFromConnConf(s.conn, limits), 4096))
 	if !s.config.Bare {
 		err := s.until(ctx, func() error { return plain(s.conn, s.config.User, s.config.Password) })

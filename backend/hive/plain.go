@@ -17,8 +17,8 @@ const (
 	saslComplete = 5
 )
 
-// mostSASL bounds what a server says while it authenticates.
-const mostSASL = 1 << 16
+// maxSASL bounds what a server says while it authenticates.
+const maxSASL = 1 << 16
 
 // plain logs in by SASL's PLAIN (RFC 4616), which authentication NONE, LDAP and CUSTOM of a server want: the password as it is.
 func plain(conn net.Conn, user, password string) error {
@@ -34,7 +34,7 @@ func plain(conn net.Conn, user, password string) error {
 		return err
 	}
 	length := binary.BigEndian.Uint32(head[1:])
-	if length > mostSASL {
+	if length > maxSASL {
 		return ErrProtocol
 	}
 	if _, err := io.CopyN(io.Discard, conn, int64(length)); err != nil {

@@ -77,7 +77,7 @@ func headOf(text []byte) (head unitHead) {
 const (
 	firstSlots = 64
 	slotSize   = 32
-	mostUnits  = 1<<32 - 1
+	maxUnits   = 1<<32 - 1
 )
 
 // New has none yet. They may take most bytes, together with all that count in taken what they take.
@@ -160,11 +160,11 @@ func (u *Numbers) put(text []byte, h uint64, part uint32) (int64, error) {
 		if head[0] == isLong {
 			room := int64(cap(s.texts))
 			s.texts = append(binary.AppendUvarint(s.texts, uint64(len(text))), text...)
-			if grown := int64(cap(s.texts)) - room; grown > 0 && u.taken.Add(grown) > u.most || len(s.texts) > mostUnits {
+			if grown := int64(cap(s.texts)) - room; grown > 0 && u.taken.Add(grown) > u.most || len(s.texts) > maxUnits {
 				return 0, ErrMany
 			}
 		}
-		if u.next++; u.next > mostUnits {
+		if u.next++; u.next > maxUnits {
 			return 0, ErrMany
 		}
 		*slot = unitSlot{tag, uint32(u.next), part, uint32(from), head}
@@ -219,9 +219,9 @@ func (u *Numbers) grow(s *unitShard) error {
 // unitHash is a text's part of the hash by which rows are ordered: of the MD5 of its first characters the first seven hexadecimal digits.
 func unitHash(text []byte) uint32 {
 	end := len(text)
-	if end > policy.MostKeyLength {
+	if end > policy.MaxKeyLength {
 		at := 0
-		for range policy.MostKeyLength {
+		for range policy.MaxKeyLength {
 			if at >= len(text) {
 				break
 			}

@@ -205,8 +205,8 @@ func mysqlKeys(ctx context.Context, c *backend.MySQLCatalog, t *draft.Table, k *
 		}
 		return keys, nil
 	}
-	rows, err := c.Ask(ctx, fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS char) FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY 1 LIMIT %[3]d", column, from, mostKeys+1))
-	if err != nil || len(rows) > mostKeys {
+	rows, err := c.Ask(ctx, fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS char) FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY 1 LIMIT %[3]d", column, from, maxKeys+1))
+	if err != nil || len(rows) > maxKeys {
 		return keys, err
 	}
 	for _, row := range rows {

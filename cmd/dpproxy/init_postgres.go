@@ -139,8 +139,8 @@ func readConstraints(ctx context.Context, conn *pgx.Conn, oid uint32, t *draft.T
 	return rows.Err()
 }
 
-// mostKeys is how many keys that are text a domain lists.
-const mostKeys = 1000
+// maxKeys is how many keys that are text a domain lists.
+const maxKeys = 1000
 
 // publicKeys reads the keys of a table that is to be public: ends of whole numbers, else all values.
 func publicKeys(ctx context.Context, conn *pgx.Conn, t *draft.Table, c *draft.Column) (draft.Keys, error) {
@@ -153,11 +153,11 @@ func publicKeys(ctx context.Context, conn *pgx.Conn, t *draft.Table, c *draft.Co
 		}
 		return k, err
 	}
-	rows, err := conn.Query(ctx, fmt.Sprintf("SELECT DISTINCT %[1]s::text FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY 1 LIMIT %[3]d", column, from, mostKeys+1))
+	rows, err := conn.Query(ctx, fmt.Sprintf("SELECT DISTINCT %[1]s::text FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY 1 LIMIT %[3]d", column, from, maxKeys+1))
 	if err != nil {
 		return k, err
 	}
-	if k.Values, err = pgx.CollectRows(rows, pgx.RowTo[string]); len(k.Values) > mostKeys {
+	if k.Values, err = pgx.CollectRows(rows, pgx.RowTo[string]); len(k.Values) > maxKeys {
 		k.Values = nil
 	}
 	return k, err

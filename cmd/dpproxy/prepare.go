@@ -142,8 +142,8 @@ func writeRank(out io.Writer, t *policy.Table) error {
 	return err
 }
 
-// mostIncluded is how many columns an index of PostgreSQL has beside one.
-const mostIncluded = 31
+// maxIncluded is how many columns an index of PostgreSQL has beside one.
+const maxIncluded = 31
 
 // included are the columns that an index of some rows may have beside their rank, so that the table is not read: those whose values take a few bytes each. A row whose text is too long for an
 // index could not be written.
@@ -151,7 +151,7 @@ func included(t *policy.Table) string {
 	var names []string
 	for _, c := range t.Columns {
 		name := dialect.QuoteName(c.Source)
-		if c.Source == "" || c.Type.Textual() || c.Type == policy.NumericType || slices.Contains(names, name) || len(names) == mostIncluded {
+		if c.Source == "" || c.Type.Textual() || c.Type == policy.NumericType || slices.Contains(names, name) || len(names) == maxIncluded {
 			continue
 		}
 		names = append(names, name)

@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/embedded"
@@ -277,7 +278,7 @@ func pricingEngine(ctx context.Context, p *policy.Policy, log *slog.Logger) (san
 		var tables []sandbox.Table
 		for _, t := range d.Tables {
 			if t.Public {
-				tables = append(tables, service.PublicTable(t, privacy.Published([][]policy.Value{})))
+				tables = append(tables, pipeline.PublicTable(t, privacy.Published([][]policy.Value{})))
 			}
 		}
 		if err == nil && len(tables) > 0 {

@@ -25,8 +25,8 @@ type typical struct {
 	answer *big.Rat
 }
 
-// mostRanked is of how many cells a median is priced here: of more the best strategy is sought for seconds, once a proxy's life.
-const mostRanked = 1 << 14
+// maxRanked is of how many cells a median is priced here: of more the best strategy is sought for seconds, once a proxy's life.
+const maxRanked = 1 << 14
 
 // typicalQuestions are those of a private table, as far as it has columns for them. They and their answers are made of the policy alone.
 func typicalQuestions(t *policy.Table) []typical {
@@ -66,7 +66,7 @@ func typicalQuestions(t *policy.Table) []typical {
 		ask(new(big.Rat).Quo(rows, big.NewRat(2, 1)), "SELECT count(*) FROM %[2]s WHERE %[1]s >= "+text, a.Name)
 		ask(new(big.Rat).Mul(rows, value), "SELECT sum(%s) FROM %s", a.Name)
 		ask(value, "SELECT avg(%s) FROM %s", a.Name)
-		if a.Domain.Regular <= mostRanked {
+		if a.Domain.Regular <= maxRanked {
 			ask(value, "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY %s) FROM %s", a.Name)
 		}
 		if len(groups) > 0 {

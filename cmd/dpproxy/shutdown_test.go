@@ -64,8 +64,8 @@ func ends(t *testing.T, p *kit.Program) time.Duration {
 	return time.Since(begun)
 }
 
-// mostShutdown is exitWithin, and some time for a crowded machine to reap it.
-const mostShutdown = exitWithin + 1500*time.Millisecond
+// maxShutdown is exitWithin, and some time for a crowded machine to reap it.
+const maxShutdown = exitWithin + 1500*time.Millisecond
 
 // TestShutdownWithinFiveSeconds is threat T71: SIGTERM ends the process within five seconds, whatever it is doing, and
 // what was paid and saved is there afterwards.
@@ -76,7 +76,7 @@ func TestShutdownWithinFiveSeconds(t *testing.T) {
 	note := func(t *testing.T, what string, p *kit.Program) {
 		t.Helper()
 		d := ends(t, p)
-		if d > mostShutdown {
+		if d > maxShutdown {
 			t.Errorf("%s: the process ended %v after SIGTERM", what, d)
 		}
 		longest = max(longest, d)

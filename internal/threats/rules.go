@@ -19,7 +19,7 @@ var Rules = []Rule{
 	{8, "budgets hang on identities that cannot be reset", []string{"test/attacks.TestRule8IdentityCannotBeReset", "ledger.TestRule8ForbiddenChanges", "ledger.TestRule8Repricing", "ledger.TestRule8Grants", "ledger.TestRule8GroupsRemember", "ledger.TestGroupsTwin"}},
 	{9, "the unit stands at the dataset", []string{"test/attacks.TestRule9UnitStandsAtTheDataset", "test/attacks.TestRule9RowsWithoutAUnitAreExcluded", "test/attacks.TestRule9LeavesStayInTheirDataset", "policy.TestBadPolicies", "backend.TestTablesThatShareRows"}},
 	{10, "rows and groups of a unit are bounded by its own rows alone", []string{"rewrite.TestGroupBoundsHoldOnNeighbours", "rewrite.TestGroupBoundsAreTheUnitsOwn"}},
-	{11, "what proves a bound", []string{"backend.TestProofReplacesTheBound"}},
+	{11, "what proves a bound", []string{"backend.TestProofReplacesTheBound", "backend.TestNamesAreLookedUpAfterProofs", "backend.TestCopiesOfRenamedTables"}},
 	{12, "values outside the domain, and NULL", []string{"test/attacks.TestRule12CellsAddUp", "backend.TestFilesAreReadWithDeclaredTypes", "backend.TestEachLineIsReadByItself", "test/attacks.TestBitOfALine"}},
 	{13, "sources", []string{"test/answers.TestViewsThatDoNotHold", "backend.TestInspectRefusesPublicViews", "backend.TestTablesThatShareRows"}},
 	{14, "joins across units", []string{"planner.TestRefusalExamples"}},

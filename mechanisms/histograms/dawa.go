@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
-// MostCells is the largest number of cells of a Dawa.
-const MostCells = 1 << 20
+// MaxCells is the largest number of cells of a Dawa.
+const MaxCells = 1 << 20
 
 // Dawa is a checked plan for ordered cells: a quarter of the cost chooses a partition into buckets whose cells are about
 // equal, the rest observes the buckets' counts by the best strategy for so many; a count is then spread evenly over its
@@ -30,8 +30,8 @@ type Dawa struct {
 
 // NewDawa checks the parameters. The cost names ε, or ρ: the partition's part is then ε²/2 of it.
 func NewDawa(cells int, c privacy.Contribution, cost privacy.Cost) (Dawa, error) {
-	if cells < 1 || cells > MostCells {
-		return Dawa{}, fmt.Errorf("number of cells is %d, must be from 1 to %d", cells, MostCells)
+	if cells < 1 || cells > MaxCells {
+		return Dawa{}, fmt.Errorf("number of cells is %d, must be from 1 to %d", cells, MaxCells)
 	}
 	b, err := boundsOf(c)
 	if err != nil {
@@ -130,10 +130,10 @@ type Bucketed struct {
 	Observations []int64
 }
 
-// The ends of what is observed: counts are cut at mostCount, so noise that is clipped at ±2^63 ends at ±mostNoisy either way.
+// The ends of what is observed: counts are cut at maxCount, so noise that is clipped at ±2^63 ends at ±maxNoisy either way.
 const (
-	mostCount = 1 << 61
-	mostNoisy = 1 << 62
+	maxCount = 1 << 61
+	maxNoisy = 1 << 62
 )
 
 // Release opens the cells, chooses the partition and observes it. Missing cells count as 0, further ones are ignored.
@@ -157,7 +157,7 @@ func (d Dawa) Release(truth privacy.Sensitive[[]int64], random io.Reader) (priva
 	cells := make([]int64, d.cells)
 	for i, n := range sealed.Open(truth) {
 		if i < len(cells) {
-			cells[i] = min(max(n, 0), mostCount)
+			cells[i] = min(max(n, 0), maxCount)
 		}
 	}
 	out := Bucketed{Ends: d.partition.choose(cells, reader)}
@@ -175,7 +175,7 @@ func (d Dawa) Release(truth privacy.Sensitive[[]int64], random io.Reader) (priva
 	counts, from := make([]int64, len(out.Ends)), 0
 	for i, end := range out.Ends {
 		for _, n := range cells[from:end] {
-			counts[i] = min(counts[i]+n, mostCount)
+			counts[i] = min(counts[i]+n, maxCount)
 		}
 		from = end
 	}
@@ -189,12 +189,12 @@ func (d Dawa) Release(truth privacy.Sensitive[[]int64], random io.Reader) (priva
 	return sealed.Release(out), nil
 }
 
-// addNoise returns n+noise, cut at ±mostNoisy, for 0 ≤ n ≤ mostCount.
+// addNoise returns n+noise, cut at ±maxNoisy, for 0 ≤ n ≤ maxCount.
 func addNoise(n, noise int64) int64 {
-	if noise >= mostNoisy {
-		return mostNoisy
+	if noise >= maxNoisy {
+		return maxNoisy
 	}
-	return min(max(n+noise, -mostNoisy), mostNoisy)
+	return min(max(n+noise, -maxNoisy), maxNoisy)
 }
 
 // Prefixes returns the estimated sums of the first 0, 1, …, all cells: the buckets' counts by least squares and the isotonic

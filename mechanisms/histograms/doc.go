@@ -13,7 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-const mostRows = 1 << 22
+const maxRows = 1 << 22
 
 // bounds is a checked contribution: a unit has at most so many rows; under replace-one they go and others come.
 type bounds struct {
@@ -25,13 +25,13 @@ type bounds struct {
 // counts.
 func boundsOf(c privacy.Contribution) (bounds, error) {
 	b := bounds{rows: c.Rows, replaceOne: c.Neighbors == privacy.ReplaceOne}
-	if c.Rows < 1 || c.Rows > mostRows {
-		return b, fmt.Errorf("rows of a unit is %d, must be from 1 to %d", c.Rows, mostRows)
+	if c.Rows < 1 || c.Rows > maxRows {
+		return b, fmt.Errorf("rows of a unit is %d, must be from 1 to %d", c.Rows, maxRows)
 	}
 	if c.Groups < 0 || c.PerGroup < 0 {
 		return b, fmt.Errorf("groups of a unit is %d with %d rows each, must not be negative", c.Groups, c.PerGroup)
 	}
-	if c.Groups > 0 && c.PerGroup > 0 && c.Groups <= mostRows && c.PerGroup <= mostRows {
+	if c.Groups > 0 && c.PerGroup > 0 && c.Groups <= maxRows && c.PerGroup <= maxRows {
 		b.rows = min(b.rows, c.Groups*c.PerGroup)
 	}
 	if c.Neighbors != privacy.AddRemove && c.Neighbors != privacy.ReplaceOne {

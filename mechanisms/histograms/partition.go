@@ -44,8 +44,8 @@ func (p partitioner) charge(l, levels int) int64 {
 }
 
 const (
-	mostCell  = 1 << 35 // of a cell: 16·2^35·2^20 cells is 2^59
-	mostNoise = 1 << 41 // 2^20 buckets of it is 2^61
+	maxCell  = 1 << 35 // of a cell: 16·2^35·2^20 cells is 2^59
+	maxNoise = 1 << 41 // 2^20 buckets of it is 2^61
 )
 
 // choose returns the ends of the buckets. The cells must not be negative.
@@ -97,7 +97,7 @@ func (p partitioner) least(cells int, costs [][]int64) []int {
 func (p partitioner) costs(cells []int64, r *noise.Reader) [][]int64 {
 	sorted := make([]int64, len(cells))
 	for i, c := range cells {
-		sorted[i] = min(c, mostCell)
+		sorted[i] = min(c, maxCell)
 	}
 	spare := make([]int64, len(cells))
 	costs := [][]int64{}
@@ -126,7 +126,7 @@ func (p partitioner) costs(cells []int64, r *noise.Reader) [][]int64 {
 func (p partitioner) geometric(r *noise.Reader) int64 {
 	for {
 		if k := p.noise.Sample(r); k >= 0 || r.Err() != nil {
-			return min(k, mostNoise)
+			return min(k, maxNoise)
 		}
 	}
 }

@@ -26,11 +26,11 @@ type Noisy struct {
 	Units int64
 }
 
-// Counts are cut at mostCount and noisy counts at ±mostNoisy: far enough apart, and inside of the int64 range, that
+// Counts are cut at maxCount and noisy counts at ±maxNoisy: far enough apart, and inside of the int64 range, that
 // neither addition nor the samplers' own clipping shows.
 const (
-	mostCount = 1 << 61
-	mostNoisy = 1 << 62
+	maxCount = 1 << 61
+	maxNoisy = 1 << 62
 )
 
 // ordered returns the counts above 0, one a key, in the order of the keys' bytes. That order, unlike the one in which a
@@ -39,14 +39,14 @@ func ordered(counts []Count) []Count {
 	kept := make([]Count, 0, len(counts))
 	for _, c := range counts {
 		if c.Units > 0 {
-			kept = append(kept, Count{c.Key, min(c.Units, mostCount)})
+			kept = append(kept, Count{c.Key, min(c.Units, maxCount)})
 		}
 	}
 	slices.SortFunc(kept, func(a, b Count) int { return strings.Compare(a.Key, b.Key) })
 	merged := kept[:0]
 	for _, c := range kept {
 		if last := len(merged) - 1; last >= 0 && merged[last].Key == c.Key {
-			merged[last].Units = min(merged[last].Units+c.Units, mostCount)
+			merged[last].Units = min(merged[last].Units+c.Units, maxCount)
 			continue
 		}
 		merged = append(merged, c)
@@ -54,10 +54,10 @@ func ordered(counts []Count) []Count {
 	return merged
 }
 
-// noisy returns count+noise, cut at ±mostNoisy. Since 0 ≤ count ≤ mostCount, only the upper end can overflow.
+// noisy returns count+noise, cut at ±maxNoisy. Since 0 ≤ count ≤ maxCount, only the upper end can overflow.
 func noisy(count, noise int64) int64 {
-	if noise >= mostNoisy {
-		return mostNoisy
+	if noise >= maxNoisy {
+		return maxNoisy
 	}
-	return min(max(count+noise, -mostNoisy), mostNoisy)
+	return min(max(count+noise, -maxNoisy), maxNoisy)
 }

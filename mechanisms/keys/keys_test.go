@@ -229,7 +229,7 @@ func TestOrderSaysNothing(t *testing.T) {
 			t.Fatalf("%v, want %v", got, want)
 		}
 	}
-	if !slices.IsSortedFunc(want, func(a, b Noisy) int { return strings.Compare(a.Key, b.Key) }) || len(want) < 4 || want[len(want)-1].Units < mostCount-100 {
+	if !slices.IsSortedFunc(want, func(a, b Noisy) int { return strings.Compare(a.Key, b.Key) }) || len(want) < 4 || want[len(want)-1].Units < maxCount-100 {
 		t.Error(want)
 	}
 }
@@ -272,7 +272,7 @@ func TestParametersAreRefused(t *testing.T) {
 	replace := privacy.Contribution{Rows: 1, Neighbors: privacy.ReplaceOne}
 	for want, f := range map[string]func() (Rule, error){
 		"keys of a unit is 0, must be from 1 to 4194304":                                  func() (Rule, error) { return New(Laplace, has(0), pure(1e6, 1e12)) },
-		"keys of a unit is 4194305, must be from 1 to 4194304":                            func() (Rule, error) { return New(Laplace, has(MostKeys+1), pure(1e6, 1e12)) },
+		"keys of a unit is 4194305, must be from 1 to 4194304":                            func() (Rule, error) { return New(Laplace, has(MaxKeys+1), pure(1e6, 1e12)) },
 		"neighbor relation is 0, must be add-remove or replace-one":                       func() (Rule, error) { return New(Laplace, privacy.Contribution{Rows: 1}, pure(1e6, 1e12)) },
 		"cost is epsilon 0 and rho 0, must name one of them, greater than 0":              func() (Rule, error) { return New(Laplace, replace, pure(0, 1e12)) },
 		"delta is 0, must be greater than 0 and below 1":                                  func() (Rule, error) { return New(Laplace, replace, pure(1e6, 0)) },
@@ -280,7 +280,7 @@ func TestParametersAreRefused(t *testing.T) {
 		"delta 2e-18 over 3 keys is less than the smallest delta, 1e-18":                  func() (Rule, error) { return New(Laplace, has(3), pure(1e6, 2)) },
 		"kind of rule is 9, must be truncated, Laplace or Gaussian":                       func() (Rule, error) { return New(9, replace, pure(1e6, 1e12)) },
 		"cost names epsilon, must name rho: no Gaussian noise is pure":                    func() (Rule, error) { return New(Gaussian, replace, pure(1e6, 1e12)) },
-		"noise scale is 4194304000000/1, must be below 1099511627776":                     func() (Rule, error) { return New(Truncated, has(MostKeys), pure(1, 1e12)) },
+		"noise scale is 4194304000000/1, must be below 1099511627776":                     func() (Rule, error) { return New(Truncated, has(MaxKeys), pure(1, 1e12)) },
 		"cost is epsilon 1 and rho 0.000000000001, must name one of them, greater than 0": func() (Rule, error) { c := pure(1e6, 1); c.Rho = privacy.PicoRho(1); return New(Laplace, replace, c) },
 		"cost is epsilon -0.000001 and rho 0, must name one of them, greater than 0":      func() (Rule, error) { return New(Laplace, replace, pure(-1, 1)) },
 	} {

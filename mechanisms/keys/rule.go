@@ -10,11 +10,11 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// MostKeys bounds the number of keys of a unit.
-const MostKeys = 1 << 22
+// MaxKeys bounds the number of keys of a unit.
+const MaxKeys = 1 << 22
 
-// mostThreshold bounds thresholds, so that floats hold them exactly.
-const mostThreshold = 1 << 52
+// maxThreshold bounds thresholds, so that floats hold them exactly.
+const maxThreshold = 1 << 52
 
 // Kind names the noise of a rule.
 type Kind uint8
@@ -95,8 +95,8 @@ func keysOf(c privacy.Contribution) (k, moved int64, err error) {
 	if k == 0 {
 		k = c.Rows
 	}
-	if k < 1 || k > MostKeys {
-		return 0, 0, fmt.Errorf("keys of a unit is %d, must be from 1 to %d", k, MostKeys)
+	if k < 1 || k > MaxKeys {
+		return 0, 0, fmt.Errorf("keys of a unit is %d, must be from 1 to %d", k, MaxKeys)
 	}
 	switch c.Neighbors {
 	case privacy.AddRemove:

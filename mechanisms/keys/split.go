@@ -18,8 +18,8 @@ func PerKey(d privacy.Delta, k int64) (privacy.Delta, error) {
 	if d.Atto() <= 0 || d.Atto() >= atto {
 		return privacy.Delta{}, fmt.Errorf("delta is %s, must be greater than 0 and below 1", d)
 	}
-	if k < 1 || k > 2*MostKeys {
-		return privacy.Delta{}, fmt.Errorf("keys of a unit is %d, must be from 1 to %d", k, 2*MostKeys)
+	if k < 1 || k > 2*MaxKeys {
+		return privacy.Delta{}, fmt.Errorf("keys of a unit is %d, must be from 1 to %d", k, 2*MaxKeys)
 	}
 	low, high := d.Atto()/k, int64(atto)
 	for high-low > 1 {

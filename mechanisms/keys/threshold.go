@@ -18,8 +18,8 @@ func (r *Rule) laplaceThreshold(each privacy.Delta) error {
 	goal := math.Log(each.Float()) - guard
 	tail := func(m float64) float64 { return -rate*m*(1-guard) - math.Log1p(math.Exp(-rate)) }
 	guess := (-goal - math.Log1p(math.Exp(-rate))) / rate
-	if !(guess < mostThreshold/2) {
-		return fmt.Errorf("threshold is %.3g, must be at most %d: the cost is too small", guess, int64(mostThreshold))
+	if !(guess < maxThreshold/2) {
+		return fmt.Errorf("threshold is %.3g, must be at most %d: the cost is too small", guess, int64(maxThreshold))
 	}
 	m := max(0, math.Floor(guess)-2)
 	for tail(m) > goal {
@@ -32,8 +32,8 @@ func (r *Rule) laplaceThreshold(each privacy.Delta) error {
 // gaussianThreshold sets the smallest threshold with P(1+noise ≥ threshold) ≤ each, and at least 1+σ.
 func (r *Rule) gaussianThreshold(each privacy.Delta) error {
 	sigma := math.Sqrt(r.sigma2())
-	if reach := 40 * (sigma + 1); !(reach < mostThreshold) {
-		return fmt.Errorf("deviation is %.3g, must be below %d: the cost is too small", sigma, int64(mostThreshold/40))
+	if reach := 40 * (sigma + 1); !(reach < maxThreshold) {
+		return fmt.Errorf("deviation is %.3g, must be below %d: the cost is too small", sigma, int64(maxThreshold/40))
 	}
 	low, high := math.Ceil(sigma)-1, math.Ceil(20*sigma)+20 // the tail at high is far below 1e-18
 	for high-low > 1 {

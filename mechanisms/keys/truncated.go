@@ -42,8 +42,8 @@ const mixture = 1 << 32
 func (r *Rule) truncate(each privacy.Delta) error {
 	goal := each.Float() * (1 - guard)
 	guess := float64(r.num) / float64(r.den) * (1 - math.Log(goal))
-	if !(guess < mostThreshold/2) {
-		return fmt.Errorf("threshold is up to %.3g, must be at most %d: the cost is too small", guess, int64(mostThreshold))
+	if !(guess < maxThreshold/2) {
+		return fmt.Errorf("threshold is up to %.3g, must be at most %d: the cost is too small", guess, int64(maxThreshold))
 	}
 	low, high := int64(0), int64(guess)+1
 	for r.lost(high) > goal {

@@ -12,8 +12,8 @@ import (
 // Scale is the scale Num/Den of a discrete Laplace: q = exp(−Den/Num).
 type Scale struct{ Num, Den int64 }
 
-// mostScale keeps noise inside of the int64 range, but for a chance below exp(−2000).
-const mostScale = 1 << 50
+// maxScale keeps noise inside of the int64 range, but for a chance below exp(−2000).
+const maxScale = 1 << 50
 
 func (s Scale) rate() *big.Rat { return big.NewRat(s.Den, s.Num) }
 
@@ -231,7 +231,7 @@ func laplaceOf(x *big.Rat) (noise.Distribution, error) {
 
 func ordered(coarse, fine Scale) error {
 	for _, s := range []Scale{coarse, fine} {
-		if s.Num <= 0 || s.Den <= 0 || s.Num/mostScale > s.Den {
+		if s.Num <= 0 || s.Den <= 0 || s.Num/maxScale > s.Den {
 			return fmt.Errorf("scale of a level is %d/%d, must be above 0 and at most 2^50", s.Num, s.Den)
 		}
 	}

@@ -25,8 +25,8 @@ package ladders
 
 import "github.com/dpproxy/dpproxy/mechanisms/noise"
 
-// mostNoisy are the ends of noisy counts.
-const mostNoisy = 1 << 62
+// maxNoisy are the ends of noisy counts.
+const maxNoisy = 1 << 62
 
 // geometric draws P(k) = (1−q)q^k: the discrete Laplace of q given that it is not negative.
 func geometric(reader *noise.Reader, d noise.Distribution) int64 {
@@ -38,7 +38,7 @@ func geometric(reader *noise.Reader, d noise.Distribution) int64 {
 	return 0
 }
 
-// add returns a+b for a in ±mostNoisy, cut there.
+// add returns a+b for a in ±maxNoisy, cut there.
 func add(a, b int64) int64 {
-	return min(max(a+min(max(b, -mostNoisy), mostNoisy), -mostNoisy), mostNoisy)
+	return min(max(a+min(max(b, -maxNoisy), maxNoisy), -maxNoisy), maxNoisy)
 }

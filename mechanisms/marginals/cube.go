@@ -50,13 +50,13 @@ type observed struct {
 	offset, length int
 }
 
-// The largest cubes. Each cell is written out; more attributes than MostCubeAttributes have too many subsets.
+// The largest cubes. Each cell is written out; more attributes than MaxCubeAttributes have too many subsets.
 const (
-	MostCubeCells      = 1 << 18
-	MostCubeAttributes = 10
-	mostObservedBits   = 40
-	mostCell           = 1 << 60
-	partBits           = 20
+	MaxCubeCells      = 1 << 18
+	MaxCubeAttributes = 10
+	maxObservedBits   = 40
+	maxCell           = 1 << 60
+	partBits          = 20
 )
 
 func newCube(shape []int, cells int, list []ranges.Marginal) (*cube, error) {
@@ -65,11 +65,11 @@ func newCube(shape []int, cells int, list []ranges.Marginal) (*cube, error) {
 		return nil, err
 	}
 	c := &cube{domain: d, all: 1<<len(shape) - 1, known: map[Set]int{}}
-	if len(shape) > MostCubeAttributes || d.Cells(c.all) > MostCubeCells || d.Cells(c.all) != cells {
-		return nil, fmt.Errorf("cells of a cube of %d attributes is %d, must be the product of their sizes, at most %d with %d attributes", len(shape), cells, MostCubeCells, MostCubeAttributes)
+	if len(shape) > MaxCubeAttributes || d.Cells(c.all) > MaxCubeCells || d.Cells(c.all) != cells {
+		return nil, fmt.Errorf("cells of a cube of %d attributes is %d, must be the product of their sizes, at most %d with %d attributes", len(shape), cells, MaxCubeCells, MaxCubeAttributes)
 	}
-	if len(list) == 0 || len(list) > 2<<MostCubeAttributes {
-		return nil, fmt.Errorf("number of marginals is %d, must be from 1 to %d", len(list), 2<<MostCubeAttributes)
+	if len(list) == 0 || len(list) > 2<<MaxCubeAttributes {
+		return nil, fmt.Errorf("number of marginals is %d, must be from 1 to %d", len(list), 2<<MaxCubeAttributes)
 	}
 	c.cells = cells
 	sets := make([]Set, len(list))
@@ -78,7 +78,7 @@ func newCube(shape []int, cells int, list []ranges.Marginal) (*cube, error) {
 		if !sets[i].within(c.all) {
 			return nil, fmt.Errorf("marginal %d has attribute %d, must be below %d", i+1, bits.Len64(m.Attributes)-1, len(shape))
 		}
-		if most := int64(1<<mostObservedBits) / int64(cells) >> bits.OnesCount64(m.Attributes); m.Weight < 1 || m.Weight > most {
+		if most := int64(1<<maxObservedBits) / int64(cells) >> bits.OnesCount64(m.Attributes); m.Weight < 1 || m.Weight > most {
 			return nil, fmt.Errorf("weight of marginal %d is %d, must be from 1 to %d", i+1, m.Weight, most)
 		}
 	}
@@ -93,8 +93,8 @@ func newCube(shape []int, cells int, list []ranges.Marginal) (*cube, error) {
 				o.source = k
 			}
 		}
-		if c.count += o.length; c.count > MostCells {
-			return nil, fmt.Errorf("observations of the marginals are more than %d", MostCells)
+		if c.count += o.length; c.count > MaxCells {
+			return nil, fmt.Errorf("observations of the marginals are more than %d", MaxCells)
 		}
 		c.seen = append(c.seen, o)
 	}
@@ -116,7 +116,7 @@ func (c *cube) prepare() error {
 			precision[a] += o.precision(c.domain, a)
 		}
 	}
-	for size := range MostCubeAttributes + 1 {
+	for size := range MaxCubeAttributes + 1 {
 		for a := Set(0); a <= c.all; a++ {
 			if _, ok := precision[a]; ok && bits.OnesCount64(uint64(a)) == size {
 				c.known[a] = len(c.closure)
@@ -244,7 +244,7 @@ func (c *cube) Observe(cells []int64) []int64 {
 		parts[k] = make([]int64, c.cells)
 	}
 	for i := range min(len(cells), c.cells) {
-		n := min(max(cells[i], -mostCell), mostCell)
+		n := min(max(cells[i], -maxCell), maxCell)
 		parts[0][i], parts[1][i], parts[2][i] = n>>(2*partBits), n>>partBits&(1<<partBits-1), n&(1<<partBits-1)
 	}
 	seen := c.linear(parts[0])
@@ -254,7 +254,7 @@ func (c *cube) Observe(cells []int64) []int64 {
 		}
 	}
 	for i, n := range seen {
-		seen[i] = min(max(n, -ranges.MostObserved), ranges.MostObserved)
+		seen[i] = min(max(n, -ranges.MaxObserved), ranges.MaxObserved)
 	}
 	return seen
 }

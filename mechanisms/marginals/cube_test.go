@@ -249,10 +249,10 @@ func TestCubeObservesExactly(t *testing.T) {
 		for j, got := range s.Observe(cells) {
 			exact := new(big.Int)
 			for i, m := range cells {
-				exact.Add(exact, new(big.Int).Mul(big.NewInt(int64(b.At(j, i))), big.NewInt(min(max(m, -mostCell), mostCell))))
+				exact.Add(exact, new(big.Int).Mul(big.NewInt(int64(b.At(j, i))), big.NewInt(min(max(m, -maxCell), maxCell))))
 			}
-			want := int64(ranges.MostObserved * exact.Sign())
-			if exact.CmpAbs(big.NewInt(ranges.MostObserved)) < 0 {
+			want := int64(ranges.MaxObserved * exact.Sign())
+			if exact.CmpAbs(big.NewInt(ranges.MaxObserved)) < 0 {
 				want = exact.Int64()
 			}
 			if got != want {

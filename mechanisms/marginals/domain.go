@@ -12,8 +12,8 @@ import (
 
 // The largest plans.
 const (
-	MostAttributes = 64
-	MostCells      = 1 << 24 // of one source, its residuals' rows included, and of all observations together
+	MaxAttributes = 64
+	MaxCells      = 1 << 24 // of one source, its residuals' rows included, and of all observations together
 )
 
 // Domain is the number of cells of each attribute. The zero value is invalid.
@@ -21,12 +21,12 @@ type Domain struct{ sizes []int }
 
 // NewDomain checks the sizes: a column with a single cell has nothing to group by and is left out by the caller.
 func NewDomain(sizes ...int) (Domain, error) {
-	if len(sizes) < 1 || len(sizes) > MostAttributes {
-		return Domain{}, fmt.Errorf("number of attributes is %d, must be from 1 to %d", len(sizes), MostAttributes)
+	if len(sizes) < 1 || len(sizes) > MaxAttributes {
+		return Domain{}, fmt.Errorf("number of attributes is %d, must be from 1 to %d", len(sizes), MaxAttributes)
 	}
 	for i, n := range sizes {
-		if n < 2 || n > MostCells {
-			return Domain{}, fmt.Errorf("size of attribute %d is %d, must be from 2 to %d", i, n, MostCells)
+		if n < 2 || n > MaxCells {
+			return Domain{}, fmt.Errorf("size of attribute %d is %d, must be from 2 to %d", i, n, MaxCells)
 		}
 	}
 	return Domain{append([]int(nil), sizes...)}, nil
@@ -83,12 +83,12 @@ func (d Domain) shape(s Set) []int {
 	return shape
 }
 
-// Cells returns the number of cells of the marginal on s, or MostCells+1 if it is more than MostCells.
+// Cells returns the number of cells of the marginal on s, or MaxCells+1 if it is more than MaxCells.
 func (d Domain) Cells(s Set) int {
 	cells := 1
 	for _, n := range d.shape(s) {
-		if cells *= n; cells > MostCells {
-			return MostCells + 1
+		if cells *= n; cells > MaxCells {
+			return MaxCells + 1
 		}
 	}
 	return cells

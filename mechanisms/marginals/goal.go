@@ -157,7 +157,7 @@ func (g *Goal) Candidates() []ranges.Description {
 // histograms returns the strategy of the best shares that are found.
 func (g *Goal) histograms() (ranges.Description, bool) {
 	w := g.workload
-	if w.pairs() > mostPairs {
+	if w.pairs() > maxPairs {
 		return ranges.Description{}, false
 	}
 	s := w.search(w.closure, g.accountant())
@@ -195,7 +195,7 @@ func (g *Goal) described(sets []Set, wanted []float64, residual bool) ranges.Des
 	scale := math.Inf(1)
 	for i, s := range sets {
 		if wanted[i] > 0 {
-			most := math.Min(float64(int64(1<<mostObservedBits)/int64(cells)>>bits.OnesCount64(uint64(s))), 1<<20)
+			most := math.Min(float64(int64(1<<maxObservedBits)/int64(cells)>>bits.OnesCount64(uint64(s))), 1<<20)
 			scale = math.Min(scale, most/wanted[i])
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// mostPairs is the number of pairs of a set and one of its subsets up to which the search looks at all of them.
-const mostPairs = 1 << 20
+// maxPairs is the number of pairs of a set and one of its subsets up to which the search looks at all of them.
+const maxPairs = 1 << 20
 
 // search looks for the best shares. A histogram on s with the share e of the cost says of each residual a ⊆ s its value
 // with a precision e²/Π d_i (pure; e/Π d_i under zCDP) over s∖a, up to a factor that all have in common.

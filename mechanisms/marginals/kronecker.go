@@ -59,16 +59,16 @@ type product struct {
 	known   []map[string]float64 // by factor: variances of spans
 }
 
-// mostFactors bounds the factors, mostReading the size of a factor's reading, mostKnown the variances that are remembered.
+// maxFactors bounds the factors, maxReading the size of a factor's reading, maxKnown the variances that are remembered.
 const (
-	mostFactors = 8
-	mostReading = 1 << 22
-	mostKnown   = 1 << 14
+	maxFactors = 8
+	maxReading = 1 << 22
+	maxKnown   = 1 << 14
 )
 
 func newProduct(cells int, list []ranges.Description) (*product, error) {
-	if len(list) < 2 || len(list) > mostFactors {
-		return nil, fmt.Errorf("number of factors is %d, must be from 2 to %d", len(list), mostFactors)
+	if len(list) < 2 || len(list) > maxFactors {
+		return nil, fmt.Errorf("number of factors is %d, must be from 2 to %d", len(list), maxFactors)
 	}
 	p := &product{cells: 1, count: 1, known: make([]map[string]float64, len(list))}
 	l1, l2 := big.NewInt(1), big.NewInt(1)
@@ -78,11 +78,11 @@ func newProduct(cells int, list []ranges.Description) (*product, error) {
 			return nil, fmt.Errorf("factor %d: %w", i+1, err)
 		}
 		n, m := s.Cells(), s.Observations()
-		if p.cells *= n; p.cells > MostCubeCells || n*m > mostReading && d.Kind != ranges.KindIdentity {
-			return nil, fmt.Errorf("cells of a product are more than %d, or those of a factor too many", MostCubeCells)
+		if p.cells *= n; p.cells > MaxCubeCells || n*m > maxReading && d.Kind != ranges.KindIdentity {
+			return nil, fmt.Errorf("cells of a product are more than %d, or those of a factor too many", MaxCubeCells)
 		}
-		if p.count *= m; p.count > MostCells {
-			return nil, fmt.Errorf("observations of a product are more than %d", MostCells)
+		if p.count *= m; p.count > MaxCells {
+			return nil, fmt.Errorf("observations of a product are more than %d", MaxCells)
 		}
 		one := s.Sensitivity(privacy.AddRemove)
 		l1.Mul(l1, big.NewInt(one.L1))
@@ -137,7 +137,7 @@ func (p *product) Observe(cells []int64) []int64 {
 		shape[i] = f.Observations()
 	}
 	for i, n := range seen {
-		seen[i] = min(max(n, 0), ranges.MostObserved)
+		seen[i] = min(max(n, 0), ranges.MaxObserved)
 	}
 	return seen
 }
@@ -193,7 +193,7 @@ func (p *product) factorVariance(i int, spans []ranges.Span) float64 {
 	v = p.factors[i].Variance(spans)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.known[i]) >= mostKnown {
+	if len(p.known[i]) >= maxKnown {
 		clear(p.known[i])
 	}
 	p.known[i][string(key)] = v

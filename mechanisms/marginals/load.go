@@ -31,7 +31,7 @@ func (w Workload) constraints(replaceOne bool) [][]float64 {
 		return [][]float64{alone}
 	}
 	union := w.union()
-	if bits.OnesCount64(uint64(union)) > mostPatterns || len(w.closure)<<bits.OnesCount64(uint64(union)) > 1<<20 {
+	if bits.OnesCount64(uint64(union)) > maxPatterns || len(w.closure)<<bits.OnesCount64(uint64(union)) > 1<<20 {
 		for i, a := range w.closure {
 			least := math.Inf(1)
 			for _, n := range w.domain.shape(a) {
@@ -59,8 +59,8 @@ func (w Workload) constraints(replaceOne bool) [][]float64 {
 	return all
 }
 
-// mostPatterns is the number of attributes up to which all sets of differing ones are looked at.
-const mostPatterns = 10
+// maxPatterns is the number of attributes up to which all sets of differing ones are looked at.
+const maxPatterns = 10
 
 // margin covers the rounding of the loads: sums of at most 2^16 terms, none negative, each of at most 64 factors, with a
 // relative error below 2^-36 altogether.

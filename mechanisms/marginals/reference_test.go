@@ -16,12 +16,12 @@ import (
 // integers are measured against. Nothing is released by them.
 
 const (
-	mostRows = 1 << 22
-	mostSets = 1 << 16 // subsets of the marginals
+	maxRows = 1 << 22
+	maxSets = 1 << 16 // subsets of the marginals
 )
 
 // The weights' range keeps all sums of variances far inside of the floats.
-const leastWeight, mostWeight = 1e-12, 1e12
+const leastWeight, maxWeight = 1e-12, 1e12
 
 // Plan is what is observed for a workload, with which noise, at which cost: a function of public things alone. It is
 // immutable; the zero value is invalid.
@@ -71,13 +71,13 @@ type bounds struct {
 // its own in the large one, so only their number counts.
 func boundsOf(c privacy.Contribution) (bounds, error) {
 	b := bounds{rows: c.Rows, replaceOne: c.Neighbors == privacy.ReplaceOne}
-	if c.Rows < 1 || c.Rows > mostRows {
-		return b, fmt.Errorf("rows of a unit is %d, must be from 1 to %d", c.Rows, mostRows)
+	if c.Rows < 1 || c.Rows > maxRows {
+		return b, fmt.Errorf("rows of a unit is %d, must be from 1 to %d", c.Rows, maxRows)
 	}
 	if c.Groups < 0 || c.PerGroup < 0 {
 		return b, fmt.Errorf("groups of a unit is %d with %d rows each, must not be negative", c.Groups, c.PerGroup)
 	}
-	if c.Groups > 0 && c.PerGroup > 0 && c.Groups <= mostRows && c.PerGroup <= mostRows {
+	if c.Groups > 0 && c.PerGroup > 0 && c.Groups <= maxRows && c.PerGroup <= maxRows {
 		b.rows = min(b.rows, c.Groups*c.PerGroup)
 	}
 	if c.Neighbors != privacy.AddRemove && c.Neighbors != privacy.ReplaceOne {
@@ -120,8 +120,8 @@ func newPlan(w Workload, cost privacy.Cost, observations []observation) (Plan, e
 				p.add(a, o.precision(w.domain, a))
 			}
 		}
-		if total += o.length; total > MostCells {
-			return Plan{}, fmt.Errorf("observations of the marginals are more than %d", MostCells)
+		if total += o.length; total > MaxCells {
+			return Plan{}, fmt.Errorf("observations of the marginals are more than %d", MaxCells)
 		}
 	}
 	for a, precision := range p.variance {
@@ -215,13 +215,13 @@ func Histograms(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, er
 		return Plan{}, errors.New("workload is the zero value, must be made by NewWorkload")
 	}
 	candidates := append([]Set(nil), w.closure...)
-	if w.pairs() > mostPairs {
+	if w.pairs() > maxPairs {
 		candidates = candidates[:0]
 		for _, m := range w.marginals {
 			candidates = append(candidates, m.Set)
 		}
 	}
-	if all := w.union(); !slices.Contains(candidates, all) && w.domain.Cells(all) <= MostCells {
+	if all := w.union(); !slices.Contains(candidates, all) && w.domain.Cells(all) <= MaxCells {
 		candidates = append(candidates, all)
 	}
 	accountant, err := checkCost(cost)
@@ -256,8 +256,8 @@ func Independent(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, e
 
 // Cube returns the plan of one histogram over all attributes of the workload.
 func Cube(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, error) {
-	if all := w.union(); w.domain.Cells(all) > MostCells {
-		return Plan{}, fmt.Errorf("cube has more than %d cells", MostCells)
+	if all := w.union(); w.domain.Cells(all) > MaxCells {
+		return Plan{}, fmt.Errorf("cube has more than %d cells", MaxCells)
 	}
 	return histograms(w, c, cost, []Set{w.union()}, []float64{1})
 }
@@ -316,13 +316,13 @@ func histograms(w Workload, c privacy.Contribution, cost privacy.Cost, sets []Se
 	return newPlan(w, cost, observations)
 }
 
-// NewWorkload checks the marginals: each once, each of at most MostCells cells, all weights finite and greater than 0.
+// NewWorkload checks the marginals: each once, each of at most MaxCells cells, all weights finite and greater than 0.
 func NewWorkload(d Domain, marginals ...Marginal) (Workload, error) {
 	if len(d.sizes) == 0 {
 		return Workload{}, fmt.Errorf("domain has no attributes, must be made by NewDomain")
 	}
-	if len(marginals) < 1 || len(marginals) > mostSets {
-		return Workload{}, fmt.Errorf("number of marginals is %d, must be from 1 to %d", len(marginals), mostSets)
+	if len(marginals) < 1 || len(marginals) > maxSets {
+		return Workload{}, fmt.Errorf("number of marginals is %d, must be from 1 to %d", len(marginals), maxSets)
 	}
 	w := Workload{domain: d, marginals: append([]Marginal(nil), marginals...), loss: map[Set]float64{}}
 	seen := map[Set]bool{}
@@ -332,10 +332,10 @@ func NewWorkload(d Domain, marginals ...Marginal) (Workload, error) {
 			return Workload{}, fmt.Errorf("marginal %v has attribute %d, must be below %d", m.Set.Attributes(), bits.Len64(uint64(m.Set))-1, len(d.sizes))
 		case seen[m.Set]:
 			return Workload{}, fmt.Errorf("marginal %v occurs twice, must occur once", m.Set.Attributes())
-		case !(m.Weight >= leastWeight && m.Weight <= mostWeight):
-			return Workload{}, fmt.Errorf("weight of marginal %v is %g, must be from %g to %g", m.Set.Attributes(), m.Weight, leastWeight, mostWeight)
-		case d.Cells(m.Set) > MostCells:
-			return Workload{}, fmt.Errorf("marginal %v has more than %d cells", m.Set.Attributes(), MostCells)
+		case !(m.Weight >= leastWeight && m.Weight <= maxWeight):
+			return Workload{}, fmt.Errorf("weight of marginal %v is %g, must be from %g to %g", m.Set.Attributes(), m.Weight, leastWeight, maxWeight)
+		case d.Cells(m.Set) > MaxCells:
+			return Workload{}, fmt.Errorf("marginal %v has more than %d cells", m.Set.Attributes(), MaxCells)
 		case bits.OnesCount64(uint64(m.Set)) > 16:
 			return Workload{}, fmt.Errorf("marginal %v has %d attributes, must have at most 16", m.Set.Attributes(), bits.OnesCount64(uint64(m.Set)))
 		}
@@ -343,8 +343,8 @@ func NewWorkload(d Domain, marginals ...Marginal) (Workload, error) {
 		for a := range m.Set.subsets {
 			w.loss[a] += m.Weight * float64(d.Cells(m.Set)) * d.variance(m.Set, a)
 		}
-		if len(w.loss) > mostSets {
-			return Workload{}, fmt.Errorf("marginals have more than %d subsets", mostSets)
+		if len(w.loss) > maxSets {
+			return Workload{}, fmt.Errorf("marginals have more than %d subsets", maxSets)
 		}
 	}
 	for a := range w.loss {

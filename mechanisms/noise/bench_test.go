@@ -97,7 +97,7 @@ func BenchmarkSamplers(b *testing.B) {
 	out := make([]int64, batch)
 	for _, s := range scales {
 		d := mustNew(b, s.kind, s.num, s.den)
-		if l := d.law(); l.entries() < mostEntries {
+		if l := d.law(); l.entries() < maxEntries {
 			b.Run("table/"+s.name, func(b *testing.B) {
 				table := build(l)
 				measured(b, 20, s.table, func(r *Reader) { table.fill(r, out) })

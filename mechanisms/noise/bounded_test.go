@@ -45,7 +45,7 @@ func TestHalfWidthsAreBounded(t *testing.T) {
 		taken := after.TotalAlloc - before.TotalAlloc
 		most = max(most, taken)
 		worst = widening{max(worst.inversions, w.inversions), max(worst.evaluations, w.evaluations), max(worst.sines, w.sines)}
-		if k < 0 || w.inversions > mostInversions || w.evaluations > w.inversions*mostEvaluations || w.sines > w.inversions*mostFrequencies*250 || taken > mostBytes {
+		if k < 0 || w.inversions > maxInversions || w.evaluations > w.inversions*maxEvaluations || w.sines > w.inversions*maxFrequencies*250 || taken > mostBytes {
 			t.Fatalf("%v at %g: half-width %d, %d inversions, %d evaluations, %d sines, %d bytes", parts, alpha, k, w.inversions, w.evaluations, w.sines, taken)
 		}
 	}

@@ -22,16 +22,16 @@ import "math"
 // beyond the last k counts as g = 1 from above and g = 0 from below, and so do probabilities that are left out.
 //
 // Limits: narrow noise, and alpha outside of 1e-6 and ½, as in mixture.go; thousands of noises that all tell, which mixture.go takes.
-// Work: at most mostTelling noises of fewSteps steps, and some ten sums over these.
+// Work: at most maxTelling noises of fewSteps steps, and some ten sums over these.
 
 const (
-	fewCoarse   = 1. / 16  // h at first
-	fewFine     = 1. / 256 // and at last
-	fewTold     = 3        // a noise tells whose share is above h/fewTold
-	mostTelling = 1 << 9   // noises that tell
-	fewSteps    = 1 << 12  // steps of the law
-	fewApart    = 1e-4     // what the search may leave of the reach
-	fewAllowed  = .004     // and what is lost may add to it, about, when h is chosen
+	fewCoarse  = 1. / 16  // h at first
+	fewFine    = 1. / 256 // and at last
+	fewTold    = 3        // a noise tells whose share is above h/fewTold
+	maxTelling = 1 << 9   // noises that tell
+	fewSteps   = 1 << 12  // steps of the law
+	fewApart   = 1e-4     // what the search may leave of the reach
+	fewAllowed = .004     // and what is lost may add to it, about, when h is chosen
 )
 
 // lumped is the law of S̃.
@@ -87,7 +87,7 @@ func shares(s Shape) (big []Term, small float64, ok bool) {
 	big, small = make([]Term, 0, len(s.Heavy)), s.Fourths/(s.Squares*s.Squares)*(1+1e-9)
 	count := 0
 	for _, t := range s.Heavy {
-		if count += t.Count; count > mostTelling {
+		if count += t.Count; count > maxTelling {
 			return nil, 0, false
 		}
 		share := t.Weight * t.Weight / s.Squares

@@ -42,13 +42,13 @@ const (
 )
 
 // prepared keeps what fixedOf has prepared, for the whole process: each is a function of a public parameter alone, of some
-// kilobytes. Beyond mostPrepared they are forgotten, all at once.
+// kilobytes. Beyond maxPrepared they are forgotten, all at once.
 var prepared = struct {
 	sync.RWMutex
 	known map[law]*fixed
 }{known: map[law]*fixed{}}
 
-const mostPrepared = 1 << 10
+const maxPrepared = 1 << 10
 
 // fixedOf returns what draws from d in fixed work, which takes milliseconds to prepare.
 func fixedOf(d Distribution) *fixed {
@@ -62,7 +62,7 @@ func fixedOf(d Distribution) *fixed {
 	f = newFixed(d)
 	prepared.Lock()
 	defer prepared.Unlock()
-	if len(prepared.known) >= mostPrepared {
+	if len(prepared.known) >= maxPrepared {
 		clear(prepared.known)
 	}
 	prepared.known[law] = f

@@ -229,12 +229,12 @@ func TestFixedWorkGoesWithTheSource(t *testing.T) {
 // TestFixedIsForgotten: what is prepared is bounded.
 func TestFixedIsForgotten(t *testing.T) {
 	r := NewReader(FixedWork(rand.NewChaCha8([32]byte{1})))
-	for i := range int64(mostPrepared + 10) {
+	for i := range int64(maxPrepared + 10) {
 		mustNew(t, Laplace, 1, i+1).Sample(r)
 	}
 	prepared.RLock()
 	defer prepared.RUnlock()
-	if n := len(prepared.known); n > mostPrepared {
-		t.Errorf("%d samplers are kept, must be at most %d", n, mostPrepared)
+	if n := len(prepared.known); n > maxPrepared {
+		t.Errorf("%d samplers are kept, must be at most %d", n, maxPrepared)
 	}
 }

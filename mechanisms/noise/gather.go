@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	fewTerms  = 256       // different terms of a sum that is left as it is
-	mostTerms = 512       // different terms of a sum that is inverted
-	moving    = 1. / 400  // the deviation of what moved weights add, of the sum's deviation
-	share     = 1. / 1000 // of alpha: the tail that the moves take
+	fewTerms = 256       // different terms of a sum that is left as it is
+	maxTerms = 512       // different terms of a sum that is inverted
+	moving   = 1. / 400  // the deviation of what moved weights add, of the sum's deviation
+	share    = 1. / 1000 // of alpha: the tail that the moves take
 )
 
 // gathered replaces the weights of a sum of very many terms by few, and says by how much that may have moved the sum.
@@ -30,7 +30,7 @@ func gathered(sum []summand, alpha Probability) (few []summand, left Probability
 	})
 	most := varianceOf(sorted) * moving * moving / (fewTerms / 2)
 	groups := grouped(sorted, most)
-	for len(groups) > mostTerms { // ends: without a limit there are as many as distributions, and those are counted apart
+	for len(groups) > maxTerms { // ends: without a limit there are as many as distributions, and those are counted apart
 		if most *= 1.5; math.IsInf(most, 1) || most == 0 {
 			break
 		}

@@ -9,15 +9,15 @@ const (
 	rounding  = 1e-13 // a bound of the floating-point error of such a sum, but for the phases, measured below 1e-14
 	narrow    = 1e-5  // of a tail: what each bound may add to it
 
-	leastSmoothing  = 1. / 16
-	mostFrequencies = 1 << 13
-	mostEvaluations = 1 << 18
-	mostSmoothings  = 4
-	negligible      = -46 // the logarithm of what is below the bound of the rounding, all frequencies together
+	leastSmoothing = 1. / 16
+	maxFrequencies = 1 << 13
+	maxEvaluations = 1 << 18
+	maxSmoothings  = 4
+	negligible     = -46 // the logarithm of what is below the bound of the rounding, all frequencies together
 )
 
-// mostInversions bounds the inversions of one half-width.
-const mostInversions = mostDrops * (2 + 2*mostSmoothings)
+// maxInversions bounds the inversions of one half-width.
+const maxInversions = maxDrops * (2 + 2*maxSmoothings)
 
 // inversion is a tail as a sum of sines: tail(a) = 1 − (2a + Σ sines)/P + slack.
 //
@@ -80,7 +80,7 @@ func (t *inversion) addIntegers(w *widening, sum []summand, enough float64) bool
 }
 
 // mostOf is how many frequencies there may be for so many terms.
-func mostOf(terms int) float64 { return float64(min(mostFrequencies, mostEvaluations/terms)) }
+func mostOf(terms int) float64 { return float64(min(maxFrequencies, maxEvaluations/terms)) }
 
 // logPhi adds up ln φ from start until it is negligible.
 func (w *widening) logPhi(sum []summand, u, start float64) float64 {
@@ -103,9 +103,9 @@ func (t *inversion) smoothing(frequencies float64) float64 {
 // too many, or take too long. Most of many terms are not looked at, for the first of them make a frequency negligible.
 func (t *inversion) addSmoothed(w *widening, sum []summand) bool {
 	t.slack += 4 / math.Pi * math.Exp(-t.beta)
-	last, most := math.Ceil(math.Sqrt2*t.beta*t.period/(2*math.Pi*t.smoothed)), w.evaluations+mostEvaluations
+	last, most := math.Ceil(math.Sqrt2*t.beta*t.period/(2*math.Pi*t.smoothed)), w.evaluations+maxEvaluations
 	for n := 1.0; n <= last; n++ {
-		if n > mostFrequencies || w.evaluations > most {
+		if n > maxFrequencies || w.evaluations > most {
 			return false
 		}
 		u := 2 * math.Pi * n / t.period

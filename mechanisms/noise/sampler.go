@@ -47,7 +47,7 @@ func New(kind Kind, num, den int64) (Distribution, error) {
 		return Distribution{}, fmt.Errorf("noise scale is %d/%d, must be below %d", num, den, int64(Most))
 	}
 	if kind == Gaussian {
-		d.shape = shapeOf(d.num, d.den, mostLevel)
+		d.shape = shapeOf(d.num, d.den, maxLevel)
 	}
 	return d, nil
 }
@@ -188,10 +188,10 @@ func (s shape) covers(num, den uint64) bool {
 // law is that of the proposals' j.
 func (s shape) law() law { return law{kind: Gaussian, num: 1 << s.level, den: eighth} }
 
-const mostLevel = 16
+const maxLevel = 16
 
 // halves are the tables of the proposals.
-var halves = func() (all [mostLevel + 1]func() *table) {
+var halves = func() (all [maxLevel + 1]func() *table) {
 	for level := range all {
 		all[level] = sync.OnceValue(func() *table { return build(shape{1, uint8(level)}.law()) })
 	}

@@ -26,13 +26,13 @@ type table struct {
 const (
 	slotBits = 15
 	restBits = 63 - slotBits
-	// mostEntries is what a guide's 15 bits can name.
-	mostEntries = 1<<15 - 1
+	// maxEntries is what a guide's 15 bits can name.
+	maxEntries = 1<<15 - 1
 	// cut is where a Laplace's table ends: at P(K > k) < 2^-cut.
 	cut = 12
 )
 
-// entries returns how many entries the law's table has, about; more than mostEntries mean that it has no table.
+// entries returns how many entries the law's table has, about; more than maxEntries mean that it has no table.
 func (l law) entries() float64 {
 	if l.kind == Laplace {
 		return cut*math.Ln2*float64(l.num)/float64(l.den) + 2
@@ -40,7 +40,7 @@ func (l law) entries() float64 {
 	return 9.5*math.Sqrt(float64(l.num)/float64(l.den)) + 2
 }
 
-// build makes a law's table; its entries must be at most mostEntries.
+// build makes a law's table; its entries must be at most maxEntries.
 //
 // The digits are those of 1−T(k)−2^−70 and S(k)−2^−70, where T and S are sums of products of 128-bit fractions, each
 // rounded down by less than three units: off by less than n³·16 ≤ 2^49 units of 2^−128, with what n-fold products and the

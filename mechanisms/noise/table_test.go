@@ -147,7 +147,7 @@ func TestTablesByDistribution(t *testing.T) {
 	out, real := make([]int64, n), make([]float64, n)
 	for i, s := range samplers {
 		d := mustNew(t, s.kind, s.num, s.den)
-		if d.law().entries() > mostEntries-1 {
+		if d.law().entries() > maxEntries-1 {
 			continue
 		}
 		r := seeded(byte(150 + i))
@@ -200,11 +200,11 @@ func TestFillChoosesATableWhenItPays(t *testing.T) {
 	if c.known[few].table != nil || c.of(many, 100) != nil {
 		t.Error("the oldest table is not forgotten")
 	}
-	for i := range uint64(3 * mostKnown) {
+	for i := range uint64(3 * maxKnown) {
 		c.of(law{Laplace, i + 1, 1_000_003, true}, 1)
 	}
-	if len(c.known) > mostKnown {
-		t.Errorf("%d laws are remembered, must be at most %d", len(c.known), mostKnown)
+	if len(c.known) > maxKnown {
+		t.Errorf("%d laws are remembered, must be at most %d", len(c.known), maxKnown)
 	}
 	a, b := mustNew(t, Laplace, 20, 2), mustNew(t, Laplace, 10, 1)
 	if a.law() != b.law() {

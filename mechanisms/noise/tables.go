@@ -23,8 +23,8 @@ type kept struct {
 	asked  uint64 // by the cache's clock
 }
 
-// mostKnown is how many laws are remembered, most of them without a table.
-const mostKnown = 4096
+// maxKnown is how many laws are remembered, most of them without a table.
+const maxKnown = 4096
 
 func (t *table) bytes() int { return 8*cap(t.digits) + 2*len(t.guide) }
 
@@ -34,14 +34,14 @@ func (l law) pays() float64 { return 1500 + l.entries()/2 }
 
 // of returns the law's table for n more samples, or nil where they are drawn without.
 func (c *cache) of(l law, n int) *table {
-	if l.entries() > mostEntries-1 {
+	if l.entries() > maxEntries-1 {
 		return nil
 	}
 	c.Lock()
 	defer c.Unlock()
 	k := c.known[l]
 	if k == nil {
-		if len(c.known) >= mostKnown || c.known == nil {
+		if len(c.known) >= maxKnown || c.known == nil {
 			c.known, c.bytes = map[law]*kept{}, 0
 		}
 		k = &kept{}

@@ -17,8 +17,8 @@ import (
 //   - the allInversions characteristic function (inversion.go): exact on a lattice, smoothed otherwise.
 //
 // And each of them for what is left when noises of great weight that are seldom not 0 are taken for lost (drops).
-// Work: whatever the scales, weights and counts, at most mostTerms different terms, mostFrequencies frequencies and
-// mostEvaluations evaluations of a characteristic function an inversion, at most mostInversions inversions: under 2 MiB.
+// Work: whatever the scales, weights and counts, at most maxTerms different terms, maxFrequencies frequencies and
+// maxEvaluations evaluations of a characteristic function an inversion, at most maxInversions inversions: under 2 MiB.
 
 // Term is Count independent noises, each times Weight.
 type Term struct {
@@ -35,7 +35,7 @@ type Part struct {
 // HalfWidthOfSum returns the smallest k with P(|X| > k) ≤ alpha, X the sum of count noises.
 //
 // Claim: never less than that k, and more only where the tail at it is within 1e-4 of alpha, or alpha is below leastTail.
-// Limits: where the lattice has more than mostFrequencies frequencies (two discrete Laplace of a scale above 1000 at an
+// Limits: where the lattice has more than maxFrequencies frequencies (two discrete Laplace of a scale above 1000 at an
 // alpha below 1e-7), a hundredth of X's deviation more.
 func (d Distribution) HalfWidthOfSum(count int, alpha Probability) int64 {
 	return HalfWidthOfParts([]Part{{d, []Term{{1, count}}}}, alpha)
@@ -45,7 +45,7 @@ func (d Distribution) HalfWidthOfSum(count int, alpha Probability) int64 {
 // rounded X.
 //
 // Claim: at most the smallest such k for a noise that is wider by 1/16 and by 2 % of k. Where the terms are more than
-// mostTerms or alpha is below leastTail it may be some percent more.
+// maxTerms or alpha is below leastTail it may be some percent more.
 func (d Distribution) HalfWidthOf(terms []Term, alpha Probability) int64 {
 	return HalfWidthOfParts([]Part{{d, terms}}, alpha)
 }
@@ -176,7 +176,7 @@ type drop struct {
 }
 
 const (
-	mostDrops      = 6    // so many ways to drop are tried
+	maxDrops       = 6    // so many ways to drop are tried
 	forFree        = 1e-5 // of alpha: noises that are seldomer not 0 are dropped in every way
 	leastCancelled = 1e-3 // the tail for which an inversion is prepared that tells how likely noises cancel
 )
@@ -198,8 +198,8 @@ func (w *widening) drops(sum []summand, alpha Probability) (list []drop) {
 		if p <= forFree*float64(alpha) {
 			list = list[:0]
 		}
-		if len(list) == mostDrops {
-			list = list[:mostDrops-1]
+		if len(list) == maxDrops {
+			list = list[:maxDrops-1]
 		}
 		list = append(list, drop{sum, Probability((float64(alpha) - p) / kept)})
 		same := 1
@@ -223,7 +223,7 @@ func (w *widening) nonzero(sum []summand) float64 {
 		clear += s.count * math.Log1p(-s.of.nonzero())
 	}
 	p := -math.Expm1(clear)
-	if p < .01 || p > .99 || w.inversions >= mostDrops {
+	if p < .01 || p > .99 || w.inversions >= maxDrops {
 		return p
 	}
 	if t, done := w.lattice(sum, leastCancelled); done {
@@ -302,8 +302,8 @@ func (w *widening) smoothed(sum []summand, alpha Probability) float64 {
 	}
 	t.settle(sum, alpha)
 	wanted := max(leastSmoothing, math.Sqrt(varianceOf(sum))/100)
-	for range mostSmoothings {
-		own := w.prepared(t, sum, max(wanted, t.smoothing(mostFrequencies)))
+	for range maxSmoothings {
+		own := w.prepared(t, sum, max(wanted, t.smoothing(maxFrequencies)))
 		best = min(best, own.smallest(w, alpha))
 		finer := max(leastSmoothing, best/100)
 		if finer >= wanted || own.smoothed > wanted {

@@ -34,9 +34,9 @@ type BasicPlan struct {
 }
 
 const (
-	basicUnit      = 1 << 40 // r is a whole number of 2⁻⁴⁰
-	mostCandidates = 1 << 20
-	mostEnumerated = 1 << 26 // candidates × cells
+	basicUnit     = 1 << 40 // r is a whole number of 2⁻⁴⁰
+	maxCandidates = 1 << 20
+	maxEnumerated = 1 << 26 // candidates × cells
 )
 
 // NewBasic checks a spec. It refuses where the theorem does not hold: n below 30·ln(2k/α)·log2(k)/(α'ε) in the letters
@@ -88,10 +88,10 @@ func (s BasicSpec) check() error {
 	}{
 		{"cells", int64(s.Cells), 2, 1 << 12},
 		{"size", int64(s.Size), 1, 255},
-		{"rows", s.Rows, 1, mostRows},
+		{"rows", s.Rows, 1, maxRows},
 		{"width", s.Width, 1, s.Rows},
 		{"queries", s.Queries, 2, 1 << 40},
-		{"hard answers", int64(s.Hard), 1, mostUpdates},
+		{"hard answers", int64(s.Hard), 1, maxUpdates},
 		{"rows a unit", s.Contribution.Rows, 1, 1 << 16},
 		{"neighbors", int64(s.Contribution.Neighbors), int64(privacy.ReplaceOne), int64(privacy.ReplaceOne)},
 		{"epsilon in micro-units", s.Cost.Epsilon.Micro(), 1, 2_000_000},
@@ -106,8 +106,8 @@ func (s BasicSpec) check() error {
 	for i := 1; i <= s.Size; i++ {
 		candidates = candidates * float64(s.Cells+i-1) / float64(i)
 	}
-	if candidates > mostCandidates*1.001 || candidates*float64(s.Cells) > mostEnumerated {
-		return fmt.Errorf("candidates is %.4g, must be at most %d (and %d cells in all): fewer cells or a smaller size", candidates, mostCandidates, mostEnumerated)
+	if candidates > maxCandidates*1.001 || candidates*float64(s.Cells) > maxEnumerated {
+		return fmt.Errorf("candidates is %.4g, must be at most %d (and %d cells in all): fewer cells or a smaller size", candidates, maxCandidates, maxEnumerated)
 	}
 	return nil
 }

@@ -182,7 +182,7 @@ func LeastBasic(s BasicSpec) (BasicPlan, error) {
 	candidates := 1.0
 	for s.Size = 0; s.Size < 255; s.Size++ {
 		next := candidates * float64(s.Cells+s.Size) / float64(s.Size+1)
-		if next > mostListed || next*float64(s.Cells) > mostEnumerated {
+		if next > maxListed || next*float64(s.Cells) > maxEnumerated {
 			break
 		}
 		candidates = next
@@ -207,8 +207,8 @@ func LeastBasic(s BasicSpec) (BasicPlan, error) {
 	return best, nil
 }
 
-// mostListed bounds the candidates of LeastBasic, each of which every question goes through.
-const mostListed = 1 << 17
+// maxListed bounds the candidates of LeastBasic, each of which every question goes through.
+const maxListed = 1 << 17
 
 // Reach returns how many rows an answer is off at most, but with probability miss.
 //

@@ -23,12 +23,12 @@ type Distinguisher struct {
 	accountant privacy.Accountant
 }
 
-const mostQueries = 1 << 24
+const maxQueries = 1 << 24
 
 // NewDistinguisher checks a list of queries, given by the policy or the analyst and not by the rows.
 func NewDistinguisher(queries []Query, grid int64, c privacy.Contribution, accountant privacy.Accountant, epsilon privacy.Epsilon) (Distinguisher, error) {
-	if len(queries) < 1 || len(queries) > mostQueries {
-		return Distinguisher{}, fmt.Errorf("queries is %d, must be from 1 to %d", len(queries), mostQueries)
+	if len(queries) < 1 || len(queries) > maxQueries {
+		return Distinguisher{}, fmt.Errorf("queries is %d, must be from 1 to %d", len(queries), maxQueries)
 	}
 	s := Spec{Cells: queries[0].cells, Grid: grid, Contribution: c, Rows: 1, Updates: 1, Rule: Projection, Accountant: accountant}
 	moves, err := s.check()
@@ -103,8 +103,8 @@ func (d Distinguisher) ready(guesses []int64, truth privacy.Sensitive[[]int64]) 
 		return errors.New("truth was never sealed")
 	}
 	for _, g := range guesses {
-		if g < 0 || g > mostCount {
-			return fmt.Errorf("guess is %d, must be from 0 to %d", g, int64(mostCount))
+		if g < 0 || g > maxCount {
+			return fmt.Errorf("guess is %d, must be from 0 to %d", g, int64(maxCount))
 		}
 	}
 	return nil
@@ -210,7 +210,7 @@ func (d Distinguisher) instance(miss noise.Probability) (*instance, error) {
 		return nil, err
 	}
 	above := 2 * d.SparseReach(miss)
-	if above > mostCount/d.grid {
+	if above > maxCount/d.grid {
 		return nil, fmt.Errorf("epsilon is %s, must be larger for this grid", d.epsilon)
 	}
 	return &instance{sources: sources{threshold, comparison, comparison}, above: above * d.grid}, nil

@@ -16,8 +16,8 @@ func planFor(s Spec, t Target) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	if t.Width < 1 || t.Width > mostRows {
-		return Plan{}, fmt.Errorf("width is %d, must be from 1 to %d", t.Width, int64(mostRows))
+	if t.Width < 1 || t.Width > maxRows {
+		return Plan{}, fmt.Errorf("width is %d, must be from 1 to %d", t.Width, int64(maxRows))
 	}
 	if err := checkMiss(t.Miss); err != nil {
 		return Plan{}, err

@@ -50,8 +50,8 @@ type OfflinePlan struct {
 
 // NewOffline checks a spec and splits its cost evenly: Rounds times half for the choice and half for the answer.
 func NewOffline(s OfflineSpec) (OfflinePlan, error) {
-	if s.Rounds < 1 || s.Rounds > mostUpdates {
-		return OfflinePlan{}, fmt.Errorf("rounds is %d, must be from 1 to %d", s.Rounds, mostUpdates)
+	if s.Rounds < 1 || s.Rounds > maxUpdates {
+		return OfflinePlan{}, fmt.Errorf("rounds is %d, must be from 1 to %d", s.Rounds, maxUpdates)
 	}
 	if s.Finds > Sparse {
 		return OfflinePlan{}, fmt.Errorf("finding is %d, must be exponential or sparse", s.Finds)
@@ -59,8 +59,8 @@ func NewOffline(s OfflineSpec) (OfflinePlan, error) {
 	if s.Rounds > len(s.Queries) {
 		return OfflinePlan{}, fmt.Errorf("rounds is %d, must be at most the %d queries", s.Rounds, len(s.Queries))
 	}
-	if s.Rows < 1 || s.Rows > mostRows || s.Spare < 0 || s.Spare > mostRows {
-		return OfflinePlan{}, fmt.Errorf("rows is %d and spare rows %d, must be from 1 and from 0 to %d", s.Rows, s.Spare, int64(mostRows))
+	if s.Rows < 1 || s.Rows > maxRows || s.Spare < 0 || s.Spare > maxRows {
+		return OfflinePlan{}, fmt.Errorf("rows is %d and spare rows %d, must be from 1 and from 0 to %d", s.Rows, s.Spare, int64(maxRows))
 	}
 	choice, answer := privacy.Epsilon{}, privacy.Cost{}
 	rounds := int64(s.Rounds)

@@ -58,9 +58,9 @@ type split struct {
 }
 
 const (
-	mostUpdates = 1 << 20
-	mostRows    = 1 << 40
-	mostMoves   = 1 << 36
+	maxUpdates = 1 << 20
+	maxRows    = 1 << 40
+	maxMoves   = 1 << 36
 )
 
 // NewPlan returns the plan that spends at most cost, with the threshold and the split that make the error at miss small.
@@ -107,16 +107,16 @@ func (s Spec) check() (moves int64, err error) {
 		name            string
 		value, from, to int64
 	}{
-		{"cells", int64(s.Cells), 1, mostCells},
-		{"grid", s.Grid, 1, mostGrid},
-		{"rows a unit", c.Rows, 1, mostRows},
-		{"groups a unit", c.Groups, 0, mostRows},
-		{"rows a unit in a group", c.PerGroup, 0, mostRows},
+		{"cells", int64(s.Cells), 1, maxCells},
+		{"grid", s.Grid, 1, maxGrid},
+		{"rows a unit", c.Rows, 1, maxRows},
+		{"groups a unit", c.Groups, 0, maxRows},
+		{"rows a unit in a group", c.PerGroup, 0, maxRows},
 		{"neighbors", int64(c.Neighbors), int64(privacy.AddRemove), int64(privacy.ReplaceOne)},
 		{"accountant", int64(s.Accountant), int64(privacy.Pure), int64(privacy.ZCDP)},
-		{"rows", s.Rows, 1, mostRows},
-		{"spare rows", s.Spare, 0, mostRows},
-		{"updates", int64(s.Updates), 1, mostUpdates},
+		{"rows", s.Rows, 1, maxRows},
+		{"spare rows", s.Spare, 0, maxRows},
+		{"updates", int64(s.Updates), 1, maxUpdates},
 		{"restarts", int64(s.Restarts), 0, int64(s.Updates) - 1},
 		{"rule", int64(s.Rule), int64(TheoryStep), int64(Median)},
 	} {
@@ -124,11 +124,11 @@ func (s Spec) check() (moves int64, err error) {
 			return 0, fmt.Errorf("%s is %d, must be from %d to %d", f.name, f.value, f.from, f.to)
 		}
 	}
-	if rows > mostMoves/s.Grid {
-		return 0, fmt.Errorf("rows a unit times grid is %d times %d, must be at most %d", rows, s.Grid, int64(mostMoves))
+	if rows > maxMoves/s.Grid {
+		return 0, fmt.Errorf("rows a unit times grid is %d times %d, must be at most %d", rows, s.Grid, int64(maxMoves))
 	}
-	if s.Rule == Median && s.Cells > mostMedian {
-		return 0, fmt.Errorf("cells is %d, must be at most %d for the median", s.Cells, mostMedian)
+	if s.Rule == Median && s.Cells > maxMedian {
+		return 0, fmt.Errorf("cells is %d, must be at most %d for the median", s.Cells, maxMedian)
 	}
 	return rows * s.Grid, nil
 }
@@ -137,7 +137,7 @@ func (s Spec) check() (moves int64, err error) {
 // (noise up) where a cost was given, up where a width was.
 func (s Spec) plan(shape shape, width float64, moves int64, round func(float64) float64) (Plan, error) {
 	p := Plan{spec: s, moves: moves, width: width}
-	if !(width > 0 && width*float64(moves) < mostCount/4) {
+	if !(width > 0 && width*float64(moves) < maxCount/4) {
 		return Plan{}, fmt.Errorf("cost leads to a width of %v times a unit's rows, out of range", width)
 	}
 	p.threshold = int64(math.Round(shape.threshold * width * float64(moves)))

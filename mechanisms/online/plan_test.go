@@ -174,7 +174,7 @@ func TestQueries(t *testing.T) {
 		t.Error(got)
 	}
 	for _, grid := range []int64{1, 1 << 20} {
-		if got := only(t, 5, 0, 1, 2).sum([]int64{math.MaxInt64, math.MaxInt64, 5}, grid); got != mostCount {
+		if got := only(t, 5, 0, 1, 2).sum([]int64{math.MaxInt64, math.MaxInt64, 5}, grid); got != maxCount {
 			t.Error(got)
 		}
 	}
@@ -186,7 +186,7 @@ func TestQueries(t *testing.T) {
 		"negative":     func() error { _, err := Spans(3, Span{-1, 1}); return err },
 		"heavy":        func() error { _, err := Weights([]uint32{1 << 21}); return err },
 		"no weights":   func() error { _, err := Weights(nil); return err },
-		"enough cells": func() error { _, err := Spans(mostCells + 1); return err },
+		"enough cells": func() error { _, err := Spans(maxCells + 1); return err },
 	} {
 		if f() == nil {
 			t.Errorf("%s passed", name)

@@ -32,9 +32,9 @@ type wall struct {
 }
 
 const (
-	mostMedian = 4096 // cells
-	particles  = 256
-	sweeps     = 6 // moves of a point after a hard answer, per cell
+	maxMedian = 4096 // cells
+	particles = 256
+	sweeps    = 6 // moves of a point after a hard answer, per cell
 )
 
 func newPolytope(p Plan) *polytope {

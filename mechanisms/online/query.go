@@ -7,12 +7,12 @@ import (
 	"math/bits"
 )
 
-// The ends of what a query can say: sums of cells are cut at mostCount, noisy ones at ±mostNoisy.
+// The ends of what a query can say: sums of cells are cut at maxCount, noisy ones at ±maxNoisy.
 const (
-	mostCount = 1 << 61
-	mostNoisy = 1 << 62
-	mostCells = 1 << 22
-	mostGrid  = 1 << 20
+	maxCount = 1 << 61
+	maxNoisy = 1 << 62
+	maxCells = 1 << 22
+	maxGrid  = 1 << 20
 )
 
 // Query is a counting query over a universe of cells: each cell has a weight from 0 to 1, given as whole numbers over a
@@ -69,8 +69,8 @@ func Weights(weights []uint32) (Query, error) {
 	}
 	q.weights = append([]uint32(nil), weights...)
 	for i, w := range weights {
-		if w > mostGrid {
-			return Query{}, fmt.Errorf("weight is %d, must be at most the grid, which is at most %d", w, mostGrid)
+		if w > maxGrid {
+			return Query{}, fmt.Errorf("weight is %d, must be at most the grid, which is at most %d", w, maxGrid)
 		}
 		if w > 0 {
 			q.bits[i/64] |= 1 << (i % 64)
@@ -81,8 +81,8 @@ func Weights(weights []uint32) (Query, error) {
 }
 
 func empty(cells int) (Query, error) {
-	if cells < 1 || cells > mostCells {
-		return Query{}, fmt.Errorf("cells is %d, must be from 1 to %d", cells, mostCells)
+	if cells < 1 || cells > maxCells {
+		return Query{}, fmt.Errorf("cells is %d, must be from 1 to %d", cells, maxCells)
 	}
 	return Query{cells: cells, bits: make([]uint64, (cells+63)/64)}, nil
 }
@@ -118,8 +118,8 @@ func (q Query) each(f func(cell int)) {
 	}
 }
 
-// sum returns Σ weight·rows on the grid, cut at mostCount. A negative cell counts as 0, a missing one too. It equals
-// min(exact sum, mostCount), which a change of the exact sum moves by no more than itself.
+// sum returns Σ weight·rows on the grid, cut at maxCount. A negative cell counts as 0, a missing one too. It equals
+// min(exact sum, maxCount), which a change of the exact sum moves by no more than itself.
 func (q Query) sum(cells []int64, grid int64) int64 {
 	total := uint64(0)
 	q.each(func(i int) {
@@ -127,10 +127,10 @@ func (q Query) sum(cells []int64, grid int64) int64 {
 			return
 		}
 		high, low := bits.Mul64(uint64(cells[i]), uint64(q.weight(i, grid)))
-		if high != 0 || low > mostCount {
-			low = mostCount
+		if high != 0 || low > maxCount {
+			low = maxCount
 		}
-		total = min(total+low, mostCount)
+		total = min(total+low, maxCount)
 	})
 	return int64(total)
 }
@@ -193,7 +193,7 @@ func cutQuery(from []byte, cells int) (Query, []byte, error) {
 	weights := make([]uint32, cells)
 	for i := 0; i < cells; {
 		var w, run uint64
-		if w, from, ok = cutUvarint(from); !ok || w > mostGrid || !weighted && w > 1 {
+		if w, from, ok = cutUvarint(from); !ok || w > maxGrid || !weighted && w > 1 {
 			return Query{}, nil, bad
 		}
 		if run, from, ok = cutUvarint(from); !ok || run == 0 || run > uint64(cells-i) {

@@ -14,7 +14,7 @@ func BenchmarkAnswer(b *testing.B) {
 		for _, hard := range []bool{false, true} {
 			b.Run(fmt.Sprintf("cells=%d/hard=%v", cells, hard), func(b *testing.B) {
 				s := small(Projection, privacy.Pure)
-				s.Cells, s.Rows, s.Restarts, s.Updates = cells, 1<<30, 0, mostUpdates
+				s.Cells, s.Rows, s.Restarts, s.Updates = cells, 1<<30, 0, maxUpdates
 				p := planned(b, s, 1<<29)
 				if hard {
 					p.threshold = -1 << 61

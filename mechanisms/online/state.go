@@ -61,7 +61,7 @@ func cutEntry(from []byte, cells int) (Entry, []byte, error) {
 		return Entry{}, nil, err
 	}
 	value, n := binary.Varint(from)
-	if n <= 0 || value < -mostNoisy || value > mostNoisy {
+	if n <= 0 || value < -maxNoisy || value > maxNoisy {
 		return Entry{}, nil, errors.New("an answer in the state is malformed")
 	}
 	return Entry{q, value}, from[n:], nil

@@ -92,10 +92,10 @@ func (n *instance) observe(q Query, grid, guess int64, truth privacy.Sensitive[[
 	return true, addNoise(sum, n.take())
 }
 
-// addNoise returns a + noise, cut at ±mostNoisy; a is in [0, mostCount].
+// addNoise returns a + noise, cut at ±maxNoisy; a is in [0, maxCount].
 func addNoise(a, noise int64) int64 {
-	if noise >= mostNoisy {
-		return mostNoisy
+	if noise >= maxNoisy {
+		return maxNoisy
 	}
-	return min(max(a+noise, -mostNoisy), mostNoisy)
+	return min(max(a+noise, -maxNoisy), maxNoisy)
 }

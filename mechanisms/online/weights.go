@@ -36,11 +36,11 @@ func (w *weights) shares() []float64 { return slices.Clone(w.p[:len(w.p)-1]) }
 // At most so many passes over all answers follow a new one; each costs up to as many projections as there are answers. On
 // a large universe there are fewer, so that an update takes about a second at most.
 const (
-	passes   = 50
-	mostWork = 1 << 29
+	passes  = 50
+	maxWork = 1 << 29
 )
 
-func passesOver(cells, answers int) int { return min(passes, max(1, mostWork/(cells*answers))) }
+func passesOver(cells, answers int) int { return min(passes, max(1, maxWork/(cells*answers))) }
 
 func (w *weights) learn(entries []Entry) {
 	last := entries[len(entries)-1]

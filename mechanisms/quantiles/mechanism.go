@@ -17,11 +17,11 @@ import (
 
 // The largest mechanisms.
 const (
-	MostCells     = selection.MostCandidates
-	MostQuantiles = 1 << 10
-	MostRows      = 1 << 10 // of a unit
-	mostTotal     = 1 << 61 // of the rows times the common denominator
-	mostPlaces    = 1 << 18 // that cells are divided into
+	MaxCells     = selection.MaxCandidates
+	MaxQuantiles = 1 << 10
+	MaxRows      = 1 << 10 // of a unit
+	maxTotal     = 1 << 61 // of the rows times the common denominator
+	maxPlaces    = 1 << 18 // that cells are divided into
 )
 
 // Mechanism draws quantiles. It is public and immutable; the zero value is invalid.
@@ -41,12 +41,12 @@ type Mechanism struct {
 // New calibrates quantiles over cells in order to a cost, which names ε (permute-and-flip) or ρ (exponential mechanism).
 func New(cells int, quantiles []Quantile, c privacy.Contribution, cost privacy.Cost) (Mechanism, error) {
 	switch {
-	case cells < 1 || cells > MostCells:
-		return Mechanism{}, fmt.Errorf("cells is %d, must be from 1 to %d", cells, MostCells)
-	case len(quantiles) < 1 || len(quantiles) > MostQuantiles:
-		return Mechanism{}, fmt.Errorf("quantiles is %d, must be from 1 to %d", len(quantiles), MostQuantiles)
-	case c.Rows < 1 || c.Rows > MostRows:
-		return Mechanism{}, fmt.Errorf("rows a unit is %d, must be from 1 to %d", c.Rows, MostRows)
+	case cells < 1 || cells > MaxCells:
+		return Mechanism{}, fmt.Errorf("cells is %d, must be from 1 to %d", cells, MaxCells)
+	case len(quantiles) < 1 || len(quantiles) > MaxQuantiles:
+		return Mechanism{}, fmt.Errorf("quantiles is %d, must be from 1 to %d", len(quantiles), MaxQuantiles)
+	case c.Rows < 1 || c.Rows > MaxRows:
+		return Mechanism{}, fmt.Errorf("rows a unit is %d, must be from 1 to %d", c.Rows, MaxRows)
 	case c.Neighbors != privacy.AddRemove && c.Neighbors != privacy.ReplaceOne:
 		return Mechanism{}, fmt.Errorf("neighbors is %d, must be add-remove or replace-one", c.Neighbors)
 	}
@@ -55,8 +55,8 @@ func New(cells int, quantiles []Quantile, c privacy.Contribution, cost privacy.C
 		if q.den == 0 {
 			return Mechanism{}, errors.New("quantile was not made by NewQuantile")
 		}
-		if m.den = m.den / gcd(m.den, q.den) * q.den; m.den > MostDenominator {
-			return Mechanism{}, fmt.Errorf("common denominator of the quantiles is %d or more, must be at most %d", m.den, MostDenominator)
+		if m.den = m.den / gcd(m.den, q.den) * q.den; m.den > MaxDenominator {
+			return Mechanism{}, fmt.Errorf("common denominator of the quantiles is %d or more, must be at most %d", m.den, MaxDenominator)
 		}
 	}
 	for _, q := range quantiles {
@@ -72,7 +72,7 @@ func New(cells int, quantiles []Quantile, c privacy.Contribution, cost privacy.C
 		m.rule = selection.Exponential
 	}
 	m.levels, m.fine = bits.Len(uint(len(m.nums))), 1
-	for m.levels > 1 && m.fine*2*cells <= mostPlaces {
+	for m.levels > 1 && m.fine*2*cells <= maxPlaces {
 		m.fine *= 2
 	}
 	var err error
@@ -130,7 +130,7 @@ func (m Mechanism) rate(p part, num int64) (selection.Rate, error) {
 // slack returns how many units of 1/den of a row an extreme is kept away from the end: beyond the last row the cells are all
 // alike, and at that distance together weigh an eighth of one at the right place.
 func (m Mechanism) slack(rate selection.Rate) int64 {
-	return int64(min(math.Ceil(math.Log(8*float64(m.cells*m.fine))/rate.Float()), mostTotal))
+	return int64(min(math.Ceil(math.Log(8*float64(m.cells*m.fine))/rate.Float()), maxTotal))
 }
 
 // Release opens the sealed cells and returns a cell for each quantile, in the order asked, not decreasing with the share.
@@ -171,7 +171,7 @@ func (m Mechanism) Release(truth privacy.Sensitive[[]int64], random io.Reader) (
 // places deals the rows of each cell out to its places, evenly: to the places in the order of their reversed numbers.
 func (m Mechanism) places(cells []int64) []int64 {
 	counts := make([]int64, m.cells*m.fine)
-	most := mostTotal / m.den / int64(m.cells)
+	most := maxTotal / m.den / int64(m.cells)
 	shift := 65 - bits.Len(uint(m.fine)) // fine is a power of two
 	for j, n := range cells[:min(len(cells), m.cells)] {
 		n = min(max(n, 0), most)

@@ -220,7 +220,7 @@ func TestOddCellsCountAsNone(t *testing.T) {
 	m := made(t, 3, shares(t, 1, 4, 3, 4), addOne, epsilon(1_000_000))
 	sum := int64(0)
 	for _, n := range m.places([]int64{-5, math.MinInt64, math.MaxInt64}) {
-		if sum += n; n < 0 || sum < 0 || sum > mostTotal/m.den {
+		if sum += n; n < 0 || sum < 0 || sum > maxTotal/m.den {
 			t.Fatalf("a place of %d, %d in all", n, sum)
 		}
 	}
@@ -252,9 +252,9 @@ func TestRefusals(t *testing.T) {
 		"quantile is 2/1":              quantile(2, 1),
 		"quantile is -1/2":             quantile(-1, 2),
 		"quantile is 1/0":              quantile(1, 0),
-		"denominator of at most":       quantile(1, MostDenominator+1),
+		"denominator of at most":       quantile(1, MaxDenominator+1),
 		"cells is 0":                   last(New(0, median, addOne, epsilon(1))),
-		"cells is 1048577":             last(New(MostCells+1, median, addOne, epsilon(1))),
+		"cells is 1048577":             last(New(MaxCells+1, median, addOne, epsilon(1))),
 		"quantiles is 0":               last(New(1, nil, addOne, epsilon(1))),
 		"not made by NewQuantile":      last(New(1, []Quantile{{}}, addOne, epsilon(1))),
 		"rows a unit is 0":             last(New(1, median, privacy.Contribution{Neighbors: privacy.AddRemove}, epsilon(1))),
@@ -296,8 +296,8 @@ func TestCosts(t *testing.T) {
 
 // Evenly returns the m quantiles 1/(m+1) to m/(m+1): of m = 1 the median.
 func Evenly(m int) ([]Quantile, error) {
-	if m < 1 || m >= MostQuantiles {
-		return nil, fmt.Errorf("quantiles is %d, must be from 1 to %d", m, MostQuantiles-1)
+	if m < 1 || m >= MaxQuantiles {
+		return nil, fmt.Errorf("quantiles is %d, must be from 1 to %d", m, MaxQuantiles-1)
 	}
 	all := make([]Quantile, m)
 	for i := range all {

@@ -5,8 +5,8 @@ package quantiles
 
 import "fmt"
 
-// MostDenominator is the largest denominator of a quantile, and of all quantiles of a mechanism together.
-const MostDenominator = 1_000_000
+// MaxDenominator is the largest denominator of a quantile, and of all quantiles of a mechanism together.
+const MaxDenominator = 1_000_000
 
 // Quantile is a share of the rows, from 0 (the least) to 1 (the largest). The zero value is invalid.
 type Quantile struct{ num, den int64 }
@@ -17,8 +17,8 @@ func NewQuantile(num, den int64) (Quantile, error) {
 		return Quantile{}, fmt.Errorf("quantile is %d/%d, must be from 0 to 1", num, den)
 	}
 	d := gcd(num, den)
-	if den/d > MostDenominator {
-		return Quantile{}, fmt.Errorf("quantile is %d/%d, must have a denominator of at most %d", num, den, MostDenominator)
+	if den/d > MaxDenominator {
+		return Quantile{}, fmt.Errorf("quantile is %d/%d, must have a denominator of at most %d", num, den, MaxDenominator)
 	}
 	return Quantile{num / d, den / d}, nil
 }

@@ -26,20 +26,20 @@ type banded struct {
 	inverse func() []float64 // the running sums of the first column of B⁻¹: of a range's reading
 }
 
-// MostBand is the longest band; continualBits the bits that are chosen.
+// MaxBand is the longest band; continualBits the bits that are chosen.
 const (
-	MostBand      = 1 << 12
+	MaxBand       = 1 << 12
 	continualBits = 20
 )
 
 func newBand(cells int, radices []int, bits int) (*banded, error) {
 	switch {
-	case cells < 1 || cells > MostContinual:
-		return nil, fmt.Errorf("cells of a continual strategy is %d, must be from 1 to %d", cells, MostContinual)
-	case len(radices) != 1 || radices[0] < 1 || radices[0] > MostBand:
-		return nil, fmt.Errorf("radices of a band are %v, must be its length, from 1 to %d", radices, MostBand)
-	case bits < leastBits || bits > mostBits:
-		return nil, fmt.Errorf("bits of a band is %d, must be from %d to %d", bits, leastBits, mostBits)
+	case cells < 1 || cells > MaxContinual:
+		return nil, fmt.Errorf("cells of a continual strategy is %d, must be from 1 to %d", cells, MaxContinual)
+	case len(radices) != 1 || radices[0] < 1 || radices[0] > MaxBand:
+		return nil, fmt.Errorf("radices of a band are %v, must be its length, from 1 to %d", radices, MaxBand)
+	case bits < leastBits || bits > maxBits:
+		return nil, fmt.Errorf("bits of a band is %d, must be from %d to %d", bits, leastBits, maxBits)
 	}
 	s := &banded{cells: cells, q: integerKernel(KindRoot, radices[0], bits).q}
 	for _, q := range s.q {
@@ -77,7 +77,7 @@ func (s *banded) Observe(cells []int64) []int64 {
 	for t := range observed {
 		var sum wide
 		for k, q := range s.q[:min(len(s.q), t+1)] {
-			sum.add(uint64(q), uint64(min(max(cells[t-k], 0), MostObserved)))
+			sum.add(uint64(q), uint64(min(max(cells[t-k], 0), MaxObserved)))
 		}
 		observed[t] = sum.above(wide{})
 	}

@@ -24,26 +24,26 @@ type closedTree struct {
 	alpha  []float64 // by level: G⁻¹·1 within a block, G the Gram matrix of this level and those below
 }
 
-// mostClosedLevels bounds the levels, MostContinual the cells of continual strategies.
+// maxClosedLevels bounds the levels, MaxContinual the cells of continual strategies.
 const (
-	mostClosedLevels = 20
-	MostContinual    = 1 << 14
+	maxClosedLevels = 20
+	MaxContinual    = 1 << 14
 )
 
 // newClosedTree returns the tree of the radices from the top down: how many blocks of the next level make up a block.
 func newClosedTree(cells int, radices []int) (*closedTree, error) {
-	if cells < 1 || cells > MostContinual {
-		return nil, fmt.Errorf("cells of a continual strategy is %d, must be from 1 to %d", cells, MostContinual)
+	if cells < 1 || cells > MaxContinual {
+		return nil, fmt.Errorf("cells of a continual strategy is %d, must be from 1 to %d", cells, MaxContinual)
 	}
-	if len(radices) >= mostClosedLevels {
-		return nil, fmt.Errorf("number of radices is %d, must be less than %d", len(radices), mostClosedLevels)
+	if len(radices) >= maxClosedLevels {
+		return nil, fmt.Errorf("number of radices is %d, must be less than %d", len(radices), maxClosedLevels)
 	}
 	t := &closedTree{cells: cells, blocks: []int{1}, alpha: []float64{1}}
 	for l := len(radices) - 1; l >= 0; l-- {
-		if radices[l] < 2 || radices[l] > MostContinual {
-			return nil, fmt.Errorf("radix %d is %d, must be from 2 to %d", l+1, radices[l], MostContinual)
+		if radices[l] < 2 || radices[l] > MaxContinual {
+			return nil, fmt.Errorf("radix %d is %d, must be from 2 to %d", l+1, radices[l], MaxContinual)
 		}
-		block := min(t.blocks[len(t.blocks)-1]*radices[l], MostContinual+1)
+		block := min(t.blocks[len(t.blocks)-1]*radices[l], MaxContinual+1)
 		below := t.alpha[len(t.alpha)-1]
 		t.blocks = append(t.blocks, block)
 		t.alpha = append(t.alpha, below/(1+float64(block)*below))
@@ -98,14 +98,14 @@ func (t *closedTree) Sensitivity(neighbors privacy.Neighbors) privacy.Sensitivit
 	return privacy.Sensitivity{L1: n, L2Squared: n}
 }
 
-// Observe returns the sums of the blocks. A sum is cut at MostObserved, on the way or at its end alike.
+// Observe returns the sums of the blocks. A sum is cut at MaxObserved, on the way or at its end alike.
 func (t *closedTree) Observe(cells []int64) []int64 {
 	observed := make([]int64, t.Observations())
 	for l, b := range t.blocks {
 		for end := b; end <= t.cells; end += b {
 			sum := int64(0)
 			for _, x := range cells[end-b : end] {
-				sum = min(sum+min(max(x, 0), MostObserved), MostObserved)
+				sum = min(sum+min(max(x, 0), MaxObserved), MaxObserved)
 			}
 			observed[t.place(l, end)] = sum
 		}

@@ -51,7 +51,7 @@ func ChooseContinual(cells int, norm Norm) Description {
 		for 6*band < cells {
 			band *= 2
 		}
-		return Description{Kind: KindContinualRoot, Cells: cells, Radices: []int{min(max(band, 32), cells, MostBand)}, Bits: continualBits}
+		return Description{Kind: KindContinualRoot, Cells: cells, Radices: []int{min(max(band, 32), cells, MaxBand)}, Bits: continualBits}
 	}
 	if d, ok := continualTrees.Load(cells); ok {
 		return d.(Description)

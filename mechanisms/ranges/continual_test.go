@@ -159,7 +159,7 @@ func TestContinualMeanVariance(t *testing.T) {
 
 func TestContinualRefusals(t *testing.T) {
 	for _, d := range []Description{
-		{Kind: KindContinualTree, Cells: 0}, {Kind: KindContinualTree, Cells: MostContinual + 1}, {Kind: KindContinualTree, Cells: 9, Radices: []int{1}},
+		{Kind: KindContinualTree, Cells: 0}, {Kind: KindContinualTree, Cells: MaxContinual + 1}, {Kind: KindContinualTree, Cells: 9, Radices: []int{1}},
 		{Kind: KindContinualTree, Cells: 9, Radices: make([]int, 99)}, {Kind: KindContinualTree, Cells: 9, Bits: 20}, {Kind: KindContinualRoot, Cells: 9},
 		{Kind: KindContinualRoot, Cells: 9, Radices: []int{0}, Bits: 20}, {Kind: KindContinualRoot, Cells: 9, Radices: []int{4}}, {Kind: KindContinualRoot, Cells: 0, Radices: []int{4}, Bits: 20},
 		{Kind: KindContinualRoot, Cells: 9, Radices: []int{4}, Bits: 20, Version: 1},
@@ -174,7 +174,7 @@ func TestContinualRefusals(t *testing.T) {
 func TestContinualSaturates(t *testing.T) {
 	for _, d := range []Description{{Kind: KindContinualTree, Cells: 4, Radices: []int{2, 2}}, {Kind: KindContinualRoot, Cells: 4, Radices: []int{4}, Bits: 20}} {
 		for j, v := range openContinual(t, d).Observe([]int64{math.MaxInt64, math.MaxInt64, math.MaxInt64, -5}) {
-			if v < 0 || v > MostObserved {
+			if v < 0 || v > MaxObserved {
 				t.Errorf("observation %d of %v is %d", j, d, v)
 			}
 		}

@@ -29,7 +29,7 @@ import (
 // r(2i+1). The first column of Q² tells r(n) − r(n+2), or r(n) + r(n+1), which add up to them; where n passes the middle,
 // the symmetry of the columns (sine: i and D−1−i are equally long) or of r (cosine: r(2D+1−n) = −r(n)) takes over. Root:
 // sums of q². All of it in integers.
-// Limits: MostConvolved cells. A cell counts at most MostObserved and so does an observation; B magnifies by up to 2^Bits,
+// Limits: MaxConvolved cells. A cell counts at most MaxObserved and so does an observation; B magnifies by up to 2^Bits,
 // so that a cell of more than 2^(61−Bits) rows may saturate.
 type convolution struct {
 	kernel  kernel[int64]
@@ -42,29 +42,29 @@ type convolution struct {
 	squares func() float64 // prefixSquares
 }
 
-// MostConvolved is the largest number of cells of the sine and cosine strategies, MostRoot of the square root.
+// MaxConvolved is the largest number of cells of the sine and cosine strategies, MaxRoot of the square root.
 const (
-	MostConvolved = 1 << 17
-	MostRoot      = 1 << 14
+	MaxConvolved = 1 << 17
+	MaxRoot      = 1 << 14
 )
 
-// leastBits and mostBits are the range of Description.Bits.
+// leastBits and maxBits are the range of Description.Bits.
 const (
 	leastBits = 8
-	mostBits  = 24
+	maxBits   = 24
 )
 
 // newConvolution makes a version-1 strategy.
 func newConvolution(kind Kind, cells, bits int) (*convolution, error) {
-	most := MostConvolved
+	most := MaxConvolved
 	if kind == KindRoot {
-		most = MostRoot
+		most = MaxRoot
 	}
 	if cells < 2 || cells > most {
 		return nil, fmt.Errorf("cells of strategy %s is %d, must be from 2 to %d", kind, cells, most)
 	}
-	if bits < leastBits || bits > mostBits {
-		return nil, fmt.Errorf("bits of strategy %s is %d, must be from %d to %d", kind, bits, leastBits, mostBits)
+	if bits < leastBits || bits > maxBits {
+		return nil, fmt.Errorf("bits of strategy %s is %d, must be from %d to %d", kind, bits, leastBits, maxBits)
 	}
 	s := &convolution{kernel: integerKernel(kind, cells, (bits+1)/2)}
 	s.transform()
@@ -254,17 +254,17 @@ func (s *convolution) Sensitivity(neighbors privacy.Neighbors) privacy.Sensitivi
 func (s *convolution) Observe(cells []int64) []int64 {
 	low, high := make([]uint64, len(cells)), make([]uint64, len(cells))
 	for i, c := range cells {
-		c = min(max(c, 0), MostObserved)
+		c = min(max(c, 0), MaxObserved)
 		b := uint64(s.scales[i])
 		low[i], high[i] = mulMod(uint64(c)&(1<<31-1), b), mulMod(uint64(c)>>31, b)
 	}
 	low, high = s.product(low), s.product(high)
 	observed := make([]int64, len(cells))
 	for j := range observed {
-		observed[j] = MostObserved
-		if high[j] < MostObserved>>31 {
+		observed[j] = MaxObserved
+		if high[j] < MaxObserved>>31 {
 			if sum, carry := bits.Add64(high[j]<<31, low[j], 0); carry == 0 {
-				observed[j] = int64(min(sum, MostObserved))
+				observed[j] = int64(min(sum, MaxObserved))
 			}
 		}
 	}

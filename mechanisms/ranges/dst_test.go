@@ -119,10 +119,10 @@ func againstDense(t *testing.T, name string, s Strategy, b *mat.Dense, r *rand.R
 		for j, got := range s.Observe(x) {
 			want := new(big.Int)
 			for i, c := range x {
-				want.Add(want, new(big.Int).Mul(big.NewInt(int64(b.At(j, i))), big.NewInt(min(max(c, 0), MostObserved))))
+				want.Add(want, new(big.Int).Mul(big.NewInt(int64(b.At(j, i))), big.NewInt(min(max(c, 0), MaxObserved))))
 			}
-			if want.CmpAbs(big.NewInt(MostObserved)) > 0 {
-				want.Mul(big.NewInt(int64(want.Sign())), big.NewInt(MostObserved))
+			if want.CmpAbs(big.NewInt(MaxObserved)) > 0 {
+				want.Mul(big.NewInt(int64(want.Sign())), big.NewInt(MaxObserved))
 			}
 			if want.Int64() != got {
 				t.Fatalf("%s: observation %d is %d, dense %s", name, j, got, want)
@@ -243,7 +243,7 @@ func TestConvolutionErrors(t *testing.T) {
 		{KindRoot, AllPrefixes, 1024, 2.991, 2.9554}, {KindRoot, AllPrefixes, 4096, 3.428, 3.350},
 		{KindRoot, AllRanges, 64, 2.465, 2.3022}, {KindRoot, AllRanges, 1024, 3.711, 3.5151}, {KindRoot, AllRanges, 4096, 4.337, 4.1339},
 	} {
-		s := mustConvolution(t, c.kind, c.cells, mostBits)
+		s := mustConvolution(t, c.kind, c.cells, maxBits)
 		n := s.Sensitivity(privacy.AddRemove)
 		got := math.Sqrt(s.MeanVariance(c.workload) * float64(n.L2Squared))
 		t.Logf("%s, %s of %d cells: %.4f, best known %.4f, limit %.4f", c.kind, c.workload, c.cells, got, c.best, c.limit)
@@ -281,7 +281,7 @@ func TestConvolutionReadsExactly(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, kind := range []Kind{KindSine, KindCosine, KindRoot} {
 		for _, d := range []int{2, 100, 4096, 10_000} {
-			s := mustConvolution(t, kind, d, mostBits)
+			s := mustConvolution(t, kind, d, maxBits)
 			x := make([]int64, d)
 			for i := range x {
 				x[i] = r.Int64N(1e6)
@@ -331,10 +331,10 @@ func BenchmarkConvolution(b *testing.B) {
 		b.Run(fmt.Sprintf("open/%d", d), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				mustConvolution(b, KindSine, d, mostBits)
+				mustConvolution(b, KindSine, d, maxBits)
 			}
 		})
-		s := mustConvolution(b, KindSine, d, mostBits)
+		s := mustConvolution(b, KindSine, d, maxBits)
 		x := make([]int64, d)
 		b.Run(fmt.Sprintf("observe/%d", d), func(b *testing.B) {
 			b.ReportAllocs()

@@ -21,7 +21,7 @@ import (
 // Theorem: the matrix mechanism (Li, Miklau, Hay, McGregor, Rastogi 2015): answers that are linear in noisy observations
 // of B·x cost what the observations cost.
 // Proof: a row adds a unit vector to x, hence a column to B·x; exchanging a row adds one and takes another away.
-// Limits: MostMatrixCells columns and MostMatrixRows rows, entries up to 2^MostMatrixBits, so that squared norms stay below
+// Limits: MaxMatrixCells columns and MaxMatrixRows rows, entries up to 2^MaxMatrixBits, so that squared norms stay below
 // 2^61. A matrix whose columns are, to working precision, dependent is refused.
 type matrix struct {
 	rows, cells int
@@ -34,25 +34,25 @@ type matrix struct {
 
 // Bounds of a given matrix.
 const (
-	MostMatrixCells = 1 << 11
-	MostMatrixRows  = 1 << 12
-	MostMatrixBits  = 24
+	MaxMatrixCells = 1 << 11
+	MaxMatrixRows  = 1 << 12
+	MaxMatrixBits  = 24
 )
 
-// mostCondition bounds the condition number of B'B.
-const mostCondition = 1e13
+// maxCondition bounds the condition number of B'B.
+const maxCondition = 1e13
 
 func newMatrix(cells int, entries []int64) (*matrix, error) {
-	if cells < 1 || cells > MostMatrixCells {
-		return nil, fmt.Errorf("cells of a matrix is %d, must be from 1 to %d", cells, MostMatrixCells)
+	if cells < 1 || cells > MaxMatrixCells {
+		return nil, fmt.Errorf("cells of a matrix is %d, must be from 1 to %d", cells, MaxMatrixCells)
 	}
 	m := &matrix{rows: len(entries) / cells, cells: cells, entries: slices.Clone(entries)}
-	if len(entries)%cells != 0 || m.rows < cells || m.rows > MostMatrixRows {
-		return nil, fmt.Errorf("entries of a matrix is %d, must be %d times from %d to %d", len(entries), cells, cells, MostMatrixRows)
+	if len(entries)%cells != 0 || m.rows < cells || m.rows > MaxMatrixRows {
+		return nil, fmt.Errorf("entries of a matrix is %d, must be %d times from %d to %d", len(entries), cells, cells, MaxMatrixRows)
 	}
 	for i, e := range entries {
-		if e > 1<<MostMatrixBits || e < -1<<MostMatrixBits {
-			return nil, fmt.Errorf("entry %d of a matrix is %d, must be within ±%d", i+1, e, 1<<MostMatrixBits)
+		if e > 1<<MaxMatrixBits || e < -1<<MaxMatrixBits {
+			return nil, fmt.Errorf("entry %d of a matrix is %d, must be within ±%d", i+1, e, 1<<MaxMatrixBits)
 		}
 	}
 	m.one = m.columns()
@@ -117,7 +117,7 @@ func (m *matrix) factorise() error {
 	b := mat.NewDense(m.rows, m.cells, values)
 	var gram mat.SymDense
 	gram.SymOuterK(1, b.T())
-	if !m.gram.Factorize(&gram) || m.gram.Cond() > mostCondition {
+	if !m.gram.Factorize(&gram) || m.gram.Cond() > maxCondition {
 		return fmt.Errorf("columns of the matrix of %d rows are dependent, must be independent", m.rows)
 	}
 	return nil
@@ -143,7 +143,7 @@ func (m *matrix) Observe(cells []int64) []int64 {
 	for j := range observed {
 		var positive, negative wide
 		for i, e := range m.row(j) {
-			x := uint64(min(max(cells[i], 0), MostObserved))
+			x := uint64(min(max(cells[i], 0), MaxObserved))
 			if e >= 0 {
 				positive.add(uint64(e), x)
 			} else {
@@ -170,7 +170,7 @@ func (w *wide) add(a, b uint64) {
 	w.high += high + carry
 }
 
-// above returns w−v, cut to [0, MostObserved].
+// above returns w−v, cut to [0, MaxObserved].
 func (w wide) above(v wide) int64 {
 	low, borrow := bits.Sub64(w.low, v.low, 0)
 	high, borrow := bits.Sub64(w.high, v.high, borrow)
@@ -178,9 +178,9 @@ func (w wide) above(v wide) int64 {
 	case borrow != 0:
 		return 0
 	case high != 0:
-		return MostObserved
+		return MaxObserved
 	}
-	return int64(min(low, MostObserved))
+	return int64(min(low, MaxObserved))
 }
 
 // transposed returns B'·y/scale.

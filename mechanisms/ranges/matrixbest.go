@@ -24,7 +24,7 @@ type Optimised struct {
 // For L2 the strategy is optimal: with G = Σ q q' the error of A is tr(G·(A'A)⁻¹)/queries, its columns being at most 1
 // long. For every v > 0, S = (V^½GV^½)^½ has tr G·X⁻¹ ≥ (tr S)²/Σv for all X with diagonal at most 1: the dual bound. The
 // fixed point v ← diag S makes X = V^−½SV^−½ attain it. Iteration stops when the two are within a thousandth, or after
-// mostRounds. The bound also holds for L1, since a column's L2 norm is at most its L1 norm.
+// maxRounds. The bound also holds for L1, since a column's L2 norm is at most its L1 norm.
 //
 // For L1 it is the best of the identity, the queries themselves, the optimum for L2, and the p-identity strategy to which
 // the optimiser comes from several starts.
@@ -66,16 +66,16 @@ func Optimise(queries [][]float64, norm Norm) (Optimised, error) {
 	return best, nil
 }
 
-// mostQueries bounds the number of queries.
-const mostQueries = 1 << 20
+// maxQueries bounds the number of queries.
+const maxQueries = 1 << 20
 
 func checkQueries(queries [][]float64) error {
-	if len(queries) == 0 || len(queries) > mostQueries {
-		return fmt.Errorf("number of queries is %d, must be from 1 to %d", len(queries), mostQueries)
+	if len(queries) == 0 || len(queries) > maxQueries {
+		return fmt.Errorf("number of queries is %d, must be from 1 to %d", len(queries), maxQueries)
 	}
 	cells := len(queries[0])
-	if cells < 1 || cells > MostMatrixCells {
-		return fmt.Errorf("cells of query 1 is %d, must be from 1 to %d", cells, MostMatrixCells)
+	if cells < 1 || cells > MaxMatrixCells {
+		return fmt.Errorf("cells of query 1 is %d, must be from 1 to %d", cells, MaxMatrixCells)
 	}
 	some := false
 	for i, q := range queries {

@@ -10,7 +10,7 @@ import (
 // The share of the mean of G's diagonal that is added to it, and the bounds of the iteration.
 const (
 	leastShare = 1e-6
-	mostRounds = 60
+	maxRounds  = 60
 	enough     = 1e-3
 )
 
@@ -27,7 +27,7 @@ func optimalGram(g *mat.SymDense) (*mat.SymDense, float64, error) {
 	}
 	var x *mat.SymDense
 	best := math.Inf(1)
-	for range mostRounds {
+	for range maxRounds {
 		s, err := newScaledRoot(whole, v)
 		if err != nil {
 			return nil, 0, err

@@ -10,7 +10,7 @@ import (
 // which suit sums of neighbouring cells, and from rows without any order.
 func pIdentitiesFor(g *mat.SymDense) []*mat.Dense {
 	cells := g.SymmetricDim()
-	if cells < 4 || cells > mostPIdentityGroups {
+	if cells < 4 || cells > maxPIdentityGroups {
 		return nil
 	}
 	diagonal := make([]float64, cells)
@@ -58,7 +58,7 @@ func pIdentitiesFor(g *mat.SymDense) []*mat.Dense {
 
 // The effort of pIdentitiesFor, and the largest number of groups of cells for which it is made.
 const (
-	triedMoves          = 60
-	lastMoves           = 500
-	mostPIdentityGroups = 600
+	triedMoves         = 60
+	lastMoves          = 500
+	maxPIdentityGroups = 600
 )

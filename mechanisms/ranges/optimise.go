@@ -120,15 +120,15 @@ func (t *template) theta(x []float64) {
 // sign is that with which the second half of a row enters the even part, 0, and the odd one, 1.
 func sign(part int) float64 { return float64(1 - 2*part) }
 
-// mostU bounds u, and so the digits lost between Σ u²·G_jj and the rest: every cell's own observation keeps a hundredth of
+// maxU bounds u, and so the digits lost between Σ u²·G_jj and the rest: every cell's own observation keeps a hundredth of
 // the column.
-const mostU = 100
+const maxU = 100
 
 // evaluate returns the objective at the parameters x and sets gradient. It is infinite out of bounds.
 func (t *template) evaluate(gradient, x []float64) float64 {
 	t.theta(x)
 	sum, n := 0.0, t.width
-	if floats.Max(t.u) > mostU {
+	if floats.Max(t.u) > maxU {
 		return math.Inf(1)
 	}
 	for s := range t.parts {

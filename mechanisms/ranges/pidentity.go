@@ -50,16 +50,16 @@ type band struct {
 // pIdentityScale is what every column adds up to.
 const pIdentityScale = 1 << 16
 
-// mostPIdentityRows bounds p: Reading takes O(p³) once and O(p²) a query.
-const mostPIdentityRows = 1 << 11
+// maxPIdentityRows bounds p: Reading takes O(p³) once and O(p²) a query.
+const maxPIdentityRows = 1 << 11
 
 // newPIdentity checks the weights and completes the columns.
 func newPIdentity(cells int, rows []band) (*pIdentity, error) {
-	if cells < 1 || cells > MostPIdentity {
-		return nil, fmt.Errorf("cells of a p-identity strategy is %d, must be from 1 to %d", cells, MostPIdentity)
+	if cells < 1 || cells > MaxPIdentity {
+		return nil, fmt.Errorf("cells of a p-identity strategy is %d, must be from 1 to %d", cells, MaxPIdentity)
 	}
-	if len(rows) > mostPIdentityRows {
-		return nil, fmt.Errorf("rows of a p-identity strategy is %d, must be at most %d", len(rows), mostPIdentityRows)
+	if len(rows) > maxPIdentityRows {
+		return nil, fmt.Errorf("rows of a p-identity strategy is %d, must be at most %d", len(rows), maxPIdentityRows)
 	}
 	s := &pIdentity{cells: cells, own: make([]int64, cells), inverse: make([]float64, cells)}
 	squares := make([]int64, cells)
@@ -111,7 +111,7 @@ func (s *pIdentity) Sensitivity(neighbors privacy.Neighbors) privacy.Sensitivity
 }
 
 // Observe returns first every cell, b times, then the weighted sums, each summed in 128 bits before it is cut: at most
-// MostPIdentity products below 2^16·2^61.
+// MaxPIdentity products below 2^16·2^61.
 func (s *pIdentity) Observe(cells []int64) []int64 {
 	observed := make([]int64, 0, s.Observations())
 	for i, b := range s.own {
@@ -130,4 +130,4 @@ func (s *pIdentity) Observe(cells []int64) []int64 {
 }
 
 // counted returns a cell as Strategy.Observe takes it.
-func counted(cell int64) uint64 { return uint64(min(max(cell, 0), MostObserved)) }
+func counted(cell int64) uint64 { return uint64(min(max(cell, 0), MaxObserved)) }

@@ -63,11 +63,11 @@ func TestPIdentityObservesItsMatrix(t *testing.T) {
 		if len(got) != len(b) || s.Observations() != len(b) {
 			t.Fatalf("%d observations, want %d", len(got), len(b))
 		}
-		most := big.NewInt(MostObserved)
+		most := big.NewInt(MaxObserved)
 		for k, row := range b {
 			sum := new(big.Int)
 			for i, w := range row {
-				sum.Add(sum, new(big.Int).Mul(big.NewInt(w), big.NewInt(min(max(x[i], 0), MostObserved))))
+				sum.Add(sum, new(big.Int).Mul(big.NewInt(w), big.NewInt(min(max(x[i], 0), MaxObserved))))
 			}
 			if sum.Cmp(most) > 0 {
 				sum = most
@@ -170,13 +170,13 @@ func TestPIdentityRefusals(t *testing.T) {
 		{{from: 0, weights: []int64{-1}}},
 		{{from: 0, weights: []int64{pIdentityScale}}},
 		{{from: 1, weights: []int64{pIdentityScale / 2}}, {from: 1, weights: []int64{pIdentityScale / 2}}},
-		make([]band, mostPIdentityRows+1),
+		make([]band, maxPIdentityRows+1),
 	} {
 		if s, err := newPIdentity(4, rows); err == nil {
 			t.Errorf("rows %v: accepted as %v", rows[0], s)
 		}
 	}
-	for _, c := range [][2]int{{64, 0}, {64, 3}, {leastPIdentity - 1, 1}, {MostPIdentity + 1, 1}, {-1, 1}} {
+	for _, c := range [][2]int{{64, 0}, {64, 3}, {leastPIdentity - 1, 1}, {MaxPIdentity + 1, 1}, {-1, 1}} {
 		if _, err := pIdentityOf(c[0], c[1]); err == nil {
 			t.Errorf("cells %d, version %d: accepted", c[0], c[1])
 		}

@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// MostPIdentity is the largest number of cells that has a p-identity strategy, made of the data for half as many.
-const MostPIdentity = 1 << 14
+// MaxPIdentity is the largest number of cells that has a p-identity strategy, made of the data for half as many.
+const MaxPIdentity = 1 << 14
 
 // leastPIdentity is the smallest: below it the best is, or is as good as, each cell once.
 const leastPIdentity = 9
@@ -45,8 +45,8 @@ func pIdentityOf(cells, version int) (*pIdentity, error) {
 	if version != PIdentityVersion(AllRanges) && version != PIdentityVersion(AllPrefixes) {
 		return nil, fmt.Errorf("version of strategy %s is %d, must be 1 (all ranges) or 2 (prefixes)", KindPIdentity, version)
 	}
-	if cells < leastPIdentity || cells > MostPIdentity {
-		return nil, fmt.Errorf("cells of strategy %s is %d, must be from %d to %d", KindPIdentity, cells, leastPIdentity, MostPIdentity)
+	if cells < leastPIdentity || cells > MaxPIdentity {
+		return nil, fmt.Errorf("cells of strategy %s is %d, must be from %d to %d", KindPIdentity, cells, leastPIdentity, MaxPIdentity)
 	}
 	return pIdentities.get(pIdentityKey{cells, Workload(version)})
 }
@@ -64,9 +64,9 @@ type openedPIdentities struct {
 	cells int
 }
 
-// mostOpened bounds the cells of remembered strategies, each of which takes some 300 bytes; beyond it they are forgotten,
+// maxOpened bounds the cells of remembered strategies, each of which takes some 300 bytes; beyond it they are forgotten,
 // all at once.
-const mostOpened = 1 << 17
+const maxOpened = 1 << 17
 
 func (o *openedPIdentities) get(key pIdentityKey) (*pIdentity, error) {
 	o.mu.Lock()
@@ -90,7 +90,7 @@ func (o *openedPIdentities) get(key pIdentityKey) (*pIdentity, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.cells += key.cells; o.known == nil || o.cells > mostOpened {
+	if o.cells += key.cells; o.known == nil || o.cells > maxOpened {
 		o.known, o.cells = map[pIdentityKey]*pIdentity{}, key.cells
 		prefixesKept.Store(0)
 	}
@@ -167,7 +167,7 @@ func decodeRows(data []byte, cells int) ([]band, error) {
 		return int(n)
 	}
 	rows := make([]band, 0, 256)
-	count, mirrored := next(mostPIdentityRows), next(1)
+	count, mirrored := next(maxPIdentityRows), next(1)
 	for range count {
 		r := band{from: next(cells)}
 		r.weights = make([]int64, next(cells-r.from))

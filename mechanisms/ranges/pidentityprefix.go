@@ -24,7 +24,7 @@ import (
 // u² times that of M·T, and T is sparse. Adding up D columns loses some D·2⁻⁵³ of the largest, which is far within what Mixtures.HalfWidth
 // allows for. TestPrefixSums holds them against solving for each.
 //
-// Limits: of spans beyond mostPrefixSpans and of strategies beyond mostPrefixed nothing is kept, nor of any beyond mostKept.
+// Limits: of spans beyond maxPrefixSpans and of strategies beyond maxPrefixed nothing is kept, nor of any beyond maxKept.
 
 // Shaped is a Strategy that finds the shape of a reading without its terms.
 type Shaped interface {
@@ -33,10 +33,10 @@ type Shaped interface {
 }
 
 const (
-	mostPrefixSpans = 8       // more of them are read cell by cell
-	mostPrefixed    = 1 << 23 // numbers that the prefixes of a strategy may take: 64 MiB
-	mostKept        = 1 << 23 // and those of all
-	mostLoose       = 2e-6    // of the squares' square: a block of cells whose fourth powers may be more is looked at cell by cell
+	maxPrefixSpans = 8       // more of them are read cell by cell
+	maxPrefixed    = 1 << 23 // numbers that the prefixes of a strategy may take: 64 MiB
+	maxKept        = 1 << 23 // and those of all
+	maxLoose       = 2e-6    // of the squares' square: a block of cells whose fourth powers may be more is looked at cell by cell
 )
 
 // prefixesKept counts numbers that are kept, until strategies are forgotten.
@@ -49,7 +49,7 @@ type prefix struct{ sums, norms []float64 }
 func (s *pIdentity) block() int { return max(4, s.cells/256) }
 
 func (s *pIdentity) prefixed(spans []Span) bool {
-	return len(spans) <= mostPrefixSpans && (s.cells+1)*(len(s.rows)+s.cells/s.block()+1) <= mostPrefixed
+	return len(spans) <= maxPrefixSpans && (s.cells+1)*(len(s.rows)+s.cells/s.block()+1) <= maxPrefixed
 }
 
 // tabled makes the weights of the sums of every prefix, one behind the other, unless too much is kept already: 10 MB for 4,096 cells, in
@@ -64,7 +64,7 @@ func (s *pIdentity) tabled() {
 		return // I + ΘΘ' is at least I
 	}
 	columns := s.byCells()
-	if size := int64((s.cells+1)*p + 2*len(columns.of)); prefixesKept.Add(size) > mostKept {
+	if size := int64((s.cells+1)*p + 2*len(columns.of)); prefixesKept.Add(size) > maxKept {
 		prefixesKept.Add(-size)
 		return
 	}
@@ -151,7 +151,7 @@ func (s *pIdentity) prefix(cells int) *prefix {
 	if s.table == nil {
 		size += len(p.sums)
 	}
-	if prefixesKept.Add(int64(size)) <= mostKept {
+	if prefixesKept.Add(int64(size)) <= maxKept {
 		slot.Store(p) // of two that found it at once either is right
 	}
 	return p
@@ -203,7 +203,7 @@ func (s *pIdentity) Shape(spans []Span, heavy []noise.Term) (shape noise.Shape) 
 			norms[b] += from[b] + to[b]
 		}
 	}
-	loose, least := 0.0, mostLoose*shape.Squares*shape.Squares
+	loose, least := 0.0, maxLoose*shape.Squares*shape.Squares
 	for b, norm := range norms {
 		square := norm * norm
 		if square*square <= least || s.columns == nil {

@@ -21,7 +21,7 @@ type Strategy interface {
 	// Sensitivity returns the largest norms of the change of B·x by one row: of a column of B (add-remove), and of a
 	// column and of a difference of two columns (replace-one). They are exact, or bounds from above.
 	Sensitivity(neighbors privacy.Neighbors) privacy.Sensitivity
-	// Observe returns B·x for the cells x, each taken into [0, MostObserved] first and each result into ±MostObserved at
+	// Observe returns B·x for the cells x, each taken into [0, MaxObserved] first and each result into ±MaxObserved at
 	// last. Neither step brings two vectors further apart, so that Sensitivity holds for all inputs. Its result is as
 	// private as the cells.
 	Observe(cells []int64) []int64
@@ -37,8 +37,8 @@ type Strategy interface {
 	MeanVariance(workload Workload) float64
 }
 
-// MostObserved bounds what a strategy observes before noise.
-const MostObserved = 1 << 61
+// MaxObserved bounds what a strategy observes before noise.
+const MaxObserved = 1 << 61
 
 // Workload is a set of sums of consecutive cells whose mean error is to be small.
 type Workload uint8

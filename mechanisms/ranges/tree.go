@@ -39,14 +39,14 @@ type children struct {
 	sum  float64
 }
 
-// MostWeight is the largest weight of a level.
-const MostWeight = 1 << 20
+// MaxWeight is the largest weight of a level.
+const MaxWeight = 1 << 20
 
 // NewTree returns the tree of the radices with all weights 1.
 func NewTree(cells int, radices []int) (Tree, error) { return NewWeightedTree(cells, radices, nil) }
 
 // NewWeightedTree checks the radices, from the root down: each at least 2, together at least the cells, none superfluous;
-// and the weights, one for each radix, from 1 to MostWeight. No weights at all stand for all 1.
+// and the weights, one for each radix, from 1 to MaxWeight. No weights at all stand for all 1.
 func NewWeightedTree(cells int, radices []int, weights []int64) (Tree, error) {
 	if cells < 2 || len(radices) == 0 {
 		return Tree{}, fmt.Errorf("tree of %d cells with %d radices, must have at least 2 cells and 1 radix", cells, len(radices))
@@ -67,8 +67,8 @@ func NewWeightedTree(cells int, radices []int, weights []int64) (Tree, error) {
 		if weights != nil {
 			w = weights[l]
 		}
-		if w < 1 || w > MostWeight {
-			return Tree{}, fmt.Errorf("weight %d is %d, must be from 1 to %d", l+1, w, MostWeight)
+		if w < 1 || w > MaxWeight {
+			return Tree{}, fmt.Errorf("weight %d is %d, must be from 1 to %d", l+1, w, MaxWeight)
 		}
 		t.levels[l] = level{block: block, count: (cells + block - 1) / block, weight: w}
 		if radices[l] >= cells {

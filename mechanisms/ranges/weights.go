@@ -33,20 +33,20 @@ func (t Tree) Sensitivity(neighbors privacy.Neighbors) privacy.Sensitivity {
 }
 
 // Observe returns the weighted sums of the nodes, level by level from the top, each left to right. All terms are ≥ 0, so
-// that cutting at MostObserved on the way is cutting at the end.
+// that cutting at MaxObserved on the way is cutting at the end.
 func (t Tree) Observe(cells []int64) []int64 {
 	nodes := make([]int64, t.Nodes())
 	for _, l := range t.levels {
 		for i := range l.count {
 			sum := int64(0)
 			for _, c := range cells[i*l.block : min((i+1)*l.block, t.cells)] {
-				sum = min(sum+min(max(c, 0), MostObserved), MostObserved)
+				sum = min(sum+min(max(c, 0), MaxObserved), MaxObserved)
 			}
 			high, low := bits.Mul64(uint64(sum), uint64(l.weight))
 			if high != 0 {
-				low = MostObserved
+				low = MaxObserved
 			}
-			nodes[l.offset+i] = int64(min(low, MostObserved))
+			nodes[l.offset+i] = int64(min(low, MaxObserved))
 		}
 	}
 	return nodes

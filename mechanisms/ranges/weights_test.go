@@ -130,7 +130,7 @@ func TestNewWeightedTreeRefuses(t *testing.T) {
 		want    string
 	}{
 		{[]int64{1}, "number of weights is 1"}, {[]int64{}, "number of weights is 0"}, {[]int64{1, 0}, "weight 2 is 0"},
-		{[]int64{-1, 1}, "weight 1 is -1"}, {[]int64{1, MostWeight + 1}, "weight 2 is 1048577"},
+		{[]int64{-1, 1}, "weight 1 is -1"}, {[]int64{1, MaxWeight + 1}, "weight 2 is 1048577"},
 	} {
 		if _, err := NewWeightedTree(8, []int{2, 4}, c.weights); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("weights %v: %v, want %s", c.weights, err, c.want)

@@ -115,7 +115,7 @@ func scaled(weights []float64, most float64) []int64 {
 }
 
 // of returns the error with other weights.
-func (w *weighted) of(weights []float64) float64 { return w.ofIntegers(scaled(weights, MostWeight)) }
+func (w *weighted) of(weights []float64) float64 { return w.ofIntegers(scaled(weights, MaxWeight)) }
 
 func (w *weighted) ofIntegers(weights []int64) float64 {
 	t, err := NewWeightedTree(w.cells, w.radices, weights)
@@ -192,7 +192,7 @@ func (w *weighted) move() {
 // integers returns the smallest integer weights that lose less than a hundred-thousandth.
 func (w *weighted) integers() []int64 {
 	for most := 1.0; ; most *= 2 {
-		if weights := scaled(w.weights, most); most >= MostWeight || w.ofIntegers(weights) < w.error*(1+1e-5) {
+		if weights := scaled(w.weights, most); most >= MaxWeight || w.ofIntegers(weights) < w.error*(1+1e-5) {
 			return weights
 		}
 	}

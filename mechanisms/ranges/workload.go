@@ -114,9 +114,9 @@ type convolutions struct {
 	cells int // of all that are known
 }
 
-// mostRemembered bounds the cells of remembered strategies, each of which takes some 150 bytes; beyond it they are
+// maxRemembered bounds the cells of remembered strategies, each of which takes some 150 bytes; beyond it they are
 // forgotten, all at once.
-const mostRemembered = 1 << 18
+const maxRemembered = 1 << 18
 
 func (c *convolutions) get(key convolutionKey) (Strategy, error) {
 	c.mu.Lock()
@@ -128,7 +128,7 @@ func (c *convolutions) get(key convolutionKey) (Strategy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.cells += key.cells; c.known == nil || c.cells > mostRemembered {
+	if c.cells += key.cells; c.known == nil || c.cells > maxRemembered {
 		c.known, c.cells = map[convolutionKey]*convolution{}, key.cells
 	}
 	c.known[key] = s

@@ -26,7 +26,7 @@ type Goal struct {
 //
 //	the identity; the best tree without weights and the best with;
 //	L1: the shipped p-identity strategy, if there is one for so many cells;
-//	L2: sine for all ranges or cosine for prefixes, up to MostConvolved cells, with as many bits as the noise allows.
+//	L2: sine for all ranges or cosine for prefixes, up to MaxConvolved cells, with as many bits as the noise allows.
 //
 // The square-root strategy is never the best; it is there for streams, in which observation j needs cells up to j alone.
 // It returns the zero Description where no noise can be calibrated, and for a goal that is none.
@@ -50,7 +50,7 @@ func Choose(g Goal, variance func(privacy.Sensitivity) float64) (Description, fl
 	if g.Workload == AllPrefixes {
 		kind = KindCosine
 	}
-	for bits := mostBits; bits >= 16; bits -= 4 {
+	for bits := maxBits; bits >= 16; bits -= 4 {
 		if c.consider(Description{Kind: kind, Cells: g.Cells, Bits: bits, Version: 1}) {
 			break
 		}
@@ -122,8 +122,8 @@ type weightedTrees struct {
 	known map[heavyKey]heavyTree
 }
 
-// mostHeavy bounds the number of remembered trees; beyond it they are forgotten, all at once.
-const mostHeavy = 1 << 10
+// maxHeavy bounds the number of remembered trees; beyond it they are forgotten, all at once.
+const maxHeavy = 1 << 10
 
 func (w *weightedTrees) get(key heavyKey) ([]int, []int64) {
 	w.mu.Lock()
@@ -131,7 +131,7 @@ func (w *weightedTrees) get(key heavyKey) ([]int, []int64) {
 	t, ok := w.known[key]
 	if !ok {
 		t.radices, t.weights = BestWeighted(key.cells, key.workload, key.norm)
-		if w.known == nil || len(w.known) >= mostHeavy {
+		if w.known == nil || len(w.known) >= maxHeavy {
 			w.known = map[heavyKey]heavyTree{}
 		}
 		w.known[key] = t
@@ -141,7 +141,7 @@ func (w *weightedTrees) get(key heavyKey) ([]int, []int64) {
 
 // shipped returns the strategy for pure accounting that is made of data of this package, if there is one.
 func shipped(cells int, workload Workload) []Description {
-	if cells < leastPIdentity || cells > MostPIdentity {
+	if cells < leastPIdentity || cells > MaxPIdentity {
 		return nil
 	}
 	return []Description{{Kind: KindPIdentity, Cells: cells, Version: PIdentityVersion(workload)}}

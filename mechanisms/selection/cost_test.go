@@ -73,7 +73,7 @@ func TestCostOfManyStrongDrawsIsNotLessThanOfFew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cost, err := s.Cost(privacy.Pure, Exponential, MostCandidates); err != nil || cost.Epsilon.Micro() != 1e12*MostCandidates {
+	if cost, err := s.Cost(privacy.Pure, Exponential, MaxCandidates); err != nil || cost.Epsilon.Micro() != 1e12*MaxCandidates {
 		t.Errorf("cost is %v, want 2^20 times an ε of 1000000 (%v)", cost, err)
 	}
 }

@@ -17,8 +17,8 @@ func Draw(rule Rule, losses []uint64, rate Rate, random *noise.Reader) (int, err
 	if rate.den == 0 {
 		return 0, errors.New("rate was not made by NewRate")
 	}
-	if len(losses) < 1 || len(losses) > MostCandidates {
-		return 0, fmt.Errorf("candidates is %d, must be from 1 to %d", len(losses), MostCandidates)
+	if len(losses) < 1 || len(losses) > MaxCandidates {
+		return 0, fmt.Errorf("candidates is %d, must be from 1 to %d", len(losses), MaxCandidates)
 	}
 	chosen := 0
 	switch rule {
@@ -74,12 +74,12 @@ func laplace(rate Rate) (noise.Distribution, error) {
 	return noise.New(noise.Laplace, int64(rate.den), int64(rate.num))
 }
 
-// noisyMax keeps the first of the largest; losses are at most 2·MostScore, and noise beyond ±MostScore, which is cut, comes
+// noisyMax keeps the first of the largest; losses are at most 2·MaxScore, and noise beyond ±MaxScore, which is cut, comes
 // with probability exp(−2^21) at the largest scale.
 func noisyMax(losses []uint64, d noise.Distribution, random *noise.Reader) int {
 	best, chosen := int64(math.MinInt64), 0
 	for i, loss := range losses {
-		if noisy := min(max(d.Sample(random), -MostScore), MostScore) - int64(loss); noisy > best {
+		if noisy := min(max(d.Sample(random), -MaxScore), MaxScore) - int64(loss); noisy > best {
 			best, chosen = noisy, i
 		}
 	}

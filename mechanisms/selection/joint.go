@@ -19,8 +19,8 @@ import (
 // i scores reach), and so does c_s(i): each difference moves by at most ±spread, the largest of them too, and two
 // sequences' losses apart by at most twice that.
 func jointSpread(s Scores, c privacy.Contribution, spread int64) (int64, error) {
-	if 2*spread > MostSpread {
-		return 0, fmt.Errorf("spread of the scores is %d, must be at most %d", spread, int64(MostSpread)/2)
+	if 2*spread > MaxSpread {
+		return 0, fmt.Errorf("spread of the scores is %d, must be at most %d", spread, int64(MaxSpread)/2)
 	}
 	return 2 * spread, nil
 }

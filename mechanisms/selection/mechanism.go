@@ -102,7 +102,7 @@ func (m Mechanism) Select(truth privacy.Sensitive[[]int64], random io.Reader) (p
 	return sealed.Release(chosen), nil
 }
 
-// Losses returns how far each score is below the largest. Scores lie within ±MostScore.
+// Losses returns how far each score is below the largest. Scores lie within ±MaxScore.
 func Losses(scores []int64) []uint64 {
 	best := scores[0]
 	for _, s := range scores {

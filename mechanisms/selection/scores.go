@@ -10,13 +10,13 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// The largest selections. No |score| exceeds MostScore, so that no difference of two overflows.
+// The largest selections. No |score| exceeds MaxScore, so that no difference of two overflows.
 const (
-	MostCandidates = 1 << 20
-	MostWeight     = 1 << 31 // of one count in a score
-	MostRows       = 1 << 28 // of a unit
-	MostSpread     = 1 << 33
-	MostScore      = 1 << 61
+	MaxCandidates = 1 << 20
+	MaxWeight     = 1 << 31 // of one count in a score
+	MaxRows       = 1 << 28 // of a unit
+	MaxSpread     = 1 << 33
+	MaxScore      = 1 << 61
 )
 
 type scoring uint8
@@ -45,8 +45,8 @@ func Counts(candidates int) (Scores, error) { return plain(counts, candidates) }
 func Columns(candidates int) (Scores, error) { return plain(columns, candidates) }
 
 func plain(kind scoring, n int) (Scores, error) {
-	if n < 1 || n > MostCandidates {
-		return Scores{}, fmt.Errorf("candidates is %d, must be from 1 to %d", n, MostCandidates)
+	if n < 1 || n > MaxCandidates {
+		return Scores{}, fmt.Errorf("candidates is %d, must be from 1 to %d", n, MaxCandidates)
 	}
 	return Scores{kind: kind, cells: n, candidates: n}, nil
 }
@@ -55,8 +55,8 @@ func plain(kind scoring, n int) (Scores, error) {
 func Weighted(weights []int64) (Scores, error) {
 	s, err := plain(scaled, len(weights))
 	for i, w := range weights {
-		if w < 0 || w > MostWeight {
-			return Scores{}, fmt.Errorf("weight of score %d is %d, must be from 0 to %d", i, w, int64(MostWeight))
+		if w < 0 || w > MaxWeight {
+			return Scores{}, fmt.Errorf("weight of score %d is %d, must be from 0 to %d", i, w, int64(MaxWeight))
 		}
 	}
 	s.weights = slices.Clone(weights)
@@ -66,15 +66,15 @@ func Weighted(weights []int64) (Scores, error) {
 // Tails gives candidate i the score weights[i] · (rows in the cells from[i] and above): a price times the number of bids
 // of at least that price, the cells being the bids in order.
 func Tails(cells int, weights []int64, from []int) (Scores, error) {
-	if len(weights) < 1 || len(weights) > MostCandidates || len(from) != len(weights) {
-		return Scores{}, fmt.Errorf("candidates is %d with %d starts, must be from 1 to %d and as many starts", len(weights), len(from), MostCandidates)
+	if len(weights) < 1 || len(weights) > MaxCandidates || len(from) != len(weights) {
+		return Scores{}, fmt.Errorf("candidates is %d with %d starts, must be from 1 to %d and as many starts", len(weights), len(from), MaxCandidates)
 	}
-	if cells < 1 || cells > MostCandidates {
-		return Scores{}, fmt.Errorf("cells is %d, must be from 1 to %d", cells, MostCandidates)
+	if cells < 1 || cells > MaxCandidates {
+		return Scores{}, fmt.Errorf("cells is %d, must be from 1 to %d", cells, MaxCandidates)
 	}
 	for i, w := range weights {
-		if w < 0 || w > MostWeight {
-			return Scores{}, fmt.Errorf("weight of score %d is %d, must be from 0 to %d", i, w, int64(MostWeight))
+		if w < 0 || w > MaxWeight {
+			return Scores{}, fmt.Errorf("weight of score %d is %d, must be from 0 to %d", i, w, int64(MaxWeight))
 		}
 		if from[i] < 0 || from[i] >= cells {
 			return Scores{}, fmt.Errorf("first cell of score %d is %d, must be from 0 to %d", i, from[i], cells-1)
@@ -91,7 +91,7 @@ func (s Scores) Cells() int { return s.cells }
 
 // of returns the scores of cells; missing cells count 0.
 //
-// Each cell is cut to [0, cap], or each tail, so that no score exceeds MostScore. Cutting a count takes rows away from a
+// Each cell is cut to [0, cap], or each tail, so that no score exceeds MaxScore. Cutting a count takes rows away from a
 // unit and adds none, so what Spread proves for every choice of rows up to the bounds still holds.
 func (s Scores) of(cells []int64) []int64 {
 	at := func(j int, most int64) int64 {
@@ -104,15 +104,15 @@ func (s Scores) of(cells []int64) []int64 {
 	switch s.kind {
 	case counts, columns:
 		for i := range scores {
-			scores[i] = at(i, MostScore)
+			scores[i] = at(i, MaxScore)
 		}
 	case scaled:
-		most := MostScore / max(1, slices.Max(s.weights))
+		most := MaxScore / max(1, slices.Max(s.weights))
 		for i := range scores {
 			scores[i] = s.weights[i] * at(i, most)
 		}
 	case tails:
-		most := MostScore / max(1, slices.Max(s.weights))
+		most := MaxScore / max(1, slices.Max(s.weights))
 		sums := make([]int64, s.cells)
 		sum := int64(0)
 		for j := s.cells - 1; j >= 0; j-- {
@@ -128,8 +128,8 @@ func (s Scores) of(cells []int64) []int64 {
 
 // bounded checks a contribution and fills in its defaults.
 func bounded(c privacy.Contribution) (privacy.Contribution, error) {
-	if c.Rows < 1 || c.Rows > MostRows {
-		return c, fmt.Errorf("rows a unit is %d, must be from 1 to %d", c.Rows, int64(MostRows))
+	if c.Rows < 1 || c.Rows > MaxRows {
+		return c, fmt.Errorf("rows a unit is %d, must be from 1 to %d", c.Rows, int64(MaxRows))
 	}
 	if c.Groups < 0 || c.PerGroup < 0 {
 		return c, fmt.Errorf("groups a unit is %d with %d rows each, must not be below 0", c.Groups, c.PerGroup)

@@ -123,16 +123,16 @@ func TestTailsAreSums(t *testing.T) {
 func TestScoresNeverOverflow(t *testing.T) {
 	huge := []int64{math.MaxInt64, math.MaxInt64, math.MinInt64, 1 << 61}
 	for _, s := range []Scores{
-		mustOf(Counts(4))(t), mustOf(Columns(5))(t), mustOf(Tails(4, []int64{MostWeight, 1}, []int{0, 3}))(t),
+		mustOf(Counts(4))(t), mustOf(Columns(5))(t), mustOf(Tails(4, []int64{MaxWeight, 1}, []int{0, 3}))(t),
 	} {
 		scores := s.of(huge)
 		for _, score := range scores {
-			if score > MostScore || score < -MostScore {
+			if score > MaxScore || score < -MaxScore {
 				t.Errorf("kind %d: score %d", s.kind, score)
 			}
 		}
 		for _, loss := range Losses(scores) {
-			if loss > 2*MostScore {
+			if loss > 2*MaxScore {
 				t.Errorf("kind %d: loss %d", s.kind, loss)
 			}
 		}
@@ -164,7 +164,7 @@ func TestConstructorsRefuse(t *testing.T) {
 	three := mustOf(Counts(3))(t)
 	for text, err := range map[string]error{
 		"candidates is 0":             second(Counts(0)),
-		"candidates is 1048577":       second(Columns(MostCandidates + 1)),
+		"candidates is 1048577":       second(Columns(MaxCandidates + 1)),
 		"weight of score 0 is -1":     second(Tails(1, []int64{-1}, []int{0})),
 		"first cell of score 0 is 1":  second(Tails(1, []int64{1}, []int{1})),
 		"starts":                      second(Tails(1, []int64{1}, nil)),
@@ -180,7 +180,7 @@ func TestConstructorsRefuse(t *testing.T) {
 		"k is 4, must be from 1 to 3": second(NewTop(Gumbel, 4, three, one, epsilon(1))),
 		"method is 9":                 second(NewTop(9, 1, three, one, epsilon(1))),
 		"counts of disjoint cells":    second(NewTop(Bins, 1, mustOf(Columns(3))(t), one, epsilon(1))),
-		"spread of the scores":        second(New(Exponential, mustOf(Weighted([]int64{MostWeight, 0}))(t), privacy.Contribution{Rows: MostRows, Neighbors: privacy.ReplaceOne}, epsilon(1))),
+		"spread of the scores":        second(New(Exponential, mustOf(Weighted([]int64{MaxWeight, 0}))(t), privacy.Contribution{Rows: MaxRows, Neighbors: privacy.ReplaceOne}, epsilon(1))),
 		"rate is 0/1":                 second(NewRate(0, 1)),
 		"for 1001 draws":              second(NewTop(Gumbel, 1001, mustOf(Counts(2000))(t), one, epsilon(1))),
 		"selection was not made":      second((Mechanism{}).Select(privacy.Seal([]int64{1}), seeded(1))),

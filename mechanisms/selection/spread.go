@@ -57,8 +57,8 @@ func (s Scores) Spread(c privacy.Contribution) (int64, error) {
 	default: // tails
 		spread = c.Rows * slices.Max(s.weights)
 	}
-	if spread > MostSpread {
-		return 0, fmt.Errorf("spread of the scores is %d, must be at most %d", spread, int64(MostSpread))
+	if spread > MaxSpread {
+		return 0, fmt.Errorf("spread of the scores is %d, must be at most %d", spread, int64(MaxSpread))
 	}
 	return max(1, spread), nil // identical scores: any rate will do
 }

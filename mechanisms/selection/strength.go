@@ -27,8 +27,8 @@ func Calibrate(rule Rule, draws int, cost privacy.Cost) (Strength, error) {
 	if rule < Exponential || rule > NoisyMax {
 		return 0, fmt.Errorf("rule is %d, must be exponential, permute-and-flip or noisy max", rule)
 	}
-	if draws < 1 || draws > MostCandidates {
-		return 0, fmt.Errorf("draws is %d, must be from 1 to %d", draws, MostCandidates)
+	if draws < 1 || draws > MaxCandidates {
+		return 0, fmt.Errorf("draws is %d, must be from 1 to %d", draws, MaxCandidates)
 	}
 	return strengthOf(cost, int64(draws), rule.divisor())
 }
@@ -40,8 +40,8 @@ func (s Strength) Cost(a privacy.Accountant, rule Rule, draws int) (privacy.Cost
 
 // Rate returns ε/spread.
 func (s Strength) Rate(spread int64) (Rate, error) {
-	if s <= 0 || spread < 1 || spread > MostSpread {
-		return Rate{}, fmt.Errorf("strength is %d for a spread of %d, must be greater than 0 for one from 1 to %d", s, spread, int64(MostSpread))
+	if s <= 0 || spread < 1 || spread > MaxSpread {
+		return Rate{}, fmt.Errorf("strength is %d for a spread of %d, must be greater than 0 for one from 1 to %d", s, spread, int64(MaxSpread))
 	}
 	return s.rate(spread), nil
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// MostTop is the largest k.
-const MostTop = 1 << 10
+// MaxTop is the largest k.
+const MaxTop = 1 << 10
 
-const mostFlips = 1 << 23
+const maxFlips = 1 << 23
 
 // Method names how the best k are drawn.
 type Method uint8
@@ -55,7 +55,7 @@ func NewTop(method Method, k int, scores Scores, c privacy.Contribution, cost pr
 	if err != nil {
 		return Top{}, err
 	}
-	if most := min(MostTop, scores.candidates); k < 1 || k > most {
+	if most := min(MaxTop, scores.candidates); k < 1 || k > most {
 		return Top{}, fmt.Errorf("k is %d, must be from 1 to %d", k, most)
 	}
 	t := Top{scores: scores, method: method, k: k}
@@ -75,12 +75,12 @@ func NewTop(method Method, k int, scores Scores, c privacy.Contribution, cost pr
 }
 
 // ChooseTop returns the method with the least bound of the loss at confidence 19 in 20 (see LossBound), of equal ones
-// peeling: permute-and-flip is never worse than the exponential mechanism at the same ε. Above mostFlips coins, some tenths
+// peeling: permute-and-flip is never worse than the exponential mechanism at the same ε. Above maxFlips coins, some tenths
 // of a second, peeling is not looked at.
 func ChooseTop(k int, scores Scores, c privacy.Contribution, cost privacy.Cost) (Top, error) {
 	best, least, first := Top{}, 0.0, error(nil)
 	for _, method := range []Method{Peeling, Gumbel, Joint, Bins} {
-		if method == Peeling && k > mostFlips/max(1, scores.candidates) {
+		if method == Peeling && k > maxFlips/max(1, scores.candidates) {
 			continue
 		}
 		t, err := NewTop(method, k, scores, c, cost)
@@ -190,8 +190,8 @@ func (t Top) Select(truth privacy.Sensitive[[]int64], random io.Reader) (privacy
 func (t Top) largest(losses []uint64, random *noise.Reader) []int {
 	noisy := make([]uint64, len(losses))
 	for i, loss := range losses {
-		n := min(max(t.noise.Sample(random), -MostScore), MostScore)
-		noisy[i] = uint64(int64(loss) - n + MostScore)
+		n := min(max(t.noise.Sample(random), -MaxScore), MaxScore)
+		noisy[i] = uint64(int64(loss) - n + MaxScore)
 	}
 	order := byLoss(noisy)
 	chosen := make([]int, t.k)

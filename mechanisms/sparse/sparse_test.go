@@ -266,11 +266,11 @@ func TestRefusals(t *testing.T) {
 	good := Spec{Positives: 3, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)}
 	for text, change := range map[string]func(*Spec){
 		"positives is 0":          func(s *Spec) { s.Positives = 0 },
-		"positives is 1048577":    func(s *Spec) { s.Positives = MostPositives + 1 },
+		"positives is 1048577":    func(s *Spec) { s.Positives = MaxPositives + 1 },
 		"restarts is 3":           func(s *Spec) { s.Restarts = 3 },
 		"restarts is set":         func(s *Spec) { s.Restarts, s.Bits = 1, rho(1e12) },
 		"sensitivity is 0":        func(s *Spec) { s.Sensitivity = 0 },
-		"must be together":        func(s *Spec) { s.Sensitivity = MostSensitivity },
+		"must be together":        func(s *Spec) { s.Sensitivity = MaxSensitivity },
 		"shape is 0":              func(s *Spec) { s.Shape = 0 },
 		"cost of bits is ε 0":     func(s *Spec) { s.Bits = privacy.Cost{} },
 		"cost of values is ε -":   func(s *Spec) { s.Values = epsilon(-1_000_000) },

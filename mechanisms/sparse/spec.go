@@ -26,9 +26,9 @@ const (
 
 // The largest specs.
 const (
-	MostPositives   = 1 << 20
-	MostSensitivity = 1 << 32
-	mostProduct     = 1 << 32 // positives times sensitivity
+	MaxPositives   = 1 << 20
+	MaxSensitivity = 1 << 32
+	maxProduct     = 1 << 32 // positives times sensitivity
 )
 
 // Spec is what is declared of a sparse vector, all of it public.
@@ -97,16 +97,16 @@ func New(s Spec) (Mechanism, error) {
 
 func (s Spec) check() error {
 	switch {
-	case s.Positives < 1 || s.Positives > MostPositives:
-		return fmt.Errorf("positives is %d, must be from 1 to %d", s.Positives, MostPositives)
+	case s.Positives < 1 || s.Positives > MaxPositives:
+		return fmt.Errorf("positives is %d, must be from 1 to %d", s.Positives, MaxPositives)
 	case s.Restarts < 0 || s.Restarts >= s.Positives:
 		return fmt.Errorf("restarts is %d, must be from 0 to %d: each takes a positive", s.Restarts, s.Positives-1)
 	case s.Restarts > 0 && s.Bits.Rho.Pico() > 0:
 		return errors.New("restarts is set, must be 0 for a ρ: every positive has a threshold of its own there")
-	case s.Sensitivity < 1 || s.Sensitivity > MostSensitivity:
-		return fmt.Errorf("sensitivity is %d, must be from 1 to %d", s.Sensitivity, int64(MostSensitivity))
-	case int64(s.Positives) > mostProduct/s.Sensitivity:
-		return fmt.Errorf("positives is %d with sensitivity %d, must be together at most %d", s.Positives, s.Sensitivity, int64(mostProduct))
+	case s.Sensitivity < 1 || s.Sensitivity > MaxSensitivity:
+		return fmt.Errorf("sensitivity is %d, must be from 1 to %d", s.Sensitivity, int64(MaxSensitivity))
+	case int64(s.Positives) > maxProduct/s.Sensitivity:
+		return fmt.Errorf("positives is %d with sensitivity %d, must be together at most %d", s.Positives, s.Sensitivity, int64(maxProduct))
 	case s.Shape != Geometric && s.Shape != Laplace:
 		return fmt.Errorf("shape is %d, must be geometric or Laplace", s.Shape)
 	}

@@ -10,12 +10,12 @@ import "fmt"
 
 // The largest problems, and what true cells and answers are cut at: no sum of cells overflows.
 const (
-	MostCells   = 1 << 20
-	MostQueries = 1 << 20
-	mostMembers = 1 << 28 // of all queries together
-	mostCell    = 1 << 40
-	mostAnswer  = 1 << 50
-	mostRows    = 1 << 40
+	MaxCells   = 1 << 20
+	MaxQueries = 1 << 20
+	maxMembers = 1 << 28 // of all queries together
+	maxCell    = 1 << 40
+	maxAnswer  = 1 << 50
+	maxRows    = 1 << 40
 )
 
 // Queries are counting queries on cells: each counts the rows in some of them. The zero value is invalid.
@@ -36,8 +36,8 @@ func NewQueries(cells int, members [][]int32) (Queries, error) {
 				return Queries{}, fmt.Errorf("query %d has cell %d in place %d, must be rising and below %d", i, c, j, cells)
 			}
 		}
-		if total += len(cellsOf); total > mostMembers {
-			return Queries{}, fmt.Errorf("queries have more than %d cells together", mostMembers)
+		if total += len(cellsOf); total > maxMembers {
+			return Queries{}, fmt.Errorf("queries have more than %d cells together", maxMembers)
 		}
 	}
 	q := Queries{cells: cells, members: make([][]int32, len(members))}
@@ -48,11 +48,11 @@ func NewQueries(cells int, members [][]int32) (Queries, error) {
 }
 
 func checkSize(cells, queries int) error {
-	if cells < 1 || cells > MostCells {
-		return fmt.Errorf("number of cells is %d, must be from 1 to %d", cells, MostCells)
+	if cells < 1 || cells > MaxCells {
+		return fmt.Errorf("number of cells is %d, must be from 1 to %d", cells, MaxCells)
 	}
-	if queries < 1 || queries > MostQueries {
-		return fmt.Errorf("number of queries is %d, must be from 1 to %d", queries, MostQueries)
+	if queries < 1 || queries > MaxQueries {
+		return fmt.Errorf("number of queries is %d, must be from 1 to %d", queries, MaxQueries)
 	}
 	return nil
 }
@@ -63,8 +63,8 @@ func (q Queries) Len() int { return len(q.members) }
 // Cells returns the number of cells.
 func (q Queries) Cells() int { return q.cells }
 
-// truth returns every query's answer on true cells: a negative cell counts as 0, cells are cut at mostCell, answers at
-// mostAnswer, cells beyond the universe ignored. None of it moves two answers further apart, so a unit with R rows moves
+// truth returns every query's answer on true cells: a negative cell counts as 0, cells are cut at maxCell, answers at
+// maxAnswer, cells beyond the universe ignored. None of it moves two answers further apart, so a unit with R rows moves
 // an answer by at most R.
 func (q Queries) truth(cells []int64) []int64 {
 	kept := q.kept(cells)
@@ -75,7 +75,7 @@ func (q Queries) truth(cells []int64) []int64 {
 		}
 	}
 	for i, a := range answers {
-		answers[i] = min(a, mostAnswer)
+		answers[i] = min(a, maxAnswer)
 	}
 	return answers
 }
@@ -83,7 +83,7 @@ func (q Queries) truth(cells []int64) []int64 {
 func (q Queries) kept(cells []int64) []int64 {
 	kept := make([]int64, q.cells)
 	for i := range min(len(cells), q.cells) {
-		kept[i] = min(max(cells[i], 0), mostCell)
+		kept[i] = min(max(cells[i], 0), maxCell)
 	}
 	return kept
 }
@@ -94,7 +94,7 @@ func (q Queries) rows(cells []int64) int64 {
 	for _, c := range q.kept(cells) {
 		sum += c
 	}
-	return min(sum, mostAnswer)
+	return min(sum, maxAnswer)
 }
 
 // Answers returns every query's answer on released cells.

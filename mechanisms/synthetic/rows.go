@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// MostSampled is the largest number of rows that are drawn.
-const MostSampled = 1 << 26
+// MaxSampled is the largest number of rows that are drawn.
+const MaxSampled = 1 << 26
 
 // Rows draws rows, as numbers of their cells, in the proportions of a released database. It is post-processing: nothing
 // more is paid for, however many rows. The same bytes of random give the same rows; for a fixed seed use a stream cipher
@@ -22,8 +22,8 @@ func Rows(d privacy.Released[Database], rows int, random io.Reader) (privacy.Rel
 	if !d.Valid() {
 		return none, errors.New("database was never released")
 	}
-	if rows < 1 || rows > MostSampled {
-		return none, fmt.Errorf("number of rows is %d, must be from 1 to %d", rows, MostSampled)
+	if rows < 1 || rows > MaxSampled {
+		return none, fmt.Errorf("number of rows is %d, must be from 1 to %d", rows, MaxSampled)
 	}
 	cells := d.Value().Cells
 	sums := make([]float64, len(cells))

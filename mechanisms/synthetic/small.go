@@ -37,8 +37,8 @@ func NewSmall(q Queries, m int64, n Total, c privacy.Contribution, cost privacy.
 		return Small{}, errNoQueries
 	}
 	count := multisets(int64(q.cells), m)
-	if count > selection.MostCandidates {
-		return Small{}, fmt.Errorf("candidates are more than %d: %d rows of %d cells", selection.MostCandidates, m, q.cells)
+	if count > selection.MaxCandidates {
+		return Small{}, fmt.Errorf("candidates are more than %d: %d rows of %d cells", selection.MaxCandidates, m, q.cells)
 	}
 	s := Small{queries: q, rows: m, count: count}
 	return s.calibrated(n, c, cost)
@@ -49,8 +49,8 @@ var errNoQueries = errors.New("queries were not made by NewQueries")
 // calibrated chooses rule and rate: permute-and-flip at ε, which is never worse than the exponential mechanism there; the
 // exponential mechanism at ε = √(8ρ).
 func (s Small) calibrated(n Total, c privacy.Contribution, cost privacy.Cost) (Small, error) {
-	if n < 1 || n > mostRows {
-		return Small{}, fmt.Errorf("total is %d, must be from 1 to %d", n, int64(mostRows))
+	if n < 1 || n > maxRows {
+		return Small{}, fmt.Errorf("total is %d, must be from 1 to %d", n, int64(maxRows))
 	}
 	s.total, s.rule = int64(n), selection.PermuteAndFlip
 	if cost.Rho.Pico() != 0 {

@@ -320,7 +320,7 @@ func TestOddCellsCountAsNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := q.truth([]int64{-5, math.MinInt64, math.MaxInt64}); got[0] != 0 || got[1] != mostCell || got[2] != mostCell {
+	if got := q.truth([]int64{-5, math.MinInt64, math.MaxInt64}); got[0] != 0 || got[1] != maxCell || got[2] != maxCell {
 		t.Errorf("answers %v", got)
 	}
 }

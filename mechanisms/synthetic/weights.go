@@ -27,8 +27,8 @@ type Weights struct {
 	counting  privacy.Cost       // of N
 }
 
-// MostRounds bounds the rounds.
-const MostRounds = 1 << 12
+// MaxRounds bounds the rounds.
+const MaxRounds = 1 << 12
 
 // NewWeights returns the mechanism of a number of rounds at a cost, ε or ρ. With n = 0 the number of rows is measured, for
 // a tenth of the cost; otherwise n must be public, as in Total. Each round spends one half on choosing, one on measuring.
@@ -36,11 +36,11 @@ func NewWeights(q Queries, n Total, rounds int, c privacy.Contribution, cost pri
 	if q.Len() == 0 {
 		return Weights{}, errNoQueries
 	}
-	if n < 0 || n > mostRows {
-		return Weights{}, fmt.Errorf("total is %d, must be from 0 (measured) to %d", n, int64(mostRows))
+	if n < 0 || n > maxRows {
+		return Weights{}, fmt.Errorf("total is %d, must be from 0 (measured) to %d", n, int64(maxRows))
 	}
-	if rounds < 1 || rounds > MostRounds {
-		return Weights{}, fmt.Errorf("number of rounds is %d, must be from 1 to %d", rounds, MostRounds)
+	if rounds < 1 || rounds > MaxRounds {
+		return Weights{}, fmt.Errorf("number of rounds is %d, must be from 1 to %d", rounds, MaxRounds)
 	}
 	if _, err := strength(cost); err != nil {
 		return Weights{}, err
@@ -69,7 +69,7 @@ func Rounds(n Total, cost privacy.Cost) int {
 	if cost.Rho.Pico() > 0 {
 		factor, e = 1.6, math.Sqrt(2*cost.Rho.Float())
 	}
-	return int(min(max(math.Round(factor*math.Cbrt(float64(n)*e)), 1), MostRounds))
+	return int(min(max(math.Round(factor*math.Cbrt(float64(n)*e)), 1), MaxRounds))
 }
 
 // part returns an n-th of a cost, rounded down.
@@ -155,7 +155,7 @@ func badness(answers []int64, fitted []float64) []uint64 {
 	scores := make([]int64, len(answers))
 	worst := int64(0)
 	for i, a := range answers {
-		public := int64(math.Round(min(max(fitted[i], 0), mostAnswer)))
+		public := int64(math.Round(min(max(fitted[i], 0), maxAnswer)))
 		scores[i] = max(a-public, public-a)
 		worst = max(worst, scores[i])
 	}

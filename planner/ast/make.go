@@ -36,13 +36,16 @@ var InternalNames = map[policy.Type]string{
 	policy.TimestampTZ: "timestamptz", policy.IntervalT: "interval", policy.UUID: "uuid", 26: "oid", 19: "name", 2205: "regclass", 2206: "regtype",
 }
 
-// Cast is n::t; a type without a name here leaves n as it is.
+// Cast is n::t, of a char its text; a type without a name here leaves n as it is.
 func Cast(n *pg.Node, t policy.Type) *pg.Node {
 	array := false
 	for element, of := range ArrayTypes {
 		if of == t {
 			t, array = element, true
 		}
+	}
+	if t == policy.Bpchar { // whose values are texts
+		t = policy.Text
 	}
 	name, known := InternalNames[t]
 	if !known {

@@ -1,11 +1,11 @@
-// Package bind finds what the names of a statement mean below the privacy boundary: private rows and aggregations over them, which become
-// questions (package linear). What stands above is package outerquery's. Each construct of SQL has a file. Of
+// Package bind finds which private rows a SELECT is about: what FROM, JOIN, WHERE, WITH and sub-queries make of the tables of a policy. Each construct of SQL has a
+// file. Of
 //
 //	WITH w AS (SELECT ward, count(*) AS n FROM visits v JOIN people p USING (person_id) GROUP BY ward)
 //	SELECT ward FROM w ORDER BY n DESC LIMIT 3
 //
-// the SELECT in WITH becomes a question over a derived table (relation.go, join.go, group.go); the SELECT below it reads leaf_1 in
-// its place, in the outer query.
+// the FROM in WITH is rows of a derived table, one for each visit of a person (join.go), under the names that the statement has for them (relation.go). What is asked of
+// them, here a count by ward, is package aggregate's.
 package bind
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Binder binds the SELECTs of one statement that read private rows; Questions are what they ask.
+// Binder binds the rows that the SELECTs of one statement read.
 type Binder struct {
 	Context   reuse.Context
 	Text      string         // the statement
@@ -33,10 +33,8 @@ type Binder struct {
 	Inside    bool           // its answer stands in a condition on private rows: no rows are made up for it, nor left out (privacy rule 15)
 	Env       scalar.Env
 	Params    *semantics.Parameters
-	Questions []*linear.Question
 	Given     []string        // as in plans.Outer
 	Notes     semantics.Notes // of conditions below a join
-	Groups    groupings
 	Open      *discovery.Keys // nil: nothing is known of open columns
 	viewing   []*policy.Table // the sources that are being bound
 	Inner     Answering       // what a sub-query came to that is answered first; nil: none is
@@ -46,9 +44,6 @@ type Binder struct {
 
 // Answering tells what a sub-query came to, or what stands for it until it is answered. Of one that is only explored it tells what is known: nil, nil.
 type Answering func(sel *pg.SelectStmt, explored bool) (*plans.Answer, *refuse.Refusal)
-
-// groupings keep each grouped SELECT, so that it is bound once.
-type groupings map[*pg.SelectStmt]*Grouping
 
 // Scope is one WITH query in sight: private rows, or, with rows nil, a released table.
 type Scope struct {
@@ -62,6 +57,7 @@ type Scope struct {
 // Released puts a WITH query that is a released table in sight.
 func (s *Scope) Released(name string) *Scope { return &Scope{name: name, next: s} }
 
+// Find is the WITH query of a name; nil: there is none in sight.
 func (s *Scope) Find(name string) *Scope {
 	for ; s != nil; s = s.next {
 		if s.name == name {
@@ -257,7 +253,7 @@ func IsDistinctOn(sel *pg.SelectStmt) bool {
 // Project narrows and renames rows as a SELECT without aggregation does. What would pick rows by order, number or chance
 // has no place below a leaf (privacy rule 15).
 func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *refuse.Refusal) {
-	if refusal := b.rowPickers(sel, below); refusal != nil {
+	if refusal := b.RowPickers(sel, below); refusal != nil {
 		return nil, refusal
 	}
 	from, refusal := from.rowByRow("passed on ungrouped")
@@ -266,7 +262,7 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 	}
 	source := *from
 	out := &Rows{pos: from.pos}
-	t := b.overRows(&source, "WHERE")
+	t := b.OverRows(&source, "WHERE")
 	where := from.where
 	if sel.WhereClause != nil {
 		e, refusal := t.Condition(sel.WhereClause, "WHERE")
@@ -303,9 +299,9 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 			continue
 		}
 		if !below && ast.HasWindow(target.Val) {
-			return nil, windowOnRows.At(ast.Location(target.Val))
+			return nil, WindowOnRows.At(ast.Location(target.Val))
 		}
-		k, refusal := source.keyNode(target.Val)
+		k, refusal := source.KeyNode(target.Val)
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -321,19 +317,19 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 		}
 	}
 	out.Table, out.where, out.equal, out.preserved = source.Table, where, source.equal, source.preserved
-	out.parts = []relation{{from.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
-	out.first(where)
+	out.parts = []relation{{from.Alias(), nil, 0, len(out.names), 0, len(out.keys)}}
+	out.First(where)
 	return out, nil
 }
 
-// overRows translates over private rows. A condition may ask whether the unit has rows elsewhere: then the rows get a
+// OverRows translates over private rows. A condition may ask whether the unit has rows elsewhere: then the rows get a
 // further column.
-func (b *Binder) overRows(r *Rows, place string) *semantics.Translator {
-	t := b.settles(b.overKeys(r, place), r)
+func (b *Binder) OverRows(r *Rows, place string) *semantics.Translator {
+	t := b.Settles(b.OverKeys(r, place), r)
 	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		if s := n.GetSubLink(); s != nil {
-			if r.fan != nil || r.met {
-				return nil, candidateRows.At(int(s.Location), "asked for what their unit has elsewhere")
+			if r.MeetsList() {
+				return nil, CandidateRows.At(int(s.Location), "asked for what their unit has elsewhere")
 			}
 			if e, refusal := b.listed(r, s); e != nil || refusal != nil {
 				return e, refusal
@@ -360,8 +356,8 @@ func (b *Binder) overRows(r *Rows, place string) *semantics.Translator {
 	return t
 }
 
-// overKeys translates over private rows and what may be said of their keys.
-func (b *Binder) overKeys(r *Rows, place string) *semantics.Translator {
+// OverKeys translates over private rows and what may be said of their keys.
+func (b *Binder) OverKeys(r *Rows, place string) *semantics.Translator {
 	t := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Place: place, Texts: b.Open.Texts(r.Own)}
 	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		if s := n.GetSubLink(); s != nil {
@@ -372,8 +368,8 @@ func (b *Binder) overKeys(r *Rows, place string) *semantics.Translator {
 	return t
 }
 
-// rowPickers refuses clauses that choose among private rows.
-func (b *Binder) rowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
+// RowPickers refuses clauses that choose among private rows.
+func (b *Binder) RowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
 	switch {
 	case sel.IntoClause != nil:
 		return refuse.IntoTable.At(-1)
@@ -407,19 +403,16 @@ func (r *Rows) star(target *pg.ResTarget) ([]relation, *refuse.Refusal) {
 	return parts, nil
 }
 
-// Forget drops the questions from a number on, which what was refused has asked.
-func (b *Binder) Forget(from int) {
-	b.Questions = b.Questions[:from]
-	for sel, g := range b.Groups {
-		if g.Leaf >= from {
-			delete(b.Groups, sel)
-		}
-	}
+// Explore translates what is perhaps not below the boundary, so that no sub-query in it is answered for that.
+func (b *Binder) Explore(t *semantics.Translator, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
+	b.exploring++
+	defer func() { b.exploring-- }()
+	return t.Expr(n)
 }
 
-func NewBinder(c reuse.Context, params *semantics.Parameters) *Binder {
+func NewBinder(c reuse.Context, params *semantics.Parameters) Binder {
 	set := &c.Settings
-	return &Binder{Context: c, Env: scalar.Env{Now: c.Now, Zone: set.Zone, Form: set.Form, Literals: set.Literals, Asked: new(atomic.Bool), Work: c.Work}, Params: params, Groups: groupings{}}
+	return Binder{Context: c, Env: scalar.Env{Now: c.Now, Zone: set.Zone, Form: set.Form, Literals: set.Literals, Asked: new(atomic.Bool), Work: c.Work}, Params: params}
 }
 
 // Whole reads the number of LIMIT or OFFSET, which is a constant; none where there is no clause.

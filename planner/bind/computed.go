@@ -21,9 +21,9 @@ import (
 // That is done only where the columns' cells cannot be looked at together, because there are too many combinations or values
 // vary within them: other expressions are functions of cells that releases hold, and are planned as ever.
 
-// settles gives a translator over the rows a settler. Rows that meet a public list are not the rows' own.
-func (b *Binder) settles(t *semantics.Translator, r *Rows) *semantics.Translator {
-	if r.fan == nil && !r.met && !b.AsWritten {
+// Settles gives a translator over the rows a settler. Rows that meet a public list are not the rows' own.
+func (b *Binder) Settles(t *semantics.Translator, r *Rows) *semantics.Translator {
+	if !r.MeetsList() && !b.AsWritten {
 		t.Settler = &semantics.Settler{Rows: r, Env: b.Env}
 	}
 	return t
@@ -31,7 +31,7 @@ func (b *Binder) settles(t *semantics.Translator, r *Rows) *semantics.Translator
 
 // foresee settles what parts of a statement will ask of the rows, before their table is taken.
 func (b *Binder) foresee(r *Rows, nodes ...*pg.Node) {
-	t := b.settles(&semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Place: "WHERE", Texts: b.Open.Texts(r.Own)}, r)
+	t := b.Settles(&semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Place: "WHERE", Texts: b.Open.Texts(r.Own)}, r)
 	if t.Settler == nil {
 		return
 	}
@@ -76,6 +76,6 @@ func (r *Rows) Compute(terms derived.ComputedColumn) int {
 	if t == nil {
 		return -1
 	}
-	r.become(t)
+	r.Become(t)
 	return len(t.Columns) - 1
 }

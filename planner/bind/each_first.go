@@ -86,13 +86,12 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 	if b.Inner == nil {
 		return nil, nil, nil
 	}
-	asked := len(b.Questions)
 	scope, refusal := b.With(sel, r.scope)
 	if refusal != nil {
 		return nil, nil, refusal
 	}
 	from, refusal := b.FromRows(sel, scope)
-	if b.Forget(asked); from == nil || refusal != nil {
+	if from == nil || refusal != nil {
 		return nil, nil, nil // what is wrong with it is told by whoever else translates it
 	}
 	each := forEach(sel, from, nil)
@@ -218,7 +217,7 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 		return semantics.ConstantExpr(int64(len(rows)), policy.Int8, pos), nil
 	}
 	if !slices.Contains([]string{"count", "sum", "avg", "min", "max"}, name) || len(f.Args) != 1 || f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggWithinGroup || len(f.AggOrder) > 0 {
-		return nil, noAggregate.At(pos, name)
+		return nil, NoAggregate.At(pos, name)
 	}
 	arg, refusal := l.alone().Expr(f.Args[0])
 	if refusal != nil {
@@ -229,7 +228,7 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 		if !semantics.Numeric(arg) {
 			return nil, refuse.UnknownFunction.At(pos, name+"("+typ.Name()+")")
 		}
-		typ = momentType(name, typ)
+		typ = semantics.AggregateType(name, typ)
 	}
 	var values []policy.Value
 	for _, row := range rows {

@@ -29,15 +29,15 @@ func (b *Binder) aboutKeys(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusa
 		return r.equalPresent(l, k, pos)
 	}
 	if t := n.GetNullTest(); t != nil {
-		k, refusal := r.keyNode(t.Arg)
+		k, refusal := r.KeyNode(t.Arg)
 		if k == nil || refusal != nil || !k.Column.Unit && k.Present == 0 {
 			return nil, refusal
 		}
-		b.saysPartner(r, k)
+		b.SaysPartner(r, k)
 		if _, refusal := r.Column(ast.Strings(t.Arg.GetColumnRef().Fields), pos); refusal == nil {
 			return nil, nil // a column with a domain as well
 		}
-		e := r.present(k, pos)
+		e := r.Present(k, pos)
 		if t.Nulltesttype == pg.NullTestType_IS_NULL {
 			return (&semantics.Translator{}).Not(e)
 		}
@@ -49,10 +49,10 @@ func (b *Binder) aboutKeys(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusa
 // keyIsNull asks of a key that is not the unit's, and is never shown, whether a row has one: payment_method_id IS NULL. Nil: the node asks something else.
 func (b *Binder) keyIsNull(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	test := n.GetNullTest()
-	if test == nil || r.fan != nil || r.met {
+	if test == nil || r.MeetsList() {
 		return nil, nil
 	}
-	k, refusal := r.keyNode(test.Arg)
+	k, refusal := r.KeyNode(test.Arg)
 	if k == nil || refusal != nil || k.Column.Unit || k.Present > 0 {
 		return nil, refusal
 	}
@@ -60,16 +60,16 @@ func (b *Binder) keyIsNull(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusa
 	if _, refusal := r.Column(ast.Strings(test.Arg.GetColumnRef().Fields), pos); refusal == nil {
 		return nil, nil // a column with a domain as well
 	}
-	e := b.known(r, k, pos)
+	e := b.Known(r, k, pos)
 	if test.Nulltesttype == pg.NullTestType_IS_NULL {
 		return (&semantics.Translator{}).Not(e)
 	}
 	return e, nil
 }
 
-// present says that a key is not NULL. The unit's is never, but on the right of an outer join, and where rows without one
+// Present says that a key is not NULL. The unit's is never, but on the right of an outer join, and where rows without one
 // are units.
-func (r *Rows) present(k *linear.Key, pos int) *semantics.Expr {
+func (r *Rows) Present(k *linear.Key, pos int) *semantics.Expr {
 	if k.Present == 0 && k.Column.Unit && derived.NullableUnit(r.Table) { // it has a row of its unit: itself
 		return semantics.ColumnExpr(r.mark(&derived.Marked{From: r.Table, Other: r.Table}), policy.Bool, -1, pos)
 	}
@@ -83,8 +83,8 @@ func (r *Rows) present(k *linear.Key, pos int) *semantics.Expr {
 // rows, so that NOT (a.u = b.u) holds in none.
 func (r *Rows) equalPresent(l, k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
 	t := &semantics.Translator{}
-	out := r.present(l, pos)
-	if also := r.present(k, pos); out.IsConstant() {
+	out := r.Present(l, pos)
+	if also := r.Present(k, pos); out.IsConstant() {
 		out = also
 	} else if !also.IsConstant() {
 		var refusal *refuse.Refusal
@@ -128,7 +128,7 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 	if others := other.keys[0]; !others.Column.Unit {
 		b.Notes.Add("rows of " + other.Table.Name + " whose " + others.Name + " is NULL are nowhere, while in plain SQL NOT IN holds for no row where there is one")
 	}
-	k, refusal := r.keyNode(s.Testexpr)
+	k, refusal := r.KeyNode(s.Testexpr)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -137,9 +137,9 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 
 // unlessNull is false or true as a condition on a key says, and NULL where the key is, in which the condition is false.
 func (b *Binder) unlessNull(r *Rows, found *semantics.Expr, k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
-	there := r.present(k, pos)
+	there := r.Present(k, pos)
 	if !k.Column.Unit {
-		there = b.known(r, k, pos)
+		there = b.Known(r, k, pos)
 	}
 	if there.IsConstant() {
 		return found, nil
@@ -155,17 +155,17 @@ func (b *Binder) unlessNull(r *Rows, found *semantics.Expr, k *linear.Key, pos i
 	return t.Junction(semantics.FormOr, pos, found, absent)
 }
 
-// saysPartner says of a key on the right of an outer join, which is taken to be NULL just where a row has no partner, that it is: the unit's is so, and one that the
+// SaysPartner says of a key on the right of an outer join, which is taken to be NULL just where a row has no partner, that it is: the unit's is so, and one that the
 // join equates. Of another, a payment's card, rows that have a partner may lack it too.
-func (b *Binder) saysPartner(r *Rows, k *linear.Key) {
+func (b *Binder) SaysPartner(r *Rows, k *linear.Key) {
 	if k.Present > 0 && !k.Column.Unit && !slices.ContainsFunc(r.equal, func(e [2]*policy.Column) bool { return e[0] == k.Column || e[1] == k.Column }) {
 		b.Notes.Add(k.Name + " is taken to be NULL where a row has no partner, and nowhere else")
 	}
 }
 
-// known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row itself. A row that names no unit meets none,
+// Known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row itself. A row that names no unit meets none,
 // which is said.
-func (b *Binder) known(r *Rows, k *linear.Key, pos int) *semantics.Expr {
+func (b *Binder) Known(r *Rows, k *linear.Key, pos int) *semantics.Expr {
 	if derived.NullableUnit(r.Table) {
 		b.Notes.Add("in rows of " + r.Table.Name + " that name no " + r.Table.Dataset.Unit.Name + " " + k.Name + " is taken to be NULL")
 	}
@@ -196,14 +196,14 @@ func (r *Rows) mark(m *derived.Marked) int {
 			return have.column
 		}
 	}
-	r.become(derived.NewMarked(m))
+	r.Become(derived.NewMarked(m))
 	at := len(r.Table.Columns) - 1
 	r.marks = append(slices.Clone(r.marks), mark{canon, at})
 	return at
 }
 
-// become gives the rows another table whose first columns and whose keys are those of the present one.
-func (r *Rows) become(t *policy.Table) {
+// Become gives the rows another table whose first columns and whose keys are those of the present one.
+func (r *Rows) Become(t *policy.Table) {
 	before := r.Table
 	for i, k := range r.keys {
 		if i == 0 {
@@ -225,7 +225,7 @@ func (r *Rows) become(t *policy.Table) {
 
 // member finds the rows of key IN (SELECT key FROM …); nil: the left side is no key.
 func (b *Binder) member(r *Rows, s *pg.SubLink, sel *pg.SelectStmt, m *derived.Marked) (*Rows, *refuse.Refusal) {
-	k, refusal := r.keyNode(s.Testexpr)
+	k, refusal := r.KeyNode(s.Testexpr)
 	if k == nil || refusal != nil {
 		return nil, refusal
 	}
@@ -273,7 +273,7 @@ func (b *Binder) partners(r *Rows, sel *pg.SelectStmt, m *derived.Marked, pos in
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}
-	if refusal := b.rowPickers(sel, false); refusal != nil {
+	if refusal := b.RowPickers(sel, false); refusal != nil {
 		return nil, refusal
 	}
 	if from, refusal = from.rowByRow("looked for"); refusal != nil {
@@ -307,7 +307,7 @@ func (b *Binder) partners(r *Rows, sel *pg.SelectStmt, m *derived.Marked, pos in
 
 // withinSubquery translates over a sub-query's own rows, and says so where a condition reads those around it.
 func (b *Binder) withinSubquery(own, around *Rows) *semantics.Translator {
-	t := b.settles(b.overKeys(own, "WHERE"), own)
+	t := b.Settles(b.OverKeys(own, "WHERE"), own)
 	t.Hook = func(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		if s := n.GetSubLink(); s != nil {
 			if e, refusal := b.listed(own, s); e != nil || refusal != nil {

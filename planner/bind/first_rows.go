@@ -31,8 +31,8 @@ func (b *Binder) ranked(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr, ca
 	var on, order []*pg.Node
 	same := func(n *pg.Node) bool {
 		return slices.ContainsFunc(on, func(o *pg.Node) bool {
-			k, _ := r.keyNode(o)
-			l, _ := r.keyNode(n)
+			k, _ := r.KeyNode(o)
+			l, _ := r.KeyNode(n)
 			return ast.SameTree(o, n) || k != nil && l != nil && r.areEqual(k.Column, l.Column)
 		})
 	}
@@ -52,7 +52,7 @@ func (b *Binder) ranked(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr, ca
 	f := &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("row_number")}, Location: int32(pos), Over: &pg.WindowDef{PartitionClause: on, OrderClause: order, Location: int32(pos)}}
 	values, refusal := b.windowsOf(r, sel, where, append(calls, &pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}))
 	if refusal != nil {
-		if refusal.ID == windowOnRows.ID {
+		if refusal.ID == WindowOnRows.ID {
 			refusal = limitedRows.At(pos, "DISTINCT ON")
 		}
 		return nil, nil, refusal
@@ -85,9 +85,9 @@ func outputOf(sel *pg.SelectStmt, n *pg.Node) *pg.Node {
 // maxNumbers is how many values of a row_number are looked at to find those that a condition leaves.
 const maxNumbers = 1 << 14
 
-// first narrows rows to those that a condition on their row_number within the unit leaves: WHERE n = 1 leaves one row a unit, whose
+// First narrows rows to those that a condition on their row_number within the unit leaves: WHERE n = 1 leaves one row a unit, whose
 // noise is then that of one row. Conditions stay where they are, and hold of all that are left.
-func (r *Rows) first(where []*semantics.Expr) {
+func (r *Rows) First(where []*semantics.Expr) {
 	w, ok := r.Table.Derived.(*derived.Windowed)
 	if !ok || w.First > 0 || w.From.MaxRowsPerUnit > maxNumbers {
 		return
@@ -108,7 +108,7 @@ func (r *Rows) first(where []*semantics.Expr) {
 	own := *w
 	own.By, own.First, own.Last = by, least, most
 	if t := derived.NewWindowed(&own); t != nil {
-		r.become(t)
+		r.Become(t)
 	}
 }
 

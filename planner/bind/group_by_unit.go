@@ -50,15 +50,15 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *ref
 	} else if alone != from {
 		return b.perUnit(sel, alone, said)
 	}
-	if refusal := b.rowPickers(sel, true); refusal != nil {
+	if refusal := b.RowPickers(sel, true); refusal != nil {
 		return nil, refusal
 	}
-	b.leavesOut(source.Table, "they are grouped by unit")
+	b.LeavesOut(source.Table, "they are grouped by unit")
 	if source.preserved > 0 {
 		return nil, preservedJoined.At(source.pos, source.Table.Name)
 	}
 	if sel.WhereClause != nil {
-		e, refusal := b.overRows(&source, "WHERE").Condition(sel.WhereClause, "WHERE")
+		e, refusal := b.OverRows(&source, "WHERE").Condition(sel.WhereClause, "WHERE")
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -80,7 +80,7 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *ref
 func (g *unitRows) withinUnits(items []*pg.Node) bool {
 	var hidden *linear.Key
 	for _, n := range items {
-		k, _ := g.source.keyNode(n)
+		k, _ := g.source.KeyNode(n)
 		if k == nil {
 			continue
 		}
@@ -99,11 +99,10 @@ func (g *unitRows) withinUnits(items []*pg.Node) bool {
 
 // items are what the SELECT groups by: positions and output names stand for targets.
 func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *refuse.Refusal) {
-	group := &Grouping{b: g.b, Sel: sel, Rows: g.source, Q: &linear.Question{Table: g.source.Table, OffGrid: g.b.Context.Settings.OffGrid}}
-	group.expandTargets()
+	targets := g.source.Targets(sel)
 	if IsDistinct(sel) && len(sel.GroupClause) == 0 && !slices.ContainsFunc(sel.TargetList, ast.HasAggregate) {
 		var all []*pg.Node
-		for _, t := range group.Targets {
+		for _, t := range targets {
 			all = append(all, t.Node)
 		}
 		return all, nil
@@ -113,7 +112,7 @@ func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *refuse.Refusal) {
 		if n.GetGroupingSet() != nil {
 			return nil, noSets.At(int(n.GetGroupingSet().Location))
 		}
-		node, refusal := group.GroupItem(n)
+		node, refusal := g.source.GroupItem(n, targets)
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -124,7 +123,7 @@ func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *refuse.Refusal) {
 
 // addKey adds a key of the groups: a join key, or an expression over one column.
 func (g *unitRows) addKey(n *pg.Node) *refuse.Refusal {
-	k, refusal := g.source.keyNode(n)
+	k, refusal := g.source.KeyNode(n)
 	if refusal != nil {
 		return refusal
 	}
@@ -141,7 +140,7 @@ func (g *unitRows) addKey(n *pg.Node) *refuse.Refusal {
 	if ast.HasAggregate(n) {
 		return refuse.AggregateIn.At(ast.Location(n), "GROUP BY")
 	}
-	t := g.b.overRows(g.source, "GROUP BY")
+	t := g.b.OverRows(g.source, "GROUP BY")
 	e, refusal := t.Expr(n)
 	if refusal != nil {
 		return refusal
@@ -189,9 +188,9 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 	for _, n := range sel.TargetList {
 		target := n.GetResTarget()
 		if ast.HasWindow(target.Val) {
-			return nil, windowOnRows.At(ast.Location(target.Val))
+			return nil, WindowOnRows.At(ast.Location(target.Val))
 		}
-		k, refusal := g.source.keyNode(target.Val)
+		k, refusal := g.source.KeyNode(target.Val)
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -221,7 +220,7 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 	if having != nil {
 		out.where = []*semantics.Expr{having}
 	}
-	out.parts = []relation{{g.source.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
+	out.parts = []relation{{g.source.Alias(), nil, 0, len(out.names), 0, len(out.keys)}}
 	return out, nil
 }
 
@@ -230,7 +229,7 @@ func (g *unitRows) ungrouped(fields []string, pos int) (*semantics.Expr, *refuse
 	if _, refusal := g.source.Column(fields, pos); refusal != nil {
 		return nil, refusal
 	}
-	return nil, ungrouped.At(pos, g.source.alias()+"."+fields[len(fields)-1])
+	return nil, Ungrouped.At(pos, g.source.Alias()+"."+fields[len(fields)-1])
 }
 
 // hook translates group keys and aggregates over the derived columns: keys come first, aggregates after them.
@@ -247,10 +246,8 @@ func (g *unitRows) hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	if ast.HasAggregate(n) || ast.HasWindow(n) {
 		return nil, nil
 	}
-	t := g.b.settles(g.b.overKeys(g.source, "SELECT"), g.source)
-	g.b.exploring++
-	e, refusal := t.Expr(n)
-	g.b.exploring--
+	t := g.b.Settles(g.b.OverKeys(g.source, "SELECT"), g.source)
+	e, refusal := g.b.Explore(t, n)
 	if refusal != nil {
 		return nil, nil
 	}
@@ -266,15 +263,15 @@ func (g *unitRows) hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 // aggregate binds an aggregate over a unit's rows.
 func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 	pos := int(f.Location)
-	name, refusal := aggregateName(f)
+	name, refusal := AggregateName(f)
 	if refusal != nil {
 		return nil, refusal
 	}
 	if f.AggWithinGroup || f.AggDistinct && name != "count" || !slices.Contains([]string{"count", "sum", "min", "max"}, name) || !f.AggStar && len(f.Args) != 1 {
 		return nil, unitAggregate.At(pos, name)
 	}
-	t := g.b.settles(g.b.overKeys(g.source, "an aggregate"), g.source)
-	if small := filtered(f); small != f && (name == "min" || name == "max" || name == "sum" && small.Args[0].GetAConst() == nil) {
+	t := g.b.Settles(g.b.OverKeys(g.source, "an aggregate"), g.source)
+	if small := Filtered(f); small != f && (name == "min" || name == "max" || name == "sum" && small.Args[0].GetAConst() == nil) {
 		f = small
 	}
 	var where []*semantics.Expr
@@ -288,13 +285,13 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 	if f.AggStar {
 		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
-	if k, _ := g.source.keyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && g.isKey(f.Args[0], k) {
-		g.b.saysPartner(g.source, k)
+	if k, _ := g.source.KeyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && g.isKey(f.Args[0], k) {
+		g.b.SaysPartner(g.source, k)
 		switch {
 		case k.Present > 0:
-			where = append(where, g.source.present(k, pos))
+			where = append(where, g.source.Present(k, pos))
 		case !k.Column.Unit:
-			where = append(where, g.b.known(g.source, k, pos))
+			where = append(where, g.b.Known(g.source, k, pos))
 		}
 		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
@@ -326,14 +323,32 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 	return g.ofColumn(name, g.source.Table.Columns[arg.Cols[0]], where, pos)
 }
 
+// Filtered writes an aggregate that leaves NULLs out over CASE WHEN p THEN x END as one of x with FILTER (WHERE p), which says the same: how reports turn rows
+// into columns, avg(CASE WHEN concept_id = 5089 THEN value END).
+func Filtered(f *pg.FuncCall) *pg.FuncCall {
+	if f.AggStar || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 || len(f.Args) != 1 {
+		return f
+	}
+	c := f.Args[0].GetCaseExpr()
+	if c == nil || c.Arg != nil || len(c.Args) != 1 || c.Defresult != nil && !c.Defresult.GetAConst().GetIsnull() {
+		return f
+	}
+	w := c.Args[0].GetCaseWhen()
+	where := w.Expr
+	if f.AggFilter != nil {
+		where = &pg.Node{Node: &pg.Node_BoolExpr{BoolExpr: &pg.BoolExpr{Boolop: pg.BoolExprType_AND_EXPR, Args: []*pg.Node{f.AggFilter, w.Expr}, Location: c.Location}}}
+	}
+	return &pg.FuncCall{Funcname: f.Funcname, Args: []*pg.Node{w.Result}, AggDistinct: f.AggDistinct, AggFilter: where, Funcformat: f.Funcformat, Location: f.Location}
+}
+
 // foreseeCounts has the rows say which of their keys are NULL, where these are counted, before their table is taken.
 func (g *unitAggregates) foreseeCounts(nodes []*pg.Node) {
 	for _, n := range nodes {
 		ast.Holds(n, func(n *pg.Node) bool {
 			if f := n.GetFuncCall(); f != nil && len(f.Args) == 1 && !f.AggDistinct && !f.AggStar {
 				name, refusal := ast.FunctionName(f)
-				if k, _ := g.source.keyNode(f.Args[0]); refusal == nil && name == "count" && k != nil && k.Present == 0 && !k.Column.Unit && g.isKey(f.Args[0], k) {
-					g.b.known(g.source, k, int(f.Location))
+				if k, _ := g.source.KeyNode(f.Args[0]); refusal == nil && name == "count" && k != nil && k.Present == 0 && !k.Column.Unit && g.isKey(f.Args[0], k) {
+					g.b.Known(g.source, k, int(f.Location))
 				}
 			}
 			return false
@@ -353,11 +368,10 @@ func (g *unitAggregates) isKey(n *pg.Node, k *linear.Key) bool {
 // constantOf reads what is summed up over a unit's rows as a constant in those for which a condition holds (nil: in all),
 // and nothing in the others: 5, CASE WHEN p THEN 5 ELSE 0 END. The constant is nil for anything else.
 func (g *unitAggregates) constantOf(n *pg.Node, t *semantics.Translator) (c, holds *semantics.Expr, refusal *refuse.Refusal) {
-	own := &Grouping{b: g.b}
-	if holds, refusal = own.isOne(n, t); refusal != nil || holds != nil {
+	if holds, refusal = t.IsOne(n); refusal != nil || holds != nil {
 		return semantics.ConstantExpr(int64(1), policy.Int4, ast.Location(n)), holds, refusal
 	}
-	if w := n.GetCaseExpr(); w != nil && w.Arg == nil && len(w.Args) == 1 && own.addsNothing(w.Defresult, t) {
+	if w := n.GetCaseExpr(); w != nil && w.Arg == nil && len(w.Args) == 1 && t.AddsNothing(w.Defresult) {
 		if holds, refusal = t.Condition(w.Args[0].GetCaseWhen().Expr, "CASE/WHEN"); refusal != nil {
 			return nil, nil, refusal
 		}
@@ -375,7 +389,7 @@ func (g *unitAggregates) sumOfConstant(arg, c, holds *semantics.Expr, where []*s
 	if holds != nil {
 		counted = append(counted, holds)
 	}
-	typ := momentType("sum", arg.Type())
+	typ := semantics.AggregateType("sum", arg.Type())
 	n, refusal := g.add(derived.UnitAggregate{Kind: derived.UnitCount}, counted, typ, pos)
 	if refusal != nil {
 		return nil, refusal
@@ -466,4 +480,21 @@ func (g *unitAggregates) add(a derived.UnitAggregate, where []*semantics.Expr, t
 		return nil, semantics.ScalarRefusal(err, pos)
 	}
 	return semantics.Node(semantics.FormOther, "cast:"+typ.Name(), s, pos, e), nil
+}
+
+// AggregateName is the name of an aggregate call, which holds neither another nor a window function.
+func AggregateName(f *pg.FuncCall) (string, *refuse.Refusal) {
+	name, refusal := ast.FunctionName(f)
+	if refusal != nil {
+		return "", refusal
+	}
+	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
+		if ast.HasAggregate(a) {
+			return "", nested.At(ast.Location(a))
+		}
+		if ast.HasWindow(a) {
+			return "", semantics.WindowIn.At(ast.Location(a), "an aggregate")
+		}
+	}
+	return name, nil
 }

@@ -166,7 +166,7 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	if j.fromWhere {
 		return out, nil
 	}
-	translate := b.overRows(out, "ON")
+	translate := b.OverRows(out, "ON")
 	for _, n := range rest {
 		e, refusal := translate.Condition(n, "JOIN/ON")
 		if refusal != nil {
@@ -243,8 +243,8 @@ func equate(p *derived.Paired, left, right *Rows, j joining) (units [][2]*linear
 // r.rental_id = p.rental_id it is all of them as long as customers pay for their own rentals, which no constraint says. Equating
 // the unit with what is none, or nothing at all, joins other rows than those of one unit by its very words, and is refused.
 func (b *Binder) alongUnit(equal []derived.Equal, left, right *policy.Table, pos int) *refuse.Refusal {
-	b.leavesOut(left, "rows are put together")
-	b.leavesOut(right, "rows are put together")
+	b.LeavesOut(left, "rows are put together")
+	b.LeavesOut(right, "rows are put together")
 	if slices.ContainsFunc(equal, func(e derived.Equal) bool { return sameUnit(e.Left, e.Right) }) {
 		return nil
 	}
@@ -257,8 +257,8 @@ func (b *Binder) alongUnit(equal []derived.Equal, left, right *policy.Table, pos
 	return nil
 }
 
-// leavesOut says of rows that name no unit, and count each (null_unit: each), that they are not there where units are looked at.
-func (b *Binder) leavesOut(t *policy.Table, where string) {
+// LeavesOut says of rows that name no unit, and count each (null_unit: each), that they are not there where units are looked at.
+func (b *Binder) LeavesOut(t *policy.Table, where string) {
 	if derived.NullableUnit(t) {
 		b.Notes.Add("rows of " + t.Name + " that name no " + t.Dataset.Unit.Name + " are left out where " + where)
 	}
@@ -279,8 +279,8 @@ func equalKeys(n *pg.Node, left, right *Rows) (l, r *linear.Key) {
 		return nil, nil
 	}
 	for _, sides := range [][2]*pg.Node{{e.Lexpr, e.Rexpr}, {e.Rexpr, e.Lexpr}} {
-		l, lost := left.keyNode(sides[0])
-		r, also := right.keyNode(sides[1])
+		l, lost := left.KeyNode(sides[0])
+		r, also := right.KeyNode(sides[1])
 		if l != nil && r != nil && lost == nil && also == nil && (!same || l.Column.Unit && r.Column.Unit) {
 			return l, r
 		}
@@ -313,12 +313,12 @@ func (b *Binder) ofSides(left, right *Rows, quals []*pg.Node, onLeft, onRight []
 		if refusal := inSight(n, left, right); refusal != nil {
 			return nil, nil, refusal
 		}
-		e, refusal := b.settles(b.overKeys(right, "ON"), right).Condition(n, "JOIN/ON")
+		e, refusal := b.Settles(b.OverKeys(right, "ON"), right).Condition(n, "JOIN/ON")
 		if refusal == nil {
 			onRight = append(onRight, e)
 			continue
 		}
-		e, also := b.settles(b.overKeys(left, "ON"), left).Condition(n, "JOIN/ON")
+		e, also := b.Settles(b.OverKeys(left, "ON"), left).Condition(n, "JOIN/ON")
 		if also != nil {
 			return nil, nil, outerCondition.At(ast.Location(n))
 		}

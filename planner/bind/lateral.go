@@ -55,7 +55,7 @@ func (b *Binder) lateral(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows
 		return &out, nil
 	}
 	for _, q := range j.quals {
-		e, refusal := b.overRows(&out, "ON").Condition(q, "JOIN/ON")
+		e, refusal := b.OverRows(&out, "ON").Condition(q, "JOIN/ON")
 		if refusal != nil {
 			return nil, refusal
 		}

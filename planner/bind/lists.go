@@ -53,7 +53,7 @@ func (b *Binder) keep(t *policy.Table, rows [][]policy.Value, answered bool) {
 }
 
 // times fills a list with a series of moments. PostgreSQL's has no form for dates: they are moments of the session's zone.
-func (b *Binder) times(list *candidates, f *pg.FuncCall, ends []*semantics.Expr) (*candidates, *refuse.Refusal) {
+func (b *Binder) times(list *Candidates, f *pg.FuncCall, ends []*semantics.Expr) (*Candidates, *refuse.Refusal) {
 	if len(ends) != 3 {
 		return nil, refuse.UnknownFunction.At(int(f.Location), "generate_series")
 	}
@@ -70,8 +70,9 @@ func (b *Binder) times(list *candidates, f *pg.FuncCall, ends []*semantics.Expr)
 		if refusal != nil {
 			return nil, refusal
 		}
+		b.Params.Note(ends[i], to)
 		if values[i] == nil {
-			return list.typed(typ), nil
+			return b.described(list.typed(typ), f), nil
 		}
 	}
 	sign := semantics.StepsOf(values[2]).Sign()
@@ -81,7 +82,7 @@ func (b *Binder) times(list *candidates, f *pg.FuncCall, ends []*semantics.Expr)
 	step := scalar.Constant(values[2], policy.IntervalT)
 	for x, last := values[0], semantics.StepsOf(values[1]); semantics.StepsOf(x).Cmp(last)*sign <= 0; {
 		if len(list.rows) > maxListRows {
-			return nil, manyCandidates.At(int(f.Location), len(list.rows), maxListRows)
+			return nil, ManyCandidates.At(int(f.Location), len(list.rows), maxListRows)
 		}
 		list.rows = append(list.rows, []*semantics.Expr{semantics.ConstantExpr(x, typ, int(f.Location))})
 		s, err := b.Env.Call("+", scalar.Constant(x, typ), step)
@@ -96,7 +97,7 @@ func (b *Binder) times(list *candidates, f *pg.FuncCall, ends []*semantics.Expr)
 }
 
 // castSeries is SELECT generate_series(…)::date AS day: each value of the series as the cast makes it.
-func (b *Binder) castSeries(target *pg.ResTarget) (*candidates, *refuse.Refusal) {
+func (b *Binder) castSeries(target *pg.ResTarget) (*Candidates, *refuse.Refusal) {
 	n := target.Val
 	for n.GetTypeCast() != nil {
 		n = n.GetTypeCast().Arg

@@ -5,7 +5,6 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/lookup"
@@ -48,14 +47,14 @@ func (b *Binder) match(from, public *Rows, t *policy.Table, how joining, equals 
 		return nil, lookup.FanOut.At(how.pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows)
 	}
 	out := *from
-	out.become(table)
+	out.Become(table)
 	out.names, out.exprs = append(slices.Clone(from.names), public.names...), slices.Clone(from.exprs)
 	digest := m.Digest()
 	row := semantics.ColumnExpr(d.Row(), policy.Int4, -1, public.pos)
 	for i, c := range t.Columns {
 		out.exprs = append(out.exprs, semantics.Node(semantics.FormOther, "matched:"+t.Name+":"+digest+":"+c.Name, linear.OfRow{Rows: m.Rows, At: d.Row(), Typ: c.Type, Mod: c.Typmod, Column: i}, public.pos, row))
 	}
-	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
+	out.parts = append(slices.Clone(from.parts), relation{public.Alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
 	out.where = append(slices.Clone(from.where), m.private...)
 	if how.preserved {
 		out.preserved = d.Row() + 1
@@ -148,30 +147,8 @@ func (r *Rows) rowByRow(done string) (*Rows, *refuse.Refusal) {
 	case r.matched != nil:
 		return r.matched()
 	}
-	return nil, candidateRows.At(r.pos, done)
+	return nil, CandidateRows.At(r.pos, done)
 }
 
-// ofCandidates tells a refusal of rows that meet a list, side by side.
-func ofCandidates(r *refuse.Refusal) bool {
-	return slices.Contains([]string{candidateRows.ID, candidateKeys.ID, candidateAggregate.ID, manyCandidates.ID}, r.ID)
-}
-
-// meets binds the aggregates of a SELECT over rows that meet a list: what is refused of them has another way.
-func (g *Grouping) meets() (refusal *refuse.Refusal) {
-	bind := func(n *pg.Node) bool {
-		if f := n.GetFuncCall(); refusal == nil && f != nil && ast.IsAggregate(f) {
-			if _, r := g.Aggregate(f); r != nil && ofCandidates(r) {
-				refusal = r
-			}
-		}
-		return false
-	}
-	for _, t := range g.Targets {
-		ast.Holds(t.Node, bind)
-	}
-	ast.Holds(g.Sel.HavingClause, bind)
-	for _, n := range g.Sel.SortClause {
-		ast.Holds(n, bind)
-	}
-	return refusal
-}
+// OtherWay gives rows that meet a list as they match it one by one; nil: there is no other way for them.
+func (r *Rows) OtherWay() func() (*Rows, *refuse.Refusal) { return r.matched }

@@ -134,7 +134,7 @@ func (r *Rows) readsNone(n *pg.Node) bool {
 	none, some := true, false
 	ast.Holds(n, func(n *pg.Node) bool {
 		if n.GetColumnRef() != nil {
-			k, _ := r.keyNode(n)
+			k, _ := r.KeyNode(n)
 			none, some = none && k == nil && !ofRows(n, r), true
 		}
 		none = none && n.GetSubLink() == nil
@@ -147,7 +147,7 @@ func (r *Rows) readsNone(n *pg.Node) bool {
 func (r *Rows) readsOthers(where *pg.Node) bool {
 	return slices.ContainsFunc(ast.Conjuncts(where), func(n *pg.Node) bool {
 		return !ast.Holds(n, func(n *pg.Node) bool { return n.GetSubLink() != nil }) && ast.Holds(n, func(n *pg.Node) bool {
-			k, _ := r.keyNode(n)
+			k, _ := r.KeyNode(n)
 			return n.GetColumnRef() != nil && k == nil && !ofRows(n, r)
 		})
 	})

@@ -19,9 +19,9 @@ import (
 // which is a counter for each candidate (docs/adr/0020): the private database never sees the list, and how far a unit
 // moves the counters is known. So such rows may only be grouped by the candidates; they pass through no sub-query.
 
-// candidates is a public list that private rows meet. Its columns are constants, or, of LATERAL VALUES, expressions over
+// Candidates is a public list that private rows meet. Its columns are constants, or, of LATERAL VALUES, expressions over
 // the private rows.
-type candidates struct {
+type Candidates struct {
 	alias  string
 	names  []string
 	types  []policy.Type
@@ -31,8 +31,13 @@ type candidates struct {
 	at     int                 // of the list's columns among the rows' names
 }
 
-// maxCandidates bounds a list.
-const maxCandidates = 1 << 10
+// Alias is the name of the list in FROM, Len how many candidates it has, and Where the conditions of the join for one of them.
+func (c *Candidates) Alias() string                         { return c.alias }
+func (c *Candidates) Len() int                              { return len(c.rows) }
+func (c *Candidates) Where(candidate int) []*semantics.Expr { return c.where[candidate] }
+
+// MaxCandidates bounds a list.
+const MaxCandidates = 1 << 10
 
 // virtualColumn is the position of a list's first column where it stands for any candidate.
 const virtualColumn = 1 << 20
@@ -46,14 +51,14 @@ func (b *Binder) meet(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *
 	switch {
 	case list == nil:
 		return nil, PrivateJoin.At(j.pos, from.Table.Name)
-	case len(list.rows) > maxCandidates:
-		return nil, manyCandidates.At(ast.Location(n), len(list.rows), maxCandidates)
+	case len(list.rows) > MaxCandidates:
+		return nil, ManyCandidates.At(ast.Location(n), len(list.rows), MaxCandidates)
 	case from.fan != nil:
-		return nil, candidateRows.At(j.pos, "joined with a second list")
+		return nil, CandidateRows.At(j.pos, "joined with a second list")
 	case j.outer:
 		return nil, outerCondition.At(j.pos)
 	case len(j.using) > 0:
-		return nil, candidateRows.At(j.pos, "joined by USING")
+		return nil, CandidateRows.At(j.pos, "joined by USING")
 	case slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == list.alias }):
 		return nil, duplicateAlias.At(j.pos, list.alias)
 	}
@@ -69,7 +74,7 @@ func (b *Binder) meet(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *
 		return &out, nil
 	}
 	for i := range list.rows {
-		t := b.overKeys(out.meeting(i), "ON")
+		t := b.OverKeys(out.Meeting(i), "ON")
 		for _, q := range j.quals {
 			e, refusal := t.Condition(q, "JOIN/ON")
 			if refusal != nil {
@@ -81,8 +86,14 @@ func (b *Binder) meet(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows, *
 	return &out, nil
 }
 
-// meeting are the rows as they meet one candidate.
-func (r *Rows) meeting(candidate int) *Rows {
+// Candidates is the public list that the rows meet; nil: they meet none.
+func (r *Rows) Candidates() *Candidates { return r.fan }
+
+// MeetsList tells rows that meet a public list, or one candidate of it.
+func (r *Rows) MeetsList() bool { return r.fan != nil || r.met }
+
+// Meeting are the rows as they meet one candidate.
+func (r *Rows) Meeting(candidate int) *Rows {
 	out := *r
 	out.fan, out.met = nil, true
 	out.exprs = slices.Clone(r.exprs)
@@ -93,8 +104,8 @@ func (r *Rows) meeting(candidate int) *Rows {
 
 // candidatesOf reads a public list: a public table, VALUES, generate_series or unnest of constants, or a projection of
 // one. Nil: it is none of them. From is nil where the list may not read private rows.
-func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *Scope) (*candidates, *refuse.Refusal) {
-	var list *candidates
+func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *Scope) (*Candidates, *refuse.Refusal) {
+	var list *Candidates
 	var refusal *refuse.Refusal
 	var alias *pg.Alias
 	switch v := n.GetNode().(type) {
@@ -132,13 +143,13 @@ func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *Scope) (*candidates
 		copy(list.names, ast.Strings(alias.Colnames))
 	}
 	if len(list.rows) > maxListRows {
-		return nil, manyCandidates.At(ast.Location(n), len(list.rows), maxListRows)
+		return nil, ManyCandidates.At(ast.Location(n), len(list.rows), maxListRows)
 	}
 	return list, nil
 }
 
 // namedCandidates are those of a WITH query.
-func (b *Binder) namedCandidates(v *pg.RangeVar, scope *Scope) (*candidates, *refuse.Refusal) {
+func (b *Binder) namedCandidates(v *pg.RangeVar, scope *Scope) (*Candidates, *refuse.Refusal) {
 	c := scope.Find(v.Relname)
 	if v.Schemaname != "" || c == nil || c.Rows != nil || c.query == nil || c.recursive {
 		return nil, nil
@@ -152,12 +163,12 @@ func (b *Binder) namedCandidates(v *pg.RangeVar, scope *Scope) (*candidates, *re
 }
 
 // tableCandidates are the rows of a public table, as it was copied last.
-func (b *Binder) tableCandidates(t *policy.Table, pos int) (*candidates, *refuse.Refusal) {
+func (b *Binder) tableCandidates(t *policy.Table, pos int) (*Candidates, *refuse.Refusal) {
 	data, refusal := lookup.Rows(b.Context.Public, t, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
-	list := &candidates{alias: t.Name}
+	list := &Candidates{alias: t.Name}
 	for _, c := range t.Columns {
 		list.names, list.types, list.typmod = append(list.names, c.Name), append(list.types, c.Type), append(list.typmod, c.Typmod)
 	}
@@ -172,7 +183,7 @@ func (b *Binder) tableCandidates(t *policy.Table, pos int) (*candidates, *refuse
 }
 
 // selectCandidates are those of VALUES, or of a SELECT that filters and projects a list; nil for others.
-func (b *Binder) selectCandidates(from *Rows, sel *pg.SelectStmt, scope *Scope) (*candidates, *refuse.Refusal) {
+func (b *Binder) selectCandidates(from *Rows, sel *pg.SelectStmt, scope *Scope) (*Candidates, *refuse.Refusal) {
 	if sel == nil || sel.Larg != nil || sel.WithClause != nil || sel.IntoClause != nil || len(sel.LockingClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil {
 		return nil, nil
 	}
@@ -196,8 +207,8 @@ func (b *Binder) selectCandidates(from *Rows, sel *pg.SelectStmt, scope *Scope) 
 }
 
 // projectCandidates filters and projects a list of constants; nil for what is no such projection.
-func (b *Binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candidates, *refuse.Refusal) {
-	out, seen := &candidates{alias: of.alias}, map[string]bool{}
+func (b *Binder) projectCandidates(of *Candidates, sel *pg.SelectStmt) (*Candidates, *refuse.Refusal) {
+	out, seen := &Candidates{alias: of.alias}, map[string]bool{}
 	for i := range of.rows {
 		in := &Rows{names: of.names, exprs: of.rows[i], parts: []relation{{of.alias, nil, 0, len(of.names), 0, 0}}}
 		t := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: in.listColumn, Place: "SELECT"}
@@ -222,7 +233,7 @@ func (b *Binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candida
 		}
 	}
 	if out.names == nil {
-		return nil, manyCandidates.At(-1, 0, maxCandidates)
+		return nil, ManyCandidates.At(-1, 0, MaxCandidates)
 	}
 	return out, nil
 }
@@ -298,12 +309,12 @@ func (r *Rows) listColumn(fields []string, pos int) (*semantics.Expr, *refuse.Re
 }
 
 // valuesCandidates are the rows of VALUES, each column of one type.
-func (b *Binder) valuesCandidates(from *Rows, sel *pg.SelectStmt) (*candidates, *refuse.Refusal) {
+func (b *Binder) valuesCandidates(from *Rows, sel *pg.SelectStmt) (*Candidates, *refuse.Refusal) {
 	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: "VALUES"}
 	if from != nil {
-		t = b.overKeys(from, "VALUES")
+		t = b.OverKeys(from, "VALUES")
 	}
-	list := &candidates{alias: "*VALUES*"}
+	list := &Candidates{alias: "*VALUES*"}
 	for _, n := range sel.ValuesLists {
 		row, _, refusal := t.All(n.GetList().GetItems())
 		if refusal != nil {
@@ -324,7 +335,7 @@ func (b *Binder) valuesCandidates(from *Rows, sel *pg.SelectStmt) (*candidates, 
 }
 
 // typed gives the rows of a list one type a column.
-func (b *Binder) typed(list *candidates) *refuse.Refusal {
+func (b *Binder) typed(list *Candidates) *refuse.Refusal {
 	for c := range list.names {
 		typ, refusal := commonType(list.rows, c)
 		if refusal != nil {

@@ -76,7 +76,7 @@ func (b *Binder) listed(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 		}
 		return l.value(value, IsDistinct(sel))
 	}
-	over := b.overRows(r, "WHERE")
+	over := b.OverRows(r, "WHERE")
 	if r.Table.Public { // it stands in another such sub-query
 		over = (&listed{b: b, public: r}).alone()
 	}
@@ -143,7 +143,7 @@ func (l *listed) alone() *semantics.Translator {
 
 // on translates over the rows around the sub-query, for one public row.
 func (l *listed) on(row []policy.Value) *semantics.Translator {
-	t := l.b.overKeys(l.around, "WHERE")
+	t := l.b.OverKeys(l.around, "WHERE")
 	around := t.Columns
 	t.Columns = func(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
 		e, refusal := l.public.Column(fields, pos)

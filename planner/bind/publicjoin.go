@@ -95,8 +95,8 @@ func beside(from, public *Rows, alias *pg.Alias, j *joining) (private, named *Ro
 	if public, refusal = public.aliased(alias); refusal != nil {
 		return nil, nil, refusal
 	}
-	if slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == public.alias() }) {
-		return nil, nil, duplicateAlias.At(j.pos, public.alias())
+	if slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == public.Alias() }) {
+		return nil, nil, duplicateAlias.At(j.pos, public.Alias())
 	}
 	if from.preserved > 0 {
 		return nil, nil, preservedJoined.At(j.pos, from.Table.Name)
@@ -116,7 +116,7 @@ func (l *lookedUp) columns(from *Rows, rest []*pg.Node, j joining) (*Rows, *refu
 			return nil, refusal
 		}
 		if table != nil {
-			out.become(table)
+			out.Become(table)
 			value, found = listed, is
 		}
 	}
@@ -125,7 +125,7 @@ func (l *lookedUp) columns(from *Rows, rest []*pg.Node, j joining) (*Rows, *refu
 	for i := range l.Table.Columns {
 		out.exprs = append(out.exprs, value(i))
 	}
-	out.parts = append(slices.Clone(from.parts), relation{l.public.alias(), l.public.parts[0].plain, len(from.names), len(out.names), 0, 0})
+	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), l.public.parts[0].plain, len(from.names), len(out.names), 0, 0})
 	if refusal := l.b.merge(&out, j, len(from.names)); refusal != nil {
 		return nil, refusal
 	}
@@ -141,7 +141,7 @@ func (l *lookedUp) restricted(out *Rows, rest []*pg.Node, j joining) (*Rows, *re
 		return out, nil
 	}
 	for _, q := range rest {
-		e, refusal := l.b.overRows(out, "ON").Condition(q, "JOIN/ON")
+		e, refusal := l.b.OverRows(out, "ON").Condition(q, "JOIN/ON")
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -165,7 +165,7 @@ func (l *lookedUp) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joi
 	for i, c := range t.Columns {
 		out.exprs = append(out.exprs, semantics.ConstantExpr(rows[0][i], c.Type, l.public.pos))
 	}
-	out.parts = append(slices.Clone(from.parts), relation{l.public.alias(), nil, len(from.names), len(out.names), 0, 0})
+	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), nil, len(from.names), len(out.names), 0, 0})
 	return l.restricted(&out, rest, j)
 }
 
@@ -235,7 +235,7 @@ func (l *lookedUp) equation(n *pg.Node, from *Rows) bool {
 				continue // either side's: SQL calls it ambiguous
 			}
 		}
-		arg, refusal := l.b.overKeys(from, "ON").Expr(sides[0])
+		arg, refusal := l.b.OverKeys(from, "ON").Expr(sides[0])
 		if refusal != nil || arg.IsConstant() || !lookup.Comparable(arg.Type(), key.Type()) {
 			continue
 		}
@@ -251,7 +251,7 @@ func (l *lookedUp) computed(private, public *pg.Node, from *Rows) bool {
 	if refusal != nil || key.IsConstant() {
 		return false
 	}
-	arg, refusal := l.b.overKeys(from, "ON").Expr(private)
+	arg, refusal := l.b.OverKeys(from, "ON").Expr(private)
 	if refusal != nil || arg.IsConstant() || !lookup.Comparable(arg.Type(), key.Type()) {
 		return false
 	}

@@ -33,7 +33,7 @@ type Rows struct {
 	asked          *linear.Question                // what is asked of them, once that is known
 	shape          string                          // which outputs of the SELECT that passes them on are keys, and which columns (shapeOf)
 	scope          *Scope                          // the WITH queries in sight
-	fan            *candidates                     // the public list that they meet, nil: none
+	fan            *Candidates                     // the public list that they meet, nil: none
 	met            bool                            // as they meet one candidate of a list
 	matched        func() (*Rows, *refuse.Refusal) // of rows with fan, where there is another way: the rows as they match the list one by one
 	preserved      int                             // position, counted from 1, of the column that says which public row it is, where public rows without a private row are among them, as SQL sees it; 0: there are none
@@ -61,6 +61,16 @@ func (r *Rows) Names() []string          { return r.names }
 func (r *Rows) Exprs() []*semantics.Expr { return r.exprs }
 func (r *Rows) Where() []*semantics.Expr { return r.where }
 func (r *Rows) Pos() int                 { return r.pos }
+
+// Preserved is the position, counted from 1, of the column that says which public row a row is, where public rows without a private one are among them; 0: none are.
+func (r *Rows) Preserved() int { return r.preserved }
+
+// AskedBy are the rows as a question is about them: where they get another table, the question does. Of nil they are no question's.
+func (r *Rows) AskedBy(q *linear.Question) *Rows {
+	out := *r
+	out.asked = q
+	return &out
+}
 
 // tableRows are the rows of a table of the policy.
 func tableRows(t *policy.Table, pos int) *Rows {
@@ -112,8 +122,8 @@ func (r *Rows) renamed(names []string) {
 	}
 }
 
-// alias is the name of the rows for messages: that of the first relation which has one.
-func (r *Rows) alias() string {
+// Alias is the name of the rows for messages: that of the first relation which has one.
+func (r *Rows) Alias() string {
 	for _, p := range r.parts {
 		if p.alias != "" {
 			return p.alias
@@ -216,8 +226,8 @@ func (r *Rows) key(fields []string, pos int) (*linear.Key, *refuse.Refusal) {
 	return found, nil
 }
 
-// keyNode is key for a node; nil: the node is no reference to a key.
-func (r *Rows) keyNode(n *pg.Node) (*linear.Key, *refuse.Refusal) {
+// KeyNode is key for a node; nil: the node is no reference to a key.
+func (r *Rows) KeyNode(n *pg.Node) (*linear.Key, *refuse.Refusal) {
 	ref := n.GetColumnRef()
 	if ref == nil {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 // generate_series as a public list. FROM generate_series(10, 50, 10) v(n) JOIN people p ON p.age >= v.n has five candidates.
 
 // seriesCandidates are the values of generate_series, or of unnest of an array; nil for other functions.
-func (b *Binder) seriesCandidates(f *pg.FuncCall) (*candidates, *refuse.Refusal) {
+func (b *Binder) seriesCandidates(f *pg.FuncCall) (*Candidates, *refuse.Refusal) {
 	if f == nil || f.AggFilter != nil || f.Over != nil || f.AggDistinct || f.FuncVariadic || len(f.AggOrder) > 0 {
 		return nil, nil
 	}
@@ -22,7 +22,7 @@ func (b *Binder) seriesCandidates(f *pg.FuncCall) (*candidates, *refuse.Refusal)
 	if refusal != nil {
 		return nil, nil
 	}
-	list := &candidates{alias: name, names: []string{name}, typmod: []int32{-1}}
+	list := &Candidates{alias: name, names: []string{name}, typmod: []int32{-1}}
 	switch {
 	case name == "unnest" && len(f.Args) == 1 && f.Args[0].GetAArrayExpr() != nil:
 		sel := &pg.SelectStmt{}
@@ -45,7 +45,7 @@ func (b *Binder) seriesCandidates(f *pg.FuncCall) (*candidates, *refuse.Refusal)
 }
 
 // generated fills a list with an arithmetic series; nil: its ends are no numbers.
-func (b *Binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *refuse.Refusal) {
+func (b *Binder) generated(list *Candidates, f *pg.FuncCall) (*Candidates, *refuse.Refusal) {
 	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: "generate_series"}
 	ends, _, refusal := t.All(f.Args)
 	if refusal != nil {
@@ -63,6 +63,7 @@ func (b *Binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *refu
 	numbers, scale := make([]*big.Int, len(ends)), int32(0)
 	values := make([]policy.Value, len(ends))
 	for i, e := range ends {
+		b.Params.Note(e, typ)
 		typed, refusal := b.asType(e, typ)
 		if refusal != nil {
 			return nil, refusal
@@ -75,7 +76,7 @@ func (b *Binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *refu
 			scale = max(scale, v.Scale)
 		case int64:
 		default:
-			return list.typed(typ), nil // NULL: no rows
+			return b.described(list.typed(typ), f), nil // NULL: no rows
 		}
 	}
 	for i, v := range values {
@@ -94,7 +95,7 @@ func (b *Binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *refu
 	}
 	for x := numbers[0]; x.Cmp(numbers[1])*step.Sign() <= 0; x = new(big.Int).Add(x, step) {
 		if len(list.rows) > maxListRows {
-			return nil, manyCandidates.At(int(f.Location), len(list.rows), maxListRows)
+			return nil, ManyCandidates.At(int(f.Location), len(list.rows), maxListRows)
 		}
 		v := policy.Value(policy.Numeric{Coefficient: x, Scale: scale})
 		if typ.Integer() {
@@ -105,7 +106,15 @@ func (b *Binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *refu
 	return list.typed(typ), nil
 }
 
-func (c *candidates) typed(t policy.Type) *candidates {
+// described is a list without rows; where a statement is described, and its parameters are not there yet, it has one.
+func (b *Binder) described(list *Candidates, f *pg.FuncCall) *Candidates {
+	if b.Params.Describing {
+		list.rows = [][]*semantics.Expr{{semantics.ConstantExpr(nil, list.types[0], int(f.Location))}}
+	}
+	return list
+}
+
+func (c *Candidates) typed(t policy.Type) *Candidates {
 	c.types = []policy.Type{t}
 	return c
 }

@@ -45,7 +45,7 @@ func (b *Binder) branchRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Re
 	if ok, refusal := read(sel); !ok || refusal != nil {
 		return nil, refusal
 	}
-	list := &candidates{alias: branches[0].alias(), names: branches[0].names}
+	list := &Candidates{alias: branches[0].Alias(), names: branches[0].names}
 	for _, r := range branches {
 		list.rows, list.where = append(list.rows, slices.Clone(r.exprs)), append(list.where, r.where)
 	}

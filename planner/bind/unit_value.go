@@ -87,7 +87,7 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 		return nil, tooManyRows.At(pos, r.Table.Name, other.Table.Name, derived.MaxRows)
 	}
 	shift := len(r.Table.Columns)
-	r.become(table)
+	r.Become(table)
 	value, refusal := b.ofAggregates(sel.TargetList[0].GetResTarget().Val, calls, other.exprs, shift)
 	if refusal != nil {
 		return nil, refusal
@@ -113,7 +113,7 @@ func equated(sel *pg.SelectStmt, around, from *Rows) (linked []link, own []*pg.N
 			continue
 		}
 		node := n.GetAExpr().Lexpr
-		if mine, _ := from.keyNode(node); mine == nil || mine.Column != others.Column {
+		if mine, _ := from.KeyNode(node); mine == nil || mine.Column != others.Column {
 			node = n.GetAExpr().Rexpr
 		}
 		linked = append(linked, link{k, node})

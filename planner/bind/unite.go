@@ -101,7 +101,7 @@ func (b *Binder) unite(branches []*Rows) (*Rows, *refuse.Refusal) {
 	for j, k := range first.keys {
 		out.keys = append(out.keys, linear.Key{Name: k.Name, Column: out.Table.Keys[j]})
 	}
-	out.parts = []relation{{first.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
+	out.parts = []relation{{first.Alias(), nil, 0, len(out.names), 0, len(out.keys)}}
 	return out, nil
 }
 
@@ -115,7 +115,7 @@ func (b *Binder) branchOf(r, first *Rows) (branch derived.UnitedBranch, exprs []
 	case r.shape == "" || r.shape != first.shape || len(r.names) != len(first.names) || len(r.keys) != len(first.keys):
 		return branch, nil, unionColumns.At(r.pos)
 	}
-	settler := b.settles(&semantics.Translator{}, r).Settler
+	settler := b.Settles(&semantics.Translator{}, r).Settler
 	var listed *lookup.Tabulator // what the rows look up, or make of few columns
 	for _, e := range r.exprs {
 		if e = settler.Settled(e); e.Form != semantics.FormColumn && !e.IsConstant() && !b.AsWritten {
@@ -124,7 +124,7 @@ func (b *Binder) branchOf(r, first *Rows) (branch derived.UnitedBranch, exprs []
 				return branch, nil, refusal
 			} else if own != nil {
 				e, listed = own, x
-				r.become(x.Table)
+				r.Become(x.Table)
 			}
 		}
 		exprs = append(exprs, e)
@@ -298,7 +298,7 @@ func (b *Binder) rowsBoth(left, right *Rows, op pg.SetOperation) (*Rows, *refuse
 	if table == nil {
 		return nil, WideAggregate.At(left.pos)
 	}
-	out.become(table)
+	out.Become(table)
 	t := &semantics.Translator{Env: b.Env}
 	compared := map[pg.SetOperation]string{pg.SetOperation_SETOP_INTERSECT: ">", pg.SetOperation_SETOP_EXCEPT: "="}[op]
 	last := len(names)
@@ -308,7 +308,7 @@ func (b *Binder) rowsBoth(left, right *Rows, op pg.SetOperation) (*Rows, *refuse
 	}
 	out.where = append(out.where, there)
 	out.names, out.exprs = out.names[:last], out.exprs[:last]
-	out.parts = []relation{{left.alias(), nil, 0, last, 0, len(out.keys)}}
+	out.parts = []relation{{left.Alias(), nil, 0, last, 0, len(out.keys)}}
 	return out, nil
 }
 
@@ -327,7 +327,7 @@ func (r *Rows) shapeOf(target *pg.ResTarget, parts []relation) string {
 	if parts != nil {
 		return shape
 	}
-	k, _ := r.keyNode(target.Val)
+	k, _ := r.KeyNode(target.Val)
 	names := ast.Strings(target.Val.GetColumnRef().GetFields())
 	switch {
 	case k == nil:

@@ -45,7 +45,7 @@ func (b *Binder) windowsOf(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr,
 	case r.preserved > 0:
 		return nil, preservedJoined.At(r.pos, r.Table.Name)
 	case r.Table.Dataset.Unit.Row:
-		return nil, windowOnRows.At(ast.Location(nodes[0]))
+		return nil, WindowOnRows.At(ast.Location(nodes[0]))
 	}
 	b.foresee(r, nodes...)
 	for {
@@ -62,12 +62,12 @@ func (b *Binder) windowsOf(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr,
 		if r.Table != v.w.From { // an argument was a sum of columns, which is one now
 			continue
 		}
-		b.leavesOut(r.Table, "window functions number rows")
+		b.LeavesOut(r.Table, "window functions number rows")
 		t := derived.NewWindowed(v.w)
 		if t == nil {
 			return nil, WideAggregate.At(r.pos)
 		}
-		r.become(t)
+		r.Become(t)
 		return v.values, nil
 	}
 }
@@ -264,7 +264,7 @@ func (v *windows) end(f *pg.FuncCall, name string, c derived.WindowColumn) (*sem
 
 // valueOf is the value that the first argument has in the row that c finds; plain: it is a column, NULL where there is no such row.
 func (v *windows) valueOf(f *pg.FuncCall, c derived.WindowColumn) (value *semantics.Expr, plain bool, refusal *refuse.Refusal) {
-	t := v.b.settles(v.b.overKeys(v.source, "a window function"), v.source)
+	t := v.b.Settles(v.b.OverKeys(v.source, "a window function"), v.source)
 	e, refusal := t.Expr(f.Args[0])
 	if refusal != nil {
 		return nil, false, refusal
@@ -324,7 +324,7 @@ func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal 
 	}
 	unit := false
 	for _, n := range over.PartitionClause {
-		k, refusal := v.source.keyNode(n)
+		k, refusal := v.source.KeyNode(n)
 		switch {
 		case refusal != nil:
 			return refusal
@@ -341,7 +341,7 @@ func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal 
 		}
 	}
 	if !unit {
-		return windowOnRows.At(int(f.Location))
+		return WindowOnRows.At(int(f.Location))
 	}
 	slices.SortFunc(c.JoinKeys, derived.CompareNames)
 	slices.SortFunc(c.Keys, func(a, b derived.UnitKey) int { return derived.CompareNames(a.Column, b.Column) })
@@ -381,7 +381,7 @@ func (v *windows) defined(over *pg.WindowDef) (*pg.WindowDef, *refuse.Refusal) {
 
 // partition adds an expression over one column to what a unit's rows are partitioned by.
 func (v *windows) partition(n *pg.Node, c *derived.WindowColumn) *refuse.Refusal {
-	t := v.b.overKeys(v.source, "PARTITION BY")
+	t := v.b.OverKeys(v.source, "PARTITION BY")
 	e, refusal := t.Expr(n)
 	if refusal != nil {
 		return refusal
@@ -403,7 +403,7 @@ func (v *windows) order(s *pg.SortBy, c *derived.WindowColumn) *refuse.Refusal {
 	if s.SortbyDir == pg.SortByDir_SORTBY_USING {
 		return windowOrder.At(ast.Location(s.Node), "USING")
 	}
-	if k, refusal := v.source.keyNode(s.Node); refusal != nil {
+	if k, refusal := v.source.KeyNode(s.Node); refusal != nil {
 		return refusal
 	} else if k != nil {
 		switch to := k.Column.Origin(); {
@@ -418,7 +418,7 @@ func (v *windows) order(s *pg.SortBy, c *derived.WindowColumn) *refuse.Refusal {
 		c.Order = append(c.Order, o)
 		return nil
 	}
-	t := v.b.settles(v.b.overKeys(v.source, "ORDER BY"), v.source)
+	t := v.b.Settles(v.b.OverKeys(v.source, "ORDER BY"), v.source)
 	e, refusal := t.Expr(s.Node)
 	if refusal != nil {
 		return refusal

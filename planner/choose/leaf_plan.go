@@ -3,7 +3,7 @@ package choose
 import (
 	"slices"
 
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -41,7 +41,7 @@ type Projection struct {
 // LeafPlanner turns the questions of a statement into leaf plans. What it looks at is public: the policy, the statement, and
 // expected errors at the session's epsilon.
 type LeafPlanner struct {
-	Binder    *bind.Binder
+	Binder    *aggregate.Binder
 	Notes     *semantics.Notes
 	Optimizer *Optimizer
 	SetBySet  bool // grouping sets are not measured at once
@@ -305,7 +305,7 @@ func (v *LeafPlanner) LeafPlans() (leaves, chosen []*LeafPlan, refusal *refuse.R
 // ValueOf is the value of key k in a row of a set, which NULL is where the row is not grouped by it.
 func (lp *LeafPlan) ValueOf(k int, frame *linear.Query, keys linear.Set, cell int) policy.Value {
 	if level, ok := lp.Levels[k]; ok {
-		return bind.LevelOf(level, keys)
+		return linear.LevelOf(level, keys)
 	}
 	if at := slices.Index(keys, k); at >= 0 {
 		return frame.KeyValue(at, cell)

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
@@ -45,7 +44,7 @@ func (v *LeafPlanner) overlapping(r *linear.Ranking, flat *linear.Question, weig
 	for i, t := range r.Terms {
 		at[i] = q.SumFor(t.Where, t.Sum)
 	}
-	if len(q.Counters) > mechanisms.MostCounters {
+	if len(q.Counters) > mechanisms.MaxCounters {
 		return nil
 	}
 	s, refusal := linear.Solve(q, v.Binder.Env, v.Notes)
@@ -81,7 +80,7 @@ func (v *LeafPlanner) nested(r *linear.Ranking, flat *linear.Question, weights [
 			return nil
 		}
 	}
-	own, all := bind.InCommon(own)
+	own, all := linear.InCommon(own)
 	q := &linear.Question{Table: flat.Table, Where: slices.Concat(flat.Where, all), Sql: flat.Sql, OffGrid: flat.OffGrid}
 	var columns []int
 	for _, list := range own {

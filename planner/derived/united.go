@@ -254,6 +254,36 @@ func (v UnitedValue) CellIn(d *policy.Domain, cell int) int {
 	return -1
 }
 
+// lattice is a range of whole numbers, in units of the last of some decimals, and the widest step on which all that was taken into it lies.
+type lattice struct {
+	digits    int32
+	low, high *big.Int // nil: nothing is in it
+	step      big.Int
+}
+
+// take widens it to hold the numbers from least to most, which are own apart; nil: they are one. False: they are no numbers.
+func (l *lattice) take(least, most policy.Value, own *big.Int) bool {
+	from, ok := UnitsOf(least, l.digits)
+	to, also := UnitsOf(most, l.digits)
+	if !ok || !also {
+		return false
+	}
+	if l.low == nil {
+		l.low, l.high = from, to
+	}
+	l.step.GCD(nil, nil, &l.step, new(big.Int).Abs(new(big.Int).Sub(from, l.low)))
+	if own != nil {
+		l.step.GCD(nil, nil, &l.step, own)
+	}
+	if from.Cmp(l.low) < 0 {
+		l.low = from
+	}
+	if to.Cmp(l.high) > 0 {
+		l.high = to
+	}
+	return true
+}
+
 // span is the domain from the least value of all branches to the largest.
 func (u *United) span(i int, typ policy.Type, rules policy.Rules) *policy.Domain {
 	digits, scale := int32(0), int32(0)
@@ -270,33 +300,11 @@ func (u *United) span(i int, typ policy.Type, rules policy.Rules) *policy.Domain
 			}
 		}
 	}
-	var low, high *big.Int
-	step := new(big.Int)
-	take := func(least, most policy.Value, own *big.Int) bool {
-		from, ok := UnitsOf(least, digits)
-		to, also := UnitsOf(most, digits)
-		if !ok || !also {
-			return false
-		}
-		if low == nil {
-			low, high = from, to
-		}
-		step.GCD(nil, nil, step, new(big.Int).Abs(new(big.Int).Sub(from, low)))
-		if own != nil {
-			step.GCD(nil, nil, step, own)
-		}
-		if from.Cmp(low) < 0 {
-			low = from
-		}
-		if to.Cmp(high) > 0 {
-			high = to
-		}
-		return true
-	}
+	all := &lattice{digits: digits}
 	for _, b := range u.Branches {
 		v := b.Values[i]
 		if v.Column == nil {
-			if v.Constant != nil && !take(v.Constant, v.Constant, nil) {
+			if v.Constant != nil && !all.take(v.Constant, v.Constant, nil) {
 				return nil
 			}
 			continue
@@ -305,10 +313,11 @@ func (u *United) span(i int, typ policy.Type, rules policy.Rules) *policy.Domain
 		if !d.Ordered() {
 			return nil
 		}
-		if !take(d.Min, d.Max, stepOf(d, digits)) {
+		if !all.take(d.Min, d.Max, stepOf(d, digits)) {
 			return nil
 		}
 	}
+	low, high, step := all.low, all.high, &all.step
 	if low == nil || MaxAbs(low, high).Cmp(big.NewInt(MaxMagnitude)) > 0 {
 		return nil
 	}

@@ -103,9 +103,9 @@ func (o *Keys) Find(c *policy.Column, x reuse.Context) *refuse.Refusal {
 func foundIn(n mechanisms.Noisy, h reuse.Holding) *Finding {
 	f := &Finding{order: map[string]int{}, holding: h}
 	places := semantics.IdentityOf(len(n.Keys))
-	if len(places) > policy.MostKeys {
+	if len(places) > policy.MaxKeys {
 		slices.SortStableFunc(places, func(a, b int) int { return int(min(max(n.Observations[b]-n.Observations[a], -1), 1)) })
-		places = places[:policy.MostKeys]
+		places = places[:policy.MaxKeys]
 	}
 	for _, i := range places {
 		f.order[n.Keys[i]] = i
@@ -144,7 +144,7 @@ func (o *Keys) Finish(p *plans.Plan, c reuse.Context) *refuse.Refusal {
 			said = append(said, "lower, upper and ILIKE of "+of.Name+" change the letters A to Z alone")
 		}
 		if slices.ContainsFunc(list, func(c *policy.Column) bool { return c.Reading.Cuts() }) {
-			said = append(said, fmt.Sprintf("of %s the first %d characters are read", of.Name, policy.MostTextLength))
+			said = append(said, fmt.Sprintf("of %s the first %d characters are read", of.Name, policy.MaxTextLength))
 		}
 	}
 	slices.Sort(said)
@@ -267,8 +267,8 @@ func (o *Keys) want(of *policy.Column, r policy.Reading) (ok bool, err error) {
 	if slices.ContainsFunc(o.readings[of], func(have *policy.Column) bool { return have.Name == c.Name }) {
 		return o.wanted, nil
 	}
-	if len(o.readings[of]) >= policy.MostReadings {
-		return false, errors.New("more than " + strconv.Itoa(policy.MostReadings) + " different conditions on one text")
+	if len(o.readings[of]) >= policy.MaxReadings {
+		return false, errors.New("more than " + strconv.Itoa(policy.MaxReadings) + " different conditions on one text")
 	}
 	if o.readings == nil {
 		o.readings = map[*policy.Column][]*policy.Column{}

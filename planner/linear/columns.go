@@ -213,6 +213,7 @@ func CombinationsOf(sizes []int) int {
 	return n
 }
 
+// Bit is 1 where something is so, and 0 where it is not.
 func Bit(yes bool) byte {
 	if yes {
 		return 1

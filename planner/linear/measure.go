@@ -23,6 +23,7 @@ type known struct {
 
 var knownTables sync.Map // *policy.Table → *known
 
+// KnownOf is what is known of a table; of one of the policy it is found out once.
 func KnownOf(t *policy.Table) *known {
 	if k, ok := knownTables.Load(t); ok {
 		return k.(*known)

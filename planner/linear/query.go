@@ -252,6 +252,7 @@ func Solve(q *Question, env scalar.Env, n *semantics.Notes) (*Query, *refuse.Ref
 	return v.S, nil
 }
 
+// PositionOfKeys is where the statement names the first key; −1: there is none.
 func (v *Solver) PositionOfKeys() int {
 	if len(v.S.Keys) > 0 {
 		return v.S.Keys[0].Pos
@@ -392,9 +393,6 @@ type Key struct {
 	Column  *policy.Column // of table.Keys
 	Present int            // position, counted from 1, of the boolean column that says whether it is not NULL; 0: it never is
 }
-
-// Set is a grouping set: the question's keys that its rows are grouped by.
-type Set []int
 
 // On is the question over the same rows for some of the keys and conditions.
 func (q *Question) On(keys Set, conditions []*semantics.Expr, counters []Counter) *Question {

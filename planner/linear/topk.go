@@ -105,7 +105,7 @@ func (s *Query) Levelled(met [][]bool, weights []int64) *TopK {
 func (c *TopK) Spec(share privacy.Cost) (mechanisms.Spec, error) {
 	each := c.Contribution()
 	if c.Bound > 1 {
-		if each.Rows > mechanisms.MostWeight/c.Bound {
+		if each.Rows > mechanisms.MaxWeight/c.Bound {
 			return mechanisms.Spec{}, NoMechanism.At(-1, "the values are too large")
 		}
 		each = mechanisms.Contribution{Rows: each.Rows * c.Bound, Neighbors: each.Neighbors}
@@ -191,11 +191,37 @@ func (r *Ranking) Weights() (whole []int64, scale *big.Rat, ok bool) {
 	}
 	for _, n := range numbers {
 		n.Quo(n, divisor)
-		if n.Cmp(big.NewInt(mechanisms.MostWeight)) > 0 {
+		if n.Cmp(big.NewInt(mechanisms.MaxWeight)) > 0 {
 			return nil, nil, false
 		}
 		whole = append(whole, n.Int64())
 		largest = max(largest, n.Int64())
 	}
 	return whole, new(big.Rat).SetFrac(divisor, common), largest > 0
+}
+
+// InCommon takes the conditions that all candidates have out of their own.
+func InCommon(own [][]*semantics.Expr) (rest [][]*semantics.Expr, all []*semantics.Expr) {
+	rest = make([][]*semantics.Expr, len(own))
+	times := map[string]int{}
+	for i, list := range own {
+		rest[i] = Conjuncts(list)
+		here := map[string]bool{}
+		for _, e := range rest[i] {
+			if !here[e.Canon] {
+				here[e.Canon] = true
+				times[e.Canon]++
+			}
+		}
+	}
+	shared := func(e *semantics.Expr) bool { return times[e.Canon] == len(own) }
+	for _, e := range rest[0] {
+		if shared(e) && !slices.ContainsFunc(all, func(have *semantics.Expr) bool { return have.Canon == e.Canon }) {
+			all = append(all, e)
+		}
+	}
+	for i := range rest {
+		rest[i] = slices.DeleteFunc(slices.Clone(rest[i]), shared)
+	}
+	return rest, all
 }

@@ -15,6 +15,7 @@ type lists struct {
 	answered map[*policy.Table]bool // the rows were released (docs/adr/0117)
 }
 
+// Rows are those of a list of the statement's own, or of a public table. Nothing that is made of such a list is cached: it goes with its statement.
 func (l lists) Rows(t *policy.Table) ([][]policy.Value, bool) {
 	if rows, ok := l.rows[t]; ok {
 		return rows, true

@@ -12,6 +12,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
@@ -24,7 +25,7 @@ import (
 
 // Query binds what stands above the questions of one statement, over what the Binder makes of the SELECTs below.
 type Query struct {
-	*bind.Binder
+	*aggregate.Binder
 	relations []plans.Relation
 	synthetic []*SyntheticTable
 	probed    []*policy.Table
@@ -41,7 +42,7 @@ type Bound struct {
 }
 
 // Bind plans the outer query of the binder's statement, which collects its questions.
-func Bind(b *bind.Binder) (*Bound, *refuse.Refusal) {
+func Bind(b *aggregate.Binder) (*Bound, *refuse.Refusal) {
 	q := &Query{Binder: b}
 	out, refusal := q.outer(b.Top)
 	if refusal != nil {

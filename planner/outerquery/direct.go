@@ -3,6 +3,7 @@ package outerquery
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -24,7 +25,7 @@ type direct struct {
 
 // direct tries to write the SELECT above a leaf (or, with g nil, a SELECT without FROM) as a projection that needs no
 // engine. A nil Direct without a refusal means that it takes the engine.
-func (b *Query) direct(sel *pg.SelectStmt, g *bind.Grouping) (*direct, []plans.OutColumn, *refuse.Refusal) {
+func (b *Query) direct(sel *pg.SelectStmt, g *aggregate.Grouping) (*direct, []plans.OutColumn, *refuse.Refusal) {
 	t := &semantics.Translator{Env: b.Env, Params: b.Params, Place: "SELECT"}
 	out := &direct{Direct: plans.Direct{Leaf: -1, Limit: -1}}
 	targets := make([]bind.Target, 0, len(sel.TargetList))
@@ -69,7 +70,7 @@ func (b *Query) direct(sel *pg.SelectStmt, g *bind.Grouping) (*direct, []plans.O
 }
 
 // needsEngine tells what a projection in Go does not do.
-func needsEngine(sel *pg.SelectStmt, g *bind.Grouping) bool {
+func needsEngine(sel *pg.SelectStmt, g *aggregate.Grouping) bool {
 	if g != nil && g.Above || len(sel.WindowClause) > 0 || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES || len(sel.LockingClause) > 0 || len(sel.TargetList) == 0 {
 		return true
 	}

@@ -6,8 +6,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -34,12 +34,71 @@ var catalogArguments = map[string][]policy.Type{
 	"pg_get_functiondef": {oidType}, "pg_get_triggerdef": {oidType, policy.Bool}, "pg_get_ruledef": {oidType, policy.Bool}, "pg_get_userbyid": {oidType},
 	"format_type": {oidType, policy.Int4}, "obj_description": {oidType, nameType}, "col_description": {oidType, policy.Int4},
 	"shobj_description": {oidType, nameType}, "pg_table_is_visible": {oidType}, "pg_type_is_visible": {oidType}, "pg_relation_size": {2205},
-	"pg_table_size": {2205}, "pg_total_relation_size": {2205}, "generate_series": {policy.Int4, policy.Int4, policy.Int4},
+	"pg_table_size": {2205}, "pg_total_relation_size": {2205},
+}
+
+// seriesArguments are the types of generate_series: of moments where one of its ends is one, or its step an interval, and else of numbers. With a date PostgreSQL
+// takes moments with a zone, as where it has nothing but the step to choose by.
+func seriesArguments(args []*pg.Node) []policy.Type {
+	types := make([]policy.Type, len(args))
+	for i, a := range args {
+		types[i] = seriesType(a)
+	}
+	of := policy.Int4
+	switch {
+	case slices.Contains(types, policy.TimestampTZ):
+		of = policy.TimestampTZ
+	case slices.Contains(types, policy.TimestampT):
+		of = policy.TimestampT
+	case slices.Contains(types, policy.DateType), len(types) == 3 && types[2] == policy.IntervalT:
+		of = policy.TimestampTZ
+	case slices.Contains(types, policy.NumericType):
+		of = policy.NumericType
+	case slices.Contains(types, policy.Int8):
+		of = policy.Int8
+	}
+	if semantics.IsMoment(of) {
+		return []policy.Type{of, of, policy.IntervalT}
+	}
+	return []policy.Type{of, of, of}
+}
+
+// seriesType is the type of an end by its look: now() - interval '7 days' is a moment.
+func seriesType(n *pg.Node) policy.Type {
+	if a := n.GetAExpr(); a != nil && a.Lexpr != nil {
+		if t := seriesType(a.Lexpr); semantics.IsMoment(t) {
+			return t
+		}
+	}
+	switch n.GetSqlvalueFunction().GetOp() {
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_DATE:
+		return policy.DateType
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP, pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP_N:
+		return policy.TimestampTZ
+	case pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP, pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP_N:
+		return policy.TimestampT
+	}
+	if f := n.GetFuncCall(); f != nil {
+		name, _ := ast.FunctionName(f)
+		switch {
+		case name == "now":
+			return policy.TimestampTZ
+		case name == "date_trunc" && len(f.Args) > 1:
+			if t := seriesType(f.Args[1]); t == policy.TimestampT {
+				return t
+			}
+			return policy.TimestampTZ
+		}
+	}
+	if f := n.GetAConst().GetFval(); f != nil && !strings.ContainsAny(f.Fval, ".eE") && len(f.Fval) < 19 {
+		return policy.Int8
+	}
+	return catalogColumnType(n)
 }
 
 // InferInTree finds the types of parameters in the parts of a statement that only the sandbox will type: from casts, from
 // LIMIT and OFFSET, and from comparisons with catalog columns of well-known names.
-func InferInTree(b *bind.Binder) {
+func InferInTree(b *aggregate.Binder) {
 	in := inference{b.Params}
 	in.inferIn(b.Top)
 	for _, n := range b.Top.TargetList {
@@ -95,6 +154,9 @@ func (b inference) inferNode(n *pg.Node) {
 	case *pg.Node_FuncCall:
 		names := ast.Strings(v.FuncCall.Funcname)
 		types := catalogArguments[names[len(names)-1]]
+		if names[len(names)-1] == "generate_series" {
+			types = seriesArguments(v.FuncCall.Args)
+		}
 		for i, arg := range v.FuncCall.Args[:min(len(types), len(v.FuncCall.Args))] {
 			b.inferAs(arg, types[i])
 		}

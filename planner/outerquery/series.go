@@ -6,8 +6,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -21,7 +21,7 @@ const maxSeriesRows = 1 << 20
 
 // seriesBounded refuses generate_series with constant ends that makes more rows. What its ends are only when it runs is
 // bounded by the sandbox's time and memory.
-func seriesBounded(b *bind.Binder, f *pg.FuncCall) *refuse.Refusal {
+func seriesBounded(b *aggregate.Binder, f *pg.FuncCall) *refuse.Refusal {
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil || name != "generate_series" || len(f.Args) < 2 || len(f.Args) > 3 {
 		return nil

@@ -3,6 +3,7 @@ package outerquery
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -17,8 +18,8 @@ import (
 type tree struct {
 	b          *Query
 	scope      *bind.Scope
-	conditions []*pg.Node     // that hold of a row beside what is rebuilt: of WHERE
-	g          *bind.Grouping // set above a leaf: keys and aggregates become columns of the leaf
+	conditions []*pg.Node          // that hold of a row beside what is rebuilt: of WHERE
+	g          *aggregate.Grouping // set above a leaf: keys and aggregates become columns of the leaf
 
 	branch     bool     // set in a branch of UNION, INTERSECT or EXCEPT
 	preview    *preview // set where private rows are made up

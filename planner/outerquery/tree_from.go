@@ -182,7 +182,7 @@ func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *refuse.Refusal) {
 	params := t.b.Params
 	params.Seen = max(params.Seen, n)
 	typ := params.TypeOf(n)
-	if typ == semantics.CharType {
+	if typ == policy.Bpchar {
 		return t.char(n), nil
 	}
 	null := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -210,7 +210,7 @@ func (t *tree) bare(fields []*pg.Node) ([]*pg.Node, *refuse.Refusal) {
 }
 
 // leafColumn refers to a key or count of the leaf.
-func (t *tree) leafColumn(f *bind.Found) *pg.Node {
+func (t *tree) leafColumn(f *aggregate.Found) *pg.Node {
 	if f.Formula != nil {
 		return f.Formula
 	}
@@ -218,7 +218,7 @@ func (t *tree) leafColumn(f *bind.Found) *pg.Node {
 	if f.Key >= 0 {
 		name = plans.KeyName(f.Key)
 	} else {
-		name = t.g.Q.ColumnName(f.Counter)
+		name = t.g.Question.ColumnName(f.Counter)
 	}
 	ref := pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(plans.LeafName(t.g.Leaf)), pg.MakeStrNode(name)}, -1)
 	if f.Counter >= 0 && f.Type != policy.Int8 {

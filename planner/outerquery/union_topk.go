@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
 )
@@ -21,7 +22,7 @@ type branch struct {
 }
 
 // topOfUnion rewrites such a statement; any other is returned as it is. Trees of the statement are shared, never changed.
-func topOfUnion(b *bind.Binder, sel *pg.SelectStmt) *pg.SelectStmt {
+func topOfUnion(b *aggregate.Binder, sel *pg.SelectStmt) *pg.SelectStmt {
 	union, alias, columns := branchesOf(sel)
 	if union == nil || len(sel.SortClause) != 1 || sel.LimitCount == nil || sel.LimitOffset != nil || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES ||
 		len(sel.DistinctClause) > 0 || bind.IsGrouped(sel) || sel.WhereClause != nil || len(sel.WindowClause) > 0 {

@@ -3,8 +3,8 @@ package outerquery
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -57,7 +57,7 @@ func (b *Query) treeColumns(sel *pg.SelectStmt) ([]plans.OutColumn, *Shown) {
 }
 
 // windowCall stands for a window function: an expression of its type that reads the counts where its operands do.
-func windowCall(g *bind.Grouping, t *semantics.Translator, f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
+func windowCall(g *aggregate.Grouping, t *semantics.Translator, f *pg.FuncCall) (*semantics.Expr, *refuse.Refusal) {
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, refusal
@@ -77,7 +77,7 @@ func windowCall(g *bind.Grouping, t *semantics.Translator, f *pg.FuncCall) (*sem
 	out.Form = semantics.FormOther
 	named := f.Over.Name != "" || f.Over.Refname != "" // defined in WINDOW
 	if named || ast.HasAggregate(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}) || ast.HasAggregate(g.Sel.HavingClause) {
-		out.Cols = []int{len(g.Q.Keys)}
+		out.Cols = []int{len(g.Question.Keys)}
 	}
 	return &out, nil
 }

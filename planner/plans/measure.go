@@ -21,6 +21,7 @@ func (m *Measure) Describe() []byte {
 	return append(b, m.Described...)
 }
 
+// ColumnIndex is the place of a column in its table; −1: it is of another.
 func ColumnIndex(t *policy.Table, c *policy.Column) int {
 	for i, have := range t.Columns {
 		if have == c {

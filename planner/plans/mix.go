@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/predicate"
 )
 
+// CellsIn counts the cells of spans.
 func CellsIn(spans []mechanisms.Span) (n int) {
 	for _, s := range spans {
 		n += s.To - s.From

@@ -51,6 +51,7 @@ func EndsOf(t SumTerm) (least, most *big.Int) {
 	return derived.SpanOf(least, most, times, times)
 }
 
+// CompareFactors orders the factors of a product, so that a * b and b * a are one.
 func CompareFactors(a, b Factor) int {
 	if by := derived.CompareNames(a.Column, b.Column); by != 0 {
 		return by

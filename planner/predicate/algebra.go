@@ -1,6 +1,7 @@
 package predicate
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -77,6 +78,45 @@ func Any(parts ...Pred) Pred {
 		return flat[0]
 	}
 	return AnyOf(flat)
+}
+
+// Factored takes what all parts of a disjunction say out of them: of
+//
+//	mode = 'AIR' AND size < 5 OR mode = 'AIR' AND brand = 'B'
+//
+// it is mode = 'AIR', and what is left is size < 5 OR brand = 'B': AND distributes over OR, so that p holds where both do. Without such parts all of p is left.
+// Where one part says no more than all others what is left is nil, which holds everywhere: of a OR a AND b it is a.
+func Factored(p AnyOf) (shared []Pred, rest Pred) {
+	conjuncts := func(p Pred) []Pred {
+		if all, ok := p.(AllOf); ok {
+			return all
+		}
+		return []Pred{p}
+	}
+	within := func(p Pred, list []Pred) bool {
+		return slices.ContainsFunc(list, func(q Pred) bool { return same(p, q) })
+	}
+	for _, c := range conjuncts(p[0]) {
+		if !slices.ContainsFunc(p[1:], func(q Pred) bool { return !within(c, conjuncts(q)) }) {
+			shared = append(shared, c)
+		}
+	}
+	if len(shared) == 0 {
+		return nil, p
+	}
+	return shared, Any(mapped(p, func(q Pred) Pred {
+		return All(slices.DeleteFunc(slices.Clone(conjuncts(q)), func(c Pred) bool { return within(c, shared) })...)
+	})...)
+}
+
+// same tells whether two canonical predicates are one.
+func same(p, q Pred) bool {
+	a, ok := p.(InCells)
+	b, too := q.(InCells)
+	if ok && too {
+		return a.Column == b.Column && slices.Equal(a.Spans, b.Spans)
+	}
+	return ok == too && bytes.Equal(Encode(nil, p), Encode(nil, q))
 }
 
 func single(parts []Pred) Pred {

@@ -79,3 +79,39 @@ func TestImplied(t *testing.T) {
 		t.Errorf("%d combinations are excluded", excluded)
 	}
 }
+
+// TestFactored: what is taken out of a disjunction and what is left hold together where it does.
+func TestFactored(t *testing.T) {
+	r := rand.New(rand.NewPCG(158, 0))
+	d, err := policy.Enumerate(policy.Text, []string{"a", "b", "c"}, policy.Rules{Nulls: policy.NullCell, Outside: policy.OutsideExclude})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var columns []*policy.Column
+	for _, name := range []string{"x", "y", "z"} {
+		columns = append(columns, &policy.Column{Name: name, Type: policy.Text, Domain: d})
+	}
+	split := 0
+	for range 3000 {
+		common := randomPred(r, columns, 1)
+		any, ok := Any(All(common, randomPred(r, columns, 2)), All(common, randomPred(r, columns, 2)), All(common, randomPred(r, columns, 1))).(AnyOf)
+		if !ok {
+			continue
+		}
+		shared, rest := Factored(any)
+		if len(shared) > 0 {
+			split++
+		}
+		whole := All(append(shared, rest)...)
+		for n := range 64 {
+			cells := map[*policy.Column]int{columns[0]: n % 4, columns[1]: n / 4 % 4, columns[2]: n / 16}
+			cell := func(c *policy.Column) int { return cells[c] }
+			if Satisfied(any, cell) != Satisfied(whole, cell) {
+				t.Fatalf("%v holds at %v, and %v does not, or the other way round", any, cells, whole)
+			}
+		}
+	}
+	if split < 300 {
+		t.Errorf("%d disjunctions had a part in common", split)
+	}
+}

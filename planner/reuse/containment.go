@@ -336,6 +336,7 @@ func readingOf(rows [][]semantics.SpansOf) *Reading {
 	return r
 }
 
+// AttributesOf are the factors of a query, by their numbers, that are over some of the columns.
 func AttributesOf(columns []*policy.Column, m *linear.Query) (attributes []int) {
 	for i, p := range m.Factors {
 		if slices.ContainsFunc(p.Columns, func(c int) bool { return slices.Contains(columns, m.Table.Columns[c]) }) {
@@ -345,6 +346,7 @@ func AttributesOf(columns []*policy.Column, m *linear.Query) (attributes []int) 
 	return attributes
 }
 
+// ContainsAll tells whether all that are wanted are in a list.
 func ContainsAll(list, wanted []*policy.Column) bool {
 	for _, c := range wanted {
 		if !slices.Contains(list, c) {

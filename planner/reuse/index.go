@@ -164,6 +164,7 @@ func newViews(t *policy.Table) *Views {
 	return &Views{table: t, eldest: -1, wide: map[string]*bucket{}, byFilter: map[string]map[string]*bucket{}, lines: map[string]*line{}, found: map[MixKey][]CombinedReading{}}
 }
 
+// Read is how many of her releases have been read into the index.
 func (s *Views) Read() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -85,6 +85,7 @@ func (o *OnlineRelease) Beaten(r *Reading) (here int64, beaten bool) {
 // onlineReleases remembers them: *policy.Release → *onlineRelease or error.
 var onlineReleases sync.Map
 
+// OnlineOf reads a declared online release, once.
 func OnlineOf(r *policy.Release) (*OnlineRelease, error) {
 	if known, ok := onlineReleases.Load(r); ok {
 		if err, failed := known.(error); failed {

@@ -22,6 +22,7 @@ type SyntheticRelease struct {
 
 var syntheticReleases sync.Map // *policy.Release → *SyntheticRelease or error
 
+// SyntheticOf reads a declared release of made-up rows, once.
 func SyntheticOf(r *policy.Release) (*SyntheticRelease, error) {
 	if known, ok := syntheticReleases.Load(r); ok {
 		if err, failed := known.(error); failed {
@@ -86,6 +87,7 @@ func InstanceOf(r *policy.Release) (*plans.Measure, error) {
 	return &m, nil
 }
 
+// MadeBy names what made up rows: the hypothesis of an online release, or the rule of a synthetic one.
 func MadeBy(s mechanisms.Spec) string {
 	if o, ok := s.Kind.(*mechanisms.Online); ok {
 		return "the hypothesis of its " + o.Rule.String()

@@ -218,14 +218,14 @@ func offsetText(offset int) string {
 func (env Env) nowAs(word string) (Expr, error) {
 	now := policy.Timestamptz(env.Clock().UnixMicro())
 	if word == "current_timestamp" {
-		return &constant{now, policy.TimestampTZ, -1, nil}, nil
+		return Constant(now, policy.TimestampTZ), nil
 	}
 	wall, err := env.toLocal(now)
 	if err != nil {
 		return nil, err
 	}
 	if word == "current_date" {
-		return &constant{timestampToDate(wall), policy.DateType, -1, nil}, nil
+		return Constant(timestampToDate(wall), policy.DateType), nil
 	}
-	return &constant{wall, policy.TimestampT, -1, nil}, nil
+	return Constant(wall, policy.TimestampT), nil
 }

@@ -40,7 +40,7 @@ func (env Env) Coerce(e Expr, t policy.Type) (Expr, error) {
 // literal reads an untyped literal as a constant of type t. Its text was written by the user, so errors quote it.
 func (env *Env) literal(c *constant, t policy.Type, typmod int32) (Expr, error) {
 	if c.value == nil {
-		return &constant{nil, t, typmod, nil}, nil
+		return constantOf(nil, t, typmod), nil
 	}
 	text, ok := c.value.(string)
 	if !ok {
@@ -59,7 +59,7 @@ func (env *Env) literal(c *constant, t policy.Type, typmod int32) (Expr, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &constant{v, t, typmod, nil}, nil
+	return constantOf(v, t, typmod), nil
 }
 
 // convert casts between types without regard to typmods.

@@ -38,7 +38,7 @@ func foldArguments(e parent) (Expr, error) {
 	again := e.rebuild(folded)
 	if c, ok := e.(*call); ok {
 		if null && !c.body.loose {
-			return &constant{nil, e.Type(), e.Typmod(), nil}, nil
+			return constantOf(nil, e.Type(), e.Typmod()), nil
 		}
 		if c.body.stable {
 			return again, nil
@@ -55,7 +55,7 @@ func foldValue(e Expr) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &constant{v, e.Type(), e.Typmod(), nil}, nil
+	return constantOf(v, e.Type(), e.Typmod()), nil
 }
 
 func foldJunction(j *junction) (Expr, error) {
@@ -75,7 +75,7 @@ func foldJunction(j *junction) (Expr, error) {
 	}
 	switch len(rest) {
 	case 0:
-		return &constant{!j.stop, policy.Bool, -1, nil}, nil
+		return Constant(!j.stop, policy.Bool), nil
 	case 1:
 		return rest[0], nil
 	}
@@ -84,7 +84,7 @@ func foldJunction(j *junction) (Expr, error) {
 			return &junction{rest, j.stop}, nil
 		}
 	}
-	return &constant{nil, policy.Bool, -1, nil}, nil
+	return Constant(nil, policy.Bool), nil
 }
 
 func foldCase(c *caseOf) (Expr, error) {
@@ -136,7 +136,7 @@ func foldCoalesce(c *coalesce) (Expr, error) {
 		}
 	}
 	if len(args) == 0 {
-		return &constant{nil, c.typ, c.typmod, nil}, nil
+		return constantOf(nil, c.typ, c.typmod), nil
 	}
 	if len(args) == 1 {
 		return args[0], nil

@@ -86,10 +86,17 @@ func (e *Error) Error() string { return e.Message }
 func Column(i int, t policy.Type, typmod int32) Expr { return &column{i, t, typmod} }
 
 // Constant is v of type t (policy.Unknown for an untyped literal, whose v is a string or nil).
-func Constant(v policy.Value, t policy.Type) Expr { return &constant{v, t, -1, nil} }
+func Constant(v policy.Value, t policy.Type) Expr { return constantOf(v, t, -1) }
+
+// constantOf is Constant of a type with a modifier, as of varchar(3); −1: it has none.
+func constantOf(v policy.Value, t policy.Type, typmod int32) Expr {
+	return &constant{value: v, typ: t, typmod: typmod}
+}
 
 // Untyped is an untyped literal of the statement's own text, which is read as its literals are wherever it gets its type.
-func (env Env) Untyped(text string) Expr { return &constant{text, policy.Unknown, -1, env.Literals} }
+func (env Env) Untyped(text string) Expr {
+	return &constant{value: text, typ: policy.Unknown, typmod: -1, read: env.Literals}
+}
 
 // zone is the session's time zone, UTC where none is set.
 func (env Env) zone() *time.Location {

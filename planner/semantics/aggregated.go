@@ -53,3 +53,16 @@ func Aggregated(env scalar.Env, name string, values []policy.Value, typ, result 
 	}
 	return ConstantExpr(v, result, pos), nil
 }
+
+// AggregateType is the type that SQL gives an aggregate that adds up values of a type.
+func AggregateType(name string, t policy.Type) policy.Type {
+	switch {
+	case name == "sum" && (t == policy.Int2 || t == policy.Int4):
+		return policy.Int8
+	case name == "sum" && t == policy.Float4:
+		return policy.Float4
+	case t.Floating():
+		return policy.Float8
+	}
+	return policy.NumericType
+}

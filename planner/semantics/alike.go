@@ -32,8 +32,8 @@ type Looked struct {
 // found is in which column is looked whether there is a row.
 const found = -1
 
-// MostAlike bounds the numbers, each of which takes a byte while a condition is looked at. Tests set it to 0, to look at all cells.
-var MostAlike = 1 << 20
+// MaxAlike bounds the numbers, each of which takes a byte while a condition is looked at. Tests set it to 0, to look at all cells.
+var MaxAlike = 1 << 20
 
 // numbers tell a column's cells apart by what some expression finds by them.
 type numbers struct {
@@ -83,7 +83,7 @@ func (n *numbers) read(e *Expr, met map[string]bool) bool {
 // looks adds one column of a public table, of which alone an expression is a function; false: there are too many numbers.
 func (n *numbers) looks(e *Expr, rows *derived.Keyed, column int, met map[string]bool) bool {
 	p := rows.Places(column)
-	if p == nil || p.Count > MostAlike/n.count {
+	if p == nil || p.Count > MaxAlike/n.count {
 		return false
 	}
 	met[e.Canon] = true

@@ -4,12 +4,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/derived"
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -32,6 +27,7 @@ type Box struct {
 	sides    map[*Expr][]*Expr // of equalities
 }
 
+// NewBox is a box of no cells yet: Set puts each column that is read into one.
 func NewBox(t *policy.Table, env scalar.Env) *Box {
 	n := len(t.Columns)
 	return &Box{Table: t, Env: env, Low: make(scalar.Row, n), High: make(scalar.Row, n), Inner: make(scalar.Row, n), wide: make([]bool, n), other: make([]bool, n), granules: map[*Expr]*Expr{}, sides: map[*Expr][]*Expr{}}
@@ -114,6 +110,7 @@ func (b *Box) Steady(e *Expr) (policy.Value, *refuse.Refusal) {
 	return v, refusal
 }
 
+// IsWide tells whether an expression reads a column whose cell has several values.
 func (b *Box) IsWide(e *Expr) bool {
 	for _, c := range e.Cols {
 		if b.wide[c] {
@@ -230,216 +227,4 @@ func (b *Box) Unsteady(e *Expr) *refuse.Refusal {
 		}
 	}
 	return offGrid.At(e.Pos, "?", "?")
-}
-
-// StepOf writes the step of a column for people.
-func StepOf(c *policy.Column) string {
-	d := c.Domain
-	if step, ok := d.Min.(int64); ok && len(derived.OperandsOf(c)) > 0 && isInstant(derived.OperandsOf(c)[0].Type) { // of microseconds
-		return StepText(&policy.Domain{Type: policy.TimestampT, Min: policy.Timestamp(step), Max: policy.Timestamp(d.Max.(int64)), Step: d.Step})
-	}
-	return StepText(d)
-}
-
-// StepText writes the step of an ordered domain for people.
-func StepText(d *policy.Domain) string {
-	switch d.Min.(type) {
-	case policy.Date:
-		return Plural(d.Step.Whole, "day")
-	case policy.Timestamp, policy.Timestamptz:
-		for _, u := range []struct {
-			name   string
-			micros int64
-		}{{"day", 86_400_000_000}, {"hour", 3_600_000_000}, {"minute", 60_000_000}, {"second", 1_000_000}, {"microsecond", 1}} {
-			if d.Step.Whole%u.micros == 0 {
-				return Plural(d.Step.Whole/u.micros, u.name)
-			}
-		}
-	case int64:
-		return predicate.Text(d.Step.Whole)
-	}
-	return predicate.Text(predicate.CanonicalValue(d.Step.Decimal))
-}
-
-func Plural(n int64, unit string) string {
-	if n == 1 {
-		return "1 " + unit
-	}
-	return predicate.Text(n) + " " + unit + "s"
-}
-
-// SpansOf collects cells that come in order into spans.
-type SpansOf []mechanisms.Span
-
-func (s *SpansOf) Add(cell int) { s.AddRange(cell, cell+1) }
-
-func (s *SpansOf) AddRange(from, to int) {
-	if from >= to {
-		return
-	}
-	if n := len(*s); n > 0 && (*s)[n-1].To == from {
-		(*s)[n-1].To = to
-		return
-	}
-	*s = append(*s, mechanisms.Span{From: from, To: to})
-}
-
-// Notes are what the NOTICE will say, each once.
-type Notes []string
-
-func (n *Notes) Add(text string) {
-	for _, have := range *n {
-		if strings.EqualFold(have, text) {
-			return
-		}
-	}
-	*n = append(*n, text)
-}
-
-func (n *Notes) AddAll(texts []string) {
-	for _, text := range texts {
-		n.Add(text)
-	}
-}
-
-// unknown refuses an expression on a cell that stands for values that nobody knows, unless it only compares the column
-// with constants, each of which has a cell of its own. Constants without one are named in the refusal: the statement is
-// then bound again with them.
-func (b *Box) unknown(e *Expr) *refuse.Refusal {
-	for _, i := range e.Cols {
-		if !b.other[i] {
-			continue
-		}
-		var named []refuse.NamedValue
-		if !b.exact(e, &named) {
-			return UnknownText(b.Table.Columns[i], e.Pos)
-		}
-		if len(named) > 0 {
-			r := UnknownText(b.Table.Columns[i], e.Pos)
-			r.Named = named
-			return r
-		}
-	}
-	return nil
-}
-
-// UnknownText refuses what hangs on values of an open column that nobody knows.
-func UnknownText(c *policy.Column, pos int) *refuse.Refusal {
-	if c.Any {
-		return anyText.At(pos, c.Name)
-	}
-	return OpenColumn.At(pos, c.Name)
-}
-
-// Knows tells whether an expression is the same for all values of its open columns that nobody knows; a column itself is not.
-func (b *Box) Knows(e *Expr) bool {
-	var named []refuse.NamedValue
-	return e.Form != FormColumn && b.exact(e, &named)
-}
-
-// exact tells whether e is the same for all values that are not named.
-func (b *Box) exact(e *Expr, named *[]refuse.NamedValue) bool {
-	if !slices.ContainsFunc(e.Cols, func(i int) bool { return b.Table.Columns[i].Open != nil }) {
-		return true
-	}
-	switch e.Form {
-	case FormIsNull:
-		if e.Args[0].Form == FormColumn {
-			return true
-		}
-		fallthrough
-	case FormAnd, FormOr, formNot, FormIs, FormOther:
-		for _, a := range e.Args {
-			if !b.exact(a, named) {
-				return false
-			}
-		}
-		return true
-	case FormCompare:
-		column, constant := e.Args[0], e.Args[1]
-		if column.IsConstant() {
-			column, constant = constant, column
-		}
-		return (e.Op == "=" || e.Op == "<>") && column.Form == FormColumn && b.names(column, constant, named)
-	case formIn:
-		for _, a := range e.Args[1:] {
-			if e.Args[0].Form != FormColumn || !b.names(e.Args[0], a, named) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
-}
-
-// names tells whether e is a constant text, and notes one that has no cell.
-func (b *Box) names(column, e *Expr, named *[]refuse.NamedValue) bool {
-	if !e.IsConstant() {
-		return false
-	}
-	v, err := e.Eval(nil)
-	if err != nil || v == nil {
-		return err == nil
-	}
-	text, ok := v.(string)
-	c := b.Table.Columns[column.Cols[0]]
-	if !ok || text == policy.OtherValue || strings.ContainsRune(text, 0) {
-		return false
-	}
-	if _, known := c.Domain.Cell(text); !known {
-		*named = append(*named, refuse.NamedValue{Column: c.Open, Text: text})
-	}
-	return true
-}
-
-func KeyText(values []policy.Value) string {
-	if len(values) == 1 {
-		if values[0] == nil {
-			return "n"
-		}
-		return "=" + keyText(values[0])
-	}
-	var b strings.Builder
-	for _, v := range values {
-		text := "n"
-		if v != nil {
-			text = "=" + keyText(v)
-		}
-		b.Write(predicate.EncodeText(nil, text))
-	}
-	return b.String()
-}
-
-// keyText is the text of a key: equal values have one, 1.0 and 1.00, −0 and 0, a day and 24 hours among them.
-func keyText(v policy.Value) string {
-	switch v := v.(type) {
-	case float64:
-		return predicate.Text(v + 0) // −0 + 0 is 0
-	case policy.Interval:
-		const day = 24 * 60 * 60 * 1_000_000
-		days, rest := int64(v.Months)*30+int64(v.Days)+v.Micros/day, v.Micros%day
-		if rest < 0 {
-			days, rest = days-1, rest+day
-		}
-		return "i" + strconv.FormatInt(days, 10) + "/" + strconv.FormatInt(rest, 10)
-	}
-	return predicate.Text(predicate.CanonicalValue(v))
-}
-
-func IdentityOf(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
-// Closed refuses what reads an open column otherwise than by comparing it or grouping by it.
-func Closed(t *policy.Table, e *Expr) *refuse.Refusal {
-	for _, i := range e.Cols {
-		if c := t.Columns[i]; c.Open != nil {
-			return UnknownText(c, e.Pos)
-		}
-	}
-	return nil
 }

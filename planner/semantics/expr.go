@@ -87,10 +87,12 @@ func Node(f Form, op string, s scalar.Expr, pos int, args ...*Expr) *Expr {
 	return e
 }
 
+// ColumnExpr is the i-th column of the row.
 func ColumnExpr(i int, t policy.Type, typmod int32, pos int) *Expr {
 	return &Expr{Expr: scalar.Column(i, t, typmod), Form: FormColumn, Cols: []int{i}, Canon: "c" + strconv.Itoa(i), Pos: pos, Monotone: true}
 }
 
+// ConstantExpr is a value of a type.
 func ConstantExpr(v policy.Value, t policy.Type, pos int) *Expr {
 	return &Expr{Expr: scalar.Constant(v, t), Form: formConstant, Canon: canonicalConstant(v, t), Pos: pos, Monotone: true}
 }

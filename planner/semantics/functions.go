@@ -113,6 +113,7 @@ func notOverRows(env scalar.Env, name string, pos int) *refuse.Refusal {
 	return NotAllowed.At(pos, name+"() over private rows").Hinting("PostgreSQL has it, but here only functions are answered that give one value for each declared value: arithmetic, casts, CASE, date_trunc, EXTRACT and the usual functions of numbers, texts and times.")
 }
 
+// WordSet is the set of the words of a text.
 func WordSet(text string) map[string]bool {
 	set := map[string]bool{}
 	for _, w := range strings.Fields(text) {

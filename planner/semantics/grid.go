@@ -21,7 +21,7 @@ const (
 	Scored             // scores among which one is chosen
 )
 
-// The largest whole numbers that are added up: 2^30 rows of them stay within what a release says (mechanisms.MostCount),
+// The largest whole numbers that are added up: 2^30 rows of them stay within what a release says (mechanisms.MaxCount),
 // those of one unit within 2^40, so that at each cost that a session may ask for there is noise for them. A score is smaller.
 const (
 	MaxAdded  = 1 << 31

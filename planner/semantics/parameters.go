@@ -21,7 +21,7 @@ type Parameters struct {
 func (p *Parameters) constant(n int, env scalar.Env, pos int) (*Expr, *refuse.Refusal) {
 	p.Seen = max(p.Seen, n)
 	t := p.TypeOf(n)
-	if t == CharType {
+	if t == policy.Bpchar {
 		e := ConstantExpr(nil, policy.Text, pos)
 		if !p.Describing && n <= len(p.Values) {
 			if text, ok := p.Values[n-1].(string); ok {
@@ -93,15 +93,13 @@ func orUnknown(t policy.Type) policy.Type {
 	return t
 }
 
+// TypeOf is the type of a parameter; 0: nothing has said it yet.
 func (p *Parameters) TypeOf(n int) policy.Type {
 	if n >= 1 && n <= len(p.Types) {
 		return p.Types[n-1]
 	}
 	return 0
 }
-
-// CharType is char(n)'s, of which expressions have texts (char.go).
-const CharType policy.Type = 1042
 
 // Note records the type that a parameter's surroundings give it; the first place decides.
 func (p *Parameters) Note(e *Expr, t policy.Type) {

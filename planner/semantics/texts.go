@@ -173,26 +173,33 @@ func bareText(e *Expr) *Expr {
 	return e
 }
 
-// partsOf are the parts of a reading that an expression over a text is, the last ones; not known: it is none.
-func (t *Translator) partsOf(e *Expr) (parts policy.Reading, negated, known bool, refusal *refuse.Refusal) {
-	var texts []string
-	var numbers []int
-	for _, a := range e.Args[1:] {
+// constantsOf are arguments that are all constants, by their kind; not known: some are none, or NULL, of which each function of a text is NULL.
+func constantsOf(args []*Expr) (texts []string, numbers []int, known bool, refusal *refuse.Refusal) {
+	for _, a := range args {
 		if !a.IsConstant() {
-			return nil, false, false, nil
+			return nil, nil, false, nil
 		}
 		v, refusal := a.Value(nil)
 		if refusal != nil {
-			return nil, false, false, refusal
+			return nil, nil, false, refusal
 		}
 		switch v := v.(type) {
 		case string:
 			texts = append(texts, v)
 		case int64:
 			numbers = append(numbers, int(min(max(v, math.MinInt32), math.MaxInt32))) // of which a place and a length add up
-		default: // of NULL each of these functions is NULL
-			return nil, false, false, nil
+		default:
+			return nil, nil, false, nil
 		}
+	}
+	return texts, numbers, true, nil
+}
+
+// partsOf are the parts of a reading that an expression over a text is, the last ones; not known: it is none.
+func (t *Translator) partsOf(e *Expr) (parts policy.Reading, negated, known bool, refusal *refuse.Refusal) {
+	texts, numbers, known, refusal := constantsOf(e.Args[1:])
+	if !known || refusal != nil {
+		return nil, false, false, refusal
 	}
 	with := func(list ...policy.Part) (policy.Reading, bool, bool, *refuse.Refusal) {
 		return list, negated, true, nil
@@ -216,27 +223,27 @@ func (t *Translator) partsOf(e *Expr) (parts policy.Reading, negated, known bool
 		if numbers[0] < 0 {
 			return nil, false, false, nil
 		}
-		return with(policy.Part{Word: map[string]policy.Word{"left": policy.Left, "right": policy.Right}[e.Op], Length: min(numbers[0], policy.MostTextLength)})
+		return with(policy.Part{Word: map[string]policy.Word{"left": policy.Left, "right": policy.Right}[e.Op], Length: min(numbers[0], policy.MaxTextLength)})
 	case "substring n", "substr n":
-		if numbers[0] > policy.MostTextLength {
+		if numbers[0] > policy.MaxTextLength {
 			return with(nothing)
 		}
-		return with(policy.Part{Word: policy.Cut, From: max(numbers[0], 1), Length: policy.MostTextLength})
+		return with(policy.Part{Word: policy.Cut, From: max(numbers[0], 1), Length: policy.MaxTextLength})
 	case "substring nn", "substr nn":
 		if numbers[1] < 0 {
 			_, err := t.Env.Call("substr", scalar.Constant("", policy.Text), e.Args[1].Expr, e.Args[2].Expr)
 			return nil, false, false, ScalarRefusal(err, e.Pos)
 		}
 		from, end := max(numbers[0], 1), numbers[0]+numbers[1]
-		if from > policy.MostTextLength || end <= from {
+		if from > policy.MaxTextLength || end <= from {
 			return with(nothing)
 		}
-		return with(policy.Part{Word: policy.Cut, From: from, Length: min(end-from, policy.MostTextLength)})
+		return with(policy.Part{Word: policy.Cut, From: from, Length: min(end-from, policy.MaxTextLength)})
 	case "split_part tn":
 		if numbers[0] < 1 || texts[0] == "" {
 			return nil, false, false, nil
 		}
-		if numbers[0] > policy.MostTextLength {
+		if numbers[0] > policy.MaxTextLength {
 			return with(nothing)
 		}
 		return with(policy.Part{Word: policy.Field, Text: texts[0], From: numbers[0]})

@@ -25,6 +25,7 @@ type Translator struct {
 	Holding []*pg.Node                                              // what must hold where a condition does: false there is as good as NULL
 }
 
+// Expr translates a node of the grammar's tree into what it means over a row. What stands in another place than its own (a key, a sub-query) the Hook knows first.
 func (t *Translator) Expr(n *pg.Node) (*Expr, *refuse.Refusal) {
 	if t.Hook != nil {
 		if e, r := t.Hook(n); e != nil || r != nil {
@@ -200,6 +201,7 @@ func (t *Translator) nullTest(n *pg.NullTest) (*Expr, *refuse.Refusal) {
 	return e, nil
 }
 
+// Not is NOT e.
 func (t *Translator) Not(e *Expr) (*Expr, *refuse.Refusal) {
 	s, err := scalar.Not(e.Expr)
 	if err != nil {

@@ -49,19 +49,19 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		if r != nil {
 			return nil, r
 		}
-		first := args[0] // which it returns as it is
+		first := args[0]
 		if r := t.withoutBlanks(args, plain); r != nil {
 			return nil, r
-		}
-		if first.Type() == policy.Varchar && !first.IsConstant() && args[0] != first {
-			return nil, NoForm.At(pos, "NULLIF of a varchar and a char")
 		}
 		s, err := t.Env.NullIf(plain[0], plain[1])
 		if err != nil {
 			return nil, ScalarRefusal(err, pos)
 		}
 		e := Node(FormOther, "nullif", s, pos, args...)
-		if args[1].Blanks > 0 || args[1].Type() != policy.Text { // with a text it is compared as one, and is one
+		switch {
+		case first.Blanks == 0 && first.Type() == policy.Varchar && args[1].Blanks > 0: // which are compared as chars
+			e.Blanks, e.Ragged = 1, true
+		case args[1].Blanks > 0 || args[1].Type() != policy.Text: // with a text it is compared as one, and is one
 			e.is(args[0])
 		}
 		return e, nil

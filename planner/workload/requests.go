@@ -6,7 +6,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/linear"
@@ -55,7 +55,7 @@ func requestsOf(s parse.Statement, at int, c reuse.Context) (asks []*workRequest
 	if s.Kind != parse.KindSelect {
 		return nil, s.NotSelect()
 	}
-	b := bind.NewBinder(c, &semantics.Parameters{Values: []policy.Value{}, Types: s.ParamTypes})
+	b := aggregate.NewBinder(c, &semantics.Parameters{Values: []policy.Value{}, Types: s.ParamTypes})
 	o := discovery.New()
 	b.Open, b.Text, b.Top = o, s.Text, s.Select()
 	if _, refusal = outerquery.Bind(b); refusal != nil {

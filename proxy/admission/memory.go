@@ -97,7 +97,7 @@ func (m *memory) watch(ctx context.Context, used func() int64) {
 const (
 	letLie      = 256 << 20
 	letLieShare = 16  // of the memory, at most
-	mostPercent = 800 // so that a heap that grows at once is seen to
+	maxPercent  = 800 // so that a heap that grows at once is seen to
 )
 
 // collect tells the collector when to work: when as much is new as is in use, which is Go's own way, or as much as may lie. An operator's
@@ -114,7 +114,7 @@ func (m *memory) collect(used, limit int64) {
 }
 
 func percentOf(used, limit int64) int {
-	return int(min(max(100*min(letLie, limit/letLieShare)/max(used, 1), 100), mostPercent))
+	return int(min(max(100*min(letLie, limit/letLieShare)/max(used, 1), 100), maxPercent))
 }
 
 func (m *memory) set(short bool) {

@@ -32,7 +32,7 @@ func Parameter(i int, t policy.Type, code int16, raw []byte, style Style, now ti
 		case errors.Is(err, errDimensions):
 			return nil, severalDimensions()
 		case errors.Is(err, errInfinite):
-			return nil, pgerror.New("DP002", "an infinite date is not available as a parameter").WithHint("Leave the bound out.")
+			return nil, infinite()
 		case err != nil:
 			return nil, pgerror.New("22P03", fmt.Sprintf("incorrect binary data format in bind parameter %d", i+1))
 		}
@@ -87,6 +87,9 @@ func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *pgerror.F
 	if err == nil {
 		return v, nil
 	}
+	if special := unbounded(s); t == policy.NumericType && special != "" {
+		return special, nil
+	}
 	var typed *scalar.Error
 	if errors.As(err, &typed) && typed.SQLState == "0A000" { // at which pools of connections drop theirs
 		return nil, pgerror.New("DP002", typed.Message).WithHint("Send a date as 2024-02-29, and leave an infinite bound out.")
@@ -95,6 +98,32 @@ func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *pgerror.F
 		return nil, pgerror.New(typed.SQLState, typed.Message)
 	}
 	return nil, pgerror.New("22P02", "invalid input syntax for a parameter")
+}
+
+// A numeric that is no number (NaN) or infinite is none that is computed with here: it stays its text, which stands in the statement as 'NaN'::numeric would, so that a
+// PostgreSQL sandbox reads it as PostgreSQL does, and what would compare a private column with it is refused.
+
+// unbounded is such a value as PostgreSQL writes it; empty: the text is none.
+func unbounded(s string) string {
+	switch strings.ToLower(strings.Trim(s, " \t\n\r\f\v")) {
+	case "nan":
+		return "NaN"
+	case "inf", "infinity", "+inf", "+infinity":
+		return "Infinity"
+	case "-inf", "-infinity":
+		return "-Infinity"
+	}
+	return ""
+}
+
+// special tells whether an element of a list is one.
+func special(element policy.Type, v policy.Value) bool {
+	_, text := v.(string)
+	return text && element == policy.NumericType
+}
+
+func infinite() *pgerror.Failure {
+	return pgerror.New("DP002", "an infinite date, or a list with a numeric that is infinite or NaN, is not available as a parameter").WithHint("Leave the bound out.")
 }
 
 // readTextArray reads {a,"b c",NULL} of one dimension.
@@ -115,6 +144,9 @@ func readTextArray(env scalar.Env, element policy.Type, s string) (policy.Value,
 		v, f := readText(env, element, w)
 		if f != nil {
 			return nil, f
+		}
+		if special(element, v) {
+			return nil, infinite()
 		}
 		list = append(list, v)
 	}
@@ -256,8 +288,8 @@ func readMicros(micros int64) (int64, error) {
 	return micros + microsTo2000, nil
 }
 
-// mostNumericDigits bounds each side of the point, as PostgreSQL's own limits do for what is declared.
-const mostNumericDigits = 16_383
+// maxNumericDigits bounds each side of the point, as PostgreSQL's own limits do for what is declared.
+const maxNumericDigits = 16_383
 
 func readBinaryNumeric(raw []byte) (policy.Value, error) {
 	be := binary.BigEndian
@@ -266,8 +298,11 @@ func readBinaryNumeric(raw []byte) (policy.Value, error) {
 	}
 	groups, weight := int(be.Uint16(raw)), int(int16(be.Uint16(raw[2:])))
 	sign, scale := be.Uint16(raw[4:]), int(be.Uint16(raw[6:]))
-	if len(raw) != 8+2*groups || sign != 0 && sign != 0x4000 || scale > mostNumericDigits || 4*groups > 2*mostNumericDigits ||
-		4*weight > mostNumericDigits || 4*weight < -mostNumericDigits {
+	if special, ok := map[uint16]string{0xc000: "NaN", 0xd000: "Infinity", 0xf000: "-Infinity"}[sign]; ok && len(raw) == 8 && groups == 0 {
+		return special, nil
+	}
+	if len(raw) != 8+2*groups || sign != 0 && sign != 0x4000 || scale > maxNumericDigits || 4*groups > 2*maxNumericDigits ||
+		4*weight > maxNumericDigits || 4*weight < -maxNumericDigits {
 		return nil, errBinary
 	}
 	digits := []byte{'0'}
@@ -329,6 +364,9 @@ func readBinaryArray(set *Charset, element policy.Type, raw []byte) (policy.Valu
 			return nil, errBinary
 		}
 		v, err := readBinary(set, element, rest[:size])
+		if err == nil && special(element, v) {
+			err = errInfinite
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -47,3 +47,26 @@ func TestDatesInTheSessionsOrder(t *testing.T) {
 		t.Errorf("%v, %v", v, f)
 	}
 }
+
+// TestNumericsThatAreNoNumbers: NaN and the infinities are their texts, in either format, as PostgreSQL writes them; a list has none.
+func TestNumericsThatAreNoNumbers(t *testing.T) {
+	for _, c := range []struct {
+		code int16
+		raw  string
+		want policy.Value
+	}{
+		{0, " nan ", "NaN"}, {0, "+INF", "Infinity"}, {0, "-infinity", "-Infinity"},
+		{1, "\x00\x00\x00\x00\xc0\x00\x00\x00", "NaN"}, {1, "\x00\x00\x00\x00\xd0\x00\x00\x20", "Infinity"}, {1, "\x00\x00\x00\x00\xf0\x00\x00\x00", "-Infinity"},
+		{0, "nano", nil}, {1, "\x00\x01\x00\x00\xc0\x00\x00\x00\x00\x01", nil}, {1, "\x00\x00\x00\x00\xe0\x00\x00\x00", nil},
+	} {
+		if v, f := Parameter(0, policy.NumericType, c.code, []byte(c.raw), Style{Zone: time.UTC}, time.Time{}); v != c.want || (f == nil) != (c.want != nil) {
+			t.Errorf("%q is %v, %v, not %v", c.raw, v, f, c.want)
+		}
+	}
+	const list policy.Type = 1231
+	for code, raw := range []string{"{1,NaN}", "\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x06\xa4\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x08\x00\x00\x00\x00\xc0\x00\x00\x00"} {
+		if v, f := Parameter(0, list, int16(code), []byte(raw), Style{Zone: time.UTC}, time.Time{}); f == nil || f.SQLState != "DP002" {
+			t.Errorf("a list with NaN is %v, %v", v, f)
+		}
+	}
+}

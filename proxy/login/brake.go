@@ -29,7 +29,7 @@ type Brake struct {
 
 const (
 	forgetAfter     = 10 * time.Minute
-	mostBrakeKeys   = 20_000
+	maxBrakeKeys    = 20_000
 	longestName     = 64                    // of a name that is told apart: a start-up packet holds some of ten thousand bytes
 	drawTurnsWithin = 16 * time.Millisecond // who wakes first within this has the turn
 )
@@ -44,7 +44,7 @@ var ErrBraked = errors.New("too many wrong passwords")
 
 // NewBrake has no failures.
 func NewBrake() *Brake {
-	return &Brake{names: newFailureTable(nameSteps, mostBrakeKeys), origins: newFailureTable(originSteps, mostBrakeKeys)}
+	return &Brake{names: newFailureTable(nameSteps, maxBrakeKeys), origins: newFailureTable(originSteps, maxBrakeKeys)}
 }
 
 // Origin is what counts as one place that clients come from: an address, and with IPv6 the network that one customer is given.

@@ -114,10 +114,10 @@ func TestOtherNamesClearNothing(t *testing.T) {
 		for range 20 {
 			_ = waited(t, b, "alice", "10.0.0.1", wrong)
 		}
-		for i := range 3 * mostBrakeKeys {
+		for i := range 3 * maxBrakeKeys {
 			b.guess(fmt.Sprint("u", i), fmt.Sprint("o", i), wrong)
 		}
-		if n, m := len(b.names.kept), len(b.origins.kept); n > mostBrakeKeys || m > mostBrakeKeys {
+		if n, m := len(b.names.kept), len(b.origins.kept); n > maxBrakeKeys || m > maxBrakeKeys {
 			t.Errorf("%d and %d kept", n, m)
 		}
 		if d := waited(t, b, "alice", "10.0.0.1", wrong); !near(d, 4*time.Second) {
@@ -128,7 +128,7 @@ func TestOtherNamesClearNothing(t *testing.T) {
 		}
 		// Clearing one's own wait: as many failures again, each key as often as it takes to be dropped last.
 		for range 12 {
-			for i := range mostBrakeKeys + mostBrakeKeys/4 {
+			for i := range maxBrakeKeys + maxBrakeKeys/4 {
 				b.guess(fmt.Sprint("u", i), fmt.Sprint("o", i), wrong)
 			}
 		}

@@ -64,7 +64,7 @@ type Charges interface {
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, charges Charges) *Answerer {
 	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, charges: charges, public: &PublicRows{},
-		remembered: remembered{room: mostRemembered}, turns: admission.NewTurns(purchaseBurst), workers: admission.NewWorkers(places(e), queriesOf(b)),
+		remembered: remembered{room: maxRemembered}, turns: admission.NewTurns(purchaseBurst), workers: admission.NewWorkers(places(e), queriesOf(b)),
 		sessions: live[*mechanisms.Session]{what: "online release", lost: "steps of an online release cannot be read: it is taken for stopped", byID: map[int64]*instance[*mechanisms.Session]{}},
 		watches:  live[*mechanisms.Watch]{what: "run of alarms", lost: "steps of a run of alarms cannot be read: it is taken for ended", byID: map[int64]*instance[*mechanisms.Watch]{}}}
 }
@@ -103,8 +103,10 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 	return a.answerReady(ctx, s, p)
 }
 
+// answerReady is the rest of the way, of what is planned and written: what is too dear is refused, what must be known first is answered first, for which the statement
+// is planned anew; else it is bought, read and told.
 func (a *Answerer) answerReady(ctx context.Context, s *Session, p readied) (Result, error) {
-	if a.reads(p.plan) {
+	if a.needsRows(p.plan) {
 		if ReadsRows(ctx); !a.inForce(s) {
 			return Result{}, errPolicy
 		}
@@ -113,8 +115,9 @@ func (a *Answerer) answerReady(ctx context.Context, s *Session, p readied) (Resu
 		return Result{}, err
 	}
 	if len(p.plan.Inner)+len(p.plan.Finds) > 0 {
-		return Result{}, a.first(ctx, s, p)
+		return Result{}, a.answerFirst(ctx, s, p)
 	}
+	ctx = a.withCopies(ctx, p.plan)
 	bought, err := a.buy(ctx, s, p.plan, p.queries) // a Receipt each, Sensitive groups, and what is Released of them and saved
 	if err != nil {
 		return Result{}, err
@@ -127,7 +130,7 @@ func (a *Answerer) answerReady(ctx context.Context, s *Session, p readied) (Resu
 	if err != nil {
 		return result, err
 	}
-	result.Notices = toldToo(result.Notices, in.told)
+	result.Notices = withDetail(result.Notices, in.told)
 	result.Last.tell(result.Notices)
 	if result.Rows, err = a.rows(ctx, s, p, bought.ids, in); err != nil {
 		return result, err
@@ -139,11 +142,11 @@ func (a *Answerer) answerReady(ctx context.Context, s *Session, p readied) (Resu
 	return result, nil
 }
 
-// reads tells whether private rows are read for a plan, or what was kept of them: a function of the policy, her own history
+// needsRows tells whether private rows are read for a plan, or what was kept of them: a function of the policy, her own history
 // and what she was told.
-func (a *Answerer) reads(plan *plans.Plan) bool {
+func (a *Answerer) needsRows(plan *plans.Plan) bool {
 	return len(plan.Finds) > 0 || isOnline(plan) || a.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return !m.Held }) ||
-		slices.ContainsFunc(plan.Inner, func(in *plans.Inner) bool { return a.reads(in.Plan) })
+		slices.ContainsFunc(plan.Inner, func(in *plans.Inner) bool { return a.needsRows(in.Plan) })
 }
 
 // inForce tells whether the session's policy is still the ledger's. Another proxy may have put another one in force: under

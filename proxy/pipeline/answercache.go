@@ -40,7 +40,7 @@ func (a *Answerer) look(s *Session, stmt parse.Statement, params []policy.Value)
 	return l
 }
 
-// cellsOf is what keeping an answer takes of mostRemembered.
+// cellsOf is what keeping an answer takes of maxRemembered.
 func cellsOf(values []byte, r Result) int {
 	rows := r.Rows.Value()
 	return 8 + len(values)/8 + len(rows.Data)*len(rows.Columns)

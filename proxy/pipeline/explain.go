@@ -94,7 +94,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *plans.Plan) (e
 	a.renderSteps(ctx, plan, queries)
 	e := explained(plan, queries, above)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost, plan.Charge())
-	if a.reads(plan) && a.backend != nil {
+	if a.needsRows(plan) && a.backend != nil {
 		e.AsOf = dateOf(a.backend.AsOf(s.Policy))
 	}
 	if refusal = a.explainFinds(ctx, plan, &e); refusal != nil {
@@ -345,9 +345,9 @@ func rowsOf(c plans.CountColumn, measure int) (rows int) {
 	return rows
 }
 
-// mostHalfWidths bounds the rows whose half-widths are computed: those with the largest variances, among which the
+// maxHalfWidths bounds the rows whose half-widths are computed: those with the largest variances, among which the
 // largest half-width is.
-const mostHalfWidths = 8
+const maxHalfWidths = 8
 
 // widestHalfWidth is the largest half-width over the rows of a count.
 func widestHalfWidth(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mechanisms.Confidence) int64 {
@@ -363,7 +363,7 @@ func widestHalfWidth(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence 
 	slices.SortStableFunc(looked, func(a, b row) int { return cmp.Compare(b.variance, a.variance) })
 	var widest int64
 	for i, r := range looked {
-		if i == mostHalfWidths {
+		if i == maxHalfWidths {
 			break
 		}
 		widest = max(widest, errors.Of(r.spans).HalfWidth)

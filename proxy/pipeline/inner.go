@@ -20,12 +20,12 @@ import (
 //
 // the first time round buys the average, the second time the count.
 
-// first buys what comes first, if the budget holds the whole statement, and says so by errFound. Nothing of the statement is charged before all of it has
+// answerFirst buys what comes first, if the budget holds the whole statement, and says so by errFound. Nothing of the statement is charged before all of it has
 // been planned, rendered and tried; from then on what is charged is saved and stays hers, whatever becomes of the rest.
-func (a *Answerer) first(ctx context.Context, s *Session, r readied) error {
+func (a *Answerer) answerFirst(ctx context.Context, s *Session, r readied) error {
 	plan, free := r.plan, false
 	for _, in := range plan.Inmost() { // whatever the budget holds: what is left to buy is known, or nothing, once these are answered
-		if !in.Plan.Cost.IsZero() || a.reads(in.Plan) {
+		if !in.Plan.Cost.IsZero() || a.needsRows(in.Plan) {
 			continue
 		}
 		if err := a.answerInner(ctx, s, in.Key, r.inner[in.Key]); err != nil {
@@ -144,12 +144,12 @@ func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statemen
 			}
 			return a.readyInner(ctx, s, plan, inner)
 		})
-		if refusal != nil || again == mostPlans {
+		if refusal != nil || again == maxPlans {
 			return plan, refusal
 		}
 		known := len(answers)
 		for _, in := range plan.Inmost() {
-			if len(in.Plan.Finds) > 0 || a.reads(in.Plan) {
+			if len(in.Plan.Finds) > 0 || a.needsRows(in.Plan) {
 				continue
 			}
 			ids := make([]int64, len(in.Plan.Measures))

@@ -17,23 +17,23 @@ import (
 // tooDear is the error of a plan that costs more than the session lets it, together with what was bought first for it. A cost is in ρ
 // where it names ρ, and else in ε, as amounts are in dp.budget. δ is bounded by dp.delta.
 func tooDear(ctx context.Context, s *Session, cost privacy.Cost) error {
-	if s.Settings.MostCost == nil || cost.IsZero() {
+	if s.Settings.MaxCost == nil || cost.IsZero() {
 		return nil
 	}
 	whole := placeOf(ctx).found.Plus(cost)
-	if withinMost(whole, *s.Settings.MostCost) {
+	if withinMax(whole, *s.Settings.MaxCost) {
 		return nil
 	}
 	kept := "nothing was charged"
 	if !placeOf(ctx).found.IsZero() {
 		kept = "nothing more was charged"
 	}
-	return &pgerror.Failure{SQLState: "53400", Message: fmt.Sprintf("this costs %s, and dp.max_cost is %s; %s", whole, s.Settings.MostCost, kept),
+	return &pgerror.Failure{SQLState: "53400", Message: fmt.Sprintf("this costs %s, and dp.max_cost is %s; %s", whole, s.Settings.MaxCost, kept),
 		Hint: "EXPLAIN shows what it costs and why. SET dp.max_cost = off lets it cost as much as dp.epsilon allows."}
 }
 
-// withinMost compares in units of 1e-12, in which both are whole. A δ alone is more than nothing.
-func withinMost(cost privacy.Cost, most privacy.Rho) bool {
+// withinMax compares in units of 1e-12, in which both are whole. A δ alone is more than nothing.
+func withinMax(cost privacy.Cost, most privacy.Rho) bool {
 	const picoPerMicro = 1_000_000
 	epsilon := cost.Epsilon.Micro()
 	return cost.Rho.Pico() <= most.Pico() && epsilon <= most.Pico()/picoPerMicro && (most.Pico() > 0 || cost.IsZero())

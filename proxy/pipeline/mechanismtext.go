@@ -48,8 +48,8 @@ func countsText(s mechanisms.Spec, k *mechanisms.Counts, cost privacy.Cost, c me
 	return text
 }
 
-// mostMarginals is how many marginals are named.
-const mostMarginals = 8
+// maxMarginals is how many marginals are named.
+const maxMarginals = 8
 
 // marginalsText names the marginals of a cube that are observed, and their noise: what is drawn is of one size, and a marginal
 // of which more is to be known is multiplied by its weight before. Residuals are weighted as well, which says nothing by itself.
@@ -73,8 +73,8 @@ func marginalsText(m *plans.Measure) string {
 		}
 		texts = append(texts, text)
 	}
-	if n := len(texts); n > mostMarginals {
-		texts = append(texts[:mostMarginals], fmt.Sprintf("%d more", n-mostMarginals))
+	if n := len(texts); n > maxMarginals {
+		texts = append(texts[:maxMarginals], fmt.Sprintf("%d more", n-maxMarginals))
 	}
 	kind := "marginals"
 	if residual {

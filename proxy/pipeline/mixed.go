@@ -22,12 +22,12 @@ func mixedValue(row []plans.Term, readings []saved) int64 {
 		twice.Add(twice, sum.Denom())
 	}
 	n := twice.Quo(twice, new(big.Int).Lsh(sum.Denom(), 1))
-	most := big.NewInt(mechanisms.MostNoisy)
+	most := big.NewInt(mechanisms.MaxNoisy)
 	switch {
 	case n.Cmp(most) > 0:
-		return mechanisms.MostNoisy
+		return mechanisms.MaxNoisy
 	case n.Cmp(new(big.Int).Neg(most)) < 0:
-		return -mechanisms.MostNoisy
+		return -mechanisms.MaxNoisy
 	}
 	return n.Int64()
 }

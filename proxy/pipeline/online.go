@@ -183,8 +183,8 @@ func (a *Answerer) onlineParts(ctx context.Context, s *Session, plan *plans.Plan
 	return parts
 }
 
-// toldToo adds to the detail of the answer's notice.
-func toldToo(notices []Notice, told []string) []Notice {
+// withDetail adds to the detail of the answer's notice.
+func withDetail(notices []Notice, told []string) []Notice {
 	if len(told) == 0 || len(notices) == 0 {
 		return notices
 	}

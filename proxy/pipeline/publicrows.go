@@ -1,11 +1,14 @@
 package pipeline
 
 import (
+	"context"
 	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // PublicRows holds the public tables' rows as they were copied last, for plans that join them to private rows.
@@ -19,6 +22,7 @@ type PublicRows struct {
 type publicCopy struct {
 	columns []*policy.Column // of its rows
 	rows    [][]policy.Value
+	shown   sandbox.Table // the same, as the sandbox has it
 	made    map[string]any
 }
 
@@ -29,8 +33,8 @@ func (c publicCopy) holds(t *policy.Table) bool {
 	})
 }
 
-// mostMade bounds what is kept of one copy: some ten megabytes each for a table of 100,000 rows.
-const mostMade = 8
+// maxMade bounds what is kept of one copy: some ten megabytes each for a table of 100,000 rows.
+const maxMade = 8
 
 type publicName struct{ dataset, schema, table string }
 
@@ -65,7 +69,7 @@ func (p *PublicRows) Cache(t *policy.Table, rows [][]policy.Value, name string, 
 	if !sameList(have.rows, rows) || have.made == nil {
 		return
 	}
-	if len(have.made) >= mostMade {
+	if len(have.made) >= maxMade {
 		clear(have.made)
 	}
 	have.made[name] = made
@@ -80,13 +84,60 @@ func (p *PublicRows) version() int64 {
 
 // Set takes a new copy of a public table.
 func (p *PublicRows) Set(t *policy.Table, rows privacy.Released[[][]policy.Value]) {
+	shown := PublicTable(t, rows)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tables == nil {
 		p.tables = map[publicName]publicCopy{}
 	}
-	p.tables[nameOf(t)] = publicCopy{t.Columns, rows.Value(), map[string]any{}}
+	p.tables[nameOf(t)] = publicCopy{t.Columns, rows.Value(), shown, map[string]any{}}
 	p.copies++
+}
+
+// PublicTable gives the rows of a public table their columns.
+func PublicTable(t *policy.Table, rows privacy.Released[[][]policy.Value]) sandbox.Table {
+	return sandbox.Table{Schema: t.Schema, Name: t.Name, Rows: privacy.PostProcess(rows, func(data [][]policy.Value) sandbox.Rows {
+		columns := make([]sandbox.Column, len(t.Columns))
+		for i, c := range t.Columns {
+			columns[i] = sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
+		}
+		return sandbox.Rows{Columns: columns, Data: data}
+	})}
+}
+
+// copiesKey is where a context keeps the copies of public tables by which a statement is answered.
+type copiesKey struct{}
+
+// withCopies keeps the public tables that a plan's outer query reads as they are now, before anything is charged: a policy that comes into force afterwards, or a
+// fresh copy, changes nothing of the answer. The sandbox is given them with the query, and takes its own where these are the same.
+func (a *Answerer) withCopies(ctx context.Context, plan *plans.Plan) context.Context {
+	var list []sandbox.Table
+	for _, r := range plan.Outer.Relations {
+		if r.Public == nil || slices.ContainsFunc(list, func(t sandbox.Table) bool { return t.Schema == r.Public.Schema && t.Name == r.Public.Name }) {
+			continue
+		}
+		if have, ok := a.public.copyOf(r.Public); ok {
+			list = append(list, have)
+		}
+	}
+	if list == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, copiesKey{}, list)
+}
+
+// copiesIn are the copies that a context keeps.
+func copiesIn(ctx context.Context) []sandbox.Table {
+	list, _ := ctx.Value(copiesKey{}).([]sandbox.Table)
+	return list
+}
+
+// copyOf is a table as it was copied last.
+func (p *PublicRows) copyOf(t *policy.Table) (sandbox.Table, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	have, ok := p.tables[nameOf(t)]
+	return have.shown, ok && have.holds(t)
 }
 
 // UsePublic gives the pipeline the public tables' rows. It must be called before the first statement.

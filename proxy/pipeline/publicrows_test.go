@@ -27,10 +27,10 @@ func TestKeptOfACopy(t *testing.T) {
 	if p.Cached(table, two, "by key") != nil || p.Cached(table, one, "by key") != nil {
 		t.Error("what was made of an earlier copy is found")
 	}
-	for i := range 3 * mostMade {
+	for i := range 3 * maxMade {
 		p.Cache(table, two, string(rune('a'+i)), i)
 	}
-	if n := len(p.tables[nameOf(table)].made); n > mostMade {
-		t.Errorf("%d are kept of one copy, at most %d may be", n, mostMade)
+	if n := len(p.tables[nameOf(table)].made); n > maxMade {
+		t.Errorf("%d are kept of one copy, at most %d may be", n, maxMade)
 	}
 }

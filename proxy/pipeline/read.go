@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -194,7 +195,7 @@ func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *plans.Plan
 	}
 	var rows privacy.Released[sandbox.Rows]
 	err = a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) (err error) {
-		rows, err = a.engine.Query(ctx, session, above, append(own, leaves...))
+		rows, err = a.engine.Query(ctx, session, above, slices.Concat(own, copiesIn(ctx), leaves))
 		return err
 	})
 	return rows, err
@@ -233,8 +234,8 @@ type savedKey struct {
 	through int
 }
 
-// mostCachedCells bounds the cache: eight bytes a cell, some 100 MB.
-const mostCachedCells = 1 << 23
+// maxCachedCells bounds the cache: eight bytes a cell, some 100 MB.
+const maxCachedCells = 1 << 23
 
 // kept tells whether a release is read already.
 func (c *estimateCache) kept(id int64) bool {
@@ -271,7 +272,7 @@ func (a *Answerer) estimate(ctx context.Context, s *Session, id int64, through i
 	hit = saved{estimate: e, noisy: noisy, asOf: release.Item.AsOf}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cells > mostCachedCells || c.byID == nil {
+	if c.cells > maxCachedCells || c.byID == nil {
 		c.byID, c.cells = map[savedKey]saved{}, 0
 	}
 	c.byID[key] = hit

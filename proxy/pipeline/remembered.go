@@ -25,7 +25,7 @@ type share struct {
 	policy *policy.Policy
 	known  map[string]*ofStatement
 	size   int
-	met    [mostMet]atomic.Uint32
+	met    [maxMet]atomic.Uint32
 }
 
 // ofStatement is what is kept of one text under one set of settings.
@@ -37,12 +37,12 @@ type ofStatement struct {
 }
 
 const (
-	// mostRemembered is the room, some 200 MB.
-	mostRemembered = 1 << 21
+	// maxRemembered is the room, some 200 MB.
+	maxRemembered = 1 << 21
 	// templateCells and statementCells are what a template takes of it, and a statement beside its text.
 	templateCells, statementCells = 64, 16
-	// mostMet is how many questions of a user are remembered to have been asked, or so.
-	mostMet = 1 << 12
+	// maxMet is how many questions of a user are remembered to have been asked, or so.
+	maxMet = 1 << 12
 )
 
 // find looks for what is kept of a statement.
@@ -111,7 +111,7 @@ func (m *remembered) meets(s *Session, l *look) bool {
 	_, _ = h.Write(l.statement) // never fails
 	_, _ = h.Write(l.values)    // as above
 	sum := h.Sum64()
-	return own.met[sum%mostMet].Swap(uint32(sum>>32)) == uint32(sum>>32)
+	return own.met[sum%maxMet].Swap(uint32(sum>>32)) == uint32(sum>>32)
 }
 
 var metSeed = maphash.MakeSeed()

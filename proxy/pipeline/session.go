@@ -46,6 +46,6 @@ type Session struct {
 // Settings are the session's variables.
 type Settings struct {
 	plans.Settings                   // the dp.* variables, search path and time zone, typed
-	MostCost       *privacy.Rho      // dp.max_cost; nil: off
+	MaxCost        *privacy.Rho      // dp.max_cost; nil: off
 	Variables      map[string]string // every variable by lower-case name, for current_setting() and pg_settings
 }

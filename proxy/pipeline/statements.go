@@ -231,8 +231,8 @@ func (a *Answerer) AtOnce(ctx context.Context, s *Session, stmt parse.Statement,
 	return r, true
 }
 
-// mostPlans bounds how often a statement begins again.
-const mostPlans = 32
+// maxPlans bounds how often a statement begins again.
+const maxPlans = 32
 
 // settled has a statement answered by what is held when it pays. It begins again where that is not what it was planned by: it has found
 // keys that the plan needs, or answered sub-queries, or another session of hers has refined, or lost, what this one was to refine. Nothing else is charged
@@ -245,7 +245,7 @@ func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement
 	for again := 0; ; again++ {
 		r, err := a.answer(ctx, s, stmt, params, l)
 		overtaken := err == errFound || errors.Is(err, ledger.ErrRefined)
-		if overtaken && again < mostPlans {
+		if overtaken && again < maxPlans {
 			*l = a.look(s, stmt, params)
 			continue
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
 
-// mostCharges bounds dp.charges: the latest ones.
-const mostCharges = 10_000
+// maxCharges bounds dp.charges: the latest ones.
+const maxCharges = 10_000
 
 // ownTables makes the dp.* tables that an outer query reads: the analyst's own account. An admin sees every budget and
 // charge, and no more of the data than she has paid for.
@@ -139,7 +139,7 @@ func (a *Answerer) chargeRows(ctx context.Context, s *Session) ([][]policy.Value
 	if a.isAdmin(s) {
 		user = ""
 	}
-	charges, err := a.ledger.Charges(ctx, user, s.Dataset.ID, mostCharges)
+	charges, err := a.ledger.Charges(ctx, user, s.Dataset.ID, maxCharges)
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	mostValueBytes = 1024
-	stateInvalid   = "22023"
+	maxValueBytes = 1024
+	stateInvalid  = "22023"
 )
 
 func invalidValue(v *variable, value string) *pgerror.Failure {
@@ -31,7 +31,7 @@ func (v *variable) check(value string, limits dpLimits) (string, *pgerror.Failur
 	if v.fixed {
 		return "", pgerror.New("55P02", fmt.Sprintf("parameter %q cannot be changed", v.name))
 	}
-	if len(value) > mostValueBytes {
+	if len(value) > maxValueBytes {
 		return "", pgerror.New(stateInvalid, fmt.Sprintf("value for parameter %q is too long", v.name))
 	}
 	switch v.kind {
@@ -264,8 +264,8 @@ func parseMaxCost(value string) (most privacy.Rho, bound bool, err error) {
 	return most, err == nil, err
 }
 
-// MostCost is dp.max_cost, and false where a statement may cost what it costs.
-func (s *Settings) MostCost() (most privacy.Rho, bound bool) {
+// MaxCost is dp.max_cost, and false where a statement may cost what it costs.
+func (s *Settings) MaxCost() (most privacy.Rho, bound bool) {
 	most, bound, err := parseMaxCost(s.Value("dp.max_cost"))
 	return most, bound && err == nil
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
-// mostCustom bounds the variables of a client's own invention (a.b) in a session.
-const mostCustom = 64
+// maxCustom bounds the variables of a client's own invention (a.b) in a session.
+const maxCustom = 64
 
 // values are variables by lower-case name. They are never changed in place, so a copy of the map's header is a snapshot.
 type values map[string]string
@@ -188,7 +188,7 @@ func (s *Settings) Check(name, value string) (string, string, *pgerror.Failure) 
 	}
 	v := known[name]
 	if v == nil {
-		if len(value) > mostValueBytes || s.customs(name) >= mostCustom {
+		if len(value) > maxValueBytes || s.customs(name) >= maxCustom {
 			return "", "", pgerror.New("53400", "too many or too long variables of the client's own")
 		}
 		return name, value, nil

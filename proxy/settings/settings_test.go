@@ -65,8 +65,8 @@ func TestVariables(t *testing.T) {
 		}
 	}
 	s := censusOf(t)
-	for i := range 2 * mostCustom {
-		if f := s.Set(fmt.Sprintf("my.var%d", i), "x", false); (f == nil) != (i < mostCustom) {
+	for i := range 2 * maxCustom {
+		if f := s.Set(fmt.Sprintf("my.var%d", i), "x", false); (f == nil) != (i < maxCustom) {
 			t.Fatalf("variable %d: %v", i, f)
 		}
 	}

@@ -51,8 +51,8 @@ var known = index(concat(dpVariables, meant, fixedVariables, harmless, plannerVa
 // autoDelta is the dp.delta that leaves it to the planner.
 const autoDelta = "auto"
 
-// mostAlarms is the largest dp.alarms.
-const mostAlarms = 1000
+// maxAlarms is the largest dp.alarms.
+const maxAlarms = 1000
 
 // dpVariables are ours. Their standard values come from the policy. Clients are told of them, so that a pooler can give each of its clients her
 // own (track_extra_parameters of pgbouncer).
@@ -63,7 +63,7 @@ var dpVariables = []variable{
 	{name: "dp.max_error", kind: special, standard: "off", reported: true, about: "The most that a count or sum may be off at dp.confidence; the least cost for it is found."},
 	{name: "dp.max_cost", kind: special, standard: "off", reported: true, about: "A statement that costs more, in the unit of dp.budget, is refused before anything is charged; 0: only what is free is answered."},
 	{name: "dp.error_columns", kind: boolean, standard: "off", reported: true, about: "Adds x_low and x_high to each aggregate x."},
-	{name: "dp.alarms", kind: whole, standard: "0", high: mostAlarms, reported: true, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
+	{name: "dp.alarms", kind: whole, standard: "0", high: maxAlarms, reported: true, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
 	{name: "dp.release", kind: boolean, standard: "off", reported: true, about: "Lets an undeclared range buy a release."},
 	{name: "dp.offgrid", kind: choice, standard: "policy", choices: []string{"policy", "snap", "exact"}, reported: true, about: "A bound between two steps moves to the step, is counted exactly, or as the policy says."},
 	{name: "dp.probes", kind: choice, standard: "off", choices: []string{"off", "empty"}, reported: true, about: "What a SELECT of private rows is answered with: off refuses it, empty has no rows, or the made-up rows that were paid for."},

@@ -5,12 +5,12 @@ import "unicode"
 // set is a set of characters: ranges and classes, or all others.
 type set struct {
 	ranges  [][2]rune
-	classes []class_
+	classes []class
 	not     bool
 }
 
-// class_ is a class of characters, or its opposite.
-type class_ struct {
+// class is a class of characters, or its opposite.
+type class struct {
 	name string
 	not  bool
 }

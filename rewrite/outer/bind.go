@@ -98,6 +98,8 @@ type binder struct {
 	asked
 	plan       *plans.Plan
 	names      int
+	careful    bool                // what joined describes
+	hasty      bool                // there would be another text
 	parameters map[int]policy.Type // of described parameters, as far as they are told
 }
 

@@ -206,7 +206,7 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) item {
 	case j.GetQuals() != nil:
 		both := &scope{parent: sc.parent, with: sc.with, entries: append(slices.Clone(sc.entries), out.entries...),
 			visible: append(append(slices.Clone(sc.visible), left.visible...), right.visible...)}
-		on = b.condition(j.GetQuals(), both)
+		on = b.joined(j, left, right, both)
 	case len(using) > 0:
 		on, out.visible = b.using(using, left, right, j.GetJointype())
 	}
@@ -232,6 +232,66 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) item {
 	return out
 }
 
+// joined binds an ON clause. Where a part of an outer join's reads the rows alone that may be left without a partner, DuckDB evaluates it on each of them before
+// it looks at the others, and fails where PostgreSQL, which finds no others, does not evaluate it:
+//
+//	SELECT … FROM parts p LEFT JOIN codes c ON chr(c.code) = 'x' WHERE p.name = 'nobody'
+//
+// A careful text (Query.Careful) has it read a pair of rows: CASE WHEN p.name IS NULL THEN chr(c.code) = 'x' ELSE chr(c.code) = 'x' END. It takes each with each, and is for
+// where the other one has failed.
+func (b *binder) joined(j *pg.JoinExpr, left, right item, sc *scope) string {
+	kept := left
+	switch j.GetJointype() {
+	case pg.JoinType_JOIN_LEFT:
+	case pg.JoinType_JOIN_RIGHT:
+		kept = right
+	default:
+		return b.condition(j.GetQuals(), sc)
+	}
+	tie := kept.first()
+	if tie == "" {
+		return b.condition(j.GetQuals(), sc)
+	}
+	list := []*pg.Node{j.GetQuals()}
+	if all := j.GetQuals().GetBoolExpr(); all.GetBoolop() == pg.BoolExprType_AND_EXPR {
+		list = all.GetArgs()
+	}
+	var parts []string
+	for _, n := range list {
+		part := b.condition(n, sc)
+		if !kept.in(part) && part != "true" && part != "false" {
+			if b.hasty = true; b.careful {
+				part = "(CASE WHEN " + tie + " IS NULL THEN " + part + " ELSE " + part + " END)"
+			}
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return "(" + strings.Join(parts, " AND ") + ")"
+}
+
+// first is a column of an item; empty: it has none.
+func (it item) first() string {
+	for _, e := range it.entries {
+		for _, c := range e.columns {
+			return c.sql
+		}
+	}
+	return ""
+}
+
+// in tells whether a text reads a column of the item, whose tables have names of their own.
+func (it item) in(text string) bool {
+	return slices.ContainsFunc(it.entries, func(e *entry) bool {
+		return slices.ContainsFunc(e.columns, func(c column) bool {
+			alias, _, named := strings.Cut(c.sql, ".")
+			return !named || strings.Contains(text, alias+".")
+		})
+	})
+}
+
 // using binds USING: the merged columns come first.
 func (b *binder) using(names []string, left, right item, kind pg.JoinType) (string, []column) {
 	var conditions []string
@@ -249,11 +309,9 @@ func (b *binder) using(names []string, left, right item, kind pg.JoinType) (stri
 		case pg.JoinType_JOIN_RIGHT:
 			c = r
 		case pg.JoinType_JOIN_FULL:
-			if l.oid != r.oid {
-				cannot("a FULL JOIN … USING columns of two types")
-			}
-			c.sql, c.decimal = "coalesce("+l.sql+", "+r.sql+")", nil
-			c.even = c.even && r.even && l.mod == r.mod
+			sides := []expr{l.value(), r.value()}
+			t := b.unify(sides, "JOIN/USING")
+			c = column{name, "coalesce(" + joined(sides) + ")", t, nil}
 		}
 		if c.oid != typ {
 			e := b.cast(c.value(), typed{oid: typ, mod: -1})

@@ -19,7 +19,7 @@ import (
 //	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT (coalesce("t1"."k", '') || coalesce(CAST("t1"."n" AS VARCHAR), '') ||
 //	  '') AS "c1", pg_call('{"f":"upper","a":[{"t":25,"m":-1}]}', "t1"."k") AS "c2" FROM "leaf_1" AS "t1") AS "q2"
 
-// function binds a function call.
+// function binds a call: of an aggregate, a window function, a series, or a function of values.
 func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	names := identifiers(n.GetFuncname())
 	name := names[len(names)-1]
@@ -43,7 +43,11 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	if series, ok := b.series(name, n, sc); ok {
 		return expr{sql: "unnest(" + series.sql + ")", typed: series.typed, series: true}
 	}
-	args := b.exprs(n.GetArgs(), sc)
+	return b.ofValues(name, b.exprs(n.GetArgs(), sc))
+}
+
+// ofValues calls a function of values: one with words of its own here, or PostgreSQL's.
+func (b *binder) ofValues(name string, args []expr) expr {
 	if name == "parse_ident" && len(args) == 2 {
 		cannot("parse_ident that is not strict")
 	}

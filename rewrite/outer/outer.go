@@ -23,6 +23,7 @@
 package outer
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,7 @@ import (
 // Query is the regenerated outer query for a sandbox.
 type Query struct {
 	SQL       string
+	Careful   string   // DuckDB: a text of the same meaning for where SQL fails on a value that PostgreSQL would not have come to; empty: there is none
 	Params    []string // what the session gives for $1, $2, …: "user", "database", "pid", "now", "zone", "version" or a setting; or a text itself (Given)
 	Relations []string // what it reads besides leaves, as schema.name
 	Columns   []Column // of the answer; nil for PostgreSQL, which says so itself
@@ -60,6 +62,19 @@ func Render(p *plans.Plan, d dialect.Dialect) (Query, *refuse.Refusal) {
 		}
 		return (&binder{plan: p}).whole()
 	})
+}
+
+// whole binds the plan of a binder.
+func (b *binder) whole() (Query, *refuse.Refusal) {
+	sql, columns := b.statement(b.plan.Outer.Tree)
+	q := Query{SQL: sql, Params: b.params, Relations: b.relations, Columns: columns}
+	if b.hasty {
+		again := &binder{plan: b.plan, careful: true}
+		if q.Careful, _ = again.statement(b.plan.Outer.Tree); !slices.Equal(again.params, q.Params) {
+			q.Careful = "" // its parameters would be others
+		}
+	}
+	return q, nil
 }
 
 // caught has a refusal that was carried up from the depth of a tree returned.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/planner/plans"
-	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -23,12 +22,6 @@ func Parameters(p *plans.Plan) map[int]policy.Type {
 	_, _ = caught(b.whole) // a refusal is said where the query is written for its sandbox
 	maps.DeleteFunc(b.parameters, func(_ int, t policy.Type) bool { return t == policy.Unknown || t == typeRecord })
 	return b.parameters
-}
-
-// whole binds the plan of a binder.
-func (b *binder) whole() (Query, *refuse.Refusal) {
-	sql, columns := b.statement(b.plan.Outer.Tree)
-	return Query{SQL: sql, Params: b.params, Relations: b.relations, Columns: columns}, nil
 }
 
 // toldByCall notes what types a function or operator of package scalar takes its arguments as.

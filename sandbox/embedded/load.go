@@ -33,7 +33,7 @@ func load(ctx context.Context, conn *sql.Conn, t table, temporary bool) error {
 		ddl.WriteString(dialect.QuoteName(c.Name) + " " + outer.Storage(c.Type))
 	}
 	var beside []outer.DecimalColumn
-	if !temporary {
+	if !temporary || strings.Contains(t.name, ".") { // a public table that is given with a query is read as the engine's own is
 		beside = outer.DecimalsOf(named(t.rows.Columns))
 	}
 	for _, d := range beside {

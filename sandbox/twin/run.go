@@ -29,7 +29,6 @@ type run struct {
 	mostBytes int
 	time      time.Duration // after which the server itself ends the query
 	zone      *time.Location
-	zoned     string // its name
 }
 
 // mostMessage bounds one message of the server, and so one row.

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -169,6 +170,7 @@ func (t *engine) ask(ctx context.Context, describe bool, s sandbox.Session, q ou
 	if s.Time > 0 {
 		l.Time = min(l.Time, s.Time)
 	}
+	tables = slices.DeleteFunc(slices.Clone(tables), func(given sandbox.Table) bool { return given.Schema != "" && given.Schema != "dp" }) // its own copies are read
 	var size int64
 	for _, given := range tables {
 		size += given.Rows.Value().Size()

@@ -303,11 +303,14 @@ func (g *drawer) over(w *writer, d *drawn) {
 		case 0:
 			w.scope, on = merged(w.scope, sortColumns("s.")), g.one(" JOIN ", " LEFT JOIN ")+"sort s ON "
 			on += w.expr(of, 1) + " = " + w.mixed(of, 1)
+			all = append(all, "s.label", "s.big", "s.f")
 		case 1:
 			on = g.one(" JOIN ", " LEFT JOIN ", " RIGHT JOIN ", " FULL JOIN ") + "(VALUES (" + w.constant(of) + ", 1), (" + w.constant(of) + ", 2)) AS v(k1, w) USING (k1)"
+			all = append(all, "v.w")
 			w.scope[int4Type] = append(w.scope[int4Type], "v.w")
 		default:
 			on = " NATURAL " + g.one("", "LEFT ") + "JOIN (VALUES (" + w.constant(of) + ", 1), (" + w.constant(of) + ", 2)) AS v(k1, w)"
+			all = append(all, "v.w")
 			w.scope[int4Type] = append(w.scope[int4Type], "v.w")
 		}
 		bare := wrap

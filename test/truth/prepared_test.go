@@ -263,3 +263,51 @@ func TestPreparedTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestPreparedKinds: parameters of declared types, and series whose ends are parameters.
+func TestPreparedKinds(t *testing.T) {
+	for _, engine := range []string{"duckdb", "twin"} {
+		p := pairOver(t, kinds(*seed), engine, func(*schema) {})
+		for _, of := range []struct {
+			sql, types string // empty: none is declared
+			params     []string
+			refused    bool
+		}{
+			{`SELECT count(*) FROM thing WHERE c5 = $1`, "bpchar", []string{"ab  "}, false},
+			{`SELECT count(*) FROM thing WHERE c5 = $1`, "char(2)", []string{"abc  "}, false},
+			{`SELECT count(*) FROM thing WHERE v = $1`, "character", []string{"ab "}, false},
+			{`SELECT count(*) FROM thing WHERE t = $1`, "text", []string{"ab "}, false},
+			{`SELECT count(*) FROM thing WHERE i4 = $1 AND c5 <> $2`, "int, pg_catalog.bpchar", []string{"5", "12"}, false},
+			{`SELECT g FROM generate_series(timestamp '2024-01-01', $1, '1 day') g`, "", []string{"2024-01-03"}, false},
+			{`SELECT g FROM generate_series(timestamp '2024-01-01', $1, $2) g`, "", []string{"2024-01-03", "12 hours"}, false},
+			{`SELECT g FROM generate_series(date '2024-01-01', $1, '1 day') g`, "", []string{"2024-01-03"}, false},
+			{`SELECT g FROM generate_series($1, timestamptz '2024-01-03 00:00+00', '1 day') g`, "", []string{"2024-01-01"}, false},
+			{`SELECT g FROM generate_series($1, $2, interval '1 day') g`, "", []string{"2024-01-01", "2024-01-03"}, false},
+			{`SELECT g FROM generate_series(1, $1, $2) g`, "", []string{"7", "3"}, false},
+			{`SELECT g FROM generate_series(1.5, $1, 0.5) g`, "", []string{"3"}, engine == "duckdb"},
+			{`SELECT g FROM generate_series(5000000000, $1) g`, "", []string{"5000000002"}, false},
+			{`SELECT g, count(thing_id) FROM generate_series(1, $1) g LEFT JOIN thing ON i4 = g GROUP BY 1 ORDER BY 1`, "", []string{"4"}, false},
+			{`SELECT g, count(thing_id) FROM generate_series(timestamp '2024-02-27', $1, '1 day') g LEFT JOIN thing ON d = g::date GROUP BY 1 ORDER BY 1`, "", []string{"2024-03-02"}, false},
+			{`SELECT n > $1 AS a FROM (SELECT count(*) AS n FROM thing) q`, "numeric", []string{"NaN"}, engine == "duckdb"},
+			{`SELECT count(*) FROM thing WHERE n < $1`, "numeric", []string{"NaN"}, true},
+			{`SELECT count(*) FROM thing WHERE n < $1`, "numeric", []string{"-Infinity"}, true},
+			{`SELECT count(*) FROM thing WHERE f < $1`, "double precision", []string{"NaN"}, false},
+		} {
+			p.begin(t)
+			steps := []step{{prepare: "s", sql: of.sql}, {execute: "s", params: of.params}}
+			if of.types != "" {
+				args := "'" + strings.Join(of.params, "', '") + "'"
+				steps = []step{{sql: "PREPARE s(" + of.types + ") AS " + of.sql}, {sql: "EXECUTE s(" + args + ")"}}
+			}
+			for i, s := range steps {
+				got, want := p.proxy.do(s), p.plain.do(s)
+				if of.refused && got.err != nil && strings.HasPrefix(got.err.Code, "DP") {
+					break
+				}
+				if got.err != nil || want.err != nil || !slices.EqualFunc(got.rows, want.rows, slices.Equal[[]string]) {
+					t.Errorf("%s, step %d: %s\ngot  %v, %v\nwant %v, %v", engine, i, of.sql, got.rows, got.err, want.rows, want.err)
+				}
+			}
+		}
+	}
+}

@@ -87,8 +87,6 @@ func canonical(t sqlType) int {
 		return 2
 	case moneyType:
 		return 0
-	case numericType: // NaN is none, as a parameter in binary it is refused
-		return len(constants[t]) - 1
 	}
 	return len(constants[t])
 }

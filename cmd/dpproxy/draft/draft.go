@@ -235,11 +235,11 @@ func (d *drafter) rows(p *part) int {
 	case above.role == unitTable:
 		return 10
 	}
-	return min(3*d.rows(above), mostRows)
+	return min(3*d.rows(above), maxRows)
 }
 
-// mostRows is the most rows of one unit that is guessed.
-const mostRows = 1000
+// maxRows is the most rows of one unit that is guessed.
+const maxRows = 1000
 
 // path writes how a table's rows name their unit.
 func (d *drafter) path(p *part) {

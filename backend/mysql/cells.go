@@ -1,4 +1,4 @@
-package backend
+package mysql
 
 import (
 	"database/sql/driver"
@@ -27,30 +27,30 @@ import (
 // only if MySQL takes them for equal. Proof of the last, by type: whole numbers of 64 bits are taken as int64, those without a sign
 // modulo 2^64; decimals of one scale have one text each; texts are in a _bin collation, which compares code points, with blanks at the
 // end left out where it pads them, and are encoded one to one; bytes are written in hexadecimal digits; moments, and numbers of bits, have one form for each
-// precision, and labels of one ENUM differ. Keys of other types are refused (mysqlKeyClass), and so is comparing two of different classes.
+// precision, and labels of one ENUM differ. Keys of other types are refused (KeyClass), and so is comparing two of different classes.
 
-// mysqlColumn is a column of a relation as it is read.
-type mysqlColumn struct {
-	name  string // as the policy writes it
-	kind  string // DuckDB's type of its values
-	item  string // what is selected
-	most  int    // bytes that a cell has in a row
-	value func(driver.Value) driver.Value
+// Column is a column of a relation as it is read.
+type Column struct {
+	Name  string // as the policy writes it
+	Kind  string // DuckDB's type of its values
+	Item  string // what is selected
+	Most  int    // bytes that a cell has in a row
+	Value func(driver.Value) driver.Value
 }
 
-// longestMySQLKey is the most characters that the type of a key that is a text may allow.
-const longestMySQLKey = 4096
+// LongestKey is the most characters that the type of a key that is a text may allow.
+const LongestKey = 4096
 
-// mysqlColumnOf plans how a column is read for those that the policy makes of it, and as a key.
-func mysqlColumnOf(name string, at mysqlShape, columns []*policy.Column, key, whole bool) (mysqlColumn, error) {
-	c := mysqlColumn{name: name, item: "t." + quoteMySQL(name), most: 64}
+// ColumnOf plans how a column is read for those that the policy makes of it, and as a key.
+func ColumnOf(name string, at Shape, columns []*policy.Column, key, whole bool) (Column, error) {
+	c := Column{Name: name, Item: "t." + Quote(name), Most: 64}
 	switch {
 	case len(columns) > 0 && columns[0].Table.Public: // one row of those may be as long as it likes, and a value of another type is told of
-		c.kind, c.value = "VARCHAR", publicCell(columns[0].Type)
+		c.Kind, c.Value = "VARCHAR", publicCell(columns[0].Type)
 	case key && whole:
-		c.kind, c.value = "BIGINT", wholeKey
+		c.Kind, c.Value = "BIGINT", wholeKey
 	case key:
-		c.kind, c.value, c.most = "VARCHAR", textKey(at), 4*longestMySQLKey+64
+		c.Kind, c.Value, c.Most = "VARCHAR", textKey(at), 4*LongestKey+64
 	default:
 		kind := ""
 		for _, column := range columns {
@@ -63,10 +63,10 @@ func mysqlColumnOf(name string, at mysqlShape, columns []*policy.Column, key, wh
 			}
 			kind = own
 		}
-		c.kind, c.value = kind, valueOf(kind, at)
+		c.Kind, c.Value = kind, valueOf(kind, at)
 		if kind == "VARCHAR" && at.textual() {
 			n := mostCharacters(columns)
-			c.item, c.most = fmt.Sprintf("LEFT(t.%s, %d)", quoteMySQL(name), n), 4*n+64
+			c.Item, c.Most = fmt.Sprintf("LEFT(t.%s, %d)", Quote(name), n), 4*n+64
 		}
 	}
 	return c, nil
@@ -88,14 +88,14 @@ func mostCharacters(columns []*policy.Column) int {
 }
 
 // valueOf makes a value of DuckDB's type of a cell.
-func valueOf(kind string, at mysqlShape) func(driver.Value) driver.Value {
+func valueOf(kind string, at Shape) func(driver.Value) driver.Value {
 	var width, scale int32
 	if _, err := fmt.Sscanf(kind, "DECIMAL(%d,%d)", &width, &scale); err == nil {
 		return func(v driver.Value) driver.Value { return decimalCell(v, width, scale) }
 	}
 	switch kind {
 	case "BIGINT":
-		return wholeCell
+		return WholeCell
 	case "FLOAT", "DOUBLE":
 		return floatCell(kind)
 	case "BOOLEAN":
@@ -108,8 +108,8 @@ func valueOf(kind string, at mysqlShape) func(driver.Value) driver.Value {
 	return textCell
 }
 
-// wholeCell is a whole number; one beyond int64 is the nearest, which lies beyond a domain's end as it does.
-func wholeCell(v driver.Value) driver.Value {
+// WholeCell is a whole number; one beyond int64 is the nearest, which lies beyond a domain's end as it does.
+func WholeCell(v driver.Value) driver.Value {
 	text, ok := cellText(v)
 	if !ok {
 		return nil
@@ -266,7 +266,7 @@ func textCell(v driver.Value) driver.Value {
 }
 
 // textKey is the text that a key is compared by.
-func textKey(at mysqlShape) func(driver.Value) driver.Value {
+func textKey(at Shape) func(driver.Value) driver.Value {
 	return func(v driver.Value) driver.Value {
 		text, ok := cellText(v)
 		switch {
@@ -274,9 +274,9 @@ func textKey(at mysqlShape) func(driver.Value) driver.Value {
 			return nil
 		case at.bytes():
 			return hex.EncodeToString([]byte(text))
-		case at.pads:
+		case at.Pads:
 			text = strings.TrimRight(text, " ")
-		case at.data == "decimal":
+		case at.Data == "decimal":
 			text = plainDecimal(text)
 		}
 		if !utf8.ValidString(text) || strings.HasPrefix(text, "\x00") {
@@ -299,67 +299,67 @@ func plainDecimal(text string) string {
 	return digits
 }
 
-// mysqlKeyClass names the types whose values are one text if and only if they are equal, one name for all that MySQL compares with
+// KeyClass names the types whose values are one text if and only if they are equal, one name for all that MySQL compares with
 // each other so; empty: of this type it is not known.
-func mysqlKeyClass(at mysqlShape) string {
-	switch at.data {
+func KeyClass(at Shape) string {
+	switch at.Data {
 	case "tinyint", "smallint", "mediumint", "int", "year":
 		return "whole"
 	case "bigint":
-		if at.unsigned {
+		if at.Unsigned {
 			return "whole without a sign"
 		}
 		return "whole"
 	case "decimal":
-		return "decimal of scale " + strconv.Itoa(at.scale)
+		return "decimal of scale " + strconv.Itoa(at.Scale)
 	case "char", "varchar", "tinytext", "text":
-		if !at.exact || at.length > longestMySQLKey {
+		if !at.Exact || at.Length > LongestKey {
 			return ""
 		}
-		if at.pads {
+		if at.Pads {
 			return "text that is padded"
 		}
 		return "text"
 	case "binary":
-		return fmt.Sprint("binary of length ", at.length) // which is filled up with bytes of 0
+		return fmt.Sprint("binary of length ", at.Length) // which is filled up with bytes of 0
 	case "varbinary":
-		if at.length > longestMySQLKey {
+		if at.Length > LongestKey {
 			return ""
 		}
 		return "varbinary"
 	case "enum":
-		if !at.exact {
+		if !at.Exact {
 			return ""
 		}
-		return at.full
+		return at.Full
 	case "date", "datetime", "timestamp", "bit", "uuid":
-		return at.full
+		return at.Full
 	}
 	return ""
 }
 
-// mysqlShape is what MySQL's catalog says of a column.
-type mysqlShape struct {
-	data, full string // "varchar", "varchar(20)"
-	unsigned   bool
-	precision  int  // of a decimal
-	scale      int  // of a decimal, −1: none
-	length     int  // in characters, of a text, or in bytes
-	exact      bool // texts are equal where their code points are, but for blanks at the end where
-	pads       bool // it pads them
-	computed   bool // when it is read
-	collation  string
+// Shape is what MySQL's catalog says of a column.
+type Shape struct {
+	Data, Full string // "varchar", "varchar(20)"
+	Unsigned   bool
+	Precision  int  // of a decimal
+	Scale      int  // of a decimal, −1: none
+	Length     int  // in characters, of a text, or in bytes
+	Exact      bool // texts are equal where their code points are, but for blanks at the end where
+	Pads       bool // it pads them
+	Computed   bool // when it is read
+	Collation  string
 }
 
 // textual tells whether LEFT cuts it. ENUM and SET are among them: their labels are texts.
-func (s mysqlShape) textual() bool {
-	return strings.HasSuffix(s.data, "text") || strings.HasSuffix(s.data, "blob") || slices.Contains([]string{"char", "varchar", "binary", "varbinary", "enum", "set"}, s.data)
+func (s Shape) textual() bool {
+	return strings.HasSuffix(s.Data, "text") || strings.HasSuffix(s.Data, "blob") || slices.Contains([]string{"char", "varchar", "binary", "varbinary", "enum", "set"}, s.Data)
 }
 
 // bytes tells whether it holds bytes, and not characters.
-func (s mysqlShape) bytes() bool {
-	return s.data == "binary" || s.data == "varbinary" || s.data == "bit"
+func (s Shape) bytes() bool {
+	return s.Data == "binary" || s.Data == "varbinary" || s.Data == "bit"
 }
 
-// quoteMySQL quotes a name.
-func quoteMySQL(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+// Quote quotes a name.
+func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

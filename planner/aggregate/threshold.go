@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"math/big"
@@ -24,11 +24,11 @@ const maxThreshold = 1 << 53
 
 // findThresholds notes the comparisons of a SELECT that shows nothing else of its rows.
 func (g *Grouping) findThresholds() {
-	if g.b.Context.Settings.Alarms == 0 || g.b.Context.Settings.MaxError > 0 || len(g.Q.Keys) > 0 || g.Q.Sets != nil || g.Above || g.Fanned != nil {
+	if g.b.Context.Settings.Alarms == 0 || g.b.Context.Settings.MaxError > 0 || len(g.Question.Keys) > 0 || g.Question.Sets != nil || g.Above || g.Fanned != nil {
 		return
 	}
 	found := map[*pg.Node]*Found{}
-	counters := g.Q.Counters
+	counters := g.Question.Counters
 	nodes := []*pg.Node{g.Sel.HavingClause}
 	for _, t := range g.Targets {
 		nodes = append(nodes, t.Node)
@@ -38,7 +38,7 @@ func (g *Grouping) findThresholds() {
 	}
 	for _, n := range nodes {
 		if !g.thresholdsIn(n, found) {
-			g.Q.Counters = counters
+			g.Question.Counters = counters
 			return
 		}
 	}
@@ -116,12 +116,12 @@ func (g *Grouping) thresholdTest(n *pg.Node) *Found {
 // countedWhere is the condition under which a call counts rows.
 func (g *Grouping) countedWhere(call *pg.FuncCall) ([]*semantics.Expr, bool) {
 	scratch := *g
-	scratch.Q = &linear.Question{Table: g.Rows.Table}
+	scratch.Question = &linear.Question{Table: g.Rows.Table}
 	found, refusal := scratch.Aggregate(call)
-	if refusal != nil || found.Formula != nil || found.Counter != 0 || len(scratch.Q.Counters) != 1 {
+	if refusal != nil || found.Formula != nil || found.Counter != 0 || len(scratch.Question.Counters) != 1 {
 		return nil, false
 	}
-	c := scratch.Q.Counters[0]
+	c := scratch.Question.Counters[0]
 	return c.Where, c.Sum == nil && c.Values == nil && c.Units == nil && c.Choice == nil
 }
 
@@ -160,13 +160,13 @@ func (g *Grouping) thresholdFor(a linear.ThresholdTest, not bool) *Found {
 	if a.Any {
 		canon = "any of " + canon
 	}
-	at := slices.IndexFunc(g.Q.Counters, func(c linear.Counter) bool { return c.Canon == canon })
+	at := slices.IndexFunc(g.Question.Counters, func(c linear.Counter) bool { return c.Canon == canon })
 	if at < 0 {
-		at = len(g.Q.Counters)
-		g.Q.Counters = append(g.Q.Counters, linear.Counter{Threshold: &a, Canon: canon})
+		at = len(g.Question.Counters)
+		g.Question.Counters = append(g.Question.Counters, linear.Counter{Threshold: &a, Canon: canon})
 	}
 	if not {
-		tree, refusal := formula.Parsed("NOT " + (&formula.Writer{Leaf: len(g.b.Questions), Question: g.Q}).Counter(at))
+		tree, refusal := formula.Parsed("NOT " + (&formula.Writer{Leaf: len(g.b.Questions), Question: g.Question}).Counter(at))
 		if refusal != nil {
 			return nil
 		}

@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/formula"
 	"github.com/dpproxy/dpproxy/planner/linear"
@@ -46,8 +47,8 @@ func (g *Grouping) selected(name string, f *pg.FuncCall) (*Found, *refuse.Refusa
 	if refusal != nil {
 		return nil, refusal
 	}
-	if g.Q.UnknownError == nil {
-		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
+	if g.Question.UnknownError == nil {
+		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
 	var where []*semantics.Expr
 	if f.AggFilter != nil {
@@ -118,7 +119,7 @@ func (g *Grouping) sameInAll(name string, f *pg.FuncCall) (*Found, *refuse.Refus
 	if refusal != nil {
 		return nil, nil
 	}
-	if k, known := g.keyAt[arg.Canon]; known && (arg.Type().Textual() || rankable(name, arg, 0) == nil) && !slices.ContainsFunc(g.Q.Sets, func(s linear.Set) bool { return !slices.Contains(s, k) }) {
+	if k, known := g.keyAt[arg.Canon]; known && (arg.Type().Textual() || rankable(name, arg, 0) == nil) && !slices.ContainsFunc(g.Question.Sets, func(s linear.Set) bool { return !slices.Contains(s, k) }) {
 		return &Found{Key: k, Counter: -1, Type: arg.Type()}, nil
 	}
 	if !arg.IsConstant() || arg.Parameter > 0 {
@@ -167,7 +168,7 @@ func (g *Grouping) selectedArgument(name string, f *pg.FuncCall) (arg *semantics
 		return nil, false, refusal
 	}
 	if arg = t.Settler.Settled(arg); arg.IsConstant() {
-		return nil, false, noAggregate.At(pos, name+" of a constant")
+		return nil, false, bind.NoAggregate.At(pos, name+" of a constant")
 	}
 	return arg, descending, nil
 }
@@ -272,7 +273,7 @@ func (g *Grouping) share(n *pg.Node) (mechanisms.Share, *refuse.Refusal) {
 	if r.Sign() < 0 || r.Cmp(big.NewRat(1, 1)) > 0 {
 		return none, shareRange.At(ast.Location(n), strconv.FormatFloat(x, 'g', -1, 64))
 	}
-	if r.Denom().Cmp(big.NewInt(mechanisms.MostShare)) > 0 {
+	if r.Denom().Cmp(big.NewInt(mechanisms.MaxShare)) > 0 {
 		return none, notShare.At(ast.Location(n))
 	}
 	return mechanisms.Share{Num: r.Num().Int64(), Den: r.Denom().Int64()}, nil
@@ -286,26 +287,27 @@ func (g *Grouping) selectionFor(kind mechanisms.ChoiceKind, arg *semantics.Expr,
 	}
 	slices.Sort(parts)
 	canon := fmt.Sprintf("choice %d of %s where %s", kind, arg.Canon, strings.Join(slices.Compact(parts), " and "))
-	set := slices.IndexFunc(g.Q.Choices, func(s *linear.ChoiceSet) bool { return s.Canon == canon })
+	set := slices.IndexFunc(g.Question.Choices, func(s *linear.ChoiceSet) bool { return s.Canon == canon })
 	if set < 0 {
-		set = len(g.Q.Choices)
-		g.Q.Choices = append(g.Q.Choices, &linear.ChoiceSet{Kind: kind, Arg: arg, Where: where, Canon: canon})
+		set = len(g.Question.Choices)
+		g.Question.Choices = append(g.Question.Choices, &linear.ChoiceSet{Kind: kind, Arg: arg, Where: where, Canon: canon})
 	}
 	own := &linear.Choice{Set: set, Between: between, Typ: typ}
-	if s := g.Q.Choices[set]; kind == mechanisms.Quantiles {
+	if s := g.Question.Choices[set]; kind == mechanisms.Quantiles {
 		if own.At = slices.Index(s.Shares, share); own.At < 0 {
 			own.At, s.Shares = len(s.Shares), append(s.Shares, share)
 		}
 	}
 	canon = fmt.Sprintf("%s at %d %t", canon, own.At, between)
-	at := slices.IndexFunc(g.Q.Counters, func(c linear.Counter) bool { return c.Canon == canon })
+	at := slices.IndexFunc(g.Question.Counters, func(c linear.Counter) bool { return c.Canon == canon })
 	if at < 0 {
-		at = len(g.Q.Counters)
-		g.Q.Counters = append(g.Q.Counters, linear.Counter{Choice: own, Canon: canon})
+		at = len(g.Question.Counters)
+		g.Question.Counters = append(g.Question.Counters, linear.Counter{Choice: own, Canon: canon})
 	}
 	return &Found{Key: -1, Counter: at, Type: typ, choice: true}
 }
 
+// FirstColumn are the words of the column that is an aggregate's only argument; none where it is another expression.
 func FirstColumn(f *pg.FuncCall) []*pg.Node {
 	if len(f.Args) != 1 {
 		return nil

@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 // it looks up, or makes of few columns, is listed (lookup/tabulated.go). Any other is as it is.
 func (g *Grouping) inColumns(arg *semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	r := g.Rows
-	if len(arg.Cols) < 2 || r.fan != nil || r.met || g.b.AsWritten || semantics.LinearOf(arg) != nil || lookup.Seen(r.Table, arg.Cols) {
+	if len(arg.Cols) < 2 || r.MeetsList() || g.b.AsWritten || semantics.LinearOf(arg) != nil || lookup.Seen(r.Table, arg.Cols) {
 		return arg, nil
 	}
 	x := g.lists.Again(g.b.Env, r.Table)
@@ -25,7 +25,7 @@ func (g *Grouping) inColumns(arg *semantics.Expr) (*semantics.Expr, *refuse.Refu
 		return arg, refusal
 	}
 	if g.lists = x; x.Table != r.Table {
-		r.become(x.Table)
+		r.Become(x.Table)
 	}
 	return e, nil
 }

@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -73,7 +73,7 @@ func (g *Grouping) presentMoment(name string, arg *pg.Node, e *semantics.Expr, w
 	present = present[:c.Domain.Regular] // what is outside the domain is no number
 	n := added(present, func(int) string { return "1" })
 	s := added(present, number)
-	typ := momentType(name, e.Type())
+	typ := semantics.AggregateType(name, e.Type())
 	switch name {
 	case "sum":
 		return g.found(s, typ)
@@ -131,9 +131,9 @@ func (g *Grouping) presentValues(arg *pg.Node, e *semantics.Expr, where []*seman
 		if refusal != nil {
 			return nil, refusal
 		}
-		n := g.Q.Add(linear.Counter{Where: append(where[:len(where):len(where)], is)})
-		g.Q.Counters[n].Presence = e.Canon
-		terms[cell] = w.Counter(n) + " > " + w.Counter(g.Q.ThresholdOf(n))
+		n := g.Question.Add(linear.Counter{Where: append(where[:len(where):len(where)], is)})
+		g.Question.Counters[n].Presence = e.Canon
+		terms[cell] = w.Counter(n) + " > " + w.Counter(g.Question.ThresholdOf(n))
 	}
 	return terms, nil
 }
@@ -141,8 +141,8 @@ func (g *Grouping) presentValues(arg *pg.Node, e *semantics.Expr, where []*seman
 // Present says of a group that enough rows are in it: a set operation over groups, which no count is shown beside, would else be one of those that are declared.
 func (g *Grouping) Present() *pg.Node {
 	w := g.formula("")
-	n := g.Q.CounterFor(nil)
-	is, _ := g.found(w.Counter(n)+" > "+w.Counter(g.Q.ThresholdOf(n)), policy.Bool)
+	n := g.Question.CounterFor(nil)
+	is, _ := g.found(w.Counter(n)+" > "+w.Counter(g.Question.ThresholdOf(n)), policy.Bool)
 	return is.Formula
 }
 

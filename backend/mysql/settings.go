@@ -1,4 +1,4 @@
-package backend
+package mysql
 
 import (
 	"errors"
@@ -10,17 +10,17 @@ import (
 )
 
 // What a server, an account or a proxy before it sets is not to decide how the reading of a row ends (privacy rule 24), as in
-// postgres_settings.go: a variable of the session is given its value on each connection, or is named below with the reason why it
-// decides nothing. TestEveryMySQLSettingHasItsPlace holds the lists against a server's own.
+// backend/postgres_settings.go: a variable of the session is given its value on each connection, or is named below with the reason why it
+// decides nothing. TestEverySettingHasItsPlace holds the lists against a server's own.
 
-// mysqlFlavor is which of the two engines stands behind the driver.
-type mysqlFlavor struct {
+// flavor is which of the two engines stands behind the driver.
+type flavor struct {
 	maria        bool
 	major, minor int
 }
 
-// errFlavor says that it is neither.
-var errFlavor = errors.New("the database is not MariaDB from 10.5 on or MySQL from 8.0 on, whose snapshots and keys dpproxy knows")
+// ErrFlavor says that it is neither.
+var ErrFlavor = errors.New("the database is not MariaDB from 10.5 on or MySQL from 8.0 on, whose snapshots and keys dpproxy knows")
 
 var (
 	versionForm = regexp.MustCompile(`^(?:5\.5\.5-)?(\d{1,3})\.(\d{1,3})\.`)
@@ -28,22 +28,22 @@ var (
 	others = regexp.MustCompile(`(?i)tidb|vitess|planetscale|dolt|singlestore|memsql|oceanbase|polardb|starrocks|doris|clickhouse|xpand|spider|proxysql`)
 )
 
-func flavorOf(version, comment string) (mysqlFlavor, error) {
+func flavorOf(version, comment string) (flavor, error) {
 	match := versionForm.FindStringSubmatch(version)
 	if match == nil || others.MatchString(version+" "+comment) {
-		return mysqlFlavor{}, errFlavor
+		return flavor{}, ErrFlavor
 	}
-	f := mysqlFlavor{maria: strings.Contains(version, "MariaDB")}
+	f := flavor{maria: strings.Contains(version, "MariaDB")}
 	f.major, _ = strconv.Atoi(match[1])
 	f.minor, _ = strconv.Atoi(match[2])
 	if f.maria && (f.major < 10 || f.major == 10 && f.minor < 5) || !f.maria && f.major < 8 {
-		return f, errFlavor
+		return f, ErrFlavor
 	}
 	return f, nil
 }
 
-// mysqlGivens are variables of both engines, each with its value.
-var mysqlGivens = []string{
+// givens are variables of both engines, each with its value.
+var givens = []string{
 	// How texts and moments are read.
 	"character_set_client = utf8mb4", "character_set_connection = utf8mb4", "character_set_results = utf8mb4", "collation_connection = utf8mb4_bin",
 	"time_zone = '+00:00'", "sql_mode = ''", "lc_time_names = 'en_US'", "default_week_format = 0", "div_precision_increment = 4",
@@ -70,14 +70,14 @@ var (
 )
 
 // settings give a session its values, and its statements so much time. SET of what a server lacks is an error: no row has a part in it.
-func (f mysqlFlavor) settings(limit time.Duration) []string {
+func (f flavor) settings(limit time.Duration) []string {
 	own := oracleGivens
 	time := fmt.Sprintf("max_execution_time = %d", max(limit.Milliseconds(), 1))
 	if f.maria {
 		own, time = mariaGivens, fmt.Sprintf("max_statement_time = %d", max(int64(limit.Seconds()), 1))
 	}
 	var list []string
-	for _, g := range append(append([]string{time}, mysqlGivens...), own...) {
+	for _, g := range append(append([]string{time}, givens...), own...) {
 		list = append(list, "SESSION "+g)
 	}
 	return []string{"SET " + strings.Join(list, ", "), "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"}

@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"math/big"
@@ -30,7 +30,7 @@ func (f *fanned) findRanking() {
 		return
 	}
 	most, refusal := g.b.Whole(sel.LimitCount, "LIMIT", -1)
-	if refusal != nil || most < 1 || most > mechanisms.MostChosen || int(most) >= len(f.each) {
+	if refusal != nil || most < 1 || most > mechanisms.MaxChosen || int(most) >= len(f.each) {
 		return
 	}
 	r, label := &linear.Ranking{Most: int(most)}, pg.MakeFuncCallNode([]*pg.Node{pg.MakeStrNode("rank of the candidate")}, nil, -1)
@@ -55,9 +55,9 @@ func (f *fanned) findRanking() {
 		GroupClause: sel.GroupClause, WindowClause: sel.WindowClause, SortClause: []*pg.Node{rank, score}, LimitCount: sel.LimitCount,
 		LimitOption: sel.LimitOption, WithClause: sel.WithClause}, r
 	f.label = label
-	g.Q.Counters = []linear.Counter{{Canon: "rank"}}
+	g.Question.Counters = []linear.Counter{{Canon: "rank"}}
 	for _, sub := range f.each {
-		sub.Q.Counters = g.Q.Counters[:1:1]
+		sub.Question.Counters = g.Question.Counters[:1:1]
 	}
 }
 
@@ -110,12 +110,12 @@ func (g *Grouping) term(call *pg.FuncCall, factors []*pg.Node) *linear.Term {
 		}
 	}
 	scratch := *g
-	scratch.Q = &linear.Question{Table: g.Rows.Table}
+	scratch.Question = &linear.Question{Table: g.Rows.Table}
 	found, refusal := scratch.Aggregate(call)
-	if refusal != nil || found.Formula != nil || found.Counter < 0 || len(scratch.Q.Counters) != 1 {
+	if refusal != nil || found.Formula != nil || found.Counter < 0 || len(scratch.Question.Counters) != 1 {
 		return nil
 	}
-	c := scratch.Q.Counters[0]
+	c := scratch.Question.Counters[0]
 	if c.Sum != nil || c.Values != nil || c.Units != nil || c.Choice != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"slices"
@@ -20,12 +20,12 @@ import (
 // too many cells, its keys are bare columns of one table, and these have more combinations than that.
 func (g *Grouping) combine() {
 	o, t := g.b.Open, g.Rows.Table
-	if o == nil || !o.Large || t.Derived != nil || t.Opened || t.Finds() || t.Dataset.Unit.Row || g.Fanned != nil || g.Q.Sets != nil || len(g.Q.Keys) < 2 {
+	if o == nil || !o.Large || t.Derived != nil || t.Opened || t.Finds() || t.Dataset.Unit.Row || g.Fanned != nil || g.Question.Sets != nil || len(g.Question.Keys) < 2 {
 		return
 	}
 	var columns []*policy.Column
 	combinations := 1
-	for _, e := range g.Q.Keys {
+	for _, e := range g.Question.Keys {
 		if e.Form != semantics.FormColumn || t.Columns[e.Cols[0]].Open != nil || slices.Contains(columns, t.Columns[e.Cols[0]]) {
 			return
 		}
@@ -43,11 +43,11 @@ func (g *Grouping) combine() {
 	if f := o.Found[open]; f != nil {
 		known = whole.With(map[*policy.Column]policy.Found{open: {Values: g.within(f.Values, columns)}})
 	}
-	g.Rows.become(known)
-	key := semantics.ColumnExpr(at, policy.Text, -1, g.Q.Keys[0].Pos)
-	for i, e := range g.Q.Keys {
+	g.Rows.Become(known)
+	key := semantics.ColumnExpr(at, policy.Text, -1, g.Question.Keys[0].Pos)
+	for i, e := range g.Question.Keys {
 		part := discovery.OfCombination{Columns: columns, Which: i, At: at}
-		g.Q.Keys[i] = semantics.Node(semantics.FormOther, "of "+open.Name+":"+strconv.Itoa(i), part, e.Pos, key)
+		g.Question.Keys[i] = semantics.Node(semantics.FormOther, "of "+open.Name+":"+strconv.Itoa(i), part, e.Pos, key)
 	}
 	o.Want(known, []int{at})
 }
@@ -56,7 +56,7 @@ func (g *Grouping) combine() {
 func (g *Grouping) within(values []string, columns []*policy.Column) []string {
 	t := g.Rows.Table
 	var deciding []*semantics.Expr
-	for _, e := range linear.Conjuncts(g.Q.Where) {
+	for _, e := range linear.Conjuncts(g.Question.Where) {
 		if !slices.ContainsFunc(e.Cols, func(c int) bool {
 			return !slices.Contains(columns, t.Columns[c]) || !t.Columns[c].Domain.Single()
 		}) {

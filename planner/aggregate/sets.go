@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func (g *Grouping) groupClause() *refuse.Refusal {
 		var all []linear.Set
 		for _, a := range sets {
 			for _, b := range item {
-				all = append(all, united(a, b))
+				all = append(all, linear.United(a, b))
 			}
 		}
 		if sets = all; len(sets) > maxSets {
@@ -45,16 +45,13 @@ func (g *Grouping) groupClause() *refuse.Refusal {
 		return semantics.NoForm.At(ast.Location(g.twice), "a grouping set that names one expression by two columns")
 	}
 	for _, s := range sets {
-		if g.Sel.GroupDistinct && slices.ContainsFunc(g.Q.Sets, func(have linear.Set) bool { return slices.Equal(have, s) }) {
+		if g.Sel.GroupDistinct && slices.ContainsFunc(g.Question.Sets, func(have linear.Set) bool { return slices.Equal(have, s) }) {
 			continue
 		}
-		g.Q.Sets = append(g.Q.Sets, s)
+		g.Question.Sets = append(g.Question.Sets, s)
 	}
 	return nil
 }
-
-// united is the sorted union of two sets.
-func united(a, b linear.Set) linear.Set { return semantics.Union(append([]int{}, a...), b) }
 
 // itemSets are the sets of one item of GROUP BY.
 func (g *Grouping) itemSets(n *pg.Node) ([]linear.Set, *refuse.Refusal) {
@@ -89,7 +86,7 @@ func (g *Grouping) itemSets(n *pg.Node) ([]linear.Set, *refuse.Refusal) {
 	var all []linear.Set
 	if s.Kind == pg.GroupingSetKind_GROUPING_SET_ROLLUP {
 		for n := len(parts); n >= 0; n-- {
-			all = append(all, UnitedAll(parts[:n]))
+			all = append(all, linear.UnitedAll(parts[:n]))
 		}
 		return all, nil
 	}
@@ -103,17 +100,9 @@ func (g *Grouping) itemSets(n *pg.Node) ([]linear.Set, *refuse.Refusal) {
 				chosen = append(chosen, p)
 			}
 		}
-		all = append(all, UnitedAll(chosen))
+		all = append(all, linear.UnitedAll(chosen))
 	}
 	return all, nil
-}
-
-func UnitedAll(parts []linear.Set) linear.Set {
-	all := linear.Set{}
-	for _, p := range parts {
-		all = united(all, p)
-	}
-	return all
 }
 
 // itemKeys are the keys of an expression, or of several in parentheses.
@@ -125,11 +114,11 @@ func (g *Grouping) itemKeys(n *pg.Node) (linear.Set, *refuse.Refusal) {
 			if refusal != nil {
 				return nil, refusal
 			}
-			all = united(all, keys)
+			all = linear.United(all, keys)
 		}
 		return all, nil
 	}
-	node, refusal := g.GroupItem(n)
+	node, refusal := g.Rows.GroupItem(n, g.Targets)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -162,12 +151,12 @@ func (g *Grouping) findLevels() *refuse.Refusal {
 		if _, known := g.keyAt[name]; known {
 			return false
 		}
-		if g.Q.Levels == nil {
-			g.Q.Levels = map[int]linear.Set{}
+		if g.Question.Levels == nil {
+			g.Question.Levels = map[int]linear.Set{}
 		}
-		g.keyAt[name] = len(g.Q.Keys)
-		g.Q.Levels[len(g.Q.Keys)] = keys
-		g.Q.Keys = append(g.Q.Keys, semantics.ConstantExpr(int64(0), policy.Int4, int(f.Location)))
+		g.keyAt[name] = len(g.Question.Keys)
+		g.Question.Levels[len(g.Question.Keys)] = keys
+		g.Question.Keys = append(g.Question.Keys, semantics.ConstantExpr(int64(0), policy.Int4, int(f.Location)))
 		return false
 	}
 	g.visit(note)
@@ -202,16 +191,4 @@ func (g *Grouping) level(f *pg.GroupingFunc) (*Found, *refuse.Refusal) {
 		return nil, refuse.Construct.At(int(f.Location), "GROUPING in this place")
 	}
 	return &Found{Key: k, Counter: -1, Type: policy.Int4}, nil
-}
-
-// LevelOf is grouping(keys…) in the rows of a set: a bit for each key, 1 where the rows are not grouped by it.
-func LevelOf(keys, grouped linear.Set) int64 {
-	n := int64(0)
-	for _, k := range keys {
-		n <<= 1
-		if !slices.Contains(grouped, k) {
-			n |= 1
-		}
-	}
-	return n
 }

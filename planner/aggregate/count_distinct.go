@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"slices"
@@ -33,7 +33,7 @@ func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Exp
 	if refusal != nil {
 		return nil, refusal
 	}
-	if k, _ := g.Rows.keyNode(arg); k != nil && g.isKey(arg) {
+	if k, _ := g.Rows.KeyNode(arg); k != nil && g.isKey(arg) {
 		return g.differentKeys(k, where, pos)
 	}
 	v := &linear.DistinctValues{}
@@ -42,7 +42,7 @@ func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Exp
 		list, v.Row = r.Args, true
 	}
 	for _, n := range list {
-		if k, _ := g.Rows.keyNode(n); k != nil && v.Row && g.isKey(n) {
+		if k, _ := g.Rows.KeyNode(n); k != nil && v.Row && g.isKey(n) {
 			return nil, distinctRow.At(ast.Location(n), k.Name)
 		}
 		e, refusal := t.Expr(n)
@@ -64,7 +64,7 @@ func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Exp
 	if !v.Row && v.Of[0].IsConstant() && !g.b.Params.Describing && semantics.MustConstant(v.Of[0]) == nil {
 		where = append(where, semantics.ConstantExpr(false, policy.Bool, pos))
 	}
-	return &Found{Key: -1, Counter: g.Q.Add(linear.Counter{Where: where, Values: v}), Type: policy.Int8}, nil
+	return &Found{Key: -1, Counter: g.Question.Add(linear.Counter{Where: where, Values: v}), Type: policy.Int8}, nil
 }
 
 // differentNumbers binds sum, avg, variance and stddev of different values.
@@ -99,7 +99,7 @@ func (g *Grouping) taken(n *pg.Node, where []*semantics.Expr, t *semantics.Trans
 
 // differentKeys counts different units, or values of another join key within each. Where a unit has one row they are rows.
 func (g *Grouping) differentKeys(k *linear.Key, where []*semantics.Expr, pos int) (*Found, *refuse.Refusal) {
-	if present := g.Rows.present(k, pos); !present.IsConstant() {
+	if present := g.Rows.Present(k, pos); !present.IsConstant() {
 		where = append(where, present)
 	}
 	c := linear.Counter{Where: where, Units: &linear.Units{Key: -1}}
@@ -107,8 +107,8 @@ func (g *Grouping) differentKeys(k *linear.Key, where []*semantics.Expr, pos int
 	case k.Column.Unit && g.Rows.Table.MaxRowsPerUnit == 1:
 		c.Units = nil
 	case !k.Column.Unit:
-		g.b.leavesOut(g.Rows.Table, "different "+k.Name+" are counted")
+		g.b.LeavesOut(g.Rows.Table, "different "+k.Name+" are counted")
 		c.Units.Key = slices.Index(g.Rows.Table.Keys, k.Column)
 	}
-	return &Found{Key: -1, Counter: g.Q.Add(c), Type: policy.Int8}, nil
+	return &Found{Key: -1, Counter: g.Question.Add(c), Type: policy.Int8}, nil
 }

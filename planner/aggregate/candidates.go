@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -39,54 +40,29 @@ type fanKey struct {
 }
 
 // fan binds the conditions of a SELECT for each candidate.
-func (g *Grouping) fan(from *Rows) *refuse.Refusal {
-	f := &fanned{g: g, own: make([][]*semantics.Expr, len(from.fan.rows))}
+func (g *Grouping) fan(from *bind.Rows) *refuse.Refusal {
+	list := from.Candidates()
+	f := &fanned{g: g, own: make([][]*semantics.Expr, list.Len())}
 	if len(f.own) == 0 {
-		return manyCandidates.At(from.pos, 0, maxCandidates)
+		return bind.ManyCandidates.At(from.Pos(), 0, bind.MaxCandidates)
 	}
-	for i := range from.fan.rows {
-		met := from.meeting(i)
-		sub := &Grouping{b: g.b, Sel: g.Sel, Rows: met, Q: &linear.Question{Table: from.Table, Apart: true, OffGrid: g.b.Context.Settings.OffGrid}, keyAt: map[string]int{}, centred: map[string]bool{}}
-		f.each, f.own[i] = append(f.each, sub), slices.Clone(from.fan.where[i])
+	for i := range list.Len() {
+		met := from.Meeting(i)
+		sub := &Grouping{b: g.b, Sel: g.Sel, Rows: met, Question: &linear.Question{Table: from.Table, Apart: true, OffGrid: g.b.Context.Settings.OffGrid}, keyAt: map[string]int{}, centred: map[string]bool{}}
+		f.each, f.own[i] = append(f.each, sub), slices.Clone(list.Where(i))
 		if g.Sel.WhereClause == nil {
 			continue
 		}
-		e, refusal := g.b.overKeys(met, "WHERE").Condition(g.Sel.WhereClause, "WHERE")
+		e, refusal := g.b.OverKeys(met, "WHERE").Condition(g.Sel.WhereClause, "WHERE")
 		if refusal != nil {
 			return refusal
 		}
 		f.own[i] = append(f.own[i], e)
 	}
-	f.own, f.where = InCommon(f.own)
-	f.where = slices.Concat(from.where, f.where)
+	f.own, f.where = linear.InCommon(f.own)
+	f.where = slices.Concat(from.Where(), f.where)
 	g.Fanned = f
 	return nil
-}
-
-// InCommon takes the conditions that all candidates have out of their own.
-func InCommon(own [][]*semantics.Expr) (rest [][]*semantics.Expr, all []*semantics.Expr) {
-	rest = make([][]*semantics.Expr, len(own))
-	times := map[string]int{}
-	for i, list := range own {
-		rest[i] = linear.Conjuncts(list)
-		here := map[string]bool{}
-		for _, e := range rest[i] {
-			if !here[e.Canon] {
-				here[e.Canon] = true
-				times[e.Canon]++
-			}
-		}
-	}
-	shared := func(e *semantics.Expr) bool { return times[e.Canon] == len(own) }
-	for _, e := range rest[0] {
-		if shared(e) && !slices.ContainsFunc(all, func(have *semantics.Expr) bool { return have.Canon == e.Canon }) {
-			all = append(all, e)
-		}
-	}
-	for i := range rest {
-		rest[i] = slices.DeleteFunc(slices.Clone(rest[i]), shared)
-	}
-	return rest, all
 }
 
 // key binds a key for each candidate.
@@ -115,15 +91,15 @@ func (f *fanned) key(n *pg.Node, pos int) *refuse.Refusal {
 		f.keys = append(f.keys, fanKey{private: own[0]})
 		f.g.b.Open.Want(f.g.Rows.Table, own[0].Cols)
 	default:
-		return candidateKeys.At(pos, f.g.Rows.fan.alias)
+		return candidateKeys.At(pos, f.g.Rows.Candidates().Alias())
 	}
 	return nil
 }
 
 // tellsApart refuses keys that do not tell the candidates apart: rows that meet two of one key would count twice in it.
 func (f *fanned) tellsApart(pos int) *refuse.Refusal {
-	if f.g.Q.Sets != nil {
-		return candidateRows.At(pos, "grouped by GROUPING SETS, ROLLUP or CUBE")
+	if f.g.Question.Sets != nil {
+		return bind.CandidateRows.At(pos, "grouped by GROUPING SETS, ROLLUP or CUBE")
 	}
 	seen := map[string]bool{}
 	for i := range f.each {
@@ -135,7 +111,7 @@ func (f *fanned) tellsApart(pos int) *refuse.Refusal {
 		}
 		text := semantics.KeyText(values)
 		if len(values) == 0 && len(f.each) > 1 || seen[text] {
-			return candidateKeys.At(pos, f.g.Rows.fan.alias)
+			return candidateKeys.At(pos, f.g.Rows.Candidates().Alias())
 		}
 		seen[text] = true
 	}
@@ -151,7 +127,7 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*Found, *refuse.Refusal) {
 		return f.found[at], nil
 	}
 	var first *Found
-	before := len(f.each[0].Q.Counters)
+	before := len(f.each[0].Question.Counters)
 	for i, sub := range f.each {
 		own, refusal := sub.Aggregate(call)
 		if refusal != nil {
@@ -161,26 +137,26 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*Found, *refuse.Refusal) {
 			first = own
 		}
 		if own.choice || own.Type != first.Type || own.Counter != first.Counter || (own.Formula == nil) != (first.Formula == nil) ||
-			own.Formula != nil && !ast.SameTree(own.Formula, first.Formula) || len(sub.Q.Counters) != len(f.each[0].Q.Counters) {
+			own.Formula != nil && !ast.SameTree(own.Formula, first.Formula) || len(sub.Question.Counters) != len(f.each[0].Question.Counters) {
 			return nil, candidateAggregate.At(int(call.Location))
 		}
 	}
-	for _, c := range f.each[0].Q.Counters[before:] {
+	for _, c := range f.each[0].Question.Counters[before:] {
 		if c.Values != nil || c.Units != nil || c.Choice != nil || c.Presence != "" {
 			return nil, candidateAggregate.At(int(call.Location))
 		}
 	}
-	f.g.Q.Counters = f.each[0].Q.Counters
+	f.g.Question.Counters = f.each[0].Question.Counters
 	f.calls, f.found = append(f.calls, n), append(f.found, first)
 	return first, nil
 }
 
 // Flat is the question with the counters of all candidates side by side; at says which are whose.
 func (f *fanned) Flat() (q *linear.Question, at [][]int) {
-	q = &linear.Question{Table: f.g.Rows.Table, Where: f.where, Sql: f.g.Q.Sql, Keys: f.privateKeys(), OffGrid: f.g.Q.OffGrid}
+	q = &linear.Question{Table: f.g.Rows.Table, Where: f.where, Sql: f.g.Question.Sql, Keys: f.privateKeys(), OffGrid: f.g.Question.OffGrid}
 	at = make([][]int, len(f.each))
 	for i, sub := range f.each {
-		for n, c := range sub.Q.Counters {
+		for n, c := range sub.Question.Counters {
 			if n == 0 && f.ranking != nil {
 				at[i] = append(at[i], -1)
 				continue
@@ -213,7 +189,7 @@ func (f *fanned) Over(flat *plans.Leaf, at [][]int) *plans.Leaf {
 	out := &plans.Leaf{Name: flat.Name, SQL: flat.SQL, Found: flat.Found, Rows: flat.Rows * len(f.each)}
 	private := 0
 	for k, key := range f.keys {
-		e := f.g.Q.Keys[k]
+		e := f.g.Question.Keys[k]
 		column := plans.KeyColumn{Name: plans.KeyName(k), Type: e.Type(), Typmod: e.Typmod()}
 		for i := range f.each {
 			if key.values == nil {
@@ -227,8 +203,8 @@ func (f *fanned) Over(flat *plans.Leaf, at [][]int) *plans.Leaf {
 		}
 		out.Keys = append(out.Keys, column)
 	}
-	for n := range f.g.Q.Counters {
-		column := plans.CountColumn{Name: f.g.Q.ColumnName(n)}
+	for n := range f.g.Question.Counters {
+		column := plans.CountColumn{Name: f.g.Question.ColumnName(n)}
 		for i := range f.each {
 			if from := at[i][n]; from >= 0 {
 				column.Runs = append(column.Runs, flat.Counts[from].Runs...)
@@ -239,4 +215,22 @@ func (f *fanned) Over(flat *plans.Leaf, at [][]int) *plans.Leaf {
 		out.Counts = append(out.Counts, column)
 	}
 	return out
+}
+
+// ofCandidates tells a refusal of rows that meet a list, side by side.
+func ofCandidates(r *refuse.Refusal) bool {
+	return slices.Contains([]string{bind.CandidateRows.ID, candidateKeys.ID, candidateAggregate.ID, bind.ManyCandidates.ID}, r.ID)
+}
+
+// meets binds the aggregates of a SELECT over rows that meet a list: what is refused of them has another way.
+func (g *Grouping) meets() (refusal *refuse.Refusal) {
+	g.visit(func(n *pg.Node) bool {
+		if f := n.GetFuncCall(); refusal == nil && f != nil && ast.IsAggregate(f) {
+			if _, r := g.Aggregate(f); r != nil && ofCandidates(r) {
+				refusal = r
+			}
+		}
+		return false
+	})
+	return refusal
 }

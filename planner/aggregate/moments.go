@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/formula"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -41,7 +42,7 @@ var pairs = semantics.WordSet("corr covar_pop covar_samp regr_slope regr_interce
 // then one of values, which changes the counters and nothing above them.
 func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.Expr, once *linear.DistinctValues, pos int) (*Found, *refuse.Refusal) {
 	if arg.Type() == policy.IntervalT && (name == "avg" || name == "sum") {
-		return nil, noAggregate.At(pos, name+" of an interval").Hinting(name + "(extract(epoch FROM x)) is in seconds, and times interval '1 second' an interval.")
+		return nil, bind.NoAggregate.At(pos, name+" of an interval").Hinting(name + "(extract(epoch FROM x)) is in seconds, and times interval '1 second' an interval.")
 	}
 	if !semantics.Numeric(arg) {
 		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
@@ -59,7 +60,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	if refusal != nil {
 		return nil, refusal
 	}
-	typ := momentType(name, arg.Type())
+	typ := semantics.AggregateType(name, arg.Type())
 	number := "numeric"
 	if arg.Type().Floating() {
 		number = "float8"
@@ -68,10 +69,12 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	if x.IsConstant() {
 		return g.ofConstant(name, x, w, present, once, typ)
 	}
-	counter := func(sum *linear.Summand) int { return g.Q.Add(linear.Counter{Where: present, Sum: sum, Values: once}) }
+	counter := func(sum *linear.Summand) int {
+		return g.Question.Add(linear.Counter{Where: present, Sum: sum, Values: once})
+	}
 	s := w.Counter(counter(x.Sum()))
-	if name != "sum" && g.Q.UnknownError == nil {
-		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
+	if name != "sum" && g.Question.UnknownError == nil {
+		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
 	if name == "sum" {
 		total := s
@@ -121,11 +124,11 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 // avg(c) is c, and there is no variance. The sensitivity is a count's, and so is the noise, times c.
 func (g *Grouping) ofConstant(name string, x *linear.Argument, w *formula.Writer, present []*semantics.Expr, once *linear.DistinctValues, typ policy.Type) (*Found, *refuse.Refusal) {
 	if name == "sum" {
-		rows := g.Q.Add(linear.Counter{Where: present, Values: once, Worth: new(big.Rat).Abs(x.Most)})
+		rows := g.Question.Add(linear.Counter{Where: present, Values: once, Worth: new(big.Rat).Abs(x.Most)})
 		n, c := w.Counter(rows), w.Written(x)
 		return g.found(fmt.Sprintf("(%s::%s * %s)", n, w.Number, c), typ)
 	}
-	rows, least := g.Q.Add(linear.Counter{Where: present, Values: once}), 1
+	rows, least := g.Question.Add(linear.Counter{Where: present, Values: once}), 1
 	if name == "avg" {
 		return g.found(fmt.Sprintf("CASE WHEN %[4]s THEN (%[1]s::%[2]s * %[3]s) / %[1]s END", w.Counter(rows), w.Number, w.Written(x), w.Clear(rows, 0)), typ)
 	}
@@ -139,7 +142,7 @@ func (g *Grouping) ofConstant(name string, x *linear.Argument, w *formula.Writer
 func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Expr, pos int) (*Found, *refuse.Refusal) {
 	for _, e := range []*semantics.Expr{y, x} {
 		if !semantics.Numeric(e) || e.Form != semantics.FormColumn {
-			return nil, noAggregate.At(pos, name+" of these arguments")
+			return nil, bind.NoAggregate.At(pos, name+" of these arguments")
 		}
 	}
 	present, refusal := g.present(y, where)
@@ -158,23 +161,23 @@ func (g *Grouping) pair(name string, y, x *semantics.Expr, where []*semantics.Ex
 		return nil, refusal
 	}
 	w := g.formula("float8")
-	rows := g.Q.CounterFor(present)
+	rows := g.Question.CounterFor(present)
 	n := w.Counter(rows)
 	if name == "regr_count" {
 		return g.found(n, policy.Int8)
 	}
-	if g.Q.UnknownError == nil {
-		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
+	if g.Question.UnknownError == nil {
+		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
-	mean := func(v *linear.Argument) string { return w.Counter(g.Q.SumFor(present, v.Sum())) + "::float8" }
+	mean := func(v *linear.Argument) string { return w.Counter(g.Question.SumFor(present, v.Sum())) + "::float8" }
 	about := func(q, a, b string, exponent int) string {
 		return w.Scaled(fmt.Sprintf("(%s::float8 - %s * %s / %s)", q, a, b, n), exponent)
 	}
 	sy, sx := mean(vy), mean(vx)
-	sxx := "GREATEST(0::float8, " + about(w.Counter(g.Q.SumFor(present, vx.OwnSquare())), sx, sx, 2*vx.Grid.Exponent) + ")"
-	sxy := about(w.Counter(g.Q.SumFor(present, linear.Product2(vy, vx))), sy, sx, vy.Grid.Exponent+vx.Grid.Exponent)
+	sxx := "GREATEST(0::float8, " + about(w.Counter(g.Question.SumFor(present, vx.OwnSquare())), sx, sx, 2*vx.Grid.Exponent) + ")"
+	sxy := about(w.Counter(g.Question.SumFor(present, linear.Product2(vy, vx))), sy, sx, vy.Grid.Exponent+vx.Grid.Exponent)
 	syy := func() string {
-		return "GREATEST(0::float8, " + about(w.Counter(g.Q.SumFor(present, vy.OwnSquare())), sy, sy, 2*vy.Grid.Exponent) + ")"
+		return "GREATEST(0::float8, " + about(w.Counter(g.Question.SumFor(present, vy.OwnSquare())), sy, sy, 2*vy.Grid.Exponent) + ")"
 	}
 	avg := func(v *linear.Argument, s string) string {
 		return w.Scaled(fmt.Sprintf("(%d::float8 + %s / %s)", v.Grid.Centre, s, n), v.Grid.Exponent)
@@ -230,22 +233,9 @@ func (g *Grouping) present(arg *semantics.Expr, where []*semantics.Expr) ([]*sem
 	return append(slices.Clone(where), e), nil
 }
 
-// momentType is the type that SQL gives an aggregate.
-func momentType(name string, t policy.Type) policy.Type {
-	switch {
-	case name == "sum" && (t == policy.Int2 || t == policy.Int4):
-		return policy.Int8
-	case name == "sum" && t == policy.Float4:
-		return policy.Float4
-	case t.Floating():
-		return policy.Float8
-	}
-	return policy.NumericType
-}
-
 // formula writes SQL over the columns of the grouping's leaf.
 func (g *Grouping) formula(number string) *formula.Writer {
-	return &formula.Writer{Leaf: g.Leaf, Question: g.Q, Number: number}
+	return &formula.Writer{Leaf: g.Leaf, Question: g.Question, Number: number}
 }
 
 // found is what such SQL says.

@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -41,11 +42,11 @@ func (g *Grouping) digits(name string, f *pg.FuncCall, where []*semantics.Expr, 
 		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
 	}
 	if arg.Form != semantics.FormColumn || len(arg.Cols) != 1 {
-		return nil, noAggregate.At(pos, name+" of what is no column")
+		return nil, bind.NoAggregate.At(pos, name+" of what is no column")
 	}
 	least, most, ok := semantics.WholeRange(g.Rows.Table.Columns[arg.Cols[0]].Domain)
 	if !ok {
-		return nil, noAggregate.At(pos, name+" of a column whose domain is no range of all whole numbers between its ends")
+		return nil, bind.NoAggregate.At(pos, name+" of a column whose domain is no range of all whole numbers between its ends")
 	}
 	present, refusal := g.present(arg, where)
 	if refusal != nil {
@@ -59,18 +60,18 @@ func (g *Grouping) digits(name string, f *pg.FuncCall, where []*semantics.Expr, 
 		if refusal != nil {
 			return nil, refusal
 		}
-		counter := g.Q.CounterFor(append(present[:len(present):len(present)], linear.Conjuncts([]*semantics.Expr{holds})...))
+		counter := g.Question.CounterFor(append(present[:len(present):len(present)], linear.Conjuncts([]*semantics.Expr{holds})...))
 		seen, unseen := d.Worth.String(), "0"
 		if name == "bit_and" {
 			seen, unseen = unseen, seen
 		}
-		terms = append(terms, fmt.Sprintf("CASE WHEN %s > 2 * %s THEN '%s'::int8 ELSE '%s'::int8 END", w.Counter(counter), w.Counter(g.Q.WidthOf(counter)), seen, unseen))
+		terms = append(terms, fmt.Sprintf("CASE WHEN %s > 2 * %s THEN '%s'::int8 ELSE '%s'::int8 END", w.Counter(counter), w.Counter(g.Question.WidthOf(counter)), seen, unseen))
 	}
-	if g.Q.UnknownError == nil {
-		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
+	if g.Question.UnknownError == nil {
+		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
 	g.b.Notes.Add("bit_and and bit_or are told digit by digit, by counts above twice their own error: a digit that few rows have, or few have not, goes unseen")
-	return g.found(fmt.Sprintf("CASE WHEN %s THEN (%s)::%s END", w.Clear(g.Q.CounterFor(present), 0), strings.Join(terms, " + "), ast.InternalNames[arg.Type()]), arg.Type())
+	return g.found(fmt.Sprintf("CASE WHEN %s THEN (%s)::%s END", w.Clear(g.Question.CounterFor(present), 0), strings.Join(terms, " + "), ast.InternalNames[arg.Type()]), arg.Type())
 }
 
 // boolean binds bool_or, bool_and and every: whether some row has it, or none has it not. SELECT bool_or(late) FROM trips is that
@@ -108,10 +109,10 @@ func (g *Grouping) boolean(name string, f *pg.FuncCall, where []*semantics.Expr,
 		told = "NOT "
 	}
 	w := g.formula("")
-	n := g.Q.CounterFor(append(present[:len(present):len(present)], linear.Conjuncts([]*semantics.Expr{arg})...))
-	if g.Q.UnknownError == nil {
-		g.Q.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
+	n := g.Question.CounterFor(append(present[:len(present):len(present)], linear.Conjuncts([]*semantics.Expr{arg})...))
+	if g.Question.UnknownError == nil {
+		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
 	g.b.Notes.Add("bool_or, bool_and and every are told by counts above twice their own error: a few rows go unseen")
-	return g.found(fmt.Sprintf("CASE WHEN %s THEN %s(%s > 2 * %s) END", w.Clear(g.Q.CounterFor(present), 0), told, w.Counter(n), w.Counter(g.Q.WidthOf(n))), policy.Bool)
+	return g.found(fmt.Sprintf("CASE WHEN %s THEN %s(%s > 2 * %s) END", w.Clear(g.Question.CounterFor(present), 0), told, w.Counter(n), w.Counter(g.Question.WidthOf(n))), policy.Bool)
 }

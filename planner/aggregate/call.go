@@ -1,4 +1,4 @@
-package bind
+package aggregate
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -28,12 +28,12 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 		return g.Fanned.aggregate(f)
 	}
 	pos := int(f.Location)
-	name, refusal := aggregateName(f)
+	name, refusal := bind.AggregateName(f)
 	if refusal != nil {
 		return nil, refusal
 	}
 	if name == "min" || name == "max" || moments[name] {
-		f = filtered(f)
+		f = bind.Filtered(f)
 	}
 	switch {
 	case selections[name]:
@@ -82,41 +82,6 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	return g.momentOf(name, f.Args[0], where, t, pos)
 }
 
-// aggregateName is the name of an aggregate call, which holds neither another nor a window function.
-func aggregateName(f *pg.FuncCall) (string, *refuse.Refusal) {
-	name, refusal := ast.FunctionName(f)
-	if refusal != nil {
-		return "", refusal
-	}
-	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
-		if ast.HasAggregate(a) {
-			return "", nested.At(ast.Location(a))
-		}
-		if ast.HasWindow(a) {
-			return "", semantics.WindowIn.At(ast.Location(a), "an aggregate")
-		}
-	}
-	return name, nil
-}
-
-// filtered writes an aggregate that leaves NULLs out over CASE WHEN p THEN x END as one of x with FILTER (WHERE p), which says the same: how reports turn rows
-// into columns, avg(CASE WHEN concept_id = 5089 THEN value END).
-func filtered(f *pg.FuncCall) *pg.FuncCall {
-	if f.AggStar || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 || len(f.Args) != 1 {
-		return f
-	}
-	c := f.Args[0].GetCaseExpr()
-	if c == nil || c.Arg != nil || len(c.Args) != 1 || c.Defresult != nil && !c.Defresult.GetAConst().GetIsnull() {
-		return f
-	}
-	w := c.Args[0].GetCaseWhen()
-	where := w.Expr
-	if f.AggFilter != nil {
-		where = &pg.Node{Node: &pg.Node_BoolExpr{BoolExpr: &pg.BoolExpr{Boolop: pg.BoolExprType_AND_EXPR, Args: []*pg.Node{f.AggFilter, w.Expr}, Location: c.Location}}}
-	}
-	return &pg.FuncCall{Funcname: f.Funcname, Args: []*pg.Node{w.Result}, AggDistinct: f.AggDistinct, AggFilter: where, Funcformat: f.Funcformat, Location: f.Location}
-}
-
 // addsUp tells the aggregates that are arithmetic over counters.
 func addsUp(name string) bool {
 	return name == "count" || name == "sum" || moments[name] || pairs[name] || digitAggregates[name] || boolAggregates[name]
@@ -132,22 +97,22 @@ func (g *Grouping) doesNotAddUp(name string, f *pg.FuncCall) *refuse.Refusal {
 	case !ast.Aggregates[name] && !semantics.EngineFunctions[name]:
 		return refuse.UnknownFunction.At(int(f.Location), name)
 	}
-	return noAggregate.At(int(f.Location), name)
+	return bind.NoAggregate.At(int(f.Location), name)
 }
 
 // counted is a counter of rows, as a value of a type.
 func (g *Grouping) counted(where []*semantics.Expr, typ policy.Type) *Found {
-	return &Found{Key: -1, Counter: g.Q.CounterFor(where), Type: typ}
+	return &Found{Key: -1, Counter: g.Question.CounterFor(where), Type: typ}
 }
 
 // countKeys is count of a join key: of the rows that have one.
 func (g *Grouping) countKeys(n *pg.Node, where []*semantics.Expr) *Found {
-	k, _ := g.Rows.keyNode(n)
-	g.b.saysPartner(g.Rows, k)
+	k, _ := g.Rows.KeyNode(n)
+	g.b.SaysPartner(g.Rows, k)
 	if !k.Column.Unit && k.Present == 0 {
-		where = append(where, g.b.known(g.Rows, k, ast.Location(n)))
+		where = append(where, g.b.Known(g.Rows, k, ast.Location(n)))
 	}
-	if present := g.Rows.present(k, ast.Location(n)); !present.IsConstant() {
+	if present := g.Rows.Present(k, ast.Location(n)); !present.IsConstant() {
 		where = append(where, present)
 	}
 	return g.counted(where, policy.Int8)
@@ -172,7 +137,7 @@ func (g *Grouping) countValues(n *pg.Node, where []*semantics.Expr, t *semantics
 
 // sum is that of an expression: a count of rows where it is 1 in some and 0 in the others.
 func (g *Grouping) sum(n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
-	holds, typ, refusal := g.indicator(n, t)
+	holds, typ, refusal := t.Indicator(n)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -185,7 +150,7 @@ func (g *Grouping) sum(n *pg.Node, where []*semantics.Expr, t *semantics.Transla
 	if whole, refusal := t.Expr(n); refusal == nil && typ == policy.NumericType { // sum(1.00) is 2.00 over two rows
 		if digits := semantics.DecimalsIn(whole, g.Rows.Table); digits > 0 {
 			w := g.formula("numeric")
-			return g.found(fmt.Sprintf("round(%s::numeric, %d)", w.Counter(g.Q.CounterFor(where)), digits), typ)
+			return g.found(fmt.Sprintf("round(%s::numeric, %d)", w.Counter(g.Question.CounterFor(where)), digits), typ)
 		}
 	}
 	return g.counted(where, typ), nil
@@ -193,7 +158,7 @@ func (g *Grouping) sum(n *pg.Node, where []*semantics.Expr, t *semantics.Transla
 
 // summed is the sum of values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds, and so does coalesce(x, 0) where x is not NULL.
 func (g *Grouping) summed(n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
-	if c := n.GetCoalesceExpr(); c != nil && len(c.Args) == 2 && g.addsNothing(c.Args[1], t) {
+	if c := n.GetCoalesceExpr(); c != nil && len(c.Args) == 2 && t.AddsNothing(c.Args[1]) {
 		whole, refusal := t.Expr(n)
 		if refusal != nil {
 			return nil, refusal
@@ -202,7 +167,7 @@ func (g *Grouping) summed(n *pg.Node, where []*semantics.Expr, t *semantics.Tran
 			return g.summed(c.Args[0], where, t, pos)
 		}
 	}
-	if c := n.GetCaseExpr(); c != nil && c.Arg == nil && len(c.Args) == 1 && g.addsNothing(c.Defresult, t) {
+	if c := n.GetCaseExpr(); c != nil && c.Arg == nil && len(c.Args) == 1 && t.AddsNothing(c.Defresult) {
 		if found, refusal := g.summedWhere(c.Args[0].GetCaseWhen(), where, t, pos); found != nil || refusal != nil {
 			return found, refusal
 		}
@@ -276,26 +241,9 @@ func (g *Grouping) momentOf(name string, n *pg.Node, where []*semantics.Expr, t 
 	return g.moment(name, arg, where, nil, pos)
 }
 
-// addsNothing tells what a sum is not changed by: nothing, NULL and zero.
-func (g *Grouping) addsNothing(n *pg.Node, t *semantics.Translator) bool {
-	if n == nil {
-		return true
-	}
-	e, refusal := t.Expr(n)
-	if refusal != nil || !e.IsConstant() || e.Parameter > 0 {
-		return false
-	}
-	v := semantics.MustConstant(e)
-	if v == nil {
-		return true
-	}
-	x, ok := derived.RatOf(v)
-	return ok && x.Sign() == 0
-}
-
 // isKey tells a reference to a join key that is not a column with a domain as well.
 func (g *Grouping) isKey(n *pg.Node) bool {
-	k, refusal := g.Rows.keyNode(n)
+	k, refusal := g.Rows.KeyNode(n)
 	if k == nil || refusal != nil {
 		return false
 	}

@@ -1,12 +1,12 @@
-package bind
+package aggregate
 
 import (
-	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/lookup"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -21,13 +21,13 @@ import (
 type Grouping struct {
 	b          *Binder
 	Sel        *pg.SelectStmt
-	Rows       *Rows
-	Q          *linear.Question
+	Rows       *bind.Rows
+	Question   *linear.Question
 	Leaf       int // index of its leaf
 	keyAt      map[string]int
 	placed     map[int]*pg.Node // by key: the item of SELECT that GROUP BY names it by, by place or name
 	twice      *pg.Node         // an item of GROUP BY that names a key by another item of SELECT, which PostgreSQL takes for another key
-	Targets    []Target
+	Targets    []bind.Target
 	Above      bool            // DISTINCT remains above the leaf
 	centred    map[string]bool // arguments, by canonical text, of aggregates about a mean
 	values     map[string]*linear.Argument
@@ -36,18 +36,13 @@ type Grouping struct {
 	Fanned     *fanned             // the rows meet a public list
 }
 
-// Target is one output column.
-type Target struct {
-	Label string
-	Node  *pg.Node
-}
-
 // Group binds a grouped SELECT over private rows.
-func (b *Binder) Group(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Refusal) {
+func (b *Binder) Group(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refuse.Refusal) {
 	if g := b.Groups[sel]; g != nil {
 		return g, nil
 	}
-	if from.matched == nil {
+	otherWay := from.OtherWay()
+	if otherWay == nil {
 		return b.groupOf(sel, from)
 	}
 	questions := len(b.Questions)
@@ -59,39 +54,40 @@ func (b *Binder) Group(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Refus
 		delete(b.Groups, sel)
 		b.Questions = b.Questions[:questions]
 	}
-	alone, refusal := from.matched()
+	alone, refusal := otherWay()
 	if refusal != nil {
 		return nil, refusal
 	}
 	return b.groupOf(sel, alone)
 }
 
-func (b *Binder) groupOf(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Refusal) {
-	if refusal := b.rowPickers(sel, false); refusal != nil {
+// groupOf binds the conditions, then the keys, then what the SELECT shows of them, and asks the question that these make. Aggregates are bound where they are met,
+// which may be above: Look adds counters to it.
+func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refuse.Refusal) {
+	if refusal := b.RowPickers(sel, false); refusal != nil {
 		return nil, refusal
 	}
-	own := *from
-	g := &Grouping{b: b, Sel: sel, Rows: &own, Q: &linear.Question{Table: from.Table, Preserved: from.preserved, OffGrid: b.Context.Settings.OffGrid}, keyAt: map[string]int{}}
-	own.asked = g.Q
+	q := &linear.Question{Table: from.Table, Preserved: from.Preserved(), OffGrid: b.Context.Settings.OffGrid}
+	g := &Grouping{b: b, Sel: sel, Rows: from.AskedBy(q), Question: q, keyAt: map[string]int{}}
 	t := g.Below("WHERE")
-	g.Q.Where = from.where
+	g.Question.Where = from.Where()
 	if sel.WhereClause != nil && ast.HasAggregate(sel.WhereClause) {
 		return nil, refuse.AggregateIn.At(ast.Location(sel.WhereClause), "WHERE")
 	}
-	if from.fan != nil {
+	if from.Candidates() != nil {
 		if refusal := g.fan(from); refusal != nil {
 			return nil, refusal
 		}
-		g.Q.Turned = g.Fanned
+		g.Question.Turned = g.Fanned
 	} else if sel.WhereClause != nil {
 		e, refusal := t.Condition(sel.WhereClause, "WHERE")
 		if refusal != nil {
 			return nil, refusal
 		}
-		g.Q.Where = append(append([]*semantics.Expr{}, from.where...), e)
+		g.Question.Where = append(append([]*semantics.Expr{}, from.Where()...), e)
 	}
-	own.first(g.Q.Where)
-	g.expandTargets()
+	g.Rows.First(g.Question.Where)
+	g.Targets = g.Rows.Targets(sel)
 	g.findCentred()
 	if refusal := g.findKeys(); refusal != nil {
 		return nil, refusal
@@ -105,8 +101,8 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Ref
 		g.findTop()
 		g.findThresholds()
 	}
-	if g.Q.Sql = b.Text; b.Top != sel {
-		g.Q.Sql = ast.Deparsed(sel)
+	if g.Question.Sql = b.Text; b.Top != sel {
+		g.Question.Sql = ast.Deparsed(sel)
 	}
 	g.Leaf = len(b.Questions)
 	if g.Fanned != nil {
@@ -114,30 +110,13 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *Rows) (*Grouping, *refuse.Ref
 			sub.Leaf = g.Leaf
 		}
 	}
-	b.Questions = append(b.Questions, g.Q)
+	b.Questions = append(b.Questions, g.Question)
 	b.Groups[sel] = g
 	return g, nil
 }
 
 // Below translates over the private rows.
-func (g *Grouping) Below(place string) *semantics.Translator { return g.b.overRows(g.Rows, place) }
-
-// expandTargets writes * out.
-func (g *Grouping) expandTargets() {
-	for _, n := range g.Sel.TargetList {
-		t := n.GetResTarget()
-		parts, refusal := g.Rows.star(t)
-		if parts == nil || refusal != nil {
-			g.Targets = append(g.Targets, Target{ast.Label(t), t.Val})
-			continue
-		}
-		pos := ast.Location(t.Val)
-		for _, i := range g.Rows.starred(t, parts) {
-			p := parts[slices.IndexFunc(parts, func(p relation) bool { return i >= p.from && i < p.to })]
-			g.Targets = append(g.Targets, Target{g.Rows.names[i], pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(g.Rows.names[i])}, int32(pos))})
-		}
-	}
-}
+func (g *Grouping) Below(place string) *semantics.Translator { return g.b.OverRows(g.Rows, place) }
 
 // findKeys binds GROUP BY: columns first, then output names and positions, then expressions. SELECT DISTINCT without
 // aggregation groups by what it shows.
@@ -146,10 +125,10 @@ func (g *Grouping) findKeys() *refuse.Refusal {
 	for _, t := range g.Targets {
 		aggregated = aggregated || ast.HasAggregate(t.Node)
 	}
-	if IsDistinct(g.Sel) && !aggregated {
+	if bind.IsDistinct(g.Sel) && !aggregated {
 		for _, t := range g.Targets {
 			if ast.HasWindow(t.Node) {
-				return windowOnRows.At(ast.Location(t.Node))
+				return bind.WindowOnRows.At(ast.Location(t.Node))
 			}
 			if refusal := g.addKey(t.Node); refusal != nil {
 				return refusal
@@ -162,27 +141,6 @@ func (g *Grouping) findKeys() *refuse.Refusal {
 		return refusal
 	}
 	return g.findLevels()
-}
-
-// GroupItem finds the expression that a GROUP BY item stands for.
-func (g *Grouping) GroupItem(n *pg.Node) (*pg.Node, *refuse.Refusal) {
-	if c := n.GetAConst(); c != nil && c.GetIval() != nil && !c.Isnull {
-		i := int(c.GetIval().Ival)
-		if i < 1 || i > len(g.Targets) {
-			return nil, BadOrdinal.At(int(c.Location), "GROUP BY", i)
-		}
-		return g.Targets[i-1].Node, nil
-	}
-	if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) == 1 {
-		if _, refusal := g.Rows.Column(names, ast.Location(n)); refusal != nil && refusal.ID == semantics.UnknownColumn.ID {
-			for _, t := range g.Targets {
-				if t.Label == names[0] {
-					return t.Node, nil
-				}
-			}
-		}
-	}
-	return n, nil
 }
 
 func (g *Grouping) addKey(n *pg.Node) *refuse.Refusal {
@@ -218,8 +176,8 @@ func (g *Grouping) key(n *pg.Node) (int, *refuse.Refusal) {
 		} else {
 			g.b.Open.Want(g.Rows.Table, e.Cols)
 		}
-		g.keyAt[e.Canon] = len(g.Q.Keys)
-		g.Q.Keys = append(g.Q.Keys, e)
+		g.keyAt[e.Canon] = len(g.Question.Keys)
+		g.Question.Keys = append(g.Question.Keys, e)
 	}
 	return g.keyAt[e.Canon], nil
 }
@@ -259,9 +217,7 @@ func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 	if !isColumn && (ast.HasAggregate(n) || ast.HasWindow(n)) {
 		return nil, nil
 	}
-	g.b.exploring++
-	e, refusal := g.Below("SELECT").Expr(n)
-	g.b.exploring--
+	e, refusal := g.b.Explore(g.Below("SELECT"), n)
 	if refusal != nil {
 		if isColumn {
 			return nil, refusal
@@ -270,28 +226,24 @@ func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 	}
 	for _, canon := range []string{e.Canon, g.settledCanon(e)} {
 		if k, known := g.keyAt[canon]; known {
-			return &Found{Key: k, Counter: -1, Type: g.Q.Keys[k].Type()}, nil
+			return &Found{Key: k, Counter: -1, Type: g.Question.Keys[k].Type()}, nil
 		}
 	}
 	if isColumn {
 		names := ast.Strings(n.GetColumnRef().Fields)
-		return nil, ungrouped.At(ast.Location(n), g.Rows.alias()+"."+names[len(names)-1])
+		return nil, bind.Ungrouped.At(ast.Location(n), g.Rows.Alias()+"."+names[len(names)-1])
 	}
 	return nil, nil
 }
 
 // keyElsewhere finds the key that a sub-query is; nil: it is none. What it would add to the rows is left out.
 func (g *Grouping) keyElsewhere(n *pg.Node) *Found {
-	own := *g.Rows
-	own.asked = nil
-	g.b.exploring++
-	e, refusal := g.b.overRows(&own, "SELECT").Expr(n)
-	g.b.exploring--
+	e, refusal := g.b.Explore(g.b.OverRows(g.Rows.AskedBy(nil), "SELECT"), n)
 	if refusal != nil {
 		return nil
 	}
 	if k, known := g.keyAt[e.Canon]; known {
-		return &Found{Key: k, Counter: -1, Type: g.Q.Keys[k].Type()}
+		return &Found{Key: k, Counter: -1, Type: g.Question.Keys[k].Type()}
 	}
 	return nil
 }
@@ -307,13 +259,13 @@ func (g *Grouping) Hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		return (&semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.leafColumn, Place: "SELECT"}).Expr(f.Formula)
 	}
 	if f.Key >= 0 {
-		k := g.Q.Keys[f.Key]
+		k := g.Question.Keys[f.Key]
 		return semantics.ColumnExpr(f.Key, k.Type(), k.Typmod(), pos), nil
 	}
 	if f.choice {
-		return semantics.ColumnExpr(len(g.Q.Keys)+f.Counter, f.Type, -1, pos), nil
+		return semantics.ColumnExpr(len(g.Question.Keys)+f.Counter, f.Type, -1, pos), nil
 	}
-	e := semantics.ColumnExpr(len(g.Q.Keys)+f.Counter, policy.Int8, -1, pos)
+	e := semantics.ColumnExpr(len(g.Question.Keys)+f.Counter, policy.Int8, -1, pos)
 	if f.Type == policy.Int8 {
 		return e, nil
 	}
@@ -326,12 +278,12 @@ func (g *Grouping) Hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 
 // leafColumn resolves a column of the leaf in a formula.
 func (g *Grouping) leafColumn(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
-	for i := range g.Q.Counters {
-		if fields[len(fields)-1] == g.Q.ColumnName(i) {
-			if g.Q.Counters[i].Threshold != nil {
-				return semantics.ColumnExpr(len(g.Q.Keys)+i, policy.Bool, -1, pos), nil
+	for i := range g.Question.Counters {
+		if fields[len(fields)-1] == g.Question.ColumnName(i) {
+			if g.Question.Counters[i].Threshold != nil {
+				return semantics.ColumnExpr(len(g.Question.Keys)+i, policy.Bool, -1, pos), nil
 			}
-			return semantics.ColumnExpr(len(g.Q.Keys)+i, policy.Int8, -1, pos), nil
+			return semantics.ColumnExpr(len(g.Question.Keys)+i, policy.Int8, -1, pos), nil
 		}
 	}
 	return nil, semantics.UnknownColumn.At(pos, strings.Join(fields, "."))
@@ -370,7 +322,5 @@ func (g *Grouping) visit(f func(*pg.Node) bool) {
 
 // settledCanon names a sum of several columns by its computed column, where it is a key by that.
 func (g *Grouping) settledCanon(e *semantics.Expr) string {
-	own := *g.Rows
-	own.asked = nil
-	return g.b.settles(&semantics.Translator{}, &own).Settler.Settled(e).Canon
+	return g.b.Settles(&semantics.Translator{}, g.Rows.AskedBy(nil)).Settler.Settled(e).Canon
 }

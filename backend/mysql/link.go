@@ -1,4 +1,11 @@
-package backend
+// Package mysql reads MySQL and MariaDB: a URL, a connection whose session decides nothing of how a row is read, and what the cells of their types are as values of
+// DuckDB's, so that a copy of the rows is made. Of
+//
+//	mysql://dpproxy:…@db.example.org/shop?ssl-mode=VERIFY_IDENTITY
+//
+// ParseURL (link.go) makes how to connect, Connect gives the session its settings (settings.go), Each hands out the cells of a query, and each Column (cells.go) makes
+// values of them. Which rows are read, of which moment, is package backend's.
+package mysql
 
 import (
 	"context"
@@ -13,51 +20,75 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
+	client "github.com/go-sql-driver/mysql"
 )
 
-// errMySQLURL and errMySQLLink say what is wrong with a URL, whose text may hold a password.
+// ErrURL and errMySQLLink say what is wrong with a URL, whose text may hold a password.
 var (
-	errMySQLURL = errors.New("the url is not mysql://user:password@host:port/database, with socket, ssl-mode, ssl-ca, ssl-cert and ssl-key as its options")
-	// ErrMySQLLink says that the owner has not said how the way to the database is protected.
-	ErrMySQLLink = errors.New("the database is on another machine and the url does not say how the way there is protected: " +
+	ErrURL = errors.New("the url is not mysql://user:password@host:port/database, with socket, ssl-mode, ssl-ca, ssl-cert and ssl-key as its options")
+	// ErrLink says that the owner has not said how the way to the database is protected.
+	ErrLink = errors.New("the database is on another machine and the url does not say how the way there is protected: " +
 		"add ssl-mode=VERIFY_IDENTITY, or another ssl-mode if the network is trusted")
 )
 
-// mysqlConfig reads a URL. The options go by the names of MySQL's own clients. A way over a network is encrypted to the right server
+// Config is how to connect.
+type Config = client.Config
+
+// connectTimeout bounds how long a connection is being made.
+const connectTimeout = 5 * time.Second
+
+// ErrAnswer says that the server has answered otherwise than a server of MySQL's does.
+var ErrAnswer = errors.New("mysql: not an answer of such a server")
+
+// Failed tells the errors of a connection or of its server from all others.
+func Failed(err error) bool {
+	var server *client.MySQLError
+	return errors.As(err, &server) || errors.Is(err, client.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, ErrAnswer)
+}
+
+// Code is the number and the SQLSTATE of a server's error, which is none of its texts; false: it is another error.
+func Code(err error) (number uint16, state string, ok bool) {
+	var server *client.MySQLError
+	if !errors.As(err, &server) {
+		return 0, "", false
+	}
+	return server.Number, string(server.SQLState[:]), true
+}
+
+// ParseURL reads a URL. The options go by the names of MySQL's own clients. A way over a network is encrypted to the right server
 // unless the owner names something weaker; a password is never sent as it is; the server gets no file of this machine.
-func mysqlConfig(text string) (config *mysql.Config, weak bool, err error) {
+func ParseURL(text string) (config *Config, weak bool, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "mysql" || u.Hostname() == "" || len(u.Path) < 2 {
-		return nil, false, errMySQLURL
+		return nil, false, ErrURL
 	}
-	config = mysql.NewConfig()
+	config = client.NewConfig()
 	config.User, config.DBName = u.User.Username(), u.Path[1:]
 	config.Passwd, _ = u.User.Password()
 	config.Net, config.Addr = "tcp", addressOf(u)
 	config.ConnectionAttributes = "program_name:dpproxy"
-	config.Collation, config.Logger, config.Timeout = "", &mysql.NopLogger{}, readyTimeout
+	config.Collation, config.Logger, config.Timeout = "", &client.NopLogger{}, connectTimeout
 	options := map[string]string{}
 	for name, values := range u.Query() {
 		if name = strings.ToLower(name); options[name] != "" || len(values) != 1 {
-			return nil, false, errMySQLURL
+			return nil, false, ErrURL
 		}
 		options[name] = values[0]
 	}
-	local := isLoopback(u.Hostname())
+	local := IsLoopback(u.Hostname())
 	if socket := options["socket"]; socket != "" {
 		config.Net, config.Addr, local = "unix", socket, true
 	}
 	mode := strings.ToUpper(options["ssl-mode"])
 	if mode == "" && !local {
-		return nil, false, ErrMySQLLink
+		return nil, false, ErrLink
 	}
-	config.TLS, err = mysqlTLS(mode, u.Hostname(), options)
+	config.TLS, err = TLS(mode, u.Hostname(), options)
 	for _, known := range []string{"socket", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"} {
 		delete(options, known)
 	}
 	if err == nil && len(options) > 0 {
-		err = errMySQLURL
+		err = ErrURL
 	}
 	return config, !local && (mode == "DISABLED" || mode == "REQUIRED"), err
 }
@@ -69,12 +100,13 @@ func addressOf(u *url.URL) string {
 	return u.Host
 }
 
-func isLoopback(host string) bool {
+// IsLoopback tells an address of this machine.
+func IsLoopback(host string) bool {
 	return host == "localhost" || strings.HasPrefix(host, "127.") || host == "::1"
 }
 
-// mysqlTLS is how a way is encrypted; nil: it is not.
-func mysqlTLS(mode, host string, options map[string]string) (*tls.Config, error) {
+// TLS is how a way is encrypted; nil: it is not.
+func TLS(mode, host string, options map[string]string) (*tls.Config, error) {
 	config := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
 	if file := options["ssl-ca"]; file != "" {
 		text, err := os.ReadFile(file)
@@ -117,27 +149,27 @@ func mysqlTLS(mode, host string, options map[string]string) (*tls.Config, error)
 	return config, nil
 }
 
-// mysqlConn is one connection, used by one goroutine. It is the driver's own, without a pool.
-type mysqlConn struct {
+// Conn is one connection, used by one goroutine. It is the driver's own, without a pool.
+type Conn struct {
 	driver.Conn
-	flavor mysqlFlavor
-	id     string // by which the server ends it
+	flavor flavor
+	ID     string // by which the server ends it
 }
 
 // safely keeps a server that is not what it says from ending the process.
 func safely(do func() error) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = errResult
+			err = ErrAnswer
 		}
 	}()
 	return do()
 }
 
-// connectMySQL connects, finds out which engine it is, and gives the session its settings; statements have the time limit.
-func connectMySQL(ctx context.Context, config *mysql.Config, limit time.Duration) (c *mysqlConn, err error) {
+// Connect connects, finds out which engine it is, and gives the session its settings; statements have the time limit.
+func Connect(ctx context.Context, config *Config, limit time.Duration) (c *Conn, err error) {
 	err = safely(func() error {
-		connector, err := mysql.NewConnector(config)
+		connector, err := client.NewConnector(config)
 		if err != nil {
 			return err
 		}
@@ -145,7 +177,7 @@ func connectMySQL(ctx context.Context, config *mysql.Config, limit time.Duration
 		if err != nil {
 			return err
 		}
-		c = &mysqlConn{Conn: conn}
+		c = &Conn{Conn: conn}
 		return c.settle(ctx, limit)
 	})
 	if err != nil && c != nil {
@@ -155,24 +187,27 @@ func connectMySQL(ctx context.Context, config *mysql.Config, limit time.Duration
 	return c, err
 }
 
-// settle is connectMySQL's second half.
-func (c *mysqlConn) settle(ctx context.Context, limit time.Duration) error {
-	facts, err := c.texts(ctx, "SELECT version(), connection_id(), @@version_comment")
+// settle is Connect's second half.
+func (c *Conn) settle(ctx context.Context, limit time.Duration) error {
+	facts, err := c.Texts(ctx, "SELECT version(), connection_id(), @@version_comment")
 	if err != nil || len(facts) != 1 {
-		return errors.Join(err, errResult)
+		return errors.Join(err, ErrAnswer)
 	}
 	if c.flavor, err = flavorOf(facts[0][0], facts[0][2]); err != nil {
 		return err
 	}
 	if _, err := strconv.ParseUint(facts[0][1], 10, 64); err != nil {
-		return errResult
+		return ErrAnswer
 	}
-	c.id = facts[0][1]
-	return c.exec(ctx, c.flavor.settings(limit)...)
+	c.ID = facts[0][1]
+	return c.Exec(ctx, c.flavor.settings(limit)...)
 }
 
-// exec runs statements that have no result.
-func (c *mysqlConn) exec(ctx context.Context, texts ...string) error {
+// Maria tells MariaDB from MySQL.
+func (c *Conn) Maria() bool { return c.flavor.maria }
+
+// Exec runs statements that have no result.
+func (c *Conn) Exec(ctx context.Context, texts ...string) error {
 	return safely(func() error {
 		for _, text := range texts {
 			if _, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, text, nil); err != nil {
@@ -183,9 +218,9 @@ func (c *mysqlConn) exec(ctx context.Context, texts ...string) error {
 	})
 }
 
-// texts runs a query whose values are texts; NULL is the empty one.
-func (c *mysqlConn) texts(ctx context.Context, text string, args ...string) (rows [][]string, err error) {
-	err = c.each(ctx, text, args, func(values []driver.Value) error {
+// Texts runs a query whose values are texts; NULL is the empty one.
+func (c *Conn) Texts(ctx context.Context, text string, args ...string) (rows [][]string, err error) {
+	err = c.Each(ctx, text, args, func(values []driver.Value) error {
 		row := make([]string, len(values))
 		for i, v := range values {
 			row[i], _ = cellText(v)
@@ -196,9 +231,9 @@ func (c *mysqlConn) texts(ctx context.Context, text string, args ...string) (row
 	return rows, err
 }
 
-// each runs a query as a prepared statement, so that numbers come in binary, and hands out row after row. What a value refers to is
+// Each runs a query as a prepared statement, so that numbers come in binary, and hands out row after row. What a value refers to is
 // gone with the next row.
-func (c *mysqlConn) each(ctx context.Context, text string, args []string, do func([]driver.Value) error) error {
+func (c *Conn) Each(ctx context.Context, text string, args []string, do func([]driver.Value) error) error {
 	return safely(func() (err error) {
 		statement, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)
 		if err != nil {

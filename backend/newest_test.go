@@ -1,0 +1,221 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// manyOfOne are rows of the same columns as people has, 5,000 of them of one person.
+const manyOfOne = "SELECT 1::bigint AS person_id, 3 AS age, 'Male' AS sex, 1000.5::numeric(10,2) AS income, ''::text AS note FROM generate_series(1, 5000)"
+
+// TestNamesAreLookedUpAfterProofs: an owner's statements that wait for the proof of one row a person, and make it one of other rows than those that
+// are read. The paid query waits for the owner's lock when it is parsed, which is after the proof; no answer may then have two rows of a person.
+func TestNamesAreLookedUpAfterProofs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, change string
+		keeps          bool // the schema is as it was inspected, and there is an answer
+	}{
+		"tables change their names":                      {"CREATE TABLE fresh AS " + manyOfOne, "ALTER TABLE people RENAME TO old; ALTER TABLE fresh RENAME TO people", false},
+		"a table takes the place of one that is dropped": {"CREATE TABLE fresh AS " + manyOfOne, "DROP TABLE people; ALTER TABLE fresh RENAME TO people", false},
+		"a table comes from another schema": {"CREATE SCHEMA fresh; CREATE TABLE fresh.people AS " + manyOfOne + "; GRANT USAGE ON SCHEMA fresh TO ROLE_",
+			"ALTER TABLE people RENAME TO old; ALTER TABLE fresh.people SET SCHEMA public", false},
+		"schemas change their names": {"CREATE SCHEMA fresh; CREATE TABLE fresh.people AS " + manyOfOne + "; CREATE TABLE fresh.visits (LIKE visits); CREATE TABLE fresh.regions (LIKE regions); GRANT USAGE ON SCHEMA fresh TO ROLE_",
+			"ALTER SCHEMA public RENAME TO old; ALTER SCHEMA fresh RENAME TO public", false},
+		"columns change their names": {"ALTER TABLE people ADD other bigint; UPDATE people SET other = 1", "ALTER TABLE people RENAME person_id TO key; ALTER TABLE people RENAME other TO person_id", false},
+		"a column is another one":    {"", "ALTER TABLE people DROP person_id; ALTER TABLE people ADD person_id bigint NOT NULL DEFAULT 1", true},
+		"a table becomes a child":    {"CREATE TABLE fresh (LIKE people INCLUDING ALL); ALTER TABLE fresh DROP CONSTRAINT fresh_pkey; INSERT INTO fresh " + manyOfOne, "ALTER TABLE fresh INHERIT people", true},
+		"one more child where one was": {"CREATE TABLE gone () INHERITS (people); DROP TABLE gone; CREATE TABLE fresh (LIKE people INCLUDING ALL); ALTER TABLE fresh DROP CONSTRAINT fresh_pkey; INSERT INTO fresh " + manyOfOne,
+			"ALTER TABLE fresh INHERIT people", true},
+		"rows that all snapshots show":      {"", "ALTER TABLE people DROP CONSTRAINT people_pkey; TRUNCATE people; COPY people FROM PROGRAM 'for i in $(seq 5000); do printf ''1,3,Male,1,x\\n''; done' (FORMAT csv, FREEZE)", true},
+		"rows that no older snapshot shows": {"", "TRUNCATE people; INSERT INTO people SELECT i, 3, 'Male', 1, '' FROM generate_series(1, 7) AS s(i)", true},
+		"nothing":                           {"", "SELECT 1", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := postgresHouse(t)
+			inForce(t, h)
+			h.change(strings.ReplaceAll(c.before+"; GRANT SELECT ON ALL TABLES IN SCHEMA public TO ROLE_", "ROLE_", h.role))
+			if strings.Contains(c.before, "SCHEMA fresh") {
+				h.change("GRANT SELECT ON ALL TABLES IN SCHEMA fresh TO " + h.role)
+			}
+			b := h.Backend.(*Postgres)
+			owner, err := pgconn.Connect(t.Context(), pgtest.Shared(t).URLFor("postgres", b.pool.Config().ConnConfig.Database))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer owner.Close(context.Background())
+			run := func(text string) {
+				if _, err := owner.Exec(t.Context(), text).ReadAll(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run("BEGIN; LOCK TABLE people; " + c.change)
+			done := make(chan []string, 1)
+			go func() { done <- counts(t, h, render(t, measure(t, h.policy, "people", "age"), h)) }()
+			pgtest.Shared(t).Until(t, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = '"+h.role+"' AND wait_event_type = 'Lock')")
+			run("COMMIT")
+			got := <-done
+			if slices.ContainsFunc(got, func(s string) bool {
+				return strings.Contains(s, "[5000]") || strings.Contains(s, "[5001]") || strings.Contains(s, "[40]")
+			}) {
+				t.Errorf("it counts more than one row of a person: %v", got)
+			}
+			if answered := len(got) > 0 && h.Faults("clinic") == 0; answered != c.keeps {
+				t.Errorf("answered: %t, with %v", answered, got)
+			}
+			if c.change[:3] == "TRU" && !slices.Equal(got, []string{"[3]: [7]"}) {
+				t.Errorf("of the new rows: %v", got)
+			}
+		})
+	}
+}
+
+// inForce has the house's policy inspected and in force.
+func inForce(t *testing.T, h *house) {
+	t.Helper()
+	for _, d := range h.policy.Datasets {
+		if findings, err := h.Inspect(t.Context(), h.policy, d); err != nil || fatal(findings) {
+			t.Fatal(findings, err)
+		}
+	}
+	h.Adopt(h.policy)
+}
+
+// TestWhatIsNoChange: what came before a snapshot, was given up, or is of other tables, changes nothing of what is asked; what does, does so for one transaction.
+func TestWhatIsNoChange(t *testing.T) {
+	t.Parallel()
+	h := postgresHouse(t)
+	inForce(t, h)
+	b := h.Backend.(*Postgres)
+	q := render(t, measure(t, h.policy, "people", "age"), h)
+	changed := func(between string) (changed bool) {
+		t.Helper()
+		into := newResults(q)
+		err := transaction(t.Context(), b.pool, time.Minute, func(tx pgx.Tx) error {
+			f, relies, err := b.provenText(t.Context(), tx, q)
+			if err != nil || !relies || f.sql != q.Proven()[0].SQL() {
+				return fmt.Errorf("not proven: %w", err)
+			}
+			h.change(between)
+			return b.read(t.Context(), tx, q, f, true, into)
+		})
+		if err != nil && !errors.Is(err, errChanged) {
+			t.Fatal(err)
+		}
+		return err != nil
+	}
+	h.change("BEGIN; ALTER TABLE people RENAME age TO years; ALTER TABLE people RENAME TO others; ALTER SCHEMA public RENAME TO away; ROLLBACK")
+	for _, c := range []struct {
+		text string
+		want bool
+	}{
+		{"SELECT 1", false},
+		{"BEGIN; ALTER TABLE people RENAME age TO years; ALTER TABLE people RENAME TO others; ROLLBACK", true}, // taken for done
+		{"SELECT 1", false},
+		{"ALTER TABLE visits ADD more int; ALTER TABLE visits RENAME TO calls; ALTER TABLE calls RENAME TO visits", false},
+		{"INSERT INTO people VALUES (99, 1); UPDATE people SET age = 2 WHERE person_id = 99; DELETE FROM people WHERE person_id = 99", false},
+		{"ANALYZE people", false},
+		{"VACUUM people", false},
+		{"REINDEX INDEX people_pkey", false},
+		{"ALTER TABLE people RENAME age TO years; ALTER TABLE people RENAME years TO age", true}, // there and back
+		{"SELECT 1", false},
+		{"ALTER SCHEMA public RENAME TO away; ALTER SCHEMA away RENAME TO public", true},
+		{"VACUUM FULL people", true},
+		{"SELECT 1", false},
+	} {
+		if got := changed(c.text); got != c.want {
+			t.Errorf("%s: %t, want %t", c.text, got, c.want)
+		}
+	}
+}
+
+// TestRoleThatSeesNoLocks: where an owner has taken it from everybody to see what a transaction has locked, nothing is charged, and check says why.
+func TestRoleThatSeesNoLocks(t *testing.T) {
+	t.Parallel()
+	h := postgresHouse(t)
+	inForce(t, h)
+	q := render(t, measure(t, h.policy, "people", "age"), h)
+	if err := h.Ready(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	h.change("REVOKE SELECT ON pg_catalog.pg_locks FROM PUBLIC")
+	if err := h.Ready(t.Context(), q); !errors.Is(err, ErrSettings) {
+		t.Errorf("before a charge: %v", err)
+	}
+	findings, err := h.Inspect(t.Context(), h.policy, h.policy.Datasets[0])
+	if err != nil || !slices.ContainsFunc(findings, func(f Finding) bool { return f.Fatal && strings.Contains(f.Text, "pg_catalog.pg_locks") }) {
+		t.Errorf("check: %v, %v", findings, err)
+	}
+	h.change("GRANT SELECT ON pg_catalog.pg_locks TO " + h.role)
+	if err := h.Ready(t.Context(), q); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKeysThroughAnotherTable: what is proven of the table through which units are found is of that whose rows are joined.
+func TestKeysThroughAnotherTable(t *testing.T) {
+	t.Parallel()
+	h := postgresHouse(t)
+	d := h.policy.Datasets[0]
+	visits := d.Tables[1]
+	visits.Via, visits.UnitColumn = &policy.Via{Column: "person_id", Key: "person_id", Table: d.Tables[0]}, ""
+	inForce(t, h)
+	h.change("CREATE TABLE fresh AS SELECT 1 + i % 10 AS person_id, 3 AS age, 'Male' AS sex, 1::numeric(10,2) AS income, ''::text AS note FROM generate_series(1, 5000) AS s(i); GRANT SELECT ON fresh TO " + h.role)
+	b := h.Backend.(*Postgres)
+	q := render(t, measure(t, h.policy, "visits"), h)
+	err := transaction(t.Context(), b.pool, time.Minute, func(tx pgx.Tx) error {
+		f, relies, err := b.provenText(t.Context(), tx, q)
+		if err != nil || !relies {
+			return fmt.Errorf("relies: %t, %w", relies, err)
+		}
+		h.change("BEGIN; ALTER TABLE people RENAME TO old; ALTER TABLE fresh RENAME TO people; COMMIT")
+		return b.read(t.Context(), tx, q, f, true, newResults(q))
+	})
+	if !errors.Is(err, errChanged) {
+		t.Errorf("a join through rows that no key holds of: %v", err)
+	}
+}
+
+// TestCopiesOfRenamedTables: a copy of tables that change their names while it is made, or of which a proof no longer holds at its end, is given up.
+func TestCopiesOfRenamedTables(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ before, change string }{
+		"names":   {"CREATE TABLE fresh AS SELECT i % 40 AS person_id, 'north'::text AS clinic, 7 AS minutes FROM generate_series(1, 80) AS s(i)", "ALTER TABLE visits RENAME TO old; ALTER TABLE fresh RENAME TO visits"},
+		"columns": {"ALTER TABLE visits ADD other int; UPDATE visits SET other = 9", "ALTER TABLE visits RENAME minutes TO key; ALTER TABLE visits RENAME other TO minutes"},
+		"a child": {"ALTER TABLE visits ADD UNIQUE (person_id, clinic, minutes); CREATE TABLE fresh (LIKE visits); INSERT INTO fresh SELECT 3, 'north', 7 FROM generate_series(1, 80)", "ALTER TABLE fresh INHERIT visits"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := postgresHouseOf(t, testSnapshot(t))
+			h.source("DELETE FROM visits WHERE ctid NOT IN (SELECT min(ctid) FROM visits GROUP BY person_id, clinic, minutes); " + c.before + "; GRANT SELECT ON ALL TABLES IN SCHEMA public TO " + h.role)
+			h.policy.Datasets[0].Tables[1].Unique = [][]string{{"clinic", "minutes"}}
+			prepare(t, h)
+			b := h.Backend.(*Snapshots)
+			before := filesIn(t, b.plan.Dir)
+			free := h.lock("people") // which is read first
+			done := make(chan error, 1)
+			go func() { done <- renewed(t, h, 8*time.Second) }()
+			pgtest.Shared(t).Until(t, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = '"+h.role+"' AND wait_event_type = 'Lock')")
+			h.source("BEGIN; " + c.change + "; COMMIT")
+			free()
+			if err := <-done; !errors.Is(err, ErrDrift) && !errors.Is(err, errReplaced) {
+				t.Errorf("it ends with %v", err)
+			}
+			if after := filesIn(t, b.plan.Dir); !slices.Equal(before, after) {
+				t.Errorf("left: %v, before %v", after, before)
+			}
+		})
+	}
+}
