@@ -100,4 +100,4 @@ func reportsOf(t *testing.T, file string) {
 // mysqlWords are MySQL's functions in the reports, as PostgreSQL has them.
 var mysqlWords = strings.NewReplacer("DATE_FORMAT(date_created, '%Y-%m')", "to_char(date_created, 'YYYY-MM')", "YEAR(date_created)", "extract(year FROM date_created)::int", "MONTH(date_created)", "extract(month FROM date_created)::int",
 	"HOUR(date_created)", "extract(hour FROM date_created)::int", "IF(returning_customer = 1, 'returning', 'new')", "CASE WHEN returning_customer = 1 THEN 'returning' ELSE 'new' END", "DATE_ADD('2024-03-01', INTERVAL 1 MONTH)", "timestamp '2024-04-01'",
-	"IFNULL(", "coalesce(", "DATEDIFF('2024-12-31', date_registered)", "(date '2024-12-31' - date_registered::date)")
+	"IFNULL(", "coalesce(", "BINARY ", "", "DATEDIFF('2024-12-31', date_registered)", "(date '2024-12-31' - date_registered::date)")

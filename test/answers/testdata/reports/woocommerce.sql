@@ -24,4 +24,5 @@ SELECT ROUND(SUM(total_sales) / COUNT(*), 2) AS average_order FROM wc_order_stat
 SELECT n, COUNT(*) AS customers FROM (SELECT customer_id, COUNT(*) AS n FROM wc_order_stats GROUP BY customer_id) t GROUP BY n HAVING COUNT(*) > 0 ORDER BY n;
 -- refused: DP002 the order of these texts depends on MySQL's collation, which does not tell upper from lower case
 SELECT IFNULL(c.city, '-') AS city, COUNT(*) AS n FROM wc_order_stats s JOIN wc_customer_lookup c USING (customer_id) WHERE s.status IN ('wc-completed') GROUP BY IFNULL(c.city, '-') HAVING COUNT(*) > 0 ORDER BY n DESC, city LIMIT 2;
-SELECT COUNT(*) FROM wc_customer_lookup WHERE DATEDIFF('2024-12-31', date_registered) > 180
+SELECT COUNT(*) FROM wc_customer_lookup WHERE DATEDIFF('2024-12-31', date_registered) > 180;
+SELECT p.category, SUM(l.product_qty) AS qty, SUM(l.product_net_revenue) AS revenue FROM wc_order_product_lookup l INNER JOIN wp_posts p ON p.id = l.product_id WHERE BINARY p.post_type = 'product' GROUP BY BINARY p.category ORDER BY revenue DESC
