@@ -54,8 +54,11 @@ func (b *binder) ofValues(name string, args []expr) expr {
 	if name == "octet_length" && len(args) == 1 && args[0].oid == policy.Bpchar { // which has one of its own, that counts the blanks too
 		args[0].typed = textType
 	}
-	if name == "pg_size_pretty" && len(args) == 1 && ranks[args[0].oid] > ranks[policy.Int8] && !args[0].whole {
-		cannot("pg_size_pretty of a numeric") // which keeps its digits below ten kilobytes; a sum of whole numbers has none
+	if name == "pg_size_pretty" && len(args) == 1 && ranks[args[0].oid] > ranks[policy.Int8] {
+		if args[0].whole { // a sum of whole numbers, as psql's lists of partitions have it
+			return expr{sql: "pg_pretty(CAST(" + b.cast(args[0], textType).sql + " AS HUGEINT))", typed: textType}
+		}
+		cannot("pg_size_pretty of a numeric") // which keeps its digits below ten kilobytes
 	}
 	if f, ok := builtins[name]; ok {
 		return b.builtin(name, f, args)
