@@ -32,6 +32,9 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	if name == "min" || name == "max" || moments[name] {
+		f = bind.Filtered(f)
+	}
 	switch {
 	case selections[name]:
 		return g.selected(name, f)
@@ -169,7 +172,45 @@ func (g *Grouping) summed(n *pg.Node, where []*semantics.Expr, t *semantics.Tran
 			return found, refusal
 		}
 	}
+	if product := signed(n); product != nil {
+		whole, refusal := t.Expr(n)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if arg, refusal := t.Expr(product); refusal == nil && arg.Type() == whole.Type() {
+			return g.momentOf("sum", product, where, t, pos)
+		}
+	}
 	return g.momentOf("sum", n, where, t, pos)
+}
+
+// signed writes a column that is counted with its sign, CASE WHEN kind = 'refund' THEN -total ELSE total END, as total * CASE WHEN kind = 'refund' THEN -1 ELSE 1 END; nil:
+// the expression is another.
+func signed(n *pg.Node) *pg.Node {
+	c := n.GetCaseExpr()
+	if c == nil || c.Arg != nil || c.Defresult == nil {
+		return nil
+	}
+	base, last := unsigned(c.Defresult)
+	factor := &pg.CaseExpr{Defresult: pg.MakeAConstIntNode(last, c.Location), Location: c.Location}
+	for _, arm := range c.Args {
+		w := arm.GetCaseWhen()
+		column, sign := unsigned(w.Result)
+		if column == nil || base == nil || !slices.Equal(ast.Strings(column.Fields), ast.Strings(base.Fields)) {
+			return nil
+		}
+		factor.Args = append(factor.Args, &pg.Node{Node: &pg.Node_CaseWhen{CaseWhen: &pg.CaseWhen{Expr: w.Expr, Result: pg.MakeAConstIntNode(sign, c.Location), Location: w.Location}}})
+	}
+	column := &pg.Node{Node: &pg.Node_ColumnRef{ColumnRef: base}}
+	return pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("*")}, column, &pg.Node{Node: &pg.Node_CaseExpr{CaseExpr: factor}}, c.Location)
+}
+
+// unsigned is the column of x and of -x, and 1 or -1.
+func unsigned(n *pg.Node) (*pg.ColumnRef, int64) {
+	if e := n.GetAExpr(); e != nil && e.Kind == pg.A_Expr_Kind_AEXPR_OP && e.Lexpr == nil && slices.Equal(ast.Strings(e.Name), []string{"-"}) {
+		return e.Rexpr.GetColumnRef(), -1
+	}
+	return n.GetColumnRef(), 1
 }
 
 // summedWhere is the sum of CASE WHEN p THEN x END, over the rows where p holds; nil: of x there is no sum.

@@ -41,6 +41,9 @@ var pairs = semantics.WordSet("corr covar_pop covar_samp regr_slope regr_interce
 // moment binds sum, avg, variance and stddev of an argument, of its different values where there are some: each row and sum is
 // then one of values, which changes the counters and nothing above them.
 func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.Expr, once *linear.DistinctValues, pos int) (*Found, *refuse.Refusal) {
+	if arg.Type() == policy.IntervalT && (name == "avg" || name == "sum") {
+		return nil, bind.NoAggregate.At(pos, name+" of an interval").Hinting(name + "(extract(epoch FROM x)) is in seconds, and times interval '1 second' an interval.")
+	}
 	if !semantics.Numeric(arg) {
 		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
 	}

@@ -65,6 +65,7 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *ref
 		source.where = append(slices.Clone(source.where), e)
 	}
 	b.foresee(&source, append(append([]*pg.Node{sel.HavingClause}, items...), sel.TargetList...)...)
+	g.foreseeCounts(append([]*pg.Node{sel.HavingClause}, sel.TargetList...))
 	for _, n := range items {
 		if refusal := g.addKey(n); refusal != nil {
 			return nil, refusal
@@ -270,6 +271,9 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 		return nil, unitAggregate.At(pos, name)
 	}
 	t := g.b.Settles(g.b.OverKeys(g.source, "an aggregate"), g.source)
+	if small := Filtered(f); small != f && (name == "min" || name == "max" || name == "sum" && small.Args[0].GetAConst() == nil) {
+		f = small
+	}
 	var where []*semantics.Expr
 	if f.AggFilter != nil {
 		e, refusal := t.Condition(f.AggFilter, "FILTER")
@@ -281,10 +285,13 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 	if f.AggStar {
 		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
-	if k, _ := g.source.KeyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && (k.Column.Unit || k.Present > 0) {
+	if k, _ := g.source.KeyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && g.isKey(f.Args[0], k) {
 		g.b.SaysPartner(g.source, k)
-		if k.Present > 0 {
+		switch {
+		case k.Present > 0:
 			where = append(where, g.source.Present(k, pos))
+		case !k.Column.Unit:
+			where = append(where, g.b.Known(g.source, k, pos))
 		}
 		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
@@ -314,6 +321,48 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 		return nil, unitAggregate.At(pos, name+" of an expression")
 	}
 	return g.ofColumn(name, g.source.Table.Columns[arg.Cols[0]], where, pos)
+}
+
+// Filtered writes an aggregate that leaves NULLs out over CASE WHEN p THEN x END as one of x with FILTER (WHERE p), which says the same: how reports turn rows
+// into columns, avg(CASE WHEN concept_id = 5089 THEN value END).
+func Filtered(f *pg.FuncCall) *pg.FuncCall {
+	if f.AggStar || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 || len(f.Args) != 1 {
+		return f
+	}
+	c := f.Args[0].GetCaseExpr()
+	if c == nil || c.Arg != nil || len(c.Args) != 1 || c.Defresult != nil && !c.Defresult.GetAConst().GetIsnull() {
+		return f
+	}
+	w := c.Args[0].GetCaseWhen()
+	where := w.Expr
+	if f.AggFilter != nil {
+		where = &pg.Node{Node: &pg.Node_BoolExpr{BoolExpr: &pg.BoolExpr{Boolop: pg.BoolExprType_AND_EXPR, Args: []*pg.Node{f.AggFilter, w.Expr}, Location: c.Location}}}
+	}
+	return &pg.FuncCall{Funcname: f.Funcname, Args: []*pg.Node{w.Result}, AggDistinct: f.AggDistinct, AggFilter: where, Funcformat: f.Funcformat, Location: f.Location}
+}
+
+// foreseeCounts has the rows say which of their keys are NULL, where these are counted, before their table is taken.
+func (g *unitAggregates) foreseeCounts(nodes []*pg.Node) {
+	for _, n := range nodes {
+		ast.Holds(n, func(n *pg.Node) bool {
+			if f := n.GetFuncCall(); f != nil && len(f.Args) == 1 && !f.AggDistinct && !f.AggStar {
+				name, refusal := ast.FunctionName(f)
+				if k, _ := g.source.KeyNode(f.Args[0]); refusal == nil && name == "count" && k != nil && k.Present == 0 && !k.Column.Unit && g.isKey(f.Args[0], k) {
+					g.b.Known(g.source, k, int(f.Location))
+				}
+			}
+			return false
+		})
+	}
+}
+
+// isKey tells a reference to a key that is not a column with a domain as well, or one whose rows may be missing.
+func (g *unitAggregates) isKey(n *pg.Node, k *linear.Key) bool {
+	if k.Column.Unit || k.Present > 0 {
+		return true
+	}
+	_, refusal := g.source.Column(ast.Strings(n.GetColumnRef().Fields), ast.Location(n))
+	return refusal != nil
 }
 
 // constantOf reads what is summed up over a unit's rows as a constant in those for which a condition holds (nil: in all),

@@ -273,13 +273,15 @@ func sameUnit(l, r *policy.Column) bool {
 // equalKeys reads key = key, one of each side; nil: the node is something else.
 func equalKeys(n *pg.Node, left, right *Rows) (l, r *linear.Key) {
 	e := n.GetAExpr()
-	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(e.Name), []string{"="}) {
+	// Of units that are not NULL, a IS NOT DISTINCT FROM b is a = b; rows whose unit is NULL are not there. So Tableau joins what it computes by customer.
+	same := e != nil && e.Kind == pg.A_Expr_Kind_AEXPR_NOT_DISTINCT
+	if e == nil || !same && e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(e.Name), []string{"="}) {
 		return nil, nil
 	}
 	for _, sides := range [][2]*pg.Node{{e.Lexpr, e.Rexpr}, {e.Rexpr, e.Lexpr}} {
 		l, lost := left.KeyNode(sides[0])
 		r, also := right.KeyNode(sides[1])
-		if l != nil && r != nil && lost == nil && also == nil {
+		if l != nil && r != nil && lost == nil && also == nil && (!same || l.Column.Unit && r.Column.Unit) {
 			return l, r
 		}
 	}

@@ -1,6 +1,7 @@
 package outerquery
 
 import (
+	"cmp"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/aggregate"
@@ -155,7 +156,16 @@ func (t *tree) clause(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 			return nil, refuse.Construct.At(ast.Location(n), "this target")
 		}
 		val, refusal := t.node(v.ResTarget.Val)
-		return pg.MakeResTargetNodeWithNameAndVal(v.ResTarget.Name, val, -1), refusal
+		if refusal != nil {
+			return nil, refusal
+		}
+		name := v.ResTarget.Name
+		if written, _ := ast.ColumnName(v.ResTarget.Val); name == "" && ast.Holds(v.ResTarget.Val, func(n *pg.Node) bool { return n.GetParamRef() != nil }) {
+			if now, _ := ast.ColumnName(val); now != written { // SELECT $1 is ?column?, also where $1 is written as a text
+				name = cmp.Or(written, "?column?")
+			}
+		}
+		return pg.MakeResTargetNodeWithNameAndVal(name, val, -1), nil
 	case *pg.Node_SortBy:
 		by, refusal := t.node(v.SortBy.Node)
 		out := pg.MakeSortByNode(by, v.SortBy.SortbyDir, v.SortBy.SortbyNulls, -1)

@@ -160,7 +160,7 @@ func (a call) spread(kind string, x expr) expr {
 
 // whole reads a DuckDB integer of any size as a numeric without decimals.
 func whole(sql string) expr {
-	return expr{sql: "num_in(CAST(" + sql + " AS VARCHAR))", typed: typed{oid: policy.NumericType, mod: -1, even: true}}
+	return expr{sql: "num_in(CAST(" + sql + " AS VARCHAR))", typed: typed{oid: policy.NumericType, mod: -1, even: true, whole: true}}
 }
 
 func (a call) sum(x expr) expr {

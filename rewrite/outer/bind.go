@@ -24,6 +24,8 @@ type typed struct {
 	fields []column // of a record
 	// even tells that all values of a numeric have one scale, so that equal values look alike.
 	even bool
+	// whole tells that no value of a numeric has decimals: it is a sum of whole numbers.
+	whole bool
 	// given tells that an untyped text is a parameter's, which is read as the session's settings are, and not as literals.
 	given bool
 }

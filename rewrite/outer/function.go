@@ -55,6 +55,9 @@ func (b *binder) ofValues(name string, args []expr) expr {
 		args[0].typed = textType
 	}
 	if name == "pg_size_pretty" && len(args) == 1 && ranks[args[0].oid] > ranks[policy.Int8] {
+		if args[0].whole { // a sum of whole numbers, as psql's lists of partitions have it
+			return expr{sql: "pg_pretty(CAST(" + b.cast(args[0], textType).sql + " AS HUGEINT))", typed: textType}
+		}
 		cannot("pg_size_pretty of a numeric") // which keeps its digits below ten kilobytes
 	}
 	if f, ok := builtins[name]; ok {

@@ -84,6 +84,9 @@ func (b *binder) generated(args []expr) expr {
 	if t.oid == policy.Unknown || t.oid == policy.Int2 {
 		t = int4Type
 	}
+	if t.oid == policy.DateType && len(args) == 3 { // of dates there is none, and timestamptz is preferred to what else they may be
+		t = of(policy.TimestampTZ)
+	}
 	if len(args) != 3 && (t.oid == policy.TimestampT || t.oid == policy.TimestampTZ) {
 		wrong("42883", "function generate_series over timestamps needs a step", 0)
 	}

@@ -167,6 +167,7 @@ func common(types []typed, where string) typed {
 			out = wider(out.oid, t.oid, where)
 		}
 	}
+	out.whole = !slices.ContainsFunc(types, func(t typed) bool { return !t.whole })
 	return out
 }
 

@@ -69,6 +69,9 @@ func (b *binder) recursive(cte *pg.CommonTableExpr, query *pg.SelectStmt, item *
 		cannot("ORDER BY, LIMIT or WITH in a recursive query")
 	}
 	first := b.plain(b.nested(query.GetLarg(), sc))
+	for i := range first.columns {
+		first.columns[i].whole = false // the second part may have decimals
+	}
 	item.columns = commonColumns(first.columns, cte)
 	inner := &scope{parent: sc, with: []*shared{item}}
 	second := b.plain(b.settle(b.query(query.GetRarg(), inner)))

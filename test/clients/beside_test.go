@@ -132,7 +132,7 @@ func readDifferences(t *testing.T) map[besideDifference]string {
 	var d besideDifference
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, "\n")
-		field, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		field, value, _ := strings.Cut(strings.TrimPrefix(line, "  "), ": ")
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
 		case !strings.HasPrefix(line, "  "):
@@ -150,15 +150,9 @@ func readDifferences(t *testing.T) map[besideDifference]string {
 
 // besidePrograms are the drivers; each looks at the same things of whatever server its environment names.
 func besidePrograms() []script {
-	jar := jdbcJar
-	if clientsDir != "" {
-		if newer, _ := filepath.Glob(filepath.Join(clientsDir, "java", "postgresql-*.jar")); len(newer) > 0 {
-			jar = newer[0]
-		}
-	}
 	return []script{
 		{"libpq", []string{"python3", "beside_libpq.py"}, []string{"python3", "-c", "import ctypes; ctypes.CDLL('libpq.so.5')"}},
-		{"pgjdbc", []string{"java", "-cp", jar, "BesideJdbc.java"}, []string{"sh", "-c", "java --version && test -r " + jar}},
+		{"pgjdbc", []string{"java", "-cp", jdbcJar, "BesideJdbc.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}},
 		{"node-postgres", []string{"node", "beside_node.js"}, []string{"node", "-e", "require('pg')"}},
 		{"psqlODBC", []string{"python3", "beside_odbc.py"}, []string{"sh", "-c", "python3 -c 'import ctypes; ctypes.CDLL(\"libodbc.so.2\")' && grep -q '^\\[PostgreSQL Unicode' /etc/odbcinst.ini"}},
 	}

@@ -40,4 +40,12 @@ SELECT count(*) FROM visits v, wards a WHERE a.ward = v.ward AND ((a.floor = 1 A
 SELECT count(*) FROM visits v, wards a WHERE a.ward = v.ward AND NOT (a.floor = 1 AND a.floor = v.minutes);
 SELECT count(*) FROM people p JOIN visits v ON v.who = p.person_id WHERE NOT (p.sex = 'm' AND p.sex = CASE WHEN v.ward = 'A' THEN 'f' WHEN v.ward = 'B' THEN 'm' END);
 SELECT avg(n), count(*) FROM (SELECT kind, count(*) AS n FROM items GROUP BY kind HAVING count(*) > 0) t;
-SELECT avg(n), count(*) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward HAVING count(*) > 0) t
+SELECT avg(n), count(*) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward HAVING count(*) > 0) t;
+SELECT avg(CASE WHEN ward = 'A' THEN minutes END), round(stddev(CASE WHEN ward = 'B' THEN minutes ELSE NULL END), 1), avg(CASE WHEN ward = 'A' THEN minutes END) FILTER (WHERE cost > 50) FROM visits;
+SELECT n, count(*) FROM (SELECT who, max(CASE WHEN ward = 'A' THEN minutes END) AS n FROM visits GROUP BY who) t GROUP BY n HAVING count(*) > 0;
+SELECT count(*) FROM (SELECT who, sum(CASE WHEN ward = 'A' THEN minutes END) AS a, min(CASE WHEN ward = 'B' THEN minutes END) AS b FROM visits GROUP BY who) t WHERE a > b;
+SELECT n, count(*) FROM (SELECT who, count(visit_id) AS n FROM visits GROUP BY who) t GROUP BY n HAVING count(*) > 0;
+SELECT n, m, count(*) FROM (SELECT who, count(visit_id) FILTER (WHERE ward = 'A') AS n, count(*) AS m FROM visits GROUP BY who HAVING count(visit_id) > 1) t GROUP BY n, m HAVING count(*) > 0;
+SELECT sum(CASE WHEN ward = 'A' THEN -minutes ELSE minutes END), round(sum(CASE WHEN ward = 'A' THEN cost WHEN ward = 'B' THEN -cost ELSE -cost END), -1) FROM visits;
+SELECT count(*), sum(v.minutes) FROM visits v JOIN (SELECT who, sum(minutes) AS s FROM visits GROUP BY who) t ON v.who IS NOT DISTINCT FROM t.who WHERE t.s > 50;
+SELECT m::date, coalesce(n, 0) FROM generate_series(date '2024-01-01', date '2024-04-01', interval '1 month') AS m LEFT JOIN (SELECT date_trunc('month', at) AS month, count(*) AS n FROM visits GROUP BY 1) t ON t.month = m::date

@@ -76,7 +76,7 @@ public class BesideJdbc {
         List<String> out = new ArrayList<>();
         for (int i = 1; i <= m.getColumnCount(); i++) {
             out.add(String.join(" ", m.getColumnLabel(i), m.getColumnName(i), m.getColumnTypeName(i), "" + m.getColumnType(i), m.getColumnClassName(i), "" + m.getPrecision(i), "" + m.getScale(i),
-                "" + m.getColumnDisplaySize(i), "" + m.isNullable(i), "" + m.isAutoIncrement(i), "" + m.isSigned(i), "" + m.isCaseSensitive(i), "" + m.isCurrency(i), "" + m.isSearchable(i), "" + m.isReadOnly(i), m.getTableName(i), m.getSchemaName(i)));
+                "" + m.getColumnDisplaySize(i), "" + m.isAutoIncrement(i), "" + m.isSigned(i), "" + m.isCaseSensitive(i), "" + m.isCurrency(i), "" + m.isSearchable(i), "" + m.isReadOnly(i), m.getTableName(i), m.getSchemaName(i)));
         }
         return String.join(" | ", out);
     }
