@@ -199,12 +199,26 @@ func (t *Translator) elementsOf(array *pg.Node, subject *Expr, texts policy.Type
 			switch first := args[at]; {
 			case first.Blanks > 0:
 				for i, e := range args {
-					if e.IsConstant() {
+					switch {
+					case e.IsConstant():
 						args[i] = shorter(e)
+					case e.Blanks == 0 && e.Type().Textual():
+						s, err := t.Env.Call("rtrim", e.Expr)
+						if err != nil {
+							return nil, ScalarRefusal(err, pos)
+						}
+						args[i] = Node(FormOther, "rtrim", s, e.Pos, e)
+						args[i].Blanks, args[i].Ragged = maxCharLength, true
 					}
 				}
 			case first.Type() == policy.Varchar:
 				element = policy.Unknown
+				r = t.elementsBecome("varchar", list.Elements, args, policy.Varchar, pos)
+			case first.Type() == policy.Text:
+				r = t.elementsBecome("text", list.Elements, args, policy.Text, pos)
+			}
+			if r != nil {
+				return nil, r
 			}
 		}
 		for i, e := range args {
@@ -242,6 +256,19 @@ func (t *Translator) elementsOf(array *pg.Node, subject *Expr, texts policy.Type
 		}
 	}
 	return args, nil
+}
+
+// elementsBecome casts those elements of an array that are texts of another type than the first one, whose type the array has: ARRAY[code, store] of a varchar and a char has varchars.
+func (t *Translator) elementsBecome(name string, nodes []*pg.Node, args []*Expr, is policy.Type, pos int) (r *refuse.Refusal) {
+	typ := &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode(name)}, Typemod: -1, Location: int32(pos)}
+	for i, e := range args {
+		if e.Blanks > 0 || e.Type().Textual() && e.Type() != is && e.Type() != policy.Unknown {
+			if args[i], r = t.Expr(&pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: nodes[i], TypeName: typ, Location: int32(pos)}}}); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
 }
 
 // parameterElements are those of an array that is a parameter; nil: it is NULL, or its value is not there yet.
