@@ -146,18 +146,29 @@ func (t *Translator) char(c *pg.TypeCast) *Expr {
 	if name != "bpchar" || s == nil || len(c.TypeName.ArrayBounds) > 0 || t.Place != "WHERE" && t.Place != "FILTER" {
 		return nil
 	}
-	text, length := s.Sval, maxCharLength
-	if len(c.TypeName.Typmods) == 1 {
-		length = int(c.TypeName.Typmods[0].GetAConst().GetIval().GetIval())
-	}
-	if length < 1 || length > maxCharLength || len(c.TypeName.Typmods) > 1 {
+	length, ok := charLength(c.TypeName)
+	if !ok {
 		return nil
 	}
+	return charConstant(s.Sval, length, len(c.TypeName.Typmods) == 0, int(c.Location))
+}
+
+// charLength is n of char(n), and the longest where a char has none.
+func charLength(typ *pg.TypeName) (length int, ok bool) {
+	length = maxCharLength
+	if len(typ.Typmods) == 1 {
+		length = int(typ.Typmods[0].GetAConst().GetIval().GetIval())
+	}
+	return length, length >= 1 && length <= maxCharLength && len(typ.Typmods) <= 1
+}
+
+// charConstant is a text as a char, which cuts it.
+func charConstant(text string, length int, ragged bool, pos int) *Expr {
 	if utf8.RuneCountInString(text) > length {
 		text = string([]rune(text)[:length])
 	}
-	e := ConstantExpr(strings.TrimRight(text, " "), policy.Text, int(c.Location))
-	e.Blanks, e.Ragged = length, len(c.TypeName.Typmods) == 0
+	e := ConstantExpr(strings.TrimRight(text, " "), policy.Text, pos)
+	e.Blanks, e.Ragged = length, ragged
 	return e
 }
 

@@ -158,15 +158,40 @@ const maxOperations = 256
 
 // elements are those of an array: constructed, a literal or a parameter; nil: the array is NULL.
 func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, *refuse.Refusal) {
-	texts := array.GetAArrayExpr() != nil // which a char is compared with as a text
-	for array.GetTypeCast() != nil && len(array.GetTypeCast().TypeName.ArrayBounds) > 0 {
-		name := ast.TypeName(array.GetTypeCast().TypeName)
-		texts = !strings.HasSuffix(name, "bpchar") && !strings.HasSuffix(name, "varchar")
-		array = array.GetTypeCast().Arg
+	if cast := array.GetTypeCast(); cast != nil && len(cast.TypeName.ArrayBounds) > 0 {
+		inner := cast.Arg
+		for inner.GetTypeCast() != nil && len(inner.GetTypeCast().TypeName.ArrayBounds) > 0 { // the outermost one decides
+			if strings.HasSuffix(ast.TypeName(inner.GetTypeCast().TypeName), "bpchar") { // which takes the blanks off that the next one keeps
+				return nil, refuse.BlankPadded.At(pos)
+			}
+			inner = inner.GetTypeCast().Arg
+		}
+		switch name := ast.TypeName(cast.TypeName); {
+		case strings.HasSuffix(name, "bpchar"):
+			args, r := t.elementsOf(inner, subject, policy.Unknown, pos)
+			for i := range args {
+				if r == nil {
+					args[i], r = elementAsChar(args[i], cast.TypeName)
+				}
+			}
+			return args, r
+		case strings.HasSuffix(name, "varchar"):
+			return t.elementsAsTexts(inner, subject, policy.Unknown, cast.TypeName, pos)
+		}
+		return t.elementsAsTexts(inner, subject, policy.Text, cast.TypeName, pos)
 	}
+	texts := policy.Unknown
+	if p := array.GetParamRef(); array.GetAArrayExpr() != nil || p != nil && t.Params != nil && t.Params.TypeOf(int(p.Number)) == ast.ArrayTypes[policy.Text] {
+		texts = policy.Text
+	}
+	return t.elementsOf(array, subject, texts, pos)
+}
+
+// elementsOf are those of an array without its casts. If its elements are texts (texts is policy.Text), a char is compared with them as a text.
+func (t *Translator) elementsOf(array *pg.Node, subject *Expr, texts policy.Type, pos int) ([]*Expr, *refuse.Refusal) {
 	element := policy.Unknown
-	if texts && subject.Blanks > 0 {
-		element = policy.Text
+	if subject.Blanks > 0 {
+		element = texts
 	}
 	if list := array.GetAArrayExpr(); list != nil {
 		args, _, r := t.All(list.Elements)
@@ -174,12 +199,26 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 			switch first := args[at]; {
 			case first.Blanks > 0:
 				for i, e := range args {
-					if e.IsConstant() {
+					switch {
+					case e.IsConstant():
 						args[i] = shorter(e)
+					case e.Blanks == 0 && e.Type().Textual():
+						s, err := t.Env.Call("rtrim", e.Expr)
+						if err != nil {
+							return nil, ScalarRefusal(err, pos)
+						}
+						args[i] = Node(FormOther, "rtrim", s, e.Pos, e)
+						args[i].Blanks, args[i].Ragged = maxCharLength, true
 					}
 				}
 			case first.Type() == policy.Varchar:
 				element = policy.Unknown
+				r = t.elementsBecome("varchar", list.Elements, args, policy.Varchar, pos)
+			case first.Type() == policy.Text:
+				r = t.elementsBecome("text", list.Elements, args, policy.Text, pos)
+			}
+			if r != nil {
+				return nil, r
 			}
 		}
 		for i, e := range args {
@@ -195,7 +234,7 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 		return args, r
 	}
 	if p := array.GetParamRef(); p != nil {
-		return t.parameterElements(subject, p, pos)
+		return t.parameterElements(subject, p, element, pos)
 	}
 	if array.GetAConst().GetIsnull() {
 		return nil, nil
@@ -219,14 +258,31 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 	return args, nil
 }
 
+// elementsBecome casts those elements of an array that are texts of another type than the first one, whose type the array has: ARRAY[code, store] of a varchar and a char has varchars.
+func (t *Translator) elementsBecome(name string, nodes []*pg.Node, args []*Expr, is policy.Type, pos int) (r *refuse.Refusal) {
+	typ := &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode(name)}, Typemod: -1, Location: int32(pos)}
+	for i, e := range args {
+		if e.Blanks > 0 || e.Type().Textual() && e.Type() != is && e.Type() != policy.Unknown {
+			if args[i], r = t.Expr(&pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: nodes[i], TypeName: typ, Location: int32(pos)}}}); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
 // parameterElements are those of an array that is a parameter; nil: it is NULL, or its value is not there yet.
-func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, pos int) ([]*Expr, *refuse.Refusal) {
+func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, element policy.Type, pos int) ([]*Expr, *refuse.Refusal) {
 	n := int(p.Number)
 	list, r := t.Params.constant(n, t.Env, pos)
 	if r != nil {
 		return nil, r
 	}
-	t.Params.Note(list, ast.ArrayTypes[subject.Type()])
+	of := subject.Type()
+	if subject.Blanks > 0 { // PostgreSQL takes char(n)[], whose elements are compared as those of varchar[] are
+		of = policy.Varchar
+	}
+	t.Params.Note(list, ast.ArrayTypes[of])
 	if t.Params.Describing {
 		return nil, nil
 	}
@@ -245,9 +301,40 @@ func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, pos int) (
 	}
 	args := make([]*Expr, len(values))
 	for i, v := range values {
-		if args[i] = ConstantExpr(nil, policy.Unknown, pos); v != nil {
-			args[i] = ConstantExpr(PlainText(t.Env, v), policy.Unknown, pos)
+		if args[i] = ConstantExpr(nil, element, pos); v != nil {
+			args[i] = ConstantExpr(PlainText(t.Env, v), element, pos)
 		}
 	}
 	return args, nil
+}
+
+// elementsAsTexts are the elements of an array that is cast to another type than char(n)[]: chars among them are none then.
+func (t *Translator) elementsAsTexts(array *pg.Node, subject *Expr, texts policy.Type, typ *pg.TypeName, pos int) ([]*Expr, *refuse.Refusal) {
+	args, r := t.elementsOf(array, subject, texts, pos)
+	element := &pg.TypeName{Names: typ.Names, Typmods: typ.Typmods, Typemod: typ.Typemod, Location: typ.Location}
+	for i, e := range args {
+		if r == nil && e.Blanks > 0 {
+			args[i], r = t.Expr(&pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: array.GetAArrayExpr().Elements[i], TypeName: element, Location: int32(pos)}}})
+		}
+	}
+	return args, r
+}
+
+// elementAsChar is an element of an array that is cast to char(n)[], as it is of ARRAY['BB '::char(3)].
+func elementAsChar(e *Expr, typ *pg.TypeName) (*Expr, *refuse.Refusal) {
+	length, ok := charLength(typ)
+	if !ok {
+		return nil, refuse.BlankPadded.At(e.Pos)
+	}
+	if e.IsConstant() {
+		switch v := MustConstant(e).(type) {
+		case nil:
+			return e, nil
+		case string:
+			return charConstant(v, length, len(typ.Typmods) == 0, e.Pos), nil
+		}
+	} else if e.Blanks > 0 && (len(typ.Typmods) == 0 || e.Blanks == length && !e.Ragged) {
+		return e, nil
+	}
+	return nil, refuse.BlankPadded.At(e.Pos)
 }

@@ -130,10 +130,7 @@ func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refus
 	if err != nil {
 		return nil, ScalarRefusal(err, pos)
 	}
-	if len(args) == 2 {
-		t.Params.Note(args[0], args[1].Type())
-		t.Params.Note(args[1], args[0].Type())
-	}
+	t.noteOperands(op, args)
 	f := FormOther
 	switch op {
 	case "<", "<=", ">", ">=", "=", "<>", "!=":
@@ -147,6 +144,24 @@ func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refus
 		return nil, refusal
 	}
 	return t.reading(e)
+}
+
+// noteOperands notes the types that an operator gives to parameters beside what has a type: of taken - $1 it is a moment, of taken + $1 an interval, of interval '1 day' * $1 a number.
+func (t *Translator) noteOperands(op string, args []*Expr) {
+	if len(args) != 2 || args[0].Parameter == 0 && args[1].Parameter == 0 {
+		return
+	}
+	for i, want := range t.Env.Wants(op, args[0].Type(), args[1].Type()) {
+		if args[1-i].Type() != policy.Unknown {
+			t.Params.Note(args[i], want)
+		}
+	}
+	if op == "||" { // which takes anything beside a text
+		t.Params.Note(args[0], policy.Text)
+		t.Params.Note(args[1], policy.Text)
+	}
+	t.Params.Note(args[0], args[1].Type()) // where no operator decides
+	t.Params.Note(args[1], args[0].Type())
 }
 
 func (t *Translator) like(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {

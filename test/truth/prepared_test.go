@@ -125,6 +125,8 @@ func TestPrepared(t *testing.T) {
 			}
 		}
 		play("days", step{prepare: "days", sql: days}, step{execute: "days"}, step{sql: "SET TimeZone = 'Asia/Tokyo'"}, step{execute: "days"}, step{sql: "SET TIME ZONE -7"}, step{execute: "days"})
+		play("spans", step{prepare: "d", sql: `SELECT count(*) FROM outage WHERE began > timestamp '2024-05-03' + $1 AND began < timestamp '2024-05-03' + interval '1 day' * $2`}, step{execute: "d", params: []string{"-1 day", "2.5"}})
+		play("chars and arrays", step{sql: `PREPARE a AS SELECT count(*) FROM outage WHERE 'a '::char(3) = ANY ($1::text[])`}, step{sql: `EXECUTE a('{"a ",b}')`}, step{sql: `EXECUTE a('{a,b}')`})
 		play("only then a date", step{sql: "SET DateStyle = 'ISO, DMY'"}, step{prepare: "d", sql: `SELECT count(*) FROM outage WHERE began > '25/05/2024'`}, step{execute: "d"}, step{sql: "SET DateStyle = 'ISO, MDY'"}, step{execute: "d"},
 			step{sql: `SELECT count(*) FROM outage WHERE began > '25/05/2024'`}, step{execute: "d"})
 		play("no date then", step{prepare: "d", sql: `SELECT count(*) FROM outage WHERE began > '25/05/2024'`}, step{sql: "SET DateStyle = 'ISO, DMY'"}, step{execute: "d"})

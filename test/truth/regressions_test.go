@@ -124,6 +124,8 @@ var regressions = []struct {
 	{"kinds", `SELECT count(*) FILTER (WHERE c5 = ANY (ARRAY['ab '::bpchar, 'abc '])), count(*) FILTER (WHERE c5 = ANY (ARRAY['ab '::varchar, 'abc '])), count(*) FILTER (WHERE c5 = ANY ('{"ab "}'::varchar[])), count(*) FILTER (WHERE t = ANY (ARRAY['ab '::bpchar, 'Ab '])) FROM thing`, "cccc", ""},
 	{"kinds", `SELECT concat(nullif(c5, t), '|') AS k, concat(nullif(c5, 'abc'), '|') AS l, octet_length(coalesce(c5, c5)) AS o, count(*) FROM thing GROUP BY 1, 2, 3 HAVING count(*) > 0`, "kkkc", ""},
 	{"kinds", `SELECT nullif(v, c5) AS k, count(*) FROM thing GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"kinds", `SELECT count(*) FILTER (WHERE v = ANY ('{"ab ",x}'::bpchar[])), count(*) FILTER (WHERE t = ANY ('{"ab ",x}'::char(4)[])), count(*) FILTER (WHERE t <> ALL (ARRAY['ab ', '12 3']::char(2)[])), count(*) FILTER (WHERE v = ANY (ARRAY['ab ']::text[]::bpchar[])), count(*) FILTER (WHERE v = ANY (ARRAY[c5]::text[])) FROM thing`, "ccccc", ""},
+	{"kinds", `SELECT count(*) FILTER (WHERE c5 = ANY (ARRAY[v, t])), count(*) FILTER (WHERE 'ab ' = ANY (ARRAY[v, c5])), count(*) FILTER (WHERE v = ANY (ARRAY[c5, t])), count(*) FILTER (WHERE t = ANY (ARRAY['ab ', c5, v])) FROM thing`, "cccc", ""},
 	{"kinds", `SELECT count(*) FILTER (WHERE nullif(v, c5) = 'ab  '), count(*) FILTER (WHERE nullif(v, c5) IS NULL), count(*) FILTER (WHERE nullif('ab'::varchar, c5) = 'ab '), count(*) FILTER (WHERE nullif(v, 'ab') = 'ab ') FROM thing`, "cccc", ""},
 	{"kinds", `SELECT concat(nullif(v, c5), '|') AS k, count(*) FROM thing GROUP BY 1 HAVING count(*) > 0`, "kc", "the blanks at the end of a choice among chars"},
 	// What a join's condition reads of the rows that may be left without a partner is not evaluated where there are no others.
