@@ -113,7 +113,7 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 	switch {
 	case err != nil && caller.Err() != nil:
 		return ErrUnavailable // the caller stopped waiting: that says nothing of the database
-	case errors.Is(err, errSettings) || found.limited || found.blind:
+	case errors.Is(err, errSettings) || found.limited || err == nil && !found.watches:
 		b.log.ErrorContext(caller, "the private database's settings are not those that queries need: run dpproxy check")
 		return ErrSettings
 	case found.drifted || b.opened && found.citus != (b.cluster != nil):

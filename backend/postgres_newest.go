@@ -31,9 +31,6 @@ var markedSQL = markedBy(func(mark string) string { return mark + " <> '0'::pg_c
 // changedSQL is markedSQL of those marks alone that mean that there is a newer row. It is asked where there are any, for one that was given up stays until the row is written anew.
 var changedSQL = markedBy(superseded)
 
-// blindToLocks tells whether dpproxy's role may not ask that, which everybody may unless an owner took it away: a question would fail after its charge.
-const blindToLocks = `EXISTS (SELECT FROM pg_catalog.pg_class k WHERE k.oid = pg_catalog.to_regclass('pg_catalog.pg_locks') AND NOT pg_catalog.has_table_privilege(k.oid, 'SELECT'))`
-
 func markedBy(holds func(mark string) string) string {
 	return `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation
   WHERE ` + lockedHere + ` AND (c.oid IS NULL OR c.relkind NOT IN ('i', 'I', 't') AND (` + holds("c.xmax") + `
@@ -44,15 +41,20 @@ func markedBy(holds func(mark string) string) string {
 // lockedHere tells whether l, of pg_locks, is the lock of this transaction on a relation that is not of the catalogs.
 const lockedHere = `l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.relation >= 16384`
 
-// superseded tells whether a row of the catalog that the snapshot shows is no longer the newest, by its xmax. A transaction that began after the snapshot is taken to end well. Of the others one that was given up changed nothing,
-// nor did one so old that nobody knows what became of it: it had not ended well when the snapshot was taken, and what was under way then is known still. The number of a transaction in 64 bits is the one nearest to the snapshot's.
+// superseded tells whether a row of the catalog that the snapshot shows is no longer the newest, by its xmax: whether that transaction ended well by now. Those below the snapshot's xmin had all ended when it was taken, and the snapshot shows
+// the row nevertheless: they were given up, or locked it and no more. One that is under way (an owner's session that stands open after GRANT or SET STATISTICS, which lock no reader out) has changed nothing that anybody else sees: what a name stands for was looked
+// up before this is asked. The snapshot's xmax does not tell: of a server where nothing else ended since, it is below those under way. The number of a transaction in 64 bits is the one nearest to the snapshot's.
 func superseded(mark string) string {
-	const next = `pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text::pg_catalog.int8`
-	return `(SELECT CASE WHEN n.mark = 0 THEN false WHEN n.number >= n.next THEN true WHEN n.number < 3 THEN false
+	const end = `(pg_catalog.pg_current_snapshot())::pg_catalog.text::pg_catalog.int8`
+	return `(SELECT CASE WHEN n.mark = 0 OR n.number < n.oldest THEN false
       ELSE COALESCE(pg_catalog.pg_xact_status(n.number::pg_catalog.text::pg_catalog.xid8) = 'committed', false) END
-    FROM (SELECT x.next, x.mark, x.next + (x.mark - x.next % 4294967296 + 6442450944) % 4294967296 - 2147483648 AS number
-      FROM (SELECT ` + next + ` AS next, ` + mark + `::pg_catalog.text::pg_catalog.int8 AS mark) x) n)`
+    FROM (SELECT x.oldest, x.mark, x.next + (x.mark - x.next % 4294967296 + 6442450944) % 4294967296 - 2147483648 AS number
+      FROM (SELECT pg_catalog.pg_snapshot_xmin` + end + ` AS oldest, pg_catalog.pg_snapshot_xmax` + end + ` AS next, ` + mark + `::pg_catalog.text::pg_catalog.int8 AS mark) x) n)`
 }
+
+// mayAskSQL tells whether the role may ask changedSQL, which some owners take from all roles but their own (REVOKE SELECT ON pg_locks FROM PUBLIC): a paid query would fail. It has to be known before a charge.
+const mayAskSQL = `CASE WHEN ` + onlyPostgres + ` THEN pg_catalog.has_table_privilege('pg_catalog.pg_locks', 'SELECT') AND (SELECT pg_catalog.bool_and(pg_catalog.has_function_privilege(f, 'EXECUTE'))
+  FROM pg_catalog.unnest('{pg_lock_status(), pg_backend_pid(), pg_current_snapshot(), pg_snapshot_xmin(pg_snapshot), pg_snapshot_xmax(pg_snapshot), pg_xact_status(xid8)}'::text[]) AS s(f)) ELSE true END`
 
 // errChanged says that the catalog changed between a query's snapshot and its end.
 var errChanged = errors.New("backend: what a private table's name stands for, its columns or its storage changed while it was asked")

@@ -30,8 +30,8 @@ import (
 type looked struct {
 	drifted   bool          // a schema is not the one that was inspected
 	limited   bool          // new sessions would have a limit that rows may exceed
+	watches   bool          // the role may ask whether the catalog changed while a query ran
 	citus     bool          // the tables may lie on several machines
-	blind     bool          // the role may not read pg_locks
 	away      bool          // one of which does not answer
 	unplanned error         // the database does not plan this query
 	of        rewrite.Query // of the error
@@ -41,7 +41,7 @@ type looked struct {
 func lookAgain(ctx context.Context, tx pgx.Tx, of *cluster, pinned []pinnedShape, queries []rewrite.Query) (found looked, err error) {
 	var batch pgx.Batch
 	batch.Queue(keptSQL)
-	batch.Queue("SELECT " + onCitus + ", " + blindToLocks)
+	batch.Queue("SELECT " + onCitus + ", " + mayAskSQL)
 	for _, s := range pinned {
 		batch.Queue(shapeSQL, shapeArguments(placesOf(s.dataset, dialect.PostgreSQL))...)
 	}
@@ -84,7 +84,7 @@ func (found *looked) read(results pgx.BatchResults, datasets int, of *cluster, q
 		return nil, err
 	}
 	found.limited = limited(kept)
-	if err := results.QueryRow().Scan(&found.citus, &found.blind); err != nil {
+	if err := results.QueryRow().Scan(&found.citus, &found.watches); err != nil {
 		return nil, err
 	}
 	for range datasets {

@@ -174,6 +174,8 @@ func TestWordsForSettings(t *testing.T) {
 		{"memory", []string{"ALTER ROLE ROLE_ SET work_mem = '8GB'"}, false},
 		{"another encoding of the client", []string{"ALTER ROLE ROLE_ SET client_encoding = 'LATIN1'"}, false},
 		{"a setting of an extension", []string{"ALTER ROLE ROLE_ SET plan_filter.statement_cost_limit = 1000"}, false},
+		{"no look at locks", []string{"REVOKE SELECT ON pg_locks FROM PUBLIC"}, true},
+		{"no word of what became of a transaction", []string{"REVOKE EXECUTE ON FUNCTION pg_xact_status(xid8) FROM PUBLIC"}, true},
 		{"row security", []string{"ALTER TABLE people ENABLE ROW LEVEL SECURITY", "CREATE POLICY mine ON people FOR SELECT USING (1 / age > 0)"}, true},
 		{"row security without a policy", []string{"ALTER TABLE people ENABLE ROW LEVEL SECURITY"}, true},
 		{"row security of all rows", []string{"ALTER TABLE people ENABLE ROW LEVEL SECURITY", "CREATE POLICY all_rows ON people FOR SELECT USING (true)"}, false},
@@ -247,6 +249,11 @@ func TestLimitsThatComeLater(t *testing.T) {
 		t.Errorf("Ready says %v", err)
 	}
 	h.change(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s RESET temp_file_limit", role, database))
+	h.change("REVOKE SELECT ON pg_locks FROM PUBLIC")
+	if err := h.Ready(t.Context(), render(t, measure(t, h.policy, "people"), h)); err != ErrSettings {
+		t.Errorf("Ready says %v", err)
+	}
+	h.change("GRANT SELECT ON pg_locks TO PUBLIC")
 	if err := h.Ready(t.Context()); err != nil {
 		t.Errorf("Ready says %v", err)
 	}

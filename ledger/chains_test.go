@@ -440,3 +440,40 @@ func TestOldProxiesAreLeftAtWork(t *testing.T) {
 	wantSpent(t, again, "ann", 100, 100)
 	verify(t, again)
 }
+
+// A batch asks for the chains of all whom the last one has answered and who come again at once: with eight sessions in eight datasets on each of two proxies it
+// asked for half of them, those that were there first, and the others' came with the next one, each time.
+func TestBatchesAskForThoseWhoComeAgain(t *testing.T) {
+	var sets []DatasetTerms
+	for n := range 8 {
+		d := killed()
+		d.ID, d.Relations = fmt.Sprint("set", n), []string{fmt.Sprint("public.set", n)}
+		sets = append(sets, d)
+	}
+	url, two := several(t, 2, Options{}, sets...)
+	var all sync.WaitGroup
+	for g := range uint64(16) {
+		all.Go(func() {
+			for n := range uint64(100) {
+				if _, err := two[g%2].Charge(ctx, of(sets[g/2].ID, request("ann", numbered(g<<32|n, 1)))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	var size float64
+	if err := conn.QueryRow(ctx, "SELECT count(*)::float8 / count(DISTINCT substring(request, 1, 16)) FROM dpproxy_ledger.chain WHERE kind = 6").Scan(&size); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.1f rows a batch", size)
+	if size < 4.5 {
+		t.Errorf("a batch of eight sessions' has %.1f rows", size)
+	}
+	verify(t, two[0])
+}

@@ -242,8 +242,6 @@ func (f *keeper) stand() (store.Begun, bool) {
 	if first := f.waiting[0]; !ok || f.sharing.asks || first.wary || first.alone || first.follows || f.rivalled(first.ds) {
 		return store.Begun{}, false
 	}
-	runtime.Gosched() // those whom the last batch has answered come again
-	f.gather()
 	links := f.ahead.links
 	var heads []chain.Head
 	for _, j := range f.line() {
@@ -410,6 +408,10 @@ func (f *keeper) transact() (done, left []*job, err error) {
 			left, err = nil, fmt.Errorf("panic in the database: %v", r)
 		}
 	}()
+	if f.shared() { // those whom the last batch has answered come again in time for what is said of the chains that are wanted
+		runtime.Gosched()
+		f.gather()
+	}
 	line := f.line()
 	if !slices.ContainsFunc(line, func(j *job) bool { return !j.follows }) {
 		return f.choose(func(j *job) bool { return j.follows }), nil, f.catchUp()

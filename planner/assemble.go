@@ -33,7 +33,7 @@ func (p assembly) addLeaves(c chosenPaths, notes *semantics.Notes) {
 
 // addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
 func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, notes *semantics.Notes) {
-	leaf := &plans.Leaf{Name: plans.LeafName(i), SQL: lp.Sql}
+	leaf := &plans.Leaf{Name: plans.LeafName(i), SQL: lp.SQL}
 	for k, e := range lp.Keys {
 		leaf.Found = leaf.Found || semantics.Closed(lp.Table, e) != nil
 		leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: plans.KeyName(k), Type: e.Type(), Typmod: e.Typmod()})

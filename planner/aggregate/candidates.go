@@ -153,7 +153,7 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*Found, *refuse.Refusal) {
 
 // Flat is the question with the counters of all candidates side by side; at says which are whose.
 func (f *fanned) Flat() (q *linear.Question, at [][]int) {
-	q = &linear.Question{Table: f.g.Rows.Table, Where: f.where, Sql: f.g.Question.Sql, Keys: f.privateKeys(), OffGrid: f.g.Question.OffGrid}
+	q = &linear.Question{Table: f.g.Rows.Table, Where: f.where, SQL: f.g.Question.SQL, Keys: f.privateKeys(), OffGrid: f.g.Question.OffGrid}
 	at = make([][]int, len(f.each))
 	for i, sub := range f.each {
 		for n, c := range sub.Question.Counters {

@@ -101,8 +101,8 @@ func (b *Binder) groupOf(sel *pg.SelectStmt, from *bind.Rows) (*Grouping, *refus
 		g.findTop()
 		g.findThresholds()
 	}
-	if g.Question.Sql = b.Text; b.Top != sel {
-		g.Question.Sql = ast.Deparsed(sel)
+	if g.Question.SQL = b.Text; b.Top != sel {
+		g.Question.SQL = ast.Deparsed(sel)
 	}
 	g.Leaf = len(b.Questions)
 	if g.Fanned != nil {

@@ -24,7 +24,7 @@ func (v *LeafPlanner) perUnit(q *linear.Question, keys linear.Set, counters []in
 	if u.Where, refusal = v.Binder.Lowered(q.Table, q.Where); refusal != nil {
 		return nil, refusal
 	}
-	sub := &linear.Question{Sql: q.Sql, PerGroup: 1, OffGrid: q.OffGrid}
+	sub := &linear.Question{SQL: q.SQL, PerGroup: 1, OffGrid: q.OffGrid}
 	if key := q.Counters[counters[0]].Units.Key; key >= 0 {
 		u.JoinKeys, u.Present, sub.PerGroup = []*policy.Column{q.Table.Keys[key]}, true, 0
 	}
@@ -82,7 +82,7 @@ func (v *LeafPlanner) better(q *linear.Question) (*Request, *refuse.Refusal) {
 }
 
 func (v *LeafPlanner) positionOf(q *linear.Question) int {
-	return (&linear.Solver{S: &linear.Query{Question: q}}).PositionOfKeys()
+	return (&linear.Solver{Query: &linear.Query{Question: q}}).PositionOfKeys()
 }
 
 // unitKey puts the cells of a column into classes on which all keys over it are the same.

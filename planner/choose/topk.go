@@ -39,7 +39,7 @@ func (v *LeafPlanner) topK(r *linear.Ranking, flat *linear.Question) *linear.Top
 
 // overlapping counts the rows of each candidate.
 func (v *LeafPlanner) overlapping(r *linear.Ranking, flat *linear.Question, weights []int64) *linear.TopK {
-	q := &linear.Question{Table: flat.Table, Where: flat.Where, Sql: flat.Sql, OffGrid: flat.OffGrid}
+	q := &linear.Question{Table: flat.Table, Where: flat.Where, SQL: flat.SQL, OffGrid: flat.OffGrid}
 	at := make([]int, len(r.Terms))
 	for i, t := range r.Terms {
 		at[i] = q.SumFor(t.Where, t.Sum)
@@ -81,7 +81,7 @@ func (v *LeafPlanner) nested(r *linear.Ranking, flat *linear.Question, weights [
 		}
 	}
 	own, all := linear.InCommon(own)
-	q := &linear.Question{Table: flat.Table, Where: slices.Concat(flat.Where, all), Sql: flat.Sql, OffGrid: flat.OffGrid}
+	q := &linear.Question{Table: flat.Table, Where: slices.Concat(flat.Where, all), SQL: flat.SQL, OffGrid: flat.OffGrid}
 	var columns []int
 	for _, list := range own {
 		for _, e := range list {
@@ -109,7 +109,7 @@ func (v *LeafPlanner) nested(r *linear.Ranking, flat *linear.Question, weights [
 
 // meetings tells, by candidate and cell, whether a row in the cell meets the candidate; nil: the cells do not tell.
 func (v *LeafPlanner) meetings(s *linear.Query, own [][]*semantics.Expr) [][]bool {
-	l := &linear.Solver{Lowerer: semantics.Lowerer{Table: s.Table, Env: v.Binder.Env, Box: semantics.NewBox(s.Table, v.Binder.Env), Notes: v.Notes, OffGrid: s.OffGrid}, S: s}
+	l := &linear.Solver{Lowerer: semantics.Lowerer{Table: s.Table, Env: v.Binder.Env, Box: semantics.NewBox(s.Table, v.Binder.Env), Notes: v.Notes, OffGrid: s.OffGrid}, Query: s}
 	cellOf := s.FirstCells()
 	met := make([][]bool, len(own))
 	for i, list := range own {

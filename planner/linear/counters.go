@@ -17,14 +17,14 @@ import (
 func (v *Solver) foldCounters() (only map[int][]*semantics.Expr, refusal *refuse.Refusal) {
 	only = map[int][]*semantics.Expr{}
 	index := map[string]int{}
-	for _, c := range v.S.Counters {
+	for _, c := range v.Query.Counters {
 		var pred predicate.Pred
 		residual, refusal := v.Fold(c.Where, &pred)
 		if refusal != nil {
 			return nil, refusal
 		}
 		if _, never := pred.(predicate.Never); never {
-			v.S.Counting = append(v.S.Counting, -1)
+			v.Query.Counting = append(v.Query.Counting, -1)
 			continue
 		}
 		slices.SortFunc(residual, func(a, b *semantics.Expr) int { return strings.Compare(a.Canon, b.Canon) })
@@ -38,16 +38,16 @@ func (v *Solver) foldCounters() (only map[int][]*semantics.Expr, refusal *refuse
 		}
 		at, seen := index[key]
 		if !seen {
-			at = len(v.S.Counts)
+			at = len(v.Query.Counts)
 			index[key] = at
-			v.S.Counts, v.S.Sums, v.S.Values = append(v.S.Counts, pred), append(v.S.Sums, c.Sum), append(v.S.Values, c.Values)
+			v.Query.Counts, v.Query.Sums, v.Query.Values = append(v.Query.Counts, pred), append(v.Query.Sums, c.Sum), append(v.Query.Values, c.Values)
 			if len(residual) > 0 {
 				only[at] = residual
 			}
-			v.S.Worths = append(v.S.Worths, c.Worth)
+			v.Query.Worths = append(v.Query.Worths, c.Worth)
 		}
-		v.S.Worths[at] = moreWorth(v.S.Worths[at], c.Worth)
-		v.S.Counting = append(v.S.Counting, at)
+		v.Query.Worths[at] = moreWorth(v.Query.Worths[at], c.Worth)
+		v.Query.Counting = append(v.Query.Counting, at)
 	}
 	return only, nil
 }
@@ -55,23 +55,23 @@ func (v *Solver) foldCounters() (only map[int][]*semantics.Expr, refusal *refuse
 // narrow makes the condition of an only counter a condition on the rows: FILTER (WHERE p) asks what WHERE p asks. With
 // keys, it takes what decides nothing about which keys are shown.
 func (v *Solver) narrow(residual []*semantics.Expr, only map[int][]*semantics.Expr) ([]*semantics.Expr, map[int][]*semantics.Expr) {
-	if len(v.S.Counts) != 1 {
+	if len(v.Query.Counts) != 1 {
 		return residual, only
 	}
-	if len(v.S.Keys) == 0 {
-		v.S.Filter, v.S.Counts[0] = predicate.All(v.S.Filter, v.S.Counts[0]), nil
+	if len(v.Query.Keys) == 0 {
+		v.Query.Filter, v.Query.Counts[0] = predicate.All(v.Query.Filter, v.Query.Counts[0]), nil
 		return append(residual, only[0]...), nil
 	}
 	var shown []*policy.Column
-	for _, list := range [][]*semantics.Expr{v.S.Keys, residual, only[0]} {
+	for _, list := range [][]*semantics.Expr{v.Query.Keys, residual, only[0]} {
 		for _, e := range list {
 			for _, c := range e.Cols {
 				shown = predicate.WithColumn(shown, v.Table.Columns[c])
 			}
 		}
 	}
-	filter, left := v.S.Filter, predicate.Pred(nil)
-	for _, q := range ConjunctsOf(v.S.Counts[0]) {
+	filter, left := v.Query.Filter, predicate.Pred(nil)
+	for _, q := range ConjunctsOf(v.Query.Counts[0]) {
 		columns, _ := predicate.Columns(q, nil)
 		if slices.ContainsFunc(columns, func(c *policy.Column) bool { return slices.Contains(shown, c) }) {
 			left = predicate.All(left, q)
@@ -80,7 +80,7 @@ func (v *Solver) narrow(residual []*semantics.Expr, only map[int][]*semantics.Ex
 		}
 	}
 	if _, never := filter.(predicate.Never); !never {
-		v.S.Filter, v.S.Counts[0] = filter, left
+		v.Query.Filter, v.Query.Counts[0] = filter, left
 	}
 	return residual, only
 }

@@ -55,7 +55,7 @@ func (v *DistinctValues) columns() []int {
 // occurrence among those where the counter counts.
 func (v *Solver) show(p *Factor, counter int) *refuse.Refusal {
 	shows, seen := make([]int32, len(p.Class)), map[string]int32{}
-	for _, e := range v.S.Values[counter].Of {
+	for _, e := range v.Query.Values[counter].Of {
 		if e.Form == semantics.FormColumn && v.Table.Columns[e.Cols[0]].Domain.Other >= 0 {
 			v.Notes.Add("values of " + v.Table.Columns[e.Cols[0]].Name + " outside its domain count as one")
 		}
@@ -64,7 +64,7 @@ func (v *Solver) show(p *Factor, counter int) *refuse.Refusal {
 	for at := range shows {
 		Decode(at, p.Sizes, cells)
 		v.put(p, cells)
-		text, known, refusal := v.valueText(v.S.Values[counter])
+		text, known, refusal := v.valueText(v.Query.Values[counter])
 		if refusal != nil {
 			return refusal
 		}
@@ -129,11 +129,11 @@ func (s *Query) shownValues() []int {
 // withinCells bounds the groups in which the database looks for different values.
 func (v *Solver) withinCells() *refuse.Refusal {
 	most := 0
-	for c := range v.S.Values {
-		most = max(most, v.S.Shown(c))
+	for c := range v.Query.Values {
+		most = max(most, v.Query.Shown(c))
 	}
-	if most > 0 && v.S.Cells > plans.MaxCells/most {
-		return TooManyCells.At(v.PositionOfKeys(), strconv.Itoa(v.S.Cells*most), plans.MaxCells)
+	if most > 0 && v.Query.Cells > plans.MaxCells/most {
+		return TooManyCells.At(v.PositionOfKeys(), strconv.Itoa(v.Query.Cells*most), plans.MaxCells)
 	}
 	return nil
 }

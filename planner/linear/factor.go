@@ -36,9 +36,9 @@ func (v *Solver) classify(p *Factor) *refuse.Refusal {
 	for _, size := range p.Sizes {
 		combinations *= size
 	}
-	v.Env.Work.Take(combinations, 8+len(v.S.Counts))
+	v.Env.Work.Take(combinations, 8+len(v.Query.Counts))
 	p.Class, p.beyond = make([]int32, combinations), make([]int32, combinations)
-	p.Masks = make([][]bool, len(v.S.Counts))
+	p.Masks = make([][]bool, len(v.Query.Counts))
 	for c := range p.only {
 		p.Masks[c] = make([]bool, combinations)
 	}
@@ -61,19 +61,19 @@ func (v *Solver) classify(p *Factor) *refuse.Refusal {
 		}
 	}
 	p.Classes = len(p.Values)
-	p.Shows = make([][]int32, len(v.S.Counts))
-	for c, values := range v.S.Values {
+	p.Shows = make([][]int32, len(v.Query.Counts))
+	for c, values := range v.Query.Values {
 		if columns := values.columns(); len(columns) > 0 && shares(p.Columns, columns) {
 			if refusal := v.show(p, c); refusal != nil {
 				return refusal
 			}
 		}
 	}
-	for _, sum := range v.S.Sums {
+	for _, sum := range v.Query.Sums {
 		v.refine(p, sum)
 	}
-	p.Weights = make([][]int64, len(v.S.Counts))
-	for c, sum := range v.S.Sums {
+	p.Weights = make([][]int64, len(v.Query.Counts))
+	for c, sum := range v.Query.Sums {
 		if sum != nil && sum.Expr != nil && shares(p.Columns, sum.Expr.Cols) {
 			p.Weights[c] = v.spread(sum, p)
 		}
@@ -116,7 +116,7 @@ func (v *Solver) classifyOne(p *Factor, on *evaluated, at int, cells []int, numb
 	}
 	if c := v.hidden(p, cells); c != nil {
 		if c.Any && admitted {
-			return unnamedTexts.At(v.S.Keys[p.Keys[0]].Pos, c.Name)
+			return unnamedTexts.At(v.Query.Keys[p.Keys[0]].Pos, c.Name)
 		}
 		p.Class[at] = -1
 		return nil
@@ -140,7 +140,7 @@ func (v *Solver) concealed(p *Factor, cells []int) bool {
 		if cell := v.Table.Columns[at].HiddenCell(); cell < 0 || cells[i] != cell {
 			continue
 		}
-		if slices.ContainsFunc(p.Keys, func(k int) bool { return slices.Contains(v.S.Keys[k].Cols, at) }) {
+		if slices.ContainsFunc(p.Keys, func(k int) bool { return slices.Contains(v.Query.Keys[k].Cols, at) }) {
 			return true
 		}
 	}
@@ -150,11 +150,11 @@ func (v *Solver) concealed(p *Factor, cells []int) bool {
 // keysOf evaluates the factor's keys.
 func (v *Solver) keysOf(p *Factor, on *evaluated, values []policy.Value) ([]policy.Value, *refuse.Refusal) {
 	for i, k := range p.Keys {
-		value, refusal := on.key(v.S.Keys[k])
+		value, refusal := on.key(v.Query.Keys[k])
 		if refusal != nil {
 			return nil, refusal
 		}
-		if k >= len(v.S.Keys)-v.S.conditions {
+		if k >= len(v.Query.Keys)-v.Query.conditions {
 			value = value == true
 		}
 		values[i] = value
@@ -210,10 +210,10 @@ func (n *classNumbers) number(at int, values []policy.Value, outside int) (numbe
 // and 0 are the same and have two texts, that is not made use of.
 func (v *Solver) numbersOf(p *Factor) *classNumbers {
 	n := &classNumbers{}
-	if len(p.Columns) != 1 || len(p.Keys) != 1 || p.Keys[0] >= len(v.S.Keys)-v.S.conditions {
+	if len(p.Columns) != 1 || len(p.Keys) != 1 || p.Keys[0] >= len(v.Query.Keys)-v.Query.conditions {
 		return n
 	}
-	c, key := v.Table.Columns[p.Columns[0]], v.S.Keys[p.Keys[0]]
+	c, key := v.Table.Columns[p.Columns[0]], v.Query.Keys[p.Keys[0]]
 	if n.of = key.Type(); c.Domain.Ordered() && c.Open == nil && key.Monotone && !n.of.Floating() && v.Box.Calm(key, p.Columns[0]) {
 		n.inOrder = p.PieceOf(0, c.Domain.Regular-1) + 1
 	}
@@ -248,7 +248,7 @@ func (v *Solver) admitted(p *Factor, cells []int) bool {
 // within is what the conjuncts of the filter say of the factor's cells.
 func (v *Solver) within(p *Factor) []predicate.Pred {
 	var out []predicate.Pred
-	for _, q := range ConjunctsOf(v.S.Filter) {
+	for _, q := range ConjunctsOf(v.Query.Filter) {
 		if q = predicate.Implied(q, func(c *policy.Column) bool { return slices.Contains(p.Columns, plans.ColumnIndex(v.Table, c)) }); q != nil {
 			out = append(out, q)
 		}
@@ -277,7 +277,7 @@ func (v *Solver) decidesKeys(lists ...[]*semantics.Expr) [][]int {
 		combinations *= d.Size()
 	}
 	var out [][]int
-	for _, q := range ConjunctsOf(v.S.Filter) {
+	for _, q := range ConjunctsOf(v.Query.Filter) {
 		columns, onGrid := predicate.Columns(q, nil)
 		var at []int
 		for _, c := range columns {
@@ -337,7 +337,7 @@ func (v *Solver) isBucket(e *semantics.Expr) bool {
 
 func (v *Solver) firstPosition(p *Factor) int {
 	if len(p.Keys) > 0 {
-		return v.S.Keys[p.Keys[0]].Pos
+		return v.Query.Keys[p.Keys[0]].Pos
 	}
 	if len(p.filters) > 0 {
 		return p.filters[0].Pos
@@ -363,9 +363,9 @@ func (v *Solver) hidden(p *Factor, cells []int) *policy.Column {
 		}
 		if slices.ContainsFunc(p.Keys, func(k int) bool {
 			if c.Any {
-				return slices.Contains(v.S.Keys[k].Cols, at) && !v.Box.Knows(v.S.Keys[k])
+				return slices.Contains(v.Query.Keys[k].Cols, at) && !v.Box.Knows(v.Query.Keys[k])
 			}
-			return slices.Contains(v.S.Keys[k].Cols, at) && k < len(v.S.Keys)-v.S.conditions
+			return slices.Contains(v.Query.Keys[k].Cols, at) && k < len(v.Query.Keys)-v.Query.conditions
 		}) {
 			return c
 		}

@@ -115,12 +115,12 @@ func (v *Solver) holdsOfAll(e *semantics.Expr, d *derived.Tabulated, read []int)
 // the number of them in one class. A cell is in one class of each factor.
 func (v *Solver) multiply() {
 	m := derived.MatchedIn(v.Table)
-	if m == nil || v.S.PerGroup > 0 || v.S.Empty {
+	if m == nil || v.Query.PerGroup > 0 || v.Query.Empty {
 		return
 	}
 	row := v.Table.Columns[m.Row()]
 	var filters []predicate.Pred
-	for _, q := range ConjunctsOf(v.S.Filter) {
+	for _, q := range ConjunctsOf(v.Query.Filter) {
 		if columns, onGrid := predicate.Columns(q, nil); onGrid && len(columns) == 1 && columns[0] == row {
 			filters = append(filters, q)
 		}
@@ -135,11 +135,11 @@ func (v *Solver) multiply() {
 	if p := v.partOfColumn(m.Row()); p != nil && !p.PiecesInSQL && p.combinations()/max(row.Domain.Size(), 1)*max(len(m.Matches), 1) <= plans.MaxCells {
 		placed, each = matchClasses(m, p, slices.Index(p.Columns, m.Row()), allowed)
 	}
-	v.S.Rows, v.S.PerGroup = m.From.MaxRowsPerUnit*max(placed, 1), m.From.MaxRowsPerUnit*max(each, 1)
+	v.Query.Rows, v.Query.PerGroup = m.From.MaxRowsPerUnit*max(placed, 1), m.From.MaxRowsPerUnit*max(each, 1)
 }
 
 func (v *Solver) partOfColumn(column int) *Factor {
-	for _, p := range v.S.Factors {
+	for _, p := range v.Query.Factors {
 		if slices.Contains(p.Columns, column) {
 			return p
 		}

@@ -63,12 +63,12 @@ func over(column int, exprs []*semantics.Expr, into []*semantics.Expr) []*semant
 func (v *Solver) decided(p *Factor) []*semantics.Expr {
 	list := slices.Clone(p.filters)
 	for _, k := range p.Keys {
-		list = append(list, v.S.Keys[k])
+		list = append(list, v.Query.Keys[k])
 	}
-	for c := range v.S.Counts {
+	for c := range v.Query.Counts {
 		list = append(list, p.only[c]...)
 	}
-	for _, values := range v.S.Values {
+	for _, values := range v.Query.Values {
 		if shares(p.Columns, values.columns()) {
 			list = append(list, values.parts()...)
 		}
@@ -79,7 +79,7 @@ func (v *Solver) decided(p *Factor) []*semantics.Expr {
 // exprs are those, and what is added up of a factor's cells.
 func (v *Solver) exprs(p *Factor) []*semantics.Expr {
 	list := v.decided(p)
-	for _, sum := range v.S.Sums {
+	for _, sum := range v.Query.Sums {
 		if sum != nil && sum.Expr != nil && shares(p.Columns, sum.Expr.Cols) {
 			list = append(list, sum.Expr)
 		}
@@ -292,7 +292,7 @@ func (v *Solver) put(p *Factor, pieces []int) {
 func (v *Solver) again(p *Factor) (of [][]int32) {
 	exprs := slices.Clone(p.filters)
 	for _, k := range p.Keys {
-		exprs = append(exprs, v.S.Keys[k])
+		exprs = append(exprs, v.Query.Keys[k])
 	}
 	for _, list := range p.only {
 		exprs = append(exprs, list...)

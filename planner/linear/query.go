@@ -31,7 +31,7 @@ type Question struct {
 	Counters []Counter
 	Choices  []*ChoiceSet
 	Top      int // above 0: so many keys are shown, in the order of the only counter, which is not
-	Sql      string
+	SQL      string
 	Turned   Turned // nil: the rows meet no public list
 
 	Sets         []Set       // GROUPING SETS, in keys; nil: one of all
@@ -207,7 +207,7 @@ type Factor struct {
 // Solver solves one question.
 type Solver struct {
 	semantics.Lowerer
-	S *Query
+	Query *Query
 }
 
 // Solve folds a question's conditions and keys into cells.
@@ -221,7 +221,7 @@ func Solve(q *Question, env scalar.Env, n *semantics.Notes) (*Query, *refuse.Ref
 	}
 	own := *q
 	v := &Solver{semantics.Lowerer{Table: q.Table, Env: env, Box: semantics.NewBox(q.Table, env), Notes: n, OffGrid: q.OffGrid}, &Query{Question: &own, Asked: Counted{}, Work: env.Work}}
-	residual, refusal := v.Fold(q.Where, &v.S.Filter)
+	residual, refusal := v.Fold(q.Where, &v.Query.Filter)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -230,32 +230,32 @@ func Solve(q *Question, env scalar.Env, n *semantics.Notes) (*Query, *refuse.Ref
 		return nil, refusal
 	}
 	residual, only = v.narrow(residual, only)
-	v.S.Factors = v.split(residual, only)
-	_, v.S.Empty = v.S.Filter.(predicate.Never)
-	v.S.Cells = 1
-	for _, p := range v.S.Factors {
+	v.Query.Factors = v.split(residual, only)
+	_, v.Query.Empty = v.Query.Filter.(predicate.Never)
+	v.Query.Cells = 1
+	for _, p := range v.Query.Factors {
 		if refusal := v.classify(p); refusal != nil {
 			return nil, refusal
 		}
-		v.S.Grain = append(v.S.Grain, p.Columns...)
+		v.Query.Grain = append(v.Query.Grain, p.Columns...)
 		if p.Classes == 0 {
-			v.S.Cells, v.S.Empty = 0, true
-		} else if v.S.Cells *= p.Classes; v.S.Cells > plans.MaxCells {
-			return nil, TooManyCells.At(v.PositionOfKeys(), strconv.Itoa(v.S.Cells), plans.MaxCells)
+			v.Query.Cells, v.Query.Empty = 0, true
+		} else if v.Query.Cells *= p.Classes; v.Query.Cells > plans.MaxCells {
+			return nil, TooManyCells.At(v.PositionOfKeys(), strconv.Itoa(v.Query.Cells), plans.MaxCells)
 		}
 	}
 	if refusal := v.withinCells(); refusal != nil {
 		return nil, refusal
 	}
 	v.multiply()
-	v.S.orderCounters()
-	return v.S, nil
+	v.Query.orderCounters()
+	return v.Query, nil
 }
 
 // PositionOfKeys is where the statement names the first key; −1: there is none.
 func (v *Solver) PositionOfKeys() int {
-	if len(v.S.Keys) > 0 {
-		return v.S.Keys[0].Pos
+	if len(v.Query.Keys) > 0 {
+		return v.Query.Keys[0].Pos
 	}
 	return -1
 }
@@ -302,7 +302,7 @@ func (v *Solver) split(residual []*semantics.Expr, only map[int][]*semantics.Exp
 		put     func(p *Factor)
 	}
 	var items []item
-	for k, e := range v.S.Keys {
+	for k, e := range v.Query.Keys {
 		if !e.IsConstant() {
 			items = append(items, item{e.Cols, func(p *Factor) { p.Keys = append(p.Keys, k) }})
 		}
@@ -310,23 +310,23 @@ func (v *Solver) split(residual []*semantics.Expr, only map[int][]*semantics.Exp
 	for _, e := range residual {
 		items = append(items, item{e.Cols, func(p *Factor) { p.filters = append(p.filters, e) }})
 	}
-	for _, sum := range v.S.Sums {
+	for _, sum := range v.Query.Sums {
 		if sum != nil && sum.Expr != nil {
 			items = append(items, item{sum.Expr.Cols, func(*Factor) {}})
 		}
 	}
-	for _, values := range v.S.Values {
+	for _, values := range v.Query.Values {
 		if columns := values.columns(); len(columns) > 0 {
 			items = append(items, item{columns, func(*Factor) {}})
 		}
 	}
-	for c := range v.S.Counts {
+	for c := range v.Query.Counts {
 		for _, e := range only[c] {
 			items = append(items, item{e.Cols, func(p *Factor) { p.only[c] = append(p.only[c], e) }})
 		}
 	}
-	lists := [][]*semantics.Expr{v.S.Keys, residual}
-	for _, values := range v.S.Values {
+	lists := [][]*semantics.Expr{v.Query.Keys, residual}
+	for _, values := range v.Query.Values {
 		lists = append(lists, values.parts())
 	}
 	for _, list := range only {
@@ -396,7 +396,7 @@ type Key struct {
 
 // On is the question over the same rows for some of the keys and conditions.
 func (q *Question) On(keys Set, conditions []*semantics.Expr, counters []Counter) *Question {
-	sub := &Question{Table: q.Table, Where: q.Where, Counters: counters, Sql: q.Sql, conditions: len(conditions), PerGroup: q.PerGroup, OffGrid: q.OffGrid}
+	sub := &Question{Table: q.Table, Where: q.Where, Counters: counters, SQL: q.SQL, conditions: len(conditions), PerGroup: q.PerGroup, OffGrid: q.OffGrid}
 	for _, k := range keys {
 		sub.Keys = append(sub.Keys, q.Keys[k])
 	}

@@ -40,6 +40,7 @@ type Query struct {
 	Params    []string // what the session gives for $1, $2, …: "user", "database", "pid", "now", "zone", "version" or a setting; or a text itself (Given)
 	Relations []string // what it reads besides leaves, as schema.name
 	Columns   []Column // of the answer; nil for PostgreSQL, which says so itself
+	Apart     string   // PostgreSQL: a text like SQL that reads the public tables that are given with the query, each by schema.name; empty: SQL reads none beside leaves
 	With      string   // PostgreSQL: what stands before SQL, whose own table expressions come first: "", "WITH ", "WITH RECURSIVE "
 }
 

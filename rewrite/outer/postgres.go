@@ -2,6 +2,7 @@ package outer
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,23 +24,33 @@ import (
 //	SELECT k, d.datname FROM leaf_1, pg_catalog.pg_database AS d
 //	⇒ SELECT k, d.datname FROM leaf_1, "pg_catalog.pg_database" d
 func forTwin(p *plans.Plan) (Query, *refuse.Refusal) {
+	q, refusal := twinText(p, false)
+	if refusal != nil || len(p.Leaves) == 0 || !slices.ContainsFunc(p.Outer.Relations, func(r plans.Relation) bool { return r.Public != nil }) {
+		return q, refusal
+	}
+	if apart, refusal := twinText(p, true); refusal == nil && slices.Equal(apart.Params, q.Params) && apart.With == q.With {
+		q.Apart = apart.SQL
+	}
+	return q, nil
+}
+
+// twinText is one text: with public tables as the server has them, or apart, as table expressions like those of the catalogs.
+func twinText(p *plans.Plan, apart bool) (Query, *refuse.Refusal) {
 	t := &twin{}
 	for _, r := range p.Outer.Relations {
 		t.reads(r.Schema + "." + r.Name)
+		if apart && r.Public != nil {
+			t.apart = append(t.apart, r.Schema+"."+r.Name)
+		}
 	}
 	tree := proto.Clone(p.Outer.Tree).(*pg.Node)
 	if len(p.Outer.Given) > 0 {
 		ast.Each(tree.ProtoReflect(), func(m protoreflect.Message) {
-			if g, ok := m.Interface().(*pg.ParamRef); ok && g.Number > 0 {
+			if g, ok := m.Interface().(*pg.ParamRef); ok {
 				g.Number = int32(t.place(Given(int(g.Number), p.Outer.Given[g.Number-1])))
 			}
 		})
 	}
-	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
-		if n.GetParamRef().GetNumber() < 0 { // described: what it is worth is not known yet
-			n.Node = &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}
-		}
-	})
 	t.rewrite(tree)
 	text, err := deparsed(tree)
 	if err != nil {
@@ -92,6 +103,7 @@ type twin struct {
 	system   map[*pg.ColumnRef]*twinScope // where columns that PostgreSQL keeps for itself are named
 	labelled map[string]bool              // names that the statement gives to columns
 	bound    map[*pg.FuncCall]bool        // calls that stay as they are, where they are never made
+	apart    []string                     // public tables that are read from table expressions too, as schema.name
 }
 
 // rewrite changes the tree in place. Columns whose name came from what is replaced keep it.
@@ -198,7 +210,7 @@ func callable(n *pg.Node) bool {
 // table has an overlaid relation read from the table expression of its full name.
 func (t *twin) table(v *pg.RangeVar) {
 	v.Catalogname = ""
-	if v.GetSchemaname() == "" || !pgcatalog.Overlaid(v.GetSchemaname(), v.GetRelname()) {
+	if v.GetSchemaname() == "" || !t.expressed(v.GetSchemaname(), v.GetRelname()) {
 		return
 	}
 	if v.GetAlias() == nil {
@@ -208,6 +220,11 @@ func (t *twin) table(v *pg.RangeVar) {
 	t.reads(v.Relname)
 }
 
+// expressed tells whether a relation is read from a table expression.
+func (t *twin) expressed(schema, name string) bool {
+	return pgcatalog.Overlaid(schema, name) || slices.Contains(t.apart, schema+"."+name)
+}
+
 // column fits a column reference to what its table has become. The columns that PostgreSQL keeps for itself tell of the
 // sandbox's own transactions and pages: their table's number is known, their versions are those of rows that are frozen.
 func (t *twin) column(n *pg.Node, c *pg.ColumnRef) {
@@ -215,7 +232,7 @@ func (t *twin) column(n *pg.Node, c *pg.ColumnRef) {
 	if len(fields) > 3 {
 		fields = fields[len(fields)-3:]
 	}
-	if len(fields) == 3 && pgcatalog.Overlaid(fields[0].GetString_().GetSval(), fields[1].GetString_().GetSval()) {
+	if len(fields) == 3 && t.expressed(fields[0].GetString_().GetSval(), fields[1].GetString_().GetSval()) {
 		fields = fields[1:]
 	}
 	c.Fields = fields

@@ -42,7 +42,10 @@ type engine struct {
 	mu        sync.RWMutex
 	limits    sandbox.Limits
 	policy    *policy.Policy
-	databases map[string]*database // by dataset
+	databases map[string]*database     // by dataset
+	copies    map[string]sandbox.Table // of public tables, by dataset/schema.name: what was put there last
+	changing  int                      // how many catalogs or copies are being changed
+	changes   int64                    // how many have begun to be
 	closed    bool
 }
 
@@ -65,7 +68,7 @@ func Open(url string, options sandbox.Options) (sandbox.Engine, error) {
 		return nil, errors.New("the sandbox's url must name a database of its own, such as dpproxy_twin")
 	}
 	options = options.WithDefaults()
-	t := &engine{options: options, limits: options.Limits(nil), config: config, session: shorten(name, "_session"), databases: map[string]*database{}}
+	t := &engine{options: options, limits: options.Limits(nil), config: config, session: shorten(name, "_session"), databases: map[string]*database{}, copies: map[string]sandbox.Table{}}
 	return t, nil
 }
 
@@ -84,6 +87,7 @@ func (t *engine) Dialect() dialect.Dialect { return dialect.PostgreSQL }
 
 // Catalog makes the twin of each dataset, or brings it in step with the policy.
 func (t *engine) Catalog(ctx context.Context, p *policy.Policy) error {
+	defer t.change()()
 	made := map[string]*database{}
 	for _, d := range p.Datasets {
 		name := t.config.ConnConfig.Database
@@ -136,6 +140,7 @@ func (t *engine) Load(ctx context.Context, dataset string, tables ...sandbox.Tab
 	if err != nil {
 		return err
 	}
+	defer t.change()()
 	for _, public := range tables {
 		if !public.Rows.Valid() {
 			return sandbox.ErrBroken
@@ -143,8 +148,33 @@ func (t *engine) Load(ctx context.Context, dataset string, tables ...sandbox.Tab
 		if err := t.copyIn(ctx, db.name, public); err != nil {
 			return err
 		}
+		t.mu.Lock()
+		t.copies[dataset+"/"+public.Qualified()] = public
+		t.mu.Unlock()
 	}
 	return nil
+}
+
+// change notes that catalogs or copies begin to change; what it returns, that they have changed.
+func (t *engine) change() (done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changing, t.changes = t.changing+1, t.changes+1
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.changing--
+	}
+}
+
+// holds tells whether the twin's own copies are these, and nothing changes, as of that many changes.
+func (t *engine) holds(dataset string, public []sandbox.Table) (own bool, changes int64) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.changing == 0 && !slices.ContainsFunc(public, func(given sandbox.Table) bool {
+		have, ok := t.copies[dataset+"/"+given.Qualified()]
+		return !ok || !have.Same(given)
+	}), t.changes
 }
 
 func (t *engine) Query(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
@@ -161,8 +191,32 @@ func (t *engine) Describe(ctx context.Context, s sandbox.Session, q outer.Query,
 	return rows.Columns, err
 }
 
-// ask runs or binds one query on a connection of the dataset's twin, at most to the deadline.
+// ask runs or binds one query. Where the twin's copies of public tables are not those that are given with it, or come to be others while it runs, it reads these, which then travel with it.
 func (t *engine) ask(ctx context.Context, describe bool, s sandbox.Session, q outer.Query, tables []sandbox.Table) (sandbox.Rows, error) {
+	var public, others []sandbox.Table
+	for _, given := range tables {
+		if given.Schema == "" || given.Schema == "dp" {
+			others = append(others, given)
+		} else {
+			public = append(public, given)
+		}
+	}
+	own, at := t.holds(s.Database, public)
+	if len(public) == 0 || q.Apart == "" {
+		return t.send(ctx, describe, s, q, others)
+	}
+	if own {
+		rows, err := t.send(ctx, describe, s, q, others)
+		if _, now := t.holds(s.Database, nil); now == at {
+			return rows, err
+		}
+	}
+	q.SQL = q.Apart
+	return t.send(ctx, describe, s, q, tables)
+}
+
+// send runs or binds one query on a connection of the dataset's twin, at most to the deadline.
+func (t *engine) send(ctx context.Context, describe bool, s sandbox.Session, q outer.Query, tables []sandbox.Table) (sandbox.Rows, error) {
 	db, p, l, err := t.database(s.Database)
 	if err != nil {
 		return sandbox.Rows{}, err
@@ -170,7 +224,6 @@ func (t *engine) ask(ctx context.Context, describe bool, s sandbox.Session, q ou
 	if s.Time > 0 {
 		l.Time = min(l.Time, s.Time)
 	}
-	tables = slices.DeleteFunc(slices.Clone(tables), func(given sandbox.Table) bool { return given.Schema != "" && given.Schema != "dp" }) // its own copies are read
 	var size int64
 	for _, given := range tables {
 		size += given.Rows.Value().Size()
