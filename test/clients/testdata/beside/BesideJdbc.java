@@ -50,7 +50,13 @@ public class BesideJdbc {
         p.setProperty("sslmode", System.getenv("PGSSLMODE"));
         if (System.getenv("PGSSLROOTCERT") != null) p.setProperty("sslrootcert", System.getenv("PGSSLROOTCERT"));
         for (int i = 0; i < more.length; i += 2) p.setProperty(more[i], more[i + 1]);
-        return DriverManager.getConnection("jdbc:postgresql://" + System.getenv("PGHOST") + ":" + System.getenv("PGPORT") + "/" + System.getenv("PGDATABASE"), p);
+        String url = "jdbc:postgresql://" + System.getenv("PGHOST") + ":" + System.getenv("PGPORT") + "/" + System.getenv("PGDATABASE");
+        try {
+            return DriverManager.getConnection(url, p);
+        } catch (SQLException e) { // on a busy machine a login may take too long
+            if (!"08006".equals(e.getSQLState()) && !"08001".equals(e.getSQLState())) throw e;
+            return DriverManager.getConnection(url, p);
+        }
     }
 
     static String value(Object o) throws SQLException {
