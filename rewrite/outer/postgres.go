@@ -46,11 +46,16 @@ func twinText(p *plans.Plan, apart bool) (Query, *refuse.Refusal) {
 	tree := proto.Clone(p.Outer.Tree).(*pg.Node)
 	if len(p.Outer.Given) > 0 {
 		ast.Each(tree.ProtoReflect(), func(m protoreflect.Message) {
-			if g, ok := m.Interface().(*pg.ParamRef); ok {
+			if g, ok := m.Interface().(*pg.ParamRef); ok && g.Number > 0 {
 				g.Number = int32(t.place(Given(int(g.Number), p.Outer.Given[g.Number-1])))
 			}
 		})
 	}
+	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
+		if n.GetParamRef().GetNumber() < 0 { // described: what it is worth is not known yet
+			n.Node = &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}
+		}
+	})
 	t.rewrite(tree)
 	text, err := deparsed(tree)
 	if err != nil {
