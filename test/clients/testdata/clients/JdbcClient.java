@@ -187,7 +187,7 @@ public class JdbcClient {
                 fails("42703", () -> s.executeQuery("SELECT count(*) FROM people WHERE wage > 1"));
                 fails("42P01", () -> s.executeQuery("SELECT count(*) FROM nobody"));
                 fails("42501", () -> s.executeQuery("SELECT age FROM people"));
-                fails("DP002", () -> s.executeQuery("SELECT sum(DISTINCT income) FROM people"));
+                fails("DP002", () -> s.executeQuery("SELECT corr(DISTINCT age, income) FROM people"));
                 s.execute("DISCARD ALL");
                 check("valid", c.isValid(5));
                 c.setSchema("public");

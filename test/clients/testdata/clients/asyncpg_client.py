@@ -100,7 +100,7 @@ async def main():
     await fails("42703", c.fetch("SELECT count(*) FROM people WHERE wage > $1", 1))
     await fails("42P01", c.fetch("SELECT count(*) FROM nobody"))
     await fails("42501", c.fetch("SELECT age FROM people"), hint=True)
-    await fails("DP002", c.fetch("SELECT sum(DISTINCT income) FROM people"), hint=True)
+    await fails("DP002", c.fetch("SELECT corr(DISTINCT age, income) FROM people"), hint=True)
     before = await c.fetchval("SELECT spent FROM dp.budget WHERE user_name = current_user")
     t = c.transaction(isolation="serializable", readonly=True)
     await t.start()

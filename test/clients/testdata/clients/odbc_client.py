@@ -54,7 +54,7 @@ for prepare, fetch in (("0", "0"), ("1", "0"), ("1", "1")):
     fails("42703", lambda: cur.execute("SELECT count(*) FROM people WHERE wage > ?", (1,)).fetchone())
     fails("42P01", lambda: cur.execute("SELECT count(*) FROM nobody").fetchone())
     fails("42501", lambda: cur.execute("SELECT age FROM people").fetchone())
-    fails("DP002", lambda: cur.execute("SELECT sum(DISTINCT income) FROM people").fetchone())
+    fails("DP002", lambda: cur.execute("SELECT corr(DISTINCT age, income) FROM people").fetchone())
     spent = lambda: cur.execute("SELECT spent FROM dp.budget WHERE user_name = current_user").fetchone()[0]
     before = spent()
     tables = {t.table_name for t in cur.tables(schema="public")}

@@ -88,7 +88,7 @@ fails("42703", lambda: cur.execute("SELECT count(*) FROM people WHERE wage > 1")
 fails("42P01", lambda: cur.execute("SELECT count(*) FROM nobody"))
 fails("42601", lambda: cur.execute("SELEC 1"))
 fails("42501", lambda: cur.execute("SELECT age FROM people LIMIT 3"), hint=True)
-fails("DP002", lambda: cur.execute("SELECT sum(DISTINCT income) FROM people"), hint=True)
+fails("DP002", lambda: cur.execute("SELECT corr(DISTINCT age, income) FROM people"), hint=True)
 c.autocommit = False
 before = spent()
 cur.execute("SELECT count(*) FROM people WHERE hired > DATE '2006-01-04' + 10 * %s" % os.environ.get("CLIENTS_RUN", 0))

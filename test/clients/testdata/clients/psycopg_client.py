@@ -85,7 +85,7 @@ with psycopg.connect("", autocommit=True) as c:
     fails("42703", lambda: c.execute("SELECT count(*) FROM people WHERE wage > %s", (1,)))
     fails("42P01", lambda: c.execute("SELECT count(*) FROM nobody"))
     fails("42501", lambda: c.execute("SELECT age FROM people"), hint=True)
-    fails("DP002", lambda: c.execute("SELECT sum(DISTINCT income) FROM people"), hint=True)
+    fails("DP002", lambda: c.execute("SELECT corr(DISTINCT age, income) FROM people"), hint=True)
 
     before = spent()
     with c.transaction(force_rollback=True):
