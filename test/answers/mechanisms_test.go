@@ -2,6 +2,7 @@ package answers
 
 import (
 	"os"
+	"regexp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -237,11 +238,14 @@ func publicLines(statement, out string) string {
 	var lines []string
 	for line := range strings.Lines(out) {
 		if strings.HasPrefix(line, "NOTICE:") {
-			lines = append(lines, line)
+			lines = append(lines, toldByNoise.ReplaceAllString(line, ""))
 		}
 	}
 	return strings.Join(lines, "")
 }
+
+// toldByNoise is what a notice says of released values and not of the policy: whether an answer is mostly noise. TestMostlyNoiseIsTold holds it.
+var toldByNoise = regexp.MustCompile(`; mostly noise: ±\S+ on values near \S+( \([^)]*\))?`)
 
 // firstLinesApart are the first lines in which two texts differ.
 func firstLinesApart(a, b string) (inA, inB string, same bool) {
