@@ -2,8 +2,8 @@ package answers
 
 import (
 	"os"
-	"regexp"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
