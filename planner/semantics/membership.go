@@ -57,19 +57,11 @@ func (t *Translator) among(subject *Expr, args []*Expr, negated bool, pos int) (
 			return nil, r
 		}
 	}
-	e, r := t.joined(FormOr, pos, parts)
+	e, r := t.Junction(FormOr, pos, parts...)
 	if r != nil || !negated {
 		return e, r
 	}
 	return t.Not(e)
-}
-
-// joined is an AND or an OR of at least one condition.
-func (t *Translator) joined(f Form, pos int, args []*Expr) (*Expr, *refuse.Refusal) {
-	if len(args) == 1 {
-		return args[0], nil
-	}
-	return t.Junction(f, pos, args...)
 }
 
 // Member is subject IN (args), or NOT IN.
@@ -148,9 +140,9 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		return ConstantExpr(all, policy.Bool, pos), nil
 	}
 	if all {
-		return t.joined(FormAnd, pos, args)
+		return t.Junction(FormAnd, pos, args...)
 	}
-	return t.joined(FormOr, pos, args)
+	return t.Junction(FormOr, pos, args...)
 }
 
 // maxOperations bounds the elements of an array that are operated on one by one.

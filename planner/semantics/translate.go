@@ -418,8 +418,11 @@ func (t *Translator) Joined(f Form, pos int, a, b *Expr) (*Expr, *refuse.Refusal
 	return t.Junction(f, pos, a, b)
 }
 
-// Junction is AND or OR of translated parts.
+// Junction is AND or OR of translated parts, of which there is one at least.
 func (t *Translator) Junction(f Form, pos int, parts ...*Expr) (*Expr, *refuse.Refusal) {
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
 	join, op := scalar.And, "and"
 	if f == FormOr {
 		join, op = scalar.Or, "or"
