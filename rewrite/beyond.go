@@ -115,5 +115,5 @@ func (w *writer) lessPast(m *plans.Measure, c *policy.Column) string {
 		counts = append(counts, "(SELECT "+w.call("count", "*")+" FROM "+from+where("", conditions)+")")
 	}
 	w.end = nil
-	return "SELECT " + w.output(w.operate(counts[0], "-", counts[1]), "k1")
+	return "SELECT " + w.operate(counts[0], "-", counts[1]) + " AS k1"
 }

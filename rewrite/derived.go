@@ -320,15 +320,15 @@ func (w *writer) unitAggregateOver(g derived.UnitAggregate, c *policy.Column, ov
 		filter, of = over, func(n string) string { return "CASE WHEN " + w.predicate(g.Where) + " THEN " + n + " END" }
 	}
 	if g.Kind == derived.UnitCount && filter == over && g.Where != nil {
-		return w.cast(w.call("count", of("1"))+filter, "int8")
+		return w.call("count", of("1")) + filter
 	}
 	if g.Kind == derived.UnitCount {
-		return w.cast(w.call("count", "*")+filter, "int8")
+		return w.call("count", "*") + filter
 	}
 	n := of(w.use(g.Column))
 	switch g.Kind {
 	case derived.UnitDistinct:
-		return w.cast(w.call("count", "DISTINCT "+n)+filter, "int8")
+		return w.call("count", "DISTINCT "+n) + filter
 	case derived.UnitMin:
 		return w.call("min", n) + filter
 	case derived.UnitMax:

@@ -16,7 +16,7 @@ import (
 func (w *writer) discovery(m *plans.Measure) string {
 	v := w.over(m.Table, "b")
 	v.open = m.Open
-	units := w.output(w.call("count", "*"), "units")
+	units := w.call("count", "*") + " AS units"
 	if slices.Contains(w.proven, m.Table) {
 		return "SELECT b.k, " + units + "\nFROM " + v.base(false) + " AS b\nGROUP BY b.k"
 	}

@@ -154,11 +154,7 @@ func (w *writer) tallyOfRows(m *plans.Measure) tally {
 	for i := range m.Counters {
 		name := "k" + strconv.Itoa(i+1)
 		count, summed := w.counter(m, i)
-		if t.summed = append(t.summed, summed); !summed {
-			items = append(items, w.output(count, name))
-		} else {
-			items = append(items, count+" AS "+name)
-		}
+		t.summed, items = append(t.summed, summed), append(items, count+" AS "+name)
 	}
 	if m.Where != nil {
 		conditions = append(conditions, w.predicate(m.Where))

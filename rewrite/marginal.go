@@ -164,7 +164,7 @@ func (w *writer) countedBy(m marginal) string {
 		}
 		items, keys = append(items, value+" AS "+name), append(keys, key)
 	}
-	text := "SELECT " + strings.Join(append(items, w.cast(w.call("count", "*"), "int8")+" AS n"), ", ") + "\nFROM " + w.relation(w.table) + " AS t" + where
+	text := "SELECT " + strings.Join(append(items, w.call("count", "*")+" AS n"), ", ") + "\nFROM " + w.relation(w.table) + " AS t" + where
 	if len(keys) > 0 {
 		text += "\nGROUP BY " + strings.Join(keys, ", ")
 	}
@@ -224,7 +224,8 @@ func (m marginal) suffices(read map[*policy.Column]bool) bool {
 	return true
 }
 
-// countOf writes how many rows an aggregate sees of which n is not NULL; of all with *.
+// countOf writes how many rows an aggregate sees of which n is not NULL, of all with *: an int8. count is one in each database, and is not cast
+// once more: for a query that reads no row, a cast is some of its time.
 func (w *writer) countOf(n, filter string) string {
 	switch {
 	case w.marginal == nil:
@@ -234,7 +235,7 @@ func (w *writer) countOf(n, filter string) string {
 	default:
 		n = "CASE WHEN " + n + " IS NOT NULL THEN s.n END"
 	}
-	return "COALESCE(" + w.summed(n, 0) + filter + ", 0)"
+	return w.cast("COALESCE("+w.summed(n, 0)+filter+", 0)", "int8")
 }
 
 // timesRows is what a row adds up to n of, a whole number or a decimal, for all rows that it stands for.

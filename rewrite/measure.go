@@ -156,10 +156,7 @@ func (w *writer) counted(m *plans.Measure) (items, keys []string) {
 	}
 	for i := range m.Counters {
 		count, summed := w.counter(m, i)
-		if summed {
-			count = w.cut(count)
-		}
-		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
+		items = append(items, w.outputCounter(count, summed, "k"+strconv.Itoa(i+1)))
 	}
 	return items, keys
 }
@@ -199,6 +196,14 @@ func (w *writer) output(expression, name string) string {
 		kind = "int4"
 	}
 	return w.cast(expression, kind) + " AS " + name
+}
+
+// outputCounter names a counter's value, of which only what rows add up to has not yet the type that the backend expects.
+func (w *writer) outputCounter(count string, summed bool, name string) string {
+	if summed {
+		return w.output(w.cut(count), name)
+	}
+	return count + " AS " + name
 }
 
 // where writes the conditions under which rows are read, below a margin.

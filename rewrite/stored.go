@@ -85,10 +85,7 @@ func (w *writer) tallied(m *plans.Measure) string {
 	}
 	var counts []string
 	for i, c := range w.tallyCounters(m) {
-		if c.summed {
-			c.sql = w.cut(c.sql)
-		}
-		counts = append(counts, w.output(c.sql, "k"+strconv.Itoa(i+1)))
+		counts = append(counts, w.outputCounter(c.sql, c.summed, "k"+strconv.Itoa(i+1)))
 	}
 	from, conditions := w.storedRows(m, m.Table.Columns)
 	return "SELECT " + strings.Join(counts, ",\n       ") + "\nFROM " + from + where("", conditions)
@@ -119,9 +116,6 @@ func (w *writer) tallyOf(m *plans.Measure) tally {
 	}
 	for _, c := range w.tallyCounters(m) {
 		t.summed = append(t.summed, c.summed)
-		if !c.summed {
-			c.sql = w.cast(c.sql, "int8")
-		}
 		counts = append(counts, c.sql)
 	}
 	var others []*policy.Column

@@ -228,6 +228,8 @@ func (d *drawing) hold(what, query string) {
 	switch {
 	case got == want, want == "error 57014": // its time was over
 		have.equal++
+	case got == "error 54000" && strings.Count(want, " | ") > 100_000: // the most memory that a query may take, which a busy machine's collector reaches
+		have.refused++
 	case (strings.Contains(what, "OVER") || strings.HasPrefix(what, "a ") || strings.Contains(what, "{rows:")) && unsigned(got) == unsigned(want): // docs/sandboxes.md tells of it
 		have.equal++
 	case failed && fails && got[:8] == want[:8]: // of one class: there is no number

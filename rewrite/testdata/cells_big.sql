@@ -1,8 +1,8 @@
 -- PostgreSQL
-SELECT (pg_catalog.count(*) FILTER (WHERE (t."big" IS NULL OR (t."big" OPERATOR(pg_catalog.>=) '0'::pg_catalog.int8))))::pg_catalog.int8 AS k1,
-       (pg_catalog.count(*) FILTER (WHERE t."big" IS NULL))::pg_catalog.int8 AS k2,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k3,
-       (pg_catalog.count(*) FILTER (WHERE (t."big" IS NULL OR (NOT t."big" IS NULL))))::pg_catalog.int8 AS k4
+SELECT pg_catalog.count(*) FILTER (WHERE (t."big" IS NULL OR (t."big" OPERATOR(pg_catalog.>=) '0'::pg_catalog.int8))) AS k1,
+       pg_catalog.count(*) FILTER (WHERE t."big" IS NULL) AS k2,
+       pg_catalog.count(*) AS k3,
+       pg_catalog.count(*) FILTER (WHERE (t."big" IS NULL OR (NOT t."big" IS NULL))) AS k4
 FROM "clinic"."people" AS t
 WHERE ((t."big" OPERATOR(pg_catalog.<) '-9222246136947933184'::pg_catalog.int8) OR ((t."big" OPERATOR(pg_catalog.>=) '-3074832645587206144'::pg_catalog.int8) AND (t."big" OPERATOR(pg_catalog.<) '0'::pg_catalog.int8)))
   AND ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
@@ -10,10 +10,10 @@ WHERE ((t."big" OPERATOR(pg_catalog.<) '-9222246136947933184'::pg_catalog.int8) 
 -- arguments ["a" "A" "ä"]
 
 -- DuckDB
-SELECT CAST(count(*) FILTER (WHERE (TRY_CAST(t."big" AS BIGINT) IS NULL OR (TRY_CAST(t."big" AS BIGINT) >= CAST('0' AS BIGINT)))) AS BIGINT) AS k1,
-       CAST(count(*) FILTER (WHERE TRY_CAST(t."big" AS BIGINT) IS NULL) AS BIGINT) AS k2,
-       CAST(count(*) AS BIGINT) AS k3,
-       CAST(count(*) FILTER (WHERE (TRY_CAST(t."big" AS BIGINT) IS NULL OR (NOT TRY_CAST(t."big" AS BIGINT) IS NULL))) AS BIGINT) AS k4
+SELECT count(*) FILTER (WHERE (TRY_CAST(t."big" AS BIGINT) IS NULL OR (TRY_CAST(t."big" AS BIGINT) >= CAST('0' AS BIGINT)))) AS k1,
+       count(*) FILTER (WHERE TRY_CAST(t."big" AS BIGINT) IS NULL) AS k2,
+       count(*) AS k3,
+       count(*) FILTER (WHERE (TRY_CAST(t."big" AS BIGINT) IS NULL OR (NOT TRY_CAST(t."big" AS BIGINT) IS NULL))) AS k4
 FROM "private"."clinic"."people" AS t
 WHERE ((TRY_CAST(t."big" AS BIGINT) < CAST('-9222246136947933184' AS BIGINT)) OR ((TRY_CAST(t."big" AS BIGINT) >= CAST('-3074832645587206144' AS BIGINT)) AND (TRY_CAST(t."big" AS BIGINT) < CAST('0' AS BIGINT))))
   AND ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))

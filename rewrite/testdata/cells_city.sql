@@ -1,8 +1,8 @@
 -- PostgreSQL
-SELECT (pg_catalog.count(*) FILTER (WHERE ((t."city" COLLATE pg_catalog."C") IS NULL OR ((t."city" COLLATE pg_catalog."C") OPERATOR(pg_catalog.<>) ALL (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text])))))::pg_catalog.int8 AS k1,
-       (pg_catalog.count(*) FILTER (WHERE (t."city" COLLATE pg_catalog."C") IS NULL))::pg_catalog.int8 AS k2,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k3,
-       (pg_catalog.count(*) FILTER (WHERE ((t."city" COLLATE pg_catalog."C") IS NULL OR (t."city" COLLATE pg_catalog."C") IS NOT NULL)))::pg_catalog.int8 AS k4
+SELECT pg_catalog.count(*) FILTER (WHERE ((t."city" COLLATE pg_catalog."C") IS NULL OR ((t."city" COLLATE pg_catalog."C") OPERATOR(pg_catalog.<>) ALL (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text])))) AS k1,
+       pg_catalog.count(*) FILTER (WHERE (t."city" COLLATE pg_catalog."C") IS NULL) AS k2,
+       pg_catalog.count(*) AS k3,
+       pg_catalog.count(*) FILTER (WHERE ((t."city" COLLATE pg_catalog."C") IS NULL OR (t."city" COLLATE pg_catalog."C") IS NOT NULL)) AS k4
 FROM "clinic"."people" AS t
 WHERE ((t."city" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text]))
   AND ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
@@ -10,10 +10,10 @@ WHERE ((t."city" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$1::p
 -- arguments ["Köln" "O'Hara" "a" "A" "ä"]
 
 -- DuckDB
-SELECT CAST(count(*) FILTER (WHERE (TRY_CAST(t."city" AS VARCHAR) IS NULL OR (TRY_CAST(t."city" AS VARCHAR) NOT IN (CAST('Köln' AS VARCHAR), CAST('O''Hara' AS VARCHAR))))) AS BIGINT) AS k1,
-       CAST(count(*) FILTER (WHERE TRY_CAST(t."city" AS VARCHAR) IS NULL) AS BIGINT) AS k2,
-       CAST(count(*) AS BIGINT) AS k3,
-       CAST(count(*) FILTER (WHERE (TRY_CAST(t."city" AS VARCHAR) IS NULL OR TRY_CAST(t."city" AS VARCHAR) IS NOT NULL)) AS BIGINT) AS k4
+SELECT count(*) FILTER (WHERE (TRY_CAST(t."city" AS VARCHAR) IS NULL OR (TRY_CAST(t."city" AS VARCHAR) NOT IN (CAST('Köln' AS VARCHAR), CAST('O''Hara' AS VARCHAR))))) AS k1,
+       count(*) FILTER (WHERE TRY_CAST(t."city" AS VARCHAR) IS NULL) AS k2,
+       count(*) AS k3,
+       count(*) FILTER (WHERE (TRY_CAST(t."city" AS VARCHAR) IS NULL OR TRY_CAST(t."city" AS VARCHAR) IS NOT NULL)) AS k4
 FROM "private"."clinic"."people" AS t
 WHERE (TRY_CAST(t."city" AS VARCHAR) IN (CAST('Köln' AS VARCHAR), CAST('O''Hara' AS VARCHAR)))
   AND ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))

@@ -1,8 +1,8 @@
 -- PostgreSQL
-SELECT (pg_catalog.count(*) FILTER (WHERE ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text]))))::pg_catalog.int8 AS k1,
-       (pg_catalog.count(*) FILTER (WHERE ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) $2::pg_catalog.text)))::pg_catalog.int8 AS k2,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k3,
-       (pg_catalog.count(*) FILTER (WHERE ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$3::pg_catalog.text, $1::pg_catalog.text, $2::pg_catalog.text]))))::pg_catalog.int8 AS k4
+SELECT pg_catalog.count(*) FILTER (WHERE ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text]))) AS k1,
+       pg_catalog.count(*) FILTER (WHERE ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) $2::pg_catalog.text)) AS k2,
+       pg_catalog.count(*) AS k3,
+       pg_catalog.count(*) FILTER (WHERE ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$3::pg_catalog.text, $1::pg_catalog.text, $2::pg_catalog.text]))) AS k4
 FROM "clinic"."people" AS t
 WHERE ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$3::pg_catalog.text, $1::pg_catalog.text]))
   AND ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
@@ -10,10 +10,10 @@ WHERE ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$3::
 -- arguments ["A" "ä" "a"]
 
 -- DuckDB
-SELECT CAST(count(*) FILTER (WHERE (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))) AS BIGINT) AS k1,
-       CAST(count(*) FILTER (WHERE (TRY_CAST(t."grade" AS VARCHAR) = CAST('ä' AS VARCHAR))) AS BIGINT) AS k2,
-       CAST(count(*) AS BIGINT) AS k3,
-       CAST(count(*) FILTER (WHERE (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))) AS BIGINT) AS k4
+SELECT count(*) FILTER (WHERE (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))) AS k1,
+       count(*) FILTER (WHERE (TRY_CAST(t."grade" AS VARCHAR) = CAST('ä' AS VARCHAR))) AS k2,
+       count(*) AS k3,
+       count(*) FILTER (WHERE (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))) AS k4
 FROM "private"."clinic"."people" AS t
 WHERE (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR)))
   AND ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))

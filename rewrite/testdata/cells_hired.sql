@@ -1,8 +1,8 @@
 -- PostgreSQL
-SELECT (pg_catalog.count(*) FILTER (WHERE (t."hired" IS NULL OR (t."hired" OPERATOR(pg_catalog.>=) '2013-07-06'::pg_catalog.date))))::pg_catalog.int8 AS k1,
-       (pg_catalog.count(*) FILTER (WHERE t."hired" IS NULL))::pg_catalog.int8 AS k2,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k3,
-       (pg_catalog.count(*) FILTER (WHERE (t."hired" IS NULL OR (NOT t."hired" IS NULL))))::pg_catalog.int8 AS k4
+SELECT pg_catalog.count(*) FILTER (WHERE (t."hired" IS NULL OR (t."hired" OPERATOR(pg_catalog.>=) '2013-07-06'::pg_catalog.date))) AS k1,
+       pg_catalog.count(*) FILTER (WHERE t."hired" IS NULL) AS k2,
+       pg_catalog.count(*) AS k3,
+       pg_catalog.count(*) FILTER (WHERE (t."hired" IS NULL OR (NOT t."hired" IS NULL))) AS k4
 FROM "clinic"."people" AS t
 WHERE ((t."hired" OPERATOR(pg_catalog.<) '2000-01-08'::pg_catalog.date) OR ((t."hired" OPERATOR(pg_catalog.>=) '2009-01-03'::pg_catalog.date) AND (t."hired" OPERATOR(pg_catalog.<) '2013-07-06'::pg_catalog.date)))
   AND ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
@@ -10,10 +10,10 @@ WHERE ((t."hired" OPERATOR(pg_catalog.<) '2000-01-08'::pg_catalog.date) OR ((t."
 -- arguments ["a" "A" "ä"]
 
 -- DuckDB
-SELECT CAST(count(*) FILTER (WHERE (TRY_CAST(t."hired" AS DATE) IS NULL OR (TRY_CAST(t."hired" AS DATE) >= CAST('2013-07-06' AS DATE)))) AS BIGINT) AS k1,
-       CAST(count(*) FILTER (WHERE TRY_CAST(t."hired" AS DATE) IS NULL) AS BIGINT) AS k2,
-       CAST(count(*) AS BIGINT) AS k3,
-       CAST(count(*) FILTER (WHERE (TRY_CAST(t."hired" AS DATE) IS NULL OR (NOT TRY_CAST(t."hired" AS DATE) IS NULL))) AS BIGINT) AS k4
+SELECT count(*) FILTER (WHERE (TRY_CAST(t."hired" AS DATE) IS NULL OR (TRY_CAST(t."hired" AS DATE) >= CAST('2013-07-06' AS DATE)))) AS k1,
+       count(*) FILTER (WHERE TRY_CAST(t."hired" AS DATE) IS NULL) AS k2,
+       count(*) AS k3,
+       count(*) FILTER (WHERE (TRY_CAST(t."hired" AS DATE) IS NULL OR (NOT TRY_CAST(t."hired" AS DATE) IS NULL))) AS k4
 FROM "private"."clinic"."people" AS t
 WHERE ((TRY_CAST(t."hired" AS DATE) < CAST('2000-01-08' AS DATE)) OR ((TRY_CAST(t."hired" AS DATE) >= CAST('2009-01-03' AS DATE)) AND (TRY_CAST(t."hired" AS DATE) < CAST('2013-07-06' AS DATE))))
   AND ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))

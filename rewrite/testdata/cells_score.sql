@@ -1,8 +1,8 @@
 -- PostgreSQL
-SELECT (pg_catalog.count(*) FILTER (WHERE ((t."score" IS NULL OR (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."score" OPERATOR(pg_catalog.>=) '1.1'::pg_catalog.float8) AND NOT (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)))))::pg_catalog.int8 AS k1,
-       (pg_catalog.count(*) FILTER (WHERE (t."score" IS NULL OR (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8))))::pg_catalog.int8 AS k2,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k3,
-       (pg_catalog.count(*) FILTER (WHERE ((t."score" IS NULL OR (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR (NOT (t."score" IS NULL OR (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8))))))::pg_catalog.int8 AS k4
+SELECT pg_catalog.count(*) FILTER (WHERE ((t."score" IS NULL OR (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."score" OPERATOR(pg_catalog.>=) '1.1'::pg_catalog.float8) AND NOT (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)))) AS k1,
+       pg_catalog.count(*) FILTER (WHERE (t."score" IS NULL OR (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8))) AS k2,
+       pg_catalog.count(*) AS k3,
+       pg_catalog.count(*) FILTER (WHERE ((t."score" IS NULL OR (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR (NOT (t."score" IS NULL OR (t."score" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8))))) AS k4
 FROM "clinic"."people" AS t
 WHERE ((t."score" OPERATOR(pg_catalog.<) '-0.2'::pg_catalog.float8) OR ((t."score" OPERATOR(pg_catalog.>=) '0.6'::pg_catalog.float8) AND (t."score" OPERATOR(pg_catalog.<) '1.1'::pg_catalog.float8)))
   AND ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
@@ -10,10 +10,10 @@ WHERE ((t."score" OPERATOR(pg_catalog.<) '-0.2'::pg_catalog.float8) OR ((t."scor
 -- arguments ["a" "A" "ä"]
 
 -- DuckDB
-SELECT CAST(count(*) FILTER (WHERE ((TRY_CAST(t."score" AS DOUBLE) IS NULL OR isnan(TRY_CAST(t."score" AS DOUBLE))) OR ((TRY_CAST(t."score" AS DOUBLE) >= CAST('1.1' AS DOUBLE)) AND NOT isnan(TRY_CAST(t."score" AS DOUBLE))))) AS BIGINT) AS k1,
-       CAST(count(*) FILTER (WHERE (TRY_CAST(t."score" AS DOUBLE) IS NULL OR isnan(TRY_CAST(t."score" AS DOUBLE)))) AS BIGINT) AS k2,
-       CAST(count(*) AS BIGINT) AS k3,
-       CAST(count(*) FILTER (WHERE ((TRY_CAST(t."score" AS DOUBLE) IS NULL OR isnan(TRY_CAST(t."score" AS DOUBLE))) OR (NOT (TRY_CAST(t."score" AS DOUBLE) IS NULL OR isnan(TRY_CAST(t."score" AS DOUBLE)))))) AS BIGINT) AS k4
+SELECT count(*) FILTER (WHERE ((TRY_CAST(t."score" AS DOUBLE) IS NULL OR isnan(TRY_CAST(t."score" AS DOUBLE))) OR ((TRY_CAST(t."score" AS DOUBLE) >= CAST('1.1' AS DOUBLE)) AND NOT isnan(TRY_CAST(t."score" AS DOUBLE))))) AS k1,
+       count(*) FILTER (WHERE (TRY_CAST(t."score" AS DOUBLE) IS NULL OR isnan(TRY_CAST(t."score" AS DOUBLE)))) AS k2,
+       count(*) AS k3,
+       count(*) FILTER (WHERE ((TRY_CAST(t."score" AS DOUBLE) IS NULL OR isnan(TRY_CAST(t."score" AS DOUBLE))) OR (NOT (TRY_CAST(t."score" AS DOUBLE) IS NULL OR isnan(TRY_CAST(t."score" AS DOUBLE)))))) AS k4
 FROM "private"."clinic"."people" AS t
 WHERE ((TRY_CAST(t."score" AS DOUBLE) < CAST('-0.2' AS DOUBLE)) OR ((TRY_CAST(t."score" AS DOUBLE) >= CAST('0.6' AS DOUBLE)) AND (TRY_CAST(t."score" AS DOUBLE) < CAST('1.1' AS DOUBLE))))
   AND ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))

@@ -2,7 +2,7 @@
 SELECT (COALESCE((((CASE WHEN (s.x1 OPERATOR(pg_catalog.<) '2000-01-01'::pg_catalog.date) THEN '2000-01-01'::pg_catalog.date WHEN (s.x1 OPERATOR(pg_catalog.>) '2026-12-31'::pg_catalog.date) THEN '2026-12-31'::pg_catalog.date ELSE s.x1 END) OPERATOR(pg_catalog.-) '2000-01-01'::pg_catalog.date) OPERATOR(pg_catalog./) '7'::pg_catalog.int8), 1409))::pg_catalog.int4 AS c1,
        (pg_catalog.sum(s.k1))::pg_catalog.int8 AS k1
 FROM (SELECT t."hired" AS x1,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k1
+       pg_catalog.count(*) AS k1
 FROM "clinic"."people" AS t
 WHERE ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
   AND ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text]))
@@ -14,7 +14,7 @@ GROUP BY 1
 SELECT CAST(COALESCE((((CASE WHEN (s.x1 < CAST('2000-01-01' AS DATE)) THEN CAST('2000-01-01' AS DATE) WHEN (s.x1 > CAST('2026-12-31' AS DATE)) THEN CAST('2026-12-31' AS DATE) ELSE s.x1 END) - CAST('2000-01-01' AS DATE)) // CAST('7' AS BIGINT)), 1409) AS INTEGER) AS c1,
        CAST(sum(s.k1) AS BIGINT) AS k1
 FROM (SELECT TRY_CAST(t."hired" AS DATE) AS x1,
-       CAST(count(*) AS BIGINT) AS k1
+       count(*) AS k1
 FROM "private"."clinic"."people" AS t
 WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))
   AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))

@@ -2,7 +2,7 @@
 SELECT (COALESCE(((((EXTRACT(EPOCH FROM s.x1) OPERATOR(pg_catalog.*) '1000000'::pg_catalog.numeric))::pg_catalog.int8 OPERATOR(pg_catalog.-) '1704067200000000'::pg_catalog.int8) OPERATOR(pg_catalog./) '3600000000'::pg_catalog.int8), 733))::pg_catalog.int4 AS c1,
        (pg_catalog.sum(s.k1))::pg_catalog.int8 AS k1
 FROM (SELECT pg_catalog.date_bin('3600000000 microseconds'::pg_catalog.interval, CASE WHEN (t."seen" OPERATOR(pg_catalog.>=) '2024-01-01 00:00:00.000000'::pg_catalog.timestamp) AND (t."seen" OPERATOR(pg_catalog.<=) '2024-01-31 12:00:00.000000'::pg_catalog.timestamp) THEN t."seen" WHEN false THEN '2024-01-01 00:00:00.000000'::pg_catalog.timestamp END, '2024-01-01 00:00:00.000000'::pg_catalog.timestamp) AS x1,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k1
+       pg_catalog.count(*) AS k1
 FROM "clinic"."people" AS t
 WHERE ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
   AND ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text]))
@@ -12,7 +12,7 @@ GROUP BY 1
 
 -- DuckDB
 SELECT CAST(COALESCE(((epoch_us(s.n8) - CAST('1704067200000000' AS BIGINT)) // CAST('3600000000' AS BIGINT)), 733) AS INTEGER) AS c1,
-       CAST(count(*) AS BIGINT) AS k1
+       count(*) AS k1
 FROM (SELECT CASE WHEN (TRY_CAST(t."seen" AS TIMESTAMP) >= CAST('2024-01-01 00:00:00.000000' AS TIMESTAMP)) AND (TRY_CAST(t."seen" AS TIMESTAMP) <= CAST('2024-01-31 12:00:00.000000' AS TIMESTAMP)) THEN TRY_CAST(t."seen" AS TIMESTAMP) WHEN false THEN CAST('2024-01-01 00:00:00.000000' AS TIMESTAMP) END AS n8
    FROM "private"."clinic"."people" AS t
    WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))

@@ -2,7 +2,7 @@
 SELECT (COALESCE((((CASE WHEN (s.x1 OPERATOR(pg_catalog.>=) '-5'::pg_catalog.int8) AND (s.x1 OPERATOR(pg_catalog.<=) '5'::pg_catalog.int8) THEN s.x1 WHEN false THEN '-5'::pg_catalog.int8 END) OPERATOR(pg_catalog.-) '-5'::pg_catalog.int8) OPERATOR(pg_catalog./) '2'::pg_catalog.int8), 6))::pg_catalog.int4 AS c1,
        (pg_catalog.sum(s.k1))::pg_catalog.int8 AS k1
 FROM (SELECT t."small" AS x1,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k1
+       pg_catalog.count(*) AS k1
 FROM "clinic"."people" AS t
 WHERE ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
   AND ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text]))
@@ -14,7 +14,7 @@ GROUP BY 1
 SELECT CAST(COALESCE((((CASE WHEN (s.x1 >= CAST('-5' AS BIGINT)) AND (s.x1 <= CAST('5' AS BIGINT)) THEN s.x1 WHEN false THEN CAST('-5' AS BIGINT) END) - CAST('-5' AS BIGINT)) // CAST('2' AS BIGINT)), 6) AS INTEGER) AS c1,
        CAST(sum(s.k1) AS BIGINT) AS k1
 FROM (SELECT TRY_CAST(t."small" AS BIGINT) AS x1,
-       CAST(count(*) AS BIGINT) AS k1
+       count(*) AS k1
 FROM "private"."clinic"."people" AS t
 WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))
   AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST('a' AS VARCHAR), CAST('A' AS VARCHAR), CAST('ä' AS VARCHAR)))

@@ -14,12 +14,12 @@ FROM (SELECT pg_catalog.row_number() OVER (PARTITION BY b.u ORDER BY (((((((((((
    WHERE t."who" IS NOT NULL) AS b) AS s
 WHERE s.r <= 4)
 SELECT (0)::pg_catalog.int4 AS leaf, t.k1
-FROM (SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+FROM (SELECT pg_catalog.count(*) AS k1
 FROM scan AS s
 WHERE (s.n2 OPERATOR(pg_catalog.>=) '1'::pg_catalog.int8)) AS t
 UNION ALL
 SELECT (1)::pg_catalog.int4 AS leaf, t.k1
-FROM (SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+FROM (SELECT pg_catalog.count(*) AS k1
 FROM scan AS s
 WHERE (s.n1 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8)) AS t
 UNION ALL
@@ -29,8 +29,8 @@ FROM scan AS s
 WHERE ((s.n5 OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND s.n2 IS NOT NULL)) AS t
 -- arguments ["A" "B" "C"]
 -- shorter 1
-WITH scan AS (SELECT (pg_catalog.count(*) FILTER (WHERE ((t."minutes" OPERATOR(pg_catalog.>=) '1'::pg_catalog.int8) AND (t."minutes" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))))::pg_catalog.int8 AS k1,
-       (pg_catalog.count(*) FILTER (WHERE ((t."ward" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) $1::pg_catalog.text)))::pg_catalog.int8 AS k2,
+WITH scan AS (SELECT pg_catalog.count(*) FILTER (WHERE ((t."minutes" OPERATOR(pg_catalog.>=) '1'::pg_catalog.int8) AND (t."minutes" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))) AS k1,
+       pg_catalog.count(*) FILTER (WHERE ((t."ward" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) $1::pg_catalog.text)) AS k2,
        pg_catalog.sum(((CASE WHEN (t."minutes" OPERATOR(pg_catalog.>=) '-5'::pg_catalog.int8) AND (t."minutes" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8) THEN t."minutes" WHEN false THEN '-5'::pg_catalog.int8 END))::pg_catalog.int8) FILTER (WHERE ((t."room" OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND (t."room" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))) AS k3
 FROM "clinic"."visits" AS t)
 SELECT (0)::pg_catalog.int4 AS leaf, t.k1
@@ -62,12 +62,12 @@ FROM (SELECT row_number() OVER (PARTITION BY b.u ORDER BY ((xor(((xor(((xor(((xo
    WHERE t."who" IS NOT NULL) AS b) AS s
 WHERE s.r <= 4)
 SELECT CAST(0 AS INTEGER) AS leaf, t.k1
-FROM (SELECT CAST(count(*) AS BIGINT) AS k1
+FROM (SELECT count(*) AS k1
 FROM scan AS s
 WHERE (s.n2 >= CAST('1' AS BIGINT))) AS t
 UNION ALL
 SELECT CAST(1 AS INTEGER) AS leaf, t.k1
-FROM (SELECT CAST(count(*) AS BIGINT) AS k1
+FROM (SELECT count(*) AS k1
 FROM scan AS s
 WHERE (s.n1 < CAST('1' AS BIGINT))) AS t
 UNION ALL
@@ -78,12 +78,12 @@ WHERE ((s.n5 >= CAST('3' AS BIGINT)) AND s.n2 IS NOT NULL)) AS t
 -- arguments []
 -- shorter 1
 SELECT CAST(0 AS INTEGER) AS leaf, t.k1
-FROM (SELECT CAST(((SELECT count(*) FROM "private"."clinic"."visits" AS t
+FROM (SELECT ((SELECT count(*) FROM "private"."clinic"."visits" AS t
 WHERE (TRY_CAST(t."minutes" AS BIGINT) >= CAST('1' AS BIGINT))) - (SELECT count(*) FROM "private"."clinic"."visits" AS t
-WHERE (TRY_CAST(t."minutes" AS BIGINT) > CAST('9' AS BIGINT)))) AS BIGINT) AS k1) AS t
+WHERE (TRY_CAST(t."minutes" AS BIGINT) > CAST('9' AS BIGINT)))) AS k1) AS t
 UNION ALL
 SELECT CAST(1 AS INTEGER) AS leaf, t.k1
-FROM (SELECT CAST(count(*) AS BIGINT) AS k1
+FROM (SELECT count(*) AS k1
 FROM "private"."clinic"."visits" AS t
 WHERE (TRY_CAST(t."ward" AS VARCHAR) = CAST('A' AS VARCHAR))) AS t
 UNION ALL
@@ -105,7 +105,7 @@ FROM (SELECT pg_catalog.row_number() OVER (PARTITION BY b.u ORDER BY (((((((((((
    WHERE t."person_id" IS NOT NULL) AS b) AS s
 WHERE s.r <= 1)
 SELECT (0)::pg_catalog.int4 AS leaf, t.k1
-FROM (SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+FROM (SELECT pg_catalog.count(*) AS k1
 FROM scan AS s
 WHERE (s.n1 OPERATOR(pg_catalog.>=) '4'::pg_catalog.int8)) AS t
 UNION ALL
@@ -115,13 +115,13 @@ FROM scan AS s
 WHERE (s.n1 IS NOT NULL AND (s.n2 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8))) AS t
 UNION ALL
 SELECT (2)::pg_catalog.int4 AS leaf, t.k1
-FROM (SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+FROM (SELECT pg_catalog.count(*) AS k1
 FROM scan AS s) AS t
 -- arguments ["f" "m"]
 -- shorter 1
-WITH scan AS (SELECT (pg_catalog.count(*) FILTER (WHERE ((t."age" OPERATOR(pg_catalog.>=) '4'::pg_catalog.int8) AND (t."age" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))))::pg_catalog.int8 AS k1,
+WITH scan AS (SELECT pg_catalog.count(*) FILTER (WHERE ((t."age" OPERATOR(pg_catalog.>=) '4'::pg_catalog.int8) AND (t."age" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))) AS k1,
        pg_catalog.sum(((CASE WHEN (t."age" OPERATOR(pg_catalog.>=) '0'::pg_catalog.int8) AND (t."age" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8) THEN t."age" WHEN false THEN '0'::pg_catalog.int8 END))::pg_catalog.int8) FILTER (WHERE ((t."sex" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) $1::pg_catalog.text)) AS k2,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k3
+       pg_catalog.count(*) AS k3
 FROM "clinic"."people" AS t)
 SELECT (0)::pg_catalog.int4 AS leaf, t.k1
 FROM (SELECT (COALESCE(pg_catalog.sum(s.k1), 0))::pg_catalog.int8 AS k1
@@ -148,7 +148,7 @@ FROM (SELECT row_number() OVER (PARTITION BY b.u ORDER BY ((xor(((xor(((xor(((xo
    WHERE t."person_id" IS NOT NULL) AS b) AS s
 WHERE s.r <= 1)
 SELECT CAST(0 AS INTEGER) AS leaf, t.k1
-FROM (SELECT CAST(count(*) AS BIGINT) AS k1
+FROM (SELECT count(*) AS k1
 FROM scan AS s
 WHERE (s.n1 >= CAST('4' AS BIGINT))) AS t
 UNION ALL
@@ -158,14 +158,14 @@ FROM scan AS s
 WHERE (s.n1 IS NOT NULL AND (s.n2 < CAST('1' AS BIGINT)))) AS t
 UNION ALL
 SELECT CAST(2 AS INTEGER) AS leaf, t.k1
-FROM (SELECT CAST(count(*) AS BIGINT) AS k1
+FROM (SELECT count(*) AS k1
 FROM scan AS s) AS t
 -- arguments []
 -- shorter 1
 SELECT CAST(0 AS INTEGER) AS leaf, t.k1
-FROM (SELECT CAST(((SELECT count(*) FROM "private"."clinic"."people" AS t
+FROM (SELECT ((SELECT count(*) FROM "private"."clinic"."people" AS t
 WHERE (TRY_CAST(t."age" AS BIGINT) >= CAST('4' AS BIGINT))) - (SELECT count(*) FROM "private"."clinic"."people" AS t
-WHERE (TRY_CAST(t."age" AS BIGINT) > CAST('9' AS BIGINT)))) AS BIGINT) AS k1) AS t
+WHERE (TRY_CAST(t."age" AS BIGINT) > CAST('9' AS BIGINT)))) AS k1) AS t
 UNION ALL
 SELECT CAST(1 AS INTEGER) AS leaf, t.k1
 FROM (SELECT CAST(GREATEST(LEAST(COALESCE(sum(CAST(TRY_CAST(t."age" AS BIGINT) AS BIGINT)), CAST('0' AS HUGEINT)), CAST('2305843009213693952' AS HUGEINT)), CAST('-2305843009213693952' AS HUGEINT)) AS BIGINT) AS k1
@@ -173,7 +173,7 @@ FROM "private"."clinic"."people" AS t
 WHERE (((TRY_CAST(t."age" AS BIGINT) >= CAST('0' AS BIGINT)) AND (TRY_CAST(t."age" AS BIGINT) <= CAST('9' AS BIGINT))) AND (TRY_CAST(t."sex" AS VARCHAR) = CAST('f' AS VARCHAR)))) AS t
 UNION ALL
 SELECT CAST(2 AS INTEGER) AS leaf, t.k1
-FROM (SELECT CAST(count(*) AS BIGINT) AS k1
+FROM (SELECT count(*) AS k1
 FROM "private"."clinic"."people" AS t) AS t
 -- arguments []
 
@@ -200,7 +200,7 @@ FROM (SELECT a1.u AS u, a1.n2 AS n2, b1.n1 AS n3, b1.n2 AS n4
    WHERE t."who" IS NOT NULL) AS b) AS b1 WHERE b1.r <= 4) AS b1
     ON (a1.u OPERATOR(pg_catalog.=) b1.u)) AS s)
 SELECT (0)::pg_catalog.int4 AS leaf, t.k1
-FROM (SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+FROM (SELECT pg_catalog.count(*) AS k1
 FROM scan AS s
 WHERE (s.n3 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8)) AS t
 UNION ALL
@@ -227,7 +227,7 @@ FROM (SELECT a1.u AS u, a1.n2 AS n2, b1.n1 AS n3, b1.n2 AS n4
    WHERE t."who" IS NOT NULL) AS b) AS b1 WHERE b1.r <= 4) AS b1
     ON (a1.u OPERATOR(pg_catalog.=) b1.u)) AS s)
 SELECT (0)::pg_catalog.int4 AS leaf, t.k1
-FROM (SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+FROM (SELECT pg_catalog.count(*) AS k1
 FROM scan AS s
 WHERE (s.n3 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8)) AS t
 UNION ALL
@@ -260,7 +260,7 @@ FROM (SELECT a1.u AS u, a1.n2 AS n2, b1.n1 AS n3, b1.n2 AS n4
    WHERE t."who" IS NOT NULL) AS b) AS b1 WHERE b1.r <= 4) AS b1
     ON (CAST(a1.u AS VARCHAR) = CAST(b1.u AS VARCHAR))) AS s)
 SELECT CAST(0 AS INTEGER) AS leaf, t.k1
-FROM (SELECT CAST(count(*) AS BIGINT) AS k1
+FROM (SELECT count(*) AS k1
 FROM scan AS s
 WHERE (s.n3 < CAST('1' AS BIGINT))) AS t
 UNION ALL
@@ -287,7 +287,7 @@ FROM (SELECT a1.u AS u, a1.n2 AS n2, b1.n1 AS n3, b1.n2 AS n4
    WHERE t."who" IS NOT NULL) AS b) AS b1 WHERE b1.r <= 4) AS b1
     ON (CAST(a1.u AS VARCHAR) = CAST(b1.u AS VARCHAR))) AS s)
 SELECT CAST(0 AS INTEGER) AS leaf, t.k1
-FROM (SELECT CAST(count(*) AS BIGINT) AS k1
+FROM (SELECT count(*) AS k1
 FROM scan AS s
 WHERE (s.n3 < CAST('1' AS BIGINT))) AS t
 UNION ALL
@@ -301,7 +301,7 @@ WHERE ((s.n2 < CAST('1' AS BIGINT)) AND s.n4 IS NOT NULL)) AS t
 -- 2 measures
 -- whole
 WITH scan AS (SELECT (t."ward" COLLATE pg_catalog."C") AS x1,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k1,
+       pg_catalog.count(*) AS k1,
        (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) FILTER (WHERE ((t."minutes" OPERATOR(pg_catalog.>=) '-2'::pg_catalog.int8) AND (t."minutes" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k2
 FROM "clinic"."visits" AS t
 WHERE t."who" IS NOT NULL
@@ -322,7 +322,7 @@ GROUP BY 1) AS t
 -- arguments ["A" "B" "C"]
 -- shorter 1
 WITH scan AS (SELECT t."ward" AS x1,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k1,
+       pg_catalog.count(*) AS k1,
        (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) FILTER (WHERE ((t."minutes" OPERATOR(pg_catalog.>=) '-2'::pg_catalog.int8) AND (t."minutes" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k2
 FROM "clinic"."visits" AS t
 GROUP BY 1)
@@ -340,7 +340,7 @@ GROUP BY 1) AS t
 -- arguments ["A" "B" "C"]
 -- shorter 2
 WITH scan AS (SELECT t."ward" AS x1,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k1,
+       pg_catalog.count(*) AS k1,
        (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) FILTER (WHERE ((t."minutes" OPERATOR(pg_catalog.>=) '-2'::pg_catalog.int8) AND (t."minutes" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k2
 FROM "clinic"."visits" AS t
 WHERE (t."rank" OPERATOR(pg_catalog.<=) '4'::pg_catalog.int8)
@@ -364,7 +364,7 @@ GROUP BY 1) AS t
 SELECT CAST(COALESCE((COALESCE((list_position([CAST('A' AS VARCHAR), CAST('B' AS VARCHAR), CAST('C' AS VARCHAR)], s.x1) - 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4) AS INTEGER) AS c1,
        CAST(sum(s.k1) AS BIGINT) AS k1
 FROM (SELECT TRY_CAST(t."ward" AS VARCHAR) AS x1,
-       CAST(count(*) AS BIGINT) AS k1
+       count(*) AS k1
 FROM "private"."clinic"."visits" AS t
 WHERE t."who" IS NOT NULL
   AND (t."rank" >= CAST('1' AS BIGINT))
@@ -376,7 +376,7 @@ GROUP BY 1
 SELECT CAST(COALESCE((COALESCE((list_position([CAST('A' AS VARCHAR), CAST('B' AS VARCHAR), CAST('C' AS VARCHAR)], s.x1) - 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4) AS INTEGER) AS c1,
        CAST(sum(s.k1) AS BIGINT) AS k1
 FROM (SELECT TRY_CAST(t."ward" AS VARCHAR) AS x1,
-       CAST(count(*) AS BIGINT) AS k1
+       count(*) AS k1
 FROM "private"."clinic"."visits" AS t
 GROUP BY 1) AS s
 GROUP BY 1
@@ -385,7 +385,7 @@ GROUP BY 1
 SELECT CAST(COALESCE((COALESCE((list_position([CAST('A' AS VARCHAR), CAST('B' AS VARCHAR), CAST('C' AS VARCHAR)], s.x1) - 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4) AS INTEGER) AS c1,
        CAST(sum(s.k1) AS BIGINT) AS k1
 FROM (SELECT TRY_CAST(t."ward" AS VARCHAR) AS x1,
-       CAST(count(*) AS BIGINT) AS k1
+       count(*) AS k1
 FROM "private"."clinic"."visits" AS t
 WHERE (t."rank" <= CAST('4' AS BIGINT))
 GROUP BY 1) AS s
@@ -432,27 +432,27 @@ GROUP BY 1
 -- PostgreSQL, add-remove, ranked: SELECT count(*) FROM visits
 -- 1 measures
 -- whole
-SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+SELECT pg_catalog.count(*) AS k1
 FROM "clinic"."visits" AS t
 WHERE t."who" IS NOT NULL
   AND (t."rank" OPERATOR(pg_catalog.>=) '1'::pg_catalog.int8)
   AND (t."rank" OPERATOR(pg_catalog.<=) '4'::pg_catalog.int8)
 -- arguments []
 -- shorter 1
-SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+SELECT pg_catalog.count(*) AS k1
 FROM "clinic"."visits" AS t
 -- arguments []
 -- shorter 2
 SELECT (COALESCE(pg_catalog.sum(s.k1), 0))::pg_catalog.int8 AS k1
-FROM (SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+FROM (SELECT pg_catalog.count(*) AS k1
 FROM "clinic"."visits" AS t
 UNION ALL
-SELECT ('0'::pg_catalog.int8 OPERATOR(pg_catalog.-) (pg_catalog.count(*))::pg_catalog.int8) AS k1
+SELECT ('0'::pg_catalog.int8 OPERATOR(pg_catalog.-) pg_catalog.count(*)) AS k1
 FROM "clinic"."visits" AS t
 WHERE ((t."rank" OPERATOR(pg_catalog.>) '4'::pg_catalog.int8) OR t."rank" IS NULL)) AS s
 -- arguments []
 -- shorter 3
-SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
+SELECT pg_catalog.count(*) AS k1
 FROM "clinic"."visits" AS t
 WHERE (t."rank" OPERATOR(pg_catalog.<=) '4'::pg_catalog.int8)
 -- arguments []
@@ -460,18 +460,18 @@ WHERE (t."rank" OPERATOR(pg_catalog.<=) '4'::pg_catalog.int8)
 -- DuckDB, add-remove, ranked: SELECT count(*) FROM visits
 -- 1 measures
 -- whole
-SELECT CAST(count(*) AS BIGINT) AS k1
+SELECT count(*) AS k1
 FROM "private"."clinic"."visits" AS t
 WHERE t."who" IS NOT NULL
   AND (t."rank" >= CAST('1' AS BIGINT))
   AND (t."rank" <= CAST('4' AS BIGINT))
 -- arguments []
 -- shorter 1
-SELECT CAST(count(*) AS BIGINT) AS k1
+SELECT count(*) AS k1
 FROM "private"."clinic"."visits" AS t
 -- arguments []
 -- shorter 2
-SELECT CAST(count(*) AS BIGINT) AS k1
+SELECT count(*) AS k1
 FROM "private"."clinic"."visits" AS t
 WHERE (t."rank" <= CAST('4' AS BIGINT))
 -- arguments []
@@ -484,7 +484,7 @@ SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text,
        (pg_catalog.sum(s.k2))::pg_catalog.int8 AS k2
 FROM (SELECT (t."ward" COLLATE pg_catalog."C") AS x1,
        (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k1,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k2
+       pg_catalog.count(*) AS k2
 FROM "clinic"."visits" AS t
 WHERE ((t."room" OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND (t."room" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))
   AND t."who" IS NOT NULL
@@ -499,7 +499,7 @@ SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text,
        (pg_catalog.sum(s.k2))::pg_catalog.int8 AS k2
 FROM (SELECT t."ward" AS x1,
        (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k1,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k2
+       pg_catalog.count(*) AS k2
 FROM "clinic"."visits" AS t
 WHERE ((t."room" OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND (t."room" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))
 GROUP BY 1) AS s
@@ -511,14 +511,14 @@ SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text,
        (pg_catalog.sum(s.k2))::pg_catalog.int8 AS k2
 FROM (SELECT t."ward" AS x1,
        (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k1,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k2
+       pg_catalog.count(*) AS k2
 FROM "clinic"."visits" AS t
 WHERE ((t."room" OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND (t."room" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))
 GROUP BY 1
 UNION ALL
 SELECT t."ward" AS x1,
        ('0'::pg_catalog.int8 OPERATOR(pg_catalog.-) (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric)) AS k1,
-       ('0'::pg_catalog.int8 OPERATOR(pg_catalog.-) (pg_catalog.count(*))::pg_catalog.int8) AS k2
+       ('0'::pg_catalog.int8 OPERATOR(pg_catalog.-) pg_catalog.count(*)) AS k2
 FROM "clinic"."visits" AS t
 WHERE ((t."room" OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND (t."room" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))
   AND ((t."rank" OPERATOR(pg_catalog.>) '4'::pg_catalog.int8) OR t."rank" IS NULL)
@@ -531,7 +531,7 @@ SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text,
        (pg_catalog.sum(s.k2))::pg_catalog.int8 AS k2
 FROM (SELECT t."ward" AS x1,
        (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k1,
-       (pg_catalog.count(*))::pg_catalog.int8 AS k2
+       pg_catalog.count(*) AS k2
 FROM "clinic"."visits" AS t
 WHERE ((t."room" OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND (t."room" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))
   AND (t."rank" OPERATOR(pg_catalog.<=) '4'::pg_catalog.int8)
@@ -547,7 +547,7 @@ SELECT CAST(COALESCE((COALESCE((list_position([CAST('A' AS VARCHAR), CAST('B' AS
        CAST(sum(s.k2) AS BIGINT) AS k2
 FROM (SELECT TRY_CAST(t."ward" AS VARCHAR) AS x1,
        CAST((sum((CASE WHEN (TRY_CAST(t."cost" AS DECIMAL(6,2)) >= CAST('0.00' AS DECIMAL(6,2))) AND (TRY_CAST(t."cost" AS DECIMAL(6,2)) <= CAST('10.00' AS DECIMAL(6,2))) THEN TRY_CAST(t."cost" AS DECIMAL(6,2)) WHEN false THEN CAST('0.00' AS DECIMAL(6,2)) END)) * CAST('100' AS DECIMAL(3,0))) AS HUGEINT) AS k1,
-       CAST(count(*) AS BIGINT) AS k2
+       count(*) AS k2
 FROM "private"."clinic"."visits" AS t
 WHERE ((TRY_CAST(t."room" AS BIGINT) >= CAST('3' AS BIGINT)) AND (TRY_CAST(t."room" AS BIGINT) <= CAST('9' AS BIGINT)))
   AND t."who" IS NOT NULL
@@ -562,7 +562,7 @@ SELECT CAST(COALESCE((COALESCE((list_position([CAST('A' AS VARCHAR), CAST('B' AS
        CAST(sum(s.k2) AS BIGINT) AS k2
 FROM (SELECT TRY_CAST(t."ward" AS VARCHAR) AS x1,
        CAST((sum((CASE WHEN (TRY_CAST(t."cost" AS DECIMAL(6,2)) >= CAST('0.00' AS DECIMAL(6,2))) AND (TRY_CAST(t."cost" AS DECIMAL(6,2)) <= CAST('10.00' AS DECIMAL(6,2))) THEN TRY_CAST(t."cost" AS DECIMAL(6,2)) WHEN false THEN CAST('0.00' AS DECIMAL(6,2)) END)) * CAST('100' AS DECIMAL(3,0))) AS HUGEINT) AS k1,
-       CAST(count(*) AS BIGINT) AS k2
+       count(*) AS k2
 FROM "private"."clinic"."visits" AS t
 WHERE ((TRY_CAST(t."room" AS BIGINT) >= CAST('3' AS BIGINT)) AND (TRY_CAST(t."room" AS BIGINT) <= CAST('9' AS BIGINT)))
 GROUP BY 1) AS s
@@ -574,7 +574,7 @@ SELECT CAST(COALESCE((COALESCE((list_position([CAST('A' AS VARCHAR), CAST('B' AS
        CAST(sum(s.k2) AS BIGINT) AS k2
 FROM (SELECT TRY_CAST(t."ward" AS VARCHAR) AS x1,
        CAST((sum((CASE WHEN (TRY_CAST(t."cost" AS DECIMAL(6,2)) >= CAST('0.00' AS DECIMAL(6,2))) AND (TRY_CAST(t."cost" AS DECIMAL(6,2)) <= CAST('10.00' AS DECIMAL(6,2))) THEN TRY_CAST(t."cost" AS DECIMAL(6,2)) WHEN false THEN CAST('0.00' AS DECIMAL(6,2)) END)) * CAST('100' AS DECIMAL(3,0))) AS HUGEINT) AS k1,
-       CAST(count(*) AS BIGINT) AS k2
+       count(*) AS k2
 FROM "private"."clinic"."visits" AS t
 WHERE ((TRY_CAST(t."room" AS BIGINT) >= CAST('3' AS BIGINT)) AND (TRY_CAST(t."room" AS BIGINT) <= CAST('9' AS BIGINT)))
   AND (t."rank" <= CAST('4' AS BIGINT))
