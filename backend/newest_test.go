@@ -14,6 +14,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
 )
 
 // manyOfOne are rows of the same columns as people has, 5,000 of them of one person.
@@ -86,37 +87,137 @@ func TestNamesAreLookedUpAfterProofs(t *testing.T) {
 // of the catalog.
 func TestChangesUnderWay(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t) // on which nothing else ends, so that what is under way is not below a snapshot's xmax
-	role := server.Role(t, "")
-	database := server.Database(t)
-	for _, s := range rowsSQL {
-		server.Exec(t, database, fmt.Sprintf(s, "public."))
-	}
-	server.Exec(t, database, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
-	h := open(t, testPolicy(t, server.URLFor(role, database)))
-	inForce(t, h)
+	h, session := houseOfItsOwn(t)
 	q := render(t, measure(t, h.policy, "people", "age"), h)
 	want := counts(t, h, q)
-	owner, err := pgconn.Connect(t.Context(), server.URLFor("postgres", database))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer owner.Close(context.Background())
+	owner := session()
 	for _, change := range []string{
 		"GRANT SELECT ON people TO CURRENT_USER", "ALTER TABLE people ALTER age SET STATISTICS 50", "ALTER SCHEMA public OWNER TO CURRENT_USER",
 		"SAVEPOINT s; GRANT SELECT (age) ON people TO CURRENT_USER; RELEASE s",
 		"SELECT FROM pg_class WHERE relname = 'people' FOR UPDATE; COMMIT; BEGIN",
 	} {
-		if _, err := owner.Exec(t.Context(), "BEGIN; "+change).ReadAll(); err != nil {
-			t.Fatal(err)
-		}
+		owner("BEGIN; " + change)
 		if got := counts(t, h, q); !slices.Equal(got, want) || h.Faults("clinic") != 0 {
 			t.Errorf("%s: %v, want %v; %d faults", change, got, want, h.Faults("clinic"))
 		}
-		if _, err := owner.Exec(t.Context(), "ROLLBACK").ReadAll(); err != nil {
+		owner("ROLLBACK")
+	}
+}
+
+// houseOfItsOwn is a house on a server on which nothing else ends, so that what is under way is not below a snapshot's xmax, with its policy in force; session opens one of a superuser, which runs statements.
+func houseOfItsOwn(t *testing.T) (h *house, session func() func(statements string)) {
+	t.Helper()
+	server := pgtest.Start(t)
+	role, database := server.Role(t, ""), server.Database(t)
+	for _, s := range rowsSQL {
+		server.Exec(t, database, fmt.Sprintf(s, "public."))
+	}
+	server.Exec(t, database, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
+	h = open(t, testPolicy(t, server.URLFor(role, database)))
+	inForce(t, h)
+	return h, func() func(string) {
+		conn, err := pgconn.Connect(t.Context(), server.URLFor("postgres", database))
+		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { conn.Close(context.Background()) })
+		return func(statements string) {
+			t.Helper()
+			if _, err := conn.Exec(t.Context(), statements).ReadAll(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
+}
+
+// TestRowsThatSeveralHold: a row of the catalog that several sessions have locked bears the number of their list, and no transaction's. Whichever number it has, to be locked changes nothing, and what is changed beside the locks is seen.
+//
+//	xmax is 3      a list, of a server whose transactions are above 700: an older one, which was given up?
+//	xmax is 2100   a list, where the next transaction is 780: one that is to come? And where 2100 ended well long since, and the first locker has been there since 770?
+func TestRowsThatSeveralHold(t *testing.T) {
+	t.Parallel()
+	h, session := houseOfItsOwn(t)
+	q := render(t, measure(t, h.policy, "people", "age"), h)
+	want := counts(t, h, q)
+	owner, first, second := session(), session(), session()
+	rows := []string{"SELECT FROM pg_class WHERE relname = 'people'", "SELECT FROM pg_attribute WHERE attrelid = 'people'::regclass", "SELECT FROM pg_namespace WHERE nspname = 'public'"}
+	held := func(name string) {
+		t.Helper()
+		for _, row := range rows {
+			for _, as := range [][2]string{{"SHARE", ""}, {"SHARE", "SHARE"}, {"KEY SHARE", "SHARE"}, {"KEY SHARE", "NO KEY UPDATE"}} {
+				first("BEGIN; " + row + " FOR " + as[0])
+				second("BEGIN")
+				if as[1] != "" {
+					second(row + " FOR " + as[1])
+				}
+				owner("DO $$BEGIN FOR i IN 1..3 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END$$")
+				for _, end := range []func(string){nil, first, second} {
+					if end != nil {
+						end("COMMIT")
+					}
+					if got := counts(t, h, q); !slices.Equal(got, want) || h.Faults("clinic") != 0 {
+						t.Fatalf("%s, %s by %q: %v, want %v; %d faults\n%s", name, row, as, got, want, h.Faults("clinic"), h.log)
+					}
+				}
+			}
+		}
+	}
+	seen := func(name string) {
+		t.Helper()
+		for _, c := range []struct {
+			beside string
+			want   bool
+		}{{"SELECT 1", false}, {"BEGIN; GRANT SELECT ON people TO CURRENT_USER; ROLLBACK", false}, {"TRUNCATE people", true}, {"ALTER TABLE people ALTER age SET STATISTICS 50", true}} {
+			for _, row := range rows[:2] {
+				first("BEGIN; " + row + " FOR KEY SHARE")
+			}
+			if got := changedBetween(t, h, q, func() { owner(c.beside) }); got != c.want {
+				t.Errorf("%s, %s beside a lock: seen: %t, want %t", name, c.beside, got, c.want)
+			}
+			first("COMMIT")
+		}
+		owner("INSERT INTO people SELECT i, i * 3 % 130, '', i, '' FROM generate_series(1, 40) AS s(i)")
+	}
+	held("lists below the transactions")
+	seen("lists below the transactions")
+
+	// Eleven sessions that lock a row each, by which of its number's bits are set, are over two thousand lists.
+	owner("CREATE TABLE many AS SELECT i FROM generate_series(1, 2047) AS s(i)")
+	var sessions []func(string)
+	for bit := range 11 {
+		s := session()
+		s(fmt.Sprintf("BEGIN; SELECT FROM many WHERE i >> %d & 1 = 1 FOR SHARE", bit))
+		sessions = append(sessions, s)
+	}
+	for _, s := range sessions {
+		s("COMMIT")
+	}
+	held("lists above the transactions")
+	seen("lists above the transactions")
+
+	old := session()
+	old("BEGIN; SELECT pg_current_xact_id()")
+	owner("DO $$BEGIN FOR i IN 1..3000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END$$")
+	held("lists among the transactions")
+	seen("lists among the transactions")
+}
+
+// changedBetween tells whether what another one does between the proofs of a query and its rows is seen.
+func changedBetween(t *testing.T, h *house, q rewrite.Query, do func()) bool {
+	t.Helper()
+	b := h.Backend.(*Postgres)
+	err := transaction(t.Context(), b.pool, time.Minute, func(tx pgx.Tx) error {
+		f, relies, err := b.provenText(t.Context(), tx, q)
+		if err != nil || !relies || f.sql != q.Proven()[0].SQL() {
+			return fmt.Errorf("not proven: %w", err)
+		}
+		do()
+		return b.read(t.Context(), tx, q, f, true, newResults(q))
+	})
+	if err != nil && !errors.Is(err, errChanged) {
+		t.Fatal(err)
+	}
+	return err != nil
 }
 
 // inForce has the house's policy inspected and in force.
@@ -135,24 +236,7 @@ func TestWhatIsNoChange(t *testing.T) {
 	t.Parallel()
 	h := postgresHouse(t)
 	inForce(t, h)
-	b := h.Backend.(*Postgres)
 	q := render(t, measure(t, h.policy, "people", "age"), h)
-	changed := func(between string) (changed bool) {
-		t.Helper()
-		into := newResults(q)
-		err := transaction(t.Context(), b.pool, time.Minute, func(tx pgx.Tx) error {
-			f, relies, err := b.provenText(t.Context(), tx, q)
-			if err != nil || !relies || f.sql != q.Proven()[0].SQL() {
-				return fmt.Errorf("not proven: %w", err)
-			}
-			h.change(between)
-			return b.read(t.Context(), tx, q, f, true, into)
-		})
-		if err != nil && !errors.Is(err, errChanged) {
-			t.Fatal(err)
-		}
-		return err != nil
-	}
 	h.change("BEGIN; ALTER TABLE people RENAME age TO years; ALTER TABLE people RENAME TO others; ALTER SCHEMA public RENAME TO away; ROLLBACK")
 	for _, c := range []struct {
 		text string
@@ -172,7 +256,7 @@ func TestWhatIsNoChange(t *testing.T) {
 		{"VACUUM FULL people", true},
 		{"SELECT 1", false},
 	} {
-		if got := changed(c.text); got != c.want {
+		if got := changedBetween(t, h, q, func() { h.change(c.text) }); got != c.want {
 			t.Errorf("%s: %t, want %t", c.text, got, c.want)
 		}
 	}

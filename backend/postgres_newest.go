@@ -20,41 +20,34 @@ import (
 //
 // Claim. If it has not, the rows that the query read are those of which the proofs in its snapshot speak (privacy rule 11). Proof. Parsing and planning lock every relation whose rows a
 // query may read, to the end of the transaction. Let r be one of them. It is in pg_class as the snapshot has it, and this row, that of r's schema and those of its columns are the newest ones at the end: what supersedes a row
-// marks it (xmax) in every snapshot. So in between r had the name, the schema, the columns with their names, numbers and types, the storage and the parents that the snapshot shows: a rename, SET SCHEMA, TRUNCATE and whatever else gives a table new storage write r's row
+// is the row's next version, which the server shows whoever asks by a later snapshot than that by which the names were looked up. So in between r had the name, the schema, the columns with their names, numbers and types, the storage and the parents that the snapshot shows: a rename, SET SCHEMA, TRUNCATE and whatever else gives a table new storage write r's row
 // of pg_class, ALTER SCHEMA … RENAME that of pg_namespace, RENAME COLUMN, ALTER COLUMN, DROP COLUMN and INHERIT (the child's) those of pg_attribute. A name in the query stood, when it was looked up, for a relation that was then locked and had it; of
 // that name the snapshot has one relation; so it is that one. A child that the query read was one in the snapshot, where what is proven has none.
-// Limits. It is believed of PostgreSQL itself, as proofs are; the definition of a view and the collation's or type's own rows are not looked at, and no proof is of a view.
+// Limits. It is believed of PostgreSQL itself, as proofs are; the definition of a view and the collation's or type's own rows are not looked at, and no proof is of a view. A superuser who deletes a row of the catalog by hand and inserts it anew, as no statement of the schema does, is not seen.
 
-// markedSQL tells whether the snapshot's catalog lacks a relation that this transaction has locked, or has a row of one that is marked as superseded.
-var markedSQL = markedBy(func(mark string) string { return mark + " <> '0'::pg_catalog.xid" })
-
-// changedSQL is markedSQL of those marks alone that mean that there is a newer row. It is asked where there are any, for one that was given up stays until the row is written anew.
-var changedSQL = markedBy(superseded)
-
-func markedBy(holds func(mark string) string) string {
-	return `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation
-  WHERE ` + lockedHere + ` AND (c.oid IS NULL OR c.relkind NOT IN ('i', 'I', 't') AND (` + holds("c.xmax") + `
-    OR EXISTS (SELECT FROM pg_catalog.pg_namespace s WHERE s.oid = c.relnamespace AND ` + holds("s.xmax") + `)
-    OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND ` + holds("a.xmax") + `))))`
-}
+// changedSQL tells whether the snapshot's catalog lacks a relation that this transaction has locked, or has a row of one that is no longer the newest.
+var changedSQL = `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation
+  WHERE ` + lockedHere + ` AND (c.oid IS NULL OR c.relkind NOT IN ('i', 'I', 't') AND (` + superseded("pg_class", "c") + `
+    OR EXISTS (SELECT FROM pg_catalog.pg_namespace s WHERE s.oid = c.relnamespace AND ` + superseded("pg_namespace", "s") + `)
+    OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND ` + superseded("pg_attribute", "a") + `))))`
 
 // lockedHere tells whether l, of pg_locks, is the lock of this transaction on a relation that is not of the catalogs.
 const lockedHere = `l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.relation >= 16384`
 
-// superseded tells whether a row of the catalog that the snapshot shows is no longer the newest, by its xmax: whether that transaction ended well by now. Those below the snapshot's xmin had all ended when it was taken, and the snapshot shows
-// the row nevertheless: they were given up, or locked it and no more. One that is under way (an owner's session that stands open after GRANT or SET STATISTICS, which lock no reader out) has changed nothing that anybody else sees: what a name stands for was looked
-// up before this is asked. The snapshot's xmax does not tell: of a server where nothing else ended since, it is below those under way. The number of a transaction in 64 bits is the one nearest to the snapshot's.
-func superseded(mark string) string {
-	const end = `(pg_catalog.pg_current_snapshot())::pg_catalog.text::pg_catalog.int8`
-	return `(SELECT CASE WHEN n.mark = 0 OR n.number < n.oldest THEN false
-      ELSE COALESCE(pg_catalog.pg_xact_status(n.number::pg_catalog.text::pg_catalog.xid8) = 'committed', false) END
-    FROM (SELECT x.oldest, x.mark, x.next + (x.mark - x.next % 4294967296 + 6442450944) % 4294967296 - 2147483648 AS number
-      FROM (SELECT pg_catalog.pg_snapshot_xmin` + end + ` AS oldest, pg_catalog.pg_snapshot_xmax` + end + ` AS next, ` + mark + `::pg_catalog.text::pg_catalog.int8 AS mark) x) n)`
+// superseded tells whether a row of a catalog that the snapshot shows has a newer version: currtid2, which was made for drivers that go on from a row's place, follows the row's versions to the one that is
+// visible now, to whoever would begin. What bears no mark (xmax) has none. A mark alone says little: it is left by what was given up (ROLLBACK), by what is under way (an owner's session that stands open after GRANT or SET STATISTICS, which lock no
+// reader out, has changed nothing that anybody else sees) and by what locked the row and no more; and it need not be a transaction's number, by which one could ask what became of it. Where several have the row, it is that of their list (a multixact), of another count:
+//
+//	SELECT FROM pg_class WHERE relname = 'people' FOR KEY SHARE      -- a superuser's session, which stands open
+//	TRUNCATE people                                                  -- by its owner: xmax is 1, the first list of this server
+func superseded(catalog, row string) string {
+	return row + ".xmax <> '0'::pg_catalog.xid AND pg_catalog.currtid2('pg_catalog." + catalog + "', " + row + ".ctid) <> " + row + ".ctid"
 }
 
-// mayAskSQL tells whether the role may ask changedSQL, which some owners take from all roles but their own (REVOKE SELECT ON pg_locks FROM PUBLIC): a paid query would fail. It has to be known before a charge.
-const mayAskSQL = `CASE WHEN ` + onlyPostgres + ` THEN pg_catalog.has_table_privilege('pg_catalog.pg_locks', 'SELECT') AND (SELECT pg_catalog.bool_and(pg_catalog.has_function_privilege(f, 'EXECUTE'))
-  FROM pg_catalog.unnest('{pg_lock_status(), pg_backend_pid(), pg_current_snapshot(), pg_snapshot_xmin(pg_snapshot), pg_snapshot_xmax(pg_snapshot), pg_xact_status(xid8)}'::text[]) AS s(f)) ELSE true END`
+// mayAskSQL tells whether the role may ask changedSQL, which some owners take from all roles but their own (REVOKE SELECT ON pg_locks FROM PUBLIC), and whether the server has currtid2: a paid query would fail. It has to be known before a charge.
+const mayAskSQL = `CASE WHEN ` + onlyPostgres + ` THEN (SELECT pg_catalog.bool_and(pg_catalog.has_table_privilege('pg_catalog.' || s.t, 'SELECT')) FROM pg_catalog.unnest('{pg_locks, pg_class, pg_namespace, pg_attribute}'::text[]) AS s(t))
+  AND (SELECT pg_catalog.bool_and(COALESCE(pg_catalog.has_function_privilege(pg_catalog.to_regprocedure(s.f), 'EXECUTE'), false))
+    FROM pg_catalog.unnest('{pg_catalog.pg_lock_status(), pg_catalog.pg_backend_pid(), "pg_catalog.currtid2(text,tid)"}'::text[]) AS s(f)) ELSE true END`
 
 // errChanged says that the catalog changed between a query's snapshot and its end.
 var errChanged = errors.New("backend: what a private table's name stands for, its columns or its storage changed while it was asked")
@@ -95,7 +88,7 @@ func (b *Postgres) provenText(ctx context.Context, tx pgx.Tx, query rewrite.Quer
 	return f, relies, err
 }
 
-// read takes a query's rows, and where it is watched looks whether the catalog is still the snapshot's, in one round trip unless it may not be.
+// read takes a query's rows, and where it is watched looks whether the catalog is still the snapshot's, in one round trip.
 func (b *Postgres) read(ctx context.Context, tx pgx.Tx, query rewrite.Query, f form, watched bool, into *results) (err error) {
 	var batch pgx.Batch
 	if query.Joins() {
@@ -103,7 +96,7 @@ func (b *Postgres) read(ctx context.Context, tx pgx.Tx, query rewrite.Query, f f
 	}
 	batch.Queue(f.sql, f.args...)
 	if watched {
-		batch.Queue(markedSQL)
+		batch.Queue(changedSQL)
 	}
 	results := tx.SendBatch(ctx, &batch)
 	defer func() {
@@ -132,12 +125,6 @@ func (b *Postgres) read(ctx context.Context, tx pgx.Tx, query rewrite.Query, f f
 	rows.Close()
 	var changed bool
 	if err := results.QueryRow().Scan(&changed); err != nil || !changed {
-		return err
-	}
-	if err := results.Close(); err != nil {
-		return err
-	}
-	if err := tx.QueryRow(ctx, changedSQL).Scan(&changed); err != nil || !changed {
 		return err
 	}
 	return errChanged

@@ -58,8 +58,8 @@ func roleFindings(ctx context.Context, tx pgx.Tx, d *policy.Dataset) ([]Finding,
 		return nil, err
 	}
 	if !watches {
-		list = append(list, Finding{Fatal: true, Text: "dpproxy's database role may not read pg_locks, or not call pg_xact_status and pg_current_snapshot: each query asks them whether its tables changed while it ran, and would fail after its charge. " +
-			"GRANT SELECT ON pg_locks, and EXECUTE on pg_lock_status(), pg_backend_pid(), pg_current_snapshot(), pg_snapshot_xmin(pg_snapshot), pg_snapshot_xmax(pg_snapshot) and pg_xact_status(xid8), to it"})
+		list = append(list, Finding{Fatal: true, Text: "dpproxy's database role may not read pg_locks, or not call currtid2: each query asks them whether its tables changed while it ran, and would fail after its charge. " +
+			"GRANT SELECT ON pg_locks, pg_class, pg_namespace and pg_attribute, and EXECUTE on pg_lock_status(), pg_backend_pid() and currtid2(text, tid), to it"})
 	}
 	if len(list) > 0 && list[0].Fatal && list[0].Text == superuserFinding {
 		return list[:1], nil // a superuser may do all the rest, too

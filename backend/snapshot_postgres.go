@@ -142,7 +142,7 @@ var errReplaced = errors.New("a private table was emptied, altered or written an
 var replacedSQL = `SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation
 WHERE ` + lockedHere + ` AND c.relkind IN ('r', 'm')
     AND (c.relfilenode <> 0 AND pg_catalog.pg_relation_filenode(c.oid) IS DISTINCT FROM c.relfilenode
-      OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND ` + superseded("a.xmax") + `))`
+      OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND ` + superseded("pg_attribute", "a") + `))`
 
 // inPlace tells, once all tables are read, whether each was read where its rows lay in the moment of the snapshot. A table is locked against
 // being replaced when it is first read, and not before: BEGIN; TRUNCATE visits; COPY visits …; COMMIT, between the two, leaves it empty for
