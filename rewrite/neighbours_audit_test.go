@@ -57,7 +57,7 @@ var released = []struct {
 	{"counts per unit", `SELECT sum(n) FROM (SELECT who, count(*) AS n FROM calls GROUP BY who) t`, false, false},
 	{"units by their count", `SELECT n, count(*) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) t GROUP BY 1`, false, false},
 	{"sums per unit", `SELECT avg(s) FROM (SELECT who, sum(minutes) AS s FROM visits GROUP BY who) t`, false, false},
-	{"HAVING per unit", `SELECT count(*) FROM (SELECT who FROM calls GROUP BY who HAVING sum(paid) > 50) t`, false, false},
+	{"HAVING per unit", `SELECT count(*) FROM (SELECT who FROM visits GROUP BY who HAVING sum(minutes) > 10) t`, false, false},
 	{"view", viewStatements[0], true, false},
 	{"shares", `SELECT kind, count(*) * 100.0 / sum(count(*)) OVER () FROM calls GROUP BY 1`, true, false},
 	{"join with a public table that multiplies", matchStatements[1], true, false},
@@ -80,7 +80,12 @@ var released = []struct {
 	{"min", `SELECT min(minutes) FROM visits`, true, false},
 	{"max", `SELECT max(room) FROM visits`, true, false},
 	{"mode", `SELECT mode() WITHIN GROUP (ORDER BY ward) FROM visits`, true, false},
+	{wide, `SELECT count(*) FROM (SELECT who FROM calls GROUP BY who HAVING sum(paid) > 50) t`, false, false},
 }
+
+// wide is a form that is audited at full length alone: 20,000 releases of its 6,002 sums take as long as those of all other
+// forms at the short one.
+const wide = "HAVING per unit, of many sums"
 
 // pair are two databases that differ in one unit: what a measure is given of each.
 type pair struct {
@@ -262,7 +267,7 @@ func TestAuditReleases(t *testing.T) {
 	for _, b := range boundings(t) {
 		attained := 0
 		for i, s := range released {
-			if b.delta > 0 && i%stattest.Length(4, 1) > 0 {
+			if b.delta > 0 && i%stattest.Length(4, 1) > 0 || s.what == wide && stattest.Length(0, 1) == 0 {
 				continue
 			}
 			catch := func(fault string, is bool) {

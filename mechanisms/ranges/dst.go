@@ -37,7 +37,7 @@ type convolution struct {
 	norms   privacy.Sensitivity
 	exact   exactTransform
 	toward  []uint64 // spectrum of the part of Q that depends on i−j
-	across  []uint64 // of the part that depends on i+j, for cells in reverse; nil for root
+	across  []uint64 // of the part that depends on i+j; nil for root
 	reading func() *reading
 	squares func() float64 // prefixSquares
 }
@@ -90,8 +90,8 @@ func (s *convolution) transform() {
 		return
 	}
 	s.across = make([]uint64, size)
-	for n := 1 - d; n < d; n++ {
-		s.across[n&(size-1)] = residue(s.kernel.mirrored(n + d - 1))
+	for n := range 2*d - 1 {
+		s.across[n] = residue(s.kernel.mirrored(n))
 	}
 	s.exact.forward(s.across)
 }
@@ -104,26 +104,20 @@ func residue(n int64) uint64 {
 	return uint64(n)
 }
 
-// product returns Q·x, which must be known to be below the field.
+// product returns Q·x, which must be known to be below the field. Σ_i q(j−i)·x[i] has the product of both spectra, place by
+// place; Σ_i q(i+j)·x[i] has q's at a frequency times that of x at the opposite frequency, whose place is opposite's.
 func (s *convolution) product(x []uint64) []uint64 {
-	spectrum := make([]uint64, s.exact.size)
+	spectrum, sum := make([]uint64, s.exact.size), make([]uint64, s.exact.size)
 	copy(spectrum, x)
 	s.exact.forward(spectrum)
 	for i, t := range s.toward {
-		spectrum[i] = mulMod(spectrum[i], t)
+		sum[i] = mulMod(spectrum[i], t)
 	}
-	if s.across != nil {
-		reversed := make([]uint64, s.exact.size)
-		for i, v := range x {
-			reversed[len(x)-1-i] = v
-		}
-		s.exact.forward(reversed)
-		for i, t := range s.across {
-			spectrum[i] = addMod(spectrum[i], mulMod(reversed[i], t))
-		}
+	for i, t := range s.across {
+		sum[i] = addMod(sum[i], mulMod(spectrum[opposite(i)], t))
 	}
-	s.exact.backward(spectrum)
-	return spectrum[:len(x)]
+	s.exact.backward(sum)
+	return sum[:len(x)]
 }
 
 // squaredColumns returns the squared L2 norms of the columns of Q.

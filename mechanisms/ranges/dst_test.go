@@ -313,9 +313,12 @@ func TestConvolutionRefuses(t *testing.T) {
 func TestExactTransformMultiplies(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	p := new(big.Int).SetUint64(field)
-	for range 10_000 {
+	ends := []uint64{0, 1, 1<<31 - 1, 1 << 31, 1<<32 - 2, 1<<32 - 1, 1 << 32, 1<<32 + 1, 1 << 63, field - 1<<32, field - 1<<32 + 1, field - 2, field - 1}
+	for n := range 10_000 {
 		a, b := r.Uint64()%field, r.Uint64()%field
-		if r.IntN(3) == 0 {
+		if n < len(ends)*len(ends) {
+			a, b = ends[n/len(ends)], ends[n%len(ends)]
+		} else if r.IntN(3) == 0 {
 			a, b = field-1-a%5, field-1-b%5
 		}
 		x, y := new(big.Int).SetUint64(a), new(big.Int).SetUint64(b)

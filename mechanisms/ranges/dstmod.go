@@ -10,35 +10,27 @@ const (
 	generator = 7
 )
 
-func addMod(a, b uint64) uint64 {
-	sum, carry := bits.Add64(a, b, 0)
-	if carry != 0 || sum >= field {
-		sum -= field
-	}
-	return sum
-}
+// What is added or taken away again is chosen by a mask, not by a branch: sums pass the field about every other time, which no
+// processor foresees, and how long a product takes then says nothing of what is multiplied. All of them take and return
+// residues, in [0, field).
 
+// addMod is a − (field − b).
+func addMod(a, b uint64) uint64 { return subMod(a, field-b) }
+
+// subMod takes field itself as b, too.
 func subMod(a, b uint64) uint64 {
 	d, borrow := bits.Sub64(a, b, 0)
-	if borrow != 0 {
-		d += field
-	}
-	return d
+	return d + field&-borrow
 }
 
-// mulMod uses 2^64 = 2^32 − 1 and 2^96 = −1 (mod field).
+// mulMod uses 2^64 = 2^32 − 1 and 2^96 = −1 (mod field). The last sum is below 2·2^64 − 2^33: where it passes 2^64, taking the
+// field away once leaves less than the field, and where it does not, subMod says whether it is to be taken away.
 func mulMod(a, b uint64) uint64 {
 	high, low := bits.Mul64(a, b)
-	x, borrow := bits.Sub64(low, high>>32, 0)
-	if borrow != 0 {
-		x += field
-	}
-	middle := high & (1<<32 - 1)
-	sum, carry := bits.Add64(x, middle<<32-middle, 0)
-	if carry != 0 || sum >= field {
-		sum -= field
-	}
-	return sum
+	low, borrow := bits.Sub64(low, high>>32, 0)
+	sum, carry := bits.Add64(low+field&-borrow, high<<32-high&(1<<32-1), 0)
+	sum, borrow = bits.Sub64(sum-field&-carry, field, 0)
+	return sum + field&-borrow
 }
 
 func powerMod(a, n uint64) uint64 {
@@ -84,6 +76,12 @@ func (t exactTransform) forward(x []uint64) {
 			}
 		}
 	}
+}
+
+// opposite is where a spectrum holds frequency −k, for the place of k. Bits below the lowest one that is set in k are 0 in −k
+// too, that one is set, and all above it are turned: in reversed order, all below the highest.
+func opposite(place int) int {
+	return place ^ (1<<max(bits.Len(uint(place))-1, 0) - 1)
 }
 
 // backward inverts forward: butterflies from the shortest, then division by the size.
