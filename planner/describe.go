@@ -34,7 +34,7 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 		return d, false, s.Placed(refusal)
 	}
 	if out.Tree != nil {
-		outerquery.InferInTree(b)
+		outerquery.SeeInTree(b)
 	}
 	d.Params, d.Columns = b.Params.Inferred(), plans.Bounded(out.Columns, s.Bounds)
 	if explain {

@@ -301,7 +301,9 @@ func (v *windows) whole(n *pg.Node) (int64, *refuse.Refusal) {
 	if refusal != nil {
 		return 0, windowConstant.At(ast.Location(n))
 	}
-	v.b.Params.Note(e, policy.Int4)
+	if v.b.Params.Note(e, policy.Int4); e.Parameter > 0 && v.b.Params.Describing { // which is not there yet
+		return 1, nil
+	}
 	s, err := v.b.Env.Cast(e.Expr, policy.Int4, -1)
 	if err != nil {
 		return 0, semantics.ScalarRefusal(err, ast.Location(n))

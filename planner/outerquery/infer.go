@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
@@ -96,8 +97,17 @@ func seriesType(n *pg.Node) policy.Type {
 	return catalogColumnType(n)
 }
 
-// InferInTree finds the types of parameters in the parts of a statement that only the sandbox will type: from casts, from
-// LIMIT and OFFSET, and from comparisons with catalog columns of well-known names.
+// SeeInTree counts the parameters of a statement that a sandbox will type.
+func SeeInTree(b *aggregate.Binder) {
+	ast.Each(b.Top.ProtoReflect(), func(m protoreflect.Message) {
+		if p, ok := m.Interface().(*pg.ParamRef); ok {
+			b.Params.Seen = max(b.Params.Seen, int(p.Number))
+		}
+	})
+}
+
+// InferInTree finds the types of parameters in a sub-query of which only its answer is asked, as far as they show without a look at what it reads: from casts, from
+// LIMIT and OFFSET, and from comparisons with constants and with catalog columns of well-known names.
 func InferInTree(b *aggregate.Binder) {
 	in := inference{b.Params}
 	in.inferIn(b.Top)

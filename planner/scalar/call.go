@@ -48,21 +48,6 @@ func (env Env) Call(name string, args ...Expr) (Expr, error) {
 	return env.build(c, name, can, args)
 }
 
-// Wants are the types that a function or operator takes its arguments as, of which some may be unknown: width_bucket(numeric, $1, $2, $3) wants two
-// numerics and an integer. It is nil where PostgreSQL finds none, or any type will do.
-func (env Env) Wants(name string, in ...policy.Type) []policy.Type {
-	c := loadCatalog()
-	find := c.resolveFunction
-	if isOperator(name) {
-		find = c.resolveOperator
-	}
-	can, err := find(name, in)
-	if err != nil || hasPolymorphic(can.of.args) {
-		return nil
-	}
-	return can.args
-}
-
 // Exists tells whether a function or operator of that name can be called with so many arguments.
 func (env Env) Exists(name string, nargs int) bool {
 	c := loadCatalog()

@@ -20,6 +20,9 @@ type catalog struct {
 	casts     map[[2]policy.Type]byte
 	operators map[string][]signature
 	functions map[string][]signature
+	told      map[string][]signature // what expressions do not call, and parameters stand in
+	elements  map[policy.Type]policy.Type
+	arrays    map[policy.Type]policy.Type
 }
 
 type catalogType struct {
@@ -34,21 +37,24 @@ type signature struct {
 	variadic bool
 }
 
-const categoryString = 'S'
+const categoryString, categoryPseudo = 'S', 'P'
 
 // The pseudo-types that signatures use.
 const (
-	anyType       policy.Type = 2276
-	anyNonArray   policy.Type = 2776
-	anyElement    policy.Type = 2283
-	anyCompatible policy.Type = 5077
+	anyType            policy.Type = 2276
+	anyNonArray        policy.Type = 2776
+	anyElement         policy.Type = 2283
+	anyArray           policy.Type = 2277
+	anyCompatible      policy.Type = 5077
+	anyCompatibleArray policy.Type = 5078
 )
 
 var loadCatalog = sync.OnceValue(func() *catalog {
 	c := &catalog{
 		types: map[policy.Type]catalogType{}, names: map[string]policy.Type{},
 		casts:     map[[2]policy.Type]byte{},
-		operators: map[string][]signature{}, functions: map[string][]signature{},
+		operators: map[string][]signature{}, functions: map[string][]signature{}, told: map[string][]signature{},
+		elements: map[policy.Type]policy.Type{}, arrays: map[policy.Type]policy.Type{},
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(catalogText), "\n") {
 		f := strings.Fields(line)
@@ -65,6 +71,10 @@ var loadCatalog = sync.OnceValue(func() *catalog {
 			c.operators[f[1]] = signatures(f[2:])
 		case "function":
 			c.functions[f[1]] = signatures(f[2:])
+		case "told":
+			c.told[f[1]] = signatures(f[2:])
+		case "array":
+			c.elements[oid(f[2])], c.arrays[oid(f[1])] = oid(f[1]), oid(f[2])
 		}
 	}
 	return c
@@ -123,6 +133,8 @@ func (c *catalog) implicit(from, to policy.Type) bool {
 		return true
 	case to == anyNonArray, to == anyElement, to == anyCompatible:
 		return true
+	case to == anyArray, to == anyCompatibleArray:
+		return c.elements[from] != 0
 	}
 	return c.casts[[2]policy.Type{from, to}] == 'i'
 }

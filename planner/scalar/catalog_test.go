@@ -14,23 +14,36 @@ var update = flag.Bool("update", false, "write files from what the server says")
 
 const oursSQL = "(16,21,23,20,700,701,1700,25,1043,1082,1114,1184,1186,2950)"
 
-// catalogSQL asks a server for the text of catalog.txt below its three comments; $ops and $functions are lists of names.
+// readSQL are types beside them that arguments may have where only the types of parameters are asked for.
+const readSQL = "(17,18,19,24,26,114,1042,2205,2206,3802,4089,4096)"
+
+// catalogSQL asks a server for the text of catalog.txt below its comments; $ops, $functions and $told are lists of names.
 var catalogSQL = []string{`
 WITH used AS (
 	SELECT unnest(array[oprleft, oprright]) AS t FROM pg_operator WHERE oprname IN ($ops)
 	UNION SELECT unnest(proargtypes) FROM pg_proc
 		WHERE proname IN ($functions) AND prokind = 'f' AND pronamespace = 11
+	UNION SELECT unnest(proargtypes) FROM pg_proc WHERE proname IN ($told) AND pronamespace = 11
+	UNION SELECT unnest(array[oprleft, oprright]) FROM pg_operator WHERE oprname IN ($told)
+	UNION SELECT oid FROM pg_type WHERE oid IN ` + readSQL + `
+	UNION SELECT typarray FROM pg_type WHERE oid IN ` + oursSQL + ` OR oid IN ` + readSQL + `
 	UNION SELECT unnest(('{705,' || translate('` + oursSQL + `', '()', '') || '}')::oid[]))
 SELECT concat_ws(' ', 'type', t::oid, typcategory, typispreferred::int, typname, format_type(t, NULL))
 FROM used JOIN pg_type ON pg_type.oid = t WHERE t <> 0 ORDER BY t::int`, `
 SELECT concat_ws(' ', 'cast', castsource::oid, casttarget::oid, castcontext) FROM pg_cast
-WHERE castsource IN ` + oursSQL + ` ORDER BY castsource::int, casttarget::int`, `
+WHERE castsource IN ` + oursSQL + ` OR castsource IN ` + readSQL + ` ORDER BY castsource::int, casttarget::int`, `
+SELECT concat_ws(' ', 'array', oid, typarray) FROM pg_type WHERE oid IN ` + oursSQL + ` OR oid IN ` + readSQL + ` ORDER BY oid::int`, `
 WITH signatures AS (
 	SELECT 'operator' AS kind, oprname::text AS name, concat_ws('+', nullif(oprleft, 0), oprright) AS args,
 		oprresult AS result, false AS spread FROM pg_operator WHERE oprname IN ($ops)
 	UNION ALL
 	SELECT 'function', proname::text, array_to_string(proargtypes::oid[], '+'), prorettype, provariadic <> 0 FROM pg_proc
-	WHERE proname IN ($functions) AND prokind = 'f' AND NOT proretset AND pronamespace = 11)
+	WHERE proname IN ($functions) AND prokind = 'f' AND NOT proretset AND pronamespace = 11
+	UNION ALL
+	SELECT 'told', oprname, concat_ws('+', nullif(oprleft, 0), oprright), oprresult, false FROM pg_operator WHERE oprname IN ($told)
+	UNION ALL
+	SELECT 'told', proname::text, array_to_string((proargtypes::oid[])[0:n - 1], '+'), prorettype, provariadic <> 0 FROM pg_proc, generate_series(pronargs::int - pronargdefaults, pronargs) AS given(n)
+	WHERE proname IN ($told) AND pronamespace = 11)
 SELECT concat_ws(' ', kind, name, string_agg(args || '=' || result || CASE WHEN spread THEN 'v' ELSE '' END, ' '
 	ORDER BY args COLLATE "C"))
 FROM signatures GROUP BY kind, name ORDER BY kind COLLATE "C", name COLLATE "C"`}
@@ -38,14 +51,17 @@ FROM signatures GROUP BY kind, name ORDER BY kind COLLATE "C", name COLLATE "C"`
 // TestCatalogMatchesServer holds catalog.txt, and what bodies say about depending on the session, against a server.
 func TestCatalogMatchesServer(t *testing.T) {
 	s := newServer(t)
-	var operators, functions []string
+	var operators, functions, told []string
 	for name := range loadCatalog().operators {
 		operators = append(operators, "'"+name+"'")
 	}
 	for name := range loadCatalog().functions {
 		functions = append(functions, "'"+name+"'")
 	}
-	replace := strings.NewReplacer("$ops", strings.Join(operators, ","), "$functions", strings.Join(functions, ","))
+	for name := range loadCatalog().told {
+		told = append(told, "'"+name+"'")
+	}
+	replace := strings.NewReplacer("$ops", strings.Join(operators, ","), "$functions", strings.Join(functions, ","), "$told", strings.Join(told, ","))
 	var got []string
 	for _, sql := range catalogSQL {
 		got = append(got, s.column(t, replace.Replace(sql))...)
@@ -79,7 +95,7 @@ func TestCatalogMatchesServer(t *testing.T) {
 	t.Errorf("catalog.txt is not what the server says: %d lines, the server %d", len(have), len(got))
 }
 
-// kindOf is the first word of a fact: type, cast, function or operator.
+// kindOf is the first word of a fact: type, cast, array, function, operator or told.
 func kindOf(line string) string { return line[:strings.IndexByte(line, ' ')] }
 
 func (s *server) column(t *testing.T, sql string) (out []string) {

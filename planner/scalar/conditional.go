@@ -198,9 +198,16 @@ func Merged(left, right Expr) (t policy.Type, ofRight bool) {
 
 // common selects the common type of a list; where two categories meet, it returns the two types.
 func (c *catalog) common(list []Expr) (t, clash policy.Type) {
-	t = list[0].Type()
-	for _, e := range list[1:] {
-		next := e.Type()
+	types := make([]policy.Type, 0, 8) // on the stack, mostly
+	for _, e := range list {
+		types = append(types, e.Type())
+	}
+	return c.commonOf(types)
+}
+
+func (c *catalog) commonOf(types []policy.Type) (t, clash policy.Type) {
+	t = types[0]
+	for _, next := range types[1:] {
 		if next == policy.Unknown || next == t {
 			continue
 		}

@@ -92,7 +92,8 @@ func (c *catalog) coercible(list []*candidate, in []policy.Type) []*candidate {
 				return false
 			}
 		}
-		return true
+		_, _, ok := c.generic(can.args, in)
+		return ok
 	})
 }
 

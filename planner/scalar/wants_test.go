@@ -16,9 +16,33 @@ func TestWants(t *testing.T) {
 		{"left", []policy.Type{policy.Text, policy.Unknown}, []policy.Type{policy.Text, policy.Int4}},
 		{"*", []policy.Type{policy.Unknown, policy.NumericType}, []policy.Type{policy.NumericType, policy.NumericType}},
 		{"-", []policy.Type{policy.DateType, policy.Unknown}, []policy.Type{policy.DateType, policy.DateType}},
+		{"||", []policy.Type{1007, policy.Unknown}, []policy.Type{1007, 1007}},
+		{"||", []policy.Type{policy.Unknown, policy.Int4}, []policy.Type{policy.Text, policy.Int4}},
+		{"=", []policy.Type{policy.Varchar, policy.Unknown}, []policy.Type{policy.Text, policy.Text}},
+		{"lag", []policy.Type{policy.Int2, policy.Unknown, policy.Unknown}, []policy.Type{policy.Int2, policy.Int4, policy.Int2}},
+		{"array_append", []policy.Type{1182, policy.Unknown}, []policy.Type{1182, policy.DateType}},
+		{"array_append", []policy.Type{1007, policy.Text}, nil},
+		{"make_interval", []policy.Type{policy.Unknown, policy.Unknown}, []policy.Type{policy.Int4, policy.Int4}},
+		{"percentile_disc", []policy.Type{policy.Unknown, policy.Int4}, []policy.Type{policy.Float8, policy.Int4}},
+		{"concat", []policy.Type{policy.Unknown, policy.Int4}, []policy.Type{policy.Unknown, policy.Unknown}},
 		{"nofunction", []policy.Type{policy.Unknown}, nil},
 	} {
 		if got := (Env{}).Wants(c.name, c.in...); !slices.Equal(got, c.want) {
+			t.Errorf("%s%v: %v, want %v", c.name, c.in, got, c.want)
+		}
+	}
+}
+
+func TestGives(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		in   []policy.Type
+		want policy.Type
+	}{
+		{"sum", []policy.Type{policy.Float4}, policy.Float4}, {"array_append", []policy.Type{1007, policy.Int8}, 1016}, {"array_agg", []policy.Type{policy.DateType}, 1182},
+		{"unnest", []policy.Type{1009}, policy.Text}, {"+", []policy.Type{policy.DateType, policy.Int4}, policy.DateType}, {"nofunction", nil, policy.Unknown},
+	} {
+		if got := (Env{}).Gives(c.name, c.in...); got != c.want {
 			t.Errorf("%s%v: %v, want %v", c.name, c.in, got, c.want)
 		}
 	}

@@ -24,14 +24,32 @@ func (t *Translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) 
 	if r != nil {
 		return nil, r
 	}
-	for _, a := range args {
-		t.Params.Note(a, subject.Type())
-		t.Params.Note(subject, a.Type())
-	}
+	t.noteMembers(subject, args)
 	if all := append([]*Expr{subject}, args...); slices.ContainsFunc(all, func(e *Expr) bool { return e.Blanks > 0 }) && !charOrUnknown(all) {
 		return t.among(subject, args, negated, pos)
 	}
 	return t.Member(subject, args, negated, pos)
+}
+
+// noteMembers notes the types of parameters in a list: several constants are brought to one type, which is the subject's too; what is alone is compared as it is.
+func (t *Translator) noteMembers(subject *Expr, args []*Expr) {
+	if t.Params == nil || !t.Params.Describing {
+		return
+	}
+	constants, types := []*Expr{subject}, []policy.Type{subject.Type()}
+	for _, a := range args {
+		if a.IsConstant() {
+			constants, types = append(constants, a), append(types, a.Type())
+		}
+	}
+	if common, ok := t.Env.Common(types...); ok && len(constants) > 2 {
+		for _, e := range constants {
+			t.Params.Note(e, common)
+		}
+	}
+	for _, a := range args {
+		t.noteOperands("=", []*Expr{subject, a})
+	}
 }
 
 // among is membership in a list of chars and other texts: each is compared as it would be alone, but for several constants, which PostgreSQL makes chars of if the subject is one:
@@ -110,6 +128,9 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	args, r := t.elements(a.Rexpr, subject, pos)
 	if r != nil {
 		return nil, r
+	}
+	if cast := a.Rexpr.GetTypeCast(); cast != nil && subject.Parameter > 0 {
+		t.noteOperands(op, []*Expr{subject, ConstantExpr(nil, ast.TypeNames[strings.TrimPrefix(ast.TypeName(cast.TypeName), "pg_catalog.")], pos)})
 	}
 	if args == nil && (t.Params == nil || !t.Params.Describing) { // of an array that is NULL so is the comparison, whatever stands beside it
 		return ConstantExpr(nil, policy.Bool, pos), nil
@@ -273,6 +294,9 @@ func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, element po
 	of := subject.Type()
 	if subject.Blanks > 0 { // PostgreSQL takes char(n)[], whose elements are compared as those of varchar[] are
 		of = policy.Varchar
+	}
+	if want := t.Env.Wants("=", of, policy.Unknown); want != nil && subject.Blanks == 0 {
+		of = want[1]
 	}
 	t.Params.Note(list, ast.ArrayTypes[of])
 	if t.Params.Describing {

@@ -50,6 +50,7 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 			return nil, r
 		}
 		first := args[0]
+		t.noteOperands("=", args)
 		if r := t.withoutBlanks(args, plain); r != nil {
 			return nil, r
 		}
@@ -221,8 +222,7 @@ func (t *Translator) distinct(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	if r != nil {
 		return nil, r
 	}
-	t.Params.Note(args[0], args[1].Type())
-	t.Params.Note(args[1], args[0].Type())
+	t.noteOperands("=", args)
 	same := a.Kind == pg.A_Expr_Kind_AEXPR_NOT_DISTINCT
 	for i, other := range []*Expr{args[1], args[0]} {
 		if other.Form != formConstant || other.Parameter > 0 || MustConstant(other) != nil {

@@ -43,9 +43,13 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statemen
 	case parse.KindShow:
 		return plans.Description{Columns: []plans.OutColumn{{Name: stmt.Name, Type: policy.Text, Typmod: -1}}}, nil
 	case parse.KindExplain:
-		d, _, refusal := planner.Describe(stmt.Explain.Statement, given, a.planContext(ctx, s))
+		c := a.planContext(ctx, s)
+		d, ask, refusal := planner.Describe(stmt.Explain.Statement, given, c)
 		if refusal != nil {
 			return plans.Description{}, refusal
+		}
+		if ask {
+			_, _ = describedPlan(stmt.Explain.Statement, d, c) // what it refuses, the execution explains
 		}
 		t := policy.Text
 		if stmt.Explain.JSON {
@@ -98,15 +102,9 @@ func withBoundColumns(columns []plans.OutColumn) []plans.OutColumn {
 // askSandbox has the sandbox name the columns of an outer query whose types only an engine knows. Its leaves stand there
 // without rows.
 func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (plans.Description, *refuse.Refusal) {
-	stmt.ParamTypes = d.Params // those that the client gave are among them
-	plan, refusal := planner.Build(stmt, nil, c)
+	plan, refusal := describedPlan(stmt, d, c)
 	if refusal != nil {
 		return plans.Description{}, refusal
-	}
-	if told := outer.Parameters(plan); settle(d.Params, told) {
-		if plan, refusal = planner.Build(stmt, nil, c); refusal != nil {
-			return plans.Description{}, refusal
-		}
 	}
 	above, refusal := outer.Render(plan, a.engine.Dialect())
 	if refusal != nil {
@@ -127,6 +125,16 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statem
 		d.Columns = withBoundColumns(d.Columns)
 	}
 	return d, nil
+}
+
+// describedPlan is the plan of a described statement, whose parameters have got the types that its outer query tells.
+func describedPlan(stmt parse.Statement, d plans.Description, c reuse.Context) (*plans.Plan, *refuse.Refusal) {
+	stmt.ParamTypes = d.Params // those that the client gave are among them
+	plan, refusal := planner.Build(stmt, nil, c)
+	if refusal != nil || !settle(d.Params, outer.Parameters(plan)) {
+		return plan, refusal
+	}
+	return planner.Build(stmt, nil, c)
 }
 
 // settle fills in the types that were not known, and tells whether there are such.

@@ -26,6 +26,10 @@ var aggregates = strings.Fields(`count sum avg min max bool_and bool_or every ar
 // aggregate binds an aggregate or window function.
 func (b *binder) aggregate(name string, n *pg.FuncCall, sc *scope) expr {
 	args := b.exprs(n.GetArgs(), sc)
+	if n.GetAggWithinGroup() {
+		return b.orderedSet(name, args, n, sc)
+	}
+	b.toldByCall(name, args...)
 	for i := range args {
 		switch {
 		case args[i].oid != policy.Unknown || i == 2 && (name == "lag" || name == "lead"): // whose default has the type of what it stands for
@@ -41,9 +45,6 @@ func (b *binder) aggregate(name string, n *pg.FuncCall, sc *scope) expr {
 	}
 	if n.GetOver() != nil {
 		tail += " OVER (" + b.window(n.GetOver(), sc) + ")"
-	}
-	if n.GetAggWithinGroup() {
-		return b.orderedSet(name, args, n, sc)
 	}
 	if n.GetOver() != nil && !slices.Contains(aggregates, name) {
 		return b.windowFunction(name, args, tail)
@@ -227,10 +228,20 @@ func (a call) end(name string, x expr) expr {
 
 // orderedSet binds … WITHIN GROUP (ORDER BY …).
 func (b *binder) orderedSet(name string, args []expr, n *pg.FuncCall, sc *scope) expr {
+	var by []expr
+	for _, s := range n.GetAggOrder() {
+		by = append(by, b.expr(s.GetSortBy().GetNode(), sc))
+	}
+	b.toldByCall(name, append(slices.Clone(args), by...)...)
+	if len(args) == len(by) && slices.Contains([]string{"rank", "dense_rank", "percent_rank", "cume_dist"}, name) { // of a row that there would be
+		for i := range args {
+			b.toldBeside(args[i].typed, by[i].typed)
+		}
+	}
 	if len(args) != 1 || len(n.GetAggOrder()) != 1 || direction(n.GetAggOrder()[0].GetSortBy()) != " ASC NULLS LAST" || n.GetOver() != nil {
 		cannot("this ordered-set aggregate")
 	}
-	x := b.expr(n.GetAggOrder()[0].GetSortBy().GetNode(), sc)
+	x := by[0]
 	condition := x.sql + " IS NOT NULL"
 	if n.GetAggFilter() != nil {
 		condition += " AND " + b.condition(n.GetAggFilter(), sc)

@@ -170,6 +170,7 @@ func (b *binder) anyAll(op string, all bool, l expr, node *pg.Node, sc *scope) e
 		return expr{sql: "(" + strings.Join(parts, word) + ")", typed: boolType}
 	}
 	r := b.expr(node, sc)
+	b.toldByElement(op, l, r)
 	if r.oid == policy.Unknown {
 		t := l.oid
 		if t == policy.Unknown {

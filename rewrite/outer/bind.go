@@ -28,6 +28,8 @@ type typed struct {
 	whole bool
 	// given tells that an untyped text is a parameter's, which is read as the session's settings are, and not as literals.
 	given bool
+	// parameter is the number of a parameter that is described: an untyped NULL, whose type what stands around it tells (parameters.go).
+	parameter int
 }
 
 // expr is a bound expression: its DuckDB text and its PostgreSQL type.
@@ -37,9 +39,7 @@ type expr struct {
 	literal *string  // an untyped literal (type unknown), with its text
 	decimal *decimal // of a numeric: the same as DuckDB's decimal; nil: it may have any number of digits
 	null    bool     // the untyped NULL
-	// parameter is the number of a parameter that is described: an untyped NULL, whose type what stands around it tells (describe.go).
-	parameter int
-	series    bool // returns a set: sql is an unnest(…)
+	series  bool     // returns a set: sql is an unnest(…)
 }
 
 // column is a column that expressions can name.
@@ -100,9 +100,9 @@ type binder struct {
 	asked
 	plan       *plans.Plan
 	names      int
-	careful    bool                // what joined describes
-	hasty      bool                // there would be another text
-	parameters map[int]policy.Type // of described parameters, as far as they are told
+	careful    bool // what joined describes
+	hasty      bool // there would be another text
+	describing      // what is told of described parameters; nil: none is described
 }
 
 // asked is what a query asks besides leaves: session parameters, and relations as schema.name.
@@ -140,7 +140,7 @@ func (b *binder) statement(tree *pg.Node) (string, []Column) {
 	if s == nil {
 		cannot("a statement that is not a SELECT")
 	}
-	q := textual(b.query(s, nil))
+	q := b.textual(b.query(s, nil))
 	var items []string
 	var columns []Column
 	for _, c := range q.columns {
@@ -177,11 +177,23 @@ type relation struct {
 }
 
 // query binds a SELECT, VALUES or set operation.
-func (b *binder) query(s *pg.SelectStmt, parent *scope) relation {
+func (b *binder) query(s *pg.SelectStmt, parent *scope) (q relation) {
+	inner := &scope{parent: parent}
+	if b.parameters == nil {
+		return b.boundQuery(s, inner)
+	}
+	b.visited[s] = typeRecord
+	if !b.attempt(func() { q = b.boundQuery(s, inner) }) {
+		b.rest(s, inner)
+		cannot("this query")
+	}
+	return q
+}
+
+func (b *binder) boundQuery(s *pg.SelectStmt, inner *scope) relation {
 	if len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil {
 		cannot("SELECT … INTO or FOR UPDATE")
 	}
-	inner := &scope{parent: parent}
 	with := b.withClause(s.GetWithClause(), inner)
 	var q relation
 	switch {
@@ -204,9 +216,10 @@ func (b *binder) nested(s *pg.SelectStmt, parent *scope) relation {
 }
 
 // textual gives columns of unknown type the type text, as PostgreSQL does.
-func textual(q relation) relation {
+func (b *binder) textual(q relation) relation {
 	for i := range q.columns {
 		if q.columns[i].oid == policy.Unknown {
+			b.told(q.columns[i].typed, policy.Text)
 			q.columns[i].typed = typed{oid: policy.Text, mod: -1}
 		}
 	}
@@ -215,7 +228,7 @@ func textual(q relation) relation {
 
 // settle makes a relation a query of its own: unknown types are text, the order is applied.
 func (b *binder) settle(q relation) relation {
-	if q = textual(q); q.orderBy == "" {
+	if q = b.textual(q); q.orderBy == "" {
 		return q
 	}
 	return relation{sql: "SELECT " + columnList(q.columns) + " FROM (" + q.sql + ") AS " + b.fresh("q") + q.orderBy, columns: q.columns}

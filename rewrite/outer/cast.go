@@ -108,7 +108,7 @@ var plainNumber = regexp.MustCompile(`^CAST\([0-9]+ AS INTEGER\)$`)
 func (b *binder) cast(e expr, t typed) expr {
 	switch {
 	case e.null:
-		b.told(e, t.oid)
+		b.told(e.typed, t.oid)
 		return expr{sql: "CAST(NULL AS " + Storage(t.oid) + ")", typed: t}
 	case e.literal != nil && e.oid == policy.Unknown:
 		return b.literal(*e.literal, t, e.given)

@@ -76,6 +76,7 @@ func (b *binder) compare(op string, l, r expr) expr {
 	if op == "!=" {
 		op = "<>"
 	}
+	b.toldByCall(op, l, r)
 	l, r = b.matched(l, r)
 	if l.oid == typeRecord {
 		cannot("a comparison of rows")
@@ -110,6 +111,9 @@ func (b *binder) in(not bool, n *pg.A_Expr, sc *scope) expr {
 			types = append(types, right[0].typed)
 		}
 	}
+	if len(left) == 1 && len(types) > 1 {
+		b.toldBeside(append([]typed{left[0].typed}, types...)...)
+	}
 	open, told := left, left
 	if len(left) == 1 && left[0].oid == policy.Unknown && len(types) > 1 { // beside several constants it has the type of all of them together: '0.5' IN (1.5::float8, 2) is of double precisions
 		if t := common(types, "IN"); t.oid != policy.Unknown {
@@ -124,6 +128,7 @@ func (b *binder) in(not bool, n *pg.A_Expr, sc *scope) expr {
 			parts = append(parts, b.compareRows("=", left, right).sql)
 			continue
 		}
+		b.toldByCall("=", left[0], right[0])
 		l, r := b.matched(left[0], right[0])
 		if i == 0 {
 			one = b.textKey(l)

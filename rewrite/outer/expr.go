@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -32,14 +33,28 @@ func truth(sql string, not bool) expr {
 	return expr{sql: sql, typed: boolType}
 }
 
-// expr binds an expression.
-func (b *binder) expr(node *pg.Node, sc *scope) expr {
+// expr binds an expression. Of a described query it may be one that cannot be bound, whose parts are (parameters.go).
+func (b *binder) expr(node *pg.Node, sc *scope) (e expr) {
+	if b.parameters == nil {
+		return b.bound(node, sc)
+	}
+	b.visited[node] = typeUnknowable
+	if !b.attempt(func() { e = b.bound(node, sc) }) {
+		b.within(sc, ast.Children(node)...)
+		b.within(sc, node.GetSubLink().GetSubselect())
+		e = expr{sql: "NULL", typed: of(b.ofCall(node))}
+	}
+	b.visited[node] = e.oid
+	return e
+}
+
+func (b *binder) bound(node *pg.Node, sc *scope) expr {
 	switch n := node.GetNode().(type) {
 	case *pg.Node_AConst:
 		return constant(n.AConst)
 	case *pg.Node_ParamRef:
 		if n := -n.ParamRef.Number; n > 0 { // neither its value nor its type is there
-			return expr{sql: "CAST(NULL AS VARCHAR)", typed: of(policy.Unknown), null: true, parameter: int(n)}
+			return b.parameter(int(n))
 		}
 		e := untyped(b.plan.Outer.Given[n.ParamRef.Number-1])
 		e.given = true

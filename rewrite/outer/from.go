@@ -42,7 +42,15 @@ func (b *binder) from(list []*pg.Node, sc *scope) string {
 	return " FROM " + strings.Join(parts, ", ")
 }
 
-func (b *binder) fromItem(node *pg.Node, sc *scope) item {
+func (b *binder) fromItem(node *pg.Node, sc *scope) (it item) {
+	if b.parameters == nil {
+		return b.boundItem(node, sc)
+	}
+	b.attempt(func() { it = b.boundItem(node, sc) }) // one that cannot be bound has no columns that are known
+	return it
+}
+
+func (b *binder) boundItem(node *pg.Node, sc *scope) item {
 	switch n := node.GetNode().(type) {
 	case *pg.Node_RangeVar:
 		return b.table(n.RangeVar, sc)

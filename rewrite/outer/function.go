@@ -34,7 +34,7 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 			cannot("a named argument")
 		}
 	}
-	if n.GetOver() != nil || slices.Contains(aggregates, name) {
+	if n.GetOver() != nil || n.GetAggWithinGroup() || slices.Contains(aggregates, name) {
 		return b.aggregate(name, n, sc)
 	}
 	if n.GetAggDistinct() || n.GetAggFilter() != nil || len(n.GetAggOrder()) > 0 || n.GetAggStar() {
@@ -48,6 +48,7 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 
 // ofValues calls a function of values: one with words of its own here, or PostgreSQL's.
 func (b *binder) ofValues(name string, args []expr) expr {
+	b.toldByCall(name, args...)
 	if name == "parse_ident" && len(args) == 2 {
 		cannot("parse_ident that is not strict")
 	}
@@ -76,7 +77,8 @@ func (b *binder) ofValues(name string, args []expr) expr {
 		return b.arrayToString(args)
 	case "array_length", "array_upper", "array_lower":
 		return b.arrayBound(name, args)
-	case "array_append":
+	case "array_append", "array_prepend":
+		takes(name, args, 2, 2)
 		return b.concat(args[0], args[1])
 	case "array_position":
 		return b.arrayPosition(args)

@@ -39,11 +39,14 @@ func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 		if n.GetKind() == pg.A_Expr_Kind_AEXPR_NOT_DISTINCT {
 			word = " IS NOT DISTINCT FROM "
 		}
-		l, r := b.matched(b.expr(n.GetLexpr(), sc), b.expr(n.GetRexpr(), sc))
+		l, r := b.expr(n.GetLexpr(), sc), b.expr(n.GetRexpr(), sc)
+		b.toldByCall("=", l, r)
+		l, r = b.matched(l, r)
 		left, right := b.keysOf(l, r)
 		return expr{sql: "(" + left + word + right + ")", typed: boolType}
 	case pg.A_Expr_Kind_AEXPR_NULLIF:
 		left, right := b.expr(n.GetLexpr(), sc), b.expr(n.GetRexpr(), sc)
+		b.toldByCall("=", left, right)
 		if left.oid == policy.Unknown {
 			t := of(right.oid)
 			if t.oid == policy.Unknown || t.oid == policy.Varchar {
@@ -84,6 +87,7 @@ func comparedAs(left, right typed) typed {
 }
 
 func (b *binder) unary(op string, e expr) expr {
+	b.toldByCall(op, e)
 	if op == "-" && e.oid.Integer() {
 		return expr{sql: "(-" + e.sql + ")", typed: of(e.oid)}
 	}
@@ -100,6 +104,7 @@ func (b *binder) unary(op string, e expr) expr {
 
 // binary binds an operator with two operands.
 func (b *binder) binary(op string, l, r expr) expr {
+	b.toldByCall(op, l, r)
 	switch op {
 	case "=", "<>", "!=", "<", "<=", ">", ">=":
 		return b.compare(op, l, r)

@@ -25,11 +25,16 @@ func (b *binder) like(op string, l expr, pattern *pg.Node, sc *scope) expr {
 	if f := pattern.GetFuncCall(); f != nil {
 		if names := identifiers(f.GetFuncname()); names[len(names)-1] == "like_escape" {
 			escape := b.expr(f.GetArgs()[1], sc)
-			if escape.literal == nil || len(*escape.literal) != 1 {
+			b.toldByCall("like_escape", untyped(""), escape)
+			character, known := literalText(escape)
+			out := likeSQL(op, b.text(l), b.text(b.expr(f.GetArgs()[0], sc)))
+			if isNull(escape) {
+				return expr{sql: "(CASE WHEN " + out.sql + " THEN CAST(NULL AS BOOLEAN) END)", typed: boolType}
+			}
+			if !known || len(character) != 1 {
 				cannot("this ESCAPE")
 			}
-			out := likeSQL(op, b.text(l), b.text(b.expr(f.GetArgs()[0], sc)))
-			out.sql = strings.Replace(out.sql, ` ESCAPE '\'`, " ESCAPE "+dialect.QuoteText(*escape.literal), 1)
+			out.sql = strings.Replace(out.sql, ` ESCAPE '\'`, " ESCAPE "+dialect.QuoteText(character), 1)
 			return out
 		}
 	}

@@ -93,7 +93,7 @@ func (b *binder) asScalar(e expr) expr {
 // call leaves a function or operator to package scalar.
 func (b *binder) call(name string, args ...expr) expr {
 	c := ScalarCall{Name: name}
-	b.toldByCall(name, args)
+	b.toldByCall(name, args...)
 	for i := range args {
 		args[i] = b.asScalar(args[i])
 	}

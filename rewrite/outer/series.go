@@ -28,6 +28,7 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 		return expr{}, false
 	}
 	args := b.exprs(n.GetArgs(), sc)
+	b.toldByCall(name, args...)
 	switch name {
 	case "unnest":
 		element, ok := elements[args[0].oid]

@@ -52,7 +52,9 @@ func (b *binder) quantified(n *pg.SubLink, q relation, sc *scope) expr {
 	alias := b.fresh("q")
 	var lefts, rights []string
 	for i, c := range q.columns {
-		l, r := b.keysOf(b.matched(left[i], c.of(alias).value()))
+		value := c.of(alias).value()
+		b.toldByCall("=", left[i], value)
+		l, r := b.keysOf(b.matched(left[i], value))
 		lefts, rights = append(lefts, l), append(rights, r+" AS "+c.sql)
 	}
 	word := " IN "

@@ -30,6 +30,7 @@ func (b *binder) setOperation(s *pg.SelectStmt, sc *scope) relation {
 	}
 	columns, uneven := slices.Clone(left.columns), false
 	for i := range columns {
+		b.toldBeside(left.columns[i].typed, right.columns[i].typed)
 		columns[i].typed = common([]typed{left.columns[i].typed, right.columns[i].typed}, "UNION")
 		if s.GetAll() {
 			continue
@@ -130,6 +131,7 @@ func (b *binder) unify(parts []expr, where string) typed {
 		types = append(types, e.typed)
 	}
 	t := common(types, where)
+	b.toldBeside(types...)
 	if t.oid == policy.Unknown && where != "VALUES" {
 		t = textType
 	}

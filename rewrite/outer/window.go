@@ -106,7 +106,16 @@ func (b *binder) frame(w *pg.WindowDef, sc *scope) string {
 		unit = "GROUPS"
 	}
 	if unit == "RANGE" && o&frameNeedsDistance != 0 {
-		if len(w.GetOrderClause()) != 1 || !b.expr(w.GetOrderClause()[0].GetSortBy().GetNode(), sc).oid.Integer() {
+		var by expr
+		if len(w.GetOrderClause()) == 1 {
+			by = b.expr(w.GetOrderClause()[0].GetSortBy().GetNode(), sc)
+		}
+		for _, node := range []*pg.Node{w.GetStartOffset(), w.GetEndOffset()} {
+			if node != nil {
+				b.told(b.expr(node, sc).typed, reach(by.oid))
+			}
+		}
+		if !by.oid.Integer() {
 			cannot("RANGE with a distance over other types than integers")
 		}
 	}

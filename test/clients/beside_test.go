@@ -22,7 +22,7 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-var updateBeside = flag.Bool("update-beside", false, "write testdata/beside/differences.txt anew, keeping its reasons")
+var updateBeside = flag.Bool("update-beside", false, "write the lists of differences in testdata/beside anew, keeping their reasons")
 
 // store is one set of tables twice: in a PostgreSQL server, where user analyst may read them, and behind dpproxy at an ε where noise
 // vanishes. Both are database store.
@@ -122,9 +122,9 @@ type besideDifference struct{ name, plain, proxied string }
 const differencesFile = "testdata/beside/differences.txt"
 
 // readDifferences are the differences that are meant, with the reasons.
-func readDifferences(t *testing.T) map[besideDifference]string {
+func readDifferences(t *testing.T, file string) map[besideDifference]string {
 	t.Helper()
-	text, err := os.ReadFile(differencesFile)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,6 @@ func TestDriversBesidePostgres(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts other programs")
 	}
-	known := readDifferences(t)
 	found := map[besideDifference][]string{}
 	ran := map[string]int{}
 	for _, sandbox := range []string{"embedded", "twin"} {
@@ -186,6 +185,13 @@ func TestDriversBesidePostgres(t *testing.T) {
 			})
 		}
 	}
+	holdDifferences(t, differencesFile, "# What drivers see otherwise than of PostgreSQL, and why that is meant: TestDriversBesidePostgres. Written by -update-beside, which keeps the reasons.\n", found, ran)
+}
+
+// holdDifferences holds what was found against what a file lists, of the drivers that were run over both sandboxes.
+func holdDifferences(t *testing.T, file, title string, found map[besideDifference][]string, ran map[string]int) {
+	t.Helper()
+	known := readDifferences(t, file)
 	for d, roads := range found {
 		if known[d] == "" {
 			t.Errorf("%s (%s)\n  PostgreSQL: %s\n  dpproxy: %s", d.name, strings.Join(roads, "; "), d.plain, d.proxied)
@@ -197,7 +203,7 @@ func TestDriversBesidePostgres(t *testing.T) {
 		}
 	}
 	if *updateBeside {
-		writeDifferences(t, known, found, ran)
+		writeDifferences(t, file, title, known, found, ran)
 	}
 }
 
@@ -247,7 +253,7 @@ func shortened(text string) string {
 	return fmt.Sprintf("%s… (%d characters, %x)", text[:400], len(text), sha256.Sum256([]byte(text)))
 }
 
-func writeDifferences(t *testing.T, known map[besideDifference]string, found map[besideDifference][]string, ran map[string]int) {
+func writeDifferences(t *testing.T, file, title string, known map[besideDifference]string, found map[besideDifference][]string, ran map[string]int) {
 	t.Helper()
 	all := map[besideDifference]string{}
 	for d, why := range known {
@@ -259,13 +265,13 @@ func writeDifferences(t *testing.T, known map[besideDifference]string, found map
 		all[d] = known[d]
 	}
 	var out strings.Builder
-	out.WriteString("# What drivers see otherwise than of PostgreSQL, and why that is meant: TestDriversBesidePostgres. Written by -update-beside, which keeps the reasons.\n")
+	out.WriteString(title)
 	for _, d := range slices.SortedFunc(maps.Keys(all), func(a, b besideDifference) int {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.proxied, b.proxied), strings.Compare(a.plain, b.plain))
 	}) {
 		fmt.Fprintf(&out, "\n%s\n  PostgreSQL: %s\n  dpproxy: %s\n  why: %s\n", d.name, d.plain, d.proxied, all[d])
 	}
-	if err := os.WriteFile(differencesFile, []byte(out.String()), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
