@@ -115,7 +115,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	}
 	plan := assembly{&plans.Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: plans.Bounded(out.Columns, s.Bounds), Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns, Bounds: s.Bounds}}
 	plan.addLeaves(chosen, &notes)
-	plan.noteEmptyGroups(b, &notes)
+	plan.noteEmptyGroups(b, &notes, s.Listed)
 	if c.Alternatives {
 		plan.Alternatives = chosen.optimizer.Alternatives(chosen.all, chosen.paths)
 	}

@@ -29,13 +29,20 @@ type emptyWalk struct {
 	with []groupRows
 }
 
-// noteEmptyGroups notes where groups that nobody is in decide about what a statement shows.
-func (p assembly) noteEmptyGroups(b *aggregate.Binder, notes *semantics.Notes) {
+// noteEmptyGroups notes where groups that nobody is in decide about what a statement shows; of one that is a list in another, also where they are in it: of
+//
+//	SELECT count(*) FROM visits WHERE ward IN (SELECT ward FROM visits WHERE urgent GROUP BY ward)
+//
+// all visits are counted. Where LIMIT cuts the list, it is told of what it chooses among.
+func (p assembly) noteEmptyGroups(b *aggregate.Binder, notes *semantics.Notes, listed bool) {
 	quiet := *b
 	quiet.Env.Asked = new(atomic.Bool)
 	quiet.Params = &semantics.Parameters{Values: b.Params.Values, Types: slices.Clone(b.Params.Types), Describing: b.Params.Describing}
 	search := &emptySearch{b: &quiet, plan: p, notes: notes, known: map[*pg.SelectStmt]*emptyGroups{}, errors: map[*plans.CountColumn]int64{}}
-	(&emptyWalk{emptySearch: search}).query(b.Top)
+	w := &emptyWalk{emptySearch: search}
+	if out := w.query(b.Top); listed && (b.Top.LimitCount == nil || ast.IsNoLimit(b.Top.LimitCount)) {
+		w.tell(out.from)
+	}
 }
 
 // query goes through one SELECT and tells its rows.

@@ -81,9 +81,9 @@ func shareOf(part reuse.Context) (share privacy.Cost) {
 }
 
 // answer is the binder's Answering.
-func (in *inners) answer(sel *pg.SelectStmt, explored bool) (*plans.Answer, *refuse.Refusal) {
+func (in *inners) answer(sel *pg.SelectStmt, use bind.Use) (*plans.Answer, *refuse.Refusal) {
 	key := ast.Deparsed(sel)
-	if a := in.answers[key]; a != nil || explored {
+	if a := in.answers[key]; a != nil || use == bind.Explored {
 		return a, nil
 	}
 	if in.depth > maxDepth {
@@ -95,7 +95,9 @@ func (in *inners) answer(sel *pg.SelectStmt, explored bool) (*plans.Answer, *ref
 	} else {
 		c := in.context
 		c.Alternatives, c.Settings.ErrorColumns, c.Settings.MaxError = false, false, 0
-		p, refusal := planWithin(in.of.Within(sel, key), in.values, c, in.depth)
+		of := in.of.Within(sel, key)
+		of.Listed = use == bind.Listed
+		p, refusal := planWithin(of, in.values, c, in.depth)
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -257,9 +259,9 @@ func smallOf(t policy.Type, c reuse.Context) policy.Value {
 // describing answers sub-queries for a Describe: their columns have types, and the parameters in them are the statement's.
 func describing(b *aggregate.Binder, depth int) bind.Answering {
 	known := map[string]*plans.Answer{}
-	return func(sel *pg.SelectStmt, explored bool) (*plans.Answer, *refuse.Refusal) {
+	return func(sel *pg.SelectStmt, use bind.Use) (*plans.Answer, *refuse.Refusal) {
 		key := ast.Deparsed(sel)
-		if a := known[key]; a != nil || explored {
+		if a := known[key]; a != nil || use == bind.Explored {
 			return a, nil
 		}
 		if depth > maxDepth {

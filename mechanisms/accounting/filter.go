@@ -180,13 +180,7 @@ func (c Charge) Concentrated() Charge {
 
 // Sum adds up two costs that are not negative. A sum that does not fit stays at the largest number, which no limit of a
 // policy reaches: a filter that has spent it is spent for good.
-func Sum(a, b privacy.Cost) privacy.Cost {
-	return privacy.Cost{
-		Epsilon: privacy.MicroEpsilon(plus(a.Epsilon.Micro(), b.Epsilon.Micro())),
-		Rho:     privacy.PicoRho(plus(a.Rho.Pico(), b.Rho.Pico())),
-		Delta:   privacy.AttoDelta(plus(a.Delta.Atto(), b.Delta.Atto())),
-	}
-}
+func Sum(a, b privacy.Cost) privacy.Cost { return a.Plus(b) }
 
 // Less is a − b in every unit, and never below zero.
 func Less(a, b privacy.Cost) privacy.Cost {

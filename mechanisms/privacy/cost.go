@@ -1,7 +1,7 @@
 package privacy
 
 import (
-	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -65,7 +65,8 @@ func Percent(share float64, digits int) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// Plus returns c + d. It panics on overflow, which no checked policy can reach.
+// Plus returns c + d, and where that is more than can be written the most that can, which no account pays: the ρ of an ε in the thousands
+// is that by itself.
 func (c Cost) Plus(d Cost) Cost {
 	return Cost{Epsilon{add(c.Epsilon.micro, d.Epsilon.micro)}, Rho{add(c.Rho.pico, d.Rho.pico)}, Delta{add(c.Delta.atto, d.Delta.atto)}}
 }
@@ -83,11 +84,10 @@ func (c Cost) String() string {
 }
 
 func add(a, b int64) int64 {
-	s := a + b
-	if (s > a) != (b > 0) && b != 0 {
-		panic(fmt.Sprintf("privacy: cost overflow: %d + %d", a, b))
+	if b > 0 && a > math.MaxInt64-b {
+		return math.MaxInt64
 	}
-	return s
+	return a + b
 }
 
 // Sensitivity bounds how far one unit's rows can move a vector of integers.

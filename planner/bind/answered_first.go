@@ -38,7 +38,11 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 	if refusal != nil {
 		return nil, refusal
 	}
-	a, refusal := b.Inner(alone, b.exploring > 0)
+	use := Listed
+	if s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK {
+		use = LookedUp
+	}
+	a, refusal := b.Inner(alone, b.use(use))
 	if refusal != nil {
 		return nil, refusal.In(pos)
 	}
@@ -94,7 +98,7 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	if refusal != nil {
 		return nil, nil, refusal
 	}
-	a, refusal := b.Inner(alone, b.exploring > 0)
+	a, refusal := b.Inner(alone, b.use(Listed))
 	if refusal != nil && refusal.ID == semantics.RowSubquery.ID { // of public rows alone
 		return nil, nil, nil
 	}

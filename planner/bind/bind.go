@@ -43,7 +43,25 @@ type Binder struct {
 }
 
 // Answering tells what a sub-query came to, or what stands for it until it is answered. Of one that is only explored it tells what is known: nil, nil.
-type Answering func(sel *pg.SelectStmt, explored bool) (*plans.Answer, *refuse.Refusal)
+type Answering func(sel *pg.SelectStmt, use Use) (*plans.Answer, *refuse.Refusal)
+
+// Use is what a statement does with what a sub-query came to.
+type Use uint8
+
+// The uses.
+const (
+	Explored Use = iota // perhaps none
+	LookedUp            // one value is read, of one row or for each row that of its own group
+	Listed              // all rows decide: also those of groups that nobody is in
+)
+
+// use is one of them, or that nothing is used yet.
+func (b *Binder) use(u Use) Use {
+	if b.exploring > 0 {
+		return Explored
+	}
+	return u
+}
 
 // Scope is one WITH query in sight: private rows, or, with rows nil, a released table.
 type Scope struct {
@@ -92,13 +110,37 @@ func (b *Binder) With(sel *pg.SelectStmt, scope *Scope) (*Scope, *refuse.Refusal
 			return nil, refusal
 		}
 		if r != nil {
-			if r, refusal = r.aliased(&pg.Alias{Aliasname: c.Ctename, Colnames: c.Aliascolnames}); refusal != nil {
+			if r, refusal = b.named(r, &pg.Alias{Aliasname: c.Ctename, Colnames: c.Aliascolnames}); refusal != nil {
 				return nil, refusal
 			}
 		}
 		scope = &Scope{c.Ctename, r, scope, n, w.Recursive}
 	}
 	return scope, nil
+}
+
+// named gives the rows of a sub-query its name. A literal without a type is text there, whatever it is compared with outside, as FROM (SELECT '1' AS a, …) AS s; before, as a
+// part of UNION, it becomes what the other parts have.
+func (b *Binder) named(r *Rows, a *pg.Alias) (*Rows, *refuse.Refusal) {
+	out, refusal := r.aliased(a)
+	if refusal != nil {
+		return nil, refusal
+	}
+	named := *out
+	named.exprs = slices.Clone(out.exprs)
+	for i, e := range named.exprs {
+		if e.Type() != policy.Unknown {
+			continue
+		}
+		text, refusal := b.asType(e, policy.Text)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if named.exprs[i] = text; e.Parameter > 0 { // whose value is not known
+			text.Parameter, text.Canon = e.Parameter, e.Canon
+		}
+	}
+	return &named, nil
 }
 
 // ownRows are FromRows in sight of the SELECT's own WITH queries too.
@@ -156,7 +198,7 @@ func (b *Binder) itemRows(n *pg.Node, scope *Scope) (*Rows, *refuse.Refusal) {
 		if r == nil || refusal != nil {
 			return nil, refusal
 		}
-		return r.aliased(v.RangeSubselect.Alias)
+		return b.named(r, v.RangeSubselect.Alias)
 	case *pg.Node_JoinExpr:
 		return b.joinRows(v.JoinExpr, scope)
 	case *pg.Node_RangeTableSample:

@@ -102,7 +102,7 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 	if refusal != nil {
 		return nil, nil, refusal
 	}
-	a, refusal := b.Inner(alone, b.exploring > 0)
+	a, refusal := b.Inner(alone, b.use(LookedUp))
 	if refusal != nil {
 		return nil, nil, refusal.In(pos)
 	}

@@ -35,6 +35,7 @@ type Statement struct {
 	Assignments []Assignment // Select: what it sets
 	Acts        []Act        // Select: what it does besides
 	Bounds      []Bound      // Select: of which columns it wants an end of their interval
+	Listed      bool         // Select: it stands within another, and all of its rows decide there
 
 	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is unknown.
 	ParamTypes []policy.Type

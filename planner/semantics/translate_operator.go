@@ -49,7 +49,7 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		if r != nil {
 			return nil, r
 		}
-		first := args[0]
+		first, second := args[0], args[1]
 		t.noteOperands("=", args)
 		if r := t.withoutBlanks(args, plain); r != nil {
 			return nil, r
@@ -60,9 +60,9 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		}
 		e := Node(FormOther, "nullif", s, pos, args...)
 		switch {
-		case first.Blanks == 0 && first.Type() == policy.Varchar && args[1].Blanks > 0: // which are compared as chars
+		case first.Blanks == 0 && first.Type() == policy.Varchar && second.Blanks > 0: // which are compared as chars
 			e.Blanks, e.Ragged = 1, true
-		case args[1].Blanks > 0 || args[1].Type() != policy.Text: // with a text it is compared as one, and is one
+		case second.Blanks > 0 || second.Type() != policy.Text: // with a text it is compared as one, and is one
 			e.is(args[0])
 		}
 		return e, nil

@@ -890,6 +890,9 @@ func (g *grammar) semi(p place) (condition, known string) {
 			return condition, condition
 		}
 		known = " WHERE " + inner + " IS NOT NULL"
+		if t.public { // whose keys are known
+			known = " WHERE true"
+		}
 		if where != "" {
 			known += " AND " + where
 			where = " WHERE " + where

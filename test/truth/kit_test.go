@@ -62,13 +62,14 @@ type edge struct {
 
 // schema is a database as somebody has it, and its policy.
 type schema struct {
-	name   string
-	before []string // SQL before the tables
-	tables []*table
-	edges  []edge
-	unit   string // the unit's key, as the policy names it
-	zcdp   bool   // instead of a pure accountant
-	csv    bool   // DuckDB has it as files
+	name    string
+	before  []string // SQL before the tables
+	tables  []*table
+	edges   []edge
+	unit    string // the unit's key, as the policy names it
+	zcdp    bool   // instead of a pure accountant
+	replace bool   // neighbours are replace-one instead of add-remove
+	csv     bool   // DuckDB has it as files
 }
 
 // stored are the tables that are no views.
@@ -180,6 +181,11 @@ datasets:
 `, backend, verifier, s.name, s.unit)
 	if s.zcdp {
 		text := strings.NewReplacer("accountant: pure", "accountant: zcdp", "delta: 0.1", "delta: 1e-6").Replace(out.String())
+		out.Reset()
+		out.WriteString(text)
+	}
+	if s.replace {
+		text := strings.Replace(out.String(), "    accountant:", "    neighbors: replace-one\n    units: "+fmt.Sprint(len(s.tables[0].rows))+"\n    accountant:", 1)
 		out.Reset()
 		out.WriteString(text)
 	}

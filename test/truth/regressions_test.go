@@ -204,6 +204,10 @@ var regressions = []struct {
 	{"rental", `SELECT count(*) FROM rental WHERE return_date > rental_date + interval '2 days 00:00:01'`, "c", ""},
 	{"rental", `SELECT count(*) FROM customer c JOIN rental r ON r.customer_id = c.customer_id WHERE r.rental_date - c.create_date > interval '100 days'`, "c", ""},
 	{"rental", `SELECT extract(day FROM return_date - rental_date), count(*) FROM rental GROUP BY 1`, "kc", "this expression is not constant within the steps"},
+	// Groups that somebody is in are those of plain SQL where a sub-query that is answered first says so.
+	{"trade", `SELECT count(*) FROM orders WHERE state IN (SELECT state FROM orders WHERE amount > 1490 GROUP BY 1 HAVING count(*) > 0)`, "c", ""},
+	{"trade", `SELECT count(*) FROM orders o JOIN (SELECT state AS s FROM orders GROUP BY 1 ORDER BY count(*) DESC LIMIT 2) a ON a.s = o.state`, "c", ""},
+	{"trade", `SELECT kind, count(*) FROM client c WHERE credit > (SELECT avg(credit) FROM client i WHERE i.kind = c.kind) GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	// Window functions over each unit's rows: first orders, days between orders, the n-th visit, running numbers.
 	{"shop", `SELECT channel, count(*) FROM (SELECT channel, row_number() OVER (PARTITION BY customer_id ORDER BY placed, order_id) AS n FROM orders) t WHERE n = 1 GROUP BY 1`, "kc", ""},
 	{"shop", `SELECT n, count(*), sum(total) FROM (SELECT total, row_number() OVER (PARTITION BY customer_id ORDER BY placed, order_id) AS n FROM orders) t GROUP BY 1`, "kcv", ""},
@@ -240,6 +244,13 @@ var regressions = []struct {
 	{"shop", `SELECT b.name, count(*) FROM orders o JOIN (VALUES ('web', 'online'), ('phone', 'direct'), ('shop', 'direct')) b(channel, name) ON b.channel = o.channel GROUP BY 1`, "kc", ""},
 	{"shop", `SELECT b.name, count(o.total) FROM (VALUES ('small', 0, 100), ('large', 100.5, 800)) b(name, low, high) LEFT JOIN orders o ON o.priority BETWEEN b.low AND b.high GROUP BY 1`, "kc", ""},
 	{"shop", `SELECT p.c, count(l.flag) FROM (SELECT product_id, upper(category) AS c FROM product WHERE list_price > 20) p LEFT JOIN lineitem l ON l.product_id = p.product_id GROUP BY 1`, "kc", ""},
+	// NULLIF of a char and a varchar compares them as chars, and is one: its blanks do not count, and there are two of x.
+	{"kinds", `SELECT count(*) FILTER (WHERE nullif(c2, v) = 'ab  '), count(*) FILTER (WHERE nullif(c2, v) IN ('ab  ', 'x  ')), count(*) FILTER (WHERE nullif(c2, t) = 'ab  ') FROM thing`, "ccc", ""},
+	{"kinds", `SELECT octet_length(nullif(c2, v)) AS o, nullif(c5, v) = 'abc  ' AS e, count(*) FROM thing GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
+	// A literal without a type is text in the rows of a sub-query, and no char.
+	{"kinds", `SELECT s.a = s.c2 AS e, s.a = s.t AS f, count(*) FROM (SELECT 'ab ' AS a, c2, t FROM thing) s GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
+	{"kinds", `WITH s AS (SELECT 'ab' AS a, NULL AS z, b FROM thing) SELECT greatest(a, '10'::varchar) AS g, coalesce(z, 'x'::varchar) AS c, CASE WHEN b THEN a ELSE 'x'::varchar END AS w, count(*) FROM s GROUP BY 1, 2, 3`, "kkkc", ""},
+	{"kinds", `SELECT a, count(*) FROM (SELECT '2024-03-01' AS a, i4 FROM thing UNION ALL SELECT d, i4 FROM event UNION ALL SELECT NULL, 0 FROM event) s WHERE a > '2024-02-29' GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	// Found by this suite: squares.
 	{"hospital", `SELECT var_pop(reading), stddev(reading) FROM vital`, "vv", ""},
 	{"hospital", `SELECT var_samp(grade) FROM vital`, "v", ""},
@@ -270,6 +281,11 @@ var notes = []struct{ schema, sql, says, truth string }{
 		`SELECT 7::bigint, count(*) / 7.0, 0::bigint FROM stay`}, // of four, and NULL
 	{"hospital", `SELECT count(*), sum(n), min(n) FROM (SELECT admitted, count(*) AS n FROM stay GROUP BY admitted) q`, "groups of admitted that nobody is in take part",
 		`SELECT 732::bigint, count(*)::numeric, 0::bigint FROM stay`}, // of two years' days, and NULL
+	{"trade", `SELECT count(*) FROM client WHERE grade >= ALL (SELECT avg(grade) FROM client GROUP BY kind)`, "groups of kind that nobody is in take part", `SELECT 0::bigint`}, // of which the average is NULL
+	{"trade", `SELECT count(*) FROM orders WHERE state IN (SELECT DISTINCT state FROM orders WHERE amount > 1490)`, "groups of state that nobody is in take part", `SELECT count(state) FROM orders`},
+	{"trade", `SELECT count(*) FROM orders WHERE state IN (SELECT state FROM orders WHERE amount > 1490 GROUP BY state)`, "groups of state that nobody is in take part", `SELECT count(state) FROM orders`},
+	{"trade", `SELECT count(*) FROM orders o JOIN (SELECT state AS s, count(*) AS n FROM orders WHERE amount > 1490 GROUP BY 1) t ON s = state`, "groups of state that nobody is in take part", `SELECT count(state) FROM orders`},
+	{"trade", `SELECT count(*) FROM orders WHERE EXISTS (SELECT state FROM client JOIN orders USING (client_id) WHERE kind = 'large' AND amount > 1499.9 GROUP BY 1)`, "groups of state that nobody is in take part", `SELECT count(*) FROM orders`},
 	{"rental", `SELECT count(*) FROM rental WHERE rental_id NOT IN (SELECT rental_id FROM payment)`, nowhere,
 		`SELECT count(*) FROM rental r WHERE NOT EXISTS (SELECT 1 FROM payment p WHERE p.rental_id = r.rental_id)`},
 }

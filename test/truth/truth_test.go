@@ -47,7 +47,7 @@ type pair struct {
 }
 
 // schemas are built of one seed.
-var schemas = []func(uint64) *schema{shop, rental, hospital, telemetry, kinds}
+var schemas = []func(uint64) *schema{shop, rental, hospital, telemetry, kinds, trade}
 
 // engines are where the rows are and what answers above the counts: PostgreSQL, DuckDB or a snapshot of PostgreSQL with the embedded
 // sandbox, and PostgreSQL with a twin, at full length.
