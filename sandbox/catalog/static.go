@@ -51,7 +51,7 @@ func Static(database string) ([]Table, error) {
 	for oid, name := range typeNameRows() {
 		names.Rows.Data = append(names.Rows.Data, []policy.Value{int64(oid), name})
 	}
-	return append(all, names), nil
+	return append(all, names, definitionsTable()), nil
 }
 
 // ownSchema describes the catalogs themselves: the namespaces, relations and columns of pg_catalog, information_schema
