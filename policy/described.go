@@ -17,12 +17,7 @@ import (
 // Described are the columns as catalogs list them, those that the policy lists in its order; what it only names, such as the unit's
 // column, comes behind them.
 func (t *Table) Described() []*Column {
-	var all []*Column
-	for _, c := range t.Listed {
-		if !c.Private {
-			all = append(all, c)
-		}
-	}
+	all := slices.DeleteFunc(slices.Clone(t.listed()), func(c *Column) bool { return c.Private })
 	for _, k := range t.Keys {
 		if k.Hidden && t.describedAs(k) == k {
 			all = append(all, k)
@@ -31,9 +26,23 @@ func (t *Table) Described() []*Column {
 	return all
 }
 
+// listed is Listed; of a table that was read from no file its columns, and then its keys.
+func (t *Table) listed() []*Column {
+	if t.Listed != nil {
+		return t.Listed
+	}
+	all := slices.Clone(t.Columns)
+	for _, k := range t.Keys {
+		if !k.Hidden {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
 // describedAs is the column that shows a key's values: one that the policy lists of the same source, or the key itself.
 func (t *Table) describedAs(k *Column) *Column {
-	for _, c := range t.Listed {
+	for _, c := range t.listed() {
 		if !c.Private && c.Source == k.Source {
 			return c
 		}

@@ -32,7 +32,7 @@ func constraintsOf(d *policy.Dataset, oids numbers) []constraint {
 	return all
 }
 
-// Type is how pg_constraint writes what a key is.
+// kind is how pg_constraint writes what a key is.
 func (c constraint) kind() string {
 	switch {
 	case c.To != nil:
@@ -134,23 +134,63 @@ func (d *description) define(oid int64, plain, pretty string, columns []*policy.
 
 // index describes the index of a key: a relation of its own.
 func (d *description) index(k constraint, r relation) {
-	const btree = 403
 	n := int64(len(k.Columns))
-	d.put("pg_catalog", "pg_class", record{"oid": k.index, "relname": k.Name, "relnamespace": r.namespace, "relowner": OwnerOid, "relam": int64(btree),
+	d.put("pg_catalog", "pg_class", record{"oid": k.index, "relname": k.Name, "relnamespace": r.namespace, "relowner": OwnerOid, "relam": btree,
 		"reltuples": float64(-1), "relpersistence": "p", "relkind": "i", "relnatts": n, "relispopulated": true, "relreplident": "n"})
-	zeros := make([]policy.Value, n)
-	for i := range zeros {
-		zeros[i] = int64(0)
+	classes, collations, options := make([]policy.Value, n), make([]policy.Value, n), make([]policy.Value, n)
+	for i, c := range k.Columns {
+		t, _ := c.DescribedType()
+		classes[i], collations[i], options[i] = classOf(t).oid, typeRow(t)["typcollation"], int64(0)
 	}
 	d.put("pg_catalog", "pg_index", record{"indexrelid": k.index, "indrelid": r.oid, "indnatts": n, "indnkeyatts": n, "indisunique": true, "indisprimary": k.Primary,
-		"indimmediate": true, "indisvalid": true, "indisready": true, "indislive": true, "indkey": attributeNumbers(k.Of, k.Columns), "indcollation": zeros,
-		"indclass": zeros, "indoption": zeros})
+		"indimmediate": true, "indisvalid": true, "indisready": true, "indislive": true, "indkey": attributeNumbers(k.Of, k.Columns), "indcollation": collations,
+		"indclass": classes, "indoption": options})
 	d.put("pg_catalog", "pg_indexes", record{"schemaname": r.schema, "tablename": r.name, "indexname": k.Name, "indexdef": indexDefinition(k.Constraint, true)})
 	for i, c := range k.Columns {
 		typ, typmod := c.DescribedType()
 		d.attribute(k.index, int64(i+1), attribute{name: c.Name, oid: typ, typmod: typmod})
 	}
 	d.define(k.index, indexDefinition(k.Constraint, true), indexDefinition(k.Constraint, false), k.Columns)
+}
+
+// btree is the access method of indexes of keys.
+const btree = int64(403)
+
+// operatorClass is how a btree compares values of a type, by default.
+type operatorClass struct {
+	oid    int64
+	name   string
+	family int64
+	of     policy.Type
+}
+
+// operatorClasses are those of the types that a policy may give a column, as PostgreSQL 15 numbers them.
+var operatorClasses = []operatorClass{
+	{10003, "bool_ops", 424, policy.Bool}, {1979, "int2_ops", 1976, policy.Int2}, {1978, "int4_ops", 1976, policy.Int4}, {3124, "int8_ops", 1976, policy.Int8},
+	{3125, "numeric_ops", 1988, policy.NumericType}, {10012, "float4_ops", 1970, policy.Float4}, {3123, "float8_ops", 1970, policy.Float8},
+	{3126, "text_ops", 1994, policy.Text}, {10004, "bpchar_ops", 426, policy.Bpchar}, {3122, "date_ops", 434, policy.DateType},
+	{3128, "timestamp_ops", 434, policy.TimestampT}, {3127, "timestamptz_ops", 434, policy.TimestampTZ}, {10065, "uuid_ops", 2968, typeUUID},
+}
+
+const typeUUID policy.Type = 2950
+
+// classOf is the operator class of a type; varchar has that of text.
+func classOf(t policy.Type) operatorClass {
+	for _, c := range operatorClasses {
+		if c.of == t {
+			return c
+		}
+	}
+	return classOf(policy.Text)
+}
+
+func operatorClassRows() []record {
+	var all []record
+	for _, c := range operatorClasses {
+		all = append(all, record{"oid": c.oid, "opcmethod": btree, "opcname": c.name, "opcnamespace": oidPgCatalog, "opcowner": OwnerOid,
+			"opcfamily": c.family, "opcintype": int64(c.of), "opcdefault": true})
+	}
+	return all
 }
 
 // usage describes keys as information_schema does.
