@@ -47,13 +47,17 @@ func (p assembly) addSyntheticRows(tables []*outerquery.SyntheticTable, c reuse.
 		leaf := &plans.Leaf{Name: u.Name, Synthetic: m, Rows: u.Release.Rows, SQL: "made-up rows of " + u.Release.Name}
 		for _, column := range u.Columns {
 			of := -1
+			if column.Numbered() {
+				of = plans.RowNumber
+			}
 			for i, part := range u.Cells.Factors {
 				if u.Release.Table.Columns[part.Columns[0]] == column {
 					of = i
 				}
 			}
 			m.Of = append(m.Of, of)
-			leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: column.Name, Type: column.Type, Typmod: column.Typmod})
+			typ, typmod := column.DescribedType()
+			leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: column.Name, Type: typ, Typmod: typmod})
 		}
 		p.Leaves = append(p.Leaves, leaf)
 		p.Notes = append(p.Notes, fmt.Sprintf("the rows of %s are synthetic: made up by %s, none is that of a %s", u.Release.Name, reuse.MadeBy(u.Measure.Spec), u.Release.Table.Dataset.Unit.Name))

@@ -39,6 +39,7 @@ func columns(t *Table, list *tableT, at place) {
 			}
 		}
 		c.Extreme, c.Ends = extremes == "true", extremes == "declared"
+		t.Listed = append(t.Listed, c)
 		if c.Join {
 			t.Keys = append(t.Keys, c)
 		} else {

@@ -28,6 +28,7 @@ type Table struct {
 	MaxRows        int    // public tables: most rows copied
 	Appends        *Appends
 	Columns        []*Column  // as rows are stored and ordered; analysts see Shown
+	Listed         []*Column  // Columns, and of Keys those that the policy lists, in its order: see Described
 	Unique         [][]string // each the source columns of a key that no two rows of a unit share, sorted; declared, and proven or enforced where a plan relies on it
 	Keys           []*Column  // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
 	Releases       []*Release // of counts: ranges and histograms
@@ -90,7 +91,7 @@ type Column struct {
 	Beside  *Column   // with Reading: the column of this table that it reads; nil: this table has it no more
 	Input   *Column   // of a derived table: the column of an input that it is
 	NullKey bool      // of an open column whose keys were found: NULL is one of them
-	Hidden  bool      // of Keys: the policy does not list it, so that catalogs do not show it
+	Hidden  bool      // of Keys: the policy names it, and does not list it among the columns
 	Refers  *Column   // of Keys: the key whose values it holds: that in another table through which units are found, or, in a derived table, an input's; nil: none
 	Comment string    // description for the catalog
 }

@@ -72,7 +72,7 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 		return g.pair(name, y, x, where, pos)
 	case len(f.Args) != 1 || f.FuncVariadic || pairs[name]:
 		return nil, refuse.UnknownFunction.At(pos, name)
-	case name == "count" && g.isKey(f.Args[0]):
+	case name == "count" && g.Rows.IsKeyOnly(f.Args[0]):
 		return g.countKeys(f.Args[0], where), nil
 	case name == "count":
 		return g.countValues(f.Args[0], where, t)
@@ -239,14 +239,4 @@ func (g *Grouping) momentOf(name string, n *pg.Node, where []*semantics.Expr, t 
 		return nil, refusal
 	}
 	return g.moment(name, arg, where, nil, pos)
-}
-
-// isKey tells a reference to a join key that is not a column with a domain as well.
-func (g *Grouping) isKey(n *pg.Node) bool {
-	k, refusal := g.Rows.KeyNode(n)
-	if k == nil || refusal != nil {
-		return false
-	}
-	_, refusal = g.Rows.Column(ast.Strings(n.GetColumnRef().Fields), ast.Location(n))
-	return refusal != nil
 }

@@ -33,7 +33,7 @@ func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Exp
 	if refusal != nil {
 		return nil, refusal
 	}
-	if k, _ := g.Rows.KeyNode(arg); k != nil && g.isKey(arg) {
+	if k, _ := g.Rows.KeyNode(arg); k != nil && g.Rows.IsKeyOnly(arg) {
 		return g.differentKeys(k, where, pos)
 	}
 	v := &linear.DistinctValues{}
@@ -42,7 +42,7 @@ func (g *Grouping) different(name string, f *pg.FuncCall, where []*semantics.Exp
 		list, v.Row = r.Args, true
 	}
 	for _, n := range list {
-		if k, _ := g.Rows.KeyNode(n); k != nil && v.Row && g.isKey(n) {
+		if k, _ := g.Rows.KeyNode(n); k != nil && v.Row && g.Rows.IsKeyOnly(n) {
 			return nil, distinctRow.At(ast.Location(n), k.Name)
 		}
 		e, refusal := t.Expr(n)

@@ -330,11 +330,21 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 		if refusal != nil {
 			return nil, refusal
 		}
+		at := map[int]int{} // of the source's outputs among these
 		for _, i := range source.starred(target, parts) {
+			at[i] = len(out.names)
 			out.names, out.exprs = append(out.names, source.names[i]), append(out.exprs, source.exprs[i])
 		}
 		for _, p := range parts {
-			out.keys = append(out.keys, source.keys[p.fromKey:p.toKey]...)
+			for i := p.fromKey; i < p.toKey; i++ {
+				at[-1-i] = -1 - len(out.keys)
+				out.keys = append(out.keys, source.keys[i])
+			}
+		}
+		if parts != nil {
+			for _, i := range source.starredWithKeys(target, parts) {
+				out.order = append(out.order, at[i])
+			}
 		}
 		out.shape += source.shapeOf(target, parts)
 		if parts != nil {
@@ -350,13 +360,16 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 		if k != nil {
 			out.keys = append(out.keys, linear.Key{Name: ast.Label(target), Column: k.Column, Present: k.Present})
 		}
+		order := -len(out.keys)
 		e, refusal := t.Expr(target.Val)
 		if refusal != nil && (k == nil || refusal.ID != keyOnly.ID) {
 			return nil, refusal
 		}
 		if refusal == nil {
+			order = len(out.names)
 			out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
 		}
+		out.order = append(out.order, order)
 	}
 	out.Table, out.where, out.equal, out.preserved = source.Table, where, source.equal, source.preserved
 	out.parts = []relation{{from.Alias(), nil, 0, len(out.names), 0, len(out.keys)}}

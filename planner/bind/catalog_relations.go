@@ -94,7 +94,7 @@ func (b *Binder) Named(v *pg.RangeVar) (schema, name string, columns []string) {
 	if t == nil {
 		return "", "", nil
 	}
-	for _, c := range t.Shown() {
+	for _, c := range t.Described() {
 		columns = append(columns, c.Name)
 	}
 	return t.Schema, t.Name, columns

@@ -23,6 +23,8 @@ type Rows struct {
 	Table          *policy.Table
 	parts          []relation // the names in sight, in the order of FROM
 	names          []string
+	order          []int             // in which the outputs of a single relation come, keys among them (described.go)
+	equated        []string          // keys that USING has merged into one
 	hidden, merged []int             // positions of columns that USING has merged into others, which are seen without their table's name in their place
 	exprs          []*semantics.Expr // over positions of table.Columns
 	where          []*semantics.Expr
@@ -77,6 +79,9 @@ func tableRows(t *policy.Table, pos int) *Rows {
 	k := linear.KnownOf(t)
 	r := &Rows{Table: t, pos: pos, names: k.Names, exprs: k.Exprs, keys: k.Keys}
 	r.parts = []relation{{t.Name, t, 0, len(r.names), 0, len(r.keys)}}
+	if t.Derived == nil {
+		r.order = described(t, r.names, r.keys)
+	}
 	return r
 }
 
@@ -86,6 +91,7 @@ func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
 		return r, nil
 	}
 	out := *r
+	out.order = r.ordered()
 	out.parts = []relation{{a.Aliasname, nil, 0, len(r.names), 0, len(r.keys)}}
 	if len(r.hidden) > 0 { // (a JOIN b USING (x)) AS c: c has what * shows
 		out.names, out.exprs = nil, nil
@@ -100,6 +106,10 @@ func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
 			return nil, ColumnCount.At(r.pos, a.Aliasname, len(r.shape), len(names))
 		}
 		out.renamed(names)
+	} else if plain := len(r.parts) == 1 && r.parts[0].plain != nil && out.order != nil; plain && len(names) > len(out.order) {
+		return nil, ColumnCount.At(r.pos, a.Aliasname, len(out.order), len(names))
+	} else if plain {
+		out.rename(names)
 	} else if len(names) > len(out.names) {
 		return nil, ColumnCount.At(r.pos, a.Aliasname, len(out.names), len(names))
 	} else if len(names) > 0 {
@@ -237,6 +247,16 @@ func (r *Rows) KeyNode(n *pg.Node) (*linear.Key, *refuse.Refusal) {
 		return nil, nil
 	}
 	return r.key(fields, int(ref.Location))
+}
+
+// IsKeyOnly tells a reference to a join key that is not a column with a domain as well.
+func (r *Rows) IsKeyOnly(n *pg.Node) bool {
+	k, refusal := r.KeyNode(n)
+	if k == nil || refusal != nil {
+		return false
+	}
+	_, refusal = r.Column(ast.Strings(n.GetColumnRef().Fields), ast.Location(n))
+	return refusal != nil
 }
 
 func (r *Rows) areEqual(a, b *policy.Column) bool {

@@ -98,6 +98,7 @@ func (b *Binder) merge(out *Rows, j joining, from int) *refuse.Refusal {
 			}
 		}
 		if first < 0 || second < 0 { // join keys, which are equal
+			out.equated = append(slices.Clone(out.equated), name)
 			continue
 		}
 		left, right := out.exprs[first], out.exprs[second]

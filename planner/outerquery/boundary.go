@@ -143,15 +143,18 @@ func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.O
 		return nil, nil, rawRows.At(from.Pos(), from.Table.Name)
 	}
 	d := &direct{Direct: plans.Direct{Leaf: -1, Limit: -1, Having: scalar.Constant(false, policy.Bool)}}
-	columns := make([]plans.OutColumn, len(out.Names()))
-	for i, e := range out.Exprs() {
-		t := e.Type()
+	var columns []plans.OutColumn
+	show := func(name string, t policy.Type, typmod int32) {
 		if t == policy.Unknown {
 			t = policy.Text
 		}
 		d.show(b, nullOf(t))
-		columns[i] = plans.OutColumn{Name: out.Names()[i], Type: t, Typmod: e.Typmod()}
+		columns = append(columns, plans.OutColumn{Name: name, Type: t, Typmod: typmod})
 	}
+	out.Shows(func(at int) { show(out.Names()[at], out.Exprs()[at].Type(), out.Exprs()[at].Typmod()) }, func(k *linear.Key) {
+		t, typmod := k.Column.DescribedType()
+		show(k.Name, t, typmod)
+	})
 	return d, columns, nil
 }
 

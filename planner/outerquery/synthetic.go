@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -113,7 +114,7 @@ func (b *Query) previewed(from *bind.Rows, out *bind.Rows) (*SyntheticTable, *re
 			continue
 		}
 		if best == nil || len(r.Columns) > len(best.Release.Columns) {
-			best = &SyntheticTable{Release: r, Measure: m, Cells: cells, Columns: table.Shown()}
+			best = &SyntheticTable{Release: r, Measure: m, Cells: cells, Columns: table.Described()}
 		}
 	}
 	switch {
@@ -140,6 +141,19 @@ func (b *Query) previewed(from *bind.Rows, out *bind.Rows) (*SyntheticTable, *re
 		if e.Form == semantics.FormColumn && !slices.Contains(best.Release.Columns, table.Columns[e.Cols[0]]) && !slices.Contains(missing, table.Columns[e.Cols[0]]) {
 			missing = append(missing, table.Columns[e.Cols[0]])
 		}
+	}
+	var numbered []*policy.Column
+	out.Shows(func(int) {}, func(k *linear.Key) {
+		list := &missing
+		if k.Column.Numbered() {
+			list = &numbered
+		}
+		if !slices.Contains(*list, k.Column) {
+			*list = append(*list, k.Column)
+		}
+	})
+	if len(numbered) > 0 {
+		b.Notes.Add(plans.ColumnNames(numbered) + ": a number for each made-up row, and nobody's key")
 	}
 	if len(missing) > 0 {
 		b.Notes.Add(plans.ColumnNames(missing) + ": not in release " + best.Release.Name + ", shown as NULL")
@@ -172,6 +186,11 @@ func (t *tree) syntheticRows(sel *pg.SelectStmt, from *bind.Rows, out *pg.Select
 	u, refusal := t.b.previewed(from, shown)
 	if refusal != nil {
 		return refusal
+	}
+	var key *pg.Node
+	if ast.Holds(sel.WhereClause, func(n *pg.Node) bool { key = n; return from.IsKeyOnly(n) }) { // person_id IS NOT NULL
+		name := ast.Strings(key.GetColumnRef().Fields)
+		return notSynthetic.At(ast.Location(key), name[len(name)-1], u.Release.Name, plans.ColumnNames(u.Release.Columns))
 	}
 	t.preview = &preview{u.Release.Table, t.b.addSynthetic(u)}
 	return t.plain(sel, out)

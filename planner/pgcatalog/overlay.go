@@ -49,8 +49,15 @@ func Overlaid(schema, name string) bool {
 // masked.
 func Replaced(schema, name string) bool {
 	rel := Lookup(schema, name)
+	if schema == "information_schema" && ofKeys[name] {
+		return true
+	}
 	return schema == "dp" || schema == "pg_catalog" && !shown[name] || rel != nil && strings.HasPrefix(name, "_pg_")
 }
+
+// ofKeys are the relations of information_schema that a server shows of the tables that a role owns or may change, and dpproxy of those
+// that an analyst sees: keys say how tables are joined.
+var ofKeys = words(`table_constraints referential_constraints key_column_usage constraint_column_usage constraint_table_usage`)
 
 // Masked tells whether a column of pg_catalog is not shown as it is.
 func Masked(column string, t policy.Type) bool {
@@ -74,9 +81,10 @@ func words(text string) map[string]bool {
 
 // filled are the relations of pg_catalog and information_schema that the embedded sandbox has rows of. All others are written
 // into a query as what has no rows, and stored nowhere.
-var filled = words(`pg_am pg_attribute pg_class pg_collation pg_cursors pg_database pg_description pg_language pg_namespace pg_prepared_statements
+var filled = words(`pg_am pg_attribute pg_class pg_collation pg_constraint pg_cursors pg_database pg_description pg_index pg_indexes pg_language pg_namespace pg_opclass pg_prepared_statements
 	pg_proc pg_range pg_rewrite pg_roles pg_settings pg_stat_activity pg_tables pg_tablespace pg_type pg_user pg_views character_sets columns
-	information_schema_catalog_name schemata table_privileges tables views`)
+	constraint_column_usage constraint_table_usage information_schema_catalog_name key_column_usage referential_constraints schemata table_constraints
+	table_privileges tables views`)
 
 // Filled tells whether the embedded sandbox has rows of a relation.
 func Filled(schema, name string) bool { return schema == "dp" || filled[name] }

@@ -1,14 +1,36 @@
 package plans
 
-import "github.com/dpproxy/dpproxy/policy"
+import (
+	"math"
+	"strconv"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
 
 // Synthetic is how the rows of a leaf are made of the cells that a release names.
 type SyntheticRows struct {
 	Measure int // index into Plan.Measures
 	Sizes   []int
-	Of      []int   // by column of the leaf: which dimension; −1: the release does not have it, and it is NULL
+	Of      []int   // by column of the leaf: which dimension; −1: the release does not have it, and it is NULL; RowNumber: it is a key, and numbers the rows
 	From    [][]int // by dimension and its cell: the column's first cell in it
 	Columns []*policy.Column
+}
+
+// RowNumber stands in SyntheticRows.Of for a key by which made-up rows are numbered, so that they have a primary key.
+const RowNumber = -2
+
+// rowNumber is the number of a row, counted from 1, in the type of a key; NULL where it has none.
+func rowNumber(row int, t policy.Type) policy.Value {
+	n := int64(row) + 1
+	switch {
+	case t == policy.Int2 && n > math.MaxInt16 || t == policy.Int4 && n > math.MaxInt32:
+		return nil
+	case t.Integer():
+		return n
+	case t.Textual():
+		return strconv.FormatInt(n, 10)
+	}
+	return nil
 }
 
 // Values are those of a row, of which the cell is known. Of a cell that holds several values an even spread is shown: which,
@@ -20,6 +42,10 @@ func (m *SyntheticRows) Values(row int, cell int32) []policy.Value {
 	}
 	out := make([]policy.Value, len(m.Columns))
 	for i, c := range m.Columns {
+		if m.Of[i] == RowNumber {
+			t, _ := c.DescribedType()
+			out[i] = rowNumber(row, t)
+		}
 		if m.Of[i] < 0 {
 			continue
 		}

@@ -120,7 +120,9 @@ var builtins = func() map[string]builtin {
 		pg_collation_is_visible pg_conversion_is_visible pg_ts_config_is_visible pg_ts_dict_is_visible pg_ts_parser_is_visible
 		pg_ts_template_is_visible pg_statistics_obj_is_visible`, builtin{1, 1, nil, policy.Bool, always, ""})
 	add(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size`, builtin{1, 2, nil, policy.Int8, zero, ""})
-	add(`pg_get_expr pg_get_indexdef pg_get_constraintdef pg_get_triggerdef pg_get_functiondef
+	m["pg_get_constraintdef"] = builtin{1, 2, []policy.Type{typeOid, policy.Bool}, policy.Text, "pg_key_definition(%1)", "pg_catalog.pg_constraint"}
+	m["pg_get_indexdef"] = builtin{1, 3, []policy.Type{typeOid, policy.Int4, policy.Bool}, policy.Text, "pg_index_definition(%1, %2, %3)", "pg_catalog.pg_index"}
+	add(`pg_get_expr pg_get_triggerdef pg_get_functiondef
 		pg_get_partkeydef pg_get_function_arguments pg_get_function_identity_arguments pg_get_function_result
 		pg_get_function_sqlbody pg_get_statisticsobjdef_columns pg_get_statisticsobjdef
 		pg_get_partition_constraintdef pg_get_function_arg_default`, builtin{1, 3, nil, policy.Text, absent, ""})

@@ -24,7 +24,7 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 	if columns := emptySetOf(name, len(n.GetArgs())); columns != nil {
 		return b.noneOf(columns, b.exprs(n.GetArgs(), sc)), true
 	}
-	if !slices.Contains(strings.Fields("unnest generate_series generate_subscripts _pg_expandarray pg_partition_ancestors regexp_split_to_table regexp_matches string_to_table"), name) {
+	if !slices.Contains(strings.Fields("unnest generate_series generate_subscripts _pg_expandarray regexp_split_to_table regexp_matches string_to_table"), name) {
 		return expr{}, false
 	}
 	args := b.exprs(n.GetArgs(), sc)
@@ -45,8 +45,6 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 		element := elementOf(args[0], "42883", "function _pg_expandarray is for an array")
 		t := typed{oid: typeRecord, mod: -1, fields: []column{{"x", `"x"`, of(element), nil}, {"n", `"n"`, int4Type, nil}}}
 		return expr{sql: "list_transform(" + args[0].sql + `, lambda x, i : {"x": x, "n": CAST(i AS INTEGER)})`, typed: t}, true
-	case "pg_partition_ancestors":
-		return expr{sql: "[" + b.cast(args[0], of(typeRegclass)).sql + "]", typed: of(typeRegclass)}, true
 	case "regexp_split_to_table", "regexp_matches":
 		takes(name, args, 2, 3)
 		flags := untyped("")
@@ -122,6 +120,7 @@ var setFunctions = map[string][]column{
 	"pg_get_keywords":         {{"word", "", textType, nil}, {"catcode", "", of(typeChar), nil}, {"barelabel", "", boolType, nil}, {"catdesc", "", textType, nil}, {"baredesc", "", textType, nil}},
 	"pg_available_extensions": {{"name", "", of(typeName), nil}, {"default_version", "", textType, nil}, {"comment", "", textType, nil}},
 	"pg_options_to_table":     {{"option_name", "", textType, nil}, {"option_value", "", textType, nil}},
+	"pg_partition_ancestors":  {{"relid", "", of(typeRegclass), nil}},
 	"pg_partition_tree":       {{"relid", "", of(typeRegclass), nil}, {"parentrelid", "", of(typeRegclass), nil}, {"isleaf", "", boolType, nil}, {"level", "", int4Type, nil}},
 	"aclexplode":              {{"grantor", "", of(typeOid), nil}, {"grantee", "", of(typeOid), nil}, {"privilege_type", "", textType, nil}, {"is_grantable", "", boolType, nil}},
 }

@@ -33,11 +33,14 @@ func TableComment(t *policy.Table) string {
 	return "private table: " + unit + "; aggregates are answered with noise"
 }
 
-// ColumnComment says what an analyst needs to know of a column: its domain, and how to group by it.
+// ColumnComment says what an analyst needs to know of a column: its domain, and how to group by it; of a key, what it is there for.
 func ColumnComment(c *policy.Column) string {
 	var parts []string
 	if c.Comment != "" {
 		parts = append(parts, c.Comment)
+	}
+	if c.Join {
+		return strings.Join(append(parts, keyText(c)), "; ")
 	}
 	if c.Domain != nil {
 		parts = append(parts, domainText(c))
@@ -60,6 +63,21 @@ func ColumnComment(c *policy.Column) string {
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// keyText says what a key may be used for, which is not to be read.
+func keyText(c *policy.Column) string {
+	text := "a key, never shown: JOIN by it, count(DISTINCT " + c.Name + "), or GROUP BY it in a sub-query"
+	if unit := c.Table.Dataset.Unit; c.TellsUnit() {
+		text = "names rows of one " + unit.Name + ", " + strings.TrimPrefix(text, "a key, ")
+	}
+	if to := c.Refers; to != nil {
+		text += "; leads to " + to.Table.Name + "." + to.Name
+	}
+	if c.Untyped() {
+		text += "; text stands for its type, which the policy does not say"
+	}
+	return text
 }
 
 // domainText writes a column's domain in words.

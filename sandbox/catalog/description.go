@@ -23,6 +23,7 @@ type relation struct {
 	kind                   string // "r" or "v"
 	comment                string
 	columns                []attribute
+	keyed, led             bool // it has an index; a foreign key leads from it or to it
 }
 
 // attribute is a column as the catalogs describe it.
@@ -38,6 +39,8 @@ type attribute struct {
 type description struct {
 	rows  map[string][]record
 	shown [][]policy.Value // rows of TypeNames
+
+	definitions [][]policy.Value // rows of Definitions
 }
 
 func (d *description) put(schema, name string, r record) {
@@ -60,6 +63,11 @@ func (d *description) tables() []Table {
 		names.Rows.Data = d.shown
 		all = append(all, names)
 	}
+	if d.definitions != nil {
+		definitions := definitionsTable()
+		definitions.Rows.Data = d.definitions
+		all = append(all, definitions)
+	}
 	return all
 }
 
@@ -77,7 +85,7 @@ func (d *description) add(r relation) {
 	}
 	d.put("pg_catalog", "pg_class", record{"oid": r.oid, "relname": r.name, "relnamespace": r.namespace, "relowner": OwnerOid,
 		"reltype": r.rowType, "relam": access, "relfilenode": int64(0), "reltuples": float64(-1), "relpersistence": "p", "relkind": r.kind,
-		"relnatts": int64(len(r.columns)), "relhasrules": r.kind == "v", "relispopulated": true, "relreplident": "d"})
+		"relnatts": int64(len(r.columns)), "relhasindex": r.keyed, "relhastriggers": r.led, "relhasrules": r.kind == "v", "relispopulated": true, "relreplident": "d"})
 	d.put("information_schema", "tables", record{"table_catalog": r.database, "table_schema": r.schema, "table_name": r.name,
 		"table_type": yes, "is_insertable_into": "NO", "is_typed": "NO"})
 	d.put("information_schema", "table_privileges", record{"grantor": ownerName, "grantee": "PUBLIC", "table_catalog": r.database,
@@ -91,7 +99,7 @@ func (d *description) add(r relation) {
 			"is_trigger_deletable": "NO", "is_trigger_insertable_into": "NO"})
 	} else {
 		d.put("pg_catalog", "pg_tables", record{"schemaname": r.schema, "tablename": r.name, "tableowner": ownerName,
-			"hasindexes": false, "hasrules": false, "hastriggers": false, "rowsecurity": false})
+			"hasindexes": r.keyed, "hasrules": false, "hastriggers": r.led, "rowsecurity": false})
 	}
 	if r.rowType != 0 {
 		d.types(r)
@@ -155,19 +163,23 @@ func (d *description) comment(oid, column int64, text string) {
 	}
 }
 
-func (d *description) column(r relation, number int64, a attribute) {
+func (d *description) attribute(relation, number int64, a attribute) {
 	t := typeRow(a.oid)
-	d.put("pg_catalog", "pg_attribute", record{"attrelid": r.oid, "attname": a.name, "atttypid": int64(a.oid),
+	d.put("pg_catalog", "pg_attribute", record{"attrelid": relation, "attname": a.name, "atttypid": int64(a.oid),
 		"attstattarget": int64(-1), "attlen": t["typlen"], "attnum": number, "attcacheoff": int64(-1), "atttypmod": int64(a.typmod),
 		"attbyval": t["typbyval"], "attalign": t["typalign"], "attstorage": t["typstorage"], "attnotnull": a.notNull,
 		"attislocal": true, "attcollation": t["typcollation"]})
+}
+
+func (d *description) column(r relation, number int64, a attribute) {
+	d.attribute(r.oid, number, a)
 	nullable := "YES"
 	if a.notNull {
 		nullable = "NO"
 	}
 	c := record{"table_catalog": r.database, "table_schema": r.schema, "table_name": r.name, "column_name": a.name,
 		"ordinal_position": number, "is_nullable": nullable, "data_type": dataType(a.oid), "udt_catalog": r.database,
-		"udt_schema": "pg_catalog", "udt_name": t["typname"], "dtd_identifier": itoa(number), "is_self_referencing": "NO",
+		"udt_schema": "pg_catalog", "udt_name": typeRow(a.oid)["typname"], "dtd_identifier": itoa(number), "is_self_referencing": "NO",
 		"is_identity": "NO", "is_generated": "NEVER", "is_updatable": "NO", "identity_cycle": "NO"}
 	for name, v := range measures(a) {
 		c[name] = v

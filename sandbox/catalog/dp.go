@@ -41,9 +41,12 @@ func dpTables(d *policy.Dataset) Table {
 func dpColumns(d *policy.Dataset) Table {
 	var records []record
 	for _, t := range d.Tables {
-		for _, c := range t.Shown() {
-			r := record{"table_schema": t.Schema, "table_name": t.Name, "column_name": c.Name, "data_type": c.Type.Format(c.Typmod)}
-			if c.Domain != nil {
+		for _, c := range t.Described() {
+			typ, typmod := c.DescribedType()
+			r := record{"table_schema": t.Schema, "table_name": t.Name, "column_name": c.Name, "data_type": typ.Format(typmod)}
+			if c.Join {
+				r["domain"] = keyText(c)
+			} else if c.Domain != nil {
 				r["domain"], r["cells"] = domainText(c), int64(c.Domain.Size())
 				r["nulls"], r["outside"] = "cell", "other"
 				if c.Nulls == policy.NullExclude {

@@ -26,6 +26,11 @@ func Overlay(p *policy.Policy, s sandbox.Session, name string) sandbox.Rows {
 		return dpColumns(d).Rows
 	}
 	schema, relation, _ := strings.Cut(name, ".")
+	if d != nil && schema == "information_schema" {
+		if rows, ok := usageOf(d, relation); ok {
+			return rows
+		}
+	}
 	if name == "pg_catalog.pg_tablespace" {
 		return newTable(schema, relation, tablespaces()...).Rows
 	}

@@ -18,7 +18,7 @@ func Dataset(p *policy.Policy, dataset string) []Table {
 		return nil
 	}
 	var all description
-	schemas, relations := relationsOf(d)
+	schemas, relations, keys := relationsOf(d)
 	told := map[string]bool{"public": true}
 	all.schema(d.ID, "public", oidPublic)
 	for _, r := range relations {
@@ -28,6 +28,7 @@ func Dataset(p *policy.Policy, dataset string) []Table {
 		}
 		all.add(r)
 	}
+	all.constraints(d.ID, keys, relations)
 	for name, oid := range schemas {
 		all.put("pg_catalog", "pg_description", record{"objoid": oid, "classoid": int64(2615), "objsubid": int64(0),
 			"description": "tables of dataset " + d.ID + " in schema " + name})
@@ -35,8 +36,8 @@ func Dataset(p *policy.Policy, dataset string) []Table {
 	return append(all.tables(), dpTables(d), dpColumns(d))
 }
 
-// relationsOf are a dataset's tables and the numbers of their schemas.
-func relationsOf(d *policy.Dataset) (schemas map[string]int64, relations []relation) {
+// relationsOf are a dataset's tables, the numbers of their schemas, and their keys.
+func relationsOf(d *policy.Dataset) (schemas map[string]int64, relations []relation, keys []constraint) {
 	oids := numbers{used: map[int64]bool{}}
 	schemas = map[string]int64{"public": oidPublic}
 	for _, t := range d.Tables {
@@ -46,13 +47,20 @@ func relationsOf(d *policy.Dataset) (schemas map[string]int64, relations []relat
 		r := relation{database: d.ID, schema: t.Schema, namespace: schemas[t.Schema], name: t.Name, kind: "r",
 			oid: oids.of("table " + d.ID + "." + t.Schema + "." + t.Name), comment: TableComment(t),
 			rowType: oids.pair("type " + d.ID + "." + t.Schema + "." + t.Name)}
-		for _, c := range t.Shown() {
-			r.columns = append(r.columns, attribute{name: c.Name, oid: c.Type, typmod: c.Typmod, comment: ColumnComment(c),
-				notNull: c.Nulls == policy.NullExclude})
+		for _, c := range t.Described() {
+			typ, typmod := c.DescribedType()
+			r.columns = append(r.columns, attribute{name: c.Name, oid: typ, typmod: typmod, comment: ColumnComment(c), notNull: c.Always()})
 		}
 		relations = append(relations, r)
 	}
-	return schemas, relations
+	keys = constraintsOf(d, oids)
+	for i, t := range d.Tables {
+		for _, k := range keys {
+			relations[i].keyed = relations[i].keyed || k.To == nil && k.Of == t
+			relations[i].led = relations[i].led || k.To != nil && (k.Of == t || k.To.Of == t)
+		}
+	}
+	return schemas, relations, keys
 }
 
 // Numbers are those by which the catalogs of a dataset know the columns of its tables, and their own.
@@ -64,7 +72,7 @@ func Numbers(p *policy.Policy, dataset string) pgcatalog.Numbers {
 		}
 	}
 	if d := datasetOf(p, dataset); d != nil {
-		_, relations := relationsOf(d)
+		_, relations, _ := relationsOf(d)
 		for _, r := range relations {
 			for i, c := range r.columns {
 				all[pgcatalog.Origin{Schema: r.schema, Relation: r.name, Column: c.name}] = pgcatalog.Number{Table: uint32(r.oid), Attribute: int16(i + 1)}

@@ -51,7 +51,7 @@ func Static(database string) ([]Table, error) {
 	for oid, name := range typeNameRows() {
 		names.Rows.Data = append(names.Rows.Data, []policy.Value{int64(oid), name})
 	}
-	return append(all, names), nil
+	return append(all, names, definitionsTable()), nil
 }
 
 // ownSchema describes the catalogs themselves: the namespaces, relations and columns of pg_catalog, information_schema
@@ -73,7 +73,7 @@ func ownSchema(database string) []Table {
 	d.schema(database, "information_schema", oidInfoSchema)
 	d.schema(database, "dp", oidDP)
 	return append(d.tables(),
-		newTable("pg_catalog", "pg_tablespace", tablespaces()...),
+		newTable("pg_catalog", "pg_tablespace", tablespaces()...), newTable("pg_catalog", "pg_opclass", operatorClassRows()...),
 		newTable("information_schema", "information_schema_catalog_name", record{"catalog_name": database}),
 		newTable("information_schema", "character_sets", record{"character_set_name": "UTF8", "character_repertoire": "UCS",
 			"form_of_use": "UTF8", "default_collate_catalog": database, "default_collate_schema": "pg_catalog", "default_collate_name": "C"}))

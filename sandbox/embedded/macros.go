@@ -66,6 +66,9 @@ func macros() []string {
 			WHERE m_d.objoid = o AND m_d.objsubid = k AND m_d.classoid = 1259 LIMIT 1)`,
 		`CREATE MACRO pg_view_definition(o) AS (SELECT m_v.definition FROM ` + class + ` JOIN "pg_catalog.pg_views" AS m_v
 			ON m_v.viewname = m_c.relname AND m_v.schemaname = m_n.nspname WHERE m_c.oid = o LIMIT 1)`,
+		`CREATE MACRO pg_key_definition(o) AS (SELECT m_k.plain FROM "` + catalog.Definitions + `" AS m_k WHERE m_k.oid = o AND len(m_k.columns) = 0 LIMIT 1)`,
+		`CREATE MACRO pg_index_definition(o, k, p) AS (SELECT CASE WHEN coalesce(k, 0) > 0 THEN coalesce(list_extract(m_k.columns, CAST(k AS BIGINT)), '')
+			WHEN p THEN m_k.pretty ELSE m_k.plain END FROM "` + catalog.Definitions + `" AS m_k WHERE m_k.oid = o AND len(m_k.columns) > 0 LIMIT 1)`,
 		`CREATE MACRO pg_rule_definition(o) AS (SELECT 'CREATE RULE "_RETURN" AS' || chr(10) || '    ON SELECT TO ' || pg_quote_ident(m_n.nspname) || '.' ||
 			pg_quote_ident(m_c.relname) || ' DO INSTEAD ' || pg_view_definition(m_c.oid)
 			FROM "pg_catalog.pg_rewrite" AS m_r JOIN ` + class + ` ON m_c.oid = m_r.ev_class WHERE m_r.oid = o LIMIT 1)`,

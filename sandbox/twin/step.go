@@ -55,6 +55,10 @@ func (s *step) bring(ctx context.Context, database string, d *policy.Dataset) er
 		return err
 	}
 	wanted := wantedTables(d)
+	keys, err := s.dropKeys(ctx, d, wanted)
+	if err != nil {
+		return err
+	}
 	if err := s.dropUnwanted(ctx, wanted); err != nil {
 		return err
 	}
@@ -79,6 +83,11 @@ func (s *step) bring(ctx context.Context, database string, d *policy.Dataset) er
 			return err
 		}
 	}
+	for _, sql := range keys {
+		if err := s.exec(ctx, "%s", sql); err != nil {
+			return err
+		}
+	}
 	return s.dropSchemas(ctx, schemas)
 }
 
@@ -91,9 +100,9 @@ func wantedTables(d *policy.Dataset) []*table {
 	var wanted []*table
 	for _, t := range d.Tables {
 		w := &table{schema: t.Schema, name: t.Name, kind: "r", comment: catalog.TableComment(t)}
-		for _, c := range t.Shown() {
-			w.columns = append(w.columns, field{name: c.Name, text: c.Type.Format(c.Typmod), comment: catalog.ColumnComment(c),
-				notNull: !t.Public && c.Nulls == policy.NullExclude})
+		for _, c := range t.Described() {
+			typ, typmod := c.DescribedType()
+			w.columns = append(w.columns, field{name: c.Name, text: typ.Format(typmod), comment: catalog.ColumnComment(c), notNull: c.Always()})
 		}
 		wanted = append(wanted, w)
 	}
@@ -110,6 +119,52 @@ func wantedTables(d *policy.Dataset) []*table {
 	return wanted
 }
 
+// dropKeys drops the keys that the twin has, foreign ones first, where they or a table's columns are not as wanted, and returns the statements
+// that add the wanted ones when the tables are there. The tables are empty: no row is held against a key.
+func (s *step) dropKeys(ctx context.Context, d *policy.Dataset, wanted []*table) (add []string, err error) {
+	rows, err := s.tx.Query(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), pg_catalog.format('%I', k.conname), pg_catalog.pg_get_constraintdef(k.oid)
+		FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') ORDER BY k.contype <> 'f', 1, 2`)
+	if err != nil {
+		return nil, err
+	}
+	have := map[string]bool{}
+	var drop []string
+	var table, name, definition string
+	if _, err := pgx.ForEachRow(rows, []any{&table, &name, &definition}, func() error {
+		have[table+" "+name+" "+definition] = true
+		drop = append(drop, "ALTER TABLE "+table+" DROP CONSTRAINT "+name)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	same, foreign := true, []string(nil)
+	for _, c := range d.Constraints() {
+		table, name := catalog.QuoteIdentifier(c.Of.Schema)+"."+catalog.QuoteIdentifier(c.Of.Name), catalog.QuoteIdentifier(c.Name)
+		definition := catalog.ConstraintDefinition(c, true)
+		same = same && have[table+" "+name+" "+definition]
+		sql := "ALTER TABLE " + table + " ADD CONSTRAINT " + name + " " + definition
+		if c.To != nil {
+			foreign = append(foreign, sql)
+		} else {
+			add = append(add, sql)
+		}
+	}
+	add = append(add, foreign...)
+	for _, t := range wanted {
+		same = same && s.have[t.full()] != nil && sameFields(s.have[t.full()], t)
+	}
+	if same && len(drop) == len(add) {
+		return nil, nil
+	}
+	for _, sql := range drop {
+		if err := s.exec(ctx, "%s", sql); err != nil {
+			return nil, err
+		}
+	}
+	return add, nil
+}
+
 // read reads what the twin has.
 func (s *step) read(ctx context.Context) error {
 	rows, err := s.tx.Query(ctx, `SELECT n.nspname::text, c.relname::text, c.relkind::text, COALESCE(pg_catalog.obj_description(c.oid, 'pg_class'), ''),
@@ -117,7 +172,7 @@ func (s *step) read(ctx context.Context) error {
 		COALESCE(pg_catalog.col_description(c.oid, a.attnum), '')
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') ORDER BY 1, 2, a.attnum`)
+		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND c.relkind <> 'i' ORDER BY 1, 2, a.attnum`)
 	if err != nil {
 		return err
 	}

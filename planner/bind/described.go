@@ -1,0 +1,108 @@
+package bind
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// In which order rows show their columns and keys. Where no private row is shown, keys are columns without values:
+//
+//	SELECT * FROM visits LIMIT 0                      -- person_id, visited_at, kind, minutes
+//	SELECT person_id AS who, minutes FROM visits WHERE false
+//
+// A column is named by its position among the rows' names, a key by −1 less its position among their keys.
+
+// described is the order in which catalogs list a table's columns.
+func described(t *policy.Table, names []string, keys []linear.Key) (order []int) {
+	for _, c := range t.Described() {
+		if i := slices.Index(names, c.Name); i >= 0 {
+			order = append(order, i)
+		} else if i := slices.IndexFunc(keys, func(k linear.Key) bool { return k.Name == c.Name }); i >= 0 {
+			order = append(order, -1-i)
+		}
+	}
+	return order
+}
+
+// ordered are the outputs of the rows' only relation; nil where what made them changed their columns since.
+func (r *Rows) ordered() []int {
+	columns := 0
+	for _, at := range r.order {
+		if at >= len(r.names) || -1-at >= len(r.keys) {
+			return nil
+		}
+		if at >= 0 {
+			columns++
+		}
+	}
+	if len(r.parts) != 1 || columns != len(r.names) {
+		return nil
+	}
+	return r.order
+}
+
+// Shows calls column or key for each output of the rows.
+func (r *Rows) Shows(column func(at int), key func(k *linear.Key)) {
+	for _, at := range r.starredWithKeys(starTarget, r.parts) {
+		if at >= 0 {
+			column(at)
+		} else {
+			key(&r.keys[-1-at])
+		}
+	}
+}
+
+// starredWithKeys is starred, and the keys that * or alias.* shows where no row is: those that no column has the name of, one of those that USING equates.
+func (r *Rows) starredWithKeys(target *pg.ResTarget, parts []relation) []int {
+	if order := r.ordered(); order != nil && len(parts) == 1 {
+		return order
+	}
+	columns, seen := r.starred(target, parts), map[string]bool{}
+	var list []int
+	take := func(i int) { list = append(list, -1-i) }
+	if len(ast.Strings(target.Val.GetColumnRef().GetFields())) == 0 {
+		for i, k := range r.keys {
+			if slices.Contains(r.equated, k.Name) && !seen[k.Name] {
+				seen[k.Name] = true
+				take(i)
+			}
+		}
+		list = append(list, columns[:len(r.merged)]...)
+		columns = columns[len(r.merged):]
+	}
+	for _, p := range parts {
+		for ; len(columns) > 0 && columns[0] >= p.from && columns[0] < p.to; columns = columns[1:] {
+			list = append(list, columns[0])
+		}
+		for i := p.fromKey; i < p.toKey; i++ {
+			if name := r.keys[i].Name; !seen[name] && !slices.Contains(r.names[p.from:p.to], name) {
+				take(i)
+			}
+		}
+	}
+	return list
+}
+
+// rename gives the first outputs of the rows' only relation other names: FROM visits AS v (who, at).
+func (r *Rows) rename(names []string) {
+	order := r.order
+	r.names, r.keys = slices.Clone(r.names), slices.Clone(r.keys)
+	was := slices.Clone(r.keys)
+	for i, name := range names {
+		if order[i] < 0 {
+			r.keys[-1-order[i]].Name = name
+			continue
+		}
+		for k := range was { // a column that rows are joined by too
+			if was[k].Name == r.names[order[i]] {
+				r.keys[k].Name = name
+			}
+		}
+		r.names[order[i]] = name
+	}
+}

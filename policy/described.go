@@ -1,0 +1,247 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+)
+
+// What catalogs show of a table beside the columns that questions are asked of: the keys that rows are joined by, and what the
+// policy says of them. Of
+//
+//	unit: {name: person, key: people.person_id}
+//	tables: [{name: people, max_rows_per_unit: 1}, {name: visits, unit: visits.person_id = people.person_id}]
+//
+// both tables have a column person_id, which is the primary key of people and a foreign key of visits (docs/adr/0173). All of it is
+// a function of the policy.
+
+// Described are the columns as catalogs list them, those that the policy lists in its order; what it only names, such as the unit's
+// column, comes behind them.
+func (t *Table) Described() []*Column {
+	all := slices.DeleteFunc(slices.Clone(t.listed()), func(c *Column) bool { return c.Private })
+	for _, k := range t.Keys {
+		if k.Hidden && t.describedAs(k) == k {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// listed is Listed; of a table that was read from no file its columns, and then its keys.
+func (t *Table) listed() []*Column {
+	if t.Listed != nil {
+		return t.Listed
+	}
+	all := slices.Clone(t.Columns)
+	for _, k := range t.Keys {
+		if !k.Hidden {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// describedAs is the column that shows a key's values: one that the policy lists of the same source, or the key itself.
+func (t *Table) describedAs(k *Column) *Column {
+	for _, c := range t.listed() {
+		if !c.Private && c.Source == k.Source {
+			return c
+		}
+	}
+	return k
+}
+
+// DescribedType is the type that catalogs show. Of a key whose type the policy does not say it is that of the key which it leads to,
+// and else text: any key has a text, and none is ever read.
+func (c *Column) DescribedType() (Type, int32) {
+	if c.Type != 0 {
+		return c.Type, c.Typmod
+	}
+	to := c.Origin()
+	switch {
+	case to.Type != 0:
+		return to.Type, to.Typmod
+	case c.Table == nil || c.Table.Dataset == nil || !c.Unit:
+		return Text, -1
+	case c.Table.Dataset.Unit.Type != 0:
+		return c.Table.Dataset.Unit.Type, -1
+	}
+	for _, t := range c.Table.Dataset.Tables { // as many of them as say it say the same
+		for _, k := range t.Keys {
+			if k.Unit && t.describedAs(k).Type != 0 {
+				return t.describedAs(k).Type, t.describedAs(k).Typmod
+			}
+		}
+	}
+	return Text, -1
+}
+
+// Untyped tells a key whose type the policy does not say, by any way.
+func (c *Column) Untyped() bool {
+	if c.Type != 0 {
+		return false
+	}
+	t, _ := c.DescribedType()
+	return t == Text
+}
+
+// Always tells that no row that counts has NULL in a column: the policy leaves such rows out, or they name no unit, or others find
+// their unit by it, which is proven to be NOT NULL before a question is answered.
+func (c *Column) Always() bool {
+	if c.Table.Public {
+		return false
+	}
+	if via := c.Table.Via; via != nil && c.Source == via.Column || c.Table.UnitColumn != "" && c.Source == c.Table.UnitColumn && !c.Table.NullEach {
+		return true
+	}
+	return !c.Join && c.Nulls == NullExclude || slices.ContainsFunc(c.Table.Dataset.Tables, func(t *Table) bool {
+		return t.Via != nil && t.Via.Table == c.Table && t.Via.Key == c.Source
+	})
+}
+
+// Numbered tells a key by which made-up rows may be numbered: the only column of its table's primary key, which leads nowhere else.
+// Clients that keep rows by their primary key take a row without one for none.
+func (c *Column) Numbered() bool {
+	if !c.Join || c.Table.Public || c.Table.Derived != nil {
+		return false
+	}
+	t := c.Table.Dataset.Table(c.Table.Schema, c.Table.Name) // c may be of a copy of it
+	from, _, _, _ := t.leadsTo()
+	keys := t.uniqueKeys()
+	return len(keys) > 0 && len(keys[0]) == 1 && keys[0][0].Source == c.Source && keys[0][0].Always() && (from == nil || from.Source != c.Source)
+}
+
+// Constraint is a key of a table's rows as catalogs show it.
+type Constraint struct {
+	Name    string
+	Columns []*Column
+	Primary bool        // else Unique, or a foreign key
+	To      *Constraint // of a foreign key: the key of another table whose values it holds
+	Of      *Table
+	Met     bool // of a foreign key: rows whose value the other table does not have are left out
+}
+
+// Constraints are the keys of a dataset's tables, those of one table together, in the tables' order: which rows are one unit's, and what
+// no two rows that count have in common.
+//
+// A table of which a unit has one row has the unit's column for primary key; one through whose key others find their unit has that key
+// (it is proven to be unique before a question is answered); `unique` gives others. A foreign key leads where the policy says that a
+// row's unit is found. It does not say that each visit's person is among the people: such a key is not validated (NOT VALID).
+func (d *Dataset) Constraints() []*Constraint {
+	if d.Unit.Row {
+		return nil
+	}
+	used := map[string]bool{}
+	for _, t := range d.Tables {
+		used[t.Schema+"."+t.Name] = true
+	}
+	byTable := map[*Table][]*Constraint{}
+	add := func(t *Table, c Constraint, suffix string) *Constraint {
+		c.Of, c.Name = t, constraintName(t, c.Columns, c.Primary, suffix, used)
+		byTable[t] = append(byTable[t], &c)
+		return &c
+	}
+	for _, t := range d.Tables {
+		for i, columns := range t.uniqueKeys() {
+			add(t, Constraint{Columns: columns, Primary: i == 0 && !slices.ContainsFunc(columns, func(c *Column) bool { return !c.Always() })}, "key")
+		}
+	}
+	for _, t := range d.Tables {
+		from, to, key, met := t.leadsTo()
+		if from == nil {
+			continue
+		}
+		for _, have := range byTable[to] {
+			if have.To == nil && len(have.Columns) == 1 && have.Columns[0] == to.describedAs(key) {
+				add(t, Constraint{Columns: []*Column{t.describedAs(from)}, To: have, Met: met}, "fkey")
+				break
+			}
+		}
+	}
+	var all []*Constraint
+	for _, t := range d.Tables {
+		all = append(all, byTable[t]...)
+	}
+	return all
+}
+
+// leadsTo is the key by which the rows of t find their unit in another table, and the key there; nil: there is none.
+func (t *Table) leadsTo() (from *Column, to *Table, key *Column, met bool) {
+	if t.Public || t.Analysed() {
+		return nil, nil, nil, false
+	}
+	if t.Via != nil {
+		return t.sourceKey(t.Via.Column), t.Via.Table, t.Via.Table.sourceKey(t.Via.Key), true
+	}
+	for _, other := range t.Dataset.Tables {
+		if k := other.sourceKey(t.Dataset.Unit.Column); other != t && k != nil && k.Unit && names(t.Dataset.Unit.Table, other.Schema+"."+other.Name) && t.UnitColumn != "" {
+			return t.sourceKey(t.UnitColumn), other, k, false
+		}
+	}
+	return nil, nil, nil, false
+}
+
+// uniqueKeys are the columns that no two rows which count have in common, each key once.
+func (t *Table) uniqueKeys() (keys [][]*Column) {
+	if t.Public || t.Analysed() {
+		return nil
+	}
+	seen := map[string]bool{}
+	add := func(sources ...string) {
+		var columns []*Column
+		text := ""
+		for _, source := range sources {
+			k := t.sourceKey(source)
+			if k == nil {
+				return
+			}
+			columns, text = append(columns, t.describedAs(k)), text+strconv.Quote(source)
+		}
+		if !seen[text] && !slices.ContainsFunc(columns, func(c *Column) bool { return c.Private }) {
+			seen[text], keys = true, append(keys, columns)
+		}
+	}
+	if t.UnitColumn != "" && t.MaxRowsPerUnit == 1 && !t.NullEach {
+		add(t.UnitColumn)
+	}
+	for _, other := range t.Dataset.Tables {
+		if other.Via != nil && other.Via.Table == t {
+			add(other.Via.Key)
+		}
+	}
+	for _, sources := range t.Unique {
+		switch {
+		case slices.ContainsFunc(sources, func(s string) bool { k := t.sourceKey(s); return k != nil && k.TellsUnit() }):
+			add(sources...)
+		case t.UnitColumn != "":
+			add(append([]string{t.UnitColumn}, sources...)...)
+		}
+	}
+	return keys
+}
+
+// constraintName is the name that PostgreSQL gives a constraint which is written without one.
+func constraintName(t *Table, columns []*Column, primary bool, suffix string, used map[string]bool) string {
+	name := t.Name
+	if primary {
+		suffix = "pkey"
+	} else {
+		for _, c := range columns {
+			name += "_" + c.Name
+		}
+	}
+	const most = 63
+	for i := 0; ; i++ {
+		end := "_" + suffix
+		if i > 0 {
+			end += strconv.Itoa(i)
+		}
+		full := name
+		for len(full)+len(end) > most {
+			full = string([]rune(full)[:len([]rune(full))-1])
+		}
+		if full += end; !used[t.Schema+"."+full] {
+			used[t.Schema+"."+full] = true
+			return full
+		}
+	}
+}
