@@ -130,8 +130,7 @@ func (b *DuckDB) textOf(query rewrite.Query) (string, error) {
 	if !b.proven(query.Required()) {
 		return "", errUnproven
 	}
-	text, _, err := shortest(query, b.provenForm)
-	return text, err
+	return shortest(query, b.provenForm).sql, nil
 }
 
 // folded names a column as DuckDB compares names: without regard to case.

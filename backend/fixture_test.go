@@ -336,7 +336,7 @@ func adopted(b *Snapshots, p *policy.Policy) error {
 
 func postgresHouse(t *testing.T) *house { return postgresHouseOf(t, nil) }
 
-func postgresHouseOf(t *testing.T, s *policy.Snapshot) *house {
+func postgresHouseOf(t testing.TB, s *policy.Snapshot) *house {
 	t.Helper()
 	server := pgtest.Shared(t)
 	role := server.Role(t, "")

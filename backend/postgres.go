@@ -174,25 +174,33 @@ func transaction(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, d
 
 // within is transaction on a connection.
 func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx pgx.Tx) error, more ...string) error {
-	var inside bool
+	return begun(ctx, conn, limit, more, func(*pgx.Batch) {}, do)
+}
+
+// begun is within, where the message that begins the transaction asks more of it. Either part may end it too, by a COMMIT of its own, which spares a turn to the server.
+func begun(ctx context.Context, conn *pgx.Conn, limit time.Duration, more []string, first func(*pgx.Batch), then func(tx pgx.Tx) error) error {
 	lost(conn) // of transactions before
-	err := pgx.BeginTxFunc(ctx, conn, begun(conn, limit, ""), func(tx pgx.Tx) error {
-		inside = true
-		if len(more) > 0 {
-			var batch pgx.Batch
-			for _, text := range more {
-				batch.Queue(text)
-			}
-			if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
-				return err
-			}
-		}
-		return do(tx)
-	})
-	switch {
-	case !inside && unsettled(err):
-		return errSettings
-	case lost(conn) && err == nil:
+	var batch pgx.Batch
+	settled := begin(&batch, conn, limit, "")
+	for _, text := range more {
+		batch.Queue(text)
+	}
+	first(&batch)
+	results := conn.SendBatch(ctx, &batch)
+	err := results.Close()
+	if err != nil && !*settled && unsettled(err) {
+		err = errSettings
+	}
+	if err == nil {
+		err = then(results.Tx())
+	}
+	switch open := conn.PgConn().TxStatus() != 'I'; {
+	case open && err == nil:
+		err = results.Tx().Commit(ctx)
+	case open:
+		_ = results.Tx().Rollback(ctx) // a connection on which that fails is closed
+	}
+	if lost(conn) && err == nil {
 		return errLost
 	}
 	return err
@@ -215,8 +223,13 @@ func (b *Postgres) asked(ctx context.Context, query rewrite.Query, again bool) (
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline)
 	}
+	conn, err := b.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
 	into := newResults(query)
-	err := transaction(ctx, b.pool, limit, func(tx pgx.Tx) error { return b.ask(ctx, tx, query, again, into) }, b.cluster.settings(limit)...)
+	err = b.ask(ctx, conn.Conn(), limit, query, again, into)
 	return into.groups(), err
 }
 

@@ -115,7 +115,7 @@ var idle = map[string][]string{
 // errSettings says that a session's settings, or its database's encoding, are not those that queries need.
 var errSettings = errors.New("backend: settings that dpproxy cannot change")
 
-// settingsSQL follows the BEGIN of every transaction on a server of that version, in one message with it: all settings that are
+// settingsSQL follows the BEGIN of every transaction on a server of that version: all settings that are
 // otherwise, and the time that statements have, in milliseconds. It divides by zero where the database's encoding, or a limit
 // that only a superuser lifts, would let one row decide whether a query ends.
 //
@@ -144,15 +144,19 @@ var settingsSQL = func() map[int]string {
 	return texts
 }()
 
-// begun begins a read-only transaction with one snapshot, its own or one that another transaction exported, and gives it its
-// settings, in one round trip.
-func begun(conn *pgx.Conn, limit time.Duration, snapshot string) pgx.TxOptions {
-	begin := "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+// begin has a message begin a read-only transaction with one snapshot, its own or one that another transaction exported, and give it its
+// settings. Once the results have been read, settled tells whether it has them.
+func begin(batch *pgx.Batch, conn *pgx.Conn, limit time.Duration, snapshot string) (settled *bool) {
+	settled = new(bool)
+	batch.BeginTx(pgx.TxOptions{BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"})
 	if snapshot != "" {
-		begin += "SET TRANSACTION SNAPSHOT " + dialect.QuoteText(snapshot) + "; "
+		batch.Queue("SET TRANSACTION SNAPSHOT " + dialect.QuoteText(snapshot))
 	}
-	return pgx.TxOptions{BeginQuery: begin +
-		fmt.Sprintf(settingsSQL[majorVersion(conn)], max(limit.Milliseconds(), 1))}
+	batch.Queue(fmt.Sprintf(settingsSQL[majorVersion(conn)], max(limit.Milliseconds(), 1))).Exec(func(pgconn.CommandTag) error {
+		*settled = true
+		return nil
+	})
+	return settled
 }
 
 // unsettled tells that a transaction did not begin because of its settings.
