@@ -219,9 +219,10 @@ func TestStatementsReadRowsOnce(t *testing.T) {
 // plansOf are the measures of a statement: conditions bought with what lies around them, as histograms, or each as it is.
 func plansOf(t *testing.T, p *policy.Policy, text string, asTheyAre bool) (list []*plans.Measure) {
 	t.Helper()
-	if cells := p.Datasets[0].Buying.Cells; asTheyAre {
-		p.Datasets[0].Buying.Cells = 0
-		defer func() { p.Datasets[0].Buying.Cells = cells }()
+	if asTheyAre { // the policy is other tests', too
+		whole, dataset := *p, *p.Datasets[0]
+		dataset.Buying.Cells = 0
+		p, whole.Datasets = &whole, []*policy.Dataset{&dataset}
 	}
 	for _, m := range measures(t, p, dialect.PostgreSQL, []string{`SELECT count(*) FROM people`, text}, privacy.MicroEpsilon(100_000)) {
 		if m.statement == text && len(m.query.Leaves()) == 1 {
