@@ -125,7 +125,7 @@ func TestSparkAgreesWithTheTwin(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
-				compareThese(t, share, dialect.Spark, sparkQueries(t, server), peopleRows, visitsRows)
+				compareThese(t, share, dialect.Spark, sparkQueries(t, server), peopleRows, visitsRows, byGo{})
 			})
 		}
 	})

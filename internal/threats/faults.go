@@ -13,7 +13,8 @@ type Fault struct {
 // NotBuilt is what a test says that could not build the program: it has then judged nothing.
 const NotBuilt = "dpproxy for the tests could not be built"
 
-// Faults are planted by TestFaultsAreCaught.
+// Faults are planted by TestFaultsAreCaught. The first of each package of tests is what every run of the tests plants: one that fails at once, and not at the end of a
+// client's wait.
 var Faults = []Fault{
 	{"a cost is compared with the limit, not with what is left", "ledger/store/account_sql.go", "$6 <= eps_limit - ` + epsNow + `", "$6 <= eps_limit", "ledger.TestTwin", false},
 	{"the update forgets that a window is over", "ledger/store/account_sql.go", `rhoNow   = "(" + over + "0 ELSE rho END)"`, `rhoNow   = "rho"`, "ledger.TestUpdateIsTheFilter", false},
@@ -50,10 +51,10 @@ var Faults = []Fault{
 	{"spans are sent where nobody asked for them", "service/serve.go", "if s.current.Load().Server.Spans {", "if s.current.Load() != nil {", "test/attacks.TestSpansHaveNoWords", true},
 	{"spans go anywhere in plain", "proxy/spans/export.go", "!(to.Scheme == \"http\" && loopback(to.Hostname()))", "to.Scheme != \"http\"", "proxy/spans.TestWhereTo", false},
 	{"a failed query's line names no statement", "backend/execute.go", "x.log.ErrorContext(caller, \"a paid", "x.log.ErrorContext(context.Background(), \"a paid", "test/attacks.TestLogHasNoWords", true},
+	{"whoever proved one name has sessions of any", "proxy/login.go", "c.user != c.proved.user || ", "", "proxy.TestProve", false},
 	{"messages of any length after the log-in", "proxy/login.go", "back.SetMaxBodyLen(bodyAfterLogin)", "back.SetMaxBodyLen(0)", "proxy.TestLengthField", false},
 	{"a log-in may take for ever", "proxy/login.go", "raw.SetDeadline(opened.Add(s.config.Limits.LoginTime))", "raw.SetDeadline(opened.Add(1000 * s.config.Limits.LoginTime))", "proxy.TestStartupThatNeverEnds", false},
 	{"forms need no token", "console/console.go", "if !same(in.PostFormValue(\"token\"), s.token) {", "if s.token == \"\" {", "console.TestForms", false},
-	{"whoever proved one name has sessions of any", "proxy/login.go", "c.user != c.proved.user || ", "", "proxy.TestProve", false},
 	{"a statement is bought at any price", "console/analyst.go", "	settings[\"dp.max_cost\"] = amount\n", "", "console.TestPrice", false},
 	{"dp.max_cost is not looked at", "proxy/pipeline/maxcost.go", "if withinMax(whole, *s.Settings.MaxCost) {", "if true {", "test/answers.TestMaxCost", true},
 	{"a page has any number of others beside it", "console/sessions.go", "if of.running >= maxAtOnce || s.running[user] >= maxAtOnceEach {", "if of.running < 0 {", "console.TestPagesAtOnce", false},
