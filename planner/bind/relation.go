@@ -106,9 +106,10 @@ func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
 			return nil, ColumnCount.At(r.pos, a.Aliasname, len(r.shape), len(names))
 		}
 		out.renamed(names)
-	} else if plain := len(r.parts) == 1 && r.parts[0].plain != nil && out.order != nil; plain && len(names) > len(out.order) {
-		return nil, ColumnCount.At(r.pos, a.Aliasname, len(out.order), len(names))
-	} else if plain {
+	} else if len(names) > 0 && out.order != nil {
+		if len(names) > len(out.order) {
+			return nil, ColumnCount.At(r.pos, a.Aliasname, len(out.order), len(names))
+		}
 		out.rename(names)
 	} else if len(names) > len(out.names) {
 		return nil, ColumnCount.At(r.pos, a.Aliasname, len(out.names), len(names))
