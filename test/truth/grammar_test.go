@@ -32,6 +32,7 @@ type output struct {
 	truth     string   // what PostgreSQL is asked instead, where the notice says that the answer is of another thing
 	of        column   // whose variance or deviation it is
 	pair      []column // whose product is added up
+	equals    bool     // a key of which equal values have several texts: an interval
 	found     bool     // a key whose groups are those of the texts that enough people have
 }
 
@@ -200,7 +201,7 @@ func (s *statement) behind(o output, rows string) string {
 		digits = append(digits, fmt.Sprintf("CASE WHEN count(CASE WHEN %s & %d %s 0 THEN 1 END)%s BETWEEN 1 AND 2 * %s THEN 0 ELSE %[2]d END",
 			m[2], digit, map[string]string{"and": "=", "or": "<>"}[m[1]], m[3], rows))
 	}
-	return "(" + strings.Join(digits, " + ") + ")"
+	return "CASE WHEN count(" + m[2] + ")" + m[3] + " > " + rows + " THEN " + strings.Join(digits, " + ") + " END"
 }
 
 // digitwise is an aggregate that is told digit by digit: which, of what, and its FILTER.

@@ -197,7 +197,7 @@ func (j *judged) rounded(i int, a, b string) bool {
 // unclear tells an average or a variance of so few rows that it may be NULL: PostgreSQL's row says so behind its own columns
 // (clearOf), in the order of the averages.
 func (j *judged) unclear(i int, b []string) bool {
-	return i < len(j.s.outs) && j.s.few(j.s.outs[i]) != "" && j.behind(i, b) == null
+	return i < len(j.s.outs) && j.s.behind(j.s.outs[i], "0") != "" && j.behind(i, b) == null
 }
 
 // digits tells two values of bit_and or bit_or apart by no more than digits that few rows tell.
@@ -295,7 +295,16 @@ func (j *judged) unordered() verdict {
 	for _, row := range j.got.rows {
 		left[j.key(row)] = append(left[j.key(row)], row)
 	}
+	var rest [][]string // those that are there to the last digit are found first, as 0.04 is near 1 beside two thousand millions
 	for _, row := range j.want.rows {
+		rows := left[j.key(row)]
+		if at := slices.IndexFunc(rows, func(have []string) bool { return slices.Equal(have, row) }); at >= 0 {
+			left[j.key(row)] = slices.Delete(rows, at, at+1)
+		} else {
+			rest = append(rest, row)
+		}
+	}
+	for _, row := range rest {
 		rows := left[j.key(row)]
 		at := slices.IndexFunc(rows, func(have []string) bool { return j.sameRow(have, row) })
 		if at < 0 {
