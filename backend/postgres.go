@@ -126,7 +126,7 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 		b.log.ErrorContext(caller, "the private database does not plan a query; nothing was charged for it", "table", found.of.Table().Name, "cause", cause(found.unplanned))
 		return ErrUnplanned
 	case len(queries) > 0 && errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)): // what else is looked at is small
-		b.log.ErrorContext(caller, "the private database's plan of a query is longer than what is read of one; nothing was charged for it", "bytes", mostMessage)
+		b.log.ErrorContext(caller, "the private database's plan of a query is longer than what is read of one; nothing was charged for it", "bytes", maxMessage)
 		return ErrUnplanned
 	case err != nil:
 		b.log.WarnContext(caller, "the private database is not ready", "cause", cause(err))
