@@ -247,9 +247,9 @@ func collectKeys(rows interface {
 // collectPostgres checks the types of the columns, then takes every row.
 func collectPostgres(rows pgx.Rows, into *results) error {
 	first := true
-	leaf, cells, counts := make([]int32, into.leading()), make([]int32, into.cells), make([]int64, into.counts)
+	measure, cells, counts := make([]int32, into.leading()), make([]int32, into.cells), make([]int64, into.counts)
 	var targets []any
-	for _, small := range [][]int32{leaf, cells} {
+	for _, small := range [][]int32{measure, cells} {
 		for i := range small {
 			targets = append(targets, &small[i])
 		}
@@ -263,7 +263,7 @@ func collectPostgres(rows pgx.Rows, into *results) error {
 				return errResult
 			}
 			for i, f := range fields {
-				if small := len(leaf) + len(cells); i < small && f.DataTypeOID != pgtype.Int4OID || i >= small && f.DataTypeOID != pgtype.Int8OID {
+				if small := len(measure) + len(cells); i < small && f.DataTypeOID != pgtype.Int4OID || i >= small && f.DataTypeOID != pgtype.Int8OID {
 					return errResult
 				}
 			}
@@ -272,7 +272,7 @@ func collectPostgres(rows pgx.Rows, into *results) error {
 		if err := rows.Scan(targets...); err != nil {
 			return errResult // its text would hold the value
 		}
-		if err := into.add(numberOf(leaf), cells, counts); err != nil {
+		if err := into.add(numberOf(measure), cells, counts); err != nil {
 			return err
 		}
 	}
