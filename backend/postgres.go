@@ -126,7 +126,7 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 		b.log.ErrorContext(caller, "the private database does not plan a query; nothing was charged for it", "table", found.of.Table().Name, "cause", cause(found.unplanned))
 		return ErrUnplanned
 	case len(queries) > 0 && errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)): // what else is looked at is small
-		b.log.ErrorContext(caller, "the private database's plan of a query is longer than what is read of one; nothing was charged for it", "bytes", mostMessage)
+		b.log.ErrorContext(caller, "the private database's plan of a query is longer than what is read of one; nothing was charged for it", "bytes", maxMessage)
 		return ErrUnplanned
 	case err != nil:
 		b.log.WarnContext(caller, "the private database is not ready", "cause", cause(err))
@@ -260,9 +260,9 @@ func collectKeys(rows interface {
 // collectPostgres checks the types of the columns, then takes every row.
 func collectPostgres(rows pgx.Rows, into *results) error {
 	first := true
-	leaf, cells, counts := make([]int32, into.leading()), make([]int32, into.cells), make([]int64, into.counts)
+	measure, cells, counts := make([]int32, into.leading()), make([]int32, into.cells), make([]int64, into.counts)
 	var targets []any
-	for _, small := range [][]int32{leaf, cells} {
+	for _, small := range [][]int32{measure, cells} {
 		for i := range small {
 			targets = append(targets, &small[i])
 		}
@@ -276,7 +276,7 @@ func collectPostgres(rows pgx.Rows, into *results) error {
 				return errResult
 			}
 			for i, f := range fields {
-				if small := len(leaf) + len(cells); i < small && f.DataTypeOID != pgtype.Int4OID || i >= small && f.DataTypeOID != pgtype.Int8OID {
+				if small := len(measure) + len(cells); i < small && f.DataTypeOID != pgtype.Int4OID || i >= small && f.DataTypeOID != pgtype.Int8OID {
 					return errResult
 				}
 			}
@@ -285,7 +285,7 @@ func collectPostgres(rows pgx.Rows, into *results) error {
 		if err := rows.Scan(targets...); err != nil {
 			return errResult // its text would hold the value
 		}
-		if err := into.add(numberOf(leaf), cells, counts); err != nil {
+		if err := into.add(numberOf(measure), cells, counts); err != nil {
 			return err
 		}
 	}

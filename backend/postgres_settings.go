@@ -66,8 +66,8 @@ var givens = []given{
 	{name: "trace_sort", value: "off"},
 }
 
-// mostWorkMem is the most memory that a sort takes, in kB: what is set above it is lowered. A hash table takes twice as much.
-const mostWorkMem = 1 << 20
+// maxWorkMem is the most memory that a sort takes, in kB: what is set above it is lowered. A hash table takes twice as much.
+const maxWorkMem = 1 << 20
 
 // computed are the settings whose value is not a constant.
 var computed = []string{"statement_timeout", "work_mem"}
@@ -139,7 +139,7 @@ var settingsSQL = func() map[int]string {
   (SELECT pg_catalog.count(pg_catalog.set_config(g.name, g.value, true))
    FROM ROWS FROM (pg_catalog.unnest('{%s}'::pg_catalog.text[]), pg_catalog.unnest('{%s}'::pg_catalog.text[])) AS g(name, value)
    WHERE pg_catalog.current_setting(g.name) OPERATOR(pg_catalog.<>) g.value)`,
-			mostWorkMem<<10, mostWorkMem, strings.Join(names, ","), strings.Join(values, ","))
+			maxWorkMem<<10, maxWorkMem, strings.Join(names, ","), strings.Join(values, ","))
 	}
 	return texts
 }()
@@ -261,7 +261,7 @@ func (b *Postgres) settingFindings(ctx context.Context, d *policy.Dataset) (list
 	}
 	add(digest != nil, true, "the server computes no MD5 (its OpenSSL is in FIPS mode, say), by which rows are ordered where a unit or a key is text: "+
 		"every such query would fail after its charge. dpproxy needs a server that does")
-	add(memory > mostWorkMem, false, "work_mem is lowered to 1 GB in dpproxy's own transactions, since one statement may use it several times over")
+	add(memory > maxWorkMem, false, "work_mem is lowered to 1 GB in dpproxy's own transactions, since one statement may use it several times over")
 	set, unknown := b.followed(kept)
 	add(len(set) > 0, false, "the database, the role or the url sets %s; dpproxy sets its own values in each transaction, so these are not used", strings.Join(set, ", "))
 	for _, name := range unknown {

@@ -235,7 +235,7 @@ func renderedFor(t testing.TB, text string, plan *plans.Plan, d dialect.Dialect)
 		t.Fatalf("%s: %v", text, err)
 	}
 	for i, q := range together {
-		if len(q.Leaves()) > 1 {
+		if len(q.Measures()) > 1 {
 			list = append(list, measured{text, plan.Measures[i], q})
 		}
 	}
@@ -273,7 +273,7 @@ func (m measured) groups(t *testing.T, run engine, f fault, proven bool) []priva
 		}
 	}
 	var groups []privacy.Group
-	for _, row := range ofLeaf(t, m.query, run(t, f.sql(text), args)) {
+	for _, row := range ofMeasure(t, m.query, run(t, f.sql(text), args)) {
 		g := privacy.Group{Cells: make([]int32, m.query.Grain()), Counts: row[m.query.Grain():]}
 		for i := range g.Cells {
 			g.Cells[i] = int32(row[i])

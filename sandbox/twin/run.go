@@ -24,19 +24,19 @@ import (
 
 // run is one query on a connection.
 type run struct {
-	conn      *pgconn.PgConn
-	mostRows  int
-	mostBytes int
-	time      time.Duration // after which the server itself ends the query
-	zone      *time.Location
+	conn     *pgconn.PgConn
+	maxRows  int
+	maxBytes int
+	time     time.Duration // after which the server itself ends the query
+	zone     *time.Location
 }
 
-// mostMessage bounds one message of the server, and so one row.
-const mostMessage = 64 << 20
+// maxMessage bounds one message of the server, and so one row.
+const maxMessage = 64 << 20
 
 func boundedFrontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	f := pgproto3.NewFrontend(r, w)
-	f.SetMaxBodyLen(mostMessage)
+	f.SetMaxBodyLen(maxMessage)
 	return f
 }
 
@@ -205,7 +205,7 @@ func (r *run) collect(results *pgconn.MultiResultReader, which int) (sandbox.Row
 					row[k] = fromText(env, out.Columns[k].Type, string(v))
 				}
 			}
-			if len(out.Data) >= r.mostRows || size > r.mostBytes {
+			if len(out.Data) >= r.maxRows || size > r.maxBytes {
 				// The rest is not worth reading: the connection goes, and with it the query.
 				ctx, cancel := context.WithTimeout(context.Background(), 0)
 				_ = r.conn.Close(ctx)

@@ -243,7 +243,7 @@ func (t *engine) send(ctx context.Context, describe bool, s sandbox.Session, q o
 		return sandbox.Rows{}, t.fault(limited, s, l, err)
 	}
 	defer conn.Release()
-	r := &run{conn: conn.Conn().PgConn(), mostRows: t.options.MostRows, mostBytes: int(l.Memory / 2), time: l.Time, zone: s.Location()}
+	r := &run{conn: conn.Conn().PgConn(), maxRows: t.options.MaxRows, maxBytes: int(l.Memory / 2), time: l.Time, zone: s.Location()}
 	var rows sandbox.Rows
 	if describe {
 		rows.Columns, err = r.describe(limited, s, text)
