@@ -183,6 +183,7 @@ var Faults = []Fault{
 	{"the sandbox's clock shows when the work ended", "proxy/pipeline/read.go", "	apart(ctx) // the sandbox has a clock\n", "", "test/timing.TestT6ClocksInAnswers", true},
 	{"rows are read under a policy that another proxy has replaced", "proxy/pipeline/answer.go", "!a.inForce(s)", "false", "test/durability.TestSharedLedger", true},
 	{"a run of alarms is restored before it is held", "proxy/pipeline/watch.go", "	receipt, err := a.ledger.Ask(context", "	_, _ = a.ledger.Load(ctx, s.User, id)\n	receipt, err := a.ledger.Ask(context", "proxy/pipeline.TestRunIsHeldBeforeItIsRestored", false},
+	{"a relation that left the policy comes back with another path to the unit", "ledger/terms.go", "	maps.Copy(all, d.paths)\n", "", "ledger.TestRule8PathsStay", false},
 	{"who leaves a group leaves what she was shown", "ledger/teams.go", "leave = append(leave, move{was, user})", "_ = user", "ledger.TestRule8GroupsRemember", false},
 	{"who joins a group brings nothing", "ledger/teams.go", "join = append(join, move{user, is})", "_ = is", "ledger.TestRule8GroupsRemember", false},
 	{"what two accounts know is counted twice", "ledger/teams.go", "longer := had.Longer(c)", "longer := had.Plus(c)", "ledger.TestGroupsTwin", false},
