@@ -292,6 +292,8 @@ var Faults = []Fault{
 	{"a copy's names may stand for others at its end", "backend/snapshot_postgres.go", "return b.stillThere(ctx, datasets)", "return nil", "backend.TestCopiesOfRenamedTables", false},
 	{"a copy's columns may be others at its end", "backend/snapshot_postgres.go", "AND ` + superseded(\"pg_attribute\", \"a\") + `))`", "AND false))`", "backend.TestCopiesOfRenamedTables", false},
 	{"a charged statement is answered by whatever public tables there are by then", "sandbox/embedded/engine.go", "if own, ok := public[name]; ok && own.Same(t) {", "if _, ok := public[name]; ok {", "sandbox/embedded.TestCopiesThatAreGivenWithAQuery", false},
+	{"proxies that start together copy a public table once each", "sandbox/twin/maintain.go", "IN SHARE ROW EXCLUSIVE MODE", "IN ACCESS SHARE MODE", "sandbox/twin.TestCopiesAtOnce", false},
+	{"a twin's query reads the copies of another proxy", "sandbox/twin/twin.go", "r.theirs = theirs(own)", "_ = theirs(own)", "sandbox/twin.TestCopiesOfAnotherProxy", false},
 	{"a twin answers a charged statement by whatever public tables it has by then", "sandbox/twin/twin.go", "return !ok || !have.Same(given)", "return !ok || have.Name == \"\"", "test/truth.TestReloadBetweenChargeAndAnswer", true},
 	{"a rank needs no whole numbers", "backend/proof.go", "a.atttypid = ANY ('{20,21,23}'::pg_catalog.oid[])", "true", "backend.TestUniqueKeysAreProved", false},
 	{"a unit has a row more than its bound", "rewrite/source.go", "w.alias + \".r <= \" + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)", "w.alias + \".r <= \" + strconv.FormatInt(w.table.MaxRowsPerUnit+1, 10)", "rewrite.TestAuditNeighbours", false},
