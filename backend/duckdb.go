@@ -164,7 +164,7 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 			}
 		}
 		found = append(found, boundFinding(t, t.UnitColumn != "" && b.proven([]rewrite.Unique{{Table: t, Columns: []string{t.UnitColumn}}}))...)
-		keys, _ := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return b.proven([]rewrite.Unique{u}), nil })
+		keys := uniqueFindings(t, func(u rewrite.Unique) bool { return b.proven([]rewrite.Unique{u}) })
 		found = append(found, keys...)
 		found = append(found, requiredFinding(t, b.proven(rewrite.Required(t)))...)
 		found = append(found, b.fewerRanks(t)...)

@@ -225,20 +225,24 @@ func requiredFinding(t *policy.Table, proven bool) []Finding {
 		t.Name, t.Dataset.Unit.Name, t.Via.Table.Name, t.Via.Key)}}
 }
 
-// uniqueFindings says of each key that the policy declares unique whether a constraint proves it.
-func uniqueFindings(t *policy.Table, proven func(rewrite.Unique) (bool, error)) (list []Finding, err error) {
+// declaredKeys are the keys that the policy declares unique, as a proof is asked of each.
+func declaredKeys(t *policy.Table) (list []rewrite.Unique) {
 	for _, columns := range t.Unique {
-		sound, err := proven(rewrite.Unique{Table: t, Columns: columns, Nullable: true})
-		if err != nil {
-			return nil, err
-		}
-		key := strings.Join(columns, ", ")
-		if sound {
+		list = append(list, rewrite.Unique{Table: t, Columns: columns, Nullable: true})
+	}
+	return list
+}
+
+// uniqueFindings says of each key that the policy declares unique whether a constraint proves it.
+func uniqueFindings(t *policy.Table, proven func(rewrite.Unique) bool) (list []Finding) {
+	for _, u := range declaredKeys(t) {
+		key := strings.Join(u.Columns, ", ")
+		if proven(u) {
 			list = append(list, Finding{Note: true, Text: fmt.Sprintf("table %s: a constraint proves that %s is unique, so joins along it need no more numbering", t.Name, key)})
 			continue
 		}
 		list = append(list, Finding{Text: fmt.Sprintf("table %s: no constraint proves that (%s) is unique; in joins that rely on it, of the rows of one %s that share it one is taken, which each query sorts for",
 			t.Name, key, t.Dataset.Unit.Name)})
 	}
-	return list, nil
+	return list
 }
