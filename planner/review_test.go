@@ -112,6 +112,31 @@ func TestNoLeafOverMadeUpRows(t *testing.T) {
 	}
 }
 
+// TestMadeUpRowsHaveNoOthers: what a unit has in other rows is nothing that made-up rows say.
+func TestMadeUpRowsHaveNoOthers(t *testing.T) {
+	p := instancePolicy(t, "{kind: synthetic, name: y, columns: [sex, active], epsilon: 1, rows: 10}")
+	c := testContext(t, p)
+	c.Settings.Epsilon = epsilon(t, "1")
+	bought, refusal := planSession(t, c, "SELECT count(*) FROM dp.y")
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	held := &shelf{}
+	held.buy(bought)
+	c.Holdings = held
+	if _, refusal := planSession(t, c, "SELECT sex FROM people WHERE active LIMIT 3"); refusal != nil {
+		t.Fatal(refusal)
+	}
+	for _, sql := range []string{
+		"SELECT sex FROM people p WHERE EXISTS (SELECT FROM people q WHERE q.person_id = p.person_id AND q.active) LIMIT 3",
+		"SELECT sex, EXISTS (SELECT FROM people q WHERE q.person_id = p.person_id AND q.active) FROM people p",
+	} {
+		if _, refusal := planSession(t, c, sql); refusal == nil || refusal.SQLState != "42501" {
+			t.Errorf("%s: %v", sql, refusal)
+		}
+	}
+}
+
 // TestChargeOfInner: what a budget is asked to hold, and what two units are compared by, is the whole of a statement, its sub-queries with it.
 func TestChargeOfInner(t *testing.T) {
 	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // What catalogs show of a table beside the columns that questions are asked of: the keys that rows are joined by, and what the
@@ -15,11 +16,11 @@ import (
 // a function of the policy.
 
 // Described are the columns as catalogs list them, those that the policy lists in its order; what it only names, such as the unit's
-// column, comes behind them.
+// column, comes behind them, unless a listed column has its name: {name: id, source: number} beside a unit that is found by id.
 func (t *Table) Described() []*Column {
 	all := slices.DeleteFunc(slices.Clone(t.listed()), func(c *Column) bool { return c.Private })
 	for _, k := range t.Keys {
-		if k.Hidden && t.describedAs(k) == k {
+		if k.Hidden && t.describedAs(k) == k && !slices.ContainsFunc(all, func(c *Column) bool { return strings.EqualFold(c.Name, k.Name) }) {
 			all = append(all, k)
 		}
 	}
@@ -57,18 +58,21 @@ func (c *Column) DescribedType() (Type, int32) {
 		return c.Type, c.Typmod
 	}
 	to := c.Origin()
+	if to.Table != nil && to.Table.Derived == nil {
+		to = to.Table.describedAs(to)
+	}
 	switch {
 	case to.Type != 0:
 		return to.Type, to.Typmod
-	case c.Table == nil || c.Table.Dataset == nil || !c.Unit:
+	case c.Table == nil || c.Table.Dataset == nil:
 		return Text, -1
-	case c.Table.Dataset.Unit.Type != 0:
+	case c.Unit && c.Table.Dataset.Unit.Type != 0:
 		return c.Table.Dataset.Unit.Type, -1
 	}
-	for _, t := range c.Table.Dataset.Tables { // as many of them as say it say the same
+	for _, t := range c.Table.Dataset.Tables { // of those that say it the first: a key that has another type leads nowhere (Constraints)
 		for _, k := range t.Keys {
-			if k.Unit && t.describedAs(k).Type != 0 {
-				return t.describedAs(k).Type, t.describedAs(k).Typmod
+			if said := t.describedAs(k); said.Type != 0 && (c.Unit && k.Unit || k.Origin() == c.Origin()) {
+				return said.Type, said.Typmod
 			}
 		}
 	}
@@ -151,8 +155,8 @@ func (d *Dataset) Constraints() []*Constraint {
 			continue
 		}
 		for _, have := range byTable[to] {
-			if have.To == nil && len(have.Columns) == 1 && have.Columns[0] == to.describedAs(key) {
-				add(t, Constraint{Columns: []*Column{t.describedAs(from)}, To: have, Met: met}, "fkey")
+			if own := t.describedAs(from); have.To == nil && len(have.Columns) == 1 && have.Columns[0] == to.describedAs(key) && t.shows(own) && own.mayReferTo(have.Columns[0]) {
+				add(t, Constraint{Columns: []*Column{own}, To: have, Met: met}, "fkey")
 				break
 			}
 		}
@@ -162,6 +166,19 @@ func (d *Dataset) Constraints() []*Constraint {
 		all = append(all, byTable[t]...)
 	}
 	return all
+}
+
+// maxKeyColumns is the number of columns that PostgreSQL has in a key.
+const maxKeyColumns = 32
+
+// shows tells whether catalogs list a column.
+func (t *Table) shows(c *Column) bool { return slices.Contains(t.Described(), c) }
+
+// mayReferTo tells whether a server has a foreign key of a column to another's.
+func (c *Column) mayReferTo(to *Column) bool {
+	a, _ := c.DescribedType()
+	b, _ := to.DescribedType()
+	return a.family() == b.family()
 }
 
 // leadsTo is the key by which the rows of t find their unit in another table, and the key there; nil: there is none.
@@ -196,7 +213,7 @@ func (t *Table) uniqueKeys() (keys [][]*Column) {
 			}
 			columns, text = append(columns, t.describedAs(k)), text+strconv.Quote(source)
 		}
-		if !seen[text] && !slices.ContainsFunc(columns, func(c *Column) bool { return c.Private }) {
+		if !seen[text] && len(columns) <= maxKeyColumns && !slices.ContainsFunc(columns, func(c *Column) bool { return !t.shows(c) }) {
 			seen[text], keys = true, append(keys, columns)
 		}
 	}

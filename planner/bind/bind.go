@@ -304,6 +304,7 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 	}
 	source := *from
 	out := &Rows{pos: from.pos}
+	var outputs []int // columns and keys
 	t := b.OverRows(&source, "WHERE")
 	where := from.where
 	if sel.WhereClause != nil {
@@ -343,7 +344,7 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 		}
 		if parts != nil {
 			for _, i := range source.starredWithKeys(target, parts) {
-				out.order = append(out.order, at[i])
+				outputs = append(outputs, at[i])
 			}
 		}
 		out.shape += source.shapeOf(target, parts)
@@ -369,10 +370,10 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 			order = len(out.names)
 			out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
 		}
-		out.order = append(out.order, order)
+		outputs = append(outputs, order)
 	}
 	out.Table, out.where, out.equal, out.preserved = source.Table, where, source.equal, source.preserved
-	out.parts = []relation{{from.Alias(), nil, 0, len(out.names), 0, len(out.keys)}}
+	out.parts = []relation{{from.Alias(), nil, 0, len(out.names), 0, len(out.keys), outputs}}
 	out.First(where)
 	return out, nil
 }

@@ -29,21 +29,21 @@ func described(t *policy.Table, names []string, keys []linear.Key) (order []int)
 	return order
 }
 
-// ordered are the outputs of the rows' only relation; nil where what made them changed their columns since.
-func (r *Rows) ordered() []int {
+// ordered is a relation's order; nil where what made it changed its columns or keys since.
+func (p relation) ordered() []int {
 	columns := 0
-	for _, at := range r.order {
-		if at >= len(r.names) || -1-at >= len(r.keys) {
+	for _, at := range p.order {
+		if at >= p.to-p.from || -1-at >= p.toKey-p.fromKey {
 			return nil
 		}
 		if at >= 0 {
 			columns++
 		}
 	}
-	if len(r.parts) != 1 || columns != len(r.names) {
+	if columns != p.to-p.from {
 		return nil
 	}
-	return r.order
+	return p.order
 }
 
 // Shows calls column or key for each output of the rows.
@@ -59,29 +59,43 @@ func (r *Rows) Shows(column func(at int), key func(k *linear.Key)) {
 
 // starredWithKeys is starred, and the keys that * or alias.* shows where no row is: those that no column has the name of, one of those that USING equates.
 func (r *Rows) starredWithKeys(target *pg.ResTarget, parts []relation) []int {
-	if order := r.ordered(); order != nil && len(parts) == 1 {
-		return order
-	}
 	columns, seen := r.starred(target, parts), map[string]bool{}
 	var list []int
-	take := func(i int) { list = append(list, -1-i) }
+	key := func(i int) {
+		if !seen[r.keys[i].Name] {
+			list = append(list, -1-i)
+		}
+	}
 	if len(ast.Strings(target.Val.GetColumnRef().GetFields())) == 0 {
 		for i, k := range r.keys {
-			if slices.Contains(r.equated, k.Name) && !seen[k.Name] {
+			if slices.Contains(r.equated, k.Name) {
+				key(i)
 				seen[k.Name] = true
-				take(i)
 			}
 		}
 		list = append(list, columns[:len(r.merged)]...)
 		columns = columns[len(r.merged):]
 	}
 	for _, p := range parts {
-		for ; len(columns) > 0 && columns[0] >= p.from && columns[0] < p.to; columns = columns[1:] {
-			list = append(list, columns[0])
+		order := p.ordered()
+		for _, at := range order {
+			if at < 0 {
+				key(p.fromKey - 1 - at)
+			} else if slices.Contains(columns, p.from+at) {
+				list = append(list, p.from+at)
+			}
+		}
+		if order != nil {
+			continue
+		}
+		for i := p.from; i < p.to; i++ {
+			if slices.Contains(columns, i) {
+				list = append(list, i)
+			}
 		}
 		for i := p.fromKey; i < p.toKey; i++ {
-			if name := r.keys[i].Name; !seen[name] && !slices.Contains(r.names[p.from:p.to], name) {
-				take(i)
+			if !slices.Contains(r.names[p.from:p.to], r.keys[i].Name) {
+				key(i)
 			}
 		}
 	}
@@ -89,8 +103,7 @@ func (r *Rows) starredWithKeys(target *pg.ResTarget, parts []relation) []int {
 }
 
 // rename gives the first outputs of the rows' only relation other names: FROM visits AS v (who, at).
-func (r *Rows) rename(names []string) {
-	order := r.order
+func (r *Rows) rename(names []string, order []int) {
 	r.names, r.keys = slices.Clone(r.names), slices.Clone(r.keys)
 	was := slices.Clone(r.keys)
 	for i, name := range names {

@@ -164,7 +164,7 @@ func (out *Rows) ofBoth(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		out.keys = append(out.keys, linear.Key{Name: name, Column: unit})
 	}
 	if len(out.keys) > 0 {
-		out.parts = []relation{{"", nil, 0, 0, 0, len(out.keys)}}
+		out.parts = []relation{{"", nil, 0, 0, 0, len(out.keys), nil}}
 	}
 	names := 0
 	for i, r := range []*Rows{left, right} {
@@ -178,7 +178,11 @@ func (out *Rows) ofBoth(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 					out.keys = append(out.keys, linear.Key{Name: k.Name, Column: unit, Present: last - 1 + i})
 				}
 			}
-			out.parts = append(out.parts, relation{p.alias, p.plain, p.from + names, p.to + names, from, len(out.keys)})
+			order := p.order
+			if len(out.keys)-from != p.toKey-p.fromKey {
+				order = nil
+			}
+			out.parts = append(out.parts, relation{p.alias, p.plain, p.from + names, p.to + names, from, len(out.keys), order})
 		}
 		names += len(r.names)
 		for _, at := range r.hidden {

@@ -39,6 +39,7 @@ type unitAggregates struct {
 // perUnit returns the rows of a grouped SELECT, or nil when its groups are not within units.
 func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *refuse.Refusal) {
 	source := *from
+	sel = source.unstarred(sel)
 	g := &unitRows{said: said, unitAggregates: unitAggregates{b: b, source: &source, filled: true}, u: &derived.PerUnit{}}
 	g.put = g.column
 	items, refusal := g.items(sel)
@@ -176,6 +177,7 @@ func (b *Binder) unitKey(r *Rows, e *semantics.Expr) (derived.UnitKey, *refuse.R
 // derive binds what the SELECT shows, and makes the table of its rows.
 func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 	out := &Rows{pos: g.source.pos}
+	var outputs []int // columns and keys
 	t := &semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.ungrouped, Hook: g.hook, Place: "SELECT"}
 	var having *semantics.Expr
 	if sel.HavingClause != nil {
@@ -197,6 +199,7 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 		if k != nil && slices.ContainsFunc(g.keys, func(have linear.Key) bool { return have.Column == k.Column }) {
 			out.shape += "k"
 			out.keys = append(out.keys, linear.Key{Name: ast.Label(target), Column: k.Column, Present: 0})
+			outputs = append(outputs, -len(out.keys))
 			continue
 		}
 		e, refusal := t.Expr(target.Val)
@@ -204,6 +207,7 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 			return nil, refusal
 		}
 		out.shape += "c"
+		outputs = append(outputs, len(out.names))
 		out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
 	}
 	var refusal *refuse.Refusal
@@ -220,7 +224,7 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 	if having != nil {
 		out.where = []*semantics.Expr{having}
 	}
-	out.parts = []relation{{g.source.Alias(), nil, 0, len(out.names), 0, len(out.keys)}}
+	out.parts = []relation{{g.source.Alias(), nil, 0, len(out.names), 0, len(out.keys), outputs}}
 	return out, nil
 }
 

@@ -374,7 +374,8 @@ func (b *Binder) Lowered(t *policy.Table, where []*semantics.Expr) (predicate.Pr
 
 // combined puts two relations into sight together, over the table of their pairs.
 func combined(left, right *Rows, t *policy.Table, outer bool) *Rows {
-	out := &Rows{Table: t, pos: left.pos, where: slices.Clone(left.where), parts: slices.Clone(left.parts), hidden: slices.Clone(left.hidden), merged: slices.Clone(left.merged)}
+	out := &Rows{Table: t, pos: left.pos, where: slices.Clone(left.where), parts: slices.Clone(left.parts), hidden: slices.Clone(left.hidden), merged: slices.Clone(left.merged),
+		equated: slices.Concat(left.equated, right.equated)}
 	for _, i := range right.hidden {
 		out.hidden = append(out.hidden, i+len(left.names))
 	}
@@ -408,7 +409,7 @@ func combined(left, right *Rows, t *policy.Table, outer bool) *Rows {
 	}
 	for _, p := range right.parts {
 		n, m := len(left.names), len(left.keys)
-		out.parts = append(out.parts, relation{p.alias, p.plain, p.from + n, p.to + n, p.fromKey + m, p.toKey + m})
+		out.parts = append(out.parts, relation{p.alias, p.plain, p.from + n, p.to + n, p.fromKey + m, p.toKey + m, p.order})
 	}
 	for _, e := range left.equal {
 		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, left.Table, 0, e[0]), keyIn(t, left.Table, 0, e[1])})

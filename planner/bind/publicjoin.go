@@ -125,7 +125,7 @@ func (l *lookedUp) columns(from *Rows, rest []*pg.Node, j joining) (*Rows, *refu
 	for i := range l.Table.Columns {
 		out.exprs = append(out.exprs, value(i))
 	}
-	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), l.public.parts[0].plain, len(from.names), len(out.names), 0, 0})
+	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), l.public.parts[0].plain, len(from.names), len(out.names), 0, 0, nil})
 	if refusal := l.b.merge(&out, j, len(from.names)); refusal != nil {
 		return nil, refusal
 	}
@@ -165,7 +165,7 @@ func (l *lookedUp) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joi
 	for i, c := range t.Columns {
 		out.exprs = append(out.exprs, semantics.ConstantExpr(rows[0][i], c.Type, l.public.pos))
 	}
-	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), nil, len(from.names), len(out.names), 0, 0})
+	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), nil, len(from.names), len(out.names), 0, 0, nil})
 	return l.restricted(&out, rest, j)
 }
 

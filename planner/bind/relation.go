@@ -23,7 +23,6 @@ type Rows struct {
 	Table          *policy.Table
 	parts          []relation // the names in sight, in the order of FROM
 	names          []string
-	order          []int             // in which the outputs of a single relation come, keys among them (described.go)
 	equated        []string          // keys that USING has merged into one
 	hidden, merged []int             // positions of columns that USING has merged into others, which are seen without their table's name in their place
 	exprs          []*semantics.Expr // over positions of table.Columns
@@ -49,6 +48,7 @@ type relation struct {
 	plain          *policy.Table // the table itself, which may be named with its schema; nil: anything else
 	from, to       int
 	fromKey, toKey int
+	order          []int // in which its columns and keys come (described.go); nil: the columns first
 }
 
 // mark is a column of the rows' table that elsewhere added.
@@ -78,9 +78,9 @@ func (r *Rows) AskedBy(q *linear.Question) *Rows {
 func tableRows(t *policy.Table, pos int) *Rows {
 	k := linear.KnownOf(t)
 	r := &Rows{Table: t, pos: pos, names: k.Names, exprs: k.Exprs, keys: k.Keys}
-	r.parts = []relation{{t.Name, t, 0, len(r.names), 0, len(r.keys)}}
+	r.parts = []relation{{t.Name, t, 0, len(r.names), 0, len(r.keys), nil}}
 	if t.Derived == nil {
-		r.order = described(t, r.names, r.keys)
+		r.parts[0].order = described(t, r.names, r.keys)
 	}
 	return r
 }
@@ -91,12 +91,15 @@ func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
 		return r, nil
 	}
 	out := *r
-	out.order = r.ordered()
-	out.parts = []relation{{a.Aliasname, nil, 0, len(r.names), 0, len(r.keys)}}
+	out.equated = nil
+	out.parts = []relation{{a.Aliasname, nil, 0, len(r.names), 0, len(r.keys), r.starredWithKeys(starTarget, r.parts)}}
 	if len(r.hidden) > 0 { // (a JOIN b USING (x)) AS c: c has what * shows
 		out.names, out.exprs = nil, nil
-		for _, i := range r.starred(starTarget, r.parts) {
-			out.names, out.exprs = append(out.names, r.names[i]), append(out.exprs, r.exprs[i])
+		for at, i := range out.parts[0].order {
+			if i >= 0 {
+				out.parts[0].order[at] = len(out.names)
+				out.names, out.exprs = append(out.names, r.names[i]), append(out.exprs, r.exprs[i])
+			}
 		}
 		out.hidden, out.merged = nil, nil
 		out.parts[0].to = len(out.names)
@@ -106,11 +109,10 @@ func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
 			return nil, ColumnCount.At(r.pos, a.Aliasname, len(r.shape), len(names))
 		}
 		out.renamed(names)
-	} else if len(names) > 0 && out.order != nil {
-		if len(names) > len(out.order) {
-			return nil, ColumnCount.At(r.pos, a.Aliasname, len(out.order), len(names))
-		}
-		out.rename(names)
+	} else if order := out.parts[0].ordered(); order != nil && len(names) > len(order) {
+		return nil, ColumnCount.At(r.pos, a.Aliasname, len(order), len(names))
+	} else if order != nil {
+		out.rename(names, order)
 	} else if len(names) > len(out.names) {
 		return nil, ColumnCount.At(r.pos, a.Aliasname, len(out.names), len(names))
 	} else if len(names) > 0 {

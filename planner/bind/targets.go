@@ -19,7 +19,8 @@ type Target struct {
 	Node  *pg.Node
 }
 
-// Targets are the output columns of a SELECT over the rows, with * written out.
+// Targets are the output columns of a SELECT over the rows, with * written out. The keys that catalogs list are among them: SELECT DISTINCT * FROM visits tells
+// rows of two people apart, and so is refused, where the names and times alone would be groups of both.
 func (r *Rows) Targets(sel *pg.SelectStmt) (targets []Target) {
 	for _, n := range sel.TargetList {
 		t := n.GetResTarget()
@@ -29,12 +30,32 @@ func (r *Rows) Targets(sel *pg.SelectStmt) (targets []Target) {
 			continue
 		}
 		pos := ast.Location(t.Val)
-		for _, i := range r.starred(t, parts) {
-			p := parts[slices.IndexFunc(parts, func(p relation) bool { return i >= p.from && i < p.to })]
-			targets = append(targets, Target{r.names[i], pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(r.names[i])}, int32(pos))})
+		for _, i := range r.starredWithKeys(t, parts) {
+			p := parts[slices.IndexFunc(parts, func(p relation) bool { return i >= p.from && i < p.to || -1-i >= p.fromKey && -1-i < p.toKey })]
+			name := ""
+			if i >= 0 {
+				name = r.names[i]
+			} else {
+				name = r.keys[-1-i].Name
+			}
+			targets = append(targets, Target{name, pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(name)}, int32(pos))})
 		}
 	}
 	return targets
+}
+
+// unstarred is a SELECT with * written out.
+func (r *Rows) unstarred(sel *pg.SelectStmt) *pg.SelectStmt {
+	if !slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { parts, _ := r.star(n.GetResTarget()); return parts != nil }) {
+		return sel
+	}
+	var list []*pg.Node
+	for _, t := range r.Targets(sel) {
+		list = append(list, pg.MakeResTargetNodeWithNameAndVal(t.Label, t.Node, int32(ast.Location(t.Node))))
+	}
+	return &pg.SelectStmt{DistinctClause: sel.DistinctClause, TargetList: list, FromClause: sel.FromClause, WhereClause: sel.WhereClause, GroupClause: sel.GroupClause,
+		GroupDistinct: sel.GroupDistinct, HavingClause: sel.HavingClause, WindowClause: sel.WindowClause, SortClause: sel.SortClause, LimitOffset: sel.LimitOffset, LimitCount: sel.LimitCount,
+		LimitOption: sel.LimitOption, LockingClause: sel.LockingClause, WithClause: sel.WithClause, Op: sel.Op}
 }
 
 // GroupItem finds the expression that an item of GROUP BY stands for: an output column by its position, or by its name where no column of the rows has it.

@@ -101,7 +101,7 @@ func (b *Binder) unite(branches []*Rows) (*Rows, *refuse.Refusal) {
 	for j, k := range first.keys {
 		out.keys = append(out.keys, linear.Key{Name: k.Name, Column: out.Table.Keys[j]})
 	}
-	out.parts = []relation{{first.Alias(), nil, 0, len(out.names), 0, len(out.keys)}}
+	out.parts = []relation{{first.Alias(), nil, 0, len(out.names), 0, len(out.keys), first.parts[0].order}}
 	return out, nil
 }
 
@@ -191,7 +191,7 @@ func (b *Binder) groups(r *Rows, by []string, targets []*pg.Node, operation stri
 		refusal = rowsCombined.At(r.pos, operation)
 	}
 	if out != nil {
-		out.shape = r.shape
+		out.shape, out.parts[0].order = r.shape, r.parts[0].order
 	}
 	return out, refusal
 }
@@ -308,7 +308,7 @@ func (b *Binder) rowsBoth(left, right *Rows, op pg.SetOperation) (*Rows, *refuse
 	}
 	out.where = append(out.where, there)
 	out.names, out.exprs = out.names[:last], out.exprs[:last]
-	out.parts = []relation{{left.Alias(), nil, 0, last, 0, len(out.keys)}}
+	out.parts = []relation{{left.Alias(), nil, 0, last, 0, len(out.keys), left.parts[0].order}}
 	return out, nil
 }
 
@@ -325,6 +325,12 @@ func (r *Rows) shapeOf(target *pg.ResTarget, parts []relation) string {
 		}
 	}
 	if parts != nil {
+		for _, i := range r.starredWithKeys(target, parts) { // a key that stands first in one table may stand last in another
+			if i < 0 {
+				shape += "k"
+			}
+			shape += ";"
+		}
 		return shape
 	}
 	k, _ := r.KeyNode(target.Val)

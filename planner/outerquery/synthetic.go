@@ -129,6 +129,11 @@ func (b *Query) previewed(from *bind.Rows, out *bind.Rows) (*SyntheticTable, *re
 			computed = append(computed, e)
 		}
 	}
+	for _, e := range append(computed, out.Exprs()...) {
+		if slices.ContainsFunc(e.Cols, func(at int) bool { return at >= len(table.Columns) }) { // what the unit has elsewhere (EXISTS), which no made-up row says
+			return nil, rawRows.At(from.Pos(), table.Name)
+		}
+	}
 	for _, e := range computed {
 		for _, at := range e.Cols {
 			if c := table.Columns[at]; !slices.Contains(best.Release.Columns, c) {
