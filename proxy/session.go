@@ -15,7 +15,6 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/request"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/login"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -76,27 +75,6 @@ type parsing struct {
 	parsed [shortTexts]parsed
 	texts  uint         // that were parsed
 	parse  spans.Parsed // when the last text was, until a statement of it is asked
-}
-
-// manner is what the settings in force say of how a client waits and is told things. A message asks for it a dozen times.
-type manner struct {
-	epoch       uint64 // of the settings; 0: none yet
-	charset     *encoding.Charset
-	idle        time.Duration // idle_session_timeout
-	idleInBlock time.Duration
-	statement   time.Duration // statement_timeout
-	loud        int           // client_min_messages
-	style       encoding.Style
-}
-
-func (c *session) mannered() *manner {
-	if epoch := c.settings.Epoch(); c.manner.epoch != epoch {
-		set := encoding.CharsetOf(c.settings.Value("client_encoding"))
-		c.manner = manner{epoch: epoch, charset: set, idle: c.settings.Milliseconds("idle_session_timeout"), idleInBlock: c.settings.Milliseconds("idle_in_transaction_session_timeout"),
-			statement: c.settings.Milliseconds("statement_timeout"), loud: loudness(c.settings.Value("client_min_messages")),
-			style: encoding.Style{Zone: c.settings.Typed().Zone, Form: c.settings.Typed().Form, Charset: set}}
-	}
-	return &c.manner
 }
 
 // run reads and handles messages until the session ends. Its error is the reason, login.ErrSilent where the client left.

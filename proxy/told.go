@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -21,6 +22,27 @@ type telling struct {
 	described description
 	completed pgproto3.CommandComplete
 	buffer    []byte
+}
+
+// manner is what the settings in force say of how a client waits and is told things. A message asks for it a dozen times.
+type manner struct {
+	epoch       uint64 // of the settings; 0: none yet
+	charset     *encoding.Charset
+	idle        time.Duration // idle_session_timeout
+	idleInBlock time.Duration
+	statement   time.Duration // statement_timeout
+	loud        int           // client_min_messages
+	style       encoding.Style
+}
+
+func (c *session) mannered() *manner {
+	if epoch := c.settings.Epoch(); c.manner.epoch != epoch {
+		set := encoding.CharsetOf(c.settings.Value("client_encoding"))
+		c.manner = manner{epoch: epoch, charset: set, idle: c.settings.Milliseconds("idle_session_timeout"), idleInBlock: c.settings.Milliseconds("idle_in_transaction_session_timeout"),
+			statement: c.settings.Milliseconds("statement_timeout"), loud: loudness(c.settings.Value("client_min_messages")),
+			style: encoding.Style{Zone: c.settings.Typed().Zone, Form: c.settings.Typed().Form, Charset: set}}
+	}
+	return &c.manner
 }
 
 // fail sends an error and aborts the transaction. It returns the errors that end the session.
