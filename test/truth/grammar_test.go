@@ -985,7 +985,7 @@ func (g *grammar) statement() *statement {
 			both := func(plain bool) string {
 				return "WITH x AS (" + first.core(plain) + "), y AS (" + second.core(plain) + ") SELECT x.k1 AS k1, x.n1 AS n1, coalesce(y.n2, 0) AS n2 FROM x LEFT JOIN y ON x.k1 IS NOT DISTINCT FROM y.k1"
 			}
-			return &statement{text: both(false), truth: both(true), outs: []output{first.outs[0], first.outs[1], {name: "n2", role: countRole}}}
+			return &statement{text: both(false), truth: both(true), listed: s.listed, outs: []output{first.outs[0], first.outs[1], {name: "n2", role: countRole}}}
 		}
 	case 3:
 		if len(s.order) == 0 && s.sets == "" && keys == 0 {
