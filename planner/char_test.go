@@ -56,3 +56,50 @@ func TestCharColumns(t *testing.T) {
 		}
 	}
 }
+
+// TestParametersBesideChars: a parameter beside a char is told as one, and what it is then loses the blanks at its end, as in PostgreSQL: as a text, 'Male  ' was nobody's.
+func TestParametersBesideChars(t *testing.T) {
+	data, err := os.ReadFile("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Parse([]byte(strings.Replace(string(data), "name: sex, type: text", "name: sex, type: char(8)", 1)), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testContext(t, p)
+	c.Dataset.Buying.Cells = 0
+	asked := func(sql string, values []policy.Value) string {
+		statements, refusal := parse.Parse("SELECT count(*) FROM people WHERE " + sql)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		s := statements[0]
+		if values != nil {
+			d, _, refusal := Describe(s, nil, c)
+			if refusal != nil {
+				return refusal.ID
+			}
+			for i, typ := range d.Params {
+				if typ != policy.Bpchar {
+					t.Errorf("%s: $%d is %v", sql, i+1, typ)
+				}
+			}
+			s.ParamTypes = d.Params
+		}
+		plan, refusal := Build(s, values, c)
+		if refusal != nil {
+			return refusal.ID
+		}
+		return predText(plan.Measures[0].Where)
+	}
+	male := asked("sex = 'Male'", nil)
+	for sql, values := range map[string][]policy.Value{
+		"sex = $1": {"Male  "}, "$1 = sex": {"Male"}, "NOT sex <> $1": {"Male "}, "sex IN ($1, $2)": {"Male ", "Male"}, "sex IS NOT DISTINCT FROM $1": {"Male "}, "sex BETWEEN $1 AND $2": {"Male  ", "Male "},
+		"nullif(sex, $1) IS NULL AND sex IS NOT NULL": {"Male "}, "coalesce(sex, $1) = 'Male '": {"x  "},
+	} {
+		if got := asked(sql, values); got != male {
+			t.Errorf("%s of %q asks for %s, must for %s", sql, values, got, male)
+		}
+	}
+}

@@ -227,7 +227,7 @@ func TestMadeUpValues(t *testing.T) {
 	for cell := range plan.Measures[m.Measure].Spec.Cells {
 		for row := range 30 {
 			values := m.Values(row, int32(cell))
-			if len(values) != len(table.Shown()) || values[0] != nil {
+			if len(values) != len(table.Described()) || values[0] != nil {
 				t.Fatalf("row %v", values)
 			}
 			for i, col := range table.Shown() {

@@ -132,6 +132,7 @@ func (b *Binder) named(r *Rows, a *pg.Alias) (*Rows, *refuse.Refusal) {
 		if e.Type() != policy.Unknown {
 			continue
 		}
+		b.Params.Note(e, policy.Text)
 		text, refusal := b.asType(e, policy.Text)
 		if refusal != nil {
 			return nil, refusal

@@ -36,10 +36,10 @@ func (t *Translator) noteMembers(subject *Expr, args []*Expr) {
 	if t.Params == nil || !t.Params.Describing {
 		return
 	}
-	constants, types := []*Expr{subject}, []policy.Type{subject.Type()}
+	constants, types := []*Expr{subject}, []policy.Type{subject.described()}
 	for _, a := range args {
 		if a.IsConstant() {
-			constants, types = append(constants, a), append(types, a.Type())
+			constants, types = append(constants, a), append(types, a.described())
 		}
 	}
 	if common, ok := t.Env.Common(types...); ok && len(constants) > 2 {

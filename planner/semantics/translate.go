@@ -349,7 +349,7 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 	}
 	for i, a := range args {
 		if i%2 == 1 || i == len(args)-1 {
-			t.Params.Note(a, s.Type())
+			t.Params.Note(a, chosen(char, s))
 		}
 	}
 	e := Node(FormOther, "case"+strconv.Itoa(len(args)%2), s, int(c.Location), args...)
@@ -378,7 +378,7 @@ func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *r
 		return nil, ScalarRefusal(err, pos)
 	}
 	for _, a := range args {
-		t.Params.Note(a, s.Type())
+		t.Params.Note(a, chosen(char, s))
 	}
 	e := Node(FormOther, name, s, pos, args...)
 	e.order(t.Env, name)

@@ -152,7 +152,7 @@ func (t *Translator) noteOperands(op string, args []*Expr) {
 	if len(args) != 2 || args[0].Parameter == 0 && args[1].Parameter == 0 {
 		return
 	}
-	for i, want := range t.Env.Wants(op, args[0].Type(), args[1].Type()) {
+	for i, want := range t.Env.Wants(op, args[0].described(), args[1].described()) {
 		if args[1-i].Type() != policy.Unknown {
 			t.Params.Note(args[i], want)
 		}
@@ -161,8 +161,8 @@ func (t *Translator) noteOperands(op string, args []*Expr) {
 		t.Params.Note(args[0], policy.Text)
 		t.Params.Note(args[1], policy.Text)
 	}
-	t.Params.Note(args[0], args[1].Type()) // where no operator decides
-	t.Params.Note(args[1], args[0].Type())
+	t.Params.Note(args[0], args[1].described()) // where no operator decides
+	t.Params.Note(args[1], args[0].described())
 }
 
 func (t *Translator) like(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
