@@ -77,6 +77,9 @@ func TestProofsOfOtherEngines(t *testing.T) {
 	if err := h.Ready(t.Context(), q); err != ErrDrift {
 		t.Errorf("a path that nothing proves any more: %v", err)
 	}
+	if got := counts(t, h, q); len(got) != 0 || !strings.Contains(h.log.String(), "a unique constraint that the units' path needs is gone") {
+		t.Errorf("nor after a charge: %v\n%s", got, h.log)
+	}
 	got := inspect(t, h)
 	for _, want := range []string{"the database is not PostgreSQL alone", "table people: no constraint proves one row per person", "fatal=true table visits: its persons are found through people.person_id, which no unique"} {
 		if !strings.Contains(got, want) {

@@ -130,8 +130,7 @@ func (b *DuckDB) textOf(query rewrite.Query) (string, error) {
 	if !b.proven(query.Required()) {
 		return "", errUnproven
 	}
-	text, _, err := shortest(query, b.provenForm)
-	return text, err
+	return shortest(query, b.provenForm).sql, nil
 }
 
 // folded names a column as DuckDB compares names: without regard to case.
@@ -165,7 +164,7 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 			}
 		}
 		found = append(found, boundFinding(t, t.UnitColumn != "" && b.proven([]rewrite.Unique{{Table: t, Columns: []string{t.UnitColumn}}}))...)
-		keys, _ := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return b.proven([]rewrite.Unique{u}), nil })
+		keys := uniqueFindings(t, func(u rewrite.Unique) bool { return b.proven([]rewrite.Unique{u}) })
 		found = append(found, keys...)
 		found = append(found, requiredFinding(t, b.proven(rewrite.Required(t)))...)
 		found = append(found, b.fewerRanks(t)...)

@@ -23,9 +23,6 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Lined is how many statements for each place are in the line.
-const Lined = 3
-
 // defaultDeadline is that of a policy without one. Without a line, a paid query waits for its turn for at most queueing
 // deadlines.
 const (
@@ -77,61 +74,6 @@ func (x executor) Faults(dataset string) int64 {
 	return x.faults.of[dataset]
 }
 
-// places are the slots as far as they are public: with a step above the deadline each query has one from its turn on for a
-// whole step, however soon it ends. So how long the next one waits, and how much of its step is left when it begins, tells
-// nothing of the rows that the last one read.
-type places struct {
-	admitted chan struct{} // one element for each statement that may have charged and not yet run its last query
-	mu       sync.Mutex
-	until    []time.Time // each one's end
-}
-
-func newPlaces(n int) *places {
-	return &places{admitted: make(chan struct{}, n*Lined), until: make([]time.Time, n)}
-}
-
-// admit is Backend.Admit. What a statement held that read rows is free again at a multiple of step since its last query
-// returned, which is a public moment: most often at the first. What it did afterwards, such as saving a hard answer of an online
-// release, is not to be told by the moment at which another statement is admitted.
-func (p *places) admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
-	select {
-	case p.admitted <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if err := ctx.Err(); err != nil { // both came at once
-		<-p.admitted
-		return nil, err
-	}
-	return func(last time.Time) {
-		if last.IsZero() {
-			<-p.admitted
-			return
-		}
-		time.AfterFunc(time.Until(moment.Next(last, step)), func() { <-p.admitted })
-	}, nil
-}
-
-// turn takes the place that is free first, for a step, and tells from when on. All of n places are taken for three steps only by
-// 3n queries, and there are at most 3n-1 others, since each of 3n that were admitted has one in the line at a time (a statement is admitted once for each
-// query that it runs beside another): the turn comes within three steps.
-func (p *places) turn(now time.Time, step time.Duration) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	first := &p.until[0]
-	for i := range p.until {
-		if p.until[i].Before(*first) {
-			first = &p.until[i]
-		}
-	}
-	at := now
-	if first.After(now) {
-		at = *first
-	}
-	*first = at.Add(step)
-	return at
-}
-
 func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) executor {
 	if deadline <= 0 {
 		deadline = defaultDeadline
@@ -164,15 +106,15 @@ func (x executor) Execute(caller context.Context, query rewrite.Query, receipts 
 	if !query.Valid() || query.Dialect() != x.engine.Dialect() {
 		return nil, errors.New("backend: not a query for this database")
 	}
-	leaves, paid := query.Leaves(), false
-	if len(receipts) != len(leaves) {
+	measures, paid := query.Measures(), false
+	if len(receipts) != len(measures) {
 		return nil, errors.New("backend: receipts of other measures than the query's")
 	}
 	for i, receipt := range receipts {
 		if receipt == nil {
 			continue
 		}
-		if err := receipt.Spend(leaves[i].Digest()); err != nil {
+		if err := receipt.Spend(measures[i].Digest()); err != nil {
 			return nil, err
 		}
 		paid = true
@@ -180,7 +122,7 @@ func (x executor) Execute(caller context.Context, query rewrite.Query, receipts 
 	if !paid {
 		return nil, errors.New("backend: a query that nobody has paid for")
 	}
-	counted, sealed := x.settle(caller, query, step), make([]privacy.Sensitive[[]privacy.Group], len(leaves))
+	counted, sealed := x.settle(caller, query, step), make([]privacy.Sensitive[[]privacy.Group], len(measures))
 	for i, receipt := range receipts {
 		if receipt != nil {
 			sealed[i] = privacy.Seal(counted[i])
@@ -230,7 +172,7 @@ func (x executor) settle(caller context.Context, query rewrite.Query, step time.
 // tell tells the operator of a fault.
 func (x executor) tell(caller context.Context, query rewrite.Query, fault error) {
 	var measures []string
-	for _, q := range query.Leaves() {
+	for _, q := range query.Measures() {
 		digest := q.Digest()
 		measures = append(measures, hex.EncodeToString(digest[:8]))
 	}
@@ -291,8 +233,8 @@ type outcome struct {
 
 // ofEach are the groups of each of the query's measures.
 func (o outcome) ofEach(query rewrite.Query) [][]privacy.Group {
-	if o.fault != nil || len(o.groups) != len(query.Leaves()) {
-		return make([][]privacy.Group, len(query.Leaves()))
+	if o.fault != nil || len(o.groups) != len(query.Measures()) {
+		return make([][]privacy.Group, len(query.Measures()))
 	}
 	return o.groups
 }

@@ -185,7 +185,7 @@ func execute(t testing.TB, b Backend, q rewrite.Query, receipt *ledger.Receipt) 
 func counts(t testing.TB, h *house, q rewrite.Query) []string {
 	t.Helper()
 	var list []string
-	for _, g := range h.executor().settle(t.Context(), q, 0)[q.Leaf()] {
+	for _, g := range h.executor().settle(t.Context(), q, 0)[q.Number()] {
 		list = append(list, fmt.Sprintf("%v: %v", g.Cells, g.Counts))
 	}
 	slices.Sort(list)
@@ -336,7 +336,7 @@ func adopted(b *Snapshots, p *policy.Policy) error {
 
 func postgresHouse(t *testing.T) *house { return postgresHouseOf(t, nil) }
 
-func postgresHouseOf(t *testing.T, s *policy.Snapshot) *house {
+func postgresHouseOf(t testing.TB, s *policy.Snapshot) *house {
 	t.Helper()
 	server := pgtest.Shared(t)
 	role := server.Role(t, "")

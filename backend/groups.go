@@ -32,8 +32,8 @@ const maxReserved = 1 << 20
 
 // Reserved is how many bytes the result of a query's scan takes, whatever comes, as far as that is known before.
 func Reserved(q rewrite.Query) (bytes int64) {
-	for _, l := range q.Leaves() {
-		bytes += reserved(l)
+	for _, m := range q.Measures() {
+		bytes += reserved(m)
 	}
 	return bytes
 }
@@ -55,8 +55,8 @@ type results struct {
 func newResults(q rewrite.Query) *results {
 	r := &results{}
 	r.cells, r.counts = q.Width()
-	for _, l := range q.Leaves() {
-		r.of = append(r.of, newCollector(l))
+	for _, m := range q.Measures() {
+		r.of = append(r.of, newCollector(m))
 	}
 	return r
 }
@@ -73,11 +73,11 @@ func numberOf(leading []int32) int32 {
 }
 
 // add takes one row of a measure, of which it keeps a copy. Columns that the measure does not have are 0.
-func (r *results) add(leaf int32, cells []int32, counts []int64) error {
-	if leaf < 0 || int(leaf) >= len(r.of) {
+func (r *results) add(measure int32, cells []int32, counts []int64) error {
+	if measure < 0 || int(measure) >= len(r.of) {
 		return errResult
 	}
-	into := r.of[leaf]
+	into := r.of[measure]
 	own, its := min(into.query.Grain(), len(cells)), min(into.query.Counters(), len(counts))
 	for _, cell := range cells[own:] {
 		if cell != 0 {

@@ -187,7 +187,7 @@ func tableFindingsMySQL(t *policy.Table, have mysqlSeen) (list []Finding) {
 	}
 	proven := func(u rewrite.Unique) bool { return provenMySQL(have.shape, have.keys, u) }
 	list = append(list, boundFinding(t, t.UnitColumn != "" && proven(rewrite.Unique{Table: t, Columns: []string{t.UnitColumn}}))...)
-	keys, _ := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return proven(u), nil })
+	keys := uniqueFindings(t, proven)
 	list = append(list, keys...)
 	for _, f := range requiredFinding(t, !slices.ContainsFunc(rewrite.Required(t), func(u rewrite.Unique) bool { return !proven(u) })) {
 		f.Text += "; of MySQL a PRIMARY KEY alone is believed, since sessions may switch the check of other unique keys off"

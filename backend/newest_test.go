@@ -207,12 +207,13 @@ func changedBetween(t *testing.T, h *house, q rewrite.Query, do func()) bool {
 	t.Helper()
 	b := h.Backend.(*Postgres)
 	err := transaction(t.Context(), b.pool, time.Minute, func(tx pgx.Tx) error {
-		f, relies, err := b.provenText(t.Context(), tx, q)
-		if err != nil || !relies || f.sql != q.Proven()[0].SQL() {
+		p := b.proofsOf(q)
+		err := p.ask(t.Context(), tx)
+		if f, relies := b.text(q, p); err != nil || !relies || f.sql != q.Proven()[0].SQL() {
 			return fmt.Errorf("not proven: %w", err)
 		}
 		do()
-		return b.read(t.Context(), tx, q, f, true, newResults(q))
+		return b.read(t.Context(), tx, q, p, newResults(q))
 	})
 	if err != nil && !errors.Is(err, errChanged) {
 		t.Fatal(err)
@@ -221,7 +222,7 @@ func changedBetween(t *testing.T, h *house, q rewrite.Query, do func()) bool {
 }
 
 // inForce has the house's policy inspected and in force.
-func inForce(t *testing.T, h *house) {
+func inForce(t testing.TB, h *house) {
 	t.Helper()
 	for _, d := range h.policy.Datasets {
 		if findings, err := h.Inspect(t.Context(), h.policy, d); err != nil || fatal(findings) {
@@ -297,12 +298,12 @@ func TestKeysThroughAnotherTable(t *testing.T) {
 	b := h.Backend.(*Postgres)
 	q := render(t, measure(t, h.policy, "visits"), h)
 	err := transaction(t.Context(), b.pool, time.Minute, func(tx pgx.Tx) error {
-		f, relies, err := b.provenText(t.Context(), tx, q)
-		if err != nil || !relies {
-			return fmt.Errorf("relies: %t, %w", relies, err)
+		p := b.proofsOf(q)
+		if err := p.ask(t.Context(), tx); err != nil || !p.hold(nil, q.Required()) {
+			return fmt.Errorf("not proven: %w", err)
 		}
 		h.change("BEGIN; ALTER TABLE people RENAME TO old; ALTER TABLE fresh RENAME TO people; COMMIT")
-		return b.read(t.Context(), tx, q, f, true, newResults(q))
+		return b.read(t.Context(), tx, q, p, newResults(q))
 	})
 	if !errors.Is(err, errChanged) {
 		t.Errorf("a join through rows that no key holds of: %v", err)

@@ -126,7 +126,7 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 		b.log.ErrorContext(caller, "the private database does not plan a query; nothing was charged for it", "table", found.of.Table().Name, "cause", cause(found.unplanned))
 		return ErrUnplanned
 	case len(queries) > 0 && errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)): // what else is looked at is small
-		b.log.ErrorContext(caller, "the private database's plan of a query is longer than what is read of one; nothing was charged for it", "bytes", mostMessage)
+		b.log.ErrorContext(caller, "the private database's plan of a query is longer than what is read of one; nothing was charged for it", "bytes", maxMessage)
 		return ErrUnplanned
 	case err != nil:
 		b.log.WarnContext(caller, "the private database is not ready", "cause", cause(err))
@@ -174,25 +174,33 @@ func transaction(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, d
 
 // within is transaction on a connection.
 func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx pgx.Tx) error, more ...string) error {
-	var inside bool
+	return begun(ctx, conn, limit, more, func(*pgx.Batch) {}, do)
+}
+
+// begun is within, where the message that begins the transaction asks more of it. Either part may end it too, by a COMMIT of its own, which spares a turn to the server.
+func begun(ctx context.Context, conn *pgx.Conn, limit time.Duration, more []string, first func(*pgx.Batch), then func(tx pgx.Tx) error) error {
 	lost(conn) // of transactions before
-	err := pgx.BeginTxFunc(ctx, conn, begun(conn, limit, ""), func(tx pgx.Tx) error {
-		inside = true
-		if len(more) > 0 {
-			var batch pgx.Batch
-			for _, text := range more {
-				batch.Queue(text)
-			}
-			if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
-				return err
-			}
-		}
-		return do(tx)
-	})
-	switch {
-	case !inside && unsettled(err):
-		return errSettings
-	case lost(conn) && err == nil:
+	var batch pgx.Batch
+	settled := begin(&batch, conn, limit, "")
+	for _, text := range more {
+		batch.Queue(text)
+	}
+	first(&batch)
+	results := conn.SendBatch(ctx, &batch)
+	err := results.Close()
+	if err != nil && !*settled && unsettled(err) {
+		err = errSettings
+	}
+	if err == nil {
+		err = then(results.Tx())
+	}
+	switch open := conn.PgConn().TxStatus() != 'I'; {
+	case open && err == nil:
+		err = results.Tx().Commit(ctx)
+	case open:
+		_ = results.Tx().Rollback(ctx) // a connection on which that fails is closed
+	}
+	if lost(conn) && err == nil {
 		return errLost
 	}
 	return err
@@ -215,8 +223,13 @@ func (b *Postgres) asked(ctx context.Context, query rewrite.Query, again bool) (
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline)
 	}
+	conn, err := b.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
 	into := newResults(query)
-	err := transaction(ctx, b.pool, limit, func(tx pgx.Tx) error { return b.ask(ctx, tx, query, again, into) }, b.cluster.settings(limit)...)
+	err = b.ask(ctx, conn.Conn(), limit, query, again, into)
 	return into.groups(), err
 }
 
@@ -247,9 +260,9 @@ func collectKeys(rows interface {
 // collectPostgres checks the types of the columns, then takes every row.
 func collectPostgres(rows pgx.Rows, into *results) error {
 	first := true
-	leaf, cells, counts := make([]int32, into.leading()), make([]int32, into.cells), make([]int64, into.counts)
+	measure, cells, counts := make([]int32, into.leading()), make([]int32, into.cells), make([]int64, into.counts)
 	var targets []any
-	for _, small := range [][]int32{leaf, cells} {
+	for _, small := range [][]int32{measure, cells} {
 		for i := range small {
 			targets = append(targets, &small[i])
 		}
@@ -263,7 +276,7 @@ func collectPostgres(rows pgx.Rows, into *results) error {
 				return errResult
 			}
 			for i, f := range fields {
-				if small := len(leaf) + len(cells); i < small && f.DataTypeOID != pgtype.Int4OID || i >= small && f.DataTypeOID != pgtype.Int8OID {
+				if small := len(measure) + len(cells); i < small && f.DataTypeOID != pgtype.Int4OID || i >= small && f.DataTypeOID != pgtype.Int8OID {
 					return errResult
 				}
 			}
@@ -272,7 +285,7 @@ func collectPostgres(rows pgx.Rows, into *results) error {
 		if err := rows.Scan(targets...); err != nil {
 			return errResult // its text would hold the value
 		}
-		if err := into.add(numberOf(leaf), cells, counts); err != nil {
+		if err := into.add(numberOf(measure), cells, counts); err != nil {
 			return err
 		}
 	}

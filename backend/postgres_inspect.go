@@ -109,70 +109,11 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 		return findings, nil
 	}
 	var have shape
-	err = b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
-		var version int
-		if err := tx.QueryRow(ctx, "SELECT pg_catalog.current_setting('server_version_num')::int4").Scan(&version); err != nil {
-			return err
-		}
-		if version < oldestVersion {
-			findings = append(findings, Finding{Fatal: true, Text: fmt.Sprintf("the database is PostgreSQL %d; dpproxy needs %d or later", version/10000, oldestVersion/10000)})
-		}
-		var alone bool
-		if err := tx.QueryRow(ctx, "SELECT "+onlyPostgres).Scan(&alone); err != nil {
-			return err
-		}
-		if !alone {
-			findings = append(findings, Finding{Note: true, Text: "the database is not PostgreSQL alone (Citus, or an engine that speaks as it does): " +
-				"no unique constraint is taken for a proof there, so that each query numbers a unit's rows, and units cannot be found through other tables"})
-		}
-		spread, err := b.clusterFindings(ctx, tx, d)
-		if err != nil {
-			return err
-		}
-		findings = append(findings, spread...)
-		role, err := roleFindings(ctx, tx, d)
-		if err != nil {
-			return err
-		}
-		findings = append(findings, role...)
-		overlaps, err := overlapFindings(ctx, tx, p, d)
-		if err != nil {
-			return err
-		}
-		findings = append(findings, overlaps...)
-		if have, err = datasetShape(ctx, tx, d); err != nil {
-			return err
-		}
-		for _, t := range d.Tables {
-			if t.Analysed() {
-				continue
-			}
-			single := false
-			if t.UnitColumn != "" {
-				if single, err = proven(ctx, tx, []rewrite.Unique{{Table: t, Columns: []string{t.UnitColumn}}}); err != nil {
-					return err
-				}
-			}
-			sound, err := proven(ctx, tx, rewrite.Required(t))
-			if err != nil {
-				return err
-			}
-			findings = append(findings, compareTable(t, have, dialect.PostgreSQL)...)
-			bound := boundFinding(t, single)
-			for i := range bound {
-				if b.cluster != nil { // where a constraint would spare nothing
-					bound[i].Text, _, _ = strings.Cut(bound[i].Text, " (a unique constraint")
-				}
-			}
-			findings = append(findings, bound...)
-			findings = append(findings, requiredFinding(t, sound)...)
-			keys, err := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return proven(ctx, tx, []rewrite.Unique{u}) })
-			if err != nil {
-				return err
-			}
-			findings = append(findings, keys...)
-		}
-		return nil
+	err = b.look(ctx, defaultDeadline, func(tx pgx.Tx) (err error) {
+		var seen []Finding
+		seen, have, err = b.schemaFindings(ctx, tx, p, d)
+		findings = append(findings, seen...)
+		return err
 	})
 	if err != nil {
 		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
@@ -190,6 +131,76 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 	}
 	b.pins.note(p, d, have)
 	return findings, nil
+}
+
+// schemaFindings says what the catalogs say, all in one snapshot: of the server, how tables lie on it, the role, tables that stand for one, and each table.
+func (b *Postgres) schemaFindings(ctx context.Context, tx pgx.Tx, p *policy.Policy, d *policy.Dataset) (list []Finding, have shape, err error) {
+	for _, look := range []func() ([]Finding, error){
+		func() ([]Finding, error) { return serverFindings(ctx, tx) },
+		func() ([]Finding, error) { return b.clusterFindings(ctx, tx, d) },
+		func() ([]Finding, error) { return roleFindings(ctx, tx, d) },
+		func() ([]Finding, error) { return overlapFindings(ctx, tx, p, d) },
+	} {
+		found, err := look()
+		if err != nil {
+			return nil, nil, err
+		}
+		list = append(list, found...)
+	}
+	if have, err = datasetShape(ctx, tx, d); err != nil {
+		return nil, nil, err
+	}
+	tables := slices.DeleteFunc(slices.Clone(d.Tables), (*policy.Table).Analysed)
+	var asked proofs
+	for _, t := range tables {
+		asked.need(nil, slices.Concat(singleOf(t), rewrite.Required(t), declaredKeys(t)))
+	}
+	if err := asked.ask(ctx, tx); err != nil {
+		return nil, nil, err
+	}
+	for _, t := range tables {
+		list = append(list, b.tableFindings(t, have, asked)...)
+	}
+	return list, have, nil
+}
+
+// serverFindings says whether it is a PostgreSQL that is new enough, and what is not believed of one that is not alone.
+func serverFindings(ctx context.Context, tx pgx.Tx) (list []Finding, err error) {
+	var version int
+	var alone bool
+	if err := tx.QueryRow(ctx, "SELECT pg_catalog.current_setting('server_version_num')::int4, "+onlyPostgres).Scan(&version, &alone); err != nil {
+		return nil, err
+	}
+	if version < oldestVersion {
+		list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("the database is PostgreSQL %d; dpproxy needs %d or later", version/10000, oldestVersion/10000)})
+	}
+	if !alone {
+		list = append(list, Finding{Note: true, Text: "the database is not PostgreSQL alone (Citus, or an engine that speaks as it does): " +
+			"no unique constraint is taken for a proof there, so that each query numbers a unit's rows, and units cannot be found through other tables"})
+	}
+	return list, nil
+}
+
+// singleOf is what proves that a unit has one row of a table at most.
+func singleOf(t *policy.Table) []rewrite.Unique {
+	if t.UnitColumn == "" {
+		return nil
+	}
+	return []rewrite.Unique{{Table: t, Columns: []string{t.UnitColumn}}}
+}
+
+// tableFindings holds a table against the policy, by its shape and what constraints prove of it.
+func (b *Postgres) tableFindings(t *policy.Table, have shape, said proofs) []Finding {
+	list := compareTable(t, have, dialect.PostgreSQL)
+	single := singleOf(t)
+	bound := boundFinding(t, len(single) > 0 && said.hold(nil, single))
+	for i := range bound {
+		if b.cluster != nil { // where a constraint would spare nothing
+			bound[i].Text, _, _ = strings.Cut(bound[i].Text, " (a unique constraint")
+		}
+	}
+	list = append(append(list, bound...), requiredFinding(t, said.hold(nil, rewrite.Required(t)))...)
+	return append(list, uniqueFindings(t, func(u rewrite.Unique) bool { return said.hold(nil, []rewrite.Unique{u}) })...)
 }
 
 // probe has PostgreSQL parse, without running it, a query that uses each table as measures can.

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// mostMessage bounds one message of the database: a row of a public table is far below it, and all others are small.
-const mostMessage = 4 << 20
+// maxMessage bounds one message of the database: a row of a public table is far below it, and all others are small.
+const maxMessage = 4 << 20
 
 // ErrLink says that the owner has not said how the way to the database is protected.
 var ErrLink = errors.New("the database is on another machine and the url does not say how the way there is protected: " +
@@ -21,7 +21,7 @@ var ErrLink = errors.New("the database is on another machine and the url does no
 // it is, one message takes little memory, and a way over a network is encrypted to the right server unless the owner
 // names something weaker.
 func secureLink(config *pgx.ConnConfig, url string) error {
-	config.MaxProtocolMessageBodyLen = mostMessage
+	config.MaxProtocolMessageBodyLen = maxMessage
 	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {} // without it they would be kept, however many come
 	if config.RequireAuth == "" {
 		config.RequireAuth = "!password"

@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -52,82 +53,96 @@ const mayAskSQL = `CASE WHEN ` + onlyPostgres + ` THEN (SELECT pg_catalog.bool_a
 // errChanged says that the catalog changed between a query's snapshot and its end.
 var errChanged = errors.New("backend: what a private table's name stands for, its columns or its storage changed while it was asked")
 
-// ask runs a query in its snapshot, by the shortest text that is proven there. Where it was asked once before and the catalog changed meanwhile, the schema has to be the one that Inspect saw.
-func (b *Postgres) ask(ctx context.Context, tx pgx.Tx, query rewrite.Query, again bool, into *results) error {
-	if again {
-		found, err := lookAgain(ctx, tx, b.cluster, b.shapes(datasetsOf([]rewrite.Query{query})), nil)
-		if err != nil {
-			return err
+// ask runs a query, by the shortest text that is proven in its snapshot. Where it was asked once before and the catalog changed meanwhile, the schema has to be the one that Inspect saw. It takes two turns to the server, and one where no constraint could shorten the text:
+//
+//	BEGIN …; SELECT … set_config(…) …; SELECT EXISTS (… pg_index …); …      -- all that the texts rely on
+//	SELECT … FROM people …; SELECT EXISTS (… pg_locks …); COMMIT            -- the rows, and whether the catalog has changed
+func (b *Postgres) ask(ctx context.Context, conn *pgx.Conn, limit time.Duration, query rewrite.Query, again bool, into *results) error {
+	p, changed := b.proofsOf(query), new(bool)
+	atOnce := len(p) == 0 && !again
+	return begun(ctx, conn, limit, b.cluster.settings(limit), func(batch *pgx.Batch) {
+		p.queue(batch)
+		if atOnce {
+			text, relies := b.text(query, p)
+			changed = b.queue(batch, query, text, relies, into)
 		}
-		if found.drifted {
-			return ErrDrift
+	}, func(tx pgx.Tx) error {
+		if again {
+			found, err := lookAgain(ctx, tx, b.cluster, b.shapes(datasetsOf([]rewrite.Query{query})), nil)
+			if err != nil {
+				return err
+			}
+			if found.drifted {
+				return ErrDrift
+			}
+		}
+		if !atOnce {
+			return b.read(ctx, tx, query, p, into)
+		}
+		return errIf(*changed)
+	})
+}
+
+// proofsOf are what a query relies on and what a shorter text of it would.
+func (b *Postgres) proofsOf(query rewrite.Query) (p proofs) {
+	p.need(nil, query.Required())
+	if b.cluster == nil {
+		for _, s := range query.Proven() {
+			p.need(s.Ranks, s.Needs)
 		}
 	}
-	f, relies, err := b.provenText(ctx, tx, query)
-	if err != nil {
+	return p
+}
+
+// text is what a query runs as where these are the proofs, and whether it relies on them.
+func (b *Postgres) text(query rewrite.Query, p proofs) (f form, relies bool) {
+	relies = len(query.Required()) > 0
+	f = shortest(query, func(s rewrite.Shorter) bool {
+		holds := b.cluster == nil && p.hold(s.Ranks, s.Needs)
+		relies = relies || holds
+		return holds
+	})
+	return f, relies
+}
+
+// read takes a query's rows by the text that is proven, looks whether the catalog is still the snapshot's, and ends the transaction.
+func (b *Postgres) read(ctx context.Context, tx pgx.Tx, query rewrite.Query, p proofs, into *results) error {
+	if !p.hold(nil, query.Required()) {
+		return errUnproven
+	}
+	text, relies := b.text(query, p)
+	var batch pgx.Batch
+	changed := b.queue(&batch, query, text, relies, into)
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return err
 	}
-	return b.read(ctx, tx, query, f, b.cluster == nil && (relies || b.alone), into)
+	return errIf(*changed)
 }
 
-// provenText is the text that a query runs as in tx's snapshot, and whether it relies on constraints.
-func (b *Postgres) provenText(ctx context.Context, tx pgx.Tx, query rewrite.Query) (f form, relies bool, err error) {
-	required := query.Required()
-	if sound, err := proven(ctx, tx, required); err != nil || !sound {
-		return f, false, errors.Join(err, errUnproven)
+func errIf(changed bool) error {
+	if changed {
+		return errChanged
 	}
-	relies = len(required) > 0
-	f.sql, f.args, err = shortest(query, func(s rewrite.Shorter) (bool, error) {
-		if b.cluster != nil {
-			return false, nil
-		}
-		holds, err := provenForm(ctx, tx, s)
-		relies = relies || holds
-		return holds, err
-	})
-	return f, relies, err
+	return nil
 }
 
-// read takes a query's rows, and where it is watched looks whether the catalog is still the snapshot's, in one round trip.
-func (b *Postgres) read(ctx context.Context, tx pgx.Tx, query rewrite.Query, f form, watched bool, into *results) (err error) {
-	var batch pgx.Batch
+// queue has a message ask for a query's rows, then whether the catalog has changed, and end the transaction.
+func (b *Postgres) queue(batch *pgx.Batch, query rewrite.Query, text form, relies bool, into *results) (changed *bool) {
+	changed = new(bool)
 	if query.Joins() {
 		batch.Queue(noLoops)
 	}
-	batch.Queue(f.sql, f.args...)
-	if watched {
-		batch.Queue(changedSQL)
-	}
-	results := tx.SendBatch(ctx, &batch)
-	defer func() {
-		if failed := results.Close(); err == nil {
-			err = failed
+	batch.Queue(text.sql, text.args...).Query(func(rows pgx.Rows) error {
+		if query.Keyed() {
+			return collectKeys(rows, into.of[0])
 		}
-	}()
-	if query.Joins() {
-		if _, err := results.Exec(); err != nil {
-			return err
-		}
+		return collectPostgres(rows, into)
+	})
+	if b.cluster == nil && (relies || b.alone) {
+		batch.Queue(changedSQL).QueryRow(func(row pgx.Row) error { return row.Scan(changed) })
 	}
-	rows, err := results.Query()
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	if query.Keyed() {
-		err = collectKeys(rows, into.of[0])
-	} else {
-		err = collectPostgres(rows, into)
-	}
-	if err != nil || !watched {
-		return err
-	}
-	rows.Close()
-	var changed bool
-	if err := results.QueryRow().Scan(&changed); err != nil || !changed {
-		return err
-	}
-	return errChanged
+	batch.Queue("COMMIT")
+	return changed
 }
 
 // stillThere tells, once a copy has read all its tables and while it holds their locks, whether the newest catalog has the schema that Inspect saw: the names stand for the same relations as in the copy's moment.

@@ -66,8 +66,8 @@ var givens = []given{
 	{name: "trace_sort", value: "off"},
 }
 
-// mostWorkMem is the most memory that a sort takes, in kB: what is set above it is lowered. A hash table takes twice as much.
-const mostWorkMem = 1 << 20
+// maxWorkMem is the most memory that a sort takes, in kB: what is set above it is lowered. A hash table takes twice as much.
+const maxWorkMem = 1 << 20
 
 // computed are the settings whose value is not a constant.
 var computed = []string{"statement_timeout", "work_mem"}
@@ -115,7 +115,7 @@ var idle = map[string][]string{
 // errSettings says that a session's settings, or its database's encoding, are not those that queries need.
 var errSettings = errors.New("backend: settings that dpproxy cannot change")
 
-// settingsSQL follows the BEGIN of every transaction on a server of that version, in one message with it: all settings that are
+// settingsSQL follows the BEGIN of every transaction on a server of that version: all settings that are
 // otherwise, and the time that statements have, in milliseconds. It divides by zero where the database's encoding, or a limit
 // that only a superuser lifts, would let one row decide whether a query ends.
 //
@@ -139,20 +139,24 @@ var settingsSQL = func() map[int]string {
   (SELECT pg_catalog.count(pg_catalog.set_config(g.name, g.value, true))
    FROM ROWS FROM (pg_catalog.unnest('{%s}'::pg_catalog.text[]), pg_catalog.unnest('{%s}'::pg_catalog.text[])) AS g(name, value)
    WHERE pg_catalog.current_setting(g.name) OPERATOR(pg_catalog.<>) g.value)`,
-			mostWorkMem<<10, mostWorkMem, strings.Join(names, ","), strings.Join(values, ","))
+			maxWorkMem<<10, maxWorkMem, strings.Join(names, ","), strings.Join(values, ","))
 	}
 	return texts
 }()
 
-// begun begins a read-only transaction with one snapshot, its own or one that another transaction exported, and gives it its
-// settings, in one round trip.
-func begun(conn *pgx.Conn, limit time.Duration, snapshot string) pgx.TxOptions {
-	begin := "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+// begin has a message begin a read-only transaction with one snapshot, its own or one that another transaction exported, and give it its
+// settings. Once the results have been read, settled tells whether it has them.
+func begin(batch *pgx.Batch, conn *pgx.Conn, limit time.Duration, snapshot string) (settled *bool) {
+	settled = new(bool)
+	batch.BeginTx(pgx.TxOptions{BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"})
 	if snapshot != "" {
-		begin += "SET TRANSACTION SNAPSHOT " + dialect.QuoteText(snapshot) + "; "
+		batch.Queue("SET TRANSACTION SNAPSHOT " + dialect.QuoteText(snapshot))
 	}
-	return pgx.TxOptions{BeginQuery: begin +
-		fmt.Sprintf(settingsSQL[majorVersion(conn)], max(limit.Milliseconds(), 1))}
+	batch.Queue(fmt.Sprintf(settingsSQL[majorVersion(conn)], max(limit.Milliseconds(), 1))).Exec(func(pgconn.CommandTag) error {
+		*settled = true
+		return nil
+	})
+	return settled
 }
 
 // unsettled tells that a transaction did not begin because of its settings.
@@ -257,7 +261,7 @@ func (b *Postgres) settingFindings(ctx context.Context, d *policy.Dataset) (list
 	}
 	add(digest != nil, true, "the server computes no MD5 (its OpenSSL is in FIPS mode, say), by which rows are ordered where a unit or a key is text: "+
 		"every such query would fail after its charge. dpproxy needs a server that does")
-	add(memory > mostWorkMem, false, "work_mem is lowered to 1 GB in dpproxy's own transactions, since one statement may use it several times over")
+	add(memory > maxWorkMem, false, "work_mem is lowered to 1 GB in dpproxy's own transactions, since one statement may use it several times over")
 	set, unknown := b.followed(kept)
 	add(len(set) > 0, false, "the database, the role or the url sets %s; dpproxy sets its own values in each transaction, so these are not used", strings.Join(set, ", "))
 	for _, name := range unknown {

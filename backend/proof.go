@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -100,40 +101,86 @@ func rankArguments(r rewrite.Rank) []any {
 	return []any{schema, name, r.Table.RowRank, r.Table.UnitColumn, within, beyond, append([]string{}, r.Columns...), append([]string{}, r.Texts...)}
 }
 
-// provenForm tells whether constraints prove, in tx's snapshot, what a shorter text takes for proven.
-func provenForm(ctx context.Context, tx pgx.Tx, s rewrite.Shorter) (bool, error) {
-	for _, r := range s.Ranks {
-		var holds bool
-		if err := tx.QueryRow(ctx, rankSQL, rankArguments(r)...).Scan(&holds); err != nil || !holds {
-			return false, err
+// proof is a question to the catalog, and its answer.
+type proof struct {
+	sql   string
+	args  []any
+	holds bool
+}
+
+// proofs are what constraints are to prove in one snapshot, each asked once, all in one message.
+type proofs []*proof
+
+// need adds what is not asked for yet.
+func (p *proofs) need(ranks []rewrite.Rank, needs []rewrite.Unique) {
+	for _, r := range ranks {
+		p.add(rankSQL, rankArguments(r))
+	}
+	for _, u := range needs {
+		p.add(uniqueSQL, uniqueArguments(u))
+	}
+}
+
+func (p *proofs) add(sql string, args []any) {
+	if p.find(sql, args) == nil {
+		*p = append(*p, &proof{sql: sql, args: args})
+	}
+}
+
+func (p proofs) find(sql string, args []any) *proof {
+	for _, one := range p {
+		if one.sql == sql && reflect.DeepEqual(one.args, args) {
+			return one
 		}
 	}
-	return proven(ctx, tx, s.Needs)
+	return nil
+}
+
+// queue has a message ask for all of them.
+func (p proofs) queue(batch *pgx.Batch) {
+	for _, one := range p {
+		batch.Queue(one.sql, one.args...).QueryRow(func(row pgx.Row) error { return row.Scan(&one.holds) })
+	}
+}
+
+// hold tells whether all of these were asked for, and hold.
+func (p proofs) hold(ranks []rewrite.Rank, needs []rewrite.Unique) bool {
+	for _, r := range ranks {
+		if said := p.find(rankSQL, rankArguments(r)); said == nil || !said.holds {
+			return false
+		}
+	}
+	for _, u := range needs {
+		if said := p.find(uniqueSQL, uniqueArguments(u)); said == nil || !said.holds {
+			return false
+		}
+	}
+	return true
+}
+
+// ask asks for all of them in tx's snapshot.
+func (p proofs) ask(ctx context.Context, tx pgx.Tx) error {
+	var batch pgx.Batch
+	p.queue(&batch)
+	return tx.SendBatch(ctx, &batch).Close()
 }
 
 // proven tells whether constraints prove, in tx's snapshot, all that is needed.
 func proven(ctx context.Context, tx pgx.Tx, needs []rewrite.Unique) (bool, error) {
-	for _, u := range needs {
-		var unique bool
-		if err := tx.QueryRow(ctx, uniqueSQL, uniqueArguments(u)...).Scan(&unique); err != nil || !unique {
-			return false, err
-		}
-	}
-	return true, nil
+	var p proofs
+	p.need(nil, needs)
+	err := p.ask(ctx, tx)
+	return err == nil && p.hold(nil, needs), err
 }
 
-// shortest is the text of a query and its arguments, the shortest of those whose needs the snapshot proves.
-func shortest(query rewrite.Query, proven func(rewrite.Shorter) (bool, error)) (text string, args []any, err error) {
+// shortest is the text of a query and its arguments, the shortest of those whose needs are proven.
+func shortest(query rewrite.Query, proven func(rewrite.Shorter) bool) form {
 	for _, s := range query.Proven() {
-		holds, err := proven(s)
-		if err != nil {
-			return "", nil, err
-		}
-		if holds {
-			return s.SQL(), s.Args(), nil
+		if proven(s) {
+			return form{s.SQL(), s.Args()}
 		}
 	}
-	return query.SQL(), query.Args(), nil
+	return form{query.SQL(), query.Args()}
 }
 
 // uniqueKey is what a constraint of DuckDB says: no two rows share the values of its columns.
@@ -144,8 +191,8 @@ type uniqueKey struct {
 }
 
 // provenForm tells whether constraints prove what a shorter text takes for proven.
-func (b *DuckDB) provenForm(s rewrite.Shorter) (bool, error) {
-	return !slices.ContainsFunc(s.Ranks, func(r rewrite.Rank) bool { return !b.ranksSaid(r) }) && b.proven(s.Needs), nil
+func (b *DuckDB) provenForm(s rewrite.Shorter) bool {
+	return !slices.ContainsFunc(s.Ranks, func(r rewrite.Rank) bool { return !b.ranksSaid(r) }) && b.proven(s.Needs)
 }
 
 // proven tells whether constraints prove all that is needed. In DuckDB they hold in every snapshot: the schema cannot change.
@@ -178,20 +225,24 @@ func requiredFinding(t *policy.Table, proven bool) []Finding {
 		t.Name, t.Dataset.Unit.Name, t.Via.Table.Name, t.Via.Key)}}
 }
 
-// uniqueFindings says of each key that the policy declares unique whether a constraint proves it.
-func uniqueFindings(t *policy.Table, proven func(rewrite.Unique) (bool, error)) (list []Finding, err error) {
+// declaredKeys are the keys that the policy declares unique, as a proof is asked of each.
+func declaredKeys(t *policy.Table) (list []rewrite.Unique) {
 	for _, columns := range t.Unique {
-		sound, err := proven(rewrite.Unique{Table: t, Columns: columns, Nullable: true})
-		if err != nil {
-			return nil, err
-		}
-		key := strings.Join(columns, ", ")
-		if sound {
+		list = append(list, rewrite.Unique{Table: t, Columns: columns, Nullable: true})
+	}
+	return list
+}
+
+// uniqueFindings says of each key that the policy declares unique whether a constraint proves it.
+func uniqueFindings(t *policy.Table, proven func(rewrite.Unique) bool) (list []Finding) {
+	for _, u := range declaredKeys(t) {
+		key := strings.Join(u.Columns, ", ")
+		if proven(u) {
 			list = append(list, Finding{Note: true, Text: fmt.Sprintf("table %s: a constraint proves that %s is unique, so joins along it need no more numbering", t.Name, key)})
 			continue
 		}
 		list = append(list, Finding{Text: fmt.Sprintf("table %s: no constraint proves that (%s) is unique; in joins that rely on it, of the rows of one %s that share it one is taken, which each query sorts for",
 			t.Name, key, t.Dataset.Unit.Name)})
 	}
-	return list, nil
+	return list
 }

@@ -32,12 +32,12 @@ func TestScansArePaidMeasureByMeasure(t *testing.T) {
 				a, spec := newAccount(t), nearlyExact(4)
 				by, all := measure(t, h.policy, table, grain), measure(t, h.policy, table)
 				q := renderAll(t, h, by, all)
-				if !q[0].Beside(q[1]) || len(q[0].Leaves()) != 2 {
+				if !q[0].Beside(q[1]) || len(q[0].Measures()) != 2 {
 					t.Fatalf("%s: the measures are not read in one scan", table)
 				}
 				for _, one := range q {
-					if got, want := counts(t, h, one), counts(t, h, render(t, map[int]*plans.Measure{0: by, 1: all}[one.Leaf()], h)); !slices.Equal(got, want) {
-						t.Errorf("%s, measure %d: %v, alone %v", table, one.Leaf(), got, want)
+					if got, want := counts(t, h, one), counts(t, h, render(t, map[int]*plans.Measure{0: by, 1: all}[one.Number()], h)); !slices.Equal(got, want) {
+						t.Errorf("%s, measure %d: %v, alone %v", table, one.Number(), got, want)
 					}
 				}
 				first, second := a.pay(t, by, spec), a.pay(t, all, spec)
@@ -94,10 +94,10 @@ func TestResultsRefuseOtherMeasuresRows(t *testing.T) {
 	h := duckHouse(t)
 	q := renderAll(t, h, measure(t, h.policy, "people", "sex"), measure(t, h.policy, "people"))[0]
 	for what, c := range map[string]struct {
-		leaf  int32
-		cell  int32
-		count int64
-		sound bool
+		measure int32
+		cell    int32
+		count   int64
+		sound   bool
 	}{
 		"a row of the first":                     {0, 3, 5, true},
 		"a row of the second":                    {1, 0, 5, true},
@@ -110,16 +110,16 @@ func TestResultsRefuseOtherMeasuresRows(t *testing.T) {
 		"a cell below all of a measure with one": {1, -1, 5, false},
 	} {
 		r := newResults(q)
-		if err := r.add(c.leaf, []int32{c.cell}, []int64{c.count}); (err == nil) != c.sound {
+		if err := r.add(c.measure, []int32{c.cell}, []int64{c.count}); (err == nil) != c.sound {
 			t.Errorf("%s: %v", what, err)
 		}
 		if !c.sound {
 			continue
 		}
-		if err := r.add(c.leaf, []int32{c.cell}, []int64{c.count}); err == nil {
+		if err := r.add(c.measure, []int32{c.cell}, []int64{c.count}); err == nil {
 			t.Errorf("%s, twice: taken", what)
 		}
-		if other := r.add(1-c.leaf, []int32{0}, []int64{1}); other != nil {
+		if other := r.add(1-c.measure, []int32{0}, []int64{1}); other != nil {
 			t.Errorf("%s, and one of the other: %v", what, other)
 		}
 	}

@@ -160,8 +160,7 @@ func (c *copied) proven(needs []rewrite.Unique) bool {
 
 // textOf is the text that a query runs as. What it requires was proved when the copy was made: units were found by it.
 func (c *copied) textOf(query rewrite.Query) (string, error) {
-	text, _, err := shortest(query, func(s rewrite.Shorter) (bool, error) { return c.proven(s.Needs), nil })
-	return text, err
+	return shortest(query, func(s rewrite.Shorter) bool { return c.proven(s.Needs) }).sql, nil
 }
 
 // keyName names what a constraint may prove of a table in a snapshot.

@@ -113,9 +113,11 @@ func (r *postgresReading) join(ctx context.Context, b *Postgres, limit time.Dura
 	for len(r.all) < b.readers {
 		conn, err := pgx.ConnectConfig(ctx, b.aside.Config().ConnConfig)
 		if err == nil {
-			var tx pgx.Tx
-			if tx, err = conn.BeginTx(ctx, begun(conn, limit, snapshot)); err == nil {
-				r.all = append(r.all, tx)
+			var batch pgx.Batch
+			begin(&batch, conn, limit, snapshot)
+			results := conn.SendBatch(ctx, &batch)
+			if err = results.Close(); err == nil {
+				r.all = append(r.all, results.Tx())
 				continue
 			}
 			conn.Close(context.WithoutCancel(ctx))

@@ -36,7 +36,7 @@ func (b *Spark) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset
 					found = append(found, momentFindingSpark(t, at))
 				}
 				found = append(found, boundFindingSpark(t)...)
-				keys, _ := uniqueFindings(t, func(rewrite.Unique) (bool, error) { return false, nil })
+				keys := uniqueFindings(t, func(rewrite.Unique) bool { return false })
 				found = append(found, keys...)
 			}
 			if !t.Public && !fatal(found) {

@@ -116,6 +116,45 @@ func TestRule8DeltaHasNoPriceUnderReplaceOne(t *testing.T) {
 	wantErr(t, f.Adopt(ctx, terms(d)), ErrBound)
 }
 
+// TestRule8PathsStay: once something is spent a relation's rows name their unit as they did, also where the relation was left out of the policy meanwhile, and
+// after the ledger was opened anew. Before, and for a relation that is new, a path may be any; and a ledger of before there were paths takes the first that it is told.
+func TestRule8PathsStay(t *testing.T) {
+	by := func(paths ...string) DatasetTerms {
+		d := census()
+		d.Paths = map[string]string{}
+		for i := 0; i < len(paths); i += 2 {
+			if paths[i] != "public.people" {
+				d.Relations = append(d.Relations, paths[i])
+			}
+			d.Paths[paths[i]] = paths[i+1]
+		}
+		return d
+	}
+	at := place(t)
+	f := open(t, at, Options{})
+	adopt(t, f, by("public.people", "id", "public.transfers", "receiver"))
+	adopt(t, f, by("public.people", "id", "public.transfers", "sender")) // nothing is spent yet
+	charge(t, f, request("alice", item(1, eps(100))))
+	for range 2 {
+		wantErr(t, f.Adopt(ctx, terms(by("public.people", "id", "public.transfers", "receiver"))), ErrBound)
+		adopt(t, f, by("public.people", "id", "public.visits", "person"))
+		wantErr(t, f.Adopt(ctx, terms(by("public.people", "id", "public.transfers", "receiver"))), ErrBound)
+		wantErr(t, f.Adopt(ctx, terms(by("public.people", "id", "public.visits", "nurse"))), ErrBound)
+		adopt(t, f, by("public.people", "id", "public.transfers", "sender", "public.visits", "person"))
+		verify(t, f)
+		f.Close()
+		f = open(t, at, Options{})
+	}
+
+	f = fresh(t, Options{}, census())
+	charge(t, f, request("alice", item(1, eps(100))))
+	adopt(t, f, by("public.people", "id"))
+	wantErr(t, f.Adopt(ctx, terms(by("public.people", "mother"))), ErrBound)
+	adopt(t, f, census()) // nobody says
+	wantErr(t, f.Adopt(ctx, terms(by("public.people", "mother"))), ErrBound)
+	verify(t, f)
+}
+
 // Rule 8: spending hangs on identities: names, base relations.
 func TestRule8Identities(t *testing.T) {
 	path := place(t)

@@ -116,8 +116,11 @@ func encodeTerms(t DatasetTerms) []byte {
 		e.Int(int64(b.Refresh))
 		e.Cost(b.Lifetime)
 	}
-	if len(t.Groups) > 0 { // left out else, as rows were before there were groups
+	if len(t.Groups)+len(t.Paths) > 0 { // left out else, as rows were before there were groups
 		writeGroups(&e, t.Groups)
+	}
+	if len(t.Paths) > 0 { // and before there were these
+		writePaths(&e, t.Paths)
 	}
 	return e.Bytes()
 }
@@ -136,11 +139,32 @@ func decodeTerms(b []byte) (t DatasetTerms, err error) {
 		t.Budgets[user] = BudgetTerms{Limit: d.Cost(), Refresh: time.Duration(d.Int()), Lifetime: d.Cost()}
 	}
 	if d.More() {
-		if t.Groups = readGroups(&d); len(t.Groups) == 0 {
+		t.Groups = readGroups(&d)
+		if d.More() {
+			t.Paths = readPaths(&d)
+		}
+		if len(t.Groups)+len(t.Paths) == 0 {
 			return t, chain.ErrMalformed
 		}
 	}
 	return t, d.End()
+}
+
+func writePaths(e *chain.Encoder, paths map[string]string) {
+	e.Int(int64(len(paths)))
+	for _, relation := range slices.Sorted(maps.Keys(paths)) {
+		e.Text(relation)
+		e.Text(paths[relation])
+	}
+}
+
+func readPaths(d *chain.Decoder) map[string]string {
+	paths := map[string]string{}
+	for range d.Count() {
+		relation := d.Text()
+		paths[relation] = d.Text()
+	}
+	return paths
 }
 
 func encodeRelations(relations []string) []byte {

@@ -89,12 +89,14 @@ func TestBodiesBytes(t *testing.T) {
 
 	terms := DatasetTerms{ID: "census", Accountant: 1, Neighbors: 2, Unit: "person", Relations: []string{"public.homes", "public.people"}, Cap: cost(0x71),
 		Budgets: map[string]BudgetTerms{"*": {Limit: cost(0x81), Refresh: time.Duration(0x82), Lifetime: cost(0x83)}, "alice": {Limit: cost(0x91), Refresh: time.Duration(0x92), Lifetime: cost(0x93)}},
-		Groups:  map[string][]string{"team": {"bob", "eve"}}}
+		Groups:  map[string][]string{"team": {"bob", "eve"}}, Paths: map[string]string{"public.homes": "owner", "public.people": "id"}}
 	termsBytes := "01" + textBytes("census") + numbers("1", "2") + textBytes("person") + numbers("2") + textBytes("public.homes") + textBytes("public.people") +
 		numbers("71", "72", "73") + numbers("2") + textBytes("*") + numbers("81", "82", "83", "82", "83", "84", "85") + textBytes("alice") +
 		numbers("91", "92", "93", "92", "93", "94", "95")
 	ungrouped := len(termsBytes) / 2
 	termsBytes += numbers("1") + textBytes("team") + numbers("2") + textBytes("bob") + textBytes("eve")
+	pathless := len(termsBytes) / 2
+	termsBytes += numbers("2") + textBytes("public.homes") + textBytes("owner") + textBytes("public.people") + textBytes("id")
 	isWhole(t, terms, "RenamedFrom") // a row of its own says so
 	isWhole(t, terms.Budgets["*"])
 	if got := hex.EncodeToString(encodeTerms(terms)); got != termsBytes {
@@ -120,7 +122,7 @@ func TestBodiesBytes(t *testing.T) {
 		}
 		read := []func([]byte) error{func(b []byte) error { _, err := decodeCharge(b); return err }, func(b []byte) error { _, err := decodeSave(b); return err }, func(b []byte) error { _, err := decodeTerms(b); return err }}[i]
 		for cut := range whole {
-			if shorter := i == 0 && cut == alone || i == 2 && cut == ungrouped; shorter != (read(whole[:cut]) == nil) {
+			if shorter := i == 0 && cut == alone || i == 2 && (cut == ungrouped || cut == pathless); shorter != (read(whole[:cut]) == nil) {
 				t.Fatalf("body %d, cut after %d bytes, is read", i, cut)
 			}
 		}

@@ -53,6 +53,7 @@ type dataset struct {
 	terms   DatasetTerms
 	encoded string            // the terms' canonical bytes
 	groups  map[string]string // by member, the account of her group
+	paths   map[string]string // by base relation, how its rows name their unit, of all terms since something is spent
 	charged bool
 	delta   bool // a charge named δ
 }

@@ -14,6 +14,14 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
+// Who pays for what. Of a request for two measures, of which she has paid for the first in this epoch,
+//
+//	takeOff looks both up in the book: the first is free, and of the second a flight begins, so that nobody else draws it meanwhile;
+//	pay     hands a job to the writer (jobs.go), which looks again, since the book may have moved on (errOutdated), and then
+//	charge  takes the cost from her window, her lifetime and the dataset's cap, one conditional update each, and adds a row to the chain.
+//
+// The outcome of the first is the number of its saved release, and that of the second a receipt: backend.Execute spends it, and Save (save.go) ends its flight.
+
 // specKey gives equal specs equal strings.
 func specKey(s mechanisms.Spec) string {
 	var e chain.Encoder

@@ -204,8 +204,9 @@ type DatasetTerms struct {
 	ID, RenamedFrom string
 	Accountant      privacy.Accountant
 	Neighbors       privacy.Neighbors
-	Unit            string   // canonical text of the privacy unit
-	Relations       []string // base relations, canonical: "schema.name" or the file's path
+	Unit            string            // canonical text of the privacy unit
+	Relations       []string          // base relations, canonical: "schema.name" or the file's path
+	Paths           map[string]string // by base relation, how its rows name their unit; of one that is not here nobody says
 	Cap             privacy.Cost
 	Budgets         map[string]BudgetTerms // by user, by GroupAccount of a group; "*" for each other user or group
 	Groups          map[string][]string    // members by name of the group: users with one account

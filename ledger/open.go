@@ -147,7 +147,7 @@ func (f *keeper) lock() error {
 	first := f.opts.Witness
 	for n := 2; ; n++ {
 		err := f.take(f.opts.Witness + "-lock")
-		if err == nil || !f.shared() || !errors.Is(err, ErrLocked) || n > mostWitnesses {
+		if err == nil || !f.shared() || !errors.Is(err, ErrLocked) || n > maxWitnesses {
 			return err
 		}
 		f.opts.Witness = fmt.Sprintf("%s-%d", first, n)
@@ -163,8 +163,8 @@ func (f *keeper) take(name string) error {
 	return nil
 }
 
-// mostWitnesses is how many processes may share a ledger and a directory.
-const mostWitnesses = 64
+// maxWitnesses is how many processes may share a ledger and a directory.
+const maxWitnesses = 64
 
 // siteAt is the site that a URL names.
 func siteAt(url string, opts Options) (store.Site, error) {

@@ -19,7 +19,7 @@ var conformance = []struct {
 	{"ChargeDrawSaveSend", TestRule4ChargeDrawSaveSend}, {"OneDrawsTheOtherWaits", TestRule4OneDrawsTheOtherWaits},
 	{"DeltaIsAnAccountOfItsOwn", TestRule6DeltaIsAnAccountOfItsOwn}, {"WindowsAndTheLedgersTime", TestRule7WindowsAndTheLedgersTime},
 	{"RequestOfAnotherPolicy", TestRule8RequestOfAnotherPolicy}, {"PolicyChangesUnderWay", TestRule8PolicyChangesUnderWay},
-	{"ForbiddenChanges", TestRule8ForbiddenChanges}, {"Repricing", TestRule8Repricing}, {"DeltaHasNoPrice", TestRule8DeltaHasNoPriceUnderReplaceOne},
+	{"ForbiddenChanges", TestRule8ForbiddenChanges}, {"PathsStay", TestRule8PathsStay}, {"Repricing", TestRule8Repricing}, {"DeltaHasNoPrice", TestRule8DeltaHasNoPriceUnderReplaceOne},
 	{"Identities", TestRule8Identities}, {"DatasetComesBack", TestRule8DatasetComesBack}, {"Grants", TestRule8Grants},
 	{"Growth", TestGrowth}, {"GrowthOfOneAtATime", TestGrowthOfOneAtATime}, {"GrowthGivenUp", TestGrowthGivenUp}, {"GrowthIsChecked", TestGrowthIsChecked},
 	{"Ladder", TestLadder}, {"LadderRefused", TestLadderRefused}, {"LadderCrash", TestLadderCrash}, {"LadderOneAtATime", TestLadderOneAtATime},

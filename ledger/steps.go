@@ -11,8 +11,8 @@ import (
 // own bytes. A step is a row of the chain, durable before what it tells is sent, and is never taken back. What must not be
 // known, such as a noisy threshold, is no part of any step.
 
-// mostStep bounds the bytes of a step.
-const mostStep = 1 << 24
+// maxStep bounds the bytes of a step.
+const maxStep = 1 << 24
 
 func encodeStep(id int64, step []byte) []byte {
 	e := chain.Body()
@@ -57,7 +57,7 @@ func (f *keeper) Resume(ctx context.Context, user string, id int64, step []byte)
 }
 
 func (f *keeper) extend(ctx context.Context, user string, id int64, step []byte) (rec *record, err error) {
-	if len(step) == 0 || len(step) > mostStep {
+	if len(step) == 0 || len(step) > maxStep {
 		return nil, fmt.Errorf("ledger: a step of %d bytes", len(step))
 	}
 	err = f.do(ctx, &job{ds: f.datasetOf(id), run: func(t *batch) error {

@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
@@ -120,7 +122,7 @@ func (b *book) applyTerms(r chain.Row) error {
 		return err
 	}
 	next := *set
-	next.terms, next.encoded, next.groups = t, string(r.Body), membership(t.Groups)
+	next.terms, next.encoded, next.groups, next.paths = t, string(r.Body), membership(t.Groups), set.pathsUnder(t)
 	b.sets[r.DS] = &next
 	for key, a := range b.accounts {
 		if key.DS == r.DS {
@@ -164,6 +166,9 @@ func (d *dataset) change(t DatasetTerms) error {
 	switch {
 	case old.Unit != t.Unit:
 		return errBoundBy("dataset %s protects %q; its unit cannot change to %q once budget is spent", t.ID, old.Unit, t.Unit)
+	case d.changedPath(t) != "":
+		relation := d.changedPath(t)
+		return errBoundBy("rows of %s of dataset %s name their unit by %q; that cannot change to %q once budget is spent", relation, t.ID, d.paths[relation], t.Paths[relation])
 	case t.Accountant == privacy.Pure && old.Accountant != privacy.Pure:
 		return errBoundBy("dataset %s is accounted by %s; it cannot go back to %s once budget is spent", t.ID, old.Accountant, t.Accountant)
 	case d.delta && t.Cap.Delta.Atto() == 0 && t.Cap.Rho.Pico() != 0: // ρ takes all of δ then, and some of it was spent
@@ -174,6 +179,30 @@ func (d *dataset) change(t DatasetTerms) error {
 		return errBoundBy("dataset %s has spent δ under add-remove neighbors, which has no price under replace-one", t.ID)
 	}
 	return nil
+}
+
+// changedPath is a relation whose rows would name their unit otherwise than they did when something was spent; empty: there is none.
+// What is spent protects, of each unit, the rows that were hers then. A transfer that was its sender's, and is its receiver's from now on,
+// is two people's, and what was answered bounds neither's rows with what will be (privacy rule 9).
+func (d *dataset) changedPath(t DatasetTerms) string {
+	for _, relation := range slices.Sorted(maps.Keys(t.Paths)) {
+		if was, known := d.paths[relation]; known && was != t.Paths[relation] {
+			return relation
+		}
+	}
+	return ""
+}
+
+// pathsUnder are the paths that are known under new terms. Once something is spent none is forgotten, so that a relation that is left out
+// of a policy does not come back with another one.
+func (d *dataset) pathsUnder(t DatasetTerms) map[string]string {
+	if !d.charged {
+		return t.Paths
+	}
+	all := map[string]string{}
+	maps.Copy(all, d.paths)
+	maps.Copy(all, t.Paths)
+	return all
 }
 
 func (b *book) applyForfeit(r chain.Row) error {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
@@ -16,128 +15,9 @@ import (
 )
 
 const (
-	mostJobs      = 256                    // one commit covers at most so many
 	witnessFlush  = time.Second            // how long a mark may stay unflushed
 	reopenNotSoon = 200 * time.Millisecond // after a fault, before the next try
 )
-
-// job is work for the writer: run adds rows to the batch, after is called once they are durable and in the book.
-type job struct {
-	run     func(*batch) error
-	after   func()
-	alone   bool  // shares its commit with no other
-	follows bool  // has nothing to write: takes in what others have written
-	told    bool  // it came before the batch read what others have written
-	wary    bool  // is done step by step, nothing presumed
-	ds      int64 // the dataset in whose chain it writes; 0: it writes in chain 0, or nobody knows yet
-	passed  int   // batches that have left it waiting, because another process wrote in its dataset
-	state   atomic.Int32
-	err     error
-	done    chan struct{}
-}
-
-// The states of a job: whoever moves it from waiting first decides.
-const (
-	jobWaiting int32 = iota
-	jobTaken
-	jobWithdrawn
-)
-
-// refusal is an error of one job: its rows are taken back, the others of the batch go on.
-type refusal struct{ error }
-
-func (r refusal) Unwrap() error { return r.error }
-
-// batch is one transaction in the making.
-type batch struct {
-	store  store.Store
-	begun  store.Begun
-	stands bool         // it presumes where the chains end
-	book   *book        // what it decides on
-	base   *chain.Links // where the chains ended when it began
-	links  *chain.Links // and where they will
-	now    int64
-	rows   []chain.Row
-
-	// of a shared ledger
-	presumed map[store.AccountKey]store.Account // of a batch that presumes: the accounts as its charges will leave them
-	doubted  []*job                             // which such a batch has left out
-	wrote    bool                               // something else than rows
-	claims   []claimed                          // made with it
-	leases   []leased                           // begun with it
-	lost     []int64                            // online releases that another process has taken over
-	dropped  []claimed                          // given up with it
-}
-
-// next is the number of the next row.
-func (t *batch) next() int64 {
-	if t.begun.First == 0 {
-		return t.links.Last + 1
-	}
-	return t.begun.First + int64(len(t.rows))
-}
-
-// writes tells whether nobody else writes a chain until the batch ends; who writes chain 0 holds all.
-func (t *batch) writes(chain int64) bool {
-	return t.begun.Chains == nil || slices.Contains(t.begun.Chains, chain)
-}
-
-// add writes the next row of a chain.
-func (t *batch) add(kind chain.Kind, ds int64, holder string, body []byte) (chain.Row, error) {
-	r := chain.Row{Seq: t.next(), Kind: kind, At: t.now, DS: ds, Holder: holder, Body: body}
-	if t.begun.First != 0 && int64(len(t.rows)) >= t.begun.Numbers {
-		return chain.Row{}, refusal{errDoubted} // there is a number for it in the next batch
-	}
-	if t.links.Link(&r); !t.writes(r.Chain) {
-		return chain.Row{}, fmt.Errorf("a row of chain %d in a batch that does not hold it", r.Chain)
-	}
-	if err := t.store.Insert(r); err != nil {
-		return chain.Row{}, err
-	}
-	t.rows = append(t.rows, r)
-	return r, t.links.Move(r)
-}
-
-// do hands a job to the writer and waits for it. A job that has not been begun is withdrawn when ctx ends; one that has is
-// waited for, because only its outcome tells whether it was charged.
-func (f *keeper) do(ctx context.Context, j *job) error {
-	if f.opts.ReadOnly {
-		return errors.New("ledger: opened for reading only")
-	}
-	j.done = make(chan struct{})
-	select {
-	case <-f.closing: // the queue may have room, and nobody comes for it any more
-		return ErrClosed
-	default:
-	}
-	select {
-	case f.queue <- j:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-f.closing:
-		return ErrClosed
-	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-ctx.Done():
-		if j.state.CompareAndSwap(jobWaiting, jobWithdrawn) {
-			return ctx.Err()
-		}
-	case <-f.stopped:
-	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-f.stopped:
-	}
-	select {
-	case <-j.done:
-		return j.err
-	default:
-		return ErrClosed
-	}
-}
 
 // write is the one goroutine that writes. It takes whatever waits and commits it at once.
 func (f *keeper) write() {
@@ -154,65 +34,6 @@ func (f *keeper) write() {
 			f.serve(first)
 		}
 	}
-}
-
-// next waits for what the writer does next: a job, rest (nil) or the end. Of what came while it was busy the end goes first, so
-// that Close waits for the work in hand alone, and then rest, so that the witness is flushed however many jobs wait; a select
-// over all three would draw lots.
-func (f *keeper) next(tick <-chan time.Time) (j *job, ended bool) {
-	select {
-	case <-f.closing:
-		return nil, true
-	default:
-	}
-	select {
-	case <-tick:
-		return nil, false
-	default:
-	}
-	if len(f.waiting) > 0 {
-		j, f.waiting = f.waiting[0], f.waiting[1:]
-		return j, false
-	}
-	select {
-	case <-f.closing:
-		return nil, true
-	case <-tick:
-		return nil, false
-	case j = <-f.queue:
-		return j, false
-	}
-}
-
-// gather takes the jobs that have come.
-func (f *keeper) gather() {
-	for len(f.waiting) < cap(f.queue)+mostJobs {
-		select {
-		case j := <-f.queue:
-			f.waiting = append(f.waiting, j)
-		default:
-			return
-		}
-	}
-}
-
-// line are the jobs that may share a commit with the one that waits longest: none behind one that must be alone, and no other
-// among those that are done step by step.
-func (f *keeper) line() []*job {
-	first := f.waiting[0]
-	if first.alone {
-		return f.waiting[:1]
-	}
-	var list []*job
-	for _, j := range f.waiting {
-		if j.alone {
-			break
-		}
-		if j.wary == first.wary {
-			list = append(list, j)
-		}
-	}
-	return list
 }
 
 // rivalry is how long a dataset in whose chain another process has written is taken for one that it goes on writing in.
@@ -259,23 +80,6 @@ func (f *keeper) rivalled(ds int64) bool {
 	return ds == 0 || !f.ahead.links.Split() || f.ahead.links.Head(ds).Chain != ds || time.Since(f.sharing.rivals[ds]) < rivalry
 }
 
-// choose takes jobs of the line out of it, those that may go on.
-func (f *keeper) choose(may func(*job) bool) (chosen []*job) {
-	var left []*job
-	wary, ended := f.waiting[0].wary, false
-	for i, j := range f.waiting {
-		ended = ended || i > 0 && (j.alone || f.waiting[0].alone) || len(chosen) == mostJobs
-		switch {
-		case ended || j.wary != wary || !may(j):
-			left = append(left, j)
-		case j.take():
-			chosen = append(chosen, j)
-		}
-	}
-	f.waiting = left
-	return chosen
-}
-
 // rest is what the writer does between jobs.
 func (f *keeper) rest() {
 	f.dropAtRest()
@@ -320,24 +124,6 @@ func (f *keeper) serve(first ...*job) {
 		}
 	}
 	f.waiting = slices.Concat(left, f.waiting)
-}
-
-// take begins a job, unless it was withdrawn. One that is done again was begun already.
-func (j *job) take() bool {
-	if j.state.CompareAndSwap(jobWaiting, jobTaken) || j.state.Load() == jobTaken {
-		return true
-	}
-	close(j.done)
-	return false
-}
-
-// withdrawn ends a job that nobody waits for any more.
-func (j *job) withdrawn() bool {
-	if j.state.Load() != jobWithdrawn {
-		return false
-	}
-	close(j.done)
-	return true
 }
 
 // ready opens the ledger again after a fault, if it is time.
@@ -500,34 +286,4 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 // contested tells whether another process waits for a chain of the batch's, as far as is known.
 func (f *keeper) contested(t *batch) bool {
 	return slices.ContainsFunc(t.begun.Chains, func(ds int64) bool { return time.Since(f.sharing.rivals[ds]) < rivalry })
-}
-
-// attempt runs one job inside a savepoint.
-func (t *batch) attempt(j *job, now int64) error {
-	t.now, j.err = now, nil
-	rows, claims, leases := len(t.rows), len(t.claims), len(t.leases)
-	if err := t.store.Savepoint(); err != nil {
-		return err
-	}
-	err := j.run(t)
-	if err == nil {
-		return t.store.Keep()
-	}
-	var refused refusal
-	if !errors.As(err, &refused) {
-		return err
-	}
-	if j.err = refused.error; errors.Is(err, errDoubted) || t.stands { // what was presumed refuses nobody
-		t.doubted = append(t.doubted, j)
-	}
-	if len(t.rows) > rows {
-		t.links = t.base.Clone()
-		for _, r := range t.rows[:rows] {
-			if err := t.links.Move(r); err != nil {
-				return err
-			}
-		}
-	}
-	t.rows, t.claims, t.leases = t.rows[:rows], t.claims[:claims], t.leases[:leases]
-	return t.store.Undo()
 }

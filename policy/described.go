@@ -90,15 +90,15 @@ func (c *Column) Untyped() bool {
 
 // Always tells that no row that counts has NULL in a column: the policy leaves such rows out, or they name no unit, or others find
 // their unit by it, which is proven to be NOT NULL before a question is answered.
-func (c *Column) Always() bool {
-	if c.Table.Public {
+func (t *Table) Always(c *Column) bool {
+	if t.Public {
 		return false
 	}
-	if via := c.Table.Via; via != nil && c.Source == via.Column || c.Table.UnitColumn != "" && c.Source == c.Table.UnitColumn && !c.Table.NullEach {
+	if via := t.Via; via != nil && c.Source == via.Column || t.UnitColumn != "" && c.Source == t.UnitColumn && !t.NullEach {
 		return true
 	}
-	return !c.Join && c.Nulls == NullExclude || slices.ContainsFunc(c.Table.Dataset.Tables, func(t *Table) bool {
-		return t.Via != nil && t.Via.Table == c.Table && t.Via.Key == c.Source
+	return !c.Join && c.Nulls == NullExclude || slices.ContainsFunc(t.Dataset.Tables, func(other *Table) bool {
+		return other.Via != nil && other.Via.Table == t && other.Via.Key == c.Source
 	})
 }
 
@@ -111,7 +111,7 @@ func (c *Column) Numbered() bool {
 	t := c.Table.Dataset.Table(c.Table.Schema, c.Table.Name) // c may be of a copy of it
 	from, _, _, _ := t.leadsTo()
 	keys := t.uniqueKeys()
-	return len(keys) > 0 && len(keys[0]) == 1 && keys[0][0].Source == c.Source && keys[0][0].Always() && (from == nil || from.Source != c.Source)
+	return len(keys) > 0 && len(keys[0]) == 1 && keys[0][0].Source == c.Source && t.Always(keys[0][0]) && (from == nil || from.Source != c.Source)
 }
 
 // Constraint is a key of a table's rows as catalogs show it.
@@ -146,7 +146,7 @@ func (d *Dataset) Constraints() []*Constraint {
 	}
 	for _, t := range d.Tables {
 		for i, columns := range t.uniqueKeys() {
-			add(t, Constraint{Columns: columns, Primary: i == 0 && !slices.ContainsFunc(columns, func(c *Column) bool { return !c.Always() })}, "key")
+			add(t, Constraint{Columns: columns, Primary: i == 0 && !slices.ContainsFunc(columns, func(c *Column) bool { return !t.Always(c) })}, "key")
 		}
 	}
 	for _, t := range d.Tables {

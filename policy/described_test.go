@@ -1,90 +1,92 @@
-package policy
+package policy_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/policy"
 )
 
-// keyedPolicy is a policy of lines that find their unit through orders; columns are those of people, orders and lines.
-func keyedPolicy(t *testing.T, people, orders, lines string) *Dataset {
-	t.Helper()
-	p, err := Parse([]byte(`version: 1
+// TestConstraints: keys are what the policy says of joins, and nothing that it does not say.
+func TestConstraints(t *testing.T) {
+	const head = `version: 1
 server: {listen: "127.0.0.1:0"}
 backend: {url: "postgres://reader@127.0.0.1:5432/shop"}
 ledger: {url: "sqlite:ledger.db"}
 users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
 datasets:
   - id: shop
-    unit: {name: person, key: people.id}
+    unit: UNIT
     neighbors: add-remove
     accountant: pure
     cap: {epsilon: 100, delta: 0}
     budgets: {"*": {epsilon: 10, delta: 0}}
     defaults: {epsilon: 0.1, max_epsilon: 1, confidence: 0.95}
     tables:
-      - {name: people, max_rows_per_unit: 1, columns: [`+people+`]}
-      - {name: orders, unit: orders.person_id = people.id, max_rows_per_unit: 5, columns: [`+orders+`]}
-      - {name: lines, unit: lines.order_no = orders.order_no, max_rows_per_unit: 9, columns: [`+lines+`]}
-`), "policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p.Datasets[0]
-}
-
-// TestKeysHaveOneType: a key whose type the policy does not say has that which the keys have that lead to it, or which it leads to; where two that
-// lead to one another are said to be of types that no server has a foreign key between, there is none; and no table has two columns of a name.
-func TestKeysHaveOneType(t *testing.T) {
-	const qty = "{name: qty, type: integer, domain: {min: 0, max: 9}}"
-	for _, c := range []struct{ people, orders, lines, want string }{
-		{qty, qty, qty, "people.id text, orders.person_id text, orders.order_no text, lines.order_no text; 2 led"},
-		{qty, qty, "{name: order_no, type: bigint, keys: join}", "people.id text, orders.person_id text, orders.order_no bigint, lines.order_no bigint; 2 led"},
-		{qty, "{name: person_id, type: bigint, keys: join}, {name: order_no, type: integer, domain: {min: 0, max: 9}}", qty,
-			"people.id bigint, orders.person_id bigint, orders.order_no integer, lines.order_no integer; 2 led"},
-		{"{name: id, type: integer, domain: {min: 0, max: 9}}", qty, "{name: order_no, type: text, keys: join}",
-			"people.id integer, orders.person_id integer, orders.order_no text, lines.order_no text; 2 led"},
-		{"{name: id, type: integer, keys: join}", "{name: person_id, type: text, keys: join}, {name: order_no, type: date, keys: join}", "{name: order_no, type: integer, keys: join}",
-			"people.id integer, orders.person_id text, orders.order_no date, lines.order_no integer; 0 led"},
-		{"{name: ID, source: number, type: integer, domain: {min: 0, max: 9}}", qty, qty, "orders.person_id text, orders.order_no text, lines.order_no text; 1 led"},
+`
+	const people = "      - {name: people, max_rows_per_unit: 1, columns: [{name: sex, type: boolean}]}\n"
+	for _, c := range []struct{ name, unit, tables, want string }{
+		{"the unit's own table and another", "{name: person, key: people.id, type: bigint}",
+			people + "      - {name: visits, unit: visits.who = people.id, max_rows_per_unit: 8, columns: [{name: ill, type: boolean}]}\n",
+			"people: sex boolean, id bigint; people_pkey (id)* | visits: ill boolean, who bigint; visits_who_fkey (who) -> people_pkey"},
+		{"nothing says the type", "{name: person, key: people.id}", people, "people: sex boolean, id text; people_pkey (id)*"},
+		{"the type that another table says", "{name: person, key: people.id}",
+			people + "      - {name: bids, unit: bids.who = people.id, max_rows_per_unit: 1, columns: [{name: who, type: smallint, keys: join}, {name: won, type: boolean}]}\n",
+			"people: sex boolean, id smallint; people_pkey (id)* | bids: who smallint, won boolean; bids_pkey (who)*, bids_who_fkey (who) -> people_pkey"},
+		{"units of several rows have no primary key, and nothing leads to them", "{name: person, key: people.id}", strings.ReplaceAll(people, "unit: 1", "unit: 2") +
+			"      - {name: visits, unit: visits.who = people.id, max_rows_per_unit: 8, columns: [{name: ill, type: boolean}]}\n",
+			"people: sex boolean, id text | visits: ill boolean, who text"},
+		{"rows of no unit", "{name: person, key: people.id}", strings.ReplaceAll(people, "max_rows", "null_unit: each, max_rows"), "people: sex boolean, id text"},
+		{"through another table", "{name: person, key: people.id}",
+			people + "      - {name: orders, unit: orders.who = people.id, max_rows_per_unit: 3, unique: [no], columns: [{name: no, type: integer, keys: join}, {name: paid, type: boolean}]}\n" +
+				"      - {name: lines, unit: lines.no = orders.no, max_rows_per_unit: 9, unique: [[no, line]], columns: [{name: line, type: smallint, nulls: exclude, domain: {min: 1, max: 9}}]}\n",
+			"people: sex boolean, id text; people_pkey (id)* | orders: no integer, paid boolean, who text; orders_pkey (no)*, orders_who_fkey (who) -> people_pkey | " +
+				"lines: line smallint, no integer; lines_pkey (line, no)*, lines_no_fkey (no) -> orders_pkey met"},
+		{"unique within a unit", "{name: person, key: people.id}",
+			people + "      - {name: votes, unit: votes.who = people.id, max_rows_per_unit: 3, unique: [[about]], columns: [{name: about, type: integer, domain: {min: 1, max: 9}}]}\n",
+			"people: sex boolean, id text; people_pkey (id)* | votes: about integer, who text; votes_who_about_key (who, about), votes_who_fkey (who) -> people_pkey"},
+		{"a unit that is a column too", "{name: person, key: people.id}",
+			"      - {name: people, max_rows_per_unit: 1, columns: [{name: number, source: id, type: integer, domain: {min: 1, max: 9}}]}\n",
+			"people: number integer; people_pkey (number)*"},
+		{"rows are units", "row", "      - {name: people, columns: [{name: sex, type: boolean}]}\n", "people: sex boolean"},
+		{"names that are there", "{name: person, key: people.id}", people + "      - {name: people_pkey, public: true, columns: [{name: id, type: integer}]}\n",
+			"people: sex boolean, id text; people_pkey1 (id)* | people_pkey: id integer"},
 	} {
-		d := keyedPolicy(t, c.people, c.orders, c.lines)
-		var said []string
-		for _, table := range d.Tables {
-			names := map[string]bool{}
-			for _, c := range table.Described() {
-				if name := strings.ToLower(c.Name); names[name] {
-					t.Errorf("%s has two columns %s", table.Name, c.Name)
-				} else {
-					names[name] = true
-				}
-			}
-			for _, k := range table.Keys {
-				if k := table.describedAs(k); table.shows(k) {
-					typ, typmod := k.DescribedType()
-					said = append(said, table.Name+"."+k.Name+" "+typ.Format(typmod))
-				}
-			}
+		p, err := policy.Parse([]byte(strings.Replace(head, "UNIT", c.unit, 1)+c.tables), "policy.yaml")
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
 		}
-		slices.SortStableFunc(said, func(a, b string) int { // of one table, the key that leads away first
-			return strings.Compare(tableOrder(a), tableOrder(b))
-		})
-		led := 0
-		for _, k := range d.Constraints() {
-			if slices.ContainsFunc(k.Columns, func(c *Column) bool { return !k.Of.shows(c) }) {
-				t.Errorf("%s is of columns that are not shown", k.Name)
+		var tables []string
+		for _, table := range p.Datasets[0].Tables {
+			var columns, keys []string
+			for _, col := range table.Described() {
+				typ, typmod := col.DescribedType()
+				columns = append(columns, col.Name+" "+typ.Format(typmod))
 			}
-			if k.To != nil {
-				led++
+			for _, k := range p.Datasets[0].Constraints() {
+				if k.Of != table {
+					continue
+				}
+				names := make([]string, len(k.Columns))
+				for i, col := range k.Columns {
+					names[i] = col.Name
+				}
+				text := fmt.Sprintf("%s (%s)%s", k.Name, strings.Join(names, ", "), map[bool]string{true: "*"}[k.Primary])
+				if k.To != nil {
+					text += " -> " + k.To.Name + map[bool]string{true: " met"}[k.Met]
+				}
+				keys = append(keys, text)
 			}
+			text := table.Name + ": " + strings.Join(columns, ", ")
+			if keys != nil {
+				text += "; " + strings.Join(keys, ", ")
+			}
+			tables = append(tables, text)
 		}
-		if got := fmt.Sprintf("%s; %d led", strings.Join(said, ", "), led); got != c.want {
-			t.Errorf("%s | %s | %s:\n    got  %s\n    want %s", c.people, c.orders, c.lines, got, c.want)
+		if got := strings.Join(tables, " | "); got != c.want {
+			t.Errorf("%s:\n    got  %s\n    want %s", c.name, got, c.want)
 		}
 	}
-}
-
-func tableOrder(key string) string {
-	return fmt.Sprint(slices.IndexFunc([]string{"people.id", "orders.person_id", "orders.order_no", "lines.order_no"}, func(p string) bool { return strings.HasPrefix(key, p+" ") }))
 }

@@ -135,7 +135,7 @@ func TestMarksCountAlike(t *testing.T) {
 					}
 				}
 			}
-			if t.Logf("leaves that are written otherwise: %v", ran); ran["Citus"] < 50 || ran["PostgreSQL"] < 50 {
+			if t.Logf("measures that are written otherwise: %v", ran); ran["Citus"] < 50 || ran["PostgreSQL"] < 50 {
 				t.Error("which are too few")
 			}
 		})
@@ -144,7 +144,7 @@ func TestMarksCountAlike(t *testing.T) {
 
 // alone leaves out measures as they are read with others.
 func alone(list []measured) []measured {
-	return slices.DeleteFunc(list, func(m measured) bool { return len(m.query.Leaves()) > 1 })
+	return slices.DeleteFunc(list, func(m measured) bool { return len(m.query.Measures()) > 1 })
 }
 
 func orderedRows(rows [][]int64) [][]int64 {
@@ -259,7 +259,7 @@ func (a arrangement) compare(t *testing.T, script string) {
 			ran++
 		}
 	}
-	t.Logf("%d leaves, of which %d gather rows; %d need a proof; not planned: %v", ran, gathered, needs, unplanned)
+	t.Logf("%d measures, of which %d gather rows; %d need a proof; not planned: %v", ran, gathered, needs, unplanned)
 }
 
 // appendRows makes a table distributed by appending, with the rows of another database's, in two shards by turns.

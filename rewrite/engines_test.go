@@ -46,20 +46,23 @@ func TestEnginesAgreeWithTheTwin(t *testing.T) {
 	}
 	duck := duckDB(t, fill(true))
 	engines := map[dialect.Dialect]engine{dialect.DuckDB: duckQueries(duck)}
-	list := append(withRandom(t), otherOrders(t)...)
+	list, known := append(withRandom(t), otherOrders(t)...), byGo{}
+	compareAll := func(t *testing.T, d dialect.Dialect) {
+		compareThese(t, list, d, engines[d], peopleRows, visitsRows, known)
+	}
 	t.Run("PostgreSQL", func(t *testing.T) {
 		conn := postgresConn(t, fill(false))
 		engines[dialect.PostgreSQL] = postgresQueries(conn)
-		compareAll(t, dialect.PostgreSQL, engines, peopleRows, visitsRows)
+		compareAll(t, dialect.PostgreSQL)
 		engines[dialect.Snapshot] = duckQueries(snapshotOf(t, dialect.PostgreSQL, postgresRows(conn), tablesOf(list)...))
-		t.Run("snapshot", func(t *testing.T) { compareAll(t, dialect.Snapshot, engines, peopleRows, visitsRows) })
+		t.Run("snapshot", func(t *testing.T) { compareAll(t, dialect.Snapshot) })
 	})
 	t.Run("snapshot of DuckDB", func(t *testing.T) {
 		engines[dialect.Snapshot] = duckQueries(snapshotOf(t, dialect.DuckDB, duckRows(duck), tablesOf(list)...))
-		compareAll(t, dialect.Snapshot, engines, peopleRows, visitsRows)
+		compareAll(t, dialect.Snapshot)
 	})
-	t.Run("DuckDB", func(t *testing.T) { compareAll(t, dialect.DuckDB, engines, peopleRows, visitsRows) })
-	threats.Reached(t, "T50", "%d measures on %d engines count what Go counts: expressions are evaluated in Go alone", len(withRandom(t))+len(otherOrders(t)), len(engines))
+	t.Run("DuckDB", func(t *testing.T) { compareAll(t, dialect.DuckDB) })
+	threats.Reached(t, "T50", "%d measures on %d engines count what Go counts: expressions are evaluated in Go alone", len(list), len(engines))
 }
 
 // withRandom adds measures with random predicates, grains and counters to the golden ones.
@@ -108,18 +111,22 @@ func randomCuts(r *rand.Rand, grain []*policy.Column) [][]int {
 	return cuts
 }
 
-func compareAll(t *testing.T, d dialect.Dialect, engines map[dialect.Dialect]engine, peopleRows, visitsRows []stored) {
-	compareThese(t, append(withRandom(t), otherOrders(t)...), d, engines[d], peopleRows, visitsRows)
-}
+// byGo is what the twin has counted of measures, over one set of rows.
+type byGo map[*plans.Measure]map[string][]int64
 
-func compareThese(t *testing.T, list []feature, d dialect.Dialect, ask engine, peopleRows, visitsRows []stored) {
+// compareThese counts each measure once for all engines that are given the same known.
+func compareThese(t *testing.T, list []feature, d dialect.Dialect, ask engine, peopleRows, visitsRows []stored, known byGo) {
 	for _, f := range list {
 		t.Run(f.name, func(t *testing.T) {
 			rows := peopleRows
 			if f.measure.Table.Name == "visits" {
 				rows = visitsRows
 			}
-			want := twin(t, f.measure, rows)
+			want := known[f.measure]
+			if want == nil {
+				want = twin(t, f.measure, rows)
+				known[f.measure] = want
+			}
 			q, err := rewrite.Render(f.measure, d)
 			if err != nil {
 				t.Fatal(err)

@@ -103,8 +103,9 @@ func hostileDatabases(t *testing.T) (peopleRows, visitsRows []stored, engines ma
 // engines and puts each row into the cell of policy.Domain.
 func TestHostileRowsLieInGosCells(t *testing.T) {
 	peopleRows, visitsRows, engines := hostileDatabases(t)
+	list, known := append(withRandom(t), otherOrders(t)...), byGo{}
 	for d := range engines {
-		t.Run(d.String(), func(t *testing.T) { compareAll(t, d, engines, peopleRows, visitsRows) })
+		t.Run(d.String(), func(t *testing.T) { compareThese(t, list, d, engines[d], peopleRows, visitsRows, known) })
 	}
 }
 
@@ -124,7 +125,7 @@ func TestCountsToOneEndOfADomain(t *testing.T) {
 			}
 		}
 	}
-	compareThese(t, list, dialect.DuckDB, engines[dialect.DuckDB], peopleRows, visitsRows)
+	compareThese(t, list, dialect.DuckDB, engines[dialect.DuckDB], peopleRows, visitsRows, byGo{})
 	wrong := 0
 	for _, f := range list {
 		q := render(t, f.measure, dialect.DuckDB)

@@ -316,6 +316,8 @@ var windowStatements = []string{
 	`SELECT r, count(*) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY n DESC) AS r FROM (SELECT who, ward, count(*) AS n FROM visits GROUP BY 1, 2) g) t GROUP BY 1`,
 	`SELECT count(*) FROM (SELECT cost - lag(cost) OVER (PARTITION BY who ORDER BY visit) AS more FROM visits) t WHERE more > 1.25`,
 	`WITH steps AS (SELECT who, ward, lead(ward) OVER (PARTITION BY who ORDER BY visit) AS next FROM visits) SELECT ward, next, count(*), count(DISTINCT who) FROM steps WHERE next IS NOT NULL GROUP BY 1, 2`,
+	`SELECT m, count(*) FROM (SELECT lag(minutes, 1, room) OVER (PARTITION BY who ORDER BY visit) AS m FROM visits) t GROUP BY 1`,
+	`SELECT m, count(*) FROM (SELECT lead(room + 1, 2, CASE WHEN ward = 'A' THEN -1 END) OVER (PARTITION BY who ORDER BY visit) AS m FROM visits) t GROUP BY 1`,
 }
 
 // tiedStatements number rows that tie in the window's order, which plain SQL may number in any order.

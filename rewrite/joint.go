@@ -21,9 +21,9 @@ import (
 // the one scan is of people, once:
 //
 //	WITH scan AS (SELECT count(*) FILTER (WHERE t.age > 40) AS k1, count(*) FILTER (WHERE t.sex = 'f') AS k2 FROM people AS t WHERE …)
-//	SELECT 0 AS leaf, t.k1 FROM (SELECT sum(s.k1) AS k1 FROM scan AS s) AS t
+//	SELECT 0 AS measure, t.k1 FROM (SELECT sum(s.k1) AS k1 FROM scan AS s) AS t
 //	UNION ALL
-//	SELECT 1 AS leaf, t.k1 FROM (SELECT sum(s.k2) AS k1 FROM scan AS s) AS t
+//	SELECT 1 AS measure, t.k1 FROM (SELECT sum(s.k2) AS k1 FROM scan AS s) AS t
 //
 // There are two forms:
 //
@@ -56,7 +56,7 @@ func RenderAll(ctx context.Context, list []*plans.Measure, d dialect.Dialect) ([
 		}
 		if s, err := scanOf(set.measures, d); err == nil {
 			for i, at := range set.places {
-				queries[at] = Query{scan: s, leaf: i}
+				queries[at] = Query{scan: s, number: i}
 			}
 			continue
 		}
@@ -301,8 +301,8 @@ func (w *writer) stacked(list []*plans.Measure, parts []string) string {
 		cells, counts = max(cells, len(m.Grain)), max(counts, len(m.Counters))
 	}
 	var texts []string
-	for leaf, m := range list {
-		items := []string{w.cast(strconv.Itoa(leaf), "int4") + " AS leaf"}
+	for number, m := range list {
+		items := []string{w.cast(strconv.Itoa(number), "int4") + " AS measure"}
 		column := func(name string, have bool) {
 			if have {
 				items = append(items, "t."+name)
@@ -316,7 +316,7 @@ func (w *writer) stacked(list []*plans.Measure, parts []string) string {
 		for i := range counts {
 			column("k"+strconv.Itoa(i+1), i < len(m.Counters))
 		}
-		texts = append(texts, "SELECT "+strings.Join(items, ", ")+"\nFROM ("+parts[leaf]+") AS t")
+		texts = append(texts, "SELECT "+strings.Join(items, ", ")+"\nFROM ("+parts[number]+") AS t")
 	}
 	return strings.Join(texts, "\nUNION ALL\n")
 }

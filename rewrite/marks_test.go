@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -17,11 +18,11 @@ import (
 )
 
 // inExpressions is PostgreSQL whose marks are sub-queries within expressions, as engines have them that do not say MarksByJoin.
-func inExpressions() dialect.Dialect {
+var inExpressions = sync.OnceValue(func() dialect.Dialect {
 	words := *dialect.PostgreSQL.Words
 	words.MarksByJoin = false
 	return dialect.Dialect{Words: &words}
-}
+})
 
 // TestGoldenMarks shows a mark along a key.
 func TestGoldenMarks(t *testing.T) {

@@ -3,11 +3,13 @@ package rewrite_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/big"
 	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,9 +44,44 @@ var neighbourPolicy = strings.Replace(strings.Replace(joinPolicy, "max_rows_per_
 `, 1)
 
 // variants are the policies that the statements are measured under: both relations of neighbours, and all rules for values
-// outside domains and for NULL.
+// outside domains and for NULL. Tests share them, and change none.
 func variants(t testing.TB, d dialect.Dialect) map[string]*policy.Policy {
 	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.variants[d.PostgreSQLs] == nil {
+		list := map[string]*policy.Policy{}
+		for name, text := range variantTexts() {
+			list[name] = parsedFor(t, text, d)
+		}
+		shared.variants[d.PostgreSQLs] = list
+	}
+	return maps.Clone(shared.variants[d.PostgreSQLs])
+}
+
+// shared is what tests have parsed, planned and rendered already: a dozen of them ask the same hundreds of statements under the
+// same policies.
+var shared = struct {
+	sync.Mutex
+	variants map[bool]map[string]*policy.Policy // by whether the private database speaks PostgreSQL
+	plans    map[asking]*plans.Plan
+	measures map[rendering][]measured
+}{variants: map[bool]map[string]*policy.Policy{}, plans: map[asking]*plans.Plan{}, measures: map[rendering][]measured{}}
+
+// asking is all that the plan of a statement hangs on in these tests.
+type asking struct {
+	policy    *policy.Policy
+	statement string
+	epsilon   privacy.Epsilon
+	release   bool
+}
+
+type rendering struct {
+	asking
+	dialect dialect.Dialect
+}
+
+func variantTexts() map[string]string {
 	replaceOne := strings.NewReplacer("    accountant: pure\n", "    neighbors: replace-one\n    units: 50\n    accountant: pure\n")
 	ruled := strings.NewReplacer("max: 9, step: 1}}\n          - {name: cost", "max: 9, step: 1}, outside: clamp}\n          - {name: cost",
 		"max: 10, step: 0.5}}", "max: 10, step: 0.5}, outside: clamp, nulls: exclude}", "values: [A, B, C]}", "values: [A, B, C]}, outside: exclude, nulls: exclude",
@@ -56,18 +93,14 @@ func variants(t testing.TB, d dialect.Dialect) map[string]*policy.Policy {
 	composite := strings.NewReplacer("        source: clinic.calls\n", "        source: clinic.calls\n        unique: [[kind, visit]]\n",
 		"        source: clinic.doses\n", "        source: clinic.doses\n        unique: [visit]\n")
 	ranked := strings.NewReplacer("visits.who = people.person_id\n", "visits.who = people.person_id\n        row_rank: rank\n", "calls.who = people.person_id\n", "calls.who = people.person_id\n        row_rank: rank\n")
-	list := map[string]*policy.Policy{}
-	for name, text := range map[string]string{"add-remove": neighbourPolicy, "replace-one": replaceOne.Replace(neighbourPolicy),
+	return map[string]string{"add-remove": neighbourPolicy, "replace-one": replaceOne.Replace(neighbourPolicy),
 		"add-remove, other rules": ruled.Replace(neighbourPolicy), "replace-one, other rules": ruled.Replace(replaceOne.Replace(neighbourPolicy)),
 		"add-remove, no units":         strings.Replace(neighbourPolicy, "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
 		"add-remove, no units, groups": strings.Replace(grouped.Replace(neighbourPolicy), "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
 		"add-remove, no units, unique": strings.Replace(shared.Replace(neighbourPolicy), "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
 		"add-remove, unique":           shared.Replace(neighbourPolicy), "replace-one, unique": composite.Replace(replaceOne.Replace(neighbourPolicy)),
 		"add-remove, ranked": ranked.Replace(neighbourPolicy), "replace-one, ranked": ranked.Replace(replaceOne.Replace(neighbourPolicy)),
-		"add-remove, groups": grouped.Replace(neighbourPolicy), "replace-one, groups": grouped.Replace(replaceOne.Replace(neighbourPolicy))} {
-		list[name] = parsedFor(t, text, d)
-	}
-	return list
+		"add-remove, groups": grouped.Replace(neighbourPolicy), "replace-one, groups": grouped.Replace(replaceOne.Replace(neighbourPolicy))}
 }
 
 // askedOfTexts are statements about texts that nobody declared.
@@ -142,40 +175,68 @@ type fault struct {
 
 var sound = fault{name: "none", sql: func(s string) string { return s }, claimed: 1}
 
-// measures plans statements and writes their SQL.
+// measures plans statements and writes their SQL, each once in all tests.
 func measures(t testing.TB, p *policy.Policy, d dialect.Dialect, statements []string, epsilon privacy.Epsilon) []measured {
+	t.Helper()
+	var list []measured
+	for i, text := range statements {
+		of := rendering{asking{p, text, epsilon, i%2 == 0}, d}
+		shared.Lock()
+		plan, its := shared.plans[of.asking], shared.measures[of]
+		shared.Unlock()
+		if its == nil {
+			if plan == nil {
+				if plan = of.plan(t); plan == nil {
+					continue
+				}
+			}
+			its = renderedFor(t, text, plan, d)
+			shared.Lock()
+			shared.plans[of.asking], shared.measures[of] = plan, its
+			shared.Unlock()
+		}
+		list = append(list, its...)
+	}
+	return list
+}
+
+// plan is the plan of a statement, or nil where it is refused, which is an error of the test's.
+func (a asking) plan(t testing.TB) *plans.Plan {
 	t.Helper()
 	confidence, err := mechanisms.NewConfidence(0.95)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []measured
-	for i, text := range statements {
-		parsed, refusal := parse.Parse(text)
-		if refusal != nil {
-			t.Fatal(refusal)
-		}
-		plan, refusal := planner.Build(parsed[0], nil, reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
-			Settings: plans.Settings{Epsilon: epsilon, Confidence: confidence, Zone: time.UTC, Release: i%2 == 0}})
-		if refusal != nil {
-			t.Errorf("%s: %s: %s", text, refusal.ID, refusal.Message)
-			continue
-		}
-		for _, m := range plan.Measures {
-			q, err := rewrite.Render(m, d)
-			if err != nil {
-				t.Fatalf("%s: %v", text, err)
-			}
-			list = append(list, measured{text, m, q})
-		}
-		together, err := rewrite.RenderAll(t.Context(), plan.Measures, d)
+	parsed, refusal := parse.Parse(a.statement)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	plan, refusal := planner.Build(parsed[0], nil, reuse.Context{Policy: a.policy, Dataset: a.policy.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
+		Settings: plans.Settings{Epsilon: a.epsilon, Confidence: confidence, Zone: time.UTC, Release: a.release}})
+	if refusal != nil {
+		t.Errorf("%s: %s: %s", a.statement, refusal.ID, refusal.Message)
+		return nil
+	}
+	return plan
+}
+
+// renderedFor are a plan's measures, each alone and, where it is read with others, as part of their scan.
+func renderedFor(t testing.TB, text string, plan *plans.Plan, d dialect.Dialect) (list []measured) {
+	t.Helper()
+	for _, m := range plan.Measures {
+		q, err := rewrite.Render(m, d)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		for i, q := range together { // and those that are read with others
-			if len(q.Leaves()) > 1 {
-				list = append(list, measured{text, plan.Measures[i], q})
-			}
+		list = append(list, measured{text, m, q})
+	}
+	together, err := rewrite.RenderAll(t.Context(), plan.Measures, d)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	for i, q := range together {
+		if len(q.Measures()) > 1 {
+			list = append(list, measured{text, plan.Measures[i], q})
 		}
 	}
 	return list
@@ -212,7 +273,7 @@ func (m measured) groups(t *testing.T, run engine, f fault, proven bool) []priva
 		}
 	}
 	var groups []privacy.Group
-	for _, row := range ofLeaf(t, m.query, run(t, f.sql(text), args)) {
+	for _, row := range ofMeasure(t, m.query, run(t, f.sql(text), args)) {
 		g := privacy.Group{Cells: make([]int32, m.query.Grain()), Counts: row[m.query.Grain():]}
 		for i := range g.Cells {
 			g.Cells[i] = int32(row[i])
@@ -278,14 +339,14 @@ func postgresDatabase(t *testing.T) database {
 	})
 }
 
-// snapshotDatabase has, beside the rows, a snapshot of them under all variants of the policy, made anew when rows are loaded.
-func snapshotDatabase(t *testing.T) database {
-	db := duckDB(t, append(slices.Clone(neighbourTables), "CREATE SCHEMA stage"))
+// snapshotDatabase has, beside the rows, a snapshot of them under variants of the policy, made anew when rows are loaded.
+func snapshotDatabase(t *testing.T, names ...string) database {
+	all, db := variants(t, dialect.DuckDB), duckDB(t, append(slices.Clone(neighbourTables), "CREATE SCHEMA stage"))
 	var list []rewrite.Extraction
 	var fields []rewrite.Staged
 	seen := map[string]bool{}
-	for _, p := range variants(t, dialect.DuckDB) {
-		for _, table := range p.Datasets[0].Tables {
+	for _, name := range names {
+		for _, table := range all[name].Datasets[0].Tables {
 			if table.Public || table.Analysed() || seen[rewrite.Copied(table)] {
 				continue
 			}
@@ -333,6 +394,17 @@ func snapshotDatabase(t *testing.T) database {
 		}
 		return nil
 	})
+}
+
+// opened is an engine by its name; a snapshot is one under these variants of the policy.
+func opened(t *testing.T, name string, names ...string) database {
+	switch name {
+	case "DuckDB":
+		return duckDatabase(t)
+	case "PostgreSQL":
+		return postgresDatabase(t)
+	}
+	return snapshotDatabase(t, names...)
 }
 
 // remembering has a query run once on the rows that are loaded: many statements are counted by the same SQL.
@@ -419,7 +491,7 @@ func TestAuditNeighbours(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rounds := stattest.Length(len(variantNames)/3, 1200)
 	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, windowStatements, tiedStatements, unionStatements, listStatements, listedStatements, jointStatements, fullStatements)
-	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase, "snapshot": snapshotDatabase} {
+	for _, name := range []string{"DuckDB", "PostgreSQL", "snapshot"} {
 		t.Run(name, func(t *testing.T) {
 			names := variantNames
 			if rounds < len(names) { // a third of them on each engine
@@ -430,7 +502,7 @@ func TestAuditNeighbours(t *testing.T) {
 					}
 				}
 			}
-			found := open(t).compare(t, rand.New(rand.NewPCG(seed, uint64(len(name)))), rounds, statements, sound, names)
+			found := opened(t, name, names...).compare(t, rand.New(rand.NewPCG(seed, uint64(len(name)))), rounds, statements, sound, names)
 			attained, half := 0, 0
 			for _, s := range statements {
 				switch share := found[s]; {
@@ -508,8 +580,8 @@ const inSnapshots = 2
 func TestAuditNeighboursFindsFaults(t *testing.T) {
 	const seed = 77
 	t.Logf("seed %d", seed)
-	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase, "snapshot": snapshotDatabase} {
-		db := open(t)
+	for _, name := range []string{"DuckDB", "PostgreSQL", "snapshot"} {
+		db := opened(t, name, "add-remove", "replace-one")
 		for i, f := range faults {
 			if db.dialect.Ready && i >= inSnapshots {
 				continue // it is in what makes a snapshot, or in how texts are compared

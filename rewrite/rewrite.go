@@ -18,24 +18,24 @@ import (
 // cells, of each grain column (int4) and then one count (int8) per counter; only total functions occur in it. Where it is of several, the number of
 // the measure (int4) stands before these, and columns that the measure does not have are 0. It is valid only when made by Render or RenderAll.
 type Query struct {
-	scan *scan
-	leaf int
-	asOf int64
+	scan   *scan
+	number int // of the measure, among those of the scan
+	asOf   int64
 }
 
 // scan is one statement over private rows, and what it counts.
 type scan struct {
-	text    text
-	proven  []Shorter
-	leaves  []leaf
-	table   *policy.Table
-	dialect dialect.Dialect
-	keyed   bool
-	joins   bool
+	text     text
+	proven   []Shorter
+	measures []counted
+	table    *policy.Table
+	dialect  dialect.Dialect
+	keyed    bool
+	joins    bool
 }
 
-// leaf is what a scan counts for one measure.
-type leaf struct {
+// counted is what a scan counts for one measure.
+type counted struct {
 	digest   plans.Digest
 	sizes    []int
 	counters int
@@ -67,14 +67,14 @@ func scanOf(list []*plans.Measure, d dialect.Dialect) (*scan, error) {
 	first := list[0]
 	q := &scan{table: first.Table, keyed: first.Open != nil, joins: first.Table.Derived != nil && first.Window == nil || seenByJoin(first.Window, first.Table, d), dialect: d}
 	for _, m := range list {
-		l := leaf{digest: m.Digest, counters: len(m.Counters)}
+		l := counted{digest: m.Digest, counters: len(m.Counters)}
 		for i := range m.Grain {
 			l.sizes = append(l.sizes, m.Size(i))
 		}
 		for _, sum := range m.Sums {
 			l.signed = append(l.signed, sum != nil && sum.Bound.Low < 0)
 		}
-		q.leaves = append(q.leaves, l)
+		q.measures = append(q.measures, l)
 	}
 	single := singles(first.Table, d)
 	var err error
@@ -298,31 +298,31 @@ func (q Query) Valid() bool { return q.scan != nil }
 // read is q's scan; that of the zero value is empty.
 func (q Query) read() *scan {
 	if q.scan == nil {
-		return &scan{leaves: []leaf{{}}}
+		return &scan{measures: []counted{{}}}
 	}
 	return q.scan
 }
 
-func (q Query) of() *leaf { return &q.read().leaves[q.leaf] }
+func (q Query) of() *counted { return &q.read().measures[q.number] }
 
-// Leaves are the queries of all measures that are read in q's scan, by their numbers in its answer; most often q alone.
-func (q Query) Leaves() []Query {
-	list := make([]Query, len(q.read().leaves))
+// Measures are the queries of all measures that are read in q's scan, by their numbers in its answer; most often q alone.
+func (q Query) Measures() []Query {
+	list := make([]Query, len(q.read().measures))
 	for i := range list {
 		list[i] = Query{q.scan, i, q.asOf}
 	}
 	return list
 }
 
-// Leaf is q's place among Leaves.
-func (q Query) Leaf() int { return q.leaf }
+// Number is q's place among Measures.
+func (q Query) Number() int { return q.number }
 
 // Beside tells whether two queries are read in one scan.
 func (q Query) Beside(other Query) bool { return q.scan != nil && q.scan == other.scan }
 
 // Width is the number of columns of cells, and of counts, in the answer of q's scan. Where it is of several measures the number of each stands before them.
 func (q Query) Width() (cells, counts int) {
-	for _, l := range q.read().leaves {
+	for _, l := range q.read().measures {
 		cells, counts = max(cells, len(l.sizes)), max(counts, l.counters)
 	}
 	return cells, counts

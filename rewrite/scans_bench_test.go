@@ -69,7 +69,7 @@ func benchScan(t *testing.T, d dialect.Dialect, p *policy.Policy, run func(strin
 		ways[1] = append(ways[1], way{text: sql, args: args})
 	}
 	for i, q := range joint {
-		if q.Leaf() == 0 {
+		if q.Number() == 0 {
 			sql, args := shortest(joint[i])
 			ways[2] = append(ways[2], way{text: sql, args: args})
 		}

@@ -49,7 +49,7 @@ type readTogether struct {
 func together(list []*plans.Measure, d dialect.Dialect) (sets []*readTogether) {
 next:
 	for i, m := range list {
-		own := readTogether{places: []int{i}, measures: []*plans.Measure{m}, counters: len(m.Counters), rows: mostOf(m)}
+		own := readTogether{places: []int{i}, measures: []*plans.Measure{m}, counters: len(m.Counters), rows: maxCombinations(m)}
 		if len(list) > 1 {
 			own.by = sharedBy(m, d)
 		}
@@ -91,8 +91,8 @@ func (s *readTogether) takes(own *readTogether, d dialect.Dialect) bool {
 	return true
 }
 
-// mostOf is how many combinations of cells a measure has, or one more than a scan may have.
-func mostOf(m *plans.Measure) int {
+// maxCombinations is how many combinations of cells a measure has, or one more than a scan may have.
+func maxCombinations(m *plans.Measure) int {
 	rows := 1
 	for i := range m.Grain {
 		if rows *= m.Size(i); rows > maxRows {

@@ -125,7 +125,7 @@ func TestSparkAgreesWithTheTwin(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
-				compareThese(t, share, dialect.Spark, sparkQueries(t, server), peopleRows, visitsRows)
+				compareThese(t, share, dialect.Spark, sparkQueries(t, server), peopleRows, visitsRows, byGo{})
 			})
 		}
 	})
@@ -170,7 +170,7 @@ var (
 	sparkTokens  = regexp.MustCompile("`(?:[^`]|``)*`|'[^']*'|IS NOT NULL|IS NULL|NOT IN|[A-Za-z_][A-Za-z_0-9]*|[0-9]+|[<>]=|<>|\\|\\||[-+*/%^&=<>]")
 	sparkClauses = strings.Fields("WITH SELECT FROM WHERE HAVING GROUP BY ORDER ASC DESC NULLS FIRST LAST AS ON JOIN LEFT UNION ALL DISTINCT FILTER OVER PARTITION ROWS RANGE BETWEEN UNBOUNDED PRECEDING FOLLOWING CURRENT ROW " +
 		"WHEN THEN ELSE END true false NULL X BIGINT INT SMALLINT DOUBLE FLOAT STRING BOOLEAN DATE TIMESTAMP TIMESTAMP_NTZ DECIMAL")
-	sparkNames = regexp.MustCompile(`^([a-z][a-z]?[0-9]*|one|pos|col|units|scan|leaf)$`) // aliases and columns that we name
+	sparkNames = regexp.MustCompile(`^([a-z][a-z]?[0-9]*|one|pos|col|units|scan|measure)$`) // aliases and columns that we name
 )
 
 // TestSparkCatalogue: all SQL that the tests write for Spark is made of what the catalogue lists, texts are hexadecimal digits, and each entry of
@@ -249,9 +249,9 @@ func TestSparkLeavesAsDuckDB(t *testing.T) {
 				others = append(others, measures(t, variants(t, dialect.DuckDB)[variant], dialect.DuckDB, statements, privacy.MicroEpsilon(100_000))...)
 			}
 			if len(asked) != len(others) || len(asked) < 100 {
-				t.Fatalf("%d leaves for Spark, %d for DuckDB", len(asked), len(others))
+				t.Fatalf("%d measures for Spark, %d for DuckDB", len(asked), len(others))
 			}
-			t.Run("leaves", func(t *testing.T) {
+			t.Run("measures", func(t *testing.T) {
 				for i := range sessions {
 					t.Run(fmt.Sprint(i), func(t *testing.T) {
 						t.Parallel()
@@ -267,7 +267,7 @@ func TestSparkLeavesAsDuckDB(t *testing.T) {
 					})
 				}
 			})
-			t.Logf("%d leaves", len(asked))
+			t.Logf("%d measures", len(asked))
 		})
 	}
 }

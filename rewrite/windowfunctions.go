@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // windowFunctions writes the rows of its input for which the condition holds, with what window functions say of each among its unit's:
@@ -130,7 +131,7 @@ func (w *writer) overOf(f derived.WindowColumn, numbered bool) string {
 	for _, o := range f.Order {
 		n := ""
 		if o.Column.Join {
-			n = w.useKey(o.Column)
+			n = dialect.Fill(w.dialect.Read, w.useKey(o.Column), w.dialect.Type("int8")) // a CSV file's is a text, in which 10 comes before 9
 		} else {
 			n = w.use(o.Column)
 		}

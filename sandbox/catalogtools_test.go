@@ -9,6 +9,10 @@ import (
 
 // toolStatements are what administrators' tools ask, written anew. Those that begin with = have the same rows on any server.
 var toolStatements = []string{
+	`=SELECT * FROM pg_get_keywords() ORDER BY word COLLATE "C"`,
+	"=SELECT string_agg(word, ',' ORDER BY word) FROM pg_catalog.pg_get_keywords() WHERE word <> ALL ('{a,all,select,table}'::text[]) AND catcode = 'R'",
+	"=SELECT k.word, k.barelabel, n FROM pg_get_keywords() WITH ORDINALITY AS k(word, code, barelabel, says, bare, n) WHERE n < 4 ORDER BY n",
+	"=SELECT (pg_get_keywords()).word LIMIT 0",
 	"=SELECT set_config('jit', 'on', false) FROM pg_show_all_settings() WHERE name = 'jit'",
 	"=SELECT set_config('jit', 'on', false) FROM pg_catalog.pg_settings s WHERE s.name = 'no such setting'",
 	"=SELECT CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() END AS paused, pg_last_wal_replay_lsn(), pg_get_wal_replay_pause_state() IS NULL AND false",

@@ -16,7 +16,7 @@ type Options struct {
 	Deadline     time.Duration // of one query; default 10 s
 	AddressSpace uint64        // bytes that a child may reserve, used or not; default 2.5 GiB and Memory
 	Memory       uint64        // bytes that one query may take beside what the engine holds anyway; default 512 MiB
-	MostRows     int           // rows of an answer; default 1,000,000
+	MaxRows      int           // rows of an answer; default 1,000,000
 }
 
 // WithDefaults fills in what is not set.
@@ -36,8 +36,8 @@ func (o Options) WithDefaults() Options {
 	if o.AddressSpace == 0 {
 		o.AddressSpace = 5<<29 + o.Memory
 	}
-	if o.MostRows <= 0 {
-		o.MostRows = 1_000_000
+	if o.MaxRows <= 0 {
+		o.MaxRows = 1_000_000
 	}
 	return o
 }

@@ -22,10 +22,14 @@ func terms(p *policy.Policy) ledger.Terms {
 
 func datasetTerms(p *policy.Policy, d *policy.Dataset) ledger.DatasetTerms {
 	t := ledger.DatasetTerms{ID: d.ID, RenamedFrom: d.RenamedFrom, Accountant: d.Accountant, Neighbors: d.Neighbors, Unit: unitText(d),
-		Cap: d.Cap.Cost, Budgets: map[string]ledger.BudgetTerms{}, Groups: map[string][]string{}}
+		Cap: d.Cap.Cost, Budgets: map[string]ledger.BudgetTerms{}, Groups: map[string][]string{}, Paths: map[string]string{}}
 	for _, table := range d.Tables {
-		if !table.Public {
-			t.Relations = append(t.Relations, relations(p, table)...)
+		if table.Public {
+			continue
+		}
+		t.Relations = append(t.Relations, relations(p, table)...)
+		if table.View.Text == "" && !d.Unit.Row {
+			t.Paths[relation(p, table)] = path(p, table)
 		}
 	}
 	for user, b := range d.Budgets {
@@ -49,6 +53,26 @@ func unitText(d *policy.Dataset) string {
 		return "row"
 	}
 	return d.Unit.Name + " " + d.Unit.Table + "." + d.Unit.Column
+}
+
+// path says how a table's rows name their unit, in the names of the database: "customer_id", or "order_id = public.orders.id, customer_id" of
+// rows whose unit is found in another table; a file goes by its name in the policy, so that it may be moved. Two tables over one relation have the same.
+func path(p *policy.Policy, t *policy.Table) string {
+	column := t.UnitColumn
+	if t.Via != nil {
+		through := t.Via.Table.Name // of a SELECT
+		if t.Via.Table.View.Text == "" {
+			through = t.Via.Table.Source.Schema + "." + t.Via.Table.Source.Name
+		}
+		column = t.Via.Column + " = " + through + "." + t.Via.Key
+	}
+	if p.Backend.Folds() {
+		column = strings.ToLower(column)
+	}
+	if t.Via == nil {
+		return column
+	}
+	return column + ", " + path(p, t.Via.Table)
 }
 
 // relations names all that a table reads: those of a trusted SELECT are in its text, and what an analysed one reads are

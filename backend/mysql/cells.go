@@ -65,15 +65,15 @@ func ColumnOf(name string, at Shape, columns []*policy.Column, key, whole bool) 
 		}
 		c.Kind, c.Value = kind, valueOf(kind, at)
 		if kind == "VARCHAR" && at.textual() {
-			n := mostCharacters(columns)
+			n := maxCharacters(columns)
 			c.Item, c.Most = fmt.Sprintf("LEFT(t.%s, %d)", Quote(name), n), 4*n+64
 		}
 	}
 	return c, nil
 }
 
-// mostCharacters is how many of a text's tell it from every other that some column does not take for the same.
-func mostCharacters(columns []*policy.Column) int {
+// maxCharacters is how many of a text's tell it from every other that some column does not take for the same.
+func maxCharacters(columns []*policy.Column) int {
 	most := 64 // of a text that is read as a number or a moment
 	for _, c := range columns {
 		if c.Open != nil || c.Domain == nil {

@@ -16,7 +16,7 @@ var Rules = []Rule{
 	{5, "after the charge the only outcome is an answer", []string{"test/attacks.TestRule5AfterTheChargeOnlyAnAnswer", "test/attacks.TestRule5UnreachableBeforeDispatch", "ledger.TestRule5GroupsChangeBeforeTheDraw"}},
 	{6, "δ is spent once", []string{"test/attacks.TestRule6DeltaIsSpentOnce", "ledger.TestRule6DeltaIsAnAccountOfItsOwn"}},
 	{7, "refreshed budgets name their lifetime", []string{"test/attacks.TestRule7RefreshNeedsLifetime", "ledger.TestRule7WindowsAndTheLedgersTime"}},
-	{8, "budgets hang on identities that cannot be reset", []string{"test/attacks.TestRule8IdentityCannotBeReset", "ledger.TestRule8ForbiddenChanges", "ledger.TestRule8Repricing", "ledger.TestRule8Grants", "ledger.TestRule8GroupsRemember", "ledger.TestGroupsTwin"}},
+	{8, "budgets hang on identities that cannot be reset", []string{"test/attacks.TestRule8IdentityCannotBeReset", "ledger.TestRule8ForbiddenChanges", "ledger.TestRule8PathsStay", "ledger.TestRule8Repricing", "ledger.TestRule8Grants", "ledger.TestRule8GroupsRemember", "ledger.TestGroupsTwin"}},
 	{9, "the unit stands at the dataset", []string{"test/attacks.TestRule9UnitStandsAtTheDataset", "test/attacks.TestRule9RowsWithoutAUnitAreExcluded", "test/attacks.TestRule9LeavesStayInTheirDataset", "policy.TestBadPolicies", "backend.TestTablesThatShareRows"}},
 	{10, "rows and groups of a unit are bounded by its own rows alone", []string{"rewrite.TestGroupBoundsHoldOnNeighbours", "rewrite.TestGroupBoundsAreTheUnitsOwn"}},
 	{11, "what proves a bound", []string{"backend.TestProofReplacesTheBound", "backend.TestNamesAreLookedUpAfterProofs", "backend.TestCopiesOfRenamedTables"}},

@@ -101,7 +101,16 @@ func TestNobodyJoinsAMigration(t *testing.T) {
 		}
 		joined <- err
 	}()
-	s.Until(t, "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)")
+	for waits := false; !waits; {
+		select {
+		case err := <-joined:
+			t.Fatalf("let in, or refused too early: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if err := newer.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
 	select {
 	case err := <-joined:
 		t.Fatalf("let in, or refused too early: %v", err)

@@ -31,7 +31,7 @@ func scaled(t testing.TB, kind Kind, scale float64) Distribution {
 // TestHalfWidthsAreBounded: what a half-width takes is bounded at every scale, weight, count and confidence. Operations
 // and bytes are counted; no clock is read.
 func TestHalfWidthsAreBounded(t *testing.T) {
-	const mostBytes = 2 << 20
+	const maxBytes = 2 << 20
 	var worst widening
 	calls, most := 0, uint64(0)
 	r := rand.New(rand.NewPCG(15, 3))
@@ -45,7 +45,7 @@ func TestHalfWidthsAreBounded(t *testing.T) {
 		taken := after.TotalAlloc - before.TotalAlloc
 		most = max(most, taken)
 		worst = widening{max(worst.inversions, w.inversions), max(worst.evaluations, w.evaluations), max(worst.sines, w.sines)}
-		if k < 0 || w.inversions > maxInversions || w.evaluations > w.inversions*maxEvaluations || w.sines > w.inversions*maxFrequencies*250 || taken > mostBytes {
+		if k < 0 || w.inversions > maxInversions || w.evaluations > w.inversions*maxEvaluations || w.sines > w.inversions*maxFrequencies*250 || taken > maxBytes {
 			t.Fatalf("%v at %g: half-width %d, %d inversions, %d evaluations, %d sines, %d bytes", parts, alpha, k, w.inversions, w.evaluations, w.sines, taken)
 		}
 	}

@@ -62,7 +62,7 @@ func (t *inversion) add(u, size float64) {
 // addIntegers adds frequencies until those left out, at most φ·Σ 1/n, are below enough; false: they would be too many.
 func (t *inversion) addIntegers(w *widening, sum []summand, enough float64) bool {
 	last := math.Floor(t.period / 2)
-	most := mostOf(len(sum))
+	most := maxFrequenciesOf(len(sum))
 	for n := 1.0; n <= last; n++ {
 		if n > most {
 			return false
@@ -79,8 +79,8 @@ func (t *inversion) addIntegers(w *widening, sum []summand, enough float64) bool
 	return true
 }
 
-// mostOf is how many frequencies there may be for so many terms.
-func mostOf(terms int) float64 { return float64(min(maxFrequencies, maxEvaluations/terms)) }
+// maxFrequenciesOf is how many frequencies there may be for so many terms.
+func maxFrequenciesOf(terms int) float64 { return float64(min(maxFrequencies, maxEvaluations/terms)) }
 
 // logPhi adds up ln φ from start until it is negligible.
 func (w *widening) logPhi(sum []summand, u, start float64) float64 {

@@ -320,7 +320,7 @@ func (w *widening) prepared(t inversion, sum []summand, smoothing float64) inver
 	own.smoothed = smoothing
 	if w.inversions++; !own.addSmoothed(w, sum) {
 		own = t
-		own.smoothed = max(smoothing, t.smoothing(mostOf(len(sum))))
+		own.smoothed = max(smoothing, t.smoothing(maxFrequenciesOf(len(sum))))
 		w.inversions++
 		own.addSmoothed(w, sum)
 	}

@@ -44,8 +44,11 @@ func Cast(n *pg.Node, t policy.Type) *pg.Node {
 			t, array = element, true
 		}
 	}
-	if t == policy.Bpchar { // whose values are texts
+	switch t { // values of chars are texts
+	case policy.Bpchar:
 		t = policy.Text
+	case BpcharArray:
+		t, array = policy.Text, true
 	}
 	name, known := InternalNames[t]
 	if !known {

@@ -25,6 +25,9 @@ var ArrayTypes = map[policy.Type]policy.Type{
 	policy.TimestampTZ: 1185, policy.IntervalT: 1187, policy.UUID: 2951,
 }
 
+// BpcharArray is the oid of arrays of char, whose elements are texts here.
+const BpcharArray policy.Type = 1014
+
 // ScalarType reads the name of a type; array tells whether it is an array of it.
 func ScalarType(t *pg.TypeName) (typ policy.Type, typmod int32, array bool, refusal *refuse.Refusal) {
 	name := TypeName(t)

@@ -3,16 +3,12 @@ package bind
 import (
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -167,11 +163,11 @@ func (v *windows) put(c derived.WindowColumn, pos int) (*semantics.Expr, *refuse
 		v.w.Columns = append(v.w.Columns, c)
 	}
 	e := semantics.ColumnExpr(len(v.w.From.Columns)+at, shown.Type, shown.Typmod, pos)
-	e.Blanks, e.Ragged = shown.Blanks, shown.Blanks > 0 // lag(store, 1, 'x') is x, with no blanks behind it
+	e.Blanks, e.Ragged = shown.Blanks, shown.Blanks > 0 // a column of a derived table does not say which of its chars are filled up
 	return e, nil
 }
 
-// neighbour binds lag and lead: the value that an expression over one column has in another row, a constant where there is none.
+// neighbour binds lag and lead: the value that an expression over one column has in another row, and where there is none what this row says.
 func (v *windows) neighbour(f *pg.FuncCall, name string, c derived.WindowColumn) (*semantics.Expr, *refuse.Refusal) {
 	pos := int(f.Location)
 	if len(f.Args) < 1 || len(f.Args) > 3 {
@@ -198,43 +194,23 @@ func (v *windows) neighbour(f *pg.FuncCall, name string, c derived.WindowColumn)
 	if refusal != nil {
 		return nil, refusal
 	}
-	arms := []*semantics.Expr{is, value}
-	if len(f.Args) == 3 {
-		t := &semantics.Translator{Env: v.b.Env, Params: v.b.Params, Place: name}
-		otherwise, refusal := t.Expr(f.Args[2])
-		if refusal != nil {
-			return nil, refusal
-		}
-		arms = append(arms, otherwise)
+	t := v.b.Settles(v.b.OverKeys(v.source, name), v.source)
+	if len(f.Args) < 3 {
+		return t.Case([]*semantics.Expr{is, value}, pos)
 	}
-	return v.chosen(arms, pos)
-}
-
-// chosen is CASE WHEN a THEN b ELSE c END, or without ELSE.
-func (v *windows) chosen(arms []*semantics.Expr, pos int) (*semantics.Expr, *refuse.Refusal) {
-	var otherwise scalar.Expr
-	if len(arms) > 2 {
-		otherwise = arms[2].Expr
+	none, refusal := t.Not(is)
+	if refusal != nil {
+		return nil, refusal
 	}
-	s, err := v.b.Env.Case([]scalar.When{{If: arms[0].Expr, Then: arms[1].Expr}}, otherwise)
-	if err != nil {
-		return nil, semantics.ScalarRefusal(err, pos)
+	otherwise, refusal := t.Expr(f.Args[2]) // of the row that has no other: lag(total, 1, deposit)
+	if refusal != nil {
+		return nil, refusal
 	}
-	for _, a := range arms[1:] {
-		v.b.Params.Note(a, s.Type())
+	otherwise = t.Settler.Settled(otherwise)
+	if refusal := semantics.Closed(v.source.Table, otherwise); refusal != nil {
+		return nil, refusal
 	}
-	e := semantics.Node(semantics.FormOther, "case"+strconv.Itoa(len(arms)%2), s, pos, arms...)
-	for _, a := range arms[1:] {
-		if e.Blanks = max(e.Blanks, a.Blanks); a.Blanks > 0 {
-			e.Ragged = true
-		}
-	}
-	for _, a := range arms[1:] {
-		if a.IsConstant() && e.Blanks > 0 && strings.HasSuffix(predicate.Text(semantics.MustConstant(a)), " ") {
-			return nil, semantics.NoForm.At(pos, "a char or else a text that ends in blanks")
-		}
-	}
-	return e, nil
+	return t.Case([]*semantics.Expr{none, otherwise, value}, pos) // which is of the value's type, as CASE is of ELSE's
 }
 
 // end binds first_value and last_value. What they say of rows that tie is any row's in plain SQL: here it is that of one order of

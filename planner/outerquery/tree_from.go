@@ -182,8 +182,8 @@ func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *refuse.Refusal) {
 	params := t.b.Params
 	params.Seen = max(params.Seen, n)
 	typ := params.TypeOf(n)
-	if typ == policy.Bpchar {
-		return t.char(n), nil
+	if typ == policy.Bpchar || typ == ast.BpcharArray {
+		return t.char(n, typ), nil
 	}
 	null := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}
 	if params.Describing && (typ == 0 || typ == policy.Unknown) && n > 0 {
@@ -216,15 +216,22 @@ func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *refuse.Refusal) {
 	return ast.Cast(pg.MakeAConstStrNode(t.b.Env.FormatText(semantics.TypeOfValue(v), v), -1), typ), nil
 }
 
-// char writes a parameter of type bpchar, which has the blanks that it has.
-func (t *tree) char(n int) *pg.Node {
+// char writes a parameter of type bpchar, or of an array of them, which has the blanks that it has.
+func (t *tree) char(n int, typ policy.Type) *pg.Node {
 	value := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}
 	if params := t.b.Params; !params.Describing && n <= len(params.Values) {
-		if text, ok := params.Values[n-1].(string); ok {
-			value = pg.MakeAConstStrNode(text, -1)
+		switch v := params.Values[n-1].(type) {
+		case string:
+			value = pg.MakeAConstStrNode(v, -1)
+		case []policy.Value:
+			value = pg.MakeAConstStrNode(t.arrayText(v), -1)
 		}
 	}
-	return ast.CastByName(value, "bpchar", -1)
+	cast := ast.CastByName(value, "bpchar", -1)
+	if typ == ast.BpcharArray {
+		cast.GetTypeCast().TypeName = &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("bpchar")}, Typemod: -1, Location: -1, ArrayBounds: []*pg.Node{pg.MakeIntNode(-1)}} // the grammar's printer loses the bounds behind pg_catalog.bpchar
+	}
+	return cast
 }
 
 // arrayText writes an array literal.

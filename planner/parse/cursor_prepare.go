@@ -118,8 +118,11 @@ func parameterType(n *pg.TypeName) (policy.Type, *refuse.Refusal) {
 	if name == "unknown" {
 		return 0, nil
 	}
-	if name == "bpchar" && len(n.ArrayBounds) == 0 {
-		return policy.Bpchar, nil // char(3) among them: PostgreSQL, too, gives a parameter no length
+	if name == "bpchar" { // char(3) among them: PostgreSQL, too, gives a parameter no length
+		if len(n.ArrayBounds) > 0 {
+			return ast.BpcharArray, nil
+		}
+		return policy.Bpchar, nil
 	}
 	for t, known := range ast.InternalNames {
 		if known == name && len(n.ArrayBounds) == 0 {

@@ -53,7 +53,12 @@ var actForms = map[string]string{
 }
 
 // FormOfAct says in what form a function is answered that does something; "": it is none.
-func FormOfAct(name string) string { return actForms[name] }
+func FormOfAct(name string) string {
+	if strings.HasPrefix(name, "pg_advisory_") || strings.HasPrefix(name, "pg_try_advisory_") { // Flyway, Rails and Prisma take one before they migrate
+		return "Nothing can be changed here, so that no session has to wait for another, and no lock is given: let what migrates tables ask the database itself. pg_advisory_unlock_all() is answered."
+	}
+	return actForms[name]
+}
 
 // takeActs puts the arguments in the place of the calls. Calls anywhere else stay, and are refused.
 func (s *Statement) takeActs(q *pg.SelectStmt) {

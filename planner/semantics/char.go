@@ -53,24 +53,6 @@ func (t *Translator) withoutBlanks(args []*Expr, plain []scalar.Expr) *refuse.Re
 	return nil
 }
 
-// described is the type that PostgreSQL tells of an expression: of a char, which is a text here, its own, so that a parameter beside it is read as one:
-//
-//	WHERE store = $1      with 'BB ' finds BB
-func (e *Expr) described() policy.Type {
-	if e.Blanks > 0 {
-		return policy.Bpchar
-	}
-	return e.Type()
-}
-
-// chosen is the type that PostgreSQL tells of a choice, of which char says whether it is one of chars.
-func chosen(char *Expr, s scalar.Expr) policy.Type {
-	if char != nil {
-		return char.described()
-	}
-	return s.Type()
-}
-
 // shorter is a constant without the blanks at the end of its text.
 func shorter(e *Expr) *Expr {
 	text, ok := MustConstant(e).(string)

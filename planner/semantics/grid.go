@@ -157,7 +157,7 @@ func NearestOf(n, over int64) int64 {
 // MaxDecimals is how many digits after the point are looked at.
 const MaxDecimals = 18
 
-// DecimalsOf is how many digits after the point a number has, at most mostDecimals.
+// DecimalsOf is how many digits after the point a number has, at most MaxDecimals.
 func DecimalsOf(x *big.Rat) int {
 	scaled, ten := new(big.Rat).Set(x), big.NewRat(10, 1)
 	for n := range MaxDecimals {
@@ -202,7 +202,7 @@ func DecimalsIn(e *Expr, t *policy.Table) int {
 		}
 		return a + b
 	case len(e.Args) == 2 && (e.Op == "+" || e.Op == "-"), e.Op == "coalesce":
-		return mostDecimalsIn(e.Args, t)
+		return maxDecimalsOf(e.Args, t)
 	case strings.HasPrefix(e.Op, "case"):
 		var results []*Expr
 		for i, a := range e.Args {
@@ -210,13 +210,13 @@ func DecimalsIn(e *Expr, t *policy.Table) int {
 				results = append(results, a)
 			}
 		}
-		return mostDecimalsIn(results, t)
+		return maxDecimalsOf(results, t)
 	}
 	return -1
 }
 
-// mostDecimalsIn is the most of several, of which NULLs have none.
-func mostDecimalsIn(list []*Expr, t *policy.Table) int {
+// maxDecimalsOf is the most of several, of which NULLs have none.
+func maxDecimalsOf(list []*Expr, t *policy.Table) int {
 	most := 0
 	for _, e := range list {
 		if e.IsConstant() && e.Parameter == 0 {

@@ -36,14 +36,17 @@ func (t *Translator) noteMembers(subject *Expr, args []*Expr) {
 	if t.Params == nil || !t.Params.Describing {
 		return
 	}
-	constants, types := []*Expr{subject}, []policy.Type{subject.described()}
+	constants, types := []*Expr{subject}, []policy.Type{subject.Type()}
 	for _, a := range args {
 		if a.IsConstant() {
-			constants, types = append(constants, a), append(types, a.described())
+			constants, types = append(constants, a), append(types, a.Type())
 		}
 	}
 	if common, ok := t.Env.Common(types...); ok && len(constants) > 2 {
 		for _, e := range constants {
+			if subject.Blanks > 0 {
+				common = policy.Bpchar
+			}
 			t.Params.Note(e, common)
 		}
 	}
@@ -172,14 +175,17 @@ const maxOperations = 256
 // elements are those of an array: constructed, a literal or a parameter; nil: the array is NULL.
 func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, *refuse.Refusal) {
 	if cast := array.GetTypeCast(); cast != nil && len(cast.TypeName.ArrayBounds) > 0 {
-		inner := cast.Arg
+		inner, first := cast.Arg, cast.TypeName
 		for inner.GetTypeCast() != nil && len(inner.GetTypeCast().TypeName.ArrayBounds) > 0 { // the outermost one decides
 			if strings.HasSuffix(ast.TypeName(inner.GetTypeCast().TypeName), "bpchar") { // which takes the blanks off that the next one keeps
 				return nil, refuse.BlankPadded.At(pos)
 			}
-			inner = inner.GetTypeCast().Arg
+			inner, first = inner.GetTypeCast().Arg, inner.GetTypeCast().TypeName
 		}
+		t.noteArray(inner, first)
 		switch name := ast.TypeName(cast.TypeName); {
+		case t.charArray(inner) && !strings.HasSuffix(name, "bpchar"): // likewise
+			return nil, refuse.BlankPadded.At(pos)
 		case strings.HasSuffix(name, "bpchar"):
 			args, r := t.elementsOf(inner, subject, policy.Unknown, pos)
 			for i := range args {
@@ -193,11 +199,40 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 		}
 		return t.elementsAsTexts(inner, subject, policy.Text, cast.TypeName, pos)
 	}
+	if t.charArray(array) {
+		args, r := t.elementsOf(array, subject, policy.Unknown, pos)
+		for i := range args {
+			if r == nil {
+				args[i], r = elementAsChar(args[i], &pg.TypeName{})
+			}
+		}
+		return args, r
+	}
 	texts := policy.Unknown
 	if p := array.GetParamRef(); array.GetAArrayExpr() != nil || p != nil && t.Params != nil && t.Params.TypeOf(int(p.Number)) == ast.ArrayTypes[policy.Text] {
 		texts = policy.Text
 	}
 	return t.elementsOf(array, subject, texts, pos)
+}
+
+// noteArray gives a parameter that is cast to an array that type: $1::text[].
+func (t *Translator) noteArray(n *pg.Node, typ *pg.TypeName) {
+	p := n.GetParamRef()
+	if p == nil || t.Params == nil {
+		return
+	}
+	name := strings.TrimPrefix(ast.TypeName(typ), "pg_catalog.")
+	array := ast.ArrayTypes[ast.TypeNames[name]]
+	if name == "bpchar" {
+		array = ast.BpcharArray
+	}
+	t.Params.Note(&Expr{Parameter: int(p.Number)}, array)
+}
+
+// charArray tells a parameter that is an array of chars.
+func (t *Translator) charArray(n *pg.Node) bool {
+	p := n.GetParamRef()
+	return p != nil && t.Params != nil && t.Params.TypeOf(int(p.Number)) == ast.BpcharArray
 }
 
 // elementsOf are those of an array without its casts. If its elements are texts (texts is policy.Text), a char is compared with them as a text.
@@ -291,14 +326,14 @@ func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, element po
 	if r != nil {
 		return nil, r
 	}
-	of := subject.Type()
-	if subject.Blanks > 0 { // PostgreSQL takes char(n)[], whose elements are compared as those of varchar[] are
-		of = policy.Varchar
+	array := ast.ArrayTypes[subject.Type()]
+	if want := t.Env.Wants("=", subject.Type(), policy.Unknown); want != nil {
+		array = ast.ArrayTypes[want[1]]
 	}
-	if want := t.Env.Wants("=", of, policy.Unknown); want != nil && subject.Blanks == 0 {
-		of = want[1]
+	if subject.Blanks > 0 {
+		array = ast.BpcharArray
 	}
-	t.Params.Note(list, ast.ArrayTypes[of])
+	t.Params.Note(list, array)
 	if t.Params.Describing {
 		return nil, nil
 	}

@@ -112,6 +112,14 @@ func (p *Parameters) Note(e *Expr, t policy.Type) {
 	p.Types[e.Parameter-1] = t
 }
 
+// noteChoice records the type that a choice, which is that char or none, gives what stands in it.
+func (p *Parameters) noteChoice(e *Expr, choice scalar.Expr, char *Expr) {
+	if char != nil {
+		p.Note(e, policy.Bpchar)
+	}
+	p.Note(e, choice.Type())
+}
+
 // Inferred are the types of all parameters. Those that nothing tells are unknown: a client is told text, as by
 // PostgreSQL, and what it sends stands there as a literal without a type, which an engine reads as it needs.
 func (p *Parameters) Inferred() []policy.Type {

@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -217,23 +218,31 @@ func (t *Translator) booleanTest(b *pg.BooleanTest) (*Expr, *refuse.Refusal) {
 	}
 	t.Params.Note(arg, policy.Bool)
 	var want policy.Value
-	op := "isunknown"
 	switch b.Booltesttype {
 	case pg.BoolTestType_IS_TRUE, pg.BoolTestType_IS_NOT_TRUE:
-		want, op = true, "istrue"
+		want = true
 	case pg.BoolTestType_IS_FALSE, pg.BoolTestType_IS_NOT_FALSE:
-		want, op = false, "isfalse"
+		want = false
 	}
-	s, err := scalar.IsTruth(arg.Expr, want)
-	if err != nil {
-		return nil, ScalarRefusal(err, int(b.Location))
+	e, r := t.isTruth(arg, want, int(b.Location))
+	if r != nil {
+		return nil, r
 	}
-	e := Node(FormIs, op, s, int(b.Location), arg)
-	e.Want = want
 	switch b.Booltesttype {
 	case pg.BoolTestType_IS_NOT_TRUE, pg.BoolTestType_IS_NOT_FALSE, pg.BoolTestType_IS_NOT_UNKNOWN:
 		return t.Not(e)
 	}
+	return e, nil
+}
+
+// isTruth is arg IS TRUE, IS FALSE or, for no value, IS UNKNOWN.
+func (t *Translator) isTruth(arg *Expr, want policy.Value, pos int) (*Expr, *refuse.Refusal) {
+	s, err := scalar.IsTruth(arg.Expr, want)
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	e := Node(FormIs, map[policy.Value]string{true: "istrue", false: "isfalse", nil: "isunknown"}[want], s, pos, arg)
+	e.Want = want
 	return e, nil
 }
 
@@ -288,9 +297,8 @@ func ordered(t policy.Type) bool {
 }
 
 func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
-	var args []*Expr
-	arms := make([]scalar.When, len(c.Args))
-	for i, n := range c.Args {
+	var parts []*Expr
+	for _, n := range c.Args {
 		w := n.GetCaseWhen()
 		test := w.Expr
 		if c.Arg != nil {
@@ -304,55 +312,59 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 		if r != nil {
 			return nil, r
 		}
-		then = t.Settler.Settled(then)
-		arms[i] = scalar.When{If: cond.Expr, Then: then.Expr}
-		args = append(args, cond, then)
+		parts = append(parts, cond, t.Settler.Settled(then))
 	}
-	var otherwise scalar.Expr
 	if c.Defresult != nil {
 		e, r := t.Expr(c.Defresult)
 		if r != nil {
 			return nil, r
 		}
-		e = t.Settler.Settled(e)
-		args, otherwise = append(args, e), e.Expr
+		parts = append(parts, t.Settler.Settled(e))
 	}
-	// Results may be chars.
-	var results []*Expr
-	var plain []scalar.Expr
-	for i, a := range args {
+	return t.Case(parts, int(c.Location))
+}
+
+// Case is a choice: conditions, each with its result, and at the end what there is else, if anything. The results are brought to one type, which what there is else decides first.
+func (t *Translator) Case(parts []*Expr, pos int) (*Expr, *refuse.Refusal) {
+	args := slices.Clone(parts)
+	var at []int // where the results are
+	for i := range args {
 		if i%2 == 1 || i == len(args)-1 {
-			results, plain = append(results, a), append(plain, a.Expr)
+			at = append(at, i)
 		}
 	}
+	results, plain := make([]*Expr, len(at)), make([]scalar.Expr, len(at))
+	for k, i := range at {
+		results[k], plain[k] = args[i], args[i].Expr
+	}
 	first := 0
-	if c.Defresult != nil {
+	if len(args)%2 == 1 {
 		first = len(results) - 1
 	}
 	char, refusal := t.charOf(results, plain, first)
 	if refusal != nil {
 		return nil, refusal
 	}
-	for i := range results {
-		if at := min(2*i+1, len(args)-1); char != nil {
-			args[at] = results[i]
+	var arms []scalar.When
+	var otherwise scalar.Expr
+	for k, i := range at {
+		if char != nil {
+			args[i] = results[k]
 		}
-		if i < len(arms) {
-			arms[i].Then = plain[i]
+		if i%2 == 1 {
+			arms = append(arms, scalar.When{If: args[i-1].Expr, Then: plain[k]})
 		} else {
-			otherwise = plain[i]
+			otherwise = plain[k]
 		}
 	}
 	s, err := t.Env.Case(arms, otherwise)
 	if err != nil {
-		return nil, ScalarRefusal(err, int(c.Location))
+		return nil, ScalarRefusal(err, pos)
 	}
-	for i, a := range args {
-		if i%2 == 1 || i == len(args)-1 {
-			t.Params.Note(a, chosen(char, s))
-		}
+	for _, i := range at {
+		t.Params.noteChoice(args[i], s, char)
 	}
-	e := Node(FormOther, "case"+strconv.Itoa(len(args)%2), s, int(c.Location), args...)
+	e := Node(FormOther, "case"+strconv.Itoa(len(args)%2), s, pos, args...)
 	e.is(char)
 	return e, nil
 }
@@ -378,7 +390,7 @@ func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *r
 		return nil, ScalarRefusal(err, pos)
 	}
 	for _, a := range args {
-		t.Params.Note(a, chosen(char, s))
+		t.Params.noteChoice(a, s, char)
 	}
 	e := Node(FormOther, name, s, pos, args...)
 	e.order(t.Env, name)

@@ -152,7 +152,15 @@ func (t *Translator) noteOperands(op string, args []*Expr) {
 	if len(args) != 2 || args[0].Parameter == 0 && args[1].Parameter == 0 {
 		return
 	}
-	for i, want := range t.Env.Wants(op, args[0].described(), args[1].described()) {
+	switch op {
+	case "<", "<=", ">", ">=", "=", "<>", "!=":
+		for i := range args { // beside a char what has no type is one
+			if args[1-i].Blanks > 0 && args[i].Type() == policy.Unknown {
+				t.Params.Note(args[i], policy.Bpchar)
+			}
+		}
+	}
+	for i, want := range t.Env.Wants(op, args[0].Type(), args[1].Type()) {
 		if args[1-i].Type() != policy.Unknown {
 			t.Params.Note(args[i], want)
 		}
@@ -161,8 +169,8 @@ func (t *Translator) noteOperands(op string, args []*Expr) {
 		t.Params.Note(args[0], policy.Text)
 		t.Params.Note(args[1], policy.Text)
 	}
-	t.Params.Note(args[0], args[1].described()) // where no operator decides
-	t.Params.Note(args[1], args[0].described())
+	t.Params.Note(args[0], args[1].Type()) // where no operator decides
+	t.Params.Note(args[1], args[0].Type())
 }
 
 func (t *Translator) like(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
@@ -217,6 +225,7 @@ func (t *Translator) between(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	return e, nil
 }
 
+// distinct is IS [NOT] DISTINCT FROM: of a constant that is not NULL whether = is true, which conditions on a column's steps are read by (score IS NOT DISTINCT FROM 2.25).
 func (t *Translator) distinct(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	args, plain, r := t.All([]*pg.Node{a.Lexpr, a.Rexpr})
 	if r != nil {
@@ -225,10 +234,22 @@ func (t *Translator) distinct(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	t.noteOperands("=", args)
 	same := a.Kind == pg.A_Expr_Kind_AEXPR_NOT_DISTINCT
 	for i, other := range []*Expr{args[1], args[0]} {
-		if other.Form != formConstant || other.Parameter > 0 || MustConstant(other) != nil {
+		if other.Form != formConstant {
 			continue
 		}
 		e := Node(FormIsNull, "isnull", scalar.IsNull(plain[i]), int(a.Location), args[i])
+		switch isNull := MustConstant(other) == nil; {
+		case isNull && other.Parameter > 0: // whose value is not there yet
+			continue
+		case !isNull:
+			equal, r := t.Combine("=", int(a.Location), args...)
+			if r != nil {
+				return nil, r
+			}
+			if e, r = t.isTruth(equal, true, int(a.Location)); r != nil {
+				return nil, r
+			}
+		}
 		if same {
 			return e, nil
 		}

@@ -22,6 +22,9 @@ import (
 // and a place in the line for the private database. It has them until its last answer is read, and what it began has ended: nothing
 // of it waits or is refused after another part was paid. A turn is waited for before a place, never with one in hand: else some could
 // hold all the places and wait for turns, whose holders wait for places.
+//
+// It is in the context of all that is done for one statement (placeOf), so it also holds what parts of that tell one another: what
+// was bought and answered before the statement itself is planned again (found, answers), and what it has been charged.
 type place struct {
 	mu       sync.Mutex
 	holders  int                  // what goes on of the statement

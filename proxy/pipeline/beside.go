@@ -112,11 +112,11 @@ func (a *Answerer) readBeside(ctx context.Context, s *Session, plan *plans.Plan,
 		}
 		at := slices.IndexFunc(run, func(s *scanned) bool { return s.query.Beside(queries[i]) })
 		if at < 0 {
-			at, run = len(run), append(run, &scanned{query: queries[i], receipts: make([]*ledger.Receipt, len(queries[i].Leaves())), over: func() {}})
+			at, run = len(run), append(run, &scanned{query: queries[i], receipts: make([]*ledger.Receipt, len(queries[i].Measures())), over: func() {}})
 		}
 		of[k] = run[at]
 		of[k].left++
-		of[k].receipts[queries[i].Leaf()] = outcomes[k].Receipt
+		of[k].receipts[queries[i].Number()] = outcomes[k].Receipt
 	}
 	for _, one := range run {
 		one.read = sync.OnceValues(func() ([]privacy.Sensitive[[]privacy.Group], error) {
@@ -136,7 +136,7 @@ func (a *Answerer) readBeside(ctx context.Context, s *Session, plan *plans.Plan,
 			if err != nil {
 				return privacy.Sensitive[[]privacy.Group]{}, err
 			}
-			return counted[queries[i].Leaf()], nil
+			return counted[queries[i].Number()], nil
 		}, func() {
 			if one.left--; one.left == 0 {
 				one.over()

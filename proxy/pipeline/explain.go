@@ -140,18 +140,18 @@ func explained(plan *plans.Plan, queries []rewrite.Query, above outer.Query) exp
 // scanned says with which others a measure is read in one scan, whose query stands beside the first of them.
 func (l *explainedLeaf) scanned(queries []rewrite.Query, measure int, shown map[int]string) {
 	q := queries[measure]
-	if !q.Valid() || len(q.Leaves()) == 1 {
+	if !q.Valid() || len(q.Measures()) == 1 {
 		return
 	}
 	for other, leaf := range shown {
 		if other != measure && queries[other].Beside(q) {
-			l.Scan = fmt.Sprintf("in that of %s, as measure %d", leaf, q.Leaf())
+			l.Scan = fmt.Sprintf("in that of %s, as measure %d", leaf, q.Number())
 			l.Bound, l.Query, l.Arguments = "", "", nil
 			return
 		}
 	}
 	shown[measure] = l.Name
-	l.Scan = fmt.Sprintf("its rows are read once for %d measures, of which this is %d", len(q.Leaves()), q.Leaf())
+	l.Scan = fmt.Sprintf("its rows are read once for %d measures, of which this is %d", len(q.Measures()), q.Number())
 }
 
 // leaveOutSQL keeps what is decided, and drops the SQL that would run.

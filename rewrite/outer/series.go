@@ -1,7 +1,6 @@
 package outer
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -24,7 +23,7 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 	if columns := emptySetOf(name, len(n.GetArgs())); columns != nil {
 		return b.noneOf(columns, b.exprs(n.GetArgs(), sc)), true
 	}
-	if !slices.Contains(strings.Fields("unnest generate_series generate_subscripts _pg_expandarray regexp_split_to_table regexp_matches string_to_table"), name) {
+	if !slices.Contains(strings.Fields("unnest generate_series generate_subscripts _pg_expandarray pg_get_keywords regexp_split_to_table regexp_matches string_to_table"), name) {
 		return expr{}, false
 	}
 	args := b.exprs(n.GetArgs(), sc)
@@ -45,6 +44,9 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 		element := elementOf(args[0], "42883", "function _pg_expandarray is for an array")
 		t := typed{oid: typeRecord, mod: -1, fields: []column{{"x", `"x"`, of(element), nil}, {"n", `"n"`, int4Type, nil}}}
 		return expr{sql: "list_transform(" + args[0].sql + `, lambda x, i : {"x": x, "n": CAST(i AS INTEGER)})`, typed: t}, true
+	case "pg_get_keywords":
+		takes(name, args, 0, 0)
+		return keywords(), true
 	case "regexp_split_to_table", "regexp_matches":
 		takes(name, args, 2, 3)
 		flags := untyped("")
@@ -114,10 +116,24 @@ func (b *binder) generated(args []expr) expr {
 	return cannot("generate_series over type " + typeNameOf(t.oid))
 }
 
+// KeywordTable is a table of the embedded sandbox's own: the words of PostgreSQL's grammar, as pg_get_keywords lists them.
+const KeywordTable = "dpproxy.keywords"
+
+// keywords is the list of the grammar's words.
+func keywords() expr {
+	row := typed{oid: typeRecord, mod: -1}
+	var fields []string
+	for i, c := range []column{{"word", "", textType, nil}, {"catcode", "", of(typeChar), nil}, {"barelabel", "", boolType, nil}, {"catdesc", "", textType, nil}, {"baredesc", "", textType, nil}} {
+		c.sql = columnName("f", i)
+		row.fields = append(row.fields, c)
+		fields = append(fields, c.sql+` := m_w."`+c.name+`"`)
+	}
+	return expr{sql: "(SELECT list(struct_pack(" + strings.Join(fields, ", ") + `) ORDER BY m_w."word") FROM "` + KeywordTable + `" AS m_w)`, typed: row}
+}
+
 // setFunctions are the functions of the catalogs that return rows; here they return what the sandbox can say: nothing,
 // or the rows of a table of its own.
 var setFunctions = map[string][]column{
-	"pg_get_keywords":         {{"word", "", textType, nil}, {"catcode", "", of(typeChar), nil}, {"barelabel", "", boolType, nil}, {"catdesc", "", textType, nil}, {"baredesc", "", textType, nil}},
 	"pg_available_extensions": {{"name", "", of(typeName), nil}, {"default_version", "", textType, nil}, {"comment", "", textType, nil}},
 	"pg_options_to_table":     {{"option_name", "", textType, nil}, {"option_value", "", textType, nil}},
 	"pg_partition_ancestors":  {{"relid", "", of(typeRegclass), nil}},
@@ -198,11 +214,10 @@ func (b *binder) rangeFunction(r *pg.RangeFunction, sc *scope) item {
 func (b *binder) lists(name string, lists []expr, r *pg.RangeFunction) item {
 	var items []string
 	var columns []column
-	result := cmp.Or(map[string]string{"pg_partition_ancestors": "relid"}[name], name) // its own name, or that of its one result
 	for i, l := range lists {
 		c := columnName("c", i)
 		items = append(items, "unnest("+l.sql+") AS "+c)
-		columns = append(columns, column{name: result, sql: c, typed: l.typed})
+		columns = append(columns, column{name: name, sql: c, typed: l.typed})
 	}
 	if r.GetOrdinality() {
 		items = append(items, "unnest(generate_series(1, "+longest(lists)+`)) AS "n"`)

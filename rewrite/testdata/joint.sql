@@ -13,17 +13,17 @@ FROM (SELECT pg_catalog.row_number() OVER (PARTITION BY b.u ORDER BY (((((((((((
    FROM "clinic"."visits" AS t
    WHERE t."who" IS NOT NULL) AS b) AS s
 WHERE s.r <= 4)
-SELECT (0)::pg_catalog.int4 AS leaf, t.k1
+SELECT (0)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT pg_catalog.count(*) AS k1
 FROM scan AS s
 WHERE (s.n2 OPERATOR(pg_catalog.>=) '1'::pg_catalog.int8)) AS t
 UNION ALL
-SELECT (1)::pg_catalog.int4 AS leaf, t.k1
+SELECT (1)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT pg_catalog.count(*) AS k1
 FROM scan AS s
 WHERE (s.n1 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8)) AS t
 UNION ALL
-SELECT (2)::pg_catalog.int4 AS leaf, t.k1
+SELECT (2)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT (GREATEST(LEAST(COALESCE(pg_catalog.sum((s.n2)::pg_catalog.int8), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1
 FROM scan AS s
 WHERE ((s.n5 OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND s.n2 IS NOT NULL)) AS t
@@ -33,15 +33,15 @@ WITH scan AS (SELECT pg_catalog.count(*) FILTER (WHERE ((t."minutes" OPERATOR(pg
        pg_catalog.count(*) FILTER (WHERE ((t."ward" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) $1::pg_catalog.text)) AS k2,
        pg_catalog.sum(((CASE WHEN (t."minutes" OPERATOR(pg_catalog.>=) '-5'::pg_catalog.int8) AND (t."minutes" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8) THEN t."minutes" WHEN false THEN '-5'::pg_catalog.int8 END))::pg_catalog.int8) FILTER (WHERE ((t."room" OPERATOR(pg_catalog.>=) '3'::pg_catalog.int8) AND (t."room" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))) AS k3
 FROM "clinic"."visits" AS t)
-SELECT (0)::pg_catalog.int4 AS leaf, t.k1
+SELECT (0)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT (COALESCE(pg_catalog.sum(s.k1), 0))::pg_catalog.int8 AS k1
 FROM scan AS s) AS t
 UNION ALL
-SELECT (1)::pg_catalog.int4 AS leaf, t.k1
+SELECT (1)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT (COALESCE(pg_catalog.sum(s.k2), 0))::pg_catalog.int8 AS k1
 FROM scan AS s) AS t
 UNION ALL
-SELECT (2)::pg_catalog.int4 AS leaf, t.k1
+SELECT (2)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT (GREATEST(LEAST(COALESCE(pg_catalog.sum(s.k3), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1
 FROM scan AS s) AS t
 -- arguments ["A"]
@@ -61,33 +61,33 @@ FROM (SELECT row_number() OVER (PARTITION BY b.u ORDER BY ((xor(((xor(((xor(((xo
    FROM "private"."clinic"."visits" AS t
    WHERE t."who" IS NOT NULL) AS b) AS s
 WHERE s.r <= 4)
-SELECT CAST(0 AS INTEGER) AS leaf, t.k1
+SELECT CAST(0 AS INTEGER) AS measure, t.k1
 FROM (SELECT count(*) AS k1
 FROM scan AS s
 WHERE (s.n2 >= CAST('1' AS BIGINT))) AS t
 UNION ALL
-SELECT CAST(1 AS INTEGER) AS leaf, t.k1
+SELECT CAST(1 AS INTEGER) AS measure, t.k1
 FROM (SELECT count(*) AS k1
 FROM scan AS s
 WHERE (s.n1 < CAST('1' AS BIGINT))) AS t
 UNION ALL
-SELECT CAST(2 AS INTEGER) AS leaf, t.k1
+SELECT CAST(2 AS INTEGER) AS measure, t.k1
 FROM (SELECT CAST(GREATEST(LEAST(COALESCE(sum(CAST(s.n2 AS BIGINT)), CAST('0' AS HUGEINT)), CAST('2305843009213693952' AS HUGEINT)), CAST('-2305843009213693952' AS HUGEINT)) AS BIGINT) AS k1
 FROM scan AS s
 WHERE ((s.n5 >= CAST('3' AS BIGINT)) AND s.n2 IS NOT NULL)) AS t
 -- arguments []
 -- shorter 1
-SELECT CAST(0 AS INTEGER) AS leaf, t.k1
+SELECT CAST(0 AS INTEGER) AS measure, t.k1
 FROM (SELECT ((SELECT count(*) FROM "private"."clinic"."visits" AS t
 WHERE (TRY_CAST(t."minutes" AS BIGINT) >= CAST('1' AS BIGINT))) - (SELECT count(*) FROM "private"."clinic"."visits" AS t
 WHERE (TRY_CAST(t."minutes" AS BIGINT) > CAST('9' AS BIGINT)))) AS k1) AS t
 UNION ALL
-SELECT CAST(1 AS INTEGER) AS leaf, t.k1
+SELECT CAST(1 AS INTEGER) AS measure, t.k1
 FROM (SELECT count(*) AS k1
 FROM "private"."clinic"."visits" AS t
 WHERE (TRY_CAST(t."ward" AS VARCHAR) = CAST('A' AS VARCHAR))) AS t
 UNION ALL
-SELECT CAST(2 AS INTEGER) AS leaf, t.k1
+SELECT CAST(2 AS INTEGER) AS measure, t.k1
 FROM (SELECT CAST(GREATEST(LEAST(COALESCE(sum(CAST(TRY_CAST(t."minutes" AS BIGINT) AS BIGINT)), CAST('0' AS HUGEINT)), CAST('2305843009213693952' AS HUGEINT)), CAST('-2305843009213693952' AS HUGEINT)) AS BIGINT) AS k1
 FROM "private"."clinic"."visits" AS t
 WHERE (((TRY_CAST(t."room" AS BIGINT) >= CAST('3' AS BIGINT)) AND (TRY_CAST(t."room" AS BIGINT) <= CAST('9' AS BIGINT))) AND ((TRY_CAST(t."minutes" AS BIGINT) >= CAST('-5' AS BIGINT)) AND (TRY_CAST(t."minutes" AS BIGINT) <= CAST('9' AS BIGINT))))) AS t
@@ -104,17 +104,17 @@ FROM (SELECT pg_catalog.row_number() OVER (PARTITION BY b.u ORDER BY (((((((((((
    FROM "clinic"."people" AS t
    WHERE t."person_id" IS NOT NULL) AS b) AS s
 WHERE s.r <= 1)
-SELECT (0)::pg_catalog.int4 AS leaf, t.k1
+SELECT (0)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT pg_catalog.count(*) AS k1
 FROM scan AS s
 WHERE (s.n1 OPERATOR(pg_catalog.>=) '4'::pg_catalog.int8)) AS t
 UNION ALL
-SELECT (1)::pg_catalog.int4 AS leaf, t.k1
+SELECT (1)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT (GREATEST(LEAST(COALESCE(pg_catalog.sum((s.n1)::pg_catalog.int8), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1
 FROM scan AS s
 WHERE (s.n1 IS NOT NULL AND (s.n2 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8))) AS t
 UNION ALL
-SELECT (2)::pg_catalog.int4 AS leaf, t.k1
+SELECT (2)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT pg_catalog.count(*) AS k1
 FROM scan AS s) AS t
 -- arguments ["f" "m"]
@@ -123,15 +123,15 @@ WITH scan AS (SELECT pg_catalog.count(*) FILTER (WHERE ((t."age" OPERATOR(pg_cat
        pg_catalog.sum(((CASE WHEN (t."age" OPERATOR(pg_catalog.>=) '0'::pg_catalog.int8) AND (t."age" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8) THEN t."age" WHEN false THEN '0'::pg_catalog.int8 END))::pg_catalog.int8) FILTER (WHERE ((t."sex" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) $1::pg_catalog.text)) AS k2,
        pg_catalog.count(*) AS k3
 FROM "clinic"."people" AS t)
-SELECT (0)::pg_catalog.int4 AS leaf, t.k1
+SELECT (0)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT (COALESCE(pg_catalog.sum(s.k1), 0))::pg_catalog.int8 AS k1
 FROM scan AS s) AS t
 UNION ALL
-SELECT (1)::pg_catalog.int4 AS leaf, t.k1
+SELECT (1)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT (GREATEST(LEAST(COALESCE(pg_catalog.sum(s.k2), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1
 FROM scan AS s) AS t
 UNION ALL
-SELECT (2)::pg_catalog.int4 AS leaf, t.k1
+SELECT (2)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT (COALESCE(pg_catalog.sum(s.k3), 0))::pg_catalog.int8 AS k1
 FROM scan AS s) AS t
 -- arguments ["f"]
@@ -147,32 +147,32 @@ FROM (SELECT row_number() OVER (PARTITION BY b.u ORDER BY ((xor(((xor(((xor(((xo
    FROM "private"."clinic"."people" AS t
    WHERE t."person_id" IS NOT NULL) AS b) AS s
 WHERE s.r <= 1)
-SELECT CAST(0 AS INTEGER) AS leaf, t.k1
+SELECT CAST(0 AS INTEGER) AS measure, t.k1
 FROM (SELECT count(*) AS k1
 FROM scan AS s
 WHERE (s.n1 >= CAST('4' AS BIGINT))) AS t
 UNION ALL
-SELECT CAST(1 AS INTEGER) AS leaf, t.k1
+SELECT CAST(1 AS INTEGER) AS measure, t.k1
 FROM (SELECT CAST(GREATEST(LEAST(COALESCE(sum(CAST(s.n1 AS BIGINT)), CAST('0' AS HUGEINT)), CAST('2305843009213693952' AS HUGEINT)), CAST('-2305843009213693952' AS HUGEINT)) AS BIGINT) AS k1
 FROM scan AS s
 WHERE (s.n1 IS NOT NULL AND (s.n2 < CAST('1' AS BIGINT)))) AS t
 UNION ALL
-SELECT CAST(2 AS INTEGER) AS leaf, t.k1
+SELECT CAST(2 AS INTEGER) AS measure, t.k1
 FROM (SELECT count(*) AS k1
 FROM scan AS s) AS t
 -- arguments []
 -- shorter 1
-SELECT CAST(0 AS INTEGER) AS leaf, t.k1
+SELECT CAST(0 AS INTEGER) AS measure, t.k1
 FROM (SELECT ((SELECT count(*) FROM "private"."clinic"."people" AS t
 WHERE (TRY_CAST(t."age" AS BIGINT) >= CAST('4' AS BIGINT))) - (SELECT count(*) FROM "private"."clinic"."people" AS t
 WHERE (TRY_CAST(t."age" AS BIGINT) > CAST('9' AS BIGINT)))) AS k1) AS t
 UNION ALL
-SELECT CAST(1 AS INTEGER) AS leaf, t.k1
+SELECT CAST(1 AS INTEGER) AS measure, t.k1
 FROM (SELECT CAST(GREATEST(LEAST(COALESCE(sum(CAST(TRY_CAST(t."age" AS BIGINT) AS BIGINT)), CAST('0' AS HUGEINT)), CAST('2305843009213693952' AS HUGEINT)), CAST('-2305843009213693952' AS HUGEINT)) AS BIGINT) AS k1
 FROM "private"."clinic"."people" AS t
 WHERE (((TRY_CAST(t."age" AS BIGINT) >= CAST('0' AS BIGINT)) AND (TRY_CAST(t."age" AS BIGINT) <= CAST('9' AS BIGINT))) AND (TRY_CAST(t."sex" AS VARCHAR) = CAST('f' AS VARCHAR)))) AS t
 UNION ALL
-SELECT CAST(2 AS INTEGER) AS leaf, t.k1
+SELECT CAST(2 AS INTEGER) AS measure, t.k1
 FROM (SELECT count(*) AS k1
 FROM "private"."clinic"."people" AS t) AS t
 -- arguments []
@@ -199,12 +199,12 @@ FROM (SELECT a1.u AS u, a1.n2 AS n2, b1.n1 AS n3, b1.n2 AS n4
    FROM "clinic"."visits" AS t
    WHERE t."who" IS NOT NULL) AS b) AS b1 WHERE b1.r <= 4) AS b1
     ON (a1.u OPERATOR(pg_catalog.=) b1.u)) AS s)
-SELECT (0)::pg_catalog.int4 AS leaf, t.k1
+SELECT (0)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT pg_catalog.count(*) AS k1
 FROM scan AS s
 WHERE (s.n3 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8)) AS t
 UNION ALL
-SELECT (1)::pg_catalog.int4 AS leaf, t.k1
+SELECT (1)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT (GREATEST(LEAST(COALESCE(pg_catalog.sum((s.n4)::pg_catalog.int8), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1
 FROM scan AS s
 WHERE ((s.n2 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8) AND s.n4 IS NOT NULL)) AS t
@@ -226,12 +226,12 @@ FROM (SELECT a1.u AS u, a1.n2 AS n2, b1.n1 AS n3, b1.n2 AS n4
    FROM "clinic"."visits" AS t
    WHERE t."who" IS NOT NULL) AS b) AS b1 WHERE b1.r <= 4) AS b1
     ON (a1.u OPERATOR(pg_catalog.=) b1.u)) AS s)
-SELECT (0)::pg_catalog.int4 AS leaf, t.k1
+SELECT (0)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT pg_catalog.count(*) AS k1
 FROM scan AS s
 WHERE (s.n3 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8)) AS t
 UNION ALL
-SELECT (1)::pg_catalog.int4 AS leaf, t.k1
+SELECT (1)::pg_catalog.int4 AS measure, t.k1
 FROM (SELECT (GREATEST(LEAST(COALESCE(pg_catalog.sum((s.n4)::pg_catalog.int8), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1
 FROM scan AS s
 WHERE ((s.n2 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8) AND s.n4 IS NOT NULL)) AS t
@@ -259,12 +259,12 @@ FROM (SELECT a1.u AS u, a1.n2 AS n2, b1.n1 AS n3, b1.n2 AS n4
    FROM "private"."clinic"."visits" AS t
    WHERE t."who" IS NOT NULL) AS b) AS b1 WHERE b1.r <= 4) AS b1
     ON (CAST(a1.u AS VARCHAR) = CAST(b1.u AS VARCHAR))) AS s)
-SELECT CAST(0 AS INTEGER) AS leaf, t.k1
+SELECT CAST(0 AS INTEGER) AS measure, t.k1
 FROM (SELECT count(*) AS k1
 FROM scan AS s
 WHERE (s.n3 < CAST('1' AS BIGINT))) AS t
 UNION ALL
-SELECT CAST(1 AS INTEGER) AS leaf, t.k1
+SELECT CAST(1 AS INTEGER) AS measure, t.k1
 FROM (SELECT CAST(GREATEST(LEAST(COALESCE(sum(CAST(s.n4 AS BIGINT)), CAST('0' AS HUGEINT)), CAST('2305843009213693952' AS HUGEINT)), CAST('-2305843009213693952' AS HUGEINT)) AS BIGINT) AS k1
 FROM scan AS s
 WHERE ((s.n2 < CAST('1' AS BIGINT)) AND s.n4 IS NOT NULL)) AS t
@@ -286,12 +286,12 @@ FROM (SELECT a1.u AS u, a1.n2 AS n2, b1.n1 AS n3, b1.n2 AS n4
    FROM "private"."clinic"."visits" AS t
    WHERE t."who" IS NOT NULL) AS b) AS b1 WHERE b1.r <= 4) AS b1
     ON (CAST(a1.u AS VARCHAR) = CAST(b1.u AS VARCHAR))) AS s)
-SELECT CAST(0 AS INTEGER) AS leaf, t.k1
+SELECT CAST(0 AS INTEGER) AS measure, t.k1
 FROM (SELECT count(*) AS k1
 FROM scan AS s
 WHERE (s.n3 < CAST('1' AS BIGINT))) AS t
 UNION ALL
-SELECT CAST(1 AS INTEGER) AS leaf, t.k1
+SELECT CAST(1 AS INTEGER) AS measure, t.k1
 FROM (SELECT CAST(GREATEST(LEAST(COALESCE(sum(CAST(s.n4 AS BIGINT)), CAST('0' AS HUGEINT)), CAST('2305843009213693952' AS HUGEINT)), CAST('-2305843009213693952' AS HUGEINT)) AS BIGINT) AS k1
 FROM scan AS s
 WHERE ((s.n2 < CAST('1' AS BIGINT)) AND s.n4 IS NOT NULL)) AS t
@@ -308,13 +308,13 @@ WHERE t."who" IS NOT NULL
   AND (t."rank" OPERATOR(pg_catalog.>=) '1'::pg_catalog.int8)
   AND (t."rank" OPERATOR(pg_catalog.<=) '4'::pg_catalog.int8)
 GROUP BY 1)
-SELECT (0)::pg_catalog.int4 AS leaf, t.c1, t.k1
+SELECT (0)::pg_catalog.int4 AS measure, t.c1, t.k1
 FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], s.x1) OPERATOR(pg_catalog.-) 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
        (pg_catalog.sum(s.k1))::pg_catalog.int8 AS k1
 FROM scan AS s
 GROUP BY 1) AS t
 UNION ALL
-SELECT (1)::pg_catalog.int4 AS leaf, t.c1, t.k1
+SELECT (1)::pg_catalog.int4 AS measure, t.c1, t.k1
 FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], s.x1) OPERATOR(pg_catalog.-) 1), CASE WHEN s.x1 IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
        (GREATEST(LEAST(COALESCE(pg_catalog.sum(s.k2), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1
 FROM scan AS s
@@ -326,13 +326,13 @@ WITH scan AS (SELECT t."ward" AS x1,
        (pg_catalog.sum(((CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '10.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END))::pg_catalog.numeric) FILTER (WHERE ((t."minutes" OPERATOR(pg_catalog.>=) '-2'::pg_catalog.int8) AND (t."minutes" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8))) OPERATOR(pg_catalog.*) '100'::pg_catalog.numeric) AS k2
 FROM "clinic"."visits" AS t
 GROUP BY 1)
-SELECT (0)::pg_catalog.int4 AS leaf, t.c1, t.k1
+SELECT (0)::pg_catalog.int4 AS measure, t.c1, t.k1
 FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (s.x1 COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (s.x1 COLLATE pg_catalog."C") IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
        (pg_catalog.sum(s.k1))::pg_catalog.int8 AS k1
 FROM scan AS s
 GROUP BY 1) AS t
 UNION ALL
-SELECT (1)::pg_catalog.int4 AS leaf, t.c1, t.k1
+SELECT (1)::pg_catalog.int4 AS measure, t.c1, t.k1
 FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (s.x1 COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (s.x1 COLLATE pg_catalog."C") IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
        (GREATEST(LEAST(COALESCE(pg_catalog.sum(s.k2), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1
 FROM scan AS s
@@ -345,13 +345,13 @@ WITH scan AS (SELECT t."ward" AS x1,
 FROM "clinic"."visits" AS t
 WHERE (t."rank" OPERATOR(pg_catalog.<=) '4'::pg_catalog.int8)
 GROUP BY 1)
-SELECT (0)::pg_catalog.int4 AS leaf, t.c1, t.k1
+SELECT (0)::pg_catalog.int4 AS measure, t.c1, t.k1
 FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (s.x1 COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (s.x1 COLLATE pg_catalog."C") IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
        (pg_catalog.sum(s.k1))::pg_catalog.int8 AS k1
 FROM scan AS s
 GROUP BY 1) AS t
 UNION ALL
-SELECT (1)::pg_catalog.int4 AS leaf, t.c1, t.k1
+SELECT (1)::pg_catalog.int4 AS measure, t.c1, t.k1
 FROM (SELECT (COALESCE((COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (s.x1 COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (s.x1 COLLATE pg_catalog."C") IS NOT NULL THEN 3 END)), 4))::pg_catalog.int4 AS c1,
        (GREATEST(LEAST(COALESCE(pg_catalog.sum(s.k2), '0'::pg_catalog.numeric), '2305843009213693952'::pg_catalog.numeric), '-2305843009213693952'::pg_catalog.numeric))::pg_catalog.int8 AS k1
 FROM scan AS s

@@ -2,7 +2,9 @@ package catalog_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -195,4 +197,37 @@ func realiased(t *testing.T, text string) string {
 		last = token.GetEnd()
 	}
 	return out.String() + text[last:]
+}
+
+var update = flag.Bool("update", false, "write postgres15/pg_get_keywords.tsv from what the server says")
+
+// TestKeywordsAreTheServers holds the words of the grammar against a server of the version that they are of; with -update it writes them.
+func TestKeywordsAreTheServers(t *testing.T) {
+	conn, err := pgx.Connect(context.Background(), pgtest.Shared(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var version string
+	if err := conn.QueryRow(context.Background(), "SHOW server_version").Scan(&version); err != nil || !strings.HasPrefix(version, "15") {
+		t.Skipf("the server is version %s, the words are of 15 (%v)", version, err)
+	}
+	rows, err := conn.Query(context.Background(), `SELECT concat_ws(E'\t', word, catcode, CASE WHEN barelabel THEN 't' ELSE 'f' END, catdesc, baredesc) FROM pg_get_keywords() ORDER BY word COLLATE "C"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "postgres15/pg_get_keywords.tsv"
+	want := strings.Join(lines, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have, err := os.ReadFile(file); err != nil || string(have) != want {
+		t.Errorf("%s is not what the server says (%v); -update writes it", file, err)
+	}
 }

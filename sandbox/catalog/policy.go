@@ -49,7 +49,7 @@ func relationsOf(d *policy.Dataset) (schemas map[string]int64, relations []relat
 			rowType: oids.pair("type " + d.ID + "." + t.Schema + "." + t.Name)}
 		for _, c := range t.Described() {
 			typ, typmod := c.DescribedType()
-			r.columns = append(r.columns, attribute{name: c.Name, oid: typ, typmod: typmod, comment: ColumnComment(c), notNull: c.Always()})
+			r.columns = append(r.columns, attribute{name: c.Name, oid: typ, typmod: typmod, comment: ColumnComment(c), notNull: t.Always(c)})
 		}
 		relations = append(relations, r)
 	}

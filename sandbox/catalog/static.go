@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // What the catalogs hold in every database: PostgreSQL 15's types, functions and access methods, from files, and the catalogs'
@@ -51,7 +52,7 @@ func Static(database string) ([]Table, error) {
 	for oid, name := range typeNameRows() {
 		names.Rows.Data = append(names.Rows.Data, []policy.Value{int64(oid), name})
 	}
-	return append(all, names, definitionsTable()), nil
+	return append(all, names, definitionsTable(), keywordTable()), nil
 }
 
 // ownSchema describes the catalogs themselves: the namespaces, relations and columns of pg_catalog, information_schema
@@ -141,8 +142,39 @@ func readValue(t policy.Type, field string, procs map[string]int64) (policy.Valu
 	return field, nil
 }
 
+// Keyword is a word of PostgreSQL 15's grammar, as pg_get_keywords lists it.
+type Keyword struct {
+	Word, Category  string // U: unreserved, C: may be a column's name, T: a type's or a function's, R: reserved
+	Bare            bool   // it may be an output's name without AS
+	Means, BareSays string // the two in words
+}
+
+// AllKeywords are the grammar's words.
+func AllKeywords() (list []Keyword) {
+	text, _ := files.ReadFile("postgres15/pg_get_keywords.tsv")
+	for line := range strings.Lines(string(text)) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		list = append(list, Keyword{f[0], f[1], f[2] == "t", f[3], f[4]})
+	}
+	return list
+}
+
 // Keywords are the words that quote_ident quotes though they are letters alone.
-func Keywords() []string {
-	words, _ := files.ReadFile("postgres15/keywords.txt")
-	return strings.Fields(string(words))
+func Keywords() (words []string) {
+	for _, k := range AllKeywords() {
+		if k.Category != "U" {
+			words = append(words, k.Word)
+		}
+	}
+	return words
+}
+
+// keywordTable is what pg_get_keywords reads in the embedded engine.
+func keywordTable() Table {
+	t := Table{Name: outer.KeywordTable, Rows: sandbox.Rows{Columns: []sandbox.Column{{Name: "word", Type: policy.Text, Typmod: -1}, {Name: "catcode", Type: 18, Typmod: -1},
+		{Name: "barelabel", Type: policy.Bool, Typmod: -1}, {Name: "catdesc", Type: policy.Text, Typmod: -1}, {Name: "baredesc", Type: policy.Text, Typmod: -1}}}}
+	for _, k := range AllKeywords() {
+		t.Rows.Data = append(t.Rows.Data, []policy.Value{k.Word, k.Category, k.Bare, k.Means, k.BareSays})
+	}
+	return t
 }

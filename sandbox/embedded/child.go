@@ -43,7 +43,7 @@ func (c *child) start() error {
 		return fmt.Errorf("sandbox: %w", err)
 	}
 	cmd := exec.Command(path, childArgument, strconv.FormatUint(c.options.AddressSpace, 10),
-		strconv.FormatUint(c.options.Memory, 10), strconv.Itoa(c.options.MostRows))
+		strconv.FormatUint(c.options.Memory, 10), strconv.Itoa(c.options.MaxRows))
 	// glibc reserves 64 MiB of address space an arena; two are enough. DuckDB and Go see no other variable.
 	cmd.Env = []string{"MALLOC_ARENA_MAX=2", "TZ=UTC"}
 	cmd.Dir = "/"

@@ -31,7 +31,7 @@ func ChildMain() {
 	none := syscall.Rlimit{}
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &none)
 	_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &none)
-	serve(&household{instances: map[string]*instance{}, memory: memory, mostRows: rows})
+	serve(&household{instances: map[string]*instance{}, memory: memory, maxRows: rows})
 	os.Exit(0)
 }
 
@@ -66,7 +66,7 @@ func serve(h *household) {
 type household struct {
 	instances map[string]*instance
 	memory    uint64 // that a query may take
-	mostRows  int
+	maxRows   int
 	bound     dataBound
 }
 
@@ -97,7 +97,7 @@ func (h *household) answer(r *request) (out *reply) {
 	if i == nil {
 		return &reply{fault: sandbox.ErrBroken}
 	}
-	rows, err := i.run(r, h.mostRows, int64(h.memory/2))
+	rows, err := i.run(r, h.maxRows, int64(h.memory/2))
 	out = &reply{rows: rows}
 	if err != nil {
 		out = failed(err)

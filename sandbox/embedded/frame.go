@@ -15,14 +15,14 @@ import (
 // The bytes of these messages: a length, and values that keep their exact types. What comes from the child is read as what an
 // analyst's query might have forged: no length in it is believed beyond what is there.
 
-// mostFrame bounds one message between the proxy and its child.
-const mostFrame = 256 << 20
+// maxFrame bounds one message between the proxy and its child.
+const maxFrame = 256 << 20
 
 var errFrame = errors.New("sandbox: malformed frame")
 
 // writeFrame sends one length-prefixed message.
 func writeFrame(w *bufio.Writer, body []byte) error {
-	if len(body) > mostFrame {
+	if len(body) > maxFrame {
 		return errFrame
 	}
 	var head [4]byte
@@ -43,7 +43,7 @@ func readFrame(r *bufio.Reader) ([]byte, error) {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(head[:])
-	if n > mostFrame {
+	if n > maxFrame {
 		return nil, errFrame
 	}
 	body := make([]byte, n)

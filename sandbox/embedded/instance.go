@@ -121,7 +121,7 @@ func (i *instance) close() {
 }
 
 // run answers one query on a connection of its own, whose temporary tables go with it.
-func (i *instance) run(r *request, mostRows int, mostBytes int64) (sandbox.Rows, error) {
+func (i *instance) run(r *request, maxRows int, maxBytes int64) (sandbox.Rows, error) {
 	ctx := context.Background()
 	i.begin(r.texts, r.read)
 	conn, err := i.db.Conn(ctx)
@@ -141,14 +141,14 @@ func (i *instance) run(r *request, mostRows int, mostBytes int64) (sandbox.Rows,
 	var rows sandbox.Rows
 	err = conn.Raw(func(raw any) error {
 		var err error
-		rows, err = query(ctx, raw.(*duckdb.Conn), r, mostRows, mostBytes)
+		rows, err = query(ctx, raw.(*duckdb.Conn), r, maxRows, maxBytes)
 		return err
 	})
 	return rows, err
 }
 
 // query prepares and runs the one SELECT of a request.
-func query(ctx context.Context, conn *duckdb.Conn, r *request, mostRows int, mostBytes int64) (sandbox.Rows, error) {
+func query(ctx context.Context, conn *duckdb.Conn, r *request, maxRows int, maxBytes int64) (sandbox.Rows, error) {
 	if !single(r.sql) {
 		return sandbox.Rows{}, sandbox.ErrBroken
 	}
@@ -184,7 +184,7 @@ func query(ctx context.Context, conn *duckdb.Conn, r *request, mostRows int, mos
 		} else if err != nil {
 			return sandbox.Rows{}, err
 		}
-		if len(out.Data) >= mostRows {
+		if len(out.Data) >= maxRows {
 			return sandbox.Rows{}, sandbox.ErrTooMany
 		}
 		values := make([]policy.Value, len(r.columns))
@@ -193,7 +193,7 @@ func query(ctx context.Context, conn *duckdb.Conn, r *request, mostRows int, mos
 				return sandbox.Rows{}, err
 			}
 		}
-		if size += sandbox.SizeOf(values); size > mostBytes {
+		if size += sandbox.SizeOf(values); size > maxBytes {
 			return sandbox.Rows{}, sandbox.ErrResources
 		}
 		out.Data = append(out.Data, values)

@@ -19,7 +19,7 @@ const (
 	signPositive = '6'
 	exponentBase = 500_000
 	exponentSize = 7
-	mostDigits   = 150_000
+	maxDigits    = 150_000
 )
 
 // encodeNumeric returns the order-preserving text of n.
@@ -31,7 +31,7 @@ func encodeNumeric(n policy.Numeric) (string, error) {
 	}
 	digits := new(big.Int).Abs(coefficient).String()
 	exponent := len(digits) - int(n.Scale)
-	if len(digits) > mostDigits || exponent > mostDigits || exponent < -mostDigits {
+	if len(digits) > maxDigits || exponent > maxDigits || exponent < -maxDigits {
 		return "", fmt.Errorf("sandbox: numeric out of range")
 	}
 	digits = strings.TrimRight(digits, "0")
@@ -73,7 +73,7 @@ func decodeNumeric(s string) (policy.Numeric, error) {
 	}
 	digits := string(plain[exponentSize:])
 	zeros := exponent - exponentBase + scale - len(digits)
-	if zeros < 0 || zeros > 2*mostDigits {
+	if zeros < 0 || zeros > 2*maxDigits {
 		return policy.Numeric{}, bad
 	}
 	n, ok := new(big.Int).SetString(digits+strings.Repeat("0", zeros), 10)

@@ -12,8 +12,8 @@ import (
 
 // generate_series over instants, stepped in the session's zone.
 
-// mostInSeries bounds a series of instants.
-const mostInSeries = 1_000_000
+// maxInSeries bounds a series of instants.
+const maxInSeries = 1_000_000
 
 var (
 	errStepZero   = &scalar.Error{SQLState: "22023", Message: "step size cannot equal zero"}
@@ -54,7 +54,7 @@ func (i *instance) instants(args []driver.Value) (any, error) {
 	var out strings.Builder
 	at := ends[0]
 	for n := 0; sign > 0 && at <= ends[1] || sign < 0 && at >= ends[1]; n++ {
-		if n == mostInSeries {
+		if n == maxInSeries {
 			return nil, errLongSeries
 		}
 		if n > 0 {

@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -58,10 +59,10 @@ var KeyedSQL = []string{
 	"ALTER TABLE public.cards ADD FOREIGN KEY (holder) REFERENCES public.users NOT VALID",
 }
 
-// Keyed is a policy of the dataset census, whose tables are joined by keys.
-func Keyed(t testing.TB) *policy.Policy {
+// Keyed is a policy of the dataset census, whose tables are joined by keys; changes are pairs of what stands in its text and what shall.
+func Keyed(t testing.TB, changes ...string) *policy.Policy {
 	t.Helper()
-	p, err := policy.Parse([]byte(keyedText), "policy.yaml")
+	p, err := policy.Parse([]byte(strings.NewReplacer(changes...).Replace(keyedText)), "policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,8 +88,9 @@ func (c *composer) shaped(name string, rows sandbox.Rows) sandbox.Rows {
 	for i := range out.Data {
 		out.Data[i] = make([]policy.Value, len(columns))
 	}
+	schema, relation, _ := strings.Cut(name, ".")
 	for k, want := range columns {
-		out.Columns = append(out.Columns, sandbox.Column{Name: want.name, Type: want.oid, Typmod: -1})
+		out.Columns = append(out.Columns, sandbox.Column{Name: want.name, Type: want.oid, Typmod: typmodOf(pgcatalog.Lookup(schema, relation), want.name)})
 		if i, ok := at[want.name]; ok {
 			for r := range out.Data {
 				out.Data[r][k] = rows.Data[r][i]
@@ -97,6 +98,18 @@ func (c *composer) shaped(name string, rows sandbox.Rows) sandbox.Rows {
 		}
 	}
 	return out
+}
+
+// typmodOf is the modifier of a column of the catalogs: a yes_or_no of information_schema is a varchar(3).
+func typmodOf(rel *pgcatalog.Relation, column string) int32 {
+	if rel != nil {
+		for _, c := range rel.Columns {
+			if c.Name == column {
+				return c.Typmod
+			}
+		}
+	}
+	return -1
 }
 
 // table writes a table expression that reads arrays.

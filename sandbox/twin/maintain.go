@@ -101,6 +101,9 @@ func (t *engine) owner(ctx context.Context, database string) (*pgx.Conn, error) 
 
 // told is an error for the operator without the text of a connection string.
 func told(err error) error {
+	if err == nil {
+		return nil
+	}
 	var theirs *pgconn.PgError
 	if errors.As(err, &theirs) {
 		return theirs
@@ -172,18 +175,22 @@ func (t *engine) ensureRole(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// copyIn replaces the rows of a public table in one transaction.
-func (t *engine) copyIn(ctx context.Context, database string, public sandbox.Table) error {
+// copyIn replaces the rows of a public table in one transaction, unless they are there already, and returns what marks them. Of several proxies one at a time does so: what another one was about to insert would be
+// there beside it, and each row twice. Those that have read the same rows leave in place what the first has put there, and their queries read it.
+func (t *engine) copyIn(ctx context.Context, database string, public sandbox.Table) (mark string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maintainTimeout)
 	defer cancel()
 	conn, err := t.owner(ctx, database)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	rows, target := public.Rows.Value(), pgx.Identifier{public.Schema, public.Name}.Sanitize()
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "DELETE FROM "+target); err != nil {
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { // what the others have written is seen once they let go of the lock
+		if _, err := tx.Exec(ctx, "SELECT pg_catalog.set_config('lock_timeout', '0', true)"); err != nil { // maintainTimeout is the limit
+			return told(err)
+		}
+		if _, err := tx.Exec(ctx, "LOCK TABLE "+target+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 			return told(err)
 		}
 		for from := 0; from < len(rows.Data); from += loadStep {
@@ -196,8 +203,39 @@ func (t *engine) copyIn(ctx context.Context, database string, public sandbox.Tab
 				return told(result.Err)
 			}
 		}
-		return nil
+		var there bool
+		if err := tx.QueryRow(ctx, fmt.Sprintf(thereSQL, target), len(rows.Data)).Scan(&there, &mark); err != nil {
+			return told(err)
+		}
+		if there {
+			return errThere
+		}
+		_, err := tx.Exec(ctx, "DELETE FROM "+target+" t WHERE t.xmin <> pg_catalog.pg_current_xact_id()::pg_catalog.xid")
+		return told(err)
 	})
+	if errors.Is(err, errThere) {
+		err = nil
+	}
+	return mark, err
+}
+
+// errThere rolls a copy back whose rows are there already.
+var errThere = errors.New("twin: these rows are there")
+
+// thereSQL compares what a transaction has inserted with what was there before, by the number of rows and a hash of them that hangs on no order, and returns the mark of that which is to stay. A copy is marked by the
+// transaction that wrote it, which all its rows name (xmin); one without rows, by no text.
+const thereSQL = `SELECT s.there, CASE WHEN s.there THEN s.mark WHEN $1::pg_catalog.int8 = 0 THEN '' ELSE pg_catalog.pg_current_xact_id()::pg_catalog.xid::pg_catalog.text END FROM (
+  SELECT pg_catalog.count(*) FILTER (WHERE r.own) = pg_catalog.count(*) FILTER (WHERE NOT r.own) AND pg_catalog.sum(r.hash) FILTER (WHERE r.own) IS NOT DISTINCT FROM pg_catalog.sum(r.hash) FILTER (WHERE NOT r.own)
+    AND pg_catalog.count(DISTINCT r.mark) FILTER (WHERE NOT r.own) < 2 AS there, COALESCE(pg_catalog.min(r.mark) FILTER (WHERE NOT r.own), '') AS mark
+  FROM (SELECT t.xmin = pg_catalog.pg_current_xact_id()::pg_catalog.xid AS own, t.xmin::pg_catalog.text AS mark, pg_catalog.hashtextextended(t.*::pg_catalog.text, 0) AS hash FROM %s AS t) AS r) AS s`
+
+// theirs asks whether the copies that a transaction reads are others than those of these marks. It stands behind the query, whose locks keep the names standing for what it has read, and has its snapshot.
+func theirs(copies []copied) string {
+	var list []string
+	for _, c := range copies {
+		list = append(list, "COALESCE((SELECT t.xmin::pg_catalog.text FROM "+pgx.Identifier{c.Schema, c.Name}.Sanitize()+" AS t LIMIT 1), '') <> "+literal(c.mark))
+	}
+	return "SELECT " + strings.Join(list, " OR ")
 }
 
 // loadStep is how many rows of a public table travel at a time.

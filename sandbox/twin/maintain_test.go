@@ -89,6 +89,44 @@ func TestTwinStaysInStep(t *testing.T) {
 	}
 }
 
+const keys = `SELECT string_agg(k.conrelid::regclass || ' ' || k.conname || ' ' || pg_get_constraintdef(k.oid), E'\n' ORDER BY k.conrelid::regclass::text, k.conname)
+	FROM pg_constraint k WHERE k.conrelid >= 16384`
+
+// TestTwinKeysStayInStep: keys come, go and change with the policy, whatever they lead to, and are then those of a newly made twin.
+func TestTwinKeysStayInStep(t *testing.T) {
+	ctx, server := context.Background(), sandboxtest.NewServer(t)
+	e := sandboxtest.OpenTwin(t, server, "keys_twin")
+	numbers := ""
+	for i, changes := range [][]string{
+		nil, nil,
+		{"name: users\n        max_rows_per_unit: 1", "name: users\n        max_rows_per_unit: 3"}, // no key of users that others could lead to
+		{"type: bigint", "type: integer"},
+		{"unique: [[order_no, line_no]]\n", "\n"},
+		{"{name: id, type: integer, keys: join}\n          - ", "", "key: users.id}", "key: users.id, type: bigint}"}, // no longer listed, and of another type
+		{"name: cards", "name: badges", "cards.holder", "badges.holder"},
+		nil,
+	} {
+		p := sandboxtest.Keyed(t, changes...)
+		if err := e.Catalog(ctx, p); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		anew := fmt.Sprintf("keys_anew_%d", i)
+		if err := sandboxtest.OpenTwin(t, server, anew).Catalog(ctx, p); err != nil {
+			t.Fatal(err)
+		}
+		for _, sql := range []string{keys, shape} {
+			if got, want := inTwin(t, server, "keys_twin", sql), inTwin(t, server, anew, sql); got != want || !strings.Contains(got, "order_no") {
+				t.Errorf("step %d:\n    got  %s\n    want %s", i, got, want)
+			}
+		}
+		now := inTwin(t, server, "keys_twin", "SELECT string_agg(oid::text, ' ' ORDER BY oid) FROM pg_constraint WHERE conrelid >= 16384")
+		if i == 1 && now != numbers {
+			t.Errorf("keys that are in step were made anew: %s, %s", numbers, now)
+		}
+		numbers = now
+	}
+}
+
 // TestTwinPublicTables: rows are replaced as a whole, and gone when the table is no longer public.
 func TestTwinPublicTables(t *testing.T) {
 	ctx, server := context.Background(), sandboxtest.NewServer(t)

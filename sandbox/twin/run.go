@@ -24,19 +24,20 @@ import (
 
 // run is one query on a connection.
 type run struct {
-	conn      *pgconn.PgConn
-	mostRows  int
-	mostBytes int
-	time      time.Duration // after which the server itself ends the query
-	zone      *time.Location
+	conn     *pgconn.PgConn
+	maxRows  int
+	maxBytes int
+	time     time.Duration // after which the server itself ends the query
+	zone     *time.Location
+	theirs   string // tells whether what was read are another proxy's copies; empty: no copies are read
 }
 
-// mostMessage bounds one message of the server, and so one row.
-const mostMessage = 64 << 20
+// maxMessage bounds one message of the server, and so one row.
+const maxMessage = 64 << 20
 
 func boundedFrontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	f := pgproto3.NewFrontend(r, w)
-	f.SetMaxBodyLen(mostMessage)
+	f.SetMaxBodyLen(maxMessage)
 	return f
 }
 
@@ -46,7 +47,7 @@ func cancelling(conn *pgconn.PgConn) ctxwatch.Handler {
 }
 
 const (
-	beginRead = "BEGIN TRANSACTION READ ONLY"
+	beginRead = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY" // so that a query and theirs see the same rows
 	endRead   = "ROLLBACK"
 	// What a query might have taken beyond its transaction, if the allow-list of functions had failed, is given back too.
 	giveBack = "SELECT pg_catalog.pg_advisory_unlock_all()"
@@ -100,6 +101,9 @@ func (r *run) query(ctx context.Context, s sandbox.Session, text string, args []
 	batch.ExecParams(beginRead, nil, nil, nil, nil)
 	batch.ExecParams(setNames, r.sessionArgs(s, r.zone, form), nil, nil, nil)
 	batch.ExecParams(text, args, nil, nil, nil)
+	if r.theirs != "" {
+		batch.ExecParams(r.theirs, nil, nil, nil, nil)
+	}
 	batch.ExecParams(endRead, nil, nil, nil, nil)
 	batch.ExecParams(giveBack, nil, nil, nil, nil)
 	return r.read(ctx, batch, 2)
@@ -120,6 +124,15 @@ func (r *run) read(ctx context.Context, batch *pgconn.Batch, which int) (sandbox
 
 // binaryFormat is the protocol's code of a column that comes in binary.
 const binaryFormat = 1
+
+// others tells, after a query that failed, whether it may have done so because of another proxy's copies: of other columns, say, by a policy that this one has not read yet.
+func (r *run) others(ctx context.Context) bool {
+	if r.theirs == "" || r.conn.IsClosed() {
+		return false
+	}
+	said := r.conn.ExecParams(ctx, r.theirs, nil, nil, nil, nil).Read()
+	return said.Err != nil || len(said.Rows) != 1 || string(said.Rows[0][0]) != "f"
+}
 
 // formed runs a query in a session whose settings change what n::text is. Values themselves are then not read as texts, which would have lost digits, or be intervals
 // of another style: their columns come in binary, so the query is described first. That reads its literals, under the settings that they are to be read by; it
@@ -143,6 +156,9 @@ func (r *run) formed(ctx context.Context, s sandbox.Session, text string, args [
 		at++
 	}
 	batch.ExecPrepared(d.Name, args, nil, formats)
+	if r.theirs != "" {
+		batch.ExecParams(r.theirs, nil, nil, nil, nil)
+	}
 	batch.ExecParams(endRead, nil, nil, nil, nil)
 	batch.ExecParams(giveBack, nil, nil, nil, nil)
 	return r.read(ctx, batch, at)
@@ -183,6 +199,14 @@ func (r *run) collect(results *pgconn.MultiResultReader, which int) (sandbox.Row
 	var out sandbox.Rows
 	for n := 0; results.NextResult(); n++ {
 		reader := results.ResultReader()
+		if n == which+1 && r.theirs != "" {
+			if said := reader.Read(); said.Err != nil {
+				return sandbox.Rows{}, said.Err
+			} else if len(said.Rows) != 1 || string(said.Rows[0][0]) != "f" {
+				return sandbox.Rows{}, errTheirs
+			}
+			continue
+		}
 		if n != which {
 			if _, err := reader.Close(); err != nil {
 				return sandbox.Rows{}, err
@@ -205,7 +229,7 @@ func (r *run) collect(results *pgconn.MultiResultReader, which int) (sandbox.Row
 					row[k] = fromText(env, out.Columns[k].Type, string(v))
 				}
 			}
-			if len(out.Data) >= r.mostRows || size > r.mostBytes {
+			if len(out.Data) >= r.maxRows || size > r.maxBytes {
 				// The rest is not worth reading: the connection goes, and with it the query.
 				ctx, cancel := context.WithTimeout(context.Background(), 0)
 				_ = r.conn.Close(ctx)

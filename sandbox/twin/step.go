@@ -102,7 +102,7 @@ func wantedTables(d *policy.Dataset) []*table {
 		w := &table{schema: t.Schema, name: t.Name, kind: "r", comment: catalog.TableComment(t)}
 		for _, c := range t.Described() {
 			typ, typmod := c.DescribedType()
-			w.columns = append(w.columns, field{name: c.Name, text: typ.Format(typmod), comment: catalog.ColumnComment(c), notNull: c.Always()})
+			w.columns = append(w.columns, field{name: c.Name, text: typ.Format(typmod), comment: catalog.ColumnComment(c), notNull: t.Always(c)})
 		}
 		wanted = append(wanted, w)
 	}

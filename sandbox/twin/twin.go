@@ -42,11 +42,17 @@ type engine struct {
 	mu        sync.RWMutex
 	limits    sandbox.Limits
 	policy    *policy.Policy
-	databases map[string]*database     // by dataset
-	copies    map[string]sandbox.Table // of public tables, by dataset/schema.name: what was put there last
-	changing  int                      // how many catalogs or copies are being changed
-	changes   int64                    // how many have begun to be
+	databases map[string]*database // by dataset
+	copies    map[string]copied    // of public tables, by dataset/schema.name: what this proxy put there last, unless another's was found there since
+	changing  int                  // how many catalogs or copies are being changed
+	changes   int64                // how many have begun to be
 	closed    bool
+}
+
+// copied is a copy of a public table in a twin.
+type copied struct {
+	sandbox.Table
+	mark string // copyIn's
 }
 
 // database is the twin of one dataset.
@@ -68,7 +74,7 @@ func Open(url string, options sandbox.Options) (sandbox.Engine, error) {
 		return nil, errors.New("the sandbox's url must name a database of its own, such as dpproxy_twin")
 	}
 	options = options.WithDefaults()
-	t := &engine{options: options, limits: options.Limits(nil), config: config, session: shorten(name, "_session"), databases: map[string]*database{}, copies: map[string]sandbox.Table{}}
+	t := &engine{options: options, limits: options.Limits(nil), config: config, session: shorten(name, "_session"), databases: map[string]*database{}, copies: map[string]copied{}}
 	return t, nil
 }
 
@@ -145,11 +151,12 @@ func (t *engine) Load(ctx context.Context, dataset string, tables ...sandbox.Tab
 		if !public.Rows.Valid() {
 			return sandbox.ErrBroken
 		}
-		if err := t.copyIn(ctx, db.name, public); err != nil {
+		mark, err := t.copyIn(ctx, db.name, public)
+		if err != nil {
 			return err
 		}
 		t.mu.Lock()
-		t.copies[dataset+"/"+public.Qualified()] = public
+		t.copies[dataset+"/"+public.Qualified()] = copied{public, mark}
 		t.mu.Unlock()
 	}
 	return nil
@@ -167,14 +174,26 @@ func (t *engine) change() (done func()) {
 	}
 }
 
-// holds tells whether the twin's own copies are these, and nothing changes, as of that many changes.
-func (t *engine) holds(dataset string, public []sandbox.Table) (own bool, changes int64) {
+// holds tells whether the twin's own copies are these, as far as this proxy knows, and nothing changes, as of that many changes; and how they are marked.
+func (t *engine) holds(dataset string, public []sandbox.Table) (own []copied, ok bool, changes int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.changing == 0 && !slices.ContainsFunc(public, func(given sandbox.Table) bool {
+	return own, t.changing == 0 && !slices.ContainsFunc(public, func(given sandbox.Table) bool {
 		have, ok := t.copies[dataset+"/"+given.Qualified()]
+		own = append(own, have)
 		return !ok || !have.Same(given)
 	}), t.changes
+}
+
+// forget is told that another proxy has put other copies in the place of these: they travel with each query that reads them, until they are put there again.
+func (t *engine) forget(dataset string, copies []copied) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range copies {
+		if name := dataset + "/" + c.Qualified(); t.copies[name].mark == c.mark {
+			delete(t.copies, name)
+		}
+	}
 }
 
 func (t *engine) Query(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
@@ -191,7 +210,8 @@ func (t *engine) Describe(ctx context.Context, s sandbox.Session, q outer.Query,
 	return rows.Columns, err
 }
 
-// ask runs or binds one query. Where the twin's copies of public tables are not those that are given with it, or come to be others while it runs, it reads these, which then travel with it.
+// ask runs or binds one query. Where the twin's copies of public tables are not those that are given with it, or come to be others while it runs, it reads these, which then travel with it. Of what this proxy does it knows; what others
+// do that share the twin the query's own transaction tells.
 func (t *engine) ask(ctx context.Context, describe bool, s sandbox.Session, q outer.Query, tables []sandbox.Table) (sandbox.Rows, error) {
 	var public, others []sandbox.Table
 	for _, given := range tables {
@@ -201,22 +221,26 @@ func (t *engine) ask(ctx context.Context, describe bool, s sandbox.Session, q ou
 			public = append(public, given)
 		}
 	}
-	own, at := t.holds(s.Database, public)
 	if len(public) == 0 || q.Apart == "" {
-		return t.send(ctx, describe, s, q, others)
+		return t.send(ctx, describe, s, q, others, nil)
 	}
-	if own {
-		rows, err := t.send(ctx, describe, s, q, others)
-		if _, now := t.holds(s.Database, nil); now == at {
+	if own, ok, at := t.holds(s.Database, public); ok {
+		rows, err := t.send(ctx, describe, s, q, others, own)
+		if errors.Is(err, errTheirs) {
+			t.forget(s.Database, own)
+		} else if _, _, now := t.holds(s.Database, nil); now == at {
 			return rows, err
 		}
 	}
 	q.SQL = q.Apart
-	return t.send(ctx, describe, s, q, tables)
+	return t.send(ctx, describe, s, q, tables, nil)
 }
 
+// errTheirs says that a query found other copies of public tables than those that it is to read.
+var errTheirs = errors.New("twin: another proxy's copies of public tables")
+
 // send runs or binds one query on a connection of the dataset's twin, at most to the deadline.
-func (t *engine) send(ctx context.Context, describe bool, s sandbox.Session, q outer.Query, tables []sandbox.Table) (sandbox.Rows, error) {
+func (t *engine) send(ctx context.Context, describe bool, s sandbox.Session, q outer.Query, tables []sandbox.Table, own []copied) (sandbox.Rows, error) {
 	db, p, l, err := t.database(s.Database)
 	if err != nil {
 		return sandbox.Rows{}, err
@@ -243,12 +267,18 @@ func (t *engine) send(ctx context.Context, describe bool, s sandbox.Session, q o
 		return sandbox.Rows{}, t.fault(limited, s, l, err)
 	}
 	defer conn.Release()
-	r := &run{conn: conn.Conn().PgConn(), mostRows: t.options.MostRows, mostBytes: int(l.Memory / 2), time: l.Time, zone: s.Location()}
+	r := &run{conn: conn.Conn().PgConn(), maxRows: t.options.MaxRows, maxBytes: int(l.Memory / 2), time: l.Time, zone: s.Location()}
+	if len(own) > 0 {
+		r.theirs = theirs(own)
+	}
 	var rows sandbox.Rows
 	if describe {
 		rows.Columns, err = r.describe(limited, s, text)
 	} else {
 		rows, err = r.query(limited, s, text, c.args)
+	}
+	if errors.Is(err, errTheirs) || err != nil && limited.Err() == nil && r.others(limited) {
+		return sandbox.Rows{}, errTheirs
 	}
 	if err != nil {
 		return sandbox.Rows{}, t.fault(limited, s, l, err)

@@ -54,6 +54,8 @@ func TestMadeUpRowsThroughSQL(t *testing.T) {
 			{"SELECT city, avg(age), count(*) FROM dp.made m GROUP BY 1", -1, ""},
 			{"SELECT count(*) OVER (), age FROM dp.made WHERE hiv IS NOT NULL LIMIT 1", 1, ""},
 			{"SELECT * FROM people LIMIT 0", 0, ""},
+			{"SELECT uid, age FROM people ORDER BY uid LIMIT 2", 2, "[[1 "}, // numbers of the rows
+			{"SELECT * FROM (SELECT p.uid AS who FROM people p) t LIMIT 2", 2, "[[1] [2]]"},
 		} {
 			a := w.Ask(c.q)
 			if a.Err != nil || c.rows >= 0 && len(a.Rows) != c.rows || !strings.Contains(fmt.Sprint(a.Rows), c.values) || spentBy(t, w) != "1" {
@@ -65,6 +67,8 @@ func TestMadeUpRowsThroughSQL(t *testing.T) {
 		}
 		for q, code := range map[string]string{
 			"SELECT age FROM people WHERE note = 'n1' LIMIT 3":                     "DP002",
+			"SELECT uid FROM people WHERE uid IS NOT NULL LIMIT 3":                 "DP002",
+			"SELECT uid FROM people WHERE uid = 1 LIMIT 3":                         "42501",
 			"SELECT age, length(note) FROM people LIMIT 3":                         "DP002",
 			"SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t":               "DP002",
 			"SELECT a.age FROM people a, dp.made b LIMIT 3":                        "DP002",

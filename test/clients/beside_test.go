@@ -42,6 +42,10 @@ func openStore(t *testing.T, twin bool) store {
 	}
 	var keyed, bare strings.Builder
 	for line := range strings.Lines(string(text)) {
+		if shown, only := strings.CutPrefix(line, "SHOWN "); only {
+			bare.WriteString(shown)
+			continue
+		}
 		with, key := strings.CutPrefix(line, "KEYS ")
 		keyed.WriteString(strings.ReplaceAll(with, "TIER", "tier"))
 		if !key {

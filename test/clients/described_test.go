@@ -3,6 +3,7 @@ package clients
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -108,6 +109,22 @@ func askForms(t *testing.T, url string) seen {
 		{"SELECT tier, count(*) FROM customers GROUP BY tier UNION ALL SELECT $1, $2 ORDER BY 1", []any{"all", 300}},
 		{"SELECT nullif(level, $1), count(*) FROM customers GROUP BY 1 ORDER BY 1", []any{2}},
 		{"SELECT count(*) FROM customers WHERE level IN ($1, $2) OR email = ANY($3) OR email IN ($4, $5)", []any{1, 2, []string{"customer4@example.org"}, "customer3@example.com", "x"}},
+		{"SELECT count(*) FROM customers WHERE score < $1", []any{math.NaN()}},
+		{"SELECT count(*) FROM customers WHERE score >= $1 OR rating > $2", []any{math.NaN(), float32(math.NaN())}},
+		{"SELECT count(*) FROM customers WHERE score = $1", []any{math.NaN()}},
+		{"SELECT count(*) FROM customers WHERE score <> $1 AND rating <= $2", []any{math.NaN(), float32(math.NaN())}},
+		{"SELECT count(*) FROM customers WHERE score BETWEEN $1 AND $2", []any{2.5, math.NaN()}},
+		{"SELECT count(*) FROM customers WHERE score IN ($1, $2)", []any{2.5, math.NaN()}},
+		{"SELECT count(*) FROM customers WHERE score = ANY($1)", []any{[]float64{2.5, math.NaN()}}},
+		{"SELECT count(*) FROM customers WHERE score <> ALL($1)", []any{[]float64{2.5, math.NaN()}}},
+		{"SELECT count(*) FROM customers WHERE score IS DISTINCT FROM $1", []any{math.NaN()}},
+		{"SELECT count(*) FROM customers WHERE score IS NOT DISTINCT FROM $1", []any{math.NaN()}},
+		{"SELECT count(*) FROM customers WHERE score IS NOT DISTINCT FROM $1 OR rating IS DISTINCT FROM $2", []any{2.5, float32(2.5)}},
+		{"SELECT count(*) FROM customers WHERE score + $1 > 5", []any{math.NaN()}},
+		{"SELECT count(*) FROM customers WHERE level < $1::float8", []any{math.NaN()}},
+		{"SELECT count(*) FROM customers WHERE score < $1", []any{math.Inf(1)}},
+		{"SELECT count(*) FROM customers WHERE score > $1", []any{math.Inf(-1)}},
+		{"SELECT count(*) FROM customers WHERE score < 'NaN' AND rating <> 'NaN'", nil},
 		{"SELECT count(*) FROM customers WHERE born IS DISTINCT FROM $1 AND nullif(tier, $2) IS NULL", []any{time.Date(1950, 3, 2, 0, 0, 0, 0, time.UTC), "gold"}},
 	} {
 		out[f.sql] = asked(t.Context(), conn, f.sql, f.values...)

@@ -328,7 +328,7 @@ func benchMaking(t *testing.T, p *kit.Program, plain *pgconn.PgConn, rows, key s
 	}
 	table, _ := strconv.ParseFloat(string(result[0].Rows[0][0]), 64)
 	figures.Row("making it", fmt.Sprintf("%s visits, %s keys, %s", rows, key, plural(connections, "connection")), "rows a second", figures.Number(n/seconds), "`COPY … TO` of the same columns", fmt.Sprintf("%s (%.2f ×, aim 0.5)", figures.Number(n/copied), copied/seconds),
-		"file, table", fmt.Sprintf("%.0f MiB, %.0f MiB (%.2f ×)", float64(size)/(1<<20), table/(1<<20), float64(size)/table), "most memory of the process", fmt.Sprintf("%.0f MiB", mostMemory(p)), "seconds", fmt.Sprintf("%.1f", seconds))
+		"file, table", fmt.Sprintf("%.0f MiB, %.0f MiB (%.2f ×)", float64(size)/(1<<20), table/(1<<20), float64(size)/table), "most memory of the process", fmt.Sprintf("%.0f MiB", peakMemory(p)), "seconds", fmt.Sprintf("%.1f", seconds))
 	fmt.Println(strings.Join(strings.Split(p.LogText(), "\n"), "\n"))
 }
 
@@ -355,8 +355,8 @@ func making(t *testing.T, p *kit.Program) (seconds float64, size int64) {
 	return times[1].Sub(times[0]).Seconds(), size
 }
 
-// mostMemory is the most that the process has had, in MiB.
-func mostMemory(p *kit.Program) float64 {
+// peakMemory is the most that the process has had, in MiB.
+func peakMemory(p *kit.Program) float64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Cmd.Process.Pid))
 	peak := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
 	if peak == nil {

@@ -300,5 +300,5 @@ func rowsMade(t *testing.T, p *kit.Program, n int64) {
 	t.Helper()
 	seconds, size := making(t, p)
 	rows := float64(n + n/10)
-	figures.Row("making a snapshot", figures.Number(float64(n))+" visits", "seconds", fmt.Sprintf("%.1f", seconds), "rows a second", figures.Number(rows/seconds), "bytes a row", fmt.Sprintf("%.1f", float64(size)/rows), "most memory of the process", fmt.Sprintf("%.0f MiB", mostMemory(p)))
+	figures.Row("making a snapshot", figures.Number(float64(n))+" visits", "seconds", fmt.Sprintf("%.1f", seconds), "rows a second", figures.Number(rows/seconds), "bytes a row", fmt.Sprintf("%.1f", float64(size)/rows), "most memory of the process", fmt.Sprintf("%.0f MiB", peakMemory(p)))
 }

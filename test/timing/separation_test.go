@@ -89,19 +89,19 @@ func tell(one, other []float64) apartness {
 
 // passes tells whether the arms may have one distribution: false alarm 6e-7 by rounds.
 func (t apartness) passes() bool {
-	return t.apart <= mostSeparation(t.n) && t.paired <= 2.5/math.Sqrt(float64(t.n))
+	return t.apart <= maxSeparation(t.n) && t.paired <= 2.5/math.Sqrt(float64(t.n))
 }
 
 // plain tells whether what told these arms apart would surely be seen in others: it lies twice as far from 0.5 as what passes.
 func (t apartness) plain() bool {
-	return t.apart >= 2*mostSeparation(t.n) || t.paired >= 5/math.Sqrt(float64(t.n))
+	return t.apart >= 2*maxSeparation(t.n) || t.paired >= 5/math.Sqrt(float64(t.n))
 }
 
 func (t apartness) String() string { return fmt.Sprintf("%.3f (by rounds %.3f)", t.apart, t.paired) }
 
-// mostSeparation is what P3 passes with: the figure at the lengths of the threat table, and five standard errors where fewer
+// maxSeparation is what P3 passes with: the figure at the lengths of the threat table, and five standard errors where fewer
 // questions are asked (false alarm 6e-7).
-func mostSeparation(n int) float64 {
+func maxSeparation(n int) float64 {
 	switch {
 	case n >= 5000:
 		return 0.02
@@ -188,7 +188,7 @@ func TestT6ResponseTime(t *testing.T) {
 				t.Logf("%d rounds have no power: %s: without the step told apart by %s from 0.5 only", rounds, form, seen[q])
 			}
 			if !held[q].passes() {
-				t.Errorf("%s: told apart by %s from 0.5 in %d rounds, must be at most %.3f", form, held[q], rounds, mostSeparation(rounds))
+				t.Errorf("%s: told apart by %s from 0.5 in %d rounds, must be at most %.3f", form, held[q], rounds, maxSeparation(rounds))
 			}
 		}
 		if t.Failed() || power {

@@ -50,7 +50,7 @@ func TestT7DeadlineOnOneSide(t *testing.T) {
 	}
 	apart := tell(times[0], times[1])
 	if !apart.passes() {
-		t.Errorf("told apart by time: %s from 0.5, must be at most %.3f", apart, mostSeparation(n))
+		t.Errorf("told apart by time: %s from 0.5, must be at most %.3f", apart, maxSeparation(n))
 	}
 	faults := strings.Count(with.LogText(), "a paid query failed")
 	if late := strings.Count(without.LogText(), "a paid query failed"); faults != n || late > n/2 {

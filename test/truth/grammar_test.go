@@ -32,6 +32,7 @@ type output struct {
 	truth     string   // what PostgreSQL is asked instead, where the notice says that the answer is of another thing
 	of        column   // whose variance or deviation it is
 	pair      []column // whose product is added up
+	equals    bool     // a key of which equal values have several texts: an interval
 	found     bool     // a key whose groups are those of the texts that enough people have
 }
 
@@ -44,6 +45,7 @@ type statement struct {
 	from    string
 	where   []string
 	known   [2]string // a part of it, and what PostgreSQL is asked instead, where the notice says that keys that are NULL are nowhere
+	listed  bool      // groups that nobody is in may be in a list of a condition, as the notice says
 	sets    string    // ROLLUP, CUBE or nothing
 	byName  bool      // GROUP BY 1, 2 instead of expressions
 	having  string
@@ -199,7 +201,7 @@ func (s *statement) behind(o output, rows string) string {
 		digits = append(digits, fmt.Sprintf("CASE WHEN count(CASE WHEN %s & %d %s 0 THEN 1 END)%s BETWEEN 1 AND 2 * %s THEN 0 ELSE %[2]d END",
 			m[2], digit, map[string]string{"and": "=", "or": "<>"}[m[1]], m[3], rows))
 	}
-	return "(" + strings.Join(digits, " + ") + ")"
+	return "CASE WHEN count(" + m[2] + ")" + m[3] + " > " + rows + " THEN " + strings.Join(digits, " + ") + " END"
 }
 
 // digitwise is an aggregate that is told digit by digit: which, of what, and its FILTER.
@@ -292,6 +294,15 @@ func (g *grammar) private() *table {
 
 // place picks what to read.
 func (g *grammar) place() place {
+	if g.chance(12) {
+		p, ok := g.windowed()
+		if g.chance(3) {
+			p, ok = g.united()
+		}
+		if ok {
+			return p
+		}
+	}
 	switch k := g.IntN(20); {
 	case k < 9:
 		return g.tablePlace(g.private())
@@ -919,6 +930,18 @@ func (g *grammar) statement() *statement {
 			s.where, s.known = append(s.where, w), [2]string{w, known}
 		}
 	}
+	if g.chance(14) {
+		if w, listed := g.first(p); w != "" {
+			s.where, s.listed = append(s.where, w), listed
+		}
+	}
+	if n, ok := g.ofUnit(p); ok && g.chance(8) {
+		if g.chance(3) {
+			s.outs = append(s.outs, output{sql: n, name: "k0", role: keyRole})
+		} else {
+			s.where = append(s.where, n+g.one(" > 1", " = 0", " <= 2", " IS NULL", " BETWEEN 1 AND 3", " <> 1"))
+		}
+	}
 	for i := range []int{0, 0, 1, 1, 1, 1, 2, 2, 3}[g.IntN(9)] {
 		if k, ok := g.key(p.columns); ok && !slices.ContainsFunc(s.outs, func(o output) bool { return o.sql == k }) {
 			s.outs = append(s.outs, output{sql: k, name: fmt.Sprint("k", i+1), role: keyRole, found: foundBy(k, p.columns)})
@@ -936,7 +959,12 @@ func (g *grammar) statement() *statement {
 	if keys > 0 {
 		g.grouping(s, keys)
 	}
-	switch g.IntN(12) {
+	switch g.IntN(13) {
+	case 12:
+		if keys == 1 {
+			s.outs[0].name = "k1"
+		}
+		g.around(s, keys)
 	case 0:
 		s.with, s.wrapper = "", "SELECT * FROM (%s) AS virtual_table"
 	case 1:
@@ -957,7 +985,7 @@ func (g *grammar) statement() *statement {
 			both := func(plain bool) string {
 				return "WITH x AS (" + first.core(plain) + "), y AS (" + second.core(plain) + ") SELECT x.k1 AS k1, x.n1 AS n1, coalesce(y.n2, 0) AS n2 FROM x LEFT JOIN y ON x.k1 IS NOT DISTINCT FROM y.k1"
 			}
-			return &statement{text: both(false), truth: both(true), outs: []output{first.outs[0], first.outs[1], {name: "n2", role: countRole}}}
+			return &statement{text: both(false), truth: both(true), listed: s.listed, outs: []output{first.outs[0], first.outs[1], {name: "n2", role: countRole}}}
 		}
 	case 3:
 		if len(s.order) == 0 && s.sets == "" && keys == 0 {

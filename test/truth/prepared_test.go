@@ -280,6 +280,15 @@ func TestPreparedKinds(t *testing.T) {
 			{`SELECT count(*) FROM thing WHERE v = $1`, "character", []string{"ab "}, false},
 			{`SELECT count(*) FROM thing WHERE t = $1`, "text", []string{"ab "}, false},
 			{`SELECT count(*) FROM thing WHERE i4 = $1 AND c5 <> $2`, "int, pg_catalog.bpchar", []string{"5", "12"}, false},
+			{`SELECT count(*) FROM thing WHERE c5 = ANY ($1)`, "bpchar[]", []string{`{"ab  ",x}`}, false},
+			{`SELECT count(*) FROM thing WHERE v = ANY ($1)`, "char(2)[]", []string{`{"ab ",x}`}, false},
+			{`SELECT count(*) FROM thing WHERE t <> ALL ($1)`, "pg_catalog.bpchar[]", []string{`{"ab ","12 3"}`}, false},
+			{`SELECT count(*) FROM thing WHERE c5 = ANY ($1::text[])`, "bpchar[]", []string{`{"ab "}`}, true},
+			{`SELECT count(*) FROM thing WHERE c5 = ANY ($1) AND i4 > $2`, "bpchar[], int", []string{`{"ab ",NULL}`, "1"}, false},
+			{`SELECT count(*) FROM thing WHERE c5 = $1 OR c5 IN ($2, $3) OR c5 = ANY ($4)`, "", []string{"ab  ", "x ", "abc ", `{"12 "}`}, false},
+			{`SELECT count(*) FROM thing WHERE coalesce(c5, $1) = $2 AND nullif(c5, $3) IS NOT NULL`, "", []string{"ab  ", "ab", "abc "}, false},
+			{`SELECT count(*) FROM (SELECT lag(c3, 1, $1) OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q WHERE k = $2`, "", []string{"x  ", "x "}, false},
+			{`SELECT label FROM sort WHERE label = ANY ($1) OR code = ANY ($1) ORDER BY 1`, "bpchar[]", []string{`{"ab ","one"}`}, false},
 			{`SELECT g FROM generate_series(timestamp '2024-01-01', $1, '1 day') g`, "", []string{"2024-01-03"}, false},
 			{`SELECT g FROM generate_series(timestamp '2024-01-01', $1, $2) g`, "", []string{"2024-01-03", "12 hours"}, false},
 			{`SELECT g FROM generate_series(date '2024-01-01', $1, '1 day') g`, "", []string{"2024-01-03"}, false},
@@ -294,6 +303,9 @@ func TestPreparedKinds(t *testing.T) {
 			{`SELECT count(*) FROM thing WHERE n < $1`, "numeric", []string{"NaN"}, true},
 			{`SELECT count(*) FROM thing WHERE n < $1`, "numeric", []string{"-Infinity"}, true},
 			{`SELECT count(*) FROM thing WHERE f < $1`, "double precision", []string{"NaN"}, false},
+			{`SELECT count(*) FROM thing WHERE f IS DISTINCT FROM $1 AND f BETWEEN -1 AND $1`, "double precision", []string{"NaN"}, false},
+			{`SELECT count(*) FROM thing WHERE f IS NOT DISTINCT FROM $1 OR f >= $1`, "double precision", []string{"NaN"}, false},
+			{`SELECT count(*) FROM thing WHERE f IN ($1, 0.5) OR f > $2`, "double precision, double precision", []string{"NaN", "Infinity"}, false},
 		} {
 			p.begin(t)
 			steps := []step{{prepare: "s", sql: of.sql}, {execute: "s", params: of.params}}

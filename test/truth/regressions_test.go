@@ -145,6 +145,14 @@ var regressions = []struct {
 	{"kinds", `SELECT concat(coalesce(c5, 'x'), '|') AS k, count(*) FROM thing GROUP BY 1 HAVING count(*) > 0`, "kc", "the blanks at the end of a choice among chars"},
 	{"kinds", `SELECT count(*) FROM thing WHERE coalesce(c5, c2) LIKE 'ab'`, "c", "the blanks at the end of a choice among chars"},
 	{"kinds", `SELECT k IN ('ab ', 'x  ') AS c, count(*) FROM (SELECT lag(c3, 1, 'x') OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	// What lag and lead say where there is no such row is of the row itself, and a choice as CASE is: of the first one's type.
+	{"kinds", `SELECT k = 'ab ' AS c, count(*) FROM (SELECT lag(c3, 1, v8) OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"kinds", `SELECT k, k = 'ab ' AS c, count(*) FROM (SELECT lag(v8, 1, c3) OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
+	{"kinds", `SELECT k = 'x ' AS c, count(*) FROM (SELECT lag(c3, 1, 'x '::text) OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"kinds", `SELECT concat(k, '|') AS c, count(*) FROM (SELECT lag(c3, 1, v8) OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1 HAVING count(*) > 0`, "kc", "the blanks at the end of a choice among chars"},
+	{"kinds", `SELECT k, count(*) FROM (SELECT lag(i4, 1, 7) OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"kinds", `SELECT k, count(*) FROM (SELECT lead(i4, 1, CASE WHEN yes THEN -i4 END) OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"kinds", `SELECT k, count(*) FROM (SELECT lag(d, 2, d - 1) OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"kinds", `SELECT k = 'ab ' AS c, count(*) FROM (SELECT first_value(c3) OVER (PARTITION BY thing_id ORDER BY event_id) AS k FROM event) q GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"kinds", `SELECT k = 'x ' AS c, count(*) FROM (SELECT thing_id, c5 AS k FROM thing UNION ALL SELECT thing_id, 'x' FROM thing) q GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
 	{"kinds", `SELECT concat(k, '|') AS c, count(*) FROM (SELECT thing_id, c5 AS k FROM thing UNION ALL SELECT thing_id, 'x' FROM thing) q GROUP BY 1 HAVING count(*) > 0`, "kc", "the blanks at the end of a choice among chars"},
@@ -221,6 +229,9 @@ var regressions = []struct {
 	{"hospital", `SELECT r, count(*) FROM (SELECT rank() OVER (PARTITION BY patient_id ORDER BY admitted) AS r FROM stay) t GROUP BY 1`, "kc", ""},
 	{"hospital", `SELECT count(*) FROM (SELECT admitted - lag(discharged) OVER (PARTITION BY patient_id ORDER BY admitted, discharged, stay_id) AS away FROM stay WHERE discharged IS NOT NULL) t WHERE away BETWEEN 0 AND 30`, "c", ""},
 	{"hospital", `SELECT q, count(*) FROM (SELECT ntile(2) OVER (PARTITION BY patient_id ORDER BY stay_id) AS q FROM stay) t GROUP BY 1`, "kc", ""},
+	// The keys of CSV files are texts: 10 comes after 9 all the same.
+	{"hospital", `SELECT w, count(*) FROM (SELECT lag(ward) OVER (PARTITION BY patient_id ORDER BY stay_id) AS w FROM stay) q GROUP BY 1 HAVING count(*) > 0`, "kc", ""},
+	{"hospital", `SELECT n, w, count(*) FROM (SELECT ward AS w, row_number() OVER (PARTITION BY patient_id ORDER BY stay_id DESC) AS n FROM stay) q GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
 	{"rental", `SELECT staff_id, count(*) FROM (SELECT staff_id, dense_rank() OVER (PARTITION BY customer_id ORDER BY rental_date DESC) AS d FROM rental) t WHERE d <= 2 GROUP BY 1`, "kc", ""},
 	{"rental", `SELECT n, count(*) FROM (SELECT count(*) OVER (PARTITION BY customer_id) AS n, max(amount) OVER (PARTITION BY customer_id ORDER BY payment_id) AS most FROM payment) t WHERE most > 4 GROUP BY 1`, "kc", ""},
 	// Rows of several tables one below the other, and sets of units.

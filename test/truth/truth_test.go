@@ -138,7 +138,10 @@ func (p *pair) try(s *statement) (verdict, answer, answer) {
 		}
 		v = verdict{within, ""}
 	}
-	if literal := s.literally(); literal != nil && !v.bad() && v.class != refused {
+	if v.class == wrong && s.listed && strings.Contains(strings.Join(got.said, "\n"), nobody) {
+		v = verdict{listed, ""}
+	}
+	if literal := s.literally(); literal != nil && !v.bad() && v.class != refused && v.class != listed {
 		v = told(v, judge(literal, got, p.plain.ask(strings.ReplaceAll(literal.sql(true), "public.", ""))), got)
 	}
 	return v, got, want

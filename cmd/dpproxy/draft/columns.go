@@ -247,7 +247,7 @@ func fit(c *Column, low, high, step string) (string, string, string) {
 			return low, high, step
 		}
 	}
-	most := mostOf(c)
+	most := maxOf(c)
 	if most != nil {
 		least := new(big.Rat).Neg(most)
 		if a.Cmp(least) < 0 {
@@ -271,8 +271,8 @@ func fit(c *Column, low, high, step string) (string, string, string) {
 	}
 }
 
-// mostOf is the largest number of a whole type; nil: it is none.
-func mostOf(c *Column) *big.Rat {
+// maxOf is the largest number of a whole type; nil: it is none.
+func maxOf(c *Column) *big.Rat {
 	bits := map[string]uint{"smallint": 15, "integer": 31, "bigint": 63}[c.Type]
 	if bits == 0 {
 		return nil

@@ -203,7 +203,7 @@ func (d *database) Execute(ctx context.Context, query rewrite.Query, receipts []
 		d.w.broke("a query of a statement that has not been admitted")
 	}
 	sealed, paid := make([]privacy.Sensitive[[]privacy.Group], len(receipts)), false
-	for i, q := range query.Leaves() {
+	for i, q := range query.Measures() {
 		if receipts[i] == nil {
 			continue
 		}

@@ -1,5 +1,5 @@
 -- The store that drivers are held against PostgreSQL with: customers who have orders, which have lines, and public tables.
--- Keys and the enumerated type are where KEYS stands; analysts see neither.
+-- The owner's keys and the enumerated type are where KEYS stands; where SHOWN stands are the keys that analysts see, which the policy says.
 KEYS CREATE TYPE tier AS ENUM ('bronze', 'silver', 'gold');
 CREATE TABLE customers (customer_id integer, tier TIER, country char(2), born date, balance numeric(12,1), score double precision, rating real, level smallint,
 	clicks bigint, newsletter boolean, segment uuid, seen timestamp, joined timestamptz, email varchar(60));
@@ -26,4 +26,8 @@ INSERT INTO samples VALUES
 KEYS ALTER TABLE customers ADD PRIMARY KEY (customer_id), ALTER tier SET NOT NULL;
 KEYS ALTER TABLE orders ADD PRIMARY KEY (order_id), ADD FOREIGN KEY (customer_id) REFERENCES customers, ALTER customer_id SET NOT NULL;
 KEYS ALTER TABLE lines ADD PRIMARY KEY (order_id, line_no), ADD FOREIGN KEY (order_id) REFERENCES orders;
+SHOWN ALTER TABLE customers ADD PRIMARY KEY (customer_id);
+SHOWN ALTER TABLE orders ADD PRIMARY KEY (order_id), ALTER customer_id SET NOT NULL;
+SHOWN ALTER TABLE orders ADD FOREIGN KEY (customer_id) REFERENCES customers NOT VALID;
+SHOWN ALTER TABLE lines ADD FOREIGN KEY (order_id) REFERENCES orders, ALTER order_id SET NOT NULL;
 ANALYZE;

@@ -1,0 +1,170 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// The jobs that wait for the writer: who charges hands one over and waits, and the writer takes out of the line those that may share a commit.
+
+// maxJobs is how many jobs one commit covers at most.
+const maxJobs = 256
+
+// job is work for the writer: run adds rows to the batch, after is called once they are durable and in the book.
+type job struct {
+	run     func(*batch) error
+	after   func()
+	alone   bool  // shares its commit with no other
+	follows bool  // has nothing to write: takes in what others have written
+	told    bool  // it came before the batch read what others have written
+	wary    bool  // is done step by step, nothing presumed
+	ds      int64 // the dataset in whose chain it writes; 0: it writes in chain 0, or nobody knows yet
+	passed  int   // batches that have left it waiting, because another process wrote in its dataset
+	state   atomic.Int32
+	err     error
+	done    chan struct{}
+}
+
+// The states of a job: whoever moves it from waiting first decides.
+const (
+	jobWaiting int32 = iota
+	jobTaken
+	jobWithdrawn
+)
+
+// do hands a job to the writer and waits for it. A job that has not been begun is withdrawn when ctx ends; one that has is
+// waited for, because only its outcome tells whether it was charged.
+func (f *keeper) do(ctx context.Context, j *job) error {
+	if f.opts.ReadOnly {
+		return errors.New("ledger: opened for reading only")
+	}
+	j.done = make(chan struct{})
+	select {
+	case <-f.closing: // the queue may have room, and nobody comes for it any more
+		return ErrClosed
+	default:
+	}
+	select {
+	case f.queue <- j:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.closing:
+		return ErrClosed
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		if j.state.CompareAndSwap(jobWaiting, jobWithdrawn) {
+			return ctx.Err()
+		}
+	case <-f.stopped:
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-f.stopped:
+	}
+	select {
+	case <-j.done:
+		return j.err
+	default:
+		return ErrClosed
+	}
+}
+
+// next waits for what the writer does next: a job, rest (nil) or the end. Of what came while it was busy the end goes first, so
+// that Close waits for the work in hand alone, and then rest, so that the witness is flushed however many jobs wait; a select
+// over all three would draw lots.
+func (f *keeper) next(tick <-chan time.Time) (j *job, ended bool) {
+	select {
+	case <-f.closing:
+		return nil, true
+	default:
+	}
+	select {
+	case <-tick:
+		return nil, false
+	default:
+	}
+	if len(f.waiting) > 0 {
+		j, f.waiting = f.waiting[0], f.waiting[1:]
+		return j, false
+	}
+	select {
+	case <-f.closing:
+		return nil, true
+	case <-tick:
+		return nil, false
+	case j = <-f.queue:
+		return j, false
+	}
+}
+
+// gather takes the jobs that have come.
+func (f *keeper) gather() {
+	for len(f.waiting) < cap(f.queue)+maxJobs {
+		select {
+		case j := <-f.queue:
+			f.waiting = append(f.waiting, j)
+		default:
+			return
+		}
+	}
+}
+
+// line are the jobs that may share a commit with the one that waits longest: none behind one that must be alone, and no other
+// among those that are done step by step.
+func (f *keeper) line() []*job {
+	first := f.waiting[0]
+	if first.alone {
+		return f.waiting[:1]
+	}
+	var list []*job
+	for _, j := range f.waiting {
+		if j.alone {
+			break
+		}
+		if j.wary == first.wary {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// choose takes jobs of the line out of it, those that may go on.
+func (f *keeper) choose(may func(*job) bool) (chosen []*job) {
+	var left []*job
+	wary, ended := f.waiting[0].wary, false
+	for i, j := range f.waiting {
+		ended = ended || i > 0 && (j.alone || f.waiting[0].alone) || len(chosen) == maxJobs
+		switch {
+		case ended || j.wary != wary || !may(j):
+			left = append(left, j)
+		case j.take():
+			chosen = append(chosen, j)
+		}
+	}
+	f.waiting = left
+	return chosen
+}
+
+// take begins a job, unless it was withdrawn. One that is done again was begun already.
+func (j *job) take() bool {
+	if j.state.CompareAndSwap(jobWaiting, jobTaken) || j.state.Load() == jobTaken {
+		return true
+	}
+	close(j.done)
+	return false
+}
+
+// withdrawn ends a job that nobody waits for any more.
+func (j *job) withdrawn() bool {
+	if j.state.Load() != jobWithdrawn {
+		return false
+	}
+	close(j.done)
+	return true
+}
