@@ -1,53 +1,22 @@
 package planner
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// keyOrders is a policy whose tables list their keys in various places.
-const keyOrders = `version: 1
-server: {listen: "127.0.0.1:0"}
-backend: {url: "postgres://reader@127.0.0.1:5432/shop"}
-ledger: {url: "sqlite:ledger.db"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
-  - id: census
-    unit: {name: user, key: users.id}
-    neighbors: add-remove
-    accountant: pure
-    cap: {epsilon: 100, delta: 0}
-    budgets: {"*": {epsilon: 10, delta: 0}}
-    defaults: {epsilon: 0.1, max_epsilon: 1, confidence: 0.95}
-    tables:
-      - name: users
-        max_rows_per_unit: 1
-        columns:
-          - {name: id, type: integer, keys: join}
-          - {name: age, type: integer, domain: {min: 0, max: 120}}
-      - name: orders
-        unit: orders.user_id = users.id
-        max_rows_per_unit: 5
-        columns:
-          - {name: status, type: text, domain: {values: [new, paid]}}
-          - {name: order_no, type: bigint, keys: join}
-          - {name: user_id, type: integer, keys: join}
-      - name: sales.lines
-        unit: sales.lines.order_no = orders.order_no
-        max_rows_per_unit: 20
-        unique: [[order_no, line_no]]
-        columns:
-          - {name: order_no, type: bigint, keys: join}
-          - {name: line_no, type: smallint, domain: {min: 1, max: 50}}
-          - {name: qty, type: integer, domain: {min: 0, max: 20}}
-`
-
 // TestStarsShowKeys: what * stands for has the keys that catalogs list, in their places, wherever that decides what a statement means: in the names that
 // an alias gives, in DISTINCT, and in which columns of a UNION lie below one another.
 func TestStarsShowKeys(t *testing.T) {
-	p, err := policy.Parse([]byte(keyOrders), "policy.yaml")
+	const path = "../sandbox/sandboxtest/keyed.yaml" // whose tables list their keys in various places
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Parse(data, path)
 	if err != nil {
 		t.Fatal(err)
 	}

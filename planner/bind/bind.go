@@ -119,31 +119,6 @@ func (b *Binder) With(sel *pg.SelectStmt, scope *Scope) (*Scope, *refuse.Refusal
 	return scope, nil
 }
 
-// named gives the rows of a sub-query its name. A literal without a type is text there, whatever it is compared with outside, as FROM (SELECT '1' AS a, …) AS s; before, as a
-// part of UNION, it becomes what the other parts have.
-func (b *Binder) named(r *Rows, a *pg.Alias) (*Rows, *refuse.Refusal) {
-	out, refusal := r.aliased(a)
-	if refusal != nil {
-		return nil, refusal
-	}
-	named := *out
-	named.exprs = slices.Clone(out.exprs)
-	for i, e := range named.exprs {
-		if e.Type() != policy.Unknown {
-			continue
-		}
-		b.Params.Note(e, policy.Text)
-		text, refusal := b.asType(e, policy.Text)
-		if refusal != nil {
-			return nil, refusal
-		}
-		if named.exprs[i] = text; e.Parameter > 0 { // whose value is not known
-			text.Parameter, text.Canon = e.Parameter, e.Canon
-		}
-	}
-	return &named, nil
-}
-
 // ownRows are FromRows in sight of the SELECT's own WITH queries too.
 func (b *Binder) ownRows(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Refusal) {
 	scope, refusal := b.With(sel, scope)

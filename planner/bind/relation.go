@@ -283,3 +283,28 @@ func (r *Rows) named(words []string) []relation {
 	}
 	return found
 }
+
+// named gives the rows of a sub-query its name. A literal without a type is text there, whatever it is compared with outside, as FROM (SELECT '1' AS a, …) AS s; before, as a
+// part of UNION, it becomes what the other parts have.
+func (b *Binder) named(r *Rows, a *pg.Alias) (*Rows, *refuse.Refusal) {
+	out, refusal := r.aliased(a)
+	if refusal != nil {
+		return nil, refusal
+	}
+	named := *out
+	named.exprs = slices.Clone(out.exprs)
+	for i, e := range named.exprs {
+		if e.Type() != policy.Unknown {
+			continue
+		}
+		b.Params.Note(e, policy.Text)
+		text, refusal := b.asType(e, policy.Text)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if named.exprs[i] = text; e.Parameter > 0 { // whose value is not known
+			text.Parameter, text.Canon = e.Parameter, e.Canon
+		}
+	}
+	return &named, nil
+}
