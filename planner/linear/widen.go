@@ -72,6 +72,7 @@ func (s *Query) Around(most int) *Query {
 		}
 	}
 	for _, p := range wide.Factors {
+		p.renumber()
 		wide.Grain = append(wide.Grain, p.Columns...)
 	}
 	return wide
@@ -121,6 +122,20 @@ func (p *Factor) fill(each bool) {
 		p.Class[i] = cell
 	}
 	p.Classes += len(seen)
+}
+
+// renumber numbers cells in the order in which they first come, whichever of them was asked for: `a = 0` and `a = 7` make one measure, so that a dashboard's
+// panels that are asked at one moment are one charge.
+func (p *Factor) renumber() {
+	numbers := map[int32]int32{}
+	for i, class := range p.Class {
+		number, known := numbers[class]
+		if !known {
+			number = int32(len(numbers))
+			numbers[class] = number
+		}
+		p.Class[i] = number
+	}
 }
 
 // conditionsApart makes factors of the conjuncts of the filter that the question's own factors do not decide; false where one

@@ -145,6 +145,42 @@ func TestDashboardRefreshed(t *testing.T) {
 		"%d free answers in %s, %.0f a second", dashboardAnalysts, *dashboardRefreshes, len(charts), first[0], shared, cap, shared, asked, took.Round(time.Second), float64(asked)/took.Seconds())
 }
 
+// TestPanelsOfOneMoment: the panels of a dashboard, each with another value in its condition and one with all of them as groups, are sent in the same
+// moment by connections of their own. Nothing is held when any is planned; what is counted around one cell is what is counted around each, so they are one charge, and their numbers one draw.
+func TestPanelsOfOneMoment(t *testing.T) {
+	kit.Beside(t)
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0))
+	panels := []string{`SELECT note, count(*) FROM people GROUP BY note ORDER BY note`}
+	for i := range 5 {
+		panels = append(panels, fmt.Sprintf(`SELECT count(*) FROM people WHERE note = 'n%d'`, i))
+	}
+	answers := make([][][]string, len(panels))
+	var running sync.WaitGroup
+	for i, sql := range panels {
+		w := p.Connect("alice", "lab")
+		running.Go(func() {
+			a, err := w.TryAsk(sql)
+			if err != nil || a.Err != nil {
+				t.Errorf("%s: %v %v", sql, err, a.Err)
+				return
+			}
+			answers[i] = a.Rows
+		})
+	}
+	running.Wait()
+	if t.Failed() {
+		return
+	}
+	if spent := p.Connect("alice", "lab").Ask(`SELECT spent FROM dp.budget`).Rows[0][0]; decimal(spent) != "0.1" {
+		t.Errorf("%d panels cost ε %s, one of them 0.1", len(panels), spent)
+	}
+	for i, rows := range answers[1:] {
+		if rows[0][0] != answers[0][i][1] {
+			t.Errorf("%s: %s, and among the groups %s", panels[i+1], rows[0][0], answers[0][i][1])
+		}
+	}
+}
+
 // TestDashboardOfATeam: the twenty analysts are one group. All of them together cost the group, and the cap, what the
 // dashboard costs one analyst; each sees who of them asked for what, and the same numbers.
 func TestDashboardOfATeam(t *testing.T) {
