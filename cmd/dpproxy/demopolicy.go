@@ -20,7 +20,7 @@ users:
 owners: [dba]                                     # sees in the console who spent what, and may revoke releases
 datasets:
   - id: demo
-    unit: {name: person, key: people.person_id}   # whom the budget protects
+    unit: {name: person, key: people.person_id, type: bigint}   # whom the budget protects
     neighbors: add-remove
     accountant: pure                              # ε adds up
     cap: {epsilon: 100, delta: 0}                 # everybody together, for life

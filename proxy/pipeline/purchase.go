@@ -198,7 +198,10 @@ func (a *Answerer) audit(ctx context.Context, s *Session, plan *plans.Plan, want
 	var kinds, tables []string
 	var releases []int64
 	for _, i := range wanted {
-		kinds, releases = append(kinds, plan.Measures[i].Kind), append(releases, p.ids[i])
+		kinds = append(kinds, plan.Measures[i].Kind)
+		if id := p.ids[i]; id != 0 { // drawn before, for another who paid; what is to be drawn now has no number yet
+			releases = append(releases, id)
+		}
 		if name := plan.Measures[i].Table.Name; !slices.Contains(tables, name) {
 			tables = append(tables, name)
 		}
