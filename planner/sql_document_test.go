@@ -54,6 +54,11 @@ var documented = []struct {
 		`SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM people p WHERE p.person_id = v.person_id AND p.income < p.age * 100)`,
 		`SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY v.day - p.hired) FROM people p JOIN visits v ON v.person_id = p.person_id`,
 	}},
+	{"Totals, averages and quantiles of intervals", []string{
+		`SELECT sex, avg(timestamptz '2024-04-01' - seen), sum(timestamptz '2024-04-01' - seen) FROM people GROUP BY sex`,
+		`SELECT avg(age(date '2026-01-01', hired)) FROM people`,
+		`SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY timestamptz '2024-04-01' - seen) FROM people`,
+	}},
 	{"Texts that nobody declared (`domain: any`)", []string{
 		`SELECT count(*) FROM visits WHERE note NOT LIKE '%special%requests%'`,
 		`SELECT ward, count(*) FILTER (WHERE note ILIKE '%late%'), count(*) FILTER (WHERE note IS NULL), avg(length(note)) FROM visits GROUP BY ward`,
@@ -332,6 +337,10 @@ NULL where one of them is, cost what a column costs, and what is bought over one
 ` + "`a < b + 3` and `b - a > -3`" + ` are one question. EXPLAIN shows the sum as the grain. Not answered: sums of floating columns, products of
 columns, parts of an interval that change within a step as a key (` + "`extract(day FROM a - b)`; a comparison of it is, and so is\n`floor(extract(epoch FROM a - b) / 86400)`" + `). Months in an interval are thirty days where intervals are compared, as in PostgreSQL, and
 are not moved over (docs/adr/0059).
+
+`,
+	"Totals, averages and quantiles of intervals": `An interval between two moments is added up and chosen by its seconds, and shown in days and less than a day; PostgreSQL's sums and averages of such intervals are equal to that, and may have more than a day beside their days. Of
+intervals with months (age, a constant that has some), which must be of one column's values, months are added up beside the rest. Sums beyond what an interval can be are NULL.
 
 `,
 	"Texts that nobody declared (`domain: any`)": `What is asked of each text by itself, with constants: LIKE, ILIKE, =, <>, IN, IS NULL, starts_with, left, right, substring, split_part, lower, upper, trim, length, strpos and

@@ -137,6 +137,9 @@ func (g *Grouping) countValues(n *pg.Node, where []*semantics.Expr, t *semantics
 
 // sum is that of an expression: a count of rows where it is 1 in some and 0 in the others.
 func (g *Grouping) sum(n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
+	if arg, refusal := t.Expr(n); refusal == nil && arg.Type() == policy.IntervalT {
+		return g.totalInterval("sum", n, where, t, pos)
+	}
 	holds, typ, refusal := t.Indicator(n)
 	if refusal != nil {
 		return nil, refusal
@@ -237,6 +240,9 @@ func (g *Grouping) momentOf(name string, n *pg.Node, where []*semantics.Expr, t 
 	arg, refusal := t.Expr(n)
 	if refusal != nil {
 		return nil, refusal
+	}
+	if name == "avg" && arg.Type() == policy.IntervalT {
+		return g.totalInterval(name, n, where, t, pos)
 	}
 	return g.moment(name, arg, where, nil, pos)
 }

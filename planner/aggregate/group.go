@@ -278,13 +278,18 @@ func (g *Grouping) Hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 
 // leafColumn resolves a column of the leaf in a formula.
 func (g *Grouping) leafColumn(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
-	for i := range g.Question.Counters {
-		if fields[len(fields)-1] == g.Question.ColumnName(i) {
-			if g.Question.Counters[i].Threshold != nil {
-				return semantics.ColumnExpr(len(g.Question.Keys)+i, policy.Bool, -1, pos), nil
-			}
-			return semantics.ColumnExpr(len(g.Question.Keys)+i, policy.Int8, -1, pos), nil
+	for i, c := range g.Question.Counters {
+		if fields[len(fields)-1] != g.Question.ColumnName(i) {
+			continue
 		}
+		typ := policy.Int8
+		switch {
+		case c.Threshold != nil:
+			typ = policy.Bool
+		case c.Choice != nil:
+			typ = c.Choice.Typ
+		}
+		return semantics.ColumnExpr(len(g.Question.Keys)+i, typ, -1, pos), nil
 	}
 	return nil, semantics.UnknownColumn.At(pos, strings.Join(fields, "."))
 }

@@ -19,6 +19,11 @@ func (g *Grouping) written(n *pg.Node) string {
 	if e, refusal := g.Below("an aggregate").Expr(n); refusal != nil || e.IsConstant() {
 		return ""
 	}
+	return sqlOf(n)
+}
+
+// sqlOf is an expression as text.
+func sqlOf(n *pg.Node) string {
 	sel := &pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
 	return strings.TrimPrefix(ast.Deparsed(sel), "SELECT ")
 }

@@ -43,6 +43,9 @@ func (g *Grouping) selected(name string, f *pg.FuncCall) (*Found, *refuse.Refusa
 	if end, refusal := g.declaredEnd(name, f); end != nil || refusal != nil {
 		return end, refusal
 	}
+	if between, refusal := g.chosenInterval(name, f); between != nil || refusal != nil {
+		return between, refusal
+	}
 	arg, descending, refusal := g.selectedArgument(name, f)
 	if refusal != nil {
 		return nil, refusal
@@ -178,7 +181,7 @@ func rankable(name string, arg *semantics.Expr, pos int) *refuse.Refusal {
 	switch t := arg.Type(); {
 	case semantics.Numeric(arg):
 		return nil
-	case name == "percentile_cont":
+	case name == "percentile_cont" && t != policy.IntervalT:
 		return refuse.UnknownFunction.At(pos, "percentile_cont(double precision, "+t.Name()+")").Hinting("percentile_disc takes dates and times too.")
 	case t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ:
 		return nil

@@ -53,7 +53,7 @@ func (s *Settler) Settled(e *Expr) *Expr {
 	case t == policy.NumericType:
 		scale = int32(DecimalsIn(e, s.Rows.Own())) // below 0 of columns without a number of digits of their own
 	case t == policy.IntervalT: // others may have been written otherwise than in days and less than a day
-		if e.Op != "-" || slices.ContainsFunc(e.Args, func(a *Expr) bool { return a.Type() == policy.IntervalT }) {
+		if !Elapsed(e) {
 			return e
 		}
 	case !t.Integer() && t != policy.DateType:
@@ -73,6 +73,11 @@ func (s *Settler) Settled(e *Expr) *Expr {
 	out := Node(FormOther, "sum "+times.RatString()+" "+f.plus.RatString()+" "+predicate.Text(int64(e.Type()))+" "+predicate.Text(int64(scale)), of, e.Pos, own)
 	out.Monotone = true
 	return out
+}
+
+// Elapsed tells intervals that lie between two moments: days and less than a day, no months.
+func Elapsed(e *Expr) bool {
+	return e.Type() == policy.IntervalT && e.Op == "-" && !slices.ContainsFunc(e.Args, func(a *Expr) bool { return a.Type() == policy.IntervalT })
 }
 
 // column is the computed column of a sum, and what it is multiplied by; −1: there is none.

@@ -211,6 +211,11 @@ var regressions = []struct {
 	{"rental", `SELECT extract(day FROM return_date - rental_date) > 2, count(*) FROM rental GROUP BY 1`, "kc", ""},
 	{"rental", `SELECT count(*) FROM rental WHERE return_date > rental_date + interval '2 days 00:00:01'`, "c", ""},
 	{"rental", `SELECT count(*) FROM customer c JOIN rental r ON r.customer_id = c.customer_id WHERE r.rental_date - c.create_date > interval '100 days'`, "c", ""},
+	{"rental", `SELECT avg(age(date '2026-01-31', create_date)), sum(age(date '2026-01-31', create_date)) FROM customer`, "vv", ""},
+	{"rental", `SELECT active, avg(age(date '2006-01-31', create_date)), avg(create_date - timestamp '2005-01-01'), sum(timestamp '2006-01-01' - create_date) FROM customer GROUP BY 1 HAVING count(*) > 0`, "kvvv", ""},
+	{"rental", `SELECT staff_id, justify_hours(sum(date '2005-09-30' - date_trunc('hour', rental_date))) FROM rental GROUP BY 1 HAVING count(*) > 0`, "kv", ""},
+	{"rental", `SELECT avg(interval '1 month 1 hour' * staff_id), justify_hours(sum(interval '1 month 1 hour' * staff_id)) FROM rental`, "vv", ""},
+	{"rental", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY date '2006-01-31' - create_date::timestamp), mode() WITHIN GROUP (ORDER BY active) FROM customer`, "vk", ""},
 	{"rental", `SELECT extract(day FROM return_date - rental_date), count(*) FROM rental GROUP BY 1`, "kc", "this expression is not constant within the steps"},
 	// Groups that somebody is in are those of plain SQL where a sub-query that is answered first says so.
 	{"trade", `SELECT count(*) FROM orders WHERE state IN (SELECT state FROM orders WHERE amount > 1490 GROUP BY 1 HAVING count(*) > 0)`, "c", ""},
