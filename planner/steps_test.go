@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -34,6 +36,29 @@ func TestStepChoices(t *testing.T) {
 	whole := &policy.Domain{Min: int64(0), Step: policy.Step{Whole: 1000}}
 	if text, rows := workload.WorstRounding(whole, 500); text != "at most 999" || rows != 499.5 {
 		t.Errorf("whole numbers in steps of 1000: a bound moves by %s, %g rows", text, rows)
+	}
+}
+
+// TestBucketsBeginWithSteps: of a column whose steps of an hour begin at half past, a key of hours would count half of each hour in the one before, by whatever type it is told; one
+// of half hours begins with each step.
+func TestBucketsBeginWithSteps(t *testing.T) {
+	data, err := os.ReadFile("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(data), `{min: "2024-01-01 00:00:00Z", max: "2024-03-31 23:59:59.999999Z", step: 1 hour}`, `{min: "2024-01-01 00:30:00Z", max: "2024-03-31 23:59:59.999999Z", step: 1 hour}`, 1)
+	p, err := policy.Parse([]byte(text), "policy.yaml")
+	if err != nil || text == string(data) {
+		t.Fatal(err)
+	}
+	c := testContext(t, p)
+	for key, answered := range map[string]bool{
+		"date_trunc('hour', seen)": false, "floor(extract(epoch FROM seen) / 3600)": false, "floor(extract(epoch FROM seen)::float8 / 3600)": false, "trunc(extract(epoch FROM seen) / 3600)::int": false,
+		"date_bin('30 minutes', seen, timestamptz '2024-01-01 00:00Z')": true, "floor(extract(epoch FROM seen) / 1800)": true,
+	} {
+		if p := planOrRefusal(t, c, "SELECT "+key+", count(*) FROM people GROUP BY 1"); (p != nil) != answered {
+			t.Errorf("%s: answered %t", key, p != nil)
+		}
 	}
 }
 

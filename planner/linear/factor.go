@@ -323,16 +323,13 @@ func decides(e *semantics.Expr) bool {
 	return e.Type() == policy.Bool || slices.ContainsFunc(e.Args, decides)
 }
 
-// isBucket tells keys that say when: a time, or a number that grows with it. A condition is none, nor is what repeats (hours of days).
+// isBucket tells keys that say when, or how long: a time, what lies between two, or a number that grows with it. A condition is none, nor is what repeats (hours of days).
 func (v *Solver) isBucket(e *semantics.Expr) bool {
 	if !e.Monotone || len(e.Cols) != 1 || decides(e) || v.Table.Columns[e.Cols[0]].Open != nil {
 		return false
 	}
-	switch v.Table.Columns[e.Cols[0]].Type {
-	case policy.DateType, policy.TimestampT, policy.TimestampTZ:
-		return true
-	}
-	return false
+	c := v.Table.Columns[e.Cols[0]]
+	return c.Type == policy.DateType || semantics.IsMoment(c.Type) || semantics.BetweenMoments(c)
 }
 
 func (v *Solver) firstPosition(p *Factor) int {

@@ -265,7 +265,7 @@ func before(turn policy.Value) policy.Value {
 	return policy.Timestamp(micros - 1)
 }
 
-// Begins tells whether an expression over one column of times changes at the low end of the box: its value just below is another's.
+// Begins tells whether an expression over one column of times, or of what lies between two, changes at the low end of the box: its value just below is another's.
 func (b *Box) Begins(e *Expr) bool {
 	row, at := slices.Clone(b.Low), e.Cols[0]
 	switch v := row[at].(type) {
@@ -273,10 +273,12 @@ func (b *Box) Begins(e *Expr) bool {
 		row[at] = v - 1
 	case policy.Timestamp, policy.Timestamptz:
 		row[at] = before(v)
+	case int64:
+		row[at] = v - 1
 	default:
 		return false
 	}
 	last, err := e.Eval(row)
 	first, failed := e.Eval(b.Low)
-	return err == nil && failed == nil && last != first
+	return err == nil && failed == nil && !Same(e.Type(), last, first)
 }

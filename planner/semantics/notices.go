@@ -13,10 +13,21 @@ import (
 // StepOf writes the step of a column for people.
 func StepOf(c *policy.Column) string {
 	d := c.Domain
-	if step, ok := d.Min.(int64); ok && len(derived.OperandsOf(c)) > 0 && isInstant(derived.OperandsOf(c)[0].Type) { // of microseconds
+	if BetweenMoments(c) {
+		step := d.Min.(int64)
 		return StepText(&policy.Domain{Type: policy.TimestampT, Min: policy.Timestamp(step), Max: policy.Timestamp(d.Max.(int64)), Step: d.Step})
 	}
 	return StepText(d)
+}
+
+// BetweenMoments tells a computed column of what lies between two moments, in microseconds.
+func BetweenMoments(c *policy.Column) bool {
+	if c.Domain == nil {
+		return false
+	}
+	_, whole := c.Domain.Min.(int64)
+	operands := derived.OperandsOf(c)
+	return whole && len(operands) > 0 && isInstant(operands[0].Type)
 }
 
 // StepText writes the step of an ordered domain for people.

@@ -291,6 +291,7 @@ var notes = []struct{ schema, sql, says, truth string }{
 	{"rental", `SELECT sum(p.amount) FROM payment p JOIN rental r ON r.rental_id = p.rental_id`, "at most 14 rows of each person", ""},
 	{"rental", `SELECT sum(p.amount) FROM payment p JOIN rental r ON r.rental_id = p.rental_id AND r.customer_id = p.customer_id`, "at most 14 rows of each person", ""},
 	{"rental", `SELECT count(*) FROM payment p JOIN rental r ON r.rental_id = p.rental_id`, "others that share rental_id are not", ""},
+	{"rental", `SELECT return_date - rental_date AS out, count(*) FROM rental GROUP BY 1 HAVING count(*) > 0 ORDER BY 1`, "no finer than its steps of 1 hour", `SELECT justify_hours(floor(extract(epoch FROM return_date - rental_date) / 3600) * interval '1 hour') AS out, count(*) FROM rental GROUP BY 1 ORDER BY 1`},
 	{"shop", `SELECT count(*) FROM lineitem l JOIN orders o USING (order_id)`, "at most 32 rows of each person", ""},
 	{"shop", `SELECT count(*) FROM orders o JOIN customer c USING (customer_id)`, "at most 8 rows of each person", ""},
 	{"hospital", `SELECT count(*), avg(n), min(n) FROM (SELECT ward, count(*) AS n FROM stay GROUP BY ward) q`, "groups of ward that nobody is in take part",
