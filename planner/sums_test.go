@@ -213,3 +213,23 @@ func TestNotesOnce(t *testing.T) {
 		t.Error("nothing is said")
 	}
 }
+
+// TestSumsSayTheirUnit: what is added up is told apart from what is counted, in notices and in EXPLAIN, products among it.
+func TestSumsSayTheirUnit(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	for _, call := range []string{"avg(income)", "stddev(age)", "corr(age, income)", "covar_pop(age, kids)", "regr_slope(income, age)", "avg(2 * age + kids)"} {
+		p := planOrRefusal(t, c, "SELECT "+call+" FROM people")
+		if p == nil {
+			continue
+		}
+		counted := 0
+		for _, column := range p.Leaves[0].Counts {
+			if column.Unit == nil {
+				counted++
+			}
+		}
+		if counted != 2 { // that of the rows, and its own width
+			t.Errorf("%s: %d of %d counters are told as counts", call, counted, len(p.Leaves[0].Counts))
+		}
+	}
+}

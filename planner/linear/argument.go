@@ -177,7 +177,7 @@ func Product2(y, x *Argument) *Summand {
 	if first.factor.Column.Name > second.factor.Column.Name {
 		first, second = second, first
 	}
-	s := &Summand{Terms: plans.One([]plans.Factor{*first.factor, *second.factor}), canon: "product " + first.Arg.Canon + " " + second.Arg.Canon}
+	s := &Summand{Terms: plans.One([]plans.Factor{*first.factor, *second.factor}), canon: "product " + first.Arg.Canon + " " + second.Arg.Canon, Unit: semantics.Power10(y.Grid.Exponent+x.Grid.Exponent, 1)}
 	s.Bound, _ = plans.BoundOfTerms(s.Terms)
 	return s
 }
