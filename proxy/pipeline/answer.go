@@ -2,7 +2,7 @@
 // and EXPLAIN what that cost and how exact it is. It is where the packages meet, and knows nothing of the wire: a Session tells
 // it who asks, a Result is what the session encodes.
 //
-// An example: SELECT count(*) FROM people comes to Answerer.Answer, which finds no kept answer (answercache.go). answer plans
+// An example: SELECT count(*) FROM people comes to Answerer.Answer, which finds no kept answer (lookup.go). answer plans
 // and renders it (ready.go), waits for its turn and the database's (admit.go), charges, draws and saves (purchase.go),
 // estimates the leaf's cells from the saved release (read.go), runs the outer query over them, and adds the notice
 // "cost: ε 0.1; left: ε 0.9; ±37 at 95 %" (notices.go). Asked again it is read from what is held, for free.
@@ -93,7 +93,7 @@ func (a *Answerer) Drain() { a.paid.Wait() }
 
 // answer is the way of one SELECT: each line takes what the one before it made. It begins once and asks nothing twice; what it finds
 // out that it was not planned by is for settled to begin again with.
-func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *look) (Result, error) {
+func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *lookup) (Result, error) {
 	planned := spans.Begin(ctx, spans.Plan)
 	p, refusal := a.ready(ctx, s, stmt, params, l) // a Plan, and a Query of each of its measures
 	planned()

@@ -19,7 +19,7 @@ import (
 
 // ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
-func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *look) (r readied, refusal *refuse.Refusal) {
+func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *lookup) (r readied, refusal *refuse.Refusal) {
 	if r, refusal = a.readyQuickly(ctx, s, l); r.plan != nil {
 		return r, refusal
 	}
@@ -33,7 +33,7 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, 
 }
 
 // readyQuickly is ready for what takes microseconds (quickly); without a plan it is something else.
-func (a *Answerer) readyQuickly(ctx context.Context, s *Session, l *look) (r readied, refusal *refuse.Refusal) {
+func (a *Answerer) readyQuickly(ctx context.Context, s *Session, l *lookup) (r readied, refusal *refuse.Refusal) {
 	if r.plan = a.quickly(l); r.plan != nil {
 		r.quick = true
 		refusal = a.write(ctx, s, &r)

@@ -190,7 +190,7 @@ func (a *Answerer) Answer(ctx context.Context, s *Session, stmt parse.Statement,
 
 // answerOrRepeat answers a SELECT, from the kept answers where the same was answered for free before.
 func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
-	l := a.look(s, stmt, params)
+	l := a.lookUp(s, stmt, params)
 	if l.answered {
 		return l.answer, nil
 	}
@@ -203,7 +203,7 @@ func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt parse.St
 
 // keepAnswer keeps an answer that would be the same again. What is made anew in microseconds is kept when it is asked a second time: most of what is asked of a slider, or of a
 // map that is moved about, never is, and to keep it takes as long as to make it.
-func (a *Answerer) keepAnswer(s *Session, l *look, r Result) {
+func (a *Answerer) keepAnswer(s *Session, l *lookup, r Result) {
 	if r.repeatable && (!r.quick || a.remembered.meets(s, l)) {
 		a.remembered.keepAnswer(s, l, r)
 	}
@@ -218,7 +218,7 @@ func (a *Answerer) AtOnce(ctx context.Context, s *Session, stmt parse.Statement,
 	if params == nil {
 		params = []policy.Value{}
 	}
-	l := a.look(s, stmt, params)
+	l := a.lookUp(s, stmt, params)
 	if l.answered {
 		return l.answer, true
 	}
@@ -246,7 +246,7 @@ const maxPlans = 32
 // keys that the plan needs, or answered sub-queries, or another session of hers has refined, or lost, what this one was to refine. Nothing else is charged
 // then, so that each time is a whole statement. What is held cannot be kept from changing instead: a user's sessions, on all the
 // proxies of a ledger, plan without waiting for one another, and meet at the charge.
-func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *look) (Result, error) {
+func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *lookup) (Result, error) {
 	ctx, done := inLine(ctx)
 	defer done()
 	placeOf(ctx).text = stmt.Text
@@ -254,7 +254,7 @@ func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement
 		r, err := a.answer(ctx, s, stmt, params, l)
 		overtaken := err == errFound || errors.Is(err, ledger.ErrRefined)
 		if overtaken && again < maxPlans {
-			*l = a.look(s, stmt, params)
+			*l = a.lookUp(s, stmt, params)
 			continue
 		}
 		if overtaken {

@@ -15,7 +15,7 @@ import (
 // A statement whose parameters alone change is planned from a template (ADR 86), which is kept with its answers.
 
 // plan plans a statement that was looked up, from its template where there is one.
-func (a *Answerer) plan(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *look) (*plans.Plan, *refuse.Refusal) {
+func (a *Answerer) plan(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *lookup) (*plans.Plan, *refuse.Refusal) {
 	if l.template != nil {
 		if p := l.template.Plan(l.lifted); p != nil {
 			return p, nil
@@ -34,7 +34,7 @@ func (a *Answerer) plan(ctx context.Context, s *Session, stmt parse.Statement, p
 
 // quickly is the plan of a statement that is read in microseconds from what is held already, asked before or not; nil: it takes a place of
 // its user's to plan it, or to read it. What it takes is bounded by the template: one row, of one sum of the cells of one release.
-func (a *Answerer) quickly(l *look) *plans.Plan {
+func (a *Answerer) quickly(l *lookup) *plans.Plan {
 	if l.template == nil {
 		return nil
 	}
