@@ -78,11 +78,11 @@ type keeper struct {
 	stopped chan struct{}
 	once    sync.Once
 
-	flights flights
-	sharing sharing
-	cache   cache
-	reading sync.Mutex
-	reader  store.Store
+	itemLocks lockTable
+	sharing   sharing
+	cache     cache
+	reading   sync.Mutex
+	reader    store.Store
 }
 
 // Open opens the ledger at url ("sqlite:path"), making it if there is none, and compares all of it: the chain, the
@@ -119,7 +119,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if f.opts.again == 0 {
 		f.opts.again = reopenNotSoon
 	}
-	f.cache.limit, f.flights.running, f.sharing.leases, f.sharing.rivals = f.opts.CacheBytes, map[store.Key]*flight{}, map[int64]int64{}, map[int64]time.Time{}
+	f.cache.limit, f.itemLocks.held, f.sharing.leases, f.sharing.rivals = f.opts.CacheBytes, map[store.Key]*itemLock{}, map[int64]int64{}, map[int64]time.Time{}
 	if opts.ReadOnly {
 		return f.openReadOnly(ctx)
 	}
@@ -248,7 +248,7 @@ func (f *keeper) Close() error {
 	f.once.Do(func() {
 		close(f.closing)
 		<-f.stopped
-		f.flights.close()
+		f.itemLocks.close()
 		f.reading.Lock()
 		err = f.closeReader()
 		f.reading.Unlock()

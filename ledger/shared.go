@@ -250,8 +250,8 @@ func (t *batch) yield(key store.Key, fence int64) error {
 	return nil
 }
 
-// land ends the claim on a draw that is being saved, if it is still this process's.
-func (t *batch) land(r *Receipt) error {
+// endClaim ends the claim on a draw that is being saved, if it is still this process's.
+func (t *batch) endClaim(r *Receipt) error {
 	mine, err := t.holds(r.key, r.fence)
 	if err != nil {
 		return err

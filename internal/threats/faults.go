@@ -205,7 +205,7 @@ var Faults = []Fault{
 	{"a release is told before it is durable", "ledger/writer.go", "for _, j := range jobs {\n\t\tif err != nil {\n\t\t\tj.err = err", "for _, j := range jobs {\n\t\tif err != nil && j.err != nil {\n\t\t\tj.err = err", "internal/simulation.TestLedger", false},
 	{"a drawn answer is soon given up", "proxy/pipeline/purchase.go", "savePatience = time.Minute", "savePatience = time.Second", "test/durability.TestAnswerOutlivesAnOutage", true},
 	{"two proxies on one file", "ledger/open.go", "return err\n\t}\n\tf.locks", "return nil\n\t}\n\tf.locks", "internal/simulation.TestLedger", false},
-	{"of two callers both draw", "ledger/charge.go", "if fl := f.flights.running[p.key]; fl != nil {", "if fl := f.flights.running[p.key]; fl != nil && false {", "internal/simulation.TestLedger", false},
+	{"of two callers both draw", "ledger/charge.go", "if l := f.itemLocks.held[p.key]; l != nil {", "if l := f.itemLocks.held[p.key]; l != nil && false {", "internal/simulation.TestLedger", false},
 	{"PostgreSQL's update has no condition", "ledger/store/account_sql.go", "$6 <= eps_limit - ` + epsNow + `", "$6 >= eps_limit - eps_limit", "ledger.TestT23Histories", false},
 	{"what was presumed of a claim is not asked", "ledger/postgres/sql.go", "pgClaim + \") SELECT 1 / (count(*) = cardinality($1))::int", "pgClaim + \") SELECT 1 + (count(*) = cardinality($1))::int", "ledger.TestPresumedOtherwise", false},
 	{"the update of many accounts has no condition", "ledger/postgres/sql.go", "its.Replace(where)", "its.Replace(where[:0]+\"ds = $1 AND scope = $2 AND holder = $3\")", "ledger.TestUpdateOfManyIsTheFilter", false},
