@@ -93,51 +93,51 @@ func (a *Answerer) Drain() { a.paid.Wait() }
 
 // answer is the way of one SELECT: each line takes what the one before it made. It begins once and asks nothing twice; what it finds
 // out that it was not planned by is for settled to begin again with.
-func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *lookup) (Result, error) {
+func (a *Answerer) answer(ctx context.Context, x *execution, stmt parse.Statement, params []policy.Value, l *lookup) (Result, error) {
 	planned := spans.Begin(ctx, spans.Plan)
-	p, refusal := a.ready(ctx, s, stmt, params, l) // a Plan, and a Query of each of its measures
+	p, refusal := a.ready(ctx, x, stmt, params, l) // a Plan, and a Query of each of its measures
 	planned()
 	if refusal != nil {
 		return Result{}, refusal
 	}
-	return a.answerReady(ctx, s, p)
+	return a.answerReady(ctx, x, p)
 }
 
 // answerReady is the rest of the way, of what is planned and written: what is too dear is refused, what must be known first is answered first, for which the statement
 // is planned anew; else it is bought, read and told.
-func (a *Answerer) answerReady(ctx context.Context, s *Session, p readied) (Result, error) {
+func (a *Answerer) answerReady(ctx context.Context, x *execution, p readied) (Result, error) {
 	if a.needsRows(p.plan) {
-		if ReadsRows(ctx); !a.inForce(s) {
+		if ReadsRows(ctx); !a.inForce(x.Session) {
 			return Result{}, errPolicy
 		}
 	}
-	if err := tooDear(ctx, s, p.plan.Cost); err != nil {
+	if err := tooDear(x, p.plan.Cost); err != nil {
 		return Result{}, err
 	}
 	if len(p.plan.Inner)+len(p.plan.Finds) > 0 {
-		return Result{}, a.answerFirst(ctx, s, p)
+		return Result{}, a.answerFirst(ctx, x, p)
 	}
-	ctx = a.withCopies(ctx, p.plan)
-	bought, err := a.buy(ctx, s, p.plan, p.queries) // a Receipt each, Sensitive groups, and what is Released of them and saved
+	p.copies = a.public.copiesFor(p.plan)
+	bought, err := a.buy(ctx, x, p.plan, p.queries) // a Receipt each, Sensitive groups, and what is Released of them and saved
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Tag: "SELECT", Notices: a.notices(ctx, s, p, bought)} // the cost is told even if what follows fails
-	result.Last = a.lastOf(ctx, s, p, bought, result.Notices)
+	result := Result{Tag: "SELECT", Notices: a.notices(ctx, x, p, bought)} // the cost is told even if what follows fails
+	result.Last = a.lastOf(ctx, x, p, bought, result.Notices)
 	defer spans.Begin(ctx, spans.Outer)()
-	in, err := a.read(ctx, s, p.plan, bought.ids)
-	placeOf(ctx).done()
+	in, err := a.read(ctx, x, p.plan, bought.ids)
+	x.admitted.done()
 	if err != nil {
 		return result, err
 	}
 	result.Notices = withDetail(result.Notices, in.told)
 	result.Last.tell(result.Notices)
-	if result.Rows, err = a.rows(ctx, s, p, bought.ids, in); err != nil {
+	if result.Rows, err = a.rows(ctx, x.Session, p, bought.ids, in); err != nil {
 		return result, err
 	}
-	result.Notices = a.dated(ctx, s, p.plan, bought.ids, toldNoise(result.Notices, p.plan, result.Rows.Value()))
+	result.Notices = a.dated(ctx, x.Session, p.plan, bought.ids, toldNoise(result.Notices, p.plan, result.Rows.Value()))
 	result.Last.tell(result.Notices)
-	result.Columns, result.repeatable = a.numbered(s, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought) && placeOf(ctx).answers == nil
+	result.Columns, result.repeatable = a.numbered(x.Session, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought) && x.prior.answers == nil
 	result.quick = p.quick
 	return result, nil
 }

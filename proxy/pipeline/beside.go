@@ -27,7 +27,7 @@ import (
 // follows begins at the largest of some public moments.
 
 // widen takes places for queries beside the first of a statement that has been admitted, and memory for their results, of what is to be had at once.
-func (a *Answerer) widen(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int) {
+func (a *Answerer) widen(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int) {
 	if !readOnce(plan, wanted) {
 		return
 	}
@@ -38,15 +38,15 @@ func (a *Answerer) widen(ctx context.Context, s *Session, plan *plans.Plan, quer
 		}
 	}
 	slices.SortFunc(bytes, func(a, b int64) int { return int(min(max(b-a, -1), 1)) })
-	p, step := placeOf(ctx), s.Policy.Server.Timing.Fresh
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for k := 1 + p.beside; k < min(len(bytes), a.backend.Places()); k++ { // memory for the largest has been reserved
-		leave, had := a.workers.Spare(s.User, step, a.backend.Lines(step))
+	g, step := &x.admitted, x.Policy.Server.Timing.Fresh
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for k := 1 + g.beside; k < min(len(bytes), a.backend.Places()); k++ { // memory for the largest has been reserved
+		leave, had := a.workers.Spare(x.User, step, a.backend.Lines(step))
 		if !had {
 			return
 		}
-		_, left, err := a.backend.Admit(ctx, step, s.Policy)
+		_, left, err := a.backend.Admit(ctx, step, x.Policy)
 		if err != nil {
 			leave(time.Time{})
 			return
@@ -57,8 +57,8 @@ func (a *Answerer) widen(ctx context.Context, s *Session, plan *plans.Plan, quer
 			leave(time.Time{})
 			return
 		}
-		p.beside++
-		p.giveBack = append(p.giveBack, left, leave, admission.OnGrid(step, giveBack))
+		g.beside++
+		g.giveBack = append(g.giveBack, left, leave, admission.OnGrid(step, giveBack))
 	}
 }
 
@@ -103,7 +103,7 @@ type scanned struct {
 
 // readBeside runs the queries of the receipts that a statement has. rows are those of the kth of what is wanted, each taken once, in the order of scans:
 // so many queries run, or wait to be drawn from, as the statement has places.
-func (a *Answerer) readBeside(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int, outcomes []ledger.Outcome) (rows func(k int) trueCounts) {
+func (a *Answerer) readBeside(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int, outcomes []ledger.Outcome) (rows func(k int) trueCounts) {
 	var run []*scanned
 	of := make([]*scanned, len(wanted))
 	for k, i := range wanted {
@@ -120,10 +120,10 @@ func (a *Answerer) readBeside(ctx context.Context, s *Session, plan *plans.Plan,
 	}
 	for _, one := range run {
 		one.read = sync.OnceValues(func() ([]privacy.Sensitive[[]privacy.Group], error) {
-			return a.executeAll(ctx, s, one.query, one.receipts)
+			return a.runScan(ctx, x, one.query, one.receipts)
 		})
 	}
-	if beside := placeOf(ctx).queriesBeside(); beside > 0 && readOnce(plan, wanted) {
+	if beside := x.admitted.queriesBeside(); beside > 0 && readOnce(plan, wanted) {
 		a.start(ctx, run, 1+beside)
 	}
 	return func(k int) trueCounts {
@@ -173,11 +173,4 @@ func (a *Answerer) start(ctx context.Context, run []*scanned, places int) {
 			go one()
 		}
 	}()
-}
-
-// queriesBeside is how many queries may run beside the first.
-func (p *place) queriesBeside() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.beside
 }

@@ -84,9 +84,9 @@ func (l *live[M]) known(id int64) *instance[M] {
 }
 
 // begin opens a mechanism on a paid receipt, which saves its steps by what it is given, and saves that it is open.
-func (l *live[M]) begin(ctx context.Context, a *Answerer, s *Session, m *plans.Measure, receipt *ledger.Receipt, open func(save func(step []byte) error) (M, error)) (id int64, _ error) {
+func (l *live[M]) begin(ctx context.Context, a *Answerer, x *execution, m *plans.Measure, receipt *ledger.Receipt, open func(save func(step []byte) error) (M, error)) (id int64, _ error) {
 	one := newInstance[M](nil)
-	one.by = s
+	one.by = x.Session
 	asked, err := open(func(step []byte) error { return a.extend(one.by, id, step) })
 	if err != nil {
 		a.log.ErrorContext(ctx, l.what+" was not opened", "kind", m.Kind, "table", m.Table.Name, "error", err)
@@ -94,7 +94,7 @@ func (l *live[M]) begin(ctx context.Context, a *Answerer, s *Session, m *plans.M
 	}
 	l.opening.RLock()
 	defer l.opening.RUnlock()
-	if id, err = a.save(ctx, receipt, drawn{noisy: asked.Opened()}); err != nil {
+	if id, err = a.save(ctx, x, receipt, drawn{noisy: asked.Opened()}); err != nil {
 		a.log.ErrorContext(ctx, l.what+" was not saved", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errLedger
 	}

@@ -19,14 +19,14 @@ import (
 // from the steps: one more step, which takes an update, is durable before the cells are read again (privacy rule 18).
 
 // begin opens a session on a paid receipt and saves that it is open; its first question follows.
-func (a *Answerer) begin(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
-	truth, err := a.execute(ctx, s, query, receipt)
+func (a *Answerer) begin(ctx context.Context, x *execution, m *plans.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
+	truth, err := a.runQuery(ctx, x, query, receipt)
 	if err != nil {
 		a.log.ErrorContext(ctx, "paid measure was not run", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
-	return a.sessions.begin(ctx, a, s, m, receipt, func(save func([]byte) error) (asked *mechanisms.Session, err error) {
-		a.workers.Draw(s.User, func() { asked, err = mechanisms.OpenSession(m.Spec, m.Place, truth, a.randomness(s), save) })
+	return a.sessions.begin(ctx, a, x, m, receipt, func(save func([]byte) error) (asked *mechanisms.Session, err error) {
+		a.workers.Draw(x.User, func() { asked, err = mechanisms.OpenSession(m.Spec, m.Place, truth, a.randomness(x.Session), save) })
 		return asked, err
 	})
 }
@@ -35,7 +35,7 @@ func (a *Answerer) begin(ctx context.Context, s *Session, m *plans.Measure, quer
 type asked map[*plans.Run][]mechanisms.SessionAnswer
 
 // askSessions asks the online releases of a plan what it reads from them: its rows, in their order.
-func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (asked, error) {
+func (a *Answerer) askSessions(ctx context.Context, x *execution, plan *plans.Plan, ids []int64) (asked, error) {
 	var out asked
 	for run := range runs(plan) {
 		if run.Measure < 0 || run.Selected != nil || !mechanisms.Is[*mechanisms.Online](plan.Measures[run.Measure].Spec) {
@@ -44,7 +44,7 @@ func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *plans.Plan
 		if out == nil {
 			out = asked{}
 		}
-		answers, err := a.ask(ctx, s, plan.Measures[run.Measure], ids[run.Measure], run.Spans)
+		answers, err := a.ask(ctx, x, plan.Measures[run.Measure], ids[run.Measure], run.Spans)
 		if err != nil {
 			return nil, err
 		}
@@ -55,9 +55,9 @@ func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *plans.Plan
 
 // ask asks one online release, which is restored first where it does not live. What it has no answer for any more, since it
 // stops at one of the rows, is its hypothesis's.
-func (a *Answerer) ask(ctx context.Context, s *Session, m *plans.Measure, id int64, rows [][]mechanisms.Span) ([]mechanisms.SessionAnswer, error) {
+func (a *Answerer) ask(ctx context.Context, x *execution, m *plans.Measure, id int64, rows [][]mechanisms.Span) ([]mechanisms.SessionAnswer, error) {
 	live := a.sessions.of(id)
-	if err := live.holdFor(ctx, s); err != nil {
+	if err := live.holdFor(ctx, x.Session); err != nil {
 		return nil, err
 	}
 	if live.asked == nil { // who waits in the line keeps nobody from the release: those who have their places may wait for it
@@ -67,16 +67,16 @@ func (a *Answerer) ask(ctx context.Context, s *Session, m *plans.Measure, id int
 			a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
 			return nil, refuse.Unrendered()
 		}
-		if err := a.admit(ctx, s, []rewrite.Query{query}, "the session was not asked, and what was paid for it stays good"); err != nil {
+		if err := a.admit(ctx, x, []rewrite.Query{query}, "the session was not asked, and what was paid for it stays good"); err != nil {
 			return nil, err
 		}
-		if err := live.holdFor(ctx, s); err != nil {
+		if err := live.holdFor(ctx, x.Session); err != nil {
 			return nil, err
 		}
 	}
 	defer live.release()
 	if live.asked == nil {
-		restored, err := a.restore(ctx, s, m, id, live)
+		restored, err := a.restore(ctx, x, m, id, live)
 		if err != nil {
 			return nil, err
 		}
@@ -116,13 +116,13 @@ func (a *Answerer) leads(ctx context.Context, id int64) error {
 }
 
 // restore goes on with a session that another process has left. The statement has its place in the line.
-func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id int64, live *instance[*mechanisms.Session]) (*mechanisms.Session, error) {
+func (a *Answerer) restore(ctx context.Context, x *execution, m *plans.Measure, id int64, live *instance[*mechanisms.Session]) (*mechanisms.Session, error) {
 	query, err := rewrite.Render(m, a.backend.Dialect())
 	if err != nil {
 		a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return nil, refuse.Unrendered()
 	}
-	receipt, err := a.ledger.Resume(context.WithoutCancel(ctx), s.User, id, mechanisms.RestartStep())
+	receipt, err := a.ledger.Resume(context.WithoutCancel(ctx), x.User, id, mechanisms.RestartStep())
 	if errors.Is(err, ledger.ErrElsewhere) {
 		return nil, errElsewhere
 	}
@@ -130,14 +130,14 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id
 		a.log.ErrorContext(ctx, "restart of an online release was not saved", "release", id, "error", err)
 		return nil, errLedger
 	}
-	release, err := a.load(ctx, s, id)
+	release, err := a.load(ctx, x.Session, id)
 	if err != nil {
 		return nil, err
 	}
-	truth, err := a.execute(ctx, s, query, receipt)
+	truth, err := a.runQuery(ctx, x, query, receipt)
 	if err == nil {
 		var asked *mechanisms.Session
-		asked, err = mechanisms.RestoreSession(release.Item.Spec, release.Steps, m.Place, truth, a.randomness(s), func(step []byte) error { return a.extend(live.by, id, step) })
+		asked, err = mechanisms.RestoreSession(release.Item.Spec, release.Steps, m.Place, truth, a.randomness(x.Session), func(step []byte) error { return a.extend(live.by, id, step) })
 		if err == nil {
 			return asked, nil
 		}

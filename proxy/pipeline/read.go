@@ -9,7 +9,6 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -20,12 +19,12 @@ type leafInputs struct {
 }
 
 // read asks the releases of a plan that are asked.
-func (a *Answerer) read(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (leafInputs, error) {
-	answers, err := a.askSessions(ctx, s, plan, ids)
+func (a *Answerer) read(ctx context.Context, x *execution, plan *plans.Plan, ids []int64) (leafInputs, error) {
+	answers, err := a.askSessions(ctx, x, plan, ids)
 	if err != nil {
 		return leafInputs{}, err
 	}
-	alarms, told, err := a.askAlarms(ctx, s, plan, ids)
+	alarms, told, err := a.askAlarms(ctx, x, plan, ids)
 	if err != nil {
 		return leafInputs{}, err
 	}
@@ -34,7 +33,7 @@ func (a *Answerer) read(ctx context.Context, s *Session, plan *plans.Plan, ids [
 	} else {
 		answers.add(alarms)
 	}
-	return leafInputs{answers, append(a.onlineParts(ctx, s, plan, ids, answers), told...)}, nil
+	return leafInputs{answers, append(a.onlineParts(ctx, x.Session, plan, ids, answers), told...)}, nil
 }
 
 // rows are an answer's, made of what was released: the tables of the leaves, and the outer query over them.
@@ -48,8 +47,8 @@ func (a *Answerer) rows(ctx context.Context, s *Session, p readied, ids []int64,
 		if err != nil {
 			return err
 		}
-		if rows, err = a.postProcess(ctx, s, p.plan, p.outer, leaves); err == nil && p.plan.WantsErrors() && len(p.plan.Leaves) > 0 {
-			rows, err = a.withErrors(ctx, s, p.plan, p.outer, ids, rows)
+		if rows, err = a.postProcess(ctx, s, p, leaves); err == nil && p.plan.WantsErrors() && len(p.plan.Leaves) > 0 {
+			rows, err = a.withErrors(ctx, s, p, ids, rows)
 		}
 		return err
 	})
@@ -180,7 +179,8 @@ func leafColumns(leaf *plans.Leaf) []sandbox.Column {
 }
 
 // postProcess runs the outer query over the released tables: in Go where it is trivial, else in the sandbox.
-func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+func (a *Answerer) postProcess(ctx context.Context, s *Session, p readied, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+	plan := p.plan
 	if d := plan.Outer.Direct; d != nil {
 		input := privacy.Published(sandbox.Rows{Data: [][]policy.Value{nil}})
 		if d.Leaf >= 0 {
@@ -195,7 +195,7 @@ func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *plans.Plan
 	}
 	var rows privacy.Released[sandbox.Rows]
 	err = a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) (err error) {
-		rows, err = a.engine.Query(ctx, session, above, slices.Concat(own, copiesIn(ctx), leaves))
+		rows, err = a.engine.Query(ctx, session, p.outer, slices.Concat(own, p.copies, leaves))
 		return err
 	})
 	return rows, err

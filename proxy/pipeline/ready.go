@@ -19,15 +19,15 @@ import (
 
 // ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
-func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *lookup) (r readied, refusal *refuse.Refusal) {
-	if r, refusal = a.readyQuickly(ctx, s, l); r.plan != nil {
+func (a *Answerer) ready(ctx context.Context, x *execution, stmt parse.Statement, params []policy.Value, l *lookup) (r readied, refusal *refuse.Refusal) {
+	if r, refusal = a.readyQuickly(ctx, x.Session, l); r.plan != nil {
 		return r, refusal
 	}
-	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
-		if r.plan, refusal = a.plan(ctx, s, stmt, params, l); refusal != nil {
+	refusal = a.worked(ctx, x.Session, func(ctx context.Context) (refusal *refuse.Refusal) {
+		if r.plan, refusal = a.plan(ctx, x, stmt, params, l); refusal != nil {
 			return refusal
 		}
-		return stmt.Placed(a.write(ctx, s, &r))
+		return stmt.Placed(a.write(ctx, x.Session, &r))
 	})
 	return r, refusal
 }
@@ -68,6 +68,7 @@ type readied struct {
 	queries []rewrite.Query
 	outer   outer.Query
 	errors  []string           // how exact it will be
+	copies  []sandbox.Table    // of the public tables that its outer query reads
 	inner   map[string]readied // its sub-queries that are answered first, by their keys
 	quick   bool               // planning and reading it take microseconds, and no place
 }
@@ -83,12 +84,9 @@ func leafBytes(plan *plans.Plan) (bytes int64) {
 	return bytes
 }
 
-// planContext is what the plan may depend on: the policy, her settings, her holdings; and what ends it.
-func (a *Answerer) planContext(ctx context.Context, s *Session) reuse.Context {
-	c := reuse.Context{Work: reuse.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
-	if p, ok := ctx.Value(placeKey{}).(*place); ok {
-		c.Answers = p.answers
-	}
+// planContext is what the plan may depend on: the policy, her settings, her holdings, what was bought before it; and what ends it.
+func (a *Answerer) planContext(ctx context.Context, s *Session, first prior) reuse.Context {
+	c := reuse.Context{Work: reuse.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Answers: first.answers, Now: a.ledger.Now()}
 	if s.Dataset != nil {
 		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.sessions.left(ctx, a, s), a.watches.left(ctx, a, s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
@@ -98,7 +96,7 @@ func (a *Answerer) planContext(ctx context.Context, s *Session) reuse.Context {
 			left := b.Left()
 			c.Unspent = &left
 		}
-		switch found := paidForKeys(ctx); { // what is asked of keys that were found for it stays in the unit that they were paid in
+		switch found := first.cost; { // what is asked of keys that were found for it stays in the unit that they were paid in
 		case found.Rho.Pico() != 0:
 			c.Priced = privacy.ZCDP
 		case found.Epsilon.Micro() != 0:

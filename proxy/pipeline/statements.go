@@ -43,7 +43,7 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statemen
 	case parse.KindShow:
 		return plans.Description{Columns: []plans.OutColumn{{Name: stmt.Name, Type: policy.Text, Typmod: -1}}}, nil
 	case parse.KindExplain:
-		c := a.planContext(ctx, s)
+		c := a.planContext(ctx, s, prior{})
 		d, ask, refusal := planner.Describe(stmt.Explain.Statement, given, c)
 		if refusal != nil {
 			return plans.Description{}, refusal
@@ -57,7 +57,7 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statemen
 		}
 		return plans.Description{Params: d.Params, Columns: explainColumn(t)}, nil
 	}
-	c := a.planContext(ctx, s)
+	c := a.planContext(ctx, s, prior{})
 	d, ask, refusal := planner.Describe(stmt, given, c)
 	if refusal != nil {
 		return plans.Description{}, refusal
@@ -228,10 +228,9 @@ func (a *Answerer) AtOnce(ctx context.Context, s *Session, stmt parse.Statement,
 	if p.plan == nil || err != nil {
 		return Result{}, false
 	}
-	ctx, done := inLine(ctx)
-	defer done()
-	placeOf(ctx).text = stmt.Text
-	r, failed := a.answerReady(ctx, s, p)
+	x := newExecution(s, stmt.Text)
+	defer x.admitted.done()
+	r, failed := a.answerReady(ctx, x, p)
 	if failed != nil {
 		return Result{}, false
 	}
@@ -247,11 +246,10 @@ const maxPlans = 32
 // then, so that each time is a whole statement. What is held cannot be kept from changing instead: a user's sessions, on all the
 // proxies of a ledger, plan without waiting for one another, and meet at the charge.
 func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *lookup) (Result, error) {
-	ctx, done := inLine(ctx)
-	defer done()
-	placeOf(ctx).text = stmt.Text
+	x := newExecution(s, stmt.Text)
+	defer x.admitted.done()
 	for again := 0; ; again++ {
-		r, err := a.answer(ctx, s, stmt, params, l)
+		r, err := a.answer(ctx, x, stmt, params, l)
 		overtaken := err == errFound || errors.Is(err, ledger.ErrRefined)
 		if overtaken && again < maxPlans {
 			*l = a.lookUp(s, stmt, params)
@@ -261,7 +259,7 @@ func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement
 			err = errOvertaken
 		}
 		if err != nil && len(r.Notices) == 0 {
-			r = a.unanswered(ctx, s)
+			r = a.unanswered(ctx, x)
 		}
 		return r, err
 	}

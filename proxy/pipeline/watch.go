@@ -19,13 +19,13 @@ import (
 // step, which takes a yes, is durable before the database is asked (privacy rule 18; docs/adr/0030).
 
 // beginWatch opens a run on a paid receipt and saves that it is open. The database is asked nothing yet.
-func (a *Answerer) beginWatch(ctx context.Context, s *Session, m *plans.Measure, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) beginWatch(ctx context.Context, x *execution, m *plans.Measure, receipt *ledger.Receipt) (int64, error) {
 	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
 		a.log.ErrorContext(ctx, "paid run of alarms was not begun", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
-	return a.watches.begin(ctx, a, s, m, receipt, func(save func([]byte) error) (*mechanisms.Watch, error) {
-		return mechanisms.OpenWatch(m.Spec, a.randomness(s), save)
+	return a.watches.begin(ctx, a, x, m, receipt, func(save func([]byte) error) (*mechanisms.Watch, error) {
+		return mechanisms.OpenWatch(m.Spec, a.randomness(x.Session), save)
 	})
 }
 
@@ -37,13 +37,13 @@ func (a asked) add(alarms asked) {
 }
 
 // askAlarms asks the runs of a plan its questions, in their order, and says what they learnt: all of it is released.
-func (a *Answerer) askAlarms(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (out asked, told []string, err error) {
+func (a *Answerer) askAlarms(ctx context.Context, x *execution, plan *plans.Plan, ids []int64) (out asked, told []string, err error) {
 	for run := range runs(plan) {
 		if run.Threshold == nil || run.Measure < 0 {
 			continue
 		}
 		m := plan.Measures[run.Measure]
-		yes, left, err := a.askAlarm(ctx, s, m, ids[run.Measure], run.Threshold)
+		yes, left, err := a.askAlarm(ctx, x, m, ids[run.Measure], run.Threshold)
 		if err == errEnded && out != nil { // by an answer of this statement
 			out[run] = []mechanisms.SessionAnswer{{Guessed: true}}
 			told = append(told, m.Name+": not asked, since the run ended before: the answer is NULL")
@@ -79,25 +79,25 @@ func alarmTold(m *plans.Measure, yes bool, left int) string {
 var errEnded = &pgerror.Failure{SQLState: "40001", Message: "the run of alarms has just ended", Hint: "Ask again: a new run is bought then."}
 
 // askAlarm counts what a question is about and asks one run, which is restored first where it does not live.
-func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *plans.Measure, id int64, q *plans.ThresholdQuestion) (yes bool, left int, err error) {
+func (a *Answerer) askAlarm(ctx context.Context, x *execution, m *plans.Measure, id int64, q *plans.ThresholdQuestion) (yes bool, left int, err error) {
 	query, err := rewrite.Render(q.Measure, a.backend.Dialect())
 	if err != nil {
 		a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", q.Measure.Kind, "table", q.Measure.Table.Name, "error", err)
 		return false, 0, refuse.Unrendered()
 	}
-	if err := a.admit(ctx, s, []rewrite.Query{query}, "the run was not asked, and what was paid for it stays good"); err != nil {
+	if err := a.admit(ctx, x, []rewrite.Query{query}, "the run was not asked, and what was paid for it stays good"); err != nil {
 		return false, 0, err
 	}
 	live := a.watches.of(id)
-	if err := live.holdFor(ctx, s); err != nil {
+	if err := live.holdFor(ctx, x.Session); err != nil {
 		return false, 0, err
 	}
 	defer live.release()
-	receipt, err := a.hold(ctx, s, id, live, ledger.Digest(q.Measure.Digest))
+	receipt, err := a.hold(ctx, x.Session, id, live, ledger.Digest(q.Measure.Digest))
 	if err != nil {
 		return false, 0, err
 	}
-	truth, err := a.execute(ctx, s, query, receipt)
+	truth, err := a.runQuery(ctx, x, query, receipt)
 	if err != nil {
 		a.log.ErrorContext(ctx, "question of a run of alarms was not run", "kind", q.Measure.Kind, "table", q.Measure.Table.Name, "error", err)
 		return false, 0, errInternal

@@ -59,9 +59,7 @@ func TestStepsAreHersWhoAsks(t *testing.T) {
 	}
 	l := &stepping{}
 	a := NewAnswerer(nil, l, nil, rand.NewChaCha8([32]byte{1}), nil, nil)
-	ctx, done := inLine(t.Context())
-	defer done()
-	id, err := a.watches.begin(ctx, a, &Session{User: "alice"}, &plans.Measure{Spec: spec}, nil, func(save func([]byte) error) (*mechanisms.Watch, error) {
+	id, err := a.watches.begin(t.Context(), a, newExecution(&Session{User: "alice"}, ""), &plans.Measure{Spec: spec}, nil, func(save func([]byte) error) (*mechanisms.Watch, error) {
 		return mechanisms.OpenWatch(spec, a.random, save)
 	})
 	if err != nil {
@@ -69,7 +67,7 @@ func TestStepsAreHersWhoAsks(t *testing.T) {
 	}
 	for _, user := range []string{"alice", "bob"} {
 		run := a.watches.of(id)
-		if err := run.holdFor(ctx, &Session{User: user}); err != nil {
+		if err := run.holdFor(t.Context(), &Session{User: user}); err != nil {
 			t.Fatal(err)
 		}
 		if yes, err := run.asked.Ask(func([]int32, int) int { return 0 }, privacy.Seal([]privacy.Group{{Counts: []int64{1_000_000}}}), 10); err != nil || !yes.Value() {
