@@ -23,7 +23,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// defaultDeadline is that of a policy without one. Without a line, a paid query waits for its turn for at most queueing
+// defaultDeadline is that of a policy without one. Without a timetable a paid query waits for a slot for at most queueing
 // deadlines.
 const (
 	defaultDeadline = time.Minute
@@ -47,12 +47,12 @@ var (
 
 // executor runs paid queries, so many at a time. It is the part that all backends share.
 type executor struct {
-	engine   engine
-	deadline time.Duration // the owner's, of one query
-	log      *slog.Logger
-	slots    chan struct{} // one element for each running query
-	places   *places
-	faults   *faults
+	engine    engine
+	deadline  time.Duration // the owner's, of one query
+	log       *slog.Logger
+	slots     chan struct{} // one element for each running query
+	timetable *timetable
+	faults    *faults
 }
 
 // faults are how many paid queries of each dataset failed.
@@ -79,22 +79,23 @@ func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) 
 		deadline = defaultDeadline
 	}
 	slots = max(slots, 1)
-	return executor{e, deadline, log, make(chan struct{}, slots), newPlaces(slots), &faults{of: map[string]int64{}}}
+	return executor{e, deadline, log, make(chan struct{}, slots), newTimetable(slots), &faults{of: map[string]int64{}}}
 }
 
-// Places is described at Backend, as Lines, Admit and Execute are.
-func (x executor) Places() int { return cap(x.slots) }
+// Slots is described at Backend, as OnTimetable, Admit and Execute are.
+func (x executor) Slots() int { return cap(x.slots) }
 
 // AsOf is described at Backend.
 func (x executor) AsOf(*policy.Policy) int64 { return 0 }
 
-func (x executor) Lines(step time.Duration) bool { return step > x.deadline }
+// OnTimetable is described at Backend.
+func (x executor) OnTimetable(step time.Duration) bool { return step > x.deadline }
 
 func (x executor) Admit(ctx context.Context, step time.Duration, _ *policy.Policy) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
-	if !x.Lines(step) {
+	if !x.OnTimetable(step) {
 		return live, func(time.Time) {}, nil
 	}
-	leave, err = x.places.admit(ctx, step)
+	leave, err = x.timetable.admit(ctx, step)
 	return live, leave, err
 }
 
@@ -147,7 +148,7 @@ func (x executor) settle(caller context.Context, query rewrite.Query, step time.
 		}
 		return o.ofEach(query)
 	}
-	turn := x.places.turn(begun, step)
+	turn := x.timetable.turn(begun, step)
 	if turn != begun {
 		moment.Until(turn, nil)
 	}
@@ -199,7 +200,7 @@ func (x executor) claim(ctx context.Context) error {
 	return errQueue
 }
 
-// take runs a query in a slot, until the owner's deadline, which counts from when its turn has come, or the end of ctx. The
+// take runs a query in a slot, until the owner's deadline, which counts from when it has it, or the end of ctx. The
 // slot is free again when the database has let go of the query, which take does not wait for.
 func (x executor) take(ctx context.Context, query rewrite.Query) outcome {
 	if err := x.claim(ctx); err != nil {

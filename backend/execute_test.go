@@ -127,13 +127,13 @@ func TestTurnsArePublic(t *testing.T) {
 	}
 }
 
-// TestTurnsComeSoon: of statements of which each has one query in the line at a time, and of which as many are admitted as
+// TestTurnsComeSoon: of statements of which each has one query to run at a time, and of which as many are admitted as
 // may be, each query has its turn within three steps, whatever comes when.
 func TestTurnsComeSoon(t *testing.T) {
 	const step = time.Second
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		p := newPlaces(1 + rng.IntN(4))
+		p := newTimetable(1 + rng.IntN(4))
 		ready := make([]time.Time, cap(p.admitted)) // when each statement's next query comes
 		for range 2000 {
 			s := 0
@@ -143,21 +143,21 @@ func TestTurnsComeSoon(t *testing.T) {
 				}
 			}
 			at := p.turn(ready[s], step)
-			if wait := at.Sub(ready[s]); wait < 0 || wait >= Lined*step {
-				t.Fatalf("seed %d, %d places: a turn comes after %s", seed, len(p.until), wait)
+			if wait := at.Sub(ready[s]); wait < 0 || wait >= AdmittedPerSlot*step {
+				t.Fatalf("seed %d, %d slots: a turn comes after %s", seed, len(p.until), wait)
 			}
 			ready[s] = at.Add(step + time.Duration(rng.IntN(3))*step/3)
 		}
 	}
 }
 
-// TestAdmitted: three statements a place are admitted; who comes next waits until one of them has left, or until her client no
+// TestAdmitted: three statements a slot are admitted; who comes next waits until one of them has left, or until her client no
 // longer waits. That one has left which read no rows shows at once, of another one at a step since its last query returned.
 func TestAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const step = time.Second
-		p := newPlaces(2)
-		leave := make([]func(time.Time), 2*Lined)
+		p := newTimetable(2)
+		leave := make([]func(time.Time), 2*AdmittedPerSlot)
 		for i := range leave {
 			var err error
 			if leave[i], err = p.admit(t.Context(), step); err != nil {

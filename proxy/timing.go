@@ -75,7 +75,7 @@ func (p *pace) apart() {
 	}
 }
 
-// over waits as apart does before a place is given to another statement, which may ask a clock too.
+// over waits as apart does before a slot is given to another statement, which may ask a clock too.
 func (p *pace) over() {
 	if p.reads.Load() {
 		p.wait()

@@ -94,7 +94,7 @@ func (g *grants) queriesBeside() int {
 
 // takeToken takes one of its user's for a statement that buys: one, however often it is planned anew (ADR 44).
 func (a *Answerer) takeToken(x *execution) bool {
-	x.token = x.token || a.turns.Ticket(x.User, x.Policy.Server.Limits.PurchasesPerSecond, time.Now())
+	x.token = x.token || a.purchases.TakeToken(x.User, x.Policy.Server.Limits.PurchasesPerSecond, time.Now())
 	return x.token
 }
 
@@ -104,7 +104,7 @@ func (a *Answerer) awaitUser(ctx context.Context, x *execution) (err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.user == nil {
-		g.user, err = a.turns.Wait(ctx, x.User, x.Policy.Server.Limits.UserPurchases)
+		g.user, err = a.purchases.Wait(ctx, x.User, x.Policy.Server.Limits.UserPurchases)
 	}
 	return err
 }
@@ -158,7 +158,7 @@ func (a *Answerer) admit(ctx context.Context, x *execution, queries []rewrite.Qu
 // awaitDatabase waits until the private database has a slot for a statement of this user, and until it is admitted there.
 func (a *Answerer) awaitDatabase(ctx context.Context, s *Session) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
 	step := s.Policy.Server.Timing.Fresh
-	done, err := a.workers.Query(ctx, s.User, step, a.backend.Lines(step))
+	done, err := a.workers.Query(ctx, s.User, step, a.backend.OnTimetable(step))
 	if err != nil {
 		return nil, nil, err
 	}

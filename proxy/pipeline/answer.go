@@ -3,7 +3,7 @@
 // it who asks, a Result is what the session encodes.
 //
 // An example: SELECT count(*) FROM people comes to Answerer.Answer, which finds no kept answer (lookup.go). answer plans
-// and renders it (ready.go), waits for its turn and the database's (admit.go), charges, draws and saves (purchase.go),
+// and renders it (ready.go), waits for a slot of its user's and one of the database's (admit.go), charges, draws and saves (purchase.go),
 // estimates the leaf's cells from the saved release (read.go), runs the outer query over them, and adds the notice
 // "cost: ε 0.1; left: ε 0.9; ±37 at 95 %" (notices.go). Asked again it is read from what is held, for free.
 package pipeline
@@ -42,7 +42,7 @@ type Answerer struct {
 	remembered remembered
 	sessions   live[*mechanisms.Session]
 	watches    live[*mechanisms.Watch]
-	turns      *admission.Turns // of those who buy
+	purchases  *admission.Slots // each user's, of statements that are charged and counted
 	workers    *admission.Workers
 	public     *PublicRows
 	paid       sync.WaitGroup // purchases under way; they outlive their clients
@@ -64,25 +64,25 @@ type Charges interface {
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, charges Charges) *Answerer {
 	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, charges: charges, public: &PublicRows{},
-		remembered: remembered{room: maxRemembered}, turns: admission.NewTurns(purchaseBurst), workers: admission.NewWorkers(places(e), queriesOf(b)),
+		remembered: remembered{room: maxRemembered}, purchases: admission.NewSlots(purchaseBurst), workers: admission.NewWorkers(sandboxSlots(e), databaseSlots(b)),
 		sessions: live[*mechanisms.Session]{what: "online release", lost: "steps of an online release cannot be read: it is taken for stopped", byID: map[int64]*instance[*mechanisms.Session]{}},
 		watches:  live[*mechanisms.Watch]{what: "run of alarms", lost: "steps of a run of alarms cannot be read: it is taken for ended", byID: map[int64]*instance[*mechanisms.Watch]{}}}
 }
 
-// places is how many queries a sandbox runs at a time; without one there are none to bound.
-func places(e sandbox.Engine) int {
+// sandboxSlots is how many queries a sandbox runs at a time; without one there are none to bound.
+func sandboxSlots(e sandbox.Engine) int {
 	if e == nil {
 		return 0
 	}
-	return e.Places()
+	return e.Slots()
 }
 
-// queriesOf is how many queries a private database runs at a time.
-func queriesOf(b backend.Backend) int {
+// databaseSlots is how many queries a private database runs at a time.
+func databaseSlots(b backend.Backend) int {
 	if b == nil {
 		return 0
 	}
-	return b.Places()
+	return b.Slots()
 }
 
 // Workers are those that admit what the pipeline works on; a Server that shares them admits what it parses and encodes.

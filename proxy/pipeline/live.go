@@ -26,7 +26,7 @@ type live[M mechanism] struct {
 // instance is one of them. Who asks it holds it, for as long as the database takes; who only plans waits for that no longer than her
 // client does.
 type instance[M mechanism] struct {
-	held  chan struct{} // of one place
+	held  chan struct{} // of one element, which is there while somebody holds it
 	asked M             // nil: not begun, or lost
 	by    *Session      // who asks it, or asked it last: steps are made in her name
 }

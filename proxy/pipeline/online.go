@@ -60,7 +60,7 @@ func (a *Answerer) ask(ctx context.Context, x *execution, m *plans.Measure, id i
 	if err := live.holdFor(ctx, x.Session); err != nil {
 		return nil, err
 	}
-	if live.asked == nil { // who waits in the line keeps nobody from the release: those who have their places may wait for it
+	if live.asked == nil { // who waits for a slot keeps nobody from the release: those who have theirs may wait for it
 		live.release()
 		query, err := rewrite.Render(m, a.backend.Dialect())
 		if err != nil {
@@ -115,7 +115,7 @@ func (a *Answerer) leads(ctx context.Context, id int64) error {
 	return nil
 }
 
-// restore goes on with a session that another process has left. The statement has its place in the line.
+// restore goes on with a session that another process has left. The statement has its slot of the database.
 func (a *Answerer) restore(ctx context.Context, x *execution, m *plans.Measure, id int64, live *instance[*mechanisms.Session]) (*mechanisms.Session, error) {
 	query, err := rewrite.Render(m, a.backend.Dialect())
 	if err != nil {

@@ -55,7 +55,7 @@ func (a *Answerer) rows(ctx context.Context, s *Session, p readied, ids []int64,
 	return rows, err
 }
 
-// run does a part of a statement's work in one of its user's places, or at once where it takes no longer than waiting for one.
+// run does a part of a statement's work in one of its user's slots, or at once where it takes no longer than waiting for one.
 func (a *Answerer) run(ctx context.Context, s *Session, quick bool, do func(context.Context) error) error {
 	if quick {
 		return do(ctx)

@@ -70,7 +70,7 @@ type readied struct {
 	errors  []string           // how exact it will be
 	copies  []sandbox.Table    // of the public tables that its outer query reads
 	inner   map[string]readied // its sub-queries that are answered first, by their keys
-	quick   bool               // planning and reading it take microseconds, and no place
+	quick   bool               // planning and reading it take microseconds, and no slot
 }
 
 // leafBytes is about how much memory the released tables of a plan take, from their numbers of rows and columns.
