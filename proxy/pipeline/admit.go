@@ -36,10 +36,10 @@ type grants struct {
 }
 
 // done ends the first of the holders.
-func (g *grants) done() { g.first.Do(g.release) }
+func (g *grants) done() { g.first.Do(g.leave) }
 
-// release ends one of the holders. With the last of them all is given back.
-func (g *grants) release() {
+// leave ends one of the holders. With the last of them all is given back.
+func (g *grants) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holders--; g.holders > 0 {
@@ -57,8 +57,8 @@ func (g *grants) release() {
 	g.database, g.user, g.last, g.giveBack, g.bytes, g.beside = nil, nil, time.Time{}, nil, 0, 0
 }
 
-// hold is for what a statement begins and does not wait for to its end: it calls release.
-func (g *grants) hold() {
+// join is for what a statement begins and does not wait for to its end: it calls leave.
+func (g *grants) join() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.holders++
@@ -223,9 +223,9 @@ func (g *grants) reserve(ctx context.Context, workers *admission.Workers, step t
 	return nil
 }
 
-// planned are the queries that buying the wanted measures of a plan runs, which the database is asked to plan before the charge:
+// queriesToPlan are those that buying the wanted measures of a plan runs, which the database is asked to plan before the charge:
 // those of releases that grow too, which are rendered in their last step's form.
-func planned(plan *plans.Plan, queries []rewrite.Query, wanted []int) (list []rewrite.Query) {
+func queriesToPlan(plan *plans.Plan, queries []rewrite.Query, wanted []int) (list []rewrite.Query) {
 	for i, q := range queries {
 		grows := plan.Measures[i].Continual != nil
 		if q.Valid() && (grows || slices.Contains(wanted, i)) && !slices.ContainsFunc(list, q.Beside) {

@@ -3,7 +3,7 @@
 // it who asks, a Result is what the session encodes.
 //
 // An example: SELECT count(*) FROM people comes to Answerer.Answer, which finds no kept answer (lookup.go). answer plans
-// and renders it (ready.go), waits for a slot of its user's and one of the database's (admit.go), charges, draws and saves (purchase.go),
+// and renders it (compile.go), waits for a slot of its user's and one of the database's (admit.go), charges, draws and saves (purchase.go),
 // estimates the leaf's cells from the saved release (read.go), runs the outer query over them, and adds the notice
 // "cost: ε 0.1; left: ε 0.9; ±37 at 95 %" (notices.go). Asked again it is read from what is held, for free.
 package pipeline
@@ -92,20 +92,20 @@ func (a *Answerer) Workers() *admission.Workers { return a.workers }
 func (a *Answerer) Drain() { a.paid.Wait() }
 
 // answer is the way of one SELECT: each line takes what the one before it made. It begins once and asks nothing twice; what it finds
-// out that it was not planned by is for settled to begin again with.
+// out that it was not planned by is for answerRetrying to begin again with.
 func (a *Answerer) answer(ctx context.Context, x *execution, stmt parse.Statement, params []policy.Value, l *lookup) (Result, error) {
 	planned := spans.Begin(ctx, spans.Plan)
-	p, refusal := a.ready(ctx, x, stmt, params, l) // a Plan, and a Query of each of its measures
+	p, refusal := a.compile(ctx, x, stmt, params, l) // a Plan, and a Query of each of its measures
 	planned()
 	if refusal != nil {
 		return Result{}, refusal
 	}
-	return a.answerReady(ctx, x, p)
+	return a.answerCompiled(ctx, x, p)
 }
 
-// answerReady is the rest of the way, of what is planned and written: what is too dear is refused, what must be known first is answered first, for which the statement
+// answerCompiled is the rest of the way, of what is planned and written: what is too dear is refused, what must be known first is answered first, for which the statement
 // is planned anew; else it is bought, read and told.
-func (a *Answerer) answerReady(ctx context.Context, x *execution, p readied) (Result, error) {
+func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled) (Result, error) {
 	if a.needsRows(p.plan) {
 		if ReadsRows(ctx); !a.inForce(x.Session) {
 			return Result{}, errPolicy

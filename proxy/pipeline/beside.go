@@ -26,8 +26,8 @@ import (
 // within three steps, and returns at a public moment since its turn; the first to be drawn waits for the first query, and so on, so that what
 // follows begins at the largest of some public moments.
 
-// widen takes slots for queries beside the first of a statement that has been admitted, and memory for their results, of what is to be had at once.
-func (a *Answerer) widen(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int) {
+// admitBeside takes slots for queries beside the first of a statement that has been admitted, and memory for their results, of what is to be had at once.
+func (a *Answerer) admitBeside(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int) {
 	if !readOnce(plan, wanted) {
 		return
 	}

@@ -23,7 +23,7 @@ const redraws = 200
 // computed column takes the quantiles of its values over redraws of the noise around the released values: a parametric
 // bootstrap, which is post-processing. Rows of a redraw are matched by their columns without noise; where those do not
 // tell rows apart, or a row is seldom there, the bounds are NULL.
-func (a *Answerer) withErrors(ctx context.Context, s *Session, p readied, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
+func (a *Answerer) withErrors(ctx context.Context, s *Session, p compiled, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
 	plan, rows := p.plan, released.Value()
 	if len(rows.Columns) != len(plan.Columns) {
 		return privacy.PostProcess(released, func(rows sandbox.Rows) sandbox.Rows { return withoutBounds(plan, rows) }), nil
@@ -85,7 +85,7 @@ func needsRedraws(plan *plans.Plan) bool {
 }
 
 // redraw runs the outer query once more on fresh noise around the released values.
-func (a *Answerer) redraw(ctx context.Context, s *Session, p readied, ids []int64) (privacy.Released[sandbox.Rows], error) {
+func (a *Answerer) redraw(ctx context.Context, s *Session, p compiled, ids []int64) (privacy.Released[sandbox.Rows], error) {
 	readings, err := a.readings(ctx, s, p.plan, ids)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err

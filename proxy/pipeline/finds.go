@@ -13,11 +13,11 @@ import (
 
 // Keys of columns whose values nobody declared are found first; then the statement is planned anew, with them.
 
-// errFound says that something was bought which a statement is to be planned with.
-var errFound = errors.New("keys were found, or sub-queries answered")
+// errPlanAnew says that something was bought which a statement is to be planned with.
+var errPlanAnew = errors.New("keys were found, or sub-queries answered")
 
-// find buys the keys that a plan needs, and says so by errFound.
-func (a *Answerer) find(ctx context.Context, x *execution, plan *plans.Plan) error {
+// findKeys buys the keys that a plan needs, and says so by errPlanAnew.
+func (a *Answerer) findKeys(ctx context.Context, x *execution, plan *plans.Plan) error {
 	first := plan.PlanOfFinds()
 	queries, _, refusal := a.render(ctx, first)
 	if refusal != nil {
@@ -28,7 +28,7 @@ func (a *Answerer) find(ctx context.Context, x *execution, plan *plans.Plan) err
 		return err
 	}
 	x.prior.cost = bought.charged
-	return errFound
+	return errPlanAnew
 }
 
 // unanswered tells the cost of a statement that is not answered after all: keys were found for what does not fit the cap, or is too much for

@@ -25,7 +25,7 @@ type Last struct {
 }
 
 // lastOf is what dp.last shows of an answer; nil: its notice says nothing.
-func (a *Answerer) lastOf(ctx context.Context, x *execution, p readied, bought purchase, told []Notice) *Last {
+func (a *Answerer) lastOf(ctx context.Context, x *execution, p compiled, bought purchase, told []Notice) *Last {
 	if len(told) == 0 || x.Dataset == nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 
 // notices say what an answer cost, what is left and how exact it is. They depend on the plan, the charge and the analyst's
 // own account, never on a true value; what is said of the values that are sent is added to them (mostlynoise.go).
-func (a *Answerer) notices(ctx context.Context, x *execution, p readied, bought purchase) []Notice {
+func (a *Answerer) notices(ctx context.Context, x *execution, p compiled, bought purchase) []Notice {
 	plan, found := p.plan, x.prior.cost
 	public := publicParts(plan)
 	if answers := x.prior.answers; len(plan.Measures) == 0 && answers != nil {

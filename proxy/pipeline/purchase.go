@@ -22,7 +22,7 @@ import (
 // Purchase buys the measures of a plan for a user ahead of her questions, as buy does for a statement: one charge for all of
 // them, each drawn and saved. What others have had drawn already is joined at its cost, and what she has paid for is free.
 func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) (privacy.Cost, error) {
-	bought, err := a.purchase(ctx, p, user, plan)
+	bought, err := a.buyAhead(ctx, p, user, plan)
 	return bought.charged, err
 }
 
@@ -36,7 +36,7 @@ type Drawn struct {
 // Measured buys the measures of a plan as Purchase does, and hands out what was drawn for each. With an error those that were drawn all the same,
 // and paid for, are there too.
 func (a *Answerer) Measured(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) ([]Drawn, privacy.Cost, error) {
-	bought, err := a.purchase(ctx, p, user, plan)
+	bought, err := a.buyAhead(ctx, p, user, plan)
 	list := make([]Drawn, len(plan.Measures))
 	for i := range min(len(bought.ids), len(list)) {
 		if bought.ids[i] == 0 {
@@ -55,7 +55,7 @@ func (a *Answerer) Measured(ctx context.Context, p *policy.Policy, user string, 
 	return list, bought.charged, err
 }
 
-func (a *Answerer) purchase(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) (purchase, error) {
+func (a *Answerer) buyAhead(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) (purchase, error) {
 	queries, _, refusal := a.render(ctx, plan)
 	if refusal != nil {
 		return purchase{}, refusal
@@ -95,12 +95,12 @@ func (a *Answerer) buy(ctx context.Context, x *execution, plan *plans.Plan, quer
 	if err := a.await(ctx, x, plan, queries, wanted); err != nil {
 		return p, err
 	}
-	x.admitted.hold()
+	x.admitted.join()
 	done := make(chan purchase, 1)
 	a.paid.Add(1)
 	go func() {
 		defer a.paid.Done()
-		defer x.admitted.release()
+		defer x.admitted.leave()
 		done <- a.drawAll(context.WithoutCancel(ctx), x, plan, queries, wanted, p)
 	}()
 	select {
@@ -121,10 +121,10 @@ func (a *Answerer) await(ctx context.Context, x *execution, plan *plans.Plan, qu
 	if !x.prior.cost.IsZero() {
 		kept = "nothing more was charged"
 	}
-	if err := a.admit(ctx, x, planned(plan, queries, wanted), kept); err != nil {
+	if err := a.admit(ctx, x, queriesToPlan(plan, queries, wanted), kept); err != nil {
 		return err
 	}
-	a.widen(ctx, x, plan, queries, wanted)
+	a.admitBeside(ctx, x, plan, queries, wanted)
 	return nil
 }
 
@@ -132,9 +132,9 @@ func (a *Answerer) await(ctx context.Context, x *execution, plan *plans.Plan, qu
 func (a *Answerer) drawAll(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
 	defer a.recovered(ctx, &out.err)
 	request := ledger.Request{User: x.User, Dataset: x.Dataset.ID, Statement: ledger.Digest(plan.Statement), PolicyDigest: x.Policy.Digest}
-	lower := make([]below, len(plan.Measures))
+	lower := make([]heldLevel, len(plan.Measures))
 	for _, i := range wanted {
-		if lower[i], p.err = a.below(ctx, x.Session, plan.Measures[i]); p.err != nil {
+		if lower[i], p.err = a.loadHeld(ctx, x.Session, plan.Measures[i]); p.err != nil {
 			return p
 		}
 		it, err := Item(plan.Measures[i]), error(nil)
@@ -214,7 +214,7 @@ func (a *Answerer) recovered(ctx context.Context, err *error) {
 }
 
 // drawOne draws and saves one measure: a fault in it is no reason not to answer the others, which are paid for too (privacy rule 5).
-func (a *Answerer) drawOne(ctx context.Context, x *execution, m *plans.Measure, query rewrite.Query, rows trueCounts, lower below, receipt *ledger.Receipt) (id int64, err error) {
+func (a *Answerer) drawOne(ctx context.Context, x *execution, m *plans.Measure, query rewrite.Query, rows trueCounts, lower heldLevel, receipt *ledger.Receipt) (id int64, err error) {
 	defer rows.over()
 	defer a.recovered(ctx, &err)
 	return a.draw(ctx, x, m, query, rows, lower, receipt)
@@ -238,15 +238,15 @@ func (a *Answerer) randomness(s *Session) io.Reader {
 }
 
 // draw runs one paid measure, adds its noise and saves the release.
-func (a *Answerer) draw(ctx context.Context, x *execution, m *plans.Measure, query rewrite.Query, rows trueCounts, lower below, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) draw(ctx context.Context, x *execution, m *plans.Measure, query rewrite.Query, rows trueCounts, lower heldLevel, receipt *ledger.Receipt) (int64, error) {
 	if mechanisms.Is[*mechanisms.Alarm](m.Spec) {
-		return a.beginWatch(ctx, x, m, receipt)
+		return a.openWatch(ctx, x, m, receipt)
 	}
 	if m.Continual != nil {
 		return a.beginGrowing(ctx, x, m, receipt)
 	}
 	if mechanisms.Is[*mechanisms.Online](m.Spec) {
-		return a.begin(ctx, x, m, query, receipt)
+		return a.openSession(ctx, x, m, query, receipt)
 	}
 	var d drawn
 	var err error
@@ -342,7 +342,7 @@ func Item(m *plans.Measure) ledger.Item {
 func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *plans.Plan, err error) error {
 	switch {
 	case errors.Is(err, ledger.ErrRefined):
-		return err // for settled
+		return err // for answerRetrying
 	case errors.Is(err, ledger.ErrExhausted):
 		f := &pgerror.Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
 		if b, e := a.ledger.Balance(ctx, s.User, s.Dataset.ID); e == nil {

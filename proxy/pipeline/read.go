@@ -14,7 +14,7 @@ import (
 
 // leafInputs is what the leaves of a plan are made of beside saved releases, and what the statement's notice is to tell of it.
 type leafInputs struct {
-	answers asked
+	answers runAnswers
 	told    []string
 }
 
@@ -37,7 +37,7 @@ func (a *Answerer) read(ctx context.Context, x *execution, plan *plans.Plan, ids
 }
 
 // rows are an answer's, made of what was released: the tables of the leaves, and the outer query over them.
-func (a *Answerer) rows(ctx context.Context, s *Session, p readied, ids []int64, in leafInputs) (rows privacy.Released[sandbox.Rows], err error) {
+func (a *Answerer) rows(ctx context.Context, s *Session, p compiled, ids []int64, in leafInputs) (rows privacy.Released[sandbox.Rows], err error) {
 	err = a.run(ctx, s, p.quick, func(ctx context.Context) error {
 		readings, err := a.readings(ctx, s, p.plan, ids)
 		if err != nil {
@@ -64,8 +64,8 @@ func (a *Answerer) run(ctx context.Context, s *Session, quick bool, do func(cont
 }
 
 // readings are the saved releases of a plan's measures.
-func (a *Answerer) readings(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) ([]saved, error) {
-	readings := make([]saved, len(plan.Measures))
+func (a *Answerer) readings(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) ([]reading, error) {
+	readings := make([]reading, len(plan.Measures))
 	for i := range readings {
 		var err error
 		through := 0
@@ -80,7 +80,7 @@ func (a *Answerer) readings(ctx context.Context, s *Session, plan *plans.Plan, i
 }
 
 // leafTables makes the released table of each leaf. It ends early when ctx does, and then says so.
-func leafTables(ctx context.Context, plan *plans.Plan, readings []saved, answers asked) ([]sandbox.Table, error) {
+func leafTables(ctx context.Context, plan *plans.Plan, readings []reading, answers runAnswers) ([]sandbox.Table, error) {
 	tables := make([]sandbox.Table, len(plan.Leaves))
 	for i, leaf := range plan.Leaves {
 		if leaf.Synthetic != nil {
@@ -111,7 +111,7 @@ func publicLeaf(ctx context.Context, leaf *plans.Leaf) sandbox.Table {
 }
 
 // leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is post-processing.
-func leafTable(ctx context.Context, leaf *plans.Leaf, readings []saved, answers asked, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+func leafTable(ctx context.Context, leaf *plans.Leaf, readings []reading, answers runAnswers, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
 	value := func(c *plans.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
 		switch {
@@ -179,7 +179,7 @@ func leafColumns(leaf *plans.Leaf) []sandbox.Column {
 }
 
 // postProcess runs the outer query over the released tables: in Go where it is trivial, else in the sandbox.
-func (a *Answerer) postProcess(ctx context.Context, s *Session, p readied, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+func (a *Answerer) postProcess(ctx context.Context, s *Session, p compiled, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
 	plan := p.plan
 	if d := plan.Outer.Direct; d != nil {
 		input := privacy.Published(sandbox.Rows{Data: [][]policy.Value{nil}})
@@ -188,7 +188,7 @@ func (a *Answerer) postProcess(ctx context.Context, s *Session, p readied, leave
 		}
 		return sandbox.Direct(ctx, d, outColumns(plan), input)
 	}
-	apart(ctx) // the sandbox has a clock
+	awaitGrid(ctx) // the sandbox has a clock
 	own, err := a.ownTables(ctx, s, plan)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
@@ -213,8 +213,8 @@ func sandboxSession(s *Session, plan *plans.Plan) sandbox.Session {
 	return sandbox.Session{Zone: s.Settings.Zone, Literals: plan.Outer.Literals, User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables, Cursors: s.Cursors, Prepared: s.Prepared, Clients: s.Clients}
 }
 
-// saved is a release with its reading; a choice has none.
-type saved struct {
+// reading is a saved release as it is read; a choice has none.
+type reading struct {
 	estimate *mechanisms.Estimate
 	noisy    privacy.Released[mechanisms.Noisy]
 	rows     privacy.Released[[]int32] // of made-up rows: their cells
@@ -224,12 +224,12 @@ type saved struct {
 // estimateCache keeps the readings of releases; the least-squares step of a large range release takes a millisecond.
 type estimateCache struct {
 	mu    sync.RWMutex
-	byID  map[savedKey]saved
+	byID  map[readingKey]reading
 	cells int
 }
 
-// savedKey names a reading: of a release that grows, as it was when so many cells were closed; of others 0.
-type savedKey struct {
+// readingKey names a reading: of a release that grows, as it was when so many cells were closed; of others 0.
+type readingKey struct {
 	id      int64
 	through int
 }
@@ -241,13 +241,13 @@ const maxCachedCells = 1 << 23
 func (c *estimateCache) kept(id int64) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	_, ok := c.byID[savedKey{id: id}]
+	_, ok := c.byID[readingKey{id: id}]
 	return ok
 }
 
 // estimate returns the reading of a release that the user has paid for.
-func (a *Answerer) estimate(ctx context.Context, s *Session, id int64, through int) (saved, error) {
-	c, key := &a.estimates, savedKey{id, through}
+func (a *Answerer) estimate(ctx context.Context, s *Session, id int64, through int) (reading, error) {
+	c, key := &a.estimates, readingKey{id, through}
 	c.mu.RLock()
 	hit, ok := c.byID[key]
 	c.mu.RUnlock()
@@ -256,7 +256,7 @@ func (a *Answerer) estimate(ctx context.Context, s *Session, id int64, through i
 	}
 	release, err := a.load(context.WithoutCancel(ctx), s, id)
 	if err != nil {
-		return saved{}, err
+		return reading{}, err
 	}
 	var e *mechanisms.Estimate
 	seen, noisy := asOf(release, through)
@@ -267,13 +267,13 @@ func (a *Answerer) estimate(ctx context.Context, s *Session, id int64, through i
 	}
 	if err != nil {
 		a.log.ErrorContext(ctx, "saved release does not fit its description", "release", id, "error", err)
-		return saved{}, errLedger
+		return reading{}, errLedger
 	}
-	hit = saved{estimate: e, noisy: noisy, asOf: release.Item.AsOf}
+	hit = reading{estimate: e, noisy: noisy, asOf: release.Item.AsOf}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cells > maxCachedCells || c.byID == nil {
-		c.byID, c.cells = map[savedKey]saved{}, 0
+		c.byID, c.cells = map[readingKey]reading{}, 0
 	}
 	c.byID[key] = hit
 	c.cells += len(release.Noisy.Value().Observations)

@@ -17,10 +17,10 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
+// compile plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
-func (a *Answerer) ready(ctx context.Context, x *execution, stmt parse.Statement, params []policy.Value, l *lookup) (r readied, refusal *refuse.Refusal) {
-	if r, refusal = a.readyQuickly(ctx, x.Session, l); r.plan != nil {
+func (a *Answerer) compile(ctx context.Context, x *execution, stmt parse.Statement, params []policy.Value, l *lookup) (r compiled, refusal *refuse.Refusal) {
+	if r, refusal = a.compileQuickly(ctx, x.Session, l); r.plan != nil {
 		return r, refusal
 	}
 	refusal = a.worked(ctx, x.Session, func(ctx context.Context) (refusal *refuse.Refusal) {
@@ -32,8 +32,8 @@ func (a *Answerer) ready(ctx context.Context, x *execution, stmt parse.Statement
 	return r, refusal
 }
 
-// readyQuickly is ready for what takes microseconds (quickly); without a plan it is something else.
-func (a *Answerer) readyQuickly(ctx context.Context, s *Session, l *lookup) (r readied, refusal *refuse.Refusal) {
+// compileQuickly is compile for what takes microseconds (quickly); without a plan it is something else.
+func (a *Answerer) compileQuickly(ctx context.Context, s *Session, l *lookup) (r compiled, refusal *refuse.Refusal) {
 	if r.plan = a.quickly(l); r.plan != nil {
 		r.quick = true
 		refusal = a.write(ctx, s, &r)
@@ -42,7 +42,7 @@ func (a *Answerer) readyQuickly(ctx context.Context, s *Session, l *lookup) (r r
 }
 
 // write writes all that a plan needs, and refuses what cannot be answered.
-func (a *Answerer) write(ctx context.Context, s *Session, r *readied) (refusal *refuse.Refusal) {
+func (a *Answerer) write(ctx context.Context, s *Session, r *compiled) (refusal *refuse.Refusal) {
 	if most := s.Policy.Server.Limits.StatementMemory / 2; most > 0 && leafBytes(r.plan) > most {
 		return refuse.Invalid("54000", "the released tables of this statement need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)",
 			"Group by fewer or coarser keys.")
@@ -54,23 +54,23 @@ func (a *Answerer) write(ctx context.Context, s *Session, r *readied) (refusal *
 		return reuse.RefuseEnded(context.Cause(ctx))
 	}
 	if len(r.plan.Inner) > 0 {
-		r.inner = map[string]readied{}
-		if refusal = a.readyInner(ctx, s, r.plan, r.inner); refusal != nil {
+		r.inner = map[string]compiled{}
+		if refusal = a.compileInner(ctx, s, r.plan, r.inner); refusal != nil {
 			return refusal
 		}
 	}
 	return a.tryOuter(ctx, s, r.plan, r.outer)
 }
 
-// readied is a statement that is planned, and may be paid for.
-type readied struct {
+// compiled is a statement that is planned and whose SQL is written, so that it may be paid for.
+type compiled struct {
 	plan    *plans.Plan
 	queries []rewrite.Query
 	outer   outer.Query
-	errors  []string           // how exact it will be
-	copies  []sandbox.Table    // of the public tables that its outer query reads
-	inner   map[string]readied // its sub-queries that are answered first, by their keys
-	quick   bool               // planning and reading it take microseconds, and no slot
+	errors  []string            // how exact it will be
+	copies  []sandbox.Table     // of the public tables that its outer query reads
+	inner   map[string]compiled // its sub-queries that are answered first, by their keys
+	quick   bool                // planning and reading it take microseconds, and no slot
 }
 
 // leafBytes is about how much memory the released tables of a plan take, from their numbers of rows and columns.
