@@ -47,7 +47,7 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 	if err := checkRequest(r); err != nil {
 		return nil, err
 	}
-	for wary := false; ; {
+	for stepwise := false; ; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 			return nil, err
 		}
 		if wait == nil {
-			out, err := f.pay(ctx, r, payer, pending, wary)
+			out, err := f.pay(ctx, r, payer, pending, stepwise)
 			switch {
 			case errors.Is(err, errOutdated):
 				continue
@@ -64,7 +64,7 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 				if err := f.await(ctx); err != nil {
 					return nil, err
 				}
-				wary = true // it may be so still
+				stepwise = true // it may be so still
 				continue
 			}
 			return out, err
@@ -218,11 +218,11 @@ func (r *record) current(it *Item, now int64) bool {
 }
 
 // pay charges for the items that are not free. Whatever fails, their locks are given back here.
-func (f *keeper) pay(ctx context.Context, r Request, payer holderKey, pending []pendingCharge, wary bool) ([]Outcome, error) {
+func (f *keeper) pay(ctx context.Context, r Request, payer holderKey, pending []pendingCharge, stepwise bool) ([]Outcome, error) {
 	var at int64
 	err := error(nil)
 	if slices.ContainsFunc(pending, func(p pendingCharge) bool { return p.free == 0 }) {
-		err = f.do(ctx, &job{wary: wary, ds: payer.ds, run: func(t *batch) error {
+		err = f.do(ctx, &job{stepwise: stepwise, ds: payer.ds, run: func(t *batch) error {
 			at = t.now
 			return f.charge(t, r, payer, pending)
 		}})

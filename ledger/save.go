@@ -17,10 +17,10 @@ import (
 // Save stores the drawn release of a spent receipt. After an error it may be called again with the same release: if the
 // first call was durable after all, the second one finds it.
 func (f *keeper) Save(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
-	return f.keep(ctx, r, noisy, mechanisms.Finest{})
+	return f.saveRelease(ctx, r, noisy, mechanisms.Finest{})
 }
 
-func (f *keeper) keep(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
+func (f *keeper) saveRelease(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
 	if r == nil || r.state.Load() == 0 || r.lock == nil {
 		return 0, errors.New("ledger: not a receipt")
 	}

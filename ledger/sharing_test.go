@@ -54,7 +54,7 @@ func vanish(f *keeper) {
 		f.store.Close()
 		f.store = nil
 		f.shut()
-		f.release()
+		f.unlockFiles()
 	})
 }
 
