@@ -46,7 +46,7 @@ func TestResultsAtAPublicMoment(t *testing.T) {
 	q := render(t, measure(t, h.policy, "people", "sex"), h)
 	took := func(x executor, step time.Duration) (int, time.Duration) {
 		begun := time.Now()
-		groups := x.settle(t.Context(), q, step)[0]
+		groups := x.runDetached(t.Context(), q, step)[0]
 		return len(groups), time.Since(begun)
 	}
 	alone := func(e engine) executor { return newExecutor(e, deadline, h.executor().log, 1) }
@@ -115,7 +115,7 @@ func TestTurnsArePublic(t *testing.T) {
 		begun := time.Now()
 		for range 2 {
 			go func() {
-				groups := x.settle(t.Context(), q, step)[0]
+				groups := x.runDetached(t.Context(), q, step)[0]
 				ends <- end{len(groups), time.Since(begun)}
 			}()
 		}
@@ -225,7 +225,7 @@ func TestReadyHasItsOwnConnections(t *testing.T) {
 		x := newExecutor(b, 500*time.Millisecond, h.executor().log, int(b.pool.Config().MaxConns))
 		taken := b.pool.Stat().AcquireCount() + int64(cap(x.slots))
 		for range cap(x.slots) {
-			all.Go(func() { x.settle(t.Context(), q, 0) })
+			all.Go(func() { x.runDetached(t.Context(), q, 0) })
 		}
 		for range 300 { // none of them, where the machine is so busy that they end first
 			if b.pool.Stat().AcquiredConns() == b.pool.Config().MaxConns {
