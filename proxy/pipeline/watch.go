@@ -43,7 +43,7 @@ func (a *Answerer) askAlarms(ctx context.Context, x *execution, plan *plans.Plan
 			continue
 		}
 		m := plan.Measures[run.Measure]
-		yes, left, err := a.askAlarm(ctx, x, m, ids[run.Measure], run.Threshold)
+		answer, err := a.askAlarm(ctx, x, m, ids[run.Measure], run.Threshold)
 		if err == errEnded && out != nil { // by an answer of this statement
 			out[run] = []mechanisms.SessionAnswer{{Guessed: true}}
 			told = append(told, m.Name+": not asked, since the run ended before: the answer is NULL")
@@ -55,18 +55,15 @@ func (a *Answerer) askAlarms(ctx context.Context, x *execution, plan *plans.Plan
 		if out == nil {
 			out = runAnswers{}
 		}
-		answer := mechanisms.SessionAnswer{Left: left}
-		if told = append(told, alarmTold(m, yes, left)); yes {
-			answer.Value = 1
-		}
+		told = append(told, alarmTold(m, answer))
 		out[run] = []mechanisms.SessionAnswer{answer}
 	}
 	return out, told, nil
 }
 
-func alarmTold(m *plans.Measure, yes bool, left int) string {
-	positives := m.Spec.Kind.(*mechanisms.Alarm).Positives
-	switch {
+func alarmTold(m *plans.Measure, answer mechanisms.SessionAnswer) string {
+	positives, left := m.Spec.Kind.(*mechanisms.Alarm).Positives, answer.Left
+	switch yes := answer.Value != 0; {
 	case yes && left == 0:
 		return fmt.Sprintf("%s: yes, the last of the run's %d: it has ended, and the next such question buys a new one", m.Name, positives)
 	case yes:
@@ -79,43 +76,46 @@ func alarmTold(m *plans.Measure, yes bool, left int) string {
 var errEnded = &pgerror.Failure{SQLState: "40001", Message: "the run of alarms has just ended", Hint: "Ask again: a new run is bought then."}
 
 // askAlarm counts what a question is about and asks one run, which is restored first where it does not live.
-func (a *Answerer) askAlarm(ctx context.Context, x *execution, m *plans.Measure, id int64, q *plans.ThresholdQuestion) (yes bool, left int, err error) {
+func (a *Answerer) askAlarm(ctx context.Context, x *execution, m *plans.Measure, id int64, q *plans.ThresholdQuestion) (given mechanisms.SessionAnswer, err error) {
 	query, err := rewrite.Render(q.Measure, a.backend.Dialect())
 	if err != nil {
 		a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", q.Measure.Kind, "table", q.Measure.Table.Name, "error", err)
-		return false, 0, refuse.Unrendered()
+		return given, refuse.Unrendered()
 	}
 	if err := a.admit(ctx, x, []rewrite.Query{query}, "the run was not asked, and what was paid for it stays good"); err != nil {
-		return false, 0, err
+		return given, err
 	}
 	one := a.watches.of(id)
 	if err := one.lockFor(ctx, x.Session); err != nil {
-		return false, 0, err
+		return given, err
 	}
 	defer one.unlock()
 	receipt, err := a.takeRun(ctx, x.Session, id, one, ledger.Digest(q.Measure.Digest))
 	if err != nil {
-		return false, 0, err
+		return given, err
 	}
 	truth, err := a.runQuery(ctx, x, query, receipt)
 	if err != nil {
 		a.log.ErrorContext(ctx, "question of a run of alarms was not run", "kind", q.Measure.Kind, "table", q.Measure.Table.Name, "error", err)
-		return false, 0, errInternal
+		return given, errInternal
 	}
 	answer, err := one.asked.Ask(q.Measure.Place, truth, q.Least)
 	switch {
 	case errors.Is(err, mechanisms.ErrAlarmsSpent):
-		return false, 0, errEnded
+		return given, errEnded
 	case err != nil:
 		one.asked = nil // that it was a yes is known now: the next question restores, which takes one
 		a.log.ErrorContext(ctx, "run of alarms gave no answer", "release", id, "error", err)
-		return false, 0, errLedger
+		return given, errLedger
 	}
 	if err := a.leads(ctx, id); err != nil { // as of online releases
 		one.asked = nil
-		return false, 0, err
+		return given, err
 	}
-	return answer.Value(), one.asked.Left(), nil
+	if given.Left = one.asked.Left(); answer.Value() {
+		given.Value = 1
+	}
+	return given, nil
 }
 
 // takeRun makes a run this proxy's and has it live here, with a receipt for one question. It is restored only when it is this
