@@ -21,11 +21,11 @@ import (
 type gathering struct {
 	backend.Backend
 	slots, meet int
-	mu           sync.Mutex
-	running      int
-	most         int
-	met          chan struct{}
-	all          sync.Once // closes it
+	mu          sync.Mutex
+	running     int
+	most        int
+	met         chan struct{}
+	all         sync.Once // closes it
 }
 
 func (g *gathering) Slots() int { return g.slots }

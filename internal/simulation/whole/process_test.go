@@ -241,7 +241,7 @@ var errNoEngine = errors.New("no engine in the simulation")
 
 func (noEngine) Dialect() dialect.Dialect                             { return dialect.DuckDB }
 func (noEngine) Numbers(string) pgcatalog.Numbers                     { return nil }
-func (noEngine) Slots() int                                          { return 0 }
+func (noEngine) Slots() int                                           { return 0 }
 func (noEngine) Catalog(context.Context, *policy.Policy) error        { return nil }
 func (noEngine) Load(context.Context, string, ...sandbox.Table) error { return errNoEngine }
 func (noEngine) Close() error                                         { return nil }
