@@ -27,15 +27,15 @@ type Backend interface {
 	// Admit waits, before anything is charged, until the statement is one of at most three for each query that the database
 	// runs at a time, or until ctx ends, whose error it then returns. Who is admitted runs her queries one after the other (and is admitted
 	// once for each that is to run beside another), each of which has its turn within three steps, and then calls leave with the moment at which the last one returned, the
-	// zero time if she ran none. With a step of at most the deadline there is no such line, and no wait. asOf is the moment of the
+	// zero time if she ran none. With a step of at most the deadline there is no timetable, and no wait. asOf is the moment of the
 	// rows that queries of hers read, planned under a policy (rewrite.Query.Of names it to them), in nanoseconds since 1970; 0: they
 	// are read live.
 	Admit(ctx context.Context, step time.Duration, of *policy.Policy) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error)
 	// AsOf is the moment of the rows that are read by whoever is admitted now under a policy, as asOf is.
 	AsOf(of *policy.Policy) int64
-	// Places is how many paid queries run at a time, and Lines tells whether there is a line before them with such a step.
-	Places() int
-	Lines(step time.Duration) bool
+	// Slots is how many paid queries run at a time, and OnTimetable tells whether they run on a timetable with such a step.
+	Slots() int
+	OnTimetable(step time.Duration) bool
 	// Execute spends the receipts and runs the query to the owner's deadline, whatever becomes of the client. Each receipt pays for the measure of
 	// its place among the query's Leaves, whose groups are returned there; what is counted for one without a receipt, which somebody else has had drawn
 	// meanwhile, is dropped, and at least one has a receipt. On any fault

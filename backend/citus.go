@@ -73,7 +73,7 @@ var idleOfCitus = []string{"citus.shard_count", "citus.shard_replication_factor"
 
 // findCluster looks, once, whether the tables may lie on several machines.
 func (b *Postgres) findCluster(ctx context.Context, single bool) error {
-	err := b.look(ctx, readyTimeout, func(tx pgx.Tx) error {
+	err := b.transactionAside(ctx, readyTimeout, func(tx pgx.Tx) error {
 		c := cluster{major: majorVersion(tx.Conn()), single: single}
 		var there bool
 		if err := tx.QueryRow(ctx, "SELECT "+onCitus+", pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) / 1024, "+onlyPostgres).Scan(&there, &c.memory, &b.alone); err != nil {
@@ -368,7 +368,7 @@ func spreadKeyFindings(d *policy.Dataset, have shape) (list []Finding) {
 		}
 		schema, name := relationOf(t, dialect.Citus)
 		for _, key := range keyColumns(t) {
-			if c, ok := have[place{schema, name, key}]; ok && exactClass(c) == "" && c.base != "numeric" {
+			if c, ok := have[columnName{schema, name, key}]; ok && exactClass(c) == "" && c.base != "numeric" {
 				list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: the key %s is %s, of which equal values may have different texts: on Citus give it another type", t.Name, key, c.keyed())})
 			}
 		}
@@ -389,7 +389,7 @@ func (b *Postgres) shapeFindings(ctx context.Context, d *policy.Dataset) (list [
 		if said[s.Table.Name] == nil {
 			said[s.Table.Name], tables = map[string][]string{}, append(tables, s.Table.Name)
 		}
-		how := b.placeOf(ctx, s.Query)
+		how := b.whereCounted(ctx, s.Query)
 		said[s.Table.Name][how] = append(said[s.Table.Name][how], s.What)
 	}
 	for _, name := range tables {
@@ -409,9 +409,9 @@ const (
 	notPlanned    = "not planned by Citus, and refused before any charge"
 )
 
-func (b *Postgres) placeOf(ctx context.Context, q rewrite.Query) string {
+func (b *Postgres) whereCounted(ctx context.Context, q rewrite.Query) string {
 	var plan []byte
-	err := b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
+	err := b.transactionAside(ctx, defaultDeadline, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, "EXPLAIN (COSTS false, FORMAT JSON) "+q.SQL(), q.Args()...).Scan(&plan)
 	})
 	if err != nil {

@@ -87,7 +87,7 @@ func TestCitusLostWorker(t *testing.T) {
 			h, line := grown(t, c.distribute)
 			q := render(t, measure(t, h.policy, "people", "age", "income"), h)
 			total := func() (n int64) {
-				for _, g := range h.executor().settle(t.Context(), q, 0)[q.Number()] {
+				for _, g := range h.executor().runDetached(t.Context(), q, 0)[q.Number()] {
 					n += g.Counts[0]
 				}
 				return n
@@ -136,7 +136,7 @@ func TestWarningsOfLostWorkers(t *testing.T) {
 				t.Errorf("%s: %v, must be %v", code, err, want)
 			}
 		}
-		if err := b.look(t.Context(), time.Minute, func(pgx.Tx) error { return nil }); err != nil {
+		if err := b.transactionAside(t.Context(), time.Minute, func(pgx.Tx) error { return nil }); err != nil {
 			t.Errorf("the transaction after it: %v", err)
 		}
 	}
@@ -189,7 +189,7 @@ func TestCitusCounts(t *testing.T) {
 	h.Close()
 	again := open(t, h.policy)
 	var timeout, memory, scan string
-	err := again.Backend.(*Postgres).look(t.Context(), time.Minute, func(tx pgx.Tx) error {
+	err := again.Backend.(*Postgres).transactionAside(t.Context(), time.Minute, func(tx pgx.Tx) error {
 		said := func(name string) string { // asked for each row, so that it is the worker that answers
 			return fmt.Sprintf("max(pg_catalog.current_setting(pg_catalog.left('%s', %d + (0 * person_id)::int4)))", name, len(name))
 		}
@@ -228,7 +228,7 @@ func TestEverySettingOfCitusHasItsPlace(t *testing.T) {
 	}
 	d.Exec(t, "ALTER ROLE "+h.role+" SET citus.max_intermediate_result_size = '1kB'", "ALTER ROLE "+h.role+" SET citus.limit_clause_row_fetch_count = 1", "ALTER ROLE "+h.role+" SET citus.log_remote_commands = on")
 	again := open(t, h.policy)
-	err = again.Backend.(*Postgres).look(t.Context(), time.Minute, func(tx pgx.Tx) error {
+	err = again.Backend.(*Postgres).transactionAside(t.Context(), time.Minute, func(tx pgx.Tx) error {
 		for _, g := range givensOfCitus {
 			var value string
 			if err := tx.QueryRow(t.Context(), "SELECT COALESCE(pg_catalog.current_setting($1, true), $2)", g.name, g.value).Scan(&value); err != nil || value != g.value {
@@ -273,7 +273,7 @@ func hiddenSettings(t *testing.T, d *citustest.Database) (list []string) {
 func believed(t *testing.T, h *house, q rewrite.Query, between func()) (counted int64, holds bool) {
 	t.Helper()
 	b, s := h.Backend.(*Postgres), q.Proven()[0]
-	err := b.look(t.Context(), time.Minute, func(tx pgx.Tx) error {
+	err := b.transactionAside(t.Context(), time.Minute, func(tx pgx.Tx) error {
 		holds = true
 		for _, u := range s.Needs {
 			var unique bool
@@ -410,7 +410,7 @@ func TestCitusCopies(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	b := h.Backend.(*Snapshots)
-	want, err := b.extractions(h.policy)
+	want, err := b.extractionsOf(h.policy)
 	if err != nil {
 		t.Fatal(err)
 	}

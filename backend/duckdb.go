@@ -24,9 +24,9 @@ type DuckDB struct {
 	*instance
 	executor
 	log     *slog.Logger
-	leftOut []leftOut                 // of the files
-	unique  []uniqueKey               // what constraints prove; the schema cannot change any more
-	said    map[place]map[string]bool // by table, what CHECK and NOT NULL constraints say (rowsSaid)
+	leftOut []leftOut                      // of the files
+	unique  []uniqueKey                    // what constraints prove; the schema cannot change any more
+	said    map[columnName]map[string]bool // by table, what CHECK and NOT NULL constraints say (rowsSaid)
 }
 
 var _ Backend = (*DuckDB)(nil)
@@ -134,8 +134,8 @@ func (b *DuckDB) textOf(query rewrite.Query) (string, error) {
 }
 
 // folded names a column as DuckDB compares names: without regard to case.
-func folded(schema, table, column string) place {
-	return place{strings.ToLower(schema), strings.ToLower(table), strings.ToLower(column)}
+func folded(schema, table, column string) columnName {
+	return columnName{strings.ToLower(schema), strings.ToLower(table), strings.ToLower(column)}
 }
 
 // ReadPublic is described at Backend.
@@ -186,7 +186,7 @@ func (b *DuckDB) Adopt(*policy.Policy) {}
 
 // datasetShape is what the catalog says of a dataset's tables, and what its trusted SELECTs would show.
 func (b *DuckDB) datasetShape(ctx context.Context, d *policy.Dataset) (shape, error) {
-	have, err := b.shape(ctx, placesOf(d, dialect.DuckDB))
+	have, err := b.readShape(ctx, columnsRead(d, dialect.DuckDB))
 	if err != nil {
 		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable

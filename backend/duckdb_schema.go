@@ -19,10 +19,10 @@ const duckShapeSQL = `SELECT c.schema_name, c.table_name, c.column_name, c.data_
     THEN 'view' ELSE 'table' END
 FROM duckdb_columns() c WHERE c.database_name = $1 AND NOT c.internal`
 
-// shape reads what the catalog says of the places. Names keep the policy's spelling, whose case DuckDB disregards.
-func (b *DuckDB) shape(ctx context.Context, places []place) (shape, error) {
-	wanted := map[place][]place{}
-	for _, p := range places {
+// readShape reads what the catalog says of columns. Names keep the policy's spelling, whose case DuckDB disregards.
+func (b *DuckDB) readShape(ctx context.Context, columns []columnName) (shape, error) {
+	wanted := map[columnName][]columnName{}
+	for _, p := range columns {
 		key := folded(p.schema, p.table, p.column)
 		wanted[key] = append(wanted[key], p)
 	}
@@ -83,10 +83,10 @@ ORDER BY 1, 2, k.constraint_index`
 //	CREATE TABLE visits (who BIGINT NOT NULL, dp_rank BIGINT, CHECK (dp_rank >= 1)):  "who not null", "(dp_rank >= 1)"
 //
 // DuckDB adds no CHECK to a table that is there, and holds every row that comes against those that it has.
-func (b *DuckDB) rowsSaid(ctx context.Context) (map[place]map[string]bool, error) {
+func (b *DuckDB) rowsSaid(ctx context.Context) (map[columnName]map[string]bool, error) {
 	const text = `SELECT schema_name, table_name, CASE constraint_type WHEN 'CHECK' THEN expression ELSE array_to_string(constraint_column_names, '') || ' not null' END
 FROM duckdb_constraints() WHERE database_name = $1 AND constraint_type IN ('CHECK', 'NOT NULL')`
-	said := map[place]map[string]bool{}
+	said := map[columnName]map[string]bool{}
 	err := b.eachRow(ctx, text, func(row []*string) error {
 		for _, text := range row {
 			if text == nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// defaultDeadline is that of a policy without one. Without a line, a paid query waits for its turn for at most queueing
+// defaultDeadline is that of a policy without one. Without a timetable a paid query waits for a slot for at most queueing
 // deadlines.
 const (
 	defaultDeadline = time.Minute
@@ -40,19 +40,19 @@ type engine interface {
 var (
 	// errResult says that a database returned something else than cells and counts.
 	errResult = errors.New("backend: not a result of cells and counts")
-	errQueue  = errors.New("backend: no slot")
+	errNoSlot = errors.New("backend: no slot")
 	// errUnproven says that a constraint is gone on which the units of a table hang.
 	errUnproven = errors.New("backend: a key that no constraint proves unique")
 )
 
 // executor runs paid queries, so many at a time. It is the part that all backends share.
 type executor struct {
-	engine   engine
-	deadline time.Duration // the owner's, of one query
-	log      *slog.Logger
-	slots    chan struct{} // one element for each running query
-	places   *places
-	faults   *faults
+	engine    engine
+	deadline  time.Duration // the owner's, of one query
+	log       *slog.Logger
+	slots     chan struct{} // one element for each running query
+	timetable *timetable
+	faults    *faults
 }
 
 // faults are how many paid queries of each dataset failed.
@@ -79,22 +79,23 @@ func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) 
 		deadline = defaultDeadline
 	}
 	slots = max(slots, 1)
-	return executor{e, deadline, log, make(chan struct{}, slots), newPlaces(slots), &faults{of: map[string]int64{}}}
+	return executor{e, deadline, log, make(chan struct{}, slots), newTimetable(slots), &faults{of: map[string]int64{}}}
 }
 
-// Places is described at Backend, as Lines, Admit and Execute are.
-func (x executor) Places() int { return cap(x.slots) }
+// Slots is described at Backend, as OnTimetable, Admit and Execute are.
+func (x executor) Slots() int { return cap(x.slots) }
 
 // AsOf is described at Backend.
 func (x executor) AsOf(*policy.Policy) int64 { return 0 }
 
-func (x executor) Lines(step time.Duration) bool { return step > x.deadline }
+// OnTimetable is described at Backend.
+func (x executor) OnTimetable(step time.Duration) bool { return step > x.deadline }
 
 func (x executor) Admit(ctx context.Context, step time.Duration, _ *policy.Policy) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
-	if !x.Lines(step) {
+	if !x.OnTimetable(step) {
 		return live, func(time.Time) {}, nil
 	}
-	leave, err = x.places.admit(ctx, step)
+	leave, err = x.timetable.admit(ctx, step)
 	return live, leave, err
 }
 
@@ -122,7 +123,7 @@ func (x executor) Execute(caller context.Context, query rewrite.Query, receipts 
 	if !paid {
 		return nil, errors.New("backend: a query that nobody has paid for")
 	}
-	counted, sealed := x.settle(caller, query, step), make([]privacy.Sensitive[[]privacy.Group], len(measures))
+	counted, sealed := x.runDetached(caller, query, step), make([]privacy.Sensitive[[]privacy.Group], len(measures))
 	for i, receipt := range receipts {
 		if receipt != nil {
 			sealed[i] = privacy.Seal(counted[i])
@@ -131,23 +132,23 @@ func (x executor) Execute(caller context.Context, query rewrite.Query, receipts 
 	return sealed, nil
 }
 
-// settle runs a paid query on its own, detached from any client, and returns at a multiple of step. With a step above the
+// runDetached runs a paid query on its own, detached from any client, and returns at a multiple of step. With a step above the
 // deadline that is the first since its turn came, and turns come at public times: what would come later is not waited for,
-// whatever held it up. Then the time at which settle returns, and with it the time of all that follows, does not depend on
+// whatever held it up. Then the time at which it returns, and with it the time of all that follows, does not depend on
 // the rows. A fault gives no groups to any of its measures.
-func (x executor) settle(caller context.Context, query rewrite.Query, step time.Duration) [][]privacy.Group {
+func (x executor) runDetached(caller context.Context, query rewrite.Query, step time.Duration) [][]privacy.Group {
 	begun := time.Now()
 	if step <= x.deadline {
-		o := x.take(context.Background(), query)
+		o := x.runInSlot(context.Background(), query)
 		if o.fault != nil {
-			x.tell(caller, query, o.fault)
+			x.report(caller, query, o.fault)
 		}
 		if step > 0 {
 			moment.Until(moment.Next(begun, step), nil)
 		}
 		return o.ofEach(query)
 	}
-	turn := x.places.turn(begun, step)
+	turn := x.timetable.turn(begun, step)
 	if turn != begun {
 		moment.Until(turn, nil)
 	}
@@ -156,7 +157,7 @@ func (x executor) settle(caller context.Context, query rewrite.Query, step time.
 	ctx, cancel := context.WithDeadline(context.Background(), turn.Add(step))
 	go func() {
 		defer cancel()
-		done <- x.take(ctx, query)
+		done <- x.runInSlot(ctx, query)
 	}()
 	moment.Until(turn.Add(step), nil)
 	select {
@@ -164,13 +165,13 @@ func (x executor) settle(caller context.Context, query rewrite.Query, step time.
 	default:
 	}
 	if o.fault != nil {
-		go x.tell(caller, query, o.fault) // which takes a time that is not to be seen
+		go x.report(caller, query, o.fault) // which takes a time that is not to be seen
 	}
 	return o.ofEach(query)
 }
 
-// tell tells the operator of a fault.
-func (x executor) tell(caller context.Context, query rewrite.Query, fault error) {
+// report tells the operator of a fault.
+func (x executor) report(caller context.Context, query rewrite.Query, fault error) {
 	var measures []string
 	for _, q := range query.Measures() {
 		digest := q.Digest()
@@ -181,8 +182,8 @@ func (x executor) tell(caller context.Context, query rewrite.Query, fault error)
 		"dataset", query.Table().Dataset.ID, "table", query.Table().Name, "measure", strings.Join(measures, " "), "cause", cause(fault))
 }
 
-// claim waits for a slot. It fails when every slot is held by a query that its database does not let go.
-func (x executor) claim(ctx context.Context) error {
+// awaitSlot waits for a slot. It fails when every slot is held by a query that its database does not let go.
+func (x executor) awaitSlot(ctx context.Context) error {
 	select {
 	case x.slots <- struct{}{}: // a free slot is taken, however short the wait may be
 		return nil
@@ -196,13 +197,13 @@ func (x executor) claim(ctx context.Context) error {
 	case <-patience.C:
 	case <-ctx.Done():
 	}
-	return errQueue
+	return errNoSlot
 }
 
-// take runs a query in a slot, until the owner's deadline, which counts from when its turn has come, or the end of ctx. The
-// slot is free again when the database has let go of the query, which take does not wait for.
-func (x executor) take(ctx context.Context, query rewrite.Query) outcome {
-	if err := x.claim(ctx); err != nil {
+// runInSlot runs a query in a slot, until the owner's deadline, which counts from when it has it, or the end of ctx. The
+// slot is free again when the database has let go of the query, which is not waited for.
+func (x executor) runInSlot(ctx context.Context, query rewrite.Query) outcome {
+	if err := x.awaitSlot(ctx); err != nil {
 		return outcome{fault: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, x.deadline)
@@ -283,7 +284,7 @@ func cause(err error) string {
 		return "a worker of the cluster was lost while it answered, and another one may have answered again"
 	case errors.Is(err, errNoRemotePlan):
 		return "a worker of the cluster does not plan its part"
-	case errors.Is(err, errQueue):
+	case errors.Is(err, errNoSlot):
 		return "too many queries before it"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"

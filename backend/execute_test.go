@@ -46,7 +46,7 @@ func TestResultsAtAPublicMoment(t *testing.T) {
 	q := render(t, measure(t, h.policy, "people", "sex"), h)
 	took := func(x executor, step time.Duration) (int, time.Duration) {
 		begun := time.Now()
-		groups := x.settle(t.Context(), q, step)[0]
+		groups := x.runDetached(t.Context(), q, step)[0]
 		return len(groups), time.Since(begun)
 	}
 	alone := func(e engine) executor { return newExecutor(e, deadline, h.executor().log, 1) }
@@ -115,7 +115,7 @@ func TestTurnsArePublic(t *testing.T) {
 		begun := time.Now()
 		for range 2 {
 			go func() {
-				groups := x.settle(t.Context(), q, step)[0]
+				groups := x.runDetached(t.Context(), q, step)[0]
 				ends <- end{len(groups), time.Since(begun)}
 			}()
 		}
@@ -127,13 +127,13 @@ func TestTurnsArePublic(t *testing.T) {
 	}
 }
 
-// TestTurnsComeSoon: of statements of which each has one query in the line at a time, and of which as many are admitted as
+// TestTurnsComeSoon: of statements of which each has one query to run at a time, and of which as many are admitted as
 // may be, each query has its turn within three steps, whatever comes when.
 func TestTurnsComeSoon(t *testing.T) {
 	const step = time.Second
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		p := newPlaces(1 + rng.IntN(4))
+		p := newTimetable(1 + rng.IntN(4))
 		ready := make([]time.Time, cap(p.admitted)) // when each statement's next query comes
 		for range 2000 {
 			s := 0
@@ -143,21 +143,21 @@ func TestTurnsComeSoon(t *testing.T) {
 				}
 			}
 			at := p.turn(ready[s], step)
-			if wait := at.Sub(ready[s]); wait < 0 || wait >= Lined*step {
-				t.Fatalf("seed %d, %d places: a turn comes after %s", seed, len(p.until), wait)
+			if wait := at.Sub(ready[s]); wait < 0 || wait >= AdmittedPerSlot*step {
+				t.Fatalf("seed %d, %d slots: a turn comes after %s", seed, len(p.until), wait)
 			}
 			ready[s] = at.Add(step + time.Duration(rng.IntN(3))*step/3)
 		}
 	}
 }
 
-// TestAdmitted: three statements a place are admitted; who comes next waits until one of them has left, or until her client no
+// TestAdmitted: three statements a slot are admitted; who comes next waits until one of them has left, or until her client no
 // longer waits. That one has left which read no rows shows at once, of another one at a step since its last query returned.
 func TestAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const step = time.Second
-		p := newPlaces(2)
-		leave := make([]func(time.Time), 2*Lined)
+		p := newTimetable(2)
+		leave := make([]func(time.Time), 2*AdmittedPerSlot)
 		for i := range leave {
 			var err error
 			if leave[i], err = p.admit(t.Context(), step); err != nil {
@@ -225,7 +225,7 @@ func TestReadyHasItsOwnConnections(t *testing.T) {
 		x := newExecutor(b, 500*time.Millisecond, h.executor().log, int(b.pool.Config().MaxConns))
 		taken := b.pool.Stat().AcquireCount() + int64(cap(x.slots))
 		for range cap(x.slots) {
-			all.Go(func() { x.settle(t.Context(), q, 0) })
+			all.Go(func() { x.runDetached(t.Context(), q, 0) })
 		}
 		for range 300 { // none of them, where the machine is so busy that they end first
 			if b.pool.Stat().AcquiredConns() == b.pool.Config().MaxConns {

@@ -15,7 +15,7 @@ import (
 func compareTable(t *policy.Table, have shape, in dialect.Dialect) []Finding {
 	schema, name := relationOf(t, in)
 	at := func(column string) (columnShape, bool) {
-		c, ok := have[place{schema, name, column}]
+		c, ok := have[columnName{schema, name, column}]
 		return c, ok
 	}
 	columns := make([]string, 0, len(t.Columns)+1)

@@ -185,7 +185,7 @@ func execute(t testing.TB, b Backend, q rewrite.Query, receipt *ledger.Receipt) 
 func counts(t testing.TB, h *house, q rewrite.Query) []string {
 	t.Helper()
 	var list []string
-	for _, g := range h.executor().settle(t.Context(), q, 0)[q.Number()] {
+	for _, g := range h.executor().runDetached(t.Context(), q, 0)[q.Number()] {
 		list = append(list, fmt.Sprintf("%v: %v", g.Cells, g.Counts))
 	}
 	slices.Sort(list)

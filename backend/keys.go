@@ -66,7 +66,7 @@ func (b *Postgres) compares(ctx context.Context, pair [2]*policy.Column) bool {
 		schemas, tables, columns = append(schemas, schema), append(tables, name), append(columns, k.Source)
 	}
 	conflict := false
-	err = b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
+	err = b.transactionAside(ctx, defaultDeadline, func(tx pgx.Tx) error {
 		if _, err := tx.Prepare(ctx, "", text); err != nil {
 			return err
 		}

@@ -7,15 +7,11 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
-// keysPolicy has units in two tables, one found through another, and join keys; %s is the database.
-const keysPolicy = `
-version: 1
-backend: {url: %q}
-ledger: {url: "sqlite:l"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+// keysDatasets have units in two tables, one found through another, and join keys.
+const keysDatasets = `
   - id: clinic
     unit: {name: person, key: people.id}
     accountant: pure
@@ -68,7 +64,7 @@ func TestKeysThatDoNotCompareAreFatal(t *testing.T) {
 				fmt.Sprintf(`CREATE TABLE people (id %s PRIMARY KEY, sex text)`, c.id),
 				fmt.Sprintf(`CREATE TABLE visits (visit %s PRIMARY KEY, who %s, ward text, room %s)`, c.visit, c.who, c.room),
 				fmt.Sprintf(`CREATE TABLE doses (visit %s, drug text, room %s)`, c.through, c.other), `GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
-			p, err := policy.Parse(fmt.Appendf(nil, keysPolicy, server.URLFor(role, database)), "policy.yaml")
+			p, err := policy.Parse([]byte(policytest.Over(server.URLFor(role, database))+keysDatasets), "policy.yaml")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -85,7 +85,7 @@ func numberFindings(d *policy.Dataset, have shape, in dialect.Dialect) []Finding
 		var kinds, types [2]string
 		for i, k := range pair {
 			schema, name := relationOf(k.Table, in)
-			shapes[i] = have[place{schema, name, k.Source}]
+			shapes[i] = have[columnName{schema, name, k.Source}]
 			types[i], kinds[i] = shapes[i].keyed(), numberKind(shapes[i].base)
 		}
 		if !in.TextKeys() && coarser(shapes[0], shapes[1]) {
@@ -119,7 +119,7 @@ func unitTypeFinding(d *policy.Dataset, have shape, in dialect.Dialect) []Findin
 			continue
 		}
 		schema, name := relationOf(t, in)
-		switch base := have[place{schema, name, t.UnitColumn}].base; base {
+		switch base := have[columnName{schema, name, t.UnitColumn}].base; base {
 		case "smallint", "integer", "int", "bigint":
 			return []Finding{{Note: true, Text: fmt.Sprintf("unit: %s.%s is %s; saying so (type: %[3]s) lets queries that number a %s's rows do it almost twice as fast, and hides releases that were bought before", t.Name, t.UnitColumn, base, unitOf(d))}}
 		}
@@ -135,7 +135,7 @@ func keyCopyFindings(d *policy.Dataset, have shape, in dialect.Dialect, class fu
 	}
 	shapeOf := func(t *policy.Table, key string) columnShape {
 		schema, name := relationOf(t, in)
-		return have[place{schema, name, key}]
+		return have[columnName{schema, name, key}]
 	}
 	for _, t := range d.Tables {
 		if t.Public || t.Analysed() {

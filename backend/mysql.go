@@ -46,7 +46,7 @@ type mysqlSource struct {
 // mysqlSeen is what the catalog says of tables.
 type mysqlSeen struct {
 	shape shape
-	keys  map[place]bool // the columns of primary keys
+	keys  map[columnName]bool // the columns of primary keys
 }
 
 var _ source = (*mysqlSource)(nil)
@@ -193,7 +193,7 @@ type mysqlReading struct {
 	*mysql.Conn
 	source *mysqlSource
 	shape  shape
-	keys   map[place]bool
+	keys   map[columnName]bool
 }
 
 // begin is described at mysqlSource.
@@ -220,7 +220,7 @@ func (r *mysqlReading) begin(ctx context.Context, guard *mysql.Conn, tables []*p
 		return err
 	}
 	seen := map[*policy.Dataset]bool{}
-	r.shape, r.keys = shape{}, map[place]bool{}
+	r.shape, r.keys = shape{}, map[columnName]bool{}
 	for _, t := range tables {
 		if d := t.Dataset; !seen[d] {
 			seen[d] = true
@@ -262,7 +262,7 @@ func (r *mysqlReading) proven(_ context.Context, needs []rewrite.Unique) (bool, 
 	return !slices.ContainsFunc(needs, func(u rewrite.Unique) bool { return !provenMySQL(r.shape, r.keys, u) }), nil
 }
 
-func provenMySQL(have shape, keys map[place]bool, u rewrite.Unique) bool {
+func provenMySQL(have shape, keys map[columnName]bool, u rewrite.Unique) bool {
 	columns := []string{}
 	for _, c := range u.Columns {
 		columns = append(columns, strings.ToLower(c))
@@ -279,7 +279,7 @@ func provenMySQL(have shape, keys map[place]bool, u rewrite.Unique) bool {
 			any = true
 		}
 	}
-	whole := u.Whole == "" || strings.HasPrefix(mysql.KeyClass(have[place{u.Table.Source.Schema, u.Table.Source.Name, u.Whole}].mysql), "whole")
+	whole := u.Whole == "" || strings.HasPrefix(mysql.KeyClass(have[columnName{u.Table.Source.Schema, u.Table.Source.Name, u.Whole}].mysql), "whole")
 	return any && whole && u.Table.View.Text == ""
 }
 
@@ -348,7 +348,7 @@ func (r *mysqlReading) columns(t *policy.Table, visible bool, keys []string) (li
 		use(k, nil)
 	}
 	for _, name := range order {
-		at, ok := r.shape[place{t.Source.Schema, t.Source.Name, name}]
+		at, ok := r.shape[columnName{t.Source.Schema, t.Source.Name, name}]
 		if !ok {
 			return nil, ErrDrift
 		}

@@ -35,7 +35,7 @@ func BenchmarkMySQLCopy(b *testing.B) {
 	})
 	b.Run("copy", func(b *testing.B) {
 		s := h.Backend.(*Snapshots)
-		want, err := s.extractions(h.policy)
+		want, err := s.extractionsOf(h.policy)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -30,7 +30,7 @@ var exactCharacters = []string{"utf8mb4", "utf8mb3", "utf8", "ascii", "latin1"}
 
 // lookMySQL reads what the catalog says of a dataset's tables.
 func lookMySQL(ctx context.Context, c *mysql.Conn, d *policy.Dataset) (mysqlSeen, error) {
-	have := mysqlSeen{shape{}, map[place]bool{}}
+	have := mysqlSeen{shape{}, map[columnName]bool{}}
 	for _, t := range d.Tables {
 		if t.View.Text != "" {
 			continue
@@ -50,7 +50,7 @@ func lookMySQL(ctx context.Context, c *mysql.Conn, d *policy.Dataset) (mysqlSeen
 			}
 			for _, as := range wanted { // keeps the policy's spelling, whose case MySQL disregards
 				if strings.EqualFold(as, row[2]) {
-					have.shape[place{schema, name, as}] = mysqlShapeOf(row)
+					have.shape[columnName{schema, name, as}] = mysqlShapeOf(row)
 				}
 			}
 		}
@@ -59,7 +59,7 @@ func lookMySQL(ctx context.Context, c *mysql.Conn, d *policy.Dataset) (mysqlSeen
 			return have, err
 		}
 		for _, row := range keys {
-			have.keys[place{schema, name, strings.ToLower(row[0])}] = true
+			have.keys[columnName{schema, name, strings.ToLower(row[0])}] = true
 		}
 	}
 	return have, nil
@@ -135,7 +135,7 @@ func tableFindingsMySQL(t *policy.Table, have mysqlSeen) (list []Finding) {
 		list = append(list, Finding{Fatal: fatal, Text: fmt.Sprintf(format, args...)})
 	}
 	at := func(column string) (columnShape, bool) {
-		c, ok := have.shape[place{t.Source.Schema, t.Source.Name, column}]
+		c, ok := have.shape[columnName{t.Source.Schema, t.Source.Name, column}]
 		return c, ok
 	}
 	kind := ""

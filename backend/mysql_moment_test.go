@@ -362,16 +362,16 @@ func TestMySQLSettingsOfOthers(t *testing.T) {
 func TestMySQLProof(t *testing.T) {
 	d := &policy.Dataset{ID: "d"}
 	table := &policy.Table{Dataset: d, Name: "t", Source: policy.Source{Schema: "s", Name: "t"}, UnitColumn: "Who"}
-	have := shape{place{"s", "t", "rank"}: {mysql: mysql.Shape{Data: "int"}}, place{"s", "t", "half"}: {mysql: mysql.Shape{Data: "decimal", Scale: 1}}}
-	key := func(columns ...string) map[place]bool {
-		keys := map[place]bool{}
+	have := shape{columnName{"s", "t", "rank"}: {mysql: mysql.Shape{Data: "int"}}, columnName{"s", "t", "half"}: {mysql: mysql.Shape{Data: "decimal", Scale: 1}}}
+	key := func(columns ...string) map[columnName]bool {
+		keys := map[columnName]bool{}
 		for _, c := range columns {
-			keys[place{"s", "t", c}] = true
+			keys[columnName{"s", "t", c}] = true
 		}
 		return keys
 	}
 	for i, c := range []struct {
-		keys map[place]bool
+		keys map[columnName]bool
 		need rewrite.Unique
 		want bool
 	}{
@@ -380,7 +380,7 @@ func TestMySQLProof(t *testing.T) {
 		{key("who", "rank"), rewrite.Unique{Table: table, Columns: []string{"Who"}}, false},
 		{key("who", "rank"), rewrite.Unique{Table: table, Columns: []string{"rank"}, Nullable: true, Whole: "rank"}, true},
 		{key("who", "half"), rewrite.Unique{Table: table, Columns: []string{"half"}, Nullable: true, Whole: "half"}, false},
-		{map[place]bool{{"s", "other", "who"}: true}, rewrite.Unique{Table: table, Columns: []string{"who"}}, false},
+		{map[columnName]bool{{"s", "other", "who"}: true}, rewrite.Unique{Table: table, Columns: []string{"who"}}, false},
 	} {
 		if got := provenMySQL(have, c.keys, c.need); got != c.want {
 			t.Errorf("case %d: %t", i, got)

@@ -106,7 +106,7 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 	ctx, cancel := context.WithTimeout(caller, readyTimeout)
 	defer cancel()
 	var found looked
-	err := b.look(ctx, readyTimeout, func(tx pgx.Tx) (err error) {
+	err := b.transactionAside(ctx, readyTimeout, func(tx pgx.Tx) (err error) {
 		found, err = lookAgain(ctx, tx, b.cluster, b.shapes(datasetsOf(queries)), queries)
 		return err
 	})
@@ -156,8 +156,8 @@ func datasetsOf(queries []rewrite.Query) (list []*policy.Dataset) {
 	return list
 }
 
-// look runs do in a transaction beside those of paid queries.
-func (b *Postgres) look(ctx context.Context, limit time.Duration, do func(tx pgx.Tx) error) error {
+// transactionAside runs do in a transaction beside those of paid queries.
+func (b *Postgres) transactionAside(ctx context.Context, limit time.Duration, do func(tx pgx.Tx) error) error {
 	return transaction(ctx, b.aside, limit, do, b.cluster.settings(limit)...)
 }
 
@@ -169,16 +169,16 @@ func transaction(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, d
 		return err
 	}
 	defer conn.Release()
-	return within(ctx, conn.Conn(), limit, do, more...)
+	return transactionOn(ctx, conn.Conn(), limit, do, more...)
 }
 
-// within is transaction on a connection.
-func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx pgx.Tx) error, more ...string) error {
-	return begun(ctx, conn, limit, more, func(*pgx.Batch) {}, do)
+// transactionOn is transaction on a connection.
+func transactionOn(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx pgx.Tx) error, more ...string) error {
+	return transactionWith(ctx, conn, limit, more, func(*pgx.Batch) {}, do)
 }
 
-// begun is within, where the message that begins the transaction asks more of it. Either part may end it too, by a COMMIT of its own, which spares a turn to the server.
-func begun(ctx context.Context, conn *pgx.Conn, limit time.Duration, more []string, first func(*pgx.Batch), then func(tx pgx.Tx) error) error {
+// transactionWith is transactionOn, where the message that begins the transaction asks more of it. Either part may end it too, by a COMMIT of its own, which spares a turn to the server.
+func transactionWith(ctx context.Context, conn *pgx.Conn, limit time.Duration, more []string, first func(*pgx.Batch), then func(tx pgx.Tx) error) error {
 	lost(conn) // of transactions before
 	var batch pgx.Batch
 	settled := begin(&batch, conn, limit, "")
@@ -210,15 +210,15 @@ func begun(ctx context.Context, conn *pgx.Conn, limit time.Duration, more []stri
 // numbered first (privacy rule 11). Where the catalog changed between that snapshot and what the query read, what came is given up and the query
 // asked again, once: it takes longer by what an owner did to the schema, which no row decides.
 func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([][]privacy.Group, error) {
-	groups, err := b.asked(ctx, query, false)
+	groups, err := b.groupsOnce(ctx, query, false)
 	if errors.Is(err, errChanged) {
-		groups, err = b.asked(ctx, query, true)
+		groups, err = b.groupsOnce(ctx, query, true)
 	}
 	return groups, err
 }
 
-// asked is what a query counts in a transaction of its own.
-func (b *Postgres) asked(ctx context.Context, query rewrite.Query, again bool) ([][]privacy.Group, error) {
+// groupsOnce are what a query counts in one transaction.
+func (b *Postgres) groupsOnce(ctx context.Context, query rewrite.Query, again bool) ([][]privacy.Group, error) {
 	limit := defaultDeadline
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline)

@@ -36,10 +36,10 @@ CROSS JOIN LATERAL (WITH RECURSIVE below(type, mod) AS (
 // oldestVersion is the first PostgreSQL whose EXTRACT is exact and whose array_position takes any text type.
 const oldestVersion = 140000
 
-// shapeArguments are those of shapeSQL: the places' schemas, tables and columns.
-func shapeArguments(places []place) []any {
+// shapeArguments are those of shapeSQL: the columns' schemas, tables and columns.
+func shapeArguments(list []columnName) []any {
 	var schemas, tables, columns []string
-	for _, p := range places {
+	for _, p := range list {
 		schemas, tables, columns = append(schemas, p.schema), append(tables, p.table), append(columns, p.column)
 	}
 	return []any{schemas, tables, columns}
@@ -50,7 +50,7 @@ func collectShape(rows pgx.Rows) (shape, error) {
 	defer rows.Close()
 	s := shape{}
 	for rows.Next() {
-		var at place
+		var at columnName
 		var c columnShape
 		if err := rows.Scan(&at.schema, &at.table, &at.column, &c.relation, &c.kind, &c.kindOf, &c.base, &c.scale, &c.loose, &c.notNull, &c.secured, &c.readable); err != nil {
 			return nil, errResult
@@ -68,7 +68,7 @@ type pinnedShape struct {
 
 // datasetShape reads what the catalog says of a dataset's tables, and what its trusted SELECTs would show.
 func datasetShape(ctx context.Context, tx pgx.Tx, d *policy.Dataset) (shape, error) {
-	rows, err := tx.Query(ctx, shapeSQL, shapeArguments(placesOf(d, dialect.PostgreSQL))...)
+	rows, err := tx.Query(ctx, shapeSQL, shapeArguments(columnsRead(d, dialect.PostgreSQL))...)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 		return findings, nil
 	}
 	var have shape
-	err = b.look(ctx, defaultDeadline, func(tx pgx.Tx) (err error) {
+	err = b.transactionAside(ctx, defaultDeadline, func(tx pgx.Tx) (err error) {
 		var seen []Finding
 		seen, have, err = b.schemaFindings(ctx, tx, p, d)
 		findings = append(findings, seen...)
@@ -212,7 +212,7 @@ func (b *Postgres) probe(ctx context.Context, d *policy.Dataset) []Finding {
 		}
 		q, err := rewrite.Probe(t, b.Dialect())
 		if err == nil {
-			err = b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
+			err = b.transactionAside(ctx, defaultDeadline, func(tx pgx.Tx) error {
 				_, err := tx.Prepare(ctx, "", q.SQL())
 				return err
 			})

@@ -60,7 +60,7 @@ var errChanged = errors.New("backend: what a private table's name stands for, it
 func (b *Postgres) ask(ctx context.Context, conn *pgx.Conn, limit time.Duration, query rewrite.Query, again bool, into *results) error {
 	p, changed := b.proofsOf(query), new(bool)
 	atOnce := len(p) == 0 && !again
-	return begun(ctx, conn, limit, b.cluster.settings(limit), func(batch *pgx.Batch) {
+	return transactionWith(ctx, conn, limit, b.cluster.settings(limit), func(batch *pgx.Batch) {
 		p.queue(batch)
 		if atOnce {
 			text, relies := b.text(query, p)
@@ -147,7 +147,7 @@ func (b *Postgres) queue(batch *pgx.Batch, query rewrite.Query, text form, relie
 
 // stillThere tells, once a copy has read all its tables and while it holds their locks, whether the newest catalog has the schema that Inspect saw: the names stand for the same relations as in the copy's moment.
 func (b *Postgres) stillThere(ctx context.Context, datasets []*policy.Dataset) error {
-	return b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
+	return b.transactionAside(ctx, defaultDeadline, func(tx pgx.Tx) error {
 		found, err := lookAgain(ctx, tx, b.cluster, b.shapes(datasets), nil)
 		if err == nil && found.drifted {
 			err = ErrDrift

@@ -43,7 +43,7 @@ func lookAgain(ctx context.Context, tx pgx.Tx, of *cluster, pinned []pinnedShape
 	batch.Queue(keptSQL)
 	batch.Queue("SELECT " + onCitus + ", " + mayAskSQL)
 	for _, s := range pinned {
-		batch.Queue(shapeSQL, shapeArguments(placesOf(s.dataset, dialect.PostgreSQL))...)
+		batch.Queue(shapeSQL, shapeArguments(columnsRead(s.dataset, dialect.PostgreSQL))...)
 	}
 	if of != nil && len(queries) > 0 {
 		batch.Queue(awaySQL)

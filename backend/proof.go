@@ -185,9 +185,9 @@ func shortest(query rewrite.Query, proven func(rewrite.Shorter) bool) form {
 
 // uniqueKey is what a constraint of DuckDB says: no two rows share the values of its columns.
 type uniqueKey struct {
-	columns []place
-	notNull bool    // all of them
-	broken  []place // those whose values need not be whole numbers
+	columns []columnName
+	notNull bool         // all of them
+	broken  []columnName // those whose values need not be whole numbers
 }
 
 // provenForm tells whether constraints prove what a shorter text takes for proven.
@@ -199,7 +199,7 @@ func (b *DuckDB) provenForm(s rewrite.Shorter) bool {
 func (b *DuckDB) proven(needs []rewrite.Unique) bool {
 	return !slices.ContainsFunc(needs, func(u rewrite.Unique) bool {
 		schema, name := rewrite.Relation(u.Table.Source, dialect.DuckDB)
-		var columns []place
+		var columns []columnName
 		for _, c := range u.Columns {
 			columns = append(columns, folded(schema, name, c))
 		}
@@ -207,7 +207,7 @@ func (b *DuckDB) proven(needs []rewrite.Unique) bool {
 			columns = append(columns, folded(schema, name, u.Table.UnitColumn))
 		}
 		return u.Table.View.Text != "" || !slices.ContainsFunc(b.unique, func(k uniqueKey) bool {
-			return (k.notNull || u.Nullable) && (u.Whole == "" || !slices.Contains(k.broken, folded(schema, name, u.Whole))) && !slices.ContainsFunc(k.columns, func(p place) bool { return !slices.Contains(columns, p) })
+			return (k.notNull || u.Nullable) && (u.Whole == "" || !slices.Contains(k.broken, folded(schema, name, u.Whole))) && !slices.ContainsFunc(k.columns, func(p columnName) bool { return !slices.Contains(columns, p) })
 		})
 	})
 }

@@ -55,7 +55,7 @@ func TestUniqueKeysAreProved(t *testing.T) {
 			h := postgresHouse(t)
 			h.change("CREATE TABLE lines " + create + ")")
 			for name, u := range keysOf("lines") {
-				err := h.Backend.(*Postgres).look(context.Background(), time.Minute, func(tx pgx.Tx) error {
+				err := h.Backend.(*Postgres).transactionAside(context.Background(), time.Minute, func(tx pgx.Tx) error {
 					if got, err := proven(context.Background(), tx, []rewrite.Unique{u}); err != nil || got != c.want[name] {
 						t.Errorf("PostgreSQL, %s: %s is unique: %t, %v", c.constraint, name, got, err)
 					}
@@ -110,7 +110,7 @@ func TestKeysOfRowsWithNullAreNotProved(t *testing.T) {
 	}{{"SELECT", map[string]bool{"a": true, "a, b": true, "a, whole": true, "a, strictly": true}}, {notValid("2"), map[string]bool{"a": true, "a, b": true, "a, whole": true}}} {
 		h.change(c.then)
 		for name, u := range keysOf("lines") {
-			err := h.Backend.(*Postgres).look(context.Background(), time.Minute, func(tx pgx.Tx) error {
+			err := h.Backend.(*Postgres).transactionAside(context.Background(), time.Minute, func(tx pgx.Tx) error {
 				if got, err := proven(context.Background(), tx, []rewrite.Unique{u}); err != nil || got != c.want[name] {
 					t.Errorf("%s is unique: %t, %v", name, got, err)
 				}
@@ -130,7 +130,7 @@ func TestOtherStorageProvesNothing(t *testing.T) {
 		CREATE TABLE lines (who int NOT NULL, a int NOT NULL UNIQUE, b int, c int, CHECK (a >= 1), UNIQUE (who, a)) USING columnar`)
 	table := &policy.Table{Name: "lines", Source: policy.Source{Name: "lines"}, UnitColumn: "who", RowRank: "a", MaxRowsPerUnit: 10}
 	holds := func() (list []bool) {
-		err := h.Backend.(*Postgres).look(context.Background(), time.Minute, func(tx pgx.Tx) error {
+		err := h.Backend.(*Postgres).transactionAside(context.Background(), time.Minute, func(tx pgx.Tx) error {
 			for _, u := range keysOf("lines") {
 				got, err := proven(context.Background(), tx, []rewrite.Unique{u})
 				if list = append(list, got); err != nil {
@@ -186,7 +186,7 @@ func TestRanksAreProved(t *testing.T) {
 		t.Run(c.columns+c.then, func(t *testing.T) {
 			h := postgresHouse(t)
 			h.change(strings.ReplaceAll("CREATE TABLE lines ("+c.columns+"); "+c.then, "RANK", rank))
-			err := h.Backend.(*Postgres).look(context.Background(), time.Minute, func(tx pgx.Tx) error {
+			err := h.Backend.(*Postgres).transactionAside(context.Background(), time.Minute, func(tx pgx.Tx) error {
 				for within, want := range map[bool]bool{false: c.positive, true: c.within} {
 					got, err := ranksProven(tx, rewrite.Rank{Table: table, Within: within})
 					if err != nil || got != want {
@@ -258,7 +258,7 @@ func ranksHold(t *testing.T, then string, r rewrite.Rank, want bool) {
 	h := postgresHouse(t)
 	h.change(then)
 	r.Table = &policy.Table{Name: "lines", Source: policy.Source{Name: "lines"}, UnitColumn: "who", RowRank: "rank", MaxRowsPerUnit: 10}
-	err := h.Backend.(*Postgres).look(context.Background(), time.Minute, func(tx pgx.Tx) error {
+	err := h.Backend.(*Postgres).transactionAside(context.Background(), time.Minute, func(tx pgx.Tx) error {
 		got, err := ranksProven(tx, r)
 		if err != nil || got != want {
 			t.Errorf("%t, %v", got, err)

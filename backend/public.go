@@ -128,7 +128,7 @@ func (b *Postgres) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Rel
 			return err
 		}
 		defer conn.Close(context.WithoutCancel(ctx))
-		return within(ctx, conn, defaultDeadline, func(tx pgx.Tx) error {
+		return transactionOn(ctx, conn, defaultDeadline, func(tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, sql)
 			if err != nil {
 				return err

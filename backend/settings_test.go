@@ -96,7 +96,7 @@ func TestSettingsOfOthersAreNotFollowed(t *testing.T) {
 	want := counts(t, plain, render(t, measure(t, plain.policy, "visits", "clinic"), plain))
 	values := func(h *house) map[string]string {
 		out := map[string]string{}
-		err := h.Backend.(*Postgres).look(t.Context(), time.Minute, func(tx pgx.Tx) error {
+		err := h.Backend.(*Postgres).transactionAside(t.Context(), time.Minute, func(tx pgx.Tx) error {
 			rows, err := tx.Query(t.Context(), "SELECT lower(name), setting FROM pg_catalog.pg_settings")
 			if err != nil {
 				return err
@@ -326,7 +326,7 @@ func TestPlanningReadsNoRows(t *testing.T) {
 	if err := h.Ready(t.Context(), q); err != nil {
 		t.Error(err)
 	}
-	if got := h.executor().settle(t.Context(), q, 0)[0]; len(got) != 0 || !strings.Contains(h.log.String(), "SQLSTATE class P0") {
+	if got := h.executor().runDetached(t.Context(), q, 0)[0]; len(got) != 0 || !strings.Contains(h.log.String(), "SQLSTATE class P0") {
 		t.Errorf("the query ran: %v", got)
 	}
 }

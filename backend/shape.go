@@ -10,8 +10,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// place names a column of the private database.
-type place struct{ schema, table, column string }
+// columnName names a column of the private database.
+type columnName struct{ schema, table, column string }
 
 // columnShape is what a database's catalog says of a column and its relation.
 type columnShape struct {
@@ -28,24 +28,24 @@ type columnShape struct {
 }
 
 // shape is what the catalog says of the columns that a dataset's policy names. Columns that do not exist are absent.
-type shape map[place]columnShape
+type shape map[columnName]columnShape
 
-// placesOf lists the columns that a dataset's tables read, the unit columns among them.
-func placesOf(d *policy.Dataset, in dialect.Dialect) []place {
-	var list []place
+// columnsRead are the columns that a dataset's tables read, the unit columns among them.
+func columnsRead(d *policy.Dataset, in dialect.Dialect) []columnName {
+	var list []columnName
 	for _, t := range d.Tables {
 		if t.View.Text != "" {
 			continue
 		}
 		schema, name := rewrite.Relation(t.Source, in)
 		for _, key := range keyColumns(t) {
-			list = append(list, place{schema, name, key})
+			list = append(list, columnName{schema, name, key})
 		}
 		for _, c := range t.Columns {
-			list = append(list, place{schema, name, c.Source})
+			list = append(list, columnName{schema, name, c.Source})
 		}
 	}
-	slices.SortFunc(list, func(a, b place) int {
+	slices.SortFunc(list, func(a, b columnName) int {
 		return strings.Compare(a.schema+"\x00"+a.table+"\x00"+a.column, b.schema+"\x00"+b.table+"\x00"+b.column)
 	})
 	return slices.Compact(list)

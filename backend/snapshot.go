@@ -279,7 +279,7 @@ func (p *Prepared) GiveUp() {
 // Prepare has a copy of a policy's tables before the policy is in force: one that is in force, the newest that lies there, or one made
 // now, which it returns Within after that was begun where another one is in force, and at once at a start. It ends with ctx.
 func (b *Snapshots) Prepare(ctx context.Context, p *policy.Policy) (*Prepared, error) {
-	want, err := b.extractions(p)
+	want, err := b.extractionsOf(p)
 	if err != nil {
 		return nil, err
 	}
@@ -394,7 +394,7 @@ func (b *Snapshots) Missed() int64 { return b.missed.Load() }
 func (b *Snapshots) renew(ctx context.Context, force time.Time, current func() *policy.Policy) error {
 	b.making.Lock()
 	defer b.making.Unlock()
-	want, err := b.extractions(current())
+	want, err := b.extractionsOf(current())
 	if err != nil {
 		return err
 	}
@@ -406,7 +406,7 @@ func (b *Snapshots) renew(ctx context.Context, force time.Time, current func() *
 	}
 	moment.Until(force, ctx.Done())
 	p := current()
-	now, err := b.extractions(p)
+	now, err := b.extractionsOf(p)
 	if ctx.Err() != nil || err != nil || now.digest != want.digest {
 		c.superseded = true
 		b.leave(c)

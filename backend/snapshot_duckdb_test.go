@@ -142,7 +142,7 @@ func TestSnapshotOfFilesThatChange(t *testing.T) {
 	t.Parallel()
 	h := filesHouse(t)
 	b := h.Backend.(*Snapshots)
-	want, err := b.extractions(h.policy)
+	want, err := b.extractionsOf(h.policy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestSnapshotOfADuckDBFileThatIsCopiedOver(t *testing.T) {
 	t.Parallel()
 	h := duckSnapshotHouse(t)
 	b := h.Backend.(*Snapshots)
-	want, err := b.extractions(h.policy)
+	want, err := b.extractionsOf(h.policy)
 	if err != nil {
 		t.Fatal(err)
 	}

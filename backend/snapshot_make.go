@@ -42,8 +42,8 @@ type extractions struct {
 	digest string // of the database, and of the SQL that reads and arranges them
 }
 
-// extractions lists the private tables of a policy, those of one meaning once.
-func (b *Snapshots) extractions(p *policy.Policy) (extractions, error) {
+// extractionsOf lists the private tables of a policy, those of one meaning once.
+func (b *Snapshots) extractionsOf(p *policy.Policy) (extractions, error) {
 	var all extractions
 	seen := map[string]bool{}
 	h := sha256.New()

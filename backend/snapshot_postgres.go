@@ -36,7 +36,7 @@ func (b *Postgres) consistent(ctx context.Context, into *maker, do func(reading)
 		return ErrUnavailable
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	err = within(ctx, conn, limit, func(tx pgx.Tx) error {
+	err = transactionOn(ctx, conn, limit, func(tx pgx.Tx) error {
 		var datasets []*policy.Dataset
 		for _, e := range into.list {
 			datasets = append(datasets, e.Table.Dataset)
@@ -271,7 +271,7 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, into *coming
 		}
 		args[i] = []byte(text)
 	}
-	rows, b := tx.Conn().PgConn().ExecParams(ctx, e.SQL(), args, nil, nil, []int16{1}), into.batch()
+	rows, b := tx.Conn().PgConn().ExecParams(ctx, e.SQL(), args, nil, nil, []int16{1}), into.emptyBatch()
 	for rows.NextRow() {
 		err := b.add(rows.Values())
 		if err == nil && b.full() {
@@ -291,7 +291,7 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, into *coming
 
 // copyFindings is described at source.
 func (b *Postgres) copyFindings(ctx context.Context, d *policy.Dataset) (list []Finding, err error) {
-	err = b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
+	err = b.transactionAside(ctx, defaultDeadline, func(tx pgx.Tx) error {
 		have, err := datasetShape(ctx, tx, d)
 		list = keyCopyFindings(d, have, dialect.PostgreSQL, exactClass)
 		return err

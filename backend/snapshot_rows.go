@@ -261,11 +261,11 @@ func (c *coming) hand(b *batch, tally unitCounts) (*batch, error) {
 	case <-c.ctx.Done():
 		return b, context.Cause(c.ctx)
 	}
-	return c.batch(), nil
+	return c.emptyBatch(), nil
 }
 
-// batch is an empty one.
-func (c *coming) batch() *batch {
+// emptyBatch is one that was read before, or a new one.
+func (c *coming) emptyBatch() *batch {
 	select {
 	case b := <-c.empty:
 		b.clear()

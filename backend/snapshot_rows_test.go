@@ -68,7 +68,7 @@ func TestRowsInBatches(t *testing.T) {
 			for reader := range readers {
 				all.Go(func() {
 					tallies[reader] = make(unitCounts, countsLength)
-					b := c.batch()
+					b := c.emptyBatch()
 					for i := reader; i < rows; i += readers {
 						err := b.add(itemsOf(i))
 						if err == nil && b.full() {
@@ -124,7 +124,7 @@ func TestBatchesThatFail(t *testing.T) {
 	tally := make(unitCounts, countsLength)
 	endless := func(stop error) func(context.Context, *coming) error {
 		return func(ctx context.Context, c *coming) error {
-			b := c.batch()
+			b := c.emptyBatch()
 			for i := 0; ; i++ {
 				err := b.add(itemsOf(i))
 				if err == nil && b.full() {

@@ -21,7 +21,7 @@ import (
 // Claim. All queries of a statement count rows of one version of each table, that which was current at a moment between the statement's admission and its charge; of versions, of their
 // numbers and of their times nothing reaches an analyst, and no refusal and no price hangs on them.
 // Neighbours. Histories of the tables that differ by one unit's rows at every moment. Their numbers may differ in anything: a commit may hold that unit's rows alone.
-// Proof. When a lookup is made hangs on the statement's place in the line, which is public (privacy rule 23), and on this process's clock. Whatever history there was, there is a current version, or
+// Proof. When a lookup is made hangs on the statement's moment on the timetable, which is public (privacy rule 23), and on this process's clock. Whatever history there was, there is a current version, or
 // none where nothing has been written yet (Iceberg), which is read as a table without rows; so there is a lookup's answer, a text and a plan for either of two neighbours. The rows of what
 // was current at that moment differ by that unit's rows alone: each measure's sensitivity is as it was. The number stands in the text that Spark gets, which is not the one that
 // EXPLAIN shows (rewrite.Query.SQL); it is in no log line, no error, and no row of the ledger. What these have of it is the moment of the lookup, by this process's clock, not that of a commit.

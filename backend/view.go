@@ -80,7 +80,7 @@ func viewShape(ctx context.Context, tx pgx.Tx, t *policy.Table, into shape) erro
 		if f.TypeModifier >= 4 && c.kindOf == "numeric" {
 			c.scale = int((f.TypeModifier - 4) & 2047)
 		}
-		into[place{schema, name, f.Name}] = c
+		into[columnName{schema, name, f.Name}] = c
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (b *DuckDB) viewShape(ctx context.Context, t *policy.Table, into shape) {
 			return errResult
 		}
 		if slices.Contains(wanted, *row[0]) {
-			into[place{schema, name, *row[0]}] = columnShape{kind: kindTrusted, kindOf: *row[1], base: *row[1], scale: -1}
+			into[columnName{schema, name, *row[0]}] = columnShape{kind: kindTrusted, kindOf: *row[1], base: *row[1], scale: -1}
 		}
 		return nil
 	})

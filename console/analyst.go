@@ -171,18 +171,28 @@ func (r *request) ask() {
 	if !ok {
 		return
 	}
-	t, err := converse(r.ctx, r.session.who.Dial(), r.user(), r.PathValue("dataset"), q.settings())
-	if err != nil {
-		r.wrong(q, err)
+	t, p, ok := r.priced(q, q.settings())
+	if !ok {
 		return
 	}
 	defer t.close()
-	p, err := priceOf(t, q.SQL)
+	r.show(http.StatusOK, "ask", "Ask", "ask", askView{Question: q, Price: &p})
+}
+
+// priced opens a session and asks it what a statement would cost; false: it was refused, and the page shows why.
+func (r *request) priced(q question, settings map[string]string) (*talk, price, bool) {
+	t, err := converse(r.ctx, r.session.who.Dial(), r.user(), r.PathValue("dataset"), settings)
 	if err != nil {
 		r.wrong(q, err)
-		return
+		return nil, price{}, false
 	}
-	r.show(http.StatusOK, "ask", "Ask", "ask", askView{Question: q, Price: &p})
+	p, err := priceOf(t, q.SQL)
+	if err != nil {
+		t.close()
+		r.wrong(q, err)
+		return nil, price{}, false
+	}
+	return t, p, true
 }
 
 // wrong shows the box again, with what a session was answered.
@@ -209,17 +219,11 @@ func (r *request) buy() {
 	}
 	settings := q.settings()
 	settings["dp.max_cost"] = amount
-	t, err := converse(r.ctx, r.session.who.Dial(), r.user(), r.PathValue("dataset"), settings)
-	if err != nil {
-		r.wrong(q, err)
+	t, p, ok := r.priced(q, settings)
+	if !ok {
 		return
 	}
 	defer t.close()
-	p, err := priceOf(t, q.SQL)
-	if err != nil {
-		r.wrong(q, err)
-		return
-	}
 	if p.Cost != seen && !p.Free {
 		r.show(http.StatusConflict, "ask", "Ask", "ask", askView{Question: q, Price: &p, Changed: seen})
 		return

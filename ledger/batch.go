@@ -18,18 +18,18 @@ func (r refusal) Unwrap() error { return r.error }
 
 // batch is one transaction in the making.
 type batch struct {
-	store  store.Store
-	begun  store.Begun
-	stands bool         // it presumes where the chains end
-	book   *book        // what it decides on
-	base   *chain.Links // where the chains ended when it began
-	links  *chain.Links // and where they will
-	now    int64
-	rows   []chain.Row
+	store        store.Store
+	begun        store.Begun
+	presumesEnds bool         // it presumes where the chains end
+	book         *book        // what it decides on
+	base         *chain.Links // where the chains ended when it began
+	links        *chain.Links // and where they will
+	now          int64
+	rows         []chain.Row
 
 	// of a shared ledger
 	presumed map[store.AccountKey]store.Account // of a batch that presumes: the accounts as its charges will leave them
-	doubted  []*job                             // which such a batch has left out
+	deferred []*job                             // which such a batch has left out
 	wrote    bool                               // something else than rows
 	claims   []claimed                          // made with it
 	leases   []leased                           // begun with it
@@ -54,7 +54,7 @@ func (t *batch) writes(chain int64) bool {
 func (t *batch) add(kind chain.Kind, ds int64, holder string, body []byte) (chain.Row, error) {
 	r := chain.Row{Seq: t.next(), Kind: kind, At: t.now, DS: ds, Holder: holder, Body: body}
 	if t.begun.First != 0 && int64(len(t.rows)) >= t.begun.Numbers {
-		return chain.Row{}, refusal{errDoubted} // there is a number for it in the next batch
+		return chain.Row{}, refusal{errStepwise} // there is a number for it in the next batch
 	}
 	if t.links.Link(&r); !t.writes(r.Chain) {
 		return chain.Row{}, fmt.Errorf("a row of chain %d in a batch that does not hold it", r.Chain)
@@ -81,8 +81,8 @@ func (t *batch) attempt(j *job, now int64) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	if j.err = refused.error; errors.Is(err, errDoubted) || t.stands { // what was presumed refuses nobody
-		t.doubted = append(t.doubted, j)
+	if j.err = refused.error; errors.Is(err, errStepwise) || t.presumesEnds { // what was presumed refuses nobody
+		t.deferred = append(t.deferred, j)
 	}
 	if len(t.rows) > rows {
 		t.links = t.base.Clone()

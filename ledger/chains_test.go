@@ -154,7 +154,7 @@ func TestBatchesKeepToTheirs(t *testing.T) {
 	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block, Numbers: store.Block}, store.Block-1, chain.RowBind); err != nil {
 		t.Errorf("the last number: %v", err)
 	}
-	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block, Numbers: store.Block}, store.Block, chain.RowBind); !errors.Is(err, errDoubted) {
+	if err := add(store.Begun{Chains: []int64{ds}, First: store.Block, Numbers: store.Block}, store.Block, chain.RowBind); !errors.Is(err, errStepwise) {
 		t.Errorf("behind the last number: %v", err)
 	}
 	if err := add(store.Begun{Chains: []int64{ds + 1}, First: store.Block, Numbers: 1}, 0, chain.RowBind); err == nil || errors.As(err, new(refusal)) {

@@ -16,11 +16,11 @@ import (
 
 // Who pays for what. Of a request for two measures, of which she has paid for the first in this epoch,
 //
-//	takeOff looks both up in the book: the first is free, and of the second a flight begins, so that nobody else draws it meanwhile;
-//	pay     hands a job to the writer (jobs.go), which looks again, since the book may have moved on (errOutdated), and then
-//	charge  takes the cost from her window, her lifetime and the dataset's cap, one conditional update each, and adds a row to the chain.
+//	lockItems looks both up in the book: the first is free, and the second is locked, so that nobody else draws it meanwhile;
+//	pay       hands a job to the writer (jobs.go), which looks again, since the book may have moved on (errOutdated), and then
+//	charge    takes the cost from her window, her lifetime and the dataset's cap, one conditional update each, and adds a row to the chain.
 //
-// The outcome of the first is the number of its saved release, and that of the second a receipt: backend.Execute spends it, and Save (save.go) ends its flight.
+// The outcome of the first is the number of its saved release, and that of the second a receipt: backend.Execute spends it, and Save (save.go) gives its lock back.
 
 // specKey gives equal specs equal strings.
 func specKey(s mechanisms.Spec) string {
@@ -29,15 +29,15 @@ func specKey(s mechanisms.Spec) string {
 	return string(e.Bytes())
 }
 
-// part is one item of a request on its way through Charge.
-type part struct {
+// pendingCharge is one item of a request on its way through Charge.
+type pendingCharge struct {
 	item   *Item
 	cost   privacy.Cost
 	pool   privacy.Cost // what a draw of it costs the cap
 	free   int64        // the saved release that the user has paid for
 	joins  int64        // the saved shared release that she pays her share of
 	key    store.Key
-	flight *flight
+	lock   *itemLock
 	charge int64
 	fence  int64 // of the claim on the draw
 }
@@ -47,16 +47,16 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 	if err := checkRequest(r); err != nil {
 		return nil, err
 	}
-	for wary := false; ; {
+	for stepwise := false; ; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		parts, payer, wait, err := f.takeOff(r)
+		pending, payer, wait, err := f.lockItems(r)
 		if err != nil {
 			return nil, err
 		}
 		if wait == nil {
-			out, err := f.pay(ctx, r, payer, parts, wary)
+			out, err := f.pay(ctx, r, payer, pending, stepwise)
 			switch {
 			case errors.Is(err, errOutdated):
 				continue
@@ -64,13 +64,13 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 				if err := f.await(ctx); err != nil {
 					return nil, err
 				}
-				wary = true // it may be so still
+				stepwise = true // it may be so still
 				continue
 			}
 			return out, err
 		}
 		select {
-		case <-wait.done:
+		case <-wait.released:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -105,30 +105,30 @@ func checkRequest(r Request) error {
 	return nil
 }
 
-// takeOff looks each item up and begins a flight for each that must be paid. If another request is paying for one of them
-// it begins none and returns that flight to wait for.
-func (f *keeper) takeOff(r Request) (parts []part, payer holderKey, wait *flight, err error) {
-	f.flights.mu.Lock()
-	defer f.flights.mu.Unlock()
+// lockItems looks each item up and locks each that must be paid. If another request is paying for one of them it locks none
+// and returns that lock to wait for.
+func (f *keeper) lockItems(r Request) (pending []pendingCharge, payer holderKey, wait *itemLock, err error) {
+	f.itemLocks.mu.Lock()
+	defer f.itemLocks.mu.Unlock()
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if f.flights.closed {
+	if f.itemLocks.closed {
 		return nil, payer, nil, ErrClosed
 	}
 	now := max(f.tick(), f.book.links.Time) // as the writer dates rows, or it would find this look outdated again and again
 	if payer, err = f.book.lookup(r); err != nil {
 		return nil, payer, nil, err
 	}
-	parts = make([]part, len(r.Items))
+	pending = make([]pendingCharge, len(r.Items))
 	started := map[store.Key]bool{}
 	for i := range r.Items {
-		p := &parts[i]
-		*p = f.book.part(payer, &r.Items[i], now)
+		p := &pending[i]
+		*p = f.book.resolve(payer, &r.Items[i], now)
 		if p.free != 0 {
 			continue
 		}
-		if fl := f.flights.running[p.key]; fl != nil {
-			return nil, payer, fl, nil
+		if l := f.itemLocks.held[p.key]; l != nil {
+			return nil, payer, l, nil
 		}
 		if err := f.book.refines(payer, &r.Items[i]); err != nil {
 			return nil, payer, nil, err
@@ -138,13 +138,12 @@ func (f *keeper) takeOff(r Request) (parts []part, payer holderKey, wait *flight
 		}
 		started[p.key] = true
 	}
-	for i := range parts {
-		if p := &parts[i]; p.free == 0 {
-			p.flight = &flight{key: p.key, done: make(chan struct{})}
-			f.flights.running[p.key] = p.flight
+	for i := range pending {
+		if p := &pending[i]; p.free == 0 {
+			p.lock = f.itemLocks.take(p.key)
 		}
 	}
-	return parts, payer, nil, nil
+	return pending, payer, nil, nil
 }
 
 // lookup finds the dataset and the account that pays, and checks that the request was planned under the policy in force.
@@ -169,9 +168,9 @@ func (b *book) lookup(r Request) (payer holderKey, _ error) {
 	return payer, nil
 }
 
-// part tells how one item would be served: free, by joining a saved shared release, or by a new draw.
-func (b *book) part(payer holderKey, it *Item, now int64) part {
-	p := part{item: it, cost: it.Cost, pool: it.pool()}
+// resolve tells how one item would be served: free, by joining a saved shared release, or by a new draw.
+func (b *book) resolve(payer holderKey, it *Item, now int64) pendingCharge {
+	p := pendingCharge{item: it, cost: it.Cost, pool: it.pool()}
 	ds, user := payer.ds, payer.user
 	holder := user
 	if it.Shared {
@@ -218,29 +217,29 @@ func (r *record) current(it *Item, now int64) bool {
 	return it.Refresh == 0 || r.At.UnixNano()/int64(it.Refresh) == now/int64(it.Refresh)
 }
 
-// pay charges for the parts that are not free. Whatever fails, their flights end here.
-func (f *keeper) pay(ctx context.Context, r Request, payer holderKey, parts []part, wary bool) ([]Outcome, error) {
+// pay charges for the items that are not free. Whatever fails, their locks are given back here.
+func (f *keeper) pay(ctx context.Context, r Request, payer holderKey, pending []pendingCharge, stepwise bool) ([]Outcome, error) {
 	var at int64
 	err := error(nil)
-	if slices.ContainsFunc(parts, func(p part) bool { return p.free == 0 }) {
-		err = f.do(ctx, &job{wary: wary, ds: payer.ds, run: func(t *batch) error {
+	if slices.ContainsFunc(pending, func(p pendingCharge) bool { return p.free == 0 }) {
+		err = f.do(ctx, &job{stepwise: stepwise, ds: payer.ds, run: func(t *batch) error {
 			at = t.now
-			return f.charge(t, r, payer, parts)
+			return f.charge(t, r, payer, pending)
 		}})
 	}
-	out := make([]Outcome, len(parts))
-	for i := range parts {
-		p := &parts[i]
+	out := make([]Outcome, len(pending))
+	for i := range pending {
+		p := &pending[i]
 		switch {
 		case p.free != 0:
 			out[i] = Outcome{ID: p.free}
 		case err != nil:
-			f.flights.land(p.flight)
+			f.itemLocks.release(p.lock)
 		case p.joins != 0:
 			out[i] = Outcome{ID: p.joins, Charged: p.item.Cost}
-			f.flights.land(p.flight)
+			f.itemLocks.release(p.lock)
 		default:
-			receipt := &Receipt{digest: p.item.Digest, charge: p.charge, fence: p.fence, at: at, key: p.key, flight: p.flight, ds: payer.ds, user: payer.user, item: *p.item}
+			receipt := &Receipt{digest: p.item.Digest, charge: p.charge, fence: p.fence, at: at, key: p.key, lock: p.lock, ds: payer.ds, user: payer.user, item: *p.item}
 			receipt.state.Store(receiptFresh)
 			out[i] = Outcome{Receipt: receipt, Charged: p.item.Cost}
 		}
@@ -255,14 +254,14 @@ func (f *keeper) pay(ctx context.Context, r Request, payer holderKey, parts []pa
 // otherwise: its epoch is over, or a ledger opened anew after a fault holds a save that had no acknowledgement.
 var errOutdated = errors.New("looked up too early")
 
-// outdated tells whether a part would be served otherwise now.
-func (b *book) outdated(payer holderKey, p *part, now int64) bool {
-	again := b.part(payer, p.item, now)
+// outdated tells whether an item would be served otherwise now.
+func (b *book) outdated(payer holderKey, p *pendingCharge, now int64) bool {
+	again := b.resolve(payer, p.item, now)
 	return again.free != 0 || again.joins != p.joins || again.key != p.key
 }
 
-// charge is the writer's part: one conditional update for each account, and the rows. The batch's book is what it decides on.
-func (f *keeper) charge(t *batch, r Request, payer holderKey, parts []part) error {
+// charge is what the writer does: one conditional update for each account, and the rows. The batch's book is what it decides on.
+func (f *keeper) charge(t *batch, r Request, payer holderKey, pending []pendingCharge) error {
 	b, ds := t.book, payer.ds
 	if now, err := b.lookup(r); err != nil || now != payer {
 		return refusal{errors.Join(err, ErrPolicy)}
@@ -271,9 +270,9 @@ func (f *keeper) charge(t *batch, r Request, payer holderKey, parts []part) erro
 		return err
 	}
 	var all, drawn accounting.Charge // what she pays, and what the cap pays
-	var whole accounting.Charge      // what the cap would pay if each part were drawn
-	for i := range parts {
-		p := &parts[i]
+	var whole accounting.Charge      // what the cap would pay if each item were drawn
+	for i := range pending {
+		p := &pending[i]
 		if p.free != 0 {
 			continue
 		}
@@ -319,7 +318,7 @@ func (f *keeper) charge(t *batch, r Request, payer holderKey, parts []part) erro
 	if whole != drawn && !b.capHolds(ds, whole, t.now) {
 		return refusal{fmt.Errorf("ledger: %w", ErrCap)}
 	}
-	return addCharges(t, r, payer, parts)
+	return addCharges(t, r, payer, pending)
 }
 
 // spentOf is the error of an account that does not hold a cost.
@@ -330,7 +329,7 @@ func spentOf(key store.AccountKey) error {
 	return ErrExhausted
 }
 
-// capHolds tells whether the cap could pay for all parts if each were drawn. A release that another analyst has had drawn
+// capHolds tells whether the cap could pay for all items if each were drawn. A release that another analyst has had drawn
 // costs the cap nothing more, but it is sold only while the cap could have paid for it: else, with the cap spent, what is
 // still for sale would tell what others have chosen (privacy rule 1).
 func (b *book) capHolds(ds int64, all accounting.Charge, now int64) bool {
@@ -342,13 +341,13 @@ func (b *book) capHolds(ds int64, all accounting.Charge, now int64) bool {
 	return a.Holds(all)
 }
 
-func addCharges(t *batch, r Request, payer holderKey, parts []part) error {
+func addCharges(t *batch, r Request, payer holderKey, pending []pendingCharge) error {
 	by := r.User
 	if by == payer.user {
 		by = ""
 	}
-	for i := range parts {
-		p := &parts[i]
+	for i := range pending {
+		p := &pending[i]
 		if p.free != 0 {
 			continue
 		}

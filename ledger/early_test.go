@@ -38,7 +38,7 @@ type unflushedStore struct {
 }
 
 // Stand: what it stops is a batch that has begun.
-func (s *unflushedStore) Stand(chain.Head, []chain.Head, time.Duration) (b store.Begun, ok bool) {
+func (s *unflushedStore) BeginPresuming(chain.Head, []chain.Head, time.Duration) (b store.Begun, ok bool) {
 	return b, false
 }
 

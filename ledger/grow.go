@@ -45,7 +45,7 @@ func (f *keeper) Grow(ctx context.Context, user string, id int64, through int) (
 		if err := ctx.Err(); err != nil {
 			return nil, mechanisms.Step{}, err
 		}
-		r, wait, err := f.takeStep(user, id, through)
+		r, wait, err := f.lockStep(user, id, through)
 		switch {
 		case err != nil || wait == nil && r == nil:
 			return nil, mechanisms.Step{}, err
@@ -54,7 +54,7 @@ func (f *keeper) Grow(ctx context.Context, user string, id int64, through int) (
 			if err == nil {
 				return r, r.step, nil
 			}
-			f.flights.land(r.flight)
+			f.itemLocks.release(r.lock)
 			if errors.Is(err, errElsewhere) {
 				err = f.await(ctx)
 			}
@@ -64,7 +64,7 @@ func (f *keeper) Grow(ctx context.Context, user string, id int64, through int) (
 			continue
 		}
 		select {
-		case <-wait.done:
+		case <-wait.released:
 		case <-ctx.Done():
 			return nil, mechanisms.Step{}, ctx.Err()
 		}
@@ -85,14 +85,14 @@ func (f *keeper) claimStep(ctx context.Context, r *Receipt) error {
 	}})
 }
 
-// takeStep begins the flight of a step, or returns the one under way to wait for; neither: there is nothing to grow.
-func (f *keeper) takeStep(user string, id int64, through int) (*Receipt, *flight, error) {
+// lockStep locks the next step of a release, or returns the lock that another caller has on it, to wait for; neither: there is nothing to grow.
+func (f *keeper) lockStep(user string, id int64, through int) (*Receipt, *itemLock, error) {
 	now := f.tick()
-	f.flights.mu.Lock()
-	defer f.flights.mu.Unlock()
+	f.itemLocks.mu.Lock()
+	defer f.itemLocks.mu.Unlock()
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if f.flights.closed {
+	if f.itemLocks.closed {
 		return nil, nil, ErrClosed
 	}
 	rec, paid := f.book.heldBy(user, id)
@@ -107,12 +107,10 @@ func (f *keeper) takeStep(user string, id int64, through int) (*Receipt, *flight
 	e.Text("growth")
 	e.Int(id)
 	key := store.Key(e.Hash())
-	if fl := f.flights.running[key]; fl != nil {
-		return nil, fl, nil
+	if l := f.itemLocks.held[key]; l != nil {
+		return nil, l, nil
 	}
-	fl := &flight{key: key, done: make(chan struct{})}
-	f.flights.running[key] = fl
-	r := &Receipt{digest: step.Digest(rec.Item.Digest), at: now, key: key, flight: fl, ds: rec.ds, user: f.book.sets[rec.ds].holder(user), item: rec.Item, grows: id, step: step}
+	r := &Receipt{digest: step.Digest(rec.Item.Digest), at: now, key: key, lock: f.itemLocks.take(key), ds: rec.ds, user: f.book.sets[rec.ds].holder(user), item: rec.Item, grows: id, step: step}
 	r.state.Store(receiptFresh)
 	return r, nil, nil
 }
@@ -136,7 +134,7 @@ func (f *keeper) saveStep(t *batch, r *Receipt, blob []byte) (int64, error) {
 	if n := len(rec.grown); n > 0 && rec.through() == r.step.To && rec.grown[n-1].noisy == sha256.Sum256(blob) {
 		return rec.ID, nil // the first try was durable after all
 	}
-	if err := t.land(r); err != nil {
+	if err := t.endClaim(r); err != nil {
 		return 0, err
 	}
 	if rec.through() != r.step.From {

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// The jobs that wait for the writer: who charges hands one over and waits, and the writer takes out of the line those that may share a commit.
+// The jobs that wait for the writer: who charges hands one over and waits, and the writer takes out of the queue those that may share a commit.
 
 // maxJobs is how many jobs one commit covers at most.
 const maxJobs = 256
 
 // job is work for the writer: run adds rows to the batch, after is called once they are durable and in the book.
 type job struct {
-	run     func(*batch) error
-	after   func()
-	alone   bool  // shares its commit with no other
-	follows bool  // has nothing to write: takes in what others have written
-	told    bool  // it came before the batch read what others have written
-	wary    bool  // is done step by step, nothing presumed
-	ds      int64 // the dataset in whose chain it writes; 0: it writes in chain 0, or nobody knows yet
-	passed  int   // batches that have left it waiting, because another process wrote in its dataset
-	state   atomic.Int32
-	err     error
-	done    chan struct{}
+	run      func(*batch) error
+	after    func()
+	alone    bool  // shares its commit with no other
+	follows  bool  // has nothing to write: takes in what others have written
+	told     bool  // it came before the batch read what others have written
+	stepwise bool  // is done step by step, nothing presumed
+	ds       int64 // the dataset in whose chain it writes; 0: it writes in chain 0, or nobody knows yet
+	passed   int   // batches that have left it waiting, because another process wrote in its dataset
+	state    atomic.Int32
+	err      error
+	done     chan struct{}
 }
 
 // The states of a job: whoever moves it from waiting first decides.
@@ -115,9 +115,9 @@ func (f *keeper) gather() {
 	}
 }
 
-// line are the jobs that may share a commit with the one that waits longest: none behind one that must be alone, and no other
+// batchable are the jobs that may share a commit with the one that waits longest: none behind one that must be alone, and no other
 // among those that are done step by step.
-func (f *keeper) line() []*job {
+func (f *keeper) batchable() []*job {
 	first := f.waiting[0]
 	if first.alone {
 		return f.waiting[:1]
@@ -127,21 +127,21 @@ func (f *keeper) line() []*job {
 		if j.alone {
 			break
 		}
-		if j.wary == first.wary {
+		if j.stepwise == first.stepwise {
 			list = append(list, j)
 		}
 	}
 	return list
 }
 
-// choose takes jobs of the line out of it, those that may go on.
+// choose takes those of the batchable jobs out of the queue that may go on.
 func (f *keeper) choose(may func(*job) bool) (chosen []*job) {
 	var left []*job
-	wary, ended := f.waiting[0].wary, false
+	stepwise, ended := f.waiting[0].stepwise, false
 	for i, j := range f.waiting {
 		ended = ended || i > 0 && (j.alone || f.waiting[0].alone) || len(chosen) == maxJobs
 		switch {
-		case ended || j.wary != wary || !may(j):
+		case ended || j.stepwise != stepwise || !may(j):
 			left = append(left, j)
 		case j.take():
 			chosen = append(chosen, j)

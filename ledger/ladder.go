@@ -126,7 +126,7 @@ func (f *keeper) SaveFirst(ctx context.Context, r *Receipt, noisy privacy.Releas
 	if !finest.Valid() {
 		return 0, errors.New("ledger: a ladder without its finest level")
 	}
-	return f.keep(ctx, r, noisy, finest)
+	return f.saveRelease(ctx, r, noisy, finest)
 }
 
 // Finest reads the finest level of a ladder.

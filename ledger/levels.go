@@ -63,7 +63,7 @@ func (it *Item) family() Digest {
 
 // SaveLevels is Ledger's.
 func (f *keeper) SaveLevels(ctx context.Context, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
-	if r == nil || r.state.Load() == 0 || r.flight == nil {
+	if r == nil || r.state.Load() == 0 || r.lock == nil {
 		return 0, errors.New("ledger: not a receipt")
 	}
 	if len(levels) == 0 || len(levels) != len(r.item.Levels) {

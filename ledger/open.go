@@ -65,24 +65,24 @@ type keeper struct {
 	fault atomic.Pointer[error] // why the ledger is not available; nil: it is
 
 	// the writer's own
-	ahead   *book       // what it decides on: the book, and what other proxies have written since; the same one while that is nothing
-	unshown []chain.Row // by which it is ahead
-	locks   []io.Closer
-	store   store.Store
-	witness *witness
-	retry   time.Time // not to be re-opened before
-	waiting []*job    // taken from the queue, the oldest first
+	ahead     *book       // what it decides on: the book, and what other proxies have written since; the same one while that is nothing
+	unshown   []chain.Row // by which it is ahead
+	fileLocks []io.Closer
+	store     store.Store
+	witness   *witness
+	retry     time.Time // not to be re-opened before
+	waiting   []*job    // taken from the queue, the oldest first
 
 	queue   chan *job
 	closing chan struct{}
 	stopped chan struct{}
 	once    sync.Once
 
-	flights flights
-	sharing sharing
-	cache   cache
-	reading sync.Mutex
-	reader  store.Store
+	itemLocks lockTable
+	sharing   sharing
+	cache     cache
+	reading   sync.Mutex
+	reader    store.Store
 }
 
 // Open opens the ledger at url ("sqlite:path"), making it if there is none, and compares all of it: the chain, the
@@ -100,7 +100,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	}
 	f := &keeper{site: where, opts: opts, disk: opts.Disk, log: opts.Log,
 		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{})}
-	f.hold(newBook())
+	f.setBook(newBook())
 	if f.opts.Clock == nil {
 		f.opts.Clock = where.Clock
 	}
@@ -119,17 +119,17 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if f.opts.again == 0 {
 		f.opts.again = reopenNotSoon
 	}
-	f.cache.limit, f.flights.running, f.sharing.leases, f.sharing.rivals = f.opts.CacheBytes, map[store.Key]*flight{}, map[int64]int64{}, map[int64]time.Time{}
+	f.cache.limit, f.itemLocks.held, f.sharing.leases, f.sharing.rivals = f.opts.CacheBytes, map[store.Key]*itemLock{}, map[int64]int64{}, map[int64]time.Time{}
 	if opts.ReadOnly {
 		return f.openReadOnly(ctx)
 	}
 	if err := f.lock(); err != nil {
-		f.release()
+		f.unlockFiles()
 		return nil, err
 	}
 	if err := f.open(ctx, mark{}); err != nil {
 		f.shut()
-		f.release()
+		f.unlockFiles()
 		return nil, err
 	}
 	go f.write()
@@ -140,13 +140,13 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 // live at the same time. Processes that share a ledger and a directory each have a witness of their own.
 func (f *keeper) lock() error {
 	for _, name := range f.site.Locks() {
-		if err := f.take(name); err != nil {
+		if err := f.lockFile(name); err != nil {
 			return err
 		}
 	}
 	first := f.opts.Witness
 	for n := 2; ; n++ {
-		err := f.take(f.opts.Witness + "-lock")
+		err := f.lockFile(f.opts.Witness + "-lock")
 		if err == nil || !f.shared() || !errors.Is(err, ErrLocked) || n > maxWitnesses {
 			return err
 		}
@@ -154,12 +154,12 @@ func (f *keeper) lock() error {
 	}
 }
 
-func (f *keeper) take(name string) error {
+func (f *keeper) lockFile(name string) error {
 	l, err := f.disk.Lock(name)
 	if err != nil {
 		return err
 	}
-	f.locks = append(f.locks, l)
+	f.fileLocks = append(f.fileLocks, l)
 	return nil
 }
 
@@ -178,11 +178,11 @@ func siteAt(url string, opts Options) (store.Site, error) {
 	return sqlite.At(path, opts.Disk)
 }
 
-func (f *keeper) release() (err error) {
-	for _, l := range f.locks {
+func (f *keeper) unlockFiles() (err error) {
+	for _, l := range f.fileLocks {
 		err = errors.Join(err, l.Close())
 	}
-	f.locks = nil
+	f.fileLocks = nil
 	return err
 }
 
@@ -201,7 +201,7 @@ func (f *keeper) openReadOnly(ctx context.Context) (Ledger, error) {
 		f.closeReader()
 		return nil, err
 	}
-	f.hold(b)
+	f.setBook(b)
 	f.seen.Store(b.links.Time)
 	close(f.stopped)
 	return f, nil
@@ -248,7 +248,7 @@ func (f *keeper) Close() error {
 	f.once.Do(func() {
 		close(f.closing)
 		<-f.stopped
-		f.flights.close()
+		f.itemLocks.close()
 		f.reading.Lock()
 		err = f.closeReader()
 		f.reading.Unlock()
@@ -257,7 +257,7 @@ func (f *keeper) Close() error {
 				f.log.Warn("ledger: last checkpoint", "error", ferr)
 			}
 		}
-		err = errors.Join(err, f.shut(), f.release())
+		err = errors.Join(err, f.shut(), f.unlockFiles())
 	})
 	return err
 }

@@ -13,20 +13,20 @@ import (
 // not carried out, and the batch is done again step by step. A job of which the book knows that the server will refuse it is
 // left out beforehand and done step by step by itself, so that nobody without a budget slows those who have one.
 
-// errDoubted takes a job out of a batch that presumes.
-var errDoubted = errors.New("to be done step by step")
+// errStepwise takes a job out of a batch that presumes.
+var errStepwise = errors.New("to be done step by step")
 
 // presume begins a batch that presumes, where the store can and the jobs may.
 func (f *keeper) presume(t *batch, jobs []*job) {
-	if t.stands {
+	if t.presumesEnds {
 		t.presumed = map[store.AccountKey]store.Account{}
-	} else if s, ok := t.store.(store.Shared); ok && len(jobs) > 0 && !jobs[0].alone && !jobs[0].wary {
+	} else if s, ok := t.store.(store.Shared); ok && len(jobs) > 0 && !jobs[0].alone && !jobs[0].stepwise {
 		t.presumed = map[store.AccountKey]store.Account{}
 		s.Presume()
 	}
 }
 
-// foresee tells how a charge will leave the accounts; errDoubted where one of them does not hold it.
+// foresee tells how a charge will leave the accounts; errStepwise where one of them does not hold it.
 func (t *batch) foresee(b *book, moves []store.Move) error {
 	if t.presumed == nil {
 		return nil
@@ -40,17 +40,17 @@ func (t *batch) foresee(b *book, moves []store.Move) error {
 			a = *m.Fresh
 		}
 		if a, ok = a.Rolled(t.now, m.Ends).Charged(m.Charge); !ok {
-			return refusal{errDoubted}
+			return refusal{errStepwise}
 		}
 		t.presumed[m.Key] = a
 	}
 	return nil
 }
 
-// warily has jobs done step by step.
-func warily(jobs []*job) []*job {
+// doStepwise has jobs done step by step.
+func doStepwise(jobs []*job) []*job {
 	for _, j := range jobs {
-		j.wary = true
+		j.stepwise = true
 	}
 	return jobs
 }

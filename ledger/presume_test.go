@@ -91,8 +91,8 @@ type stoodStore struct {
 	site *stood
 }
 
-func (s *stoodStore) Stand(all chain.Head, chains []chain.Head, within time.Duration) (store.Begun, bool) {
-	b, ok := s.Store.Stand(all, chains, within)
+func (s *stoodStore) BeginPresuming(all chain.Head, chains []chain.Head, within time.Duration) (store.Begun, bool) {
+	b, ok := s.Store.BeginPresuming(all, chains, within)
 	if ok {
 		s.site.batches.Add(1)
 	}

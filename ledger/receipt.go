@@ -24,7 +24,7 @@ type Receipt struct {
 	fence  int64 // of the claim on the draw, which a save needs
 	at     int64 // the charge's time, which is the release's
 	key    store.Key
-	flight *flight
+	lock   *itemLock
 	ds     int64
 	user   string
 	item   Item

@@ -72,7 +72,7 @@ func (f *keeper) settle(b *book, began time.Time) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", store.Unavailable(sqlite.Full(err)), err)
 	}
-	f.hold(b)
+	f.setBook(b)
 	f.seen.Store(max(f.seen.Load(), b.links.Time))
 	if behind := b.links.Time - f.opts.Clock().UnixNano(); behind > int64(time.Minute) {
 		f.log.Warn("ledger: the clock is behind the ledger's own time, which stands still until then", "behind", time.Duration(behind))

@@ -290,14 +290,14 @@ func TestRule8RequestOfAnotherPolicy(t *testing.T) {
 func TestRule8PolicyChangesUnderWay(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	r := request("alice", item(1, eps(1)))
-	parts, ds, _, err := f.takeOff(r)
+	pending, ds, _, err := f.lockItems(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Adopt(ctx, Terms{PolicyDigest: Digest{2}, Datasets: []DatasetTerms{census()}}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.pay(ctx, r, ds, parts, false)
+	_, err = f.pay(ctx, r, ds, pending, false)
 	wantErr(t, err, ErrPolicy)
 	wantSpent(t, f, "alice", 0, 0)
 	r.PolicyDigest = Digest{2}

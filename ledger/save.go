@@ -17,11 +17,11 @@ import (
 // Save stores the drawn release of a spent receipt. After an error it may be called again with the same release: if the
 // first call was durable after all, the second one finds it.
 func (f *keeper) Save(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
-	return f.keep(ctx, r, noisy, mechanisms.Finest{})
+	return f.saveRelease(ctx, r, noisy, mechanisms.Finest{})
 }
 
-func (f *keeper) keep(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
-	if r == nil || r.state.Load() == 0 || r.flight == nil {
+func (f *keeper) saveRelease(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
+	if r == nil || r.state.Load() == 0 || r.lock == nil {
 		return 0, errors.New("ledger: not a receipt")
 	}
 	if !noisy.Valid() {
@@ -65,7 +65,7 @@ func (f *keeper) stored(ctx context.Context, r *Receipt, noisy privacy.Released[
 	if !r.item.Spec.Grows() {
 		f.cache.put(id, noisy)
 	}
-	f.flights.land(r.flight)
+	f.itemLocks.release(r.lock)
 	return id, nil
 }
 
@@ -76,7 +76,7 @@ func (f *keeper) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, 
 		}
 		return id, nil
 	}
-	if err := t.land(r); err != nil {
+	if err := t.endClaim(r); err != nil {
 		return 0, err
 	}
 	if o, ok := t.book.open[r.charge]; !ok || o.digest != r.digest {
@@ -100,11 +100,11 @@ func (f *keeper) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, 
 
 // Abandon gives a receipt up.
 func (f *keeper) Abandon(r *Receipt) {
-	if r == nil || r.flight == nil {
+	if r == nil || r.lock == nil {
 		return
 	}
 	if r.state.CompareAndSwap(receiptFresh, receiptClosed) || r.state.CompareAndSwap(receiptSpent, receiptClosed) {
-		f.flights.land(r.flight)
+		f.itemLocks.release(r.lock)
 		f.drop(claimed{r.ds, r.key, r.fence})
 	}
 }

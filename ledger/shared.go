@@ -125,8 +125,8 @@ func (f *keeper) catchUp() error {
 // durable only after all that it has read. After a fault the one ahead is given up, and begins anew at the other:
 // what a crash of the server takes back was never shown, and is no rollback.
 
-// hold makes a book that was read the one that there is.
-func (f *keeper) hold(b *book) {
+// setBook makes a book that was read the one that there is.
+func (f *keeper) setBook(b *book) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.book, f.ahead, f.unshown = b, b, nil
@@ -250,8 +250,8 @@ func (t *batch) yield(key store.Key, fence int64) error {
 	return nil
 }
 
-// land ends the claim on a draw that is being saved, if it is still this process's.
-func (t *batch) land(r *Receipt) error {
+// endClaim ends the claim on a draw that is being saved, if it is still this process's.
+func (t *batch) endClaim(r *Receipt) error {
 	mine, err := t.holds(r.key, r.fence)
 	if err != nil {
 		return err

@@ -50,11 +50,11 @@ func vanish(f *keeper) {
 	f.once.Do(func() {
 		close(f.closing)
 		<-f.stopped
-		f.flights.close()
+		f.itemLocks.close()
 		f.store.Close()
 		f.store = nil
 		f.shut()
-		f.release()
+		f.unlockFiles()
 	})
 }
 

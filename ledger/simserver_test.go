@@ -304,7 +304,7 @@ func (s *simStore) Begin(known []chain.Head, want store.Wanted) (b store.Begun, 
 	return b, nil
 }
 
-func (s *simStore) Stand(all chain.Head, chains []chain.Head, within time.Duration) (b store.Begun, ok bool) {
+func (s *simStore) BeginPresuming(all chain.Head, chains []chain.Head, within time.Duration) (b store.Begun, ok bool) {
 	least := all.Seq
 	for _, h := range chains {
 		b.Chains, least = append(b.Chains, h.Chain), max(least, h.Seq)

@@ -56,23 +56,23 @@ func (f *keeper) wanted(jobs []*job) store.Wanted {
 	return want
 }
 
-// stand begins a batch without a word from the server, in datasets in whose chains nobody else has written of late: it presumes that
+// beginPresuming begins a batch without a word from the server, in datasets in whose chains nobody else has written of late: it presumes that
 // these end as they are known to. What came until then goes into it.
-func (f *keeper) stand() (store.Begun, bool) {
+func (f *keeper) beginPresuming() (store.Begun, bool) {
 	s, ok := f.store.(store.Shared)
-	if first := f.waiting[0]; !ok || f.sharing.asks || first.wary || first.alone || first.follows || f.rivalled(first.ds) {
+	if first := f.waiting[0]; !ok || f.sharing.asks || first.stepwise || first.alone || first.follows || f.rivalled(first.ds) {
 		return store.Begun{}, false
 	}
 	links := f.ahead.links
 	var heads []chain.Head
-	for _, j := range f.line() {
+	for _, j := range f.batchable() {
 		if j.follows || f.rivalled(j.ds) || slices.ContainsFunc(heads, func(h chain.Head) bool { return h.Chain == j.ds }) {
 			continue
 		}
 		heads = append(heads, links.Head(j.ds))
 	}
 	slices.SortFunc(heads, func(a, b chain.Head) int { return cmp.Compare(a.Chain, b.Chain) }) // as all wait for them
-	return s.Stand(links.Head(0), heads, rivalry)
+	return s.BeginPresuming(links.Head(0), heads, rivalry)
 }
 
 // rivalled tells whether another process may be about to write in a dataset's chain, or it is not known whose that is.
@@ -171,7 +171,7 @@ func (f *keeper) Sound(ctx context.Context) error {
 // fail closes the store. Nothing is written until ready has opened and compared it again.
 func (f *keeper) fail(err error) {
 	f.shut()
-	f.hold(f.book)
+	f.setBook(f.book)
 	err = f.site.Explain(err)
 	f.log.Error("ledger: not available", "error", err)
 	kept := err
@@ -198,16 +198,16 @@ func (f *keeper) transact() (done, left []*job, err error) {
 		runtime.Gosched()
 		f.gather()
 	}
-	line := f.line()
-	if !slices.ContainsFunc(line, func(j *job) bool { return !j.follows }) {
+	jobs := f.batchable()
+	if !slices.ContainsFunc(jobs, func(j *job) bool { return !j.follows }) {
 		return f.choose(func(j *job) bool { return j.follows }), nil, f.catchUp()
 	}
 	for _, j := range f.waiting {
 		j.told = true // of what is written now
 	}
-	begun, stands := f.stand()
-	if !stands {
-		begun, err = f.store.Begin(f.ahead.links.Heads(), f.wanted(line)) // which the writer alone changes
+	begun, presumed := f.beginPresuming()
+	if !presumed {
+		begun, err = f.store.Begin(f.ahead.links.Heads(), f.wanted(jobs)) // which the writer alone changes
 		if err == nil && begun.News != nil {
 			err = f.learn(*begun.News)
 		}
@@ -217,9 +217,9 @@ func (f *keeper) transact() (done, left []*job, err error) {
 		f.sharing.asks = false
 		f.gather()
 	}
-	t := &batch{store: f.store, begun: begun, stands: stands, book: f.ahead, base: f.ahead.links, links: f.ahead.links.Clone()}
+	t := &batch{store: f.store, begun: begun, presumesEnds: presumed, book: f.ahead, base: f.ahead.links, links: f.ahead.links.Clone()}
 	done = f.choose(func(j *job) bool {
-		if j.follows && !stands && (j.told || begun.Chains == nil) || !j.follows && t.writes(t.base.In(j.ds)) {
+		if j.follows && !presumed && (j.told || begun.Chains == nil) || !j.follows && t.writes(t.base.In(j.ds)) {
 			return true // who follows came before the news was read, or all chains are held since
 		}
 		j.passed++
@@ -231,7 +231,7 @@ func (f *keeper) transact() (done, left []*job, err error) {
 		t.claims = nil // none was made
 		f.settleClaims(t, false)
 		if errors.Is(err, store.ErrPresumed) {
-			return nil, warily(done), nil
+			return nil, doStepwise(done), nil
 		}
 		f.sharing.asks = true
 		return nil, done, nil
@@ -247,7 +247,7 @@ func (f *keeper) transact() (done, left []*job, err error) {
 	if err != nil {
 		return done, nil, err
 	}
-	if left = t.doubted; len(left) > 0 {
+	if left = t.deferred; len(left) > 0 {
 		done = slices.DeleteFunc(done, func(j *job) bool { return slices.Contains(left, j) })
 	}
 	for _, j := range done {
@@ -255,7 +255,7 @@ func (f *keeper) transact() (done, left []*job, err error) {
 			j.after()
 		}
 	}
-	return done, warily(left), nil
+	return done, doStepwise(left), nil
 }
 
 // commit runs the jobs and makes what they wrote durable, in the book and known to the witness.

@@ -13,6 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
 // partList is a public table of parts: some keys are missing, values are NULL, equal numbers look otherwise (1.0 and 1.00, 0 and −0).
@@ -44,12 +45,7 @@ func drawnParts(r *rand.Rand) partList {
 // partsContext is a session over lines, each of a part.
 func partsContext(t *testing.T, parts reuse.PublicRows) reuse.Context {
 	t.Helper()
-	p, err := policy.Parse([]byte(`
-version: 1
-backend: {url: "postgres://dpproxy@127.0.0.1/shop"}
-ledger: {url: "sqlite:x.ledger"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+	p, err := policy.Parse([]byte(policytest.Over("postgres://dpproxy@127.0.0.1/shop")+`
   - id: shop
     unit: {name: customer, key: lines.customer}
     accountant: pure

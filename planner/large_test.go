@@ -8,16 +8,13 @@ import (
 	"github.com/dpproxy/dpproxy/planner/discovery"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
 // largeContext is a policy of a table whose columns have more combinations than one answer has room for.
 func largeContext(t *testing.T, large string) reuse.Context {
 	t.Helper()
-	const text = `
-version: 1
-backend: {url: "duckdb:x.duckdb"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+	text := policytest.Over("duckdb:x.duckdb") + `
   - id: census
     unit: {name: person, key: people.person_id}
     accountant: pure

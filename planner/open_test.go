@@ -15,16 +15,13 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
 // openContext is the test policy with an open column, and δ in the budget or not.
 func openContext(t *testing.T, delta string) reuse.Context {
 	t.Helper()
-	const text = `
-version: 1
-backend: {url: "duckdb:x.duckdb"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+	text := policytest.Over("duckdb:x.duckdb") + `
   - id: census
     unit: {name: person, key: people.person_id}
     accountant: pure

@@ -11,16 +11,12 @@ import (
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
 // periodPolicy has columns of each kind that expressions come round in: instants with changes of clocks among them, at steps that divide an hour and that do not, times and
 // days from before 1970 on, whole numbers on both sides of 0 and near the end of their type.
-const periodPolicy = `version: 1
-server: {listen: "127.0.0.1:0"}
-backend: {url: "postgres://ro@127.0.0.1/shop"}
-ledger: {url: "sqlite:ledger.db"}
-users: [{name: u, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+var periodPolicy = policytest.Over("postgres://ro@127.0.0.1/shop") + `
   - id: shop
     unit: {name: person, key: orders.who}
     accountant: pure
@@ -50,7 +46,7 @@ func periodContext(t *testing.T, zone string) reuse.Context {
 	}
 	d := p.Datasets[0]
 	d.Buying.Cells = 0 // a walk over cells finds no room around a question where it would look at too many
-	c := reuse.Context{Policy: p, Dataset: d, User: "u", Now: time.Date(2026, 6, 15, 10, 30, 0, 0, time.UTC),
+	c := reuse.Context{Policy: p, Dataset: d, User: "alice", Now: time.Date(2026, 6, 15, 10, 30, 0, 0, time.UTC),
 		Settings: plans.Settings{Epsilon: d.Defaults.MaxEpsilon, Confidence: d.Defaults.Confidence, SearchPath: []string{"public"}}}
 	if c.Settings.Zone, err = time.LoadLocation(zone); err != nil {
 		t.Fatal(err)

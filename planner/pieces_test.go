@@ -20,6 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/planner/workload"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
 // TestTwinPieces plans random statements as if a plan could look at a few cells only, so that their parts are made of pieces,
@@ -112,12 +113,7 @@ func TestPiecesAreCells(t *testing.T) {
 // vastContext is a session over orders of a shop whose columns have about so many cells each.
 func vastContext(t testing.TB, cells int64) reuse.Context {
 	t.Helper()
-	text := fmt.Sprintf(`
-version: 1
-backend: {url: "postgres://dpproxy@127.0.0.1/shop"}
-ledger: {url: "sqlite:x.ledger"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+	text := fmt.Sprintf(policytest.Over("postgres://dpproxy@127.0.0.1/shop")+`
   - id: shop
     unit: {name: customer, key: orders.customer}
     accountant: pure

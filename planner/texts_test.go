@@ -6,16 +6,13 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
 // textsContext is a policy with columns of `domain: any`.
 func textsContext(t *testing.T) reuse.Context {
 	t.Helper()
-	const text = `
-version: 1
-backend: {url: "duckdb:x.duckdb"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+	text := policytest.Over("duckdb:x.duckdb") + `
   - id: census
     unit: {name: person, key: people.person_id}
     accountant: pure

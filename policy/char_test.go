@@ -4,15 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
 // TestCharColumns: a char(n) is text whose values have no trailing blanks.
 func TestCharColumns(t *testing.T) {
-	const text = `version: 1
-backend: {url: "postgres://dpproxy@127.0.0.1/shop"}
-ledger: {url: "sqlite:x.ledger"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+	text := policytest.Over("postgres://dpproxy@127.0.0.1/shop") + `
   - id: shop
     unit: {name: customer, key: sales.customer}
     accountant: pure

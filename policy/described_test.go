@@ -6,16 +6,12 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
 // TestConstraints: keys are what the policy says of joins, and nothing that it does not say.
 func TestConstraints(t *testing.T) {
-	const head = `version: 1
-server: {listen: "127.0.0.1:0"}
-backend: {url: "postgres://reader@127.0.0.1:5432/shop"}
-ledger: {url: "sqlite:ledger.db"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+	head := policytest.Over("postgres://reader@127.0.0.1:5432/shop") + `
   - id: shop
     unit: UNIT
     neighbors: add-remove

@@ -5,17 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
 // keyedPolicy is a policy of lines that find their unit through orders; columns are those of people, orders and lines.
 func keyedPolicy(t *testing.T, people, orders, lines string) *Dataset {
 	t.Helper()
-	p, err := Parse([]byte(`version: 1
-server: {listen: "127.0.0.1:0"}
-backend: {url: "postgres://reader@127.0.0.1:5432/shop"}
-ledger: {url: "sqlite:ledger.db"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+	p, err := Parse([]byte(policytest.Over("postgres://reader@127.0.0.1:5432/shop")+`
   - id: shop
     unit: {name: person, key: people.id}
     neighbors: add-remove

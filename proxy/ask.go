@@ -93,7 +93,7 @@ func (c *session) timed(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() {}
 }
 
-// atOnce is an answer that the pipeline keeps, or reads from what is held in microseconds: it is given without a place, a turn, or anybody beside who would have to be waited
+// atOnce is an answer that the pipeline keeps, or reads from what is held in microseconds: it is given without a slot, or anybody beside who would have to be waited
 // for, which takes longer than finding it. On a grid all answers go one way.
 func (c *session) atOnce(ctx context.Context, stmt parse.Statement, params []policy.Value) (pipeline.Result, bool) {
 	if c.pace.grid > 0 || ctx.Err() != nil {
@@ -113,7 +113,7 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 	ctx, spanned := c.server.config.Spans.Statement(c.number(ctx), c.parse, c.database)
 	c.parse = spans.Parsed{}
 	limits := c.policy.Server.Limits
-	if !c.server.turns.Ticket(c.user, limits.StatementsPerSecond, time.Now()) {
+	if !c.server.statements.TakeToken(c.user, limits.StatementsPerSecond, time.Now()) {
 		spanned("53400")
 		return pipeline.Result{}, pgerror.New("53400", "too many statements a second").WithHint("Ask again a second later.")
 	}
@@ -126,7 +126,7 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 	defer stop()
 	ctx, release := c.pace.onGrid(admission.Metered(ctx))
 	defer release()
-	over, err := c.server.turns.Wait(ctx, c.user, limits.UserStatements)
+	over, err := c.server.statements.Wait(ctx, c.user, limits.UserStatements)
 	if err != nil {
 		spanned("57014")
 		return pipeline.Result{}, c.cutShort(ctx)

@@ -18,7 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
-// longRows is the number of rows from which on a user's sessions encode them in turn, a part at a time. No part waits for a
+// longRows is the number of rows from which on a user's sessions encode them one after the other, a part at a time. No part waits for a
 // client: a slow one keeps its rows, which count as its user's memory, and nothing else.
 const longRows = 1000
 
@@ -113,7 +113,7 @@ func (c *session) reading() reading {
 	return r
 }
 
-// longText is the length from which on a text takes long enough to be parsed that a user's sessions do it in turn.
+// longText is the length from which on a text takes long enough to be parsed that a user's sessions do it one after the other.
 const longText = 4 << 10
 
 // shortText is the length up to which the last texts that were parsed are kept with what they became, for a client that sends them again:

@@ -72,20 +72,20 @@ type Config struct {
 
 // Server accepts clients.
 type Server struct {
-	config   Config
-	tls      atomic.Pointer[tls.Config] // nil: no TLS
-	metrics  *Metrics
-	auth     *login.Passwords
-	keys     *cancelKeys
-	gate     *gate
-	brake    *login.Brake
-	proving  *provings
-	users    *userLimits
-	turns    *admission.Turns
-	workers  *admission.Workers
-	parse    func(text string) ([]command, *refuse.Refusal)
-	listener net.Listener
-	started  chan struct{}
+	config     Config
+	tls        atomic.Pointer[tls.Config] // nil: no TLS
+	metrics    *Metrics
+	auth       *login.Passwords
+	keys       *cancelKeys
+	gate       *gate
+	brake      *login.Brake
+	proving    *provings
+	users      *userLimits
+	statements *admission.Slots // each user's
+	workers    *admission.Workers
+	parse      func(text string) ([]command, *refuse.Refusal)
+	listener   net.Listener
+	started    chan struct{}
 
 	draining atomic.Bool
 	mu       sync.Mutex
@@ -124,7 +124,7 @@ func New(c Config) (*Server, error) {
 	}
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{config: c, metrics: c.Metrics, keys: newCancelKeys(), brake: login.NewBrake(), proving: newProvings(), users: newUserLimits(),
-		turns: admission.NewTurns(time.Second), workers: c.Workers,
+		statements: admission.NewSlots(time.Second), workers: c.Workers,
 		gate: newGate(c.Limits.early(c.Policy)), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
 		auth: &login.Passwords{Secret: c.Secret, Policy: c.Policy}, parse: parseCommands}
 	s.base, s.abort = context.WithCancelCause(context.Background())

@@ -42,7 +42,7 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 	if err := c.may(k.Kind); err != nil {
 		return pipeline.Result{}, err
 	}
-	c.pace.apart()
+	c.pace.awaitGrid()
 	c.enter()
 	c.server.metrics.ran(k.Kind)
 	switch k.Kind {

@@ -66,16 +66,16 @@ func (p *pace) rest() {
 	}
 }
 
-// apart waits, if rows were read, before anything begins that may ask a clock: whatever moment an answer leaves at, what that
+// awaitGrid waits, if rows were read, before anything begins that may ask a clock: whatever moment an answer leaves at, what that
 // clock says is in it, to a microsecond.
-func (p *pace) apart() {
+func (p *pace) awaitGrid() {
 	if p != nil && p.reads.Load() {
 		p.wait()
 		p.reads.Store(false)
 	}
 }
 
-// over waits as apart does before a place is given to another statement, which may ask a clock too.
+// over waits as awaitGrid does before a slot is given to another statement, which may ask a clock too.
 func (p *pace) over() {
 	if p.reads.Load() {
 		p.wait()
@@ -84,7 +84,7 @@ func (p *pace) over() {
 
 // told is what a statement tells the grid.
 func (p *pace) told() pipeline.Pace {
-	return pipeline.Pace{Read: func() { p.reads.Store(true) }, Apart: p.apart}
+	return pipeline.Pace{ReadsRows: func() { p.reads.Store(true) }, AwaitGrid: p.awaitGrid}
 }
 
 // onGrid is a context that ends as its parent does, on the next point of the grid.

@@ -25,26 +25,26 @@ import (
 // provings are the proofs that are being worked out here. A client of the wire hashes her password herself; here this process does, thousands of
 // times over, so that an address has one such proof at a time, and all of them together as many as there are for others to do without.
 type provings struct {
-	places chan struct{}
-	mu     sync.Mutex
-	by     map[string]chan struct{} // by where they come from: held by whoever is at it
-	waits  map[string]int
+	slots chan struct{}
+	mu    sync.Mutex
+	by    map[string]chan struct{} // by where they come from: held by whoever is at it
+	waits map[string]int
 }
 
 // maxProvings are at work at a time.
 const maxProvings = 2
 
 func newProvings() *provings {
-	return &provings{places: make(chan struct{}, maxProvings), by: map[string]chan struct{}{}, waits: map[string]int{}}
+	return &provings{slots: make(chan struct{}, maxProvings), by: map[string]chan struct{}{}, waits: map[string]int{}}
 }
 
-// enter waits for the origin's turn, and then for a place.
+// enter waits for the origin's slot, and then for one of all.
 func (p *provings) enter(ctx context.Context, origin string) (leave func(), err error) {
 	p.mu.Lock()
-	turn := p.by[origin]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		p.by[origin] = turn
+	own := p.by[origin]
+	if own == nil {
+		own = make(chan struct{}, 1)
+		p.by[origin] = own
 	}
 	p.waits[origin]++
 	p.mu.Unlock()
@@ -57,21 +57,21 @@ func (p *provings) enter(ctx context.Context, origin string) (leave func(), err 
 		}
 	}
 	select {
-	case turn <- struct{}{}:
+	case own <- struct{}{}:
 	case <-ctx.Done():
 		gone()
 		return nil, ctx.Err()
 	}
 	select {
-	case p.places <- struct{}{}:
+	case p.slots <- struct{}{}:
 	case <-ctx.Done():
-		<-turn
+		<-own
 		gone()
 		return nil, ctx.Err()
 	}
 	return func() {
-		<-p.places
-		<-turn
+		<-p.slots
+		<-own
 		gone()
 	}, nil
 }

@@ -16,18 +16,14 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // alikePolicy's columns differ in nothing but their names, and have no cells but those of their values: what tells two
 // measures apart is then only which columns they are about.
-const alikePolicy = `
-version: 1
-backend: {url: "duckdb:warehouse.duckdb"}
-ledger: {url: "sqlite:l"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+var alikePolicy = policytest.Over("duckdb:warehouse.duckdb") + `
   - id: shop
     unit: {name: person, key: people.person_id}
     accountant: pure

@@ -5,14 +5,10 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
-const joinPolicy = `
-version: 1
-backend: {url: "duckdb:warehouse.duckdb"}
-ledger: {url: "sqlite:l"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+var joinPolicy = policytest.Over("duckdb:warehouse.duckdb") + `
   - id: shop
     unit: {name: person, key: people.person_id}
     accountant: pure

@@ -18,14 +18,12 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-const stepPolicy = `version: 1
-backend: {url: "duckdb:firm.duckdb"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:8EWKhj2ogpvGvd7KaI/qCQ==$bAANfPPZ9drMzPBuhqgN3dO4gvAJCK6kkd6rmt3mG9A=:4q8DTu8uRc3WMOS/Xkv6HPcWmrMsDUzCViSBvTWG1eg="}]
-datasets:
+var stepPolicy = policytest.Over("duckdb:firm.duckdb") + `
   - id: firm
     unit: {name: person, key: hires.uid}
     accountant: ACCOUNTANT

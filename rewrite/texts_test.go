@@ -14,16 +14,13 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // textsPolicy has texts that nobody declared.
-const textsPolicy = `
-version: 1
-backend: {url: "duckdb:warehouse.duckdb"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+var textsPolicy = policytest.Over("duckdb:warehouse.duckdb") + `
   - id: census
     unit: {name: person, key: notes.person_id}
     accountant: pure

@@ -68,8 +68,8 @@ type Engine interface {
 	Describe(ctx context.Context, s Session, q outer.Query, tables []Table) ([]Column, error)
 	// Numbers are those by which the catalogs of a dataset know columns. The caller does not change them.
 	Numbers(dataset string) pgcatalog.Numbers
-	// Places is how many queries run at a time, each user's in turn; 0: any number.
-	Places() int
+	// Slots is how many queries run at a time; 0: any number.
+	Slots() int
 	Close() error
 }
 

@@ -26,7 +26,7 @@ const leastProcess = 256 << 20
 func (s *Service) bound(p *policy.Policy, workers *admission.Workers) {
 	children := 0
 	if s.Engine.Dialect() == dialect.DuckDB { // each query of the embedded engine has a child process
-		children = s.Engine.Places()
+		children = s.Engine.Slots()
 	}
 	whole, own := shares(p.Server.Limits, children, machineMemory())
 	if own < leastProcess {

@@ -77,6 +77,7 @@ var picture = map[string][]string{
 	"backend/units":              {"rewrite", "policy"},
 	"backend/csv":                {},
 	"backend":                    {"backend/csv", "backend/hive", "backend/mysql", "backend/units", "rewrite", "rewrite/dialect", "policy", "ledger", "mechanisms", "mechanisms/privacy", "internal/moment", "internal/scratch"},
+	"policy/policytest":          {},
 	"backend/pgtest":             {"internal/daemon"},
 	"backend/mariadbtest":        {"internal/daemon"},
 	"backend/sparktest":          {"backend/hive", "internal/daemon"},

@@ -14,7 +14,7 @@ var budgets = []Row{
 	{"T32", "clients' transactions", "100 answers rolled back: 100 charges", []string{"test/attacks.TestTransactionsGiveNothingBack"}, ""},
 	{"T33", "execution again, fetching again", "a portal fetched again: 1 charge, the same values; Describe: none", []string{"test/attacks.TestExecutedAgain", "test/answers.TestFetchedForFree", "proxy.TestDrawnOnce"}, ""},
 	{"T34", "averaging by rewording", "error of the mean of 100 spellings at least 0.9 of what the total ε allows", []string{"test/attacks.TestAveragingGainsNothing"}, ""},
-	{"T35", "a storm of retries", "500 clients: the ledger adds up, others' wait at most doubles", []string{"test/durability.TestRetryStorm", "proxy/admission.TestTurns", "proxy/admission.TestTickets"}, "others' p99 is reported, not asserted: up to 4 times the idle one here, where the storm's clients run on the same two cores"},
+	{"T35", "a storm of retries", "500 clients: the ledger adds up, others' wait at most doubles", []string{"test/durability.TestRetryStorm", "proxy/admission.TestSlots", "proxy/admission.TestTokens"}, "others' p99 is reported, not asserted: up to 4 times the idle one here, where the storm's clients run on the same two cores"},
 	{"T36", "clock games", "100 steps of ±2 windows: no window above its cap, none open again", []string{"ledger.TestT36ClockGames", "ledger.TestRule7WindowsAndTheLedgersTime"}, ""},
 	{"T37", "policy reloads under load", "1,000 reloads: each answer of the policy that it names", []string{"test/durability.TestT37PolicyReloads"}, ""},
 	{"T38", "many identities", "50 users of one dataset: answers end exactly at its cap", []string{"test/attacks.TestT38ManyIdentities"}, ""},

@@ -192,10 +192,10 @@ func (s *Store) told(b store.Begun, now int64) store.Begun {
 	return b
 }
 
-// Stand begins a batch of which it presumes that chain 0 and those that it writes end as they are known to. Nothing is sent before its
+// BeginPresuming begins a batch of which it presumes that chain 0 and those that it writes end as they are known to. Nothing is sent before its
 // end. It goes on with the numbers of the batch before it: they are larger than all that is known, and smaller than what
 // anybody draws later. Its fence is the first of them, less than zero where those of the sequence are greater.
-func (s *Store) Stand(all chain.Head, chains []chain.Head, within time.Duration) (b store.Begun, ok bool) {
+func (s *Store) BeginPresuming(all chain.Head, chains []chain.Head, within time.Duration) (b store.Begun, ok bool) {
 	least := all.Seq
 	for _, h := range chains {
 		b.Chains, least = append(b.Chains, h.Chain), max(least, h.Seq)

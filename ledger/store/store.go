@@ -154,10 +154,10 @@ type Shared interface {
 	// Claim makes a key this process's own, unless another one that lives has it: then fence is 0. A claim that was lost to
 	// another process has another fence for ever. Holds tells whether a claim is still this process's, Yield gives it up.
 	Claim(key Key) (fence int64, err error)
-	// Stand begins a batch as Begin does and asks nothing: it presumes, besides what Presume does, that chain 0 and the chains that it
+	// BeginPresuming begins a batch as Begin does and asks nothing: it presumes, besides what Presume does, that chain 0 and the chains that it
 	// writes end as they are known to, and that nobody waits for them. Where that is not so its end is ErrMoved, and nothing is done. Not ok: there
 	// was no batch within that time, or it has left no numbers.
-	Stand(all chain.Head, chains []chain.Head, within time.Duration) (b Begun, ok bool)
+	BeginPresuming(all chain.Head, chains []chain.Head, within time.Duration) (b Begun, ok bool)
 	// Presume has the batch that has begun take it for granted that what Charge, Claim and Holds ask is so. Where it is not,
 	// the batch's end, Commit or Rollback, is ErrPresumed, and nothing is done.
 	Presume()

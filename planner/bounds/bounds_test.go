@@ -10,12 +10,10 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/policy/policytest"
 )
 
-const base = `version: 1
-backend: {url: "postgres://dpproxy@127.0.0.1/x"}
-users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
-datasets:
+var base = policytest.Over("postgres://dpproxy@127.0.0.1/x") + `
   - id: firm
     unit: {name: person, key: people.person_id}
     accountant: pure

@@ -10,7 +10,7 @@ import (
 func (r registry) formats() {
 	t, ts, tz := policy.Text, policy.TimestampT, policy.TimestampTZ
 	r.two("to_char", ts, t, on2(func(v policy.Timestamp, format string) (policy.Value, error) {
-		return writeTemplate(format, clockFace{wall: v})
+		return writeTemplate(format, clockFace{wall: v}.show)
 	}))
 	r.two("to_char", tz, t, func(env *Env, v, format policy.Value) (policy.Value, error) {
 		wall, err := env.toLocal(v.(policy.Timestamptz))
@@ -19,10 +19,10 @@ func (r registry) formats() {
 		}
 		zone, offset := zoneAt(v.(policy.Timestamptz), env.zone())
 		face := clockFace{wall: wall, zoned: true, offset: offset, zone: zone}
-		return writeTemplate(format.(string), face)
+		return writeTemplate(format.(string), face.show)
 	})
 	r.two("to_char", policy.IntervalT, t, on2(func(v interval, format string) (policy.Value, error) {
-		return writeInterval(format, v)
+		return writeTemplate(format, func(p piece) (string, error) { return showInterval(v, p) })
 	}))
 	for _, from := range []policy.Type{ts, tz, policy.IntervalT} {
 		r.stable("to_char", from, t)
@@ -38,7 +38,8 @@ type clockFace struct {
 	zone   string
 }
 
-func writeTemplate(format string, face clockFace) (policy.Value, error) {
+// writeTemplate writes a template's text, and each of its fields as show does.
+func writeTemplate(format string, show func(piece) (string, error)) (policy.Value, error) {
 	if format == "" {
 		return nil, nil
 	}
@@ -52,7 +53,7 @@ func writeTemplate(format string, face clockFace) (policy.Value, error) {
 			b.WriteString(p.literal)
 			continue
 		}
-		text, err := face.show(p)
+		text, err := show(p)
 		if err != nil {
 			return nil, err
 		}
@@ -296,43 +297,31 @@ func ordinal(number, form string) string {
 	return suffix
 }
 
-// writeInterval shows hours, minutes, seconds and days of an interval; other fields are refused.
-func writeInterval(format string, v interval) (policy.Value, error) {
-	pieces, err := template(format)
-	if format == "" || err != nil {
-		return nil, err
+// showInterval writes one field of an interval: hours, minutes, seconds and days; others are refused.
+func showInterval(v interval, p piece) (string, error) {
+	var n int64
+	width := 2
+	switch strings.ToUpper(p.field) {
+	case "HH24":
+		n = v.Micros / microsPerHour
+	case "MI":
+		n = v.Micros / microsPerMinute % 60
+	case "SS":
+		n = v.Micros / microsPerSecond % 60
+	case "MS":
+		n, width = v.Micros%microsPerSecond/1000, 3
+	case "US":
+		n, width = v.Micros%microsPerSecond, 6
+	case "DD":
+		n = int64(v.Days)
+	default:
+		return "", unsupported("this template")
 	}
-	var b strings.Builder
-	for _, p := range pieces {
-		if p.field == "" {
-			b.WriteString(p.literal)
-			continue
-		}
-		var n int64
-		width := 2
-		switch strings.ToUpper(p.field) {
-		case "HH24":
-			n = v.Micros / microsPerHour
-		case "MI":
-			n = v.Micros / microsPerMinute % 60
-		case "SS":
-			n = v.Micros / microsPerSecond % 60
-		case "MS":
-			n, width = v.Micros%microsPerSecond/1000, 3
-		case "US":
-			n, width = v.Micros%microsPerSecond, 6
-		case "DD":
-			n = int64(v.Days)
-		default:
-			return nil, unsupported("this template")
-		}
-		if n < 0 || p.ordinal != "" {
-			return nil, unsupported("this template")
-		}
-		if p.fill && !fractional(p.field) {
-			width = 0
-		}
-		fmt.Fprintf(&b, "%0*d", width, n)
+	if n < 0 || p.ordinal != "" {
+		return "", unsupported("this template")
 	}
-	return b.String(), nil
+	if p.fill && !fractional(p.field) {
+		width = 0
+	}
+	return fmt.Sprintf("%0*d", width, n), nil
 }

@@ -26,7 +26,7 @@ func TestDrawsAreDrawnInTurn(t *testing.T) {
 		w.draws.mu.Lock()
 		defer w.draws.mu.Unlock()
 		l := w.draws.users["mallory"]
-		return l != nil && l.running+len(l.waiting) == 50
+		return l != nil && l.held+len(l.waiting) == 50
 	}
 	for end := time.Now().Add(30 * time.Second); !settled(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -53,14 +53,14 @@ func TestDrawsAreDrawnInTurn(t *testing.T) {
 	}
 }
 
-// TestNobodyHoldsTheDatabase: one user's statements have all places of the private database but one, and a statement that never
-// had its place leaves none behind. What read rows on a grid gives its place back on it.
+// TestNobodyHoldsTheDatabase: one user's statements have all slots of the private database but one, and a statement that never
+// had its slot leaves none behind. What read rows on a grid gives its slot back on it.
 func TestNobodyHoldsTheDatabase(t *testing.T) {
 	w := NewWorkers(0, 3)
-	take := func(ctx context.Context, user string, step time.Duration, lined bool) (func(time.Time), error) {
+	take := func(ctx context.Context, user string, step time.Duration, timetabled bool) (func(time.Time), error) {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
-		return w.Query(ctx, user, step, lined)
+		return w.Query(ctx, user, step, timetabled)
 	}
 	var hers []func(time.Time)
 	for range 2 {
@@ -73,7 +73,7 @@ func TestNobodyHoldsTheDatabase(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := w.Query(short, "mallory", 0, false); err == nil {
-		t.Error("one user has all places of the database")
+		t.Error("one user has all slots of the database")
 	}
 	leave, err := take(t.Context(), "alice", 0, false)
 	if err != nil {
@@ -83,8 +83,8 @@ func TestNobodyHoldsTheDatabase(t *testing.T) {
 	for _, leave := range hers {
 		leave(time.Time{})
 	}
-	if w.queries.running != 0 {
-		t.Errorf("%d places are left behind", w.queries.running)
+	if w.database.held != 0 {
+		t.Errorf("%d slots are left behind", w.database.held)
 	}
 	const step = 60 * time.Millisecond
 	last := time.Now()
@@ -93,14 +93,14 @@ func TestNobodyHoldsTheDatabase(t *testing.T) {
 	}
 	leave(last)
 	for time.Since(last) < 10*time.Second {
-		w.lined.mu.Lock()
-		running := w.lined.running
-		w.lined.mu.Unlock()
+		w.timetable.mu.Lock()
+		running := w.timetable.held
+		w.timetable.mu.Unlock()
 		if running == 0 {
 			break
 		}
 	}
 	if held := time.Since(last); held < step || held > 5*time.Second {
-		t.Errorf("a place that read rows is free after %v, on a grid of %v", held, step)
+		t.Errorf("a slot that read rows is free after %v, on a grid of %v", held, step)
 	}
 }

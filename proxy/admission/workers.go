@@ -1,10 +1,3 @@
-// Package admission decides when a statement may take what all share: processors, memory, places of the sandbox and of the
-// private database. Whoever has too much waits behind herself, all users share the rest fairly, and what cannot be had is
-// refused before anything is charged.
-//
-// An example: SELECT count(*) FROM people is planned in one of its user's places (Run), waits for one of the database's
-// (Query), has memory for the result reserved (Reserve), draws its noise behind her own draws alone (Draw) and is encoded
-// in a place for short work (Briefly).
 package admission
 
 import (
@@ -24,27 +17,27 @@ import (
 )
 
 // Workers admits what takes processor time and memory for a statement without being paid for: parsing, planning, rendering,
-// reading and post-processing (privacy rule 26; docs/adr/0053). A user has so many of its places at a time, all users share
+// reading and post-processing (privacy rule 26; docs/adr/0053). A user has so many of its slots at a time, all users share
 // the rest fairly, and a statement that has taken its processor time is ended. Nothing here waits for the private database:
-// a statement gives its place back before it waits for one of that.
+// a statement gives its slot back before it waits for one of that.
 //
 // Whom a wait is behind shows in time alone. A statement is refused for what her own messages asked for, or because the
 // process is short of memory, which is as loud as a process that was killed, and rarer.
 type Workers struct {
-	whole    *Turns // of planning and post-processing
-	brief    *Turns // of what takes milliseconds: parsing a long text, encoding a part of a long answer
-	draws    *Turns // of noise that is paid for
-	queries  *Turns // of the private database, where each is free when its query has ended
-	lined    *Turns // of the line before it, on a grid
-	children *Turns // of the sandbox: each runs one query at a time
-	kept     kept
-	memory   memory
+	planning  *Slots // planning and post-processing
+	short     *Slots // what takes milliseconds: parsing a long text, encoding a part of a long answer
+	draws     *Slots // noise that is paid for
+	database  *Slots // statements that have the private database run queries
+	timetable *Slots // the same on a grid, where more are admitted than run at a time
+	sandbox   *Slots // queries of the sandbox
+	kept      kept
+	memory    memory
 }
 
 // processors is how many the process may use at a time.
 var processors = runtime.GOMAXPROCS(0)
 
-// SpareThreads lets Go run twice as many threads as there are processors: more than one user's places of all kinds. Where long work
+// SpareThreads lets Go run twice as many threads as there are processors: more than one user's slots of all kinds. Where long work
 // has the processors (planning, a draw, the collector) the system then decides between it and what is short, anew within some
 // milliseconds. Go's own scheduler lets long work run for ten, and whoever waits in its queue comes after all before her, at each
 // step of an answer's way. An operator's GOMAXPROCS stays as it is.
@@ -54,11 +47,11 @@ func SpareThreads() {
 	}
 }
 
-// NewWorkers makes the places for one process, whose sandbox runs so many queries at a time, and its private database so many,
+// NewWorkers makes the slots for one process, whose sandbox runs so many queries at a time, and its private database so many,
 // 0: any number.
 func NewWorkers(children, queries int) *Workers {
-	return &Workers{whole: fairTurns(4 * processors), brief: fairTurns(2 * processors), children: fairTurns(children),
-		draws: fairTurns(4 * processors), queries: fairTurns(queries), lined: fairTurns(backend.Lined * queries),
+	return &Workers{planning: sharedSlots(4 * processors), short: sharedSlots(2 * processors), sandbox: sharedSlots(children),
+		draws: sharedSlots(4 * processors), database: sharedSlots(queries), timetable: sharedSlots(backend.AdmittedPerSlot * queries),
 		kept: kept{users: map[string]int64{}}, memory: memory{running: map[*work]bool{}}}
 }
 
@@ -94,10 +87,10 @@ func exceeds(limit time.Duration) *pgerror.Failure {
 		WithHint("Ask for less at once: fewer groups, ranges, columns or joins. What was paid for stays free.")
 }
 
-// Run does a part of a statement's work in one of its user's places, in the processor time that is left to the statement. A
+// Run does a part of a statement's work in one of its user's slots, in the processor time that is left to the statement. A
 // context without a meter has no limit: the commands of the operator.
 func (w *Workers) Run(ctx context.Context, user string, l policy.Limits, do func(context.Context) error) error {
-	done, err := w.whole.Wait(ctx, user, w.whole.share(ofOne(l)))
+	done, err := w.planning.Wait(ctx, user, w.planning.share(ofOne(l)))
 	if err != nil {
 		return err
 	}
@@ -122,7 +115,7 @@ func (w *Workers) Run(ctx context.Context, user string, l policy.Limits, do func
 	return err
 }
 
-// ofOne is how many places one user has: as many as her memory is enough for, and a processor fewer than there are, so that
+// ofOne is how many slots one user has: as many as her memory is enough for, and a processor fewer than there are, so that
 // another's statement finds one that is free.
 func ofOne(l policy.Limits) int {
 	processors := max(processors-1, 1)
@@ -132,10 +125,10 @@ func ofOne(l policy.Limits) int {
 	return processors
 }
 
-// Ask has the sandbox work on a statement, in one of the places that its user may have there. What is left of the statement's
+// Ask has the sandbox work on a statement, in one of the slots that its user may have there. What is left of the statement's
 // processor time the sandbox keeps to.
 func (w *Workers) Ask(ctx context.Context, l policy.Limits, session sandbox.Session, do func(sandbox.Session) error) error {
-	done, err := w.children.Wait(ctx, session.User, w.children.share(0))
+	done, err := w.sandbox.Wait(ctx, session.User, w.sandbox.share(0))
 	if err != nil {
 		return err
 	}
@@ -150,7 +143,7 @@ func (w *Workers) Ask(ctx context.Context, l policy.Limits, session sandbox.Sess
 
 // Briefly does a piece of work that is bounded by the size of a message.
 func (w *Workers) Briefly(ctx context.Context, user string, do func()) error {
-	done, err := w.brief.Wait(ctx, user, w.brief.share(max(processors/2, 1)))
+	done, err := w.short.Wait(ctx, user, w.short.share(max(processors/2, 1)))
 	if err != nil {
 		return err
 	}
@@ -159,8 +152,8 @@ func (w *Workers) Briefly(ctx context.Context, user string, do func()) error {
 	return nil
 }
 
-// Draw draws what a user has paid for, in a place that waits behind her own draws alone: it is not refused and not ended, whatever
-// it takes, since after the charge there is always an answer (privacy rule 5). Its place is no other work's, so that what
+// Draw draws what a user has paid for, in a slot that waits behind her own draws alone: it is not refused and not ended, whatever
+// it takes, since after the charge there is always an answer (privacy rule 5). Its slot is no other work's, so that what
 // begins when it ends has read rows itself, and shows its time on the grid (ADR 45).
 func (w *Workers) Draw(user string, do func()) {
 	done, err := w.draws.Wait(context.Background(), user, w.draws.share(max(processors-1, 1)))
@@ -170,29 +163,29 @@ func (w *Workers) Draw(user string, do func()) {
 	do()
 }
 
-// Query has a statement wait for one of the private database's places, of which its user has all but one. On a grid a place
-// that read rows is free again on it, as that of the line is.
-func (w *Workers) Query(ctx context.Context, user string, step time.Duration, lined bool) (leave func(last time.Time), err error) {
-	places := w.placesOf(lined)
-	done, err := places.Wait(ctx, user, places.share(0))
+// Query has a statement wait for one of the private database's slots, of which its user has all but one. On a grid a slot
+// that read rows is free again on it.
+func (w *Workers) Query(ctx context.Context, user string, step time.Duration, timetabled bool) (leave func(last time.Time), err error) {
+	slots := w.databaseSlots(timetabled)
+	done, err := slots.Wait(ctx, user, slots.share(0))
 	if err != nil {
 		return nil, err
 	}
 	return OnGrid(step, done), nil
 }
 
-// Spare is one more of these places for a statement that has one, for a query beside its first, where nobody waits for it.
-func (w *Workers) Spare(user string, step time.Duration, lined bool) (leave func(last time.Time), had bool) {
-	places := w.placesOf(lined)
-	done, had := places.Spare(user, places.share(0))
+// Spare is one more of these slots for a statement that has one, for a query beside its first, where nobody waits for it.
+func (w *Workers) Spare(user string, step time.Duration, timetabled bool) (leave func(last time.Time), had bool) {
+	slots := w.databaseSlots(timetabled)
+	done, had := slots.Spare(user, slots.share(0))
 	return OnGrid(step, done), had
 }
 
-func (w *Workers) placesOf(lined bool) *Turns {
-	if lined {
-		return w.lined
+func (w *Workers) databaseSlots(timetabled bool) *Slots {
+	if timetabled {
+		return w.timetable
 	}
-	return w.queries
+	return w.database
 }
 
 // OnGrid gives something back to others: at once, or, where rows were read with a step, at a multiple of it since the last query

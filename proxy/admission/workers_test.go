@@ -19,14 +19,14 @@ import (
 // errPatience ends a wait.
 var errPatience = errors.New("waited long enough")
 
-// TestNobodyHoldsAllPlaces is threat T70: of places that all users share one user has all but one, however many statements she
-// has in line, and a place that is given back goes to who has the fewest.
-func TestNobodyHoldsAllPlaces(t *testing.T) {
-	places := fairTurns(2)
+// TestNobodyHoldsAllSlots is threat T70: of slots that all users share one user has all but one, however many statements she
+// has in her queue, and a slot that is given back goes to who has the fewest.
+func TestNobodyHoldsAllSlots(t *testing.T) {
+	slots := sharedSlots(2)
 	take := func(user string) func() {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		done, err := places.Wait(ctx, user, places.share(0))
+		done, err := slots.Wait(ctx, user, slots.share(0))
 		if err != nil {
 			t.Fatalf("%s: %v", user, err)
 		}
@@ -47,10 +47,10 @@ func TestNobodyHoldsAllPlaces(t *testing.T) {
 			done()
 		})
 		<-ready
-		for before := true; before; time.Sleep(time.Millisecond) { // until it is in line
-			places.mu.Lock()
-			before = len(places.of(user).waiting) == 0
-			places.mu.Unlock()
+		for before := true; before; time.Sleep(time.Millisecond) { // until it is in her queue
+			slots.mu.Lock()
+			before = len(slots.of(user).waiting) == 0
+			slots.mu.Unlock()
 		}
 	}
 	for range 20 {
@@ -64,7 +64,7 @@ func TestNobodyHoldsAllPlaces(t *testing.T) {
 		came = len(order)
 		mu.Unlock()
 		if time.Since(begun) > 20*time.Second {
-			t.Fatal("a place is free, and nobody has it")
+			t.Fatal("a slot is free, and nobody has it")
 		}
 	}
 	first()
@@ -72,16 +72,16 @@ func TestNobodyHoldsAllPlaces(t *testing.T) {
 	if len(order) != 21 || slices.Index(order, "bob") != 0 {
 		t.Errorf("bob came after %d of mallory's statements: %v", slices.Index(order, "bob"), order)
 	}
-	if places.running != 0 || places.next() != nil {
-		t.Errorf("left behind: %d run", places.running)
+	if slots.held != 0 || slots.next() != nil {
+		t.Errorf("left behind: %d run", slots.held)
 	}
-	threats.Reached(t, "T70", "with 20 statements in line a user holds 1 of 2 places; another's runs at once, a third's after %d of hers", slices.Index(order, "bob"))
+	threats.Reached(t, "T70", "with 20 statements in her queue a user holds 1 of 2 slots; another's runs at once, a third's after %d of hers", slices.Index(order, "bob"))
 }
 
 // TestFairTurns: never more than all run, of none more than her share, and none is lost among those that give up.
 func TestFairTurns(t *testing.T) {
 	const all, each = 3, 60
-	places := fairTurns(all)
+	slots := sharedSlots(all)
 	var mu sync.Mutex
 	running, most := map[string]int{}, 0
 	var wait sync.WaitGroup
@@ -93,7 +93,7 @@ func TestFairTurns(t *testing.T) {
 			if i%5 == 0 {
 				time.AfterFunc(time.Duration(i%7)*time.Millisecond, cancel)
 			}
-			done, err := places.Wait(ctx, user, places.share(0))
+			done, err := slots.Wait(ctx, user, slots.share(0))
 			if err != nil {
 				return
 			}
@@ -106,7 +106,7 @@ func TestFairTurns(t *testing.T) {
 			}
 			most = max(most, sum)
 			if running[user] > all-1 {
-				t.Errorf("%s has %d of %d places", user, running[user], all)
+				t.Errorf("%s has %d of %d slots", user, running[user], all)
 			}
 			mu.Unlock()
 			time.Sleep(100 * time.Microsecond)
@@ -116,8 +116,8 @@ func TestFairTurns(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if most > all || places.running != 0 {
-		t.Errorf("%d ran at a time of %d; %d are left behind", most, all, places.running)
+	if most > all || slots.held != 0 {
+		t.Errorf("%d ran at a time of %d; %d are left behind", most, all, slots.held)
 	}
 }
 
@@ -161,8 +161,8 @@ func TestStatementEndsAtItsLimits(t *testing.T) {
 	stop()
 }
 
-// TestEveryUserHasAPlace: a user's statements that nothing can stop keep her own from running, and nobody else's.
-func TestEveryUserHasAPlace(t *testing.T) {
+// TestEveryUserHasASlot: a user's statements that nothing can stop keep her own from running, and nobody else's.
+func TestEveryUserHasASlot(t *testing.T) {
 	w, l := NewWorkers(2, 0), policy.Limits{StatementCPU: time.Second, StatementMemory: 64 << 20, UserMemory: 128 << 20}
 	stuck := make(chan struct{})
 	var wait sync.WaitGroup
@@ -189,12 +189,12 @@ func TestEveryUserHasAPlace(t *testing.T) {
 	}
 	<-asked
 	for all := false; !all; time.Sleep(time.Millisecond) { // until her three have come
-		w.children.mu.Lock()
-		l := w.children.of("mallory")
-		if all = l.running+len(l.waiting) == 3; l.running > 1 {
-			t.Errorf("one user holds %d of the sandbox's 2 places", l.running)
+		w.sandbox.mu.Lock()
+		l := w.sandbox.of("mallory")
+		if all = l.held+len(l.waiting) == 3; l.held > 1 {
+			t.Errorf("one user holds %d of the sandbox's 2 slots", l.held)
 		}
-		w.children.mu.Unlock()
+		w.sandbox.mu.Unlock()
 	}
 	go func() {
 		_ = w.Ask(t.Context(), policy.Limits{}, sandbox.Session{User: "alice"}, func(sandbox.Session) error { return nil })
@@ -203,7 +203,7 @@ func TestEveryUserHasAPlace(t *testing.T) {
 	select {
 	case <-done:
 	case <-asked:
-		t.Error("one user holds both of the sandbox's places")
+		t.Error("one user holds both of the sandbox's slots")
 	}
 	close(stuck)
 	go func() {
@@ -214,11 +214,11 @@ func TestEveryUserHasAPlace(t *testing.T) {
 	close(asked)
 }
 
-// TestFewestFirst: a free place goes to the user who has the fewest, though another's statement came before hers.
+// TestFewestFirst: a free slot goes to the user who has the fewest, though another's statement came before hers.
 func TestFewestFirst(t *testing.T) {
-	places := fairTurns(3)
+	slots := sharedSlots(3)
 	take := func(ctx context.Context, user string) func() {
-		done, err := places.Wait(ctx, user, 3)
+		done, err := slots.Wait(ctx, user, 3)
 		if err != nil {
 			t.Errorf("%s: %v", user, err)
 			return func() {}
@@ -237,14 +237,14 @@ func TestFewestFirst(t *testing.T) {
 			done()
 		})
 		for in := 0; in <= i; time.Sleep(time.Millisecond) {
-			places.mu.Lock()
-			in = int(places.came)
-			places.mu.Unlock()
+			slots.mu.Lock()
+			in = int(slots.came)
+			slots.mu.Unlock()
 		}
 	}
 	carols()
 	if got := <-came; got != "bob" {
-		t.Errorf("%s has two of three places and was given the third before bob, who has none", got)
+		t.Errorf("%s has two of three slots and was given the third before bob, who has none", got)
 	}
 	<-came
 	first()

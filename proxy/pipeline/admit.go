@@ -18,117 +18,124 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// place is what a statement holds while it has private rows read, whether it finds keys, buys or asks: one of its user's turns,
-// and a place in the line for the private database. It has them until its last answer is read, and what it began has ended: nothing
-// of it waits or is refused after another part was paid. A turn is waited for before a place, never with one in hand: else some could
-// hold all the places and wait for turns, whose holders wait for places.
-//
-// It is in the context of all that is done for one statement (placeOf), so it also holds what parts of that tell one another: what
-// was bought and answered before the statement itself is planned again (found, answers), and what it has been charged.
-type place struct {
+// grants are what admission has granted a statement that has private rows read, whether it finds keys, buys or asks: one of its user's slots
+// for purchases, a slot of the private database, and memory for results. It has them until its last answer is read, and what it began has ended:
+// nothing of it waits or is refused after another part was paid. A user's slot is waited for before the database's, never with one of these in hand:
+// else some could hold all of the database's and wait for their users', whose holders wait for the database's.
+type grants struct {
 	mu       sync.Mutex
 	holders  int                  // what goes on of the statement
-	over     func()               // gives the turn back; nil: it has none
-	leave    func(last time.Time) // gives the place back; nil: it has none
+	user     func()               // gives its user's slot back; nil: it has none
+	database func(last time.Time) // gives the database's slot back; nil: it has none
 	last     time.Time            // when its last query returned
 	asOf     int64                // of the rows that its queries read
 	bytes    int64                // that are reserved for its results
 	giveBack []func(last time.Time)
 	beside   int       // how many of its queries may run beside the first of them
 	first    sync.Once // ends the first of the holders
-
-	ticket  bool                     // it has had its user's ticket
-	found   privacy.Cost             // what has been bought first: keys, and answers of sub-queries
-	answers map[string]*plans.Answer // of its sub-queries
-	text    string                   // of the statement; empty: it is none
-	charged privacy.Cost             // all that the statement has been charged
-	away    time.Time                // when the ledger first failed to save what it has drawn
-}
-
-type placeKey struct{}
-
-// inLine is a context of one statement. What it comes to hold it holds until done is called, and what it has begun has ended.
-func inLine(ctx context.Context) (lined context.Context, done func()) {
-	p := &place{holders: 1}
-	return context.WithValue(ctx, placeKey{}, p), p.done
 }
 
 // done ends the first of the holders.
-func (p *place) done() { p.first.Do(p.release) }
+func (g *grants) done() { g.first.Do(g.leave) }
 
-func placeOf(ctx context.Context) *place { return ctx.Value(placeKey{}).(*place) }
-
-// release ends one of the holders.
-func (p *place) release() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.holders--; p.holders > 0 {
+// leave ends one of the holders. With the last of them all is given back.
+func (g *grants) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.holders--; g.holders > 0 {
 		return
 	}
-	if p.leave != nil {
-		p.leave(p.last)
+	if g.database != nil {
+		g.database(g.last)
 	}
-	for _, giveBack := range p.giveBack {
-		giveBack(p.last)
+	for _, giveBack := range g.giveBack {
+		giveBack(g.last)
 	}
-	if p.over != nil {
-		p.over()
+	if g.user != nil {
+		g.user()
 	}
-	p.leave, p.over, p.last, p.giveBack, p.bytes, p.beside = nil, nil, time.Time{}, nil, 0, 0
+	g.database, g.user, g.last, g.giveBack, g.bytes, g.beside = nil, nil, time.Time{}, nil, 0, 0
 }
 
-// hold is for what a statement begins and does not wait for to its end: it calls release.
-func (p *place) hold() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.holders++
+// join is for what a statement begins and does not wait for to its end: it calls leave.
+func (g *grants) join() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.holders++
 }
 
-// ticket takes one of its user's for a statement that buys: one, however often it begins again (ADR 44).
-func (a *Answerer) ticket(ctx context.Context, s *Session) bool {
-	p := placeOf(ctx)
-	p.ticket = p.ticket || a.turns.Ticket(s.User, s.Policy.Server.Limits.PurchasesPerSecond, time.Now())
-	return p.ticket
+// rows is the moment of the rows that the statement's queries read.
+func (g *grants) rows() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.asOf
 }
 
-// turn has a statement that buys wait behind its user's own, if it has not done so before.
-func (a *Answerer) turn(ctx context.Context, s *Session) (err error) {
-	p := placeOf(ctx)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.over == nil {
-		p.over, err = a.turns.Wait(ctx, s.User, s.Policy.Server.Limits.UserPurchases)
+// lastQuery is when the last query of the statement returned, the zero time if it has run none.
+func (g *grants) lastQuery() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.last
+}
+
+// returned notes that a query has just returned.
+func (g *grants) returned() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.last = time.Now()
+}
+
+// queriesBeside is how many queries may run beside the first.
+func (g *grants) queriesBeside() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.beside
+}
+
+// takeToken takes one of its user's for a statement that buys: one, however often it is planned anew (ADR 44).
+func (a *Answerer) takeToken(x *execution) bool {
+	x.token = x.token || a.purchases.TakeToken(x.User, x.Policy.Server.Limits.PurchasesPerSecond, time.Now())
+	return x.token
+}
+
+// awaitUser has a statement that buys wait for one of its user's slots, if it has none yet.
+func (a *Answerer) awaitUser(ctx context.Context, x *execution) (err error) {
+	g := &x.admitted
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.user == nil {
+		g.user, err = a.purchases.Wait(ctx, x.User, x.Policy.Server.Limits.UserPurchases)
 	}
 	return err
 }
 
-// admit has a statement wait for its place in the line, if it has none yet, and then looks whether the private database can run
+// admit has a statement wait for a slot of the private database, if it has none yet, and then looks whether the private database can run
 // queries, and would plan these. It fails before anything is charged for what follows; kept is what an analyst is told of that.
-func (a *Answerer) admit(ctx context.Context, s *Session, queries []rewrite.Query, kept string) error {
-	p := placeOf(ctx)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	leave := p.leave
+func (a *Answerer) admit(ctx context.Context, x *execution, queries []rewrite.Query, kept string) error {
+	g := &x.admitted
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	leave := g.database
 	if leave == nil {
 		var err error
 		var asOf func(...rewrite.Query) int64
-		if asOf, leave, err = a.inTurn(ctx, s); err != nil {
+		if asOf, leave, err = a.awaitDatabase(ctx, x.Session); err != nil {
 			return err
 		}
-		p.asOf = asOf(queries...)
+		g.asOf = asOf(queries...)
 	} else if len(queries) == 0 {
 		return nil
 	}
 	queries = slices.Clone(queries)
 	for i := range queries {
-		queries[i] = queries[i].Of(p.asOf)
+		queries[i] = queries[i].Of(g.asOf)
 	}
-	err := p.room(ctx, a, s.Policy.Server.Timing.Fresh, queries)
+	err := g.reserve(ctx, a.workers, x.Policy.Server.Timing.Fresh, queries)
 	if err == nil {
 		err = a.backend.Ready(ctx, queries...)
 	}
 	if err != nil {
-		if p.leave == nil {
+		if g.database == nil {
 			leave(time.Time{})
 		}
 		if errors.Is(err, admission.ErrMemory) {
@@ -144,14 +151,14 @@ func (a *Answerer) admit(ctx context.Context, s *Session, queries []rewrite.Quer
 		}
 		return &pgerror.Failure{SQLState: "DP004", Message: "the database cannot be reached; " + kept, Logged: true}
 	}
-	p.leave = leave
+	g.database = leave
 	return nil
 }
 
-// inTurn waits until the private database has a place for a statement of this user, and until it is admitted to the line.
-func (a *Answerer) inTurn(ctx context.Context, s *Session) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
+// awaitDatabase waits until the private database has a slot for a statement of this user, and until it is admitted there.
+func (a *Answerer) awaitDatabase(ctx context.Context, s *Session) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
 	step := s.Policy.Server.Timing.Fresh
-	done, err := a.workers.Query(ctx, s.User, step, a.backend.Lines(step))
+	done, err := a.workers.Query(ctx, s.User, step, a.backend.OnTimetable(step))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -166,43 +173,25 @@ func (a *Answerer) inTurn(ctx context.Context, s *Session) (asOf func(...rewrite
 	}, nil
 }
 
-// execute runs the paid query of one measure of a statement.
-func (a *Answerer) execute(ctx context.Context, s *Session, query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
-	counted, err := a.executeAll(ctx, s, query, []*ledger.Receipt{receipt})
+// runQuery runs the paid query of one measure of a statement.
+func (a *Answerer) runQuery(ctx context.Context, x *execution, query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
+	counted, err := a.runScan(ctx, x, query, []*ledger.Receipt{receipt})
 	if err != nil {
 		return privacy.Sensitive[[]privacy.Group]{}, err
 	}
 	return counted[0], nil
 }
 
-// executeAll runs a paid query of a statement, for all measures of its scan. A query after another begins on the grid: how long what lies between them took
+// runScan runs a paid query of a statement, for all measures of its scan. A query after another begins on the grid: how long what lies between them took
 // (whether an alarm's yes had to be saved) is not to show in when others' turns come.
-func (a *Answerer) executeAll(ctx context.Context, s *Session, query rewrite.Query, receipts []*ledger.Receipt) ([]privacy.Sensitive[[]privacy.Group], error) {
+func (a *Answerer) runScan(ctx context.Context, x *execution, query rewrite.Query, receipts []*ledger.Receipt) ([]privacy.Sensitive[[]privacy.Group], error) {
 	defer spans.Begin(ctx, spans.Execute, spans.Table(query.Table().Name))()
-	p, timing := placeOf(ctx), s.Policy.Server.Timing
-	if last := p.ran(); !last.IsZero() && timing.Grid > 0 {
+	timing := x.Policy.Server.Timing
+	if last := x.admitted.lastQuery(); !last.IsZero() && timing.Grid > 0 {
 		moment.Until(moment.Next(last, timing.Grid), nil)
 	}
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.last = time.Now()
-	}()
-	return a.backend.Execute(ctx, query.Of(p.rows()), receipts, timing.Fresh)
-}
-
-// rows is the moment of the rows that the statement's queries read.
-func (p *place) rows() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.asOf
-}
-
-// ran is when the last query of a statement returned, the zero time if it has run none.
-func (p *place) ran() time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.last
+	defer x.admitted.returned()
+	return a.backend.Execute(ctx, query.Of(x.admitted.rows()), receipts, timing.Fresh)
 }
 
 // runs tells whether what is bought of a plan runs queries: all but what refines a release that is held.
@@ -219,24 +208,24 @@ func resultBytes(queries []rewrite.Query) (most int64) {
 	return most
 }
 
-// room reserves memory for results of queries, as far as the statement has not done so before.
-func (p *place) room(ctx context.Context, a *Answerer, step time.Duration, queries []rewrite.Query) error {
-	bytes := resultBytes(queries) - p.bytes
+// reserve reserves memory for results of queries, as far as the statement has not done so before.
+func (g *grants) reserve(ctx context.Context, workers *admission.Workers, step time.Duration, queries []rewrite.Query) error {
+	bytes := resultBytes(queries) - g.bytes
 	if bytes <= 0 {
 		return nil
 	}
-	giveBack, err := a.workers.Reserve(ctx, bytes)
+	giveBack, err := workers.Reserve(ctx, bytes)
 	if err != nil {
 		return err
 	}
-	p.bytes += bytes
-	p.giveBack = append(p.giveBack, admission.OnGrid(step, giveBack))
+	g.bytes += bytes
+	g.giveBack = append(g.giveBack, admission.OnGrid(step, giveBack))
 	return nil
 }
 
-// planned are the queries that buying the wanted measures of a plan runs, which the database is asked to plan before the charge:
+// queriesToPlan are those that buying the wanted measures of a plan runs, which the database is asked to plan before the charge:
 // those of releases that grow too, which are rendered in their last step's form.
-func planned(plan *plans.Plan, queries []rewrite.Query, wanted []int) (list []rewrite.Query) {
+func queriesToPlan(plan *plans.Plan, queries []rewrite.Query, wanted []int) (list []rewrite.Query) {
 	for i, q := range queries {
 		grows := plan.Measures[i].Continual != nil
 		if q.Valid() && (grows || slices.Contains(wanted, i)) && !slices.ContainsFunc(list, q.Beside) {

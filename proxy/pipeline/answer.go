@@ -2,8 +2,8 @@
 // and EXPLAIN what that cost and how exact it is. It is where the packages meet, and knows nothing of the wire: a Session tells
 // it who asks, a Result is what the session encodes.
 //
-// An example: SELECT count(*) FROM people comes to Answerer.Answer, which finds no kept answer (answercache.go). answer plans
-// and renders it (ready.go), waits for its turn and the database's (admit.go), charges, draws and saves (purchase.go),
+// An example: SELECT count(*) FROM people comes to Answerer.Answer, which finds no kept answer (lookup.go). answer plans
+// and renders it (compile.go), waits for a slot of its user's and one of the database's (admit.go), charges, draws and saves (purchase.go),
 // estimates the leaf's cells from the saved release (read.go), runs the outer query over them, and adds the notice
 // "cost: ε 0.1; left: ε 0.9; ±37 at 95 %" (notices.go). Asked again it is read from what is held, for free.
 package pipeline
@@ -42,7 +42,7 @@ type Answerer struct {
 	remembered remembered
 	sessions   live[*mechanisms.Session]
 	watches    live[*mechanisms.Watch]
-	turns      *admission.Turns // of those who buy
+	purchases  *admission.Slots // each user's, of statements that are charged and counted
 	workers    *admission.Workers
 	public     *PublicRows
 	paid       sync.WaitGroup // purchases under way; they outlive their clients
@@ -64,25 +64,25 @@ type Charges interface {
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, charges Charges) *Answerer {
 	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, charges: charges, public: &PublicRows{},
-		remembered: remembered{room: maxRemembered}, turns: admission.NewTurns(purchaseBurst), workers: admission.NewWorkers(places(e), queriesOf(b)),
+		remembered: remembered{room: maxRemembered}, purchases: admission.NewSlots(purchaseBurst), workers: admission.NewWorkers(sandboxSlots(e), databaseSlots(b)),
 		sessions: live[*mechanisms.Session]{what: "online release", lost: "steps of an online release cannot be read: it is taken for stopped", byID: map[int64]*instance[*mechanisms.Session]{}},
 		watches:  live[*mechanisms.Watch]{what: "run of alarms", lost: "steps of a run of alarms cannot be read: it is taken for ended", byID: map[int64]*instance[*mechanisms.Watch]{}}}
 }
 
-// places is how many queries a sandbox runs at a time; without one there are none to bound.
-func places(e sandbox.Engine) int {
+// sandboxSlots is how many queries a sandbox runs at a time; without one there are none to bound.
+func sandboxSlots(e sandbox.Engine) int {
 	if e == nil {
 		return 0
 	}
-	return e.Places()
+	return e.Slots()
 }
 
-// queriesOf is how many queries a private database runs at a time.
-func queriesOf(b backend.Backend) int {
+// databaseSlots is how many queries a private database runs at a time.
+func databaseSlots(b backend.Backend) int {
 	if b == nil {
 		return 0
 	}
-	return b.Places()
+	return b.Slots()
 }
 
 // Workers are those that admit what the pipeline works on; a Server that shares them admits what it parses and encodes.
@@ -92,52 +92,52 @@ func (a *Answerer) Workers() *admission.Workers { return a.workers }
 func (a *Answerer) Drain() { a.paid.Wait() }
 
 // answer is the way of one SELECT: each line takes what the one before it made. It begins once and asks nothing twice; what it finds
-// out that it was not planned by is for settled to begin again with.
-func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *look) (Result, error) {
+// out that it was not planned by is for answerRetrying to begin again with.
+func (a *Answerer) answer(ctx context.Context, x *execution, stmt parse.Statement, params []policy.Value, l *lookup) (Result, error) {
 	planned := spans.Begin(ctx, spans.Plan)
-	p, refusal := a.ready(ctx, s, stmt, params, l) // a Plan, and a Query of each of its measures
+	p, refusal := a.compile(ctx, x, stmt, params, l) // a Plan, and a Query of each of its measures
 	planned()
 	if refusal != nil {
 		return Result{}, refusal
 	}
-	return a.answerReady(ctx, s, p)
+	return a.answerCompiled(ctx, x, p)
 }
 
-// answerReady is the rest of the way, of what is planned and written: what is too dear is refused, what must be known first is answered first, for which the statement
+// answerCompiled is the rest of the way, of what is planned and written: what is too dear is refused, what must be known first is answered first, for which the statement
 // is planned anew; else it is bought, read and told.
-func (a *Answerer) answerReady(ctx context.Context, s *Session, p readied) (Result, error) {
+func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled) (Result, error) {
 	if a.needsRows(p.plan) {
-		if ReadsRows(ctx); !a.inForce(s) {
+		if ReadsRows(ctx); !a.inForce(x.Session) {
 			return Result{}, errPolicy
 		}
 	}
-	if err := tooDear(ctx, s, p.plan.Cost); err != nil {
+	if err := tooDear(x, p.plan.Cost); err != nil {
 		return Result{}, err
 	}
 	if len(p.plan.Inner)+len(p.plan.Finds) > 0 {
-		return Result{}, a.answerFirst(ctx, s, p)
+		return Result{}, a.answerFirst(ctx, x, p)
 	}
-	ctx = a.withCopies(ctx, p.plan)
-	bought, err := a.buy(ctx, s, p.plan, p.queries) // a Receipt each, Sensitive groups, and what is Released of them and saved
+	p.copies = a.public.copiesFor(p.plan)
+	bought, err := a.buy(ctx, x, p.plan, p.queries) // a Receipt each, Sensitive groups, and what is Released of them and saved
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Tag: "SELECT", Notices: a.notices(ctx, s, p, bought)} // the cost is told even if what follows fails
-	result.Last = a.lastOf(ctx, s, p, bought, result.Notices)
+	result := Result{Tag: "SELECT", Notices: a.notices(ctx, x, p, bought)} // the cost is told even if what follows fails
+	result.Last = a.lastOf(ctx, x, p, bought, result.Notices)
 	defer spans.Begin(ctx, spans.Outer)()
-	in, err := a.read(ctx, s, p.plan, bought.ids)
-	placeOf(ctx).done()
+	in, err := a.read(ctx, x, p.plan, bought.ids)
+	x.admitted.done()
 	if err != nil {
 		return result, err
 	}
 	result.Notices = withDetail(result.Notices, in.told)
 	result.Last.tell(result.Notices)
-	if result.Rows, err = a.rows(ctx, s, p, bought.ids, in); err != nil {
+	if result.Rows, err = a.rows(ctx, x.Session, p, bought.ids, in); err != nil {
 		return result, err
 	}
-	result.Notices = a.dated(ctx, s, p.plan, bought.ids, toldNoise(result.Notices, p.plan, result.Rows.Value()))
+	result.Notices = a.dated(ctx, x.Session, p.plan, bought.ids, toldNoise(result.Notices, p.plan, result.Rows.Value()))
 	result.Last.tell(result.Notices)
-	result.Columns, result.repeatable = a.numbered(s, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought) && placeOf(ctx).answers == nil
+	result.Columns, result.repeatable = a.numbered(x.Session, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought) && x.prior.answers == nil
 	result.quick = p.quick
 	return result, nil
 }

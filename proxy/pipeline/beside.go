@@ -13,7 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// The queries of a statement that buys several measures run side by side, as far as the private database has places that nobody waits for:
+// The queries of a statement that buys several measures run side by side, as far as the private database has slots that nobody waits for:
 //
 //	SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM visits WHERE minutes > 20)
 //
@@ -22,12 +22,12 @@ import (
 // is what it would be one after the other.
 //
 // Claim. On a grid (ADRs 36 and 45) the times tell no more of the rows than one after the other. Proof. How many run beside the first hangs on the plan
-// and on which places are free, which become free at public moments. Each query takes a place of its own in the line, so that a turn still comes
+// and on which slots are free, which become free at public moments. Each query is admitted to the timetable by itself, so that its turn still comes
 // within three steps, and returns at a public moment since its turn; the first to be drawn waits for the first query, and so on, so that what
 // follows begins at the largest of some public moments.
 
-// widen takes places for queries beside the first of a statement that has been admitted, and memory for their results, of what is to be had at once.
-func (a *Answerer) widen(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int) {
+// admitBeside takes slots for queries beside the first of a statement that has been admitted, and memory for their results, of what is to be had at once.
+func (a *Answerer) admitBeside(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int) {
 	if !readOnce(plan, wanted) {
 		return
 	}
@@ -38,15 +38,15 @@ func (a *Answerer) widen(ctx context.Context, s *Session, plan *plans.Plan, quer
 		}
 	}
 	slices.SortFunc(bytes, func(a, b int64) int { return int(min(max(b-a, -1), 1)) })
-	p, step := placeOf(ctx), s.Policy.Server.Timing.Fresh
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for k := 1 + p.beside; k < min(len(bytes), a.backend.Places()); k++ { // memory for the largest has been reserved
-		leave, had := a.workers.Spare(s.User, step, a.backend.Lines(step))
+	g, step := &x.admitted, x.Policy.Server.Timing.Fresh
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for k := 1 + g.beside; k < min(len(bytes), a.backend.Slots()); k++ { // memory for the largest has been reserved
+		leave, had := a.workers.Spare(x.User, step, a.backend.OnTimetable(step))
 		if !had {
 			return
 		}
-		_, left, err := a.backend.Admit(ctx, step, s.Policy)
+		_, left, err := a.backend.Admit(ctx, step, x.Policy)
 		if err != nil {
 			leave(time.Time{})
 			return
@@ -57,8 +57,8 @@ func (a *Answerer) widen(ctx context.Context, s *Session, plan *plans.Plan, quer
 			leave(time.Time{})
 			return
 		}
-		p.beside++
-		p.giveBack = append(p.giveBack, left, leave, admission.OnGrid(step, giveBack))
+		g.beside++
+		g.giveBack = append(g.giveBack, left, leave, admission.OnGrid(step, giveBack))
 	}
 }
 
@@ -102,8 +102,8 @@ type scanned struct {
 }
 
 // readBeside runs the queries of the receipts that a statement has. rows are those of the kth of what is wanted, each taken once, in the order of scans:
-// so many queries run, or wait to be drawn from, as the statement has places.
-func (a *Answerer) readBeside(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int, outcomes []ledger.Outcome) (rows func(k int) trueCounts) {
+// so many queries run, or wait to be drawn from, as the statement has slots.
+func (a *Answerer) readBeside(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int, outcomes []ledger.Outcome) (rows func(k int) trueCounts) {
 	var run []*scanned
 	of := make([]*scanned, len(wanted))
 	for k, i := range wanted {
@@ -120,10 +120,10 @@ func (a *Answerer) readBeside(ctx context.Context, s *Session, plan *plans.Plan,
 	}
 	for _, one := range run {
 		one.read = sync.OnceValues(func() ([]privacy.Sensitive[[]privacy.Group], error) {
-			return a.executeAll(ctx, s, one.query, one.receipts)
+			return a.runScan(ctx, x, one.query, one.receipts)
 		})
 	}
-	if beside := placeOf(ctx).queriesBeside(); beside > 0 && readOnce(plan, wanted) {
+	if beside := x.admitted.queriesBeside(); beside > 0 && readOnce(plan, wanted) {
 		a.start(ctx, run, 1+beside)
 	}
 	return func(k int) trueCounts {
@@ -145,9 +145,9 @@ func (a *Answerer) readBeside(ctx context.Context, s *Session, plan *plans.Plan,
 	}
 }
 
-// start runs scans side by side, in so many places, each of which is free again when all measures of its scan are drawn from.
-func (a *Answerer) start(ctx context.Context, run []*scanned, places int) {
-	free := make(chan struct{}, places)
+// start runs scans side by side, in so many slots, each of which is free again when all measures of its scan are drawn from.
+func (a *Answerer) start(ctx context.Context, run []*scanned, slots int) {
+	free := make(chan struct{}, slots)
 	begin := make([]func(), len(run))
 	for i, one := range run {
 		type result struct {
@@ -173,11 +173,4 @@ func (a *Answerer) start(ctx context.Context, run []*scanned, places int) {
 			go one()
 		}
 	}()
-}
-
-// queriesBeside is how many queries may run beside the first.
-func (p *place) queriesBeside() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.beside
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
-	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -24,8 +23,8 @@ const redraws = 200
 // computed column takes the quantiles of its values over redraws of the noise around the released values: a parametric
 // bootstrap, which is post-processing. Rows of a redraw are matched by their columns without noise; where those do not
 // tell rows apart, or a row is seldom there, the bounds are NULL.
-func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
-	rows := released.Value()
+func (a *Answerer) withErrors(ctx context.Context, s *Session, p compiled, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
+	plan, rows := p.plan, released.Value()
 	if len(rows.Columns) != len(plan.Columns) {
 		return privacy.PostProcess(released, func(rows sandbox.Rows) sandbox.Rows { return withoutBounds(plan, rows) }), nil
 	}
@@ -34,7 +33,7 @@ func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *plans.Plan,
 		most := s.Policy.Server.Limits.StatementMemory / 2
 		size := int64(0)
 		for range redraws {
-			again, err := a.redraw(ctx, s, plan, above, ids)
+			again, err := a.redraw(ctx, s, p, ids)
 			if err != nil {
 				return released, err
 			}
@@ -86,19 +85,19 @@ func needsRedraws(plan *plans.Plan) bool {
 }
 
 // redraw runs the outer query once more on fresh noise around the released values.
-func (a *Answerer) redraw(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, ids []int64) (privacy.Released[sandbox.Rows], error) {
-	readings, err := a.readings(ctx, s, plan, ids)
+func (a *Answerer) redraw(ctx context.Context, s *Session, p compiled, ids []int64) (privacy.Released[sandbox.Rows], error) {
+	readings, err := a.readings(ctx, s, p.plan, ids)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}
 	for i := range readings {
 		readings[i].estimate = readings[i].estimate.Redraw(a.random)
 	}
-	leaves, err := leafTables(ctx, plan, readings, nil)
+	leaves, err := leafTables(ctx, p.plan, readings, nil)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}
-	return a.postProcess(ctx, s, plan, above, leaves)
+	return a.postProcess(ctx, s, p, leaves)
 }
 
 // collect files the rows of one redraw under their columns without noise. A key seen twice in one redraw tells nothing

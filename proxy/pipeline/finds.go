@@ -7,57 +7,45 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // Keys of columns whose values nobody declared are found first; then the statement is planned anew, with them.
 
-// errFound says that something was bought which a statement is to be planned with.
-var errFound = errors.New("keys were found, or sub-queries answered")
+// errPlanAnew says that something was bought which a statement is to be planned with.
+var errPlanAnew = errors.New("keys were found, or sub-queries answered")
 
-// find buys the keys that a plan needs, and says so by errFound.
-func (a *Answerer) find(ctx context.Context, s *Session, plan *plans.Plan) error {
+// findKeys buys the keys that a plan needs, and says so by errPlanAnew.
+func (a *Answerer) findKeys(ctx context.Context, x *execution, plan *plans.Plan) error {
 	first := plan.PlanOfFinds()
 	queries, _, refusal := a.render(ctx, first)
 	if refusal != nil {
 		return refusal
 	}
-	bought, err := a.buy(ctx, s, first, queries)
+	bought, err := a.buy(ctx, x, first, queries)
 	if err != nil {
 		return err
 	}
-	placeOf(ctx).found = bought.charged
-	return errFound
-}
-
-// paidForKeys is what a statement has paid for keys, before it is planned with them.
-func paidForKeys(ctx context.Context) privacy.Cost {
-	if p, ok := ctx.Value(placeKey{}).(*place); ok {
-		return p.found
-	}
-	return privacy.Cost{}
+	x.prior.cost = bought.charged
+	return errPlanAnew
 }
 
 // unanswered tells the cost of a statement that is not answered after all: keys were found for what does not fit the cap, or is too much for
 // one answer, or something that was paid for was not drawn or saved.
-func (a *Answerer) unanswered(ctx context.Context, s *Session) Result {
-	p := placeOf(ctx)
-	p.mu.Lock()
-	found, charged, answers := p.found, p.charged, p.answers
-	p.mu.Unlock()
+func (a *Answerer) unanswered(ctx context.Context, x *execution) Result {
+	charged := x.chargedSoFar()
 	if charged.IsZero() {
 		return Result{}
 	}
 	kept := "what was saved of it is yours, and free from now on"
 	switch {
-	case charged == found && answers != nil:
+	case charged == x.prior.cost && x.prior.answers != nil:
 		kept = "what was answered first is yours, and free from now on"
-	case charged == found:
+	case charged == x.prior.cost:
 		kept = "the keys that were found are yours, and free from now on"
 	}
-	return Result{Notices: []Notice{{Message: "cost " + a.costText(ctx, s, charged) + "; " + kept}}}
+	return Result{Notices: []Notice{{Message: "cost " + a.costText(ctx, x.Session, charged) + "; " + kept}}}
 }
 
 // keysHeld reads the keys of a release.

@@ -27,7 +27,7 @@ func (a *Answerer) behind(plan *plans.Plan) bool {
 }
 
 // beginGrowing saves a release that has just been paid for, before anything is counted for it.
-func (a *Answerer) beginGrowing(ctx context.Context, m *plans.Measure, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) beginGrowing(ctx context.Context, x *execution, m *plans.Measure, receipt *ledger.Receipt) (int64, error) {
 	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
 		a.log.ErrorContext(ctx, "paid release was not begun", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
@@ -37,12 +37,12 @@ func (a *Answerer) beginGrowing(ctx context.Context, m *plans.Measure, receipt *
 		a.log.ErrorContext(ctx, "paid release was not begun", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
-	return a.saved(ctx, m, receipt, drawn{noisy: begun})
+	return a.saved(ctx, x, m, receipt, drawn{noisy: begun})
 }
 
 // grow has a release drawn for the cells that have closed since it last grew, and saves that before anything is read.
-func (a *Answerer) grow(ctx context.Context, s *Session, m *plans.Measure, id int64) error {
-	receipt, step, err := a.ledger.Grow(ctx, s.User, id, m.Continual.Through)
+func (a *Answerer) grow(ctx context.Context, x *execution, m *plans.Measure, id int64) error {
+	receipt, step, err := a.ledger.Grow(ctx, x.User, id, m.Continual.Through)
 	if err != nil {
 		a.log.ErrorContext(ctx, "release was not grown", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return errLedger
@@ -61,28 +61,30 @@ func (a *Answerer) grow(ctx context.Context, s *Session, m *plans.Measure, id in
 		a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return errInternal
 	}
-	truth, err := a.execute(ctx, s, query, receipt)
+	truth, err := a.runQuery(ctx, x, query, receipt)
 	if err != nil {
 		a.log.ErrorContext(ctx, "step of a release was not run", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return errInternal
 	}
 	var part privacy.Released[mechanisms.Noisy]
-	a.workers.Draw(s.User, func() { part, err = mechanisms.Grow(m.Continual.Spec, step, counted.Place, truth, a.randomness(s)) })
+	a.workers.Draw(x.User, func() {
+		part, err = mechanisms.Grow(m.Continual.Spec, step, counted.Place, truth, a.randomness(x.Session))
+	})
 	if err != nil {
 		a.log.ErrorContext(ctx, "no step was drawn", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return errInternal
 	}
-	_, err = a.saved(ctx, m, receipt, drawn{noisy: part})
+	_, err = a.saved(ctx, x, m, receipt, drawn{noisy: part})
 	return err
 }
 
 // growAll grows every release of the plan that grows.
-func (a *Answerer) growAll(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) error {
+func (a *Answerer) growAll(ctx context.Context, x *execution, plan *plans.Plan, ids []int64) error {
 	for i, m := range plan.Measures {
 		if m.Continual == nil {
 			continue
 		}
-		if err := a.grow(ctx, s, m, ids[i]); err != nil {
+		if err := a.grow(ctx, x, m, ids[i]); err != nil {
 			return err
 		}
 	}

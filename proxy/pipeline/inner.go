@@ -20,61 +20,60 @@ import (
 //
 // the first time round buys the average, the second time the count.
 
-// answerFirst buys what comes first, if the budget holds the whole statement, and says so by errFound. Nothing of the statement is charged before all of it has
+// answerFirst buys what comes first, if the budget holds the whole statement, and says so by errPlanAnew. Nothing of the statement is charged before all of it has
 // been planned, rendered and tried; from then on what is charged is saved and stays hers, whatever becomes of the rest.
-func (a *Answerer) answerFirst(ctx context.Context, s *Session, r readied) error {
+func (a *Answerer) answerFirst(ctx context.Context, x *execution, r compiled) error {
 	plan, free := r.plan, false
 	for _, in := range plan.Inmost() { // whatever the budget holds: what is left to buy is known, or nothing, once these are answered
 		if !in.Plan.Cost.IsZero() || a.needsRows(in.Plan) {
 			continue
 		}
-		if err := a.answerInner(ctx, s, in.Key, r.inner[in.Key]); err != nil {
+		if err := a.answerInner(ctx, x, in.Key, r.inner[in.Key]); err != nil {
 			return err
 		}
 		free = true
 	}
 	if free {
-		return errFound
+		return errPlanAnew
 	}
-	if b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID); err == nil && !b.Holds(plan.Charge()) {
-		return a.chargeFailure(ctx, s, plan, ledger.ErrExhausted)
+	if b, err := a.ledger.Balance(ctx, x.User, x.Dataset.ID); err == nil && !b.Holds(plan.Charge()) {
+		return a.chargeFailure(ctx, x.Session, plan, ledger.ErrExhausted)
 	}
 	for _, in := range plan.Inmost() {
 		if len(in.Plan.Finds) > 0 {
-			return a.find(ctx, s, in.Plan)
+			return a.findKeys(ctx, x, in.Plan)
 		}
-		if err := a.answerInner(ctx, s, in.Key, r.inner[in.Key]); err != nil {
+		if err := a.answerInner(ctx, x, in.Key, r.inner[in.Key]); err != nil {
 			return err
 		}
 	}
 	if len(plan.Inner) == 0 {
-		return a.find(ctx, s, plan)
+		return a.findKeys(ctx, x, plan)
 	}
-	return errFound
+	return errPlanAnew
 }
 
 // answerInner answers one sub-query, which waits for nothing, and keeps what was released for the rest of its statement.
-func (a *Answerer) answerInner(ctx context.Context, s *Session, key string, r readied) error {
-	bought, err := a.buy(ctx, s, r.plan, r.queries)
-	p := placeOf(ctx)
-	p.found = bought.charged
+func (a *Answerer) answerInner(ctx context.Context, x *execution, key string, r compiled) error {
+	bought, err := a.buy(ctx, x, r.plan, r.queries)
+	x.prior.cost = bought.charged
 	if err != nil {
 		return err
 	}
-	answer, err := a.innerAnswer(ctx, s, key, r, bought.ids)
+	answer, err := a.innerAnswer(ctx, x, key, r, bought.ids)
 	if err == nil {
-		p.answers = withAnswer(p.answers, key, answer)
+		x.prior.answers = withAnswer(x.prior.answers, key, answer)
 	}
 	return err
 }
 
 // innerAnswer reads a sub-query's answer from what was saved.
-func (a *Answerer) innerAnswer(ctx context.Context, s *Session, key string, r readied, ids []int64) (*plans.Answer, error) {
-	read, err := a.read(ctx, s, r.plan, ids)
+func (a *Answerer) innerAnswer(ctx context.Context, x *execution, key string, r compiled, ids []int64) (*plans.Answer, error) {
+	read, err := a.read(ctx, x, r.plan, ids)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := a.rows(ctx, s, r, ids, read)
+	rows, err := a.rows(ctx, x.Session, r, ids, read)
 	if err != nil {
 		return nil, err
 	}
@@ -111,15 +110,15 @@ func cameTo(answer *plans.Answer) string {
 	return ", " + policy.FormatValue(answer.Types[0], answer.Rows[0][0])
 }
 
-// readyInner does for sub-queries what ready does for a statement: it writes their SQL, has the sandbox try what stands above them, and finds how exact they
+// compileInner does for sub-queries what compile does for a statement: it writes their SQL, has the sandbox try what stands above them, and finds how exact they
 // will be.
-func (a *Answerer) readyInner(ctx context.Context, s *Session, plan *plans.Plan, list map[string]readied) (refusal *refuse.Refusal) {
+func (a *Answerer) compileInner(ctx context.Context, s *Session, plan *plans.Plan, list map[string]compiled) (refusal *refuse.Refusal) {
 	for _, in := range plan.Inner {
-		r := readied{plan: in.Plan}
+		r := compiled{plan: in.Plan}
 		if r.queries, r.outer, refusal = a.render(ctx, in.Plan); refusal != nil {
 			return refusal
 		}
-		if refusal = a.readyInner(ctx, s, in.Plan, list); refusal != nil {
+		if refusal = a.compileInner(ctx, s, in.Plan, list); refusal != nil {
 			return refusal
 		}
 		if refusal = a.tryOuter(ctx, s, in.Plan, r.outer); refusal != nil {
@@ -133,21 +132,22 @@ func (a *Answerer) readyInner(ctx context.Context, s *Session, plan *plans.Plan,
 
 // foreseen plans a statement for EXPLAIN: sub-queries that are free are answered, so that what stands around them is planned as it will be.
 func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (plan *plans.Plan, refusal *refuse.Refusal) {
-	var answers map[string]*plans.Answer
+	x := newExecution(s, "") // which buys nothing
+	defer x.admitted.done()
 	for again := 0; ; again++ {
-		inner := map[string]readied{}
+		inner := map[string]compiled{}
 		refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
-			c := a.planContext(ctx, s)
-			c.Alternatives, c.Answers = stmt.Explain.Alternatives, answers
+			c := a.planContext(ctx, s, x.prior)
+			c.Alternatives = stmt.Explain.Alternatives
 			if plan, refusal = planner.Build(stmt.Explain.Statement, params, c); refusal != nil {
 				return refusal
 			}
-			return a.readyInner(ctx, s, plan, inner)
+			return a.compileInner(ctx, s, plan, inner)
 		})
 		if refusal != nil || again == maxPlans {
 			return plan, refusal
 		}
-		known := len(answers)
+		known := len(x.prior.answers)
 		for _, in := range plan.Inmost() {
 			if len(in.Plan.Finds) > 0 || a.needsRows(in.Plan) {
 				continue
@@ -156,11 +156,11 @@ func (a *Answerer) foreseen(ctx context.Context, s *Session, stmt parse.Statemen
 			for i, m := range in.Plan.Measures {
 				ids[i] = m.HeldID
 			}
-			if answer, err := a.innerAnswer(ctx, s, in.Key, inner[in.Key], ids); err == nil { // else it is told when it is asked
-				answers = withAnswer(answers, in.Key, answer)
+			if answer, err := a.innerAnswer(ctx, x, in.Key, inner[in.Key], ids); err == nil { // else it is told when it is asked
+				x.prior.answers = withAnswer(x.prior.answers, in.Key, answer)
 			}
 		}
-		if len(answers) == known {
+		if len(x.prior.answers) == known {
 			return plan, nil
 		}
 	}

@@ -25,16 +25,16 @@ type Last struct {
 }
 
 // lastOf is what dp.last shows of an answer; nil: its notice says nothing.
-func (a *Answerer) lastOf(ctx context.Context, s *Session, p readied, bought purchase, told []Notice) *Last {
-	if len(told) == 0 || s.Dataset == nil {
+func (a *Answerer) lastOf(ctx context.Context, x *execution, p compiled, bought purchase, told []Notice) *Last {
+	if len(told) == 0 || x.Dataset == nil {
 		return nil
 	}
 	l := &Last{cost: bought.charged, notice: told[0], confidence: p.plan.Confidence.Float()}
 	if len(p.plan.Measures) == 0 {
-		l.cost = placeOf(ctx).found
+		l.cost = x.prior.cost
 	}
 	if !l.cost.IsZero() {
-		if b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID); err == nil {
+		if b, err := a.ledger.Balance(ctx, x.User, x.Dataset.ID); err == nil {
 			l.balance = &b
 		}
 	}

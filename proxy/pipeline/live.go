@@ -26,35 +26,35 @@ type live[M mechanism] struct {
 // instance is one of them. Who asks it holds it, for as long as the database takes; who only plans waits for that no longer than her
 // client does.
 type instance[M mechanism] struct {
-	held  chan struct{} // of one place
-	asked M             // nil: not begun, or lost
-	by    *Session      // who asks it, or asked it last: steps are made in her name
+	locked chan struct{} // of one element, which is there while somebody asks
+	asked  M             // nil: not begun, or lost
+	by     *Session      // who asks it, or asked it last: steps are made in her name
 }
 
 func newInstance[M mechanism](asked M) *instance[M] {
-	return &instance[M]{held: make(chan struct{}, 1), asked: asked}
+	return &instance[M]{locked: make(chan struct{}, 1), asked: asked}
 }
 
-// hold waits for it until the statement ends.
-func (i *instance[M]) hold(ctx context.Context) error {
+// lock waits for it until the statement ends.
+func (i *instance[M]) lock(ctx context.Context) error {
 	select {
-	case i.held <- struct{}{}:
+	case i.locked <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// holdFor is hold for who asks it. Its steps are hers from now on: of a group's, whoever has opened it may have left since.
-func (i *instance[M]) holdFor(ctx context.Context, s *Session) error {
-	if err := i.hold(ctx); err != nil {
+// lockFor is lock for who asks it. Its steps are hers from now on: of a group's, whoever has opened it may have left since.
+func (i *instance[M]) lockFor(ctx context.Context, s *Session) error {
+	if err := i.lock(ctx); err != nil {
 		return err
 	}
 	i.by = s
 	return nil
 }
 
-func (i *instance[M]) release() { <-i.held }
+func (i *instance[M]) unlock() { <-i.locked }
 
 type mechanism interface {
 	*mechanisms.Session | *mechanisms.Watch
@@ -83,18 +83,18 @@ func (l *live[M]) known(id int64) *instance[M] {
 	return l.byID[id]
 }
 
-// begin opens a mechanism on a paid receipt, which saves its steps by what it is given, and saves that it is open.
-func (l *live[M]) begin(ctx context.Context, a *Answerer, s *Session, m *plans.Measure, receipt *ledger.Receipt, open func(save func(step []byte) error) (M, error)) (id int64, _ error) {
+// open opens a mechanism on a paid receipt, which saves its steps by what it is given, and saves that it is open.
+func (l *live[M]) open(ctx context.Context, a *Answerer, x *execution, m *plans.Measure, receipt *ledger.Receipt, begin func(save func(step []byte) error) (M, error)) (id int64, _ error) {
 	one := newInstance[M](nil)
-	one.by = s
-	asked, err := open(func(step []byte) error { return a.extend(one.by, id, step) })
+	one.by = x.Session
+	asked, err := begin(func(step []byte) error { return a.extend(one.by, id, step) })
 	if err != nil {
 		a.log.ErrorContext(ctx, l.what+" was not opened", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
 	l.opening.RLock()
 	defer l.opening.RUnlock()
-	if id, err = a.save(ctx, receipt, drawn{noisy: asked.Opened()}); err != nil {
+	if id, err = a.save(ctx, x, receipt, drawn{noisy: asked.Opened()}); err != nil {
 		a.log.ErrorContext(ctx, l.what+" was not saved", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errLedger
 	}
@@ -110,10 +110,10 @@ func (l *live[M]) begin(ctx context.Context, a *Answerer, s *Session, m *plans.M
 func (l *live[M]) left(ctx context.Context, a *Answerer, s *Session) func(id int64) int {
 	return func(id int64) int {
 		one := l.of(id)
-		if one.hold(ctx) != nil {
+		if one.lock(ctx) != nil {
 			return 0
 		}
-		defer one.release()
+		defer one.unlock()
 		if one.asked != nil {
 			return one.asked.Left()
 		}

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -16,19 +15,19 @@ import (
 
 // tooDear is the error of a plan that costs more than the session lets it, together with what was bought first for it. A cost is in ρ
 // where it names ρ, and else in ε, as amounts are in dp.budget. δ is bounded by dp.delta.
-func tooDear(ctx context.Context, s *Session, cost privacy.Cost) error {
-	if s.Settings.MaxCost == nil || cost.IsZero() {
+func tooDear(x *execution, cost privacy.Cost) error {
+	if x.Settings.MaxCost == nil || cost.IsZero() {
 		return nil
 	}
-	whole := placeOf(ctx).found.Plus(cost)
-	if withinMax(whole, *s.Settings.MaxCost) {
+	whole := x.prior.cost.Plus(cost)
+	if withinMax(whole, *x.Settings.MaxCost) {
 		return nil
 	}
 	kept := "nothing was charged"
-	if !placeOf(ctx).found.IsZero() {
+	if !x.prior.cost.IsZero() {
 		kept = "nothing more was charged"
 	}
-	return &pgerror.Failure{SQLState: "53400", Message: fmt.Sprintf("this costs %s, and dp.max_cost is %s; %s", whole, s.Settings.MaxCost, kept),
+	return &pgerror.Failure{SQLState: "53400", Message: fmt.Sprintf("this costs %s, and dp.max_cost is %s; %s", whole, x.Settings.MaxCost, kept),
 		Hint: "EXPLAIN shows what it costs and why. SET dp.max_cost = off lets it cost as much as dp.epsilon allows."}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // mixedValue reads a row from several releases: the weighted sum of what each says, exact, and then rounded, the half away
 // from zero.
-func mixedValue(row []plans.Term, readings []saved) int64 {
+func mixedValue(row []plans.Term, readings []reading) int64 {
 	sum := new(big.Rat)
 	for _, t := range row {
 		n := readings[t.Measure].estimate.Sum(t.Counter, t.Spans).Value()

@@ -18,18 +18,18 @@ import (
 
 // notices say what an answer cost, what is left and how exact it is. They depend on the plan, the charge and the analyst's
 // own account, never on a true value; what is said of the values that are sent is added to them (mostlynoise.go).
-func (a *Answerer) notices(ctx context.Context, s *Session, p readied, bought purchase) []Notice {
-	plan, found := p.plan, placeOf(ctx).found
+func (a *Answerer) notices(ctx context.Context, x *execution, p compiled, bought purchase) []Notice {
+	plan, found := p.plan, x.prior.cost
 	public := publicParts(plan)
-	if answers := placeOf(ctx).answers; len(plan.Measures) == 0 && answers != nil {
+	if answers := x.prior.answers; len(plan.Measures) == 0 && answers != nil {
 		parts := append([]string{"free"}, public...)
 		if !found.IsZero() {
-			parts[0] = "cost " + a.costText(ctx, s, found)
+			parts[0] = "cost " + a.costText(ctx, x.Session, found)
 		}
 		return []Notice{{Message: strings.Join(parts, "; "), Detail: strings.Join(plan.Notes, "\n")}}
 	}
 	if len(plan.Measures) == 0 && !found.IsZero() {
-		return []Notice{{Message: "cost " + a.costText(ctx, s, found) + "; no key was found that enough " + s.Dataset.Unit.Name + "s have"}}
+		return []Notice{{Message: "cost " + a.costText(ctx, x.Session, found) + "; no key was found that enough " + x.Dataset.Unit.Name + "s have"}}
 	}
 	if len(plan.Measures) == 0 {
 		if len(public) == 0 {
@@ -41,7 +41,7 @@ func (a *Answerer) notices(ctx context.Context, s *Session, p readied, bought pu
 	if bought.charged.IsZero() {
 		parts = append(parts, freeOf(plan))
 	} else {
-		parts = append(parts, "cost "+a.costText(ctx, s, bought.charged))
+		parts = append(parts, "cost "+a.costText(ctx, x.Session, bought.charged))
 	}
 	parts = append(parts, p.errors...)
 	if plan.WantsErrors() && hasChoices(plan) {

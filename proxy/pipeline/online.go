@@ -18,33 +18,33 @@ import (
 // memory alone. Each hard answer is a step in the ledger before it is sent. After a restart the first question goes on
 // from the steps: one more step, which takes an update, is durable before the cells are read again (privacy rule 18).
 
-// begin opens a session on a paid receipt and saves that it is open; its first question follows.
-func (a *Answerer) begin(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
-	truth, err := a.execute(ctx, s, query, receipt)
+// openSession opens a session on a paid receipt and saves that it is open; its first question follows.
+func (a *Answerer) openSession(ctx context.Context, x *execution, m *plans.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
+	truth, err := a.runQuery(ctx, x, query, receipt)
 	if err != nil {
 		a.log.ErrorContext(ctx, "paid measure was not run", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
-	return a.sessions.begin(ctx, a, s, m, receipt, func(save func([]byte) error) (asked *mechanisms.Session, err error) {
-		a.workers.Draw(s.User, func() { asked, err = mechanisms.OpenSession(m.Spec, m.Place, truth, a.randomness(s), save) })
+	return a.sessions.open(ctx, a, x, m, receipt, func(save func([]byte) error) (asked *mechanisms.Session, err error) {
+		a.workers.Draw(x.User, func() { asked, err = mechanisms.OpenSession(m.Spec, m.Place, truth, a.randomness(x.Session), save) })
 		return asked, err
 	})
 }
 
-// asked are the answers that an online release gave, by run and row.
-type asked map[*plans.Run][]mechanisms.SessionAnswer
+// runAnswers are the answers that an online release gave, by run and row.
+type runAnswers map[*plans.Run][]mechanisms.SessionAnswer
 
 // askSessions asks the online releases of a plan what it reads from them: its rows, in their order.
-func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (asked, error) {
-	var out asked
+func (a *Answerer) askSessions(ctx context.Context, x *execution, plan *plans.Plan, ids []int64) (runAnswers, error) {
+	var out runAnswers
 	for run := range runs(plan) {
 		if run.Measure < 0 || run.Selected != nil || !mechanisms.Is[*mechanisms.Online](plan.Measures[run.Measure].Spec) {
 			continue
 		}
 		if out == nil {
-			out = asked{}
+			out = runAnswers{}
 		}
-		answers, err := a.ask(ctx, s, plan.Measures[run.Measure], ids[run.Measure], run.Spans)
+		answers, err := a.ask(ctx, x, plan.Measures[run.Measure], ids[run.Measure], run.Spans)
 		if err != nil {
 			return nil, err
 		}
@@ -55,48 +55,48 @@ func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *plans.Plan
 
 // ask asks one online release, which is restored first where it does not live. What it has no answer for any more, since it
 // stops at one of the rows, is its hypothesis's.
-func (a *Answerer) ask(ctx context.Context, s *Session, m *plans.Measure, id int64, rows [][]mechanisms.Span) ([]mechanisms.SessionAnswer, error) {
-	live := a.sessions.of(id)
-	if err := live.holdFor(ctx, s); err != nil {
+func (a *Answerer) ask(ctx context.Context, x *execution, m *plans.Measure, id int64, rows [][]mechanisms.Span) ([]mechanisms.SessionAnswer, error) {
+	one := a.sessions.of(id)
+	if err := one.lockFor(ctx, x.Session); err != nil {
 		return nil, err
 	}
-	if live.asked == nil { // who waits in the line keeps nobody from the release: those who have their places may wait for it
-		live.release()
+	if one.asked == nil { // who waits for a slot keeps nobody from the release: those who have theirs may wait for it
+		one.unlock()
 		query, err := rewrite.Render(m, a.backend.Dialect())
 		if err != nil {
 			a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
 			return nil, refuse.Unrendered()
 		}
-		if err := a.admit(ctx, s, []rewrite.Query{query}, "the session was not asked, and what was paid for it stays good"); err != nil {
+		if err := a.admit(ctx, x, []rewrite.Query{query}, "the session was not asked, and what was paid for it stays good"); err != nil {
 			return nil, err
 		}
-		if err := live.holdFor(ctx, s); err != nil {
+		if err := one.lockFor(ctx, x.Session); err != nil {
 			return nil, err
 		}
 	}
-	defer live.release()
-	if live.asked == nil {
-		restored, err := a.restore(ctx, s, m, id, live)
+	defer one.unlock()
+	if one.asked == nil {
+		restored, err := a.restore(ctx, x, m, id, one)
 		if err != nil {
 			return nil, err
 		}
-		live.asked = restored
+		one.asked = restored
 	}
 	out := make([]mechanisms.SessionAnswer, len(rows))
 	for i, spans := range rows {
 		if len(spans) == 0 {
 			continue // no cell is asked about: 0, whatever the data
 		}
-		answer, err := live.asked.Answer(spans)
+		answer, err := one.asked.Answer(spans)
 		if err != nil {
-			live.asked = nil // whether the answer was hard is known now: the next question restores, at an update
+			one.asked = nil // whether the answer was hard is known now: the next question restores, at an update
 			a.log.ErrorContext(ctx, "online release gave no answer", "release", id, "error", err)
 			return nil, errLedger
 		}
 		out[i] = answer.Value()
 	}
 	if err := a.leads(ctx, id); err != nil { // another proxy may have gone on with it: then nothing of this is sent
-		live.asked = nil
+		one.asked = nil
 		return nil, err
 	}
 	return out, nil
@@ -115,14 +115,14 @@ func (a *Answerer) leads(ctx context.Context, id int64) error {
 	return nil
 }
 
-// restore goes on with a session that another process has left. The statement has its place in the line.
-func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id int64, live *instance[*mechanisms.Session]) (*mechanisms.Session, error) {
+// restore goes on with a session that another process has left. The statement has its slot of the database.
+func (a *Answerer) restore(ctx context.Context, x *execution, m *plans.Measure, id int64, one *instance[*mechanisms.Session]) (*mechanisms.Session, error) {
 	query, err := rewrite.Render(m, a.backend.Dialect())
 	if err != nil {
 		a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return nil, refuse.Unrendered()
 	}
-	receipt, err := a.ledger.Resume(context.WithoutCancel(ctx), s.User, id, mechanisms.RestartStep())
+	receipt, err := a.ledger.Resume(context.WithoutCancel(ctx), x.User, id, mechanisms.RestartStep())
 	if errors.Is(err, ledger.ErrElsewhere) {
 		return nil, errElsewhere
 	}
@@ -130,14 +130,14 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id
 		a.log.ErrorContext(ctx, "restart of an online release was not saved", "release", id, "error", err)
 		return nil, errLedger
 	}
-	release, err := a.load(ctx, s, id)
+	release, err := a.load(ctx, x.Session, id)
 	if err != nil {
 		return nil, err
 	}
-	truth, err := a.execute(ctx, s, query, receipt)
+	truth, err := a.runQuery(ctx, x, query, receipt)
 	if err == nil {
 		var asked *mechanisms.Session
-		asked, err = mechanisms.RestoreSession(release.Item.Spec, release.Steps, m.Place, truth, a.randomness(s), func(step []byte) error { return a.extend(live.by, id, step) })
+		asked, err = mechanisms.RestoreSession(release.Item.Spec, release.Steps, m.Place, truth, a.randomness(x.Session), func(step []byte) error { return a.extend(one.by, id, step) })
 		if err == nil {
 			return asked, nil
 		}
@@ -147,7 +147,7 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id
 }
 
 // onlineParts says what a statement learnt of its online releases: all of it are released values.
-func (a *Answerer) onlineParts(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, answers asked) []string {
+func (a *Answerer) onlineParts(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, answers runAnswers) []string {
 	var parts []string
 	for i, m := range plan.Measures {
 		o, ok := m.Spec.Kind.(*mechanisms.Online)

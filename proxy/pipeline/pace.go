@@ -4,8 +4,8 @@ import "context"
 
 // Pace is what a statement tells the grid on which its answer leaves (ADRs 36 and 45). A context without one keeps to none.
 type Pace struct {
-	Read  func() // private rows are read
-	Apart func() // a clock may be asked, whose time is in the answer: waits for the grid if rows were read
+	ReadsRows func() // private rows are read
+	AwaitGrid func() // a clock may be asked, whose time is in the answer: waits for the grid if rows were read
 }
 
 type paceKey struct{}
@@ -18,13 +18,13 @@ func WithPace(ctx context.Context, p Pace) context.Context {
 // ReadsRows says that private rows are read for what this context belongs to. Whoever calls it decides by public things.
 func ReadsRows(ctx context.Context) {
 	if p, ok := ctx.Value(paceKey{}).(Pace); ok {
-		p.Read()
+		p.ReadsRows()
 	}
 }
 
-// apart is apart of what this context belongs to.
-func apart(ctx context.Context) {
+// awaitGrid is called before a clock may be asked.
+func awaitGrid(ctx context.Context) {
 	if p, ok := ctx.Value(paceKey{}).(Pace); ok {
-		p.Apart()
+		p.AwaitGrid()
 	}
 }

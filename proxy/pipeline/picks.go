@@ -18,7 +18,7 @@ func hasChoices(plan *plans.Plan) bool {
 }
 
 // picked reads a value of a column that is chosen; NULL where there is no candidate, or there seem to be no rows.
-func picked(c *plans.CountColumn, row int, readings []saved) policy.Value {
+func picked(c *plans.CountColumn, row int, readings []reading) policy.Value {
 	for i := range c.Runs {
 		run := &c.Runs[i]
 		if row >= len(run.Spans) {

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"slices"
 	"sync"
 
@@ -105,30 +104,17 @@ func PublicTable(t *policy.Table, rows privacy.Released[[][]policy.Value]) sandb
 	})}
 }
 
-// copiesKey is where a context keeps the copies of public tables by which a statement is answered.
-type copiesKey struct{}
-
-// withCopies keeps the public tables that a plan's outer query reads as they are now, before anything is charged: a policy that comes into force afterwards, or a
+// copiesFor are the public tables that a plan's outer query reads, as they are now, before anything is charged: a policy that comes into force afterwards, or a
 // fresh copy, changes nothing of the answer. The sandbox is given them with the query, and takes its own where these are the same.
-func (a *Answerer) withCopies(ctx context.Context, plan *plans.Plan) context.Context {
-	var list []sandbox.Table
+func (p *PublicRows) copiesFor(plan *plans.Plan) (list []sandbox.Table) {
 	for _, r := range plan.Outer.Relations {
 		if r.Public == nil || slices.ContainsFunc(list, func(t sandbox.Table) bool { return t.Schema == r.Public.Schema && t.Name == r.Public.Name }) {
 			continue
 		}
-		if have, ok := a.public.copyOf(r.Public); ok {
+		if have, ok := p.copyOf(r.Public); ok {
 			list = append(list, have)
 		}
 	}
-	if list == nil {
-		return ctx
-	}
-	return context.WithValue(ctx, copiesKey{}, list)
-}
-
-// copiesIn are the copies that a context keeps.
-func copiesIn(ctx context.Context) []sandbox.Table {
-	list, _ := ctx.Value(copiesKey{}).([]sandbox.Table)
 	return list
 }
 

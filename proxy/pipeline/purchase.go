@@ -22,7 +22,7 @@ import (
 // Purchase buys the measures of a plan for a user ahead of her questions, as buy does for a statement: one charge for all of
 // them, each drawn and saved. What others have had drawn already is joined at its cost, and what she has paid for is free.
 func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) (privacy.Cost, error) {
-	bought, err := a.purchase(ctx, p, user, plan)
+	bought, err := a.buyAhead(ctx, p, user, plan)
 	return bought.charged, err
 }
 
@@ -36,7 +36,7 @@ type Drawn struct {
 // Measured buys the measures of a plan as Purchase does, and hands out what was drawn for each. With an error those that were drawn all the same,
 // and paid for, are there too.
 func (a *Answerer) Measured(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) ([]Drawn, privacy.Cost, error) {
-	bought, err := a.purchase(ctx, p, user, plan)
+	bought, err := a.buyAhead(ctx, p, user, plan)
 	list := make([]Drawn, len(plan.Measures))
 	for i := range min(len(bought.ids), len(list)) {
 		if bought.ids[i] == 0 {
@@ -55,16 +55,16 @@ func (a *Answerer) Measured(ctx context.Context, p *policy.Policy, user string, 
 	return list, bought.charged, err
 }
 
-func (a *Answerer) purchase(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) (purchase, error) {
+func (a *Answerer) buyAhead(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) (purchase, error) {
 	queries, _, refusal := a.render(ctx, plan)
 	if refusal != nil {
 		return purchase{}, refusal
 	}
 	s := &Session{User: user, Database: plan.Dataset.ID, Policy: p, Dataset: plan.Dataset}
-	ctx, done := inLine(ctx)
-	defer done()
-	placeOf(ctx).ticket = true // it is no statement's
-	return a.buy(ctx, s, plan, queries)
+	x := newExecution(s, "")
+	defer x.admitted.done()
+	x.token = true // it is no statement's
+	return a.buy(ctx, x, plan, queries)
 }
 
 // purchase is what buy brings home: the saved release of each measure, and what this statement was charged.
@@ -76,9 +76,8 @@ type purchase struct {
 
 // buy pays for the measures that are not held and has them drawn and saved. The work goes on to its end even when the
 // client stops waiting: what is paid is answered, and saved, so that asking again is free (privacy rule 5).
-func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query) (purchase, error) {
-	held := placeOf(ctx)
-	p := purchase{ids: make([]int64, len(plan.Measures)), charged: held.found}
+func (a *Answerer) buy(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query) (purchase, error) {
+	p := purchase{ids: make([]int64, len(plan.Measures)), charged: x.prior.cost}
 	var wanted []int
 	for i, m := range plan.Measures {
 		p.ids[i] = m.HeldID
@@ -90,19 +89,19 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, querie
 	if len(wanted) == 0 && !a.behind(plan) {
 		return p, nil
 	}
-	if len(wanted) > 0 && !a.ticket(ctx, s) {
+	if len(wanted) > 0 && !a.takeToken(x) {
 		return p, &pgerror.Failure{SQLState: "53400", Message: "too many statements that cost something; nothing was charged", Hint: "Ask again a second later. What you have paid for is answered meanwhile."}
 	}
-	if err := a.line(ctx, s, plan, queries, wanted); err != nil {
+	if err := a.await(ctx, x, plan, queries, wanted); err != nil {
 		return p, err
 	}
-	held.hold()
+	x.admitted.join()
 	done := make(chan purchase, 1)
 	a.paid.Add(1)
 	go func() {
 		defer a.paid.Done()
-		defer held.release()
-		done <- a.drawAll(context.WithoutCancel(ctx), s, plan, queries, wanted, p)
+		defer x.admitted.leave()
+		done <- a.drawAll(context.WithoutCancel(ctx), x, plan, queries, wanted, p)
 	}()
 	select {
 	case p = <-done:
@@ -112,30 +111,30 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, querie
 	}
 }
 
-// line waits until a statement that buys is one of those that may: of its user's, and where private rows are read of the database's.
-func (a *Answerer) line(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int) error {
+// await waits until a statement that buys has one of its user's slots, and where private rows are read one of the database's.
+func (a *Answerer) await(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int) error {
 	defer spans.Begin(ctx, spans.Wait)()
-	if err := a.turn(ctx, s); err != nil || !a.runs(plan, wanted) {
+	if err := a.awaitUser(ctx, x); err != nil || !a.runs(plan, wanted) {
 		return err
 	}
 	kept := "nothing was charged"
-	if !placeOf(ctx).found.IsZero() {
+	if !x.prior.cost.IsZero() {
 		kept = "nothing more was charged"
 	}
-	if err := a.admit(ctx, s, planned(plan, queries, wanted), kept); err != nil {
+	if err := a.admit(ctx, x, queriesToPlan(plan, queries, wanted), kept); err != nil {
 		return err
 	}
-	a.widen(ctx, s, plan, queries, wanted)
+	a.admitBeside(ctx, x, plan, queries, wanted)
 	return nil
 }
 
 // drawAll charges for the wanted measures in one step, then draws and saves each, whatever becomes of the others.
-func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
+func (a *Answerer) drawAll(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
 	defer a.recovered(ctx, &out.err)
-	request := ledger.Request{User: s.User, Dataset: s.Dataset.ID, Statement: ledger.Digest(plan.Statement), PolicyDigest: s.Policy.Digest}
-	lower := make([]below, len(plan.Measures))
+	request := ledger.Request{User: x.User, Dataset: x.Dataset.ID, Statement: ledger.Digest(plan.Statement), PolicyDigest: x.Policy.Digest}
+	lower := make([]heldLevel, len(plan.Measures))
 	for _, i := range wanted {
-		if lower[i], p.err = a.below(ctx, s, plan.Measures[i]); p.err != nil {
+		if lower[i], p.err = a.loadHeld(ctx, x.Session, plan.Measures[i]); p.err != nil {
 			return p
 		}
 		it, err := Item(plan.Measures[i]), error(nil)
@@ -146,7 +145,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 		}
 		it.AsOf = lower[i].asOf
 		if readsOnce(plan.Measures[i]) {
-			it.AsOf = placeOf(ctx).rows()
+			it.AsOf = x.admitted.rows()
 		}
 		request.Items = append(request.Items, it)
 	}
@@ -158,7 +157,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 		charged()
 	}
 	if err != nil {
-		p.err = a.chargeFailure(ctx, s, plan, err)
+		p.err = a.chargeFailure(ctx, x.Session, plan, err)
 		return p
 	}
 	defer a.abandonUnsaved(outcomes)
@@ -166,28 +165,28 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, qu
 		p.charged = p.charged.Plus(outcomes[k].Charged)
 		p.ids[i] = outcomes[k].ID
 		if !outcomes[k].Charged.IsZero() {
-			a.charges.Charged(s.Dataset.ID, plan.Measures[i].Kind)
+			a.charges.Charged(x.Dataset.ID, plan.Measures[i].Kind)
 		}
 	}
 	if !p.charged.IsZero() {
-		a.audit(ctx, s, plan, wanted, p)
-		if text := placeOf(ctx).text; a.statements != nil && text != "" {
-			a.statements.Keep(request.Statement, text)
+		a.audit(ctx, x.Session, plan, wanted, p)
+		if a.statements != nil && x.text != "" {
+			a.statements.Keep(request.Statement, x.text)
 		}
 	}
-	placeOf(ctx).pays(p.charged)
-	rows := a.readBeside(ctx, s, plan, queries, wanted, outcomes)
+	x.wasCharged(p.charged)
+	rows := a.readBeside(ctx, x, plan, queries, wanted, outcomes)
 	for k, i := range wanted {
 		if outcomes[k].Receipt == nil {
 			continue
 		}
-		id, err := a.drawOne(ctx, s, plan.Measures[i], queries[i], rows(k), lower[i], outcomes[k].Receipt)
+		id, err := a.drawOne(ctx, x, plan.Measures[i], queries[i], rows(k), lower[i], outcomes[k].Receipt)
 		if p.ids[i] = id; err != nil && p.err == nil {
 			p.err = err
 		}
 	}
 	if p.err == nil {
-		p.err = a.growAll(ctx, s, plan, p.ids)
+		p.err = a.growAll(ctx, x, plan, p.ids)
 	}
 	return p
 }
@@ -209,13 +208,6 @@ func (a *Answerer) audit(ctx context.Context, s *Session, plan *plans.Plan, want
 	a.log.InfoContext(ctx, "charged", "user", s.User, "dataset", s.Dataset.ID, "pid", s.PID, "cost", p.charged.String(), "kinds", kinds, "tables", tables, "releases", releases)
 }
 
-// pays notes what the statement has been charged by now.
-func (p *place) pays(charged privacy.Cost) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.charged = charged
-}
-
 // recovered turns a panic into an error. Its text may hold values and is not logged.
 func (a *Answerer) recovered(ctx context.Context, err *error) {
 	if r := recover(); r != nil {
@@ -225,10 +217,10 @@ func (a *Answerer) recovered(ctx context.Context, err *error) {
 }
 
 // drawOne draws and saves one measure: a fault in it is no reason not to answer the others, which are paid for too (privacy rule 5).
-func (a *Answerer) drawOne(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, rows trueCounts, lower below, receipt *ledger.Receipt) (id int64, err error) {
+func (a *Answerer) drawOne(ctx context.Context, x *execution, m *plans.Measure, query rewrite.Query, rows trueCounts, lower heldLevel, receipt *ledger.Receipt) (id int64, err error) {
 	defer rows.over()
 	defer a.recovered(ctx, &err)
-	return a.draw(ctx, s, m, query, rows, lower, receipt)
+	return a.draw(ctx, x, m, query, rows, lower, receipt)
 }
 
 // abandonUnsaved lets others ask again for what was charged and not saved, whatever the reason. A saved receipt is closed.
@@ -249,21 +241,21 @@ func (a *Answerer) randomness(s *Session) io.Reader {
 }
 
 // draw runs one paid measure, adds its noise and saves the release.
-func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, rows trueCounts, lower below, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) draw(ctx context.Context, x *execution, m *plans.Measure, query rewrite.Query, rows trueCounts, lower heldLevel, receipt *ledger.Receipt) (int64, error) {
 	if mechanisms.Is[*mechanisms.Alarm](m.Spec) {
-		return a.beginWatch(ctx, s, m, receipt)
+		return a.openWatch(ctx, x, m, receipt)
 	}
 	if m.Continual != nil {
-		return a.beginGrowing(ctx, m, receipt)
+		return a.beginGrowing(ctx, x, m, receipt)
 	}
 	if mechanisms.Is[*mechanisms.Online](m.Spec) {
-		return a.begin(ctx, s, m, query, receipt)
+		return a.openSession(ctx, x, m, query, receipt)
 	}
 	var d drawn
 	var err error
 	if m.Refines() {
 		drawn := spans.Begin(ctx, spans.Noise, spans.Table(m.Table.Name), spans.Kind(m.Kind))
-		a.workers.Draw(s.User, func() { d, err = lower.refine(m, receipt, a.randomness(s)) })
+		a.workers.Draw(x.User, func() { d, err = lower.refine(m, receipt, a.randomness(x.Session)) })
 		drawn()
 	} else {
 		truth, failed := rows.groups()
@@ -272,8 +264,8 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query
 			return 0, errInternal
 		}
 		drawn := spans.Begin(ctx, spans.Noise, spans.Table(m.Table.Name), spans.Kind(m.Kind))
-		a.workers.Draw(s.User, func() {
-			d, err = released(m, receipt.Levels(), truth, a.randomness(s), s.Policy.Server.Timing.Fresh)
+		a.workers.Draw(x.User, func() {
+			d, err = released(m, receipt.Levels(), truth, a.randomness(x.Session), x.Policy.Server.Timing.Fresh)
 		})
 		drawn()
 	}
@@ -281,12 +273,12 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query
 		a.log.ErrorContext(ctx, "no release was drawn", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
-	return a.saved(ctx, m, receipt, d)
+	return a.saved(ctx, x, m, receipt, d)
 }
 
 // saved saves what was drawn for a measure.
-func (a *Answerer) saved(ctx context.Context, m *plans.Measure, receipt *ledger.Receipt, d drawn) (int64, error) {
-	id, err := a.save(ctx, receipt, d)
+func (a *Answerer) saved(ctx context.Context, x *execution, m *plans.Measure, receipt *ledger.Receipt, d drawn) (int64, error) {
+	id, err := a.save(ctx, x, receipt, d)
 	if err != nil {
 		a.log.ErrorContext(ctx, "release was not saved", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errLedger
@@ -302,7 +294,7 @@ const (
 )
 
 // save saves what was drawn. Saving again stores the same draw, never another one.
-func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (id int64, err error) {
+func (a *Answerer) save(ctx context.Context, x *execution, receipt *ledger.Receipt, d drawn) (id int64, err error) {
 	defer spans.Begin(ctx, spans.Save)()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, savePause) {
 		switch {
@@ -314,32 +306,20 @@ func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (
 			id, err = a.ledger.Save(ctx, receipt, d.noisy)
 		}
 		if err == nil {
-			placeOf(ctx).back()
+			x.failing = time.Time{}
 			return id, nil
 		}
-		away := errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrFull)
-		if !away || placeOf(ctx).waited() > savePatience {
+		if !errors.Is(err, ledger.ErrUnavailable) && !errors.Is(err, ledger.ErrFull) {
+			return 0, err
+		}
+		if x.failing.IsZero() {
+			x.failing = time.Now()
+		}
+		if time.Since(x.failing) > savePatience {
 			return 0, err
 		}
 		time.Sleep(pause)
 	}
-}
-
-// waited is how long a statement has waited by now for a ledger that does not save.
-func (p *place) waited() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.away.IsZero() {
-		p.away = time.Now()
-	}
-	return time.Since(p.away)
-}
-
-// back notes that it saves again.
-func (p *place) back() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.away = time.Time{}
 }
 
 // readsOnce tells whether all that is released of a measure comes from rows that are read when it is bought.
@@ -365,7 +345,7 @@ func Item(m *plans.Measure) ledger.Item {
 func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *plans.Plan, err error) error {
 	switch {
 	case errors.Is(err, ledger.ErrRefined):
-		return err // for settled
+		return err // for answerRetrying
 	case errors.Is(err, ledger.ErrExhausted):
 		f := &pgerror.Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
 		if b, e := a.ledger.Balance(ctx, s.User, s.Dataset.ID); e == nil {

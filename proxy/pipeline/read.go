@@ -9,23 +9,22 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // leafInputs is what the leaves of a plan are made of beside saved releases, and what the statement's notice is to tell of it.
 type leafInputs struct {
-	answers asked
+	answers runAnswers
 	told    []string
 }
 
 // read asks the releases of a plan that are asked.
-func (a *Answerer) read(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (leafInputs, error) {
-	answers, err := a.askSessions(ctx, s, plan, ids)
+func (a *Answerer) read(ctx context.Context, x *execution, plan *plans.Plan, ids []int64) (leafInputs, error) {
+	answers, err := a.askSessions(ctx, x, plan, ids)
 	if err != nil {
 		return leafInputs{}, err
 	}
-	alarms, told, err := a.askAlarms(ctx, s, plan, ids)
+	alarms, told, err := a.askAlarms(ctx, x, plan, ids)
 	if err != nil {
 		return leafInputs{}, err
 	}
@@ -34,11 +33,11 @@ func (a *Answerer) read(ctx context.Context, s *Session, plan *plans.Plan, ids [
 	} else {
 		answers.add(alarms)
 	}
-	return leafInputs{answers, append(a.onlineParts(ctx, s, plan, ids, answers), told...)}, nil
+	return leafInputs{answers, append(a.onlineParts(ctx, x.Session, plan, ids, answers), told...)}, nil
 }
 
 // rows are an answer's, made of what was released: the tables of the leaves, and the outer query over them.
-func (a *Answerer) rows(ctx context.Context, s *Session, p readied, ids []int64, in leafInputs) (rows privacy.Released[sandbox.Rows], err error) {
+func (a *Answerer) rows(ctx context.Context, s *Session, p compiled, ids []int64, in leafInputs) (rows privacy.Released[sandbox.Rows], err error) {
 	err = a.run(ctx, s, p.quick, func(ctx context.Context) error {
 		readings, err := a.readings(ctx, s, p.plan, ids)
 		if err != nil {
@@ -48,15 +47,15 @@ func (a *Answerer) rows(ctx context.Context, s *Session, p readied, ids []int64,
 		if err != nil {
 			return err
 		}
-		if rows, err = a.postProcess(ctx, s, p.plan, p.outer, leaves); err == nil && p.plan.WantsErrors() && len(p.plan.Leaves) > 0 {
-			rows, err = a.withErrors(ctx, s, p.plan, p.outer, ids, rows)
+		if rows, err = a.postProcess(ctx, s, p, leaves); err == nil && p.plan.WantsErrors() && len(p.plan.Leaves) > 0 {
+			rows, err = a.withErrors(ctx, s, p, ids, rows)
 		}
 		return err
 	})
 	return rows, err
 }
 
-// run does a part of a statement's work in one of its user's places, or at once where it takes no longer than waiting for one.
+// run does a part of a statement's work in one of its user's slots, or at once where it takes no longer than waiting for one.
 func (a *Answerer) run(ctx context.Context, s *Session, quick bool, do func(context.Context) error) error {
 	if quick {
 		return do(ctx)
@@ -65,8 +64,8 @@ func (a *Answerer) run(ctx context.Context, s *Session, quick bool, do func(cont
 }
 
 // readings are the saved releases of a plan's measures.
-func (a *Answerer) readings(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) ([]saved, error) {
-	readings := make([]saved, len(plan.Measures))
+func (a *Answerer) readings(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) ([]reading, error) {
+	readings := make([]reading, len(plan.Measures))
 	for i := range readings {
 		var err error
 		through := 0
@@ -81,7 +80,7 @@ func (a *Answerer) readings(ctx context.Context, s *Session, plan *plans.Plan, i
 }
 
 // leafTables makes the released table of each leaf. It ends early when ctx does, and then says so.
-func leafTables(ctx context.Context, plan *plans.Plan, readings []saved, answers asked) ([]sandbox.Table, error) {
+func leafTables(ctx context.Context, plan *plans.Plan, readings []reading, answers runAnswers) ([]sandbox.Table, error) {
 	tables := make([]sandbox.Table, len(plan.Leaves))
 	for i, leaf := range plan.Leaves {
 		if leaf.Synthetic != nil {
@@ -112,7 +111,7 @@ func publicLeaf(ctx context.Context, leaf *plans.Leaf) sandbox.Table {
 }
 
 // leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is post-processing.
-func leafTable(ctx context.Context, leaf *plans.Leaf, readings []saved, answers asked, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+func leafTable(ctx context.Context, leaf *plans.Leaf, readings []reading, answers runAnswers, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
 	value := func(c *plans.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
 		switch {
@@ -180,7 +179,8 @@ func leafColumns(leaf *plans.Leaf) []sandbox.Column {
 }
 
 // postProcess runs the outer query over the released tables: in Go where it is trivial, else in the sandbox.
-func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+func (a *Answerer) postProcess(ctx context.Context, s *Session, p compiled, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+	plan := p.plan
 	if d := plan.Outer.Direct; d != nil {
 		input := privacy.Published(sandbox.Rows{Data: [][]policy.Value{nil}})
 		if d.Leaf >= 0 {
@@ -188,14 +188,14 @@ func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *plans.Plan
 		}
 		return sandbox.Direct(ctx, d, outColumns(plan), input)
 	}
-	apart(ctx) // the sandbox has a clock
+	awaitGrid(ctx) // the sandbox has a clock
 	own, err := a.ownTables(ctx, s, plan)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}
 	var rows privacy.Released[sandbox.Rows]
 	err = a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) (err error) {
-		rows, err = a.engine.Query(ctx, session, above, slices.Concat(own, copiesIn(ctx), leaves))
+		rows, err = a.engine.Query(ctx, session, p.outer, slices.Concat(own, p.copies, leaves))
 		return err
 	})
 	return rows, err
@@ -213,8 +213,8 @@ func sandboxSession(s *Session, plan *plans.Plan) sandbox.Session {
 	return sandbox.Session{Zone: s.Settings.Zone, Literals: plan.Outer.Literals, User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables, Cursors: s.Cursors, Prepared: s.Prepared, Clients: s.Clients}
 }
 
-// saved is a release with its reading; a choice has none.
-type saved struct {
+// reading is a saved release as it is read; a choice has none.
+type reading struct {
 	estimate *mechanisms.Estimate
 	noisy    privacy.Released[mechanisms.Noisy]
 	rows     privacy.Released[[]int32] // of made-up rows: their cells
@@ -224,12 +224,12 @@ type saved struct {
 // estimateCache keeps the readings of releases; the least-squares step of a large range release takes a millisecond.
 type estimateCache struct {
 	mu    sync.RWMutex
-	byID  map[savedKey]saved
+	byID  map[readingKey]reading
 	cells int
 }
 
-// savedKey names a reading: of a release that grows, as it was when so many cells were closed; of others 0.
-type savedKey struct {
+// readingKey names a reading: of a release that grows, as it was when so many cells were closed; of others 0.
+type readingKey struct {
 	id      int64
 	through int
 }
@@ -241,13 +241,13 @@ const maxCachedCells = 1 << 23
 func (c *estimateCache) kept(id int64) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	_, ok := c.byID[savedKey{id: id}]
+	_, ok := c.byID[readingKey{id: id}]
 	return ok
 }
 
 // estimate returns the reading of a release that the user has paid for.
-func (a *Answerer) estimate(ctx context.Context, s *Session, id int64, through int) (saved, error) {
-	c, key := &a.estimates, savedKey{id, through}
+func (a *Answerer) estimate(ctx context.Context, s *Session, id int64, through int) (reading, error) {
+	c, key := &a.estimates, readingKey{id, through}
 	c.mu.RLock()
 	hit, ok := c.byID[key]
 	c.mu.RUnlock()
@@ -256,7 +256,7 @@ func (a *Answerer) estimate(ctx context.Context, s *Session, id int64, through i
 	}
 	release, err := a.load(context.WithoutCancel(ctx), s, id)
 	if err != nil {
-		return saved{}, err
+		return reading{}, err
 	}
 	var e *mechanisms.Estimate
 	seen, noisy := asOf(release, through)
@@ -267,13 +267,13 @@ func (a *Answerer) estimate(ctx context.Context, s *Session, id int64, through i
 	}
 	if err != nil {
 		a.log.ErrorContext(ctx, "saved release does not fit its description", "release", id, "error", err)
-		return saved{}, errLedger
+		return reading{}, errLedger
 	}
-	hit = saved{estimate: e, noisy: noisy, asOf: release.Item.AsOf}
+	hit = reading{estimate: e, noisy: noisy, asOf: release.Item.AsOf}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cells > maxCachedCells || c.byID == nil {
-		c.byID, c.cells = map[savedKey]saved{}, 0
+		c.byID, c.cells = map[readingKey]reading{}, 0
 	}
 	c.byID[key] = hit
 	c.cells += len(release.Noisy.Value().Observations)

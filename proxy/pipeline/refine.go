@@ -20,39 +20,39 @@ type drawn struct {
 	levels []privacy.Released[mechanisms.Noisy] // of a draw for several levels of trust, instead
 }
 
-// below is what a refinement is made of.
-type below struct {
+// heldLevel is what a refinement is made of: a level of a release that she holds.
+type heldLevel struct {
 	shown  privacy.Released[mechanisms.Noisy]
 	finest mechanisms.Finest
 	asOf   int64 // of its rows
 }
 
-// below reads what a measure refines, before anything is charged: after the charge there is always an answer.
-func (a *Answerer) below(ctx context.Context, s *Session, m *plans.Measure) (below, error) {
+// loadHeld reads what a measure refines, before anything is charged: after the charge there is always an answer.
+func (a *Answerer) loadHeld(ctx context.Context, s *Session, m *plans.Measure) (heldLevel, error) {
 	if !m.Refines() {
-		return below{}, nil
+		return heldLevel{}, nil
 	}
 	held, err := a.ledger.Load(ctx, s.User, m.Refinement.From)
 	if err == nil {
-		var b below
-		if b.finest, err = a.ledger.Finest(ctx, s.User, m.Refinement.From); err == nil {
-			b.shown, b.asOf = held.Noisy, held.Item.AsOf
-			return b, nil
+		var h heldLevel
+		if h.finest, err = a.ledger.Finest(ctx, s.User, m.Refinement.From); err == nil {
+			h.shown, h.asOf = held.Noisy, held.Item.AsOf
+			return h, nil
 		}
 	}
 	if errors.Is(err, ledger.ErrNotHeld) { // revoked since the plan was made
-		return below{}, ledger.ErrRefined
+		return heldLevel{}, ledger.ErrRefined
 	}
 	a.log.ErrorContext(ctx, "what is to be refined was not read", "kind", m.Kind, "table", m.Table.Name, "error", err)
-	return below{}, errLedger
+	return heldLevel{}, errLedger
 }
 
 // refine makes a paid level of what is held, without the private database.
-func (b below) refine(m *plans.Measure, receipt *ledger.Receipt, random io.Reader) (drawn, error) {
+func (h heldLevel) refine(m *plans.Measure, receipt *ledger.Receipt, random io.Reader) (drawn, error) {
 	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
 		return drawn{}, err
 	}
-	noisy, err := mechanisms.Refine(m.Refinement.Spec, b.shown, m.Spec, b.finest, random)
+	noisy, err := mechanisms.Refine(m.Refinement.Spec, h.shown, m.Spec, h.finest, random)
 	return drawn{noisy: noisy}, err
 }
 

@@ -7,10 +7,11 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// remembered is what is kept of users' statements, to be found by who asks, what, and under which settings (answercache.go), as long as the policy and what the
+// remembered is what is kept of users' statements, to be found by who asks, what, and under which settings (lookup.go), as long as the policy and what the
 // user holds are the very ones that it was made from. Of SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000 that is one template of plans for all numbers that may
 // stand in it (ADR 86), and the answers for some. Each user has a share of the room, beyond which all of hers is forgotten: what another asks makes nothing of hers slower (privacy rule 1).
 // What is not found is made anew, so that nothing but time depends on what is kept.
@@ -45,8 +46,27 @@ const (
 	maxMet = 1 << 12
 )
 
+// cellsOf is what keeping an answer takes of maxRemembered.
+func cellsOf(values []byte, r Result) int {
+	rows := r.Rows.Value()
+	return 8 + len(values)/8 + len(rows.Data)*len(rows.Columns)
+}
+
+// repeatable tells whether an answer is worth keeping: it was free, made in Go, and does not depend on the time.
+func repeatable(plan *plans.Plan, bought purchase) bool {
+	if plan.Outer.Direct == nil || isOnline(plan) || len(plan.Measures) == 0 || !bought.charged.IsZero() || !plan.Timeless() {
+		return false
+	}
+	for _, m := range plan.Measures {
+		if !m.Held {
+			return false
+		}
+	}
+	return true
+}
+
 // find looks for what is kept of a statement.
-func (m *remembered) find(s *Session, l *look) {
+func (m *remembered) find(s *Session, l *lookup) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	own := m.of[s.User]
@@ -62,18 +82,18 @@ func (m *remembered) find(s *Session, l *look) {
 }
 
 // keepAnswer keeps the answer of a statement that was looked up.
-func (m *remembered) keepAnswer(s *Session, l *look, r Result) {
+func (m *remembered) keepAnswer(s *Session, l *lookup, r Result) {
 	if l.valued {
 		m.keep(s, l, cellsOf(l.values, r), func(known *ofStatement) { known.answers[string(l.values)] = r })
 	}
 }
 
 // keepTemplate keeps how it is planned.
-func (m *remembered) keepTemplate(s *Session, l *look, t *planner.Template) {
+func (m *remembered) keepTemplate(s *Session, l *lookup, t *planner.Template) {
 	m.keep(s, l, templateCells, func(known *ofStatement) { known.template = t })
 }
 
-func (m *remembered) keep(s *Session, l *look, size int, put func(*ofStatement)) {
+func (m *remembered) keep(s *Session, l *lookup, size int, put func(*ofStatement)) {
 	whole := size + statementCells + len(l.statement)/8
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +119,7 @@ func (m *remembered) keep(s *Session, l *look, size int, put func(*ofStatement))
 }
 
 // meets tells whether a question has been asked lately, and notes that it has. It is wrong of a few, which costs time alone.
-func (m *remembered) meets(s *Session, l *look) bool {
+func (m *remembered) meets(s *Session, l *lookup) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	own := m.of[s.User]

@@ -12,8 +12,8 @@ import (
 )
 
 // asksOf is a statement that was looked up, with its parameter.
-func asksOf(statement, value string, held []ledger.Release) *look {
-	return &look{statement: []byte(statement), values: []byte(value), valued: true, held: held}
+func asksOf(statement, value string, held []ledger.Release) *lookup {
+	return &lookup{statement: []byte(statement), values: []byte(value), valued: true, held: held}
 }
 
 // told is an answer without rows.

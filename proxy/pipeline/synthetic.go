@@ -12,7 +12,7 @@ import (
 
 // readSynthetic reads the cells of the made-up rows that a plan shows: those that a synthetic release drew, or those that the
 // steps of an online release amount to.
-func (a *Answerer) readSynthetic(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, readings []saved) error {
+func (a *Answerer) readSynthetic(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, readings []reading) error {
 	for _, leaf := range plan.Leaves {
 		if leaf.Synthetic == nil {
 			continue

@@ -18,32 +18,32 @@ import (
 // sent; a no is nothing to be remembered. After a restart of the process the first question goes on from the steps: one more
 // step, which takes a yes, is durable before the database is asked (privacy rule 18; docs/adr/0030).
 
-// beginWatch opens a run on a paid receipt and saves that it is open. The database is asked nothing yet.
-func (a *Answerer) beginWatch(ctx context.Context, s *Session, m *plans.Measure, receipt *ledger.Receipt) (int64, error) {
+// openWatch opens a run on a paid receipt and saves that it is open. The database is asked nothing yet.
+func (a *Answerer) openWatch(ctx context.Context, x *execution, m *plans.Measure, receipt *ledger.Receipt) (int64, error) {
 	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
 		a.log.ErrorContext(ctx, "paid run of alarms was not begun", "kind", m.Kind, "table", m.Table.Name, "error", err)
 		return 0, errInternal
 	}
-	return a.watches.begin(ctx, a, s, m, receipt, func(save func([]byte) error) (*mechanisms.Watch, error) {
-		return mechanisms.OpenWatch(m.Spec, a.randomness(s), save)
+	return a.watches.open(ctx, a, x, m, receipt, func(save func([]byte) error) (*mechanisms.Watch, error) {
+		return mechanisms.OpenWatch(m.Spec, a.randomness(x.Session), save)
 	})
 }
 
 // add joins what runs of alarms said.
-func (a asked) add(alarms asked) {
+func (a runAnswers) add(alarms runAnswers) {
 	for run, answers := range alarms {
 		a[run] = answers
 	}
 }
 
 // askAlarms asks the runs of a plan its questions, in their order, and says what they learnt: all of it is released.
-func (a *Answerer) askAlarms(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) (out asked, told []string, err error) {
+func (a *Answerer) askAlarms(ctx context.Context, x *execution, plan *plans.Plan, ids []int64) (out runAnswers, told []string, err error) {
 	for run := range runs(plan) {
 		if run.Threshold == nil || run.Measure < 0 {
 			continue
 		}
 		m := plan.Measures[run.Measure]
-		yes, left, err := a.askAlarm(ctx, s, m, ids[run.Measure], run.Threshold)
+		answer, err := a.askAlarm(ctx, x, m, ids[run.Measure], run.Threshold)
 		if err == errEnded && out != nil { // by an answer of this statement
 			out[run] = []mechanisms.SessionAnswer{{Guessed: true}}
 			told = append(told, m.Name+": not asked, since the run ended before: the answer is NULL")
@@ -53,20 +53,17 @@ func (a *Answerer) askAlarms(ctx context.Context, s *Session, plan *plans.Plan, 
 			return nil, nil, err
 		}
 		if out == nil {
-			out = asked{}
+			out = runAnswers{}
 		}
-		answer := mechanisms.SessionAnswer{Left: left}
-		if told = append(told, alarmTold(m, yes, left)); yes {
-			answer.Value = 1
-		}
+		told = append(told, alarmTold(m, answer))
 		out[run] = []mechanisms.SessionAnswer{answer}
 	}
 	return out, told, nil
 }
 
-func alarmTold(m *plans.Measure, yes bool, left int) string {
-	positives := m.Spec.Kind.(*mechanisms.Alarm).Positives
-	switch {
+func alarmTold(m *plans.Measure, answer mechanisms.SessionAnswer) string {
+	positives, left := m.Spec.Kind.(*mechanisms.Alarm).Positives, answer.Left
+	switch yes := answer.Value != 0; {
 	case yes && left == 0:
 		return fmt.Sprintf("%s: yes, the last of the run's %d: it has ended, and the next such question buys a new one", m.Name, positives)
 	case yes:
@@ -79,70 +76,73 @@ func alarmTold(m *plans.Measure, yes bool, left int) string {
 var errEnded = &pgerror.Failure{SQLState: "40001", Message: "the run of alarms has just ended", Hint: "Ask again: a new run is bought then."}
 
 // askAlarm counts what a question is about and asks one run, which is restored first where it does not live.
-func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *plans.Measure, id int64, q *plans.ThresholdQuestion) (yes bool, left int, err error) {
+func (a *Answerer) askAlarm(ctx context.Context, x *execution, m *plans.Measure, id int64, q *plans.ThresholdQuestion) (given mechanisms.SessionAnswer, err error) {
 	query, err := rewrite.Render(q.Measure, a.backend.Dialect())
 	if err != nil {
 		a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", q.Measure.Kind, "table", q.Measure.Table.Name, "error", err)
-		return false, 0, refuse.Unrendered()
+		return given, refuse.Unrendered()
 	}
-	if err := a.admit(ctx, s, []rewrite.Query{query}, "the run was not asked, and what was paid for it stays good"); err != nil {
-		return false, 0, err
+	if err := a.admit(ctx, x, []rewrite.Query{query}, "the run was not asked, and what was paid for it stays good"); err != nil {
+		return given, err
 	}
-	live := a.watches.of(id)
-	if err := live.holdFor(ctx, s); err != nil {
-		return false, 0, err
+	one := a.watches.of(id)
+	if err := one.lockFor(ctx, x.Session); err != nil {
+		return given, err
 	}
-	defer live.release()
-	receipt, err := a.hold(ctx, s, id, live, ledger.Digest(q.Measure.Digest))
+	defer one.unlock()
+	receipt, err := a.takeRun(ctx, x.Session, id, one, ledger.Digest(q.Measure.Digest))
 	if err != nil {
-		return false, 0, err
+		return given, err
 	}
-	truth, err := a.execute(ctx, s, query, receipt)
+	truth, err := a.runQuery(ctx, x, query, receipt)
 	if err != nil {
 		a.log.ErrorContext(ctx, "question of a run of alarms was not run", "kind", q.Measure.Kind, "table", q.Measure.Table.Name, "error", err)
-		return false, 0, errInternal
+		return given, errInternal
 	}
-	answer, err := live.asked.Ask(q.Measure.Place, truth, q.Least)
+	answer, err := one.asked.Ask(q.Measure.Place, truth, q.Least)
 	switch {
 	case errors.Is(err, mechanisms.ErrAlarmsSpent):
-		return false, 0, errEnded
+		return given, errEnded
 	case err != nil:
-		live.asked = nil // that it was a yes is known now: the next question restores, which takes one
+		one.asked = nil // that it was a yes is known now: the next question restores, which takes one
 		a.log.ErrorContext(ctx, "run of alarms gave no answer", "release", id, "error", err)
-		return false, 0, errLedger
+		return given, errLedger
 	}
 	if err := a.leads(ctx, id); err != nil { // as of online releases
-		live.asked = nil
-		return false, 0, err
+		one.asked = nil
+		return given, err
 	}
-	return answer.Value(), live.asked.Left(), nil
+	if given.Left = one.asked.Left(); answer.Value() {
+		given.Value = 1
+	}
+	return given, nil
 }
 
-// hold makes a run this proxy's and has it live here, with a receipt for one question. It is restored only when it is this
+// takeRun makes a run this proxy's and has it live here, with a receipt for one question. It is restored only when it is this
 // proxy's: before, its last steps might still be another one's to make.
-func (a *Answerer) hold(ctx context.Context, s *Session, id int64, live *instance[*mechanisms.Watch], question ledger.Digest) (*ledger.Receipt, error) {
+func (a *Answerer) takeRun(ctx context.Context, s *Session, id int64, one *instance[*mechanisms.Watch], question ledger.Digest) (*ledger.Receipt, error) {
 	receipt, err := a.ledger.Ask(context.WithoutCancel(ctx), s.User, id, question)
 	if errors.Is(err, ledger.ErrElsewhere) {
-		live.asked = nil
+		one.asked = nil
 		return nil, errElsewhere
 	}
 	if err != nil {
 		a.log.ErrorContext(ctx, "run of alarms was not asked", "release", id, "error", err)
 		return nil, errLedger
 	}
-	if live.asked == nil {
-		live.asked, err = a.restoreWatch(ctx, s, id, live)
+	if one.asked == nil {
+		one.asked, err = a.restoreWatch(ctx, s, id, one)
 	}
 	return receipt, err
 }
 
 // restoreWatch goes on with a run that another process has left.
-func (a *Answerer) restoreWatch(ctx context.Context, s *Session, id int64, live *instance[*mechanisms.Watch]) (*mechanisms.Watch, error) {
+func (a *Answerer) restoreWatch(ctx context.Context, s *Session, id int64, one *instance[*mechanisms.Watch]) (*mechanisms.Watch, error) {
 	release, err := a.load(ctx, s, id)
 	if err != nil {
 		return nil, err
 	}
-	asked, err := mechanisms.RestoreWatch(release.Item.Spec, release.Steps, a.randomness(s), func(step []byte) error { return a.extend(live.by, id, step) })
+	asked, err := mechanisms.RestoreWatch(release.Item.Spec, release.Steps, a.randomness(s), func(step []byte) error { return a.extend(one.by, id, step) })
 	switch {
 	case errors.Is(err, mechanisms.ErrAlarmsSpent):
 		return nil, errEnded

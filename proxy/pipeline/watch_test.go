@@ -30,7 +30,7 @@ func (e *elsewhere) Load(context.Context, string, int64) (ledger.Release, error)
 func TestRunIsHeldBeforeItIsRestored(t *testing.T) {
 	l := &elsewhere{}
 	a := NewAnswerer(nil, l, nil, nil, nil, nil)
-	if _, err := a.hold(t.Context(), &Session{User: "alice"}, 1, a.watches.of(1), ledger.Digest{}); err != errElsewhere || l.loads > 0 {
+	if _, err := a.takeRun(t.Context(), &Session{User: "alice"}, 1, a.watches.of(1), ledger.Digest{}); err != errElsewhere || l.loads > 0 {
 		t.Errorf("%v, after the steps were read %d times", err, l.loads)
 	}
 }
@@ -59,9 +59,7 @@ func TestStepsAreHersWhoAsks(t *testing.T) {
 	}
 	l := &stepping{}
 	a := NewAnswerer(nil, l, nil, rand.NewChaCha8([32]byte{1}), nil, nil)
-	ctx, done := inLine(t.Context())
-	defer done()
-	id, err := a.watches.begin(ctx, a, &Session{User: "alice"}, &plans.Measure{Spec: spec}, nil, func(save func([]byte) error) (*mechanisms.Watch, error) {
+	id, err := a.watches.open(t.Context(), a, newExecution(&Session{User: "alice"}, ""), &plans.Measure{Spec: spec}, nil, func(save func([]byte) error) (*mechanisms.Watch, error) {
 		return mechanisms.OpenWatch(spec, a.random, save)
 	})
 	if err != nil {
@@ -69,13 +67,13 @@ func TestStepsAreHersWhoAsks(t *testing.T) {
 	}
 	for _, user := range []string{"alice", "bob"} {
 		run := a.watches.of(id)
-		if err := run.holdFor(ctx, &Session{User: user}); err != nil {
+		if err := run.lockFor(t.Context(), &Session{User: user}); err != nil {
 			t.Fatal(err)
 		}
 		if yes, err := run.asked.Ask(func([]int32, int) int { return 0 }, privacy.Seal([]privacy.Group{{Counts: []int64{1_000_000}}}), 10); err != nil || !yes.Value() {
 			t.Fatalf("%s is answered %t, %v", user, yes.Value(), err)
 		}
-		run.release()
+		run.unlock()
 	}
 	if len(l.by) != 2 || l.by[0] != "alice" || l.by[1] != "bob" {
 		t.Errorf("steps are made by %v", l.by)

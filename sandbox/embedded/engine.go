@@ -65,7 +65,7 @@ func Start(ctx context.Context, options sandbox.Options) (sandbox.Engine, error)
 	return e, ctx.Err()
 }
 
-func (e *engine) Places() int { return e.options.Children }
+func (e *engine) Slots() int { return e.options.Children }
 
 func (e *engine) Dialect() dialect.Dialect { return dialect.DuckDB }
 

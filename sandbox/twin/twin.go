@@ -87,7 +87,7 @@ func (t *engine) Numbers(dataset string) pgcatalog.Numbers {
 	return nil
 }
 
-func (t *engine) Places() int { return connections }
+func (t *engine) Slots() int { return connections }
 
 func (t *engine) Dialect() dialect.Dialect { return dialect.PostgreSQL }
 

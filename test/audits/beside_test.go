@@ -17,18 +17,18 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// gathering is a backend of so many places. Each query waits until as many as are to meet have come, or for long.
+// gathering is a backend of so many slots. Each query waits until as many as are to meet have come, or for long.
 type gathering struct {
 	backend.Backend
-	places, meet int
-	mu           sync.Mutex
-	running      int
-	most         int
-	met          chan struct{}
-	all          sync.Once // closes it
+	slots, meet int
+	mu          sync.Mutex
+	running     int
+	most        int
+	met         chan struct{}
+	all         sync.Once // closes it
 }
 
-func (g *gathering) Places() int { return g.places }
+func (g *gathering) Slots() int { return g.slots }
 
 func (g *gathering) Execute(ctx context.Context, q rewrite.Query, receipts []*ledger.Receipt, hold time.Duration) ([]privacy.Sensitive[[]privacy.Group], error) {
 	g.mu.Lock()
@@ -50,7 +50,7 @@ func (g *gathering) Execute(ctx context.Context, q rewrite.Query, receipts []*le
 	return g.Backend.Execute(ctx, q, receipts, hold)
 }
 
-// TestQueriesSideBySide: a statement's queries, of which some are for several measures, run beside each other in as many places as one user may have, no more; what is drawn and saved, in
+// TestQueriesSideBySide: a statement's queries, of which some are for several measures, run beside each other in as many slots as one user may have, no more; what is drawn and saved, in
 // which order and with which randomness, and so each byte of the answer, is what it is one after the other.
 func TestQueriesSideBySide(t *testing.T) {
 	const seed = 3119
@@ -59,9 +59,9 @@ func TestQueriesSideBySide(t *testing.T) {
 		UNION ALL SELECT 6, count(*) FROM people p JOIN calls c ON c.who = p.person_id ORDER BY 1` // four scans of six measures
 	w := worlds[0]
 	var answers, saves []string
-	for _, c := range []struct{ places, most int }{{1, 1}, {2, 1}, {4, 3}, {9, 4}} {
+	for _, c := range []struct{ slots, most int }{{1, 1}, {2, 1}, {4, 3}, {9, 4}} {
 		s := recordedSide(t, w, seed, -1)
-		g := &gathering{Backend: recordedBackend{s.service.Backend, s.recorder}, places: c.places, meet: c.most, met: make(chan struct{})}
+		g := &gathering{Backend: recordedBackend{s.service.Backend, s.recorder}, slots: c.slots, meet: c.most, met: make(chan struct{})}
 		s.answers = pipeline.NewAnswerer(g, recordedLedger{s.service.Ledger, s.recorder}, s.service.Engine, s.recorder, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 		statements, refusal := parse.Parse(text)
 		if refusal != nil {
@@ -78,10 +78,10 @@ func TestQueriesSideBySide(t *testing.T) {
 		select {
 		case <-g.met:
 		default:
-			t.Errorf("%d places: %d queries side by side, not %d", c.places, g.most, c.most)
+			t.Errorf("%d slots: %d queries side by side, not %d", c.slots, g.most, c.most)
 		}
 		if g.most > c.most {
-			t.Errorf("%d places: %d queries side by side, above %d", c.places, g.most, c.most)
+			t.Errorf("%d slots: %d queries side by side, above %d", c.slots, g.most, c.most)
 		}
 		answers = append(answers, fmt.Sprint(result.Rows.Value().Data, result.Notices))
 		saved := ""

@@ -185,9 +185,9 @@ func (d *database) Ready(context.Context, ...rewrite.Query) error {
 	return nil
 }
 
-func (d *database) Places() int { return 3 }
+func (d *database) Slots() int { return 3 }
 
-func (d *database) Lines(time.Duration) bool { return false }
+func (d *database) OnTimetable(time.Duration) bool { return false }
 
 func (d *database) AsOf(*policy.Policy) int64 { return 0 }
 
@@ -241,7 +241,7 @@ var errNoEngine = errors.New("no engine in the simulation")
 
 func (noEngine) Dialect() dialect.Dialect                             { return dialect.DuckDB }
 func (noEngine) Numbers(string) pgcatalog.Numbers                     { return nil }
-func (noEngine) Places() int                                          { return 0 }
+func (noEngine) Slots() int                                           { return 0 }
 func (noEngine) Catalog(context.Context, *policy.Policy) error        { return nil }
 func (noEngine) Load(context.Context, string, ...sandbox.Table) error { return errNoEngine }
 func (noEngine) Close() error                                         { return nil }

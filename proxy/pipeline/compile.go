@@ -17,23 +17,23 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
+// compile plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
-func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, l *look) (r readied, refusal *refuse.Refusal) {
-	if r, refusal = a.readyQuickly(ctx, s, l); r.plan != nil {
+func (a *Answerer) compile(ctx context.Context, x *execution, stmt parse.Statement, params []policy.Value, l *lookup) (r compiled, refusal *refuse.Refusal) {
+	if r, refusal = a.compileQuickly(ctx, x.Session, l); r.plan != nil {
 		return r, refusal
 	}
-	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
-		if r.plan, refusal = a.plan(ctx, s, stmt, params, l); refusal != nil {
+	refusal = a.worked(ctx, x.Session, func(ctx context.Context) (refusal *refuse.Refusal) {
+		if r.plan, refusal = a.plan(ctx, x, stmt, params, l); refusal != nil {
 			return refusal
 		}
-		return stmt.Placed(a.write(ctx, s, &r))
+		return stmt.Placed(a.write(ctx, x.Session, &r))
 	})
 	return r, refusal
 }
 
-// readyQuickly is ready for what takes microseconds (quickly); without a plan it is something else.
-func (a *Answerer) readyQuickly(ctx context.Context, s *Session, l *look) (r readied, refusal *refuse.Refusal) {
+// compileQuickly is compile for what takes microseconds (quickly); without a plan it is something else.
+func (a *Answerer) compileQuickly(ctx context.Context, s *Session, l *lookup) (r compiled, refusal *refuse.Refusal) {
 	if r.plan = a.quickly(l); r.plan != nil {
 		r.quick = true
 		refusal = a.write(ctx, s, &r)
@@ -42,7 +42,7 @@ func (a *Answerer) readyQuickly(ctx context.Context, s *Session, l *look) (r rea
 }
 
 // write writes all that a plan needs, and refuses what cannot be answered.
-func (a *Answerer) write(ctx context.Context, s *Session, r *readied) (refusal *refuse.Refusal) {
+func (a *Answerer) write(ctx context.Context, s *Session, r *compiled) (refusal *refuse.Refusal) {
 	if most := s.Policy.Server.Limits.StatementMemory / 2; most > 0 && leafBytes(r.plan) > most {
 		return refuse.Invalid("54000", "the released tables of this statement need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)",
 			"Group by fewer or coarser keys.")
@@ -54,22 +54,23 @@ func (a *Answerer) write(ctx context.Context, s *Session, r *readied) (refusal *
 		return reuse.RefuseEnded(context.Cause(ctx))
 	}
 	if len(r.plan.Inner) > 0 {
-		r.inner = map[string]readied{}
-		if refusal = a.readyInner(ctx, s, r.plan, r.inner); refusal != nil {
+		r.inner = map[string]compiled{}
+		if refusal = a.compileInner(ctx, s, r.plan, r.inner); refusal != nil {
 			return refusal
 		}
 	}
 	return a.tryOuter(ctx, s, r.plan, r.outer)
 }
 
-// readied is a statement that is planned, and may be paid for.
-type readied struct {
+// compiled is a statement that is planned and whose SQL is written, so that it may be paid for.
+type compiled struct {
 	plan    *plans.Plan
 	queries []rewrite.Query
 	outer   outer.Query
-	errors  []string           // how exact it will be
-	inner   map[string]readied // its sub-queries that are answered first, by their keys
-	quick   bool               // planning and reading it take microseconds, and no place
+	errors  []string            // how exact it will be
+	copies  []sandbox.Table     // of the public tables that its outer query reads
+	inner   map[string]compiled // its sub-queries that are answered first, by their keys
+	quick   bool                // planning and reading it take microseconds, and no slot
 }
 
 // leafBytes is about how much memory the released tables of a plan take, from their numbers of rows and columns.
@@ -83,12 +84,9 @@ func leafBytes(plan *plans.Plan) (bytes int64) {
 	return bytes
 }
 
-// planContext is what the plan may depend on: the policy, her settings, her holdings; and what ends it.
-func (a *Answerer) planContext(ctx context.Context, s *Session) reuse.Context {
-	c := reuse.Context{Work: reuse.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
-	if p, ok := ctx.Value(placeKey{}).(*place); ok {
-		c.Answers = p.answers
-	}
+// planContext is what the plan may depend on: the policy, her settings, her holdings, what was bought before it; and what ends it.
+func (a *Answerer) planContext(ctx context.Context, s *Session, first prior) reuse.Context {
+	c := reuse.Context{Work: reuse.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Answers: first.answers, Now: a.ledger.Now()}
 	if s.Dataset != nil {
 		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.sessions.left(ctx, a, s), a.watches.left(ctx, a, s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
@@ -98,7 +96,7 @@ func (a *Answerer) planContext(ctx context.Context, s *Session) reuse.Context {
 			left := b.Left()
 			c.Unspent = &left
 		}
-		switch found := paidForKeys(ctx); { // what is asked of keys that were found for it stays in the unit that they were paid in
+		switch found := first.cost; { // what is asked of keys that were found for it stays in the unit that they were paid in
 		case found.Rho.Pico() != 0:
 			c.Priced = privacy.ZCDP
 		case found.Epsilon.Micro() != 0:

@@ -9,12 +9,11 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
-	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// look is a statement that is asked, with what is remembered of it (remembered.go). It is looked up once, before anything else is done for it.
-type look struct {
+// lookup is a statement that is asked, with what is remembered of it (remembered.go). It is looked up once, before anything else is done for it.
+type lookup struct {
 	lifted    parse.Lifted
 	held      []ledger.Release
 	statement []byte // the key of its text, without what a template leaves open; nil: nothing is kept of it
@@ -25,8 +24,8 @@ type look struct {
 	answered  bool // whole, as it was when it was asked before
 }
 
-// look looks a statement up.
-func (a *Answerer) look(s *Session, stmt parse.Statement, params []policy.Value) (l look) {
+// lookUp looks a statement up.
+func (a *Answerer) lookUp(s *Session, stmt parse.Statement, params []policy.Value) (l lookup) {
 	l.lifted = parse.Lift(stmt, params)
 	if s.Dataset == nil {
 		return l
@@ -38,25 +37,6 @@ func (a *Answerer) look(s *Session, stmt parse.Statement, params []policy.Value)
 	l.statement, l.values = key[:n:n], key[n:]
 	a.remembered.find(s, &l)
 	return l
-}
-
-// cellsOf is what keeping an answer takes of maxRemembered.
-func cellsOf(values []byte, r Result) int {
-	rows := r.Rows.Value()
-	return 8 + len(values)/8 + len(rows.Data)*len(rows.Columns)
-}
-
-// repeatable tells whether an answer is worth keeping: it was free, made in Go, and does not depend on the time.
-func repeatable(plan *plans.Plan, bought purchase) bool {
-	if plan.Outer.Direct == nil || isOnline(plan) || len(plan.Measures) == 0 || !bought.charged.IsZero() || !plan.Timeless() {
-		return false
-	}
-	for _, m := range plan.Measures {
-		if !m.Held {
-			return false
-		}
-	}
-	return true
 }
 
 // appendStatement adds what an answer depends on besides the policy, the holdings and the values of parameters: what is asked of which dataset, with which

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// TestTurns: never more than so many of a user's run, none is lost among those that give up, and others do not wait.
-func TestTurns(t *testing.T) {
+// TestSlots: never more than so many of a user's run, none is lost among those that give up, and others do not wait.
+func TestSlots(t *testing.T) {
 	const most, all = 3, 200
-	turns := NewTurns(time.Second)
+	slots := NewSlots(time.Second)
 	var running, highest, served atomic.Int64
 	var wait sync.WaitGroup
 	for i := range all {
@@ -22,7 +22,7 @@ func TestTurns(t *testing.T) {
 			if i%4 == 0 {
 				time.AfterFunc(time.Duration(i%7)*time.Millisecond, cancel)
 			}
-			done, err := turns.Wait(ctx, "alice", most)
+			done, err := slots.Wait(ctx, "alice", most)
 			if err != nil {
 				if !errors.Is(err, context.Canceled) {
 					t.Error(err)
@@ -40,7 +40,7 @@ func TestTurns(t *testing.T) {
 			served.Add(1)
 		})
 	}
-	other, err := turns.Wait(t.Context(), "bob", most)
+	other, err := slots.Wait(t.Context(), "bob", most)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,16 +49,16 @@ func TestTurns(t *testing.T) {
 	if highest.Load() > most || served.Load() < all*3/4 {
 		t.Errorf("%d ran at a time, %d of %d were served", highest.Load(), served.Load(), all)
 	}
-	if l := turns.of("alice"); l.running != 0 || len(l.waiting) != 0 {
-		t.Errorf("left behind: %d run, %d wait", l.running, len(l.waiting))
+	if l := slots.of("alice"); l.held != 0 || len(l.waiting) != 0 {
+		t.Errorf("left behind: %d run, %d wait", l.held, len(l.waiting))
 	}
 }
 
-// TestTickets: a user has a burst, then her rate, whatever others ask.
-func TestTickets(t *testing.T) {
-	turns, now := NewTurns(10*time.Second), time.Now()
+// TestTokens: a user has a burst, then her rate, whatever others ask.
+func TestTokens(t *testing.T) {
+	slots, now := NewSlots(10*time.Second), time.Now()
 	taken := func(user string, at time.Time) (n int) {
-		for turns.Ticket(user, 5, at) {
+		for slots.TakeToken(user, 5, at) {
 			n++
 		}
 		return n
@@ -72,53 +72,53 @@ func TestTickets(t *testing.T) {
 			t.Errorf("%s after %v: %d, want %d", c.user, c.at, got, c.want)
 		}
 	}
-	if !turns.Ticket("alice", 0, now) {
+	if !slots.TakeToken("alice", 0, now) {
 		t.Error("no rate is not any number")
 	}
 }
 
-// TestSpare: a spare place is had at once, of those that are free, within the user's share, and where nobody waits.
+// TestSpare: a spare slot is had at once, of those that are free, within the user's share, and where nobody waits.
 func TestSpare(t *testing.T) {
-	turns := fairTurns(3)
-	first, err := turns.Wait(t.Context(), "alice", turns.share(0))
+	slots := sharedSlots(3)
+	first, err := slots.Wait(t.Context(), "alice", slots.share(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, had := turns.Spare("alice", turns.share(0))
+	second, had := slots.Spare("alice", slots.share(0))
 	if !had {
-		t.Fatal("no spare place of two that are free")
+		t.Fatal("no spare slot of two that are free")
 	}
-	if _, had := turns.Spare("alice", turns.share(0)); had {
-		t.Error("one user has every place")
+	if _, had := slots.Spare("alice", slots.share(0)); had {
+		t.Error("one user has every slot")
 	}
-	third, had := turns.Spare("bob", turns.share(0))
+	third, had := slots.Spare("bob", slots.share(0))
 	if !had {
-		t.Fatal("another has no spare place")
+		t.Fatal("another has no spare slot")
 	}
-	if _, had := turns.Spare("carol", turns.share(0)); had {
-		t.Error("a fourth place of three")
+	if _, had := slots.Spare("carol", slots.share(0)); had {
+		t.Error("a fourth slot of three")
 	}
 	came := make(chan func(), 1)
 	go func() {
-		done, err := turns.Wait(context.Background(), "alice", turns.share(0))
+		done, err := slots.Wait(context.Background(), "alice", slots.share(0))
 		if err != nil {
 			t.Error(err)
 		}
 		came <- done
 	}()
 	for waits := false; !waits; time.Sleep(time.Millisecond) {
-		turns.mu.Lock()
-		waits = turns.waiting == 1
-		turns.mu.Unlock()
+		slots.mu.Lock()
+		waits = slots.waiting == 1
+		slots.mu.Unlock()
 	}
 	third()
-	if _, had := turns.Spare("carol", turns.share(0)); had {
-		t.Error("a spare place was had though a statement waits")
+	if _, had := slots.Spare("carol", slots.share(0)); had {
+		t.Error("a spare slot was had though a statement waits")
 	}
 	second()
 	(<-came)()
 	first()
-	if _, had := turns.Spare("carol", turns.share(0)); !had {
-		t.Error("no spare place of three that are free")
+	if _, had := slots.Spare("carol", slots.share(0)); !had {
+		t.Error("no spare slot of three that are free")
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestLineBeforeTheCharge: many statements at once, on a grid that answers few of them a second, wait before they are charged, and
+// TestSlotBeforeTheCharge: many statements at once, on a grid that answers few of them a second, wait before they are charged, and
 // each one is answered from the rows, none by the noise that a fault leaves. Who does not wait so long is not charged. When all
-// have left, the line is empty.
-func TestLineBeforeTheCharge(t *testing.T) {
+// have left, no slot is taken.
+func TestSlotBeforeTheCharge(t *testing.T) {
 	kit.Beside(t)
 	const asked, impatient = 14, 4 // with one connection for paid queries
 	s := kit.Lab{Engine: "postgres", Timing: "{grid: 100ms, fresh: 1200ms}", Change: []string{"backend: {url:", "backend: {deadline: 1s, url:", "sslmode=disable", "sslmode=disable&pool_max_conns=2",
@@ -51,7 +51,7 @@ func TestLineBeforeTheCharge(t *testing.T) {
 	for i := range asked {
 		ask(i)
 	}
-	time.Sleep(600 * time.Millisecond) // they are in line
+	time.Sleep(600 * time.Millisecond) // they wait
 	for i := range impatient {
 		ask(asked + i)
 	}
@@ -72,10 +72,10 @@ func TestLineBeforeTheCharge(t *testing.T) {
 	threats.Reached(t, "T3", "%d statements at once for one connection: each is answered from rows, in %s; %d more did not wait so long and were not charged", asked, took.Round(time.Second), impatient)
 }
 
-// TestLineAndTurns: statements that buy twice, the keys first, and their user's turns and the places in the line, which are fewer,
+// TestSlotsOfUserAndDatabase: statements that buy twice, the keys first, and their user's slots and the database's, which are fewer,
 // do not wait for each other for ever.
-func TestLineAndTurns(t *testing.T) {
-	t.Setenv("GOMAXPROCS", "2") // as many places has DuckDB
+func TestSlotsOfUserAndDatabase(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "2") // as many slots has DuckDB
 	path := openKeysFixture(t)
 	kit.Edit(t, path, "backend: {url:", "backend: {deadline: 1500ms, url:", "server: {", "server: {timing: {grid: 20ms, fresh: 1520ms}, limits: {user_connections: 100, user_statements: 100, user_purchases: 2}, ")
 	p := kit.Serve(t, path)
@@ -106,5 +106,5 @@ func TestLineAndTurns(t *testing.T) {
 	if charged[0] != strconv.Itoa(asked) || charged[1] != strconv.Itoa(2*asked) {
 		t.Errorf("of %d statements %s bought keys, and %s charges were made", asked, charged[0], charged[1])
 	}
-	threats.Reached(t, "T3", "%d statements that buy twice, at 2 turns and 6 places: all ended", asked)
+	threats.Reached(t, "T3", "%d statements that buy twice, at 2 slots of their user and 6 of the database: all ended", asked)
 }
