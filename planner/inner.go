@@ -150,7 +150,7 @@ func standing(p *plans.Plan, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
 			t = policy.Text
 		}
 		a.Names = append(a.Names, column.Name)
-		if a.Types = append(a.Types, t); t == 0 {
+		if a.Types, a.Typmods = append(a.Types, t), append(a.Typmods, column.Typmod); t == 0 {
 			return nil, bind.SubqueryType.At(-1)
 		}
 		small[i] = smallOf(t, c)
@@ -250,7 +250,7 @@ func smallOf(t policy.Type, c reuse.Context) policy.Value {
 		return policy.Timestamp(c.Now.UnixMicro())
 	case policy.TimestampTZ:
 		return policy.Timestamptz(c.Now.UnixMicro())
-	case policy.Text, policy.Varchar:
+	case policy.Text, policy.Varchar, policy.Bpchar:
 		return "a"
 	}
 	return nil

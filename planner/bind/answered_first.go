@@ -57,12 +57,12 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 	}
 	var list []*semantics.Expr
 	for _, row := range a.Rows {
-		list = append(list, semantics.ConstantExpr(row[0], a.Types[0], pos))
+		list = append(list, semantics.ValueExpr(row[0], a.Types[0], a.Typmods[0], pos))
 	}
 	if s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK {
 		switch len(list) {
 		case 0:
-			return semantics.ConstantExpr(nil, a.Types[0], pos), nil
+			return semantics.ValueExpr(nil, a.Types[0], a.Typmods[0], pos), nil
 		case 1:
 			return list[0], nil
 		}
@@ -108,7 +108,7 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	if a == nil || len(a.Names) != len(a.Types) {
 		return nil, nil, nil
 	}
-	t := b.ownList(alias.Aliasname, a.Types, a.Rows, true)
+	t := b.ownList(alias.Aliasname, a, a.Rows, true)
 	for i, c := range t.Columns {
 		if c.Name = a.Names[i]; i < len(names) {
 			c.Name = names[i]

@@ -19,6 +19,7 @@ type Inner struct {
 type Answer struct {
 	Names    []string      // by column
 	Types    []policy.Type // by column
+	Typmods  []int32       // the same
 	Rows     [][]policy.Value
 	Private  bool // it asks private rows, and so has a part of what its statement may cost
 	Standing bool

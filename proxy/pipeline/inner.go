@@ -81,7 +81,7 @@ func (a *Answerer) innerAnswer(ctx context.Context, s *Session, key string, r re
 	released := rows.Value()
 	answer := &plans.Answer{Rows: released.Data, Private: r.plan.Private()}
 	for _, c := range released.Columns {
-		answer.Names, answer.Types = append(answer.Names, c.Name), append(answer.Types, c.Type)
+		answer.Names, answer.Types, answer.Typmods = append(answer.Names, c.Name), append(answer.Types, c.Type), append(answer.Typmods, c.Typmod)
 	}
 	exact := ""
 	if len(r.errors) > 0 {
