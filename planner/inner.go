@@ -149,8 +149,7 @@ func standing(p *plans.Plan, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
 		if t == policy.Unknown {
 			t = policy.Text
 		}
-		a.Names = append(a.Names, column.Name)
-		if a.Types, a.Typmods = append(a.Types, t), append(a.Typmods, column.Typmod); t == 0 {
+		if a.Columns = append(a.Columns, plans.AnswerColumn{Name: column.Name, Type: t, Typmod: column.Typmod}); t == 0 {
 			return nil, bind.SubqueryType.At(-1)
 		}
 		small[i] = smallOf(t, c)

@@ -25,11 +25,11 @@ func CharLength(typmod int32) int { return int(max(typmod-4, 0)) }
 
 // Become makes c a column of a type that something is shown with, which may be a char; its values are without their blanks then (Trimmed).
 func (c *Column) Become(t Type, typmod int32) {
-	if c.Type, c.Typmod = t, typmod; t == Bpchar {
-		c.Type, c.Typmod, c.Blanks = Text, -1, CharLength(typmod)
-		if c.Blanks == 0 {
-			c.Blanks, c.Ragged = maxChar, true
-		}
+	if c.Type, c.Typmod = t, typmod; t != Bpchar {
+		return
+	}
+	if c.Type, c.Typmod, c.Blanks = Text, -1, CharLength(typmod); c.Blanks == 0 {
+		c.Blanks, c.Ragged = maxChar, true
 	}
 }
 

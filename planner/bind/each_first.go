@@ -110,7 +110,7 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 	if refusal != nil {
 		return nil, nil, refusal.In(pos)
 	}
-	if a == nil || len(a.Types) != len(each.Around)+1 {
+	if a == nil || len(a.Columns) != len(each.Around)+1 {
 		return nil, nil, nil
 	}
 	rows := a.Rows
@@ -123,21 +123,20 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 			return again
 		})
 	}
-	return b.ownList(GroupsOfEach, a, rows, true), each, nil
+	return b.ownList(GroupsOfEach, a.Columns, rows, true), each, nil
 }
 
 // ownList makes a list of the statement's own of rows, of the columns that an answer has.
-func (b *Binder) ownList(name string, like *plans.Answer, rows [][]policy.Value, answered bool) *policy.Table {
+func (b *Binder) ownList(name string, columns []plans.AnswerColumn, rows [][]policy.Value, answered bool) *policy.Table {
 	t := &policy.Table{Name: name, Public: true}
-	for i, typ := range like.Types {
-		c := &policy.Column{Table: t, Name: KeyOfEach(i)}
-		c.Become(typ, -1)
-		if typ == policy.Bpchar {
-			c.Become(typ, like.Typmods[i])
+	for i, of := range columns {
+		c := &policy.Column{Table: t, Name: KeyOfEach(i), Type: of.Type, Typmod: -1}
+		if of.Type == policy.Bpchar {
+			c.Become(of.Type, of.Typmod)
 			rows = slices.Clone(rows)
 			for r := range rows {
 				rows[r] = slices.Clone(rows[r])
-				rows[r][i] = policy.Trimmed(typ, rows[r][i])
+				rows[r][i] = policy.Trimmed(of.Type, rows[r][i])
 			}
 		}
 		t.Columns = append(t.Columns, c)
@@ -184,10 +183,10 @@ func (b *Binder) addedUp(public *Rows, each *EachOf) (*policy.Table, *refuse.Ref
 	}
 	slices.Sort(order)
 	target := each.Groups.TargetList[len(keys)].GetResTarget().Val
-	like := &plans.Answer{}
+	var columns []plans.AnswerColumn
 	column := func(e *semantics.Expr) {
 		t, typmod := e.Shown()
-		like.Types, like.Typmods = append(like.Types, t), append(like.Typmods, typmod)
+		columns = append(columns, plans.AnswerColumn{Type: t, Typmod: typmod})
 	}
 	for _, k := range keys {
 		column(k)
@@ -209,7 +208,7 @@ func (b *Binder) addedUp(public *Rows, each *EachOf) (*policy.Table, *refuse.Ref
 			rows = append(rows, append(slices.Clone(found[text]), v))
 		}
 	}
-	return b.ownList(GroupsOfEach+" of "+public.Table.Name, like, rows, false), nil
+	return b.ownList(GroupsOfEach+" of "+public.Table.Name, columns, rows, false), nil
 }
 
 // over translates over the aggregates of some public rows.
