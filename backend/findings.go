@@ -81,8 +81,8 @@ func compareColumn(c *policy.Column, actual columnShape, in dialect.Dialect) []F
 	}
 	declared := c.Type.Format(c.Typmod)
 	if c.Table.Public { // copied through text, so that any type that can be read as the declared one will do
-		if base == "character" && c.Type.Textual() {
-			return []Finding{{Text: fmt.Sprintf("public table %s, column %s: the policy says %s, the database says %s: here its values are texts without the blanks at their end, so that LIKE 'a' finds what is 'a  ' there, = 'a ' does not find 'a', nor is it equal to a varchar 'a '",
+		if base == "character" && c.Type.Textual() && c.Blanks == 0 {
+			return []Finding{{Text: fmt.Sprintf("public table %s, column %s: the policy says %s, the database says %s: here its values are texts without the blanks at their end, so that LIKE 'a' finds what is 'a  ' there, = 'a ' does not find 'a', nor is it equal to a varchar 'a ': declare it as char(n)",
 				c.Table.Name, c.Name, declared, actual.kindOf)}}
 		}
 		return nil

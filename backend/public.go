@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -57,8 +58,18 @@ func publicRow(t *policy.Table, texts []*string) ([]policy.Value, error) {
 			continue
 		}
 		v, err := publicValue(t.Columns[i].Type, *text)
-		if n, ok := v.(policy.Numeric); ok && err == nil {
-			v, err = declared(n, t.Columns[i].Typmod)
+		switch n := v.(type) {
+		case policy.Numeric:
+			if err == nil {
+				v, err = declared(n, t.Columns[i].Typmod)
+			}
+		case string:
+			if c := t.Columns[i]; c.Blanks > 0 {
+				short := strings.TrimRight(n, " ")
+				if v = short; utf8.RuneCountInString(short) > c.Blanks {
+					err = errResult
+				}
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("column %s holds a value that is not of type %s, or is infinite or beyond the year 9999", t.Columns[i].Name, t.Columns[i].Type)

@@ -36,7 +36,8 @@ func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, note
 	leaf := &plans.Leaf{Name: plans.LeafName(i), SQL: lp.SQL}
 	for k, e := range lp.Keys {
 		leaf.Found = leaf.Found || semantics.Closed(lp.Table, e) != nil
-		leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: plans.KeyName(k), Type: e.Type(), Typmod: e.Typmod()})
+		t, typmod := e.Shown()
+		leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: plans.KeyName(k), Type: t, Typmod: typmod})
 	}
 	for n := range lp.Counters {
 		leaf.Counts = append(leaf.Counts, plans.CountColumn{Name: lp.ColumnName(n), Unit: linear.UnitOf(lp.Counters[n].Sum)})

@@ -96,7 +96,7 @@ func (p assembly) addChoice(lp *choose.LeafPlan, s *linear.Query, w *choose.Path
 			if run.Measure, run.Selected = measure, selected; w != nil && w.Reading != nil {
 				run.Counter = w.Reading.Counters[0]
 			}
-			leaf.Counts[n].Type = c.Choice.Typ
+			leaf.Counts[n].Type, leaf.Counts[n].Typmod = c.Choice.Typ, c.Choice.Typmod
 		}
 	}
 }

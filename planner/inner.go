@@ -149,8 +149,7 @@ func standing(p *plans.Plan, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
 		if t == policy.Unknown {
 			t = policy.Text
 		}
-		a.Names = append(a.Names, column.Name)
-		if a.Types = append(a.Types, t); t == 0 {
+		if a.Columns = append(a.Columns, plans.AnswerColumn{Name: column.Name, Type: t, Typmod: column.Typmod}); t == 0 {
 			return nil, bind.SubqueryType.At(-1)
 		}
 		small[i] = smallOf(t, c)
@@ -250,7 +249,7 @@ func smallOf(t policy.Type, c reuse.Context) policy.Value {
 		return policy.Timestamp(c.Now.UnixMicro())
 	case policy.TimestampTZ:
 		return policy.Timestamptz(c.Now.UnixMicro())
-	case policy.Text, policy.Varchar:
+	case policy.Text, policy.Varchar, policy.Bpchar:
 		return "a"
 	}
 	return nil

@@ -55,7 +55,7 @@ func TestPartsOfAStatement(t *testing.T) {
 						for _, in := range plan.Inmost() {
 							charged = charged.Plus(in.Plan.Cost)
 							held.buy(in.Plan)
-							next[in.Key] = &plans.Answer{Types: []policy.Type{policy.NumericType}, Rows: [][]policy.Value{{released}}, Private: true}
+							next[in.Key] = &plans.Answer{Columns: []plans.AnswerColumn{{Type: policy.NumericType, Typmod: -1}}, Rows: [][]policy.Value{{released}}, Private: true}
 							answered++
 						}
 						c.Answers = next

@@ -60,7 +60,7 @@ func TestEitherAsksAgainInItsUnit(t *testing.T) {
 			for _, in := range plan.Inmost() {
 				charged = charged.Plus(in.Plan.Cost)
 				held.buy(in.Plan)
-				next[in.Key] = &plans.Answer{Types: []policy.Type{policy.NumericType}, Rows: [][]policy.Value{{policy.NewNumeric(3999, 2)}}, Private: true}
+				next[in.Key] = &plans.Answer{Columns: []plans.AnswerColumn{{Type: policy.NumericType, Typmod: -1}}, Rows: [][]policy.Value{{policy.NewNumeric(3999, 2)}}, Private: true}
 			}
 			c.Answers = next
 			switch {

@@ -59,8 +59,8 @@ func column(t *Table, f *columnT, at place) *Column {
 		at.key("type").problem("%v", err)
 		return col
 	}
-	if col.Blanks > 0 && (t.Public || f.Domain.empty() || f.Domain.any) {
-		at.key("type").problem("char(n) is for private columns with values; text reads one too")
+	if col.Blanks > 0 && !t.Public && (f.Domain.empty() || f.Domain.any) {
+		at.key("type").problem("char(n) is for private columns with values, and public ones; text reads one too")
 		return col
 	}
 	if col.Enum && t.Public {

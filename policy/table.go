@@ -73,6 +73,7 @@ type Column struct {
 	Type    Type
 	Typmod  int32   // as in pg_attribute, −1: none
 	Blanks  int     // above 0: it is a char of that length, whose trailing blanks do not count
+	Ragged  bool    // of a char: its values may be shorter, and are then not filled up. A column of what was released of a choice, coalesce(store, 'x')
 	Enum    bool    // it is of an enumerated type of the database, whose labels are its values
 	Domain  *Domain // never nil in a private table; nil in a public one
 	Nulls   NullRule

@@ -25,6 +25,7 @@ var typeTable = map[Type]typeInfo{
 	Float8:      {name: "double precision", also: []string{"float8", "float", "double"}, length: 8, column: true},
 	NumericType: {name: "numeric", also: []string{"decimal"}, length: -1, most: 2, column: true},
 	Text:        {name: "text", length: -1, column: true},
+	Bpchar:      {name: "character", length: -1},
 	Varchar:     {name: "character varying", also: []string{"varchar"}, length: -1, most: 1, column: true},
 	DateType:    {name: "date", length: 4, column: true},
 	TimestampT:  {name: "timestamp without time zone", also: []string{"timestamp"}, length: 8, column: true},
@@ -75,6 +76,8 @@ func (t Type) Format(typmod int32) string {
 		return fmt.Sprintf("numeric(%d,%d)", precision, scale)
 	case Varchar:
 		return fmt.Sprintf("character varying(%d)", typmod-4)
+	case Bpchar:
+		return fmt.Sprintf("character(%d)", typmod-4)
 	default:
 		return t.Name()
 	}

@@ -17,7 +17,7 @@ const (
 	NumericType Type = 1700
 	Text        Type = 25
 	Varchar     Type = 1043
-	Bpchar      Type = 1042 // a char(n), which a policy has as text with blanks
+	Bpchar      Type = 1042 // a char(n) (char.go)
 	DateType    Type = 1082
 	TimestampT  Type = 1114
 	TimestampTZ Type = 1184

@@ -33,10 +33,11 @@ func released() ([]*plans.Leaf, []sandbox.Table, string) {
 			policy.Date(19753), policy.Date(19782))}},
 		{Name: "leaf_3", Rows: 5, Counts: counts(5), Keys: []plans.KeyColumn{key("p", policy.NumericType, (8<<16|2)+4, dec(150), dec(-225), dec(0), dec(100000), nil),
 			key("f", policy.Float8, -1, 0.1, 1e20, -2.5, 1.0/3, nil), key("b", policy.Bool, -1, true, false, true, nil, false)}},
+		// Chars, whose values are without their blanks until an engine has them, and what they are compared with.
+		{Name: "leaf_4", Rows: 6, Counts: counts(6), Keys: []plans.KeyColumn{key("c", policy.Bpchar, 3+4, "ab", "abc", "x", "ü", "", nil), key("c5", policy.Bpchar, 5+4, "ab", "x", "abcde", "ab", nil, "ü"),
+			key("v", policy.Varchar, 8+4, "ab", "abc ", "x  ", "ab ", "", nil), key("t", policy.Text, -1, "ab ", "abc", "x", nil, " ", "ab")}},
 	}
-	numbers := [][]int64{{12, 40, 0, -3, 25, 7}, {12, 0, 31, 7}, {12, 40, -3, 25, 7}}
-	types := map[policy.Type]string{policy.Text: "text", policy.Int4: "int", policy.DateType: "date", policy.NumericType: "numeric(8,2)",
-		policy.Float8: "float8", policy.Bool: "bool"}
+	numbers := [][]int64{{12, 40, 0, -3, 25, 7}, {12, 0, 31, 7}, {12, 40, -3, 25, 7}, {12, 40, 3, 25, 7, 1}}
 	env := scalar.Env{Zone: time.UTC}
 	var tables []sandbox.Table
 	sql := ""
@@ -45,7 +46,7 @@ func released() ([]*plans.Leaf, []sandbox.Table, string) {
 		var columns []string
 		for _, k := range l.Keys {
 			rows.Columns = append(rows.Columns, sandbox.Column{Name: k.Name, Type: k.Type, Typmod: k.Typmod})
-			columns = append(columns, k.Name+" "+types[k.Type])
+			columns = append(columns, k.Name+" "+k.Type.Format(k.Typmod))
 		}
 		rows.Columns = append(rows.Columns, sandbox.Column{Name: "n", Type: policy.Int8, Typmod: -1})
 		sql += "CREATE TABLE " + l.Name + " (" + strings.Join(columns, ", ") + ", n bigint);\n"

@@ -189,8 +189,8 @@ func (f *fanned) Over(flat *plans.Leaf, at [][]int) *plans.Leaf {
 	out := &plans.Leaf{Name: flat.Name, SQL: flat.SQL, Found: flat.Found, Rows: flat.Rows * len(f.each)}
 	private := 0
 	for k, key := range f.keys {
-		e := f.g.Question.Keys[k]
-		column := plans.KeyColumn{Name: plans.KeyName(k), Type: e.Type(), Typmod: e.Typmod()}
+		t, typmod := f.g.Question.Keys[k].Shown()
+		column := plans.KeyColumn{Name: plans.KeyName(k), Type: t, Typmod: typmod}
 		for i := range f.each {
 			if key.values == nil {
 				column.Values = append(column.Values, flat.Keys[private].Values...)

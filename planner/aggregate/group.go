@@ -187,7 +187,8 @@ type Found struct {
 	Key, Counter int      // −1: not that
 	Formula      *pg.Node // over the leaf's columns, in neither case
 	Type         policy.Type
-	choice       bool // the counter is a choice, of the type
+	choice       bool  // the counter is a choice, of the type
+	typmod       int32 // of a choice among chars
 }
 
 // Look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
@@ -259,11 +260,11 @@ func (g *Grouping) Hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		return (&semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.leafColumn, Place: "SELECT"}).Expr(f.Formula)
 	}
 	if f.Key >= 0 {
-		k := g.Question.Keys[f.Key]
-		return semantics.ColumnExpr(f.Key, k.Type(), k.Typmod(), pos), nil
+		t, typmod := g.Question.Keys[f.Key].Shown()
+		return semantics.ColumnExpr(f.Key, t, typmod, pos), nil
 	}
 	if f.choice {
-		return semantics.ColumnExpr(len(g.Question.Keys)+f.Counter, f.Type, -1, pos), nil
+		return semantics.ColumnExpr(len(g.Question.Keys)+f.Counter, f.Type, f.typmod, pos), nil
 	}
 	e := semantics.ColumnExpr(len(g.Question.Keys)+f.Counter, policy.Int8, -1, pos)
 	if f.Type == policy.Int8 {

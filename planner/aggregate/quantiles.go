@@ -65,7 +65,8 @@ func (g *Grouping) selected(name string, f *pg.FuncCall) (*Found, *refuse.Refusa
 		return nil, refusal
 	}
 	if name == "mode" {
-		return g.selectionFor(mechanisms.Largest, arg, where, mechanisms.Share{}, arg.Type(), false), nil
+		typ, _ := arg.Shown()
+		return g.selectionFor(mechanisms.Largest, arg, where, mechanisms.Share{}, typ, false), nil
 	}
 	if refusal := rankable(name, arg, pos); refusal != nil {
 		return nil, refusal
@@ -295,7 +296,10 @@ func (g *Grouping) selectionFor(kind mechanisms.ChoiceKind, arg *semantics.Expr,
 		set = len(g.Question.Choices)
 		g.Question.Choices = append(g.Question.Choices, &linear.ChoiceSet{Kind: kind, Arg: arg, Where: where, Canon: canon})
 	}
-	own := &linear.Choice{Set: set, Between: between, Typ: typ}
+	own := &linear.Choice{Set: set, Between: between, Typ: typ, Typmod: -1}
+	if typ == policy.Bpchar {
+		_, own.Typmod = arg.Shown()
+	}
 	if s := g.Question.Choices[set]; kind == mechanisms.Quantiles {
 		if own.At = slices.Index(s.Shares, share); own.At < 0 {
 			own.At, s.Shares = len(s.Shares), append(s.Shares, share)
@@ -307,7 +311,7 @@ func (g *Grouping) selectionFor(kind mechanisms.ChoiceKind, arg *semantics.Expr,
 		at = len(g.Question.Counters)
 		g.Question.Counters = append(g.Question.Counters, linear.Counter{Choice: own, Canon: canon})
 	}
-	return &Found{Key: -1, Counter: at, Type: typ, choice: true}
+	return &Found{Key: -1, Counter: at, Type: typ, typmod: own.Typmod, choice: true}
 }
 
 // FirstColumn are the words of the column that is an aggregate's only argument; none where it is another expression.

@@ -36,6 +36,19 @@ var InternalNames = map[policy.Type]string{
 	policy.TimestampTZ: "timestamptz", policy.IntervalT: "interval", policy.UUID: "uuid", 26: "oid", 19: "name", 2205: "regclass", 2206: "regtype",
 }
 
+// CastTo is n::t for a column's type, which may be a char.
+func CastTo(n *pg.Node, t policy.Type, typmod int32) *pg.Node {
+	if t != policy.Bpchar {
+		return Cast(n, t)
+	}
+	if typmod < 4 { // the grammar's printer writes pg_catalog.bpchar as char, of which PostgreSQL makes char(1)
+		return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: n, TypeName: &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("bpchar")}, Typemod: -1, Location: -1}, Location: -1}}}
+	}
+	out := CastByName(n, "bpchar", -1)
+	out.GetTypeCast().TypeName.Typmods = []*pg.Node{pg.MakeAConstIntNode(int64(policy.CharLength(typmod)), -1)}
+	return out
+}
+
 // Cast is n::t, of a char its text; a type without a name here leaves n as it is.
 func Cast(n *pg.Node, t policy.Type) *pg.Node {
 	array := false

@@ -52,17 +52,18 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 	if s.SubLinkType == pg.SubLinkType_EXISTS_SUBLINK {
 		return semantics.ConstantExpr(len(a.Rows) > 0, policy.Bool, pos), nil
 	}
-	if len(a.Types) != 1 {
+	if len(a.Columns) != 1 {
 		return nil, subqueryColumns.At(pos)
 	}
 	var list []*semantics.Expr
+	only := a.Columns[0]
 	for _, row := range a.Rows {
-		list = append(list, semantics.ConstantExpr(row[0], a.Types[0], pos))
+		list = append(list, semantics.ValueExpr(row[0], only.Type, only.Typmod, pos))
 	}
 	if s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK {
 		switch len(list) {
 		case 0:
-			return semantics.ConstantExpr(nil, a.Types[0], pos), nil
+			return semantics.ValueExpr(nil, only.Type, only.Typmod, pos), nil
 		case 1:
 			return list[0], nil
 		}
@@ -105,12 +106,12 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	if refusal != nil {
 		return nil, nil, refusal.In(pos)
 	}
-	if a == nil || len(a.Names) != len(a.Types) {
+	if a == nil {
 		return nil, nil, nil
 	}
-	t := b.ownList(alias.Aliasname, a.Types, a.Rows, true)
+	t := b.ownList(alias.Aliasname, a.Columns, a.Rows, true)
 	for i, c := range t.Columns {
-		if c.Name = a.Names[i]; i < len(names) {
+		if c.Name = a.Columns[i].Name; i < len(names) {
 			c.Name = names[i]
 		}
 	}

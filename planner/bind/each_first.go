@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/lookup"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -49,15 +50,18 @@ func (b *Binder) eachFirst(r *Rows, s *pg.SubLink, t *semantics.Translator) (*se
 		return nil, refusal
 	}
 	l := b.lookedUp(tableRows(table, pos), table)
+	keys := l.public.exprs
 	for i, n := range each.Around {
 		arg, refusal := t.Expr(n)
 		if refusal != nil {
 			return nil, refusal
 		}
-		if !lookup.Comparable(arg.Type(), table.Columns[i].Type) {
+		if !lookup.Comparable(arg.Type(), keys[i].Type()) {
 			return nil, nil
 		}
-		l.Equate(arg, i, table.Columns[i].Type)
+		if refusal := l.Equate(arg, i, keys[i]); refusal != nil {
+			return nil, refusal
+		}
 	}
 	if refusal := l.Index(pos); refusal != nil {
 		if refusal.ID == lookup.FanOut.ID { // groups by a varchar that are one to a char
@@ -106,7 +110,7 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 	if refusal != nil {
 		return nil, nil, refusal.In(pos)
 	}
-	if a == nil || len(a.Types) != len(each.Around)+1 {
+	if a == nil || len(a.Columns) != len(each.Around)+1 {
 		return nil, nil, nil
 	}
 	rows := a.Rows
@@ -119,14 +123,23 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 			return again
 		})
 	}
-	return b.ownList(GroupsOfEach, a.Types, rows, true), each, nil
+	return b.ownList(GroupsOfEach, a.Columns, rows, true), each, nil
 }
 
-// ownList makes a list of the statement's own of rows.
-func (b *Binder) ownList(name string, types []policy.Type, rows [][]policy.Value, answered bool) *policy.Table {
+// ownList makes a list of the statement's own of rows, of the columns that an answer has.
+func (b *Binder) ownList(name string, columns []plans.AnswerColumn, rows [][]policy.Value, answered bool) *policy.Table {
 	t := &policy.Table{Name: name, Public: true}
-	for i, typ := range types {
-		t.Columns = append(t.Columns, &policy.Column{Table: t, Name: KeyOfEach(i), Type: typ, Typmod: -1})
+	for i, of := range columns {
+		c := &policy.Column{Table: t, Name: KeyOfEach(i), Type: of.Type, Typmod: -1}
+		if of.Type == policy.Bpchar {
+			c.Become(of.Type, of.Typmod)
+			rows = slices.Clone(rows)
+			for r := range rows {
+				rows[r] = slices.Clone(rows[r])
+				rows[r][i] = policy.Trimmed(of.Type, rows[r][i])
+			}
+		}
+		t.Columns = append(t.Columns, c)
 	}
 	b.keep(t, rows, answered)
 	return t
@@ -170,12 +183,15 @@ func (b *Binder) addedUp(public *Rows, each *EachOf) (*policy.Table, *refuse.Ref
 	}
 	slices.Sort(order)
 	target := each.Groups.TargetList[len(keys)].GetResTarget().Val
-	var types []policy.Type
+	var columns []plans.AnswerColumn
+	column := func(e *semantics.Expr) {
+		t, typmod := e.Shown()
+		columns = append(columns, plans.AnswerColumn{Type: t, Typmod: typmod})
+	}
 	for _, k := range keys {
-		types = append(types, k.Type())
+		column(k)
 	}
 	var rows [][]policy.Value
-	typ := policy.Unknown
 	for _, text := range append(order, "") { // of no rows too, for the type alone
 		b.Env.Work.Step(perBranch)
 		e, refusal := l.over(groups[text]).Expr(target)
@@ -186,11 +202,13 @@ func (b *Binder) addedUp(public *Rows, each *EachOf) (*policy.Table, *refuse.Ref
 		if refusal != nil {
 			return nil, refusal
 		}
-		if typ = e.Type(); text != "" {
+		if text == "" {
+			column(e)
+		} else {
 			rows = append(rows, append(slices.Clone(found[text]), v))
 		}
 	}
-	return b.ownList(GroupsOfEach+" of "+public.Table.Name, append(types, typ), rows, false), nil
+	return b.ownList(GroupsOfEach+" of "+public.Table.Name, columns, rows, false), nil
 }
 
 // over translates over the aggregates of some public rows.
@@ -241,5 +259,9 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 			values = append(values, v)
 		}
 	}
-	return semantics.Aggregated(env, name, values, arg.Type(), typ, pos)
+	out, refusal := semantics.Aggregated(env, name, values, arg.Type(), typ, pos)
+	if refusal == nil && typ == arg.Type() && arg.Blanks > 0 { // min and max
+		out.Blanks, out.Ragged = arg.Blanks, arg.Ragged
+	}
+	return out, refusal
 }

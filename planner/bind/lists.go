@@ -30,7 +30,9 @@ func (b *Binder) listTable(n *pg.Node, scope *Scope) *policy.Table {
 	}
 	t := &policy.Table{Name: list.alias, Public: true}
 	for i, name := range list.names {
-		t.Columns = append(t.Columns, &policy.Column{Table: t, Name: name, Type: list.types[i], Typmod: list.typmod[i]})
+		c := &policy.Column{Table: t, Name: name}
+		c.Become(list.types[i], list.typmod[i])
+		t.Columns = append(t.Columns, c)
 	}
 	rows := make([][]policy.Value, len(list.rows))
 	for i, row := range list.rows {

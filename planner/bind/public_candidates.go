@@ -170,12 +170,13 @@ func (b *Binder) tableCandidates(t *policy.Table, pos int) (*Candidates, *refuse
 	}
 	list := &Candidates{alias: t.Name}
 	for _, c := range t.Columns {
-		list.names, list.types, list.typmod = append(list.names, c.Name), append(list.types, c.Type), append(list.typmod, c.Typmod)
+		typ, typmod := c.DescribedType()
+		list.names, list.types, list.typmod = append(list.names, c.Name), append(list.types, typ), append(list.typmod, typmod)
 	}
 	for _, row := range data {
 		exprs := make([]*semantics.Expr, len(row))
 		for i, v := range row {
-			exprs[i] = semantics.ConstantExpr(v, t.Columns[i].Type, pos)
+			exprs[i] = semantics.ValueExpr(v, list.types[i], list.typmod[i], pos)
 		}
 		list.rows = append(list.rows, exprs)
 	}
@@ -224,7 +225,11 @@ func (b *Binder) projectCandidates(of *Candidates, sel *pg.SelectStmt) (*Candida
 		if out.names == nil {
 			out.names = row.names
 			for _, e := range row.exprs {
-				out.types, out.typmod = append(out.types, e.Type()), append(out.typmod, int32(-1))
+				typ, typmod := e.Shown()
+				if typ != policy.Bpchar { // a computed value's modifier is none's
+					typmod = -1
+				}
+				out.types, out.typmod = append(out.types, typ), append(out.typmod, typmod)
 			}
 		}
 		if text := semantics.KeyText(row.values); !seen[text] || !IsDistinct(sel) {
@@ -295,7 +300,7 @@ func constantOutput(n *pg.Node, t *semantics.Translator) (*semantics.Expr, *refu
 		return nil, refusal
 	}
 	v, refusal := e.Value(nil)
-	return semantics.ConstantExpr(v, e.Type(), e.Pos), refusal
+	return e.Worth(v, e.Pos), refusal
 }
 
 // listColumn resolves a column of a list of constants.

@@ -149,7 +149,7 @@ func (l *listed) on(row []policy.Value) *semantics.Translator {
 		e, refusal := l.public.Column(fields, pos)
 		switch {
 		case refusal == nil:
-			return semantics.ConstantExpr(row[e.Cols[0]], e.Type(), pos), nil
+			return e.Worth(row[e.Cols[0]], pos), nil
 		case refusal.ID == Ambiguous.ID:
 			return nil, refusal
 		}
@@ -158,26 +158,25 @@ func (l *listed) on(row []policy.Value) *semantics.Translator {
 	return t
 }
 
-// each is what an expression over the public rows comes to in each of them, and its type.
-func (l *listed) each(value *pg.Node) (list []*semantics.Expr, typ policy.Type, refusal *refuse.Refusal) {
-	of, refusal := l.alone().Expr(value)
-	if refusal != nil {
-		return nil, 0, refusal
+// each is what an expression over the public rows comes to in each of them, and the expression.
+func (l *listed) each(value *pg.Node) (list []*semantics.Expr, of *semantics.Expr, refusal *refuse.Refusal) {
+	if of, refusal = l.alone().Expr(value); refusal != nil {
+		return nil, nil, refusal
 	}
 	for _, row := range l.data {
 		l.b.Env.Work.Step(lookup.WorkOf(of))
 		v, err := of.Eval(scalar.Row(row))
 		if err != nil {
-			return nil, 0, semantics.ScalarRefusal(err, of.Pos)
+			return nil, nil, semantics.ScalarRefusal(err, of.Pos)
 		}
-		list = append(list, semantics.ConstantExpr(v, of.Type(), l.pos))
+		list = append(list, of.Worth(v, l.pos))
 	}
-	return list, of.Type(), nil
+	return list, of, nil
 }
 
 // value is the one value of a sub-query, or NULL where it has none.
-func (l *listed) value(of *pg.Node, distinct bool) (*semantics.Expr, *refuse.Refusal) {
-	list, typ, refusal := l.each(of)
+func (l *listed) value(value *pg.Node, distinct bool) (*semantics.Expr, *refuse.Refusal) {
+	list, of, refusal := l.each(value)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -186,7 +185,7 @@ func (l *listed) value(of *pg.Node, distinct bool) (*semantics.Expr, *refuse.Ref
 	}
 	switch len(list) {
 	case 0:
-		return semantics.ConstantExpr(nil, typ, l.pos), nil
+		return of.Worth(nil, l.pos), nil
 	case 1:
 		return list[0], nil
 	}

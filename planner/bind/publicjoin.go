@@ -163,7 +163,8 @@ func (l *lookedUp) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joi
 	out := *from
 	out.names, out.exprs = slices.Concat(from.names, l.public.names), slices.Clone(from.exprs)
 	for i, c := range t.Columns {
-		out.exprs = append(out.exprs, semantics.ConstantExpr(rows[0][i], c.Type, l.public.pos))
+		t, typmod := c.DescribedType()
+		out.exprs = append(out.exprs, semantics.ValueExpr(rows[0][i], t, typmod, l.public.pos))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), nil, len(from.names), len(out.names), 0, 0, nil})
 	return l.restricted(&out, rest, j)
@@ -196,7 +197,9 @@ func (l *lookedUp) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *
 			rest = append(rest, equation(from, l.public, name, j.pos))
 			continue
 		}
-		l.Equate(arg, key.Cols[0], key.Type())
+		if refusal := l.Equate(arg, key.Cols[0], key); refusal != nil {
+			return nil, refusal
+		}
 	}
 	for _, n := range j.quals {
 		if l.equation(n, from) {
@@ -239,8 +242,7 @@ func (l *lookedUp) equation(n *pg.Node, from *Rows) bool {
 		if refusal != nil || arg.IsConstant() || !lookup.Comparable(arg.Type(), key.Type()) {
 			continue
 		}
-		l.Equate(arg, key.Cols[0], key.Type())
-		return true
+		return l.Equate(arg, key.Cols[0], key) == nil
 	}
 	return false
 }
@@ -256,8 +258,5 @@ func (l *lookedUp) computed(private, public *pg.Node, from *Rows) bool {
 		return false
 	}
 	at, ok := l.Extended(key)
-	if ok {
-		l.Equate(arg, at, key.Type())
-	}
-	return ok
+	return ok && l.Equate(arg, at, key) == nil
 }

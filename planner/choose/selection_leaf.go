@@ -47,7 +47,8 @@ func ChosenColumn(s *linear.Query, lp *LeafPlan, c *linear.Choice, w *Path, conf
 
 // shownCandidates are the values of each group's cells, in the type of their column.
 func shownCandidates(s *linear.Query, typ policy.Type) [][]policy.Value {
-	out, from := make([][]policy.Value, len(s.Chosen().Groups)), s.Keys[len(s.Keys)-1].Type()
+	out := make([][]policy.Value, len(s.Chosen().Groups))
+	from, _ := s.Keys[len(s.Keys)-1].Shown()
 	for g, cells := range s.Chosen().Groups {
 		for _, cell := range cells {
 			out[g] = append(out[g], shownAs(typ, s.Chosen().Values[cell], from))

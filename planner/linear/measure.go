@@ -37,8 +37,7 @@ func KnownOf(t *policy.Table) *known {
 		if c.Reading != nil { // which has no name
 			continue
 		}
-		e := semantics.ColumnExpr(i, c.Type, c.Typmod, -1)
-		e.Blanks = c.Blanks
+		e := semantics.ColumnExpr(i, c.Type, c.Typmod, -1).CharOf(c)
 		k.Names, k.Exprs = append(k.Names, c.Name), append(k.Exprs, e)
 	}
 	for _, c := range t.Keys {

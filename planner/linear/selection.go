@@ -30,6 +30,7 @@ type Choice struct {
 	At      int  // place in the set's shares
 	Between bool // percentile_cont: a double precision, between two rows where they are counted
 	Typ     policy.Type
+	Typmod  int32 // of a char
 }
 
 // Chosen is what makes a question a choice: its cells are those of its argument within the groups of another question.

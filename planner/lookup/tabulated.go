@@ -349,7 +349,7 @@ func (l *Keyed) Tabulated(t *policy.Table, pos int) (out *policy.Table, value fu
 	row := semantics.ColumnExpr(at, policy.Int4, -1, l.Pos)
 	value = func(i int) *semantics.Expr {
 		c := l.Table.Columns[i]
-		return semantics.Node(semantics.FormOther, "listed:"+l.Table.Name+":"+l.rows.Digest+":"+c.Name, linear.OfRow{Rows: kept, At: at, Typ: c.Type, Mod: c.Typmod, Column: i}, l.Pos, row)
+		return semantics.Node(semantics.FormOther, "listed:"+l.Table.Name+":"+l.rows.Digest+":"+c.Name, linear.OfRow{Rows: kept, At: at, Typ: c.Type, Mod: c.Typmod, Column: i}, l.Pos, row).CharOf(c)
 	}
 	found, refusal = (&semantics.Translator{}).Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(row.Expr), l.Pos, row))
 	return out, value, found, refusal

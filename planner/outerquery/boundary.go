@@ -148,10 +148,13 @@ func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.O
 		if t == policy.Unknown {
 			t = policy.Text
 		}
-		d.show(b, nullOf(t))
+		d.add(b, semantics.ValueExpr(nil, t, typmod, -1), nullOf(t).Expr)
 		columns = append(columns, plans.OutColumn{Name: name, Type: t, Typmod: typmod})
 	}
-	out.Shows(func(at int) { show(out.Names()[at], out.Exprs()[at].Type(), out.Exprs()[at].Typmod()) }, func(k *linear.Key) {
+	out.Shows(func(at int) {
+		t, typmod := out.Exprs()[at].Shown()
+		show(out.Names()[at], t, typmod)
+	}, func(k *linear.Key) {
 		t, typmod := k.Column.DescribedType()
 		show(k.Name, t, typmod)
 	})

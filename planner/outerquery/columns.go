@@ -27,6 +27,12 @@ type outputs struct {
 	cte   *bind.Scope
 }
 
+// outColumn is a column of an answer, of the type that an expression has there.
+func outColumn(name string, e *semantics.Expr, noisy bool) plans.OutColumn {
+	t, typmod := e.Shown()
+	return plans.OutColumn{Name: name, Type: t, Typmod: typmod, Noisy: noisy}
+}
+
 // relationOut is a relation as FROM sees it. Its rows are noisy when released counts decide which ones are there.
 type relationOut struct {
 	alias     string
@@ -182,7 +188,8 @@ func (o *outputs) named(v *pg.RangeVar) relationOut {
 	out := relationOut{alias: v.Relname}
 	if _, other, refusal := o.b.Resolve(v); refusal == nil && other.Public != nil {
 		for _, c := range other.Public.Columns {
-			out.columns = append(out.columns, plans.OutColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
+			t, typmod := c.DescribedType()
+			out.columns = append(out.columns, plans.OutColumn{Name: c.Name, Type: t, Typmod: typmod})
 		}
 	}
 	return out
@@ -216,7 +223,7 @@ func (o *outputs) selected(sel *pg.SelectStmt, out relationOut) (relationOut, bo
 		if refusal != nil {
 			return out, false
 		}
-		out.columns = append(out.columns, plans.OutColumn{Name: ast.Label(target), Type: e.Type(), Typmod: e.Typmod(), Noisy: o.isNoisy(e)})
+		out.columns = append(out.columns, outColumn(ast.Label(target), e, o.isNoisy(e)))
 	}
 	out.noisyRows = out.noisyRows || o.isNoisyNode(sel.HavingClause) || isCut(sel)
 	return out, len(out.columns) > 0
@@ -337,7 +344,8 @@ func (o *outputs) call(f *pg.FuncCall, t *semantics.Translator, noisyRows bool) 
 			return nil, refusal
 		}
 		if noisy = noisy || o.isNoisy(e); typ == 0 && i == 1 { // the first argument, after FILTER
-			typ = windowResult(name, e.Type())
+			of, _ := e.Shown()
+			typ = windowResult(name, of)
 		}
 	}
 	if typ == 0 || f.AggWithinGroup || f.GetOver().GetName()+f.GetOver().GetRefname() != "" {

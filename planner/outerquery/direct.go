@@ -46,8 +46,10 @@ func (b *Query) direct(sel *pg.SelectStmt, g *aggregate.Grouping) (*direct, []pl
 		if refusal != nil {
 			return nil, nil, engineCan(refusal)
 		}
-		out.show(b, e)
-		columns[i] = plans.OutColumn{Name: tg.Label, Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(out.Leaf, e)}
+		if shown, refusal := out.show(t, b, e); !shown || refusal != nil {
+			return nil, nil, refusal
+		}
+		columns[i] = outColumn(tg.Label, e, b.isNoisy(out.Leaf, e))
 	}
 	if sel.HavingClause != nil {
 		e, refusal := t.Condition(sel.HavingClause, "HAVING")
@@ -118,7 +120,7 @@ func (d *direct) sortKey(s *pg.SortBy, t *semantics.Translator, targets []bind.T
 		return key, refusal
 	}
 	if at >= 0 {
-		key.By = d.Items[at]
+		key.By = d.exprs[at].Expr
 		return key, nil
 	}
 	e, refusal := t.Output(s.Node)

@@ -88,8 +88,10 @@ func (b *Query) compose(sel *pg.SelectStmt, d *projection, inner *direct) (*dire
 			}
 			for i, name := range d.names {
 				targets = append(targets, bind.Target{Label: name, Node: nil})
-				out.show(b, d.exprs[i])
-				columns = append(columns, plans.OutColumn{Name: name, Type: d.exprs[i].Type(), Typmod: d.exprs[i].Typmod(), Noisy: d.types[i].Noisy})
+				if shown, refusal := out.show(t, b, d.exprs[i]); !shown || refusal != nil {
+					return nil, nil, refusal
+				}
+				columns = append(columns, outColumn(name, d.exprs[i], d.types[i].Noisy))
 			}
 			continue
 		}
@@ -98,8 +100,10 @@ func (b *Query) compose(sel *pg.SelectStmt, d *projection, inner *direct) (*dire
 			return nil, nil, engineCan(refusal)
 		}
 		targets = append(targets, bind.Target{Label: ast.Label(r), Node: r.Val})
-		out.show(b, e)
-		columns = append(columns, plans.OutColumn{Name: ast.Label(r), Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(out.Leaf, e)})
+		if shown, refusal := out.show(t, b, e); !shown || refusal != nil {
+			return nil, nil, refusal
+		}
+		columns = append(columns, outColumn(ast.Label(r), e, b.isNoisy(out.Leaf, e)))
 	}
 	if sel.WhereClause != nil {
 		e, refusal := t.Condition(sel.WhereClause, "WHERE")
@@ -133,9 +137,25 @@ func (b *Query) compose(sel *pg.SelectStmt, d *projection, inner *direct) (*dire
 	return out, columns, nil
 }
 
-// show adds an output column.
-func (d *direct) show(b *Query, e *semantics.Expr) {
-	d.Items, d.exprs = append(d.Items, e.Expr), append(d.exprs, e)
+// show adds an output column, of a char with its blanks. False: it is a choice made above the leaf, coalesce(c, 'x'), of which an engine knows them.
+func (d *direct) show(t *semantics.Translator, b *Query, e *semantics.Expr) (bool, *refuse.Refusal) {
+	if !e.Ragged {
+		item, refusal := t.Filled(e)
+		if refusal != nil {
+			return false, refusal
+		}
+		d.add(b, e, item.Expr)
+		return true, nil
+	}
+	if e.Form == semantics.FormColumn {
+		d.add(b, e, e.Expr)
+	}
+	return e.Form == semantics.FormColumn, nil
+}
+
+// add adds an output column and how it is computed.
+func (d *direct) add(b *Query, e *semantics.Expr, item scalar.Expr) {
+	d.Items, d.exprs = append(d.Items, item), append(d.exprs, e)
 	d.counts = append(d.counts, b.countShown(d.Leaf, e))
 	d.linear = append(d.linear, b.linearShown(d.Leaf, e))
 }

@@ -249,7 +249,7 @@ func (t *tree) emptyRows(sel *pg.SelectStmt, from *bind.Rows, out *pg.SelectStmt
 	out.LimitOption = pg.LimitOption_LIMIT_OPTION_DEFAULT
 	for _, c := range columns {
 		null := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}
-		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(c.Name, ast.Cast(null, c.Type), -1))
+		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(c.Name, ast.CastTo(null, c.Type, c.Typmod), -1))
 	}
 	out.WhereClause = &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Val: &pg.A_Const_Boolval{Boolval: &pg.Boolean{}}, Location: -1}}}
 	return nil

@@ -221,7 +221,7 @@ func (t *tree) leafColumn(f *aggregate.Found) *pg.Node {
 		name = t.g.Question.ColumnName(f.Counter)
 	}
 	ref := pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(plans.LeafName(t.g.Leaf)), pg.MakeStrNode(name)}, -1)
-	if f.Counter >= 0 && f.Type != policy.Int8 {
+	if f.Counter >= 0 && f.Type != policy.Int8 && f.Type != policy.Bpchar {
 		return ast.Cast(ref, f.Type)
 	}
 	return ref

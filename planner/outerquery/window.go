@@ -50,7 +50,7 @@ func (b *Query) treeColumns(sel *pg.SelectStmt) ([]plans.OutColumn, *Shown) {
 		if refusal != nil {
 			return nil, nil
 		}
-		columns[i] = plans.OutColumn{Name: tg.Label, Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(g.Leaf, e)}
+		columns[i] = outColumn(tg.Label, e, b.isNoisy(g.Leaf, e))
 		from.Counts = append(from.Counts, b.countShown(g.Leaf, e))
 	}
 	return columns, from
@@ -68,7 +68,8 @@ func windowCall(g *aggregate.Grouping, t *semantics.Translator, f *pg.FuncCall) 
 		if refusal != nil {
 			return nil, refusal
 		}
-		typ = windowResult(name, arg.Type())
+		of, _ := arg.Shown()
+		typ = windowResult(name, of)
 	}
 	if typ == 0 {
 		return nil, semantics.NoForm.At(int(f.Location), name)

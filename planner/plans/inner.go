@@ -17,12 +17,18 @@ type Inner struct {
 
 // Answer is what a sub-query came to: released rows, or, where Standing, rows that stand for those which are not known yet.
 type Answer struct {
-	Names    []string      // by column
-	Types    []policy.Type // by column
+	Columns  []AnswerColumn
 	Rows     [][]policy.Value
 	Private  bool // it asks private rows, and so has a part of what its statement may cost
 	Standing bool
 	Notes    []string // of its plan
+}
+
+// AnswerColumn is a column of it. What reads it has its type, a char's too, whose values have their blanks here as in any answer.
+type AnswerColumn struct {
+	Name   string
+	Type   policy.Type
+	Typmod int32
 }
 
 // Private tells whether a plan asks private rows: by its statement, and not by what was released of its sub-queries, for which perhaps no row can be counted.

@@ -222,10 +222,11 @@ type KeyColumn struct {
 
 // CountColumn is one column of counts, or of values that were chosen. Its rows are read in runs.
 type CountColumn struct {
-	Name string
-	Type policy.Type // of what is chosen; 0: counts, which are bigint
-	Unit *big.Rat    // what one of a sum's whole numbers is worth in the answer; nil: rows are counted
-	Runs []Run
+	Name   string
+	Type   policy.Type // of what is chosen; 0: counts, which are bigint
+	Typmod int32       // of a char that is chosen
+	Unit   *big.Rat    // what one of a sum's whole numbers is worth in the answer; nil: rows are counted
+	Runs   []Run
 }
 
 // Run is how consecutive rows of a column are read, as many as it has Spans: each is the sum of cells of one counter of a

@@ -122,8 +122,8 @@ func untyped(e *Expr) (string, bool) {
 	return text, err == nil && ok
 }
 
-// filled is a char with the blanks that fill it up, as text; anything else is as it is.
-func (t *Translator) filled(e *Expr) (*Expr, *refuse.Refusal) {
+// Filled is a char with the blanks that fill it up, as text; anything else is as it is.
+func (t *Translator) Filled(e *Expr) (*Expr, *refuse.Refusal) {
 	if e.Blanks == 0 {
 		return e, nil
 	}
@@ -131,7 +131,15 @@ func (t *Translator) filled(e *Expr) (*Expr, *refuse.Refusal) {
 		return nil, NoForm.At(e.Pos, "the blanks at the end of a choice among chars of several lengths, or of a char without one,")
 	}
 	length := ConstantExpr(int64(e.Blanks), policy.Int4, e.Pos)
-	s, err := t.Env.Call("rpad", e.Expr, length.Expr)
+	own, err := t.Env.Call("length", e.Expr)
+	if err != nil {
+		return nil, ScalarRefusal(err, e.Pos)
+	}
+	whole, err := t.Env.Call("greatest", own, length.Expr) // outside: other is no value of the type, and not cut
+	if err != nil {
+		return nil, ScalarRefusal(err, e.Pos)
+	}
+	s, err := t.Env.Call("rpad", e.Expr, whole)
 	if err != nil {
 		return nil, ScalarRefusal(err, e.Pos)
 	}
@@ -160,6 +168,46 @@ func charLength(typ *pg.TypeName) (length int, ok bool) {
 		length = int(typ.Typmods[0].GetAConst().GetIval().GetIval())
 	}
 	return length, length >= 1 && length <= maxCharLength && len(typ.Typmods) <= 1
+}
+
+// charOfType makes a text the char of a modifier, of which all values are filled up; of one without a length that is not known.
+func charOfType(e *Expr, typmod int32) *Expr {
+	if e.Blanks = policy.CharLength(typmod); e.Blanks == 0 {
+		e.Blanks, e.Ragged = maxCharLength, true
+	}
+	return e
+}
+
+// CharOf makes an expression the char that a column is one of.
+func (e *Expr) CharOf(c *policy.Column) *Expr {
+	e.Blanks, e.Ragged = c.Blanks, c.Ragged
+	return e
+}
+
+// Worth is a value of what an expression is, as a constant.
+func (e *Expr) Worth(v policy.Value, pos int) *Expr {
+	t, typmod := e.Shown()
+	return ValueExpr(v, t, typmod, pos)
+}
+
+// ValueExpr is a value of an answer's column, which may be a char.
+func ValueExpr(v policy.Value, t policy.Type, typmod int32, pos int) *Expr {
+	if t == policy.Bpchar {
+		return charOfType(ConstantExpr(policy.Trimmed(t, v), policy.Text, pos), typmod)
+	}
+	return ConstantExpr(v, t, pos)
+}
+
+// Shown is the type that an expression has outside: what a leaf's column, an answer's and a client is told of it. A char, whose values are texts here, is one
+// there; what is compared and computed here has Type.
+func (e *Expr) Shown() (policy.Type, int32) {
+	switch {
+	case e.Blanks == 0:
+		return e.Type(), e.Typmod()
+	case e.Ragged:
+		return policy.Bpchar, -1
+	}
+	return policy.Bpchar, policy.CharTypmod(e.Blanks)
 }
 
 // charConstant is a text as a char, which cuts it.

@@ -89,11 +89,17 @@ func Node(f Form, op string, s scalar.Expr, pos int, args ...*Expr) *Expr {
 
 // ColumnExpr is the i-th column of the row.
 func ColumnExpr(i int, t policy.Type, typmod int32, pos int) *Expr {
+	if t == policy.Bpchar {
+		return charOfType(ColumnExpr(i, policy.Text, -1, pos), typmod)
+	}
 	return &Expr{Expr: scalar.Column(i, t, typmod), Form: FormColumn, Cols: []int{i}, Canon: "c" + strconv.Itoa(i), Pos: pos, Monotone: true}
 }
 
 // ConstantExpr is a value of a type.
 func ConstantExpr(v policy.Value, t policy.Type, pos int) *Expr {
+	if t == policy.Bpchar {
+		return ValueExpr(v, t, -1, pos)
+	}
 	return &Expr{Expr: scalar.Constant(v, t), Form: formConstant, Canon: canonicalConstant(v, t), Pos: pos, Monotone: true}
 }
 

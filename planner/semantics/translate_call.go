@@ -87,7 +87,7 @@ func (t *Translator) named(name string, pos int, args []*Expr) (*Expr, *refuse.R
 		args = slices.Clone(args)
 		for i := range args {
 			var r *refuse.Refusal
-			if args[i], r = t.filled(args[i]); r != nil {
+			if args[i], r = t.Filled(args[i]); r != nil {
 				return nil, r
 			}
 		}

@@ -116,7 +116,7 @@ func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refus
 	args = slices.Clone(args)
 	if patterns[op] && len(args) == 2 {
 		var r *refuse.Refusal
-		if args[0], r = t.filled(args[0]); r != nil {
+		if args[0], r = t.Filled(args[0]); r != nil {
 			return nil, r
 		}
 	}

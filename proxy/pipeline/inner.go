@@ -80,7 +80,7 @@ func (a *Answerer) innerAnswer(ctx context.Context, x *execution, key string, r 
 	released := rows.Value()
 	answer := &plans.Answer{Rows: released.Data, Private: r.plan.Private()}
 	for _, c := range released.Columns {
-		answer.Names, answer.Types = append(answer.Names, c.Name), append(answer.Types, c.Type)
+		answer.Columns = append(answer.Columns, plans.AnswerColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
 	}
 	exact := ""
 	if len(r.errors) > 0 {
@@ -101,13 +101,13 @@ func withAnswer(before map[string]*plans.Answer, key string, answer *plans.Answe
 
 // cameTo tells a single value, or how many rows there are.
 func cameTo(answer *plans.Answer) string {
-	if len(answer.Rows) != 1 || len(answer.Types) != 1 {
+	if len(answer.Rows) != 1 || len(answer.Columns) != 1 {
 		return fmt.Sprintf(", %d row%s", len(answer.Rows), plural(len(answer.Rows)))
 	}
 	if answer.Rows[0][0] == nil {
 		return ", NULL"
 	}
-	return ", " + policy.FormatValue(answer.Types[0], answer.Rows[0][0])
+	return ", " + policy.FormatValue(answer.Columns[0].Type, answer.Rows[0][0])
 }
 
 // compileInner does for sub-queries what compile does for a statement: it writes their SQL, has the sandbox try what stands above them, and finds how exact they

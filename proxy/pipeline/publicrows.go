@@ -28,7 +28,7 @@ type publicCopy struct {
 // holds tells whether the rows have just a table's columns, in its order: a session may still ask under a policy in which a table of this name has others.
 func (c publicCopy) holds(t *policy.Table) bool {
 	return slices.EqualFunc(c.columns, t.Columns, func(a, b *policy.Column) bool {
-		return a.Name == b.Name && a.Source == b.Source && a.Type == b.Type && a.Typmod == b.Typmod
+		return a.Name == b.Name && a.Source == b.Source && a.Type == b.Type && a.Typmod == b.Typmod && a.Blanks == b.Blanks
 	})
 }
 
@@ -98,7 +98,8 @@ func PublicTable(t *policy.Table, rows privacy.Released[[][]policy.Value]) sandb
 	return sandbox.Table{Schema: t.Schema, Name: t.Name, Rows: privacy.PostProcess(rows, func(data [][]policy.Value) sandbox.Rows {
 		columns := make([]sandbox.Column, len(t.Columns))
 		for i, c := range t.Columns {
-			columns[i] = sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
+			columns[i] = sandbox.Column{Name: c.Name}
+			columns[i].Type, columns[i].Typmod = c.DescribedType()
 		}
 		return sandbox.Rows{Columns: columns, Data: data}
 	})}

@@ -172,6 +172,9 @@ func leafColumns(leaf *plans.Leaf) []sandbox.Column {
 		column := sandbox.Column{Name: c.Name, Type: policy.Int8, Typmod: -1}
 		if c.Type != 0 {
 			column.Type = c.Type
+			if c.Type == policy.Bpchar {
+				column.Typmod = c.Typmod
+			}
 		}
 		columns = append(columns, column)
 	}

@@ -90,7 +90,7 @@ func (a call) bind(name string, args []expr) expr {
 	case "bool_or":
 		return expr{sql: a.sql("bool_or", a.b.boolean(x).sql), typed: boolType}
 	case "array_agg":
-		array := arrayOf(x.oid, "array_agg of this type")
+		array := arrayOf(filled(x).oid, "array_agg of this type")
 		if a.distinct && a.b.keyOf(x) != x.sql {
 			return cannot("array_agg of this type with DISTINCT")
 		}
@@ -210,8 +210,10 @@ func (a call) end(name string, x expr) expr {
 		plain := a
 		plain.distinct = false
 		return expr{sql: side + "(" + plain.sql("list", x.sql) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: x.even}}
-	case x.oid == policy.Bpchar:
+	case x.oid == policy.Bpchar && !looksAlike(x.typed):
 		cannot(name + " of type character(n)") // of two that differ in their blanks alone, which one is not said
+	case x.oid == policy.Bpchar:
+		return expr{sql: a.sql("arg_"+name, x.sql, a.b.textKey(x)), typed: typed{oid: policy.Bpchar, mod: -1, even: true, ragged: x.ragged}}
 	case x.oid == policy.IntervalT:
 		plain := a
 		plain.distinct = false

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -21,6 +22,7 @@ func (b *binder) arrayExpr(nodes []*pg.Node, sc *scope) expr {
 	}
 	parts := b.exprs(nodes, sc)
 	t := b.unify(parts, "ARRAY")
+	filled(expr{typed: t})
 	return expr{sql: "[" + joined(parts) + "]", typed: arrayOf(t.oid, "an ARRAY of type "+typeNameOf(t.oid))}
 }
 
@@ -129,6 +131,9 @@ func (b *binder) arrayPosition(args []expr) expr {
 	if !ok || vectors(args[0].oid) {
 		cannot("array_position of this type")
 	}
+	if element == policy.Bpchar {
+		cannot("array_position of chars")
+	}
 	item := b.cast(args[1], of(element))
 	return expr{sql: "nullif(CAST(list_position(" + args[0].sql + ", " + item.sql + ") AS INTEGER), 0)", typed: int4Type}
 }
@@ -142,7 +147,7 @@ func (b *binder) arrayOperator(op string, l, r expr) expr {
 	}
 	el, okL := elements[l.oid]
 	er, okR := elements[r.oid]
-	if !okL || !okR || Storage(el) != Storage(er) || el == policy.NumericType {
+	if !okL || !okR || Storage(el) != Storage(er) || el == policy.NumericType || el == policy.Bpchar || er == policy.Bpchar {
 		cannot("operator " + op + " of these types")
 	}
 	name := map[string]string{"@>": "list_has_all", "&&": "list_has_any"}[op]
@@ -160,7 +165,11 @@ func (b *binder) arrayOperator(op string, l, r expr) expr {
 func (b *binder) anyAll(op string, all bool, l expr, node *pg.Node, sc *scope) expr {
 	if list := node.GetAArrayExpr(); list != nil && len(list.GetElements()) > 0 {
 		var parts []string
-		for _, e := range b.exprs(list.GetElements(), sc) {
+		elements := b.exprs(list.GetElements(), sc)
+		if slices.ContainsFunc(append(slices.Clone(elements), l), func(e expr) bool { return e.oid == policy.Bpchar }) { // beside which a literal would be one, and is a text in an array
+			b.unify(elements, "ARRAY")
+		}
+		for _, e := range elements {
 			parts = append(parts, b.binary(op, l, e).sql)
 		}
 		word := " OR "
@@ -183,6 +192,13 @@ func (b *binder) anyAll(op string, all bool, l expr, node *pg.Node, sc *scope) e
 		cannot("operator " + op + " with ANY or ALL of an array")
 	}
 	l, item := b.matched(l, expr{typed: of(element)})
+	if item.oid == policy.Bpchar { // blanks at its end say nothing
+		x := b.fresh("x")
+		r.sql = "list_transform(" + r.sql + ", lambda " + x + " : rtrim(" + x + ", ' '))"
+	}
+	if l.oid == policy.Bpchar {
+		l.sql = b.textKey(l)
+	}
 	switch {
 	case Storage(l.oid) == Storage(item.oid):
 	case (oidLike(l.oid) || l.oid == policy.Int8) && item.oid.Integer(), l.oid == policy.Int4 && item.oid == policy.Int2:

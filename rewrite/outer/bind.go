@@ -22,8 +22,10 @@ type typed struct {
 	oid    policy.Type
 	mod    int32
 	fields []column // of a record
-	// even tells that all values of a numeric have one scale, so that equal values look alike.
+	// even tells that equal values look alike: all values of a numeric have one scale, all of a char one length.
 	even bool
+	// ragged tells that the blanks at the end of a char are not known: it is a choice that was made below the leaf, coalesce(store, 'x').
+	ragged bool
 	// whole tells that no value of a numeric has decimals: it is a sum of whole numbers.
 	whole bool
 	// given tells that an untyped text is a parameter's, which is read as the session's settings are, and not as literals.

@@ -199,6 +199,9 @@ func (b *binder) builtin(name string, f builtin, args []expr) expr {
 			cannot(name + " of a sub-query")
 		}
 	}
+	if name == "array_remove" && elements[args[0].oid] == policy.Bpchar {
+		cannot(name + " of chars")
+	}
 	out := expr{sql: b.expand(f.sql, args), typed: t}
 	if schemaFunctions[name] != "" {
 		out.sql = "CAST(" + out.sql + " AS INTEGER)"

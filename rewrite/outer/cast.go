@@ -7,6 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -175,8 +176,28 @@ func (b *binder) castPadded(e expr, t typed) expr {
 		n := strconv.Itoa(int(t.mod - 4))
 		e.sql = "rpad(left(" + e.sql + ", " + n + "), " + n + ", ' ')"
 	}
+	t.even, t.ragged = t.mod >= 4, e.ragged && t.mod < 4
 	return expr{sql: e.sql, typed: t, series: e.series}
 }
+
+// plainly is a text as functions of texts take it: of a char that which is without the blanks at its end.
+func (b *binder) plainly(e expr) expr {
+	if e.oid == policy.Bpchar {
+		return b.cast(e, textType)
+	}
+	return b.text(e)
+}
+
+// filled is an expression whose value is looked at with the blanks at its end, as LIKE, concat and arrays do.
+func filled(e expr) expr {
+	if e.ragged {
+		panic(&refusing{refuse.Unsupported("the blanks at the end of a choice among chars").Hinting(asText)})
+	}
+	return e
+}
+
+// asText says how a choice among chars has no blanks.
+const asText = "As a text it has none, and can be asked of anything: GROUP BY coalesce(store, 'x')::text."
 
 // castArray casts arrays element by element; where both sides are stored alike nothing needs be done. A vector stays
 // one, because its subscripts begin at 0.

@@ -172,7 +172,7 @@ func (b *binder) caseExpr(n *pg.CaseExpr, sc *scope) expr {
 	}
 	t := b.unify(results, "CASE")
 	if n.GetDefresult() == nil {
-		t.even = t.even && t.oid == policy.NumericType
+		t.even = t.even && (t.oid == policy.NumericType || t.oid == policy.Bpchar)
 	}
 	sql := "CASE"
 	for i, c := range conditions {

@@ -8,6 +8,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -106,10 +107,9 @@ func (b *binder) table(r *pg.RangeVar, sc *scope) item {
 			var columns []column
 			held := make([]Column, len(rel.Public.Columns))
 			for i, c := range rel.Public.Columns {
-				held[i] = Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
-			}
-			for _, c := range rel.Public.Columns {
-				columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: c.Typmod, even: c.Typmod >= 0}, nil})
+				t, mod := c.DescribedType()
+				held[i] = Column{Name: c.Name, Type: t, Typmod: mod}
+				columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), typed{oid: t, mod: mod, even: mod >= 0}, nil})
 			}
 			for _, d := range DecimalsOf(held) {
 				columns[d.Of].decimal = &decimal{sql: dialect.QuoteName(d.Name), digits: int(d.Digits), scale: int(d.Scale), typ: d.Type}
@@ -161,14 +161,24 @@ func (b *binder) leaf(name string) []column {
 		}
 		columns := []column{}
 		for _, k := range l.Keys {
-			columns = append(columns, column{k.Name, dialect.QuoteName(k.Name), typed{oid: k.Type, mod: k.Typmod, even: oneScale(k.Values)}, nil})
+			columns = append(columns, column{k.Name, dialect.QuoteName(k.Name), typed{oid: k.Type, mod: k.Typmod, even: oneScale(k.Values), ragged: k.Type == policy.Bpchar && k.Typmod < 4}, nil})
 		}
 		for _, c := range l.Counts {
-			columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), of(cmp.Or(c.Type, policy.Int8)), nil})
+			t := of(cmp.Or(c.Type, policy.Int8))
+			if t.oid == policy.Bpchar {
+				t = typed{oid: t.oid, mod: c.Typmod, even: true, ragged: c.Typmod < 4}
+			}
+			columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), t, nil})
 		}
 		return columns
 	}
 	return nil
+}
+
+// ragged tells a leaf of which a key is a choice among chars, whose blanks are not known.
+func ragged(l *plans.Leaf) bool {
+	return slices.ContainsFunc(l.Keys, func(k plans.KeyColumn) bool { return k.Type == policy.Bpchar && k.Typmod < 4 }) ||
+		slices.ContainsFunc(l.Counts, func(c plans.CountColumn) bool { return c.Type == policy.Bpchar && c.Typmod < 4 })
 }
 
 // oneScale tells whether all numerics have one scale.

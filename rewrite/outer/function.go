@@ -53,6 +53,7 @@ func (b *binder) ofValues(name string, args []expr) expr {
 		cannot("parse_ident that is not strict")
 	}
 	if name == "octet_length" && len(args) == 1 && args[0].oid == policy.Bpchar { // which has one of its own, that counts the blanks too
+		filled(args[0])
 		args[0].typed = textType
 	}
 	if name == "pg_size_pretty" && len(args) == 1 && ranks[args[0].oid] > ranks[policy.Int8] {
@@ -90,7 +91,7 @@ func (b *binder) ofValues(name string, args []expr) expr {
 		}
 	case "substring":
 		if len(args) == 2 && (args[1].null || args[1].literal != nil || textLike(args[1].oid)) {
-			return expr{sql: b.regexp("part", args[0], args[1], untyped("")), typed: textType}
+			return expr{sql: b.regexp("part", b.plainly(args[0]), args[1], untyped("")), typed: textType}
 		}
 	case "bpchar", "text", "varchar", "name": // a type's name calls its cast
 		if len(args) == 1 {
@@ -125,7 +126,7 @@ func (b *binder) sent(e expr) expr {
 		return expr{sql: "(CASE WHEN " + e.sql + " THEN 't' WHEN NOT " + e.sql + " THEN 'f' END)", typed: textType}
 	}
 	if e.oid == policy.Bpchar {
-		return expr{sql: e.sql, typed: textType}
+		return expr{sql: filled(e).sql, typed: textType}
 	}
 	return b.cast(e, textType)
 }

@@ -109,7 +109,7 @@ func (b *binder) binary(op string, l, r expr) expr {
 	case "=", "<>", "!=", "<", "<=", ">", ">=":
 		return b.compare(op, l, r)
 	case "~~", "!~~", "~~*", "!~~*":
-		return likeSQL(op, b.text(l), b.text(r))
+		return likeSQL(op, b.text(l), b.plainly(r))
 	case "~", "!~", "~*", "!~*":
 		return b.matches(op, l, r)
 	case "<<", ">>":
@@ -186,7 +186,7 @@ func (b *binder) number(e, other expr) expr {
 
 func (b *binder) text(e expr) expr {
 	if textLike(e.oid) {
-		return e
+		return filled(e)
 	}
 	if e.oid == policy.Unknown {
 		return b.cast(e, textType)

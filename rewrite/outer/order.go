@@ -160,6 +160,9 @@ func (b *binder) textKey(e expr) string {
 		return "rtrim(" + e.sql + ", ' ')"
 	case e.oid == typeRecord:
 		cannot("ordering by rows")
+	case elements[e.oid] == policy.Bpchar:
+		x := b.fresh("x")
+		return "list_transform(" + e.sql + ", lambda " + x + " : rtrim(" + x + ", ' '))"
 	case elements[e.oid] == policy.NumericType:
 		x := b.fresh("x")
 		return "list_transform(" + e.sql + ", lambda " + x + " : " + numericKey(x) + ")"

@@ -27,7 +27,7 @@ func (b *binder) like(op string, l expr, pattern *pg.Node, sc *scope) expr {
 			escape := b.expr(f.GetArgs()[1], sc)
 			b.toldByCall("like_escape", untyped(""), escape)
 			character, known := literalText(escape)
-			out := likeSQL(op, b.text(l), b.text(b.expr(f.GetArgs()[0], sc)))
+			out := likeSQL(op, b.text(l), b.plainly(b.expr(f.GetArgs()[0], sc)))
 			if isNull(escape) {
 				return expr{sql: "(CASE WHEN " + out.sql + " THEN CAST(NULL AS BOOLEAN) END)", typed: boolType}
 			}
@@ -38,7 +38,7 @@ func (b *binder) like(op string, l expr, pattern *pg.Node, sc *scope) expr {
 			return out
 		}
 	}
-	return likeSQL(op, b.text(l), b.text(b.expr(pattern, sc)))
+	return likeSQL(op, b.text(l), b.plainly(b.expr(pattern, sc)))
 }
 
 func likeSQL(op string, l, r expr) expr {
@@ -103,7 +103,7 @@ func isNull(e expr) bool { return e.null || textLike(e.oid) && e.sql == "CAST(NU
 // regexp writes a call of the sandbox's pg_regexp, which computes it with package are.
 func (b *binder) regexp(op string, text, pattern, flags expr, rest ...expr) string {
 	checked(pattern, flags, append(rest, text)...)
-	sql := "pg_regexp('" + op + "', " + b.text(text).sql + ", " + b.text(pattern).sql + ", " + b.text(flags).sql
+	sql := "pg_regexp('" + op + "', " + b.text(text).sql + ", " + b.plainly(pattern).sql + ", " + b.plainly(flags).sql
 	for _, r := range rest {
 		sql += ", " + b.cast(r, textType).sql
 	}
@@ -137,7 +137,7 @@ func (b *binder) similarTo(n *pg.A_Expr, sc *scope) expr {
 		return cannot("this SIMILAR TO")
 	}
 	text := b.text(b.expr(n.GetLexpr(), sc)).sql
-	sql := "CAST(pg_regexp('similar', " + text + ", " + b.text(args[0]).sql + ", '', " + b.text(escape).sql + ") AS BOOLEAN)"
+	sql := "CAST(pg_regexp('similar', " + text + ", " + b.plainly(args[0]).sql + ", '', " + b.plainly(escape).sql + ") AS BOOLEAN)"
 	return truth(sql, lastName(n.GetName()) == "!~")
 }
 
@@ -159,6 +159,7 @@ func (b *binder) regexpFunction(name string, args []expr) (expr, bool) {
 		return expr{}, false
 	}
 	takes(name, args, least, most)
+	args[0] = b.plainly(args[0])
 	at := func(i int, otherwise expr) expr {
 		if i < len(args) {
 			return args[i]

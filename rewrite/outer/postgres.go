@@ -24,6 +24,11 @@ import (
 //	SELECT k, d.datname FROM leaf_1, pg_catalog.pg_database AS d
 //	⇒ SELECT k, d.datname FROM leaf_1, "pg_catalog.pg_database" d
 func forTwin(p *plans.Plan) (Query, *refuse.Refusal) {
+	if slices.ContainsFunc(p.Leaves, ragged) { // whose blanks PostgreSQL would take for what they are not: the binder knows what looks at them
+		if _, refusal := caught((&binder{plan: p}).whole); refusal != nil {
+			return Query{}, refuse.Sandbox("what may look at the blanks of a choice among chars cannot be run by the sandbox").Hinting(asText)
+		}
+	}
 	q, refusal := twinText(p, false)
 	if refusal != nil || len(p.Leaves) == 0 || !slices.ContainsFunc(p.Outer.Relations, func(r plans.Relation) bool { return r.Public != nil }) {
 		return q, refusal

@@ -101,10 +101,16 @@ func comparable(e expr, where string) {
 	if e.oid == policy.NumericType && !e.even {
 		cannot(where + " over computed numeric values")
 	}
+	if e.oid == policy.Bpchar && !looksAlike(e.typed) || elements[e.oid] == policy.Bpchar {
+		cannot(where + " over chars of several lengths")
+	}
 	if e.oid == typeRecord {
 		cannot(where + " over rows")
 	}
 }
+
+// looksAlike tells whether equal chars have the same blanks.
+func looksAlike(t typed) bool { return t.even || t.mod >= 4 }
 
 // condition binds a WHERE or HAVING clause.
 func (b *binder) condition(node *pg.Node, sc *scope) string {

@@ -28,7 +28,7 @@ func (b *binder) subLink(n *pg.SubLink, sc *scope) expr {
 		return b.single(q)
 	case pg.SubLinkType_ARRAY_SUBLINK:
 		q = b.plain(q)
-		return expr{sql: "ARRAY(" + q.sql + ")", typed: arrayOf(q.columns[0].oid, "an ARRAY of this type")}
+		return expr{sql: "ARRAY(" + q.sql + ")", typed: arrayOf(filled(q.columns[0].value()).oid, "an ARRAY of this type")}
 	case pg.SubLinkType_ANY_SUBLINK, pg.SubLinkType_ALL_SUBLINK:
 		return b.quantified(n, q, sc)
 	}

@@ -32,6 +32,9 @@ func (b *binder) setOperation(s *pg.SelectStmt, sc *scope) relation {
 	for i := range columns {
 		b.toldBeside(left.columns[i].typed, right.columns[i].typed)
 		columns[i].typed = common([]typed{left.columns[i].typed, right.columns[i].typed}, "UNION")
+		if columns[i].oid == policy.Bpchar && (left.columns[i].oid == policy.Unknown || right.columns[i].oid == policy.Unknown) { // a literal has its own length
+			columns[i].mod, columns[i].even = -1, false
+		}
 		if s.GetAll() {
 			continue
 		}
@@ -165,6 +168,7 @@ func common(types []typed, where string) typed {
 				out.mod = -1
 			}
 			out.even = out.even && t.even && out.mod >= 0
+			out.ragged = out.ragged || t.ragged
 		default:
 			out = wider(out.oid, t.oid, where)
 		}

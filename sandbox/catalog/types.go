@@ -73,7 +73,7 @@ func measures(a attribute) record {
 				"numeric_scale": int64((a.typmod - 4) & 0xffff)}
 		}
 		return record{"numeric_precision_radix": int64(10)}
-	case policy.Varchar:
+	case policy.Varchar, policy.Bpchar:
 		if a.typmod >= 4 {
 			return record{"character_maximum_length": int64(a.typmod - 4), "character_octet_length": int64(a.typmod-4) * 4}
 		}

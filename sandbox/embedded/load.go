@@ -77,7 +77,8 @@ func fill(conn driver.Conn, t table, temporary bool, beside []outer.DecimalColum
 			return sandbox.ErrBroken
 		}
 		for k, v := range row {
-			if line[k], err = store(t.rows.Columns[k].Type, v); err != nil {
+			c := t.rows.Columns[k]
+			if line[k], err = store(c.Type, policy.Filled(c.Type, c.Typmod, v)); err != nil {
 				return err
 			}
 		}

@@ -248,3 +248,65 @@ SELECT 70000::oid = ANY('{1,2}'::int2[]), 2::oid = ANY('{1,2}'::int2[]), 70000 =
 SELECT encode(NULL::bytea, 'escape'), (string_to_array(encode(NULL::bytea, 'escape'), E'\\000')::text[])[1:2]
 SELECT oidvectortypes('23 25 1042 1009'::oidvector), oidvectortypes(''::oidvector), oidvectortypes(NULL), oidvectortypes('1043 1184'::oidvector)
 SELECT CASE WHEN n > 20 THEN 'a'::varchar(1) ELSE 'bcd' END, CASE WHEN n > 20 THEN 1.5::numeric(3,1) ELSE '1.555' END, ARRAY['a'::char(2), 'bcd'] FROM leaf_1 ORDER BY n, k
+-- chars: leaf_4 has c character(3), c5 character(5), v varchar(8) and t text
+SELECT c, c5, v, t, n FROM leaf_4 ORDER BY n
+SELECT c FROM leaf_4 ORDER BY c, n
+SELECT c FROM leaf_4 ORDER BY c DESC NULLS LAST, n
+SELECT c, n FROM leaf_4 WHERE c = 'ab  ' OR c = 'x'
+SELECT c, n FROM leaf_4 WHERE c IN ('ab', 'x ', 'zz ') ORDER BY n
+SELECT n FROM leaf_4 WHERE c <> 'ab     ' ORDER BY n
+SELECT n FROM leaf_4 WHERE c >= 'ab ' AND c < 'abc' ORDER BY n
+SELECT n FROM leaf_4 WHERE c BETWEEN 'ab ' AND 'abc ' ORDER BY n
+SELECT n FROM leaf_4 WHERE c = t ORDER BY n
+SELECT n FROM leaf_4 WHERE c = v ORDER BY n
+SELECT n FROM leaf_4 WHERE c = c5 ORDER BY n
+SELECT n FROM leaf_4 WHERE c = 'ab '::text ORDER BY n
+SELECT n FROM leaf_4 WHERE c = 'ab '::varchar ORDER BY n
+SELECT n FROM leaf_4 WHERE c IS DISTINCT FROM 'ab ' ORDER BY n
+SELECT n FROM leaf_4 WHERE c = ANY ('{"ab  ",x}') ORDER BY n
+SELECT n FROM leaf_4 WHERE c = ANY ('{"ab ",x}'::text[]) ORDER BY n
+SELECT n FROM leaf_4 WHERE c <> ALL ('{"ab ",x}'::bpchar[]) ORDER BY n
+SELECT n FROM leaf_4 WHERE v = ANY ('{"ab    ",x}'::bpchar[]) ORDER BY n
+SELECT n FROM leaf_4 WHERE c = ANY (ARRAY['ab ', 'x']) ORDER BY n
+SELECT n FROM leaf_4 WHERE v IN (SELECT c FROM leaf_4) ORDER BY n
+SELECT n FROM leaf_4 WHERE t IN (SELECT c FROM leaf_4) ORDER BY n
+SELECT n FROM leaf_4 WHERE c IN (SELECT v FROM leaf_4) ORDER BY n
+SELECT n FROM leaf_4 WHERE c IN (SELECT t FROM leaf_4) ORDER BY n
+SELECT n FROM leaf_4 WHERE c5 IN (SELECT c FROM leaf_4) ORDER BY n
+SELECT n FROM leaf_4 WHERE (c, n) IN (SELECT c5, n FROM leaf_4) ORDER BY n
+SELECT a.n, b.n FROM leaf_4 a JOIN leaf_4 b ON a.c = b.c5 ORDER BY 1, 2
+SELECT a.n, b.n FROM leaf_4 a JOIN leaf_4 b ON a.c = b.v ORDER BY 1, 2
+SELECT a.n, b.n FROM leaf_4 a JOIN leaf_4 b ON a.c = b.t ORDER BY 1, 2
+SELECT c, a.n, b.n FROM leaf_4 a JOIN leaf_4 b USING (c) ORDER BY 2, 3
+SELECT c, a.n FROM leaf_4 a JOIN (SELECT c5 AS c FROM leaf_4) b USING (c) ORDER BY 2
+SELECT c, a.n FROM leaf_4 a LEFT JOIN (SELECT v AS c FROM leaf_4) b USING (c) ORDER BY 2
+SELECT n, length(c), char_length(c), octet_length(c), bit_length(c), c || '|', '|' || c || c5, concat(c, '|'), concat_ws('-', c, v, c5), c::text || '|', lower(c), left(c, 2), right(c, 1), rtrim(c) || '|', rpad(c, 4, '.'), lpad(c, 4, '.'), reverse(c), md5(c), substr(c, 2), position('b' IN c), strpos(c, ' '), replace(c, ' ', '_'), translate(c, ' ', '_') FROM leaf_4 ORDER BY n
+SELECT n, c LIKE 'ab', c LIKE 'ab ', c LIKE 'ab%', c LIKE '__ ', c ILIKE 'AB ', c NOT LIKE 'x', 'ab' LIKE c, c ~ '^ab$', c ~ ' $', c !~ 'b ', c ~* 'B $', c SIMILAR TO 'ab ', c LIKE c5, c LIKE t, starts_with(c, 'a'), c ^@ 'ab ' FROM leaf_4 ORDER BY n
+SELECT n, regexp_replace(c, ' ', '_', 'g'), substring(c FROM ' $'), regexp_match(c, ' $'), regexp_split_to_array(c, ' '), split_part(c, ' ', 1), substring(c FROM 1 FOR 3) || '|' FROM leaf_4 ORDER BY n
+SELECT n, c::varchar || '|', c::text = 'ab', c::char(2) || '|', c::char(2), c::char(4), c::bpchar, octet_length(c::char(4)), c::varchar(2), c::name FROM leaf_4 ORDER BY n
+SELECT n, quote_literal(c), quote_ident(c), format('%s|%L', c, c), json_build_object('k', c) FROM leaf_4 ORDER BY n
+SELECT n, coalesce(c, 'none'), coalesce(c, 'none ') || '|', coalesce(c, v), coalesce(v, c), coalesce(t, c), coalesce(c, c5), octet_length(coalesce(c, 'x')), coalesce(c, 'x') = 'x  ', coalesce(c, 'x') LIKE 'x' FROM leaf_4 ORDER BY n
+SELECT n, CASE WHEN n > 7 THEN c END, CASE WHEN n > 7 THEN c ELSE c5 END, CASE WHEN n > 7 THEN c ELSE 'no ' END, CASE c WHEN 'ab  ' THEN 1 WHEN 'x' THEN 2 END, CASE c WHEN t THEN 1 END, CASE WHEN n > 7 THEN v ELSE c END FROM leaf_4 ORDER BY n
+SELECT n, nullif(c, 'ab   '), nullif(c, v), nullif(v, c), nullif(c, t), nullif(t, c), nullif('ab', c), nullif(c, c5) FROM leaf_4 ORDER BY n
+SELECT c, count(*) FROM leaf_4 GROUP BY c ORDER BY 2, 1
+SELECT c5, sum(n) FROM leaf_4 GROUP BY 1 ORDER BY 1
+SELECT c, sum(n) FROM leaf_4 GROUP BY c HAVING c = 'ab ' OR c > 'b' ORDER BY 1
+SELECT c, sum(n) FROM leaf_4 GROUP BY ROLLUP (c) ORDER BY 1, 2
+SELECT DISTINCT c5 FROM leaf_4 ORDER BY 1
+SELECT DISTINCT ON (c5) c5, n FROM leaf_4 ORDER BY c5, n
+SELECT count(DISTINCT c5), count(c), count(DISTINCT v::bpchar), min(c), max(c), max(c5) FILTER (WHERE n < 20), min(v), string_agg(c, ',' ORDER BY n), array_agg(c ORDER BY n), array_agg(c5 ORDER BY c5, n) FROM leaf_4
+SELECT max(c) = 'x', max(c) || '|', octet_length(max(c5)) FROM leaf_4
+SELECT n, max(c) OVER (ORDER BY n), lag(c) OVER (ORDER BY n), lag(c, 1, 'z') OVER (ORDER BY n), first_value(c) OVER (ORDER BY n), rank() OVER (ORDER BY c), count(*) OVER (PARTITION BY c5), row_number() OVER (PARTITION BY c5 ORDER BY c, n), nth_value(c, 2) OVER (ORDER BY n) FROM leaf_4 ORDER BY n
+SELECT c FROM leaf_4 UNION SELECT c FROM leaf_4 WHERE n > 7 ORDER BY 1
+SELECT * FROM (SELECT c FROM leaf_4 UNION ALL SELECT c5 FROM leaf_4) q ORDER BY c, octet_length(c)
+SELECT c FROM leaf_4 UNION ALL SELECT 'q ' ORDER BY 1
+SELECT * FROM (SELECT c FROM leaf_4 UNION ALL SELECT t FROM leaf_4) q ORDER BY c, octet_length(c)
+SELECT t FROM leaf_4 UNION ALL SELECT c FROM leaf_4 ORDER BY 1
+SELECT t FROM leaf_4 UNION SELECT c FROM leaf_4 ORDER BY 1
+SELECT c FROM leaf_4 INTERSECT SELECT c FROM leaf_4 WHERE n > 7 ORDER BY 1
+SELECT c FROM leaf_4 EXCEPT SELECT c FROM leaf_4 WHERE n > 7 ORDER BY 1
+SELECT q.c || '|', length(q.c) FROM (SELECT c, count(*) AS k FROM leaf_4 GROUP BY c) q WHERE q.c = 'ab   '
+WITH q AS (SELECT c, n FROM leaf_4) SELECT q.c, w.n FROM q JOIN q w ON w.c = q.c WHERE q.c LIKE 'x%' ORDER BY 2
+SELECT (SELECT c FROM leaf_4 WHERE n = 12) = 'ab ', (SELECT c FROM leaf_4 WHERE n = 12), EXISTS (SELECT FROM leaf_4 WHERE c = 'x    ')
+SELECT pg_typeof(c), pg_typeof(max(c)), pg_typeof(c || 'x') FROM leaf_4 GROUP BY c, n ORDER BY n
+SELECT row_to_json(q) FROM (SELECT c, n FROM leaf_4 ORDER BY n LIMIT 2) q

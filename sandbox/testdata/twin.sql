@@ -162,3 +162,16 @@ SELECT '{ 1 , 2}'::int[], '{a,"b c",NULL}'::text[], '{{1,2},{3,4}}'::int[], '[1,
 SELECT 'pg_class'::regclass::oid, 1259::regclass, 23::regtype::text, '1259'::regclass
 SELECT '10:00'::time, '2024-01-01 10:00+02'::timestamptz, '20240101'::date, 'Jan 5, 2024'::date, 'today'::date = current_date, '1/8/1999'::date, 'epoch'::timestamp
 SELECT '1e3'::numeric, '.5'::numeric, '0x10'::int, '1_000'::int, '+5'::int, '1e2'::int
+-- chars of several lengths, whose equal values look otherwise
+SELECT DISTINCT coalesce(c, 'x') FROM leaf_4 ORDER BY 1
+SELECT coalesce(c, c5), count(*) FROM leaf_4 GROUP BY 1 ORDER BY 1
+SELECT c FROM leaf_4 UNION SELECT c5 FROM leaf_4 ORDER BY 1
+SELECT c FROM leaf_4 INTERSECT SELECT c5 FROM leaf_4 ORDER BY 1
+SELECT n, greatest(c, 'b'), least(c, 'b '), greatest(c, c5) FROM leaf_4 WHERE c IS NOT NULL ORDER BY n
+SELECT max(coalesce(c, 'x')), min(v::bpchar) FROM leaf_4
+SELECT array_agg(DISTINCT c ORDER BY c), array_position(array_agg(c ORDER BY n), 'ab '), array_remove(array_agg(c ORDER BY n), 'ab '), array_agg(c) @> ARRAY['ab '::bpchar], array_to_string(array_agg(c ORDER BY n), ','), array_agg(c ORDER BY n) = array_agg(c5 ORDER BY n), json_agg(c ORDER BY n), unnest(array_agg(c ORDER BY n)) FROM leaf_4
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY c), mode() WITHIN GROUP (ORDER BY c5) FROM leaf_4
+SELECT x, count(*) FROM (VALUES ('a'::bpchar), ('a ')) v(x) GROUP BY x
+SELECT ARRAY[c, v], ARRAY[v, c], ARRAY[c] = ARRAY[c5], c = ANY (ARRAY[v]), c = ANY (ARRAY[t]) FROM leaf_4 ORDER BY n
+SELECT (c, n) = (c5, n), (c, n) < ('b ', n), ROW(c, n) IS NULL FROM leaf_4 ORDER BY n
+SELECT to_json(c) FROM leaf_4 ORDER BY n

@@ -1,9 +1,11 @@
 package twin
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -123,6 +125,9 @@ func (c *composer) table(name string, rows sandbox.Rows) {
 	var items, arrays, names []string
 	for k, col := range rows.Columns {
 		u := "c" + strconv.Itoa(k+1)
+		if longer(rows, k) { // what outside: other makes of a value is none of its column's, and not cut
+			col.Typmod = -1
+		}
 		shown, array := typeText(col), "pg_catalog.text[]"
 		item := "u." + u
 		if col.Type == typeAnyArray {
@@ -139,7 +144,7 @@ func (c *composer) table(name string, rows sandbox.Rows) {
 		if c.blank {
 			c.args = append(c.args, nil)
 		} else {
-			c.args = append(c.args, arrayText(env, col.Type, rows.Data, k))
+			c.args = append(c.args, arrayText(env, rows.Columns[k], rows.Data, k))
 		}
 		items = append(items, item+" AS "+dialect.QuoteName(col.Name))
 		arrays = append(arrays, "pg_catalog.unnest(CAST($"+strconv.Itoa(len(c.args))+" AS "+array+"))")
@@ -147,6 +152,15 @@ func (c *composer) table(name string, rows sandbox.Rows) {
 	}
 	c.parts = append(c.parts, head+" AS (SELECT "+strings.Join(items, ", ")+" FROM ROWS FROM ("+strings.Join(arrays, ", ")+
 		") AS u("+strings.Join(names, ", ")+"))")
+}
+
+// longer tells a column of chars of which some value is longer than its type allows.
+func longer(rows sandbox.Rows, k int) bool {
+	c := rows.Columns[k]
+	return c.Type == policy.Bpchar && slices.ContainsFunc(rows.Data, func(row []policy.Value) bool {
+		s, ok := row[k].(string)
+		return ok && utf8.RuneCountInString(s) > policy.CharLength(c.Typmod)
+	})
 }
 
 // masked writes a table expression that shows a relation without what it tells of the cluster.

@@ -130,9 +130,12 @@ func simple(t policy.Type) bool {
 func typeText(c sandbox.Column) string {
 	if c.Typmod >= 0 {
 		switch c.Type {
-		case policy.NumericType, policy.Varchar:
+		case policy.NumericType, policy.Varchar, policy.Bpchar:
 			return c.Type.Format(c.Typmod)
 		}
+	}
+	if c.Type == policy.Bpchar { // "character" is character(1)
+		return "pg_catalog.bpchar"
 	}
 	if name, ok := catalog.TypeName(c.Type); ok {
 		return name
@@ -141,13 +144,13 @@ func typeText(c sandbox.Column) string {
 }
 
 // arrayText writes column k of some rows as an array literal.
-func arrayText(env scalar.Env, t policy.Type, data [][]policy.Value, k int) []byte {
+func arrayText(env scalar.Env, c sandbox.Column, data [][]policy.Value, k int) []byte {
 	out := append(make([]byte, 0, 8*len(data)+2), '{')
 	for i, row := range data {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = appendElement(out, env, t, row[k])
+		out = appendElement(out, env, c.Type, policy.Filled(c.Type, c.Typmod, row[k]))
 	}
 	return append(out, '}')
 }

@@ -24,7 +24,7 @@ func (g *grammar) first(p place) (condition string, listed bool) {
 	if g.chance(3) {
 		c, ok := g.pick(p.columns, textKind)
 		m, is := g.pick(in.columns, textKind)
-		if ok && is && !strings.HasPrefix(m.declared, "char") { // which is text in what is released
+		if ok && is {
 			having := g.one(" HAVING count(*) > 0", " HAVING count(*) > 20", "")
 			return c.name + g.one(" IN ", " IN ", " NOT IN ", " = ANY ") + "(SELECT " + m.name + from + " GROUP BY " + g.one("1", m.name) + having + ")", having == ""
 		}

@@ -3,6 +3,7 @@ package truth
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -87,12 +88,12 @@ func eventColumns(alias string) map[sqlType][]string {
 }
 
 func sortColumns(alias string) map[sqlType][]string {
-	return named2(alias, map[sqlType][]string{boolType: {"@yes"}, int2Type: {"@small"}, int8Type: {"@big"}, numericType: {"@amount", "@rate"}, real4Type: {"@r"}, real8Type: {"@f"}, textType: {"@label"}, varcharType: {"@code"},
+	return named2(alias, map[sqlType][]string{boolType: {"@yes"}, int2Type: {"@small"}, int8Type: {"@big"}, numericType: {"@amount", "@rate"}, real4Type: {"@r"}, real8Type: {"@f"}, textType: {"@label"}, varcharType: {"@code"}, charType: {"@tag"},
 		dateType: {"@day"}, momentType: {"@ts"}, zonedType: {"@tz"}, uuidType: {"@u"}})
 }
 
 // beside are columns of thing and of sort that one may join by.
-var beside = [][2]string{{"c5", "code"}, {"c2", "code"}, {"v", "code"}, {"t", "code"}, {"t", "label"}, {"i2", "small"}, {"i4", "small"}, {"i8", "big"}, {"i4", "big"}, {"n", "amount"}, {"n", "rate"}, {"i4", "amount"}, {"d", "day"}, {"d", "ts"}, {"d", "tz"}, {"u", "u"}, {"b", "yes"}}
+var beside = [][2]string{{"c5", "code"}, {"c2", "code"}, {"v", "code"}, {"t", "code"}, {"t", "label"}, {"c5", "tag"}, {"c2", "tag"}, {"v", "tag"}, {"t", "tag"}, {"i2", "small"}, {"i4", "small"}, {"i8", "big"}, {"i4", "big"}, {"n", "amount"}, {"n", "rate"}, {"i4", "amount"}, {"d", "day"}, {"d", "ts"}, {"d", "tz"}, {"u", "u"}, {"b", "yes"}}
 
 // source is what stands in FROM, and before the statement.
 type source struct{ with, from, where string }
@@ -207,7 +208,7 @@ func (g *drawer) grouped(w *writer, d *drawn, more bool) (text, truth string, ke
 	for i, k := range keys {
 		list = append(list, k.sql+" AS "+k.name)
 		shown := k.sql
-		if k.of == charType && (more || d.by == copied) { // above an aggregation a char is text (docs/policy.md)
+		if k.of == charType && d.by == copied && !isColumn.MatchString(k.sql) { // a choice among chars is shown without blanks (docs/policy.md), and a copy does not tell its type
 			shown = "(" + shown + ")::text"
 		}
 		plain = append(plain, shown+" AS "+k.name)
@@ -269,17 +270,16 @@ func (g *drawer) measured(w *writer) string {
 	return "count(nullif(" + w.expr(of, 1) + ", " + w.mixed(of, 1) + "))"
 }
 
+// isColumn tells a column from an expression.
+var isColumn = regexp.MustCompile(`^[a-z0-9_.]+$`)
+
 // over draws what stands above counts: every clause of an outer query.
 func (g *drawer) over(w *writer, d *drawn) {
 	inner, truth, keys, _ := g.grouped(w, d, true)
 	w.below, w.l, w.scope = false, g.above, map[sqlType][]string{int8Type: {"q.n", "q.n"}}
 	all := []string{"q.n"}
 	for _, k := range keys {
-		of := k.of
-		if of == charType {
-			of = textType
-		}
-		w.scope[of] = append(w.scope[of], "q."+k.name)
+		w.scope[k.of] = append(w.scope[k.of], "q."+k.name)
 		all = append(all, "q."+k.name)
 	}
 	d.ordered = false

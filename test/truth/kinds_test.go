@@ -40,6 +40,7 @@ func kinds(seed uint64) *schema {
 	sort := &table{name: "sort", public: true, columns: []column{
 		{name: "code", stored: "varchar(8)", declared: "varchar(8)", kind: textKind, values: []string{"'ab'", "'ab '"}},
 		{name: "label", stored: "text", declared: "text", kind: textKind, values: []string{"'one'", "'two'"}},
+		{name: "tag", stored: "char(3)", declared: "char(3)", kind: textKind, values: []string{"'ab'", "'x '", "'ab  '"}},
 		{name: "small", stored: "smallint", declared: "smallint", kind: wholeKind, values: []string{"1", "2"}},
 		{name: "big", stored: "bigint", declared: "bigint", kind: keyKind},
 		{name: "amount", stored: "numeric(8,2)", declared: "numeric(8,2)", kind: moneyKind, values: []string{"0.5", "10"}},
@@ -52,11 +53,11 @@ func kinds(seed uint64) *schema {
 		{name: "u", stored: "uuid", declared: "uuid", kind: keyKind},
 		{name: "yes", stored: "boolean", declared: "boolean", kind: boolKind},
 	}, rows: [][]string{
-		{"ab", "one", "1", "9223372036854775807", "0.50", "1.50", "0.1", "0.1", "2024-02-29", "2024-03-31 02:30:00", "2024-03-31 00:30:00+00", "00000000-0000-0000-0000-00000000000a", "t"},
-		{"abc ", "two", "2", "-9223372036854775808", "10.00", "0.000001", "3.4e+38", "1e-300", "2024-03-01", "2024-03-31 01:00:00.5", "2024-03-31 01:00:00+00", "10000000-0000-0000-0000-000000000000", "f"},
-		{"a c", "two ", "-3", "0", "-1.25", "12345678901234.567891", "-0.25", "1e+22", "2000-01-01", "1999-12-31 23:59:59.999999", "2024-10-27 00:30:00+00", "ffffffff-ffff-ffff-ffff-ffffffffffff", null},
-		{"x  ", "O'Hara, \"x\"", "0", "12", "0.10", "-0.0", "1", "-1.5", "0044-03-15", "2024-02-29 00:00:00", "1890-01-01 12:00:00+00", null, "t"},
-		{"10", "", null, null, null, null, null, null, null, null, null, null, null},
+		{"ab", "one", "ab", "1", "9223372036854775807", "0.50", "1.50", "0.1", "0.1", "2024-02-29", "2024-03-31 02:30:00", "2024-03-31 00:30:00+00", "00000000-0000-0000-0000-00000000000a", "t"},
+		{"abc ", "two", "abc", "2", "-9223372036854775808", "10.00", "0.000001", "3.4e+38", "1e-300", "2024-03-01", "2024-03-31 01:00:00.5", "2024-03-31 01:00:00+00", "10000000-0000-0000-0000-000000000000", "f"},
+		{"a c", "two ", "a c", "-3", "0", "-1.25", "12345678901234.567891", "-0.25", "1e+22", "2000-01-01", "1999-12-31 23:59:59.999999", "2024-10-27 00:30:00+00", "ffffffff-ffff-ffff-ffff-ffffffffffff", null},
+		{"x  ", "O'Hara, \"x\"", "x", "0", "12", "0.10", "-0.0", "1", "-1.5", "0044-03-15", "2024-02-29 00:00:00", "1890-01-01 12:00:00+00", null, "t"},
+		{"10", "", null, null, null, null, null, null, null, null, null, null, null, null},
 	}}
 	ids := []string{"00000000-0000-0000-0000-00000000000a", "10000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff", null}
 	events := 0
@@ -90,6 +91,7 @@ func kinds(seed uint64) *schema {
 			{"event", "thing", [][2]string{{"thing_id", "thing_id"}}, true},
 			{"event", "sort", [][2]string{{"v8", "code"}}, false},
 			{"thing", "sort", [][2]string{{"c5", "code"}}, false},
+			{"thing", "sort", [][2]string{{"v", "tag"}}, false},
 			{"thing", "sort", [][2]string{{"i2", "small"}}, false},
 		}}
 }

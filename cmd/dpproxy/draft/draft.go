@@ -360,12 +360,8 @@ func (d *drafter) public(p *part) {
 			l.hidden = why
 		} else if len(c.Labels) > 0 {
 			l.typ = "text" // as which its rows are copied
-		} else if !declarable(l.typ) {
-			if strings.HasPrefix(l.typ, "char(") {
-				l.typ = "text"
-			} else {
-				l.hidden = "its type is " + c.Type
-			}
+		} else if !declarable(l.typ) && !strings.HasPrefix(l.typ, "char(") {
+			l.hidden = "its type is " + c.Type
 		}
 		shown = shown || l.hidden == ""
 		d.line(c, l)
