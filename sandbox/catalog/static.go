@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
@@ -149,25 +150,25 @@ type Keyword struct {
 	Means, BareSays string // the two in words
 }
 
-// AllKeywords are the grammar's words.
-func AllKeywords() (list []Keyword) {
+// AllKeywords are the grammar's words, read once: each name that a catalog shows is looked up among them. Nobody changes them.
+var AllKeywords = sync.OnceValue(func() (list []Keyword) {
 	text, _ := files.ReadFile("postgres15/pg_get_keywords.tsv")
 	for line := range strings.Lines(string(text)) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		list = append(list, Keyword{f[0], f[1], f[2] == "t", f[3], f[4]})
 	}
 	return list
-}
+})
 
 // Keywords are the words that quote_ident quotes though they are letters alone.
-func Keywords() (words []string) {
+var Keywords = sync.OnceValue(func() (words []string) {
 	for _, k := range AllKeywords() {
 		if k.Category != "U" {
 			words = append(words, k.Word)
 		}
 	}
 	return words
-}
+})
 
 // keywordTable is what pg_get_keywords reads in the embedded engine.
 func keywordTable() Table {

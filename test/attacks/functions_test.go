@@ -68,6 +68,9 @@ var harmless = []string{"pg_sleep", "pg_cancel_backend", "pg_terminate_backend",
 // reaching are functions that run SQL from text, or read files, settings of others, or the network.
 var reaching = regexp.MustCompile(`to_xml|xpath|^xml|pg_read|pg_ls_|^lo_|dblink|ts_stat|^query|_scan|^read_|glob|getenv|sniff|^pragma|serialized_sql|current_query|pg_sleep|nextval|^setval|^set_config|summary|parquet|which_secret|^duckdb_|storage_info|histogram`)
 
+// calledWithNull is the name of a function that is called with NULL first, in small letters.
+var calledWithNull = regexp.MustCompile(`([a-z_0-9]+)\(null`)
+
 // TestEveryFunctionOfTheCatalogs is threat T43: a call of each over the private rows, and above them, is refused without a
 // statement at the database, or is of a function on the list; nothing on the lists has an effect, and no name but those
 // that are generated reaches the database.
@@ -122,10 +125,13 @@ func TestEveryFunctionOfTheCatalogs(t *testing.T) {
 			t.Errorf("%s is called above the counts", name)
 		}
 	}
-	seen := w.since(begun)
+	asked := map[string]bool{}
+	for _, call := range calledWithNull.FindAllStringSubmatch(strings.ToLower(w.since(begun)), -1) {
+		asked[call[1]] = true
+	}
 	for call := range calls {
 		name, _, _ := strings.Cut(call, " ")
-		if !over[name] && len(name) > 3 && regexp.MustCompile(`(?i)[^a-z_]`+regexp.QuoteMeta(name)+`\(NULL`).MatchString(seen) {
+		if !over[name] && len(name) > 3 && asked[strings.ToLower(name)] {
 			t.Errorf("the database was asked for %s", name)
 		}
 	}
