@@ -248,3 +248,9 @@ SELECT 70000::oid = ANY('{1,2}'::int2[]), 2::oid = ANY('{1,2}'::int2[]), 70000 =
 SELECT encode(NULL::bytea, 'escape'), (string_to_array(encode(NULL::bytea, 'escape'), E'\\000')::text[])[1:2]
 SELECT oidvectortypes('23 25 1042 1009'::oidvector), oidvectortypes(''::oidvector), oidvectortypes(NULL), oidvectortypes('1043 1184'::oidvector)
 SELECT CASE WHEN n > 20 THEN 'a'::varchar(1) ELSE 'bcd' END, CASE WHEN n > 20 THEN 1.5::numeric(3,1) ELSE '1.555' END, ARRAY['a'::char(2), 'bcd'] FROM leaf_1 ORDER BY n, k
+-- templates of numbers
+SELECT to_char(n, '9,999th'), to_char(n / 7.0, 'FM999,990.00'), to_char(100.0 * n / sum(n) OVER (), '990.0%'), to_char(-n, 'S999MI'), to_char(n, 'FMRN') FROM leaf_1 ORDER BY n, k
+SELECT to_char(n, '0999PR'), to_char(-n, '9G999D99PR'), to_char(n::float8 / 3, '9.999EEEE'), to_char(n::real, 'L999'), to_char(n, '99V99'), to_char(n, '9.9.9') FROM leaf_1 ORDER BY n, k
+SELECT to_char(-n, '9G999D99PR'), to_char(n::float8 / 3, '9.999EEEE'), to_char(n::real, '"n = "L999'), to_char(n * 1000, '99V99'), to_char('NaN'::float8, '999.9x') FROM leaf_1 ORDER BY n, k
+SELECT to_number(to_char(n, 'S9,999.9'), 'S9,999.9'), to_number('$1,234.50-', 'L9G999D99S'), to_number('x', '9') FROM leaf_1 ORDER BY n, k
+SELECT to_number(to_char(n, 'S9,999.9'), 'S9,999.9'), to_number('<1,234.50>', '9G999D99PR'), to_number('12345', '999V99') FROM leaf_1 ORDER BY n, k
