@@ -20,7 +20,7 @@ import (
 
 // worstScalar are values that an expression over declared values is called with.
 func worstScalar(t *testing.T) map[policy.Type][]policy.Value {
-	texts := []policy.Value{"", "a", "day", "UTC", "12", "2024-02-30", `\`, "%", "(", "e\u0301\U0010ffff", strings.Repeat("ab", 200)}
+	texts := []policy.Value{"", "a", "day", "UTC", "12", "9.9.9", "9V9999999999999999999", "FM9TH", "2024-02-30", `\`, "%", "(", "e\u0301\U0010ffff", strings.Repeat("ab", 200)}
 	days := []policy.Value{policy.Date(0), policy.Date(19000), policy.Date(-719162), policy.Date(2932896), policy.Date(2147483493)}
 	moments := []int64{0, 1_700_000_000_123_456, -62135596800_000_000, 253402300799_999_999, 9214646400_000_000 + 9_007_199_254_740_991}
 	values := map[policy.Type][]policy.Value{
@@ -85,7 +85,7 @@ func outcomesOf(t *testing.T, name string, types []policy.Type, worst map[policy
 var reasonOf = map[string]string{
 	"22012": "division by zero", "22003": "out of range", "22P02": "a text that is no such value", "22007": "a text that is no date", "22008": "a date or moment out of range",
 	"22023": "a parameter without a meaning", "22025": "an escape at the end of a pattern", "22011": "a negative length", "2201B": "a regular expression that is none",
-	"2201G": "buckets without a width", "2201E": "a logarithm of what has none", "2201F": "a power that has no value", "0A000": "a value that is not supported", "54000": "a number that is no character", "22015": "an interval out of range",
+	"2201G": "buckets without a width", "2201E": "a logarithm of what has none", "2201F": "a power that has no value", "0A000": "a value that is not supported", "54000": "a number that is no character", "22015": "an interval out of range", "42601": "a template whose words exclude one another",
 }
 
 // TestFunctionsDocument holds docs/functions.md equal to the catalogue, and to what each function that analysts may write

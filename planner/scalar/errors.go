@@ -26,6 +26,7 @@ const (
 	stateUndefined      = "42883"
 	stateAmbiguous      = "42725"
 	stateIntervalFields = "22015"
+	stateSyntax         = "42601" // of a template of numbers
 	stateLimit          = "54000"
 )
 

@@ -28,6 +28,7 @@ func (r registry) formats() {
 		r.stable("to_char", from, t)
 	}
 	r.readers()
+	r.numberFormats()
 }
 
 // clockFace is what a template shows.

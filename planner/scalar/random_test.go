@@ -11,7 +11,7 @@ import (
 
 // templates are the productions of random expressions by type: %b a boolean, %i an integer, %n a numeric, %f a float,
 // %t a text, %d a date, %s a timestamp, %z a timestamp with zone, %v an interval, %u a uuid, %a anything, %# a small
-// integer constant, %p a text constant for patterns, %q a unit of time.
+// integer constant, %p a text constant for patterns, %q a unit of time, %h and %N templates of times and of numbers.
 var templates = map[byte][]string{
 	'b': {"(%i = %i)", "(%i < %n)", "(%n >= %f)", "(%f <> %f)", "(%t < %t)", "(%d <= %s)", "(%s > %z)", "(%z = %z)",
 		"(%v < %v)", "(%u = %u)", "(%b AND %b)", "(%b OR %b)", "(NOT %b)", "(%a IS NULL)", "(%b IS TRUE)",
@@ -34,7 +34,7 @@ var templates = map[byte][]string{
 		"extract(%q from %z)", "extract(%q from %v)", "CASE WHEN %b THEN %n ELSE %i END", "coalesce(%n, %i)",
 		"nullif(%n, %n)", "greatest(%n, %i, %n)", "least(%n, %n)", "sqrt(abs(%n))", "sqrt(%n)", "ln(%n)", "exp(%n / 1000)",
 		"power(%n, %#)", "power(abs(%n), 0.5)", "log(%n)", "(%t)::numeric", "(%i / 3.0)", "gcd(%n, %n)", "log(2.0, %n)",
-		"(%n ^ %#)", "trim_scale(%n)", "round(%n / %i, 2)", "power(%n, %n / 10)"},
+		"(%n ^ %#)", "trim_scale(%n)", "round(%n / %i, 2)", "power(%n, %n / 10)", "to_number(%t, %N)"},
 	'f': {"(%f + %f)", "(%f - %i)", "(%f * %f)", "(%f / %f)", "(- %f)", "abs(%f)", "round(%f)", "floor(%f)", "ceil(%f)",
 		"trunc(%f)", "sign(%f)", "(%i)::float8", "(%n)::float8", "(%n)::float4", "(%f)::float4", "(%f + %n)", "sqrt(%f)",
 		"date_part(%q, %s)", "date_part(%q, %d)", "date_part(%q, %z)", "date_part(%q, %v)", "CASE WHEN %b THEN %f ELSE %n END",
@@ -46,7 +46,7 @@ var templates = map[byte][]string{
 		"rpad(%t, %#)", "repeat(%t, 2)", "translate(%t, 'ap', 'b')", "(%a)::text", "(%t)::varchar(3)", "(%a)::varchar(4)",
 		"CASE WHEN %b THEN %t ELSE 'x' END", "coalesce(%t, 'none')", "nullif(%t, %t)", "greatest(%t, %t)", "least(%t, 'b')",
 		"to_char(%s, %h)", "to_char(%d, %h)", "to_char(%z, %h)",
-		"to_char(%v, 'HH24:MI:SS')", "to_char(to_date(to_char(%d, 'YYYY-MM-DD'), 'YYYY-MM-DD'), 'FMDD Mon')", "substring(%t from %# for 2)",
+		"to_char(%i, %N)", "to_char(%n, %N)", "to_char(%f, %N)", "to_char(%v, 'HH24:MI:SS')", "to_char(to_date(to_char(%d, 'YYYY-MM-DD'), 'YYYY-MM-DD'), 'FMDD Mon')", "substring(%t from %# for 2)",
 		"CASE %t WHEN 'apple' THEN 'A' ELSE %t END", "md5(%t)", "to_hex(%i)", "overlay(%t placing %t from %#)", "overlay(%t placing 'xy' from %# for %i)"},
 	'd': {"(%d + %#)", "(%d - %#)", "(%s)::date", "(%z)::date", "date(%s)", "make_date(%#, %#, %#)", "make_date(2000 + %#, 2, 28)",
 		"CASE WHEN %b THEN %d ELSE %d END", "coalesce(%d, %d)", "greatest(%d, %d)", "least(%d, '2010-01-01')", "nullif(%d, %d)",
@@ -90,6 +90,9 @@ func randomExpression(rng *rand.Rand, kind byte, depth int) string {
 	if kind == 'h' {
 		return randomTemplate(rng)
 	}
+	if kind == 'N' {
+		return quoteSQL(drawNumberTemplate(rng))
+	}
 	productions := templates[kind]
 	if depth <= 0 || productions == nil || rng.IntN(6) == 0 {
 		list := leaves[kind]
@@ -98,7 +101,7 @@ func randomExpression(rng *rand.Rand, kind byte, depth int) string {
 	template := productions[rng.IntN(len(productions))]
 	var b strings.Builder
 	for i := 0; i < len(template); i++ {
-		if template[i] != '%' || i+1 == len(template) || !strings.ContainsRune("bintdfszvua#pqh", rune(template[i+1])) {
+		if template[i] != '%' || i+1 == len(template) || !strings.ContainsRune("bintdfszvua#pqhN", rune(template[i+1])) {
 			b.WriteByte(template[i])
 			continue
 		}

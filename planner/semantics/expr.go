@@ -178,6 +178,8 @@ func ScalarRefusal(err error, pos int) *refuse.Refusal {
 		}
 	case "42704":
 		r.ID, r.Hint = refuse.UnknownType.ID, refuse.UnknownType.Hint
+	case "42601":
+		r.Hint = "A template of numbers is made of 9, 0, a point or D, commas or G, FM, and one way to show the sign, as in 'FM999,990.00'."
 	case "22012":
 		r.Hint = "Some value of the declared domain makes the divisor zero, whatever the data: write NULLIF(divisor, 0)."
 	default:

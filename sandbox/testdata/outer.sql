@@ -310,3 +310,9 @@ WITH q AS (SELECT c, n FROM leaf_4) SELECT q.c, w.n FROM q JOIN q w ON w.c = q.c
 SELECT (SELECT c FROM leaf_4 WHERE n = 12) = 'ab ', (SELECT c FROM leaf_4 WHERE n = 12), EXISTS (SELECT FROM leaf_4 WHERE c = 'x    ')
 SELECT pg_typeof(c), pg_typeof(max(c)), pg_typeof(c || 'x') FROM leaf_4 GROUP BY c, n ORDER BY n
 SELECT row_to_json(q) FROM (SELECT c, n FROM leaf_4 ORDER BY n LIMIT 2) q
+-- templates of numbers
+SELECT to_char(n, '9,999th'), to_char(n / 7.0, 'FM999,990.00'), to_char(100.0 * n / sum(n) OVER (), '990.0%'), to_char(-n, 'S999MI'), to_char(n, 'FMRN') FROM leaf_1 ORDER BY n, k
+SELECT to_char(n, '0999PR'), to_char(-n, '9G999D99PR'), to_char(n::float8 / 3, '9.999EEEE'), to_char(n::real, 'L999'), to_char(n, '99V99'), to_char(n, '9.9.9') FROM leaf_1 ORDER BY n, k
+SELECT to_char(-n, '9G999D99PR'), to_char(n::float8 / 3, '9.999EEEE'), to_char(n::real, '"n = "L999'), to_char(n * 1000, '99V99'), to_char('NaN'::float8, '999.9x') FROM leaf_1 ORDER BY n, k
+SELECT to_number(to_char(n, 'S9,999.9'), 'S9,999.9'), to_number('$1,234.50-', 'L9G999D99S'), to_number('x', '9') FROM leaf_1 ORDER BY n, k
+SELECT to_number(to_char(n, 'S9,999.9'), 'S9,999.9'), to_number('<1,234.50>', '9G999D99PR'), to_number('12345', '999V99') FROM leaf_1 ORDER BY n, k

@@ -1,0 +1,185 @@
+package scalar
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Templates of numbers, as to_char writes and to_number reads with them. A template is taken apart into words and literal
+// characters; what the words say together is known before a digit is written.
+//
+//	FM999,990.00   ⇒  eight digits, the point behind the sixth, none cut off that a 0 stands for, without blanks
+
+// numberPart is a word of a template, or a literal character.
+type numberPart struct {
+	word    string // "9", "0", ".", "D", ",", "G", "L", "MI", "PL", "SG", "RN", "rn", "TH", "th"; others do what they do when read
+	literal string
+}
+
+// signPlace is where the sign that S stands for is anchored.
+type signPlace int
+
+const (
+	signNowhere signPlace = iota
+	signBefore
+	signBehind
+)
+
+// numberTemplate is a template that was read.
+type numberTemplate struct {
+	parts               []numberPart
+	pre, post, shift    int // digits before the point, behind it, and behind V
+	zeroFrom, zeroTo    int // before how many digits the first 0 before the point stands, and the number of digits up to the last 0
+	anchor              signPlace
+	anchored            int // digits before S
+	zero, point, shifts bool
+	fill, blank, signed bool // FM, B, S
+	minus, plus, angle  bool // MI, PL, both of them for SG, PR
+	roman, scientific   bool // RN, EEEE
+}
+
+// numberWords are the words by their first letter, in the order in which they are tried; each also stands in lower case.
+var numberWords = func() map[byte][]string {
+	table := map[byte][]string{}
+	for _, word := range strings.Fields(", . 0 9 B C D EEEE FM G L MI PL PR RN SG SP S TH V") {
+		table[word[0]] = append(table[word[0]], word)
+		if small := strings.ToLower(word); small != word {
+			table[small[0]] = append(table[small[0]], small)
+		}
+	}
+	return table
+}()
+
+// readNumberTemplate takes a template apart. What it writes is at most eight times as long.
+func readNumberTemplate(format string) (*numberTemplate, error) {
+	if len(format) > maxText/8 {
+		return nil, errTextLength
+	}
+	t := &numberTemplate{}
+	for format != "" {
+		if word := leadingWord(format); word != "" {
+			format = format[len(word):]
+			if word != "rn" && word != "th" {
+				word = strings.ToUpper(word)
+			}
+			if err := t.note(word); err != nil {
+				return nil, err
+			}
+			t.parts = append(t.parts, numberPart{word: word})
+			continue
+		}
+		_, size := utf8.DecodeRuneInString(format)
+		text, rest := format[:size], format[size:]
+		if text == `"` || strings.HasPrefix(format, `\"`) {
+			var quoted strings.Builder
+			rest = literal(format, &quoted)
+			text = quoted.String()
+		}
+		for _, c := range text {
+			t.parts = append(t.parts, numberPart{literal: string(c)})
+		}
+		format = rest
+	}
+	return t, nil
+}
+
+func leadingWord(s string) string {
+	for _, word := range numberWords[s[0]] {
+		if strings.HasPrefix(s, word) {
+			return word
+		}
+	}
+	return ""
+}
+
+// note takes in what a word says of the whole template.
+func (t *numberTemplate) note(word string) error {
+	if t.scientific && word != "EEEE" {
+		return fail(stateSyntax, `"EEEE" must be the last pattern used`)
+	}
+	switch word {
+	case "9", "0":
+		return t.digit(word)
+	case "B":
+		t.blank = t.blank || t.pre == 0 && t.post == 0 && !t.zero
+	case ".", "D":
+		switch {
+		case t.point:
+			return fail(stateSyntax, "multiple decimal points")
+		case t.shifts:
+			return fail(stateSyntax, `cannot use "V" and decimal point together`)
+		}
+		t.point = true
+	case "FM":
+		t.fill = true
+	case "S", "MI", "PL", "SG", "PR":
+		return t.sign(word)
+	case "RN", "rn":
+		t.roman = true
+	case "V":
+		if t.point {
+			return fail(stateSyntax, `cannot use "V" and decimal point together`)
+		}
+		t.shifts = true
+	case "EEEE":
+		switch {
+		case t.scientific:
+			return fail(stateSyntax, `cannot use "EEEE" twice`)
+		case t.blank || t.fill || t.signed || t.angle || t.minus || t.plus || t.roman || t.shifts:
+			return fail(stateSyntax, `"EEEE" is incompatible with other formats`)
+		}
+		t.scientific = true
+	}
+	return nil
+}
+
+// digit counts a digit's place.
+func (t *numberTemplate) digit(word string) error {
+	switch {
+	case t.angle:
+		return failf(stateSyntax, `"%s" must be ahead of "PR"`, word)
+	case t.shifts && word == "9":
+		t.shift++
+		return nil
+	}
+	if word == "0" && !t.zero && !t.point {
+		t.zero, t.zeroFrom = true, t.pre
+	}
+	if t.point {
+		t.post++
+	} else {
+		t.pre++
+	}
+	if word == "0" {
+		t.zeroTo = t.pre + t.post
+	}
+	return nil
+}
+
+// sign takes in a word that shows the sign; S excludes the others, and so does PR.
+func (t *numberTemplate) sign(word string) error {
+	switch word {
+	case "S":
+		switch {
+		case t.signed:
+			return fail(stateSyntax, `cannot use "S" twice`)
+		case t.plus || t.minus || t.angle:
+			return fail(stateSyntax, `cannot use "S" and "PL"/"MI"/"SG"/"PR" together`)
+		}
+		t.signed, t.anchor = true, signBehind
+		if !t.point {
+			t.anchor, t.anchored = signBefore, t.pre
+		}
+	case "PR":
+		if t.signed || t.plus || t.minus {
+			return fail(stateSyntax, `cannot use "PR" and "S"/"PL"/"MI"/"SG" together`)
+		}
+		t.angle = true
+	default:
+		if t.signed {
+			return failf(stateSyntax, `cannot use "S" and "%s" together`, word)
+		}
+		t.minus, t.plus = t.minus || word != "PL", t.plus || word != "MI"
+	}
+	return nil
+}
