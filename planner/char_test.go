@@ -103,3 +103,50 @@ func TestParametersBesideChars(t *testing.T) {
 		}
 	}
 }
+
+// TestCharsAboveTheCounts: what comes out of a leaf is the char that its key is, in the plan's columns and leaves, for an engine and without one. What they are worth beside PostgreSQL's is test/truth's.
+func TestCharsAboveTheCounts(t *testing.T) {
+	data, err := os.ReadFile("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Parse([]byte(strings.Replace(string(data), "name: sex, type: text", "name: sex, type: char(8)", 1)), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testContext(t, p)
+	char, ragged, text := policy.CharTypmod(8), int32(-1), int32(-2)
+	for sql, want := range map[string]int32{
+		"SELECT sex, count(*) FROM people GROUP BY sex":                                                                              char,
+		"SELECT DISTINCT sex FROM people":                                                                                            char,
+		"SELECT * FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) q WHERE sex = 'Male  '":                                  char,
+		"SELECT sex, rank() OVER (ORDER BY count(*)) FROM people GROUP BY sex":                                                       char,
+		"SELECT lag(sex) OVER (ORDER BY sex) FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) q":                            ragged,
+		"SELECT sex FROM people LIMIT 0":                                                                                             char,
+		"SELECT coalesce(sex, 'x'), count(*) FROM people GROUP BY 1":                                                                 ragged,
+		"SELECT coalesce(sex, 'x'::text), count(*) FROM people GROUP BY 1":                                                           ragged,
+		"SELECT sex || '', count(*) FROM people GROUP BY 1":                                                                          text,
+		"SELECT sex::text, count(*) FROM people GROUP BY sex":                                                                        text,
+		"SELECT mode() WITHIN GROUP (ORDER BY sex) FROM people":                                                                      char,
+		"SELECT sex, count(*) FROM people WHERE sex IN (SELECT sex FROM people GROUP BY sex) GROUP BY sex":                           char,
+		"SELECT q.sex, count(*) FROM people p JOIN (SELECT sex, count(*) AS n FROM people GROUP BY 1) q ON q.sex = p.sex GROUP BY 1": char,
+	} {
+		statements, refusal := parse.Parse(sql)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		plan, refusal := Build(statements[0], nil, c)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
+			continue
+		}
+		if got := plan.Columns[0]; want == text && got.Type != policy.Text || want != text && (got.Type != policy.Bpchar || got.Typmod != want) {
+			t.Errorf("%s has a column of %s, %d", sql, got.Type, got.Typmod)
+		}
+		for _, in := range plan.Inner {
+			if got := in.Plan.Columns[0]; got.Type != policy.Bpchar || got.Typmod != char {
+				t.Errorf("%s: what is answered first has a column of %s, %d", sql, got.Type, got.Typmod)
+			}
+		}
+	}
+}

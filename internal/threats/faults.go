@@ -384,6 +384,8 @@ var Faults = []Fault{
 	{"the upper end of BETWEEN is left out", "planner/semantics/translate_operator.go", "t.apply(\"<=\", pos, a.Lexpr, high)", "t.apply(\"<\", pos, a.Lexpr, high)", "test/truth.TestTruth", true},
 	{"a group is placed by the piece after its cell's", "planner/linear/runs.go", "piece = p.PieceOf(i, piece)", "piece = min(p.PieceOf(i, piece)+1, size-1)", "planner.TestTwinEachCell", false},
 	{"a char's constant keeps its blanks", "planner/semantics/char.go", "if short := strings.TrimRight(text, \" \"); ok && short != text {", "if short := text; ok && short != text {", "planner.TestCharColumns", false},
+	{"a char is a text above the counts", "planner/semantics/char.go", "	return policy.Bpchar, policy.CharTypmod(e.Blanks)\n", "	return policy.Text, -1\n", "planner.TestCharsAboveTheCounts", false},
+	{"a sandbox has chars without their blanks", "sandbox/embedded/load.go", "store(c.Type, policy.Filled(c.Type, c.Typmod, v))", "store(c.Type, v)", "sandbox.TestOuterAgainstPostgreSQL", true},
 	{"dates are read in one order whatever DateStyle is", "planner/scalar/date_read.go", "c, err := m.civil(t, env.Form.Dates)", "c, err := m.civil(t, \"\")", "test/truth.TestKinds", true},
 	{"a choice among chars is a text", "planner/semantics/char.go", "	if args[first].Blanks == 0 {", "	if args[first].Blanks >= 0 {", "test/truth.TestKinds", true},
 	{"a varchar column keeps its blanks beside a char", "planner/semantics/char.go", "		case varchar(e) && !e.IsConstant():\n", "		case varchar(e) && !e.IsConstant() && len(args) > 0:\n			continue\n		case varchar(e) && !e.IsConstant():\n", "test/truth.TestKinds", true},

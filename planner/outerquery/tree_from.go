@@ -227,9 +227,9 @@ func (t *tree) char(n int, typ policy.Type) *pg.Node {
 			value = pg.MakeAConstStrNode(t.arrayText(v), -1)
 		}
 	}
-	cast := ast.CastByName(value, "bpchar", -1)
+	cast := ast.CastTo(value, policy.Bpchar, -1)
 	if typ == ast.BpcharArray {
-		cast.GetTypeCast().TypeName = &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("bpchar")}, Typemod: -1, Location: -1, ArrayBounds: []*pg.Node{pg.MakeIntNode(-1)}} // the grammar's printer loses the bounds behind pg_catalog.bpchar
+		cast.GetTypeCast().TypeName.ArrayBounds = []*pg.Node{pg.MakeIntNode(-1)}
 	}
 	return cast
 }
