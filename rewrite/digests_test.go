@@ -175,7 +175,8 @@ func TestRule3OneDigestOneAnswer(t *testing.T) {
 	}
 	const seed = 1093
 	t.Logf("seed %d", seed)
-	run, draw := duckEngine(t, alikeRows(rand.New(rand.NewPCG(seed, 1)))), alike{rand.New(rand.NewPCG(seed, 2))}
+	run := remembering(dialect.DuckDB, duckEngine(t, alikeRows(rand.New(rand.NewPCG(seed, 1)))), nil).run
+	draw := alike{rand.New(rand.NewPCG(seed, 2))}
 	statements := slices.Clone(alikeStatements)
 	for range stattest.Length(300, 4000) {
 		text := draw.statement()

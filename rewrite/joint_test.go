@@ -123,6 +123,7 @@ func TestScansCountWhatEachWouldAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, run := open()
+			run = remembering(d, run, nil).run // measures come again, and a scan is asked for each of its own
 			r := rand.New(rand.NewPCG(seed, 2))
 			joined := 0
 			for range stattest.Length(20, 600) {
