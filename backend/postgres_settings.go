@@ -88,7 +88,7 @@ var idle = map[string][]string{
 		"wal_recycle", "wal_skip_threshold", "allow_in_place_tablespaces", "allow_system_table_mods", "lo_compat_privileges", "createrole_self_grant",
 		"vacuum_buffer_usage_limit", "vacuum_max_eager_freeze_failure_rate", "vacuum_truncate", "event_triggers", "logical_decoding_work_mem",
 		"wal_sender_timeout", "debug_logical_replication_streaming", "logical_replication_mode", "log_replication_commands", "io_max_combine_limit",
-		"output_plugin_libraries"},
+		"output_plugin_libraries", "file_copy_method", "md5_password_warnings"},
 	"is about types and functions that no query of dpproxy uses": {"default_text_search_config", "xmlbinary", "xmloption", "dynamic_library_path",
 		"icu_validation_level", "extension_control_path", "extension_destdir", "local_preload_libraries", "session_preload_libraries",
 		"composite_type_mismatch"},
