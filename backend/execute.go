@@ -260,6 +260,9 @@ func cause(err error) string {
 	if number, state, ok := mysql.Code(err); ok && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("error %d, SQLSTATE class %s", number, class(state))
 	}
+	if said := ofPooler(err); said != "" {
+		return said
+	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline"

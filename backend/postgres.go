@@ -115,6 +115,8 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 	switch {
 	case err != nil && caller.Err() != nil:
 		return ErrUnavailable // the caller stopped waiting: that says nothing of the database
+	case strings.HasSuffix(ofPooler(err), noTransactions):
+		return ErrPooling
 	case errors.Is(err, errSettings) || found.limited || err == nil && !found.watches:
 		b.log.ErrorContext(caller, "the private database's settings are not those that queries need: run dpproxy check")
 		return ErrSettings

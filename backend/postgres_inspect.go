@@ -104,7 +104,11 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 		b.log.Warn("the private database's settings cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable
 	}
-	findings = append(findings, b.linkFindings()...)
+	pooler, err := b.poolerFindings(ctx)
+	if err != nil {
+		return nil, ErrUnavailable
+	}
+	findings = slices.Concat(findings, b.linkFindings(), pooler)
 	if fatal(findings) { // no query would run
 		return findings, nil
 	}
