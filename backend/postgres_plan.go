@@ -177,7 +177,7 @@ func refuses(err error) bool {
 		return false
 	}
 	switch class(server.Code) {
-	case "08", "53", "57", "58":
+	case "08", "40", "53", "57", "58": // 40: of two that wait for each other, or for a standby's replay, one is ended
 		return false
 	}
 	return true

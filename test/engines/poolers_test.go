@@ -20,7 +20,7 @@ func behind(lines, more string) func(*testing.T, string, []*table) string {
 		if url == "" {
 			t.Skip("pgbouncer is not installed")
 		}
-		return fmt.Sprintf("{url: %q%s}", url, more)
+		return fmt.Sprintf("{url: %q%s}", url+"&pool_max_conns=4", more)
 	}
 }
 
@@ -51,6 +51,27 @@ func TestPoolers(t *testing.T) {
 			for shape, said := range found {
 				if strings.HasPrefix(said, "refused") {
 					t.Errorf("%s: %s", shape, said)
+				}
+			}
+		})
+	}
+}
+
+// TestPoolersThatLetTooFewThrough: what could only fail after its charge is refused before there is one: a pooler that lets no transaction through, or fewer at a time than dpproxy may have.
+func TestPoolersThatLetTooFewThrough(t *testing.T) {
+	const few = "of dpproxy's 5 transactions begin at a time"
+	for lines, want := range map[string]string{
+		"pool_mode = statement": "a pooler before the private database lets no transaction through (pgbouncer's pool_mode = statement)",
+		"default_pool_size = 1": "the pooler before the database lets 1 " + few, "default_pool_size = 3\npool_mode = session": few, // the look has one of them
+		"default_pool_size = 20\nmax_client_conn = 2": "the pooler before the database lets 2 " + few,
+	} {
+		t.Run(lines, func(t *testing.T) {
+			t.Parallel()
+			s := lay(t, engine{"", behind(lines+"\nquery_wait_timeout = 2", "")}, shop(false))
+			s.write(t)
+			for command, code := range map[string]int{"check": 3, "serve": 1} {
+				if out := kit.Run(t, "", command, "--policy", s.path); out.Code != code || !strings.Contains(out.Stdout+out.Stderr, want) {
+					t.Errorf("%s: exit %d: %s%s", command, out.Code, out.Stdout, out.Stderr)
 				}
 			}
 		})
