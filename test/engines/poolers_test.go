@@ -11,17 +11,20 @@ import (
 
 // behind lays tables into PostgreSQL as inPostgres does, with pgbouncer between it and dpproxy; lines are of its configuration.
 func behind(lines, more string) func(*testing.T, string, []*table) string {
-	return func(t *testing.T, dir string, tables []*table) string {
-		server := pgtest.Shared(t)
-		role := server.Role(t, "")
-		database := server.Database(t)
-		server.Exec(t, database, "SET timezone = 'UTC'; "+strings.Join(statements(tables, nil, true), ";\n"), "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role, "ANALYZE")
-		url := kit.Pooler(t, strings.Replace(server.URLFor(role, database), role+"@", role+":"+role+"@", 1), lines, role)
-		if url == "" {
-			t.Skip("pgbouncer is not installed")
-		}
-		return fmt.Sprintf("{url: %q%s}", url+"&pool_max_conns=4", more)
+	return func(t *testing.T, _ string, tables []*table) string {
+		return behindOf(t, pgtest.Shared(t), lines, more, tables)
 	}
+}
+
+func behindOf(t *testing.T, server *pgtest.Server, lines, more string, tables []*table) string {
+	role := server.Role(t, "")
+	database := server.Database(t)
+	server.Exec(t, database, "SET timezone = 'UTC'; "+strings.Join(statements(tables, nil, true), ";\n"), "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role, "ANALYZE")
+	url := kit.Pooler(t, strings.Replace(server.URLFor(role, database), role+"@", role+":"+role+"@", 1), lines, role)
+	if url == "" {
+		t.Skip("pgbouncer is not installed")
+	}
+	return fmt.Sprintf("{url: %q%s}", url+"&pool_max_conns=4", more)
 }
 
 // TestPoolers asks what TestConformance asks, where pgbouncer hands sessions of PostgreSQL from one transaction of dpproxy's to another.
@@ -75,5 +78,34 @@ func TestPoolersThatLetTooFewThrough(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPoolerThatLosesTheServer: a session that PostgreSQL ends within a paid query leaves it noise on nothing, of which the operator is told, and the next question is answered as ever.
+func TestPoolerThatLosesTheServer(t *testing.T) {
+	server := pgtest.Start(t)
+	s, database := lay(t, engine{"", func(t *testing.T, dir string, tables []*table) string {
+		return behindOf(t, server, "default_pool_size = 20", "", tables)
+	}}, shop(false)), ""
+	s.write(t)
+	s.serve(t)
+	if a := s.w.Ask("SELECT count(*) FROM people"); a.Err != nil || kit.Count(t, a) != people {
+		t.Fatal(a.Rows, a.Err)
+	}
+	_, database, _ = strings.Cut(strings.TrimPrefix(s.backend, `{url: "postgres://`), "/")
+	database, _, _ = strings.Cut(database, "?")
+	l := kit.LockPeople(t, server, database)
+	answered := make(chan kit.Answer, 1)
+	go func() { answered <- s.w.Ask("SELECT count(*) FROM people WHERE age >= 0") }()
+	l.Exec(fmt.Sprintf("SELECT pg_terminate_backend(%d)", l.Waiting()))
+	l.Exec("ROLLBACK")
+	if a := <-answered; a.Err != nil || kit.Count(t, a) != 0 {
+		t.Errorf("%v, %v", a.Rows, a.Err)
+	}
+	if a := s.w.Ask("SELECT count(*) FROM people WHERE age >= 1"); a.Err != nil || kit.Count(t, a) == 0 {
+		t.Errorf("%v, %v", a.Rows, a.Err)
+	}
+	if said := s.program.LogText(); strings.Count(said, "a paid query failed") != 1 || s.w.Spent() != "30000" {
+		t.Errorf("spent %s\n%s", s.w.Spent(), said)
 	}
 }
