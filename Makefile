@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale truth attacks hostile docs site dist packages deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale versions truth attacks hostile docs site dist packages deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -126,6 +126,12 @@ spark: ## Spark from PyPI (450 MB, Java 17), Iceberg and Delta from Maven (55 MB
 	./scripts/spark
 	DPPROXY_SPARK=1 $(GO) test ./test/spark -suite -count=1 -timeout 60m -v | grep -v '^ *=== '
 	DPPROXY_SPARK=1 $(GO) test ./test/engines -run '^TestConformance$$/^Spark$$' -count=1 -timeout 60m -v | grep -v '^ *=== '
+
+versions: deps ## PostgreSQL 16, 17 and 18 from Maven (45 MB) as the private database and as what proxies share a ledger in: docs/engines.md
+	./scripts/postgres
+	for bin in $(CURDIR)/bin/postgres/*/bin; do echo "$$bin"; \
+		DPPROXY_POSTGRES=$$bin $(GO) test ./backend ./ledger ./ledger/postgres -count=1 -timeout 60m || exit 1; \
+		DPPROXY_POSTGRES=$$bin $(GO) test ./test/engines -run '^Test(Conformance|Poolers|OwnerAtWork)$$/^(PostgreSQL|by)' -count=1 -timeout 60m || exit 1; done
 
 spark-scale: ## leaves over 1 and 10 million rows by Spark with one and two executors, beside DuckDB: docs/benchmarks.md
 	./scripts/spark

@@ -186,7 +186,7 @@ func (b *DuckDB) Adopt(*policy.Policy) {}
 
 // datasetShape is what the catalog says of a dataset's tables, and what its trusted SELECTs would show.
 func (b *DuckDB) datasetShape(ctx context.Context, d *policy.Dataset) (shape, error) {
-	have, err := b.readShape(ctx, columnsRead(d, dialect.DuckDB))
+	have, err := b.readShape(ctx, columnsRead(d.Tables, dialect.DuckDB))
 	if err != nil {
 		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable

@@ -261,6 +261,9 @@ func cause(err error) string {
 	if number, state, ok := mysql.Code(err); ok && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("error %d, SQLSTATE class %s", number, class(state))
 	}
+	if said := ofPooler(err); said != "" {
+		return said
+	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline"
@@ -293,7 +296,7 @@ func cause(err error) string {
 }
 
 // classes says what the commonest classes mean to an operator.
-var classes = map[string]string{"28": " (login refused)", "3D": " (no such database)", "42": " (no such table, or no right to it)", "53": " (out of resources)"}
+var classes = map[string]string{"28": " (login refused)", "40": " (ended for the sake of others: a deadlock, or the replay of a standby)", "3D": " (no such database)", "42": " (no such table, or no right to it)", "53": " (out of resources)"}
 
 // class is the first two characters of an SQLSTATE, as far as they are what the standard allows.
 func class(code string) string {

@@ -31,7 +31,7 @@ func compareTable(t *policy.Table, have shape, in dialect.Dialect) []Finding {
 		return []Finding{{Fatal: true, Text: fmt.Sprintf("table %s: %s.%s does not exist in the database, has none of the policy's columns, or may not be seen by dpproxy's role", t.Name, schema, name)}}
 	}
 	relation, _ := at(columns[first])
-	list := kindFindings(t, relation.kind)
+	list := append(kindFindings(t, relation.kind), computedFindings(t, columns, at)...)
 	for _, key := range keyColumns(t) {
 		what := "join key"
 		switch key {
@@ -65,6 +65,17 @@ func kindFindings(t *policy.Table, kind string) []Finding {
 		return []Finding{{Fatal: true, Text: fmt.Sprintf("public table %s is a %s; only a plain table can be public, because a %s may show private rows", t.Name, kind, kind)}}
 	}
 	return []Finding{{Text: fmt.Sprintf("table %s is a %s: that each of its rows depends on one unit's rows alone is assumed, not enforced", t.Name, kind)}}
+}
+
+// computedFindings refuses columns that are computed when they are read: 100 / age fails at a row that was stored without a word.
+func computedFindings(t *policy.Table, columns []string, at func(string) (columnShape, bool)) (list []Finding) {
+	slices.Sort(columns)
+	for _, name := range slices.Compact(columns) {
+		if c, _ := at(name); c.computed && !t.Public {
+			list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: %s is computed when it is read (VIRTUAL), which could fail at a row: make it STORED", t.Name, name)})
+		}
+	}
+	return list
 }
 
 var decimalType = regexp.MustCompile(`^DECIMAL\(\d+,(\d+)\)$`)

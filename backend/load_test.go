@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,6 +93,7 @@ func TestTextsThatAreNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
+	newer := regexp.MustCompile(`_|0[xXbBoO]`)
 	for kind, own := range map[string]string{"SMALLINT": "int2", "INTEGER": "int4", "BIGINT": "int8", "DECIMAL(12,2)": "numeric(12,2)", "DOUBLE": "float8", "FLOAT": "float4"} {
 		for _, text := range texts {
 			var want, got *string
@@ -101,8 +103,8 @@ func TestTextsThatAreNumbers(t *testing.T) {
 			if err := db.QueryRowContext(t.Context(), "SELECT CAST(CAST("+fileColumn{"x", kind}.read(true)+" AS DOUBLE) AS VARCHAR) FROM (SELECT CAST(? AS VARCHAR) AS x) AS s", text).Scan(&got); err != nil {
 				t.Fatal(err)
 			}
-			if own == "numeric(12,2)" && want != nil && *want == "NaN" || (own == "float8" || own == "float4") && strings.Contains(strings.ToLower(text), "0x") {
-				want = nil // no DECIMAL is NaN; a number in hexadecimal is none here
+			if own == "numeric(12,2)" && want != nil && *want == "NaN" || newer.MatchString(text) {
+				want = nil // no DECIMAL is NaN; a number in hexadecimal, which floats may be, is none here, nor what PostgreSQL reads since 16
 			}
 			number := func(text *string) string {
 				if text == nil {

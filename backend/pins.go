@@ -2,7 +2,6 @@ package backend
 
 import (
 	"maps"
-	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -73,17 +72,12 @@ func (p *pins[S]) all(of *policy.Policy) map[*policy.Dataset]S {
 	return maps.Clone(p.seen[of.Whole()])
 }
 
-// deciding is what was seen for the policy in force, and of these datasets.
-func (p *pins[S]) deciding(also []*policy.Dataset) map[*policy.Dataset]S {
+// deciding is what was seen for the policy in force.
+func (p *pins[S]) deciding() map[*policy.Dataset]S {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := map[*policy.Dataset]S{}
-	for of, seen := range p.seen {
-		for d, what := range seen {
-			if len(p.inForce) > 0 && of == p.inForce[0] || slices.ContainsFunc(also, func(a *policy.Dataset) bool { return a.Whole() == d }) {
-				list[d] = what
-			}
-		}
+	if len(p.inForce) == 0 {
+		return nil
 	}
-	return list
+	return maps.Clone(p.seen[p.inForce[0]])
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -107,17 +109,22 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 	defer cancel()
 	var found looked
 	err := b.transactionAside(ctx, readyTimeout, func(tx pgx.Tx) (err error) {
-		found, err = lookAgain(ctx, tx, b.cluster, b.shapes(datasetsOf(queries)), queries)
+		found, err = lookAgain(ctx, tx, b.cluster, b.shapes(queries), queries)
 		return err
 	})
 	switch {
 	case err != nil && caller.Err() != nil:
 		return ErrUnavailable // the caller stopped waiting: that says nothing of the database
+	case strings.HasSuffix(ofPooler(err), noTransactions):
+		return ErrPooling
 	case errors.Is(err, errSettings) || found.limited || err == nil && !found.watches:
 		b.log.ErrorContext(caller, "the private database's settings are not those that queries need: run dpproxy check")
 		return ErrSettings
-	case found.drifted || b.opened && found.citus != (b.cluster != nil):
-		b.log.ErrorContext(caller, "the private database's schema changed: run dpproxy check, then restart")
+	case len(found.drift) > 0 || b.opened && found.citus != (b.cluster != nil):
+		if b.opened && found.citus != (b.cluster != nil) {
+			found.drift = append(found.drift, "the extension citus came or went")
+		}
+		b.log.ErrorContext(caller, "the private database's schema changed: run dpproxy check, then restart", "what", strings.Join(found.drift, "; "))
 		return ErrDrift
 	case found.away:
 		b.log.WarnContext(caller, "a worker of the private database's cluster does not answer; nothing was charged")
@@ -138,19 +145,32 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 // Adopt is described at Backend.
 func (b *Postgres) Adopt(p *policy.Policy) { b.pins.adopt(p) }
 
-// shapes are what Inspect saw of the datasets in force, and of these.
-func (b *Postgres) shapes(also []*policy.Dataset) (list []pinnedShape) {
-	for d, seen := range b.pins.deciding(also) {
-		list = append(list, pinnedShape{d, seen})
+// shapes are what Inspect saw of the tables that queries read, whatever became of others; without a query of all that the policy in force names.
+func (b *Postgres) shapes(queries []rewrite.Query) (list []pinnedShape) {
+	var tables []*policy.Table
+	for _, q := range queries {
+		tables = append(tables, q.Tables()...)
+	}
+	if len(queries) > 0 {
+		return b.shapesOf(tables)
+	}
+	for d, seen := range b.pins.deciding() {
+		list = append(list, pinnedShape{d.Tables, seen})
 	}
 	return list
 }
 
-// datasetsOf are the datasets that queries read.
-func datasetsOf(queries []rewrite.Query) (list []*policy.Dataset) {
-	for _, q := range queries {
-		for _, t := range q.Tables() {
-			list = append(list, t.Dataset)
+// shapesOf are what Inspect saw of tables, for the policy that they are of: of those that it has not seen there are none.
+func (b *Postgres) shapesOf(tables []*policy.Table) (list []pinnedShape) {
+	of := map[*policy.Dataset][]*policy.Table{}
+	for _, t := range tables {
+		if d := t.Dataset.Whole(); !slices.Contains(of[d], t) {
+			of[d] = append(of[d], t)
+		}
+	}
+	for d, tables := range of {
+		if seen, known := b.pins.of(d); known {
+			list = append(list, pinnedShape{tables, seen.only(tables, dialect.PostgreSQL)})
 		}
 	}
 	return list

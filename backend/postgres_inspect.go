@@ -22,7 +22,7 @@ const shapeSQL = `SELECT w.s, w.t, w.a, c.oid::int8,
   pg_catalog.format_type(a.atttypid, NULL), CASE WHEN b.enum AND b.type = a.atttypid THEN 'enum' WHEN b.enum THEN 'domain of an enum' ELSE pg_catalog.format_type(b.type, NULL) END,
   CASE WHEN b.type = 'pg_catalog.numeric'::pg_catalog.regtype AND b.mod >= 4 THEN (b.mod - 4) & 2047 ELSE -1 END,
   COALESCE((SELECT NOT l.collisdeterministic FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation), false), a.attnotnull,
-  c.relrowsecurity, pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')
+  a.attgenerated = 'v', c.relrowsecurity, pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')
 FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS w(s, t, a)
 JOIN pg_catalog.pg_namespace n ON n.nspname = w.s
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t
@@ -52,7 +52,7 @@ func collectShape(rows pgx.Rows) (shape, error) {
 	for rows.Next() {
 		var at columnName
 		var c columnShape
-		if err := rows.Scan(&at.schema, &at.table, &at.column, &c.relation, &c.kind, &c.kindOf, &c.base, &c.scale, &c.loose, &c.notNull, &c.secured, &c.readable); err != nil {
+		if err := rows.Scan(&at.schema, &at.table, &at.column, &c.relation, &c.kind, &c.kindOf, &c.base, &c.scale, &c.loose, &c.notNull, &c.computed, &c.secured, &c.readable); err != nil {
 			return nil, errResult
 		}
 		s[at] = c
@@ -60,15 +60,15 @@ func collectShape(rows pgx.Rows) (shape, error) {
 	return s, rows.Err()
 }
 
-// pinnedShape is what Inspect saw of a dataset.
+// pinnedShape is what Inspect saw of some tables.
 type pinnedShape struct {
-	dataset *policy.Dataset
-	shape   shape
+	tables []*policy.Table
+	shape  shape
 }
 
 // datasetShape reads what the catalog says of a dataset's tables, and what its trusted SELECTs would show.
 func datasetShape(ctx context.Context, tx pgx.Tx, d *policy.Dataset) (shape, error) {
-	rows, err := tx.Query(ctx, shapeSQL, shapeArguments(columnsRead(d, dialect.PostgreSQL))...)
+	rows, err := tx.Query(ctx, shapeSQL, shapeArguments(columnsRead(d.Tables, dialect.PostgreSQL))...)
 	if err != nil {
 		return nil, err
 	}
@@ -76,12 +76,12 @@ func datasetShape(ctx context.Context, tx pgx.Tx, d *policy.Dataset) (shape, err
 	if err != nil {
 		return nil, err
 	}
-	return have, viewShapes(ctx, tx, d, have)
+	return have, viewShapes(ctx, tx, d.Tables, have)
 }
 
-// viewShapes adds what a dataset's trusted SELECTs would show.
-func viewShapes(ctx context.Context, tx pgx.Tx, d *policy.Dataset, into shape) error {
-	for _, t := range d.Tables {
+// viewShapes adds what trusted SELECTs among tables would show.
+func viewShapes(ctx context.Context, tx pgx.Tx, tables []*policy.Table, into shape) error {
+	for _, t := range tables {
 		if t.View.Trusted {
 			if err := viewShape(ctx, tx, t, into); err != nil {
 				return err
@@ -91,8 +91,8 @@ func viewShapes(ctx context.Context, tx pgx.Tx, d *policy.Dataset, into shape) e
 	return nil
 }
 
-func hasTrusted(d *policy.Dataset) bool {
-	return slices.ContainsFunc(d.Tables, func(t *policy.Table) bool { return t.View.Trusted })
+func hasTrusted(tables []*policy.Table) bool {
+	return slices.ContainsFunc(tables, func(t *policy.Table) bool { return t.View.Trusted })
 }
 
 // Inspect is described at Backend.
@@ -104,7 +104,11 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 		b.log.Warn("the private database's settings cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable
 	}
-	findings = append(findings, b.linkFindings()...)
+	pooler, err := b.poolerFindings(ctx)
+	if err != nil {
+		return nil, ErrUnavailable
+	}
+	findings = slices.Concat(findings, b.linkFindings(), pooler)
 	if fatal(findings) { // no query would run
 		return findings, nil
 	}

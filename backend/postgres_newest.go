@@ -68,11 +68,11 @@ func (b *Postgres) ask(ctx context.Context, conn *pgx.Conn, limit time.Duration,
 		}
 	}, func(tx pgx.Tx) error {
 		if again {
-			found, err := lookAgain(ctx, tx, b.cluster, b.shapes(datasetsOf([]rewrite.Query{query})), nil)
+			found, err := lookAgain(ctx, tx, b.cluster, b.shapesOf(query.Tables()), nil)
 			if err != nil {
 				return err
 			}
-			if found.drifted {
+			if len(found.drift) > 0 {
 				return ErrDrift
 			}
 		}
@@ -146,10 +146,10 @@ func (b *Postgres) queue(batch *pgx.Batch, query rewrite.Query, text form, relie
 }
 
 // stillThere tells, once a copy has read all its tables and while it holds their locks, whether the newest catalog has the schema that Inspect saw: the names stand for the same relations as in the copy's moment.
-func (b *Postgres) stillThere(ctx context.Context, datasets []*policy.Dataset) error {
+func (b *Postgres) stillThere(ctx context.Context, tables []*policy.Table) error {
 	return b.transactionAside(ctx, defaultDeadline, func(tx pgx.Tx) error {
-		found, err := lookAgain(ctx, tx, b.cluster, b.shapes(datasets), nil)
-		if err == nil && found.drifted {
+		found, err := lookAgain(ctx, tx, b.cluster, b.shapesOf(tables), nil)
+		if err == nil && len(found.drift) > 0 {
 			err = ErrDrift
 		}
 		return err

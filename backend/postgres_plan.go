@@ -3,7 +3,7 @@ package backend
 import (
 	"context"
 	"errors"
-	"maps"
+	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -28,7 +28,7 @@ import (
 
 // looked is what a look at the database before a charge found.
 type looked struct {
-	drifted   bool          // a schema is not the one that was inspected
+	drift     []string      // what is no longer as it was inspected, in an operator's words
 	limited   bool          // new sessions would have a limit that rows may exceed
 	watches   bool          // the role may ask whether the catalog changed while a query ran
 	citus     bool          // the tables may lie on several machines
@@ -43,7 +43,7 @@ func lookAgain(ctx context.Context, tx pgx.Tx, of *cluster, pinned []pinnedShape
 	batch.Queue(keptSQL)
 	batch.Queue("SELECT " + onCitus + ", " + mayAskSQL)
 	for _, s := range pinned {
-		batch.Queue(shapeSQL, shapeArguments(columnsRead(s.dataset, dialect.PostgreSQL))...)
+		batch.Queue(shapeSQL, shapeArguments(columnsRead(s.tables, dialect.PostgreSQL))...)
 	}
 	if of != nil && len(queries) > 0 {
 		batch.Queue(awaySQL)
@@ -59,10 +59,10 @@ func lookAgain(ctx context.Context, tx pgx.Tx, of *cluster, pinned []pinnedShape
 	shapes, err := found.read(tx.SendBatch(ctx, &batch), len(pinned), of, queries)
 	for i := range shapes {
 		if err == nil {
-			err = viewShapes(ctx, tx, pinned[i].dataset, shapes[i])
+			err = viewShapes(ctx, tx, pinned[i].tables, shapes[i])
 		}
-		if err == nil || found.unplanned != nil && !hasTrusted(pinned[i].dataset) {
-			found.drifted = found.drifted || !maps.Equal(shapes[i], pinned[i].shape)
+		if err == nil || found.unplanned != nil && !hasTrusted(pinned[i].tables) {
+			found.drift = append(found.drift, pinned[i].shape.drift(shapes[i])...)
 		}
 	}
 	return found, err
@@ -105,12 +105,14 @@ func (found *looked) read(results pgx.BatchResults, datasets int, of *cluster, q
 		}
 	}
 	for _, q := range queries {
-		for range q.Required() {
+		for _, u := range q.Required() {
 			var unique bool
 			if err := results.QueryRow().Scan(&unique); err != nil {
 				return shapes, err
 			}
-			found.drifted = found.drifted || !unique
+			if !unique {
+				found.drift = append(found.drift, fmt.Sprintf("no constraint proves %s of table %s unique and NOT NULL", strings.Join(u.Columns, ", "), u.Table.Name))
+			}
 		}
 		for range of.forms(q) {
 			whole, err := nextPlan(results, workers)
@@ -175,7 +177,7 @@ func refuses(err error) bool {
 		return false
 	}
 	switch class(server.Code) {
-	case "08", "53", "57", "58":
+	case "08", "40", "53", "57", "58": // 40: of two that wait for each other, or for a standby's replay, one is ended
 		return false
 	}
 	return true

@@ -88,7 +88,7 @@ var idle = map[string][]string{
 		"wal_recycle", "wal_skip_threshold", "allow_in_place_tablespaces", "allow_system_table_mods", "lo_compat_privileges", "createrole_self_grant",
 		"vacuum_buffer_usage_limit", "vacuum_max_eager_freeze_failure_rate", "vacuum_truncate", "event_triggers", "logical_decoding_work_mem",
 		"wal_sender_timeout", "debug_logical_replication_streaming", "logical_replication_mode", "log_replication_commands", "io_max_combine_limit",
-		"output_plugin_libraries"},
+		"output_plugin_libraries", "file_copy_method", "md5_password_warnings"},
 	"is about types and functions that no query of dpproxy uses": {"default_text_search_config", "xmlbinary", "xmloption", "dynamic_library_path",
 		"icu_validation_level", "extension_control_path", "extension_destdir", "local_preload_libraries", "session_preload_libraries",
 		"composite_type_mismatch"},
@@ -204,7 +204,8 @@ const factsSQL = `SELECT pg_catalog.current_setting('server_encoding'), pg_catal
   pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) / 1024,
   COALESCE((SELECT NULLIF(r.rolconnlimit, -1) FROM pg_catalog.pg_roles r WHERE r.rolname = session_user), 2147483647),
   COALESCE((SELECT NULLIF(d.datconnlimit, -1) FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()), 2147483647),
-  pg_catalog.pg_is_in_recovery() AND (pg_catalog.current_setting('max_standby_streaming_delay') <> '-1' OR pg_catalog.current_setting('max_standby_archive_delay') <> '-1'),
+  pg_catalog.pg_is_in_recovery() AND (pg_catalog.current_setting('max_standby_streaming_delay') <> '-1' OR pg_catalog.current_setting('max_standby_archive_delay') <> '-1'
+    OR pg_catalog.current_setting('hot_standby_feedback') <> 'on'),
   COALESCE((SELECT d.datctype::pg_catalog.text FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()), '')`
 
 // settingFindings says what is wrong with the server's, the database's and the role's settings, and which of the url's and
@@ -256,8 +257,8 @@ func (b *Postgres) settingFindings(ctx context.Context, d *policy.Dataset) (list
 			"%s %d, or set pool_max_conns in the url to at most %d", limit.most, b.connections(), limit.what, b.connections(), max(limit.most-1, 1))
 	}
 	if standby {
-		list = append(list, Finding{Text: "the database is a hot standby that cancels queries which hold back its replay: how long a query takes, and so its rows, may decide whether it ends. " +
-			"Set max_standby_streaming_delay and max_standby_archive_delay to -1 there"})
+		list = append(list, Finding{Text: "the database is a hot standby that cancels queries which hold back its replay, or waits for them while they wait for it: how long a query takes, and so its rows, may decide whether it ends. " +
+			"Set max_standby_streaming_delay and max_standby_archive_delay to -1 there, and hot_standby_feedback to on"})
 	}
 	add(digest != nil, true, "the server computes no MD5 (its OpenSSL is in FIPS mode, say), by which rows are ordered where a unit or a key is text: "+
 		"every such query would fail after its charge. dpproxy needs a server that does")

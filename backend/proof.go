@@ -16,7 +16,7 @@ import (
 
 // uniqueSQL asks whether no two rows share the values of some columns: the relation is a plain table without children, and has
 // a unique index that is valid, immediate, total, on some of the columns ($3) or of them and the unit's ($4), and compares as
-// PARTITION BY would. Unless rows with NULL do not matter ($5), all of its columns are NOT NULL; one of them ($6) is int2, int4 or int8. It runs with an empty
+// PARTITION BY would: a B-tree (whose number is 403), and not one of WITHOUT OVERLAPS (PostgreSQL 18), by which one person has a row for each of her spans of time. Unless rows with NULL do not matter ($5), all of its columns are NOT NULL; one of them ($6) is int2, int4 or int8. It runs with an empty
 // search_path, so that its operators are pg_catalog's. It is believed of PostgreSQL itself alone, whose snapshot holds the
 // constraint and the rows: where Citus or another engine keeps the rows, each part of the table has a moment of its own
 // (privacy rule 25). So it is of PostgreSQL's own storage alone: which rows a snapshot shows, and what an index refuses, is for the
@@ -27,13 +27,13 @@ const uniqueSQL = `SELECT EXISTS (
   JOIN pg_catalog.pg_index i ON i.indrelid = c.oid
   WHERE s.nspname = $1::pg_catalog.name AND c.relname = $2::pg_catalog.name AND c.relkind = 'r' AND ` + ownStorage + `
     AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid)
-    AND i.indisunique AND i.indisvalid AND i.indisready AND i.indislive AND i.indimmediate
+    AND i.indisunique AND NOT i.indisexclusion AND i.indisvalid AND i.indisready AND i.indislive AND i.indimmediate
     AND ` + onlyPostgres + `
     AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts > 0
     AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, i.indnkeyatts - 1) k
       WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
         JOIN pg_catalog.pg_opclass o ON o.oid = i.indclass[k]
-        WHERE a.attrelid = c.oid AND a.attnum = i.indkey[k] AND i.indcollation[k] = a.attcollation AND o.opcdefault
+        WHERE a.attrelid = c.oid AND a.attnum = i.indkey[k] AND i.indcollation[k] = a.attcollation AND o.opcdefault AND o.opcmethod = 403
           AND (a.attname::pg_catalog.text = ANY ($3::pg_catalog.text[]) OR a.attname::pg_catalog.text = $4::pg_catalog.text)
           AND ($5::pg_catalog.bool OR a.attnotnull AND ` + wholly + `)
           AND (a.attname::pg_catalog.text <> $6::pg_catalog.text OR a.atttypid = ANY ('{20,21,23}'::pg_catalog.oid[])))))`

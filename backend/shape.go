@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ type columnShape struct {
 	scale    int    // of a numeric column, −1: none
 	loose    bool   // its collation takes different texts for equal
 	notNull  bool
+	computed bool        // when it is read (GENERATED ALWAYS AS … VIRTUAL, since PostgreSQL 18)
 	secured  bool        // the relation has row-level security
 	readable bool        // by dpproxy's role
 	mysql    mysql.Shape // of MySQL alone
@@ -30,10 +32,10 @@ type columnShape struct {
 // shape is what the catalog says of the columns that a dataset's policy names. Columns that do not exist are absent.
 type shape map[columnName]columnShape
 
-// columnsRead are the columns that a dataset's tables read, the unit columns among them.
-func columnsRead(d *policy.Dataset, in dialect.Dialect) []columnName {
+// columnsRead lists the columns that tables read, the unit columns among them.
+func columnsRead(tables []*policy.Table, in dialect.Dialect) []columnName {
 	var list []columnName
-	for _, t := range d.Tables {
+	for _, t := range tables {
 		if t.View.Text != "" {
 			continue
 		}
@@ -49,6 +51,69 @@ func columnsRead(d *policy.Dataset, in dialect.Dialect) []columnName {
 		return strings.Compare(a.schema+"\x00"+a.table+"\x00"+a.column, b.schema+"\x00"+b.table+"\x00"+b.column)
 	})
 	return slices.Compact(list)
+}
+
+// only is what it says of the columns that tables read.
+func (s shape) only(tables []*policy.Table, in dialect.Dialect) shape {
+	list := shape{}
+	for _, at := range columnsRead(tables, in) {
+		if c, ok := s[at]; ok {
+			list[at] = c
+		}
+	}
+	for _, t := range tables {
+		if t.View.Text == "" {
+			continue
+		}
+		schema, name := relationOf(t, in)
+		for at, c := range s {
+			if at.schema == schema && at.table == name {
+				list[at] = c
+			}
+		}
+	}
+	return list
+}
+
+// drift is what became of the columns that a catalog had, in an operator's words: "people is another relation, a view, which was a table". It holds the names and types
+// of columns that a policy names, and nothing else of the database's.
+func (s shape) drift(now shape) (list []string) {
+	add := func(format string, args ...any) {
+		if said := fmt.Sprintf(format, args...); !slices.Contains(list, said) {
+			list = append(list, said)
+		}
+	}
+	for at, was := range s {
+		relation := strings.TrimPrefix(at.schema+"."+at.table, ".")
+		column := relation + "." + at.column
+		is, there := now[at]
+		switch {
+		case !there:
+			add("%s is gone", column)
+		case is == was:
+		case is.relation != was.relation || is.kind != was.kind:
+			add("%s is another relation, a %s, which was a %s", relation, is.kind, was.kind)
+		case is.kindOf != was.kindOf || is.base != was.base:
+			add("%s is %s, which was %s", column, is.kindOf, was.kindOf)
+		case is.computed != was.computed:
+			add("%s became or ceased to be computed when it is read", column)
+		case is.notNull != was.notNull:
+			add("%s became or ceased to be NOT NULL", column)
+		case is.secured != was.secured:
+			add("row-level security of %s was switched on or off", relation)
+		case is.readable != was.readable:
+			add("the right to read %s was given or taken", column)
+		default:
+			add("%s has another scale or collation", column)
+		}
+	}
+	for at := range now {
+		if _, was := s[at]; !was {
+			add("%s.%s.%s was not there", at.schema, at.table, at.column)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // keyColumns are the columns that name a table's units and join its rows, each once.

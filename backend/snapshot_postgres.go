@@ -37,17 +37,17 @@ func (b *Postgres) consistent(ctx context.Context, into *maker, do func(reading)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	err = transactionOn(ctx, conn, limit, func(tx pgx.Tx) error {
-		var datasets []*policy.Dataset
+		var tables []*policy.Table
 		for _, e := range into.list {
-			datasets = append(datasets, e.Table.Dataset)
+			tables = append(tables, e.Table.Base()...)
 		}
-		found, err := lookAgain(ctx, tx, b.cluster, b.shapes(datasets), nil)
+		found, err := lookAgain(ctx, tx, b.cluster, b.shapesOf(tables), nil)
 		switch {
 		case err != nil:
 			return err
 		case found.limited:
 			return errSettings
-		case found.drifted || found.citus != (b.cluster != nil):
+		case len(found.drift) > 0 || found.citus != (b.cluster != nil):
 			return ErrDrift
 		}
 		if b.cluster != nil {
@@ -66,7 +66,7 @@ func (b *Postgres) consistent(ctx context.Context, into *maker, do func(reading)
 		if err := r.inPlace(ctx); err != nil {
 			return err
 		}
-		return b.stillThere(ctx, datasets)
+		return b.stillThere(ctx, tables)
 	}, b.cluster.singly().settings(limit)...)
 	switch {
 	case err == nil, errors.Is(err, ErrDrift), errors.Is(err, errMaking), errors.Is(err, errReplaced):

@@ -81,7 +81,7 @@ func (b *Spark) tables(ctx context.Context, s *hive.Session, p *policy.Policy) (
 // sparkShape is the shape of a dataset's columns. Names keep the policy's spelling, whose case Spark disregards.
 func sparkShape(d *policy.Dataset, seen map[string]sparkTable) shape {
 	have := shape{}
-	for _, p := range columnsRead(d, dialect.Spark) {
+	for _, p := range columnsRead(d.Tables, dialect.Spark) {
 		t := seen[strings.ToLower(p.schema+"\x00"+p.table)]
 		kind := "table"
 		if t.kind != "MANAGED" && t.kind != "EXTERNAL" {

@@ -60,6 +60,7 @@ func (s *Service) health(ctx context.Context) []proxy.Part {
 		case <-enough:
 			parts[i].Err = errSlow
 		}
+		parts[i].Aside = parts[i].Aside || errors.Is(parts[i].Err, backend.ErrDrift) // other tables are asked, here as at another proxy
 	}
 	if at := s.Backend.AsOf(p); at != 0 {
 		parts[0].AsOf = time.Unix(0, at)

@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"sort"
@@ -9,8 +10,11 @@ import (
 	"github.com/dpproxy/dpproxy/internal/daemon"
 )
 
-// binaries returns the directory of postgres and initdb, the newest version first.
+// binaries returns the directory of postgres and initdb: DPPROXY_POSTGRES where it is set, so that a suite runs on another version (`make versions`), otherwise the newest version that is installed.
 func binaries() (string, error) {
+	if dir := os.Getenv("DPPROXY_POSTGRES"); dir != "" {
+		return dir, nil
+	}
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	version := func(dir string) int {
 		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir)))

@@ -3,7 +3,11 @@ package pgtest
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,18 +17,55 @@ import (
 	"github.com/dpproxy/dpproxy/internal/daemon"
 )
 
-// Standby starts a standby of the server, a copy made by pg_basebackup that follows it by streaming, stopped when the test
-// ends. It goes by the name standby.
+// Standby starts a standby of the server, a copy of its files that follows it by streaming, stopped when the test
+// ends. It goes by the name standby. It is made as pg_basebackup makes one, which not every package of a server has.
 func (s *Server) Standby(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	copied, err := launch(func(c *Server, bin string, owner *syscall.Credential) error {
+	copied, err := launch(func(c *Server, _ string, owner *syscall.Credential) error {
 		if err := own(c.Dir, owner); err != nil {
 			return err
 		}
-		return c.fill(bin, owner, "pg_basebackup", "-D", c.data(), "-d", fmt.Sprintf("host=127.0.0.1 port=%d user=%s application_name=standby", s.Port, superuser),
-			"-X", "stream", "-c", "fast", "-R", "--no-sync")
+		return s.copyTo(c, owner)
 	}, settings)
 	return daemon.UntilTheEnd(t, copied, err, ErrNoBinaries)
+}
+
+// copyTo makes a data directory of a running server's that begins as its standby.
+func (s *Server) copyTo(c *Server, owner *syscall.Credential) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.URL())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(ctx, "SELECT pg_backup_start('standby', true)"); err != nil {
+		return err
+	}
+	out, err := exec.Command("cp", "-a", s.data(), c.data()).CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if err != nil && !strings.Contains(line, "No such file") { // what is gone meanwhile was temporary
+			return fmt.Errorf("cp: %w\n%s", err, out)
+		}
+	}
+	var label string
+	if err := conn.QueryRow(ctx, "SELECT labelfile FROM pg_backup_stop(false)").Scan(&label); err != nil {
+		return err
+	}
+	for _, name := range []string{"postmaster.pid", "postmaster.opts"} {
+		_ = os.Remove(filepath.Join(c.data(), name))
+	}
+	for name, text := range map[string]string{"backup_label": label, "standby.signal": "",
+		"postgresql.auto.conf": fmt.Sprintf("primary_conninfo = 'host=127.0.0.1 port=%d user=%s application_name=standby'\n", s.Port, superuser)} {
+		path := filepath.Join(c.data(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+		if err := own(path, owner); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Detach has a standby no longer be sent anything; Attach has it follow again.

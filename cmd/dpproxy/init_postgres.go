@@ -28,13 +28,15 @@ FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 CROSS JOIN LATERAL (WITH RECURSIVE below(type, mod) AS (SELECT a.atttypid, a.atttypmod
     UNION ALL SELECT y.typbasetype, CASE WHEN y.typtypmod < 0 THEN below.mod ELSE y.typtypmod END FROM below JOIN pg_catalog.pg_type y ON y.oid = below.type AND y.typtype = 'd')
   SELECT below.type, below.mod FROM below JOIN pg_catalog.pg_type y ON y.oid = below.type AND y.typtype <> 'd') AS b
-WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
+WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> 'v' ORDER BY a.attnum`
 
 	constraintsSQL = `SELECT k.contype::text, coalesce(k.confrelid, 0), k.condeferrable, k.convalidated,
   ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.conkey) WITH ORDINALITY AS w(n, i) JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = w.n ORDER BY w.i),
   ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY AS w(n, i) JOIN pg_catalog.pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = w.n ORDER BY w.i),
   CASE WHEN k.contype = 'c' THEN pg_catalog.pg_get_expr(k.conbin, k.conrelid) ELSE '' END
-FROM pg_catalog.pg_constraint k WHERE k.conrelid = $1 AND k.contype IN ('p', 'u', 'f', 'c') AND (k.convalidated OR k.contype = 'f') ORDER BY k.contype = 'p' DESC, k.conkey, k.conname`
+FROM pg_catalog.pg_constraint k WHERE k.conrelid = $1 AND k.contype IN ('p', 'u', 'f', 'c') AND (k.convalidated OR k.contype = 'f')
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indexrelid = k.conindid AND i.indisexclusion) -- WITHOUT OVERLAPS: a person has a row for each of her spans of time
+ORDER BY k.contype = 'p' DESC, k.conkey, k.conname`
 )
 
 // readCatalog reads the tables that the flags name.

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/policy"
@@ -158,4 +161,34 @@ func lineWith(text, prefix string) string {
 		}
 	}
 	return prefix
+}
+
+// TestInitOfPostgreSQL18: no key is drafted of one that holds for each span of time alone, nor a column that is computed when it is read, which check would refuse.
+func TestInitOfPostgreSQL18(t *testing.T) {
+	server := pgtest.Shared(t)
+	role, database := server.Role(t, ""), server.Database(t)
+	conn, err := pgx.Connect(t.Context(), server.URLFor("postgres", database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if version := conn.PgConn().ParameterStatus("server_version"); version < "18" {
+		t.Skipf("the server is PostgreSQL %s: `make versions` has newer ones", version)
+	}
+	server.Exec(t, database, `CREATE EXTENSION btree_gist`, `CREATE TABLE guests (id bigint PRIMARY KEY, age int CHECK (age BETWEEN 0 AND 99), inverse int GENERATED ALWAYS AS (100 / age) VIRTUAL)`,
+		`CREATE TABLE stays (guest bigint NOT NULL REFERENCES guests, span daterange, price int CHECK (price BETWEEN 0 AND 9), PRIMARY KEY (guest, span WITHOUT OVERLAPS))`,
+		`CREATE TABLE calls (guest bigint, secs int CHECK (secs BETWEEN 0 AND 59), CONSTRAINT ours FOREIGN KEY (guest) REFERENCES guests NOT ENFORCED)`,
+		`INSERT INTO guests VALUES (1, 0)`, `GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	out := kit.Run(t, "", "init", server.URLFor(role, database), "--all", "--unit", "guests.id", "--out", path)
+	text, err := os.ReadFile(path)
+	if err != nil || out.Code != 0 {
+		t.Fatalf("exit %d: %s (%v)", out.Code, out.Stderr, err)
+	}
+	if got := string(text); strings.Contains(got, "inverse") || strings.Contains(got, "unique:") || strings.Contains(got, "name: span") || !strings.Contains(got, "calls is left out") {
+		t.Errorf("it drafts\n%s", got)
+	}
+	if checked := kit.Run(t, "", "check", "--policy", path); checked.Code != 0 || !strings.Contains(checked.Stdout, "table stays: no constraint proves the rows per") {
+		t.Errorf("check: %d\n%s%s", checked.Code, checked.Stdout, checked.Stderr)
+	}
 }

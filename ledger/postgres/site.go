@@ -140,7 +140,8 @@ var errStandby = fmt.Errorf("%w: the server is a standby, in recovery", store.Er
 func (s *Store) demand(ctx, whole context.Context) (changed bool, err error) {
 	var fsync, pages, sync, encoding string
 	var standby bool
-	if err := s.Conn.QueryRow(ctx, pgPromises).Scan(&fsync, &pages, &sync, &standby, &encoding); err != nil {
+	var session int64
+	if err := s.Conn.QueryRow(ctx, pgPromises).Scan(&fsync, &pages, &sync, &standby, &encoding, &session); err != nil {
 		return false, err
 	}
 	switch {
@@ -154,6 +155,9 @@ func (s *Store) demand(ctx, whole context.Context) (changed bool, err error) {
 		return false, fmt.Errorf("%w: synchronous_commit is off for this role or database", store.ErrServer)
 	case encoding != "UTF8":
 		return false, fmt.Errorf("%w: the database's encoding is %s, must be UTF8", store.ErrServer, encoding)
+	}
+	if err := s.keeps(ctx, session); err != nil {
+		return false, err
 	}
 	if sync != "remote_apply" { // with local or remote_write a commit may be lost by the standbys that it should wait for
 		sync = "on"

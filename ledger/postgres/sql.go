@@ -154,7 +154,7 @@ RETURNING fence`
 
 	// What a server must be for its word that a row is durable to be true.
 	pgPromises = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
-	pg_catalog.pg_is_in_recovery(), current_setting('server_encoding')`
+	pg_catalog.pg_is_in_recovery(), current_setting('server_encoding'), pg_catalog.pg_backend_pid()::pg_catalog.int8`
 
 	// Whether a role that runs what analysts ask can reach the ledger: by a privilege, or by becoming its owner.
 	pgReach = `SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

@@ -149,6 +149,10 @@ func (a *Answerer) admit(ctx context.Context, x *execution, queries []rewrite.Qu
 			return &pgerror.Failure{SQLState: "DP004", Message: "the database does not accept the query that would answer this; " + kept,
 				Hint: "The operator's log names the cause. Another form of the question may be accepted: EXPLAIN shows each one's query, free of charge.", Logged: true}
 		}
+		if errors.Is(err, backend.ErrDrift) || errors.Is(err, backend.ErrSettings) { // one word for all causes
+			return &pgerror.Failure{SQLState: "DP004", Message: "the database is not, at present, what the policy was checked against; " + kept,
+				Hint: "The operator's log names the cause. What was paid for is answered as ever.", Logged: true}
+		}
 		return &pgerror.Failure{SQLState: "DP004", Message: "the database cannot be reached; " + kept, Logged: true}
 	}
 	g.database = leave

@@ -74,6 +74,30 @@ func TestPoolerHandsNothingOn(t *testing.T) {
 		a.exec("SET dp.epsilon = 0.5; SELECT count(*) FROM people", "")
 		b.shows("dp.epsilon", "0.1")
 	})
+	t.Run("by session", func(t *testing.T) {
+		url := kit.Pooler(t, kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)).URL("alice", "lab"), "pool_mode = session", "alice")
+		a := clientOf(t, url)
+		a.exec("SET dp.epsilon = 0.5; PREPARE p AS SELECT count(*) FROM people; DECLARE c CURSOR WITH HOLD FOR SELECT count(*) FROM people", "")
+		a.shows("dp.epsilon", "0.5")
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b := clientOf(t, url) // on the session that was hers, after DISCARD ALL
+		b.shows("dp.epsilon", "0.1")
+		b.exec("EXECUTE p", "26000")
+		b.exec("FETCH c", "34000")
+	})
+	t.Run("by statement", func(t *testing.T) {
+		path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)
+		kit.Edit(t, path, "{name: alice,", "{name: alice, settings_scope: transaction,")
+		url := kit.Pooler(t, kit.Serve(t, path).URL("alice", "lab"), "pool_mode = statement", "alice")
+		a, b := clientOf(t, url), clientOf(t, url)
+		a.exec("SET dp.epsilon = 0.5", "25P01")
+		a.exec("SELECT count(*) FROM people", "")
+		b.exec("SELECT count(*) FROM people", "")
+		b.shows("dp.epsilon", "0.1")
+		a.exec("BEGIN", "08P01") // pgbouncer's own word
+	})
 	t.Run("tracked", func(t *testing.T) {
 		if major == 1 && minor < 20 {
 			t.Skipf("pgbouncer %d.%d follows no parameters but PostgreSQL's own; 1.20 does", major, minor)

@@ -54,6 +54,7 @@ const (
 // faults are all: the table of docs/operating.md is made of them.
 var faults = []fault{
 	{"the private database", "database", false, plainCount, "DP004", "", "", layDatabase},
+	{"a private table that was altered", "database", true, plainCount, "DP004", "", "", layDrift},
 	{"the ledger's disk, full", "ledger", false, plainCount, "DP003", "", "", layDisk},
 	{"the ledger's PostgreSQL server", "ledger", false, plainCount, "DP003", "DP003", "", layLedger},
 	{"the sandbox's PostgreSQL server", "sandbox", false, rankedCity, "XX000", "", "", layTwin},
@@ -253,6 +254,13 @@ func connections(t *testing.T, server *pgtest.Server, database string) (away, ba
 		}, func() {
 			server.Exec(t, "postgres", "ALTER DATABASE "+database+" ALLOW_CONNECTIONS true")
 		}
+}
+
+func layDrift(t *testing.T) faulty {
+	server := pgtest.Start(t)
+	path, database := kit.Postgres(t, server, plenty, 0)
+	return faulty{policy: path, away: func() { server.Exec(t, database, `ALTER TABLE people ENABLE ROW LEVEL SECURITY`) },
+		back: func() { server.Exec(t, database, `ALTER TABLE people DISABLE ROW LEVEL SECURITY`) }}
 }
 
 func layDatabase(t *testing.T) faulty {
