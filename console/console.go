@@ -138,8 +138,8 @@ func (c *Console) certificate(*tls.ClientHelloInfo) (*tls.Config, error) {
 //go:embed pages
 var pageFiles embed.FS
 
-// pages are the templates by name, each with the layout around it.
-var pages = func() map[string]*template.Template {
+// pages are the templates by name, each with the layout around it, read when the first page is made: a sandbox, which is the same program, begins without them.
+var pages = sync.OnceValue(func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{"segment": escaped, "words": func(kind string) string { return strings.ReplaceAll(kind, "_", " ") }}).ParseFS(pageFiles, "pages/layout.html", "pages/chart.html"))
 	names, err := fs.Glob(pageFiles, "pages/*.html")
@@ -152,7 +152,7 @@ var pages = func() map[string]*template.Template {
 		}
 	}
 	return all
-}()
+})
 
 // view is what every page is made from; Body is the page's own.
 type view struct {
@@ -355,7 +355,7 @@ func (r *request) fail(status int, text string) {
 // send makes all of a page before the first byte of it leaves: then a client that reads slowly holds nothing but its bytes.
 func (c *Console) send(out http.ResponseWriter, status int, name string, v view) {
 	var made bytes.Buffer
-	if err := pages[name].ExecuteTemplate(&made, "layout.html", v); err != nil {
+	if err := pages()[name].ExecuteTemplate(&made, "layout.html", v); err != nil {
 		c.Log.Error("console: page not made", "page", name, "error", err)
 		refuse(out, http.StatusInternalServerError, "internal error")
 		return
