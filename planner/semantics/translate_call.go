@@ -26,6 +26,9 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 	if ast.Aggregates[name] || f.AggStar || f.AggDistinct || f.AggFilter != nil || len(f.AggOrder) > 0 || f.AggWithinGroup {
 		return nil, refuse.AggregateIn.At(pos, t.Place)
 	}
+	if argument := ast.NamedArgument(f); argument != "" {
+		return nil, noArgument(name, argument, pos)
+	}
 	args, _, r := t.All(f.Args)
 	if r != nil {
 		return nil, r
@@ -63,6 +66,19 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 		}
 	}
 	return e, nil
+}
+
+// noArgument refuses an argument that no form of the function has; package parse has put the others into their places.
+func noArgument(function, argument string, pos int) *refuse.Refusal {
+	r := refuse.UnknownFunction.At(pos, function+" with an argument "+argument)
+	for _, form := range scalar.Arguments(function) {
+		var names []string
+		for _, a := range form {
+			names = append(names, a.Name)
+		}
+		r.Hint = "The arguments of " + function + " are " + strings.Join(names, ", ") + "."
+	}
+	return r
 }
 
 // noteArguments gives parameters the types that a function takes them as.

@@ -7,6 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -29,10 +30,8 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	if n.GetFuncVariadic() {
 		cannot("VARIADIC")
 	}
-	for _, a := range n.GetArgs() {
-		if a.GetNamedArgExpr() != nil {
-			cannot("a named argument")
-		}
+	if argument := ast.NamedArgument(n); argument != "" { // package parse has put those into their places that a function has
+		wrong("42883", "function "+name+" with an argument "+argument+" does not exist", n.GetLocation())
 	}
 	if n.GetOver() != nil || n.GetAggWithinGroup() || slices.Contains(aggregates, name) {
 		return b.aggregate(name, n, sc)

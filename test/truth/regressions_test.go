@@ -16,6 +16,10 @@ var regressions = []struct {
 	// Numbers are written by templates.
 	{"shop", `SELECT to_char(priority, 'FM00'), to_char(100.0 * count(*) / sum(count(*)) OVER (), '990.0%'), to_char(sum(total), 'FM999,999,990.00') FROM orders GROUP BY 1 HAVING count(*) > 0`, "kvv", ""},
 	{"shop", `SELECT count(*) FROM orders WHERE to_number(to_char(priority, '9'), '9') > 2`, "c", ""},
+	// Arguments have names.
+	{"shop", `SELECT count(*) FROM orders WHERE placed >= timestamp '2023-06-01' - make_interval(days => 90)`, "c", ""},
+	{"shop", `SELECT count(*) FROM orders WHERE placed BETWEEN make_date(year => 2023, month => 2, day => 3) AND make_timestamp(2023, 4, 5, sec => 0, min => 0, hour => 12)`, "c", ""},
+	{"shop", `SELECT make_interval(hours => count(*)::int, days := 2) FROM orders`, "v", ""},
 	// A constant in a sum has its weight.
 	{"shop", `SELECT sum(2), sum(-3) FROM orders`, "vv", ""},
 	{"shop", `SELECT sum(2.5) FROM orders`, "v", ""},
