@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -41,6 +42,12 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	}
 	if series, ok := b.series(name, n, sc); ok {
 		return expr{sql: "unnest(" + series.sql + ")", typed: series.typed, series: true}
+	}
+	if name == "width_bucket" && len(n.GetArgs()) == 2 {
+		if elements, ok := ast.ArrayElements(n.GetArgs()[1]); ok {
+			return b.call(scalar.WidthBucketOf, b.exprs(append([]*pg.Node{n.GetArgs()[0]}, elements...), sc)...)
+		}
+		cannot("width_bucket of an array that is not written out")
 	}
 	return b.ofValues(name, b.exprs(n.GetArgs(), sc))
 }
