@@ -85,7 +85,7 @@ func outcomesOf(t *testing.T, name string, types []policy.Type, worst map[policy
 var reasonOf = map[string]string{
 	"22012": "division by zero", "22003": "out of range", "22P02": "a text that is no such value", "22007": "a text that is no date", "22008": "a date or moment out of range",
 	"22023": "a parameter without a meaning", "22025": "an escape at the end of a pattern", "22011": "a negative length", "2201B": "a regular expression that is none",
-	"2201G": "buckets without a width", "2201E": "a logarithm of what has none", "2201F": "a power that has no value", "0A000": "a value that is not supported", "54000": "a number that is no character", "22015": "an interval out of range", "42601": "a template whose words exclude one another",
+	"2201G": "buckets without a width", "2201E": "a logarithm of what has none", "2201F": "a power that has no value", "0A000": "a value that is not supported", "54000": "a number that is no character", "22015": "an interval out of range", "22004": "a NULL where none may be", "42601": "a template whose words exclude one another",
 }
 
 // TestFunctionsDocument holds docs/functions.md equal to the catalogue, and to what each function that analysts may write

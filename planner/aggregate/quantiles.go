@@ -224,7 +224,7 @@ func (g *Grouping) shares(name string, f *pg.FuncCall) (shares []mechanisms.Shar
 	if list := n.GetAArrayExpr(); list != nil {
 		items, array = list.Elements, true
 	} else if c := n.GetAConst(); c != nil && strings.HasPrefix(strings.TrimSpace(c.GetSval().GetSval()), "{") {
-		values, ok := semantics.SplitArray(c.GetSval().GetSval())
+		values, ok := ast.SplitArray(c.GetSval().GetSval())
 		if !ok {
 			return nil, false, notShare.At(pos)
 		}

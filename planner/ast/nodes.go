@@ -43,6 +43,16 @@ func FunctionName(f *pg.FuncCall) (string, *refuse.Refusal) {
 	return "", refuse.UnknownFunction.At(int(f.Location), strings.Join(names, ".")+"()")
 }
 
+// NamedArgument is the first argument of a call that is given by its name, as years in make_interval(years => 2); empty: none is.
+func NamedArgument(f *pg.FuncCall) string {
+	for _, a := range f.Args {
+		if n := a.GetNamedArgExpr(); n != nil {
+			return n.Name
+		}
+	}
+	return ""
+}
+
 // IsAggregate tells a call of an aggregate that is not a window function.
 func IsAggregate(f *pg.FuncCall) bool {
 	names := Strings(f.Funcname)

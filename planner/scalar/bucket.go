@@ -3,6 +3,7 @@ package scalar
 import (
 	"math"
 	"math/big"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -22,6 +23,55 @@ var (
 	errBucketCount  = fail(stateWidthBucket, "count must be greater than zero")
 	errBucketBounds = fail(stateWidthBucket, "lower bound cannot equal upper bound")
 )
+
+// WidthBucketOf names, for Call, width_bucket(operand, ARRAY[…]) over the operand and the array's elements: no statement can
+// call a function of this name.
+const WidthBucketOf = "[]width_bucket"
+
+// thresholds is how many of the thresholds, which are in order, are not above the operand. Where they are in none, it is
+// what PostgreSQL's search by halves comes to.
+func (env Env) thresholds(args []Expr) (Expr, error) {
+	common, ok := args[0].Type(), true // which an array without types, '{18,30,65}', has
+	if slices.ContainsFunc(args[1:], func(e Expr) bool { return e.Type() != policy.Unknown }) {
+		elements, t, err := env.unify("ARRAY", args[1:])
+		if err != nil {
+			return nil, err
+		}
+		args = append([]Expr{args[0]}, elements...)
+		common, ok = env.Common(common, t)
+	} else if common == policy.Unknown {
+		common = policy.Text
+	}
+	if !ok || !supported(common) {
+		return nil, failf(stateUndefined, "function width_bucket(%s, %s[]) does not exist", args[0].Type().Name(), args[len(args)-1].Type().Name())
+	}
+	typed := make([]Expr, len(args))
+	for i, e := range args {
+		var err error
+		if typed[i], err = env.Coerce(e, common); err != nil {
+			return nil, err
+		}
+	}
+	b := &body{loose: true, many: func(_ *Env, values []policy.Value) (policy.Value, error) {
+		operand, list := values[0], values[1:]
+		if operand == nil {
+			return nil, nil
+		}
+		if slices.Contains(list, nil) {
+			return nil, fail(stateNull, "thresholds array must not contain NULLs")
+		}
+		low, high := 0, len(list)
+		for low < high {
+			if middle := (low + high) / 2; Compare(common, operand, list[middle]) < 0 {
+				high = middle
+			} else {
+				low = middle + 1
+			}
+		}
+		return int64(low), nil
+	}}
+	return &call{name: "width_bucket", args: typed, typ: policy.Int4, typmod: -1, body: b, env: &env}, nil
+}
 
 // numericBucket finds the bucket of v[0] among count equal ones between v[1] and v[2]. The
 // share is a rounded quotient, as in PostgreSQL: a value just below the upper bound may get bucket count+1.

@@ -13,6 +13,8 @@ func (env Env) Call(name string, args ...Expr) (Expr, error) {
 	switch name {
 	case "greatest", "least":
 		return env.extreme(name, args)
+	case WidthBucketOf:
+		return env.thresholds(args)
 	case "coalesce":
 		return env.Coalesce(args...)
 	case "nullif":

@@ -21,6 +21,7 @@ type catalog struct {
 	operators map[string][]signature
 	functions map[string][]signature
 	told      map[string][]signature // what expressions do not call, and parameters stand in
+	named     map[string][][]Argument
 	elements  map[policy.Type]policy.Type
 	arrays    map[policy.Type]policy.Type
 }
@@ -54,7 +55,7 @@ var loadCatalog = sync.OnceValue(func() *catalog {
 		types: map[policy.Type]catalogType{}, names: map[string]policy.Type{},
 		casts:     map[[2]policy.Type]byte{},
 		operators: map[string][]signature{}, functions: map[string][]signature{}, told: map[string][]signature{},
-		elements: map[policy.Type]policy.Type{}, arrays: map[policy.Type]policy.Type{},
+		named: map[string][][]Argument{}, elements: map[policy.Type]policy.Type{}, arrays: map[policy.Type]policy.Type{},
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(catalogText), "\n") {
 		f := strings.Fields(line)
@@ -73,6 +74,8 @@ var loadCatalog = sync.OnceValue(func() *catalog {
 			c.functions[f[1]] = signatures(f[2:])
 		case "told":
 			c.told[f[1]] = signatures(f[2:])
+		case "named":
+			c.named[f[1]] = named(f[2:])
 		case "array":
 			c.elements[oid(f[2])], c.arrays[oid(f[1])] = oid(f[1]), oid(f[2])
 		}
@@ -98,6 +101,28 @@ func signatures(list []string) []signature {
 			}
 		}
 		all = append(all, s)
+	}
+	return all
+}
+
+// Argument is one of a function whose arguments have names.
+type Argument struct {
+	Name    string
+	Default string // what stands for it where it is left out, as SQL; empty: it may not be
+}
+
+// Arguments are those of the functions of a name, where they have names.
+func Arguments(function string) [][]Argument { return loadCatalog().named[function] }
+
+// named reads "str,strict=true".
+func named(list []string) (all [][]Argument) {
+	for _, text := range list {
+		var one []Argument
+		for arg := range strings.SplitSeq(text, ",") {
+			name, value, _ := strings.Cut(arg, "=")
+			one = append(one, Argument{name, value})
+		}
+		all = append(all, one)
 	}
 	return all
 }

@@ -17,7 +17,7 @@ const oursSQL = "(16,21,23,20,700,701,1700,25,1043,1082,1114,1184,1186,2950)"
 // readSQL are types beside them that arguments may have where only the types of parameters are asked for.
 const readSQL = "(17,18,19,24,26,114,1042,2205,2206,3802,4089,4096)"
 
-// catalogSQL asks a server for the text of catalog.txt below its comments; $ops, $functions and $told are lists of names.
+// catalogSQL asks a server for the text of catalog.txt below its comments; $ops, $functions, $told and $named are lists of names.
 var catalogSQL = []string{`
 WITH used AS (
 	SELECT unnest(array[oprleft, oprright]) AS t FROM pg_operator WHERE oprname IN ($ops)
@@ -37,7 +37,7 @@ WITH signatures AS (
 	SELECT 'operator' AS kind, oprname::text AS name, concat_ws('+', nullif(oprleft, 0), oprright) AS args,
 		oprresult AS result, false AS spread FROM pg_operator WHERE oprname IN ($ops)
 	UNION ALL
-	SELECT 'function', proname::text, array_to_string(proargtypes::oid[], '+'), prorettype, provariadic <> 0 FROM pg_proc
+	SELECT 'function', proname::text, array_to_string((proargtypes::oid[])[0:n - 1], '+'), prorettype, provariadic <> 0 FROM pg_proc, generate_series(pronargs::int - pronargdefaults, pronargs) AS given(n)
 	WHERE proname IN ($functions) AND prokind = 'f' AND NOT proretset AND pronamespace = 11
 	UNION ALL
 	SELECT 'told', oprname, concat_ws('+', nullif(oprleft, 0), oprright), oprresult, false FROM pg_operator WHERE oprname IN ($told)
@@ -46,12 +46,16 @@ WITH signatures AS (
 	WHERE proname IN ($told) AND pronamespace = 11)
 SELECT concat_ws(' ', kind, name, string_agg(args || '=' || result || CASE WHEN spread THEN 'v' ELSE '' END, ' '
 	ORDER BY args COLLATE "C"))
-FROM signatures GROUP BY kind, name ORDER BY kind COLLATE "C", name COLLATE "C"`}
+FROM signatures GROUP BY kind, name ORDER BY kind COLLATE "C", name COLLATE "C"`, `
+SELECT concat_ws(' ', 'named', proname, string_agg(args, ' ' ORDER BY args COLLATE "C")) FROM (
+	SELECT proname, pg_proc.oid, string_agg(proargnames[n] || coalesce('=' || pg_get_function_arg_default(pg_proc.oid, n), ''), ',' ORDER BY n) AS args
+	FROM pg_proc, generate_series(1, pronargs) AS at(n) WHERE proname IN ($named) AND pronamespace = 11 GROUP BY 1, 2) AS functions
+GROUP BY proname ORDER BY proname COLLATE "C"`}
 
 // TestCatalogMatchesServer holds catalog.txt, and what bodies say about depending on the session, against a server.
 func TestCatalogMatchesServer(t *testing.T) {
 	s := newServer(t)
-	var operators, functions, told []string
+	var operators, functions, told, named []string
 	for name := range loadCatalog().operators {
 		operators = append(operators, "'"+name+"'")
 	}
@@ -61,7 +65,10 @@ func TestCatalogMatchesServer(t *testing.T) {
 	for name := range loadCatalog().told {
 		told = append(told, "'"+name+"'")
 	}
-	replace := strings.NewReplacer("$ops", strings.Join(operators, ","), "$functions", strings.Join(functions, ","), "$told", strings.Join(told, ","))
+	for name := range loadCatalog().named {
+		named = append(named, "'"+name+"'")
+	}
+	replace := strings.NewReplacer("$ops", strings.Join(operators, ","), "$functions", strings.Join(functions, ","), "$told", strings.Join(told, ","), "$named", strings.Join(named, ","))
 	var got []string
 	for _, sql := range catalogSQL {
 		got = append(got, s.column(t, replace.Replace(sql))...)
@@ -113,8 +120,8 @@ func (s *server) column(t *testing.T, sql string) (out []string) {
 func TestVolatility(t *testing.T) {
 	s := newServer(t)
 	rows := s.column(t, `
-SELECT concat_ws(' ', proname, array_to_string(proargtypes::oid[], '+'), provolatile, proisstrict) FROM pg_proc
-	WHERE prokind = 'f' AND pronamespace = 11
+SELECT concat_ws(' ', proname, array_to_string((proargtypes::oid[])[0:n - 1], '+'), provolatile, proisstrict)
+	FROM pg_proc, generate_series(pronargs::int - pronargdefaults, pronargs) AS given(n) WHERE prokind = 'f' AND pronamespace = 11
 UNION ALL
 SELECT concat_ws(' ', oprname, concat_ws('+', nullif(oprleft, 0), oprright), provolatile, proisstrict)
 	FROM pg_operator JOIN pg_proc ON pg_proc.oid = oprcode`)

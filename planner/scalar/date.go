@@ -41,6 +41,7 @@ func (r registry) dates() {
 	}
 	r.ages()
 	r.makers()
+	r.clocks()
 	r.zones()
 }
 
@@ -180,34 +181,12 @@ func (env *Env) today() (policy.Timestamp, error) {
 	return dateToTimestamp(timestampToDate(wall))
 }
 
-func (r registry) makers() {
-	i4 := policy.Int4
-	r.many("make_date", []policy.Type{i4, i4, i4}, func(_ *Env, a []policy.Value) (policy.Value, error) {
-		return makeDate(a[0].(int64), a[1].(int64), a[2].(int64))
-	})
+func (r registry) clocks() {
 	for _, name := range []string{"now", "transaction_timestamp", "statement_timestamp"} {
 		r[keyOf(name, nil)] = &body{stable: true, none: func(env *Env) (policy.Value, error) {
 			return policy.Timestamptz(env.Clock().UnixMicro()), nil
 		}}
 	}
-}
-
-func makeDate(year, month, day int64) (policy.Value, error) {
-	bad := fail(stateDateOverflow, "date field value out of range")
-	if year < 0 {
-		year++ // −1 is 1 BC
-	} else if year == 0 {
-		return nil, bad
-	}
-	if month < 1 || month > 12 || day < 1 || day > 31 || year < -5000 || year > 5874898 ||
-		day > int64(daysInMonth(int(year), int(month))) {
-		return nil, bad
-	}
-	days := daysOf(civil{int(year), int(month), int(day)})
-	if days < leastDate || days > maxDate {
-		return nil, errDate
-	}
-	return policy.Date(days), nil
 }
 
 // zones registers timezone(zone, t), which AT TIME ZONE means.

@@ -19,6 +19,7 @@ const (
 	stateSubstring      = "22011"
 	stateRegex          = "2201B"
 	stateWidthBucket    = "2201G"
+	stateNull           = "22004"
 	stateLog            = "2201E"
 	statePower          = "2201F"
 	stateMismatch       = "42804"

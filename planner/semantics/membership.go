@@ -196,6 +196,11 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 			return args, r
 		case strings.HasSuffix(name, "varchar"):
 			return t.elementsAsTexts(inner, subject, policy.Unknown, cast.TypeName, pos)
+		case !strings.HasSuffix(name, "text"):
+			if nodes, ok := ast.ArrayElements(array); ok {
+				args, _, r := t.All(nodes)
+				return args, r
+			}
 		}
 		return t.elementsAsTexts(inner, subject, policy.Text, cast.TypeName, pos)
 	}
@@ -291,7 +296,7 @@ func (t *Translator) elementsOf(array *pg.Node, subject *Expr, texts policy.Type
 	if literal == nil {
 		return nil, NoForm.At(pos, "this comparison with an array")
 	}
-	elements, ok := SplitArray(literal.Sval)
+	elements, ok := ast.SplitArray(literal.Sval)
 	if !ok {
 		r := Evaluation.At(ast.Location(array), "malformed array literal")
 		r.SQLState = "22P02"
@@ -344,7 +349,7 @@ func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, element po
 	case []policy.Value:
 		values = v
 	case string:
-		elements, ok := SplitArray(v)
+		elements, ok := ast.SplitArray(v)
 		if !ok {
 			return nil, NoForm.At(pos, "this array parameter")
 		}

@@ -26,6 +26,12 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 	if ast.Aggregates[name] || f.AggStar || f.AggDistinct || f.AggFilter != nil || len(f.AggOrder) > 0 || f.AggWithinGroup {
 		return nil, refuse.AggregateIn.At(pos, t.Place)
 	}
+	if argument := ast.NamedArgument(f); argument != "" {
+		return nil, noArgument(name, argument, pos)
+	}
+	if name == "width_bucket" && len(f.Args) == 2 {
+		return t.thresholds(f, pos)
+	}
 	args, _, r := t.All(f.Args)
 	if r != nil {
 		return nil, r
@@ -63,6 +69,52 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 		}
 	}
 	return e, nil
+}
+
+// thresholds are width_bucket(age, ARRAY[18, 30, 65]): in order, they are a step at each, as CASE is.
+func (t *Translator) thresholds(f *pg.FuncCall, pos int) (*Expr, *refuse.Refusal) {
+	nodes, ok := ast.ArrayElements(f.Args[1])
+	if !ok {
+		return nil, NoForm.At(pos, "width_bucket of an array that is not written out")
+	}
+	args, _, r := t.All(append([]*pg.Node{f.Args[0]}, nodes...))
+	if r != nil {
+		return nil, r
+	}
+	s, err := t.Env.Call(scalar.WidthBucketOf, scalars(args)...)
+	if err != nil {
+		return nil, ScalarRefusal(err, pos)
+	}
+	e, r := t.reading(Node(FormOther, "width_bucket", s, pos, args...))
+	if r != nil {
+		return nil, r
+	}
+	ordered := true
+	for i := 2; i < len(args) && ordered; i++ {
+		step, err := t.Env.Call("<=", args[i-1].Expr, args[i].Expr)
+		ordered = err == nil && args[i-1].IsConstant() && args[i].IsConstant()
+		if ordered {
+			v, err := step.Eval(nil)
+			ordered = err == nil && v == true
+		}
+	}
+	if ordered {
+		e.order(t.Env, "width_bucket")
+	}
+	return e, nil
+}
+
+// noArgument refuses an argument that no form of the function has; package parse has put the others into their places.
+func noArgument(function, argument string, pos int) *refuse.Refusal {
+	r := refuse.UnknownFunction.At(pos, function+" with an argument "+argument)
+	for _, form := range scalar.Arguments(function) {
+		var names []string
+		for _, a := range form {
+			names = append(names, a.Name)
+		}
+		r.Hint = "The arguments of " + function + " are " + strings.Join(names, ", ") + "."
+	}
+	return r
 }
 
 // noteArguments gives parameters the types that a function takes them as.

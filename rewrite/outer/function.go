@@ -7,7 +7,9 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -29,10 +31,8 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	if n.GetFuncVariadic() {
 		cannot("VARIADIC")
 	}
-	for _, a := range n.GetArgs() {
-		if a.GetNamedArgExpr() != nil {
-			cannot("a named argument")
-		}
+	if argument := ast.NamedArgument(n); argument != "" { // package parse has put those into their places that a function has
+		wrong("42883", "function "+name+" with an argument "+argument+" does not exist", n.GetLocation())
 	}
 	if n.GetOver() != nil || n.GetAggWithinGroup() || slices.Contains(aggregates, name) {
 		return b.aggregate(name, n, sc)
@@ -42,6 +42,12 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	}
 	if series, ok := b.series(name, n, sc); ok {
 		return expr{sql: "unnest(" + series.sql + ")", typed: series.typed, series: true}
+	}
+	if name == "width_bucket" && len(n.GetArgs()) == 2 {
+		if elements, ok := ast.ArrayElements(n.GetArgs()[1]); ok {
+			return b.call(scalar.WidthBucketOf, b.exprs(append([]*pg.Node{n.GetArgs()[0]}, elements...), sc)...)
+		}
+		cannot("width_bucket of an array that is not written out")
 	}
 	return b.ofValues(name, b.exprs(n.GetArgs(), sc))
 }

@@ -316,3 +316,8 @@ SELECT to_char(n, '0999PR'), to_char(-n, '9G999D99PR'), to_char(n::float8 / 3, '
 SELECT to_char(-n, '9G999D99PR'), to_char(n::float8 / 3, '9.999EEEE'), to_char(n::real, '"n = "L999'), to_char(n * 1000, '99V99'), to_char('NaN'::float8, '999.9x') FROM leaf_1 ORDER BY n, k
 SELECT to_number(to_char(n, 'S9,999.9'), 'S9,999.9'), to_number('$1,234.50-', 'L9G999D99S'), to_number('x', '9') FROM leaf_1 ORDER BY n, k
 SELECT to_number(to_char(n, 'S9,999.9'), 'S9,999.9'), to_number('<1,234.50>', '9G999D99PR'), to_number('12345', '999V99') FROM leaf_1 ORDER BY n, k
+-- made of parts
+SELECT make_interval(0, 0, 0, n::int), make_interval(n::int, 1, 2, 3, 4, 5, n / 8.0), make_timestamp(2024, 2, 29, n::int % 24, 0, 1.5), make_timestamptz(2024, 3, 31, 2, 30, 0), make_timestamptz(2024, 3, 31, 2, 30, 0, 'Europe/Paris'), make_interval() FROM leaf_1 ORDER BY n, k
+-- buckets between thresholds
+SELECT width_bucket(n, ARRAY[5, 10, 20.5]), width_bucket(n::float8, '{1,12}'::float8[]), width_bucket(k, ARRAY['b', 'c']), width_bucket(n, ARRAY[20, 5, 10]), width_bucket(n, ARRAY[]::int[]), width_bucket(NULL::int, ARRAY[1, NULL]) FROM leaf_1 ORDER BY n, k
+SELECT width_bucket(n, ARRAY[5, NULL]) FROM leaf_1 ORDER BY n, k

@@ -16,6 +16,17 @@ var regressions = []struct {
 	// Numbers are written by templates.
 	{"shop", `SELECT to_char(priority, 'FM00'), to_char(100.0 * count(*) / sum(count(*)) OVER (), '990.0%'), to_char(sum(total), 'FM999,999,990.00') FROM orders GROUP BY 1 HAVING count(*) > 0`, "kvv", ""},
 	{"shop", `SELECT count(*) FROM orders WHERE to_number(to_char(priority, '9'), '9') > 2`, "c", ""},
+	// Arguments have names.
+	{"shop", `SELECT count(*) FROM orders WHERE placed >= timestamp '2023-06-01' - make_interval(days => 90)`, "c", ""},
+	{"shop", `SELECT count(*) FROM orders WHERE placed BETWEEN make_date(year => 2023, month => 2, day => 3) AND make_timestamp(2023, 4, 5, sec => 0, min => 0, hour => 12)`, "c", ""},
+	{"shop", `SELECT make_interval(hours => count(*)::int, days := 2) FROM orders`, "v", ""},
+	// A cast of an array is one of its elements.
+	{"shop", `SELECT count(*) FROM orders WHERE priority = ANY(ARRAY[1.6, 3]::int[])`, "c", ""},
+	{"shop", `SELECT count(*) FROM orders WHERE placed = ANY('{2023-02-14 10:00,2023-03-31}'::timestamp[]) OR placed <> ALL(ARRAY['2023-02-14', NULL]::date[])`, "c", ""},
+	// Thresholds of an array.
+	{"shop", `SELECT width_bucket(total, ARRAY[0, 100, 250.5, 700]), width_bucket(priority, '{1,3}'), count(*) FROM orders GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
+	{"shop", `SELECT width_bucket(placed, ARRAY['2023-02-01', '2023-04-01']::date[]), width_bucket(priority, ARRAY[5, 1, 3]), count(*) FROM orders GROUP BY 1, 2 HAVING count(*) > 0`, "kkc", ""},
+	{"shop", `SELECT channel, width_bucket(count(*), ARRAY[50, 60, 100.5]) FROM orders GROUP BY 1 HAVING count(*) > 0`, "kv", ""},
 	// A constant in a sum has its weight.
 	{"shop", `SELECT sum(2), sum(-3) FROM orders`, "vv", ""},
 	{"shop", `SELECT sum(2.5) FROM orders`, "v", ""},
