@@ -141,7 +141,7 @@ func (a call) json(name string, args []expr) expr {
 	if name != "json_object_agg" || len(args) != 2 || strings.Contains(a.tail, "FILTER") {
 		cannot("this use of " + name)
 	}
-	key := a.b.cast(args[0], textType).sql
+	key := a.b.jsonKey(args[0])
 	key = "CASE WHEN " + key + " IS NULL THEN CAST(" + raise("22023", "field name must not be null") + " AS VARCHAR) ELSE CAST(to_json(" + key + ") AS VARCHAR) END"
 	return expr{sql: "('{ ' || " + a.sql("string_agg", "("+key+" || ' : ' || "+a.b.json(value)+")", "', '") + " || ' }')", typed: of(typeJSON)}
 }

@@ -206,9 +206,17 @@ func (b *binder) jsonObject(args []expr) expr {
 		if i > 0 {
 			parts = append(parts, "', '")
 		}
-		parts = append(parts, "CAST(to_json("+b.cast(args[i], textType).sql+") AS VARCHAR)", "' : '", b.json(args[i+1]))
+		parts = append(parts, "CAST(to_json("+b.jsonKey(args[i])+") AS VARCHAR)", "' : '", b.json(args[i+1]))
 	}
 	return expr{sql: "(" + strings.Join(append(parts, "'}'"), " || ") + ")", typed: of(typeJSON)}
+}
+
+// jsonKey is the text of a key, of a char with its blanks.
+func (b *binder) jsonKey(e expr) string {
+	if e.oid == policy.Bpchar {
+		return b.sent(e).sql
+	}
+	return b.cast(e, textType).sql
 }
 
 // jsonRow writes a row as PostgreSQL's row_to_json does.

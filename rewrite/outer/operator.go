@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"cmp"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -201,6 +202,12 @@ func (b *binder) text(e expr) expr {
 func (b *binder) concat(l, r expr) expr {
 	el, arrayL := elements[l.oid]
 	er, arrayR := elements[r.oid]
+	if arrayL || arrayR {
+		a, c := cmp.Or(el, l.oid), cmp.Or(er, r.oid)
+		if a != c && textLike(a) && textLike(c) && (a == policy.Bpchar || c == policy.Bpchar) { // whose type is the first one's
+			cannot("|| of chars and other texts in an array")
+		}
+	}
 	switch {
 	case arrayL && (arrayR || r.literal != nil && strings.HasPrefix(*r.literal, "{")):
 		if !arrayR {

@@ -49,6 +49,7 @@ func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
 		return keywords(), true
 	case "regexp_split_to_table", "regexp_matches":
 		takes(name, args, 2, 3)
+		args[0] = b.plainly(args[0])
 		flags := untyped("")
 		if len(args) > 2 {
 			flags = args[2]
