@@ -23,7 +23,7 @@ var Aggregates = map[string]bool{
 	"jsonb_object_agg": true, "percentile_cont": true, "percentile_disc": true, "mode": true, "corr": true, "covar_pop": true,
 	"covar_samp": true, "regr_avgx": true, "regr_avgy": true, "regr_count": true, "regr_intercept": true, "regr_r2": true,
 	"regr_slope": true, "regr_sxx": true, "regr_sxy": true, "regr_syy": true, "any_value": true, "xmlagg": true, "range_agg": true,
-	"median": true, "approx_count_distinct": true,
+	"median": true,
 }
 
 // FunctionName is the name of a function of PostgreSQL's own schemas.

@@ -18,6 +18,9 @@ func (b *Binder) Around(refusal *refuse.Refusal) *refuse.Refusal {
 	if refusal != nil && refusal.ID == refuse.UnknownFunction.ID && refusal.Hint == refuse.UnknownFunction.Hint {
 		return b.otherwiseNamed(refusal)
 	}
+	if refusal != nil && refusal.ID == semantics.UnknownColumn.ID && refusal.Hint == semantics.UnknownColumn.Hint {
+		b.otherwiseNamed(refusal)
+	}
 	if refusal == nil || refusal.Position == 0 || refusal.ID != UnknownAlias.ID && refusal.ID != semantics.UnknownColumn.ID {
 		return refusal
 	}
@@ -102,14 +105,21 @@ var otherNames = map[string]string{
 	"isnull": "coalesce(x, y)", "iif": "CASE WHEN … THEN x ELSE y END", "if": "CASE WHEN … THEN x ELSE y END", "len": "length(x)",
 	"ucase": "upper(x)", "lcase": "lower(x)", "getdate": "now()", "year": "extract(year FROM x)", "month": "extract(month FROM x)",
 	"day": "extract(day FROM x)", "quarter": "extract(quarter FROM x)", "week": "extract(week FROM x)", "hour": "extract(hour FROM x)",
-	"approx_distinct": "count(DISTINCT x)", "approx_count_distinct": "count(DISTINCT x)", "percentile": "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)",
+	"datediff": "y - x, the days between two dates, or extract(epoch FROM y - x) / 3600, the hours between two moments", "dateadd": "x + interval '1 day'",
+	"convert": "CAST(x AS integer), or x::integer", "approx_distinct": "count(DISTINCT x)", "approx_count_distinct": "count(DISTINCT x)", "percentile": "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)",
 }
 
-// otherwiseNamed says what PostgreSQL calls a function that it does not know by the name of another database.
+// otherwiseNamed says what PostgreSQL calls a function that it does not know by the name of another database, or whose first
+// argument is no column but a word there.
 func (b *Binder) otherwiseNamed(refusal *refuse.Refusal) *refuse.Refusal {
 	ast.Each(b.Top.ProtoReflect(), func(m protoreflect.Message) {
 		f, ok := m.Interface().(*pg.FuncCall)
-		if !ok || int(f.Location) != refusal.Position-1 || len(f.Funcname) != 1 {
+		if !ok || len(f.Funcname) != 1 {
+			return
+		}
+		// DATEADD(day, 1, placed) is no column day.
+		word := len(f.Args) > 1 && f.Args[0].GetColumnRef() != nil && ast.Location(f.Args[0]) == refusal.Position-1
+		if int(f.Location) != refusal.Position-1 && !word {
 			return
 		}
 		if name := otherNames[f.Funcname[0].GetString_().GetSval()]; name != "" {

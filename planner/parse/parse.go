@@ -11,6 +11,7 @@ package parse
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +57,9 @@ func GrammarVersion() string {
 	return strconv.Itoa(int(tree.Version/10_000)) + "." + strconv.Itoa(int(tree.Version%10_000))
 }
 
+// selectTop is how other databases limit the rows of a query.
+var selectTop = regexp.MustCompile(`(?i)\bselect\s+(distinct\s+)?top\s*\(?\s*[0-9]+`)
+
 // syntaxRefusal relays the grammar's own message, which quotes the statement alone. Its place, like others, is one of bytes:
 // the grammar counts the characters of a text whose comments are spaces, one for each of their bytes.
 func syntaxRefusal(err error, text string) *refuse.Refusal {
@@ -64,6 +68,9 @@ func syntaxRefusal(err error, text string) *refuse.Refusal {
 		return refuse.Syntax.At(-1, "the statement cannot be parsed")
 	}
 	r := refuse.Syntax.At(-1, e.Message)
+	if selectTop.MatchString(text) {
+		r.Hint = "PostgreSQL's is LIMIT, at the end of the statement: SELECT … ORDER BY … LIMIT 5."
+	}
 	for at := range text {
 		if r.Position++; r.Position == e.Cursorpos {
 			r.Position = at + 1

@@ -105,6 +105,9 @@ func signatures(list []string) []signature {
 	return all
 }
 
+// TypeName is what PostgreSQL calls a type, of those too that expressions cannot have: bytea, "char", json.
+func TypeName(t policy.Type) string { return loadCatalog().typeName(t) }
+
 // Argument is one of a function whose arguments have names.
 type Argument struct {
 	Name    string

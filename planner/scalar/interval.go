@@ -88,6 +88,7 @@ func (r registry) intervals() {
 	}))
 	r.one("justify_hours", i, on1(justifyHours))
 	r.one("justify_days", i, on1(justifyDays))
+	r.one("justify_interval", i, on1(justifyInterval))
 }
 
 // justifyHours turns 24 hours into a day, and gives both the same sign.
@@ -102,6 +103,32 @@ func justifyHours(v interval) (policy.Value, error) {
 		days++
 	}
 	return newInterval(int64(v.Months), days, micros, true)
+}
+
+// justifyInterval turns days' worth of time into days and thirty days into a month, and gives all parts one sign.
+func justifyInterval(v interval) (policy.Value, error) {
+	wholeDays := v.Micros / microsPerDay
+	micros := v.Micros - wholeDays*microsPerDay
+	days := int64(v.Days) + wholeDays
+	months := int64(v.Months) + days/30
+	days %= 30
+	switch {
+	case months > 0 && (days < 0 || days == 0 && micros < 0):
+		days += 30
+		months--
+	case months < 0 && (days > 0 || days == 0 && micros > 0):
+		days -= 30
+		months++
+	}
+	switch {
+	case days > 0 && micros < 0:
+		micros += microsPerDay
+		days--
+	case days < 0 && micros > 0:
+		micros -= microsPerDay
+		days++
+	}
+	return newInterval(months, days, micros, true)
 }
 
 // justifyDays turns thirty days into a month.

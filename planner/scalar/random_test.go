@@ -60,7 +60,7 @@ var templates = map[byte][]string{
 		"coalesce(%z, %s)", "greatest(%z, %d)", "((%z)::text)::timestamptz", "(%z)::timestamptz(2)"},
 	'v': {"(%v + %v)", "(%v - %v)", "(- %v)", "(%v * %#)", "(%v * %f)", "(%v / %#)", "(%v / %f)", "(%s - %s)", "(%z - %z)",
 		"age(%s, %s)", "age(%z, %z)", "age(%d, %d)", "date_trunc(%q, %v)", "coalesce(%v, %v)", "greatest(%v, %v)",
-		"((%v)::text)::interval", "justify_hours(%v)", "justify_days(%v)", "(%s - %d)", "(%# * %v)"},
+		"((%v)::text)::interval", "justify_hours(%v)", "justify_days(%v)", "justify_interval(%v)", "(%s - %d)", "(%# * %v)"},
 	'u': {"coalesce(%u, %u)", "((%u)::text)::uuid", "nullif(%u, %u)", "greatest(%u, %u)"},
 }
 

@@ -8,6 +8,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -37,7 +38,12 @@ var typeOids = map[string]policy.Type{
 func typeKey(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
 // typeNameOf names a type in a message.
-func typeNameOf(t policy.Type) string { return t.Name() }
+func typeNameOf(t policy.Type) string {
+	if t == typeRecord {
+		return "record"
+	}
+	return scalar.TypeName(t)
+}
 
 // typeOf reads the type of a cast.
 func typeOf(n *pg.TypeName) typed {

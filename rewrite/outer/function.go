@@ -91,9 +91,14 @@ func (b *binder) ofValues(name string, args []expr) expr {
 		return b.arrayPosition(args)
 	case "json_build_object":
 		return b.jsonObject(args)
+	case "json_build_array":
+		return b.jsonArray(args)
 	case "row_to_json", "to_json":
-		if len(args) == 1 && args[0].fields != nil {
+		switch {
+		case len(args) == 1 && args[0].fields != nil:
 			return b.jsonRow(args[0])
+		case name == "to_json" && len(args) == 1 && args[0].oid != policy.Unknown:
+			return expr{sql: "(CASE WHEN " + args[0].sql + " IS NOT NULL THEN " + b.json(args[0]) + " END)", typed: of(typeJSON)}
 		}
 	case "substring":
 		if len(args) == 2 && (args[1].null || args[1].literal != nil || textLike(args[1].oid)) {
@@ -217,6 +222,18 @@ func (b *binder) jsonKey(e expr) string {
 		return b.sent(e).sql
 	}
 	return b.cast(e, textType).sql
+}
+
+// jsonArray writes a JSON array as PostgreSQL's json_build_array spaces it.
+func (b *binder) jsonArray(args []expr) expr {
+	parts := []string{"'['"}
+	for i, a := range args {
+		if i > 0 {
+			parts = append(parts, "', '")
+		}
+		parts = append(parts, b.json(a))
+	}
+	return expr{sql: "(" + strings.Join(append(parts, "']'"), " || ") + ")", typed: of(typeJSON)}
 }
 
 // jsonRow writes a row as PostgreSQL's row_to_json does.

@@ -321,3 +321,6 @@ SELECT make_interval(0, 0, 0, n::int), make_interval(n::int, 1, 2, 3, 4, 5, n / 
 -- buckets between thresholds
 SELECT width_bucket(n, ARRAY[5, 10, 20.5]), width_bucket(n::float8, '{1,12}'::float8[]), width_bucket(k, ARRAY['b', 'c']), width_bucket(n, ARRAY[20, 5, 10]), width_bucket(n, ARRAY[]::int[]), width_bucket(NULL::int, ARRAY[1, NULL]) FROM leaf_1 ORDER BY n, k
 SELECT width_bucket(n, ARRAY[5, NULL]) FROM leaf_1 ORDER BY n, k
+-- JSON of values, and intervals of one sign
+SELECT json_build_array(n, k, NULL, 1.50, n > 10, 'a"b'), json_build_array(), to_json(n), to_json(k), to_json(n / 7.0), to_json(NULL::int), to_json(ARRAY[1] IS NULL) FROM leaf_1 ORDER BY n, k
+SELECT justify_interval(interval '40 days -30 hours' * n), justify_interval(interval '-1 mon 3 days' * n) FROM leaf_1 ORDER BY n, k
