@@ -54,6 +54,7 @@ func TestBucketsBeginWithSteps(t *testing.T) {
 	c := testContext(t, p)
 	for key, answered := range map[string]bool{
 		"date_trunc('hour', seen)": false, "floor(extract(epoch FROM seen) / 3600)": false, "floor(extract(epoch FROM seen)::float8 / 3600)": false, "trunc(extract(epoch FROM seen) / 3600)::int": false,
+		"width_bucket(seen, ARRAY['2024-01-05 00:30Z', '2024-01-05 01:00Z', '2024-01-07 00:30Z']::timestamptz[])": false, "width_bucket(seen, ARRAY['2024-01-05 00:30Z', '2024-01-07 00:30Z']::timestamptz[])": true,
 		"date_bin('30 minutes', seen, timestamptz '2024-01-01 00:00Z')": true, "floor(extract(epoch FROM seen) / 1800)": true,
 	} {
 		if p := planOrRefusal(t, c, "SELECT "+key+", count(*) FROM people GROUP BY 1"); (p != nil) != answered {

@@ -20,7 +20,7 @@ import (
 // its average of 1 day 20:00 and 2 days 20:00 is 1 day 32:00:00; here it is 2 days 08:00:00, which is equal to it, and errs less than two sums would.
 
 // intervalForm says how they are written.
-const intervalForm = "sums and averages of intervals have less than a day beside their days: PostgreSQL's are equal to them, and may have more"
+const intervalForm = "intervals are added up by their seconds (and months), in which ± is told, and shown in days and less than a day: PostgreSQL's sums and averages are equal, and may have more than a day beside their days"
 
 // mostOfInterval is how many months, or days, an interval can have.
 const mostOfInterval = 1<<31 - 1

@@ -297,8 +297,8 @@ func (v *Solver) decide(e *semantics.Expr) (bool, *refuse.Refusal) {
 }
 
 // key evaluates a group key on the box. A bare column stands for its step, by the step's low end, and so does a time that is put into
-// buckets finer than its steps: date_trunc('minute', at) of a column of hours has a key for each hour. A step that lies in parts of two
-// buckets of which one begins before it has none.
+// buckets finer than its steps: date_trunc('minute', at) of a column of hours has a key for each hour. A step that shares a bucket with
+// another step has none.
 func (v *Solver) key(e *semantics.Expr) (policy.Value, *refuse.Refusal) {
 	if e.Form == semantics.FormColumn {
 		if c := v.Table.Columns[e.Cols[0]]; !c.Domain.Single() {
@@ -307,7 +307,7 @@ func (v *Solver) key(e *semantics.Expr) (policy.Value, *refuse.Refusal) {
 		return v.Box.Low[e.Cols[0]], nil
 	}
 	value, steady, refusal := v.Box.Value(e)
-	if refusal == nil && !steady && v.isBucket(e) && v.Box.Begins(e) {
+	if refusal == nil && !steady && v.isBucket(e) && v.Box.Parted(e) {
 		c := v.Table.Columns[e.Cols[0]]
 		v.Notes.Add("buckets of " + c.Name + " are no finer than its steps of " + semantics.StepOf(c) + ": each is shown as the first in its step")
 		return e.Value(v.Box.Low)

@@ -195,6 +195,13 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 			}
 			return args, r
 		case strings.HasSuffix(name, "varchar"):
+			if nodes, ok := ast.ArrayElements(array); ok { // each is cut to the length that the type has
+				args, _, r := t.All(nodes)
+				return args, r
+			}
+			if len(cast.TypeName.Typmods) > 0 {
+				return nil, NoForm.At(pos, "a cast of an array that is not written out to one of varchar with a length")
+			}
 			return t.elementsAsTexts(inner, subject, policy.Unknown, cast.TypeName, pos)
 		case !strings.HasSuffix(name, "text"):
 			if nodes, ok := ast.ArrayElements(array); ok {

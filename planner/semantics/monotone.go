@@ -265,20 +265,40 @@ func before(turn policy.Value) policy.Value {
 	return policy.Timestamp(micros - 1)
 }
 
-// Begins tells whether an expression over one column of times, or of what lies between two, changes at the low end of the box: its value just below is another's.
-func (b *Box) Begins(e *Expr) bool {
-	row, at := slices.Clone(b.Low), e.Cols[0]
-	switch v := row[at].(type) {
-	case policy.Date:
-		row[at] = v - 1
-	case policy.Timestamp, policy.Timestamptz:
-		row[at] = before(v)
-	case int64:
-		row[at] = v - 1
-	default:
+// Parted tells whether an expression over one column of times, or of what lies between two, changes at both ends of the box: none of its values in there is another box's too.
+func (b *Box) Parted(e *Expr) bool {
+	at := e.Cols[0]
+	d := b.Table.Columns[at].Domain
+	if !b.changes(e, momentBeside(b.Low[at], -1), b.Low[at]) {
 		return false
 	}
-	last, err := e.Eval(row)
-	first, failed := e.Eval(b.Low)
-	return err == nil && failed == nil && !Same(e.Type(), last, first)
+	return scalar.Compare(d.Type, b.High[at], d.Max) >= 0 || b.changes(e, b.High[at], momentBeside(b.High[at], 1))
+}
+
+// momentBeside is a moment, or what lies between two, moved by the least there is.
+func momentBeside(v policy.Value, by int64) policy.Value {
+	switch v := v.(type) {
+	case policy.Date:
+		return v + policy.Date(by)
+	case policy.Timestamp:
+		return v + policy.Timestamp(by)
+	case policy.Timestamptz:
+		return v + policy.Timestamptz(by)
+	case int64:
+		return v + by
+	}
+	return nil
+}
+
+// changes tells whether an expression over one column differs between two of its values.
+func (b *Box) changes(e *Expr, from, to policy.Value) bool {
+	if from == nil || to == nil {
+		return false
+	}
+	row := slices.Clone(b.Low)
+	row[e.Cols[0]] = from
+	before, err := e.Eval(row)
+	row[e.Cols[0]] = to
+	after, failed := e.Eval(row)
+	return err == nil && failed == nil && !Same(e.Type(), before, after)
 }

@@ -81,6 +81,9 @@ func (t *Translator) thresholds(f *pg.FuncCall, pos int) (*Expr, *refuse.Refusal
 	if r != nil {
 		return nil, r
 	}
+	if slices.ContainsFunc(args, func(e *Expr) bool { return e.Blanks > 0 }) { // chars would be compared without their blanks, and texts are not
+		return nil, NoForm.At(pos, "width_bucket of a char").Hinting("width_bucket(x::text, ARRAY[…]) compares as text.")
+	}
 	s, err := t.Env.Call(scalar.WidthBucketOf, scalars(args)...)
 	if err != nil {
 		return nil, ScalarRefusal(err, pos)

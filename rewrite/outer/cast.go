@@ -7,6 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -98,6 +99,13 @@ func (b *binder) typeCast(n *pg.TypeCast, sc *scope) expr {
 	t := typeOf(n.GetTypeName())
 	if array := n.GetArg().GetAArrayExpr(); array != nil && len(array.GetElements()) == 0 {
 		return expr{sql: "CAST([] AS " + Storage(t.oid) + ")", typed: t}
+	}
+	if name := n.GetTypeName(); len(name.GetArrayBounds()) > 0 && len(name.GetTypmods()) > 0 { // varchar(4)[]: each element is cast
+		elements, ok := ast.ArrayElements(&pg.Node{Node: &pg.Node_TypeCast{TypeCast: n}})
+		if !ok || len(elements) == 0 {
+			cannot("a cast of an array that is not written out to elements with a modifier")
+		}
+		return b.arrayExpr(elements, sc)
 	}
 	value := b.expr(n.GetArg(), sc)
 	if (t.oid == typeTypeRow || t.oid == typeAttributeRow) && !value.null {

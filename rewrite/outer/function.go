@@ -45,7 +45,11 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	}
 	if name == "width_bucket" && len(n.GetArgs()) == 2 {
 		if elements, ok := ast.ArrayElements(n.GetArgs()[1]); ok {
-			return b.call(scalar.WidthBucketOf, b.exprs(append([]*pg.Node{n.GetArgs()[0]}, elements...), sc)...)
+			args := b.exprs(append([]*pg.Node{n.GetArgs()[0]}, elements...), sc)
+			if slices.ContainsFunc(args, func(e expr) bool { return e.oid == policy.Bpchar }) { // which are compared without their blanks
+				cannot("width_bucket of a char")
+			}
+			return b.call(scalar.WidthBucketOf, args...)
 		}
 		cannot("width_bucket of an array that is not written out")
 	}
