@@ -59,8 +59,9 @@ func ofPooler(err error) string {
 
 // pooled tells whether the session behind a connection is not that which the connection was greeted by.
 func pooled(ctx context.Context, conn *pgx.Conn) (is bool, err error) {
-	err = conn.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid() <> $1::pg_catalog.int8", int64(conn.PgConn().PID())).Scan(&is)
-	return is, err
+	var behind int64
+	err = conn.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()::pg_catalog.int8").Scan(&behind)
+	return behind != int64(conn.PgConn().PID()), err
 }
 
 // poolerFindings says what stands between dpproxy and the server, and whether as many transactions are let through at a time as there may be. That is tried

@@ -18,8 +18,8 @@ import (
 //
 // A call of which the names fit none of a function's forms, or several, keeps them, and is refused where it stands.
 
-// placeArguments does so in all of a tree, if its text has a sign of it.
-func placeArguments(tree *pg.ParseResult, text string) {
+// PlaceArguments does so in all of a tree, if its text has a sign of it.
+func PlaceArguments(tree *pg.ParseResult, text string) {
 	if !strings.Contains(text, "=>") && !strings.Contains(text, ":=") {
 		return
 	}

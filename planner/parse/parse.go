@@ -33,7 +33,7 @@ func Parse(text string) ([]Statement, *refuse.Refusal) {
 	if err != nil {
 		return nil, syntaxRefusal(err, blank).InCharacters(text)
 	}
-	placeArguments(tree, blank)
+	PlaceArguments(tree, blank)
 	statements := make([]Statement, 0, len(tree.Stmts))
 	for _, raw := range tree.Stmts {
 		from, to := int(raw.StmtLocation), len(text)

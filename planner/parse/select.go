@@ -16,7 +16,7 @@ func OneSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
 	if err != nil {
 		return nil, syntaxRefusal(err, blank).InCharacters(text)
 	}
-	placeArguments(tree, blank)
+	PlaceArguments(tree, blank)
 	if len(tree.Stmts) != 1 || tree.Stmts[0].Stmt.GetSelectStmt() == nil {
 		return nil, nil
 	}

@@ -28,6 +28,7 @@ func Parse(t testing.TB, text string, leaves ...*plans.Leaf) *plans.Plan {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
+	parse.PlaceArguments(tree, text)
 	return &plans.Plan{Outer: plans.Outer{Tree: tree.Stmts[0].Stmt}, Leaves: leaves}
 }
 

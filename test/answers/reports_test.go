@@ -16,7 +16,7 @@ import (
 
 // reportPolicy is what the policies of all reports begin with; %[3]s is the unit.
 const reportPolicy = `version: 1
-server: {listen: "127.0.0.1:0"}
+server: {listen: "127.0.0.1:0", limits: {statement_cpu: 30s}}
 backend: {url: %q}
 ledger: {url: "sqlite:ledger.db"}
 users: [{name: alice, password: %q}]

@@ -28,7 +28,7 @@ func held(t *testing.T) (*kit.Program, *kit.Locker) {
 func TestPaidWorkGoesOn(t *testing.T) {
 	kit.Beside(t)
 	p, l := held(t)
-	wants := []string{`note = 'n1'`, `note = 'n2'`, `note = 'n3'`, `note = 'n4'`, `note = 'n0'`}
+	wants := []string{`note = 'n1'`, `note = 'n2' AND NOT hiv`, `income >= 70000`, `income < 20000 AND NOT hiv`, `note = 'n0' AND income < 89000 AND NOT hiv`} // of five measures
 	sql := func(i int) string { return `SELECT count(*) FROM people WHERE ` + wants[i] }
 	connect := func() *pgconn.PgConn { return kit.Bare(t, p) }
 	code := func(err error) string {
@@ -70,7 +70,7 @@ func TestPaidWorkGoesOn(t *testing.T) {
 	<-ended
 	l.Exec(`ROLLBACK`)
 	for i := range wants {
-		// P(|noise| > 210) < 10⁻⁹ at scale 10; 200 people have each note.
+		// P(|noise| > 170) < 10⁻⁷ at scale 10; some 200 people are each.
 		if n := kit.Count(t, w.Ask(sql(i))); n < 200-210 || n > 200+210 {
 			t.Errorf("%s: %d", wants[i], n)
 		}
