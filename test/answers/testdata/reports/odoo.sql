@@ -22,7 +22,7 @@ SELECT extract(year FROM date_order)::int AS year, extract(quarter FROM date_ord
 SELECT CASE WHEN date '2024-12-31' - invoice_date_due <= 30 THEN '0-30' WHEN date '2024-12-31' - invoice_date_due <= 90 THEN '31-90' ELSE 'older' END AS bucket, sum(amount_residual) FROM account_move WHERE move_type = 'out_invoice' AND payment_state = 'not_paid' AND amount_residual > 0 GROUP BY 1 HAVING count(*) > 0 ORDER BY 1;
 SELECT sum(CASE WHEN move_type IN ('out_refund', 'in_refund') THEN -amount_residual ELSE amount_residual END) AS residual FROM account_move;
 SELECT p.country_code, count(DISTINCT s.partner_id) AS customers, sum(s.amount_untaxed) AS total, avg(s.amount_untaxed) AS mean FROM sale_order s JOIN res_partner p ON p.id = s.partner_id WHERE s.state = 'sale' GROUP BY 1 ORDER BY 1;
-SELECT extract(epoch from avg(date_trunc('day', s.date_order) - date_trunc('day', p.create_date))) / (24*60*60)::decimal(16,2) AS delay FROM sale_order s JOIN res_partner p ON p.id = s.partner_id WHERE s.state = 'sale';
+SELECT round(extract(epoch from avg(date_trunc('day', s.date_order) - date_trunc('day', p.create_date))) / (24*60*60)::decimal(16,2), 0) AS delay FROM sale_order s JOIN res_partner p ON p.id = s.partner_id WHERE s.state = 'sale';
 SELECT round((avg(extract(epoch FROM date_trunc('day', s.date_order) - date_trunc('day', p.create_date))) / 86400)::numeric, 0) AS delay FROM sale_order s JOIN res_partner p ON p.id = s.partner_id WHERE s.state = 'sale';
 SELECT to_char(invoice_date, 'IYYY-IW') AS week, count(*) FROM account_move GROUP BY 1 HAVING count(*) > 0 ORDER BY 1;
 SELECT s.state, round(100.0 * count(*) / sum(count(*)) OVER (), 2) AS share FROM sale_order s GROUP BY s.state ORDER BY 1;
