@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -57,8 +58,9 @@ func TestCharColumns(t *testing.T) {
 	}
 }
 
-// TestParametersBesideChars: a parameter beside a char is told as one, and what it is then loses the blanks at its end, as in PostgreSQL: as a text, 'Male  ' was nobody's.
-func TestParametersBesideChars(t *testing.T) {
+// charContext is a context in which people.sex is a char(8).
+func charContext(t *testing.T) reuse.Context {
+	t.Helper()
 	data, err := os.ReadFile("testdata/policy.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +69,12 @@ func TestParametersBesideChars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := testContext(t, p)
+	return testContext(t, p)
+}
+
+// TestParametersBesideChars: a parameter beside a char is told as one, and what it is then loses the blanks at its end, as in PostgreSQL: as a text, 'Male  ' was nobody's.
+func TestParametersBesideChars(t *testing.T) {
+	c := charContext(t)
 	c.Dataset.Buying.Cells = 0
 	asked := func(sql string, values []policy.Value) string {
 		statements, refusal := parse.Parse("SELECT count(*) FROM people WHERE " + sql)
@@ -106,15 +113,7 @@ func TestParametersBesideChars(t *testing.T) {
 
 // TestCharsAboveTheCounts: what comes out of a leaf is the char that its key is, in the plan's columns and leaves, for an engine and without one. What they are worth beside PostgreSQL's is test/truth's.
 func TestCharsAboveTheCounts(t *testing.T) {
-	data, err := os.ReadFile("testdata/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := policy.Parse([]byte(strings.Replace(string(data), "name: sex, type: text", "name: sex, type: char(8)", 1)), "policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := testContext(t, p)
+	c := charContext(t)
 	char, ragged, text := policy.CharTypmod(8), int32(-1), int32(-2)
 	for sql, want := range map[string]int32{
 		"SELECT sex, count(*) FROM people GROUP BY sex":                                                                              char,

@@ -44,9 +44,9 @@ func (f *fanned) findRanking() {
 	}
 	score := sel.SortClause[0]
 	if r.Terms[0].Same { // written so that it is the same arithmetic for all candidates
-		product := pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("*")}, call.Args[0], &pg.Node{Node: &pg.Node_FuncCall{FuncCall: countOf(call)}}, -1)
+		product := operator("*", call.Args[0], &pg.Node{Node: &pg.Node_FuncCall{FuncCall: countOf(call)}})
 		for _, n := range factors {
-			product = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("*")}, n, product, -1)
+			product = operator("*", n, product)
 		}
 		score = pg.MakeSortByNode(product, by.SortbyDir, by.SortbyNulls, -1)
 	}
