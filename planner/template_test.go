@@ -177,7 +177,7 @@ func TestTemplatesArePlans(t *testing.T) {
 			}
 			made, answered, left := 0, 0, 0
 			for range 400 {
-				if made == 20 {
+				if made == 6 {
 					break
 				}
 				witness := endsFor(r, column, n)

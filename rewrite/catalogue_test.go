@@ -19,8 +19,8 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// everyQuery writes the SQL of the golden and random measures and of all statements under all policies of the neighbour
-// tests, each once, sorted by which tables it reads.
+// everyQuery writes the SQL of the golden and random measures and of all statements under the policies of the neighbour
+// tests, each text once, sorted by which tables it reads.
 func everyQuery(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -43,8 +43,10 @@ func everyQuery(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 		}
 		fixture = take(fixture, q)
 	}
-	for _, p := range variants(t, d) {
-		for _, m := range measures(t, p, d, everyStatement(), privacy.MicroEpsilon(100_000)) {
+	all := variants(t, d)
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		p := all[name]
+		for _, m := range measures(t, p, d, byTurns(everyStatement(), i), privacy.MicroEpsilon(100_000)) {
 			if !slices.ContainsFunc(m.query.Tables(), written) {
 				clinic = take(clinic, m.query)
 			}
@@ -60,7 +62,7 @@ func everyQuery(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 	for _, m := range measures(t, parsedFor(t, coarse.Replace(neighbourPolicy), d), d, coarseStatements, privacy.MicroEpsilon(100_000)) {
 		clinic = take(clinic, m.query)
 	}
-	alarms := alarmsOf(t, variants(t, d)["add-remove"], d, alarmStatements)
+	alarms := alarmsOf(t, all["add-remove"], d, alarmStatements)
 	for _, m := range alarms {
 		if !slices.ContainsFunc(m.query.Tables(), written) {
 			clinic = take(clinic, m.query)

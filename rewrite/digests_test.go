@@ -178,7 +178,7 @@ func TestRule3OneDigestOneAnswer(t *testing.T) {
 	run := remembering(dialect.DuckDB, duckEngine(t, alikeRows(rand.New(rand.NewPCG(seed, 1)))), nil).run
 	draw := alike{rand.New(rand.NewPCG(seed, 2))}
 	statements := slices.Clone(alikeStatements)
-	for range stattest.Length(300, 4000) {
+	for range stattest.Length(150, 4000) {
 		text := draw.statement()
 		statements = append(statements, text, mirror(text))
 	}

@@ -36,11 +36,17 @@ func TestJoinsCountWhatTheSQLSays(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		joinsOn(t, parsedFor(t, joinPolicy, dialect.PostgreSQL), dialect.PostgreSQL, postgresEngine(t, fill), postgresTexts(t, fill), all)
 	})
-	for name, change := range map[string][2]string{"snapshot": {}, "snapshot, units of a declared type": {"key: people.person_id", "key: people.person_id, type: integer"},
-		"snapshot, units of a type that one table declares": {"          - {name: age,", "          - {name: person_id, type: integer, keys: join}\n          - {name: age,"}} {
-		t.Run(name, func(t *testing.T) {
-			p := parsedFor(t, strings.Replace(joinPolicy, change[0], change[1], 1), dialect.PostgreSQL)
-			joinsOn(t, p, dialect.Snapshot, duckQueries(copied(t, p, postgresConn(t, fill))), postgresTexts(t, fill), all)
+	for _, s := range []struct {
+		name, old, new string
+		statements     []string
+	}{
+		{"snapshot", "", "", all},
+		{"snapshot, units of a declared type", "key: people.person_id", "key: people.person_id, type: integer", byTurns(all, 0)},
+		{"snapshot, units of a type that one table declares", "          - {name: age,", "          - {name: person_id, type: integer, keys: join}\n          - {name: age,", byTurns(all, 1)},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			p := parsedFor(t, strings.Replace(joinPolicy, s.old, s.new, 1), dialect.PostgreSQL)
+			joinsOn(t, p, dialect.Snapshot, duckQueries(copied(t, p, postgresConn(t, fill))), postgresTexts(t, fill), s.statements)
 		})
 	}
 }

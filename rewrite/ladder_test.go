@@ -169,7 +169,7 @@ func TestBoundsNeighbours(t *testing.T) {
 				t.Fatalf("%d questions", n)
 			}
 			r, found, moved := rand.New(rand.NewPCG(seed, 1)), map[string]float64{}, map[string]float64{}
-			for round := range stattest.Length(6, 300) {
+			for round := range stattest.Length(3, 300) {
 				variant := []string{"add-remove", "replace-one", "no units"}[round%3]
 				both := nobody(r, 4)
 				for id := range 3 {

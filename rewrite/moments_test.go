@@ -51,7 +51,7 @@ func TestMomentsDoNotMatter(t *testing.T) {
 	found, planted, full := worst{}, worst{}, of(fullStatements)
 	every := of(slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements, windowStatements, tiedStatements, unionStatements, listStatements, listedStatements, jointStatements, fullStatements))
 	r := rand.New(rand.NewPCG(seed, 1))
-	rounds := stattest.Length(48, 600)
+	rounds := stattest.Length(24, 600)
 	for round := range rounds {
 		list := full
 		if round%24 == 0 {

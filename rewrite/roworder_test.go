@@ -100,7 +100,7 @@ func TestEnginesKeepTheSameRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			if list[db.dialect][name] == nil {
-				list[db.dialect][name] = measures(t, all[db.dialect][name], db.dialect, statements, privacy.MicroEpsilon(100_000))
+				list[db.dialect][name] = measures(t, all[db.dialect][name], db.dialect, byTurns(statements, round), privacy.MicroEpsilon(100_000))
 			}
 			for _, m := range list[db.dialect][name] {
 				if len(m.query.Measures()) > 1 {

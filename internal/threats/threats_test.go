@@ -150,7 +150,7 @@ func TestFaultsHaveTheirPlace(t *testing.T) {
 }
 
 // TestFaultsAreCaught builds each fault and wants its test to fail: as a test fails, not as a build does. `make safety`
-// builds all but the long ones, `make safety-full` all, `go test` the first of each package.
+// builds all but the long ones, `make safety-full` all, `go test` the first of every other package.
 func TestFaultsAreCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds many times: left out by -short")
@@ -162,7 +162,9 @@ func TestFaultsAreCaught(t *testing.T) {
 		if f.Long && !Full() || length == "" && seen[pkg] {
 			continue
 		}
-		seen[pkg] = true
+		if seen[pkg] = true; length == "" && len(seen)%2 == 0 {
+			continue
+		}
 		all++
 		t.Run(f.Name, func(t *testing.T) {
 			if out, err := withFault(t, f); err != nil {

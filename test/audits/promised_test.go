@@ -296,7 +296,7 @@ func (j judged) verdict(a stattest.Alarm) error {
 // is shown on the same answers.
 func TestExplainIsKept(t *testing.T) {
 	kit.Beside(t)
-	const seed, users, policies, questions = 11, 24, 4, 14
+	const seed, users, policies, questions = 11, 16, 4, 14
 	r := mathrand.New(mathrand.NewSource(seed))
 	var fair, small, large judged
 	free, bought, refusals := 0, 0, 0
