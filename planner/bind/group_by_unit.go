@@ -223,7 +223,7 @@ func (g *unitRows) ungrouped(fields []string, pos int) (*semantics.Expr, *refuse
 	if _, refusal := g.source.Column(fields, pos); refusal != nil {
 		return nil, refusal
 	}
-	return nil, Ungrouped.At(pos, g.source.Alias()+"."+fields[len(fields)-1])
+	return nil, g.source.Ungrouped(fields, pos)
 }
 
 // hook translates group keys and aggregates over the derived columns: keys come first, aggregates after them.

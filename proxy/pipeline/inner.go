@@ -82,6 +82,9 @@ func (a *Answerer) innerAnswer(ctx context.Context, x *execution, key string, r 
 	for _, c := range released.Columns {
 		answer.Columns = append(answer.Columns, plans.AnswerColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
 	}
+	if !answer.Private { // it is as it is
+		return answer, nil
+	}
 	exact := ""
 	if len(r.errors) > 0 {
 		exact = " (" + strings.Join(r.errors, "; ") + ")"
