@@ -165,6 +165,10 @@ func (o *outputs) from(n *pg.Node) (noisyRows, ok bool) {
 		}
 		o.see(r)
 		return r.noisyRows, true
+	case *pg.Node_RangeFunction:
+		alias, columns := o.b.Series(n)
+		o.see(relationOut{alias: alias, columns: columns})
+		return false, columns != nil
 	case *pg.Node_JoinExpr:
 		if v.JoinExpr.IsNatural || v.JoinExpr.Alias != nil {
 			return false, false
