@@ -127,7 +127,7 @@ func (a *Answerer) compileInner(ctx context.Context, s *Session, plan *plans.Pla
 		if refusal = a.tryOuter(ctx, s, in.Plan, r.outer); refusal != nil {
 			return refusal
 		}
-		r.errors = errorParts(in.Plan)
+		r.errors, r.copies = errorParts(in.Plan), a.public.copiesFor(in.Plan)
 		list[in.Key] = r
 	}
 	return nil
