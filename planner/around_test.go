@@ -31,8 +31,8 @@ func TestNamesOfTheQueryAround(t *testing.T) {
 		{"SELECT rank(40) WITHIN GROUP (ORDER BY age) FROM people", "aggregate-unavailable"},
 		{"SELECT count(*) FROM visits WHERE ward = ANY (SELECT code FROM regions)", "public-table-not-copied"},
 		{"SELECT count(*) FROM people WHERE person_id = ANY (SELECT person_id FROM visits)", ""},
-		{"SELECT count(*) FROM visits WHERE ward < ANY (SELECT code FROM regions)", "subquery-on-rows"},
-		{"SELECT count(*) FROM visits WHERE ward = ALL (SELECT code FROM regions)", "subquery-on-rows"},
+		{"SELECT count(*) FROM visits WHERE ward < ANY (SELECT code FROM regions)", ""},
+		{"SELECT count(*) FROM visits WHERE ward = ALL (SELECT code FROM regions)", ""},
 	} {
 		statements, refusal := parse.Parse(q.sql)
 		if refusal != nil {

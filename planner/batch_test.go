@@ -196,3 +196,18 @@ func TestBatchOfManyRanges(t *testing.T) {
 		}
 	}
 }
+
+// TestBatchAnswersNothingFirst: what a statement asks before it is planned to the end is not there when a batch is, which says so.
+func TestBatchAnswersNothingFirst(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	list := parsedAll(t, c, "SELECT count(*) FROM people WHERE income > (SELECT avg(income) FROM people);\nSELECT count(*) FROM visits WHERE ward < (SELECT max(code) FROM regions);\nSELECT count(*) FROM people")
+	b, err := workload.PlanBatch(list, c, epsilon(t, "0.5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"a sub-query that is answered before its statement is not answered here", "a sub-query that is answered before its statement is not answered here", ""} {
+		if r := b.Statements[i].Refusal; (r == nil) != (want == "") || r != nil && r.Message != want {
+			t.Errorf("%s: %v, want %q", list[i].Statement.Text, r, want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -116,11 +117,20 @@ func (w *emptyWalk) leaf(g *aggregate.Grouping) (out groupRows) {
 	if g.Sel.HavingClause != nil {
 		out.from = w.left(out.from, func(n *pg.Node, noise bool) *semantics.Expr { return w.atLeaf(g, n, noise) }, ast.Conjuncts(g.Sel.HavingClause))
 	}
+	if w.choosesBlindly(g, out) {
+		w.tell(out.from)
+	}
 	self := []groupRows{out}
 	at := func(n *pg.Node, _ *emptyGroups, noise bool) *semantics.Expr { return w.atLeaf(g, n, noise) }
 	w.windowsAt(g.Sel, self, at)
 	w.cutAt(g.Sel, out, self, at)
 	return out
+}
+
+// choosesBlindly tells a SELECT that shows what is chosen among a group's rows and no count of them: of SELECT ward, mode() WITHIN GROUP (ORDER BY kind) … GROUP BY ward
+// a ward without rows has a kind too.
+func (w *emptyWalk) choosesBlindly(g *aggregate.Grouping, out groupRows) bool {
+	return slices.ContainsFunc(g.Question.Counters, func(c linear.Counter) bool { return c.Choice != nil }) && !slices.ContainsFunc(out.columns, func(c groupColumn) bool { return c.counts })
 }
 
 // item tells the rows of an item of FROM; a join's are those of its sides, as far as its condition leaves them.

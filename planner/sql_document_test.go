@@ -106,6 +106,7 @@ var documented = []struct {
 		`SELECT day, ward, count(*) FROM visits JOIN (SELECT ward AS w, count(*) FROM visits GROUP BY 1 ORDER BY 2 DESC LIMIT 2) AS top ON ward = w GROUP BY 1, 2`,
 		`WITH means AS (SELECT sex, avg(income) AS mean FROM people GROUP BY 1) SELECT p.sex, count(*) FROM people p JOIN means m ON m.sex = p.sex WHERE p.income > m.mean GROUP BY 1`,
 		`SELECT count(*) FROM people p WHERE income > (SELECT 1.2 * avg(o.income) FROM people o WHERE o.sex = p.sex)`,
+		`SELECT count(*) FROM visits WHERE ward < (SELECT max(code) FROM regions)`,
 	}},
 	{"Set operations over private rows", []string{
 		`SELECT what, count(*) FROM (SELECT 'hired' AS what, person_id, hired AS d FROM people UNION ALL SELECT 'visit', person_id, day FROM visits) t WHERE d >= '2025-03-01' GROUP BY what`,
@@ -120,6 +121,7 @@ var documented = []struct {
 	{"Aggregates of each unit's rows", []string{
 		`SELECT n, count(*) FROM (SELECT person_id, count(*) AS n FROM visits GROUP BY person_id) t GROUP BY n`,
 		`SELECT avg(n) FROM (SELECT person_id, count(DISTINCT ward) AS n FROM visits GROUP BY person_id) t`,
+		`SELECT n, count(*) FROM (SELECT person_id, count(DISTINCT referral) AS n FROM visits GROUP BY person_id) t GROUP BY n`,
 		`SELECT ward, count(*) FROM (SELECT DISTINCT person_id, ward FROM visits) t GROUP BY ward`,
 	}},
 	{"Sub-queries over the row's own unit", []string{
@@ -328,7 +330,7 @@ column of numbers or times with the row around it, by ` + "`<`, `<=`, `>`, `>=` 
 	"Sub-queries that are answered first": `A sub-query in a condition on private rows, in FILTER, in an aggregate's argument or in GROUP BY, that reads no row around it, is a statement of its own: it is
 answered first, with noise, and the rest is counted for what was released of it. Each of them has an equal part of ` + "`dp.epsilon`" + `, and the notice tells the released values. EXPLAIN and the
 budget's check take the rest at its whole part, the most that it may cost; asked again, all of it is free. What comes first is spent where the released value makes the rest fail
-(a division by it). A sub-query or WITH query of FROM that aggregates and is joined with private rows is one too: its rows are a list of the statement's own. One that equates columns with the row around it is answered for all rows at once, in groups, in which each row looks its own up. Where its rows are a list (IN, ANY, ALL, EXISTS, a join) groups of the declared values that nobody is in are rows too, unless HAVING leaves them out; a notice says so. Up to three stand in one another. A sub-query above the counts (in SELECT, HAVING, a condition on counts) is counted beside them. In the table, what comes first stands first.
+(a division by it). A sub-query or WITH query of FROM that aggregates and is joined with private rows is one too: its rows are a list of the statement's own. One that equates columns with the row around it is answered for all rows at once, in groups, in which each row looks its own up. Where its rows are a list (IN, ANY, ALL, EXISTS, a join) groups of the declared values that nobody is in are rows too, unless HAVING leaves them out; a notice says so. One that reads public tables alone, several of them and aggregated ones too, is exact and costs nothing. Up to three stand in one another. A sub-query above the counts (in SELECT, HAVING, a condition on counts) is counted beside them. In the table, what comes first stands first.
 
 `,
 	"Sums and differences of columns in conditions and keys": `Sums of whole numbers, numerics, dates and moments, each times a constant, are columns of their own where their columns' cells are too

@@ -325,6 +325,9 @@ func (w *writer) unitAggregateOver(g derived.UnitAggregate, c *policy.Column, ov
 	if g.Kind == derived.UnitCount {
 		return w.call("count", "*") + filter
 	}
+	if g.Kind == derived.UnitDistinctKeys {
+		return w.call("count", "DISTINCT "+w.useKey(g.Key)) + filter
+	}
 	n := of(w.use(g.Column))
 	switch g.Kind {
 	case derived.UnitDistinct:

@@ -104,6 +104,8 @@ var joinStatements = []string{
 	`SELECT n, count(*) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) t GROUP BY n`,
 	`SELECT n, count(*) FROM (SELECT who, count(*) FILTER (WHERE ward = 'A') AS n FROM visits GROUP BY who HAVING max(minutes) > 2) t GROUP BY n`,
 	`SELECT w, n, count(*) FROM (SELECT who, count(DISTINCT ward) AS w, min(minutes) AS n FROM visits WHERE cost > 2 GROUP BY who) t GROUP BY w, n`,
+	`SELECT n, m, count(*) FROM (SELECT who, count(DISTINCT visit) AS n, count(DISTINCT CASE WHEN minutes > 3 THEN visit END) AS m FROM visits GROUP BY who) t GROUP BY n, m`,
+	`SELECT n, count(*) FROM (SELECT v.who, count(DISTINCT d.visit) AS n FROM visits v LEFT JOIN doses d ON d.visit = v.visit AND d.drug = 'x' GROUP BY 1) t GROUP BY n`,
 	`SELECT count(*) FROM (SELECT who, sum(cost) AS c FROM visits GROUP BY who) t WHERE c >= 7.25`,
 	`SELECT m, n, count(*) FROM (SELECT who, extract(month FROM day)::int AS m, count(*) AS n FROM visits GROUP BY 1, 2) t GROUP BY 1, 2`,
 	`SELECT ward, count(*) FROM (SELECT DISTINCT who, ward FROM visits) t GROUP BY 1`,

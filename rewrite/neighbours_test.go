@@ -145,6 +145,7 @@ var moreStatements = append([]string{
 	`SELECT sum(s), avg(s) FROM (SELECT who, sum(paid) AS s FROM calls GROUP BY who) t WHERE s > 50`,
 	`SELECT a, b, count(*) FROM (SELECT who, min(secs) AS a, max(paid) AS b FROM calls WHERE kind = 'in' GROUP BY who) t GROUP BY 1, 2`,
 	`SELECT d, count(*) FROM (SELECT who, count(DISTINCT day) AS d FROM visits GROUP BY who) t GROUP BY 1`,
+	`SELECT d, count(*) FROM (SELECT who, count(DISTINCT visit) AS d FROM calls WHERE kind = 'in' GROUP BY who) t GROUP BY 1`,
 	`SELECT m, w, n, count(*) FROM (SELECT who, extract(month FROM day)::int AS m, ward AS w, count(*) AS n FROM visits GROUP BY 1, 2, 3) t GROUP BY 1, 2, 3`,
 	`SELECT sex, count(*) FROM people WHERE person_id IN (SELECT who FROM visits GROUP BY who HAVING count(*) > 2) GROUP BY 1`,
 	`SELECT sex, count(*) FROM people WHERE person_id NOT IN (SELECT who FROM calls WHERE paid < 0) AND person_id IN (SELECT who FROM visits) GROUP BY 1`,

@@ -12,6 +12,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
@@ -25,6 +27,16 @@ type Binder struct {
 
 func NewBinder(c reuse.Context, params *semantics.Parameters) *Binder {
 	return &Binder{Binder: bind.NewBinder(c, params), Groups: map[*pg.SelectStmt]*Grouping{}}
+}
+
+// AnswerNothingFirst is for a statement of a batch, all of which is asked at once: WHERE income > (SELECT avg(income) FROM people) is refused in it.
+func (b *Binder) AnswerNothingFirst() {
+	b.Inner = func(_ *pg.SelectStmt, use bind.Use) (*plans.Answer, *refuse.Refusal) {
+		if use == bind.Explored {
+			return nil, nil
+		}
+		return nil, refuse.Construct.At(-1, "a sub-query that is answered before its statement")
+	}
 }
 
 // Forget drops the questions from a number on, which what was refused has asked.

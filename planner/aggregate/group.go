@@ -231,8 +231,7 @@ func (g *Grouping) Look(n *pg.Node, place string) (*Found, *refuse.Refusal) {
 		}
 	}
 	if isColumn {
-		names := ast.Strings(n.GetColumnRef().Fields)
-		return nil, bind.Ungrouped.At(ast.Location(n), g.Rows.Alias()+"."+names[len(names)-1])
+		return nil, g.Rows.Ungrouped(ast.Strings(n.GetColumnRef().Fields), ast.Location(n))
 	}
 	return nil, nil
 }

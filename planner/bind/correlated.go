@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"slices"
+
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -71,11 +73,11 @@ func (b *Binder) shows(sel *pg.SelectStmt, words []string, place int32) (shown b
 			visit(j.Larg)
 			visit(j.Rarg)
 		}
-		v, sub := n.GetRangeVar(), n.GetRangeSubselect()
+		v, sub, f := n.GetRangeVar(), n.GetRangeSubselect(), n.GetRangeFunction()
 		if sub != nil && holdsPlace(sub.Subquery.GetSelectStmt(), place) {
 			return
 		}
-		alias := v.GetAlias().GetAliasname() + sub.GetAlias().GetAliasname()
+		alias := v.GetAlias().GetAliasname() + sub.GetAlias().GetAliasname() + f.GetAlias().GetAliasname()
 		if alias == "" {
 			alias = v.GetRelname()
 		}
@@ -86,6 +88,9 @@ func (b *Binder) shows(sel *pg.SelectStmt, words []string, place int32) (shown b
 		if v != nil {
 			t := b.Context.Dataset.Table(v.Schemaname, v.Relname)
 			shown = shown || t != nil && t.Column(column) != nil
+		}
+		if names := ast.Strings(f.GetAlias().GetColnames()); f != nil { // generate_series(1, 3) AS n has a column n
+			shown = shown || slices.Contains(names, column) || len(names) == 0 && alias == column
 		}
 		for _, target := range sub.GetSubquery().GetSelectStmt().GetTargetList() {
 			shown = shown || ast.Label(target.GetResTarget()) == column

@@ -223,7 +223,7 @@ func (g *unitRows) ungrouped(fields []string, pos int) (*semantics.Expr, *refuse
 	if _, refusal := g.source.Column(fields, pos); refusal != nil {
 		return nil, refusal
 	}
-	return nil, Ungrouped.At(pos, g.source.Alias()+"."+fields[len(fields)-1])
+	return nil, g.source.Ungrouped(fields, pos)
 }
 
 // hook translates group keys and aggregates over the derived columns: keys come first, aggregates after them.
@@ -257,7 +257,7 @@ func (g *unitRows) hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 // column is the derived column of an aggregate.
 func (g *unitRows) column(a derived.UnitAggregate, pos int) (*semantics.Expr, *refuse.Refusal) {
 	at := slices.IndexFunc(g.u.Aggregates, func(have derived.UnitAggregate) bool {
-		return have.Kind == a.Kind && have.Column == a.Column && slices.Equal(predicate.Encode(nil, have.Where), predicate.Encode(nil, a.Where))
+		return have.Kind == a.Kind && have.Column == a.Column && have.Key == a.Key && slices.Equal(predicate.Encode(nil, have.Where), predicate.Encode(nil, a.Where))
 	})
 	if at < 0 {
 		at = len(g.u.Aggregates)

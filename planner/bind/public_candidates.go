@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/lookup"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -146,6 +147,18 @@ func (b *Binder) candidatesOf(from *Rows, n *pg.Node, scope *Scope) (*Candidates
 		return nil, ManyCandidates.At(ast.Location(n), len(list.rows), maxListRows)
 	}
 	return list, nil
+}
+
+// Series are the columns of a function in FROM, generate_series or unnest of constants, and its name there; nil: it is another, or has more rows than a list may have.
+func (b *Binder) Series(n *pg.Node) (alias string, columns []plans.OutColumn) {
+	list, refusal := b.candidatesOf(nil, n, nil)
+	if list == nil || refusal != nil {
+		return "", nil
+	}
+	for i, name := range list.names {
+		columns = append(columns, plans.OutColumn{Name: name, Type: list.types[i], Typmod: list.typmod[i]})
+	}
+	return list.alias, columns
 }
 
 // namedCandidates are those of a WITH query.

@@ -145,6 +145,18 @@ func (r *Rows) Alias() string {
 	return ""
 }
 
+// Ungrouped refuses a column that is neither a key nor inside an aggregate, by the relation that has it.
+func (r *Rows) Ungrouped(fields []string, pos int) *refuse.Refusal {
+	alias, name := r.Alias(), fields[len(fields)-1]
+	for _, p := range r.named(fields[:len(fields)-1]) {
+		if p.alias != "" && slices.Contains(r.names[p.from:p.to], name) {
+			alias = p.alias
+			break
+		}
+	}
+	return Ungrouped.At(pos, alias+"."+name)
+}
+
 // systemColumns exist in every PostgreSQL table and would tell rows apart.
 var systemColumns = map[string]bool{"ctid": true, "xmin": true, "xmax": true, "cmin": true, "cmax": true, "tableoid": true, "rowid": true}
 

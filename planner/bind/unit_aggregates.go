@@ -34,7 +34,7 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 		return nil, unitAggregate.At(pos, name)
 	}
 	t := g.b.Settles(g.b.OverKeys(g.source, "an aggregate"), g.source)
-	if small := Filtered(f); small != f && (name == "min" || name == "max" || name == "sum" && small.Args[0].GetAConst() == nil) {
+	if small := Filtered(f); small != f && (name == "min" || name == "max" || f.AggDistinct || name == "sum" && small.Args[0].GetAConst() == nil) {
 		f = small
 	}
 	var where []*semantics.Expr
@@ -48,8 +48,11 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 	if f.AggStar {
 		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
-	if k, _ := g.source.KeyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && g.isKey(f.Args[0], k) {
+	if k, _ := g.source.KeyNode(f.Args[0]); k != nil && name == "count" && g.isKey(f.Args[0], k) && (!f.AggDistinct || !k.Column.Unit) {
 		g.b.SaysPartner(g.source, k)
+		if f.AggDistinct { // orders of a customer, of whom the rows are order lines
+			return g.add(derived.UnitAggregate{Kind: derived.UnitDistinctKeys, Key: k.Column}, where, policy.Int8, pos)
+		}
 		switch {
 		case k.Present > 0:
 			where = append(where, g.source.Present(k, pos))

@@ -82,12 +82,14 @@ const (
 	UnitSum                                   // of a column of integers
 	UnitMin
 	UnitMax
+	UnitDistinctKeys // different values of the key
 )
 
 // UnitAggregate is one aggregate over the rows for which Where holds.
 type UnitAggregate struct {
 	Kind   UnitAggregateKind
-	Column *policy.Column // nil: UnitCount
+	Column *policy.Column // nil: UnitCount, UnitDistinctKeys
+	Key    *policy.Column // of UnitDistinctKeys
 	Where  predicate.Pred
 }
 
@@ -136,6 +138,9 @@ func (u *PerUnit) Meaning() []byte {
 		b = append(b, byte(a.Kind))
 		if a.Column != nil {
 			b = predicate.EncodeText(b, a.Column.Name)
+		}
+		if a.Key != nil {
+			b = predicate.EncodeText(b, a.Key.Name)
 		}
 		b = predicate.Encode(append(b, 0), a.Where)
 	}

@@ -150,6 +150,8 @@ func (a UnitAggregate) Shown(rows int64) (*policy.Column, *policy.Domain) {
 	switch {
 	case a.Kind == UnitDistinct:
 		name = "distinct " + a.Column.Name
+	case a.Kind == UnitDistinctKeys:
+		name = "distinct keys " + a.Key.Name
 	case a.Where == nil:
 		least = 1 // a group has a row
 	}

@@ -25,6 +25,8 @@ type outputs struct {
 	with  []relationOut
 	noisy []bool // by position of a column in the expressions
 	cte   *bind.Scope
+
+	merged bool // FROM has a USING, of which * shows each column once
 }
 
 // outColumn is a column of an answer, of the type that an expression has there.
@@ -44,9 +46,10 @@ type relationOut struct {
 // noisyMark is the position that stands for released counts in an expression.
 const noisyMark = 1 << 30
 
-// outColumns are the columns of the statement, nil where they are not known.
+// outColumns are the columns of the statement, nil where they are not known. Of public rows alone the engine says them, but where the answer is part of another
+// statement, which is planned before it is there: WHERE product_id IN (SELECT p.product_id FROM products p JOIN categories c ON c.id = p.category).
 func (b *Query) outColumns(sel *pg.SelectStmt) []plans.OutColumn {
-	if len(b.Questions) == 0 {
+	if len(b.Questions) == 0 && !b.Inside {
 		return nil
 	}
 	binder := *b.Binder
@@ -162,18 +165,46 @@ func (o *outputs) from(n *pg.Node) (noisyRows, ok bool) {
 		}
 		o.see(r)
 		return r.noisyRows, true
+	case *pg.Node_RangeFunction:
+		alias, columns := o.b.Series(n)
+		o.see(relationOut{alias: alias, columns: columns})
+		return false, columns != nil
 	case *pg.Node_JoinExpr:
-		if v.JoinExpr.IsNatural || len(v.JoinExpr.UsingClause) > 0 || v.JoinExpr.Alias != nil {
+		if v.JoinExpr.IsNatural || v.JoinExpr.Alias != nil {
 			return false, false
 		}
+		first := len(o.known)
 		left, ok := o.from(v.JoinExpr.Larg)
 		right, also := o.from(v.JoinExpr.Rarg)
-		if !ok || !also {
+		if !ok || !also || !o.merges(ast.Strings(v.JoinExpr.UsingClause), o.known[first:]) {
 			return false, false
 		}
 		return left || right || o.isNoisyNode(v.JoinExpr.Quals), true
 	}
 	return false, false
+}
+
+// merges tells whether the columns of USING have one type on both sides of a join, and so what they are merged into.
+func (o *outputs) merges(using []string, sides []relationOut) bool {
+	for _, name := range using {
+		var merged *plans.OutColumn
+		for _, r := range sides {
+			for i, c := range r.columns {
+				if c.Name != name {
+					continue
+				}
+				if merged != nil && (c.Type != merged.Type || c.Typmod != merged.Typmod) {
+					return false
+				}
+				merged = &r.columns[i]
+			}
+		}
+		if merged == nil {
+			return false
+		}
+		o.merged = true
+	}
+	return true
 }
 
 // named finds a WITH query or a public table; of other relations nothing is known.
@@ -254,6 +285,9 @@ func (o *outputs) star(ref *pg.ColumnRef) (columns []plans.OutColumn, isStar boo
 		return nil, false
 	}
 	words := ast.Strings(ref.Fields)
+	if len(words) == 0 && o.merged {
+		return nil, true
+	}
 	for _, r := range o.known {
 		if len(words) > 0 && words[len(words)-1] != r.alias {
 			continue

@@ -160,9 +160,10 @@ func (t *tree) clause(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 			return nil, refusal
 		}
 		name := v.ResTarget.Name
-		if written, _ := ast.ColumnName(v.ResTarget.Val); name == "" && ast.Holds(v.ResTarget.Val, func(n *pg.Node) bool { return n.GetParamRef() != nil }) {
-			if now, _ := ast.ColumnName(val); now != written { // SELECT $1 is ?column?, also where $1 is written as a text
-				name = cmp.Or(written, "?column?")
+		if written, _ := ast.ColumnName(v.ResTarget.Val); name == "" {
+			// SELECT $1 is ?column?, also where $1 is written as a text, and (SELECT count(*) …) is count, also where it is looked up.
+			if now, _ := ast.ColumnName(val); now != written {
+				name = cmp.Or(written, ast.Unnamed)
 			}
 		}
 		return pg.MakeResTargetNodeWithNameAndVal(name, val, -1), nil

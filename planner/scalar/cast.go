@@ -52,7 +52,7 @@ func (env *Env) literal(c *constant, t policy.Type, typmod int32) (Expr, error) 
 	}
 	if e, ok := err.(*Error); ok {
 		switch e.SQLState {
-		case stateText, stateDateFormat:
+		case stateText, stateDateFormat, stateDateOverflow, stateIntervalFields:
 			return nil, &Error{e.SQLState, e.Message + `: "` + text + `"`}
 		}
 	}

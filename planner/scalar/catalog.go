@@ -17,6 +17,7 @@ var catalogText string
 type catalog struct {
 	types     map[policy.Type]catalogType
 	names     map[string]policy.Type // typname -> type, of the types that expressions may have
+	known     map[string]bool        // typnames of all types
 	casts     map[[2]policy.Type]byte
 	operators map[string][]signature
 	functions map[string][]signature
@@ -52,7 +53,7 @@ const (
 
 var loadCatalog = sync.OnceValue(func() *catalog {
 	c := &catalog{
-		types: map[policy.Type]catalogType{}, names: map[string]policy.Type{},
+		types: map[policy.Type]catalogType{}, names: map[string]policy.Type{}, known: map[string]bool{},
 		casts:     map[[2]policy.Type]byte{},
 		operators: map[string][]signature{}, functions: map[string][]signature{}, told: map[string][]signature{},
 		named: map[string][][]Argument{}, elements: map[policy.Type]policy.Type{}, arrays: map[policy.Type]policy.Type{},
@@ -63,7 +64,7 @@ var loadCatalog = sync.OnceValue(func() *catalog {
 		case "type":
 			t := oid(f[1])
 			c.types[t] = catalogType{f[2][0], f[3] == "1", strings.Join(f[5:], " ")}
-			if supported(t) {
+			if c.known[f[4]] = true; supported(t) {
 				c.names[f[4]] = t
 			}
 		case "cast":
@@ -107,6 +108,9 @@ func signatures(list []string) []signature {
 
 // TypeName is what PostgreSQL calls a type, of those too that expressions cannot have: bytea, "char", json.
 func TypeName(t policy.Type) string { return loadCatalog().typeName(t) }
+
+// IsType tells the name of a type of PostgreSQL's, as casts have it, of those too that expressions cannot have.
+func IsType(name string) bool { return loadCatalog().known[name] }
 
 // Argument is one of a function whose arguments have names.
 type Argument struct {

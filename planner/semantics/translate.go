@@ -246,11 +246,17 @@ func (t *Translator) isTruth(arg *Expr, want policy.Value, pos int) (*Expr, *ref
 	return e, nil
 }
 
+// otherType is what to write instead of a value of a type that expressions cannot have.
+const otherType = "Over private rows values are numbers, texts, booleans, dates, timestamps and intervals: of a time of day ask extract(hour FROM at) BETWEEN 9 AND 16, of money numeric."
+
 func (t *Translator) cast(c *pg.TypeCast) (*Expr, *refuse.Refusal) {
 	if e := t.char(c); e != nil {
 		return e, nil
 	}
 	typ, typmod, array, r := ast.ScalarType(c.TypeName)
+	if name := strings.TrimPrefix(ast.TypeName(c.TypeName), "pg_catalog."); r != nil && r.ID == refuse.UnknownType.ID && scalar.IsType(name) {
+		return nil, Unsupported.At(int(c.TypeName.Location), "type "+name+" is not supported").Hinting(otherType)
+	}
 	if r != nil {
 		return nil, r
 	}

@@ -58,6 +58,7 @@ func requestsOf(s parse.Statement, at int, c reuse.Context) (asks []*workRequest
 	b := aggregate.NewBinder(c, &semantics.Parameters{Values: []policy.Value{}, Types: s.ParamTypes})
 	o := discovery.New()
 	b.Open, b.Text, b.Top = o, s.Text, s.Select()
+	b.AnswerNothingFirst()
 	if _, refusal = outerquery.Bind(b); refusal != nil {
 		return nil, s.Placed(refusal)
 	}

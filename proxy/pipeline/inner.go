@@ -82,6 +82,9 @@ func (a *Answerer) innerAnswer(ctx context.Context, x *execution, key string, r 
 	for _, c := range released.Columns {
 		answer.Columns = append(answer.Columns, plans.AnswerColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
 	}
+	if !answer.Private { // it is as it is
+		return answer, nil
+	}
 	exact := ""
 	if len(r.errors) > 0 {
 		exact = " (" + strings.Join(r.errors, "; ") + ")"
@@ -124,7 +127,7 @@ func (a *Answerer) compileInner(ctx context.Context, s *Session, plan *plans.Pla
 		if refusal = a.tryOuter(ctx, s, in.Plan, r.outer); refusal != nil {
 			return refusal
 		}
-		r.errors = errorParts(in.Plan)
+		r.errors, r.copies = errorParts(in.Plan), a.public.copiesFor(in.Plan)
 		list[in.Key] = r
 	}
 	return nil
