@@ -64,7 +64,7 @@ func (b *Query) outer(sel *pg.SelectStmt) (*Bound, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	if d != nil {
+	if d != nil && !d.beyond() {
 		return &Bound{Outer: plans.Outer{Direct: &d.Direct}, Columns: columns, Shown: &Shown{d.Leaf, d.counts, d.linear}, Direct: d}, nil
 	}
 	tree, refusal := b.engineTree(sel)

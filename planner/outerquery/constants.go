@@ -1,6 +1,8 @@
 package outerquery
 
 import (
+	"slices"
+
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
@@ -14,6 +16,15 @@ import (
 
 const constantHint = "Constants alone cause this error, whatever the rows: correct them. Nothing was charged."
 
+// failing is the refusal of an expression that fails so.
+func failing(e *semantics.Expr, err error) *refuse.Refusal {
+	refusal := semantics.ScalarRefusal(err, e.PlaceOf(err))
+	if refusal.ID == semantics.Evaluation.ID {
+		return refusal.Hinting(constantHint)
+	}
+	return refusal
+}
+
 // Failing finds an expression above a leaf that constants alone make fail.
 func (d *direct) Failing() *refuse.Refusal {
 	if d == nil || d.Leaf < 0 {
@@ -22,7 +33,7 @@ func (d *direct) Failing() *refuse.Refusal {
 	for _, list := range [][]*semantics.Expr{d.exprs, d.rest} {
 		for _, e := range list {
 			if _, err := scalar.Fold(e.Expr); err != nil {
-				return semantics.ScalarRefusal(err, e.PlaceOf(err)).Hinting(constantHint)
+				return failing(e, err)
 			}
 			if refusal := e.FailingAlways(); refusal != nil {
 				return refusal.Hinting(constantHint)
@@ -30,6 +41,38 @@ func (d *direct) Failing() *refuse.Refusal {
 		}
 	}
 	return nil
+}
+
+// FailingOnRows finds an expression that fails on every row of the leaf, which has so many; 0: perhaps none. Of
+//
+//	SELECT ward, to_char(count(*), '9.9.9') FROM visits GROUP BY ward
+//
+// every ward's row does. What HAVING leaves out is not evaluated: then HAVING alone is certain to be.
+func (d *direct) FailingOnRows(rows int) *refuse.Refusal {
+	if rows == 0 {
+		return nil
+	}
+	list := append(slices.Clone(d.exprs), d.rest...)
+	switch {
+	case d.Having != nil:
+		list = slices.DeleteFunc(slices.Clone(d.rest), func(e *semantics.Expr) bool { return e.Expr != d.Having })
+	case d.Limit == 0, d.Offset >= int64(rows):
+		return nil
+	}
+	for _, e := range list {
+		if err := scalar.Fails(e.Expr); err != nil {
+			return failing(e, err)
+		}
+	}
+	return nil
+}
+
+// beyond tells that package scalar does not compute an expression for any row, which an engine may: to_timestamp(n::text, 'YYYYDDD').
+func (d *direct) beyond() bool {
+	return d.Leaf >= 0 && slices.ContainsFunc(append(slices.Clone(d.exprs), d.rest...), func(e *semantics.Expr) bool {
+		err := scalar.Fails(e.Expr)
+		return err != nil && engineCan(failing(e, err)) == nil
+	})
 }
 
 // failingClause finds constant errors in the clauses of a SELECT that goes to the engine.

@@ -212,6 +212,14 @@ type Leaf struct {
 	SQL       string         // the leaf as the analyst wrote it, deparsed, for EXPLAIN
 }
 
+// CertainRows is how many rows a leaf has whatever is released; 0: perhaps none, since its keys are found, or its rows made up.
+func (l *Leaf) CertainRows() int {
+	if l.Found || l.Synthetic != nil {
+		return 0
+	}
+	return l.Rows
+}
+
 // KeyColumn is one group key; Values has one entry a row.
 type KeyColumn struct {
 	Name   string

@@ -1,6 +1,10 @@
 package scalar
 
-import "github.com/dpproxy/dpproxy/policy"
+import (
+	"errors"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
 
 // Fold evaluates the constant parts of e once, in the order in which PostgreSQL's planner does: an error in a part that
 // no row reads is an error of the statement, unless an AND, OR, CASE or COALESCE has cut the part off before. An
@@ -15,6 +19,15 @@ func Fold(e Expr) (Expr, error) {
 		return foldCoalesce(e)
 	case *nullIf:
 		return foldNullIf(e)
+	case *unknown:
+		of := make([]Expr, len(e.of))
+		for i, arg := range e.of {
+			var err error
+			if of[i], err = Fold(arg); err != nil {
+				return nil, err
+			}
+		}
+		return e.rebuild(of), nil
 	case parent:
 		return foldArguments(e)
 	}
@@ -160,4 +173,127 @@ func foldNullIf(n *nullIf) (Expr, error) {
 		}
 	}
 	return foldArguments(n)
+}
+
+// Fails is the error with which an expression ends on every row, whatever values its columns have there that are neither NULL nor NaN: because constants alone fail, or because a call of it fails
+// by those of its arguments that are constants. Nil: there may be rows for which it has a value.
+//
+//	to_char(n, '9.9.9'), n / 0, 1 / 0 + n   fail
+//	CASE WHEN n > 5 THEN n / 0 END          need not
+func Fails(e Expr) error {
+	folded, err := Fold(e)
+	if err != nil {
+		return err
+	}
+	return failsFolded(folded)
+}
+
+func failsFolded(e Expr) error {
+	switch e.(type) {
+	case *junction, *caseOf, *coalesce: // which may come to no part of theirs but the first
+		return nil
+	}
+	if p, ok := e.(parent); ok {
+		for _, arg := range p.children() {
+			if err := failsFolded(arg); err != nil {
+				return err
+			}
+		}
+	}
+	switch e := e.(type) {
+	case *call:
+		return e.failsByConstants()
+	case *unknown:
+		return e.fails
+	}
+	return nil
+}
+
+// asWritten stands, among harmless arguments, for what to_char writes by the template.
+const asWritten = "(as to_char writes it)"
+
+// harmless are the functions that some of their arguments may make fail whatever the others are, each with arguments of which none does that: a call that fails with
+// these in the place of all that are no constants fails with any others. One behind the last is as the last; moments and intervals have one for all functions (harmlessOf).
+var harmless = map[string][]string{
+	"/": {"0", "1"}, "%": {"0", "1"}, "mod": {"0", "1"}, "div": {"0", "1"}, "log": {"2", "2"},
+	"width_bucket": {"0", "-1234567.891", "1234567.891", "1"}, WidthBucketOf: {"0"},
+	"to_char": {"0", ""}, "to_number": {"", ""}, "to_date": {asWritten}, "to_timestamp": {asWritten},
+	"date_trunc": {"year", "", "UTC"}, "date_part": {"year"}, "extract": {"year"}, "date_bin": {""}, "timezone": {"UTC"},
+	"make_date": {"2000", "1", "1"}, "make_timestamp": {"2000", "1", "1", "0"}, "make_timestamptz": {"2000", "1", "1", "0", "0", "0", "UTC"},
+	"~": {""}, "!~": {""}, "~*": {""}, "!~*": {""}, "like_escape": {""}, "similar_to_escape": {""},
+	"substr": {"", "1", "0"}, "substring": {"", "1", "0"}, "overlay": {"", "", "1", "0"}, "split_part": {"", "", "1"}, "lpad": {"", "0", ""}, "rpad": {"", "0", ""},
+}
+
+// harmlessOf are the moments and intervals that are harmless.
+var harmlessOf = map[policy.Type]policy.Value{
+	policy.DateType: policy.Date(0), policy.TimestampT: policy.Timestamp(0), policy.TimestampTZ: policy.Timestamptz(0), policy.IntervalT: interval{Micros: microsPerHour},
+}
+
+// failsByConstants is the error of a call whose constants alone make it fail.
+func (c *call) failsByConstants() error {
+	texts, decided := harmless[c.name]
+	if !decided {
+		return nil
+	}
+	args, constants := make([]Expr, len(c.args)), 0
+	for i, arg := range c.args {
+		if k, ok := arg.(*constant); ok {
+			args[i] = k
+			constants++
+			continue
+		}
+		v, err := c.harmless(texts[min(i, len(texts)-1)], arg.Type())
+		if err != nil || v == nil {
+			return err
+		}
+		args[i] = constantOf(v, arg.Type(), arg.Typmod())
+	}
+	if constants == 0 {
+		return nil
+	}
+	_, err := c.rebuild(args).Eval(nil)
+	var fault *Error
+	if errors.As(err, &fault) && fault.SQLState == stateText { // of a text that is none of a number, which was not the constant's
+		return nil
+	}
+	return err
+}
+
+// harmless is the value that an argument of a type is tried with; nil: there is none.
+func (c *call) harmless(text string, t policy.Type) (policy.Value, error) {
+	if v, ok := harmlessOf[t]; ok {
+		return v, nil
+	}
+	if text == asWritten {
+		template, ok := c.args[len(c.args)-1].(*constant)
+		if !ok {
+			return nil, nil
+		}
+		return writeTemplate(template.value.(string), clockFace{}.show)
+	}
+	v, err := c.env.ParseText(t, text)
+	if err != nil { // of a type that the function is not meant for
+		return nil, nil
+	}
+	return v, nil
+}
+
+// unknown is a value of which a type is known, and what is evaluated before it is there; or else why it never is.
+type unknown struct {
+	column
+	of    []Expr
+	fails error
+}
+
+func (u *unknown) children() []Expr         { return u.of }
+func (u *unknown) rebuild(args []Expr) Expr { return &unknown{u.column, args, u.fails} }
+
+// Unknown is a value of which a type is known, and what is evaluated before it is there: a sum of 1 / n over rows is one, and reads n and 1.
+func Unknown(t policy.Type, typmod int32, of ...Expr) Expr {
+	return &unknown{column{0, t, typmod}, of, nil}
+}
+
+// Failing is what fails on every row, of a type.
+func Failing(t policy.Type, state, message string) Expr {
+	return &unknown{column{0, t, -1}, nil, fail(state, message)}
 }

@@ -8,7 +8,7 @@ import (
 // PlaceOf is the position of the innermost part that fails so.
 func (e *Expr) PlaceOf(err error) int {
 	for _, a := range e.Args {
-		if _, inner := scalar.Fold(a.Expr); inner != nil && inner.Error() == err.Error() {
+		if inner := scalar.Fails(a.Expr); inner != nil && inner.Error() == err.Error() {
 			return a.PlaceOf(err)
 		}
 	}

@@ -1,0 +1,90 @@
+package answers
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+var updateConstants = flag.Bool("update-constants", false, "write testdata/constants.txt anew")
+
+// TestConstantsFailForFree: what fails by its text alone is refused before anything is charged, whichever sandbox would have run it, in PostgreSQL's words; and what only looks as if it failed is
+// answered. testdata/constants.txt has a statement, and below it what PostgreSQL says of it, then what dpproxy does where that is something else.
+func TestConstantsFailForFree(t *testing.T) {
+	server := pgtest.Start(t)
+	path, database := kit.Postgres(t, server, kit.Budgets{User: "100000", Cap: "900000"}, 0)
+	plain, err := pgx.Connect(t.Context(), server.URLFor("postgres", database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close(context.Background())
+	twinned, _ := kit.Postgres(t, server, kit.Budgets{User: "100000", Cap: "900000"}, 0)
+	server.Exec(t, "postgres", `CREATE ROLE twin_owner LOGIN CREATEDB CREATEROLE`)
+	kit.Edit(t, twinned, "\nledger:", "\nsandbox: {url: \""+server.URLFor("twin_owner", "constants_twin")+"\"}\nledger:")
+	sandboxes := []struct {
+		name string
+		*kit.Wire
+	}{{"embedded", kit.Serve(t, path).Connect("alice", "lab")}, {"twin", kit.Serve(t, twinned).Connect("alice", "lab")}}
+
+	file := filepath.Join("testdata", "constants.txt")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	asked := 0
+	for block := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
+		sql, _, _ := strings.Cut(block, "\n----")
+		if strings.HasPrefix(sql, "#") {
+			out.WriteString(block + "\n\n")
+			continue
+		}
+		_, err := plain.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+		var fault *pgconn.PgError
+		errors.As(err, &fault)
+		want := outcome(fault)
+		out.WriteString(sql + "\n----\nPostgreSQL: " + want + "\n")
+		asked++
+		for _, s := range sandboxes {
+			s.Ask(fmt.Sprintf("SET dp.epsilon = %g", 0.1+float64(asked)/1000)) // more than what was paid before is worth, so that it would be paid again
+			before := s.Spent()
+			a := s.Ask(sql)
+			got := outcome(a.Err)
+			if a.Err != nil && s.Spent() != before {
+				got += " (charged)"
+				t.Errorf("in the %s sandbox this is charged, and fails: %s\n%s", s.name, sql, got)
+			}
+			if got != want {
+				out.WriteString(s.name + ": " + got + "\n")
+			}
+		}
+		out.WriteString("\n")
+	}
+	now := strings.TrimSpace(out.String()) + "\n"
+	if *updateConstants {
+		if err := os.WriteFile(file, []byte(now), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	} else if now != string(text) {
+		t.Errorf("%s is not what is said; -update-constants writes\n%s", file, now)
+	}
+}
+
+// outcome is an error as one line, or that there is none.
+func outcome(err *pgconn.PgError) string {
+	if err == nil {
+		return "answered"
+	}
+	return err.Code + " " + err.Message
+}
