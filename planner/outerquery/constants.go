@@ -14,13 +14,11 @@ import (
 // An outer query that fails whatever the released values are is refused before anything is charged. What is a constant
 // error is what PostgreSQL's planner takes for one: parts that a constant AND, OR, CASE or COALESCE cuts off do not count.
 
-const constantHint = "Constants alone cause this error, whatever the rows: correct them. Nothing was charged."
-
 // failing is the refusal of an expression that fails so.
 func failing(e *semantics.Expr, err error) *refuse.Refusal {
 	refusal := semantics.ScalarRefusal(err, e.PlaceOf(err))
 	if refusal.ID == semantics.Evaluation.ID {
-		return refusal.Hinting(constantHint)
+		return refusal.Hinting(refuse.OfConstants)
 	}
 	return refusal
 }
@@ -36,7 +34,7 @@ func (d *direct) Failing() *refuse.Refusal {
 				return failing(e, err)
 			}
 			if refusal := e.FailingAlways(); refusal != nil {
-				return refusal.Hinting(constantHint)
+				return refusal.Hinting(refuse.OfConstants)
 			}
 		}
 	}
@@ -55,7 +53,7 @@ func (d *direct) FailingOnRows(rows int) *refuse.Refusal {
 	list := append(slices.Clone(d.exprs), d.rest...)
 	switch {
 	case d.Having != nil:
-		list = slices.DeleteFunc(slices.Clone(d.rest), func(e *semantics.Expr) bool { return e.Expr != d.Having })
+		list = slices.DeleteFunc(slices.Clone(d.rest), func(e *semantics.Expr) bool { return e.Expr != d.Having || e.Form == semantics.FormAnd }) // PostgreSQL chooses the order of its parts
 	case d.Limit == 0, d.Offset >= int64(rows):
 		return nil
 	}
@@ -102,7 +100,7 @@ func (b *Query) failingNode(n *pg.Node) *refuse.Refusal {
 	}
 	if e := b.constantAt(n); e != nil {
 		if _, refusal := e.Value(nil); refusal != nil && refusal.ID == semantics.Evaluation.ID {
-			return refusal.Hinting(constantHint)
+			return refusal.Hinting(refuse.OfConstants)
 		}
 		return nil
 	}

@@ -14,3 +14,6 @@ var (
 	AggregateIn     = New("aggregate-misplaced", "42803", "aggregate functions are not allowed in %s", "Use HAVING for conditions on aggregates.", `SELECT count(*) FROM people WHERE count(*) > 3`)
 	Construct       = New("construct-not-permitted", "DP002", "%s is not answered here", "Write the query with plain SELECTs, joins of their results, and the usual functions.", `SELECT XMLELEMENT(NAME a)`)
 )
+
+// OfConstants is the hint of what fails on its constants alone.
+const OfConstants = "Constants alone cause this error, whatever the rows: correct them. Nothing was charged."

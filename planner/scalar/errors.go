@@ -1,7 +1,9 @@
 package scalar
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -40,6 +42,12 @@ func failf(state, format string, args ...any) error {
 // unsupported is the refusal of what PostgreSQL would answer and this package does not.
 func unsupported(format string, args ...any) error {
 	return &Error{stateUnsupported, fmt.Sprintf(format, args...) + " is not supported"}
+}
+
+// IsBeyond tells an error that unsupported makes: PostgreSQL may have a value.
+func IsBeyond(err error) bool {
+	var fault *Error
+	return errors.As(err, &fault) && fault.SQLState == stateUnsupported && strings.HasSuffix(fault.Message, " is not supported")
 }
 
 var (

@@ -145,7 +145,7 @@ func TestFails(t *testing.T) {
 		{call("/", n, Constant(nil, policy.Int4)), ""}, {call("/", divided, Constant(nil, policy.Int4)), ""},
 		{guarded, ""}, {certain, "22012 division by zero"}, {first, ""}, {both, ""},
 		{call("to_char", n, untyped("9.9.9")), "42601 multiple decimal points"}, {call("to_char", n, untyped("9.9")), ""}, {call("to_char", n, text), ""},
-		{call("to_number", text, untyped("99")), ""}, {call("to_number", text, untyped("EEEE")), `0A000 "EEEE" for input is not supported`},
+		{call("to_number", text, untyped("99")), ""}, {call("to_number", text, untyped("EEEE")), `0A000 "EEEE" not supported for input`},
 		{call("to_date", text, untyped("YYYY-MM-DD")), ""}, {call("to_date", text, untyped("YYYYJ")), "0A000 this text or template is not supported"},
 		{call(WidthBucketOf, n, zero, one), ""}, {call(WidthBucketOf, n, zero, Constant(nil, policy.Unknown)), "22004 thresholds array must not contain NULLs"},
 		{call("make_date", Constant(int64(2023), policy.Int4), Constant(int64(2), policy.Int4), Column(0, policy.Int4, -1)), ""},

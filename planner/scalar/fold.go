@@ -178,8 +178,8 @@ func foldNullIf(n *nullIf) (Expr, error) {
 // Fails is the error with which an expression ends on every row, whatever values its columns have there that are neither NULL nor NaN: because constants alone fail, or because a call of it fails
 // by those of its arguments that are constants. Nil: there may be rows for which it has a value.
 //
-//	to_char(n, '9.9.9'), n / 0, 1 / 0 + n   fail
-//	CASE WHEN n > 5 THEN n / 0 END          need not
+//	to_char(n, '9.9.9'), n / 0, n / 0 > 5 AND n > 5   fail
+//	CASE WHEN n > 5 THEN n / 0 END                    need not
 func Fails(e Expr) error {
 	folded, err := Fold(e)
 	if err != nil {
@@ -191,7 +191,7 @@ func Fails(e Expr) error {
 func failsFolded(e Expr) error {
 	switch e.(type) {
 	case *junction, *caseOf, *coalesce: // which may come to no part of theirs but the first
-		return nil
+		return failsFolded(e.(parent).children()[0])
 	}
 	if p, ok := e.(parent); ok {
 		for _, arg := range p.children() {
@@ -232,7 +232,7 @@ var harmlessOf = map[policy.Type]policy.Value{
 // failsByConstants is the error of a call whose constants alone make it fail.
 func (c *call) failsByConstants() error {
 	texts, decided := harmless[c.name]
-	if !decided {
+	if !decided && !c.body.stable {
 		return nil
 	}
 	args, constants := make([]Expr, len(c.args)), 0
@@ -241,6 +241,9 @@ func (c *call) failsByConstants() error {
 			args[i] = k
 			constants++
 			continue
+		}
+		if !decided {
+			return nil
 		}
 		v, err := c.harmless(texts[min(i, len(texts)-1)], arg.Type())
 		if err != nil || v == nil {
@@ -296,4 +299,13 @@ func Unknown(t policy.Type, typmod int32, of ...Expr) Expr {
 // Failing is what fails on every row, of a type.
 func Failing(t policy.Type, state, message string) Expr {
 	return &unknown{column{0, t, -1}, nil, fail(state, message)}
+}
+
+// ConstantValue is the value of a constant; false: it is none.
+func ConstantValue(e Expr) (policy.Value, bool) {
+	c, ok := e.(*constant)
+	if !ok {
+		return nil, false
+	}
+	return c.value, true
 }

@@ -19,9 +19,9 @@ func readNumber(text, format string) (policy.Value, error) {
 	case format == "":
 		return nil, nil
 	case t.scientific:
-		return nil, unsupported(`"EEEE" for input`)
+		return nil, fail(stateUnsupported, `"EEEE" not supported for input`)
 	case t.roman:
-		return nil, unsupported(`"RN" for input`)
+		return nil, fail(stateUnsupported, `"RN" not supported for input`)
 	}
 	r := &numberReader{numberTemplate: *t, in: text, sign: ' '}
 	for _, p := range r.parts {

@@ -17,6 +17,17 @@ const maxText = 1 << 20
 
 var errTextLength = unsupported("a text of more than a million bytes")
 
+// bytesOfRune is how many bytes PostgreSQL makes room for where a text of so many characters is asked for.
+const bytesOfRune = 4
+
+// tooLong is the error of a text of so many characters: PostgreSQL's own, of one for which it has no room either.
+func tooLong(runes int64) error {
+	if runes > (1<<30-1-bytesOfRune)/bytesOfRune {
+		return fail(stateLimit, "requested length too large")
+	}
+	return errTextLength
+}
+
 func (r registry) texts() {
 	t, i4 := policy.Text, policy.Int4
 	for name, f := range map[string]func(string) string{
@@ -59,7 +70,7 @@ func (r registry) texts() {
 			return "", nil
 		}
 		if n > maxText/int64(len(s)) {
-			return nil, errTextLength
+			return nil, tooLong(n * int64(len(s)) / bytesOfRune)
 		}
 		return strings.Repeat(s, int(n)), nil
 	}))
@@ -222,7 +233,7 @@ func splitPart(s, separator string, n int64) (policy.Value, error) {
 // pad fills s to n characters, or cuts it to them.
 func pad(s, fill string, n int64, leftSide bool) (policy.Value, error) {
 	if n > maxText {
-		return nil, errTextLength
+		return nil, tooLong(n)
 	}
 	length := int64(utf8.RuneCountInString(s))
 	if n <= length || fill == "" {

@@ -23,7 +23,7 @@ func (e *Expr) FailingAlways() *refuse.Refusal {
 	}
 	switch e.Op {
 	case "and", "or", "case0", "case1", "coalesce":
-		return nil
+		return e.Args[0].FailingAlways()
 	}
 	for _, a := range e.Args {
 		if refusal := a.FailingAlways(); refusal != nil {

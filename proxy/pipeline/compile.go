@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -173,11 +174,14 @@ func render(ctx context.Context, plan *plans.Plan, private, sandboxed dialect.Di
 }
 
 // tryOuter has the sandbox bind the outer query over leaves without rows before anything is charged, so that what the
-// engine cannot run is refused for free.
+// engine cannot run is refused for free; so is what fails on its constants alone.
 func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) *refuse.Refusal {
 	if plan.Outer.Direct != nil || plan.Cost.IsZero() {
 		return nil
 	}
-	_, refusal := a.outerColumns(ctx, s, plan, above)
-	return refusal
+	if _, refusal := a.outerColumns(ctx, s, plan, above); refusal != nil {
+		return refusal
+	}
+	env := scalar.Env{Now: a.ledger.Now(), Zone: s.Settings.Zone, Form: s.Settings.Form, Literals: plan.Outer.Literals}
+	return outer.Failing(plan, env, a.engine.Dialect().PostgreSQLs)
 }

@@ -33,6 +33,8 @@ func (b *binder) aggregate(name string, n *pg.FuncCall, sc *scope) expr {
 	for i := range args {
 		switch {
 		case args[i].oid != policy.Unknown || i == 2 && (name == "lag" || name == "lead"): // whose default has the type of what it stands for
+		case i == 1 && (name == "lag" || name == "lead"):
+			args[i] = b.cast(args[i], int4Type)
 		case name == "bool_and" || name == "bool_or" || name == "every": // which are of booleans alone
 			args[i] = b.cast(args[i], boolType)
 		default:
@@ -262,7 +264,8 @@ func (b *binder) orderedSet(name string, args []expr, n *pg.FuncCall, sc *scope)
 			cannot("percentile_disc of computed numeric values")
 		}
 		list := "list(" + x.sql + ") FILTER (WHERE " + condition + ")"
-		at := "greatest(1, CAST(ceil(" + fraction.sql + " * len(" + list + ")) AS BIGINT))"
+		at := "(CASE WHEN " + fraction.sql + " IS NULL THEN NULL WHEN " + fraction.sql + " BETWEEN 0 AND 1 THEN greatest(1, CAST(ceil(" + fraction.sql + " * len(" + list + ")) AS BIGINT)) ELSE CAST(" +
+			raise("22003", "percentile value is not between 0 and 1") + " AS BIGINT) END)"
 		return expr{sql: "(list_sort(" + list + "))[" + at + "]", typed: x.typed}
 	}
 	return cannot("aggregate " + name)

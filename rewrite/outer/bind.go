@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -38,10 +39,11 @@ type typed struct {
 type expr struct {
 	sql string
 	typed
-	literal *string  // an untyped literal (type unknown), with its text
-	decimal *decimal // of a numeric: the same as DuckDB's decimal; nil: it may have any number of digits
-	null    bool     // the untyped NULL
-	series  bool     // returns a set: sql is an unnest(…)
+	literal *string     // an untyped literal (type unknown), with its text
+	decimal *decimal    // of a numeric: the same as DuckDB's decimal; nil: it may have any number of digits
+	null    bool        // the untyped NULL
+	series  bool        // returns a set: sql is an unnest(…)
+	means   scalar.Expr // what it is to package scalar (failing.go)
 }
 
 // column is a column that expressions can name.
@@ -86,6 +88,7 @@ type shared struct {
 	name    string
 	sql     string // DuckDB's name of it
 	columns []column
+	certain
 }
 
 // scope is what names mean at one place.
@@ -95,6 +98,7 @@ type scope struct {
 	visible []column // what an unqualified name may mean, and what * stands for
 	with    []*shared
 	windows map[string]*pg.WindowDef
+	certain // of the rows of FROM
 }
 
 // binder rewrites one statement.
@@ -105,6 +109,7 @@ type binder struct {
 	careful    bool // what joined describes
 	hasty      bool // there would be another text
 	describing      // what is told of described parameters; nil: none is described
+	*finding        // what is known of certain failures; nil: none is looked for
 }
 
 // asked is what a query asks besides leaves: session parameters, and relations as schema.name.
@@ -176,6 +181,7 @@ type relation struct {
 	sql     string
 	columns []column
 	orderBy string
+	certain
 }
 
 // query binds a SELECT, VALUES or set operation.
@@ -233,7 +239,7 @@ func (b *binder) settle(q relation) relation {
 	if q = b.textual(q); q.orderBy == "" {
 		return q
 	}
-	return relation{sql: "SELECT " + columnList(q.columns) + " FROM (" + q.sql + ") AS " + b.fresh("q") + q.orderBy, columns: q.columns}
+	return relation{sql: "SELECT " + columnList(q.columns) + " FROM (" + q.sql + ") AS " + b.fresh("q") + q.orderBy, columns: q.columns, certain: q.certain}
 }
 
 func columnList(columns []column) string {

@@ -81,6 +81,9 @@ func (b *binder) literal(text string, t typed, given bool) expr {
 	case t.oid == policy.TimestampTZ, t.oid == policy.DateType || t.oid == policy.TimestampT, t.mod >= 0 && scalarType(t.oid), t.oid == policy.IntervalT && strings.HasPrefix(strings.TrimSpace(text), "-"):
 		// May depend on the session's time zone, clock or IntervalStyle, or needs its modifier applied: computed when the query runs.
 		e = b.readCall(quoted(text), t, given)
+		if !given {
+			b.literalRead(text, t)
+		}
 	case scalarType(t.oid):
 		v, err := scalar.Env{Zone: time.UTC}.ParseText(t.oid, text)
 		if err != nil {

@@ -105,7 +105,7 @@ func (b *binder) plain(q relation) relation {
 		return q
 	}
 	columns := withoutDecimals(q.columns)
-	return relation{sql: "SELECT " + columnList(columns) + " FROM (" + q.sql + ") AS " + b.fresh("q") + q.orderBy, columns: columns}
+	return relation{sql: "SELECT " + columnList(columns) + " FROM (" + q.sql + ") AS " + b.fresh("q") + q.orderBy, columns: columns, certain: q.certain}
 }
 
 // wholeConstant is a constant that is a whole number.

@@ -39,12 +39,16 @@ func (b *binder) expr(node *pg.Node, sc *scope) (e expr) {
 		return b.bound(node, sc)
 	}
 	b.visited[node] = typeUnknowable
-	if !b.attempt(func() { e = b.bound(node, sc) }) {
+	refusal := b.tried(func() { e = b.bound(node, sc) })
+	if refusal != nil {
 		b.within(sc, ast.Children(node)...)
 		b.within(sc, node.GetSubLink().GetSubselect())
 		e = expr{sql: "NULL", typed: of(b.ofCall(node))}
 	}
 	b.visited[node] = e.oid
+	if b.finding != nil {
+		return b.mean(node, e, refusal, sc)
+	}
 	return e
 }
 

@@ -26,17 +26,21 @@ type item struct {
 	sql     string
 	entries []*entry
 	visible []column
+	certain
 }
 
 // from binds a FROM clause; an item that may look sideways sees the items before it.
 func (b *binder) from(list []*pg.Node, sc *scope) string {
 	var parts []string
+	known := certain{rows: true}
 	for _, node := range list {
 		it := b.fromItem(node, sc)
+		known = known.both(it.certain)
 		parts = append(parts, it.sql)
 		sc.entries = append(sc.entries, it.entries...)
 		sc.visible = append(sc.visible, it.visible...)
 	}
+	sc.certain = known
 	if parts == nil {
 		return ""
 	}
@@ -62,7 +66,7 @@ func (b *binder) boundItem(node *pg.Node, sc *scope) item {
 			outer = &scope{parent: sc.parent, with: sc.with}
 		}
 		q := b.nested(r.GetSubquery().GetSelectStmt(), outer)
-		return b.derived("("+q.sql+")", "", "", q.columns, r.GetAlias())
+		return b.tabled(b.derived("("+q.sql+")", "", "", q.columns, r.GetAlias()), q.certain)
 	case *pg.Node_RangeFunction:
 		return b.rangeFunction(n.RangeFunction, sc)
 	case *pg.Node_JoinExpr:
@@ -94,12 +98,12 @@ func (b *binder) table(r *pg.RangeVar, sc *scope) item {
 		for s := sc; s != nil; s = s.parent {
 			for i := len(s.with) - 1; i >= 0; i-- {
 				if s.with[i].name == name {
-					return b.derived(s.with[i].sql, "", name, s.with[i].columns, r.GetAlias())
+					return b.tabled(b.derived(s.with[i].sql, "", name, s.with[i].columns, r.GetAlias()), s.with[i].certain)
 				}
 			}
 		}
 		if columns := b.leaf(name); columns != nil {
-			return b.derived(dialect.QuoteName(name), "", name, columns, r.GetAlias())
+			return b.tabled(b.derived(dialect.QuoteName(name), "", name, columns, r.GetAlias()), b.ofLeaf(name))
 		}
 	}
 	for _, rel := range b.plan.Outer.Relations {
@@ -247,6 +251,7 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) item {
 		right.sql = "(SELECT " + alias + ".* FROM " + right.sql + " WHERE " + condition + ") AS " + alias
 	}
 	out.sql = "(" + left.sql + word + right.sql + on + ")"
+	out.certain = b.joinedRows(j, left.certain, right.certain)
 	return out
 }
 

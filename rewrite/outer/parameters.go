@@ -45,9 +45,12 @@ func (b *binder) parameter(n int) expr {
 }
 
 // attempt binds a part; false: it cannot be bound.
-func (b *binder) attempt(bind func()) (bound bool) {
+func (b *binder) attempt(bind func()) (bound bool) { return b.tried(bind) == nil }
+
+// tried binds a part, and is why it cannot be bound.
+func (b *binder) tried(bind func()) *refuse.Refusal {
 	_, refusal := caught(func() (Query, *refuse.Refusal) { bind(); return Query{}, nil })
-	return refusal == nil
+	return refusal
 }
 
 // ofCall is the type of a call that cannot be bound, where PostgreSQL's catalog has it; what it takes its arguments as is told.

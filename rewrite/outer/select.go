@@ -57,9 +57,12 @@ func (b *binder) selection(s *pg.SelectStmt, sc *scope) relation {
 	}
 	if series {
 		q.sql = "SELECT " + orTrue(items) + tail
+		q.certain = b.selected(s, sc.certain, targets)
+		q.rows = false // a series may be empty
 		return b.sorted(s, q, sc)
 	}
 	order, keys := b.orderBy(s, sc, targets)
+	q.certain = b.selected(s, sc.certain, targets)
 	items = append(items, keys...)
 	q.sql = "SELECT " + orTrue(items) + tail
 	q.orderBy = order + b.limits(s, sc)
@@ -81,6 +84,7 @@ func (b *binder) distinct(s *pg.SelectStmt, sc *scope, targets []target, q relat
 			comparable(t.expr, "DISTINCT")
 		}
 		q.sql = "SELECT DISTINCT " + orTrue(items) + tail
+		q.certain = b.selected(s, sc.certain, targets)
 		return b.sorted(b.sortedByTargets(s, sc, targets), q, sc)
 	}
 	order, keys := b.orderBy(s, sc, targets)
@@ -93,6 +97,7 @@ func (b *binder) distinct(s *pg.SelectStmt, sc *scope, targets []target, q relat
 	inner := "SELECT " + orTrue(append(items, keys...)) + tail
 	q.sql = "SELECT DISTINCT ON (" + strings.Join(names, ", ") + ") * FROM (" + inner + ") AS " + b.fresh("q") + order
 	q.orderBy = order + b.limits(s, sc)
+	q.certain = b.selected(s, sc.certain, targets)
 	return q
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -201,6 +202,14 @@ func (b *binder) rangeFunction(r *pg.RangeFunction, sc *scope) item {
 	case call != nil:
 		if list, ok := b.series(name, call, sc); ok {
 			lists = []expr{list}
+			if b.finding != nil {
+				it := b.lists(name, lists, r)
+				if means := b.failsAs(name, call, list, sc); means != nil {
+					it.fails = scalar.Fails(means)
+				}
+				it.rows = b.counts(name, call)
+				return it
+			}
 			break
 		}
 		fallthrough
@@ -209,6 +218,16 @@ func (b *binder) rangeFunction(r *pg.RangeFunction, sc *scope) item {
 		lists = []expr{{sql: "[" + one.sql + "]", typed: one.typed}}
 	}
 	return b.lists(name, lists, r)
+}
+
+// counts tells a series of whole numbers that has one at least.
+func (b *binder) counts(name string, n *pg.FuncCall) bool {
+	if name != "generate_series" || len(n.GetArgs()) != 2 {
+		return false
+	}
+	low, known := b.constantAs(n.GetArgs()[0], policy.Int8)
+	high, also := b.constantAs(n.GetArgs()[1], policy.Int8)
+	return known && also && low != nil && high != nil && low.(int64) <= high.(int64)
 }
 
 // lists makes a table of one or more lists of one length or NULL beyond their ends.

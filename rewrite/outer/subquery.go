@@ -25,7 +25,11 @@ func (b *binder) subLink(n *pg.SubLink, sc *scope) expr {
 	case pg.SubLinkType_EXISTS_SUBLINK:
 		return expr{sql: "EXISTS (" + q.sql + ")", typed: boolType}
 	case pg.SubLinkType_EXPR_SUBLINK:
-		return b.single(q)
+		e := b.single(q)
+		if e.means = nil; len(q.means) > 0 {
+			e.means = q.means[0]
+		}
+		return e
 	case pg.SubLinkType_ARRAY_SUBLINK:
 		q = b.plain(q)
 		return expr{sql: "ARRAY(" + q.sql + ")", typed: arrayOf(filled(q.columns[0].value()).oid, "an ARRAY of this type")}

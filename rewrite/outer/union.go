@@ -7,6 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -45,10 +46,11 @@ func (b *binder) setOperation(s *pg.SelectStmt, sc *scope) relation {
 		comparable(expr{typed: columns[i].typed}, "UNION")
 	}
 	left, right = b.coerced(left, columns), b.coerced(right, columns)
+	known := b.united(s, left.certain, right.certain)
 	if uneven {
-		return relation{sql: b.byKeys(left, right, columns), columns: columns}
+		return relation{sql: b.byKeys(left, right, columns), columns: columns, certain: known}
 	}
-	return relation{sql: "(" + left.sql + ")" + word + " (" + right.sql + ")", columns: columns}
+	return relation{sql: "(" + left.sql + ")" + word + " (" + right.sql + ")", columns: columns, certain: known}
 }
 
 // byKeys writes a UNION of numerics that may be equal and have unlike scales, as 1.0 and 1.00: of equal rows one is left, the first query's before
@@ -81,6 +83,11 @@ func (b *binder) coerced(q relation, columns []column) relation {
 	var items []string
 	for i, c := range q.columns {
 		e := expr{sql: alias + "." + c.sql, typed: c.typed}
+		if i < len(q.means) && c.oid == policy.Unknown && !c.given {
+			if v, known := scalar.ConstantValue(q.means[i]); known && v != nil {
+				b.literalRead(v.(string), columns[i].typed)
+			}
+		}
 		if e.oid == policy.Unknown {
 			e.typed = textType
 		}
@@ -95,7 +102,7 @@ func (b *binder) coerced(q relation, columns []column) relation {
 		}
 		items = append(items, e.sql+" AS "+c.sql)
 	}
-	return relation{sql: "SELECT " + orTrue(items) + " FROM (" + q.sql + ") AS " + alias + q.orderBy, columns: columns}
+	return relation{sql: "SELECT " + orTrue(items) + " FROM (" + q.sql + ") AS " + alias + q.orderBy, columns: columns, certain: q.certain}
 }
 
 // values binds VALUES.

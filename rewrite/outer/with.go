@@ -32,7 +32,7 @@ func (b *binder) withClause(w *pg.WithClause, sc *scope) string {
 			q = b.recursive(cte, query, item, sc)
 		} else {
 			q = b.nested(query, sc)
-			item.columns = commonColumns(q.columns, cte)
+			item.columns, item.certain = commonColumns(q.columns, cte), q.certain
 		}
 		sc.with = append(sc.with, item)
 		parts = append(parts, item.sql+"("+columnList(orNone(item.columns))+") AS ("+q.sql+")")

@@ -273,7 +273,11 @@ func (t *engine) send(ctx context.Context, describe bool, s sandbox.Session, q o
 	}
 	var rows sandbox.Rows
 	if describe {
-		rows.Columns, err = r.describe(limited, s, text)
+		var blank [][]byte
+		if slices.ContainsFunc(tables, func(given sandbox.Table) bool { return given.Schema == "" }) {
+			blank = c.args
+		}
+		rows.Columns, err = r.describe(limited, s, text, blank)
 	} else {
 		rows, err = r.query(limited, s, text, c.args)
 	}
