@@ -28,6 +28,20 @@ var (
 // call a function of this name.
 const WidthBucketOf = "[]width_bucket"
 
+// Elements are those of an ARRAY[…], which are texts where none of them has a type: no number is among ARRAY['1', '3'].
+func (env Env) Elements(list []Expr) []Expr {
+	if slices.ContainsFunc(list, func(e Expr) bool { return e.Type() != policy.Unknown }) {
+		return list
+	}
+	out := slices.Clone(list)
+	for i, e := range out {
+		if text, err := env.Coerce(e, policy.Text); err == nil {
+			out[i] = text
+		}
+	}
+	return out
+}
+
 // thresholds is how many of the thresholds, which are in order, are not above the operand. Where they are in none, it is
 // what PostgreSQL's search by halves comes to.
 func (env Env) thresholds(args []Expr) (Expr, error) {

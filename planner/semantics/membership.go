@@ -208,6 +208,7 @@ func (t *Translator) elements(array *pg.Node, subject *Expr, pos int) ([]*Expr, 
 				args, _, r := t.All(nodes)
 				return args, r
 			}
+			return t.elementsAs(inner, subject, cast.TypeName, pos)
 		}
 		return t.elementsAsTexts(inner, subject, policy.Text, cast.TypeName, pos)
 	}
@@ -247,10 +248,26 @@ func (t *Translator) charArray(n *pg.Node) bool {
 	return p != nil && t.Params != nil && t.Params.TypeOf(int(p.Number)) == ast.BpcharArray
 }
 
-// elementsOf are those of an array without its casts. If its elements are texts (texts is policy.Text), a char is compared with them as a text.
+// elementsAs are the elements of an array that is cast to another type than texts, each cast so: of $1::date[] those are days.
+func (t *Translator) elementsAs(array *pg.Node, subject *Expr, typ *pg.TypeName, pos int) ([]*Expr, *refuse.Refusal) {
+	of, typmod, _, r := ast.ScalarType(typ)
+	if r != nil {
+		return nil, r
+	}
+	args, r := t.elementsOf(array, subject, policy.Unknown, pos)
+	for i := range args {
+		if r == nil {
+			args[i], r = t.As(args[i], of, typmod, pos)
+		}
+	}
+	return args, r
+}
+
+// elementsOf are those of an array without its casts. If its elements are texts (texts is policy.Text), they are none of another type: a char is compared with them as a text, a number
+// with none.
 func (t *Translator) elementsOf(array *pg.Node, subject *Expr, texts policy.Type, pos int) ([]*Expr, *refuse.Refusal) {
 	element := policy.Unknown
-	if subject.Blanks > 0 {
+	if subject.Blanks > 0 || subject.Type() != policy.Unknown && !subject.Type().Textual() {
 		element = texts
 	}
 	if list := array.GetAArrayExpr(); list != nil {
@@ -280,6 +297,9 @@ func (t *Translator) elementsOf(array *pg.Node, subject *Expr, texts policy.Type
 			if r != nil {
 				return nil, r
 			}
+		}
+		if subject.Blanks == 0 && slices.ContainsFunc(args, func(e *Expr) bool { return e.Parameter > 0 || e.Type() != policy.Unknown }) { // whose type a literal beside it has
+			element = policy.Unknown
 		}
 		for i, e := range args {
 			if text, ok := untyped(e); ok && element != policy.Unknown {

@@ -84,7 +84,11 @@ func (t *Translator) thresholds(f *pg.FuncCall, pos int) (*Expr, *refuse.Refusal
 	if slices.ContainsFunc(args, func(e *Expr) bool { return e.Blanks > 0 }) { // chars would be compared without their blanks, and texts are not
 		return nil, NoForm.At(pos, "width_bucket of a char").Hinting("width_bucket(x::text, ARRAY[…]) compares as text.")
 	}
-	s, err := t.Env.Call(scalar.WidthBucketOf, scalars(args)...)
+	plain := scalars(args)
+	if f.Args[1].GetAArrayExpr() != nil {
+		plain = append(plain[:1:1], t.Env.Elements(plain[1:])...)
+	}
+	s, err := t.Env.Call(scalar.WidthBucketOf, plain...)
 	if err != nil {
 		return nil, ScalarRefusal(err, pos)
 	}

@@ -161,11 +161,24 @@ func (b *binder) arrayOperator(op string, l, r expr) expr {
 	return expr{sql: sql, typed: boolType}
 }
 
+// elementsAsTexts makes texts of an array's elements where none of them has a type, as PostgreSQL does.
+func (b *binder) elementsAsTexts(list []expr) {
+	if slices.ContainsFunc(list, func(e expr) bool { return e.oid != policy.Unknown || e.parameter > 0 }) {
+		return
+	}
+	for i := range list {
+		list[i] = b.cast(list[i], textType)
+	}
+}
+
 // anyAll binds x op ANY (array) and x op ALL (array).
 func (b *binder) anyAll(op string, all bool, l expr, node *pg.Node, sc *scope) expr {
 	if list := node.GetAArrayExpr(); list != nil && len(list.GetElements()) > 0 {
 		var parts []string
 		elements := b.exprs(list.GetElements(), sc)
+		if !textLike(l.oid) && l.oid != policy.Unknown {
+			b.elementsAsTexts(elements)
+		}
 		if slices.ContainsFunc(append(slices.Clone(elements), l), func(e expr) bool { return e.oid == policy.Bpchar }) { // beside which a literal would be one, and is a text in an array
 			b.unify(elements, "ARRAY")
 		}

@@ -105,6 +105,9 @@ func (b *binder) literal(text string, t typed, given bool) expr {
 // unresolved ends the rewriting where package scalar does not know a function: PostgreSQL may well know it.
 func unresolved(name string, args int, err error) {
 	var fault *scalar.Error
+	if name == scalar.WidthBucketOf { // of whose arrays nothing is missing here
+		scalarFault(err)
+	}
 	named := name != "" && (name[0] >= 'a' && name[0] <= 'z' || name[0] == '_')
 	if errors.As(err, &fault) && (fault.SQLState == "0A000" || fault.SQLState == "42883" && (named || !compileEnv.Exists(name, args))) {
 		if named {

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -59,6 +60,10 @@ func Failing(p *plans.Plan, env scalar.Env, postgreSQL bool) *refuse.Refusal {
 
 // ofConstants is the refusal of an error that constants alone cause.
 func (b *binder) ofConstants(err error) *refuse.Refusal {
+	var fault *scalar.Error
+	if errors.As(err, &fault) && fault.SQLState == "0A000" && !scalar.IsBeyond(err) { // PostgreSQL has none, either
+		return refuse.Sandbox(fault.Message)
+	}
 	refusal := b.tried(func() { scalarFault(err) })
 	if refusal.SQLState != "DP002" {
 		refusal.Hint = refuse.OfConstants

@@ -49,6 +49,9 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 			if slices.ContainsFunc(args, func(e expr) bool { return e.oid == policy.Bpchar }) { // which are compared without their blanks
 				cannot("width_bucket of a char")
 			}
+			if n.GetArgs()[1].GetAArrayExpr() != nil {
+				b.elementsAsTexts(args[1:])
+			}
 			return b.call(scalar.WidthBucketOf, args...)
 		}
 		cannot("width_bucket of an array that is not written out")
