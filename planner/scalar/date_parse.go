@@ -2,6 +2,7 @@ package scalar
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -201,7 +202,7 @@ func (m *moment) dateToken(t policy.Type, s string) (int, error) {
 	if n < len(s) && s[n] == '-' && n+1 < len(s) && s[n+1] >= '0' && s[n+1] <= '9' {
 		return 0, errForm
 	}
-	if n < len(s) {
+	if n < len(s) && (m.month != 0 || !slices.Contains([]string{"z", "utc", "gmt", "zulu"}, s[n:])) { // 2020-01-31Z is read on behind the day
 		return 0, errForm
 	}
 	return n, nil

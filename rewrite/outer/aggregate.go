@@ -173,7 +173,7 @@ func (a call) sum(x expr) expr {
 	case policy.Int8:
 		return whole(a.sql("sum", x.sql))
 	case policy.Float8:
-		return expr{sql: a.sql("sum", x.sql), typed: of(policy.Float8)}
+		return expr{sql: a.finite(a.sql("sum", x.sql), x), typed: of(policy.Float8)}
 	case policy.NumericType:
 		if d := x.decimal; d != nil && !a.distinct && fits(d.digits+digitsOfRows, d.scale) {
 			sum := &decimal{sql: a.sql("sum", d.sql), digits: d.digits + digitsOfRows, scale: d.scale}
@@ -186,10 +186,15 @@ func (a call) sum(x expr) expr {
 	return cannot("sum of this type")
 }
 
+// finite is a sum or an average of floats, which fails where it is infinite and none of them is, as 1e308 and 1e308 make it.
+func (a call) finite(sum string, x expr) string {
+	return "(CASE WHEN isinf(" + sum + ") AND NOT " + a.sql("bool_or", "isinf("+x.sql+")") + " THEN CAST(" + raise("22003", "value out of range: overflow") + " AS DOUBLE) ELSE " + sum + " END)"
+}
+
 // average divides the sum by the count, as PostgreSQL does.
 func (a call) average(x expr) expr {
 	if x.oid == policy.Float8 {
-		return expr{sql: a.sql("avg", x.sql), typed: of(policy.Float8)}
+		return expr{sql: a.finite(a.sql("avg", x.sql), x), typed: of(policy.Float8)}
 	}
 	if x.oid == policy.Float4 {
 		cannot("avg of type real")

@@ -47,16 +47,24 @@ func (b *binder) findByName(e expr, t policy.Type) string {
 	case typeRegtype, typeRegproc, 2202, typeRegNS:
 		return "pg_find_" + shownAs[t] + "(" + e.sql + ")"
 	case typeOid:
-		return "CAST(" + e.sql + " AS BIGINT)"
+		return oidOfText(e.sql)
 	}
 	cannot("a cast of text to " + typeNameOf(t))
 	return ""
 }
 
+// oidOfText reads a number as PostgreSQL reads an oid: a whole one, and a negative one is the oid of the same bits.
+func oidOfText(text string) string {
+	number := "TRY_CAST(regexp_extract(" + text + ", '-?[0-9]+') AS BIGINT)"
+	return "(CASE WHEN NOT regexp_full_match(" + text + `, '\s*[-+]?[0-9]+\s*') THEN CAST(` + raise("22P02", "invalid input syntax for type oid") + " AS BIGINT) WHEN " + text +
+		" IS NOT NULL AND NOT coalesce(" + number + " BETWEEN -2147483648 AND 4294967295, false) THEN CAST(" + raise("22003", "value is out of range for type oid") + " AS BIGINT) ELSE (" + number +
+		" + 4294967296) % 4294967296 END)"
+}
+
 // oidLiteral is the number of the object that a literal names.
 func (b *binder) oidLiteral(text string, t policy.Type) string {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 && n < 1<<32 {
-		return "CAST(" + text + " AS BIGINT)"
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && (n >= 0 || t == typeOid && n >= -1<<31) && n < 1<<32 {
+		return valueText(typeOid, (n+1<<32)%(1<<32))
 	}
 	if text == "-" && t != typeOid {
 		return "CAST(0 AS BIGINT)"
