@@ -15,6 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
@@ -84,7 +85,7 @@ func TestOuterAgainstPostgreSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal, refused, answered := 0, 0, false
+	equal, refused, failing, answered := 0, 0, 0, false
 	for line := range strings.Lines(string(text)) {
 		query := strings.TrimSpace(line)
 		answered = answered || strings.HasPrefix(query, "-- answered")
@@ -93,6 +94,12 @@ func TestOuterAgainstPostgreSQL(t *testing.T) {
 		}
 		want := sandboxtest.OnPostgreSQL(conn, query)
 		got, refusal := sandboxtest.Answered(t, sandboxtest.Embedded(t), query, leaves, tables)
+		if told := outer.Failing(sandboxtest.Parse(t, query, leaves...), scalar.Env{Zone: time.UTC, Now: time.Now()}, true); told != nil {
+			failing++
+			if !strings.HasPrefix(want, "error "+told.SQLState) {
+				t.Errorf("%s\n    is told to fail by its constants, %s %s, and PostgreSQL has %s", query, told.SQLState, told.Message, want)
+			}
+		}
 		switch {
 		case refusal != "" && !strings.HasPrefix(want, "error"):
 			refused++
@@ -106,7 +113,7 @@ func TestOuterAgainstPostgreSQL(t *testing.T) {
 			equal++
 		}
 	}
-	t.Logf("%d equal, %d refused", equal, refused)
+	t.Logf("%d equal, %d refused, %d told to fail by their constants", equal, refused, failing)
 	if refused*10 > equal {
 		t.Errorf("%d of %d queries are refused", refused, equal+refused)
 	}

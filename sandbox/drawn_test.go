@@ -225,6 +225,9 @@ func (d *drawing) hold(what, query string) {
 	}
 	want := sandboxtest.OnPostgreSQL(d.conn, query)
 	failed, fails := strings.HasPrefix(got, "error"), strings.HasPrefix(want, "error")
+	if told := outer.Failing(sandboxtest.Parse(d.t, query), scalar.Env{Zone: d.zone, Now: time.Now()}, true); told != nil && !fails {
+		d.t.Errorf("%s\n    is told to fail by its constants, %s %s, and does not", query, told.SQLState, told.Message)
+	}
 	switch {
 	case got == want, want == "error 57014": // its time was over
 		have.equal++

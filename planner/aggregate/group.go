@@ -256,7 +256,12 @@ func (g *Grouping) Hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	}
 	pos := ast.Location(n)
 	if f.Formula != nil {
-		return (&semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.leafColumn, Place: "SELECT"}).Expr(f.Formula)
+		e, refusal := (&semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.leafColumn, Place: "SELECT"}).Expr(f.Formula)
+		if refusal != nil {
+			return nil, refusal
+		}
+		e.Formula = true
+		return e, nil
 	}
 	if f.Key >= 0 {
 		t, typmod := g.Question.Keys[f.Key].Shown()

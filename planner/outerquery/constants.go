@@ -58,7 +58,7 @@ func (d *direct) FailingOnRows(rows int) *refuse.Refusal {
 		return nil
 	}
 	for _, e := range list {
-		if err := scalar.Fails(e.Expr); err != nil {
+		if err := e.FailsOnRows(); err != nil {
 			return failing(e, err)
 		}
 	}
@@ -68,7 +68,7 @@ func (d *direct) FailingOnRows(rows int) *refuse.Refusal {
 // beyond tells that package scalar does not compute an expression for any row, which an engine may: to_timestamp(n::text, 'YYYYDDD').
 func (d *direct) beyond() bool {
 	return d.Leaf >= 0 && slices.ContainsFunc(append(slices.Clone(d.exprs), d.rest...), func(e *semantics.Expr) bool {
-		err := scalar.Fails(e.Expr)
+		err := e.FailsOnRows()
 		return err != nil && engineCan(failing(e, err)) == nil
 	})
 }

@@ -2,6 +2,7 @@ package scalar
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -202,11 +203,23 @@ func failsFolded(e Expr) error {
 	}
 	switch e := e.(type) {
 	case *call:
+		if perhapsNull(e) {
+			return nil
+		}
 		return e.failsByConstants()
 	case *unknown:
 		return e.fails
 	}
 	return nil
+}
+
+// perhapsNull tells what may be NULL on every row, since something in it is.
+func perhapsNull(e Expr) bool {
+	if u, ok := e.(*unknown); ok && u.null {
+		return true
+	}
+	p, ok := e.(parent)
+	return ok && slices.ContainsFunc(p.children(), perhapsNull)
 }
 
 // asWritten stands, among harmless arguments, for what to_char writes by the template.
@@ -285,20 +298,26 @@ func (c *call) harmless(text string, t policy.Type) (policy.Value, error) {
 type unknown struct {
 	column
 	of    []Expr
+	null  bool // it may be NULL on every row
 	fails error
 }
 
 func (u *unknown) children() []Expr         { return u.of }
-func (u *unknown) rebuild(args []Expr) Expr { return &unknown{u.column, args, u.fails} }
+func (u *unknown) rebuild(args []Expr) Expr { return &unknown{u.column, args, u.null, u.fails} }
 
 // Unknown is a value of which a type is known, and what is evaluated before it is there: a sum of 1 / n over rows is one, and reads n and 1.
 func Unknown(t policy.Type, typmod int32, of ...Expr) Expr {
-	return &unknown{column{0, t, typmod}, of, nil}
+	return &unknown{column{0, t, typmod}, of, false, nil}
+}
+
+// Perhaps is Unknown of what may be NULL on every row: what a LEFT JOIN finds is.
+func Perhaps(t policy.Type, typmod int32, of ...Expr) Expr {
+	return &unknown{column{0, t, typmod}, of, true, nil}
 }
 
 // Failing is what fails on every row, of a type.
 func Failing(t policy.Type, state, message string) Expr {
-	return &unknown{column{0, t, -1}, nil, fail(state, message)}
+	return &unknown{column{0, t, -1}, nil, false, fail(state, message)}
 }
 
 // ConstantValue is the value of a constant; false: it is none.

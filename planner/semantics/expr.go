@@ -53,6 +53,7 @@ type Expr struct {
 	Parameter int     // number of a parameter that stands alone, else 0
 	Blanks    int     // above 0: a char of that length (char.go)
 	Ragged    bool    // a char of which values may be shorter, and are then not filled up
+	Formula   bool    // it is the planner's own arithmetic over counters, an average's
 	Answered  bool    // it hangs on what is answered first (docs/adr/0117), which is not known when the statement is first planned
 	Nodes     int     // of its tree, for Work; 0: one
 	Looked    *Looked // what it looks up by its only argument; nil: it looks nothing up (alike.go)

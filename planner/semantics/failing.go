@@ -1,6 +1,8 @@
 package semantics
 
 import (
+	"slices"
+
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
@@ -13,6 +15,27 @@ func (e *Expr) PlaceOf(err error) int {
 		}
 	}
 	return e.Pos
+}
+
+// FailsOnRows is the error with which e ends on every row, as scalar.Fails tells it. What the statement itself chooses (CASE, NULLIF) may be NULL on all of them, so that what
+// reads it need not fail. That of an average may, too, where there is nobody, and is an error all the same.
+func (e *Expr) FailsOnRows() error {
+	if e.chooses() {
+		return e.Args[0].FailsOnRows()
+	}
+	if e.holdsChoice() {
+		return nil
+	}
+	return scalar.Fails(e.Expr)
+}
+
+// chooses tells CASE and NULLIF of the statement's own, which are no constants.
+func (e *Expr) chooses() bool {
+	return !e.Formula && !e.IsConstant() && (e.Op == "case0" || e.Op == "case1" || e.Op == "nullif")
+}
+
+func (e *Expr) holdsChoice() bool {
+	return !e.Formula && (e.chooses() || slices.ContainsFunc(e.Args, (*Expr).holdsChoice))
 }
 
 // FailingAlways evaluates the constant parts that every row evaluates, those that depend on the session among them.

@@ -3,6 +3,7 @@ package outer
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -103,18 +104,35 @@ func (b *binder) ofLeaf(name string) certain {
 }
 
 // joinedRows is what is known of a join's rows. Its condition is evaluated on a pair of rows.
-func (b *binder) joinedRows(j *pg.JoinExpr, left, right certain) certain {
-	out := left.both(right)
+func (b *binder) joinedRows(j *pg.JoinExpr, left, right item) certain {
+	out := left.certain.both(right.certain)
 	b.evaluated(&out, j.GetQuals())
 	switch {
-	case j.GetJointype() == pg.JoinType_JOIN_LEFT, j.GetJointype() == pg.JoinType_JOIN_FULL:
+	case j.GetJointype() == pg.JoinType_JOIN_FULL:
+		out.rows = left.rows || right.rows
+		b.perhapsNone(left, right)
+	case j.GetJointype() == pg.JoinType_JOIN_LEFT:
 		out.rows = left.rows
+		b.perhapsNone(right)
 	case j.GetJointype() == pg.JoinType_JOIN_RIGHT:
 		out.rows = right.rows
+		b.perhapsNone(left)
 	case j.GetQuals() != nil || j.GetIsNatural() || len(j.GetUsingClause()) > 0:
 		out.rows = false
 	}
 	return out
+}
+
+// perhapsNone notes that an outer join may find no rows of these.
+func (b *binder) perhapsNone(items ...item) {
+	if b.finding == nil {
+		return
+	}
+	for _, it := range items {
+		for _, c := range it.visible {
+			b.columnsMean[c.sql] = scalar.Perhaps(c.value().scalarType(), c.mod)
+		}
+	}
 }
 
 // united is what is known of the rows of UNION; of EXCEPT and INTERSECT there may be none.
@@ -197,16 +215,21 @@ func (b *binder) tabled(it item, c certain) item {
 	return it
 }
 
+// scalarType is the type that package scalar has an expression of; what has none, and is no constant, is a text.
+func (e expr) scalarType() policy.Type {
+	if e.oid == policy.Unknown && e.literal == nil && !e.null {
+		return policy.Text
+	}
+	return e.oid
+}
+
 // meaning is an expression of package scalar's that has the type that was bound; without one it is a value of that type, and what stands in it is evaluated.
 func (e expr) meaning(means scalar.Expr, of ...scalar.Expr) scalar.Expr {
-	t := e.oid
-	if t == policy.Unknown && e.literal == nil && !e.null {
-		t = policy.Text
-	}
+	t := e.scalarType()
 	of = slices.DeleteFunc(of, func(e scalar.Expr) bool { return e == nil })
 	switch {
 	case means == nil:
-		return scalar.Unknown(t, e.mod, of...)
+		return scalar.Perhaps(t, e.mod, of...)
 	case means.Type() != t && e.oid != policy.Unknown:
 		return scalar.Unknown(t, e.mod, means)
 	}
@@ -239,6 +262,9 @@ func (b *binder) mean(node *pg.Node, e expr, refused *refuse.Refusal, sc *scope)
 		}
 		return nil
 	}
+	known := func(of ...scalar.Expr) scalar.Expr { // a value that is not NULL on every row, where nothing in it is
+		return scalar.Unknown(e.scalarType(), e.mod, slices.DeleteFunc(of, func(e scalar.Expr) bool { return e == nil })...)
+	}
 	named := func(name string) func(args ...scalar.Expr) (scalar.Expr, error) {
 		return func(args ...scalar.Expr) (scalar.Expr, error) { return b.env.Call(name, args...) }
 	}
@@ -247,11 +273,22 @@ func (b *binder) mean(node *pg.Node, e expr, refused *refuse.Refusal, sc *scope)
 	case *pg.Node_AConst:
 		means = b.constantMeant(e, n.AConst)
 	case *pg.Node_ColumnRef:
-		means = b.columnsMean[e.sql]
+		if means = b.columnsMean[e.sql]; means == nil {
+			means = known()
+		}
 	case *pg.Node_SubLink: // of which e has it: (SELECT to_char(n, '9.9.9'))
 		means = e.means
 	case *pg.Node_TypeCast:
 		means = made(func(args ...scalar.Expr) (scalar.Expr, error) { return b.env.Cast(args[0], e.oid, e.mod) }, n.TypeCast.GetArg())
+		if v, constant := b.constantAs(n.TypeCast.GetArg(), policy.Text); constant && e.oid == typeOid && !isOid(v) {
+			means = scalar.Failing(e.oid, "22P02", "invalid input syntax for type oid")
+		}
+	case *pg.Node_ParamRef:
+		if e.given && e.literal != nil {
+			means = scalar.Constant(*e.literal, policy.Unknown)
+		}
+	case *pg.Node_SqlvalueFunction, *pg.Node_GroupingFunc:
+		means = known()
 	case *pg.Node_CollateClause:
 		of(n.CollateClause.GetArg())
 	case *pg.Node_AExpr:
@@ -267,7 +304,7 @@ func (b *binder) mean(node *pg.Node, e expr, refused *refuse.Refusal, sc *scope)
 	case *pg.Node_BoolExpr:
 		join := map[pg.BoolExprType]func(...scalar.Expr) (scalar.Expr, error){pg.BoolExprType_AND_EXPR: scalar.And, pg.BoolExprType_OR_EXPR: scalar.Or}[n.BoolExpr.GetBoolop()]
 		if join == nil {
-			of(n.BoolExpr.GetArgs()...)
+			means = known(of(n.BoolExpr.GetArgs()...)...)
 		} else if means = made(join, n.BoolExpr.GetArgs()...); means == nil {
 			list = nil
 		}
@@ -278,7 +315,7 @@ func (b *binder) mean(node *pg.Node, e expr, refused *refuse.Refusal, sc *scope)
 			list = nil
 		}
 	case *pg.Node_MinMaxExpr, *pg.Node_NullTest, *pg.Node_BooleanTest, *pg.Node_AArrayExpr, *pg.Node_RowExpr:
-		of(ast.Children(node)...)
+		means = known(of(ast.Children(node)...)...)
 	case *pg.Node_FuncCall:
 		name := lastName(n.FuncCall.GetFuncname())
 		if means = b.failsAs(name, n.FuncCall, e, sc); means != nil {
@@ -288,8 +325,13 @@ func (b *binder) mean(node *pg.Node, e expr, refused *refuse.Refusal, sc *scope)
 		case n.FuncCall.GetAggFilter() != nil: // which may leave no row
 		case n.FuncCall.GetOver() != nil:
 			of(append(slices.Clone(n.FuncCall.GetArgs()[:min(1, len(n.FuncCall.GetArgs()))]), windowNodes(n.FuncCall.GetOver(), sc)...)...)
+			if slices.Contains(valued, name) {
+				means = known(list...)
+			}
 		case slices.Contains(aggregates, name):
-			of(n.FuncCall.GetArgs()...)
+			if of(n.FuncCall.GetArgs()...); slices.Contains(valued, name) {
+				means = known(list...)
+			}
 		case name == "width_bucket" && len(n.FuncCall.GetArgs()) == 2:
 			if array := n.FuncCall.GetArgs()[1].GetAArrayExpr(); array != nil {
 				means = made(named(scalar.WidthBucketOf), append([]*pg.Node{n.FuncCall.GetArgs()[0]}, array.GetElements()...)...)
@@ -301,6 +343,13 @@ func (b *binder) mean(node *pg.Node, e expr, refused *refuse.Refusal, sc *scope)
 	e.means = e.meaning(means, list...)
 	b.nodes[node] = e.means
 	return e
+}
+
+// isOid tells a text that reads as an oid, or as none at all.
+func isOid(v policy.Value) bool {
+	text, ok := v.(string)
+	_, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	return !ok || err == nil
 }
 
 // windowOf is a window as it is defined, here or under its name.
@@ -354,8 +403,14 @@ func (b *binder) caseMeant(n *pg.CaseExpr) scalar.Expr {
 	if err != nil {
 		return nil
 	}
+	if none, constant := scalar.ConstantValue(b.nodes[n.GetDefresult()]); n.GetDefresult() == nil || constant && none == nil {
+		return scalar.Perhaps(out.Type(), out.Typmod(), out)
+	}
 	return out
 }
+
+// valued are the aggregates and window functions that have a value where there is a row and their argument has one.
+var valued = strings.Fields("count sum avg min max bool_and bool_or every row_number rank dense_rank percent_rank cume_dist ntile first_value last_value")
 
 // patterns are the functions that take a regular expression as their second argument.
 var patterns = []string{"substring", "regexp_replace", "regexp_match", "regexp_matches", "regexp_count", "regexp_like", "regexp_instr", "regexp_substr", "regexp_split_to_array", "regexp_split_to_table"}

@@ -251,7 +251,7 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) item {
 		right.sql = "(SELECT " + alias + ".* FROM " + right.sql + " WHERE " + condition + ") AS " + alias
 	}
 	out.sql = "(" + left.sql + word + right.sql + on + ")"
-	out.certain = b.joinedRows(j, left.certain, right.certain)
+	out.certain = b.joinedRows(j, left, right)
 	return out
 }
 

@@ -131,7 +131,11 @@ func (b *binder) values(s *pg.SelectStmt, sc *scope) relation {
 	for _, row := range rows {
 		lines = append(lines, "("+joined(row)+")")
 	}
-	return relation{sql: "SELECT * FROM (VALUES " + strings.Join(lines, ", ") + ") AS " + b.fresh("v") + "(" + columnList(columns) + ")", columns: columns}
+	known := certain{rows: true}
+	for _, list := range s.GetValuesLists() {
+		b.evaluated(&known, list.GetList().GetItems()...)
+	}
+	return relation{sql: "SELECT * FROM (VALUES " + strings.Join(lines, ", ") + ") AS " + b.fresh("v") + "(" + columnList(columns) + ")", columns: columns, certain: known}
 }
 
 // unify casts expressions to their common type, in place, and returns it.

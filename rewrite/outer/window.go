@@ -28,6 +28,9 @@ func (b *binder) windowFunction(name string, args []expr, tail string) expr {
 	case "percent_rank", "cume_dist":
 		return plain(of(policy.Float8), 0)
 	case "ntile":
+		takes(name, args, 1, 1)
+		args[0] = b.cast(args[0], int4Type)
+		args[0].sql = "(CASE WHEN " + args[0].sql + " < 1 THEN CAST(" + raise("22014", "argument of ntile must be greater than zero") + " AS INTEGER) ELSE " + args[0].sql + " END)"
 		e := plain(int4Type, 1)
 		return expr{sql: "CAST(" + e.sql + " AS INTEGER)", typed: int4Type}
 	case "first_value", "last_value":

@@ -324,3 +324,43 @@ SELECT width_bucket(n, ARRAY[5, NULL]) FROM leaf_1 ORDER BY n, k
 -- JSON of values, and intervals of one sign
 SELECT json_build_array(n, k, NULL, 1.50, n > 10, 'a"b'), json_build_array(), to_json(n), to_json(k), to_json(n / 7.0), to_json(NULL::int), to_json(ARRAY[1] IS NULL) FROM leaf_1 ORDER BY n, k
 SELECT justify_interval(interval '40 days -30 hours' * n), justify_interval(interval '-1 mon 3 days' * n) FROM leaf_1 ORDER BY n, k
+-- Texts as oids, sums of floats that overflow, and fractions that are none
+SELECT (t || '')::oid FROM (VALUES ('0'), ('-3'), (' 17 '), ('+5'), ('4294967295'), ('-2147483648'), (NULL)) AS v(t)
+SELECT '-3'::oid, '4294967295'::oid, ' 7 '::oid
+SELECT (t || '')::oid FROM (VALUES ('-3.5')) AS v(t)
+SELECT (t || '')::oid FROM (VALUES ('4294967296')) AS v(t)
+SELECT (t || '')::oid FROM (VALUES ('')) AS v(t)
+SELECT sum(x) FROM (VALUES (1e308::float8), (1e308)) AS v(x)
+SELECT avg(x) FROM (VALUES (1e308::float8), (1e308)) AS v(x)
+SELECT sum(x), avg(x), sum(x) FILTER (WHERE x < 1) FROM (VALUES ('Infinity'::float8), (1e308), (NULL)) AS v(x)
+SELECT sum(x) OVER (ORDER BY x ROWS 1 PRECEDING) FROM (VALUES (1.5::float8), (1e307), (1e308)) AS v(x) ORDER BY 1
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY n), percentile_disc(NULL) WITHIN GROUP (ORDER BY n), percentile_disc(1) WITHIN GROUP (ORDER BY n) FROM leaf_1
+SELECT percentile_disc(2) WITHIN GROUP (ORDER BY n) FROM leaf_1
+-- What fails by its constants alone, and what need not
+SELECT to_char(n, '9.9.9') FROM leaf_1
+SELECT s.k FROM (SELECT k, to_char(n, '9.9.9') AS t FROM leaf_1) AS s
+SELECT s.k, t FROM (SELECT k, to_char(n, '9.9.9') AS t FROM leaf_1) AS s
+SELECT k, to_char(n, '9.9.9') FROM leaf_1 WHERE n > 1000
+SELECT k, n / 0 FROM leaf_1 LIMIT 0
+SELECT k, CASE WHEN n > 1000 THEN n / 0 END, coalesce(n, n / 0) FROM leaf_1 ORDER BY 1, 3
+SELECT CASE WHEN n / 0 > 1 THEN 1 END FROM leaf_1
+SELECT sum(n / 0) FROM leaf_1 WHERE n > 1000
+SELECT sum(width_bucket(n, 1, 1, 5)) FROM leaf_1
+SELECT a.k, to_char(b.n, '9.9.9') FROM leaf_1 AS a LEFT JOIN leaf_1 AS b ON b.n > a.n + 1000 ORDER BY 1
+SELECT a.k FROM leaf_1 AS a JOIN leaf_1 AS b ON to_char(a.n, '9.9.9') = b.k
+WITH w AS (SELECT k, n / 0 AS x FROM leaf_1) SELECT k FROM leaf_1 ORDER BY n
+WITH w AS (SELECT k, n / 0 AS x FROM leaf_1) SELECT x FROM w
+SELECT rank() OVER (ORDER BY n / 0) FROM leaf_1
+SELECT n FROM leaf_1 ORDER BY date_trunc('foo', date '2024-01-01' + n::int)
+SELECT k, ntile(0) OVER (ORDER BY n) FROM leaf_1
+SELECT sum(n) OVER w FROM leaf_1 WINDOW w AS (ORDER BY n ROWS -1 PRECEDING)
+SELECT n FROM leaf_1 UNION ALL SELECT n / 0 FROM leaf_1
+SELECT n FROM leaf_1 UNION ALL SELECT n / 0 FROM leaf_1 WHERE n > 1000 ORDER BY 1
+SELECT k, i FROM leaf_1, generate_series(1, n, 0) AS i
+SELECT (SELECT to_char(n, '9.9.9')) FROM leaf_1
+SELECT count(*) FROM leaf_1 HAVING count(*) / 0 > 1
+SELECT k, count(*) FROM leaf_1 GROUP BY k HAVING count(*) > 1000 AND max(n) / 0 > 1
+SELECT DISTINCT n % 0 FROM leaf_1
+SELECT regexp_replace(k, '(', 'x'), n FROM leaf_1
+SELECT k LIKE 'a' ESCAPE 'xx', n FROM leaf_1
+SELECT k SIMILAR TO 'a' ESCAPE 'xx', n FROM leaf_1
