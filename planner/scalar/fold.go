@@ -203,7 +203,7 @@ func failsFolded(e Expr) error {
 	}
 	switch e := e.(type) {
 	case *call:
-		if perhapsNull(e) {
+		if PerhapsNull(e) {
 			return nil
 		}
 		return e.failsByConstants()
@@ -213,13 +213,13 @@ func failsFolded(e Expr) error {
 	return nil
 }
 
-// perhapsNull tells what may be NULL on every row, since something in it is.
-func perhapsNull(e Expr) bool {
+// PerhapsNull tells what may be NULL on every row, since something in it is.
+func PerhapsNull(e Expr) bool {
 	if u, ok := e.(*unknown); ok && u.null {
 		return true
 	}
 	p, ok := e.(parent)
-	return ok && slices.ContainsFunc(p.children(), perhapsNull)
+	return ok && slices.ContainsFunc(p.children(), PerhapsNull)
 }
 
 // asWritten stands, among harmless arguments, for what to_char writes by the template.

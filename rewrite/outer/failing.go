@@ -442,6 +442,14 @@ func (b *binder) constantAs(n *pg.Node, t policy.Type) (policy.Value, bool) {
 
 // failsAs is a call that fails by its constants, of a function that package scalar does not know; nil: it is none.
 func (b *binder) failsAs(name string, n *pg.FuncCall, e expr, sc *scope) scalar.Expr {
+	if name == "generate_series" || slices.Contains(patterns, name) { // which have no answer where an argument is NULL
+		for _, a := range n.GetArgs() {
+			means := b.nodes[a]
+			if v, constant := b.constantAs(a, policy.Text); means == nil || scalar.PerhapsNull(means) || constant && v == nil {
+				return nil
+			}
+		}
+	}
 	number := func(i int) (v policy.Value, known bool) {
 		if i >= len(n.GetArgs()) {
 			return nil, false
