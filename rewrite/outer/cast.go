@@ -85,8 +85,14 @@ func modifier(t policy.Type, mods []*pg.Node) int32 {
 		if len(n) > 1 {
 			scale = n[1]
 		}
+		if n[0] < 1 || n[0] > 1000 {
+			wrong("22023", "NUMERIC precision "+strconv.Itoa(int(n[0]))+" must be between 1 and 1000", 0)
+		}
 		return (n[0]<<16 | scale) + 4
 	case t == policy.Varchar || t == policy.Bpchar:
+		if n[0] < 1 {
+			wrong("22023", "length for type "+map[policy.Type]string{policy.Varchar: "varchar", policy.Bpchar: "char"}[t]+" must be at least 1", 0)
+		}
 		return n[0] + 4
 	case t == policy.TimestampT || t == policy.TimestampTZ:
 		return n[0]
