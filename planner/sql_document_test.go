@@ -58,6 +58,7 @@ var documented = []struct {
 		`SELECT sex, avg(timestamptz '2024-04-01' - seen), sum(timestamptz '2024-04-01' - seen) FROM people GROUP BY sex`,
 		`SELECT avg(age(date '2026-01-01', hired)) FROM people`,
 		`SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY timestamptz '2024-04-01' - seen) FROM people`,
+		`SELECT avg(coalesce((timestamptz '2024-04-01' - seen) / 2, '1 day')) FROM people`,
 	}},
 	{"Texts that nobody declared (`domain: any`)", []string{
 		`SELECT count(*) FROM visits WHERE note NOT LIKE '%special%requests%'`,
@@ -341,8 +342,8 @@ columns, parts of an interval that change within a step as a key (` + "`extract(
 are not moved over (docs/adr/0059).
 
 `,
-	"Totals, averages and quantiles of intervals": `An interval between two moments is added up and chosen by its seconds, and shown in days and less than a day; PostgreSQL's sums and averages of such intervals are equal to that, and may have more than a day beside their days. Of
-intervals with months (age, a constant that has some), which must be of one column's values, months are added up beside the rest. Sums beyond what an interval can be are NULL.
+	"Totals, averages and quantiles of intervals": `An interval between two moments is added up and chosen by its seconds, and shown in days and less than a day; PostgreSQL's sums and averages of such intervals are equal to that, and may have more than a day beside their days.
+What is made of such intervals by -, +, COALESCE, constant intervals without months and constant numbers is one too. Of intervals with months (age, a constant that has some), which must be of one column's values, months are added up beside the rest. Sums beyond what an interval can be are NULL.
 
 `,
 	"Texts that nobody declared (`domain: any`)": `What is asked of each text by itself, with constants: LIKE, ILIKE, =, <>, IN, IS NULL, starts_with, left, right, substring, split_part, lower, upper, trim, length, strpos and

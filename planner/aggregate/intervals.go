@@ -35,8 +35,8 @@ func (g *Grouping) totalInterval(name string, n *pg.Node, where []*semantics.Exp
 		return g.textOf(found), nil
 	}
 	months, rest := partsOf(n)
-	if g.elapsed(n) {
-		months, rest = nil, field("epoch", n)
+	if seconds := g.secondsOf(n); seconds != nil {
+		months, rest = nil, seconds
 	}
 	seconds, refusal := of(rest)
 	if refusal != nil {
@@ -72,12 +72,19 @@ func (g *Grouping) totalInterval(name string, n *pg.Node, where []*semantics.Exp
 func (g *Grouping) chosenInterval(name string, f *pg.FuncCall) (*Found, *refuse.Refusal) {
 	seconds := &pg.FuncCall{Funcname: f.Funcname, Args: f.Args, AggOrder: f.AggOrder, AggFilter: f.AggFilter, AggWithinGroup: f.AggWithinGroup, Location: f.Location}
 	switch {
-	case f.AggWithinGroup && len(f.AggOrder) == 1 && g.elapsed(f.AggOrder[0].GetSortBy().Node):
+	case f.AggWithinGroup && len(f.AggOrder) == 1:
 		by := f.AggOrder[0].GetSortBy()
-		own := &pg.SortBy{Node: field("epoch", by.Node), SortbyDir: by.SortbyDir, SortbyNulls: by.SortbyNulls, UseOp: by.UseOp, Location: by.Location}
+		own := &pg.SortBy{Node: g.secondsOf(by.Node), SortbyDir: by.SortbyDir, SortbyNulls: by.SortbyNulls, UseOp: by.UseOp, Location: by.Location}
+		if own.Node == nil {
+			return nil, nil
+		}
 		seconds.AggOrder = []*pg.Node{{Node: &pg.Node_SortBy{SortBy: own}}}
-	case !f.AggWithinGroup && len(f.Args) == 1 && g.elapsed(f.Args[0]):
-		seconds.Args = []*pg.Node{field("epoch", f.Args[0])}
+	case !f.AggWithinGroup && len(f.Args) == 1:
+		own := g.secondsOf(f.Args[0])
+		if own == nil {
+			return nil, nil
+		}
+		seconds.Args = []*pg.Node{own}
 	default:
 		return nil, nil
 	}
@@ -91,10 +98,95 @@ func (g *Grouping) chosenInterval(name string, f *pg.FuncCall) (*Found, *refuse.
 	return g.found("justify_hours("+g.formula("").Counter(chosen.Counter)+" * interval '1 second')", policy.IntervalT)
 }
 
-// elapsed tells an expression over the rows that lies between two moments.
-func (g *Grouping) elapsed(n *pg.Node) bool {
-	arg, refusal := g.Below("an aggregate").Expr(n)
-	return refusal == nil && semantics.Elapsed(arg)
+// secondsOf is an interval as its seconds, where it is what lies between two moments, or is made of such: of coalesce(2 * (returned - rented), '1 day') it is
+// coalesce(2 * extract(epoch FROM returned - rented), extract(epoch FROM interval '1 day')). Nil: it may have months.
+func (g *Grouping) secondsOf(n *pg.Node) *pg.Node {
+	if seconds, elapsed := g.inSeconds(n); elapsed {
+		return seconds
+	}
+	return nil
+}
+
+// inSeconds is an interval as its seconds, and whether something in it lies between two moments: a constant does not.
+func (g *Grouping) inSeconds(n *pg.Node) (seconds *pg.Node, elapsed bool) {
+	e, refusal := g.Below("an aggregate").Expr(n)
+	switch {
+	case refusal != nil:
+		return nil, false
+	case semantics.Elapsed(e):
+		return field("epoch", n), true
+	case e.IsConstant() && e.Parameter == 0:
+		return g.constantSeconds(e, n), false
+	case n.GetAExpr().GetKind() == pg.A_Expr_Kind_AEXPR_OP:
+		return g.operatedSeconds(n.GetAExpr())
+	case n.GetCoalesceExpr() != nil:
+		args, elapsed := g.allInSeconds(n.GetCoalesceExpr().Args)
+		if args == nil {
+			return nil, false
+		}
+		return &pg.Node{Node: &pg.Node_CoalesceExpr{CoalesceExpr: &pg.CoalesceExpr{Args: args, Location: n.GetCoalesceExpr().Location}}}, elapsed
+	}
+	return nil, false
+}
+
+func (g *Grouping) allInSeconds(nodes []*pg.Node) (out []*pg.Node, elapsed bool) {
+	for _, n := range nodes {
+		seconds, between := g.inSeconds(n)
+		if seconds == nil {
+			return nil, false
+		}
+		out, elapsed = append(out, seconds), elapsed || between
+	}
+	return out, elapsed
+}
+
+// constantSeconds are those of an interval without months; nil: it is another constant.
+func (g *Grouping) constantSeconds(e *semantics.Expr, n *pg.Node) *pg.Node {
+	interval, err := g.b.Env.Coerce(e.Expr, policy.IntervalT)
+	if err != nil {
+		return nil
+	}
+	if v, err := interval.Eval(nil); err != nil || v != nil && v.(policy.Interval).Months != 0 {
+		return nil
+	}
+	return field("epoch", ast.CastTo(n, policy.IntervalT, -1))
+}
+
+// operatedSeconds are those of -x, x + y, x - y, and of x times a constant number, or parted by one.
+func (g *Grouping) operatedSeconds(a *pg.A_Expr) (*pg.Node, bool) {
+	op := ast.Strings(a.Name)[len(a.Name)-1]
+	if a.Lexpr == nil && op == "-" {
+		x, elapsed := g.inSeconds(a.Rexpr)
+		if x == nil {
+			return nil, false
+		}
+		return operator(op, nil, x), elapsed
+	}
+	if op == "+" || op == "-" {
+		parts, elapsed := g.allInSeconds([]*pg.Node{a.Lexpr, a.Rexpr})
+		if parts == nil {
+			return nil, false
+		}
+		return operator(op, parts[0], parts[1]), elapsed
+	}
+	x, by := a.Lexpr, a.Rexpr
+	if op == "*" && g.isNumber(x) {
+		x, by = by, x
+	}
+	if op != "*" && op != "/" || !g.isNumber(by) {
+		return nil, false
+	}
+	seconds, elapsed := g.inSeconds(x)
+	if seconds == nil {
+		return nil, false
+	}
+	return operator(op, seconds, by), elapsed
+}
+
+// isNumber tells a constant number.
+func (g *Grouping) isNumber(n *pg.Node) bool {
+	e, refusal := g.Below("an aggregate").Expr(n)
+	return refusal == nil && e.IsConstant() && e.Parameter == 0 && (e.Type().Integer() || e.Type() == policy.NumericType)
 }
 
 // partsOf are the months of an interval, and the seconds beside them.
