@@ -58,7 +58,7 @@ var documented = []struct {
 		`SELECT sex, avg(timestamptz '2024-04-01' - seen), sum(timestamptz '2024-04-01' - seen) FROM people GROUP BY sex`,
 		`SELECT avg(age(date '2026-01-01', hired)) FROM people`,
 		`SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY timestamptz '2024-04-01' - seen) FROM people`,
-		`SELECT avg(coalesce((timestamptz '2024-04-01' - seen) / 2, '1 day')) FROM people`,
+		`SELECT avg(coalesce(timestamptz '2024-04-01' - seen, '1 day')) FROM people`,
 	}},
 	{"Texts that nobody declared (`domain: any`)", []string{
 		`SELECT count(*) FROM visits WHERE note NOT LIKE '%special%requests%'`,
