@@ -30,6 +30,7 @@ var typeTable = map[Type]typeInfo{
 	DateType:    {name: "date", length: 4, column: true},
 	TimestampT:  {name: "timestamp without time zone", also: []string{"timestamp"}, length: 8, column: true},
 	TimestampTZ: {name: "timestamp with time zone", also: []string{"timestamptz"}, length: 8, column: true},
+	TimeT:       {name: "time without time zone", also: []string{"time"}, length: 8},
 	IntervalT:   {name: "interval", length: 16},
 	UUID:        {name: "uuid", length: 16, column: true},
 }

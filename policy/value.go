@@ -21,12 +21,13 @@ const (
 	DateType    Type = 1082
 	TimestampT  Type = 1114
 	TimestampTZ Type = 1184
+	TimeT       Type = 1083 // without a time zone
 	IntervalT   Type = 1186
 	UUID        Type = 2950
 )
 
 // Value is one SQL value: nil for NULL, bool, int64 (all integer types), float64 (real, double precision), string
-// (text, varchar, name, char, uuid and every type not named here), Numeric, Date, Timestamp, Timestamptz, Interval, or
+// (text, varchar, name, char, uuid and every type not named here), Numeric, Date, Timestamp, Timestamptz, Time, Interval, or
 // []Value (arrays). Nothing else.
 type Value any
 
@@ -44,6 +45,9 @@ type Timestamp int64
 
 // Timestamptz is microseconds since 1970-01-01 00:00:00 UTC.
 type Timestamptz int64
+
+// Time is microseconds since midnight, the end of the day, 24:00, among them.
+type Time int64
 
 // Interval is PostgreSQL's interval.
 type Interval struct {

@@ -224,8 +224,11 @@ func (env Env) nowAs(word string) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if word == "current_date" {
+	switch word {
+	case "current_date":
 		return Constant(timestampToDate(wall), policy.DateType), nil
+	case "localtime":
+		return Constant(timeOf(wall), policy.TimeT), nil
 	}
 	return Constant(wall, policy.TimestampT), nil
 }

@@ -8,7 +8,7 @@ import (
 
 // Call resolves a function or operator ("lower", "date_trunc", "+", "<=", "~~", "||") over its arguments as
 // PostgreSQL does, with implicit casts; an unknown one fails with 42883. greatest, least, coalesce, nullif and the
-// words current_date, current_timestamp and localtimestamp are calls, too.
+// words current_date, current_timestamp, localtimestamp and localtime are calls, too.
 func (env Env) Call(name string, args ...Expr) (Expr, error) {
 	switch name {
 	case "greatest", "least":
@@ -21,7 +21,7 @@ func (env Env) Call(name string, args ...Expr) (Expr, error) {
 		if len(args) == 2 {
 			return env.NullIf(args[0], args[1])
 		}
-	case "current_date", "current_timestamp", "localtimestamp":
+	case "current_date", "current_timestamp", "localtimestamp", "localtime":
 		if len(args) == 0 {
 			return env.nowAs(name)
 		}
@@ -58,7 +58,7 @@ func (env Env) Exists(name string, nargs int) bool {
 		return nargs > 0
 	case "nullif":
 		return nargs == 2
-	case "current_date", "current_timestamp", "localtimestamp":
+	case "current_date", "current_timestamp", "localtimestamp", "localtime":
 		return nargs == 0
 	}
 	list := c.functions[name]
@@ -173,7 +173,9 @@ func (env Env) asText(args []Expr) []Expr {
 }
 
 // dated tells whether the text form of a type depends on the session.
-func dated(t policy.Type) bool { return t == policy.IntervalT || loadCatalog().category(t) == 'D' }
+func dated(t policy.Type) bool {
+	return t == policy.IntervalT || t != policy.TimeT && loadCatalog().category(t) == 'D'
+}
 
 // registry holds the bodies by name and argument types.
 type registry map[string]*body
@@ -219,6 +221,7 @@ var bodies = sync.OnceValue(func() registry {
 	r.patterns()
 	r.dates()
 	r.intervals()
+	r.dayTimes()
 	r.fields()
 	r.formats()
 	r.castFunctions()

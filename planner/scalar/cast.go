@@ -101,7 +101,7 @@ func (env *Env) inputCall(e Expr, t policy.Type) Expr {
 	return &call{name: "input", args: []Expr{e}, typ: t, typmod: -1, body: b, env: env}
 }
 
-// restrict applies a typmod: numeric(p,s), varchar(n), timestamp(p).
+// restrict applies a typmod: numeric(p,s), varchar(n), timestamp(p), time(p).
 func (env *Env) restrict(e Expr, t policy.Type, typmod int32) Expr {
 	if typmod < 0 {
 		if e.Typmod() >= 0 {
@@ -130,6 +130,8 @@ func applyTypmod(t policy.Type, v policy.Value, typmod int32) (policy.Value, err
 		return policy.Timestamp(roundMicros(int64(v), typmod)), nil
 	case policy.Timestamptz:
 		return policy.Timestamptz(roundMicros(int64(v), typmod)), nil
+	case policy.Time: // counted from midnight, which is a whole second of every day
+		return policy.Time(roundMicros(int64(v)+epoch2000, typmod) - epoch2000), nil
 	}
 	return v, nil
 }

@@ -138,7 +138,7 @@ func named(list []string) (all [][]Argument) {
 func supported(t policy.Type) bool {
 	switch t {
 	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.NumericType,
-		policy.Text, policy.Varchar, policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT,
+		policy.Text, policy.Varchar, policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.TimeT,
 		policy.UUID, policy.Unknown:
 		return true
 	}

@@ -32,6 +32,8 @@ func Compare(_ policy.Type, a, b policy.Value) int {
 		return cmp.Compare(a, b.(policy.Timestamp))
 	case policy.Timestamptz:
 		return cmp.Compare(a, b.(policy.Timestamptz))
+	case policy.Time:
+		return cmp.Compare(a, b.(policy.Time))
 	case policy.Interval:
 		return compareInterval(a, b.(policy.Interval))
 	}
@@ -47,7 +49,7 @@ var comparisonOutcomes = map[string][3]bool{
 func (r registry) comparisons() {
 	for name, outcomes := range comparisonOutcomes {
 		for _, t := range []policy.Type{policy.Bool, policy.Text, policy.UUID, policy.NumericType, policy.DateType,
-			policy.TimestampT, policy.TimestampTZ, policy.IntervalT} {
+			policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.TimeT} {
 			r.two(name, t, t, func(_ *Env, a, b policy.Value) (policy.Value, error) {
 				return outcomes[Compare(t, a, b)+1], nil
 			})

@@ -170,6 +170,9 @@ func (env *Env) unify(construct string, list []Expr) ([]Expr, policy.Type, error
 	out := make([]Expr, len(list))
 	for i, e := range list {
 		if e.Type() != policy.Unknown && !c.implicit(e.Type(), t) {
+			if construct == "CASE" { // which PostgreSQL names its part of: ELSE is the first here
+				construct += []string{"/ELSE", "/WHEN"}[min(i, 1)]
+			}
 			return nil, 0, failf(stateCannotCoerce, "%s could not convert type %s to %s", construct,
 				c.typeName(e.Type()), c.typeName(t))
 		}

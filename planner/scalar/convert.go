@@ -17,6 +17,7 @@ var castBodies = sync.OnceValue(func() castTable {
 	c.numbers()
 	c.truth()
 	c.times()
+	c.dayTimes()
 	return c
 })
 

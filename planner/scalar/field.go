@@ -23,7 +23,7 @@ func fieldNamed(name string) string {
 }
 
 func (r registry) fields() {
-	for _, t := range []policy.Type{policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.DateType} {
+	for _, t := range []policy.Type{policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.DateType, policy.TimeT} {
 		get := func(env *Env, name, v policy.Value) (policy.Value, error) {
 			field := fieldNamed(name.(string))
 			n, err := env.extract(field, v)
@@ -76,6 +76,10 @@ func floatField(env *Env, field string, v policy.Value) (float64, bool) {
 			return 0, false
 		}
 		days, ofDay = split(int64(wall))
+	case policy.Time:
+		if ofDay = int64(v); field == "julian" {
+			return 0, false
+		}
 	case policy.Interval:
 		ofDay = v.Micros
 		if field == "epoch" {
@@ -122,6 +126,8 @@ func (env *Env) extract(field string, v policy.Value) (numeric, error) {
 		return dateField(field, v)
 	case policy.Interval:
 		return intervalField(field, v)
+	case policy.Time:
+		return dayTimeField(field, v)
 	}
 	return numeric{}, errNoField
 }

@@ -298,11 +298,21 @@ func ordinal(number, form string) string {
 	return suffix
 }
 
-// showInterval writes one field of an interval: hours, minutes, seconds and days; others are refused.
+// showInterval writes one field of an interval, or of a time: hours, the half of the day, minutes, seconds and days; others are refused.
 func showInterval(v interval, p piece) (string, error) {
 	var n int64
 	width := 2
 	switch strings.ToUpper(p.field) {
+	case "AM", "PM", "A.M.", "P.M.":
+		half, _ := wordField(p.field, civil{}, v.Micros%microsPerDay)
+		if v.Micros < 0 {
+			return "", unsupported("this template")
+		}
+		return half, nil
+	case "HH12", "HH":
+		if n = v.Micros / microsPerHour; n >= 0 {
+			n = (n+11)%12 + 1
+		}
 	case "HH24":
 		n = v.Micros / microsPerHour
 	case "MI":

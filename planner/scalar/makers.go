@@ -92,13 +92,9 @@ func makeTimestamp(a []policy.Value) (policy.Timestamp, error) {
 	if err != nil {
 		return 0, err
 	}
-	hour, minute, second := a[3].(int64), a[4].(int64), math.RoundToEven(a[5].(float64)*1e6)
-	if hour < 0 || hour > 24 || minute < 0 || minute > 59 || !(second >= 0 && second <= 60e6) {
-		return 0, fail(stateDateOverflow, "time field value out of range")
-	}
-	ofDay := hour*microsPerHour + minute*microsPerMinute + int64(second)
-	if ofDay > microsPerDay {
-		return 0, fail(stateDateOverflow, "time field value out of range")
+	ofDay, err := clockOf(a[3].(int64), a[4].(int64), a[5].(float64))
+	if err != nil {
+		return 0, err
 	}
 	midnight := int64(day.(policy.Date))
 	if midnight > maxTimestamp/microsPerDay {

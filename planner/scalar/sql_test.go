@@ -32,17 +32,18 @@ var testColumns = []struct {
 	{"tz", "timestamptz", policy.TimestampTZ, -1},
 	{"iv", "interval", policy.IntervalT, -1},
 	{"u", "uuid", policy.UUID, -1},
+	{"tm", "time", policy.TimeT, -1},
 }
 
 // testRows are the rows of the differential test in text form, "-" for NULL.
 var testRows = []string{
-	`t|1|2|3|1.5|2.25|10.50|1.25|apple|Abc|2020-02-29|2020-01-31 12:34:56.789|2020-07-01 10:00:00+00|1 mon 2 days 03:04:05|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11`,
-	`f|-7|-13|100000000000|-0.1|-1e10|-123.456|-99.99|Größe ßx|x_%y|1999-12-31|1969-07-20 20:17:40|1999-12-31 23:59:59.999999+00|-1 year 3 days -04:00:00|00000000-0000-0000-0000-000000000000`,
-	`t|32767|2147483647|9223372036854775807|3.4e38|1.7e308|99999999999999999999.99999|999999.99||a|2000-01-01|2000-01-01 00:00:00|2020-03-29 01:30:00+00|00:00:00|ffffffff-ffff-ffff-ffff-ffffffffffff`,
-	`f|-32768|-2147483648|-9223372036854775808|1e-40|2.5|0.000|0.00|a\b%c_d| A b |0044-03-15 BC|2021-12-31 23:59:59.999999|2020-10-25 01:30:00+00|400 days 25:00:00.000001|12345678-1234-5678-1234-567812345678`,
-	`t|0|0|0|0|0|2.5|0.50|0012|42|2024-07-04|2024-07-04 00:00:00|1900-01-01 00:00:00+00|-1 mons +30 days -00:00:01|12345678-1234-5678-1234-567812345678`,
-	`-|5|10|-4|NaN|0.5|1|3.00|12.5|true|1970-01-01|1970-01-01 00:00:01|1970-01-01 00:00:00+00|1 day|-`,
-	`-|-|-|-|-|-|-|-|-|-|-|-|-|-|-`,
+	`t|1|2|3|1.5|2.25|10.50|1.25|apple|Abc|2020-02-29|2020-01-31 12:34:56.789|2020-07-01 10:00:00+00|1 mon 2 days 03:04:05|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|12:34:56.789`,
+	`f|-7|-13|100000000000|-0.1|-1e10|-123.456|-99.99|Größe ßx|x_%y|1999-12-31|1969-07-20 20:17:40|1999-12-31 23:59:59.999999+00|-1 year 3 days -04:00:00|00000000-0000-0000-0000-000000000000|00:00:00`,
+	`t|32767|2147483647|9223372036854775807|3.4e38|1.7e308|99999999999999999999.99999|999999.99||a|2000-01-01|2000-01-01 00:00:00|2020-03-29 01:30:00+00|00:00:00|ffffffff-ffff-ffff-ffff-ffffffffffff|24:00:00`,
+	`f|-32768|-2147483648|-9223372036854775808|1e-40|2.5|0.000|0.00|a\b%c_d| A b |0044-03-15 BC|2021-12-31 23:59:59.999999|2020-10-25 01:30:00+00|400 days 25:00:00.000001|12345678-1234-5678-1234-567812345678|23:59:59.999999`,
+	`t|0|0|0|0|0|2.5|0.50|0012|42|2024-07-04|2024-07-04 00:00:00|1900-01-01 00:00:00+00|-1 mons +30 days -00:00:01|12345678-1234-5678-1234-567812345678|09:30:00`,
+	`-|5|10|-4|NaN|0.5|1|3.00|12.5|true|1970-01-01|1970-01-01 00:00:01|1970-01-01 00:00:00+00|1 day|-|17:00:00`,
+	`-|-|-|-|-|-|-|-|-|-|-|-|-|-|-|-`,
 }
 
 // testEnv is the session of the differential test: a zone with daylight saving time.
@@ -258,7 +259,7 @@ func (c compiler) listOperator(kind pg.A_Expr_Kind, name string, left Expr, item
 var testTypes = map[string]policy.Type{"bool": policy.Bool, "int2": policy.Int2, "int4": policy.Int4,
 	"int8": policy.Int8, "float4": policy.Float4, "float8": policy.Float8, "numeric": policy.NumericType,
 	"text": policy.Text, "varchar": policy.Varchar, "date": policy.DateType, "timestamp": policy.TimestampT,
-	"timestamptz": policy.TimestampTZ, "interval": policy.IntervalT, "uuid": policy.UUID}
+	"timestamptz": policy.TimestampTZ, "interval": policy.IntervalT, "uuid": policy.UUID, "time": policy.TimeT}
 
 func (c compiler) cast(tc *pg.TypeCast) (Expr, error) {
 	arg, err := c.expr(tc.Arg)

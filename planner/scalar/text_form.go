@@ -23,7 +23,7 @@ func (env Env) ParseText(t policy.Type, text string) (policy.Value, error) {
 		return parseNumericText(text)
 	case policy.Text, policy.Varchar, policy.Unknown:
 		return text, nil
-	case policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT:
+	case policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.TimeT:
 		v, err := env.parseTime(t, text)
 		return understood(t, text, v, err)
 	case policy.UUID:
@@ -40,6 +40,8 @@ func (env *Env) parseTime(t policy.Type, text string) (policy.Value, error) {
 		return env.parseTimestamp(text)
 	case policy.TimestampTZ:
 		return env.parseTimestamptz(text)
+	case policy.TimeT:
+		return parseDayTime(text)
 	}
 	return env.Form.parseInterval(text)
 }
@@ -66,6 +68,8 @@ func (env Env) FormatText(t policy.Type, v policy.Value) string {
 		return formatTimestamp(v)
 	case policy.Timestamptz:
 		return env.formatTimestamptz(v)
+	case policy.Time:
+		return clockText(int64(v))
 	case policy.Interval:
 		return string(appendPostgres(nil, v))
 	}
