@@ -33,7 +33,7 @@ func CastByName(n *pg.Node, name string, location int32) *pg.Node {
 var InternalNames = map[policy.Type]string{
 	policy.Bool: "bool", policy.Int2: "int2", policy.Int4: "int4", policy.Int8: "int8", policy.Float4: "float4", policy.Float8: "float8",
 	policy.NumericType: "numeric", policy.Text: "text", policy.Varchar: "varchar", policy.DateType: "date", policy.TimestampT: "timestamp",
-	policy.TimestampTZ: "timestamptz", policy.IntervalT: "interval", policy.UUID: "uuid", 26: "oid", 19: "name", 2205: "regclass", 2206: "regtype",
+	policy.TimestampTZ: "timestamptz", policy.IntervalT: "interval", policy.TimeT: "time", policy.UUID: "uuid", 26: "oid", 19: "name", 2205: "regclass", 2206: "regtype",
 }
 
 // CastTo is n::t for a column's type, which may be a char.

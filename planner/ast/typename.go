@@ -16,14 +16,14 @@ var TypeNames = map[string]policy.Type{
 	"integer": policy.Int4, "int8": policy.Int8, "bigint": policy.Int8, "float4": policy.Float4, "real": policy.Float4,
 	"float8": policy.Float8, "numeric": policy.NumericType, "decimal": policy.NumericType, "text": policy.Text,
 	"varchar": policy.Varchar, "date": policy.DateType, "timestamp": policy.TimestampT, "timestamptz": policy.TimestampTZ,
-	"interval": policy.IntervalT, "uuid": policy.UUID,
+	"interval": policy.IntervalT, "uuid": policy.UUID, "time": policy.TimeT,
 }
 
 // ArrayTypes are the oids of arrays, by element.
 var ArrayTypes = map[policy.Type]policy.Type{
 	policy.Bool: 1000, policy.Int2: 1005, policy.Int4: 1007, policy.Int8: 1016, policy.Float4: 1021, policy.Float8: 1022,
 	policy.NumericType: 1231, policy.Text: 1009, policy.Varchar: 1015, policy.DateType: 1182, policy.TimestampT: 1115,
-	policy.TimestampTZ: 1185, policy.IntervalT: 1187, policy.UUID: 2951,
+	policy.TimestampTZ: 1185, policy.IntervalT: 1187, policy.UUID: 2951, policy.TimeT: 1183,
 }
 
 // BpcharArray is the oid of arrays of char, whose elements are texts here.
@@ -106,7 +106,7 @@ func typmodOf(t policy.Type, modifiers []*pg.Node) int32 {
 		return (m[0]<<16 | scale) + 4
 	case policy.Varchar:
 		return m[0] + 4
-	case policy.TimestampT, policy.TimestampTZ:
+	case policy.TimestampT, policy.TimestampTZ, policy.TimeT:
 		return m[0]
 	}
 	return -1

@@ -82,7 +82,7 @@ type (
 // looksOf is a value as what is equal where values are the same in every respect.
 func looksOf(v policy.Value) (any, bool) {
 	switch v := v.(type) {
-	case string, int64, bool, policy.Date, policy.Timestamp, policy.Timestamptz, policy.Interval:
+	case string, int64, bool, policy.Date, policy.Timestamp, policy.Timestamptz, policy.Time, policy.Interval:
 		return v, true
 	case float64:
 		return bits(math.Float64bits(v)), true

@@ -92,6 +92,8 @@ func Text(v policy.Value) string {
 		return "t" + strconv.FormatInt(int64(v), 10)
 	case policy.Timestamptz:
 		return "z" + strconv.FormatInt(int64(v), 10)
+	case policy.Time:
+		return "h" + strconv.FormatInt(int64(v), 10)
 	case policy.Interval:
 		return "i" + strconv.FormatInt(int64(v.Months), 10) + "/" + strconv.FormatInt(int64(v.Days), 10) + "/" + strconv.FormatInt(v.Micros, 10)
 	case []policy.Value:

@@ -103,6 +103,9 @@ func parseDayTime(text string) (policy.Value, error) {
 	return valued(policy.Time(micros), err)
 }
 
+// AppendTime writes a time: 09:05:00, with as many digits of a second as it has.
+func AppendTime(dst []byte, v policy.Time) []byte { return append(dst, clockText(int64(v))...) }
+
 // dayTimeField is a field of a time. The hour of a day's end is 24.
 func dayTimeField(field string, v policy.Time) (numeric, error) {
 	switch field {

@@ -121,13 +121,13 @@ func (b *Box) IsWide(e *Expr) bool {
 }
 
 // steady tells whether e is constant on the box: it reads only columns of single values, or is monotone and equal at both
-// ends, or is made of steady parts, or is a field of a date, or several as text, whose unit is steady.
+// ends, there or within the day that the box lies in, or is made of steady parts, or is a field of a date, or several as text, whose unit is steady.
 func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 	if !b.IsWide(e) {
 		return true, nil
 	}
 	b.Env.Work.Step(max(e.Nodes, 1))
-	if e.Monotone || e.Form == FormIsNull && e.Args[0].Monotone {
+	if e.Monotone || e.Form == FormIsNull && (e.Args[0].Monotone || e.Args[0].within != nil) {
 		low, refusal := e.Value(b.Low)
 		if refusal != nil {
 			return false, refusal
@@ -141,6 +141,11 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 			return false, refusal
 		}
 		return Same(e.Type(), low, high) && b.steadyAtTurns(e, low), nil
+	}
+	if e.within != nil {
+		if ok, refusal := b.steadyWithin(e); ok || refusal != nil {
+			return ok, refusal
+		}
 	}
 	if e.Form == formExtract {
 		granule := b.granule(e)

@@ -50,6 +50,7 @@ type Expr struct {
 	Pos       int  // byte offset in the text, −1: unknown
 	Monotone  bool // a monotone function of at most one column, on values that are not NULL, if its zones are calm
 	clock     *clock
+	within    *Expr   // the day within each of which e is monotone; nil: it is in none (daytime.go)
 	Parameter int     // number of a parameter that stands alone, else 0
 	Blanks    int     // above 0: a char of that length (char.go)
 	Ragged    bool    // a char of which values may be shorter, and are then not filled up
@@ -134,6 +135,9 @@ func (e *Expr) Shifted(n int) *Expr {
 	}
 	if e.clock != nil {
 		same.clock = &clock{e.clock.zone, e.clock.from.Shifted(n)}
+	}
+	if e.within != nil {
+		same.within = e.within.Shifted(n)
 	}
 	return &same
 }

@@ -25,28 +25,26 @@ var granules = map[string]string{
 }
 
 // isMonotone tells whether op over args is monotone in one column: at most one argument is not constant, and that one is
-// monotone. Division needs the constant below.
+// monotone.
 func isMonotone(op string, args []*Expr) bool {
-	if !steps[op] {
-		return false
-	}
-	varying := -1
+	at, ok := varying(op, args)
+	return ok && (at < 0 || args[at].Monotone)
+}
+
+// varying is the only argument of op that is not constant, −1 where there is none; ok: op is monotone in it. Division needs the constant below.
+func varying(op string, args []*Expr) (at int, ok bool) {
+	at = -1
 	for i, a := range args {
 		if a.IsConstant() {
 			continue
 		}
-		if varying >= 0 || !a.Monotone {
-			return false
+		if at >= 0 || len(a.Cols) > 1 {
+			return at, false
 		}
-		varying = i
+		at = i
 	}
-	switch op {
-	case "/":
-		return varying <= 0
-	case "width_bucket":
-		return varying <= 0
-	}
-	return varying < 0 || len(args[varying].Cols) <= 1
+	below := (op == "/" || op == "width_bucket") && at > 0
+	return at, steps[op] && !below
 }
 
 // clock is what a function does with the wall clock of a zone: it reads it off an instant, or finds the instant that it
@@ -60,6 +58,9 @@ type clock struct {
 // order sets whether e, which is op over its arguments, is monotone.
 func (e *Expr) order(env scalar.Env, op string) {
 	e.Monotone = isMonotone(op, e.Args)
+	if e.within = withinOf(op, e.Args); e.Type() == policy.TimeT && (op == "+" || op == "-") {
+		e.Monotone, e.within = false, nil // past midnight a clock begins again
+	}
 	at := slices.IndexFunc(e.Args, func(a *Expr) bool { return !a.IsConstant() })
 	if !e.Monotone || at < 0 || e.Args[at].isNumber() {
 		return

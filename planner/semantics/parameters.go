@@ -80,6 +80,8 @@ func TypeOfValue(v policy.Value) policy.Type {
 		return policy.TimestampT
 	case policy.Timestamptz:
 		return policy.TimestampTZ
+	case policy.Time:
+		return policy.TimeT
 	case policy.Interval:
 		return policy.IntervalT
 	}

@@ -20,6 +20,7 @@ import (
 //
 //	extract(field FROM at), of a field that comes round itself: an hour after a day, a weekday after a week; to_char(at, …) of such fields
 //	n % constant, of what is not below 0
+//	at::time, after a day
 //
 // and goes along by a number of units where a value that is that much later gives a result that is as much later: the column itself, + and − a constant
 // without months, at time zone, date_trunc of a length that is always the same, casts between dates and times. at and n above go along.
@@ -132,8 +133,15 @@ func (p *periods) repeats(e *Expr) (period int64, ok bool) {
 		return 1, true
 	case e.Form == FormColumn:
 		return 0, false
-	case e.Form == formExtract:
+	case e.Form == formExtract && !slices.ContainsFunc(e.Args, isDayTime):
 		return p.field(e)
+	case e.Type() == policy.TimeT && len(e.Args) == 1 && isInstant(e.Args[0].Type()):
+		along, ok := p.moves(e.Args[0])
+		if ok && e.Args[0].Type() == policy.TimestampTZ {
+			ok = p.fixed(p.box.Env.Zone, e.Args[0])
+		}
+		period = common(along, p.inUnits(dayMicros))
+		return period, ok && period > 0
 	case (e.Op == "%" || e.Op == "mod") && len(e.Args) == 2 && e.Args[1].Form == formConstant && e.Type().Integer():
 		by, isWhole := MustConstant(e.Args[1]).(int64)
 		along, goes := p.moves(e.Args[0])

@@ -196,7 +196,7 @@ func (b *Box) readsEach(e *Expr) bool {
 		return false
 	case e.Form == FormColumn:
 		return true
-	case e.Monotone, e.Form == FormIsNull && e.Args[0].Monotone:
+	case e.Monotone, e.within != nil, e.Form == FormIsNull && e.Args[0].Monotone:
 		return false
 	case e.Form == formExtract:
 		granule := b.granule(e)
@@ -230,7 +230,7 @@ func (b *Box) sidesOf(e *Expr) []*Expr {
 				return nil
 			}
 			side := Node(FormCompare, op, s, e.Pos, of, c)
-			if side.order(b.Env, op); !side.Monotone {
+			if side.order(b.Env, op); !side.Monotone && side.within == nil {
 				return nil
 			}
 			sides = append(sides, side)

@@ -231,7 +231,7 @@ func (l *Lowerer) overCells(e *Expr) (truth, bool, *refuse.Refusal) {
 	if c.Domain == nil {
 		return truth{}, false, DomainMissing.At(e.Pos, c.Name)
 	}
-	if e.Form == FormCompare && c.Domain.Ordered() && c.Domain.Regular > FewRegular {
+	if e.Form == FormCompare && c.Domain.Ordered() && c.Domain.Regular > FewRegular && withinOf("<", e.Args) == nil {
 		if e.Op == "=" || e.Op == "<>" {
 			return l.equality(e)
 		}
@@ -285,16 +285,19 @@ func (l *Lowerer) byPieces(e *Expr, i int) (truth, bool, *refuse.Refusal) {
 		l.Env.Work.Take(len(holds)+len(fails), 16)
 		return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, true, nil
 	}
+	divided := dividedCells{lowerer: l, column: i, compare: e}
 	for from, to := range piecesOf(cells, starts) {
 		l.Box.Set(i, from)
 		v, steady, refusal := l.Box.Value(e)
-		if refusal != nil || !steady {
+		if refusal != nil || !steady && !divided.add(from, &holds, &fails) {
 			return truth{}, false, refusal
 		}
-		addTruth(v, from, to, &holds, &fails)
+		if steady {
+			addTruth(v, from, to, &holds, &fails)
+		}
 	}
 	l.Env.Work.Take(len(holds)+len(fails), 16)
-	return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, true, nil
+	return divided.with(truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}), true, nil
 }
 
 // addTruth adds cells to those in which a condition holds, or to those in which it fails; NULL is neither.

@@ -287,6 +287,9 @@ func (t *Translator) As(arg *Expr, typ policy.Type, typmod int32, pos int) (*Exp
 		return arg, nil // as in PostgreSQL: GROUP BY GROUPING SETS ((plan, plan::text), (plan)) has one key
 	}
 	e := Node(FormOther, "cast:"+strconv.Itoa(int(typ))+":"+strconv.Itoa(int(typmod)), s, pos, arg)
+	if arg.Type() == policy.TimeT || typ == policy.TimeT {
+		return e, t.dayTime(e, arg)
+	}
 	if e.Monotone = arg.Monotone && ordered(arg.Type()) && ordered(typ); e.Monotone && !arg.isNumber() && !sameClock(e, arg) {
 		e.setClock(t.Env.Zone, arg)
 	}

@@ -2,6 +2,7 @@ package semantics
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -59,11 +60,14 @@ func (t *Translator) call(f *pg.FuncCall) (*Expr, *refuse.Refusal) {
 		if e.Monotone = args[1].Monotone && (field == "epoch" || field == "year" || field == "day" && elapsed); e.Monotone && args[1].Type() == policy.TimestampTZ {
 			e.setClock(t.Env.Zone, args[1])
 		}
-		if granules[field] != "" && args[1].Monotone {
+		if field == "epoch" && args[1].Type() == policy.TimeT {
+			e.within = args[1].within
+		}
+		if granules[field] != "" && (args[1].Monotone || args[1].within != nil) {
 			e.Form, e.Want = formExtract, granules[field]
 		}
 	}
-	if name == "to_char" && len(args) == 2 && args[0].Monotone && isDated(args[0].Type()) && args[1].Form == formConstant && MustConstant(args[1]) != nil {
+	if name == "to_char" && len(args) == 2 && (args[0].Monotone && isDated(args[0].Type()) || isDayTime(args[0])) && args[1].Form == formConstant && MustConstant(args[1]) != nil {
 		if unit := scalar.TemplateUnit(predicate.Text(MustConstant(args[1]))); unit != "" {
 			e.Form, e.Want = formExtract, unit
 		}
@@ -175,7 +179,7 @@ func MustConstant(e *Expr) policy.Value {
 func (t *Translator) sqlValue(f *pg.SQLValueFunction) (*Expr, *refuse.Refusal) {
 	pos := int(f.Location)
 	now := ConstantExpr(policy.Timestamptz(t.Env.Clock().UnixMicro()), policy.TimestampTZ, pos)
-	target := policy.TimestampTZ
+	target, typmod := policy.TimestampTZ, int32(-1)
 	switch f.Op {
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP, pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP_N:
 		return now, nil
@@ -183,14 +187,16 @@ func (t *Translator) sqlValue(f *pg.SQLValueFunction) (*Expr, *refuse.Refusal) {
 		target = policy.DateType
 	case pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP, pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP_N:
 		target = policy.TimestampT
+	case pg.SQLValueFunctionOp_SVFOP_LOCALTIME, pg.SQLValueFunctionOp_SVFOP_LOCALTIME_N:
+		target, typmod = policy.TimeT, f.Typmod
 	default:
 		return nil, NoForm.At(pos, "a function of the session")
 	}
-	s, err := t.Env.Cast(now.Expr, target, -1)
+	s, err := t.Env.Cast(now.Expr, target, typmod)
 	if err != nil {
 		return nil, ScalarRefusal(err, pos)
 	}
-	return Node(FormOther, "now:"+target.Name(), s, pos, now), nil
+	return Node(FormOther, "now:"+target.Name()+":"+strconv.Itoa(int(typmod)), s, pos, now), nil
 }
 
 // subLink takes (SELECT constant) for its constant; any other sub-query is not a function of one row.

@@ -68,6 +68,10 @@ func (e *Encoder) binary(dst []byte, t policy.Type, value policy.Value) ([]byte,
 		if t == policy.TimestampTZ {
 			return be.AppendUint64(dst, uint64(since2000(int64(v)))), nil
 		}
+	case policy.Time:
+		if t == policy.TimeT {
+			return be.AppendUint64(dst, uint64(v)), nil
+		}
 	case policy.Interval:
 		if t == policy.IntervalT {
 			dst = be.AppendUint64(dst, uint64(v.Micros))

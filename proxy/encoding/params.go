@@ -231,6 +231,8 @@ func readBinary(set *Charset, t policy.Type, raw []byte) (policy.Value, error) {
 	case policy.TimestampTZ:
 		micros, err := readMicros(int64(be.Uint64(raw)))
 		return policy.Timestamptz(micros), err
+	case policy.TimeT:
+		return readTime(int64(be.Uint64(raw)))
 	case policy.IntervalT:
 		return policy.Interval{Micros: int64(be.Uint64(raw)), Days: int32(be.Uint32(raw[8:])), Months: int32(be.Uint32(raw[12:]))}, nil
 	case policy.UUID:
@@ -276,6 +278,14 @@ func readDate(days int32) (policy.Value, error) {
 		return nil, errBinary
 	}
 	return policy.Date(days + daysTo2000), nil
+}
+
+// readTime reads the microseconds since midnight, the day's end among them.
+func readTime(micros int64) (policy.Value, error) {
+	if micros < 0 || micros > 86_400*microsPerSecond {
+		return nil, errBinary
+	}
+	return policy.Time(micros), nil
 }
 
 func readMicros(micros int64) (int64, error) {

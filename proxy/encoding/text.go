@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -33,6 +34,8 @@ func (e *Encoder) text(dst []byte, t policy.Type, value policy.Value) ([]byte, e
 		return appendTimestamp(dst, int64(v), time.UTC, false), nil
 	case policy.Timestamptz:
 		return appendTimestamp(dst, int64(v), e.zone, true), nil
+	case policy.Time:
+		return scalar.AppendTime(dst, v), nil
 	case policy.Interval:
 		return e.form.AppendInterval(dst, v), nil
 	case []policy.Value:

@@ -36,7 +36,7 @@ const (
 var elements = map[policy.Type]policy.Type{
 	1000: policy.Bool, 1005: policy.Int2, 1007: policy.Int4, 1016: policy.Int8, 1021: policy.Float4, 1022: policy.Float8,
 	1231: policy.NumericType, 1009: policy.Text, 1015: policy.Varchar, 1003: oidName, 1002: oidChar, 1014: policy.Bpchar,
-	1028: oidOid, 1182: policy.DateType, 1115: policy.TimestampT, 1185: policy.TimestampTZ, 1187: policy.IntervalT,
+	1028: oidOid, 1182: policy.DateType, 1115: policy.TimestampT, 1185: policy.TimestampTZ, 1187: policy.IntervalT, 1183: policy.TimeT,
 	2951: policy.UUID, 199: oidJSON, 3807: oidJSONB, 1008: oidRegproc, 2210: oidRegclass, 2211: oidRegtype, 4090: oidRegNS, 4097: oidRegRole,
 	oidInt2Vector: policy.Int2, oidOidVector: oidOid, 1034: 1033,
 }
@@ -50,7 +50,7 @@ func ElementOf(t policy.Type) (element policy.Type, ok bool) {
 // widths are the typlen of types of fixed width; all others are −1.
 var widths = map[policy.Type]int16{
 	policy.Bool: 1, policy.Int2: 2, policy.Int4: 4, policy.Int8: 8, policy.Float4: 4, policy.Float8: 8,
-	policy.DateType: 4, policy.TimestampT: 8, policy.TimestampTZ: 8, policy.IntervalT: 16, policy.UUID: 16,
+	policy.DateType: 4, policy.TimestampT: 8, policy.TimestampTZ: 8, policy.TimeT: 8, policy.IntervalT: 16, policy.UUID: 16,
 	oidChar: 1, oidName: 64, oidOid: 4, oidXid: 4, oidCid: 4, oidRegproc: 4, oidRegclass: 4, oidRegtype: 4,
 	oidRegNS: 4, oidRegRole: 4, 1033: 12, oidVoid: 4,
 	27: 6, 2202: 4, 2203: 4, 2204: 4, 3220: 8, 3734: 4, 3769: 4, 4191: 4, 5069: 8, // tid, the other names of objects, pg_lsn, xid8

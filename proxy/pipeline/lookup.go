@@ -109,6 +109,8 @@ func appendValues(b []byte, values []policy.Value) (with []byte, ok bool) {
 			b = binary.AppendVarint(append(b, 't'), int64(v))
 		case policy.Timestamptz:
 			b = binary.AppendVarint(append(b, 'z'), int64(v))
+		case policy.Time:
+			b = binary.AppendVarint(append(b, 'h'), int64(v))
 		default:
 			return b, false
 		}

@@ -29,7 +29,7 @@ var typeOids = map[string]policy.Type{
 	"text": policy.Text, "varchar": policy.Varchar, "character varying": policy.Varchar, "name": typeName, "char": typeChar,
 	"bpchar": policy.Bpchar, "character": policy.Bpchar, "date": policy.DateType, "timestamp": policy.TimestampT,
 	"timestamp without time zone": policy.TimestampT, "timestamptz": policy.TimestampTZ,
-	"timestamp with time zone": policy.TimestampTZ, "interval": policy.IntervalT, "uuid": policy.UUID, "oid": typeOid,
+	"timestamp with time zone": policy.TimestampTZ, "time": policy.TimeT, "time without time zone": policy.TimeT, "interval": policy.IntervalT, "uuid": policy.UUID, "oid": typeOid,
 	"xid": typeXid, "regclass": typeRegclass, "regtype": typeRegtype, "regproc": typeRegproc, "regprocedure": 2202, "regoperator": 2204,
 	"regnamespace": typeRegNS, "regrole": typeRegRole, "int2vector": typeInt2Vec, "oidvector": typeOidVec, "json": typeJSON,
 	"pg_node_tree": typeNodeTree, "bytea": typeBytea, "cstring": 2275, "sql_identifier": typeName, "yes_or_no": policy.Varchar,
@@ -94,7 +94,7 @@ func modifier(t policy.Type, mods []*pg.Node) int32 {
 			wrong("22023", "length for type "+map[policy.Type]string{policy.Varchar: "varchar", policy.Bpchar: "char"}[t]+" must be at least 1", 0)
 		}
 		return n[0] + 4
-	case t == policy.TimestampT || t == policy.TimestampTZ:
+	case t == policy.TimestampT || t == policy.TimestampTZ || t == policy.TimeT:
 		return n[0]
 	}
 	cannot("a modifier of type " + typeNameOf(t))

@@ -21,6 +21,12 @@ func (b *binder) matched(l, r expr) (expr, expr) {
 	if l.oid == policy.Unknown && r.oid == policy.Unknown {
 		return b.cast(l, textType), b.cast(r, textType)
 	}
+	switch interval := of(policy.IntervalT); { // a time is compared with an interval as one
+	case l.oid == policy.TimeT && r.oid == policy.IntervalT:
+		return b.cast(l, interval), r
+	case l.oid == policy.IntervalT && r.oid == policy.TimeT:
+		return l, b.cast(r, interval)
+	}
 	if l.oid == policy.Unknown {
 		return b.cast(l, bare(r.typed)), r
 	}

@@ -142,6 +142,8 @@ func valueText(t policy.Type, v policy.Value) string {
 		return "CAST(" + dialect.QuoteText(strconv.FormatFloat(v, 'g', -1, 64)) + " AS " + Storage(t) + ")"
 	case policy.Numeric:
 		return "num_in(" + dialect.QuoteText(v.String()) + ")"
+	case policy.Time:
+		return "CAST(" + strconv.FormatInt(int64(v), 10) + " AS " + Storage(t) + ")"
 	case policy.Interval:
 		return "CAST(" + dialect.QuoteText(strconv.Itoa(int(v.Months))+" months "+strconv.Itoa(int(v.Days))+" days "+
 			strconv.FormatInt(v.Micros, 10)+" microseconds") + " AS INTERVAL)"

@@ -179,7 +179,7 @@ func (b *binder) toldBeside(types ...typed) {
 // reach is the type by which a frame's RANGE reaches out from a value of type t, to which it is added.
 func reach(t policy.Type) policy.Type {
 	switch t {
-	case policy.DateType, policy.TimestampT, policy.TimestampTZ:
+	case policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.TimeT:
 		return policy.IntervalT
 	case policy.Float4:
 		return policy.Float8

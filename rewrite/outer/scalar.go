@@ -143,7 +143,7 @@ func (b *binder) scalar(c ScalarCall, args []expr) expr {
 // asArgument writes a value as the text in which package sandbox hands it to package scalar.
 func asArgument(e expr) string {
 	switch e.oid {
-	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.IntervalT:
+	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.TimeT, policy.IntervalT:
 		return "CAST(" + e.sql + " AS VARCHAR)"
 	case policy.NumericType:
 		if e.decimal != nil {
@@ -160,7 +160,7 @@ func asArgument(e expr) string {
 // fromResult reads the text of a result.
 func fromResult(sql string, t policy.Type) string {
 	switch t {
-	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.IntervalT:
+	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.TimeT, policy.IntervalT:
 		return "CAST(" + sql + " AS " + Storage(t) + ")"
 	case policy.DateType:
 		return "(DATE '1970-01-01' + CAST(" + sql + " AS INTEGER))"

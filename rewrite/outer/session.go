@@ -33,6 +33,8 @@ func (b *binder) sqlValue(n *pg.SQLValueFunction) expr {
 		return b.now()
 	case pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP:
 		return b.castCall(b.now(), of(policy.TimestampT))
+	case pg.SQLValueFunctionOp_SVFOP_LOCALTIME, pg.SQLValueFunctionOp_SVFOP_LOCALTIME_N:
+		return b.castCall(b.now(), typed{oid: policy.TimeT, mod: n.GetTypmod()})
 	}
 	return cannot(strings.ToUpper(ast.SQLValueName(n.GetOp())))
 }

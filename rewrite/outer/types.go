@@ -36,7 +36,7 @@ const (
 var elements = map[policy.Type]policy.Type{
 	1000: policy.Bool, 1002: typeChar, 1003: typeName, 1005: policy.Int2, 1007: policy.Int4, 1009: policy.Text,
 	1015: policy.Varchar, 1016: policy.Int8, 1021: policy.Float4, 1022: policy.Float8, 1028: typeOid, 1034: 1033,
-	1115: policy.TimestampT, 1182: policy.DateType, 1185: policy.TimestampTZ, 1187: policy.IntervalT,
+	1115: policy.TimestampT, 1182: policy.DateType, 1185: policy.TimestampTZ, 1187: policy.IntervalT, 1183: policy.TimeT,
 	1231: policy.NumericType, 2951: policy.UUID, 2211: typeRegtype, 2210: typeRegclass, 1008: typeRegproc, typeInt2Vec: policy.Int2,
 	typeOidVec: typeOid, 1263: 2275, 1014: policy.Bpchar, 4090: typeRegNS,
 }
@@ -81,12 +81,12 @@ func ArrayElement(t policy.Type) (policy.Type, bool) {
 // stored are the types of values that are held as such.
 var stored = map[policy.Type]string{
 	policy.Bool: "bool", policy.Int2: "int2", policy.Int4: "int4", policy.Int8: "int8", policy.Float4: "float4", policy.Float8: "float8",
-	policy.DateType: "date", policy.TimestampT: "timestamp", policy.TimestampTZ: "timestamp", policy.IntervalT: "interval",
+	policy.DateType: "date", policy.TimestampT: "timestamp", policy.TimestampTZ: "timestamp", policy.TimeT: "int8", policy.IntervalT: "interval",
 }
 
 // Storage is the DuckDB type in which the embedded sandbox holds values of a PostgreSQL type. Text compares by code
 // point in both. A numeric is an order-preserving text that keeps its scale, a timestamptz a TIMESTAMP in UTC, an oid a
-// BIGINT; whatever is not named is text.
+// BIGINT, and so a time, of its microseconds; whatever is not named is text.
 func Storage(t policy.Type) string {
 	if e, ok := elements[t]; ok {
 		return Storage(e) + "[]"
@@ -124,5 +124,5 @@ func numberLike(t policy.Type) bool {
 // scalarType tells whether package scalar computes with values of t.
 func scalarType(t policy.Type) bool {
 	return slices.Contains([]policy.Type{policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.NumericType, policy.Text,
-		policy.Varchar, policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.UUID, policy.Unknown}, t)
+		policy.Varchar, policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.TimeT, policy.IntervalT, policy.UUID, policy.Unknown}, t)
 }

@@ -63,6 +63,7 @@ const (
 	tagDate
 	tagTimestamp
 	tagTimestamptz
+	tagTime
 	tagInterval
 	tagArray
 )
@@ -105,6 +106,9 @@ func (e *encoder) value(v policy.Value) {
 		e.int(int64(v))
 	case policy.Timestamptz:
 		tag(tagTimestamptz)
+		e.int(int64(v))
+	case policy.Time:
+		tag(tagTime)
 		e.int(int64(v))
 	case policy.Interval:
 		tag(tagInterval)
@@ -214,6 +218,8 @@ func (d *decoder) value() policy.Value {
 		return policy.Timestamp(d.int())
 	case tagTimestamptz:
 		return policy.Timestamptz(d.int())
+	case tagTime:
+		return policy.Time(d.int())
 	case tagInterval:
 		return policy.Interval{Months: int32(d.int()), Days: int32(d.int()), Micros: d.int()}
 	case tagArray:

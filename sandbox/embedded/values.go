@@ -43,6 +43,8 @@ func store(t policy.Type, v policy.Value) (driver.Value, error) {
 		return time.UnixMicro(int64(v)).UTC(), nil
 	case policy.Timestamptz:
 		return time.UnixMicro(int64(v)).UTC(), nil
+	case policy.Time:
+		return int64(v), nil
 	case policy.Interval:
 		return duckdb.Interval{Months: v.Months, Days: v.Days, Micros: v.Micros}, nil
 	case []policy.Value:
@@ -78,7 +80,12 @@ func restore(t policy.Type, v any) (policy.Value, error) {
 		return values, nil
 	}
 	switch v := v.(type) {
-	case nil, bool, int64, float64:
+	case int64:
+		if t == policy.TimeT {
+			return policy.Time(v), nil
+		}
+		return v, nil
+	case nil, bool, float64:
 		return v, nil
 	case int8:
 		return int64(v), nil
@@ -145,6 +152,9 @@ func argument(t policy.Type, v driver.Value) (policy.Value, error) {
 	case policy.TimestampTZ:
 		n, err := strconv.ParseInt(text, 10, 64)
 		return policy.Timestamptz(n), err
+	case policy.TimeT:
+		n, err := strconv.ParseInt(text, 10, 64)
+		return policy.Time(n), err
 	case policy.IntervalT:
 		return scalar.Env{}.ParseText(t, text) // as the engine writes it, whatever IntervalStyle is: '-1 days +00:30:00' has a sign for each field
 	}
@@ -169,6 +179,8 @@ func returned(v policy.Value) (any, error) {
 	case policy.Timestamp:
 		return strconv.FormatInt(int64(v), 10), nil
 	case policy.Timestamptz:
+		return strconv.FormatInt(int64(v), 10), nil
+	case policy.Time:
 		return strconv.FormatInt(int64(v), 10), nil
 	case policy.Interval:
 		return strconv.FormatInt(int64(v.Months), 10) + " months " + strconv.FormatInt(int64(v.Days), 10) + " days " +

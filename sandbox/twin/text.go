@@ -120,7 +120,7 @@ func nextItem(text string) (item string, quoted bool, rest string, ok bool) {
 func simple(t policy.Type) bool {
 	switch t {
 	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.NumericType, policy.Text, policy.Varchar,
-		policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.UUID:
+		policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.TimeT, policy.IntervalT, policy.UUID:
 		return true
 	}
 	return false

@@ -1,0 +1,121 @@
+package semantics
+
+import (
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Times of the day. Of
+//
+//	WHERE visited_at::time BETWEEN '09:00' AND '17:00'
+//
+// visited_at::time rises within each day and falls at midnight: it, and what is monotone in it, is constant on a run of cells that lies in one day and has one value
+// at both ends. So the condition is a set of cells, which comes round after a day (period.go), but for the cells of five o'clock, which it divides: of
+// them the database compares the column with five o'clock of each day.
+
+// dayTime notes of a cast from or to a time in which days, if any, it is monotone.
+func (t *Translator) dayTime(e, arg *Expr) *refuse.Refusal {
+	switch from := arg.Type(); {
+	case isInstant(from) && arg.Monotone:
+		wall, refusal := t.As(arg, policy.TimestampT, -1, arg.Pos)
+		if refusal != nil {
+			return refusal
+		}
+		e.within, refusal = t.As(wall, policy.DateType, -1, arg.Pos)
+		return refusal
+	case from == policy.TimeT && (e.Type() == policy.TimeT || e.Type() == policy.IntervalT):
+		e.Monotone, e.within = arg.Monotone, arg.within
+	}
+	return nil
+}
+
+// isDayTime tells a time of the day, or what has become of one, that is monotone over all of a column or within each day.
+func isDayTime(e *Expr) bool { return e.within != nil || e.Type() == policy.TimeT && e.Monotone }
+
+// withinOf is the day within each of which op over its arguments is monotone; nil: it is in none.
+func withinOf(op string, args []*Expr) *Expr {
+	if at, ok := varying(op, args); ok && at >= 0 {
+		return args[at].within
+	}
+	return nil
+}
+
+// steadyWithin tells whether the box lies in one day, throughout which no clock is set, and e is the same at both ends.
+func (b *Box) steadyWithin(e *Expr) (bool, *refuse.Refusal) {
+	if same, refusal := b.steady(e.within); !same || refusal != nil || !e.within.calm(b.Low, b.High) {
+		return false, refusal
+	}
+	low, refusal := e.Value(b.Low)
+	if refusal != nil {
+		return false, refusal
+	}
+	high, refusal := e.Value(b.High)
+	return refusal == nil && Same(e.Type(), low, high), refusal
+}
+
+// dividedCells are the cells within which a comparison of a time of the day changes.
+type dividedCells struct {
+	lowerer      *Lowerer
+	column       int
+	compare      *Expr
+	holds, fails []predicate.Pred
+}
+
+// add divides one cell, or moves the constant to its start where the policy has that; false: it cannot be said of the column itself where the comparison changes.
+func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
+	l, e := d.lowerer, d.compare
+	if e.Form != FormCompare || len(d.holds) >= maxAgainst {
+		return false
+	}
+	shown, constant, op := e.Args[0], e.Args[1], e.Op
+	if shown.IsConstant() {
+		shown, constant, op = constant, shown, predicate.Mirrored[op]
+	}
+	within := shown.within
+	if within == nil || !constant.IsConstant() || constant.Type() != policy.TimeT || shown.Typmod() >= 0 || len(shown.Args) != 1 || !goesAlong(shown.Args[0]) {
+		return false
+	}
+	if same, refusal := l.Box.steady(within); !same || refusal != nil || !within.calm(l.Box.Low, l.Box.High) {
+		return false
+	}
+	c := l.Table.Columns[d.column]
+	if l.snaps(c) && op != "=" && op != "<>" {
+		l.Notes.Add("bounds on " + c.Name + " snap to its steps of " + StepOf(c))
+		addTruth(op == ">" || op == ">=", cell, cell+1, holds, fails)
+		return true
+	}
+	from, refusal := shown.Value(l.Box.Low)
+	at, isTime := MustConstant(constant).(policy.Time)
+	begins, isTimeToo := from.(policy.Time)
+	if refusal != nil || !isTime || !isTimeToo {
+		return false
+	}
+	l.Notes.Add(c.Name + "::time " + op + " a value inside a step of " + StepOf(c) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
+	when := momentBeside(l.Box.Low[d.column], int64(at-begins)) // the moment of this cell that shows the constant
+	in := predicate.Cells(c, predicate.FromTo(cell, cell+1))
+	d.holds = append(d.holds, predicate.All(in, predicate.Compare{Column: c, Op: op, Value: when}))
+	d.fails = append(d.fails, predicate.All(in, predicate.Compare{Column: c, Op: predicate.Opposite[op], Value: when}))
+	return true
+}
+
+// with adds the divided cells to whole ones.
+func (d *dividedCells) with(whole truth) truth {
+	if len(d.holds) == 0 {
+		return whole
+	}
+	return truth{predicate.Any(append(d.holds, whole.Holds)...), predicate.Any(append(d.fails, whole.fails)...)}
+}
+
+// goesAlong tells whether e is so much later as its column is, as long as no clock is set: the column itself, or the column in a zone.
+func goesAlong(e *Expr) bool {
+	switch {
+	case e.Form == FormColumn:
+		return true
+	case e.Op == "timezone" && len(e.Args) == 2 && e.Args[0].IsConstant():
+		return goesAlong(e.Args[1])
+	}
+	return strings.HasPrefix(e.Op, "cast:") && e.Typmod() < 0 && isInstant(e.Type()) && goesAlong(e.Args[0])
+}
