@@ -75,7 +75,7 @@ func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 		shown, constant, op = constant, shown, predicate.Mirrored[op]
 	}
 	within := shown.within
-	if within == nil || !constant.IsConstant() || constant.Type() != policy.TimeT || shown.Typmod() >= 0 || len(shown.Args) != 1 || !goesAlong(shown.Args[0]) {
+	if within == nil || shown.Type() != policy.TimeT || shown.Typmod() >= 0 || len(shown.Args) != 1 || !goesAlong(shown.Args[0]) || constant.Type() != policy.TimeT && constant.Type() != policy.Unknown {
 		return false
 	}
 	if same, refusal := l.Box.steady(within); !same || refusal != nil || !within.calm(l.Box.Low, l.Box.High) {
@@ -88,9 +88,14 @@ func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 		return true
 	}
 	from, refusal := shown.Value(l.Box.Low)
-	at, isTime := MustConstant(constant).(policy.Time)
-	begins, isTimeToo := from.(policy.Time)
-	if refusal != nil || !isTime || !isTimeToo {
+	time, err := l.Env.Coerce(constant.Expr, policy.TimeT)
+	if refusal != nil || err != nil {
+		return false
+	}
+	value, err := time.Eval(nil)
+	at, isTime := value.(policy.Time)
+	begins, isShown := from.(policy.Time)
+	if err != nil || !isTime || !isShown {
 		return false
 	}
 	l.Notes.Add(c.Name + "::time " + op + " a value inside a step of " + StepOf(c) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
