@@ -61,6 +61,7 @@ type dividedCells struct {
 	lowerer      *Lowerer
 	column       int
 	compare      *Expr
+	cells        SpansOf
 	holds, fails []predicate.Pred
 }
 
@@ -100,18 +101,23 @@ func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 	}
 	l.Notes.Add(c.Name + "::time " + op + " a value inside a step of " + StepOf(c) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
 	when := momentBeside(l.Box.Low[d.column], int64(at-begins)) // the moment of this cell that shows the constant
+	if at == begins { // nothing of the cell is before it
+		op = map[string]string{"<=": "=", ">": "<>", "=": "=", "<>": "<>"}[op]
+	}
 	in := predicate.Cells(c, predicate.FromTo(cell, cell+1))
+	d.cells.Add(cell)
 	d.holds = append(d.holds, predicate.All(in, predicate.Compare{Column: c, Op: op, Value: when}))
 	d.fails = append(d.fails, predicate.All(in, predicate.Compare{Column: c, Op: predicate.Opposite[op], Value: when}))
 	return true
 }
 
-// with adds the divided cells to whole ones.
+// with adds the divided cells to whole ones. That a row is in one of them stands before the comparisons of all days, of which most rows are then asked none.
 func (d *dividedCells) with(whole truth) truth {
 	if len(d.holds) == 0 {
 		return whole
 	}
-	return truth{predicate.Any(append(d.holds, whole.Holds)...), predicate.Any(append(d.fails, whole.fails)...)}
+	in := predicate.Cells(d.lowerer.Table.Columns[d.column], d.cells)
+	return truth{predicate.Any(predicate.All(in, predicate.Any(d.holds...)), whole.Holds), predicate.Any(predicate.All(in, predicate.Any(d.fails...)), whole.fails)}
 }
 
 // goesAlong tells whether e is so much later as its column is, as long as no clock is set: the column itself, or the column in a zone.
