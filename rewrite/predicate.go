@@ -32,6 +32,8 @@ func (w *writer) predicate(p predicate.Pred) string {
 		return w.inCells(p)
 	case predicate.Compare:
 		return w.compare(p)
+	case predicate.Past:
+		return w.past(p)
 	case predicate.Between:
 		return w.compareColumns(p)
 	case predicate.Never:
@@ -173,6 +175,27 @@ func (w *writer) compare(p predicate.Compare) string {
 		return w.decimals(p.Column).compare(n, p.Op, v)
 	}
 	return w.operate(n, p.Op, w.constant(p.Column, p.Value))
+}
+
+// past writes a comparison of how far a value lies past the start of its cell, all of which are of one length.
+func (w *writer) past(p predicate.Past) string {
+	n, d := w.use(p.Column), p.Column.Domain
+	if w.err != nil {
+		return "false"
+	}
+	least, isWhole := wholeOf(d.Min)
+	switch d.Min.(type) {
+	case policy.Timestamp, policy.Timestamptz:
+		n = w.micros(n)
+	case int64, policy.Time:
+	default:
+		isWhole = false
+	}
+	if !isWhole || d.Ladder != nil || d.Step.Whole < 1 || predicate.Opposite[p.Op] == "" {
+		w.fail("a comparison that its column does not have")
+		return "false"
+	}
+	return w.operate(w.operate(w.above(n, least), "%", w.whole(d.Step.Whole)), p.Op, w.whole(p.By))
 }
 
 // compareColumns writes a comparison of two columns of one type, whose normalised values have one type as well.

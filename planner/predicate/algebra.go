@@ -206,21 +206,26 @@ func Not(p Pred) Pred {
 		return Cells(p.Column, Outside(p.Spans, p.Column.Domain.Size()))
 	case Compare:
 		p.Op = Opposite[p.Op]
-		if null := p.Column.Domain.Null; null >= 0 {
-			return Any(p, InCells{p.Column, []mechanisms.Span{{From: null, To: null + 1}}})
-		}
-		return p
+		return orNull(p, p.Column)
+	case Past:
+		p.Op = Opposite[p.Op]
+		return orNull(p, p.Column)
 	case Between:
 		p.Op = Opposite[p.Op]
-		parts := []Pred{p}
-		for _, c := range []*policy.Column{p.Left, p.Right} {
-			if null := c.Domain.Null; null >= 0 {
-				parts = append(parts, InCells{c, []mechanisms.Span{{From: null, To: null + 1}}})
-			}
-		}
-		return Any(parts...)
+		return orNull(p, p.Left, p.Right)
 	}
 	return nil // of Never
+}
+
+// orNull holds where p does, or one of some columns is NULL.
+func orNull(p Pred, columns ...*policy.Column) Pred {
+	parts := []Pred{p}
+	for _, c := range columns {
+		if null := c.Domain.Null; null >= 0 {
+			parts = append(parts, InCells{c, []mechanisms.Span{{From: null, To: null + 1}}})
+		}
+	}
+	return Any(parts...)
 }
 
 // mapped is what f makes of each of some predicates.
@@ -260,6 +265,9 @@ func Over(p Pred, of func(*policy.Column) *policy.Column) Pred {
 	case Compare:
 		p.Column = of(p.Column)
 		return p
+	case Past:
+		p.Column = of(p.Column)
+		return p
 	case Between:
 		p.Left, p.Right = of(p.Left), of(p.Right)
 		return p
@@ -295,6 +303,8 @@ func Columns(p Pred, into []*policy.Column) (columns []*policy.Column, onGrid bo
 	case InCells:
 		return WithColumn(into, p.Column), true
 	case Compare:
+		return WithColumn(into, p.Column), false
+	case Past:
 		return WithColumn(into, p.Column), false
 	case Between:
 		return WithColumn(WithColumn(into, p.Left), p.Right), false

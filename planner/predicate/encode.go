@@ -47,6 +47,9 @@ func Encode(b []byte, p Pred) []byte {
 	case Compare:
 		b = EncodeText(EncodeText(append(b, 'c'), p.Column.Name), p.Op)
 		return EncodeText(b, Text(CanonicalValue(p.Value)))
+	case Past:
+		b = EncodeText(EncodeText(append(b, 'p'), p.Column.Name), p.Op)
+		return binary.AppendVarint(b, p.By)
 	case Between:
 		return EncodeText(EncodeText(EncodeText(append(b, 'b'), p.Left.Name), p.Right.Name), p.Op)
 	case Never:

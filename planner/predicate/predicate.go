@@ -39,6 +39,14 @@ type Compare struct {
 	Value  policy.Value
 }
 
+// Past holds where the normalised column, of moments or of whole numbers, is not NULL and lies so far past the start of its cell, in microseconds or in ones: of
+// visited_at in steps of an hour it is, in the cells of 17:00, visited_at::time <= '17:30'. Op is one of those of Compare.
+type Past struct {
+	Column *policy.Column
+	Op     string
+	By     int64
+}
+
 // Between holds where two columns of one type are both not NULL and compare so, value by value.
 type Between struct {
 	Left, Right *policy.Column
@@ -53,4 +61,5 @@ func (AnyOf) pred()   {}
 func (InCells) pred() {}
 func (Compare) pred() {}
 func (Between) pred() {}
+func (Past) pred()    {}
 func (Never) pred()   {}

@@ -146,7 +146,7 @@ func (x *axes) of(c *policy.Column) *axis {
 	return x.list[i]
 }
 
-// constants collects the constants of a condition; false: it compares columns with each other, or too many constants.
+// constants collects the constants of a condition; false: it compares columns with each other, or places within cells, or with too many constants.
 func (x *axes) constants(p predicate.Pred) bool {
 	switch p := p.(type) {
 	case predicate.AllOf:
@@ -162,7 +162,7 @@ func (x *axes) constants(p predicate.Pred) bool {
 			a.constants = slices.Insert(a.constants, i, p.Value)
 		}
 		return len(a.constants) <= maxConstants
-	case predicate.Between:
+	case predicate.Between, predicate.Past:
 		return false
 	}
 	return true

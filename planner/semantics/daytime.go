@@ -13,8 +13,8 @@ import (
 //	WHERE visited_at::time BETWEEN '09:00' AND '17:00'
 //
 // visited_at::time rises within each day and falls at midnight: it, and what is monotone in it, is constant on a run of cells that lies in one day and has one value
-// at both ends. So the condition is a set of cells, which comes round after a day (period.go), but for the cells of five o'clock, which it divides: of
-// them the database compares the column with five o'clock of each day.
+// at both ends. So the condition is a set of cells, which comes round after a day (period.go), but for the cells of five o'clock, which it divides: in
+// them the database asks how far a row lies past the start of its cell.
 
 // dayTime notes of a cast from or to a time in which days, if any, it is monotone.
 func (t *Translator) dayTime(e, arg *Expr) *refuse.Refusal {
@@ -58,17 +58,17 @@ func (b *Box) steadyWithin(e *Expr) (bool, *refuse.Refusal) {
 
 // dividedCells are the cells within which a comparison of a time of the day changes.
 type dividedCells struct {
-	lowerer      *Lowerer
-	column       int
-	compare      *Expr
-	cells        SpansOf
-	holds, fails []predicate.Pred
+	lowerer *Lowerer
+	column  int
+	compare *Expr
+	op      string
+	cells   map[int64]SpansOf // by how far past their start they are divided
 }
 
 // add divides one cell, or moves the constant to its start where the policy has that; false: it cannot be said of the column itself where the comparison changes.
 func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 	l, e := d.lowerer, d.compare
-	if e.Form != FormCompare || len(d.holds) >= maxAgainst {
+	if e.Form != FormCompare {
 		return false
 	}
 	shown, constant, op := e.Args[0], e.Args[1], e.Op
@@ -99,25 +99,29 @@ func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 	if err != nil || !isTime || !isShown {
 		return false
 	}
-	l.Notes.Add(c.Name + "::time " + op + " a value inside a step of " + StepOf(c) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
-	when := momentBeside(l.Box.Low[d.column], int64(at-begins)) // the moment of this cell that shows the constant
-	if at == begins { // nothing of the cell is before it
-		op = map[string]string{"<=": "=", ">": "<>", "=": "=", "<>": "<>"}[op]
+	if d.op == "" {
+		d.op, d.cells = op, map[int64]SpansOf{}
+		l.Notes.Add(c.Name + "::time " + op + " a value inside a step of " + StepOf(c) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
 	}
-	in := predicate.Cells(c, predicate.FromTo(cell, cell+1))
-	d.cells.Add(cell)
-	d.holds = append(d.holds, predicate.All(in, predicate.Compare{Column: c, Op: op, Value: when}))
-	d.fails = append(d.fails, predicate.All(in, predicate.Compare{Column: c, Op: predicate.Opposite[op], Value: when}))
+	spans := d.cells[int64(at-begins)]
+	spans.Add(cell)
+	d.cells[int64(at-begins)] = spans
 	return true
 }
 
-// with adds the divided cells to whole ones. That a row is in one of them stands before the comparisons of all days, of which most rows are then asked none.
+// with adds the divided cells to whole ones.
 func (d *dividedCells) with(whole truth) truth {
-	if len(d.holds) == 0 {
-		return whole
+	c := d.lowerer.Table.Columns[d.column]
+	for by, spans := range d.cells {
+		op := d.op
+		if by == 0 { // nothing of a cell is before its start
+			op = map[string]string{"<=": "=", ">": "<>", "=": "=", "<>": "<>"}[op]
+		}
+		in := predicate.Cells(c, spans)
+		whole.Holds = predicate.Any(whole.Holds, predicate.All(in, predicate.Past{Column: c, Op: op, By: by}))
+		whole.fails = predicate.Any(whole.fails, predicate.All(in, predicate.Past{Column: c, Op: predicate.Opposite[op], By: by}))
 	}
-	in := predicate.Cells(d.lowerer.Table.Columns[d.column], d.cells)
-	return truth{predicate.Any(predicate.All(in, predicate.Any(d.holds...)), whole.Holds), predicate.Any(predicate.All(in, predicate.Any(d.fails...)), whole.fails)}
+	return whole
 }
 
 // goesAlong tells whether e is so much later as its column is, as long as no clock is set: the column itself, or the column in a zone.
