@@ -133,7 +133,7 @@ func (g *Grouping) sameInAll(name string, f *pg.FuncCall) (*Found, *refuse.Refus
 	if refusal != nil {
 		return nil, refusal
 	}
-	if t := arg.Type(); v != nil && (t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ) {
+	if t := arg.Type(); v != nil && isTimed(t) {
 		return g.found("'"+policy.FormatValue(t, v)+"'::"+t.Format(-1), t)
 	}
 	x, ok := derived.RatOf(v)
@@ -182,13 +182,20 @@ func rankable(name string, arg *semantics.Expr, pos int) *refuse.Refusal {
 	switch t := arg.Type(); {
 	case semantics.Numeric(arg):
 		return nil
+	case name == "percentile_cont" && t == policy.TimeT:
+		return notRanked.At(pos, name, t.Name()).Hinting("percentile_disc takes times too: percentile_disc(0.5) WITHIN GROUP (ORDER BY date_trunc('hour', at)::time).")
 	case name == "percentile_cont" && t != policy.IntervalT:
 		return refuse.UnknownFunction.At(pos, "percentile_cont(double precision, "+t.Name()+")").Hinting("percentile_disc takes dates and times too.")
-	case t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ:
+	case isTimed(t):
 		return nil
 	default:
 		return notRanked.At(pos, name, t.Name())
 	}
+}
+
+// isTimed tells dates, moments and times of the day.
+func isTimed(t policy.Type) bool {
+	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ || t == policy.TimeT
 }
 
 // permitted refuses extremes that the policy does not permit. A column is called as the statement calls it: that of a

@@ -228,7 +228,11 @@ func Same(t policy.Type, a, b policy.Value) bool {
 func (b *Box) Unsteady(e *Expr) *refuse.Refusal {
 	for _, c := range e.Cols {
 		if column := b.Table.Columns[c]; !column.Domain.Single() {
-			return offGrid.At(e.Pos, column.Name, StepOf(column))
+			refusal := offGrid.At(e.Pos, column.Name, StepOf(column))
+			if readsDayTime(e) {
+				refusal.Hint = dayTimeHint(column)
+			}
+			return refusal
 		}
 	}
 	return offGrid.At(e.Pos, "?", "?")

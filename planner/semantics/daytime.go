@@ -1,6 +1,8 @@
 package semantics
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/predicate"
@@ -122,6 +124,14 @@ func (d *dividedCells) with(whole truth) truth {
 		whole.fails = predicate.Any(whole.fails, predicate.All(in, predicate.Past{Column: c, Op: predicate.Opposite[op], By: by}))
 	}
 	return whole
+}
+
+// readsDayTime tells that some part of e is a time of the day that a moment shows.
+func readsDayTime(e *Expr) bool { return e.within != nil || slices.ContainsFunc(e.Args, readsDayTime) }
+
+// dayTimeHint says what can be asked of the times of a column whose cells hold several.
+func dayTimeHint(c *policy.Column) string {
+	return fmt.Sprintf("Its steps are of %[2]s. Any time can be compared in WHERE, in FILTER and in sum(CASE WHEN %[1]s::time <= '17:00' THEN 1 ELSE 0 END); in a key write %[1]s::time < '17:00' or date_trunc('hour', %[1]s)::time, which fall on the steps where those are of an hour or divide one.", c.Name, StepOf(c))
 }
 
 // goesAlong tells whether e is so much later as its column is, as long as no clock is set: the column itself, or the column in a zone.
