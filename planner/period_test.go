@@ -28,6 +28,7 @@ var periodPolicy = policytest.Over("postgres://ro@127.0.0.1/shop") + `
         columns:
           - {name: at, type: timestamptz, domain: {min: "2025-01-01 00:00:00Z", max: "2025-11-30 23:59:59.999999Z", step: 1 hour}, offgrid: snap}
           - {name: odd, type: timestamptz, domain: {min: "2025-03-20 00:10:00Z", max: "2025-04-10 00:00:00Z", step: 25 minutes}, offgrid: snap}
+          - {name: turn, type: timestamptz, domain: {min: "2025-03-29 00:00:00Z", max: "2025-03-30 20:00:00Z", step: 2 hours}, offgrid: snap}
           - {name: wall, type: timestamp, domain: {min: "1969-12-01 12:00:00", max: "1970-02-01 00:00:00", step: 30 minutes}, offgrid: snap}
           - {name: day, type: date, domain: {min: 1968-02-03, max: 1971-12-31, step: 1 day}}
           - {name: fortnight, type: date, domain: {min: 1950-02-03, max: 2010-12-31, step: 14 days}, offgrid: snap}
@@ -64,7 +65,12 @@ func comesRoundOf(r *rand.Rand) string {
 		"at AT TIME ZONE 'Asia/Kolkata'", "wall AT TIME ZONE 'America/St_Johns'", "odd AT TIME ZONE 'Australia/Lord_Howe'", "date_trunc('hour', at)", "date_trunc('week', wall)", "date_trunc('day', at)", "at::date", "wall::date",
 		"day + interval '5 hours'", "at::timestamp", "wall::timestamptz", "date_trunc('day', at AT TIME ZONE 'Europe/Berlin')", "day + interval '1 month'")
 	n := pick("n", "m", "threes", "large", "n + 5", "m + 300", "m + 299", "large + 600", "large + 700", "threes - 7", "n * 2", "7 - n", "n + threes")
-	switch r.Intn(9) {
+	clock := "(" + pick("at", "at", "odd", "wall", "at + interval '90 minutes'", "at AT TIME ZONE 'Europe/Berlin'", "wall AT TIME ZONE 'America/St_Johns'", "date_trunc('hour', at)", "date_trunc('day', wall)") + ")::time"
+	switch r.Intn(11) {
+	case 9:
+		return clock + pick(" < '12:00'", " >= '09:30'", " BETWEEN '02:00' AND '17:00'", " IN ('02:00', '03:30')", " = '00:00'", " - time '08:00' > interval '0'")
+	case 10:
+		return pick("extract(hour FROM "+clock+")", "to_char("+clock+", 'HH24')", "date_trunc('hour', at)::time", "extract(epoch FROM date_trunc('hour', wall)::time)", "CASE WHEN "+clock+" < '06:00' THEN 'night' END")
 	case 0, 1, 2:
 		return "extract(" + pick("hour", "hour", "minute", "second", "dow", "isodow", "day", "doy", "week", "month", "epoch") + " FROM " + at + ")"
 	case 3:
@@ -138,7 +144,7 @@ func TestPeriodsHold(t *testing.T) {
 func TestTwinPeriods(t *testing.T) {
 	defer func(few int) { semantics.FewRegular = few }(semantics.FewRegular)
 	r := rand.New(rand.NewSource(110))
-	conditions := []string{"", "", " WHERE at >= '2025-03-01 05:00:00Z'", " WHERE status = 'paid' AND n > 417", " WHERE wall < '1970-01-03' OR n < 20", " WHERE at NOT BETWEEN '2025-02-03' AND '2025-10-27'", " WHERE extract(hour FROM at) > 7", " WHERE n % 7 <> 3"}
+	conditions := []string{"", "", " WHERE at >= '2025-03-01 05:00:00Z'", " WHERE status = 'paid' AND n > 417", " WHERE wall < '1970-01-03' OR n < 20", " WHERE at NOT BETWEEN '2025-02-03' AND '2025-10-27'", " WHERE extract(hour FROM at) > 7", " WHERE n % 7 <> 3", " WHERE at::time >= '22:00' OR at::time < '06:10'", " WHERE wall::time BETWEEN '09:00' AND '17:00'"}
 	planned, refused := 0, 0
 	for n := range 160 {
 		c := periodContext(t, zones[n%len(zones)])

@@ -155,6 +155,7 @@ var large = []string{
 	"SELECT CASE WHEN at - shipped > interval '1 day' THEN 'late' WHEN shipped < at + interval '1 hour' THEN 'soon' WHEN shipped - at <= '7 days' THEN 'in time' END, count(*) FROM orders GROUP BY 1",
 	"SELECT extract(day FROM shipped - at) > 7, count(*) FROM orders GROUP BY 1",
 	"SELECT floor(extract(epoch FROM shipped - at) / 864000), count(*) FROM orders GROUP BY 1",
+	"SELECT date_trunc('hour', at)::time, count(*) FROM orders GROUP BY 1",
 	"SELECT status, sum(CASE WHEN price < 5 THEN 2 WHEN id > 70 THEN 7.5 END), avg(width_bucket(price, 0, 100, 10)) FROM orders GROUP BY 1",
 	"SELECT count(*) FILTER (WHERE CASE WHEN status = 'new' THEN price > 3 ELSE id < 9 END) FROM orders",
 	"SELECT date_trunc('year', at), count(DISTINCT customer) FROM orders GROUP BY 1",

@@ -173,6 +173,10 @@ func features(t testing.TB) []feature {
 		compare(rows, "income", ">", number(t, "-1")), compare(rows, "income", "<", number(t, "-1")), compare(rows, "income", "<=", number(t, "1000000000")))
 	add("compare_time", rows, nil, nil, compare(rows, "seen", "<", policy.Timestamp(1705000000123456)), compare(rows, "seen", "<>", policy.Timestamp(1705000000123456)),
 		compare(rows, "stamp", ">=", policy.Timestamptz(1710000000000001)), compare(rows, "hired", "<=", policy.Date(15003)), compare(rows, "hired", ">", policy.Date(1<<30)))
+	past := func(c, op string, by int64) predicate.Pred {
+		return predicate.AllOf{in(rows, c, 17, 18, 41, 42), predicate.Past{Column: rows.Column(c), Op: op, By: by}}
+	}
+	add("past", rows, nil, nil, past("seen", "=", 0), past("seen", ">", 1_800_000_000), past("stamp", "<=", 1_800_000_000))
 	add("compare_float", rows, []string{"score"}, compare(rows, "score", "<", 1.05), compare(rows, "ratio", ">=", float64(float32(0.7))), compare(rows, "score", "=", 0.25))
 	add("compare_integer", rows, nil, nil, compare(rows, "big", ">", int64(-9223372036854775807)), compare(rows, "big", "=", int64(9223372036854775807)), compare(rows, "small", "<>", int64(2)))
 	add("wide", people, []string{"age", "sex", "income", "hired", "member"}, nil)

@@ -25,19 +25,22 @@ func TestRenderRefuses(t *testing.T) {
 		spoil    func(m *plans.Measure)
 		want     string
 	}{
-		"no table":        {dialects, func(m *plans.Measure) { m.Table = nil }, "without a table"},
-		"public table":    {dialects, func(m *plans.Measure) { m.Table.Public = true }, "public"},
-		"no counters":     {dialects, func(m *plans.Measure) { m.Counters = nil }, "without counters"},
-		"no unit":         {dialects, func(m *plans.Measure) { m.Table.UnitColumn = "" }, "does not name its unit"},
-		"no bound":        {dialects, func(m *plans.Measure) { m.Table.MaxRowsPerUnit = 0 }, "without a bound"},
-		"grain twice":     {dialects, func(m *plans.Measure) { m.Grain = append(m.Grain, m.Grain[0]) }, "twice"},
-		"foreign column":  {dialects, func(m *plans.Measure) { other := *m.Grain[0]; m.Grain[0] = &other }, "does not have"},
-		"empty and":       {dialects, func(m *plans.Measure) { m.Where = predicate.AllOf{} }, "empty"},
-		"no predicate":    {dialects, func(m *plans.Measure) { m.Where = predicate.AnyOf{nil} }, "unknown kind"},
-		"unsorted cells":  {dialects, func(m *plans.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(5, 6, 1, 2)} }, "sorted"},
-		"overlapping":     {dialects, func(m *plans.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(1, 4, 3, 6)} }, "sorted"},
-		"cells beyond":    {dialects, func(m *plans.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(0, 9999)} }, "domain"},
-		"operator":        {dialects, func(m *plans.Measure) { m.Where = predicate.Compare{Column: m.Grain[0], Op: "~", Value: int64(3)} }, "comparison"},
+		"no table":       {dialects, func(m *plans.Measure) { m.Table = nil }, "without a table"},
+		"public table":   {dialects, func(m *plans.Measure) { m.Table.Public = true }, "public"},
+		"no counters":    {dialects, func(m *plans.Measure) { m.Counters = nil }, "without counters"},
+		"no unit":        {dialects, func(m *plans.Measure) { m.Table.UnitColumn = "" }, "does not name its unit"},
+		"no bound":       {dialects, func(m *plans.Measure) { m.Table.MaxRowsPerUnit = 0 }, "without a bound"},
+		"grain twice":    {dialects, func(m *plans.Measure) { m.Grain = append(m.Grain, m.Grain[0]) }, "twice"},
+		"foreign column": {dialects, func(m *plans.Measure) { other := *m.Grain[0]; m.Grain[0] = &other }, "does not have"},
+		"empty and":      {dialects, func(m *plans.Measure) { m.Where = predicate.AllOf{} }, "empty"},
+		"no predicate":   {dialects, func(m *plans.Measure) { m.Where = predicate.AnyOf{nil} }, "unknown kind"},
+		"unsorted cells": {dialects, func(m *plans.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(5, 6, 1, 2)} }, "sorted"},
+		"overlapping":    {dialects, func(m *plans.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(1, 4, 3, 6)} }, "sorted"},
+		"cells beyond":   {dialects, func(m *plans.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(0, 9999)} }, "domain"},
+		"operator":       {dialects, func(m *plans.Measure) { m.Where = predicate.Compare{Column: m.Grain[0], Op: "~", Value: int64(3)} }, "comparison"},
+		"no length of cells": {dialects, func(m *plans.Measure) {
+			m.Where = predicate.Past{Column: m.Table.Column("income"), Op: "<", By: 3}
+		}, "comparison"},
 		"constant's type": {dialects, func(m *plans.Measure) { m.Where = predicate.Compare{Column: m.Grain[0], Op: "<", Value: 3.5} }, "comparison"},
 		"compared text": {dialects, func(m *plans.Measure) {
 			m.Where = predicate.Compare{Column: m.Table.Column("sex"), Op: "<", Value: "M"}
@@ -233,6 +236,9 @@ func randomPred(r *rand.Rand, table *policy.Table, depth int) predicate.Pred {
 		if _, infinite := v.(endless); v != nil && !infinite && kind(v) == kind(c.Domain.Min) && v == v {
 			return predicate.Compare{Column: c, Op: []string{"<", "<=", ">", ">=", "=", "<>"}[r.IntN(6)], Value: v}
 		}
+	}
+	if step := c.Domain.Step.Whole; c.Type == policy.TimestampT && step > 0 && r.IntN(3) == 0 {
+		return predicate.Past{Column: c, Op: []string{"<", "<=", ">", ">=", "=", "<>"}[r.IntN(6)], By: []int64{0, 1, step / 2, step - 1, r.Int64N(step)}[r.IntN(5)]}
 	}
 	var list []mechanisms.Span
 	at := 0

@@ -3,6 +3,7 @@ package rewrite_test
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -171,6 +172,14 @@ func holds(t testing.TB, p predicate.Pred, table *policy.Table, row []policy.Val
 			return false
 		}
 		order := scalarOf(v).Cmp(scalarOf(p.Value))
+		return map[string]bool{"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0, "=": order == 0, "<>": order != 0}[p.Op]
+	case predicate.Past:
+		v := value(p.Column)
+		if v == nil {
+			return false
+		}
+		past := new(big.Rat).Sub(scalarOf(v), scalarOf(p.Column.Domain.Low(cellOf(t, p.Column, v))))
+		order := past.Cmp(new(big.Rat).SetInt64(p.By))
 		return map[string]bool{"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0, "=": order == 0, "<>": order != 0}[p.Op]
 	case predicate.Between:
 		a, b := value(p.Left), value(p.Right)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -90,15 +91,8 @@ func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 		addTruth(op == ">" || op == ">=", cell, cell+1, holds, fails)
 		return true
 	}
-	from, refusal := shown.Value(l.Box.Low)
-	time, err := l.Env.Coerce(constant.Expr, policy.TimeT)
-	if refusal != nil || err != nil {
-		return false
-	}
-	value, err := time.Eval(nil)
-	at, isTime := value.(policy.Time)
-	begins, isShown := from.(policy.Time)
-	if err != nil || !isTime || !isShown {
+	begins, ends, at := timeAt(shown, l.Box.Low), timeAt(shown, l.Box.High), constantTime(l.Env, constant)
+	if begins < 0 || at < 0 || int64(ends-begins) != microsBetween(l.Box.Low[d.column], l.Box.High[d.column]) { // a clock that is set forward skips times
 		return false
 	}
 	if d.op == "" {
@@ -132,6 +126,31 @@ func readsDayTime(e *Expr) bool { return e.within != nil || slices.ContainsFunc(
 // dayTimeHint says what can be asked of the times of a column whose cells hold several.
 func dayTimeHint(c *policy.Column) string {
 	return fmt.Sprintf("Its steps are of %[2]s. Any time can be compared in WHERE, in FILTER and in sum(CASE WHEN %[1]s::time <= '17:00' THEN 1 ELSE 0 END); in a key write %[1]s::time < '17:00' or date_trunc('hour', %[1]s)::time, which fall on the steps where those are of an hour or divide one.", c.Name, StepOf(c))
+}
+
+// timeAt is the time that e shows of a row; below 0: none.
+func timeAt(e *Expr, row scalar.Row) policy.Time {
+	if v, err := e.Eval(row); err == nil {
+		if at, ok := v.(policy.Time); ok {
+			return at
+		}
+	}
+	return -1
+}
+
+// constantTime is the time that a constant is; below 0: it is none.
+func constantTime(env scalar.Env, constant *Expr) policy.Time {
+	typed, err := env.Coerce(constant.Expr, policy.TimeT)
+	if err != nil {
+		return -1
+	}
+	return timeAt(&Expr{Expr: typed}, nil)
+}
+
+func microsBetween(low, high policy.Value) int64 {
+	from, _ := microsOf(low)
+	to, _ := microsOf(high)
+	return to - from
 }
 
 // goesAlong tells whether e is so much later as its column is, as long as no clock is set: the column itself, or the column in a zone.

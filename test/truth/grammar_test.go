@@ -672,6 +672,10 @@ func (g *grammar) compared(c column, columns []column) string {
 			}
 		case 5:
 			return c.name + " >= " + g.value(c) + " AND " + c.name + " < " + g.value(c)
+		case 6:
+			if c.kind != dateKind {
+				return g.one(c.name+"::time"+operator+"'12:00'", "CAST("+c.name+" AS time) NOT BETWEEN '06:30' AND time '18:00'", c.name+"::time IN ('00:00', '12:30')", "extract(hour FROM "+c.name+"::time)"+operator+"12")
+			}
 		}
 		return c.name + operator + g.value(c)
 	}
@@ -741,7 +745,7 @@ func (g *grammar) key(columns []column) (string, bool) {
 			"date_trunc('week', "+c.name+")::date", "extract(month FROM "+c.name+") > 6", c.name+" < "+c.values[1], "to_char("+c.name+", 'YYYY')", "CAST(TRUNC(EXTRACT(YEAR FROM "+c.name+")) AS INTEGER)"), true
 	default:
 		return g.one("date_trunc('day', "+c.name+")", "CAST("+c.name+" AS date)", "extract(hour FROM "+c.name+")", "date_trunc('month', "+c.name+")", "extract(dow FROM "+c.name+")",
-			"(DATE("+c.name+" AT TIME ZONE 'UTC'))", "floor(extract(epoch from "+c.name+")/86400)*86400", "to_char("+c.name+", 'YYYY-MM-DD')"), true
+			"(DATE("+c.name+" AT TIME ZONE 'UTC'))", "floor(extract(epoch from "+c.name+")/86400)*86400", "date_trunc('hour', "+c.name+")::time", c.name+"::time < '12:00'", "to_char("+c.name+", 'YYYY-MM-DD')"), true
 	}
 }
 
