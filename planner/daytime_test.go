@@ -7,44 +7,10 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner/aggregate"
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
-
-// holdsAt evaluates a predicate over one column of moments at one of its values; nil is NULL.
-func holdsAt(p predicate.Pred, d *policy.Domain, v policy.Value) bool {
-	switch p := p.(type) {
-	case nil:
-		return true
-	case predicate.AllOf:
-		for _, q := range p {
-			if !holdsAt(q, d, v) {
-				return false
-			}
-		}
-		return true
-	case predicate.AnyOf:
-		for _, q := range p {
-			if holdsAt(q, d, v) {
-				return true
-			}
-		}
-		return false
-	case predicate.InCells:
-		cell, ok := d.Cell(v)
-		return ok && predicate.Contains(p.Spans, cell)
-	case predicate.Past:
-		cell, ok := d.Cell(v)
-		if v == nil || !ok {
-			return false
-		}
-		past := microsIn(v) - microsIn(d.Low(cell))
-		return map[string]bool{"<": past < p.By, "<=": past <= p.By, ">": past > p.By, ">=": past >= p.By, "=": past == p.By, "<>": past != p.By}[p.Op]
-	}
-	return false
-}
 
 func microsIn(v policy.Value) int64 {
 	if at, ok := v.(policy.Timestamp); ok {
@@ -96,7 +62,7 @@ func TestTimesWithinCells(t *testing.T) {
 		}
 		at := e.Cols[0]
 		d := orders.Columns[at].Domain
-		row := make(scalar.Row, len(orders.Columns))
+		row, position := make(scalar.Row, len(orders.Columns)), map[*policy.Column]int{orders.Columns[at]: at}
 		for range 400 {
 			cell := r.Intn(d.Regular)
 			low, high := microsIn(d.Low(cell)), microsIn(d.High(cell))
@@ -105,12 +71,12 @@ func TestTimesWithinCells(t *testing.T) {
 				row[at] = policy.Timestamp(v)
 			}
 			want, err := e.Eval(row)
-			if got := holdsAt(truth.Holds, d, row[at]); err != nil || got != (want == true) {
+			if got := holdsOn(t, truth.Holds, row, position); err != nil || got != (want == true) {
 				t.Fatalf("%s in %s at %v: %v, lowered %v (%v)", text, c.Settings.Zone, env.FormatText(d.Type, row[at]), want, got, err)
 			}
 		}
 		row[at] = nil
-		if holdsAt(truth.Holds, d, nil) {
+		if holdsOn(t, truth.Holds, row, position) {
 			t.Fatalf("%s holds of NULL", text)
 		}
 	}

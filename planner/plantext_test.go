@@ -157,6 +157,8 @@ func predText(p predicate.Pred) string {
 		return p.Column.Name + " in cells " + text
 	case predicate.Compare:
 		return p.Column.Name + " " + p.Op + " " + predicate.Text(p.Value)
+	case predicate.Past:
+		return p.Column.Name + " so far past the start of its cell: " + p.Op + " " + fmt.Sprint(p.By)
 	case predicate.Between:
 		return p.Left.Name + " " + p.Op + " " + p.Right.Name
 	}

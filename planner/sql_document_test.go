@@ -60,6 +60,12 @@ var documented = []struct {
 		`SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY timestamptz '2024-04-01' - seen) FROM people`,
 		`SELECT avg(coalesce(timestamptz '2024-04-01' - seen, '1 day')) FROM people`,
 	}},
+	{"Times of the day", []string{
+		`SELECT count(*) FROM people WHERE seen::time >= '22:00' OR seen::time < '06:00'`,
+		`SELECT date_trunc('hour', seen)::time, count(*) FILTER (WHERE seen::time BETWEEN '09:00' AND '17:00') FROM people GROUP BY 1`,
+		`SELECT CASE WHEN seen::time < '12:00' THEN 'morning' ELSE 'later' END, to_char(seen::time, 'HH12 AM'), count(*) FROM people GROUP BY 1, 2`,
+		`SELECT sex, avg(seen::time), percentile_disc(0.5) WITHIN GROUP (ORDER BY date_trunc('hour', seen)::time) FROM people GROUP BY sex`,
+	}},
 	{"Texts that nobody declared (`domain: any`)", []string{
 		`SELECT count(*) FROM visits WHERE note NOT LIKE '%special%requests%'`,
 		`SELECT ward, count(*) FILTER (WHERE note ILIKE '%late%'), count(*) FILTER (WHERE note IS NULL), avg(length(note)) FROM visits GROUP BY ward`,
@@ -340,6 +346,10 @@ NULL where one of them is, cost what a column costs, and what is bought over one
 ` + "`a < b + 3` and `b - a > -3`" + ` are one question. EXPLAIN shows the sum as the grain. Not answered: sums of floating columns, products of
 columns, parts of an interval that change within a step as a key (` + "`extract(day FROM a - b)`; a comparison of it is, and so is\n`floor(extract(epoch FROM a - b) / 86400)`" + `). Months in an interval are thirty days where intervals are compared, as in PostgreSQL, and
 are not moved over (docs/adr/0059).
+
+`,
+	"Times of the day": `The time of a timestamp with a zone is that of the session's clock. A condition in WHERE, FILTER or a sum's CASE may compare it with any time: where that lies inside a step, the rows
+of that step are compared one by one, exactly and afresh (or moved to the step where the policy says ` + "`offgrid: snap`" + `). A key must fall on the steps. Where midnight lies inside a step, as in zones of half an hour over steps of an hour, a time cannot be asked.
 
 `,
 	"Totals, averages and quantiles of intervals": `An interval between two moments is added up and chosen by its seconds, and shown in days and less than a day; PostgreSQL's sums and averages of such intervals are equal to that, and may have more than a day beside their days.

@@ -74,6 +74,14 @@ func holdsOn(t *testing.T, p predicate.Pred, row scalar.Row, at map[*policy.Colu
 		}
 		d := scalar.Compare(p.Column.Type, v, p.Value)
 		return map[string]bool{"<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0, "=": d == 0, "<>": d != 0}[p.Op]
+	case predicate.Past:
+		v := row[at[p.Column]]
+		if v == nil {
+			return false
+		}
+		cell, _ := p.Column.Domain.Cell(v)
+		past := microsIn(v) - microsIn(p.Column.Domain.Low(cell))
+		return map[string]bool{"<": past < p.By, "<=": past <= p.By, ">": past > p.By, ">=": past >= p.By, "=": past == p.By, "<>": past != p.By}[p.Op]
 	case predicate.Between:
 		a, b := row[at[p.Left]], row[at[p.Right]]
 		if a == nil || b == nil {
