@@ -67,6 +67,7 @@ func TestTextForms(t *testing.T) {
 		{policy.TimestampTZ, policy.Timestamptz(at("2024-07-01 10:00:00")), 1, "2024-07-01 12:00:00+02"},
 		{policy.TimestampTZ, policy.Timestamptz(at("2024-01-01 10:00:00")), 1, "2024-01-01 11:00:00+01"},
 		{policy.TimestampTZ, policy.Timestamptz(at("1890-01-01 00:00:00")), 1, "1890-01-01 00:53:28+00:53:28"},
+		{policy.TimeT, policy.Time(0), 1, "00:00:00"}, {policy.TimeT, policy.Time(33_900_500_000), 1, "09:25:00.5"}, {policy.TimeT, policy.Time(86_400_000_000), 1, "24:00:00"},
 		{policy.IntervalT, policy.Interval{}, 1, "00:00:00"}, {policy.IntervalT, policy.Interval{Months: 14, Days: 3, Micros: 3_723_000_001}, 1, "1 year 2 mons 3 days 01:02:03.000001"},
 		{policy.IntervalT, policy.Interval{Months: -1, Days: 1}, 1, "-1 mons +1 day"}, {policy.IntervalT, policy.Interval{Days: -1, Micros: 1_000_000}, 1, "-1 days +00:00:01"},
 		{policy.IntervalT, policy.Interval{Micros: -90_000_000}, 1, "-00:01:30"}, {policy.IntervalT, policy.Interval{Months: 12}, 1, "1 year"},
@@ -102,6 +103,7 @@ func TestBinaryForms(t *testing.T) {
 		{policy.Bool, true}, {policy.Int2, int64(-7)}, {policy.Int4, int64(math.MinInt32)}, {policy.Int8, int64(math.MaxInt64)},
 		{policy.Float4, 0.5}, {policy.Float8, -1.25}, {policy.Text, "ü"}, {policy.Varchar, ""}, {policy.UUID, "12345678-1234-1234-1234-123456789abc"},
 		{policy.DateType, date(1969, 7, 20)}, {policy.TimestampT, policy.Timestamp(-123456789)}, {policy.TimestampTZ, policy.Timestamptz(1234567890123456)},
+		{policy.TimeT, policy.Time(33_900_500_001)}, {policy.TimeT, policy.Time(86_400_000_000)}, {1183, []policy.Value{policy.Time(1), nil}},
 		{policy.IntervalT, policy.Interval{Months: -5, Days: 3, Micros: 7}}, {1009, []policy.Value{"a", nil, "b"}}, {1016, []policy.Value{}}, {1016, []policy.Value{int64(5)}},
 		{oidOid, int64(math.MaxUint32)}, {oidName, "pg_class"},
 	}
@@ -134,7 +136,7 @@ func TestBinaryForms(t *testing.T) {
 			t.Errorf("%d %v: pgtype: %v on %s", c.t, c.v, err, hex.EncodeToString(raw))
 			continue
 		}
-		if want := form(t, c.t, c.v); text != want && c.t != policy.TimestampTZ && c.t != policy.IntervalT && c.t != policy.NumericType {
+		if want := form(t, c.t, c.v); text != want && c.t != policy.TimestampTZ && c.t != policy.TimeT && c.t != policy.IntervalT && c.t != policy.NumericType {
 			t.Errorf("%d: pgtype reads %q, our text is %q", c.t, text, want)
 		}
 		if n, ok := c.v.(policy.Numeric); ok {

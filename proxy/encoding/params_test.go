@@ -48,6 +48,24 @@ func TestDatesInTheSessionsOrder(t *testing.T) {
 	}
 }
 
+// TestTimes: a time is a clock's text or microseconds since midnight, to the day's end.
+func TestTimes(t *testing.T) {
+	style := Style{Zone: time.UTC}
+	for _, c := range []struct {
+		code int16
+		raw  string
+		want policy.Value
+	}{
+		{0, "09:30", policy.Time(34_200_000_000)}, {0, " 9:30 pm", policy.Time(77_400_000_000)}, {0, "24:00:00", policy.Time(86_400_000_000)}, {0, "24:00:01", nil}, {0, "", nil},
+		{1, "\x00\x00\x00\x14\x1d\xd7\x60\x00", policy.Time(86_400_000_000)}, {1, "\x00\x00\x00\x14\x1d\xd7\x60\x01", nil}, {1, "\xff\xff\xff\xff\xff\xff\xff\xff", nil}, {1, "\x00", nil},
+	} {
+		v, failure := Parameter(0, policy.TimeT, c.code, []byte(c.raw), style, time.Time{})
+		if (failure != nil) != (c.want == nil) || failure == nil && v != c.want {
+			t.Errorf("%q in format %d: %v, %v", c.raw, c.code, v, failure)
+		}
+	}
+}
+
 // TestNumericsThatAreNoNumbers: NaN and the infinities are their texts, in either format, as PostgreSQL writes them; a list has none.
 func TestNumericsThatAreNoNumbers(t *testing.T) {
 	for _, c := range []struct {

@@ -364,3 +364,14 @@ SELECT DISTINCT n % 0 FROM leaf_1
 SELECT regexp_replace(k, '(', 'x'), n FROM leaf_1
 SELECT k LIKE 'a' ESCAPE 'xx', n FROM leaf_1
 SELECT k SIMILAR TO 'a' ESCAPE 'xx', n FROM leaf_1
+-- Times of the day.
+SELECT d, d + time '10:30', (d + time '10:30')::time, (d + time '10:30')::time - time '09:00' FROM leaf_2 ORDER BY d
+SELECT (timestamp '2024-01-01' + n * interval '37 minutes')::time AS t, count(*) FROM leaf_1 GROUP BY 1 ORDER BY t
+SELECT max(t), min(t), count(DISTINCT t), array_agg(t ORDER BY t) FROM (SELECT (timestamp '2024-01-01' + n * interval '37 minutes')::time AS t FROM leaf_1) x
+SELECT n, t, lag(t) OVER (ORDER BY t, n), t BETWEEN '01:00' AND '03:00', t::text || '!' FROM (SELECT n, (timestamp '2024-01-01' + n * interval '37 minutes')::time AS t FROM leaf_1) x ORDER BY t, n
+SELECT time '24:00', time '23:30' + interval '1 hour', '9:05 pm'::time(0), make_time(1, 2, 3.5), extract(epoch FROM time '00:01'), to_char(time '15:04', 'HH12:MI AM'), time '10:00' IN ('10:00', '11:00'), time '10:00' < interval '11 hours'
+SELECT '25:00'::time
+SELECT date_trunc('hour', time '10:20'), '10:20'::time::interval, interval '26 hours'::time, coalesce(NULL::time, '12:00'), greatest(time '10:00', '11:00')
+SELECT time '10:00' UNION SELECT '09:00' ORDER BY 1
+SELECT time '10:00' = date '2024-01-01'
+SELECT '{10:00,NULL,24:00}'::time[], ARRAY[time '10:00', '11:00'], (ARRAY[time '10:00', '11:00'])[2]
