@@ -36,8 +36,6 @@ func ParseValue(t Type, text string) (Value, error) {
 	case TimestampTZ:
 		micros, err := parseInstant(text, true)
 		return Timestamptz(micros), err
-	case TimeT:
-		return parseClock(text)
 	case UUID:
 		return parseUUID(text)
 	case Text, Varchar:
@@ -103,19 +101,6 @@ func parseInstant(text string, zone bool) (int64, error) {
 		}
 	}
 	return 0, fmt.Errorf("is %.40q, must be a time such as 2026-12-31 23:59:00", text)
-}
-
-// parseClock reads a time of the day, its end 24:00 among them.
-func parseClock(text string) (Value, error) {
-	if text == "24:00" || text == "24:00:00" {
-		return Time(dayMicros), nil
-	}
-	for _, layout := range []string{"15:04", "15:04:05"} {
-		if at, err := time.Parse(layout, text); err == nil && at.Nanosecond()%1000 == 0 {
-			return Time(at.Sub(at.Truncate(24 * time.Hour)).Microseconds()), nil
-		}
-	}
-	return nil, fmt.Errorf("is %.40q, must be a time of the day such as 09:30", text)
 }
 
 // clock writes a time of the day.

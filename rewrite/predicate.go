@@ -187,7 +187,7 @@ func (w *writer) past(p predicate.Past) string {
 	switch d.Min.(type) {
 	case policy.Timestamp, policy.Timestamptz:
 		n = w.micros(n)
-	case int64, policy.Time:
+	case int64:
 	default:
 		isWhole = false
 	}

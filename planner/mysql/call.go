@@ -276,7 +276,7 @@ func (t *translator) convert(n *sqlparser.ConvertExpr, sc *scope) value {
 	case "decimal":
 		return t.toDecimal(number(v, "CAST"), n.Type)
 	}
-	bail(Construct, "CAST AS "+strings.ToUpper(typ)+" of this type", "DATE, DATETIME, CHAR, SIGNED and DECIMAL(p, s) are read.")
+	bail(Construct, "CAST AS "+strings.ToUpper(typ)+" of this type", "DATE, DATETIME, CHAR, SIGNED and DECIMAL(p, s) are read; the time of a moment is TIME(x).")
 	return value{}
 }
 

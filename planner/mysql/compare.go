@@ -53,6 +53,10 @@ func compare(op string, a, b value) *pg.Node {
 		return operator(op, a.node, b.node)
 	case a.isTime() && b.literal != nil:
 		return moment(op, a, *b.literal)
+	case a.class == clock && (b.class == clock || b.param), b.class == clock && a.param:
+		return operator(op, a.node, b.node)
+	case a.class == clock && b.literal != nil:
+		return operator(op, a.node, textNode(clockText(*b.literal)))
 	case a.class == boolean && b.class == boolean:
 		return operator(op, a.node, b.node)
 	case a.class == boolean && b.class == integer && (op == "=" || op == "<>"):

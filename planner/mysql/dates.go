@@ -40,6 +40,17 @@ func moment(op string, a value, constant string) *pg.Node {
 	return operator(op, toTimestamp(a.node), textNode(constant)) // MySQL compares such a date as a time
 }
 
+// clockForm is the one form of times of the day that both databases read alike.
+var clockForm = regexp.MustCompile(`^([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?$`)
+
+// clockText is a constant that is compared with a time of the day. MySQL's go on to 838 hours, which no moment shows.
+func clockText(s string) string {
+	if !clockForm.MatchString(s) {
+		bail(Temporal, "'"+s+"' as a time of the day", "Write times as '09:30' or '09:30:00', from '00:00' to '23:59:59.999999'.")
+	}
+	return s
+}
+
 // asTime is a value that a date function is called with: a date, a time, or a constant of one form.
 func asTime(v value, what string) value {
 	switch {
@@ -143,6 +154,20 @@ func part(field string, d value) value {
 	return value{toInteger(extract(field, asTime(d, strings.ToUpper(field)).node)), kind{class: integer}}
 }
 
+// ofClock is a function of a time of the day: HOUR(TIME(seen)).
+func ofClock(name, field string, d value) value {
+	switch {
+	case field == "hour" || field == "minute":
+		return value{toInteger(extract(field, d.node)), kind{class: integer}}
+	case name == "second":
+		return value{toInteger(call("floor", extract("second", d.node))), kind{class: integer}}
+	case name == "time":
+		return d
+	}
+	bail(Temporal, strings.ToUpper(name)+" of a time of the day", "Of a time HOUR, MINUTE and SECOND are read; ask for the others of the date.")
+	return value{}
+}
+
 // fields are the functions that are parts of a date in PostgreSQL too.
 var fields = map[string]string{"year": "year", "quarter": "quarter", "month": "month", "day": "day", "dayofmonth": "day", "dayofyear": "doy", "weekofyear": "week",
 	"hour": "hour", "minute": "minute"}
@@ -159,10 +184,16 @@ func temporal(name string, args []value) (value, bool) {
 		}
 	case 1:
 		d := args[0]
-		if field := fields[name]; field != "" {
+		field := fields[name]
+		if d.class == clock {
+			return ofClock(name, field, d), true
+		}
+		if field != "" {
 			return part(field, d), true
 		}
 		switch name {
+		case "time":
+			return value{cast(toTimestamp(asTime(d, "TIME").node), "pg_catalog", "time"), kind{class: clock}}, true
 		case "second":
 			return value{toInteger(call("floor", extract("second", asTime(d, "SECOND").node))), kind{class: integer}}, true
 		case "dayofweek":

@@ -142,7 +142,7 @@ func number(v value, what string) value {
 		bail(Construct, "a text as a number in "+what, "Write the number without quotes.")
 	case v.class == text:
 		bail(Construct, "a text as a number in "+what, "MySQL reads the digits at its beginning: CAST it where that is meant.")
-	case v.isTime():
+	case v.isTime() || v.class == clock:
 		bail(Temporal, "a date or time as a number in "+what, "Add and subtract INTERVALs, or take YEAR, MONTH, DAY, DATEDIFF.")
 	}
 	return v
@@ -331,7 +331,7 @@ func alike(list []value) ([]value, kind) {
 	k := common(list)
 	if k.class == unknown {
 		for _, v := range list {
-			if v.class == text || v.isTime() {
+			if v.class == text || v.isTime() || v.class == clock {
 				bail(Untyped, "branches of different types", "CAST them to one type.")
 			}
 		}

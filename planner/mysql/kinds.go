@@ -22,6 +22,7 @@ const (
 	date
 	datetime // without a zone, as NOW() is
 	zoned    // with one
+	clock    // a time of the day, as TIME(d) is
 )
 
 // kind is what is known of an expression's type and values.
