@@ -54,6 +54,7 @@ func macros() []string {
 			WHEN o = 1043 AND m >= 4 THEN 'character varying(' || (m - 4) || ')'
 			WHEN o = 1042 AND m >= 4 THEN 'character(' || (m - 4) || ')'
 			WHEN o = 1700 AND m >= 4 THEN 'numeric(' || ((m - 4) >> 16) || ',' || ((m - 4) & 65535) || ')'
+			WHEN o = 1083 AND m >= 0 THEN 'time(' || m || ') without time zone'
 			WHEN o = 1114 AND m >= 0 THEN 'timestamp(' || m || ') without time zone'
 			WHEN o = 1184 AND m >= 0 THEN 'timestamp(' || m || ') with time zone'
 			ELSE coalesce((SELECT m_t.name FROM "` + catalog.TypeNames + `" AS m_t WHERE m_t.oid = o LIMIT 1), '???') END`,

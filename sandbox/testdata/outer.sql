@@ -375,3 +375,4 @@ SELECT date_trunc('hour', time '10:20'), '10:20'::time::interval, interval '26 h
 SELECT time '10:00' UNION SELECT '09:00' ORDER BY 1
 SELECT time '10:00' = date '2024-01-01'
 SELECT '{10:00,NULL,24:00}'::time[], ARRAY[time '10:00', '11:00'], (ARRAY[time '10:00', '11:00'])[2]
+SELECT format_type(1083, 2), format_type(1083, -1), pg_typeof(time '10:00')
