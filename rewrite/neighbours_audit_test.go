@@ -31,6 +31,7 @@ var released = []struct {
 	{"counts of groups with a condition", `SELECT ward, count(*) FROM visits WHERE minutes > -5 GROUP BY 1`, true, false},
 	{"FILTER", `SELECT count(*) FILTER (WHERE secs < 30), count(*) FILTER (WHERE secs >= 30) FROM calls`, true, false},
 	{"range", `SELECT count(*) FROM calls WHERE moment >= '2025-01-02' AND moment < '2025-01-05'`, true, true},
+	{"time of the day", `SELECT count(*) FROM calls WHERE moment::time <= '22:30'`, true, false},
 	{"sum", `SELECT sum(paid) FROM calls`, true, false},
 	{"sum of groups", `SELECT ward, sum(minutes) FROM visits GROUP BY 1`, true, true},
 	{"sum of an expression", `SELECT sum(CASE WHEN kind = 'in' THEN 10 ELSE -5 END) FROM calls`, true, false},
