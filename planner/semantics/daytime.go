@@ -86,6 +86,9 @@ func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 		return false
 	}
 	c := l.Table.Columns[d.column]
+	if c.Domain.Ladder != nil { // whose cells have many lengths
+		return false
+	}
 	if l.snaps(c) && op != "=" && op != "<>" {
 		l.Notes.Add("bounds on " + c.Name + " snap to its steps of " + StepOf(c))
 		addTruth(op == ">" || op == ">=", cell, cell+1, holds, fails)
