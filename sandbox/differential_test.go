@@ -37,8 +37,9 @@ func released() ([]*plans.Leaf, []sandbox.Table, string) {
 		// Chars, whose values are without their blanks until an engine has them, and what they are compared with.
 		{Name: "leaf_4", Rows: 6, Counts: counts(6), Keys: []plans.KeyColumn{key("c", policy.Bpchar, 3+4, "ab", "abc", "x", "ü", "", nil), key("c5", policy.Bpchar, 5+4, "ab", "x", "abcde", "ab", nil, "ü"),
 			key("v", policy.Varchar, 8+4, "ab", "abc ", "x  ", "ab ", "", nil), key("t", policy.Text, -1, "ab ", "abc", "x", nil, " ", "ab")}},
+		{Name: "leaf_5", Rows: 4, Counts: counts(4), Keys: []plans.KeyColumn{key("h", policy.TimeT, -1, policy.Time(0), policy.Time(34_200_500_000), policy.Time(86_400_000_000), nil)}},
 	}
-	numbers := [][]int64{{12, 40, 0, -3, 25, 7}, {12, 0, 31, 7}, {12, 40, -3, 25, 7}, {12, 40, 3, 25, 7, 1}}
+	numbers := [][]int64{{12, 40, 0, -3, 25, 7}, {12, 0, 31, 7}, {12, 40, -3, 25, 7}, {12, 40, 3, 25, 7, 1}, {12, 40, 3, 1}}
 	env := scalar.Env{Zone: time.UTC}
 	var tables []sandbox.Table
 	sql := ""

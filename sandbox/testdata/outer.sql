@@ -376,3 +376,8 @@ SELECT time '10:00' UNION SELECT '09:00' ORDER BY 1
 SELECT time '10:00' = date '2024-01-01'
 SELECT '{10:00,NULL,24:00}'::time[], ARRAY[time '10:00', '11:00'], (ARRAY[time '10:00', '11:00'])[2]
 SELECT format_type(1083, 2), format_type(1083, -1), pg_typeof(time '10:00')
+SELECT h, n, h < '12:00', h::text, coalesce(h, '10:00'), extract(hour FROM h) FROM leaf_5 ORDER BY h NULLS FIRST
+SELECT h + interval '90 minutes' AS t, sum(n), max(h), array_agg(h) FROM leaf_5 GROUP BY 1 ORDER BY 1
+SELECT CASE WHEN h BETWEEN '09:00' AND '17:00' THEN 'office' ELSE 'other' END, sum(n), min(h) FROM leaf_5 GROUP BY 1 ORDER BY 1
+SELECT a.h, b.n FROM leaf_5 a JOIN leaf_5 b ON a.h = b.h ORDER BY 1
+SELECT h FROM leaf_5 UNION SELECT '09:30:00.5' UNION SELECT time '10:00' ORDER BY 1
