@@ -185,15 +185,16 @@ func features(t testing.TB) []feature {
 		predicate.AllOf{in(people, "city", 1, 2), in(people, "sex", 1, 2), compare(people, "income", ">", number(t, "1500.505"))},
 	})
 	add("one_end", rows, nil, predicate.AllOf{in(rows, "member", 1, 2), in(rows, "seen", 300, rows.Column("seen").Domain.Null)})
-	scattered := func(c string) predicate.Pred { // two cells of three, and the last, which is NULL's where there is one
+	scattered := func(c string, uneven int) predicate.Pred { // two cells of three or of some more, and the last, which is NULL's where there is one
 		var bounds []int
 		n := rows.Column(c).Domain.Size()
-		for i := 0; i+2 < min(n, 400); i += 3 {
+		for i, k := 0, 0; i+2 < min(n, 400); i, k = i+3+k%11*uneven, k+1 {
 			bounds = append(bounds, i, i+2)
 		}
 		return in(rows, c, append(bounds, n-1, n)...)
 	}
-	add("many_cells", rows, []string{"sex"}, scattered("age"), scattered("hired"), scattered("income"), scattered("seen"))
+	add("many_cells", rows, []string{"sex"}, scattered("age", 0), scattered("hired", 1), scattered("income", 1), scattered("seen", 1))
+	add("rounds", rows, []string{"sex"}, scattered("age", 0), scattered("hired", 0), scattered("income", 0), scattered("seen", 0))
 	return list
 }
 

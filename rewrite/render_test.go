@@ -241,6 +241,15 @@ func randomPred(r *rand.Rand, table *policy.Table, depth int) predicate.Pred {
 		return predicate.Past{Column: c, Op: []string{"<", "<=", ">", ">=", "=", "<>"}[r.IntN(6)], By: []int64{0, 1, step / 2, step - 1, r.Int64N(step)}[r.IntN(5)]}
 	}
 	var list []mechanisms.Span
+	if period := 3 + r.IntN(30); c.Domain.Ordered() && c.Domain.Size() > 30*period && r.IntN(2) == 0 { // what comes round
+		first, length := r.IntN(period), 1+r.IntN(period-1)
+		for at := r.IntN(3)*period - first; at < c.Domain.Size()-r.IntN(2); at += period {
+			if from, to := max(at, 0), min(at+length, c.Domain.Size()); from < to {
+				list = append(list, mechanisms.Span{From: from, To: to})
+			}
+		}
+		return predicate.InCells{Column: c, Spans: list}
+	}
 	at := 0
 	for range 1 + r.IntN(4) {
 		from := at + r.IntN(max(c.Domain.Size()/3, 2))
