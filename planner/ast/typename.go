@@ -37,11 +37,7 @@ func ScalarType(t *pg.TypeName) (typ policy.Type, typmod int32, array bool, refu
 		return 0, 0, false, refuse.BlankPadded.At(int(t.Location))
 	}
 	if !ok || t.Setof || t.PctType {
-		refusal := refuse.UnknownType.At(int(t.Location), strings.TrimPrefix(name, "pg_catalog."))
-		if strings.HasSuffix(name, "timetz") {
-			refusal.Hint = "Write time, which has no zone: x::time of a timestamptz is that of the session's clock, (x AT TIME ZONE 'Europe/Berlin')::time another's."
-		}
-		return 0, 0, false, refusal
+		return 0, 0, false, refuse.UnknownType.At(int(t.Location), strings.TrimPrefix(name, "pg_catalog."))
 	}
 	if refusal = modifiers(typ, t); refusal != nil {
 		return 0, 0, false, refusal

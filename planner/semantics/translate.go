@@ -247,7 +247,7 @@ func (t *Translator) isTruth(arg *Expr, want policy.Value, pos int) (*Expr, *ref
 }
 
 // otherType is what to write instead of a value of a type that expressions cannot have.
-const otherType = "Over private rows values are numbers, texts, booleans, dates, timestamps and intervals: of a time of day ask extract(hour FROM at) BETWEEN 9 AND 16, of money numeric."
+const otherType = "Over private rows values are numbers, texts, booleans, dates, times, timestamps and intervals: for timetz write (at AT TIME ZONE 'Europe/Berlin')::time, for money numeric."
 
 func (t *Translator) cast(c *pg.TypeCast) (*Expr, *refuse.Refusal) {
 	if e := t.char(c); e != nil {
