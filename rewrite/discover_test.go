@@ -81,7 +81,7 @@ func TestDiscoveryCountsUnits(t *testing.T) {
 					t.Fatal(err)
 				}
 				out := map[int64]int64{}
-				for _, row := range db.run(t, "SELECT COALESCE(ascii(x.k), 0)::bigint, x.units FROM ("+q.SQL()+") AS x", q.Args()) {
+				for _, row := range db.run(t, "SELECT COALESCE(ascii(x.k), -1)::bigint, x.units FROM ("+q.SQL()+") AS x", q.Args()) {
 					out[row[0]] = row[1]
 				}
 				return out
