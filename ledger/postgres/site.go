@@ -224,7 +224,12 @@ func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if version > 0 { // whoever is at work on it could not go on, though this one may yet be refused, for its policy
-		if n, err := s.Others(); err != nil || n > 0 {
+		n, err := s.Others()
+		for tries := 0; err == nil && n > 0 && tries < 20; tries++ { // the server may not have done yet with one that was just stopped
+			time.Sleep(50 * time.Millisecond)
+			n, err = s.Others()
+		}
+		if err != nil || n > 0 {
 			return cmp.Or(err, fmt.Errorf("%w: %d of an older version are at work on it, which could not go on: stop them first", store.ErrLocked, n))
 		}
 	}
