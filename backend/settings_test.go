@@ -81,7 +81,7 @@ func TestEverySettingHasItsPlace(t *testing.T) {
 var strange = map[string]string{
 	"client_encoding": "LATIN1", "standard_conforming_strings": "off", "datestyle": "German, DMY", "intervalstyle": "iso_8601", "timezone": "Pacific/Chatham",
 	"extra_float_digits": "-15", "bytea_output": "escape", "array_nulls": "off", "search_path": "public", "row_security": "off", "transform_null_equals": "on",
-	"gin_fuzzy_search_limit": "1", "lock_timeout": "1", "statement_timeout": "3000", "idle_in_transaction_session_timeout": "3000", "exit_on_error": "on",
+	"gin_fuzzy_search_limit": "1", "lock_timeout": "700", "statement_timeout": "30000", "idle_in_transaction_session_timeout": "30000", "exit_on_error": "on",
 	"work_mem": "64kB", "hash_mem_multiplier": "1", "jit": "on", "jit_above_cost": "0", "plan_cache_mode": "force_generic_plan", "constraint_exclusion": "on",
 	"from_collapse_limit": "1", "join_collapse_limit": "1", "enable_seqscan": "off", "enable_hashagg": "off", "enable_sort": "off", "enable_nestloop": "off",
 	"enable_parallel_hash": "on", "default_transaction_isolation": "serializable", "default_transaction_read_only": "off", "client_min_messages": "debug5",
