@@ -25,7 +25,8 @@ lint: ## gofmt, go vet, staticcheck, deadcode, govulncheck where its database ca
 # Packages with concurrency: their tests run once, all of them under the race detector. RACED is them as a pattern.
 RACED := /(proxy|ledger|sandbox|backend)(/|$$)
 # What takes longest begins first, so that nothing long is left when all else has ended.
-LONGEST := rewrite internal/threats test/attacks test/audits test/answers test/clients test/durability examples/attacks mechanisms planner internal/simulation
+LONGEST := rewrite internal/threats test/attacks test/audits test/answers test/clients test/durability examples/attacks mechanisms planner internal/simulation test/engines test/truth cmd/dpproxy test/paths test/way test/hostile
+LONGEST_RACED := backend ledger sandbox sandbox/embedded proxy
 # Tests wait for processes and clocks a good part of their time: both halves run side by side, each with as many packages at a
 # time as there are processors, or one more. `make lint` has vetted all of them.
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
@@ -53,7 +54,7 @@ plain:
 RACE := env CGO_CFLAGS=-O1 $(GO) test -race -gcflags='github.com/ncruces/go-sqlite3-wasm/v3=-race=false'
 
 race: ## the packages with concurrency, under the race detector
-	$(GO) list ./... | grep -E '$(RACED)' | xargs $(RACE) -vet=off -p $(PROCESSORS) -skip '$(ALONE)' -timeout 60m
+	{ printf '$(shell $(GO) list -m)/%s\n' $(LONGEST_RACED); $(GO) list ./... | grep -E '$(RACED)'; } | awk '!seen[$$0]++' | xargs $(RACE) -vet=off -p $(PROCESSORS) -skip '$(ALONE)' -timeout 60m
 	$(RACE) -vet=off -run '^TestSharedSimulated$$' -timeout 20m ./ledger -seeds 300
 	$(RACE) -vet=off -run '^TestReplays$$' -timeout 20m ./internal/simulation/... # goroutines run in random order there
 
