@@ -701,8 +701,9 @@ func TestSnapshotOfALostConnection(t *testing.T) {
 		free := h.lock("visits") // people is read, and visits waits
 		done := make(chan error, 1)
 		go func() { done <- renewed(t, h, 20*time.Second) }()
-		time.Sleep(time.Second)
-		h.source("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + h.role + "' AND wait_event_type = 'Lock'")
+		waiting := "FROM pg_stat_activity WHERE usename = '" + h.role + "' AND wait_event_type = 'Lock'"
+		pgtest.Shared(t).Until(t, "SELECT EXISTS (SELECT "+waiting+")")
+		h.source("SELECT pg_terminate_backend(pid) " + waiting)
 		if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%d connections: %v", readers, err)
 		}
