@@ -19,7 +19,7 @@ var EngineFunctions = WordSet(`
 abs acos acosd acosh asin asind asinh atan atan2 atan2d atand atanh cbrt ceil ceiling cos cosd cosh cot cotd degrees div erf erfc
 exp factorial floor gcd lcm ln log log10 min_scale mod pi power pow radians random round scale sign sin sind sinh sqrt tan tand
 tanh trim_scale trunc width_bucket float4 float8 int2 int4 int8 numeric text varchar bpchar char bool date timestamp timestamptz
-interval name oid
+interval name oid time
 ascii btrim char_length character_length chr concat concat_ws decode encode format initcap left length like_escape lower lpad
 ltrim md5 normalize octet_length bit_length overlay position quote_ident quote_literal quote_nullable regexp_count regexp_instr
 regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table regexp_substr repeat replace
