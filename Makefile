@@ -27,6 +27,8 @@ RACED := /(proxy|ledger|sandbox|backend)(/|$$)
 # What takes longest begins first, so that nothing long is left when all else has ended.
 LONGEST := rewrite internal/threats test/attacks test/audits test/answers test/clients test/durability examples/attacks mechanisms planner internal/simulation test/engines test/truth cmd/dpproxy test/paths test/way test/hostile
 LONGEST_RACED := backend ledger sandbox sandbox/embedded proxy
+# IN_ORDER lists the packages that grep leaves, those of a list first.
+IN_ORDER = { printf '$(shell $(GO) list -m)/%s\n' $(1); $(GO) list ./... | grep $(2); } | awk '!seen[$$0]++'
 # Tests wait for processes and clocks a good part of their time: both halves run side by side, each with as many packages at a
 # time as there are processors, or one more. `make lint` has vetted all of them.
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
@@ -46,7 +48,7 @@ ALONE := ^(TestSharedSimulated|TestDamageIsFoundOrHarmless|TestSandboxesDocument
 
 .PHONY: plain
 plain:
-	{ printf '$(shell $(GO) list -m)/%s\n' $(LONGEST); $(GO) list ./... | grep -vE '/test/timing$$|$(RACED)'; } | awk '!seen[$$0]++' | xargs $(GO) test $(TOGETHER) -timeout 60m
+	$(call IN_ORDER,$(LONGEST),-vE '/test/timing$$|$(RACED)') | xargs $(GO) test $(TOGETHER) -timeout 60m
 	$(GO) test -vet=off -run '$(ALONE)' -timeout 60m ./ledger ./sandbox ./backend
 
 # SQLite is C that was made Go of, and nothing in it begins a goroutine or waits for one: the detector sees the driver around it, not
@@ -54,7 +56,7 @@ plain:
 RACE := env CGO_CFLAGS=-O1 $(GO) test -race -gcflags='github.com/ncruces/go-sqlite3-wasm/v3=-race=false'
 
 race: ## the packages with concurrency, under the race detector
-	{ printf '$(shell $(GO) list -m)/%s\n' $(LONGEST_RACED); $(GO) list ./... | grep -E '$(RACED)'; } | awk '!seen[$$0]++' | xargs $(RACE) -vet=off -p $(PROCESSORS) -skip '$(ALONE)' -timeout 60m
+	$(call IN_ORDER,$(LONGEST_RACED),-E '$(RACED)') | xargs $(RACE) -vet=off -p $(PROCESSORS) -skip '$(ALONE)' -timeout 60m
 	$(RACE) -vet=off -run '^TestSharedSimulated$$' -timeout 20m ./ledger -seeds 300
 	$(RACE) -vet=off -run '^TestReplays$$' -timeout 20m ./internal/simulation/... # goroutines run in random order there
 

@@ -138,7 +138,7 @@ func (g *Grouping) countValues(n *pg.Node, where []*semantics.Expr, t *semantics
 // sum is that of an expression: a count of rows where it is 1 in some and 0 in the others.
 func (g *Grouping) sum(n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
 	if arg, refusal := t.Expr(n); refusal == nil && addedAsInterval(arg.Type()) {
-		return g.totalInterval("sum", n, where, t, pos)
+		return g.totalInterval("sum", n, arg.Type(), where, t, pos)
 	}
 	holds, typ, refusal := t.Indicator(n)
 	if refusal != nil {
@@ -242,7 +242,7 @@ func (g *Grouping) momentOf(name string, n *pg.Node, where []*semantics.Expr, t 
 		return nil, refusal
 	}
 	if name == "avg" && addedAsInterval(arg.Type()) {
-		return g.totalInterval(name, n, where, t, pos)
+		return g.totalInterval(name, n, arg.Type(), where, t, pos)
 	}
 	return g.moment(name, arg, where, nil, pos)
 }

@@ -28,8 +28,8 @@ const mostOfInterval = 1<<31 - 1
 // addedAsInterval tells the types whose sums and averages are intervals: of times too, since midnight.
 func addedAsInterval(t policy.Type) bool { return t == policy.IntervalT || t == policy.TimeT }
 
-// totalInterval binds sum and avg of an interval, or of a time.
-func (g *Grouping) totalInterval(name string, n *pg.Node, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
+// totalInterval binds sum and avg of n, an interval or a time.
+func (g *Grouping) totalInterval(name string, n *pg.Node, typ policy.Type, where []*semantics.Expr, t *semantics.Translator, pos int) (*Found, *refuse.Refusal) {
 	of := func(value *pg.Node) (string, *refuse.Refusal) {
 		found, refusal := g.momentOf(name, value, where, t, pos)
 		if refusal != nil {
@@ -40,7 +40,7 @@ func (g *Grouping) totalInterval(name string, n *pg.Node, where []*semantics.Exp
 	months, rest := partsOf(n)
 	if seconds := g.secondsOf(n); seconds != nil {
 		months, rest = nil, seconds
-	} else if g.isTime(n) {
+	} else if typ == policy.TimeT {
 		months, rest = nil, field("epoch", n)
 	}
 	seconds, refusal := of(rest)
@@ -192,12 +192,6 @@ func (g *Grouping) operatedSeconds(a *pg.A_Expr) (*pg.Node, bool) {
 func (g *Grouping) isNumber(n *pg.Node) bool {
 	e, refusal := g.Below("an aggregate").Expr(n)
 	return refusal == nil && e.IsConstant() && e.Parameter == 0 && (e.Type().Integer() || e.Type() == policy.NumericType)
-}
-
-// isTime tells an expression that is a time of the day.
-func (g *Grouping) isTime(n *pg.Node) bool {
-	arg, refusal := g.Below("an aggregate").Expr(n)
-	return refusal == nil && arg.Type() == policy.TimeT
 }
 
 // partsOf are the months of an interval, and the seconds beside them.

@@ -39,35 +39,33 @@ func ScalarType(t *pg.TypeName) (typ policy.Type, typmod int32, array bool, refu
 	if !ok || t.Setof || t.PctType {
 		return 0, 0, false, refuse.UnknownType.At(int(t.Location), strings.TrimPrefix(name, "pg_catalog."))
 	}
-	if refusal = modifiers(typ, t); refusal != nil {
+	if wrong := WrongModifier(typ, t.Typmods); wrong != "" {
+		refusal = refuse.Invalid("22023", wrong, "")
+		if t.Location >= 0 {
+			refusal.Position = int(t.Location) + 1
+		}
 		return 0, 0, false, refusal
 	}
 	return typ, typmodOf(typ, t.Typmods), len(t.ArrayBounds) > 0, nil
 }
 
-// modifiers refuses those that PostgreSQL has no type of: numeric(0), varchar(0).
-func modifiers(typ policy.Type, t *pg.TypeName) *refuse.Refusal {
-	wrong := ""
-	for i, n := range t.Typmods {
+// WrongModifier is what is wrong with modifiers that PostgreSQL has no type of, as of numeric(0) and varchar(0); empty: nothing.
+func WrongModifier(typ policy.Type, mods []*pg.Node) string {
+	for i, n := range mods {
 		v := n.GetAConst().GetIval()
 		switch {
 		case v == nil:
 		case typ == policy.NumericType && i == 0 && (v.Ival < 1 || v.Ival > 1000):
-			wrong = fmt.Sprintf("NUMERIC precision %d must be between 1 and 1000", v.Ival)
+			return fmt.Sprintf("NUMERIC precision %d must be between 1 and 1000", v.Ival)
 		case typ == policy.NumericType && i == 1 && (v.Ival < -1000 || v.Ival > 1000):
-			wrong = fmt.Sprintf("NUMERIC scale %d must be between -1000 and 1000", v.Ival)
+			return fmt.Sprintf("NUMERIC scale %d must be between -1000 and 1000", v.Ival)
 		case typ == policy.Varchar && v.Ival < 1:
-			wrong = "length for type varchar must be at least 1"
+			return "length for type varchar must be at least 1"
+		case typ == policy.Bpchar && v.Ival < 1:
+			return "length for type char must be at least 1"
 		}
 	}
-	if wrong == "" {
-		return nil
-	}
-	refusal := refuse.Invalid("22023", wrong, "")
-	if t.Location >= 0 {
-		refusal.Position = int(t.Location) + 1
-	}
-	return refusal
+	return ""
 }
 
 // TypeName is the name of a type as it is written, with its schema.

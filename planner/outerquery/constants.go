@@ -28,18 +28,19 @@ func (d *direct) Failing() *refuse.Refusal {
 	if d == nil || d.Leaf < 0 {
 		return nil
 	}
-	for _, list := range [][]*semantics.Expr{d.exprs, d.rest} {
-		for _, e := range list {
-			if _, err := scalar.Fold(e.Expr); err != nil {
-				return failing(e, err)
-			}
-			if refusal := e.FailingAlways(); refusal != nil {
-				return refusal.Hinting(refuse.OfConstants)
-			}
+	for _, e := range d.all() {
+		if _, err := scalar.Fold(e.Expr); err != nil {
+			return failing(e, err)
+		}
+		if refusal := e.FailingAlways(); refusal != nil {
+			return refusal.Hinting(refuse.OfConstants)
 		}
 	}
 	return nil
 }
+
+// all are the expressions above the leaf: of columns, and of clauses.
+func (d *direct) all() []*semantics.Expr { return slices.Concat(d.exprs, d.rest) }
 
 // FailingOnRows finds an expression that fails on every row of the leaf, which has so many; 0: perhaps none. Of
 //
@@ -50,7 +51,7 @@ func (d *direct) FailingOnRows(rows int) *refuse.Refusal {
 	if rows == 0 {
 		return nil
 	}
-	list := append(slices.Clone(d.exprs), d.rest...)
+	list := d.all()
 	switch {
 	case d.Having != nil:
 		list = slices.DeleteFunc(slices.Clone(d.rest), func(e *semantics.Expr) bool { return e.Expr != d.Having || e.Form == semantics.FormAnd }) // PostgreSQL chooses the order of its parts
@@ -67,7 +68,7 @@ func (d *direct) FailingOnRows(rows int) *refuse.Refusal {
 
 // beyond tells that package scalar does not compute an expression for any row, which an engine may: to_timestamp(n::text, 'YYYYDDD').
 func (d *direct) beyond() bool {
-	return d.Leaf >= 0 && slices.ContainsFunc(append(slices.Clone(d.exprs), d.rest...), func(e *semantics.Expr) bool {
+	return d.Leaf >= 0 && slices.ContainsFunc(d.all(), func(e *semantics.Expr) bool {
 		err := e.FailsOnRows()
 		return err != nil && engineCan(failing(e, err)) == nil
 	})

@@ -75,7 +75,13 @@ func typeOf(n *pg.TypeName) typed {
 func modifier(t policy.Type, mods []*pg.Node) int32 {
 	var n []int32
 	for _, m := range mods {
+		if m.GetAConst().GetIval() == nil {
+			cannot("a modifier that is no whole number")
+		}
 		n = append(n, m.GetAConst().GetIval().GetIval())
+	}
+	if fault := ast.WrongModifier(t, mods); fault != "" {
+		wrong("22023", fault, 0)
 	}
 	switch {
 	case len(n) == 0:
@@ -85,14 +91,8 @@ func modifier(t policy.Type, mods []*pg.Node) int32 {
 		if len(n) > 1 {
 			scale = n[1]
 		}
-		if n[0] < 1 || n[0] > 1000 {
-			wrong("22023", "NUMERIC precision "+strconv.Itoa(int(n[0]))+" must be between 1 and 1000", 0)
-		}
 		return (n[0]<<16 | scale) + 4
 	case t == policy.Varchar || t == policy.Bpchar:
-		if n[0] < 1 {
-			wrong("22023", "length for type "+map[policy.Type]string{policy.Varchar: "varchar", policy.Bpchar: "char"}[t]+" must be at least 1", 0)
-		}
 		return n[0] + 4
 	case t == policy.TimestampT || t == policy.TimestampTZ || t == policy.TimeT:
 		return n[0]

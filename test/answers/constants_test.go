@@ -3,7 +3,6 @@ package answers
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,8 +16,6 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
-
-var updateConstants = flag.Bool("update-constants", false, "write testdata/constants.txt anew")
 
 // TestConstantsFailForFree: what fails by its text alone is refused before anything is charged, whichever sandbox would have run it, in PostgreSQL's words; and what only looks as if it failed is
 // answered. testdata/constants.txt has a statement, and below it what PostgreSQL says of it, then what dpproxy does where that is something else.
@@ -72,12 +69,12 @@ func TestConstantsFailForFree(t *testing.T) {
 		out.WriteString("\n")
 	}
 	now := strings.TrimSpace(out.String()) + "\n"
-	if *updateConstants {
+	if *kit.Update {
 		if err := os.WriteFile(file, []byte(now), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	} else if now != string(text) {
-		t.Errorf("%s is not what is said; -update-constants writes\n%s", file, now)
+		t.Errorf("%s is not what is said; -update writes\n%s", file, now)
 	}
 }
 
