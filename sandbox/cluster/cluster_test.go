@@ -1,0 +1,156 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func start(t *testing.T) *Server {
+	t.Helper()
+	s, err := Start("", 64<<20, slog.New(slog.DiscardHandler))
+	if errors.Is(err, ErrNoPrograms) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(s.process.Dir); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", s.process.Dir, err)
+		}
+	})
+	return s
+}
+
+func dial(t *testing.T, s *Server) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.urlOf("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func one(t *testing.T, conn *pgx.Conn, query string) (text string) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), query).Scan(&text); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return text
+}
+
+// TestFence: nothing listens on a network, its role is no superuser and reaches no file or program, and nobody else
+// may log in.
+func TestFence(t *testing.T) {
+	s := start(t)
+	conn := dial(t, s)
+	for query, want := range map[string]string{
+		"SELECT current_user::text": Role,
+		"SHOW listen_addresses":     "",
+		"SHOW huge_pages":           "off",
+		"SELECT rolsuper::text FROM pg_roles WHERE rolname = current_user":      "false",
+		"SELECT rolcreaterole::text FROM pg_roles WHERE rolname = current_user": "false",
+	} {
+		if got := one(t, conn, query); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+	for _, query := range []string{"COPY (SELECT 1) TO PROGRAM 'true'", "SELECT pg_read_file('PG_VERSION')", "CREATE ROLE r", "CREATE EXTENSION dblink"} {
+		if _, err := conn.Exec(t.Context(), query); err == nil {
+			t.Errorf("%s is run", query)
+		}
+	}
+	if _, err := pgx.Connect(t.Context(), strings.Replace(s.urlOf("postgres"), Role+"@", "postgres@", 1)); err == nil {
+		t.Error("the superuser logs in")
+	}
+	if info, err := os.Stat(s.process.Dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("its directory: %v %v", info.Mode(), err)
+	}
+	if os.Geteuid() == 0 {
+		var stat syscall.Stat_t
+		if err := syscall.Stat(s.data(), &stat); err != nil || stat.Uid == 0 || stat.Uid != s.owner.Uid {
+			t.Errorf("its files are of user %d, %v", stat.Uid, err)
+		}
+	}
+}
+
+// TestBoundOfASession: a session that asks for more memory than it was granted gets an error, and others go on.
+func TestBoundOfASession(t *testing.T) {
+	s := start(t)
+	conn, other := dial(t, s), dial(t, s)
+	const large, within = "SELECT length(repeat('x', 100000000) || 'y')", "SELECT length(repeat('x', 10000000) || 'y')::text"
+	if got := one(t, conn, within); got != "10000001" {
+		t.Error(got)
+	}
+	if _, err := conn.Exec(t.Context(), large); err == nil || !strings.Contains(err.Error(), "53200") {
+		t.Errorf("100 MB within 64: %v", err)
+	}
+	for _, c := range []*pgx.Conn{conn, other} {
+		if got := one(t, c, "SELECT 'still'"); got != "still" {
+			t.Error(got)
+		}
+	}
+	s.Limit(512 << 20)
+	if _, err := dialAgain(t, s).Exec(t.Context(), large); err != nil {
+		t.Errorf("100 MB within 512: %v", err)
+	}
+}
+
+// dialAgain connects to a cluster that is about to start again.
+func dialAgain(t *testing.T, s *Server) *pgx.Conn {
+	t.Helper()
+	for first := s.pid.Load(); s.pid.Load() == first; {
+		time.Sleep(20 * time.Millisecond)
+	}
+	return dial(t, s)
+}
+
+// TestStartedAgain: a cluster that was killed is there again, with what was in it; a session that is killed ends others,
+// and the cluster takes new ones.
+func TestStartedAgain(t *testing.T) {
+	s := start(t)
+	if _, err := dial(t, s).Exec(t.Context(), "CREATE DATABASE kept"); err != nil {
+		t.Fatal(err)
+	}
+	kept := func() bool {
+		conn, err := pgx.Connect(t.Context(), s.urlOf("kept"))
+		if err != nil {
+			return false
+		}
+		return conn.Close(t.Context()) == nil
+	}
+	soon := func() bool {
+		for range 300 {
+			if kept() {
+				return true
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		return false
+	}
+	first := s.pid.Load()
+	if err := syscall.Kill(int(first), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	conn := dialAgain(t, s)
+	if s.pid.Load() == first || !soon() {
+		t.Fatal("it was not started again")
+	}
+	s.End(conn.PgConn().PID(), 0)
+	if !soon() {
+		t.Error("it takes no sessions after one was killed")
+	}
+	s.End(uint32(os.Getpid()), 0) // no session of its own
+}
