@@ -10,7 +10,6 @@ import (
 
 const (
 	defaultDeadline = 2 * time.Minute
-	defaultSandbox  = "duckdb:"
 	defaultLedger   = "sqlite:dpproxy.ledger"
 )
 
@@ -117,16 +116,20 @@ func urlDatabase(text string) string {
 
 // stores checks the sandbox and the ledger.
 func (c *checker) stores(f *fileT, at place) {
-	c.policy.Sandbox.URL = defaultSandbox
 	if f.Sandbox.URL != "" {
 		here := at.key("sandbox").key("url")
 		switch text := c.elsewhere(f.Sandbox.URL, here, "url"); {
 		case isPostgres(text):
 			c.policy.Sandbox.URL = text
 			c.twin(text, here)
-		case text != defaultSandbox:
-			here.problem("sandbox: url must be duckdb: or postgres://…/database")
+		case strings.HasPrefix(text, "duckdb:"):
+			here.problem("sandbox: DuckDB is no sandbox any more; leave the url out, and dpproxy starts a PostgreSQL of its own")
+		default:
+			here.problem("sandbox: url must be postgres://…/database; without it dpproxy starts a PostgreSQL of its own")
 		}
+	}
+	if f.Sandbox.Bin != "" {
+		c.policy.Sandbox.Bin = c.resolve(expand(f.Sandbox.Bin, at.key("sandbox").key("bin"), "bin"))
 	}
 	text, url := defaultLedger, at.key("ledger").key("url")
 	if f.Ledger.URL != "" {

@@ -103,7 +103,8 @@ type snapshotT struct {
 }
 
 type sandboxT struct {
-	URL string `yaml:"url" jsonschema:"default=duckdb:" jsonschema_description:"duckdb: (embedded)."`
+	URL string `yaml:"url" jsonschema_description:"postgres://…/database: an empty database that dpproxy makes on a server of the owner's. Without it dpproxy starts a PostgreSQL of its own."`
+	Bin string `yaml:"bin" jsonschema_description:"The folder of initdb and postgres, for a PostgreSQL of dpproxy's own; without it they are found in PATH and the usual places."`
 }
 
 type ledgerT struct {

@@ -138,7 +138,10 @@ func (s *Snapshot) Next(after time.Time) time.Time {
 }
 
 // Sandbox says where outer queries run.
-type Sandbox struct{ URL string }
+type Sandbox struct {
+	URL string // of the owner's server; empty if dpproxy starts one of its own
+	Bin string // the folder of PostgreSQL's programs; empty if they are found
+}
 
 // Ledger says where budgets are kept.
 type Ledger struct {

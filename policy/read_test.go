@@ -32,7 +32,7 @@ func TestReadBase(t *testing.T) {
 	if p.Backend.URL != "postgres://dpproxy@127.0.0.1:5432/prod" || p.Backend.Deadline != 2*time.Minute {
 		t.Errorf("backend: %+v", p.Backend)
 	}
-	if p.Sandbox.URL != "duckdb:" || p.Ledger.URL != "sqlite:/etc/dpproxy/dpproxy.ledger" {
+	if p.Sandbox.URL != "" || p.Ledger.URL != "sqlite:/etc/dpproxy/dpproxy.ledger" {
 		t.Errorf("stores: %+v %+v", p.Sandbox, p.Ledger)
 	}
 	if u := p.User("dba"); u == nil || !u.Admin || p.User("nobody") != nil {

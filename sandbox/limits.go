@@ -11,12 +11,10 @@ import (
 
 // Options set the limits of an engine. Zero values take the defaults.
 type Options struct {
-	Log          *slog.Logger
-	Children     int           // child processes of the embedded engine, each running one query at a time; default 2
-	Deadline     time.Duration // of one query; default 10 s
-	AddressSpace uint64        // bytes that a child may reserve, used or not; default 2.5 GiB and Memory
-	Memory       uint64        // bytes that one query may take beside what the engine holds anyway; default 512 MiB
-	MaxRows      int           // rows of an answer; default 1,000,000
+	Log      *slog.Logger
+	Deadline time.Duration // of one query; default 10 s
+	Memory   uint64        // bytes that one query may take beside what the engine holds anyway; default 512 MiB
+	MaxRows  int           // rows of an answer; default 1,000,000
 }
 
 // WithDefaults fills in what is not set.
@@ -24,17 +22,11 @@ func (o Options) WithDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Children <= 0 {
-		o.Children = 2
-	}
 	if o.Deadline <= 0 {
 		o.Deadline = 10 * time.Second
 	}
 	if o.Memory == 0 {
 		o.Memory = 512 << 20
-	}
-	if o.AddressSpace == 0 {
-		o.AddressSpace = 5<<29 + o.Memory
 	}
 	if o.MaxRows <= 0 {
 		o.MaxRows = 1_000_000

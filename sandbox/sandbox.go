@@ -1,8 +1,7 @@
 // Package sandbox is the face of what runs outer queries: the SQL above the counts, over released tables, and questions
-// about catalogs, where nobody has ever seen private data. It holds what all sandboxes share (tables, sessions, limits,
-// the interface Engine) and Direct, which needs no engine. The engines are packages below this folder: embedded, a DuckDB
-// in a locked-down child process, and twin, a PostgreSQL server (ADR 15); both show the catalogs that package catalog
-// generates from the policy. Who starts a program chooses one of them.
+// about catalogs, where nobody has ever seen private data. It holds tables, sessions, limits, the interface Engine and
+// Direct, which needs no engine. The engine is twin, databases on a PostgreSQL server (ADR 15): one of the owner's, or one
+// that cluster starts (ADR 200).
 //
 // SELECT sex, count(*) FROM people GROUP BY sex ORDER BY 2 has a leaf of rows (sex, noisy count). Its outer query only
 // sorts them, so the planner compiled it and Direct evaluates it in Go. With round(100.0 * count(*) / sum(count(*)) OVER
@@ -16,7 +15,6 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
@@ -56,7 +54,6 @@ func (t Table) Same(other Table) bool {
 
 // Engine is a sandbox. Query loads the given tables for this query alone and leaves nothing behind.
 type Engine interface {
-	Dialect() dialect.Dialect
 	// Catalog replaces what the analysts' catalogs are generated from; it is called at load and on policy reload.
 	Catalog(ctx context.Context, p *policy.Policy) error
 	// Load keeps public tables of a dataset, in place of earlier copies, until Close.
@@ -64,13 +61,19 @@ type Engine interface {
 	// Query runs an outer query for a session. Its error is a *scalar.Error or the context's. A public table among the given is read in place of the engine's own copy, where
 	// that is another one by now.
 	Query(ctx context.Context, s Session, q outer.Query, tables []Table) (privacy.Released[Rows], error)
-	// Describe returns the columns of an outer query without running it.
-	Describe(ctx context.Context, s Session, q outer.Query, tables []Table) ([]Column, error)
+	// Describe binds an outer query without running it.
+	Describe(ctx context.Context, s Session, q outer.Query, tables []Table) (Description, error)
 	// Numbers are those by which the catalogs of a dataset know columns. The caller does not change them.
 	Numbers(dataset string) pgcatalog.Numbers
 	// Slots is how many queries run at a time; 0: any number.
 	Slots() int
 	Close() error
+}
+
+// Description is what an outer query answers, and takes.
+type Description struct {
+	Columns []Column
+	Params  map[int]policy.Type // of a described statement's own parameters, by their numbers
 }
 
 // Size is about how many bytes rows take in memory.

@@ -9,7 +9,6 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/login"
-	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -75,8 +74,8 @@ func (s *Service) observed() proxy.Observed {
 	for _, d := range p.Datasets {
 		o.PaidFaults[d.ID] = s.Backend.Faults(d.ID)
 	}
-	if s.Engine.Dialect() == dialect.DuckDB {
-		o.Memory["sandbox child"] = childAtRest + p.Server.Limits.StatementMemory
+	if p.Sandbox.URL == "" {
+		o.Memory["sandbox session"] = sessionAtRest + p.Server.Limits.StatementMemory
 	}
 	if b, ok := s.Backend.(*backend.Snapshots); ok {
 		o.Copies, o.Missed = true, b.Missed()
@@ -109,7 +108,7 @@ func (s *Service) ledgerAnswers(ctx context.Context) error {
 var errSandbox = errors.New("the sandbox does not answer")
 
 func (s *Service) sandboxAnswers(ctx context.Context, p *policy.Policy) error {
-	one := outer.Query{SQL: "SELECT 1 AS one", Columns: []outer.Column{{Name: "one", Type: policy.Int4, Typmod: -1}}}
+	one := outer.Query{SQL: "SELECT 1 AS one"}
 	if _, err := s.Engine.Query(ctx, sandbox.Session{Database: p.Datasets[0].ID}, one, nil); err != nil {
 		s.log.Debug("health: sandbox", "error", err)
 		return errSandbox

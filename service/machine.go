@@ -9,28 +9,27 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
-	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // A process that takes all memory is killed by the system, and every analyst's work with it. So serve keeps itself and its
-// children to server.limits.memory: each child of the embedded sandbox to what it needs anyway and one statement's memory,
+// children to server.limits.memory: each session of its own sandbox to what it needs anyway and one statement's memory,
 // which the system enforces; itself to the rest, which the collector and the admission of statements keep.
 
-// childAtRest is what a child takes before its first query: the program's own pages, Go, DuckDB and the catalog.
-const childAtRest = 160 << 20
+// sessionAtRest is what a session of the sandbox takes before its first query.
+const sessionAtRest = 32 << 20
 
 // leastProcess is the least memory that a proxy does anything useful in.
 const leastProcess = 256 << 20
 
 // bound keeps the process to its share of the memory, as a policy says.
 func (s *Service) bound(p *policy.Policy, workers *admission.Workers) {
-	children := 0
-	if s.Engine.Dialect() == dialect.DuckDB { // each query of the embedded engine has a child process
-		children = s.Engine.Slots()
+	sessions := 0
+	if p.Sandbox.URL == "" { // else they are another server's
+		sessions = s.Engine.Slots()
 	}
-	whole, own := shares(p.Server.Limits, children, machineMemory())
+	whole, own := shares(p.Server.Limits, sessions, machineMemory())
 	if own < leastProcess {
-		s.log.Warn("server.limits.memory leaves little for the proxy itself beside its sandbox children", "memory", policy.SizeText(whole), "proxy", policy.SizeText(own))
+		s.log.Warn("server.limits.memory leaves little for the proxy itself beside its sandbox's sessions", "memory", policy.SizeText(whole), "proxy", policy.SizeText(own))
 		own = leastProcess
 	}
 	s.own.Store(own)
@@ -40,12 +39,12 @@ func (s *Service) bound(p *policy.Policy, workers *admission.Workers) {
 	s.log.Info("memory", "limit", whole>>20, "proxy", own>>20, "unit", "MiB")
 }
 
-// shares are what the process and its children may take together, and the process alone.
-func shares(l policy.Limits, children int, machine int64) (whole, own int64) {
+// shares are what the process and its sandbox's sessions may take together, and the process alone.
+func shares(l policy.Limits, sessions int, machine int64) (whole, own int64) {
 	if whole = l.Memory; whole == 0 {
 		whole = machine / 4 * 3
 	}
-	return whole, whole - int64(children)*(childAtRest+l.StatementMemory)
+	return whole, whole - int64(sessions)*(sessionAtRest+l.StatementMemory)
 }
 
 // machineMemory is what the machine has, or less where a control group of the process says so.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
-	"github.com/dpproxy/dpproxy/sandbox/embedded"
+	"github.com/dpproxy/dpproxy/sandbox/cluster"
 	"github.com/dpproxy/dpproxy/sandbox/twin"
 )
 
@@ -96,7 +95,7 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		return nil, err
 	}
 	copies.PutInForce()
-	if s.Engine, err = openSandbox(ctx, p, log); err != nil {
+	if s.Engine, err = OpenSandbox(p, log); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
@@ -138,12 +137,22 @@ func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog
 	return errors.Join(fatal...)
 }
 
-// openSandbox starts the engine that a policy's sandbox URL names. It has no catalog yet.
-func openSandbox(ctx context.Context, p *policy.Policy, log *slog.Logger) (sandbox.Engine, error) {
-	if strings.HasPrefix(p.Sandbox.URL, "postgres") { // package policy lets through "duckdb:" and URLs of PostgreSQL
-		return twin.Open(p.Sandbox.URL, sandbox.Options{Log: log})
+// OpenSandbox opens the sandbox that a policy names, or a cluster of its own. It has no catalog yet. Where PostgreSQL's
+// programs are missing it refuses what is asked of it, and says what to install.
+func OpenSandbox(p *policy.Policy, log *slog.Logger) (sandbox.Engine, error) {
+	options := sandbox.Options{Log: log}
+	if p.Sandbox.URL != "" {
+		return twin.Open(p.Sandbox.URL, options)
 	}
-	return embedded.Start(ctx, sandbox.Options{Log: log})
+	server, err := cluster.Start(p.Sandbox.Bin, options.Limits(p).Memory, log)
+	if errors.Is(err, cluster.ErrNoPrograms) {
+		log.Warn("sandbox: " + err.Error())
+		return sandbox.Missing(err), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return twin.Own(server, options)
 }
 
 // furnish gives the sandbox the catalogs of a policy, and the copies of its public tables to the sandbox and to plans.

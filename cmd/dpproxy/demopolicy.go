@@ -11,7 +11,6 @@ server:
   console: %s                      # pages for a browser: log in as analyst, or as dba for the owner's pages
 backend:
   url: duckdb:warehouse.duckdb
-sandbox: {url: "duckdb:"}
 ledger:
   url: sqlite:dpproxy.ledger
 users:

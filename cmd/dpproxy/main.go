@@ -18,13 +18,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dpproxy/dpproxy/internal/request"
-	"github.com/dpproxy/dpproxy/sandbox/embedded"
 	"github.com/dpproxy/dpproxy/service"
 )
 
 func main() {
-	embedded.ChildMain() // the sandbox's child and the parser's self-test are this program, run again
-	service.ChildMain()
+	service.ChildMain() // the parser's self-test is this program, run again
 	os.Exit(process(os.Args[1:], os.Interrupt, syscall.SIGTERM))
 }
 

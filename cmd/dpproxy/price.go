@@ -21,7 +21,6 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox"
-	"github.com/dpproxy/dpproxy/sandbox/embedded"
 	"github.com/dpproxy/dpproxy/service"
 )
 
@@ -264,13 +263,13 @@ func (o pricing) remember(ctx context.Context, pricer *proxy.Pricer, log *slog.L
 	}
 }
 
-// pricingEngine is the sandbox that outer queries are tried in: the embedded one, with the columns of public tables and
-// none of their rows. A twin is not asked, since PostgreSQL's semantics need no trial; nil then.
+// pricingEngine is the sandbox that outer queries are tried in: one of dpproxy's own, with the columns of public tables
+// and none of their rows. A server of the owner's is not asked; nil then.
 func pricingEngine(ctx context.Context, p *policy.Policy, log *slog.Logger) (sandbox.Engine, error) {
-	if strings.HasPrefix(p.Sandbox.URL, "postgres") {
+	if p.Sandbox.URL != "" {
 		return nil, nil
 	}
-	engine, err := embedded.Start(ctx, sandbox.Options{Log: log, Children: 1})
+	engine, err := service.OpenSandbox(p, log)
 	if err == nil {
 		err = engine.Catalog(ctx, p)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -125,11 +124,11 @@ const stepsPerSecond = 20e6
 
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
 func (a *Answerer) render(ctx context.Context, plan *plans.Plan) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
-	return render(ctx, plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
+	return render(ctx, plan, a.backend.Dialect(), a.log)
 }
 
-// render writes a plan's SQL for a private database and a sandbox.
-func render(ctx context.Context, plan *plans.Plan, private, sandboxed dialect.Dialect, log *slog.Logger) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
+// render writes a plan's SQL for a private database and the sandbox.
+func render(ctx context.Context, plan *plans.Plan, private dialect.Dialect, log *slog.Logger) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
 	queries, once := make([]rewrite.Query, len(plan.Measures)), []int{}
 	var together []*plans.Measure
 	for i, m := range plan.Measures {
@@ -169,19 +168,27 @@ func render(ctx context.Context, plan *plans.Plan, private, sandboxed dialect.Di
 	if plan.Outer.Direct != nil || plan.Outer.Tree == nil {
 		return queries, outer.Query{}, nil
 	}
-	above, refusal := outer.Render(plan, sandboxed)
+	above, refusal := outer.Render(plan)
 	return queries, above, refusal
 }
 
-// tryOuter has the sandbox bind the outer query over leaves without rows before anything is charged, so that what the
-// engine cannot run is refused for free; so is what fails on its constants alone.
+// tryOuter has the sandbox bind the outer query before anything is charged, so that what cannot run is refused for free, and
+// run it over leaves of made-up numbers (probes): what fails over each of them fails by its constants.
 func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) *refuse.Refusal {
 	if plan.Outer.Direct != nil || plan.Cost.IsZero() {
 		return nil
 	}
-	if _, refusal := a.outerColumns(ctx, s, plan, above); refusal != nil {
+	if _, refusal := a.bound(ctx, s, plan, above); refusal != nil {
 		return refusal
 	}
-	env := scalar.Env{Now: a.ledger.Now(), Zone: s.Settings.Zone, Form: s.Settings.Form, Literals: plan.Outer.Literals}
-	return outer.Failing(plan, env, a.engine.Dialect().PostgreSQLs)
+	var first *refuse.Refusal
+	for i := range probes {
+		refusal := a.probe(ctx, s, plan, above, i)
+		if refusal == nil || first != nil && refusal.SQLState != first.SQLState {
+			return nil
+		}
+		first = refusal
+	}
+	first.Hint = refuse.OfConstants
+	return first
 }

@@ -47,7 +47,7 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statemen
 			return plans.Description{}, refusal
 		}
 		if ask {
-			_, _ = describedPlan(stmt.Explain.Statement, d, c) // what it refuses, the execution explains
+			_, _, _ = a.describedPlan(ctx, s, stmt.Explain.Statement, d, c) // what it refuses, the execution explains
 		}
 		t := policy.Text
 		if stmt.Explain.JSON {
@@ -86,15 +86,7 @@ func withBoundColumns(columns []plans.OutColumn) []plans.OutColumn {
 // askSandbox has the sandbox name the columns of an outer query whose types only an engine knows. Its leaves stand there
 // without rows.
 func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (plans.Description, *refuse.Refusal) {
-	plan, refusal := describedPlan(stmt, d, c)
-	if refusal != nil {
-		return plans.Description{}, refusal
-	}
-	above, refusal := outer.Render(plan, a.engine.Dialect())
-	if refusal != nil {
-		return plans.Description{}, stmt.Placed(refusal)
-	}
-	columns, refusal := a.outerColumns(ctx, s, plan, above)
+	plan, columns, refusal := a.describedPlan(ctx, s, stmt, d, c)
 	if refusal != nil {
 		return plans.Description{}, refusal
 	}
@@ -111,40 +103,51 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statem
 	return d, nil
 }
 
-// describedPlan is the plan of a described statement, whose parameters have got the types that its outer query tells.
-func describedPlan(stmt parse.Statement, d plans.Description, c reuse.Context) (*plans.Plan, *refuse.Refusal) {
+// describedPlan is the plan of a described statement, and its columns. Its parameters have got the types that its outer query
+// gives them.
+func (a *Answerer) describedPlan(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (*plans.Plan, []sandbox.Column, *refuse.Refusal) {
 	stmt.ParamTypes = d.Params // those that the client gave are among them
-	plan, refusal := planner.Build(stmt, nil, c)
-	if refusal != nil || !settle(d.Params, outer.Parameters(plan)) {
-		return plan, refusal
+	for {
+		plan, refusal := planner.Build(stmt, nil, c)
+		if refusal != nil || plan.Outer.Tree == nil {
+			return plan, nil, refusal
+		}
+		above, refusal := outer.Render(plan)
+		if refusal != nil {
+			return nil, nil, stmt.Placed(refusal)
+		}
+		bound, refusal := a.bound(ctx, s, plan, above)
+		if refusal != nil || !settle(d.Params, bound.Params) {
+			return plan, bound.Columns, refusal
+		}
 	}
-	return planner.Build(stmt, nil, c)
 }
 
-// settle fills in the types that were not known, and tells whether there are such.
-func settle(params []policy.Type, told map[int]policy.Type) (any bool) {
-	for n, t := range told {
+// settle fills in the types that were not known, and reports whether there were any.
+func settle(params []policy.Type, found map[int]policy.Type) (any bool) {
+	for n, t := range found {
 		if n <= len(params) && (params[n-1] == 0 || params[n-1] == policy.Unknown) {
-			params[n-1], any = t, true
+			if params[n-1], any = t, true; t == policy.Unknown {
+				params[n-1] = policy.Text
+			}
 		}
 	}
 	return any
 }
 
-// outerColumns are the columns of an outer query, over leaves without rows.
-func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) ([]sandbox.Column, *refuse.Refusal) {
+// bound has the sandbox bind an outer query, over leaves without rows.
+func (a *Answerer) bound(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) (d sandbox.Description, refusal *refuse.Refusal) {
 	tables := make([]sandbox.Table, 0, len(plan.Leaves))
 	for _, leaf := range plan.Leaves {
 		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
 	}
-	var columns []sandbox.Column
 	err := a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) (err error) {
-		columns, err = a.engine.Describe(ctx, session, above, tables)
+		d, err = a.engine.Describe(ctx, session, above, tables)
 		return err
 	})
 	if err != nil {
 		f := pgerror.Describe(err)
-		return nil, refuse.Invalid(f.SQLState, f.Message, f.Hint)
+		return d, refuse.Invalid(f.SQLState, f.Message, f.Hint)
 	}
-	return columns, nil
+	return d, nil
 }

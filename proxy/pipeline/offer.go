@@ -50,14 +50,10 @@ func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (
 	if refusal != nil {
 		return Offer{}, refusal
 	}
-	sandboxed := dialect.PostgreSQL
-	if e.Engine != nil {
-		sandboxed = e.Engine.Dialect()
-	}
 	explain := func(p *plans.Plan) (explanation, *refuse.Refusal) {
-		queries, above, refusal := render(context.Background(), p, e.Private, sandboxed, e.Log)
+		queries, above, refusal := render(context.Background(), p, e.Private, e.Log)
 		if refusal == nil && p.Outer.Direct == nil && e.Engine != nil {
-			_, refusal = (&Answerer{engine: e.Engine, log: e.Log, workers: admission.NewWorkers(0, 0)}).outerColumns(ctx, s, p, above)
+			_, refusal = (&Answerer{engine: e.Engine, log: e.Log, workers: admission.NewWorkers(0, 0)}).bound(ctx, s, p, above)
 		}
 		if refusal != nil {
 			return explanation{}, refusal

@@ -1,85 +1,46 @@
 // Package outer writes outer queries: all of a statement that stands above the leaves of its plan, and is asked of released
-// tables and of the catalogs in a sandbox that has never seen private data. What cannot be written is refused. It does no I/O,
-// and does not see the package that writes for the private database.
+// tables and of the catalogs in a sandbox that has never seen private data. It does no I/O, and does not see the package
+// that writes for the private database.
 //
-// For DuckDB the tree is bound here: every column, operator, function and cast is resolved by PostgreSQL's rules, and the
-// text that comes out names generated aliases only, so that none of DuckDB's own rules of name or type resolution is ever
-// asked. Integers, text, booleans and comparisons are DuckDB's; what means something else there (numerics, floating point,
-// dates, functions) is computed by package scalar, which the engine calls. For PostgreSQL the tree is printed nearly as it is
-// (postgres.go).
+// The sandbox is a PostgreSQL, where names, types and functions mean what they mean everywhere, so the tree is printed as
+// it is but for what tells of the sandbox itself or of its server: relations that pgcatalog.Overlaid names are read from
+// table expressions that the sandbox puts in front, functions of the session and of the cluster are answered from the
+// session's parameters.
 //
-// A file says at its head what it binds and how one statement comes out; leaf_1 is a released table there, with the keys
-// k (text) and g (integer) and the count n (bigint). One statement through all of it:
-//
-//	SELECT k, sum(n) AS n FROM leaf_1 GROUP BY k
-//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT "t1"."k" AS "c1", num_in(CAST(sum("t1"."n") AS VARCHAR)) AS "c2" FROM
-//	  "leaf_1" AS "t1" GROUP BY "t1"."k") AS "q2"
-//
-// Render hands the tree to statement (bind.go), which binds a plain SELECT (select.go): its FROM (from.go) makes t1 of the
-// leaf, its select list the columns c1 and c2. k is found in t1 (names.go). sum is an aggregate (function.go), and PostgreSQL's
-// sum of bigint is numeric, which the engine holds as a text that num_in writes (aggregate.go). GROUP BY k is the column, not
-// the output column of that name (group.go). Around it stands the SELECT that shows values as they are sent. The names k and
-// n travel beside the text.
+//	SELECT k, d.datname FROM leaf_1, pg_catalog.pg_database AS d
+//	⇒ SELECT k, d.datname FROM leaf_1, "pg_catalog.pg_database" d
 package outer
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Query is the regenerated outer query for a sandbox.
 type Query struct {
 	SQL       string
-	Careful   string   // DuckDB: a text of the same meaning for where SQL fails on a value that PostgreSQL would not have come to; empty: there is none
-	Params    []string // what the session gives for $1, $2, …: "user", "database", "pid", "now", "zone", "version" or a setting; or a text itself (Given)
+	Params    []string // what the session gives for $1, $2, …: "user", "database", "pid", "now", "zone", "version" or a setting; a text itself (Given); or a parameter of a described statement (Open)
 	Relations []string // what it reads besides leaves, as schema.name
-	Columns   []Column // of the answer; nil for PostgreSQL, which says so itself
-	Apart     string   // PostgreSQL: a text like SQL that reads the public tables that are given with the query, each by schema.name; empty: SQL reads none beside leaves
-	With      string   // PostgreSQL: what stands before SQL, whose own table expressions come first: "", "WITH ", "WITH RECURSIVE "
+	Apart     string   // a text like SQL that reads the public tables that are given with the query, each by schema.name; empty if SQL reads none besides leaves
+	With      string   // what stands before SQL, whose own table expressions come first: "", "WITH ", "WITH RECURSIVE "
 }
 
-// Column is a column of an outer query's answer.
-type Column struct {
-	Name   string
-	Type   policy.Type
-	Typmod int32
-}
-
-// Render regenerates the outer query of a plan: for PostgreSQL nearly as it is, for DuckDB with names, operators, functions and
-// casts mapped so that they mean what they mean in PostgreSQL. What cannot be mapped is refused.
-func Render(p *plans.Plan, d dialect.Dialect) (Query, *refuse.Refusal) {
+// Render regenerates the outer query of a plan. What must not be asked of the sandbox is refused.
+func Render(p *plans.Plan) (q Query, refusal *refuse.Refusal) {
 	if p.Outer.Tree == nil {
 		return Query{}, refuse.Sandbox("this query has no outer query to run")
 	}
-	return caught(func() (Query, *refuse.Refusal) {
-		if d.PostgreSQLs {
-			return forTwin(p)
-		}
-		return (&binder{plan: p}).whole()
-	})
-}
-
-// whole binds the plan of a binder.
-func (b *binder) whole() (Query, *refuse.Refusal) {
-	sql, columns := b.statement(b.plan.Outer.Tree)
-	q := Query{SQL: sql, Params: b.params, Relations: b.relations, Columns: columns}
-	if b.hasty {
-		again := &binder{plan: b.plan, careful: true}
-		if q.Careful, _ = again.statement(b.plan.Outer.Tree); !slices.Equal(again.params, q.Params) {
-			q.Careful = "" // its parameters would be others
-		}
-	}
-	return q, nil
-}
-
-// caught has a refusal that was carried up from the depth of a tree returned.
-func caught(write func() (Query, *refuse.Refusal)) (q Query, refusal *refuse.Refusal) {
 	defer func() {
 		if r := recover(); r != nil {
 			stop, ours := r.(*refusing)
@@ -89,39 +50,172 @@ func caught(write func() (Query, *refuse.Refusal)) (q Query, refusal *refuse.Ref
 			q, refusal = Query{}, stop.refusal
 		}
 	}()
-	return write()
+	if slices.ContainsFunc(p.Leaves, ragged) && looksAtBlanks(p.Outer.Tree) {
+		return Query{}, refuse.Unsupported("the blanks at the end of a choice among chars").Hinting(
+			"As a text it has none, and can be asked of anything: GROUP BY coalesce(store, 'x')::text.")
+	}
+	if q, refusal = written(p, false); refusal != nil || len(p.Leaves) == 0 || !slices.ContainsFunc(p.Outer.Relations, func(r plans.Relation) bool { return r.Public != nil }) {
+		return q, refusal
+	}
+	if apart, refusal := written(p, true); refusal == nil && slices.Equal(apart.Params, q.Params) && apart.With == q.With {
+		q.Apart = apart.SQL
+	}
+	return q, nil
+}
+
+// written is one text: with public tables as the server has them, or apart, as table expressions like those of the catalogs.
+func written(p *plans.Plan, apart bool) (Query, *refuse.Refusal) {
+	t := &writer{}
+	for _, r := range p.Outer.Relations {
+		t.reads(r.Schema + "." + r.Name)
+		if apart && r.Public != nil {
+			t.apart = append(t.apart, r.Schema+"."+r.Name)
+		}
+	}
+	tree := proto.Clone(p.Outer.Tree).(*pg.Node)
+	ast.Each(tree.ProtoReflect(), func(m protoreflect.Message) {
+		if g, ok := m.Interface().(*pg.ParamRef); ok && g.Number > 0 && len(p.Outer.Given) > 0 {
+			g.Number = int32(t.place(Given(int(g.Number), p.Outer.Given[g.Number-1])))
+		} else if ok && g.Number < 0 {
+			g.Number = int32(t.place(open + strconv.Itoa(int(-g.Number))))
+		}
+	})
+	t.rewrite(tree)
+	text, err := deparsed(tree)
+	if err != nil {
+		return Query{}, refuse.Sandbox("this query cannot be written for the sandbox")
+	}
+	q := Query{SQL: text, Params: t.params, Relations: t.relations}
+	if w := tree.GetSelectStmt().GetWithClause(); w != nil {
+		q.With = "WITH "
+		if w.GetRecursive() {
+			q.With = "WITH RECURSIVE "
+		}
+		rest, found := strings.CutPrefix(text, q.With)
+		if !found {
+			return Query{}, refuse.Sandbox("this query cannot be written for the sandbox")
+		}
+		q.SQL = rest
+	}
+	return q, nil
 }
 
 // Given is the name of a parameter that is a text (plans.Outer.Given). Two of one text may have two types.
 func Given(number int, text string) string { return "=" + strconv.Itoa(number) + "=" + text }
 
-// GivenText is the text of such a parameter; false: it is one that the session gives, none of whose names begins so.
+// GivenText is the text of such a parameter; it reports false for one that the session gives, none of whose names begins so.
 func GivenText(name string) (string, bool) {
 	rest, given := strings.CutPrefix(name, "=")
 	_, text, _ := strings.Cut(rest, "=")
 	return text, given
 }
 
+// open begins the names of parameters that a described statement has, whose types and values are not known.
+const open = "?"
+
+// Open returns the number of a parameter of a described statement, or 0 if the name is that of another parameter.
+func Open(name string) int {
+	rest, _ := strings.CutPrefix(name, open)
+	n, err := strconv.Atoi(rest)
+	if err != nil || rest == name {
+		return 0
+	}
+	return n
+}
+
 // refusing carries a refusal up from the depth of a tree.
 type refusing struct{ refusal *refuse.Refusal }
 
-// cannot ends the rewriting: the query has a part that the embedded sandbox does not run. It returns to nobody.
-func cannot(what string) expr {
+// cannot ends the rewriting: the query has a part that the sandbox does not run. It does not return.
+func cannot(what string) {
 	panic(&refusing{refuse.Unsupported(what)})
 }
 
-// wrong ends the rewriting: PostgreSQL, too, would refuse the query. It returns to nobody.
-func wrong(state, message string, location int32) expr {
-	r := refuse.Invalid(state, message, "")
-	if location > 0 {
-		r.Position = int(location) + 1
+// asked is what a query asks besides leaves: session parameters, and relations as schema.name.
+type asked struct{ params, relations []string }
+
+// place is the number of a session parameter.
+func (a *asked) place(name string) int {
+	if !slices.Contains(a.params, name) {
+		a.params = append(a.params, name)
 	}
-	panic(&refusing{r})
+	return slices.Index(a.params, name) + 1
 }
 
-// takes holds a call against how many arguments the function has.
-func takes(name string, args []expr, least, most int) {
-	if len(args) < least || len(args) > most {
-		wrong("42883", "function "+name+" does not exist with this number of arguments", 0)
+func (a *asked) reads(relation string) {
+	if !slices.Contains(a.relations, relation) {
+		a.relations = append(a.relations, relation)
+	}
+}
+
+// lastName is the last part of a qualified name.
+func lastName(nodes []*pg.Node) string {
+	if len(nodes) == 0 {
+		return ""
+	}
+	return nodes[len(nodes)-1].GetString_().GetSval()
+}
+
+// grammarVersion is what the grammar's printer asks of a tree that it did not parse itself.
+var grammarVersion = sync.OnceValue(func() int32 {
+	tree, err := pg.Parse("SELECT 1")
+	if err != nil {
+		panic("outer: grammar: " + err.Error())
+	}
+	return tree.GetVersion()
+})
+
+// deparsed prints a statement, and reads it again: what reads as another statement must not be sent. The printer leaves
+// out parentheses that some operands need; these get the form of a call then.
+func deparsed(tree *pg.Node) (string, error) {
+	text, err := printed(tree)
+	if err != nil {
+		called := proto.Clone(tree).(*pg.Node)
+		eachNode(called.ProtoReflect(), callOperands)
+		text, err = printed(called)
+	}
+	return text, err
+}
+
+func printed(tree *pg.Node) (string, error) {
+	text, err := pg.Deparse(&pg.ParseResult{Version: grammarVersion(), Stmts: []*pg.RawStmt{{Stmt: tree}}})
+	if err != nil {
+		return "", err
+	}
+	again, err := pg.Parse(text)
+	if err != nil || len(again.Stmts) != 1 {
+		return "", errors.New("outer: a statement that cannot be printed")
+	}
+	if !ast.SameTree(tree, again.Stmts[0].Stmt) {
+		return "", errors.New("outer: a statement that its printed form does not keep")
+	}
+	return text, nil
+}
+
+// callOperands writes each operand of an operator or a test that is itself one as coalesce of it alone, which is the
+// operand.
+func callOperands(n *pg.Node) {
+	call := func(operands ...*pg.Node) {
+		for _, o := range operands {
+			switch o.GetNode().(type) {
+			case *pg.Node_AExpr, *pg.Node_BoolExpr, *pg.Node_NullTest, *pg.Node_BooleanTest, *pg.Node_SubLink, *pg.Node_CollateClause, *pg.Node_CaseExpr:
+				o.Node = &pg.Node_CoalesceExpr{CoalesceExpr: &pg.CoalesceExpr{Args: []*pg.Node{{Node: o.Node}}, Location: -1}}
+			}
+		}
+	}
+	switch v := n.GetNode().(type) {
+	case *pg.Node_AExpr:
+		call(v.AExpr.GetLexpr(), v.AExpr.GetRexpr())
+		call(v.AExpr.GetRexpr().GetList().GetItems()...)
+	case *pg.Node_NullTest:
+		call(v.NullTest.GetArg())
+	case *pg.Node_BooleanTest:
+		call(v.BooleanTest.GetArg())
+	case *pg.Node_CollateClause:
+		call(v.CollateClause.GetArg())
+	case *pg.Node_SubLink:
+		call(v.SubLink.GetTestexpr())
+	case *pg.Node_TypeCast:
+		call(v.TypeCast.GetArg())
 	}
 }

@@ -1,53 +1,31 @@
 // Package catalog generates what analysts see in pg_catalog, information_schema and schema dp: rows that the policy, the
-// session and PostgreSQL 15 itself give, and none from a database. The embedded engine holds nothing else (Static, Dataset,
-// SessionRows); the twin has catalogs of its own, of which it hides what tells of its server (Overlay).
-//
-// SELECT relname FROM pg_class WHERE relkind = 'r' reads the relation pg_catalog.pg_class: Static has the rows of the
-// catalogs themselves, Dataset those of the policy's tables, each under an oid that depends on its name. SELECT usename
-// FROM pg_stat_activity reads SessionRows: the sessions of who asks.
+// session and PostgreSQL itself give, and none from a database. The twin has catalogs of its own, of which it hides what
+// tells of its server: SELECT usename FROM pg_stat_activity reads Overlay, the sessions of who asks.
 package catalog
 
 import (
-	"strings"
+	"hash/fnv"
+	"strconv"
 
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
-
-// Table is a relation of the catalogs with rows; its name is schema.name.
-type Table struct {
-	Name string
-	Rows sandbox.Rows
-}
 
 // OwnerOid is the number of the role that owns everything, whose name is pgcatalog.OwnerName.
 const OwnerOid = int64(10)
 
-// Oids of PostgreSQL's own objects.
-const (
-	oidPgCatalog  = int64(11)
-	oidPublic     = int64(2200)
-	oidInfoSchema = int64(13000)
-	oidDP         = int64(16000)
-	oidPgClass    = int64(1259)
-	oidTablespace = int64(1663)
-	oidHeap       = int64(2)
-	firstUserOid  = int64(16384)
-	ownerName     = pgcatalog.OwnerName
-)
+const oidTablespace = int64(1663)
 
 // record is a row of a catalog relation by column names; columns that it leaves out are NULL, or the zero of their type
 // where the relation does not allow NULL.
 type record map[string]policy.Value
 
-// newTable makes a table of a catalog relation from records.
-func newTable(schema, name string, records ...record) Table {
+// rowsOf are the rows of a catalog relation made of records.
+func rowsOf(schema, name string, records ...record) (rows sandbox.Rows) {
 	rel := pgcatalog.Lookup(schema, name)
-	t := Table{Name: schema + "." + name}
 	for _, c := range rel.Columns {
-		t.Rows.Columns = append(t.Rows.Columns, sandbox.Column{Name: c.Name, Type: c.Type, Typmod: -1})
+		rows.Columns = append(rows.Columns, sandbox.Column{Name: c.Name, Type: c.Type, Typmod: -1})
 	}
 	for _, r := range records {
 		row := make([]policy.Value, len(rel.Columns))
@@ -58,25 +36,46 @@ func newTable(schema, name string, records ...record) Table {
 			}
 			row[i] = v
 		}
-		t.Rows.Data = append(t.Rows.Data, row)
+		rows.Data = append(rows.Data, row)
 	}
-	return t
+	return rows
 }
 
-// zeroOf is the zero of a type's stored form.
+// zeroOf is the zero of a type.
 func zeroOf(t policy.Type) policy.Value {
-	storage := outer.Storage(t)
+	_, array := Element(t)
 	switch {
-	case strings.HasSuffix(storage, "[]"):
+	case array:
 		return []policy.Value{}
-	case storage == "BOOLEAN":
+	case t == policy.Bool:
 		return false
-	case storage == "SMALLINT" || storage == "INTEGER" || storage == "BIGINT":
-		return int64(0)
-	case storage == "FLOAT" || storage == "DOUBLE":
+	case t.Floating():
 		return float64(0)
-	case storage == "VARCHAR" && t != policy.NumericType:
-		return ""
+	case t.Integer() || oidLike(t):
+		return int64(0)
+	case t == policy.NumericType || t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ || t == policy.TimeT || t == policy.IntervalT:
+		return nil
 	}
-	return nil
+	return ""
 }
+
+func datasetOf(p *policy.Policy, id string) *policy.Dataset {
+	if p == nil {
+		return nil
+	}
+	return p.Dataset(id)
+}
+
+// Oid is the number by which catalogs know what has no table: a role, a database. It depends on the name alone.
+func Oid(name string) int64 {
+	const firstUserOid = 16384
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return firstUserOid + int64(h.Sum32()>>2)
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+func roleOid(user string) int64 { return Oid("role " + user) }
+
+func databaseOid(id string) int64 { return Oid("database " + id) }

@@ -15,13 +15,13 @@ func DPTables() map[string][]sandbox.Column {
 	all := map[string][]sandbox.Column{}
 	for _, rel := range pgcatalog.Relations() {
 		if rel.Schema == "dp" {
-			all[rel.Name] = newTable(rel.Schema, rel.Name).Rows.Columns
+			all[rel.Name] = rowsOf(rel.Schema, rel.Name).Columns
 		}
 	}
 	return all
 }
 
-func dpTables(d *policy.Dataset) Table {
+func dpTables(d *policy.Dataset) sandbox.Rows {
 	var records []record
 	for _, t := range d.Tables {
 		r := record{"table_schema": t.Schema, "table_name": t.Name, "public": t.Public, "trusted": t.View.Trusted}
@@ -35,10 +35,10 @@ func dpTables(d *policy.Dataset) Table {
 		}
 		records = append(records, r)
 	}
-	return newTable("dp", "tables", records...)
+	return rowsOf("dp", "tables", records...)
 }
 
-func dpColumns(d *policy.Dataset) Table {
+func dpColumns(d *policy.Dataset) sandbox.Rows {
 	var records []record
 	for _, t := range d.Tables {
 		for _, c := range t.Described() {
@@ -62,5 +62,5 @@ func dpColumns(d *policy.Dataset) Table {
 			records = append(records, r)
 		}
 	}
-	return newTable("dp", "columns", records...)
+	return rowsOf("dp", "columns", records...)
 }

@@ -11,7 +11,7 @@ import (
 // Overlay are the rows of a relation that a PostgreSQL server is not to show as it is: those of the session, of schema dp,
 // and none of what tells of the cluster. A name without a relation of that name has neither columns nor rows.
 func Overlay(p *policy.Policy, s sandbox.Session, name string) sandbox.Rows {
-	if rows, ok := SessionRows(p, s, name); ok {
+	if rows, ok := sessionRows(p, s, name); ok {
 		if name == "pg_catalog.pg_prepared_statements" {
 			rows = withResultTypes(s, rows)
 		}
@@ -21,9 +21,9 @@ func Overlay(p *policy.Policy, s sandbox.Session, name string) sandbox.Rows {
 	switch {
 	case d == nil:
 	case name == "dp.tables":
-		return dpTables(d).Rows
+		return dpTables(d)
 	case name == "dp.columns":
-		return dpColumns(d).Rows
+		return dpColumns(d)
 	}
 	schema, relation, _ := strings.Cut(name, ".")
 	if d != nil && schema == "information_schema" {
@@ -32,12 +32,13 @@ func Overlay(p *policy.Policy, s sandbox.Session, name string) sandbox.Rows {
 		}
 	}
 	if name == "pg_catalog.pg_tablespace" {
-		return newTable(schema, relation, tablespaces()...).Rows
+		return rowsOf(schema, relation, record{"oid": oidTablespace, "spcname": "pg_default", "spcowner": OwnerOid},
+			record{"oid": int64(1664), "spcname": "pg_global", "spcowner": OwnerOid})
 	}
 	if pgcatalog.Lookup(schema, relation) == nil {
 		return sandbox.Rows{}
 	}
-	return newTable(schema, relation).Rows
+	return rowsOf(schema, relation)
 }
 
 // typeRegtypes is regtype[].

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -14,17 +15,17 @@ import (
 // What the catalogs show of the session itself. SELECT name FROM pg_prepared_statements reads what the session has prepared;
 // SELECT datname FROM pg_database the datasets in which its user has a budget.
 
-// SessionRows are the rows of the catalog relations that differ between sessions: an analyst sees herself, the owner, the
+// sessionRows are the rows of the catalog relations that differ between sessions: an analyst sees herself, the owner, the
 // datasets in which she has a budget, and her own connection.
-func SessionRows(p *policy.Policy, s sandbox.Session, name string) (sandbox.Rows, bool) {
+func sessionRows(p *policy.Policy, s sandbox.Session, name string) (sandbox.Rows, bool) {
 	schema, relation, _ := strings.Cut(name, ".")
 	var records []record
 	user := roleOid(s.User)
 	switch name {
 	case "pg_catalog.pg_roles":
-		records = []record{role("rol", ownerName, OwnerOid, false), role("rol", s.User, user, true)}
+		records = []record{role("rol", pgcatalog.OwnerName, OwnerOid, false), role("rol", s.User, user, true)}
 	case "pg_catalog.pg_user":
-		records = []record{{"usename": ownerName, "usesysid": OwnerOid, "usecreatedb": false, "usesuper": false, "userepl": false, "usebypassrls": false},
+		records = []record{{"usename": pgcatalog.OwnerName, "usesysid": OwnerOid, "usecreatedb": false, "usesuper": false, "userepl": false, "usebypassrls": false},
 			{"usename": s.User, "usesysid": user, "usecreatedb": false, "usesuper": false, "userepl": false, "usebypassrls": false}}
 	case "pg_catalog.pg_database":
 		records = databases(p, s)
@@ -39,7 +40,7 @@ func SessionRows(p *policy.Policy, s sandbox.Session, name string) (sandbox.Rows
 	default:
 		return openedRows(s, strings.TrimPrefix(name, "pg_catalog."))
 	}
-	return newTable(schema, relation, records...).Rows, true
+	return rowsOf(schema, relation, records...), true
 }
 
 // mixedNames are the settings that PostgreSQL does not write in small letters.
@@ -112,14 +113,14 @@ func openedRows(s sandbox.Session, relation string) (sandbox.Rows, bool) {
 			records = append(records, record{"name": c.Name, "statement": c.Statement, "is_holdable": c.Hold, "is_binary": c.Binary,
 				"is_scrollable": c.Scroll, "creation_time": c.Created})
 		}
-		return newTable("pg_catalog", relation, records...).Rows, true
+		return rowsOf("pg_catalog", relation, records...), true
 	case "pg_prepared_statements":
 		var records []record
 		for _, p := range s.Prepared {
 			records = append(records, record{"name": p.Name, "statement": p.Statement, "prepare_time": p.Created,
 				"parameter_types": typeList(p.Params), "from_sql": p.FromSQL, "generic_plans": p.Generic.Load(), "custom_plans": p.Custom.Load()})
 		}
-		return newTable("pg_catalog", relation, records...).Rows, true
+		return rowsOf("pg_catalog", relation, records...), true
 	}
 	return sandbox.Rows{}, false
 }

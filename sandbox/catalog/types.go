@@ -1,25 +1,22 @@
 package catalog
 
 import (
+	"embed"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/outer"
-	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// Built-in types: their names, their rows of pg_type, and what information_schema.columns says of columns of them.
-
-// TypeNames is a table of our own: the oid and the name of each built-in type, for format_type in the embedded engine.
-const TypeNames = "dpproxy.types"
-
-// typeNamesTable is TypeNames without rows.
-func typeNamesTable() Table {
-	return Table{Name: TypeNames, Rows: sandbox.Rows{Columns: []sandbox.Column{{Name: "oid", Type: 26, Typmod: -1}, {Name: "name", Type: policy.Text, Typmod: -1}}}}
-}
+// What is the same in every database of PostgreSQL 15, read off a server: names.tsv is format_type of each built-in type,
+// pg_get_keywords.tsv the grammar's words.
+//
+//go:embed postgres15
+var files embed.FS
 
 // TypeName is a built-in type's name as format_type writes it.
 func TypeName(t policy.Type) (string, bool) {
@@ -27,91 +24,55 @@ func TypeName(t policy.Type) (string, bool) {
 	return name, ok
 }
 
-var typeNames = sync.OnceValue(typeNameRows)
-
-// typeNameRows maps the built-in types to their names as format_type writes them.
-func typeNameRows() map[policy.Type]string {
-	text, err := files.ReadFile("postgres15/names.tsv")
-	if err != nil {
-		return nil
-	}
+var typeNames = sync.OnceValue(func() map[policy.Type]string {
 	names := map[policy.Type]string{}
+	text, _ := files.ReadFile("postgres15/names.tsv")
 	for line := range strings.Lines(string(text)) {
 		oid, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		n, err := strconv.ParseUint(oid, 10, 32)
-		if err == nil {
+		if n, err := strconv.ParseUint(oid, 10, 32); err == nil {
 			names[policy.Type(n)] = name
 		}
 	}
 	return names
-}
-
-// dataType is information_schema's name of a type.
-func dataType(t policy.Type) string {
-	if _, ok := outer.ArrayElement(t); ok && t != 22 && t != 30 {
-		return "ARRAY"
-	}
-	return typeNames()[t]
-}
-
-// measures are information_schema's lengths and precisions of a column.
-func measures(a attribute) record {
-	switch a.oid {
-	case policy.Int2:
-		return record{"numeric_precision": int64(16), "numeric_precision_radix": int64(2), "numeric_scale": int64(0)}
-	case policy.Int4:
-		return record{"numeric_precision": int64(32), "numeric_precision_radix": int64(2), "numeric_scale": int64(0)}
-	case policy.Int8:
-		return record{"numeric_precision": int64(64), "numeric_precision_radix": int64(2), "numeric_scale": int64(0)}
-	case policy.Float4:
-		return record{"numeric_precision": int64(24), "numeric_precision_radix": int64(2)}
-	case policy.Float8:
-		return record{"numeric_precision": int64(53), "numeric_precision_radix": int64(2)}
-	case policy.NumericType:
-		if a.typmod >= 4 {
-			return record{"numeric_precision": int64((a.typmod - 4) >> 16), "numeric_precision_radix": int64(10),
-				"numeric_scale": int64((a.typmod - 4) & 0xffff)}
-		}
-		return record{"numeric_precision_radix": int64(10)}
-	case policy.Varchar, policy.Bpchar:
-		if a.typmod >= 4 {
-			return record{"character_maximum_length": int64(a.typmod - 4), "character_octet_length": int64(a.typmod-4) * 4}
-		}
-		return record{"character_octet_length": int64(1 << 30)}
-	case policy.Text:
-		return record{"character_octet_length": int64(1 << 30)}
-	case policy.DateType:
-		return record{"datetime_precision": int64(0)}
-	case policy.TimestampT, policy.TimestampTZ:
-		if a.typmod >= 0 {
-			return record{"datetime_precision": int64(a.typmod)}
-		}
-		return record{"datetime_precision": int64(6)}
-	}
-	return nil
-}
-
-// typeRow is the row of pg_type of a built-in type.
-func typeRow(t policy.Type) record {
-	if r, ok := typeRecords()[int64(t)]; ok {
-		return r
-	}
-	return record{"typname": "", "typlen": int64(-1), "typbyval": false, "typalign": "i", "typstorage": "x", "typcollation": int64(0)}
-}
-
-var typeRecords = sync.OnceValue(func() map[int64]record {
-	rows, err := readRows("pg_type", nil)
-	if err != nil {
-		panic(err) // the file is part of the program
-	}
-	rel := pgcatalog.Lookup("pg_catalog", "pg_type")
-	all := map[int64]record{}
-	for _, row := range rows {
-		r := record{}
-		for i, c := range rel.Columns {
-			r[c.Name] = row[i]
-		}
-		all[row[0].(int64)] = r
-	}
-	return all
 })
+
+// elements maps array types to the types of their elements; int2vector and oidvector are among them.
+var elements = map[policy.Type]policy.Type{
+	1000: policy.Bool, 1002: 18, 1003: 19, 1005: policy.Int2, 1007: policy.Int4, 1009: policy.Text, 1015: policy.Varchar, 1016: policy.Int8,
+	1021: policy.Float4, 1022: policy.Float8, 1028: 26, 1034: 1033, 1115: policy.TimestampT, 1182: policy.DateType, 1185: policy.TimestampTZ,
+	1187: policy.IntervalT, 1183: policy.TimeT, 1231: policy.NumericType, 2951: policy.UUID, 2211: 2206, 2210: 2205, 1008: 24, 22: policy.Int2,
+	30: 26, 1263: 2275, 1014: policy.Bpchar, 4090: 4089,
+}
+
+// Element returns the element type of an array or vector type.
+func Element(t policy.Type) (policy.Type, bool) {
+	e, ok := elements[t]
+	return e, ok
+}
+
+// oidLike reports whether values of a type are object identifiers: oid, xid, cid, regclass and their like.
+func oidLike(t policy.Type) bool {
+	return slices.Contains([]policy.Type{26, 28, 29, 24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096}, t)
+}
+
+// keywords are the words that quote_ident quotes though they are letters alone, read once: each name that a catalog shows
+// is looked up among them.
+var keywords = sync.OnceValue(func() (words []string) {
+	text, _ := files.ReadFile("postgres15/pg_get_keywords.tsv")
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Split(line, "\t"); f[1] != "U" {
+			words = append(words, f[0])
+		}
+	}
+	return words
+})
+
+// QuoteIdentifier quotes a name as PostgreSQL shows it: where it needs quotes.
+func QuoteIdentifier(name string) string {
+	if plainName.MatchString(name) && !slices.Contains(keywords(), name) {
+		return name
+	}
+	return dialect.QuoteName(name)
+}
+
+var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)

@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
 
 // OnPostgreSQL writes a PostgreSQL server's answer, or the SQLSTATE of its error, as text.
@@ -55,7 +56,7 @@ func OnPostgreSQL(conn *pgx.Conn, query string) string {
 // Answered writes an engine's answer, or the SQLSTATE of its error, as OnPostgreSQL does.
 func Answered(t testing.TB, e sandbox.Engine, query string, leaves []*plans.Leaf, tables []sandbox.Table) (answer, refusal string) {
 	t.Helper()
-	q, no := outer.Render(Parse(t, query, leaves...), e.Dialect())
+	q, no := outer.Render(Parse(t, query, leaves...))
 	if no != nil && no.SQLState == "DP002" {
 		return "", no.Message
 	}
@@ -97,7 +98,7 @@ func Shown(t policy.Type, v policy.Value) string {
 	case nil:
 		return "∅"
 	case []policy.Value:
-		element, _ := outer.ArrayElement(t)
+		element, _ := catalog.Element(t)
 		var parts []string
 		for _, one := range v {
 			if one == nil {

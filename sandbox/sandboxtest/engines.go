@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -9,16 +10,15 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/sandbox"
-	"github.com/dpproxy/dpproxy/sandbox/embedded"
+	"github.com/dpproxy/dpproxy/sandbox/cluster"
 	"github.com/dpproxy/dpproxy/sandbox/twin"
 )
 
 // Main runs the tests of a binary that starts sandboxes, ends those that its tests shared and returns the exit code. The
-// binary's TestMain must end with os.Exit(sandboxtest.Main(m)), and do nothing before: the binary may be a sandbox's child.
+// binary's TestMain must end with os.Exit(sandboxtest.Main(m)).
 func Main(m *testing.M) int {
-	embedded.ChildMain()
 	code := pgtest.Main(m)
-	for _, s := range []*shared{&sharedEmbedded, &sharedTwin} {
+	for _, s := range []*shared{&sharedOwn, &sharedTwin} {
 		if s.engine != nil {
 			_ = s.engine.Close()
 		}
@@ -33,7 +33,7 @@ type shared struct {
 	err    error
 }
 
-var sharedEmbedded, sharedTwin shared
+var sharedOwn, sharedTwin shared
 
 func (s *shared) get(t testing.TB, open func() (sandbox.Engine, error)) sandbox.Engine {
 	t.Helper()
@@ -48,11 +48,18 @@ func (s *shared) get(t testing.TB, open func() (sandbox.Engine, error)) sandbox.
 	return s.engine
 }
 
-// Embedded is an embedded engine of the policy Census, shared by the tests of a binary.
-func Embedded(t testing.TB) sandbox.Engine {
+// Own is an engine of the policy Census in a cluster of its own, shared by the tests of a binary.
+func Own(t testing.TB) sandbox.Engine {
 	t.Helper()
-	return sharedEmbedded.get(t, func() (sandbox.Engine, error) {
-		return embedded.Start(context.Background(), sandbox.Options{Children: 1, Log: slog.Default()})
+	return sharedOwn.get(t, func() (sandbox.Engine, error) {
+		server, err := cluster.Start("", 512<<20, slog.Default())
+		if errors.Is(err, cluster.ErrNoPrograms) {
+			t.Skip(err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return twin.Own(server, sandbox.Options{Log: slog.Default()})
 	})
 }
 

@@ -40,7 +40,7 @@ func Ask(t testing.TB, e sandbox.Engine, text string) (sandbox.Rows, error) {
 
 // run writes the outer query of a plan without leaves for an engine and runs it there.
 func run(e sandbox.Engine, plan *plans.Plan) (sandbox.Rows, error) {
-	q, refusal := outer.Render(plan, e.Dialect())
+	q, refusal := outer.Render(plan)
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}

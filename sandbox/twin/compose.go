@@ -48,7 +48,11 @@ type composer struct {
 func (c *composer) compose(q outer.Query, tables []sandbox.Table) string {
 	now := time.Now().UnixMicro()
 	for _, p := range q.Params {
-		c.args = append(c.args, []byte(catalog.Parameter(c.session, p, now)))
+		if outer.Open(p) > 0 { // of a described statement
+			c.args = append(c.args, nil)
+		} else {
+			c.args = append(c.args, []byte(catalog.Parameter(c.session, p, now)))
+		}
 	}
 	given := map[string]bool{}
 	for _, t := range tables {

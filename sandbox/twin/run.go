@@ -16,6 +16,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -245,17 +246,24 @@ func (r *run) collect(results *pgconn.MultiResultReader, which int) (sandbox.Row
 	return out, nil
 }
 
-// describe has the server bind a query, which it does not run. One over leaves is planned too, by which the server evaluates constants: asin(2) + n fails then, and not when it has been paid for.
-func (r *run) describe(ctx context.Context, s sandbox.Session, text string, args [][]byte) ([]sandbox.Column, error) {
-	d, err := r.prepare(ctx, s, text)
-	if err == nil && len(args) > 0 {
+// describe has the server bind a query, which it does not run. One over leaves is planned too, by which the server evaluates
+// constants: asin(2) + n fails then, and not when it has been paid for.
+func (r *run) describe(ctx context.Context, s sandbox.Session, q outer.Query, text string, args [][]byte, planned bool) (d sandbox.Description, err error) {
+	bound, err := r.prepare(ctx, s, text)
+	if err == nil && planned {
 		err = r.conn.ExecParams(ctx, "EXPLAIN "+text, args, nil, nil, nil).Read().Err
 	}
 	r.clean()
 	if err != nil {
-		return nil, err
+		return d, err
 	}
-	return columnsOf(d.Fields), nil
+	d = sandbox.Description{Columns: columnsOf(bound.Fields), Params: map[int]policy.Type{}}
+	for i, name := range q.Params {
+		if n := outer.Open(name); n > 0 && i < len(bound.ParamOIDs) {
+			d.Params[n] = policy.Type(bound.ParamOIDs[i])
+		}
+	}
+	return d, nil
 }
 
 func columnsOf(fields []pgconn.FieldDescription) []sandbox.Column {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
@@ -29,7 +28,7 @@ func fromText(env scalar.Env, t policy.Type, text string) policy.Value {
 		}
 		return text
 	}
-	if element, ok := outer.ArrayElement(t); ok {
+	if element, ok := catalog.Element(t); ok {
 		if list, ok := listOf(env, t, element, text); ok {
 			return list
 		}
@@ -162,7 +161,7 @@ func appendElement(out []byte, env scalar.Env, t policy.Type, v policy.Value) []
 	case int64:
 		return strconv.AppendInt(out, v, 10)
 	case []policy.Value:
-		element, _ := outer.ArrayElement(t)
+		element, _ := catalog.Element(t)
 		inner := []byte{'{'}
 		for i, one := range v {
 			if i > 0 {

@@ -24,10 +24,10 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
+	"github.com/dpproxy/dpproxy/sandbox/cluster"
 )
 
 // engine is the Engine of a PostgreSQL server: for each dataset an empty database, made from the policy and kept in step
@@ -37,6 +37,7 @@ type engine struct {
 	options sandbox.Options
 	config  *pgxpool.Config // of the URL; its database is the name, or the beginning of the names
 	session string          // the role that outer queries run under
+	server  *cluster.Server // nil if it is the owner's
 	warned  atomic.Bool     // of unbounded temporary files
 
 	mu        sync.RWMutex
@@ -63,7 +64,17 @@ type database struct {
 	numbers pgcatalog.Numbers
 }
 
-// Open starts the engine of the server that a URL names, with the database that becomes the twin. It has no catalog yet.
+// Own is the engine of a cluster of this process's own, which it closes. It has no catalog yet.
+func Own(server *cluster.Server, options sandbox.Options) (sandbox.Engine, error) {
+	e, err := Open(server.URL(), options)
+	if err != nil {
+		return nil, err
+	}
+	e.(*engine).server = server
+	return e, nil
+}
+
+// Open is the engine of the server that a URL names, with the database that becomes the twin. It has no catalog yet.
 func Open(url string, options sandbox.Options) (sandbox.Engine, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -87,9 +98,12 @@ func (t *engine) Numbers(dataset string) pgcatalog.Numbers {
 	return nil
 }
 
-func (t *engine) Slots() int { return connections }
-
-func (t *engine) Dialect() dialect.Dialect { return dialect.PostgreSQL }
+func (t *engine) Slots() int {
+	if t.server != nil {
+		return ownConnections
+	}
+	return connections
+}
 
 // Catalog makes the twin of each dataset, or brings it in step with the policy.
 func (t *engine) Catalog(ctx context.Context, p *policy.Policy) error {
@@ -127,6 +141,9 @@ func (t *engine) Catalog(ctx context.Context, p *policy.Policy) error {
 		go left.pool.Close() // it waits for the queries that still run there
 	}
 	t.databases, t.policy, t.limits = made, p, t.options.Limits(p)
+	if t.server != nil {
+		t.server.Limit(t.limits.Memory)
+	}
 	return nil
 }
 
@@ -197,7 +214,7 @@ func (t *engine) forget(dataset string, copies []copied) {
 }
 
 func (t *engine) Query(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
-	rows, err := t.ask(ctx, false, s, q, tables)
+	rows, err := t.ask(ctx, nil, s, q, tables)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}
@@ -205,14 +222,14 @@ func (t *engine) Query(ctx context.Context, s sandbox.Session, q outer.Query, ta
 	return privacy.Published(rows), nil
 }
 
-func (t *engine) Describe(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) ([]sandbox.Column, error) {
-	rows, err := t.ask(ctx, true, s, q, tables)
-	return rows.Columns, err
+func (t *engine) Describe(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) (d sandbox.Description, err error) {
+	_, err = t.ask(ctx, &d, s, q, tables)
+	return d, err
 }
 
 // ask runs or binds one query. Where the twin's copies of public tables are not those that are given with it, or come to be others while it runs, it reads these, which then travel with it. Of what this proxy does it knows; what others
 // do that share the twin the query's own transaction tells.
-func (t *engine) ask(ctx context.Context, describe bool, s sandbox.Session, q outer.Query, tables []sandbox.Table) (sandbox.Rows, error) {
+func (t *engine) ask(ctx context.Context, describe *sandbox.Description, s sandbox.Session, q outer.Query, tables []sandbox.Table) (sandbox.Rows, error) {
 	var public, others []sandbox.Table
 	for _, given := range tables {
 		if given.Schema == "" || given.Schema == "dp" {
@@ -240,7 +257,7 @@ func (t *engine) ask(ctx context.Context, describe bool, s sandbox.Session, q ou
 var errTheirs = errors.New("twin: another proxy's copies of public tables")
 
 // send runs or binds one query on a connection of the dataset's twin, at most to the deadline.
-func (t *engine) send(ctx context.Context, describe bool, s sandbox.Session, q outer.Query, tables []sandbox.Table, own []copied) (sandbox.Rows, error) {
+func (t *engine) send(ctx context.Context, describe *sandbox.Description, s sandbox.Session, q outer.Query, tables []sandbox.Table, own []copied) (sandbox.Rows, error) {
 	db, p, l, err := t.database(s.Database)
 	if err != nil {
 		return sandbox.Rows{}, err
@@ -260,7 +277,7 @@ func (t *engine) send(ctx context.Context, describe bool, s sandbox.Session, q o
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, l.Time, l.Late(s)) // its processor may be another machine's
 	defer cancel()
-	c := &composer{session: s, policy: p, catalog: db.catalog, blank: describe}
+	c := &composer{session: s, policy: p, catalog: db.catalog, blank: describe != nil}
 	text := c.compose(q, tables)
 	conn, err := db.pool.Acquire(limited)
 	if err != nil {
@@ -272,12 +289,9 @@ func (t *engine) send(ctx context.Context, describe bool, s sandbox.Session, q o
 		r.theirs = theirs(own)
 	}
 	var rows sandbox.Rows
-	if describe {
-		var blank [][]byte
-		if slices.ContainsFunc(tables, func(given sandbox.Table) bool { return given.Schema == "" }) {
-			blank = c.args
-		}
-		rows.Columns, err = r.describe(limited, s, text, blank)
+	if describe != nil {
+		planned := slices.ContainsFunc(tables, func(given sandbox.Table) bool { return given.Schema == "" })
+		*describe, err = r.describe(limited, s, q, text, c.args, planned)
 	} else {
 		rows, err = r.query(limited, s, text, c.args)
 	}
@@ -312,18 +326,24 @@ func (t *engine) Close() error {
 	for _, db := range databases {
 		db.pool.Close()
 	}
+	if t.server != nil {
+		return t.server.Close()
+	}
 	return nil
 }
 
-// connections is how many queries run at a time in one twin.
-const connections = 4
+// connections is how many queries run at a time in one twin; ownConnections, where their memory is this machine's.
+const (
+	connections    = 4
+	ownConnections = 2
+)
 
 // connect makes the pool whose connections analysts' queries run on. Each is bound to the session's role and to its
 // limits before the first query; a query's own transaction is rolled back, so none can change that.
 func (t *engine) connect(ctx context.Context, name string) (*pgxpool.Pool, error) {
 	config := t.config.Copy()
 	config.ConnConfig.Database = name
-	config.MaxConns, config.MinConns = connections, 0
+	config.MaxConns, config.MinConns = int32(t.Slots()), 0
 	config.ConnConfig.RuntimeParams["application_name"] = "dpproxy sandbox"
 	config.ConnConfig.BuildFrontend = boundedFrontend
 	config.ConnConfig.BuildContextWatcherHandler = cancelling

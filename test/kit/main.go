@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
-	"github.com/dpproxy/dpproxy/sandbox/embedded"
 	"github.com/dpproxy/dpproxy/service"
 )
 
@@ -28,7 +27,6 @@ type StandIn func(ctx context.Context, name, path string, listening func(net.Add
 
 // Main runs the tests of a package, or what this process was started as. A stand-in is found by its name up to a colon.
 func Main(m *testing.M, standIns map[string]StandIn) int {
-	embedded.ChildMain()
 	service.ChildMain() // what serves within a test begins with a self-test
 	if name := os.Getenv(asStandIn); name != "" {
 		return stand(name, standIns)

@@ -5,10 +5,6 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
-	"github.com/dpproxy/dpproxy/sandbox/embedded"
 )
 
-func TestMain(m *testing.M) {
-	embedded.ChildMain()
-	os.Exit(pgtest.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }

@@ -21,17 +21,17 @@ import (
 // pages, which the whole server counts.
 var systemColumns = map[string]bool{"xmin": true, "xmax": true, "cmin": true, "cmax": true, "ctid": true, "tableoid": true}
 
-// twinScope is a FROM clause: what its aliases stand for, as schema.name; "" is what has no columns of PostgreSQL's own.
-type twinScope struct {
-	parent *twinScope
+// nameScope is a FROM clause: what its aliases stand for, as schema.name; "" is what has no columns of PostgreSQL's own.
+type nameScope struct {
+	parent *nameScope
 	names  map[string]string
 }
 
 // scopes finds the FROM clauses around each system column.
-func (t *twin) scopes(m protoreflect.Message, around *twinScope) {
+func (t *writer) scopes(m protoreflect.Message, around *nameScope) {
 	switch v := m.Interface().(type) {
 	case *pg.SelectStmt:
-		around = &twinScope{parent: around, names: map[string]string{}}
+		around = &nameScope{parent: around, names: map[string]string{}}
 		for _, n := range v.GetFromClause() {
 			around.add(n)
 		}
@@ -43,7 +43,7 @@ func (t *twin) scopes(m protoreflect.Message, around *twinScope) {
 	children(m, func(c protoreflect.Message) { t.scopes(c, around) })
 }
 
-func (s *twinScope) add(n *pg.Node) {
+func (s *nameScope) add(n *pg.Node) {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_JoinExpr:
 		s.add(v.JoinExpr.GetLarg())
@@ -65,7 +65,7 @@ func (s *twinScope) add(n *pg.Node) {
 }
 
 // stands finds the table that a system column belongs to; "" where it is a column of a sub-query.
-func (t *twin) stands(fields []*pg.Node, s *twinScope) string {
+func (t *writer) stands(fields []*pg.Node, s *nameScope) string {
 	if len(fields) > 1 {
 		alias := fields[len(fields)-2].GetString_().GetSval()
 		for ; s != nil; s = s.parent {
@@ -93,7 +93,7 @@ func (t *twin) stands(fields []*pg.Node, s *twinScope) string {
 }
 
 // systemColumn replaces a system column: a table's number is known, its rows are all frozen.
-func (t *twin) systemColumn(n *pg.Node, fields []*pg.Node, s *twinScope) {
+func (t *writer) systemColumn(n *pg.Node, fields []*pg.Node, s *nameScope) {
 	full := t.stands(fields, s)
 	if full == "" {
 		return
@@ -123,7 +123,7 @@ var databaseBefore = regexp.MustCompile(database)
 //
 //	SELECT 'demo.public.people'::regclass
 //	⇒ SELECT 'public.people'::regclass
-func (t *twin) className(c *pg.TypeCast) {
+func (t *writer) className(c *pg.TypeCast) {
 	if text := c.GetArg().GetAConst().GetSval(); text != nil {
 		text.Sval = databaseBefore.ReplaceAllString(text.Sval, "$1")
 	} else if joined := c.GetArg().GetAExpr(); joined != nil && lastName(joined.GetName()) == "||" && len(c.GetTypeName().GetArrayBounds()) == 0 {

@@ -1,125 +1,28 @@
 package outer
 
 import (
-	"errors"
 	"slices"
-	"strings"
-	"sync"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
-	"github.com/dpproxy/dpproxy/planner/plans"
-	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
-// forTwin regenerates the outer query for a PostgreSQL sandbox. Names, types and functions mean there what they mean
-// everywhere in PostgreSQL, so the tree is printed as it is but for what tells of the sandbox itself or of its server:
-// relations that pgcatalog.Overlaid names are read from table expressions that the sandbox puts in front, functions of the
-// session and of the cluster are answered from the session's parameters.
-//
-//	SELECT k, d.datname FROM leaf_1, pg_catalog.pg_database AS d
-//	⇒ SELECT k, d.datname FROM leaf_1, "pg_catalog.pg_database" d
-func forTwin(p *plans.Plan) (Query, *refuse.Refusal) {
-	if slices.ContainsFunc(p.Leaves, ragged) { // whose blanks PostgreSQL would take for what they are not: the binder knows what looks at them
-		if _, refusal := caught((&binder{plan: p}).whole); refusal != nil {
-			return Query{}, refuse.Sandbox("what may look at the blanks of a choice among chars cannot be run by the sandbox").Hinting(asText)
-		}
-	}
-	q, refusal := twinText(p, false)
-	if refusal != nil || len(p.Leaves) == 0 || !slices.ContainsFunc(p.Outer.Relations, func(r plans.Relation) bool { return r.Public != nil }) {
-		return q, refusal
-	}
-	if apart, refusal := twinText(p, true); refusal == nil && slices.Equal(apart.Params, q.Params) && apart.With == q.With {
-		q.Apart = apart.SQL
-	}
-	return q, nil
-}
-
-// twinText is one text: with public tables as the server has them, or apart, as table expressions like those of the catalogs.
-func twinText(p *plans.Plan, apart bool) (Query, *refuse.Refusal) {
-	t := &twin{}
-	for _, r := range p.Outer.Relations {
-		t.reads(r.Schema + "." + r.Name)
-		if apart && r.Public != nil {
-			t.apart = append(t.apart, r.Schema+"."+r.Name)
-		}
-	}
-	tree := proto.Clone(p.Outer.Tree).(*pg.Node)
-	if len(p.Outer.Given) > 0 {
-		ast.Each(tree.ProtoReflect(), func(m protoreflect.Message) {
-			if g, ok := m.Interface().(*pg.ParamRef); ok && g.Number > 0 {
-				g.Number = int32(t.place(Given(int(g.Number), p.Outer.Given[g.Number-1])))
-			}
-		})
-	}
-	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
-		if n.GetParamRef().GetNumber() < 0 { // described: what it is worth is not known yet
-			n.Node = &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}
-		}
-	})
-	t.rewrite(tree)
-	text, err := deparsed(tree)
-	if err != nil {
-		return Query{}, refuse.Sandbox("this query cannot be written for the sandbox")
-	}
-	q := Query{SQL: text, Params: t.params, Relations: t.relations}
-	if w := tree.GetSelectStmt().GetWithClause(); w != nil {
-		q.With = "WITH "
-		if w.GetRecursive() {
-			q.With = "WITH RECURSIVE "
-		}
-		rest, found := strings.CutPrefix(text, q.With)
-		if !found {
-			return Query{}, refuse.Sandbox("this query cannot be written for the sandbox")
-		}
-		q.SQL = rest
-	}
-	return q, nil
-}
-
-// grammarVersion is what the grammar's printer asks of a tree that it did not parse itself.
-var grammarVersion = sync.OnceValue(func() int32 {
-	tree, err := pg.Parse("SELECT 1")
-	if err != nil {
-		panic("outer: grammar: " + err.Error())
-	}
-	return tree.GetVersion()
-})
-
-// deparsed prints a statement, and reads it again: the printer leaves out parentheses that some expressions need, and
-// what reads as another statement must not be sent.
-func deparsed(tree *pg.Node) (string, error) {
-	text, err := pg.Deparse(&pg.ParseResult{Version: grammarVersion(), Stmts: []*pg.RawStmt{{Stmt: tree}}})
-	if err != nil {
-		return "", err
-	}
-	again, err := pg.Parse(text)
-	if err != nil || len(again.Stmts) != 1 {
-		return "", errors.New("outer: a statement that cannot be printed")
-	}
-	if !ast.SameTree(tree, again.Stmts[0].Stmt) {
-		return "", errors.New("outer: a statement that its printed form does not keep")
-	}
-	return text, nil
-}
-
-// twin rewrites one statement for a PostgreSQL sandbox.
-type twin struct {
+// writer rewrites one statement for the sandbox.
+type writer struct {
 	asked
-	system   map[*pg.ColumnRef]*twinScope // where columns that PostgreSQL keeps for itself are named
+	system   map[*pg.ColumnRef]*nameScope // where columns that PostgreSQL keeps for itself are named
 	labelled map[string]bool              // names that the statement gives to columns
 	bound    map[*pg.FuncCall]bool        // calls that stay as they are, where they are never made
 	apart    []string                     // public tables that are read from table expressions too, as schema.name
 }
 
 // rewrite changes the tree in place. Columns whose name came from what is replaced keep it.
-func (t *twin) rewrite(tree *pg.Node) {
+func (t *writer) rewrite(tree *pg.Node) {
 	labels := map[*pg.ResTarget]string{}
-	t.system, t.labelled, t.bound = map[*pg.ColumnRef]*twinScope{}, map[string]bool{}, map[*pg.FuncCall]bool{}
+	t.system, t.labelled, t.bound = map[*pg.ColumnRef]*nameScope{}, map[string]bool{}, map[*pg.FuncCall]bool{}
 	eachNode(tree.ProtoReflect(), t.sets)
 	t.scopes(tree.ProtoReflect(), nil)
 	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
@@ -140,7 +43,7 @@ func (t *twin) rewrite(tree *pg.Node) {
 }
 
 // renumber leaves out the parameters that no part of the tree reads any more.
-func (t *twin) renumber(tree *pg.Node) {
+func (t *writer) renumber(tree *pg.Node) {
 	var used asked
 	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
 		if p := n.GetParamRef(); p != nil {
@@ -174,7 +77,7 @@ func eachNode(m protoreflect.Message, visit func(*pg.Node)) {
 	}
 }
 
-func (t *twin) node(n *pg.Node) {
+func (t *writer) node(n *pg.Node) {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_RangeVar:
 		t.table(v.RangeVar)
@@ -189,13 +92,13 @@ func (t *twin) node(n *pg.Node) {
 		t.column(n, v.ColumnRef)
 	case *pg.Node_FuncCall:
 		name := lastName(v.FuncCall.GetFuncname())
-		if f, ok := twinFunctions[name]; ok {
+		if f, ok := replacedFunctions[name]; ok {
 			n.Node = t.call(f, v.FuncCall).Node
 		} else if pgcatalog.Silent(name) != nil {
 			t.silent(n, v.FuncCall)
 		}
 	case *pg.Node_SqlvalueFunction:
-		if name, ok := twinValues[v.SqlvalueFunction.GetOp()]; ok {
+		if name, ok := replacedValues[v.SqlvalueFunction.GetOp()]; ok {
 			n.Node = t.expand(`CAST("$`+name+`" AS pg_catalog.name)`, nil).Node
 		}
 	case *pg.Node_TypeCast:
@@ -218,7 +121,7 @@ func callable(n *pg.Node) bool {
 }
 
 // table has an overlaid relation read from the table expression of its full name.
-func (t *twin) table(v *pg.RangeVar) {
+func (t *writer) table(v *pg.RangeVar) {
 	v.Catalogname = ""
 	if v.GetSchemaname() == "" || !t.expressed(v.GetSchemaname(), v.GetRelname()) {
 		return
@@ -231,13 +134,13 @@ func (t *twin) table(v *pg.RangeVar) {
 }
 
 // expressed tells whether a relation is read from a table expression.
-func (t *twin) expressed(schema, name string) bool {
+func (t *writer) expressed(schema, name string) bool {
 	return pgcatalog.Overlaid(schema, name) || slices.Contains(t.apart, schema+"."+name)
 }
 
 // column fits a column reference to what its table has become. The columns that PostgreSQL keeps for itself tell of the
 // sandbox's own transactions and pages: their table's number is known, their versions are those of rows that are frozen.
-func (t *twin) column(n *pg.Node, c *pg.ColumnRef) {
+func (t *writer) column(n *pg.Node, c *pg.ColumnRef) {
 	fields := c.GetFields()
 	if len(fields) > 3 {
 		fields = fields[len(fields)-3:]

@@ -16,17 +16,17 @@ import (
 //	SELECT version(), pg_total_relation_size('people')
 //	⇒ SELECT $1::pg_catalog.text AS version, CASE WHEN 'people' IS NOT NULL THEN 0::bigint END AS pg_total_relation_size
 
-// twinFunction is what a function of the session or the cluster becomes in a PostgreSQL sandbox. In its text "%1", "%2"
+// replacedFunction is what a function of the session or the cluster becomes in a PostgreSQL sandbox. In its text "%1", "%2"
 // are arguments, "%last" the last one, "$name" what the session gives, as text.
-type twinFunction struct {
+type replacedFunction struct {
 	least, most int
 	sql         string
 	reads       string // the overlaid relation that it looks into
 	user        int    // with so many arguments, the first names a user, who is the analyst
 }
 
-// twinValues are the keywords that stand for a session parameter.
-var twinValues = map[pg.SQLValueFunctionOp]string{
+// replacedValues are the keywords that stand for a session parameter.
+var replacedValues = map[pg.SQLValueFunctionOp]string{
 	pg.SQLValueFunctionOp_SVFOP_CURRENT_USER: "user", pg.SQLValueFunctionOp_SVFOP_USER: "user",
 	pg.SQLValueFunctionOp_SVFOP_SESSION_USER: "user", pg.SQLValueFunctionOp_SVFOP_CURRENT_ROLE: "user",
 	pg.SQLValueFunctionOp_SVFOP_CURRENT_CATALOG: "database",
@@ -40,11 +40,11 @@ const settingOf = `(SELECT CASE WHEN pg_catalog.count(*) > 0 THEN pg_catalog.max
 // sharedCatalogs are the oids of the relations whose objects are the cluster's.
 const sharedCatalogs = "(1213, 1260, 1261, 1262, 1396, 2396, 2964, 3592, 6000, 6100, 6243)"
 
-var twinFunctions = func() map[string]twinFunction {
-	name := func(param string) twinFunction {
-		return twinFunction{0, 0, `CAST("$` + param + `" AS pg_catalog.name)`, "", 0}
+var replacedFunctions = func() map[string]replacedFunction {
+	name := func(param string) replacedFunction {
+		return replacedFunction{0, 0, `CAST("$` + param + `" AS pg_catalog.name)`, "", 0}
 	}
-	m := map[string]twinFunction{
+	m := map[string]replacedFunction{
 		"current_database": name("database"), "current_catalog": name("database"),
 		"current_user": name("user"), "session_user": name("user"), "current_role": name("user"), "user": name("user"),
 		"version":           {0, 0, `"$version"`, "", 0},
@@ -65,19 +65,19 @@ var twinFunctions = func() map[string]twinFunction {
 			THEN pg_catalog.pg_describe_object("%1", "%2", "%3") END)`, "", 0},
 	}
 	for n := range strings.FieldsSeq(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size`) {
-		m[n] = twinFunction{1, 2, `(CASE WHEN "%1" IS NOT NULL THEN CAST(0 AS pg_catalog.int8) END)`, "", 0}
+		m[n] = replacedFunction{1, 2, `(CASE WHEN "%1" IS NOT NULL THEN CAST(0 AS pg_catalog.int8) END)`, "", 0}
 	}
-	m["current_setting"] = twinFunction{1, 2, settingOf, "pg_catalog.pg_settings", 0}
+	m["current_setting"] = replacedFunction{1, 2, settingOf, "pg_catalog.pg_settings", 0}
 	for n := range strings.FieldsSeq(`has_any_column_privilege has_foreign_data_wrapper_privilege has_function_privilege has_language_privilege
 		has_schema_privilege has_sequence_privilege has_server_privilege has_table_privilege has_type_privilege has_parameter_privilege`) {
-		m[n] = twinFunction{2, 3, "", "", 3}
+		m[n] = replacedFunction{2, 3, "", "", 3}
 	}
-	m["has_column_privilege"] = twinFunction{3, 4, "", "", 4}
+	m["has_column_privilege"] = replacedFunction{3, 4, "", "", 4}
 	return m
 }()
 
 // call replaces a call. One with a number of arguments that no such function has is left for PostgreSQL to refuse.
-func (t *twin) call(f twinFunction, call *pg.FuncCall) *pg.Node {
+func (t *writer) call(f replacedFunction, call *pg.FuncCall) *pg.Node {
 	args := call.GetArgs()
 	if len(args) < f.least || len(args) > f.most || call.GetOver() != nil || call.GetAggFilter() != nil || call.GetFuncVariadic() ||
 		slices.ContainsFunc(args, func(a *pg.Node) bool { return a.GetNamedArgExpr() != nil }) {
@@ -100,7 +100,7 @@ func (t *twin) call(f twinFunction, call *pg.FuncCall) *pg.Node {
 }
 
 // expand parses a template and puts arguments and session parameters into it.
-func (t *twin) expand(template string, args []*pg.Node) *pg.Node {
+func (t *writer) expand(template string, args []*pg.Node) *pg.Node {
 	tree, err := pg.Parse("SELECT " + template)
 	if err != nil {
 		panic("outer: template: " + err.Error())
@@ -124,6 +124,6 @@ func (t *twin) expand(template string, args []*pg.Node) *pg.Node {
 }
 
 // param is the reference to a session parameter, a text.
-func (t *twin) param(name string) *pg.Node {
+func (t *writer) param(name string) *pg.Node {
 	return castTo(&pg.Node{Node: &pg.Node_ParamRef{ParamRef: &pg.ParamRef{Number: int32(t.place(name)), Location: -1}}}, "text")
 }

@@ -16,7 +16,7 @@ import (
 //	  "pg_catalog.pg_settings" s, LATERAL (SELECT * FROM pg_lock_status() l WHERE false) l
 
 // sets replaces the functions in FROM that have rows of the sandbox's own, or none.
-func (t *twin) sets(n *pg.Node) {
+func (t *writer) sets(n *pg.Node) {
 	r := n.GetRangeFunction()
 	if r == nil || len(r.GetFunctions()) != 1 {
 		return
@@ -59,7 +59,7 @@ func lateral(template string, alias *pg.Alias, change func(*pg.SelectStmt)) *pg.
 }
 
 // silent replaces a call by one that is never made.
-func (t *twin) silent(n *pg.Node, call *pg.FuncCall) {
+func (t *writer) silent(n *pg.Node, call *pg.FuncCall) {
 	if t.bound[call] {
 		return
 	}
@@ -68,7 +68,7 @@ func (t *twin) silent(n *pg.Node, call *pg.FuncCall) {
 }
 
 // oneRow has an expression stand in FROM that PostgreSQL's grammar would not have there, as what a function has become.
-func (t *twin) oneRow(n *pg.Node, r *pg.RangeFunction) {
+func (t *writer) oneRow(n *pg.Node, r *pg.RangeFunction) {
 	items := r.GetFunctions()[0].GetList().GetItems()
 	if len(r.GetFunctions()) != 1 || r.GetOrdinality() || len(r.GetColdeflist()) > 0 || items[0].GetAConst() != nil {
 		cannot("this function in FROM")
