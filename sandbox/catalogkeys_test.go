@@ -13,7 +13,6 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
-	"github.com/dpproxy/dpproxy/sandbox/embedded"
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
 
@@ -75,12 +74,7 @@ func TestKeysAreThoseOfAServer(t *testing.T) {
 			server.Exec(t, "keyed", "COMMENT ON COLUMN "+name+"."+pgx.Identifier{c.Name}.Sanitize()+" IS '"+catalog.ColumnComment(c)+"'")
 		}
 	}
-	child, err := embedded.Start(context.Background(), sandbox.Options{Children: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer child.Close()
-	engines := map[string]sandbox.Engine{"embedded": child, "twin": sandboxtest.OpenTwin(t, sandboxtest.NewServer(t), "keyed")}
+	engines := map[string]sandbox.Engine{"own": sandboxtest.OpenOwn(t), "twin": sandboxtest.OpenTwin(t, sandboxtest.NewServer(t), "keyed")}
 	compared, rows := 0, 0
 	for name, e := range engines {
 		if err := e.Catalog(context.Background(), p); err != nil {

@@ -64,7 +64,7 @@ func described(t *testing.T, conn *pgx.Conn, sql string) (string, error) {
 
 // walked are the sandboxes, by name.
 func walked(t *testing.T) map[string]sandbox.Engine {
-	return map[string]sandbox.Engine{"embedded": sandboxtest.Embedded(t), "twin": sandboxtest.Twin(t)}
+	return map[string]sandbox.Engine{"own": sandboxtest.Own(t), "twin": sandboxtest.Twin(t)}
 }
 
 // TestEveryRelationOfPostgreSQL: each relation of pg_catalog and information_schema that a role without any grant may read on

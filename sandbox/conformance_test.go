@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
 	"testing"
 	"time"
 
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
-	"github.com/dpproxy/dpproxy/sandbox/embedded"
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
 
@@ -30,6 +33,7 @@ func conformance(t *testing.T, open func(t *testing.T) sandbox.Engine) {
 	c := &conforming{e: e, s: s, p: p}
 	t.Run("values", c.values)
 	t.Run("describe", c.describe)
+	t.Run("parameters", c.parameters)
 	t.Run("session", c.session)
 	t.Run("forms", c.forms)
 	t.Run("public", c.public)
@@ -39,16 +43,7 @@ func conformance(t *testing.T, open func(t *testing.T) sandbox.Engine) {
 }
 
 func TestConformance(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) {
-		conformance(t, func(t *testing.T) sandbox.Engine {
-			e, err := embedded.Start(context.Background(), sandbox.Options{Children: 1, Log: slog.Default()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = e.Close() })
-			return e
-		})
-	})
+	t.Run("own", func(t *testing.T) { conformance(t, sandboxtest.OpenOwn) })
 	t.Run("twin", func(t *testing.T) {
 		conformance(t, func(t *testing.T) sandbox.Engine {
 			return sandboxtest.OpenTwin(t, sandboxtest.NewServer(t), "conforming_twin")
@@ -76,7 +71,7 @@ func (c *conforming) ask(t *testing.T, text string, leaves []*plans.Leaf, tables
 	for _, name := range []string{"budget", "tables", "columns"} {
 		plan.Outer.Relations = append(plan.Outer.Relations, plans.Relation{Schema: "dp", Name: name})
 	}
-	q, refusal := outer.Render(plan, c.e.Dialect())
+	q, refusal := outer.Render(plan)
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}
@@ -158,12 +153,12 @@ func (c *conforming) describe(t *testing.T) {
 	leaf, table := hostileLeaf()
 	for _, text := range []string{"SELECT k1, k7, sum(n1) OVER (ORDER BY n1), 1.5 * n1 AS x, k8 FROM leaf_1 ORDER BY n1", "SELECT count(*) AS c, max(k10) FROM leaf_1",
 		"SELECT relname, reltuples, oid FROM pg_catalog.pg_class WHERE false", "SELECT 1 / (n1 - n1) AS never FROM leaf_1 LIMIT 0"} {
-		q, refusal := outer.Render(sandboxtest.Parse(t, text, leaf), c.e.Dialect())
+		q, refusal := outer.Render(sandboxtest.Parse(t, text, leaf))
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
 		blank := sandbox.Table{Name: "leaf_1", Rows: privacy.Published(sandbox.Rows{Columns: table.Rows.Value().Columns})}
-		columns, err := c.e.Describe(context.Background(), c.s, q, []sandbox.Table{blank})
+		described, err := c.e.Describe(context.Background(), c.s, q, []sandbox.Table{blank})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,8 +166,35 @@ func (c *conforming) describe(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if got := rows.Value().Columns; fmt.Sprint(got) != fmt.Sprint(columns) {
-			t.Errorf("%s: described %v, answered %v", text, columns, got)
+		if got := rows.Value().Columns; fmt.Sprint(got) != fmt.Sprint(described.Columns) {
+			t.Errorf("%s: described %v, answered %v", text, described.Columns, got)
+		}
+	}
+}
+
+// parameters: a parameter of a described statement has the type that PostgreSQL finds for it.
+func (c *conforming) parameters(t *testing.T) {
+	leaf, table := hostileLeaf()
+	for text, want := range map[string]map[int]policy.Type{
+		"SELECT k1 FROM leaf_1 WHERE k3 = $1 AND k2 LIKE $2 AND k10 > $3":              {1: policy.Int2, 2: policy.Text, 3: policy.DateType},
+		"SELECT k7 * $1, k4 + $2, round(k7, $3), lag(k10, $4) OVER () FROM leaf_1":     {1: policy.NumericType, 2: policy.Int4, 3: policy.Int4, 4: policy.Int4},
+		"SELECT k1 FROM leaf_1 WHERE k3 = ANY($1) AND k10 - $2 > 3 LIMIT $3":           {1: 1005, 2: policy.DateType, 3: policy.Int8},
+		"SELECT sum(n1) OVER (ORDER BY k10 RANGE $1 PRECEDING), $2::jsonb FROM leaf_1": {1: policy.IntervalT, 2: 3802},
+		"SELECT $1 UNION SELECT k1 FROM leaf_1":                                        {1: policy.Text},
+	} {
+		plan := sandboxtest.Parse(t, text, leaf)
+		ast.Each(plan.Outer.Tree.ProtoReflect(), func(m protoreflect.Message) {
+			if p, ok := m.Interface().(*pg.ParamRef); ok {
+				p.Number = -p.Number
+			}
+		})
+		q, refusal := outer.Render(plan)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		d, err := c.e.Describe(context.Background(), c.s, q, []sandbox.Table{{Name: "leaf_1", Rows: privacy.Published(sandbox.Rows{Columns: table.Rows.Value().Columns})}})
+		if err != nil || !maps.Equal(d.Params, want) {
+			t.Errorf("%s: %v, %v; want %v", text, d.Params, err, want)
 		}
 	}
 }
@@ -273,7 +295,7 @@ func (c *conforming) nothingLeft(t *testing.T) {
 	}
 	other := c.s
 	other.Database = "nowhere"
-	q, _ := outer.Render(sandboxtest.Parse(t, "SELECT 1"), c.e.Dialect())
+	q, _ := outer.Render(sandboxtest.Parse(t, "SELECT 1"))
 	_, _ = c.e.Query(context.Background(), other, q, nil) // whatever it says, it must not end the engine
 	if _, err := c.ask(t, "SELECT 1", nil); err != nil {
 		t.Error(err)
@@ -283,7 +305,7 @@ func (c *conforming) nothingLeft(t *testing.T) {
 // end: a cancelled query ends alone; a closed engine answers nothing.
 func (c *conforming) end(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	q, refusal := outer.Render(sandboxtest.Parse(t, "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE (a + b) % 7 = 3"), c.e.Dialect())
+	q, refusal := outer.Render(sandboxtest.Parse(t, "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE (a + b) % 7 = 3"))
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

@@ -22,6 +22,8 @@ type Session struct {
 	Zone           *time.Location   // of the settings; nil: that of the name in Settings
 	Literals       *scalar.Literals // how the literals of the query are read; nil: as the settings are
 
+	Unreleased bool // no released value comes with the query: its errors may be given in the server's words
+
 	Time   time.Duration       // of the processor, that is left to the statement; 0: the engine's own deadline
 	OfTime time.Duration       // of so much, which is told where that is over
 	Took   func(time.Duration) // told how much a query took; nil: nobody asks

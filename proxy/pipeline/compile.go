@@ -187,6 +187,9 @@ func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *plans.Plan, a
 		if refusal == nil || first != nil && refusal.SQLState != first.SQLState {
 			return nil
 		}
+		if first != nil && refusal.Message != first.Message {
+			refusal.Message = "a value of the query is not valid where it stands" // theirs would show a made-up number
+		}
 		first = refusal
 	}
 	first.Hint = refuse.OfConstants

@@ -142,6 +142,7 @@ func (a *Answerer) bound(ctx context.Context, s *Session, plan *plans.Plan, abov
 		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
 	}
 	err := a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) (err error) {
+		session.Unreleased = true
 		d, err = a.engine.Describe(ctx, session, above, tables)
 		return err
 	})

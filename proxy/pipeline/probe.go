@@ -31,6 +31,7 @@ func (a *Answerer) probe(ctx context.Context, s *Session, plan *plans.Plan, abov
 		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(madeUp(leaf, i))})
 	}
 	err := a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) error {
+		session.Unreleased = true
 		_, err := a.engine.Query(ctx, session, above, tables)
 		return err
 	})

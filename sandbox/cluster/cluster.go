@@ -57,6 +57,8 @@ type Server struct {
 	log     *slog.Logger
 	closing chan struct{}
 	ended   sync.WaitGroup
+	close   sync.Once
+	closed  error
 }
 
 // Start starts a cluster of the PostgreSQL whose programs lie in bin, or are found where it is empty. A session may take
@@ -196,7 +198,10 @@ func (s *Server) Limit(memory uint64) {
 
 // Close ends the cluster and removes it.
 func (s *Server) Close() error {
-	close(s.closing)
-	s.ended.Wait()
-	return errors.Join(s.process.End(syscall.SIGQUIT), s.process.Remove())
+	s.close.Do(func() {
+		close(s.closing)
+		s.ended.Wait()
+		s.closed = errors.Join(s.process.End(syscall.SIGQUIT), s.process.Remove())
+	})
+	return s.closed
 }

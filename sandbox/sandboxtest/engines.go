@@ -51,16 +51,29 @@ func (s *shared) get(t testing.TB, open func() (sandbox.Engine, error)) sandbox.
 // Own is an engine of the policy Census in a cluster of its own, shared by the tests of a binary.
 func Own(t testing.TB) sandbox.Engine {
 	t.Helper()
-	return sharedOwn.get(t, func() (sandbox.Engine, error) {
-		server, err := cluster.Start("", 512<<20, slog.Default())
-		if errors.Is(err, cluster.ErrNoPrograms) {
-			t.Skip(err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return twin.Own(server, sandbox.Options{Log: slog.Default()})
-	})
+	return sharedOwn.get(t, func() (sandbox.Engine, error) { return own(t) })
+}
+
+// OpenOwn opens a test's own engine in a cluster of its own; it has no catalog yet.
+func OpenOwn(t *testing.T) sandbox.Engine {
+	t.Helper()
+	e, err := own(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+func own(t testing.TB) (sandbox.Engine, error) {
+	server, err := cluster.Start("", 512<<20, slog.Default())
+	if errors.Is(err, cluster.ErrNoPrograms) {
+		t.Skip(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return twin.Own(server, sandbox.Options{Log: slog.Default(), Deadline: 2 * time.Second})
 }
 
 // Owner is the role that owns twins.

@@ -286,6 +286,9 @@ func (t *engine) fault(ctx context.Context, s sandbox.Session, l sandbox.Limits,
 		return context.Cause(ctx)
 	case errors.As(err, &theirs):
 		told, expected := errorOf(theirs)
+		if s.Unreleased && expected && told.SQLState == theirs.Code && !inward(theirs.Message) {
+			told = &scalar.Error{SQLState: theirs.Code, Message: theirs.Message}
+		}
 		switch told {
 		case errDeadline:
 			return l.Late(s)

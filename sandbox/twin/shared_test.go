@@ -12,7 +12,6 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
@@ -105,7 +104,7 @@ func TestCopiesOfAnotherProxy(t *testing.T) {
 	server, list := shared(t, "another", 2)
 	plan := sandboxtest.Parse(t, "SELECT count(*), sum(c.weight) FROM lookup.codes c", &plans.Leaf{})
 	plan.Outer.Relations = []plans.Relation{{Schema: "lookup", Name: "codes", Public: sandboxtest.Clinic("n int").Datasets[0].Tables[1]}}
-	q, refusal := outer.Render(plan, dialect.PostgreSQL)
+	q, refusal := outer.Render(plan)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

@@ -12,23 +12,16 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-// TestActs: what functions do to sessions, with either sandbox: a user ends the waits and the sessions of her own, and
+// TestActs: what functions do to sessions: a user ends the waits and the sessions of her own, and
 // learns nothing of the sessions of others.
 func TestActs(t *testing.T) {
 	kit.Beside(t)
 	server := pgtest.Shared(t)
-	for _, sandbox := range []string{"embedded", "twin"} {
-		t.Run(sandbox, func(t *testing.T) {
-			path, _ := kit.Postgres(t, server, kit.Budgets{User: "100", Cap: "100"}, 0)
-			if sandbox == "twin" {
-				twinPolicy(t, path, server, "acts_twin")
-			}
-			p := kit.Serve(t, path)
-			ownSessions(t, p)
-			othersSessions(t, p)
-			sleepsAlone(t, p.Connect("alice", "lab"))
-		})
-	}
+	path, _ := kit.Postgres(t, server, kit.Budgets{User: "100", Cap: "100"}, 0)
+	p := kit.Serve(t, path)
+	ownSessions(t, p)
+	othersSessions(t, p)
+	sleepsAlone(t, p.Connect("alice", "lab"))
 }
 
 // sleeping starts a statement that takes long, and returns when it runs.

@@ -32,8 +32,8 @@ type store struct {
 	plainURL            string
 }
 
-// openStore loads the tables and serves them; the sandbox is a twin where that is asked for.
-func openStore(t *testing.T, twin bool) store {
+// openStore loads the tables and serves them.
+func openStore(t *testing.T) store {
 	t.Helper()
 	server := pgtest.Start(t, "max_connections=300")
 	text, err := os.ReadFile("testdata/beside/store.sql")
@@ -64,9 +64,6 @@ func openStore(t *testing.T, twin bool) store {
 	path := filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(path, []byte(filled), 0o600); err != nil {
 		t.Fatal(err)
-	}
-	if twin {
-		twinPolicy(t, path, pgtest.Start(t), "store_twin")
 	}
 	plain, err := url.Parse(server.URLFor("analyst", "store"))
 	if err != nil {
@@ -170,30 +167,28 @@ func TestDriversBesidePostgres(t *testing.T) {
 		t.Skip("starts other programs")
 	}
 	found := map[besideDifference][]string{}
-	ran := map[string]int{}
-	for _, sandbox := range []string{"embedded", "twin"} {
-		s := openStore(t, sandbox == "twin")
-		note := func(driver string, plain, proxied seen) {
-			ran[driver]++
-			noteDifferences(t, driver, sandbox, plain, proxied, found)
-		}
-		t.Run(sandbox+"/pgx", func(t *testing.T) {
-			note("pgx", lookByPgx(t, s.plainURL), lookByPgx(t, s.serve(t).URL("analyst", "store")))
+	ran := map[string]bool{}
+	s := openStore(t)
+	note := func(driver string, plain, proxied seen) {
+		ran[driver] = true
+		noteDifferences(t, driver, plain, proxied, found)
+	}
+	t.Run("pgx", func(t *testing.T) {
+		note("pgx", lookByPgx(t, s.plainURL), lookByPgx(t, s.serve(t).URL("analyst", "store")))
+	})
+	for _, p := range besidePrograms() {
+		t.Run(p.name, func(t *testing.T) {
+			if out, err := besideCommand(t, s.plain, p.probe).CombinedOutput(); err != nil {
+				t.Skipf("%s is not installed: %s", p.name, out)
+			}
+			note(p.name, runBeside(t, s.plain, p), runBeside(t, s.environment(t, s.serve(t)), p))
 		})
-		for _, p := range besidePrograms() {
-			t.Run(sandbox+"/"+p.name, func(t *testing.T) {
-				if out, err := besideCommand(t, s.plain, p.probe).CombinedOutput(); err != nil {
-					t.Skipf("%s is not installed: %s", p.name, out)
-				}
-				note(p.name, runBeside(t, s.plain, p), runBeside(t, s.environment(t, s.serve(t)), p))
-			})
-		}
 	}
 	holdDifferences(t, differencesFile, "# What drivers see otherwise than of PostgreSQL, and why that is meant: TestDriversBesidePostgres. Written by -update-beside, which keeps the reasons.\n", found, ran)
 }
 
-// holdDifferences holds what was found against what a file lists, of the drivers that were run over both sandboxes.
-func holdDifferences(t *testing.T, file, title string, found map[besideDifference][]string, ran map[string]int) {
+// holdDifferences holds what was found against what a file lists, of the drivers that were run.
+func holdDifferences(t *testing.T, file, title string, found map[besideDifference][]string, ran map[string]bool) {
 	t.Helper()
 	known := readDifferences(t, file)
 	for d, roads := range found {
@@ -202,7 +197,7 @@ func holdDifferences(t *testing.T, file, title string, found map[besideDifferenc
 		}
 	}
 	for d := range known {
-		if driver, _, _ := strings.Cut(d.name, " "); ran[driver] == 2 && found[d] == nil {
+		if driver, _, _ := strings.Cut(d.name, " "); ran[driver] && found[d] == nil {
 			t.Errorf("%s is listed and does not differ so\n  PostgreSQL: %s\n  dpproxy: %s", d.name, d.plain, d.proxied)
 		}
 	}
@@ -234,7 +229,7 @@ func runBeside(t *testing.T, env []string, p script) seen {
 var road = regexp.MustCompile(`^\[[^]]*\] `)
 
 // noteDifferences holds what a driver saw of dpproxy against what it saw of PostgreSQL.
-func noteDifferences(t *testing.T, driver, sandbox string, plain, proxied seen, found map[besideDifference][]string) {
+func noteDifferences(t *testing.T, driver string, plain, proxied seen, found map[besideDifference][]string) {
 	t.Helper()
 	if len(plain) < 10 {
 		t.Fatalf("%d things seen", len(plain))
@@ -244,7 +239,7 @@ func noteDifferences(t *testing.T, driver, sandbox string, plain, proxied seen, 
 	for name := range names {
 		if want, got := plain[name], proxied[name]; want != got {
 			d := besideDifference{driver + " " + road.ReplaceAllString(name, ""), shortened(want), shortened(got)}
-			found[d] = append(found[d], sandbox+" "+road.FindString(name))
+			found[d] = append(found[d], road.FindString(name))
 		}
 	}
 }
@@ -257,11 +252,11 @@ func shortened(text string) string {
 	return fmt.Sprintf("%s… (%d characters, %x)", text[:400], len(text), sha256.Sum256([]byte(text)))
 }
 
-func writeDifferences(t *testing.T, file, title string, known map[besideDifference]string, found map[besideDifference][]string, ran map[string]int) {
+func writeDifferences(t *testing.T, file, title string, known map[besideDifference]string, found map[besideDifference][]string, ran map[string]bool) {
 	t.Helper()
 	all := map[besideDifference]string{}
 	for d, why := range known {
-		if driver, _, _ := strings.Cut(d.name, " "); ran[driver] < 2 || found[d] != nil {
+		if driver, _, _ := strings.Cut(d.name, " "); !ran[driver] || found[d] != nil {
 			all[d] = why
 		}
 	}

@@ -51,41 +51,36 @@ func TestCatalogsAreWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sandbox := range []string{"embedded", "twin"} {
-		var sides []*pgconn.PgConn
-		for _, without := range []int{0, 7} {
-			path, _ := kit.Postgres(t, private, kit.Budgets{User: "1000", Cap: "1000"}, without)
-			if sandbox == "twin" {
-				twinPolicy(t, path, pgtest.Start(t), "lab_twin")
-			}
-			sides = append(sides, kit.Bare(t, kit.Serve(t, path)))
-		}
-		_, before := kit.StatementsSince(t, private, 0)
-		alike := 0
-		for _, rel := range relations {
-			sql := "SELECT * FROM " + rel
-			want, got := shape(t, conn.PgConn(), sql+" LIMIT 0"), shape(t, sides[0], sql+" LIMIT 0")
-			if got != want {
-				t.Errorf("%s: %s\n    got  %s\n    want %s", sandbox, rel, got, want)
-				continue
-			}
-			var texts [2]string
-			for i, side := range sides {
-				result := side.ExecParams(t.Context(), sql, nil, nil, nil, nil).Read()
-				if result.Err != nil {
-					t.Errorf("%s: %s: %v", sandbox, rel, result.Err)
-				}
-				texts[i] = fmt.Sprintf("%q", result.Rows)
-			}
-			if texts[0] != texts[1] && !ofTheSession[rel] {
-				t.Errorf("%s: %s differs between neighbours:\n%.500s\n%.500s", sandbox, rel, texts[0], texts[1])
-				continue
-			}
-			alike++
-		}
-		if asked, _ := kit.StatementsSince(t, private, before); strings.Contains(strings.Join(asked, " "), "people") {
-			t.Errorf("%s: the private database was asked: %s", sandbox, asked)
-		}
-		t.Logf("%s: %d of %d relations as PostgreSQL describes them, byte for byte the same over neighbours", sandbox, alike, len(relations))
+	var sides []*pgconn.PgConn
+	for _, without := range []int{0, 7} {
+		path, _ := kit.Postgres(t, private, kit.Budgets{User: "1000", Cap: "1000"}, without)
+		sides = append(sides, kit.Bare(t, kit.Serve(t, path)))
 	}
+	_, before := kit.StatementsSince(t, private, 0)
+	alike := 0
+	for _, rel := range relations {
+		sql := "SELECT * FROM " + rel
+		want, got := shape(t, conn.PgConn(), sql+" LIMIT 0"), shape(t, sides[0], sql+" LIMIT 0")
+		if got != want {
+			t.Errorf("%s\n    got  %s\n    want %s", rel, got, want)
+			continue
+		}
+		var texts [2]string
+		for i, side := range sides {
+			result := side.ExecParams(t.Context(), sql, nil, nil, nil, nil).Read()
+			if result.Err != nil {
+				t.Errorf("%s: %v", rel, result.Err)
+			}
+			texts[i] = fmt.Sprintf("%q", result.Rows)
+		}
+		if texts[0] != texts[1] && !ofTheSession[rel] {
+			t.Errorf("%s differs between neighbours:\n%.500s\n%.500s", rel, texts[0], texts[1])
+			continue
+		}
+		alike++
+	}
+	if asked, _ := kit.StatementsSince(t, private, before); strings.Contains(strings.Join(asked, " "), "people") {
+		t.Errorf("the private database was asked: %s", asked)
+	}
+	t.Logf("%d of %d relations as PostgreSQL describes them, byte for byte the same over neighbours", alike, len(relations))
 }

@@ -37,53 +37,46 @@ var originStatements = []string{
 }
 
 // TestColumnsOfTables: a column of an answer that is a table's says so in RowDescription as PostgreSQL does, by numbers under which the
-// catalogs of either sandbox have it, whether the statement is described or run.
+// catalogs have it, whether the statement is described or run.
 func TestColumnsOfTables(t *testing.T) {
 	kit.Beside(t)
 	server := pgtest.Shared(t)
-	for _, sandbox := range []string{"embedded", "twin"} {
-		t.Run(sandbox, func(t *testing.T) {
-			path, database := kit.Postgres(t, server, kit.Budgets{User: "1000", Cap: "1000"}, 0)
-			if sandbox == "twin" {
-				twinPolicy(t, path, pgtest.Start(t), "lab_twin")
+	path, database := kit.Postgres(t, server, kit.Budgets{User: "1000", Cap: "1000"}, 0)
+	p := kit.Serve(t, path)
+	ours, plain := pgxTo(t, p.URL("alice", "lab")), pgxTo(t, server.URLFor("postgres", database))
+	tables := 0
+	for _, text := range originStatements {
+		want, err := originsOf(plain, text)
+		if err != nil {
+			t.Fatalf("PostgreSQL: %s: %v", text, err)
+		}
+		got, err := originsOf(ours, text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: columns of %q, PostgreSQL says %q", text, got, want)
+		}
+		for _, o := range got {
+			if o != "" {
+				tables++
 			}
-			p := kit.Serve(t, path)
-			ours, plain := pgxTo(t, p.URL("alice", "lab")), pgxTo(t, server.URLFor("postgres", database))
-			tables := 0
-			for _, text := range originStatements {
-				want, err := originsOf(plain, text)
-				if err != nil {
-					t.Fatalf("PostgreSQL: %s: %v", text, err)
-				}
-				got, err := originsOf(ours, text)
-				if err != nil {
-					t.Errorf("%s: %v", text, err)
-					continue
-				}
-				if !slices.Equal(got, want) {
-					t.Errorf("%s: columns of %q, PostgreSQL says %q", text, got, want)
-				}
-				for _, o := range got {
-					if o != "" {
-						tables++
-					}
-				}
-			}
-			if _, err := ours.Exec(context.Background(), "SET dp.error_columns = on"); err != nil {
-				t.Fatal(err)
-			}
-			for text, want := range map[string][]string{
-				"SELECT count(*), city FROM people GROUP BY city":                                       {"", "", "", "people.city"},
-				"SELECT * FROM (SELECT city, count(*) AS n, sum(age) AS s FROM people GROUP BY city) t": {"people.city", "", "", "", "", "", ""},
-			} {
-				if got, err := originsOf(ours, text); err != nil || !slices.Equal(got, want) {
-					t.Errorf("with columns of errors: %s: columns of %q, must be %q (%v)", text, got, want, err)
-				}
-			}
-			if tables < 20 {
-				t.Errorf("only %d columns are a table's", tables)
-			}
-		})
+		}
+	}
+	if _, err := ours.Exec(context.Background(), "SET dp.error_columns = on"); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]string{
+		"SELECT count(*), city FROM people GROUP BY city":                                       {"", "", "", "people.city"},
+		"SELECT * FROM (SELECT city, count(*) AS n, sum(age) AS s FROM people GROUP BY city) t": {"people.city", "", "", "", "", "", ""},
+	} {
+		if got, err := originsOf(ours, text); err != nil || !slices.Equal(got, want) {
+			t.Errorf("with columns of errors: %s: columns of %q, must be %q (%v)", text, got, want, err)
+		}
+	}
+	if tables < 20 {
+		t.Errorf("only %d columns are a table's", tables)
 	}
 }
 

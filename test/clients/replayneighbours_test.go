@@ -41,7 +41,7 @@ func TestReplayTellsNothing(t *testing.T) {
 	for _, more := range changes {
 		server := pgtest.Start(t, kit.Logged...)
 		servers = append(servers, server)
-		programs = append(programs, shopProxy(t, server, "", more...))
+		programs = append(programs, shopProxy(t, server, more...))
 	}
 	compared, exact, heard := 0, 0, 0
 	for _, client := range recordedClients {

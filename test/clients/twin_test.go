@@ -47,7 +47,7 @@ var twinStatements = []string{
 	"SELECT n / (n - n) FROM (SELECT count(*) AS n FROM people) t", "SELECT pg_read_file('/etc/passwd')",
 }
 
-// TestTwinServes: a proxy whose outer queries run in a twin answers what the embedded sandbox refuses, and what a client
+// TestTwinServes: a proxy whose outer queries run in a twin answers, and what a client
 // learns without having paid is the same over two neighbouring private databases.
 func TestTwinServes(t *testing.T) {
 	kit.Beside(t)

@@ -9,7 +9,7 @@ import (
 
 // TestDateOrder: dates are read in the order of DateStyle, in conditions, above the counts and as parameters.
 func TestDateOrder(t *testing.T) {
-	for _, engine := range []string{"duckdb", "twin"} {
+	for _, engine := range []string{"duckdb", "postgres"} {
 		p := pairOver(t, telemetry(*seed), engine, func(*schema) {})
 		for _, order := range []string{"DMY", "YMD", "MDY"} {
 			for _, c := range []*client{p.proxy, p.plain} {
@@ -38,7 +38,7 @@ func TestDateOrder(t *testing.T) {
 
 // TestZones: a session's zone holds below the counts and above them, however it is named.
 func TestZones(t *testing.T) {
-	for _, engine := range []string{"duckdb", "twin"} {
+	for _, engine := range []string{"duckdb", "postgres"} {
 		p := pairOver(t, kinds(*seed), engine, func(*schema) {})
 		for _, zone := range []string{"TIME ZONE -3", "TIME ZONE INTERVAL '+05:30' HOUR TO MINUTE", "TimeZone = '+05:30'", "TimeZone = 'Europe/Berlin'", "TimeZone = '<-02>+2'", "TimeZone = '5.5'"} {
 			for _, c := range []*client{p.proxy, p.plain} {
@@ -84,7 +84,7 @@ func TestZones(t *testing.T) {
 
 // TestDeclared: parameters above the counts have the types that their client says, in what is described too.
 func TestDeclared(t *testing.T) {
-	for _, engine := range []string{"duckdb", "twin"} {
+	for _, engine := range []string{"duckdb", "postgres"} {
 		p := pairOver(t, kinds(*seed), engine, func(*schema) {})
 		for _, d := range []*drawn{
 			{text: "SELECT s.code, s.day - \x010\x02 AS a FROM sort s", given: []given{{of: int4Type, text: "3", declared: true, exact: true}}},
@@ -105,7 +105,7 @@ func TestDeclared(t *testing.T) {
 
 // TestForms: texts that a statement makes of numbers and intervals are those that the session's settings ask for, below the counts, above them, and in what is sent.
 func TestForms(t *testing.T) {
-	for _, engine := range []string{"duckdb", "twin"} {
+	for _, engine := range []string{"duckdb", "postgres"} {
 		p := pairOver(t, telemetry(*seed), engine, func(*schema) {})
 		for _, style := range []string{"postgres", "postgres_verbose", "sql_standard", "iso_8601"} {
 			for _, digits := range []int{1, 0, -11, 3} {

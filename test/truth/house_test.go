@@ -29,7 +29,6 @@ import (
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
-	"github.com/dpproxy/dpproxy/sandbox/embedded"
 	"github.com/dpproxy/dpproxy/sandbox/twin"
 )
 
@@ -135,7 +134,7 @@ func (s *schema) duckdb(t testing.TB, dir string) string {
 	return fmt.Sprintf(`{url: "duckdb:%s.duckdb"}`, s.name)
 }
 
-// open starts a proxy over a schema's database; backendText is the policy's backend, sandboxURL may be empty.
+// open starts a proxy over a schema's database; backendText is the policy's backend.
 func open(t testing.TB, s *schema, backendText func(dir string) string, sandboxURL string) *house {
 	t.Helper()
 	verifier, err := policy.Verifier("alice", strings.NewReader(strings.Repeat("alice-salt", 20)))
@@ -144,9 +143,7 @@ func open(t testing.TB, s *schema, backendText func(dir string) string, sandboxU
 	}
 	h := &house{t: t, dir: memory.Dir(t), log: slog.New(slog.DiscardHandler)}
 	text := s.policy(backendText(h.dir), verifier)
-	if sandboxURL != "" {
-		text = strings.Replace(text, "ledger:", fmt.Sprintf("sandbox: {url: %q}\nledger:", sandboxURL), 1)
-	}
+	text = strings.Replace(text, "ledger:", fmt.Sprintf("sandbox: {url: %q}\nledger:", sandboxURL), 1)
 	path := filepath.Join(h.dir, "policy.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -167,12 +164,7 @@ func open(t testing.TB, s *schema, backendText func(dir string) string, sandboxU
 		}
 		copies.PutInForce()
 	}
-	if sandboxURL != "" {
-		h.engine, err = twin.Open(sandboxURL, sandbox.Options{Log: h.log})
-	} else {
-		h.engine, err = embedded.Start(ctx, sandbox.Options{Log: h.log})
-	}
-	if err != nil {
+	if h.engine, err = twin.Open(sandboxURL, sandbox.Options{Log: h.log}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.engine.Close() })

@@ -88,7 +88,7 @@ func TestPrepared(t *testing.T) {
 	deep := `SELECT m::date AS d, sum(n) AS n FROM (SELECT date_trunc('hour', seen_at) AS m, count(*) AS n FROM reading GROUP BY 1) q WHERE m > '2024-05-02 12:00' AND m::date < $1 GROUP BY 1 HAVING sum(n) > 0 ORDER BY 1`
 	constant := `SELECT '05/03/2024'::date AS d, $1::date AS p, timestamptz '2024-05-03 00:00' AS z, '2024-05-03 00:00'::text::timestamptz AS t, date_part('hour', '2024-05-03 00:00+00'::timestamptz) AS h`
 	turned := []string{"SET DateStyle = 'ISO, DMY'", "SET TimeZone = 'Asia/Tokyo'", "SET IntervalStyle = sql_standard"}
-	for _, engine := range []string{"duckdb", "twin"} {
+	for _, engine := range []string{"duckdb", "postgres"} {
 		p := pairOver(t, telemetry(*seed), engine, func(*schema) {})
 		play := func(name string, steps ...step) {
 			t.Run(engine+"/"+name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestViewsAreRead(t *testing.T) {
 
 // TestPreparedTexts: the same of literals and parameters wherever a text becomes a date, a time or an interval.
 func TestPreparedTexts(t *testing.T) {
-	for _, engine := range []string{"duckdb", "twin"} {
+	for _, engine := range []string{"duckdb", "postgres"} {
 		p := pairOver(t, telemetry(*seed), engine, func(*schema) {})
 		for _, of := range []struct {
 			sql    string
@@ -268,7 +268,7 @@ func TestPreparedTexts(t *testing.T) {
 
 // TestPreparedKinds: parameters of declared types, and series whose ends are parameters.
 func TestPreparedKinds(t *testing.T) {
-	for _, engine := range []string{"duckdb", "twin"} {
+	for _, engine := range []string{"duckdb", "postgres"} {
 		p := pairOver(t, kinds(*seed), engine, func(*schema) {})
 		for _, of := range []struct {
 			sql, types string // empty: none is declared

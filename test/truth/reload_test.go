@@ -31,7 +31,7 @@ func (r reloading) Query(ctx context.Context, s sandbox.Session, q outer.Query, 
 
 // TestReloadBetweenChargeAndAnswer: a statement that was charged is answered by the public tables that it was planned by, whatever comes into force before its answer is put together.
 func TestReloadBetweenChargeAndAnswer(t *testing.T) {
-	for _, engine := range []string{"duckdb", "twin"} {
+	for _, engine := range []string{"duckdb", "postgres"} {
 		p := pairOver(t, kinds(*seed), engine, func(*schema) {})
 		h := p.house
 		d := *h.policy.Datasets[0]

@@ -49,12 +49,8 @@ type pair struct {
 // schemas are built of one seed.
 var schemas = []func(uint64) *schema{shop, rental, hospital, telemetry, kinds, trade}
 
-// engines are where the rows are and what answers above the counts: PostgreSQL, DuckDB or a snapshot of PostgreSQL with the embedded
-// sandbox, and PostgreSQL with a twin, at full length.
+// engines are where the rows are: PostgreSQL, DuckDB or a snapshot of PostgreSQL.
 func engines() []string {
-	if *statements >= 5000 || strings.Contains(*only, "twin") {
-		return []string{"postgres", "duckdb", "snapshot", "twin"}
-	}
 	return []string{"postgres", "duckdb", "snapshot"}
 }
 
@@ -78,7 +74,7 @@ func pairOver(t *testing.T, s *schema, engine string, change func(*schema)) *pai
 	change(s)
 	server := pgtest.Shared(t)
 	role, database := s.database(t, server)
-	backend, sandbox := func(dir string) string { return s.duckdb(t, dir) }, ""
+	backend := func(dir string) string { return s.duckdb(t, dir) }
 	if engine != "duckdb" {
 		backend = func(string) string { return fmt.Sprintf("{url: %q}", server.URLFor(role, database)) }
 	}
@@ -87,10 +83,7 @@ func pairOver(t *testing.T, s *schema, engine string, change func(*schema)) *pai
 			return fmt.Sprintf("{url: %q, snapshot: {dir: snapshots, every: 1d}}", server.URLFor(role, database))
 		}
 	}
-	if engine == "twin" {
-		sandbox = twinURL(t, server, s.name)
-	}
-	h := open(t, s, backend, sandbox)
+	h := open(t, s, backend, twinURL(t, server, s.name+"_"+engine))
 	p := &pair{schema: s, engine: engine, house: h, proxy: h.connect(), plain: dial(t, server.URLFor("postgres", database)+"&options=-csearch_path%3Dplain", "SELECT 1")}
 	p.fresh()
 	return p
@@ -106,7 +99,7 @@ func twinURL(t *testing.T, server *pgtest.Server, schema string) string {
 
 func chosen(schema, engine string) bool {
 	s, e, both := strings.Cut(*only, "/")
-	return *only == "" || both && s == schema && (engine == "" || e == engine) || !both && (*only == schema || *only == engine || engine == "" && slices.Contains([]string{"postgres", "duckdb", "snapshot", "twin"}, *only))
+	return *only == "" || both && s == schema && (engine == "" || e == engine) || !both && (*only == schema || *only == engine || engine == "" && slices.Contains([]string{"postgres", "duckdb", "snapshot"}, *only))
 }
 
 // fresh begins with nothing spent and nothing held.

@@ -239,7 +239,6 @@ type noEngine struct{}
 
 var errNoEngine = errors.New("no engine in the simulation")
 
-func (noEngine) Dialect() dialect.Dialect                             { return dialect.DuckDB }
 func (noEngine) Numbers(string) pgcatalog.Numbers                     { return nil }
 func (noEngine) Slots() int                                           { return 0 }
 func (noEngine) Catalog(context.Context, *policy.Policy) error        { return nil }
@@ -249,6 +248,6 @@ func (noEngine) Query(context.Context, sandbox.Session, outer.Query, []sandbox.T
 	return none, errNoEngine
 }
 
-func (noEngine) Describe(context.Context, sandbox.Session, outer.Query, []sandbox.Table) ([]sandbox.Column, error) {
-	return nil, errNoEngine
+func (noEngine) Describe(context.Context, sandbox.Session, outer.Query, []sandbox.Table) (sandbox.Description, error) {
+	return sandbox.Description{}, errNoEngine
 }
