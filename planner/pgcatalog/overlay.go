@@ -78,13 +78,3 @@ func words(text string) map[string]bool {
 	}
 	return set
 }
-
-// filled are the relations of pg_catalog and information_schema that the embedded sandbox has rows of. All others are written
-// into a query as what has no rows, and stored nowhere.
-var filled = words(`pg_am pg_attribute pg_class pg_collation pg_constraint pg_cursors pg_database pg_description pg_index pg_indexes pg_language pg_namespace pg_opclass pg_prepared_statements
-	pg_proc pg_range pg_rewrite pg_roles pg_settings pg_stat_activity pg_tables pg_tablespace pg_type pg_user pg_views character_sets columns
-	constraint_column_usage constraint_table_usage information_schema_catalog_name key_column_usage referential_constraints schemata table_constraints
-	table_privileges tables views`)
-
-// Filled tells whether the embedded sandbox has rows of a relation.
-func Filled(schema, name string) bool { return schema == "dp" || filled[name] }

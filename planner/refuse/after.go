@@ -2,8 +2,8 @@ package refuse
 
 // What is refused once there is a plan, by whoever writes or binds the SQL.
 var (
-	sandboxUnsupported = New("sandbox-unsupported", "DP002", "%s cannot be run by the sandbox", "The sandbox runs only what it runs exactly as PostgreSQL does: compute this part where the answer arrives. With PostgreSQL as the sandbox (sandbox.url in the policy) more of it runs.", "")
-	sandboxQuery       = New("sandbox-query", "DP002", "%s", "The sandbox runs only what it runs exactly as PostgreSQL does: compute this part where the answer arrives. With PostgreSQL as the sandbox (sandbox.url in the policy) more of it runs.", "")
+	sandboxUnsupported = New("sandbox-unsupported", "DP002", "%s cannot be run by the sandbox", "The sandbox is a PostgreSQL, and what would tell of its own server is not asked of it: compute this part where the answer arrives.", "")
+	sandboxQuery       = New("sandbox-query", "DP002", "%s", "The sandbox is a PostgreSQL, and what would tell of its own server is not asked of it: compute this part where the answer arrives.", "")
 	invalidOuter       = New("invalid-query", "", "%s", "", "")
 	unrendered         = New("no-database-form", "DP002", "this question has no form that the private database can run", "Ask for fewer keys or filters in one statement.", "")
 )
@@ -23,9 +23,6 @@ func Invalid(sqlState, message, hint string) *Refusal {
 	r.SQLState, r.Hint = sqlState, hint
 	return r
 }
-
-// TwinHint is what an analyst is told where the embedded sandbox finds only in a query's values that it cannot run it.
-func TwinHint() string { return sandboxUnsupported.Hint }
 
 // Unrendered refuses a measure whose SQL cannot be written.
 func Unrendered() *Refusal { return unrendered.At(-1) }

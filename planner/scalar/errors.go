@@ -1,9 +1,7 @@
 package scalar
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -42,12 +40,6 @@ func failf(state, format string, args ...any) error {
 // unsupported is the refusal of what PostgreSQL would answer and this package does not.
 func unsupported(format string, args ...any) error {
 	return &Error{stateUnsupported, fmt.Sprintf(format, args...) + " is not supported"}
-}
-
-// IsBeyond tells an error that unsupported makes: PostgreSQL may have a value.
-func IsBeyond(err error) bool {
-	var fault *Error
-	return errors.As(err, &fault) && fault.SQLState == stateUnsupported && strings.HasSuffix(fault.Message, " is not supported")
 }
 
 var (

@@ -119,8 +119,6 @@ func hasColumn(e Expr) bool {
 	switch e := e.(type) {
 	case *constant:
 		return false
-	case *unknown:
-		return true
 	case parent:
 		for _, c := range e.children() {
 			if hasColumn(c) {

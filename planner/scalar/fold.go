@@ -2,7 +2,6 @@ package scalar
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -20,15 +19,6 @@ func Fold(e Expr) (Expr, error) {
 		return foldCoalesce(e)
 	case *nullIf:
 		return foldNullIf(e)
-	case *unknown:
-		of := make([]Expr, len(e.of))
-		for i, arg := range e.of {
-			var err error
-			if of[i], err = Fold(arg); err != nil {
-				return nil, err
-			}
-		}
-		return e.rebuild(of), nil
 	case parent:
 		return foldArguments(e)
 	}
@@ -201,25 +191,10 @@ func failsFolded(e Expr) error {
 			}
 		}
 	}
-	switch e := e.(type) {
-	case *call:
-		if PerhapsNull(e) {
-			return nil
-		}
-		return e.failsByConstants()
-	case *unknown:
-		return e.fails
+	if c, ok := e.(*call); ok {
+		return c.failsByConstants()
 	}
 	return nil
-}
-
-// PerhapsNull tells what may be NULL on every row, since something in it is.
-func PerhapsNull(e Expr) bool {
-	if u, ok := e.(*unknown); ok && u.null {
-		return true
-	}
-	p, ok := e.(parent)
-	return ok && slices.ContainsFunc(p.children(), PerhapsNull)
 }
 
 // asWritten stands, among harmless arguments, for what to_char writes by the template.
@@ -292,39 +267,4 @@ func (c *call) harmless(text string, t policy.Type) (policy.Value, error) {
 		return nil, nil
 	}
 	return v, nil
-}
-
-// unknown is a value of which a type is known, and what is evaluated before it is there; or else why it never is.
-type unknown struct {
-	column
-	of    []Expr
-	null  bool // it may be NULL on every row
-	fails error
-}
-
-func (u *unknown) children() []Expr         { return u.of }
-func (u *unknown) rebuild(args []Expr) Expr { return &unknown{u.column, args, u.null, u.fails} }
-
-// Unknown is a value of which a type is known, and what is evaluated before it is there: a sum of 1 / n over rows is one, and reads n and 1.
-func Unknown(t policy.Type, typmod int32, of ...Expr) Expr {
-	return &unknown{column{0, t, typmod}, of, false, nil}
-}
-
-// Perhaps is Unknown of what may be NULL on every row: what a LEFT JOIN finds is.
-func Perhaps(t policy.Type, typmod int32, of ...Expr) Expr {
-	return &unknown{column{0, t, typmod}, of, true, nil}
-}
-
-// Failing is what fails on every row, of a type.
-func Failing(t policy.Type, state, message string) Expr {
-	return &unknown{column{0, t, -1}, nil, false, fail(state, message)}
-}
-
-// ConstantValue is the value of a constant; false: it is none.
-func ConstantValue(e Expr) (policy.Value, bool) {
-	c, ok := e.(*constant)
-	if !ok {
-		return nil, false
-	}
-	return c.value, true
 }

@@ -72,7 +72,7 @@ func Describe(err error) *Failure {
 	}
 	if errors.As(err, &computed) { // of the outer query, on released values alone
 		if computed.SQLState == "0A000" || computed.SQLState == "DP002" { // pools kill connections on 0A000
-			return New("DP002", computed.Message).WithHint(refuse.TwinHint())
+			return New("DP002", computed.Message)
 		}
 		f := New(computed.SQLState, computed.Message)
 		if computed.SQLState == "22012" {

@@ -284,6 +284,8 @@ func (t *engine) fault(ctx context.Context, s sandbox.Session, l sandbox.Limits,
 		return ours
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.As(err, &theirs) && strings.HasPrefix(theirs.Code, "57P"): // the server or the session was ended
+		return errGone
 	case errors.As(err, &theirs):
 		told, expected := errorOf(theirs)
 		if s.Unreleased && expected && told.SQLState == theirs.Code && !inward(theirs.Message) {
@@ -304,6 +306,5 @@ func (t *engine) fault(ctx context.Context, s sandbox.Session, l sandbox.Limits,
 	if errors.As(err, &tooLong) {
 		return sandbox.ErrTooMany
 	}
-	t.options.Log.ErrorContext(ctx, "twin could not be asked", "kind", fmt.Sprintf("%T", err))
-	return sandbox.ErrBroken
+	return errGone
 }

@@ -19,8 +19,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/dpproxy/dpproxy/internal/processor"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/pgcatalog"
 	"github.com/dpproxy/dpproxy/policy"
@@ -227,6 +229,9 @@ func (t *engine) Describe(ctx context.Context, s sandbox.Session, q outer.Query,
 	return d, err
 }
 
+// errGone says that a session ended while it was asked, with its server or by it. Asked again, another answers.
+var errGone = errors.New("twin: the session is gone")
+
 // ask runs or binds one query. Where the twin's copies of public tables are not those that are given with it, or come to be others while it runs, it reads these, which then travel with it. Of what this proxy does it knows; what others
 // do that share the twin the query's own transaction tells.
 func (t *engine) ask(ctx context.Context, describe *sandbox.Description, s sandbox.Session, q outer.Query, tables []sandbox.Table) (sandbox.Rows, error) {
@@ -256,8 +261,21 @@ func (t *engine) ask(ctx context.Context, describe *sandbox.Description, s sandb
 // errTheirs says that a query found other copies of public tables than those that it is to read.
 var errTheirs = errors.New("twin: another proxy's copies of public tables")
 
-// send runs or binds one query on a connection of the dataset's twin, at most to the deadline.
+// send runs or binds one query on a connection of the dataset's twin, at most to the deadline: once more where a server of
+// the engine's own has ended the first, as it does all sessions when one is killed.
 func (t *engine) send(ctx context.Context, describe *sandbox.Description, s sandbox.Session, q outer.Query, tables []sandbox.Table, own []copied) (sandbox.Rows, error) {
+	rows, err := t.sendOnce(ctx, describe, s, q, tables, own)
+	if errors.Is(err, errGone) && t.server != nil && ctx.Err() == nil {
+		rows, err = t.sendOnce(ctx, describe, s, q, tables, own)
+	}
+	if errors.Is(err, errGone) {
+		t.options.Log.ErrorContext(ctx, "twin could not be asked")
+		err = sandbox.ErrBroken
+	}
+	return rows, err
+}
+
+func (t *engine) sendOnce(ctx context.Context, describe *sandbox.Description, s sandbox.Session, q outer.Query, tables []sandbox.Table, own []copied) (sandbox.Rows, error) {
 	db, p, l, err := t.database(s.Database)
 	if err != nil {
 		return sandbox.Rows{}, err
@@ -272,19 +290,16 @@ func (t *engine) send(ctx context.Context, describe *sandbox.Description, s sand
 	if size > int64(l.Memory/2) {
 		return sandbox.Rows{}, l.Large()
 	}
-	if s.Took != nil {
-		defer func(begun time.Time) { s.Took(time.Since(begun)) }(time.Now())
-	}
-	limited, cancel := context.WithTimeoutCause(ctx, l.Time, l.Late(s)) // its processor may be another machine's
-	defer cancel()
 	c := &composer{session: s, policy: p, catalog: db.catalog, blank: describe != nil}
 	text := c.compose(q, tables)
-	conn, err := db.pool.Acquire(limited)
+	conn, err := t.acquire(ctx, db, s, l)
 	if err != nil {
-		return sandbox.Rows{}, t.fault(limited, s, l, err)
+		return sandbox.Rows{}, t.fault(ctx, s, l, err)
 	}
 	defer conn.Release()
-	r := &run{conn: conn.Conn().PgConn(), maxRows: t.options.MaxRows, maxBytes: int(l.Memory / 2), time: l.Time, zone: s.Location()}
+	limited, done := t.timed(ctx, conn.Conn().PgConn(), s, l)
+	defer done()
+	r := &run{conn: conn.Conn().PgConn(), maxRows: t.options.MaxRows, maxBytes: int(l.Memory / 2), time: t.patience(l), zone: s.Location()}
 	if len(own) > 0 {
 		r.theirs = theirs(own)
 	}
@@ -302,6 +317,64 @@ func (t *engine) send(ctx context.Context, describe *sandbox.Description, s sand
 		return sandbox.Rows{}, t.fault(limited, s, l, err)
 	}
 	return rows, nil
+}
+
+// patience is how long a query may last by the clock. Of a server of its own the engine sees the processor time (timed).
+func (t *engine) patience(l sandbox.Limits) time.Duration {
+	if t.server != nil {
+		return processor.Patience * l.Time
+	}
+	return l.Time
+}
+
+// acquire waits for a session, as long as a query may last. A server that starts again is waited for too.
+func (t *engine) acquire(ctx context.Context, db *database, s sandbox.Session, l sandbox.Limits) (conn *pgxpool.Conn, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.patience(l), l.Late(s))
+	defer cancel()
+	for {
+		if conn, err = db.pool.Acquire(ctx); err == nil || t.server == nil {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// timed is a context that ends when a session has taken the time of a query: of the processor where the server is the
+// engine's own, else by the clock, since its processor may be another machine's. done says what it took to who asks, and
+// ends a session of its own server that does not stop.
+func (t *engine) timed(ctx context.Context, conn *pgconn.PgConn, s sandbox.Session, l sandbox.Limits) (limited context.Context, done func()) {
+	begun, pid := time.Now(), int(conn.PID())
+	limited, over := context.WithCancelCause(ctx)
+	limited, stop := context.WithTimeoutCause(limited, t.patience(l), l.Late(s))
+	before, unwatch := time.Duration(0), func() {}
+	if t.server != nil {
+		before, _ = processor.Time(pid)
+		unwatch = processor.Watch(l.Time, func() (time.Duration, bool) {
+			now, ok := processor.Time(pid)
+			return now - before, ok
+		}, func() { over(l.Late(s)) })
+	}
+	return limited, func() {
+		unwatch()
+		took := time.Since(begun)
+		if t.server != nil && took > 50*time.Millisecond { // the system counts in hundredths of a second
+			if now, ok := processor.Time(pid); ok {
+				took = min(took, now-before)
+			}
+		}
+		if s.Took != nil {
+			s.Took(took)
+		}
+		if t.server != nil && conn.IsClosed() {
+			go t.server.End(uint32(pid), 2*time.Second)
+		}
+		stop()
+		over(nil)
+	}
 }
 
 func (t *engine) database(dataset string) (*database, *policy.Policy, sandbox.Limits, error) {
