@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale versions truth attacks hostile docs site dist packages deps clean
+.PHONY: help build demo server test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale versions truth attacks hostile docs site dist packages deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -13,8 +13,11 @@ help: ## list the targets
 build: ## build bin/dpproxy (the first build compiles PostgreSQL's grammar: about a minute)
 	$(GO) build -o $(BIN) ./cmd/dpproxy
 
-demo: build ## run a proxy over 1,000,000 generated people on 127.0.0.1:6432
+demo: server build ## run a proxy over 1,000,000 generated people on 127.0.0.1:6432
 	$(BIN) demo $(DEMO_FLAGS)
+
+server:
+	@./scripts/deps server
 
 deps: ## what the tests need besides Go and gcc: a PostgreSQL server (installed when root on Debian)
 	@./scripts/deps
@@ -26,7 +29,7 @@ lint: ## gofmt, go vet, staticcheck, deadcode, govulncheck where its database ca
 RACED := /(proxy|ledger|sandbox|backend)(/|$$)
 # What takes longest begins first, so that nothing long is left when all else has ended.
 LONGEST := rewrite internal/threats test/attacks test/audits test/answers test/clients test/durability examples/attacks mechanisms planner internal/simulation test/engines test/truth cmd/dpproxy test/paths test/way test/hostile
-LONGEST_RACED := backend ledger sandbox sandbox/embedded proxy
+LONGEST_RACED := backend ledger sandbox sandbox/twin proxy
 # IN_ORDER lists the packages that grep leaves, those of a list first.
 IN_ORDER = { printf '$(shell $(GO) list -m)/%s\n' $(1); $(GO) list ./... | grep $(2); } | awk '!seen[$$0]++'
 # Tests wait for processes and clocks a good part of their time: both halves run side by side, each with as many packages at a
@@ -44,7 +47,7 @@ test: deps lint ## everything that CI runs; `go test` prints how long each packa
 	$(GO) test -vet=off -parallel 4 -timeout 60m ./test/timing # beside other work it would see less
 
 # What one goroutine does at a time, thousands of times, is run without the detector; a part of the seeds with it.
-ALONE := ^(TestSharedSimulated|TestDamageIsFoundOrHarmless|TestSandboxesDocument|TestAPlanMayBeLong)$$
+ALONE := ^(TestSharedSimulated|TestDamageIsFoundOrHarmless|TestAPlanMayBeLong)$$
 
 .PHONY: plain
 plain:

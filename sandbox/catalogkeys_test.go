@@ -56,7 +56,7 @@ var (
 )
 
 // TestKeysAreThoseOfAServer: what clients ask of keys has the same answer over the policy's tables as over tables that were made
-// with these keys on PostgreSQL, but for numbers, in both sandboxes.
+// with these keys on PostgreSQL, but for numbers.
 func TestKeysAreThoseOfAServer(t *testing.T) {
 	server := pgtest.Shared(t)
 	server.Exec(t, "postgres", "CREATE DATABASE keyed")

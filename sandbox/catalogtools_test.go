@@ -47,7 +47,7 @@ var toolStatements = []string{
 	"SELECT * FROM pg_stat_get_activity(NULL) AS a(datid, pid)", "SELECT * FROM pg_stat_get_wal_senders() WITH ORDINALITY",
 }
 
-// TestToolsReadTheCatalogs: administrators' tools get the columns that PostgreSQL gives them, from both sandboxes, and its rows
+// TestToolsReadTheCatalogs: administrators' tools get the columns that PostgreSQL gives them, and its rows
 // where those are the same on any server.
 func TestToolsReadTheCatalogs(t *testing.T) {
 	conn := asPlainRole(t)
@@ -71,7 +71,7 @@ func TestToolsReadTheCatalogs(t *testing.T) {
 	}
 }
 
-// TestCatalogsTellNothingOfTheServer: neither sandbox says when its server began, how far it has written, who else is there, or
+// TestCatalogsTellNothingOfTheServer: the sandbox does not say when its server began, how far it has written, who else is there, or
 // how often anything was read.
 func TestCatalogsTellNothingOfTheServer(t *testing.T) {
 	for name, e := range walked(t) {

@@ -68,7 +68,7 @@ func walked(t *testing.T) map[string]sandbox.Engine {
 }
 
 // TestEveryRelationOfPostgreSQL: each relation of pg_catalog and information_schema that a role without any grant may read on
-// PostgreSQL has the same columns in both sandboxes, and can be read whole.
+// PostgreSQL has the same columns in the sandbox, and can be read whole.
 func TestEveryRelationOfPostgreSQL(t *testing.T) {
 	conn := asPlainRole(t)
 	relations := column(t, conn, `SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -109,7 +109,7 @@ const callsSQL = `SELECT n.nspname || '.' || p.proname || '(' || coalesce((SELEC
 	FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS a(t, k)), '') || ')'
 	FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE $which ORDER BY 1`
 
-// TestEveryFunctionOfTheViews: each function that the catalogs' own views call has the same columns in both sandboxes as on
+// TestEveryFunctionOfTheViews: each function that the catalogs' own views call has the same columns as on
 // PostgreSQL, and answers where PostgreSQL does.
 func TestEveryFunctionOfTheViews(t *testing.T) {
 	conn := asPlainRole(t)

@@ -31,7 +31,7 @@ func (deaf) Answer(context.Context, *pipeline.Session, parse.Statement, []policy
 	}
 }
 
-// crossJoin holds a sandbox child for as long as it may run.
+// crossJoin holds a session of the sandbox for as long as it may run.
 const crossJoin = `SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b WHERE (a * b) % 7 = 3`
 
 // busy sends statements on connections of their own and waits for no answer.

@@ -2,8 +2,8 @@
 // information_schema with their columns, those of schema dp, and what of them is not shown as it stands.
 //
 // SELECT datname, datdba FROM pg_database is bound by the columns that Lookup("pg_catalog", "pg_database") lists
-// (rewrite/outer). Their rows are the cluster's, so Replaced is true of it: a PostgreSQL sandbox reads a table expression of
-// rows that package sandbox makes, the embedded sandbox a table of such rows. Of pg_class, whose rows are the policy's own
+// (rewrite/outer). Their rows are the cluster's, so Replaced is true of it: the sandbox reads a table expression of
+// rows that package sandbox makes. Of pg_class, whose rows are the policy's own
 // tables, only reltuples and the like are Masked.
 package pgcatalog
 

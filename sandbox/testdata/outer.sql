@@ -1,4 +1,4 @@
--- Outer queries over three released tables. The embedded engine must give PostgreSQL's text and types, or refuse.
+-- Outer queries over three released tables, whose text and types are PostgreSQL's.
 SELECT k, g, n FROM leaf_1 ORDER BY k, g
 SELECT k, sum(n) FROM leaf_1 GROUP BY k ORDER BY 1
 SELECT k, avg(n), count(*), min(n), max(n) FROM leaf_1 GROUP BY k ORDER BY k NULLS FIRST

@@ -1,5 +1,4 @@
--- What is easily different between engines. On the twin these mean what PostgreSQL says; the embedded engine gives the same
--- text, types and column names, or refuses.
+-- What is easily different between engines: text, types and column names are PostgreSQL's.
 -- integer division, remainders, overflow
 SELECT 7 / 2, -7 / 2, 7 / -2, 7 % 3, -7 % 3, 7 % -3, (-7)::bigint / 2, 7::smallint / 2::smallint, mod(-7, 3), div(-7, 2)
 SELECT n / 2 * 2, n / 2.0 * 2, (n / 2)::float8, n::float8 / 2 FROM leaf_1 ORDER BY n

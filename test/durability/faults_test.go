@@ -426,7 +426,7 @@ func layProvider(t *testing.T) faulty {
 	return faulty{path, away, back, nil}
 }
 
-// TestSandboxProcessKilled: the embedded sandbox's processes come by themselves: /readyz stays as it is.
+// TestSandboxProcessKilled: the sandbox's own server comes again by itself, and /readyz with it.
 func TestSandboxProcessKilled(t *testing.T) {
 	path, admin := kit.DuckDBIn(t, t.TempDir(), plenty, 0), kit.FreeAddress(t)
 	kit.Edit(t, path, `listen: "127.0.0.1:0"`, fmt.Sprintf(`listen: "127.0.0.1:0", admin: %q`, admin))
