@@ -47,10 +47,11 @@ var replacedFunctions = func() map[string]replacedFunction {
 	m := map[string]replacedFunction{
 		"current_database": name("database"), "current_catalog": name("database"),
 		"current_user": name("user"), "session_user": name("user"), "current_role": name("user"), "user": name("user"),
-		"version":           {0, 0, `"$version"`, "", 0},
-		"pg_backend_pid":    {0, 0, `CAST("$pid" AS pg_catalog.int4)`, "", 0},
-		"pg_is_in_recovery": {0, 0, `false`, "", 0},
-		"pg_get_userbyid": {1, 1, `CAST(CASE WHEN "%1" IS NULL THEN NULL WHEN CAST("%1" AS pg_catalog.oid) = 10 THEN '` + pgcatalog.OwnerName + `'
+		"pg_client_encoding": name("client_encoding"),
+		"version":            {0, 0, `"$version"`, "", 0},
+		"pg_backend_pid":     {0, 0, `CAST("$pid" AS pg_catalog.int4)`, "", 0},
+		"pg_is_in_recovery":  {0, 0, `false`, "", 0},
+		"pg_get_userbyid": {1, 1, `CAST(CASE WHEN CAST("%1" AS pg_catalog.oid) IS NULL THEN NULL WHEN CAST("%1" AS pg_catalog.oid) = 10 THEN '` + pgcatalog.OwnerName + `'
 			WHEN CAST("%1" AS pg_catalog.oid) = CAST("$useroid" AS pg_catalog.oid) THEN "$user"
 			ELSE 'unknown (OID=' || CAST(CAST("%1" AS pg_catalog.oid) AS pg_catalog.text) || ')' END AS pg_catalog.name)`, "", 0},
 		"pg_has_role":              {2, 3, `(CASE WHEN "%last" IS NOT NULL THEN false END)`, "", 0},
