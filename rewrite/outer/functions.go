@@ -50,6 +50,7 @@ var replacedFunctions = func() map[string]replacedFunction {
 		"pg_client_encoding": name("client_encoding"),
 		"version":            {0, 0, `"$version"`, "", 0},
 		"pg_backend_pid":     {0, 0, `CAST("$pid" AS pg_catalog.int4)`, "", 0},
+		"pg_jit_available":   {0, 0, `false`, "", 0},
 		"pg_is_in_recovery":  {0, 0, `false`, "", 0},
 		"pg_get_userbyid": {1, 1, `CAST(CASE WHEN CAST("%1" AS pg_catalog.oid) IS NULL THEN NULL WHEN CAST("%1" AS pg_catalog.oid) = 10 THEN '` + pgcatalog.OwnerName + `'
 			WHEN CAST("%1" AS pg_catalog.oid) = CAST("$useroid" AS pg_catalog.oid) THEN "$user"

@@ -63,7 +63,7 @@ func catalogFunctions(t *testing.T, w *watched) (calls map[string]string, effect
 // tell of the sandbox's own empty relations, or are answered by the proxy for the session itself.
 var harmless = []string{"pg_sleep", "pg_cancel_backend", "pg_terminate_backend",
 	"random", "clock_timestamp", "timeofday", "pg_advisory_unlock_all", "pg_database_size", "pg_indexes_size", "pg_total_relation_size",
-	"pg_is_in_recovery", "pg_partition_ancestors", "pg_tablespace_size", "pg_table_size", "pg_relation_size"}
+	"pg_is_in_recovery", "pg_jit_available", "pg_partition_ancestors", "pg_partition_tree", "pg_tablespace_size", "pg_table_size", "pg_relation_size"}
 
 // reaching are functions that run SQL from text, or read files, settings of others, or the network.
 var reaching = regexp.MustCompile(`to_xml|xpath|^xml|pg_read|pg_ls_|^lo_|dblink|ts_stat|^query|_scan|^read_|glob|getenv|sniff|^pragma|serialized_sql|current_query|pg_sleep|nextval|^setval|^set_config|summary|parquet|which_secret|^duckdb_|storage_info|histogram`)
