@@ -37,6 +37,7 @@ type pendingCharge struct {
 	free   int64        // the saved release that the user has paid for
 	joins  int64        // the saved shared release that she pays her share of
 	key    store.Key
+	ladder int64 // the user's latest release of the same measure that a ladder began with, or that refines one
 	lock   *itemLock
 	charge int64
 	fence  int64 // of the claim on the draw
@@ -130,7 +131,7 @@ func (f *keeper) lockItems(r Request) (pending []pendingCharge, payer holderKey,
 		if l := f.itemLocks.held[p.key]; l != nil {
 			return nil, payer, l, nil
 		}
-		if err := f.book.refines(payer, &r.Items[i]); err != nil {
+		if err := f.book.climbs(payer, r, p); err != nil {
 			return nil, payer, nil, err
 		}
 		if started[p.key] {
@@ -178,6 +179,9 @@ func (b *book) resolve(payer holderKey, it *Item, now int64) pendingCharge {
 	}
 	spec, family := specKey(it.Spec), it.family()
 	for _, rec := range b.byMeasure[measureKey{ds, holder, it.Digest}] {
+		if rec.Item.Ladder != (Ladder{}) {
+			p.ladder = max(p.ladder, rec.ID)
+		}
 		if rec.spec != spec || rec.family != family || !rec.current(it, now) {
 			continue
 		}
@@ -189,6 +193,9 @@ func (b *book) resolve(payer holderKey, it *Item, now int64) pendingCharge {
 	}
 	if family != (Digest{}) { // of its levels one is drawn at a time: it is drawn for all
 		spec = string(family[:])
+	}
+	if it.Ladder != (Ladder{}) { // of one measure one ladder begins at a time, at whatever level: who waits for it is planned anew, and refines it
+		spec = fmt.Sprint("ladder after ", p.ladder)
 	}
 	var e chain.Encoder
 	e.Int(ds)
@@ -279,7 +286,7 @@ func (f *keeper) charge(t *batch, r Request, payer holderKey, pending []pendingC
 		if b.outdated(payer, p, t.now) {
 			return refusal{errOutdated}
 		}
-		if err := b.refines(payer, p.item); err != nil {
+		if err := b.climbs(payer, r, p); err != nil {
 			return refusal{err}
 		}
 		all, whole = all.Plus(p.item.Ladder.price(p.cost)), whole.Plus(p.item.Ladder.price(p.pool))

@@ -49,6 +49,14 @@ func (l Ladder) whole(cost privacy.Cost) privacy.Cost {
 	return cost
 }
 
+// climbs reports whether an item may begin its ladder, or refine what it says: not where the same was drawn at another level since it was planned.
+func (b *book) climbs(payer holderKey, r Request, p *pendingCharge) error {
+	if p.item.Ladder != (Ladder{}) && p.item.Ladder.From == 0 && r.Since > 0 && p.ladder >= r.Since {
+		return fmt.Errorf("ledger: %w", ErrRefined)
+	}
+	return b.refines(payer, p.item)
+}
+
 // refines tells whether an item may refine the release that it says: one that the user has paid for, that nobody has
 // refined, whose finest level is there, at the price of the difference.
 func (b *book) refines(payer holderKey, it *Item) error {

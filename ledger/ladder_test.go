@@ -280,3 +280,48 @@ func TestRevokedRungIsNoSecondAnswer(t *testing.T) {
 	}
 	verify(t, f)
 }
+
+// TestLadderBegunTwice: one question at two levels in one moment. Both are planned before anything of it is held; whoever comes second waits, and is planned anew,
+// to refine what the first has drawn: together they pay for the finer level, and not for both.
+func TestLadderBegunTwice(t *testing.T) {
+	for _, saved := range []bool{false, true} { // whether the first is saved before the second is charged
+		f := fresh(t, Options{}, census())
+		first := charge(t, f, request("alice", rung(100_000, 100_000, 0)))
+		if err := first[0].Receipt.Spend(first[0].Receipt.digest); err != nil {
+			t.Fatal(err)
+		}
+		save := func() {
+			if _, err := f.SaveFirst(ctx, first[0].Receipt, noisy(5, 6), finest(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if saved {
+			save()
+		}
+		second := request("alice", rung(300_000, 300_000, 0))
+		second.Since = 1
+		done := make(chan error, 1)
+		go func() {
+			_, err := f.Charge(ctx, second)
+			done <- err
+		}()
+		if !saved {
+			select {
+			case err := <-done:
+				t.Fatalf("did not wait: %v", err)
+			case <-time.After(50 * time.Millisecond):
+			}
+			save()
+		}
+		wantErr(t, <-done, ErrRefined)
+		wantSpent(t, f, "alice", 100_000, 100_000)
+		held := f.Holdings("alice", "census")
+		from := held[len(held)-1].ID
+		buy(t, f, "alice", rung(200_000, 300_000, from), 1, 2)
+		wantSpent(t, f, "alice", 300_000, 300_000)
+		// Whoever knows of it may begin another: where its finest level is too coarse for what she asks.
+		second.Since = from + 2
+		charge(t, f, second)
+		verify(t, f)
+	}
+}

@@ -44,7 +44,7 @@ var (
 	ErrWitness  = errors.New("the ledger's witness cannot be read")
 	// ErrClosed: the ledger was closed.
 	ErrClosed = errors.New("the ledger is closed")
-	// ErrRefined: the release was refined in the meantime, or is gone. Nothing was charged; planning anew finds out.
+	// ErrRefined: the release was refined in the meantime, or is gone, or what was to be drawn was, at another level. Nothing was charged; planning anew finds out.
 	ErrRefined = errors.New("the release was refined already")
 	// ErrElsewhere: the online release lives in another process, or was taken over by one.
 	ErrElsewhere = errors.New("the release is open in another proxy")
@@ -77,6 +77,7 @@ type Request struct {
 	Statement     Digest
 	Items         []Item
 	PolicyDigest  Digest
+	Since         int64 // releases of this number and later were not there when it was planned; 0: that is not known
 }
 
 // Outcome says, per item, what happened.

@@ -43,6 +43,11 @@ func (p assembly) addSyntheticRows(tables []*outerquery.SyntheticTable, c reuse.
 			m.Sizes = append(m.Sizes, part.Classes)
 			i := slices.Index(u.Release.Columns, u.Release.Table.Columns[part.Columns[0]])
 			m.From = append(m.From, u.Release.Cells(i))
+			hidden := -1
+			if cell := u.Release.Columns[i].HiddenCell(); cell >= 0 {
+				hidden = slices.Index(m.From[len(m.From)-1], cell)
+			}
+			m.Hidden = append(m.Hidden, hidden)
 		}
 		leaf := &plans.Leaf{Name: u.Name, Synthetic: m, Rows: u.Release.Rows, SQL: "made-up rows of " + u.Release.Name}
 		for _, column := range u.Columns {

@@ -98,6 +98,9 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 		}
 		return nil, s.NotSelect()
 	}
+	if s.HandedOn { // its rows are not looked at, but kept (privacy rule 31)
+		c.Settings.Probes = plans.ProbesRefused
+	}
 	b := aggregate.NewBinder(c, &semantics.Parameters{Values: values, Types: s.ParamTypes, Describing: values == nil})
 	b.Open, b.Inner = o, in.answer
 	b.Text, b.Top, b.Inside = s.Text, s.Select(), in.depth > 1

@@ -30,7 +30,7 @@ var growingPolicy = policytest.Over("duckdb:firm.duckdb") + `
         columns:
           - {name: hired, type: date, domain: {min: 2024-01-01, max: 2024-12-31}, nulls: exclude, outside: exclude}
           - {name: ward, type: text, domain: {values: [a, b, c]}}
-        releases: [{kind: range, columns: [hired], epsilon: 0.5}]
+        releases: [{kind: range, columns: [hired], epsilon: 0.5, insist: true}]
 `
 
 // growingContext is alice's on the 15th of March, when 73 days are closed: the 14th closes in the night to the 16th. Each
@@ -136,7 +136,7 @@ func TestGrowingRelease(t *testing.T) {
 func TestGrowingReleaseGoesFirst(t *testing.T) {
 	c, held := growingContext(t)
 	const sql = "SELECT count(*) FROM hires WHERE hired >= DATE '2024-02-01'"
-	c.Settings.Epsilon = epsilon(t, "0.3")
+	c.Settings.Epsilon = epsilon(t, "0.01")
 	if p := held.take(t, c, sql); p.Measures[0].Continual != nil || !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "SET dp.epsilon = 0.5") }) {
 		t.Fatalf("bought above dp.epsilon: %v", p.Notes)
 	}
@@ -188,7 +188,7 @@ func TestGrowingByThePolicy(t *testing.T) {
 	if old.Now = time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC); mustBuild(t, old, open).Measures[0].Continual.Through != 366 || left(mustBuild(t, old, open), "") {
 		t.Error("read after the horizon")
 	}
-	if c, _ = growingContext(t, "        releases: [{kind: range, columns: [hired], epsilon: 0.5}]\n", ""); grows(c, shut) {
+	if c, _ = growingContext(t, "        releases: [{kind: range, columns: [hired], epsilon: 0.5, insist: true}]\n", ""); grows(c, shut) {
 		t.Error("an undeclared release was bought")
 	}
 	if c.Settings.Release = true; !grows(c, shut) || mustBuild(t, c, shut).Measures[0].Shared {

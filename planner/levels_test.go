@@ -34,9 +34,9 @@ datasets:
           - {name: hired, type: date, domain: {min: 2024-01-01, max: 2024-12-31}, nulls: exclude, outside: exclude}
           - {name: age, type: integer, domain: {min: 0, max: 99}}
         releases:
-          - {kind: range, columns: [hired], epsilon: 0.5}
-          - {kind: range, columns: [age], epsilon: 0.5}
-          - {kind: histogram, name: ages, columns: [age], epsilon: 0.5}
+          - {kind: range, columns: [hired], epsilon: 0.5, insist: true}
+          - {kind: range, columns: [age], epsilon: 0.5, insist: true}
+          - {kind: histogram, name: ages, columns: [age], epsilon: 0.5, insist: true}
 `
 
 func trusting(t *testing.T, level string) (p *policy.Policy, c reuse.Context) {

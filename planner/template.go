@@ -2,14 +2,17 @@ package planner
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/choose"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -27,8 +30,8 @@ import (
 // Why: (1) each parameter of the statement stands once, as an end of the range of one column, at an edge between two of its cells, so
 // Build's reading of the condition is InCells of that range: for a range within the inner cells that has the three pieces below,
 // within and above, whatever its ends. The template's own plan is compared with that. (2) What is held over the table is one release,
-// which is read alone (Views.Sole), so no other path is looked at before it, and none is preferred for its error: it is a release, and answers
-// whatever it can. (3) The release neither grows nor becomes stale, and no expression has asked for the time. (4) Everything else that Build
+// which is read alone (Views.Sole), so no other path is looked at before it, and it is read wherever it goes before
+// a count whatever its error (choose.Preferred), or has no larger variance than that count, which is one noise for the share; else Build is asked. (3) The release neither grows nor becomes stale, and no expression has asked for the time. (4) Everything else that Build
 // reads is the statement's text, the policy, the settings and what is held, which whoever keeps a template compares
 // (proxy/pipeline/templates.go). TestTemplatesArePlans holds it against Build, and FuzzTemplates.
 //
@@ -45,6 +48,7 @@ type Template struct {
 	sql    string // the leaf's, without its numbers
 	ends   rangeEnds
 	errors *mechanisms.Errors
+	most   float64 // the variance above which a count may be more exact
 }
 
 // unnumbered is a leaf's own text without the numbers of its statement; false: they do not stand in it as in the statement.
@@ -97,7 +101,15 @@ func TemplateOf(s parse.Statement, params []policy.Value, p *plans.Plan, c reuse
 	if !ok {
 		return nil
 	}
-	return &Template{of: p, sql: sql, ends: ends, errors: m.Spec.Only(run.Counter).Errors(p.Confidence)}
+	t := &Template{of: p, sql: sql, ends: ends, errors: m.Spec.Only(run.Counter).Errors(p.Confidence), most: math.Inf(1)}
+	if !choose.Preferred(m, c.Settings) {
+		count, err := mechanisms.Plain(1, 1, m.Table.ContributionTo(1), c.Share(1))
+		if err != nil {
+			return nil
+		}
+		t.most = count.Error(predicate.One(0), p.Confidence).Variance
+	}
+	return t
 }
 
 // readAlone tells whether a measure is a release that is all that is held over its table, and stays as it is.
@@ -143,7 +155,7 @@ func (t *Template) plan(l parse.Lifted, errorOf func(cells []mechanisms.Span) (m
 		return nil
 	}
 	off, ok := errorOf([]mechanisms.Span{cells})
-	if !ok {
+	if !ok || off.Variance > t.most {
 		return nil
 	}
 	p, leaf, m := *t.of, *t.of.Leaves[0], *t.of.Measures[0]

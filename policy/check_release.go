@@ -64,13 +64,13 @@ func (s Step) over(small Step) int {
 	return int(s.Whole / small.Whole)
 }
 
-// instance reads what online and synthetic releases have beside columns and cost.
+// instance reads what releases have beside columns and cost.
 func instance(r *Release, f *releaseT, at place) {
 	given := map[string]bool{
-		"mechanism": f.Mechanism != "", "updates": f.Updates != "", "insist": f.Insist, "stopped": f.Stopped != "", "rows": f.Rows != "",
+		"mechanism": f.Mechanism != "", "updates": f.Updates != "", "insist": f.Insist, "rows": f.Rows != "",
 		"queries": f.Queries != "", "delta": f.Delta != "",
 	}
-	allowed := map[ReleaseKind][]string{OnlineRelease: {"mechanism", "updates", "insist", "stopped", "rows"}, SyntheticRelease: {"mechanism", "rows"}}[r.Kind]
+	allowed := map[ReleaseKind][]string{RangeRelease: {"insist"}, HistogramRelease: {"insist"}, OnlineRelease: {"mechanism", "updates", "insist", "rows"}, SyntheticRelease: {"mechanism", "rows"}}[r.Kind]
 	if f.Mechanism == "median-basic" {
 		allowed = append(allowed, "queries", "delta")
 	}
@@ -79,6 +79,7 @@ func instance(r *Release, f *releaseT, at place) {
 			at.name(key).problem("%s is not for this kind of release", key)
 		}
 	}
+	r.Insist = f.Insist
 	if r.Kind != OnlineRelease && r.Kind != SyntheticRelease {
 		return
 	}
@@ -93,7 +94,6 @@ func instance(r *Release, f *releaseT, at place) {
 	if r.Rows = int(whole64(f.Rows, 1, maxSyntheticRows, at.key("rows"), "rows")); f.Rows == "" {
 		r.Rows = defaultSyntheticRows
 	}
-	r.Insist, r.Recount = f.Insist, f.Stopped == "count"
 	if r.Table.ExpectedRows < 1 {
 		at.problem("expected_rows of the table is missing: this release begins with a public guess of the number of rows")
 	}

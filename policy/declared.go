@@ -30,14 +30,13 @@ type Release struct {
 	Cost    privacy.Cost
 	Epsilon privacy.Epsilon // as written; under zcdp the cost is ε²/2
 	Refresh time.Duration   // 0: never
+	Insist  bool            // used for all that it answers, also where a count for the same cost would be more exact
 	Levels  []privacy.Cost  // of a draw that serves several levels of trust, falling: Cost is one of them; nil: there is one
 
 	// Of online and synthetic releases:
 	Widths    []int  // by column, how many of its regular cells make one of the release's
 	Mechanism string // as in the file
 	Updates   int    // online
-	Insist    bool   // online: used even where a histogram of its cells would be better
-	Recount   bool   // online: once it has stopped, questions are counted afresh
 	Rows      int    // how many made-up rows are shown
 	Queries   int64  // median-basic
 }
@@ -76,4 +75,40 @@ func (t *Table) All() []*Release {
 // Grows tells whether a release is kept over time.
 func (r *Release) Grows() bool {
 	return r.Kind == RangeRelease && len(r.Columns) == 1 && r.Table.Grows(r.Columns[0])
+}
+
+// MadeUp is the release whose rows have the name dp.people_made_up: of the table's the first synthetic one, and else the first online one,
+// whose hypothesis has rows; nil: it has neither.
+func (t *Table) MadeUp() *Release {
+	for _, list := range [][]*Release{t.Synthetics, t.Sessions} {
+		if len(list) > 0 {
+			return list[0]
+		}
+	}
+	return nil
+}
+
+// MadeUpName is the name of the table's made-up rows in schema dp.
+func (t *Table) MadeUpName() string {
+	name := t.Name + "_made_up"
+	if t.Schema != "public" {
+		name = t.Schema + "_" + name
+	}
+	return name
+}
+
+// MadeUp finds the release whose rows have a name in schema dp: that of a table's, or the release's own.
+func (d *Dataset) MadeUp(name string) *Release {
+	var found *Release
+	for _, t := range d.Tables {
+		for _, r := range append(t.Synthetics[:len(t.Synthetics):len(t.Synthetics)], t.Sessions...) {
+			if r.Name == name {
+				return r
+			}
+		}
+		if r := t.MadeUp(); r != nil && t.MadeUpName() == name {
+			found = r
+		}
+	}
+	return found
 }

@@ -136,9 +136,9 @@ type settingsT struct {
 	Delta        decimal `yaml:"delta" jsonschema_description:"dp.delta: the most delta that a statement may use to find keys. By default a sixteenth of the budget's."`
 	Confidence   decimal `yaml:"confidence" jsonschema_description:"dp.confidence: of error bars, in (0, 1)."`
 	ErrorColumns *bool   `yaml:"error_columns" jsonschema_description:"dp.error_columns: each aggregate x gains x_low and x_high."`
-	Release      *bool   `yaml:"release" jsonschema_description:"dp.release: an undeclared range may buy a release."`
+	Release      *bool   `yaml:"release" jsonschema_description:"dp.release: releases are bought and read before counts that are more exact, the policy's and, for ranges, her own."`
 	Dialect      string  `yaml:"dialect" jsonschema:"enum=postgres,enum=mysql" jsonschema_description:"dp.dialect: the SQL that SELECTs are written in."`
-	Probes       string  `yaml:"probes" jsonschema:"enum=off,enum=empty,default=off" jsonschema_description:"dp.probes: what a SELECT of private rows is answered with. off: a refusal. empty: no rows, or the made-up rows that she has paid for. For tools that look at a table's rows before anything else."`
+	Probes       string  `yaml:"probes" jsonschema:"enum=off,enum=empty,enum=made_up,default=off" jsonschema_description:"dp.probes: what a SELECT that looks at private rows is answered with. off: a refusal. empty: no rows. made_up: the made-up rows that she has paid for, where it is SELECT columns FROM table LIMIT n. For tools that look at a table's rows before anything else."`
 	Alarms       integer `yaml:"alarms" jsonschema_description:"dp.alarms: count(*) > n buys a run of such questions that ends at so many yes answers. 0: off."`
 	MaxError     decimal `yaml:"max_error" jsonschema_description:"dp.max_error: the most that a count or sum may be off at the confidence; the least cost for it is found."`
 	Freshness    later   `yaml:"freshness"`
@@ -272,8 +272,7 @@ type releaseT struct {
 	Refresh   string           `yaml:"refresh" jsonschema_description:"After this time the release may be bought anew, such as 7d."`
 	Mechanism string           `yaml:"mechanism" jsonschema:"enum=multiplicative-weights,enum=median,enum=median-basic,enum=mwem,enum=small-database,enum=dawa" jsonschema_description:"online: multiplicative-weights, median or median-basic. synthetic: mwem, small-database, or dawa for one ordered column."`
 	Updates   integer          `yaml:"updates" jsonschema_description:"online only: how many answers may come from the rows instead of the hypothesis. After the last one the release has stopped."`
-	Insist    bool             `yaml:"insist" jsonschema_description:"online only: it is used even where a plain histogram of its cells would give less error for the same cost."`
-	Stopped   string           `yaml:"stopped" jsonschema:"enum=refuse,enum=count" jsonschema_description:"online only: what becomes of questions once the release has stopped: refused, or counted afresh at a cost of their own."`
+	Insist    bool             `yaml:"insist" jsonschema_description:"It is used for whatever it answers, bought within dp.epsilon and free after that, also where a count for the same cost would be more exact. Not of synthetic releases."`
 	Rows      integer          `yaml:"rows" jsonschema_description:"online and synthetic: how many made-up rows are shown (10000)."`
 	Queries   integer          `yaml:"queries" jsonschema_description:"median-basic only: how many questions it answers."`
 	Delta     decimal          `yaml:"delta" jsonschema_description:"median-basic only: the delta that each user pays beside epsilon."`

@@ -133,7 +133,7 @@ func (r *Release) words() string {
 	for _, f := range []struct {
 		is   bool
 		word string
-	}{{r.Refresh > 0, "anew after " + SpanText(r.Refresh)}, {r.Mechanism != "", r.Mechanism}, {r.Updates > 0, fmt.Sprintf("%d updates", r.Updates)}, {r.Insist, "insisted on"}, {r.Recount, "counted afresh once it has stopped"},
+	}{{r.Refresh > 0, "anew after " + SpanText(r.Refresh)}, {r.Mechanism != "", r.Mechanism}, {r.Updates > 0, fmt.Sprintf("%d updates", r.Updates)}, {r.Insist, "insisted on"},
 		{r.Rows > 0, fmt.Sprintf("%d rows", r.Rows)}, {r.Queries > 0, fmt.Sprintf("%d questions", r.Queries)}} {
 		if f.is {
 			text += "; " + f.word

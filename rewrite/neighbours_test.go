@@ -38,7 +38,7 @@ var neighbourPolicy = strings.Replace(strings.Replace(joinPolicy, "max_rows_per_
           - {name: remark, source: kind, type: text, domain: any}
           - {name: visit, type: integer, keys: join}
         releases:
-          - {kind: range, columns: [moment], epsilon: 0.1}
+          - {kind: range, columns: [moment], epsilon: 0.1, insist: true}
           - {kind: histogram, columns: [kind, paid], epsilon: 0.1}
       - name: wards
 `, 1)

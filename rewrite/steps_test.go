@@ -38,7 +38,7 @@ var stepPolicy = policytest.Over("duckdb:firm.duckdb") + `
         columns:
           - {name: ward, type: text, domain: {values: [a, b, c]}}
           - {name: hired, type: date, domain: {min: 2024-01-01, max: 2024-01-24}}
-        releases: [{kind: range, columns: [hired], epsilon: 1}]
+        releases: [{kind: range, columns: [hired], epsilon: 1, insist: true}]
 `
 
 // hire is a row: of a person, on a day, seen from the end of another day on.

@@ -233,6 +233,7 @@ var demoQueries = []string{
 	`SELECT sex, education, count(*) FROM people GROUP BY sex, education ORDER BY 3 DESC;`,
 	`EXPLAIN SELECT count(*) FROM people WHERE income >= 100000;`,
 	`SET dp.epsilon = 0.5;`,
+	`SET dp.release = on;`,
 	`SELECT age, sum(count(*)) OVER (ORDER BY age) AS at_most FROM people GROUP BY age ORDER BY age;`,
 	`SELECT date_trunc('month', visited_at) AS month, count(*) FROM visits GROUP BY 1 ORDER BY 1;`,
 	`SELECT * FROM dp.budget;`,

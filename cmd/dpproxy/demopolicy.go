@@ -42,9 +42,10 @@ datasets:
           - {kind: range,     columns: [age],            epsilon: 0.5}
           - {kind: range,     columns: [income],         epsilon: 0.5}
           - {kind: histogram, columns: [sex, education, region], epsilon: 0.5}
-          # made-up rows: SELECT * FROM people shows them to whoever has paid (SELECT count(*) FROM dp.people_made_up pays)
+          # made-up rows, in a table of their own: SELECT count(*) FROM dp.people_made_up pays, then SELECT * FROM dp.people_made_up shows them
           - {kind: synthetic, name: people_made_up, columns: [{column: age, step: 10}, sex, education, region], epsilon: 1, rows: 2000}
-          # counts over any combination, one after the other: 20 answers come from the rows, the others from a public guess
+          # counts over any combination, one after the other: 20 answers come from the rows, the others from a public guess. A count by
+          # itself is more exact, so that it is opened by SET dp.release = on alone
           - {kind: online, name: people_online, columns: [{column: age, step: 5}, {column: income, step: 10000}, sex, education, region], epsilon: 1, updates: 20}
       - name: visits                              # several rows a person
         source: main.visits

@@ -12,7 +12,7 @@ import (
 )
 
 // What a name in FROM means. FROM people is a private table, FROM regions a public one, FROM pg_class and FROM dp.tables are relations of
-// the sandbox, and FROM dp.my_rows the made-up rows of a release.
+// the sandbox, and FROM dp.people_made_up the made-up rows of a release.
 
 // Resolve finds what a name in FROM means: a private table, or a relation of the sandbox.
 func (b *Binder) Resolve(v *pg.RangeVar) (private *policy.Table, other plans.Relation, refusal *refuse.Refusal) {
@@ -64,8 +64,8 @@ func (b *Binder) resolveIn(schema, name string, pos int) (*policy.Table, plans.R
 		return nil, plans.Relation{Schema: schema, Name: name}, nil
 	case known != nil:
 		return nil, plans.Relation{}, ownCatalogue.At(pos, schema+"."+name)
-	case schema == "dp" && b.releaseNamed(name) != nil:
-		return nil, plans.Relation{Schema: schema, Name: name, Release: b.releaseNamed(name)}, nil
+	case schema == "dp" && b.Context.Dataset != nil && b.Context.Dataset.MadeUp(name) != nil:
+		return nil, plans.Relation{Schema: schema, Name: name, Release: b.Context.Dataset.MadeUp(name)}, nil
 	case catalog:
 		return nil, plans.Relation{}, unknownTable.At(pos, schema+"."+name).Hinting("The catalogs are those of PostgreSQL 15; SELECT relname FROM pg_class lists them.")
 	case b.Context.Dataset != nil:
@@ -105,19 +105,4 @@ func (b *Binder) table(t *policy.Table) (*policy.Table, plans.Relation, *refuse.
 		return nil, plans.Relation{Schema: t.Schema, Name: t.Name, Public: t}, nil
 	}
 	return b.Open.Table(t), plans.Relation{}, nil
-}
-
-// releaseNamed finds a release that is a table of schema dp.
-func (b *Binder) releaseNamed(name string) *policy.Release {
-	if b.Context.Dataset == nil {
-		return nil
-	}
-	for _, t := range b.Context.Dataset.Tables {
-		for _, r := range append(t.Synthetics[:len(t.Synthetics):len(t.Synthetics)], t.Sessions...) {
-			if r.Name == name {
-				return r
-			}
-		}
-	}
-	return nil
 }

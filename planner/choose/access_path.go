@@ -13,8 +13,8 @@ import (
 // fresh count, a choice. Each is an access path {what is read or bought, what that costs, how far it is expected to be off, why
 // it may not be had}. Sources enumerate them, in the order of preference, and three objectives take one of them:
 //
-//   - the most exact for a cost (one, below): of the first source that has any, the path with the least expected error;
-//     contenders are then compared with it;
+//   - the most exact for a cost (one, below): each path is held against counting afresh for that cost (asExact); of the first source that has any
+//     as exact, or preferred, the path with the least expected error; contenders are then compared with it;
 //   - the cheapest for an error (max_error_search.go): what is held where it is exact enough, else what costs least together
 //     with the statement's other questions;
 //   - the least error of many statements for a cost (package workload), which adds measures of several questions at once.
@@ -36,7 +36,7 @@ type role int
 
 const (
 	held      role = iota // paid for
-	onOffer               // offered by the policy
+	onOffer               // offered by the policy, or asked for with dp.release
 	bought                // for this question
 	contender             // taken where it beats the path that the sources before it lead to
 )
@@ -50,6 +50,9 @@ type source struct {
 	exact   func(*Optimizer, *goal) []alternative // exact enough for the goal's need, each at its least cost; nil: none is looked for
 }
 
+// onOfferSource names what is on offer; an online release, and a range release of her own, have names of their own.
+const onOfferSource = "declared release"
+
 // sources are all ways to answer, the most preferred first. It is made at the start: sources look at one another.
 var sources []source
 
@@ -61,11 +64,9 @@ func init() {
 		{"containment", counts, held, (*Optimizer).reuseAny, exactHeld((*Optimizer).reuseAny)},
 		{"containment", choices, held, (*Optimizer).chosenFromHeld, nil},
 		{"run of alarms", thresholds, held, (*Optimizer).goingRun, nil},
-		{"online release", counts, onOffer, (*Optimizer).openOnline, nil},
-		{"declared release", counts, onOffer, (*Optimizer).declared, (*Optimizer).exactDeclared},
+		{onOfferSource, counts, onOffer, (*Optimizer).offered, (*Optimizer).exactDeclared},
 		{"declared release", choices, onOffer, (*Optimizer).chosenFromDeclared, nil},
-		{"own range release", counts, bought, (*Optimizer).ownRelease, (*Optimizer).exactRelease},
-		{"stopped online release", counts, held, (*Optimizer).stopped, (*Optimizer).stopped},
+		{"own range release", counts, bought, nil, (*Optimizer).exactRelease},
 		{"refining", counts, bought, (*Optimizer).refined, (*Optimizer).exactRefined},
 		{"widening", counts, bought, (*Optimizer).widened, nil}, // for an error, fresh counts are widened
 		{"fresh count", counts, bought, (*Optimizer).freshly, (*Optimizer).exactCount},
@@ -102,11 +103,12 @@ type alternative struct {
 	variance float64
 	holding  reuse.Holding // what is read, where the measure is held
 	not      string        // why it may not be had; empty: it may
+	hint     string        // how she may have it, where it would be more exact
 
-	stale    bool // it is of an epoch gone by, and exact enough
-	order    int  // of what is held, by age: the youngest that is read
-	released bool // it is read from releases alone, which answer whatever they can
-	enough   bool // it is as exact as counting afresh
+	stale     bool // it is of an epoch gone by, and exact enough
+	order     int  // of what is held, by age: the youngest that is read
+	preferred bool // it goes before a fresh count, whatever its error
+	enough    bool // it is as exact as counting afresh
 }
 
 // goalOf is what the sources are asked for a question.
@@ -137,12 +139,15 @@ func (ch *Optimizer) goalOf(s *linear.Query, share privacy.Cost) *goal {
 func (ch *Optimizer) one(s *linear.Query, share privacy.Cost) (*Path, *refuse.Refusal) {
 	q := ch.goalOf(s, share)
 	for _, from := range sources {
-		if from.answers&q.kind == 0 || from.role != contender && (q.taken != nil || q.refusal != nil) {
+		if from.answers&q.kind == 0 || from.find == nil || from.role != contender && (q.taken != nil || q.refusal != nil) {
 			continue
 		}
 		c := least(from.find(ch, q))
 		if c == nil {
 			continue
+		}
+		if better := ch.heldNearer(q, c); better != nil {
+			c = better
 		}
 		if q.taken = c.path; q.taken.Measure.Held {
 			q.taken = ch.renewed(q.taken, c.holding, share)
@@ -159,6 +164,52 @@ func (ch *Optimizer) one(s *linear.Query, share privacy.Cost) (*Path, *refuse.Re
 		return nil, q.refusal
 	}
 	return nil, linear.NoMechanism.At(-1, "nothing answers this")
+}
+
+// lessExact is why a path is not taken that would be further off than counting afresh for what the question may cost.
+const lessExact = "less exact than a fresh count at dp.epsilon"
+
+// Expected squared errors are the same within sameError, since costs are rounded; where they are within otherTails of one another, half-widths
+// decide, since a sum of many noises has shorter tails than one.
+const (
+	sameError  = 1.001
+	otherTails = 1.3
+)
+
+// asExact reports whether a path, of some expected squared error, is as exact as counting afresh for the question's share. It is what everything is
+// held against that may be read or bought in place of that count, so that more ε never widens a bar (docs/adr/0189).
+func (ch *Optimizer) asExact(q *goal, w *Path, variance float64) bool {
+	return ch.noWider(q, w, variance, q.fresh)
+}
+
+// noWider reports whether a path is as exact as the question counted by itself with some noise.
+func (ch *Optimizer) noWider(q *goal, w *Path, variance float64, alone mechanisms.Spec) bool {
+	switch ratio := variance / ch.each(q.Query, alone); {
+	case ratio > otherTails:
+		return false
+	case ratio > sameError:
+		return ch.off(w).HalfWidth <= ch.off(&Path{Measure: &plans.Measure{Spec: alone}, Reading: reuse.OwnReading(q.Query)}).HalfWidth
+	}
+	return true
+}
+
+// Preferred reports whether a release goes before a count that would be more exact, for the questions that are free after it: by the
+// owner's word (insist: true), or by hers (dp.release = on, a batch). Keys that were found are not found again.
+func Preferred(m *plans.Measure, set plans.Settings) bool {
+	return m.Kind == "keys" || m.Shared && m.Declared == nil || m.Declared != nil && m.Declared.Insist || set.Release && reuse.IsRelease(m)
+}
+
+func (ch *Optimizer) preferred(m *plans.Measure) bool { return Preferred(m, ch.Context.Settings) }
+
+// heldNearer is what she holds that is more exact than a path that is preferred to a fresh count; nil: nothing is.
+func (ch *Optimizer) heldNearer(q *goal, c *alternative) *alternative {
+	var best *alternative
+	for i := range q.held {
+		if h := &q.held[i]; h.not == lessExact && h.variance < c.variance && !ch.asExact(q, c.path, c.variance) && (best == nil || h.variance < best.variance) {
+			best = h
+		}
+	}
+	return best
 }
 
 // least is the candidate with the least expected error among those that may be had.

@@ -99,6 +99,10 @@ func (c alternative) named(source string) string {
 		return "asked before"
 	case source == "fresh count" && c.path.counts != nil:
 		return "widening"
+	case source == onOfferSource && mechanisms.Is[*mechanisms.Online](c.path.Measure.Spec):
+		return "online release"
+	case source == onOfferSource && c.path.Measure.Declared == nil:
+		return "own range release"
 	case source != "containment":
 	case r != nil && r.Mix != nil:
 		return "linear combination"

@@ -63,13 +63,13 @@ func (ch *Optimizer) Choose(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 	}
 	most -= ch.rollUp(leaves, most)
 	// What was bought for this statement before is found at the share that it was bought for.
-	before, bought, refusal := ch.attempt(leaves, max(most, 1))
+	before, bought, refusal := ch.attempt(leaves, max(most, 1), nil)
 	free, hints, dates := refusal == nil && bought == 0, ch.Hints, ch.Dates
 	if free && len(ch.Dates) == 0 {
 		return before, nil
 	}
 	for k := 1; ; k++ {
-		paths, bought, refusal := ch.attempt(leaves, k)
+		paths, bought, refusal := ch.attempt(leaves, k, nil)
 		if refusal == nil && bought > k && k < most {
 			continue
 		}
@@ -77,12 +77,20 @@ func (ch *Optimizer) Choose(leaves []*LeafPlan) ([][]*Path, *refuse.Refusal) {
 			ch.Hints, ch.Dates = hints, dates
 			return before, nil
 		}
+		if refusal == nil && bought > 0 && bought < k { // what is held for less is read all the same, and the others have what it leaves
+			hints, dates := ch.Hints, ch.Dates
+			if more, again, refused := ch.attempt(leaves, bought, paths); refused == nil && again == bought {
+				paths = more
+			}
+			ch.Hints, ch.Dates = hints, dates
+		}
 		return paths, refusal
 	}
 }
 
-// attempt picks the paths when each leaf plan may cost a k-th of the session's epsilon, of which each of its requests has a part.
-func (ch *Optimizer) attempt(leaves []*LeafPlan, k int) (paths [][]*Path, bought int, refusal *refuse.Refusal) {
+// attempt picks the paths when each leaf plan may cost a k-th of the session's epsilon, of which each of its requests has a part. What was read of what is
+// held in an attempt before is read again.
+func (ch *Optimizer) attempt(leaves []*LeafPlan, k int, before [][]*Path) (paths [][]*Path, bought int, refusal *refuse.Refusal) {
 	share := ch.Share(k)
 	ch.Hints, ch.Dates, ch.renewals = nil, nil, 0
 	paths = make([][]*Path, len(leaves))
@@ -98,6 +106,10 @@ func (ch *Optimizer) attempt(leaves []*LeafPlan, k int) (paths [][]*Path, bought
 			own := PartOfCost(share, parts[j])
 			if own.IsZero() {
 				return nil, 0, epsilonSmall.At(-1, ch.Context.Settings.Epsilon.String(), k*len(lp.Requests))
+			}
+			if before != nil && before[i][j] != nil && before[i][j].Measure.Held {
+				paths[i][j] = before[i][j]
+				continue
 			}
 			w, refusal := ch.one(a.Query, own)
 			if refusal != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
@@ -38,7 +39,7 @@ func (ch *Optimizer) combined(q *goal, oldest int) []alternative {
 	list := make([]alternative, len(found))
 	for i, m := range found {
 		w := &Path{Reading: m.Reading, counts: m.Counts, Others: m.Measures, Measure: m.Measures[0]}
-		list[i] = alternative{path: w, variance: m.Variance, holding: m.Holding, order: m.Order, released: m.Released, enough: m.Enough}
+		list[i] = alternative{path: w, variance: m.Variance, holding: m.Holding, order: m.Order, preferred: !slices.ContainsFunc(m.Measures, func(m *plans.Measure) bool { return !ch.preferred(m) }), enough: m.Enough || ch.asExact(q, w, m.Variance)}
 	}
 	return list
 }

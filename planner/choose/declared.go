@@ -16,8 +16,8 @@ import (
 // A declared release may be shown to analysts at several levels of trust, from one draw (docs/adr/0028). The policy that a
 // plan is made of is that of her level (policy.Policy.For): here only the noise of each level is found.
 
-// offered tells why a release is offered to her.
-func offered(r *policy.Release) string {
+// whyOffered says why a release is offered to her.
+func whyOffered(r *policy.Release) string {
 	why := "release " + r.Name + " is within dp.epsilon, and every such question is free after it"
 	if level := r.Table.Dataset.Level; level != nil && r.Levels != nil {
 		why += "; you have it at level " + level.Name + ": with more noise on top, for " + level.Share.String() + " of its ε"
@@ -62,14 +62,6 @@ func unshown(d *policy.Dataset, r *policy.Release) (names []string) {
 		}
 	}
 	return names
-}
-
-func hint(r *policy.Release) string {
-	what := "count by " + plans.ColumnNames(r.Columns)
-	if r.Kind == policy.RangeRelease {
-		what = "range over " + plans.ColumnNames(r.Columns)
-	}
-	return fmt.Sprintf("release %s: ε %s makes every %s free; SET dp.epsilon = %s", r.Name, r.Epsilon, what, r.Epsilon)
 }
 
 // DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it. One

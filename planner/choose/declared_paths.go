@@ -1,6 +1,8 @@
 package choose
 
 import (
+	"fmt"
+
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/linear"
@@ -11,14 +13,63 @@ import (
 
 // What is on offer besides counting afresh: the releases that the policy declares, and a range release of her own.
 
-// declared finds the releases of the policy that she may buy for this: ranges over a column that the question ranges over,
-// and histograms that answer it no worse than counting it alone at that price would.
+// offered are all that is on offer for a question.
+func (ch *Optimizer) offered(q *goal) []alternative {
+	list := append(append(ch.openOnline(q), ch.declared(q)...), ch.ownRelease(q)...)
+	if least(list) != nil {
+		return list
+	}
+	var best *alternative
+	for i, c := range list {
+		if c.hint != "" && (best == nil || c.variance < best.variance) {
+			best = &list[i]
+		}
+	}
+	if best != nil {
+		ch.Hints.Add(best.hint)
+	}
+	return list
+}
+
+// judged says whether a release on offer may be bought for a question: one that costs no more than the question may, and that is as exact as
+// counting afresh or that somebody has said is wanted. Of what is dearer and more exact than what she gets now, it says how she gets it.
+func (ch *Optimizer) judged(q *goal, c *alternative) {
+	r := c.path.Measure.Declared
+	switch priced := (privacy.Cost{Epsilon: r.Cost.Epsilon, Rho: r.Cost.Rho}); { // δ is the budget's alone
+	case !priced.Fits(q.share):
+		c.not = "dearer than dp.epsilon lets this question be"
+		if !ch.asExact(q, c.path, c.variance) {
+			return
+		}
+		wanted := ch.preferred(c.path.Measure)
+		if alone, err := q.Fresh(priced); !wanted && err == nil {
+			wanted = ch.noWider(q, c.path, c.variance, alone)
+		}
+		c.hint = hint(r, ch.off(c.path).HalfWidth, wanted)
+	case !ch.preferred(c.path.Measure) && !ch.asExact(q, c.path, c.variance):
+		c.not = lessExact
+	}
+}
+
+// hint says how a release that is more exact than what she gets is bought.
+func hint(r *policy.Release, within int64, wanted bool) string {
+	what := "count by " + plans.ColumnNames(r.Columns)
+	if r.Kind == policy.RangeRelease {
+		what = "range over " + plans.ColumnNames(r.Columns)
+	}
+	how := ""
+	if !wanted {
+		how = "; SET dp.release = on"
+	}
+	return fmt.Sprintf("release %s: ε %s makes every %s free, this one within ±%d; SET dp.epsilon = %s%s", r.Name, r.Epsilon, what, within, r.Epsilon, how)
+}
+
+// declared finds the range releases and histograms of the policy that answer a question.
 func (ch *Optimizer) declared(q *goal) (list []alternative) {
 	columns, ok := q.Columns()
 	if !ok {
 		return nil
 	}
-	bought := false
 	for _, r := range q.Table.Releases {
 		if !reuse.ContainsAll(r.Columns, columns) || len(columns) == 0 && !r.Grows() { // of rows that are added, all are those so far
 			continue
@@ -33,21 +84,8 @@ func (ch *Optimizer) declared(q *goal) (list []alternative) {
 		}
 		w := declaredPath(r, held, spec, reading)
 		c := alternative{path: w, variance: ch.worst(w.Measure.Spec, reading)}
-		if r.Kind == policy.HistogramRelease {
-			alone, err := mechanisms.Plain(len(q.Counts), q.Cells, q.Contribution(), r.Cost)
-			if err != nil || c.variance > 1.001*ch.variance(alone) {
-				c.not = "further off than counting this alone at its price"
-			}
-		}
-		if c.not == "" && !r.Cost.Fits(q.share) {
-			c.not = "dearer than dp.epsilon lets this question be"
-			ch.Hints.Add(hint(r))
-		}
-		bought = bought || c.not == ""
+		ch.judged(q, &c)
 		list = append(list, c)
-	}
-	if bought {
-		ch.Hints = nil
 	}
 	return list
 }
@@ -56,7 +94,7 @@ func (ch *Optimizer) declared(q *goal) (list []alternative) {
 func declaredPath(r *policy.Release, measured *linear.Query, spec mechanisms.Spec, reading *reuse.Reading) *Path {
 	w := &Path{Reading: reading, Measure: measured.Measure(r.Kind.String(), r.Name)}
 	w.Measure.Shared, w.Measure.Declared, w.Measure.Cost = true, r, r.Cost
-	w.Measure.Why = offered(r)
+	w.Measure.Why = whyOffered(r)
 	measured.Sold(w.Measure, spec)
 	return w
 }

@@ -24,20 +24,19 @@ func (ch *Optimizer) again(q *goal) (list []alternative) {
 			continue
 		}
 		w := &Path{Measure: q.Measure(q.own.Kind, q.own.Name), Reading: reuse.OwnReading(q.Query)}
-		release := false
 		if m := reuse.ReadDescribed(h, q.Table); m != nil {
 			w.Measure = q.Measure(m.Kind, m.Name)
-			w.Measure.Shared, release = m.Shared, m.IsRelease()
+			w.Measure.Shared = m.Shared
 			w.Measure.Declared = reuse.DeclaredAs(q.Table, m.Shared, m.Name)
 		} else if shared, kind, name, ok := reuse.DescribedHead(h); ok && shared {
-			w.Measure, release = q.Measure(kind, name), true
-			w.Measure.Shared = true
+			w.Measure = q.Measure(kind, name)
+			w.Measure.Shared, w.Measure.Declared = true, reuse.DeclaredAs(q.Table, true, name)
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
 		c := alternative{path: w, variance: ch.worst(h.Spec, w.Reading), holding: h}
-		switch exact := q.Summed() == nil && c.variance <= ch.each(q.Query, q.fresh) || q.Summed() != nil && ch.exactEnough(q.Query, h.Spec, q.fresh); {
-		case !release && !exact:
-			c.not = "less exact than a fresh count at dp.epsilon"
+		switch {
+		case !ch.preferred(w.Measure) && !(q.Summed() == nil && ch.asExact(q, w, c.variance) || q.Summed() != nil && ch.exactEnough(q.Query, h.Spec, q.fresh)):
+			c.not = lessExact
 		case !ch.isStale(h, w.Measure.Declared):
 			current = true
 		default:
@@ -107,7 +106,7 @@ func (ch *Optimizer) reused(q *goal, grows bool) (list []alternative) {
 		w.Measure.Declared = h.Declared
 		w.holdOn(h.HeldOn, "you have paid for "+w.Measure.Kind+" "+w.Measure.Name+", whose cells add up to it")
 		variance := ch.worst(w.Measure.Spec, r)
-		list = append(list, alternative{path: w, variance: variance, holding: h.Holding, order: h.Order, released: h.Measure.IsRelease(), enough: variance <= ch.each(q.Query, q.fresh)})
+		list = append(list, alternative{path: w, variance: variance, holding: h.Holding, order: h.Order, preferred: ch.preferred(w.Measure), enough: variance <= ch.each(q.Query, q.fresh) || !ch.preferred(w.Measure) && ch.asExact(q, w, variance)})
 	}
 	return list
 }
@@ -116,8 +115,7 @@ func (ch *Optimizer) reused(q *goal, grows bool) (list []alternative) {
 const heldLonger = "what has been held longer is as exact as asked, and the same question keeps its answer"
 
 // settled says which of what is held may be read. Of what is as exact as a fresh count that is what has been held longest, so
-// that the same question keeps its answer when more is bought; where nothing is, any release, whatever its error: it was
-// bought for that.
+// that the same question keeps its answer when more is bought; where nothing is, a release that is preferred, whatever its error.
 func settled(list []alternative) []alternative {
 	first := -1
 	for i, c := range list {
@@ -129,8 +127,8 @@ func settled(list []alternative) []alternative {
 		switch c := &list[i]; {
 		case first >= 0 && i != first:
 			c.not = heldLonger
-		case first < 0 && !c.released:
-			c.not = "less exact than a fresh count at dp.epsilon"
+		case first < 0 && !c.preferred:
+			c.not = lessExact
 		}
 	}
 	return list

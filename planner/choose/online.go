@@ -5,8 +5,6 @@ import (
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 )
 
@@ -78,7 +76,7 @@ func (ch *Optimizer) left(h reuse.Holding) int {
 	return ch.Context.Left(h.ID)
 }
 
-// reuseAny finds all that she has paid for and that answers: releases of counts, and sessions that go on.
+// reuseAny finds all that she has paid for and that answers: releases of counts, and sessions that go on. One that has stopped answers nothing.
 func (ch *Optimizer) reuseAny(q *goal) []alternative {
 	list := ch.reuse(q)
 	for _, o := range ch.onlineFor(q) {
@@ -88,9 +86,12 @@ func (ch *Optimizer) reuseAny(q *goal) []alternative {
 		m := *o.Measure
 		c := alternative{path: &Path{Measure: &m, Reading: o.cover()}, variance: ch.worst(o.holding.Spec, o.cover()), holding: o.holding, order: len(list)}
 		c.path.hold(o.holding, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, o.left, o.holding.Spec.Kind.(*mechanisms.Online).Updates, o.Figures()))
-		if o.left == 0 {
+		switch {
+		case o.left == 0:
 			c.not = "it has stopped: its updates are used up"
 			ch.Hints.Add("online release " + o.Name + " has stopped: its updates are used up")
+		case !ch.asExact(q, c.path, c.variance) && !ch.preferred(&m):
+			c.not = lessExact
 		}
 		list = append(list, c)
 	}
@@ -107,44 +108,14 @@ func (ch *Optimizer) openOnline(q *goal) (list []alternative) {
 		switch {
 		case o.Drawn:
 			m.Why = "online release " + o.Name + " is drawn as a plain histogram, which gives less error: " + o.Figures()
-		case o.Plain <= o.Own:
+		case o.Insist:
 			m.Why = "the policy insists on online release " + o.Name + ": " + o.Figures()
 		default:
 			m.Why = "online release " + o.Name + " is within dp.epsilon: " + o.Figures()
 		}
 		c := alternative{path: &Path{Measure: &m, Reading: o.cover()}, variance: ch.worst(o.Spec, o.cover())}
-		if priced := (privacy.Cost{Epsilon: o.Cost.Epsilon, Rho: o.Cost.Rho}); !priced.Fits(q.share) { // δ is the budget's alone
-			c.not = "dearer than dp.epsilon lets this question be"
-			ch.Hints.Add(fmt.Sprintf("release %s: ε %s makes every count by %s free; SET dp.epsilon = %s", o.Name, o.Epsilon, plans.ColumnNames(o.Columns), o.Epsilon))
-		} else if here, beaten := o.Beaten(o.cover()); beaten {
-			c.not = fmt.Sprintf("a plain histogram of its cells would answer this within ±%d at the same cost: %s", here, o.Figures())
-			ch.Hints.Add("online release " + o.Name + " is not opened for this: " + c.not)
-		} else if better := ch.declaredBetter(q, c); better != nil && !o.Insist {
-			c.not = "release " + better.path.Measure.Name + " is no dearer and more exact"
-		}
+		ch.judged(q, &c)
 		list = append(list, c)
 	}
 	return list
-}
-
-// declaredBetter is a release of the policy, of another kind, that answers a question more exactly than an online one and
-// costs no more.
-func (ch *Optimizer) declaredBetter(q *goal, online alternative) *alternative {
-	quiet := *ch // what is noted is noted when it is chosen
-	best := least(quiet.declared(q))
-	if best == nil || best.variance > online.variance || !best.path.Measure.Cost.Fits(online.path.Measure.Cost) {
-		return nil
-	}
-	return best
-}
-
-// stopped refuses a question that a stopped session of hers would answer, where the policy does not let it be counted
-// afresh.
-func (ch *Optimizer) stopped(q *goal) []alternative {
-	for _, o := range ch.onlineFor(q) {
-		if o.held && !o.Recount && o.left == 0 && o.cover() != nil {
-			q.refusal = sessionStopped.At(-1, o.Name, o.Updates, q.Table.Name)
-		}
-	}
-	return nil
 }

@@ -45,7 +45,7 @@ func (ch *Optimizer) refined(q *goal) []alternative {
 			continue
 		}
 		r := alternative{path: w, variance: ch.worst(w.Measure.Spec, w.Reading)}
-		if q.Summed() == nil && r.variance <= ch.each(q.Query, q.fresh) || q.Summed() != nil && ch.exactEnough(q.Query, w.Measure.Spec, q.fresh) {
+		if q.Summed() == nil && ch.asExact(q, w, r.variance) || q.Summed() != nil && ch.exactEnough(q.Query, w.Measure.Spec, q.fresh) {
 			best = &r
 		}
 	}

@@ -4,13 +4,12 @@ import "github.com/dpproxy/dpproxy/planner/refuse"
 
 // What cannot be had within what a statement may cost, or may be off.
 var (
-	epsilonSmall   = refuse.New("epsilon-too-small", "22023", "dp.epsilon = %s is too small for the %d measurements of this statement", "SET dp.epsilon to more, or ask for fewer aggregates at once.", "")
-	unknownError   = refuse.New("error-untold", "DP002", "how far %s will be off depends on the data, so dp.max_error cannot be kept for it", "Ask for the counts and sums that it is made of, or SET dp.max_error = off.", `SET dp.max_error = 50; SELECT avg(age) FROM people`)
-	errorKeys      = refuse.New("error-keys", "DP002", `the keys of column "%s" are not known yet: what counting them costs at dp.max_error cannot be told`, "Find them first: SET dp.max_error = off, GROUP BY the column once, then set it again.", "")
-	errorDear      = refuse.New("error-too-dear", "DP002", "an error of at most %s would cost %s, more than the %s that dp.epsilon lets a statement cost", "SET dp.epsilon or dp.max_error to more.", `SET dp.max_error = 5; SELECT count(*) FROM people`)
-	distinctKeys   = refuse.New("distinct-units-by-rows", "DP002", "different %[1]ss are not counted by a key over several columns at once", "Group by single columns, or by expressions over one column each; in a sub-query, give each %[1]s its key first.", "")
-	sessionStopped = refuse.New("online-release-stopped", "DP001", "online release %[1]s has stopped: its %[2]d updates are used up, or no hypothesis agrees with what they told", "What it has told stays free, and so do its made-up rows: SELECT * FROM %[3]s LIMIT 100. The data owner may let such questions be counted afresh (stopped: count), or declare a new release.", "")
+	epsilonSmall = refuse.New("epsilon-too-small", "22023", "dp.epsilon = %s is too small for the %d measurements of this statement", "SET dp.epsilon to more, or ask for fewer aggregates at once.", "")
+	unknownError = refuse.New("error-untold", "DP002", "how far %s will be off depends on the data, so dp.max_error cannot be kept for it", "Ask for the counts and sums that it is made of, or SET dp.max_error = off.", `SET dp.max_error = 50; SELECT avg(age) FROM people`)
+	errorKeys    = refuse.New("error-keys", "DP002", `the keys of column "%s" are not known yet: what counting them costs at dp.max_error cannot be told`, "Find them first: SET dp.max_error = off, GROUP BY the column once, then set it again.", "")
+	errorDear    = refuse.New("error-too-dear", "DP002", "an error of at most %s would cost %s, more than the %s that dp.epsilon lets a statement cost", "SET dp.epsilon or dp.max_error to more.", `SET dp.max_error = 5; SELECT count(*) FROM people`)
+	distinctKeys = refuse.New("distinct-units-by-rows", "DP002", "different %[1]ss are not counted by a key over several columns at once", "Group by single columns, or by expressions over one column each; in a sub-query, give each %[1]s its key first.", "")
 )
 
 // Refusals are all of this package, in the order of the documentation.
-var Refusals = []*refuse.Reason{epsilonSmall, unknownError, errorKeys, errorDear, distinctKeys, sessionStopped}
+var Refusals = []*refuse.Reason{epsilonSmall, unknownError, errorKeys, errorDear, distinctKeys}

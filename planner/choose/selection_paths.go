@@ -8,7 +8,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
-	"github.com/dpproxy/dpproxy/policy"
 )
 
 // A choice, such as percentile_cont(0.5) WITHIN GROUP (ORDER BY age), is the same one asked before, is read from counts by finer
@@ -55,7 +54,10 @@ func (ch *Optimizer) chosenFromHeld(q *goal) []alternative {
 			continue
 		}
 		variance := ch.prefixVariance(s, h.Measure.Seen(h.Holding.Spec), reading)
-		if variance >= least || !h.Measure.IsRelease() && !ch.nearer(s, q.fresh, variance) {
+		m := h.Measure.Held()
+		m.Declared = h.Declared
+		m.Spec = h.Measure.Seen(h.Holding.Spec)
+		if variance >= least || !ch.preferred(m) && !ch.asNear(q, &Path{Measure: m, Reading: reading}, variance) {
 			continue
 		}
 		best, from, least = &Path{Reading: reading, Measure: h.Measure.Measure(h.Measure.Kind, h.Measure.Name)}, h.HeldOn, variance
@@ -127,15 +129,20 @@ func (ch *Optimizer) chosenFromDeclared(q *goal) (list []alternative) {
 		}
 		c := alternative{path: declaredPath(r, measured, spec, reading), variance: ch.prefixVariance(q.Query, measured.Seen(spec), reading)}
 		switch {
-		case r.Kind == policy.HistogramRelease && !ch.nearer(q.Query, q.fresh, c.variance):
+		case !ch.preferred(c.path.Measure) && !ch.asNear(q, c.path, c.variance):
 			c.not = "further off than choosing at the price of this question"
 		case !r.Cost.Fits(q.share):
 			c.not = "dearer than dp.epsilon lets this question be"
-			ch.Hints.Add(hint(r))
 		}
 		list = append(list, c)
 	}
 	return list
+}
+
+// asNear reports whether a choice that is read from counts is expected to be as near as the choice itself, or is a quantile within a smaller error of rank.
+func (ch *Optimizer) asNear(q *goal, w *Path, variance float64) bool {
+	confidence := ch.Context.Settings.Confidence
+	return ch.nearer(q.Query, q.fresh, variance) || q.Chosen().Kind == mechanisms.Quantiles && rankOf(q.Query, w, confidence) <= q.fresh.RankError(confidence)
 }
 
 // nearer tells whether reading from counts, whose sums have such a variance, is expected to be nearer than the choice.

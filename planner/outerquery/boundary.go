@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
@@ -108,25 +109,34 @@ func (b *Query) simple(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse.
 	return nil, nil, nil
 }
 
-// preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0); rows themselves are refused, or there
-// are none of them: see probes.
+// preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0), and by dp.probes what looks at its rows. Other rows are refused. A nil
+// Direct without a refusal shows made-up rows.
 func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.OutColumn, *refuse.Refusal) {
 	none := ast.IsZero(sel.LimitCount) || b.Top != nil && ast.IsZero(b.Top.LimitCount) // then nothing is shown, whatever stands below
 	out, refusal := b.Project(sel, from, false)
 	if refusal != nil {
 		return nil, nil, refusal
 	}
+	conditions := 0
 	for _, e := range linear.Conjuncts(out.Where()) {
-		if e.IsConstant() && e.Parameter == 0 {
+		if conditions++; e.IsConstant() && e.Parameter == 0 {
 			v, refusal := e.Value(nil)
 			if refusal != nil {
 				return nil, nil, refusal
 			}
 			none = none || v != true
+			conditions--
 		}
 	}
-	if !none && !b.Inside && b.probes(sel, from, out) {
-		none = true
+	switch probes := b.Context.Settings.Probes; {
+	case none:
+	case probes == plans.ProbesMadeUp && !b.Inside && looksAt(sel) && sel == b.Top:
+		n, refusal := b.Whole(sel.LimitCount, "LIMIT", -1)
+		if refusal == nil && n < 0 && !b.Params.Describing { // LIMIT NULL is none
+			refusal = b.rows(from)
+		}
+		return nil, nil, refusal
+	case probes == plans.ProbesEmpty && !b.Inside && conditions == 0 && shows(out) && (sel == b.Top || b.wraps(b.Top, sel)):
 		for _, at := range []*pg.SelectStmt{sel, b.Top} { // LIMIT $1 has a parameter all the same
 			if _, refusal := b.Whole(at.LimitCount, "LIMIT", -1); refusal != nil {
 				return nil, nil, refusal
@@ -135,12 +145,11 @@ func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.O
 				return nil, nil, refusal
 			}
 		}
-	}
-	if !none && !b.Inside && b.isPreview(sel, nil) {
-		return nil, nil, nil
-	}
-	if !none {
-		return nil, nil, rawRows.At(from.Pos(), from.Table.Name)
+		if !slices.Contains(b.probed, from.Table) {
+			b.probed = append(b.probed, from.Table)
+		}
+	default:
+		return nil, nil, b.rows(from)
 	}
 	d := &direct{Direct: plans.Direct{Leaf: -1, Limit: -1, Having: scalar.Constant(false, policy.Bool)}}
 	var columns []plans.OutColumn
@@ -161,22 +170,34 @@ func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.O
 	return d, columns, nil
 }
 
-// probes tells whether a statement that shows private rows as they are is answered with none, since the session has dp.probes =
-// empty and no made-up rows that stand for them. What is made of rows is not: a count of none would be 0 (privacy rule 15). It is
-// told by the statement, the settings and what she holds.
-func (b *Query) probes(sel *pg.SelectStmt, from, out *bind.Rows) bool {
-	if !b.Context.Settings.Probes || sel != b.Top && !b.isPreview(b.Top, nil) {
-		return false
+// looksAt reports whether a SELECT is what tools send to look at a table, SELECT columns FROM table LIMIT n, and nothing else.
+func looksAt(sel *pg.SelectStmt) bool {
+	bare := &pg.SelectStmt{TargetList: sel.TargetList, FromClause: sel.FromClause, LimitCount: sel.LimitCount, LimitOption: pg.LimitOption_LIMIT_OPTION_COUNT, Op: pg.SetOperation_SETOP_NONE}
+	return sel.LimitCount != nil && proto.Equal(sel, bare) && len(sel.FromClause) == 1 && sel.FromClause[0].GetRangeVar() != nil &&
+		!slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { return n.GetResTarget().GetVal().GetColumnRef() == nil })
+}
+
+// shows reports whether rows show a column: SELECT 1 FROM people LIMIT 1 asks whether there are any.
+func shows(out *bind.Rows) bool {
+	some := false
+	out.Shows(func(at int) { some = some || len(out.Exprs()[at].Cols) > 0 }, func(*linear.Key) { some = true })
+	return some
+}
+
+// wraps reports whether a SELECT without aggregates is one, or such a SELECT of it: SELECT * FROM (SELECT * FROM people) AS t LIMIT 1000.
+func (b *Query) wraps(top, sel *pg.SelectStmt) bool {
+	if top == nil || top.Larg != nil || bind.IsGrouped(top) || len(top.FromClause) != 1 || top.WithClause != nil || top.WhereClause != nil {
+		return top == sel
 	}
-	if b.isPreview(sel, nil) {
-		notes := len(b.Notes)
-		_, refusal := b.previewed(from, out)
-		if b.Notes = b.Notes[:notes]; refusal == nil {
-			return false
-		}
+	s := top.FromClause[0].GetRangeSubselect()
+	return top == sel || s != nil && !s.Lateral && b.wraps(s.Subquery.GetSelectStmt(), sel)
+}
+
+// rows refuses rows as they are, and names the table of those that are made up.
+func (b *Query) rows(from *bind.Rows) *refuse.Refusal {
+	refusal := rawRows.At(from.Pos(), from.Table.Name)
+	if t := b.declared(from.Table); t != nil && t.MadeUp() != nil {
+		refusal.Hint += " Rows that are made up are in a table of their own: SELECT * FROM dp." + t.MadeUpName() + "."
 	}
-	if !slices.Contains(b.probed, from.Table) {
-		b.probed = append(b.probed, from.Table)
-	}
-	return true
+	return refusal
 }

@@ -6,20 +6,17 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
-	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Made-up rows are what a synthetic release holds, and what the hypothesis of an online release amounts to. Whoever has paid
-// sees them in the place of private rows that a SELECT without aggregates asks for, and in a table dp.name, over which
-// anything may be asked: it is post-processing. The first aggregate over dp.name buys a synthetic release; a preview, which
-// has none, never buys (docs/adr/0031).
+// Made-up rows are what a synthetic release holds, and what the hypothesis of an online release amounts to. They are a table of schema dp, by the name of the
+// private table (dp.people_made_up) or of the release, over which whoever has paid may ask anything: it is post-processing. The first aggregate over it buys a
+// synthetic release. In the private table's place they stand where a session that has dp.probes = made_up looks at it, and nowhere else (docs/adr/0190).
 
 // SyntheticTable is a table of made-up rows that a statement reads.
 type SyntheticTable struct {
@@ -89,116 +86,39 @@ func (t *tree) syntheticTable(r *policy.Release, pos int) (string, *refuse.Refus
 	return t.b.addSynthetic(&SyntheticTable{Release: r, Measure: m, Cells: cells, Columns: r.Columns}), nil
 }
 
-// previewed finds the release whose made-up rows stand for a table's in a SELECT without aggregates: of those that she holds
-// the one with the most columns, a synthetic one before an online one. The columns that the statement computes with, or
-// compares, must be among them.
-func (b *Query) previewed(from *bind.Rows, out *bind.Rows) (*SyntheticTable, *refuse.Refusal) {
-	table := from.Table
-	if table.Derived != nil || b.Context.Dataset == nil {
-		return nil, rawRows.At(from.Pos(), table.Name)
+// declared is the table of the policy that a table of a statement is; nil: it is none of the policy's.
+func (b *Query) declared(t *policy.Table) *policy.Table {
+	if t.Derived != nil || b.Context.Dataset == nil {
+		return nil
 	}
-	if table.Opened {
-		table = b.Context.Dataset.Table(table.Schema, table.Name)
-	}
-	var best *SyntheticTable
-	var unpaid *policy.Release
-	for _, r := range append(table.Synthetics[:len(table.Synthetics):len(table.Synthetics)], table.Sessions...) {
-		m, cells, err := b.syntheticOf(r)
-		if err != nil || m == nil {
-			continue
-		}
-		if !m.Held {
-			if unpaid == nil && r.Kind == policy.SyntheticRelease {
-				unpaid = r
-			}
-			continue
-		}
-		if best == nil || len(r.Columns) > len(best.Release.Columns) {
-			best = &SyntheticTable{Release: r, Measure: m, Cells: cells, Columns: table.Described()}
-		}
-	}
-	switch {
-	case best == nil && unpaid != nil:
-		return nil, UnpaidRows.At(from.Pos(), table.Name, unpaid.Name, unpaid.Epsilon.String())
-	case best == nil:
-		return nil, rawRows.At(from.Pos(), table.Name)
-	}
-	computed := slices.Clone(out.Where())
-	for _, e := range out.Exprs() {
-		if e.Form != semantics.FormColumn {
-			computed = append(computed, e)
-		}
-	}
-	for _, e := range append(computed, out.Exprs()...) {
-		if slices.ContainsFunc(e.Cols, func(at int) bool { return at >= len(table.Columns) }) { // what the unit has elsewhere (EXISTS), which no made-up row says
-			return nil, rawRows.At(from.Pos(), table.Name)
-		}
-	}
-	for _, e := range computed {
-		for _, at := range e.Cols {
-			if c := table.Columns[at]; !slices.Contains(best.Release.Columns, c) {
-				return nil, notSynthetic.At(e.Pos, c.Name, best.Release.Name, plans.ColumnNames(best.Release.Columns))
-			}
-		}
-	}
-	var missing []*policy.Column
-	for _, e := range out.Exprs() {
-		if e.Form == semantics.FormColumn && !slices.Contains(best.Release.Columns, table.Columns[e.Cols[0]]) && !slices.Contains(missing, table.Columns[e.Cols[0]]) {
-			missing = append(missing, table.Columns[e.Cols[0]])
-		}
-	}
-	var numbered []*policy.Column
-	out.Shows(func(int) {}, func(k *linear.Key) {
-		list := &missing
-		if k.Column.Numbered() {
-			list = &numbered
-		}
-		if !slices.Contains(*list, k.Column) {
-			*list = append(*list, k.Column)
-		}
-	})
-	if len(numbered) > 0 {
-		b.Notes.Add(plans.ColumnNames(numbered) + ": a number for each made-up row, and nobody's key")
-	}
-	if len(missing) > 0 {
-		b.Notes.Add(plans.ColumnNames(missing) + ": not in release " + best.Release.Name + ", shown as NULL")
-	}
-	return best, nil
+	return b.Context.Dataset.Table(t.Schema, t.Name)
 }
 
-// isPreview tells a SELECT without aggregates over one private table, or over such a SELECT.
-func (b *Query) isPreview(sel *pg.SelectStmt, scope *bind.Scope) bool {
-	if sel == nil || sel.Larg != nil || bind.IsGrouped(sel) || len(sel.FromClause) != 1 || sel.WithClause != nil {
-		return false
-	}
-	if s := sel.FromClause[0].GetRangeSubselect(); s != nil {
-		return !s.Lateral && b.isPreview(s.Subquery.GetSelectStmt(), scope)
-	}
-	v := sel.FromClause[0].GetRangeVar()
-	if v == nil || v.Schemaname == "" && scope.Find(v.Relname) != nil {
-		return false
-	}
-	t, _, refusal := b.Resolve(v)
-	return refusal == nil && t != nil
-}
-
-// syntheticRows rebuilds a preview over made-up rows in the place of the private table's.
+// syntheticRows rebuilds a look at a table over made-up rows in the place of its own: those of a synthetic release that she holds, or else of an online one.
+// What the release does not have is NULL.
 func (t *tree) syntheticRows(sel *pg.SelectStmt, from *bind.Rows, out *pg.SelectStmt) *refuse.Refusal {
-	shown, refusal := t.b.Project(sel, from, false)
-	if refusal != nil {
-		return refusal
+	table := t.b.declared(from.Table)
+	if table == nil {
+		return t.b.rows(from)
 	}
-	u, refusal := t.b.previewed(from, shown)
-	if refusal != nil {
-		return refusal
+	for _, r := range append(table.Synthetics[:len(table.Synthetics):len(table.Synthetics)], table.Sessions...) {
+		m, cells, err := t.b.syntheticOf(r)
+		if err != nil || m == nil || !m.Held {
+			continue
+		}
+		var missing []*policy.Column
+		for _, c := range table.Described() {
+			if !c.Numbered() && !slices.Contains(r.Columns, c) {
+				missing = append(missing, c)
+			}
+		}
+		if len(missing) > 0 {
+			t.b.Notes.Add("release " + r.Name + " does not have " + plans.ColumnNames(missing) + ", which would be NULL")
+		}
+		t.preview = &preview{table, t.b.addSynthetic(&SyntheticTable{Release: r, Measure: m, Cells: cells, Columns: table.Described()})}
+		return t.plain(sel, out)
 	}
-	var key *pg.Node
-	if ast.Holds(sel.WhereClause, func(n *pg.Node) bool { key = n; return from.IsKeyOnly(n) }) { // person_id IS NOT NULL
-		name := ast.Strings(key.GetColumnRef().Fields)
-		return notSynthetic.At(ast.Location(key), name[len(name)-1], u.Release.Name, plans.ColumnNames(u.Release.Columns))
-	}
-	t.preview = &preview{u.Release.Table, t.b.addSynthetic(u)}
-	return t.plain(sel, out)
+	return t.b.rows(from)
 }
 
 // preview is the table whose rows are made up, and the leaf that has them.

@@ -55,7 +55,7 @@ func (s *Statement) copyTo(c *pg.CopyStmt) {
 	if query == nil {
 		query, text = rowsOf(c), s.Text
 	}
-	if s.hold(query, text) {
+	if s.hold(query, text, true) {
 		s.Kind, s.Copy = KindCopy, options
 	}
 }

@@ -62,8 +62,8 @@ var fetchDirections = map[pg.FetchDirection]FetchDirection{pg.FetchDirection_FET
 func (s *Statement) other(r *refuse.Refusal) { s.Kind, s.refusal = KindOther, r }
 
 // hold makes the SELECT that the statement holds. Anything else that it may hold is refused, for its own reason.
-func (s *Statement) hold(node *pg.Node, text string) bool {
-	inner := Statement{Text: text, source: s.source, node: node}
+func (s *Statement) hold(node *pg.Node, text string, handedOn bool) bool {
+	inner := Statement{Text: text, source: s.source, node: node, HandedOn: handedOn}
 	inner.classify()
 	if inner.Kind != KindSelect {
 		if inner.refusal == nil {
@@ -86,7 +86,7 @@ func (s *Statement) declare(d *pg.DeclareCursorStmt) {
 		s.other(cursorOptions.At(-1, "INSENSITIVE and ASENSITIVE"))
 		return
 	}
-	if s.hold(d.Query, textAfter(s.Text, "for")) {
+	if s.hold(d.Query, textAfter(s.Text, "for"), true) {
 		s.Kind = KindDeclare
 		s.Cursor = &Cursor{Name: d.Portalname, Binary: d.Options&cursorBinary != 0, Hold: d.Options&cursorHold != 0, NoScroll: d.Options&cursorNoScroll != 0}
 	}
@@ -98,7 +98,7 @@ func (s *Statement) fetch(f *pg.FetchStmt) {
 }
 
 func (s *Statement) prepare(p *pg.PrepareStmt) {
-	if !s.hold(p.Query, textAfter(s.Text, "as")) {
+	if !s.hold(p.Query, textAfter(s.Text, "as"), false) {
 		return
 	}
 	s.Kind, s.Prepared = KindPrepare, p.Name

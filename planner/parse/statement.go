@@ -36,6 +36,7 @@ type Statement struct {
 	Acts        []Act        // Select: what it does besides
 	Bounds      []Bound      // Select: of which columns it wants an end of their interval
 	Listed      bool         // Select: it stands within another, and all of its rows decide there
+	HandedOn    bool         // Select: COPY or a cursor hands its rows on
 
 	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is unknown.
 	ParamTypes []policy.Type

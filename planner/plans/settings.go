@@ -18,14 +18,24 @@ type Settings struct {
 	Confidence   mechanisms.Confidence
 	ErrorColumns bool
 	Alarms       int  // dp.alarms: the yes answers that a run of alarms is bought for; 0: counts are compared
-	Release      bool // dp.release: an undeclared range may buy a release
-	Probes       bool // dp.probes = empty: a SELECT of private rows has none, in the place of a refusal
+	Release      bool // dp.release: releases go before counts that are more exact, hers too
+	Probes       Probes
 	OffGrid      OffGrid
 	SearchPath   []string
 	Zone         *time.Location
 	Form         scalar.Form
 	Literals     *scalar.Literals // how the literals of a statement that was prepared are read; nil: by Zone and Form
 }
+
+// Probes says what a SELECT of private rows that looks at a table is answered with: dp.probes.
+type Probes uint8
+
+// The values.
+const (
+	ProbesRefused Probes = iota
+	ProbesEmpty          // no rows
+	ProbesMadeUp         // rows that are made up, if it is SELECT columns FROM table LIMIT n
+)
 
 // Reading is how the literals of a statement are read that is prepared now.
 func (s Settings) Reading(now time.Time) *scalar.Literals {

@@ -13,6 +13,7 @@ type SyntheticRows struct {
 	Sizes   []int
 	Of      []int   // by column of the leaf: which dimension; −1: the release does not have it, and it is NULL; RowNumber: it is a key, and numbers the rows
 	From    [][]int // by dimension and its cell: the column's first cell in it
+	Hidden  []int   // by dimension: its cell of which nothing is shown; −1: there is none
 	Columns []*policy.Column
 }
 
@@ -33,14 +34,19 @@ func rowNumber(row int, t policy.Type) policy.Value {
 	return nil
 }
 
-// Values are those of a row, of which the cell is known. Of a cell that holds several values an even spread is shown: which,
-// the number of the row decides.
+// Values are those of a row, of which the cell is known; nil: it is of a value that no group is shown of (other: hide), and neither is it. Of a cell that
+// holds several values an even spread is shown: which, the number of the row decides.
 func (m *SyntheticRows) Values(row int, cell int32) []policy.Value {
 	at, rest := make([]int, len(m.Sizes)), int(cell)
 	for i := len(m.Sizes) - 1; i >= 0; i-- {
 		at[i], rest = rest%m.Sizes[i], rest/m.Sizes[i]
 	}
 	out := make([]policy.Value, len(m.Columns))
+	for i, hidden := range m.Hidden {
+		if at[i] == hidden {
+			return nil
+		}
+	}
 	for i, c := range m.Columns {
 		if m.Of[i] == RowNumber {
 			t, _ := c.DescribedType()

@@ -34,7 +34,6 @@ type CombinedReading struct {
 	Holding  Holding          // the first of them
 	Variance float64
 	Order    int  // by age: the youngest that is read
-	Released bool // it is read from releases alone
 	Enough   bool // it is as exact as asked
 }
 
@@ -150,14 +149,14 @@ func readMixed(q *linear.Query, rows []Mixing, found []*mixture) *CombinedReadin
 	for c := range m.Terms {
 		m.Terms[c] = make([][]plans.Term, q.Cells)
 	}
-	c := &CombinedReading{Enough: true, Released: true}
+	c := &CombinedReading{Enough: true}
 	for i, one := range found {
 		for _, t := range one.terms {
 			at := slices.Index(m.from, t.from)
 			if at < 0 {
 				at = len(m.from)
 				m.from = append(m.from, t.from)
-				c.Order, c.Released = max(c.Order, t.from.Order), c.Released && t.from.Measure.IsRelease()
+				c.Order = max(c.Order, t.from.Order)
 			}
 			row := &m.Terms[rows[i].Counter][rows[i].Cell]
 			*row = append(*row, plans.Term{Measure: at, Counter: t.counter, Spans: t.spans, Num: t.weight.Num().Int64(), Den: t.weight.Denom().Int64()})

@@ -16,8 +16,8 @@ func Hold(m *plans.Measure, h Holding, why string) {
 }
 
 // IsRelease tells releases, which answer whatever they can for free, from the answer to one question.
-func (m *HeldMeasure) IsRelease() bool {
-	return m.Shared || m.Kind == "range" || m.Kind == "keys" || m.Kind == Cube
+func IsRelease(m *plans.Measure) bool {
+	return m.Shared || m.Kind == "range" || m.Kind == "keys" || m.Kind == Cube || m.Kind == policy.OnlineRelease.String()
 }
 
 // DeclaredAs finds the policy's release that a measure holds.

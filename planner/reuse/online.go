@@ -64,22 +64,9 @@ type OnlineRelease struct {
 	Cells   *linear.Query
 	Measure *plans.Measure // not held, at the release's cost
 	Spec    mechanisms.Spec
-	Own     int64           // half-widths at the dataset's confidence: of an answer of the session,
-	Plain   int64           // and of a plain histogram's worst one
-	rival   mechanisms.Spec // that histogram
-	Drawn   bool            // as a plain histogram
-}
-
-// Beaten tells whether the histogram would answer a question at least as exactly as a session that is opened for it: of few
-// cells it adds up little noise. The policy may insist all the same.
-func (o *OnlineRelease) Beaten(r *Reading) (here int64, beaten bool) {
-	if o.Drawn || o.Insist {
-		return 0, false
-	}
-	for c := range r.Spans {
-		here = max(here, plans.LargestError(o.rival, r.Looked(c), o.Table.Dataset.Defaults.Confidence).HalfWidth)
-	}
-	return here, here <= o.Own
+	Own     int64 // half-widths at the dataset's confidence: of an answer of the session,
+	Plain   int64 // and of a plain histogram's worst one
+	Drawn   bool  // as a plain histogram
 }
 
 // onlineReleases remembers them: *policy.Release → *onlineRelease or error.
@@ -111,12 +98,13 @@ func readOnline(r *policy.Release) (*OnlineRelease, error) {
 	if o.Own, o.Plain, err = o.Spec.Rival(r.Table.Dataset.Defaults.Confidence); err != nil {
 		return nil, err
 	}
-	if o.rival, err = mechanisms.Plain(1, o.Cells.Cells, r.Table.ContributionTo(o.Cells.Cells), privacy.Cost{Epsilon: r.Cost.Epsilon, Rho: r.Cost.Rho}); err != nil {
+	rival, err := mechanisms.Plain(1, o.Cells.Cells, r.Table.ContributionTo(o.Cells.Cells), privacy.Cost{Epsilon: r.Cost.Epsilon, Rho: r.Cost.Rho})
+	if err != nil {
 		return nil, err
 	}
 	kind := policy.OnlineRelease.String()
 	if o.Drawn = !r.Insist && o.Plain <= o.Own; o.Drawn {
-		kind, o.Spec = policy.HistogramRelease.String(), o.rival
+		kind, o.Spec = policy.HistogramRelease.String(), rival
 	}
 	m := o.Cells.Measure(kind, r.Name)
 	m.Declared, m.Shared, m.Spec, m.Cost = r, o.Drawn, o.Spec, r.Cost

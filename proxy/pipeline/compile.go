@@ -20,6 +20,7 @@ import (
 // compile plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
 func (a *Answerer) compile(ctx context.Context, x *execution, stmt parse.Statement, params []policy.Value, l *lookup) (r compiled, refusal *refuse.Refusal) {
+	x.plannedBy(l.held)
 	if r, refusal = a.compileQuickly(ctx, x.Session, l); r.plan != nil {
 		return r, refusal
 	}

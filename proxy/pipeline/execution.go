@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
 )
@@ -18,7 +19,8 @@ type execution struct {
 	*Session
 	text     string // of the statement, for the operator; empty: it is none
 	prior    prior
-	token    bool // it has had its user's token of purchases
+	since    int64 // the first number of a release that it was not planned by; 0: that is not known
+	token    bool  // it has had its user's token of purchases
 	admitted grants
 	failing  time.Time // since when the ledger does not save what was drawn; of the goroutine that draws
 
@@ -35,6 +37,14 @@ type prior struct {
 // newExecution begins to execute a statement. Whoever does ends it by admitted.done.
 func newExecution(s *Session, text string) *execution {
 	return &execution{Session: s, text: text, admitted: grants{holders: 1}}
+}
+
+// plannedBy notes what it is planned by.
+func (x *execution) plannedBy(held []ledger.Release) {
+	x.since = 1
+	for _, r := range held {
+		x.since = max(x.since, r.ID+1)
+	}
 }
 
 // wasCharged notes what has been charged by now: whoever draws knows it first, and the client may have left meanwhile.

@@ -150,6 +150,14 @@ func freeOf(plan *plans.Plan) string {
 	return "free: answered from " + strings.Join(names, ", ") + ", which you have paid for"
 }
 
+// unlessNearer says when a release does not answer what it could: a question gets the least error that its ε buys (docs/adr/0189).
+func unlessNearer(m *plans.Measure) string {
+	if m.Declared != nil && m.Declared.Insist || mechanisms.Is[*mechanisms.Synthetic](m.Spec) {
+		return ""
+	}
+	return ", where no count within dp.epsilon is more exact (SET dp.release = on: there too)"
+}
+
 // firstUses announces releases that are free from now on.
 func firstUses(plan *plans.Plan, bought purchase) []string {
 	if bought.charged.IsZero() {
@@ -171,10 +179,10 @@ func firstUses(plan *plans.Plan, bought purchase) []string {
 			continue // what it was asked tells
 		}
 		if o, ok := m.Spec.Kind.(*mechanisms.Online); ok {
-			lines = append(lines, fmt.Sprintf("first use of online release %s: %s; every count by its cells is free from now on, until its %d updates are used", m.Name, m.Cost, o.Updates))
+			lines = append(lines, fmt.Sprintf("first use of online release %s: %s; every count by its cells is free from now on, until its %d updates are used%s", m.Name, m.Cost, o.Updates, unlessNearer(m)))
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("first use of release %s: %s; %s is free from now on", m.Name, m.Cost, what))
+		lines = append(lines, fmt.Sprintf("first use of release %s: %s; %s is free from now on%s", m.Name, m.Cost, what, unlessNearer(m)))
 	}
 	return lines
 }

@@ -131,7 +131,7 @@ func (a *Answerer) await(ctx context.Context, x *execution, plan *plans.Plan, qu
 // drawAll charges for the wanted measures in one step, then draws and saves each, whatever becomes of the others.
 func (a *Answerer) drawAll(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
 	defer a.recovered(ctx, &out.err)
-	request := ledger.Request{User: x.User, Dataset: x.Dataset.ID, Statement: ledger.Digest(plan.Statement), PolicyDigest: x.Policy.Digest}
+	request := ledger.Request{User: x.User, Dataset: x.Dataset.ID, Statement: ledger.Digest(plan.Statement), PolicyDigest: x.Policy.Digest, Since: x.since}
 	lower := make([]heldLevel, len(plan.Measures))
 	for _, i := range wanted {
 		if lower[i], p.err = a.loadHeld(ctx, x.Session, plan.Measures[i]); p.err != nil {

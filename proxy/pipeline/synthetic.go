@@ -45,9 +45,11 @@ func (a *Answerer) readSynthetic(ctx context.Context, s *Session, plan *plans.Pl
 // syntheticTable is the released table of made-up rows.
 func syntheticTable(leaf *plans.Leaf, cells privacy.Released[[]int32]) sandbox.Table {
 	return sandbox.Table{Name: leaf.Name, Rows: privacy.PostProcess(cells, func(cells []int32) sandbox.Rows {
-		data := make([][]policy.Value, len(cells))
+		data := make([][]policy.Value, 0, len(cells))
 		for i, c := range cells {
-			data[i] = leaf.Synthetic.Values(i, c)
+			if values := leaf.Synthetic.Values(i, c); values != nil {
+				data = append(data, values)
+			}
 		}
 		return sandbox.Rows{Columns: leafColumns(leaf), Data: data}
 	})}

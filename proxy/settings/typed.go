@@ -46,7 +46,7 @@ func (s *Settings) read() plans.Settings {
 	t := plans.Settings{
 		ErrorColumns: s.Value("dp.error_columns") == "on",
 		Release:      s.Value("dp.release") == "on",
-		Probes:       s.Value("dp.probes") == "empty",
+		Probes:       map[string]plans.Probes{"empty": plans.ProbesEmpty, "made_up": plans.ProbesMadeUp}[s.Value("dp.probes")],
 		OffGrid:      map[string]plans.OffGrid{"snap": plans.OffGridSnap, "exact": plans.OffGridExact}[s.Value("dp.offgrid")],
 		SearchPath:   searchPath(s.Value("search_path"), s.user),
 		Zone:         time.UTC,

@@ -64,9 +64,9 @@ var dpVariables = []variable{
 	{name: "dp.max_cost", kind: special, standard: "off", reported: true, about: "A statement that costs more, in the unit of dp.budget, is refused before anything is charged; 0: only what is free is answered."},
 	{name: "dp.error_columns", kind: boolean, standard: "off", reported: true, about: "Adds x_low and x_high to each aggregate x."},
 	{name: "dp.alarms", kind: whole, standard: "0", high: maxAlarms, reported: true, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
-	{name: "dp.release", kind: boolean, standard: "off", reported: true, about: "Lets an undeclared range buy a release."},
+	{name: "dp.release", kind: boolean, standard: "off", reported: true, about: "Buys and reads releases before counts that are more exact: the policy's, and for ranges one of her own."},
 	{name: "dp.offgrid", kind: choice, standard: "policy", choices: []string{"policy", "snap", "exact"}, reported: true, about: "A bound between two steps moves to the step, is counted exactly, or as the policy says."},
-	{name: "dp.probes", kind: choice, standard: "off", choices: []string{"off", "empty"}, reported: true, about: "What a SELECT of private rows is answered with: off refuses it, empty has no rows, or the made-up rows that were paid for."},
+	{name: "dp.probes", kind: choice, standard: "off", choices: []string{"off", "empty", "made_up"}, reported: true, about: "What a SELECT that looks at private rows is answered with: off refuses it, empty has no rows, made_up has the made-up rows that were paid for where it is SELECT columns FROM table LIMIT n."},
 	{name: "dp.dialect", kind: choice, standard: "postgres", choices: parse.Dialects, reported: true, about: "The SQL that SELECTs are written in."},
 }
 

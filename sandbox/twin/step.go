@@ -95,7 +95,7 @@ func (t *table) full() string {
 	return dialect.QuoteName(t.schema) + "." + dialect.QuoteName(t.name)
 }
 
-// wantedTables are those of the policy, and the views of schema dp, whose rows come with each query.
+// wantedTables are those of the policy, and the views of schema dp, whose rows come with each query: made-up rows are there whether they are paid for or not.
 func wantedTables(d *policy.Dataset) []*table {
 	var wanted []*table
 	for _, t := range d.Tables {
@@ -103,6 +103,17 @@ func wantedTables(d *policy.Dataset) []*table {
 		for _, c := range t.Described() {
 			typ, typmod := c.DescribedType()
 			w.columns = append(w.columns, field{name: c.Name, text: typ.Format(typmod), comment: catalog.ColumnComment(c), notNull: t.Always(c)})
+		}
+		wanted = append(wanted, w)
+	}
+	for _, t := range d.Tables {
+		if t.MadeUp() == nil {
+			continue
+		}
+		w := &table{schema: "dp", name: t.MadeUpName(), kind: "v", comment: "made-up rows in the place of those of " + t.Name + ": none is that of a " + d.Unit.Name}
+		for _, c := range d.MadeUp(w.name).Columns {
+			typ, typmod := c.DescribedType()
+			w.columns = append(w.columns, field{name: c.Name, text: typ.Format(typmod)})
 		}
 		wanted = append(wanted, w)
 	}

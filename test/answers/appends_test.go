@@ -49,7 +49,7 @@ datasets:
           - {name: hired, type: date, domain: {min: 2024-01-01, max: 2026-12-31}, nulls: exclude, outside: exclude}
           - {name: ward, type: text, domain: {values: [north, south]}}
         releases:
-          - {kind: range, columns: [hired], epsilon: 0.5}
+          - {kind: range, columns: [hired], epsilon: 0.5, insist: true}
 `
 
 // hiresSQL has 8,000 people with two or three rows each, and rows without a date or outside of the domain.

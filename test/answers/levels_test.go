@@ -47,8 +47,8 @@ datasets:
           - {name: age, type: integer, domain: {min: 0, max: 499}}
           - {name: ward, type: text, domain: {values: [north, south]}}
         releases:
-          - {kind: range, columns: [age], epsilon: 0.5}
-          - {kind: histogram, name: ages, columns: [age], epsilon: 0.5}
+          - {kind: range, columns: [age], epsilon: 0.5, insist: true}
+          - {kind: histogram, name: ages, columns: [age], epsilon: 0.5, insist: true}
           - {kind: synthetic, columns: [age, ward], mechanism: mwem, epsilon: 0.2, rows: 100}
 `
 

@@ -31,7 +31,7 @@ var mechanismRows = []mechanismRow{
 		[]string{"count over public.people", "Mechanism: discrete Laplace noise of scale 10", "Expected error: n1: ±30"}},
 	{"Counts by key", "", []string{`SELECT region, education, count(*) FROM people GROUP BY region, education`, `SELECT kind, count(*) FROM visits GROUP BY kind`},
 		[]string{"histogram over public.", "Mechanism: histogram of "}},
-	{"Ranges", "SET dp.epsilon = 0.5", []string{
+	{"Ranges", "SET dp.epsilon = 0.5; SET dp.release = on", []string{
 		`SELECT count(*) FROM people WHERE age BETWEEN 30 AND 40`, `SELECT count(*) FROM people WHERE age < 18`, `SELECT count(*) FROM people WHERE age >= 65`,
 		`SELECT age / 10 AS decade, count(*) FROM people GROUP BY 1`, `SELECT age, sum(count(*)) OVER (ORDER BY age) FROM people GROUP BY age`,
 		`SELECT width_bucket(income, 0, 250000, 10), count(*) FROM people GROUP BY 1`,
@@ -55,7 +55,7 @@ var mechanismRows = []mechanismRow{
 		[]string{"alarms over public.visits", "Mechanism: sparse vector (AboveThreshold)", "the run ends at yes number 3"}},
 	{"Online releases", "SET dp.epsilon = 1", []string{`SELECT count(*) FROM likes WHERE apple AND NOT banana`},
 		[]string{"online over public.likes", "Mechanism: multiplicative weights over ", "a plain histogram of its 16 cells would be within"}},
-	{"Raw rows", "SET dp.epsilon = 1", []string{`SELECT count(*) FROM dp.people_made_up`, `SELECT * FROM people LIMIT 3`, `SELECT age, region FROM people WHERE age < 40 ORDER BY age LIMIT 3`},
+	{"Raw rows", "SET dp.epsilon = 1", []string{`SELECT count(*) FROM dp.people_made_up`, `SELECT * FROM dp.people_made_up LIMIT 3`, `SELECT age, region FROM dp.people_made_up WHERE age < 40 ORDER BY age LIMIT 3`},
 		[]string{"synthetic over public.people", "Mechanism: 2000 made-up rows by MWEM", "none is that of a person"}},
 	{"Sums and averages", "", []string{
 		`SELECT sum(minutes), avg(minutes), stddev(minutes), variance(minutes) FROM visits WHERE kind = 'lab'`, `SELECT kind, avg(minutes) FROM visits GROUP BY kind`},

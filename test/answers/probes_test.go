@@ -25,8 +25,8 @@ func TestProbes(t *testing.T) {
 		s.Program = kit.Serve(t, path)
 		alice, bob := s.Connect("alice", "lab"), s.Connect("bob", "lab")
 		for _, sql := range []string{
-			`SELECT * FROM people LIMIT 3`, `SELECT * FROM (SELECT age, city FROM people WHERE age >= 18) AS virtual_table LIMIT 1000`,
-			`SELECT p.age, e.day FROM people p JOIN events e USING (uid) ORDER BY 1 LIMIT 10`, `SELECT 1 AS a FROM people WHERE note = 'abc' LIMIT 1`,
+			`SELECT * FROM people LIMIT 3`, `SELECT * FROM (SELECT age, city FROM people) AS virtual_table LIMIT 1000`,
+			`SELECT p.age, e.day FROM people p JOIN events e USING (uid) ORDER BY 1 LIMIT 10`,
 		} {
 			if got := alice.Ask(sql); got.Err == nil || got.Err.Code != "42501" {
 				t.Errorf("%s without the setting: %q", sql, got.Frames)
@@ -40,6 +40,7 @@ func TestProbes(t *testing.T) {
 		for _, sql := range []string{
 			`SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`, `SELECT EXISTS (SELECT 1 FROM people)`, `SELECT (SELECT age FROM people LIMIT 1)`,
 			`SELECT age FROM people UNION ALL SELECT 1`, `SELECT array(SELECT age FROM people)`,
+			`SELECT 1 AS a FROM people WHERE note = 'abc' LIMIT 1`, `SELECT 1 AS a FROM people LIMIT 1`, `SELECT age FROM people WHERE age >= 18 LIMIT 10`, `COPY (SELECT age FROM people LIMIT 10) TO STDOUT`,
 		} {
 			if got := bob.Ask(sql); got.Err == nil {
 				t.Errorf("%s: %q", sql, got.Rows)
@@ -62,7 +63,7 @@ func TestProbes(t *testing.T) {
 		if text := p.Run(`TABLE people LIMIT 5;`); !strings.Contains(text, "NOTICE:  free: no rows of people are shown") || !strings.Contains(text, "(0 rows)") {
 			t.Errorf("psql: %s", text)
 		}
-		if text := p.Run(`SET dp.probes = maybe;`); !strings.Contains(text, "Available values: off, empty.") {
+		if text := p.Run(`SET dp.probes = maybe;`); !strings.Contains(text, "Available values: off, empty, made_up.") {
 			t.Errorf("psql: %s", text)
 		}
 		if text := p.Run(`EXPLAIN SELECT * FROM people;`); !strings.Contains(text, "has none, by dp.probes = empty") {
@@ -70,6 +71,10 @@ func TestProbes(t *testing.T) {
 		}
 		p.Run(`SET dp.epsilon = 1;`)
 		p.Run(`SELECT count(*) FROM dp.made_up;`)
+		if text := p.Run(`SELECT city, hiv FROM people LIMIT 5;`); !strings.Contains(text, "(0 rows)") {
+			t.Errorf("with made-up rows: %s", text)
+		}
+		p.Run(`SET dp.probes = made_up;`)
 		if text := p.Run(`SELECT city, hiv FROM people LIMIT 5;`); !strings.Contains(text, "(5 rows)") || !strings.Contains(text, "synthetic") {
 			t.Errorf("with made-up rows: %s", text)
 		}
@@ -90,7 +95,7 @@ func TestProbesOfADriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(ctx)
-	rows, err := conn.Query(ctx, `SELECT age, city, hiv FROM people WHERE age > $1 LIMIT $2`, 30, 10)
+	rows, err := conn.Query(ctx, `SELECT age, city, hiv FROM people LIMIT $1`, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestRule9UnitStandsAtTheDataset(t *testing.T) {
 	} {
 		path := kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0)
 		kit.Edit(t, path, `        releases:
-          - {kind: range, columns: [age], epsilon: 0.5}
+          - {kind: range, columns: [age], epsilon: 0.5, insist: true}
           - {kind: histogram, columns: [city, hiv], epsilon: 0.5}
 `, fmt.Sprintf(second, c.path))
 		if c.unit != "" {

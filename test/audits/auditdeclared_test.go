@@ -46,14 +46,14 @@ func chosen(ask asking) float64 {
 
 // declaredAsked has each kind of release, and number 7 where it feels her most.
 var declaredAsked = []declaredProbe{
-	{"range", `{kind: range, columns: [age], epsilon: %g}`, nil, once(`SELECT count(*) FROM people WHERE age BETWEEN 25 AND 25`), false},
+	{"range", `{kind: range, columns: [age], epsilon: %g, insist: true}`, nil, once(`SELECT count(*) FROM people WHERE age BETWEEN 25 AND 25`), false},
 	{"histogram", `{kind: histogram, columns: [city, hiv], epsilon: %g}`, nil, once(`SELECT count(*) FROM people WHERE hiv`), false},
 	{"levels", `{kind: histogram, columns: [hiv], epsilon: %g}`, []string{"    budgets: {", "    levels: {staff: 0.5}\n    budgets: {bob: {epsilon: 900000, delta: 0, level: staff}, "},
 		func(ask asking) float64 {
 			return ask("bob", `SELECT count(*) FROM people WHERE hiv`) + ask("alice", `SELECT count(*) FROM people WHERE hiv`)
 		}, false},
 	{"growing", "", []string{"max_rows_per_unit: 5", "rows_per_unit_total: 5\n        appends: {column: day, closes: 1h}", "max: 2024-12-31}", "max: 2024-04-30}, nulls: exclude, outside: exclude",
-		"          - {name: amount, ", "          - {name: amount, ", "step: 0.25}}\n", "step: 0.25}}\n        releases:\n          - {kind: range, columns: [day], epsilon: %g}\n"},
+		"          - {name: amount, ", "          - {name: amount, ", "step: 0.25}}\n", "step: 0.25}}\n        releases:\n          - {kind: range, columns: [day], epsilon: %g, insist: true}\n"},
 		once(`SELECT count(*) FROM events WHERE day BETWEEN DATE '2024-01-02' AND DATE '2024-01-06'`), false},
 	{"multiplicative weights", `{kind: online, columns: [{column: age, step: 60}, hiv], epsilon: %g, updates: 2, insist: true}`, nil, chosen, true},
 	{"median", `{kind: online, columns: [{column: age, step: 60}, hiv], epsilon: %g, updates: 2, mechanism: median, insist: true}`, nil, chosen, true},
@@ -66,7 +66,7 @@ var declaredAsked = []declaredProbe{
 // to, and what the dataset's cap was charged for one. The operator revokes it each time.
 func drawnDeclared(t *testing.T, q declaredProbe, epsilon float64, without, n int) (numbers []float64, charged privacy.Cost) {
 	t.Helper()
-	const declared = "          - {kind: range, columns: [age], epsilon: 0.5}\n          - {kind: histogram, columns: [city, hiv], epsilon: 0.5}\n"
+	const declared = "          - {kind: range, columns: [age], epsilon: 0.5, insist: true}\n          - {kind: histogram, columns: [city, hiv], epsilon: 0.5}\n"
 	change := []string{"max_epsilon: 1,", "max_epsilon: 100,", "expected_rows: 1000\n", "expected_rows: 60\n"}
 	if q.release == "" {
 		change = append(change, kit.Undeclared...)

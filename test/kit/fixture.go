@@ -49,7 +49,7 @@ datasets:
           - {name: note, type: text, domain: {values: [n0, n1, n2, n3, n4]}}
           - {name: hiv, type: boolean, domain: {values: [false, true]}}
         releases:
-          - {kind: range, columns: [age], epsilon: 0.5}
+          - {kind: range, columns: [age], epsilon: 0.5, insist: true}
           - {kind: histogram, columns: [city, hiv], epsilon: 0.5}
 `
 

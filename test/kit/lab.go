@@ -174,7 +174,7 @@ func (s Side) Heard(t *testing.T) []string {
 }
 
 // Undeclared takes the declared releases out of the policy: they are drawn once for all users, and would be one answer.
-var Undeclared = []string{"        releases:\n          - {kind: range, columns: [age], epsilon: 0.5}\n          - {kind: histogram, columns: [city, hiv], epsilon: 0.5}\n", ""}
+var Undeclared = []string{"        releases:\n          - {kind: range, columns: [age], epsilon: 0.5, insist: true}\n          - {kind: histogram, columns: [city, hiv], epsilon: 0.5}\n", ""}
 
 // SameHeard is procedure P1's look at the databases: both saw the same statements, with the same arguments, and none failed. It
 // returns how many did.
