@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/deadline"
 	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/sqlite"
 	"github.com/dpproxy/dpproxy/ledger/store"
@@ -17,6 +19,9 @@ import (
 const (
 	witnessFlush  = time.Second            // how long a mark may stay unflushed
 	reopenNotSoon = 200 * time.Millisecond // after a fault, before the next try
+
+	probeBytes = 256 << 10 // must fit on the disk before a re-opening is worth its work
+	soundBytes = 512       // must fit on one that nothing is wrong with
 )
 
 // write is the one goroutine that writes. It takes whatever waits and commits it at once.
@@ -25,6 +30,7 @@ func (f *keeper) write() {
 	tick := time.NewTicker(witnessFlush)
 	defer tick.Stop()
 	for {
+		f.frozen.Store(false)
 		switch first, ended := f.next(tick.C); {
 		case ended:
 			return
@@ -139,7 +145,7 @@ func (f *keeper) ready() error {
 	f.mu.RLock()
 	known := markOf(f.book)
 	f.mu.RUnlock()
-	err := f.site.Probe()
+	err := f.site.Probe(probeBytes)
 	switch {
 	case err != nil:
 	case f.shared() && !errors.Is(cause, ErrCorrupt) && !errors.Is(cause, ErrRollback):
@@ -155,17 +161,34 @@ func (f *keeper) ready() error {
 	return nil
 }
 
-// Sound is described at Ledger. After a fault a job that writes nothing has the writer open the ledger again, if it can.
+// Sound is described at Ledger. A job that writes nothing has the writer open the ledger again after a fault, if it can, and finds out whether
+// it still works; a little that is written beside the ledger, and beside its witness, finds out whether their disks do.
 func (f *keeper) Sound(ctx context.Context) error {
 	nothing := &job{run: func(*batch) error { return nil }}
 	if err := f.Follow(ctx); err != nil {
 		_ = f.do(ctx, nothing) // what took the reader's connection may have taken the writer's: it finds out now, not with the next charge
 		return err
 	}
-	if f.fault.Load() == nil {
-		return nil
+	if f.fault.Load() != nil || f.frozen.Load() {
+		return f.do(ctx, nothing)
 	}
-	return f.do(ctx, nothing)
+	_, err := deadline.Call(f.probing, patience, func() (none struct{}, _ error) {
+		err := f.site.Probe(soundBytes)
+		if !f.besideWitness() && err == nil {
+			err = store.Probe(f.disk, f.opts.Witness, soundBytes)
+		}
+		return none, err
+	})
+	if err != nil {
+		return fmt.Errorf("ledger: %w: %w", store.Unavailable(sqlite.Full(err)), err)
+	}
+	return nil
+}
+
+// besideWitness reports whether the ledger and its witness lie in one directory.
+func (f *keeper) besideWitness() bool {
+	at := f.site.Witness()
+	return at != "" && filepath.Dir(at) == filepath.Dir(f.opts.Witness)
 }
 
 // fail closes the store. Nothing is written until ready has opened and compared it again.
@@ -181,9 +204,7 @@ func (f *keeper) fail(err error) {
 	kept = fmt.Errorf("ledger: %w", kept)
 	f.fault.Store(&kept)
 	f.retry = time.Now().Add(f.opts.again)
-	f.reading.Lock()
-	f.closeReader()
-	f.reading.Unlock()
+	_ = f.closeReader() // which has the same disk
 }
 
 // transact is one commit. done are the jobs that it has finished with, also those that have come while it waited for its

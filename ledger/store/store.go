@@ -46,8 +46,8 @@ type Site interface {
 	Shared() bool
 	// Clock is the ledger's own time.
 	Clock() time.Time
-	// Probe tells whether the site takes writes again after a fault; Explain adds to a fault's error what it has lost.
-	Probe() error
+	// Probe tells whether the site takes writes of so many bytes; Explain adds to a fault's error what it has lost.
+	Probe(room int) error
 	Explain(err error) error
 }
 
