@@ -37,8 +37,8 @@ const (
 	jobWithdrawn
 )
 
-// patience is how long who reads, and who hands a job to a ledger of one process, waits for a disk that may have frozen: as long as for a
-// PostgreSQL server. A shared ledger ends its jobs' waits itself, and what it claims for one needs its owner.
+// patience is how long who reads, or hands over a job, waits for a disk that may have frozen: as long as for a PostgreSQL server. A job of a
+// shared ledger that has been begun is waited for: that store ends its waits itself, and what it claims for the job needs an owner.
 const patience = 15 * time.Second
 
 // errFrozen is the error of what was not done within patience, and of all that comes until the writer goes on.
@@ -57,20 +57,16 @@ func (f *keeper) do(ctx context.Context, j *job) error {
 		return ErrClosed
 	default:
 	}
-	var late <-chan time.Time
-	if !f.shared() {
-		if f.frozen.Load() {
-			return errFrozen
-		}
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		late = timer.C
+	if f.frozen.Load() {
+		return errFrozen
 	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case f.queue <- j:
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-late:
+	case <-timer.C:
 		return errFrozen
 	case <-f.closing:
 		return ErrClosed
@@ -84,10 +80,11 @@ func (f *keeper) do(ctx context.Context, j *job) error {
 				return ctx.Err()
 			}
 			ended = nil
-		case <-late:
-			j.state.CompareAndSwap(jobWaiting, jobWithdrawn)
-			f.frozen.Store(true)
-			return errFrozen
+		case <-timer.C:
+			if j.state.CompareAndSwap(jobWaiting, jobWithdrawn) || !f.shared() {
+				f.frozen.Store(true)
+				return errFrozen
+			}
 		case <-f.stopped:
 			select {
 			case <-j.done:

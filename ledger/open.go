@@ -72,6 +72,7 @@ type keeper struct {
 	store     store.Store
 	witness   *witness
 	retry     time.Time // not to be re-opened before
+	written   time.Time // when the disks were last known to take writes
 	waiting   []*job    // taken from the queue, the oldest first
 
 	queue   chan *job
@@ -84,7 +85,6 @@ type keeper struct {
 	cache     cache
 	reading   deadline.Gate // of reader
 	reader    store.Store
-	probing   deadline.Gate
 	frozen    atomic.Bool // a job was not done within patience, and the writer has not gone on since
 }
 
@@ -102,7 +102,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 		return nil, err
 	}
 	f := &keeper{site: where, opts: opts, disk: opts.Disk, log: opts.Log,
-		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{}), reading: deadline.NewGate(), probing: deadline.NewGate()}
+		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{}), reading: deadline.NewGate()}
 	f.setBook(newBook())
 	if f.opts.Clock == nil {
 		f.opts.Clock = where.Clock

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dpproxy/dpproxy/internal/deadline"
 	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/sqlite"
 	"github.com/dpproxy/dpproxy/ledger/store"
@@ -19,6 +18,7 @@ import (
 const (
 	witnessFlush  = time.Second            // how long a mark may stay unflushed
 	reopenNotSoon = 200 * time.Millisecond // after a fault, before the next try
+	writtenOfLate = time.Second            // how long a disk that has taken a write is believed to take the next
 
 	probeBytes = 256 << 10 // must fit on the disk before a re-opening is worth its work
 	soundBytes = 512       // must fit on one that nothing is wrong with
@@ -125,6 +125,7 @@ func (f *keeper) serve(first ...*job) {
 		close(j.done)
 	}
 	if err == nil {
+		f.written = time.Now()
 		if err := f.store.Tidy(); err != nil {
 			f.fail(err)
 		}
@@ -132,9 +133,22 @@ func (f *keeper) serve(first ...*job) {
 	f.waiting = slices.Concat(left, f.waiting)
 }
 
-// ready opens the ledger again after a fault, if it is time.
+// ready opens the ledger again after a fault, if it is time. Where nothing has been written of late it finds out whether the disks of the ledger
+// and of its witness take a little: who waits for one that has frozen is not charged.
 func (f *keeper) ready() error {
 	if f.store != nil {
+		if time.Since(f.written) < writtenOfLate {
+			return nil
+		}
+		err := f.site.Probe(soundBytes)
+		if err == nil && filepath.Dir(f.site.Witness()) != filepath.Dir(f.opts.Witness) {
+			err = store.Probe(f.disk, f.opts.Witness, soundBytes)
+		}
+		if err != nil {
+			f.fail(err)
+			return *f.fault.Load()
+		}
+		f.written = time.Now()
 		return nil
 	}
 	cause := *f.fault.Load()
@@ -161,34 +175,13 @@ func (f *keeper) ready() error {
 	return nil
 }
 
-// Sound is described at Ledger. A job that writes nothing has the writer open the ledger again after a fault, if it can, and finds out whether
-// it still works; a little that is written beside the ledger, and beside its witness, finds out whether their disks do.
+// Sound is described at Ledger. A job that writes nothing has the writer find out, and open the ledger again after a fault, if it can.
 func (f *keeper) Sound(ctx context.Context) error {
-	nothing := &job{run: func(*batch) error { return nil }}
-	if err := f.Follow(ctx); err != nil {
-		_ = f.do(ctx, nothing) // what took the reader's connection may have taken the writer's: it finds out now, not with the next charge
-		return err
+	err := f.Follow(ctx)
+	if may := f.do(ctx, &job{run: func(*batch) error { return nil }}); err == nil { // what took the reader's connection may have taken the writer's
+		err = may
 	}
-	if f.fault.Load() != nil || f.frozen.Load() {
-		return f.do(ctx, nothing)
-	}
-	_, err := deadline.Call(f.probing, patience, func() (none struct{}, _ error) {
-		err := f.site.Probe(soundBytes)
-		if !f.besideWitness() && err == nil {
-			err = store.Probe(f.disk, f.opts.Witness, soundBytes)
-		}
-		return none, err
-	})
-	if err != nil {
-		return fmt.Errorf("ledger: %w: %w", store.Unavailable(sqlite.Full(err)), err)
-	}
-	return nil
-}
-
-// besideWitness reports whether the ledger and its witness lie in one directory.
-func (f *keeper) besideWitness() bool {
-	at := f.site.Witness()
-	return at != "" && filepath.Dir(at) == filepath.Dir(f.opts.Witness)
+	return err
 }
 
 // fail closes the store. Nothing is written until ready has opened and compared it again.

@@ -56,7 +56,8 @@ func (w *world) thaw() {
 // charged; and once it answers again the ledger goes on, with what it has charged.
 func TestFrozenDisk(t *testing.T) {
 	shm := memory.Dir(t)
-	for how := FrozenWrites; how <= FrozenWhole; how++ {
+	for n := range 4 {
+		how, idle := FrozenWrites+Freeze(n%2), n/2 == 0
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1, shm)
 			w.nodes[0].boots(false)
@@ -77,8 +78,13 @@ func TestFrozenDisk(t *testing.T) {
 			if _, err := charge(2); err != nil || b.l.Sound(background) != nil {
 				t.Fatalf("before: %v, %v", err, b.l.Sound(background))
 			}
+			most := 2 // a charge that was begun while the disk was believed to answer is spent
+			if idle {
+				time.Sleep(2 * time.Second)
+				most = 1
+			}
 			w.disk.Freeze(how)
-			if err := b.l.Sound(background); !errors.Is(err, ledger.ErrUnavailable) {
+			if err := b.l.Sound(background); idle && !errors.Is(err, ledger.ErrUnavailable) {
 				t.Errorf("a ledger that nobody has asked yet: %v", err)
 			}
 			began := time.Now()
@@ -96,8 +102,8 @@ func TestFrozenDisk(t *testing.T) {
 			if err := b.l.Sound(background); err != nil {
 				t.Errorf("afterwards: %v", err)
 			}
-			if n := charges(); n > 2 { // of the first question on the frozen disk nobody knew
-				t.Errorf("%d charges, of questions that were withdrawn too", n)
+			if n := charges(); n < 1 || n > most {
+				t.Errorf("%d charges, of questions too that were told that nothing is charged", n)
 			}
 			if _, err := charge(8); err != nil {
 				t.Errorf("afterwards: %v", err)
