@@ -11,6 +11,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
@@ -33,6 +34,22 @@ var (
 	// ErrMoved: a chain ends elsewhere than a batch has presumed, or somebody else is about to write it. Nothing is done.
 	ErrMoved = errors.New("another process has gone on")
 )
+
+// ErrForm: what lies there is whole, and not in a form that this program reads. It is an ErrCorrupt to those who ask no more.
+var ErrForm = errors.New("the ledger was written by another version of dpproxy")
+
+// otherForm is an ErrForm.
+type otherForm struct{ what string }
+
+// OtherForm is the error of a ledger of which something is in a form that this program does not read.
+func OtherForm(format string, args ...any) error { return otherForm{fmt.Sprintf(format, args...)} }
+
+func (o otherForm) Error() string {
+	return ErrForm.Error() + ": " + o.what + ", and this one does not read it. Nothing is damaged or changed. Go on with the version that wrote it; " +
+		"or begin a new ledger, which knows of nothing that was spent: lower the policy's cap and budgets by what that version's dpproxy budget shows"
+}
+
+func (o otherForm) Is(target error) bool { return target == ErrForm || target == ErrCorrupt }
 
 // Site is where a ledger lies: an SQLite file, or a PostgreSQL database that many proxies share.
 type Site interface {
