@@ -405,7 +405,6 @@ var Faults = []Fault{
 	{"a pattern's escape is lost", "rewrite/reading.go", "simple = simple && c == '\\\\'", "simple = simple && c != 0", "rewrite.TestTextsAreReadAlike", false},
 	{"a job waits for a frozen disk without an end", "ledger/jobs.go", "const patience = 15 * time.Second", "const patience = 15 * time.Hour", "internal/simulation.TestFrozenRuns", false},
 	{"who asks on a frozen disk is charged", "ledger/writer.go", "if time.Since(f.written) < writtenOfLate {", "if f.retry.IsZero() || true {", "internal/simulation.TestFrozenDisk", false},
-	{"a read of the policy is waited for without an end", "internal/deadline/deadline.go", "const Files = 5 * time.Second", "const Files = 5 * time.Hour", "policy.TestWatchAPipe", false},
 	{"a policy file that hung is not read again", "policy/watch.go", "		w.later.Reset(readAgain)\n", "", "policy.TestFollowsWhateverTheFileIs", false},
 	{"a pipe in the policy's place is opened as a file is", "internal/deadline/deadline.go", "err == nil && !info.Mode().IsRegular()", "err == nil && info.Mode().IsDir()", "internal/deadline.TestReadFile", false},
 	{"of two hanging calls there are two", "internal/deadline/deadline.go", "		defer func() { <-g }()\n", "		<-g\n", "internal/deadline.TestCall", false},
