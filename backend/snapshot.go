@@ -14,6 +14,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/units"
 	"github.com/dpproxy/dpproxy/internal/moment"
+	"github.com/dpproxy/dpproxy/internal/scratch"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -61,6 +62,7 @@ func openSnapshots(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Sn
 	if err != nil {
 		return nil, err
 	}
+	scratch.Sweep(p.Backend.Snapshot.Dir, makingName) // of a process that was killed: private rows
 	b := &Snapshots{source: source, plan: *p.Backend.Snapshot, key: key, log: log, unitsMost: units.Memory}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
 	return b, nil
@@ -318,9 +320,7 @@ func (b *Snapshots) prepare(ctx context.Context, want extractions) (c *copied, f
 	}
 	force = time.Now().Add(b.plan.Within)
 	b.log.Info("the private tables are copied for another policy", "in force", force.UTC().Format(time.RFC3339))
-	within, cancel := context.WithDeadline(ctx, force)
-	defer cancel()
-	c, err = b.make(within, want)
+	c, err = b.makeWithin(ctx, force, want)
 	return c, force, err
 }
 
@@ -398,9 +398,7 @@ func (b *Snapshots) renew(ctx context.Context, force time.Time, current func() *
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithDeadline(ctx, force)
-	defer cancel()
-	c, err := b.make(within, want)
+	c, err := b.makeWithin(ctx, force, want)
 	if err != nil {
 		return err
 	}

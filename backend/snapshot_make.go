@@ -77,6 +77,13 @@ func (b *Snapshots) extractionsOf(p *policy.Policy) (extractions, error) {
 	return all, nil
 }
 
+// makeWithin is make until the moment at which the snapshot is to come into force.
+func (b *Snapshots) makeWithin(ctx context.Context, force time.Time, want extractions) (*copied, error) {
+	within, cancel := context.WithDeadlineCause(ctx, force, fmt.Errorf("it takes longer than backend.snapshot.within, which is %v: give it more", b.plan.Within))
+	defer cancel()
+	return b.make(within, want)
+}
+
 // make makes a snapshot and opens it. What it began is gone when it fails.
 func (b *Snapshots) make(ctx context.Context, want extractions) (*copied, error) {
 	if err := os.MkdirAll(b.plan.Dir, 0o700); err != nil {

@@ -25,7 +25,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +32,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/login"
 )
 
 // Config is what a Console needs.
@@ -80,7 +80,7 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 	console := newConsole(base, c, listener.Addr())
 	conns := newBounded(listener)
 	server := &http.Server{
-		Handler: console.handler(), ConnState: conns.state, MaxHeaderBytes: 16 << 10,
+		Handler: console.handler(), ConnContext: named, MaxHeaderBytes: 16 << 10,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout + bodyTimeout, WriteTimeout: headerTimeout + bodyTimeout + sendTimeout, IdleTimeout: time.Minute,
 		ErrorLog: slog.NewLogLogger(quiet{c.Log.Handler()}, slog.LevelDebug), // of handshakes that fail and clients that go
 	}
@@ -119,8 +119,7 @@ func newConsole(base context.Context, c Config, at net.Addr) *Console {
 	if console.secure {
 		console.name = "__Host-" + console.name
 	}
-	host, err := netip.ParseAddrPort(at.String())
-	console.anyHost = err != nil || !host.Addr().IsLoopback()
+	console.anyHost = !login.LocalName(at.String())
 	return console
 }
 
@@ -221,13 +220,16 @@ func (c *Console) guarded(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
+		if c.secure {
+			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
 		defer func() {
 			if p := recover(); p != nil {
 				c.Log.Error("panic", "where", "console", "type", fmt.Sprintf("%T", p)) // its value may hold what no log may
 				refuse(out, http.StatusInternalServerError, "internal error")
 			}
 		}()
-		if !c.anyHost && !localName(r.Host) {
+		if !c.anyHost && !login.LocalName(r.Host) {
 			refuse(out, http.StatusMisdirectedRequest, "this console is asked for by another name than this machine's own")
 			return
 		}
@@ -241,18 +243,6 @@ func (c *Console) guarded(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(out, r)
 	})
-}
-
-// localName tells a name that no name server gives: who leads a browser here by another one reads this machine's pages from it.
-func localName(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && ip.IsLoopback()
 }
 
 // refuse answers without a page, and without reading what else was sent.
@@ -305,6 +295,7 @@ func (c *Console) serve(out http.ResponseWriter, in *http.Request, s *session, p
 		return
 	}
 	defer c.sessions.leave(s)
+	defer kept(in)()
 	p := c.Policy()
 	limit := pageTime(p)
 	_ = http.NewResponseController(out).SetWriteDeadline(time.Now().Add(limit + sendTimeout + bodyTimeout)) // a connection that is gone needs none

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"sync"
@@ -10,7 +11,8 @@ import (
 )
 
 // Connections are bounded before anything is read of them, in all and by where they come from. Browsers keep some open that they do not
-// use, so where there are too many the one that has waited longest for nothing goes: a page that is asked for is never behind them.
+// use, and whoever is not logged in may send half a form, so where there are too many the one that has been there longest with no page being
+// made, and no name being proved, goes: a page that is asked for is never behind them.
 
 const (
 	maxConnections     = 512
@@ -26,10 +28,10 @@ type bounded struct {
 	open map[net.Conn]*opened
 }
 
-// opened is what is known of a connection: where it comes from, and since when nothing is asked on it.
+// opened is what is known of a connection: where it comes from, whether it is kept, and since when it is as it is.
 type opened struct {
 	origin string
-	idle   bool
+	kept   bool
 	since  time.Time
 }
 
@@ -93,16 +95,16 @@ func (b *bounded) admit(conn *counted, origin string) bool {
 	if len(b.open) >= b.most && !b.evict(func(*opened) bool { return true }) {
 		return false
 	}
-	b.open[conn] = &opened{origin: origin, idle: true, since: time.Now()}
+	b.open[conn] = &opened{origin: origin, since: time.Now()}
 	return true
 }
 
-// evict closes the connection of some that has been idle longest.
+// evict closes the connection of some that has been there longest without being kept.
 func (b *bounded) evict(of func(*opened) bool) bool {
 	var oldest net.Conn
 	var since time.Time
 	for conn, o := range b.open {
-		if o.idle && of(o) && (oldest == nil || o.since.Before(since)) {
+		if !o.kept && of(o) && (oldest == nil || o.since.Before(since)) {
 			oldest, since = conn, o.since
 		}
 	}
@@ -114,14 +116,31 @@ func (b *bounded) evict(of func(*opened) bool) bool {
 	return true
 }
 
-// state follows http.Server: a connection is idle but while it is asked something.
-func (b *bounded) state(conn net.Conn, state http.ConnState) {
+// connection is the key of a request's connection in its context.
+type connection struct{}
+
+// named has the requests of a connection know it.
+func named(ctx context.Context, conn net.Conn) context.Context {
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secure.NetConn()
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if o := b.open[conn]; o != nil {
-		o.idle, o.since = state != http.StateActive, time.Now()
+	return context.WithValue(ctx, connection{}, conn)
+}
+
+// kept has a request's connection stay, whoever needs room, until over is called.
+func kept(in *http.Request) (over func()) {
+	conn, ok := in.Context().Value(connection{}).(*counted)
+	if !ok {
+		return func() {}
+	}
+	conn.keep(true)
+	return func() { conn.keep(false) }
+}
+
+func (c *counted) keep(kept bool) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if o := c.of.open[c]; o != nil {
+		o.kept, o.since = kept, time.Now()
 	}
 }

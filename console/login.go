@@ -89,6 +89,7 @@ func (c *Console) login(out http.ResponseWriter, in *http.Request) {
 		refuse(out, http.StatusForbidden, "no address")
 		return
 	}
+	defer kept(in)()
 	who, err := c.Proxy.Prove(in.Context(), name, in.PostFormValue("password"), from, in.TLS != nil)
 	if err != nil {
 		c.showLogin(out, in, http.StatusForbidden, refusedLogin(name, err))

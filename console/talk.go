@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -67,6 +68,14 @@ func converse(ctx context.Context, conn net.Conn, user, dataset string, settings
 	for name, value := range settings {
 		parameters[name] = value
 	}
+	for name, value := range parameters {
+		switch err := carried(value); {
+		case err != nil && name == "database":
+			return nil, errors.Join(&message{Severity: "FATAL", Code: "3D000", Message: fmt.Sprintf("database %q does not exist", value)}, conn.Close())
+		case err != nil:
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
 	opening := &pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersion30, Parameters: parameters}
 	if _, err := t.exchange(opening); err != nil {
 		conn.Close()
@@ -75,9 +84,20 @@ func converse(ctx context.Context, conn net.Conn, user, dataset string, settings
 	return t, nil
 }
 
+// carried refuses a text that no message of the protocol carries.
+func carried(text string) error {
+	if strings.Contains(text, "\x00") {
+		return &message{Severity: "ERROR", Code: "22021", Message: "a text holds a zero byte"}
+	}
+	return nil
+}
+
 // ask has one statement answered. It goes by the extended protocol, which takes one alone: what stands behind a semicolon is refused
 // before anything is run, so that EXPLAIN before a text explains all of it.
 func (t *talk) ask(sql string) (answer, error) {
+	if err := carried(sql); err != nil {
+		return answer{}, err
+	}
 	return t.exchange(&pgproto3.Parse{Query: sql}, &pgproto3.Bind{}, &pgproto3.Describe{ObjectType: 'P'}, &pgproto3.Execute{MaxRows: maxRows + 1}, &pgproto3.Sync{})
 }
 

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -181,7 +182,10 @@ func (b *book) apply(r chain.Row) error {
 	case chain.RowGrow:
 		err = b.applyGrow(r)
 	default:
-		err = fmt.Errorf("unknown kind %d", r.Kind)
+		err = fmt.Errorf("%w: of kind %d", chain.ErrMalformed, r.Kind)
+	}
+	if errors.Is(err, chain.ErrMalformed) { // its hash follows, so that this is what was written
+		return store.OtherForm("row %d is of another form (%v)", r.Seq, err)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.Seq, err)

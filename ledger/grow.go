@@ -209,30 +209,29 @@ func (b *book) endWhatGoesOn() {
 
 // fetchGrown reads all that a release has grown by.
 func (f *keeper) fetchGrown(ctx context.Context, rec *record) (none privacy.Released[mechanisms.Noisy], _ error) {
-	s, err := f.read()
+	all, err := reads(f, func(s store.Store) (all mechanisms.Noisy, _ error) {
+		for _, g := range rec.grown {
+			if err := ctx.Err(); err != nil {
+				return all, err
+			}
+			body, err := s.Body(g.seq)
+			if err != nil {
+				return all, err
+			}
+			_, _, blob, err := decodeGrowth(body)
+			if err != nil || sha256.Sum256(blob) != g.noisy {
+				return all, fmt.Errorf("%w: row %d of release %d is not what was saved", ErrCorrupt, g.seq, rec.ID)
+			}
+			noisy, _, err := chain.ReadRelease(blob)
+			if err != nil {
+				return all, fmt.Errorf("%w: row %d of release %d: %w", ErrCorrupt, g.seq, rec.ID, err)
+			}
+			all.Observations = append(all.Observations, noisy.Observations...)
+		}
+		return all, nil
+	})
 	if err != nil {
-		return none, fmt.Errorf("ledger: %w", err)
-	}
-	defer f.reading.Unlock()
-	var all mechanisms.Noisy
-	for _, g := range rec.grown {
-		if err := ctx.Err(); err != nil {
-			return none, err
-		}
-		body, err := s.Body(g.seq)
-		if err != nil {
-			f.closeReader()
-			return none, fmt.Errorf("ledger: %w", openFailed(err))
-		}
-		_, _, blob, err := decodeGrowth(body)
-		if err != nil || sha256.Sum256(blob) != g.noisy {
-			return none, fmt.Errorf("ledger: %w: row %d of release %d is not what was saved", ErrCorrupt, g.seq, rec.ID)
-		}
-		noisy, _, err := chain.ReadRelease(blob)
-		if err != nil {
-			return none, fmt.Errorf("ledger: %w: row %d of release %d: %w", ErrCorrupt, g.seq, rec.ID, err)
-		}
-		all.Observations = append(all.Observations, noisy.Observations...)
+		return none, err
 	}
 	return privacy.Published(all), nil
 }

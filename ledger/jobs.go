@@ -3,8 +3,11 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/dpproxy/dpproxy/internal/deadline"
 )
 
 // The jobs that wait for the writer: who charges hands one over and waits, and the writer takes out of the queue those that may share a commit.
@@ -34,8 +37,16 @@ const (
 	jobWithdrawn
 )
 
+// patience is how long who reads, or hands over a job, waits for a disk that may have frozen: as long as for a PostgreSQL server. A job of a
+// shared ledger that has been begun is waited for: that store ends its waits itself, and what it claims for the job needs an owner.
+const patience = 15 * time.Second
+
+// errFrozen is the error of what was not done within patience, and of all that comes until the writer goes on.
+var errFrozen = fmt.Errorf("ledger: %w: %w", ErrUnavailable, deadline.ErrExceeded)
+
 // do hands a job to the writer and waits for it. A job that has not been begun is withdrawn when ctx ends; one that has is
-// waited for, because only its outcome tells whether it was charged.
+// waited for, because only its outcome tells whether it was charged. Where the disk freezes meanwhile nobody knows the outcome: a charge
+// that turns out to be durable is spent, and what the job was to hand out is lost.
 func (f *keeper) do(ctx context.Context, j *job) error {
 	if f.opts.ReadOnly {
 		return errors.New("ledger: opened for reading only")
@@ -46,32 +57,42 @@ func (f *keeper) do(ctx context.Context, j *job) error {
 		return ErrClosed
 	default:
 	}
+	if f.frozen.Load() {
+		return errFrozen
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case f.queue <- j:
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-timer.C:
+		return errFrozen
 	case <-f.closing:
 		return ErrClosed
 	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-ctx.Done():
-		if j.state.CompareAndSwap(jobWaiting, jobWithdrawn) {
-			return ctx.Err()
+	for ended := ctx.Done(); ; {
+		select {
+		case <-j.done:
+			return j.err
+		case <-ended:
+			if j.state.CompareAndSwap(jobWaiting, jobWithdrawn) {
+				return ctx.Err()
+			}
+			ended = nil
+		case <-timer.C:
+			if j.state.CompareAndSwap(jobWaiting, jobWithdrawn) || !f.shared() {
+				f.frozen.Store(true)
+				return errFrozen
+			}
+		case <-f.stopped:
+			select {
+			case <-j.done:
+				return j.err
+			default:
+				return ErrClosed
+			}
 		}
-	case <-f.stopped:
-	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-f.stopped:
-	}
-	select {
-	case <-j.done:
-		return j.err
-	default:
-		return ErrClosed
 	}
 }
 

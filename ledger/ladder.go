@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -169,15 +170,9 @@ func (f *keeper) blob(ctx context.Context, rec *record) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s, err := f.read()
+	blob, err := reads(f, func(s store.Store) ([]byte, error) { return s.Noisy(rec.ID) })
 	if err != nil {
-		return nil, fmt.Errorf("ledger: %w", err)
-	}
-	defer f.reading.Unlock()
-	blob, err := s.Noisy(rec.ID)
-	if err != nil {
-		f.closeReader()
-		return nil, fmt.Errorf("ledger: %w", openFailed(err))
+		return nil, err
 	}
 	if sha256.Sum256(blob) != rec.noisy {
 		return nil, fmt.Errorf("ledger: %w: release %d is not what was saved", ErrCorrupt, rec.ID)

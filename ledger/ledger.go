@@ -37,6 +37,8 @@ var (
 	ErrLocked = store.ErrLocked
 	// ErrCorrupt: the chain, an account or a release is not what was written.
 	ErrCorrupt = store.ErrCorrupt
+	// ErrForm: the ledger is whole, and of a form that this version does not read. It is an ErrCorrupt too.
+	ErrForm = store.ErrForm
 	// ErrServer: the PostgreSQL server is not one that a ledger can be entrusted to.
 	ErrServer = store.ErrServer
 	// ErrRollback: the witness has seen more than the ledger holds. ErrWitness: the witness is missing or unreadable.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/deadline"
 	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/postgres"
 	"github.com/dpproxy/dpproxy/ledger/sqlite"
@@ -71,6 +72,7 @@ type keeper struct {
 	store     store.Store
 	witness   *witness
 	retry     time.Time // not to be re-opened before
+	written   time.Time // when the disks were last known to take writes
 	waiting   []*job    // taken from the queue, the oldest first
 
 	queue   chan *job
@@ -81,8 +83,9 @@ type keeper struct {
 	itemLocks lockTable
 	sharing   sharing
 	cache     cache
-	reading   sync.Mutex
+	reading   deadline.Gate // of reader
 	reader    store.Store
+	frozen    atomic.Bool // a job was not done within patience, and the writer has not gone on since
 }
 
 // Open opens the ledger at url ("sqlite:path"), making it if there is none, and compares all of it: the chain, the
@@ -99,7 +102,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 		return nil, err
 	}
 	f := &keeper{site: where, opts: opts, disk: opts.Disk, log: opts.Log,
-		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{})}
+		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{}), reading: deadline.NewGate()}
 	f.setBook(newBook())
 	if f.opts.Clock == nil {
 		f.opts.Clock = where.Clock
@@ -187,24 +190,26 @@ func (f *keeper) unlockFiles() (err error) {
 }
 
 func (f *keeper) openReadOnly(ctx context.Context) (Ledger, error) {
-	s, err := f.read()
+	b, err := f.readBook(ctx)
 	if err != nil {
-		return nil, err
-	}
-	defer f.reading.Unlock()
-	b, err := readAll(ctx, s, nil)
-	if err != nil {
-		f.closeReader()
-		return nil, err
-	}
-	if err := s.Rollback(); err != nil {
-		f.closeReader()
-		return nil, err
+		return nil, errors.Join(err, f.closeReader())
 	}
 	f.setBook(b)
 	f.seen.Store(b.links.Time)
 	close(f.stopped)
 	return f, nil
+}
+
+func (f *keeper) readBook(ctx context.Context) (*book, error) {
+	s, err := f.openReader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := readAll(ctx, s, nil)
+	if err != nil {
+		return nil, err
+	}
+	return b, s.Rollback()
 }
 
 // Now is the ledger's own time.
@@ -249,9 +254,7 @@ func (f *keeper) Close() error {
 		close(f.closing)
 		<-f.stopped
 		f.itemLocks.close()
-		f.reading.Lock()
 		err = f.closeReader()
-		f.reading.Unlock()
 		if f.store != nil {
 			if ferr := f.store.Finish(); ferr != nil {
 				f.log.Warn("ledger: last checkpoint", "error", ferr)

@@ -133,32 +133,24 @@ func (f *keeper) Charges(ctx context.Context, user, dataset string, limit int) (
 	if !ok {
 		return nil, fmt.Errorf("ledger: no dataset %s", dataset)
 	}
-	s, err := f.read()
-	if err != nil {
-		return nil, fmt.Errorf("ledger: %w", err)
-	}
-	defer f.reading.Unlock()
-	var out []Charge
-	err = s.Charges(ds, user, upTo, int64(max(0, limit)), func(r chain.Row) error {
-		c, err := decodeCharge(r.Body)
-		if err != nil {
-			return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.Seq, err)
-		}
-		by := c.by
-		if by == "" {
-			by = r.Holder
-		}
-		pool := privacy.Cost{}
-		if c.capped {
-			pool = c.pool
-		}
-		out = append(out, Charge{Seq: r.Seq, At: time.Unix(0, r.At).UTC(), User: by, Account: r.Holder, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost,
-			Pool: pool, Policy: c.policy, Statement: c.statement})
-		return ctx.Err()
+	return reads(f, func(s store.Store) (out []Charge, err error) {
+		err = s.Charges(ds, user, upTo, int64(max(0, limit)), func(r chain.Row) error {
+			c, err := decodeCharge(r.Body)
+			if err != nil {
+				return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.Seq, err)
+			}
+			by := c.by
+			if by == "" {
+				by = r.Holder
+			}
+			pool := privacy.Cost{}
+			if c.capped {
+				pool = c.pool
+			}
+			out = append(out, Charge{Seq: r.Seq, At: time.Unix(0, r.At).UTC(), User: by, Account: r.Holder, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost,
+				Pool: pool, Policy: c.policy, Statement: c.statement})
+			return ctx.Err()
+		})
+		return out, err
 	})
-	if err != nil {
-		f.closeReader()
-		return nil, fmt.Errorf("ledger: %w", openFailed(err))
-	}
-	return out, nil
 }

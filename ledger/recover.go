@@ -22,7 +22,7 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 	seen, turn, present, err := readWitness(f.disk, f.opts.Witness)
 	lostWitness := err != nil || !present
 	if err != nil && !accept && !vouch {
-		return err
+		return f.formOr(ctx, err)
 	}
 	if f.store, err = f.site.Open(ctx, true); err != nil {
 		return openFailed(err)
@@ -57,6 +57,19 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 		return err
 	}
 	return f.settle(b, began)
+}
+
+// formOr returns ErrForm where the ledger whose witness cannot be read is itself in another form, and the witness's error else.
+func (f *keeper) formOr(ctx context.Context, unread error) error {
+	s, err := f.site.Open(ctx, false)
+	if err != nil {
+		return unread
+	}
+	defer s.Close()
+	if _, err := readAll(ctx, s, nil); errors.Is(err, ErrForm) {
+		return err
+	}
+	return unread
 }
 
 // settle makes what was loaded durable and current.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/dpproxy/dpproxy/internal/deadline"
 	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -151,19 +152,39 @@ func decodeStored(rec *record, blob []byte) (none privacy.Released[mechanisms.No
 	return privacy.Published(noisy), nil
 }
 
-// read returns the connection for reading, locked; the caller unlocks f.reading.
-func (f *keeper) read() (store.Store, error) {
-	f.reading.Lock()
+// reads has do read from the connection for reading, which belongs to one caller at a time, within patience. After an error another
+// connection is opened.
+func reads[T any](f *keeper, do func(store.Store) (T, error)) (T, error) {
+	out, err := deadline.Call(f.reading, patience, func() (none T, _ error) {
+		s, err := f.openReader(context.Background())
+		if err != nil {
+			return none, err
+		}
+		out, err := do(s)
+		if err != nil {
+			f.reader = nil
+			s.Close()
+		}
+		return out, err
+	})
+	if err != nil && !errors.Is(err, ErrClosed) {
+		err = openFailed(err)
+	}
+	if err != nil {
+		return out, fmt.Errorf("ledger: %w", err)
+	}
+	return out, nil
+}
+
+// openReader needs f.reading.
+func (f *keeper) openReader(ctx context.Context) (s store.Store, err error) {
 	select {
 	case <-f.closing:
-		f.reading.Unlock()
 		return nil, ErrClosed
 	default:
 	}
 	if f.reader == nil {
-		s, err := f.site.Open(context.Background(), false)
-		if err != nil {
-			f.reading.Unlock()
+		if s, err = f.site.Open(ctx, false); err != nil {
 			return nil, openFailed(err)
 		}
 		f.reader = s
@@ -171,13 +192,13 @@ func (f *keeper) read() (store.Store, error) {
 	return f.reader, nil
 }
 
-// closeReader needs f.reading.
-func (f *keeper) closeReader() error {
-	if f.reader == nil {
-		return nil
+func (f *keeper) closeReader() (err error) {
+	f.reading <- struct{}{}
+	if f.reader != nil {
+		err = f.reader.Close()
+		f.reader = nil
 	}
-	err := f.reader.Close()
-	f.reader = nil
+	<-f.reading
 	return err
 }
 
@@ -202,10 +223,13 @@ func (f *keeper) Revoke(ctx context.Context, id int64) error {
 		}
 		return nil
 	}})
+	if err != nil {
+		return err
+	}
 	for _, level := range gone {
 		f.cache.drop(level)
 	}
-	return err
+	return nil
 }
 
 // cache keeps decoded releases, least recently used first out.

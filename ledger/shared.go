@@ -83,22 +83,22 @@ func (f *keeper) Follow(ctx context.Context) error {
 // followOnce reads the chains' ends, and has the writer take in what is new.
 func (f *keeper) followOnce(r *round) {
 	defer close(r.done)
-	s, err := f.read()
-	f.sharing.mu.Lock()
-	f.sharing.round = nil // who comes from here on waits for a read that begins after
-	f.sharing.mu.Unlock()
+	over := func() { // who comes from here on waits for a read that begins after
+		f.sharing.mu.Lock()
+		defer f.sharing.mu.Unlock()
+		if f.sharing.round == r {
+			f.sharing.round = nil
+		}
+	}
+	ends, err := reads(f, func(s store.Store) ([]chain.Head, error) {
+		over()
+		return s.(store.Shared).Ends()
+	})
 	if err != nil {
-		r.err = fmt.Errorf("ledger: %w", err)
+		over()
+		r.err = err
 		return
 	}
-	ends, err := s.(store.Shared).Ends()
-	if err != nil {
-		f.closeReader()
-		f.reading.Unlock()
-		r.err = fmt.Errorf("ledger: %w", openFailed(err))
-		return
-	}
-	f.reading.Unlock()
 	f.mu.RLock()
 	current := f.book.links.At(ends)
 	f.mu.RUnlock()
@@ -167,9 +167,17 @@ func (f *keeper) learn(news store.News) error {
 	return nil
 }
 
-// show has everybody read what is durable by now: what was learned of others, and a batch's own rows. The witness knows before anybody
-// is told.
+// show has everybody read what is durable by now: what was learned of others, and a batch's own rows. The witness knows before whose
+// rows they are is answered; nobody waits for its disk to read the book.
 func (f *keeper) show(own []chain.Row) error {
+	if err := f.bring(own); err != nil {
+		return err
+	}
+	return f.witness.write(markOf(f.book))
+}
+
+// bring brings the book to what is durable.
+func (f *keeper) bring(own []chain.Row) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range own {
@@ -193,7 +201,7 @@ func (f *keeper) show(own []chain.Row) error {
 		}
 		f.sharing.mu.Unlock()
 	}
-	return f.witness.write(markOf(f.book))
+	return nil
 }
 
 // await returns when the book has taken in others' rows, or after a while.

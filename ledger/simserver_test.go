@@ -106,7 +106,7 @@ func (p *simSite) Shared() bool            { return true }
 func (p *simSite) Locks() []string         { return nil }
 func (p *simSite) Witness() string         { return p.mark }
 func (p *simSite) Clock() time.Time        { return time.Now() }
-func (p *simSite) Probe() error            { return nil }
+func (p *simSite) Probe(int) error         { return nil }
 func (p *simSite) Explain(err error) error { return err }
 
 func (p *simSite) kill() {

@@ -71,5 +71,8 @@ func (f *keeper) extend(ctx context.Context, user string, id int64, step []byte)
 		_, err := t.add(chain.RowStep, rec.ds, rec.holder, encodeStep(id, step))
 		return err
 	}})
-	return rec, err
+	if err != nil {
+		return nil, err
+	}
+	return rec, nil
 }

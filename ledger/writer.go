@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
@@ -17,6 +18,10 @@ import (
 const (
 	witnessFlush  = time.Second            // how long a mark may stay unflushed
 	reopenNotSoon = 200 * time.Millisecond // after a fault, before the next try
+	writtenOfLate = time.Second            // how long a disk that has taken a write is believed to take the next
+
+	probeBytes = 256 << 10 // must fit on the disk before a re-opening is worth its work
+	soundBytes = 512       // must fit on one that nothing is wrong with
 )
 
 // write is the one goroutine that writes. It takes whatever waits and commits it at once.
@@ -25,6 +30,7 @@ func (f *keeper) write() {
 	tick := time.NewTicker(witnessFlush)
 	defer tick.Stop()
 	for {
+		f.frozen.Store(false)
 		switch first, ended := f.next(tick.C); {
 		case ended:
 			return
@@ -119,6 +125,7 @@ func (f *keeper) serve(first ...*job) {
 		close(j.done)
 	}
 	if err == nil {
+		f.written = time.Now()
 		if err := f.store.Tidy(); err != nil {
 			f.fail(err)
 		}
@@ -126,9 +133,22 @@ func (f *keeper) serve(first ...*job) {
 	f.waiting = slices.Concat(left, f.waiting)
 }
 
-// ready opens the ledger again after a fault, if it is time.
+// ready opens the ledger again after a fault, if it is time. Where nothing has been written of late it finds out whether the disks of the ledger
+// and of its witness take a little: who waits for one that has frozen is not charged.
 func (f *keeper) ready() error {
 	if f.store != nil {
+		if time.Since(f.written) < writtenOfLate {
+			return nil
+		}
+		err := f.site.Probe(soundBytes)
+		if err == nil && filepath.Dir(f.site.Witness()) != filepath.Dir(f.opts.Witness) {
+			err = store.Probe(f.disk, f.opts.Witness, soundBytes)
+		}
+		if err != nil {
+			f.fail(err)
+			return *f.fault.Load()
+		}
+		f.written = time.Now()
 		return nil
 	}
 	cause := *f.fault.Load()
@@ -139,7 +159,7 @@ func (f *keeper) ready() error {
 	f.mu.RLock()
 	known := markOf(f.book)
 	f.mu.RUnlock()
-	err := f.site.Probe()
+	err := f.site.Probe(probeBytes)
 	switch {
 	case err != nil:
 	case f.shared() && !errors.Is(cause, ErrCorrupt) && !errors.Is(cause, ErrRollback):
@@ -155,17 +175,13 @@ func (f *keeper) ready() error {
 	return nil
 }
 
-// Sound is described at Ledger. After a fault a job that writes nothing has the writer open the ledger again, if it can.
+// Sound is described at Ledger. A job that writes nothing has the writer find out, and open the ledger again after a fault, if it can.
 func (f *keeper) Sound(ctx context.Context) error {
-	nothing := &job{run: func(*batch) error { return nil }}
-	if err := f.Follow(ctx); err != nil {
-		_ = f.do(ctx, nothing) // what took the reader's connection may have taken the writer's: it finds out now, not with the next charge
-		return err
+	err := f.Follow(ctx)
+	if may := f.do(ctx, &job{run: func(*batch) error { return nil }}); err == nil { // what took the reader's connection may have taken the writer's
+		err = may
 	}
-	if f.fault.Load() == nil {
-		return nil
-	}
-	return f.do(ctx, nothing)
+	return err
 }
 
 // fail closes the store. Nothing is written until ready has opened and compared it again.
@@ -181,9 +197,7 @@ func (f *keeper) fail(err error) {
 	kept = fmt.Errorf("ledger: %w", kept)
 	f.fault.Store(&kept)
 	f.retry = time.Now().Add(f.opts.again)
-	f.reading.Lock()
-	f.closeReader()
-	f.reading.Unlock()
+	_ = f.closeReader() // which has the same disk
 }
 
 // transact is one commit. done are the jobs that it has finished with, also those that have come while it waited for its

@@ -46,6 +46,10 @@ func load(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return loadFrom(f)
+}
+
+func loadFrom(f *os.File) ([]byte, error) {
 	defer f.Close()
 	before, err := f.Stat()
 	if err != nil {
@@ -60,7 +64,7 @@ func load(path string) ([]byte, error) {
 		return nil, err
 	}
 	if before.Mode().IsRegular() && (!after.ModTime().Equal(before.ModTime()) || after.Size() != before.Size() || int64(len(data)) != min(after.Size(), maxFile+1)) {
-		return nil, fmt.Errorf("%s was written to while it was read", path)
+		return nil, fmt.Errorf("%s was written to while it was read", f.Name())
 	}
 	return data, nil
 }

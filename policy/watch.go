@@ -4,20 +4,25 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/dpproxy/dpproxy/internal/deadline"
 )
 
-// settle is how long a file must be left alone before it is read: editors write in several steps.
-const settle = 200 * time.Millisecond
+const (
+	settle    = 200 * time.Millisecond // how long a file must be left alone before it is read: editors write in several steps
+	readAgain = 5 * time.Second        // after a read that has not returned in time: nothing may tell of the disk's return
+)
 
 // Watch follows a policy file until ctx ends. The file is read at the start (it may have changed since the caller read
 // it), after each change and at each signal; a policy that passes is handed to onChange, which compares digests. A file
-// that cannot be read or does not pass, and an error of onChange, go to onError, and whatever was in force stays in
+// that cannot be read, in time or at all, or does not pass, and an error of onChange, go to onError, and whatever was in force stays in
 // force. The directory is watched rather than the file, so that a rename over it is seen, and so is a swapped symbolic
 // link. Calls of onChange are made one after the other: what one waits for may end with its context, which is over when the file
 // holds another policy.
@@ -30,12 +35,12 @@ func Watch(ctx context.Context, path string, signals <-chan os.Signal, onChange 
 	if err := watcher.Add(filepath.Dir(path)); err != nil {
 		return err
 	}
-	w := &follower{path: path, onChange: onChange, onError: onError}
-	defer w.end()
-	w.reload(ctx, false)
 	timer := time.NewTimer(settle)
 	timer.Stop()
 	defer timer.Stop()
+	w := &follower{path: path, gate: deadline.NewGate(), later: timer, load: loadFollowed, onChange: onChange, onError: onError}
+	defer w.end()
+	w.reload(ctx, false)
 	for {
 		select {
 		case <-ctx.Done():
@@ -48,7 +53,7 @@ func Watch(ctx context.Context, path string, signals <-chan os.Signal, onChange 
 			if !open {
 				return errors.New("policy: the file watcher ended")
 			}
-			if concerns(event.Name, path) && event.Op != fsnotify.Chmod {
+			if w.concerns(event.Name) && event.Op != fsnotify.Chmod {
 				timer.Reset(settle)
 			}
 		case err, open := <-watcher.Errors:
@@ -63,17 +68,37 @@ func Watch(ctx context.Context, path string, signals <-chan os.Signal, onChange 
 
 // concerns tells whether an event in the directory may have changed the file: it is about the file itself or, where the
 // file is a symbolic link, about anything, because the link may lead through a sibling that was swapped.
-func concerns(name, path string) bool {
-	if filepath.Base(name) == filepath.Base(path) {
-		return true
-	}
+func (w *follower) concerns(name string) bool {
+	return w.linked || filepath.Base(name) == filepath.Base(w.path)
+}
+
+// followed is what a file held when it was read, and whether its name was a symbolic link.
+type followed struct {
+	data   []byte
+	linked bool
+}
+
+// loadFollowed reads a file as load does, where it is one: what else may have its name has no end.
+func loadFollowed(path string) (of followed, err error) {
 	info, err := os.Lstat(path)
-	return err == nil && info.Mode()&fs.ModeSymlink != 0
+	if err != nil {
+		return of, err
+	}
+	of.linked = info.Mode()&fs.ModeSymlink != 0
+	f, err := deadline.Open(path)
+	if err == nil {
+		of.data, err = loadFrom(f)
+	}
+	return of, err
 }
 
 // follower knows what was read last, good or bad, so that each state of the file is judged once.
 type follower struct {
 	path     string
+	gate     deadline.Gate
+	load     func(path string) (followed, error)
+	later    *time.Timer // reads again when it fires
+	linked   bool        // its name is a symbolic link
 	last     [sha256.Size]byte
 	judged   [sha256.Size]byte // of what onChange has, or had last
 	cancel   context.CancelFunc
@@ -84,18 +109,24 @@ type follower struct {
 
 // reload reads the file, and judges it again even where nothing changed if asked to.
 func (w *follower) reload(ctx context.Context, again bool) {
-	data, err := load(w.path)
+	of, err := deadline.Call(w.gate, deadline.Files, func() (followed, error) { return w.load(w.path) })
+	if errors.Is(err, deadline.ErrExceeded) {
+		err = fmt.Errorf("%s: %w", w.path, err)
+		w.later.Reset(readAgain)
+	} else {
+		w.linked = of.linked
+	}
 	if err != nil {
 		w.last = [sha256.Size]byte{}
 		w.onError(err)
 		return
 	}
-	digest := sha256.Sum256(data)
+	digest := sha256.Sum256(of.data)
 	same := digest == w.last && !again || digest == w.judged && w.judging()
 	if w.last = digest; same {
 		return
 	}
-	p, err := Parse(data, w.path)
+	p, err := Parse(of.data, w.path)
 	if err != nil {
 		w.onError(err)
 		return

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/dpproxy/dpproxy/proxy/login"
 )
 
 // The operator's pages, on an address of their own without a password: /metrics; /livez, that the process serves; /readyz and
@@ -64,7 +66,7 @@ type admin struct{ server *http.Server }
 
 const adminTimeout = 10 * time.Second
 
-func newAdmin(m *Metrics, health Health, draining func() bool) *admin {
+func newAdmin(m *Metrics, health Health, draining func() bool, anyHost bool) *admin {
 	w := &watchman{health: health, metrics: m}
 	mux := http.NewServeMux()
 	measured := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
@@ -76,7 +78,14 @@ func newAdmin(m *Metrics, health Health, draining func() bool) *admin {
 	ready := func(out http.ResponseWriter, _ *http.Request) { say(out, draining(), w.look()) }
 	mux.HandleFunc("GET /readyz", ready)
 	mux.HandleFunc("GET /healthz", ready)
-	return &admin{&http.Server{Handler: mux, ReadTimeout: adminTimeout, WriteTimeout: adminTimeout, MaxHeaderBytes: 1 << 14}}
+	named := http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if !anyHost && !login.LocalName(r.Host) {
+			http.Error(out, "these pages are asked for by another name than this machine's own", http.StatusMisdirectedRequest)
+			return
+		}
+		mux.ServeHTTP(out, r)
+	})
+	return &admin{&http.Server{Handler: named, ReadTimeout: adminTimeout, WriteTimeout: adminTimeout, MaxHeaderBytes: 1 << 14}}
 }
 
 // say writes "ok", or what is wrong. What is wrong aside stands below either.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -164,6 +165,33 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 	case <-ctx.Done():
 		return pipeline.Result{}, c.cutShort(ctx)
 	}
+}
+
+// How long a statement that was refused because the ledger has another policy waits for that to come into force here, and how often it
+// looks.
+const (
+	policyWithin = 5 * time.Second
+	policyLook   = 20 * time.Millisecond
+)
+
+// overtaken reports whether a statement was refused because the policy has changed, nothing charged, and is to be asked again under the one
+// that is in force now.
+func (c *session) overtaken(ctx context.Context, err error) bool {
+	if !errors.Is(err, pipeline.ErrPolicy) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, policyWithin)
+	defer cancel()
+	look := time.NewTicker(policyLook)
+	defer look.Stop()
+	for c.server.config.Policy().For(c.user) == c.policy {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // stateOf is the SQLSTATE of an error; empty: none.

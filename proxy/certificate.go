@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/deadline"
 	"github.com/dpproxy/dpproxy/proxy/login"
 )
 
@@ -34,7 +35,15 @@ func (s *Server) certificate() (*tls.Config, error) {
 	if files == nil {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	cert, err := deadline.ReadFile(files.Cert)
+	if err != nil {
+		return nil, fmt.Errorf("server certificate: %w", err)
+	}
+	key, err := deadline.ReadFile(files.Key)
+	if err != nil {
+		return nil, fmt.Errorf("server certificate: %w", err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return nil, fmt.Errorf("server certificate: %w", err)
 	}

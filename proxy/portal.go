@@ -147,19 +147,9 @@ func (c *session) draw(ctx context.Context, p *portal) error {
 	p.run = true
 	p.stmt.ran(len(p.params))
 	c.source = p.stmt.listed.Statement
-	if err := c.refresh(); err != nil {
-		return err
-	}
-	if err := c.unchanged(ctx, p); err != nil {
-		return err
-	}
-	var err error
-	p.result, err = c.perform(ctx, p.stmt.command, p.params)
-	for _, n := range p.result.Notices {
-		c.notify(n)
-	}
-	if err == nil {
-		err = c.keepRows(p)
+	err := c.drawOnce(ctx, p)
+	for c.overtaken(ctx, err) {
+		err = c.drawOnce(ctx, p)
 	}
 	if err != nil {
 		return err
@@ -172,6 +162,25 @@ func (c *session) draw(ctx context.Context, p *portal) error {
 	}
 	p.names, err = c.namesFor(ctx, p.result.Columns, p.formats)
 	return err
+}
+
+// drawOnce runs it under the policy in force.
+func (c *session) drawOnce(ctx context.Context, p *portal) error {
+	if err := c.refresh(); err != nil {
+		return err
+	}
+	if err := c.unchanged(ctx, p); err != nil {
+		return err
+	}
+	var err error
+	p.result, err = c.perform(ctx, p.stmt.command, p.params)
+	for _, n := range p.result.Notices {
+		c.notify(n)
+	}
+	if err != nil {
+		return err
+	}
+	return c.keepRows(p)
 }
 
 // unchanged refuses a portal whose columns are no longer those that Bind found, before anything is charged for it: settings, or the policy, may have changed since.

@@ -83,7 +83,7 @@ func (c *session) readable(text string) string {
 	return text
 }
 
-// runAll answers commands, up to one that must be read again: those before it have changed the dialect, or the policy has.
+// runAll answers commands, up to one that must be read again: those before it have changed the dialect, or the policy has changed.
 func (c *session) runAll(ctx context.Context, commands []command, under reading) (next int, err error) {
 	for i := range commands {
 		if err := c.refresh(); err != nil {
@@ -92,7 +92,9 @@ func (c *session) runAll(ctx context.Context, commands []command, under reading)
 		if under != c.reading() {
 			return i, nil
 		}
-		if err := c.answer(ctx, &commands[i]); err != nil {
+		if err := c.answer(ctx, &commands[i]); c.overtaken(ctx, err) {
+			return i, nil
+		} else if err != nil {
 			return 0, err
 		}
 	}

@@ -183,7 +183,7 @@ func (s *Server) serveAdmin() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	a := newAdmin(s.metrics, s.config.Health, s.draining.Load)
+	a := newAdmin(s.metrics, s.config.Health, s.draining.Load, !login.LocalName(l.Addr().String()))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"regexp"
 	"slices"
 	"syscall"
 
 	"github.com/dpproxy/dpproxy/console"
+	"github.com/dpproxy/dpproxy/internal/deadline"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
@@ -60,7 +60,7 @@ var variable = regexp.MustCompile(`\$\{[^}]*\}`)
 // reads: another variable would be one that its author wants to know.
 func (s *Service) propose(text []byte) (*policy.Policy, error) {
 	path := s.Policy().Path
-	inForce, err := os.ReadFile(path)
+	inForce, err := deadline.ReadFile(path)
 	if err != nil {
 		return nil, errors.New("the policy file cannot be read now")
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/internal/deadline"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
@@ -18,19 +19,26 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/admission"
 )
 
-// renew has the certificate read again on SIGHUP, whatever becomes of the policy.
+// renew has the certificate read again on SIGHUP, whatever becomes of the policy, and again where its files cannot be read in time.
 func (s *Service) renew(ctx context.Context, server *proxy.Server) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
+	var again <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hup:
+		case <-again:
 		}
-		if err := server.Renew(); err != nil {
+		err := server.Renew()
+		s.certificate.note(err)
+		if err != nil {
 			s.log.Error("certificate not reloaded; the old one stays in force", "error", err)
+		}
+		if again = nil; errors.Is(err, deadline.ErrExceeded) {
+			again = time.After(renewAgain)
 		}
 	}
 }
@@ -42,6 +50,7 @@ func (s *Service) watch(ctx context.Context, path string, workers *admission.Wor
 	defer signal.Stop(hup)
 	failed := func(err error) {
 		metrics.Reloaded(err)
+		s.policyFile.note(err)
 		s.log.Error("policy not reloaded; the old one stays in force", "error", err)
 	}
 	err := policy.Watch(ctx, path, hup, func(waits context.Context, p *policy.Policy) error {
@@ -50,9 +59,11 @@ func (s *Service) watch(ctx context.Context, path string, workers *admission.Wor
 		}
 		s.bound(p, workers)
 		metrics.Reloaded(nil)
+		s.policyFile.note(nil)
 		return nil
 	}, failed)
 	if err != nil && ctx.Err() == nil {
+		s.policyFile.note(err)
 		s.log.Error("policy file is not watched", "error", err)
 	}
 }
@@ -76,8 +87,9 @@ func (s *Service) adoptInTime(ctx, waits context.Context, p *policy.Policy, fail
 	}
 }
 
-// How long what is away is left alone: a ledger or a database, and a sandbox that has not taken a policy.
+// How long what is away is left alone: a ledger or a database, a sandbox that has not taken a policy, and the files of the certificate.
 const (
+	renewAgain   = 5 * time.Second
 	adoptAgain   = 5 * time.Second
 	furnishAgain = 2 * time.Second
 )

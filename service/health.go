@@ -3,9 +3,12 @@ package service
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/internal/deadline"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/login"
@@ -13,54 +16,48 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// asideFor is how long what is aside may take: a directory that hangs is not to hold up what is told of the rest.
-const asideFor = 2 * time.Second
+// How long a look at one part may take; package proxy gives all of them a second more. What is aside is not to hold up the rest.
+const (
+	neededFor = 3 * time.Second
+	asideFor  = 2 * time.Second
+)
 
-// health asks each thing that a question needs, side by side: the private database, as before each charge, or the snapshot
-// in force; the ledger, whether it can be charged; the sandbox, for SELECT 1. And what none waits for: the place of the next snapshot; the
-// directory and the provider that judge log-ins.
+// look is a question to one part.
+type look struct {
+	name  string
+	aside bool
+	ask   func(context.Context) error
+}
+
+// health asks each thing that a question needs, in parallel and each within its own time: the private database, as before each charge, or
+// the snapshot in force; the ledger, whether it can be charged; the sandbox, for SELECT 1. And what no question waits for: the place of the
+// next snapshot; the directory and the provider that judge log-ins; whether the policy and the certificate in force are those of their files.
 func (s *Service) health(ctx context.Context) []proxy.Part {
 	p := s.current.Load()
-	type ask struct {
-		name  string
-		aside bool
-		ask   func() error
+	looks := []look{
+		{"database", false, func(ctx context.Context) error { return s.Backend.Ready(ctx) }},
+		{"ledger", false, s.ledgerAnswers},
+		{"sandbox", false, func(ctx context.Context) error { return s.sandboxAnswers(ctx, p) }},
+		{"policy file", true, s.policyFile.failed},
 	}
-	asks := []ask{
-		{"database", false, func() error { return s.Backend.Ready(ctx) }},
-		{"ledger", false, func() error { return s.ledgerAnswers(ctx) }},
-		{"sandbox", false, func() error { return s.sandboxAnswers(ctx, p) }},
+	if p.Server.TLS != nil {
+		looks = append(looks, look{"certificate", true, s.certificate.failed})
 	}
 	if b, ok := s.Backend.(*backend.Snapshots); ok {
-		asks = append(asks, ask{"next snapshot", true, func() error { return s.oneLook(b.Next) }})
+		looks = append(looks, look{"next snapshot", true, func(context.Context) error { return b.Next() }})
 	}
-	short, cancel := context.WithTimeout(ctx, asideFor)
-	defer cancel()
 	if l := p.Server.LDAP; l != nil {
-		asks = append(asks, ask{"directory", true, func() error { return login.DirectoryAnswers(short, l) }})
+		looks = append(looks, look{"directory", true, func(ctx context.Context) error { return login.DirectoryAnswers(ctx, l) }})
 	}
 	if o := p.Server.OIDC; o != nil {
-		asks = append(asks, ask{"provider", true, func() error { return login.ProviderAnswers(short, o) }})
+		looks = append(looks, look{"provider", true, func(ctx context.Context) error { return login.ProviderAnswers(ctx, o) }})
 	}
-	parts := make([]proxy.Part, len(asks))
-	answers := make([]chan error, len(asks))
-	for i, a := range asks {
-		answers[i] = make(chan error, 1)
-		go func() { answers[i] <- a.ask() }()
+	parts := make([]proxy.Part, len(looks))
+	var all sync.WaitGroup
+	for i, l := range looks {
+		all.Go(func() { parts[i] = s.look(ctx, l) })
 	}
-	for i, a := range asks {
-		parts[i].Name, parts[i].Aside = a.name, a.aside
-		enough := ctx.Done()
-		if a.aside {
-			enough = short.Done()
-		}
-		select {
-		case parts[i].Err = <-answers[i]:
-		case <-enough:
-			parts[i].Err = errSlow
-		}
-		parts[i].Aside = parts[i].Aside || errors.Is(parts[i].Err, backend.ErrDrift) // other tables are asked, here as at another proxy
-	}
+	all.Wait()
 	if at := s.Backend.AsOf(p); at != 0 {
 		parts[0].AsOf = time.Unix(0, at)
 	}
@@ -84,17 +81,36 @@ func (s *Service) observed() proxy.Observed {
 }
 
 var (
-	errLedger = errors.New("nothing can be charged")
-	errSlow   = errors.New("does not answer in time")
+	errLedger      = errors.New("nothing can be charged")
+	errNotReloaded = errors.New("not reloaded; an earlier one is in force, and the log says why")
 )
 
-// oneLook looks at a directory, which may hang and cannot be told to stop: while one look has not come back there is no other.
-func (s *Service) oneLook(look func() error) error {
-	if !s.looking.CompareAndSwap(false, true) {
-		return errSlow
+// look asks one part. While one question to it has not returned, which a hanging directory may never do, there is no other.
+func (s *Service) look(ctx context.Context, l look) proxy.Part {
+	limit := neededFor
+	if l.aside {
+		limit = asideFor
 	}
-	defer s.looking.Store(false)
-	return look()
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	gate, _ := s.looks.LoadOrStore(l.name, deadline.NewGate())
+	_, err := deadline.Call(gate.(deadline.Gate), limit, func() (none struct{}, _ error) { return none, l.ask(within) })
+	if err != nil && within.Err() != nil {
+		err = deadline.ErrExceeded
+	}
+	return proxy.Part{Name: l.name, Err: err, Aside: l.aside || errors.Is(err, backend.ErrDrift)} // other tables are asked, here as at another proxy
+}
+
+// reloads is what has become of a file that is followed.
+type reloads struct{ broken atomic.Bool }
+
+func (r *reloads) note(err error) { r.broken.Store(err != nil) }
+
+func (r *reloads) failed(context.Context) error {
+	if r.broken.Load() {
+		return errNotReloaded
+	}
+	return nil
 }
 
 func (s *Service) ledgerAnswers(ctx context.Context) error {

@@ -36,8 +36,10 @@ type Service struct {
 	current atomic.Pointer[policy.Policy]
 	since   atomic.Int64 // when it came into force, in nanoseconds since 1970
 	shows   sync.Mutex   // held by whoever changes what the sandbox and plans know of public tables
-	looking atomic.Bool  // at the snapshot's directory
-	own     atomic.Int64 // bytes that the process may take by itself, once it is bound
+	looks   sync.Map     // gates of health, by part
+
+	policyFile, certificate reloads
+	own                     atomic.Int64 // bytes that the process may take by itself, once it is bound
 }
 
 // Policy is the one in force.

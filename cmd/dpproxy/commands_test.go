@@ -263,8 +263,18 @@ func TestLedgerCommands(t *testing.T) {
 	if out := kit.Run(t, "", "ledger", "restore", old, "--policy", path); out.Code != 3 || !strings.Contains(out.Stderr, "older") {
 		t.Errorf("restore of an older backup: exit %d: %s", out.Code, out.Stderr)
 	}
+	witness, err := os.ReadFile(filepath.Join(dir, "ledger.db-witness"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if out := kit.Run(t, "", "ledger", "restore", old, "--accept-rollback", "--policy", path); out.Code != 0 {
 		t.Fatalf("restore of an older backup that is accepted: exit %d: %s", out.Code, out.Stderr)
+	}
+	if out := kit.Run(t, "", "ledger", "verify", "--policy", path); out.Code != 0 {
+		t.Errorf("verify after a rollback that was accepted: exit %d: %s", out.Code, out.Stderr)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "ledger.db-witness"), witness, 0o600); err != nil { // which knows nothing of the rollback
+		t.Fatal(err)
 	}
 	if out := kit.Run(t, "", "ledger", "verify", "--policy", path); out.Code != 3 || !strings.Contains(out.Stderr, "older") {
 		t.Errorf("verify of a ledger that is older than its witness: exit %d, want 3: %s", out.Code, out.Stderr)

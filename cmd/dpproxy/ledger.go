@@ -81,6 +81,15 @@ func restoreCommand(path *string) *cobra.Command {
 			if err := ledger.Restore(cmd.Context(), args[0], p.Ledger.URL, service.LedgerOptions(p, trust, log)); err != nil {
 				return exitCode{3, err}
 			}
+			if trust.AcceptRollback || trust.VouchForLedger { // the ledger is told now, so that whoever opens it next need not
+				l, err := ledger.Open(cmd.Context(), p.Ledger.URL, service.LedgerOptions(p, trust, log))
+				if err == nil {
+					err = l.Close()
+				}
+				if err != nil {
+					return exitCode{3, fmt.Errorf("%s stands in the place of %s, and does not open: %w", args[0], ledgerName(p), err)}
+				}
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s stands in the place of %s\n", args[0], ledgerName(p))
 			return nil
 		},

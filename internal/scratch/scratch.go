@@ -7,31 +7,31 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 )
 
-// settled is how old a directory is at least that is removed: a younger one may have been made and not be locked yet.
-const settled = time.Minute
-
-// New makes a directory below root, whose name begins with prefix, readable by this user alone. remove removes it.
+// New makes a directory below root, whose name begins with prefix, readable by this user alone. remove removes it. It has another name until
+// it is locked.
 func New(root, prefix string) (dir string, remove func() error, err error) {
-	if dir, err = os.MkdirTemp(root, prefix); err != nil {
+	made, err := os.MkdirTemp(root, "."+prefix)
+	if err != nil {
 		return "", nil, err
 	}
-	held, err := lock(dir)
-	if err != nil {
-		return dir, func() error { return os.RemoveAll(dir) }, nil
+	dir = filepath.Join(root, filepath.Base(made)[1:])
+	remove = func() error { return os.RemoveAll(dir) }
+	if held, err := lock(made); err == nil {
+		remove = func() error { return errors.Join(os.RemoveAll(dir), held.Close()) }
 	}
-	return dir, func() error { return errors.Join(os.RemoveAll(dir), held.Close()) }, nil
+	if err := os.Rename(made, dir); err != nil {
+		return "", nil, errors.Join(err, os.Remove(made), remove())
+	}
+	return dir, remove, nil
 }
 
 // Sweep removes such directories that no process holds any more.
-func Sweep(root, prefix string) { sweep(root, prefix, time.Now().Add(-settled)) }
-
-func sweep(root, prefix string, since time.Time) {
+func Sweep(root, prefix string) {
 	left, _ := filepath.Glob(filepath.Join(root, prefix+"*"))
 	for _, dir := range left {
-		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || info.ModTime().After(since) {
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 			continue
 		}
 		if held, err := lock(dir); err == nil {

@@ -100,7 +100,9 @@ func (b *boot) serve(id int, rng *rand.Rand, user string, wanted []int) ([]ledge
 		r.Items = append(r.Items, w.measures[n].item)
 	}
 	w.begin(user, wanted)
+	began := time.Now()
 	out, err := b.l.Charge(paced{background, rng}, r)
+	w.ended(began, chargesWithin, "charge")
 	w.charged(b, user, wanted, out, err)
 	w.note(id, "%s on %d charge %v: %v", user, b.n.id, wanted, class(err))
 	if err != nil {
@@ -128,7 +130,9 @@ func (b *boot) serve(id int, rng *rand.Rand, user string, wanted []int) ([]ledge
 	var releases []ledger.Release
 	for k, o := range out {
 		pause(rng, time.Millisecond)
+		began := time.Now()
 		got, err := b.l.Load(background, user, o.ID)
+		w.ended(began, answersWithin, "load")
 		if err != nil {
 			return nil, fmt.Errorf("release %d of measure %d: %w", o.ID, wanted[k], err)
 		}
@@ -163,7 +167,9 @@ func (w *world) execute(rng *rand.Rand, digest ledger.Digest, r *ledger.Receipt)
 // save tries three times, as the pipeline does.
 func (b *boot) save(rng *rand.Rand, r *ledger.Receipt, value int64) (id int64, err error) {
 	for range 3 {
-		if id, err = b.l.Save(background, r, privacy.Published(mechanisms.Noisy{Observations: []int64{value}})); err == nil {
+		began := time.Now()
+		id, err = b.l.Save(background, r, privacy.Published(mechanisms.Noisy{Observations: []int64{value}}))
+		if b.n.w.ended(began, answersWithin, "save"); err == nil {
 			return id, nil
 		}
 		pause(rng, 500*time.Millisecond)

@@ -30,8 +30,20 @@ type Disk struct {
 	fault  Fault
 	slow   time.Duration // the longest flush
 	cuts   int
-	failed int // operations that a fault has made fail
+	failed int // operations that a fault has made fail, or that have waited for a frozen disk
+
+	frozen Freeze
+	wakes  chan struct{} // closed when who waits for it is to look again
 }
+
+// Freeze is how a disk does not answer, until it thaws.
+type Freeze int
+
+const (
+	Thawed       Freeze = iota
+	FrozenWrites        // writes, flushes and new names wait, as on a suspended file system
+	FrozenWhole         // reads too, as on a network disk that is away
+)
 
 // Fault is how the disk fails, until it is healed.
 type Fault struct {
@@ -58,7 +70,7 @@ func (k FaultKind) String() string {
 }
 
 func NewDisk(rng *rand.Rand) *Disk {
-	return &Disk{rng: rng, names: map[string]*inode{}, stored: map[string]*inode{}, locks: map[string]*Mount{}, slow: 3 * time.Millisecond}
+	return &Disk{rng: rng, names: map[string]*inode{}, stored: map[string]*inode{}, locks: map[string]*Mount{}, slow: 3 * time.Millisecond, wakes: make(chan struct{})}
 }
 
 // powerCut leaves what was flushed and, of the rest, what chance has let through: nothing, all, or some sectors.
@@ -121,6 +133,7 @@ func (m *Mount) die() {
 		return
 	}
 	m.dead = true
+	m.disk.wake()
 	if m.power {
 		m.disk.powerCut()
 	}
@@ -167,7 +180,37 @@ func (d *Disk) Fail(x Fault) {
 	d.fault = x
 }
 
-// Failures is how many operations faults have made fail so far.
+// Freeze has the disk not answer, or answer again.
+func (d *Disk) Freeze(f Freeze) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.frozen = f
+	d.wake()
+}
+
+// wake has who waits for a frozen disk look again. The disk's mutex is held.
+func (d *Disk) wake() {
+	close(d.wakes)
+	d.wakes = make(chan struct{})
+}
+
+// answers waits for a frozen disk, as long as its process lives. Operations of different kinds go on one after the other. The disk's mutex
+// is held before and after, and not meanwhile.
+func (m *Mount) answers(op operation) {
+	d := m.disk
+	for first := true; !m.dead && (d.frozen == FrozenWhole || d.frozen == FrozenWrites && op != reading); first = false {
+		if first {
+			d.failed++
+		}
+		wakes := d.wakes
+		d.mu.Unlock()
+		<-wakes
+		time.Sleep(time.Duration(1 + op))
+		d.mu.Lock()
+	}
+}
+
+// Failures is how many operations faults have made fail so far, or have waited for a frozen disk.
 func (d *Disk) Failures() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -188,8 +231,7 @@ func (d *Disk) Locked(name string) bool {
 	return d.locks[name] != nil
 }
 
-// pause is how long a flush takes. Only SQLite's own wait: the ledger flushes its witness under a mutex, and simulated time
-// stands still while anybody waits for a mutex.
+// pause is how long a flush of SQLite's takes.
 func (m *Mount) pause() {
 	m.disk.mu.Lock()
 	long := time.Duration(1 + m.rng.Int64N(int64(m.disk.slow)))
@@ -205,7 +247,7 @@ func (m *Mount) do(op operation, f *inode, grows int64, work func() error) error
 	d := m.disk
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if m.dead {
+	if m.answers(op); m.dead {
 		return syscall.EIO
 	}
 	if m.dieAt > 0 && op != reading {

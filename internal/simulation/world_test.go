@@ -32,11 +32,12 @@ type world struct {
 	cap      int64
 	users    []analyst
 
-	mu      sync.Mutex // never held by anybody who waits for time
-	waiting int        // asks without an outcome yet
-	book    journal
-	trace   []event
-	broken  string // the first thing that must not be
+	mu       sync.Mutex // never held by anybody who waits for time
+	waiting  int        // asks without an outcome yet
+	book     journal
+	trace    []event
+	broken   string // the first thing that must not be
+	freezing []*time.Timer
 }
 
 // measure is something that may be asked. What it costs is fixed, so that what an answer cost is known to who sees it.
@@ -186,6 +187,7 @@ func (w *world) run(steps int) {
 	for _, n := range w.nodes {
 		n.start()
 	}
+	w.freezes()
 	for i := range steps {
 		time.Sleep(time.Duration(1 + w.rng.Int64N([]int64{2e6, 2e7, 3e8, 1e9}[w.rng.IntN(4)])))
 		w.step()
@@ -238,6 +240,7 @@ func (w *world) reap() {
 // settle heals everything, waits for what is under way, and compares; then cuts the power once more and compares again.
 func (w *world) settle() {
 	w.disk.Fail(Fault{})
+	w.thaw()
 	for _, n := range w.nodes {
 		n.disarm()
 	}

@@ -414,4 +414,13 @@ var Faults = []Fault{
 	{"hidden values are made up", "planner/plans/synthetic.go", "		if at[i] == hidden {", "		if at[i] == hidden-1000 {", "planner.TestMadeUpRowsHideWhatIsHidden", false},
 	{"a ladder is begun twice", "ledger/ladder.go", "r.Since > 0 && p.ladder >= r.Since", "r.Since < 0 && p.ladder >= r.Since", "ledger.TestLadderBegunTwice", false},
 	{"ladders of two levels are begun at once", "ledger/charge.go", "spec = fmt.Sprint(\"ladder after \", p.ladder)", "spec += fmt.Sprint(\"ladder after \", p.ladder)", "ledger.TestLadderBegunTwice", false},
+	{"a job waits for a frozen disk without an end", "ledger/jobs.go", "const patience = 15 * time.Second", "const patience = 15 * time.Hour", "internal/simulation.TestFrozenRuns", false},
+	{"who asks on a frozen disk is charged", "ledger/writer.go", "if time.Since(f.written) < writtenOfLate {", "if f.retry.IsZero() || true {", "internal/simulation.TestFrozenDisk", false},
+	{"a policy file that hung is not read again", "policy/watch.go", "		w.later.Reset(readAgain)\n", "", "policy.TestFollowsWhateverTheFileIs", false},
+	{"a pipe in the policy's place is opened as a file is", "internal/deadline/deadline.go", "err == nil && !info.Mode().IsRegular()", "err == nil && info.Mode().IsDir()", "internal/deadline.TestReadFile", false},
+	{"of two hanging calls there are two", "internal/deadline/deadline.go", "		defer func() { <-g }()\n", "		<-g\n", "internal/deadline.TestCall", false},
+	{"what was left of a snapshot is looked for with the next one", "backend/snapshot.go", "	scratch.Sweep(p.Backend.Snapshot.Dir, makingName) // of a process that was killed: private rows\n", "	_ = scratch.Sweep\n", "test/snapshots.TestKilledWhileItIsMade", true},
+	{"a statement that meets a reload is told to ask again", "proxy/ask.go", "	if !errors.Is(err, pipeline.ErrPolicy) {\n", "	if !errors.Is(err, pipeline.ErrPolicy) || true {\n", "test/durability.TestT37PolicyReloads", true},
+	{"a row of another form is called damage", "ledger/book.go", "if errors.Is(err, chain.ErrMalformed) {", "if errors.Is(err, chain.ErrOrder) {", "ledger.TestOtherForms", false},
+	{"half a form holds its place", "console/listener.go", "if !o.kept && of(o)", "if !o.kept && of(o) && conn == nil", "console.TestConnectionsAreBounded", false},
 }

@@ -59,7 +59,7 @@ type Decoder struct {
 	err error
 }
 
-// ErrMalformed is the error of bytes that are not what was written.
+// ErrMalformed is the error of bytes that are not what is written now.
 var ErrMalformed = errors.New("malformed row")
 
 // Read begins to read what Body has begun.
@@ -68,7 +68,7 @@ func Read(b []byte) Decoder {
 	case len(b) == 0:
 		return Decoder{err: ErrMalformed}
 	case b[0] != Form:
-		return Decoder{err: fmt.Errorf("form %d is not known", b[0])}
+		return Decoder{err: fmt.Errorf("%w: its form is %d", ErrMalformed, b[0])}
 	}
 	return Decoder{b: b[1:]}
 }

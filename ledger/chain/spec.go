@@ -59,7 +59,7 @@ func (d *Decoder) Spec() (s mechanisms.Spec) {
 		s.Kind = w.synthetic(&s, &mechanisms.Synthetic{})
 	default:
 		if d.err == nil {
-			d.err = fmt.Errorf("a measure of kind %d is not known", kind)
+			d.err = fmt.Errorf("%w: a measure of kind %d is not known", ErrMalformed, kind)
 		}
 	}
 	return s

@@ -81,7 +81,7 @@ func (p *Site) Shared() bool    { return true }
 func (p *Site) Witness() string { return "" }
 
 // Probe leaves it to open to find out.
-func (p *Site) Probe() error            { return nil }
+func (p *Site) Probe(int) error         { return nil }
 func (p *Site) Explain(err error) error { return err }
 
 // Clock is the server's time, as of the last word from it and the time since on the monotonic clock of this machine, whose

@@ -55,23 +55,15 @@ func (p *Site) Open(_ context.Context, writes bool) (store.Store, error) {
 	return s, nil
 }
 
-// probeBytes is what must fit on the disk before a re-opening is worth its work.
-const probeBytes = 256 << 10
+func (p *Site) Probe(room int) error { return store.Probe(p.disk, p.Path, room) }
 
-func (p *Site) Probe() error {
-	path := p.Path + "-probe"
-	f, err := p.disk.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(make([]byte, probeBytes), 0)
-	return errors.Join(err, f.Sync(), f.Close(), p.disk.Remove(path))
-}
+// explainBytes is what fits on a disk that is not full.
+const explainBytes = 256 << 10
 
 // Explain asks the disk where SQLite's own error has lost what the system said.
 func (p *Site) Explain(err error) error {
 	if errors.Is(err, sqlite3.IOERR) && !Full(err) {
-		if disk := p.Probe(); Full(disk) {
+		if disk := p.Probe(explainBytes); Full(disk) {
 			return errors.Join(err, disk)
 		}
 	}

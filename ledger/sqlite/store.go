@@ -204,7 +204,12 @@ func (s *Store) Empty() (bool, error) {
 		return false, errors.Join(fmt.Errorf("%w: not a ledger", store.ErrCorrupt), err)
 	}
 	if v != schemaVersion && v != oneChain {
-		return false, fmt.Errorf("%w: format %s is not known: a newer dpproxy may have written it", store.ErrCorrupt, v)
+		return false, store.OtherForm("the file has format %s", v)
+	}
+	if _, err := s.text("SELECT " + store.AccountColumns + " FROM account LIMIT 0"); errors.Is(err, sqlite3.ERROR) {
+		return false, store.OtherForm("its table of accounts has other columns")
+	} else if err != nil {
+		return false, err
 	}
 	return false, nil
 }

@@ -87,6 +87,17 @@ func SyncDirs(d Disk, files ...string) error {
 	return err
 }
 
+// Probe writes so many bytes beside a file, flushes and removes them.
+func Probe(d Disk, file string, room int) error {
+	path := file + "-probe"
+	f, err := d.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(make([]byte, room), 0)
+	return errors.Join(err, f.Sync(), f.Close(), d.Remove(path))
+}
+
 // Full tells whether an error of the operating system means that there is no space.
 func Full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 

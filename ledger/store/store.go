@@ -11,6 +11,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
@@ -34,6 +35,22 @@ var (
 	ErrMoved = errors.New("another process has gone on")
 )
 
+// ErrForm: what lies there is whole, and not in a form that this program reads. It is an ErrCorrupt to those who ask no more.
+var ErrForm = errors.New("the ledger was written by another version of dpproxy")
+
+// otherForm is an ErrForm.
+type otherForm struct{ what string }
+
+// OtherForm is the error of a ledger of which something is in a form that this program does not read.
+func OtherForm(format string, args ...any) error { return otherForm{fmt.Sprintf(format, args...)} }
+
+func (o otherForm) Error() string {
+	return ErrForm.Error() + ": " + o.what + ", and this one does not read it. Nothing is damaged or changed. Go on with the version that wrote it; " +
+		"or begin a new ledger, which knows of nothing that was spent: lower the policy's cap and budgets by what that version's dpproxy budget shows"
+}
+
+func (o otherForm) Is(target error) bool { return target == ErrForm || target == ErrCorrupt }
+
 // Site is where a ledger lies: an SQLite file, or a PostgreSQL database that many proxies share.
 type Site interface {
 	// Locks are the files to lock so that nobody else writes there.
@@ -46,8 +63,8 @@ type Site interface {
 	Shared() bool
 	// Clock is the ledger's own time.
 	Clock() time.Time
-	// Probe tells whether the site takes writes again after a fault; Explain adds to a fault's error what it has lost.
-	Probe() error
+	// Probe tells whether the site takes writes of so many bytes; Explain adds to a fault's error what it has lost.
+	Probe(room int) error
 	Explain(err error) error
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 )
@@ -45,6 +47,19 @@ var ErrBraked = errors.New("too many wrong passwords")
 // NewBrake has no failures.
 func NewBrake() *Brake {
 	return &Brake{names: newFailureTable(nameSteps, maxBrakeKeys), origins: newFailureTable(originSteps, maxBrakeKeys)}
+}
+
+// LocalName reports whether a host, with its port or without, is a name of this machine that no name server gives: who leads a browser here
+// by another one would read this machine's pages from it.
+func LocalName(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && ip.IsLoopback()
 }
 
 // Origin is what counts as one place that clients come from: an address, and with IPv6 the network that one customer is given.

@@ -6,10 +6,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/dpproxy/dpproxy/internal/deadline"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
@@ -125,7 +125,7 @@ func trusting(file string) (*tls.Config, error) {
 
 // Certificates reads a file of those who sign.
 func Certificates(file string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(file)
+	text, err := deadline.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func (a *Answerer) answer(ctx context.Context, x *execution, stmt parse.Statemen
 func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled) (Result, error) {
 	if a.needsRows(p.plan) {
 		if ReadsRows(ctx); !a.inForce(x.Session) {
-			return Result{}, errPolicy
+			return Result{}, ErrPolicy
 		}
 	}
 	if err := tooDear(x, p.plan.Cost); err != nil {
@@ -156,13 +156,15 @@ func (a *Answerer) inForce(s *Session) bool {
 	return ruled && digest == s.Policy.Digest
 }
 
+// ErrPolicy refuses, before anything is charged, a statement that was planned under another policy than the ledger's: its session asks again.
+var ErrPolicy = &pgerror.Failure{SQLState: "DP003", Message: "the policy has just changed; nothing was charged", Hint: "Ask again."}
+
 // purchaseBurst is the time over which a user's purchases a second are counted.
 const purchaseBurst = 10 * time.Second
 
 var (
 	errInternal  = &pgerror.Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log", Logged: true}
 	errOvertaken = &pgerror.Failure{SQLState: "DP003", Message: "other sessions of yours changed what you have again and again; nothing more was charged", Hint: "Ask again."}
-	errPolicy    = &pgerror.Failure{SQLState: "DP003", Message: "the policy has just changed; nothing was charged", Hint: "Ask again."}
 	errElsewhere = &pgerror.Failure{SQLState: "55006", Message: "this session or run of alarms is open in another proxy; nothing was asked", Hint: "Ask through that proxy. When it has ended, the next question here goes on, at one update."}
 	errLedger    = &pgerror.Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free.", Logged: true}
 )

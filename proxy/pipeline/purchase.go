@@ -360,7 +360,7 @@ func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *plans.Pl
 		return &pgerror.Failure{SQLState: "DP001", Message: ledger.ErrCap.Error(), Hint: "What you have paid for stays free: SELECT * FROM dp.releases."}
 	}
 	if errors.Is(err, ledger.ErrPolicy) {
-		return errPolicy
+		return ErrPolicy
 	}
 	a.log.ErrorContext(ctx, "charge failed", "user", s.User, "dataset", s.Dataset.ID, "error", err)
 	return errLedger

@@ -58,6 +58,10 @@ var faults = []fault{
 	{"the ledger's disk, full", "ledger", false, plainCount, "DP003", "", "", layDisk},
 	{"the ledger's PostgreSQL server", "ledger", false, plainCount, "DP003", "DP003", "", layLedger},
 	{"the sandbox's PostgreSQL server", "sandbox", false, rankedCity, "XX000", "", "", layTwin},
+	{"the private database, when it takes connections and says nothing", "database", false, plainCount, "DP004", "", "", layFrozenDatabase},
+	{"the ledger's PostgreSQL server, in the same way", "ledger", false, plainCount, "DP003", "DP003", "", layFrozenLedger},
+	{"the ledger's disk, frozen", "ledger", false, plainCount, "DP003", "", "", layFrozenDisk},
+	{"the policy file, a pipe in its place", "policy file", true, plainCount, "", "", "", layPipe},
 	{"the directory of snapshots", "next snapshot", true, plainCount, "", "", "", laySnapshots},
 	{"the directory that judges passwords", "directory", true, plainCount, "", "", "57P03", layDirectory},
 	{"the same, when it takes connections and says nothing", "directory", true, plainCount, "", "", "57P03", layHangingDirectory},
@@ -271,13 +275,19 @@ func layDatabase(t *testing.T) faulty {
 }
 
 func layLedger(t *testing.T) faulty {
-	server := pgtest.Start(t, "fsync=on", "full_page_writes=on")
-	path := kit.DuckDBIn(t, t.TempDir(), plenty, 0)
+	path, server, ledger := sharedLedger(t)
+	away, back := connections(t, server, ledger)
+	return faulty{path, away, back, nil}
+}
+
+// sharedLedger writes a policy whose ledger lies in a database of a server.
+func sharedLedger(t *testing.T) (path string, server *pgtest.Server, ledger string) {
+	server = pgtest.Start(t, "fsync=on", "full_page_writes=on")
+	path = kit.DuckDBIn(t, t.TempDir(), plenty, 0)
 	role, ledger := server.Role(t, ""), server.Database(t)
 	server.Exec(t, "postgres", "GRANT CREATE ON DATABASE "+ledger+" TO "+role)
 	kit.Edit(t, path, "sqlite:ledger.db", server.URLFor(role, ledger))
-	away, back := connections(t, server, ledger)
-	return faulty{path, away, back, nil}
+	return path, server, ledger
 }
 
 func layTwin(t *testing.T) faulty {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,13 +41,15 @@ func TestKilledWhileItIsMade(t *testing.T) {
 			}
 		}
 	}
-	old := time.Now().Add(-time.Hour)
-	for _, name := range entries(t, dir) {
-		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
-			t.Fatal(err)
-		}
+	kit.Serve(t, path).Stop(syscall.SIGTERM)
+	kept := entries(t, dir)
+	if err := os.Mkdir(filepath.Join(dir, "making-1"), 0o700); err != nil { // as one who was killed a moment ago leaves it
+		t.Fatal(err)
 	}
-	p := kit.Serve(t, path)
+	p := kit.Serve(t, path) // which takes up the one that is there
+	if names := entries(t, dir); !slices.Equal(names, kept) {
+		t.Errorf("%v, and before the restart %v", names, kept)
+	}
 	w := p.Connect("alice", "lab")
 	w.Ask("SET dp.epsilon = 100")
 	a := w.Ask("SELECT count(*) FROM people")
