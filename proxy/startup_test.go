@@ -112,6 +112,46 @@ func TestDirectTLSNeedsALPN(t *testing.T) {
 	}
 }
 
+// TestTLSEnds: what comes through TLS ends through it, after a cancel request, after Terminate and after a refusal.
+func TestTLSEnds(t *testing.T) {
+	b := start(t, func(c *Config) { c.TLS = certificate(t, false) })
+	secure := func() *tls.Conn {
+		return tls.Client(b.dial(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{login.ALPN}})
+	}
+	ends := func(what string, conn *tls.Conn) {
+		if _, err := io.ReadAll(conn); err != nil {
+			t.Errorf("after %s: %v", what, err)
+		}
+	}
+	cancel := secure()
+	if _, err := cancel.Write(startupPacketOf(1, []byte{1, 2, 3, 4})); err != nil {
+		t.Fatal(err)
+	}
+	ends("a cancel request", cancel)
+	session := secure()
+	r := b.rawOn(t, session, pgproto3.ProtocolVersion30)
+	r.Send(&pgproto3.Terminate{})
+	if err := r.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	ends("Terminate", session)
+	refused := secure()
+	if _, err := refused.Write(startupPacket(3<<16, "user", "nobody", "database", "nowhere", "client_encoding", "EBCDIC")); err != nil {
+		t.Fatal(err)
+	}
+	_ = refused.SetReadDeadline(time.Now().Add(20 * time.Second))
+	for answers := pgproto3.NewFrontend(refused, refused); ; {
+		msg, err := answers.Receive()
+		if _, failed := msg.(*pgproto3.ErrorResponse); failed || err != nil {
+			break
+		}
+		if _, asked := msg.(*pgproto3.AuthenticationSASL); asked {
+			_, _ = refused.Write([]byte{'p', 0, 0, 0, 5, 0}) // it may be refused already
+		}
+	}
+	ends("a refusal", refused)
+}
+
 func TestEncryptionRequests(t *testing.T) {
 	b := start(t)
 	for _, order := range [][]uint32{{codeSSL, codeGSS}, {codeGSS, codeSSL}, {codeSSL}, {codeGSS}} {
