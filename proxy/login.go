@@ -61,6 +61,7 @@ func (s *Server) serve(raw net.Conn, waiting *early) {
 		return
 	}
 	o := login.Opening{Conn: raw, Config: s.tls.Load()}
+	defer func() { _ = o.Conn.Close() }() // through TLS, whose end a client wants to read; it may be gone
 	p, err := o.Next()
 	if err != nil {
 		return

@@ -8,7 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
@@ -62,7 +64,11 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 		if oid >= firstOwnType {
 			return pgerror.New("42704", fmt.Sprintf("type with OID %d does not exist", oid)).WithHint("Types are PostgreSQL's own here; leave a parameter's type out to have it inferred.")
 		}
-		stmt.given = append(stmt.given, policy.Type(oid))
+		t := policy.Type(oid)
+		if t != 0 && t != policy.Unknown && !ast.Castable(t) {
+			return pgerror.New("DP002", fmt.Sprintf("a parameter of type %s is not available", scalar.TypeName(t))).WithHint("Leave its type out to have it inferred, and send its text.")
+		}
+		stmt.given = append(stmt.given, t)
 	}
 	switch len(commands) {
 	case 0:

@@ -112,6 +112,69 @@ func TestDirectTLSNeedsALPN(t *testing.T) {
 	}
 }
 
+// listened keeps what came.
+type listened struct {
+	net.Conn
+	bytes []byte
+}
+
+func (l *listened) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	l.bytes = append(l.bytes, b[:n]...)
+	return n, err
+}
+
+// TestTLSEnds: what comes through TLS ends through it, after a cancel request, after Terminate and after a refusal.
+func TestTLSEnds(t *testing.T) {
+	b := start(t, func(c *Config) { c.TLS = certificate(t, false) })
+	heard := map[*tls.Conn]*listened{}
+	secure := func() *tls.Conn {
+		wire := &listened{Conn: b.dial(t)}
+		conn := tls.Client(wire, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{login.ALPN}, MaxVersion: tls.VersionTLS12})
+		heard[conn] = wire
+		return conn
+	}
+	ends := func(what string, conn *tls.Conn) {
+		if _, err := io.ReadAll(conn); err != nil {
+			t.Errorf("after %s: %v", what, err)
+		}
+		last, rest := byte(0), heard[conn].bytes
+		for len(rest) >= 5 {
+			last, rest = rest[0], rest[min(len(rest), 5+int(rest[3])<<8+int(rest[4])):]
+		}
+		if last != 21 { // an alert, which close_notify is; Go's own client takes any end between two records
+			t.Errorf("after %s: the last record is of type %d", what, last)
+		}
+	}
+	cancel := secure()
+	if _, err := cancel.Write(startupPacketOf(1, []byte{1, 2, 3, 4})); err != nil {
+		t.Fatal(err)
+	}
+	ends("a cancel request", cancel)
+	session := secure()
+	r := b.rawOn(t, session, pgproto3.ProtocolVersion30)
+	r.Send(&pgproto3.Terminate{})
+	if err := r.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	ends("Terminate", session)
+	refused := secure()
+	if _, err := refused.Write(startupPacket(3<<16, "user", "nobody", "database", "nowhere", "client_encoding", "EBCDIC")); err != nil {
+		t.Fatal(err)
+	}
+	_ = refused.SetReadDeadline(time.Now().Add(20 * time.Second))
+	for answers := pgproto3.NewFrontend(refused, refused); ; {
+		msg, err := answers.Receive()
+		if _, failed := msg.(*pgproto3.ErrorResponse); failed || err != nil {
+			break
+		}
+		if _, asked := msg.(*pgproto3.AuthenticationSASL); asked {
+			_, _ = refused.Write([]byte{'p', 0, 0, 0, 5, 0}) // it may be refused already
+		}
+	}
+	ends("a refusal", refused)
+}
+
 func TestEncryptionRequests(t *testing.T) {
 	b := start(t)
 	for _, order := range [][]uint32{{codeSSL, codeGSS}, {codeGSS, codeSSL}, {codeSSL}, {codeGSS}} {

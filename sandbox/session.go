@@ -51,8 +51,8 @@ func (s Session) Location() *time.Location {
 	if s.Zone != nil {
 		return s.Zone
 	}
-	zone, err := time.LoadLocation(s.Setting("timezone", "UTC"))
-	if err != nil {
+	zone, _, ok := scalar.SessionZone(s.Setting("timezone", "UTC"))
+	if !ok {
 		return time.UTC
 	}
 	return zone

@@ -37,7 +37,7 @@ func (b *Query) direct(sel *pg.SelectStmt, g *aggregate.Grouping) (*direct, []pl
 			targets = append(targets, bind.Target{Label: ast.Label(n.GetResTarget()), Node: n.GetResTarget().Val})
 		}
 	}
-	if needsEngine(sel, g) {
+	if b.needsEngine(sel, g) {
 		return nil, nil, nil
 	}
 	columns := make([]plans.OutColumn, len(targets))
@@ -71,13 +71,16 @@ func (b *Query) direct(sel *pg.SelectStmt, g *aggregate.Grouping) (*direct, []pl
 	return out, columns, nil
 }
 
-// needsEngine tells what a projection in Go does not do.
-func needsEngine(sel *pg.SelectStmt, g *aggregate.Grouping) bool {
+// needsEngine tells what a projection in Go does not do. A parameter of a type that package scalar does not have is among it: its text is not what PostgreSQL shows of it.
+func (b *Query) needsEngine(sel *pg.SelectStmt, g *aggregate.Grouping) bool {
 	if g != nil && g.Above || len(sel.WindowClause) > 0 || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES || len(sel.LockingClause) > 0 || len(sel.TargetList) == 0 {
 		return true
 	}
 	test := func(n *pg.Node) bool {
 		if f := n.GetFuncCall(); f != nil && g == nil && ast.IsAggregate(f) {
+			return true
+		}
+		if p := n.GetParamRef(); p != nil && ast.OthersType(b.Params.TypeOf(int(p.Number))) {
 			return true
 		}
 		if s := n.GetSubLink(); s != nil {

@@ -50,7 +50,7 @@ func (d *projection) column(fields []string, pos int) (*semantics.Expr, *refuse.
 func (b *Query) wrapper(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse.Refusal) {
 	sub := sel.FromClause[0].GetRangeSubselect()
 	query := sub.GetSubquery().GetSelectStmt()
-	if query == nil || sub.Alias == nil || bind.IsGrouped(sel) || bind.IsDistinctOn(sel) || needsEngine(sel, nil) || ast.Holds(sel.WhereClause, ast.IsSubLink) {
+	if query == nil || sub.Alias == nil || bind.IsGrouped(sel) || bind.IsDistinctOn(sel) || b.needsEngine(sel, nil) || ast.Holds(sel.WhereClause, ast.IsSubLink) {
 		return nil, nil, nil
 	}
 	inner, columns, refusal := b.simple(query)

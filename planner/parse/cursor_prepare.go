@@ -124,10 +124,8 @@ func parameterType(n *pg.TypeName) (policy.Type, *refuse.Refusal) {
 		}
 		return policy.Bpchar, nil
 	}
-	for t, known := range ast.InternalNames {
-		if known == name && len(n.ArrayBounds) == 0 {
-			return t, nil
-		}
+	if t := ast.NamedType(name); t != 0 && len(n.ArrayBounds) == 0 {
+		return t, nil
 	}
 	t, _, array, refusal := ast.ScalarType(n)
 	if array {

@@ -88,7 +88,7 @@ func (env *Env) convert(e Expr, t policy.Type, explicit bool) (Expr, error) {
 	if from.Textual() {
 		return env.inputCall(e, t), nil
 	}
-	if t.Textual() {
+	if t.Textual() && c.category(from) != categoryArray {
 		return &relabel{env.asText([]Expr{e})[0], t, -1}, nil
 	}
 	return nil, unsupported("a cast from %s to %s", c.typeName(from), c.typeName(t))

@@ -39,7 +39,7 @@ type signature struct {
 	variadic bool
 }
 
-const categoryString, categoryPseudo = 'S', 'P'
+const categoryString, categoryPseudo, categoryArray = 'S', 'P', 'A'
 
 // The pseudo-types that signatures use.
 const (

@@ -4,30 +4,108 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // the same zones on every machine
+	_ "time/tzdata" // where the machine has no tz database
 )
 
-var loadedZones sync.Map // name -> *time.Location; only names that exist, so it stays small
+// zones keeps what ZoneNamed found, by name: a few, since a zone of rules is a third of a megabyte.
+var zones = struct {
+	sync.Mutex
+	known map[string]namedZone
+}{known: map[string]namedZone{}}
 
-// zoneNamed finds a time zone by its full name, or UTC and GMT. Abbreviations are refused: PostgreSQL's are fixed
-// offsets, which differ from the zones of the same name.
+const keptZones = 64
+
+type namedZone struct {
+	zone *time.Location // nil if there is none of that name
+	name string
+}
+
+// ZoneNamed finds a time zone as PostgreSQL's pg_tzset does: by a name of the tz database, in any case, or in POSIX's form. It returns the name
+// under which PostgreSQL keeps it, which is the zone's own.
+func ZoneNamed(text string) (zone *time.Location, name string, ok bool) {
+	if text == "" || len(text) > 255 {
+		return nil, "", false
+	}
+	zones.Lock()
+	defer zones.Unlock()
+	found, known := zones.known[text]
+	if !known {
+		found = findZone(text)
+		if len(zones.known) >= keptZones {
+			clear(zones.known)
+		}
+		zones.known[text] = found
+	}
+	return found.zone, found.name, found.zone != nil
+}
+
+func findZone(text string) namedZone {
+	for _, name := range []string{text, asciiUpper(text), titled(text)} {
+		if strings.EqualFold(name, "local") { // Go's name of the machine's own
+			continue
+		}
+		if zone, err := time.LoadLocation(name); err == nil {
+			return namedZone{zone, name}
+		}
+	}
+	name := asciiUpper(text)
+	return namedZone{posixZone(name), name}
+}
+
+// standing are the abbreviations, which AT TIME ZONE prefers and SET does not read, of the tz database's names, in hours east: the zones of some
+// of these names have a summer.
+var standing = map[string]int{"CET": 1, "EET": 2, "EST": -5, "GMT": 0, "HST": -10, "MET": 1, "MST": -7, "UCT": 0, "UTC": 0, "WET": 0, "Z": 0, "ZULU": 0}
+
+// ZoneAt finds the zone of AT TIME ZONE. Abbreviations that are no names of the tz database are unknown here.
+func ZoneAt(name string) (zone *time.Location, ok bool) {
+	if hours, of := standing[asciiUpper(name)]; of {
+		if hours == 0 {
+			return time.UTC, true
+		}
+		return time.FixedZone(name, hours*3600), true
+	}
+	zone, _, ok = ZoneNamed(name)
+	return zone, ok
+}
+
 func zoneNamed(name string) (*time.Location, error) {
-	switch asciiUpper(name) {
-	case "UTC", "GMT", "Z", "ZULU":
-		return time.UTC, nil
-	}
-	if zone, ok := loadedZones.Load(name); ok {
-		return zone.(*time.Location), nil
-	}
-	if !strings.Contains(name, "/") {
+	zone, ok := ZoneAt(name)
+	if !ok {
 		return nil, unsupported("this time zone")
 	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, unsupported("this time zone")
-	}
-	loadedZones.Store(name, zone)
 	return zone, nil
+}
+
+// Turns calls each with the instants after from, up to and including to, at which a zone's offset changes, in order, with the offsets in
+// seconds before and after.
+func Turns(zone *time.Location, from, to time.Time, each func(at time.Time, before, after int)) {
+	at := from.In(zone)
+	for _, before := at.Zone(); ; {
+		_, next := at.ZoneBounds()
+		if next.IsZero() || next.After(to) {
+			return
+		}
+		if !next.After(at) { // the bounds that time.Location makes of a rule end each year after 365 days
+			next = at.AddDate(0, 0, 1)
+		}
+		at = next.In(zone)
+		_, after := at.Zone()
+		if after != before {
+			each(at, before, after)
+		}
+		before = after
+	}
+}
+
+// titled writes each part of a zone's name with a capital: europe/berlin, america/new_york.
+func titled(name string) string {
+	b := []byte(strings.ToLower(name))
+	for i := range b {
+		if (i == 0 || b[i-1] == '/' || b[i-1] == '_' || b[i-1] == '-') && b[i] >= 'a' && b[i] <= 'z' {
+			b[i] -= 'a' - 'A'
+		}
+	}
+	return string(b)
 }
 
 // asciiUpper and asciiLower change ASCII letters only.

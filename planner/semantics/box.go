@@ -228,6 +228,9 @@ func Same(t policy.Type, a, b policy.Value) bool {
 func (b *Box) Unsteady(e *Expr) *refuse.Refusal {
 	for _, c := range e.Cols {
 		if column := b.Table.Columns[c]; !column.Domain.Single() {
+			if zone := offSteps(e, b.Env.Zone, column.Domain); zone != "" {
+				return zoneOffGrid.At(e.Pos, zone, column.Name, StepOf(column))
+			}
 			refusal := offGrid.At(e.Pos, column.Name, StepOf(column))
 			if readsDayTime(e) {
 				refusal.Hint = dayTimeHint(column)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -23,6 +24,9 @@ var granules = map[string]string{
 	"isoyear": "week", "week": "week", "day": "day", "doy": "day", "dow": "day", "isodow": "day", "julian": "day",
 	"hour": "hour", "minute": "minute", "second": "second",
 }
+
+// finerThanHours are fields that no zone's clock keeps to steps of hours.
+var finerThanHours = []string{"minute", "second", "millisecond", "milliseconds", "microsecond", "microseconds", "epoch"}
 
 // isMonotone tells whether op over args is monotone in one column: at most one argument is not constant, and that one is
 // monotone.
@@ -174,12 +178,48 @@ func zoneOf(name *Expr) (zone *time.Location, known bool) {
 	if !name.IsConstant() || err != nil || !ok {
 		return nil, false
 	}
-	switch strings.ToUpper(text) {
-	case "UTC", "GMT", "Z", "ZULU":
-		return time.UTC, true
+	return scalar.ZoneAt(text)
+}
+
+// offSteps names the first zone that e reads a clock of, of those whose offset at the end of a column's domain is no whole number of its steps; "" if there is none.
+func offSteps(e *Expr, session *time.Location, d *policy.Domain) string {
+	for _, a := range e.Args {
+		if zone := offSteps(a, session, d); zone != "" {
+			return zone
+		}
 	}
-	zone, err = time.LoadLocation(text)
-	return zone, err == nil
+	end, ok := d.Max.(policy.Timestamptz)
+	zone, known := e.reads(session)
+	if !ok || !known {
+		return ""
+	}
+	if _, seconds := time.UnixMicro(int64(end)).In(zone).Zone(); int64(seconds)*1_000_000%d.Step.Whole == 0 {
+		return ""
+	}
+	return zone.String()
+}
+
+// reads is the zone off whose clock e reads an instant, to the hour or coarser.
+func (e *Expr) reads(session *time.Location) (zone *time.Location, known bool) {
+	if !slices.ContainsFunc(e.Args, func(a *Expr) bool { return a.Type() == policy.TimestampTZ && !a.IsConstant() }) {
+		return nil, false
+	}
+	zone, known = session, session != nil
+	var fields []string
+	switch e.Op {
+	case "timezone":
+		return zoneOf(e.Args[0])
+	case "extract", "date_part", "date_trunc":
+		fields = []string{strings.ToLower(predicate.Text(MustConstant(e.Args[0])))}
+		if len(e.Args) == 3 {
+			zone, known = zoneOf(e.Args[2])
+		}
+	case "to_char":
+		fields = scalar.TemplateFields(predicate.Text(MustConstant(e.Args[1])))
+	default:
+		known = known && (e.Op == "date" || strings.HasPrefix(e.Op, "cast:") && e.Type() != policy.TimestampTZ)
+	}
+	return zone, known && !slices.ContainsFunc(fields, func(f string) bool { return slices.Contains(finerThanHours, f) })
 }
 
 // calm tells whether e is monotone between two rows: no clock that it reads changes out of order between them.
@@ -220,30 +260,23 @@ func (c *clock) turns(low, high scalar.Row) []policy.Value {
 	end, _ := microsOf(to)
 	begin, end = min(begin, end), max(begin, end)
 	var out []policy.Value
-	at := time.UnixMicro(begin).In(c.zone)
-	last := time.UnixMicro(end)
+	first, last := time.UnixMicro(begin), time.UnixMicro(end)
 	if local {
-		at, last = at.AddDate(0, 0, -1), last.AddDate(0, 0, 1) // an instant that shows it is less than a day off
+		first, last = first.AddDate(0, 0, -8), last.AddDate(0, 0, 8) // no zone is a week off, so that an instant that shows it is among them
 	}
-	for _, offset := at.Zone(); ; {
-		_, next := at.ZoneBounds()
-		if next.IsZero() || next.After(last) {
-			return out
-		}
-		at = next.In(c.zone)
-		_, then := at.Zone()
+	scalar.Turns(c.zone, first, last, func(at time.Time, before, after int) {
 		switch {
-		case local && then != offset:
-			for _, seconds := range []int{offset, then} {
-				if turn := next.UnixMicro() + int64(seconds)*1e6; begin < turn && turn <= end {
+		case local:
+			for _, seconds := range []int{before, after} {
+				if turn := at.UnixMicro() + int64(seconds)*1e6; begin < turn && turn <= end {
 					out = append(out, policy.Timestamp(turn))
 				}
 			}
-		case then < offset && begin < next.UnixMicro():
-			out = append(out, policy.Timestamptz(next.UnixMicro()))
+		case after < before && begin < at.UnixMicro():
+			out = append(out, policy.Timestamptz(at.UnixMicro()))
 		}
-		offset = then
-	}
+	})
+	return out
 }
 
 // microsOf are the microseconds of an instant, or of a wall clock's time as if it were UTC's.

@@ -253,14 +253,8 @@ func (p *periods) fixed(zone *time.Location, of *Expr) bool {
 	}
 	least, _ := wholeOf(d.Min)
 	most, _ := wholeOf(d.Max)
-	for at := time.UnixMicro(least).In(zone); ; {
-		_, next := at.ZoneBounds()
-		if next.IsZero() || next.UnixMicro() > most {
-			return true
-		}
-		p.turns = append(p.turns, next.UnixMicro())
-		at = next.In(zone)
-	}
+	scalar.Turns(zone, time.UnixMicro(least), time.UnixMicro(most), func(at time.Time, _, _ int) { p.turns = append(p.turns, at.UnixMicro()) })
+	return true
 }
 
 // ends are an expression's values, of whole numbers, at both ends of the column's domain; it is not fine where it fails there.

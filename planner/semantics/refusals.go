@@ -19,8 +19,9 @@ var (
 	Unsupported   = refuse.New("unsupported-expression", "DP002", "%s", "This form is known to PostgreSQL but has no evaluation on public cells yet; write it with casts, date_trunc, EXTRACT or CASE.", `SELECT count(*) FROM people WHERE to_timestamp(sex, 'YYYY') > now()`)
 	RowSubquery   = refuse.New("subquery-on-rows", "DP002", "this sub-query in a condition on private rows is not answered", "One that reads no row around it is answered first. One that does is x IN (SELECT y FROM …), EXISTS, or an aggregate: day >= (SELECT max(day) FROM …), not day >= ALL (SELECT day FROM …).", `SELECT count(*) FROM visits v WHERE day >= ALL (SELECT day FROM visits w WHERE w.person_id = v.person_id)`)
 	offGrid       = refuse.New("off-grid-expression", "DP002", `this expression is not constant within the steps of column "%[1]s"`, `Compare the bare column with constants, or use values that fall on its steps of %[2]s.`, `SELECT count(*) FROM people WHERE income * income > 100`)
+	zoneOffGrid   = refuse.New("off-grid-zone", "DP002", `the clock of time zone "%[1]s" does not keep to the steps of column "%[2]s"`, `Its offset from UTC is no whole number of steps of %[3]s: SET timezone to one whose offset is, or name one in AT TIME ZONE; or compare the bare column with constants.`, `SELECT count(*) FROM people WHERE date_trunc('day', seen AT TIME ZONE 'Asia/Kathmandu') = '2024-03-23'`)
 	DomainMissing = refuse.New("open-domain", "DP002", `column "%s" has no declared domain`, "The data owner declares a domain in the policy.", "")
 )
 
 // Refusals are all of this package, in the order of the documentation.
-var Refusals = []*refuse.Reason{UnknownColumn, NoOperator, NotAllowed, WindowIn, rowLengths, notBoolean, Evaluation, OpenColumn, anyText, textQuestion, foldedText, NoForm, Unsupported, RowSubquery, offGrid, DomainMissing}
+var Refusals = []*refuse.Reason{UnknownColumn, NoOperator, NotAllowed, WindowIn, rowLengths, notBoolean, Evaluation, OpenColumn, anyText, textQuestion, foldedText, NoForm, Unsupported, RowSubquery, offGrid, zoneOffGrid, DomainMissing}

@@ -33,6 +33,8 @@ func Parameter(i int, t policy.Type, code int16, raw []byte, style Style, now ti
 			return nil, severalDimensions()
 		case errors.Is(err, errInfinite):
 			return nil, infinite()
+		case errors.Is(err, errOnlyText):
+			return nil, pgerror.New("DP002", fmt.Sprintf("a parameter of type %s is not available in binary", scalar.TypeName(t))).WithHint("Send its text.")
 		case err != nil:
 			return nil, pgerror.New("22P03", fmt.Sprintf("incorrect binary data format in bind parameter %d", i+1))
 		}
@@ -197,6 +199,7 @@ var (
 	errNotUTF8    = errors.New("text that is not UTF-8, or holds a zero")
 	errInfinite   = errors.New("infinite date")
 	errDimensions = errors.New("array of several dimensions")
+	errOnlyText   = errors.New("a type whose binary form is not known here")
 )
 
 // readBinary reads the binary form of a value.
@@ -254,20 +257,17 @@ func readBinary(set *Charset, t policy.Type, raw []byte) (policy.Value, error) {
 	if element, ok := elements[t]; ok {
 		return readBinaryArray(set, element, raw)
 	}
-	if textual(t) {
-		var refusal *pgerror.Failure
-		if raw, refusal = set.read(raw); refusal != nil {
-			return nil, errNotUTF8
-		}
+	if t == oidBytea {
+		return `\x` + hex.EncodeToString(raw), nil
 	}
-	if utf8.Valid(raw) && !hasZero(raw) {
-		return string(raw), nil
+	if !textual(t) {
+		return nil, errOnlyText
 	}
-	switch t {
-	case policy.Text, policy.Varchar, policy.Unknown, oidName, policy.Bpchar, oidJSON, oidJSONB, oidXML:
+	raw, refusal := set.read(raw)
+	if refusal != nil || !utf8.Valid(raw) || hasZero(raw) {
 		return nil, errNotUTF8
 	}
-	return nil, errBinary // a type whose binary form is not known here
+	return string(raw), nil
 }
 
 func readDate(days int32) (policy.Value, error) {

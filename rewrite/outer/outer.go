@@ -168,6 +168,7 @@ var grammarVersion = sync.OnceValue(func() int32 {
 // deparsed prints a statement, and reads it again: what reads as another statement must not be sent. The printer leaves
 // out parentheses that some operands need; these get the form of a call then.
 func deparsed(tree *pg.Node) (string, error) {
+	eachNode(tree.ProtoReflect(), spellBoolean)
 	text, err := printed(tree)
 	if err != nil {
 		called := proto.Clone(tree).(*pg.Node)
@@ -175,6 +176,17 @@ func deparsed(tree *pg.Node) (string, error) {
 		text, err = printed(called)
 	}
 	return text, err
+}
+
+// spellBoolean makes 't'::boolean the grammar's own true, as which its printer writes it.
+func spellBoolean(n *pg.Node) {
+	c := n.GetTypeCast()
+	if c == nil || lastName(c.GetTypeName().GetNames()) != "bool" || len(c.GetTypeName().GetArrayBounds()) > 0 {
+		return
+	}
+	if v, ok := c.GetArg().GetAConst().GetVal().(*pg.A_Const_Sval); ok && (v.Sval.GetSval() == "t" || v.Sval.GetSval() == "f") {
+		c.Arg = &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Val: &pg.A_Const_Boolval{Boolval: &pg.Boolean{Boolval: v.Sval.GetSval() == "t"}}, Location: -1}}}
+	}
 }
 
 func printed(tree *pg.Node) (string, error) {

@@ -3,7 +3,6 @@ package twin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -56,24 +55,8 @@ const (
 )
 
 func (r *run) sessionArgs(s sandbox.Session, zone *time.Location, form scalar.Form) [][]byte {
-	return [][]byte{[]byte(searchPath(s.Setting("search_path", "public"))), []byte(zoneSetting(zone)), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10),
+	return [][]byte{[]byte(searchPath(s.Setting("search_path", "public"))), []byte(zone.String()), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10),
 		[]byte(form.Style()), strconv.AppendInt(nil, int64(form.Extra()), 10), []byte(form.DateStyle()), []byte(s.Setting("bytea_output", "hex"))}
-}
-
-// zoneSetting is what TimeZone is set to: a name, or for a zone without one, as SET TIME ZONE 5 makes it, <+05>-05. What stands behind the
-// brackets counts west.
-func zoneSetting(zone *time.Location) string {
-	name := zone.String()
-	if c := name[0] | 0x20; c >= 'a' && c <= 'z' || name[0] == '<' {
-		return name
-	}
-	_, seconds := time.Unix(0, 0).In(zone).Zone()
-	east, west := byte('+'), byte('-')
-	if seconds < 0 {
-		east, west, seconds = west, east, -seconds
-	}
-	far := strings.TrimSuffix(strings.TrimSuffix(fmt.Sprintf("%02d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60), ":00"), ":00")
-	return fmt.Sprintf("<%c%s>%c%s", east, far, west, far)
 }
 
 // searchPath is the session's search path with pg_catalog first, as PostgreSQL has it where none names it.

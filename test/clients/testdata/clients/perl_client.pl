@@ -24,7 +24,7 @@ my $before = spent();
 my @tables = $db->tables(undef, "public", "%", "TABLE");
 check("tables @tables", grep { /people/ } @tables);
 my $info = $db->column_info(undef, "public", "people", "%")->fetchall_arrayref({});
-check("columns " . join(" ", map { "$_->{COLUMN_NAME} $_->{pg_type}" } @$info), @$info == 6 && $info->[0]{COLUMN_NAME} eq "age");
+check("columns " . join(" ", map { "$_->{COLUMN_NAME} $_->{pg_type}" } @$info), @$info == 7 && $info->[6]{COLUMN_NAME} eq "person_id" && $info->[0]{COLUMN_NAME} eq "age");
 check("no key", !defined $db->primary_key_info(undef, "public", "people") || 1);
 check("no foreign keys", !defined $db->foreign_key_info(undef, undef, undef, undef, "public", "people") || 1);
 check("statistics of indexes", !defined eval { $db->statistics_info(undef, "public", "people", 0, 0)->fetchall_arrayref } || 1);

@@ -21,7 +21,7 @@ echo "did connects\n";
 $spent = fn() => pg_fetch_result(pg_query($db, "SELECT coalesce(sum(spent), 0) FROM dp.budget WHERE user_name = current_user"), 0, 0);
 $before = $spent();
 $meta = pg_meta_data($db, "people");
-check("columns " . implode(" ", array_keys($meta)), $meta["age"]["type"] === "int4" && count($meta) === 6);
+check("columns " . implode(" ", array_keys($meta)), $meta["age"]["type"] === "int4" && $meta["person_id"]["type"] === "int8" && count($meta) === 7);
 $none = pg_query($db, "SELECT * FROM people LIMIT 0");
 check("no rows of people", pg_field_name($none, 0) === "age" && pg_field_type($none, 0) === "int4" && pg_field_table($none, 0) === "people" && pg_num_rows($none) === 0);
 $asked = $pdo->query("SELECT sex, count(*) FROM people WHERE 1 = 0 GROUP BY sex");
