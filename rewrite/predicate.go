@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -36,6 +37,8 @@ func (w *writer) predicate(p predicate.Pred) string {
 		return w.past(p)
 	case predicate.Between:
 		return w.compareColumns(p)
+	case predicate.Sum:
+		return w.compareSum(p)
 	case predicate.Never:
 		return "false"
 	}
@@ -203,28 +206,42 @@ func (w *writer) oneOf(number string, spans []mechanisms.Span, below int) string
 // compare writes a comparison with a constant. A constant outside the domain decides it for every value that is not
 // NULL, so only constants within the domain are written.
 func (w *writer) compare(p predicate.Compare) string {
-	n := w.use(p.Column)
+	return w.compareValue(p.Column, w.use(p.Column), p.Op, p.Value)
+}
+
+// compareSum writes a comparison of what columns add up to, of which nothing can fail (computed.go).
+func (w *writer) compareSum(p predicate.Sum) string {
+	column := derived.ComputedColumn(p.Terms).Column()
+	if column == nil {
+		w.fail("a sum of numbers that are too large")
+		return "false"
+	}
+	return w.compareValue(column, w.computedColumn(p.Terms, column), p.Op, p.Value)
+}
+
+// compareValue compares n, a value of a column's domain or NULL.
+func (w *writer) compareValue(c *policy.Column, n, op string, v policy.Value) string {
 	if w.err != nil {
 		return "false"
 	}
-	d := p.Column.Domain
-	low, ok := order(d.Min, p.Value)
-	high, also := order(d.Max, p.Value)
-	if !slices.Contains([]string{"<", "<=", ">", ">=", "=", "<>"}, p.Op) || !ok || !also {
+	d := c.Domain
+	low, ok := order(d.Min, v)
+	high, also := order(d.Max, v)
+	if !slices.Contains([]string{"<", "<=", ">", ">=", "=", "<>"}, op) || !ok || !also {
 		w.fail("a comparison that its column does not have")
 		return "false"
 	}
 	above, below := high < 0, low > 0
 	switch {
-	case above && (p.Op == "<" || p.Op == "<=" || p.Op == "<>"), below && (p.Op == ">" || p.Op == ">=" || p.Op == "<>"):
+	case above && (op == "<" || op == "<=" || op == "<>"), below && (op == ">" || op == ">=" || op == "<>"):
 		return n + " IS NOT NULL"
 	case above || below:
 		return "false"
 	}
-	if v, isNumeric := p.Value.(policy.Numeric); isNumeric {
-		return w.decimals(p.Column).compare(n, p.Op, v)
+	if number, isNumeric := v.(policy.Numeric); isNumeric {
+		return w.decimals(c).compare(n, op, number)
 	}
-	return w.operate(n, p.Op, w.constant(p.Column, p.Value))
+	return w.operate(n, op, w.constant(c, v))
 }
 
 // past writes a comparison of how far a value lies past the start of its cell, all of which are of one length.
