@@ -50,6 +50,10 @@ func (w *writer) join(parts []predicate.Pred, word string) string {
 	if len(parts) == 0 {
 		w.fail("an empty conjunction or disjunction")
 	}
+	if len(parts) > MaxSQL/leastArm {
+		w.tooLong()
+		return "false"
+	}
 	texts := make([]string, len(parts))
 	for i, p := range parts {
 		texts[i] = w.predicate(p)
@@ -139,7 +143,11 @@ func (w *writer) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span
 		return "false"
 	}
 	if period, once := comesRound(spans); period > 0 {
-		parts := []string{w.oneOf(w.operate(number, "%", w.int4(period)), once, period)}
+		rest := w.operate(number, "%", w.int4(period))
+		parts := []string{w.oneOf(rest, once, period)}
+		if len(once) <= fewSpans {
+			parts[0] = w.amongSpans(rest, once, period)
+		}
 		if from := spans[0].From; from > 0 {
 			parts = append(parts, w.operate(number, ">=", w.int4(from)))
 		}
@@ -181,6 +189,25 @@ func comesRound(spans []mechanisms.Span) (period int, once []mechanisms.Span) {
 		return period, once
 	}
 	return 0, nil
+}
+
+// fewSpans is how many spans are compared with their ends.
+const fewSpans = 4
+
+// amongSpans tells whether a number from 0 to below another one lies in few spans.
+func (w *writer) amongSpans(number string, spans []mechanisms.Span, below int) string {
+	parts := make([]string, len(spans))
+	for i, s := range spans {
+		var ends []string
+		if s.From > 0 {
+			ends = append(ends, w.operate(number, ">=", w.int4(s.From)))
+		}
+		if s.To < below {
+			ends = append(ends, w.operate(number, "<", w.int4(s.To)))
+		}
+		parts[i] = allOf(ends, number+" IS NOT NULL")
+	}
+	return anyOf(parts)
 }
 
 // oneOf tells whether a number below another one lies in spans.

@@ -36,11 +36,11 @@ func (l *Lowerer) sum(e *Expr) (t truth, ok bool) {
 		return truth{}, false
 	}
 	r := affineReader{l.Table, l.Env.Zone}
-	f := r.difference(l.Env, e)
+	f, op := r.difference(l.Env, e)
 	if f == nil {
 		return truth{}, false
 	}
-	return l.sumOf(r, f, e.Op)
+	return l.sumOf(r, f, op)
 }
 
 // alikeColumns tells a comparison of two bare columns of one type, which are compared as they are (between).

@@ -105,12 +105,12 @@ func (s *Settler) all(list []*Expr) ([]*Expr, bool) {
 // compared moves a comparison of sums over, into one of a computed column with a constant; nil: it is none.
 func (s *Settler) compared(t *Translator, e *Expr) *Expr {
 	r := s.reader()
-	f := r.difference(t.Env, e)
+	f, op := r.difference(t.Env, e)
 	if f == nil || !s.apart(f) {
 		return nil
 	}
 	// With > and <= the value that is compared with lies on the other side of what is cut than the rest of its cell.
-	sum, op, constant, ok := r.comparison(f, e.Op, e.Op == ">" || e.Op == "<=")
+	sum, op, constant, ok := r.comparison(f, op, op == ">" || op == "<=")
 	if !ok {
 		return nil
 	}
@@ -126,17 +126,18 @@ func (s *Settler) compared(t *Translator, e *Expr) *Expr {
 	return out
 }
 
-// difference is the left side of a comparison less its right one, in one unit; nil: it is none of several columns, or the sides are of kinds that cannot be moved over.
-func (r affineReader) difference(env scalar.Env, e *Expr) *Affine {
+// difference is the left side of a comparison less its right one, in one unit, and how it compares with 0; nil: it is none of several columns, or the sides are of kinds that cannot be moved
+// over.
+func (r affineReader) difference(env scalar.Env, e *Expr) (*Affine, string) {
 	if len(e.Cols) < 2 || len(e.Args) != 2 {
-		return nil
+		return nil, ""
 	}
 	args := slices.Clone(e.Args)
 	for i, arg := range args { // a literal is of the other side's type
 		if other := args[1-i]; arg.Type() == policy.Unknown && arg.IsConstant() {
 			v, err := env.Coerce(arg.Expr, other.Type())
 			if err != nil {
-				return nil
+				return nil, ""
 			}
 			typed := *arg
 			typed.Expr = v
@@ -144,14 +145,70 @@ func (r affineReader) difference(env scalar.Env, e *Expr) *Affine {
 		}
 	}
 	a, b, _, ok := r.together(r.of(args[0]), r.of(args[1]), args[0].Type(), args[1].Type())
+	op := e.Op
 	if !ok {
-		return nil
+		if a, b, op, ok = r.floored(args[0], args[1], op); !ok {
+			a, b, op, ok = r.floored(args[1], args[0], predicate.Mirrored[op])
+		}
+	}
+	if !ok {
+		return nil, ""
 	}
 	f := a.plusOf(b.scaled(big.NewRat(-1, 1)))
 	if len(f.terms) != len(e.Cols) || len(f.terms) > MaxTerms {
-		return nil
+		return nil, ""
 	}
-	return f
+	return f, op
+}
+
+// floored reads a comparison of what is rounded down with a whole number, or a day: of the day of a moment, and of a quotient of whole numbers from 0 on. The largest whole number that is at most
+// x / by is above n where x is at least (n + 1) · by, and n or more where x is at least n · by.
+func (r affineReader) floored(e, other *Expr, op string) (x, n *Affine, same string, ok bool) {
+	var by *big.Rat
+	switch {
+	case len(e.Args) == 1 && e.Type() == policy.DateType && isInstant(e.Args[0].Type()) && other.Type() == policy.DateType:
+		if x = r.of(e.Args[0]); x != nil {
+			x = r.asInstant(x, e.Args[0].Type(), policy.TimestampT)
+		}
+		by = big.NewRat(microsOfDay, 1)
+	case len(e.Args) == 2 && e.Op == "/" && e.Type().Integer() && other.Type().Integer() && e.Args[1].IsConstant():
+		x = r.of(e.Args[0])
+		if c := r.of(e.Args[1]); c != nil {
+			by = c.plus
+		}
+		if x == nil || by == nil || by.Sign() <= 0 || r.least(x).Sign() < 0 {
+			return nil, nil, "", false
+		}
+	}
+	if n = r.of(other); x == nil || n == nil {
+		return nil, nil, "", false
+	}
+	n = n.scaled(by)
+	above := n.plusOf(&Affine{plus: by})
+	switch op {
+	case ">":
+		return x, above, ">=", true
+	case "<=":
+		return x, above, "<", true
+	case ">=", "<":
+		return x, n, op, true
+	}
+	return nil, nil, "", false
+}
+
+// least is what an expression is at least.
+func (r affineReader) least(f *Affine) *big.Rat {
+	sum := new(big.Rat).Set(f.plus)
+	for _, t := range f.terms {
+		d := r.table.Columns[t.column].Domain
+		end := d.Min
+		if t.times.Sign() < 0 {
+			end = d.Max
+		}
+		v, _ := derived.RatOf(end) // of whole numbers
+		sum.Add(sum, v.Mul(v, t.times))
+	}
+	return sum
 }
 
 // comparison writes f op 0 as a comparison of a sum with a constant; turned: see whole.

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -150,8 +151,7 @@ func render(ctx context.Context, plan *plans.Plan, private dialect.Dialect, log 
 			queries[i], err = rewrite.Render(run, private)
 		}
 		if err != nil {
-			log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
-			return nil, outer.Query{}, refuse.Unrendered()
+			return nil, outer.Query{}, unrendered(ctx, log, m, err)
 		}
 	}
 	written, err := rewrite.RenderAll(ctx, together, private)
@@ -159,8 +159,7 @@ func render(ctx context.Context, plan *plans.Plan, private dialect.Dialect, log 
 		return nil, outer.Query{}, reuse.RefuseEnded(context.Cause(ctx))
 	}
 	if err != nil {
-		log.ErrorContext(ctx, "measures cannot be rendered", "error", err)
-		return nil, outer.Query{}, refuse.Unrendered()
+		return nil, outer.Query{}, unrendered(ctx, log, together[0], err)
 	}
 	for k, i := range once {
 		queries[i] = written[k]
@@ -170,6 +169,15 @@ func render(ctx context.Context, plan *plans.Plan, private dialect.Dialect, log 
 	}
 	above, refusal := outer.Render(plan)
 	return queries, above, refusal
+}
+
+// unrendered refuses a measure whose SQL cannot be written, which is a fault of ours but where it would be too long.
+func unrendered(ctx context.Context, log *slog.Logger, m *plans.Measure, err error) *refuse.Refusal {
+	if errors.Is(err, rewrite.ErrTooLong) {
+		return refuse.TooLong()
+	}
+	log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
+	return refuse.Unrendered()
 }
 
 // tryOuter has the sandbox bind the outer query before anything is charged, so that what cannot run is refused for free, and
