@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -323,37 +324,38 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 // leastArm is less than an arm of a CASE takes, in bytes.
 const leastArm = 20
 
-// firstOfRun is the least value of the first cell of a value's class, where that is a function of the number of its cell: the first of so many neighbouring cells, as of n / 10, or
+// firstOfRun is the least value of the first cell of a value's class, where that cell is a function of the number of its own: the first of so many neighbouring cells, as of n / 10, or
 // the one of the same rest, as of n % 10. Empty: it is none, or the column's values are no whole numbers or days.
 //
-// Claim: nothing can fail. A cell's number is an int4 from 0 to 2^30, what is taken off it lies between 0 and it, and so the value less as many steps lies in the domain.
+// Claim: nothing can fail. A cell's number is an int4 from 0 to 2^30, and so are the number of a run's first cell, which is not above it, and a rest; the value that begins there lies in the domain,
+// whose ends are no more than 2^63 apart.
 func (w *writer) firstOfRun(c *policy.Column, n string, runs []derived.ClassRun) string {
 	d := c.Domain
-	if !d.Ordered() || !d.Single() || d.Ladder != nil || d.Step.Whole < 1 {
+	least, isWhole := d.Min.(int64)
+	most, _ := d.Max.(int64)
+	_, isDay := d.Min.(policy.Date)
+	if !d.Ordered() || d.Ladder != nil || !isDay && !isWhole || isWhole && !new(big.Int).Sub(big.NewInt(most), big.NewInt(least)).IsInt64() {
 		return ""
 	}
 	length, before, period := evenRuns(runs, d.Regular)
-	number, past := w.cast(w.number(c, n), "int4"), ""
+	number := w.cast(w.number(c, n), "int4")
 	switch {
-	case length == 1:
+	case length == 1 && d.Single():
 		return n
+	case length > 1 && before > 0: // in the first run there are no cells before its own
+		past := w.operate(w.operate(number, "+", w.int4(before)), "%", w.int4(length))
+		number = w.operate(number, "-", "LEAST("+past+", "+number+")")
 	case length > 1:
-		past = w.operate(w.operate(number, "+", w.int4(before)), "%", w.int4(length))
-		if before > 0 { // in the first run there are no cells before its own
-			past = "LEAST(" + past + ", " + number + ")"
-		}
+		number = w.operate(number, "-", w.operate(number, "%", w.int4(length)))
 	case period > 0:
-		past = w.operate(number, "-", w.operate(number, "%", w.int4(period)))
+		number = w.operate(number, "%", w.int4(period))
 	default:
 		return ""
 	}
-	switch d.Min.(type) {
-	case int64:
-		return w.operate(n, "-", w.operate(w.cast(past, "int8"), "*", w.whole(d.Step.Whole)))
-	case policy.Date:
-		return w.operate(n, "-", w.operate(past, "*", w.int4(int(d.Step.Whole))))
+	if isDay {
+		return w.operate(w.constant(c, d.Min), "+", w.operate(number, "*", w.int4(int(d.Step.Whole))))
 	}
-	return ""
+	return w.operate(w.whole(least), "+", w.operate(w.cast(number, "int8"), "*", w.whole(d.Step.Whole)))
 }
 
 // evenRuns finds that the classes of regular cells are runs of one length (evenly), 1 where each cell is its own, or come round after a period, and that what is not regular is not

@@ -233,7 +233,7 @@ func randomPred(r *rand.Rand, table *policy.Table, depth int) predicate.Pred {
 		return predicate.AnyOf(parts)
 	}
 	if r.IntN(6) == 0 {
-		if sum := randomSum(r, table); sum != nil {
+		if sum := sumPred(r, table); sum != nil {
 			return sum
 		}
 	}
@@ -272,8 +272,8 @@ func randomPred(r *rand.Rand, table *policy.Table, depth int) predicate.Pred {
 	return predicate.InCells{Column: c, Spans: list}
 }
 
-// randomSum is a comparison of a sum of two columns, of numbers or of days and moments; nil: it would be too large.
-func randomSum(r *rand.Rand, table *policy.Table) predicate.Pred {
+// sumPred is a comparison of a sum of two columns, of numbers or of days and moments; nil: it would be too large.
+func sumPred(r *rand.Rand, table *policy.Table) predicate.Pred {
 	var of []*policy.Column
 	moments := r.IntN(2) == 0
 	for _, c := range table.Columns {
