@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,8 +67,9 @@ func TestComparisonsOfColumns(t *testing.T) {
 	}
 	r := rand.New(rand.NewSource(195))
 	lowered, sums, refused := 0, 0, 0
-	for n := range stattest.Length(700, 20000) {
-		c := periodContext(t, zones[n%len(zones)])
+	in := append(slices.Clone(zones), "Etc/GMT-3")
+	for n := range stattest.Length(500, 20000) {
+		c := periodContext(t, in[n%len(in)])
 		c.Policy, c.Dataset = p, p.Datasets[0]
 		if holdsOnRows(t, r, c, comparisonOf(r), &sums) {
 			lowered++
@@ -76,7 +78,7 @@ func TestComparisonsOfColumns(t *testing.T) {
 		}
 	}
 	t.Logf("%d lowered, %d of them to sums, %d not", lowered, sums, refused)
-	if lowered < 350 || sums < 250 {
+	if lowered < 300 || sums < 200 {
 		t.Errorf("%d lowered, %d of them to sums, %d not", lowered, sums, refused)
 	}
 }

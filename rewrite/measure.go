@@ -183,9 +183,6 @@ func (w *writer) finished(sql string) (text, error) {
 	if w.err == nil && len(w.seen) > maxTexts {
 		w.fail("the query needs more than %d constants", maxTexts)
 	}
-	if w.err == nil && (len(sql) > MaxConstants || besideConstants(sql) > MaxSQL) {
-		w.err = ErrTooLong
-	}
 	if w.err != nil {
 		return text{}, w.err
 	}
@@ -199,7 +196,7 @@ const MaxSQL = 64 << 10
 // MaxConstants bounds a text with all its constants: a list of 2^19 cells, or of 2^17 rows that are looked up.
 const MaxConstants = 4 << 20
 
-// ErrTooLong says that a text would be longer than MaxSQL.
+// ErrTooLong says that a text has so many parts that it is not written to its end: each would be longer than MaxSQL allows them to be together.
 var ErrTooLong = errors.New("rewrite: the SQL of a question is longer than 64 KiB")
 
 // besideConstants is how long a text is without the digits of its numbers and what stands in quotes as a constant.

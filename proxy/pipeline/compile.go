@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -24,6 +25,7 @@ func (a *Answerer) compile(ctx context.Context, x *execution, stmt parse.Stateme
 	if r, refusal = a.compileQuickly(ctx, x.Session, l); r.plan != nil {
 		return r, refusal
 	}
+	r.begun = len(x.prior.answers) > 0
 	refusal = a.worked(ctx, x.Session, func(ctx context.Context) (refusal *refuse.Refusal) {
 		if r.plan, refusal = a.plan(ctx, x, stmt, params, l); refusal != nil {
 			return refusal
@@ -51,6 +53,9 @@ func (a *Answerer) write(ctx context.Context, s *Session, r *compiled) (refusal 
 	if r.queries, r.outer, refusal = a.render(ctx, r.plan); refusal != nil {
 		return refusal
 	}
+	if !r.begun && slices.ContainsFunc(r.queries, rewrite.Query.TooLong) {
+		return refuse.TooLong()
+	}
 	if r.errors = errorParts(r.plan); ctx.Err() != nil {
 		return reuse.RefuseEnded(context.Cause(ctx))
 	}
@@ -71,6 +76,7 @@ type compiled struct {
 	errors  []string            // how exact it will be
 	copies  []sandbox.Table     // of the public tables that its outer query reads
 	inner   map[string]compiled // its sub-queries that are answered first, by their keys
+	begun   bool                // a part of the statement has been paid for: what stands around it is bounded by its cells (semantics.maxAnswered)
 	quick   bool                // planning and reading it take microseconds, and no slot
 }
 

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/ledger"
@@ -120,6 +121,9 @@ func (a *Answerer) compileInner(ctx context.Context, s *Session, plan *plans.Pla
 		r := compiled{plan: in.Plan}
 		if r.queries, r.outer, refusal = a.render(ctx, in.Plan); refusal != nil {
 			return refusal
+		}
+		if slices.ContainsFunc(r.queries, rewrite.Query.TooLong) {
+			return refuse.TooLong()
 		}
 		if refusal = a.compileInner(ctx, s, in.Plan, list); refusal != nil {
 			return refusal
