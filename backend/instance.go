@@ -180,7 +180,7 @@ func (i *instance) planBefore(ctx context.Context, text string) (planned, error)
 }
 
 // leftAt runs f in one of some places and returns what it returns, or when ctx ends: f then goes on in its place, and what it comes to is closed.
-func leftAt[T any](ctx context.Context, places chan struct{}, f func() (T, error), close func(T)) (none T, err error) {
+func leftAt[T any](ctx context.Context, places chan struct{}, f func() (T, error), discard func(T)) (none T, err error) {
 	select {
 	case places <- struct{}{}:
 	case <-ctx.Done():
@@ -198,7 +198,7 @@ func leftAt[T any](ctx context.Context, places chan struct{}, f func() (T, error
 		case done <- outcome{of, err}:
 		case <-ctx.Done():
 			if err == nil {
-				close(of)
+				discard(of)
 			}
 		}
 	}()

@@ -47,11 +47,11 @@ func comparisonOf(r *rand.Rand) string {
 		return fmt.Sprintf("interval '%d %s'", r.Intn(15)-3, unit)
 	}
 	day := pick("d", "e", "d + 3", "e - 40", "d + "+some("month"), "e - "+some("year"), "e + "+some("day"), "d + "+some("month")+" + "+some("day"), "d - "+some("month")+" - 2 * "+some("day"), "at::date", "wall::date", "at", "wall", "at + "+some("hour"), "wall - "+some("minute"))
-	other := pick("d", "e", "e", "d - 1", "at", "wall", "e + "+some("hour"))
+	other := pick("d", "e", "e", "d - 1", "at", "wall", "at::date", "e + "+some("hour"))
 	number := pick("a", "b", "a + 7", "2 * a", "a - b", "a / 7", "(a + 3) / 5", "a % 10", "-b", "big / 1000", "p", "p - q", "q * 3", "p + 0.25", "big", "abs(b)")
 	switch r.Intn(4) {
 	case 0:
-		return number + op + pick("a", "b", "b + 3", "a - b", "q", "p - 1.5", "3 * b", "big - a")
+		return number + op + pick("a", "b", "b + 3", "a - b", "q", "p - 1.5", "3 * b", "big - a", "a / 6")
 	case 1:
 		return "(" + pick("d - e", "e - d + 1", "a - b", "a - 2 * b + 3", "(d - e) / 7", "d - e - a") + ")" + op + pick("0", "30", "-3", "a", "7.5")
 	}

@@ -147,8 +147,8 @@ func (r affineReader) difference(env scalar.Env, e *Expr) (*Affine, string) {
 	a, b, _, ok := r.together(r.of(args[0]), r.of(args[1]), args[0].Type(), args[1].Type())
 	op := e.Op
 	if !ok {
-		if a, b, op, ok = r.floored(args[0], args[1], op); !ok {
-			a, b, op, ok = r.floored(args[1], args[0], predicate.Mirrored[op])
+		if a, b, op, ok = r.floored(args[0], args[1], e.Op); !ok {
+			a, b, op, ok = r.floored(args[1], args[0], predicate.Mirrored[e.Op])
 		}
 	}
 	if !ok {
