@@ -69,7 +69,7 @@ func linearForm(r *rand.Rand) string {
 	case 2:
 		return pick("until - since", "until - since + 1", "(until - since) * 2") + op + pick("30", "x", "-1")
 	case 3:
-		return pick("until", "at", "wall", "at::date", "wall::date") + op + pick("since + 14", "since", "since::timestamp")
+		return pick("until", "at", "wall", "at::date", "wall::date") + op + pick("since + 14", "since")
 	}
 	return pick("at", "until::timestamp", "until") + op + pick("since + interval '36 hours'", "wall - interval '2 days'", "wall")
 }
