@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
 )
 
 // What a statement needs before it can be planned to the end is bought first: answers of sub-queries in its conditions (ADR 117), and keys of
