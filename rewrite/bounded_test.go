@@ -65,7 +65,7 @@ func linearForm(r *rand.Rand) string {
 	case 0:
 		return pick("x", "x + 7", "x - y", "3 * x", "x / 60", "(x + 5) / 7") + op + pick("y", "y - 4", "2 * y", "-3")
 	case 1:
-		return pick("price - paid", "paid - price + 0.5", "price") + op + pick("0.25", "paid + 3", "2 * paid")
+		return pick("price - paid", "3 * paid - price + 0.5", "price") + op + pick("0.25", "paid + 3", "2 * paid")
 	case 2:
 		return pick("until - since", "until - since + 1", "(until - since) * 2") + op + pick("30", "x", "-1")
 	case 3:
