@@ -22,9 +22,10 @@ import (
 // instance is a DuckDB within this process. Once its data are there it is locked.
 type instance struct {
 	db        *sql.DB
-	aside     *sql.Conn // on which Ready looks whether the engine answers
-	kept      kept      // what Ready has planned
-	directory string    // of what does not fit in memory
+	aside     *sql.Conn     // on which Ready looks whether the engine answers
+	kept      kept          // what Ready has planned
+	planning  chan struct{} // a place for each statement that Ready has planned now, also where nobody waits for it any more
+	directory string        // of what does not fit in memory
 	remove    func() error
 }
 
@@ -44,6 +45,10 @@ type planned struct {
 
 // maxKept is how many statements stay planned; beyond it the oldest are planned again when they run. What was planned and then not charged for goes so.
 const maxKept = 16
+
+// maxPlanning is how many statements are planned at a time before they are charged for. DuckDB does not look whether it is to stop while it plans: whoever cancels, or has waited long enough, leaves
+// the plan to end by itself.
+const maxPlanning = 8
 
 // settled are DuckDB's settings, before any row is read. What is sorted and grouped beyond the memory goes to files in a
 // directory of this process's own, which is gone with it (or with the next one's start, where it was killed): without one, a unit with enough rows would decide whether a query
@@ -84,7 +89,7 @@ func startInstance(ctx context.Context, root string) (*instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("there is no room for the files of large sorts: %w", err)
 	}
-	i := &instance{db: sql.OpenDB(connector), directory: directory, remove: remove}
+	i := &instance{db: sql.OpenDB(connector), directory: directory, remove: remove, planning: make(chan struct{}, maxPlanning)}
 	i.db.SetMaxIdleConns(0)
 	if err := i.run(ctx, settled(directory)); err != nil {
 		i.Close()
@@ -169,6 +174,42 @@ func (i *instance) plan(ctx context.Context, text string) (planned, error) {
 	return planned{text, conn, statement}, nil
 }
 
+// planBefore plans a text before its charge, and returns at the latest when ctx ends.
+func (i *instance) planBefore(ctx context.Context, text string) (planned, error) {
+	return leftAt(ctx, i.planning, func() (planned, error) { return i.plan(ctx, text) }, planned.close)
+}
+
+// leftAt runs f in one of some places and returns what it returns, or when ctx ends: f then goes on in its place, and what it comes to is closed.
+func leftAt[T any](ctx context.Context, places chan struct{}, f func() (T, error), discard func(T)) (none T, err error) {
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+	type outcome struct {
+		of  T
+		err error
+	}
+	done := make(chan outcome)
+	go func() {
+		defer func() { <-places }()
+		of, err := f()
+		select {
+		case done <- outcome{of, err}:
+		case <-ctx.Done():
+			if err == nil {
+				discard(of)
+			}
+		}
+	}()
+	select {
+	case o := <-done:
+		return o.of, o.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
 // ready is Backend.Ready, where textOf is the text that a query runs as, now and later: what constraints prove does not change. It is planned here, before
 // the charge, and once.
 func (i *instance) ready(caller context.Context, log *slog.Logger, queries []rewrite.Query, textOf func(rewrite.Query) (string, error)) error {
@@ -185,7 +226,7 @@ func (i *instance) ready(caller context.Context, log *slog.Logger, queries []rew
 		text, err := textOf(q)
 		var p planned
 		if err == nil {
-			p, err = i.plan(ctx, text)
+			p, err = i.planBefore(ctx, text)
 		}
 		switch {
 		case err != nil && ctx.Err() != nil:

@@ -159,6 +159,12 @@ func predText(p predicate.Pred) string {
 		return p.Column.Name + " " + p.Op + " " + predicate.Text(p.Value)
 	case predicate.Past:
 		return p.Column.Name + " so far past the start of its cell: " + p.Op + " " + fmt.Sprint(p.By)
+	case predicate.Sum:
+		text := ""
+		for _, t := range p.Terms {
+			text += fmt.Sprintf("%+d %s ", t.Times, t.Column.Name)
+		}
+		return text + p.Op + " " + predicate.Text(p.Value)
 	case predicate.Between:
 		return p.Left.Name + " " + p.Op + " " + p.Right.Name
 	}

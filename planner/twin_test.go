@@ -82,6 +82,17 @@ func holdsOn(t *testing.T, p predicate.Pred, row scalar.Row, at map[*policy.Colu
 		cell, _ := p.Column.Domain.Cell(v)
 		past := microsIn(v) - microsIn(p.Column.Domain.Low(cell))
 		return map[string]bool{"<": past < p.By, "<=": past <= p.By, ">": past > p.By, ">=": past >= p.By, "=": past == p.By, "<>": past != p.By}[p.Op]
+	case predicate.Sum:
+		total := new(big.Rat)
+		for _, term := range p.Terms {
+			v := unitsOf(row[at[term.Column]])
+			if v == nil {
+				return false
+			}
+			total.Add(total, v.Mul(v, big.NewRat(term.Times, 1)))
+		}
+		d := total.Cmp(unitsOf(p.Value))
+		return map[string]bool{"<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0, "=": d == 0, "<>": d != 0}[p.Op]
 	case predicate.Between:
 		a, b := row[at[p.Left]], row[at[p.Right]]
 		if a == nil || b == nil {
@@ -91,6 +102,18 @@ func holdsOn(t *testing.T, p predicate.Pred, row scalar.Row, at map[*policy.Colu
 		return map[string]bool{"<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0, "=": d == 0, "<>": d != 0}[p.Op]
 	}
 	return false
+}
+
+// unitsOf is a value as sums add it up; nil: it is NULL.
+func unitsOf(v policy.Value) *big.Rat {
+	switch v.(type) {
+	case nil:
+		return nil
+	case policy.Timestamp, policy.Timestamptz:
+		return big.NewRat(microsIn(v), 1)
+	}
+	x, _ := derived.RatOf(v)
+	return x
 }
 
 // measureOn is the true vector of a measure: by counter, by cell.

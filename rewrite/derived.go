@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -270,14 +271,25 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 		return n
 	}
 	d := k.Column.Domain
-	classes := map[int32][]mechanisms.Span{}
-	var order []int32
 	cell := 0
 	for _, run := range k.First {
 		if run.Length < 1 || run.Length > d.Size()-cell || run.Class < 0 || int(run.Class) > cell {
 			w.fail("classes of another number of cells")
 			return n
 		}
+		cell += run.Length
+	}
+	if cell != d.Size() {
+		w.fail("classes of another number of cells")
+		return n
+	}
+	if first := w.firstOfRun(k.Column, n, k.First); first != "" {
+		return first
+	}
+	classes := map[int32][]mechanisms.Span{}
+	var order []int32
+	cell = 0
+	for _, run := range k.First {
 		spans := classes[run.Class]
 		if len(spans) == 0 {
 			order = append(order, run.Class)
@@ -290,11 +302,12 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 		classes[run.Class] = spans
 		cell += run.Length
 	}
-	if cell != d.Size() {
-		w.fail("classes of another number of cells")
+	if len(order) > MaxSQL/leastArm {
+		w.tooLong()
 		return n
 	}
-	sql := "CASE"
+	var sql strings.Builder
+	sql.WriteString("CASE")
 	for _, first := range order {
 		if int(first) == d.Null {
 			continue // the CASE is NULL without an arm; a class that begins with the last cell is that cell alone
@@ -303,9 +316,83 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 		if d.Ordered() {
 			value = w.constant(k.Column, d.Low(int(first)))
 		}
-		sql += " WHEN " + w.predicate(predicate.InCells{Column: k.Column, Spans: classes[first]}) + " THEN " + value
+		sql.WriteString(" WHEN " + w.predicate(predicate.InCells{Column: k.Column, Spans: classes[first]}) + " THEN " + value)
 	}
-	return sql + " END"
+	return sql.String() + " END"
+}
+
+// leastArm is less than an arm of a CASE takes, in bytes.
+const leastArm = 20
+
+// firstOfRun is the least value of the first cell of a value's class, where that cell is a function of the number of its own: the first of so many neighbouring cells, as of n / 10, or
+// the one of the same rest, as of n % 10. Empty: it is none, or the column's values are no whole numbers or days.
+//
+// Claim: nothing can fail. A cell's number is an int4 from 0 to 2^30, and so are the number of a run's first cell, which is not above it, and a rest; the value that begins there lies in the domain,
+// whose ends are no more than 2^63 apart.
+func (w *writer) firstOfRun(c *policy.Column, n string, runs []derived.ClassRun) string {
+	d := c.Domain
+	least, isWhole := d.Min.(int64)
+	most, _ := d.Max.(int64)
+	_, isDay := d.Min.(policy.Date)
+	if !d.Ordered() || d.Ladder != nil || !isDay && !isWhole || isWhole && !new(big.Int).Sub(big.NewInt(most), big.NewInt(least)).IsInt64() {
+		return ""
+	}
+	length, before, period := evenRuns(runs, d.Regular)
+	number := w.cast(w.number(c, n), "int4")
+	switch {
+	case length == 1 && d.Single():
+		return n
+	case length > 1 && before > 0: // in the first run there are no cells before its own
+		past := w.operate(w.operate(number, "+", w.int4(before)), "%", w.int4(length))
+		number = w.operate(number, "-", "LEAST("+past+", "+number+")")
+	case length > 1:
+		number = w.operate(number, "-", w.operate(number, "%", w.int4(length)))
+	case period > 0:
+		number = w.operate(number, "%", w.int4(period))
+	default:
+		return ""
+	}
+	if isDay {
+		return w.operate(w.constant(c, d.Min), "+", w.operate(number, "*", w.int4(int(d.Step.Whole))))
+	}
+	return w.operate(w.whole(least), "+", w.operate(w.cast(number, "int8"), "*", w.whole(d.Step.Whole)))
+}
+
+// evenRuns finds that the classes of regular cells are runs of one length (evenly), 1 where each cell is its own, or come round after a period, and that what is not regular is not
+// among them; both 0: it is otherwise.
+func evenRuns(runs []derived.ClassRun, regular int) (length, before, period int) {
+	var starts []int
+	cell, single := 0, true
+	for _, r := range runs {
+		switch {
+		case cell < regular && cell+r.Length > regular, cell >= regular && (r.Length > 1 || int(r.Class) != cell):
+			return 0, 0, 0
+		case cell < regular:
+			single = single && r.Length == 1
+			if int(r.Class) == cell {
+				starts = append(starts, cell)
+			}
+		}
+		cell += r.Length
+	}
+	length, before = evenly(starts, regular)
+	period = len(starts)
+	cell = 0
+	for _, r := range runs {
+		if cell < regular {
+			if length > 0 && int(r.Class) != max(0, (cell+before)/length*length-before) {
+				length = 0
+			}
+			if !single || int(r.Class) != cell%period {
+				period = 0
+			}
+		}
+		cell += r.Length
+		if period == 0 && length == 0 {
+			return 0, 0, 0
+		}
+	}
+	return length, before, period
 }
 
 // unitAggregate is an aggregate over a unit's rows, whose number is bounded, so that no sum overflows.

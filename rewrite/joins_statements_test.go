@@ -151,6 +151,22 @@ var joinStatements = []string{
 	`SELECT floor(cost - minutes) AS f, floor(minutes - cost) AS g, count(*) FROM visits GROUP BY 1, 2`,
 	`SELECT p.sex, count(*), count(v.cost - p.age) FROM people p JOIN visits v ON p.person_id = v.who WHERE v.cost > p.age + 0.25 GROUP BY 1`,
 	`SELECT a.ward, count(*) FROM visits a JOIN visits b ON a.who = b.who WHERE a.cost - b.cost > 1 GROUP BY 1`,
+	// keys of a unit's rows that are functions of the numbers of cells
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, minutes + 6 AS k FROM visits) v GROUP BY 1",
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, minutes - minutes % 3 AS k FROM visits) v GROUP BY 1",
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, minutes - (minutes + 5) % 4 AS k FROM visits) v GROUP BY 1",
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, minutes - (minutes + 7) % 4 AS k FROM visits) v GROUP BY 1",
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, (minutes + 5) % 4 AS k FROM visits) v GROUP BY 1",
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, part - part % 300 AS k FROM buys) v GROUP BY 1",
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, part % 9 AS k FROM buys) v GROUP BY 1",
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, extract(week FROM day)::int AS k FROM visits) v GROUP BY 1",
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, extract(month FROM day)::int AS k FROM visits) v GROUP BY 1",
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, extract(dow FROM day)::int AS k FROM visits) v GROUP BY 1",
+	// comparisons of columns that the database makes
+	"SELECT count(*) FROM people p LEFT JOIN buys b ON b.who = p.person_id AND b.part > b.maker + 300",
+	"SELECT count(*) FROM people p LEFT JOIN buys b ON b.who = p.person_id AND (b.part - b.maker) * 2 <= 7 - b.amount",
+	"SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.who = p.person_id AND v.minutes < v.room - 1)",
+	"SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.who = p.person_id AND v.cost >= v.room + 0.25)",
 }
 
 // viewStatements read tables whose sources are SELECTs.

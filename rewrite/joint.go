@@ -54,13 +54,13 @@ func RenderAll(ctx context.Context, list []*plans.Measure, d dialect.Dialect) ([
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if s, err := scanOf(set.measures, d); err == nil {
+		if s, err := scanOf(set.measures, d); err == nil && (len(set.measures) == 1 || !s.text.tooLong()) {
 			for i, at := range set.places {
 				queries[at] = Query{scan: s, number: i}
 			}
 			continue
 		}
-		for i, at := range set.places { // together they may need more constants than a text may have
+		for i, at := range set.places { // together they may need more constants than a text may have, or be too long
 			s, err := scanOf(set.measures[i:i+1], d)
 			if err != nil {
 				return nil, err

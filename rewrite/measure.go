@@ -189,6 +189,38 @@ func (w *writer) finished(sql string) (text, error) {
 	return text{sql, w.args, w.reads, w.equals}, nil
 }
 
+// MaxSQL bounds a text, in bytes beside its constants (docs/adr/0195): what an engine parses, binds and optimises grows with a statement's text, not with a domain. Lists
+// of cells, of numbers and of texts are constants, which have bounds of their own and are read once.
+const MaxSQL = 64 << 10
+
+// MaxConstants bounds a text with all its constants: a list of 2^19 cells, or of 2^17 rows that are looked up.
+const MaxConstants = 4 << 20
+
+// ErrTooLong says that a text has so many parts that it is not written to its end: each would be longer than MaxSQL allows them to be together.
+var ErrTooLong = errors.New("rewrite: the SQL of a question is longer than 64 KiB")
+
+// besideConstants is how long a text is without the digits of its numbers and what stands in quotes as a constant.
+func besideConstants(sql string) (n int) {
+	quote := byte(0)
+	for i := range len(sql) {
+		switch c := sql[i]; {
+		case quote == '\'':
+			if c == quote {
+				quote = 0
+			}
+			continue
+		case c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"' || c == '`'):
+			quote = c
+		case quote == 0 && '0' <= c && c <= '9':
+			continue
+		}
+		n++
+	}
+	return n
+}
+
 // output names a value of the answer and gives it the type that the backend expects.
 func (w *writer) output(expression, name string) string {
 	kind := "int8"
@@ -328,6 +360,13 @@ type composed struct {
 // over is a writer of the same query for another table.
 func (w *writer) over(t *policy.Table, alias string) *writer {
 	return &writer{composed: w.composed, table: t, alias: alias}
+}
+
+// tooLong is for what is not written because it would be longer than MaxSQL.
+func (w *writer) tooLong() {
+	if w.err == nil {
+		w.err = ErrTooLong
+	}
 }
 
 func (w *writer) fail(format string, args ...any) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -36,6 +37,8 @@ func (w *writer) predicate(p predicate.Pred) string {
 		return w.past(p)
 	case predicate.Between:
 		return w.compareColumns(p)
+	case predicate.Sum:
+		return w.compareSum(p)
 	case predicate.Never:
 		return "false"
 	}
@@ -46,6 +49,10 @@ func (w *writer) predicate(p predicate.Pred) string {
 func (w *writer) join(parts []predicate.Pred, word string) string {
 	if len(parts) == 0 {
 		w.fail("an empty conjunction or disjunction")
+	}
+	if len(parts) > MaxSQL/leastArm {
+		w.tooLong()
+		return "false"
 	}
 	texts := make([]string, len(parts))
 	for i, p := range parts {
@@ -136,7 +143,11 @@ func (w *writer) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span
 		return "false"
 	}
 	if period, once := comesRound(spans); period > 0 {
-		parts := []string{w.oneOf(w.operate(number, "%", w.int4(period)), once, period)}
+		rest := w.operate(number, "%", w.int4(period))
+		parts := []string{w.oneOf(rest, once, period)}
+		if len(once) <= fewSpans {
+			parts[0] = w.amongSpans(rest, once, period)
+		}
 		if from := spans[0].From; from > 0 {
 			parts = append(parts, w.operate(number, ">=", w.int4(from)))
 		}
@@ -180,6 +191,25 @@ func comesRound(spans []mechanisms.Span) (period int, once []mechanisms.Span) {
 	return 0, nil
 }
 
+// fewSpans is how many spans are compared with their ends.
+const fewSpans = 4
+
+// amongSpans tells whether a number from 0 to below another one lies in few spans.
+func (w *writer) amongSpans(number string, spans []mechanisms.Span, below int) string {
+	parts := make([]string, len(spans))
+	for i, s := range spans {
+		var ends []string
+		if s.From > 0 {
+			ends = append(ends, w.operate(number, ">=", w.int4(s.From)))
+		}
+		if s.To < below {
+			ends = append(ends, w.operate(number, "<", w.int4(s.To)))
+		}
+		parts[i] = allOf(ends, number+" IS NOT NULL")
+	}
+	return anyOf(parts)
+}
+
 // oneOf tells whether a number below another one lies in spans.
 func (w *writer) oneOf(number string, spans []mechanisms.Span, below int) string {
 	var list []string
@@ -203,28 +233,42 @@ func (w *writer) oneOf(number string, spans []mechanisms.Span, below int) string
 // compare writes a comparison with a constant. A constant outside the domain decides it for every value that is not
 // NULL, so only constants within the domain are written.
 func (w *writer) compare(p predicate.Compare) string {
-	n := w.use(p.Column)
+	return w.compareValue(p.Column, w.use(p.Column), p.Op, p.Value)
+}
+
+// compareSum writes a comparison of what columns add up to, of which nothing can fail (computed.go).
+func (w *writer) compareSum(p predicate.Sum) string {
+	column := derived.ComputedColumn(p.Terms).Column()
+	if column == nil {
+		w.fail("a sum of numbers that are too large")
+		return "false"
+	}
+	return w.compareValue(column, w.computedColumn(p.Terms, column), p.Op, p.Value)
+}
+
+// compareValue compares n, a value of a column's domain or NULL.
+func (w *writer) compareValue(c *policy.Column, n, op string, v policy.Value) string {
 	if w.err != nil {
 		return "false"
 	}
-	d := p.Column.Domain
-	low, ok := order(d.Min, p.Value)
-	high, also := order(d.Max, p.Value)
-	if !slices.Contains([]string{"<", "<=", ">", ">=", "=", "<>"}, p.Op) || !ok || !also {
+	d := c.Domain
+	low, ok := order(d.Min, v)
+	high, also := order(d.Max, v)
+	if !slices.Contains([]string{"<", "<=", ">", ">=", "=", "<>"}, op) || !ok || !also {
 		w.fail("a comparison that its column does not have")
 		return "false"
 	}
 	above, below := high < 0, low > 0
 	switch {
-	case above && (p.Op == "<" || p.Op == "<=" || p.Op == "<>"), below && (p.Op == ">" || p.Op == ">=" || p.Op == "<>"):
+	case above && (op == "<" || op == "<=" || op == "<>"), below && (op == ">" || op == ">=" || op == "<>"):
 		return n + " IS NOT NULL"
 	case above || below:
 		return "false"
 	}
-	if v, isNumeric := p.Value.(policy.Numeric); isNumeric {
-		return w.decimals(p.Column).compare(n, p.Op, v)
+	if number, isNumeric := v.(policy.Numeric); isNumeric {
+		return w.decimals(c).compare(n, op, number)
 	}
-	return w.operate(n, p.Op, w.constant(p.Column, p.Value))
+	return w.operate(n, op, w.constant(c, v))
 }
 
 // past writes a comparison of how far a value lies past the start of its cell, all of which are of one length.

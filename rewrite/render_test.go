@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
@@ -231,6 +232,11 @@ func randomPred(r *rand.Rand, table *policy.Table, depth int) predicate.Pred {
 		}
 		return predicate.AnyOf(parts)
 	}
+	if r.IntN(6) == 0 {
+		if sum := sumPred(r, table); sum != nil {
+			return sum
+		}
+	}
 	c := table.Columns[r.IntN(len(table.Columns))]
 	if v := value(r, c); c.Domain.Ordered() && r.IntN(3) == 0 {
 		if _, infinite := v.(endless); v != nil && !infinite && kind(v) == kind(c.Domain.Min) && v == v {
@@ -264,6 +270,38 @@ func randomPred(r *rand.Rand, table *policy.Table, depth int) predicate.Pred {
 		return predicate.Never{}
 	}
 	return predicate.InCells{Column: c, Spans: list}
+}
+
+// sumPred is a comparison of a sum of two columns, of numbers or of days and moments; nil: it would be too large.
+func sumPred(r *rand.Rand, table *policy.Table) predicate.Pred {
+	var of []*policy.Column
+	moments := r.IntN(2) == 0
+	for _, c := range table.Columns {
+		isMoment := c.Type == policy.DateType || c.Type == policy.TimestampT || c.Type == policy.TimestampTZ
+		if c.Domain.Ordered() && (moments && isMoment || !moments && (c.Type.Integer() || c.Type == policy.NumericType)) {
+			of = append(of, c)
+		}
+	}
+	if len(of) < 2 {
+		return nil
+	}
+	at := r.Perm(len(of))
+	sum := derived.ComputedColumn{{Times: 1 + r.Int64N(3), Column: of[at[0]]}, {Times: -1 - r.Int64N(3), Column: of[at[1]]}}
+	for i := range sum {
+		if moments && sum[i].Column.Type == policy.DateType {
+			sum[i].Times *= 86_400_000_000
+		}
+	}
+	column := sum.Column()
+	if column == nil {
+		return nil
+	}
+	d := column.Domain
+	v := d.Low(r.IntN(d.Regular))
+	if n, whole := v.(int64); whole {
+		v = n + r.Int64N(3) - 1
+	}
+	return predicate.Sum{Terms: sum, Op: []string{"<", "<=", ">", ">=", "=", "<>"}[r.IntN(6)], Value: v}
 }
 
 // kind names the type of a value that can be written as a constant.

@@ -195,6 +195,11 @@ func ranked(t *policy.Table) (list []*policy.Table) {
 // SQL is the text, Args its arguments ($1, $2, …).
 func (q Query) SQL() string { return q.read().text.sql }
 
+// TooLong tells a text beyond MaxSQL, or MaxConstants, which is refused before anything is charged for it.
+func (q Query) TooLong() bool { return q.read().text.tooLong() }
+
+func (t text) tooLong() bool { return len(t.sql) > MaxConstants || besideConstants(t.sql) > MaxSQL }
+
 // Args are the arguments of SQL, strings; there are none where the dialect writes texts into the SQL.
 func (q Query) Args() []any { return q.read().text.args }
 

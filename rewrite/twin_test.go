@@ -181,6 +181,17 @@ func holds(t testing.TB, p predicate.Pred, table *policy.Table, row []policy.Val
 		past := new(big.Rat).Sub(scalarOf(v), scalarOf(p.Column.Domain.Low(cellOf(t, p.Column, v))))
 		order := past.Cmp(new(big.Rat).SetInt64(p.By))
 		return map[string]bool{"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0, "=": order == 0, "<>": order != 0}[p.Op]
+	case predicate.Sum:
+		total := new(big.Rat)
+		for _, term := range p.Terms {
+			v := value(term.Column)
+			if v == nil {
+				return false
+			}
+			total.Add(total, new(big.Rat).Mul(scalarOf(v), big.NewRat(term.Times, 1)))
+		}
+		order := total.Cmp(scalarOf(p.Value))
+		return map[string]bool{"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0, "=": order == 0, "<>": order != 0}[p.Op]
 	case predicate.Between:
 		a, b := value(p.Left), value(p.Right)
 		if a == nil || b == nil {

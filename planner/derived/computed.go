@@ -39,10 +39,7 @@ type Computed struct {
 type ComputedColumn []ComputedTerm
 
 // ComputedTerm is a column of the input times a whole number that is not 0.
-type ComputedTerm struct {
-	Times  int64
-	Column *policy.Column
-}
+type ComputedTerm = predicate.Term
 
 func (c *Computed) Inputs() []*policy.Table { return []*policy.Table{c.From} }
 
@@ -177,21 +174,31 @@ func (c ComputedColumn) domain() *policy.Domain {
 	return domain
 }
 
+// Column is a column of such a sum, of no table; nil: it is too large.
+func (c ComputedColumn) Column() *policy.Column {
+	domain := c.domain()
+	if domain == nil {
+		return nil
+	}
+	nulls := policy.NullExclude
+	if domain.Null >= 0 {
+		nulls = policy.NullCell
+	}
+	return &policy.Column{Name: c.name(), Type: domain.Type, Typmod: -1, Domain: domain, Nulls: nulls, Outside: policy.OutsideExclude}
+}
+
 // NewComputed makes the table of a Computed: the columns and keys of From, then the sums. It is nil where one is too large.
 func NewComputed(c *Computed) *policy.Table {
 	t := newDerived(c, c.From.MaxRowsPerUnit)
 	t.Name = c.From.Name
 	addAll(t, c.From)
 	for _, terms := range c.Columns {
-		domain := terms.domain()
-		if domain == nil {
+		column := terms.Column()
+		if column == nil {
 			return nil
 		}
-		nulls := policy.NullExclude
-		if domain.Null >= 0 {
-			nulls = policy.NullCell
-		}
-		t.Columns = append(t.Columns, &policy.Column{Table: t, Name: terms.name(), Type: domain.Type, Typmod: -1, Domain: domain, Nulls: nulls, Outside: policy.OutsideExclude})
+		column.Table = t
+		t.Columns = append(t.Columns, column)
 	}
 	return t
 }

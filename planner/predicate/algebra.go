@@ -213,8 +213,20 @@ func Not(p Pred) Pred {
 	case Between:
 		p.Op = Opposite[p.Op]
 		return orNull(p, p.Left, p.Right)
+	case Sum:
+		p.Op = Opposite[p.Op]
+		return orNull(p, p.columns()...)
 	}
 	return nil // of Never
+}
+
+// columns are those of the terms.
+func (p Sum) columns() []*policy.Column {
+	list := make([]*policy.Column, len(p.Terms))
+	for i, t := range p.Terms {
+		list[i] = t.Column
+	}
+	return list
 }
 
 // orNull holds where p does, or one of some columns is NULL.
@@ -271,6 +283,12 @@ func Over(p Pred, of func(*policy.Column) *policy.Column) Pred {
 	case Between:
 		p.Left, p.Right = of(p.Left), of(p.Right)
 		return p
+	case Sum:
+		p.Terms = slices.Clone(p.Terms)
+		for i := range p.Terms {
+			p.Terms[i].Column = of(p.Terms[i].Column)
+		}
+		return p
 	}
 	return p
 }
@@ -308,6 +326,11 @@ func Columns(p Pred, into []*policy.Column) (columns []*policy.Column, onGrid bo
 		return WithColumn(into, p.Column), false
 	case Between:
 		return WithColumn(WithColumn(into, p.Left), p.Right), false
+	case Sum:
+		for _, c := range p.columns() {
+			into = WithColumn(into, c)
+		}
+		return into, false
 	}
 	return into, true
 }

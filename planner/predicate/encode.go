@@ -52,6 +52,12 @@ func Encode(b []byte, p Pred) []byte {
 		return binary.AppendVarint(b, p.By)
 	case Between:
 		return EncodeText(EncodeText(EncodeText(append(b, 'b'), p.Left.Name), p.Right.Name), p.Op)
+	case Sum:
+		b = binary.AppendUvarint(append(b, 's'), uint64(len(p.Terms)))
+		for _, t := range p.Terms {
+			b = EncodeText(binary.AppendVarint(b, t.Times), t.Column.Name)
+		}
+		return EncodeText(EncodeText(b, p.Op), Text(CanonicalValue(p.Value)))
 	case Never:
 		return append(b, 'n')
 	}

@@ -53,6 +53,20 @@ type Between struct {
 	Op          string
 }
 
+// Sum holds where none of the columns of Terms is NULL and what they add up to, row by row, compares so with Value: of whole numbers, days and microseconds a whole
+// number (int64), of terms of which some is a numeric a policy.Numeric. The planner has held the terms against the ends of whole numbers (derived.ComputedColumn).
+type Sum struct {
+	Terms []Term
+	Op    string
+	Value policy.Value
+}
+
+// Term is a column times a whole number that is not 0: dates count as days since 1970, moments as microseconds.
+type Term struct {
+	Times  int64
+	Column *policy.Column
+}
+
 // Never holds nowhere.
 type Never struct{}
 
@@ -62,4 +76,5 @@ func (InCells) pred() {}
 func (Compare) pred() {}
 func (Between) pred() {}
 func (Past) pred()    {}
+func (Sum) pred()     {}
 func (Never) pred()   {}

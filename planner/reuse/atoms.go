@@ -162,7 +162,7 @@ func (x *axes) constants(p predicate.Pred) bool {
 			a.constants = slices.Insert(a.constants, i, p.Value)
 		}
 		return len(a.constants) <= maxConstants
-	case predicate.Between, predicate.Past:
+	case predicate.Between, predicate.Past, predicate.Sum:
 		return false
 	}
 	return true

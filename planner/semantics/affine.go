@@ -124,10 +124,47 @@ func (r affineReader) cast(e *Expr) *Affine {
 		return nil
 	case from.Integer() && to.Integer(), isExact(from) && to == policy.NumericType && e.Typmod() < 0:
 		return f
-	case from == policy.DateType && to == policy.TimestampT && e.Typmod() < 0:
-		return f.scaled(big.NewRat(microsOfDay, 1))
+	case isInstant(to) && e.Typmod() < 0:
+		return r.asInstant(f, from, to)
 	}
 	return nil
+}
+
+// asInstant is a day or a moment as a moment of another type; nil: what lies between them changes with the clock, or it is none.
+func (r affineReader) asInstant(f *Affine, from, to policy.Type) *Affine {
+	if from == policy.DateType {
+		f, from = f.scaled(big.NewRat(microsOfDay, 1)), policy.TimestampT
+	}
+	switch {
+	case from == to:
+		return f
+	case !isInstant(from) || !isFixed(r.zone):
+		return nil
+	}
+	offset := int64(0)
+	if r.zone != nil {
+		_, seconds := time.Unix(0, 0).In(r.zone).Zone()
+		offset = int64(seconds) * 1_000_000
+	}
+	if to == policy.TimestampTZ {
+		offset = -offset
+	}
+	return f.plusOf(&Affine{plus: new(big.Rat).SetInt64(offset)})
+}
+
+// together brings two numbers, days or moments to one unit, in which they compare and what lies between them is found; not ok: they are of kinds that have none.
+func (r affineReader) together(a, b *Affine, ta, tb policy.Type) (x, y *Affine, t policy.Type, ok bool) {
+	if a == nil || b == nil || ta == tb || isExact(ta) && isExact(tb) {
+		return a, b, ta, a != nil && b != nil
+	}
+	if t = policy.TimestampT; ta == policy.TimestampTZ || tb == policy.TimestampTZ {
+		t = policy.TimestampTZ
+	}
+	if !IsMoment(ta) || !IsMoment(tb) {
+		return nil, nil, t, false
+	}
+	a, b = r.asInstant(a, ta, t), r.asInstant(b, tb, t)
+	return a, b, t, a != nil && b != nil
 }
 
 // sum reads a sum or a difference, by the types of its sides.
@@ -137,12 +174,18 @@ func (r affineReader) sum(e *Expr) *Affine {
 		return nil
 	}
 	ta, tb, t := e.Args[0].Type(), e.Args[1].Type(), e.Type()
-	ofTime := func(t policy.Type) bool { return isInstant(t) || t == policy.IntervalT }
-	if ta == policy.DateType && ofTime(tb) {
-		a, ta = a.scaled(big.NewRat(microsOfDay, 1)), policy.TimestampT
+	if ta == policy.DateType && tb == policy.IntervalT {
+		a, ta = r.asInstant(a, ta, policy.TimestampT), policy.TimestampT
 	}
-	if tb == policy.DateType && ofTime(ta) {
-		b, tb = b.scaled(big.NewRat(microsOfDay, 1)), policy.TimestampT
+	if tb == policy.DateType && ta == policy.IntervalT {
+		b, tb = r.asInstant(b, tb, policy.TimestampT), policy.TimestampT
+	}
+	if IsMoment(ta) && IsMoment(tb) {
+		var ok bool
+		if a, b, ta, ok = r.together(a, b, ta, tb); !ok {
+			return nil
+		}
+		tb = ta
 	}
 	if e.Op == "-" {
 		b = b.scaled(big.NewRat(-1, 1))

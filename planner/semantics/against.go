@@ -1,6 +1,8 @@
 package semantics
 
 import (
+	"iter"
+	"math/big"
 	"slices"
 
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -9,24 +11,68 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A column compared with what is looked up by another one. Of
+// Comparisons of two columns that the database makes, because they stand below a join, or because the columns' cells are not looked at together: price may have a
+// million cells or wide steps. There are three ways, the first of which that there is is taken:
 //
-//	price > (SELECT 1.2 * avg(o.price) FROM sales o WHERE o.item = s.item)
-//
-// whose right side is one number for each item once the averages are known (ADR 127), price may have a million cells or wide steps, so that
-// the two columns' cells are not looked at together. The condition is item IN (…) AND price > 41.7 OR item IN (…) AND price > 39.2 …: for each value
-// of the right side the cells of item that have it, and a comparison with a constant, which the database makes exactly.
+//   - a sum: valid_to >= valid_from + 30 is valid_to - valid_from >= 30, whatever the domains are (predicate.Sum);
+//   - by shifts: valid_to >= valid_from + interval '1 month' is the same with 28, 29, 30 or 31 in the place of 30, in those cells of valid_from in which a
+//     month has so many days;
+//   - by values: of price > (SELECT 1.2 * avg(o.price) FROM sales o WHERE o.item = s.item), whose right side is one number for each item once the averages are
+//     known (ADR 127), it is item IN (…) AND price > 41.7 OR item IN (…) AND price > 39.2 …: for each value of the right side the cells of item that have it, and
+//     a comparison with a constant.
 
 // maxAgainst bounds the values of such a right side, and the runs of cells that have them: each is a part of the SQL, and engines take more than a part's time for each
-// of many. Of one that is answered first (docs/adr/0117) it bounds the cells, whatever is released of them: what is
-// planned before that is known is not refused after it was paid for. Cells that another part of the condition rules out do not count: of p_brand = 'Brand#23' AND
+// of many. Cells that another part of the condition rules out do not count: of p_brand = 'Brand#23' AND
 // p_partkey = l_partkey AND quantity < (…) those of the brand do.
 const maxAgainst = 1 << 11
 
-// against is such a comparison; not ok: it is another one, or cells can be looked at together.
+// maxAnswered bounds the cells of what is answered first (docs/adr/0117), whatever is released of them: what is planned before that is known is not refused after it was paid for, and of so many
+// parts each engine makes a plan in seconds.
+const maxAnswered = 1 << 9
+
+// maxShifts bounds the shifts of the second way: a month has four, and six with the days that it has not.
+const maxShifts = 32
+
+// sum is a comparison that is one of a sum with a constant; not ok: it is another one, or nothing keeps the cells from being looked at together.
+func (l *Lowerer) sum(e *Expr) (t truth, ok bool) {
+	if !l.Box.Below || alikeColumns(e) {
+		return truth{}, false
+	}
+	r := affineReader{l.Table, l.Env.Zone}
+	f, op := r.difference(l.Env, e)
+	if f == nil {
+		return truth{}, false
+	}
+	return l.sumOf(r, f, op)
+}
+
+// alikeColumns tells a comparison of two bare columns of one type, which are compared as they are (between).
+func alikeColumns(e *Expr) bool {
+	a, b := uncast(e.Args[0]), uncast(e.Args[1])
+	return a.Form == FormColumn && b.Form == FormColumn && a.Type() == b.Type() && a.Typmod() == b.Typmod()
+}
+
+// sumOf is f op 0.
+func (l *Lowerer) sumOf(r affineReader, f *Affine, op string) (t truth, ok bool) {
+	sum, op, constant, ok := r.comparison(f, op, false)
+	if !ok || sum.Column() == nil {
+		return truth{}, false
+	}
+	holds := predicate.Sum{Terms: sum, Op: op, Value: constant}
+	fails := holds
+	fails.Op = predicate.Opposite[op]
+	return truth{holds, fails}, true
+}
+
+// against is a comparison of two columns by shifts or by values; not ok: it is another one, or cells can be looked at together.
 func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
-	if len(e.Args) != 2 || len(e.Cols) != 2 || len(e.Args[0].Cols) != 1 || len(e.Args[1].Cols) != 1 {
+	if len(e.Args) != 2 || len(e.Cols) != 2 || len(e.Args[0].Cols) != 1 || len(e.Args[1].Cols) != 1 || alikeColumns(e) {
 		return truth{}, false, nil
+	}
+	for at := range e.Args {
+		if t, ok, refusal = l.byShifts(e, at); ok || refusal != nil {
+			return t, ok, refusal
+		}
 	}
 	size := func(i int) int {
 		c := l.Table.Columns[e.Args[i].Cols[0]]
@@ -39,8 +85,8 @@ func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	if size(0) < size(1) {
 		at = 0
 	}
-	by, compared := e.Args[at], l.Table.Columns[e.Args[1-at].Cols[0]]
-	if size(at) > plans.MaxCells || compared.Domain == nil || compared.Domain.Single() && compared.Domain.Size() <= plans.MaxCells/size(at) && !l.Box.Below {
+	by := e.Args[at]
+	if size(at) > plans.MaxCells || l.together(size(at), e.Args[1-at]) {
 		return truth{}, false, nil
 	}
 	values, cells, refusal := l.valuesOf(by)
@@ -70,42 +116,150 @@ func (l *Lowerer) against(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
 }
 
+// together tells whether so many cells are looked at beside those of a side's column, or whether there is nothing to compare with.
+func (l *Lowerer) together(cells int, other *Expr) bool {
+	c := l.Table.Columns[other.Cols[0]]
+	return c.Domain == nil || c.Domain.Single() && c.Domain.Size() <= plans.MaxCells/cells && !l.Box.Below
+}
+
+// byShifts is the second way, where the side at reads a column of days, moments or whole numbers by single values, of which it is so much more or less, and the other side is the
+// sum of another column and a constant.
+func (l *Lowerer) byShifts(e *Expr, at int) (t truth, ok bool, refusal *refuse.Refusal) {
+	by, r := e.Args[at], affineReader{l.Table, l.Env.Zone}
+	x := by.Cols[0]
+	c := l.Table.Columns[x]
+	if by.Answered || c.Domain == nil || !c.Domain.Ordered() || !c.Domain.Single() || c.Open != nil || c.Domain.Size() > plans.MaxCells || c.Domain.Ladder != nil || l.together(c.Domain.Size(), e.Args[1-at]) {
+		return truth{}, false, nil
+	}
+	other, unit := r.of(e.Args[1-at]), e.Args[1-at].Type()
+	if other == nil {
+		return truth{}, false, nil
+	}
+	switch t := by.Type(); {
+	case t.Integer() && unit.Integer() && c.Type.Integer(), t == policy.DateType && unit == policy.DateType && c.Type == policy.DateType:
+	case IsMoment(t) && IsMoment(unit) && IsMoment(c.Type):
+		both := policy.TimestampT
+		if t == policy.TimestampTZ || unit == policy.TimestampTZ {
+			both = policy.TimestampTZ
+		}
+		if other = r.asInstant(other, unit, both); other == nil {
+			return truth{}, false, nil
+		}
+		if unit = both; t != unit {
+			s, err := l.Env.Cast(by.Expr, unit, -1)
+			if err != nil {
+				return truth{}, false, nil
+			}
+			by = Node(FormOther, "cast:"+unit.Name(), s, by.Pos, by)
+		}
+	default:
+		return truth{}, false, nil
+	}
+	length := int64(1) // of a unit of the column, in units of the comparison
+	if c.Type == policy.DateType && unit != policy.DateType {
+		length = microsOfDay
+	}
+	shifts, cells, refusal := l.shiftsOf(by, length)
+	if shifts == nil || refusal != nil {
+		return truth{}, false, refusal
+	}
+	var holds, fails []predicate.Pred
+	for i, shift := range shifts {
+		own := &Affine{terms: []affineTerm{{x, big.NewRat(length, 1)}}, plus: new(big.Rat).SetInt64(shift)}
+		op := e.Op
+		if at == 0 {
+			op = predicate.Mirrored[op]
+		}
+		one, ok := l.sumOf(r, other.plusOf(own.scaled(big.NewRat(-1, 1))), op)
+		if !ok {
+			return truth{}, false, nil
+		}
+		in := predicate.Cells(c, cells[i])
+		holds, fails = append(holds, predicate.All(in, one.Holds)), append(fails, predicate.All(in, one.fails))
+	}
+	return truth{predicate.Any(holds...), predicate.Any(fails...)}, true, nil
+}
+
+// shiftsOf are by how much an expression is more than its column, and the cells where it is; nil: there are too many, or it varies within a cell.
+func (l *Lowerer) shiftsOf(e *Expr, length int64) (shifts []int64, cells []SpansOf, refusal *refuse.Refusal) {
+	shifts = []int64{}
+	for cell := range l.each(l.thatMatter(e.Cols[0])) {
+		l.Box.Set(e.Cols[0], cell)
+		v, steady, refusal := l.Box.Value(e)
+		if refusal != nil || !steady {
+			return nil, nil, refusal
+		}
+		value, isWhole := wholeOf(v)
+		own, also := wholeOf(l.Box.Low[e.Cols[0]])
+		if v == nil || l.Box.Low[e.Cols[0]] == nil {
+			continue
+		}
+		if !isWhole || !also {
+			return nil, nil, nil
+		}
+		i := slices.Index(shifts, value-own*length)
+		if i < 0 {
+			i = len(shifts)
+			shifts, cells = append(shifts, value-own*length), append(cells, nil)
+		}
+		if cells[i].Add(cell); len(shifts) > maxShifts {
+			return nil, nil, nil
+		}
+	}
+	return shifts, cells, nil
+}
+
+// thatMatter are the cells of a column at which a condition can change what stands around it.
+func (l *Lowerer) thatMatter(column int) SpansOf {
+	if spans, narrowed := l.matter[column]; narrowed {
+		return spans
+	}
+	return predicate.FromTo(0, l.Table.Columns[column].Domain.Size())
+}
+
+// each visits cells one by one.
+func (l *Lowerer) each(spans SpansOf) iter.Seq[int] {
+	return func(yield func(cell int) bool) {
+		for _, span := range spans {
+			for cell := span.From; cell < span.To; cell++ {
+				if l.Env.Work.Step(1); !yield(cell) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // valuesOf are the different values of an expression over one column but for NULL, and the cells that have each; nil: they are too many, or it varies within a
 // cell.
 func (l *Lowerer) valuesOf(e *Expr) (values []policy.Value, cells []SpansOf, refusal *refuse.Refusal) {
-	spans, narrowed := l.matter[e.Cols[0]]
-	if !narrowed {
-		spans = predicate.FromTo(0, l.Table.Columns[e.Cols[0]].Domain.Size())
-	}
-	if e.Answered && plans.CellsIn(spans) > maxAgainst {
+	spans := l.thatMatter(e.Cols[0])
+	if e.Answered && plans.CellsIn(spans) > maxAnswered {
 		return nil, nil, nil
 	}
 	at, runs := map[string]int{}, 0
 	values = []policy.Value{}
-	for _, span := range spans {
-		for cell := span.From; cell < span.To; cell++ {
-			l.Env.Work.Step(1)
-			l.Box.Set(e.Cols[0], cell)
-			v, steady, refusal := l.Box.Value(e)
-			if refusal != nil || !steady {
-				return nil, nil, refusal
-			}
-			if v == nil {
-				continue
-			}
-			text := KeyText([]policy.Value{v})
-			i, known := at[text]
-			if !known {
-				i = len(values)
-				at[text], values, cells = i, append(values, v), append(cells, nil)
-			}
-			before := len(cells[i])
-			if cells[i].Add(cell); len(cells[i]) > before {
-				runs++
-			}
-			if runs > maxAgainst {
-				return nil, nil, nil
-			}
+	for cell := range l.each(spans) {
+		l.Box.Set(e.Cols[0], cell)
+		v, steady, refusal := l.Box.Value(e)
+		if refusal != nil || !steady {
+			return nil, nil, refusal
+		}
+		if v == nil {
+			continue
+		}
+		text := KeyText([]policy.Value{v})
+		i, known := at[text]
+		if !known {
+			i = len(values)
+			at[text], values, cells = i, append(values, v), append(cells, nil)
+		}
+		before := len(cells[i])
+		if cells[i].Add(cell); len(cells[i]) > before {
+			runs++
+		}
+		if runs > maxAgainst {
+			return nil, nil, nil
 		}
 	}
 	return values, cells, nil

@@ -59,6 +59,9 @@ func (l *Lowerer) Lower(e *Expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	case formIn:
 		return l.member(e)
 	case FormCompare:
+		if t, ok = l.sum(e); ok {
+			return t, true, nil
+		}
 		if t, ok, refusal = l.against(e); ok || refusal != nil {
 			return t, ok, refusal
 		}

@@ -104,27 +104,13 @@ func (s *Settler) all(list []*Expr) ([]*Expr, bool) {
 
 // compared moves a comparison of sums over, into one of a computed column with a constant; nil: it is none.
 func (s *Settler) compared(t *Translator, e *Expr) *Expr {
-	if len(e.Cols) < 2 {
-		return nil
-	}
-	a, b := s.sides(t, e)
-	if a == nil || b == nil {
-		return nil
-	}
-	f := a.plusOf(b.scaled(big.NewRat(-1, 1)))
-	if len(f.terms) != len(e.Cols) || len(f.terms) > MaxTerms || !s.apart(f) {
+	r := s.reader()
+	f, op := r.difference(t.Env, e)
+	if f == nil || !s.apart(f) {
 		return nil
 	}
 	// With > and <= the value that is compared with lies on the other side of what is cut than the rest of its cell.
-	sum, times, ok := f.whole(s.Rows.Own(), e.Op == ">" || e.Op == "<=")
-	if !ok {
-		return nil
-	}
-	op, with := e.Op, new(big.Rat).Quo(new(big.Rat).Neg(f.plus), times)
-	if times.Sign() < 0 {
-		op = predicate.Mirrored[op]
-	}
-	op, constant, ok := comparedWith(op, with, sum.Decimal())
+	sum, op, constant, ok := r.comparison(f, op, op == ">" || op == "<=")
 	if !ok {
 		return nil
 	}
@@ -140,34 +126,102 @@ func (s *Settler) compared(t *Translator, e *Expr) *Expr {
 	return out
 }
 
-// sides are both sides of a comparison in one unit; nil: they are of kinds that cannot be moved over.
-func (s *Settler) sides(t *Translator, e *Expr) (a, b *Affine) {
-	r, args := s.reader(), slices.Clone(e.Args)
+// difference is the left side of a comparison less its right one, in one unit, and how it compares with 0; nil: it is none of several columns, or the sides are of kinds that cannot be moved
+// over.
+func (r affineReader) difference(env scalar.Env, e *Expr) (*Affine, string) {
+	if len(e.Cols) < 2 || len(e.Args) != 2 {
+		return nil, ""
+	}
+	args := slices.Clone(e.Args)
 	for i, arg := range args { // a literal is of the other side's type
 		if other := args[1-i]; arg.Type() == policy.Unknown && arg.IsConstant() {
-			v, err := t.Env.Coerce(arg.Expr, other.Type())
+			v, err := env.Coerce(arg.Expr, other.Type())
 			if err != nil {
-				return nil, nil
+				return nil, ""
 			}
 			typed := *arg
 			typed.Expr = v
 			args[i] = &typed
 		}
 	}
-	if a, b = r.of(args[0]), r.of(args[1]); a == nil || b == nil {
-		return nil, nil
+	a, b, _, ok := r.together(r.of(args[0]), r.of(args[1]), args[0].Type(), args[1].Type())
+	op := e.Op
+	if !ok {
+		if a, b, op, ok = r.floored(args[0], args[1], e.Op); !ok {
+			a, b, op, ok = r.floored(args[1], args[0], predicate.Mirrored[e.Op])
+		}
 	}
-	ta, tb := args[0].Type(), args[1].Type()
+	if !ok {
+		return nil, ""
+	}
+	f := a.plusOf(b.scaled(big.NewRat(-1, 1)))
+	if len(f.terms) != len(e.Cols) || len(f.terms) > MaxTerms {
+		return nil, ""
+	}
+	return f, op
+}
+
+// floored reads a comparison of what is rounded down with a whole number, or a day: of the day of a moment, and of a quotient of whole numbers from 0 on. The largest whole number that is at most
+// x / by is above n where x is at least (n + 1) · by, and n or more where x is at least n · by.
+func (r affineReader) floored(e, other *Expr, op string) (x, n *Affine, same string, ok bool) {
+	var by *big.Rat
 	switch {
-	case ta == tb, isExact(ta) && isExact(tb):
-	case ta == policy.DateType && tb == policy.TimestampT:
-		a = a.scaled(big.NewRat(microsOfDay, 1))
-	case ta == policy.TimestampT && tb == policy.DateType:
-		b = b.scaled(big.NewRat(microsOfDay, 1))
-	default:
-		return nil, nil
+	case len(e.Args) == 1 && e.Type() == policy.DateType && isInstant(e.Args[0].Type()) && other.Type() == policy.DateType:
+		if x = r.of(e.Args[0]); x != nil {
+			x = r.asInstant(x, e.Args[0].Type(), policy.TimestampT)
+		}
+		by = big.NewRat(microsOfDay, 1)
+	case len(e.Args) == 2 && e.Op == "/" && e.Type().Integer() && other.Type().Integer() && e.Args[1].IsConstant():
+		x = r.of(e.Args[0])
+		if c := r.of(e.Args[1]); c != nil {
+			by = c.plus
+		}
+		if x == nil || by == nil || by.Sign() <= 0 || r.least(x).Sign() < 0 {
+			return nil, nil, "", false
+		}
 	}
-	return a, b
+	if n = r.of(other); x == nil || n == nil {
+		return nil, nil, "", false
+	}
+	n = n.scaled(by)
+	above := n.plusOf(&Affine{plus: by})
+	switch op {
+	case ">":
+		return x, above, ">=", true
+	case "<=":
+		return x, above, "<", true
+	case ">=", "<":
+		return x, n, op, true
+	}
+	return nil, nil, "", false
+}
+
+// least is what an expression is at least.
+func (r affineReader) least(f *Affine) *big.Rat {
+	sum := new(big.Rat).Set(f.plus)
+	for _, t := range f.terms {
+		d := r.table.Columns[t.column].Domain
+		end := d.Min
+		if t.times.Sign() < 0 {
+			end = d.Max
+		}
+		v, _ := derived.RatOf(end) // of whole numbers
+		sum.Add(sum, v.Mul(v, t.times))
+	}
+	return sum
+}
+
+// comparison writes f op 0 as a comparison of a sum with a constant; turned: see whole.
+func (r affineReader) comparison(f *Affine, op string, turned bool) (sum derived.ComputedColumn, with string, constant policy.Value, ok bool) {
+	sum, times, ok := f.whole(r.table, turned)
+	if !ok {
+		return nil, "", nil, false
+	}
+	if times.Sign() < 0 {
+		op = predicate.Mirrored[op]
+	}
+	op, constant, ok = comparedWith(op, new(big.Rat).Quo(new(big.Rat).Neg(f.plus), times), sum.Decimal())
+	return sum, op, constant, ok
 }
 
 // comparedWith makes the number that a column is compared with one of the column's type: between two whole numbers the upper

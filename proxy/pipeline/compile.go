@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -24,6 +26,7 @@ func (a *Answerer) compile(ctx context.Context, x *execution, stmt parse.Stateme
 	if r, refusal = a.compileQuickly(ctx, x.Session, l); r.plan != nil {
 		return r, refusal
 	}
+	r.begun = len(x.prior.answers) > 0
 	refusal = a.worked(ctx, x.Session, func(ctx context.Context) (refusal *refuse.Refusal) {
 		if r.plan, refusal = a.plan(ctx, x, stmt, params, l); refusal != nil {
 			return refusal
@@ -51,6 +54,9 @@ func (a *Answerer) write(ctx context.Context, s *Session, r *compiled) (refusal 
 	if r.queries, r.outer, refusal = a.render(ctx, r.plan); refusal != nil {
 		return refusal
 	}
+	if !r.begun && slices.ContainsFunc(r.queries, rewrite.Query.TooLong) {
+		return refuse.TooLong()
+	}
 	if r.errors = errorParts(r.plan); ctx.Err() != nil {
 		return reuse.RefuseEnded(context.Cause(ctx))
 	}
@@ -71,6 +77,7 @@ type compiled struct {
 	errors  []string            // how exact it will be
 	copies  []sandbox.Table     // of the public tables that its outer query reads
 	inner   map[string]compiled // its sub-queries that are answered first, by their keys
+	begun   bool                // a part of the statement has been paid for: what stands around it is bounded by its cells (semantics.maxAnswered)
 	quick   bool                // planning and reading it take microseconds, and no slot
 }
 
@@ -151,8 +158,7 @@ func render(ctx context.Context, plan *plans.Plan, private dialect.Dialect, log 
 			queries[i], err = rewrite.Render(run, private)
 		}
 		if err != nil {
-			log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
-			return nil, outer.Query{}, refuse.Unrendered()
+			return nil, outer.Query{}, unrendered(ctx, log, m, err)
 		}
 	}
 	written, err := rewrite.RenderAll(ctx, together, private)
@@ -160,8 +166,7 @@ func render(ctx context.Context, plan *plans.Plan, private dialect.Dialect, log 
 		return nil, outer.Query{}, reuse.RefuseEnded(context.Cause(ctx))
 	}
 	if err != nil {
-		log.ErrorContext(ctx, "measures cannot be rendered", "error", err)
-		return nil, outer.Query{}, refuse.Unrendered()
+		return nil, outer.Query{}, unrendered(ctx, log, together[0], err)
 	}
 	for k, i := range once {
 		queries[i] = written[k]
@@ -171,6 +176,15 @@ func render(ctx context.Context, plan *plans.Plan, private dialect.Dialect, log 
 	}
 	above, refusal := outer.Render(plan)
 	return queries, above, refusal
+}
+
+// unrendered refuses a measure whose SQL cannot be written, which is a fault of ours but where it would be too long.
+func unrendered(ctx context.Context, log *slog.Logger, m *plans.Measure, err error) *refuse.Refusal {
+	if errors.Is(err, rewrite.ErrTooLong) {
+		return refuse.TooLong()
+	}
+	log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
+	return refuse.Unrendered()
 }
 
 // tryOuter has the sandbox bind the outer query before anything is charged, so that what cannot run is refused for free, and

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/ledger"
@@ -11,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
 )
 
 // What a statement needs before it can be planned to the end is bought first: answers of sub-queries in its conditions (ADR 117), and keys of
@@ -120,6 +122,9 @@ func (a *Answerer) compileInner(ctx context.Context, s *Session, plan *plans.Pla
 		r := compiled{plan: in.Plan}
 		if r.queries, r.outer, refusal = a.render(ctx, in.Plan); refusal != nil {
 			return refusal
+		}
+		if slices.ContainsFunc(r.queries, rewrite.Query.TooLong) {
+			return refuse.TooLong()
 		}
 		if refusal = a.compileInner(ctx, s, in.Plan, list); refusal != nil {
 			return refusal

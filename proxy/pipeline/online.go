@@ -10,7 +10,6 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/plans"
-	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -64,8 +63,7 @@ func (a *Answerer) ask(ctx context.Context, x *execution, m *plans.Measure, id i
 		one.unlock()
 		query, err := rewrite.Render(m, a.backend.Dialect())
 		if err != nil {
-			a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
-			return nil, refuse.Unrendered()
+			return nil, unrendered(ctx, a.log, m, err)
 		}
 		if err := a.admit(ctx, x, []rewrite.Query{query}, "the session was not asked, and what was paid for it stays good"); err != nil {
 			return nil, err
@@ -119,8 +117,7 @@ func (a *Answerer) leads(ctx context.Context, id int64) error {
 func (a *Answerer) restore(ctx context.Context, x *execution, m *plans.Measure, id int64, one *instance[*mechanisms.Session]) (*mechanisms.Session, error) {
 	query, err := rewrite.Render(m, a.backend.Dialect())
 	if err != nil {
-		a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
-		return nil, refuse.Unrendered()
+		return nil, unrendered(ctx, a.log, m, err)
 	}
 	receipt, err := a.ledger.Resume(context.WithoutCancel(ctx), x.User, id, mechanisms.RestartStep())
 	if errors.Is(err, ledger.ErrElsewhere) {

@@ -8,7 +8,6 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/plans"
-	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -79,8 +78,7 @@ var errEnded = &pgerror.Failure{SQLState: "40001", Message: "the run of alarms h
 func (a *Answerer) askAlarm(ctx context.Context, x *execution, m *plans.Measure, id int64, q *plans.ThresholdQuestion) (given mechanisms.SessionAnswer, err error) {
 	query, err := rewrite.Render(q.Measure, a.backend.Dialect())
 	if err != nil {
-		a.log.ErrorContext(ctx, "measure cannot be rendered", "kind", q.Measure.Kind, "table", q.Measure.Table.Name, "error", err)
-		return given, refuse.Unrendered()
+		return given, unrendered(ctx, a.log, q.Measure, err)
 	}
 	if err := a.admit(ctx, x, []rewrite.Query{query}, "the run was not asked, and what was paid for it stays good"); err != nil {
 		return given, err
