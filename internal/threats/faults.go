@@ -404,6 +404,6 @@ var Faults = []Fault{
 	{"free text is cut as keys are", "rewrite/column.go", "strconv.Itoa(c.Longest())", "strconv.Itoa(policy.MaxKeyLength)", "rewrite.TestTextsAreReadAlike", false},
 	{"a pattern's escape is lost", "rewrite/reading.go", "simple = simple && c == '\\\\'", "simple = simple && c != 0", "rewrite.TestTextsAreReadAlike", false},
 	{"what every value fulfils holds for NULL, once a total is held", "planner/reuse/atoms.go", "		a.cut(a.column.Domain.Regular * a.per) // where comparisons end", "		// where comparisons end", "planner.TestHistory", false},
-	{"the same, of conditions by themselves", "planner/reuse/atoms.go", "a.column.Domain.Regular*a.per {", "a.column.Domain.Regular*a.per && a.column.Domain.Null < 0 {", "planner.TestHistoryOfPredicates", false},
+	{"a comparison holds for NULL where releases are added up", "planner/reuse/atoms.go", "a.column.Domain.Regular*a.per {", "a.column.Domain.Regular*a.per && a.column.Domain.Null < 0 {", "planner.TestHistoryOfPredicates", false},
 	{"counts of some of a condition's rows are read as counts of all", "planner/reuse/index.go", "if h.Measure.countsEachRow() {", "if len(h.Measure.Adds) == 1 && h.Measure.Adds[0] == \"\" {", "planner.TestHistoryOfPredicates", false},
 }
