@@ -174,11 +174,11 @@ datasets:
   - id: %s
     unit: {name: person, key: %s}
     accountant: pure
-    cap: {epsilon: %[5]d, delta: 0.1}
-    budgets: {"*": {epsilon: %[5]d, delta: 0.1}}
-    defaults: {epsilon: 1, max_epsilon: 50000, confidence: 0.95}
+    cap: {epsilon: 1000000, delta: 0.1}
+    budgets: {"*": {epsilon: 1000000, delta: 0.1}}
+    defaults: {epsilon: 1, max_epsilon: %d, confidence: 0.95}
     tables:
-`, backend, verifier, s.name, s.unit, epsilon**held)
+`, backend, verifier, s.name, s.unit, spent / *held)
 	if s.zcdp {
 		text := strings.NewReplacer("accountant: pure", "accountant: zcdp", "delta: 0.1", "delta: 1e-6").Replace(out.String())
 		out.Reset()

@@ -19,7 +19,7 @@ var (
 	statements = flag.Int("truth-statements", 400, "how many in all; make truth asks 20,000")
 	only       = flag.String("truth-only", "", "a schema, an engine, or both with a slash between")
 	random     = flag.Bool("truth-random", false, "draw noise by chance, which vanishes in counts, and nearly in sums")
-	held       = flag.Int("truth-held", 1000, "how many statements one ledger pays for, so that later ones are answered from what earlier ones bought")
+	held       = flag.Int("truth-held", 20, "how many statements one ledger pays for, so that later ones are answered from what earlier ones bought")
 	verbose    = flag.Bool("truth-verbose", false, "print refused statements too")
 )
 
@@ -29,8 +29,8 @@ func asPgError(err error) (*pgconn.PgError, bool) {
 	return e, ok
 }
 
-// epsilon is what a statement costs: so much that noise vanishes.
-const epsilon = 50000
+// spent is what the statements of a ledger cost together, the most that a policy may name: each of twenty pays so much that noise vanishes.
+const spent = 1_000_000
 
 // pair is a proxy and PostgreSQL with the rows as the policy's rules make them.
 type pair struct {
