@@ -36,4 +36,5 @@ var Rules = []Rule{
 	{25, "an engine's promise is believed only where that engine keeps it", []string{"backend.TestProofsOfOtherEngines", "backend.TestProofReplacesTheBound", "backend.TestCitusRace", "backend.TestCitusAppend", "backend.TestCitusLostWorker",
 		"backend.TestWarningsOfLostWorkers", "backend.TestOtherStorageProvesNothing", "rewrite.TestMomentsDoNotMatter"}},
 	{26, "a plan is bounded before it is made", []string{"planner.TestWorkEnds", "planner.TestLargeDomains", "planner.TestPublicRowsAreWork", "test/attacks.TestPlanningIsCancelled", "proxy/admission.TestStatementEndsAtItsLimits", "proxy/admission.TestNobodyHoldsAllSlots", "proxy/admission.TestNobodyHoldsTheDatabase", "proxy/admission.TestDrawsAreDrawnInTurn", "sandbox/cluster.TestBoundOfASession", "sandbox.TestConformance", "mechanisms/noise.TestHalfWidthsAreBounded"}},
+	{27, "what is held answers only what it determines", []string{"planner.TestHistory", "planner.TestHistoryOfPredicates", "planner.TestCombined", "test/truth.TestTruth"}},
 }

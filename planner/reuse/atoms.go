@@ -14,8 +14,9 @@ import (
 // release's cells that is looked at.
 //
 // A column's cells lie on an axis. A constant that lies inside a cell has a place of its own there, with places below and
-// above it, so that comparisons off the grid are unions of places too. Cuts divide the axis into runs, which are put into
-// blocks: a block is split by each condition that holds in part of it, and by each cell of a release that lies in several
+// above it, so that comparisons off the grid are unions of places too. Cuts divide the axis into runs, in each of which
+// every condition holds everywhere or nowhere, and the cells of values are apart from those behind them, in which no
+// comparison holds. Runs are put into blocks: a block is split by each condition that holds in part of it, and by each cell of a release that lies in several
 // blocks but is not made up of whole ones.
 type axis struct {
 	column    *policy.Column
@@ -106,6 +107,7 @@ func newAxes(t *policy.Table, conditions []predicate.Pred, parts []*ofPart) *axe
 	for _, a := range x.list {
 		a.per = 2*len(a.constants) + 1
 		a.cuts = []int{0, a.column.Domain.Size() * a.per}
+		a.cut(a.column.Domain.Regular * a.per) // where comparisons end: none holds for NULL
 		for _, v := range a.constants {
 			at, ok := a.place(v)
 			if !ok {

@@ -3,7 +3,6 @@ package reuse
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/linear"
@@ -24,10 +23,11 @@ type HeldMeasure struct {
 	body   []byte // what the digest is of
 }
 
-// isPlain tells a count of every row by cells.
-func (m *HeldMeasure) isPlain() bool {
-	return m.Filter == nil && len(m.Counts) == 1 && m.Counts[0] == nil && m.Adds[0] == "" && !slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return p.Masks[0] != nil })
-}
+// isPlain reports whether it counts every row of the table by cells.
+func (m *HeldMeasure) isPlain() bool { return m.Filter == nil && m.countsEachRow() }
+
+// countsEachRow reports whether it counts by cells each row that its filter admits, and nothing else.
+func (m *HeldMeasure) countsEachRow() bool { return m.Adds[0] == "" && countsEachRow(m.Query) }
 
 // Copied is a copy that can be changed.
 func (m *HeldMeasure) Copied() *HeldMeasure {

@@ -289,7 +289,7 @@ func (s *Views) Finer(q *linear.Query) (found []*View) {
 				continue
 			}
 			for _, h := range b.all() {
-				if len(h.Measure.Adds) == 1 && h.Measure.Adds[0] == "" {
+				if h.Measure.countsEachRow() {
 					found = append(found, h)
 				}
 			}

@@ -9,7 +9,7 @@ import (
 
 // CoverWithin is cover where m may count the rows of a condition that s has too.
 func CoverWithin(s, m *linear.Query) *Reading {
-	if len(m.Counts) != 1 || m.Counts[0] != nil || m.Summed() != nil || slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return p.Masks[0] != nil }) {
+	if !countsEachRow(m) || m.Summed() != nil {
 		return nil
 	}
 	if m.Filter != nil {
@@ -21,6 +21,11 @@ func CoverWithin(s, m *linear.Query) *Reading {
 		s, m = &same, &every
 	}
 	return Cover(s, m)
+}
+
+// countsEachRow reports whether the only counter counts each row that the filter admits.
+func countsEachRow(m *linear.Query) bool {
+	return len(m.Counts) == 1 && m.Counts[0] == nil && !slices.ContainsFunc(m.Factors, func(p *linear.Factor) bool { return p.Masks[0] != nil })
 }
 
 // MeanCells is the mean number of cells that a count is read from.

@@ -149,7 +149,7 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 	if cell, inside := c.Domain.Cell(v); inside && l.snaps(c) && op != "=" && op != "<>" {
 		return l.snap(c, op, cell), true, nil
 	}
-	l.Notes.Add(c.Name + " " + op + " a value inside a step of " + StepOf(c) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
+	l.Notes.Add(c.Name + " " + op + " a value inside a step of " + StepOf(c) + ": each row is compared with the value itself, in a count of its own where none is held")
 	holds := predicate.Compare{Column: c, Op: op, Value: v}
 	fails := holds
 	fails.Op = predicate.Opposite[op]

@@ -429,7 +429,7 @@ func (p *pair) drawn(d *drawn) (verdict, answer, answer) {
 			return verdict{wrong, fmt.Sprint("SET ", s, ": ", got.err, "; PostgreSQL: ", want.err)}, got, want
 		}
 	}
-	if p.paid == held {
+	if p.paid == *held {
 		p.fresh()
 	}
 	p.paid++

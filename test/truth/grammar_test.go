@@ -533,6 +533,10 @@ func (g *grammar) predicate(columns []column, depth int) string {
 	case k == 3 && depth > 0:
 		return "CASE WHEN " + g.predicate(columns, depth-1) + " THEN " + g.one("true", "false", g.predicate(columns, 0)) + " ELSE " + g.one("false", "NULL", g.predicate(columns, 0)) + " END"
 	}
+	if depth > 0 && g.chance(16) { // every value fulfils it, or none, and NULL does not
+		p := g.predicate(columns, depth-1)
+		return g.one("("+p+" OR NOT ("+p+"))", "NOT ("+p+" AND NOT ("+p+"))", "("+p+" AND NOT ("+p+"))")
+	}
 	if depth > 0 && g.chance(20) {
 		return "(" + g.predicate(columns, depth-1) + ")" + g.one(" IS TRUE", " IS NOT TRUE", " IS FALSE", " IS NOT FALSE", " IS UNKNOWN", " IS NOT UNKNOWN")
 	}

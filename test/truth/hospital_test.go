@@ -14,7 +14,7 @@ func hospital(seed uint64) *schema {
 		{name: "born", stored: "date", declared: "date", rules: "domain: {min: 1990-01-01, max: 2024-12-31, step: 1 day}, outside: clamp", truth: "greatest(least(born, '2024-12-31'), '1990-01-01')", kind: dateKind, values: []string{"'1990-01-01'", "'2010-06-15'", "'2024-12-31'"}},
 		{name: "smoker", stored: "boolean", declared: "boolean", kind: boolKind},
 		{name: "region", stored: "smallint", declared: "smallint", rules: "domain: {min: 1, max: 9}, outside: exclude", kind: wholeKind, values: []string{"1", "4", "9"}},
-		{name: "weight", stored: "double precision", declared: "double precision", rules: "domain: {min: 0, max: 200, step: 0.25}", kind: realKind, values: []string{"50", "72.5", "99.75", "200"}},
+		{name: "weight", stored: "double precision", declared: "double precision", rules: "domain: {min: 0, max: 200, step: 0.25}", kind: realKind, values: []string{"50", "72.5", "72.6", "80.1", "99.75", "200"}},
 	}, kept: "t.region BETWEEN 1 AND 9 OR t.region IS NULL"}
 	stay := &table{name: "stay", named: "patient_id", unit: "stay.patient_id = patient.patient_id", bound: 10, kept: "t.patient_id IS NOT NULL", keys: []string{"PRIMARY KEY (stay_id)"}, columns: []column{
 		{name: "stay_id", stored: "bigint", declared: "bigint", rules: "keys: join", kind: keyKind},
@@ -39,7 +39,7 @@ func hospital(seed uint64) *schema {
 		{name: "patient_id", stored: "bigint", declared: "bigint", rules: "keys: join", kind: keyKind},
 		{name: "taken", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2024-01-01, max: 2024-03-31 23:45, step: 15 minutes}", kind: timeKind, step: "floor(extract(epoch FROM %s) / 900)", values: []string{"'2024-01-01 00:00:00'", "'2024-02-29 12:30:00'", "'2024-03-01'"}},
 		{name: "kind", stored: "text", declared: "text", rules: "domain: {values: [pulse, systolic, temperature]}, nulls: exclude", kind: textKind, values: []string{"'pulse'", "'systolic'", "'temperature'"}},
-		{name: "reading", stored: "double precision", declared: "double precision", rules: "domain: {min: 0, max: 250, step: 0.25}", kind: realKind, values: []string{"36.5", "72", "120.25"}},
+		{name: "reading", stored: "double precision", declared: "double precision", rules: "domain: {min: 0, max: 250, step: 0.25}", kind: realKind, values: []string{"36.5", "72", "72.1", "120.25"}},
 		{name: "grade", stored: "integer", declared: "integer", rules: "domain: {min: -5, max: 5}", kind: wholeKind, values: []string{"-5", "-1", "0", "3"}},
 	}}
 	vital.kept += " AND t.kind IS NOT NULL"

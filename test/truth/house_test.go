@@ -334,7 +334,7 @@ func (c *client) open() {
 
 // connect logs in at a house and asks for so much ε that noise vanishes.
 func (h *house) connect() *client {
-	return dial(h.t, fmt.Sprintf("postgres://alice:alice@%s/%s?sslmode=disable", h.server.Addr(), h.policy.Datasets[0].ID), fmt.Sprint("SET dp.epsilon = ", epsilon))
+	return dial(h.t, fmt.Sprintf("postgres://alice:alice@%s/%s?sslmode=disable", h.server.Addr(), h.policy.Datasets[0].ID), fmt.Sprint("SET dp.epsilon = ", spent / *held))
 }
 
 // patience is how long one statement may take.

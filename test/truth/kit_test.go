@@ -176,9 +176,9 @@ datasets:
     accountant: pure
     cap: {epsilon: 1000000, delta: 0.1}
     budgets: {"*": {epsilon: 1000000, delta: 0.1}}
-    defaults: {epsilon: 1, max_epsilon: 50000, confidence: 0.95}
+    defaults: {epsilon: 1, max_epsilon: %d, confidence: 0.95}
     tables:
-`, backend, verifier, s.name, s.unit)
+`, backend, verifier, s.name, s.unit, spent / *held)
 	if s.zcdp {
 		text := strings.NewReplacer("accountant: pure", "accountant: zcdp", "delta: 0.1", "delta: 1e-6").Replace(out.String())
 		out.Reset()
@@ -201,6 +201,7 @@ datasets:
 			if t.unit != "" {
 				fmt.Fprintf(&out, "        unit: %s\n", t.unit)
 			}
+			out.WriteString("        static: true\n")
 			if t.rank != "" {
 				fmt.Fprintf(&out, "        row_rank: %s\n", t.rank)
 			}

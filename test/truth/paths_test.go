@@ -11,6 +11,7 @@ import (
 // TestPathsOfGenerated plans statements of the grammar, without asking them, and prints the access paths that answer them
 // (docs/paths.md), twenty statements from one account. SEED and STATEMENTS are those of the suite.
 func TestPathsOfGenerated(t *testing.T) {
+	const perLedger = 20
 	verifier := "SCRAM-SHA-256$4096:8EWKhj2ogpvGvd7KaI/qCQ==$bAANfPPZ9drMzPBuhqgN3dO4gvAJCK6kkd6rmt3mG9A=:4q8DTu8uRc3WMOS/Xkv6HPcWmrMsDUzCViSBvTWG1eg="
 	for _, make := range schemas {
 		s, tally := make(*seed), new(paths.Tally)
@@ -24,8 +25,8 @@ func TestPathsOfGenerated(t *testing.T) {
 				a.Context.Settings.Epsilon = a.Context.Dataset.Defaults.MaxEpsilon
 			}
 			g := &grammar{dice: newDice(*seed, 2), s: s}
-			for i := range max(held, *statements/len(schemas)/8) {
-				if i%held == 0 {
+			for i := range max(perLedger, *statements/len(schemas)/8) {
+				if i%perLedger == 0 {
 					a.Forget()
 				}
 				a.Ask(g.statement().sql(false), nil, true)

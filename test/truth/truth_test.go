@@ -19,6 +19,7 @@ var (
 	statements = flag.Int("truth-statements", 400, "how many in all; make truth asks 20,000")
 	only       = flag.String("truth-only", "", "a schema, an engine, or both with a slash between")
 	random     = flag.Bool("truth-random", false, "draw noise by chance, which vanishes in counts, and nearly in sums")
+	held       = flag.Int("truth-held", 20, "how many statements one ledger pays for, so that later ones are answered from what earlier ones bought")
 	verbose    = flag.Bool("truth-verbose", false, "print refused statements too")
 )
 
@@ -28,12 +29,8 @@ func asPgError(err error) (*pgconn.PgError, bool) {
 	return e, ok
 }
 
-// epsilon is what a statement costs: so much that noise vanishes; held is how many statements one ledger pays for. Those are
-// about the same tables, so that later ones may be answered from what earlier ones bought.
-const (
-	epsilon = 50000
-	held    = 20
-)
+// spent is what the statements of a ledger cost together, the most that a policy may name: each of twenty pays so much that noise vanishes.
+const spent = 1_000_000
 
 // pair is a proxy and PostgreSQL with the rows as the policy's rules make them.
 type pair struct {
@@ -110,7 +107,7 @@ func (p *pair) fresh() {
 
 // try asks both and judges.
 func (p *pair) try(s *statement) (verdict, answer, answer) {
-	if p.paid == held {
+	if p.paid == *held {
 		p.fresh()
 	}
 	p.paid++
@@ -204,6 +201,7 @@ func TestTruth(t *testing.T) {
 		t.Run(p.schema.name+"/"+p.engine, func(t *testing.T) {
 			begin, tl := time.Now(), newTally()
 			p.regressed(t, tl)
+			p.remembered(t, tl)
 			p.laws(t, each/16, tl) // of about three statements each
 			p.run(t, max(1, each-tl.asked), tl)
 			table = append(table, tl.line(p, time.Since(begin)))
@@ -249,6 +247,13 @@ func (p *pair) run(t *testing.T, n int, tl *tally) {
 		if wrongs++; wrongs > enough() {
 			t.Errorf("%s on %s: more than %d statements are wrong: the rest is not asked", p.schema.name, p.engine, enough())
 			return
+		}
+		history := p.paid
+		p.fresh()
+		if alone, _, _ := p.try(s); !alone.bad() { // privacy rule 27
+			v.why = fmt.Sprintf("after %d other statements, and not on a fresh account: %s", history-1, v.why)
+			t.Errorf("%s on %s, %s: %s\n  %s", p.schema.name, p.engine, v.class, v.why, s.sql(false))
+			continue
 		}
 		p.fresh()
 		small, w := p.shrink(s, v)
