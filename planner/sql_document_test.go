@@ -349,7 +349,7 @@ are not moved over (docs/adr/0059).
 
 `,
 	"Times of the day": `The time of a timestamp with a zone is that of the session's clock. A condition in WHERE, FILTER or a sum's CASE may compare it with any time: where that lies inside a step, the rows
-of that step are compared one by one, exactly and afresh (or moved to the step where the policy says ` + "`offgrid: snap`" + `). A key must fall on the steps. Where midnight lies inside a step, as in zones of half an hour over steps of an hour, a time cannot be asked.
+of that step are compared one by one, directly and not from a release (or moved to the step where the policy says ` + "`offgrid: snap`" + `). A key must fall on the steps. Where midnight lies inside a step, as in zones of half an hour over steps of an hour, a time cannot be asked.
 
 `,
 	"Totals, averages and quantiles of intervals": `An interval between two moments is added up and chosen by its seconds, and shown in days and less than a day; PostgreSQL's sums and averages of such intervals are equal to that, and may have more than a day beside their days.

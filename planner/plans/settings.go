@@ -49,7 +49,7 @@ type OffGrid uint8
 const (
 	OffGridPolicy OffGrid = iota
 	OffGridSnap           // it moves to the step
-	OffGridExact          // it is counted exactly and afresh
+	OffGridExact          // it is counted directly, not from a release
 )
 
 // Description is what a client may know of a statement before it runs.

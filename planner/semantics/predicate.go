@@ -146,11 +146,16 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 	if cell, inside := c.Domain.Cell(v); inside && l.snaps(c) && op != "=" && op != "<>" {
 		return l.snap(c, op, cell), true, nil
 	}
-	l.Notes.Add(c.Name + " " + op + " a value inside a step of " + StepOf(c) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
+	l.noteOffGrid(c, c.Name+" "+op)
 	holds := predicate.Compare{Column: c, Op: op, Value: v}
 	fails := holds
 	fails.Op = predicate.Opposite[op]
 	return truth{holds, fails}, true, nil
+}
+
+// noteOffGrid notes that a comparison is made by the database, of the values as they are stored.
+func (l *Lowerer) noteOffGrid(c *policy.Column, compared string) {
+	l.Notes.Add(compared + " a value inside a step of " + StepOf(c) + ": counted directly, not from a release over " + c.Name)
 }
 
 // maxCompared is how many combinations of cells two columns may have to be compared cell by cell, which releases can answer.
