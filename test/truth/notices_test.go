@@ -145,8 +145,11 @@ func TestNoticesOfRules(t *testing.T) {
 	answered, met := 0, map[string]int{}
 	for i := range max(1, *statements/5) {
 		drawn := g.statement()
-		if i%4 == 0 {
+		switch i % 4 {
+		case 0:
 			drawn = g.missing("loan")
+		case 1:
+			drawn = g.beyond()
 		}
 		drawn.limit = 0
 		if drawn.text != "" {
@@ -181,6 +184,18 @@ func (g *grammar) missing(in string) *statement {
 		p := g.tablePlace(g.private())
 		if condition, known := g.semi(p); strings.Contains(condition, " NOT IN (SELECT ") && strings.Contains(condition, " FROM "+in+" ") {
 			return &statement{from: p.text, where: []string{condition}, known: [2]string{condition, known}, outs: []output{{sql: "count(*)", name: "a1", role: countRole}}}
+		}
+	}
+}
+
+// beyond is a statement that compares a clamped column alone, often with what is beyond its ends.
+func (g *grammar) beyond() *statement {
+	for {
+		p := g.tablePlace(g.private())
+		for _, c := range p.columns {
+			if strings.Contains(c.rules, "outside: clamp") {
+				return &statement{from: p.text, where: []string{c.name + g.one(" > ", " >= ", " < ", " <= ") + g.value(c)}, outs: []output{{sql: "count(*)", name: "a1", role: countRole}}}
+			}
 		}
 	}
 }
