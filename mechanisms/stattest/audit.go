@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-
 )
 
 // Audit is what a black box said of two neighbouring databases, every answer drawn independently: one number an answer.
