@@ -22,10 +22,9 @@ func (p assembly) addLeaves(c chosenPaths, notes *semantics.Notes) {
 	for i, lp := range c.all[:c.questions] {
 		p.addLeaf(i, lp, c.paths[i], notes)
 		for _, a := range lp.Requests {
-			if a.Wanted() {
-				a.NoteRules(notes)
-			}
+			a.NoteBounds(notes)
 		}
+		lp.Question.NoteClamped(notes)
 		p.noteFew(p.Leaves[i], notes)
 	}
 	p.addChoices(c.all[:c.questions], c.all[c.questions:], c.paths[c.questions:])

@@ -111,23 +111,23 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	if refusal = out.Direct.Failing(); refusal != nil {
 		return nil, refusal
 	}
-	notes := slices.Clone(b.Notes)
-	chosen, refusal := choosePaths(b, &notes)
+	notes := &b.Notes
+	chosen, refusal := choosePaths(b, notes)
 	if refusal != nil {
 		return nil, refusal
 	}
 	plan := assembly{&plans.Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: plans.Bounded(out.Columns, s.Bounds), Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns, Bounds: s.Bounds}}
-	plan.addLeaves(chosen, &notes)
+	plan.addLeaves(chosen, notes)
 	if d := out.Direct; d != nil && d.Leaf >= 0 {
 		if refusal = d.FailingOnRows(plan.Leaves[d.Leaf].CertainRows()); refusal != nil {
 			return nil, refusal
 		}
 	}
-	plan.noteEmptyGroups(b, &notes, s.Listed)
+	plan.noteEmptyGroups(b, notes, s.Listed)
 	if c.Alternatives {
 		plan.Alternatives = chosen.optimizer.Alternatives(chosen.all, chosen.paths)
 	}
-	plan.Notes = append(append(notes, chosen.optimizer.Dates...), chosen.optimizer.Hints...)
+	plan.Notes = append(append(*notes, chosen.optimizer.Dates...), chosen.optimizer.Hints...)
 	if refusal = plan.addSyntheticRows(out.Synthetic, c); refusal != nil {
 		return nil, refusal
 	}

@@ -243,7 +243,7 @@ func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool
 	return constantOf(e)
 }
 
-// moved are the groups that an aggregate's value depends on though nobody is in them.
+// moved are the groups that an aggregate's value, or a window function's, depends on though nobody is in them. Aggregates pass over NULL; lag and first_value do not.
 func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr) (out []*emptyGroups) {
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
@@ -258,7 +258,7 @@ func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, 
 			if f.AggWithinGroup && len(f.AggOrder) > 0 {
 				args = []*pg.Node{f.AggOrder[0].GetSortBy().Node}
 			}
-			if len(args) > 0 && !strings.Contains(name, "agg") && isNothing(at(args[0], e, e.filtered), name == "sum" && !e.filtered) {
+			if len(args) > 0 && (f.Over == nil || ast.Aggregates[name]) && !strings.Contains(name, "agg") && isNothing(at(args[0], e, e.filtered), name == "sum" && !e.filtered) {
 				continue
 			}
 			if name != "max" || !isCount(f, seen) {

@@ -250,6 +250,13 @@ func (w *emptyWalk) aggregated(sel *pg.SelectStmt, seen []groupRows) (out groupR
 			out.from = append(out.from, r.from...)
 		}
 	}
+	// A group of groups that nobody is in: a sum over it is 0, and of what else it has nothing is known.
+	w.windowsAt(sel, []groupRows{out}, func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr {
+		if f := n.GetFuncCall(); f != nil && isCall(n, "sum") && len(f.Args) == 1 && isNothing(w.at(f.Args[0], seen, e, noise), true) {
+			return semantics.ConstantExpr(int64(0), policy.Int8, -1)
+		}
+		return nil
+	})
 	return out
 }
 

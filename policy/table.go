@@ -176,6 +176,12 @@ func (t *Table) UnitType() Type {
 	return t.Dataset.Unit.Type
 }
 
+// OfUnits reports whether the table is that of the unit's key, so that a row of it is a unit.
+func (t *Table) OfUnits() bool {
+	u := t.Dataset.Unit
+	return t.Derived == nil && t.MaxRowsPerUnit == 1 && t.UnitColumn == u.Column && names(u.Table, t.Schema+"."+t.Name)
+}
+
 // Grows tells whether range releases over a column are kept over time: days that close are added to them.
 func (t *Table) Grows(c *Column) bool {
 	return t.Appends != nil && t.Appends.Total && t.Appends.Column == c

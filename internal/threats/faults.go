@@ -438,4 +438,12 @@ var Faults = []Fault{
 	{"what every value fulfils holds for NULL, once a total is held", "planner/reuse/atoms.go", "		a.cut(a.column.Domain.Regular * a.per) // where comparisons end", "		// where comparisons end", "planner.TestHistory", false},
 	{"a comparison holds for NULL where releases are added up", "planner/reuse/atoms.go", "a.column.Domain.Regular*a.per {", "a.column.Domain.Regular*a.per && a.column.Domain.Null < 0 {", "planner.TestHistoryOfPredicates", false},
 	{"counts of some of a condition's rows are read as counts of all", "planner/reuse/index.go", "if h.Measure.countsEachRow() {", "if len(h.Measure.Adds) == 1 && h.Measure.Adds[0] == \"\" {", "planner.TestHistoryOfPredicates", false},
+	{"what no cell fulfils is not said to be clamped", "planner/assemble.go", "		lp.Question.NoteClamped(notes)\n", "		if len(lp.Requests) > 0 && lp.Requests[0].Wanted() {\n			lp.Question.NoteClamped(notes)\n		}\n", "test/truth.TestNoticesOfRules", false},
+	{"one row of several leaves none out", "planner/linear/bounds.go", "if t.OfUnits() {", "if t.MaxRowsPerUnit == 1 {", "test/truth.TestNoticesOfRules", false},
+	{"no unit's key is NULL", "planner/bind/exists_semijoin.go", "!others.Column.Unit || !other.Table.OfUnits()", "!others.Column.Unit", "test/truth.TestNoticesOfRules", false},
+	{"redraws are drawn by chance", "proxy/pipeline/errorcolumns.go", "estimate.Redraw(noise[i])", "estimate.Redraw(a.random)", "test/truth.TestBarsOfLinearFunctions", false},
+	{"a counter that stands twice is as wide as once", "planner/outerquery/error.go", "out.counts[i].Worth.Add(out.counts[i].Worth, w.Worth)", "out.counts[i].Worth.Set(w.Worth)", "test/truth.TestBarsOfLinearFunctions", false},
+	{"bars of sums are drawn", "proxy/pipeline/width.go", "return known && (", "return known && c.Error != nil && (", "test/truth.TestBarsOfLinearFunctions", false},
+	{"redraws leave out one too many", "proxy/pipeline/errorcolumns.go", "/2+1e-9)) - 1", "/2 + 1e-9))", "proxy/pipeline.TestEndsOfRedraws", false},
+	{"tails of any number of trials are computed", "mechanisms/stattest/stattest.go", "case n <= maxExact:", "case n > 0:", "mechanisms/stattest.TestTailsOfManyTrials", false},
 }

@@ -6,8 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-
-	"gonum.org/v1/gonum/mathext"
 )
 
 // Audit is what a black box said of two neighbouring databases, every answer drawn independently: one number an answer.
@@ -236,7 +234,7 @@ func binomialQuantile(n int, p float64, a Alarm) int {
 	least, most := 0, n
 	for least < most {
 		k := (least + most) / 2
-		if mathext.RegIncBeta(float64(k+1), float64(n-k), p) <= float64(a) {
+		if atLeast(k+1, n, p) <= float64(a) {
 			most = k
 		} else {
 			least = k + 1

@@ -156,7 +156,32 @@ func interval(hits, trials int, a Alarm) (low, high float64) {
 	return least(hits, trials, a), 1 - least(trials-hits, trials, a)
 }
 
-// least returns the largest p with P(Binomial(trials, p) ≥ hits) ≤ a, from below, which is I_p(hits, trials−hits+1). It is
+// maxExact is up to how many trials the binomial tail is computed. The library's incomplete beta function loses digits with its arguments: at 10^7 trials a tail
+// is off by a thousandth, at 10^9 it may be negative.
+const maxExact = 1 << 20
+
+// atLeast is P(Binomial(n, p) ≥ k), I_p(k, n−k+1), or, of more than maxExact trials, Chernoff's bound of it, which is never below it: a judgement is then wrong less often than
+// it says, and sees a little less.
+func atLeast(k, n int, p float64) float64 {
+	q := float64(k) / float64(n)
+	switch {
+	case k <= 0 || p >= 1:
+		return 1
+	case p <= 0 || k > n:
+		return 0
+	case n <= maxExact:
+		return mathext.RegIncBeta(float64(k), float64(n-k+1), p)
+	case q <= p:
+		return 1
+	}
+	divergence := q * math.Log(q/p)
+	if q < 1 {
+		divergence += (1 - q) * math.Log((1-q)/(1-p))
+	}
+	return math.Exp(-float64(n) * divergence)
+}
+
+// least returns the largest p with P(Binomial(trials, p) ≥ hits) ≤ a, from below. It is
 // bisected, since the library's inverse is far off for few hits and for few misses.
 func least(hits, trials int, a Alarm) float64 {
 	if hits == 0 {
@@ -168,7 +193,7 @@ func least(hits, trials int, a Alarm) float64 {
 		switch {
 		case p <= low || p >= high:
 			return low
-		case mathext.RegIncBeta(float64(hits), float64(trials-hits+1), p) <= float64(a):
+		case atLeast(hits, trials, p) <= float64(a):
 			low = p
 		default:
 			high = p

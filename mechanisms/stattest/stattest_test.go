@@ -162,6 +162,32 @@ func TestClopperPearson(t *testing.T) {
 	}
 }
 
+// TestTailsOfManyTrials: tails of up to maxExact trials are sums of the binomial distribution, which is added up with the terms of the largest first; of more they are
+// probabilities, and no smaller than these.
+func TestTailsOfManyTrials(t *testing.T) {
+	for _, n := range []int{1000, 100_000, maxExact, 10_000_000, 100_000_000, 1_000_000_000} {
+		for _, p := range []float64{0.5, 0.05, 0.001} {
+			mean, deviation := float64(n)*p, math.Sqrt(float64(n)*p*(1-p))
+			for _, z := range []float64{0.5, 3, 5.3} {
+				k := int(mean + z*deviation)
+				want := 0.0
+				for j := k; j <= n && j < k+int(40*deviation)+100; j++ {
+					m := binomial(n, j, p)
+					if want += m; m < want*1e-12 {
+						break
+					}
+				}
+				got := atLeast(k, n, p)
+				// What Lgamma loses grows with n: its values are near n·log n, of which it has sixteen digits.
+				lost := 1e-6 + 4e-16*float64(n)*math.Log(float64(n))
+				if exact := math.Abs(got-want) <= lost*want; !(got >= want*(1-lost) && got <= 1) || n <= maxExact && !exact {
+					t.Errorf("P(Binomial(%d, %v) ≥ %d) is %.9g, by sums %.9g", n, p, k, got, want)
+				}
+			}
+		}
+	}
+}
+
 func binomial(n, k int, p float64) float64 {
 	a, _ := math.Lgamma(float64(n + 1))
 	b, _ := math.Lgamma(float64(k + 1))

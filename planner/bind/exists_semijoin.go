@@ -125,7 +125,7 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 	if holding || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK {
 		return found, nil
 	}
-	if others := other.keys[0]; !others.Column.Unit {
+	if others := other.keys[0]; !others.Column.Unit || !other.Table.OfUnits() {
 		b.Notes.Add("rows of " + other.Table.Name + " whose " + others.Name + " is NULL are nowhere, while in plain SQL NOT IN holds for no row where there is one")
 	}
 	k, refusal := r.KeyNode(s.Testexpr)

@@ -369,6 +369,7 @@ func (b *Binder) Lowered(t *policy.Table, where []*semantics.Expr) (predicate.Pr
 		refusal = belowJoin.At(residual[0].Pos)
 	}
 	b.Notes = append(b.Notes, notes...)
+	linear.NoteClampedIn(t, where, &b.Notes)
 	return out, refusal
 }
 

@@ -29,8 +29,8 @@ func (v *LeafPlanner) choices(leaves []*LeafPlan) ([]*LeafPlan, *refuse.Refusal)
 				a := &Request{Query: s, set: keys, Projections: []Projection{{0, 0, -1}}}
 				if a.Wanted() {
 					s.Group()
-					s.NoteRules(v.Notes)
 				}
+				s.NoteBounds(v.Notes)
 				out = append(out, &LeafPlan{Question: own, Requests: []*Request{a}})
 			}
 		}

@@ -29,9 +29,7 @@ func (v *LeafPlanner) thresholds(leaves []*LeafPlan) (out []*LeafPlan, refusal *
 			}
 			s.Asked = &linear.ThresholdColumn{Leaf: i, Counter: n, ThresholdTest: c.Threshold}
 			a := &Request{Query: s, set: lp.Sets[0], Projections: []Projection{{0, 0, -1}}}
-			if a.Wanted() {
-				s.NoteRules(v.Notes)
-			}
+			s.NoteBounds(v.Notes)
 			if c.Threshold.Any {
 				v.Notes.Add("bool_or, bool_and and every are told by counts clearly above what noise alone would make of none: a few rows go unseen")
 			}

@@ -266,3 +266,60 @@ func OperandsOf(c *policy.Column) (list []*policy.Column) {
 	}
 	return list
 }
+
+// DecidedBy are the columns of inputs that a derived column's values depend on: the one that it is, its operands, what an aggregate is over, what a window function orders and
+// parts rows by.
+func DecidedBy(c *policy.Column) (list []*policy.Column) {
+	if list = OperandsOf(c); c.Input != nil {
+		list = append(list, c.Input)
+	}
+	if c.Table == nil {
+		return list
+	}
+	at := slices.Index(c.Table.Columns, c)
+	switch d := c.Table.Derived.(type) {
+	case *PerUnit:
+		if at -= len(d.Keys); at >= 0 && d.Aggregates[at].Column != nil {
+			list = append(list, d.Aggregates[at].Column)
+		}
+	case *Windowed:
+		if at -= len(d.From.Columns); at >= 0 {
+			list = append(list, d.Columns[at].ordering()...)
+		}
+	}
+	return list
+}
+
+// Deciding are the columns of inputs, at any depth, by which the rows of a derived table are grouped, chosen or matched.
+func Deciding(t *policy.Table) (list []*policy.Column) {
+	if t.Derived == nil {
+		return nil
+	}
+	for _, in := range t.Derived.Inputs() {
+		list = append(list, Deciding(in)...)
+	}
+	switch d := t.Derived.(type) {
+	case *PerUnit:
+		for _, k := range d.Keys {
+			list = append(list, k.Column)
+		}
+	case *Windowed:
+		if d.First > 0 {
+			list = append(list, d.Columns[d.By].ordering()...)
+		}
+	case *Matched:
+		list = append(list, d.Args...)
+	}
+	return list
+}
+
+// ordering are the columns that a window function orders and parts rows by.
+func (c WindowColumn) ordering() (list []*policy.Column) {
+	for _, k := range c.Keys {
+		list = append(list, k.Column)
+	}
+	for _, o := range c.Order {
+		list = append(list, o.Column)
+	}
+	return list
+}

@@ -1,6 +1,8 @@
 package linear
 
 import (
+	"slices"
+
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -10,39 +12,99 @@ import (
 // What is said of bounds: that at most five rows of each person are counted in visits, or that incomes outside the domain count as its nearest
 // end.
 
-// NoteRules notes how rows and values were bounded before they were counted (privacy rule 22).
-func (s *Query) NoteRules(notes *semantics.Notes) {
-	if unit := s.Table.Dataset.Unit; !unit.Row {
-		groups := s.Table.BoundsGroups(s.Cells)
-		below, leftOut, own := boundedIn(s.Table), false, s.Table
-		for from := derived.Widened(own); from != nil; from = derived.Widened(own) { // whose rows are these
-			own = from
-		}
-		switch rows := s.Table.MaxRowsPerUnit; {
-		case own.Derived == nil || len(below) == 1 && rows == below[0].MaxRowsPerUnit: // said below
-		case rows == 1:
-			notes.Add("one row of each " + unit.Name + " is counted in " + s.Table.Name)
-		default:
-			notes.Add("at most " + predicate.Text(rows) + " rows of each " + unit.Name + " are counted in " + s.Table.Name)
-		}
-		for _, t := range below {
-			if t == own || t.MaxRowsPerUnit > 1 {
-				notes.Add(boundNote(t, groups))
+// NoteBounds notes how rows were bounded before they were counted (privacy rule 22), also where no row need be counted: that a unit has two rows holds of none where one
+// is counted.
+func (s *Query) NoteBounds(notes *semantics.Notes) {
+	unit := s.Table.Dataset.Unit
+	if unit.Row {
+		return
+	}
+	groups := s.Table.BoundsGroups(s.Cells)
+	below, leftOut, own := boundedIn(s.Table), false, s.Table
+	for from := derived.Widened(own); from != nil; from = derived.Widened(own) { // whose rows are these
+		own = from
+	}
+	if rows := s.Table.MaxRowsPerUnit; own.Derived != nil && rows > 1 && (len(below) > 1 || rows != below[0].MaxRowsPerUnit) {
+		notes.Add("at most " + predicate.Text(rows) + " rows of each " + unit.Name + " are counted in " + s.Table.Name)
+	}
+	for _, t := range below {
+		if t.OfUnits() {
+			if t == own {
+				notes.Add("one row of each " + unit.Name + " is counted in " + t.Name)
 			}
-			leftOut = leftOut || t.MaxRowsPerUnit > 1 || groups
+			continue
 		}
-		if leftOut {
-			notes.Add("counts and sums are of the rows that are counted: ± does not cover what is left out")
+		notes.Add(boundNote(t, groups))
+		leftOut = true
+	}
+	if leftOut {
+		notes.Add("counts and sums are of the rows that are counted: ± does not cover what is left out")
+	}
+}
+
+// NoteClamped notes the columns whose values a question depends on that are clamped. It goes by what the statement reads, and not by what is left of that once
+// conditions are cells: WHERE minutes > 240 holds in no cell of a domain that ends there, and counts rows in plain SQL.
+func (q *Question) NoteClamped(notes *semantics.Notes) {
+	columns := derived.Deciding(q.Table)
+	read := func(list []*semantics.Expr) { columns = valuesRead(q.Table, list, columns) }
+	read(q.Where)
+	read(q.Keys)
+	for _, c := range q.Counters {
+		read(c.Where)
+		read(c.Values.parts())
+		if c.Sum != nil {
+			if c.Sum.Expr != nil {
+				read([]*semantics.Expr{c.Sum.Expr})
+			}
+			for _, t := range c.Sum.Terms {
+				for _, f := range t.Factors {
+					columns = append(columns, f.Column)
+				}
+			}
+		}
+		if c.Threshold != nil {
+			read(c.Threshold.Where)
 		}
 	}
-	columns, _ := s.Columns()
-	for at := 0; at < len(columns); at++ { // those that are added up too
-		columns = append(columns, derived.OperandsOf(columns[at])...)
-	}
-	for _, c := range columns {
-		if c.Outside == policy.OutsideClamp && c.Reading == nil {
-			notes.Add("values of " + c.Name + " outside its domain count as its nearest end")
+	for _, set := range q.Choices {
+		if read(set.Where); set.Arg != nil {
+			read([]*semantics.Expr{set.Arg})
 		}
+	}
+	noteClamped(q.Table, columns, notes)
+}
+
+// NoteClampedIn is NoteClamped for conditions on the rows of a table below a question.
+func NoteClampedIn(t *policy.Table, where []*semantics.Expr, notes *semantics.Notes) {
+	noteClamped(t, valuesRead(t, where, nil), notes)
+}
+
+// valuesRead adds the columns of a table whose values expressions depend on.
+func valuesRead(t *policy.Table, exprs []*semantics.Expr, columns []*policy.Column) []*policy.Column {
+	for _, e := range exprs {
+		for _, at := range e.ValuesRead() {
+			columns = append(columns, t.Columns[at])
+		}
+	}
+	return columns
+}
+
+// noteClamped notes which of some columns of a table, or of those that decide these, are clamped.
+func noteClamped(t *policy.Table, columns []*policy.Column, notes *semantics.Notes) {
+	for i := 0; i < len(columns); i++ {
+		c := columns[i]
+		if slices.Contains(columns[:i], c) {
+			continue
+		}
+		columns = append(columns, derived.DecidedBy(c)...)
+		if c.Input != nil || c.Outside != policy.OutsideClamp || c.Reading != nil {
+			continue
+		}
+		name := c.Name
+		if t.Derived != nil {
+			name = c.Table.Name + "." + name
+		}
+		notes.Add("values of " + name + " outside its domain count as its nearest end")
 	}
 }
 
@@ -61,9 +123,6 @@ func boundedIn(t *policy.Table) (list []*policy.Table) {
 // out is a private number, so that no error can be shown for it.
 func boundNote(t *policy.Table, groups bool) string {
 	unit := t.Dataset.Unit.Name
-	if t.MaxRowsPerUnit == 1 && !groups {
-		return "one row of each " + unit + " is counted in " + t.Name
-	}
 	picked := ", picked by a hash where there are more"
 	switch {
 	case t.Appends != nil:
@@ -73,6 +132,9 @@ func boundNote(t *policy.Table, groups bool) string {
 	}
 	if groups {
 		return "at most " + predicate.Text(t.MaxGroups) + " groups of each " + unit + " are counted in " + t.Name + ", and " + predicate.Text(t.MaxPerGroup) + " rows in each" + picked
+	}
+	if t.MaxRowsPerUnit == 1 {
+		return "one row of each " + unit + " is counted in " + t.Name + picked
 	}
 	return "at most " + predicate.Text(t.MaxRowsPerUnit) + " rows of each " + unit + " are counted in " + t.Name + picked
 }

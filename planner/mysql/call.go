@@ -37,6 +37,9 @@ func (t *translator) call(f *sqlparser.FuncExpr, sc *scope) value {
 	for _, e := range f.Exprs {
 		args = append(args, t.expr(argument(e), sc))
 	}
+	if name == mid {
+		return substringOf(args)
+	}
 	for _, family := range []func(string, []value) (value, bool){conditional, temporal, numeric, textual} {
 		if v, ok := family(name, args); ok {
 			return v

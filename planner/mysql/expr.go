@@ -34,8 +34,6 @@ func (t *translator) expr(e sqlparser.Expr, sc *scope) value {
 		return t.caseOf(n, sc)
 	case *sqlparser.ConvertExpr:
 		return t.convert(n, sc)
-	case *sqlparser.SubstrExpr:
-		return t.substring(n, sc)
 	case *sqlparser.Subquery:
 		query, items := t.query(n.Select, sc, false)
 		if len(items) != 1 {

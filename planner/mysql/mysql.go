@@ -88,12 +88,23 @@ func parse(text string, tokens []token) (sqlparser.SelectStatement, *Refusal) {
 	return statement, nil
 }
 
-// syntaxError relays where the parser stopped. It has neither WITH queries nor window functions.
+// syntaxError relays where the parser stopped, or names what its grammar lacks: WITH queries, window functions, XOR, the function INTERVAL, a comparison of a comparison.
 func syntaxError(err error, text string, tokens []token) *Refusal {
 	for _, t := range tokens {
 		if t.is("over") || t.is("with") || t.is("lateral") || t.is("window") {
 			return refuse(Construct, t.from, strings.ToUpper(t.value), "The grammar for MySQL has no WITH queries and no window functions: write the statement for PostgreSQL, and RESET dp.dialect.")
 		}
+	}
+	for i, t := range tokens {
+		if t.is("xor") {
+			return refuse(Construct, t.from, "XOR", "a XOR b is (a AND NOT b) OR (b AND NOT a).")
+		}
+		if t.is("interval") && i+1 < len(tokens) && tokens[i+1].sign("(") {
+			return refuse(Construct, t.from, "the function INTERVAL", "Write it as CASE WHEN n < 1 THEN 0 WHEN n < 10 THEN 1 ELSE 2 END.")
+		}
+	}
+	if at := comparedAgain(tokens); at >= 0 {
+		return refuse(Construct, at, "a comparison of a comparison", "Join comparisons by AND, or compare the number that one is: CASE WHEN a = b THEN 1 ELSE 0 END = c.")
 	}
 	message := err.Error()
 	near := ""
@@ -107,4 +118,36 @@ func syntaxError(err error, text string, tokens []token) *Refusal {
 		what += " at the end"
 	}
 	return refuse(Syntax, -1, what, "")
+}
+
+// comparisons are the operators that compare, and operandEnds the words behind which another operand begins.
+var (
+	comparisons = set("= <=> < > <= >= <> !=")
+	operandEnds = set("select from where having on and or not when then else end case by limit as union")
+)
+
+// comparedAgain is where the outcome of a comparison is compared, as in 3 = 3 = 1; −1: nowhere.
+func comparedAgain(tokens []token) int {
+	type level struct{ compared, operand bool } // since the last connective: there is a comparison, and an operand behind it
+	open := []level{{}}
+	for _, t := range tokens {
+		here := &open[len(open)-1]
+		switch {
+		case t.sign("("):
+			here.operand = here.compared
+			open = append(open, level{})
+		case t.sign(")") && len(open) > 1:
+			open = open[:len(open)-1]
+		case t.kind == tokenSign && comparisons[t.value]:
+			if here.operand {
+				return t.from
+			}
+			here.compared = true
+		case t.sign(","), t.sign("&&"), t.sign("||"), t.kind == tokenWord && operandEnds[strings.ToLower(t.value)]:
+			*here = level{}
+		default:
+			here.operand = here.compared
+		}
+	}
+	return -1
 }

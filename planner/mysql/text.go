@@ -136,6 +136,9 @@ func tooDeep(at int) *Refusal {
 // rollup stands in the parser's text for WITH ROLLUP, which its grammar lacks. No name of an analyst's can hold a NUL.
 const rollup = "\x00rollup"
 
+// mid is MySQL's other name of SUBSTR and SUBSTRING, of which the parser's grammar takes a column alone.
+const mid = "mid"
+
 // beforeString are the reserved words after which a string is an operand or an alias, as the parser takes it. Behind any
 // other word MySQL may see a typed literal (DATE '…', _utf8'…', N'…') where the parser sees an alias.
 var beforeString = set(`and as between by case div else escape from having if in is like limit mod not on or rlike regexp select then when where
@@ -146,10 +149,11 @@ var typedLiterals = map[string]string{"date": "date", "timestamp": "timestamp"}
 // extractFields are the units of EXTRACT that are functions too.
 var extractFields = set("year quarter month week day hour minute second")
 
-// written is the text that the parser is shown. Comments are gone, strings and names have one form, and three forms that
-// its grammar lacks are written as calls: WITH ROLLUP, typed literals, EXTRACT.
+// written is the text that the parser is shown. Comments are gone, strings and names have one form, and four forms that
+// its grammar lacks are written as calls: WITH ROLLUP, typed literals, EXTRACT, SUBSTRING with its FROM and FOR.
 func written(tokens []token) (string, *Refusal) {
 	var b strings.Builder
+	var open []bool // of each parenthesis that is open: it is SUBSTRING's
 	for i := 0; i < len(tokens); i++ {
 		t := tokens[i]
 		peek := func(n int) token {
@@ -172,7 +176,19 @@ func written(tokens []token) (string, *Refusal) {
 		case t.is("with") && next.is("rollup"):
 			b.WriteString(", `" + rollup + "` ( )")
 			i++
+		case (t.is("substr") || t.is("substring") || t.is(mid)) && next.sign("("):
+			b.WriteString(mid + " (")
+			open = append(open, true)
+			i++
+		case len(open) > 0 && open[len(open)-1] && (t.is("from") || t.is("for")):
+			b.WriteByte(',')
 		default:
+			switch {
+			case t.sign("("):
+				open = append(open, false)
+			case t.sign(")") && len(open) > 0:
+				open = open[:len(open)-1]
+			}
 			b.WriteString(t.written())
 		}
 		b.WriteByte(' ')

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"github.com/xwb1989/sqlparser"
 )
 
 // textual are the functions of texts.
@@ -116,16 +115,17 @@ func concatenated(name string, args []value) value {
 	return value{node, k}
 }
 
-// substring is SUBSTR from a constant place; MySQL counts from the end where it is negative.
-func (t *translator) substring(n *sqlparser.SubstrExpr, sc *scope) value {
-	v := asText(t.column(n.Name, sc), "SUBSTRING")
-	from := t.expr(n.From, sc)
-	args := []*pg.Node{v.node, from.node}
-	at, length := from.node.GetAConst().GetIval(), int32(1<<30)
-	if n.To != nil {
-		to := t.expr(n.To, sc)
-		args = append(args, to.node)
-		c := to.node.GetAConst().GetIval()
+// substringOf is SUBSTRING from a constant place; MySQL counts from the end where it is negative.
+func substringOf(args []value) value {
+	if len(args) != 2 && len(args) != 3 {
+		bail(Syntax, "syntax error in the arguments of SUBSTRING", "")
+	}
+	v := asText(args[0], "SUBSTRING")
+	nodes := []*pg.Node{v.node, args[1].node}
+	at, length := args[1].node.GetAConst().GetIval(), int32(1<<30)
+	if len(args) == 3 {
+		nodes = append(nodes, args[2].node)
+		c := args[2].node.GetAConst().GetIval()
 		if c == nil || c.Ival < 0 {
 			at = nil
 		} else {
@@ -135,7 +135,7 @@ func (t *translator) substring(n *sqlparser.SubstrExpr, sc *scope) value {
 	if at == nil || at.Ival < 1 {
 		bail(Construct, "SUBSTRING from a place that is no positive constant", "SUBSTRING(column, 1, 3), LEFT and RIGHT are read.")
 	}
-	return value{call("substr", args...), cased(v.kind, func(s string) string {
+	return value{call("substr", nodes...), cased(v.kind, func(s string) string {
 		r := []rune(s)
 		from := min(int(at.Ival)-1, len(r))
 		return string(r[from:min(from+int(length), len(r))])

@@ -51,7 +51,7 @@ func (b *Query) treeColumns(sel *pg.SelectStmt) ([]plans.OutColumn, *Shown) {
 			return nil, nil
 		}
 		columns[i] = outColumn(tg.Label, e, b.isNoisy(g.Leaf, e))
-		from.Counts = append(from.Counts, b.countShown(g.Leaf, e))
+		from.Counts, from.Linear = append(from.Counts, b.countShown(g.Leaf, e)), append(from.Linear, b.linearShown(g.Leaf, e))
 	}
 	return columns, from
 }

@@ -100,7 +100,7 @@ func (d *dividedCells) add(cell int, holds, fails *SpansOf) bool {
 	}
 	if d.op == "" {
 		d.op, d.cells = op, map[int64]SpansOf{}
-		l.Notes.Add(c.Name + "::time " + op + " a value inside a step of " + StepOf(c) + ": each row is compared with the value itself, in a count of its own where none is held")
+		l.noteOffGrid(c, c.Name+"::time "+op)
 	}
 	spans := d.cells[int64(at-begins)]
 	spans.Add(cell)

@@ -65,6 +65,26 @@ type Expr struct {
 // IsConstant tells that e reads no column.
 func (e *Expr) IsConstant() bool { return len(e.Cols) == 0 }
 
+// ValuesRead are the positions of the columns whose values e depends on, without those of which it asks only whether they are NULL.
+func (e *Expr) ValuesRead() (columns []int) {
+	if e.asksWhetherNull() {
+		return nil
+	}
+	if !e.holdsNullTest() {
+		return e.Cols
+	}
+	for _, a := range e.Args {
+		columns = Union(columns, a.ValuesRead())
+	}
+	return columns
+}
+
+func (e *Expr) asksWhetherNull() bool { return e.Form == FormIsNull && e.Args[0].Form == FormColumn }
+
+func (e *Expr) holdsNullTest() bool {
+	return e.asksWhetherNull() || slices.ContainsFunc(e.Args, (*Expr).holdsNullTest)
+}
+
 // Node makes an expression of its parts.
 func Node(f Form, op string, s scalar.Expr, pos int, args ...*Expr) *Expr {
 	e := &Expr{Expr: s, Form: f, Op: op, Args: args, Pos: pos}

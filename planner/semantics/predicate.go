@@ -149,11 +149,16 @@ func (l *Lowerer) compare(e *Expr) (truth, bool, *refuse.Refusal) {
 	if cell, inside := c.Domain.Cell(v); inside && l.snaps(c) && op != "=" && op != "<>" {
 		return l.snap(c, op, cell), true, nil
 	}
-	l.Notes.Add(c.Name + " " + op + " a value inside a step of " + StepOf(c) + ": each row is compared with the value itself, in a count of its own where none is held")
+	l.noteOffGrid(c, c.Name+" "+op)
 	holds := predicate.Compare{Column: c, Op: op, Value: v}
 	fails := holds
 	fails.Op = predicate.Opposite[op]
 	return truth{holds, fails}, true, nil
+}
+
+// noteOffGrid notes that a comparison is made by the database, of the values as they are stored.
+func (l *Lowerer) noteOffGrid(c *policy.Column, compared string) {
+	l.Notes.Add(compared + " a value inside a step of " + StepOf(c) + ": each row is compared with the value itself, in a count of its own where none is held")
 }
 
 // maxCompared is how many combinations of cells two columns may have to be compared cell by cell, which releases can answer.

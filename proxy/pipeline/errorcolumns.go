@@ -2,7 +2,12 @@ package pipeline
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -15,13 +20,25 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// redraws is the number of times that the outer query is run again on noise drawn afresh around the released values.
-const redraws = 200
+// leastRedraws and mostRedraws bound the number of times that the outer query is run again on noise drawn afresh around the released values.
+const (
+	leastRedraws = 200
+	mostRedraws  = 2000
+)
+
+// redrawsFor is the number of redraws for a share of the values, so that each end leaves one out at least; 0: it would be too many, and the bounds are NULL.
+func redrawsFor(share float64) int {
+	n := math.Ceil(2/(1-share)-1e-9) - 1
+	if !(n <= mostRedraws) {
+		return 0
+	}
+	return max(leastRedraws, int(n))
+}
 
 // withErrors gives each noisy column x two more, x_low and x_high, and puts the bounds of what dp.low and dp.high are asked of in its
-// place. A count read from a leaf takes its exact half-width. A
+// place. What is counts and sums times constants takes its half-width. Another
 // computed column takes the quantiles of its values over redraws of the noise around the released values: a parametric
-// bootstrap, which is post-processing. Rows of a redraw are matched by their columns without noise; where those do not
+// bootstrap, which is post-processing, and the same whenever it is made of the same releases. Rows of a redraw are matched by their columns without noise; where those do not
 // tell rows apart, or a row is seldom there, the bounds are NULL.
 func (a *Answerer) withErrors(ctx context.Context, s *Session, p compiled, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
 	plan, rows := p.plan, released.Value()
@@ -30,10 +47,11 @@ func (a *Answerer) withErrors(ctx context.Context, s *Session, p compiled, ids [
 	}
 	samples := map[string][][]policy.Value{}
 	if needsRedraws(plan) {
+		noise := redrawn(plan, ids)
 		most := s.Policy.Server.Limits.StatementMemory / 2
 		size := int64(0)
-		for range redraws {
-			again, err := a.redraw(ctx, s, p, ids)
+		for range redrawsFor(plan.Confidence.Float()) {
+			again, err := a.redraw(ctx, s, p, ids, noise)
 			if err != nil {
 				return released, err
 			}
@@ -80,18 +98,41 @@ func errorColumns(plan *plans.Plan) []sandbox.Column {
 // drawn afresh. What is read from counts, such as a quantile from a range release, has.
 func needsRedraws(plan *plans.Plan) bool {
 	return !hasChoices(plan) && !isOnline(plan) && slices.ContainsFunc(plan.Columns, func(c plans.OutColumn) bool {
-		return c.Noisy && c.Error == nil && (plan.ErrorColumns || c.Bound != plans.Unbounded)
+		return c.Noisy && !hasBar(c) && (plan.ErrorColumns || c.Bound != plans.Unbounded)
 	})
 }
 
+// redrawn is the randomness of the redraws by measure. It follows from the release alone, so that an answer has the same bounds whenever it is asked for; what is
+// drawn around released values protects nothing.
+func redrawn(plan *plans.Plan, ids []int64) []io.Reader {
+	streams := make([]io.Reader, len(plan.Measures))
+	for i := range plan.Measures {
+		key := sha256.Sum256(binary.BigEndian.AppendUint64([]byte("redraws of release "), uint64(ids[i])))
+		block, err := aes.NewCipher(key[:])
+		if err != nil {
+			panic("pipeline: a key of 32 bytes: " + err.Error())
+		}
+		streams[i] = cipher.StreamReader{S: cipher.NewCTR(block, make([]byte, aes.BlockSize)), R: zeros{}}
+	}
+	return streams
+}
+
+// zeros are as many as are read.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
 // redraw runs the outer query once more on fresh noise around the released values.
-func (a *Answerer) redraw(ctx context.Context, s *Session, p compiled, ids []int64) (privacy.Released[sandbox.Rows], error) {
+func (a *Answerer) redraw(ctx context.Context, s *Session, p compiled, ids []int64, noise []io.Reader) (privacy.Released[sandbox.Rows], error) {
 	readings, err := a.readings(ctx, s, p.plan, ids)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}
 	for i := range readings {
-		readings[i].estimate = readings[i].estimate.Redraw(a.random)
+		readings[i].estimate = readings[i].estimate.Redraw(noise[i])
 	}
 	leaves, err := leafTables(ctx, p.plan, readings, nil)
 	if err != nil {
@@ -136,9 +177,9 @@ func addBounds(plan *plans.Plan, rows sandbox.Rows, samples map[string][][]polic
 				continue
 			}
 			low, high := policy.Value(nil), policy.Value(nil)
-			if n, ok := row[i].(int64); ok && c.Error != nil {
-				low, high = n-c.Error.HalfWidth, n+c.Error.HalfWidth
-			} else if c.Error == nil {
+			if hasBar(c) {
+				low, high = barOf(c, row[i])
+			} else {
 				low, high = quantiles(c.Type, drawn, i, plan.Confidence.Float())
 			}
 			switch c.Bound {
@@ -154,14 +195,15 @@ func addBounds(plan *plans.Plan, rows sandbox.Rows, samples map[string][][]polic
 	return out
 }
 
-// quantiles are the two ends of the middle share of a column's redrawn values. A redraw that gave NULL, such as an average over a count
+// quantiles are the two ends of a column's redrawn values between which another draw lies with probability share at least. Of n values the k-th from either end do where
+// 2k ≤ (n+1)(1−share), since each of n+1 draws is as likely as the others to be the last one. A redraw that gave NULL, such as an average over a count
 // that came out within its own error, may be beyond either end and counts as beyond both. NULL where more such redraws than an end leaves
 // out are among them, where rows could not be told apart, or where fewer than half of the redraws hold the row.
 func quantiles(t policy.Type, drawn [][]policy.Value, column int, share float64) (policy.Value, policy.Value) {
-	if len(drawn) < redraws/2 {
+	beyond := int(math.Floor(float64(len(drawn)+1)*(1-share)/2+1e-9)) - 1 // at each end
+	if len(drawn) < redrawsFor(share)/2 || beyond < 0 {
 		return nil, nil
 	}
-	beyond := int(math.Floor(float64(len(drawn)) * (1 - share) / 2)) // at each end
 	values := make([]policy.Value, 0, len(drawn))
 	for _, row := range drawn {
 		switch {

@@ -47,6 +47,7 @@ type table struct {
 	columns []column
 	keys    []string // constraints of the database
 	index   string   // what CREATE INDEX says behind the table's name; empty: none
+	each    bool     // null_unit: each
 	rank    string   // row_rank: the column that numbers a unit's rows, of which there are more than bound; empty: none
 	source  string   // of a view: an analysed SELECT over other tables
 	kept    string   // which rows the policy's rules keep, in SQL over the stored table; empty: all
@@ -202,6 +203,9 @@ datasets:
 				fmt.Fprintf(&out, "        unit: %s\n", t.unit)
 			}
 			out.WriteString("        static: true\n")
+			if t.each {
+				out.WriteString("        null_unit: each\n")
+			}
 			if t.rank != "" {
 				fmt.Fprintf(&out, "        row_rank: %s\n", t.rank)
 			}
