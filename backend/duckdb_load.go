@@ -74,7 +74,7 @@ func tablesOf(p *policy.Policy) (list []*policy.Table) {
 
 func (l *loader) loadFile(ctx context.Context, s policy.Source, tables []*policy.Table) error {
 	file := tables[0].File
-	columns, err := fileColumns(tables, l.how != whole)
+	columns, err := fileColumns(tables)
 	if err != nil {
 		return err
 	}
@@ -254,9 +254,9 @@ func appendTo(ctx context.Context, c *csv.File, into *duckdb.Appender, at []int)
 type fileColumn struct{ name, kind string }
 
 // fileColumns are the columns that the tables of one file name. Where two tables disagree on a type, and for a unit column
-// that is not declared, it is read as text; queries cast it. With copied, for a snapshot, keys that the policy says are whole numbers
-// are: what is none is NULL there.
-func fileColumns(tables []*policy.Table, copied bool) ([]fileColumn, error) {
+// that is not declared, it is read as text; queries cast it. Keys that the policy says are whole numbers
+// are: what is none is NULL, and 7, 07 and 007 are one.
+func fileColumns(tables []*policy.Table) ([]fileColumn, error) {
 	var list []fileColumn
 	at := map[string]int{}
 	add := func(name, kind string) {
@@ -280,7 +280,7 @@ func fileColumns(tables []*policy.Table, copied bool) ([]fileColumn, error) {
 	}
 	for _, t := range tables {
 		for _, k := range t.Keys {
-			if _, declared := at[strings.ToLower(k.Source)]; copied && !declared && rewrite.WholeKey(t, k.Source) {
+			if _, declared := at[strings.ToLower(k.Source)]; !declared && rewrite.WholeKey(t, k.Source) {
 				add(k.Source, "BIGINT")
 			}
 		}

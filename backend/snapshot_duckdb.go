@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -78,7 +77,7 @@ func (s *duckSource) Inspect(ctx context.Context, p *policy.Policy, d *policy.Da
 // copyFindings is described at source.
 func (s *duckSource) copyFindings(_ context.Context, d *policy.Dataset) ([]Finding, error) {
 	seen, _ := s.pins.of(d)
-	return keyCopyFindings(d, seen, dialect.DuckDB, duckClass), nil
+	return keyFindings(copies{(*DuckDB)(nil)}, d, seen, dialect.DuckDB), nil
 }
 
 // Adopt is Backend's.
@@ -211,22 +210,4 @@ func (r duckReading) rows(ctx context.Context, e rewrite.Extraction, into *stage
 		return err
 	}
 	return nil
-}
-
-// duckClass is exactClass of DuckDB's types. Its whole numbers that int8 does not hold are texts.
-func duckClass(c columnShape) string {
-	switch kind, rest, _ := strings.Cut(c.base, "("); kind {
-	case "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER":
-		return "whole"
-	case "UBIGINT", "HUGEINT", "UHUGEINT":
-		return "wide whole"
-	case "VARCHAR", "ENUM":
-		return "text"
-	case "DECIMAL":
-		_, scale, _ := strings.Cut(rest, ",")
-		return "numeric of scale " + strings.TrimSuffix(scale, ")")
-	case "UUID", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE", "TIME", "BLOB", "BIT":
-		return c.base
-	}
-	return ""
 }
