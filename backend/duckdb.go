@@ -162,8 +162,8 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 		}
 		found := compareTable(t, have, dialect.DuckDB)
 		for _, l := range b.leftOut {
-			if l.source == t.Source && t.File != "" {
-				found = append(found, Finding{Text: fmt.Sprintf("table %s: %s of its file have another number of fields than the header, and are left out", t.Name, l.lines)})
+			if l.file == t.File {
+				found = append(found, Finding{Text: fmt.Sprintf("table %s: %s", t.Name, l.what)})
 			}
 		}
 		found = append(found, boundFinding(t, t.UnitColumn != "" && b.proven([]rewrite.Unique{{Table: t, Columns: []string{t.UnitColumn}}}))...)

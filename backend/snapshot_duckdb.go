@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -112,7 +113,7 @@ func (s *duckSource) consistent(ctx context.Context, into *maker, do func(readin
 		return err
 	}
 	for _, l := range b.leftOut {
-		s.log.Warn("snapshot: lines of a file have another number of fields than its header, and are left out", "table", l.source.Name, "which", l.lines.String())
+		s.log.Warn("snapshot: "+l.what, "file", filepath.Base(l.file))
 	}
 	if err := s.unchanged(ctx, b, into.list); err != nil {
 		return err
