@@ -42,8 +42,8 @@ func (*DuckDB) types() string {
 // joined is described at questions: types of any kinds may meet, whose conversions can fail but for those to text.
 func (*DuckDB) joined(columnShape, columnShape) equality { return ofTexts }
 
-// fails is described at questions.
-func (b *DuckDB) fails(t *policy.Table, c columnShape) string { return "" }
+// fails is described at questions: values are read by TRY_CAST, and a file is refused when it is opened (parquetRows).
+func (*DuckDB) fails(*policy.Table, columnShape) string { return "" }
 
 // harmless are the steps of a plan that read no relation.
 var harmless = []string{"DUMMY_SCAN", "EXPRESSION_GET", "COLUMN_DATA_SCAN", "CHUNK_GET", "CTE_SCAN", "CTE_REF", "DELIM_GET", "DELIM_SCAN", "EMPTY_RESULT", "RANGE", "GENERATE_SERIES", "UNNEST"}
@@ -61,6 +61,7 @@ type step struct {
 func (b *DuckDB) shows(ctx context.Context, tables []*policy.Table) ([]extent, error) {
 	list := make([]extent, len(tables))
 	var files []os.FileInfo
+	var paths []string
 	for i, t := range tables {
 		if t.File != "" {
 			info, err := os.Stat(t.File)
@@ -69,9 +70,9 @@ func (b *DuckDB) shows(ctx context.Context, tables []*policy.Table) ([]extent, e
 			}
 			at := slices.IndexFunc(files, func(f os.FileInfo) bool { return os.SameFile(f, info) })
 			if at < 0 {
-				at, files = len(files), append(files, info)
+				at, files, paths = len(files), append(files, info), append(paths, t.File)
 			}
-			list[i].add("the file " + files[at].Name())
+			list[i].add("the file " + paths[at])
 			continue
 		}
 		list[i].opaque = "is not planned by DuckDB"

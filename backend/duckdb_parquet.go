@@ -16,7 +16,7 @@ import (
 
 // A Parquet file says of what types its columns are, and a cell that is no value of its column's type fails DuckDB's read of the whole file: bytes that are no
 // UTF-8 in a text, a moment in milliseconds that microseconds do not hold. Such a file is read again with these columns as bytes and as numbers (package
-// parquet), of which values are made cell by cell: NULL of what is none. The columns come with the same types and values either way, so that
+// parquet), of which values are made cell by cell: of bytes that are no text U+FFFD and their digits, so that two stay two, and NULL of other moments. The columns come with the same types and values either way, so that
 // nobody else's cells are read otherwise (privacy rules 12 and 30).
 
 // readableTypes are the types of a Parquet file's columns of which values of the declared types are made. Of others (times of the day, lists, structures, intervals)
@@ -69,7 +69,7 @@ func (l *loader) parquetRows(ctx context.Context, file string, columns []fileCol
 			if from, parts, err = l.bareParquet(file, columns, types); err != nil {
 				return "", nil, err
 			}
-			l.leftOut = append(l.leftOut, leftOut{file, "cells of its file that are no text, or moments beyond DuckDB's, are read as NULL"})
+			l.leftOut = append(l.leftOut, leftOut{file, "cells of its file are no UTF-8, or moments beyond DuckDB's: such a text lies outside each domain, such a moment is NULL"})
 		}
 	}
 	if len(parts) > 0 {
@@ -96,7 +96,7 @@ func (l *loader) bareParquet(file string, columns []fileColumn, types map[string
 		name := dialect.QuoteName(c.name)
 		switch kinds[strings.ToLower(c.name)] {
 		case parquet.Text:
-			parts = append(parts, "TRY(decode("+name+")) AS "+name)
+			parts = append(parts, "COALESCE(TRY(decode("+name+")), '\uFFFD' || hex("+name+")) AS "+name)
 		case parquet.Millis:
 			parts = append(parts, "CAST(TRY(make_timestamp_ms("+name+")) AS "+types[strings.ToLower(c.name)]+") AS "+name)
 		}

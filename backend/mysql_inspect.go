@@ -229,6 +229,8 @@ func columnFindingsMySQL(c *policy.Column, at mysql.Shape) []Finding {
 	switch {
 	case at.Scale > scale:
 		return []Finding{{Fatal: true, Text: where + fmt.Sprintf(", of whose digits after the point %d would be kept: declare numeric(p,s) with as many as it has", scale)}}
+	case declared >= 0 && at.Data == "decimal" && at.Precision-at.Scale > width-scale && at.Precision > int(dialect.MySQL.Digits):
+		return []Finding{{Text: where + fmt.Sprintf(", of which a number with more than %d digits before the point is read as the nearest that has as many", width-scale)}}
 	case declared >= 0 && at.Data == "decimal" && at.Precision-at.Scale > width-scale:
 		return []Finding{{Fatal: true, Text: where + ", which has more digits before the point: declare as many"}}
 	}

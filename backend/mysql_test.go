@@ -133,6 +133,7 @@ func TestMySQLCells(t *testing.T) {
 		"decimal(65,30) in a numeric": {"decimal(65,9)", "type: numeric, domain: {min: 0, max: 1000, step: 1}, outside: clamp",
 			"(99999999999999999999999999999999999999999999999999999999.999999999), (-99999999999999999999999999999999999999999999999999999999.999999999), (1.000000001), (-0.0)",
 			"0.000000000 0.000000000 1.000000001 1000.000000000"},
+		"decimal(65,30)": {"decimal(65,30)", `type: "numeric(38,30)", domain: {min: 0, max: 1000, step: 1}, outside: clamp`, "(1), (999.5), (12345678901234567890123456789012345), (-1), (NULL)", "0 1 1000 999 NULL"},
 		"decimal": {"decimal(10,2)", `type: "numeric(10,2)", domain: {min: -1, max: 1, step: 0.01}`, "(-0.01), (0.99), (1.01), (99999999.99), (NULL)", "NULL NULL NULL -0.01 0.99"},
 		"float":   {"float", "type: real, domain: {min: 0, max: 100, step: 1}, outside: clamp", "(0.1), (16777216), (3.4e38), (-1e-38)", "0.0 0.10000000149011612 100.0 100.0"},
 		"double":  {"double", "type: double precision, domain: {min: 0, max: 1, step: 0.1}, outside: clamp", "(0.1), (1.7976931348623157e308), (-1e300), (2.2250738585072014e-308)", "0.0 0.1 1.0 2.2250738585072014e-308"},

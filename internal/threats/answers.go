@@ -37,7 +37,7 @@ var Answers = []Answer{
 		[4][]string{{"backend.TestNeighboursOfStrangeKeys"}, {"backend.TestNeighboursOfStrangeKeys"}, {"backend.TestFilesAreReadWithDeclaredTypes", "backend.TestEachLineIsReadByItself"}, {"backend.TestOneFileOfSeveralNames"}}},
 	{"Parquet files", "DuckDB",
 		[4]string{"as in CSV files, of the texts that DuckDB writes of its values", "a join by texts; nothing proves a key",
-			"none: a text that is no UTF-8 and a moment beyond DuckDB's are NULL; decimals of more than 38 digits, times, intervals, lists and structures are refused. Of a table that DuckDB has made from such decimals nothing is known: it has a DOUBLE",
+			"none: a text that is no UTF-8 lies outside each domain, and a moment beyond DuckDB's is NULL; decimals of more than 38 digits, times, intervals, lists and structures are refused. Of a table that DuckDB has made from such decimals nothing is known: it has a DOUBLE",
 			"its file's, by device and number: links are one file"},
 		[4][]string{{"backend.TestNeighboursOfStrangeKeys"}, {"backend.TestNeighboursOfStrangeKeys"}, {"backend.TestParquetCellsFailNoRead", "backend.TestParquetTypesThatAreRefused", "backend/parquet.FuzzBare"}, {"backend.TestOneFileOfSeveralNames"}}},
 	{"MySQL, MariaDB", "mysqlAnswers",
