@@ -265,7 +265,7 @@ func TestParquetCellsFailNoRead(t *testing.T) {
 	t.Parallel()
 	const text, moment = "@@@@@@@@", 1111111111111
 	bad := map[string][]byte{"no UTF-8": {0xff, 0xfe, 'a', 'b', 'c', 'd', 'e', 'f'}, "a surrogate": {0xed, 0xa0, 0x80, 'b', 'c', 'd', 'e', 'f'}, "half a character": {'a', 'b', 'c', 'd', 'e', 'f', 'g', 0xc3},
-		"beyond": {7: 0x20}, "before": {7: 0xe0}, "far off": {6: 0x20}}
+		"beyond": {7: 0x20}, "before": {7: 0xe0}, "far off": {6: 0x20, 7: 0}}
 	cells := 0
 	for kind, of := range map[string]struct {
 		strange  string // what stands where the cell is to be

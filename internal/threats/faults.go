@@ -106,7 +106,7 @@ var Faults = []Fault{
 	{"a name ends the comment of a drafted policy", "cmd/dpproxy/draft/draft.go", "if unicode.IsPrint(r) {", "if r > 0 {", "cmd/dpproxy/draft.TestHostileNames", false},
 	{"a list of sales is drafted as public", "cmd/dpproxy/draft/roles.go", "return !upkeepWords.in(c.Name) && c.Name", "return dated(c) && c.Name", "cmd/dpproxy/draft.TestLookupsThatAreNone", false},
 	{"a DuckDB file of another schema is copied", "backend/snapshot_duckdb.go", "if seen, ok := s.pins.of(d); !ok || !maps.Equal(have, seen) {", "if seen, ok := s.pins.of(d); !ok && maps.Equal(have, seen) {", "backend.TestSnapshotOfAnotherSchema", false},
-	{"a key of any width is taken for an int8", "backend/snapshot_duckdb.go", "return \"wide whole\"", "return \"whole\"", "backend.TestSnapshotKeysOfDuckDB", false},
+	{"a key of any width is taken for an int8", "backend/duckdb_answers.go", "return \"wide whole\"", "return \"whole\"", "backend.TestSnapshotKeysOfDuckDB", false},
 	{"a marginal of cells says what lies inside a step", "rewrite/marginal.go", "!(p.cells && more)", "!(p.cells && more && len(m) > 99)", "rewrite.TestMarginalsCountWhatRowsDo", false},
 	{"a marginal is read for ranks that it has not", "rewrite/marginal.go", "t.MaxRowsPerUnit <= own.ranks()", "t.MaxRowsPerUnit <= 1000*own.ranks()", "rewrite.TestWhichMarginalIsRead", false},
 	{"what rows add up to counts once for all that a marginal's row stands for", "rewrite/marginal.go", "return w.operate(w.cast(n, \"wide\"), \"*\", \"s.n\")", "return w.cast(n, \"wide\")", "rewrite.TestMarginalsCountWhatRowsDo", false},
