@@ -265,7 +265,7 @@ func TestParquetCellsFailNoRead(t *testing.T) {
 	t.Parallel()
 	const text, moment = "@@@@@@@@", 1111111111111
 	bad := map[string][]byte{"no UTF-8": {0xff, 0xfe, 'a', 'b', 'c', 'd', 'e', 'f'}, "a surrogate": {0xed, 0xa0, 0x80, 'b', 'c', 'd', 'e', 'f'}, "half a character": {'a', 'b', 'c', 'd', 'e', 'f', 'g', 0xc3},
-		"beyond": {7: 0x20}, "before": {7: 0xe0}, "far off": {6: 0x20, 7: 0}}
+		"beyond": {7: 0x20}, "before": {7: 0xe0}}
 	cells := 0
 	for kind, of := range map[string]struct {
 		strange  string // what stands where the cell is to be
@@ -275,7 +275,7 @@ func TestParquetCellsFailNoRead(t *testing.T) {
 		"VARCHAR": {"'" + text + "'", []string{"no UTF-8", "a surrogate", "half a character"}, []string{"type: text, domain: {values: [f, '7']}", "type: integer, domain: {min: 0, max: 9, step: 1}",
 			"type: 'numeric(9,2)', domain: {min: 0, max: 9, step: 1}", "type: date, domain: {min: 2024-01-01, max: 2024-12-31, step: 1 day}", "type: double precision, domain: {min: 0, max: 9, step: 1}",
 			"type: boolean", "type: timestamp, domain: {min: 2024-01-01, max: 2024-12-31, step: 1 day}", "type: uuid, domain: {values: [6ba7b810-9dad-11d1-80b4-00c04fd430c8]}"}},
-		"TIMESTAMP_MS": {fmt.Sprintf("make_timestamp_ms(%d)::TIMESTAMP_MS", moment), []string{"beyond", "before", "far off"}, []string{"type: timestamp, domain: {min: 2024-01-01, max: 2024-12-31, step: 1 day}",
+		"TIMESTAMP_MS": {fmt.Sprintf("make_timestamp_ms(%d)::TIMESTAMP_MS", moment), []string{"beyond", "before"}, []string{"type: timestamp, domain: {min: 2024-01-01, max: 2024-12-31, step: 1 day}",
 			"type: date, domain: {min: 2024-01-01, max: 2024-12-31, step: 1 day}", "type: text, domain: {values: [f]}"}},
 	} {
 		good := map[string]string{"VARCHAR": "'f'), (2, '7'), (3, '2024-02-29'), (4, NULL", "TIMESTAMP_MS": "TIMESTAMP '2024-02-29 12:00:00.5'), (2, '0001-01-01'), (3, NULL"}[kind]
@@ -316,7 +316,7 @@ func TestParquetCellsFailNoRead(t *testing.T) {
 						p := strangePolicy(t, fmt.Sprintf("{url: \"duckdb:\", files: {visits: %q}%s}", from, snapshot), "{name: person, key: visits.k, type: bigint}",
 							"      - {name: visits, max_rows_per_unit: 1, columns: [{name: v, "+declared+"}]}\n")
 						h := open(t, p)
-						if said := inspect(t, h); strings.Contains(said, "fatal=true") || strings.Contains(said, "lies outside each domain") != (i == 1 && k == 0 && cell != "far off") {
+						if said := inspect(t, h); strings.Contains(said, "fatal=true") || strings.Contains(said, "lies outside each domain") != (i == 1 && k == 0) {
 							t.Fatalf("%s in %s as %s:\n%s", cell, kind, declared, said)
 						}
 						if snapshot != "" {
