@@ -29,7 +29,10 @@ type DuckDB struct {
 	said    map[columnName]map[string]bool // by table, what CHECK and NOT NULL constraints say (rowsSaid)
 }
 
-var _ Backend = (*DuckDB)(nil)
+var (
+	_ Backend   = (*DuckDB)(nil)
+	_ questions = (*DuckDB)(nil)
+)
 
 func openDuckDB(ctx context.Context, p *policy.Policy, log *slog.Logger) (*DuckDB, error) {
 	engine, err := startInstance(ctx, os.TempDir())
@@ -159,8 +162,8 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 		}
 		found := compareTable(t, have, dialect.DuckDB)
 		for _, l := range b.leftOut {
-			if l.source == t.Source && t.File != "" {
-				found = append(found, Finding{Text: fmt.Sprintf("table %s: %s of its file have another number of fields than the header, and are left out", t.Name, l.lines)})
+			if l.file == t.File {
+				found = append(found, Finding{Text: fmt.Sprintf("table %s: %s", t.Name, l.what)})
 			}
 		}
 		found = append(found, boundFinding(t, t.UnitColumn != "" && b.proven([]rewrite.Unique{{Table: t, Columns: []string{t.UnitColumn}}}))...)
@@ -173,12 +176,12 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 		}
 		findings = append(findings, found...)
 	}
-	overlaps, err := b.overlapFindings(ctx, p, d)
+	judged, err := judge(ctx, b, p, d, have, dialect.DuckDB)
 	if err != nil {
-		b.log.Warn("the private database's views cannot be read", "cause", cause(err))
+		b.log.Warn("what the private database's tables show cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable
 	}
-	return append(append(findings, overlaps...), numberFindings(d, have, dialect.DuckDB)...), nil
+	return append(findings, judged...), nil
 }
 
 // Adopt is described at Backend. What Inspect saw stays.

@@ -37,7 +37,8 @@ type loader struct {
 	*instance
 	how     loading
 	leftOut []leftOut
-	files   int // of CSV, that are shown
+	files   int      // of CSV, that are shown
+	again   []string // directories of files that were written to be read again, which go when their rows are in memory, or else with the instance
 }
 
 // load reads the files of tables; two may share one.
@@ -56,6 +57,13 @@ func (l *loader) load(ctx context.Context, tables []*policy.Table) error {
 		}
 		sources[t.Source] = append(sources[t.Source], t)
 	}
+	defer func() {
+		if l.how == whole {
+			for _, directory := range l.again {
+				_ = os.RemoveAll(directory)
+			}
+		}
+	}()
 	for _, s := range order {
 		if err := l.loadFile(ctx, s, sources[s]); err != nil {
 			return fmt.Errorf("file of table %s: %w", sources[s][0].Name, err)
@@ -74,7 +82,7 @@ func tablesOf(p *policy.Policy) (list []*policy.Table) {
 
 func (l *loader) loadFile(ctx context.Context, s policy.Source, tables []*policy.Table) error {
 	file := tables[0].File
-	columns, err := fileColumns(tables, l.how != whole)
+	columns, err := fileColumns(tables)
 	if err != nil {
 		return err
 	}
@@ -92,11 +100,8 @@ func (l *loader) loadFile(ctx context.Context, s policy.Source, tables []*policy
 	}
 	from, drop, isText := "", "", func(string) bool { return true }
 	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
-		if from, err = parquetReader(file); err != nil {
+		if from, isText, err = l.parquetRows(ctx, file, columns); err != nil {
 			return err
-		}
-		if isText, err = l.textsOf(ctx, from); err != nil {
-			return errors.New("cannot be read with the policy's columns")
 		}
 	} else {
 		at := texts{dialect.Catalog, schema, staging}
@@ -111,7 +116,7 @@ func (l *loader) loadFile(ctx context.Context, s policy.Source, tables []*policy
 			return err
 		}
 		if lines.All > 0 {
-			l.leftOut = append(l.leftOut, leftOut{tables[0].Source, lines})
+			l.leftOut = append(l.leftOut, leftOut{file, lines.String() + " of its file have another number of fields than the header, and are left out"})
 		}
 	}
 	var items []string
@@ -121,22 +126,10 @@ func (l *loader) loadFile(ctx context.Context, s policy.Source, tables []*policy
 	create := "CREATE " + kind + within + "." + dialect.QuoteName(name) + " AS SELECT " + strings.Join(items, ", ") + " FROM "
 	for _, sql := range []string{create + from + end, drop} {
 		if _, err := l.db.ExecContext(ctx, sql); sql != "" && err != nil {
-			return errors.New("cannot be read with the policy's columns")
+			return errColumns
 		}
 	}
 	return nil
-}
-
-// textsOf tells which columns of a file that says their types are texts.
-func (l *loader) textsOf(ctx context.Context, from string) (func(string) bool, error) {
-	list := map[string]bool{}
-	err := l.eachRow(ctx, "SELECT column_name FROM (DESCRIBE SELECT * FROM "+from+") WHERE column_type = 'VARCHAR'", func(row []*string) error {
-		if row[0] != nil {
-			list[strings.ToLower(*row[0])] = true
-		}
-		return nil
-	})
-	return func(name string) bool { return list[strings.ToLower(name)] }, err
 }
 
 // Which texts are numbers is PostgreSQL 15's to say, wherever the rows lie: ' 12 ' and '1e3' are, as the engine has it, but to it
@@ -169,11 +162,8 @@ func (c fileColumn) read(text bool) string {
 // staging is the table that holds the texts of a CSV file until they are values.
 const staging = "dpproxy: texts of a file"
 
-// leftOut are the lines of a relation's file that are not in it.
-type leftOut struct {
-	source policy.Source
-	lines  csv.Ragged
-}
+// leftOut says what of a file is not in its relation.
+type leftOut struct{ file, what string }
 
 // texts names a table in which the texts of a file wait.
 type texts struct{ catalog, schema, table string }
@@ -254,9 +244,9 @@ func appendTo(ctx context.Context, c *csv.File, into *duckdb.Appender, at []int)
 type fileColumn struct{ name, kind string }
 
 // fileColumns are the columns that the tables of one file name. Where two tables disagree on a type, and for a unit column
-// that is not declared, it is read as text; queries cast it. With copied, for a snapshot, keys that the policy says are whole numbers
-// are: what is none is NULL there.
-func fileColumns(tables []*policy.Table, copied bool) ([]fileColumn, error) {
+// that is not declared, it is read as text; queries cast it. Keys that the policy says are whole numbers
+// are: what is none is NULL, and 7, 07 and 007 are one.
+func fileColumns(tables []*policy.Table) ([]fileColumn, error) {
 	var list []fileColumn
 	at := map[string]int{}
 	add := func(name, kind string) {
@@ -280,7 +270,7 @@ func fileColumns(tables []*policy.Table, copied bool) ([]fileColumn, error) {
 	}
 	for _, t := range tables {
 		for _, k := range t.Keys {
-			if _, declared := at[strings.ToLower(k.Source)]; copied && !declared && rewrite.WholeKey(t, k.Source) {
+			if _, declared := at[strings.ToLower(k.Source)]; !declared && rewrite.WholeKey(t, k.Source) {
 				add(k.Source, "BIGINT")
 			}
 		}

@@ -38,7 +38,21 @@ func (b *DuckDB) readShape(ctx context.Context, columns []columnName) (shape, er
 		}
 		return nil
 	}, dialect.Catalog)
+	for p, c := range s {
+		c.loose = b.loose(ctx, c, p.column, dialect.Fill(dialect.DuckDB.Relation, dialect.QuoteName(p.schema), dialect.QuoteName(p.table)))
+		s[p] = c
+	}
 	return s, err
+}
+
+// loose reports whether a column's texts are compared by a collation, of which DuckDB's catalog says nothing. It refuses to compare a text of one
+// collation with a text of another, when it binds the comparison, and C is the collation that changes nothing.
+func (b *DuckDB) loose(ctx context.Context, c columnShape, column, relation string) bool {
+	if c.base != "VARCHAR" {
+		return false
+	}
+	statement, err := b.db.PrepareContext(ctx, "SELECT t."+dialect.QuoteName(column)+" = ('' COLLATE C) FROM "+relation+" AS t")
+	return err != nil || statement.Close() != nil
 }
 
 // uniqueKeys are the columns of each PRIMARY KEY and UNIQUE constraint.

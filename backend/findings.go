@@ -31,7 +31,7 @@ func compareTable(t *policy.Table, have shape, in dialect.Dialect) []Finding {
 		return []Finding{{Fatal: true, Text: fmt.Sprintf("table %s: %s.%s does not exist in the database, has none of the policy's columns, or may not be seen by dpproxy's role", t.Name, schema, name)}}
 	}
 	relation, _ := at(columns[first])
-	list := append(kindFindings(t, relation.kind), computedFindings(t, columns, at)...)
+	list := kindFindings(t, relation.kind)
 	for _, key := range keyColumns(t) {
 		what := "join key"
 		switch key {
@@ -40,10 +40,8 @@ func compareTable(t *policy.Table, have shape, in dialect.Dialect) []Finding {
 		case t.RowRank:
 			what = "row_rank"
 		}
-		if actual, ok := at(key); !ok {
+		if _, ok := at(key); !ok {
 			list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: the %s %s does not exist in the database", t.Name, what, key)})
-		} else if key == t.UnitColumn {
-			list = append(list, unitTypeFindings(t, actual, in)...)
 		}
 	}
 	for _, c := range t.Columns {
@@ -65,17 +63,6 @@ func kindFindings(t *policy.Table, kind string) []Finding {
 		return []Finding{{Fatal: true, Text: fmt.Sprintf("public table %s is a %s; only a plain table can be public, because a %s may show private rows", t.Name, kind, kind)}}
 	}
 	return []Finding{{Text: fmt.Sprintf("table %s is a %s: that each of its rows depends on one unit's rows alone is assumed, not enforced", t.Name, kind)}}
-}
-
-// computedFindings refuses columns that are computed when they are read: 100 / age fails at a row that was stored without a word.
-func computedFindings(t *policy.Table, columns []string, at func(string) (columnShape, bool)) (list []Finding) {
-	slices.Sort(columns)
-	for _, name := range slices.Compact(columns) {
-		if c, _ := at(name); c.computed && !t.Public {
-			list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: %s is computed when it is read (VIRTUAL), which could fail at a row: make it STORED", t.Name, name)})
-		}
-	}
-	return list
 }
 
 var decimalType = regexp.MustCompile(`^DECIMAL\(\d+,(\d+)\)$`)
@@ -113,6 +100,8 @@ func compareColumn(c *policy.Column, actual columnShape, in dialect.Dialect) []F
 		return []Finding{{Fatal: true, Text: where + ", an enumerated type, whose labels are texts: declare it as enum"}}
 	case at < 0:
 		return []Finding{{Fatal: true, Text: where}}
+	case actual.loose && !in.Collates:
+		return []Finding{{Fatal: true, Text: where + ", under a collation, by which other texts than the policy's are equal to them: make it one without (ALTER … TYPE VARCHAR COLLATE C)"}}
 	case base == "character" && c.Blanks > 0:
 		return nil
 	case base == "character":

@@ -65,6 +65,7 @@ func settled(directory string) []string {
 		"SET GLOBAL default_collation = ''", "SET GLOBAL default_null_order = 'NULLS_LAST'", "SET GLOBAL default_order = 'ASCENDING'",
 		"SET GLOBAL integer_division = false", "SET GLOBAL ieee_floating_point_ops = true", "SET GLOBAL old_implicit_casting = false",
 		"SET GLOBAL preserve_insertion_order = true", "SET GLOBAL scalar_subquery_error_on_multiple_rows = true",
+		"SET GLOBAL explain_output = 'all'", // with the plan before it is optimised (DuckDB.shows)
 		"SET GLOBAL autoload_known_extensions = false",
 		"SET GLOBAL autoinstall_known_extensions = false",
 		"SET GLOBAL allow_community_extensions = false",

@@ -124,10 +124,15 @@ func (s *mysqlSource) Inspect(ctx context.Context, p *policy.Policy, d *policy.D
 				findings = append(findings, tableFindingsMySQL(t, have)...)
 			}
 		}
-		return nil
+		judged, err := judge(ctx, mysqlAnswers{c}, p, d, have.shape, dialect.MySQL)
+		findings = append(findings, judged...)
+		return err
 	})
 	return findings, err
 }
+
+// ownRows are the kinds of tables, beside InnoDB's, whose rows are their own: a MERGE table's are its members', and a CONNECT table's anybody's.
+var ownRows = []string{"myisam table", "aria table", "memory table", "archive table", "csv table", "rocksdb table", "columnstore table"}
 
 // tableFindingsMySQL holds one table against the catalog.
 func tableFindingsMySQL(t *policy.Table, have mysqlSeen) (list []Finding) {
@@ -146,8 +151,6 @@ func tableFindingsMySQL(t *policy.Table, have mysqlSeen) (list []Finding) {
 			return
 		case !c.readable:
 			add(true, "table %s: dpproxy's account may not read %s", t.Name, what)
-		case c.mysql.Computed:
-			add(true, "table %s: %s is computed when it is read, which could fail at a row: make it STORED", t.Name, what)
 		default:
 			kind = c.kind
 		}
@@ -170,10 +173,12 @@ func tableFindingsMySQL(t *policy.Table, have mysqlSeen) (list []Finding) {
 	switch {
 	case kind == "":
 	case kind == "view" && !t.Public:
-		add(false, "table %s is a view: that no value makes its SELECT fail, that it reads tables of InnoDB alone, that it shows no rows of another table of the policy, and that each of its rows depends on one %s's rows alone is assumed, not enforced",
+		add(false, "table %s is a view: that no value makes its SELECT fail, that it reads tables of InnoDB alone, and that each of its rows depends on one %s's rows alone is assumed, not enforced",
 			t.Name, unitOf(t.Dataset))
 	case kind == "view", kind == "relation of another kind":
 		add(true, "table %s is a %s; only a table will do", t.Name, kind)
+	case kind != "table" && !slices.Contains(ownRows, kind):
+		add(true, "table %s is of the engine %s, which may show rows of other tables, or of other servers; name the tables that hold them", t.Name, strings.TrimSuffix(kind, " table"))
 	case kind != "table" && !t.Static && !t.Public:
 		add(true, "table %s is of the engine %s, which has no snapshot: its rows would be of another moment than the others'. Give it InnoDB, or say static: true if its rows never change", t.Name, strings.TrimSuffix(kind, " table"))
 	}
@@ -224,6 +229,8 @@ func columnFindingsMySQL(c *policy.Column, at mysql.Shape) []Finding {
 	switch {
 	case at.Scale > scale:
 		return []Finding{{Fatal: true, Text: where + fmt.Sprintf(", of whose digits after the point %d would be kept: declare numeric(p,s) with as many as it has", scale)}}
+	case declared >= 0 && at.Data == "decimal" && at.Precision-at.Scale > width-scale && at.Precision > int(dialect.MySQL.Digits):
+		return []Finding{{Text: where + fmt.Sprintf(", of which a number with more than %d digits before the point is read as the nearest that has as many", width-scale)}}
 	case declared >= 0 && at.Data == "decimal" && at.Precision-at.Scale > width-scale:
 		return []Finding{{Fatal: true, Text: where + ", which has more digits before the point: declare as many"}}
 	}
@@ -233,21 +240,66 @@ func columnFindingsMySQL(c *policy.Column, at mysql.Shape) []Finding {
 // copyFindings is described at source.
 func (s *mysqlSource) copyFindings(_ context.Context, d *policy.Dataset) ([]Finding, error) {
 	seen, _ := s.pins.of(d)
-	return keysOfMySQL(d, seen.shape), nil
+	return keyFindings(copies{mysqlAnswers{}}, d, seen.shape, dialect.MySQL), nil
 }
 
 // Adopt is Backend's.
 func (s *mysqlSource) Adopt(p *policy.Policy) { s.pins.adopt(p) }
 
-// keysOfMySQL refuses keys of which it is not known that they are one text where they are equal.
-func keysOfMySQL(d *policy.Dataset, have shape) (list []Finding) {
-	for _, f := range keyCopyFindings(d, have, dialect.MySQL, func(c columnShape) string { return mysql.KeyClass(c.mysql) }) {
-		f.Text = strings.Replace(f.Text, "give it another type, or read live",
-			fmt.Sprintf("give it whole numbers, decimal, date, binary, uuid, or a text of at most %d characters in a _bin collation such as utf8mb4_bin", mysql.LongestKey), 1)
-		f.Text = strings.Replace(f.Text, ", or read live", "", 1)
-		list = append(list, f)
+// mysqlAnswers are those of MySQL and MariaDB, of which snapshots alone are read: keys are compared as texts.
+type mysqlAnswers struct{ conn *mysql.Conn }
+
+var _ questions = mysqlAnswers{}
+
+// class is described at questions.
+func (mysqlAnswers) class(c columnShape) string { return mysql.KeyClass(c.mysql) }
+
+// types is described at questions.
+func (mysqlAnswers) types() string {
+	return fmt.Sprintf("whole numbers, decimal, date, binary, uuid, or a text of at most %d characters in a _bin collation such as utf8mb4_bin; no ENUM with '' among its labels", mysql.LongestKey)
+}
+
+// joined is described at questions.
+func (mysqlAnswers) joined(columnShape, columnShape) equality { return ofTexts }
+
+// fails is described at questions: cells are read by functions that are total (package mysql).
+func (mysqlAnswers) fails(_ *policy.Table, c columnShape) string {
+	if c.mysql.Computed {
+		return "is computed when it is read, which could fail at a row: make it STORED"
 	}
-	return list
+	return ""
+}
+
+// mysqlViewSQL asks for the text of a view, which is empty for an account without the right to see it.
+const mysqlViewSQL = `SELECT v.VIEW_DEFINITION FROM information_schema.VIEWS AS v WHERE lower(v.TABLE_SCHEMA) = ? AND lower(v.TABLE_NAME) = ?`
+
+// shows is described at questions: views are followed to what they read. Engines whose tables show rows of others are refused (tableFindingsMySQL).
+func (a mysqlAnswers) shows(ctx context.Context, tables []*policy.Table) ([]extent, error) {
+	list := make([]extent, len(tables))
+	for i, t := range tables {
+		next := []string{strings.ToLower(t.Source.Schema + "." + t.Source.Name)}
+		for seen := map[string]bool{}; len(next) > 0; {
+			name := next[0]
+			if next = next[1:]; seen[name] {
+				continue
+			}
+			seen[name] = true
+			list[i].add(name)
+			schema, relation, _ := strings.Cut(name, ".")
+			texts, err := a.conn.Texts(ctx, mysqlViewSQL, schema, relation)
+			if err != nil {
+				return nil, err
+			}
+			for _, text := range texts {
+				read, whole := mysql.ViewReads(text[0])
+				if list[i].view = true; !whole {
+					list[i].opaque = fmt.Sprintf("reads the view %s, which calls a stored function, or whose text dpproxy's account may not see (GRANT SHOW VIEW)", name)
+				}
+				next = append(next, read...)
+			}
+		}
+	}
+	return list, nil
 }
 
 var grantForm = regexp.MustCompile(`^GRANT (.*?) ON (.*?) TO `)

@@ -123,7 +123,6 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable
 	}
-	findings = append(findings, numberFindings(d, have, dialect.PostgreSQL)...)
 	if !fatal(findings) {
 		findings = append(append(findings, b.probe(ctx, d)...), b.keyFindings(ctx, d)...)
 	}
@@ -143,7 +142,6 @@ func (b *Postgres) schemaFindings(ctx context.Context, tx pgx.Tx, p *policy.Poli
 		func() ([]Finding, error) { return serverFindings(ctx, tx) },
 		func() ([]Finding, error) { return b.clusterFindings(ctx, tx, d) },
 		func() ([]Finding, error) { return roleFindings(ctx, tx, d) },
-		func() ([]Finding, error) { return overlapFindings(ctx, tx, p, d) },
 	} {
 		found, err := look()
 		if err != nil {
@@ -154,6 +152,11 @@ func (b *Postgres) schemaFindings(ctx context.Context, tx pgx.Tx, p *policy.Poli
 	if have, err = datasetShape(ctx, tx, d); err != nil {
 		return nil, nil, err
 	}
+	judged, err := judge(ctx, postgresAnswers{tx}, p, d, have, dialect.PostgreSQL)
+	if err != nil {
+		return nil, nil, err
+	}
+	list = append(list, judged...)
 	tables := slices.DeleteFunc(slices.Clone(d.Tables), (*policy.Table).Analysed)
 	var asked proofs
 	for _, t := range tables {
@@ -166,6 +169,35 @@ func (b *Postgres) schemaFindings(ctx context.Context, tx pgx.Tx, p *policy.Poli
 		list = append(list, b.tableFindings(t, have, asked)...)
 	}
 	return list, have, nil
+}
+
+// postgresAnswers are PostgreSQL's, and Citus's, which has a question more (spreadKeyFindings).
+type postgresAnswers struct{ tx pgx.Tx }
+
+var _ questions = postgresAnswers{}
+
+// class is described at questions.
+func (postgresAnswers) class(c columnShape) string { return exactClass(c) }
+
+// types is described at questions.
+func (postgresAnswers) types() string {
+	return "a type of whole numbers, numeric with a scale, text or uuid"
+}
+
+// joined is described at questions.
+func (postgresAnswers) joined(a, b columnShape) equality { return joinedByValue(a, b) }
+
+// fails is described at questions: 100 / age fails at a row that was stored without a word.
+func (postgresAnswers) fails(t *policy.Table, c columnShape) string {
+	if c.computed && !t.Public {
+		return "is computed when it is read (VIRTUAL), which could fail at a row: make it STORED"
+	}
+	return ""
+}
+
+// shows is described at questions.
+func (a postgresAnswers) shows(ctx context.Context, tables []*policy.Table) ([]extent, error) {
+	return shownIn(ctx, a.tx, tables)
 }
 
 // serverFindings says whether it is a PostgreSQL that is new enough, and what is not believed of one that is not alone.

@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -78,7 +78,7 @@ func (s *duckSource) Inspect(ctx context.Context, p *policy.Policy, d *policy.Da
 // copyFindings is described at source.
 func (s *duckSource) copyFindings(_ context.Context, d *policy.Dataset) ([]Finding, error) {
 	seen, _ := s.pins.of(d)
-	return keyCopyFindings(d, seen, dialect.DuckDB, duckClass), nil
+	return keyFindings(copies{(*DuckDB)(nil)}, d, seen, dialect.DuckDB), nil
 }
 
 // Adopt is Backend's.
@@ -113,7 +113,7 @@ func (s *duckSource) consistent(ctx context.Context, into *maker, do func(readin
 		return err
 	}
 	for _, l := range b.leftOut {
-		s.log.Warn("snapshot: lines of a file have another number of fields than its header, and are left out", "table", l.source.Name, "which", l.lines.String())
+		s.log.Warn("snapshot: "+l.what, "file", filepath.Base(l.file))
 	}
 	if err := s.unchanged(ctx, b, into.list); err != nil {
 		return err
@@ -211,22 +211,4 @@ func (r duckReading) rows(ctx context.Context, e rewrite.Extraction, into *stage
 		return err
 	}
 	return nil
-}
-
-// duckClass is exactClass of DuckDB's types. Its whole numbers that int8 does not hold are texts.
-func duckClass(c columnShape) string {
-	switch kind, rest, _ := strings.Cut(c.base, "("); kind {
-	case "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER":
-		return "whole"
-	case "UBIGINT", "HUGEINT", "UHUGEINT":
-		return "wide whole"
-	case "VARCHAR", "ENUM":
-		return "text"
-	case "DECIMAL":
-		_, scale, _ := strings.Cut(rest, ",")
-		return "numeric of scale " + strings.TrimSuffix(scale, ")")
-	case "UUID", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE", "TIME", "BLOB", "BIT":
-		return c.base
-	}
-	return ""
 }

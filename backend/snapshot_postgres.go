@@ -293,7 +293,7 @@ func copyRows(ctx context.Context, tx pgx.Tx, e rewrite.Extraction, into *coming
 func (b *Postgres) copyFindings(ctx context.Context, d *policy.Dataset) (list []Finding, err error) {
 	err = b.transactionAside(ctx, defaultDeadline, func(tx pgx.Tx) error {
 		have, err := datasetShape(ctx, tx, d)
-		list = keyCopyFindings(d, have, dialect.PostgreSQL, exactClass)
+		list = keyFindings(copies{postgresAnswers{tx}}, d, have, dialect.PostgreSQL)
 		return err
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package backend
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -48,9 +47,9 @@ func (b *Spark) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset
 			}
 			findings = append(findings, found...)
 		}
-		findings = append(findings, numberFindings(d, have, dialect.Spark)...)
-		findings = append(findings, overlapFindingsSpark(p, d, seen)...)
-		return nil
+		judged, err := judge(ctx, sparkAnswers(seen), p, d, have, dialect.Spark)
+		findings = append(findings, judged...)
+		return err
 	})
 	return findings, err
 }
@@ -140,8 +139,69 @@ func boundFindingSpark(t *policy.Table) (list []Finding) {
 	return list
 }
 
-// keysOfSpark are the types that keys may have: equal values have one text there, and every value has one.
-var keysOfSpark = []string{"tinyint", "smallint", "int", "bigint", "decimal", "string", "varchar", "date", "timestamp", "timestamp_ntz", "boolean"}
+// sparkAnswers are those of Spark, by its catalog: a table by its relation.
+type sparkAnswers map[string]sparkTable
+
+var _ questions = sparkAnswers(nil)
+
+// class is described at questions.
+func (sparkAnswers) class(c columnShape) string {
+	switch c.base {
+	case "tinyint", "smallint", "int", "bigint":
+		return "whole"
+	case "decimal":
+		return fmt.Sprint("decimal of scale ", c.scale)
+	case "string", "varchar":
+		return "text"
+	case "date", "timestamp", "timestamp_ntz", "boolean":
+		return c.base
+	}
+	return ""
+}
+
+// types is described at questions.
+func (sparkAnswers) types() string {
+	return "a type of whole numbers, decimal, string, date or timestamp"
+}
+
+// joined is described at questions. Exact numbers of two types are compared by their values; of other types Spark converts one to the other,
+// as texts to numbers, by which '7' and '07' are equal to one.
+func (s sparkAnswers) joined(a, b columnShape) equality {
+	one, other := s.class(a), s.class(b)
+	switch {
+	case one == "" || other == "":
+		return ofTexts // and refused
+	case one == other, exactNumber(one) && exactNumber(other), isMoment(one) && isMoment(other):
+		return ofValues
+	}
+	return coarser
+}
+
+func exactNumber(class string) bool {
+	return class == "whole" || strings.HasPrefix(class, "decimal")
+}
+
+func isMoment(class string) bool { return class == "date" || strings.HasPrefix(class, "timestamp") }
+
+// fails is described at questions: views, whose SELECT could, and files that Spark does not write are refused (tableFindingsSpark).
+func (sparkAnswers) fails(*policy.Table, columnShape) string { return "" }
+
+// shows is described at questions: a table's rows lie in its directory, and so do those of each table whose directory lies in it.
+func (s sparkAnswers) shows(_ context.Context, tables []*policy.Table) ([]extent, error) {
+	list := make([]extent, len(tables))
+	for i, t := range tables {
+		own := strings.TrimSuffix(s[sparkKey(t)].location, "/")
+		if own == "" {
+			continue
+		}
+		for _, other := range tables {
+			if in := s[sparkKey(other)].location; strings.HasPrefix(in+"/", own+"/") {
+				list[i].add("the directory " + strings.TrimSuffix(in, "/"))
+			}
+		}
+	}
+	return list, nil
+}
 
 // tableFindingsSpark says what is wrong with a table on Spark alone.
 func tableFindingsSpark(t *policy.Table, at sparkTable) (list []Finding) {
@@ -165,31 +225,6 @@ func tableFindingsSpark(t *policy.Table, at sparkTable) (list []Finding) {
 	}
 	if t.RowRank != "" {
 		refuse(": nothing proves that no two rows of a %s have the same row_rank: Spark enforces no constraint. Leave row_rank out, and each query numbers the rows", unitOf(t.Dataset))
-	}
-	for _, key := range keyColumns(t) {
-		for _, c := range at.columns {
-			if base, _ := sparkType(c.kind); strings.EqualFold(c.name, key) && !slices.Contains(keysOfSpark, base) {
-				refuse(": the key %s is %s, which may have several texts for equal values; give it a type of whole numbers, decimal, string, date or timestamp", key, c.kind)
-			}
-		}
-	}
-	return list
-}
-
-// overlapFindingsSpark says which tables of a dataset show rows of one directory that another table of the policy shows too.
-func overlapFindingsSpark(p *policy.Policy, d *policy.Dataset, seen map[string]sparkTable) (list []Finding) {
-	tables := named(p)
-	below := func(a, b string) bool { return a != "" && strings.HasPrefix(b+"/", strings.TrimSuffix(a, "/")+"/") }
-	for i, a := range tables {
-		for _, other := range tables[i+1:] {
-			if sparkKey(a) == sparkKey(other) {
-				continue
-			}
-			one, two := seen[sparkKey(a)].location, seen[sparkKey(other)].location
-			if below(one, two) || below(two, one) {
-				list = append(list, overlapFinding(d, a, other, "the same directory", false)...)
-			}
-		}
 	}
 	return list
 }

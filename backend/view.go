@@ -103,7 +103,9 @@ func (b *DuckDB) viewShape(ctx context.Context, t *policy.Table, into shape) {
 			return errResult
 		}
 		if slices.Contains(wanted, *row[0]) {
-			into[columnName{schema, name, *row[0]}] = columnShape{kind: kindTrusted, kindOf: *row[1], base: *row[1], scale: -1}
+			c := columnShape{kind: kindTrusted, kindOf: *row[1], base: *row[1], scale: -1}
+			c.loose = b.loose(ctx, c, *row[0], "("+whole+")")
+			into[columnName{schema, name, *row[0]}] = c
 		}
 		return nil
 	})

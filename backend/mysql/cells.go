@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,8 +27,9 @@ import (
 // Claim. The value is a function of the cell and of the schema alone, total, and for keys one to one: two keys are one text here if and
 // only if MySQL takes them for equal. Proof of the last, by type: whole numbers of 64 bits are taken as int64, those without a sign
 // modulo 2^64; decimals of one scale have one text each; texts are in a _bin collation, which compares code points, with blanks at the
-// end left out where it pads them, and are encoded one to one; bytes are written in hexadecimal digits; moments, and numbers of bits, have one form for each
-// precision, and labels of one ENUM differ. Keys of other types are refused (KeyClass), and so is comparing two of different classes.
+// end left out where it pads them, and come as the bytes that are stored, of a character set in which each code point is other bytes: the server
+// would convert those that are no character of it to question marks, all alike; bytes are written in hexadecimal digits; moments, and numbers of bits, have one form for each
+// precision, and labels of one ENUM differ, and from '', which stands for a value that is no label. Keys of other types are refused (KeyClass), and so is comparing two of different classes.
 
 // Column is a column of a relation as it is read.
 type Column struct {
@@ -51,6 +53,9 @@ func ColumnOf(name string, at Shape, columns []*policy.Column, key, whole bool) 
 		c.Kind, c.Value = "BIGINT", wholeKey
 	case key:
 		c.Kind, c.Value, c.Most = "VARCHAR", textKey(at), 4*LongestKey+64
+		if at.Collation != "" {
+			c.Item = "CAST(" + c.Item + " AS BINARY)"
+		}
 	default:
 		kind := ""
 		for _, column := range columns {
@@ -274,16 +279,37 @@ func textKey(at Shape) func(driver.Value) driver.Value {
 			return nil
 		case at.bytes():
 			return hex.EncodeToString([]byte(text))
-		case at.Pads:
-			text = strings.TrimRight(text, " ")
 		case at.Data == "decimal":
 			text = plainDecimal(text)
 		}
-		if !utf8.ValidString(text) || strings.HasPrefix(text, "\x00") {
+		if at.Pads {
+			text = strings.TrimRight(text, " ")
+		}
+		characters, _, _ := strings.Cut(at.Collation, "_")
+		if characters == "latin1" {
+			text = ofLatin1(text)
+		}
+		beyond := characters == "ascii" && strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
+		if beyond || !utf8.ValidString(text) || strings.HasPrefix(text, "\x00") {
 			return "\x00" + hex.EncodeToString([]byte(text))
 		}
 		return text
 	}
+}
+
+// windows1252 are the characters of the bytes from 80 to 9f that MySQL calls latin1: Windows' code page, and controls where that has nothing.
+var windows1252 = []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
+
+func ofLatin1(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		r := rune(text[i])
+		if r >= 0x80 && r < 0xa0 {
+			r = windows1252[r-0x80]
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // plainDecimal leaves out what ZEROFILL and a negative zero write.
@@ -328,7 +354,7 @@ func KeyClass(at Shape) string {
 		}
 		return "varbinary"
 	case "enum":
-		if !at.Exact {
+		if !at.Exact || emptyLabel.MatchString(at.Full) {
 			return ""
 		}
 		return at.Full
@@ -337,6 +363,9 @@ func KeyClass(at Shape) string {
 	}
 	return ""
 }
+
+// emptyLabel matches an ENUM of whose labels one is empty, or a blank where these do not count: enum('a',”).
+var emptyLabel = regexp.MustCompile(`^enum\((?:'(?:[^']|'')*',)*' *'(?:,.*)?\)$`)
 
 // Shape is what MySQL's catalog says of a column.
 type Shape struct {

@@ -29,9 +29,10 @@ func Document(text string, figures map[string][]Figure) (string, error) {
 	for _, f := range Faults {
 		fmt.Fprintf(faults, "| %s | %s | %s |\n", Cell(f.Name), f.File, f.Test)
 	}
-	classes := &strings.Builder{}
+	classes, answers := &strings.Builder{}, &strings.Builder{}
 	classes.WriteString(classesTable())
-	for name, table := range map[string]fmt.Stringer{"threats": threats, "rules": rules, "classes": classes, "faults": faults} {
+	answers.WriteString(answersTable())
+	for name, table := range map[string]fmt.Stringer{"threats": threats, "rules": rules, "classes": classes, "answers": answers, "faults": faults} {
 		_, after, found := strings.Cut(text, "<!-- "+name+": ")
 		mark, _, closed := strings.Cut(after, "-->\n")
 		before, rest, ended := strings.Cut(text, "<!-- end of "+name+" -->")

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -230,6 +231,44 @@ func TestFiguresAreKept(t *testing.T) {
 }
 
 // TestDocument: SECURITY.md has the table as it is here, and a figure for each threat that a test holds.
+// TestSourcesAnswer: each type of package backend that answers the questions to sources is in the table, with a test of each answer.
+func TestSourcesAnswer(t *testing.T) {
+	known := testsOf(t)
+	of := map[string]bool{}
+	for _, a := range Answers {
+		of[a.Of] = true
+		for i, said := range a.Said {
+			if said == "" || len(a.Tests[i]) == 0 {
+				t.Errorf("%s: %s is not answered", a.Source, Questions[i])
+			}
+			for _, name := range a.Tests[i] {
+				if !known[name] {
+					t.Errorf("%s names %s, which is not there", a.Source, name)
+				}
+			}
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(root, "backend", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`_ +questions += \(?\*?(\w+)`).FindAllStringSubmatch(string(text), -1) {
+			if found++; !of[m[1]] {
+				t.Errorf("%s answers, and is not in the table", m[1])
+			}
+		}
+	}
+	if found != len(of) {
+		t.Errorf("%d types answer, %d are in the table", found, len(of))
+	}
+}
+
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
 	if err != nil {
