@@ -50,7 +50,7 @@ func (d *Drawer) counted(depth int) string {
 	var list, by []string
 	for i := range d.dice.IntN(3) {
 		if text, _ := d.value(f.columns, depth-1); text != "" {
-			list, by = append(list, text+" AS k"+fmt.Sprint(i+1)), append(by, fmt.Sprint(len(list)))
+			list, by = append(list, text+" AS k"+fmt.Sprint(i+1)), append(by, fmt.Sprint(len(list)+1))
 		}
 	}
 	for i := range 1 + d.dice.IntN(2) {

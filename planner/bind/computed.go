@@ -3,9 +3,6 @@ package bind
 import (
 	"slices"
 
-	pg "github.com/pganalyze/pg_query_go/v6"
-
-	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -27,29 +24,6 @@ func (b *Binder) Settles(t *semantics.Translator, r *Rows) *semantics.Translator
 		t.Settler = &semantics.Settler{Rows: r, Env: b.Env}
 	}
 	return t
-}
-
-// foresee settles what parts of a statement will ask of the rows, before their table is taken.
-func (b *Binder) foresee(r *Rows, nodes ...*pg.Node) {
-	t := b.Settles(&semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Place: "WHERE", Texts: b.Open.Texts(r.Own)}, r)
-	if t.Settler == nil {
-		return
-	}
-	for _, n := range nodes {
-		ast.Holds(n, func(n *pg.Node) bool {
-			if n.GetAExpr() != nil {
-				t.Expr(n)
-			}
-			return false
-		})
-	}
-}
-
-// foreseen is foresee for one side of a join.
-func (b *Binder) foreseen(r *Rows, nodes []*pg.Node) *Rows {
-	own := *r
-	b.foresee(&own, nodes...)
-	return &own
 }
 
 // Own is the table that the rows are of.

@@ -73,8 +73,8 @@ func (r *Rows) reference(name string, pos int) *pg.Node {
 	return pg.MakeColumnRefNode(fields, int32(pos))
 }
 
-// equation is the condition that USING stands for.
-func equation(left, right *Rows, name string, pos int) *pg.Node {
+// equalColumns is the condition that USING stands for.
+func equalColumns(left, right *Rows, name string, pos int) *pg.Node {
 	return pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, left.reference(name, pos), right.reference(name, pos), int32(pos))
 }
 
