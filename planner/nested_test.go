@@ -20,7 +20,10 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
-var nestedStatements = flag.Int("nested-statements", 2000, "how many nested statements are planned over each policy")
+var (
+	nestedStatements = flag.Int("nested-statements", 300, "how many nested statements are planned over each policy; a night plans as many as there is time for")
+	nestedSeed       = flag.Uint64("nested-seed", 45, "of the statements")
+)
 
 // keysPolicy has keys of all kinds: of units, through which units are found, of several units, and with a domain as well; rows that name no unit; and texts that nobody
 // declared.
@@ -95,9 +98,9 @@ func nestedContexts(t testing.TB) (list []reuse.Context) {
 // TestNestedStatements: none of many drawn statements ends a session, and each that is planned can be written for the engines.
 func TestNestedStatements(t *testing.T) {
 	for i, c := range nestedContexts(t) {
-		d, planned, ended := nested.New(c.Dataset, rand.NewPCG(45, uint64(i))), 0, map[string]int{}
+		d, planned, ended := nested.New(c.Dataset, rand.NewPCG(*nestedSeed, uint64(i))), 0, map[string]int{}
 		for range *nestedStatements {
-			text := d.Statement()
+			text, _ := d.Statement()
 			ok, fault := planNested(c, text)
 			if ok {
 				planned++
@@ -171,7 +174,7 @@ func FuzzNested(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := contexts[len(data)%len(contexts)]
-		text := nested.New(c.Dataset, &nested.Bytes{Data: data}).Statement()
+		text, _ := nested.New(c.Dataset, &nested.Bytes{Data: data}).Statement()
 		if _, fault := planNested(c, text); fault != "" {
 			t.Fatalf("%s\n%s", text, fault)
 		}

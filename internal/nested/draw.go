@@ -27,40 +27,44 @@ type from struct {
 	where   string
 }
 
-// Statement draws a SELECT whose rows are groups that somebody is in.
-func (d *Drawer) Statement() string {
+// Statement draws a SELECT whose rows are groups that somebody is in, and says what each of its columns is made of.
+func (d *Drawer) Statement() (text string, columns []string) {
 	d.named, d.ctes, d.shared = 0, nil, nil
-	text := d.counted(2)
+	text, columns = d.counted(2)
 	switch d.dice.IntN(10) {
 	case 0:
+		columns = []string{"max(g.a1)", "min(g.a1)", "count(*)"}
 		text = "SELECT max(g.a1), min(g.a1), count(*) FROM (" + text + ") AS g"
 	case 1:
+		columns = []string{"g.a1", "rank() OVER (ORDER BY g.a1)", "sum(g.a1) OVER ()"}
 		d.ctes = append(d.ctes, "g AS ("+text+")")
 		text = "SELECT g.a1, rank() OVER (ORDER BY g.a1), sum(g.a1) OVER () FROM g"
 	}
 	if len(d.ctes) > 0 {
 		text = "WITH " + strings.Join(d.ctes, ", ") + " " + text
 	}
-	return text
+	return text, columns
 }
 
 // counted is an aggregation over drawn rows.
-func (d *Drawer) counted(depth int) string {
+func (d *Drawer) counted(depth int) (text string, columns []string) {
 	f := d.from(depth)
 	var list, by []string
 	for i := range d.dice.IntN(3) {
 		if text, _ := d.value(f.columns, depth-1); text != "" {
 			list, by = append(list, text+" AS k"+fmt.Sprint(i+1)), append(by, fmt.Sprint(len(list)+1))
+			columns = append(columns, text)
 		}
 	}
 	for i := range 1 + d.dice.IntN(2) {
-		list = append(list, d.aggregate(f.columns, depth-1)+" AS a"+fmt.Sprint(i+1))
+		text := d.aggregate(f.columns, depth-1)
+		list, columns = append(list, text+" AS a"+fmt.Sprint(i+1)), append(columns, text)
 	}
-	text := "SELECT " + strings.Join(list, ", ") + " FROM " + f.text + d.where(f, depth-1)
+	text = "SELECT " + strings.Join(list, ", ") + " FROM " + f.text + d.where(f, depth-1)
 	if len(by) > 0 {
 		text += " GROUP BY " + strings.Join(by, ", ") + " HAVING count(*) > 0"
 	}
-	return text
+	return text, columns
 }
 
 // aggregate is one over rows.
