@@ -150,7 +150,9 @@ const (
 	trueForm   = blanks + `(?i:t|tr|tru|true|y|ye|yes|on|1)` + blanks
 	falseForm  = blanks + `(?i:f|fa|fal|fals|false|n|no|of|off|0)` + blanks
 	dayForm    = `[0-9]{4,6}[-/][0-9]{1,2}[-/][0-9]{1,2}`
-	momentForm = blanks + `(?:` + dayForm + `(?:[ \tT].*)?|(?i:epoch|-?infinity))` + blanks
+	clockForm  = `[0-9]{1,2}:[0-9]{1,2}(?::[0-9]{1,2}(?:[.][0-9]*)?)?`
+	zoneForm   = `[ \t]*(?:[A-Za-z][A-Za-z_/]*|[+-](?:0?[0-9]|1[0-5])(?::?[0-5][0-9]){0,2})`
+	momentForm = blanks + `(?:` + dayForm + `(?:(?:T|[ \t]+)` + clockForm + `(?:` + zoneForm + `)?)?(?:[ \t]+(?i:bc))?|(?i:epoch|-?infinity))` + blanks
 	yearZero   = blanks + `0+[-/].*`
 	beforeOurs = `^(` + blanks + `[0-3][0-9]{3}[-/][0-9]{1,2}[-/][0-9]{1,2})(.*?)[ \t]+(?i:bc)` + blanks + `$` // which to the engine stands behind the day
 )

@@ -69,6 +69,7 @@ var picture = map[string][]string{
 	"internal/figures":           {},
 	"internal/daemon":            {"internal/memory"},
 	"internal/material":          {},
+	"internal/nested":            {"policy"},
 	"internal/request":           {},
 	"internal/seeds":             {},
 	"backend/hive":               {},

@@ -30,9 +30,9 @@ func (b *Binder) Settles(t *semantics.Translator, r *Rows) *semantics.Translator
 func (r *Rows) Own() *policy.Table { return r.Table }
 
 // Compute gives the rows a computed column.
-func (r *Rows) Compute(terms derived.ComputedColumn) int {
-	if at := derived.ComputedIn(r.Table, terms); at >= 0 {
-		return at
+func (r *Rows) Compute(terms derived.ComputedColumn) (at int, ok bool) {
+	if at, ok = derived.ComputedIn(r.Table, terms); ok {
+		return at, true
 	}
 	c := &derived.Computed{From: r.Table}
 	if d, ok := r.Table.Derived.(*derived.Computed); ok && !slices.ContainsFunc(terms, func(t derived.ComputedTerm) bool {
@@ -48,8 +48,8 @@ func (r *Rows) Compute(terms derived.ComputedColumn) int {
 	c.Columns = append(c.Columns, terms)
 	t := derived.NewComputed(c)
 	if t == nil {
-		return -1
+		return 0, false
 	}
 	r.Become(t)
-	return len(t.Columns) - 1
+	return len(t.Columns) - 1, true
 }

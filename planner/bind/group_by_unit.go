@@ -167,7 +167,7 @@ func (b *Binder) unitKey(r *Rows, e *semantics.Expr) (derived.UnitKey, *refuse.R
 	return k, refusal
 }
 
-// derive binds what the SELECT shows, and makes the table of its rows.
+// derive binds what the SELECT shows, and makes the table of its rows. It returns nil, nil if these have got further columns since their groups were bound.
 func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 	out := &Rows{pos: g.source.pos}
 	var outputs []int // columns and keys
@@ -203,12 +203,12 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 		outputs = append(outputs, len(out.names))
 		out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
 	}
+	if g.u.From != g.source.Table {
+		return nil, nil
+	}
 	var refusal *refuse.Refusal
 	if g.u.Where, refusal = g.b.Lowered(g.source.Table, g.source.where); refusal != nil {
 		return nil, refusal
-	}
-	if g.u.From != g.source.Table {
-		return nil, nil
 	}
 	if out.Table = derived.NewPerUnit(g.u); out.Table == nil {
 		return nil, WideAggregate.At(g.source.pos)

@@ -370,7 +370,7 @@ func (b *Binder) Lowered(t *policy.Table, where []*semantics.Expr) (predicate.Pr
 	if refusal == nil && len(residual) > 0 {
 		refusal = belowJoin.At(residual[0].Pos)
 	}
-	b.Notes = append(b.Notes, notes...)
+	b.Notes.AddAll(notes)
 	return out, refusal
 }
 

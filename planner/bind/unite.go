@@ -290,11 +290,6 @@ func (b *Binder) rowsBoth(left, right *Rows, op pg.SetOperation) (*Rows, *refuse
 	if refusal != nil {
 		return nil, refusal
 	}
-	side := both.Table.Columns[len(names)]
-	is := func(i int64) predicate.Pred {
-		cell, _ := side.Domain.Cell(i)
-		return predicate.InCells{Column: side, Spans: []mechanisms.Span{{From: cell, To: cell + 1}}}
-	}
 	of := pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, columnNamed(sideName, both.pos), pg.MakeAConstIntNode(1, int32(both.pos)), int32(both.pos))
 	others := &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, AggFilter: of, Location: int32(both.pos)}
 	out, refusal := b.groups(both, len(names), []*pg.Node{pg.MakeResTargetNodeWithNameAndVal(sideName, &pg.Node{Node: &pg.Node_FuncCall{FuncCall: others}}, int32(both.pos))}, operation)
@@ -305,7 +300,11 @@ func (b *Binder) rowsBoth(left, right *Rows, op pg.SetOperation) (*Rows, *refuse
 	if !ok {
 		return nil, rowsCombined.At(left.pos, operation)
 	}
-	own := *d
+	own, side := *d, d.From.Columns[len(names)]
+	is := func(i int64) predicate.Pred {
+		cell, _ := side.Domain.Cell(i)
+		return predicate.InCells{Column: side, Spans: []mechanisms.Span{{From: cell, To: cell + 1}}}
+	}
 	own.Of = is(0)
 	table := derived.NewPerUnit(&own)
 	if table == nil {
