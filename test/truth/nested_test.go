@@ -71,6 +71,9 @@ var nestedOnce = []string{
 	`SELECT count(*) AS n FROM (SELECT person_id, age FROM people EXCEPT SELECT person_id, age FROM people WHERE age > 4) t`,
 }
 
+// keyAlone is what a refusal says of a key that is asked for its value.
+const keyAlone = "it may join, be counted with DISTINCT, and nothing else"
+
 // TestNested asks drawn nested statements: each answer is PostgreSQL's, or a notice says that it is of other rows.
 func TestNested(t *testing.T) {
 	for i, engine := range []string{"postgres", "duckdb"} {
@@ -85,7 +88,9 @@ func TestNested(t *testing.T) {
 				for _, text := range nestedOnce {
 					if s.name == "keyed" {
 						v, _, _ := p.try(&statement{text: text})
-						p.settle(t, tl, v, text)
+						if tl.classes[v.class]++; v.bad() {
+							t.Errorf("%s, %s: %s\n  %s;", engine, v.class, v.why, text)
+						}
 					}
 				}
 				for range *statements / 2 {
@@ -99,6 +104,9 @@ func TestNested(t *testing.T) {
 						stmt.outs = append(stmt.outs, output{sql: c, role: role})
 					}
 					v, got, want := p.try(stmt)
+					if v.class == denied && strings.Contains(v.why, keyAlone) {
+						v.class = refused
+					}
 					tl.asked++
 					said := strings.Join(got.said, "\n")
 					for _, n := range otherRows {
