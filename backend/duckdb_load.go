@@ -132,13 +132,22 @@ func (l *loader) loadFile(ctx context.Context, s policy.Source, tables []*policy
 	return nil
 }
 
-// Which texts are numbers is PostgreSQL 15's to say, wherever the rows lie: ' 12 ' and '1e3' are, as the engine has it, but to it
-// '1_0', '0x10' and '0b11' are numbers too, and '1.5' is the whole number 2.
+// Which texts are values is PostgreSQL 15's to say, wherever the rows lie: ' 12 ' and '1e3' are numbers, as the engine has it, but to it
+// '1_0', '0x10' and '0b11' are numbers too, and '1.5' is the whole number 2. To it anything may stand behind a date, '2025-03-02xyz', and 'on' is no truth. Dates
+// are read where the year comes first and has four digits, so that no setting of DateStyle decides which number is which: others are NULL.
 const (
 	blanks     = `[ \t\n\v\f\r]*`
 	wholeForm  = blanks + `[+-]?[0-9]+` + blanks
 	numberForm = blanks + `[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?` + blanks
 	wordForm   = blanks + `[+-]?(?i:nan|inf|infinity)` + blanks // of floating numbers
+	trueForm   = blanks + `(?i:t|tr|tru|true|y|ye|yes|on|1)` + blanks
+	falseForm  = blanks + `(?i:f|fa|fal|fals|false|n|no|of|off|0)` + blanks
+	dayForm    = `[0-9]{4,6}[-/][0-9]{1,2}[-/][0-9]{1,2}`
+	clockForm  = `[0-9]{1,2}:[0-9]{1,2}(?::[0-9]{1,2}(?:[.][0-9]*)?)?`
+	zoneForm   = `[ \t]*(?:[A-Za-z][A-Za-z_/]*|[+-](?:0?[0-9]|1[0-5])(?::?[0-5][0-9]){0,2})`
+	momentForm = blanks + `(?:` + dayForm + `(?:(?:T|[ \t]+)` + clockForm + `(?:` + zoneForm + `)?)?(?:[ \t]+(?i:bc))?|(?i:epoch|-?infinity))` + blanks
+	yearZero   = blanks + `0+[-/].*`
+	beforeOurs = `^(` + blanks + `[0-3][0-9]{3}[-/][0-9]{1,2}[-/][0-9]{1,2})(.*?)[ \t]+(?i:bc)` + blanks + `$` // which to the engine stands behind the day
 )
 
 // read is the column of a file, a text or not, in the type that it is kept in: NULL where it is no value of that.
@@ -146,6 +155,10 @@ func (c fileColumn) read(text bool) string {
 	name := dialect.QuoteName(c.name)
 	value := "TRY_CAST(" + name + " AS " + c.kind + ")"
 	is := func(form string) string { return "regexp_full_match(" + name + ", " + dialect.QuoteText(form) + ")" }
+	as := func(kind string) string {
+		return "TRY_CAST(regexp_replace(" + name + ", " + dialect.QuoteText(beforeOurs) + `, '\1 (BC)\2') AS ` + kind + ")"
+	}
+	moment := is(momentForm) + " AND NOT " + is(yearZero)
 	switch {
 	case !text:
 		return value
@@ -155,6 +168,12 @@ func (c fileColumn) read(text bool) string {
 		return "CASE WHEN " + is(numberForm) + " THEN " + value + " END"
 	case c.kind == "FLOAT", c.kind == "DOUBLE": // 1e400 is out of range, and no infinity
 		return "CASE WHEN " + is(wordForm) + " OR " + is(numberForm) + " AND isfinite(" + value + ") THEN " + value + " END"
+	case c.kind == "BOOLEAN":
+		return "CASE WHEN " + is(trueForm) + " THEN true WHEN " + is(falseForm) + " THEN false END"
+	case c.kind == "TIMESTAMP", c.kind == "TIMESTAMPTZ":
+		return "CASE WHEN " + moment + " THEN " + as(c.kind) + " END"
+	case c.kind == "DATE": // what stands behind the day is a time
+		return "CASE WHEN " + moment + " AND (" + as("TIMESTAMP") + " IS NOT NULL OR " + as("TIMESTAMPTZ") + " IS NOT NULL) THEN " + as(c.kind) + " END"
 	}
 	return value
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -116,6 +117,80 @@ func TestTextsThatAreNumbers(t *testing.T) {
 			if number(got) != number(want) {
 				t.Errorf("%q as %s is %s, to PostgreSQL %s", text, kind, number(got), number(want))
 			}
+		}
+	}
+}
+
+// TestTextsThatAreMoments: what is read of a drawn text as a date, a moment or a truth is what PostgreSQL 15 reads of it, and what has the form of ISO 8601 is read.
+func TestTextsThatAreMoments(t *testing.T) {
+	server := pgtest.Shared(t)
+	conn, err := pgx.Connect(t.Context(), server.URLFor("postgres", server.Database(t))+"&timezone=UTC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	db, err := sql.Open("duckdb", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(t.Context(), "SET TimeZone = 'UTC'"); err != nil {
+		t.Fatal(err)
+	}
+	orNothing := func(text *string) string {
+		if text == nil {
+			return "nothing"
+		}
+		return *text
+	}
+	d := rand.New(rand.NewPCG(45, 9))
+	one := func(of ...string) string { return of[d.IntN(len(of))] }
+	moments := []string{"2025-03-02xyz", "2025-03-01 BC", "2025-03-01 10:00:00 BC", "25-03-02", "0000-01-01", "-2025-03-01", "2025-03-02 24:00:00", "2025-03-02 10:00:00 Europe/Berlin"}
+	for range 600 {
+		text := one("", "", "", " ") + one("2025", "2025", "2025", "2025", "2024", "2024", "0001", "25", "0000", "12025", "-2025") + "-" + one("03", "03", "3", "12", "02", "13", "Mar", "003") + "-" + one("02", "02", "2", "28", "29", "31", "00", "32")
+		if d.IntN(5) == 0 {
+			text = strings.ReplaceAll(text, "-", one("/", ".", ""))
+		}
+		if d.IntN(2) == 0 {
+			text += one(" ", " ", " ", "T", "T", "", "  ", "x") + one("10:00:00", "10:00:01", "23:59:59.999999", "10:00", "09:30", "1:2:3", "10", "25:00:00", "10:00:00.5", "24:00:00", "10:60") + one("", "", "", "Z", "+05", "-05:30", " UTC", "+99", "xyz")
+		}
+		moments = append(moments, text+one("", "", "", "", "", " ", "\n", " BC", "xyz", " x", "BC"))
+	}
+	truths := []string{"t", "T", "tr", "tru", "true", "TRUE", "truex", "y", "ye", "yes", "yess", "on", "o", "of", "off", "1", "0", "01", "2", "-1", " t ", "\tno\n", "n", "no", "f", "fals", "false", "", " ", "null"}
+	iso := regexp.MustCompile(`^ ?\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?(Z|[+-]\d\d)?)?)?( BC)?$`)
+	for kind, own := range map[string]string{"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMPTZ": "timestamptz", "BOOLEAN": "boolean"} {
+		texts, number := moments, "extract(epoch FROM %s)::float8::text"
+		if kind == "BOOLEAN" {
+			texts, number = truths, "%s::int::text"
+		}
+		read := 0
+		for _, text := range texts {
+			var want, got *string
+			if conn.QueryRow(t.Context(), "SELECT "+fmt.Sprintf(number, "$1::text::"+own), text).Scan(&want) != nil {
+				want = nil
+			}
+			value := fmt.Sprintf(strings.NewReplacer("float8", "DOUBLE", "text", "VARCHAR").Replace(number), fileColumn{"x", kind}.read(true))
+			if err := db.QueryRowContext(t.Context(), "SELECT "+value+" FROM (SELECT CAST(? AS VARCHAR) AS x) AS s", text).Scan(&got); err != nil {
+				t.Fatal(err)
+			}
+			same := func() bool {
+				a, err := strconv.ParseFloat(*got, 64)
+				b, also := strconv.ParseFloat(*want, 64)
+				return err == nil && also == nil && a == b
+			}
+			switch {
+			case got != nil && (want == nil || !same()):
+				t.Errorf("%q as %s is %s, to PostgreSQL %s", text, kind, *got, orNothing(want))
+			case got == nil && want != nil && (kind == "BOOLEAN" || iso.MatchString(text)):
+				t.Errorf("%q as %s is nothing, to PostgreSQL %s", text, kind, *want)
+			case got != nil:
+				read++
+			}
+		}
+		t.Logf("%s: of %d texts %d are read", kind, len(texts), read)
+		if read < len(texts)/12 {
+			t.Errorf("%s: only %d texts are read", kind, read)
 		}
 	}
 }

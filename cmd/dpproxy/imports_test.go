@@ -70,6 +70,7 @@ var picture = map[string][]string{
 	"internal/figures":           {},
 	"internal/daemon":            {"internal/memory"},
 	"internal/material":          {},
+	"internal/nested":            {"policy"},
 	"internal/request":           {},
 	"internal/seeds":             {},
 	"backend/hive":               {},

@@ -109,7 +109,7 @@ func (g *Grouping) counted(where []*semantics.Expr, typ policy.Type) *Found {
 func (g *Grouping) countKeys(n *pg.Node, where []*semantics.Expr) *Found {
 	k, _ := g.Rows.KeyNode(n)
 	g.b.SaysPartner(g.Rows, k)
-	if !k.Column.Unit && k.Present == 0 {
+	if !g.Rows.KeyColumn(k).Unit && k.Present == 0 {
 		where = append(where, g.b.Known(g.Rows, k, ast.Location(n)))
 	}
 	if present := g.Rows.Present(k, ast.Location(n)); !present.IsConstant() {

@@ -102,13 +102,13 @@ func (g *Grouping) differentKeys(k *linear.Key, where []*semantics.Expr, pos int
 	if present := g.Rows.Present(k, pos); !present.IsConstant() {
 		where = append(where, present)
 	}
-	c := linear.Counter{Where: where, Units: &linear.Units{Key: -1}}
+	c := linear.Counter{Where: where, Units: &linear.Units{}}
 	switch {
-	case k.Column.Unit && g.Rows.Table.MaxRowsPerUnit == 1:
+	case g.Rows.KeyColumn(k).Unit && g.Rows.Table.MaxRowsPerUnit == 1:
 		c.Units = nil
-	case !k.Column.Unit:
+	case !g.Rows.KeyColumn(k).Unit:
 		g.b.LeavesOut(g.Rows.Table, "different "+k.Name+" are counted")
-		c.Units.Key = slices.Index(g.Rows.Table.Keys, k.Column)
+		c.Units.Key = k
 	}
 	return &Found{Key: -1, Counter: g.Question.Add(c), Type: policy.Int8}, nil
 }

@@ -335,7 +335,7 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 			return nil, refusal
 		}
 		if k != nil {
-			out.keys = append(out.keys, linear.Key{Name: ast.Label(target), Column: k.Column, Present: k.Present})
+			out.keys = append(out.keys, linear.Key{Name: ast.Label(target), At: k.At, Present: k.Present})
 		}
 		order := -len(out.keys)
 		e, refusal := t.Expr(target.Val)

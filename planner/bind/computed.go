@@ -3,9 +3,6 @@ package bind
 import (
 	"slices"
 
-	pg "github.com/pganalyze/pg_query_go/v6"
-
-	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -29,36 +26,13 @@ func (b *Binder) Settles(t *semantics.Translator, r *Rows) *semantics.Translator
 	return t
 }
 
-// foresee settles what parts of a statement will ask of the rows, before their table is taken.
-func (b *Binder) foresee(r *Rows, nodes ...*pg.Node) {
-	t := b.Settles(&semantics.Translator{Env: b.Env, Params: b.Params, Columns: r.Column, Place: "WHERE", Texts: b.Open.Texts(r.Own)}, r)
-	if t.Settler == nil {
-		return
-	}
-	for _, n := range nodes {
-		ast.Holds(n, func(n *pg.Node) bool {
-			if n.GetAExpr() != nil {
-				t.Expr(n)
-			}
-			return false
-		})
-	}
-}
-
-// foreseen is foresee for one side of a join.
-func (b *Binder) foreseen(r *Rows, nodes []*pg.Node) *Rows {
-	own := *r
-	b.foresee(&own, nodes...)
-	return &own
-}
-
 // Own is the table that the rows are of.
 func (r *Rows) Own() *policy.Table { return r.Table }
 
 // Compute gives the rows a computed column.
-func (r *Rows) Compute(terms derived.ComputedColumn) int {
-	if at := derived.ComputedIn(r.Table, terms); at >= 0 {
-		return at
+func (r *Rows) Compute(terms derived.ComputedColumn) (at int, ok bool) {
+	if at, ok = derived.ComputedIn(r.Table, terms); ok {
+		return at, true
 	}
 	c := &derived.Computed{From: r.Table}
 	if d, ok := r.Table.Derived.(*derived.Computed); ok && !slices.ContainsFunc(terms, func(t derived.ComputedTerm) bool {
@@ -74,8 +48,8 @@ func (r *Rows) Compute(terms derived.ComputedColumn) int {
 	c.Columns = append(c.Columns, terms)
 	t := derived.NewComputed(c)
 	if t == nil {
-		return -1
+		return 0, false
 	}
 	r.Become(t)
-	return len(t.Columns) - 1
+	return len(t.Columns) - 1, true
 }

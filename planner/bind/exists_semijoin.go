@@ -23,14 +23,14 @@ import (
 func (b *Binder) aboutKeys(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	pos := ast.Location(n)
 	if l, k := equalKeys(n, r, r); l != nil {
-		if !r.areEqual(l.Column, k.Column) {
+		if !r.areEqual(l, k) {
 			return nil, keyOnly.At(pos, l.Name, r.Table.Dataset.Unit.Name)
 		}
 		return r.equalPresent(l, k, pos)
 	}
 	if t := n.GetNullTest(); t != nil {
 		k, refusal := r.KeyNode(t.Arg)
-		if k == nil || refusal != nil || !k.Column.Unit && k.Present == 0 {
+		if k == nil || refusal != nil || !r.KeyColumn(k).Unit && k.Present == 0 {
 			return nil, refusal
 		}
 		b.SaysPartner(r, k)
@@ -53,7 +53,7 @@ func (b *Binder) keyIsNull(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusa
 		return nil, nil
 	}
 	k, refusal := r.KeyNode(test.Arg)
-	if k == nil || refusal != nil || k.Column.Unit || k.Present > 0 {
+	if k == nil || refusal != nil || r.KeyColumn(k).Unit || k.Present > 0 {
 		return nil, refusal
 	}
 	pos := ast.Location(n)
@@ -70,8 +70,8 @@ func (b *Binder) keyIsNull(r *Rows, n *pg.Node) (*semantics.Expr, *refuse.Refusa
 // Present says that a key is not NULL. The unit's is never, but on the right of an outer join, and where rows without one
 // are units.
 func (r *Rows) Present(k *linear.Key, pos int) *semantics.Expr {
-	if k.Present == 0 && k.Column.Unit && derived.NullableUnit(r.Table) { // it has a row of its unit: itself
-		return semantics.ColumnExpr(r.mark(&derived.Marked{From: r.Table, Other: r.Table}), policy.Bool, -1, pos)
+	if k.Present == 0 && r.KeyColumn(k).Unit && derived.NullableUnit(r.Table) { // it has a row of its unit: itself
+		return semantics.ColumnExpr(r.mark(&derived.Marked{Other: r.Table}, nil), policy.Bool, -1, pos)
 	}
 	if k.Present == 0 {
 		return semantics.ConstantExpr(true, policy.Bool, pos)
@@ -106,26 +106,26 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 	if sel == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) {
 		return nil, nil
 	}
-	m := &derived.Marked{From: r.Table}
 	var other *Rows
+	var on []equation
 	var refusal *refuse.Refusal
 	if s.SubLinkType == pg.SubLinkType_ANY_SUBLINK {
-		other, refusal = b.member(r, s, sel, m)
+		other, on, refusal = b.member(r, s, sel)
 	} else {
-		other, refusal = b.partners(r, sel, m, pos)
+		other, on, refusal = b.partners(r, sel, pos)
 	}
 	if other == nil || refusal != nil {
 		return nil, refusal
 	}
+	m := &derived.Marked{Other: other.Table}
 	if m.Where, refusal = b.Lowered(other.Table, other.where); refusal != nil {
 		return nil, refusal
 	}
-	m.Other = other.Table
-	found := semantics.ColumnExpr(r.mark(m), policy.Bool, -1, pos)
+	found := semantics.ColumnExpr(r.mark(m, on), policy.Bool, -1, pos)
 	if holding || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK {
 		return found, nil
 	}
-	if others := other.keys[0]; !others.Column.Unit || !other.Table.OfUnits() {
+	if others := &other.keys[0]; !other.KeyColumn(others).Unit || !other.Table.OfUnits() {
 		b.Notes.Add("rows of " + other.Table.Name + " whose " + others.Name + " is NULL are nowhere, while in plain SQL NOT IN holds for no row where there is one")
 	}
 	k, refusal := r.KeyNode(s.Testexpr)
@@ -138,7 +138,7 @@ func (b *Binder) elsewhere(r *Rows, s *pg.SubLink, holding bool) (*semantics.Exp
 // unlessNull is false or true as a condition on a key says, and NULL where the key is, in which the condition is false.
 func (b *Binder) unlessNull(r *Rows, found *semantics.Expr, k *linear.Key, pos int) (*semantics.Expr, *refuse.Refusal) {
 	there := r.Present(k, pos)
-	if !k.Column.Unit {
+	if !r.KeyColumn(k).Unit {
 		there = b.Known(r, k, pos)
 	}
 	if there.IsConstant() {
@@ -158,7 +158,7 @@ func (b *Binder) unlessNull(r *Rows, found *semantics.Expr, k *linear.Key, pos i
 // SaysPartner says of a key on the right of an outer join, which is taken to be NULL just where a row has no partner, that it is: the unit's is so, and one that the
 // join equates. Of another, a payment's card, rows that have a partner may lack it too.
 func (b *Binder) SaysPartner(r *Rows, k *linear.Key) {
-	if k.Present > 0 && !k.Column.Unit && !slices.ContainsFunc(r.equal, func(e [2]*policy.Column) bool { return e[0] == k.Column || e[1] == k.Column }) {
+	if k.Present > 0 && !r.KeyColumn(k).Unit && !slices.ContainsFunc(r.equal, func(e [2]int) bool { return e[0] == k.At || e[1] == k.At }) {
 		b.Notes.Add(k.Name + " is taken to be NULL where a row has no partner, and nowhere else")
 	}
 }
@@ -169,54 +169,38 @@ func (b *Binder) Known(r *Rows, k *linear.Key, pos int) *semantics.Expr {
 	if derived.NullableUnit(r.Table) {
 		b.Notes.Add("in rows of " + r.Table.Name + " that name no " + r.Table.Dataset.Unit.Name + " " + k.Name + " is taken to be NULL")
 	}
-	t, key := unmarked(r.Table, k.Column)
-	return semantics.ColumnExpr(r.mark(&derived.Marked{From: r.Table, Other: t, On: []derived.Equal{{Left: k.Column, Right: key}}}), policy.Bool, -1, pos)
+	t := unmarked(r.Table)
+	return semantics.ColumnExpr(r.mark(&derived.Marked{Other: t}, []equation{{k.At, k.At}}), policy.Bool, -1, pos)
 }
 
-// unmarked is the table that has the rows and the keys of one to which marks were added, and the key of it that k is.
-func unmarked(t *policy.Table, k *policy.Column) (*policy.Table, *policy.Column) {
+// unmarked is the table that has the rows and the keys of one to which marks were added, these at the same positions.
+func unmarked(t *policy.Table) *policy.Table {
 	for {
 		m, marked := t.Derived.(*derived.Marked)
 		if !marked {
-			return t, k
+			return t
 		}
-		t, k = m.From, m.From.Keys[slices.Index(t.Keys, k)]
+		t = m.From
 	}
 }
 
-// mark adds the column of a Marked once, and returns its position. What it says hangs on no other mark of the row.
-func (r *Rows) mark(m *derived.Marked) int {
-	on := slices.Clone(m.On)
-	for i := range on {
-		_, on[i].Left = unmarked(m.From, on[i].Left)
-	}
-	canon := string(predicate.Encode(derived.EncodeEquals([]byte(m.Other.Fingerprint()), on), m.Where))
+// mark adds the column of a Marked of the rows once, and returns its position. What it says depends on no other mark of the row.
+func (r *Rows) mark(m *derived.Marked, on []equation) int {
+	canon := string(predicate.Encode(derived.EncodeEquals([]byte(m.Other.Fingerprint()), equals(unmarked(r.Table), m.Other, on)), m.Where))
 	for _, have := range r.marks {
 		if have.canon == canon {
 			return have.column
 		}
 	}
+	m.From, m.On = r.Table, equals(r.Table, m.Other, on)
 	r.Become(derived.NewMarked(m))
 	at := len(r.Table.Columns) - 1
 	r.marks = append(slices.Clone(r.marks), mark{canon, at})
 	return at
 }
 
-// Become gives the rows another table whose first columns and whose keys are those of the present one.
+// Become gives the rows another table whose first columns and whose first keys are those of the present one, so that what is in sight keeps its positions.
 func (r *Rows) Become(t *policy.Table) {
-	before := r.Table
-	for i, k := range r.keys {
-		if i == 0 {
-			r.keys = slices.Clone(r.keys)
-		}
-		r.keys[i].Column = keyIn(t, before, 0, k.Column)
-	}
-	for i, e := range r.equal {
-		if i == 0 {
-			r.equal = slices.Clone(r.equal)
-		}
-		r.equal[i] = [2]*policy.Column{keyIn(t, before, 0, e[0]), keyIn(t, before, 0, e[1])}
-	}
 	r.Table = t
 	if r.asked != nil {
 		r.asked.Table = t
@@ -224,85 +208,96 @@ func (r *Rows) Become(t *policy.Table) {
 }
 
 // member finds the rows of key IN (SELECT key FROM …); nil: the left side is no key.
-func (b *Binder) member(r *Rows, s *pg.SubLink, sel *pg.SelectStmt, m *derived.Marked) (*Rows, *refuse.Refusal) {
+func (b *Binder) member(r *Rows, s *pg.SubLink, sel *pg.SelectStmt) (*Rows, []equation, *refuse.Refusal) {
 	k, refusal := r.KeyNode(s.Testexpr)
 	if k == nil || refusal != nil {
-		return nil, refusal
+		return nil, nil, refusal
 	}
 	other, refusal := b.selectRows(sel, r.scope)
 	if refusal != nil {
-		return nil, refusal
+		return nil, nil, refusal
 	}
 	pos := int(s.Location)
 	if other == nil || len(sel.TargetList) != 1 || len(other.keys) == 0 {
 		if _, refusal := r.Column(ast.Strings(s.Testexpr.GetColumnRef().Fields), pos); refusal == nil && (other == nil || len(other.keys) == 0) {
-			return nil, nil // a column with a domain as well, of which a list is known
+			return nil, nil, nil // a column with a domain as well, of which a list is known
 		}
-		return nil, crossUnit.At(pos, r.Table.Name, "the sub-query's table", r.Table.Dataset.Unit.Name)
+		return nil, nil, crossUnit.At(pos, r.Table.Name, "the sub-query's table", r.Table.Dataset.Unit.Name)
 	}
-	if refusal := equateMarked(m, k, &other.keys[0], pos); refusal != nil || len(m.On) == 0 {
-		return other, refusal
+	e, units, refusal := equated(r, other, k, &other.keys[0], pos)
+	if refusal != nil || units {
+		return other, nil, refusal
 	}
-	return other, b.alongUnit(m.On, r.Table, other.Table, pos)
+	on := []equation{e}
+	return other, on, b.alongUnit(on, r, other, pos)
 }
 
-// equateMarked asks for rows of Other that equal the row's key.
-func equateMarked(m *derived.Marked, own, others *linear.Key, pos int) *refuse.Refusal {
-	if others.Present > 0 {
-		return outerCondition.At(pos)
+// equation asks that a key of some rows equals one of other rows, by their positions.
+type equation struct{ left, right int }
+
+// equated equates keys that are never NULL; units: they are the units', which derived tables equate anyway.
+func equated(left, right *Rows, l, r *linear.Key, pos int) (e equation, units bool, refusal *refuse.Refusal) {
+	own, others := left.KeyColumn(l), right.KeyColumn(r)
+	switch {
+	case l.Present > 0 || r.Present > 0:
+		return e, false, outerCondition.At(pos)
+	case !own.Comparable(others):
+		return e, false, keyTypes.At(pos, l.Name, r.Name)
 	}
-	if !own.Column.Comparable(others.Column) {
-		return keyTypes.At(pos, own.Name, others.Name)
+	return equation{l.At, r.At}, own.Unit && others.Unit, nil
+}
+
+// equals are equations of the keys of two tables, in the order of the left ones' names.
+func equals(left, right *policy.Table, list []equation) (on []derived.Equal) {
+	for _, e := range list {
+		on = append(on, derived.Equal{Left: left.Keys[e.left], Right: right.Keys[e.right]})
 	}
-	if !(own.Column.Unit && others.Column.Unit) {
-		m.On = append(m.On, derived.Equal{Left: own.Column, Right: others.Column})
-		slices.SortFunc(m.On, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })
-	}
-	if own.Present > 0 {
-		return outerCondition.At(pos)
-	}
-	return nil
+	slices.SortFunc(on, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })
+	return on
 }
 
 // partners finds the rows of EXISTS (SELECT … FROM other WHERE key = outer key AND …).
-func (b *Binder) partners(r *Rows, sel *pg.SelectStmt, m *derived.Marked, pos int) (*Rows, *refuse.Refusal) {
+func (b *Binder) partners(r *Rows, sel *pg.SelectStmt, pos int) (*Rows, []equation, *refuse.Refusal) {
 	if IsGrouped(sel) || sel.Larg != nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	from, refusal := b.ownRows(sel, r.scope)
 	if from == nil || refusal != nil {
-		return nil, refusal
+		return nil, nil, refusal
 	}
 	if refusal := b.RowPickers(sel, false); refusal != nil {
-		return nil, refusal
+		return nil, nil, refusal
 	}
 	if from, refusal = from.rowByRow("looked for"); refusal != nil {
-		return nil, refusal
+		return nil, nil, refusal
 	}
 	other := *from
-	b.foresee(&other, sel.WhereClause)
-	linked, units := false, false
+	var on []equation
+	units := false
 	for _, n := range ast.Conjuncts(sel.WhereClause) {
 		if l, k := equalKeys(n, r, &other); l != nil && !other.sees(n) {
-			if refusal := equateMarked(m, l, k, pos); refusal != nil {
-				return nil, refusal
+			e, own, refusal := equated(r, &other, l, k, pos)
+			if refusal != nil {
+				return nil, nil, refusal
 			}
-			linked, units = true, units || l.Column.Unit && k.Column.Unit
+			if units = units || own; !own {
+				on = append(on, e)
+			}
 			continue
 		}
 		e, refusal := b.withinSubquery(&other, r).Condition(n, "WHERE")
 		if refusal != nil {
-			return nil, refusal
+			return nil, nil, refusal
 		}
 		other.where = append(slices.Clone(other.where), e)
 	}
 	switch {
-	case !linked:
-		return nil, crossUnit.At(pos, r.Table.Name, other.Table.Name, r.Table.Dataset.Unit.Name)
 	case units:
-		return &other, nil
+		return &other, on, nil
+	case len(on) == 0:
+		return nil, nil, crossUnit.At(pos, r.Table.Name, other.Table.Name, r.Table.Dataset.Unit.Name)
 	}
-	return &other, b.alongUnit(m.On, r.Table, other.Table, pos)
+	return &other, on, b.alongUnit(on, r, &other, pos)
 }
 
 // withinSubquery translates over a sub-query's own rows, and says so where a condition reads those around it.

@@ -33,7 +33,7 @@ func (b *Binder) ranked(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr, ca
 		return slices.ContainsFunc(on, func(o *pg.Node) bool {
 			k, _ := r.KeyNode(o)
 			l, _ := r.KeyNode(n)
-			return ast.SameTree(o, n) || k != nil && l != nil && r.areEqual(k.Column, l.Column)
+			return ast.SameTree(o, n) || k != nil && l != nil && r.areEqual(k, l)
 		})
 	}
 	for _, n := range sel.DistinctClause {

@@ -20,8 +20,8 @@ import (
 // are those of the LEFT JOIN, and below them those of s whose unit has no such row of w, with NULL in w's columns: a United of a Paired and of a Marked, with two columns that say which
 // sides a row has.
 
-// full makes these rows. In p are the keys that are equated; the conditions are those of ON that are none.
-func (b *Binder) full(p *derived.Paired, left, right *Rows, quals []*pg.Node, onLeft, onRight []*semantics.Expr, j joining) (*Rows, *refuse.Refusal) {
+// full makes these rows. Keys are equated by on; the conditions are those of ON that are none.
+func (b *Binder) full(on []equation, left, right *Rows, quals []*pg.Node, onLeft, onRight []*semantics.Expr, j joining) (*Rows, *refuse.Refusal) {
 	for _, e := range slices.Concat(left.exprs, right.exprs) {
 		if e.Form != semantics.FormColumn {
 			return nil, computedOuter.At(j.pos)
@@ -31,6 +31,7 @@ func (b *Binder) full(p *derived.Paired, left, right *Rows, quals []*pg.Node, on
 	if refusal != nil {
 		return nil, refusal
 	}
+	p := &derived.Paired{Left: left.Table, Right: right.Table, On: equals(left.Table, right.Table, on), Outer: true}
 	if p.Only, refusal = b.Lowered(left.Table, onLeft); refusal != nil {
 		return nil, refusal
 	}
@@ -39,16 +40,16 @@ func (b *Binder) full(p *derived.Paired, left, right *Rows, quals []*pg.Node, on
 	}
 	pairs := derived.NewPaired(p)
 	alone := *right
-	alone.where, alone.keys, alone.equal, alone.asked = slices.Clone(right.where), slices.Clone(right.keys), slices.Clone(right.equal), nil
-	m := &derived.Marked{From: right.Table, Other: left.Table}
-	for _, e := range p.On {
-		m.On = append(m.On, derived.Equal{Left: e.Right, Right: e.Left})
+	alone.where, alone.asked = slices.Clone(right.where), nil
+	m := &derived.Marked{Other: left.Table}
+	var turned []equation
+	for _, e := range on {
+		turned = append(turned, equation{e.right, e.left})
 	}
-	slices.SortFunc(m.On, func(x, y derived.Equal) int { return derived.CompareNames(x.Left, y.Left) })
 	if m.Where, refusal = b.Lowered(left.Table, slices.Concat(left.where, onLeft)); refusal != nil {
 		return nil, refusal
 	}
-	met := append([]*semantics.Expr{semantics.ColumnExpr(alone.mark(m), policy.Bool, -1, j.pos)}, onRight...)
+	met := append([]*semantics.Expr{semantics.ColumnExpr(alone.mark(m, turned), policy.Bool, -1, j.pos)}, onRight...)
 	without, refusal := noneOf(met, j.pos)
 	if refusal != nil {
 		return nil, refusal
@@ -149,19 +150,23 @@ func sidesUnited(u *derived.United, pairs *policy.Table, left, right *Rows, alon
 	shown(right, len(left.Table.Columns), func(at int) derived.UnitedValue { return derived.UnitedValue{Column: alone.Columns[at]} })
 	add(policy.Bool, derived.UnitedValue{Constant: true}, derived.UnitedValue{Constant: false})
 	add(policy.Bool, derived.UnitedValue{Column: pairs.Columns[len(pairs.Columns)-1]}, derived.UnitedValue{Constant: true})
-	unit := func(t *policy.Table) *policy.Column {
-		return t.Keys[slices.IndexFunc(t.Keys, func(k *policy.Column) bool { return k.Unit })]
+	unit := func(t *policy.Table) []*policy.Column {
+		return slices.DeleteFunc(slices.Clone(t.Keys), func(k *policy.Column) bool { return !k.Unit })
 	}
-	pair.Keys, rest.Keys = []*policy.Column{unit(pairs)}, []*policy.Column{unit(alone)}
+	if ofPair, ofRest := unit(left.Table), unit(alone); len(ofPair) > 0 && len(ofRest) > 0 { // else lines are joined with lines, by the order through which each finds its unit
+		pair.Keys, rest.Keys = unit(pairs)[:1], ofRest[:1]
+	}
 	return out, types
 }
 
-// ofBoth names what is in sight of both sides. Of their keys these are the units', each where its side has a row; what USING equates is there in any row.
+// ofBoth names what is in sight of both sides. Of their keys these are the units', where both have them, each where its side has a row; what USING equates is there in any row.
 func (out *Rows) ofBoth(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	last := len(out.Table.Columns)
-	unit := out.Table.Keys[0]
+	isUnit := func(r *Rows, k linear.Key) bool { return len(out.Table.Keys) > 0 && r.KeyColumn(&k).Unit }
 	for _, name := range j.using {
-		out.keys = append(out.keys, linear.Key{Name: name, Column: unit})
+		if slices.ContainsFunc(left.keys, func(k linear.Key) bool { return k.Name == name && isUnit(left, k) }) {
+			out.keys = append(out.keys, linear.Key{Name: name})
+		}
 	}
 	if len(out.keys) > 0 {
 		out.parts = []relation{{"", nil, 0, 0, 0, len(out.keys), nil}}
@@ -172,10 +177,10 @@ func (out *Rows) ofBoth(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 			from := len(out.keys)
 			for _, k := range r.keys[p.fromKey:p.toKey] {
 				switch {
-				case k.Column.Unit && k.Present > 0:
+				case isUnit(r, k) && k.Present > 0:
 					return nil, outerCondition.At(j.pos)
-				case k.Column.Unit:
-					out.keys = append(out.keys, linear.Key{Name: k.Name, Column: unit, Present: last - 1 + i})
+				case isUnit(r, k):
+					out.keys = append(out.keys, linear.Key{Name: k.Name, Present: last - 1 + i})
 				}
 			}
 			order := p.order

@@ -30,7 +30,7 @@ type unitRows struct {
 func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *refuse.Refusal) {
 	source := *from
 	sel = source.unstarred(sel)
-	g := &unitRows{said: said, unitAggregates: unitAggregates{b: b, source: &source, filled: true}, u: &derived.PerUnit{}}
+	g := &unitRows{said: said, unitAggregates: unitAggregates{b: b, source: &source, filled: true}}
 	g.put = g.column
 	items, refusal := g.items(sel)
 	if refusal != nil || !g.withinUnits(items) {
@@ -55,14 +55,17 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *ref
 		}
 		source.where = append(slices.Clone(source.where), e)
 	}
-	b.foresee(&source, append(append([]*pg.Node{sel.HavingClause}, items...), sel.TargetList...)...)
-	g.foreseeCounts(append([]*pg.Node{sel.HavingClause}, sel.TargetList...))
-	for _, n := range items {
-		if refusal := g.addKey(n); refusal != nil {
-			return nil, refusal
+	for {
+		g.u, g.exprs, g.keys = &derived.PerUnit{From: source.Table}, nil, nil
+		for _, n := range items {
+			if refusal := g.addKey(n); refusal != nil {
+				return nil, refusal
+			}
+		}
+		if out, refusal := g.derive(sel); refusal != nil || g.u.From == source.Table { // else what is asked of the rows gave them further columns, which they have now
+			return out, refusal
 		}
 	}
-	return g.derive(sel)
 }
 
 // withinUnits tells groups of which each is of one unit's rows: by a key that says whose a row is. A key that does not, and is a column too
@@ -75,7 +78,7 @@ func (g *unitRows) withinUnits(items []*pg.Node) bool {
 		if k == nil {
 			continue
 		}
-		if k.Column.TellsUnit() {
+		if g.source.KeyColumn(k).TellsUnit() {
 			return true
 		}
 		if _, refusal := g.source.Column(ast.Strings(n.GetColumnRef().Fields), -1); refusal != nil && hidden == nil {
@@ -122,8 +125,8 @@ func (g *unitRows) addKey(n *pg.Node) *refuse.Refusal {
 		if k.Present > 0 {
 			return outerCondition.At(ast.Location(n))
 		}
-		if !k.Column.Unit && !slices.Contains(g.u.JoinKeys, k.Column) {
-			g.u.JoinKeys = append(g.u.JoinKeys, k.Column)
+		if own := g.source.KeyColumn(k); !own.Unit && !slices.Contains(g.u.JoinKeys, own) {
+			g.u.JoinKeys = append(g.u.JoinKeys, own)
 		}
 		g.keys = append(g.keys, *k)
 		return nil
@@ -164,7 +167,7 @@ func (b *Binder) unitKey(r *Rows, e *semantics.Expr) (derived.UnitKey, *refuse.R
 	return k, refusal
 }
 
-// derive binds what the SELECT shows, and makes the table of its rows.
+// derive binds what the SELECT shows, and makes the table of its rows. It returns nil, nil if these have got further columns since their groups were bound.
 func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 	out := &Rows{pos: g.source.pos}
 	var outputs []int // columns and keys
@@ -186,9 +189,9 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 		if refusal != nil {
 			return nil, refusal
 		}
-		if k != nil && slices.ContainsFunc(g.keys, func(have linear.Key) bool { return have.Column == k.Column }) {
+		if k != nil && slices.ContainsFunc(g.keys, func(have linear.Key) bool { return have.At == k.At }) {
 			out.shape += "k"
-			out.keys = append(out.keys, linear.Key{Name: ast.Label(target), Column: k.Column, Present: 0})
+			out.keys = append(out.keys, linear.Key{Name: ast.Label(target), At: k.At})
 			outputs = append(outputs, -len(out.keys))
 			continue
 		}
@@ -200,16 +203,18 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*Rows, *refuse.Refusal) {
 		outputs = append(outputs, len(out.names))
 		out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
 	}
+	if g.u.From != g.source.Table {
+		return nil, nil
+	}
 	var refusal *refuse.Refusal
 	if g.u.Where, refusal = g.b.Lowered(g.source.Table, g.source.where); refusal != nil {
 		return nil, refusal
 	}
-	g.u.From = g.source.Table
 	if out.Table = derived.NewPerUnit(g.u); out.Table == nil {
 		return nil, WideAggregate.At(g.source.pos)
 	}
-	for i := range out.keys {
-		out.keys[i].Column = derived.KeyOf(out.Table, g.u, out.keys[i].Column)
+	for i, k := range out.keys {
+		out.keys[i].At = slices.Index(g.u.KeysOf(), g.source.KeyColumn(&k))
 	}
 	if having != nil {
 		out.where = []*semantics.Expr{having}

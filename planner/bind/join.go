@@ -125,29 +125,29 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 			}
 		}
 	}
-	if j.outer {
-		left, right = b.foreseen(left, j.quals), b.foreseen(right, j.quals)
-	}
-	p := &derived.Paired{Left: left.Table, Right: right.Table, Outer: j.outer}
-	units, rest, refusal := equate(p, left, right, j)
+	ofLeft, ofRight := *left, *right
+	left, right = &ofLeft, &ofRight // which the conditions may give further columns
+	units, on, rest, refusal := equate(left, right, j)
 	if refusal != nil {
 		return nil, refusal
 	}
 	if len(units) == 0 {
-		if refusal := b.alongUnit(p.On, left.Table, right.Table, j.pos); refusal != nil {
+		if refusal := b.alongUnit(on, left, right, j.pos); refusal != nil {
 			return nil, refusal
 		}
 	}
 	onLeft, onRight := unitsPresent(units, j.pos)
 	if j.full {
-		return b.full(p, left, right, rest, onLeft, onRight, j)
+		return b.full(on, left, right, rest, onLeft, onRight, j)
 	}
+	p := &derived.Paired{Outer: j.outer}
 	if j.outer {
 		if refusal := b.outerConditions(p, left, right, rest, onLeft, onRight); refusal != nil {
 			return nil, refusal
 		}
 		rest, onLeft, onRight = nil, nil, nil
 	}
+	p.Left, p.Right, p.On = left.Table, right.Table, equals(left.Table, right.Table, on)
 	t := derived.NewPaired(p)
 	if t == nil {
 		return nil, tooManyRows.At(j.pos, left.Table.Name, right.Table.Name, derived.MaxRows)
@@ -156,8 +156,8 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 	if refusal := b.merge(out, j, len(left.names)); refusal != nil {
 		return nil, refusal
 	}
-	for _, e := range p.On {
-		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, p.Left, 0, e.Left), keyIn(t, p.Right, len(p.Left.Keys), e.Right)})
+	for _, e := range on {
+		out.equal = append(out.equal, [2]int{e.left, len(left.Table.Keys) + e.right})
 	}
 	out.where = append(out.where, onLeft...)
 	for _, e := range onRight {
@@ -193,35 +193,36 @@ func unitsPresent(units [][2]*linear.Key, pos int) (onLeft, onRight []*semantics
 }
 
 // equate finds the keys that the conditions equate. Units are those of them that leave no pair of rows of two units.
-func equate(p *derived.Paired, left, right *Rows, j joining) (units [][2]*linear.Key, rest []*pg.Node, refusal *refuse.Refusal) {
+func equate(left, right *Rows, j joining) (units [][2]*linear.Key, on []equation, rest []*pg.Node, refusal *refuse.Refusal) {
 	add := func(l, r *linear.Key) *refuse.Refusal {
-		if !l.Column.Comparable(r.Column) {
+		own, others := left.KeyColumn(l), right.KeyColumn(r)
+		if !own.Comparable(others) {
 			return keyTypes.At(j.pos, l.Name, r.Name)
 		}
-		if l.Column.Unit && r.Column.Unit {
+		if own.Unit && others.Unit {
 			units = append(units, [2]*linear.Key{l, r})
 			return nil
 		}
-		if e := (derived.Equal{Left: l.Column, Right: r.Column}); !slices.Contains(p.On, e) {
-			p.On = append(p.On, e)
+		if e := (equation{l.At, r.At}); !slices.Contains(on, e) {
+			on = append(on, e)
 		}
 		return nil
 	}
 	for _, name := range j.using {
 		l, refusal := left.key([]string{name}, j.pos)
 		if refusal != nil {
-			return nil, nil, refusal
+			return nil, nil, nil, refusal
 		}
 		r, refusal := right.key([]string{name}, j.pos)
 		if refusal != nil {
-			return nil, nil, refusal
+			return nil, nil, nil, refusal
 		}
 		if l == nil || r == nil {
-			rest = append(rest, equation(left, right, name, j.pos))
+			rest = append(rest, equalColumns(left, right, name, j.pos))
 			continue
 		}
 		if refusal := add(l, r); refusal != nil {
-			return nil, nil, refusal
+			return nil, nil, nil, refusal
 		}
 	}
 	for _, n := range j.quals {
@@ -231,18 +232,19 @@ func equate(p *derived.Paired, left, right *Rows, j joining) (units [][2]*linear
 			continue
 		}
 		if refusal := add(l, r); refusal != nil {
-			return nil, nil, refusal
+			return nil, nil, nil, refusal
 		}
 	}
-	slices.SortFunc(p.On, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })
-	return units, rest, nil
+	return units, on, rest, nil
 }
 
 // alongUnit says what keys leave out that are equated where no units are. Rows of one unit alone are ever put together, so
 // lines a JOIN lines b ON a.product_id = b.product_id counts a part of its pairs, which is said; in payments p JOIN rentals r ON
 // r.rental_id = p.rental_id it is all of them as long as customers pay for their own rentals, which no constraint says. Equating
 // the unit with what is none, or nothing at all, joins other rows than those of one unit by its very words, and is refused.
-func (b *Binder) alongUnit(equal []derived.Equal, left, right *policy.Table, pos int) *refuse.Refusal {
+func (b *Binder) alongUnit(on []equation, l, r *Rows, pos int) *refuse.Refusal {
+	left, right := l.Table, r.Table
+	equal := equals(left, right, on)
 	b.LeavesOut(left, "rows are put together")
 	b.LeavesOut(right, "rows are put together")
 	if slices.ContainsFunc(equal, func(e derived.Equal) bool { return sameUnit(e.Left, e.Right) }) {
@@ -281,7 +283,7 @@ func equalKeys(n *pg.Node, left, right *Rows) (l, r *linear.Key) {
 	for _, sides := range [][2]*pg.Node{{e.Lexpr, e.Rexpr}, {e.Rexpr, e.Lexpr}} {
 		l, lost := left.KeyNode(sides[0])
 		r, also := right.KeyNode(sides[1])
-		if l != nil && r != nil && lost == nil && also == nil && (!same || l.Column.Unit && r.Column.Unit) {
+		if l != nil && r != nil && lost == nil && also == nil && (!same || left.KeyColumn(l).Unit && right.KeyColumn(r).Unit) {
 			return l, r
 		}
 	}
@@ -368,7 +370,7 @@ func (b *Binder) Lowered(t *policy.Table, where []*semantics.Expr) (predicate.Pr
 	if refusal == nil && len(residual) > 0 {
 		refusal = belowJoin.At(residual[0].Pos)
 	}
-	b.Notes = append(b.Notes, notes...)
+	b.Notes.AddAll(notes)
 	linear.NoteClampedIn(t, where, &b.Notes)
 	return out, refusal
 }
@@ -398,31 +400,21 @@ func combined(left, right *Rows, t *policy.Table, outer bool) *Rows {
 			out.where = append(out.where, e.Shifted(shift))
 		}
 	}
-	for _, k := range left.keys {
-		out.keys = append(out.keys, linear.Key{Name: k.Name, Column: keyIn(t, left.Table, 0, k.Column), Present: k.Present})
-	}
+	out.keys = slices.Clone(left.keys)
 	for _, k := range right.keys {
 		at := present
 		if at == 0 && k.Present > 0 {
 			at = k.Present + shift
 		}
-		out.keys = append(out.keys, linear.Key{Name: k.Name, Column: keyIn(t, right.Table, len(left.Table.Keys), k.Column), Present: at})
+		out.keys = append(out.keys, linear.Key{Name: k.Name, At: len(left.Table.Keys) + k.At, Present: at})
 	}
 	for _, p := range right.parts {
 		n, m := len(left.names), len(left.keys)
 		out.parts = append(out.parts, relation{p.alias, p.plain, p.from + n, p.to + n, p.fromKey + m, p.toKey + m, p.order})
 	}
-	for _, e := range left.equal {
-		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, left.Table, 0, e[0]), keyIn(t, left.Table, 0, e[1])})
-	}
+	out.equal = slices.Clone(left.equal)
 	for _, e := range right.equal {
-		n := len(left.Table.Keys)
-		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, right.Table, n, e[0]), keyIn(t, right.Table, n, e[1])})
+		out.equal = append(out.equal, [2]int{len(left.Table.Keys) + e[0], len(left.Table.Keys) + e[1]})
 	}
 	return out
-}
-
-// keyIn is the key of t that an input's key became; the input's keys begin at from.
-func keyIn(t, input *policy.Table, from int, k *policy.Column) *policy.Column {
-	return t.Keys[from+slices.Index(input.Keys, k)]
 }

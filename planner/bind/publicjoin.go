@@ -194,7 +194,7 @@ func (l *lookedUp) conditions(from *Rows, j joining) (rest []*pg.Node, refusal *
 			return nil, refusal
 		}
 		if !lookup.Comparable(arg.Type(), key.Type()) {
-			rest = append(rest, equation(from, l.public, name, j.pos))
+			rest = append(rest, equalColumns(from, l.public, name, j.pos))
 			continue
 		}
 		if refusal := l.Equate(arg, key.Cols[0], key); refusal != nil {

@@ -28,7 +28,7 @@ type Rows struct {
 	exprs          []*semantics.Expr // over positions of table.Columns
 	where          []*semantics.Expr
 	keys           []linear.Key
-	equal          [][2]*policy.Column             // keys that are known to be equal in each row
+	equal          [][2]int                        // keys that are known to be equal in each row, by their positions in table.Keys
 	marks          []mark                          // columns that say whether the unit has rows elsewhere
 	values         []unitValue                     // columns that say what the unit's rows elsewhere come to
 	asked          *linear.Question                // what is asked of them, once that is known
@@ -240,7 +240,7 @@ func (r *Rows) key(fields []string, pos int) (*linear.Key, *refuse.Refusal) {
 			if k.Name != fields[len(fields)-1] {
 				continue
 			}
-			if found != nil && !r.areEqual(found.Column, k.Column) {
+			if found != nil && !r.areEqual(found, k) {
 				return nil, Ambiguous.At(pos, k.Name)
 			}
 			if found == nil {
@@ -274,8 +274,11 @@ func (r *Rows) IsKeyOnly(n *pg.Node) bool {
 	return refusal != nil
 }
 
-func (r *Rows) areEqual(a, b *policy.Column) bool {
-	return a == b || a.Unit && b.Unit || slices.Contains(r.equal, [2]*policy.Column{a, b}) || slices.Contains(r.equal, [2]*policy.Column{b, a})
+// KeyColumn is the key of the rows' table that one in sight is.
+func (r *Rows) KeyColumn(k *linear.Key) *policy.Column { return r.Table.Keys[k.At] }
+
+func (r *Rows) areEqual(a, b *linear.Key) bool {
+	return a.At == b.At || r.KeyColumn(a).Unit && r.KeyColumn(b).Unit || slices.Contains(r.equal, [2]int{a.At, b.At}) || slices.Contains(r.equal, [2]int{b.At, a.At})
 }
 
 // named lists the relations that the words before a column name name: all of them where there are no words.

@@ -48,15 +48,15 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 	if f.AggStar {
 		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
-	if k, _ := g.source.KeyNode(f.Args[0]); k != nil && name == "count" && g.isKey(f.Args[0], k) && (!f.AggDistinct || !k.Column.Unit) {
+	if k, _ := g.source.KeyNode(f.Args[0]); k != nil && name == "count" && g.isKey(f.Args[0], k) && (!f.AggDistinct || !g.source.KeyColumn(k).Unit) {
 		g.b.SaysPartner(g.source, k)
 		if f.AggDistinct { // orders of a customer, of whom the rows are order lines
-			return g.add(derived.UnitAggregate{Kind: derived.UnitDistinctKeys, Key: k.Column}, where, policy.Int8, pos)
+			return g.add(derived.UnitAggregate{Kind: derived.UnitDistinctKeys, Key: g.source.KeyColumn(k)}, where, policy.Int8, pos)
 		}
 		switch {
 		case k.Present > 0:
 			where = append(where, g.source.Present(k, pos))
-		case !k.Column.Unit:
+		case !g.source.KeyColumn(k).Unit:
 			where = append(where, g.b.Known(g.source, k, pos))
 		}
 		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
@@ -107,24 +107,9 @@ func Filtered(f *pg.FuncCall) *pg.FuncCall {
 	return &pg.FuncCall{Funcname: f.Funcname, Args: []*pg.Node{w.Result}, AggDistinct: f.AggDistinct, AggFilter: where, Funcformat: f.Funcformat, Location: f.Location}
 }
 
-// foreseeCounts has the rows say which of their keys are NULL, where these are counted, before their table is taken.
-func (g *unitAggregates) foreseeCounts(nodes []*pg.Node) {
-	for _, n := range nodes {
-		ast.Holds(n, func(n *pg.Node) bool {
-			if f := n.GetFuncCall(); f != nil && len(f.Args) == 1 && !f.AggDistinct && !f.AggStar {
-				name, refusal := ast.FunctionName(f)
-				if k, _ := g.source.KeyNode(f.Args[0]); refusal == nil && name == "count" && k != nil && k.Present == 0 && !k.Column.Unit && g.isKey(f.Args[0], k) {
-					g.b.Known(g.source, k, int(f.Location))
-				}
-			}
-			return false
-		})
-	}
-}
-
 // isKey tells a reference to a key that is not a column with a domain as well, or one whose rows may be missing.
 func (g *unitAggregates) isKey(n *pg.Node, k *linear.Key) bool {
-	if k.Column.Unit || k.Present > 0 {
+	if g.source.KeyColumn(k).Unit || k.Present > 0 {
 		return true
 	}
 	_, refusal := g.source.Column(ast.Strings(n.GetColumnRef().Fields), ast.Location(n))

@@ -45,8 +45,7 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}
-	p := &derived.Paired{Left: r.Table, Outer: true}
-	linked, own := equated(sel, r, from)
+	linked, own := links(sel, r, from)
 	if len(linked) == 0 {
 		return nil, nil
 	}
@@ -59,26 +58,23 @@ func (b *Binder) ofUnit(r *Rows, s *pg.SubLink) (*semantics.Expr, *refuse.Refusa
 	if len(other.exprs) != len(calls) || len(other.keys) != len(linked) {
 		return nil, nil
 	}
+	var on []equation
 	units := false
 	for i, k := range linked {
-		others := &other.keys[i]
-		units = units || k.around.Column.Unit && others.Column.Unit
-		switch {
-		case k.around.Present > 0 || others.Present > 0:
-			return nil, outerCondition.At(pos)
-		case !k.around.Column.Comparable(others.Column):
-			return nil, keyTypes.At(pos, k.around.Name, others.Name)
-		case !(k.around.Column.Unit && others.Column.Unit):
-			p.On = append(p.On, derived.Equal{Left: k.around.Column, Right: others.Column})
+		e, own, refusal := equated(r, other, k.around, &other.keys[i], pos)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if units = units || own; !own {
+			on = append(on, e)
 		}
 	}
 	if !units {
-		if refusal := b.alongUnit(p.On, r.Table, from.Table, pos); refusal != nil {
+		if refusal := b.alongUnit(on, r, other, pos); refusal != nil {
 			return nil, refusal
 		}
 	}
-	slices.SortFunc(p.On, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })
-	p.Right = other.Table
+	p := &derived.Paired{Left: r.Table, Right: other.Table, On: equals(r.Table, other.Table, on), Outer: true}
 	if p.Where, refusal = b.Lowered(other.Table, other.where); refusal != nil {
 		return nil, refusal
 	}
@@ -104,8 +100,8 @@ type link struct {
 	node   *pg.Node // of the sub-query's own
 }
 
-// equated are the keys that a sub-query's condition equates with those around it, and the rest of the condition.
-func equated(sel *pg.SelectStmt, around, from *Rows) (linked []link, own []*pg.Node) {
+// links are the keys that a sub-query's condition equates with those around it, and the rest of the condition.
+func links(sel *pg.SelectStmt, around, from *Rows) (linked []link, own []*pg.Node) {
 	for _, n := range ast.Conjuncts(sel.WhereClause) {
 		k, others := equalKeys(n, around, from)
 		if k == nil || from.sees(n) {
@@ -113,7 +109,7 @@ func equated(sel *pg.SelectStmt, around, from *Rows) (linked []link, own []*pg.N
 			continue
 		}
 		node := n.GetAExpr().Lexpr
-		if mine, _ := from.KeyNode(node); mine == nil || mine.Column != others.Column {
+		if mine, _ := from.KeyNode(node); mine == nil || mine.At != others.At {
 			node = n.GetAExpr().Rexpr
 		}
 		linked = append(linked, link{k, node})
@@ -188,7 +184,7 @@ func (b *Binder) existsCompared(r *Rows, s *pg.SubLink, t *semantics.Translator)
 	if from == nil || refusal != nil {
 		return nil, refusal
 	}
-	linked, own := equated(sel, r, from)
+	linked, own := links(sel, r, from)
 	at := slices.IndexFunc(own, func(n *pg.Node) bool { column, _, _ := compares(n, r, from); return column != nil })
 	if len(linked) == 0 || at < 0 {
 		return nil, nil

@@ -2,6 +2,7 @@ package bind
 
 import (
 	"slices"
+	"strconv"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -99,7 +100,7 @@ func (b *Binder) unite(branches []*Rows) (*Rows, *refuse.Refusal) {
 		out.exprs = append(out.exprs, e)
 	}
 	for j, k := range first.keys {
-		out.keys = append(out.keys, linear.Key{Name: k.Name, Column: out.Table.Keys[j]})
+		out.keys = append(out.keys, linear.Key{Name: k.Name, At: j})
 	}
 	out.parts = []relation{{first.Alias(), nil, 0, len(out.names), 0, len(out.keys), first.parts[0].order}}
 	return out, nil
@@ -112,7 +113,7 @@ func (b *Binder) branchOf(r, first *Rows) (branch derived.UnitedBranch, exprs []
 		return branch, nil, preservedJoined.At(r.pos, r.Table.Name)
 	case r.Table.Dataset.Unit.Row:
 		return branch, nil, rowsCombined.At(r.pos, "UNION")
-	case r.shape == "" || r.shape != first.shape || len(r.names) != len(first.names) || len(r.keys) != len(first.keys):
+	case !r.showsAs(first):
 		return branch, nil, unionColumns.At(r.pos)
 	}
 	settler := b.Settles(&semantics.Translator{}, r).Settler
@@ -135,15 +136,21 @@ func (b *Binder) branchOf(r, first *Rows) (branch derived.UnitedBranch, exprs []
 	}
 	branch = derived.UnitedBranch{From: r.Table, Where: where, Values: make([]derived.UnitedValue, len(r.names))}
 	for j, k := range r.keys {
-		switch have := first.keys[j].Column; {
+		switch own, have := r.KeyColumn(&k), first.KeyColumn(&first.keys[j]); {
 		case k.Present > 0:
 			return branch, nil, outerCondition.At(r.pos)
-		case k.Column.Unit != have.Unit || !k.Column.Comparable(have):
+		case own.Unit != have.Unit || !own.Comparable(have):
 			return branch, nil, keyTypes.At(r.pos, first.keys[j].Name, k.Name)
+		default:
+			branch.Keys = append(branch.Keys, own)
 		}
-		branch.Keys = append(branch.Keys, k.Column)
 	}
 	return branch, exprs, nil
+}
+
+// showsAs reports whether two SELECTs show the same keys and as many columns, in the same places.
+func (r *Rows) showsAs(first *Rows) bool {
+	return r.shape != "" && r.shape == first.shape && len(r.names) == len(first.names) && len(r.keys) == len(first.keys)
 }
 
 // united is what a branch has in a column of the union: a column of its table, or a constant.
@@ -175,18 +182,28 @@ func (b *Binder) united(r *Rows, e *semantics.Expr, typ policy.Type) (derived.Un
 
 // distinct is SELECT DISTINCT * FROM the rows, whose keys say that equal rows are of one unit.
 func (b *Binder) distinct(r *Rows) (*Rows, *refuse.Refusal) {
-	return b.groups(r, append(keyNames(r), r.names...), nil, "UNION")
+	return b.groups(r, len(r.names), nil, "UNION")
 }
 
-// groups are a unit's rows in groups of what the columns of some names have, which are shown, and further targets.
-func (b *Binder) groups(r *Rows, by []string, targets []*pg.Node, operation string) (*Rows, *refuse.Refusal) {
-	sel := &pg.SelectStmt{}
-	for _, name := range by {
-		sel.GroupClause = append(sel.GroupClause, columnNamed(name, r.pos))
-		sel.TargetList = append(sel.TargetList, pg.MakeResTargetNodeWithVal(columnNamed(name, r.pos), int32(r.pos)))
+// groups are a unit's rows in groups of what their keys and their first columns are, which are shown, and further targets. What is both a key and a column has one name, and is
+// grouped by as both.
+func (b *Binder) groups(r *Rows, columns int, targets []*pg.Node, operation string) (*Rows, *refuse.Refusal) {
+	sel, own := &pg.SelectStmt{}, *r
+	own.names, own.keys = slices.Clone(r.names), slices.Clone(r.keys)
+	add := func(kind string, i int, name *string) {
+		shown := *name
+		*name = " " + kind + strconv.Itoa(i)
+		sel.GroupClause = append(sel.GroupClause, columnNamed(*name, r.pos))
+		sel.TargetList = append(sel.TargetList, pg.MakeResTargetNodeWithNameAndVal(shown, columnNamed(*name, r.pos), int32(r.pos)))
+	}
+	for i := range own.keys {
+		add("key", i, &own.keys[i].Name)
+	}
+	for i := range columns {
+		add("column", i, &own.names[i])
 	}
 	sel.TargetList = append(sel.TargetList, targets...)
-	out, refusal := b.perUnit(sel, r, true)
+	out, refusal := b.perUnit(sel, &own, true)
 	if out == nil && refusal == nil {
 		refusal = rowsCombined.At(r.pos, operation)
 	}
@@ -198,13 +215,6 @@ func (b *Binder) groups(r *Rows, by []string, targets []*pg.Node, operation stri
 
 func columnNamed(name string, pos int) *pg.Node {
 	return pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(name)}, int32(pos))
-}
-
-func keyNames(r *Rows) (list []string) {
-	for _, k := range r.keys {
-		list = append(list, k.Name)
-	}
-	return list
 }
 
 // unitsBoth is INTERSECT or EXCEPT of two lists of units: those of the left that are, or are not, on the right.
@@ -228,7 +238,7 @@ func (b *Binder) unitsBoth(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Ref
 		if sel.All || r.fan != nil || r.preserved > 0 || len(r.keys) == 0 {
 			return nil, rowsCombined.At(r.pos, operation)
 		}
-		several = several || len(r.keys) != 1 || r.shape != "k" || !r.keys[0].Column.Unit || r.keys[0].Present > 0
+		several = several || len(r.keys) != 1 || r.shape != "k" || !r.KeyColumn(&r.keys[0]).Unit || r.keys[0].Present > 0
 	}
 	if several {
 		return b.rowsBoth(left, right, sel.Op)
@@ -237,11 +247,11 @@ func (b *Binder) unitsBoth(sel *pg.SelectStmt, scope *Scope) (*Rows, *refuse.Ref
 	if refusal != nil {
 		return nil, refusal
 	}
-	m := &derived.Marked{From: out.Table, Other: right.Table}
+	m := &derived.Marked{Other: right.Table}
 	if m.Where, refusal = b.Lowered(right.Table, right.where); refusal != nil {
 		return nil, refusal
 	}
-	there := semantics.ColumnExpr(out.mark(m), policy.Bool, -1, right.pos)
+	there := semantics.ColumnExpr(out.mark(m, nil), policy.Bool, -1, right.pos)
 	if sel.Op == pg.SetOperation_SETOP_EXCEPT {
 		if there, refusal = (&semantics.Translator{}).Not(there); refusal != nil {
 			return nil, refusal
@@ -258,6 +268,9 @@ const sideName = " side"
 // NULLs as equal as SQL does, and of the groups those are left that have rows of both sides, or of the left and none of the right.
 func (b *Binder) rowsBoth(left, right *Rows, op pg.SetOperation) (*Rows, *refuse.Refusal) {
 	operation := ast.SetOperation(op)
+	if !right.showsAs(left) {
+		return nil, unionColumns.At(right.pos)
+	}
 	sides := []*Rows{left, right}
 	if op == pg.SetOperation_SETOP_INTERSECT && right.Table.MaxRowsPerUnit < left.Table.MaxRowsPerUnit { // there are as many groups as this side has rows, at most
 		sides = []*Rows{right, left}
@@ -277,14 +290,9 @@ func (b *Binder) rowsBoth(left, right *Rows, op pg.SetOperation) (*Rows, *refuse
 	if refusal != nil {
 		return nil, refusal
 	}
-	side := both.Table.Columns[len(names)]
-	is := func(i int64) predicate.Pred {
-		cell, _ := side.Domain.Cell(i)
-		return predicate.InCells{Column: side, Spans: []mechanisms.Span{{From: cell, To: cell + 1}}}
-	}
 	of := pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, columnNamed(sideName, both.pos), pg.MakeAConstIntNode(1, int32(both.pos)), int32(both.pos))
 	others := &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, AggFilter: of, Location: int32(both.pos)}
-	out, refusal := b.groups(both, append(keyNames(both), names...), []*pg.Node{pg.MakeResTargetNodeWithNameAndVal(sideName, &pg.Node{Node: &pg.Node_FuncCall{FuncCall: others}}, int32(both.pos))}, operation)
+	out, refusal := b.groups(both, len(names), []*pg.Node{pg.MakeResTargetNodeWithNameAndVal(sideName, &pg.Node{Node: &pg.Node_FuncCall{FuncCall: others}}, int32(both.pos))}, operation)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -292,7 +300,11 @@ func (b *Binder) rowsBoth(left, right *Rows, op pg.SetOperation) (*Rows, *refuse
 	if !ok {
 		return nil, rowsCombined.At(left.pos, operation)
 	}
-	own := *d
+	own, side := *d, d.From.Columns[len(names)]
+	is := func(i int64) predicate.Pred {
+		cell, _ := side.Domain.Cell(i)
+		return predicate.InCells{Column: side, Spans: []mechanisms.Span{{From: cell, To: cell + 1}}}
+	}
 	own.Of = is(0)
 	table := derived.NewPerUnit(&own)
 	if table == nil {

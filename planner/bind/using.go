@@ -46,35 +46,34 @@ func (r *Rows) visible() []string {
 	return names
 }
 
-// place is the position of the only visible column of a name, −1 where there is none or several.
-func (r *Rows) place(name string) int {
-	found := -1
+// place is the position of the only visible column of a name, or false if there is none or several.
+func (r *Rows) place(name string) (at int, ok bool) {
 	for i, have := range r.names {
 		if have != name || slices.Contains(r.hidden, i) {
 			continue
 		}
-		if found >= 0 {
-			return -1
+		if ok {
+			return 0, false
 		}
-		found = i
+		at, ok = i, true
 	}
-	return found
+	return at, ok
 }
 
 // reference writes a visible column with its table's name.
 func (r *Rows) reference(name string, pos int) *pg.Node {
 	fields := []*pg.Node{pg.MakeStrNode(name)}
-	at := r.place(name)
+	at, ok := r.place(name)
 	for _, p := range r.parts {
-		if at >= p.from && at < p.to {
+		if ok && at >= p.from && at < p.to {
 			fields = []*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(name)}
 		}
 	}
 	return pg.MakeColumnRefNode(fields, int32(pos))
 }
 
-// equation is the condition that USING stands for.
-func equation(left, right *Rows, name string, pos int) *pg.Node {
+// equalColumns is the condition that USING stands for.
+func equalColumns(left, right *Rows, name string, pos int) *pg.Node {
 	return pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, left.reference(name, pos), right.reference(name, pos), int32(pos))
 }
 

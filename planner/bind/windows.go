@@ -43,7 +43,6 @@ func (b *Binder) windowsOf(r *Rows, sel *pg.SelectStmt, where []*semantics.Expr,
 	case r.Table.Dataset.Unit.Row:
 		return nil, WindowOnRows.At(ast.Location(nodes[0]))
 	}
-	b.foresee(r, nodes...)
 	for {
 		v := &windows{b: b, source: r, sel: sel, w: &derived.Windowed{From: r.Table}, values: map[*pg.FuncCall]*semantics.Expr{}}
 		for _, n := range nodes {
@@ -309,8 +308,9 @@ func (v *windows) over(f *pg.FuncCall, c *derived.WindowColumn) *refuse.Refusal 
 		case k != nil && k.Present > 0:
 			return outerCondition.At(ast.Location(n))
 		case k != nil:
-			if unit = unit || k.Column.TellsUnit(); !k.Column.Unit && !slices.Contains(c.JoinKeys, k.Column) {
-				c.JoinKeys = append(c.JoinKeys, k.Column)
+			own := v.source.KeyColumn(k)
+			if unit = unit || own.TellsUnit(); !own.Unit && !slices.Contains(c.JoinKeys, own) {
+				c.JoinKeys = append(c.JoinKeys, own)
 			}
 			continue
 		}
@@ -384,15 +384,16 @@ func (v *windows) order(s *pg.SortBy, c *derived.WindowColumn) *refuse.Refusal {
 	if k, refusal := v.source.KeyNode(s.Node); refusal != nil {
 		return refusal
 	} else if k != nil {
-		switch to := k.Column.Origin(); {
+		switch own, to := v.source.KeyColumn(k), v.source.KeyColumn(k).Origin(); {
 		case k.Present > 0:
 			return outerCondition.At(ast.Location(s.Node))
-		case k.Column.Unit: // is the same in all rows of the partition
+		case own.Unit: // is the same in all rows of the partition
 			return nil
-		case !k.Column.Type.Integer() || !to.Type.Integer() || to.Unit:
+		case !own.Type.Integer() || !to.Type.Integer() || to.Unit:
 			return windowOrder.At(ast.Location(s.Node), "keys that are no whole numbers")
+		default:
+			o.Column = own
 		}
-		o.Column = k.Column
 		c.Order = append(c.Order, o)
 		return nil
 	}

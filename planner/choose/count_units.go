@@ -25,8 +25,8 @@ func (v *LeafPlanner) perUnit(q *linear.Question, keys linear.Set, counters []in
 		return nil, refusal
 	}
 	sub := &linear.Question{SQL: q.SQL, PerGroup: 1, OffGrid: q.OffGrid}
-	if key := q.Counters[counters[0]].Units.Key; key >= 0 {
-		u.JoinKeys, u.Present, sub.PerGroup = []*policy.Column{q.Table.Keys[key]}, true, 0
+	if key := q.Counters[counters[0]].Units.Key; key != nil {
+		u.JoinKeys, u.Present, sub.PerGroup = []*policy.Column{q.Table.Keys[key.At]}, true, 0
 	}
 	byColumn := map[int]int{} // the derived column of each column
 	for _, k := range keys {
@@ -128,8 +128,8 @@ func (v *LeafPlanner) some(q *linear.Question, u *derived.PerUnit, where []*sema
 // noteKeys notes what a number of different values of a join key is.
 func (v *LeafPlanner) noteKeys(q *linear.Question) {
 	for _, c := range q.Counters {
-		if c.Units != nil && c.Units.Key >= 0 {
-			name := q.Table.Keys[c.Units.Key].Name
+		if c.Units != nil && c.Units.Key != nil {
+			name := q.Table.Keys[c.Units.Key.At].Name
 			v.Notes.Add("different values of " + name[strings.LastIndex(name, ".")+1:] + " are counted within each " + q.Table.Dataset.Unit.Name + ": one that two of them share counts twice")
 		}
 	}

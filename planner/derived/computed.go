@@ -203,8 +203,8 @@ func NewComputed(c *Computed) *policy.Table {
 	return t
 }
 
-// ComputedIn finds the column that a sum of t's columns is already.
-func ComputedIn(t *policy.Table, terms ComputedColumn) int {
+// ComputedIn is the position of the column that a sum of t's columns is already, or false.
+func ComputedIn(t *policy.Table, terms ComputedColumn) (at int, ok bool) {
 	for from := t; from != nil; {
 		switch d := from.Derived.(type) {
 		case *Computed:
@@ -212,7 +212,7 @@ func ComputedIn(t *policy.Table, terms ComputedColumn) int {
 				if slices.EqualFunc(have, terms, func(a, b ComputedTerm) bool {
 					return a.Times == b.Times && slices.Index(d.From.Columns, a.Column) == slices.Index(t.Columns, b.Column)
 				}) {
-					return len(d.From.Columns) + i
+					return len(d.From.Columns) + i, true
 				}
 			}
 			from = d.From
@@ -228,7 +228,7 @@ func ComputedIn(t *policy.Table, terms ComputedColumn) int {
 			from = nil
 		}
 	}
-	return -1
+	return 0, false
 }
 
 // OperandsOf are the columns of inputs that a computed column, one that a window function says, or one of a union is made of; none of any other.

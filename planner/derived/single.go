@@ -133,9 +133,8 @@ func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]U
 	case *Windowed:
 		return singleIn(d.From, inputsOf(t, keys, func(at int) *policy.Column { return d.From.Keys[at] }), base)
 	case *PerUnit:
-		of := inputsOf(t, keys, func(at int) *policy.Column { return t.Keys[at] })
-		alone := len(d.Keys) == 0 && !slices.ContainsFunc(d.JoinKeys, func(k *policy.Column) bool { return !slices.Contains(of, KeyOf(t, d, k)) })
-		return nil, alone
+		of := inputsOf(t, keys, func(at int) *policy.Column { return d.KeysOf()[at] })
+		return nil, len(d.Keys) == 0 && !slices.ContainsFunc(d.JoinKeys, func(k *policy.Column) bool { return !slices.Contains(of, k) })
 	case *Paired:
 		return d.single(t, keys, base)
 	}

@@ -98,12 +98,20 @@ func NewPerUnit(u *PerUnit) *policy.Table {
 		}
 		addColumn(t, c, u.From, domain)
 	}
-	for _, k := range u.From.Keys {
-		if k.Unit || slices.Contains(u.JoinKeys, k) {
-			addKey(t, k, u.From)
-		}
+	for _, k := range u.KeysOf() {
+		addKey(t, k, u.From)
 	}
 	return t
+}
+
+// KeysOf are the keys of the input that the table has too, in their order there.
+func (u *PerUnit) KeysOf() (list []*policy.Column) {
+	for _, k := range u.From.Keys {
+		if k.Unit || slices.Contains(u.JoinKeys, k) {
+			list = append(list, k)
+		}
+	}
+	return list
 }
 
 // groups bounds how many groups a unit has: no more than it has rows of which Of holds, each of which is in one group.
@@ -265,18 +273,4 @@ func ownName(t *policy.Table, c *policy.Column, in *policy.Table) string {
 			return next
 		}
 	}
-}
-
-// KeyOf is the key of the derived table that an input's key became.
-func KeyOf(t *policy.Table, u *PerUnit, k *policy.Column) *policy.Column {
-	at := 0
-	for _, have := range u.From.Keys {
-		if have == k {
-			break
-		}
-		if have.Unit || slices.Contains(u.JoinKeys, have) {
-			at++
-		}
-	}
-	return t.Keys[at]
 }

@@ -40,13 +40,13 @@ func KnownOf(t *policy.Table) *known {
 		e := semantics.ColumnExpr(i, c.Type, c.Typmod, -1).CharOf(c)
 		k.Names, k.Exprs = append(k.Names, c.Name), append(k.Exprs, e)
 	}
-	for _, c := range t.Keys {
-		k.Keys = append(k.Keys, Key{c.Name, c, 0})
+	for i, c := range t.Keys {
+		k.Keys = append(k.Keys, Key{c.Name, i, 0})
 	}
 	if t.Derived == nil && !t.Opened { // others live as long as their plan
 		for _, c := range t.Columns {
-			if j := t.Key(c.Name); j != nil && j.Name != c.Name {
-				k.Keys = append(k.Keys, Key{c.Name, j, 0})
+			if at := slices.Index(t.Keys, t.Key(c.Name)); at >= 0 && t.Keys[at].Name != c.Name {
+				k.Keys = append(k.Keys, Key{c.Name, at, 0})
 			}
 		}
 		knownTables.Store(t, k)

@@ -387,11 +387,12 @@ type UnknownError struct {
 	Pos  int
 }
 
-// Key is a join key in sight.
+// Key is a join key in sight. As a column is, it is a position: rows that get a wider table keep theirs, where a pointer into the narrower one's keys would be of a table that
+// is no longer read.
 type Key struct {
 	Name    string
-	Column  *policy.Column // of table.Keys
-	Present int            // position, counted from 1, of the boolean column that says whether it is not NULL; 0: it never is
+	At      int // in table.Keys
+	Present int // position, counted from 1, of the boolean column that says whether it is not NULL; 0: it never is
 }
 
 // On is the question over the same rows for some of the keys and conditions.
@@ -430,7 +431,7 @@ func (s *Query) KeysText(cell int, keys []int) string {
 // Units are a counter of different units: of the rows of a table with one row for each unit and group (docs/adr/0012).
 // With a further join key, of different values of it, each within one unit.
 type Units struct {
-	Key int // position in the table's keys; −1: the unit's own
+	Key *Key // nil: the unit's own
 }
 
 // Name tells counters of units from others; nil is none.
@@ -438,5 +439,8 @@ func (u *Units) Name() string {
 	if u == nil {
 		return ""
 	}
-	return "|units " + strconv.Itoa(u.Key)
+	if u.Key == nil {
+		return "|units"
+	}
+	return "|units " + strconv.Itoa(u.Key.At)
 }

@@ -164,7 +164,7 @@ func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.O
 		t, typmod := out.Exprs()[at].Shown()
 		show(out.Names()[at], t, typmod)
 	}, func(k *linear.Key) {
-		t, typmod := k.Column.DescribedType()
+		t, typmod := out.KeyColumn(k).DescribedType()
 		show(k.Name, t, typmod)
 	})
 	return d, columns, nil

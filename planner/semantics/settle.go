@@ -20,8 +20,8 @@ type Settler struct {
 // computing are rows that get columns which are sums of theirs.
 type computing interface {
 	Own() *policy.Table
-	// Compute gives the rows a column that is a sum of theirs, once, and returns its position; −1: it would be too large.
-	Compute(terms derived.ComputedColumn) int
+	// Compute gives the rows a column that is a sum of theirs, once, and returns its position, or false if it would be too large.
+	Compute(terms derived.ComputedColumn) (at int, ok bool)
 }
 
 func (s *Settler) reader() affineReader { return affineReader{s.Rows.Own(), s.Env.Zone} }
@@ -59,8 +59,8 @@ func (s *Settler) Settled(e *Expr) *Expr {
 	case !t.Integer() && t != policy.DateType:
 		return e
 	}
-	at, times := s.column(f)
-	if at < 0 {
+	at, times, ok := s.column(f)
+	if !ok {
 		return e
 	}
 	c := s.Rows.Own().Columns[at]
@@ -80,13 +80,13 @@ func Elapsed(e *Expr) bool {
 	return e.Type() == policy.IntervalT && e.Op == "-" && !slices.ContainsFunc(e.Args, func(a *Expr) bool { return a.Type() == policy.IntervalT })
 }
 
-// column is the computed column of a sum, and what it is multiplied by; −1: there is none.
-func (s *Settler) column(f *Affine) (int, *big.Rat) {
+// column is the computed column of a sum, and what it is multiplied by; false: there is none.
+func (s *Settler) column(f *Affine) (at int, times *big.Rat, ok bool) {
 	sum, times, ok := f.whole(s.Rows.Own(), false)
-	if !ok {
-		return -1, nil
+	if ok {
+		at, ok = s.Rows.Compute(sum)
 	}
-	return s.Rows.Compute(sum), times
+	return at, times, ok
 }
 
 // all settles a list, and tells whether that has changed it.
@@ -114,8 +114,8 @@ func (s *Settler) compared(t *Translator, e *Expr) *Expr {
 	if !ok {
 		return nil
 	}
-	at := s.Rows.Compute(sum)
-	if at < 0 {
+	at, ok := s.Rows.Compute(sum)
+	if !ok {
 		return nil
 	}
 	c := s.Rows.Own().Columns[at]

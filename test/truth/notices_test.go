@@ -155,7 +155,7 @@ func TestNoticesOfRules(t *testing.T) {
 		if drawn.text != "" {
 			drawn.truth = drawn.text
 		}
-		if p.paid++; p.paid > held {
+		if p.paid++; p.paid > *held {
 			p.fresh()
 		}
 		got := p.ask(drawn.sql(false))
