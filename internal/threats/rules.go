@@ -37,4 +37,8 @@ var Rules = []Rule{
 		"backend.TestWarningsOfLostWorkers", "backend.TestOtherStorageProvesNothing", "rewrite.TestMomentsDoNotMatter"}},
 	{26, "a plan is bounded before it is made", []string{"planner.TestWorkEnds", "planner.TestLargeDomains", "planner.TestPublicRowsAreWork", "test/attacks.TestPlanningIsCancelled", "proxy/admission.TestStatementEndsAtItsLimits", "proxy/admission.TestNobodyHoldsAllSlots", "proxy/admission.TestNobodyHoldsTheDatabase", "proxy/admission.TestDrawsAreDrawnInTurn", "sandbox/cluster.TestBoundOfASession", "sandbox.TestConformance", "mechanisms/noise.TestHalfWidthsAreBounded"}},
 	{27, "what is held answers only what it determines", []string{"planner.TestHistory", "planner.TestHistoryOfPredicates", "planner.TestCombined", "test/truth.TestTruth"}},
+	{28, "more ε is never worse", []string{"planner.TestMoreIsNeverWorse", "planner.TestBarsDecide"}},
+	{29, "after the charge there is an answer", []string{"test/answers.TestConstantsFailForFree", "rewrite.TestTextsDoNotGrow", "rewrite.TestLongTextsAreRefused", "backend.TestPlanningIsLeft"}},
+	{30, "every source answers the same questions", []string{"backend.TestNeighboursOfStrangeKeys", "backend.TestNeighboursOfMariaDBsKeys", "backend.TestParquetCellsFailNoRead"}},
+	{31, "made-up rows never stand where data could be taken for them", []string{"planner.TestMadeUpRowsHaveTheirName"}},
 }
