@@ -260,7 +260,7 @@ func readBinary(set *Charset, t policy.Type, raw []byte) (policy.Value, error) {
 	if t == oidBytea {
 		return `\x` + hex.EncodeToString(raw), nil
 	}
-	if !textual(t) {
+	if !textual(t) && t != oidVoid { // of which there is nothing to read
 		return nil, errOnlyText
 	}
 	raw, refusal := set.read(raw)

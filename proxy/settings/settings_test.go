@@ -35,7 +35,7 @@ func TestVariables(t *testing.T) {
 		{"DATESTYLE", "iso, dmy", "ISO, DMY"}, {"datestyle", "ISO", "ISO, MDY"}, {"datestyle", "German", "!22023"}, {"datestyle", "ymd", "ISO, YMD"},
 		{"TimeZone", "Europe/Berlin", "Europe/Berlin"}, {"timezone", "utc", "UTC"}, {"timezone", "+05:30", "+05:30"}, {"timezone", "-3", "<-03>+03"}, {"timezone", "5.5", "<+05:30>-05:30"},
 		{"timezone", "america/new_york", "America/New_York"}, {"timezone", "<-03>+03", "<-03>+03"}, {"timezone", "INTERVAL '+05:30'", "<+05:30>-05:30"}, {"timezone", "<x>", "!22023"}, {"timezone", "Mars/Base", "!22023"},
-		{"timezone", "../../etc/passwd", "!22023"}, {"timezone", "Local", "!22023"}, {"timezone", "99", "!22023"}, {"timezone", "", "!22023"},
+		{"timezone", "../../etc/passwd", "!22023"}, {"timezone", "Local", "!22023"}, {"timezone", "99", "<+99>-99"}, {"timezone", "168", "!22023"}, {"timezone", "", "!22023"},
 		{"client_min_messages", "WARNING", "warning"}, {"client_min_messages", "loud", "!22023"},
 		{"standard_conforming_strings", "on", "on"}, {"standard_conforming_strings", "true", "on"}, {"standard_conforming_strings", "off", "!22023"},
 		{"transform_null_equals", "off", "off"}, {"transform_null_equals", "on", "!22023"}, {"array_nulls", "true", "on"}, {"array_nulls", "off", "!22023"}, {"lc_time", "posix", "POSIX"}, {"lc_time", "en_US.UTF-8", "en_US.UTF-8"}, {"lc_time", "de_DE.UTF-8", "!22023"},
