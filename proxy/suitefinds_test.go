@@ -73,7 +73,7 @@ func TestStaleStatementRoutine(t *testing.T) {
 func TestBinaryParametersRefused(t *testing.T) {
 	b := start(t)
 	echo := b.pipeline.fixtures["select $1::int"].answer
-	for name, kind := range map[string]policy.Type{"date": policy.DateType, "text": policy.Text, "bytea": 17, "int[]": 1007} {
+	for name, kind := range map[string]policy.Type{"date": policy.DateType, "text": policy.Text, "bytea": 17, "inet": 869, "int[]": 1007} {
 		b.pipeline.fixtures["select $1::"+name] = fixture{params: []policy.Type{kind}, columns: []sandbox.Column{column(name, kind)}, answer: echo}
 	}
 	b.raw(t).play("binary", []step{
@@ -84,7 +84,8 @@ func TestBinaryParametersRefused(t *testing.T) {
 		many("1 2 D C(SELECT 1) Z(I)", parseMessage("", "select $1::date"), bound(0, 0, 0, 0), execute("", 0), syncs),
 		many("1 E(22021) Z(I)", parseMessage("", "select $1::text"), bound('a', 0), syncs),
 		many("1 E(22021) Z(I)", parseMessage("", "select $1::text"), bound(0xff), syncs),
-		many("1 E(22P03) Z(I)", parseMessage("", "select $1::bytea"), bound(0xff), syncs), // a type that is not offered
+		many("1 2 Z(I)", parseMessage("", "select $1::bytea"), bound(0xff), syncs),
+		many("1 E(22P03) Z(I)", parseMessage("", "select $1::inet"), bound(0xff), syncs), // a type whose binary form is not read
 		many("1 E(DP002) Z(I)", parseMessage("", "select $1::int[]"), bound(0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 23), syncs),
 		many("1 E(22023) Z(I)", parseMessage("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{2}, Parameters: [][]byte{{'1'}}}, syncs),
 		many("1 E(08P01) Z(I)", parseMessage("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{0, 0}, Parameters: [][]byte{{'1'}}}, syncs),
