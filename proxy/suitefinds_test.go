@@ -85,7 +85,7 @@ func TestBinaryParametersRefused(t *testing.T) {
 		many("1 E(22021) Z(I)", parseMessage("", "select $1::text"), bound('a', 0), syncs),
 		many("1 E(22021) Z(I)", parseMessage("", "select $1::text"), bound(0xff), syncs),
 		many("1 2 Z(I)", parseMessage("", "select $1::bytea"), bound(0xff), syncs),
-		many("1 E(22P03) Z(I)", parseMessage("", "select $1::inet"), bound(0xff), syncs), // a type whose binary form is not read
+		many("1 E(DP002) Z(I)", parseMessage("", "select $1::inet"), bound(0xff), syncs), // a type whose binary form is not read
 		many("1 E(DP002) Z(I)", parseMessage("", "select $1::int[]"), bound(0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 23), syncs),
 		many("1 E(22023) Z(I)", parseMessage("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{2}, Parameters: [][]byte{{'1'}}}, syncs),
 		many("1 E(08P01) Z(I)", parseMessage("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{0, 0}, Parameters: [][]byte{{'1'}}}, syncs),
