@@ -4,11 +4,13 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/planner/aggregate"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/outerquery"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -47,4 +49,9 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 		return d, true, nil
 	}
 	return d, false, nil
+}
+
+// OfferedType returns the name of a type that a client gives a parameter, and reports whether a parameter may have it.
+func OfferedType(t policy.Type) (name string, offered bool) {
+	return scalar.TypeName(t), t == 0 || t == policy.Unknown || ast.Castable(t)
 }

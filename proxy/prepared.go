@@ -8,9 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
@@ -65,8 +64,8 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 			return pgerror.New("42704", fmt.Sprintf("type with OID %d does not exist", oid)).WithHint("Types are PostgreSQL's own here; leave a parameter's type out to have it inferred.")
 		}
 		t := policy.Type(oid)
-		if t != 0 && t != policy.Unknown && !ast.Castable(t) {
-			return pgerror.New("DP002", fmt.Sprintf("a parameter of type %s is not available", scalar.TypeName(t))).WithHint("Leave its type out to have it inferred, and send its text.")
+		if name, offered := planner.OfferedType(t); !offered {
+			return pgerror.New("DP002", fmt.Sprintf("a parameter of type %s is not available", name)).WithHint("Leave its type out to have it inferred, and send its text.")
 		}
 		stmt.given = append(stmt.given, t)
 	}

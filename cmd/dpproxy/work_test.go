@@ -310,7 +310,7 @@ func holding(t testing.TB, p *policy.Policy, statements ...string) reuse.Context
 	d, index := p.Datasets[0], reuse.NewIndex()
 	c := reuse.Context{Policy: p, Dataset: d, User: "analyst", Holdings: index, Now: time.Date(2026, 6, 15, 10, 30, 0, 0, time.UTC),
 		Settings: plans.Settings{Epsilon: d.Defaults.Epsilon, Confidence: d.Defaults.Confidence, Zone: time.UTC, SearchPath: []string{"public"}}}
-	c.Settings.Epsilon = d.Defaults.MaxEpsilon
+	c.Settings.Epsilon, c.Settings.Release = d.Defaults.MaxEpsilon, true
 	for i, sql := range statements {
 		buy(index, built(t, c, parsed(t, sql)), i)
 	}
@@ -547,6 +547,7 @@ func asking(t *testing.T, path string) []job {
 			{"random bytes", float64(random.n.Load())}}, doneBy(m)...)
 	}
 	ask("SET dp.epsilon = 0.5")
+	ask("SET dp.release = on")
 	ask("SELECT count(*) FROM people WHERE income BETWEEN 20 AND 3000")
 	if _, err := conn.Prepare(ctx, "range", "SELECT count(*) FROM people WHERE income BETWEEN $1 AND $2", nil); err != nil {
 		t.Fatal(err)
