@@ -309,7 +309,7 @@ func planOrRefusal(t *testing.T, c reuse.Context, sql string) *plans.Plan {
 	}
 	p, refusal := Build(statements[0], nil, c)
 	if refusal != nil {
-		if refusal.ID != "off-grid-expression" && refusal.ID != "too-many-cells" && refusal.ID != "planning-limit" {
+		if refusal.ID != "off-grid-expression" && refusal.ID != "off-grid-zone" && refusal.ID != "too-many-cells" && refusal.ID != "planning-limit" {
 			t.Errorf("%s: %s: %v", sql, refusal.ID, refusal)
 		}
 		return nil
