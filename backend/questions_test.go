@@ -363,7 +363,7 @@ var farValues = map[string]struct {
 		[]string{"'-inf'", "-1.7e308", "-1e-300"}, []string{"'inf'", "1.7e308", "100.00000000000001"}, []string{"NULL", "'nan'"}},
 	"short floating numbers": {"FLOAT", "real", "0", "100", "12.3", [2][]byte{little(math.Float32bits(12.3)), little(math.Float32bits(float32(math.NaN())))}, true,
 		[]string{"'-inf'", "-3.4e38"}, []string{"'inf'", "3.4e38"}, []string{"NULL", "'nan'"}},
-	"whole numbers": {"BIGINT", "bigint", "0", "100", "12", [2][]byte{}, false, []string{"-9223372036854775808", "-1"}, []string{"9223372036854775807", "101"}, []string{"NULL"}},
+	"whole numbers": {"BIGINT", "bigint", "0", "100", "12", [2][]byte{}, false, []string{"'-9223372036854775808'", "-1"}, []string{"9223372036854775807", "101"}, []string{"NULL"}},
 }
 
 func little[N uint32 | uint64](n N) []byte {
