@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,12 @@ import (
 // UTF-8 in a text, a moment in milliseconds that microseconds do not hold. Such a file is read again with these columns as bytes and as numbers (package
 // parquet), of which values are made cell by cell: of bytes that are no text U+FFFD and their digits, so that two stay two, and NULL of other moments. The columns come with the same types and values either way, so that
 // nobody else's cells are read otherwise (privacy rules 12 and 30).
+//
+// A file also says between which values a column's lie, and DuckDB believes it: it takes a comparison for true or false that these values decide, and leaves out
+// the rows of a filter. NaN is in no such statistics (of most writers), and what a writer got wrong is in none, so that a value outside a domain would be
+// taken for one within it. Claim. No statistics of a file decide how a cell is read. Proof. Each column is read through TRY, of whose value DuckDB knows neither the ends
+// nor whether it may be NULL, and below which it pushes no filter; the engine's own tables have the engine's statistics, of the values that they hold.
+// Limits. Such is the DuckDB that is built in: TestFarValues asks it (docs/adr/0201).
 
 // readableTypes are the types of a Parquet file's columns of which values of the declared types are made. Of others (times of the day, lists, structures, intervals)
 // DuckDB's conversion to text may fail at a cell, or give equal values several texts.
@@ -36,7 +43,8 @@ func (l *loader) parquetRows(ctx context.Context, file string, columns []fileCol
 	if err != nil {
 		return "", nil, errColumns
 	}
-	var parts, hashes []string // columns that are read otherwise than as they come, and those of which a cell may fail the read
+	parts := map[string]string{} // columns that are read otherwise than as they come, and how
+	var hashes []string          // those of which a cell may fail the read
 	for _, c := range columns {
 		name := strings.ToLower(c.name)
 		kind, ok := types[name]
@@ -44,7 +52,7 @@ func (l *loader) parquetRows(ctx context.Context, file string, columns []fileCol
 		case ok && !readableTypes.MatchString(kind):
 			return "", nil, fmt.Errorf("its column %s is %s, of which no values are read", c.name, kind)
 		case kind == "JSON":
-			parts = append(parts, "CAST("+dialect.QuoteName(c.name)+" AS VARCHAR) AS "+dialect.QuoteName(c.name))
+			parts[c.name] = "CAST(" + dialect.QuoteName(c.name) + " AS VARCHAR)"
 			types[name] = "VARCHAR"
 		}
 		if types[name] == "VARCHAR" || strings.HasPrefix(kind, "TIMESTAMP") {
@@ -72,16 +80,19 @@ func (l *loader) parquetRows(ctx context.Context, file string, columns []fileCol
 			l.leftOut = append(l.leftOut, leftOut{file, "cells of its file are no UTF-8, or moments beyond DuckDB's: such a text lies outside each domain, such a moment is NULL"})
 		}
 	}
-	if len(parts) > 0 {
-		from = "(SELECT * REPLACE (" + strings.Join(parts, ", ") + ") FROM " + from + ")"
+	items := make([]string, len(columns))
+	for i, c := range columns {
+		name := dialect.QuoteName(c.name)
+		items[i] = "TRY(" + cmp.Or(parts[c.name], name) + ") AS " + name
 	}
+	from = "(SELECT " + strings.Join(items, ", ") + " FROM " + from + ")"
 	return from, func(name string) bool { return types[strings.ToLower(name)] == "VARCHAR" }, nil
 }
 
 var errColumns = errors.New("cannot be read with the policy's columns")
 
 // bareParquet writes a file of which no cell fails a read, below the instance's own directory, and how columns of it are read.
-func (l *loader) bareParquet(file string, columns []fileColumn, types map[string]string) (from string, parts []string, err error) {
+func (l *loader) bareParquet(file string, columns []fileColumn, types map[string]string) (from string, parts map[string]string, err error) {
 	directory, err := os.MkdirTemp(l.directory, "read-")
 	if err != nil {
 		return "", nil, errors.New("there is no room to read it again")
@@ -92,13 +103,14 @@ func (l *loader) bareParquet(file string, columns []fileColumn, types map[string
 	if err != nil {
 		return "", nil, errColumns
 	}
+	parts = map[string]string{}
 	for _, c := range columns {
 		name := dialect.QuoteName(c.name)
 		switch kinds[strings.ToLower(c.name)] {
 		case parquet.Text:
-			parts = append(parts, "COALESCE(TRY(decode("+name+")), '\uFFFD' || hex("+name+")) AS "+name)
+			parts[c.name] = "COALESCE(TRY(decode(" + name + ")), '\uFFFD' || hex(" + name + "))"
 		case parquet.Millis:
-			parts = append(parts, "CAST(TRY(make_timestamp_ms("+name+")) AS "+types[strings.ToLower(c.name)]+") AS "+name)
+			parts[c.name] = "CAST(make_timestamp_ms(" + name + ") AS " + types[strings.ToLower(c.name)] + ")"
 		}
 	}
 	from, err = parquetReader(path)

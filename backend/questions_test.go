@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -259,13 +260,13 @@ func TestOneFileOfSeveralNames(t *testing.T) {
 	}
 }
 
-// TestParquetCellsFailNoRead (rules 12 and 30): a cell of a Parquet file that its column's type does not have is a text outside each domain, or NULL, and all other cells are as they are:
+// TestParquetCellsFailNoRead (rules 12 and 30): a cell of a Parquet file that its column's type does not have is a text outside each domain, or NULL, one that it has far off lies outside, and all other cells are as they are:
 // by whatever type the policy declares, live and for a snapshot. The cells are put into files that DuckDB has written, which writes none.
 func TestParquetCellsFailNoRead(t *testing.T) {
 	t.Parallel()
 	const text, moment = "@@@@@@@@", 1111111111111
 	bad := map[string][]byte{"no UTF-8": {0xff, 0xfe, 'a', 'b', 'c', 'd', 'e', 'f'}, "a surrogate": {0xed, 0xa0, 0x80, 'b', 'c', 'd', 'e', 'f'}, "half a character": {'a', 'b', 'c', 'd', 'e', 'f', 'g', 0xc3},
-		"beyond": {7: 0x20}, "before": {7: 0xe0}}
+		"beyond": {7: 0x20}, "before": {7: 0xe0}, "far off": {6: 0x20, 7: 0}}
 	cells := 0
 	for kind, of := range map[string]struct {
 		strange  string // what stands where the cell is to be
@@ -275,7 +276,7 @@ func TestParquetCellsFailNoRead(t *testing.T) {
 		"VARCHAR": {"'" + text + "'", []string{"no UTF-8", "a surrogate", "half a character"}, []string{"type: text, domain: {values: [f, '7']}", "type: integer, domain: {min: 0, max: 9, step: 1}",
 			"type: 'numeric(9,2)', domain: {min: 0, max: 9, step: 1}", "type: date, domain: {min: 2024-01-01, max: 2024-12-31, step: 1 day}", "type: double precision, domain: {min: 0, max: 9, step: 1}",
 			"type: boolean", "type: timestamp, domain: {min: 2024-01-01, max: 2024-12-31, step: 1 day}", "type: uuid, domain: {values: [6ba7b810-9dad-11d1-80b4-00c04fd430c8]}"}},
-		"TIMESTAMP_MS": {fmt.Sprintf("make_timestamp_ms(%d)::TIMESTAMP_MS", moment), []string{"beyond", "before"}, []string{"type: timestamp, domain: {min: 2024-01-01, max: 2024-12-31, step: 1 day}",
+		"TIMESTAMP_MS": {fmt.Sprintf("make_timestamp_ms(%d)::TIMESTAMP_MS", moment), []string{"beyond", "before", "far off"}, []string{"type: timestamp, domain: {min: 2024-01-01, max: 2024-12-31, step: 1 day}",
 			"type: date, domain: {min: 2024-01-01, max: 2024-12-31, step: 1 day}", "type: text, domain: {values: [f]}"}},
 	} {
 		good := map[string]string{"VARCHAR": "'f'), (2, '7'), (3, '2024-02-29'), (4, NULL", "TIMESTAMP_MS": "TIMESTAMP '2024-02-29 12:00:00.5'), (2, '0001-01-01'), (3, NULL"}[kind]
@@ -306,9 +307,13 @@ func TestParquetCellsFailNoRead(t *testing.T) {
 			if err := os.WriteFile(file, bytes.ReplaceAll(data, was, bad[cell]), 0o600); err != nil {
 				t.Fatal(err)
 			}
+			stands := null
+			if cell == "far off" { // a moment that DuckDB has, outside each domain
+				stands = write("near", of.strange)
+			}
 			for number, declared := range of.declared {
 				var got [4]string
-				for i, from := range []string{null, file} {
+				for i, from := range []string{stands, file} {
 					for k, snapshot := range []string{"", fmt.Sprintf(", snapshot: {dir: %q, every: 1d}", filepath.Join(t.TempDir(), "snapshots"))} {
 						if got[2*i+k] = got[0]; snapshot != "" && number > 1 {
 							continue
@@ -316,7 +321,7 @@ func TestParquetCellsFailNoRead(t *testing.T) {
 						p := strangePolicy(t, fmt.Sprintf("{url: \"duckdb:\", files: {visits: %q}%s}", from, snapshot), "{name: person, key: visits.k, type: bigint}",
 							"      - {name: visits, max_rows_per_unit: 1, columns: [{name: v, "+declared+"}]}\n")
 						h := open(t, p)
-						if said := inspect(t, h); strings.Contains(said, "fatal=true") || strings.Contains(said, "lies outside each domain") != (i == 1 && k == 0) {
+						if said := inspect(t, h); strings.Contains(said, "fatal=true") || strings.Contains(said, "lies outside each domain") != (i == 1 && k == 0 && cell != "far off") {
 							t.Fatalf("%s in %s as %s:\n%s", cell, kind, declared, said)
 						}
 						if snapshot != "" {
@@ -333,6 +338,121 @@ func TestParquetCellsFailNoRead(t *testing.T) {
 		}
 	}
 	t.Logf("%d cells by type of the policy", cells)
+}
+
+// farValues are types of columns with what is stored in them as SQL writes it: the ends of the domain, a value within it that is replaced by other bits in a file (and
+// its bits, and theirs), values far outside, and those that are missing.
+var farValues = map[string]struct {
+	kind, declared string
+	least, most    string
+	within         string
+	bits           [2][]byte // nil: none are replaced
+	isMissing      bool      // what they are replaced by is
+	below, above   []string
+	missing        []string
+}{
+	"days": {"DATE", "date", "'2024-01-01'", "'2024-12-31'", "'2024-03-05'", [2][]byte{little(uint32(19787)), little(uint32(1 << 30))}, false,
+		[]string{"'-infinity'", "'5877642-06-25 (BC)'", "'0001-01-01'"}, []string{"'infinity'", "'5881580-07-10'", "'9999-12-31'"}, []string{"NULL"}},
+	"moments": {"TIMESTAMP", "timestamp", "'2024-01-01'", "'2024-12-31'", "'2024-03-05 00:00:00.000001'", [2][]byte{little(uint64(1709596800000001)), little(uint64(1 << 62))}, false,
+		[]string{"'-infinity'", "'290309-12-22 (BC) 00:00:00'", "'0001-01-01'"}, []string{"'infinity'", "'294247-01-10 04:00:54.775806'", "'9999-12-31'"}, []string{"NULL"}},
+	"moments of seconds":     {"TIMESTAMP_S", "timestamp", "'2024-01-01'", "'2024-12-31'", "'2024-03-05'", [2][]byte{}, false, []string{"'0001-01-01'"}, []string{"'294247-01-10 04:00:54'", "'9999-12-31'"}, []string{"NULL"}},
+	"moments of nanoseconds": {"TIMESTAMP_NS", "timestamp", "'2024-01-01'", "'2024-12-31'", "'2024-03-05'", [2][]byte{}, false, []string{"'1677-09-22'"}, []string{"'2262-04-11 23:47:16.854775'"}, []string{"NULL"}},
+	"moments of a zone": {"TIMESTAMPTZ", "timestamptz", "'2024-01-01 00:00:00+00'", "'2024-12-31 00:00:00+00'", "'2024-03-05 00:00:00+00'", [2][]byte{}, false,
+		[]string{"'-infinity'", "'0001-01-01 00:00:00+00'"}, []string{"'infinity'", "'294247-01-10 04:00:54.775806+00'"}, []string{"NULL"}},
+	"floating numbers": {"DOUBLE", "double precision", "0", "100", "12.3", [2][]byte{little(math.Float64bits(12.3)), little(math.Float64bits(math.NaN()))}, true,
+		[]string{"'-inf'", "-1.7e308", "-1e-300"}, []string{"'inf'", "1.7e308", "100.00000000000001"}, []string{"NULL", "'nan'"}},
+	"short floating numbers": {"FLOAT", "real", "0", "100", "12.3", [2][]byte{little(math.Float32bits(12.3)), little(math.Float32bits(float32(math.NaN())))}, true,
+		[]string{"'-inf'", "-3.4e38"}, []string{"'inf'", "3.4e38"}, []string{"NULL", "'nan'"}},
+	"whole numbers": {"BIGINT", "bigint", "0", "100", "12", [2][]byte{}, false, []string{"'-9223372036854775808'", "-1"}, []string{"9223372036854775807", "101"}, []string{"NULL"}},
+}
+
+func little[N uint32 | uint64](n N) []byte {
+	data, _ := binary.Append(nil, binary.LittleEndian, n)
+	return data
+}
+
+var farTables = flag.Int("far", 1, "tables that are drawn for each type of a column and rule for what is outside (TestFarValues)")
+
+// TestFarValues (rules 12 and 24): no value that a column may hold fails a query, live or over a snapshot, or is counted elsewhere than its rule says: of tables of DuckDB, of Parquet files, and
+// of Parquet files in whose statistics the value is not, as NaN is in those of no writer that follows the format.
+func TestFarValues(t *testing.T) {
+	t.Parallel()
+	counted := 0
+	for _, name := range slices.Sorted(maps.Keys(farValues)) {
+		c := farValues[name]
+		domain := "{min: 2024-01-01, max: 2024-12-31, step: 1 day}"
+		if c.least == "0" {
+			domain = "{min: 0, max: 100, step: 1}"
+		}
+		for _, rule := range []string{"clamp", "other", "exclude"} {
+			random := rand.New(rand.NewPCG(201, uint64(len(name+rule))))
+			of := func(backend string) []string {
+				p := strangePolicy(t, backend, "{name: person, key: visits.k, type: bigint}", fmt.Sprintf("      - {name: visits, max_rows_per_unit: 20, columns: [{name: v, type: %s, outside: %s, domain: %s}]}\n", c.declared, rule, domain))
+				h := open(t, p)
+				defer h.Close()
+				if p.Backend.Snapshot != nil {
+					prepare(t, h)
+				} else if said := inspect(t, h); strings.Contains(said, "fatal=true") {
+					t.Fatalf("%s: %s", name, said)
+				}
+				return counts(t, h, render(t, measure(t, p, "visits", "v"), h))
+			}
+			// compare counts rows as they are stored, from everywhere, beside those that the rule makes of them.
+			compare := func(stored, made []string, bits bool) {
+				dir := t.TempDir()
+				rows, plain, file := filepath.Join(dir, "rows.duckdb"), filepath.Join(dir, "made.duckdb"), filepath.Join(dir, "visits.parquet")
+				for db, values := range map[string][]string{rows: stored, plain: made} {
+					runDuck(t, db, "CREATE TABLE visits (k BIGINT, v "+c.kind+"); INSERT INTO visits SELECT 1, v::"+c.kind+" FROM (VALUES ("+strings.Join(values, "::"+c.kind+"), (")+"::"+c.kind+")) AS t(v)")
+				}
+				runDuck(t, rows, "COPY visits TO '"+file+"' (FORMAT parquet, COMPRESSION uncompressed)")
+				backends := []string{fmt.Sprintf("url: \"duckdb:\", files: {visits: %q}", file)}
+				if bits {
+					data, err := os.ReadFile(file)
+					if err != nil || bytes.Count(data, c.bits[0]) != 1 {
+						t.Fatalf("DuckDB writes %s otherwise (%v)", c.kind, err)
+					}
+					if err := os.WriteFile(file, bytes.Replace(data, c.bits[0], c.bits[1], 1), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					backends = append(backends, fmt.Sprintf("url: %q", "duckdb:"+rows))
+				}
+				want := of(fmt.Sprintf("{url: %q}", "duckdb:"+plain))
+				for _, b := range backends {
+					for _, snapshot := range []string{"", fmt.Sprintf(", snapshot: {dir: %q, every: 1d}", filepath.Join(t.TempDir(), "snapshots"))} {
+						if got := of("{" + b + snapshot + "}"); len(want) == 0 || !slices.Equal(got, want) {
+							t.Errorf("%s, %s, of {%s%s}, %s: %v, want %v", name, rule, b, snapshot, stored, got, want)
+						}
+						counted++
+					}
+				}
+			}
+			added := func(made []string, end string, missing bool) []string {
+				switch {
+				case missing || rule == "other":
+					return append(made, "NULL")
+				case rule == "clamp":
+					return append(made, end)
+				}
+				return made
+			}
+			start := []string{c.least, c.most, c.most}
+			for range *farTables {
+				stored, made := slices.Clone(start), slices.Clone(start)
+				for range 4 + random.IntN(8) {
+					at := random.IntN(3)
+					list := [][]string{c.below, c.above, c.missing}[at]
+					stored = append(stored, list[random.IntN(len(list))])
+					made = added(made, []string{c.least, c.most, ""}[at], at == 2)
+				}
+				compare(stored, made, false)
+			}
+			if c.bits[0] != nil {
+				compare(append(slices.Clone(start), c.within), added(slices.Clone(start), c.most, c.isMissing), true)
+			}
+		}
+	}
+	t.Logf("%d histograms", counted)
 }
 
 // TestParquetTypesThatAreRefused: columns of which values would be read as others, or of whose types no values are read.

@@ -169,6 +169,7 @@ var Faults = []Fault{
 	{"a MERGE table has rows of its own", "backend/mysql_inspect.go", "kind != \"table\" && !slices.Contains(ownRows, kind)", "kind == \"merge table\"", "backend.TestMySQLFindings", false},
 	{"a view of MariaDB's shows nobody else's rows", "backend/mysql_inspect.go", "next = append(next, read...)", "_ = read", "backend.TestMySQLFindings", false},
 	{"a cell that is no text fails its file", "backend/duckdb_parquet.go", "if l.how != bare && len(hashes) > 0 {", "if l.how > shown && len(hashes) > 0 {", "backend.TestParquetCellsFailNoRead", false},
+	{"a Parquet file's statistics decide what its cells are", "backend/duckdb_parquet.go", `"TRY(" + cmp.Or(parts[c.name], name) + ") AS "`, `cmp.Or(parts[c.name], name) + " AS "`, "backend.TestFarValues", false},
 	{"decimals of more than 38 digits are read", "backend/duckdb_parquet.go", "const mostDigits = 38", "const mostDigits = 99", "backend.TestParquetTypesThatAreRefused", false},
 	{"Spark may convert keys to each other's types", "backend/spark_inspect.go", "	return coarser\n", "	return ofValues\n", "backend.TestAnswersOfSpark", false},
 	{"what a refused policy names decides", "backend/pins.go", "maps.Clone(p.seen[p.inForce[0]])", "func() map[*policy.Dataset]S { all := map[*policy.Dataset]S{}; for _, seen := range p.seen { maps.Copy(all, seen) }; return all }()", "backend.TestPins", false},
