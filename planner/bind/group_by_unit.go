@@ -62,7 +62,7 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *ref
 				return nil, refusal
 			}
 		}
-		if out, refusal := g.derive(sel); refusal != nil || g.u.From == source.Table { // else what is asked of the rows gave them further columns, which they have now
+		if out, refusal := g.derive(sel); out != nil || refusal != nil {
 			return out, refusal
 		}
 	}

@@ -289,6 +289,17 @@ func (r *Rows) IsKeyOnly(n *pg.Node) bool {
 	return refusal != nil
 }
 
+// IsRow reports whether a node is a whole row of a relation that no outer join can have lost, and so no NULL: p in count(p) FROM people p. That is known of a
+// relation with the unit's key.
+func (r *Rows) IsRow(n *pg.Node) bool {
+	fields := ast.Strings(n.GetColumnRef().GetFields())
+	if len(fields) != 1 || r.preserved > 0 || slices.Contains(r.names, fields[0]) || slices.ContainsFunc(r.keys, func(k linear.Key) bool { return k.Name == fields[0] }) {
+		return false
+	}
+	parts := r.named(fields)
+	return len(parts) == 1 && slices.ContainsFunc(r.keys[parts[0].fromKey:parts[0].toKey], func(k linear.Key) bool { return k.Present == 0 && r.KeyColumn(&k).Unit })
+}
+
 // KeyColumn is the key of the rows' table that one in sight is.
 func (r *Rows) KeyColumn(k *linear.Key) *policy.Column { return r.Table.Keys[k.At] }
 
