@@ -162,6 +162,9 @@ func (c *session) control(k *command) (tag string, err error) {
 	case parse.KindClose:
 		return c.closeCursor(k.Name)
 	case parse.KindNothing:
+		if k.Name == "LOCK TABLE" && !c.tx.block && !c.several {
+			return "", outsideBlock(k.Name)
+		}
 		return k.Name, nil
 	}
 	if k.refusal != nil {

@@ -33,12 +33,12 @@ func (d *Drawer) Statement() (text string, columns []string) {
 	text, columns = d.counted(2)
 	switch d.dice.IntN(10) {
 	case 0:
-		columns = []string{"max(g.a1)", "min(g.a1)", "count(*)"}
-		text = "SELECT max(g.a1), min(g.a1), count(*) FROM (" + text + ") AS g"
+		columns = []string{"max(coalesce(g.a1, 0))", "min(coalesce(g.a1, 0))", "count(*)"}
+		text = "SELECT " + strings.Join(columns, ", ") + " FROM (" + text + ") AS g"
 	case 1:
-		columns = []string{"g.a1", "rank() OVER (ORDER BY g.a1)", "sum(g.a1) OVER ()"}
+		columns = []string{"coalesce(g.a1, 0)", "rank() OVER (ORDER BY coalesce(g.a1, 0))", "sum(coalesce(g.a1, 0)) OVER ()"} // released sums of nothing are 0
 		d.ctes = append(d.ctes, "g AS ("+text+")")
-		text = "SELECT g.a1, rank() OVER (ORDER BY g.a1), sum(g.a1) OVER () FROM g"
+		text = "SELECT " + strings.Join(columns, ", ") + " FROM g"
 	}
 	if len(d.ctes) > 0 {
 		text = "WITH " + strings.Join(d.ctes, ", ") + " " + text
@@ -216,8 +216,9 @@ func (d *Drawer) rows(depth int) (string, []column) {
 	if len(units(f.columns)) > 0 && d.chance(3) {
 		distinct = "DISTINCT "
 		if d.chance(3) && len(domains(f.columns)) > 0 {
-			u, by := d.among(units(f.columns)).name, d.among(domains(f.columns)).name
-			return "SELECT DISTINCT ON (" + u + ") " + list + " FROM " + f.text + d.where(f, depth-1) + " ORDER BY " + u + ", " + by, shows
+			u, by, n := d.among(units(f.columns)), d.among(domains(f.columns)), d.alias()
+			return "SELECT DISTINCT ON (" + u.name + ") " + u.name + ", " + by.name + " AS " + n + " FROM " + f.text + d.where(f, depth-1) + " ORDER BY " + u.name + ", " + by.name, // alike rows are alike in what they show
+				[]column{{name: bare(u.name), key: u.key}, {name: n, typ: by.typ, values: by.values}}
 		}
 	}
 	return "SELECT " + distinct + list + " FROM " + f.text + d.where(f, depth-1), shows

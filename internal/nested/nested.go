@@ -68,6 +68,14 @@ func New(d *policy.Dataset, source rand.Source) *Drawer {
 	return out
 }
 
+// Without keeps columns out of what is drawn.
+func (d *Drawer) Without(names ...string) *Drawer {
+	for i := range d.tables {
+		d.tables[i].columns = slices.DeleteFunc(d.tables[i].columns, func(c column) bool { return slices.Contains(names, c.name) })
+	}
+	return d
+}
+
 // literals are some values of a column, as SQL writes them.
 func literals(c *policy.Column) (list []string) {
 	for _, cell := range []int{0, c.Domain.Regular / 3, c.Domain.Regular / 2, c.Domain.Regular - 1} {

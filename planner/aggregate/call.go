@@ -58,7 +58,7 @@ func (g *Grouping) Aggregate(f *pg.FuncCall) (*Found, *refuse.Refusal) {
 		return g.boolean(name, f, where, t)
 	case f.AggDistinct:
 		return g.different(name, f, where, t)
-	case name == "count" && f.AggStar:
+	case name == "count" && (f.AggStar || len(f.Args) == 1 && g.Rows.IsRow(f.Args[0])):
 		return g.counted(where, policy.Int8), nil
 	case pairs[name] && len(f.Args) == 2 && !f.FuncVariadic:
 		y, refusal := t.Expr(f.Args[0])

@@ -38,6 +38,12 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 	if refusal != nil {
 		return nil, refusal
 	}
+	var subject *semantics.Expr
+	if s.Testexpr != nil { // refused before anything is asked
+		if subject, refusal = t.Expr(s.Testexpr); refusal != nil {
+			return nil, refusal
+		}
+	}
 	use := Listed
 	if s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK {
 		use = LookedUp
@@ -69,7 +75,7 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 		}
 		return nil, subqueryRows.At(pos)
 	}
-	return b.comparedWithEach(s, t, list)
+	return b.comparedWithEach(s, t, subject, list)
 }
 
 // answeredTable is a sub-query or WITH query of FROM that aggregates, joined with private rows: it is answered first, and its rows are a list of
@@ -143,12 +149,8 @@ func readsAround(sel *pg.SelectStmt, around *Rows) (reads bool) {
 }
 
 // comparedWithEach is x op ANY (…) or x op ALL (…) over values.
-func (b *Binder) comparedWithEach(s *pg.SubLink, t *semantics.Translator, list []*semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
+func (b *Binder) comparedWithEach(s *pg.SubLink, t *semantics.Translator, subject *semantics.Expr, list []*semantics.Expr) (*semantics.Expr, *refuse.Refusal) {
 	pos, all := int(s.Location), s.SubLinkType == pg.SubLinkType_ALL_SUBLINK
-	subject, refusal := t.Expr(s.Testexpr)
-	if refusal != nil {
-		return nil, refusal
-	}
 	if list = different(list); len(list) == 0 {
 		return semantics.ConstantExpr(all, policy.Bool, pos), nil
 	}

@@ -314,11 +314,15 @@ func (b *Binder) Project(sel *pg.SelectStmt, from *Rows, below bool) (*Rows, *re
 		}
 		for _, p := range parts {
 			for i := p.fromKey; i < p.toKey; i++ {
+				if len(target.Val.GetColumnRef().Fields) == 1 && slices.Contains(source.hiddenKeys, i) { // of * alone
+					continue
+				}
 				at[-1-i] = -1 - len(out.keys)
 				out.keys = append(out.keys, source.keys[i])
 			}
 		}
 		if parts != nil {
+			out.lost = source.lost
 			for _, i := range source.starredWithKeys(target, parts) {
 				outputs = append(outputs, at[i])
 			}

@@ -57,20 +57,21 @@ func (r *Rows) Shows(column func(at int), key func(k *linear.Key)) {
 	}
 }
 
-// starredWithKeys is starred, and the keys that * or alias.* shows where no row is: those that no column has the name of, one of those that USING equates.
+// starredWithKeys is starred, and the keys that * or alias.* shows where no row is: those that no column has the name of, and in * none that USING has hidden.
 func (r *Rows) starredWithKeys(target *pg.ResTarget, parts []relation) []int {
-	columns, seen := r.starred(target, parts), map[string]bool{}
-	var list []int
+	columns := r.starred(target, parts)
+	var list, hidden []int
 	key := func(i int) {
-		if !seen[r.keys[i].Name] {
+		if !slices.Contains(hidden, i) && !slices.Contains(list, -1-i) {
 			list = append(list, -1-i)
 		}
 	}
 	if len(ast.Strings(target.Val.GetColumnRef().GetFields())) == 0 {
-		for i, k := range r.keys {
-			if slices.Contains(r.equated, k.Name) {
-				key(i)
-				seen[k.Name] = true
+		hidden = r.hiddenKeys
+		for _, h := range hidden {
+			name := r.keys[h].Name
+			if !slices.ContainsFunc(r.merged, func(i int) bool { return r.names[i] == name }) {
+				key(slices.IndexFunc(r.keys, func(k linear.Key) bool { return k.Name == name }))
 			}
 		}
 		list = append(list, columns[:len(r.merged)]...)

@@ -168,19 +168,27 @@ func (out *Rows) ofBoth(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 			out.keys = append(out.keys, linear.Key{Name: name})
 		}
 	}
-	if len(out.keys) > 0 {
-		out.parts = []relation{{"", nil, 0, 0, 0, len(out.keys), nil}}
+	equated := len(out.keys)
+	if equated > 0 {
+		out.parts = []relation{{"", nil, 0, 0, 0, equated, nil}}
 	}
 	names := 0
+	out.lost = slices.Concat(left.lost, right.lost)
 	for i, r := range []*Rows{left, right} {
 		for _, p := range r.parts {
 			from := len(out.keys)
-			for _, k := range r.keys[p.fromKey:p.toKey] {
+			for at := p.fromKey; at < p.toKey; at++ {
+				k := r.keys[at]
 				switch {
 				case isUnit(r, k) && k.Present > 0:
 					return nil, outerCondition.At(j.pos)
 				case isUnit(r, k):
+					if slices.Contains(r.hiddenKeys, at) || slices.ContainsFunc(out.keys[:equated], func(of linear.Key) bool { return of.Name == k.Name }) {
+						out.hiddenKeys = append(out.hiddenKeys, len(out.keys))
+					}
 					out.keys = append(out.keys, linear.Key{Name: k.Name, Present: last - 1 + i})
+				default:
+					out.lost = append(out.lost, k.Name)
 				}
 			}
 			order := p.order

@@ -62,7 +62,7 @@ func (b *Binder) perUnit(sel *pg.SelectStmt, from *Rows, said bool) (*Rows, *ref
 				return nil, refusal
 			}
 		}
-		if out, refusal := g.derive(sel); refusal != nil || g.u.From == source.Table { // else what is asked of the rows gave them further columns, which they have now
+		if out, refusal := g.derive(sel); out != nil || refusal != nil {
 			return out, refusal
 		}
 	}
@@ -237,24 +237,22 @@ func (g *unitRows) hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		return g.aggregate(f)
 	}
 	switch n.GetNode().(type) {
-	case *pg.Node_SubLink:
-		return g.b.answeredFirst(n.GetSubLink(), &semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.ungrouped, Hook: g.hook, Place: "HAVING"}, g.source)
 	case *pg.Node_AConst, *pg.Node_ParamRef, nil:
 		return nil, nil
 	}
-	if ast.HasAggregate(n) || ast.HasWindow(n) {
-		return nil, nil
-	}
-	t := g.b.Settles(g.b.OverKeys(g.source, "SELECT"), g.source)
-	e, refusal := g.b.Explore(t, n)
-	if refusal != nil {
-		return nil, nil
-	}
-	e = t.Settler.Settled(e)
-	for i, have := range g.exprs {
-		if have.Canon == e.Canon {
-			return have.Moved(i), nil
+	if !ast.HasAggregate(n) && !ast.HasWindow(n) {
+		t := g.b.OverRows(g.source, "SELECT")
+		if e, refusal := g.b.Explore(t, n); refusal == nil {
+			e = t.Settler.Settled(e)
+			for i, have := range g.exprs {
+				if have.Canon == e.Canon {
+					return have.Moved(i), nil
+				}
+			}
 		}
+	}
+	if s := n.GetSubLink(); s != nil {
+		return g.b.answeredFirst(s, &semantics.Translator{Env: g.b.Env, Params: g.b.Params, Columns: g.ungrouped, Hook: g.hook, Place: "HAVING"}, g.source)
 	}
 	return nil, nil
 }

@@ -153,7 +153,7 @@ func (b *Binder) pair(left, right *Rows, j joining) (*Rows, *refuse.Refusal) {
 		return nil, tooManyRows.At(j.pos, left.Table.Name, right.Table.Name, derived.MaxRows)
 	}
 	out := combined(left, right, t, j.outer)
-	if refusal := b.merge(out, j, len(left.names)); refusal != nil {
+	if refusal := b.merge(out, j, len(left.names), len(left.keys)); refusal != nil {
 		return nil, refusal
 	}
 	for _, e := range on {
@@ -378,12 +378,15 @@ func (b *Binder) Lowered(t *policy.Table, where []*semantics.Expr) (predicate.Pr
 // combined puts two relations into sight together, over the table of their pairs.
 func combined(left, right *Rows, t *policy.Table, outer bool) *Rows {
 	out := &Rows{Table: t, pos: left.pos, where: slices.Clone(left.where), parts: slices.Clone(left.parts), hidden: slices.Clone(left.hidden), merged: slices.Clone(left.merged),
-		equated: slices.Concat(left.equated, right.equated)}
+		hiddenKeys: slices.Clone(left.hiddenKeys), lost: slices.Concat(left.lost, right.lost)}
 	for _, i := range right.hidden {
 		out.hidden = append(out.hidden, i+len(left.names))
 	}
 	for _, i := range right.merged {
 		out.merged = append(out.merged, i+len(left.names))
+	}
+	for _, i := range right.hiddenKeys {
+		out.hiddenKeys = append(out.hiddenKeys, i+len(left.keys))
 	}
 	out.names = append(slices.Clone(left.names), right.names...)
 	out.exprs = slices.Clone(left.exprs)

@@ -80,7 +80,7 @@ func (b *Binder) lookUp(from *Rows, n *pg.Node, scope *Scope, j joining) (*Rows,
 	case refusal != nil || len(l.Args) == 0 || j.preserved || j.outer && len(rest) > 0:
 		out, refusal := b.match(from, public, t, j, &l.Keyed)
 		if refusal == nil && !(j.outer && j.preserved) {
-			refusal = b.merge(out, j, len(from.names))
+			refusal = b.merge(out, j, len(from.names), len(out.keys))
 		}
 		return out, refusal
 	}
@@ -126,7 +126,7 @@ func (l *lookedUp) columns(from *Rows, rest []*pg.Node, j joining) (*Rows, *refu
 		out.exprs = append(out.exprs, value(i))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), l.public.parts[0].plain, len(from.names), len(out.names), 0, 0, nil})
-	if refusal := l.b.merge(&out, j, len(from.names)); refusal != nil {
+	if refusal := l.b.merge(&out, j, len(from.names), len(out.keys)); refusal != nil {
 		return nil, refusal
 	}
 	if !j.outer {

@@ -23,8 +23,9 @@ type Rows struct {
 	Table          *policy.Table
 	parts          []relation // the names in sight, in the order of FROM
 	names          []string
-	equated        []string          // keys that USING has merged into one
 	hidden, merged []int             // positions of columns that USING has merged into others, which are seen without their table's name in their place
+	hiddenKeys     []int             // positions of keys that USING has merged into others
+	lost           []string          // keys that a FULL JOIN does not keep
 	exprs          []*semantics.Expr // over positions of table.Columns
 	where          []*semantics.Expr
 	keys           []linear.Key
@@ -91,7 +92,6 @@ func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
 		return r, nil
 	}
 	out := *r
-	out.equated = nil
 	out.parts = []relation{{a.Aliasname, nil, 0, len(r.names), 0, len(r.keys), r.starredWithKeys(starTarget, r.parts)}}
 	if len(r.hidden) > 0 { // (a JOIN b USING (x)) AS c: c has what * shows
 		out.names, out.exprs = nil, nil
@@ -103,6 +103,22 @@ func (r *Rows) aliased(a *pg.Alias) (*Rows, *refuse.Refusal) {
 		}
 		out.hidden, out.merged = nil, nil
 		out.parts[0].to = len(out.names)
+	}
+	if len(r.hiddenKeys) > 0 {
+		at := map[int]int{}
+		out.keys, out.hiddenKeys = nil, nil
+		for i, k := range r.keys {
+			if !slices.Contains(r.hiddenKeys, i) {
+				at[-1-i] = -1 - len(out.keys)
+				out.keys = append(out.keys, k)
+			}
+		}
+		for i, was := range out.parts[0].order {
+			if was < 0 {
+				out.parts[0].order[i] = at[was]
+			}
+		}
+		out.parts[0].toKey = len(out.keys)
 	}
 	if names := ast.Strings(a.Colnames); len(names) > 0 && r.shape != "" && strings.Trim(r.shape, "kcb") == "" {
 		if len(names) > len(r.shape) {
@@ -194,7 +210,9 @@ func (r *Rows) Column(fields []string, pos int) (*semantics.Expr, *refuse.Refusa
 // missing refuses a name that is no column: a join key, a system column, or nothing.
 func (r *Rows) missing(fields []string, parts []relation, pos int) *refuse.Refusal {
 	name := fields[len(fields)-1]
-	if k, _ := r.key(fields, pos); k != nil {
+	if k, refusal := r.key(fields, pos); refusal != nil {
+		return refusal
+	} else if k != nil {
 		return keyOnly.At(pos, name, r.Table.Dataset.Unit.Name)
 	}
 	for _, t := range r.Table.Base() {
@@ -204,9 +222,9 @@ func (r *Rows) missing(fields []string, parts []relation, pos int) *refuse.Refus
 		if c := t.Column(name); c != nil && c.Open != nil && c.Reading == nil && r.inSight(t, fields) { // a FULL JOIN has no domain for it
 			return semantics.UnknownText(c, pos)
 		}
-		if slices.ContainsFunc(t.Keys, func(k *policy.Column) bool { return k.Name == name }) && r.inSight(t, fields) { // nor for its keys
-			return keyOnly.At(pos, name, r.Table.Dataset.Unit.Name)
-		}
+	}
+	if slices.Contains(r.lost, name) {
+		return keyOnly.At(pos, name, r.Table.Dataset.Unit.Name)
 	}
 	if systemColumns[name] {
 		return systemColumn.At(pos, name)
@@ -230,22 +248,19 @@ func (r *Rows) inSight(t *policy.Table, fields []string) bool {
 	return len(fields) == 1 || slices.ContainsFunc(r.named(fields[:len(fields)-1]), func(p relation) bool { return p.plain == nil || p.plain == t })
 }
 
-// key resolves a reference among the join keys in sight; nil: it is none. Of several units' keys, which are equal in each
-// row, the first is taken.
+// key resolves a reference among the join keys in sight, or returns nil if it is none.
 func (r *Rows) key(fields []string, pos int) (*linear.Key, *refuse.Refusal) {
 	var found *linear.Key
 	for _, p := range r.named(fields[:len(fields)-1]) {
 		for i := p.fromKey; i < p.toKey; i++ {
 			k := &r.keys[i]
-			if k.Name != fields[len(fields)-1] {
+			if k.Name != fields[len(fields)-1] || len(fields) == 1 && slices.Contains(r.hiddenKeys, i) {
 				continue
 			}
-			if found != nil && !r.areEqual(found, k) {
+			if found != nil {
 				return nil, Ambiguous.At(pos, k.Name)
 			}
-			if found == nil {
-				found = k
-			}
+			found = k
 		}
 	}
 	return found, nil
@@ -272,6 +287,17 @@ func (r *Rows) IsKeyOnly(n *pg.Node) bool {
 	}
 	_, refusal = r.Column(ast.Strings(n.GetColumnRef().Fields), ast.Location(n))
 	return refusal != nil
+}
+
+// IsRow reports whether a node is a whole row of a relation that no outer join can have lost, and so no NULL: p in count(p) FROM people p. That is known of a
+// relation with the unit's key.
+func (r *Rows) IsRow(n *pg.Node) bool {
+	fields := ast.Strings(n.GetColumnRef().GetFields())
+	if len(fields) != 1 || r.preserved > 0 || slices.Contains(r.names, fields[0]) || slices.ContainsFunc(r.keys, func(k linear.Key) bool { return k.Name == fields[0] }) {
+		return false
+	}
+	parts := r.named(fields)
+	return len(parts) == 1 && slices.ContainsFunc(r.keys[parts[0].fromKey:parts[0].toKey], func(k linear.Key) bool { return k.Present == 0 && r.KeyColumn(&k).Unit })
 }
 
 // KeyColumn is the key of the rows' table that one in sight is.

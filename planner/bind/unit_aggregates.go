@@ -33,7 +33,7 @@ func (g *unitAggregates) aggregate(f *pg.FuncCall) (*semantics.Expr, *refuse.Ref
 	if f.AggWithinGroup || f.AggDistinct && name != "count" || !slices.Contains([]string{"count", "sum", "min", "max"}, name) || !f.AggStar && len(f.Args) != 1 {
 		return nil, unitAggregate.At(pos, name)
 	}
-	t := g.b.Settles(g.b.OverKeys(g.source, "an aggregate"), g.source)
+	t := g.b.OverRows(g.source, "an aggregate")
 	if small := Filtered(f); small != f && (name == "min" || name == "max" || f.AggDistinct || name == "sum" && small.Args[0].GetAConst() == nil) {
 		f = small
 	}

@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/linear"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -40,8 +41,10 @@ func (r *Rows) visible() []string {
 			names = append(names, name)
 		}
 	}
-	for _, k := range r.keys {
-		names = append(names, k.Name)
+	for i, k := range r.keys {
+		if !slices.Contains(r.hiddenKeys, i) {
+			names = append(names, k.Name)
+		}
 	}
 	return names
 }
@@ -77,15 +80,19 @@ func equalColumns(left, right *Rows, name string, pos int) *pg.Node {
 	return pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("=")}, left.reference(name, pos), right.reference(name, pos), int32(pos))
 }
 
-// merge lets one column of each name that USING equates be seen in out, of the columns from one on and of those before it: of an outer join it is that of the
+// merge lets one column and one key of each name that USING equates be seen in out, of those from a position on and of those before it: of an outer join it is that of the
 // side whose rows stay, of an inner one that which PostgreSQL takes (scalar.Merged), of the type that both have in common. Of
 //
 //	SELECT price, count(*) FROM list JOIN lines USING (price) GROUP BY price
 //
 // it is list's price, 5.00 where lines has 5.0. Where both are the same to the last digit the private one is simpler.
-func (b *Binder) merge(out *Rows, j joining, from int) *refuse.Refusal {
+func (b *Binder) merge(out *Rows, j joining, from, fromKey int) *refuse.Refusal {
 	var merged, hidden []int
 	for _, name := range j.using {
+		named := func(k linear.Key) bool { return k.Name == name }
+		if at := slices.IndexFunc(out.keys[fromKey:], named); at >= 0 && slices.ContainsFunc(out.keys[:fromKey], named) {
+			out.hiddenKeys = append(slices.Clone(out.hiddenKeys), fromKey+at)
+		}
 		first, second := -1, -1
 		for i, have := range out.names {
 			switch {
@@ -96,8 +103,13 @@ func (b *Binder) merge(out *Rows, j joining, from int) *refuse.Refusal {
 				second = i
 			}
 		}
-		if first < 0 || second < 0 { // join keys, which are equal
-			out.equated = append(slices.Clone(out.equated), name)
+		if first < 0 || second < 0 { // one side or both have it as a key alone
+			switch only := max(first, second); {
+			case first < 0 && second >= 0 && j.outer:
+				hidden = append(hidden, second)
+			case only >= 0:
+				merged = append(merged, only)
+			}
 			continue
 		}
 		left, right := out.exprs[first], out.exprs[second]

@@ -84,6 +84,9 @@ func syntaxRefusal(err error, text string) *refuse.Refusal {
 	return r
 }
 
+// accessShare is the mode that every SELECT locks a table in: only what nobody may do here waits for it.
+const accessShare = 1
+
 // classify sets the kind and the details that a session needs.
 func (s *Statement) classify() {
 	s.Kind = KindOther
@@ -110,6 +113,12 @@ func (s *Statement) classify() {
 		s.Kind, s.Name = KindNothing, "UNLISTEN"
 	case *pg.Node_ListenStmt:
 		s.Kind, s.Name = KindNothing, "LISTEN"
+	case *pg.Node_LockStmt:
+		if n.LockStmt.Mode != accessShare {
+			s.other(otherKind.At(-1, "LOCK in a mode above ACCESS SHARE"))
+			return
+		}
+		s.Kind, s.Name = KindNothing, "LOCK TABLE"
 	case *pg.Node_NotifyStmt:
 		s.other(notifies.At(-1))
 	case *pg.Node_ClosePortalStmt:

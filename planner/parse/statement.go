@@ -104,7 +104,7 @@ const (
 	KindReleaseSavepoint
 	KindRollbackTo
 	KindOther   // parsed, but never possible here: Refuse gives the refusal
-	KindNothing // accepted, and nothing to do: LISTEN, UNLISTEN; Name is the command tag
+	KindNothing // accepted, and nothing to do: LISTEN, UNLISTEN, LOCK TABLE; Name is the command tag
 	KindCopy    // TO STDOUT
 	KindDeclare
 	KindFetch // and MOVE

@@ -14,8 +14,7 @@ import (
 //	SELECT pg_stat_get_live_tuples(c.oid) FROM pg_class c
 //	⇒ SELECT NULL::bigint AS pg_stat_get_live_tuples FROM pg_class c
 
-// silentNames are these functions; one that ends in * stands for all that begin so. txid_current() and pg_current_xact_id() are not
-// among them: they give a transaction a number, which is to write.
+// silentNames are these functions; one that ends in * stands for all that begin so.
 var silentNames = strings.Fields(`pg_stat_get_* pg_stat_have_stats pg_control_* pg_get_replication_slots pg_get_shmem_allocations
 	pg_get_backend_memory_contexts pg_get_publication_tables pg_get_catalog_foreign_keys pg_lock_status pg_prepared_xact pg_show_all_file_settings
 	pg_show_replication_origin_status pg_hba_file_rules pg_ident_file_mappings pg_config pg_sequence_last_value
@@ -24,8 +23,8 @@ var silentNames = strings.Fields(`pg_stat_get_* pg_stat_have_stats pg_control_* 
 	pg_last_xact_replay_timestamp pg_is_wal_replay_paused pg_get_wal_replay_pause_state pg_walfile_name pg_walfile_name_offset
 	pg_current_logfile pg_relation_filepath pg_relation_filenode pg_filenode_relation pg_postmaster_start_time pg_conf_load_time
 	pg_notification_queue_usage pg_listening_channels pg_xact_commit_timestamp pg_xact_commit_timestamp_origin pg_last_committed_xact
-	pg_xact_status txid_status txid_current_if_assigned txid_current_snapshot
-	pg_current_xact_id_if_assigned pg_current_snapshot pg_get_multixact_members mxid_age pg_event_trigger_ddl_commands
+	pg_xact_status txid_status txid_current txid_current_if_assigned txid_current_snapshot
+	pg_current_xact_id pg_current_xact_id_if_assigned pg_current_snapshot pg_get_multixact_members mxid_age pg_event_trigger_ddl_commands
 	inet_client_addr inet_client_port inet_server_addr inet_server_port`)
 
 // functionText lists the signatures of the silent functions in PostgreSQL 15, one a line: name, types of the arguments, of the

@@ -68,11 +68,28 @@ var nestedOnce = []string{
 	`SELECT product, count(*) AS n FROM (SELECT who, product FROM calls EXCEPT SELECT v.person_id, i.product FROM items i JOIN visits v ON v.visit = i.visit) t GROUP BY 1 HAVING count(*) > 0`,
 	`SELECT product, count(*) AS n FROM (SELECT who, product FROM calls INTERSECT SELECT v.person_id, i.product FROM items i JOIN visits v ON v.visit = i.visit) t GROUP BY 1 HAVING count(*) > 0`,
 	`SELECT product, count(*) AS n FROM (SELECT who, product FROM calls UNION SELECT v.person_id, i.product FROM items i JOIN visits v ON v.visit = i.visit) t GROUP BY 1 HAVING count(*) > 0`,
+	`SELECT count(p) AS n FROM people p LEFT JOIN visits v ON v.person_id = p.person_id`,
+	`SELECT count(DISTINCT person_id) AS n FROM visits v LEFT JOIN (SELECT person_id FROM people WHERE age > 4) p USING (person_id)`,
 	`SELECT count(*) AS n FROM (SELECT person_id, age FROM people EXCEPT SELECT person_id, age FROM people WHERE age > 4) t`,
 }
 
 // keyAlone is what a refusal says of a key that is asked for its value.
 const keyAlone = "it may join, be counted with DISTINCT, and nothing else"
+
+// noExtremes is what a refusal says of the least value of all units, which EXISTS with < asks for.
+const noExtremes = "the policy does not declare extremes for it"
+
+// inSteps are the columns that hold several values within a step: groups of them are groups of steps, which TestDrawn judges.
+func (s *schema) inSteps() (names []string) {
+	for _, t := range s.tables {
+		for _, c := range t.columns {
+			if c.step != "" {
+				names = append(names, c.name)
+			}
+		}
+	}
+	return names
+}
 
 // TestNested asks drawn nested statements: each answer is PostgreSQL's, or a notice says that it is of other rows.
 func TestNested(t *testing.T) {
@@ -83,7 +100,7 @@ func TestNested(t *testing.T) {
 			}
 			t.Run(s.name+"/"+engine, func(t *testing.T) {
 				p := pairOver(t, s, engine, func(*schema) {})
-				g, tl := nested.New(p.house.policy.Datasets[0], rand.NewPCG(*seed, uint64(20+3*i+k))), newTally()
+				g, tl := nested.New(p.house.policy.Datasets[0], rand.NewPCG(*seed, uint64(20+3*i+k))).Without(s.inSteps()...), newTally()
 				wrongs := 0
 				for _, text := range nestedOnce {
 					if s.name == "keyed" {
@@ -104,13 +121,13 @@ func TestNested(t *testing.T) {
 						stmt.outs = append(stmt.outs, output{sql: c, role: role})
 					}
 					v, got, want := p.try(stmt)
-					if v.class == denied && strings.Contains(v.why, keyAlone) {
+					if v.class == denied && (strings.Contains(v.why, keyAlone) || strings.Contains(v.why, noExtremes)) {
 						v.class = refused
 					}
 					tl.asked++
 					said := strings.Join(got.said, "\n")
 					for _, n := range otherRows {
-						if v.class == wrong && strings.Contains(said, n) {
+						if v.class == wrong && want.err == nil && strings.Contains(said, n) {
 							v = verdict{unknown, ""}
 						}
 					}
