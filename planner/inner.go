@@ -139,8 +139,9 @@ func answeredFirst(w *plans.Inner) string {
 }
 
 // standing are typed rows that stand for a plan's answer: what its projection makes of a leaf in which each count is the part of the expected rows that
-// falls on a group, each sum lies in the middle of its bounds, and so does what is chosen among its candidates. Where an engine is needed they are one row of
-// small values.
+// falls on a group, each sum lies near the middle of its bounds, and so does what is chosen among its candidates. Where an engine is needed they are one row of
+// small values. What is divided has as many digits as a released mean has, which lies on no column's grid: for a number on a grid the rest could be cheap to plan where
+// it is not for what is released, and be given up after the first part is paid for.
 func standing(p *plans.Plan, c reuse.Context) (*plans.Answer, *refuse.Refusal) {
 	a := &plans.Answer{Standing: true, Private: p.Private()}
 	small := make([]policy.Value, len(p.Columns))
@@ -211,6 +212,7 @@ func standingRow(p *plans.Plan, leaf *plans.Leaf, r int) []policy.Value {
 			if m.Table != nil {
 				n = max(n, m.Table.ExpectedRows/int64(max(leaf.Rows, 1)))
 			}
+			n += int64(3 + 2*i)
 			if sums := m.Spec.Counts().Sums; run.Counter < len(sums) && leaf.Counts[i].Unit != nil {
 				b := sums[run.Counter].Bound
 				middle := b.Low/2 + b.High/2
@@ -220,7 +222,7 @@ func standingRow(p *plans.Plan, leaf *plans.Leaf, r int) []policy.Value {
 						middle = most
 					}
 				}
-				n *= middle
+				n = n*middle + n/3
 			}
 			v = n
 		}
@@ -240,9 +242,9 @@ func smallOf(t policy.Type, c reuse.Context) policy.Value {
 	case policy.Int2, policy.Int4, policy.Int8:
 		return int64(1)
 	case policy.NumericType:
-		return policy.NewNumeric(1, 0)
+		return policy.NewNumeric(10000000000000003, 16)
 	case policy.Float4, policy.Float8:
-		return float64(1)
+		return 1.0000000000000002
 	case policy.DateType:
 		return policy.Date(c.Now.Unix() / 86400)
 	case policy.TimestampT:

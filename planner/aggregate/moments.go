@@ -77,11 +77,11 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		g.Question.UnknownError = &linear.UnknownError{Name: name, Pos: pos}
 	}
 	if name == "sum" {
-		total := s
-		if x.Grid.Centre != 0 {
-			total = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.Grid.Centre, w.Counter(counter(nil)))
+		n := ""
+		if x.Grid.Centre != 0 || x.Plus != nil {
+			n = w.Counter(g.Question.Add(linear.Counter{Where: present, Values: once, Worth: x.Added()}))
 		}
-		return g.found(w.Digits(w.Times(w.Scaled(total, x.Grid.Exponent), x), x), typ)
+		return g.found(w.Sum(x, s, n), typ)
 	}
 	rows := counter(nil)
 	n, clear := w.Counter(rows), w.Clear(rows, 0)
@@ -90,8 +90,7 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		return g.found(fmt.Sprintf("CASE WHEN %[5]s THEN LEAST(%[2]s * %[1]s, GREATEST(%[3]s * %[1]s, %[4]s)) / %[1]s END", n, w.Constant(x.Most), w.Constant(x.Least), total, clear), typ)
 	}
 	if name == "avg" {
-		mean := w.Times(w.Scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.Grid.Centre, number, s, n), x.Grid.Exponent), x)
-		return g.found(fmt.Sprintf("CASE WHEN %s THEN LEAST(%s, GREATEST(%s, %s)) END", clear, w.Constant(x.Most), w.Constant(x.Least), mean), typ)
+		return g.found(fmt.Sprintf("CASE WHEN %s THEN LEAST(%s, GREATEST(%s, %s)) END", clear, w.Constant(x.Most), w.Constant(x.Least), w.Mean(x, s, n)), typ)
 	}
 	fine, refusal := g.value(arg, true, once != nil, semantics.Rounded, pos)
 	if refusal != nil {
@@ -99,7 +98,11 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 	}
 	square, exponent := fine.Square(semantics.Squared.Largest(g.Rows.Table))
 	if square.Over > 1 && number == "numeric" {
-		g.b.Notes.Add("the squares of an aggregate's argument are rounded to " + semantics.Literal10(exponent) + " where they are added up: ± does not cover that")
+		of := "an aggregate's argument"
+		if fine.Times != nil {
+			of += " / " + fine.Times.FloatString(6)
+		}
+		g.b.Notes.Add("the squares of " + of + " are rounded to " + semantics.Literal10(exponent) + " where they are added up: ± does not cover that")
 	}
 	q := w.Counter(counter(square))
 	over := n
@@ -107,15 +110,14 @@ func (g *Grouping) moment(name string, arg *semantics.Expr, where []*semantics.E
 		clear, over = w.Clear(rows, 1), fmt.Sprintf("(%s - 1)", n)
 	}
 	if number == "numeric" {
-		squares := w.Scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), exponent)
-		away := fmt.Sprintf("(%s - %s * %s)", w.Total(x, s, n), w.Constant(semantics.Power10(fine.Grid.Exponent, fine.Grid.Centre)), n)
+		squares := w.Times(w.Times(w.Scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), exponent), fine), fine)
+		away := fmt.Sprintf("(%s - %s * %s)", w.Total(x, s, n), w.Constant(fine.Middle()), n)
 		variance := fmt.Sprintf("GREATEST(0::numeric, (%s - %s * %[2]s) / (%[3]s::numeric * %[4]s))", squares, away, n, over)
 		return g.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, w.Variance(name, variance)), typ)
 	}
 	// Both grids are around the middle; what lies between their centres is known.
-	mean := w.Times(w.Scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.Grid.Centre, number, s, n), x.Grid.Exponent), x)
-	away := fmt.Sprintf("(%s - %s)", mean, w.Constant(semantics.Power10(fine.Grid.Exponent, fine.Grid.Centre)))
-	squares := w.Scaled(fmt.Sprintf("(%s::%s)", q, number), exponent)
+	away := fmt.Sprintf("(%s - %s)", w.Mean(x, s, n), w.Constant(fine.Middle()))
+	squares := w.Times(w.Times(w.Scaled(fmt.Sprintf("(%s::%s)", q, number), exponent), fine), fine)
 	variance := fmt.Sprintf("GREATEST(0::%s, (%s - %s * %[3]s * %[4]s) / %[5]s)", number, squares, away, n, over)
 	return g.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, w.Variance(name, variance)), typ)
 }
@@ -216,7 +218,7 @@ func (g *Grouping) present(arg *semantics.Expr, where []*semantics.Expr) ([]*sem
 	if arg.IsConstant() && arg.Parameter == 0 && semantics.MustConstant(arg) != nil {
 		return where, nil
 	}
-	if needed, filled := semantics.Needed(semantics.LinearOf(arg)); len(needed) > 1 || filled { // NULL where one of these columns is
+	if needed, filled := semantics.Needed(semantics.LinearOf(arg)); arg.Form != semantics.FormColumn && (len(needed) > 0 || filled) { // NULL where one of these columns is
 		for _, at := range needed {
 			var refusal *refuse.Refusal
 			c := g.Rows.Table.Columns[at]

@@ -146,7 +146,7 @@ func addedBy(t *linear.Term, g *Grouping, call *pg.FuncCall, arg *semantics.Expr
 		return false
 	}
 	x, refusal := g.value(arg, false, false, semantics.Scored, int(call.Location))
-	if refusal != nil || x.Grid.Centre != 0 || x.Least.Sign() < 0 || x.IsConstant() {
+	if refusal != nil || x.Grid.Centre != 0 || x.Plus != nil || x.Least.Sign() < 0 || x.IsConstant() {
 		return false
 	}
 	t.Where, t.Sum = present, x.Sum()

@@ -44,11 +44,31 @@ func (w *Writer) Clear(counter, least int) string {
 
 // Total is n times the mean of a value with the counters S and n, without a division.
 func (w *Writer) Total(x *linear.Argument, s, n string) string {
-	text := s + "::numeric"
-	if x.Grid.Centre != 0 {
-		text = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.Grid.Centre, n)
+	if x.Grid.Centre == 0 {
+		s += "::numeric"
 	}
-	return w.Digits(w.Times(w.Scaled(text, x.Grid.Exponent), x), x)
+	return w.Sum(x, s, n)
+}
+
+// Sum is the sum of a value with the counters S and n, of which the second is read where the value has a centre, or something is added to it.
+func (w *Writer) Sum(x *linear.Argument, s, n string) string {
+	if x.Grid.Centre != 0 {
+		s = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.Grid.Centre, n)
+	}
+	text := w.Times(w.Scaled(s, x.Grid.Exponent), x)
+	if x.Plus != nil {
+		text = fmt.Sprintf("(%s + %s * %s)", text, w.Constant(x.Plus), n)
+	}
+	return w.Digits(text, x)
+}
+
+// Mean is that of a value with the counters S and n, in floating point.
+func (w *Writer) Mean(x *linear.Argument, s, n string) string {
+	text := w.Times(w.Scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.Grid.Centre, w.Number, s, n), x.Grid.Exponent), x)
+	if x.Plus != nil {
+		text = fmt.Sprintf("(%s + %s)", text, w.Constant(x.Plus))
+	}
+	return text
 }
 
 // Digits gives an exact number as many digits after the point as a sum of the argument has in PostgreSQL.
@@ -56,6 +76,9 @@ func (w *Writer) Digits(text string, x *linear.Argument) string {
 	own := max(-x.Grid.Exponent, 0)
 	if x.Times != nil && x.Times.Cmp(big.NewRat(1, 1)) != 0 {
 		own += semantics.DecimalsOf(x.Times)
+	}
+	if x.Plus != nil {
+		own = max(own, semantics.DecimalsOf(x.Plus))
 	}
 	if w.Number != "numeric" || x.Digits < 0 || x.Digits == own {
 		return text
@@ -105,9 +128,9 @@ func (w *Writer) Written(x *linear.Argument) string {
 	return w.Constant(x.Most)
 }
 
-// Constant is an exact number.
+// Constant is an exact number, or its first twenty digits and more.
 func (w *Writer) Constant(x *big.Rat) string {
-	text := x.FloatString(20)
+	text := x.FloatString(20 + max(0, (x.Denom().BitLen()-x.Num().BitLen())/3))
 	if strings.Contains(text, ".") {
 		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 	}

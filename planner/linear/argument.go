@@ -20,7 +20,8 @@ type Argument struct {
 	terms       []plans.SumTerm  // of a product, or a sum of products
 	over        int64            // what the sum of terms is divided by, see Sum
 	bound       mechanisms.Bound // of terms, divided
-	Times       *big.Rat         // what a product is multiplied by; nil: one
+	Times       *big.Rat         // what values of the grid are multiplied by; nil: one
+	Plus        *big.Rat         // what is added to that; nil: nothing
 	weights     Weights
 	Grid        semantics.Grid
 	Least, Most *big.Rat
@@ -38,6 +39,26 @@ const bytesOfRat = 128
 // IsConstant tells an argument that has one value wherever it has any: what is summed is a count, and there is nothing else
 // to ask the database for.
 func (v *Argument) IsConstant() bool { return v.Least.Cmp(v.Most) == 0 }
+
+// Middle is the value that is 0 on the grid.
+func (v *Argument) Middle() *big.Rat {
+	x := semantics.Power10(v.Grid.Exponent, v.Grid.Centre)
+	if v.Times != nil {
+		x.Mul(x, v.Times)
+	}
+	if v.Plus != nil {
+		x.Add(x, v.Plus)
+	}
+	return x
+}
+
+// Added is how much is added to a sum for each row; nil: nothing.
+func (v *Argument) Added() *big.Rat {
+	if v.Plus == nil {
+		return nil
+	}
+	return new(big.Rat).Abs(v.Plus)
+}
 
 // Place finds the grid, and notes what it rounds.
 func (v *Argument) Place(t *policy.Table, env scalar.Env, pos int, notes *semantics.Notes) *refuse.Refusal {
@@ -143,6 +164,9 @@ func (v *Argument) squareOver(over, largest int64) *Summand {
 	most := v.farthest()
 	s := &Summand{canon: fmt.Sprintf("2 %t %d %s", v.Centred, largest, v.Arg.Canon), Over: over, Bound: mechanisms.Bound{High: semantics.NearestOf(most*most, over)}}
 	s.Unit = semantics.Power10(2*v.Grid.Exponent, over)
+	if v.Times != nil {
+		s.Unit.Mul(s.Unit, new(big.Rat).Mul(v.Times, v.Times))
+	}
 	if over > 1 {
 		s.canon += fmt.Sprint(" over ", over)
 	}

@@ -22,6 +22,10 @@ import (
 // between the ends that are divided and rounded, as that keeps the order. A factor is NULL where its column is, and so are the
 // product and the sum, which adds nothing; one that is filled is its Fill there, which lies in [Low, High] as well. Only nearness to what SQL means depends on the grids: a column is rounded to its
 // own, which is that of its type where the largest sum has room for it.
+//
+// price - 41.2518394201743, (price - 3) / 1.2: a constant that has more digits than there is room for makes no grid finer. The nearest value of the columns' grid stays
+// among the terms, and what is left of it is added above the counters, times the rows; so is what a single product is multiplied by: x = Times·10^Exponent·k + Plus, and
+// Σx = Times·10^Exponent·Σk + Plus·n over the n rows in which x is not NULL. Both are functions of the statement alone, or of what was released before, and the bound is that of k.
 
 // The most terms of a sum that is squared, rounds of looking for a grid, and what a term may be multiplied by.
 const (
@@ -46,11 +50,39 @@ func splitOf(p semantics.Product, t *policy.Table) []semantics.Product {
 	return []semantics.Product{p}
 }
 
-// sumGrid is a sum of products while its grids are looked for.
+// sumGrid is a sum of products and a constant while its grids are looked for.
 type sumGrid struct {
 	table     *policy.Table
 	products  []semantics.Product
-	exponents [][]int // of each product's columns
+	exponents [][]int  // of each product's columns
+	times     *big.Rat // of all; nil: one
+	constant  *big.Rat
+	within    bool     // the constant is on the grid
+	rest      *big.Rat // of a constant that is not, which onGrid leaves out
+}
+
+// sumGridOf takes the constants of a sum together, and out of it what its only product is multiplied by where that has too many digits.
+func sumGridOf(t *policy.Table, list []semantics.Product) *sumGrid {
+	l := &sumGrid{table: t, constant: new(big.Rat), within: true}
+	for _, p := range list {
+		if len(p.Of) == 0 {
+			l.constant.Add(l.constant, p.Times)
+		} else if p.Times.Sign() != 0 || len(list) == 1 {
+			l.products = append(l.products, p)
+		}
+	}
+	if len(l.products) == 1 && l.products[0].Times.Sign() != 0 {
+		p := &l.products[0]
+		if v, exact := semantics.Valuation(p.Times); !exact || new(big.Rat).Quo(p.Times, semantics.Power10(v, 1)).Num().CmpAbs(big.NewInt(maxTimes)) > 0 {
+			l.times = p.Times
+			l.constant.Quo(l.constant, p.Times)
+			p.Times = big.NewRat(1, 1)
+		}
+	}
+	_, exact := semantics.Valuation(l.constant)
+	l.within = exact
+	l.exponents = make([][]int, len(l.products))
+	return l
 }
 
 // linear makes v the value of a sum of products; false where its argument is none, or is on no grid.
@@ -62,8 +94,8 @@ func (v *Argument) linear(t *policy.Table) bool {
 	if products == nil || len(products) > semantics.MaxTerms || v.Use == semantics.Rounded && len(products) > maxTermsSquared {
 		return false
 	}
-	l := &sumGrid{table: t, products: products, exponents: make([][]int, len(products))}
-	for i, p := range products {
+	l := sumGridOf(t, products)
+	for i, p := range l.products {
 		for _, m := range p.Of {
 			f, ok := semantics.FactorOf(t.Columns[m.Column], false, math.MaxInt64/4)
 			if !ok {
@@ -84,7 +116,7 @@ func (v *Argument) linear(t *policy.Table) bool {
 			centre = bound.Low + (bound.High-bound.Low)/2
 		}
 		if fits && max(centre-bound.Low, bound.High-centre) <= v.Largest && (v.Use != semantics.Rounded || small(moveTerms(terms, -centre))) {
-			v.settle(moveTerms(terms, -centre), bound, semantics.Grid{Exponent: exponent, Centre: centre})
+			v.settle(moveTerms(terms, -centre), bound, semantics.Grid{Exponent: exponent, Centre: centre}, l)
 			return true
 		}
 		if !l.coarsen() {
@@ -108,13 +140,25 @@ func small(terms []plans.SumTerm) bool {
 }
 
 // settle keeps the terms of a value, which are less the grid's centre.
-func (v *Argument) settle(terms []plans.SumTerm, bound mechanisms.Bound, g semantics.Grid) {
-	v.Grid, v.terms = g, terms
+func (v *Argument) settle(terms []plans.SumTerm, bound mechanisms.Bound, g semantics.Grid, l *sumGrid) {
+	v.Grid, v.terms, v.Times = g, terms, l.times
 	v.bound = mechanisms.Bound{Low: bound.Low - g.Centre, High: bound.High - g.Centre}
-	v.Least, v.Most = semantics.Power10(g.Exponent, bound.Low), semantics.Power10(g.Exponent, bound.High)
+	if v.Plus = nil; l.rest.Sign() != 0 {
+		v.Plus = l.rest
+		if v.Times != nil {
+			v.Plus = new(big.Rat).Mul(l.rest, v.Times)
+		}
+	}
+	ends := []*big.Rat{semantics.Power10(g.Exponent, bound.Low), semantics.Power10(g.Exponent, bound.High)}
+	for _, x := range ends {
+		if x.Add(x, l.rest); v.Times != nil {
+			x.Mul(x, v.Times)
+		}
+	}
+	v.Least, v.Most = semantics.Extremes(ends)
 }
 
-// onGrid are the terms as whole numbers of 10^exponent; nil: some are too large. It is not ok where a constant is on no grid.
+// onGrid are the terms as whole numbers of 10^exponent; nil: some are too large. It is not ok where what a product is multiplied by is on no grid.
 func (l *sumGrid) onGrid() (terms []plans.SumTerm, exponent int, ok bool) {
 	units := make([]*big.Rat, len(l.products))
 	exponent = math.MaxInt32
@@ -131,6 +175,10 @@ func (l *sumGrid) onGrid() (terms []plans.SumTerm, exponent int, ok bool) {
 		if !exact {
 			return nil, 0, false
 		}
+		exponent = min(exponent, v)
+	}
+	if l.within && l.constant.Sign() != 0 {
+		v, _ := semantics.Valuation(l.constant)
 		exponent = min(exponent, v)
 	}
 	if exponent == math.MaxInt32 {
@@ -152,13 +200,22 @@ func (l *sumGrid) onGrid() (terms []plans.SumTerm, exponent int, ok bool) {
 		slices.SortFunc(t.Factors, plans.CompareFactors)
 		terms = append(terms, t)
 	}
+	whole := semantics.Nearest10(l.constant, exponent)
+	if max(whole, -whole) > maxTimes {
+		if whole = 0; l.within {
+			return nil, 0, true
+		}
+	}
+	terms = append(terms, plans.SumTerm{Times: whole})
+	l.rest = new(big.Rat).Sub(l.constant, semantics.Power10(exponent, whole))
 	if terms = merged(terms); terms == nil {
 		terms = []plans.SumTerm{}
 	}
 	return terms, exponent, true
 }
 
-// coarsen makes the grid of one column ten times as coarse: the largest of the product that the common grid is as fine for.
+// coarsen makes the grid of one column ten times as coarse: the largest of the product that the common grid is as fine for. Where that is the constant's, it is on the grid no
+// longer.
 func (l *sumGrid) coarsen() bool {
 	at, least := -1, math.MaxInt32
 	for i, p := range l.products {
@@ -175,6 +232,10 @@ func (l *sumGrid) coarsen() bool {
 	}
 	if at < 0 {
 		return false
+	}
+	if v, _ := semantics.Valuation(l.constant); l.within && l.constant.Sign() != 0 && v < least {
+		l.within = false
+		return true
 	}
 	of, largest := -1, int64(0)
 	for i, m := range l.products[at].Of {

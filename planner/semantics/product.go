@@ -61,10 +61,16 @@ func ProductOf(e *Expr) *Product {
 		if p := ProductOf(e.Args[0]); p != nil {
 			return p.scaled(big.NewRat(-1, 1))
 		}
-	case len(e.Args) == 2 && (e.Op == "*" || e.Op == "+" || e.Op == "-"):
+	case len(e.Args) == 2 && (e.Op == "*" || e.Op == "+" || e.Op == "-" || e.Op == "/" && !e.Type().Integer()):
 		a, b := ProductOf(e.Args[0]), ProductOf(e.Args[1])
 		if a == nil || b == nil {
 			return nil
+		}
+		if e.Op == "/" {
+			if len(b.Of) > 0 || b.Times.Sign() == 0 {
+				return nil
+			}
+			return a.scaled(new(big.Rat).Inv(b.Times))
 		}
 		if e.Op == "*" {
 			return &Product{new(big.Rat).Mul(a.Times, b.Times), append(slices.Clone(a.Of), b.Of...)}
