@@ -139,20 +139,17 @@ func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog
 	return errors.Join(fatal...)
 }
 
-// OpenSandbox opens the sandbox that a policy names, or a cluster of its own. It has no catalog yet. Where PostgreSQL's
-// programs are missing it refuses what is asked of it, and says what to install.
+// OpenSandbox opens the sandbox that a policy names, or a cluster of its own. It has no catalog yet. Where that does
+// not start, for want of PostgreSQL's programs for instance, it refuses what is asked of it, and says why.
 func OpenSandbox(p *policy.Policy, log *slog.Logger) (sandbox.Engine, error) {
 	options := sandbox.Options{Log: log}
 	if p.Sandbox.URL != "" {
 		return twin.Open(p.Sandbox.URL, options)
 	}
 	server, err := cluster.Start(p.Sandbox.Bin, options.Limits(p).Memory, log)
-	if errors.Is(err, cluster.ErrNoPrograms) {
-		log.Warn("sandbox: " + err.Error())
-		return sandbox.Missing(err), nil
-	}
 	if err != nil {
-		return nil, err
+		log.Warn("the sandbox is missing, and what needs it is refused: run as a user that has a name, or name a server by sandbox.url", "error", err)
+		return sandbox.Missing(err), nil
 	}
 	return twin.Own(server, options)
 }

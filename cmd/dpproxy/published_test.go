@@ -73,7 +73,7 @@ var allowed = map[string]string{
 	"sandbox/twin.engine.Query privacy.Published":           "computed in a database that holds public tables alone, from them and released ones",
 	"proxy/pipeline.Answerer.ownTables privacy.Published":   "dp.*: her own account, from the ledger and the policy",
 	"proxy/pipeline.Answerer.bound privacy.Published":       "columns without rows",
-	"proxy/pipeline.Answerer.probe privacy.Published":       "rows that are made up of public keys and constants",
+	"proxy/pipeline.Answerer.probeWith privacy.Published":   "rows that are made up of public keys and constants",
 	"proxy/pipeline.textResult privacy.Published":           "lines of an EXPLAIN or a SHOW: from the plan and her account",
 	"proxy.session.show privacy.Published":                  "her session's variables",
 	"proxy/pipeline.publicLeaf privacy.Published":           "keys of declared domains, and counts of rows that cannot exist",

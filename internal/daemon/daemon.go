@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -86,7 +87,8 @@ type Process struct {
 	Port   int
 	Exited chan struct{} // closed when the process has ended
 	Wait   time.Duration // for its first answer; 0: startWait
-	cmd    *exec.Cmd
+	mu     sync.Mutex
+	cmd    *exec.Cmd // the last that was started; guarded by mu
 }
 
 // Log is the path of the server's log.
@@ -127,9 +129,8 @@ func (p *Process) run(attr *syscall.SysProcAttr, cmd *exec.Cmd, answers func() e
 		return err
 	}
 	defer log.Close()
-	p.cmd, p.Exited = cmd, make(chan struct{})
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.Dir, log, log, attr
-	if err := p.start(); err != nil {
+	if err := p.start(cmd); err != nil {
 		return err
 	}
 	if err = p.await(answers); err != nil {
@@ -156,26 +157,40 @@ func (p *Process) await(answers func() error) error {
 
 // start starts the process from a thread that lives as long as it does, because the kernel ties the signal at the parent's death to the
 // thread that forked.
-func (p *Process) start() error {
-	started := make(chan error, 1)
+func (p *Process) start(cmd *exec.Cmd) error {
+	started, exited := make(chan error, 1), make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
+		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait()
-			close(p.Exited)
+			_ = cmd.Wait()
+			close(exited)
 		}
 	}()
-	return <-started
+	if err := <-started; err != nil {
+		return err // the one before has ended, and stays the last
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cmd, p.Exited = cmd, exited
+	return nil
 }
 
 // Pid is the process's id.
-func (p *Process) Pid() int { return p.cmd.Process.Pid }
+func (p *Process) Pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Pid
+}
 
 // Signal sends the process a signal.
-func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
+func (p *Process) Signal(s syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Signal(s)
+}
 
 // End sends a process that is there a signal, and returns when it has ended: killed, where that takes too long.
 func (p *Process) End(s syscall.Signal) error {

@@ -188,7 +188,7 @@ func unrendered(ctx context.Context, log *slog.Logger, m *plans.Measure, err err
 }
 
 // tryOuter has the sandbox bind the outer query before anything is charged, so that what cannot run is refused for free, and
-// run it over leaves of made-up numbers (probes): what fails over each of them fails by its constants.
+// run it over leaves of made-up numbers (probe.go), so that what fails whatever is released is refused for free too.
 func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) *refuse.Refusal {
 	if plan.Outer.Direct != nil || plan.Cost.IsZero() {
 		return nil
@@ -196,17 +196,5 @@ func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *plans.Plan, a
 	if _, refusal := a.bound(ctx, s, plan, above); refusal != nil {
 		return refusal
 	}
-	var first *refuse.Refusal
-	for i := range probes {
-		refusal := a.probe(ctx, s, plan, above, i)
-		if refusal == nil || first != nil && refusal.SQLState != first.SQLState {
-			return nil
-		}
-		if first != nil && refusal.Message != first.Message {
-			refusal.Message = "a value of the query is not valid where it stands" // theirs would show a made-up number
-		}
-		first = refusal
-	}
-	first.Hint = refuse.OfConstants
-	return first
+	return a.probe(ctx, s, plan, above)
 }

@@ -2,6 +2,7 @@ package outer
 
 import (
 	"slices"
+	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -23,6 +24,7 @@ type writer struct {
 func (t *writer) rewrite(tree *pg.Node) {
 	labels := map[*pg.ResTarget]string{}
 	t.system, t.labelled, t.bound = map[*pg.ColumnRef]*nameScope{}, map[string]bool{}, map[*pg.FuncCall]bool{}
+	ast.Each(tree.ProtoReflect(), refuseUnending)
 	eachNode(tree.ProtoReflect(), t.sets)
 	t.scopes(tree.ProtoReflect(), nil)
 	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
@@ -158,4 +160,21 @@ func castTo(n *pg.Node, name string) *pg.Node {
 	inner := &pg.Node{Node: n.Node}
 	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: inner, Location: -1, TypeName: &pg.TypeName{
 		Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode(name)}, Typemod: -1, Location: -1}}}}
+}
+
+// unending are types whose operators look at no cancel while they work, however long their values are.
+var unending = []string{"path", "polygon"}
+
+// refuseUnending refuses a type, or a function that makes values of one.
+func refuseUnending(m protoreflect.Message) {
+	name := ""
+	switch v := m.Interface().(type) {
+	case *pg.TypeName:
+		name = lastName(v.GetNames())
+	case *pg.FuncCall:
+		name = lastName(v.GetFuncname())
+	}
+	if slices.Contains(unending, strings.TrimPrefix(name, "_")) {
+		cannot("what is made of type " + name)
+	}
 }

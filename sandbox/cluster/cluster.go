@@ -44,7 +44,10 @@ const (
 	longPath = 80       // of a directory, so that a socket's path has room in its 107 bytes
 	firstUID = 61184    // to lastUID: user ids that no distribution gives to anybody for good
 	lastUID  = 65519
+	longLog  = 1 << 20
 )
+
+const startAgain = 10 * time.Second
 
 // Server is a running cluster.
 type Server struct {
@@ -54,6 +57,7 @@ type Server struct {
 	apart   bool                // it has a network of its own
 	pid     atomic.Int64        // of its first process
 	memory  atomic.Uint64       // bytes that a session may take
+	asked   atomic.Bool         // to start again, for another limit
 	log     *slog.Logger
 	closing chan struct{}
 	ended   sync.WaitGroup
@@ -95,10 +99,20 @@ func (s *Server) begin() error {
 		}
 		s.owner = &syscall.Credential{Uid: id, Gid: id}
 	}
-	if err := s.initialise(); err != nil {
+	s.process.Port = port
+	err := s.first(true)
+	if err != nil { // a kept template may be torn: a crash of the machine leaves what was not flushed
+		err = s.first(false)
+	}
+	return err
+}
+
+// first makes the data directory, of a template that is kept or of a new one, and starts the cluster.
+func (s *Server) first(kept bool) error {
+	if err := s.initialise(kept); err != nil {
 		return err
 	}
-	s.process.Port, s.apart = port, s.owner != nil
+	s.apart = s.owner != nil
 	err := s.run()
 	if err != nil && s.apart { // a container's root may make no network
 		s.apart = false
@@ -108,10 +122,14 @@ func (s *Server) begin() error {
 }
 
 func (s *Server) run() error {
+	memory := s.memory.Load()
 	if err := s.process.Again(attributes(s.owner, s.apart), s.command, s.answers); err != nil {
 		return err
 	}
 	s.pid.Store(int64(s.process.Pid()))
+	if s.memory.Load() != memory { // it was changed meanwhile
+		return s.process.Signal(syscall.SIGINT)
+	}
 	return nil
 }
 
@@ -168,12 +186,10 @@ func (s *Server) urlOf(database string) string {
 func (s *Server) keep() {
 	for pause := time.Duration(0); ; pause = min(2*pause+100*time.Millisecond, 10*time.Second) {
 		began := time.Now()
-		select {
-		case <-s.closing:
+		if !s.wait() {
 			return
-		case <-s.process.Exited:
 		}
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > time.Minute || s.asked.Swap(false) {
 			pause = 0
 		}
 		s.log.Info("the sandbox's PostgreSQL has ended and is started again")
@@ -188,11 +204,34 @@ func (s *Server) keep() {
 	}
 }
 
+// wait waits until the cluster's process has ended, and reports false if the cluster is closed instead. It keeps the log short:
+// PostgreSQL writes kilobytes about each session that runs out of memory.
+func (s *Server) wait() bool {
+	for {
+		select {
+		case <-s.closing:
+			return false
+		case <-s.process.Exited:
+			return true
+		case <-time.After(time.Minute):
+			if info, err := os.Stat(s.process.Log()); err == nil && info.Size() > longLog {
+				_ = os.Truncate(s.process.Log(), 0)
+			}
+		}
+	}
+}
+
 // Limit sets how many bytes of memory a session may take. Where that is another number than before, the cluster starts
-// again, and its sessions end.
+// again, and its sessions end: Limit returns when it answers, or after a while.
 func (s *Server) Limit(memory uint64) {
-	if s.memory.Swap(memory) != memory {
-		_ = s.process.Signal(syscall.SIGINT)
+	if s.memory.Swap(memory) == memory {
+		return
+	}
+	before := s.pid.Load()
+	s.asked.Store(true)
+	_ = s.process.Signal(syscall.SIGINT)
+	for until := time.Now().Add(startAgain); s.pid.Load() == before && time.Now().Before(until); {
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 

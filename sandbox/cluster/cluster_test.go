@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,7 +104,7 @@ func TestBoundOfASession(t *testing.T) {
 		}
 	}
 	s.Limit(512 << 20)
-	if _, err := dialAgain(t, s).Exec(t.Context(), large); err != nil {
+	if _, err := dial(t, s).Exec(t.Context(), large); err != nil {
 		t.Errorf("100 MB within 512: %v", err)
 	}
 }
@@ -111,7 +112,7 @@ func TestBoundOfASession(t *testing.T) {
 // dialAgain connects to a cluster that is about to start again.
 func dialAgain(t *testing.T, s *Server) *pgx.Conn {
 	t.Helper()
-	for first := s.pid.Load(); s.pid.Load() == first; {
+	for first, left := s.pid.Load(), 1000; s.pid.Load() == first && left > 0; left-- {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return dial(t, s)
@@ -153,4 +154,20 @@ func TestStartedAgain(t *testing.T) {
 		t.Error("it takes no sessions after one was killed")
 	}
 	s.End(uint32(os.Getpid()), 0) // no session of its own
+}
+
+// TestTornTemplate: a kept template that does not start is made anew.
+func TestTornTemplate(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	start(t)
+	kept, err := filepath.Glob(filepath.Join(os.Getenv("XDG_CACHE_HOME"), "dpproxy", "postgres-*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("%v %v", kept, err)
+	}
+	if err := os.Truncate(filepath.Join(kept[0], "global", "pg_control"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := one(t, dial(t, start(t)), "SELECT 'healed'"); got != "healed" {
+		t.Error(got)
+	}
 }

@@ -52,20 +52,24 @@ REVOKE ALL ON DATABASE postgres, template1 FROM PUBLIC
 GRANT CONNECT ON DATABASE postgres TO ` + Role + `
 `
 
-// initialise makes the data directory.
-func (s *Server) initialise() error {
+// initialise makes the data directory, of a template that is kept if that is wanted.
+func (s *Server) initialise(kept bool) error {
+	if err := os.RemoveAll(s.data()); err != nil {
+		return err
+	}
 	me, err := user.Current()
 	if err != nil {
 		return err
 	}
-	made, err := s.template()
+	made, err := s.template(kept)
 	if err == nil {
 		err = os.CopyFS(s.data(), os.DirFS(made))
 	}
+	_ = os.RemoveAll(s.making())
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"postgresql.conf": settings, "pg_hba.conf": "local all " + Role + " peer map=parent\n",
+	for name, text := range map[string]string{"postgresql.conf": settings, "postgresql.auto.conf": "", "pg_hba.conf": "local all " + Role + " peer map=parent\n",
 		"pg_ident.conf": "parent \"" + strings.ReplaceAll(me.Username, `"`, `""`) + "\" " + Role + "\n"} {
 		if err := os.WriteFile(filepath.Join(s.data(), name), []byte(text), 0o600); err != nil {
 			return err
@@ -89,7 +93,7 @@ func give(dir string, owner *syscall.Credential) error {
 
 // template returns a directory of this user's alone that holds a fresh cluster with its roles, and makes it if it is
 // not there yet.
-func (s *Server) template() (string, error) {
+func (s *Server) template(keep bool) (string, error) {
 	server, err := os.Stat(filepath.Join(s.bin, "postgres"))
 	if err != nil {
 		return "", err
@@ -100,9 +104,10 @@ func (s *Server) template() (string, error) {
 		return s.make()
 	}
 	kept := filepath.Join(root, "dpproxy", "postgres-"+hex.EncodeToString(of[:8]))
-	if own(kept) {
+	if keep && own(kept) {
 		return kept, nil
 	}
+	_ = os.RemoveAll(kept)
 	made, err := s.make()
 	if err != nil || os.MkdirAll(filepath.Dir(kept), 0o700) != nil {
 		return made, err
@@ -124,13 +129,16 @@ func own(path string) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
+// making is where a fresh cluster is made.
+func (s *Server) making() string { return filepath.Join(s.process.Dir, "made") }
+
 // make makes a fresh cluster below the server's directory. initdb wants a user that has a name, and refuses root.
 func (s *Server) make() (string, error) {
 	maker, err := daemon.Owner("nobody", "postgres")
 	if err != nil {
 		return "", err
 	}
-	parent := filepath.Join(s.process.Dir, "made")
+	parent := s.making()
 	if err := os.Mkdir(parent, 0o700); err != nil {
 		return "", err
 	}

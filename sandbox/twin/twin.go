@@ -110,6 +110,9 @@ func (t *engine) Slots() int {
 // Catalog makes the twin of each dataset, or brings it in step with the policy.
 func (t *engine) Catalog(ctx context.Context, p *policy.Policy) error {
 	defer t.change()()
+	if t.server != nil {
+		t.server.Limit(t.options.Limits(p).Memory)
+	}
 	made := map[string]*database{}
 	for _, d := range p.Datasets {
 		name := t.config.ConnConfig.Database
@@ -143,9 +146,6 @@ func (t *engine) Catalog(ctx context.Context, p *policy.Policy) error {
 		go left.pool.Close() // it waits for the queries that still run there
 	}
 	t.databases, t.policy, t.limits = made, p, t.options.Limits(p)
-	if t.server != nil {
-		t.server.Limit(t.limits.Memory)
-	}
 	return nil
 }
 
@@ -261,11 +261,12 @@ func (t *engine) ask(ctx context.Context, describe *sandbox.Description, s sandb
 // errTheirs says that a query found other copies of public tables than those that it is to read.
 var errTheirs = errors.New("twin: another proxy's copies of public tables")
 
-// send runs or binds one query on a connection of the dataset's twin, at most to the deadline: once more where a server of
-// the engine's own has ended the first, as it does all sessions when one is killed.
+// send runs or binds one query on a connection of the dataset's twin, at most to the deadline: again where a server of
+// the engine's own has ended it, as it does all sessions when one is killed.
 func (t *engine) send(ctx context.Context, describe *sandbox.Description, s sandbox.Session, q outer.Query, tables []sandbox.Table, own []copied) (sandbox.Rows, error) {
+	until := time.Now().Add(t.patience(t.options.Limits(nil)))
 	rows, err := t.sendOnce(ctx, describe, s, q, tables, own)
-	if errors.Is(err, errGone) && t.server != nil && ctx.Err() == nil {
+	for errors.Is(err, errGone) && t.server != nil && ctx.Err() == nil && time.Now().Before(until) {
 		rows, err = t.sendOnce(ctx, describe, s, q, tables, own)
 	}
 	if errors.Is(err, errGone) {
@@ -364,6 +365,8 @@ func (t *engine) timed(ctx context.Context, conn *pgconn.PgConn, s sandbox.Sessi
 		if t.server != nil && took > 50*time.Millisecond { // the system counts in hundredths of a second
 			if now, ok := processor.Time(pid); ok {
 				took = min(took, now-before)
+			} else { // it was ended with the server, by no fault of the query's
+				took = 0
 			}
 		}
 		if s.Took != nil {
