@@ -25,7 +25,7 @@ func TestReleases(t *testing.T) {
 				}
 			}
 			b[0]++
-			if _, _, err := ReadRelease(b); err == nil || err.Error() != "form 2 is not known" {
+			if _, _, err := ReadRelease(b); err == nil || err.Error() != "malformed row: its form is 2" {
 				t.Errorf("another form: %v", err)
 			}
 		}
