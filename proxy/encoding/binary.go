@@ -125,6 +125,13 @@ func binaryString(dst []byte, t policy.Type, s string) ([]byte, error) {
 			return dst, ErrMismatch
 		}
 		return append(dst, raw...), nil
+	case oidBytea:
+		digits, ok := strings.CutPrefix(s, `\x`) // of bytea_output hex
+		raw, err := hex.DecodeString(digits)
+		if !ok || err != nil {
+			return dst, ErrMismatch
+		}
+		return append(dst, raw...), nil
 	case oidChar:
 		if s == "" {
 			return append(dst, 0), nil
