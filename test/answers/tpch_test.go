@@ -27,6 +27,7 @@ type tpchQuery struct{ name, sql string }
 
 // tpchNotes say of the queries that have no answer why, and what would have to be declared or asked instead.
 var tpchNotes = map[string]string{
+	"Q20": "PostgreSQL, which the sandbox is, evaluates the sub-query of released quantities once for each row.",
 	"Q3":  "It lists single orders, and an order is one customer's: no noise hides a row that is there. Revenue by date or priority is answered.",
 	"Q10": "It lists single customers. Revenue of returned items by nation or market segment is answered.",
 	"Q17": "Each part has a threshold of its own, and 20,000 are more than one condition is made of. Two statements do it: the averages first, then a count with constants.",
@@ -178,7 +179,12 @@ func tpchAsk(t *testing.T, analysts []*kit.Wire, policyPath string, q tpchQuery)
 	text := strings.Join(plan, "\n")
 	answers := make([]kit.Answer, len(analysts))
 	for i, w := range analysts {
-		if answers[i] = w.Ask(q.sql); answers[i].Err != nil {
+		answers[i] = w.Ask(q.sql)
+		if fault := answers[i].Err; fault != nil && fault.Code == "57014" && strings.HasSuffix(fault.Hint, "Nothing was charged.") {
+			out.outcome, out.how, out.errors = "refused", tpchNotes[number]+fmt.Sprintf(" *%s*", fault.Message), "–"
+			return out
+		}
+		if answers[i].Err != nil {
 			t.Fatalf("%s: %v", q.name, answers[i].Err)
 		}
 	}
