@@ -14,7 +14,7 @@ import (
 
 // What DuckDB answers of its tables, and of files that it reads (questions).
 
-// class is described at questions. Whole numbers that int8 does not hold are texts.
+// class implements questions. Whole numbers that int8 does not hold are texts.
 func (*DuckDB) class(c columnShape) string {
 	switch kind, rest, _ := strings.Cut(c.base, "("); kind {
 	case "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER":
@@ -34,15 +34,15 @@ func (*DuckDB) class(c columnShape) string {
 	return ""
 }
 
-// types is described at questions.
+// types implements questions.
 func (*DuckDB) types() string {
 	return "a type of whole numbers, DECIMAL, UUID, or VARCHAR without a collation"
 }
 
-// joined is described at questions: types of any kinds may meet, whose conversions can fail but for those to text.
+// joined implements questions: types of any kinds may meet, whose conversions can fail but for those to text.
 func (*DuckDB) joined(columnShape, columnShape) equality { return ofTexts }
 
-// fails is described at questions: values are read by TRY_CAST, and a file is refused when it is opened (parquetRows).
+// fails implements questions: values are read by TRY_CAST, and a file is refused when it is opened (parquetRows).
 func (*DuckDB) fails(*policy.Table, columnShape) string { return "" }
 
 // harmless are the steps of a plan that read no relation.
@@ -55,7 +55,7 @@ type step struct {
 	Extra    json.RawMessage `json:"extra_info"`
 }
 
-// shows is described at questions. Of a file it is the file itself, whatever it is called: its device and number. Of a relation of a DuckDB file it
+// shows implements questions. Of a file it is the file itself, whatever it is called: its device and number. Of a relation of a DuckDB file it
 // is what DuckDB's plan for all of its rows reads, before it is optimised: views, macros and functions that read tables are no more than their
 // scans there. No row is read.
 func (b *DuckDB) shows(ctx context.Context, tables []*policy.Table) ([]extent, error) {

@@ -251,18 +251,18 @@ type mysqlAnswers struct{ conn *mysql.Conn }
 
 var _ questions = mysqlAnswers{}
 
-// class is described at questions.
+// class implements questions.
 func (mysqlAnswers) class(c columnShape) string { return mysql.KeyClass(c.mysql) }
 
-// types is described at questions.
+// types implements questions.
 func (mysqlAnswers) types() string {
 	return fmt.Sprintf("whole numbers, decimal, date, binary, uuid, or a text of at most %d characters in a _bin collation such as utf8mb4_bin; no ENUM with '' among its labels", mysql.LongestKey)
 }
 
-// joined is described at questions.
+// joined implements questions.
 func (mysqlAnswers) joined(columnShape, columnShape) equality { return ofTexts }
 
-// fails is described at questions: cells are read by functions that are total (package mysql).
+// fails implements questions: cells are read by functions that are total (package mysql).
 func (mysqlAnswers) fails(_ *policy.Table, c columnShape) string {
 	if c.mysql.Computed {
 		return "is computed when it is read, which could fail at a row: make it STORED"
@@ -273,7 +273,7 @@ func (mysqlAnswers) fails(_ *policy.Table, c columnShape) string {
 // mysqlViewSQL asks for the text of a view, which is empty for an account without the right to see it.
 const mysqlViewSQL = `SELECT v.VIEW_DEFINITION FROM information_schema.VIEWS AS v WHERE lower(v.TABLE_SCHEMA) = ? AND lower(v.TABLE_NAME) = ?`
 
-// shows is described at questions: views are followed to what they read. Engines whose tables show rows of others are refused (tableFindingsMySQL).
+// shows implements questions: views are followed to what they read. Engines whose tables show rows of others are refused (tableFindingsMySQL).
 func (a mysqlAnswers) shows(ctx context.Context, tables []*policy.Table) ([]extent, error) {
 	list := make([]extent, len(tables))
 	for i, t := range tables {

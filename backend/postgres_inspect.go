@@ -176,18 +176,18 @@ type postgresAnswers struct{ tx pgx.Tx }
 
 var _ questions = postgresAnswers{}
 
-// class is described at questions.
+// class implements questions.
 func (postgresAnswers) class(c columnShape) string { return exactClass(c) }
 
-// types is described at questions.
+// types implements questions.
 func (postgresAnswers) types() string {
 	return "a type of whole numbers, numeric with a scale, text or uuid"
 }
 
-// joined is described at questions.
+// joined implements questions.
 func (postgresAnswers) joined(a, b columnShape) equality { return joinedByValue(a, b) }
 
-// fails is described at questions: 100 / age fails at a row that was stored without a word.
+// fails implements questions: 100 / age fails at a row that was stored without a word.
 func (postgresAnswers) fails(t *policy.Table, c columnShape) string {
 	if c.computed && !t.Public {
 		return "is computed when it is read (VIRTUAL), which could fail at a row: make it STORED"
@@ -195,7 +195,7 @@ func (postgresAnswers) fails(t *policy.Table, c columnShape) string {
 	return ""
 }
 
-// shows is described at questions.
+// shows implements questions.
 func (a postgresAnswers) shows(ctx context.Context, tables []*policy.Table) ([]extent, error) {
 	return shownIn(ctx, a.tx, tables)
 }

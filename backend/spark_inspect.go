@@ -144,7 +144,7 @@ type sparkAnswers map[string]sparkTable
 
 var _ questions = sparkAnswers(nil)
 
-// class is described at questions.
+// class implements questions.
 func (sparkAnswers) class(c columnShape) string {
 	switch c.base {
 	case "tinyint", "smallint", "int", "bigint":
@@ -159,12 +159,12 @@ func (sparkAnswers) class(c columnShape) string {
 	return ""
 }
 
-// types is described at questions.
+// types implements questions.
 func (sparkAnswers) types() string {
 	return "a type of whole numbers, decimal, string, date or timestamp"
 }
 
-// joined is described at questions. Exact numbers of two types are compared by their values; of other types Spark converts one to the other,
+// joined implements questions. Exact numbers of two types are compared by their values; of other types Spark converts one to the other,
 // as texts to numbers, by which '7' and '07' are equal to one.
 func (s sparkAnswers) joined(a, b columnShape) equality {
 	one, other := s.class(a), s.class(b)
@@ -183,10 +183,10 @@ func exactNumber(class string) bool {
 
 func isMoment(class string) bool { return class == "date" || strings.HasPrefix(class, "timestamp") }
 
-// fails is described at questions: views, whose SELECT could, and files that Spark does not write are refused (tableFindingsSpark).
+// fails implements questions: views, whose SELECT could, and files that Spark does not write are refused (tableFindingsSpark).
 func (sparkAnswers) fails(*policy.Table, columnShape) string { return "" }
 
-// shows is described at questions: a table's rows lie in its directory, and so do those of each table whose directory lies in it.
+// shows implements questions: a table's rows lie in its directory, and so do those of each table whose directory lies in it.
 func (s sparkAnswers) shows(_ context.Context, tables []*policy.Table) ([]extent, error) {
 	list := make([]extent, len(tables))
 	for i, t := range tables {
