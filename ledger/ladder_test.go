@@ -233,7 +233,7 @@ func TestBodies(t *testing.T) {
 		}
 		for _, other := range []byte{0, chain.Form + 1, 255} {
 			b[0] = other
-			if err := decode[name](b); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("form %d is not known", other)) {
+			if err := decode[name](b); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("its form is %d", other)) {
 				t.Errorf("form %d of a %s: %v", other, name, err)
 			}
 		}

@@ -169,7 +169,7 @@ var writingForms = []string{`INSERT INTO people VALUES (1)`, `INSERT INTO people
 	`LOCK TABLE people`, `VACUUM people`, `ANALYZE people`, `CLUSTER people`, `REINDEX TABLE people`, `CHECKPOINT`, `LOAD 'x'`, `REFRESH MATERIALIZED VIEW x`, `COMMENT ON TABLE people IS 'x'`, `SECURITY LABEL ON TABLE people IS 'x'`,
 	`IMPORT FOREIGN SCHEMA x FROM SERVER y INTO z`, `DECLARE c CURSOR WITH HOLD FOR SELECT * FROM people`, `DECLARE c CURSOR WITH HOLD FOR DELETE FROM people RETURNING *`, `EXPLAIN ANALYZE DELETE FROM people`, `EXPLAIN DELETE FROM people`,
 	`SELECT count(*) FROM people FOR UPDATE`, `SELECT count(*) FROM people FOR SHARE NOWAIT`, `SELECT pg_advisory_lock(1)`, `SELECT pg_notify('c', 'x')`, `SELECT nextval('s')`, `SELECT setval('s', 1)`, `SELECT lo_create(1)`,
-	`SELECT pg_reload_conf()`, `SELECT txid_current()`, `SELECT pg_create_restore_point('x')`, `PREPARE TRANSACTION 'x'`, `COMMIT PREPARED 'x'`, `SET ROLE dba`, `SET SESSION AUTHORIZATION dba`,
+	`SELECT pg_reload_conf()`, `SELECT pg_create_restore_point('x')`, `PREPARE TRANSACTION 'x'`, `COMMIT PREPARED 'x'`, `SET ROLE dba`, `SET SESSION AUTHORIZATION dba`,
 	`ATTACH 'x.db'`, `INSTALL httpfs`, `PRAGMA database_list`, `EXPORT DATABASE '/tmp/x'`, `select 1; select note from people`, `SELECT 1; DELETE FROM people`, `BEGIN; DROP TABLE people; COMMIT`}
 
 // TestWritingIsRefused is threat T47: nothing of it reaches the database, whose table stays as it is. Several statements in a
