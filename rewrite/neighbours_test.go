@@ -39,7 +39,7 @@ var neighbourPolicy = strings.Replace(strings.Replace(joinPolicy, "max_rows_per_
           - {name: visit, type: integer, keys: join}
         releases:
           - {kind: range, columns: [moment], epsilon: 0.1, insist: true}
-          - {kind: histogram, columns: [kind, paid], epsilon: 0.1}
+          - {kind: histogram, columns: [kind, paid], epsilon: 1}
       - name: wards
 `, 1)
 

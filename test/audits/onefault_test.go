@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -68,8 +69,12 @@ func TestOneFaultLeavesTheOthersAnswered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cost := again.Rows.Value().Data[0][0]; cost != "Cost: ε 0.333333" {
-			t.Errorf("%s: asked again it says %q, want the third for the one that failed", name, cost)
+		free := 0
+		for _, line := range again.Rows.Value().Data {
+			free += strings.Count(fmt.Sprint(line), "Cost: nothing")
+		}
+		if free != 2 {
+			t.Errorf("%s: asked again, %d of the three are free, want the two that were saved", name, free)
 		}
 	}
 }

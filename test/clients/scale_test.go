@@ -11,7 +11,8 @@ import (
 
 // TestNumericScale: numeric aggregates show as many digits as PostgreSQL gives the same values, computed in Go and by the
 // sandbox. PostgreSQL is given the released sums and counts and divides them itself; of a variance it divides what the
-// answer times n·(n − 1) says the dividend was, whose first digits decide how many are shown.
+// answer times n·(n − 1) says the dividend was, whose first digits decide how many are shown, and which has twice the decimals
+// of a value, which are the sum's.
 func TestNumericScale(t *testing.T) {
 	kit.Beside(t)
 	server := pgtest.Shared(t)
@@ -47,7 +48,7 @@ func TestNumericScale(t *testing.T) {
 				if r[i] == "0" { // as PostgreSQL shows what is not above 0
 					continue
 				}
-				if want := ask(fmt.Sprintf("SELECT scale(round('%[1]s'::numeric * "+over+") / "+over+")", r[i], r[2])); fmt.Sprint(decimals(r[i])) != want {
+				if want := ask(fmt.Sprintf("SELECT scale(round('%[1]s'::numeric * "+over+", %[3]d) / "+over+")", r[i], r[2], 2*decimals(r[1]))); fmt.Sprint(decimals(r[i])) != want {
 					t.Errorf("a variance of %s is %s, with %s decimals in PostgreSQL", argument, r[i], want)
 				}
 			}
