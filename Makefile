@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo server test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale versions truth attacks hostile docs site dist packages deps clean
+.PHONY: help build demo server test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale versions truth attacks hostile docs site dist image packages deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -168,6 +168,10 @@ packages: ## install, start, upgrade and remove the .deb in a clean Debian root,
 
 dist: ## archive, .deb and .rpm for this machine's kind in dist/, with a bill of materials and sums; VERSION=1.2.3
 	@./scripts/dist
+
+image: ## a container image of the .deb in dist/, made without a daemon from packages of this Debian
+	@KINDS=deb ./scripts/dist
+	@./scripts/image
 
 clean:
 	rm -rf bin demo dist
