@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo server test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale versions truth attacks hostile docs site dist packages deps clean
+.PHONY: help build demo server test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale versions truth attacks hostile docs site dist image packages deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -114,7 +114,7 @@ audit: ## the statistical audits at full length, and the total rate of their fal
 	DPPROXY_AUDIT=full DPPROXY_ALARMS=$(CURDIR)/bin/alarms $(GO) test -count=1 -timeout 4h -run 'Audit|Coverage' ./...
 	@awk '{n++; s+=$$NF} END {printf "%d judgements, false-alarm rate of all together at most %.2g\n", n, s}' bin/alarms
 
-safety: deps ## every threat of SECURITY.md at CI length: a table of the figures reached; then the planted faults
+safety: deps ## every threat of docs/threats.md at CI length: a table of the figures reached; then the planted faults
 	DPPROXY_SAFETY_LENGTH=short $(GO) run ./internal/threats/report $(UPDATE) $(THREATS)
 	DPPROXY_SAFETY_LENGTH=short $(GO) test ./internal/threats -count=1 -timeout 2h -v -run Faults | grep -v '^=== '
 
@@ -168,6 +168,10 @@ packages: ## install, start, upgrade and remove the .deb in a clean Debian root,
 
 dist: ## archive, .deb and .rpm for this machine's kind in dist/, with a bill of materials and sums; VERSION=1.2.3
 	@./scripts/dist
+
+image: ## a container image of the .deb in dist/, made without a daemon from packages of this Debian
+	@KINDS=deb ./scripts/dist
+	@./scripts/image
 
 clean:
 	rm -rf bin demo dist

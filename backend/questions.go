@@ -13,7 +13,7 @@ import (
 
 // questions are what each source of private rows answers before a policy over it is accepted (privacy rule 30): a source that leaves one
 // out does not compile. The answers are judged here, alike for all sources; Inspect and copyFindings ask through judge and keyFindings alone.
-// SECURITY.md lists each source's answers with their tests (internal/threats, Answers).
+// docs/threats.md lists each source's answers with their tests (internal/threats, Answers).
 //
 // Claim. Under a policy that is accepted, a unit, and each value of a key that a bound of rows counts on, are the same rows for everything
 // that is written over them: GROUP BY and PARTITION BY, =, a constraint, the hash of a text (rewrite/roworder.go). Proof. GROUP BY and

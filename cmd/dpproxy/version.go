@@ -15,7 +15,7 @@ import (
 )
 
 // version, commit and committed are what a release build sets (scripts/dist). Without it Go's own stamp says the commit, where there is one.
-var version, commit, committed = "0.1.0", "", ""
+var version, commit, committed = "0.2.0", "", ""
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{

@@ -58,7 +58,7 @@ var ErrorClasses = []ErrorClass{
 	{"DuckDB", []string{"Scheduler", "Executor", "NullPointer", "FATAL", "INTERNAL"}, "faults of the engine", "none that is known; after one the process is to be started again", "the engine is sound", []string{"test/timing.TestT3AnswersThroughFaults"}},
 }
 
-// classesTable is the part of SECURITY.md that lists them.
+// classesTable is the part of docs/threats.md that lists them.
 func classesTable() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n| engine | errors | of what | which rows could raise it | assumed | tests |\n| --- | --- | --- | --- | --- | --- |\n")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Document is the text of SECURITY.md with its tables written anew. A threat keeps what its last two columns hold, at CI length
+// Document is the text of docs/threats.md with its tables written anew. A threat keeps what its last two columns hold, at CI length
 // and at full length, where no figures of that length are among those given.
 func Document(text string, figures map[string][]Figure) (string, error) {
 	threats, rules, faults := &strings.Builder{}, &strings.Builder{}, &strings.Builder{}

@@ -1,6 +1,6 @@
 package threats
 
-// Rule is one of the rules that the guarantee rests on, told in ARCHITECTURE.md's proof and SECURITY.md.
+// Rule is one of the rules that the guarantee rests on, told in ARCHITECTURE.md's proof and docs/threats.md.
 type Rule struct {
 	Number int
 	Rule   string

@@ -1,6 +1,6 @@
 // Package threats is the table of what dpproxy is attacked with: each threat with the figure that its defence must
 // reach, the tests that measure it, and the faults that, planted, must make such a test fail. Only tests import it;
-// SECURITY.md is written from it, and `make safety` runs it.
+// docs/threats.md is written from it, and `make safety` runs it.
 package threats
 
 import (

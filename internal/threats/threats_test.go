@@ -239,7 +239,6 @@ func TestFiguresAreKept(t *testing.T) {
 	}
 }
 
-// TestDocument: SECURITY.md has the table as it is here, and a figure for each threat that a test holds.
 // TestSourcesAnswer: each type of package backend that answers the questions to sources is in the table, with a test of each answer.
 func TestSourcesAnswer(t *testing.T) {
 	known := testsOf(t)
@@ -278,8 +277,9 @@ func TestSourcesAnswer(t *testing.T) {
 	}
 }
 
+// TestDocument: docs/threats.md has the tables as they are here.
 func TestDocument(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs/threats.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again != string(text) {
-		t.Error("SECURITY.md is not what the table says: `make safety UPDATE=-update THREATS=T1` writes it anew")
+		t.Error("docs/threats.md is not what the table says: `make safety UPDATE=-update THREATS=T1` writes it anew")
 	}
 	figures := map[string][]Figure{"T1": {{ID: "T1", Figure: "3 | 3", Full: true}, {ID: "T1", Figure: "2", Failed: true}}}
 	changed, err := Document(again, figures)

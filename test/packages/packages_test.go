@@ -99,15 +99,20 @@ func debian(t *testing.T) machine {
 	} else if out, err := exec.CommandContext(t.Context(), "debootstrap", "--variant=minbase", "--include=ca-certificates", "bookworm", m.root).CombinedOutput(); err != nil {
 		t.Skipf("Debian cannot be had from here: %v\n%.400s", err, out)
 	}
+	m.mountProcesses()
+	return m
+}
+
+func (m machine) mountProcesses() {
+	m.t.Helper()
 	if err := syscall.Mount("proc", m.path("proc"), "proc", 0, ""); err != nil {
-		t.Skipf("nothing may be mounted here: %v", err)
+		m.t.Skipf("nothing may be mounted here: %v", err)
 	}
-	t.Cleanup(func() {
+	m.t.Cleanup(func() {
 		if err := syscall.Unmount(m.path("proc"), 0); err != nil {
-			t.Error(err)
+			m.t.Error(err)
 		}
 	})
-	return m
 }
 
 func (m machine) install(dir string) string {
@@ -269,10 +274,109 @@ func TestDebianPackage(t *testing.T) {
 	}
 }
 
+// TestImage: what scripts/image makes is an image of OCI's layout whose blobs are what they are called; unpacked, without a daemon, its program starts
+// as its configuration says, and answers what only the sandbox's PostgreSQL can compute.
+func TestImage(t *testing.T) {
+	needs(t, "apt-get", "dpkg-deb", "objdump", "chroot")
+	if os.Getuid() != 0 {
+		t.Skip("a root directory of its own wants root")
+	}
+	dir := made(t, "0.2.0", "deb")
+	command(t, []string{"TO=" + dir}, "./scripts/image")
+	images, _ := filepath.Glob(filepath.Join(dir, "*.oci.tar"))
+	if len(images) != 1 {
+		t.Fatalf("%s has %v", dir, images)
+	}
+	layout, m := t.TempDir(), machine{t, t.TempDir()}
+	command(t, nil, "tar", "-xf", images[0], "-C", layout)
+	blob := func(digest string) string {
+		file := filepath.Join(layout, "blobs", strings.Replace(digest, ":", "/", 1))
+		if sum := strings.Fields(command(t, nil, "sha256sum", file))[0]; "sha256:"+sum != digest {
+			t.Fatalf("the blob %s is %s", digest, sum)
+		}
+		return file
+	}
+	read := func(file string, into any) {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(text, into)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+	}
+	type descriptor struct{ Digest string }
+	var index struct{ Manifests []descriptor }
+	var manifest struct {
+		Config descriptor
+		Layers []descriptor
+	}
+	var image struct {
+		Config struct {
+			User, WorkingDir     string
+			Entrypoint, Cmd, Env []string
+		}
+	}
+	read(filepath.Join(layout, "index.json"), &index)
+	read(blob(index.Manifests[0].Digest), &manifest)
+	read(blob(manifest.Config.Digest), &image)
+	if err := os.Chmod(m.root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, layer := range manifest.Layers {
+		command(t, nil, "tar", "--numeric-owner", "--keep-directory-symlink", "-xpzf", blob(layer.Digest), "-C", m.root)
+	}
+	// What an engine of containers brings along.
+	command(t, nil, "mknod", "-m", "666", m.path("dev/null"), "c", "1", "3")
+	command(t, nil, "mknod", "-m", "666", m.path("dev/urandom"), "c", "1", "9")
+	m.mountProcesses()
+	wire := free(t)
+	policy, err := os.ReadFile(m.path("etc/dpproxy/policy.yaml"))
+	if err == nil {
+		err = os.WriteFile(m.path("etc/dpproxy/policy.yaml"), []byte(strings.NewReplacer("127.0.0.1:6432", wire, "127.0.0.1:6433", free(t)).Replace(string(policy))), 0o640)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := image.Config
+	inside := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("chroot", append([]string{"--userspec=" + c.User, m.root, "/bin/sh", "-c", "cd " + c.WorkingDir + ` && exec "$@"`, "sh"}, args...)...)
+		cmd.Env = append(c.Env, "DPPROXY_PASSWORD=wonderland")
+		return cmd
+	}
+	if out, err := inside("/usr/bin/dpproxy", "user", "add", "alice", "--policy", "/etc/dpproxy/policy.yaml").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	service := inside(append(c.Entrypoint, c.Cmd...)...)
+	var log strings.Builder
+	service.Stderr = &log
+	if err := service.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = service.Process.Signal(syscall.SIGTERM) // it may be gone
+		_ = service.Wait()
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	}()
+	ask := "SELECT upper(reverse(count(*)::text || ' people')) FROM people"
+	for wait := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) { // the service starts
+		out, err := inside("/usr/bin/dpproxy", "query", "--url", "postgres://alice:wonderland@"+wire+"/example", ask).CombinedOutput()
+		if err == nil && strings.Contains(string(out), "ELPOEP") {
+			return
+		}
+		if time.Now().After(wait) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+}
+
 // TestDist: the archive and the .rpm hold the program with all that must go along; the bill of materials names each module that is linked.
 func TestDist(t *testing.T) {
 	needs(t, "objdump")
-	dir := made(t, "0.1.0", "rpm archive")
+	dir := made(t, "0.2.0", "rpm archive")
 	command(t, nil, "sh", "-c", "cd "+dir+" && sha256sum -c --quiet SHA256SUMS")
 	archives, _ := filepath.Glob(filepath.Join(dir, "*.tar.gz"))
 	if len(archives) != 1 {

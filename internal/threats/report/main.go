@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-const document = "SECURITY.md"
+const document = "docs/threats.md"
 
 // run runs the rows whose names are given, or all, and prints the table.
 func run(only []string, from string, update bool) error {
