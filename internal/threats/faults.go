@@ -463,6 +463,8 @@ var Faults = []Fault{
 	{"counts of some of a condition's rows are read as counts of all", "planner/reuse/index.go", "if h.Measure.countsEachRow() {", "if len(h.Measure.Adds) == 1 && h.Measure.Adds[0] == \"\" {", "planner.TestHistoryOfPredicates", false},
 	{"what no cell fulfils is not said to be clamped", "planner/assemble.go", "		lp.Question.NoteClamped(notes)\n", "		if len(lp.Requests) > 0 && lp.Requests[0].Wanted() {\n			lp.Question.NoteClamped(notes)\n		}\n", "test/truth.TestNoticesOfRules", false},
 	{"one row of several leaves none out", "planner/linear/bounds.go", "if t.OfUnits() {", "if t.MaxRowsPerUnit == 1 {", "test/truth.TestNoticesOfRules", false},
+	{"bounds that leave nothing to count are not said", "planner/assemble.go", "			a.NoteBounds(notes)\n", "			if a.Wanted() {\n				a.NoteBounds(notes)\n			}\n", "test/truth.TestNoticesOfRules", false},
+	{"conditions below joins clamp nothing", "planner/bind/join.go", "	linear.NoteClampedIn(t, where, &b.Notes)\n", "", "test/truth.TestNoticesOfRules", false},
 	{"no unit's key is NULL", "planner/bind/exists_semijoin.go", "!other.KeyColumn(others).Unit || !other.Table.OfUnits()", "!other.KeyColumn(others).Unit", "test/truth.TestNoticesOfRules", false},
 	{"redraws are drawn by chance", "proxy/pipeline/errorcolumns.go", "estimate.Redraw(noise[i])", "estimate.Redraw(a.random)", "test/truth.TestBarsOfLinearFunctions", false},
 	{"a counter that stands twice is as wide as once", "planner/outerquery/error.go", "out.counts[i].Worth.Add(out.counts[i].Worth, w.Worth)", "out.counts[i].Worth.Set(w.Worth)", "test/truth.TestBarsOfLinearFunctions", false},
