@@ -598,7 +598,11 @@ func TestConnectionsAreBounded(t *testing.T) {
 	fmt.Fprint(silent[2], "POST /login HTTP/1.1\r\nHo")
 	for range 3 { // each takes the place of one that says nothing, or half of something
 		dial("/wait")
-		<-entered
+		select {
+		case <-entered:
+		case <-time.After(5 * time.Second):
+			t.Fatal("a page waits for connections that say nothing")
+		}
 	}
 	for i, conn := range silent {
 		if !closed(conn) {

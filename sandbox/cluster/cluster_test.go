@@ -150,6 +150,9 @@ func TestStartedAgain(t *testing.T) {
 		t.Fatal("it was not started again")
 	}
 	s.End(conn.PgConn().PID(), 0)
+	if _, err := conn.Exec(t.Context(), "SELECT 1"); err == nil {
+		t.Error("a session that had to end goes on")
+	}
 	if !soon() {
 		t.Error("it takes no sessions after one was killed")
 	}

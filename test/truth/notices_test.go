@@ -145,11 +145,13 @@ func TestNoticesOfRules(t *testing.T) {
 	answered, met := 0, map[string]int{}
 	for i := range max(1, *statements/5) {
 		drawn := g.statement()
-		switch i % 4 {
+		switch i % 6 {
 		case 0:
 			drawn = g.missing("loan")
 		case 1:
 			drawn = g.beyond()
+		case 2:
+			drawn = g.several()
 		}
 		drawn.limit = 0
 		if drawn.text != "" {
@@ -188,14 +190,30 @@ func (g *grammar) missing(in string) *statement {
 	}
 }
 
-// beyond is a statement that compares a clamped column alone, often with what is beyond its ends.
+// beyond is a statement that compares a clamped column alone, often with what is beyond its ends: of its rows, or of the members who have such rows.
 func (g *grammar) beyond() *statement {
 	for {
 		p := g.tablePlace(g.private())
 		for _, c := range p.columns {
-			if strings.Contains(c.rules, "outside: clamp") {
-				return &statement{from: p.text, where: []string{c.name + g.one(" > ", " >= ", " < ", " <= ") + g.value(c)}, outs: []output{{sql: "count(*)", name: "a1", role: countRole}}}
+			if !strings.Contains(c.rules, "outside: clamp") {
+				continue
 			}
+			condition := c.name + g.one(" > ", " >= ", " < ", " <= ") + g.value(c)
+			if p.single.unit != "" && g.chance(2) {
+				condition = "m.member_id" + g.one(" IN ", " NOT IN ") + "(SELECT " + p.unit + " FROM " + p.text + " WHERE " + condition + ")"
+				p.text = "member AS m"
+			}
+			return &statement{from: p.text, where: []string{condition}, outs: []output{{sql: "count(*)", name: "a1", role: countRole}}}
+		}
+	}
+}
+
+// several is a statement that counts who has so many rows in a table that bounds may leave nobody to count.
+func (g *grammar) several() *statement {
+	for {
+		p := g.tablePlace(g.private())
+		if n, ok := g.ofUnit(p); ok && strings.HasPrefix(n, "(SELECT count(") {
+			return &statement{from: p.text, where: []string{n + g.one(" > 1", " >= 2", " > 3")}, outs: []output{{sql: "count(*)", name: "a1", role: countRole}}}
 		}
 	}
 }
