@@ -42,7 +42,7 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 		d.Columns = []plans.OutColumn{{Name: "QUERY PLAN", Type: policy.Text, Typmod: -1}}
 		return d, false, nil
 	}
-	d.Outputs = outputs(b, b.Top)
+	d.Outputs = outerquery.Outputs(b, nil, nil, false)
 	if out.Tree != nil {
 		d.Columns = nil
 		return d, true, nil

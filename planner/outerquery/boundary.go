@@ -72,11 +72,8 @@ func (b *Query) outer(sel *pg.SelectStmt) (*Bound, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	columns, from := b.treeColumns(sel)
-	if columns == nil {
-		columns = b.outColumns(sel)
-	}
-	return &Bound{Outer: plans.Outer{Tree: tree, Relations: b.relations}, Columns: columns, Shown: from}, nil
+	columns, shown := b.columns(sel)
+	return &Bound{Outer: plans.Outer{Tree: tree, Relations: b.relations}, Columns: columns, Shown: shown}, nil
 }
 
 // simple tries the forms that need no engine: an aggregation over private rows, an empty preview of them, and a SELECT
