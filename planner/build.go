@@ -123,7 +123,7 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 			return nil, refusal
 		}
 	}
-	plan.noteEmptyGroups(b, notes, s.Listed)
+	plan.Outputs = outerquery.Outputs(b, plan.Plan, notes, s.Listed)
 	if c.Alternatives {
 		plan.Alternatives = chosen.optimizer.Alternatives(chosen.all, chosen.paths)
 	}
@@ -133,7 +133,6 @@ func build(s parse.Statement, values []policy.Value, c reuse.Context, o *discove
 	}
 	plan.addProbed(out.Probed)
 	plan.noteErrors(out.Shown)
-	plan.Outputs = outputs(b, b.Top)
 	if plan.Buys() {
 		plan.Statement = plan.digest(s.Text, values)
 	}

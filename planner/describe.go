@@ -14,8 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Describe infers the parameter types (given ones win; 0: infer) and the answer's columns of a Select or Explain. For an
-// outer query whose types only the sandbox knows, Columns is nil and ask is true: describe Build(nil parameters).
+// Describe infers the parameter types (given ones win; 0: infer) and the answer's columns of a Select or Explain. Where only the
+// sandbox knows types of the outer query, or of a sub-query that is answered first, ask is true: describe Build(nil parameters), whose columns
+// are the answer's if Columns is nil.
 func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.Description, ask bool, refusal *refuse.Refusal) {
 	c = c.Limited()
 	defer c.Stopped(&refusal)
@@ -29,7 +30,7 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 	c.Settings.Literals = s.Literals
 	b := aggregate.NewBinder(c, &semantics.Parameters{Types: slices.Clone(given), Describing: true})
 	b.Text, b.Top = s.Text, s.Select()
-	b.Inner = describing(b, 1)
+	b.Inner = describing(b, 1, &ask)
 	out, refusal := outerquery.Bind(b)
 	if refusal != nil {
 		return d, false, s.Placed(refusal)
@@ -42,12 +43,11 @@ func Describe(s parse.Statement, given []policy.Type, c reuse.Context) (d plans.
 		d.Columns = []plans.OutColumn{{Name: "QUERY PLAN", Type: policy.Text, Typmod: -1}}
 		return d, false, nil
 	}
-	d.Outputs = outputs(b, b.Top)
+	d.Outputs = outerquery.Outputs(b, nil, nil, false)
 	if out.Tree != nil {
-		d.Columns = nil
-		return d, true, nil
+		d.Columns, ask = nil, true
 	}
-	return d, false, nil
+	return d, ask, nil
 }
 
 // OfferedType returns the name of a type that a client gives a parameter, and reports whether a parameter may have it.

@@ -257,8 +257,8 @@ func smallOf(t policy.Type, c reuse.Context) policy.Value {
 	return nil
 }
 
-// describing answers sub-queries for a Describe: their columns have types, and the parameters in them are the statement's.
-func describing(b *aggregate.Binder, depth int) bind.Answering {
+// describing answers sub-queries for a Describe: their columns have types, and the parameters in them are the statement's. Engine is set where one types them.
+func describing(b *aggregate.Binder, depth int, engine *bool) bind.Answering {
 	known := map[string]*plans.Answer{}
 	return func(sel *pg.SelectStmt, use bind.Use) (*plans.Answer, *refuse.Refusal) {
 		key := ast.Deparsed(sel)
@@ -270,13 +270,14 @@ func describing(b *aggregate.Binder, depth int) bind.Answering {
 		}
 		own := aggregate.NewBinder(b.Context, b.Params)
 		own.Text, own.Top, own.Inside = key, sel, true
-		own.Inner = describing(own, depth+1)
+		own.Inner = describing(own, depth+1, engine)
 		out, refusal := outerquery.Bind(own)
 		if refusal != nil {
 			return nil, refusal
 		}
 		if out.Tree != nil {
-			outerquery.InferInTree(own)
+			outerquery.SeeInTree(own)
+			*engine = true
 		}
 		a, refusal := standing(&plans.Plan{Columns: out.Columns, Outer: plans.Outer{}}, b.Context)
 		if refusal == nil {

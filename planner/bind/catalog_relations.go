@@ -76,30 +76,6 @@ func (b *Binder) resolveIn(schema, name string, pos int) (*policy.Table, plans.R
 	return nil, plans.Relation{}, unknownTable.At(pos, schema+"."+name)
 }
 
-// Named is the relation that a name in FROM means, and its columns; nil: it is not known by its columns.
-func (b *Binder) Named(v *pg.RangeVar) (schema, name string, columns []string) {
-	t, other, refusal := b.Resolve(v)
-	if refusal != nil {
-		return "", "", nil
-	}
-	if t == nil {
-		t = other.Public
-	}
-	if known := pgcatalog.Lookup(other.Schema, other.Name); t == nil && known != nil {
-		for _, c := range known.Columns {
-			columns = append(columns, c.Name)
-		}
-		return other.Schema, other.Name, columns
-	}
-	if t == nil {
-		return "", "", nil
-	}
-	for _, c := range t.Described() {
-		columns = append(columns, c.Name)
-	}
-	return t.Schema, t.Name, columns
-}
-
 func (b *Binder) table(t *policy.Table) (*policy.Table, plans.Relation, *refuse.Refusal) {
 	if t.Public {
 		return nil, plans.Relation{Schema: t.Schema, Name: t.Name, Public: t}, nil

@@ -12,6 +12,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/aggregate"
 	"github.com/dpproxy/dpproxy/planner/ast"
@@ -72,11 +73,17 @@ func (b *Query) outer(sel *pg.SelectStmt) (*Bound, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	columns, from := b.treeColumns(sel)
-	if columns == nil {
-		columns = b.outColumns(sel)
-	}
-	return &Bound{Outer: plans.Outer{Tree: tree, Relations: b.relations}, Columns: columns, Shown: from}, nil
+	columns, shown := b.columns(sel)
+	return &Bound{Outer: plans.Outer{Tree: tree, Relations: b.relations}, Columns: columns, Shown: shown}, nil
+}
+
+// SeeInTree counts the parameters of a statement that a sandbox will type.
+func SeeInTree(b *aggregate.Binder) {
+	ast.Each(b.Top.ProtoReflect(), func(m protoreflect.Message) {
+		if p, ok := m.Interface().(*pg.ParamRef); ok {
+			b.Params.Seen = max(b.Params.Seen, int(p.Number))
+		}
+	})
 }
 
 // simple tries the forms that need no engine: an aggregation over private rows, an empty preview of them, and a SELECT

@@ -1,6 +1,7 @@
 package outerquery
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -15,46 +16,13 @@ import (
 // FROM and calls in the tree for an engine: FROM pg_class c keeps its name and gets its schema, FROM dp.my_rows becomes a leaf, and a call
 // is rebuilt where its function is on the list.
 
-// fromItem rebuilds an item of FROM, in which no private rows are left.
-func (t *tree) fromItem(n *pg.Node) (*pg.Node, *refuse.Refusal) {
-	switch v := n.Node.(type) {
-	case *pg.Node_RangeVar:
-		return t.relation(v.RangeVar)
-	case *pg.Node_RangeSubselect:
-		query, refusal := t.query(v.RangeSubselect.Subquery.GetSelectStmt())
-		return &pg.Node{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Lateral: v.RangeSubselect.Lateral, Subquery: ast.Select(query), Alias: aliasCopy(v.RangeSubselect.Alias)}}}, refusal
-	case *pg.Node_RangeFunction:
-		f := v.RangeFunction
-		if len(f.Coldeflist) > 0 {
-			return nil, refuse.Construct.At(-1, "a column definition list")
-		}
-		functions, refusal := t.nodes(f.Functions)
-		return &pg.Node{Node: &pg.Node_RangeFunction{RangeFunction: &pg.RangeFunction{Lateral: f.Lateral, Ordinality: f.Ordinality, IsRowsfrom: f.IsRowsfrom, Functions: functions, Alias: aliasCopy(f.Alias)}}}, refusal
-	case *pg.Node_JoinExpr:
-		j := v.JoinExpr
-		parts, refusal := t.fixed(j.Larg, j.Rarg, j.Quals)
-		if refusal != nil {
-			return nil, refusal
-		}
-		return &pg.Node{Node: &pg.Node_JoinExpr{JoinExpr: &pg.JoinExpr{Jointype: j.Jointype, IsNatural: j.IsNatural, Larg: parts[0], Rarg: parts[1], Quals: parts[2],
-			UsingClause: ast.StringNodes(j.UsingClause), JoinUsingAlias: aliasCopy(j.JoinUsingAlias), Alias: aliasCopy(j.Alias)}}}, nil
-	}
-	return nil, refuse.Construct.At(ast.Location(n), "this item of FROM")
-}
-
-func aliasCopy(a *pg.Alias) *pg.Alias {
-	if a == nil {
-		return nil
-	}
-	return &pg.Alias{Aliasname: a.Aliasname, Colnames: ast.StringNodes(a.Colnames)}
-}
-
 // relation rebuilds a name in FROM: a WITH query, or a relation of the sandbox with its schema.
-func (t *tree) relation(v *pg.RangeVar) (*pg.Node, *refuse.Refusal) {
-	out := &pg.RangeVar{Relname: v.Relname, Inh: true, Relpersistence: "p", Alias: aliasCopy(v.Alias), Location: -1}
-	node := &pg.Node{Node: &pg.Node_RangeVar{RangeVar: out}}
-	if v.Schemaname == "" && t.scope.Find(v.Relname) != nil {
-		return node, nil
+func (t *tree) relation(n *pg.Node) (*pg.Node, *refuse.Refusal) {
+	node, refusal := ast.Copied(n, t.node)
+	v, out := n.GetRangeVar(), node.GetRangeVar()
+	out.Catalogname, out.Schemaname = "", ""
+	if refusal != nil || v.Schemaname == "" && t.scope.Find(v.Relname) != nil {
+		return node, refusal
 	}
 	private, other, refusal := t.b.Resolve(v)
 	if refusal != nil {
@@ -89,61 +57,18 @@ func (t *tree) leafAs(n *pg.Node, name, leaf string) *pg.Node {
 	return n
 }
 
-// call rebuilds a function call of the allow-list.
-func (t *tree) call(f *pg.FuncCall) (*pg.Node, *refuse.Refusal) {
+// callable refuses a call that is not on the list of functions.
+func (t *tree) callable(f *pg.FuncCall) *refuse.Refusal {
 	if refusal := semantics.EngineFunction(f); refusal != nil {
-		return nil, refusal
+		return refusal
 	}
-	if refusal := seriesBounded(t.b.Binder, f); refusal != nil {
-		return nil, refusal
-	}
-	args, refusal := t.nodes(f.Args)
-	if refusal != nil {
-		return nil, refusal
-	}
-	order, refusal := t.nodes(f.AggOrder)
-	if refusal != nil {
-		return nil, refusal
-	}
-	filter, refusal := t.node(f.AggFilter)
-	if refusal != nil {
-		return nil, refusal
-	}
-	out := &pg.FuncCall{Funcname: ast.StringNodes(f.Funcname), Args: args, AggOrder: order, AggFilter: filter, AggWithinGroup: f.AggWithinGroup,
-		AggStar: f.AggStar, AggDistinct: f.AggDistinct, FuncVariadic: f.FuncVariadic, Funcformat: f.Funcformat, Location: -1}
-	if f.Over != nil {
-		if out.Over, refusal = t.window(f.Over); refusal != nil {
-			return nil, refusal
-		}
-	}
-	return &pg.Node{Node: &pg.Node_FuncCall{FuncCall: out}}, nil
-}
-
-func (t *tree) window(w *pg.WindowDef) (*pg.WindowDef, *refuse.Refusal) {
-	out := &pg.WindowDef{Name: w.Name, Refname: w.Refname, FrameOptions: w.FrameOptions, Location: -1}
-	var refusal *refuse.Refusal
-	if out.PartitionClause, refusal = t.nodes(w.PartitionClause); refusal != nil {
-		return nil, refusal
-	}
-	if out.OrderClause, refusal = t.nodes(w.OrderClause); refusal != nil {
-		return nil, refusal
-	}
-	ends, refusal := t.fixed(w.StartOffset, w.EndOffset)
-	if refusal != nil {
-		return nil, refusal
-	}
-	out.StartOffset, out.EndOffset = ends[0], ends[1]
-	return out, nil
+	return seriesBounded(t.b.Binder, f)
 }
 
 // subLink rebuilds a sub-query of an expression: a query of its own, with leaves of its own.
-func (t *tree) subLink(s *pg.SubLink) (*pg.Node, *refuse.Refusal) {
-	test, refusal := t.node(s.Testexpr)
-	if refusal != nil {
-		return nil, refusal
-	}
-	asked := len(t.b.Questions)
-	query, refusal := t.query(s.Subselect.GetSelectStmt())
+func (t *tree) subLink(n *pg.Node) (*pg.Node, *refuse.Refusal) {
+	asked, s := len(t.b.Questions), n.GetSubLink()
+	out, refusal := ast.Copied(n, t.node)
 	if refusal != nil && t.g == nil && s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK && t.b.Around(refusal).ID == bind.CountedAround.ID {
 		t.b.Forget(asked)
 		each, also := t.b.ForEach(s.Subselect.GetSelectStmt(), t.scope, t.conditions)
@@ -151,29 +76,19 @@ func (t *tree) subLink(s *pg.SubLink) (*pg.Node, *refuse.Refusal) {
 			return t.node(lookedUp(each))
 		}
 	}
-	if refusal != nil {
-		return nil, refusal
-	}
-	return &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: s.SubLinkType, Testexpr: test, OperName: ast.StringNodes(s.OperName), Subselect: ast.Select(query), Location: -1}}}, nil
+	return out, refusal
 }
 
-// typeNameCopy rebuilds the name of a type of PostgreSQL's own schemas.
-func typeNameCopy(t *pg.TypeName) (*pg.TypeName, *refuse.Refusal) {
+// ownType refuses the name of a type that is none of PostgreSQL's own schemas.
+func ownType(t *pg.TypeName) *refuse.Refusal {
 	words := ast.Strings(t.Names)
 	if len(words) > 2 || len(words) == 2 && words[0] != "pg_catalog" && words[0] != "information_schema" || t.Setof || t.PctType {
-		return nil, refuse.UnknownType.At(int(t.Location), strings.Join(words, "."))
+		return refuse.UnknownType.At(int(t.Location), strings.Join(words, "."))
 	}
-	out := &pg.TypeName{Names: ast.StringNodes(t.Names), Typemod: -1, Location: -1}
-	for _, m := range t.Typmods {
-		if m.GetAConst() == nil {
-			return nil, refuse.Construct.At(int(t.Location), "this type modifier")
-		}
-		out.Typmods = append(out.Typmods, pg.MakeAConstIntNode(int64(m.GetAConst().GetIval().GetIval()), -1))
+	if slices.ContainsFunc(t.Typmods, func(m *pg.Node) bool { return m.GetAConst() == nil }) {
+		return refuse.Construct.At(int(t.Location), "this type modifier")
 	}
-	for range t.ArrayBounds {
-		out.ArrayBounds = append(out.ArrayBounds, pg.MakeIntNode(-1))
-	}
-	return out, nil
+	return nil
 }
 
 // parameter writes $n as a typed literal.

@@ -90,6 +90,12 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statem
 	if refusal != nil {
 		return plans.Description{}, refusal
 	}
+	if plan.Outer.Tree == nil {
+		if c.Settings.ErrorColumns {
+			d.Columns = withBoundColumns(d.Columns)
+		}
+		return d, nil
+	}
 	d.Columns = make([]plans.OutColumn, len(columns))
 	for i, col := range columns {
 		d.Columns[i] = plans.OutColumn{Name: col.Name, Type: col.Type, Typmod: col.Typmod}
@@ -104,23 +110,38 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statem
 }
 
 // describedPlan is the plan of a described statement, and its columns. Its parameters have got the types that its outer query
-// gives them.
+// gives them, and those of its sub-queries that are answered first.
 func (a *Answerer) describedPlan(ctx context.Context, s *Session, stmt parse.Statement, d plans.Description, c reuse.Context) (*plans.Plan, []sandbox.Column, *refuse.Refusal) {
 	stmt.ParamTypes = d.Params // those that the client gave are among them
 	for {
 		plan, refusal := planner.Build(stmt, nil, c)
-		if refusal != nil || plan.Outer.Tree == nil {
+		if refusal != nil {
 			return plan, nil, refusal
 		}
-		above, refusal := outer.Render(plan)
-		if refusal != nil {
-			return nil, nil, stmt.Placed(refusal)
-		}
-		bound, refusal := a.bound(ctx, s, plan, above)
-		if refusal != nil || !settle(d.Params, bound.Params) {
-			return plan, bound.Columns, refusal
+		columns, any, refusal := a.settled(ctx, s, plan, d.Params)
+		if refusal != nil || !any {
+			return plan, columns, stmt.Placed(refusal)
 		}
 	}
+}
+
+// settled has the sandbox bind a plan, after those that are answered first, and reports whether it told types that were not known.
+func (a *Answerer) settled(ctx context.Context, s *Session, plan *plans.Plan, params []policy.Type) (columns []sandbox.Column, any bool, refusal *refuse.Refusal) {
+	for _, in := range plan.Inner {
+		_, found, refusal := a.settled(ctx, s, in.Plan, params)
+		if any = any || found; refusal != nil {
+			return nil, any, refusal
+		}
+	}
+	if plan.Outer.Tree == nil {
+		return nil, any, nil
+	}
+	above, refusal := outer.Render(plan)
+	if refusal != nil {
+		return nil, any, refusal
+	}
+	bound, refusal := a.bound(ctx, s, plan, above)
+	return bound.Columns, settle(params, bound.Params) || any, refusal
 }
 
 // settle fills in the types that were not known, and reports whether there were any.

@@ -107,6 +107,7 @@ func askForms(t *testing.T, url string) seen {
 		{"SELECT tier, count(*) FROM customers GROUP BY tier UNION ALL SELECT $1, $2 ORDER BY 1", []any{"all", 300}},
 		{"SELECT nullif(level, $1), count(*) FROM customers GROUP BY 1 ORDER BY 1", []any{2}},
 		{"SELECT count(*) FROM customers WHERE level IN ($1, $2) OR email = ANY($3) OR email IN ($4, $5)", []any{1, 2, []string{"customer4@example.org"}, "customer3@example.com", "x"}},
+		{"SELECT count(*) FROM customers WHERE level IN (SELECT p.product_id FROM products p JOIN products q ON q.category = p.category WHERE p.price > $1 AND q.product_id * $2 < 9 LIMIT $3)", []any{"1", 2, 100}},
 		{"SELECT count(*) FROM customers WHERE score < $1", []any{math.NaN()}},
 		{"SELECT count(*) FROM customers WHERE score >= $1 OR rating > $2", []any{math.NaN(), float32(math.NaN())}},
 		{"SELECT count(*) FROM customers WHERE score = $1", []any{math.NaN()}},

@@ -273,5 +273,8 @@ SELECT floor(balance / $1) * $2, count(*) FROM customers GROUP BY 1
 SELECT level % $1, count(*) FROM customers GROUP BY 1
 SELECT count(*) FROM customers WHERE level = ANY($1) AND tier = ANY(ARRAY[$2, $3])
 SELECT count(*) FROM customers WHERE level IN (SELECT product_id FROM products WHERE price > $1)
+SELECT count(*) FROM customers WHERE level IN (SELECT p.product_id FROM products p JOIN products q ON q.category = p.category WHERE p.price > $1 AND q.weight * $2 < 9 LIMIT $3 OFFSET $4)
+SELECT count(*) FROM customers WHERE tier IN (SELECT p.name FROM products p JOIN products q ON q.category = p.category WHERE p.released + $1 > $2 GROUP BY p.name HAVING count(*) > $3) AND level > $4
+SELECT count(*) FROM customers WHERE level > (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1 AND n.nspname = $2 AND c.relname LIKE $3)
 SELECT count(*) FROM customers WHERE tier IN (VALUES ($1), ($2))
 EXPLAIN SELECT count(*) FROM customers WHERE level = $1

@@ -1,8 +1,9 @@
-package planner
+package outerquery
 
 import (
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -23,7 +24,7 @@ import (
 //	SELECT avg(n), count(*) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t
 //
 // has more groups than plain SQL has. This file tells which groups those are, which of them decide what a condition, an
-// aggregate or an order makes of them, and the notice; emptywalk.go goes through the statement to such places. A group that
+// aggregate or an order makes of them, and the notice; emptywalk.go has the places in a SELECT where they do. A group that
 // nobody is in has counts and sums of 0 and averages of NULL, so a use is told by evaluation: a condition ends it that is not
 // true of such a group, a sum that adds 0, any aggregate whose argument is NULL there or whose FILTER is not true. Because of
 // noise a count of 0 may be released as more: what passes a condition with a count as large as its error is told apart, with
@@ -41,12 +42,24 @@ type emptyGroups struct {
 
 // emptySearch is what a walk has in all SELECTs.
 type emptySearch struct {
-	b      *aggregate.Binder
-	plan   assembly
+	plan   *plans.Plan
 	notes  *semantics.Notes
 	known  map[*pg.SelectStmt]*emptyGroups
 	errors map[*plans.CountColumn]int64
 	steps  int // expressions that were evaluated
+}
+
+func newEmptySearch(b *Query, p *plans.Plan, notes *semantics.Notes) *emptySearch {
+	b.Env.Asked = new(atomic.Bool)
+	return &emptySearch{plan: p, notes: notes, known: map[*pg.SelectStmt]*emptyGroups{}, errors: map[*plans.CountColumn]int64{}}
+}
+
+// emptyValue is what a column is worth at a group that nobody is in.
+type emptyValue struct {
+	of      *emptyGroups    // whose count or sum it is computed from alone; nil: not known here
+	without *semantics.Expr // its value
+	noise   *semantics.Expr // the same, if noise made as much of its counts as their error; nil: not known
+	counts  bool            // it is a count, and so nowhere below 0 in truth
 }
 
 // maxEmptySteps bounds the expressions that are evaluated for a statement; what is beyond counts as not known.
@@ -58,7 +71,7 @@ func isCall(n *pg.Node, name string) bool {
 }
 
 // groupsOf tells the groups of a leaf; no rows: every group has somebody in it, or there is one group of everybody.
-func (w *emptyWalk) groupsOf(g *aggregate.Grouping) *emptyGroups {
+func (w *walk) groupsOf(g *aggregate.Grouping) *emptyGroups {
 	e := &emptyGroups{leaf: g.Leaf, error: -1, distinct: bind.IsDistinct(g.Sel) && len(g.Sel.GroupClause) == 0}
 	if g.Fanned != nil && g.Fanned.Ranking() != nil { // the names of the first few are shown
 		return e
@@ -77,18 +90,18 @@ func (w *emptyWalk) groupsOf(g *aggregate.Grouping) *emptyGroups {
 	if e.keys = strings.Join(names, ", "); !declared {
 		return e
 	}
-	leaf := w.plan.Leaves[g.Leaf]
+	leaf := w.groups.plan.Leaves[g.Leaf]
 	e.rows = int64(leaf.Rows)
 	for i, c := range g.Question.Counters {
 		if len(c.Where) == 0 && c.Sum == nil && c.Values == nil && c.Units == nil && c.Choice == nil && c.Threshold == nil && c.Width == nil {
-			e.error = w.columnError(&leaf.Counts[i])
+			e.error = w.groups.columnError(&leaf.Counts[i])
 		}
 	}
 	return e
 }
 
 // keyText is a key as GROUP BY or DISTINCT names it.
-func (w *emptyWalk) keyText(g *aggregate.Grouping, key int) string {
+func (w *walk) keyText(g *aggregate.Grouping, key int) string {
 	items := g.Sel.GroupClause
 	if len(items) == 0 {
 		for _, t := range g.Targets {
@@ -115,12 +128,12 @@ func (w *emptyWalk) keyText(g *aggregate.Grouping, key int) string {
 }
 
 // columnError is the largest half-width in a column.
-func (w *emptySearch) columnError(c *plans.CountColumn) int64 {
-	widest, seen := w.errors[c]
+func (s *emptySearch) columnError(c *plans.CountColumn) int64 {
+	widest, seen := s.errors[c]
 	for i := 0; i < len(c.Runs) && !seen; i++ {
-		widest = max(widest, w.plan.RunError(&c.Runs[i]).HalfWidth)
+		widest = max(widest, s.plan.RunError(&c.Runs[i]).HalfWidth)
 	}
-	w.errors[c] = widest
+	s.errors[c] = widest
 	return widest
 }
 
@@ -128,8 +141,8 @@ func (w *emptySearch) columnError(c *plans.CountColumn) int64 {
 const farSum = 1 << 40
 
 // atLeaf is the value of an expression above a leaf at a group that nobody is in, nil where it is not known.
-func (w *emptyWalk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *semantics.Expr {
-	if w.steps++; n == nil || w.steps > maxEmptySteps || g.Thresholds != nil {
+func (w *walk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *semantics.Expr {
+	if w.groups.steps++; n == nil || w.groups.steps > maxEmptySteps || g.Thresholds != nil {
 		return nil
 	}
 	before := len(g.Question.Counters)
@@ -144,7 +157,7 @@ func (w *emptyWalk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *seman
 			return nil
 		}
 		counter, value := g.Question.Counters[at], int64(0)
-		column := &w.plan.Leaves[g.Leaf].Counts[at]
+		column := &w.groups.plan.Leaves[g.Leaf].Counts[at]
 		switch {
 		case counter.Width != nil && len(column.Runs) > 0:
 			value = column.Runs[0].Known
@@ -152,7 +165,7 @@ func (w *emptyWalk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *seman
 			row[c], other[c] = int64(farSum), int64(-farSum)
 			continue
 		case noise:
-			value = w.columnError(column)
+			value = w.groups.columnError(column)
 		}
 		row[c], other[c] = value, value
 	}
@@ -163,36 +176,24 @@ func (w *emptyWalk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *seman
 	return semantics.ConstantExpr(v, e.Type(), -1)
 }
 
-// left are the groups that a conjunction leaves: none where a part of it is not true of a group that nobody is in, whatever
+// valueAt is the value of an expression at a group that nobody is in, perhaps as noise makes it, and nil where it is not known.
+type valueAt func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr
+
+// left are groups as a conjunction leaves them: nil where a part of it is not true of a group that nobody is in, whatever
 // noise makes of its counts.
-func (w *emptyWalk) left(from []*emptyGroups, at func(n *pg.Node, noise bool) *semantics.Expr, parts []*pg.Node) []*emptyGroups {
-	out := from
+func (e *emptyGroups) left(at valueAt, parts []*pg.Node) *emptyGroups {
+	out := e
 	for _, n := range parts {
-		if constantOf(at(n, false)) == nil || isTrue(at(n, false)) {
+		if v := at(n, e, false); v == nil || isTrue(v) {
 			continue
 		}
-		if noisy := constantOf(at(n, true)); noisy != nil && !isTrue(noisy) {
+		if noisy := at(n, e, true); noisy != nil && !isTrue(noisy) || e.error == 0 {
 			return nil
 		}
-		out = nil
-		for _, e := range from {
-			if e.error == 0 {
-				continue
-			}
-			passed := *e
-			passed.filtered = true
-			out = append(out, &passed)
-		}
+		passed := *e
+		passed.filtered, out = true, &passed
 	}
 	return out
-}
-
-// constantOf drops what is not a value.
-func constantOf(e *semantics.Expr) *semantics.Expr {
-	if e == nil || !e.IsConstant() {
-		return nil
-	}
-	return e
 }
 
 func isTrue(e *semantics.Expr) bool {
@@ -213,18 +214,18 @@ func isNothing(e *semantics.Expr, zero bool) bool {
 	return err == nil && number == 0
 }
 
-// at is the value of an expression where one relation's row is of a group that nobody is in, nil where it is not known.
-func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool) *semantics.Expr {
-	if w.steps++; n == nil || w.steps > maxEmptySteps {
+// valueAt is a valueAt over the relations in sight, of which one has the row of such a group.
+func (w *walk) valueAt(n *pg.Node, of *emptyGroups, noise bool) *semantics.Expr {
+	if w.groups.steps++; n == nil || w.groups.steps > maxEmptySteps {
 		return nil
 	}
 	t := &semantics.Translator{Env: w.b.Env, Params: w.b.Params, Place: "SELECT"}
 	t.Columns = func(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
-		if c := find(fields, seen); c != nil && c.of != nil && of != nil && c.of.leaf == of.leaf {
-			if e := c.without; !noise && e != nil {
+		if c := w.find(fields); c != nil && c.empty.of != nil && of != nil && c.empty.of.leaf == of.leaf {
+			if e := c.empty.without; !noise && e != nil {
 				return e, nil
 			}
-			if e := c.noise; noise && e != nil {
+			if e := c.empty.noise; noise && e != nil {
 				return e, nil
 			}
 		}
@@ -237,19 +238,19 @@ func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool
 		return nil, nil
 	}
 	e, refusal := t.Output(n)
-	if refusal != nil {
+	if refusal != nil || !e.IsConstant() {
 		return nil
 	}
-	return constantOf(e)
+	return e
 }
 
 // moved are the groups that an aggregate's value, or a window function's, depends on though nobody is in them. Aggregates pass over NULL; lag and first_value do not.
-func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr) (out []*emptyGroups) {
+func (w *walk) moved(f *pg.FuncCall, at valueAt) (out []*emptyGroups) {
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil
 	}
-	for _, r := range seen {
+	for _, r := range w.relations {
 		for _, e := range r.from {
 			if v := at(f.AggFilter, e, e.filtered); v != nil && !isTrue(v) {
 				continue
@@ -261,7 +262,7 @@ func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, 
 			if len(args) > 0 && (f.Over == nil || ast.Aggregates[name]) && !strings.Contains(name, "agg") && isNothing(at(args[0], e, e.filtered), name == "sum" && !e.filtered) {
 				continue
 			}
-			if name != "max" || !isCount(f, seen) {
+			if name != "max" || !w.isCount(f) {
 				out = append(out, e)
 			}
 		}
@@ -270,17 +271,13 @@ func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, 
 }
 
 // isCount tells an aggregate of a bare column that is a count.
-func isCount(f *pg.FuncCall, seen []groupRows) bool {
-	fields := ast.Strings(aggregate.FirstColumn(f))
-	if len(fields) == 0 {
-		return false
-	}
-	c := find(fields, seen)
-	return c != nil && c.counts
+func (w *walk) isCount(f *pg.FuncCall) bool {
+	c := w.find(ast.Strings(aggregate.FirstColumn(f)))
+	return c != nil && c.empty.counts
 }
 
 // fromTheMost tells an order in which groups that nobody is in come last, as far as counts and sums are not below 0.
-func fromTheMost(n *pg.Node, e *emptyGroups, at func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr) bool {
+func fromTheMost(n *pg.Node, e *emptyGroups, at valueAt) bool {
 	s := n.GetSortBy()
 	if s == nil || s.SortbyDir != pg.SortByDir_SORTBY_DESC {
 		return false
@@ -290,7 +287,7 @@ func fromTheMost(n *pg.Node, e *emptyGroups, at func(n *pg.Node, e *emptyGroups,
 }
 
 // tell notes groups that take part.
-func (w *emptyWalk) tell(from []*emptyGroups) {
+func (w *walk) tell(from []*emptyGroups) {
 	for _, e := range from {
 		by := "HAVING count(*) > " + predicate.Text(max(e.error, 0)) + " after GROUP BY " + e.keys
 		if e.distinct {
@@ -298,11 +295,11 @@ func (w *emptyWalk) tell(from []*emptyGroups) {
 		}
 		switch {
 		case !e.filtered:
-			w.notes.Add("groups of " + e.keys + " that nobody is in take part, as they do not in plain SQL: " + by + " leaves them out")
+			w.groups.notes.Add("groups of " + e.keys + " that nobody is in take part, as they do not in plain SQL: " + by + " leaves them out")
 		case e.error > 0:
-			w.notes.Add("by noise up to half of the groups of " + e.keys + " that nobody is in pass the condition: " + by + " leaves nearly all of them out")
+			w.groups.notes.Add("by noise up to half of the groups of " + e.keys + " that nobody is in pass the condition: " + by + " leaves nearly all of them out")
 		default:
-			w.notes.Add("by noise some groups of " + e.keys + " that nobody is in pass the condition: one on count(*) above its error leaves them out")
+			w.groups.notes.Add("by noise some groups of " + e.keys + " that nobody is in pass the condition: one on count(*) above its error leaves them out")
 		}
 	}
 }
