@@ -73,7 +73,7 @@ func TestBarsOfLinearFunctions(t *testing.T) {
 			t.Fatalf("%s: %v, %d rows for %d", sql, want.err, len(got.rows), len(want.rows))
 		}
 		if !evenly(got) {
-			t.Errorf("%s: bounds that are not a half-width to either side of the value", sql)
+			t.Fatalf("%s: bounds that are not a half-width to either side of the value", sql)
 		}
 		own := covered(got, want)
 		all.Hits, all.Trials = all.Hits+own.Hits, all.Trials+own.Trials
