@@ -139,7 +139,7 @@ func (b *Query) compose(sel *pg.SelectStmt, d *projection, inner *direct) (*dire
 
 // show adds an output column, of a char with its blanks. False: it is a choice made above the leaf, coalesce(c, 'x'), of which an engine knows them.
 func (d *direct) show(t *semantics.Translator, b *Query, e *semantics.Expr) (bool, *refuse.Refusal) {
-	if !e.Ragged {
+	if !e.Ragged() {
 		item, refusal := t.Filled(e)
 		if refusal != nil {
 			return false, refusal
