@@ -103,10 +103,8 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		if len(args) == 0 {
 			return ConstantExpr(all, policy.Bool, pos), nil
 		}
-		if subject.Type() == policy.Bpchar && slices.ContainsFunc(args, func(e *Expr) bool { return e.Type() == policy.Text }) { // an array of texts, as which it is compared
-			if subject, r = t.As(subject, policy.Text, -1, pos); r != nil {
-				return nil, r
-			}
+		if subject, r = t.besideArray(subject, args, pos); r != nil {
+			return nil, r
 		}
 		return t.Member(subject, args, all, pos)
 	}
@@ -133,6 +131,19 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		return t.Junction(FormAnd, pos, args...)
 	}
 	return t.Junction(FormOr, pos, args...)
+}
+
+// besideArray is what is compared with the elements of an array by =, where that is a char or they are: with texts a char is a text, and with chars a varchar is a char. (A list
+// has one type with its subject.)
+func (t *Translator) besideArray(subject *Expr, args []*Expr, pos int) (*Expr, *refuse.Refusal) {
+	at := slices.IndexFunc(args, func(e *Expr) bool { return e.Type() != policy.Unknown })
+	if at < 0 || subject.Type() != policy.Bpchar && args[at].Type() != policy.Bpchar {
+		return subject, nil
+	}
+	if want := t.Env.Wants("=", subject.Type(), args[at].Type()); want != nil && want[0] != subject.Type() {
+		return t.As(subject, want[0], -1, pos)
+	}
+	return subject, nil
 }
 
 // maxOperations bounds the elements of an array that are operated on one by one.
