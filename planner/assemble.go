@@ -35,7 +35,7 @@ func (p assembly) addLeaf(i int, lp *choose.LeafPlan, paths []*choose.Path, note
 	leaf := &plans.Leaf{Name: plans.LeafName(i), SQL: lp.SQL}
 	for k, e := range lp.Keys {
 		leaf.Found = leaf.Found || semantics.Closed(lp.Table, e) != nil
-		t, typmod := e.Shown()
+		t, typmod := e.Type(), e.Typmod()
 		leaf.Keys = append(leaf.Keys, plans.KeyColumn{Name: plans.KeyName(k), Type: t, Typmod: typmod})
 	}
 	for n := range lp.Counters {

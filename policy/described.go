@@ -55,7 +55,7 @@ func (t *Table) describedAs(k *Column) *Column {
 // and else text: any key has a text, and none is ever read.
 func (c *Column) DescribedType() (Type, int32) {
 	if c.Type != 0 {
-		return c.shown()
+		return c.Shown()
 	}
 	to := c.Origin()
 	if to.Table != nil && to.Table.Derived == nil {
@@ -63,7 +63,7 @@ func (c *Column) DescribedType() (Type, int32) {
 	}
 	switch {
 	case to.Type != 0:
-		return to.shown()
+		return to.Shown()
 	case c.Table == nil || c.Table.Dataset == nil:
 		return Text, -1
 	case c.Unit && c.Table.Dataset.Unit.Type != 0:
@@ -72,15 +72,15 @@ func (c *Column) DescribedType() (Type, int32) {
 	for _, t := range c.Table.Dataset.Tables { // of those that say it the first: a key that has another type leads nowhere (Constraints)
 		for _, k := range t.Keys {
 			if said := t.describedAs(k); said.Type != 0 && (c.Unit && k.Unit || k.Origin() == c.Origin()) {
-				return said.shown()
+				return said.Shown()
 			}
 		}
 	}
 	return Text, -1
 }
 
-// shown is the type that a column says.
-func (c *Column) shown() (Type, int32) {
+// Shown is the type that a column says, and that expressions over it have: of a char its own.
+func (c *Column) Shown() (Type, int32) {
 	switch {
 	case c.Blanks == 0:
 		return c.Type, c.Typmod

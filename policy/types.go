@@ -64,7 +64,7 @@ func (t Type) Integer() bool { return t == Int2 || t == Int4 || t == Int8 }
 func (t Type) Floating() bool { return t == Float4 || t == Float8 }
 
 // Textual tells whether t's values are text.
-func (t Type) Textual() bool { return t == Text || t == Varchar }
+func (t Type) Textual() bool { return t == Text || t == Varchar || t == Bpchar }
 
 // Format is the type with its modifier, as format_type writes it: "numeric(10,2)", "character varying(3)".
 func (t Type) Format(typmod int32) string {

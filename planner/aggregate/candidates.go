@@ -189,7 +189,7 @@ func (f *fanned) Over(flat *plans.Leaf, at [][]int) *plans.Leaf {
 	out := &plans.Leaf{Name: flat.Name, SQL: flat.SQL, Found: flat.Found, Rows: flat.Rows * len(f.each)}
 	private := 0
 	for k, key := range f.keys {
-		t, typmod := f.g.Question.Keys[k].Shown()
+		t, typmod := f.g.Question.Keys[k].Type(), f.g.Question.Keys[k].Typmod()
 		column := plans.KeyColumn{Name: plans.KeyName(k), Type: t, Typmod: typmod}
 		for i := range f.each {
 			if key.values == nil {

@@ -264,7 +264,7 @@ func (g *Grouping) Hook(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 		return e, nil
 	}
 	if f.Key >= 0 {
-		t, typmod := g.Question.Keys[f.Key].Shown()
+		t, typmod := g.Question.Keys[f.Key].Type(), g.Question.Keys[f.Key].Typmod()
 		return semantics.ColumnExpr(f.Key, t, typmod, pos), nil
 	}
 	if f.choice {

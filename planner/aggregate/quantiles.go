@@ -65,7 +65,7 @@ func (g *Grouping) selected(name string, f *pg.FuncCall) (*Found, *refuse.Refusa
 		return nil, refusal
 	}
 	if name == "mode" {
-		typ, _ := arg.Shown()
+		typ := arg.Type()
 		return g.selectionFor(mechanisms.Largest, arg, where, mechanisms.Share{}, typ, false), nil
 	}
 	if refusal := rankable(name, arg, pos); refusal != nil {
@@ -305,7 +305,7 @@ func (g *Grouping) selectionFor(kind mechanisms.ChoiceKind, arg *semantics.Expr,
 	}
 	own := &linear.Choice{Set: set, Between: between, Typ: typ, Typmod: -1}
 	if typ == policy.Bpchar {
-		_, own.Typmod = arg.Shown()
+		own.Typmod = arg.Typmod()
 	}
 	if s := g.Question.Choices[set]; kind == mechanisms.Quantiles {
 		if own.At = slices.Index(s.Shares, share); own.At < 0 {

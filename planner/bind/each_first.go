@@ -185,7 +185,7 @@ func (b *Binder) addedUp(public *Rows, each *EachOf) (*policy.Table, *refuse.Ref
 	target := each.Groups.TargetList[len(keys)].GetResTarget().Val
 	var columns []plans.AnswerColumn
 	column := func(e *semantics.Expr) {
-		t, typmod := e.Shown()
+		t, typmod := e.Type(), e.Typmod()
 		columns = append(columns, plans.AnswerColumn{Type: t, Typmod: typmod})
 	}
 	for _, k := range keys {
@@ -260,8 +260,8 @@ func (l *listed) aggregate(f *pg.FuncCall, rows [][]policy.Value) (*semantics.Ex
 		}
 	}
 	out, refusal := semantics.Aggregated(env, name, values, arg.Type(), typ, pos)
-	if refusal == nil && typ == arg.Type() && arg.Blanks > 0 { // min and max
-		out.Blanks, out.Ragged = arg.Blanks, arg.Ragged
+	if refusal == nil && typ == policy.Bpchar { // min and max
+		out = arg.Worth(semantics.MustConstant(out), pos)
 	}
 	return out, refusal
 }

@@ -141,9 +141,7 @@ func sidesUnited(u *derived.United, pairs *policy.Table, left, right *Rows, alon
 				places[at] = len(types)
 				add(c.Type, derived.UnitedValue{Column: pairs.Columns[from+at]}, of(at))
 			}
-			own := semantics.ColumnExpr(places[at], e.Type(), e.Typmod(), e.Pos)
-			own.Blanks, own.Ragged = e.Blanks, e.Ragged
-			out.names, out.exprs = append(out.names, r.names[i]), append(out.exprs, own)
+			out.names, out.exprs = append(out.names, r.names[i]), append(out.exprs, semantics.ColumnExpr(places[at], e.Type(), e.Typmod(), e.Pos))
 		}
 	}
 	shown(left, 0, func(int) derived.UnitedValue { return derived.UnitedValue{} })

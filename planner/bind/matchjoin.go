@@ -52,7 +52,8 @@ func (b *Binder) match(from, public *Rows, t *policy.Table, how joining, equals 
 	digest := m.Digest()
 	row := semantics.ColumnExpr(d.Row(), policy.Int4, -1, public.pos)
 	for i, c := range t.Columns {
-		out.exprs = append(out.exprs, semantics.Node(semantics.FormOther, "matched:"+t.Name+":"+digest+":"+c.Name, linear.OfRow{Rows: m.Rows, At: d.Row(), Typ: c.Type, Mod: c.Typmod, Column: i}, public.pos, row).CharOf(c))
+		typ, typmod := c.Shown()
+		out.exprs = append(out.exprs, semantics.Node(semantics.FormOther, "matched:"+t.Name+":"+digest+":"+c.Name, linear.OfRow{Rows: m.Rows, At: d.Row(), Typ: typ, Mod: typmod, Column: i}, public.pos, row))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{public.Alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0, nil})
 	out.where = append(slices.Clone(from.where), m.private...)

@@ -238,7 +238,7 @@ func (b *Binder) projectCandidates(of *Candidates, sel *pg.SelectStmt) (*Candida
 		if out.names == nil {
 			out.names = row.names
 			for _, e := range row.exprs {
-				typ, typmod := e.Shown()
+				typ, typmod := e.Type(), e.Typmod()
 				if typ != policy.Bpchar { // a computed value's modifier is none's
 					typmod = -1
 				}

@@ -95,9 +95,11 @@ func (b *Binder) unite(branches []*Rows) (*Rows, *refuse.Refusal) {
 		return nil, unionDomain.At(first.pos)
 	}
 	for i, c := range out.Table.Columns {
-		e := semantics.ColumnExpr(i, c.Type, c.Typmod, first.pos)
-		e.Blanks, e.Ragged = c.Blanks, c.Blanks > 0 // a part's constant has no blanks behind it
-		out.exprs = append(out.exprs, e)
+		typ, typmod := c.Shown()
+		if typ == policy.Bpchar { // a part's constant has no blanks behind it
+			typmod = -1
+		}
+		out.exprs = append(out.exprs, semantics.ColumnExpr(i, typ, typmod, first.pos))
 	}
 	for j, k := range first.keys {
 		out.keys = append(out.keys, linear.Key{Name: k.Name, At: j})

@@ -116,12 +116,12 @@ func (b *Binder) merge(out *Rows, j joining, from, fromKey int) *refuse.Refusal 
 		if j.mirrored {
 			left, right = right, left
 		}
-		typ, ofRight := scalar.Merged(compared(left), compared(right))
+		typ, ofRight := scalar.Merged(left.Expr, right.Expr)
 		if j.preserved || !j.outer && ofRight != j.mirrored && !alike(left, right) {
 			first, second = second, first
 		}
 		hidden = append(hidden, second)
-		if e := out.exprs[first]; typ != policy.Bpchar && (typ != e.Type() || e.Blanks > 0) {
+		if e := out.exprs[first]; typ != policy.Bpchar && typ != e.Type() {
 			e, refusal := (&semantics.Translator{Env: b.Env}).As(e, typ, -1, e.Pos)
 			if refusal != nil {
 				return refusal
@@ -137,17 +137,9 @@ func (b *Binder) merge(out *Rows, j joining, from, fromKey int) *refuse.Refusal 
 	return nil
 }
 
-// compared is an expression of the type that it has in PostgreSQL.
-func compared(e *semantics.Expr) scalar.Expr {
-	if e.Blanks > 0 {
-		return scalar.Column(0, policy.Bpchar, int32(e.Blanks)+4)
-	}
-	return e.Expr
-}
-
 // alike tells columns whose equal values are written alike: not those of decimals of two scales.
 func alike(a, b *semantics.Expr) bool {
-	return a.Type() == b.Type() && a.Typmod() == b.Typmod() && a.Blanks == b.Blanks && (a.Type() != policy.NumericType || a.Typmod() >= 0)
+	return a.Type() == b.Type() && a.Typmod() == b.Typmod() && (a.Type() != policy.NumericType || a.Typmod() >= 0)
 }
 
 // starTarget is *.

@@ -161,9 +161,11 @@ func (v *windows) put(c derived.WindowColumn, pos int) (*semantics.Expr, *refuse
 		at = len(v.w.Columns)
 		v.w.Columns = append(v.w.Columns, c)
 	}
-	e := semantics.ColumnExpr(len(v.w.From.Columns)+at, shown.Type, shown.Typmod, pos)
-	e.Blanks, e.Ragged = shown.Blanks, shown.Blanks > 0 // a column of a derived table does not say which of its chars are filled up
-	return e, nil
+	typ, typmod := shown.Shown()
+	if typ == policy.Bpchar { // a column of a derived table does not say which of its chars are filled up
+		typmod = -1
+	}
+	return semantics.ColumnExpr(len(v.w.From.Columns)+at, typ, typmod, pos), nil
 }
 
 // neighbour binds lag and lead: the value that an expression over one column has in another row, and where there is none what this row says.

@@ -48,7 +48,7 @@ func ChosenColumn(s *linear.Query, lp *LeafPlan, c *linear.Choice, w *Path, conf
 // shownCandidates are the values of each group's cells, in the type of their column.
 func shownCandidates(s *linear.Query, typ policy.Type) [][]policy.Value {
 	out := make([][]policy.Value, len(s.Chosen().Groups))
-	from, _ := s.Keys[len(s.Keys)-1].Shown()
+	from := s.Keys[len(s.Keys)-1].Type()
 	for g, cells := range s.Chosen().Groups {
 		for _, cell := range cells {
 			out[g] = append(out[g], shownAs(typ, s.Chosen().Values[cell], from))

@@ -37,7 +37,8 @@ func KnownOf(t *policy.Table) *known {
 		if c.Reading != nil { // which has no name
 			continue
 		}
-		e := semantics.ColumnExpr(i, c.Type, c.Typmod, -1).CharOf(c)
+		t, typmod := c.Shown()
+		e := semantics.ColumnExpr(i, t, typmod, -1)
 		k.Names, k.Exprs = append(k.Names, c.Name), append(k.Exprs, e)
 	}
 	for i, c := range t.Keys {

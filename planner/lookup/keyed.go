@@ -38,15 +38,14 @@ func Comparable(a, b policy.Type) bool {
 
 // Equate adds an equation of an expression over private rows with one over a public row, which is a column's. A char is compared with a varchar as chars are.
 func (l *Keyed) Equate(arg *semantics.Expr, key int, of *semantics.Expr) *refuse.Refusal {
-	varchar := func(e *semantics.Expr) bool { return e.Blanks == 0 && e.Type() == policy.Varchar }
-	if of.Blanks > 0 && varchar(arg) {
+	if of.Type() == policy.Bpchar && arg.Type() == policy.Varchar {
 		short, err := l.Env.Call("rtrim", arg.Expr)
 		if err != nil {
 			return semantics.ScalarRefusal(err, arg.Pos)
 		}
 		arg = semantics.Node(semantics.FormOther, "rtrim", short, arg.Pos, arg)
 	}
-	l.Args, l.Keys = append(l.Args, arg), append(l.Keys, derived.Key{Column: key, Short: arg.Blanks > 0 && varchar(of)})
+	l.Args, l.Keys = append(l.Args, arg), append(l.Keys, derived.Key{Column: key, Short: arg.Type() == policy.Bpchar && of.Type() == policy.Varchar})
 	return nil
 }
 
@@ -150,7 +149,8 @@ func WorkOf(list ...*semantics.Expr) (steps int) {
 // Column is a column of the public table as a function of the arguments; NULL where no row is found.
 func (l *Keyed) Column(i int) *semantics.Expr {
 	c := l.Table.Columns[i]
-	return l.node(c.Name, looked{l, c.Type, c.Typmod, i}).CharOf(c)
+	t, typmod := c.Shown()
+	return l.node(c.Name, looked{l, t, typmod, i})
 }
 
 // Found says whether a row is found.

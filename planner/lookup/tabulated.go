@@ -135,7 +135,7 @@ func (x *Tabulator) Column(e *semantics.Expr) (*semantics.Expr, *refuse.Refusal)
 		return have, nil
 	}
 	typ := e.Type()
-	if Together(x.Table, e.Cols) > derived.MaxTabulated || e.Blanks > 0 || !typ.Integer() && typ != policy.DateType && typ != policy.Bool && !typ.Textual() {
+	if Together(x.Table, e.Cols) > derived.MaxTabulated || typ == policy.Bpchar || !typ.Integer() && typ != policy.DateType && typ != policy.Bool && !typ.Textual() {
 		return nil, nil
 	}
 	d, values, refusal := x.values(e)
@@ -349,7 +349,8 @@ func (l *Keyed) Tabulated(t *policy.Table, pos int) (out *policy.Table, value fu
 	row := semantics.ColumnExpr(at, policy.Int4, -1, l.Pos)
 	value = func(i int) *semantics.Expr {
 		c := l.Table.Columns[i]
-		return semantics.Node(semantics.FormOther, "listed:"+l.Table.Name+":"+l.rows.Digest+":"+c.Name, linear.OfRow{Rows: kept, At: at, Typ: c.Type, Mod: c.Typmod, Column: i}, l.Pos, row).CharOf(c)
+		t, typmod := c.Shown()
+		return semantics.Node(semantics.FormOther, "listed:"+l.Table.Name+":"+l.rows.Digest+":"+c.Name, linear.OfRow{Rows: kept, At: at, Typ: t, Mod: typmod, Column: i}, l.Pos, row)
 	}
 	found, refusal = (&semantics.Translator{}).Not(semantics.Node(semantics.FormIsNull, "isnull", scalar.IsNull(row.Expr), l.Pos, row))
 	return out, value, found, refusal

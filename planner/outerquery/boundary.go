@@ -168,7 +168,7 @@ func (b *Query) preview(sel *pg.SelectStmt, from *bind.Rows) (*direct, []plans.O
 		columns = append(columns, plans.OutColumn{Name: name, Type: t, Typmod: typmod})
 	}
 	out.Shows(func(at int) {
-		t, typmod := out.Exprs()[at].Shown()
+		t, typmod := out.Exprs()[at].Type(), out.Exprs()[at].Typmod()
 		show(out.Names()[at], t, typmod)
 	}, func(k *linear.Key) {
 		t, typmod := out.KeyColumn(k).DescribedType()

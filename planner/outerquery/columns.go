@@ -437,7 +437,7 @@ func (w *walk) shown(label string, n *pg.Node, t *semantics.Translator) (c colum
 
 // outColumn is a column of an answer, of the type that an expression has there.
 func outColumn(name string, e *semantics.Expr, noisy bool) plans.OutColumn {
-	t, typmod := e.Shown()
+	t, typmod := e.Type(), e.Typmod()
 	return plans.OutColumn{Name: name, Type: t, Typmod: typmod, Noisy: noisy}
 }
 
@@ -528,7 +528,7 @@ func (w *walk) call(f *pg.FuncCall, t *semantics.Translator, noisyRows bool) (*s
 		if refusal != nil {
 			return nil, refusal
 		}
-		of, _ := arg.Shown()
+		of := arg.Type()
 		typ = windowResult(name, of)
 	}
 	if typ == 0 || f.AggWithinGroup {

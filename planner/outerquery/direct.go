@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
@@ -40,10 +41,18 @@ func (b *Query) direct(sel *pg.SelectStmt, g *aggregate.Grouping) (*direct, []pl
 	if b.needsEngine(sel, g) {
 		return nil, nil, nil
 	}
+	return b.project(sel, out, t, targets, nil, sel.HavingClause, "HAVING")
+}
+
+// project writes a SELECT over a leaf's rows, or over a projection of them, of which out is what there is. Of targets that have no node the expressions are given.
+func (b *Query) project(sel *pg.SelectStmt, out *direct, t *semantics.Translator, targets []bind.Target, given []*semantics.Expr, condition *pg.Node, clause string) (*direct, []plans.OutColumn, *refuse.Refusal) {
 	columns := make([]plans.OutColumn, len(targets))
 	for i, tg := range targets {
-		e, refusal := t.Output(tg.Node)
-		if refusal != nil {
+		var e *semantics.Expr
+		var refusal *refuse.Refusal
+		if tg.Node == nil {
+			e, given = given[0], given[1:]
+		} else if e, refusal = t.Output(tg.Node); refusal != nil {
 			return nil, nil, engineCan(refusal)
 		}
 		if shown, refusal := out.show(t, b, e); !shown || refusal != nil {
@@ -51,22 +60,34 @@ func (b *Query) direct(sel *pg.SelectStmt, g *aggregate.Grouping) (*direct, []pl
 		}
 		columns[i] = outColumn(tg.Label, e, b.isNoisy(out.Leaf, e))
 	}
-	if sel.HavingClause != nil {
-		e, refusal := t.Condition(sel.HavingClause, "HAVING")
+	if condition != nil {
+		e, refusal := t.Condition(condition, clause)
 		if refusal != nil {
 			return nil, nil, engineCan(refusal)
 		}
-		out.Having, out.rest = e.Expr, append(out.rest, e)
+		out.rest = append(out.rest, e)
+		if before := out.Having; before == nil {
+			out.Having = e.Expr
+		} else if both, err := scalar.And(before, e.Expr); err != nil {
+			return nil, nil, semantics.ScalarRefusal(err, e.Pos)
+		} else {
+			out.Having = both
+		}
 	}
-	for _, n := range sel.SortClause {
+	for i, n := range sel.SortClause {
+		if i == 0 {
+			out.Sort = nil
+		}
 		key, refusal := out.sortKey(n.GetSortBy(), t, targets)
 		if refusal != nil {
 			return nil, nil, engineCan(refusal)
 		}
 		out.Sort = append(out.Sort, key)
 	}
-	if refusal := b.limits(sel, out); refusal != nil {
-		return nil, nil, refusal
+	if sel.LimitCount != nil || sel.LimitOffset != nil {
+		if refusal := b.limits(sel, out); refusal != nil {
+			return nil, nil, refusal
+		}
 	}
 	return out, columns, nil
 }

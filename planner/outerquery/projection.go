@@ -22,7 +22,6 @@ type projection struct {
 	alias string
 	names []string
 	exprs []*semantics.Expr // over the leaf's row
-	types []plans.OutColumn
 }
 
 func (d *projection) column(fields []string, pos int) (*semantics.Expr, *refuse.Refusal) {
@@ -61,7 +60,7 @@ func (b *Query) wrapper(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse
 	if cut && (sel.WhereClause != nil || len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil) {
 		return nil, nil, nil
 	}
-	d := &projection{alias: sub.Alias.Aliasname, exprs: inner.exprs, types: columns}
+	d := &projection{alias: sub.Alias.Aliasname, exprs: inner.exprs}
 	for _, c := range columns {
 		d.names = append(d.names, c.Name)
 	}
@@ -78,68 +77,28 @@ func (b *Query) wrapper(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse
 func (b *Query) compose(sel *pg.SelectStmt, d *projection, inner *direct) (*direct, []plans.OutColumn, *refuse.Refusal) {
 	t := &semantics.Translator{Env: b.Env, Params: b.Params, Columns: d.column, Place: "SELECT"}
 	out := &direct{Direct: plans.Direct{Leaf: inner.Leaf, Having: inner.Having, Sort: inner.Sort, Limit: inner.Limit, Offset: inner.Offset}, rest: inner.rest}
-	var columns []plans.OutColumn
 	var targets []bind.Target
+	var given []*semantics.Expr
 	for _, n := range sel.TargetList {
 		r := n.GetResTarget()
-		if ref := r.Val.GetColumnRef(); ref != nil && ref.Fields[len(ref.Fields)-1].GetAStar() != nil {
-			if words := ast.Strings(ref.Fields); len(words) > 0 && words[len(words)-1] != d.alias {
-				return nil, nil, bind.UnknownAlias.At(int(ref.Location), words[len(words)-1])
-			}
-			for i, name := range d.names {
-				targets = append(targets, bind.Target{Label: name, Node: nil})
-				if shown, refusal := out.show(t, b, d.exprs[i]); !shown || refusal != nil {
-					return nil, nil, refusal
-				}
-				columns = append(columns, outColumn(name, d.exprs[i], d.types[i].Noisy))
-			}
+		if !ast.IsStar(r.Val) {
+			targets = append(targets, bind.Target{Label: ast.Label(r), Node: r.Val})
 			continue
 		}
-		e, refusal := t.Output(r.Val)
-		if refusal != nil {
-			return nil, nil, engineCan(refusal)
+		if words := ast.Strings(r.Val.GetColumnRef().Fields); len(words) > 0 && words[len(words)-1] != d.alias {
+			return nil, nil, bind.UnknownAlias.At(ast.Location(r.Val), words[len(words)-1])
 		}
-		targets = append(targets, bind.Target{Label: ast.Label(r), Node: r.Val})
-		if shown, refusal := out.show(t, b, e); !shown || refusal != nil {
-			return nil, nil, refusal
+		for _, name := range d.names {
+			targets = append(targets, bind.Target{Label: name})
 		}
-		columns = append(columns, outColumn(ast.Label(r), e, b.isNoisy(out.Leaf, e)))
+		given = append(given, d.exprs...)
 	}
-	if sel.WhereClause != nil {
-		e, refusal := t.Condition(sel.WhereClause, "WHERE")
-		if refusal != nil {
-			return nil, nil, engineCan(refusal)
-		}
-		out.rest = append(out.rest, e)
-		if out.Having = e.Expr; inner.Having != nil {
-			both, err := scalar.And(inner.Having, e.Expr)
-			if err != nil {
-				return nil, nil, semantics.ScalarRefusal(err, e.Pos)
-			}
-			out.Having = both
-		}
-	}
-	for i, n := range sel.SortClause {
-		if i == 0 {
-			out.Sort = nil
-		}
-		key, refusal := out.sortKey(n.GetSortBy(), t, targets)
-		if refusal != nil {
-			return nil, nil, engineCan(refusal)
-		}
-		out.Sort = append(out.Sort, key)
-	}
-	if sel.LimitCount != nil || sel.LimitOffset != nil {
-		if refusal := b.limits(sel, out); refusal != nil {
-			return nil, nil, refusal
-		}
-	}
-	return out, columns, nil
+	return b.project(sel, out, t, targets, given, sel.WhereClause, "WHERE")
 }
 
 // show adds an output column, of a char with its blanks. False: it is a choice made above the leaf, coalesce(c, 'x'), of which an engine knows them.
 func (d *direct) show(t *semantics.Translator, b *Query, e *semantics.Expr) (bool, *refuse.Refusal) {
-	if !e.Ragged {
+	if !e.Ragged() {
 		item, refusal := t.Filled(e)
 		if refusal != nil {
 			return false, refusal

@@ -40,7 +40,7 @@ func (env Env) Coerce(e Expr, t policy.Type) (Expr, error) {
 // literal reads an untyped literal as a constant of type t. Its text was written by the user, so errors quote it.
 func (env *Env) literal(c *constant, t policy.Type, typmod int32) (Expr, error) {
 	if c.value == nil {
-		return constantOf(nil, t, typmod), nil
+		return ConstantOf(nil, t, typmod), nil
 	}
 	text, ok := c.value.(string)
 	if !ok {
@@ -59,7 +59,7 @@ func (env *Env) literal(c *constant, t policy.Type, typmod int32) (Expr, error) 
 	if err != nil {
 		return nil, err
 	}
-	return constantOf(v, t, typmod), nil
+	return ConstantOf(v, t, typmod), nil
 }
 
 // convert casts between types without regard to typmods.
@@ -79,6 +79,9 @@ func (env *Env) convert(e Expr, t policy.Type, explicit bool) (Expr, error) {
 	default:
 		return nil, failf(stateCannotCoerce, "cannot cast type %s to %s", c.typeName(from), c.typeName(t))
 	}
+	if from.Textual() && t == policy.Bpchar {
+		return &call{name: "::", args: []Expr{e}, typ: t, typmod: -1, body: trimming, env: env}, nil
+	}
 	if from.Textual() && t.Textual() {
 		return &relabel{e, t, -1}, nil
 	}
@@ -93,6 +96,9 @@ func (env *Env) convert(e Expr, t policy.Type, explicit bool) (Expr, error) {
 	}
 	return nil, unsupported("a cast from %s to %s", c.typeName(from), c.typeName(t))
 }
+
+// trimming makes a text a char, whose values are without the blanks at their end (policy/char.go).
+var trimming = &body{one: func(_ *Env, v policy.Value) (policy.Value, error) { return policy.Trimmed(policy.Bpchar, v), nil }}
 
 // inputCall reads the text of e as a value of type t on every row.
 func (env *Env) inputCall(e Expr, t policy.Type) Expr {

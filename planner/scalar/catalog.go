@@ -64,7 +64,7 @@ var loadCatalog = sync.OnceValue(func() *catalog {
 		case "type":
 			t := oid(f[1])
 			c.types[t] = catalogType{f[2][0], f[3] == "1", strings.Join(f[5:], " ")}
-			if c.known[f[4]] = true; supported(t) {
+			if c.known[f[4]] = true; supported(t) && t != policy.Bpchar {
 				c.names[f[4]] = t
 			}
 		case "cast":
@@ -138,7 +138,7 @@ func named(list []string) (all [][]Argument) {
 func supported(t policy.Type) bool {
 	switch t {
 	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.NumericType,
-		policy.Text, policy.Varchar, policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.TimeT,
+		policy.Text, policy.Varchar, policy.Bpchar, policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.TimeT,
 		policy.UUID, policy.Unknown:
 		return true
 	}

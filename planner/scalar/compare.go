@@ -48,7 +48,7 @@ var comparisonOutcomes = map[string][3]bool{
 
 func (r registry) comparisons() {
 	for name, outcomes := range comparisonOutcomes {
-		for _, t := range []policy.Type{policy.Bool, policy.Text, policy.UUID, policy.NumericType, policy.DateType,
+		for _, t := range []policy.Type{policy.Bool, policy.Text, policy.Bpchar, policy.UUID, policy.NumericType, policy.DateType,
 			policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.TimeT} {
 			r.two(name, t, t, func(_ *Env, a, b policy.Value) (policy.Value, error) {
 				return outcomes[Compare(t, a, b)+1], nil

@@ -1,6 +1,10 @@
 package scalar
 
-import "github.com/dpproxy/dpproxy/policy"
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
 
 // When is one arm of a CASE.
 type When struct{ If, Then Expr }
@@ -229,11 +233,25 @@ func (c *catalog) commonOf(types []policy.Type) (t, clash policy.Type) {
 	return t, 0
 }
 
+// commonTypmod is the modifier that all have. A char that is NULL has any: what is chosen is filled up as the others are.
 func commonTypmod(list []Expr) int32 {
+	if list[0].Type() == policy.Bpchar {
+		if some := slices.DeleteFunc(slices.Clone(list), isNullConstant); len(some) > 0 {
+			list = some
+		}
+	}
 	for _, e := range list[1:] {
 		if e.Typmod() != list[0].Typmod() {
 			return -1
 		}
 	}
 	return list[0].Typmod()
+}
+
+func isNullConstant(e Expr) bool {
+	if hasColumn(e) {
+		return false
+	}
+	v, err := e.Eval(nil)
+	return err == nil && v == nil
 }

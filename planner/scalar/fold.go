@@ -42,7 +42,7 @@ func foldArguments(e parent) (Expr, error) {
 	again := e.rebuild(folded)
 	if c, ok := e.(*call); ok {
 		if null && !c.body.loose {
-			return constantOf(nil, e.Type(), e.Typmod()), nil
+			return ConstantOf(nil, e.Type(), e.Typmod()), nil
 		}
 		if c.body.stable {
 			return again, nil
@@ -59,7 +59,7 @@ func foldValue(e Expr) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return constantOf(v, e.Type(), e.Typmod()), nil
+	return ConstantOf(v, e.Type(), e.Typmod()), nil
 }
 
 func foldJunction(j *junction) (Expr, error) {
@@ -140,7 +140,7 @@ func foldCoalesce(c *coalesce) (Expr, error) {
 		}
 	}
 	if len(args) == 0 {
-		return constantOf(nil, c.typ, c.typmod), nil
+		return ConstantOf(nil, c.typ, c.typmod), nil
 	}
 	if len(args) == 1 {
 		return args[0], nil
@@ -237,7 +237,7 @@ func (c *call) failsByConstants() error {
 		if err != nil || v == nil {
 			return err
 		}
-		args[i] = constantOf(v, arg.Type(), arg.Typmod())
+		args[i] = ConstantOf(v, arg.Type(), arg.Typmod())
 	}
 	if constants == 0 {
 		return nil

@@ -86,10 +86,10 @@ func (e *Error) Error() string { return e.Message }
 func Column(i int, t policy.Type, typmod int32) Expr { return &column{i, t, typmod} }
 
 // Constant is v of type t (policy.Unknown for an untyped literal, whose v is a string or nil).
-func Constant(v policy.Value, t policy.Type) Expr { return constantOf(v, t, -1) }
+func Constant(v policy.Value, t policy.Type) Expr { return ConstantOf(v, t, -1) }
 
-// constantOf is Constant of a type with a modifier, as of varchar(3); −1: it has none.
-func constantOf(v policy.Value, t policy.Type, typmod int32) Expr {
+// ConstantOf is Constant of a type with a modifier, as of varchar(3); −1: it has none.
+func ConstantOf(v policy.Value, t policy.Type, typmod int32) Expr {
 	return &constant{value: v, typ: t, typmod: typmod}
 }
 

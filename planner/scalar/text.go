@@ -40,8 +40,11 @@ func (r registry) texts() {
 	}
 	r.one("initcap", t, on1(initcap))
 	for _, name := range []string{"length", "char_length", "character_length"} {
-		r.one(name, t, on1(func(s string) (policy.Value, error) { return int64(utf8.RuneCountInString(s)), nil }))
+		for _, of := range []policy.Type{t, policy.Bpchar} {
+			r.one(name, of, on1(func(s string) (policy.Value, error) { return int64(utf8.RuneCountInString(s)), nil }))
+		}
 	}
+	r.one("text", policy.Bpchar, on1(func(s string) (policy.Value, error) { return s, nil }))
 	r.one("octet_length", t, on1(func(s string) (policy.Value, error) { return int64(len(s)), nil }))
 	r.one("bit_length", t, on1(func(s string) (policy.Value, error) { return 8 * int64(len(s)), nil }))
 	r.one("ascii", t, on1(func(s string) (policy.Value, error) {

@@ -21,8 +21,8 @@ func (env Env) ParseText(t policy.Type, text string) (policy.Value, error) {
 		return parseFloat(t, text)
 	case policy.NumericType:
 		return parseNumericText(text)
-	case policy.Text, policy.Varchar, policy.Unknown:
-		return text, nil
+	case policy.Text, policy.Varchar, policy.Bpchar, policy.Unknown:
+		return policy.Trimmed(t, text), nil
 	case policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.TimeT:
 		v, err := env.parseTime(t, text)
 		return understood(t, text, v, err)

@@ -52,8 +52,6 @@ type Expr struct {
 	clock     *clock
 	within    *Expr   // the day within each of which e is monotone; nil: it is in none (daytime.go)
 	Parameter int     // number of a parameter that stands alone, else 0
-	Blanks    int     // above 0: a char of that length (char.go)
-	Ragged    bool    // a char of which values may be shorter, and are then not filled up
 	Formula   bool    // it is the planner's own arithmetic over counters, an average's
 	Answered  bool    // it hangs on what is answered first (docs/adr/0117), which is not known when the statement is first planned
 	Nodes     int     // of its tree, for Work; 0: one
@@ -111,18 +109,16 @@ func Node(f Form, op string, s scalar.Expr, pos int, args ...*Expr) *Expr {
 
 // ColumnExpr is the i-th column of the row.
 func ColumnExpr(i int, t policy.Type, typmod int32, pos int) *Expr {
-	if t == policy.Bpchar {
-		return charOfType(ColumnExpr(i, policy.Text, -1, pos), typmod)
-	}
 	return &Expr{Expr: scalar.Column(i, t, typmod), Form: FormColumn, Cols: []int{i}, Canon: "c" + strconv.Itoa(i), Pos: pos, Monotone: true}
 }
 
 // ConstantExpr is a value of a type.
-func ConstantExpr(v policy.Value, t policy.Type, pos int) *Expr {
-	if t == policy.Bpchar {
-		return ValueExpr(v, t, -1, pos)
-	}
-	return &Expr{Expr: scalar.Constant(v, t), Form: formConstant, Canon: canonicalConstant(v, t), Pos: pos, Monotone: true}
+func ConstantExpr(v policy.Value, t policy.Type, pos int) *Expr { return ValueExpr(v, t, -1, pos) }
+
+// ValueExpr is a value of a type with a modifier.
+func ValueExpr(v policy.Value, t policy.Type, typmod int32, pos int) *Expr {
+	v = policy.Trimmed(t, v)
+	return &Expr{Expr: scalar.ConstantOf(v, t, typmod), Form: formConstant, Canon: canonicalConstant(v, t), Pos: pos, Monotone: true}
 }
 
 func canonicalConstant(v policy.Value, t policy.Type) string {

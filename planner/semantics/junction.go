@@ -7,6 +7,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Conditions that stand together say something of one another. Where one that reads a single column decides, the others do not matter (Matters), and what is
@@ -56,7 +57,7 @@ func (l *Lowerer) equalToKnown(e *Expr, known map[string]*Expr) (truth, bool, *r
 	}
 	for i, a := range e.Args {
 		b, c := e.Args[1-i], known[a.Canon]
-		if c == nil || len(a.Cols) != 1 || len(b.Cols) != 1 || a.Blanks != 0 || b.Blanks != 0 { // char(n) is equal to more than one text
+		if c == nil || len(a.Cols) != 1 || len(b.Cols) != 1 || a.Type() == policy.Bpchar || b.Type() == policy.Bpchar { // char(n) is equal to more than one text
 			continue
 		}
 		s, err := l.Env.Call("=", b.Expr, c.Expr)

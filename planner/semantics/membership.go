@@ -25,9 +25,6 @@ func (t *Translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) 
 		return nil, r
 	}
 	t.noteMembers(subject, args)
-	if all := append([]*Expr{subject}, args...); slices.ContainsFunc(all, func(e *Expr) bool { return e.Blanks > 0 }) && !charOrUnknown(all) {
-		return t.among(subject, args, negated, pos)
-	}
 	return t.Member(subject, args, negated, pos)
 }
 
@@ -44,45 +41,12 @@ func (t *Translator) noteMembers(subject *Expr, args []*Expr) {
 	}
 	if common, ok := t.Env.Common(types...); ok && len(constants) > 2 {
 		for _, e := range constants {
-			if subject.Blanks > 0 {
-				common = policy.Bpchar
-			}
 			t.Params.Note(e, common)
 		}
 	}
 	for _, a := range args {
 		t.noteOperands("=", []*Expr{subject, a})
 	}
-}
-
-// among is membership in a list of chars and other texts: each is compared as it would be alone, but for several constants, which PostgreSQL makes chars of if the subject is one:
-//
-//	store IN ('BB '::text, 'CC')   finds BB, and store = 'BB '::text does not
-func (t *Translator) among(subject *Expr, args []*Expr, negated bool, pos int) (*Expr, *refuse.Refusal) {
-	if len(args) > maxOperations {
-		return nil, NoForm.At(pos, "this list of chars and other texts of more than "+strconv.Itoa(maxOperations)+" elements")
-	}
-	constants := 0
-	for _, e := range args {
-		if e.IsConstant() {
-			constants++
-		}
-	}
-	parts := make([]*Expr, len(args))
-	for i, e := range args {
-		if subject.Blanks > 0 && constants > 1 && e.IsConstant() {
-			e = shorter(e)
-		}
-		var r *refuse.Refusal
-		if parts[i], r = t.Combine("=", pos, subject, e); r != nil {
-			return nil, r
-		}
-	}
-	e, r := t.Junction(FormOr, pos, parts...)
-	if r != nil || !negated {
-		return e, r
-	}
-	return t.Not(e)
 }
 
 // Member is subject IN (args), or NOT IN.
@@ -99,9 +63,6 @@ func (t *Translator) Member(subject *Expr, args []*Expr, negated bool, pos int) 
 		}
 	}
 	plain := scalars(all)
-	if r := t.withoutBlanks(all, plain); r != nil {
-		return nil, r
-	}
 	s, err := t.Env.In(plain[0], plain[1:])
 	if err != nil {
 		return nil, ScalarRefusal(err, pos)
@@ -142,6 +103,9 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		if len(args) == 0 {
 			return ConstantExpr(all, policy.Bool, pos), nil
 		}
+		if subject, r = t.besideArray(subject, args, pos); r != nil {
+			return nil, r
+		}
 		return t.Member(subject, args, all, pos)
 	}
 	if len(args) > maxOperations {
@@ -167,6 +131,19 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		return t.Junction(FormAnd, pos, args...)
 	}
 	return t.Junction(FormOr, pos, args...)
+}
+
+// besideArray is what is compared with the elements of an array by =, where that is a char or they are: with texts a char is a text, and with chars a varchar is a char. (A list
+// has one type with its subject.)
+func (t *Translator) besideArray(subject *Expr, args []*Expr, pos int) (*Expr, *refuse.Refusal) {
+	at := slices.IndexFunc(args, func(e *Expr) bool { return e.Type() != policy.Unknown })
+	if at < 0 || subject.Type() != policy.Bpchar && args[at].Type() != policy.Bpchar {
+		return subject, nil
+	}
+	if want := t.Env.Wants("=", subject.Type(), args[at].Type()); want != nil && want[0] != subject.Type() {
+		return t.As(subject, want[0], -1, pos)
+	}
+	return subject, nil
 }
 
 // maxOperations bounds the elements of an array that are operated on one by one.
@@ -267,38 +244,26 @@ func (t *Translator) elementsAs(array *pg.Node, subject *Expr, typ *pg.TypeName,
 // with none.
 func (t *Translator) elementsOf(array *pg.Node, subject *Expr, texts policy.Type, pos int) ([]*Expr, *refuse.Refusal) {
 	element := policy.Unknown
-	if subject.Blanks > 0 || subject.Type() != policy.Unknown && !subject.Type().Textual() {
+	if subject.Type() == policy.Bpchar || subject.Type() != policy.Unknown && !subject.Type().Textual() {
 		element = texts
 	}
 	if list := array.GetAArrayExpr(); list != nil {
 		args, _, r := t.All(list.Elements)
-		if at := slices.IndexFunc(args, func(e *Expr) bool { return e.Blanks > 0 || e.Type() != policy.Unknown }); at >= 0 { // whose type the array has
-			switch first := args[at]; {
-			case first.Blanks > 0:
-				for i, e := range args {
-					switch {
-					case e.IsConstant():
-						args[i] = shorter(e)
-					case e.Blanks == 0 && e.Type().Textual():
-						s, err := t.Env.Call("rtrim", e.Expr)
-						if err != nil {
-							return nil, ScalarRefusal(err, pos)
-						}
-						args[i] = Node(FormOther, "rtrim", s, e.Pos, e)
-						args[i].Blanks, args[i].Ragged = maxCharLength, true
-					}
-				}
-			case first.Type() == policy.Varchar:
+		if at := slices.IndexFunc(args, func(e *Expr) bool { return e.Type() != policy.Unknown }); r == nil && at >= 0 { // whose type the array has
+			is := args[at].Type()
+			if is == policy.Varchar {
 				element = policy.Unknown
-				r = t.elementsBecome("varchar", list.Elements, args, policy.Varchar, pos)
-			case first.Type() == policy.Text:
-				r = t.elementsBecome("text", list.Elements, args, policy.Text, pos)
+			}
+			for i, e := range args {
+				if r == nil && is.Textual() && e.Type() != is && (e.Type().Textual() || is == policy.Bpchar && e.IsConstant()) {
+					args[i], r = t.As(e, is, -1, pos)
+				}
 			}
 			if r != nil {
 				return nil, r
 			}
 		}
-		if subject.Blanks == 0 && slices.ContainsFunc(args, func(e *Expr) bool { return e.Parameter > 0 || e.Type() != policy.Unknown }) { // whose type a literal beside it has
+		if subject.Type() != policy.Bpchar && slices.ContainsFunc(args, func(e *Expr) bool { return e.Parameter > 0 || e.Type() != policy.Unknown }) { // whose type a literal beside it has
 			element = policy.Unknown
 		}
 		for i, e := range args {
@@ -338,19 +303,6 @@ func (t *Translator) elementsOf(array *pg.Node, subject *Expr, texts policy.Type
 	return args, nil
 }
 
-// elementsBecome casts those elements of an array that are texts of another type than the first one, whose type the array has: ARRAY[code, store] of a varchar and a char has varchars.
-func (t *Translator) elementsBecome(name string, nodes []*pg.Node, args []*Expr, is policy.Type, pos int) (r *refuse.Refusal) {
-	typ := &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode(name)}, Typemod: -1, Location: int32(pos)}
-	for i, e := range args {
-		if e.Blanks > 0 || e.Type().Textual() && e.Type() != is && e.Type() != policy.Unknown {
-			if args[i], r = t.Expr(&pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: nodes[i], TypeName: typ, Location: int32(pos)}}}); r != nil {
-				return r
-			}
-		}
-	}
-	return nil
-}
-
 // parameterElements are those of an array that is a parameter; nil: it is NULL, or its value is not there yet.
 func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, element policy.Type, pos int) ([]*Expr, *refuse.Refusal) {
 	n := int(p.Number)
@@ -362,7 +314,7 @@ func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, element po
 	if want := t.Env.Wants("=", subject.Type(), policy.Unknown); want != nil {
 		array = ast.ArrayTypes[want[1]]
 	}
-	if subject.Blanks > 0 {
+	if subject.Type() == policy.Bpchar {
 		array = ast.BpcharArray
 	}
 	t.Params.Note(list, array)
@@ -393,11 +345,14 @@ func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, element po
 
 // elementsAsTexts are the elements of an array that is cast to another type than char(n)[]: chars among them are none then.
 func (t *Translator) elementsAsTexts(array *pg.Node, subject *Expr, texts policy.Type, typ *pg.TypeName, pos int) ([]*Expr, *refuse.Refusal) {
+	of, typmod, _, r := ast.ScalarType(typ)
+	if r != nil {
+		return nil, r
+	}
 	args, r := t.elementsOf(array, subject, texts, pos)
-	element := &pg.TypeName{Names: typ.Names, Typmods: typ.Typmods, Typemod: typ.Typemod, Location: typ.Location}
 	for i, e := range args {
-		if r == nil && e.Blanks > 0 {
-			args[i], r = t.Expr(&pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: array.GetAArrayExpr().Elements[i], TypeName: element, Location: int32(pos)}}})
+		if r == nil && e.Type() == policy.Bpchar {
+			args[i], r = t.As(e, of, typmod, pos)
 		}
 	}
 	return args, r
@@ -416,7 +371,7 @@ func elementAsChar(e *Expr, typ *pg.TypeName) (*Expr, *refuse.Refusal) {
 		case string:
 			return charConstant(v, length, len(typ.Typmods) == 0, e.Pos), nil
 		}
-	} else if e.Blanks > 0 && (len(typ.Typmods) == 0 || e.Blanks == length && !e.Ragged) {
+	} else if e.Type() == policy.Bpchar && (len(typ.Typmods) == 0 || e.Typmod() == policy.CharTypmod(length)) {
 		return e, nil
 	}
 	return nil, refuse.BlankPadded.At(e.Pos)

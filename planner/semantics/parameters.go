@@ -2,7 +2,6 @@ package semantics
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -21,18 +20,6 @@ type Parameters struct {
 func (p *Parameters) constant(n int, env scalar.Env, pos int) (*Expr, *refuse.Refusal) {
 	p.Seen = max(p.Seen, n)
 	t := p.TypeOf(n)
-	if t == policy.Bpchar {
-		e := ConstantExpr(nil, policy.Text, pos)
-		if !p.Describing && n <= len(p.Values) {
-			if text, ok := p.Values[n-1].(string); ok {
-				e = ConstantExpr(strings.TrimRight(text, " "), policy.Text, pos)
-			}
-		}
-		if e.Blanks, e.Ragged = 1, true; p.Describing {
-			e.Parameter, e.Canon = n, "$"+strconv.Itoa(n)
-		}
-		return e, nil
-	}
 	if p.Describing {
 		e := ConstantExpr(nil, orUnknown(t), pos)
 		e.Parameter, e.Canon = n, "$"+strconv.Itoa(n)
@@ -112,14 +99,6 @@ func (p *Parameters) Note(e *Expr, t policy.Type) {
 		p.Types = append(p.Types, 0)
 	}
 	p.Types[e.Parameter-1] = t
-}
-
-// noteChoice records the type that a choice, which is that char or none, gives what stands in it.
-func (p *Parameters) noteChoice(e *Expr, choice scalar.Expr, char *Expr) {
-	if char != nil {
-		p.Note(e, policy.Bpchar)
-	}
-	p.Note(e, choice.Type())
 }
 
 // Inferred are the types of all parameters. Those that nothing tells are unknown: a client is told text, as by

@@ -145,7 +145,7 @@ func (t *Translator) coalesces(e *Expr) bool {
 	}
 	table := t.Texts.Of()
 	at := e.Args[0].Cols[0]
-	return at < len(table.Columns) && (table.Columns[at].Any || table.Columns[at].Open != nil) && e.Args[0].Type().Textual() && e.Args[0].Blanks == 0
+	return at < len(table.Columns) && (table.Columns[at].Any || table.Columns[at].Open != nil) && e.Args[0].Type().Textual() && e.Args[0].Type() != policy.Bpchar
 }
 
 // folded refuses a text whose letters changed their case beside a constant with letters that servers change in different ways.

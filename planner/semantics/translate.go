@@ -1,7 +1,6 @@
 package semantics
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -283,7 +282,7 @@ func (t *Translator) As(arg *Expr, typ policy.Type, typmod int32, pos int) (*Exp
 	if err != nil {
 		return nil, ScalarRefusal(err, pos)
 	}
-	if !arg.IsConstant() && arg.Type() == typ && arg.Typmod() == typmod && arg.Blanks == 0 {
+	if !arg.IsConstant() && arg.Type() == typ && arg.Typmod() == typmod {
 		return arg, nil // as in PostgreSQL: GROUP BY GROUPING SETS ((plan, plan::text), (plan)) has one key
 	}
 	e := Node(FormOther, "cast:"+strconv.Itoa(int(typ))+":"+strconv.Itoa(int(typmod)), s, pos, arg)
@@ -335,47 +334,25 @@ func (t *Translator) caseOf(c *pg.CaseExpr) (*Expr, *refuse.Refusal) {
 
 // Case is a choice: conditions, each with its result, and at the end what there is else, if anything. The results are brought to one type, which what there is else decides first.
 func (t *Translator) Case(parts []*Expr, pos int) (*Expr, *refuse.Refusal) {
-	args := slices.Clone(parts)
-	var at []int // where the results are
-	for i := range args {
-		if i%2 == 1 || i == len(args)-1 {
-			at = append(at, i)
-		}
-	}
-	results, plain := make([]*Expr, len(at)), make([]scalar.Expr, len(at))
-	for k, i := range at {
-		results[k], plain[k] = args[i], args[i].Expr
-	}
-	first := 0
-	if len(args)%2 == 1 {
-		first = len(results) - 1
-	}
-	char, refusal := t.charOf(results, plain, first)
-	if refusal != nil {
-		return nil, refusal
-	}
 	var arms []scalar.When
 	var otherwise scalar.Expr
-	for k, i := range at {
-		if char != nil {
-			args[i] = results[k]
-		}
+	for i, e := range parts {
 		if i%2 == 1 {
-			arms = append(arms, scalar.When{If: args[i-1].Expr, Then: plain[k]})
-		} else {
-			otherwise = plain[k]
+			arms = append(arms, scalar.When{If: parts[i-1].Expr, Then: e.Expr})
+		} else if i == len(parts)-1 {
+			otherwise = e.Expr
 		}
 	}
 	s, err := t.Env.Case(arms, otherwise)
 	if err != nil {
 		return nil, ScalarRefusal(err, pos)
 	}
-	for _, i := range at {
-		t.Params.noteChoice(args[i], s, char)
+	for i, e := range parts {
+		if i%2 == 1 || i == len(parts)-1 {
+			t.Params.Note(e, s.Type())
+		}
 	}
-	e := Node(FormOther, "case"+strconv.Itoa(len(args)%2), s, pos, args...)
-	e.is(char)
-	return e, nil
+	return Node(FormOther, "case"+strconv.Itoa(len(parts)%2), s, pos, parts...), nil
 }
 
 // variadic is COALESCE, GREATEST or LEAST.
@@ -383,10 +360,6 @@ func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *r
 	args, plain, r := t.All(nodes)
 	if r != nil {
 		return nil, r
-	}
-	char, refusal := t.charOf(args, plain, 0)
-	if refusal != nil {
-		return nil, refusal
 	}
 	var s scalar.Expr
 	var err error
@@ -399,11 +372,10 @@ func (t *Translator) variadic(name string, nodes []*pg.Node, pos int) (*Expr, *r
 		return nil, ScalarRefusal(err, pos)
 	}
 	for _, a := range args {
-		t.Params.noteChoice(a, s, char)
+		t.Params.Note(a, s.Type())
 	}
 	e := Node(FormOther, name, s, pos, args...)
 	e.order(t.Env, name)
-	e.is(char)
 	return e, nil
 }
 

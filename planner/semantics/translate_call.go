@@ -85,7 +85,7 @@ func (t *Translator) thresholds(f *pg.FuncCall, pos int) (*Expr, *refuse.Refusal
 	if r != nil {
 		return nil, r
 	}
-	if slices.ContainsFunc(args, func(e *Expr) bool { return e.Blanks > 0 }) { // chars would be compared without their blanks, and texts are not
+	if slices.ContainsFunc(args, func(e *Expr) bool { return e.Type() == policy.Bpchar }) { // chars would be compared without their blanks, and texts are not
 		return nil, NoForm.At(pos, "width_bucket of a char").Hinting("width_bucket(x::text, ARRAY[…]) compares as text.")
 	}
 	plain := scalars(args)

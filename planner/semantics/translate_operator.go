@@ -49,23 +49,12 @@ func (t *Translator) operator(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 		if r != nil {
 			return nil, r
 		}
-		first, second := args[0], args[1]
 		t.noteOperands("=", args)
-		if r := t.withoutBlanks(args, plain); r != nil {
-			return nil, r
-		}
 		s, err := t.Env.NullIf(plain[0], plain[1])
 		if err != nil {
 			return nil, ScalarRefusal(err, pos)
 		}
-		e := Node(FormOther, "nullif", s, pos, args...)
-		switch {
-		case first.Blanks == 0 && first.Type() == policy.Varchar && second.Blanks > 0: // which are compared as chars
-			e.Blanks, e.Ragged = 1, true
-		case second.Blanks > 0 || second.Type() != policy.Text: // with a text it is compared as one, and is one
-			e.is(args[0])
-		}
-		return e, nil
+		return Node(FormOther, "nullif", s, pos, args...), nil
 	}
 	return nil, NoForm.At(pos, "this operation")
 }
@@ -120,14 +109,7 @@ func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refus
 			return nil, r
 		}
 	}
-	plain := scalars(args)
-	switch op {
-	case "<", "<=", ">", ">=", "=", "<>", "!=":
-		if r := t.withoutBlanks(args, plain); r != nil {
-			return nil, r
-		}
-	}
-	s, err := t.Env.Call(op, plain...)
+	s, err := t.Env.Call(op, scalars(args)...)
 	if err != nil {
 		return nil, ScalarRefusal(err, pos)
 	}
@@ -151,14 +133,6 @@ func (t *Translator) operation(op string, pos int, args ...*Expr) (*Expr, *refus
 func (t *Translator) noteOperands(op string, args []*Expr) {
 	if len(args) != 2 || args[0].Parameter == 0 && args[1].Parameter == 0 {
 		return
-	}
-	switch op {
-	case "<", "<=", ">", ">=", "=", "<>", "!=":
-		for i := range args { // beside a char what has no type is one
-			if args[1-i].Blanks > 0 && args[i].Type() == policy.Unknown {
-				t.Params.Note(args[i], policy.Bpchar)
-			}
-		}
 	}
 	for i, want := range t.Env.Wants(op, args[0].Type(), args[1].Type()) {
 		if args[1-i].Type() != policy.Unknown {
@@ -254,9 +228,6 @@ func (t *Translator) distinct(a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 			return e, nil
 		}
 		return t.Not(e)
-	}
-	if r := t.withoutBlanks(args, plain); r != nil {
-		return nil, r
 	}
 	s, err := t.Env.IsDistinct(plain[0], plain[1])
 	if err != nil {
