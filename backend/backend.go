@@ -6,8 +6,6 @@ package backend
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
@@ -57,6 +55,9 @@ type Backend interface {
 	Close() error
 }
 
+// AdmittedPerSlot is how many statements are admitted to the timetable for each slot of the private database.
+const AdmittedPerSlot = 3
+
 // Finding is one thing that `dpproxy check` says about the database's schema.
 type Finding struct {
 	Fatal    bool // serve refuses to start
@@ -72,24 +73,3 @@ var (
 	ErrSettings    = errors.New("the private database's settings are not those that queries need")
 	ErrUnplanned   = errors.New("the private database does not accept the query")
 )
-
-// Open connects to the private database that a policy names.
-func Open(ctx context.Context, p *policy.Policy, log *slog.Logger) (Backend, error) {
-	switch {
-	case p.Backend.Snapshot != nil:
-		return opened(openSnapshots(ctx, p, log))
-	case strings.HasPrefix(p.Backend.URL, "duckdb:"):
-		return opened(openDuckDB(ctx, p, log))
-	case p.Backend.Spark():
-		return opened(openSpark(ctx, p, log))
-	}
-	return opened(openPostgres(ctx, p, log))
-}
-
-// opened keeps a nil pointer from becoming a Backend that is not nil.
-func opened[B Backend](b B, err error) (Backend, error) {
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
-}

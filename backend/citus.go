@@ -85,7 +85,7 @@ func (b *Postgres) findCluster(ctx context.Context, single bool) error {
 		return nil
 	})
 	if err != nil {
-		b.log.Warn("the private database is not ready", "cause", cause(err))
+		b.log.Warn("the private database is not ready", "cause", postgresCause(err))
 		return ErrUnavailable
 	}
 	b.opened = true
@@ -134,7 +134,7 @@ const singleSQL = `SELECT pg_catalog.set_config('citus.max_adaptive_executor_poo
 WHERE EXISTS (SELECT FROM pg_catalog.pg_dist_partition p WHERE p.repmodel = 'c')`
 
 // errLost says that a worker was lost whose part another one may have answered again.
-var errLost = errors.New("backend: a worker was lost while it answered")
+var errLost = fault("a worker of the cluster was lost while it answered, and another one may have answered again")
 
 // lostKey is where a connection keeps that it was told so.
 const lostKey = "dpproxy: a worker was lost"
@@ -162,7 +162,7 @@ const awaySQL = `SELECT EXISTS (SELECT FROM pg_catalog.run_command_on_workers('S
 const noRemotePlan = "Error: Could not get remote plan."
 
 // errNoRemotePlan says so.
-var errNoRemotePlan = errors.New("backend: a worker does not plan its part of a query")
+var errNoRemotePlan = fault("a worker of the cluster does not plan its part")
 
 // singly is c with one connection to each worker in a transaction. What it reads of a worker it then reads in one moment, which begins when the worker is first asked: for a copy, of which
 // a unit's rows in all tables are to be of one moment, and where answers leave on a grid, since with more connections the later ones begin when there is still something to do, and

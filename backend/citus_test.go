@@ -87,7 +87,7 @@ func TestCitusLostWorker(t *testing.T) {
 			h, line := grown(t, c.distribute)
 			q := render(t, measure(t, h.policy, "people", "age", "income"), h)
 			total := func() (n int64) {
-				for _, g := range h.executor().runDetached(t.Context(), q, 0)[q.Number()] {
+				for _, g := range detached(t.Context(), h.executor(), q, 0)[q.Number()] {
 					n += g.Counts[0]
 				}
 				return n

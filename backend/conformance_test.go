@@ -177,7 +177,6 @@ func TestExecuteRefusesWithoutRunning(t *testing.T) {
 
 // liar is an engine whose database answers nonsense.
 type liar struct {
-	engine
 	rows [][2]int64
 }
 
@@ -262,9 +261,7 @@ func TestQueriesWaitForTheirTurn(t *testing.T) {
 			})
 		}
 		wait.Wait()
-		for range cap(h.executor().slots) {
-			h.executor().slots <- struct{}{}
-		}
+		occupy(h.executor())
 		h.setDeadline(time.Millisecond)
 		if got := counts(t, h, q); len(got) != 0 || !strings.Contains(h.log.String(), "too many queries before it") {
 			t.Errorf("got %v and the log %s", got, h.log)

@@ -40,7 +40,7 @@ func openDuckDB(ctx context.Context, p *policy.Policy, log *slog.Logger) (*DuckD
 		return nil, err
 	}
 	b := &DuckDB{instance: engine, log: log}
-	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
+	b.executor = newExecutor(b.Dialect, b.groups, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
 	if err := b.fill(ctx, p, tablesOf(p), whole); err != nil {
 		b.Close()
 		return nil, err

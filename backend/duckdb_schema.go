@@ -162,10 +162,3 @@ func (b *DuckDB) probe(ctx context.Context, t *policy.Table) []Finding {
 	}
 	return fatalIf(err)
 }
-
-func fatalIf(err error) []Finding {
-	if err == nil {
-		return nil
-	}
-	return []Finding{{Fatal: true, Text: err.Error()}}
-}

@@ -11,10 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/dpproxy/dpproxy/backend/hive"
-	"github.com/dpproxy/dpproxy/backend/mysql"
 	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -30,24 +26,27 @@ const (
 	queueing        = 10
 )
 
-// engine is what backends do differently when they execute. Its errors stay in this package.
-type engine interface {
-	Dialect() dialect.Dialect
-	// groups are what a query's scan counts, by its measures.
-	groups(ctx context.Context, query rewrite.Query) ([][]privacy.Group, error)
-}
+// counting is what backends do differently when they execute: what a query's scan counts, by its measures. It is a function and
+// no method, so that nobody else has what is not sealed. Its errors stay below package backend.
+type counting func(ctx context.Context, query rewrite.Query) ([][]privacy.Group, error)
+
+// fault is an error in words of dpproxy's own, which an operator may read.
+type fault string
+
+func (f fault) Error() string { return "backend: " + string(f) }
 
 var (
 	// errResult says that a database returned something else than cells and counts.
-	errResult = errors.New("backend: not a result of cells and counts")
-	errNoSlot = errors.New("backend: no slot")
-	// errUnproven says that a constraint is gone on which the units of a table hang.
-	errUnproven = errors.New("backend: a key that no constraint proves unique")
+	errResult error = fault("unexpected result")
+	errNoSlot error = fault("too many queries before it")
+	// errUnproven says that a constraint is gone on which the units of a table depend.
+	errUnproven error = fault("a unique constraint that the units' path needs is gone")
 )
 
 // executor runs paid queries, so many at a time. It is the part that all backends share.
 type executor struct {
-	engine    engine
+	words     func() dialect.Dialect
+	count     counting
 	deadline  time.Duration // the owner's, of one query
 	log       *slog.Logger
 	slots     chan struct{} // one element for each running query
@@ -74,12 +73,12 @@ func (x executor) Faults(dataset string) int64 {
 	return x.faults.of[dataset]
 }
 
-func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) executor {
+func newExecutor(words func() dialect.Dialect, count counting, deadline time.Duration, log *slog.Logger, slots int) executor {
 	if deadline <= 0 {
 		deadline = defaultDeadline
 	}
 	slots = max(slots, 1)
-	return executor{e, deadline, log, make(chan struct{}, slots), newTimetable(slots), &faults{of: map[string]int64{}}}
+	return executor{words, count, deadline, log, make(chan struct{}, slots), newTimetable(slots), &faults{of: map[string]int64{}}}
 }
 
 // Slots is described at Backend, as OnTimetable, Admit and Execute are.
@@ -104,7 +103,7 @@ func live(...rewrite.Query) int64 { return 0 }
 
 // Execute is described at Backend.
 func (x executor) Execute(caller context.Context, query rewrite.Query, receipts []*ledger.Receipt, step time.Duration) ([]privacy.Sensitive[[]privacy.Group], error) {
-	if !query.Valid() || query.Dialect() != x.engine.Dialect() {
+	if !query.Valid() || query.Dialect() != x.words() {
 		return nil, errors.New("backend: not a query for this database")
 	}
 	measures, paid := query.Measures(), false
@@ -211,7 +210,7 @@ func (x executor) runInSlot(ctx context.Context, query rewrite.Query) outcome {
 	go func() {
 		defer func() { <-x.slots }()
 		defer cancel()
-		done <- run(ctx, x.engine, query)
+		done <- run(ctx, x.count, query)
 	}()
 	select {
 	case o := <-done:
@@ -241,13 +240,13 @@ func (o outcome) ofEach(query rewrite.Query) [][]privacy.Group {
 }
 
 // run turns a panic of a driver into a fault: the receipt is spent, so there must be an answer.
-func run(ctx context.Context, e engine, query rewrite.Query) (o outcome) {
+func run(ctx context.Context, count counting, query rewrite.Query) (o outcome) {
 	defer func() {
 		if r := recover(); r != nil {
 			o = outcome{fault: fmt.Errorf("backend: panic of type %T", r)}
 		}
 	}()
-	groups, err := e.groups(ctx, query)
+	groups, err := count(ctx, query)
 	if err != nil {
 		return outcome{fault: err}
 	}
@@ -256,39 +255,17 @@ func run(ctx context.Context, e engine, query rewrite.Query) (o outcome) {
 
 // cause names a fault without a byte of the database's text.
 func cause(err error) string {
-	var server *pgconn.PgError
-	var spark hive.Fault
-	if number, state, ok := mysql.Code(err); ok && !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("error %d, SQLSTATE class %s", number, class(state))
-	}
-	if said := ofPooler(err); said != "" {
-		return said
-	}
+	var own fault
+	var server interface{ SQLState() string }
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline"
-	case errors.As(err, &server) && len(server.Code) == 5:
-		return "SQLSTATE class " + class(server.Code) + classes[class(server.Code)]
-	case errors.As(err, &spark) && len(spark.State) == 5:
-		return "SQLSTATE class " + class(spark.State) + classes[class(spark.State)]
-	case errors.Is(err, errOldSpark):
-		return "not Spark 4.0 or newer"
-	case errors.Is(err, mysql.ErrFlavor):
-		return err.Error()
-	case errors.Is(err, errResult), errors.Is(err, mysql.ErrAnswer):
-		return "unexpected result"
-	case errors.Is(err, errUnproven):
-		return "a unique constraint that the units' path needs is gone"
-	case errors.Is(err, errChanged):
-		return "a private table was renamed, altered or emptied while it was asked, twice"
+	case errors.As(err, &server) && len(server.SQLState()) == 5:
+		return "SQLSTATE class " + class(server.SQLState()) + classes[class(server.SQLState())]
+	case errors.As(err, &own):
+		return string(own)
 	case errors.Is(err, ErrDrift):
 		return "the private database's schema changed while it was asked"
-	case errors.Is(err, errLost):
-		return "a worker of the cluster was lost while it answered, and another one may have answered again"
-	case errors.Is(err, errNoRemotePlan):
-		return "a worker of the cluster does not plan its part"
-	case errors.Is(err, errNoSlot):
-		return "too many queries before it"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	}
@@ -307,3 +284,6 @@ func class(code string) string {
 	}
 	return code[:2]
 }
+
+// readyTimeout bounds the look at the database before a charge.
+const readyTimeout = 5 * time.Second

@@ -143,3 +143,18 @@ func boundFinding(t *policy.Table, proven bool) []Finding {
 func fatal(list []Finding) bool {
 	return slices.ContainsFunc(list, func(f Finding) bool { return f.Fatal })
 }
+
+// unitOf is what one unit of a dataset is called.
+func unitOf(d *policy.Dataset) string {
+	if d.Unit.Row {
+		return "row"
+	}
+	return d.Unit.Name
+}
+
+func fatalIf(err error) []Finding {
+	if err == nil {
+		return nil
+	}
+	return []Finding{{Fatal: true, Text: err.Error()}}
+}

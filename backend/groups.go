@@ -2,7 +2,6 @@ package backend
 
 import (
 	"encoding/binary"
-	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -25,25 +24,6 @@ type collector struct {
 	cells  []int32             // of all groups
 	counts []int64
 	groups []privacy.Group
-}
-
-// maxReserved is the number of combinations of cells up to which the room is that of all.
-const maxReserved = 1 << 20
-
-// Reserved is how many bytes the result of a query's scan takes, whatever comes, as far as that is known before.
-func Reserved(q rewrite.Query) (bytes int64) {
-	for _, m := range q.Measures() {
-		bytes += reserved(m)
-	}
-	return bytes
-}
-
-func reserved(q rewrite.Query) int64 {
-	most := combinations(q)
-	if q.Keyed() || most > maxReserved {
-		return 0
-	}
-	return int64(most) * int64(64+4*q.Grain()+8*q.Counters()) * 9 / 8
 }
 
 // results collects what a query's scan counts, measure by measure.
@@ -111,19 +91,6 @@ func newCollector(q rewrite.Query) *collector {
 	return c
 }
 
-// combinations is how many rows a query may have.
-func combinations(q rewrite.Query) int {
-	most := 1
-	for i := range q.Grain() {
-		if size := q.Size(i); most > math.MaxInt/size {
-			most = math.MaxInt
-		} else {
-			most *= size
-		}
-	}
-	return most
-}
-
 // twice tells whether a combination of cells has come before.
 func (c *collector) twice(cells []int32) bool {
 	if c.seen == nil {
@@ -188,4 +155,23 @@ func (c *collector) add(cells []int32, counts []int64) error {
 	from, at := len(c.cells)-len(cells), len(c.counts)-len(counts)
 	c.groups = append(c.groups, privacy.Group{Cells: c.cells[from:len(c.cells):len(c.cells)], Counts: c.counts[at:len(c.counts):len(c.counts)]})
 	return nil
+}
+
+// collectKeys takes every key.
+func collectKeys(rows interface {
+	Next() bool
+	Scan(into ...any) error
+	Err() error
+}, into *collector) error {
+	for rows.Next() {
+		var key *string
+		var units int64
+		if err := rows.Scan(&key, &units); err != nil {
+			return errResult // its text would hold the value
+		}
+		if err := into.addKey(key, units); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

@@ -14,21 +14,6 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// inspect returns the findings as lines, the fatal ones marked. The policy is in force then.
-func inspect(t *testing.T, h *house) string {
-	t.Helper()
-	findings, err := h.Inspect(context.Background(), h.policy, h.policy.Datasets[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.Adopt(h.policy)
-	var text strings.Builder
-	for _, f := range findings {
-		fmt.Fprintf(&text, "fatal=%v %s\n", f.Fatal, f.Text)
-	}
-	return text.String()
-}
-
 func TestInspectAcceptsTheSchemaOfThePolicy(t *testing.T) {
 	eachBackend(t, func(t *testing.T, h *house) {
 		got := inspect(t, h)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/duckdb/duckdb-go/v2"
@@ -326,4 +327,16 @@ func (i *instance) eachRow(ctx context.Context, text string, add func([]*string)
 		}
 	}
 	return rows.Err()
+}
+
+// attach writes the statement that attaches a DuckDB file.
+func attach(file, as, key string, readOnly bool) string {
+	options := []string{"TYPE duckdb"}
+	if readOnly {
+		options = append(options, "READ_ONLY")
+	}
+	if key != "" {
+		options = append(options, "ENCRYPTION_KEY "+dialect.QuoteText(key))
+	}
+	return "ATTACH " + dialect.QuoteText(file) + " AS " + as + " (" + strings.Join(options, ", ") + ")"
 }

@@ -86,7 +86,7 @@ func (s *mysqlSource) beside(ctx context.Context, do func(*mysql.Conn) error) er
 	if err == nil || errors.Is(err, mysql.ErrFlavor) {
 		return err
 	}
-	s.log.Warn("the private database does not answer", "cause", cause(err))
+	s.log.Warn("the private database does not answer", "cause", mysqlCause(err))
 	return ErrUnavailable
 }
 
@@ -130,6 +130,20 @@ func (s *mysqlSource) consistent(ctx context.Context, into *maker, do func(readi
 	return into.exec(ctx, "DETACH "+dialect.Catalog)
 }
 
+// mysqlCause names a fault as cause does, the server's by its number too.
+func mysqlCause(err error) string {
+	number, state, ok := mysql.Code(err)
+	switch {
+	case ok && !errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("error %d, SQLSTATE class %s", number, class(state))
+	case errors.Is(err, mysql.ErrFlavor):
+		return err.Error()
+	case errors.Is(err, mysql.ErrAnswer):
+		return cause(errResult)
+	}
+	return cause(err)
+}
+
 // nextOf is the table through which a table's units are found; nil: its rows name them.
 func nextOf(t *policy.Table) *policy.Table {
 	if t.Via == nil {
@@ -147,13 +161,13 @@ func (s *mysqlSource) within(ctx context.Context, tables []*policy.Table, pinned
 	}
 	guard, err := mysql.Connect(ctx, s.config, limit)
 	if err != nil {
-		s.log.Warn("the private database does not answer", "cause", cause(err))
+		s.log.Warn("the private database does not answer", "cause", mysqlCause(err))
 		return ErrUnavailable
 	}
 	defer guard.Close()
 	reader, err := mysql.Connect(ctx, s.config, limit)
 	if err != nil {
-		s.log.Warn("the private database does not answer", "cause", cause(err))
+		s.log.Warn("the private database does not answer", "cause", mysqlCause(err))
 		return ErrUnavailable
 	}
 	defer reader.Close()
@@ -171,7 +185,7 @@ func (s *mysqlSource) within(ctx context.Context, tables []*policy.Table, pinned
 	}
 	switch {
 	case mysql.Failed(err) || errors.Is(err, errResult):
-		return fmt.Errorf("the tables cannot be read (%s)", cause(err))
+		return fmt.Errorf("the tables cannot be read (%s)", mysqlCause(err))
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
@@ -279,7 +293,7 @@ func provenMySQL(have shape, keys map[columnName]bool, u rewrite.Unique) bool {
 			any = true
 		}
 	}
-	whole := u.Whole == "" || strings.HasPrefix(mysql.KeyClass(have[columnName{u.Table.Source.Schema, u.Table.Source.Name, u.Whole}].mysql), "whole")
+	whole := u.Whole == "" || strings.HasPrefix(mysql.KeyClass(cellsOf(have[columnName{u.Table.Source.Schema, u.Table.Source.Name, u.Whole}])), "whole")
 	return any && whole && u.Table.View.Text == ""
 }
 
@@ -353,7 +367,7 @@ func (r *mysqlReading) columns(t *policy.Table, visible bool, keys []string) (li
 			return nil, ErrDrift
 		}
 		key := slices.ContainsFunc(keys, func(k string) bool { return strings.EqualFold(k, name) })
-		c, err := mysql.ColumnOf(name, at.mysql, uses[name], key, rewrite.WholeKey(t, name) || name == t.RowRank)
+		c, err := mysql.ColumnOf(name, cellsOf(at), uses[name], key, rewrite.WholeKey(t, name) || name == t.RowRank)
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ func OpenMySQLCatalog(ctx context.Context, url string) (*MySQLCatalog, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, errors.Join(ErrUnavailable, errors.New(cause(err)))
+		return nil, errors.Join(ErrUnavailable, errors.New(mysqlCause(err)))
 	}
 	return &MySQLCatalog{c, config.DBName, c.Maria()}, nil
 }
@@ -35,7 +35,7 @@ func OpenMySQLCatalog(ctx context.Context, url string) (*MySQLCatalog, error) {
 func (c *MySQLCatalog) Ask(ctx context.Context, text string, args ...string) ([][]string, error) {
 	rows, err := c.conn.Texts(ctx, text, args...)
 	if err != nil {
-		return nil, errors.New("the catalog cannot be read (" + cause(err) + ")")
+		return nil, errors.New("the catalog cannot be read (" + mysqlCause(err) + ")")
 	}
 	return rows, nil
 }

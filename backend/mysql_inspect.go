@@ -65,6 +65,12 @@ func lookMySQL(ctx context.Context, c *mysql.Conn, d *policy.Dataset) (mysqlSeen
 	return have, nil
 }
 
+// cellsOf is what MySQL's catalog alone says of a column.
+func cellsOf(c columnShape) mysql.Shape {
+	s, _ := c.more.(mysql.Shape)
+	return s
+}
+
 func mysqlShapeOf(row []string) columnShape {
 	number := func(text string, none int) int {
 		if n, err := strconv.Atoi(text); err == nil {
@@ -90,7 +96,7 @@ func mysqlShapeOf(row []string) columnShape {
 		kind = strings.ToLower(row[1]) + " table"
 	}
 	return columnShape{kind: kind, kindOf: s.Full, base: s.Data, scale: s.Scale, loose: s.Collation != "" && !s.Exact, notNull: row[6] == "NO",
-		readable: slices.Contains(strings.Split(row[11], ","), "select"), mysql: s}
+		readable: slices.Contains(strings.Split(row[11], ","), "select"), more: s}
 }
 
 // Inspect is described at source.
@@ -184,7 +190,7 @@ func tableFindingsMySQL(t *policy.Table, have mysqlSeen) (list []Finding) {
 	}
 	for _, c := range t.Columns {
 		if actual, ok := at(c.Source); ok && !c.Made() {
-			list = append(list, columnFindingsMySQL(c, actual.mysql)...)
+			list = append(list, columnFindingsMySQL(c, cellsOf(actual))...)
 		}
 	}
 	if t.Public {
@@ -252,7 +258,7 @@ type mysqlAnswers struct{ conn *mysql.Conn }
 var _ questions = mysqlAnswers{}
 
 // class implements questions.
-func (mysqlAnswers) class(c columnShape) string { return mysql.KeyClass(c.mysql) }
+func (mysqlAnswers) class(c columnShape) string { return mysql.KeyClass(cellsOf(c)) }
 
 // types implements questions.
 func (mysqlAnswers) types() string {
@@ -264,7 +270,7 @@ func (mysqlAnswers) joined(columnShape, columnShape) equality { return ofTexts }
 
 // fails implements questions: cells are read by functions that are total (package mysql).
 func (mysqlAnswers) fails(_ *policy.Table, c columnShape) string {
-	if c.mysql.Computed {
+	if cellsOf(c).Computed {
 		return "is computed when it is read, which could fail at a row: make it STORED"
 	}
 	return ""

@@ -365,7 +365,7 @@ func TestMySQLSettingsOfOthers(t *testing.T) {
 func TestMySQLProof(t *testing.T) {
 	d := &policy.Dataset{ID: "d"}
 	table := &policy.Table{Dataset: d, Name: "t", Source: policy.Source{Schema: "s", Name: "t"}, UnitColumn: "Who"}
-	have := shape{columnName{"s", "t", "rank"}: {mysql: mysql.Shape{Data: "int"}}, columnName{"s", "t", "half"}: {mysql: mysql.Shape{Data: "decimal", Scale: 1}}}
+	have := shape{columnName{"s", "t", "rank"}: {more: mysql.Shape{Data: "int"}}, columnName{"s", "t", "half"}: {more: mysql.Shape{Data: "decimal", Scale: 1}}}
 	key := func(columns ...string) map[columnName]bool {
 		keys := map[columnName]bool{}
 		for _, c := range columns {

@@ -21,31 +21,6 @@ var mariaSQL = []string{
 	"INSERT INTO regions VALUES ('north', 61000, 0.5, '2001-02-03', '2020-01-01 10:00:00.5', 1.50, true), ('it''s', -1, NULL, NULL, NULL, NULL, NULL)",
 }
 
-// mariaHouse is a snapshot of the same rows in MariaDB.
-func mariaHouse(t *testing.T) *house { return ofSnapshots(t, mariaHouseOf(t, mariadbtest.Shared(t))) }
-
-// mariaHouseOf is one of which no snapshot is in force.
-func mariaHouseOf(t *testing.T, server *mariadbtest.Server) *house {
-	t.Helper()
-	database := server.Database(t)
-	role := server.Role(t, database)
-	change := func(statement string) { server.ExecIn(t, database, statement) }
-	for _, s := range mariaSQL {
-		change(s)
-	}
-	p := testPolicy(t, server.URL(role, database))
-	p.Backend.Snapshot = testSnapshot(t)
-	for _, table := range p.Datasets[0].Tables {
-		table.Source.Schema = database
-	}
-	h := open(t, p)
-	h.source, h.role = change, role
-	h.gone = func() { // no connection is let in any more
-		server.Exec(t, "ALTER USER "+role+"@'127.0.0.1' ACCOUNT LOCK")
-	}
-	return h
-}
-
 // maria is a policy over a MariaDB database with these tables, and the database's name; TABLES is what the policy says of them.
 func maria(t *testing.T, unit, tables string, statements ...string) (h *house, database string) {
 	t.Helper()

@@ -19,9 +19,6 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// readyTimeout bounds the look at the database before a charge.
-const readyTimeout = 5 * time.Second
-
 // Postgres is a private PostgreSQL database. What is asked beside paid queries has connections of its own: whether one of
 // theirs is free, or was closed at its deadline, depends on rows, and a wait for it would show before any charge.
 type Postgres struct {
@@ -66,7 +63,7 @@ func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Pos
 		b.aside.Close()
 		return nil, err
 	}
-	b.executor = newExecutor(b, p.Backend.Deadline, log, int(b.pool.Config().MaxConns))
+	b.executor = newExecutor(b.Dialect, b.groups, p.Backend.Deadline, log, int(b.pool.Config().MaxConns))
 	if err = b.Ready(ctx); err == nil {
 		err = b.findCluster(ctx, p.Server.Timing.Fresh > 0)
 	}
@@ -130,13 +127,13 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 		b.log.WarnContext(caller, "a worker of the private database's cluster does not answer; nothing was charged")
 		return ErrUnavailable
 	case found.unplanned != nil:
-		b.log.ErrorContext(caller, "the private database does not plan a query; nothing was charged for it", "table", found.of.Table().Name, "cause", cause(found.unplanned))
+		b.log.ErrorContext(caller, "the private database does not plan a query; nothing was charged for it", "table", found.of.Table().Name, "cause", postgresCause(found.unplanned))
 		return ErrUnplanned
 	case len(queries) > 0 && errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)): // what else is looked at is small
 		b.log.ErrorContext(caller, "the private database's plan of a query is longer than what is read of one; nothing was charged for it", "bytes", maxMessage)
 		return ErrUnplanned
 	case err != nil:
-		b.log.WarnContext(caller, "the private database is not ready", "cause", cause(err))
+		b.log.WarnContext(caller, "the private database is not ready", "cause", postgresCause(err))
 		return ErrUnavailable
 	}
 	return nil
@@ -250,32 +247,13 @@ func (b *Postgres) groupsOnce(ctx context.Context, query rewrite.Query, again bo
 	defer conn.Release()
 	into := newResults(query)
 	err = b.ask(ctx, conn.Conn(), limit, query, again, into)
-	return into.groups(), err
+	return into.groups(), inWords(err)
 }
 
 // noLoops leaves joins to hash tables and sorting, whose steps grow with the rows, for the rest of a transaction. PostgreSQL joins by a nested loop where it expects few rows, and of each
 // condition that it knows nothing of, as dpproxy's are, it expects one row in two hundred to be left: with a few of them over a million rows it expects one, and would compare each of
 // them with each of the others'. What nothing else can do a nested loop still does.
 const noLoops = "SET LOCAL enable_nestloop = off"
-
-// collectKeys takes every key.
-func collectKeys(rows interface {
-	Next() bool
-	Scan(into ...any) error
-	Err() error
-}, into *collector) error {
-	for rows.Next() {
-		var key *string
-		var units int64
-		if err := rows.Scan(&key, &units); err != nil {
-			return errResult // its text would hold the value
-		}
-		if err := into.addKey(key, units); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
 
 // collectPostgres checks the types of the columns, then takes every row.
 func collectPostgres(rows pgx.Rows, into *results) error {

@@ -101,7 +101,7 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 	defer cancel()
 	findings, err := b.settingFindings(ctx, d)
 	if err != nil {
-		b.log.Warn("the private database's settings cannot be read", "cause", cause(err))
+		b.log.Warn("the private database's settings cannot be read", "cause", postgresCause(err))
 		return nil, ErrUnavailable
 	}
 	pooler, err := b.poolerFindings(ctx)
@@ -120,7 +120,7 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 		return err
 	})
 	if err != nil {
-		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
+		b.log.Warn("the private database's schema cannot be read", "cause", postgresCause(err))
 		return nil, ErrUnavailable
 	}
 	if !fatal(findings) {
@@ -253,7 +253,7 @@ func (b *Postgres) probe(ctx context.Context, d *policy.Dataset) []Finding {
 				return err
 			})
 			if err != nil {
-				err = fmt.Errorf("PostgreSQL does not accept its queries (%s)", cause(err))
+				err = fmt.Errorf("PostgreSQL does not accept its queries (%s)", postgresCause(err))
 			}
 		}
 		if err != nil {

@@ -2,7 +2,6 @@ package backend
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,7 +50,7 @@ const mayAskSQL = `CASE WHEN ` + onlyPostgres + ` THEN (SELECT pg_catalog.bool_a
     FROM pg_catalog.unnest('{pg_catalog.pg_lock_status(), pg_catalog.pg_backend_pid(), "pg_catalog.currtid2(text,tid)"}'::text[]) AS s(f)) ELSE true END`
 
 // errChanged says that the catalog changed between a query's snapshot and its end.
-var errChanged = errors.New("backend: what a private table's name stands for, its columns or its storage changed while it was asked")
+var errChanged = fault("a private table was renamed, altered or emptied while it was asked, twice")
 
 // ask runs a query, by the shortest text that is proven in its snapshot. Where it was asked once before and the catalog changed meanwhile, the schema has to be the one that Inspect saw. It takes two turns to the server, and one where no constraint could shorten the text:
 //

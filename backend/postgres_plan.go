@@ -152,12 +152,6 @@ func nextPlan(results pgx.BatchResults, workers bool) (whole bool, err error) {
 	return whole, rows.Err()
 }
 
-// form is one text that a query may run as.
-type form struct {
-	sql  string
-	args []any
-}
-
 // forms are all the texts of which one runs: the shortest that constraints prove in the query's own snapshot, which is a later
 // one than that of the look.
 func (c *cluster) forms(q rewrite.Query) (list []form) {

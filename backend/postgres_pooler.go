@@ -57,6 +57,17 @@ func ofPooler(err error) string {
 	return ""
 }
 
+// postgresCause names a fault as cause does, a pooler's too.
+func postgresCause(err error) string { return cause(inWords(err)) }
+
+// inWords puts our words in the place of a pooler's error.
+func inWords(err error) error {
+	if said := ofPooler(err); said != "" {
+		return fault(said)
+	}
+	return err
+}
+
 // pooled tells whether the session behind a connection is not that which the connection was greeted by.
 func pooled(ctx context.Context, conn *pgx.Conn) (is bool, err error) {
 	var behind int64

@@ -329,14 +329,6 @@ func (b *Postgres) followed(kept []string) (set, unknown []string) {
 	return set, unknown
 }
 
-// unitOf is what one unit of a dataset is called.
-func unitOf(d *policy.Dataset) string {
-	if d.Unit.Row {
-		return "row"
-	}
-	return d.Unit.Name
-}
-
 // idles tells whether a setting decides nothing.
 func idles(name string) bool {
 	for _, names := range idle {

@@ -326,7 +326,7 @@ func TestPlanningReadsNoRows(t *testing.T) {
 	if err := h.Ready(t.Context(), q); err != nil {
 		t.Error(err)
 	}
-	if got := h.executor().runDetached(t.Context(), q, 0)[0]; len(got) != 0 || !strings.Contains(h.log.String(), "SQLSTATE class P0") {
+	if got := detached(t.Context(), h.executor(), q, 0)[0]; len(got) != 0 || !strings.Contains(h.log.String(), "SQLSTATE class P0") {
 		t.Errorf("the query ran: %v", got)
 	}
 }

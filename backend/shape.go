@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/backend/mysql"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -23,10 +22,10 @@ type columnShape struct {
 	scale    int    // of a numeric column, −1: none
 	loose    bool   // its collation takes different texts for equal
 	notNull  bool
-	computed bool        // when it is read (GENERATED ALWAYS AS … VIRTUAL, since PostgreSQL 18)
-	secured  bool        // the relation has row-level security
-	readable bool        // by dpproxy's role
-	mysql    mysql.Shape // of MySQL alone
+	computed bool // when it is read (GENERATED ALWAYS AS … VIRTUAL, since PostgreSQL 18)
+	secured  bool // the relation has row-level security
+	readable bool // by dpproxy's role
+	more     any  // what else the catalog of one engine says, of a type that == compares
 }
 
 // shape is what the catalog says of the columns that a dataset's policy names. Columns that do not exist are absent.

@@ -53,18 +53,15 @@ var _ Backend = (*Snapshots)(nil)
 // errGone says that no copy has a query's tables.
 var errGone = errors.New("backend: no snapshot has the tables")
 
-func openSnapshots(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Snapshots, error) {
+// openSnapshots has a policy's snapshots made of a source, which it closes where it fails.
+func openSnapshots(p *policy.Policy, of source, log *slog.Logger) (*Snapshots, error) {
 	key, err := readKey(p.Backend.Snapshot.Key)
 	if err != nil {
-		return nil, err
-	}
-	source, err := openSource(ctx, p, log)
-	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, of.Close())
 	}
 	scratch.Sweep(p.Backend.Snapshot.Dir, makingName) // of a process that was killed: private rows
-	b := &Snapshots{source: source, plan: *p.Backend.Snapshot, key: key, log: log, unitsMost: units.Memory}
-	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
+	b := &Snapshots{source: of, plan: *p.Backend.Snapshot, key: key, log: log, unitsMost: units.Memory}
+	b.executor = newExecutor(b.Dialect, b.groups, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
 	return b, nil
 }
 

@@ -29,6 +29,11 @@ type duckSource struct {
 
 var _ source = (*duckSource)(nil)
 
+// newDuckSource is the source of a policy's snapshots, which is opened for each.
+func newDuckSource(p *policy.Policy, log *slog.Logger) *duckSource {
+	return &duckSource{policy: p, log: log}
+}
+
 // Dialect is described at source.
 func (s *duckSource) Dialect() dialect.Dialect { return dialect.DuckDB }
 

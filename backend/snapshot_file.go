@@ -56,18 +56,6 @@ func readKey(file string) (string, error) {
 	return key, nil
 }
 
-// attach writes the statement that attaches a DuckDB file.
-func attach(file, as, key string, readOnly bool) string {
-	options := []string{"TYPE duckdb"}
-	if readOnly {
-		options = append(options, "READ_ONLY")
-	}
-	if key != "" {
-		options = append(options, "ENCRYPTION_KEY "+dialect.QuoteText(key))
-	}
-	return "ATTACH " + dialect.QuoteText(file) + " AS " + as + " (" + strings.Join(options, ", ") + ")"
-}
-
 // copied is a snapshot that is open.
 type copied struct {
 	*instance

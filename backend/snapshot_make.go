@@ -312,3 +312,6 @@ func (m *maker) arrange(ctx context.Context) error {
 	}
 	return nil
 }
+
+// longestCopy bounds the copy that a start waits for.
+const longestCopy = 24 * time.Hour

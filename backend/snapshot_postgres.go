@@ -16,9 +16,6 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
-// longestCopy bounds the copy that a start waits for.
-const longestCopy = 24 * time.Hour
-
 // identity is described at source.
 func (b *Postgres) identity() string {
 	at := b.pool.Config().ConnConfig
@@ -74,7 +71,7 @@ func (b *Postgres) consistent(ctx context.Context, into *maker, do func(reading)
 	case errors.Is(err, errSettings):
 		return ErrSettings
 	}
-	return fmt.Errorf("the private tables cannot be read (%s)", cause(err))
+	return fmt.Errorf("the private tables cannot be read (%s)", postgresCause(err))
 }
 
 // postgresReading is transactions of one snapshot: the first one's, which the others were given. PostgreSQL evaluates each on a processor
@@ -122,7 +119,7 @@ func (r *postgresReading) join(ctx context.Context, b *Postgres, limit time.Dura
 			}
 			conn.Close(context.WithoutCancel(ctx))
 		}
-		b.log.Warn("snapshot: fewer connections read the private tables than the policy says", "connections", len(r.all), "cause", cause(err))
+		b.log.Warn("snapshot: fewer connections read the private tables than the policy says", "connections", len(r.all), "cause", postgresCause(err))
 		return nil
 	}
 	return nil
@@ -297,7 +294,7 @@ func (b *Postgres) copyFindings(ctx context.Context, d *policy.Dataset) (list []
 		return err
 	})
 	if err != nil {
-		b.log.Warn("the private database's keys cannot be read", "cause", cause(err))
+		b.log.Warn("the private database's keys cannot be read", "cause", postgresCause(err))
 		return nil, ErrUnavailable
 	}
 	return list, nil

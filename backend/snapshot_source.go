@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 )
 
 // source is a private database that snapshots are made of. To add one: its words (package dialect), what its catalog says of the
-// schema, and a consistent read; then name it in openSource.
+// schema, and a consistent read; then name it in Open.
 type source interface {
 	// Dialect is that of the extractions that it reads.
 	Dialect() dialect.Dialect
@@ -45,25 +44,6 @@ type reading interface {
 	numbers() bool
 	// rows puts the rows of an extraction into a table. No value may fail it; units.ErrMany is for the maker.
 	rows(ctx context.Context, e rewrite.Extraction, into *staged) error
-}
-
-// openSource connects to the database that a policy names.
-func openSource(ctx context.Context, p *policy.Policy, log *slog.Logger) (source, error) {
-	if strings.HasPrefix(p.Backend.URL, "duckdb:") {
-		return &duckSource{policy: p, log: log}, nil
-	}
-	if p.Backend.MySQL() {
-		s, err := openMySQL(ctx, p, log)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	}
-	b, err := openPostgres(ctx, p, log)
-	if err != nil {
-		return nil, err // and not a source that is a nil pointer
-	}
-	return b, nil
 }
 
 // staged is the table of a file that is thrown away in which the rows of an extraction wait to be put in order.

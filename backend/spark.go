@@ -21,7 +21,7 @@ import (
 const sparkReady = 30 * time.Second
 
 // errOldSpark says that a server has not the functions that are total there since version 4.
-var errOldSpark = errors.New("backend: not Spark 4.0 or newer")
+var errOldSpark = fault("not Spark 4.0 or newer")
 
 // Spark is a private database behind Spark's Thrift server, whose tables are of Iceberg or Delta, which are read by version (spark_version.go), or
 // Parquet files that do not change (docs/adr/0149 and 0151). Each query
@@ -51,7 +51,7 @@ func openSpark(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Spark,
 		return nil, err
 	}
 	b := &Spark{config: link.config, words: dialect.SparkIn(link.catalog), weak: link.weak, log: log, reads: map[int64]*sparkReading{}}
-	b.executor = newExecutor(b, p.Backend.Deadline, log, link.queries)
+	b.executor = newExecutor(b.Dialect, b.groups, p.Backend.Deadline, log, link.queries)
 	return b, b.beside(ctx, 4*sparkReady, func(context.Context, *hive.Session) error { return nil })
 }
 

@@ -2,7 +2,6 @@ package backend
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,42 +14,6 @@ import (
 )
 
 // What needs a server runs in `make spark`.
-
-// sparkRows has a server read rowsSQL's tables from Parquet files that DuckDB writes, in a database of its own.
-func sparkRows(t *testing.T, server *sparktest.Server) (database, dir string) {
-	t.Helper()
-	database, dir = server.Database(t), t.TempDir()
-	file := duckFileWith(t)
-	for _, table := range [][2]string{
-		{"people", "person_id BIGINT, age INT, sex STRING, income DECIMAL(10,2), note STRING"},
-		{"visits", "person_id BIGINT, clinic STRING, minutes INT"},
-		{"regions", "code STRING, area INT, share DOUBLE, since DATE, opened TIMESTAMP, ratio DECIMAL(5,2), open BOOLEAN"},
-	} {
-		at := filepath.Join(dir, table[0])
-		runDuck(t, file, "COPY "+table[0]+" TO '"+at+"' (FORMAT parquet, PER_THREAD_OUTPUT true)")
-		server.Exec(t, "CREATE TABLE "+database+"."+table[0]+" ("+table[1]+") USING PARQUET LOCATION 'file:"+at+"'")
-	}
-	return database, dir
-}
-
-func sparkHouse(t *testing.T) *house {
-	t.Helper()
-	return sparkHouseOn(t, sparktest.Shared(t))
-}
-
-func sparkHouseOn(t *testing.T, server *sparktest.Server) *house {
-	t.Helper()
-	database, _ := sparkRows(t, server)
-	p := testPolicy(t, server.URL(database))
-	for _, table := range p.Datasets[0].Tables {
-		table.Source.Schema, table.Static = database, !table.Public
-	}
-	h := open(t, p)
-	h.setDeadline(5 * time.Minute) // a server that has just started, on a machine that has other work
-	h.change = func(statement string) { server.Exec(t, statement) }
-	h.crash = func() { h.Backend.(*Spark).config.Address = "127.0.0.1:1" }
-	return h
-}
 
 // TestSparkLinks: what a url may say, and that a way over a network is protected or said not to be.
 func TestSparkLinks(t *testing.T) {
@@ -184,12 +147,8 @@ func TestSparkDeadline(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 	h.setDeadline(time.Minute)
-	for slots := cap(h.executor().slots); slots > 0; slots-- { // a slot is free again when the server has let go
-		h.executor().slots <- struct{}{}
-	}
-	for slots := cap(h.executor().slots); slots > 0; slots-- {
-		<-h.executor().slots
-	}
+	free := occupy(h.executor()) // a slot is free again when the server has let go
+	free()
 	if got := counts(t, h, render(t, measure(t, h.policy, "people"), h)); !slices.Equal(got, []string{"[]: [40]"}) {
 		t.Errorf("afterwards: %v", got)
 	}

@@ -222,7 +222,7 @@ func TestSparkReadsTheStatementsVersion(t *testing.T) {
 		table.Source.Schema = "shop"
 	}
 	b := &Spark{words: dialect.SparkIn("lake"), reads: map[int64]*sparkReading{}}
-	b.executor = newExecutor(b, 0, nil, 1)
+	b.executor = newExecutor(b.Dialect, b.groups, 0, nil, 1)
 	q, err := rewrite.Render(measure(t, p, "people"), b.Dialect())
 	if err != nil {
 		t.Fatal(err)

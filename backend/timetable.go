@@ -8,9 +8,6 @@ import (
 	"github.com/dpproxy/dpproxy/internal/moment"
 )
 
-// AdmittedPerSlot is how many statements are admitted to the timetable for each slot of the private database.
-const AdmittedPerSlot = 3
-
 // timetable says when queries run on a grid: with a step above the deadline each query has a turn, a public moment, from which on it has a slot
 // for a whole step, however soon it ends. So how long the next one waits, and how much of its step is left when it begins, tells
 // nothing of the rows that the last one read. A statement is admitted before it is charged, and each of its queries has a turn: who waits learns

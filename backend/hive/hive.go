@@ -40,6 +40,9 @@ type Fault struct{ State string }
 
 func (f Fault) Error() string { return "hive: the server reports an error, SQLSTATE " + f.State }
 
+// SQLState is the state, as other databases' errors have it.
+func (f Fault) SQLState() string { return f.State }
+
 // Config is where a server is and who connects.
 type Config struct {
 	Address  string
