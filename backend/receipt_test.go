@@ -125,7 +125,7 @@ func TestAfterTheChargeThereIsAnAnswer(t *testing.T) {
 			if got := reveal(t, truth, spec); !slices.Equal(got, make([]int64, 4)) {
 				t.Errorf("%s: got %v, want zeros", name, got)
 			}
-			if _, err := a.Save(context.Background(), receipt, privacy.Published(mechanisms.Noisy{Observations: make([]int64, 4)})); err != nil {
+			if _, err := a.Save(context.Background(), receipt, mechanisms.Drawn{Noisy: privacy.Published(mechanisms.Noisy{Observations: make([]int64, 4)})}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			h.setDeadline(20 * time.Second)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger/sqlite"
 	"github.com/dpproxy/dpproxy/ledger/store"
+	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
 // faulty is a file system that can be told to fail from the n-th write or flush on, until it is told to recover.
@@ -157,12 +158,12 @@ func faultAt(t *testing.T, way string, k int64) (reached bool) {
 	if err := r.Spend(r.digest); err != nil {
 		t.Fatal(err)
 	}
-	id, err := f.Save(ctx, r, noisy(7, 8, 9))
+	id, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(7, 8, 9)})
 	if err != nil {
 		wantFault(t, err, way)
 		v.heal()
 		patiently(t, func() error {
-			id, err = f.Save(ctx, r, noisy(7, 8, 9))
+			id, err = f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(7, 8, 9)})
 			return err
 		})
 	}
@@ -197,12 +198,12 @@ func TestRule5SaveIsTriedAgain(t *testing.T) {
 	r.Spend(r.digest)
 	v.after.Store(true)
 	v.arm(1)
-	_, err := f.Save(ctx, r, noisy(3))
+	_, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(3)})
 	wantErr(t, err, ErrUnavailable)
 	_, err = f.Charge(ctx, request("alice", item(2, eps(1))))
 	wantErr(t, err, ErrUnavailable)
 	v.heal()
-	patiently(t, func() error { _, err := f.Save(ctx, r, noisy(3)); return err })
+	patiently(t, func() error { _, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(3)}); return err })
 	if held := f.Holdings("alice", "census"); len(held) != 1 {
 		t.Fatalf("held %+v", held)
 	}
@@ -227,7 +228,7 @@ func TestCheckpointFault(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := f.Save(ctx, r, noisy(big...)); err != nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(big...)}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := f.Charge(ctx, request("alice", item(2, eps(1))))

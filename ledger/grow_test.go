@@ -123,12 +123,12 @@ func TestGrowthGivenUp(t *testing.T) {
 	if err := r.Spend(p.Digest(growing(1).Digest)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Save(ctx, r, noisy(1, 2, 3)); err == nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(1, 2, 3)}); err == nil {
 		t.Fatal("saved with an observation too many")
 	}
 	f.Abandon(r)
 	grow(t, f, "alice", id, 2, 40)
-	if _, err := f.Save(ctx, r, noisy(1, 2)); err == nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(1, 2)}); err == nil {
 		t.Fatal("a receipt given up was saved")
 	}
 	if got := loaded(t, f, "alice", id); !slices.Equal(got, []int64{40, 41}) {

@@ -220,7 +220,7 @@ func keep(t testing.TB, f *keeper, r *Receipt, values ...int64) int64 {
 	if err := r.Spend(r.digest); err != nil {
 		t.Fatal(err)
 	}
-	id, err := f.Save(ctx, r, noisy(values...))
+	id, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(values...)})
 	if err != nil {
 		t.Fatal(err)
 	}

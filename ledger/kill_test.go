@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -57,7 +58,7 @@ func child() {
 				fmt.Fprintf(journal, "charged %s %d\n", user, it.Cost.Epsilon.Micro())
 				if n%2 == 0 {
 					out[0].Receipt.Spend(it.Digest)
-					id, err := l.Save(ctx, out[0].Receipt, noisy(n))
+					id, err := l.Save(ctx, out[0].Receipt, mechanisms.Drawn{Noisy: noisy(n)})
 					if err != nil {
 						os.Exit(1)
 					}

@@ -130,14 +130,6 @@ func (b *book) fall(rec *record) {
 	}
 }
 
-// SaveFirst stores the first level of a ladder.
-func (f *keeper) SaveFirst(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
-	if !finest.Valid() {
-		return 0, errors.New("ledger: a ladder without its finest level")
-	}
-	return f.saveRelease(ctx, r, noisy, finest)
-}
-
 // Finest reads the finest level of a ladder.
 func (f *keeper) Finest(ctx context.Context, user string, id int64) (mechanisms.Finest, error) {
 	f.mu.RLock()

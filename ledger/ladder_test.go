@@ -46,7 +46,7 @@ func begin(t testing.TB, f *keeper, user string) (id int64, of mechanisms.Finest
 		t.Fatal(err)
 	}
 	of = finest(t)
-	id, err := f.SaveFirst(ctx, out[0].Receipt, noisy(5, 6), of)
+	id, err := f.Save(ctx, out[0].Receipt, mechanisms.Drawn{Noisy: noisy(5, 6), Finest: of})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,13 +249,13 @@ func TestSaveFirstNeedsALadder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := f.SaveFirst(ctx, out[0].Receipt, noisy(1), finest(t)); err == nil {
+	if _, err := f.Save(ctx, out[0].Receipt, mechanisms.Drawn{Noisy: noisy(1), Finest: finest(t)}); err == nil {
 		t.Error("a finest level where no ladder begins")
 	}
-	if _, err := f.Save(ctx, out[1].Receipt, noisy(1, 2)); err == nil {
+	if _, err := f.Save(ctx, out[1].Receipt, mechanisms.Drawn{Noisy: noisy(1, 2)}); err == nil {
 		t.Error("a ladder without its finest level")
 	}
-	if _, err := f.SaveFirst(ctx, out[1].Receipt, noisy(1, 2), mechanisms.Finest{}); err == nil {
+	if _, err := f.Save(ctx, out[1].Receipt, mechanisms.Drawn{Noisy: noisy(1, 2), Finest: mechanisms.Finest{}}); err == nil {
 		t.Error("a finest level that was never drawn")
 	}
 }
@@ -291,7 +291,7 @@ func TestLadderBegunTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		save := func() {
-			if _, err := f.SaveFirst(ctx, first[0].Receipt, noisy(5, 6), finest(t)); err != nil {
+			if _, err := f.Save(ctx, first[0].Receipt, mechanisms.Drawn{Noisy: noisy(5, 6), Finest: finest(t)}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -137,12 +137,9 @@ type Ledger interface {
 	// Charge pays for the items, durably, in one conditional update each for user, lifetime and cap. Of two requests for
 	// one item at a time, one gets the Receipt and the other waits until the release is saved or given up.
 	Charge(ctx context.Context, r Request) ([]Outcome, error)
-	// Save stores the drawn release of a spent receipt, durably, and returns its id. Sending follows saving.
-	Save(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error)
-	// SaveFirst is Save of the first level of a ladder, with the finest level, which stays sealed.
-	SaveFirst(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error)
-	// SaveLevels is Save of all levels of a draw, in the order of the item's; what is returned is the one paid for.
-	SaveLevels(ctx context.Context, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error)
+	// Save stores what was drawn on a spent receipt, durably, and returns the id of the release that was paid for. Sending follows saving. The
+	// first level of a ladder has its finest level with it, which stays sealed; several levels are in the order of the item's.
+	Save(ctx context.Context, r *Receipt, drawn mechanisms.Drawn) (int64, error)
 	// Finest returns the finest level of the ladder of a release that the user has paid for.
 	Finest(ctx context.Context, user string, id int64) (mechanisms.Finest, error)
 	// Abandon gives a receipt up: the charge stays, the item is drawn anew on a new charge.

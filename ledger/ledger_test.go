@@ -128,7 +128,7 @@ func TestBadCosts(t *testing.T) {
 func TestReceiptIsSpentOnce(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	r := charge(t, f, request("alice", item(1, eps(1))))[0].Receipt
-	if _, err := f.Save(ctx, r, noisy(1)); err == nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(1)}); err == nil {
 		t.Fatal("saved on a receipt that was not spent")
 	}
 	if r.Spend(Digest{}) == nil || (&Receipt{}).Spend(Digest{}) == nil || (*Receipt)(nil).Spend(Digest{}) == nil {
@@ -138,11 +138,11 @@ func TestReceiptIsSpentOnce(t *testing.T) {
 	if r.Spend(r.digest) == nil {
 		t.Fatal("spent twice")
 	}
-	if _, err := f.Save(ctx, r, noisy(2)); err == nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(2)}); err == nil {
 		t.Fatal("saved twice")
 	}
 	for _, bad := range []*Receipt{nil, {}} {
-		if _, err := f.Save(ctx, bad, noisy(1)); err == nil {
+		if _, err := f.Save(ctx, bad, mechanisms.Drawn{Noisy: noisy(1)}); err == nil {
 			t.Fatal("saved on no receipt")
 		}
 		f.Abandon(bad)
@@ -220,7 +220,7 @@ func TestClosedLedger(t *testing.T) {
 	_, err := f.Charge(ctx, request("alice", item(2, eps(1))))
 	wantErr(t, err, ErrClosed)
 	r.Spend(r.digest)
-	_, err = f.Save(ctx, r, noisy(1))
+	_, err = f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(1)})
 	wantErr(t, err, ErrClosed)
 	_, err = f.Charges(ctx, "", "census", 1)
 	wantErr(t, err, ErrClosed)

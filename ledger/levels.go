@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -61,42 +60,22 @@ func (it *Item) family() Digest {
 	return e.Hash()
 }
 
-// SaveLevels is Ledger's.
-func (f *keeper) SaveLevels(ctx context.Context, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
-	if r == nil || r.state.Load() == 0 || r.lock == nil {
-		return 0, errors.New("ledger: not a receipt")
-	}
-	if len(levels) == 0 || len(levels) != len(r.item.Levels) {
-		return 0, errors.New("ledger: other levels than were paid for")
-	}
-	for _, l := range levels {
-		if !l.Valid() {
-			return 0, errors.New("ledger: nothing was released")
-		}
-	}
-	return f.stored(ctx, r, levels[r.item.level()], func(t *batch) (int64, error) { return f.saveLevels(t, r, levels) })
-}
-
-// saveLevels is the writer's part: the level that was paid for first, the others on its save.
-func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
-	own := r.item.level()
-	body := func(i int) (saveBody, []byte) {
-		blob := chain.Release(levels[i].Value(), nil)
-		item := r.item
-		item.Cost, item.Spec = item.Levels[i].Cost, item.Levels[i].Spec
-		b := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: item, family: item.family()}
+// saveLevels is the writer's part of saving a draw: the level that was paid for first, the others on its save.
+func (f *keeper) saveLevels(t *batch, r *Receipt, levels [][]byte, own int) (int64, error) {
+	body := func(i int) saveBody {
+		b := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(levels[i]), item: r.item, family: r.item.family()}
 		if i != own {
+			b.item.Cost, b.item.Spec = r.item.Levels[i].Cost, r.item.Levels[i].Spec
 			var e chain.Encoder
 			e.Text("level")
 			e.Digest(Digest(r.key))
 			e.Int(int64(i))
 			b.key = e.Hash()
 		}
-		return b, blob
+		return b
 	}
-	first, blob := body(own)
 	_, again := t.book.byCharge[r.charge]
-	id, err := f.save(t, r, first, blob)
+	id, err := f.save(t, r, body(own), levels[own])
 	if err != nil || again {
 		return id, err
 	}
@@ -104,13 +83,13 @@ func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mech
 		if i == own {
 			continue
 		}
-		b, blob := body(i)
+		b := body(i)
 		b.of = id
 		row, err := t.add(chain.RowSave, r.ds, "", b.encode())
 		if err != nil {
 			return 0, err
 		}
-		if err := t.store.KeepRelease(store.Release{ID: row.Seq, Charge: -row.Seq, Key: b.key[:], Noisy: blob}); err != nil {
+		if err := t.store.KeepRelease(store.Release{ID: row.Seq, Charge: -row.Seq, Key: b.key[:], Noisy: levels[i]}); err != nil {
 			return 0, err
 		}
 	}

@@ -35,7 +35,7 @@ func drawLevels(t testing.TB, f *keeper, user string, it Item, values ...int64) 
 	if err := r.Spend(it.Digest); err != nil {
 		t.Fatal(err)
 	}
-	id, err := f.SaveLevels(ctx, r, drawnLevels(values...))
+	id, err := f.Save(ctx, r, mechanisms.Drawn{Levels: drawnLevels(values...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestLevelsAtOnce(t *testing.T) {
 				if err := r.Spend(it.Digest); err != nil {
 					t.Error(err)
 				}
-				if _, err := f.SaveLevels(ctx, r, drawnLevels(1, 2, 3)); err != nil {
+				if _, err := f.Save(ctx, r, mechanisms.Drawn{Levels: drawnLevels(1, 2, 3)}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -230,19 +230,19 @@ func TestLevelsAreChecked(t *testing.T) {
 	if err := r.Spend(it.Digest); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Save(ctx, r, drawnLevels(1)[0]); err == nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: drawnLevels(1)[0]}); err == nil {
 		t.Error("one of the levels was saved by itself")
 	}
-	if _, err := f.SaveLevels(ctx, r, drawnLevels(1, 2)); err == nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Levels: drawnLevels(1, 2)}); err == nil {
 		t.Error("two levels of three were saved")
 	}
-	if _, err := f.SaveLevels(ctx, r, append(drawnLevels(1, 2), privacy.Released[mechanisms.Noisy]{})); err == nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Levels: append(drawnLevels(1, 2), privacy.Released[mechanisms.Noisy]{})}); err == nil {
 		t.Error("nothing was saved for a level")
 	}
-	if _, err := f.SaveLevels(ctx, r, drawnLevels(1, 2, 3)); err != nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Levels: drawnLevels(1, 2, 3)}); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.SaveLevels(ctx, r, drawnLevels(1, 2, 3)); err == nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Levels: drawnLevels(1, 2, 3)}); err == nil {
 		t.Error("saved twice")
 	}
 	if own, pool := spent(t, f, "alice"); own != 400_000 || pool != 800_000 {
@@ -253,7 +253,7 @@ func TestLevelsAreChecked(t *testing.T) {
 	if err := plain.Spend(one.Digest); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.SaveLevels(ctx, plain, drawnLevels(1)); err == nil {
+	if _, err := f.Save(ctx, plain, mechanisms.Drawn{Levels: drawnLevels(1)}); err == nil {
 		t.Error("levels were saved where none were paid for")
 	}
 	f.Abandon(plain)

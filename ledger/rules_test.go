@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -156,7 +157,7 @@ func TestRule4ChargeDrawSaveSend(t *testing.T) {
 	buy(t, f, "alice", it, 1)
 	wantSpent(t, f, "alice", 300, 300)
 	r.Spend(r.digest)
-	if _, err := f.Save(ctx, r, noisy(9)); err == nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(9)}); err == nil {
 		t.Fatal("a receipt outlived its ledger")
 	}
 	verify(t, f)

@@ -3,9 +3,9 @@ package ledger
 import (
 	"container/list"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/internal/deadline"
@@ -15,36 +15,38 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Save stores the drawn release of a spent receipt. After an error it may be called again with the same release: if the
+// Save stores what was drawn on a spent receipt. After an error it may be called again with the same draw: if the
 // first call was durable after all, the second one finds it.
-func (f *keeper) Save(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
-	return f.saveRelease(ctx, r, noisy, mechanisms.Finest{})
-}
-
-func (f *keeper) saveRelease(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
+func (f *keeper) Save(ctx context.Context, r *Receipt, drawn mechanisms.Drawn) (int64, error) {
 	if r == nil || r.state.Load() == 0 || r.lock == nil {
 		return 0, errors.New("ledger: not a receipt")
 	}
-	if !noisy.Valid() {
+	levels, own := drawn.Levels, r.item.level()
+	if len(r.item.Levels)+len(levels) == 0 {
+		levels, own = []privacy.Released[mechanisms.Noisy]{drawn.Noisy}, 0
+	}
+	if own < 0 || len(levels) != max(len(r.item.Levels), 1) {
+		return 0, errors.New("ledger: other levels than were paid for")
+	}
+	if slices.ContainsFunc(levels, func(l privacy.Released[mechanisms.Noisy]) bool { return !l.Valid() }) {
 		return 0, errors.New("ledger: nothing was released")
 	}
-	if len(r.item.Levels) > 0 {
-		return 0, errors.New("ledger: levels are saved together")
-	}
-	if begins := r.item.Ladder.From == 0 && r.item.Ladder != (Ladder{}); begins != finest.Valid() {
+	if begins := r.item.Ladder.From == 0 && r.item.Ladder != (Ladder{}); begins != drawn.Finest.Valid() {
 		return 0, errors.New("ledger: a finest level where no ladder begins, or none where one does")
 	}
 	var sealed []byte
-	if finest.Valid() {
-		sealed = finest.AppendTo(nil)
+	if drawn.Finest.Valid() {
+		sealed = drawn.Finest.AppendTo(nil)
 	}
-	blob := chain.Release(noisy.Value(), sealed)
-	body := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: r.item}
-	return f.stored(ctx, r, noisy, func(t *batch) (int64, error) {
+	blobs := make([][]byte, len(levels))
+	for i, l := range levels {
+		blobs[i] = chain.Release(l.Value(), sealed) // a draw of several levels begins no ladder
+	}
+	return f.stored(ctx, r, levels[own], func(t *batch) (int64, error) {
 		if r.grows != 0 {
-			return f.saveStep(t, r, blob)
+			return f.saveStep(t, r, blobs[own])
 		}
-		return f.save(t, r, body, blob)
+		return f.saveLevels(t, r, blobs, own)
 	})
 }
 

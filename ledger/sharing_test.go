@@ -157,7 +157,7 @@ func TestTakenOverDrawIsNotSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	patiently(t, func() error { return a.Follow(ctx) })
-	if _, err := a.Save(ctx, first, noisy(1)); err == nil || !strings.Contains(err.Error(), "taken the draw over") {
+	if _, err := a.Save(ctx, first, mechanisms.Drawn{Noisy: noisy(1)}); err == nil || !strings.Contains(err.Error(), "taken the draw over") {
 		t.Fatalf("saved all the same: %v", err)
 	}
 	keep(t, b, second, 2)
@@ -280,7 +280,7 @@ func TestServerAway(t *testing.T) {
 	if err := receipt.Spend(receipt.digest); err != nil {
 		t.Fatal(err)
 	}
-	patiently(t, func() error { _, err := f.Save(ctx, receipt, noisy(4)); return err })
+	patiently(t, func() error { _, err := f.Save(ctx, receipt, mechanisms.Drawn{Noisy: noisy(4)}); return err })
 	patiently(t, func() error { return f.Follow(ctx) })
 	wantSpent(t, f, "ann", 1e6, 1e6)
 	if err := s.Crash(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
 // simWorld is a run of three proxies that share a ledger: they die and come again, the server restarts, connections are lost
@@ -179,7 +180,7 @@ func (w *simWorld) ask(id uint64) {
 		value := w.draws
 		w.mu.Unlock()
 		for try := 0; ; try++ {
-			if at, err = p.l.Save(ctx, r, noisy(value)); err == nil {
+			if at, err = p.l.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(value)}); err == nil {
 				break
 			}
 			if try == 2 {

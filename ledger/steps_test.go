@@ -38,7 +38,7 @@ func TestStepsOfAnOnlineRelease(t *testing.T) {
 	if err := r.Spend(onlineItem().Digest); err == nil {
 		t.Error("a receipt was spent twice")
 	}
-	if _, err := f.Save(ctx, r, noisy(1)); err == nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(1)}); err == nil {
 		t.Error("something was saved on the receipt of a restart")
 	}
 	f.Abandon(r)

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -217,7 +218,7 @@ func (w *knowing) buy(t *rapid.T) {
 	if out[0].Receipt.Spend(it.Digest) != nil {
 		t.Fatal("not spent")
 	}
-	if w.ids[n], err = w.f.Save(ctx, out[0].Receipt, noisy(1)); err != nil {
+	if w.ids[n], err = w.f.Save(ctx, out[0].Receipt, mechanisms.Drawn{Noisy: noisy(1)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -353,7 +354,7 @@ func TestMembersAtOnce(t *testing.T) {
 				if err := out[0].Receipt.Spend(out[0].Receipt.digest); err != nil {
 					t.Error(err)
 				}
-				if _, err := f.Save(ctx, out[0].Receipt, noisy(1)); err != nil {
+				if _, err := f.Save(ctx, out[0].Receipt, mechanisms.Drawn{Noisy: noisy(1)}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"pgregory.net/rapid"
 )
 
@@ -129,7 +130,7 @@ func (w *twin) land(t *rapid.T) {
 		w.f.Abandon(r)
 		return
 	}
-	id, err := w.f.Save(ctx, r, noisy(int64(len(w.saved))))
+	id, err := w.f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(int64(len(w.saved)))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func TestRunsOfAlarms(t *testing.T) {
 	if err := r.Spend(question); err == nil {
 		t.Error("a question's receipt is spent twice")
 	}
-	if _, err := f.Save(ctx, r, noisy(1)); err == nil {
+	if _, err := f.Save(ctx, r, mechanisms.Drawn{Noisy: noisy(1)}); err == nil {
 		t.Error("a question's answer is saved as a release")
 	}
 	for _, wrong := range []struct {

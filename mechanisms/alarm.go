@@ -45,7 +45,7 @@ func NewAlarm(a Alarm) (Spec, error) {
 
 // release: counts that are compared one after the other are not drawn.
 func (a *Alarm) release(Spec, Placement, privacy.Sensitive[[]privacy.Group], io.Reader) (none privacy.Released[Noisy], _ error) {
-	return none, errors.New("spec is of a run of alarms, must be opened by OpenWatch")
+	return none, errors.New("spec is of a run of alarms, must be opened by Open")
 }
 
 func (a *Alarm) errors(Spec, Confidence) *Errors { panic(countsNothing) }
@@ -89,8 +89,8 @@ func (s Spec) Margin(c Confidence) int64 {
 }
 
 // left returns the positives that steps leave to a run of the Spec; see LeftAfter.
-func (a *Alarm) left(s Spec, steps [][]byte, restored bool) (int, error) {
-	state, err := s.alarmState(steps)
+func (a *Alarm) left(_ Spec, steps [][]byte, restored bool) (int, error) {
+	state, err := a.state(steps)
 	if err != nil {
 		return 0, err
 	}
@@ -104,12 +104,8 @@ func (a *Alarm) left(s Spec, steps [][]byte, restored bool) (int, error) {
 	return max(left, 0), nil
 }
 
-// alarmState is the state that a run's last step holds.
-func (s Spec) alarmState(steps [][]byte) (sparse.State, error) {
-	a, ok := s.Kind.(*Alarm)
-	if !ok {
-		return sparse.State{}, errors.New("spec is of no run of alarms")
-	}
+// state is that which a run's last step holds.
+func (a *Alarm) state(steps [][]byte) (sparse.State, error) {
 	m, err := a.mechanism()
 	if err != nil {
 		return sparse.State{}, err
@@ -131,13 +127,12 @@ func (s Spec) alarmState(steps [][]byte) (sparse.State, error) {
 // ErrAlarmsSpent is what a question gets after the last positive of its run.
 var ErrAlarmsSpent = sparse.ErrSpent
 
-// Watch is a run in this process: its noisy threshold is here alone. It is safe for concurrent use.
+// Watch is a run in this process: its noisy threshold is here alone.
 type Watch struct{ run *sparse.Instance }
 
-// OpenWatch begins a run whose cost has been charged. save makes a step durable before the positive that it tells is
-// returned; its error withholds the answer and ends the run here.
-func OpenWatch(spec Spec, random io.Reader, save func(step []byte) error) (*Watch, error) {
-	m, err := spec.watched(save)
+// open begins a run, for which nothing has been counted yet.
+func (a *Alarm) open(_ Spec, _ Placement, _ privacy.Sensitive[[]privacy.Group], random io.Reader, save func([]byte) error) (Live, error) {
+	m, err := a.mechanism()
 	if err != nil {
 		return nil, err
 	}
@@ -152,13 +147,13 @@ func OpenWatch(spec Spec, random io.Reader, save func(step []byte) error) (*Watc
 	return &Watch{run}, err
 }
 
-// RestoreWatch goes on where a lost run stood, from its steps; a step of its own is saved first, which takes a positive.
-func RestoreWatch(spec Spec, steps [][]byte, random io.Reader, save func(step []byte) error) (*Watch, error) {
-	m, err := spec.watched(save)
+// restore goes on with a lost run.
+func (a *Alarm) restore(s Spec, steps [][]byte, _ Placement, _ privacy.Sensitive[[]privacy.Group], random io.Reader, save func([]byte) error) (Live, error) {
+	m, err := a.mechanism()
 	if err != nil {
 		return nil, err
 	}
-	state, err := spec.alarmState(steps)
+	state, err := a.state(steps)
 	if err != nil {
 		return nil, err
 	}
@@ -166,38 +161,30 @@ func RestoreWatch(spec Spec, steps [][]byte, random io.Reader, save func(step []
 	return &Watch{run}, err
 }
 
-func (s Spec) watched(save func([]byte) error) (sparse.Mechanism, error) {
-	a, ok := s.Kind.(*Alarm)
-	if !ok || save == nil {
-		return sparse.Mechanism{}, errors.New("spec is of no run of alarms, or nothing saves its steps")
-	}
-	if err := s.check(); err != nil {
-		return sparse.Mechanism{}, err
-	}
-	return a.mechanism()
-}
-
 func stepOf(s sparse.State) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(s.Positives)), uint64(s.Runs))
 }
 
-// Ask tells whether a count is at least a threshold, about. Groups are what a query gave whose counts a unit moves by no more
+// Answer says 1 where a count is at least a threshold, about, and else 0. Groups are what a query gave whose counts a unit moves by no more
 // than the run's contribution.
-func (w *Watch) Ask(place Placement, groups privacy.Sensitive[[]privacy.Group], least int64) (privacy.Released[bool], error) {
-	var none privacy.Released[bool]
-	cells, err := Tally(1, 1, place, groups)
+func (w *Watch) Answer(q Question) (privacy.Released[SessionAnswer], error) {
+	var none privacy.Released[SessionAnswer]
+	cells, err := Tally(1, 1, q.Place, q.Groups)
 	if err != nil {
 		return none, err
 	}
-	a, err := w.run.Ask(sealed.Map(cells, func(c []int64) int64 { return c[0] }), least)
+	a, err := w.run.Ask(sealed.Map(cells, func(c []int64) int64 { return c[0] }), q.Least)
 	if err != nil {
 		return none, err
 	}
-	return privacy.PostProcess(a, func(a sparse.Answer) bool { return a.Above }), nil
+	return privacy.PostProcess(a, func(a sparse.Answer) SessionAnswer {
+		out := SessionAnswer{Left: w.Left()}
+		if a.Above {
+			out.Value = 1
+		}
+		return out
+	}), nil
 }
-
-// Opened is what is released by the opening alone: nothing.
-func (w *Watch) Opened() privacy.Released[Noisy] { return sealed.Release(Noisy{}) }
 
 // Left returns the positives left.
 func (w *Watch) Left() int { return w.run.Remaining() }

@@ -31,20 +31,20 @@ func TestRunsOfAlarms(t *testing.T) {
 	confidence, _ := NewConfidence(.999999)
 	margin := s.Margin(confidence)
 	var steps [][]byte
-	w, err := OpenWatch(s, rand.NewChaCha8([32]byte{4}), func(step []byte) error { steps = append(steps, step); return nil })
+	w, err := Open(s, nil, privacy.Sensitive[[]privacy.Group]{}, rand.NewChaCha8([32]byte{4}), func(step []byte) error { steps = append(steps, step); return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(w.Opened().Value().Observations) != 0 || len(steps) != 0 {
-		t.Error("opening tells something, or takes a step")
+	if len(steps) != 0 {
+		t.Error("opening takes a step")
 	}
-	ask := func(w *Watch, n int64) bool {
+	ask := func(w Live, n int64) bool {
 		t.Helper()
-		a, err := w.Ask(onePlace, sealedCount(n), 500)
+		a, err := w.Answer(Question{Place: onePlace, Groups: sealedCount(n), Least: 500})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return a.Value()
+		return a.Value().Value != 0
 	}
 	for range 200 {
 		if ask(w, 500-margin) {
@@ -65,13 +65,13 @@ func TestRunsOfAlarms(t *testing.T) {
 			t.Errorf("restored %v: %d left (%v), want %d", test.restored, left, err, test.left)
 		}
 	}
-	if _, err := RestoreWatch(s, steps, rand.NewChaCha8([32]byte{5}), func([]byte) error { return nil }); !errors.Is(err, ErrAlarmsSpent) {
+	if _, err := Restore(s, steps, nil, privacy.Sensitive[[]privacy.Group]{}, rand.NewChaCha8([32]byte{5}), func([]byte) error { return nil }); !errors.Is(err, ErrAlarmsSpent) {
 		t.Errorf("a restart takes the last yes: %v", err)
 	}
 	if !ask(w, 500+margin) || w.Left() != 0 {
 		t.Error("the last yes is not said")
 	}
-	if _, err := w.Ask(onePlace, sealedCount(9000), 500); !errors.Is(err, ErrAlarmsSpent) {
+	if _, err := w.Answer(Question{Place: onePlace, Groups: sealedCount(9000), Least: 500}); !errors.Is(err, ErrAlarmsSpent) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -82,14 +82,14 @@ func TestRunsGoOn(t *testing.T) {
 		s := alarmSpec(t, 3, privacy.ReplaceOne, cost)
 		var steps [][]byte
 		save := func(step []byte) error { steps = append(steps, step); return nil }
-		w, err := RestoreWatch(s, nil, rand.NewChaCha8([32]byte{6}), save)
+		w, err := Restore(s, nil, nil, privacy.Sensitive[[]privacy.Group]{}, rand.NewChaCha8([32]byte{6}), save)
 		if err != nil || len(steps) != 1 || w.Left() != 2 {
 			t.Fatalf("%s: %v, %d steps", name, err, len(steps))
 		}
 		if left, err := s.LeftAfter(steps, false); err != nil || left != 2 {
 			t.Errorf("%s: %d left (%v), want 2", name, left, err)
 		}
-		w, err = RestoreWatch(s, nil, rand.NewChaCha8([32]byte{6}), func(step []byte) error {
+		w, err = Restore(s, nil, nil, privacy.Sensitive[[]privacy.Group]{}, rand.NewChaCha8([32]byte{6}), func(step []byte) error {
 			if len(step) > 0 && step[0] > 1 {
 				return errors.New("disk full")
 			}
@@ -98,7 +98,7 @@ func TestRunsGoOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Ask(onePlace, sealedCount(1<<20), 5); err == nil || w.Left() != 0 {
+		if _, err := w.Answer(Question{Place: onePlace, Groups: sealedCount(1<<20), Least: 5}); err == nil || w.Left() != 0 {
 			t.Errorf("%s: a yes is said that was not saved", name)
 		}
 	}
@@ -140,16 +140,16 @@ func alarmsOften(t *testing.T, s Spec, one, other []int64, runs int) float64 {
 	sample := func(stream []int64) []int {
 		out := make([]int, runs)
 		for i := range out {
-			w, err := OpenWatch(s, random, func([]byte) error { return nil })
+			w, err := Open(s, nil, privacy.Sensitive[[]privacy.Group]{}, random, func([]byte) error { return nil })
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, n := range stream {
 				out[i] *= 3
-				switch a, err := w.Ask(onePlace, sealedCount(n), 5); {
+				switch a, err := w.Answer(Question{Place: onePlace, Groups: sealedCount(n), Least: 5}); {
 				case err != nil:
 					out[i] += 2 // it has ended
-				case a.Value():
+				case a.Value().Value != 0:
 					out[i]++
 				}
 			}

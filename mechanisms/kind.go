@@ -39,9 +39,6 @@ func (s Spec) String() string {
 	return fmt.Sprintf("%d counters of %d cells: %T%+v", s.Counters, s.Cells, s.Kind, s.Kind)
 }
 
-// GoesOn tells Specs whose release is asked one question after the other, as long as its process lives, and has steps.
-func (s Spec) GoesOn() bool { return Is[*Online](s) || Is[*Alarm](s) }
-
 // HasNoise tells whether what is released is drawn at random: each counter has noise, or what it is drawn for has a cost.
 func (s Spec) HasNoise() bool { return s.Kind != nil && s.Kind.hasNoise() }
 

@@ -52,7 +52,7 @@ func NewOnline(o Online, cells int) (Spec, error) {
 
 // release: cells that are asked about one after the other are not drawn.
 func (o *Online) release(Spec, Placement, privacy.Sensitive[[]privacy.Group], io.Reader) (none privacy.Released[Noisy], _ error) {
-	return none, errors.New("spec is of a session, must be opened by OpenSession")
+	return none, errors.New("spec is of a session, must be opened by Open")
 }
 
 func (o *Online) hasNoise() bool { return !o.Cost.IsZero() }
@@ -149,7 +149,7 @@ func (s Spec) Rival(c Confidence) (session, histogram int64, err error) {
 	return o.error(s.Cells, c).HalfWidth, plain.Error([]Span{{0, s.Cells}}, c).HalfWidth, nil
 }
 
-// Session answers counting queries about cells; see Online. It is safe for concurrent use: questions wait for each other.
+// Session answers counting queries about cells; see Online. Questions wait for each other.
 type Session struct {
 	cells int
 	asks  asker
@@ -167,28 +167,23 @@ type SessionAnswer struct {
 // maxRemembered bounds the questions whose answers a session repeats.
 const maxRemembered = 1 << 14
 
-// OpenSession begins a session whose cost has been charged. save makes a step durable before the answer that it tells is
-// returned; its error withholds the answer and ends the session.
-func OpenSession(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader, save func(step []byte) error) (*Session, error) {
-	return session(spec, nil, place, truth, random, save)
+// open begins a session.
+func (o *Online) open(s Spec, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader, save func([]byte) error) (Live, error) {
+	return o.session(s, nil, place, truth, random, save)
 }
 
-// RestoreSession goes on where a lost session stood, from its steps: the last of them is that of this restart, which has
-// been made durable before the rows were read again.
-func RestoreSession(spec Spec, steps [][]byte, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader, save func(step []byte) error) (*Session, error) {
+// restore goes on with a lost session.
+func (o *Online) restore(s Spec, steps [][]byte, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader, save func([]byte) error) (Live, error) {
 	if len(steps) == 0 || string(steps[len(steps)-1]) != string(online.RestartStep()) {
 		return nil, errors.New("the last step is no restart")
 	}
-	return session(spec, steps, place, truth, random, save)
+	return o.session(s, steps, place, truth, random, save)
 }
 
-func session(spec Spec, steps [][]byte, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader, save func(step []byte) error) (*Session, error) {
-	m, err := spec.session()
+func (o *Online) session(spec Spec, steps [][]byte, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader, save func([]byte) error) (Live, error) {
+	m, err := o.mechanism(spec.Cells)
 	if err != nil {
 		return nil, err
-	}
-	if save == nil {
-		return nil, errors.New("nothing saves the session's steps")
 	}
 	cells, err := Tally(1, spec.Cells, place, truth)
 	if err != nil {
@@ -220,16 +215,12 @@ func (s Spec) session() (sessionMechanism, error) {
 	return o.mechanism(s.Cells)
 }
 
-// RestartStep is the step that a restart takes, saved before RestoreSession is called.
+// RestartStep is the step that a restart takes, saved before a session is restored.
 func RestartStep() []byte { return online.RestartStep() }
 
-// LeftAfter returns the updates that steps leave to a session, or the positives that they leave to a run of alarms: to one that
-// goes on, or to one that is restored first. At 0 it has stopped.
-func (s Spec) LeftAfter(steps [][]byte, restored bool) (int, error) {
-	if a, ok := s.Kind.(*Alarm); ok {
-		return a.left(s, steps, restored)
-	}
-	m, err := s.session()
+// left returns the updates that steps leave to a session; see LeftAfter.
+func (o *Online) left(s Spec, steps [][]byte, restored bool) (int, error) {
+	m, err := o.mechanism(s.Cells)
 	if err != nil {
 		return 0, err
 	}
@@ -238,9 +229,12 @@ func (s Spec) LeftAfter(steps [][]byte, restored bool) (int, error) {
 
 // Answer answers how many rows are in some cells. A question that was asked before gets the same answer; after the end a new
 // one gets the hypothesis's own. An error means that nothing may be told: the session is to be restored from its steps.
-func (s *Session) Answer(spans []Span) (privacy.Released[SessionAnswer], error) {
+func (s *Session) Answer(asked Question) (privacy.Released[SessionAnswer], error) {
 	var none privacy.Released[SessionAnswer]
-	q, err := queryOf(s.cells, spans)
+	if len(asked.Spans) == 0 {
+		return sealed.Release(SessionAnswer{}), nil // no cell is asked about: 0, whatever the data
+	}
+	q, err := queryOf(s.cells, asked.Spans)
 	if err != nil {
 		return none, err
 	}
@@ -257,9 +251,6 @@ func (s *Session) Answer(spans []Span) (privacy.Released[SessionAnswer], error) 
 	}
 	return privacy.PostProcess(a, func(a online.Answer) SessionAnswer { return SessionAnswer{Value: a.Value, Hard: a.Hard, Left: a.Left} }), nil
 }
-
-// Opened is what is released by the opening alone: nothing.
-func (s *Session) Opened() privacy.Released[Noisy] { return sealed.Release(Noisy{}) }
 
 // Left returns the updates left.
 func (s *Session) Left() int { return s.asks.Left() }

@@ -39,13 +39,13 @@ func TestSessionsGoOnFromTheirSteps(t *testing.T) {
 		s, random := onlineSpec(t, rule, 6, 40_000_000), seeded(31)
 		var steps [][]byte
 		save := func(step []byte) error { steps = append(steps, step); return nil }
-		session, err := OpenSession(s, byCell, privacy.Seal(cellGroups(30, 0, 5, 0)), random, save)
+		session, err := Open(s, byCell, privacy.Seal(cellGroups(30, 0, 5, 0)), random, save)
 		if err != nil {
 			t.Fatal(err)
 		}
 		told := map[string]int64{}
 		ask := func(spans ...Span) SessionAnswer {
-			a, err := session.Answer(spans)
+			a, err := session.Answer(Question{Spans: spans})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,11 +70,11 @@ func TestSessionsGoOnFromTheirSteps(t *testing.T) {
 			} else if life == 7 {
 				t.Errorf("%s: eight lives, and %d updates left", rule, again)
 			}
-			if _, err := RestoreSession(s, steps, byCell, privacy.Seal(cellGroups(30)), random, save); err == nil {
+			if _, err := Restore(s, steps, byCell, privacy.Seal(cellGroups(30)), random, save); err == nil {
 				t.Error("restored without a step of its own")
 			}
 			steps = append(steps, RestartStep())
-			if session, err = RestoreSession(s, steps, byCell, privacy.Seal(cellGroups(30, 0, 5, 0)), random, save); err != nil {
+			if session, err = Restore(s, steps, byCell, privacy.Seal(cellGroups(30, 0, 5, 0)), random, save); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -95,14 +95,14 @@ func TestSessionsGoOnFromTheirSteps(t *testing.T) {
 func TestSessionsWithholdWhatIsNotSaved(t *testing.T) {
 	s := onlineSpec(t, MultiplicativeWeights, 6, 90_000_000)
 	failing := errors.New("disk")
-	session, err := OpenSession(s, byCell, privacy.Seal(cellGroups(40, 0, 0, 0)), seeded(32), func([]byte) error { return failing })
+	session, err := Open(s, byCell, privacy.Seal(cellGroups(40, 0, 0, 0)), seeded(32), func([]byte) error { return failing })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err := session.Answer([]Span{{0, 1}}); !errors.Is(err, failing) || a.Valid() {
+	if a, err := session.Answer(Question{Spans: []Span{{0, 1}}}); !errors.Is(err, failing) || a.Valid() {
 		t.Errorf("told %v (%v)", a, err)
 	}
-	if a, err := session.Answer([]Span{{1, 2}}); err == nil || a.Valid() {
+	if a, err := session.Answer(Question{Spans: []Span{{1, 2}}}); err == nil || a.Valid() {
 		t.Error("a session goes on after its state was lost")
 	}
 }
@@ -116,16 +116,16 @@ func transcripts(t *testing.T, s Spec, groups []privacy.Group, answers int, stre
 	for i := range scores {
 		var steps [][]byte
 		save := func(step []byte) error { steps = append(steps, step); return nil }
-		if _, err := OpenSession(s, byCell, privacy.Seal(groups), random, save); err != nil {
+		if _, err := Open(s, byCell, privacy.Seal(groups), random, save); err != nil {
 			t.Fatal(err)
 		}
 		steps = append(steps, RestartStep())
-		session, err := RestoreSession(s, steps, byCell, privacy.Seal(groups), random, save)
+		session, err := Restore(s, steps, byCell, privacy.Seal(groups), random, save)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, q := range [][]Span{{{0, 1}}, {{0, 2}}} {
-			a, err := session.Answer(q)
+			a, err := session.Answer(Question{Spans: q})
 			if err != nil {
 				t.Fatal(err)
 			}

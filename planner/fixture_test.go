@@ -43,7 +43,8 @@ func testContext(t testing.TB, p *policy.Policy) reuse.Context {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: fixedNow, Holdings: &shelf{}, AlarmsLeft: func(int64) int { return 2 },
+	held := &shelf{}
+	return reuse.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: fixedNow, Holdings: held, Left: held.left,
 		Settings: plans.Settings{Epsilon: epsilon(t, "0.1"), Confidence: c, Zone: time.UTC, SearchPath: []string{"public"}}}
 }
 
@@ -54,6 +55,16 @@ type shelf struct {
 
 	inventory *reuse.Index
 	read      int // so many of the list are in it
+}
+
+// left is all updates of an online release, and two yes answers of a run of alarms.
+func (s *shelf) left(id int64) int {
+	for _, h := range s.list {
+		if o, ok := h.Spec.Kind.(*mechanisms.Online); ok && h.ID == id {
+			return o.Updates
+		}
+	}
+	return 2
 }
 
 func (s *shelf) Held(d plans.Digest) []reuse.Holding {

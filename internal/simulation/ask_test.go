@@ -168,7 +168,7 @@ func (w *world) execute(rng *rand.Rand, digest ledger.Digest, r *ledger.Receipt)
 func (b *boot) save(rng *rand.Rand, r *ledger.Receipt, value int64) (id int64, err error) {
 	for range 3 {
 		began := time.Now()
-		id, err = b.l.Save(background, r, privacy.Published(mechanisms.Noisy{Observations: []int64{value}}))
+		id, err = b.l.Save(background, r, mechanisms.Drawn{Noisy: privacy.Published(mechanisms.Noisy{Observations: []int64{value}})})
 		if b.n.w.ended(began, answersWithin, "save"); err == nil {
 			return id, nil
 		}

@@ -68,10 +68,13 @@ func (ch *Optimizer) holdingOf(o *reuse.OnlineRelease) (found reuse.Holding, ok 
 	return found, ok
 }
 
-// left is how many updates a held session has left.
+// left is how many updates a held session, or yes answers a run of alarms, has left.
 func (ch *Optimizer) left(h reuse.Holding) int {
+	if o, ok := h.Spec.Kind.(*mechanisms.Online); ok && ch.Context.Left == nil {
+		return o.Updates
+	}
 	if ch.Context.Left == nil {
-		return h.Spec.Kind.(*mechanisms.Online).Updates
+		return 0
 	}
 	return ch.Context.Left(h.ID)
 }

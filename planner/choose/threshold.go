@@ -45,7 +45,7 @@ func (ch *Optimizer) goingRun(q *goal) []alternative {
 	if h == nil {
 		return nil
 	}
-	left, run := int64(ch.Context.AlarmsLeft(h.ID)), h.Spec.Kind.(*mechanisms.Alarm)
+	left, run := int64(ch.left(*h)), h.Spec.Kind.(*mechanisms.Alarm)
 	w.hold(*h, "your run of alarms on this table goes on, and each question of it is free: "+predicate.Text(left)+" of "+predicate.Text(int64(run.Positives))+" yes answers are left")
 	return []alternative{{path: ch.asked(q, w, h.Spec), holding: *h}}
 }
@@ -81,7 +81,7 @@ func (ch *Optimizer) runOf(q *goal) (*Path, *reuse.Holding) {
 			return &Path{Measure: run}, nil
 		}
 		h := list[0]
-		if held, ok := h.Spec.Kind.(*mechanisms.Alarm); ok && q.share.Fits(held.Cost) && ch.Context.AlarmsLeft != nil && ch.Context.AlarmsLeft(h.ID) > 0 {
+		if held, ok := h.Spec.Kind.(*mechanisms.Alarm); ok && q.share.Fits(held.Cost) && ch.left(h) > 0 {
 			return &Path{Measure: run}, &h
 		}
 	}

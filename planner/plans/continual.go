@@ -8,8 +8,9 @@ import (
 
 // Continual says that a measure is a release that grows, and how far it must have grown to be read.
 type Continual struct {
-	Spec    mechanisms.Spec // of the whole release: what is paid for
-	Through int             // the first so many cells are closed
+	Spec    mechanisms.Spec  // of the whole release: what is paid for
+	Through int              // the first so many cells are closed
+	Step    *mechanisms.Step // the measure is this step of it; nil: all of it
 }
 
 // Window is the cells of a column outside of which no row matters.
@@ -31,6 +32,7 @@ func (m *Measure) Step(p mechanisms.Step) (*Measure, error) {
 	step.Where = predicate.InCells{Column: c, Spans: []mechanisms.Span{{From: reach, To: p.To}}}
 	step.Window = &Window{Column: c, From: reach, To: p.To}
 	step.Spec = m.Continual.Spec
+	step.Continual = &Continual{Spec: m.Continual.Spec, Through: m.Continual.Through, Step: &p}
 	return &step, nil
 }
 

@@ -28,8 +28,7 @@ type Context struct {
 	Holdings   Holdings
 	Public     PublicRows                              // nil: no public table has been copied
 	Found      func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
-	AlarmsLeft func(id int64) int                      // the yes answers left to a run of alarms of hers, 0: it has ended; nil: she has none
-	Left       func(id int64) int                      // the updates left to an online release of hers, 0: it has stopped; nil: none has
+	Left       func(id int64) int                      // the updates left to an online release of hers, or the yes answers to a run of alarms, 0 if it has ended; nil if no online release has, and no run goes on
 	Now        time.Time
 	Work       *Work                    // what this one planning may take; nil: the default limits, and nothing that ends it earlier
 	Answers    map[string]*plans.Answer // of the statement's sub-queries, by Inner.Key; those that are not there yet are still to be answered

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +19,14 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/spans"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
+
+// database is the private database as statements come to it: each waits for slots, and runs what it has paid for.
+type database struct {
+	backend   backend.Backend
+	purchases *admission.Slots // each user's, of statements that are charged and counted
+	workers   *admission.Workers
+	log       *slog.Logger
+}
 
 // grants are what admission has granted a statement that has private rows read, whether it finds keys, buys or asks: one of its user's slots
 // for purchases, a slot of the private database, and memory for results. It has them until its last answer is read, and what it began has ended:
@@ -93,25 +103,25 @@ func (g *grants) queriesBeside() int {
 }
 
 // takeToken takes one of its user's for a statement that buys: one, however often it is planned anew (ADR 44).
-func (a *Answerer) takeToken(x *execution) bool {
-	x.token = x.token || a.purchases.TakeToken(x.User, x.Policy.Server.Limits.PurchasesPerSecond, time.Now())
+func (d *database) takeToken(x *execution) bool {
+	x.token = x.token || d.purchases.TakeToken(x.User, x.Policy.Server.Limits.PurchasesPerSecond, time.Now())
 	return x.token
 }
 
 // awaitUser has a statement that buys wait for one of its user's slots, if it has none yet.
-func (a *Answerer) awaitUser(ctx context.Context, x *execution) (err error) {
+func (d *database) awaitUser(ctx context.Context, x *execution) (err error) {
 	g := &x.admitted
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.user == nil {
-		g.user, err = a.purchases.Wait(ctx, x.User, x.Policy.Server.Limits.UserPurchases)
+		g.user, err = d.purchases.Wait(ctx, x.User, x.Policy.Server.Limits.UserPurchases)
 	}
 	return err
 }
 
 // admit has a statement wait for a slot of the private database, if it has none yet, and then looks whether the private database can run
 // queries, and would plan these. It fails before anything is charged for what follows; kept is what an analyst is told of that.
-func (a *Answerer) admit(ctx context.Context, x *execution, queries []rewrite.Query, kept string) error {
+func (d *database) admit(ctx context.Context, x *execution, queries []rewrite.Query, kept string) error {
 	g := &x.admitted
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,7 +129,7 @@ func (a *Answerer) admit(ctx context.Context, x *execution, queries []rewrite.Qu
 	if leave == nil {
 		var err error
 		var asOf func(...rewrite.Query) int64
-		if asOf, leave, err = a.awaitDatabase(ctx, x.Session); err != nil {
+		if asOf, leave, err = d.awaitDatabase(ctx, x.Session); err != nil {
 			return err
 		}
 		g.asOf = asOf(queries...)
@@ -130,9 +140,9 @@ func (a *Answerer) admit(ctx context.Context, x *execution, queries []rewrite.Qu
 	for i := range queries {
 		queries[i] = queries[i].Of(g.asOf)
 	}
-	err := g.reserve(ctx, a.workers, x.Policy.Server.Timing.Fresh, queries)
+	err := g.reserve(ctx, d.workers, x.Policy.Server.Timing.Fresh, queries)
 	if err == nil {
-		err = a.backend.Ready(ctx, queries...)
+		err = d.backend.Ready(ctx, queries...)
 	}
 	if err != nil {
 		if g.database == nil {
@@ -144,7 +154,7 @@ func (a *Answerer) admit(ctx context.Context, x *execution, queries []rewrite.Qu
 		if ctx.Err() != nil {
 			return ctx.Err() // the client no longer waits: that says nothing of the database
 		}
-		a.log.ErrorContext(ctx, "private database not ready", "error", err)
+		d.log.ErrorContext(ctx, "private database not ready", "error", err)
 		if errors.Is(err, backend.ErrUnplanned) {
 			return &pgerror.Failure{SQLState: "DP004", Message: "the database does not accept the query that would answer this; " + kept,
 				Hint: "The operator's log names the cause. Another form of the question may be accepted: EXPLAIN shows each one's query, free of charge.", Logged: true}
@@ -160,13 +170,13 @@ func (a *Answerer) admit(ctx context.Context, x *execution, queries []rewrite.Qu
 }
 
 // awaitDatabase waits until the private database has a slot for a statement of this user, and until it is admitted there.
-func (a *Answerer) awaitDatabase(ctx context.Context, s *Session) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
+func (d *database) awaitDatabase(ctx context.Context, s *Session) (asOf func(...rewrite.Query) int64, leave func(last time.Time), err error) {
 	step := s.Policy.Server.Timing.Fresh
-	done, err := a.workers.Query(ctx, s.User, step, a.backend.OnTimetable(step))
+	done, err := d.workers.Query(ctx, s.User, step, d.backend.OnTimetable(step))
 	if err != nil {
 		return nil, nil, err
 	}
-	asOf, left, err := a.backend.Admit(ctx, step, s.Policy)
+	asOf, left, err := d.backend.Admit(ctx, step, s.Policy)
 	if err != nil {
 		done(time.Time{})
 		return nil, nil, err
@@ -178,8 +188,8 @@ func (a *Answerer) awaitDatabase(ctx context.Context, s *Session) (asOf func(...
 }
 
 // runQuery runs the paid query of one measure of a statement.
-func (a *Answerer) runQuery(ctx context.Context, x *execution, query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
-	counted, err := a.runScan(ctx, x, query, []*ledger.Receipt{receipt})
+func (d *database) runQuery(ctx context.Context, x *execution, query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
+	counted, err := d.runScan(ctx, x, query, []*ledger.Receipt{receipt})
 	if err != nil {
 		return privacy.Sensitive[[]privacy.Group]{}, err
 	}
@@ -188,19 +198,27 @@ func (a *Answerer) runQuery(ctx context.Context, x *execution, query rewrite.Que
 
 // runScan runs a paid query of a statement, for all measures of its scan. A query after another begins on the grid: how long what lies between them took
 // (whether an alarm's yes had to be saved) is not to show in when others' turns come.
-func (a *Answerer) runScan(ctx context.Context, x *execution, query rewrite.Query, receipts []*ledger.Receipt) ([]privacy.Sensitive[[]privacy.Group], error) {
+func (d *database) runScan(ctx context.Context, x *execution, query rewrite.Query, receipts []*ledger.Receipt) ([]privacy.Sensitive[[]privacy.Group], error) {
 	defer spans.Begin(ctx, spans.Execute, spans.Table(query.Table().Name))()
 	timing := x.Policy.Server.Timing
 	if last := x.admitted.lastQuery(); !last.IsZero() && timing.Grid > 0 {
 		moment.Until(moment.Next(last, timing.Grid), nil)
 	}
 	defer x.admitted.returned()
-	return a.backend.Execute(ctx, query.Of(x.admitted.rows()), receipts, timing.Fresh)
+	return d.backend.Execute(ctx, query.Of(x.admitted.rows()), receipts, timing.Fresh)
+}
+
+// recovered turns a panic into an error. Its text may hold values and is not logged.
+func (d *database) recovered(ctx context.Context, err *error) {
+	if r := recover(); r != nil {
+		d.log.ErrorContext(ctx, "panic while drawing a release", "panic", fmt.Sprintf("%T", r))
+		*err = errInternal
+	}
 }
 
 // runs tells whether what is bought of a plan runs queries: all but what refines a release that is held.
-func (a *Answerer) runs(plan *plans.Plan, wanted []int) bool {
-	return a.behind(plan) || slices.ContainsFunc(wanted, func(i int) bool { return !plan.Measures[i].Refines() })
+func (r *releases) runs(plan *plans.Plan, wanted []int) bool {
+	return r.behind(plan) || slices.ContainsFunc(wanted, func(i int) bool { return plan.Measures[i].Reads() != plans.Never })
 }
 
 // resultBytes is what the results of queries take at most, which are run one after the other: each as it comes, and once more with
@@ -231,8 +249,7 @@ func (g *grants) reserve(ctx context.Context, workers *admission.Workers, step t
 // those of releases that grow too, which are rendered in their last step's form.
 func queriesToPlan(plan *plans.Plan, queries []rewrite.Query, wanted []int) (list []rewrite.Query) {
 	for i, q := range queries {
-		grows := plan.Measures[i].Continual != nil
-		if q.Valid() && (grows || slices.Contains(wanted, i)) && !slices.ContainsFunc(list, q.Beside) {
+		if q.Valid() && (plan.Measures[i].Reads() == plans.EachStep || slices.Contains(wanted, i)) && !slices.ContainsFunc(list, q.Beside) {
 			list = append(list, q)
 		}
 	}

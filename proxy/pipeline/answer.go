@@ -13,12 +13,10 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
-	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
@@ -30,22 +28,19 @@ import (
 
 // Answerer is the Pipeline of a running proxy: the one place where the packages meet. answer shows the way of a query.
 type Answerer struct {
-	backend    backend.Backend
 	ledger     ledger.Ledger
-	engine     sandbox.Engine
-	random     io.Reader
 	log        *slog.Logger
-	charges    Charges
-	statements Statements // nil: none is kept
-	holdings   holdingsIndex
-	estimates  estimateCache
-	remembered remembered
-	sessions   live[*mechanisms.Session]
-	watches    live[*mechanisms.Watch]
-	purchases  *admission.Slots // each user's, of statements that are charged and counted
 	workers    *admission.Workers
 	public     *PublicRows
-	paid       sync.WaitGroup // purchases under way; they outlive their clients
+	holdings   holdingsIndex
+	remembered remembered
+
+	account  *account
+	database *database
+	releases *releases
+	buyer    *buyer
+	outside  *outside
+	reader   *reader
 }
 
 // Statements keeps the texts of statements that were charged, where a policy says that they are kept.
@@ -54,7 +49,7 @@ type Statements interface {
 }
 
 // KeepStatements has the texts of charged statements kept from now on. It is called before the first statement.
-func (a *Answerer) KeepStatements(in Statements) { a.statements = in }
+func (a *Answerer) KeepStatements(in Statements) { a.buyer.statements = in }
 
 // Charges counts what was charged, for the operator.
 type Charges interface {
@@ -63,10 +58,14 @@ type Charges interface {
 
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, charges Charges) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, charges: charges, public: &PublicRows{},
-		remembered: remembered{room: maxRemembered}, purchases: admission.NewSlots(purchaseBurst), workers: admission.NewWorkers(sandboxSlots(e), databaseSlots(b)),
-		sessions: live[*mechanisms.Session]{what: "online release", lost: "steps of an online release cannot be read: it is taken for stopped", byID: map[int64]*instance[*mechanisms.Session]{}},
-		watches:  live[*mechanisms.Watch]{what: "run of alarms", lost: "steps of a run of alarms cannot be read: it is taken for ended", byID: map[int64]*instance[*mechanisms.Watch]{}}}
+	a := &Answerer{ledger: l, log: log, workers: admission.NewWorkers(sandboxSlots(e), databaseSlots(b)), public: &PublicRows{}, remembered: remembered{room: maxRemembered}}
+	a.account = &account{ledger: l, log: log}
+	a.database = &database{backend: b, purchases: admission.NewSlots(purchaseBurst), workers: a.workers, log: log}
+	a.releases = &releases{database: a.database, ledger: l, random: random, log: log}
+	a.buyer = &buyer{releases: a.releases, charges: charges}
+	a.outside = &outside{engine: e, workers: a.workers, account: a.account}
+	a.reader = &reader{releases: a.releases, outside: a.outside}
+	return a
 }
 
 // sandboxSlots is how many queries a sandbox runs at a time; without one there are none to bound.
@@ -89,7 +88,7 @@ func databaseSlots(b backend.Backend) int {
 func (a *Answerer) Workers() *admission.Workers { return a.workers }
 
 // Drain waits until every purchase under way is saved.
-func (a *Answerer) Drain() { a.paid.Wait() }
+func (a *Answerer) Drain() { a.buyer.paid.Wait() }
 
 // answer is the way of one SELECT: each line takes what the one before it made. It begins once and asks nothing twice; what it finds
 // out that it was not planned by is for answerRetrying to begin again with.
@@ -118,26 +117,26 @@ func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled)
 		return Result{}, a.answerFirst(ctx, x, p)
 	}
 	p.copies = a.public.copiesFor(p.plan)
-	bought, err := a.buy(ctx, x, p.plan, p.queries) // a Receipt each, Sensitive groups, and what is Released of them and saved
+	bought, err := a.buyer.buy(ctx, x, p.plan, p.queries) // a Receipt each, Sensitive groups, and what is Released of them and saved
 	if err != nil {
 		return Result{}, err
 	}
 	result := Result{Tag: "SELECT", Notices: a.notices(ctx, x, p, bought)} // the cost is told even if what follows fails
-	result.Last = a.lastOf(ctx, x, p, bought, result.Notices)
+	result.Last = a.account.lastOf(ctx, x, p, bought, result.Notices)
 	defer spans.Begin(ctx, spans.Outer)()
-	in, err := a.read(ctx, x, p.plan, bought.ids)
+	answers, told, err := a.releases.askAll(ctx, x, p.plan, bought.ids)
 	x.admitted.done()
 	if err != nil {
 		return result, err
 	}
-	result.Notices = withDetail(result.Notices, in.told)
+	result.Notices = withDetail(result.Notices, told)
 	result.Last.tell(result.Notices)
-	if result.Rows, err = a.rows(ctx, x.Session, p, bought.ids, in); err != nil {
+	if result.Rows, err = a.reader.rows(ctx, x.Session, p, bought.ids, answers); err != nil {
 		return result, err
 	}
-	result.Notices = a.dated(ctx, x.Session, p.plan, bought.ids, toldNoise(result.Notices, p.plan, result.Rows.Value()))
+	result.Notices = a.reader.dated(ctx, x.Session, p.plan, bought.ids, toldNoise(result.Notices, p.plan, result.Rows.Value()))
 	result.Last.tell(result.Notices)
-	result.Columns, result.repeatable = a.numbered(x.Session, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought) && x.prior.answers == nil
+	result.Columns, result.repeatable = a.outside.numbered(x.Session, p.plan.Outputs, result.Rows.Value().Columns), repeatable(p.plan, bought) && x.prior.answers == nil
 	result.quick = p.quick
 	return result, nil
 }
@@ -145,7 +144,7 @@ func (a *Answerer) answerCompiled(ctx context.Context, x *execution, p compiled)
 // needsRows tells whether private rows are read for a plan, or what was kept of them: a function of the policy, her own history
 // and what she was told.
 func (a *Answerer) needsRows(plan *plans.Plan) bool {
-	return len(plan.Finds) > 0 || isOnline(plan) || a.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return !m.Held }) ||
+	return len(plan.Finds) > 0 || isOnline(plan) || a.releases.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return !m.Held }) ||
 		slices.ContainsFunc(plan.Inner, func(in *plans.Inner) bool { return a.needsRows(in.Plan) })
 }
 

@@ -27,7 +27,7 @@ import (
 // follows begins at the largest of some public moments.
 
 // admitBeside takes slots for queries beside the first of a statement that has been admitted, and memory for their results, of what is to be had at once.
-func (a *Answerer) admitBeside(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int) {
+func (d *database) admitBeside(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int) {
 	if !readOnce(plan, wanted) {
 		return
 	}
@@ -41,17 +41,17 @@ func (a *Answerer) admitBeside(ctx context.Context, x *execution, plan *plans.Pl
 	g, step := &x.admitted, x.Policy.Server.Timing.Fresh
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for k := 1 + g.beside; k < min(len(bytes), a.backend.Slots()); k++ { // memory for the largest has been reserved
-		leave, had := a.workers.Spare(x.User, step, a.backend.OnTimetable(step))
+	for k := 1 + g.beside; k < min(len(bytes), d.backend.Slots()); k++ { // memory for the largest has been reserved
+		leave, had := d.workers.Spare(x.User, step, d.backend.OnTimetable(step))
 		if !had {
 			return
 		}
-		_, left, err := a.backend.Admit(ctx, step, x.Policy)
+		_, left, err := d.backend.Admit(ctx, step, x.Policy)
 		if err != nil {
 			leave(time.Time{})
 			return
 		}
-		giveBack, had := a.workers.ReserveSpare(bytes[k])
+		giveBack, had := d.workers.ReserveSpare(bytes[k])
 		if !had {
 			left(time.Time{})
 			leave(time.Time{})
@@ -62,10 +62,13 @@ func (a *Answerer) admitBeside(ctx context.Context, x *execution, plan *plans.Pl
 	}
 }
 
-// readOnce tells whether each of the measures that are bought reads its rows when it is bought, or none: what asks its rows again and again does so
+// readOnce reports whether each of the measures that are bought reads its rows when it is bought, or none: what asks its rows again and again does so
 // by itself.
 func readOnce(plan *plans.Plan, wanted []int) bool {
-	return !slices.ContainsFunc(wanted, func(i int) bool { return !plan.Measures[i].Refines() && !readsOnce(plan.Measures[i]) })
+	return !slices.ContainsFunc(wanted, func(i int) bool {
+		when := plan.Measures[i].Reads()
+		return when != plans.Once && when != plans.Never
+	})
 }
 
 // scans puts what is bought of a plan in the order in which it is drawn: the plan's, but for measures that are read in one scan, which stand together
@@ -86,7 +89,7 @@ func scans(queries []rewrite.Query, wanted []int) []int {
 	return order
 }
 
-// trueCounts are what is counted for a measure: groups waits for it, and over says that it is drawn from.
+// trueCounts are what is counted for a measure: groups waits for it, or is nil if nothing is; over says that it is drawn from.
 type trueCounts struct {
 	groups func() (privacy.Sensitive[[]privacy.Group], error)
 	over   func()
@@ -103,11 +106,11 @@ type scanned struct {
 
 // readBeside runs the queries of the receipts that a statement has. rows are those of the kth of what is wanted, each taken once, in the order of scans:
 // so many queries run, or wait to be drawn from, as the statement has slots.
-func (a *Answerer) readBeside(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int, outcomes []ledger.Outcome) (rows func(k int) trueCounts) {
+func (d *database) readBeside(ctx context.Context, x *execution, plan *plans.Plan, queries []rewrite.Query, wanted []int, outcomes []ledger.Outcome) (rows func(k int) trueCounts) {
 	var run []*scanned
 	of := make([]*scanned, len(wanted))
 	for k, i := range wanted {
-		if outcomes[k].Receipt == nil || !readsOnce(plan.Measures[i]) {
+		if when := plan.Measures[i].Reads(); outcomes[k].Receipt == nil || when != plans.Once && when != plans.OnceKept {
 			continue
 		}
 		at := slices.IndexFunc(run, func(s *scanned) bool { return s.query.Beside(queries[i]) })
@@ -120,11 +123,11 @@ func (a *Answerer) readBeside(ctx context.Context, x *execution, plan *plans.Pla
 	}
 	for _, one := range run {
 		one.read = sync.OnceValues(func() ([]privacy.Sensitive[[]privacy.Group], error) {
-			return a.runScan(ctx, x, one.query, one.receipts)
+			return d.runScan(ctx, x, one.query, one.receipts)
 		})
 	}
 	if beside := x.admitted.queriesBeside(); beside > 0 && readOnce(plan, wanted) {
-		a.start(ctx, run, 1+beside)
+		d.start(ctx, run, 1+beside)
 	}
 	return func(k int) trueCounts {
 		i, one := wanted[k], of[k]
@@ -146,7 +149,7 @@ func (a *Answerer) readBeside(ctx context.Context, x *execution, plan *plans.Pla
 }
 
 // start runs scans side by side, in so many slots, each of which is free again when all measures of its scan are drawn from.
-func (a *Answerer) start(ctx context.Context, run []*scanned, slots int) {
+func (d *database) start(ctx context.Context, run []*scanned, slots int) {
 	free := make(chan struct{}, slots)
 	begin := make([]func(), len(run))
 	for i, one := range run {
@@ -158,7 +161,7 @@ func (a *Answerer) start(ctx context.Context, run []*scanned, slots int) {
 		begin[i] = func() {
 			var r result
 			defer func() { done <- r }()
-			defer a.recovered(ctx, &r.err)
+			defer d.recovered(ctx, &r.err)
 			r.counted, r.err = alone()
 		}
 		one.read = sync.OnceValues(func() ([]privacy.Sensitive[[]privacy.Group], error) {

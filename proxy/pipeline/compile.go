@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
@@ -66,7 +65,7 @@ func (a *Answerer) write(ctx context.Context, s *Session, r *compiled) (refusal 
 			return refusal
 		}
 	}
-	return a.tryOuter(ctx, s, r.plan, r.outer)
+	return a.outside.try(ctx, s, r.plan, r.outer)
 }
 
 // compiled is a statement that is planned and whose SQL is written, so that it may be paid for.
@@ -96,7 +95,7 @@ func leafBytes(plan *plans.Plan) (bytes int64) {
 func (a *Answerer) planContext(ctx context.Context, s *Session, first prior) reuse.Context {
 	c := reuse.Context{Work: reuse.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Answers: first.answers, Now: a.ledger.Now()}
 	if s.Dataset != nil {
-		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.sessions.left(ctx, a, s), a.watches.left(ctx, a, s)
+		c.Found, c.Left = a.keysHeld(s), a.releases.left(ctx, s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}
 	if s.Dataset != nil && s.Dataset.Accountant == privacy.Either {
@@ -132,7 +131,7 @@ const stepsPerSecond = 20e6
 
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
 func (a *Answerer) render(ctx context.Context, plan *plans.Plan) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
-	return render(ctx, plan, a.backend.Dialect(), a.log)
+	return render(ctx, plan, a.database.backend.Dialect(), a.log)
 }
 
 // render writes a plan's SQL for a private database and the sandbox.
@@ -143,23 +142,19 @@ func render(ctx context.Context, plan *plans.Plan, private dialect.Dialect, log 
 		if ctx.Err() != nil {
 			return nil, outer.Query{}, reuse.RefuseEnded(context.Cause(ctx))
 		}
-		if m.Refines() || m.Held && !mechanisms.Is[*mechanisms.Alarm](m.Spec) {
+		when := m.Reads()
+		if m.Held && when != plans.EachQuestion {
 			continue
 		}
-		if readsOnce(m) {
+		if when == plans.Once {
 			once, together = append(once, i), append(together, m)
 			continue
 		}
-		run, err := counted(m)
-		switch {
-		case mechanisms.Is[*mechanisms.Alarm](m.Spec):
-			queries[i], err = renderAlarms(plan, i, private)
-		case err == nil:
-			queries[i], err = rewrite.Render(run, private)
-		}
+		q, err := renderQueried(plan, i, private)
 		if err != nil {
 			return nil, outer.Query{}, unrendered(ctx, log, m, err)
 		}
+		queries[i] = q
 	}
 	written, err := rewrite.RenderAll(ctx, together, private)
 	if ctx.Err() != nil {
@@ -178,6 +173,21 @@ func render(ctx context.Context, plan *plans.Plan, private dialect.Dialect, log 
 	return queries, above, refusal
 }
 
+// renderQueried writes the SQL of a measure that is not read once, and returns the first of its queries.
+func renderQueried(plan *plans.Plan, i int, private dialect.Dialect) (first rewrite.Query, err error) {
+	list, err := queried(plan, i)
+	for _, m := range list {
+		q, err := rewrite.Render(m, private)
+		if err != nil {
+			return first, err
+		}
+		if !first.Valid() {
+			first = q
+		}
+	}
+	return first, err
+}
+
 // unrendered refuses a measure whose SQL cannot be written, which is a fault of ours but where it would be too long.
 func unrendered(ctx context.Context, log *slog.Logger, m *plans.Measure, err error) *refuse.Refusal {
 	if errors.Is(err, rewrite.ErrTooLong) {
@@ -185,16 +195,4 @@ func unrendered(ctx context.Context, log *slog.Logger, m *plans.Measure, err err
 	}
 	log.ErrorContext(ctx, "measure cannot be rendered", "kind", m.Kind, "table", m.Table.Name, "error", err)
 	return refuse.Unrendered()
-}
-
-// tryOuter has the sandbox bind the outer query before anything is charged, so that what cannot run is refused for free, and
-// run it over leaves of made-up numbers (probe.go), so that what fails whatever is released is refused for free too.
-func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) *refuse.Refusal {
-	if plan.Outer.Direct != nil || plan.Cost.IsZero() {
-		return nil
-	}
-	if _, refusal := a.bound(ctx, s, plan, above); refusal != nil {
-		return refusal
-	}
-	return a.probe(ctx, s, plan, above)
 }

@@ -3,14 +3,12 @@ package pipeline
 import (
 	"context"
 
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -29,7 +27,7 @@ const jsonType policy.Type = 114
 func (a *Answerer) Describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (d plans.Description, refusal *refuse.Refusal) {
 	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
 		if d, refusal = a.describe(ctx, s, stmt, given); refusal == nil && stmt.Kind == parse.KindSelect {
-			d.Columns = a.described(s, d.Outputs, d.Columns)
+			d.Columns = a.outside.described(s, d.Outputs, d.Columns)
 		}
 		return refusal
 	})
@@ -118,7 +116,7 @@ func (a *Answerer) describedPlan(ctx context.Context, s *Session, stmt parse.Sta
 		if refusal != nil {
 			return plan, nil, refusal
 		}
-		columns, any, refusal := a.settled(ctx, s, plan, d.Params)
+		columns, any, refusal := a.outside.settled(ctx, s, plan, d.Params)
 		if refusal != nil || !any {
 			return plan, columns, stmt.Placed(refusal)
 		}
@@ -126,9 +124,9 @@ func (a *Answerer) describedPlan(ctx context.Context, s *Session, stmt parse.Sta
 }
 
 // settled has the sandbox bind a plan, after those that are answered first, and reports whether it told types that were not known.
-func (a *Answerer) settled(ctx context.Context, s *Session, plan *plans.Plan, params []policy.Type) (columns []sandbox.Column, any bool, refusal *refuse.Refusal) {
+func (o *outside) settled(ctx context.Context, s *Session, plan *plans.Plan, params []policy.Type) (columns []sandbox.Column, any bool, refusal *refuse.Refusal) {
 	for _, in := range plan.Inner {
-		_, found, refusal := a.settled(ctx, s, in.Plan, params)
+		_, found, refusal := o.settled(ctx, s, in.Plan, params)
 		if any = any || found; refusal != nil {
 			return nil, any, refusal
 		}
@@ -140,7 +138,7 @@ func (a *Answerer) settled(ctx context.Context, s *Session, plan *plans.Plan, pa
 	if refusal != nil {
 		return nil, any, refusal
 	}
-	bound, refusal := a.bound(ctx, s, plan, above)
+	bound, refusal := o.bound(ctx, s, plan, above)
 	return bound.Columns, settle(params, bound.Params) || any, refusal
 }
 
@@ -154,22 +152,4 @@ func settle(params []policy.Type, found map[int]policy.Type) (any bool) {
 		}
 	}
 	return any
-}
-
-// bound has the sandbox bind an outer query, over leaves without rows.
-func (a *Answerer) bound(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) (d sandbox.Description, refusal *refuse.Refusal) {
-	tables := make([]sandbox.Table, 0, len(plan.Leaves))
-	for _, leaf := range plan.Leaves {
-		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
-	}
-	err := a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) (err error) {
-		session.Unreleased = true
-		d, err = a.engine.Describe(ctx, session, above, tables)
-		return err
-	})
-	if err != nil {
-		f := pgerror.Describe(err)
-		return d, refuse.Invalid(f.SQLState, f.Message, f.Hint)
-	}
-	return d, nil
 }

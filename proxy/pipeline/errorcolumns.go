@@ -40,7 +40,7 @@ func redrawsFor(share float64) int {
 // computed column takes the quantiles of its values over redraws of the noise around the released values: a parametric
 // bootstrap, which is post-processing, and the same whenever it is made of the same releases. Rows of a redraw are matched by their columns without noise; where those do not
 // tell rows apart, or a row is seldom there, the bounds are NULL.
-func (a *Answerer) withErrors(ctx context.Context, s *Session, p compiled, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
+func (r *reader) withErrors(ctx context.Context, s *Session, p compiled, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
 	plan, rows := p.plan, released.Value()
 	if len(rows.Columns) != len(plan.Columns) {
 		return privacy.PostProcess(released, func(rows sandbox.Rows) sandbox.Rows { return withoutBounds(plan, rows) }), nil
@@ -51,7 +51,7 @@ func (a *Answerer) withErrors(ctx context.Context, s *Session, p compiled, ids [
 		most := s.Policy.Server.Limits.StatementMemory / 2
 		size := int64(0)
 		for range redrawsFor(plan.Confidence.Float()) {
-			again, err := a.redraw(ctx, s, p, ids, noise)
+			again, err := r.redraw(ctx, s, p, ids, noise)
 			if err != nil {
 				return released, err
 			}
@@ -126,8 +126,8 @@ func (zeros) Read(p []byte) (int, error) {
 }
 
 // redraw runs the outer query once more on fresh noise around the released values.
-func (a *Answerer) redraw(ctx context.Context, s *Session, p compiled, ids []int64, noise []io.Reader) (privacy.Released[sandbox.Rows], error) {
-	readings, err := a.readings(ctx, s, p.plan, ids)
+func (r *reader) redraw(ctx context.Context, s *Session, p compiled, ids []int64, noise []io.Reader) (privacy.Released[sandbox.Rows], error) {
+	readings, err := r.readings(ctx, s, p.plan, ids)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}
@@ -138,7 +138,7 @@ func (a *Answerer) redraw(ctx context.Context, s *Session, p compiled, ids []int
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}
-	return a.postProcess(ctx, s, p, leaves)
+	return r.outside.query(ctx, s, p, leaves)
 }
 
 // collect files the rows of one redraw under their columns without noise. A key seen twice in one redraw tells nothing

@@ -91,11 +91,18 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *plans.Plan) (e
 	if refusal != nil {
 		return explanation{}, refusal
 	}
-	a.renderSteps(ctx, plan, queries)
+	for i, m := range plan.Measures {
+		if m.Held && m.Reads() == plans.EachStep {
+			var err error
+			if queries[i], err = renderQueried(plan, i, a.database.backend.Dialect()); err != nil {
+				return explanation{}, unrendered(ctx, a.log, m, err)
+			}
+		}
+	}
 	e := explained(plan, queries, above)
-	e.Balance = a.balanceAfter(ctx, s, plan.Cost, plan.Charge())
-	if a.needsRows(plan) && a.backend != nil {
-		e.AsOf = dateOf(a.backend.AsOf(s.Policy))
+	e.Balance = a.account.balanceAfter(ctx, s, plan.Cost, plan.Charge())
+	if a.needsRows(plan) && a.database.backend != nil {
+		e.AsOf = dateOf(a.database.backend.AsOf(s.Policy))
 	}
 	if refusal = a.explainFinds(ctx, plan, &e); refusal != nil {
 		return e, refusal
@@ -163,7 +170,7 @@ func (e *explanation) leaveOutSQL() {
 	}
 }
 
-func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Cost, charge accounting.Charge) string {
+func (a *account) balanceAfter(ctx context.Context, s *Session, cost privacy.Cost, charge accounting.Charge) string {
 	if s.Dataset == nil {
 		return ""
 	}
@@ -192,12 +199,12 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 	e := explainedLeaf{planNode: leafNode(leaf, "Aggregate"), Name: leaf.Name, SQL: leaf.SQL, Table: m.Table.Schema + "." + m.Table.Name, Measure: m.Name, Kind: m.Kind, Why: m.Why}
 	e.Relation, e.TotalCost = m.Table.Name, priced(m.Cost)
 	e.Source = "a fresh count"
-	switch {
+	switch alarms := m.Reads() == plans.EachQuestion; {
 	case m.Held && m.HeldID == 0:
 		e.Source = "the numbers of the keys that are found first"
-	case m.Held && mechanisms.Is[*mechanisms.Alarm](m.Spec):
+	case m.Held && alarms:
 		e.Source = "your run of alarms " + m.Name
-	case mechanisms.Is[*mechanisms.Alarm](m.Spec):
+	case alarms:
 		e.Source = "a new run of alarms, bought by this query"
 	case m.Held:
 		e.Source = "release " + m.Name + ", which you have paid for"
@@ -212,10 +219,7 @@ func explainLeaf(plan *plans.Plan, leaf *plans.Leaf, measure int, q rewrite.Quer
 	}
 	contribution := m.Contribution()
 	e.Mechanism = MechanismText(m)
-	spec := m.Spec
-	if m.Continual != nil {
-		spec = m.Continual.Spec
-	}
+	spec := m.Paid()
 	of := ""
 	if weighted(m.Spec.Counts().Strategy) {
 		of = " of the weighted sums"

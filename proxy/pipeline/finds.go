@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
@@ -23,7 +24,7 @@ func (a *Answerer) findKeys(ctx context.Context, x *execution, plan *plans.Plan)
 	if refusal != nil {
 		return refusal
 	}
-	bought, err := a.buy(ctx, x, first, queries)
+	bought, err := a.buyer.buy(ctx, x, first, queries)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (a *Answerer) unanswered(ctx context.Context, x *execution) Result {
 	case charged == x.prior.cost:
 		kept = "the keys that were found are yours, and free from now on"
 	}
-	return Result{Notices: []Notice{{Message: "cost " + a.costText(ctx, x.Session, charged) + "; " + kept}}}
+	return Result{Notices: []Notice{{Message: "cost " + a.account.costText(ctx, x.Session, charged) + "; " + kept}}}
 }
 
 // keysHeld reads the keys of a release.
@@ -67,6 +68,17 @@ func specOf(r ledger.Release) mechanisms.Spec {
 		spec.Cells = len(n.Keys)
 	}
 	return spec
+}
+
+// asOf is a saved release as a plan reads it, and its Spec: of one that grows, what was known at the plan's time.
+func asOf(r ledger.Release, through int) (mechanisms.Spec, privacy.Released[mechanisms.Noisy]) {
+	if through == 0 {
+		return specOf(r), r.Noisy
+	}
+	known := r.Item.Spec.Known(through)
+	return r.Item.Spec.Through(through), privacy.PostProcess(r.Noisy, func(n mechanisms.Noisy) mechanisms.Noisy {
+		return mechanisms.Noisy{Observations: n.Observations[:min(known, len(n.Observations))]}
+	})
 }
 
 // explainFinds describes what is found first.

@@ -39,7 +39,7 @@ func (a *Answerer) answerFirst(ctx context.Context, x *execution, r compiled) er
 		return errPlanAnew
 	}
 	if b, err := a.ledger.Balance(ctx, x.User, x.Dataset.ID); err == nil && !b.Holds(plan.Charge()) {
-		return a.chargeFailure(ctx, x.Session, plan, ledger.ErrExhausted)
+		return a.buyer.chargeFailure(ctx, x.Session, plan, ledger.ErrExhausted)
 	}
 	for _, in := range plan.Inmost() {
 		if len(in.Plan.Finds) > 0 {
@@ -57,7 +57,7 @@ func (a *Answerer) answerFirst(ctx context.Context, x *execution, r compiled) er
 
 // answerInner answers one sub-query, which waits for nothing, and keeps what was released for the rest of its statement.
 func (a *Answerer) answerInner(ctx context.Context, x *execution, key string, r compiled) error {
-	bought, err := a.buy(ctx, x, r.plan, r.queries)
+	bought, err := a.buyer.buy(ctx, x, r.plan, r.queries)
 	x.prior.cost = bought.charged
 	if err != nil {
 		return err
@@ -71,11 +71,11 @@ func (a *Answerer) answerInner(ctx context.Context, x *execution, key string, r 
 
 // innerAnswer reads a sub-query's answer from what was saved.
 func (a *Answerer) innerAnswer(ctx context.Context, x *execution, key string, r compiled, ids []int64) (*plans.Answer, error) {
-	read, err := a.read(ctx, x, r.plan, ids)
+	answers, _, err := a.releases.askAll(ctx, x, r.plan, ids)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := a.rows(ctx, x.Session, r, ids, read)
+	rows, err := a.reader.rows(ctx, x.Session, r, ids, answers)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (a *Answerer) compileInner(ctx context.Context, s *Session, plan *plans.Pla
 		if refusal = a.compileInner(ctx, s, in.Plan, list); refusal != nil {
 			return refusal
 		}
-		if refusal = a.tryOuter(ctx, s, in.Plan, r.outer); refusal != nil {
+		if refusal = a.outside.try(ctx, s, in.Plan, r.outer); refusal != nil {
 			return refusal
 		}
 		r.errors, r.copies = errorParts(in.Plan), a.public.copiesFor(in.Plan)

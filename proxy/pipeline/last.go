@@ -25,7 +25,7 @@ type Last struct {
 }
 
 // lastOf is what dp.last shows of an answer; nil: its notice says nothing.
-func (a *Answerer) lastOf(ctx context.Context, x *execution, p compiled, bought purchase, told []Notice) *Last {
+func (a *account) lastOf(ctx context.Context, x *execution, p compiled, bought purchase, told []Notice) *Last {
 	if len(told) == 0 || x.Dataset == nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (l *Last) tell(told []Notice) {
 
 // lastRows: cost, remaining, budget, error, confidence, notice, detail. Amounts are ε under the pure accountant, ρ under zCDP, as in
 // dp.budget, and under either in the unit of the cost; remaining is what was left when it was charged, of what was free what is left now. Before the first answer all is NULL.
-func (a *Answerer) lastRows(ctx context.Context, s *Session) ([][]policy.Value, error) {
+func (a *account) lastRows(ctx context.Context, s *Session) ([][]policy.Value, error) {
 	var l *Last
 	if s.Last != nil {
 		l = s.Last()

@@ -2,41 +2,45 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// Some releases are asked one question after the other: online releases (online.go) and runs of alarms (watch.go). Their
-// mechanism lives in this process, which alone knows its noisy threshold, from its first question on.
+// Online releases and runs of alarms are asked one question after the other. Their mechanism lives in this process from its first question
+// on, which alone knows its noisy threshold and, of an online release, the sealed cells. Each hard answer, each yes, is a step in the ledger
+// before it is sent; an easy one, a no, is nothing to be remembered. After a restart the first question goes on from the steps: one
+// more step, which takes an update or a yes, is durable before the database is asked again (privacy rule 18; docs/adr/0030).
 
-// live are the mechanisms of one kind that live, by the ledger's id. There is one of each.
-type live[M mechanism] struct {
-	what    string       // for the log
-	lost    string       // of steps that cannot be read, for the log
-	opening sync.RWMutex // held for reading by those that are being opened and have no id yet
-	mu      sync.Mutex
-	byID    map[int64]*instance[M]
+// live are the mechanisms that live, by the ledger's id. There is one of each.
+type live struct {
+	begins sync.RWMutex // held for reading by those that are being opened and have no id yet
+	mu     sync.Mutex
+	byID   map[int64]*instance
 }
 
 // instance is one of them. Who asks it holds it, for as long as the database takes; who only plans waits for that no longer than her
 // client does.
-type instance[M mechanism] struct {
-	locked chan struct{} // of one element, which is there while somebody asks
-	asked  M             // nil: not begun, or lost
-	by     *Session      // who asks it, or asked it last: steps are made in her name
+type instance struct {
+	locked chan struct{}   // of one element, which is there while somebody asks
+	asked  mechanisms.Live // nil: not begun, or lost
+	by     *Session        // who asks it, or asked it last: steps are made in her name
 }
 
-func newInstance[M mechanism](asked M) *instance[M] {
-	return &instance[M]{locked: make(chan struct{}, 1), asked: asked}
+func newInstance(asked mechanisms.Live) *instance {
+	return &instance{locked: make(chan struct{}, 1), asked: asked}
 }
 
 // lock waits for it until the statement ends.
-func (i *instance[M]) lock(ctx context.Context) error {
+func (i *instance) lock(ctx context.Context) error {
 	select {
 	case i.locked <- struct{}{}:
 		return nil
@@ -46,7 +50,7 @@ func (i *instance[M]) lock(ctx context.Context) error {
 }
 
 // lockFor is lock for who asks it. Its steps are hers from now on: of a group's, whoever has opened it may have left since.
-func (i *instance[M]) lockFor(ctx context.Context, s *Session) error {
+func (i *instance) lockFor(ctx context.Context, s *Session) error {
 	if err := i.lock(ctx); err != nil {
 		return err
 	}
@@ -54,62 +58,54 @@ func (i *instance[M]) lockFor(ctx context.Context, s *Session) error {
 	return nil
 }
 
-func (i *instance[M]) unlock() { <-i.locked }
-
-type mechanism interface {
-	*mechanisms.Session | *mechanisms.Watch
-	Left() int
-	Opened() privacy.Released[mechanisms.Noisy]
-}
+func (i *instance) unlock() { <-i.locked }
 
 // of is the instance of an id. One that is not there may be about to be: whoever took it for lost would begin a second one.
-func (l *live[M]) of(id int64) *instance[M] {
+func (l *live) of(id int64) *instance {
 	if one := l.known(id); one != nil {
 		return one
 	}
-	l.opening.Lock()
-	defer l.opening.Unlock()
+	l.begins.Lock()
+	defer l.begins.Unlock()
+	if one := l.known(id); one != nil {
+		return one
+	}
+	one := newInstance(nil)
+	l.put(id, one)
+	return one
+}
+
+func (l *live) known(id int64) *instance {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byID[id] == nil {
-		l.byID[id] = newInstance[M](nil)
-	}
 	return l.byID[id]
 }
 
-func (l *live[M]) known(id int64) *instance[M] {
+func (l *live) put(id int64, one *instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.byID[id]
-}
-
-// open opens a mechanism on a paid receipt, which saves its steps by what it is given, and saves that it is open.
-func (l *live[M]) open(ctx context.Context, a *Answerer, x *execution, m *plans.Measure, receipt *ledger.Receipt, begin func(save func(step []byte) error) (M, error)) (id int64, _ error) {
-	one := newInstance[M](nil)
-	one.by = x.Session
-	asked, err := begin(func(step []byte) error { return a.extend(one.by, id, step) })
-	if err != nil {
-		a.log.ErrorContext(ctx, l.what+" was not opened", "kind", m.Kind, "table", m.Table.Name, "error", err)
-		return 0, errInternal
+	if l.byID == nil {
+		l.byID = map[int64]*instance{}
 	}
-	l.opening.RLock()
-	defer l.opening.RUnlock()
-	if id, err = a.save(ctx, x, receipt, drawn{noisy: asked.Opened()}); err != nil {
-		a.log.ErrorContext(ctx, l.what+" was not saved", "kind", m.Kind, "table", m.Table.Name, "error", err)
-		return 0, errLedger
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	one.asked = asked
 	l.byID[id] = one
-	return id, nil
+}
+
+// opening keeps others from taking an instance for lost that is being saved, until what it returns is called: then it has its id, or 0.
+func (l *live) opening(one *instance, id *int64) (done func()) {
+	l.begins.RLock()
+	return func() {
+		defer l.begins.RUnlock()
+		if *id != 0 {
+			l.put(*id, one)
+		}
+	}
 }
 
 // left is how much a release of hers has left, updates or yes answers: as many as a question would find. It is 0 to a statement that
 // has been cancelled meanwhile.
-func (l *live[M]) left(ctx context.Context, a *Answerer, s *Session) func(id int64) int {
+func (r *releases) left(ctx context.Context, s *Session) func(id int64) int {
 	return func(id int64) int {
-		one := l.of(id)
+		one := r.live.of(id)
 		if one.lock(ctx) != nil {
 			return 0
 		}
@@ -117,13 +113,13 @@ func (l *live[M]) left(ctx context.Context, a *Answerer, s *Session) func(id int
 		if one.asked != nil {
 			return one.asked.Left()
 		}
-		r, err := a.ledger.Load(ctx, s.User, id)
+		release, err := r.ledger.Load(ctx, s.User, id)
 		if err != nil {
 			return 0
 		}
-		left, err := r.Item.Spec.LeftAfter(r.Steps, true)
+		left, err := release.Item.Spec.LeftAfter(release.Steps, true)
 		if err != nil {
-			a.log.ErrorContext(ctx, l.lost, "release", id, "error", err)
+			r.log.ErrorContext(ctx, "steps of a release cannot be read: it is taken for ended", "release", id, "error", err)
 			return 0
 		}
 		return left
@@ -131,18 +127,168 @@ func (l *live[M]) left(ctx context.Context, a *Answerer, s *Session) func(id int
 }
 
 // extend makes a step of a release durable, before what it tells is sent.
-func (a *Answerer) extend(s *Session, id int64, step []byte) error {
-	return a.ledger.Extend(context.Background(), s.User, id, step)
+func (r *releases) extend(s *Session, id int64, step []byte) error {
+	return r.ledger.Extend(context.Background(), s.User, id, step)
 }
 
-// load reads a saved release of hers.
-func (a *Answerer) load(ctx context.Context, s *Session, id int64) (ledger.Release, error) {
-	release, err := a.ledger.Load(ctx, s.User, id)
-	if err != nil {
-		a.log.ErrorContext(ctx, "saved release cannot be read", "release", id, "error", err)
-		return ledger.Release{}, errLedger
+// runAnswers are the answers that releases which go on gave, by run and row.
+type runAnswers map[*plans.Run][]mechanisms.SessionAnswer
+
+// errEnded is what a question gets whose run has ended since it was planned: by another question of the same analyst.
+var errEnded = &pgerror.Failure{SQLState: "40001", Message: "the run of alarms has just ended", Hint: "Ask again: a new run is bought then."}
+
+// askAll asks the releases of a plan that go on what it reads from them, in its order, and says what they told: all of it is released.
+func (r *releases) askAll(ctx context.Context, x *execution, plan *plans.Plan, ids []int64) (answers runAnswers, told []string, err error) {
+	for run := range runs(plan) {
+		if run.Measure < 0 || run.Selected != nil || !plan.Measures[run.Measure].Spec.GoesOn() {
+			continue
+		}
+		m := plan.Measures[run.Measure]
+		given, err := r.ask(ctx, x, m, ids[run.Measure], run)
+		ended := err == errEnded && len(told) > 0 // by an answer of this statement
+		if ended {
+			given = []mechanisms.SessionAnswer{{Guessed: true}}
+		} else if err != nil {
+			return nil, nil, err
+		}
+		if answers == nil {
+			answers = runAnswers{}
+		}
+		if answers[run] = given; run.Threshold != nil {
+			told = append(told, alarmTold(m, given[0]))
+		}
 	}
-	return release, nil
+	return answers, append(r.onlineParts(ctx, x.Session, plan, ids, answers), told...), nil
+}
+
+// ask asks one release, which is restored first where it does not live: a run of alarms about the rows that are counted for the question, an
+// online release about its cells. What that has no answer for any more, since it stops at one of the rows, is its hypothesis's.
+func (r *releases) ask(ctx context.Context, x *execution, m *plans.Measure, id int64, run *plans.Run) ([]mechanisms.SessionAnswer, error) {
+	one, counted, lives := r.live.of(id), m, false
+	if run.Threshold != nil {
+		counted = run.Threshold.Measure
+	} else {
+		if err := one.lockFor(ctx, x.Session); err != nil {
+			return nil, err
+		}
+		if lives = one.asked != nil; !lives { // who waits for a slot keeps nobody from the release: those who have theirs may wait for it
+			one.unlock()
+		}
+	}
+	var query rewrite.Query
+	if !lives {
+		var err error
+		if query, err = rewrite.Render(counted, r.database.backend.Dialect()); err != nil {
+			return nil, unrendered(ctx, r.log, counted, err)
+		}
+		if err := r.database.admit(ctx, x, []rewrite.Query{query}, "the release was not asked, and what was paid for it stays good"); err != nil {
+			return nil, err
+		}
+		if err := one.lockFor(ctx, x.Session); err != nil {
+			return nil, err
+		}
+	}
+	defer one.unlock()
+	questions, err := r.resume(ctx, x, m, id, one, query, run)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]mechanisms.SessionAnswer, len(questions))
+	for i, q := range questions {
+		answer, err := one.asked.Answer(q)
+		if errors.Is(err, mechanisms.ErrAlarmsSpent) {
+			return nil, errEnded
+		}
+		if err != nil {
+			one.asked = nil // whether the answer took a step is known now: the next question restores, at one
+			r.log.ErrorContext(ctx, "release gave no answer", "release", id, "error", err)
+			return nil, errLedger
+		}
+		out[i] = answer.Value()
+	}
+	if err := r.elsewhere(ctx, id, r.ledger.Leads(context.WithoutCancel(ctx), id)); err != nil { // another proxy may have gone on with it: then nothing of this is sent
+		one.asked = nil
+		return nil, err
+	}
+	return out, nil
+}
+
+// resume makes a release this proxy's and has it live here, and returns what it is asked. It is restored only when it is this proxy's:
+// before, its last steps might still be another one's to make. The statement has its slot of the database where rows are read.
+func (r *releases) resume(ctx context.Context, x *execution, m *plans.Measure, id int64, one *instance, query rewrite.Query, run *plans.Run) (list []mechanisms.Question, _ error) {
+	var receipt *ledger.Receipt
+	var err error
+	switch {
+	case run.Threshold != nil:
+		receipt, err = r.ledger.Ask(context.WithoutCancel(ctx), x.User, id, ledger.Digest(run.Threshold.Measure.Digest))
+	case one.asked == nil:
+		receipt, err = r.ledger.Resume(context.WithoutCancel(ctx), x.User, id, mechanisms.RestartStep())
+	}
+	if err := r.elsewhere(ctx, id, err); err != nil {
+		one.asked = nil
+		return nil, err
+	}
+	counts := func() (privacy.Sensitive[[]privacy.Group], error) {
+		truth, err := r.database.runQuery(ctx, x, query, receipt)
+		if err != nil {
+			r.log.ErrorContext(ctx, "release that goes on was not counted for", "kind", m.Kind, "table", m.Table.Name, "error", err)
+			return truth, errInternal
+		}
+		return truth, nil
+	}
+	if one.asked == nil {
+		if one.asked, err = r.restore(ctx, x, m, id, one, counts); err != nil {
+			return nil, err
+		}
+	}
+	if q := run.Threshold; q != nil {
+		truth, err := counts()
+		return []mechanisms.Question{{Place: q.Measure.Place, Groups: truth, Least: q.Least}}, err
+	}
+	for _, spans := range run.Spans {
+		list = append(list, mechanisms.Question{Spans: spans})
+	}
+	return list, nil
+}
+
+// restore goes on with a release that another process has left.
+func (r *releases) restore(ctx context.Context, x *execution, m *plans.Measure, id int64, one *instance, counts func() (privacy.Sensitive[[]privacy.Group], error)) (mechanisms.Live, error) {
+	release, err := r.load(ctx, x.Session, id)
+	if err != nil {
+		return nil, err
+	}
+	var truth privacy.Sensitive[[]privacy.Group]
+	if m.Reads() == plans.OnceKept {
+		if truth, err = counts(); err != nil {
+			return nil, err
+		}
+	}
+	asked, err := mechanisms.Restore(release.Item.Spec, release.Steps, m.Place, truth, r.randomness(x.Session), func(step []byte) error { return r.extend(one.by, id, step) })
+	switch {
+	case errors.Is(err, mechanisms.ErrAlarmsSpent):
+		return nil, errEnded
+	case err != nil && !errors.Is(err, ledger.ErrElsewhere):
+		r.log.ErrorContext(ctx, "release was not restored", "release", id, "error", err)
+		return nil, errLedger
+	}
+	return asked, r.elsewhere(ctx, id, err)
+}
+
+// elsewhere is the error of a release that the ledger does not let this proxy go on with.
+func (r *releases) elsewhere(ctx context.Context, id int64, err error) error {
+	if errors.Is(err, ledger.ErrElsewhere) {
+		return errElsewhere
+	}
+	if err != nil {
+		r.log.ErrorContext(ctx, "release cannot be asked here", "release", id, "error", err)
+		return errLedger
+	}
+	return nil
+}
+
+// isOnline reports whether a plan asks an online release, or a run of alarms.
+func isOnline(plan *plans.Plan) bool {
+	return slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return m.Spec.GoesOn() })
 }
 
 // runs are all runs of a plan's counts, in the order in which they are read.

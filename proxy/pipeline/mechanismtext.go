@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -165,4 +166,51 @@ func MechanismText(m *plans.Measure) string {
 		return marginalsText(m)
 	}
 	return mechanismText(m.Spec, price, m.Contribution())
+}
+
+// growthText names the strategy and the noise of a release that grows, and how exact it is by now.
+func growthText(m *plans.Measure) string {
+	s, days := m.Continual.Spec, m.Continual.Through
+	how := fmt.Sprintf("%s: the band has the length %d", s.Counts().Strategy.Kind, largest(s.Counts().Strategy.Radices))
+	if s.Counts().Strategy.Kind == mechanisms.ContinualTree {
+		how = fmt.Sprintf("%s of single cells, each once complete", s.Counts().Strategy.Kind)
+		if n := len(s.Counts().Strategy.Radices); n > 0 {
+			blocks, block := make([]string, n), 1
+			for i := range blocks {
+				block *= s.Counts().Strategy.Radices[n-1-i]
+				blocks[i] = fmt.Sprint(block)
+			}
+			how = fmt.Sprintf("%s of single cells and blocks of %s, each once complete", s.Counts().Strategy.Kind, strings.Join(blocks, " and "))
+		}
+	}
+	all, err := mechanisms.NewConfidence(.95)
+	if err != nil {
+		return how
+	}
+	sofar := m.Spec.Error([]mechanisms.Span{{From: 0, To: days}}, all).Variance
+	return fmt.Sprintf("%s; paid for once with all %d cells, of which %d are closed, and each drawn once when it is; %s; ranges of the closed cells have RMSE %.1f, their sum %.1f",
+		how, s.Cells, days, noiseText(s.Counts().Noise), m.Spec.RMSE(mechanisms.AllRanges), math.Sqrt(sofar))
+}
+
+// largest is the largest of a few numbers, 0 of none.
+func largest(list []int) (most int) {
+	for _, n := range list {
+		most = max(most, n)
+	}
+	return most
+}
+
+// onlineText names an online release's mechanism.
+func onlineText(s mechanisms.Spec, o *mechanisms.Online) string {
+	return fmt.Sprintf("%s over %d cells: a sparse vector compares each answer of the hypothesis with the rows; up to %d answers come from the rows, with noise of their own", o.Rule, s.Cells, o.Updates)
+}
+
+// syntheticText names how made-up rows came about.
+func syntheticText(s mechanisms.Spec, y *mechanisms.Synthetic) string {
+	return fmt.Sprintf("%d made-up rows by %s over %d cells", y.Drawn, y.Rule, s.Cells)
+}
+
+// alarmText names the mechanism of a run of alarms.
+func alarmText(a *mechanisms.Alarm) string {
+	return fmt.Sprintf("sparse vector (AboveThreshold) with noise of one side on threshold and count: the run ends at yes number %d; each no before that is free", a.Positives)
 }

@@ -24,12 +24,12 @@ func (a *Answerer) notices(ctx context.Context, x *execution, p compiled, bought
 	if answers := x.prior.answers; len(plan.Measures) == 0 && answers != nil {
 		parts := append([]string{"free"}, public...)
 		if !found.IsZero() {
-			parts[0] = "cost " + a.costText(ctx, x.Session, found)
+			parts[0] = "cost " + a.account.costText(ctx, x.Session, found)
 		}
 		return []Notice{{Message: strings.Join(parts, "; "), Detail: strings.Join(plan.Notes, "\n")}}
 	}
 	if len(plan.Measures) == 0 && !found.IsZero() {
-		return []Notice{{Message: "cost " + a.costText(ctx, x.Session, found) + "; no key was found that enough " + x.Dataset.Unit.Name + "s have"}}
+		return []Notice{{Message: "cost " + a.account.costText(ctx, x.Session, found) + "; no key was found that enough " + x.Dataset.Unit.Name + "s have"}}
 	}
 	if len(plan.Measures) == 0 {
 		if len(public) == 0 {
@@ -41,7 +41,7 @@ func (a *Answerer) notices(ctx context.Context, x *execution, p compiled, bought
 	if bought.charged.IsZero() {
 		parts = append(parts, freeOf(plan))
 	} else {
-		parts = append(parts, "cost "+a.costText(ctx, x.Session, bought.charged))
+		parts = append(parts, "cost "+a.account.costText(ctx, x.Session, bought.charged))
 	}
 	parts = append(parts, p.errors...)
 	if plan.WantsErrors() && hasChoices(plan) {
@@ -54,14 +54,10 @@ func (a *Answerer) notices(ctx context.Context, x *execution, p compiled, bought
 
 // dated adds of which moment the rows are that were counted, where those are a snapshot's: "cost ε 0.1; …; as of 2026-11-23 02:00 UTC".
 // The releases are those of an answer that has just been made of them.
-func (a *Answerer) dated(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, notices []Notice) []Notice {
+func (r *reader) dated(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, notices []Notice) []Notice {
 	var moments []string
 	for i, m := range plan.Measures {
-		through := 0
-		if m.Continual != nil {
-			through = m.Continual.Through
-		}
-		release, err := a.estimate(ctx, s, ids[i], through)
+		release, err := r.estimate(ctx, s, ids[i], m.Through())
 		if err != nil || release.asOf == 0 {
 			continue
 		}
@@ -108,7 +104,7 @@ func publicParts(plan *plans.Plan) []string {
 }
 
 // costText gives a cost and the balance after it: in ε, or, under zCDP, in shares of the budget.
-func (a *Answerer) costText(ctx context.Context, s *Session, cost privacy.Cost) string {
+func (a *account) costText(ctx context.Context, s *Session, cost privacy.Cost) string {
 	b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID)
 	if err != nil {
 		return cost.String()

@@ -13,13 +13,13 @@ import (
 
 // numbersOf are the numbers of so many columns; the zero ones where not all of the statement's columns are known by their names. Columns
 // of errors stand between them.
-func (a *Answerer) numbersOf(s *Session, outputs []plans.Output, columns int, name func(i int) string) []pgcatalog.Number {
+func (o *outside) numbersOf(s *Session, outputs []plans.Output, columns int, name func(i int) string) []pgcatalog.Number {
 	numbers := make([]pgcatalog.Number, columns)
 	between := len(outputs) < columns
-	if a.engine == nil || len(outputs) > columns || between && !s.Settings.Settings.ErrorColumns {
+	if o.engine == nil || len(outputs) > columns || between && !s.Settings.Settings.ErrorColumns {
 		return numbers
 	}
-	known := a.engine.Numbers(s.Database)
+	known := o.engine.Numbers(s.Database)
 	for i := range numbers {
 		if len(outputs) > 0 && (!between || name(i) == outputs[0].Name) {
 			numbers[i], outputs = known[outputs[0].Of], outputs[1:]
@@ -29,18 +29,18 @@ func (a *Answerer) numbersOf(s *Session, outputs []plans.Output, columns int, na
 }
 
 // described are described columns with their numbers.
-func (a *Answerer) described(s *Session, outputs []plans.Output, columns []plans.OutColumn) []plans.OutColumn {
+func (o *outside) described(s *Session, outputs []plans.Output, columns []plans.OutColumn) []plans.OutColumn {
 	columns = slices.Clone(columns)
-	for i, n := range a.numbersOf(s, outputs, len(columns), func(i int) string { return columns[i].Name }) {
+	for i, n := range o.numbersOf(s, outputs, len(columns), func(i int) string { return columns[i].Name }) {
 		columns[i].Number = n
 	}
 	return columns
 }
 
 // numbered are an answer's columns with their numbers.
-func (a *Answerer) numbered(s *Session, outputs []plans.Output, columns []sandbox.Column) []sandbox.Column {
+func (o *outside) numbered(s *Session, outputs []plans.Output, columns []sandbox.Column) []sandbox.Column {
 	columns = slices.Clone(columns)
-	for i, n := range a.numbersOf(s, outputs, len(columns), func(i int) string { return columns[i].Name }) {
+	for i, n := range o.numbersOf(s, outputs, len(columns), func(i int) string { return columns[i].Name }) {
 		columns[i].Number = n
 	}
 	return columns

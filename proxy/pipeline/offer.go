@@ -53,7 +53,7 @@ func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (
 	explain := func(p *plans.Plan) (explanation, *refuse.Refusal) {
 		queries, above, refusal := render(context.Background(), p, e.Private, e.Log)
 		if refusal == nil && p.Outer.Direct == nil && e.Engine != nil {
-			_, refusal = (&Answerer{engine: e.Engine, log: e.Log, workers: admission.NewWorkers(0, 0)}).bound(ctx, s, p, above)
+			_, refusal = (&outside{engine: e.Engine, workers: admission.NewWorkers(0, 0)}).bound(ctx, s, p, above)
 		}
 		if refusal != nil {
 			return explanation{}, refusal

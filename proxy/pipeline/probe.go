@@ -33,10 +33,10 @@ var magnitudes = []int64{1_000_000, 1000, 0}
 const mostProbed = 10_000
 
 // probe refuses a query that fails over made-up leaves.
-func (a *Answerer) probe(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) *refuse.Refusal {
+func (o *outside) probe(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) *refuse.Refusal {
 	var first *refuse.Refusal
 	for _, about := range magnitudes {
-		refusal, final := a.probeWith(ctx, s, plan, above, about)
+		refusal, final := o.probeWith(ctx, s, plan, above, about)
 		if refusal == nil || final {
 			return refusal
 		}
@@ -54,16 +54,16 @@ func (a *Answerer) probe(ctx context.Context, s *Session, plan *plans.Plan, abov
 
 // probeWith runs an outer query over leaves of numbers of one magnitude, in processor time of its own. It returns nil if the
 // query does not fail there, and final if no other magnitude is to be tried: the query takes more than it may.
-func (a *Answerer) probeWith(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, about int64) (refusal *refuse.Refusal, final bool) {
+func (o *outside) probeWith(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query, about int64) (refusal *refuse.Refusal, final bool) {
 	tables := make([]sandbox.Table, 0, len(plan.Leaves))
 	for _, leaf := range plan.Leaves {
 		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(madeUp(leaf, about))})
 	}
 	limits := s.Policy.Server.Limits
 	var spent time.Duration
-	err := a.workers.Ask(admission.Metered(ctx), limits, sandboxSession(s, plan), func(session sandbox.Session) error {
+	err := o.workers.Ask(admission.Metered(ctx), limits, sandboxSession(s, plan), func(session sandbox.Session) error {
 		session.Unreleased, session.Took = true, func(took time.Duration) { spent = took }
-		_, err := a.engine.Query(ctx, session, above, tables)
+		_, err := o.engine.Query(ctx, session, above, tables)
 		return err
 	})
 	var fault *scalar.Error

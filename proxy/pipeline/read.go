@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -12,43 +11,26 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// leafInputs is what the leaves of a plan are made of beside saved releases, and what the statement's notice is to tell of it.
-type leafInputs struct {
-	answers runAnswers
-	told    []string
-}
-
-// read asks the releases of a plan that are asked.
-func (a *Answerer) read(ctx context.Context, x *execution, plan *plans.Plan, ids []int64) (leafInputs, error) {
-	answers, err := a.askSessions(ctx, x, plan, ids)
-	if err != nil {
-		return leafInputs{}, err
-	}
-	alarms, told, err := a.askAlarms(ctx, x, plan, ids)
-	if err != nil {
-		return leafInputs{}, err
-	}
-	if answers == nil {
-		answers = alarms
-	} else {
-		answers.add(alarms)
-	}
-	return leafInputs{answers, append(a.onlineParts(ctx, x.Session, plan, ids, answers), told...)}, nil
+// reader reads the leaves of a plan from saved releases, and the answer from them.
+type reader struct {
+	releases  *releases
+	outside   *outside
+	estimates estimateCache
 }
 
 // rows are an answer's, made of what was released: the tables of the leaves, and the outer query over them.
-func (a *Answerer) rows(ctx context.Context, s *Session, p compiled, ids []int64, in leafInputs) (rows privacy.Released[sandbox.Rows], err error) {
-	err = a.run(ctx, s, p.quick, func(ctx context.Context) error {
-		readings, err := a.readings(ctx, s, p.plan, ids)
+func (r *reader) rows(ctx context.Context, s *Session, p compiled, ids []int64, answers runAnswers) (rows privacy.Released[sandbox.Rows], err error) {
+	err = r.run(ctx, s, p.quick, func(ctx context.Context) error {
+		readings, err := r.readings(ctx, s, p.plan, ids)
 		if err != nil {
 			return err
 		}
-		leaves, err := leafTables(ctx, p.plan, readings, in.answers)
+		leaves, err := leafTables(ctx, p.plan, readings, answers)
 		if err != nil {
 			return err
 		}
-		if rows, err = a.postProcess(ctx, s, p, leaves); err == nil && p.plan.WantsErrors() && len(p.plan.Leaves) > 0 {
-			rows, err = a.withErrors(ctx, s, p, ids, rows)
+		if rows, err = r.outside.query(ctx, s, p, leaves); err == nil && p.plan.WantsErrors() && len(p.plan.Leaves) > 0 {
+			rows, err = r.withErrors(ctx, s, p, ids, rows)
 		}
 		return err
 	})
@@ -56,27 +38,23 @@ func (a *Answerer) rows(ctx context.Context, s *Session, p compiled, ids []int64
 }
 
 // run does a part of a statement's work in one of its user's slots, or at once where it takes no longer than waiting for one.
-func (a *Answerer) run(ctx context.Context, s *Session, quick bool, do func(context.Context) error) error {
+func (r *reader) run(ctx context.Context, s *Session, quick bool, do func(context.Context) error) error {
 	if quick {
 		return do(ctx)
 	}
-	return a.workers.Run(ctx, s.User, s.Policy.Server.Limits, do)
+	return r.outside.workers.Run(ctx, s.User, s.Policy.Server.Limits, do)
 }
 
 // readings are the saved releases of a plan's measures.
-func (a *Answerer) readings(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) ([]reading, error) {
+func (r *reader) readings(ctx context.Context, s *Session, plan *plans.Plan, ids []int64) ([]reading, error) {
 	readings := make([]reading, len(plan.Measures))
 	for i := range readings {
 		var err error
-		through := 0
-		if g := plan.Measures[i].Continual; g != nil {
-			through = g.Through
-		}
-		if readings[i], err = a.estimate(ctx, s, ids[i], through); err != nil {
+		if readings[i], err = r.estimate(ctx, s, ids[i], plan.Measures[i].Through()); err != nil {
 			return nil, err
 		}
 	}
-	return readings, a.readSynthetic(ctx, s, plan, ids, readings)
+	return readings, r.readSynthetic(ctx, s, plan, ids, readings)
 }
 
 // leafTables makes the released table of each leaf. It ends early when ctx does, and then says so.
@@ -181,41 +159,6 @@ func leafColumns(leaf *plans.Leaf) []sandbox.Column {
 	return columns
 }
 
-// postProcess runs the outer query over the released tables: in Go where it is trivial, else in the sandbox.
-func (a *Answerer) postProcess(ctx context.Context, s *Session, p compiled, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
-	plan := p.plan
-	if d := plan.Outer.Direct; d != nil {
-		input := privacy.Published(sandbox.Rows{Data: [][]policy.Value{nil}})
-		if d.Leaf >= 0 {
-			input = leaves[d.Leaf].Rows
-		}
-		return sandbox.Direct(ctx, d, outColumns(plan), input)
-	}
-	awaitGrid(ctx) // the sandbox has a clock
-	own, err := a.ownTables(ctx, s, plan)
-	if err != nil {
-		return privacy.Released[sandbox.Rows]{}, err
-	}
-	var rows privacy.Released[sandbox.Rows]
-	err = a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) (err error) {
-		rows, err = a.engine.Query(ctx, session, p.outer, slices.Concat(own, p.copies, leaves))
-		return err
-	})
-	return rows, err
-}
-
-func outColumns(plan *plans.Plan) []sandbox.Column {
-	columns := make([]sandbox.Column, len(plan.Columns))
-	for i, c := range plan.Columns {
-		columns[i] = sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
-	}
-	return columns
-}
-
-func sandboxSession(s *Session, plan *plans.Plan) sandbox.Session {
-	return sandbox.Session{Zone: s.Settings.Zone, Literals: plan.Outer.Literals, User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables, Cursors: s.Cursors, Prepared: s.Prepared, Clients: s.Clients}
-}
-
 // reading is a saved release as it is read; a choice has none.
 type reading struct {
 	estimate *mechanisms.Estimate
@@ -249,15 +192,15 @@ func (c *estimateCache) kept(id int64) bool {
 }
 
 // estimate returns the reading of a release that the user has paid for.
-func (a *Answerer) estimate(ctx context.Context, s *Session, id int64, through int) (reading, error) {
-	c, key := &a.estimates, readingKey{id, through}
+func (r *reader) estimate(ctx context.Context, s *Session, id int64, through int) (reading, error) {
+	c, key := &r.estimates, readingKey{id, through}
 	c.mu.RLock()
 	hit, ok := c.byID[key]
 	c.mu.RUnlock()
 	if ok {
 		return hit, nil
 	}
-	release, err := a.load(context.WithoutCancel(ctx), s, id)
+	release, err := r.releases.load(context.WithoutCancel(ctx), s, id)
 	if err != nil {
 		return reading{}, err
 	}
@@ -269,7 +212,7 @@ func (a *Answerer) estimate(ctx context.Context, s *Session, id int64, through i
 		_, err = spec.Chosen(release.Noisy)
 	}
 	if err != nil {
-		a.log.ErrorContext(ctx, "saved release does not fit its description", "release", id, "error", err)
+		r.releases.log.ErrorContext(ctx, "saved release does not fit its description", "release", id, "error", err)
 		return reading{}, errLedger
 	}
 	hit = reading{estimate: e, noisy: noisy, asOf: release.Item.AsOf}

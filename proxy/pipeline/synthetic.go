@@ -12,7 +12,7 @@ import (
 
 // readSynthetic reads the cells of the made-up rows that a plan shows: those that a synthetic release drew, or those that the
 // steps of an online release amount to.
-func (a *Answerer) readSynthetic(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, readings []reading) error {
+func (r *reader) readSynthetic(ctx context.Context, s *Session, plan *plans.Plan, ids []int64, readings []reading) error {
 	for _, leaf := range plan.Leaves {
 		if leaf.Synthetic == nil {
 			continue
@@ -28,13 +28,13 @@ func (a *Answerer) readSynthetic(ctx context.Context, s *Session, plan *plans.Pl
 			})
 			continue
 		}
-		release, err := a.load(context.WithoutCancel(ctx), s, ids[i])
+		release, err := r.releases.load(context.WithoutCancel(ctx), s, ids[i])
 		if err != nil {
 			return err
 		}
 		belief, err := release.Item.Spec.Believe(release.Steps)
 		if err != nil {
-			a.log.ErrorContext(ctx, "steps of an online release cannot be read", "release", ids[i], "error", err)
+			r.releases.log.ErrorContext(ctx, "steps of an online release cannot be read", "release", ids[i], "error", err)
 			return errLedger
 		}
 		readings[i].rows = belief.Rows(leaf.Rows)

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"log/slog"
 	"math/big"
 	"strings"
 
@@ -14,12 +15,18 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
 
+// account is what an analyst may know of what she has spent and holds.
+type account struct {
+	ledger ledger.Ledger
+	log    *slog.Logger
+}
+
 // maxCharges bounds dp.charges: the latest ones.
 const maxCharges = 10_000
 
 // ownTables makes the dp.* tables that an outer query reads: the analyst's own account. An admin sees every budget and
 // charge, and no more of the data than she has paid for.
-func (a *Answerer) ownTables(ctx context.Context, s *Session, plan *plans.Plan) ([]sandbox.Table, error) {
+func (a *account) ownTables(ctx context.Context, s *Session, plan *plans.Plan) ([]sandbox.Table, error) {
 	var tables []sandbox.Table
 	seen := map[string]bool{}
 	for _, r := range plan.Outer.Relations {
@@ -45,7 +52,7 @@ func (a *Answerer) ownTables(ctx context.Context, s *Session, plan *plans.Plan) 
 
 // ownRows are the rows of dp.budget, dp.charges, dp.releases or dp.last; dp.tables and dp.columns come from the policy, so the
 // sandbox makes them itself.
-func (a *Answerer) ownRows(ctx context.Context, s *Session, name string) (rows [][]policy.Value, made bool, err error) {
+func (a *account) ownRows(ctx context.Context, s *Session, name string) (rows [][]policy.Value, made bool, err error) {
 	if s.Dataset == nil {
 		return nil, true, nil
 	}
@@ -64,14 +71,14 @@ func (a *Answerer) ownRows(ctx context.Context, s *Session, name string) (rows [
 	return rows, true, err
 }
 
-func (a *Answerer) isAdmin(s *Session) bool {
+func (a *account) isAdmin(s *Session) bool {
 	u := s.Policy.User(s.User)
 	return u != nil && u.Admin
 }
 
 // budgetRows: user_name, dataset, accountant, spent, budget, remaining, share_spent, window_ends, lifetime_spent,
 // lifetime_budget. Amounts are ε under the pure accountant, ρ under zCDP.
-func (a *Answerer) budgetRows(ctx context.Context, s *Session) ([][]policy.Value, error) {
+func (a *account) budgetRows(ctx context.Context, s *Session) ([][]policy.Value, error) {
 	var balances []ledger.Balance
 	if a.isAdmin(s) {
 		all, err := a.ledger.Balances(ctx, s.Dataset.ID)
@@ -134,7 +141,7 @@ func amountIn(c privacy.Cost) func(privacy.Cost) policy.Value {
 // amount is a cost in its own unit, as an exact decimal.
 func amount(c privacy.Cost) policy.Value { return amountIn(c)(c) }
 
-func (a *Answerer) chargeRows(ctx context.Context, s *Session) ([][]policy.Value, error) {
+func (a *account) chargeRows(ctx context.Context, s *Session) ([][]policy.Value, error) {
 	user := s.User
 	if a.isAdmin(s) {
 		user = ""

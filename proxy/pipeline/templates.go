@@ -39,7 +39,7 @@ func (a *Answerer) quickly(l *lookup) *plans.Plan {
 		return nil
 	}
 	p := l.template.Quick(l.lifted)
-	if p == nil || p.WantsErrors() || !a.estimates.kept(p.Measures[0].HeldID) {
+	if p == nil || p.WantsErrors() || !a.reader.estimates.kept(p.Measures[0].HeldID) {
 		return nil
 	}
 	return p

@@ -35,8 +35,8 @@ func (p points) Charge(ctx context.Context, r ledger.Request) ([]ledger.Outcome,
 	return out, err
 }
 
-func (p points) Save(ctx context.Context, r *ledger.Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
-	id, err := p.Ledger.Save(ctx, r, noisy)
+func (p points) Save(ctx context.Context, r *ledger.Receipt, drawn mechanisms.Drawn) (int64, error) {
+	id, err := p.Ledger.Save(ctx, r, drawn)
 	p.at("saved")
 	return id, err
 }

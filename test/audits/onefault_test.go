@@ -32,18 +32,11 @@ func (l *failsOnce) next() error {
 	return nil
 }
 
-func (l *failsOnce) Save(ctx context.Context, r *ledger.Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
+func (l *failsOnce) Save(ctx context.Context, r *ledger.Receipt, drawn mechanisms.Drawn) (int64, error) {
 	if err := l.next(); err != nil {
 		return 0, err
 	}
-	return l.Ledger.Save(ctx, r, noisy)
-}
-
-func (l *failsOnce) SaveFirst(ctx context.Context, r *ledger.Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
-	if err := l.next(); err != nil {
-		return 0, err
-	}
-	return l.Ledger.SaveFirst(ctx, r, noisy, finest)
+	return l.Ledger.Save(ctx, r, drawn)
 }
 
 // TestOneFaultLeavesTheOthersAnswered: a statement pays for three counts at once. Where one of them cannot be drawn or saved, the others

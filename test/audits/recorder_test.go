@@ -124,14 +124,9 @@ func (l recordedLedger) Charge(ctx context.Context, request ledger.Request) ([]l
 	return outcomes, err
 }
 
-func (l recordedLedger) Save(ctx context.Context, r *ledger.Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
-	l.save(r, noisy)
-	return l.Ledger.Save(ctx, r, noisy)
-}
-
-func (l recordedLedger) SaveFirst(ctx context.Context, r *ledger.Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
-	l.save(r, noisy)
-	return l.Ledger.SaveFirst(ctx, r, noisy, finest)
+func (l recordedLedger) Save(ctx context.Context, r *ledger.Receipt, drawn mechanisms.Drawn) (int64, error) {
+	l.save(r, drawn.Noisy)
+	return l.Ledger.Save(ctx, r, drawn)
 }
 
 func (l recordedLedger) save(r *ledger.Receipt, noisy privacy.Released[mechanisms.Noisy]) {

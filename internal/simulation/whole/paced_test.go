@@ -60,10 +60,10 @@ func (l *paced) Charge(ctx context.Context, r ledger.Request) ([]ledger.Outcome,
 	return out, err
 }
 
-func (l *paced) Save(ctx context.Context, r *ledger.Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
+func (l *paced) Save(ctx context.Context, r *ledger.Receipt, drawn mechanisms.Drawn) (int64, error) {
 	l.mu.Lock()
 	rng := l.streams[r]
 	l.mu.Unlock()
 	pause(rng, time.Millisecond)
-	return l.Ledger.Save(ctx, r, noisy)
+	return l.Ledger.Save(ctx, r, drawn)
 }

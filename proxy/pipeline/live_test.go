@@ -9,6 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
 )
 
 // elsewhere is a ledger in which every run of alarms lives in another proxy.
@@ -30,7 +32,8 @@ func (e *elsewhere) Load(context.Context, string, int64) (ledger.Release, error)
 func TestRunIsHeldBeforeItIsRestored(t *testing.T) {
 	l := &elsewhere{}
 	a := NewAnswerer(nil, l, nil, nil, nil, nil)
-	if _, err := a.takeRun(t.Context(), &Session{User: "alice"}, 1, a.watches.of(1), ledger.Digest{}); err != errElsewhere || l.loads > 0 {
+	x, run := newExecution(&Session{User: "alice"}, ""), &plans.Run{Threshold: &plans.ThresholdQuestion{Measure: &plans.Measure{}}}
+	if _, err := a.releases.resume(t.Context(), x, &plans.Measure{}, 1, a.releases.live.of(1), rewrite.Query{}, run); err != errElsewhere || l.loads > 0 {
 		t.Errorf("%v, after the steps were read %d times", err, l.loads)
 	}
 }
@@ -41,7 +44,7 @@ type stepping struct {
 	by []string
 }
 
-func (l *stepping) Save(context.Context, *ledger.Receipt, privacy.Released[mechanisms.Noisy]) (int64, error) {
+func (l *stepping) Save(context.Context, *ledger.Receipt, mechanisms.Drawn) (int64, error) {
 	return 7, nil
 }
 
@@ -59,19 +62,20 @@ func TestStepsAreHersWhoAsks(t *testing.T) {
 	}
 	l := &stepping{}
 	a := NewAnswerer(nil, l, nil, rand.NewChaCha8([32]byte{1}), nil, nil)
-	id, err := a.watches.open(t.Context(), a, newExecution(&Session{User: "alice"}, ""), &plans.Measure{Spec: spec}, nil, func(save func([]byte) error) (*mechanisms.Watch, error) {
-		return mechanisms.OpenWatch(spec, a.random, save)
-	})
+	paid := trueCounts{func() (none privacy.Sensitive[[]privacy.Group], _ error) { return none, nil }, func() {}}
+	x := newExecution(&Session{User: "alice", Policy: &policy.Policy{}}, "")
+	id, err := a.releases.draw(t.Context(), x, &plans.Measure{Spec: spec, Table: &policy.Table{}}, paid, nil, &ledger.Receipt{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, user := range []string{"alice", "bob"} {
-		run := a.watches.of(id)
+		run := a.releases.live.of(id)
 		if err := run.lockFor(t.Context(), &Session{User: user}); err != nil {
 			t.Fatal(err)
 		}
-		if yes, err := run.asked.Ask(func([]int32, int) int { return 0 }, privacy.Seal([]privacy.Group{{Counts: []int64{1_000_000}}}), 10); err != nil || !yes.Value() {
-			t.Fatalf("%s is answered %t, %v", user, yes.Value(), err)
+		q := mechanisms.Question{Place: func([]int32, int) int { return 0 }, Groups: privacy.Seal([]privacy.Group{{Counts: []int64{1_000_000}}}), Least: 10}
+		if yes, err := run.asked.Answer(q); err != nil || yes.Value().Value != 1 {
+			t.Fatalf("%s is answered %v, %v", user, yes.Value(), err)
 		}
 		run.unlock()
 	}

@@ -21,7 +21,7 @@ func TestChoicesEndOnAStep(t *testing.T) {
 		"keys":         {Open: &policy.Column{}},
 	} {
 		begun := time.Now()
-		_, err := released(m, nil, privacy.Sensitive[[]privacy.Group]{}, rand.Reader, step)
+		_, err := onStep(m.Drawing(nil), privacy.Sensitive[[]privacy.Group]{}, rand.Reader, step)
 		if after := time.Since(begun); err == nil || after < step {
 			t.Errorf("%s: %v after %s of a step of %s", name, err, after, step)
 		}

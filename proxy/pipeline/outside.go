@@ -1,0 +1,87 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// outside runs what stands above the released tables: in Go where it is trivial, else in the sandbox.
+type outside struct {
+	engine  sandbox.Engine // nil: there is none
+	workers *admission.Workers
+	account *account
+}
+
+// try has the sandbox bind the outer query before anything is charged, so that what cannot run is refused for free, and
+// run it over leaves of made-up numbers (probe.go), so that what fails whatever is released is refused for free too.
+func (o *outside) try(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) *refuse.Refusal {
+	if plan.Outer.Direct != nil || plan.Cost.IsZero() {
+		return nil
+	}
+	if _, refusal := o.bound(ctx, s, plan, above); refusal != nil {
+		return refusal
+	}
+	return o.probe(ctx, s, plan, above)
+}
+
+// bound has the sandbox bind an outer query, over leaves without rows.
+func (o *outside) bound(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) (d sandbox.Description, refusal *refuse.Refusal) {
+	tables := make([]sandbox.Table, 0, len(plan.Leaves))
+	for _, leaf := range plan.Leaves {
+		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
+	}
+	err := o.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) (err error) {
+		session.Unreleased = true
+		d, err = o.engine.Describe(ctx, session, above, tables)
+		return err
+	})
+	if err != nil {
+		f := pgerror.Describe(err)
+		return d, refuse.Invalid(f.SQLState, f.Message, f.Hint)
+	}
+	return d, nil
+}
+
+// query runs the outer query over the released tables: in Go where it is trivial, else in the sandbox.
+func (o *outside) query(ctx context.Context, s *Session, p compiled, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+	plan := p.plan
+	if d := plan.Outer.Direct; d != nil {
+		input := privacy.Published(sandbox.Rows{Data: [][]policy.Value{nil}})
+		if d.Leaf >= 0 {
+			input = leaves[d.Leaf].Rows
+		}
+		return sandbox.Direct(ctx, d, outColumns(plan), input)
+	}
+	awaitGrid(ctx) // the sandbox has a clock
+	own, err := o.account.ownTables(ctx, s, plan)
+	if err != nil {
+		return privacy.Released[sandbox.Rows]{}, err
+	}
+	var rows privacy.Released[sandbox.Rows]
+	err = o.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s, plan), func(session sandbox.Session) (err error) {
+		rows, err = o.engine.Query(ctx, session, p.outer, slices.Concat(own, p.copies, leaves))
+		return err
+	})
+	return rows, err
+}
+
+func outColumns(plan *plans.Plan) []sandbox.Column {
+	columns := make([]sandbox.Column, len(plan.Columns))
+	for i, c := range plan.Columns {
+		columns[i] = sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
+	}
+	return columns
+}
+
+func sandboxSession(s *Session, plan *plans.Plan) sandbox.Session {
+	return sandbox.Session{Zone: s.Settings.Zone, Literals: plan.Outer.Literals, User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables, Cursors: s.Cursors, Prepared: s.Prepared, Clients: s.Clients}
+}
