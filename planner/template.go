@@ -250,13 +250,10 @@ func (r *rangeEnds) read(n *pg.Node, column []string) bool {
 		if isColumn(a.Lexpr, column) {
 			return r.end(op, a.Rexpr)
 		}
-		return isColumn(a.Rexpr, column) && r.end(turned[op], a.Lexpr)
+		return isColumn(a.Rexpr, column) && r.end(predicate.Mirrored[op], a.Lexpr)
 	}
 	return false
 }
-
-// turned are the comparisons with their sides exchanged.
-var turned = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 // end takes in one end, a parameter that stands nowhere else.
 func (r *rangeEnds) end(op string, n *pg.Node) bool {

@@ -33,6 +33,14 @@ func (c *Column) Become(t Type, typmod int32) {
 	}
 }
 
+// Held is the type that values of t have in columns and domains: of a char text.
+func (t Type) Held() Type {
+	if t == Bpchar {
+		return Text
+	}
+	return t
+}
+
 // Filled is a value of a type and modifier as an engine or a client has it: a char(n) with its blanks. (What `outside: other` makes of a value may be
 // longer, and is not cut.)
 func Filled(t Type, typmod int32, v Value) Value {

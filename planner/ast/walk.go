@@ -55,7 +55,8 @@ func Each(m protoreflect.Message, visit func(protoreflect.Message)) {
 // IsSubLink tells a sub-query of an expression.
 func IsSubLink(n *pg.Node) bool { return n.GetSubLink() != nil }
 
-// Copied is a node made anew, without places in the text: part makes its parts. Names and numbers of the grammar's own are copied.
+// Copied is a node made anew, without places in the text: part makes its parts. Names and numbers of the grammar's own
+// are copied.
 func Copied(n *pg.Node, part func(*pg.Node) (*pg.Node, *refuse.Refusal)) (*pg.Node, *refuse.Refusal) {
 	out, refusal := copied(n.ProtoReflect(), part)
 	if refusal != nil {

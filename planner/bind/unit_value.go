@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
@@ -138,13 +139,7 @@ func groupedBy(sel *pg.SelectStmt, linked []link, own []*pg.Node, calls []*pg.Fu
 	for i, f := range calls {
 		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal("value "+strconv.Itoa(i+1), &pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}, -1))
 	}
-	switch len(own) {
-	case 0:
-	case 1:
-		out.WhereClause = own[0]
-	default:
-		out.WhereClause = pg.MakeBoolExprNode(pg.BoolExprType_AND_EXPR, own, -1)
-	}
+	out.WhereClause = AllOf(own)
 	return out
 }
 
@@ -216,13 +211,12 @@ func compares(n *pg.Node, around, own *Rows) (column, other *pg.Node, operator s
 	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || e.Lexpr == nil {
 		return nil, nil, ""
 	}
-	operator = e.Name[0].GetString_().GetSval()
+	if operator = e.Name[0].GetString_().GetSval(); operator == "!=" {
+		operator = "<>"
+	}
 	left, right := e.Lexpr, e.Rexpr
 	if !ofRows(left, own) {
-		left, right, operator = right, left, turnedOperators[operator]
-	}
-	if operator == "!=" {
-		operator = "<>"
+		left, right, operator = right, left, predicate.Mirrored[operator]
 	}
 	if extremes[operator] == nil || !ofRows(left, own) || !readsOnly(right, around, own) {
 		return nil, nil, ""
@@ -232,9 +226,6 @@ func compares(n *pg.Node, around, own *Rows) (column, other *pg.Node, operator s
 	}
 	return left, right, operator
 }
-
-// turnedOperators are comparisons with their sides exchanged.
-var turnedOperators = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "<>": "<>", "!=": "<>"}
 
 // ofRows tells a reference to a column of some rows.
 func ofRows(n *pg.Node, r *Rows) bool {

@@ -77,13 +77,13 @@ func (b *Binder) unite(branches []*Rows) (*Rows, *refuse.Refusal) {
 		}
 		u.Branches, exprs[i] = append(u.Branches, branch), own
 	}
-	types := make([]policy.Type, len(first.names))
+	types, held := make([]policy.Type, len(first.names)), make([]policy.Type, len(first.names))
 	for c := range types {
 		typ, refusal := commonType(exprs, c)
 		if refusal != nil {
 			return nil, refusal
 		}
-		types[c] = typ
+		types[c], held[c] = typ, typ.Held()
 		for i, r := range branches {
 			if u.Branches[i].Values[c], refusal = b.united(r, exprs[i][c], typ); refusal != nil {
 				return nil, refusal
@@ -91,15 +91,15 @@ func (b *Binder) unite(branches []*Rows) (*Rows, *refuse.Refusal) {
 		}
 	}
 	out := &Rows{pos: first.pos, names: first.names, shape: first.shape}
-	if out.Table = derived.NewUnited(u, types); out.Table == nil {
+	if out.Table = derived.NewUnited(u, held); out.Table == nil {
 		return nil, unionDomain.At(first.pos)
 	}
 	for i, c := range out.Table.Columns {
-		typ, typmod := c.Shown()
-		if typ == policy.Bpchar { // a part's constant has no blanks behind it
+		typmod := c.Typmod
+		if types[i] == policy.Bpchar { // a part's constant has no blanks behind it
 			typmod = -1
 		}
-		out.exprs = append(out.exprs, semantics.ColumnExpr(i, typ, typmod, first.pos))
+		out.exprs = append(out.exprs, semantics.ColumnExpr(i, types[i], typmod, first.pos))
 	}
 	for j, k := range first.keys {
 		out.keys = append(out.keys, linear.Key{Name: k.Name, At: j})

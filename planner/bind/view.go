@@ -75,7 +75,7 @@ func (b *Binder) viewColumns(t *policy.Table, found *Rows, pos int) (*Rows, *ref
 			typed.Expr = s
 			e = &typed
 		}
-		if e.Type() != c.Type {
+		if e.Type().Held() != c.Type {
 			return nil, viewType.At(pos, t.Name, c.Name, c.Type.Format(c.Typmod), e.Type().Format(e.Typmod()))
 		}
 		out.names, out.exprs = append(out.names, c.Name), append(out.exprs, e)

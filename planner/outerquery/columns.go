@@ -15,12 +15,14 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// What each SELECT of a bound statement shows. One walk, from the outside in, binds names and answers all that is asked of them: of
+// What each SELECT of a bound statement shows. One walk, from the outside in, binds names and answers all that is asked
+// of them: of
 //
 //	SELECT ward, sum(n) OVER () FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t
 //
-// the first column is visits.ward, through the sub-query, as PostgreSQL tells clients in each RowDescription; the second is a numeric that
-// depends on released counts, and is shown as noisy; and the rows are of groups that perhaps nobody is in (emptygroups.go).
+// the first column is visits.ward, through the sub-query, as PostgreSQL tells clients in each RowDescription; the
+// second is a numeric that depends on released counts, and is shown as noisy; and the rows are of groups that perhaps
+// nobody is in (emptygroups.go).
 
 // walk is at one SELECT of a statement.
 type walk struct {
@@ -74,9 +76,10 @@ func walkOf(b *aggregate.Binder, typed bool) *walk {
 	return &walk{asked: &asked{b: &Query{Binder: &quiet}, typed: typed}}
 }
 
-// columns are those of a statement for an engine, nil where not all of them are known, and which of them are counts of one leaf. Of public rows alone the engine
-// says them, but where the answer is part of another statement, which is planned before it is there: WHERE product_id IN (SELECT p.product_id FROM products p
-// JOIN categories c ON c.id = p.category).
+// columns are those of a statement for an engine, nil where not all of them are known, and which of them are counts of
+// one leaf. Of public rows alone the engine says them, but where the answer is part of another statement, which is
+// planned before it is there: WHERE product_id IN (SELECT p.product_id FROM products p JOIN categories c ON c.id =
+// p.category).
 func (b *Query) columns(sel *pg.SelectStmt) (columns []plans.OutColumn, shown *Shown) {
 	if len(b.Questions) == 0 && !b.Inside {
 		return nil, nil
@@ -91,18 +94,20 @@ func (b *Query) columns(sel *pg.SelectStmt) (columns []plans.OutColumn, shown *S
 	}
 	for _, c := range out.columns {
 		if columns = append(columns, c.OutColumn); g != nil {
-			shown.Counts, shown.Linear = append(shown.Counts, b.countShown(g.Leaf, c.expr)), append(shown.Linear, b.linearShown(g.Leaf, c.expr))
+			shown.Counts = append(shown.Counts, b.countShown(g.Leaf, c.expr))
+			shown.Linear = append(shown.Linear, b.linearShown(g.Leaf, c.expr))
 		}
 	}
 	return columns, shown
 }
 
-// Outputs lists the columns of a bound statement, nil where not all of them are known by their names. Where there is a plan it notes the groups that nobody is in and
-// that decide about what is shown; of a statement that is a list in another, also those that are in it: of
+// Outputs lists the columns of a bound statement, nil where not all of them are known by their names. Where there is a
+// plan it notes the groups that nobody is in and that decide about what is shown; of a statement that is a list in
+// another, also those that are in it: of
 //
 //	SELECT count(*) FROM visits WHERE ward IN (SELECT ward FROM visits WHERE urgent GROUP BY ward)
 //
-// all visits are counted. Where LIMIT cuts the list, it is told of what it chooses among.
+// all visits are counted. Where LIMIT cuts the list, the note is of what it chooses among.
 func Outputs(b *aggregate.Binder, p *plans.Plan, notes *semantics.Notes, listed bool) (list []plans.Output) {
 	w := walkOf(b, false)
 	if p != nil {
@@ -134,7 +139,8 @@ func (w *walk) query(sel *pg.SelectStmt) relation {
 	}
 	for _, n := range queries {
 		c := n.GetCommonTableExpr()
-		in.with = append(in.with, in.query(c.Ctequery.GetSelectStmt()).as("", &pg.Alias{Aliasname: c.Ctename, Colnames: c.Aliascolnames}))
+		alias := &pg.Alias{Aliasname: c.Ctename, Colnames: c.Aliascolnames}
+		in.with = append(in.with, in.query(c.Ctequery.GetSelectStmt()).as("", alias))
 	}
 	g := w.b.Groups[sel]
 	switch {
@@ -171,10 +177,12 @@ func (r relation) as(name string, alias *pg.Alias) relation {
 
 // beside are two items of FROM, as * shows them.
 func (r relation) beside(other relation) relation {
-	return relation{columns: slices.Concat(r.columns, other.columns), known: r.known && other.known, noisyRows: r.noisyRows || other.noisyRows}
+	return relation{
+		columns: slices.Concat(r.columns, other.columns), known: r.known && other.known, noisyRows: r.noisyRows || other.noisyRows,
+	}
 }
 
-// column is the only column of a name; nil: there is none.
+// column returns the first column of a name, or nil if there is none.
 func (r relation) column(name string) *column {
 	if i := slices.IndexFunc(r.columns, func(c column) bool { return c.Name == name }); i >= 0 {
 		return &r.columns[i]
@@ -269,7 +277,7 @@ func (w *walk) table(v *pg.RangeVar) (out relation) {
 	}
 	if catalog := pgcatalog.Lookup(other.Schema, other.Name); t == nil && other.Public == nil && catalog != nil {
 		for _, c := range catalog.Columns {
-			out.columns = append(out.columns, column{OutColumn: plans.OutColumn{Name: c.Name}, of: pgcatalog.Origin{Schema: other.Schema, Relation: other.Name, Column: c.Name}})
+			out.columns = append(out.columns, columnOf(other.Schema, other.Name, c.Name))
 		}
 	}
 	if t == nil {
@@ -279,7 +287,7 @@ func (w *walk) table(v *pg.RangeVar) (out relation) {
 		return out
 	}
 	for _, c := range t.Described() {
-		shown := column{OutColumn: plans.OutColumn{Name: c.Name}, of: pgcatalog.Origin{Schema: t.Schema, Relation: t.Name, Column: c.Name}}
+		shown := columnOf(t.Schema, t.Name, c.Name)
 		if t.Public {
 			shown.Type, shown.Typmod = c.DescribedType()
 		}
@@ -288,7 +296,14 @@ func (w *walk) table(v *pg.RangeVar) (out relation) {
 	return out
 }
 
-// join puts both sides of a join in sight. A column of USING is the left side's, a right join's the right side's, and a full join's is computed.
+// columnOf is a column of a table, without its type.
+func columnOf(schema, table, name string) column {
+	of := pgcatalog.Origin{Schema: schema, Relation: table, Column: name}
+	return column{OutColumn: plans.OutColumn{Name: name}, of: of}
+}
+
+// join puts both sides of a join in sight. A column of USING is the left side's, a right join's the right side's, and a
+// full join's is computed.
 func (w *walk) join(j *pg.JoinExpr) relation {
 	first, merged := len(w.relations), len(w.merged)
 	left, right := w.item(j.Larg), w.item(j.Rarg)
@@ -499,7 +514,10 @@ func (w *walk) subLink(s *pg.SubLink, t *semantics.Translator) (*semantics.Expr,
 	if !r.typed() {
 		return nil, semantics.RowSubquery.At(pos)
 	}
-	noisy := r.noisyRows || s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK && slices.ContainsFunc(r.columns, func(c column) bool { return c.Noisy })
+	noisy := r.noisyRows
+	for _, c := range r.columns {
+		noisy = noisy || c.Noisy && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK
+	}
 	if s.Testexpr != nil {
 		e, refusal := t.Expr(s.Testexpr)
 		if refusal != nil {
@@ -516,7 +534,8 @@ func (w *walk) subLink(s *pg.SubLink, t *semantics.Translator) (*semantics.Expr,
 	return nil, semantics.RowSubquery.At(pos)
 }
 
-// call is an aggregate or a window function. It depends on counts where its operands do, its window, or the rows that it sees.
+// call is an aggregate or a window function. It depends on counts where its operands do, its window, or the rows that
+// it sees.
 func (w *walk) call(f *pg.FuncCall, t *semantics.Translator, noisyRows bool) (*semantics.Expr, *refuse.Refusal) {
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/semantics"
 )
 
-// A projection of one leaf that Go evaluates, without an engine: SELECT ward, count(*) * 2 FROM visits GROUP BY ward HAVING count(*) > 5
-// ORDER BY 2 DESC LIMIT 3 is two expressions, a condition, an order and a limit over the rows of leaf_1.
+// A projection of one leaf that Go evaluates, without an engine: SELECT ward, count(*) * 2 FROM visits GROUP BY ward
+// HAVING count(*) > 5 ORDER BY 2 DESC LIMIT 3 is two expressions, a condition, an order and a limit over the rows of
+// leaf_1.
 
 // direct is a Direct that is being written, with the structure of its expressions.
 type direct struct {
@@ -44,8 +45,11 @@ func (b *Query) direct(sel *pg.SelectStmt, g *aggregate.Grouping) (*direct, []pl
 	return b.project(sel, out, t, targets, nil, sel.HavingClause, "HAVING")
 }
 
-// project writes a SELECT over a leaf's rows, or over a projection of them, of which out is what there is. Of targets that have no node the expressions are given.
-func (b *Query) project(sel *pg.SelectStmt, out *direct, t *semantics.Translator, targets []bind.Target, given []*semantics.Expr, condition *pg.Node, clause string) (*direct, []plans.OutColumn, *refuse.Refusal) {
+// project writes a SELECT over a leaf's rows, or over a projection of them, of which out is what there is. Of targets
+// that have no node the expressions are given.
+func (b *Query) project(
+	sel *pg.SelectStmt, out *direct, t *semantics.Translator, targets []bind.Target, given []*semantics.Expr, condition *pg.Node, clause string,
+) (*direct, []plans.OutColumn, *refuse.Refusal) {
 	columns := make([]plans.OutColumn, len(targets))
 	for i, tg := range targets {
 		var e *semantics.Expr
@@ -92,7 +96,8 @@ func (b *Query) project(sel *pg.SelectStmt, out *direct, t *semantics.Translator
 	return out, columns, nil
 }
 
-// needsEngine tells what a projection in Go does not do. A parameter of a type that package scalar does not have is among it: its text is not what PostgreSQL shows of it.
+// needsEngine tells what a projection in Go does not do. A parameter of a type that package scalar does not have is
+// among it: its text is not what PostgreSQL shows of it.
 func (b *Query) needsEngine(sel *pg.SelectStmt, g *aggregate.Grouping) bool {
 	if g != nil && g.Above || len(sel.WindowClause) > 0 || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES || len(sel.LockingClause) > 0 || len(sel.TargetList) == 0 {
 		return true

@@ -18,17 +18,18 @@ import (
 )
 
 // A GROUP BY over declared domains has a row for every key of the domain, also for those that nobody is in: that is the
-// contract, since which keys occur is private (docs/adr/0055). Rows that are shown say so themselves, by a count of 0. Rows
-// that are counted, averaged or cut do not:
+// contract, since which keys occur is private (docs/adr/0055). Rows that are shown say so themselves, by a count of 0.
+// Rows that are counted, averaged or cut do not:
 //
 //	SELECT avg(n), count(*) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t
 //
 // has more groups than plain SQL has. This file tells which groups those are, which of them decide what a condition, an
-// aggregate or an order makes of them, and the notice; emptywalk.go has the places in a SELECT where they do. A group that
-// nobody is in has counts and sums of 0 and averages of NULL, so a use is told by evaluation: a condition ends it that is not
-// true of such a group, a sum that adds 0, any aggregate whose argument is NULL there or whose FILTER is not true. Because of
-// noise a count of 0 may be released as more: what passes a condition with a count as large as its error is told apart, with
-// the threshold that leaves it out. All of it is read from the statement, the policy and expected errors.
+// aggregate or an order makes of them, and the notice; emptywalk.go has the places in a SELECT where they do. A group
+// that nobody is in has counts and sums of 0 and averages of NULL, so a use is found by evaluation: a condition ends it
+// that is not true of such a group, a sum that adds 0, any aggregate whose argument is NULL there or whose FILTER is
+// not true. Because of noise a count of 0 may be released as more: what passes a condition with a count as large as its
+// error is told apart, with the threshold that leaves it out. All of it is read from the statement, the policy and
+// expected errors.
 
 // emptyGroups are the groups of one leaf.
 type emptyGroups struct {
@@ -56,9 +57,9 @@ func newEmptySearch(b *Query, p *plans.Plan, notes *semantics.Notes) *emptySearc
 
 // emptyValue is what a column is worth at a group that nobody is in.
 type emptyValue struct {
-	of      *emptyGroups    // whose count or sum it is computed from alone; nil: not known here
+	of      *emptyGroups    // whose count or sum it is computed from alone, nil where that is not known
 	without *semantics.Expr // its value
-	noise   *semantics.Expr // the same, if noise made as much of its counts as their error; nil: not known
+	noise   *semantics.Expr // the same, if noise made as much of its counts as their error
 	counts  bool            // it is a count, and so nowhere below 0 in truth
 }
 
@@ -176,11 +177,12 @@ func (w *walk) atLeaf(g *aggregate.Grouping, n *pg.Node, noise bool) *semantics.
 	return semantics.ConstantExpr(v, e.Type(), -1)
 }
 
-// valueAt is the value of an expression at a group that nobody is in, perhaps as noise makes it, and nil where it is not known.
+// valueAt is the value of an expression at a group that nobody is in, perhaps as noise makes it, and nil where it is
+// not known.
 type valueAt func(n *pg.Node, e *emptyGroups, noise bool) *semantics.Expr
 
-// left are groups as a conjunction leaves them: nil where a part of it is not true of a group that nobody is in, whatever
-// noise makes of its counts.
+// left are groups as a conjunction leaves them: nil where a part of it is not true of a group that nobody is in,
+// whatever noise makes of its counts.
 func (e *emptyGroups) left(at valueAt, parts []*pg.Node) *emptyGroups {
 	out := e
 	for _, n := range parts {
@@ -244,7 +246,8 @@ func (w *walk) valueAt(n *pg.Node, of *emptyGroups, noise bool) *semantics.Expr 
 	return e
 }
 
-// moved are the groups that an aggregate's value, or a window function's, depends on though nobody is in them. Aggregates pass over NULL; lag and first_value do not.
+// moved are the groups that an aggregate's value, or a window function's, depends on though nobody is in them.
+// Aggregates pass over NULL; lag and first_value do not.
 func (w *walk) moved(f *pg.FuncCall, at valueAt) (out []*emptyGroups) {
 	name, refusal := ast.FunctionName(f)
 	if refusal != nil {

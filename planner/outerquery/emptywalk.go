@@ -17,8 +17,8 @@ import (
 //
 //	SELECT avg(n) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward HAVING count(*) > 0) t
 //
-// the sub-query's rows are the leaf's, without the groups that its HAVING leaves out, with n for a count; then avg is asked whether what it reads at such a
-// group changes it. None is looked for where a walk does not ask for groups.
+// the sub-query's rows are the leaf's, without the groups that its HAVING leaves out, with n for a count; then avg is
+// asked whether what it reads at such a group changes it. None is looked for where a walk does not ask for groups.
 
 // groupsOfLeaf tells the groups of an aggregation over private rows, and what its columns are worth there.
 func (w *walk) groupsOfLeaf(g *aggregate.Grouping, out *relation) {
@@ -58,13 +58,14 @@ func (w *walk) over(r relation) *walk {
 	return &walk{asked: w.asked, sight: sight{relations: []relation{r}}, leaf: w.leaf}
 }
 
-// choosesBlindly tells a SELECT that shows what is chosen among a group's rows and no count of them: of SELECT ward, mode() WITHIN GROUP (ORDER BY kind) … GROUP BY ward
-// a ward without rows has a kind too.
+// choosesBlindly tells a SELECT that shows what is chosen among a group's rows and no count of them: of SELECT ward,
+// mode() WITHIN GROUP (ORDER BY kind) … GROUP BY ward a ward without rows has a kind too.
 func (w *walk) choosesBlindly(g *aggregate.Grouping, out relation) bool {
 	return slices.ContainsFunc(g.Question.Counters, func(c linear.Counter) bool { return c.Choice != nil }) && !slices.ContainsFunc(out.columns, func(c column) bool { return c.empty.counts })
 }
 
-// subQueries goes through the sub-queries of expressions. Rows that are asked for, and not read, tell nothing of their counts.
+// subQueries goes through the sub-queries of expressions. Rows that are asked for, and not read, tell nothing of their
+// counts.
 func (w *walk) subQueries(sel *pg.SelectStmt) {
 	if w.groups == nil {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A projection of a projection, as BI tools wrap a query: SELECT t.ward, t.n FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t WHERE
-// t.n > 5 LIMIT 1000 is one projection of leaf_1, and needs no engine.
+// A projection of a projection, as BI tools wrap a query: SELECT t.ward, t.n FROM (SELECT ward, count(*) AS n FROM
+// visits GROUP BY ward) t WHERE t.n > 5 LIMIT 1000 is one projection of leaf_1, and needs no engine.
 
 // projection are the columns of a sub-query that is itself a projection of a leaf.
 type projection struct {
@@ -44,8 +44,8 @@ func (d *projection) column(fields []string, pos int) (*semantics.Expr, *refuse.
 	return d.exprs[at], nil
 }
 
-// wrapper plans SELECT … FROM (SELECT … GROUP BY …) AS t as one projection of the leaf, the way BI tools wrap a query. A
-// nil Direct sends it to the engine.
+// wrapper plans SELECT … FROM (SELECT … GROUP BY …) AS t as one projection of the leaf, the way BI tools wrap a query.
+// A nil Direct sends it to the engine.
 func (b *Query) wrapper(sel *pg.SelectStmt) (*direct, []plans.OutColumn, *refuse.Refusal) {
 	sub := sel.FromClause[0].GetRangeSubselect()
 	query := sub.GetSubquery().GetSelectStmt()
@@ -96,7 +96,8 @@ func (b *Query) compose(sel *pg.SelectStmt, d *projection, inner *direct) (*dire
 	return b.project(sel, out, t, targets, given, sel.WhereClause, "WHERE")
 }
 
-// show adds an output column, of a char with its blanks. False: it is a choice made above the leaf, coalesce(c, 'x'), of which an engine knows them.
+// show adds an output column, of a char with its blanks. False: it is a choice made above the leaf, coalesce(c, 'x'),
+// of which an engine knows them.
 func (d *direct) show(t *semantics.Translator, b *Query, e *semantics.Expr) (bool, *refuse.Refusal) {
 	if !e.Ragged() {
 		item, refusal := t.Filled(e)

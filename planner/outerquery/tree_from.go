@@ -13,8 +13,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// FROM and calls in the tree for an engine: FROM pg_class c keeps its name and gets its schema, FROM dp.my_rows becomes a leaf, and a call
-// is rebuilt where its function is on the list.
+// FROM and calls in the tree for an engine: FROM pg_class c keeps its name and gets its schema, FROM dp.my_rows becomes
+// a leaf, and a call is rebuilt where its function is on the list.
 
 // relation rebuilds a name in FROM: a WITH query, or a relation of the sandbox with its schema.
 func (t *tree) relation(n *pg.Node) (*pg.Node, *refuse.Refusal) {

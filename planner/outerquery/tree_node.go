@@ -12,8 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// The nodes that may reach an engine, each made anew; a node that is not listed here is refused. n + 1 becomes a new node with two
-// new operands, count(*) a column of the leaf.
+// The nodes that may reach an engine, each made anew; a node that is not listed here is refused. n + 1 becomes a new
+// node with two new operands, count(*) a column of the leaf.
 
 func (t *tree) nodes(list []*pg.Node) ([]*pg.Node, *refuse.Refusal) {
 	return ast.CopiedList(list, t.node)
@@ -41,7 +41,7 @@ func (t *tree) node(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	case *pg.Node_ColumnRef:
 		out, refusal := ast.Copied(n, t.node)
 		ref := out.GetColumnRef()
-		ref.Fields, ref.Location = t.unqualified(ref.Fields), v.ColumnRef.Location // whose place an unknown name is told with
+		ref.Fields, ref.Location = t.unqualified(ref.Fields), v.ColumnRef.Location // the place of an unknown name
 		return out, refusal
 	case *pg.Node_ParamRef:
 		return t.parameter(v.ParamRef)
@@ -83,7 +83,8 @@ func (t *tree) target(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	}
 	made := out.GetResTarget()
 	if written, _ := ast.ColumnName(n.GetResTarget().Val); made.Name == "" {
-		// SELECT $1 is ?column?, also where $1 is written as a text, and (SELECT count(*) …) is count, also where it is looked up.
+		// SELECT $1 is ?column?, also where $1 is written as a text, and (SELECT count(*) …) is count, also where it is
+		// looked up.
 		if now, _ := ast.ColumnName(made.Val); now != written {
 			made.Name = cmp.Or(written, ast.Unnamed)
 		}

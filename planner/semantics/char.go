@@ -11,15 +11,18 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Columns that a policy declares as char(n) are text without trailing blanks (policy/char.go). PostgreSQL compares them as char:
+// Columns that a policy declares as char(n) are text without trailing blanks (policy/char.go). PostgreSQL compares them
+// as char:
 //
 //	SELECT count(*) FROM sales WHERE store = 'BB ' OR store IN ('CC   ', 'DD') OR store = 'EE '::char(3)
 //
-// finds BB, CC, DD and EE, as a constant without a type becomes a char there, and its trailing blanks do not count. With what
-// is text the column is compared as text, where 'BB'::char(3) is 'BB' and 'BB '::text is not. Patterns see the blanks: store LIKE
-// 'BB' is not true of a char(3), and so do octet_length and concat. Other functions of text, || among them, do not. A choice whose first value is one
-// (coalesce(store, 'none '), CASE, NULLIF) is a char, and a varchar is compared with one as a char; ARRAY['BB '] is of texts. What is chosen has the blanks that it had: concat(coalesce(store, 'a'), '|') is
-// 'a|' where there is no store, and as a cell's value does not tell whence it came, it is refused.
+// finds BB, CC, DD and EE, as a constant without a type becomes a char there, and its trailing blanks do not count.
+// With what is text the column is compared as text, where 'BB'::char(3) is 'BB' and 'BB '::text is not. Patterns see
+// the blanks: store LIKE 'BB' is not true of a char(3), and so do octet_length and concat. Other functions of text, ||
+// among them, do not. A choice whose first value is one (coalesce(store, 'none '), CASE, NULLIF) is a char, and a
+// varchar is compared with one as a char; ARRAY['BB '] is of texts. What is chosen has the blanks that it had:
+// concat(coalesce(store, 'a'), '|') is 'a|' where there is no store, and as a cell's value does not tell whence it
+// came, it is refused.
 
 // patterns are the operators that match a char with the blanks that fill it up.
 var patterns = WordSet("~~ !~~ ~~* !~~* ~ !~ ~* !~*")
@@ -61,8 +64,8 @@ func (t *Translator) Filled(e *Expr) (*Expr, *refuse.Refusal) {
 	return Node(FormOther, "rpad", s, e.Pos, e, length), nil
 }
 
-// char reads a constant that is cast to char(n), which cuts it: 'gold  '::char(3) is 'gol'; nil: it is another cast. (Of
-// what is no constant, and where it may be shown, with its blanks, it is refused.)
+// char reads a constant that is cast to char(n), which cuts it: 'gold  '::char(3) is 'gol'; nil: it is another cast.
+// (Of what is no constant, and where it may be shown, with its blanks, it is refused.)
 func (t *Translator) char(c *pg.TypeCast) *Expr {
 	name := strings.TrimPrefix(ast.TypeName(c.TypeName), "pg_catalog.")
 	s := c.Arg.GetAConst().GetSval()

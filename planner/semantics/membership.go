@@ -12,7 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Comparisons with each of several values: age IN (30, 31), and age = ANY ('{30,31}'), which is the same. A driver's parameter may be such an array.
+// Comparisons with each of several values: age IN (30, 31), and age = ANY ('{30,31}'), which is the same. A driver's
+// parameter may be such an array.
 
 func (t *Translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) (*Expr, *refuse.Refusal) {
 	subject, r := t.Expr(left)
@@ -28,7 +29,8 @@ func (t *Translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) 
 	return t.Member(subject, args, negated, pos)
 }
 
-// noteMembers notes the types of parameters in a list: several constants are brought to one type, which is the subject's too; what is alone is compared as it is.
+// noteMembers notes the types of parameters in a list: several constants are brought to one type, which is the
+// subject's too; what is alone is compared as it is.
 func (t *Translator) noteMembers(subject *Expr, args []*Expr) {
 	if t.Params == nil || !t.Params.Describing {
 		return
@@ -77,7 +79,8 @@ func (t *Translator) Member(subject *Expr, args []*Expr, negated bool, pos int) 
 	return e, nil
 }
 
-// anyOf is e op ANY (array) or e op ALL (array), the array being a constructor, a literal or a parameter: e IN (…), e NOT IN (…), or, as in
+// anyOf is e op ANY (array) or e op ALL (array), the array being a constructor, a literal or a parameter: e IN (…), e
+// NOT IN (…), or, as in
 //
 //	note LIKE ANY (ARRAY['%late%', '%lost%'])
 //
@@ -133,8 +136,8 @@ func (t *Translator) anyOf(op string, a *pg.A_Expr) (*Expr, *refuse.Refusal) {
 	return t.Junction(FormOr, pos, args...)
 }
 
-// besideArray is what is compared with the elements of an array by =, where that is a char or they are: with texts a char is a text, and with chars a varchar is a char. (A list
-// has one type with its subject.)
+// besideArray is what is compared with the elements of an array by =, where that is a char or they are: with texts a
+// char is a text, and with chars a varchar is a char. (A list has one type with its subject.)
 func (t *Translator) besideArray(subject *Expr, args []*Expr, pos int) (*Expr, *refuse.Refusal) {
 	at := slices.IndexFunc(args, func(e *Expr) bool { return e.Type() != policy.Unknown })
 	if at < 0 || subject.Type() != policy.Bpchar && args[at].Type() != policy.Bpchar {
@@ -225,7 +228,8 @@ func (t *Translator) charArray(n *pg.Node) bool {
 	return p != nil && t.Params != nil && t.Params.TypeOf(int(p.Number)) == ast.BpcharArray
 }
 
-// elementsAs are the elements of an array that is cast to another type than texts, each cast so: of $1::date[] those are days.
+// elementsAs are the elements of an array that is cast to another type than texts, each cast so: of $1::date[] those
+// are days.
 func (t *Translator) elementsAs(array *pg.Node, subject *Expr, typ *pg.TypeName, pos int) ([]*Expr, *refuse.Refusal) {
 	of, typmod, _, r := ast.ScalarType(typ)
 	if r != nil {
@@ -240,8 +244,8 @@ func (t *Translator) elementsAs(array *pg.Node, subject *Expr, typ *pg.TypeName,
 	return args, r
 }
 
-// elementsOf are those of an array without its casts. If its elements are texts (texts is policy.Text), they are none of another type: a char is compared with them as a text, a number
-// with none.
+// elementsOf are those of an array without its casts. If its elements are texts (texts is policy.Text), they are none
+// of another type: a char is compared with them as a text, a number with none.
 func (t *Translator) elementsOf(array *pg.Node, subject *Expr, texts policy.Type, pos int) ([]*Expr, *refuse.Refusal) {
 	element := policy.Unknown
 	if subject.Type() == policy.Bpchar || subject.Type() != policy.Unknown && !subject.Type().Textual() {
@@ -343,7 +347,8 @@ func (t *Translator) parameterElements(subject *Expr, p *pg.ParamRef, element po
 	return args, nil
 }
 
-// elementsAsTexts are the elements of an array that is cast to another type than char(n)[]: chars among them are none then.
+// elementsAsTexts are the elements of an array that is cast to another type than char(n)[]: chars among them are none
+// then.
 func (t *Translator) elementsAsTexts(array *pg.Node, subject *Expr, texts policy.Type, typ *pg.TypeName, pos int) ([]*Expr, *refuse.Refusal) {
 	of, typmod, _, r := ast.ScalarType(typ)
 	if r != nil {

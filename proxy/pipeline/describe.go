@@ -123,7 +123,7 @@ func (a *Answerer) describedPlan(ctx context.Context, s *Session, stmt parse.Sta
 	}
 }
 
-// settled has the sandbox bind a plan, after those that are answered first, and reports whether it told types that were not known.
+// settled has the sandbox bind a plan, after those that are answered first, and reports whether it found types that were not known.
 func (o *outside) settled(ctx context.Context, s *Session, plan *plans.Plan, params []policy.Type) (columns []sandbox.Column, any bool, refusal *refuse.Refusal) {
 	for _, in := range plan.Inner {
 		_, found, refusal := o.settled(ctx, s, in.Plan, params)
