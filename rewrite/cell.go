@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"strconv"
 
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -28,11 +29,11 @@ func (w *writer) number(c *policy.Column, n string) string {
 		return n
 	}
 	if d.Ladder != nil {
-		starts := make([]int, d.Regular)
+		starts, each := make([]int, d.Regular), make([]plans.EvenRun, d.Regular)
 		for i := range starts {
-			starts[i] = i
+			starts[i], each[i].From = i, i
 		}
-		return "CASE WHEN " + n + " IS NOT NULL THEN " + w.compared(c, n, starts, 0) + " END"
+		return "CASE WHEN " + n + " IS NOT NULL THEN " + w.compared(c, n, starts, each, func(r plans.EvenRun) string { return strconv.Itoa(r.From) }) + " END"
 	}
 	least, most, _ := wholeEnds(d)
 	switch d.Min.(type) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -283,7 +284,7 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 		w.fail("classes of another number of cells")
 		return n
 	}
-	if first := w.firstOfRun(k.Column, n, k.First); first != "" {
+	if first := w.firstByNumber(k.Column, n, k.First); first != "" || w.err != nil {
 		return first
 	}
 	classes := map[int32][]mechanisms.Span{}
@@ -324,75 +325,92 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 // leastArm is less than an arm of a CASE takes, in bytes.
 const leastArm = 20
 
-// firstOfRun is the least value of the first cell of a value's class, where that cell is a function of the number of its own: the first of so many neighbouring cells, as of n / 10, or
-// the one of the same rest, as of n % 10. Empty: it is none, or the column's values are no whole numbers or days.
+// firstByNumber is the least value of the first cell of a value's class, where classes are neighbouring cells, as of n / 10, which are found as pieces are, or come round, as of n % 10. Empty: they are others.
 //
-// Claim: nothing can fail. A cell's number is an int4 from 0 to 2^30, and so are the number of a run's first cell, which is not above it, and a rest; the value that begins there lies in the domain,
-// whose ends are no more than 2^63 apart.
-func (w *writer) firstOfRun(c *policy.Column, n string, runs []derived.ClassRun) string {
+// Claim: nothing can fail. For numbers of cells see pieceIn; what they are made into lies in the domain, whose ends are no more than 2^63 apart. A bin is a constant number of microseconds, above 0, and begins with
+// a moment of the domain; of a value before it, for which an engine might evaluate it, the bin is a moment too.
+func (w *writer) firstByNumber(c *policy.Column, n string, runs []derived.ClassRun) string {
 	d := c.Domain
-	least, isWhole := d.Min.(int64)
-	most, _ := d.Max.(int64)
-	_, isDay := d.Min.(policy.Date)
-	if !d.Ordered() || d.Ladder != nil || !isDay && !isWhole || isWhole && !new(big.Int).Sub(big.NewInt(most), big.NewInt(least)).IsInt64() {
+	if !d.Ordered() || d.Ladder != nil {
 		return ""
 	}
-	length, before, period := evenRuns(runs, d.Regular)
-	number := w.cast(w.number(c, n), "int4")
+	starts, period := classStarts(runs, d.Regular)
+	least, most, isWhole := wholeEnds(d)
+	isWhole = isWhole && new(big.Int).Sub(big.NewInt(most), big.NewInt(least)).IsInt64()
 	switch {
-	case length == 1 && d.Single():
+	case len(starts) == d.Regular && d.Single():
 		return n
-	case length > 1 && before > 0: // in the first run there are no cells before its own
-		past := w.operate(w.operate(number, "+", w.int4(before)), "%", w.int4(length))
-		number = w.operate(number, "-", "LEAST("+past+", "+number+")")
-	case length > 1:
-		number = w.operate(number, "-", w.operate(number, "%", w.int4(length)))
-	case period > 0:
-		number = w.operate(number, "%", w.int4(period))
-	default:
-		return ""
+	case starts != nil:
+		each := plans.EvenRuns(starts, d.Regular)
+		if !isWhole {
+			each = make([]plans.EvenRun, len(starts))
+			for i := range each {
+				each[i].From = i
+			}
+		}
+		if len(each) > MaxSQL/leastArm {
+			w.tooLong()
+			return n
+		}
+		first := w.compared(c, n, starts, each, func(r plans.EvenRun) string { return w.firstIn(c, n, starts[r.From], r.Length) })
+		if d.Null >= 0 {
+			first = "CASE WHEN " + n + " IS NOT NULL THEN " + first + " END"
+		}
+		return first
+	case period > 0 && isWhole && c.Type != policy.TimestampT && c.Type != policy.TimestampTZ:
+		return w.valueOfCell(c, w.operate(w.cellsPast(c, n, 0), "%", w.int4(period)))
 	}
-	if isDay {
-		return w.operate(w.constant(c, d.Min), "+", w.operate(number, "*", w.int4(int(d.Step.Whole))))
-	}
-	return w.operate(w.whole(least), "+", w.operate(w.cast(number, "int8"), "*", w.whole(d.Step.Whole)))
+	return ""
 }
 
-// evenRuns finds that the classes of regular cells are runs of one length (evenly), 1 where each cell is its own, or come round after a period, and that what is not regular is not
-// among them; both 0: it is otherwise.
-func evenRuns(runs []derived.ClassRun, regular int) (length, before, period int) {
-	var starts []int
-	cell, single := 0, true
+// firstIn is the least value of the first cell of a value's class, where classes are of one length from a cell on; length 0: where there is one.
+func (w *writer) firstIn(c *policy.Column, n string, from, length int) string {
+	least := c.Domain.Low(from)
+	if length == 0 {
+		return w.constant(c, least)
+	}
+	switch least.(type) {
+	case policy.Timestamp, policy.Timestamptz:
+		return w.bins(c, n, least, int64(length)*c.Domain.Step.Whole)
+	}
+	return w.valueOfCell(c, w.operate(w.cellsPast(c, n, 0), "-", w.operate(w.cellsPast(c, n, from), "%", w.int4(length))))
+}
+
+// valueOfCell is the least value of the cell of a number, of whole numbers and days.
+func (w *writer) valueOfCell(c *policy.Column, number string) string {
+	step := c.Domain.Step.Whole
+	if least, isDay := c.Domain.Min.(policy.Date); isDay {
+		return w.operate(w.constant(c, least), "+", w.operate(number, "*", w.int4(int(step))))
+	}
+	least, _ := wholeOf(c.Domain.Min)
+	return w.operate(w.whole(least), "+", w.operate(w.cast(number, "int8"), "*", w.whole(step)))
+}
+
+// classStarts finds that the classes of regular cells are neighbouring ones, of which the first are starts, or that each cell is of the class of the one a period before, and that what is not regular is not
+// among them; nil and 0: it is otherwise.
+func classStarts(runs []derived.ClassRun, regular int) (starts []int, period int) {
+	neighbours, round, cell := true, true, 0
 	for _, r := range runs {
+		isFirst := int(r.Class) == cell
 		switch {
-		case cell < regular && cell+r.Length > regular, cell >= regular && (r.Length > 1 || int(r.Class) != cell):
-			return 0, 0, 0
+		case cell < regular && cell+r.Length > regular, cell >= regular && (r.Length > 1 || !isFirst):
+			return nil, 0
+		case cell < regular && isFirst:
+			starts = append(starts, cell)
 		case cell < regular:
-			single = single && r.Length == 1
-			if int(r.Class) == cell {
-				starts = append(starts, cell)
-			}
+			neighbours = neighbours && int(r.Class) == starts[len(starts)-1]
 		}
-		cell += r.Length
-	}
-	length, before = evenly(starts, regular)
-	period = len(starts)
-	cell = 0
-	for _, r := range runs {
 		if cell < regular {
-			if length > 0 && int(r.Class) != max(0, (cell+before)/length*length-before) {
-				length = 0
-			}
-			if !single || int(r.Class) != cell%period {
-				period = 0
-			}
+			round = round && r.Length == 1 && int(r.Class) == cell%len(starts)
 		}
-		cell += r.Length
-		if period == 0 && length == 0 {
-			return 0, 0, 0
+		if cell += r.Length; !neighbours && !round {
+			return nil, 0
 		}
 	}
-	return length, before, period
+	if neighbours {
+		return starts, 0
+	}
+	return nil, len(starts)
 }
 
 // unitAggregate is an aggregate over a unit's rows, whose number is bounded, so that no sum overflows.

@@ -86,7 +86,7 @@ func withRandom(t *testing.T) []feature {
 	return append(list, randomSums(t, r, stattest.Length(40, 150))...)
 }
 
-// randomCuts cuts the ordered columns of a grain into pieces: a few of any lengths, or many of one.
+// randomCuts cuts the ordered columns of a grain into pieces: a few of any lengths, many of one, or runs of such.
 func randomCuts(r *rand.Rand, grain []*policy.Column) [][]int {
 	cuts := make([][]int, len(grain))
 	for i, c := range grain {
@@ -95,11 +95,18 @@ func randomCuts(r *rand.Rand, grain []*policy.Column) [][]int {
 			continue
 		}
 		cuts[i] = []int{0}
-		if r.IntN(2) == 0 {
+		switch r.IntN(3) {
+		case 0:
+			for at := 1 + r.IntN(2); at < d.Regular; {
+				for length := 1 + r.IntN(1+d.Regular/150); at < d.Regular && r.IntN(40) > 0; at += length {
+					cuts[i] = append(cuts[i], at)
+				}
+			}
+		case 1:
 			for length, at := 1+r.IntN(1+d.Regular/80), 1+r.IntN(2); at < d.Regular; at += length {
 				cuts[i] = append(cuts[i], at)
 			}
-		} else {
+		default:
 			for at := 1 + r.IntN(d.Regular); at < d.Regular; at += 1 + r.IntN(1+d.Regular/3) {
 				cuts[i] = append(cuts[i], at)
 			}

@@ -124,6 +124,7 @@ var moreStatements = append([]string{
 	`SELECT sum(paid) FILTER (WHERE secs > 20), sum(CASE WHEN kind = 'in' THEN 10 ELSE -5 END) FROM calls`,
 	`SELECT extract(hour FROM moment) h, count(*) FROM calls WHERE paid BETWEEN -350 AND 275 GROUP BY 1`,
 	`SELECT count(*) FROM calls WHERE moment >= '2025-01-02' AND moment < '2025-01-05'`,
+	`SELECT h, count(*) FROM (SELECT DISTINCT who, date_bin('2 hours', moment, timestamp '2025-01-01') AS h FROM calls) t GROUP BY 1`,
 	`SELECT kind, paid < 0, count(*) FROM calls GROUP BY 1, 2`,
 	`SELECT c.kind, v.ward, count(*) FROM calls c JOIN visits v ON c.visit = v.visit GROUP BY 1, 2`,
 	`SELECT a.kind, count(*) FROM calls a JOIN calls b ON a.visit = b.visit GROUP BY 1`,

@@ -9,11 +9,7 @@ import (
 )
 
 // Of a column with more cells than a plan looks at, a measure's SQL tells pieces of neighbouring cells apart. The piece of a
-// normalised value is a total function of it: comparisons with the least values of the pieces, by halves, or, where they are
-// many and of one length, the cell's number divided by that length.
-
-// maxCompared is how many pieces of one length are still found by comparisons, which read no cell.
-const maxCompared = 64
+// normalised value is a total function of it: comparisons with the least values of the pieces, by halves, and, where many are of one length, the cell's number divided by that length.
 
 // checkCuts holds the pieces against their columns.
 func checkCuts(m *plans.Measure) error {
@@ -48,48 +44,43 @@ func (w *writer) piece(m *plans.Measure, i int, n string) string {
 	if null {
 		starts = starts[:len(starts)-1]
 	}
-	number := ""
-	if length, before := evenly(starts, c.Domain.Regular); length > 0 && len(starts) > maxCompared {
-		number = w.cast(w.number(c, n), "int4")
-		if before > 0 {
-			number = w.operate(number, "+", w.int4(before))
-		}
-		number = w.operate(number, "/", w.int4(length))
-	} else {
-		number = w.compared(c, n, starts, 0)
-	}
+	number := w.compared(c, n, starts, plans.EvenRuns(starts, c.Domain.Regular), func(r plans.EvenRun) string { return w.pieceIn(c, n, starts, r) })
 	if !null {
 		return number
 	}
 	return "CASE WHEN " + n + " IS NULL THEN " + strconv.Itoa(len(starts)) + " ELSE " + number + " END"
 }
 
-// evenly is the length of pieces of so many cells that are all of one, but for the first, which may be shorter by before, and
-// the last, which may be shorter too; 0: they are not. The cells of a longer last one would be given numbers behind its own.
-func evenly(starts []int, regular int) (length, before int) {
-	if len(starts) < 3 {
-		return 0, 0
+// compared finds the run that a value that is not NULL lies in, by halves, and says what of says there.
+func (w *writer) compared(c *policy.Column, n string, starts []int, runs []plans.EvenRun, of func(plans.EvenRun) string) string {
+	half := len(runs) / 2
+	if half == 0 {
+		return of(runs[0])
 	}
-	if length = starts[2] - starts[1]; regular-starts[len(starts)-1] > length {
-		return 0, 0
-	}
-	for n := 2; n < len(starts); n++ {
-		if starts[n]-starts[n-1] != length {
-			return 0, 0
-		}
-	}
-	if before = length - starts[1]; before < 0 {
-		return 0, 0
-	}
-	return length, before
+	return "CASE WHEN " + w.operate(n, "<", w.constant(c, c.Domain.Low(starts[runs[half].From]))) + " THEN " + w.compared(c, n, starts, runs[:half], of) +
+		" ELSE " + w.compared(c, n, starts, runs[half:], of) + " END"
 }
 
-// compared finds the piece of a value that is not NULL by halves; from is the number of the first of the pieces.
-func (w *writer) compared(c *policy.Column, n string, starts []int, from int) string {
-	if len(starts) == 1 {
-		return strconv.Itoa(from)
+// pieceIn is the number of the piece of a value that lies in a run.
+//
+// Claim: nothing can fail, whichever branches an engine evaluates. A cell's number, a piece's first cell, how many pieces there are, and a length, which is above 0, are at most 2^30 (policy.MaxDomain),
+// so that sums and differences of two of them lie within an int4.
+func (w *writer) pieceIn(c *policy.Column, n string, starts []int, r plans.EvenRun) string {
+	if r.Length == 0 {
+		return strconv.Itoa(r.From)
 	}
-	half := len(starts) / 2
-	return "CASE WHEN " + w.operate(n, "<", w.constant(c, c.Domain.Low(starts[half]))) + " THEN " + w.compared(c, n, starts[:half], from) +
-		" ELSE " + w.compared(c, n, starts[half:], from+half) + " END"
+	number := w.operate(w.cellsPast(c, n, starts[r.From]), "/", w.int4(r.Length))
+	if r.From > 0 {
+		number = w.operate(number, "+", w.int4(r.From))
+	}
+	return number
+}
+
+// cellsPast is how many cells the one of a value lies behind another.
+func (w *writer) cellsPast(c *policy.Column, n string, from int) string {
+	number := w.cast(w.number(c, n), "int4")
+	if from > 0 {
+		number = w.operate(number, "-", w.int4(from))
+	}
+	return number
 }

@@ -241,7 +241,7 @@ type bin struct {
 // bin finds the longest that each piece of the i-th column is made of.
 func (w *writer) bin(m *plans.Measure, i int) bin {
 	d := m.Grain[i].Domain
-	if w.dialect.Binned == "" || d == nil || d.Ladder != nil || m.Grain[i].Open != nil || !d.Ordered() {
+	if !w.dialect.Bins || d == nil || d.Ladder != nil || m.Grain[i].Open != nil || !d.Ordered() {
 		return bin{}
 	}
 	switch d.Min.(type) {
@@ -293,8 +293,16 @@ func (w *writer) binned(c *policy.Column, b bin) string {
 	if _, zoned := c.Domain.Min.(policy.Timestamptz); zoned {
 		from = policy.Timestamptz(least + int64(b.from)*step)
 	}
-	length := w.literal(strconv.FormatInt(int64(b.length)*step, 10)+" microseconds", "interval")
-	return dialect.Fill(w.dialect.Binned, w.normalised(c), w.constant(c, from), length)
+	return w.bins(c, w.normalised(c), from, int64(b.length)*step)
+}
+
+// bins is the first moment of the one of so long bins from a moment on in which another lies.
+func (w *writer) bins(c *policy.Column, n string, from policy.Value, micros int64) string {
+	kind := "timestamp"
+	if _, isZoned := from.(policy.Timestamptz); isZoned {
+		kind = "timestamptz"
+	}
+	return dialect.Fill(w.dialect.Binned, n, w.constant(c, from), strconv.FormatInt(micros, 10), w.dialect.Type(kind))
 }
 
 // onStored writes a predicate for rows as they are stored.

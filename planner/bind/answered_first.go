@@ -55,8 +55,12 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 	if a == nil {
 		return nil, nil
 	}
+	awaited := func(e *semantics.Expr) *semantics.Expr {
+		e.Awaited = a.Standing
+		return e
+	}
 	if s.SubLinkType == pg.SubLinkType_EXISTS_SUBLINK {
-		return semantics.ConstantExpr(len(a.Rows) > 0, policy.Bool, pos), nil
+		return awaited(semantics.ConstantExpr(len(a.Rows) > 0, policy.Bool, pos)), nil
 	}
 	if len(a.Columns) != 1 {
 		return nil, subqueryColumns.At(pos)
@@ -64,12 +68,12 @@ func (b *Binder) answeredFirst(s *pg.SubLink, t *semantics.Translator, around *R
 	var list []*semantics.Expr
 	only := a.Columns[0]
 	for _, row := range a.Rows {
-		list = append(list, semantics.ValueExpr(row[0], only.Type, only.Typmod, pos))
+		list = append(list, awaited(semantics.ValueExpr(row[0], only.Type, only.Typmod, pos)))
 	}
 	if s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK {
 		switch len(list) {
 		case 0:
-			return semantics.ValueExpr(nil, only.Type, only.Typmod, pos), nil
+			return awaited(semantics.ValueExpr(nil, only.Type, only.Typmod, pos)), nil
 		case 1:
 			return list[0], nil
 		}
@@ -115,7 +119,7 @@ func (b *Binder) answeredTable(n *pg.Node, scope *Scope) (*policy.Table, *pg.Ali
 	if a == nil {
 		return nil, nil, nil
 	}
-	t := b.ownList(alias.Aliasname, a.Columns, a.Rows, true)
+	t := b.ownList(alias.Aliasname, a.Columns, a.Rows, a)
 	for i, c := range t.Columns {
 		if c.Name = a.Columns[i].Name; i < len(names) {
 			c.Name = names[i]

@@ -123,11 +123,11 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 			return again
 		})
 	}
-	return b.ownList(GroupsOfEach, a.Columns, rows, true), each, nil
+	return b.ownList(GroupsOfEach, a.Columns, rows, a), each, nil
 }
 
 // ownList makes a list of the statement's own of rows, of the columns that an answer has.
-func (b *Binder) ownList(name string, columns []plans.AnswerColumn, rows [][]policy.Value, answered bool) *policy.Table {
+func (b *Binder) ownList(name string, columns []plans.AnswerColumn, rows [][]policy.Value, released *plans.Answer) *policy.Table {
 	t := &policy.Table{Name: name, Public: true}
 	for i, of := range columns {
 		c := &policy.Column{Table: t, Name: KeyOfEach(i), Type: of.Type, Typmod: -1}
@@ -141,7 +141,7 @@ func (b *Binder) ownList(name string, columns []plans.AnswerColumn, rows [][]pol
 		}
 		t.Columns = append(t.Columns, c)
 	}
-	b.keep(t, rows, answered)
+	b.keep(t, rows, released)
 	return t
 }
 
@@ -208,7 +208,7 @@ func (b *Binder) addedUp(public *Rows, each *EachOf) (*policy.Table, *refuse.Ref
 			rows = append(rows, append(slices.Clone(found[text]), v))
 		}
 	}
-	return b.ownList(GroupsOfEach+" of "+public.Table.Name, columns, rows, false), nil
+	return b.ownList(GroupsOfEach+" of "+public.Table.Name, columns, rows, nil), nil
 }
 
 // over translates over the aggregates of some public rows.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/lookup"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/planner/semantics"
@@ -45,13 +46,13 @@ func (b *Binder) listTable(n *pg.Node, scope *Scope) *policy.Table {
 			rows[i] = append(rows[i], v)
 		}
 	}
-	b.keep(t, rows, false)
+	b.keep(t, rows, nil)
 	return t
 }
 
 // keep has a table's rows found beside those of the public tables.
-func (b *Binder) keep(t *policy.Table, rows [][]policy.Value, answered bool) {
-	b.Context.Public = lookup.Beside(b.Context.Public, t, rows, answered)
+func (b *Binder) keep(t *policy.Table, rows [][]policy.Value, released *plans.Answer) {
+	b.Context.Public = lookup.Beside(b.Context.Public, t, rows, released)
 }
 
 // times fills a list with a series of moments. PostgreSQL's has no form for dates: they are moments of the session's zone.

@@ -160,11 +160,13 @@ func (l *lookedUp) constants(from *Rows, t *policy.Table, rest []*pg.Node, j joi
 	if len(rows) != 1 || refusal != nil {
 		return nil, refusal
 	}
-	out := *from
+	out, released := *from, l.Released()
 	out.names, out.exprs = slices.Concat(from.names, l.public.names), slices.Clone(from.exprs)
 	for i, c := range t.Columns {
 		t, typmod := c.DescribedType()
-		out.exprs = append(out.exprs, semantics.ValueExpr(rows[0][i], t, typmod, l.public.pos))
+		e := semantics.ValueExpr(rows[0][i], t, typmod, l.public.pos)
+		e.Awaited = released.Standing
+		out.exprs = append(out.exprs, e)
 	}
 	out.parts = append(slices.Clone(from.parts), relation{l.public.Alias(), nil, len(from.names), len(out.names), 0, 0, nil})
 	return l.restricted(&out, rest, j)

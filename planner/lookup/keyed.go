@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -158,12 +159,19 @@ func (l *Keyed) Found() *semantics.Expr { return l.node("", looked{l, policy.Boo
 
 func (l *Keyed) node(column string, s looked) *semantics.Expr {
 	e := semantics.Node(semantics.FormOther, "lookup:"+l.Table.Name+":"+l.rows.Digest+":"+column, s, l.Pos, l.Args...)
-	own, _ := l.Public.(lists)
-	e.Answered = e.Answered || own.answered[l.Table]
+	if a := l.Released(); a != nil {
+		e.Answered, e.Awaited = true, e.Awaited || a.Standing
+	}
 	if len(l.Args) == 1 {
 		e.Looked = &semantics.Looked{Rows: l.rows, Column: s.column, Key: l.Keys[0] == derived.Key{Column: s.column}}
 	}
 	return e
+}
+
+// Released is the answer whose rows the table's are; nil: they are others.
+func (l *Keyed) Released() *plans.Answer {
+	own, _ := l.Public.(lists)
+	return own.answers[l.Table]
 }
 
 // looked evaluates a lookup.

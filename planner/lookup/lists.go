@@ -3,6 +3,7 @@ package lookup
 import (
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/planner/semantics"
 	"github.com/dpproxy/dpproxy/policy"
@@ -11,8 +12,8 @@ import (
 // lists are the rows of a statement's own lists (docs/adr/0122), beside the public tables.
 type lists struct {
 	reuse.PublicRows
-	rows     map[*policy.Table][][]policy.Value
-	answered map[*policy.Table]bool // the rows were released (docs/adr/0117)
+	rows    map[*policy.Table][][]policy.Value
+	answers map[*policy.Table]*plans.Answer // that the rows are of (docs/adr/0117); nil: none
 }
 
 // Rows are those of a list of the statement's own, or of a public table. Nothing that is made of such a list is cached: it goes with its statement.
@@ -40,12 +41,12 @@ func (l lists) Cache(t *policy.Table, rows [][]policy.Value, name string, made a
 }
 
 // Beside are public rows with those of one more table, a statement's own.
-func Beside(public reuse.PublicRows, t *policy.Table, rows [][]policy.Value, answered bool) reuse.PublicRows {
+func Beside(public reuse.PublicRows, t *policy.Table, rows [][]policy.Value, released *plans.Answer) reuse.PublicRows {
 	own, ok := public.(lists)
 	if !ok {
-		own = lists{public, map[*policy.Table][][]policy.Value{}, map[*policy.Table]bool{}}
+		own = lists{public, map[*policy.Table][][]policy.Value{}, map[*policy.Table]*plans.Answer{}}
 	}
-	own.rows[t], own.answered[t] = rows, answered
+	own.rows[t], own.answers[t] = rows, released
 	return own
 }
 

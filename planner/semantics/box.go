@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -120,14 +122,15 @@ func (b *Box) IsWide(e *Expr) bool {
 	return false
 }
 
-// steady tells whether e is constant on the box: it reads only columns of single values, or is monotone and equal at both
-// ends, there or within the day that the box lies in, or is made of steady parts, or is a field of a date, or several as text, whose unit is steady.
+// steady reports whether e is constant on the box: it reads only columns of single values, or is monotone and equal at both
+// ends, there or within the day that the box lies in, or is made of steady parts, or is a field of a date, or several as text, whose unit is steady. What is awaited is so whatever comes: the rest
+// of a statement whose first part is paid for is not refused for what was released of it.
 func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 	if !b.IsWide(e) {
 		return true, nil
 	}
 	b.Env.Work.Step(max(e.Nodes, 1))
-	if e.Monotone || e.Form == FormIsNull && (e.Args[0].Monotone || e.Args[0].within != nil) {
+	if !e.Awaited && (e.Monotone || e.Form == FormIsNull && (e.Args[0].Monotone || e.Args[0].within != nil)) {
 		low, refusal := e.Value(b.Low)
 		if refusal != nil {
 			return false, refusal
@@ -142,7 +145,7 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 		}
 		return Same(e.Type(), low, high) && b.steadyAtTurns(e, low), nil
 	}
-	if e.within != nil {
+	if e.within != nil && !e.Awaited {
 		if ok, refusal := b.steadyWithin(e); ok || refusal != nil {
 			return ok, refusal
 		}
@@ -157,10 +160,56 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 	if e.Form == FormColumn || len(e.Args) == 0 {
 		return false, nil
 	}
+	if b.betweenSteps(e) {
+		return true, nil
+	}
 	if sides := b.sidesOf(e); sides != nil {
 		return b.allSteady(sides)
 	}
 	return b.allSteady(e.Args)
+}
+
+// betweenSteps reports whether a comparison of a bare column with what is awaited is decided by steps: by >= or <, and there is a step at each number that has as many digits as the one that stands for it. A moment
+// is one of the column's where the one that stands for it is. Large numbers may have lost digits by a division.
+func (b *Box) betweenSteps(e *Expr) bool {
+	if !e.Awaited || e.Form != FormCompare {
+		return false
+	}
+	column, with, op := e.Args[0], e.Args[1], e.Op
+	if column.IsConstant() {
+		column, with, op = with, column, predicate.Mirrored[op]
+	}
+	if column.Form != FormColumn || !with.IsConstant() || op != ">=" && op != "<" {
+		return false
+	}
+	d := b.Table.Columns[column.Cols[0]].Domain
+	v, refusal := with.Value(nil)
+	if refusal != nil || v == nil || !d.Ordered() || d.Ladder != nil {
+		return false
+	}
+	if IsMoment(d.Type) {
+		n, ok := wholeOf(v)
+		least, _ := wholeOf(d.Min)
+		return ok && with.Type() == d.Type && d.Step.Whole > 0 && (n-least)%d.Step.Whole == 0
+	}
+	scale := int32(0)
+	switch n := v.(type) {
+	case int64:
+	case policy.Numeric:
+		scale = max(n.Scale, 0)
+	default:
+		return false
+	}
+	x, _ := derived.RatOf(v)
+	least, isNumber := derived.RatOf(d.Min)
+	step := new(big.Rat).SetInt64(d.Step.Whole)
+	if d.Type == policy.NumericType {
+		step, _ = derived.RatOf(d.Step.Decimal)
+	}
+	if !isNumber || step == nil || step.Sign() <= 0 || x.Abs(x).Cmp(big.NewRat(1_000_000_000, 1)) > 0 {
+		return false
+	}
+	return new(big.Rat).Quo(Power10(int(-scale), 1), step).IsInt() && least.Quo(least, step).IsInt()
 }
 
 func (b *Box) allSteady(list []*Expr) (bool, *refuse.Refusal) {

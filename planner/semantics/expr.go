@@ -54,6 +54,7 @@ type Expr struct {
 	Parameter int     // number of a parameter that stands alone, else 0
 	Formula   bool    // it is the planner's own arithmetic over counters, an average's
 	Answered  bool    // it hangs on what is answered first (docs/adr/0117), which is not known when the statement is first planned
+	Awaited   bool    // it depends on what is not answered yet, for which a value stands
 	Nodes     int     // of its tree, for Work; 0: one
 	Looked    *Looked // what it looks up by its only argument; nil: it looks nothing up (alike.go)
 	affine    *Affine
@@ -91,7 +92,7 @@ func Node(f Form, op string, s scalar.Expr, pos int, args ...*Expr) *Expr {
 	for _, a := range args {
 		e.Nodes = min(e.Nodes+max(a.Nodes, 1), 1<<20)
 		e.Cols = Union(e.Cols, a.Cols)
-		e.Answered = e.Answered || a.Answered
+		e.Answered, e.Awaited = e.Answered || a.Answered, e.Awaited || a.Awaited
 		size += len(a.Canon) + 1
 	}
 	var b strings.Builder

@@ -23,7 +23,7 @@ import (
 
 // Bounds of pieces.
 const (
-	MaxCases  = 1 << 12 // pieces of a column of uneven lengths, which the SQL tells apart one by one
+	MaxCases  = 1 << 10 // runs of pieces, which the SQL tells apart one by one
 	earlyLook = 1 << 11 // pieces after which it is asked whether there will be too many
 )
 

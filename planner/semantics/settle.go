@@ -118,8 +118,9 @@ func (s *Settler) compared(t *Translator, e *Expr) *Expr {
 	if !ok {
 		return nil
 	}
-	c := s.Rows.Own().Columns[at]
-	out, refusal := t.operation(op, e.Pos, ColumnExpr(at, c.Type, -1, e.Pos), ConstantExpr(constant, c.Type, e.Pos))
+	c, with := s.Rows.Own().Columns[at], ConstantExpr(constant, s.Rows.Own().Columns[at].Type, e.Pos)
+	with.Awaited = e.Awaited
+	out, refusal := t.operation(op, e.Pos, ColumnExpr(at, c.Type, -1, e.Pos), with)
 	if refusal != nil {
 		return nil
 	}

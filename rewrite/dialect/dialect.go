@@ -68,7 +68,7 @@ type Words struct {
 	TextKey    string // a key %1 of text, or of a type that is not known, as rows are ordered by it
 	Micros     string // microseconds of a finite moment %1 since 1970, in UTC
 	Days       string // from day %2 to day %1
-	Binned     string // the last of the moments %2, %2 + %3, … that is not after a finite moment %1, which is not before %2; empty: their numbers are grouped by as quickly
+	Binned     string // the last of the moments %2, %2 and %3 microseconds, … that is not after a finite moment %1 of type %4, which is not before %2
 	WideSteps  string // whole steps of length %3 from %2 to %1, where %1 − %2 may exceed 64 bits
 	HexToWhole string // the number of the hexadecimal digits %1, seven at most
 	Rounded    string // the whole number, an int8, that is nearest to a floating number or PostgreSQL's numeric %1
@@ -105,6 +105,9 @@ type Words struct {
 
 	// OneScan tells that measures over rows as they are stored take less in one scan, by conditions of their counters, than in one each.
 	OneScan bool
+
+	// Bins tells that rows are grouped by Binned sooner than by numbers.
+	Bins bool
 
 	// EndsApart tells that a comparison which the engine knows all rows of a block to satisfy takes nothing by itself, and something beside another one of the same column.
 	EndsApart bool

@@ -43,6 +43,7 @@ var duckdb = Words{
 	Key:        "CAST(%1 AS VARCHAR)",
 	TextKey:    "%1",
 	Micros:     "epoch_us(%1)",
+	Binned:     "time_bucket(to_microseconds(%3), %1, %2)",
 	Days:       "(%1 - %2)",
 	WideSteps:  "((CAST(%1 AS HUGEINT) - CAST(CAST('%2' AS BIGINT) AS HUGEINT)) // CAST('%3' AS BIGINT))",
 	Rounded:    "CAST(%1 AS BIGINT)",

@@ -29,7 +29,7 @@ var postgres = Words{
 	Key:        "%1",
 	TextKey:    `((%1)::pg_catalog.text COLLATE pg_catalog."C")`,
 	Micros:     "((EXTRACT(EPOCH FROM %1) OPERATOR(pg_catalog.*) '1000000'::pg_catalog.numeric))::pg_catalog.int8",
-	Binned:     "pg_catalog.date_bin(%3, %1, %2)",
+	Binned:     "pg_catalog.date_bin('%3 microseconds'::pg_catalog.interval, %1, %2)",
 	Days:       "(%1 OPERATOR(pg_catalog.-) %2)",
 	WideSteps:  "pg_catalog.div((%1 OPERATOR(pg_catalog.-) '%2'::pg_catalog.numeric), '%3'::pg_catalog.numeric)",
 	Rounded:    "(%1)::pg_catalog.int8",
@@ -57,6 +57,7 @@ var postgres = Words{
 	InParallel:   "pg_catalog.unnest(%1) AS %2",
 
 	OneScan:        true,
+	Bins:           true,
 	PartialIndexes: true,
 	Collates:       true,
 	MarksByJoin:    true, // of a sub-query that it expects not to fit in work_mem it makes no hash table, and reads all of it for each row

@@ -53,6 +53,12 @@ var dependent = []string{
 	"SELECT count(*) AS n FROM %[2]s WHERE %[1]s BETWEEN least(R, S) AND greatest(R, S)",
 	"SELECT count(*) AS n FROM %[2]s WHERE 2 * %[1]s + 1 < R + S",
 	"SELECT %[1]s > (SELECT avg(%[1]s) FROM %[2]s) AS k, count(*) AS n FROM %[2]s GROUP BY 1",
+	"SELECT %[1]s > R AS k, count(*) AS n FROM %[2]s GROUP BY 1",
+	"SELECT %[1]s >= R AS k, %[1]s = S AS l, count(*) AS n FROM %[2]s GROUP BY 1, 2",
+	"SELECT CASE WHEN %[1]s < R THEN 'low' WHEN %[1]s <= S THEN 'middle' ELSE 'high' END AS k, count(*) AS n FROM %[2]s GROUP BY 1",
+	"SELECT %[1]s BETWEEN R AND S AS k, sum(%[1]s) AS a FROM %[2]s GROUP BY 1",
+	"SELECT t.%[1]s > m.a AS k, count(*) AS n FROM %[2]s t, (SELECT count(*) / 7.0 AS a FROM %[2]s) m GROUP BY 1",
+	"SELECT count(*) AS n FROM %[2]s WHERE %[1]s * %[1]s > R",
 	"SELECT width_bucket(%[1]s, 0, R::numeric, 3) AS k, count(*) AS n FROM %[2]s GROUP BY 1 HAVING count(*) > 0",
 	"SELECT floor(%[1]s / (R + 1)) AS k, count(*) AS n FROM %[2]s GROUP BY 1 HAVING count(*) > 0 ORDER BY 1 LIMIT 5",
 	"SELECT to_char(sum(%[1]s) / R, 'FM999990.00') AS a, repeat('x', (S)::int %% 5) AS b FROM %[2]s",
@@ -74,12 +80,15 @@ var standsFor = regexp.MustCompile(`\b[RS]\b`)
 // TestChargedIsAnswered asks drawn statements in two parts, of which the second depends on what is released of the first: where anything is charged, there is an answer. A value
 // that was released may make an operator fail, as it does in plain SQL; that is told, with what is hers.
 func TestChargedIsAnswered(t *testing.T) {
-	for i, engine := range []string{"postgres", "duckdb"} {
-		if !chosen("shop", engine) {
+	for i, of := range []struct {
+		engine, name string
+		change       func(*schema)
+	}{{"postgres", "wide", wide}, {"duckdb", "wide", wide}, {"postgres", "steps", func(*schema) {}}, {"duckdb", "steps", func(*schema) {}}} {
+		if !chosen("shop", of.engine) {
 			continue
 		}
-		t.Run(engine, func(t *testing.T) {
-			p := pairOver(t, shop(*seed), engine, wide)
+		t.Run(of.engine+" "+of.name, func(t *testing.T) {
+			p := pairOver(t, shop(*seed), of.engine, of.change)
 			d, answered, free := newDice(*seed, uint64(40+i)), 0, map[string]int{}
 			for range max(1, *statements/8) {
 				sql := charged(d)
