@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo server test lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale versions truth attacks hostile docs site dist image packages deps clean
+.PHONY: help build demo server quick test night lint race simulate fuzz bench bench-answers bench-bounds bench-snapshot scaling bench-error bench-samplers bench-online bench-planning clients dashboard paths peers audit safety safety-full tpch tpcds spark spark-scale versions truth attacks hostile docs site dist image packages deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -25,43 +25,52 @@ deps: ## what the tests need besides Go and gcc: a PostgreSQL server (installed 
 lint: ## gofmt, go vet, staticcheck, deadcode, govulncheck where its database can be reached
 	@./scripts/lint
 
-# Packages with concurrency: their tests run once, all of them under the race detector. RACED is them as a pattern.
-RACED := /(proxy|ledger|sandbox|backend)(/|$$)
 # What takes longest begins first, so that nothing long is left when all else has ended.
-LONGEST := rewrite internal/threats test/attacks test/audits test/answers test/clients test/durability examples/attacks mechanisms planner internal/simulation test/engines test/truth cmd/dpproxy test/paths test/way test/hostile
-LONGEST_RACED := backend ledger sandbox sandbox/twin proxy
+LONGEST := rewrite backend test/attacks test/audits test/answers ledger test/clients test/durability sandbox sandbox/twin internal/threats examples/attacks mechanisms planner internal/simulation test/engines test/truth cmd/dpproxy test/paths test/way test/hostile
 # IN_ORDER lists the packages that grep leaves, those of a list first.
 IN_ORDER = { printf '$(shell $(GO) list -m)/%s\n' $(1); $(GO) list ./... | grep $(2); } | awk '!seen[$$0]++'
 # Tests wait for processes and clocks a good part of their time: both halves run side by side, each with as many packages at a
-# time as there are processors, or one more. `make lint` has vetted all of them.
+# time as there are processors, or one more. `make lint` has vetted all of them, and has run internal/structure.
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 TOGETHER := -vet=off -p $(shell expr $(PROCESSORS) + 1)
-# A seventh of a compiler's time goes to its collector: compilers and linters alone get another setting, what they build runs as ever. Some eighty
+# A seventh of a compiler's time goes to its collector: compilers and linters alone get another setting, what they build runs as ever. Some thirty
 # programs with DuckDB are linked: mold takes half of the default linker's time for one, gold three quarters.
 LINKER = $(firstword $(foreach l,mold gold,$(if $(shell command -v $(l) ld.$(l)),$(l))))
 COMPILERS = $(shell $(GO) env GOFLAGS) '-toolexec=env GOGC=400' $(if $(LINKER),'-ldflags=-extldflags=-fuse-ld=$(LINKER)')
+
+quick: export GOFLAGS = $(COMPILERS)
+quick: ## within a minute: gofmt, and the tests of what links no database and starts no server
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted by gofmt: $$unformatted" >&2; exit 1; }
+	DPPROXY_QUICK=1 $(GO) test $(TOGETHER) -short -timeout 5m $$(./scripts/light)
 
 test: export GOFLAGS = $(COMPILERS)
 test: deps lint ## everything that CI runs; `go test` prints how long each package's tests took
 	$(MAKE) --no-print-directory -j2 plain race
 	$(GO) test -vet=off -parallel 4 -timeout 60m ./test/timing # beside other work it would see less
 
-# What one goroutine does at a time, thousands of times, is run without the detector; a part of the seeds with it.
-ALONE := ^(TestSharedSimulated|TestDamageIsFoundOrHarmless|TestAPlanMayBeLong)$$
+night: export GOFLAGS = $(COMPILERS)
+night: deps ## hours: every test and law at its long length, planted faults, audits, the truth whole; bin/night has the output, and what it found is printed with its seeds
+	@./scripts/night
+
+# proxy runs under the race detector alone; the others that have concurrency run without it, and of their tests those that begin goroutines with it too:
+# what one goroutine does at a time, thousands of times, takes five times as long with it, and it sees nothing there.
+RACED := ledger ledger/postgres backend backend/hive backend/mysql sandbox sandbox/twin
 
 .PHONY: plain
 plain:
-	$(call IN_ORDER,$(LONGEST),-vE '/test/timing$$|$(RACED)') | xargs $(GO) test $(TOGETHER) -timeout 60m
-	$(GO) test -vet=off -run '$(ALONE)' -timeout 60m ./ledger ./sandbox ./backend
+	$(call IN_ORDER,$(LONGEST),-vE '/test/timing$$|/internal/structure$$|/proxy(/|$$)') | xargs $(GO) test $(TOGETHER) -timeout 60m
 
 # SQLite is C that was made Go of, and nothing in it begins a goroutine or waits for one: the detector sees the driver around it, not
 # what it does with its own memory, as it sees no C either. The grammar, which is C, takes half as long to compile.
-RACE := env CGO_CFLAGS=-O1 $(GO) test -race -gcflags='github.com/ncruces/go-sqlite3-wasm/v3=-race=false'
+RACE := env CGO_CFLAGS=-O1 $(GO) test -race -gcflags='github.com/ncruces/go-sqlite3-wasm/v3=-race=false' -vet=off
+# What one goroutine does at a time, whatever its test begins beside it; some of its seeds run with the detector below.
+ALONE := ^(TestSharedSimulated|TestDamageIsFoundOrHarmless|TestAPlanMayBeLong)$$
 
-race: ## the packages with concurrency, under the race detector
-	$(call IN_ORDER,$(LONGEST_RACED),-E '$(RACED)') | xargs $(RACE) -vet=off -p $(PROCESSORS) -skip '$(ALONE)' -timeout 60m
-	$(RACE) -vet=off -run '^TestSharedSimulated$$' -timeout 20m ./ledger -seeds 300
-	$(RACE) -vet=off -run '^TestReplays$$' -timeout 20m ./internal/simulation/... # goroutines run in random order there
+race: ## the packages with concurrency, under the race detector: proxy, and of the others the tests that begin goroutines
+	$(RACE) -p $(PROCESSORS) $(if $(RACED_WHOLE),,-run "$$($(GO) run ./internal/structure/raced $(RACED))") -skip '$(ALONE)' -timeout 60m $(addprefix ./,$(RACED))
+	$(RACE) -p $(PROCESSORS) -timeout 60m ./proxy ./proxy/...
+	$(RACE) -run '^TestSharedSimulated$$' -timeout 20m ./ledger -seeds 300
+	$(RACE) -run '^TestReplays$$' -timeout 20m ./internal/simulation/... # goroutines run in random order there
 
 simulate: ## a hundred thousand seeds of the simulation (docs/adr/0035); SEEDS=n for another number
 	$(GO) test ./internal/simulation -run '^TestLedger$$' -count=1 -timeout 12h -seeds $(or $(SEEDS),100000) -v

@@ -32,7 +32,7 @@ func viewShape(ctx context.Context, tx pgx.Tx, t *policy.Table, into shape) erro
 	if err != nil {
 		return err
 	}
-	defer inner.Rollback(ctx)
+	defer func() { _ = inner.Rollback(ctx) }()
 	described, err := inner.Prepare(ctx, "", whole)
 	if err != nil {
 		return nil

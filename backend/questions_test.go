@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/mariadbtest"
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/policy/policytest"
 )
@@ -444,6 +445,9 @@ func TestFarValues(t *testing.T) {
 			}
 			start := []string{c.least, c.most, c.most}
 			for range *farTables {
+				if !threats.Night() && rule != []string{"clamp", "other", "exclude"}[len(name)%3] { // each type by one rule
+					break
+				}
 				stored, made := slices.Clone(start), slices.Clone(start)
 				for range 4 + random.IntN(8) {
 					at := random.IntN(3)

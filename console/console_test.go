@@ -126,7 +126,7 @@ func TestForms(t *testing.T) {
 	check("another's token", alice.form("/data/lab/buy", with(bobs)), http.StatusForbidden)
 	for _, h := range []http.Header{{"Origin": {"https://evil.example"}}, {"Origin": {"null"}}, {"Sec-Fetch-Site": {"cross-site"}}, {"Sec-Fetch-Site": {"same-site"}}} {
 		h["Content-Type"] = urlencoded["Content-Type"]
-		check(fmt.Sprint("from elsewhere ", h), alice.do("POST", "/data/lab/buy", strings.NewReader(with(token).Encode()), h), http.StatusForbidden)
+		check(fmt.Sprint("from elsewhere ", h), alice.do(http.MethodPost, "/data/lab/buy", strings.NewReader(with(token).Encode()), h), http.StatusForbidden)
 	}
 	check("the log-in by another site", b.browser().form("/login", url.Values{"name": {"alice"}, "password": {"alice"}}), http.StatusForbidden)
 	other := b.browser()
@@ -310,7 +310,7 @@ func slowlyMore(b *bench, w *browser, n int) (done chan page) {
 	for range n {
 		go func() {
 			values := url.Values{"token": {token}, "sql": {"SELECT slow"}, "cost": {"ε 0.1"}, "amount": {"0.1"}}
-			p, err := w.try("POST", "/data/lab/buy", strings.NewReader(values.Encode()), http.Header{"Content-Type": {"application/x-www-form-urlencoded"}})
+			p, err := w.try(http.MethodPost, "/data/lab/buy", strings.NewReader(values.Encode()), http.Header{"Content-Type": {"application/x-www-form-urlencoded"}})
 			if err != nil {
 				p.body = err.Error()
 			}
@@ -386,7 +386,7 @@ func TestLogOutWhileItRuns(t *testing.T) {
 	alice = b.loggedIn("alice")
 	ctx, leave := context.WithCancel(t.Context())
 	values := url.Values{"token": {alice.get("/data/lab/ask").token()}, "sql": {"SELECT slow"}, "cost": {"ε 0.1"}, "amount": {"0.1"}}
-	r, err := http.NewRequestWithContext(ctx, "POST", "http://"+b.address+"/data/lab/buy", strings.NewReader(values.Encode()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+b.address+"/data/lab/buy", strings.NewReader(values.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -474,7 +474,7 @@ func TestManyLogIns(t *testing.T) {
 		token := w.get("/login").token()
 		all.Go(func() {
 			for ctx.Err() == nil {
-				r, err := http.NewRequestWithContext(ctx, "POST", "http://"+b.address+"/login", strings.NewReader(url.Values{"token": {token}, "name": {"alice"}, "password": {"wrong"}}.Encode()))
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+b.address+"/login", strings.NewReader(url.Values{"token": {token}, "name": {"alice"}, "password": {"wrong"}}.Encode()))
 				if err != nil {
 					return
 				}

@@ -127,12 +127,12 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 		return f.openReadOnly(ctx)
 	}
 	if err := f.lock(); err != nil {
-		f.unlockFiles()
+		_ = f.unlockFiles()
 		return nil, err
 	}
 	if err := f.open(ctx, mark{}); err != nil {
-		f.shut()
-		f.unlockFiles()
+		_ = f.shut()
+		_ = f.unlockFiles()
 		return nil, err
 	}
 	go f.write()

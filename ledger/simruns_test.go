@@ -41,7 +41,7 @@ func runShared(t *testing.T, root string, seed uint64) (out seeds.Outcome) {
 // TestSharedSimulated runs three proxies on one ledger under seeds.
 func TestSharedSimulated(t *testing.T) {
 	root := memory.Dir(t)
-	n, sum := seeds.Run(t, "ledger", threats.Length(3000, 20_000), func(s uint64) seeds.Outcome { return runShared(t, root, s) })
+	n, sum := seeds.Run(t, "ledger", threats.Length(threats.ByNight(1000, 3000), 20_000), func(s uint64) seeds.Outcome { return runShared(t, root, s) })
 	if n == 0 {
 		return
 	}

@@ -186,7 +186,7 @@ func (f *keeper) Sound(ctx context.Context) error {
 
 // fail closes the store. Nothing is written until ready has opened and compared it again.
 func (f *keeper) fail(err error) {
-	f.shut()
+	_ = f.shut()
 	f.setBook(f.book)
 	err = f.site.Explain(err)
 	f.log.Error("ledger: not available", "error", err)

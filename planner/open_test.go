@@ -79,7 +79,7 @@ func TestDeltaOfAStatement(t *testing.T) {
 		if p.Cost.Delta != want {
 			t.Errorf("dp.delta %q: it costs %s", text, p.Cost)
 		}
-		shown[text] = int64(p.Finds[0].Finding.Half())
+		shown[text] = p.Finds[0].Finding.Half()
 	}
 	t.Logf("keys are shown from about so many people on: %v", shown)
 	if shown["1e-6"] > shown["5e-7"] || shown["1e-6"] >= shown[""] || shown[""] >= shown["1e-9"] {

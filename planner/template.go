@@ -184,7 +184,8 @@ func (r *rangeEnds) cells(params []policy.Value) (mechanisms.Span, bool) {
 	if len(params) != r.params {
 		return mechanisms.Span{}, false
 	}
-	span, ok := mechanisms.Span{From: 0, To: r.domain.Regular}, true
+	span := mechanisms.Span{From: 0, To: r.domain.Regular}
+	var ok bool
 	if r.low >= 0 {
 		if span.From, ok = r.domain.Edge(params[r.low], r.above); !ok {
 			return span, false

@@ -163,7 +163,8 @@ func unique(t *Table, list []uniqueT, at place) {
 		here := at.item(i)
 		var sources []string
 		for _, name := range names {
-			source, kind, typmod := name, Type(0), int32(-1)
+			var source string
+			kind, typmod := Type(0), int32(-1)
 			if k := t.Key(name); k != nil {
 				source = k.Source
 			} else if c := t.Column(name); c != nil && c.Domain != nil && c.Open == nil {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
@@ -101,7 +102,10 @@ func TestAuditAlarms(t *testing.T) {
 	rounds := stattest.Length(16, 600)
 	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase} {
 		db := open(t)
-		for _, rules := range []string{"add-remove", "replace-one", "add-remove, groups", "add-remove, no units"} {
+		for i, rules := range []string{"add-remove", "replace-one", "add-remove, groups", "add-remove, no units"} {
+			if !threats.Night() && (i%2 == 0) == (name == "DuckDB") { // each rule on one engine
+				continue
+			}
 			t.Run(name+", "+rules, func(t *testing.T) {
 				list := alarmsOf(t, variants(t, db.dialect)[rules], db.dialect, alarmStatements)
 				found := worst{}
@@ -132,6 +136,7 @@ func TestAuditAlarms(t *testing.T) {
 
 // TestAuditAlarmAnswers asks runs about neighbours, of those drawn the ones that differ most in all counts together.
 func TestAuditAlarmAnswers(t *testing.T) {
+	threats.Nightly(t, "rewrite.TestAuditAlarms (what moves the counts) and mechanisms/sparse.TestAuditsOfInstances (the noise)")
 	const seed, alarm = 3132, stattest.Alarm(1e-7)
 	t.Logf("seed %d", seed)
 	runs := stattest.Length(50_000, 400_000)

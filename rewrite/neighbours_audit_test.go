@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
@@ -260,6 +261,7 @@ func (b bounding) paid(t *testing.T, m *plans.Measure) (paid, unit float64) {
 // a probability of at most 1e-7; the test prints how much that is of all. The same releases with bounding switched off, with
 // sensitivity halved (bounds twice as high as claimed) and with half of their noise are caught.
 func TestAuditReleases(t *testing.T) {
+	threats.Nightly(t, "rewrite.TestAuditNeighbours (bounds, sensitivity), mechanisms/noise.TestT21ExactChances and test/audits.TestT21LowerBounds (noise)")
 	const seed, alarm = 909, stattest.Alarm(1e-7)
 	t.Logf("seed %d", seed)
 	// Where a guesser with few answers misses, the short audit spends no time on many: a fifth sees the gross faults alone.

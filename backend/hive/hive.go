@@ -121,7 +121,7 @@ func (s *Session) connect(ctx context.Context) error {
 
 // until runs what talks to the server, which ends with ctx at the latest: the connection is of no use then.
 func (s *Session) until(ctx context.Context, talk func() error) error {
-	release := context.AfterFunc(ctx, func() { s.conn.SetDeadline(time.Unix(1, 0)) })
+	release := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
 	defer release()
 	return s.ended(ctx, safely(talk))
 }

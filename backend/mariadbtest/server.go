@@ -37,6 +37,7 @@ type Server struct {
 // Start starts a server that is stopped when the test ends. Options are further ones of the server, such as "sql_mode=ANSI".
 func Start(t testing.TB, options ...string) *Server {
 	t.Helper()
+	daemon.Wanted(t)
 	s, err := launch(options)
 	return daemon.UntilTheEnd(t, s, err, ErrNoBinaries)
 }
@@ -168,7 +169,7 @@ func (s *Server) ExecIn(t testing.TB, database string, statements ...string) {
 	if err != nil {
 		t.Fatalf("mariadbtest: %v", err)
 	}
-	defer conn.Raw(func(any) error { return driver.ErrBadConn }) // what they set is nobody else's
+	defer func() { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }() // what they set is nobody else's
 	for _, text := range append([]string{"USE " + database}, statements...) {
 		if _, err := conn.ExecContext(ctx, text); err != nil {
 			t.Fatalf("mariadbtest: %v\n%s", err, text)

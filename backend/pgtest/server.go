@@ -34,6 +34,7 @@ type Server struct{ daemon.Process }
 // Start starts a server that is stopped when the test ends. Settings are further "name=value" server parameters.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
+	daemon.Wanted(t)
 	s, err := Launch(settings...)
 	return daemon.UntilTheEnd(t, s, err, ErrNoBinaries)
 }

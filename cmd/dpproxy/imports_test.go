@@ -66,6 +66,8 @@ var picture = map[string][]string{
 	"internal/moment":            {},
 	"internal/scratch":           {},
 	"internal/structure":         {},
+	"internal/structure/raced":   {},
+	"internal/structure/rewrap":  {"internal/structure"},
 	"internal/memory":            {"internal/scratch"},
 	"internal/figures":           {},
 	"internal/daemon":            {"internal/memory"},

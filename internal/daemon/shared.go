@@ -3,12 +3,21 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 )
 
 // A Server can be stopped.
 type Server interface{ Stop() error }
+
+// Wanted skips a test that is about to start a server in `make quick`, which starts none.
+func Wanted(t testing.TB) {
+	t.Helper()
+	if os.Getenv("DPPROXY_QUICK") != "" {
+		t.Skip("make quick starts no server")
+	}
+}
 
 // UntilTheEnd has a server that was started with err stop at the test's end. Where none is installed (err is none) the test is skipped.
 func UntilTheEnd[S Server](t testing.TB, s S, err, none error) S {
@@ -44,6 +53,7 @@ type Shared[S Server] struct {
 // Get is the server. Where none is installed (launch fails by none) the test is skipped.
 func (s *Shared[S]) Get(t testing.TB, launch func() (S, error), none error) S {
 	t.Helper()
+	Wanted(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.started {

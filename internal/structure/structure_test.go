@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -14,8 +15,11 @@ var all = flag.Bool("table", false, "print every package's measures")
 // maxFiles and maxLines are how large a package may be, and maxCircle how many of its declarations may reach one another, so that a stranger can read it.
 const maxFiles, maxLines, maxCircle = 45, 9000, 60
 
+// measured are the packages of the module, measured once.
+var measured = sync.OnceValues(func() ([]Package, error) { return Measure("../..") })
+
 func TestSizes(t *testing.T) {
-	packages, err := Measure("../..")
+	packages, err := measured()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +38,7 @@ func TestSizes(t *testing.T) {
 // TestMapIsWhole: ARCHITECTURE.md's map of the code names every package, in a row of its own or, by its last word, in that of the package above it; and what
 // has a row is there.
 func TestMapIsWhole(t *testing.T) {
-	packages, err := Measure("../..")
+	packages, err := measured()
 	if err != nil {
 		t.Fatal(err)
 	}

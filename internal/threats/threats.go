@@ -31,6 +31,25 @@ func Table() []Row {
 // Full tells whether a test is to run at full length: `make safety-full`. Otherwise it runs at the length that fits CI.
 func Full() bool { return os.Getenv("DPPROXY_SAFETY_LENGTH") == "full" }
 
+// Night reports whether a test is to run as `make night` has it: longer than each run does, where Full is longer still.
+func Night() bool { return os.Getenv("DPPROXY_NIGHT") != "" || Full() }
+
+// ByNight is how much a test does: gate in each run, which must find the planted faults that name the test, and night in `make night`.
+func ByNight(gate, night int) int {
+	if Night() {
+		return night
+	}
+	return gate
+}
+
+// Nightly leaves a test to `make night`. Which test of each run finds what it found is said in finds; no planted fault may name the test.
+func Nightly(t *testing.T, finds string) {
+	t.Helper()
+	if !Night() {
+		t.Skip("make night runs it; in each run its faults are found by " + finds)
+	}
+}
+
 // Length is n at full length, and short otherwise.
 func Length(short, full int) int {
 	if Full() {

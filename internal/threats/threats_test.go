@@ -24,6 +24,13 @@ const root = "../.."
 func testsOf(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
+	eachTest(t, func(name string, _ *ast.FuncDecl) { found[name] = true })
+	return found
+}
+
+// eachTest calls do for the tests of all packages.
+func eachTest(t *testing.T, do func(name string, f *ast.FuncDecl)) {
+	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
@@ -35,7 +42,7 @@ func testsOf(t *testing.T) map[string]bool {
 		directory, err := filepath.Rel(root, filepath.Dir(path))
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
-				found[filepath.ToSlash(directory)+"."+f.Name.Name] = true
+				do(filepath.ToSlash(directory)+"."+f.Name.Name, f)
 			}
 		}
 		return err
@@ -43,7 +50,27 @@ func testsOf(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found
+}
+
+// TestFaultsAreFoundInEachRun: no planted fault names a test that only `make night` runs.
+func TestFaultsAreFoundInEachRun(t *testing.T) {
+	nightly := map[string]bool{}
+	eachTest(t, func(name string, f *ast.FuncDecl) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Nightly" {
+				nightly[name] = true
+			}
+			return true
+		})
+	})
+	for _, f := range Faults {
+		if nightly[f.Test] {
+			t.Errorf("%s: %s is left to make night", f.Name, f.Test)
+		}
+	}
+	if len(nightly) == 0 {
+		t.Error("no test is left to make night")
+	}
 }
 
 // TestTableIsWhole: no threat is missing, and each test that a row or a rule names is there.
@@ -150,8 +177,8 @@ func TestFaultsHaveTheirPlace(t *testing.T) {
 	}
 }
 
-// TestFaultsAreCaught builds each fault and wants its test to fail: as a test fails, not as a build does. `make safety`
-// builds all but the long ones, `make safety-full` all, `go test` the first of every other package.
+// TestFaultsAreCaught builds each fault and wants its test to fail: as a test fails, not as a build does. `make safety` and `make night`
+// build all but the long ones, `make safety-full` all, `go test` the first of every eighth package: that faults are caught at all.
 func TestFaultsAreCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds many times: left out by -short")
@@ -163,7 +190,7 @@ func TestFaultsAreCaught(t *testing.T) {
 		if f.Long && !Full() || length == "" && seen[pkg] {
 			continue
 		}
-		if seen[pkg] = true; length == "" && len(seen)%2 == 0 {
+		if seen[pkg] = true; length == "" && len(seen)%8 != 1 {
 			continue
 		}
 		all++

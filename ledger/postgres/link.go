@@ -50,7 +50,7 @@ func (s *Store) keeps(ctx context.Context, session int64) error {
 	if err != nil {
 		return refused
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx))
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	var again int64
 	if err := s.Conn.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()::pg_catalog.int8").Scan(&again); err != nil || again != session {
 		return refused

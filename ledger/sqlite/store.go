@@ -165,7 +165,7 @@ func (s *Store) run(sql string, scan func(*sqlite3.Stmt) error, args ...any) err
 			continue
 		}
 		if err := scan(st); err != nil {
-			st.Reset()
+			_ = st.Reset()
 			return err
 		}
 	}

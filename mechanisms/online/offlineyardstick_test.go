@@ -62,7 +62,8 @@ func NewOffline(s OfflineSpec) (OfflinePlan, error) {
 	if s.Rows < 1 || s.Rows > maxRows || s.Spare < 0 || s.Spare > maxRows {
 		return OfflinePlan{}, fmt.Errorf("rows is %d and spare rows %d, must be from 1 and from 0 to %d", s.Rows, s.Spare, int64(maxRows))
 	}
-	choice, answer := privacy.Epsilon{}, privacy.Cost{}
+	var choice privacy.Epsilon
+	var answer privacy.Cost
 	rounds := int64(s.Rounds)
 	switch {
 	case s.Accountant == privacy.Pure && s.Cost == privacy.Cost{Epsilon: s.Cost.Epsilon}:

@@ -73,7 +73,7 @@ func strengthOf(cost privacy.Cost, draws, divisor int64) (Strength, error) {
 func (s Strength) take(a privacy.Accountant, draws, divisor int64) (privacy.Cost, error) {
 	switch a {
 	case privacy.Pure:
-		return privacy.Cost{Epsilon: privacy.MicroEpsilon(int64(ceilDiv(new(big.Int).Mul(big.NewInt(int64(s)), big.NewInt(draws)), 1000)))}, nil
+		return privacy.Cost{Epsilon: privacy.MicroEpsilon(ceilDiv(new(big.Int).Mul(big.NewInt(int64(s)), big.NewInt(draws)), 1000))}, nil
 	case privacy.ZCDP:
 		square := new(big.Int).Mul(big.NewInt(int64(s)), big.NewInt(int64(s)))
 		return privacy.Cost{Rho: privacy.PicoRho(ceilDiv(square.Mul(square, big.NewInt(draws)), divisor*1e6))}, nil

@@ -186,7 +186,7 @@ func unmarked(t *policy.Table) *policy.Table {
 
 // mark adds the column of a Marked of the rows once, and returns its position. What it says depends on no other mark of the row.
 func (r *Rows) mark(m *derived.Marked, on []equation) int {
-	canon := string(predicate.Encode(derived.EncodeEquals([]byte(m.Other.Fingerprint()), equals(unmarked(r.Table), m.Other, on)), m.Where))
+	canon := string(predicate.Encode(derived.EncodeEquals(m.Other.Fingerprint(), equals(unmarked(r.Table), m.Other, on)), m.Where))
 	for _, have := range r.marks {
 		if have.canon == canon {
 			return have.column

@@ -19,7 +19,7 @@ func (v *LeafPlanner) marginal(lp *LeafPlan, counters []int, best []*Request) (*
 	if v.SetBySet || v.Optimizer.Context.Settings.MaxError > 0 || len(lp.Sets) < 2 {
 		return nil, nil
 	}
-	keys := linear.Set(linear.UnitedAll(slices.Clone(lp.Sets)))
+	keys := linear.UnitedAll(slices.Clone(lp.Sets))
 	quiet := LeafPlanner{Binder: v.Binder, Notes: new(semantics.Notes), Optimizer: v.Optimizer}
 	a, refusal := quiet.plain(lp.Question, keys, counters)
 	if refusal != nil || !a.Wanted() || a.Cells > maxMarginalCells || len(a.Factors) < 2 || v.Optimizer.Open != nil && len(v.Optimizer.Open.Wanted) > 0 {

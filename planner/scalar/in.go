@@ -65,7 +65,7 @@ func (env Env) In(e Expr, list []Expr) (Expr, error) {
 			return nil, err
 		}
 		if found != nil {
-			alternatives, constants = []Expr{found}, nil
+			alternatives = []Expr{found}
 		}
 	}
 	if alternatives == nil {

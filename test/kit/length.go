@@ -7,10 +7,10 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
-// Length is how much a test does: little in `make test`, which shows that it works and finds gross faults; some in `make safety`, where a
+// Length is how much a test does: little in `make test`, which shows that it works and finds gross faults; some in `make safety` and `make night`, where a
 // planted fault is found; all of it in `make safety-full`.
 func Length(little, some, full int) int {
-	if os.Getenv("DPPROXY_SAFETY") == "" {
+	if os.Getenv("DPPROXY_SAFETY") == "" && !threats.Night() {
 		some = little
 	}
 	return threats.Length(some, full)
