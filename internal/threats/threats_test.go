@@ -236,7 +236,7 @@ func withFault(t *testing.T, f Fault) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	// -vet=off: the fault may leave a variable unread in a way that vet minds; only the test is to judge.
-	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-v", "-run", "^"+test+"$", "./"+pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-failfast", "-v", "-run", "^"+test+"$", "./"+pkg)
 	cmd.Dir = root
 	// The overlay goes by the environment: tests that run dpproxy build it, with the fault, themselves.
 	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+file), "DPPROXY_SAFETY="+filepath.Join(directory, "figures"), "DPPROXY_SAFETY_LENGTH=") // its figures are a fault's; the length that fits CI must find it
@@ -248,6 +248,8 @@ func withFault(t *testing.T, f Fault) (string, error) {
 		return string(out), errors.New("the test passes with the fault")
 	case !strings.Contains(string(out), "--- FAIL") && !strings.Contains(string(out), "panic:"), strings.Contains(string(out), NotBuilt):
 		return string(out), fmt.Errorf("the test did not run: %w", err)
+	case strings.Contains(string(out), "panic: test timed out") && !strings.Contains(string(out), "--- FAIL"):
+		return string(out), errors.New("the test waits for ever, and fails by its time alone")
 	}
 	return "", nil
 }
