@@ -188,7 +188,7 @@ func alarmEpsilon(t *testing.T, list []measured, spec mechanisms.Spec, counts [2
 	var answers [2][]int
 	for side := range counts {
 		for range runs {
-			w, err := mechanisms.OpenWatch(spec, random, func([]byte) error { return nil })
+			w, err := mechanisms.Open(spec, nil, privacy.Sensitive[[]privacy.Group]{}, random, func([]byte) error { return nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,11 +200,11 @@ func alarmEpsilon(t *testing.T, list []measured, spec mechanisms.Spec, counts [2
 					continue
 				}
 				truth := privacy.Seal([]privacy.Group{{Cells: make([]int32, len(m.measure.Grain)), Counts: []int64{counts[side][i]}}})
-				said, err := w.Ask(func([]int32, int) int { return 0 }, truth, (counts[0][i]+counts[1][i]+1)/2)
+				said, err := w.Answer(mechanisms.Question{Place: func([]int32, int) int { return 0 }, Groups: truth, Least: (counts[0][i] + counts[1][i] + 1) / 2})
 				if err != nil {
 					t.Fatal(err)
 				}
-				code += count(said.Value())
+				code += count(said.Value().Value != 0)
 			}
 			answers[side] = append(answers[side], code)
 		}

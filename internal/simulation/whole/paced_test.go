@@ -9,7 +9,6 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
 // stream is the chance of what begins now with a name and a measure. Sessions that one commit has answered go on at one moment,
