@@ -72,7 +72,7 @@ var Faults = []Fault{
 	{"TLS ends without a word", "proxy/login.go", "defer func() { _ = o.Conn.Close() }()", "defer func() { _ = raw.Close() }()", "proxy.TestTLSEnds", false},
 	{"forms need no token", "console/console.go", "if !same(in.PostFormValue(\"token\"), s.token) {", "if s.token == \"\" {", "console.TestForms", false},
 	{"a statement is bought at any price", "console/analyst.go", "	settings[\"dp.max_cost\"] = amount\n", "", "console.TestPrice", false},
-	{"dp.max_cost is not looked at", "proxy/pipeline/maxcost.go", "if withinMax(whole, *x.Settings.MaxCost) {", "if true {", "test/answers.TestMaxCost", true},
+	{"dp.max_cost is not looked at", "proxy/pipeline/execution.go", "if withinMax(whole, *x.Settings.MaxCost) {", "if true {", "test/answers.TestMaxCost", true},
 	{"a page has any number of others beside it", "console/sessions.go", "if of.running >= maxAtOnce || s.running[user] >= maxAtOnceEach {", "if of.running < 0 {", "console.TestPagesAtOnce", false},
 	{"pages may be framed", "console/console.go", "frame-ancestors 'none'; ", "", "console.TestNothingIsRun", false},
 	{"a console's session outlives its log-out", "console/sessions.go", "\t\tgone.end()\n", "", "console.TestLogOutWhileItRuns", false},

@@ -3,7 +3,7 @@
 // it who asks, a Result is what the session encodes.
 //
 // An example: SELECT count(*) FROM people comes to Answerer.Answer, which finds no kept answer (lookup.go). answer plans
-// and renders it (compile.go), waits for a slot of its user's and one of the database's (admit.go), charges, draws and saves (purchase.go),
+// and renders it (compile.go), waits for a slot of its user's and one of the database's (admit.go), charges (purchase.go), draws and saves (life.go),
 // estimates the leaf's cells from the saved release (read.go), runs the outer query over them, and adds the notice
 // "cost: ε 0.1; left: ε 0.9; ±37 at 95 %" (notices.go). Asked again it is read from what is held, for free.
 package pipeline

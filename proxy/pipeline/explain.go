@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -168,23 +167,6 @@ func (e *explanation) leaveOutSQL() {
 		l := &e.Leaves[i]
 		l.SQL, l.Bound, l.Scan, l.Query, l.Arguments = "", "", "", "", nil
 	}
-}
-
-func (a *account) balanceAfter(ctx context.Context, s *Session, cost privacy.Cost, charge accounting.Charge) string {
-	if s.Dataset == nil {
-		return ""
-	}
-	b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID)
-	if err != nil {
-		return ""
-	}
-	if !b.Holds(charge) {
-		return fmt.Sprintf("the budget does not hold it: %s of %s is left", b.Left().In(b.Limit), b.Limit)
-	}
-	if b.Limit.Rho.Pico() != 0 && !cost.IsZero() {
-		return balanceText(cost, b.After(charge))
-	}
-	return fmt.Sprintf("%s of %s", b.After(charge).Left(), b.Limit)
 }
 
 func outerText(plan *plans.Plan) string {
