@@ -9,8 +9,8 @@ import (
 
 func TestRewrap(t *testing.T) {
 	words := strings.TrimSpace(strings.Repeat("word - list # heading go:embed 1. nolint:all ", 12))
-	source := "package p\n\n// A paragraph that is short\n// stays.\n//\n// " + words + "\n// and its end.\n//\n//   - a list item " + words + "\n//\n//\tcode " + words +
-		"\n//\n// | a table | " + words + " |\n//\n//go:generate " + words + "\nfunc f() {\n\tx := \"// " + words + "\" // " + words + "\n\t_ = x // short\n}\n\n" +
+	source := "package p\n\n// A paragraph that is short\n// stays.\n//\n//\tcode " + words + "\n//\n// " + words + "\n// and its end.\n//\n//   - a list item " + words +
+		"\n//\n// | a table | " + words + " |\n//\n//go:generate " + words + "\nfunc f() {\n\tx := \"// " + words + "\" // " + words + "\n\n\t_ = x // short\n}\n\n" +
 		"func ExampleF() {\n\tf()\n\t// Output:\n\t// " + words + "\n}\n"
 	for _, trailing := range []bool{false, true} {
 		once, err := rewrap([]byte(source), trailing)
@@ -32,7 +32,8 @@ func TestRewrap(t *testing.T) {
 			if structure.Columns(line) > structure.MaxColumns {
 				long++
 			}
-			begun = begun || begins.MatchString(strings.Fields(strings.TrimPrefix(line, "// ") + " .")[0]) && strings.HasPrefix(line, "// ") && !strings.Contains(line, "a table")
+			first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "// "), " ")
+			begun = begun || strings.HasPrefix(strings.TrimSpace(line), "// ") && begins.MatchString(first) && first != "|" && first != "Output:"
 		}
 		// A list item, code, a table, a directive, an output, and the line of code, once with its comment.
 		if long != 6 || begun {
