@@ -38,7 +38,7 @@ type Analyst struct {
 func NewAnalyst(p *policy.Policy, now time.Time, tally *Tally) *Analyst {
 	d := p.Datasets[0]
 	a := &Analyst{tally: tally, Context: reuse.Context{Policy: p, Dataset: d, User: "alice", Now: now, Alternatives: true,
-		Left: func(int64) int { return 100 },
+		Left:     func(int64) int { return 100 },
 		Settings: plans.Settings{Epsilon: d.Defaults.Epsilon, Confidence: d.Defaults.Confidence, Zone: time.UTC, SearchPath: []string{"public"}}}}
 	a.Forget()
 	return a
