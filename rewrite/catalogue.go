@@ -83,7 +83,7 @@ var catalogue = []Safe{
 	{"microseconds of a moment", []string{`"extract"(text,timestamp without time zone)`, `"extract"(text,timestamp with time zone)`}, []string{"epoch_us(TIMESTAMP)", "epoch_us(TIMESTAMP WITH TIME ZONE)"}, false,
 		"Of a moment within its domain, so a finite one; the field is a constant.", []string{"unix_micros"}},
 	{"the beginning of a moment's cell", []string{"date_bin(interval,timestamp without time zone,timestamp without time zone)", "date_bin(interval,timestamp with time zone,timestamp with time zone)"}, []string{"time_bucket(INTERVAL, TIMESTAMP, TIMESTAMP)", "time_bucket(INTERVAL, TIMESTAMP WITH TIME ZONE, TIMESTAMP WITH TIME ZONE)", "to_microseconds(BIGINT)"}, false,
-		"Of a moment within its domain, or NULL, and by a constant number of microseconds from a constant moment that is not after it: their distance is less than ten thousand years.", []string{"timestamp_micros", "unix_micros", "%"}},
+		"Of a moment within its domain, or NULL, and by a constant number of microseconds from a constant moment that is not after it: their distance is less than ten thousand years.", []string{"timestamp_micros", "unix_micros", "mod"}},
 	{"the digits of a decimal without its point", nil, []string{"replace(VARCHAR, VARCHAR, VARCHAR)"}, true, "Of a text.", []string{"replace"}},
 	{"counting, the least and the largest", []string{"count()", `count("any")`, "min(bigint)", "max(bigint)", "min(integer)", "max(integer)", "min(smallint)", "max(smallint)", "min(double precision)", "max(double precision)", "min(real)", "max(real)",
 		"min(numeric)", "max(numeric)", "min(date)", "max(date)", "AGGREF"}, []string{"count(*)", "count(ANY)", "min(T)", "max(T)"}, true, "Values are counted and compared.", []string{"count", "min", "max"}},

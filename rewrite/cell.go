@@ -33,7 +33,8 @@ func (w *writer) number(c *policy.Column, n string) string {
 		for i := range starts {
 			starts[i], each[i].From = i, i
 		}
-		return "CASE WHEN " + n + " IS NOT NULL THEN " + w.compared(c, n, starts, each, func(r plans.EvenRun) string { return strconv.Itoa(r.From) }) + " END"
+		number := w.compared(c, n, starts, each, func(r plans.EvenRun) string { return strconv.Itoa(r.From) })
+		return "CASE WHEN " + n + " IS NOT NULL THEN " + number + " END"
 	}
 	least, most, _ := wholeEnds(d)
 	switch d.Min.(type) {

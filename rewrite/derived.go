@@ -325,9 +325,11 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 // leastArm is less than an arm of a CASE takes, in bytes.
 const leastArm = 20
 
-// firstByNumber is the least value of the first cell of a value's class, where classes are neighbouring cells, as of n / 10, which are found as pieces are, or come round, as of n % 10. Empty: they are others.
+// firstByNumber is the least value of the first cell of a value's class, where classes are neighbouring cells, as of
+// n / 10, which are found as pieces are, or come round, as of n % 10. Empty: they are others.
 //
-// Claim: nothing can fail. For numbers of cells see pieceIn; what they are made into lies in the domain, whose ends are no more than 2^63 apart. A bin is a constant number of microseconds, above 0, and begins with
+// Claim: nothing can fail. For numbers of cells see pieceIn; what they are made into lies in the domain, whose ends
+// are no more than 2^63 apart. A bin is a constant number of microseconds, above 0, and begins with
 // a moment of the domain; of a value before it, for which an engine might evaluate it, the bin is a moment too.
 func (w *writer) firstByNumber(c *policy.Column, n string, runs []derived.ClassRun) string {
 	d := c.Domain
@@ -352,7 +354,9 @@ func (w *writer) firstByNumber(c *policy.Column, n string, runs []derived.ClassR
 			w.tooLong()
 			return n
 		}
-		first := w.compared(c, n, starts, each, func(r plans.EvenRun) string { return w.firstIn(c, n, starts[r.From], r.Length) })
+		first := w.compared(c, n, starts, each, func(r plans.EvenRun) string {
+			return w.firstIn(c, n, starts[r.From], r.Length)
+		})
 		if d.Null >= 0 {
 			first = "CASE WHEN " + n + " IS NOT NULL THEN " + first + " END"
 		}
@@ -363,7 +367,8 @@ func (w *writer) firstByNumber(c *policy.Column, n string, runs []derived.ClassR
 	return ""
 }
 
-// firstIn is the least value of the first cell of a value's class, where classes are of one length from a cell on; length 0: where there is one.
+// firstIn is the least value of the first cell of a value's class, where classes are of one length from a cell on;
+// length 0: where there is one.
 func (w *writer) firstIn(c *policy.Column, n string, from, length int) string {
 	least := c.Domain.Low(from)
 	if length == 0 {
@@ -386,7 +391,8 @@ func (w *writer) valueOfCell(c *policy.Column, number string) string {
 	return w.operate(w.whole(least), "+", w.operate(w.cast(number, "int8"), "*", w.whole(step)))
 }
 
-// classStarts finds that the classes of regular cells are neighbouring ones, of which the first are starts, or that each cell is of the class of the one a period before, and that what is not regular is not
+// classStarts finds that the classes of regular cells are neighbouring ones, of which the first are starts, or that
+// each cell is of the class of the one a period before, and that what is not regular is not
 // among them; nil and 0: it is otherwise.
 func classStarts(runs []derived.ClassRun, regular int) (starts []int, period int) {
 	neighbours, round, cell := true, true, 0

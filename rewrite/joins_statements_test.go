@@ -163,9 +163,9 @@ var joinStatements = []string{
 	"SELECT k, count(*) FROM (SELECT DISTINCT who, extract(month FROM day)::int AS k FROM visits) v GROUP BY 1",
 	"SELECT k, count(*) FROM (SELECT DISTINCT who, extract(dow FROM day)::int AS k FROM visits) v GROUP BY 1",
 	"SELECT k, count(*) FROM (SELECT DISTINCT who, part - (part + 7) % 20 AS k FROM buys) v GROUP BY 1",
-	"SELECT k, count(*) FROM (SELECT DISTINCT who, (part - maker) / 9 AS k FROM buys) v GROUP BY 1",
-	"SELECT (part - maker) / 9 AS k, count(*) FROM buys GROUP BY 1",
-	"SELECT (part - maker + 4) / 7 AS k, count(*) FROM buys WHERE (maker - part) / 300 < 2 GROUP BY 1",
+	"SELECT k, count(*) FROM (SELECT DISTINCT who, part - maker - (part - maker) % 9 AS k FROM buys) v GROUP BY 1",
+	"SELECT part - maker - (part - maker) % 9 AS k, count(*) FROM buys GROUP BY 1",
+	"SELECT part - maker - (part - maker + 4) % 7 AS k, count(*) FROM buys WHERE maker - part < 600 GROUP BY 1",
 	// comparisons of columns that the database makes
 	"SELECT count(*) FROM people p LEFT JOIN buys b ON b.who = p.person_id AND b.part > b.maker + 300",
 	"SELECT count(*) FROM people p LEFT JOIN buys b ON b.who = p.person_id AND (b.part - b.maker) * 2 <= 7 - b.amount",

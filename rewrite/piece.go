@@ -9,7 +9,8 @@ import (
 )
 
 // Of a column with more cells than a plan looks at, a measure's SQL tells pieces of neighbouring cells apart. The piece of a
-// normalised value is a total function of it: comparisons with the least values of the pieces, by halves, and, where many are of one length, the cell's number divided by that length.
+// normalised value is a total function of it: comparisons with the least values of the pieces, by halves, and, where
+// many are of one length, the cell's number divided by that length.
 
 // checkCuts holds the pieces against their columns.
 func checkCuts(m *plans.Measure) error {
@@ -44,7 +45,8 @@ func (w *writer) piece(m *plans.Measure, i int, n string) string {
 	if null {
 		starts = starts[:len(starts)-1]
 	}
-	number := w.compared(c, n, starts, plans.EvenRuns(starts, c.Domain.Regular), func(r plans.EvenRun) string { return w.pieceIn(c, n, starts, r) })
+	runs := plans.EvenRuns(starts, c.Domain.Regular)
+	number := w.compared(c, n, starts, runs, func(r plans.EvenRun) string { return w.pieceIn(c, n, starts, r) })
 	if !null {
 		return number
 	}
@@ -52,18 +54,21 @@ func (w *writer) piece(m *plans.Measure, i int, n string) string {
 }
 
 // compared finds the run that a value that is not NULL lies in, by halves, and says what of says there.
-func (w *writer) compared(c *policy.Column, n string, starts []int, runs []plans.EvenRun, of func(plans.EvenRun) string) string {
+func (w *writer) compared(
+	c *policy.Column, n string, starts []int, runs []plans.EvenRun, of func(plans.EvenRun) string,
+) string {
 	half := len(runs) / 2
 	if half == 0 {
 		return of(runs[0])
 	}
-	return "CASE WHEN " + w.operate(n, "<", w.constant(c, c.Domain.Low(starts[runs[half].From]))) + " THEN " + w.compared(c, n, starts, runs[:half], of) +
-		" ELSE " + w.compared(c, n, starts, runs[half:], of) + " END"
+	return "CASE WHEN " + w.operate(n, "<", w.constant(c, c.Domain.Low(starts[runs[half].From]))) +
+		" THEN " + w.compared(c, n, starts, runs[:half], of) + " ELSE " + w.compared(c, n, starts, runs[half:], of) + " END"
 }
 
 // pieceIn is the number of the piece of a value that lies in a run.
 //
-// Claim: nothing can fail, whichever branches an engine evaluates. A cell's number, a piece's first cell, how many pieces there are, and a length, which is above 0, are at most 2^30 (policy.MaxDomain),
+// Claim: nothing can fail, whichever branches an engine evaluates. A cell's number, a piece's first cell, how many
+// pieces there are, and a length, which is above 0, are at most 2^30 (policy.MaxDomain),
 // so that sums and differences of two of them lie within an int4.
 func (w *writer) pieceIn(c *policy.Column, n string, starts []int, r plans.EvenRun) string {
 	if r.Length == 0 {

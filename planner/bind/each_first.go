@@ -127,7 +127,9 @@ func (b *Binder) groupsFirst(r *Rows, sel *pg.SelectStmt, pos int) (*policy.Tabl
 }
 
 // ownList makes a list of the statement's own of rows, of the columns that an answer has.
-func (b *Binder) ownList(name string, columns []plans.AnswerColumn, rows [][]policy.Value, released *plans.Answer) *policy.Table {
+func (b *Binder) ownList(
+	name string, columns []plans.AnswerColumn, rows [][]policy.Value, released *plans.Answer,
+) *policy.Table {
 	t := &policy.Table{Name: name, Public: true}
 	for i, of := range columns {
 		c := &policy.Column{Table: t, Name: KeyOfEach(i), Type: of.Type, Typmod: -1}

@@ -245,7 +245,8 @@ func combinationsText(t *policy.Table, columns []int) string {
 	return product.String()
 }
 
-// evened are pieces that the SQL can tell apart: few, or in few runs of one length. Others are cut into pieces of the largest length that they are made of.
+// evened are pieces that the SQL can tell apart: few, or in few runs of one length. Others are cut into pieces of
+// the largest length that they are made of.
 func evened(starts []int, regular int) ([]int, bool) {
 	end, _ := slices.BinarySearch(starts, regular)
 	if len(plans.EvenRuns(starts[:end], regular)) <= semantics.MaxCases {

@@ -1,7 +1,8 @@
 package plans
 
-// SQL tells neighbouring pieces of a column apart by comparisons with their first values, by halves, and by a division where many of them have one length: of (closed - opened) / 86400, which is
-// rounded toward zero, those below 0 and those above, and the one around it, which is twice as long, by itself.
+// SQL tells neighbouring pieces of a column apart by comparisons with their first values, by halves, and by a division
+// where many of them have one length: of (closed - opened) / 86400, which is rounded toward zero, those below 0 and
+// those above, and the one around it, which is twice as long, by itself.
 
 const (
 	maxCompared = 64 // so many pieces are found by comparisons, which read no cell
@@ -29,10 +30,10 @@ func EvenRuns(starts []int, cells int) (runs []EvenRun) {
 // evenRun is the length of the pieces from one on to below another.
 func evenRun(starts []int, cells, from int) (length, to int) {
 	own := func(piece int) int {
-		if piece+1 < len(starts) {
-			cells = starts[piece+1]
+		if piece+1 == len(starts) {
+			return cells - starts[piece]
 		}
-		return cells - starts[piece]
+		return starts[piece+1] - starts[piece]
 	}
 	length, to = own(from), from+1
 	for to < len(starts) && own(to) == length {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestEvenRuns: the run that a piece is in, and a division, say which piece a cell is in, for 3,000 drawn lists of pieces of all lengths and of runs of one.
+// TestEvenRuns: the run that a piece is in, and a division, say which piece a cell is in, for 3,000 drawn lists of
+// pieces of all lengths and of runs of one.
 func TestEvenRuns(t *testing.T) {
 	r := rand.New(rand.NewPCG(202, 1))
 	divided := 0

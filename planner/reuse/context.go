@@ -21,17 +21,17 @@ import (
 // Context is what a plan may depend on besides the statement: the policy, the analyst's own settings, and what she has
 // paid for. Nothing in it comes from private rows or from another analyst's choices.
 type Context struct {
-	Policy     *policy.Policy
-	Dataset    *policy.Dataset
-	User       string
-	Settings   plans.Settings
-	Holdings   Holdings
-	Public     PublicRows                              // nil: no public table has been copied
-	Found      func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
-	Left       func(id int64) int                      // the updates left to an online release of hers, or the yes answers to a run of alarms, 0 if it has ended; nil if no online release has, and no run goes on
-	Now        time.Time
-	Work       *Work                    // what this one planning may take; nil: the default limits, and nothing that ends it earlier
-	Answers    map[string]*plans.Answer // of the statement's sub-queries, by Inner.Key; those that are not there yet are still to be answered
+	Policy   *policy.Policy
+	Dataset  *policy.Dataset
+	User     string
+	Settings plans.Settings
+	Holdings Holdings
+	Public   PublicRows                              // nil: no public table has been copied
+	Found    func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
+	Left     func(id int64) int                      // the updates left to an online release of hers, or the yes answers to a run of alarms, 0 if it has ended; nil if no online release has, and no run goes on
+	Now      time.Time
+	Work     *Work                    // what this one planning may take; nil: the default limits, and nothing that ends it earlier
+	Answers  map[string]*plans.Answer // of the statement's sub-queries, by Inner.Key; those that are not there yet are still to be answered
 
 	Unspent *privacy.Cost      // what is left to her, of a dataset of either accountant; nil: all of her budget
 	Priced  privacy.Accountant // of a dataset of either: the one of the two in whose unit all that is bought is priced; 0: whichever is better

@@ -122,8 +122,10 @@ func (b *Box) IsWide(e *Expr) bool {
 	return false
 }
 
-// steady reports whether e is constant on the box: it reads only columns of single values, or is monotone and equal at both
-// ends, there or within the day that the box lies in, or is made of steady parts, or is a field of a date, or several as text, whose unit is steady. What is awaited is so whatever comes: the rest
+// steady reports whether e is constant on the box: it reads only columns of single values, or is monotone and equal
+// at both
+// ends, there or within the day that the box lies in, or is made of steady parts, or is a field of a date, or
+// several as text, whose unit is steady. What is awaited is so whatever comes: the rest
 // of a statement whose first part is paid for is not refused for what was released of it.
 func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 	if !b.IsWide(e) {
@@ -169,7 +171,8 @@ func (b *Box) steady(e *Expr) (bool, *refuse.Refusal) {
 	return b.allSteady(e.Args)
 }
 
-// betweenSteps reports whether a comparison of a bare column with what is awaited is decided by steps: by >= or <, and there is a step at each number that has as many digits as the one that stands for it. A moment
+// betweenSteps reports whether a comparison of a bare column with what is awaited is decided by steps: by >= or <,
+// and there is a step at each number that has as many digits as the one that stands for it. A moment
 // is one of the column's where the one that stands for it is. Large numbers may have lost digits by a division.
 func (b *Box) betweenSteps(e *Expr) bool {
 	if !e.Awaited || e.Form != FormCompare {

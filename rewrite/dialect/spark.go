@@ -44,7 +44,8 @@ var spark = Words{
 	TextKey:  "%1",
 	Micros:   "unix_micros(try_cast(%1 AS TIMESTAMP))", // in a session whose zone is UTC a moment without one is UTC's
 	Binned: "try_cast(timestamp_micros(try_subtract(unix_micros(try_cast(%1 AS TIMESTAMP)), " +
-		"(try_subtract(unix_micros(try_cast(%1 AS TIMESTAMP)), unix_micros(try_cast(%2 AS TIMESTAMP))) % CAST(%3 AS BIGINT)))) AS %4)",
+		"mod(try_subtract(unix_micros(try_cast(%1 AS TIMESTAMP)), unix_micros(try_cast(%2 AS TIMESTAMP))), CAST(%3 AS BIGINT)))) " +
+		"AS %4)",
 	Days:       "datediff(%1, %2)",
 	WideSteps:  "(try_subtract(try_cast(%1 AS DECIMAL(38,0)), CAST('%2' AS DECIMAL(38,0))) div CAST('%3' AS DECIMAL(38,0)))",
 	HexToWhole: "try_cast(conv(%1, 16, 10) AS BIGINT)",
